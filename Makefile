@@ -1,0 +1,308 @@
+# Perseas: the daemon perseasd, the library libperseas, the command perseas.
+#
+#   make             build into build/
+#   make demo        a bank that is killed while it commits, and what is left of it
+#   make check       all tests
+#   make help        the other targets
+#
+# Variables: CC, CFLAGS, LDFLAGS, PREFIX, DESTDIR, BUILD (folder of the objects), V=1 (show
+# the commands), WERROR= (warnings do not stop the build), SANITIZE=address,undefined.
+
+VERSION := $(shell cat VERSION)
+SOVERSION := 0
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+CLANG ?= clang-14
+PROTOC_C ?= protoc-c
+PYTHON ?= /usr/bin/python3
+
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+SBINDIR ?= $(PREFIX)/sbin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+
+SANITIZE ?=
+BUILD ?= build$(if $(SANITIZE),/sanitize)
+Q := $(if $(V),,@)
+SUBMAKE := $(MAKE) --no-print-directory -s -j2
+
+# --- flags -------------------------------------------------------------------------------
+
+CFLAGS ?= -O2 -g
+WERROR ?= -Werror
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+	-Wwrite-strings -Wvla $(WERROR)
+SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer)
+
+# One set of objects serves the shared library, the archive and the programs. The library's
+# own calls must not go through its export table: -fno-semantic-interposition.
+BASE_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DPERSEAS_VERSION='"$(VERSION)"' -pthread -fPIC \
+	-fno-semantic-interposition -I$(BUILD)/proto -Iproto $(SANITIZE_FLAGS)
+COMPILE = $(CC) $(BASE_CFLAGS) $(CFLAGS) -MMD -MP -c
+LINK = $(CC) -pthread $(SANITIZE_FLAGS) $(CFLAGS) $(LDFLAGS)
+
+CLIENT_LIBS := -lprotobuf-c -lpthread
+SERVER_LIBS := -levent -lprotobuf-c -lpthread
+
+# --- what there is to build --------------------------------------------------------------
+
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(1)))
+
+PROTO_OBJ := $(BUILD)/obj/control.pb-c.o $(call objects,proto/*.c)
+CLIENT_OBJ := $(call objects,client/*.c)
+COMMAND_OBJ := $(call objects,client/command/*.c)
+SERVER_MAIN_OBJ := $(call objects,server/main.c)
+SERVER_OBJ := $(filter-out $(SERVER_MAIN_OBJ),$(call objects,server/*.c))
+SUPPORT_OBJ := $(call objects,tests/support/*.c)
+SIM_OBJ := $(call objects,tests/sim/*.c)
+CRASH_OBJ := $(call objects,tests/crash/*.c)
+BENCH_MAINS := debit_credit synthetic pingpong
+BENCH_OBJ := $(filter-out $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call objects,bench/*.c))
+
+DAEMON := $(if $(SERVER_MAIN_OBJ),$(BUILD)/perseasd)
+COMMAND := $(if $(COMMAND_OBJ),$(BUILD)/perseas)
+SHARED := $(BUILD)/libperseas.so.$(VERSION)
+ARCHIVE := $(BUILD)/libperseas.a
+PKGCONFIG := $(BUILD)/perseas.pc
+
+UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
+SIM := $(if $(SIM_OBJ),$(BUILD)/tests/sim/sim)
+CRASH := $(if $(CRASH_OBJ),$(BUILD)/tests/crash/crash)
+FUZZ_TARGETS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/make_*.c))
+BENCHES := $(BUILD)/bench/debit-credit $(BUILD)/bench/synthetic $(BUILD)/bench/pingpong
+
+# Everything of ours in one archive, for tests to take what they need from.
+TEST_ARCHIVE := $(BUILD)/libtest.a
+
+.PHONY: all programs benches tests fuzzers everything
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: programs benches
+programs: $(DAEMON) $(COMMAND) $(SHARED) $(ARCHIVE) $(PKGCONFIG)
+benches: $(BENCHES)
+tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(FUZZ_TOOLS)
+fuzzers: $(FUZZ_TARGETS)
+everything: programs benches tests
+
+# --- compiling ---------------------------------------------------------------------------
+
+PB := $(BUILD)/proto/control.pb-c
+
+$(PB).c $(PB).h &: proto/control.proto
+	@mkdir -p $(@D)
+	@echo "  PROTOC  $<"
+	$(Q)$(PROTOC_C) --proto_path=proto --c_out=$(BUILD)/proto $<
+
+# Generated code is compiled as it comes.
+$(BUILD)/obj/control.pb-c.o: $(PB).c Makefile
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(COMPILE) -w -o $@ $<
+
+$(BUILD)/obj/%.o: %.c Makefile VERSION | $(PB).h
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(COMPILE) $(WARNINGS) -o $@ $<
+
+-include $(patsubst %.c,$(BUILD)/obj/%.d,$(wildcard $(addsuffix /*.c,proto client client/command \
+	server bench tests/support tests/unit tests/sim tests/crash tests/fuzz)))
+
+# --- linking -----------------------------------------------------------------------------
+
+define archive
+@mkdir -p $(@D)
+@echo "  AR      $@"
+$(Q)rm -f $@ && $(AR) rcs $@ $^
+endef
+
+define link
+@mkdir -p $(@D)
+@echo "  LINK    $@"
+$(Q)$(LINK) -o $@ $^
+endef
+
+$(BUILD)/perseasd: $(SERVER_MAIN_OBJ) $(SERVER_OBJ) $(PROTO_OBJ)
+	$(link) $(SERVER_LIBS)
+
+$(BUILD)/perseas: $(COMMAND_OBJ) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)
+
+$(ARCHIVE): $(CLIENT_OBJ) $(PROTO_OBJ)
+	$(archive)
+
+$(SHARED): $(CLIENT_OBJ) $(PROTO_OBJ) client/perseas.map
+	@echo "  LINK    $@"
+	$(Q)$(LINK) -shared -o $@ $(filter %.o,$^) -Wl,-soname,libperseas.so.$(SOVERSION) \
+		-Wl,--version-script=client/perseas.map $(if $(SANITIZE),,-Wl,-z,defs) $(CLIENT_LIBS)
+	$(Q)ln -sf $(@F) $(BUILD)/libperseas.so.$(SOVERSION)
+	$(Q)ln -sf libperseas.so.$(SOVERSION) $(BUILD)/libperseas.so
+
+$(PKGCONFIG): client/perseas.pc.in Makefile VERSION
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+		$< >$@
+
+$(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(SERVER_OBJ) $(SUPPORT_OBJ) $(BENCH_OBJ)
+	$(archive)
+
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_ARCHIVE)
+	$(link) -lcmocka $(SERVER_LIBS)
+
+$(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
+	$(link) $(SERVER_LIBS)
+
+$(BUILD)/tests/crash/crash: $(CRASH_OBJ) $(TEST_ARCHIVE)
+	$(link) $(SERVER_LIBS)
+
+# Built with CC=clang SANITIZE=fuzzer-no-link,…; libFuzzer brings main.
+$(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(TEST_ARCHIVE)
+	$(link) -fsanitize=fuzzer $(SERVER_LIBS)
+
+$(BUILD)/tests/fuzz/make_%: $(BUILD)/obj/tests/fuzz/make_%.o $(TEST_ARCHIVE)
+	$(link) $(SERVER_LIBS)
+
+$(BUILD)/bench/debit-credit: $(BUILD)/obj/bench/debit_credit.o $(BENCH_OBJ) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)
+
+$(BUILD)/bench/synthetic: $(BUILD)/obj/bench/synthetic.o $(BENCH_OBJ) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)
+
+$(BUILD)/bench/pingpong: $(addprefix $(BUILD)/obj/bench/,pingpong.o pinger.o measure.o \
+		histogram.o options.o)
+	$(link)
+
+# --- the demo and the benchmarks ---------------------------------------------------------
+
+.PHONY: demo bench bench-quick
+
+demo:
+	@deploy/deps.sh build
+	@$(SUBMAKE) all
+	@$(PYTHON) bench/demo.py --build $(BUILD)
+
+bench: all
+	@$(PYTHON) bench/run.py --build $(BUILD)
+
+bench-quick: all
+	@$(PYTHON) bench/run.py --build $(BUILD) --quick
+
+# --- tests -------------------------------------------------------------------------------
+#
+# Every suite runs through tests/run.py, which keeps logs and counts in build/results.
+
+.PHONY: check check-headers check-unit check-sim check-crash check-fuzz check-drills
+.PHONY: check-build check-install check-style
+
+SUITES := build headers style unit crash sim fuzz drills install
+FUZZ_SECONDS ?= 5
+SANITIZED := SANITIZE=address,undefined BUILD=build/sanitize
+FUZZING := CC=$(CLANG) SANITIZE=fuzzer-no-link,address,undefined BUILD=build/fuzz
+RUN := $(PYTHON) tests/run.py
+
+check:
+	@deploy/deps.sh build test
+	@rm -rf build/results
+	@for suite in $(SUITES); do \
+		$(MAKE) --no-print-directory check-$$suite || $(RUN) --broken $$suite; \
+	done
+	@$(RUN) --sum
+
+check-build:
+	@$(RUN) build --timeout 300 "gcc: $(SUBMAKE) BUILD=build CC=gcc everything" \
+		"clang: $(SUBMAKE) BUILD=build/clang CC=$(CLANG) everything"
+
+# The public header needs nothing before it, in C and in C++.
+HEADER_FLAGS := -fsyntax-only -Wall -Wextra -Werror -pedantic
+check-headers:
+	@$(RUN) headers "gcc C11: $(CC) -std=c11 $(HEADER_FLAGS) -x c client/perseas.h" \
+		"gcc C99: $(CC) -std=c99 $(HEADER_FLAGS) -x c client/perseas.h" \
+		"clang C11: $(CLANG) -std=c11 $(HEADER_FLAGS) -x c client/perseas.h" \
+		"clang C++11: $(CLANG) -std=c++11 $(HEADER_FLAGS) -x c++ client/perseas.h"
+
+check-style:
+	@$(RUN) style "style: $(PYTHON) tests/style.py"
+
+check-unit:
+	@$(SUBMAKE) tests
+	@$(SUBMAKE) $(SANITIZED) tests
+	@$(RUN) unit --timeout 120 --jobs 2 $(UNIT_TESTS) $(UNIT_TESTS:$(BUILD)/%=build/sanitize/%)
+
+check-sim:
+	@$(SUBMAKE) tests
+	@$(SUBMAKE) $(SANITIZED) tests
+	@$(RUN) sim --timeout 240 --jobs 2 $(SIM) $(SIM:$(BUILD)/%=build/sanitize/%)
+
+check-crash:
+	@$(SUBMAKE) tests
+	@$(SUBMAKE) $(SANITIZED) tests
+	@$(RUN) crash --timeout 240 --jobs 2 $(CRASH) $(CRASH:$(BUILD)/%=build/sanitize/%)
+
+check-fuzz:
+	@$(SUBMAKE) $(FUZZING) fuzzers
+	@$(RUN) fuzz --timeout 120 --jobs 2 $(foreach t,$(FUZZ_TARGETS),\
+		"$(notdir $(t)): tests/fuzz/run.sh $(t:$(BUILD)/%=build/fuzz/%) $(FUZZ_SECONDS)")
+
+# Writes the seeds anew, after a change of a format.
+.PHONY: corpus
+corpus: $(FUZZ_TOOLS)
+	$(BUILD)/tests/fuzz/make_corpus tests/fuzz/corpus
+
+check-drills:
+	@$(SUBMAKE) all
+	@$(RUN) drills --timeout 300 "drills: $(PYTHON) -m pytest -q -p no:cacheprovider tests/drills"
+
+# The tarball builds and installs by itself, and a program compiles against what it installed.
+check-install:
+	@$(RUN) install --timeout 200 tests/install.sh
+
+# --- installing and packing --------------------------------------------------------------
+
+.PHONY: install uninstall dist clean help
+
+install: programs
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(INCLUDEDIR) \
+		$(DESTDIR)$(LIBDIR)/pkgconfig
+	install -m 755 $(BUILD)/perseas $(DESTDIR)$(BINDIR)/
+	install -m 755 $(BUILD)/perseasd $(DESTDIR)$(SBINDIR)/
+	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
+	ln -sf libperseas.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libperseas.so.$(SOVERSION)
+	ln -sf libperseas.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libperseas.so
+	install -m 644 $(ARCHIVE) $(DESTDIR)$(LIBDIR)/
+	install -m 644 $(PKGCONFIG) $(DESTDIR)$(LIBDIR)/pkgconfig/
+	install -m 644 client/perseas.h $(DESTDIR)$(INCLUDEDIR)/
+
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/perseas $(DESTDIR)$(SBINDIR)/perseasd
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) \
+		libperseas.so libperseas.a pkgconfig/perseas.pc)
+	rm -f $(DESTDIR)$(INCLUDEDIR)/perseas.h
+
+# What git knows of, as it lies in the tree.
+dist:
+	@mkdir -p build
+	git ls-files | tar -czf build/perseas-$(VERSION).tar.gz --owner=0 --group=0 \
+		--transform 's|^|perseas-$(VERSION)/|' -T -
+	@echo build/perseas-$(VERSION).tar.gz
+
+clean:
+	rm -rf build
+
+help:
+	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
+	@echo
+	@echo "Targets:"
+	@echo "  all             daemon, library, command, benchmarks"
+	@echo "  demo            kill an owner and a mirror, recover, check (about 15 s)"
+	@echo "  check           every suite below; the last line sums up"
+	@echo "  $(addprefix check-,$(SUITES))"
+	@echo "  bench           all measurements; bench-quick: the same, shorter"
+	@echo "  install uninstall   DESTDIR, PREFIX ($(PREFIX))"
+	@echo "  corpus          writes the seeds of the fuzz targets anew"
+	@echo "  dist            build/perseas-$(VERSION).tar.gz"
+	@echo "  clean"

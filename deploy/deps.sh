@@ -1,0 +1,39 @@
+#!/bin/sh
+# deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
+# installs what is missing, anybody else is told how. Groups: build, test.
+set -eu
+
+build="gcc libc6-dev libevent-dev libprotobuf-c-dev protobuf-c-compiler python3"
+test="clang-14 libclang-rt-14-dev llvm-14 libstdc++-12-dev libcmocka-dev python3-pytest pkg-config"
+
+wanted=
+for group in "$@"; do
+	case $group in
+	build) wanted="$wanted $build" ;;
+	test) wanted="$wanted $test" ;;
+	*) echo "deps.sh: no group '$group'; there are: build, test" >&2; exit 1 ;;
+	esac
+done
+
+if ! command -v dpkg-query >/dev/null; then
+	echo "deps.sh: not a Debian system; what is needed there:$wanted" >&2
+	exit 0
+fi
+
+missing=
+for package in $wanted; do
+	state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+	[ "$state" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ]; then
+	echo "Packages are missing. Install them with:" >&2
+	echo "    sudo apt-get install --no-install-recommends$missing" >&2
+	exit 1
+fi
+echo "installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+# shellcheck disable=SC2086
+apt-get install -q -y --no-install-recommends $missing

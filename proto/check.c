@@ -1,0 +1,371 @@
+/*
+ * check.c - the range of every field of a control message.
+ */
+#include "check.h"
+
+#include "envelope.h"
+#include "frame.h"
+
+#include <string.h>
+
+enum {
+	TEXT_MAX = 255,           /* bytes of an address or a version */
+	MESSAGE_TEXT_MAX = 768,   /* bytes of the sentence in a reply */
+};
+
+#define DIGEST_MAX ((uint64_t)64 << 20)
+#define ADDRESS_MAX ((uint64_t)1 << 56)        /* beyond what any process can map */
+
+static const char bad_name[] =
+	"a store's or segment's name must be 1 to 63 of A-Z a-z 0-9 . _ - and begin with no dot";
+static const char bad_id[] = "an id must be 16 bytes, not all zero";
+static const char bad_epoch[] = "an owner's epoch must be 1 or more";
+static const char bad_segments[] = "segments must be 1 to 128, each with an id of its own, 0 to 127";
+
+/* At most `max` bytes, none of which moves a terminal's cursor: C0, DEL, and C1 in UTF-8. */
+static bool text_valid(const char *text, size_t max)
+{
+	size_t len = strnlen(text, max + 1);
+
+	if (len > max)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i], after = (unsigned char)text[i + 1];
+
+		if (c < 0x20 || c == 0x7f || (c == 0xc2 && after >= 0x80 && after < 0xa0))
+			return false;
+	}
+	return true;
+}
+
+const char *ps_roster_fault(const Perseas__Roster *roster)
+{
+	if (!roster)
+		return "the roster is missing";
+	if (roster->n_members < 1 || roster->n_members > PS_MIRRORS_MAX)
+		return "a roster must list 1 to 16 mirrors";
+	if (roster->acks < 1 || roster->acks > roster->n_members)
+		return "acks must be 1 to the number of mirrors";
+	for (size_t i = 0; i < roster->n_members; i++) {
+		const Perseas__Member *member = roster->members[i];
+
+		if (!*member->address || !text_valid(member->address, TEXT_MAX))
+			return "a mirror's address must be 1 to 255 bytes without control characters";
+		if (!ps_id_valid(member->image_id))
+			return bad_id;
+		for (size_t j = 0; j < i; j++)
+			if (ps_id_equal(member->image_id, roster->members[j]->image_id.data))
+				return "a roster lists the same image twice";
+	}
+	return NULL;
+}
+
+static const char *segment_fault(const Perseas__Segment *segment)
+{
+	if (segment->id >= PS_SEGMENTS_MAX)
+		return bad_segments;
+	if (!ps_name_valid(segment->name))
+		return bad_name;
+	if (segment->size < 1 || segment->size > PS_SEGMENT_MAX)
+		return "a segment's size must be 1 byte to 1 TiB";
+	if (segment->address == 0 || segment->address % PS_PAGE != 0 ||
+	    segment->address > ADDRESS_MAX)
+		return "a segment's address must be a multiple of 4096 that a process can map";
+	return NULL;
+}
+
+/* As ids differ and are below 128, there are 128 at most: the loops end there. */
+static const char *segments_fault(Perseas__Segment *const *segments, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *fault = segment_fault(segments[i]);
+
+		if (fault)
+			return fault;
+		for (size_t j = 0; j < i; j++) {
+			if (segments[i]->id == segments[j]->id)
+				return bad_segments;
+			if (strcmp(segments[i]->name, segments[j]->name) == 0)
+				return "two segments have the same name";
+		}
+	}
+	return NULL;
+}
+
+static const char *promise_fault(const Perseas__Header *header)
+{
+	if (header->promised_epoch > 0)
+		return ps_id_valid(header->promised_owner) ? NULL : bad_id;
+	if (header->promised_owner.len != 0 && header->promised_owner.len != PS_ID_SIZE)
+		return bad_id;
+	return NULL;
+}
+
+static const char *log_size_fault(uint64_t size)
+{
+	if (size < PS_LOG_MIN || size > PS_LOG_MAX || size % PS_PAGE != 0)
+		return "a log's size must be a multiple of 4096 from 4 KiB to 64 GiB";
+	return NULL;
+}
+
+const char *ps_header_fault(const Perseas__Header *header)
+{
+	const char *fault;
+
+	if (!header)
+		return "the header is missing";
+	if (!ps_name_valid(header->store))
+		return bad_name;
+	if (!ps_id_valid(header->store_id) || !ps_id_valid(header->image_id))
+		return bad_id;
+	if (header->state < PERSEAS__STATE__STATE_NONE ||
+	    header->state > PERSEAS__STATE__STATE_JOINING)
+		return "the image's state is none that this version knows";
+	if ((fault = promise_fault(header)) || (fault = log_size_fault(header->log_size)) ||
+	    (fault = ps_roster_fault(header->roster)))
+		return fault;
+	if (header->next_roster && (fault = ps_roster_fault(header->next_roster)))
+		return fault;
+	return segments_fault(header->segments, header->n_segments);
+}
+
+/* Ids of 1 or more segments, no id twice. */
+static const char *ids_fault(const uint32_t *ids, size_t count)
+{
+	bool seen[PS_SEGMENTS_MAX] = { false };
+
+	if (count < 1 || count > PS_SEGMENTS_MAX)
+		return bad_segments;
+	for (size_t i = 0; i < count; i++) {
+		if (ids[i] >= PS_SEGMENTS_MAX || seen[ids[i]])
+			return bad_segments;
+		seen[ids[i]] = true;
+	}
+	return NULL;
+}
+
+static const char *store_fault(const char *store, ProtobufCBinaryData id)
+{
+	if (!ps_name_valid(store))
+		return bad_name;
+	return ps_id_valid(id) ? NULL : bad_id;
+}
+
+static const char *owner_fault(uint64_t epoch, ProtobufCBinaryData owner)
+{
+	if (epoch < 1)
+		return bad_epoch;
+	return ps_id_valid(owner) ? NULL : bad_id;
+}
+
+static const char *create_fault(const Perseas__CreateRequest *create)
+{
+	const char *fault = store_fault(create->store, create->store_id);
+
+	if (fault)
+		return fault;
+	if (!ps_id_valid(create->image_id))
+		return bad_id;
+	if ((fault = log_size_fault(create->log_size)))
+		return fault;
+	return ps_roster_fault(create->roster);
+}
+
+static const char *add_segments_fault(const Perseas__AddSegmentsRequest *add)
+{
+	if (add->n_segments < 1)
+		return bad_segments;
+	for (size_t i = 0; i < add->n_segments; i++)
+		if (add->segments[i]->born != 0)
+			return "a segment that is added must not be born yet: publish it";
+	return segments_fault(add->segments, add->n_segments);
+}
+
+static const char *rebuild_fault(const Perseas__RebuildRequest *rebuild)
+{
+	const char *fault = ps_header_fault(rebuild->header);
+
+	return fault ? fault : owner_fault(rebuild->epoch, rebuild->owner);
+}
+
+static bool region_valid(uint32_t region)
+{
+	return region == PS_REGION_LOG || region == PS_REGION_PROMISE ||
+	       (region >= PS_REGION_SEGMENT && region < PS_REGIONS_MAX);
+}
+
+static const char *digest_fault(const Perseas__DigestRequest *digest)
+{
+	if (!ps_name_valid(digest->store))
+		return bad_name;
+	if (!region_valid(digest->region))
+		return "a region must be the log, the promise or a segment";
+	if (digest->length > DIGEST_MAX || digest->offset > UINT64_MAX - digest->length)
+		return "a digest must be of 64 MiB or less, inside its region";
+	return NULL;
+}
+
+const char *ps_request_fault(const Perseas__Request *request)
+{
+	switch (request->body_case) {
+	case PERSEAS__REQUEST__BODY_STATUS:
+		return ps_name_valid(request->status->store) ? NULL : bad_name;
+	case PERSEAS__REQUEST__BODY_CREATE:
+		return create_fault(request->create);
+	case PERSEAS__REQUEST__BODY_SETTLE:
+		return store_fault(request->settle->store, request->settle->store_id);
+	case PERSEAS__REQUEST__BODY_ABANDON:
+		return store_fault(request->abandon->store, request->abandon->store_id);
+	case PERSEAS__REQUEST__BODY_CLAIM:
+		return ps_name_valid(request->claim->store)
+			? owner_fault(request->claim->epoch, request->claim->owner) : bad_name;
+	case PERSEAS__REQUEST__BODY_ADD_SEGMENTS:
+		return add_segments_fault(request->add_segments);
+	case PERSEAS__REQUEST__BODY_DROP_SEGMENTS:
+		return ids_fault(request->drop_segments->ids, request->drop_segments->n_ids);
+	case PERSEAS__REQUEST__BODY_PUBLISH:
+		if (request->publish->seq < 1)
+			return "a publish must name the seq of its record, 1 or more";
+		return ids_fault(request->publish->ids, request->publish->n_ids);
+	case PERSEAS__REQUEST__BODY_REBUILD:
+		return rebuild_fault(request->rebuild);
+	case PERSEAS__REQUEST__BODY_ROSTER:
+		return ps_roster_fault(request->roster->roster);
+	case PERSEAS__REQUEST__BODY_DIGEST:
+		return digest_fault(request->digest);
+	case PERSEAS__REQUEST__BODY_LIST:
+	case PERSEAS__REQUEST__BODY_CONFIRM:
+	case PERSEAS__REQUEST__BODY_FINISH:
+	case PERSEAS__REQUEST__BODY_JOINING:
+	case PERSEAS__REQUEST__BODY_RELEASE:
+		return NULL;
+	default:
+		return "the request is empty, or one that this version does not know";
+	}
+}
+
+/* A slot that was told. All zero is what an image without a valid one tells. */
+static const char *slot_fault(const Perseas__Slot *slot)
+{
+	if (slot->index > 1 || slot->next % PS_ALIGN != 0 || slot->last % PS_ALIGN != 0)
+		return "a commit slot's fields do not fit together";
+	return NULL;
+}
+
+static bool region_length_valid(const Perseas__Region *region)
+{
+	if (region->id == PS_REGION_LOG)
+		return region->length >= PS_RING_OFFSET + PS_LOG_MIN &&
+		       region->length <= PS_RING_OFFSET + PS_LOG_MAX;
+	if (region->id == PS_REGION_PROMISE)
+		return region->length >= sizeof(struct ps_promise) && region->length <= PS_PAGE;
+	return region->length >= 1 && region->length <= PS_SEGMENT_MAX;
+}
+
+static const char *grant_fault(const Perseas__Grant *grant)
+{
+	bool seen[PS_REGIONS_MAX] = { false };
+
+	if (!grant)
+		return "the grant is missing";
+	if (!ps_id_valid(grant->token))
+		return bad_id;
+	if (grant->descriptors != 0 && grant->descriptors != grant->n_regions)
+		return "a grant must come with a descriptor for each region, or with none";
+	if (!text_valid(grant->rdma, TEXT_MAX))
+		return "the address of the rdma listener is not one";
+	for (size_t i = 0; i < grant->n_regions; i++) {
+		const Perseas__Region *region = grant->regions[i];
+
+		if (!region_valid(region->id) || seen[region->id] || !region_length_valid(region))
+			return "a grant's regions must be known ones, each once, of a possible size";
+		seen[region->id] = true;
+	}
+	return NULL;
+}
+
+static const char *store_status_fault(const Perseas__StoreStatus *status)
+{
+	const char *fault;
+
+	if (!status)
+		return "the store's status is missing";
+	if ((fault = ps_header_fault(status->header)))
+		return fault;
+	if (status->slot && (fault = slot_fault(status->slot)))
+		return fault;
+	if (!text_valid(status->owner_address, TEXT_MAX) || !text_valid(status->fabric, TEXT_MAX))
+		return "the owner's address or fabric must be text without control characters";
+	return NULL;
+}
+
+static const char *list_reply_fault(const Perseas__ListReply *list)
+{
+	if (!text_valid(list->version, TEXT_MAX))
+		return "the daemon's version must be text without control characters";
+	for (size_t i = 0; i < list->n_stores; i++) {
+		const char *fault = store_status_fault(list->stores[i]);
+
+		if (fault)
+			return fault;
+	}
+	return NULL;
+}
+
+static const char *claim_reply_fault(const Perseas__ClaimReply *claim)
+{
+	const char *fault = ps_header_fault(claim->header);
+
+	if (fault)
+		return fault;
+	if (!claim->slot && claim->header->state != PERSEAS__STATE__STATE_JOINING)
+		return "the commit slot is missing";
+	if (claim->slot && (fault = slot_fault(claim->slot)))
+		return fault;
+	return grant_fault(claim->grant);
+}
+
+static const char *rebuild_reply_fault(const Perseas__RebuildReply *rebuild)
+{
+	const char *fault = ps_header_fault(rebuild->header);
+
+	return fault ? fault : grant_fault(rebuild->grant);
+}
+
+static const char *reply_body_fault(const Perseas__Reply *reply)
+{
+	switch (reply->body_case) {
+	case PERSEAS__REPLY__BODY_LIST:
+		return list_reply_fault(reply->list);
+	case PERSEAS__REPLY__BODY_STORE:
+		return store_status_fault(reply->store->status);
+	case PERSEAS__REPLY__BODY_CLAIM:
+		return claim_reply_fault(reply->claim);
+	case PERSEAS__REPLY__BODY_CONFIRM:
+		return reply->confirm->slot ? slot_fault(reply->confirm->slot) : NULL;
+	case PERSEAS__REPLY__BODY_ADD_SEGMENTS:
+		return grant_fault(reply->add_segments->grant);
+	case PERSEAS__REPLY__BODY_DROP_SEGMENTS:
+		return grant_fault(reply->drop_segments->grant);
+	case PERSEAS__REPLY__BODY_REBUILD:
+		return rebuild_reply_fault(reply->rebuild);
+	case PERSEAS__REPLY__BODY_FINISH:
+		return ps_header_fault(reply->finish->header);
+	case PERSEAS__REPLY__BODY_DIGEST:
+		return reply->digest->slot ? slot_fault(reply->digest->slot) : NULL;
+	case PERSEAS__REPLY__BODY__NOT_SET:
+		return reply->status == PERSEAS__STATUS__STATUS_OK
+			? "a reply that grants the request must have a body" : NULL;
+	default:
+		return NULL; /* bodies without fields */
+	}
+}
+
+const char *ps_reply_fault(const Perseas__Reply *reply)
+{
+	if (reply->status < PERSEAS__STATUS__STATUS_OK || reply->status > PERSEAS__STATUS__STATUS_IO)
+		return "the reply's status is none that this version knows";
+	if (!text_valid(reply->message, MESSAGE_TEXT_MAX))
+		return "a reply's message must be 768 bytes or less without control characters";
+	return reply_body_fault(reply);
+}

@@ -1,0 +1,178 @@
+/*
+ * frame.c - the decoder of the tcp data path.
+ *
+ * Payload goes from the caller's buffer straight into the image. The memory of an
+ * extent is asked for each time bytes are about to go there, since regions may have
+ * changed since the last call.
+ */
+#include "frame.h"
+
+#include <string.h>
+
+#define BROKEN UINT32_MAX             /* in `have`: the peer broke the protocol */
+
+/* What is left of the bytes that a call was given. */
+struct input {
+	const uint8_t *at;
+	size_t left;
+};
+
+void ps_decoder_init(struct ps_decoder *decoder, const struct ps_decoder_ops *ops, void *ctx)
+{
+	memset(decoder, 0, sizeof *decoder);
+	decoder->ops = ops;
+	decoder->ctx = ctx;
+}
+
+bool ps_answer_valid(const struct ps_answer *answer)
+{
+	if (answer->zero != 0 || answer->status > PS_ANSWER_BAD_FRAME)
+		return false;
+	if (answer->status != PS_ANSWER_OK)
+		return answer->length == 0; /* the op may be one that nobody knows */
+	if (answer->op == PS_OP_READ)
+		return answer->length >= 1 && answer->length <= PS_READ_MAX;
+	return (answer->op == PS_OP_HELLO || answer->op == PS_OP_WRITE) && answer->length == 0;
+}
+
+static void give_answer(struct ps_decoder *decoder, enum ps_answer_status status,
+                        uint32_t length, const uint8_t *bytes)
+{
+	struct ps_answer answer = {
+		.op = decoder->frame.op,
+		.status = (uint8_t)status,
+		.length = length,
+		.cookie = decoder->frame.cookie,
+	};
+
+	decoder->ops->answer(decoder->ctx, &answer, bytes);
+}
+
+/* The stream cannot be understood any more. */
+static int refuse(struct ps_decoder *decoder)
+{
+	decoder->have = BROKEN;
+	give_answer(decoder, PS_ANSWER_BAD_FRAME, 0, NULL);
+	return -1;
+}
+
+static void end_frame(struct ps_decoder *decoder)
+{
+	decoder->have = 0;
+	decoder->extent = 0;
+	decoder->filled = 0;
+	decoder->payload = false;
+}
+
+static bool frame_valid(const struct ps_frame *frame)
+{
+	if (frame->zero != 0 || (frame->flags & ~PS_FRAME_SIGNALLED) != 0)
+		return false;
+	if (frame->op == PS_OP_READ)
+		return frame->count == 1;
+	return frame->op == PS_OP_WRITE && frame->count >= 1 &&
+	       frame->count <= PS_FRAME_EXTENTS_MAX;
+}
+
+/* Are all extents of the frame inside memory that it may use? */
+static bool extents_valid(const struct ps_decoder *decoder)
+{
+	const bool write = decoder->frame.op == PS_OP_WRITE;
+
+	for (uint32_t i = 0; i < decoder->frame.count; i++) {
+		const struct ps_extent *extent = &decoder->extents[i];
+
+		if (extent->length == 0 || (!write && extent->length > PS_READ_MAX))
+			return false;
+		if (!decoder->ops->where(decoder->ctx, extent, write))
+			return false;
+	}
+	return true;
+}
+
+/* Moves bytes to `to`, of which `have` are there, until it is `size` long. */
+static uint32_t gather(void *to, uint32_t have, uint32_t size, struct input *input)
+{
+	uint32_t len = size - have;
+
+	if (len > input->left)
+		len = (uint32_t)input->left;
+	memcpy((uint8_t *)to + have, input->at, len);
+	input->at += len;
+	input->left -= len;
+	return len;
+}
+
+/* Takes bytes of the frame's head. 0, or -1: it is refused. */
+static int take_frame(struct ps_decoder *decoder, struct input *input)
+{
+	decoder->have += gather(&decoder->frame, decoder->have, sizeof decoder->frame, input);
+	if (decoder->have == sizeof decoder->frame && !frame_valid(&decoder->frame))
+		return refuse(decoder);
+	return 0;
+}
+
+static int answer_read(struct ps_decoder *decoder)
+{
+	const struct ps_extent *extent = &decoder->extents[0];
+	const uint8_t *bytes = decoder->ops->where(decoder->ctx, extent, false);
+
+	if (!bytes)
+		return refuse(decoder);
+	give_answer(decoder, PS_ANSWER_OK, extent->length, bytes);
+	end_frame(decoder);
+	return 0;
+}
+
+/* Takes bytes of the extents; when they are whole, checks them all. 0 or -1. */
+static int take_extents(struct ps_decoder *decoder, struct input *input)
+{
+	const uint32_t head = sizeof decoder->frame;
+	const uint32_t size = decoder->frame.count * (uint32_t)sizeof decoder->extents[0];
+
+	decoder->have += gather(decoder->extents, decoder->have - head, size, input);
+	if (decoder->have < head + size)
+		return 0;
+	if (!extents_valid(decoder))
+		return refuse(decoder);
+	if (decoder->frame.op == PS_OP_READ)
+		return answer_read(decoder);
+	decoder->payload = true;
+	return 0;
+}
+
+/* Applies bytes to the extent that is being filled. 0 or -1. */
+static int take_payload(struct ps_decoder *decoder, struct input *input)
+{
+	const struct ps_extent *extent = &decoder->extents[decoder->extent];
+	uint8_t *to = decoder->ops->where(decoder->ctx, extent, true);
+
+	if (!to)
+		return refuse(decoder);
+	decoder->filled += gather(to, decoder->filled, extent->length, input);
+	if (decoder->filled < extent->length)
+		return 0;
+	decoder->filled = 0;
+	if (++decoder->extent < decoder->frame.count)
+		return 0;
+	if (decoder->frame.flags & PS_FRAME_SIGNALLED)
+		give_answer(decoder, PS_ANSWER_OK, 0, NULL);
+	end_frame(decoder);
+	return 0;
+}
+
+int ps_decoder_feed(struct ps_decoder *decoder, const void *bytes, size_t len)
+{
+	struct input input = { bytes, len };
+	int result = decoder->have == BROKEN ? -1 : 0;
+
+	while (result == 0 && input.left > 0) {
+		if (decoder->payload)
+			result = take_payload(decoder, &input);
+		else if (decoder->have < sizeof decoder->frame)
+			result = take_frame(decoder, &input);
+		else
+			result = take_extents(decoder, &input);
+	}
+	return result;
+}
