@@ -1,0 +1,326 @@
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char config_help[] =
+	"Usage: perseasd [OPTION]...\n"
+	"Keeps images of stores in memory for their owners on other hosts.\n"
+	"\n"
+	"  --listen HOST:PORT   wait for owners over TCP; port 0 takes a free one. May be given\n"
+	"                       several times, as may --unix. Without either: 127.0.0.1:7170\n"
+	"  --unix PATH          wait for owners on this host, which share memory with the daemon\n"
+	"  --memory-dir DIR     where images are kept (/dev/shm/perseas)\n"
+	"  --max-memory BYTES   limit for all images together, with K, M, G or T; 0: none (0)\n"
+	"  --spin-us N          microseconds to spin for more data before sleeping (0)\n"
+	"  --log-level LEVEL    error, warning, info or debug (info)\n"
+	"  --port-file FILE     write the TCP ports to FILE once they are open, a line each\n"
+	"  --config FILE        read options from FILE: lines of NAME VALUE, # begins a comment\n"
+	"  --help, --version    print this text, or the version, and exit\n";
+
+struct reader {
+	struct config *config;
+	char *why;
+	size_t size;
+};
+
+static int wrong(struct reader *reader, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int wrong(struct reader *reader, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(reader->why, reader->size, format, args);
+	va_end(args);
+	return -1;
+}
+
+/* Digits alone: no sign, no space, no base but ten. */
+static bool read_number(const char *text, const char **end, uint64_t *number)
+{
+	char *stop;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*number = strtoull(text, &stop, 10);
+	*end = stop;
+	return errno == 0;
+}
+
+static struct endpoint *next_endpoint(struct reader *reader)
+{
+	struct config *config = reader->config;
+
+	if (config->endpoint_count == ENDPOINTS_MAX) {
+		wrong(reader, "there may be %d listeners at most", ENDPOINTS_MAX);
+		return NULL;
+	}
+	return &config->endpoints[config->endpoint_count];
+}
+
+/* "host:port" or "[host]:port", as the parts of `value`. */
+static bool split_address(const char *value, struct endpoint *endpoint)
+{
+	const char *colon = strrchr(value, ':'), *host = value, *end;
+	uint64_t port;
+	size_t len;
+
+	if (!colon || !read_number(colon + 1, &end, &port) || *end || port > 65535)
+		return false;
+	len = (size_t)(colon - host);
+	if (len >= 2 && host[0] == '[' && host[len - 1] == ']') {
+		host++;
+		len -= 2;
+	} else if (memchr(host, ':', len)) {
+		return false;
+	}
+	if (len == 0 || len >= sizeof(endpoint->host))
+		return false;
+	memcpy(endpoint->host, host, len);
+	endpoint->host[len] = '\0';
+	snprintf(endpoint->port, sizeof(endpoint->port), "%u", (unsigned)port);
+	return true;
+}
+
+static int set_listen(struct reader *reader, const char *value)
+{
+	struct endpoint *endpoint = next_endpoint(reader);
+
+	if (!endpoint)
+		return -1;
+	if (!split_address(value, endpoint))
+		return wrong(reader, "--listen %s is not an address; write for example "
+		             "192.0.2.1:7170 or [::1]:7170", value);
+	endpoint->local = false;
+	reader->config->endpoint_count++;
+	return 0;
+}
+
+static int set_unix(struct reader *reader, const char *value)
+{
+	struct endpoint *endpoint = next_endpoint(reader);
+
+	if (!endpoint)
+		return -1;
+	/* sun_path has 108 bytes. */
+	if (value[0] != '/' || strlen(value) > 107)
+		return wrong(reader, "--unix %s is not an absolute path of 107 bytes or less", value);
+	endpoint->local = true;
+	snprintf(endpoint->host, sizeof(endpoint->host), "%s", value);
+	reader->config->endpoint_count++;
+	return 0;
+}
+
+static int set_path(struct reader *reader, const char *name, char path[PATH_MAX],
+                    const char *value)
+{
+	if (!*value || strlen(value) >= PATH_MAX)
+		return wrong(reader, "--%s needs a path of less than %d bytes", name, PATH_MAX);
+	strcpy(path, value);
+	return 0;
+}
+
+static int set_memory_dir(struct reader *reader, const char *value)
+{
+	return set_path(reader, "memory-dir", reader->config->memory_dir, value);
+}
+
+static int set_port_file(struct reader *reader, const char *value)
+{
+	return set_path(reader, "port-file", reader->config->port_file, value);
+}
+
+static int set_file(struct reader *reader, const char *value)
+{
+	return set_path(reader, "config", reader->config->file, value);
+}
+
+static int set_max_memory(struct reader *reader, const char *value)
+{
+	static const char units[] = "KMGT";
+	const char *end, *unit;
+	uint64_t number;
+	unsigned shift = 0;
+
+	if (!read_number(value, &end, &number))
+		goto bad;
+	if (*end) {
+		unit = strchr(units, toupper((unsigned char)*end));
+		if (!unit || end[1])
+			goto bad;
+		shift = 10 * (unsigned)(unit - units + 1);
+	}
+	if (number > UINT64_MAX >> shift)
+		goto bad;
+	reader->config->max_memory = number << shift;
+	return 0;
+bad:
+	return wrong(reader, "--max-memory %s is not a number of bytes; write for example 512M or "
+	             "64G", value);
+}
+
+static int set_spin(struct reader *reader, const char *value)
+{
+	const char *end;
+	uint64_t number;
+
+	if (!read_number(value, &end, &number) || *end || number > 1000000)
+		return wrong(reader, "--spin-us %s is not a number from 0 to 1000000", value);
+	reader->config->spin_us = (uint32_t)number;
+	return 0;
+}
+
+static int set_log_level(struct reader *reader, const char *value)
+{
+	static const char *const names[] = { "error", "warning", "info", "debug" };
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(value, names[i]) != 0)
+			continue;
+		reader->config->log_level = (enum log_level)i;
+		return 0;
+	}
+	return wrong(reader, "--log-level %s is none of error, warning, info, debug", value);
+}
+
+static const struct option {
+	const char *name;
+	int (*set)(struct reader *reader, const char *value);
+	bool in_file;
+} options[] = {
+	{ "listen", set_listen, true },
+	{ "unix", set_unix, true },
+	{ "memory-dir", set_memory_dir, true },
+	{ "max-memory", set_max_memory, true },
+	{ "spin-us", set_spin, true },
+	{ "log-level", set_log_level, true },
+	{ "port-file", set_port_file, true },
+	{ "config", set_file, false },
+};
+
+static const struct option *find_option(const char *name, size_t len)
+{
+	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0)
+			return &options[i];
+	return NULL;
+}
+
+/* Splits a line of the file into name and value, in place. False: there is nothing on it. */
+static bool split_line(char *line, char **name, char **value)
+{
+	char *end;
+
+	line[strcspn(line, "#\r\n")] = '\0';
+	*name = line + strspn(line, " \t");
+	if (!**name)
+		return false;
+	*value = *name + strcspn(*name, " \t=");
+	end = *value;
+	*value += strspn(*value, " \t");
+	if (**value == '=')
+		*value += 1 + strspn(*value + 1, " \t");
+	*end = '\0';
+	end = *value + strlen(*value);
+	while (end > *value && (end[-1] == ' ' || end[-1] == '\t'))
+		*--end = '\0';
+	return true;
+}
+
+static int read_line(struct reader *reader, char *line)
+{
+	const struct option *option;
+	char *name, *value;
+
+	if (!split_line(line, &name, &value))
+		return 0;
+	option = find_option(name, strlen(name));
+	if (!option || !option->in_file)
+		return wrong(reader, "there is no option \"%s\" in this file", name);
+	if (!*value)
+		return wrong(reader, "option \"%s\" needs a value", name);
+	return option->set(reader, value);
+}
+
+int config_read(struct config *config, const char *path, char *why, size_t size)
+{
+	char line[PATH_MAX + 64], inner[sizeof(line) + 128];
+	struct reader reader = { .config = config, .why = inner, .size = sizeof(inner) };
+	FILE *file = fopen(path, "re");
+	int ret = 0;
+
+	if (!file) {
+		snprintf(why, size, "configuration file %s: %s", path, strerror(errno));
+		return -1;
+	}
+	for (unsigned number = 1; ret == 0 && fgets(line, sizeof(line), file); number++) {
+		ret = read_line(&reader, line);
+		if (ret)
+			snprintf(why, size, "%s, line %u: %s", path, number, inner);
+	}
+	fclose(file);
+	return ret;
+}
+
+/* The option at argv[*at], whose value may be the argument after it. */
+static int read_argument(struct reader *reader, int argc, char *const *argv, int *at,
+                         bool file_only)
+{
+	const char *argument = argv[*at], *equals, *value;
+	const struct option *option;
+	size_t len;
+
+	if (strncmp(argument, "--", 2) != 0 || !argument[2])
+		return wrong(reader, "\"%s\" is not an option; see perseasd --help", argument);
+	argument += 2;
+	if (strcmp(argument, "help") == 0 || strcmp(argument, "version") == 0) {
+		reader->config->help |= *argument == 'h';
+		reader->config->version |= *argument == 'v';
+		return 0;
+	}
+	equals = strchr(argument, '=');
+	len = equals ? (size_t)(equals - argument) : strlen(argument);
+	option = find_option(argument, len);
+	if (!option)
+		return wrong(reader, "there is no option --%s; see perseasd --help", argument);
+	value = equals ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;
+	if (!value)
+		return wrong(reader, "--%s needs a value; see perseasd --help", argument);
+	if (file_only != !option->in_file)
+		return 0;
+	return option->set(reader, value);
+}
+
+static int read_arguments(struct reader *reader, int argc, char *const *argv, bool file_only)
+{
+	for (int i = 1; i < argc; i++)
+		if (read_argument(reader, argc, argv, &i, file_only) < 0)
+			return -1;
+	return 0;
+}
+
+/* The file is read before the rest of the command line, which so has the last word. */
+int config_parse(struct config *config, int argc, char *const *argv, char *why, size_t size)
+{
+	struct reader reader = { .config = config, .why = why, .size = size };
+
+	memset(config, 0, sizeof(*config));
+	strcpy(config->memory_dir, "/dev/shm/perseas");
+	config->log_level = LOG_LEVEL_INFO;
+	if (read_arguments(&reader, argc, argv, true) < 0)
+		return -1;
+	if (config->file[0] && config_read(config, config->file, why, size) < 0)
+		return -1;
+	if (read_arguments(&reader, argc, argv, false) < 0)
+		return -1;
+	if (config->endpoint_count == 0)
+		return set_listen(&reader, "127.0.0.1:7170");
+	return 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * config.h - what the daemon is told on its command line and in its configuration file.
+ */
+#ifndef PERSEAS_SERVER_CONFIG_H
+#define PERSEAS_SERVER_CONFIG_H
+
+#include "log.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ENDPOINTS_MAX = 16 };
+
+struct endpoint {
+	bool local;                /* a Unix socket, at the path `host` */
+	char host[256];
+	char port[8];              /* decimal; 0: any that is free */
+};
+
+struct config {
+	struct endpoint endpoints[ENDPOINTS_MAX];
+	unsigned endpoint_count;
+	char memory_dir[PATH_MAX];
+	char port_file[PATH_MAX];  /* "": none */
+	char file[PATH_MAX];       /* the configuration file, "": none */
+	uint64_t max_memory;       /* bytes, 0: no limit */
+	uint32_t spin_us;
+	enum log_level log_level;
+	bool help;
+	bool version;
+};
+
+/*
+ * Reads the command line and the file that it names. The command line wins where both set the
+ * same; listeners of both are used. 0, or -1 with a sentence in `why`.
+ */
+int config_parse(struct config *config, int argc, char *const *argv, char *why, size_t size);
+
+/* The lines of a configuration file: "name value" or "name = value"; # begins a comment. */
+int config_read(struct config *config, const char *path, char *why, size_t size);
+
+extern const char config_help[];
+
+#endif

@@ -1,0 +1,90 @@
+#include "daemon.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { LOOP_ROUNDS = 32 }; /* looks at the data paths for each look at everything else */
+
+const struct target *const daemon_targets[] = { &target_tcp, &target_shm, NULL };
+
+struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
+{
+	struct daemon *daemon = calloc(1, sizeof(*daemon));
+
+	if (!daemon)
+		return NULL;
+	daemon->base = event_base_new();
+	if (!daemon->base) {
+		free(daemon);
+		return NULL;
+	}
+	daemon->stores = stores;
+	daemon->spin_ns = spin_us * 1000;
+	daemon->spins = 1;
+	return daemon;
+}
+
+void daemon_free(struct daemon *daemon)
+{
+	if (!daemon)
+		return;
+	daemon_unlisten(daemon);
+	connections_close(daemon);
+	data_links_close(daemon);
+	event_base_free(daemon->base);
+	free(daemon);
+}
+
+void daemon_stop(struct daemon *daemon)
+{
+	daemon->stopping = true;
+	event_base_loopbreak(daemon->base);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool spin_targets(struct daemon *daemon)
+{
+	bool moved = false;
+
+	for (const struct target *const *target = daemon_targets; *target; target++)
+		if ((*target)->spin)
+			moved |= (*target)->spin(daemon);
+	return moved;
+}
+
+/* Goes on until no data path has moved for spin_ns. */
+static void spin(struct daemon *daemon)
+{
+	uint64_t until = now_ns() + daemon->spin_ns;
+
+	for (unsigned round = 1; !daemon->stopping; round++) {
+		uint64_t now;
+
+		if (round % LOOP_ROUNDS == 0)
+			event_base_loop(daemon->base, EVLOOP_NONBLOCK);
+		now = now_ns();
+		if (spin_targets(daemon))
+			until = now + daemon->spin_ns;
+		else if (now >= until)
+			break;
+	}
+	daemon->spins++;
+}
+
+void daemon_run(struct daemon *daemon)
+{
+	while (!daemon->stopping) {
+		daemon->moved = false;
+		event_base_loop(daemon->base, EVLOOP_ONCE);
+		if (daemon->moved && daemon->spin_ns > 0)
+			spin(daemon);
+	}
+}

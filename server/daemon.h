@@ -1,0 +1,78 @@
+/*
+ * daemon.h - the daemon around the store logic: one thread, one libevent loop.
+ *
+ *   main.c          what happens in which order from start to end
+ *   listen.c        sockets that wait for connections
+ *   control_loop.c  control connections; tells them from data connections
+ *   target_tcp.c    data connections
+ *   target_shm.c    descriptors and processes on this host
+ *   daemon.c        the loop itself
+ */
+#ifndef PERSEAS_SERVER_DAEMON_H
+#define PERSEAS_SERVER_DAEMON_H
+
+#include "config.h"
+#include "target.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+struct connection;
+struct data_link;
+struct listener;
+
+enum {
+	HANDSHAKE_SECONDS = 5,     /* until a connection must have said what it is */
+	CONNECTIONS_MAX = 1024,    /* of both kinds */
+};
+
+struct daemon {
+	struct event_base *base;
+	struct stores *stores;
+	struct listener *listeners;
+	struct connection *connections;
+	struct data_link *links;
+	uint8_t *buffer;           /* of target_tcp: what recv() fills */
+	unsigned connection_count; /* of both kinds */
+	uint64_t spin_ns;          /* how long the loop spins after data arrived; 0: never */
+	uint64_t spins;            /* times that it has spun: marks the links that moved since */
+	bool moved;                /* data arrived since the loop last asked */
+	bool stopping;
+};
+
+/* daemon.c */
+struct daemon *daemon_new(struct stores *stores, uint64_t spin_us); /* NULL: out of memory */
+/* Ends all connections, and so all sessions; images stay. */
+void daemon_free(struct daemon *daemon);
+void daemon_run(struct daemon *daemon); /* until daemon_stop */
+void daemon_stop(struct daemon *daemon);
+extern const struct target *const daemon_targets[]; /* ends with NULL */
+
+/* listen.c. 0, or -1 with a sentence in why. */
+int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why,
+                  size_t size);
+void daemon_unlisten(struct daemon *daemon);
+/* Writes the port of each TCP listener, a line each, whole or not at all. */
+int daemon_write_ports(const struct daemon *daemon, const char *path, char *why, size_t size);
+
+/* control_loop.c: takes a socket that was just accepted. */
+void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *from, bool local);
+void connections_close(struct daemon *daemon);
+
+/* target_tcp.c: takes a socket whose first four bytes were PS_DATA_MAGIC. */
+extern const struct target target_tcp;
+void data_accept(struct daemon *daemon, int fd, const char *peer);
+void data_links_close(struct daemon *daemon);
+
+/* target_shm.c */
+extern const struct target target_shm;
+/* A pidfd of the process at the other end of a Unix socket, -1: it cannot be told. */
+int shm_process(int fd);
+/* False only when the process is known to have ended. */
+bool shm_lives(int pidfd);
+struct holder *shm_holder(int pidfd);
+/* Sends bytes, and the descriptors with the first of them. As sendmsg(). */
+ssize_t shm_send(int fd, const void *bytes, size_t len, const int *fds, unsigned count);
+
+#endif

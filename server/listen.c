@@ -1,0 +1,265 @@
+#include "daemon.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+	BACKLOG = 128,
+	ACCEPTS = 16,              /* connections that are taken at once */
+	PAUSE_MS = 100,            /* after accept found no descriptor free */
+};
+
+struct listener {
+	struct listener *next;
+	struct daemon *daemon;
+	int fd;
+	struct event *readable;
+	struct event *resume;
+	char path[108];            /* of a Unix socket, else "" */
+	unsigned port;             /* of a TCP socket, else 0 */
+};
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+	struct listener *listener = arg;
+
+	(void)fd;
+	(void)what;
+	event_add(listener->readable, NULL);
+}
+
+/* Without a free descriptor the socket stays readable: do not spin on it. */
+static void pause_listener(struct listener *listener)
+{
+	const struct timeval pause = { .tv_usec = PAUSE_MS * 1000 };
+
+	log_warning("connections have to wait: %s", strerror(errno));
+	event_del(listener->readable);
+	event_add(listener->resume, &pause);
+}
+
+static void on_connection(evutil_socket_t fd, short what, void *arg)
+{
+	struct listener *listener = arg;
+
+	(void)what;
+	for (int i = 0; i < ACCEPTS; i++) {
+		struct sockaddr_storage from = { 0 };
+		socklen_t len = sizeof(from);
+		int peer = accept4(fd, (struct sockaddr *)&from, &len,
+		                   SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (peer >= 0) {
+			connection_accept(listener->daemon, peer, (struct sockaddr *)&from,
+			                  listener->path[0] != '\0');
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			pause_listener(listener);
+		if (errno != ECONNABORTED && errno != EINTR)
+			return;
+	}
+}
+
+/* Is there a process that answers at this path? */
+static bool is_served(const struct sockaddr_un *address)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool served;
+
+	if (fd < 0)
+		return true;
+	served = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+	         errno == EAGAIN;
+	close(fd);
+	return served;
+}
+
+/* Removes a socket that a daemon left behind. -1: the path is taken. */
+static int clear_path(const struct sockaddr_un *address, char *why, size_t size)
+{
+	struct stat st;
+
+	if (lstat(address->sun_path, &st) < 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode)) {
+		snprintf(why, size, "%s is there already and is not a socket", address->sun_path);
+		return -1;
+	}
+	if (is_served(address)) {
+		snprintf(why, size, "another process answers at %s", address->sun_path);
+		return -1;
+	}
+	unlink(address->sun_path);
+	return 0;
+}
+
+static int bind_unix(const struct endpoint *endpoint, char *why, size_t size)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	mode_t mask;
+	int fd, ret;
+
+	/* config.c lets no path through that is longer. */
+	memcpy(address.sun_path, endpoint->host, sizeof(address.sun_path) - 1);
+	if (clear_path(&address, why, size) < 0)
+		return -1;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	mask = umask(0177); /* the socket is never there with a wider mode */
+	ret = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof(address));
+	umask(mask);
+	if (ret == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	snprintf(why, size, "cannot listen at %s: %s", endpoint->host, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int bind_address(const struct addrinfo *address)
+{
+	const int on = 1;
+	int error;
+	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+/* The first address that the name has and that can be bound. */
+static int bind_tcp(const struct endpoint *endpoint, char *why, size_t size)
+{
+	const struct addrinfo hints = {
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+	};
+	struct addrinfo *found;
+	int error = getaddrinfo(endpoint->host, endpoint->port, &hints, &found), fd = -1;
+
+	if (error) {
+		snprintf(why, size, "cannot listen on %s:%s: %s", endpoint->host, endpoint->port,
+		         gai_strerror(error));
+		return -1;
+	}
+	for (struct addrinfo *address = found; address && fd < 0; address = address->ai_next)
+		fd = bind_address(address);
+	if (fd < 0)
+		snprintf(why, size, "cannot listen on %s:%s: %s", endpoint->host, endpoint->port,
+		         strerror(errno));
+	freeaddrinfo(found);
+	return fd;
+}
+
+static unsigned port_of(int fd)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t len = sizeof(address);
+
+	getsockname(fd, (struct sockaddr *)&address, &len);
+	if (address.ss_family == AF_INET6)
+		return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+	return ntohs(((struct sockaddr_in *)&address)->sin_port);
+}
+
+static struct listener *make_listener(struct daemon *daemon, int fd)
+{
+	struct listener *listener = calloc(1, sizeof(*listener));
+
+	if (!listener)
+		return NULL;
+	listener->daemon = daemon;
+	listener->fd = fd;
+	listener->readable = event_new(daemon->base, fd, EV_READ | EV_PERSIST, on_connection,
+	                               listener);
+	listener->resume = evtimer_new(daemon->base, on_resume, listener);
+	if (listener->readable && listener->resume && event_add(listener->readable, NULL) == 0)
+		return listener;
+	if (listener->readable)
+		event_free(listener->readable);
+	if (listener->resume)
+		event_free(listener->resume);
+	free(listener);
+	return NULL;
+}
+
+int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why, size_t size)
+{
+	int fd = endpoint->local ? bind_unix(endpoint, why, size) : bind_tcp(endpoint, why, size);
+	struct listener *listener, **end = &daemon->listeners;
+
+	if (fd < 0)
+		return -1;
+	listener = make_listener(daemon, fd);
+	if (!listener) {
+		snprintf(why, size, "out of memory");
+		close(fd);
+		return -1;
+	}
+	while (*end)
+		end = &(*end)->next;
+	*end = listener;
+	if (endpoint->local) {
+		memcpy(listener->path, endpoint->host, sizeof(listener->path) - 1);
+		log_info("listening at unix://%s", listener->path);
+	} else {
+		listener->port = port_of(fd);
+		log_info("listening at tcp://%s%s%s:%u", strchr(endpoint->host, ':') ? "[" : "",
+		         endpoint->host, strchr(endpoint->host, ':') ? "]" : "", listener->port);
+	}
+	return 0;
+}
+
+void daemon_unlisten(struct daemon *daemon)
+{
+	while (daemon->listeners) {
+		struct listener *listener = daemon->listeners;
+
+		daemon->listeners = listener->next;
+		event_free(listener->readable);
+		event_free(listener->resume);
+		if (listener->path[0])
+			unlink(listener->path);
+		close(listener->fd);
+		free(listener);
+	}
+}
+
+int daemon_write_ports(const struct daemon *daemon, const char *path, char *why, size_t size)
+{
+	char beside[PATH_MAX + 8];
+	FILE *file;
+	int failed;
+
+	snprintf(beside, sizeof(beside), "%s.new", path);
+	file = fopen(beside, "we");
+	if (!file) {
+		snprintf(why, size, "port file %s: %s", beside, strerror(errno));
+		return -1;
+	}
+	for (const struct listener *at = daemon->listeners; at; at = at->next)
+		if (!at->path[0])
+			fprintf(file, "%u\n", at->port);
+	failed = ferror(file);
+	if (fclose(file) != 0 || failed || rename(beside, path) < 0) {
+		snprintf(why, size, "port file %s: %s", path, strerror(errno));
+		unlink(beside);
+		return -1;
+	}
+	return 0;
+}

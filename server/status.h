@@ -1,0 +1,12 @@
+/*
+ * status.h - short names for what control.proto enumerates.
+ */
+#ifndef PERSEAS_SERVER_STATUS_H
+#define PERSEAS_SERVER_STATUS_H
+
+#include "control.pb-c.h"
+
+#define STATUS(name) PERSEAS__STATUS__STATUS_##name
+#define STATE(name) PERSEAS__STATE__STATE_##name
+
+#endif

@@ -1,0 +1,260 @@
+#include "store_private.h"
+
+#include "../proto/crc32c.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DIGEST_MAX ((uint64_t)64 << 20)
+
+struct scratch {
+	struct scratch *next;
+	_Alignas(16) unsigned char bytes[];
+};
+
+int refuse(struct why *why, Perseas__Status status, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why->text, sizeof(why->text), format, args);
+	va_end(args);
+	return -(int)status;
+}
+
+void scratch_reset(struct stores *stores)
+{
+	while (stores->scratch) {
+		struct scratch *scratch = stores->scratch;
+
+		stores->scratch = scratch->next;
+		free(scratch);
+	}
+}
+
+void *scratch_alloc(struct stores *stores, size_t size)
+{
+	struct scratch *scratch = calloc(1, sizeof(*scratch) + size);
+
+	if (!scratch)
+		return NULL;
+	scratch->next = stores->scratch;
+	stores->scratch = scratch;
+	return scratch->bytes;
+}
+
+Perseas__Slot *scratch_slot(struct stores *stores, const struct ps_slot *slot, int index)
+{
+	Perseas__Slot *message = scratch_alloc(stores, sizeof(*message));
+
+	if (!message)
+		return NULL;
+	perseas__slot__init(message);
+	if (index < 0)
+		return message;
+	message->epoch = slot->epoch;
+	message->seq = slot->seq;
+	message->next = slot->next;
+	message->last = slot->last;
+	message->index = (uint32_t)index;
+	return message;
+}
+
+bool same_id(ProtobufCBinaryData id, ProtobufCBinaryData other)
+{
+	return id.len == PS_ID_SIZE && other.len == PS_ID_SIZE &&
+	       memcmp(id.data, other.data, PS_ID_SIZE) == 0;
+}
+
+struct stores *stores_new(struct memory *memory)
+{
+	struct stores *stores = calloc(1, sizeof(*stores));
+
+	if (stores)
+		stores->memory = memory;
+	return stores;
+}
+
+void stores_free(struct stores *stores)
+{
+	if (!stores)
+		return;
+	scratch_reset(stores);
+	while (stores->first)
+		store_delete(stores->first);
+	free(stores);
+}
+
+struct store *store_find(struct stores *stores, const char *name)
+{
+	for (struct store *store = stores->first; store; store = store->next)
+		if (strcmp(store->name, name) == 0)
+			return store;
+	return NULL;
+}
+
+struct store *store_sound(struct stores *stores, const char *name, int *ret, struct why *why)
+{
+	struct store *store = store_find(stores, name);
+
+	if (!store) {
+		*ret = refuse(why, STATUS(NO_STORE), "this mirror has no store named %s", name);
+		return NULL;
+	}
+	if (store->damage[0]) {
+		*ret = refuse(why, STATUS(DAMAGED), "the image of store %s is damaged: %s", name,
+		              store->damage);
+		return NULL;
+	}
+	return store;
+}
+
+struct store *store_insert(struct stores *stores, const char *name)
+{
+	struct store *store = calloc(1, sizeof(*store));
+
+	if (!store)
+		return NULL;
+	snprintf(store->name, sizeof(store->name), "%s", name);
+	store->stores = stores;
+	image_init(&store->image);
+	image_init(&store->beside);
+	store->next = stores->first;
+	stores->first = store;
+	stores->count++;
+	return store;
+}
+
+/* Closes the image; its pieces stay. */
+void store_delete(struct store *store)
+{
+	struct store **link = &store->stores->first;
+
+	image_close(store, &store->beside);
+	header_free(store->beside_header);
+	holder_drop(store);
+	image_close(store, &store->image);
+	header_free(store->header);
+	while (*link != store)
+		link = &(*link)->next;
+	*link = store->next;
+	store->stores->count--;
+	free(store);
+}
+
+static int fill_status(struct store *store, Perseas__StoreStatus *status, struct why *why)
+{
+	struct session *session = store->session;
+	struct ps_slot slot;
+	int index = image_slot(&store->image, &slot);
+
+	status->header = store->header;
+	status->live = session != NULL;
+	if (session) {
+		status->owner_address = session->peer;
+		if (session->fabric)
+			status->fabric = (char *)session->fabric;
+	}
+	if (store->header)
+		status->bytes = ps_header_bytes(store->header);
+	if (index < 0)
+		return 0;
+	status->slot = scratch_slot(store->stores, &slot, index);
+	if (!status->slot)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	return 0;
+}
+
+/* A damaged store is listed while its header can be read. */
+int store_list(struct stores *stores, Perseas__ListReply *reply, struct why *why)
+{
+	int ret;
+
+	scratch_reset(stores);
+	reply->memory_used = stores->memory->ops->used(stores->memory);
+	reply->memory_limit = stores->memory->ops->limit(stores->memory);
+	reply->stores = scratch_alloc(stores, (stores->count + 1) * sizeof(*reply->stores));
+	if (!reply->stores)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	for (struct store *store = stores->first; store; store = store->next) {
+		Perseas__StoreStatus *status = scratch_alloc(stores, sizeof(*status));
+
+		if (!status)
+			return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+		if (!store->header)
+			continue;
+		perseas__store_status__init(status);
+		ret = fill_status(store, status, why);
+		if (ret)
+			return ret;
+		reply->stores[reply->n_stores++] = status;
+	}
+	return 0;
+}
+
+int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *status,
+                 struct why *why)
+{
+	struct store *store;
+	int ret = 0;
+
+	scratch_reset(stores);
+	store = store_sound(stores, name, &ret, why);
+	if (!store)
+		return ret;
+	return fill_status(store, status, why);
+}
+
+int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
+                 Perseas__DigestReply *reply, struct why *why)
+{
+	struct store *store;
+	struct piece *piece;
+	struct ps_slot slot;
+	int index, ret = 0;
+
+	scratch_reset(stores);
+	store = store_sound(stores, request->store, &ret, why);
+	if (!store)
+		return ret;
+	if (request->length > DIGEST_MAX)
+		return refuse(why, STATUS(BAD_REQUEST), "a digest covers 64 MiB at most");
+	if (request->region >= PS_REGIONS_MAX || !store->image.regions[request->region].base)
+		return refuse(why, STATUS(BAD_REQUEST), "store %s has no region %u", store->name,
+		              request->region);
+	piece = &store->image.regions[request->region];
+	if (request->offset > piece->size || request->length > piece->size - request->offset)
+		return refuse(why, STATUS(BAD_REQUEST), "region %u has only %llu bytes",
+		              request->region, (unsigned long long)piece->size);
+	index = image_slot(&store->image, &slot);
+	if (index >= 0) {
+		reply->slot = scratch_slot(stores, &slot, index);
+		if (!reply->slot)
+			return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	}
+	reply->crc = ps_crc32c(0, piece->base + request->offset, request->length);
+	reply->live = store->session != NULL;
+	return 0;
+}
+
+/* Compares every byte whatever they are, so that time tells nothing of a token. */
+static bool same_token(const uint8_t *a, const uint8_t *b)
+{
+	unsigned differ = 0;
+
+	for (int i = 0; i < PS_ID_SIZE; i++)
+		differ |= a[i] ^ b[i];
+	return differ == 0;
+}
+
+struct session *stores_session(struct stores *stores, const uint8_t token[PS_ID_SIZE])
+{
+	struct session *found = NULL;
+
+	for (struct store *store = stores->first; store; store = store->next)
+		if (store->session && same_token(store->session->token, token))
+			found = store->session;
+	return found;
+}

@@ -1,0 +1,135 @@
+/*
+ * store.h - the stores of a mirror and the rules that it keeps (I5 to I9), as plain logic: no
+ * sockets, no clock, no files but through memory.h.
+ *
+ * Every function that can refuse returns 0 or a negative Perseas__Status, with a sentence in
+ * `why`, and has then changed nothing.
+ */
+#ifndef PERSEAS_SERVER_STORE_H
+#define PERSEAS_SERVER_STORE_H
+
+#include "../proto/envelope.h"
+#include "../proto/image.h"
+#include "memory.h"
+
+#include <stdbool.h>
+
+struct stores;
+struct store;
+
+struct why {
+	char text[400];
+	uint64_t promised_epoch;   /* with STALE_EPOCH and BUSY */
+};
+
+/*
+ * A control connection, seen by the logic. It becomes the session of a store's owner by a
+ * claim, and stops being it by release, by a later claim, or when it ends.
+ */
+struct session;
+
+/* A process that was given the memory of an image. It outlives its session. */
+struct holder {
+	/* May it still write? False only when it is known to be dead. */
+	bool (*may_write)(struct holder *holder);
+	void (*free)(struct holder *holder);
+};
+
+struct session_ops {
+	/*
+	 * I5: ends the session's data paths (tcp: closes the connection with what is buffered;
+	 * rdma: destroys the queue pair and is sure that it is gone). After it returns, nothing
+	 * more of the session reaches the image over them. The control connection stays.
+	 */
+	void (*cut)(struct session *session);
+	/*
+	 * shm: may the process at the other end still write to memory that it was given?
+	 * False only when it is known to be dead (its pidfd says so).
+	 */
+	bool (*may_write)(struct session *session);
+	/*
+	 * shm: the process at the other end, asked when the session is over. NULL (the
+	 * function, or what it returns): not known, so it is taken to be alive.
+	 */
+	struct holder *(*keep)(struct session *session);
+};
+
+/* ops, local, peer and fabric are the connection's, the rest is the logic's; zero to begin. */
+struct session {
+	const struct session_ops *ops;
+	struct store *store;       /* claimed, or NULL */
+	uint64_t epoch;
+	uint8_t owner[PS_ID_SIZE];
+	uint8_t token[PS_ID_SIZE]; /* of the data connection; random at each claim */
+	bool shared;               /* it was given the memory itself */
+	bool beside;               /* its data path goes to the image beside */
+	bool local;                /* a Unix socket: descriptors can go along */
+	char peer[128];            /* where it comes from, for people */
+	const char *fabric;        /* "tcp", "shm", "rdma": set by the target, NULL: none yet */
+};
+
+struct stores *stores_new(struct memory *memory);
+/* Closes all images, which stay in memory. Sessions that still hold a store must not be used
+ * after it. */
+void stores_free(struct stores *stores);
+
+/*
+ * Serves what is in memory: reads every header, opens its image, removes pieces that belong
+ * to no image. A damaged store is kept and refused by name. complain() gets a sentence for
+ * each thing that was wrong.
+ */
+void stores_load(struct stores *stores, void (*complain)(void *arg, const char *text), void *arg);
+
+/* The handlers of the messages of the same names in control.proto. Replies are filled in
+ * with memory that lives until the next call for the same stores. */
+int store_list(struct stores *stores, Perseas__ListReply *reply, struct why *why);
+int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *status,
+                 struct why *why);
+int store_create(struct stores *stores, const Perseas__CreateRequest *request, struct why *why);
+int store_settle(struct stores *stores, const Perseas__SettleRequest *request, struct why *why);
+int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request, struct why *why);
+int store_claim(struct stores *stores, struct session *session,
+                const Perseas__ClaimRequest *request, Perseas__ClaimReply *reply,
+                struct why *why);
+int store_rebuild(struct stores *stores, struct session *session,
+                  const Perseas__RebuildRequest *request, Perseas__RebuildReply *reply,
+                  struct why *why);
+int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
+                 Perseas__DigestReply *reply, struct why *why);
+
+/* For the session that holds the claim; else -STATUS_NO_SESSION. */
+int store_confirm(struct session *session, Perseas__ConfirmReply *reply, struct why *why);
+int store_add_segments(struct session *session, const Perseas__AddSegmentsRequest *request,
+                       Perseas__AddSegmentsReply *reply, struct why *why);
+int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequest *request,
+                        Perseas__DropSegmentsReply *reply, struct why *why);
+int store_publish(struct session *session, const Perseas__PublishRequest *request,
+                  struct why *why);
+int store_finish(struct session *session, Perseas__FinishReply *reply, struct why *why);
+int store_joining(struct session *session, const Perseas__JoiningRequest *request,
+                  struct why *why);
+int store_roster(struct session *session, const Perseas__RosterRequest *request,
+                 struct why *why);
+int store_release(struct session *session, struct why *why);
+
+/* The control connection ended, with or without a release. Cuts the data paths. */
+void store_session_ended(struct session *session);
+
+/* The name of the store that the session holds, or NULL. */
+const char *session_store(const struct session *session);
+
+/* The session that a data connection's token opens, or NULL. */
+struct session *stores_session(struct stores *stores, const uint8_t token[PS_ID_SIZE]);
+
+/*
+ * The memory of `length` bytes of a region of the session's image (beside, when it
+ * rebuilds), or NULL: no session, no such region, out of its bounds, or a write to the promise.
+ */
+uint8_t *session_memory(struct session *session, uint32_t region, uint64_t offset,
+                        uint64_t length, bool write);
+
+/* The descriptors of the regions of the grant that was last filled in for this session, in
+ * its order; for shm. Returns how many. */
+unsigned session_descriptors(struct session *session, int fds[PS_REGIONS_MAX]);
+
+#endif

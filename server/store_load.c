@@ -1,0 +1,130 @@
+#include "store_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct loading {
+	struct stores *stores;
+	void (*complain)(void *arg, const char *text);
+	void *arg;
+};
+
+static void complain(struct loading *loading, const char *store, const char *text)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "store %s: %s", store, text);
+	loading->complain(loading->arg, line);
+}
+
+/*
+ * The page says to whom the memory was given. Where it differs from the header, a claim was
+ * under way: the process that holds the memory, if any does, is not the one that the header
+ * promises to, and must not find a promise of its own.
+ */
+static void settle_promise(struct store *store)
+{
+	const Perseas__Header *header = store->header;
+	const ProtobufCBinaryData nobody = { 0, NULL };
+	static const uint8_t zero[PS_ID_SIZE];
+	struct ps_promise page;
+	const uint8_t *owner = zero;
+
+	memcpy(&page, store->image.regions[PS_REGION_PROMISE].base, sizeof(page));
+	if (header->promised_owner.len == PS_ID_SIZE)
+		owner = header->promised_owner.data;
+	if (page.epoch == header->promised_epoch && memcmp(page.owner, owner, PS_ID_SIZE) == 0)
+		return;
+	if (header->shared)
+		image_promise(&store->image, PROMISE_RETIRED, nobody);
+	else
+		image_promise(&store->image, header->promised_epoch, header->promised_owner);
+}
+
+static Perseas__Header *read_header(struct store *store, int *ret)
+{
+	struct memory *memory = store->stores->memory;
+	Perseas__Header *header;
+	const char *text = NULL;
+	uint8_t *bytes;
+	size_t len;
+
+	*ret = memory->ops->load(memory, store->name, "header", &bytes, &len);
+	if (*ret) {
+		snprintf(store->damage, sizeof(store->damage), "its header cannot be read");
+		return NULL;
+	}
+	header = ps_header_unpack(bytes, len, &text);
+	free(bytes);
+	if (!header) {
+		snprintf(store->damage, sizeof(store->damage), "its header is not valid: %s", text);
+		return NULL;
+	}
+	if (strcmp(header->store, store->name) != 0) {
+		snprintf(store->damage, sizeof(store->damage), "its header is of store %s",
+		         header->store);
+		header_free(header);
+		return NULL;
+	}
+	return header;
+}
+
+static void load_store(void *arg, const char *name)
+{
+	struct loading *loading = arg;
+	struct store *store;
+	int ret;
+
+	if (!ps_name_valid(name))
+		return;
+	store = loading->stores->count < STORES_MAX ? store_insert(loading->stores, name) : NULL;
+	if (!store) {
+		complain(loading, name, "it is not served: too many stores, or out of memory");
+		return;
+	}
+	store->header = read_header(store, &ret);
+	if (ret == -STATUS(NO_STORE)) {
+		complain(loading, name, "what a creation that was interrupted left is removed");
+		pieces_sweep(store, NULL);
+		store_delete(store);
+		return;
+	}
+	if (!store->header || image_open(store, store->header, &store->image, store->damage,
+	                                 sizeof(store->damage)) < 0) {
+		complain(loading, name, store->damage);
+		return;
+	}
+	pieces_sweep(store, store->header);
+	settle_promise(store);
+}
+
+struct name_list {
+	char (*names)[PS_NAME_MAX + 1];
+	size_t count;
+};
+
+static void note_store(void *arg, const char *name)
+{
+	struct name_list *list = arg;
+	void *names;
+
+	if (!ps_name_valid(name))
+		return;
+	names = realloc(list->names, (list->count + 1) * sizeof(*list->names));
+	if (!names)
+		return;
+	list->names = names;
+	snprintf(list->names[list->count++], sizeof(list->names[0]), "%s", name);
+}
+
+void stores_load(struct stores *stores, void (*report)(void *arg, const char *text), void *arg)
+{
+	struct loading loading = { .stores = stores, .complain = report, .arg = arg };
+	struct name_list list = { 0 };
+
+	stores->memory->ops->stores(stores->memory, note_store, &list);
+	for (size_t i = 0; i < list.count; i++)
+		load_store(&loading, list.names[i]);
+	free(list.names);
+}

@@ -1,0 +1,148 @@
+#include "store_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool copy_bytes(ProtobufCBinaryData *to, ProtobufCBinaryData from)
+{
+	to->data = malloc(from.len ? from.len : 1);
+	if (!to->data)
+		return false;
+	memcpy(to->data, from.data, from.len);
+	to->len = from.len;
+	return true;
+}
+
+/* A header in state `creating`, as the request asks for. */
+static Perseas__Header *new_header(const Perseas__CreateRequest *request, uint64_t generation)
+{
+	Perseas__Header *header = malloc(sizeof(*header));
+
+	if (!header)
+		return NULL;
+	perseas__header__init(header);
+	header->store = strdup(request->store);
+	header->roster = ps_roster_copy(request->roster);
+	header->state = STATE(CREATING);
+	header->log_size = request->log_size;
+	header->generation = generation;
+	if (!header->store || !header->roster ||
+	    !copy_bytes(&header->store_id, request->store_id) ||
+	    !copy_bytes(&header->image_id, request->image_id)) {
+		header_free(header);
+		return NULL;
+	}
+	return header;
+}
+
+/* The store to make it in: a new one, or one that is still being created. */
+static int find_place(struct stores *stores, const char *name, struct store **place,
+                      struct why *why)
+{
+	struct store *store = store_find(stores, name);
+
+	if (store && (!store->header || store->header->state != STATE(CREATING)))
+		return refuse(why, STATUS(EXISTS), "this mirror has a store named %s already", name);
+	if (!store) {
+		if (stores->count >= STORES_MAX)
+			return refuse(why, STATUS(LIMIT), "this mirror has %d stores, the most it takes",
+			              STORES_MAX);
+		store = store_insert(stores, name);
+	}
+	if (!store)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	*place = store;
+	return 0;
+}
+
+/* The header decides: the pieces are made before it, and what it replaces goes after it. */
+static int make_store(struct store *store, Perseas__Header *header, struct why *why)
+{
+	struct image image;
+	int ret;
+
+	ret = image_make(store, header, header->generation, &image, why);
+	if (ret) {
+		header_free(header);
+		return ret;
+	}
+	ps_image_format(image.regions[PS_REGION_LOG].base);
+	ret = header_commit(store, header, why);
+	if (ret) {
+		image_remove(store, &image);
+		return ret;
+	}
+	image_close(store, &store->image);
+	store->image = image;
+	store->damage[0] = '\0';
+	pieces_sweep(store, header);
+	return 0;
+}
+
+int store_create(struct stores *stores, const Perseas__CreateRequest *request, struct why *why)
+{
+	Perseas__Header *header;
+	struct store *store = NULL;
+	int ret;
+
+	scratch_reset(stores);
+	ret = find_place(stores, request->store, &store, why);
+	if (!store)
+		return ret;
+	header = new_header(request, store->header ? store->header->generation + 1 : 1);
+	if (header)
+		ret = make_store(store, header, why);
+	else
+		ret = refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	if (ret && !store->header) {
+		pieces_sweep(store, NULL);
+		store_delete(store);
+	}
+	return ret;
+}
+
+int store_settle(struct stores *stores, const Perseas__SettleRequest *request, struct why *why)
+{
+	Perseas__Header *header;
+	struct store *store;
+	int ret = 0;
+
+	scratch_reset(stores);
+	store = store_sound(stores, request->store, &ret, why);
+	if (!store)
+		return ret;
+	if (!same_id(store->header->store_id, request->store_id))
+		return refuse(why, STATUS(BAD_STATE), "store %s was made by another create",
+		              store->name);
+	if (store->header->state == STATE(CONSISTENT))
+		return 0;
+	if (store->header->state != STATE(CREATING))
+		return refuse(why, STATUS(BAD_STATE), "store %s is not being created", store->name);
+	ret = header_edit(store->header, &header, why);
+	if (ret)
+		return ret;
+	header->state = STATE(CONSISTENT);
+	return header_commit(store, header, why);
+}
+
+int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request, struct why *why)
+{
+	struct memory *memory = stores->memory;
+	struct store *store;
+
+	scratch_reset(stores);
+	store = store_find(stores, request->store);
+	if (!store)
+		return refuse(why, STATUS(NO_STORE), "this mirror has no store named %s",
+		              request->store);
+	if (!store->header || store->header->state != STATE(CREATING) ||
+	    !same_id(store->header->store_id, request->store_id))
+		return refuse(why, STATUS(BAD_STATE), "store %s is not being created by this caller",
+		              store->name);
+	/* Without its header the rest is nothing, should this be interrupted. */
+	memory->ops->remove(memory, store->name, "header");
+	image_close(store, &store->image);
+	pieces_sweep(store, NULL);
+	store_delete(store);
+	return 0;
+}

@@ -1,0 +1,134 @@
+/*
+ * store_private.h - what the files store*.c share.
+ *
+ *   store.c           the table of stores, status, digest
+ *   store_header.c    headers: the only truth about an image
+ *   store_image.c     the pieces of one generation of an image
+ *   store_load.c      stores that were there before the daemon
+ *   store_make.c      create, settle, abandon
+ *   store_claim.c     claims (I5)
+ *   store_copy.c      copying a store that runs
+ *   store_rebuild.c   images made beside, or anew; joining (I8, I9)
+ *   store_segments.c  segments that come and go
+ *   store_session.c   what a session holds, and how it ends
+ */
+#ifndef PERSEAS_SERVER_STORE_PRIVATE_H
+#define PERSEAS_SERVER_STORE_PRIVATE_H
+
+#include "status.h"
+#include "store.h"
+
+enum { STORES_MAX = 1024 };
+
+#define PROMISE_RETIRED UINT64_MAX /* in a promise page: the promise is nobody's */
+
+/* The open pieces of one generation, by region. */
+struct image {
+	uint64_t generation;
+	struct piece regions[PS_REGIONS_MAX]; /* base NULL: there is no such region */
+};
+
+struct store {
+	struct stores *stores;
+	struct store *next;
+	char name[PS_NAME_MAX + 1];
+	Perseas__Header *header;   /* as in its file; NULL: it cannot be read */
+	char damage[240];          /* why the image is refused, "" when it is sound */
+	struct image image;
+	Perseas__Header *beside_header; /* of an unfinished rebuild, else NULL */
+	struct image beside;
+	struct session *session;   /* of the owner, while it is connected */
+	struct holder *holder;     /* the process of an owner that left with the memory */
+};
+
+struct stores {
+	struct memory *memory;
+	struct store *first;
+	unsigned count;
+	struct scratch *scratch;   /* memory of the reply that was last filled in */
+};
+
+/* store.c */
+int refuse(struct why *why, Perseas__Status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+struct store *store_find(struct stores *stores, const char *name);
+/* The store of that name, when it is sound; else NULL and *ret is set. */
+struct store *store_sound(struct stores *stores, const char *name, int *ret, struct why *why);
+struct store *store_insert(struct stores *stores, const char *name);
+void store_delete(struct store *store);
+void scratch_reset(struct stores *stores);
+/* Zeroed memory until the next scratch_reset; NULL: out of memory. */
+void *scratch_alloc(struct stores *stores, size_t size);
+/* A slot for a reply; all zero with index < 0. NULL: out of memory. */
+Perseas__Slot *scratch_slot(struct stores *stores, const struct ps_slot *slot, int index);
+bool same_id(ProtobufCBinaryData id, ProtobufCBinaryData other);
+
+/* store_header.c */
+/* Both return false when out of memory. */
+bool header_promise(Perseas__Header *header, uint64_t epoch, ProtobufCBinaryData owner);
+bool header_add_segment(Perseas__Header *header, const Perseas__Segment *segment);
+Perseas__Segment *header_segment(const Perseas__Header *header, uint32_t id);
+void header_remove_segment(Perseas__Header *header, size_t index);
+/* Removes what does not exist at `seq`: never published, or only later. How many. */
+unsigned header_prune(Perseas__Header *header, uint64_t seq);
+void header_free(Perseas__Header *header);
+/* A copy to be changed and committed; NULL on failure. */
+int header_edit(const Perseas__Header *header, Perseas__Header **edit, struct why *why);
+/* Makes `header` the store's, in its file first. Takes it, also on failure. */
+int header_commit(struct store *store, Perseas__Header *header, struct why *why);
+/* The header that the session works on: of the image, or of the one beside. NULL: its
+ * rebuild failed. */
+Perseas__Header *header_of(const struct session *session);
+/* A changed copy of header_of() takes its place, in its file if it has one. Takes it. */
+int header_replace(struct session *session, Perseas__Header *header, struct why *why);
+
+/* store_image.c */
+void image_init(struct image *image);
+/* Makes the zeroed pieces that `header` describes. All or nothing. */
+int image_make(struct store *store, const Perseas__Header *header, uint64_t generation,
+               struct image *image, struct why *why);
+int image_make_region(struct store *store, struct image *image, uint32_t region, uint64_t size,
+                      struct why *why);
+/* Opens them; every size must be as `header` says. text: what is wrong. */
+int image_open(struct store *store, const Perseas__Header *header, struct image *image,
+               char *text, size_t size);
+void image_close(struct store *store, struct image *image);
+void image_remove(struct store *store, struct image *image); /* and closes */
+void image_remove_region(struct store *store, struct image *image, uint32_t region);
+/* Removes the segments that `header` does not list. */
+void image_prune(struct store *store, struct image *image, const Perseas__Header *header);
+void image_view(const struct image *image, struct ps_image *view);
+/* The slot that counts. -1: none does, *slot is zero then. */
+int image_slot(const struct image *image, struct ps_slot *slot);
+/* Writes the promise page, owner first (I5). */
+void image_promise(struct image *image, uint64_t epoch, ProtobufCBinaryData owner);
+/* The size of a region by `header`, 0: it has no such region. */
+uint64_t region_size(const Perseas__Header *header, uint32_t region);
+enum { PIECE_NAME = 48 };
+void piece_name(char name[PIECE_NAME], uint32_t region, uint64_t generation);
+/* Removes every piece of the store that is not `keep`'s (NULL: all of them). */
+void pieces_sweep(struct store *store, const Perseas__Header *keep);
+
+/* store_copy.c: `copy` is the next generation, made by this; *slot is what it stands at and
+ * *undone whether transactions after it were undone. */
+int image_copy(struct store *store, struct image *copy, struct ps_slot *slot, bool *undone,
+               struct why *why);
+
+/* store_session.c */
+void session_attach(struct store *store, struct session *session, uint64_t epoch,
+                    ProtobufCBinaryData owner, bool shared);
+/* Cuts the data paths and takes the claim away; forgets an unfinished rebuild. */
+void session_detach(struct store *store);
+void beside_drop(struct store *store);
+void holder_drop(struct store *store);
+Perseas__Grant *session_grant(struct session *session); /* NULL: out of memory */
+/* The image that the session's data path leads to. */
+static inline struct image *image_of(const struct session *session)
+{
+	return session->beside ? &session->store->beside : &session->store->image;
+}
+
+/* 0 when the session holds a claim; starts a new reply. */
+int session_check(struct session *session, struct why *why);
+
+#endif

@@ -1,0 +1,274 @@
+#include "store_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the request says of an image that is made, with what only this mirror knows. */
+static int rebuilt_header(const Perseas__RebuildRequest *request, uint64_t generation,
+                          Perseas__Header **edit, struct why *why)
+{
+	int ret = header_edit(request->header, edit, why);
+	Perseas__Header *header = *edit;
+
+	if (ret)
+		return ret;
+	header->state = STATE(JOINING);
+	header->harmless = false;
+	header->shared = request->shared;
+	header->generation = generation;
+	if (header_promise(header, request->epoch, request->owner))
+		return 0;
+	header_free(header);
+	return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+}
+
+static int fill_reply(struct session *session, Perseas__RebuildReply *reply, struct why *why)
+{
+	reply->header = header_of(session);
+	reply->grant = session_grant(session);
+	if (!reply->grant)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	return 0;
+}
+
+/*
+ * Makes the pieces beside, in place of those of an earlier rebuild. The session's data path
+ * leads nowhere meanwhile, never back to the image.
+ */
+static int make_beside(struct session *session, const Perseas__RebuildRequest *request,
+                       struct why *why)
+{
+	struct store *store = session->store;
+	uint64_t generation = store->header->generation + 1;
+	Perseas__Header *header;
+	int ret = rebuilt_header(request, generation, &header, why);
+
+	if (ret)
+		return ret;
+	beside_drop(store);
+	ret = image_make(store, header, generation, &store->beside, why);
+	if (ret) {
+		header_free(header);
+		return ret;
+	}
+	image_promise(&store->beside, request->epoch, request->owner);
+	store->beside_header = header;
+	session->beside = true;
+	return 0;
+}
+
+static int rebuild_beside(struct session *session, const Perseas__RebuildRequest *request,
+                          Perseas__RebuildReply *reply, struct why *why)
+{
+	int ret;
+
+	if (session->epoch != request->epoch || !ps_id_equal(request->owner, session->owner))
+		return refuse(why, STATUS(BAD_REQUEST),
+		              "this connection's claim is of another epoch or owner");
+	ret = make_beside(session, request, why);
+	if (ret)
+		return ret;
+	session->shared = session->shared || request->shared;
+	return fill_reply(session, reply, why);
+}
+
+/*
+ * What may be made anew without a claim: nothing (the memory was lost), what is damaged, and
+ * what was never created on all mirrors. A promise that can still be read is kept.
+ */
+static int check_anew(const struct store *store, const Perseas__RebuildRequest *request,
+                      struct why *why)
+{
+	const Perseas__Header *header = store->header;
+
+	if (!header)
+		return 0;
+	if (!store->damage[0] && header->state != STATE(CREATING)) {
+		if (header->state == STATE(CONSISTENT) &&
+		    !same_id(header->store_id, request->header->store_id))
+			return refuse(why, STATUS(BAD_STATE),
+			              "this mirror has another, whole store named %s",
+			              store->name);
+		return refuse(why, STATUS(NO_SESSION),
+		              "this mirror has store %s; claim it before it is rebuilt",
+		              store->name);
+	}
+	if (request->epoch > header->promised_epoch ||
+	    (request->epoch == header->promised_epoch &&
+	     same_id(request->owner, header->promised_owner)))
+		return 0;
+	why->promised_epoch = header->promised_epoch;
+	return refuse(why, STATUS(STALE_EPOCH),
+	              "store %s is promised to another owner with epoch %llu", store->name,
+	              (unsigned long long)header->promised_epoch);
+}
+
+/* Pieces first, then the header, which makes them the image; what was there goes last. */
+static int make_anew(struct store *store, const Perseas__RebuildRequest *request,
+                     struct why *why)
+{
+	uint64_t generation = store->header ? store->header->generation + 1 : 1;
+	struct image image;
+	Perseas__Header *header;
+	int ret = rebuilt_header(request, generation, &header, why);
+
+	if (ret)
+		return ret;
+	/* Files of a header that cannot be read may have any generation. */
+	if (!store->header)
+		pieces_sweep(store, NULL);
+	ret = image_make(store, header, generation, &image, why);
+	if (ret) {
+		header_free(header);
+		return ret;
+	}
+	image_promise(&image, request->epoch, request->owner);
+	ret = header_commit(store, header, why);
+	if (ret) {
+		image_remove(store, &image);
+		return ret;
+	}
+	image_close(store, &store->image);
+	store->image = image;
+	store->damage[0] = '\0';
+	pieces_sweep(store, store->header);
+	holder_drop(store);
+	return 0;
+}
+
+/* Where to make it: NULL when there is no room for another store. */
+static struct store *place_anew(struct stores *stores, const char *name, struct why *why)
+{
+	struct store *store = store_find(stores, name);
+
+	if (store)
+		return store;
+	if (stores->count >= STORES_MAX) {
+		refuse(why, STATUS(LIMIT), "this mirror has %d stores, the most it takes",
+		       STORES_MAX);
+		return NULL;
+	}
+	store = store_insert(stores, name);
+	if (!store)
+		refuse(why, STATUS(LIMIT), "the daemon is out of memory");
+	return store;
+}
+
+static int rebuild_anew(struct stores *stores, struct session *session,
+                        const Perseas__RebuildRequest *request, Perseas__RebuildReply *reply,
+                        struct why *why)
+{
+	struct store *store = place_anew(stores, request->header->store, why);
+	int ret;
+
+	if (!store)
+		return -STATUS(LIMIT);
+	ret = check_anew(store, request, why);
+	if (!ret)
+		ret = make_anew(store, request, why);
+	if (ret) {
+		if (!store->header && !store->damage[0]) {
+			pieces_sweep(store, NULL);
+			store_delete(store);
+		}
+		return ret;
+	}
+	session_attach(store, session, request->epoch, request->owner, request->shared);
+	ret = fill_reply(session, reply, why);
+	if (ret)
+		session_detach(store);
+	return ret;
+}
+
+int store_rebuild(struct stores *stores, struct session *session,
+                  const Perseas__RebuildRequest *request, Perseas__RebuildReply *reply,
+                  struct why *why)
+{
+	const char *name = request->header->store;
+
+	scratch_reset(stores);
+	if (request->shared && !session->local)
+		return refuse(why, STATUS(BAD_REQUEST),
+		              "memory can be shared over a Unix socket only");
+	if (request->epoch == 0)
+		return refuse(why, STATUS(BAD_REQUEST), "an owner's epoch is not 0");
+	if (!session->store)
+		return rebuild_anew(stores, session, request, reply, why);
+	if (strcmp(session->store->name, name) != 0)
+		return refuse(why, STATUS(BAD_REQUEST),
+		              "this connection holds store %s; use another connection for store %s",
+		              session->store->name, name);
+	return rebuild_beside(session, request, reply, why);
+}
+
+/* The header's replacement is the one moment in which the image beside becomes the image. */
+static int swap_in(struct session *session, Perseas__Header *header, struct why *why)
+{
+	struct store *store = session->store;
+	int ret = header_commit(store, header, why);
+
+	if (ret)
+		return ret;
+	image_remove(store, &store->image);
+	store->image = store->beside;
+	image_init(&store->beside);
+	header_free(store->beside_header);
+	store->beside_header = NULL;
+	session->beside = false;
+	return 0;
+}
+
+int store_finish(struct session *session, Perseas__FinishReply *reply, struct why *why)
+{
+	Perseas__Header *header;
+	struct ps_slot slot;
+	struct store *store;
+	int ret = session_check(session, why);
+
+	if (ret)
+		return ret;
+	store = session->store;
+	reply->header = store->header;
+	if (!session->beside && store->header->state == STATE(CONSISTENT))
+		return 0;
+	if (image_slot(session->beside ? &store->beside : &store->image, &slot) < 0)
+		return refuse(why, STATUS(DAMAGED),
+		              "the image of store %s has no valid commit slot yet", store->name);
+	ret = header_edit(header_of(session), &header, why);
+	if (ret)
+		return ret;
+	header->state = STATE(CONSISTENT);
+	header->harmless = false;
+	header->shared = session->shared;
+	ret = session->beside ? swap_in(session, header, why)
+	                      : header_commit(store, header, why);
+	reply->header = store->header;
+	return ret;
+}
+
+/*
+ * An image whose joining did not begin harmlessly does not become harmless by being told so
+ * again: what it lost before still counts.
+ */
+int store_joining(struct session *session, const Perseas__JoiningRequest *request,
+                  struct why *why)
+{
+	Perseas__Header *header;
+	struct store *store;
+	int ret = session_check(session, why);
+
+	if (ret)
+		return ret;
+	store = session->store;
+	if (session->beside)
+		return refuse(why, STATUS(BAD_STATE),
+		              "store %s is being rebuilt beside its image, not in place",
+		              store->name);
+	ret = header_edit(store->header, &header, why);
+	if (ret)
+		return ret;
+	header->harmless = request->harmless &&
+	                   (header->state != STATE(JOINING) || header->harmless);
+	header->state = STATE(JOINING);
+	return header_commit(store, header, why);
+}

@@ -1,0 +1,239 @@
+#include "store_private.h"
+
+#include <string.h>
+
+void holder_drop(struct store *store)
+{
+	if (store->holder)
+		store->holder->free(store->holder);
+	store->holder = NULL;
+}
+
+void beside_drop(struct store *store)
+{
+	image_remove(store, &store->beside);
+	header_free(store->beside_header);
+	store->beside_header = NULL;
+}
+
+void session_attach(struct store *store, struct session *session, uint64_t epoch,
+                    ProtobufCBinaryData owner, bool shared)
+{
+	struct memory *memory = store->stores->memory;
+
+	store->session = session;
+	session->store = store;
+	session->epoch = epoch;
+	memcpy(session->owner, owner.data, PS_ID_SIZE);
+	memory->ops->random(memory, session->token, PS_ID_SIZE);
+	session->shared = shared;
+	session->beside = false;
+}
+
+void session_detach(struct store *store)
+{
+	struct session *session = store->session;
+
+	session->ops->cut(session);
+	if (session->shared) {
+		holder_drop(store);
+		if (session->ops->keep)
+			store->holder = session->ops->keep(session);
+	}
+	beside_drop(store);
+	memset(session->token, 0, sizeof(session->token));
+	session->shared = false;
+	session->beside = false;
+	session->store = NULL;
+	store->session = NULL;
+}
+
+void store_session_ended(struct session *session)
+{
+	if (session->store)
+		session_detach(session->store);
+}
+
+const char *session_store(const struct session *session)
+{
+	return session->store ? session->store->name : NULL;
+}
+
+int session_check(struct session *session, struct why *why)
+{
+	if (!session->store)
+		return refuse(why, STATUS(NO_SESSION),
+		              "this connection holds no claim, or lost it to another owner");
+	scratch_reset(session->store->stores);
+	return 0;
+}
+
+Perseas__Grant *session_grant(struct session *session)
+{
+	struct stores *stores = session->store->stores;
+	struct image *image = image_of(session);
+	Perseas__Grant *grant = scratch_alloc(stores, sizeof(*grant));
+	Perseas__Region *regions = scratch_alloc(stores, PS_REGIONS_MAX * sizeof(*regions));
+	Perseas__Region **table = scratch_alloc(stores, PS_REGIONS_MAX * sizeof(*table));
+
+	if (!grant || !regions || !table)
+		return NULL;
+	perseas__grant__init(grant);
+	grant->token.data = session->token;
+	grant->token.len = PS_ID_SIZE;
+	grant->regions = table;
+	for (uint32_t id = 0; id < PS_REGIONS_MAX; id++) {
+		Perseas__Region *region = &regions[grant->n_regions];
+
+		if (!image->regions[id].base)
+			continue;
+		perseas__region__init(region);
+		region->id = id;
+		region->length = image->regions[id].size;
+		table[grant->n_regions++] = region;
+	}
+	grant->descriptors = session->shared ? (uint32_t)grant->n_regions : 0;
+	return grant;
+}
+
+unsigned session_descriptors(struct session *session, int fds[PS_REGIONS_MAX])
+{
+	struct image *image;
+	unsigned count = 0;
+
+	if (!session->store || !session->shared)
+		return 0;
+	image = image_of(session);
+	for (uint32_t id = 0; id < PS_REGIONS_MAX; id++) {
+		const struct piece *piece = &image->regions[id];
+
+		if (piece->base)
+			fds[count++] = id == PS_REGION_PROMISE ? piece->fd_readonly : piece->fd;
+	}
+	return count;
+}
+
+uint8_t *session_memory(struct session *session, uint32_t region, uint64_t offset,
+                        uint64_t length, bool write)
+{
+	const struct piece *piece;
+
+	if (!session->store || region >= PS_REGIONS_MAX || (write && region == PS_REGION_PROMISE))
+		return NULL;
+	piece = &image_of(session)->regions[region];
+	if (!piece->base || offset > piece->size || length > piece->size - offset)
+		return NULL;
+	return piece->base + offset;
+}
+
+int store_confirm(struct session *session, Perseas__ConfirmReply *reply, struct why *why)
+{
+	struct ps_slot slot;
+	int index, ret = session_check(session, why);
+
+	if (ret)
+		return ret;
+	index = image_slot(image_of(session), &slot);
+	reply->slot = scratch_slot(session->store->stores, &slot, index);
+	if (!reply->slot)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	return 0;
+}
+
+/* Puts a copy of the roster into the header: the only one, or the next one. */
+static bool set_roster(Perseas__Header *header, const Perseas__Roster *roster, bool settled)
+{
+	Perseas__Roster *copy = ps_roster_copy(roster);
+
+	if (!copy)
+		return false;
+	if (header->next_roster)
+		perseas__roster__free_unpacked(header->next_roster, NULL);
+	header->next_roster = NULL;
+	if (!settled) {
+		header->next_roster = copy;
+		return true;
+	}
+	perseas__roster__free_unpacked(header->roster, NULL);
+	header->roster = copy;
+	return true;
+}
+
+static int with_roster(const Perseas__Header *header, const Perseas__RosterRequest *request,
+                       Perseas__Header **edit, struct why *why)
+{
+	int ret = header_edit(header, edit, why);
+
+	if (ret)
+		return ret;
+	if (set_roster(*edit, request->roster, request->settled))
+		return 0;
+	header_free(*edit);
+	*edit = NULL;
+	return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+}
+
+static uint64_t newest_version(const Perseas__Header *header)
+{
+	uint64_t version = header->roster->version;
+
+	if (header->next_roster && header->next_roster->version > version)
+		version = header->next_roster->version;
+	return version;
+}
+
+/* Both the image and the one beside it learn of the roster: either may be served next. */
+int store_roster(struct session *session, const Perseas__RosterRequest *request,
+                 struct why *why)
+{
+	Perseas__Header *header, *beside = NULL;
+	struct store *store;
+	int ret = session_check(session, why);
+
+	if (ret)
+		return ret;
+	store = session->store;
+	if (request->roster->version < newest_version(store->header))
+		return refuse(why, STATUS(BAD_STATE),
+		              "roster %llu is older than roster %llu, which this mirror has",
+		              (unsigned long long)request->roster->version,
+		              (unsigned long long)newest_version(store->header));
+	if (store->beside_header) {
+		ret = with_roster(store->beside_header, request, &beside, why);
+		if (ret)
+			return ret;
+	}
+	ret = with_roster(store->header, request, &header, why);
+	if (!ret)
+		ret = header_commit(store, header, why);
+	if (ret || !beside) {
+		header_free(beside);
+		return ret;
+	}
+	header_free(store->beside_header);
+	store->beside_header = beside;
+	return 0;
+}
+
+int store_release(struct session *session, struct why *why)
+{
+	Perseas__Header *header;
+	struct store *store;
+	int ret = session_check(session, why);
+
+	if (ret)
+		return ret;
+	store = session->store;
+	if (store->header->shared) {
+		ret = header_edit(store->header, &header, why);
+		if (ret)
+			return ret;
+		header->shared = false;
+		ret = header_commit(store, header, why);
+		if (ret)
+			return ret;
+	}
+	session_detach(store);
+	holder_drop(store);
+	return 0;
+}

@@ -1,0 +1,27 @@
+/*
+ * target.h - how a fabric's data path ends at a mirror: one file a fabric (target_tcp.c,
+ * target_shm.c; rdma will be target_rdma.c). The control connection (control_loop.c) owns the
+ * targets of its session; store.c reaches them through session_ops.
+ */
+#ifndef PERSEAS_SERVER_TARGET_H
+#define PERSEAS_SERVER_TARGET_H
+
+#include "store.h"
+
+struct event_base;
+struct daemon;
+
+/*
+ * A fabric at this daemon. Fields that a fabric does not need are NULL.
+ */
+struct target {
+	const char *name;          /* "tcp", "shm", "rdma" */
+	/* Adds what the owner needs (keys, addresses, the listener) to a grant on its way. */
+	void (*grant)(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
+	/* Ends the session's data path; see session_ops.cut. */
+	void (*cut)(struct daemon *daemon, struct session *session);
+	/* Moves data paths on without waiting, while the loop spins. True: something moved. */
+	bool (*spin)(struct daemon *daemon);
+};
+
+#endif
