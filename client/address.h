@@ -1,0 +1,28 @@
+/*
+ * address.h - where a mirror is: the entries of the mirrors list.
+ */
+#ifndef PERSEAS_CLIENT_ADDRESS_H
+#define PERSEAS_CLIENT_ADDRESS_H
+
+#include "../proto/layout.h"
+#include "error.h"
+
+enum ps_scheme { PS_SCHEME_TCP, PS_SCHEME_UNIX, PS_SCHEME_SIM };
+
+struct ps_address {
+	enum ps_scheme scheme;
+	char text[256];            /* as given */
+	char host[200];            /* TCP: name or number, no brackets; UNIX: the path */
+	char port[8];              /* TCP: decimal, 1 .. 65535; SIM: the mirror's number */
+};
+
+/* Parses one entry: "host:port", "[v6]:port", "tcp://host:port", "unix:///path", "sim://n".
+ * 0 or PERSEAS_EINVAL with a sentence that says what is wrong and shows a right one. */
+int ps_address_parse(const char *text, struct ps_address *address, struct ps_error *error);
+
+/* Parses a comma-separated list into at most PS_MIRRORS_MAX; the same entry twice is an
+ * error. *count is set on success. */
+int ps_address_list(const char *text, struct ps_address *addresses, unsigned *count,
+                    struct ps_error *error);
+
+#endif

@@ -1,0 +1,300 @@
+/*
+ * adopt.c - makes the chosen state this owner's on W mirrors (I7), and mends the others: behind,
+ * ahead, or empty.
+ *
+ * An image is overwritten in place only when W others hold the state (I8); before that, and
+ * wherever the logs do not reach, a whole copy is made beside it, which replaces it when it is
+ * whole. A mirror that has lost its memory gets a new image, under a new id (I9).
+ */
+#include "claim.h"
+#include "copy.h"
+#include "mirror.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned count_good(const struct perseas *p)
+{
+	unsigned good = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		good += p->mirrors[i].found.good;
+	return good;
+}
+
+int ps_adopt_slot(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_slot slot;
+	struct ps_chain chain = { NULL, 0, 0, { &slot, ps_slot_offset(!m->found.at.index),
+		                                PS_REGION_LOG, sizeof(slot) } };
+
+	ps_slot_encode(&slot, p->epoch, p->seq, p->next, p->last);
+	if (ps_mirror_write(p, m, &chain))
+		return -1;
+	m->found.at = (struct ps_standing){ p->epoch, p->seq, p->next, p->last, !m->found.at.index };
+	return 0;
+}
+
+static int settled(struct perseas *p, struct ps_mirror *m, const char *how)
+{
+	m->found.good = true;
+	ps_report(p, "%s: %s", m->address.text, how);
+	return 0;
+}
+
+/* Those that stand there already need only their slot. */
+static int adopt_holders(struct perseas *p, const struct ps_standing *chosen)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->found.claimed || !ps_stands_at(m, chosen))
+			continue;
+		if (ps_adopt_slot(p, m))
+			return PS_AGAIN;
+		settled(p, m, "adopted as it is");
+	}
+	return 0;
+}
+
+static int finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__Reply *reply;
+	int rc;
+
+	request.body_case = PERSEAS__REQUEST__BODY_FINISH;
+	request.finish = &finish;
+	rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, NULL,
+	            error);
+	if (!rc)
+		perseas__reply__free_unpacked(reply, NULL);
+	return rc;
+}
+
+/* Asks for an empty image of the source's table, beside what there is. */
+static int rebuild(struct perseas *p, const struct ps_mirror *from, struct ps_mirror *m,
+                   uint8_t *image_id, struct ps_error *error)
+{
+	Perseas__RebuildRequest ask = PERSEAS__REBUILD_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__Header header = *from->found.header;
+	Perseas__Reply *reply;
+	int fds[PS_REGIONS_MAX], rc;
+
+	header.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image_id };
+	header.state = PERSEAS__STATE__STATE_JOINING;
+	header.harmless = false;
+	header.roster = p->roster;
+	header.next_roster = NULL;
+	ask.header = &header;
+	ask.epoch = p->epoch;
+	ask.owner = (ProtobufCBinaryData){ PS_ID_SIZE, p->owner };
+	ask.shared = m->address.scheme == PS_SCHEME_UNIX;
+	request.body_case = PERSEAS__REQUEST__BODY_REBUILD;
+	request.rebuild = &ask;
+	rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, fds,
+	            error);
+	if (rc)
+		return rc;
+	rc = m->link ? ps_mirror_regrant(p, m, reply->rebuild->grant, fds, error)
+	             : ps_mirror_attach(p, m, reply->rebuild->grant, fds, error);
+	perseas__reply__free_unpacked(reply, NULL);
+	return rc;
+}
+
+/* Copies log and segments of the source; -1 when a session broke. */
+static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	const Perseas__Header *header = from->found.header;
+
+	if (ps_copy_across(p, from, m, PS_REGION_LOG, PS_RING_OFFSET, header->log_size))
+		return -1;
+	for (size_t i = 0; i < header->n_segments; i++) {
+		const Perseas__Segment *s = header->segments[i];
+
+		ps_copy_progress(m->address.text, i, header->n_segments);
+		if (ps_copy_across(p, from, m, PS_REGION_SEGMENT + s->id, 0, s->size))
+			return -1;
+	}
+	ps_copy_progress(m->address.text, header->n_segments, header->n_segments);
+	m->found.at.index = 1;
+	return ps_adopt_slot(p, m);
+}
+
+/* A refusal leaves the mirror behind; a session that broke ends the attempt. */
+static int left_behind(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+{
+	ps_report(p, "%s: not mended: %s", m->address.text, error->text);
+	m->found.code = error->code;
+	m->found.error = *error;
+	return error->code == PERSEAS_EUNREACHABLE || error->code == PERSEAS_EFENCED ? PS_AGAIN : 0;
+}
+
+static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	struct ps_error error = { 0 };
+	uint8_t image_id[PS_ID_SIZE];
+
+	memcpy(image_id, m->image_id, PS_ID_SIZE);
+	if (rebuild(p, from, m, image_id, &error))
+		return left_behind(p, m, &error);
+	m->found.claimed = true;
+	if (copy_image(p, from, m))
+		return PS_AGAIN;
+	if (finish(p, m, &error))
+		return left_behind(p, m, &error);
+	p->stat.mended_whole++;
+	return settled(p, m, "copied whole, beside what it had");
+}
+
+/* Records the roster on every claimed mirror but one; how many took it. */
+static unsigned record_roster(struct perseas *p, const struct ps_mirror *but)
+{
+	Perseas__RosterRequest ask = PERSEAS__ROSTER_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_round round;
+	unsigned took = 0;
+
+	ask.roster = p->roster;
+	ask.settled = true;
+	request.body_case = PERSEAS__REQUEST__BODY_ROSTER;
+	request.roster = &ask;
+	memset(round.errors, 0, sizeof(round.errors));
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		round.ask[i] = i < p->mirror_count && m != but && m->found.claimed &&
+		               m->found.member >= 0;
+		round.requests[i] = &request;
+		round.replies[i] = NULL;
+	}
+	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		took += round.replies[i] != NULL;
+	ps_round_free(&round);
+	return took;
+}
+
+static unsigned count_others_claimed(const struct perseas *p, const struct ps_mirror *but)
+{
+	unsigned claimed = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		claimed += m != but && m->found.claimed && m->found.member >= 0;
+	}
+	return claimed;
+}
+
+/*
+ * I9: the mirror lost its memory, and its promises with it. It is made anew only while so many
+ * others hold this owner's claim that no other owner can commit through it, and under a new
+ * image id that W mirrors know before it counts.
+ */
+static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	unsigned need = p->acks > ps_claimers(p) ? p->acks : ps_claimers(p);
+	unsigned others = count_others_claimed(p, m);
+	Perseas__Member *member = NULL;
+
+	if (need > p->members - 1)
+		need = p->members - 1;
+	if (others < need) {
+		ps_report(p, "%s: lost its image; %u others are claimed and %u must be, to make it anew",
+		          m->address.text, others, need);
+		return 0;
+	}
+	for (size_t k = 0; k < p->roster->n_members; k++)
+		if (!memcmp(p->roster->members[k]->image_id.data, m->image_id, PS_ID_SIZE))
+			member = p->roster->members[k];
+	p->env->ops->random(p->env, m->image_id, PS_ID_SIZE);
+	memcpy(member->image_id.data, m->image_id, PS_ID_SIZE);
+	p->roster->version++;
+	ps_report(p, "%s: lost its image; it is made anew", m->address.text);
+	/* The new image's own header is one of the W that must know its id. */
+	if (record_roster(p, m) + 1 < p->acks)
+		return PS_AGAIN;
+	return mend_whole(p, from, m);
+}
+
+/* Has this member a listed image that the claim reached? Then it can be mended as it is. */
+static bool mendable(const struct ps_mirror *m)
+{
+	return m->found.claimed && m->found.member >= 0;
+}
+
+/* Has it no image that counts: none at all, or one that the roster no longer lists? */
+static bool empty(const struct ps_mirror *m)
+{
+	return m->votes && m->found.member < 0 && m->control &&
+	       (m->found.claimed || m->found.code == PERSEAS_ENOSTORE);
+}
+
+static int mend(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	int rc = 1;
+
+	if (!mendable(m))
+		return make_anew(p, from, m);
+	if (count_good(p) >= p->acks && m->found.candidate)
+		rc = ps_mend_delta(p, from, m);
+	if (rc < 0)
+		return PS_AGAIN;
+	if (!rc) {
+		p->stat.mended_delta++;
+		return settled(p, m, "mended from the logs");
+	}
+	return mend_whole(p, from, m);
+}
+
+static int mend_all(struct perseas *p, struct ps_mirror *from)
+{
+	/* First those that have an image: they may be needed for W, and to make others anew. */
+	for (int pass = 0; pass < 2; pass++) {
+		for (unsigned i = 0; i < p->mirror_count; i++) {
+			struct ps_mirror *m = &p->mirrors[i];
+			int rc;
+
+			if (m->found.good || (pass ? !empty(m) : !mendable(m)))
+				continue;
+			rc = mend(p, from, m);
+			if (rc)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+static int too_few(struct perseas *p)
+{
+	return ps_fail(p, PERSEAS_EQUORUM,
+	               "%u mirrors hold the newest state of store '%s', and %u must before it can be "
+	               "opened; perseas_report says what is wrong with the others:\n%s", count_good(p),
+	               p->store, p->acks, perseas_report(p));
+}
+
+int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
+{
+	struct ps_mirror *from = NULL;
+	int rc;
+
+	for (unsigned i = 0; i < p->mirror_count && !from; i++)
+		if (p->mirrors[i].found.claimed && ps_stands_at(&p->mirrors[i], chosen))
+			from = &p->mirrors[i];
+	p->seq = chosen->seq;
+	p->next = chosen->next;
+	p->last = chosen->last;
+	p->log_size = from->found.header->log_size;
+	rc = ps_segment_load(p, from->found.header);
+	if (rc || p->salvage)
+		return rc;
+	rc = adopt_holders(p, chosen);
+	if (!rc)
+		rc = mend_all(p, from);
+	if (!rc && count_good(p) < p->acks)
+		rc = too_few(p);
+	return rc;
+}

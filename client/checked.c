@@ -1,0 +1,100 @@
+/*
+ * checked.c - the checked modes: overlapping transactions, and writes that no set_range declared.
+ * They cost time and a second copy of the data, and are meant for tests of applications.
+ */
+#include "tx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int ps_check_overlap(struct perseas_tx *tx, uint64_t start, uint64_t end)
+{
+	struct perseas *p = tx->p;
+	const struct perseas_tx *other = p->open_list;
+
+	if (!(p->options.flags & PERSEAS_CHECK_OVERLAP))
+		return 0;
+	for (; other; other = other->next)
+		if (other != tx && ps_cover_overlaps(&other->cover, start, end))
+			return ps_fail(p, PERSEAS_ECONFLICT,
+			               "%llu bytes at 0x%llx overlap a range of another open transaction: "
+			               "the application must keep its transactions apart",
+			               (unsigned long long)(end - start), (unsigned long long)start);
+	return 0;
+}
+
+/* The end of the declared span, of any open transaction, that holds `at`; or `at`. */
+static uint64_t skip_declared(const struct perseas *p, uint64_t at)
+{
+	const struct perseas_tx *tx = p->open_list;
+
+	for (; tx; tx = tx->next)
+		for (unsigned i = 0; i < tx->cover.count; i++)
+			if (tx->cover.spans[i].start <= at && at < tx->cover.spans[i].end)
+				return tx->cover.spans[i].end;
+	return at;
+}
+
+/* Where the next declared span begins, or `end`. */
+static uint64_t next_declared(const struct perseas *p, uint64_t at, uint64_t end)
+{
+	const struct perseas_tx *tx = p->open_list;
+
+	for (; tx; tx = tx->next)
+		for (unsigned i = 0; i < tx->cover.count; i++)
+			if (tx->cover.spans[i].start >= at && tx->cover.spans[i].start < end)
+				end = tx->cover.spans[i].start;
+	return end;
+}
+
+static int report(struct perseas *p, const struct ps_segment *s, uint64_t from, uint64_t to)
+{
+	const uint8_t *now = (const uint8_t *)from, *then = s->shadow + (from - s->address);
+	uint64_t i = 0;
+
+	while (i < to - from - 1 && now[i] == then[i])
+		i++;
+	return ps_fail(p, PERSEAS_EUNDECLARED,
+	               "byte %llu of segment '%s' (%p) was changed, and no open transaction declared it: "
+	               "call perseas_set_range before the store",
+	               (unsigned long long)(from + i - s->address), s->name, (const void *)(now + i));
+}
+
+static int check_segment(struct perseas *p, const struct ps_segment *s)
+{
+	uint64_t at = s->address, end = s->address + s->size;
+
+	while (at < end) {
+		uint64_t next = skip_declared(p, at);
+
+		if (next == at) {
+			next = next_declared(p, at, end);
+			if (memcmp((const void *)at, s->shadow + (at - s->address), next - at))
+				return report(p, s, at, next);
+		}
+		at = next;
+	}
+	return 0;
+}
+
+int ps_check_undeclared(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+	int rc = 0;
+
+	for (unsigned i = 0; i < p->segment_count && !rc; i++)
+		if (p->segments[i].base && p->segments[i].shadow)
+			rc = check_segment(p, &p->segments[i]);
+	return rc;
+}
+
+void ps_check_committed(struct perseas_tx *tx)
+{
+	for (unsigned i = 0; i < tx->cover.count; i++) {
+		const struct ps_span *span = &tx->cover.spans[i];
+		struct ps_segment *s = ps_segment_by_id(tx->p, span->segment);
+
+		memcpy(s->shadow + (span->start - span->base), (const void *)span->start,
+		       span->end - span->start);
+	}
+}

@@ -1,0 +1,234 @@
+/*
+ * claim.c - claims on the mirrors (I5), and the choice of the state (I6).
+ */
+#include "claim.h"
+
+#include "mirror.h"
+
+#include <stdio.h>
+#include <string.h>
+
+unsigned ps_claimers(const struct perseas *p)
+{
+	return p->members - p->acks + 1;
+}
+
+bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at)
+{
+	return m->found.candidate && m->found.at.epoch == at->epoch && m->found.at.seq == at->seq;
+}
+
+static bool same_store(const struct perseas *p, const struct ps_mirror *m)
+{
+	return !m->found.code && m->found.header &&
+	       ps_id_equal(m->found.header->store_id, p->store_id);
+}
+
+static void choose_epoch(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (same_store(p, m) && m->found.header->promised_epoch > p->epoch)
+			p->epoch = m->found.header->promised_epoch;
+	}
+	p->epoch++;
+	p->env->ops->random(p->env, p->owner, sizeof(p->owner));
+}
+
+/* A granted claim: takes note of what it tells, and connects the data path. */
+static void granted(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
+                    const int *fds)
+{
+	const Perseas__Slot *slot = claim->slot;
+	Perseas__Header *header = ps_header_copy(claim->header);
+
+	if (!header) {
+		m->found.code = ps_error_set(&m->found.error, PERSEAS_ENOMEM, "out of memory");
+		return;
+	}
+	perseas__header__free_unpacked(m->found.header, NULL);
+	m->found.header = header;
+	memset(&m->found.at, 0, sizeof(m->found.at));
+	if (slot)
+		m->found.at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
+			                            (int)slot->index };
+	if (ps_mirror_attach(p, m, claim->grant, fds, &m->found.error)) {
+		m->found.code = m->found.error.code;
+		return;
+	}
+	m->found.claimed = true;
+	ps_report(p, "%s: claimed; it stands at epoch %llu, transaction %llu%s%s%s", m->address.text,
+	          (unsigned long long)m->found.at.epoch, (unsigned long long)m->found.at.seq,
+	          header->state == PERSEAS__STATE__STATE_CONSISTENT ? "" : ", not whole",
+	          claim->undone ? "; an unfinished transaction was rolled back" : "",
+	          claim->copied ? "; copied away from an owner that may still live" : "");
+}
+
+static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_error *error, int *rc)
+{
+	m->found.error = *error;
+	m->found.code = error->code;
+	ps_report(p, "%s", error->text);
+	if (error->code == PERSEAS_EBUSY)
+		*rc = ps_fail_error(p, error);
+	else if (error->code == PERSEAS_EFENCED && !*rc)
+		*rc = PS_AGAIN;
+}
+
+int ps_claim(struct perseas *p)
+{
+	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
+	Perseas__Request requests[PS_MIRRORS_MAX];
+	struct ps_round round;
+	int rc = 0;
+
+	choose_epoch(p);
+	ps_report(p, "claiming store '%s' with epoch %llu", p->store, (unsigned long long)p->epoch);
+	memset(&round.ask, 0, sizeof(round.ask));
+	memset(round.errors, 0, sizeof(round.errors));
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		round.ask[i] = same_store(p, m);
+		if (m->found.code)
+			ps_report(p, "%s", m->found.error.text);
+		else if (!round.ask[i])
+			ps_report(p, "%s: has another store of this name; left alone", m->address.text);
+		ps_claim_request(p, m, false, &claims[i], &requests[i]);
+		round.requests[i] = &requests[i];
+	}
+	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		if (round.replies[i]) {
+			granted(p, &p->mirrors[i], round.replies[i]->claim, round.fds[i]);
+			memset(round.fds[i], 0xff, sizeof(round.fds[i]));
+		} else if (round.ask[i]) {
+			refused(p, &p->mirrors[i], &round.errors[i], &rc);
+		}
+	}
+	for (unsigned i = p->mirror_count; i < PS_MIRRORS_MAX; i++)
+		round.replies[i] = NULL;
+	ps_round_free(&round);
+	/* A claim may have shown a newer roster than the probe. */
+	return rc ? rc : ps_probe_roster(p);
+}
+
+/* What each claimed image is worth: a candidate for the state, a voice towards R, or nothing. */
+static unsigned examine(struct perseas *p)
+{
+	unsigned counted = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_found *f = &p->mirrors[i].found;
+
+		f->counts = f->candidate = f->good = false;
+		if (!f->claimed)
+			continue;
+		if (f->member < 0) {
+			ps_report(p, "%s: its image is not in the roster, and counts for nothing",
+			          p->mirrors[i].address.text);
+			continue;
+		}
+		f->candidate = f->header->state == PERSEAS__STATE__STATE_CONSISTENT;
+		f->counts = f->candidate || (f->header->state == PERSEAS__STATE__STATE_JOINING &&
+		                             f->header->harmless);
+		counted += f->counts;
+	}
+	return counted;
+}
+
+/* Names the roster's members that did not count, and why. */
+static void missing(const struct perseas *p, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (size_t k = 0; k < p->roster->n_members && used < size; k++) {
+		const struct ps_mirror *m = NULL;
+		const char *why = "not among the mirrors given";
+
+		for (unsigned i = 0; i < p->mirror_count; i++)
+			if (!memcmp(p->mirrors[i].image_id, p->roster->members[k]->image_id.data,
+			            PS_ID_SIZE))
+				m = &p->mirrors[i];
+		if (m && m->found.counts)
+			continue;
+		if (m)
+			why = m->found.code ? m->found.error.text : "its image is not whole";
+		used += (size_t)snprintf(text + used, size - used, "%s%s (%.120s)", used ? ", " : "",
+		                         p->roster->members[k]->address, why);
+	}
+}
+
+static bool accepted(const struct perseas *p, const struct ps_standing *state)
+{
+	return p->options.accept_epoch && p->options.accept_epoch == state->epoch &&
+	       p->options.accept_seq == state->seq;
+}
+
+static int too_few(struct perseas *p, unsigned counted, const struct ps_standing *state, bool any)
+{
+	char names[450], newest[120] = "no state was seen";
+
+	missing(p, names, sizeof(names));
+	if (any)
+		snprintf(newest, sizeof(newest), "the newest state seen is %llu:%llu (epoch:transaction)",
+		         (unsigned long long)state->epoch, (unsigned long long)state->seq);
+	return ps_fail(p, PERSEAS_EQUORUM,
+	               "%u of %u mirrors answered for store '%s' and %u must, to know its newest state. "
+	               "Missing: %s. %s", counted, p->members, p->store, ps_claimers(p), names, newest);
+}
+
+int ps_choose(struct perseas *p, struct ps_standing *chosen)
+{
+	unsigned counted = examine(p);
+	const struct ps_found *best = NULL;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_found *f = &p->mirrors[i].found;
+
+		if (f->candidate && (!best || f->at.epoch > best->at.epoch ||
+		                     (f->at.epoch == best->at.epoch && f->at.seq > best->at.seq)))
+			best = f;
+	}
+	memset(chosen, 0, sizeof(*chosen));
+	if (best)
+		*chosen = best->at;
+	if (!best || (counted < ps_claimers(p) && !accepted(p, chosen)))
+		return too_few(p, counted, chosen, best != NULL);
+	ps_report(p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",
+	          (unsigned long long)chosen->epoch, (unsigned long long)chosen->seq, counted,
+	          ps_claimers(p), counted < ps_claimers(p) ? "; fewer, and accepted as asked" : "");
+	return 0;
+}
+
+/* R of those examined, and all that were adopted, must still be claimed over sessions that never
+ * broke. One that broke means that another claimed it, or that it lost what it had. */
+int ps_confirm(struct perseas *p)
+{
+	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_round round;
+	int rc = 0;
+
+	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
+	request.confirm = &ask;
+	memset(round.errors, 0, sizeof(round.errors));
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		round.ask[i] = i < p->mirror_count && p->mirrors[i].found.claimed;
+		round.requests[i] = &request;
+		round.replies[i] = NULL;
+	}
+	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (round.ask[i] && (!round.replies[i] || (m->found.good && !m->link))) {
+			ps_report(p, "%s: its session broke before the store was open", m->address.text);
+			rc = PS_AGAIN;
+		}
+	}
+	ps_round_free(&round);
+	return rc;
+}

@@ -1,0 +1,41 @@
+/*
+ * claim.h - the steps of perseas_open, one function each. They run before the handle is open:
+ * one thread, no keeper. Each returns 0, a PERSEAS_E… code with the handle's message set, or
+ * PS_AGAIN: a session broke, or another claimer was faster, and the attempt starts again with a
+ * higher epoch and no candidates (I6).
+ */
+#ifndef PERSEAS_CLIENT_CLAIM_H
+#define PERSEAS_CLIENT_CLAIM_H
+
+#include "handle.h"
+
+enum { PS_AGAIN = 1 };
+
+/* probe.c: asks every mirror, read-only, what it has. */
+int ps_probe(struct perseas *p);
+/* .. decides which store is meant, and which roster is the newest. EBUSY for a live owner. */
+int ps_probe_judge(struct perseas *p);
+/* .. newest roster and memberships, from the headers as they are known. */
+int ps_probe_roster(struct perseas *p);
+
+/* claim.c: I5, I6. */
+int ps_claim(struct perseas *p);
+int ps_choose(struct perseas *p, struct ps_standing *chosen);
+int ps_confirm(struct perseas *p);
+unsigned ps_claimers(const struct perseas *p);     /* R */
+bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at);
+
+/* adopt.c: I7 to I9. */
+int ps_adopt(struct perseas *p, const struct ps_standing *chosen);
+
+/* Writes `at` as the mirror's next slot. */
+int ps_adopt_slot(struct perseas *p, struct ps_mirror *m);
+
+/* mend.c: a delta in place. 0; 1: the logs do not reach, or more changed than there is;
+ * -1: a session broke. */
+int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m);
+
+/* create.c, with the mirrors probed: makes the store on all of them. */
+int ps_create_probed(struct perseas *p);
+
+#endif

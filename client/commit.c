@@ -1,0 +1,372 @@
+/*
+ * commit.c - commit and flush (PERSEAS, section 3, steps 2 and 3 of figure 3).
+ */
+#include "commit.h"
+
+#include "mirror.h"
+#include "tx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool ps_fenced(const struct perseas *p)
+{
+	unsigned lost = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		lost += p->mirrors[i].votes && p->mirrors[i].state == PERSEAS_MIRROR_FENCED;
+	return lost && p->members - lost < p->acks;
+}
+
+static int fail_fenced(struct perseas *p)
+{
+	return ps_fail(p, PERSEAS_EFENCED,
+	               "another owner has taken store '%s' over from epoch %llu: close this handle",
+	               p->store, (unsigned long long)p->epoch);
+}
+
+int ps_ready(struct perseas *p)
+{
+	if (p->salvage)
+		return ps_fail(p, PERSEAS_ESALVAGE,
+		               "store '%s' was opened for salvage: open it again without PERSEAS_SALVAGE "
+		               "to run transactions", p->store);
+	if (ps_fenced(p))
+		return fail_fenced(p);
+	if (p->in_doubt)
+		return ps_fail(p, PERSEAS_EBLOCKED,
+		               "transaction %llu is in doubt: perseas_flush waits for it; "
+		               "perseas_mirror_stat says what is wrong with each mirror",
+		               (unsigned long long)p->in_doubt);
+	return 0;
+}
+
+/* Lets the owner wait with others for what any of them sees. */
+void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
+{
+	struct pollfd fds[PS_MIRRORS_MAX];
+	unsigned count = 0;
+
+	p->waiters++;
+	if (p->leader) {
+		p->env->ops->wait(p->env, &p->progress, &p->lock, until_ns);
+		p->waiters--;
+		return;
+	}
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && m->outstanding && m->fabric->waits(m->link, &fds[count]))
+			count++;
+	}
+	p->leader = true;
+	pthread_mutex_unlock(&p->lock);
+	p->env->ops->pause(p->env, PS_COMMITTER, fds, count, until_ns);
+	pthread_mutex_lock(&p->lock);
+	p->leader = false;
+	p->waiters--;
+	ps_progress(p);
+}
+
+/* Spins for a while, then sleeps. */
+static void rest(struct perseas *p, uint64_t now, uint64_t spin_until, uint64_t deadline)
+{
+	if (now < spin_until) {
+		pthread_mutex_unlock(&p->lock);
+		__builtin_ia32_pause();
+		pthread_mutex_lock(&p->lock);
+		return;
+	}
+	ps_commit_sleep(p, deadline);
+}
+
+int ps_commit_await(struct perseas *p, uint64_t seq)
+{
+	uint64_t start = 0, now;
+
+	for (;;) {
+		ps_mirrors_poll(p);
+		if (ps_mirrors_holding(p, seq) >= p->acks)
+			return 0;
+		if (ps_fenced(p))
+			return fail_fenced(p);
+		now = ps_now(p);
+		if (!start)
+			start = now;
+		if (now >= start + ps_ms(p->options.commit_timeout_ms))
+			break;
+		rest(p, now, start + (uint64_t)p->options.spin_us * 1000,
+		     start + ps_ms(p->options.commit_timeout_ms));
+	}
+	if (seq > p->in_doubt)
+		p->in_doubt = seq;
+	return ps_fail(p, PERSEAS_EINDOUBT,
+	               "transaction %llu is held by %u mirrors, not yet by %u: perseas_flush waits for "
+	               "it; perseas_mirror_stat says what is wrong with each mirror",
+	               (unsigned long long)seq, ps_mirrors_holding(p, seq), p->acks);
+}
+
+/* Does the mirror stand in the way of an entry of `length` bytes? */
+static bool lags(const struct perseas *p, const struct ps_mirror *m, uint64_t length)
+{
+	uint64_t lag;
+
+	if (!m->active)
+		return false;
+	lag = ps_ring_lag(&p->ring, m->acked + 1);
+	if (!lag)
+		return false;
+	if (m->state == PERSEAS_MIRROR_LIVE)
+		return lag + length > p->ring.size / 2;
+	/* One that is catching up may use all of the ring, less what padding may take. */
+	return lag + 2 * length > p->ring.size;
+}
+
+/* Drops the mirrors that lag, if W are left without them. False: they are needed. */
+static bool drop_laggards(struct perseas *p, uint64_t length)
+{
+	unsigned connected = 0, slow = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		connected += p->mirrors[i].active && p->mirrors[i].votes;
+		slow += lags(p, &p->mirrors[i], length);
+	}
+	if (slow && connected - slow < p->acks)
+		return false;
+	for (unsigned i = 0; slow && i < p->mirror_count; i++) {
+		if (!lags(p, &p->mirrors[i], length))
+			continue;
+		ps_mirror_break(p, &p->mirrors[i], PS_LINK_BROKEN,
+		                "dropped: it lags by half of the ring");
+		p->stat.dropped++;
+	}
+	return true;
+}
+
+/*
+ * Sees to it that the next entry overwrites nothing that a connected mirror still needs.
+ * 0: it was so already. 1: it slept, and everything must be looked at again.
+ */
+static int make_room(struct perseas *p, uint64_t length, uint64_t *deadline)
+{
+	if (!p->staged || drop_laggards(p, length))
+		return 0;
+	if (!*deadline)
+		*deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
+	if (ps_now(p) >= *deadline)
+		return ps_fail(p, PERSEAS_EBLOCKED,
+		               "the ring is full of transactions that mirrors have not completed");
+	ps_commit_sleep(p, *deadline);
+	ps_mirrors_poll(p);
+	return 1;
+}
+
+/* The chain straight from the record and live memory, for fabrics that copy at once. */
+static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct ps_chain *chain)
+{
+	unsigned count = out->span_count + 1;
+
+	if (count > p->writes_max) {
+		struct ps_write *grown = realloc(p->writes, 2 * count * sizeof(*grown));
+
+		if (!grown)
+			return ps_fail(p, PERSEAS_ENOMEM, "no memory for a chain of %u writes", count);
+		p->writes = grown;
+		p->writes_max = 2 * count;
+		p->stat.allocations++;
+	}
+	for (unsigned i = 0; i < out->span_count; i++) {
+		const struct ps_span *span = &out->spans[i];
+
+		p->writes[i + 1] = (struct ps_write){ (const void *)span->start,
+			span->start - span->base, PS_REGION_SEGMENT + span->segment,
+			(uint32_t)(span->end - span->start) };
+	}
+	chain->writes = p->writes;
+	chain->count = count;
+	chain->undo = 1;
+	return 0;
+}
+
+/* Copies record and after-images into the ring, and describes them there. */
+static struct ps_entry *build_staged(struct perseas *p, const struct ps_outgoing *out)
+{
+	struct ps_entry *entry = ps_ring_append(&p->ring, out->entry_length);
+	uint8_t *at = (uint8_t *)&entry->writes[out->span_count + 1];
+
+	entry->seq = p->seq + 1;
+	entry->length = out->entry_length;
+	entry->count = out->span_count + 1;
+	entry->kind = out->kind;
+	entry->slot = p->slot;
+	memcpy(at, out->record, out->length);
+	entry->writes[0].src = at;
+	at += ps_align8(out->length);
+	entry->bytes = out->length + sizeof(entry->slot);
+	for (unsigned i = 0; i < out->span_count; i++) {
+		const struct ps_span *span = &out->spans[i];
+		uint64_t length = span->end - span->start;
+
+		memcpy(at, (const void *)span->start, length);
+		entry->writes[i + 1] = (struct ps_write){ at, span->start - span->base,
+			PS_REGION_SEGMENT + span->segment, (uint32_t)length };
+		at += length;
+		entry->bytes += length;
+	}
+	return entry;
+}
+
+static struct ps_write record_write(const struct perseas *p, const void *src, uint64_t position,
+                                    uint64_t length)
+{
+	return (struct ps_write){ src, PS_RING_OFFSET + position % p->log_size, PS_REGION_LOG,
+		                  (uint32_t)length };
+}
+
+/* Without a ring: every connected mirror copies before post returns. */
+static void post_direct(struct perseas *p, struct ps_chain *chain)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		int rc;
+
+		if (!m->active)
+			continue;
+		chain->slot = (struct ps_write){ &p->slot, ps_slot_offset(!m->slot), PS_REGION_LOG,
+			                         sizeof(p->slot) };
+		rc = m->fabric->post(m->link, chain);
+		if (rc) {
+			ps_mirror_break(p, m, rc, rc == PS_LINK_FENCED ? "fenced" : "the link broke");
+			continue;
+		}
+		m->slot = !m->slot;
+		m->posted = p->seq;
+		m->outstanding++;
+	}
+}
+
+int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
+{
+	struct ps_chain chain = { 0 };
+	uint64_t position;
+	int rc = p->staged ? 0 : build_direct(p, out, &chain);
+
+	if (rc)
+		return rc;
+	position = ps_place(p->next, out->length, p->log_size);
+	p->stat.log_laps += position / p->log_size != p->next / p->log_size;
+	out->record->kind = (uint16_t)out->kind;
+	out->record->length = (uint32_t)out->length;
+	out->record->ranges = out->ranges;
+	ps_record_seal(out->record, p->epoch, p->seq + 1, position, p->last,
+	               p->env->ops->clock(p->env));
+	ps_slot_encode(&p->slot, p->epoch, p->seq + 1, position + ps_align64(out->length), position);
+	if (p->staged) {
+		struct ps_entry *entry = build_staged(p, out);
+
+		entry->writes[0] = record_write(p, entry->writes[0].src, position, out->length);
+	} else {
+		p->writes[0] = record_write(p, out->record, position, out->length);
+	}
+	p->seq++;
+	p->last = position;
+	p->next = p->slot.next;
+	if (p->staged) {
+		for (unsigned i = 0; i < p->mirror_count; i++)
+			if (p->mirrors[i].active)
+				ps_mirror_pump(p, &p->mirrors[i]);
+	} else {
+		post_direct(p, &chain);
+	}
+	return 0;
+}
+
+/* What must be so for a transaction to be sent at all. */
+static int may_commit(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+	uint64_t deadline = 0;
+	int rc;
+
+	do {
+		while (p->gate) {
+			p->waiters++;
+			p->env->ops->wait(p->env, &p->progress, &p->lock, PS_NEVER);
+			p->waiters--;
+		}
+		rc = ps_ready(p);
+		if (!rc)
+			rc = make_room(p, ps_tx_entry_length(tx), &deadline);
+	} while (rc > 0);
+	if (rc == PERSEAS_EFENCED) {
+		/* The memory here must not show what the store does not have. */
+		ps_tx_undo(tx);
+		ps_tx_end(tx);
+	}
+	if (!rc && p->options.flags & PERSEAS_CHECK_WRITES)
+		rc = ps_check_undeclared(tx);
+	return rc;
+}
+
+static int commit_locked(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+	struct ps_outgoing out = {
+		.record = (struct ps_record *)tx->record,
+		.length = tx->length,
+		.ranges = tx->ranges,
+		.kind = PS_RECORD_TRANSACTION,
+		.spans = tx->cover.spans,
+		.span_count = tx->cover.count,
+	};
+	int rc = may_commit(tx);
+
+	if (rc)
+		return rc;
+	if (tx->ranges) {
+		out.entry_length = ps_tx_entry_length(tx);
+		rc = ps_commit_send(p, &out);
+		if (rc)
+			return rc;
+		if (p->options.flags & PERSEAS_CHECK_WRITES)
+			ps_check_committed(tx);
+		/* From here on the transaction is over: its handle may serve another thread. */
+		ps_tx_end(tx);
+		rc = ps_commit_await(p, p->seq);
+	} else {
+		ps_tx_end(tx);
+	}
+	p->stat.commits += !rc;
+	return rc;
+}
+
+int perseas_commit(perseas_tx_t *tx, unsigned flags)
+{
+	struct perseas *p;
+	int rc;
+
+	if (!tx)
+		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
+	p = tx->p;
+	if (flags)
+		return ps_fail(p, PERSEAS_EINVAL, "commit's flags must be 0");
+	if (!tx->open)
+		return ps_fail(p, PERSEAS_EENDED,
+		               "the transaction has been committed or aborted: begin another");
+	pthread_mutex_lock(&p->lock);
+	rc = commit_locked(tx);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+int perseas_flush(perseas_t *p)
+{
+	int rc;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	pthread_mutex_lock(&p->lock);
+	rc = p->salvage ? 0 : ps_commit_await(p, p->seq);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}

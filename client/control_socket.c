@@ -1,0 +1,536 @@
+/*
+ * control_socket.c - control connections: greeting, requests out, replies in, descriptors.
+ *
+ *     dialling --connected--> greeting --hello--> up
+ *         \________________________\_______________\____ trouble (of no more use)
+ *
+ * Requests are queued from the start and leave as soon as the socket takes them; the mirror's
+ * hello is looked at before its first reply.
+ */
+#include "control_socket.h"
+#include "socket.h"
+#include "../proto/envelope.h"
+#include "../proto/frame.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	DESCRIPTORS_MAX = 253,     /* that Linux sends with one message (SCM_MAX_FD) */
+	WATCHED_MAX = 2 * PS_MIRRORS_MAX,  /* connections that one receive waits for */
+};
+
+struct ps_control {
+	struct ps_controls *all;
+	struct ps_control *next;
+	struct ps_dial dial;
+	int fd;                    /* -1 while dialling, and after trouble */
+	struct ps_error trouble;   /* code 0: none */
+	unsigned due;              /* requests not yet answered */
+
+	uint8_t *out;              /* hello and requests that are not sent yet */
+	size_t out_start, out_end, out_size;
+
+	/* What is being received: the hello, then in turn a length and a message. */
+	bool greeted;
+	struct ps_control_hello hello;
+	uint32_t length;
+	uint8_t *message;          /* length bytes; NULL: the length is being received */
+	size_t have;               /* bytes of it that are there */
+
+	/* That came with the message. Reading never goes beyond a message's end, so they
+	 * cannot be another's. */
+	int fds[PS_REGIONS_MAX];
+	unsigned fd_count;
+	bool surplus;              /* more came than any reply has */
+	bool truncated;            /* this process had no room for them */
+};
+
+static const char *name_of(const struct ps_control *control)
+{
+	return control->dial.address.text;
+}
+
+void ps_controls_init(struct ps_controls *all)
+{
+	pthread_mutex_init(&all->lock, NULL);
+	all->first = NULL;
+}
+
+void ps_controls_close(struct ps_controls *all)
+{
+	assert(!all->first);
+	pthread_mutex_destroy(&all->lock);
+}
+
+/* --- sending --- */
+
+/* Adds to what is to be sent. False: out of memory. */
+static bool queue(struct ps_control *control, const void *bytes, size_t len)
+{
+	size_t used = control->out_end - control->out_start;
+
+	if (control->out_start > 0) {
+		memmove(control->out, control->out + control->out_start, used);
+		control->out_start = 0;
+		control->out_end = used;
+	}
+	if (len > control->out_size - used) {
+		size_t size = used + len;
+		uint8_t *out = realloc(control->out, size);
+
+		if (!out)
+			return false;
+		control->out = out;
+		control->out_size = size;
+	}
+	memcpy(control->out + used, bytes, len);
+	control->out_end += len;
+	return true;
+}
+
+static void flush(struct ps_control *control)
+{
+	while (control->out_start < control->out_end) {
+		ssize_t n = send(control->fd, control->out + control->out_start,
+		                 control->out_end - control->out_start,
+		                 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n > 0) {
+			control->out_start += (size_t)n;
+		} else if (errno == EINTR) {
+			continue;
+		} else if (ps_would_block(errno)) {
+			return;
+		} else {
+			/* Receiving will find out why; a last word may still be there. */
+			control->out_start = control->out_end;
+		}
+	}
+}
+
+/* Dials and sends as far as that goes without waiting. */
+static void push(struct ps_control *control, uint64_t until_ns)
+{
+	int up;
+
+	if (control->trouble.code)
+		return;
+	if (control->fd < 0) {
+		up = ps_dial_step(&control->dial, until_ns, &control->trouble);
+		if (up <= 0)
+			return;
+		control->fd = control->dial.fd;
+		control->dial.fd = -1;
+	}
+	flush(control);
+}
+
+/* Is there something to do for it without an answer? */
+static bool is_pushing(const struct ps_control *control)
+{
+	return !control->trouble.code &&
+	       (control->fd < 0 || control->out_start < control->out_end);
+}
+
+/* --- receiving --- */
+
+static void keep_descriptors(struct ps_control *control, struct msghdr *head)
+{
+	struct cmsghdr *part;
+	unsigned count, i;
+	int fd;
+
+	if (head->msg_flags & MSG_CTRUNC)
+		control->truncated = true;
+	for (part = CMSG_FIRSTHDR(head); part; part = CMSG_NXTHDR(head, part)) {
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		count = (unsigned)((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		for (i = 0; i < count; i++) {
+			memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
+			if (control->fd_count < PS_REGIONS_MAX) {
+				control->fds[control->fd_count++] = fd;
+			} else {
+				close(fd);
+				control->surplus = true;
+			}
+		}
+	}
+}
+
+static int ended(struct ps_control *control, int error)
+{
+	struct ps_error *trouble = &control->trouble;
+
+	if (error)
+		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+		                    "the connection to %s broke (%s); see whether its host and its "
+		                    "perseasd are still up", name_of(control), strerror(error));
+	if (!control->greeted)
+		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+		                    "%s took the connection and ended it without a greeting; is it "
+		                    "a perseasd, and does its log say why?", name_of(control));
+	return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+	                    "%s ended the connection; see whether its perseasd is still running",
+	                    name_of(control));
+}
+
+/* Receives up to `want` bytes in all to `to`. 1: they are there; 0: not yet; else a code. */
+static int take(struct ps_control *control, void *to, size_t want)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
+	} ancillary;
+
+	while (control->have < want) {
+		struct iovec part = {
+			.iov_base = (uint8_t *)to + control->have,
+			.iov_len = want - control->have,
+		};
+		struct msghdr head = {
+			.msg_iov = &part,
+			.msg_iovlen = 1,
+			.msg_control = ancillary.bytes,
+			.msg_controllen = sizeof(ancillary.bytes),
+		};
+		ssize_t n = recvmsg(control->fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && ps_would_block(errno))
+			return 0;
+		if (n <= 0)
+			return ended(control, n < 0 ? errno : 0);
+		keep_descriptors(control, &head);
+		control->have += (size_t)n;
+	}
+	control->have = 0;
+	return 1;
+}
+
+static int check_hello(struct ps_control *control)
+{
+	if (control->hello.magic != PS_CONTROL_MAGIC)
+		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
+		                    "%s is not a perseasd; check the address", name_of(control));
+	if (control->hello.version != PS_PROTOCOL_VERSION)
+		return ps_error_set(&control->trouble, PERSEAS_EVERSION,
+		                    "%s speaks version %u of the protocol, this library version "
+		                    "%d; upgrade the older of the two", name_of(control),
+		                    control->hello.version, PS_PROTOCOL_VERSION);
+	control->greeted = true;
+	return 0;
+}
+
+/* The length is there: makes room for the message. */
+static int begin_message(struct ps_control *control)
+{
+	if (control->length == 0 || control->length > PS_MESSAGE_MAX)
+		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
+		                    "%s sent a message of %u bytes, 1 to %u are allowed; is it a "
+		                    "perseasd of this version?", name_of(control), control->length,
+		                    PS_MESSAGE_MAX);
+	control->message = malloc(control->length);
+	if (!control->message)
+		return ps_error_set(&control->trouble, PERSEAS_ENOMEM,
+		                    "no memory for a message of %u bytes from %s", control->length,
+		                    name_of(control));
+	return 0;
+}
+
+/* Receives without waiting. 1: a whole message is there; 0: not yet; else a code. */
+static int pull(struct ps_control *control)
+{
+	int got;
+
+	if (control->trouble.code)
+		return control->trouble.code;
+	if (control->fd < 0)
+		return 0;
+	if (!control->greeted) {
+		got = take(control, &control->hello, sizeof(control->hello));
+		if (got > 0)
+			got = check_hello(control) ? control->trouble.code : 1;
+		if (got <= 0)
+			return got;
+	}
+	if (!control->message) {
+		got = take(control, &control->length, sizeof(control->length));
+		if (got > 0)
+			got = begin_message(control) ? control->trouble.code : 1;
+		if (got <= 0)
+			return got;
+	}
+	return take(control, control->message, control->length);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Waits, without the lock, until there may be something to do. */
+static void wait_ready(struct ps_control *control, uint64_t until_ns)
+{
+	struct pollfd fds[WATCHED_MAX];
+	struct ps_controls *all = control->all;
+	struct ps_control *at;
+	unsigned count = 0;
+
+	for (at = all->first; at && count < WATCHED_MAX - 1; at = at->next) {
+		if (at == control || !is_pushing(at))
+			continue;
+		fds[count].fd = at->fd < 0 ? at->dial.fd : at->fd;
+		fds[count++].events = POLLOUT;
+		if (at->fd < 0)
+			until_ns = earlier(until_ns, at->dial.until);
+	}
+	fds[count].fd = control->fd < 0 ? control->dial.fd : control->fd;
+	fds[count].events = (short)((control->fd < 0 ? 0 : POLLIN) |
+	                            (is_pushing(control) ? POLLOUT : 0));
+	if (control->fd < 0)
+		until_ns = earlier(until_ns, control->dial.until);
+	pthread_mutex_unlock(&all->lock);
+	ps_poll(fds, count + 1, until_ns);
+	pthread_mutex_lock(&all->lock);
+}
+
+static int late(const struct ps_control *control, struct ps_error *error)
+{
+	if (control->fd < 0)
+		return ps_dial_late(&control->dial, error);
+	if (!control->greeted)
+		return ps_error_set(error, PERSEAS_EUNREACHABLE,
+		                    "%s took the connection and said nothing in time; is it a "
+		                    "perseasd?", name_of(control));
+	return ps_error_set(error, PERSEAS_EUNREACHABLE,
+	                    "%s did not answer in time; is its perseasd stuck, or the network?",
+	                    name_of(control));
+}
+
+/* Until a whole message is there. 0 or a code. */
+static int await(struct ps_control *control, uint64_t until_ns, struct ps_error *error)
+{
+	struct ps_control *at;
+	int got;
+
+	for (;;) {
+		for (at = control->all->first; at; at = at->next)
+			push(at, until_ns);
+		got = pull(control);
+		if (got < 0) {
+			*error = control->trouble;
+			return got;
+		}
+		if (got > 0)
+			return 0;
+		/* Only now: what came in time counts, however late it is asked for. */
+		if (ps_monotonic() >= until_ns)
+			return late(control, error);
+		wait_ready(control, until_ns);
+	}
+}
+
+/* --- replies --- */
+
+static unsigned descriptors_of(const Perseas__Reply *reply)
+{
+	const Perseas__Grant *grant = NULL;
+
+	if (reply->status != PERSEAS__STATUS__STATUS_OK)
+		return 0;
+	if (reply->body_case == PERSEAS__REPLY__BODY_CLAIM)
+		grant = reply->claim->grant;
+	else if (reply->body_case == PERSEAS__REPLY__BODY_ADD_SEGMENTS)
+		grant = reply->add_segments->grant;
+	else if (reply->body_case == PERSEAS__REPLY__BODY_DROP_SEGMENTS)
+		grant = reply->drop_segments->grant;
+	else if (reply->body_case == PERSEAS__REPLY__BODY_REBUILD)
+		grant = reply->rebuild->grant;
+	return grant ? grant->descriptors : 0;
+}
+
+/* Gives the caller the descriptors that belong to the reply, and closes those that do not. */
+static int hand_over(struct ps_control *control, const Perseas__Reply *reply, int *fds,
+                     unsigned *count)
+{
+	unsigned due = descriptors_of(reply);
+	unsigned have = control->fd_count;
+
+	if (control->truncated && have < due)
+		return ps_error_set(&control->trouble, PERSEAS_ESYSTEM,
+		                    "no room for the %u descriptors that %s sent; raise the "
+		                    "limit on open files", due, name_of(control));
+	if (control->surplus || have < due)
+		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
+		                    "%s announced %u descriptors and sent %s; is it a perseasd of "
+		                    "this version?", name_of(control), due,
+		                    have < due ? "fewer" : "far more");
+	if (!fds || !count)
+		due = 0;
+	if (due)
+		memcpy(fds, control->fds, due * sizeof(*fds));
+	if (count)
+		*count = due;
+	ps_close_all(control->fds + due, have - due);
+	control->fd_count = 0;
+	control->truncated = false;
+	return 0;
+}
+
+/* The message that is there, as a reply. */
+static int deliver(struct ps_control *control, Perseas__Reply **reply, int *fds, unsigned *count)
+{
+	const char *why = NULL;
+	Perseas__Reply *got = ps_reply_unpack(control->message, control->length, &why);
+	int code;
+
+	free(control->message);
+	control->message = NULL;
+	if (!got)
+		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
+		                    "%s sent what is not a reply (%s); is it a perseasd of this "
+		                    "version?", name_of(control), why);
+	code = hand_over(control, got, fds, count);
+	if (code) {
+		perseas__reply__free_unpacked(got, NULL);
+		return code;
+	}
+	control->due--;
+	*reply = got;
+	return 0;
+}
+
+int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
+                       int *fds, unsigned *count, struct ps_error *error)
+{
+	struct ps_error unwanted;
+	int code;
+
+	*reply = NULL;
+	if (count)
+		*count = 0;
+	if (!error)
+		error = &unwanted;
+	pthread_mutex_lock(&control->all->lock);
+	assert(control->due > 0);
+	code = await(control, until_ns, error);
+	if (code == 0) {
+		code = deliver(control, reply, fds, count);
+		if (code)
+			*error = control->trouble;
+	}
+	pthread_mutex_unlock(&control->all->lock);
+	return code;
+}
+
+int ps_control_send(struct ps_control *control, const Perseas__Request *request,
+                    struct ps_error *error)
+{
+	uint8_t *bytes;
+	size_t len;
+	bool queued;
+
+	if (ps_request_pack(request, &bytes, &len))
+		return ps_error_set(error, PERSEAS_ENOMEM,
+		                    "no memory for a request to %s, or it is longer than %u bytes",
+		                    name_of(control), PS_MESSAGE_MAX);
+	pthread_mutex_lock(&control->all->lock);
+	queued = queue(control, bytes, len);
+	if (queued) {
+		control->due++;
+		/* As far as it goes at once; what fails here is told by receive. */
+		push(control, PS_NEVER);
+	}
+	pthread_mutex_unlock(&control->all->lock);
+	free(bytes);
+	if (!queued)
+		return ps_error_set(error, PERSEAS_ENOMEM, "no memory for a request to %s",
+		                    name_of(control));
+	return 0;
+}
+
+/* --- life --- */
+
+struct ps_control *ps_control_connect(struct ps_controls *all, const struct ps_address *address,
+                                      struct ps_error *error)
+{
+	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+	struct ps_control *control = calloc(1, sizeof(*control));
+
+	if (!control || !queue(control, &hello, sizeof(hello))) {
+		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
+		             address->text);
+		free(control);
+		return NULL;
+	}
+	control->fd = -1;
+	control->all = all;
+	if (ps_dial_begin(&control->dial, address, error)) {
+		free(control->out);
+		free(control);
+		return NULL;
+	}
+	pthread_mutex_lock(&all->lock);
+	control->next = all->first;
+	all->first = control;
+	push(control, PS_NEVER);
+	pthread_mutex_unlock(&all->lock);
+	return control;
+}
+
+bool ps_control_ended(struct ps_control *control)
+{
+	bool over = true;
+	ssize_t n;
+	char byte;
+
+	pthread_mutex_lock(&control->all->lock);
+	if (!control->trouble.code && control->fd < 0) {
+		over = false;
+	} else if (!control->trouble.code) {
+		n = recv(control->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+		if (n < 0)
+			over = !ps_would_block(errno);
+		else
+			/* Bytes that nobody asked for would keep the descriptor readable. */
+			over = n == 0 || (control->due == 0 && control->greeted);
+	}
+	pthread_mutex_unlock(&control->all->lock);
+	return over;
+}
+
+int ps_control_fd(struct ps_control *control)
+{
+	int fd;
+
+	pthread_mutex_lock(&control->all->lock);
+	fd = control->trouble.code ? -1 : control->fd;
+	pthread_mutex_unlock(&control->all->lock);
+	return fd;
+}
+
+void ps_control_disconnect(struct ps_control *control)
+{
+	struct ps_control **link;
+
+	if (!control)
+		return;
+	pthread_mutex_lock(&control->all->lock);
+	for (link = &control->all->first; *link != control; link = &(*link)->next)
+		;
+	*link = control->next;
+	pthread_mutex_unlock(&control->all->lock);
+	ps_dial_end(&control->dial);
+	if (control->fd >= 0)
+		close(control->fd);
+	ps_close_all(control->fds, control->fd_count);
+	free(control->message);
+	free(control->out);
+	free(control);
+}

@@ -1,0 +1,94 @@
+#include "cover.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The first span that ends after `address` (or at it, when touching counts). */
+static unsigned first_ending_after(const struct ps_cover *cover, uint64_t address, bool touching)
+{
+	unsigned low = 0, high = cover->count;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+		uint64_t end = cover->spans[middle].end;
+
+		if (end > address || (touching && end == address))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uint64_t *gap_start,
+                  uint64_t *gap_end)
+{
+	unsigned i = first_ending_after(cover, from, false);
+
+	for (; i < cover->count && cover->spans[i].start <= from; i++)
+		from = cover->spans[i].end;
+	if (from >= end)
+		return false;
+	*gap_start = from;
+	*gap_end = i < cover->count && cover->spans[i].start < end ? cover->spans[i].start : end;
+	return true;
+}
+
+int ps_cover_reserve(struct ps_cover *cover)
+{
+	struct ps_span *spans;
+	unsigned capacity;
+
+	if (cover->count < cover->capacity)
+		return 0;
+	capacity = cover->capacity ? 2 * cover->capacity : 64;
+	spans = realloc(cover->spans, capacity * sizeof(*spans));
+	if (!spans)
+		return -1;
+	cover->spans = spans;
+	cover->capacity = capacity;
+	return 1;
+}
+
+void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
+{
+	unsigned first = first_ending_after(cover, span->start, true);
+	unsigned after = first;
+	struct ps_span merged = *span;
+
+	/* Every span from `first` that begins at or before the new one's end melts into it. */
+	for (; after < cover->count && cover->spans[after].start <= span->end; after++) {
+		const struct ps_span *old = &cover->spans[after];
+
+		cover->bytes -= old->end - old->start;
+		if (old->start < merged.start)
+			merged.start = old->start;
+		if (old->end > merged.end)
+			merged.end = old->end;
+	}
+	if (after != first + 1)
+		memmove(&cover->spans[first + 1], &cover->spans[after],
+		        (cover->count - after) * sizeof(*cover->spans));
+	cover->count += first + 1 - after;
+	cover->spans[first] = merged;
+	cover->bytes += merged.end - merged.start;
+}
+
+bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t end)
+{
+	unsigned i = first_ending_after(cover, start, false);
+
+	return i < cover->count && cover->spans[i].start < end;
+}
+
+void ps_cover_clear(struct ps_cover *cover)
+{
+	cover->count = 0;
+	cover->bytes = 0;
+}
+
+void ps_cover_free(struct ps_cover *cover)
+{
+	free(cover->spans);
+	memset(cover, 0, sizeof(*cover));
+}

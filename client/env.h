@@ -1,0 +1,93 @@
+/*
+ * env.h - everything that is not deterministic: time, randomness, waiting, the
+ * keeper's thread, control connections, fabrics. env_posix.c is the real one; the simulator
+ * of tests/sim brings its own, under which the same core runs.
+ *
+ * One env belongs to one handle.
+ */
+#ifndef PERSEAS_CLIENT_ENV_H
+#define PERSEAS_CLIENT_ENV_H
+
+#include "control.pb-c.h"
+#include "address.h"
+#include "error.h"
+#include "fabric.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+struct ps_control;
+struct ps_env;
+
+enum ps_sleeper { PS_COMMITTER, PS_KEEPER, PS_SLEEPERS };
+
+#define PS_NEVER UINT64_MAX
+
+struct ps_env_ops {
+	uint64_t (*now)(struct ps_env *env);            /* monotonic, ns */
+	uint64_t (*clock)(struct ps_env *env);          /* ns since 1970; coarse will do */
+	void (*random)(struct ps_env *env, void *bytes, size_t len);
+
+	/* Sleeps without the lock until one of the fds is ready, wake() was called for this
+	 * sleeper (also before pause began), or until_ns. May return early. */
+	void (*pause)(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
+	              uint64_t until_ns);
+	void (*wake)(struct ps_env *env, enum ps_sleeper who);
+
+	/* As pthread_cond_timedwait and pthread_cond_broadcast; may return early. */
+	void (*wait)(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *lock,
+	             uint64_t until_ns);
+	void (*broadcast)(struct ps_env *env, pthread_cond_t *cond);
+
+	/* Runs fn(arg) beside the caller; join waits until it has returned. */
+	int (*spawn)(struct ps_env *env, void (*fn)(void *arg), void *arg);
+	void (*join)(struct ps_env *env);
+
+	/*
+	 * Control connections. connect begins; it may return before the connection is up, a
+	 * failure then shows at receive. Both directions keep order. None of these is called
+	 * under the handle's lock. A control connection is used by one thread at a time.
+	 */
+	struct ps_control *(*connect)(struct ps_env *env, const struct ps_address *address,
+	                              struct ps_error *error);
+	int (*send)(struct ps_control *control, const Perseas__Request *request,
+	            struct ps_error *error);
+	/*
+	 * The answer to the oldest request not yet answered; the caller frees *reply. fds
+	 * takes up to PS_REGIONS_MAX descriptors (the caller's then), *count says how many.
+	 * PERSEAS_EUNREACHABLE: not in time, or the connection broke (it is of no more use);
+	 * PERSEAS_EPROTOCOL, PERSEAS_EVERSION.
+	 */
+	int (*receive)(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
+	               int *fds, unsigned *count, struct ps_error *error);
+	/* Has the peer ended it (asked while no answer is due)? Never blocks. */
+	bool (*ended)(struct ps_control *control);
+	/* Readable when it ends. -1: there is none to wait for. */
+	int (*control_fd)(struct ps_control *control);
+	void (*disconnect)(struct ps_control *control);          /* NULL is allowed */
+
+	/* The fabric for an address; the reply's grant says what the mirror offers. */
+	const struct ps_fabric *(*fabric)(struct ps_env *env, const struct ps_address *address,
+	                                  const Perseas__Grant *grant);
+	void (*free)(struct ps_env *env);
+};
+
+struct ps_env {
+	const struct ps_env_ops *ops;
+	/* All memory that chains are sent from, for fabrics that must register it before they
+	 * attach; set by the handle before the first attach. */
+	void *staging;
+	size_t staging_size;
+};
+
+/* The real one. NULL on failure, with *error set. */
+struct ps_env *ps_env_posix(struct ps_error *error);
+
+/* Opens a handle over an env, which the handle then owns (also on failure): what perseas_open
+ * does with ps_env_posix. */
+int ps_open(struct ps_env *env, const char *store, const char *mirrors,
+            const struct perseas_options *options, perseas_t **p, struct ps_error *error);
+int ps_create(struct ps_env *env, const char *store, const char *mirrors,
+              const struct perseas_options *options, struct ps_error *error);
+
+#endif

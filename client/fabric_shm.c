@@ -1,0 +1,372 @@
+/*
+ * fabric_shm.c - the data path to a mirror on this host: its memory itself, mapped here. A
+ * chain is a few copies and a look at the promise; the mirror's process takes no part.
+ *
+ * The order of stores is what keeps the image right when this process dies between any two
+ * of them: undo record, release fence, data, release fence, slot. glibc ends a large copy that
+ * used non-temporal stores with a store fence of its own, so these fences cover it too.
+ *
+ * Fencing (I5): the slot is stored, then, behind a full fence, the promise is loaded. The mirror
+ * stores the promise, then, behind a full fence, reads the slot. So either this owner sees that
+ * it was fenced, or the mirror sees the slot.
+ */
+#include "address.h"
+#include "fabric.h"
+#include "socket.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* Memory up to this size is mapped page by page at once, so that no commit takes the faults;
+ * for more it would make attaching slow. */
+#define POPULATE_MAX ((uint64_t)256 << 20)
+
+enum { PREFETCH_MAX = 8 };
+
+struct region {
+	uint8_t *base;             /* NULL: there is none */
+	uint64_t length;
+	dev_t dev;                 /* of the file */
+	ino_t ino;
+};
+
+struct ps_link {
+	const _Atomic uint64_t *promise;   /* the promised epoch */
+	uint64_t epoch;            /* ours */
+	unsigned completed;        /* chains, since the last poll */
+	int broken;                /* PS_LINK_…, for good */
+	struct region regions[PS_REGIONS_MAX];
+};
+
+/* --- the data path --- */
+
+typedef struct { uint8_t bytes[16]; } block;
+
+static inline void copy_block(uint8_t *to, const uint8_t *from)
+{
+	block moved;
+
+	memcpy(&moved, from, sizeof(moved));
+	memcpy(to, &moved, sizeof(moved));
+}
+
+static inline void copy_upto_16(uint8_t *to, const uint8_t *from, size_t len)
+{
+	uint64_t first, last;
+
+	if (len >= 8) {
+		memcpy(&first, from, 8);
+		memcpy(&last, from + len - 8, 8);
+		memcpy(to, &first, 8);
+		memcpy(to + len - 8, &last, 8);
+		return;
+	}
+	while (len-- > 0)
+		*to++ = *from++;
+}
+
+/* What most transactions write is short: whole blocks, the last of which may overlap the one
+ * before it. */
+static inline void copy(uint8_t *to, const uint8_t *from, size_t len)
+{
+	size_t at;
+
+	if (len > 256) {
+		memcpy(to, from, len);
+	} else if (len >= 16) {
+		for (at = 0; at + 16 < len; at += 16)
+			copy_block(to + at, from + at);
+		copy_block(to + len - 16, from + len - 16);
+	} else {
+		copy_upto_16(to, from, len);
+	}
+}
+
+/* The memory of a part of a region, or NULL: it is not inside. */
+static inline uint8_t *part_of(const struct ps_link *link, uint32_t number, uint64_t offset,
+                               uint64_t length)
+{
+	const struct region *region;
+
+	if (number >= PS_REGIONS_MAX)
+		return NULL;
+	region = &link->regions[number];
+	if (length > region->length || offset > region->length - length)
+		return NULL;
+	return region->base + offset;
+}
+
+static inline bool put(const struct ps_link *link, const struct ps_write *write)
+{
+	uint8_t *to = part_of(link, write->region, write->offset, write->length);
+
+	if (!to || write->region == PS_REGION_PROMISE)
+		return false;
+	copy(to, write->src, write->length);
+	return true;
+}
+
+static inline bool is_fenced(const struct ps_link *link)
+{
+	return atomic_load_explicit(link->promise, memory_order_relaxed) != link->epoch;
+}
+
+/* Asks for the lines that the first writes of data go to, while the undo record is copied: else
+ * their misses come one after the other, in front of the full fence. */
+static inline void prefetch(const struct ps_link *link, const struct ps_chain *chain)
+{
+	unsigned end = chain->count < chain->undo + PREFETCH_MAX ? chain->count
+	                                                         : chain->undo + PREFETCH_MAX;
+	unsigned i;
+
+	for (i = chain->undo; i < end; i++) {
+		const struct ps_write *write = &chain->writes[i];
+		const uint8_t *to = part_of(link, write->region, write->offset, write->length);
+
+		if (to)
+			__builtin_prefetch(to, 1);
+	}
+}
+
+static int shm_post(struct ps_link *link, const struct ps_chain *chain)
+{
+	unsigned i;
+
+	if (link->broken)
+		return link->broken;
+	prefetch(link, chain);
+	for (i = 0; i < chain->undo; i++)
+		if (!put(link, &chain->writes[i]))
+			goto mistake;
+	atomic_thread_fence(memory_order_release);
+	for (; i < chain->count; i++)
+		if (!put(link, &chain->writes[i]))
+			goto mistake;
+	atomic_thread_fence(memory_order_release);
+	if (chain->slot.length > 0 && !put(link, &chain->slot))
+		goto mistake;
+	atomic_thread_fence(memory_order_seq_cst);
+	if (is_fenced(link))
+		return link->broken = PS_LINK_FENCED;
+	link->completed++;
+	return PS_LINK_OK;
+
+mistake:
+	return link->broken = PS_LINK_BROKEN;
+}
+
+static int shm_poll(struct ps_link *link)
+{
+	unsigned completed = link->completed;
+
+	link->completed = 0;
+	if (completed > 0)
+		return (int)completed;
+	if (!link->broken && is_fenced(link))
+		link->broken = PS_LINK_FENCED;
+	return link->broken;
+}
+
+static int shm_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
+                    uint64_t length, uint64_t until_ns)
+{
+	const uint8_t *from = part_of(link, region, offset, length);
+
+	(void)until_ns;
+	if (link->broken)
+		return link->broken;
+	if (length == 0)
+		return PS_LINK_OK;
+	if (!from)
+		return link->broken = PS_LINK_BROKEN;
+	memcpy(bytes, from, length);
+	/* Under a newer promise the image may have changed, or been replaced, meanwhile. */
+	atomic_thread_fence(memory_order_acquire);
+	if (is_fenced(link))
+		return link->broken = PS_LINK_FENCED;
+	return PS_LINK_OK;
+}
+
+static bool shm_waits(struct ps_link *link, struct pollfd *fd)
+{
+	(void)link;
+	(void)fd;
+	return false;
+}
+
+/* --- mapping --- */
+
+static int map_region(struct region *region, uint32_t id, const struct stat *file, int fd,
+                      struct ps_error *error)
+{
+	const int access = id == PS_REGION_PROMISE ? PROT_READ : PROT_READ | PROT_WRITE;
+	void *base = mmap(NULL, region->length, access, MAP_SHARED, fd, 0);
+
+	if (base == MAP_FAILED)
+		return ps_error_set(error, PERSEAS_ESYSTEM,
+		                    "mapping %llu bytes of a mirror's memory failed (%s); see the "
+		                    "limit on address space",
+		                    (unsigned long long)region->length, strerror(errno));
+	region->base = base;
+	region->dev = file->st_dev;
+	region->ino = file->st_ino;
+	/* A child that wrote to it would be an owner that nobody can fence. */
+	madvise(base, region->length, MADV_DONTFORK);
+#ifdef MADV_POPULATE_WRITE
+	if (id != PS_REGION_PROMISE && region->length <= POPULATE_MAX)
+		madvise(base, region->length, MADV_POPULATE_WRITE);
+#endif
+	return 0;
+}
+
+static int add_region(struct region *regions, const struct region *old,
+                      const Perseas__Region *wanted, int fd, struct ps_error *error)
+{
+	struct region *region;
+	struct stat file;
+
+	if (wanted->id >= PS_REGIONS_MAX || wanted->length == 0 || wanted->length > SIZE_MAX ||
+	    regions[wanted->id].base)
+		return ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "the mirror named region %u of %llu bytes, which cannot be; "
+		                    "is it a perseasd of this version?", wanted->id,
+		                    (unsigned long long)wanted->length);
+	if (fstat(fd, &file) || !S_ISREG(file.st_mode) || file.st_size < 0 ||
+	    (uint64_t)file.st_size < wanted->length)
+		return ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "the file of region %u is shorter than its %llu bytes; see "
+		                    "perseasd's memory directory", wanted->id,
+		                    (unsigned long long)wanted->length);
+	region = &regions[wanted->id];
+	/* What is mapped already, at its full cost in page faults, is used on. */
+	if (old && old[wanted->id].base && old[wanted->id].dev == file.st_dev &&
+	    old[wanted->id].ino == file.st_ino && old[wanted->id].length == wanted->length) {
+		*region = old[wanted->id];
+		return 0;
+	}
+	region->length = wanted->length;
+	return map_region(region, wanted->id, &file, fd, error);
+}
+
+/* Unmaps what is in `regions` and not in `kept` (which may be NULL). */
+static void unmap(const struct region *regions, const struct region *kept)
+{
+	unsigned i;
+
+	for (i = 0; i < PS_REGIONS_MAX; i++)
+		if (regions[i].base && (!kept || kept[i].base != regions[i].base))
+			munmap(regions[i].base, regions[i].length);
+}
+
+/* Maps all that the grant lists, as far as `old` has it not. On failure nothing is left. */
+static int map_grant(struct region *regions, const struct region *old,
+                     const Perseas__Grant *grant, const int *fds, struct ps_error *error)
+{
+	int code = 0;
+	size_t i;
+
+	memset(regions, 0, PS_REGIONS_MAX * sizeof(*regions));
+	if (grant->n_regions != grant->descriptors)
+		return ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "the mirror sent %u descriptors for %zu regions; does its "
+		                    "perseasd share memory, and is it of this version?",
+		                    grant->descriptors, grant->n_regions);
+	for (i = 0; i < grant->n_regions && code == 0; i++)
+		code = add_region(regions, old, grant->regions[i], fds[i], error);
+	if (code == 0 && (regions[PS_REGION_LOG].length <= PS_RING_OFFSET ||
+	                  regions[PS_REGION_PROMISE].length < sizeof(struct ps_promise)))
+		code = ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "the mirror gave no log, or no promise; is it a perseasd of "
+		                    "this version?");
+	if (code) {
+		unmap(regions, old);
+		memset(regions, 0, PS_REGIONS_MAX * sizeof(*regions));
+	}
+	return code;
+}
+
+static const _Atomic uint64_t *promise_in(const struct region *regions)
+{
+	return (const _Atomic uint64_t *)(void *)
+		(regions[PS_REGION_PROMISE].base + offsetof(struct ps_promise, epoch));
+}
+
+/* Does the promise say what the grant said? */
+static int check_promise(const struct ps_link *link, struct ps_error *error)
+{
+	uint64_t promised = atomic_load_explicit(link->promise, memory_order_acquire);
+
+	if (promised == link->epoch)
+		return 0;
+	return ps_error_set(error, promised > link->epoch ? PERSEAS_EFENCED : PERSEAS_EPROTOCOL,
+	                    "the mirror's promise is of epoch %llu, this owner's is %llu: %s",
+	                    (unsigned long long)promised, (unsigned long long)link->epoch,
+	                    promised > link->epoch ? "another owner has claimed the store"
+	                                           : "is it a perseasd of this version?");
+}
+
+/* --- life --- */
+
+static void shm_detach(struct ps_link *link)
+{
+	if (!link)
+		return;
+	unmap(link->regions, NULL);
+	free(link);
+}
+
+static struct ps_link *shm_attach(struct ps_env *env, const struct ps_address *address,
+                                  const Perseas__Grant *grant, const int *fds, uint64_t epoch,
+                                  uint64_t until_ns, struct ps_error *error)
+{
+	struct ps_link *link = calloc(1, sizeof(*link));
+	struct ps_error why = { .text = "this process is out of memory" };
+	int code = PERSEAS_ENOMEM;
+
+	(void)env;
+	(void)until_ns;
+	if (link)
+		code = map_grant(link->regions, NULL, grant, fds, &why);
+	if (code == 0) {
+		link->epoch = epoch;
+		link->promise = promise_in(link->regions);
+		code = check_promise(link, &why);
+	}
+	ps_close_all(fds, grant->descriptors);
+	if (code == 0)
+		return link;
+	ps_error_set(error, code, "%s: %s", address->text, why.text);
+	shm_detach(link);
+	return NULL;
+}
+
+static int shm_update(struct ps_link *link, const Perseas__Grant *grant, const int *fds,
+                      struct ps_error *error)
+{
+	struct region regions[PS_REGIONS_MAX];
+	int code = map_grant(regions, link->regions, grant, fds, error);
+
+	ps_close_all(fds, grant->descriptors);
+	if (code)
+		return code;
+	unmap(link->regions, regions);
+	memcpy(link->regions, regions, sizeof(regions));
+	link->promise = promise_in(regions);
+	return 0;
+}
+
+const struct ps_fabric ps_fabric_shm = {
+	.name = "shm",
+	.staged = false,
+	.attach = shm_attach,
+	.update = shm_update,
+	.post = shm_post,
+	.poll = shm_poll,
+	.read = shm_read,
+	.waits = shm_waits,
+	.detach = shm_detach,
+};

@@ -1,0 +1,177 @@
+/*
+ * handle.h - what a handle is made of, for the files of the library.
+ *
+ * Locks: `lock` guards everything that commits touch, and is never held across a call that
+ * blocks. Work that talks to mirrors outside the data path (open, map, publish, the
+ * keeper) is serialised by `admin`, a flag rather than a lock since such work sleeps; work that
+ * also needs the links for itself raises `gate`, which holds commits back.
+ */
+#ifndef PERSEAS_CLIENT_HANDLE_H
+#define PERSEAS_CLIENT_HANDLE_H
+
+#include "cover.h"
+#include "env.h"
+#include "error.h"
+#include "fabric.h"
+#include "ring.h"
+#include "../proto/envelope.h"
+#include "../proto/image.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct ps_segment {
+	uint32_t id;
+	char name[PS_NAME_MAX + 1];
+	uint64_t size;
+	uint64_t address;          /* where every owner maps it */
+	uint64_t born;             /* seq that published it, 0: none yet */
+	uint8_t *base;             /* mapped here, else NULL */
+	uint8_t *shadow;           /* its committed contents (PERSEAS_CHECK_WRITES), else NULL */
+};
+
+/* The mapped segments by address, for set_range. Never changed once it is seen: a change makes
+ * a new one, and the old ones are kept until the handle is closed. */
+struct ps_layout {
+	struct ps_layout *older;
+	unsigned count;
+	struct ps_extent_of {
+		uint64_t start, end;
+		uint32_t segment;  /* id */
+		bool published;
+	} segments[];
+};
+
+/* Where a mirror's image stands in history. */
+struct ps_standing {
+	uint64_t epoch, seq, next, last;
+	int index;                 /* the slot that counts */
+};
+
+/* What an attempt to open knows about a mirror. */
+struct ps_found {
+	int code;                  /* 0: it has the store; else PERSEAS_E… */
+	struct ps_error error;     /* with code */
+	Perseas__Header *header;   /* as it was told last */
+	struct ps_standing at;
+	bool live;                 /* it has a live owner */
+	char owner[128];           /* where that owner is */
+	bool claimed;
+	bool counts;               /* towards R */
+	bool candidate;            /* its state may be chosen */
+	bool good;                 /* holds the chosen state under this epoch */
+	int member;                /* of the roster, -1: not listed */
+};
+
+struct ps_mirror {
+	struct ps_address address;
+	enum perseas_mirror_state state;
+	struct ps_control *control;
+	const struct ps_fabric *fabric;
+	struct ps_link *link;      /* NULL: not connected */
+	bool active;               /* the link takes transactions: LIVE or REPLAYING */
+	uint8_t image_id[PS_ID_SIZE];
+	int slot;                  /* index of the slot that counts once all that was posted is there */
+	uint64_t posted;           /* seq of the last transaction posted */
+	uint64_t acked;            /* .. completed; also while the mirror is down */
+	unsigned outstanding;      /* chains posted and not completed */
+	bool votes;                /* the roster lists it: its acknowledgements count */
+	uint64_t retry_at;         /* DOWN: when to connect again */
+	uint64_t retry_delay;
+	char trouble[256];
+	struct ps_found found;
+};
+
+struct perseas {
+	struct ps_env *env;
+	char store[PS_NAME_MAX + 1];
+	struct perseas_options options;    /* no zeros: defaults are filled in */
+	uint8_t store_id[PS_ID_SIZE];
+	uint8_t owner[PS_ID_SIZE];
+	uint64_t epoch;
+
+	struct ps_mirror mirrors[PS_MIRRORS_MAX];
+	unsigned mirror_count;     /* that were given */
+	Perseas__Roster *roster;   /* the newest */
+	unsigned members;          /* n */
+	unsigned acks;             /* W */
+
+	pthread_mutex_t lock;
+	pthread_cond_t progress;   /* something that a waiter looks at has changed */
+	unsigned waiters;
+	bool leader;               /* a committer sleeps on the links, for all of them */
+	bool admin;
+	bool gate;                 /* commits wait */
+	bool open;                 /* perseas_open has returned, or is about to */
+	bool salvage;
+	bool stopping;
+	bool keeper;               /* runs */
+
+	uint64_t seq;              /* last posted */
+	uint64_t next;             /* log position after it */
+	uint64_t last;             /* its record's */
+	uint64_t in_doubt;         /* seq that a commit gave up waiting for, 0: none */
+	uint64_t log_size;         /* bytes of the ring on the mirrors */
+	struct ps_slot slot;       /* what is sent when nothing is staged */
+	struct ps_write *writes;   /* .. */
+	unsigned writes_max;
+	bool staged;               /* transactions go through the ring */
+	struct ps_ring ring;
+
+	struct ps_segment segments[PS_SEGMENTS_MAX];
+	unsigned segment_count;
+	struct ps_layout *_Atomic layout;
+
+	struct perseas_tx *open_list, *free_list, *all_list;
+	struct perseas_stat stat;  /* counters only */
+	char *report;
+	size_t report_len;
+};
+
+/* The transaction under construction is its undo record, as the mirrors will get it. */
+struct perseas_tx {
+	struct perseas *p;
+	bool open;
+	uint8_t *record;           /* struct ps_record, entries */
+	uint64_t capacity;
+	uint64_t length;           /* of the record so far */
+	uint32_t ranges;
+	uint64_t tail;             /* offset of the last entry, 0: none */
+	struct ps_cover cover;
+	const struct ps_extent_of *hint;   /* the segment of the last range */
+	struct perseas_tx *next, *previous;    /* open or free list */
+	struct perseas_tx *all;
+};
+
+/* error.c of the handle: the calling thread's last message. Returns code. */
+int ps_fail(const struct perseas *p, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+int ps_fail_error(const struct perseas *p, const struct ps_error *error);
+
+/* handle.c */
+struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char *mirrors,
+                              const struct perseas_options *options, struct ps_error *error);
+void ps_handle_free(struct perseas *p);
+void ps_report(struct perseas *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ps_admin_enter(struct perseas *p);
+void ps_admin_leave(struct perseas *p);
+/* Admin, and the links to itself: commits wait, nothing is outstanding. */
+void ps_exclusive_enter(struct perseas *p);
+void ps_exclusive_leave(struct perseas *p);
+void ps_progress(struct perseas *p);       /* locked: wakes who waits for a change */
+
+/* segment.c */
+struct ps_segment *ps_segment_find(struct perseas *p, const char *name);
+struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id);
+/* What the control protocol calls it; the message points into the segment. */
+void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message);
+int ps_segment_load(struct perseas *p, const Perseas__Header *header);
+int ps_layout_renew(struct perseas *p);    /* admin: publishes the mapped segments to set_range */
+
+/* Is the handle's state such that transactions may go on? 0, EBLOCKED, EFENCED or ESALVAGE. */
+int ps_ready(struct perseas *p);
+
+static inline uint64_t ps_now(struct perseas *p) { return p->env->ops->now(p->env); }
+static inline uint64_t ps_ms(uint64_t ms) { return ms * 1000000; }
+
+#endif

@@ -1,0 +1,275 @@
+/*
+ * keeper.c - runs beside the application: takes broken sessions up again, has what was missed
+ * sent from the ring, and moves on what lags when nobody commits.
+ *
+ * RETRY and flushes mean unknown, never "not applied": a session is always taken up by asking the
+ * mirror where it stands, and replaying from there by seq.
+ */
+#include "mirror.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RETRY_FIRST ps_ms(10)
+#define RETRY_MOST ps_ms(1000)
+#define ANSWER_WITHIN ps_ms(1000)
+#define TICK ps_ms(500)
+
+/* Can the ring bring a mirror from `seq` to where the owner is? Publishing cannot be replayed:
+ * the contents did not go through the ring. */
+static bool replayable(const struct perseas *p, uint64_t seq)
+{
+	for (uint64_t s = seq + 1; s <= p->seq; s++) {
+		const struct ps_entry *entry = ps_ring_find(&p->ring, s);
+
+		if (!entry || entry->kind != PS_RECORD_TRANSACTION)
+			return false;
+	}
+	return true;
+}
+
+/* What a mirror that granted the claim again says of itself decides how it goes on. */
+static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_mirror *m,
+                                       const Perseas__ClaimReply *claim, const char **why)
+{
+	const Perseas__Header *header = claim->header;
+	const Perseas__Slot *slot = claim->slot;
+
+	*why = "";
+	if (!ps_id_equal(header->store_id, p->store_id) ||
+	    !ps_id_equal(header->image_id, m->image_id)) {
+		*why = "it has another image now: the one that it had is lost";
+		return PERSEAS_MIRROR_LOST;
+	}
+	if (!slot || header->state != PERSEAS__STATE__STATE_CONSISTENT || slot->epoch != p->epoch) {
+		*why = "it was not adopted by this owner; the next open mends it";
+		return PERSEAS_MIRROR_STALE;
+	}
+	if (slot->seq < m->acked || slot->seq > p->seq) {
+		*why = "it does not hold what it had acknowledged";
+		return PERSEAS_MIRROR_LOST;
+	}
+	if (!replayable(p, slot->seq)) {
+		*why = "it missed more than the ring holds; the next open mends it";
+		return PERSEAS_MIRROR_STALE;
+	}
+	return PERSEAS_MIRROR_REPLAYING;
+}
+
+/* Segments that are mapped but not published are dropped by a claim: give them again. */
+static int add_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	Perseas__Segment segments[PS_SEGMENTS_MAX], *list[PS_SEGMENTS_MAX];
+	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	int fds[PS_REGIONS_MAX], rc;
+	Perseas__Reply *reply;
+
+	add.segments = list;
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		struct ps_segment *s = &p->segments[i];
+
+		if (s->born)
+			continue;
+		ps_segment_message(s, &segments[add.n_segments]);
+		list[add.n_segments] = &segments[add.n_segments];
+		add.n_segments++;
+	}
+	if (!add.n_segments)
+		return 0;
+	request.body_case = PERSEAS__REQUEST__BODY_ADD_SEGMENTS;
+	request.add_segments = &add;
+	rc = ps_ask(p, m, &request, ps_now(p) + ANSWER_WITHIN, &reply, fds, error);
+	if (rc)
+		return rc;
+	rc = ps_mirror_regrant(p, m, reply->add_segments->grant, fds, error);
+	perseas__reply__free_unpacked(reply, NULL);
+	return rc;
+}
+
+/* The claim was granted: connects the data path and goes on from the mirror's slot. */
+static void resume(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
+                   int *fds)
+{
+	struct ps_error error = { 0 };
+	enum perseas_mirror_state state;
+	const char *why;
+
+	/* The link is not active yet: nothing is posted to it while this goes on. */
+	if (ps_mirror_attach(p, m, claim->grant, fds, &error) || add_unpublished(p, m, &error)) {
+		snprintf(m->trouble, sizeof(m->trouble), "%.200s", error.text);
+		ps_mirror_disconnect(p, m);
+		return;
+	}
+	pthread_mutex_lock(&p->lock);
+	state = judge(p, m, claim, &why);
+	if (state == PERSEAS_MIRROR_REPLAYING) {
+		m->slot = (int)claim->slot->index;
+		m->posted = claim->slot->seq;
+		if (m->posted > m->acked)
+			m->acked = m->posted;
+		if (p->in_doubt && ps_mirrors_holding(p, p->in_doubt) >= p->acks)
+			p->in_doubt = 0;
+		p->stat.reconnects++;
+	} else {
+		m->fabric->detach(m->link);
+		m->link = NULL;
+	}
+	ps_mirror_move(p, m, state, why);
+	ps_mirror_pump(p, m);
+	pthread_mutex_unlock(&p->lock);
+	/* Whoever waits for a commit sleeps on other links. */
+	p->env->ops->wake(p->env, PS_COMMITTER);
+}
+
+static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+{
+	enum perseas_mirror_state state = PERSEAS_MIRROR_DOWN;
+
+	if (error->code == PERSEAS_EFENCED || error->code == PERSEAS_EBUSY)
+		state = PERSEAS_MIRROR_FENCED;
+	else if (error->code == PERSEAS_ENOSTORE || error->code == PERSEAS_EDAMAGED)
+		state = PERSEAS_MIRROR_LOST;
+	pthread_mutex_lock(&p->lock);
+	ps_mirror_move(p, m, state, error->text);
+	pthread_mutex_unlock(&p->lock);
+	p->env->ops->disconnect(m->control);
+	m->control = NULL;
+	p->env->ops->wake(p->env, PS_COMMITTER);
+}
+
+static bool due(const struct perseas *p, const struct ps_mirror *m, uint64_t now)
+{
+	return !p->salvage && m->state == PERSEAS_MIRROR_DOWN && m->retry_at <= now;
+}
+
+/* Connects to every mirror whose time has come, and claims it again for this same owner. */
+static void reconnect(struct perseas *p, uint64_t now)
+{
+	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
+	Perseas__Request requests[PS_MIRRORS_MAX];
+	struct ps_round round;
+	bool any = false;
+
+	memset(round.ask, 0, sizeof(round.ask));
+	memset(round.errors, 0, sizeof(round.errors));
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!due(p, m, now))
+			continue;
+		/* The session before is over at this end too, with all the memory it had. */
+		ps_mirror_disconnect(p, m);
+		m->control = p->env->ops->connect(p->env, &m->address, &round.errors[i]);
+		ps_claim_request(p, m, true, &claims[i], &requests[i]);
+		/* This owner has R claims: one of before that still lives there is to be fenced. */
+		claims[i].takeover = true;
+		round.requests[i] = &requests[i];
+		round.ask[i] = any = true;
+		m->retry_delay = m->retry_delay ? 2 * m->retry_delay : RETRY_FIRST;
+		if (m->retry_delay > RETRY_MOST)
+			m->retry_delay = RETRY_MOST;
+		m->retry_at = now + m->retry_delay;
+	}
+	if (!any)
+		return;
+	ps_round_run(p, &round, now + ANSWER_WITHIN);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		if (round.replies[i]) {
+			resume(p, &p->mirrors[i], round.replies[i]->claim, round.fds[i]);
+			memset(round.fds[i], 0xff, sizeof(round.fds[i]));
+		} else if (round.ask[i]) {
+			refused(p, &p->mirrors[i], &round.errors[i]);
+		}
+	}
+	ps_round_free(&round);
+}
+
+/* A mirror whose daemon is gone takes no part, even where its memory is still mapped here. */
+static void watch_sessions(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->control || !p->env->ops->ended(m->control))
+			continue;
+		pthread_mutex_lock(&p->lock);
+		if (m->active)
+			ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror ended the session");
+		pthread_mutex_unlock(&p->lock);
+		p->env->ops->wake(p->env, PS_COMMITTER);
+		p->env->ops->disconnect(m->control);
+		m->control = NULL;
+	}
+}
+
+/* Until when the keeper has nothing to do, if nothing happens. */
+static uint64_t next_due(const struct perseas *p, uint64_t now)
+{
+	uint64_t until = now + TICK;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (!p->salvage && p->mirrors[i].state == PERSEAS_MIRROR_DOWN &&
+		    p->mirrors[i].retry_at < until)
+			until = p->mirrors[i].retry_at;
+	return until;
+}
+
+/* One round, unless another thread is at the mirrors: it wakes the keeper when it leaves. */
+static uint64_t step(struct perseas *p)
+{
+	uint64_t now = ps_now(p);
+	bool busy;
+
+	pthread_mutex_lock(&p->lock);
+	busy = p->admin || p->stopping;
+	if (!busy) {
+		p->admin = true;
+		ps_mirrors_poll(p);
+	}
+	pthread_mutex_unlock(&p->lock);
+	if (busy)
+		return now + TICK;
+	watch_sessions(p);
+	reconnect(p, now);
+	pthread_mutex_lock(&p->lock);
+	p->admin = false;
+	ps_progress(p);
+	pthread_mutex_unlock(&p->lock);
+	return next_due(p, ps_now(p));
+}
+
+/* What the keeper sleeps on: the control connections, and links that lag while nobody waits. */
+static unsigned collect(struct perseas *p, struct pollfd *fds)
+{
+	unsigned count = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < p->mirror_count && !p->admin; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		int fd = m->control ? p->env->ops->control_fd(m->control) : -1;
+
+		if (fd >= 0)
+			fds[count++] = (struct pollfd){ fd, POLLIN, 0 };
+		if (m->active && m->outstanding && !p->leader && m->fabric->waits(m->link, &fds[count]))
+			count++;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return count;
+}
+
+void ps_keeper(void *arg)
+{
+	struct perseas *p = arg;
+	struct pollfd fds[2 * PS_MIRRORS_MAX];
+	bool stopping;
+
+	do {
+		uint64_t until = step(p);
+
+		p->env->ops->pause(p->env, PS_KEEPER, fds, collect(p, fds), until);
+		pthread_mutex_lock(&p->lock);
+		stopping = p->stopping;
+		pthread_mutex_unlock(&p->lock);
+	} while (!stopping);
+}

@@ -1,0 +1,365 @@
+/*
+ * map.c - perseas_map, perseas_publish and perseas_unmap (PERSEAS_malloc and
+ * PERSEAS_init_remote_db, PERSEAS section 3).
+ *
+ * A new segment is born by being published: until then the mirrors only keep memory for it, which
+ * the next claim takes back. So a segment appears with its first contents, or not at all.
+ */
+#include "map.h"
+
+#include "commit.h"
+#include "copy.h"
+#include "mirror.h"
+#include "segment.h"
+#include "tx.h"
+
+#include <string.h>
+
+/* Takes segments back from every mirror. What a mirror that does not answer keeps, the next
+ * claim drops. */
+static void drop_everywhere(struct perseas *p, uint32_t id)
+{
+	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	drop.n_ids = 1;
+	drop.ids = &id;
+	request.body_case = PERSEAS__REQUEST__BODY_DROP_SEGMENTS;
+	request.drop_segments = &drop;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		struct ps_error error;
+		Perseas__Reply *reply;
+		int fds[PS_REGIONS_MAX];
+
+		if (!m->active || ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
+		                         &reply, fds, &error))
+			continue;
+		ps_mirror_regrant(p, m, reply->drop_segments->grant, fds, &error);
+		perseas__reply__free_unpacked(reply, NULL);
+	}
+}
+
+static void break_locked(struct perseas *p, struct ps_mirror *m, const char *why)
+{
+	pthread_mutex_lock(&p->lock);
+	if (m->active)
+		ps_mirror_break(p, m, PS_LINK_BROKEN, why);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Has every live mirror make memory for the segment. Those that do not answer are dropped; one
+ * that refuses refuses for all. */
+static int make_everywhere(struct perseas *p, struct ps_segment *segment)
+{
+	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__Segment message, *list = &message;
+	unsigned made = 0;
+
+	ps_segment_message(segment, &message);
+	add.n_segments = 1;
+	add.segments = &list;
+	request.body_case = PERSEAS__REQUEST__BODY_ADD_SEGMENTS;
+	request.add_segments = &add;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		struct ps_error error = { 0 };
+		Perseas__Reply *reply;
+		int fds[PS_REGIONS_MAX], rc;
+
+		if (!m->active)
+			continue;
+		rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, fds,
+		            &error);
+		if (!rc) {
+			rc = ps_mirror_regrant(p, m, reply->add_segments->grant, fds, &error);
+			perseas__reply__free_unpacked(reply, NULL);
+		}
+		if (rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_ELIMIT)
+			return ps_fail_error(p, &error);
+		if (rc)
+			break_locked(p, m, error.text);
+		else
+			made++;
+	}
+	if (made < p->acks)
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "only %u mirrors could make segment '%s', and %u must hold it", made,
+		               segment->name, p->acks);
+	return 0;
+}
+
+static int place_at(struct perseas *p, struct ps_segment *segment, uint64_t address)
+{
+	segment->address = address;
+	return ps_segment_place(p, segment);
+}
+
+static int map_new(struct perseas *p, const char *name, uint64_t size, uint64_t address,
+                   void **addr)
+{
+	struct ps_segment *segment;
+	int rc;
+
+	pthread_mutex_lock(&p->lock);
+	segment = ps_segment_add(p, name, size);
+	pthread_mutex_unlock(&p->lock);
+	if (!segment)
+		return ps_fail(p, PERSEAS_ELIMIT, "store '%s' has %d segments, more cannot be", p->store,
+		               PS_SEGMENTS_MAX);
+	rc = address ? place_at(p, segment, address) : ps_segment_choose(p, segment);
+	if (!rc)
+		rc = make_everywhere(p, segment);
+	if (!rc)
+		rc = ps_layout_renew(p);
+	if (rc) {
+		drop_everywhere(p, segment->id);
+		pthread_mutex_lock(&p->lock);
+		ps_segment_forget(p, segment);
+		pthread_mutex_unlock(&p->lock);
+		return rc;
+	}
+	*addr = segment->base;
+	return 0;
+}
+
+static int map_old(struct perseas *p, struct ps_segment *segment, void **addr)
+{
+	int rc = ps_segment_place(p, segment);
+
+	if (rc)
+		return rc;
+	rc = ps_copy_here(p, segment);
+	if (!rc)
+		rc = ps_segment_shadow(p, segment);
+	if (!rc)
+		rc = ps_layout_renew(p);
+	if (rc)
+		ps_segment_unplace(segment);
+	else
+		*addr = segment->base;
+	return rc;
+}
+
+static int map_exclusive(struct perseas *p, const char *name, uint64_t size, uint64_t address,
+                         void **addr)
+{
+	struct ps_segment *segment = ps_segment_find(p, name);
+
+	if (segment && size && size != segment->size)
+		return ps_fail(p, PERSEAS_ESIZE,
+		               "segment '%s' has %llu bytes, not %llu: map it with size 0, or use another name",
+		               name, (unsigned long long)segment->size, (unsigned long long)size);
+	if (segment && address && address != segment->address)
+		return ps_fail(p, PERSEAS_EADDRESS, "segment '%s' lies at 0x%llx, not at 0x%llx", name,
+		               (unsigned long long)segment->address, (unsigned long long)address);
+	if (segment && segment->base) {
+		*addr = segment->base;
+		return 0;
+	}
+	if (segment)
+		return map_old(p, segment, addr);
+	if (!size)
+		return ps_fail(p, PERSEAS_ENOSEGMENT,
+		               "store '%s' has no segment '%s': give a size to make it", p->store, name);
+	if (p->salvage)
+		return ps_ready(p);
+	return map_new(p, name, size, address, addr);
+}
+
+int ps_map_at(perseas_t *p, const char *segment, size_t size, uint64_t address, void **addr)
+{
+	int rc;
+
+	if (!p || !addr)
+		return ps_fail(p, PERSEAS_EINVAL, "map needs a handle and a place for the address");
+	*addr = NULL;
+	if (!segment || !ps_name_valid(segment) || size > PS_SEGMENT_MAX)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "a segment's name is 1 to 63 of A-Z a-z 0-9 . _ -, not beginning with a dot; "
+		               "its size is at most 1 TiB");
+	if (address % PS_PAGE)
+		return ps_fail(p, PERSEAS_EINVAL, "address 0x%llx is not a multiple of %d",
+		               (unsigned long long)address, PS_PAGE);
+	ps_exclusive_enter(p);
+	pthread_mutex_lock(&p->lock);
+	rc = p->salvage ? 0 : ps_ready(p);
+	pthread_mutex_unlock(&p->lock);
+	if (!rc)
+		rc = map_exclusive(p, segment, size, address, addr);
+	ps_exclusive_leave(p);
+	return rc;
+}
+
+int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
+{
+	return ps_map_at(p, segment, size, 0, addr);
+}
+
+static unsigned count_active(const struct perseas *p)
+{
+	unsigned active = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		active += p->mirrors[i].active && p->mirrors[i].votes;
+	return active;
+}
+
+/* Tells every live mirror which segments are born with `seq`. */
+static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
+{
+	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_round round;
+
+	publish.n_ids = count;
+	publish.ids = ids;
+	publish.seq = seq;
+	request.body_case = PERSEAS__REQUEST__BODY_PUBLISH;
+	request.publish = &publish;
+	memset(round.errors, 0, sizeof(round.errors));
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		round.ask[i] = i < p->mirror_count && p->mirrors[i].active;
+		round.requests[i] = &request;
+	}
+	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (round.ask[i] && !round.replies[i])
+			break_locked(p, &p->mirrors[i], round.errors[i].text);
+	ps_round_free(&round);
+}
+
+/* Posts the PUBLISH record of these segments and its slot: from then on they exist. */
+static int post_publish(struct perseas *p, const uint32_t *ids, unsigned count)
+{
+	struct {
+		struct ps_record head;
+		struct ps_range ranges[PS_SEGMENTS_MAX];
+	} record;
+	struct ps_range *ranges = record.ranges;
+	struct ps_outgoing out = { .record = &record.head };
+	int rc;
+
+	memset(&record, 0, sizeof(record));
+	out.length = sizeof(struct ps_record) + count * sizeof(struct ps_range);
+	for (unsigned i = 0; i < count; i++)
+		ranges[i].segment = ids[i];
+	out.ranges = count;
+	out.kind = PS_RECORD_PUBLISH;
+	out.entry_length = ps_align64(sizeof(struct ps_entry) + sizeof(struct ps_write) + out.length);
+	pthread_mutex_lock(&p->lock);
+	rc = ps_commit_send(p, &out);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+static int born(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct ps_segment *segment = ps_segment_by_id(p, ids[i]);
+
+		segment->born = seq;
+		if (!rc)
+			rc = ps_segment_shadow(p, segment);
+	}
+	return rc ? rc : ps_layout_renew(p);
+}
+
+static int publish_exclusive(struct perseas *p, uint64_t *seq)
+{
+	uint32_t ids[PS_SEGMENTS_MAX];
+	unsigned count = 0;
+	int rc = 0;
+
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (!p->segments[i].born)
+			ids[count++] = p->segments[i].id;
+	*seq = 0;
+	if (!count)
+		return 0;
+	for (unsigned i = 0; i < count; i++)
+		ps_copy_out(p, ps_segment_by_id(p, ids[i]));
+	if (count_active(p) < p->acks)
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "only %u mirrors took the contents, and %u must hold them: nothing is "
+		               "published", count_active(p), p->acks);
+	/* From the first announcement on this seq is taken, whatever comes. */
+	*seq = p->seq + 1;
+	announce(p, ids, count, *seq);
+	rc = post_publish(p, ids, count);
+	return rc ? rc : born(p, ids, count, *seq);
+}
+
+int perseas_publish(perseas_t *p)
+{
+	uint64_t seq = 0;
+	int rc;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	ps_exclusive_enter(p);
+	pthread_mutex_lock(&p->lock);
+	rc = ps_ready(p);
+	pthread_mutex_unlock(&p->lock);
+	if (!rc)
+		rc = publish_exclusive(p, &seq);
+	ps_exclusive_leave(p);
+	if (rc || !seq)
+		return rc;
+	pthread_mutex_lock(&p->lock);
+	rc = ps_commit_await(p, seq);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+static bool in_use(const struct perseas *p, const struct ps_segment *segment)
+{
+	const struct perseas_tx *tx = p->open_list;
+
+	for (; tx; tx = tx->next)
+		if (ps_cover_overlaps(&tx->cover, segment->address, segment->address + segment->size))
+			return true;
+	return false;
+}
+
+static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
+{
+	bool used;
+
+	pthread_mutex_lock(&p->lock);
+	used = in_use(p, segment);
+	pthread_mutex_unlock(&p->lock);
+	if (used)
+		return ps_fail(p, PERSEAS_ECONFLICT,
+		               "an open transaction has ranges in segment '%s': end it first",
+		               segment->name);
+	if (segment->born) {
+		ps_segment_unplace(segment);
+	} else {
+		drop_everywhere(p, segment->id);
+		pthread_mutex_lock(&p->lock);
+		ps_segment_forget(p, segment);
+		pthread_mutex_unlock(&p->lock);
+	}
+	return ps_layout_renew(p);
+}
+
+int perseas_unmap(perseas_t *p, void *addr)
+{
+	struct ps_segment *segment = NULL;
+	int rc;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	ps_exclusive_enter(p);
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (addr && p->segments[i].base == addr)
+			segment = &p->segments[i];
+	rc = segment ? unmap_exclusive(p, segment)
+	             : ps_fail(p, PERSEAS_ERANGE, "%p is not the address of a mapped segment", addr);
+	ps_exclusive_leave(p);
+	return rc;
+}

@@ -1,0 +1,221 @@
+/*
+ * mend.c - a delta from the logs. Two images whose histories parted hold the same bytes but for
+ * the ranges of the transactions since; those are copied from the one to the other, and the log
+ * with them. Transactions are the same when epoch and seq are: an epoch has one owner.
+ */
+#include "claim.h"
+#include "copy.h"
+#include "mirror.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	STEPS_MAX = 4096,          /* records that are followed, on both sides together */
+	PEEK = 1024,               /* bytes that one look at a log reads: most records are less */
+};
+
+/* A record that was read from a mirror's log. */
+struct step {
+	struct ps_record *record;  /* checked; NULL: the beginning of history */
+	uint8_t *bytes;
+	size_t capacity;
+	uint64_t seq;
+	uint64_t position;         /* of the record that `record` says came before */
+};
+
+static int grow(struct step *step, size_t need)
+{
+	uint8_t *grown;
+
+	if (need <= step->capacity)
+		return 0;
+	grown = realloc(step->bytes, need);
+	if (!grown)
+		return 1;
+	step->bytes = grown;
+	step->capacity = need;
+	return 0;
+}
+
+/* Reads the record of `seq` at step->position. 0, 1: it is no longer there, -1: link broken. */
+static int read_step(struct perseas *p, struct ps_mirror *m, struct step *step, uint64_t seq)
+{
+	uint64_t at = step->position % p->log_size, rest = p->log_size - at;
+	uint64_t length = rest < PEEK ? rest : PEEK;
+	struct ps_record head;
+
+	if (!step->position || step->position % PS_ALIGN || rest < sizeof(head) || grow(step, PEEK))
+		return 1;
+	if (ps_mirror_read(p, m, PS_REGION_LOG, PS_RING_OFFSET + at, step->bytes, length))
+		return -1;
+	memcpy(&head, step->bytes, sizeof(head));
+	if (head.magic != PS_RECORD_MAGIC || head.seq != seq || head.position != step->position ||
+	    head.length > rest || head.length < sizeof(head) || grow(step, head.length))
+		return 1;
+	if (head.length > length && ps_mirror_read(p, m, PS_REGION_LOG, PS_RING_OFFSET + at + length,
+	                                           step->bytes + length, head.length - length))
+		return -1;
+	step->record = (struct ps_record *)step->bytes;
+	if (ps_record_check(step->bytes, head.length))
+		return 1;
+	step->seq = seq;
+	step->position = step->record->previous;
+	return 0;
+}
+
+/* Adds a record's ranges to what must be copied. 0, or 1: it cannot be done by a delta. */
+static int collect(struct perseas *p, const struct step *step, struct ps_cover *changed)
+{
+	const struct ps_range *range;
+	struct ps_cursor cursor;
+	const void *image;
+
+	if (step->record->kind != PS_RECORD_TRANSACTION)
+		return 1;
+	ps_record_walk(step->record, &cursor);
+	while (ps_record_next(&cursor, &range, &image)) {
+		const struct ps_segment *s = ps_segment_by_id(p, range->segment);
+		uint64_t base = (uint64_t)range->segment << 41, start = base + range->offset;
+		struct ps_span span = { start, start + range->length, base, range->segment };
+
+		if (!s || range->offset > s->size || range->length > s->size - range->offset)
+			return 1;
+		if (ps_cover_reserve(changed) < 0)
+			return 1;
+		ps_cover_add(changed, &span);
+	}
+	return 0;
+}
+
+/* The log's own bytes of a record, as a span of the log region. */
+static int collect_log(const struct perseas *p, const struct step *step, struct ps_cover *log)
+{
+	uint64_t at = PS_RING_OFFSET + step->record->position % p->log_size;
+	struct ps_span span = { at, at + ps_align64(step->record->length), 0, 0 };
+
+	if (ps_cover_reserve(log) < 0)
+		return 1;
+	ps_cover_add(log, &span);
+	return 0;
+}
+
+/* Goes back by one record on one side. */
+static int back(struct perseas *p, struct ps_mirror *m, struct step *step, uint64_t *seq,
+                struct ps_cover *changed, struct ps_cover *log)
+{
+	int rc = collect(p, step, changed);
+
+	if (!rc && log)
+		rc = collect_log(p, step, log);
+	(*seq)--;
+	step->record = NULL;
+	if (rc || !*seq)
+		return rc;
+	return read_step(p, m, step, *seq);
+}
+
+/*
+ * Follows both logs back to where the histories part. `changed` gets the ranges of either side
+ * since, `log` the records of the side that is right.
+ */
+static int compare(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
+                   struct step *right, struct step *wrong, struct ps_cover *changed,
+                   struct ps_cover *log)
+{
+	uint64_t a = p->seq, b = m->found.at.seq;
+	int rc = 0;
+
+	right->position = p->last;
+	wrong->position = m->found.at.last;
+	if (a)
+		rc = read_step(p, from, right, a);
+	if (!rc && b)
+		rc = read_step(p, m, wrong, b);
+	for (int steps = 0; !rc && steps < STEPS_MAX; steps++) {
+		if (a == b && (!a || right->record->epoch == wrong->record->epoch))
+			return 0;
+		if (a >= b)
+			rc = back(p, from, right, &a, changed, log);
+		else
+			rc = back(p, m, wrong, &b, changed, NULL);
+	}
+	return rc ? rc : 1;
+}
+
+static bool same_table(const Perseas__Header *a, const Perseas__Header *b)
+{
+	if (a->n_segments != b->n_segments || a->log_size != b->log_size)
+		return false;
+	for (size_t i = 0; i < a->n_segments; i++)
+		if (a->segments[i]->id != b->segments[i]->id ||
+		    a->segments[i]->size != b->segments[i]->size ||
+		    a->segments[i]->born != b->segments[i]->born)
+			return false;
+	return true;
+}
+
+static int ask_joining(struct perseas *p, struct ps_mirror *m, bool begin)
+{
+	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
+	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_error error;
+	Perseas__Reply *reply;
+
+	/* W others hold the state: this is why it may be done in place (I8). */
+	joining.harmless = true;
+	request.body_case = begin ? PERSEAS__REQUEST__BODY_JOINING : PERSEAS__REQUEST__BODY_FINISH;
+	if (begin)
+		request.joining = &joining;
+	else
+		request.finish = &finish;
+	if (ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, NULL,
+	           &error))
+		return -1;
+	perseas__reply__free_unpacked(reply, NULL);
+	return 0;
+}
+
+static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
+                      const struct ps_cover *changed, const struct ps_cover *log)
+{
+	if (ask_joining(p, m, true))
+		return -1;
+	for (unsigned i = 0; i < changed->count; i++) {
+		const struct ps_span *span = &changed->spans[i];
+
+		if (ps_copy_across(p, from, m, PS_REGION_SEGMENT + span->segment,
+		                   span->start - span->base, span->end - span->start))
+			return -1;
+	}
+	for (unsigned i = 0; i < log->count; i++)
+		if (ps_copy_across(p, from, m, PS_REGION_LOG, log->spans[i].start,
+		                   log->spans[i].end - log->spans[i].start))
+			return -1;
+	if (ps_adopt_slot(p, m))
+		return -1;
+	return ask_joining(p, m, false);
+}
+
+int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	struct ps_cover changed = { 0 }, log = { 0 };
+	struct step right = { 0 }, wrong = { 0 };
+	uint64_t whole = 0;
+	int rc = 1;
+
+	for (unsigned i = 0; i < p->segment_count; i++)
+		whole += p->segments[i].size;
+	if (same_table(from->found.header, m->found.header))
+		rc = compare(p, from, m, &right, &wrong, &changed, &log);
+	if (!rc && changed.bytes > whole)
+		rc = 1;
+	if (!rc)
+		rc = copy_delta(p, from, m, &changed, &log);
+	ps_cover_free(&changed);
+	ps_cover_free(&log);
+	free(right.bytes);
+	free(wrong.bytes);
+	return rc;
+}

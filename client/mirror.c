@@ -1,0 +1,219 @@
+/*
+ * mirror.c - posting to mirrors and collecting what they completed.
+ */
+#include "mirror.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Chains under way to one mirror at most: bounds what a fabric has to queue. */
+enum { WINDOW = 128 };
+
+#define FROM(state) (1u << (state))
+
+/* From which states each state may be entered. */
+static const unsigned entered_from[] = {
+	[PERSEAS_MIRROR_DOWN] = FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_LIVE) |
+	                        FROM(PERSEAS_MIRROR_REPLAYING),
+	[PERSEAS_MIRROR_REPLAYING] = FROM(PERSEAS_MIRROR_DOWN),
+	[PERSEAS_MIRROR_LIVE] = FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_REPLAYING),
+	[PERSEAS_MIRROR_STALE] = FROM(PERSEAS_MIRROR_DOWN),
+	[PERSEAS_MIRROR_FENCED] = FROM(PERSEAS_MIRROR_DOWN),
+	[PERSEAS_MIRROR_LOST] = FROM(PERSEAS_MIRROR_DOWN),
+};
+
+void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
+                    const char *why)
+{
+	assert(entered_from[state] & FROM(m->state));
+	m->state = state;
+	m->active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING;
+	snprintf(m->trouble, sizeof(m->trouble), "%s", why);
+	ps_mirrors_staging(p);
+	ps_progress(p);
+}
+
+void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why)
+{
+	if (m->link)
+		m->fabric->detach(m->link);
+	m->link = NULL;
+	m->outstanding = 0;
+	m->retry_at = 0;
+	m->retry_delay = 0;
+	ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, why);
+	if (rc == PS_LINK_FENCED)
+		ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED,
+		               "another owner has claimed the store on this mirror");
+	if (p->keeper)
+		p->env->ops->wake(p->env, PS_KEEPER);
+}
+
+static const char *link_trouble(int rc)
+{
+	return rc == PS_LINK_FENCED ? "fenced" : "the data connection broke";
+}
+
+void ps_mirrors_staging(struct perseas *p)
+{
+	bool staged = false;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->state == PERSEAS_MIRROR_DOWN || m->state == PERSEAS_MIRROR_REPLAYING)
+			staged |= m->votes;
+		else if (m->active)
+			staged |= m->fabric->staged;
+	}
+	/* The ring must hold a dense history: it begins anew with the next transaction. */
+	if (staged && !p->staged)
+		ps_ring_reset(&p->ring, p->seq + 1);
+	p->staged = staged;
+}
+
+static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_entry *entry)
+{
+	struct ps_chain chain = { entry->writes, entry->count, 1,
+		                  { &entry->slot, ps_slot_offset(!m->slot), PS_REGION_LOG,
+		                    sizeof(entry->slot) } };
+	int rc = m->fabric->post(m->link, &chain);
+
+	if (rc) {
+		ps_mirror_break(p, m, rc, link_trouble(rc));
+		return;
+	}
+	m->slot = !m->slot;
+	m->posted = entry->seq;
+	m->outstanding++;
+	p->stat.bytes_sent += entry->bytes;
+}
+
+void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
+{
+	while (m->active && m->posted < p->seq && m->outstanding < WINDOW) {
+		const struct ps_entry *entry = ps_ring_find(&p->ring, m->posted + 1);
+
+		/* Commit makes room only when no connected mirror needs what it overwrites. */
+		assert(entry);
+		if (m->state == PERSEAS_MIRROR_REPLAYING)
+			p->stat.replayed++;
+		post_entry(p, m, entry);
+	}
+	if (m->state == PERSEAS_MIRROR_REPLAYING && m->posted == p->seq)
+		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
+}
+
+static void poll_mirror(struct perseas *p, struct ps_mirror *m)
+{
+	int done = m->fabric->poll(m->link);
+
+	if (done < 0) {
+		ps_mirror_break(p, m, done, link_trouble(done));
+		return;
+	}
+	if (!done)
+		return;
+	assert((unsigned)done <= m->outstanding);
+	m->outstanding -= (unsigned)done;
+	if (m->posted - m->outstanding > m->acked)
+		m->acked = m->posted - m->outstanding;
+	if (p->in_doubt && ps_mirrors_holding(p, p->in_doubt) >= p->acks)
+		p->in_doubt = 0;
+	ps_progress(p);
+}
+
+void ps_mirrors_poll(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && m->outstanding)
+			poll_mirror(p, m);
+		if (m->active && m->posted < p->seq)
+			ps_mirror_pump(p, m);
+	}
+}
+
+unsigned ps_mirrors_holding(const struct perseas *p, uint64_t seq)
+{
+	unsigned holding = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		holding += p->mirrors[i].votes && p->mirrors[i].acked >= seq;
+	return holding;
+}
+
+/* Waits until the chain that was posted outside of transactions is complete. */
+static int complete(struct perseas *p, struct ps_mirror *m, uint64_t until_ns)
+{
+	for (;;) {
+		struct pollfd fd = { -1, 0, 0 };
+		int done = m->fabric->poll(m->link);
+		bool waits;
+
+		if (done)
+			return done < 0 ? done : 0;
+		if (ps_now(p) >= until_ns)
+			return PS_LINK_BROKEN;
+		waits = m->fabric->waits(m->link, &fd);
+		p->env->ops->pause(p->env, PS_COMMITTER, &fd, waits, until_ns);
+	}
+}
+
+/* A link that broke outside of transactions; before open there is no state to move. */
+static int give_up(struct perseas *p, struct ps_mirror *m, int rc)
+{
+	if (!p->open) {
+		m->fabric->detach(m->link);
+		m->link = NULL;
+		snprintf(m->trouble, sizeof(m->trouble), "%s", link_trouble(rc));
+		return rc;
+	}
+	pthread_mutex_lock(&p->lock);
+	ps_mirror_break(p, m, rc, link_trouble(rc));
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+unsigned ps_mirrors_write(struct perseas *p, const bool *to, const struct ps_chain *chain)
+{
+	uint64_t until = ps_now(p) + ps_ms(p->options.connect_timeout_ms);
+	int rc[PS_MIRRORS_MAX];
+	unsigned done = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		rc[i] = to[i] && m->link ? m->fabric->post(m->link, chain) : PS_LINK_BROKEN;
+	}
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!rc[i])
+			rc[i] = complete(p, m, until);
+		done += !rc[i];
+		if (rc[i] && to[i] && m->link)
+			give_up(p, m, rc[i]);
+	}
+	return done;
+}
+
+int ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
+{
+	bool to[PS_MIRRORS_MAX] = { false };
+
+	to[m - p->mirrors] = true;
+	return ps_mirrors_write(p, to, chain) ? 0 : PS_LINK_BROKEN;
+}
+
+int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
+                   void *bytes, uint64_t length)
+{
+	uint64_t until = ps_now(p) + ps_ms(p->options.connect_timeout_ms);
+	int rc = m->link ? m->fabric->read(m->link, region, offset, bytes, length, until)
+	                 : PS_LINK_BROKEN;
+
+	return rc && m->link ? give_up(p, m, rc) : rc;
+}

@@ -1,0 +1,82 @@
+/*
+ * mirror.h - the owner's side of one mirror: its session, what was posted to it, what it has.
+ *
+ *            open: adopted            link breaks                 claim: promised higher
+ *   (open) ----------------> LIVE ----------------> DOWN ------------------------> FENCED
+ *                             ^                     |  |
+ *                             |   all posted        |  +-- no such image --> LOST
+ *                             +----- REPLAYING <----+  +-- ring too short --> STALE
+ *
+ * Only LIVE and REPLAYING mirrors are active: transactions are posted to their links.
+ */
+#ifndef PERSEAS_CLIENT_MIRROR_H
+#define PERSEAS_CLIENT_MIRROR_H
+
+#include "handle.h"
+
+/* Moves to another state; the move must be in the diagram. */
+void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
+                    const char *why);
+
+/* The link is of no more use: detaches it. rc is PS_LINK_…. Locked once the store is open. */
+void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why);
+
+/* Posts what the ring holds and the mirror has not been sent. Locked. */
+void ps_mirror_pump(struct perseas *p, struct ps_mirror *m);
+
+/* Collects completions of all links, and pumps. Never blocks. Locked. */
+void ps_mirrors_poll(struct perseas *p);
+
+/* Posts a chain that is no transaction to the mirrors with to[i] set, and waits for all of them.
+ * Exclusive or before open. A link that fails is broken. Returns how many completed it. */
+unsigned ps_mirrors_write(struct perseas *p, const bool *to, const struct ps_chain *chain);
+int ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
+
+/* Reads from a mirror into memory; the link is broken on failure. Exclusive or before open. */
+int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
+                   void *bytes, uint64_t length);
+
+/* How many mirrors hold transaction seq, by what they have acknowledged. */
+unsigned ps_mirrors_holding(const struct perseas *p, uint64_t seq);
+
+/* Decides whether transactions go through the ring: unless every mirror that may still come
+ * takes them at once. Locked. */
+void ps_mirrors_staging(struct perseas *p);
+
+/* rpc.c: control messages. */
+
+/* One request to one mirror, and its answer. A status that is not OK is an error. The caller
+ * frees *reply. fds of the reply's grant are taken over by *grant_fds (may be NULL: closed). */
+int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+           uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error);
+
+/* The same request to every mirror with ask[i] set, at the same time. replies[i] is NULL where
+ * it failed, with errors[i] set. */
+struct ps_round {
+	bool ask[PS_MIRRORS_MAX];  /* this, requests and errors are zeroed before */
+	const Perseas__Request *requests[PS_MIRRORS_MAX];
+	Perseas__Reply *replies[PS_MIRRORS_MAX];
+	struct ps_error errors[PS_MIRRORS_MAX];
+	int fds[PS_MIRRORS_MAX][PS_REGIONS_MAX];
+};
+
+void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns);
+void ps_round_free(struct ps_round *round);        /* replies, and descriptors not taken */
+
+/* The claim's request body; `owner` and `store` are the handle's. */
+void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
+                      Perseas__ClaimRequest *claim, Perseas__Request *request);
+
+/* Takes up the data path that a reply's grant describes. */
+int ps_mirror_attach(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                     const int *fds, struct ps_error *error);
+int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                      const int *fds, struct ps_error *error);
+
+/* Ends the control connection and the link, if they are there. */
+void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m);
+
+/* keeper.c: takes broken sessions up again. */
+void ps_keeper(void *arg);
+
+#endif

@@ -1,0 +1,300 @@
+/*
+ * perseas.h - transactions on memory that is mirrored on other nodes.
+ *
+ * The model, and most names, are those of PERSEAS (Papathanasiou and Markatos,
+ * "Lightweight Transactions on Networks of Workstations", ICDCS'98, section 3).
+ *
+ * All functions that return int return 0 or a negative PERSEAS_E… code; the sentence
+ * that goes with the last error of a handle is perseas_message(). On an error, output
+ * arguments are set to NULL or left as they were, and the store is unchanged, unless the
+ * function says otherwise.
+ *
+ * Threads: a handle may be used by many threads at once, except for perseas_close, which
+ * must be the last call. A transaction may be used by one thread at a time. Isolation is
+ * the application's: ranges of transactions that are open at the same time must not
+ * overlap (PERSEAS_CHECK_OVERLAP finds it out).
+ *
+ * Processes: mapped memory is not inherited by fork, and a child must not use a
+ * handle of its parent.
+ */
+#ifndef PERSEAS_H
+#define PERSEAS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* code, its text. */
+#define PERSEAS_ERRORS(X)                                                                      \
+	X(PERSEAS_EINVAL, -1, "an argument is not valid")                                      \
+	X(PERSEAS_ENOMEM, -2, "this process is out of memory")                                 \
+	X(PERSEAS_ESYSTEM, -3, "the operating system refused")                                 \
+	X(PERSEAS_EUNREACHABLE, -4, "a mirror cannot be reached")                              \
+	X(PERSEAS_EPROTOCOL, -5, "a mirror sent what is not understood")                       \
+	X(PERSEAS_EVERSION, -6, "a mirror speaks another version")                             \
+	X(PERSEAS_ENOSTORE, -7, "there is no such store")                                      \
+	X(PERSEAS_EEXIST, -8, "the store is there already")                                    \
+	X(PERSEAS_EBUSY, -9, "the store has a live owner")                                     \
+	X(PERSEAS_EFENCED, -10, "another owner has taken the store over")                      \
+	X(PERSEAS_EQUORUM, -11, "too few mirrors to know the newest state")                    \
+	X(PERSEAS_EINDOUBT, -12, "the commit is applied here, but not yet held by enough mirrors") \
+	X(PERSEAS_EBLOCKED, -13, "an earlier commit is in doubt")                              \
+	X(PERSEAS_EDAMAGED, -14, "an image does not pass its checks")                          \
+	X(PERSEAS_EMIRRORMEM, -15, "a mirror's memory limit is reached")                       \
+	X(PERSEAS_ENOSEGMENT, -16, "there is no such segment")                                 \
+	X(PERSEAS_ESIZE, -17, "the segment has another size")                                  \
+	X(PERSEAS_EADDRESS, -18, "the segment's address is taken in this process")             \
+	X(PERSEAS_ERANGE, -19, "the range is not inside a mapped segment")                     \
+	X(PERSEAS_EUNPUBLISHED, -20, "the segment is not published")                           \
+	X(PERSEAS_ETOOBIG, -21, "the transaction is too large for the log")                    \
+	X(PERSEAS_EENDED, -22, "the transaction has ended")                                    \
+	X(PERSEAS_ECONFLICT, -23, "the range overlaps one of another open transaction")        \
+	X(PERSEAS_EUNDECLARED, -24, "memory was changed outside the declared ranges")          \
+	X(PERSEAS_EROSTER, -25, "the mirrors given are not the store's")                       \
+	X(PERSEAS_ELIMIT, -26, "a fixed limit is reached")                                     \
+	X(PERSEAS_ESALVAGE, -27, "the store was opened for salvage only")
+
+enum perseas_error {
+#define PERSEAS_ENUM(name, code, text) name = code,
+	PERSEAS_ERRORS(PERSEAS_ENUM)
+#undef PERSEAS_ENUM
+	PERSEAS_OK = 0
+};
+
+typedef struct perseas perseas_t;
+typedef struct perseas_tx perseas_tx_t;
+
+/* Bits of perseas_options.flags. */
+enum perseas_flag {
+	PERSEAS_CREATE = 1,        /* create the store when no mirror has it */
+	PERSEAS_TAKEOVER = 2,      /* fence a live owner instead of returning EBUSY */
+	PERSEAS_CHECK_OVERLAP = 4, /* set_range reports overlapping open transactions */
+	PERSEAS_CHECK_WRITES = 8,  /* commit compares all memory and reports undeclared writes */
+	PERSEAS_SALVAGE = 16       /* claim and map only: no transactions, nothing is mended */
+};
+
+/*
+ * Options of perseas_open and perseas_create. Initialise with PERSEAS_OPTIONS_INIT, then
+ * change what is needed; 0 takes the default that is named.
+ */
+struct perseas_options {
+	size_t size;                 /* sizeof(struct perseas_options), for later versions */
+	uint32_t flags;              /* of enum perseas_flag */
+	uint32_t acks;               /* create: W, 1 .. mirrors; 0: a majority */
+	uint64_t log_size;           /* create: bytes of the undo log on each mirror, 4 KiB ..
+	                                64 GiB, rounded up to 4 KiB; 0: 16 MiB. A transaction's undo
+	                                record may take half of it. */
+	uint64_t ring_size;          /* bytes of the owner's ring of sent transactions, from 64 KiB;
+	                                0: 64 MiB. A transaction may take a quarter of it. */
+	uint32_t connect_timeout_ms; /* for one round of answers from the mirrors; 0: 3000 */
+	uint32_t commit_timeout_ms;  /* until a commit is in doubt; 0: 5000 */
+	uint32_t open_timeout_ms;    /* for perseas_open as a whole, without copying; 0: 15000 */
+	uint32_t spin_us;            /* how long a commit spins before it sleeps; 0: 50.
+	                                UINT32_MAX: sleeps at once. */
+	uint64_t accept_epoch;       /* the state that an operator accepts although fewer than R */
+	uint64_t accept_seq;         /*   mirrors answered; accept_epoch 0: none */
+};
+
+#define PERSEAS_OPTIONS_INIT { sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* The library's version, "major.minor.patch". Never NULL. */
+const char *perseas_version(void);
+
+/* The text of an error code; never NULL. Any thread. */
+const char *perseas_strerror(int code);
+
+/* The name of an error code, "PERSEAS_EBUSY"; "PERSEAS_OK" for 0; never NULL. */
+const char *perseas_error_name(int code);
+
+/*
+ * The sentence of the last error on this handle in the calling thread, or, with NULL, of
+ * the last perseas_open or perseas_create that failed in the calling thread. Never NULL; it
+ * stays good until the thread's next call.
+ */
+const char *perseas_message(const perseas_t *p);
+
+/*
+ * Makes a store on every mirror of the list, and does not open it. All mirrors must be
+ * there, and none may have the store (I6, creating).
+ *
+ * mirrors is a comma-separated list, 1 to 16: "host:port" or "tcp://host:port" (tcp),
+ * "unix:///path" (shared memory, same host). options may be NULL.
+ *
+ * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, EEXIST, EMIRRORMEM,
+ * ELIMIT. After an error no mirror serves the store: what was made is taken back, or, where
+ * a mirror broke, stays `creating`, which a later create replaces.
+ */
+int perseas_create(const char *store, const char *mirrors, const struct perseas_options *options);
+
+/*
+ * Opens a store: claims it, fences the owner before, chooses the newest state, rolls back what
+ * was unfinished, and makes that state this owner's on W mirrors (PERSEAS_init; I5 to I7).
+ * The name is 1 to 63 of A-Z a-z 0-9 . _ - and begins with no dot. Mirrors that are behind,
+ * ahead or empty are mended before it returns.
+ *
+ * *p is the caller's until perseas_close. options may be NULL.
+ *
+ * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, ENOSTORE, EBUSY
+ * (a live owner was seen for half a second; nothing was fenced), EQUORUM (the message names the mirrors that are missing and the newest
+ * state seen), EDAMAGED, EROSTER, EFENCED (another claimed it meanwhile, again and again).
+ */
+int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,
+                 perseas_t **p);
+
+/*
+ * Says in several lines what perseas_open found on each mirror, which state it chose and
+ * why, and what it mended. Valid until perseas_close; never NULL.
+ */
+const char *perseas_report(const perseas_t *p);
+
+/*
+ * Maps a segment at the address that the store has recorded for it (PERSEAS_malloc). A
+ * segment that exists is read from a mirror, size must be 0 or its size. One that does not
+ * is made, zeroed, on every mirror; it exists only from perseas_publish on.
+ *
+ * size is in bytes, up to 1 TiB. *addr is page-aligned and good until perseas_unmap or
+ * perseas_close. A segment that is mapped already gives the same address again.
+ *
+ * Errors: EINVAL, ENOMEM, ESYSTEM, ENOSEGMENT (size 0 and no such segment), ESIZE,
+ * EADDRESS, EMIRRORMEM, EUNREACHABLE, EFENCED, EBLOCKED, ELIMIT (128 segments), ESALVAGE.
+ */
+int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr);
+
+/*
+ * Sends the first contents of every segment mapped and not yet published to the mirrors
+ * (PERSEAS_init_remote_db). They come to exist together, as one transaction. The application
+ * must not change them meanwhile. Transactions of other segments wait. 0 when there is none.
+ *
+ * Errors: EINDOUBT, EBLOCKED, EFENCED, ENOMEM, ESALVAGE, EUNREACHABLE.
+ */
+int perseas_publish(perseas_t *p);
+
+/*
+ * Begins a transaction (PERSEAS_begin_transaction). flags is 0. *tx is the caller's until
+ * perseas_commit or perseas_abort ends it. Sends nothing.
+ *
+ * Errors: EINVAL, ENOMEM, EBLOCKED, EFENCED, ESALVAGE.
+ */
+int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx);
+
+/*
+ * Declares that the transaction may change `len` bytes at addr, before it does
+ * (PERSEAS_set_range): their contents are kept for abort and roll-back. Ranges of one
+ * transaction may overlap; each byte is kept once. len 0 does nothing. Sends nothing.
+ *
+ * Errors: EENDED, ERANGE (not wholly inside one mapped segment), EUNPUBLISHED, ETOOBIG,
+ * ENOMEM, ECONFLICT (PERSEAS_CHECK_OVERLAP). The transaction stays as it was.
+ */
+int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len);
+
+/*
+ * Commits (PERSEAS_commit_transaction): returns 0 when W mirrors hold the transaction. One
+ * network round trip. flags is 0.
+ *
+ * EINDOUBT: it is applied here and W mirrors did not answer in time; perseas_flush waits
+ * for it. EFENCED: another owner has the store; if any mirror was reached before, the
+ * outcome is unknown. In these cases, as after 0, the transaction has ended.
+ * EBLOCKED (an earlier commit is in doubt), ETOOBIG, EUNDECLARED (PERSEAS_CHECK_WRITES),
+ * EINVAL: nothing was sent and the transaction is still open. EENDED: it was not.
+ */
+int perseas_commit(perseas_tx_t *tx, unsigned flags);
+
+/*
+ * Puts every declared byte back as it was (PERSEAS_abort_transaction) and ends the
+ * transaction. Sends nothing, and works whatever the mirrors do. Errors: EENDED.
+ */
+int perseas_abort(perseas_tx_t *tx);
+
+/*
+ * Waits, up to the commit timeout, until W mirrors hold every commit. Errors: EINDOUBT (not
+ * yet), EFENCED (what was in doubt stays unknown).
+ */
+int perseas_flush(perseas_t *p);
+
+enum perseas_mirror_state {
+	PERSEAS_MIRROR_DOWN,       /* not connected; is tried again */
+	PERSEAS_MIRROR_REPLAYING,  /* connected again, being sent what it missed */
+	PERSEAS_MIRROR_LIVE,
+	PERSEAS_MIRROR_STALE,      /* missed more than the ring holds; the next open mends it */
+	PERSEAS_MIRROR_FENCED,     /* promised to another owner */
+	PERSEAS_MIRROR_LOST        /* no longer has the image */
+};
+
+/* "live" and so on; never NULL. */
+const char *perseas_mirror_state_name(enum perseas_mirror_state state);
+
+struct perseas_mirror_stat {
+	char address[256];
+	char fabric[8];            /* "tcp", "shm" */
+	enum perseas_mirror_state state;
+	uint64_t seq;              /* the last transaction that it is known to hold */
+	char trouble[256];         /* why it is not live, "" when it is */
+};
+
+struct perseas_stat {
+	uint64_t epoch;
+	uint64_t seq;              /* the last transaction committed here */
+	uint64_t durable_seq;      /* the last that W mirrors hold */
+	uint32_t mirrors;
+	uint32_t acks;             /* W */
+	uint32_t live;             /* mirrors that are LIVE */
+	uint32_t in_doubt;         /* 1: a commit is in doubt */
+	uint64_t commits;          /* by this handle */
+	uint64_t aborts;
+	uint64_t bytes_sent;       /* to all mirrors together, for transactions */
+	uint64_t reconnects;       /* sessions that were taken up again */
+	uint64_t replayed;         /* transactions sent again after that */
+	uint64_t dropped;          /* times a mirror was dropped because it lagged */
+	uint64_t log_laps;         /* times the log on the mirrors wrapped around */
+	uint64_t mended_delta;     /* mirrors mended at open from the logs */
+	uint64_t mended_whole;     /* mirrors copied whole at open */
+	uint64_t allocations;      /* of memory, by begin, set_range and commit */
+};
+
+/* Fills in *stat. Never fails but for EINVAL. */
+int perseas_stat(perseas_t *p, struct perseas_stat *stat);
+
+/* Fills in the figures of mirror `index`, 0 .. stat.mirrors-1. EINVAL beyond. */
+int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat *stat);
+
+struct perseas_segment_info {
+	char name[64];
+	uint64_t size;             /* bytes */
+	void *address;             /* recorded */
+	int mapped;                /* 1: in this process */
+	int published;             /* 1: it exists; 0: mapped, and not yet published */
+};
+
+/* Segment `index`, from 0. ENOSEGMENT beyond the last. */
+int perseas_segment_at(perseas_t *p, unsigned index, struct perseas_segment_info *info);
+
+/* Segment by name. ENOSEGMENT: neither in the store nor mapped. */
+int perseas_segment(perseas_t *p, const char *name, struct perseas_segment_info *info);
+
+/* Called while perseas_open or perseas_map copies: bytes done of bytes in all, from the
+ * calling thread of that function. Process-wide; NULL for none; not thread-safe. */
+void perseas_set_progress(void (*progress)(void *arg, const char *what, uint64_t done,
+                                           uint64_t total), void *arg);
+
+/*
+ * Unmaps a segment; it stays in the store. No open transaction may have ranges in it. One that
+ * was not published is dropped on the mirrors. Errors: ERANGE (addr is not the address of a
+ * mapped segment), ECONFLICT (an open transaction has ranges in it).
+ */
+int perseas_unmap(perseas_t *p, void *addr);
+
+/*
+ * Ends the session and frees everything; open transactions are rolled back in memory that is
+ * then unmapped. Does not wait for commits in doubt: call perseas_flush before. NULL is
+ * allowed. Always returns 0.
+ */
+int perseas_close(perseas_t *p);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

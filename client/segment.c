@@ -1,0 +1,210 @@
+/*
+ * segment.c - segments are mapped at the same address in every owner, so that native pointers
+ * stay good. Addresses come from a range that neither the kernel nor common runtimes give out by
+ * themselves, and are never taken from another mapping.
+ */
+#include "segment.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define FIRST_ADDRESS ((uint64_t)0x200000000000)
+#define LAST_ADDRESS ((uint64_t)0x600000000000)
+#define STORE_STRIDE ((uint64_t)1 << 36)       /* stores begin at different places */
+#define STORE_PLACES 1024
+#define SEGMENT_ALIGN ((uint64_t)2 << 20)
+#define SEGMENT_GUARD SEGMENT_ALIGN            /* unmapped, between segments */
+#define TRIES 4096
+
+struct ps_segment *ps_segment_find(struct perseas *p, const char *name)
+{
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (!strcmp(p->segments[i].name, name))
+			return &p->segments[i];
+	return NULL;
+}
+
+struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id)
+{
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (p->segments[i].id == id)
+			return &p->segments[i];
+	return NULL;
+}
+
+void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message)
+{
+	perseas__segment__init(message);
+	message->id = segment->id;
+	message->name = segment->name;
+	message->size = segment->size;
+	message->address = segment->address;
+	message->born = segment->born;
+}
+
+int ps_segment_load(struct perseas *p, const Perseas__Header *header)
+{
+	p->segment_count = 0;
+	for (size_t i = 0; i < header->n_segments; i++) {
+		const Perseas__Segment *from = header->segments[i];
+		struct ps_segment *to = &p->segments[p->segment_count++];
+
+		memset(to, 0, sizeof(*to));
+		to->id = from->id;
+		to->size = from->size;
+		to->address = from->address;
+		to->born = from->born;
+		snprintf(to->name, sizeof(to->name), "%s", from->name);
+	}
+	return 0;
+}
+
+static struct ps_segment *at_address(struct perseas *p, uint64_t address, uint64_t size)
+{
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		struct ps_segment *s = &p->segments[i];
+
+		if (address < s->address + s->size + SEGMENT_GUARD &&
+		    s->address < address + size + SEGMENT_GUARD)
+			return s;
+	}
+	return NULL;
+}
+
+struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t size)
+{
+	struct ps_segment *segment;
+	uint32_t id = 0;
+
+	if (p->segment_count == PS_SEGMENTS_MAX)
+		return NULL;
+	while (ps_segment_by_id(p, id))
+		id++;
+	segment = &p->segments[p->segment_count];
+	memset(segment, 0, sizeof(*segment));
+	segment->id = id;
+	segment->size = size;
+	snprintf(segment->name, sizeof(segment->name), "%s", name);
+	p->segment_count++;
+	return segment;
+}
+
+void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
+{
+	ps_segment_unplace(segment);
+	memmove(segment, segment + 1,
+	        (size_t)(&p->segments[p->segment_count] - (segment + 1)) * sizeof(*segment));
+	p->segment_count--;
+}
+
+static int reserve(uint64_t address, uint64_t size, uint8_t **base)
+{
+	void *got = mmap((void *)address, size, PROT_READ | PROT_WRITE,
+	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (got == MAP_FAILED)
+		return errno;
+	if (got != (void *)address) {
+		/* A kernel before 4.17 takes the address for a hint. */
+		munmap(got, size);
+		return EEXIST;
+	}
+	madvise(got, size, MADV_DONTFORK);
+	*base = got;
+	return 0;
+}
+
+int ps_segment_place(struct perseas *p, struct ps_segment *segment)
+{
+	int error = reserve(segment->address, segment->size, &segment->base);
+
+	if (!error)
+		return 0;
+	if (error == EEXIST || error == EINVAL)
+		return ps_fail(p, PERSEAS_EADDRESS,
+		               "segment '%s' must lie at 0x%llx, which this process uses for something "
+		               "else: open the store before other mappings are made", segment->name,
+		               (unsigned long long)segment->address);
+	return ps_fail(p, PERSEAS_ENOMEM, "no memory for the %llu bytes of segment '%s': %s",
+	               (unsigned long long)segment->size, segment->name, strerror(error));
+}
+
+void ps_segment_unplace(struct ps_segment *segment)
+{
+	if (segment->base)
+		munmap(segment->base, segment->size);
+	segment->base = NULL;
+	free(segment->shadow);
+	segment->shadow = NULL;
+}
+
+int ps_segment_choose(struct perseas *p, struct ps_segment *segment)
+{
+	uint64_t place, address, size = segment->size;
+
+	memcpy(&place, p->store_id, sizeof(place));
+	address = FIRST_ADDRESS + place % STORE_PLACES * STORE_STRIDE;
+	segment->address = UINT64_MAX / 2;     /* not yet in its own way */
+	for (unsigned i = 0; i < TRIES; i++) {
+		const struct ps_segment *there = at_address(p, address, size);
+		int error = there ? EEXIST : reserve(address, size, &segment->base);
+
+		if (!error) {
+			segment->address = address;
+			return 0;
+		}
+		if (error != EEXIST)
+			return ps_fail(p, PERSEAS_ENOMEM, "no memory for a segment of %llu bytes: %s",
+			               (unsigned long long)size, strerror(error));
+		address = there ? there->address + there->size : address + size;
+		address = (address + SEGMENT_GUARD + SEGMENT_ALIGN - 1) & ~(SEGMENT_ALIGN - 1);
+		if (address + size > LAST_ADDRESS)
+			address = FIRST_ADDRESS;
+	}
+	return ps_fail(p, PERSEAS_EADDRESS, "no free address for a segment of %llu bytes",
+	               (unsigned long long)size);
+}
+
+int ps_segment_shadow(struct perseas *p, struct ps_segment *segment)
+{
+	if (!(p->options.flags & PERSEAS_CHECK_WRITES) || !segment->base)
+		return 0;
+	free(segment->shadow);
+	segment->shadow = malloc(segment->size);
+	if (!segment->shadow)
+		return ps_fail(p, PERSEAS_ENOMEM,
+		               "PERSEAS_CHECK_WRITES needs a second copy of segment '%s' (%llu bytes)",
+		               segment->name, (unsigned long long)segment->size);
+	memcpy(segment->shadow, segment->base, segment->size);
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct ps_extent_of *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+int ps_layout_renew(struct perseas *p)
+{
+	struct ps_layout *layout = calloc(1, sizeof(*layout) +
+	                                     PS_SEGMENTS_MAX * sizeof(layout->segments[0]));
+
+	if (!layout)
+		return ps_fail(p, PERSEAS_ENOMEM, "out of memory");
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		const struct ps_segment *s = &p->segments[i];
+
+		if (s->base)
+			layout->segments[layout->count++] = (struct ps_extent_of){
+				s->address, s->address + s->size, s->id, s->born != 0 };
+	}
+	qsort(layout->segments, layout->count, sizeof(layout->segments[0]), by_start);
+	layout->older = p->layout;
+	p->layout = layout;
+	return 0;
+}

@@ -1,0 +1,23 @@
+/*
+ * segment.h - the store's segments as this owner knows them, and their memory here.
+ */
+#ifndef PERSEAS_CLIENT_SEGMENT_H
+#define PERSEAS_CLIENT_SEGMENT_H
+
+#include "handle.h"
+
+/* Reserves the segment's memory at its recorded address; never over another mapping. */
+int ps_segment_place(struct perseas *p, struct ps_segment *segment);
+void ps_segment_unplace(struct ps_segment *segment);
+
+/* Chooses an address for a new segment, and reserves it. */
+int ps_segment_choose(struct perseas *p, struct ps_segment *segment);
+
+/* Adds an entry for a new segment. NULL: there are as many as there can be. */
+struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t size);
+void ps_segment_forget(struct perseas *p, struct ps_segment *segment);
+
+/* Keeps its committed contents for PERSEAS_CHECK_WRITES, where that is asked for. */
+int ps_segment_shadow(struct perseas *p, struct ps_segment *segment);
+
+#endif

@@ -1,0 +1,308 @@
+/*
+ * tx.c - begin, set_range, abort: all of a transaction that stays in this process. The local undo
+ * log (PERSEAS, section 3, step 1 of figure 3) is built in the very form in which commit sends it.
+ */
+#include "tx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 4096 };
+
+static struct perseas_tx *tx_new(struct perseas *p)
+{
+	struct perseas_tx *tx = calloc(1, sizeof(*tx));
+
+	if (!tx)
+		return NULL;
+	tx->record = aligned_alloc(PS_ALIGN, FIRST_CAPACITY);
+	if (!tx->record || ps_cover_reserve(&tx->cover) < 0) {
+		free(tx->record);
+		free(tx);
+		return NULL;
+	}
+	memset(tx->record, 0, sizeof(struct ps_record));
+	tx->capacity = FIRST_CAPACITY;
+	tx->p = p;
+	tx->all = p->all_list;
+	p->all_list = tx;
+	p->stat.allocations += 3;
+	return tx;
+}
+
+static void list_push(struct perseas_tx **list, struct perseas_tx *tx)
+{
+	tx->previous = NULL;
+	tx->next = *list;
+	if (tx->next)
+		tx->next->previous = tx;
+	*list = tx;
+}
+
+static void list_remove(struct perseas_tx **list, struct perseas_tx *tx)
+{
+	if (tx->previous)
+		tx->previous->next = tx->next;
+	else
+		*list = tx->next;
+	if (tx->next)
+		tx->next->previous = tx->previous;
+}
+
+static int begin_locked(struct perseas *p, perseas_tx_t **out)
+{
+	struct perseas_tx *tx;
+	int rc = ps_ready(p);
+
+	if (rc)
+		return rc;
+	tx = p->free_list;
+	if (tx)
+		list_remove(&p->free_list, tx);
+	else if (!(tx = tx_new(p)))
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
+	list_push(&p->open_list, tx);
+	tx->open = true;
+	tx->length = sizeof(struct ps_record);
+	tx->ranges = 0;
+	tx->tail = 0;
+	tx->hint = NULL;
+	*out = tx;
+	return 0;
+}
+
+int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx)
+{
+	int rc;
+
+	if (!tx)
+		return ps_fail(p, PERSEAS_EINVAL, "begin needs a place for the transaction");
+	*tx = NULL;
+	if (!p || flags)
+		return ps_fail(p, PERSEAS_EINVAL, p ? "begin's flags must be 0" : "p is NULL");
+	pthread_mutex_lock(&p->lock);
+	rc = begin_locked(p, tx);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+void ps_tx_end(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+
+	tx->open = false;
+	ps_cover_clear(&tx->cover);
+	list_remove(&p->open_list, tx);
+	list_push(&p->free_list, tx);
+}
+
+void ps_tx_free_all(struct perseas *p)
+{
+	struct perseas_tx *tx = p->all_list;
+
+	while (tx) {
+		struct perseas_tx *next = tx->all;
+
+		ps_cover_free(&tx->cover);
+		free(tx->record);
+		free(tx);
+		tx = next;
+	}
+}
+
+/* The segment that holds all of [start, end), or NULL. */
+static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, uint64_t end)
+{
+	const struct ps_layout *layout;
+	unsigned low = 0, high;
+
+	if (tx->hint && start >= tx->hint->start && end <= tx->hint->end && end > start)
+		return tx->hint;
+	layout = tx->p->layout;
+	high = layout ? layout->count : 0;
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (layout->segments[middle].end > start)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (!layout || low == layout->count || layout->segments[low].start > start ||
+	    end > layout->segments[low].end || end < start)
+		return NULL;
+	tx->hint = &layout->segments[low];
+	return tx->hint;
+}
+
+static int range_error(struct perseas_tx *tx, const void *addr, size_t len,
+                       const struct ps_extent_of *segment)
+{
+	if (!segment)
+		return ps_fail(tx->p, PERSEAS_ERANGE,
+		               "%zu bytes at %p are not wholly inside one mapped segment of store '%s'",
+		               len, addr, tx->p->store);
+	return ps_fail(tx->p, PERSEAS_EUNPUBLISHED,
+	               "%p is in a segment that is not published: call perseas_publish first", addr);
+}
+
+uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
+{
+	return ps_align64(sizeof(struct ps_entry) +
+	                  (tx->cover.count + 1) * sizeof(struct ps_write) + ps_align8(tx->length) +
+	                  ps_align8(tx->cover.bytes));
+}
+
+/* Room for `more` bytes of record and a span, within the limits of log and ring. */
+static int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
+{
+	struct perseas *p = tx->p;
+	uint64_t need = tx->length + more;
+	uint8_t *grown;
+	int rc;
+
+	if (need > ps_record_limit(p->log_size))
+		return ps_fail(p, PERSEAS_ETOOBIG,
+		               "an undo record of %llu bytes is more than half of the log of %llu: split "
+		               "the transaction, or make the store with a larger log",
+		               (unsigned long long)need, (unsigned long long)p->log_size);
+	if (ps_tx_entry_length(tx) + more + bytes + 64 > p->ring.size / 4)
+		return ps_fail(p, PERSEAS_ETOOBIG,
+		               "the transaction takes more than a quarter of the ring of %llu bytes: split "
+		               "it, or open with a larger ring_size", (unsigned long long)p->ring.size);
+	rc = ps_cover_reserve(&tx->cover);
+	if (rc >= 0 && need > tx->capacity) {
+		uint64_t capacity = tx->capacity;
+
+		while (capacity < need)
+			capacity *= 2;
+		grown = realloc(tx->record, capacity);
+		if (grown) {
+			tx->record = grown;
+			tx->capacity = capacity;
+		}
+		rc = grown ? 1 : -1;
+	}
+	if (rc < 0)
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for %llu bytes of undo record",
+		               (unsigned long long)need);
+	__atomic_fetch_add(&p->stat.allocations, (uint64_t)rc, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* Appends the before-image of [start, end) to the record, to its last entry if it goes on there. */
+static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+                      uint64_t end)
+{
+	struct ps_range *last = (struct ps_range *)(tx->record + tx->tail);
+	uint64_t offset = start - segment->start;
+	uint32_t length = (uint32_t)(end - start);
+	uint8_t *image;
+
+	if (tx->tail && last->segment == segment->segment && last->offset + last->length == offset) {
+		image = (uint8_t *)(last + 1) + last->length;
+		last->length += length;
+	} else {
+		tx->tail = tx->length;
+		tx->ranges++;
+		last = (struct ps_range *)(tx->record + tx->tail);
+		last->segment = segment->segment;
+		last->length = length;
+		last->offset = offset;
+		image = (uint8_t *)(last + 1);
+	}
+	memcpy(image, (const void *)start, length);
+	image += length;
+	tx->length = ps_align8((uint64_t)(image - tx->record));
+	if (image < tx->record + tx->length)
+		memset(image, 0, (size_t)(tx->record + tx->length - image));
+}
+
+static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+                     uint64_t end)
+{
+	struct ps_span span = { start, end, segment->start, segment->segment };
+	uint64_t from, gap_start, gap_end, more = 0, bytes = 0;
+	int rc;
+
+	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end); from = gap_end) {
+		more += sizeof(struct ps_range) + ps_align8(gap_end - gap_start);
+		bytes += gap_end - gap_start;
+	}
+	if (!bytes)
+		return 0;
+	rc = make_room(tx, more, bytes);
+	if (rc)
+		return rc;
+	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end); from = gap_end)
+		log_piece(tx, segment, gap_start, gap_end);
+	ps_cover_add(&tx->cover, &span);
+	return 0;
+}
+
+/* The checked modes look into other transactions, so there each change is made under the lock. */
+static int add_range_checked(struct perseas_tx *tx, const struct ps_extent_of *segment,
+                             uint64_t start, uint64_t end)
+{
+	struct perseas *p = tx->p;
+	int rc;
+
+	pthread_mutex_lock(&p->lock);
+	rc = ps_check_overlap(tx, start, end);
+	if (!rc)
+		rc = add_range(tx, segment, start, end);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
+{
+	uint64_t start = (uint64_t)(uintptr_t)addr, end = start + len;
+	const struct ps_extent_of *segment;
+
+	if (!tx)
+		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
+	if (!tx->open)
+		return ps_fail(tx->p, PERSEAS_EENDED,
+		               "the transaction has been committed or aborted: begin another");
+	if (!len)
+		return 0;
+	segment = locate(tx, start, end);
+	if (!segment || !segment->published)
+		return range_error(tx, addr, len, segment);
+	if (tx->p->options.flags & (PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES))
+		return add_range_checked(tx, segment, start, end);
+	return add_range(tx, segment, start, end);
+}
+
+void ps_tx_undo(struct perseas_tx *tx)
+{
+	const struct ps_range *range;
+	const void *image;
+	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
+		                    tx->ranges, true };
+
+	/* No byte is logged twice, so the order does not matter. */
+	while (ps_record_next(&cursor, &range, &image)) {
+		const struct ps_segment *segment = ps_segment_by_id(tx->p, range->segment);
+
+		memcpy(segment->base + range->offset, image, range->length);
+	}
+}
+
+int perseas_abort(perseas_tx_t *tx)
+{
+	struct perseas *p;
+
+	if (!tx)
+		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
+	p = tx->p;
+	if (!tx->open)
+		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
+	pthread_mutex_lock(&p->lock);
+	ps_tx_undo(tx);
+	ps_tx_end(tx);
+	p->stat.aborts++;
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
