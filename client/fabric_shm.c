@@ -8,24 +8,31 @@
  *
  * Fencing (I5): the slot is stored, then, behind a full fence, the promise is loaded. The mirror
  * stores the promise, then, behind a full fence, reads the slot. So either this owner sees that
- * it was fenced, or the mirror sees the slot.
+ * it was fenced, or the mirror sees the slot. Where the mirror's fence is a membarrier(2), which
+ * runs a barrier on the processors of all processes that registered, ours is left to it.
  */
 #include "address.h"
 #include "fabric.h"
 #include "socket.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Memory up to this size is mapped page by page at once, so that no commit takes the faults;
  * for more it would make attaching slow. */
 #define POPULATE_MAX ((uint64_t)256 << 20)
 
-enum { PREFETCH_MAX = 8 };
+enum {
+	PREFETCH_MAX = 8,          /* writes of data */
+	PREFETCH_RECORD = 320,     /* bytes of the next record */
+};
 
 struct region {
 	uint8_t *base;             /* NULL: there is none */
@@ -36,6 +43,7 @@ struct region {
 
 struct ps_link {
 	const _Atomic uint64_t *promise;   /* the promised epoch */
+	bool barrier;              /* the mirror's fence reaches this process */
 	uint64_t epoch;            /* ours */
 	unsigned completed;        /* chains, since the last poll */
 	int broken;                /* PS_LINK_…, for good */
@@ -132,6 +140,19 @@ static inline void prefetch(const struct ps_link *link, const struct ps_chain *c
 	}
 }
 
+/* The next undo record most likely goes where this one ends: has its lines come meanwhile. */
+static inline void prefetch_next(const struct ps_link *link, const struct ps_chain *chain)
+{
+	const struct ps_write *record = chain->writes;
+	const uint8_t *to;
+
+	if (chain->undo == 0)
+		return;
+	to = part_of(link, record->region, record->offset + record->length, PREFETCH_RECORD);
+	for (unsigned at = 0; to && at < PREFETCH_RECORD; at += PS_ALIGN)
+		__builtin_prefetch(to + at, 1);
+}
+
 static int shm_post(struct ps_link *link, const struct ps_chain *chain)
 {
 	unsigned i;
@@ -149,10 +170,14 @@ static int shm_post(struct ps_link *link, const struct ps_chain *chain)
 	atomic_thread_fence(memory_order_release);
 	if (chain->slot.length > 0 && !put(link, &chain->slot))
 		goto mistake;
-	atomic_thread_fence(memory_order_seq_cst);
+	if (link->barrier)
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
 	if (is_fenced(link))
 		return link->broken = PS_LINK_FENCED;
 	link->completed++;
+	prefetch_next(link, chain);
 	return PS_LINK_OK;
 
 mistake:
@@ -295,6 +320,11 @@ static const _Atomic uint64_t *promise_in(const struct region *regions)
 		(regions[PS_REGION_PROMISE].base + offsetof(struct ps_promise, epoch));
 }
 
+static bool register_for_barriers(void)
+{
+	return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
 /* Does the promise say what the grant said? */
 static int check_promise(const struct ps_link *link, struct ps_error *error)
 {
@@ -333,6 +363,7 @@ static struct ps_link *shm_attach(struct ps_env *env, const struct ps_address *a
 		code = map_grant(link->regions, NULL, grant, fds, &why);
 	if (code == 0) {
 		link->epoch = epoch;
+		link->barrier = grant->barrier && register_for_barriers();
 		link->promise = promise_in(link->regions);
 		code = check_promise(link, &why);
 	}

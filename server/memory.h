@@ -9,6 +9,7 @@
 #ifndef PERSEAS_SERVER_MEMORY_H
 #define PERSEAS_SERVER_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,9 @@ struct memory_ops {
 	 * owners on this host do: after it returns, an owner that has not seen the new promise
 	 * has made its last slot visible (I5). */
 	void (*fence)(struct memory *memory);
+	/* Does fence() also execute a barrier on every processor on which an owner runs, so that
+	 * owners that registered for it need none of their own? NULL: no. */
+	bool (*reaches_owners)(struct memory *memory);
 	void (*random)(struct memory *memory, void *bytes, size_t len);
 };
 

@@ -15,9 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SMALL_MAX ((off_t)4 << 20)        /* bytes of a piece that load() takes */
@@ -29,6 +31,7 @@ struct memory_file {
 	int lock;
 	uint64_t limit;
 	uint64_t used;
+	bool barrier;              /* membarrier(2) works */
 };
 
 static struct memory_file *file_of(struct memory *memory)
@@ -368,11 +371,30 @@ static uint64_t file_limit(struct memory *memory)
 	return file_of(memory)->limit;
 }
 
-/* The owner has a full fence of its own between its slot and its look at the promise. */
+/*
+ * Claims are rare and commits are not: the whole cost of the fence between an owner's slot and
+ * its look at the promise is paid here, where the kernel can do that. An owner to which that
+ * was not granted has a full fence of its own.
+ */
 static void file_fence(struct memory *memory)
 {
-	(void)memory;
 	atomic_thread_fence(memory_order_seq_cst);
+	if (file_of(memory)->barrier)
+		(void)syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static bool file_reaches_owners(struct memory *memory)
+{
+	return file_of(memory)->barrier;
+}
+
+static bool barrier_works(void)
+{
+	long commands = syscall(__NR_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+
+	return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) &&
+	       syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
 static void file_random(struct memory *memory, void *bytes, size_t len)
@@ -405,6 +427,7 @@ static const struct memory_ops file_ops = {
 	.used = file_used,
 	.limit = file_limit,
 	.fence = file_fence,
+	.reaches_owners = file_reaches_owners,
 	.random = file_random,
 };
 
@@ -502,6 +525,7 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, const char
 	file->memory.ops = &file_ops;
 	file->directory = file->lock = -1;
 	file->limit = limit;
+	file->barrier = barrier_works();
 	if (open_directory(file, directory, why) < 0) {
 		memory_file_free(&file->memory);
 		return NULL;

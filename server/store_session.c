@@ -93,6 +93,8 @@ Perseas__Grant *session_grant(struct session *session)
 		table[grant->n_regions++] = region;
 	}
 	grant->descriptors = session->shared ? (uint32_t)grant->n_regions : 0;
+	grant->barrier = session->shared && stores->memory->ops->reaches_owners &&
+	                 stores->memory->ops->reaches_owners(stores->memory);
 	return grant;
 }
 
