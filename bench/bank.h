@@ -1,0 +1,97 @@
+/*
+ * bank.h - the debit-credit workload: the variant of TPC-B that RVM, Vista and PERSEAS were
+ * measured with. A transaction adds an amount to the balances of an account, of a teller and
+ * of the teller's branch, and writes a record of it into a ring.
+ *
+ * The i-th transfer is the same in every run, and every transfer leaves its number in the
+ * history: whoever finds a bank in memory can say how many transfers it holds, and what every
+ * byte of it must be.
+ */
+#ifndef PERSEAS_BENCH_BANK_H
+#define PERSEAS_BENCH_BANK_H
+
+#include "engine.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	BANK_ACCOUNTS = 409600,    /* of 128 bytes: 50 MiB */
+	BANK_TELLERS = 40,
+	BANK_BRANCHES = 4,
+	BANK_HISTORY = 32768,      /* records of 64 bytes: 2 MiB */
+};
+
+struct bank_balance {
+	int64_t balance;
+	uint8_t rest[120];         /* what else a bank knows; never touched */
+};
+static_assert(sizeof(struct bank_balance) == 128, "account layout");
+
+struct bank_history {
+	uint64_t number;           /* of the transfer, from 1; 0: none yet */
+	int64_t amount;
+	int64_t account_balance;   /* after it */
+	int64_t teller_balance;
+	int64_t branch_balance;
+	uint32_t account;
+	uint32_t teller;
+	uint32_t branch;
+	uint32_t zero[3];
+};
+static_assert(sizeof(struct bank_history) == 64, "history layout");
+
+struct bank {
+	struct bank_balance accounts[BANK_ACCOUNTS];
+	struct bank_balance tellers[BANK_TELLERS];
+	struct bank_balance branches[BANK_BRANCHES];
+	struct bank_history history[BANK_HISTORY];
+};
+
+struct bank_transfer {
+	uint64_t number;           /* from 1 */
+	uint32_t account;
+	uint32_t teller;
+	uint32_t branch;
+	int64_t amount;
+};
+
+/* The sequence of transfers, and what the balances must add up to after them. */
+struct bank_plan {
+	uint64_t state;
+	uint64_t done;             /* transfers given out */
+	int64_t sum;               /* of their amounts */
+};
+
+void bank_plan_init(struct bank_plan *plan);
+
+/* Skips to after transfer number `done`. */
+void bank_plan_skip(struct bank_plan *plan, uint64_t done);
+
+void bank_plan_next(struct bank_plan *plan, struct bank_transfer *transfer);
+
+/* Carries a transfer out, on plain memory. */
+void bank_post(struct bank *bank, const struct bank_transfer *transfer);
+
+/* The same as a transaction. 0 when it is acknowledged, else what the engine said. */
+int bank_transact(struct bank *bank, struct engine *engine, const struct bank_transfer *transfer);
+
+#define BANK_NO_COUNT UINT64_MAX
+
+/* How many transfers the bank holds, by its history. BANK_NO_COUNT: it is not the history of
+ * any number of transfers. */
+uint64_t bank_count(const struct bank *bank);
+
+/*
+ * Do the accounts, the tellers and the branches each add up to what the plan says, and does
+ * the history end where the plan is? False: a sentence in `why`.
+ */
+bool bank_check(const struct bank *bank, const struct bank_plan *plan, char *why,
+                unsigned why_size);
+
+/* Is every byte what `done` transfers make? False: a sentence in `why`, which is also
+ * said when memory for the comparison lacks. */
+bool bank_compare(const struct bank *bank, uint64_t done, char *why, unsigned why_size);
+
+#endif

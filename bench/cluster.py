@@ -1,0 +1,160 @@
+"""Mirrors on this host, for the demo, the benchmarks and the drills: started on ports that the
+system picks, in a folder of their own, and gone when the `with` block is."""
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+PR_SET_PDEATHSIG = 1
+START_SECONDS = 10
+STOP_SECONDS = 5
+INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM}
+
+
+def die_with_parent():
+    """Runs in the child: a parent killed outright takes its children along."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def wait_for(predicate, seconds, what):
+    """The first true value of predicate(), asked again and again; TimeoutError names `what`."""
+    until = time.monotonic() + seconds
+    while True:
+        value = predicate()
+        if value:
+            return value
+        if time.monotonic() > until:
+            raise TimeoutError("%s: not within %g s" % (what, seconds))
+        time.sleep(0.005)
+
+
+class Mirror:
+    """One perseasd."""
+
+    def __init__(self, program, folder, index, options):
+        self.program, self.index, self.options = program, index, list(options)
+        self.folder = folder / ("mirror%d" % index)
+        self.folder.mkdir()
+        self.socket = self.folder / "socket"
+        self.port_file = self.folder / "port"
+        self.log = self.folder / "log"
+        self.port = 0
+        self.process = None
+
+    def start(self, cpu=None):
+        """Starts it, on the port that it had before, and waits until it listens."""
+        def prepare():
+            die_with_parent()
+            if cpu is not None:
+                os.sched_setaffinity(0, {cpu})
+
+        self.port_file.unlink(missing_ok=True)
+        words = [str(self.program), "--listen", "127.0.0.1:%d" % self.port,
+                 "--unix", str(self.socket), "--memory-dir", str(self.folder / "memory"),
+                 "--port-file", str(self.port_file)] + self.options
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, preexec_fn=prepare)
+        wait_for(self._listens, START_SECONDS, "mirror %d" % self.index)
+        self.port = int(self.port_file.read_text())
+        return self
+
+    def _listens(self):
+        if self.process.poll() is not None:
+            raise RuntimeError("mirror %d ended at its start:\n%s" %
+                               (self.index, self.log.read_text(errors="replace")))
+        return self.port_file.exists() and self.port_file.read_text().strip()
+
+    @property
+    def tcp(self):
+        return "127.0.0.1:%d" % self.port
+
+    @property
+    def unix(self):
+        return "unix://%s" % self.socket
+
+    def kill(self):
+        """kill -9."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """SIGTERM; the exit status."""
+        self.process.terminate()
+        try:
+            return self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return -signal.SIGKILL
+
+    def lose_memory(self):
+        """What a restart of the whole host does to it."""
+        shutil.rmtree(self.folder / "memory", ignore_errors=True)
+
+
+class Cluster:
+    """with Cluster(build, 3) as cluster: ..."""
+
+    def __init__(self, build, mirrors, options=(), cpus=None, room=300 << 20):
+        self.build = pathlib.Path(build).resolve()
+        self.count, self.options, self.cpus, self.room = mirrors, options, cpus or {}, room
+        self.mirrors, self.processes, self.folder = [], [], None
+
+    def __enter__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="perseas-", dir=self._place()))
+        try:
+            for index in range(self.count):
+                mirror = Mirror(self.build / "perseasd", self.folder, index, self.options)
+                self.mirrors.append(mirror)
+                mirror.start(self.cpus.get(index))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _place(self):
+        """Memory, where there is enough of it, but for somebody who asks for another place."""
+        shm = "/dev/shm"
+        if "TMPDIR" in os.environ:
+            return os.environ["TMPDIR"]
+        if os.access(shm, os.W_OK) and shutil.disk_usage(shm).free > self.room:
+            return shm
+        return None
+
+    def __exit__(self, *_):
+        # An interrupt in the middle of tidying up waits until it is done.
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+        try:
+            self._tidy_up()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+    def _tidy_up(self):
+        for process in self.processes + [m.process for m in self.mirrors if m.process]:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def tcp(self, count=None):
+        return ",".join(m.tcp for m in self.mirrors[:count])
+
+    def unix(self, count=None):
+        return ",".join(m.unix for m in self.mirrors[:count])
+
+    def spawn(self, *words, **keywords):
+        """A process that goes when the cluster goes."""
+        process = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL,
+                                   preexec_fn=die_with_parent, **keywords)
+        self.processes.append(process)
+        return process
+
+    def run(self, *words, seconds=60, **keywords):
+        """Runs to the end; the CompletedProcess, with output as text."""
+        return subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds,
+                              preexec_fn=die_with_parent, **keywords)

@@ -1,0 +1,408 @@
+/*
+ * debit-credit - measures the debit-credit workload, or runs it as a process to be killed,
+ * or checks what was left of it.
+ */
+#include "bank.h"
+#include "clock.h"
+#include "measure.h"
+#include "options.h"
+#include "oracle.h"
+#include "pinger.h"
+#include "../client/perseas.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+	const char *against, *oracle;
+	double seconds;
+	uint64_t rounds, transactions, cpu;
+	bool json, verify, go_on;
+	struct engine_options engine;
+} options = {
+	.seconds = -1,
+	.rounds = 5,
+	.cpu = UINT64_MAX,
+	.engine = { .store = "bench", .segment = "bank", .patience = 60 },
+};
+
+static const char about[] =
+	"Adds amounts to the balances of an account (409600 of 128 bytes: 50 MiB), a teller (40)\n"
+	"and a branch (4), and writes a history record of 64 bytes (ring of 2 MiB), in\n"
+	"transactions of four ranges. The i-th transaction is the same in every run.\n\n"
+	"Each round is half a pass without a clock, for the rate, and half a pass with one, for\n"
+	"the latencies: reading the clock costs 25 to 50 ns a transaction. What is compared\n"
+	"takes turns, round by round. The sums of the balances are checked at the end.\n\n"
+	"With --oracle it does not measure but runs until --seconds, --transactions or SIGTERM;\n"
+	"after each commit that returned 0 the file says how many there were, also when this\n"
+	"process is killed. With --verify it opens the store, works out from the history how\n"
+	"many transactions it holds, computes what every byte must be, and compares; with\n"
+	"--oracle also that none that was acknowledged is missing, and at most one that was not\n"
+	"is there.\n\n"
+	"Exit status: 0, 1 when a check failed, 2 when it could not run.\n";
+
+static const struct option_row rows[] = {
+	{ "mirrors", OPTION_TEXT, &options.engine.mirrors, "LIST  run on libperseas over these" },
+	{ "store", OPTION_TEXT, &options.engine.store, "NAME  made when it is not there (bench)" },
+	{ "against", OPTION_TEXT, &options.against, "local  the same with Vista's scheme" },
+	{ "seconds", OPTION_REAL, &options.seconds, "S  a round (1); with --oracle in all" },
+	{ "rounds", OPTION_NUMBER, &options.rounds, "N  (5)" },
+	{ "transactions", OPTION_NUMBER, &options.transactions,
+	  "N  at most, in each half of a round; with --oracle in all" },
+	{ "acks", OPTION_NUMBER, &options.engine.acks, "W  of a store that is made (majority)" },
+	{ "log-size", OPTION_NUMBER, &options.engine.log_size, "BYTES  of a store that is made" },
+	{ "spin-us", OPTION_NUMBER, &options.engine.spin_us,
+	  "N  microseconds a commit spins before it sleeps (50)" },
+	{ "patience", OPTION_REAL, &options.engine.patience,
+	  "S  how long to wait for a commit in doubt (60)" },
+	{ "cpu", OPTION_NUMBER, &options.cpu, "N  pins this process to a processor" },
+	{ "takeover", OPTION_FLAG, &options.engine.takeover, "fence a live owner" },
+	{ "continue", OPTION_FLAG, &options.go_on, "go on with the bank that the store holds" },
+	{ "oracle", OPTION_TEXT, &options.oracle, "FILE  that counts what was acknowledged" },
+	{ "verify", OPTION_FLAG, &options.verify, "check what the store holds" },
+	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
+	{ NULL, OPTION_FLAG, NULL, NULL },
+};
+
+/* A bank, what runs it, and where it is. */
+struct desk {
+	struct engine *engine;
+	struct bank *bank;
+	struct bank_plan plan;
+};
+
+static int complain(int status, const char *what, const char *why)
+{
+	fprintf(stderr, "debit-credit: %s: %s\n", what, why);
+	return status;
+}
+
+static int engine_failed(const struct desk *desk, int code)
+{
+	if (desk->engine->ops->handle(desk->engine))
+		fprintf(stderr, "debit-credit: %s\n", perseas_error_name(code));
+	return complain(2, desk->engine->ops->name, desk->engine->ops->why(desk->engine));
+}
+
+static int check(const struct desk *desk)
+{
+	char why[256];
+
+	if (bank_check(desk->bank, &desk->plan, why, sizeof(why)))
+		return 0;
+	return complain(1, desk->engine->ops->name, why);
+}
+
+/* Opens the engine, and the plan at the point where its bank is. An exit status. */
+static int desk_open(struct desk *desk, const struct engine_ops *ops)
+{
+	char why[ENGINE_WHY];
+	void *memory;
+	uint64_t done;
+
+	desk->engine = ops->open(&options.engine, sizeof(struct bank), &memory, why);
+	if (!desk->engine)
+		return complain(2, ops->name, why);
+	desk->bank = memory;
+	bank_plan_init(&desk->plan);
+	done = bank_count(desk->bank);
+	if (done == BANK_NO_COUNT)
+		return check(desk);
+	if (done && !options.go_on)
+		return complain(2, options.engine.store,
+		                "it holds a bank already; give --continue, or another --store");
+	bank_plan_skip(&desk->plan, done);
+	return check(desk);
+}
+
+static void desk_close(struct desk *desk)
+{
+	if (desk->engine)
+		desk->engine->ops->close(desk->engine);
+	desk->engine = NULL;
+}
+
+static int desk_step(void *ctx)
+{
+	struct desk *desk = ctx;
+	struct bank_transfer transfer;
+
+	bank_plan_next(&desk->plan, &transfer);
+	return bank_transact(desk->bank, desk->engine, &transfer);
+}
+
+/* --- measuring ---------------------------------------------------------------------- */
+
+enum { CONTENDERS = 2 };
+
+static void print_store(const struct desk *desk)
+{
+	struct perseas *p = desk->engine->ops->handle(desk->engine);
+	struct perseas_stat stat;
+
+	if (!p || perseas_stat(p, &stat))
+		return;
+	if (options.json)
+		printf("\"mirrors\": %u, \"acks\": %u, \"live\": %u, \"commits\": %" PRIu64
+		       ", \"bytes_sent\": %" PRIu64 ", \"dropped\": %" PRIu64
+		       ", \"reconnects\": %" PRIu64 ", \"allocations\": %" PRIu64 ", ",
+		       stat.mirrors, stat.acks, stat.live, stat.commits, stat.bytes_sent,
+		       stat.dropped, stat.reconnects, stat.allocations);
+	else
+		printf("store %s: %u of %u mirrors live, W = %u; %" PRIu64 " commits, %.0f bytes "
+		       "sent for each, %" PRIu64 " allocations\n", options.engine.store, stat.live,
+		       stat.mirrors, stat.acks, stat.commits,
+		       (double)stat.bytes_sent / (double)(stat.commits + !stat.commits),
+		       stat.allocations);
+}
+
+static void print_measured(struct measured *const *m, unsigned count)
+{
+	struct measured_ratio rate, latency;
+
+	if (!options.json)
+		measured_heading(stdout);
+	for (unsigned i = 0; i < count; i++) {
+		if (options.json) {
+			measured_json(stdout, m[i]);
+			printf("%s", i + 1 < count ? ", " : "");
+		} else {
+			measured_print(stdout, m[i]);
+		}
+	}
+	if (count < 2)
+		return;
+	rate = measured_rate_ratio(m[0], m[1]);
+	latency = measured_latency_ratio(m[0], m[1]);
+	if (options.json) {
+		printf(", \"rate_ratio\": ");
+		measured_ratio_json(stdout, &rate);
+		printf(", \"p50_ratio\": ");
+		measured_ratio_json(stdout, &latency);
+		return;
+	}
+	printf("%s / %s: rate %.3f (%.3f - %.3f), median latency %.2f (%.2f - %.2f)\n", m[0]->name,
+	       m[1]->name, rate.median, rate.least, rate.most, latency.median, latency.least,
+	       latency.most);
+}
+
+static int run_rounds(struct measured *const *m, struct desk *desks, unsigned count)
+{
+	double seconds = options.seconds < 0 ? 1 : options.seconds;
+
+	for (uint64_t round = 0; round < options.rounds; round++) {
+		for (unsigned i = 0; i < count; i++) {
+			int code = measure_round(m[i], seconds, options.transactions);
+
+			if (code)
+				return engine_failed(&desks[i], code);
+		}
+	}
+	for (unsigned i = 0; i < count; i++)
+		if (check(&desks[i]))
+			return 1;
+	return 0;
+}
+
+static void print_results(struct measured *const *m, const struct desk *desks, unsigned count)
+{
+	if (options.json)
+		printf("{\"workload\": \"debit-credit\", ");
+	else
+		printf("debit-credit: 4 ranges, 88 bytes; %u rounds\n", m[0]->rounds);
+	print_store(&desks[0]);
+	print_measured(m, count);
+	if (options.json)
+		printf("}\n");
+	else
+		printf("the sums of accounts, tellers and branches are right\n");
+}
+
+static int measure(void)
+{
+	const struct engine_ops *ops[CONTENDERS];
+	struct measured *m[CONTENDERS] = { NULL, NULL };
+	struct desk desks[CONTENDERS] = { 0 };
+	unsigned count = 0;
+	int status = 0;
+
+	if (options.engine.mirrors)
+		ops[count++] = &engine_perseas;
+	if (options.against)
+		ops[count++] = &engine_local;
+	for (unsigned i = 0; i < count && !status; i++) {
+		status = desk_open(&desks[i], ops[i]);
+		m[i] = measured_new(ops[i]->name, desk_step, &desks[i]);
+		if (!status && !m[i])
+			status = complain(2, ops[i]->name, strerror(errno));
+	}
+	if (!status)
+		status = run_rounds(m, desks, count);
+	if (!status)
+		print_results(m, desks, count);
+	for (unsigned i = 0; i < count; i++) {
+		measured_free(m[i]);
+		desk_close(&desks[i]);
+	}
+	return status;
+}
+
+/* --- a process to be killed --------------------------------------------------------- */
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal)
+{
+	(void)signal;
+	stopped = 1;
+}
+
+static struct oracle *open_oracle(void)
+{
+	struct oracle *oracle = oracle_open(options.oracle);
+
+	if (!oracle)
+		complain(2, options.oracle, strerror(errno));
+	return oracle;
+}
+
+static int run_until_stopped(struct desk *desk, struct oracle *oracle)
+{
+	uint64_t ns = options.seconds > 0 ? (uint64_t)(options.seconds * 1e9) : UINT64_MAX;
+	uint64_t first = desk->plan.done, start = clock_ns();
+	uint64_t most = options.transactions ? options.transactions : UINT64_MAX;
+	uint64_t done = 0;
+	double elapsed;
+
+	while (!stopped && done < most && (done % 64 || clock_ns() - start < ns)) {
+		int code = desk_step(desk);
+
+		if (code)
+			return engine_failed(desk, code);
+		done++;
+		oracle_note(oracle, first + done);
+	}
+	elapsed = (double)(clock_ns() - start) / 1e9;
+	printf(options.json ? "{\"transactions\": %" PRIu64 ", \"seconds\": %.3f, \"rate\": %.0f, "
+	                      "\"total\": %" PRIu64 "}\n"
+	                    : "%" PRIu64 " transactions in %.3f s: %.0f a second; %" PRIu64
+	                      " in all\n",
+	       done, elapsed, (double)done / elapsed, desk->plan.done);
+	return check(desk);
+}
+
+static int serve(void)
+{
+	struct sigaction on_stop = { .sa_handler = stop };
+	struct oracle *oracle = open_oracle();
+	struct desk desk = { 0 };
+	int status;
+
+	if (!oracle)
+		return 2;
+	sigaction(SIGTERM, &on_stop, NULL);
+	sigaction(SIGINT, &on_stop, NULL);
+	status = desk_open(&desk, &engine_perseas);
+	if (!status && desk.plan.done < oracle_read(oracle))
+		status = complain(1, options.oracle, "acknowledged transactions are missing");
+	if (!status) {
+		oracle_note(oracle, desk.plan.done);
+		status = run_until_stopped(&desk, oracle);
+	}
+	desk_close(&desk);
+	oracle_close(oracle);
+	return status;
+}
+
+/* --- checking what was left --------------------------------------------------------- */
+
+/* Maps the bank of a store that is there. *bank is NULL when no bank was ever published. An
+ * exit status. */
+static int open_left(perseas_t **p, const struct bank **bank)
+{
+	struct perseas_options how = PERSEAS_OPTIONS_INIT;
+	void *memory = NULL;
+	int code;
+
+	*bank = NULL;
+	how.flags = options.engine.takeover ? PERSEAS_TAKEOVER : 0;
+	code = perseas_open(options.engine.store, options.engine.mirrors, &how, p);
+	if (code)
+		return complain(2, perseas_error_name(code), perseas_message(NULL));
+	code = perseas_map(*p, options.engine.segment, 0, &memory);
+	if (code == PERSEAS_ENOSEGMENT)
+		return 0;
+	if (code)
+		return complain(2, perseas_error_name(code), perseas_message(*p));
+	*bank = memory;
+	return 0;
+}
+
+/* Holds the bank all of the first `done` transactions, and these are what was promised? */
+static int compare(const struct bank *bank, uint64_t done)
+{
+	char why[256];
+	uint64_t acked = done;
+
+	if (done == BANK_NO_COUNT)
+		return complain(1, "the bank", "its history contradicts itself");
+	if (bank && !bank_compare(bank, done, why, sizeof(why)))
+		return complain(1, "the bank", why);
+	if (options.oracle) {
+		struct oracle *oracle = open_oracle();
+
+		if (!oracle)
+			return 2;
+		acked = oracle_read(oracle);
+		oracle_close(oracle);
+	}
+	if (done < acked || done > acked + 1) {
+		snprintf(why, sizeof(why), "%" PRIu64 " were acknowledged, %" PRIu64 " are there",
+		         acked, done);
+		return complain(1, "transactions", why);
+	}
+	return 0;
+}
+
+static int verify(void)
+{
+	const struct bank *bank;
+	perseas_t *p = NULL;
+	uint64_t start = clock_ns(), done = 0;
+	int status = open_left(&p, &bank);
+	double opened = (double)(clock_ns() - start) / 1e6;
+
+	if (!status) {
+		done = bank ? bank_count(bank) : 0;
+		status = compare(bank, done);
+	}
+	if (status != 2) {
+		printf(options.json ? "{\"transactions\": %" PRIu64 ", \"opened_ms\": %.1f, "
+		                      "\"bytes\": %zu, \"right\": %s}\n"
+		                    : "%" PRIu64 " transactions; opened and read in %.1f ms; "
+		                      "%zu bytes compared: all right: %s\n",
+		       done, opened, bank ? sizeof(*bank) : 0, status ? "false" : "true");
+		fputs(perseas_report(p), options.json ? stderr : stdout);
+	}
+	perseas_close(p);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	options_parse(argc, argv, about, rows);
+	if (options.against && strcmp(options.against, "local"))
+		return complain(2, "--against", "takes local");
+	if (!options.engine.mirrors && (!options.against || options.oracle || options.verify))
+		return complain(2, "--mirrors", "is missing; it lists the mirrors (see --help)");
+	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
+		return complain(2, "--rounds", "is 1 to 101");
+	if (options.cpu != UINT64_MAX && (options.cpu > 1023 || pin_to_cpu((int)options.cpu)))
+		return complain(2, "--cpu", strerror(options.cpu > 1023 ? EINVAL : errno));
+	if (options.verify)
+		return verify();
+	return options.oracle ? serve() : measure();
+}

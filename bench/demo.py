@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""The demo: a bank that keeps its memory on three mirrors; one mirror and the bank itself are
+killed while it commits; another process recovers the bank and checks every byte.
+
+Exit status 0 when all held.
+"""
+import argparse
+import json
+import mmap
+import os
+import pathlib
+import signal
+import struct
+import sys
+import time
+
+from cluster import Cluster, wait_for
+
+STORE = "bank"
+LIMIT_SECONDS = 55                      # for everything
+RUN_SECONDS = 2.5                       # of each stretch of work
+
+start = time.monotonic()
+
+
+class Failure(Exception):
+    """Something that must hold does not."""
+
+
+def say(text):
+    print("%6.2f s  %s" % (time.monotonic() - start, text), flush=True)
+
+
+class Oracle:
+    """How many transactions the bank was told were safe, in a file outside of the system."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "wb") as file:
+            file.truncate(mmap.PAGESIZE)
+        with open(path, "rb") as file:
+            self.page = mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=mmap.PROT_READ)
+
+    def acked(self):
+        return struct.unpack_from("<Q", self.page)[0]
+
+    def rate(self, seconds):
+        """Lets the bank work for a while; (acknowledged so far, a second)."""
+        first, begin = self.acked(), time.monotonic()
+        time.sleep(seconds)
+        last, end = self.acked(), time.monotonic()
+        if last == first:
+            raise Failure("the bank stands still at %d transactions" % last)
+        return last, (last - first) / (end - begin)
+
+
+def bank_words(build, cluster, oracle, *more):
+    return [build / "bench/debit-credit", "--store", STORE, "--mirrors", cluster.tcp(),
+            "--oracle", oracle.path, *more]
+
+
+def alive(process, log):
+    if process.poll() is not None:
+        raise Failure("the bank ended: " + log.read_text(errors="replace"))
+    return True
+
+
+def start_bank(build, cluster, oracle, *more):
+    """The bank as a process of its own, once it commits."""
+    log = cluster.folder / "bank.log"
+    before = oracle.acked()
+    with open(log, "ab") as out:
+        bank = cluster.spawn(*bank_words(build, cluster, oracle, *more), stdout=out, stderr=out)
+    wait_for(lambda: alive(bank, log) and oracle.acked() > before + 10, 20, "the first commits")
+    return bank
+
+
+def check(build, cluster, oracle):
+    """Opens the store in another process, and compares."""
+    words = bank_words(build, cluster, oracle, "--verify", "--takeover", "--json")
+    done = cluster.run(*words, seconds=30)
+    if done.returncode:
+        raise Failure("the check failed:\n" + done.stdout + done.stderr)
+    return json.loads(done.stdout), done.stderr
+
+
+def indent(text):
+    return "\n".join("            | " + line for line in text.strip().splitlines())
+
+
+def demo(build, cluster):
+    oracle = Oracle(cluster.folder / "oracle")
+    say("three mirrors: " + ", ".join("%s (pid %d)" % (m.tcp, m.process.pid)
+                                      for m in cluster.mirrors))
+    bank = start_bank(build, cluster, oracle)
+    say("a bank with 409,600 accounts (52 MiB) runs on them, pid %d; a commit returns when 2 of "
+        "the 3 hold it" % bank.pid)
+    acked, rate = oracle.rate(RUN_SECONDS)
+    say("{:,} transactions acknowledged, {:,.0f} a second".format(acked, rate))
+
+    cluster.mirrors[1].kill()
+    say("kill -9 of the mirror %s, while the bank commits" % cluster.mirrors[1].tcp)
+    acked, rate = oracle.rate(RUN_SECONDS)
+    say("{:,} acknowledged, {:,.0f} a second with two mirrors".format(acked, rate))
+
+    os.kill(bank.pid, signal.SIGKILL)
+    bank.wait()
+    acked = oracle.acked()
+    say("kill -9 of the bank, while it commits: {:,} acknowledged".format(acked))
+
+    result, report = check(build, cluster, oracle)
+    say("another process took the store over from the two mirrors that are left, and read it, "
+        "in {:,.0f} ms:".format(result["opened_ms"]))
+    print(indent(report), flush=True)
+    say("{:,} transactions are there: none that was acknowledged is lost, {}".format(
+        result["transactions"], "and the last, which was under way, is whole"
+        if result["transactions"] > acked else "and of the one under way nothing is left"))
+    say("all {:,} bytes are what these transactions make: right".format(result["bytes"]))
+
+    cluster.mirrors[1].start()
+    say("the mirror %s starts again, with what it had when it was killed" %
+        cluster.mirrors[1].tcp)
+    bank = start_bank(build, cluster, oracle, "--continue")
+    acked, rate = oracle.rate(RUN_SECONDS / 2)
+    say("the bank goes on, pid {}: {:,} acknowledged, {:,.0f} a second".format(
+        bank.pid, acked, rate))
+    bank.terminate()
+    if bank.wait(10):
+        raise Failure("the bank did not end well: " +
+                      (cluster.folder / "bank.log").read_text(errors="replace"))
+    cluster.mirrors[0].kill()
+    say("the bank ends; kill -9 of another mirror, %s" % cluster.mirrors[0].tcp)
+    result, _ = check(build, cluster, oracle)
+    say("from the mirror that came back and the third: {:,} transactions, all {:,} bytes "
+        "right".format(result["transactions"], result["bytes"]))
+
+
+def interrupted(number, _):
+    raise Failure("no end within %d s" % LIMIT_SECONDS if number == signal.SIGALRM else
+                  "interrupted")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
+    build = parser.parse_args().build.resolve()
+    for number in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
+    signal.alarm(LIMIT_SECONDS)
+    try:
+        with Cluster(build, 3) as cluster:
+            demo(build, cluster)
+    except (Failure, OSError, RuntimeError, TimeoutError, ValueError) as failure:
+        say("FAILED: %s" % failure)
+        return 1
+    say("all held; every process and file of the demo is gone")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

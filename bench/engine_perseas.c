@@ -1,0 +1,126 @@
+/*
+ * engine_perseas.c - the library as an engine: one segment, one transaction at a time.
+ */
+#include "clock.h"
+#include "engine.h"
+#include "../client/perseas.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct mirrored {
+	struct engine engine;
+	perseas_t *p;
+	perseas_tx_t *tx;          /* open, or NULL */
+	double patience;
+};
+
+static void mirrored_close(struct engine *engine)
+{
+	struct mirrored *m = (struct mirrored *)engine;
+
+	if (!m)
+		return;
+	perseas_close(m->p);
+	free(m);
+}
+
+static int open_store(struct mirrored *m, const struct engine_options *options)
+{
+	struct perseas_options how = PERSEAS_OPTIONS_INIT;
+
+	how.flags = PERSEAS_CREATE | (options->takeover ? PERSEAS_TAKEOVER : 0);
+	how.acks = (uint32_t)options->acks;
+	how.log_size = options->log_size;
+	how.spin_us = (uint32_t)options->spin_us;
+	return perseas_open(options->store, options->mirrors, &how, &m->p);
+}
+
+/* Has every page there, as the other engines do, so that no fault is measured later. */
+static void touch(void *memory, size_t size)
+{
+	volatile uint8_t *bytes = memory;
+
+	for (size_t i = 0; i < size; i += 4096)
+		bytes[i] = bytes[i];
+}
+
+static struct engine *mirrored_open(const struct engine_options *options, size_t size,
+                                    void **memory, char *why)
+{
+	struct mirrored *m = calloc(1, sizeof(*m));
+
+	if (!m) {
+		snprintf(why, ENGINE_WHY, "out of memory");
+		return NULL;
+	}
+	m->engine.ops = &engine_perseas;
+	m->patience = options->patience;
+	if (open_store(m, options) || perseas_map(m->p, options->segment, size, memory))
+		goto fail;
+	touch(*memory, size);
+	if (perseas_publish(m->p))
+		goto fail;
+	return &m->engine;
+fail:
+	snprintf(why, ENGINE_WHY, "%s", perseas_message(m->p));
+	mirrored_close(&m->engine);
+	return NULL;
+}
+
+static int mirrored_begin(struct engine *engine)
+{
+	struct mirrored *m = (struct mirrored *)engine;
+
+	return perseas_begin(m->p, 0, &m->tx);
+}
+
+static int mirrored_range(struct engine *engine, const void *addr, size_t len)
+{
+	struct mirrored *m = (struct mirrored *)engine;
+
+	return perseas_set_range(m->tx, addr, len);
+}
+
+/* Waits for a commit in doubt, for as long as the options allow. */
+static int settle(struct mirrored *m)
+{
+	uint64_t until = clock_ns() + (uint64_t)(m->patience * 1e9);
+	int code;
+
+	do
+		code = perseas_flush(m->p);
+	while (code == PERSEAS_EINDOUBT && clock_ns() < until);
+	return code;
+}
+
+static int mirrored_commit(struct engine *engine)
+{
+	struct mirrored *m = (struct mirrored *)engine;
+	int code = perseas_commit(m->tx, 0);
+
+	if (__builtin_expect(code == PERSEAS_EINDOUBT, 0))
+		code = settle(m);
+	return code;
+}
+
+static const char *mirrored_why(const struct engine *engine)
+{
+	return perseas_message(((const struct mirrored *)engine)->p);
+}
+
+static struct perseas *mirrored_handle(struct engine *engine)
+{
+	return ((struct mirrored *)engine)->p;
+}
+
+const struct engine_ops engine_perseas = {
+	.name = "perseas",
+	.open = mirrored_open,
+	.begin = mirrored_begin,
+	.range = mirrored_range,
+	.commit = mirrored_commit,
+	.why = mirrored_why,
+	.handle = mirrored_handle,
+	.close = mirrored_close,
+};

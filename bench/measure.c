@@ -1,0 +1,176 @@
+/*
+ * measure.c - rounds, medians, tables.
+ */
+#include "clock.h"
+#include "measure.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS_A_LOOK = 32 };    /* between two looks at the clock in a pass without one */
+
+struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ctx)
+{
+	struct measured *m = calloc(1, sizeof(*m));
+
+	if (m) {
+		m->name = name;
+		m->step = step;
+		m->ctx = ctx;
+	}
+	return m;
+}
+
+void measured_free(struct measured *m)
+{
+	free(m);
+}
+
+static int pass_untimed(struct measured *m, uint64_t ns, uint64_t steps)
+{
+	uint64_t start = clock_ns();
+	uint64_t now = start, done = 0;
+	int code;
+
+	do {
+		for (unsigned i = 0; i < STEPS_A_LOOK && (!steps || done < steps); i++, done++)
+			if ((code = m->step(m->ctx)))
+				return code;
+		now = clock_ns();
+	} while (now - start < ns && (!steps || done < steps));
+	m->rates[m->rounds] = (double)done * 1e9 / (double)(now - start + !(now - start));
+	return 0;
+}
+
+/* The clock is read once a step: the end of one is the beginning of the next. */
+static int pass_timed(struct measured *m, uint64_t ns, uint64_t steps)
+{
+	uint64_t start = clock_ns();
+	uint64_t before = start, done = 0;
+	int code;
+
+	histogram_clear(&m->round);
+	before = clock_ns();
+	while (before - start < ns && (!steps || done < steps)) {
+		uint64_t after;
+
+		if ((code = m->step(m->ctx)))
+			return code;
+		after = clock_ns();
+		histogram_add(&m->round, after - before);
+		before = after;
+		done++;
+	}
+	m->medians[m->rounds] = histogram_percentile(&m->round, 50);
+	histogram_merge(&m->latency, &m->round);
+	return 0;
+}
+
+int measure_round(struct measured *m, double seconds, uint64_t steps)
+{
+	uint64_t half = (uint64_t)(seconds * 1e9 / 2);
+	int code;
+
+	if (m->rounds == MEASURE_ROUNDS_MAX)
+		return -1;
+	if ((code = pass_untimed(m, half, steps)) || (code = pass_timed(m, half, steps)))
+		return code;
+	m->rounds++;
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static struct measured_ratio summarise(double *values, unsigned count)
+{
+	struct measured_ratio ratio = { 0, 0, 0 };
+
+	if (!count)
+		return ratio;
+	qsort(values, count, sizeof(*values), compare);
+	ratio.least = values[0];
+	ratio.most = values[count - 1];
+	ratio.median = count % 2 ? values[count / 2] :
+		(values[count / 2 - 1] + values[count / 2]) / 2;
+	return ratio;
+}
+
+static struct measured_ratio rates(const struct measured *m)
+{
+	double values[MEASURE_ROUNDS_MAX];
+
+	memcpy(values, m->rates, sizeof(values));
+	return summarise(values, m->rounds);
+}
+
+double measured_rate(const struct measured *m)
+{
+	return rates(m).median;
+}
+
+uint64_t measured_latency(const struct measured *m, double percent)
+{
+	return histogram_percentile(&m->latency, percent);
+}
+
+struct measured_ratio measured_rate_ratio(const struct measured *a, const struct measured *b)
+{
+	double values[MEASURE_ROUNDS_MAX];
+	struct measured_ratio ratio;
+
+	for (unsigned i = 0; i < a->rounds; i++)
+		values[i] = a->rates[i] / b->rates[i];
+	ratio = summarise(values, a->rounds);
+	ratio.median = measured_rate(a) / measured_rate(b);
+	return ratio;
+}
+
+struct measured_ratio measured_latency_ratio(const struct measured *a, const struct measured *b)
+{
+	double values[MEASURE_ROUNDS_MAX];
+	struct measured_ratio ratio;
+
+	for (unsigned i = 0; i < a->rounds; i++)
+		values[i] = (double)a->medians[i] / (double)(b->medians[i] + !b->medians[i]);
+	ratio = summarise(values, a->rounds);
+	ratio.median = (double)measured_latency(a, 50) / (double)measured_latency(b, 50);
+	return ratio;
+}
+
+void measured_heading(FILE *out)
+{
+	fprintf(out, "%-10s %12s %25s %9s %9s %9s %9s\n", "", "rate/s", "of rounds, min - max",
+	        "p50 ns", "p99 ns", "p99.9 ns", "max us");
+}
+
+void measured_print(FILE *out, const struct measured *m)
+{
+	struct measured_ratio rate = rates(m);
+
+	fprintf(out, "%-10s %12.0f %12.0f - %10.0f", m->name, rate.median, rate.least, rate.most);
+	fprintf(out, " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9.1f\n", measured_latency(m, 50),
+	        measured_latency(m, 99), measured_latency(m, 99.9), (double)m->latency.max / 1000);
+}
+
+void measured_json(FILE *out, const struct measured *m)
+{
+	struct measured_ratio rate = rates(m);
+
+	fprintf(out, "\"%s\": {\"rounds\": %u, \"rate\": ", m->name, m->rounds);
+	measured_ratio_json(out, &rate);
+	fprintf(out, ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"p99_9_ns\": %" PRIu64,
+	        measured_latency(m, 50), measured_latency(m, 99), measured_latency(m, 99.9));
+	fprintf(out, ", \"max_ns\": %" PRIu64 "}", m->latency.max);
+}
+
+void measured_ratio_json(FILE *out, const struct measured_ratio *ratio)
+{
+	fprintf(out, "{\"median\": %.6g, \"min\": %.6g, \"max\": %.6g}", ratio->median,
+	        ratio->least, ratio->most);
+}

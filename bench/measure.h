@@ -1,0 +1,53 @@
+/*
+ * measure.h - runs several things in turn, round by round, and tells what each did: its
+ * rate from a pass without a clock, its latencies from a pass with one.
+ */
+#ifndef PERSEAS_BENCH_MEASURE_H
+#define PERSEAS_BENCH_MEASURE_H
+
+#include "histogram.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+enum { MEASURE_ROUNDS_MAX = 101 };
+
+struct measured {
+	const char *name;
+	int (*step)(void *ctx);    /* one transaction; not 0: it failed */
+	void *ctx;
+	unsigned rounds;           /* so far */
+	double rates[MEASURE_ROUNDS_MAX];      /* a second */
+	uint64_t medians[MEASURE_ROUNDS_MAX];  /* latency of each round, ns */
+	struct histogram latency;
+	struct histogram round;
+};
+
+struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ctx);
+void measured_free(struct measured *m);
+
+/*
+ * One round: half of `seconds` without a clock, half with one; each half ends sooner after
+ * `steps` steps, when that is not 0. 0, or what step returned.
+ */
+int measure_round(struct measured *m, double seconds, uint64_t steps);
+
+double measured_rate(const struct measured *m);        /* median of the rounds */
+uint64_t measured_latency(const struct measured *m, double percent);
+
+/* A median, and the smallest and largest of the rounds. */
+struct measured_ratio {
+	double median, least, most;
+};
+
+/* The median of a by the median of b; the extremes are of rounds of the same number. */
+struct measured_ratio measured_rate_ratio(const struct measured *a, const struct measured *b);
+struct measured_ratio measured_latency_ratio(const struct measured *a, const struct measured *b);
+
+/* The line above a table, a line of it, and the same as members of a JSON object. */
+void measured_heading(FILE *out);
+void measured_print(FILE *out, const struct measured *m);
+void measured_json(FILE *out, const struct measured *m);
+void measured_ratio_json(FILE *out, const struct measured_ratio *ratio);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * options.h - long options from a table, and the help that comes with it.
+ */
+#ifndef PERSEAS_BENCH_OPTIONS_H
+#define PERSEAS_BENCH_OPTIONS_H
+
+enum option_kind {
+	OPTION_TEXT,               /* const char * */
+	OPTION_NUMBER,             /* uint64_t; K, M and G multiply by powers of 1024 */
+	OPTION_REAL,               /* double, 0 or more */
+	OPTION_FLAG,               /* bool; takes no value */
+};
+
+struct option_row {
+	const char *name;          /* without the dashes; NULL ends the table */
+	enum option_kind kind;
+	void *value;               /* set when the option is given, else left as it is */
+	const char *meaning;       /* "NAME  what it does" or "what it does" */
+};
+
+/*
+ * Reads the command line. `--help` prints `about` and the table, and exits with 0; what
+ * is not understood is named on stderr, and ends the program with status 2.
+ */
+void options_parse(int argc, char **argv, const char *about, const struct option_row *rows);
+
+#endif

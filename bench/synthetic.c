@@ -1,0 +1,287 @@
+/*
+ * synthetic - transactions of one range, of 8 bytes to 1 MiB, at random places.
+ */
+#include "engine.h"
+#include "measure.h"
+#include "options.h"
+#include "pinger.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MEMORY = 50 << 20, PING_BYTES = 256, CONTENDERS_MAX = 3, SIZES_MAX = 32 };
+
+static struct {
+	const char *against, *sizes;
+	double seconds;
+	uint64_t rounds, transactions, cpu, far_spin_us;
+	bool json;
+	struct engine_options engine;
+} options = {
+	.sizes = "8,64,256,1K,4K,16K,64K,256K,1M",
+	.seconds = 1,
+	.rounds = 5,
+	.cpu = UINT64_MAX,
+	.engine = { .store = "synthetic", .segment = "synthetic", .patience = 60 },
+};
+
+static const char about[] =
+	"Transactions that change one range at a random place of 50 MiB, for several sizes.\n\n"
+	"Each round is half a pass without a clock, for the rate, and half a pass with one, for\n"
+	"the latencies: reading the clock costs 25 to 50 ns a transaction. What is compared\n"
+	"takes turns, round by round.\n\n"
+	"--against pingpong compares with the round trip of 256 bytes over bare TCP on the\n"
+	"loopback, to a process on another processor; the near end spins for --spin-us, the far\n"
+	"one for --far-spin-us, which should be what the mirrors were given.\n";
+
+static const struct option_row rows[] = {
+	{ "mirrors", OPTION_TEXT, &options.engine.mirrors, "LIST  run on libperseas over these" },
+	{ "store", OPTION_TEXT, &options.engine.store, "NAME  made when missing (synthetic)" },
+	{ "against", OPTION_TEXT, &options.against, "local, pingpong, or local,pingpong" },
+	{ "sizes", OPTION_TEXT, &options.sizes, "LIST  bytes (8,64,256,1K,4K,16K,64K,256K,1M)" },
+	{ "seconds", OPTION_REAL, &options.seconds, "S  a round (1)" },
+	{ "rounds", OPTION_NUMBER, &options.rounds, "N  (5)" },
+	{ "transactions", OPTION_NUMBER, &options.transactions, "N  at most, in half a round" },
+	{ "acks", OPTION_NUMBER, &options.engine.acks, "W  of a store that is made (majority)" },
+	{ "log-size", OPTION_NUMBER, &options.engine.log_size, "BYTES  of a store that is made" },
+	{ "spin-us", OPTION_NUMBER, &options.engine.spin_us,
+	  "N  microseconds a commit spins before it sleeps (50)" },
+	{ "far-spin-us", OPTION_NUMBER, &options.far_spin_us, "N  of the ping-pong's far end (0)" },
+	{ "takeover", OPTION_FLAG, &options.engine.takeover, "fence a live owner" },
+	{ "cpu", OPTION_NUMBER, &options.cpu, "N  pins this process to a processor" },
+	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
+	{ NULL, OPTION_FLAG, NULL, NULL },
+};
+
+/* Memory, what runs transactions on it, and where the next one goes. */
+struct writer {
+	struct engine *engine;
+	uint8_t *memory;
+	size_t size;               /* of a transaction */
+	uint64_t state;
+	uint8_t fill;
+};
+
+/* What takes part: engines, and the ping-pong, which is no engine. */
+struct contest {
+	struct writer writers[2];
+	unsigned writer_count;
+	struct pinger *pinger;
+};
+
+static int complain(const char *what, const char *why)
+{
+	fprintf(stderr, "synthetic: %s: %s\n", what, why);
+	return 2;
+}
+
+static int writer_step(void *ctx)
+{
+	struct writer *writer = ctx;
+	const struct engine_ops *ops = writer->engine->ops;
+	uint64_t x = writer->state;
+	uint8_t *at;
+	int code;
+
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	writer->state = x;
+	at = writer->memory + ((x * 0x2545f4914f6cdd1du >> 32) * (MEMORY - writer->size) >> 32);
+	if ((code = ops->begin(writer->engine)) ||
+	    (code = ops->range(writer->engine, at, writer->size)))
+		return code;
+	memset(at, writer->fill++, writer->size);
+	return ops->commit(writer->engine);
+}
+
+static int writer_open(struct writer *writer, const struct engine_ops *ops)
+{
+	char why[ENGINE_WHY];
+	void *memory;
+
+	writer->engine = ops->open(&options.engine, MEMORY, &memory, why);
+	if (!writer->engine)
+		return complain(ops->name, why);
+	writer->memory = memory;
+	writer->state = 0x9e3779b97f4a7c15u;
+	return 0;
+}
+
+/* Is `name` in the comma-separated list? */
+static bool listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = list; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (!strncmp(at, name, len) && (!at[len] || at[len] == ','))
+			return true;
+	}
+	return false;
+}
+
+static int contest_open(struct contest *contest)
+{
+	/* The ping-pong forks: before the store is opened. */
+	if (listed(options.against, "pingpong")) {
+		int near = options.cpu == UINT64_MAX ? 0 : (int)options.cpu;
+		uint64_t spin_us = options.engine.spin_us ? options.engine.spin_us : 50;
+
+		contest->pinger = pinger_new(PING_BYTES, spin_us, options.far_spin_us,
+		                             other_cpu(near));
+		if (!contest->pinger)
+			return complain("ping-pong", strerror(errno));
+	}
+	/* The library's own thread inherits this. */
+	if (options.cpu != UINT64_MAX && pin_to_cpu((int)options.cpu))
+		return complain("--cpu", strerror(errno));
+	if (options.engine.mirrors) {
+		if (writer_open(&contest->writers[contest->writer_count++], &engine_perseas))
+			return 2;
+	}
+	if (listed(options.against, "local"))
+		return writer_open(&contest->writers[contest->writer_count++], &engine_local);
+	return 0;
+}
+
+static void contest_close(struct contest *contest)
+{
+	for (unsigned i = 0; i < contest->writer_count; i++)
+		if (contest->writers[i].engine)
+			contest->writers[i].engine->ops->close(contest->writers[i].engine);
+	pinger_free(contest->pinger);
+}
+
+static void print_ratios(struct measured *const *m, unsigned count)
+{
+	for (unsigned i = 1; i < count; i++) {
+		struct measured_ratio rate = measured_rate_ratio(m[0], m[i]);
+		struct measured_ratio latency = measured_latency_ratio(m[0], m[i]);
+
+		if (options.json) {
+			printf(", \"rate_ratio_%s\": ", m[i]->name);
+			measured_ratio_json(stdout, &rate);
+			printf(", \"p50_ratio_%s\": ", m[i]->name);
+			measured_ratio_json(stdout, &latency);
+		} else {
+			printf("%s / %s: rate %.3f (%.3f - %.3f), "
+			       "median latency %.2f (%.2f - %.2f)\n",
+			       m[0]->name, m[i]->name, rate.median, rate.least, rate.most,
+			       latency.median, latency.least, latency.most);
+		}
+	}
+}
+
+static void print_size(struct measured *const *m, unsigned count, size_t size, bool first)
+{
+	if (options.json) {
+		printf("%s{\"size\": %zu, ", first ? "" : ", ", size);
+		for (unsigned i = 0; i < count; i++) {
+			printf("%s", i ? ", " : "");
+			measured_json(stdout, m[i]);
+		}
+	} else {
+		printf("%zu bytes, %.1f MB/s\n", size,
+		       measured_rate(m[0]) * (double)size / 1e6);
+		measured_heading(stdout);
+		for (unsigned i = 0; i < count; i++)
+			measured_print(stdout, m[i]);
+	}
+	print_ratios(m, count);
+	printf("%s", options.json ? "}" : "\n");
+	fflush(stdout);
+}
+
+static int run_rounds(struct measured *const *m, unsigned count)
+{
+	for (uint64_t round = 0; round < options.rounds; round++) {
+		for (unsigned i = 0; i < count; i++) {
+			const struct writer *writer = m[i]->ctx;
+
+			if (!measure_round(m[i], options.seconds, options.transactions))
+				continue;
+			if (m[i]->step == pinger_step)
+				return complain(m[i]->name, "the far end is gone");
+			return complain(m[i]->name, writer->engine->ops->why(writer->engine));
+		}
+	}
+	return 0;
+}
+
+static int measure_size(struct contest *contest, size_t size, bool first)
+{
+	struct measured *m[CONTENDERS_MAX] = { NULL, NULL, NULL };
+	unsigned count = 0;
+	int status = 0;
+
+	for (unsigned i = 0; i < contest->writer_count; i++) {
+		struct writer *writer = &contest->writers[i];
+
+		writer->size = size;
+		m[count++] = measured_new(writer->engine->ops->name, writer_step, writer);
+	}
+	if (contest->pinger)
+		m[count++] = measured_new("pingpong", pinger_step, contest->pinger);
+	for (unsigned i = 0; i < count; i++)
+		if (!m[i])
+			status = complain("memory", strerror(errno));
+	if (!status)
+		status = run_rounds(m, count);
+	if (!status)
+		print_size(m, count, size, first);
+	for (unsigned i = 0; i < count; i++)
+		measured_free(m[i]);
+	return status;
+}
+
+/* Reads the list of sizes. How many, 0 when it is not valid. */
+static unsigned read_sizes(const char *list, size_t sizes[SIZES_MAX])
+{
+	unsigned count = 0;
+
+	while (count < SIZES_MAX) {
+		char *end;
+		unsigned long long n = strtoull(list, &end, 10);
+		unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 0;
+
+		end += shift != 0;
+		if (end == list || !n || n > (unsigned)MEMORY / 2 >> shift || (*end && *end != ','))
+			return 0;
+		sizes[count++] = (size_t)n << shift;
+		if (!*end)
+			return count;
+		list = end + 1;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct contest contest = { 0 };
+	size_t sizes[SIZES_MAX];
+	unsigned count;
+	int status;
+
+	options_parse(argc, argv, about, rows);
+	count = read_sizes(options.sizes, sizes);
+	if (!count)
+		return complain("--sizes", "takes up to 32 sizes, as 8,4K,1M, to 25M");
+	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
+		return complain("--rounds", "is 1 to 101");
+	if (options.cpu != UINT64_MAX && options.cpu > 1023)
+		return complain("--cpu", "is 0 to 1023");
+	if (!options.engine.mirrors && !listed(options.against, "local"))
+		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
+	status = contest_open(&contest);
+	if (!status && options.json)
+		printf("{\"workload\": \"synthetic\", \"sizes\": [");
+	for (unsigned i = 0; i < count && !status; i++)
+		status = measure_size(&contest, sizes[i], i == 0);
+	if (!status && options.json)
+		printf("]}\n");
+	contest_close(&contest);
+	return status;
+}
