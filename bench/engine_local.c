@@ -32,6 +32,10 @@ static void *map(size_t size)
 {
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	/* As libperseas asks for it, so that both work on the same kind of memory. */
+	if (at != MAP_FAILED)
+		madvise(at, size, MADV_HUGEPAGE);
+
 	return at == MAP_FAILED ? NULL : at;
 }
 

@@ -167,6 +167,15 @@ static bool accepted(const struct perseas *p, const struct ps_standing *state)
 	       p->options.accept_seq == state->seq;
 }
 
+/* Nothing but damaged images was found: to wait for more mirrors is of no use then. */
+static bool all_damaged(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].found.code != PERSEAS_EDAMAGED)
+			return false;
+	return true;
+}
+
 static int too_few(struct perseas *p, unsigned counted, const struct ps_standing *state, bool any)
 {
 	char names[450], newest[120] = "no state was seen";
@@ -175,7 +184,7 @@ static int too_few(struct perseas *p, unsigned counted, const struct ps_standing
 	if (any)
 		snprintf(newest, sizeof(newest), "the newest state seen is %llu:%llu (epoch:transaction)",
 		         (unsigned long long)state->epoch, (unsigned long long)state->seq);
-	return ps_fail(p, PERSEAS_EQUORUM,
+	return ps_fail(p, all_damaged(p) ? PERSEAS_EDAMAGED : PERSEAS_EQUORUM,
 	               "%u of %u mirrors answered for store '%s' and %u must, to know its newest state. "
 	               "Missing: %s. %s", counted, p->members, p->store, ps_claimers(p), names, newest);
 }

@@ -31,6 +31,12 @@ int ps_cover_reserve(struct ps_cover *cover);
 /* Covers the span; room was reserved. */
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span);
 
+/* Where a span that neither overlaps nor touches another belongs; -1: it does one of both. */
+int ps_cover_place(const struct ps_cover *cover, uint64_t start, uint64_t end);
+
+/* Covers such a span, at its place; room was reserved. */
+void ps_cover_insert(struct ps_cover *cover, int place, const struct ps_span *span);
+
 /* Does any byte of [start, end) lie in it? */
 bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t end);
 

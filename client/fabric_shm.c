@@ -12,6 +12,7 @@
  * runs a barrier on the processors of all processes that registered, ours is left to it.
  */
 #include "address.h"
+#include "bytes.h"
 #include "fabric.h"
 #include "socket.h"
 
@@ -52,48 +53,6 @@ struct ps_link {
 
 /* --- the data path --- */
 
-typedef struct { uint8_t bytes[16]; } block;
-
-static inline void copy_block(uint8_t *to, const uint8_t *from)
-{
-	block moved;
-
-	memcpy(&moved, from, sizeof(moved));
-	memcpy(to, &moved, sizeof(moved));
-}
-
-static inline void copy_upto_16(uint8_t *to, const uint8_t *from, size_t len)
-{
-	uint64_t first, last;
-
-	if (len >= 8) {
-		memcpy(&first, from, 8);
-		memcpy(&last, from + len - 8, 8);
-		memcpy(to, &first, 8);
-		memcpy(to + len - 8, &last, 8);
-		return;
-	}
-	while (len-- > 0)
-		*to++ = *from++;
-}
-
-/* What most transactions write is short: whole blocks, the last of which may overlap the one
- * before it. */
-static inline void copy(uint8_t *to, const uint8_t *from, size_t len)
-{
-	size_t at;
-
-	if (len > 256) {
-		memcpy(to, from, len);
-	} else if (len >= 16) {
-		for (at = 0; at + 16 < len; at += 16)
-			copy_block(to + at, from + at);
-		copy_block(to + len - 16, from + len - 16);
-	} else {
-		copy_upto_16(to, from, len);
-	}
-}
-
 /* The memory of a part of a region, or NULL: it is not inside. */
 static inline uint8_t *part_of(const struct ps_link *link, uint32_t number, uint64_t offset,
                                uint64_t length)
@@ -114,7 +73,7 @@ static inline bool put(const struct ps_link *link, const struct ps_write *write)
 
 	if (!to || write->region == PS_REGION_PROMISE)
 		return false;
-	copy(to, write->src, write->length);
+	ps_copy(to, write->src, write->length);
 	return true;
 }
 

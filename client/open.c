@@ -3,6 +3,7 @@
  * from more than one mirror). The steps are in claim.h.
  */
 #include "claim.h"
+#include "commit.h"
 #include "mirror.h"
 
 #include <stdio.h>
@@ -78,6 +79,7 @@ static int attempt(struct perseas *p, struct ps_standing *chosen)
  * only then. A supervisor that starts the next one at once should not be refused for that. */
 #define BUSY_PATIENCE ps_ms(500)
 #define BUSY_PAUSE ps_ms(20)
+#define CLOSE_PATIENCE ps_ms(500)
 
 static bool still_patient(struct perseas *p, uint64_t since)
 {
@@ -163,8 +165,36 @@ static void release(struct perseas *p)
 	ps_round_free(&round);
 }
 
+static bool all_caught_up(struct perseas *p)
+{
+	bool all = true;
+
+	ps_mirrors_poll(p);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && (m->outstanding || m->posted < p->seq))
+			all = false;
+	}
+	return all;
+}
+
+/* W mirrors hold every commit that returned; a moment more lets the others have it too, so that
+ * the next open finds nothing to mend. */
+static void linger(struct perseas *p)
+{
+	uint64_t until = ps_now(p) + CLOSE_PATIENCE;
+
+	pthread_mutex_lock(&p->lock);
+	while (!all_caught_up(p) && ps_now(p) < until)
+		ps_commit_sleep(p, until);
+	pthread_mutex_unlock(&p->lock);
+}
+
 static void destroy(struct perseas *p)
 {
+	if (p->open && !p->salvage)
+		linger(p);
 	if (p->keeper) {
 		pthread_mutex_lock(&p->lock);
 		p->stopping = true;

@@ -288,8 +288,8 @@ int perseas_unmap(perseas_t *p, void *addr);
 
 /*
  * Ends the session and frees everything; open transactions are rolled back in memory that is
- * then unmapped. Does not wait for commits in doubt: call perseas_flush before. NULL is
- * allowed. Always returns 0.
+ * then unmapped. Gives mirrors that are a little behind half a second to catch up, but does not
+ * wait for commits in doubt: call perseas_flush before. NULL is allowed. Always returns 0.
  */
 int perseas_close(perseas_t *p);
 

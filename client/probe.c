@@ -223,6 +223,13 @@ static int member_by_address(const struct perseas *p, const struct ps_mirror *m)
 	return -1;
 }
 
+static void forget_roster(struct perseas *p)
+{
+	if (p->roster)
+		perseas__roster__free_unpacked(p->roster, NULL);
+	p->roster = NULL;
+}
+
 static int find_members(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -248,13 +255,17 @@ static int find_members(struct perseas *p)
 
 int ps_probe_roster(struct perseas *p)
 {
-	const Perseas__Roster *roster = find_roster(p, p->store_id);
+	const Perseas__Roster *found = find_roster(p, p->store_id);
+	Perseas__Roster *copy;
 
-	if (p->roster)
-		perseas__roster__free_unpacked(p->roster, NULL);
-	p->roster = ps_roster_copy(roster);
-	if (!p->roster)
-		return ps_fail(p, PERSEAS_ENOMEM, "out of memory");
+	/* One that was seen stays the newest, also when its mirror does not answer again. */
+	if (found && (!p->roster || found->version > p->roster->version)) {
+		copy = ps_roster_copy(found);
+		if (!copy)
+			return ps_fail(p, PERSEAS_ENOMEM, "out of memory");
+		forget_roster(p);
+		p->roster = copy;
+	}
 	p->members = (unsigned)p->roster->n_members;
 	p->acks = p->roster->acks;
 	return find_members(p);
@@ -283,6 +294,8 @@ int ps_probe_judge(struct perseas *p)
 	if (rc)
 		return rc;
 	settle(p);
+	/* What an attempt before made of it may be recorded nowhere. */
+	forget_roster(p);
 	rc = ps_probe_roster(p);
 	return rc ? rc : check_live(p);
 }

@@ -4,6 +4,8 @@
  */
 #include "tx.h"
 
+#include "bytes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,7 +188,8 @@ static int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 	if (rc < 0)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for %llu bytes of undo record",
 		               (unsigned long long)need);
-	__atomic_fetch_add(&p->stat.allocations, (uint64_t)rc, __ATOMIC_RELAXED);
+	if (rc)
+		__atomic_fetch_add(&p->stat.allocations, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -211,7 +214,7 @@ static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment,
 		last->offset = offset;
 		image = (uint8_t *)(last + 1);
 	}
-	memcpy(image, (const void *)start, length);
+	ps_copy(image, (const void *)start, length);
 	image += length;
 	tx->length = ps_align8((uint64_t)(image - tx->record));
 	if (image < tx->record + tx->length)
@@ -223,8 +226,17 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 {
 	struct ps_span span = { start, end, segment->start, segment->segment };
 	uint64_t from, gap_start, gap_end, more = 0, bytes = 0;
+	int place = ps_cover_place(&tx->cover, start, end);
 	int rc;
 
+	if (place >= 0) {
+		rc = make_room(tx, sizeof(struct ps_range) + ps_align8(end - start), end - start);
+		if (rc)
+			return rc;
+		log_piece(tx, segment, start, end);
+		ps_cover_insert(&tx->cover, place, &span);
+		return 0;
+	}
 	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end); from = gap_end) {
 		more += sizeof(struct ps_range) + ps_align8(gap_end - gap_start);
 		bytes += gap_end - gap_start;

@@ -1,0 +1,55 @@
+/*
+ * bytes.h - copying a few bytes without a call. Most of what a transaction logs and writes is
+ * shorter than a cache line, where calling memcpy costs more than the copy.
+ */
+#ifndef PERSEAS_CLIENT_BYTES_H
+#define PERSEAS_CLIENT_BYTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct { uint8_t bytes[16]; } ps_block;
+
+static inline void ps_copy_block(uint8_t *to, const uint8_t *from)
+{
+	ps_block moved;
+
+	memcpy(&moved, from, sizeof(moved));
+	memcpy(to, &moved, sizeof(moved));
+}
+
+static inline void ps_copy_below_16(uint8_t *to, const uint8_t *from, size_t len)
+{
+	uint64_t first, last;
+
+	if (len >= 8) {
+		memcpy(&first, from, 8);
+		memcpy(&last, from + len - 8, 8);
+		memcpy(to, &first, 8);
+		memcpy(to + len - 8, &last, 8);
+		return;
+	}
+	while (len-- > 0)
+		*to++ = *from++;
+}
+
+/* As memcpy. Whole blocks, the last of which may overlap the one before it. */
+static inline void ps_copy(void *to_bytes, const void *from_bytes, size_t len)
+{
+	const uint8_t *from = from_bytes;
+	uint8_t *to = to_bytes;
+	size_t at;
+
+	if (len > 256) {
+		memcpy(to, from, len);
+	} else if (len >= 16) {
+		for (at = 0; at + 16 < len; at += 16)
+			ps_copy_block(to + at, from + at);
+		ps_copy_block(to + len - 16, from + len - 16);
+	} else {
+		ps_copy_below_16(to, from, len);
+	}
+}
+
+#endif
