@@ -1,0 +1,121 @@
+/*
+ * ask.c - control requests to several mirrors in parallel.
+ */
+#include "panel.h"
+
+#include <string.h>
+
+enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors, uint32_t timeout_ms)
+{
+	struct ps_error error = { 0 };
+
+	memset(panel, 0, sizeof(*panel));
+	panel->timeout_ms = timeout_ms;
+	if (ps_address_list(mirrors, panel->addresses, &panel->count, &error))
+		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
+	panel->env = ps_env_posix(&error);
+	if (!panel->env)
+		return ps_complain(PS_EXIT_FAILURE, "%s", error.text);
+	for (unsigned i = 0; i < panel->count; i++)
+		panel->controls[i] = panel->env->ops->connect(panel->env, &panel->addresses[i],
+		                                              &panel->errors[i]);
+	return PS_EXIT_OK;
+}
+
+static void forget_replies(struct ps_panel *panel)
+{
+	for (unsigned i = 0; i < panel->count; i++) {
+		if (panel->replies[i])
+			perseas__reply__free_unpacked(panel->replies[i], NULL);
+		panel->replies[i] = NULL;
+		/* A refusal is of one request; a connection that broke is for good. */
+		if (panel->controls[i])
+			panel->errors[i].code = 0;
+	}
+}
+
+static void disconnect(struct ps_panel *panel, unsigned i)
+{
+	panel->env->ops->disconnect(panel->controls[i]);
+	panel->controls[i] = NULL;
+}
+
+static int code_of(Perseas__Status status)
+{
+	switch (status) {
+	case PERSEAS__STATUS__STATUS_NO_STORE:
+		return PERSEAS_ENOSTORE;
+	case PERSEAS__STATUS__STATUS_DAMAGED:
+		return PERSEAS_EDAMAGED;
+	case PERSEAS__STATUS__STATUS_NO_MEMORY:
+		return PERSEAS_EMIRRORMEM;
+	case PERSEAS__STATUS__STATUS_IO:
+		return PERSEAS_ESYSTEM;
+	default:
+		return PERSEAS_EPROTOCOL;
+	}
+}
+
+/* Takes one answer; *error is set when there is none of use. */
+static Perseas__Reply *receive(struct ps_panel *panel, unsigned i,
+                               Perseas__Request__BodyCase asked, uint64_t until_ns,
+                               struct ps_error *error)
+{
+	const char *name = panel->addresses[i].text;
+	Perseas__Reply *reply = NULL;
+
+	if (panel->env->ops->receive(panel->controls[i], until_ns, &reply, NULL, NULL, error)) {
+		disconnect(panel, i);
+		return NULL;
+	}
+	if (reply->status != PERSEAS__STATUS__STATUS_OK) {
+		ps_error_set(error, code_of(reply->status), "%s: %s", name, reply->message);
+	} else if ((int)reply->body_case != (int)asked + PERSEAS__REPLY__BODY_LIST -
+	                                    PERSEAS__REQUEST__BODY_LIST) {
+		/* The bodies of requests and of their replies stand in the same order. */
+		ps_error_set(error, PERSEAS_EPROTOCOL, "%s answered another question; is it a "
+		             "perseasd of this version?", name);
+	} else {
+		return reply;
+	}
+	perseas__reply__free_unpacked(reply, NULL);
+	return NULL;
+}
+
+void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests[PS_MIRRORS_MAX])
+{
+	uint64_t until_ns;
+
+	forget_replies(panel);
+	until_ns = panel->env->ops->now(panel->env) + (uint64_t)panel->timeout_ms * 1000000;
+	for (unsigned i = 0; i < panel->count; i++)
+		if (requests[i] && panel->controls[i] &&
+		    panel->env->ops->send(panel->controls[i], requests[i], &panel->errors[i]))
+			disconnect(panel, i);
+	for (unsigned i = 0; i < panel->count; i++)
+		if (requests[i] && panel->controls[i])
+			panel->replies[i] = receive(panel, i, requests[i]->body_case, until_ns,
+			                            &panel->errors[i]);
+}
+
+void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request)
+{
+	const Perseas__Request *requests[PS_MIRRORS_MAX];
+
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		requests[i] = request;
+	ps_panel_ask(panel, requests);
+}
+
+void ps_panel_close(struct ps_panel *panel)
+{
+	forget_replies(panel);
+	for (unsigned i = 0; i < panel->count; i++)
+		disconnect(panel, i);
+	panel->env->ops->free(panel->env);
+}
+
+bool ps_panel_answered(const struct ps_panel *panel, unsigned i)
+{
+	return panel->controls[i] != NULL;
+}

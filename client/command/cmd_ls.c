@@ -1,0 +1,135 @@
+/*
+ * cmd_ls.c - perseas ls: what each mirror has.
+ */
+#include "census.h"
+#include "json.h"
+
+#include <inttypes.h>
+
+static void print_stores(const Perseas__ListReply *list)
+{
+	struct ps_table table = { 0 };
+	char size[PS_SIZE_TEXT];
+
+	ps_table_cell(&table, 0, "  STORE");
+	ps_table_cell(&table, 1, "STATE");
+	ps_table_cell(&table, 2, "EPOCH:SEQ");
+	ps_table_cell(&table, 3, "BYTES");
+	ps_table_cell(&table, 4, "OWNER");
+	for (size_t i = 0; i < list->n_stores; i++) {
+		const Perseas__StoreStatus *status = list->stores[i];
+
+		ps_table_cell(&table, 0, "  %s", status->header->store);
+		ps_table_cell(&table, 1, "%s", ps_state_text(status->header->state));
+		if (status->slot)
+			ps_table_cell(&table, 2, "%" PRIu64 ":%" PRIu64, status->slot->epoch,
+			              status->slot->seq);
+		else
+			ps_table_cell(&table, 2, "-");
+		ps_table_cell(&table, 3, "%s", ps_size_text(size, status->bytes));
+		ps_table_cell(&table, 4, status->live ? "%s %s" : "-", status->owner_address,
+		              status->fabric);
+	}
+	ps_table_print(&table, stdout);
+}
+
+static void print_mirror(const struct ps_panel *panel, unsigned i)
+{
+	const Perseas__ListReply *list;
+	char used[PS_SIZE_TEXT], limit[PS_SIZE_TEXT];
+
+	if (!panel->replies[i]) {
+		printf("%s: %s\n", panel->addresses[i].text,
+		       ps_panel_answered(panel, i) ? "refused" : "unreachable");
+		return;
+	}
+	list = panel->replies[i]->list;
+	printf("%s: perseasd %s, %zu store%s, memory %s%s%s\n", panel->addresses[i].text,
+	       list->version, list->n_stores, list->n_stores == 1 ? "" : "s",
+	       ps_size_text(used, list->memory_used), list->memory_limit ? " of " : ", no limit",
+	       list->memory_limit ? ps_size_text(limit, list->memory_limit) : "");
+	if (list->n_stores > 0)
+		print_stores(list);
+}
+
+static void store_json(struct ps_json *json, const Perseas__StoreStatus *status)
+{
+	ps_json_begin(json, NULL, '{');
+	ps_json_text(json, "store", status->header->store);
+	ps_json_text(json, "state", ps_state_text(status->header->state));
+	if (status->slot) {
+		ps_json_begin(json, "slot", '{');
+		ps_json_number(json, "epoch", status->slot->epoch);
+		ps_json_number(json, "seq", status->slot->seq);
+		ps_json_end(json, '}');
+	} else {
+		ps_json_text(json, "slot", NULL);
+	}
+	ps_json_number(json, "bytes", status->bytes);
+	ps_json_bool(json, "live", status->live);
+	ps_json_text(json, "owner_address", status->live ? status->owner_address : NULL);
+	ps_json_text(json, "fabric", status->live ? status->fabric : NULL);
+	ps_json_end(json, '}');
+}
+
+static void mirror_json(struct ps_json *json, const struct ps_panel *panel, unsigned i)
+{
+	const Perseas__ListReply *list;
+
+	ps_json_begin(json, NULL, '{');
+	ps_json_text(json, "address", panel->addresses[i].text);
+	ps_json_bool(json, "reachable", ps_panel_answered(panel, i));
+	ps_json_text(json, "error", panel->replies[i] ? NULL : panel->errors[i].text);
+	if (panel->replies[i]) {
+		list = panel->replies[i]->list;
+		ps_json_text(json, "version", list->version);
+		ps_json_number(json, "memory_used", list->memory_used);
+		ps_json_number(json, "memory_limit", list->memory_limit);
+		ps_json_begin(json, "stores", '[');
+		for (size_t k = 0; k < list->n_stores; k++)
+			store_json(json, list->stores[k]);
+		ps_json_end(json, ']');
+	}
+	ps_json_end(json, '}');
+}
+
+static void print_json(const struct ps_panel *panel)
+{
+	struct ps_json json = { .out = stdout };
+
+	ps_json_begin(&json, NULL, '{');
+	ps_json_begin(&json, "mirrors", '[');
+	for (unsigned i = 0; i < panel->count; i++)
+		mirror_json(&json, panel, i);
+	ps_json_end(&json, ']');
+	ps_json_end(&json, '}');
+}
+
+enum ps_exit ps_verb_ls(const struct ps_args *args)
+{
+	Perseas__ListRequest ask = PERSEAS__LIST_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_panel panel;
+	unsigned silent = 0;
+	enum ps_exit status = ps_panel_open(&panel, args->mirrors, args->connect_timeout_ms);
+
+	if (status)
+		return status;
+	request.body_case = PERSEAS__REQUEST__BODY_LIST;
+	request.list = &ask;
+	ps_panel_ask_all(&panel, &request);
+	if (args->json)
+		print_json(&panel);
+	for (unsigned i = 0; i < panel.count; i++) {
+		if (!args->json)
+			print_mirror(&panel, i);
+		if (!panel.replies[i]) {
+			ps_complain(PS_EXIT_OK, "%s", panel.errors[i].text);
+			silent++;
+		}
+	}
+	if (silent)
+		status = silent < panel.count ? PS_EXIT_PARTLY : PS_EXIT_FAILURE;
+	ps_panel_close(&panel);
+	return status;
+}

@@ -1,0 +1,111 @@
+/*
+ * cmd_recover.c - perseas recover: in place, into files, or onto other mirrors.
+ */
+#include "recover.h"
+#include "../handle.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum ps_exit ps_recover_failed(const perseas_t *p, int rc)
+{
+	const char *message = perseas_message(p);
+
+	return ps_complain(ps_exit_of(rc), "%s", *message ? message : perseas_strerror(rc));
+}
+
+void ps_recover_state(const perseas_t *p, uint64_t *epoch, uint64_t *seq)
+{
+	*epoch = *seq = 0;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_found *f = &p->mirrors[i].found;
+
+		if (f->claimed && f->candidate &&
+		    (f->at.epoch > *epoch || (f->at.epoch == *epoch && f->at.seq > *seq))) {
+			*epoch = f->at.epoch;
+			*seq = f->at.seq;
+		}
+	}
+}
+
+enum ps_exit ps_check_recover(const struct ps_args *args)
+{
+	if (args->to && args->onto)
+		return ps_complain(PS_EXIT_USAGE, "--to and --onto do different things: give one "
+		                   "of them");
+	if (!args->onto && (args->as || args->acks))
+		return ps_complain(PS_EXIT_USAGE,
+		                   "--%s goes with --onto: it is about the new store",
+		                   args->as ? "as" : "acks");
+	return PS_EXIT_OK;
+}
+
+static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perseas_t **p)
+{
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	int rc;
+
+	options.flags = flags | (args->takeover ? PERSEAS_TAKEOVER : 0);
+	options.connect_timeout_ms = args->connect_timeout_ms;
+	options.accept_epoch = args->accept_epoch;
+	options.accept_seq = args->accept_seq;
+	rc = perseas_open(args->store, args->mirrors, &options, p);
+	ps_bar_clear();
+	if (rc == PERSEAS_EBUSY)
+		return ps_complain(PS_EXIT_NO, "%s (--takeover)", perseas_message(NULL));
+	if (rc)
+		return ps_recover_failed(NULL, rc);
+	fputs(perseas_report(*p), stdout);
+	return PS_EXIT_OK;
+}
+
+static void print_live(perseas_t *p)
+{
+	struct perseas_stat stat;
+
+	if (perseas_stat(p, &stat))
+		return;
+	for (unsigned i = 0; i < stat.mirrors; i++) {
+		struct perseas_mirror_stat mirror;
+
+		if (!perseas_mirror_stat(p, i, &mirror) && mirror.state != PERSEAS_MIRROR_LIVE)
+			ps_complain(PS_EXIT_OK, "%s is %s, and was not mended: %s", mirror.address,
+			            perseas_mirror_state_name(mirror.state), mirror.trouble);
+	}
+	printf("store '%s' is recovered at transaction %" PRIu64 ", now of epoch %" PRIu64 ", on "
+	       "%u of %u mirrors; it has no owner\n", p->store, stat.seq, stat.epoch, stat.live,
+	       stat.mirrors);
+}
+
+/* W mirrors hold the state when open has returned, so it is done even where some are down. */
+static enum ps_exit in_place(const struct ps_args *args)
+{
+	perseas_t *p;
+	enum ps_exit status = open_store(args, 0, &p);
+
+	if (status)
+		return status;
+	print_live(p);
+	perseas_close(p);
+	return PS_EXIT_OK;
+}
+
+static enum ps_exit elsewhere(const struct ps_args *args)
+{
+	perseas_t *p;
+	enum ps_exit status = args->to ? ps_recover_to_check(args) : ps_recover_onto_check(args);
+
+	if (!status)
+		status = open_store(args, PERSEAS_SALVAGE, &p);
+	if (status)
+		return status;
+	status = args->to ? ps_recover_to(args, p) : ps_recover_onto(args, p);
+	perseas_close(p);
+	return status;
+}
+
+enum ps_exit ps_verb_recover(const struct ps_args *args)
+{
+	ps_bar_start();
+	return args->to || args->onto ? elsewhere(args) : in_place(args);
+}

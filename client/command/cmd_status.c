@@ -1,0 +1,342 @@
+/*
+ * cmd_status.c - perseas status: a store, as each mirror has it.
+ */
+#include "census.h"
+#include "json.h"
+#include "../../proto/envelope.h"
+
+#include <inttypes.h>
+
+/* Transactions behind the newest seen. False: not to be said, as there is no slot, or it belongs
+ * to another history. */
+static bool lag_of(const struct ps_census *census, unsigned i, uint64_t *lag)
+{
+	const Perseas__Slot *newest = census->newest ? census->newest->slot : NULL;
+	const Perseas__Slot *slot;
+
+	if (!ps_census_belongs(census, i) || !census->told[i]->slot || !newest)
+		return false;
+	slot = census->told[i]->slot;
+	*lag = newest->seq > slot->seq ? newest->seq - slot->seq : 0;
+	return true;
+}
+
+/* What is to be said of an image beside its state, "" when it counts. */
+static const char *note_of(const struct ps_census *census, unsigned i)
+{
+	if (!ps_census_belongs(census, i))
+		return "another store of this name";
+	if (!ps_census_listed(census, i))
+		return "not in the roster, counts for nothing";
+	if (!census->told[i]->slot)
+		return "no valid commit slot";
+	return "";
+}
+
+static const char *absence_of(const struct ps_census *census, unsigned i)
+{
+	if (!ps_panel_answered(census->panel, i))
+		return "unreachable";
+	if (census->errors[i].code == PERSEAS_ENOSTORE)
+		return "no such store";
+	return census->errors[i].code == PERSEAS_EDAMAGED ? "damaged" : "refused";
+}
+
+static unsigned claimers(const Perseas__Roster *roster)
+{
+	return (unsigned)roster->n_members - roster->acks + 1;
+}
+
+/* The mirror that knows of the live owner of the highest epoch, or -1. */
+static int live_at(const struct ps_census *census)
+{
+	int best = -1;
+
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (ps_census_belongs(census, i) && census->told[i]->live &&
+		    (best < 0 || census->told[i]->header->promised_epoch >
+		                 census->told[best]->header->promised_epoch))
+			best = (int)i;
+	return best;
+}
+
+/* --- for people --- */
+
+static void print_summary(const struct ps_census *census, const char *store)
+{
+	const Perseas__Roster *roster = census->roster;
+	int live = live_at(census);
+
+	printf("store '%s': %zu mirror%s, W = %u, R = %u, roster version %" PRIu64 "%s\n", store,
+	       roster->n_members, roster->n_members == 1 ? "" : "s", roster->acks, claimers(roster),
+	       roster->version, census->header->next_roster ? ", being changed" : "");
+	if (census->newest)
+		printf("newest state seen: epoch %" PRIu64 ", transaction %" PRIu64 "\n",
+		       census->newest->slot->epoch, census->newest->slot->seq);
+	if (live < 0)
+		printf("no live owner is seen\n");
+	else
+		printf("live owner: from %s over %s, epoch %" PRIu64 "\n",
+		       census->told[live]->owner_address,
+		       *census->told[live]->fabric ? census->told[live]->fabric
+		                                   : "no data path yet",
+		       census->told[live]->header->promised_epoch);
+}
+
+static void print_mirror(struct ps_table *table, const struct ps_census *census, unsigned i)
+{
+	const Perseas__StoreStatus *status = census->told[i];
+	char size[PS_SIZE_TEXT];
+	uint64_t lag;
+
+	ps_table_cell(table, 0, "%s", census->panel->addresses[i].text);
+	if (!status) {
+		ps_table_cell(table, 1, "%s", absence_of(census, i));
+		return;
+	}
+	ps_table_cell(table, 1, "%s", ps_state_text(status->header->state));
+	ps_table_cell(table, 2, "%" PRIu64, status->header->promised_epoch);
+	if (status->slot)
+		ps_table_cell(table, 3, "%" PRIu64 ":%" PRIu64, status->slot->epoch,
+		              status->slot->seq);
+	else
+		ps_table_cell(table, 3, "-");
+	if (lag_of(census, i, &lag))
+		ps_table_cell(table, 4, "%" PRIu64, lag);
+	else
+		ps_table_cell(table, 4, "-");
+	ps_table_cell(table, 5, "%s", ps_size_text(size, status->bytes));
+	ps_table_cell(table, 6, status->live ? "%s %s" : "-", status->owner_address,
+	              status->fabric);
+	ps_table_cell(table, 7, "%s", note_of(census, i));
+}
+
+static void print_mirrors(const struct ps_census *census)
+{
+	static const char *const heads[] = {
+		"MIRROR", "STATE", "PROMISED", "EPOCH:SEQ", "LAG", "BYTES", "LIVE OWNER", "",
+	};
+	struct ps_table table = { 0 };
+
+	for (unsigned column = 0; column < sizeof(heads) / sizeof(heads[0]); column++)
+		ps_table_cell(&table, column, "%s", heads[column]);
+	for (unsigned i = 0; i < census->panel->count; i++)
+		print_mirror(&table, census, i);
+	printf("\n");
+	ps_table_print(&table, stdout);
+}
+
+static bool seen(const struct ps_census *census, const Perseas__Member *member)
+{
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (ps_census_belongs(census, i) &&
+		    ps_id_equal(member->image_id, census->told[i]->header->image_id.data))
+			return true;
+	return false;
+}
+
+/* Members of the roster whose images nobody showed. */
+static void print_missing(const struct ps_census *census)
+{
+	for (size_t k = 0; k < census->roster->n_members; k++)
+		if (!seen(census, census->roster->members[k]))
+			printf("the roster lists %s, whose image was not seen\n",
+			       census->roster->members[k]->address);
+}
+
+static const Perseas__StoreStatus *table_of(const struct ps_census *census)
+{
+	for (unsigned i = 0; i < census->panel->count && !census->newest; i++)
+		if (ps_census_belongs(census, i))
+			return census->told[i];
+	return census->newest;
+}
+
+static void print_segments(const Perseas__StoreStatus *status)
+{
+	struct ps_table table = { 0 };
+
+	if (status->header->n_segments == 0) {
+		printf("\nno segments\n");
+		return;
+	}
+	ps_table_cell(&table, 0, "SEGMENT");
+	ps_table_cell(&table, 1, "BYTES");
+	ps_table_cell(&table, 2, "ADDRESS");
+	ps_table_cell(&table, 3, "BORN");
+	for (size_t k = 0; k < status->header->n_segments; k++) {
+		const Perseas__Segment *segment = status->header->segments[k];
+
+		ps_table_cell(&table, 0, "%s", segment->name);
+		ps_table_cell(&table, 1, "%" PRIu64, segment->size);
+		ps_table_cell(&table, 2, "0x%" PRIx64, segment->address);
+		if (ps_census_born(segment, status))
+			ps_table_cell(&table, 3, "%" PRIu64, segment->born);
+		else
+			ps_table_cell(&table, 3, "not yet published");
+	}
+	printf("\n");
+	ps_table_print(&table, stdout);
+}
+
+static void print_text(const struct ps_census *census, const char *store)
+{
+	print_summary(census, store);
+	print_mirrors(census);
+	print_missing(census);
+	print_segments(table_of(census));
+}
+
+/* --- for programs --- */
+
+static void slot_json(struct ps_json *json, const char *key, const Perseas__Slot *slot)
+{
+	if (!slot) {
+		ps_json_text(json, key, NULL);
+		return;
+	}
+	ps_json_begin(json, key, '{');
+	ps_json_number(json, "epoch", slot->epoch);
+	ps_json_number(json, "seq", slot->seq);
+	ps_json_end(json, '}');
+}
+
+static void roster_json(struct ps_json *json, const struct ps_census *census)
+{
+	const Perseas__Roster *roster = census->roster;
+	char id[PS_HEX_TEXT];
+
+	ps_json_begin(json, "roster", '{');
+	ps_json_number(json, "version", roster->version);
+	ps_json_bool(json, "settled", !census->header->next_roster);
+	ps_json_number(json, "mirrors", roster->n_members);
+	ps_json_number(json, "acks", roster->acks);
+	ps_json_number(json, "claims", claimers(roster));
+	ps_json_begin(json, "members", '[');
+	for (size_t k = 0; k < roster->n_members; k++) {
+		ps_json_begin(json, NULL, '{');
+		ps_json_text(json, "address", roster->members[k]->address);
+		ps_json_text(json, "image_id", ps_hex_text(id, roster->members[k]->image_id.data));
+		ps_json_bool(json, "seen", seen(census, roster->members[k]));
+		ps_json_end(json, '}');
+	}
+	ps_json_end(json, ']');
+	ps_json_end(json, '}');
+}
+
+static void image_json(struct ps_json *json, const struct ps_census *census, unsigned i)
+{
+	const Perseas__StoreStatus *status = census->told[i];
+	char id[PS_HEX_TEXT];
+	uint64_t lag;
+
+	ps_json_text(json, "state", ps_state_text(status->header->state));
+	ps_json_bool(json, "same_store", ps_census_belongs(census, i));
+	ps_json_bool(json, "listed", ps_census_listed(census, i));
+	ps_json_text(json, "image_id", ps_hex_text(id, status->header->image_id.data));
+	ps_json_number(json, "promised_epoch", status->header->promised_epoch);
+	slot_json(json, "slot", status->slot);
+	if (lag_of(census, i, &lag))
+		ps_json_number(json, "lag", lag);
+	else
+		ps_json_text(json, "lag", NULL);
+	ps_json_bool(json, "live", status->live);
+	ps_json_text(json, "owner_address", status->live ? status->owner_address : NULL);
+	ps_json_text(json, "fabric", status->live ? status->fabric : NULL);
+	ps_json_number(json, "bytes", status->bytes);
+}
+
+static void mirrors_json(struct ps_json *json, const struct ps_census *census)
+{
+	ps_json_begin(json, "mirrors", '[');
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		ps_json_begin(json, NULL, '{');
+		ps_json_text(json, "address", census->panel->addresses[i].text);
+		ps_json_bool(json, "reachable", ps_panel_answered(census->panel, i));
+		ps_json_bool(json, "has_store", census->told[i] != NULL);
+		ps_json_text(json, "error", census->told[i] ? NULL : census->errors[i].text);
+		if (census->told[i])
+			image_json(json, census, i);
+		ps_json_end(json, '}');
+	}
+	ps_json_end(json, ']');
+}
+
+static void segments_json(struct ps_json *json, const Perseas__StoreStatus *status)
+{
+	char address[PS_SIZE_TEXT];
+
+	ps_json_begin(json, "segments", '[');
+	for (size_t k = 0; k < status->header->n_segments; k++) {
+		const Perseas__Segment *segment = status->header->segments[k];
+
+		snprintf(address, sizeof(address), "0x%" PRIx64, segment->address);
+		ps_json_begin(json, NULL, '{');
+		ps_json_text(json, "name", segment->name);
+		ps_json_number(json, "id", segment->id);
+		ps_json_number(json, "size", segment->size);
+		ps_json_text(json, "address", address);
+		ps_json_number(json, "born", segment->born);
+		ps_json_bool(json, "published", ps_census_born(segment, status));
+		ps_json_end(json, '}');
+	}
+	ps_json_end(json, ']');
+}
+
+static void print_json(const struct ps_census *census, const char *store)
+{
+	struct ps_json json = { .out = stdout };
+	int live = live_at(census);
+	char id[PS_HEX_TEXT];
+
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", store);
+	ps_json_bool(&json, "found", census->header != NULL);
+	if (census->header) {
+		ps_json_text(&json, "store_id", ps_hex_text(id, census->header->store_id.data));
+		ps_json_number(&json, "log_size", census->header->log_size);
+		ps_json_bool(&json, "live", live >= 0);
+		slot_json(&json, "newest", census->newest ? census->newest->slot : NULL);
+		roster_json(&json, census);
+	}
+	mirrors_json(&json, census);
+	if (census->header)
+		segments_json(&json, table_of(census));
+	ps_json_end(&json, '}');
+}
+
+/* --- the verb --- */
+
+static enum ps_exit show(const struct ps_census *census, const struct ps_args *args)
+{
+	enum ps_exit status = PS_EXIT_OK;
+
+	if (args->json)
+		print_json(census, args->store);
+	if (!census->have)
+		return ps_census_nobody(census, args->store);
+	if (!args->json)
+		print_text(census, args->store);
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		if (!census->told[i])
+			ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
+		if (!ps_panel_answered(census->panel, i))
+			status = PS_EXIT_PARTLY;
+	}
+	return status;
+}
+
+enum ps_exit ps_verb_status(const struct ps_args *args)
+{
+	struct ps_panel panel;
+	struct ps_census census;
+	enum ps_exit status = ps_panel_open(&panel, args->mirrors, args->connect_timeout_ms);
+
+	if (status)
+		return status;
+	ps_census_take(&census, &panel, args->store);
+	status = show(&census, args);
+	ps_census_free(&census);
+	ps_panel_close(&panel);
+	return status;
+}

@@ -1,0 +1,124 @@
+/*
+ * command.h - the command `perseas`: its verbs, what it is told, how it ends.
+ */
+#ifndef PERSEAS_COMMAND_COMMAND_H
+#define PERSEAS_COMMAND_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The exit status, the same for every verb; ps_exit_help is this table in words. */
+enum ps_exit {
+	PS_EXIT_OK = 0,
+	PS_EXIT_NO = 1,            /* no: not found, differs, refused by the store's state */
+	PS_EXIT_USAGE = 2,
+	PS_EXIT_PARTLY = 3,        /* an answer, but not from all mirrors, or not conclusive */
+	PS_EXIT_FAILURE = 4,       /* of the system or the network */
+};
+
+extern const char ps_exit_help[];
+
+struct ps_verb;
+
+/* The command line. Text points into argv; NULL and 0: not given. */
+struct ps_args {
+	const struct ps_verb *verb;
+	const char *store;
+	const char *mirrors;
+	const char *to;            /* directory */
+	const char *onto;          /* list of mirrors */
+	const char *as;
+	uint64_t log_size;         /* bytes */
+	uint64_t accept_epoch;
+	uint64_t accept_seq;
+	uint32_t acks;
+	uint32_t connect_timeout_ms;   /* never 0 once it is parsed */
+	bool json;
+	bool takeover;
+	bool help;
+	bool version;
+	unsigned given;            /* bits of enum ps_option_bit */
+};
+
+enum ps_verb_bit {
+	PS_CREATE = 1,
+	PS_STATUS = 2,
+	PS_LS = 4,
+	PS_RECOVER = 8,
+	PS_VERIFY = 16,
+	PS_EVERY_VERB = 31,
+};
+
+struct ps_verb {
+	const char *name;
+	enum ps_verb_bit bit;
+	bool wants_store;
+	const char *usage;         /* its command line behind its name */
+	const char *summary;       /* half a sentence */
+	const char *details;       /* paragraphs for --help */
+	/* What its options must be together; 0, or PS_EXIT_USAGE with a complaint. May be NULL. */
+	enum ps_exit (*check)(const struct ps_args *args);
+	enum ps_exit (*run)(const struct ps_args *args);
+};
+
+extern const struct ps_verb ps_verbs[];    /* ends with a name of NULL */
+
+enum ps_exit ps_verb_create(const struct ps_args *args);
+enum ps_exit ps_verb_status(const struct ps_args *args);
+enum ps_exit ps_verb_ls(const struct ps_args *args);
+enum ps_exit ps_verb_recover(const struct ps_args *args);
+enum ps_exit ps_verb_verify(const struct ps_args *args);
+enum ps_exit ps_check_recover(const struct ps_args *args);
+
+/* args.c */
+
+/* 0, or PS_EXIT_USAGE with a complaint. verb may be NULL where help or version is asked for. */
+enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args);
+
+/* The options that the verbs of `bits` have, one paragraph each. */
+void ps_args_help(FILE *out, unsigned bits);
+
+/* text.c */
+
+/* "perseas: " and the sentence on stderr. Returns `status`. */
+enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* How the command ends after this PERSEAS_E… code of the library. */
+enum ps_exit ps_exit_of(int code);
+
+enum { PS_SIZE_TEXT = 24 };
+
+/* "17.3 MiB", or "512 bytes". Returns text. */
+const char *ps_size_text(char text[PS_SIZE_TEXT], uint64_t size);
+
+enum { PS_HEX_TEXT = 33 };
+
+/* 16 bytes as 32 digits. Returns text. */
+const char *ps_hex_text(char text[PS_HEX_TEXT], const uint8_t *id);
+
+/* Lines of cells, printed in columns that fit. */
+enum { PS_COLUMNS_MAX = 8 };
+
+struct ps_table {
+	unsigned columns;
+	unsigned rows;
+	char *(*cells)[PS_COLUMNS_MAX];
+};
+
+/* The next cell, printf-like; a row is full with `columns` of them. Out of memory ends the
+ * process, with PS_EXIT_FAILURE. */
+void ps_table_cell(struct ps_table *table, unsigned column, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void ps_table_print(struct ps_table *table, FILE *out);    /* and frees it */
+
+/* bar.c: a progress bar on stderr, where that is a terminal and the work is long. */
+
+/* From now on the library's copies are shown. */
+void ps_bar_start(void);
+void ps_bar_show(const char *what, uint64_t done, uint64_t total);
+/* Wipes it, so that what is printed next stands on a line of its own. */
+void ps_bar_clear(void);
+
+#endif

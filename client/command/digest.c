@@ -1,0 +1,29 @@
+/*
+ * digest.c - asks for checksums.
+ */
+#include "digest.h"
+
+#include <string.h>
+
+void ps_digest_ask(struct ps_panel *panel, const char *store, const bool *ask,
+                   const uint32_t *ids, uint64_t offset, uint64_t length)
+{
+	Perseas__DigestRequest bodies[PS_MIRRORS_MAX];
+	Perseas__Request requests[PS_MIRRORS_MAX];
+	const Perseas__Request *list[PS_MIRRORS_MAX] = { NULL };
+
+	for (unsigned i = 0; i < panel->count; i++) {
+		if (!ask[i])
+			continue;
+		perseas__digest_request__init(&bodies[i]);
+		bodies[i].store = (char *)store;
+		bodies[i].region = PS_REGION_SEGMENT + ids[i];
+		bodies[i].offset = offset;
+		bodies[i].length = length;
+		perseas__request__init(&requests[i]);
+		requests[i].body_case = PERSEAS__REQUEST__BODY_DIGEST;
+		requests[i].digest = &bodies[i];
+		list[i] = &requests[i];
+	}
+	ps_panel_ask(panel, list);
+}

@@ -1,0 +1,23 @@
+/*
+ * digest.h - checksums of a segment, taken by the mirrors themselves.
+ */
+#ifndef PERSEAS_COMMAND_DIGEST_H
+#define PERSEAS_COMMAND_DIGEST_H
+
+#include "panel.h"
+
+/* Bytes that one request covers. The mirror serves nobody else meanwhile, so less than the
+ * 64 MiB that it allows. */
+#define PS_DIGEST_PIECE ((uint64_t)16 << 20)
+
+/* One piece of a segment, asked of the mirrors with ask[i] set; ids[i] is what the mirror calls the
+ * segment. The answers are panel->replies[i]->digest. */
+void ps_digest_ask(struct ps_panel *panel, const char *store, const bool *ask,
+                   const uint32_t *ids, uint64_t offset, uint64_t length);
+
+static inline uint64_t ps_digest_length(uint64_t offset, uint64_t size)
+{
+	return size - offset < PS_DIGEST_PIECE ? size - offset : PS_DIGEST_PIECE;
+}
+
+#endif

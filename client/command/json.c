@@ -1,0 +1,120 @@
+/*
+ * json.c - the JSON writer.
+ */
+#include "json.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+/* The length of the UTF-8 character at `at`, 1 to 4, or 0: it is none (RFC 3629: neither overlong,
+ * nor a surrogate, nor above U+10FFFF). Stops at the terminating zero. */
+static unsigned utf8_length(const unsigned char *at)
+{
+	unsigned char low = 0x80, high = 0xbf;
+	unsigned length;
+
+	if (at[0] < 0x80)
+		return 1;
+	if (at[0] < 0xc2 || at[0] > 0xf4)
+		return 0;
+	length = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+	if (at[0] == 0xe0)
+		low = 0xa0;
+	else if (at[0] == 0xed)
+		high = 0x9f;
+	else if (at[0] == 0xf0)
+		low = 0x90;
+	else if (at[0] == 0xf4)
+		high = 0x8f;
+	for (unsigned i = 1; i < length; i++) {
+		if (at[i] < low || at[i] > high)
+			return 0;
+		low = 0x80;
+		high = 0xbf;
+	}
+	return length;
+}
+
+static void quoted(FILE *out, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	fputc('"', out);
+	while (*at) {
+		unsigned length = utf8_length(at);
+
+		if (length == 0) {
+			fputs("\\ufffd", out);
+			length = 1;
+		} else if (*at == '"' || *at == '\\') {
+			fprintf(out, "\\%c", *at);
+		} else if (*at < 0x20 || *at == 0x7f) {
+			fprintf(out, "\\u%04x", *at);
+		} else {
+			fwrite(at, 1, length, out);
+		}
+		at += length;
+	}
+	fputc('"', out);
+}
+
+static void indent(struct ps_json *json)
+{
+	fputc('\n', json->out);
+	for (unsigned i = 0; i < json->depth; i++)
+		fputs("  ", json->out);
+}
+
+/* What stands before a value. */
+static void lead(struct ps_json *json, const char *key)
+{
+	if (json->filled)
+		fputc(',', json->out);
+	if (json->depth > 0)
+		indent(json);
+	json->filled = true;
+	if (key) {
+		quoted(json->out, key);
+		fputs(": ", json->out);
+	}
+}
+
+void ps_json_begin(struct ps_json *json, const char *key, char bracket)
+{
+	lead(json, key);
+	fputc(bracket, json->out);
+	json->depth++;
+	json->filled = false;
+}
+
+void ps_json_end(struct ps_json *json, char bracket)
+{
+	json->depth--;
+	if (json->filled)
+		indent(json);
+	fputc(bracket, json->out);
+	json->filled = true;
+	if (json->depth == 0)
+		fputc('\n', json->out);
+}
+
+void ps_json_text(struct ps_json *json, const char *key, const char *text)
+{
+	lead(json, key);
+	if (text)
+		quoted(json->out, text);
+	else
+		fputs("null", json->out);
+}
+
+void ps_json_number(struct ps_json *json, const char *key, uint64_t number)
+{
+	lead(json, key);
+	fprintf(json->out, "%" PRIu64, number);
+}
+
+void ps_json_bool(struct ps_json *json, const char *key, bool value)
+{
+	lead(json, key);
+	fputs(value ? "true" : "false", json->out);
+}

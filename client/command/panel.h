@@ -1,0 +1,39 @@
+/*
+ * panel.h - the mirrors of a list, asked at the same time, outside of any claim.
+ */
+#ifndef PERSEAS_COMMAND_PANEL_H
+#define PERSEAS_COMMAND_PANEL_H
+
+#include "command.h"
+#include "../env.h"
+
+struct ps_panel {
+	struct ps_env *env;
+	uint32_t timeout_ms;       /* of one round */
+	unsigned count;
+	struct ps_address addresses[PS_MIRRORS_MAX];
+	struct ps_control *controls[PS_MIRRORS_MAX];   /* NULL: of no more use */
+	/* Of the last round; each has the body that was asked for. */
+	Perseas__Reply *replies[PS_MIRRORS_MAX];
+	/* Why there is no reply: ENOSTORE, EDAMAGED, or another PERSEAS_E… that a mirror's refusal
+	 * or the network brought. code 0: not asked, or there is one. */
+	struct ps_error errors[PS_MIRRORS_MAX];
+};
+
+/* Begins to connect to every mirror of the list. After an error, which is complained about, there
+ * is nothing to close. */
+enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors, uint32_t timeout_ms);
+
+/* Asks each mirror whose request is not NULL, and waits for all. What the round before brought is
+ * freed. A mirror that failed to answer stays failed. */
+void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests[PS_MIRRORS_MAX]);
+
+/* The same request to all. */
+void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request);
+
+void ps_panel_close(struct ps_panel *panel);
+
+/* Did it answer, be it with a refusal? */
+bool ps_panel_answered(const struct ps_panel *panel, unsigned i);
+
+#endif

@@ -1,0 +1,149 @@
+/*
+ * text.c - sentences, sizes and tables for people.
+ */
+#include "command.h"
+#include "../perseas.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
+{
+	va_list args;
+
+	ps_bar_clear();
+	fflush(stdout);
+	fputs("perseas: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return status;
+}
+
+/* No default, so that the compiler reports a code that is missing. */
+enum ps_exit ps_exit_of(int code)
+{
+	switch ((enum perseas_error)code) {
+	case PERSEAS_OK:
+		return PS_EXIT_OK;
+	case PERSEAS_EINVAL:
+		return PS_EXIT_USAGE;
+	case PERSEAS_ENOSTORE:
+	case PERSEAS_EEXIST:
+	case PERSEAS_EBUSY:
+	case PERSEAS_EFENCED:
+	case PERSEAS_EQUORUM:
+	case PERSEAS_EDAMAGED:
+	case PERSEAS_EMIRRORMEM:
+	case PERSEAS_ENOSEGMENT:
+	case PERSEAS_ESIZE:
+	case PERSEAS_EROSTER:
+	case PERSEAS_ELIMIT:
+		return PS_EXIT_NO;
+	case PERSEAS_ENOMEM:
+	case PERSEAS_ESYSTEM:
+	case PERSEAS_EUNREACHABLE:
+	case PERSEAS_EPROTOCOL:
+	case PERSEAS_EVERSION:
+	case PERSEAS_EINDOUBT:
+	case PERSEAS_EBLOCKED:
+	case PERSEAS_EADDRESS:
+	case PERSEAS_ERANGE:
+	case PERSEAS_EUNPUBLISHED:
+	case PERSEAS_ETOOBIG:
+	case PERSEAS_EENDED:
+	case PERSEAS_ECONFLICT:
+	case PERSEAS_EUNDECLARED:
+	case PERSEAS_ESALVAGE:
+		return PS_EXIT_FAILURE;
+	}
+	return PS_EXIT_FAILURE;
+}
+
+const char *ps_size_text(char text[PS_SIZE_TEXT], uint64_t size)
+{
+	static const char units[] = "KMGT";
+	double scaled = (double)size / 1024;
+	unsigned unit = 0;
+
+	if (size < 1024) {
+		snprintf(text, PS_SIZE_TEXT, "%u bytes", (unsigned)size);
+		return text;
+	}
+	/* 1023.95 and more would be shown as 1024.0. */
+	while (scaled >= 1023.95 && units[unit + 1]) {
+		scaled /= 1024;
+		unit++;
+	}
+	snprintf(text, PS_SIZE_TEXT, "%.1f %ciB", scaled, units[unit]);
+	return text;
+}
+
+const char *ps_hex_text(char text[PS_HEX_TEXT], const uint8_t *id)
+{
+	for (unsigned i = 0; i < PS_HEX_TEXT / 2; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	return text;
+}
+
+static void *or_end(void *memory)
+{
+	if (!memory)
+		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
+	return memory;
+}
+
+void ps_table_cell(struct ps_table *table, unsigned column, const char *format, ...)
+{
+	va_list args;
+	char *cell;
+
+	if (column == 0) {
+		table->cells = or_end(realloc(table->cells,
+		                              (table->rows + 1) * sizeof(*table->cells)));
+		memset(table->cells[table->rows], 0, sizeof(*table->cells));
+		table->rows++;
+	}
+	va_start(args, format);
+	if (vasprintf(&cell, format, args) < 0)
+		cell = NULL;
+	va_end(args);
+	table->cells[table->rows - 1][column] = or_end(cell);
+	if (column >= table->columns)
+		table->columns = column + 1;
+}
+
+static const char *cell_of(const struct ps_table *table, unsigned row, unsigned column)
+{
+	const char *cell = table->cells[row][column];
+
+	return cell ? cell : "";
+}
+
+void ps_table_print(struct ps_table *table, FILE *out)
+{
+	int widths[PS_COLUMNS_MAX] = { 0 };
+
+	for (unsigned row = 0; row < table->rows; row++)
+		for (unsigned column = 0; column < table->columns; column++) {
+			int width = (int)strlen(cell_of(table, row, column));
+
+			if (width > widths[column])
+				widths[column] = width;
+		}
+	for (unsigned row = 0; row < table->rows; row++) {
+		unsigned last = table->columns - 1;
+
+		while (last > 0 && !*cell_of(table, row, last))
+			last--;
+		for (unsigned column = 0; column < last; column++)
+			fprintf(out, "%-*s  ", widths[column], cell_of(table, row, column));
+		fprintf(out, "%s\n", cell_of(table, row, last));
+		for (unsigned column = 0; column < table->columns; column++)
+			free(table->cells[row][column]);
+	}
+	free(table->cells);
+	memset(table, 0, sizeof(*table));
+}
