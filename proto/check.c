@@ -20,7 +20,8 @@ static const char bad_name[] =
 	"a store's or segment's name must be 1 to 63 of A-Z a-z 0-9 . _ - and begin with no dot";
 static const char bad_id[] = "an id must be 16 bytes, not all zero";
 static const char bad_epoch[] = "an owner's epoch must be 1 or more";
-static const char bad_segments[] = "segments must be 1 to 128, each with an id of its own, 0 to 127";
+static const char bad_segments[] =
+	"segments must be 1 to 128, each with an id of its own, 0 to 127";
 
 /* At most `max` bytes, none of which moves a terminal's cursor: C0, DEL, and C1 in UTF-8. */
 static bool text_valid(const char *text, size_t max)
@@ -50,7 +51,7 @@ const char *ps_roster_fault(const Perseas__Roster *roster)
 		const Perseas__Member *member = roster->members[i];
 
 		if (!*member->address || !text_valid(member->address, TEXT_MAX))
-			return "a mirror's address must be 1 to 255 bytes without control characters";
+			return "a mirror's address must be 1 to 255 bytes, no control characters";
 		if (!ps_id_valid(member->image_id))
 			return bad_id;
 		for (size_t j = 0; j < i; j++)
@@ -247,7 +248,10 @@ const char *ps_request_fault(const Perseas__Request *request)
 /* A slot that was told. All zero is what an image without a valid one tells. */
 static const char *slot_fault(const Perseas__Slot *slot)
 {
-	if (slot->index > 1 || slot->next % PS_ALIGN != 0 || slot->last % PS_ALIGN != 0)
+	const bool none = !slot->epoch && !slot->seq && !slot->next && !slot->last;
+
+	if (slot->index > 1 || slot->next % PS_ALIGN != 0 || slot->last % PS_ALIGN != 0 ||
+	    (slot->last >= slot->next && !none))
 		return "a commit slot's fields do not fit together";
 	return NULL;
 }
@@ -278,7 +282,7 @@ static const char *grant_fault(const Perseas__Grant *grant)
 		const Perseas__Region *region = grant->regions[i];
 
 		if (!region_valid(region->id) || seen[region->id] || !region_length_valid(region))
-			return "a grant's regions must be known ones, each once, of a possible size";
+			return "a grant must name known regions, each once, of a possible size";
 		seen[region->id] = true;
 	}
 	return NULL;
@@ -318,7 +322,8 @@ static const char *claim_reply_fault(const Perseas__ClaimReply *claim)
 
 	if (fault)
 		return fault;
-	if (!claim->slot && claim->header->state != PERSEAS__STATE__STATE_JOINING)
+	if (claim->header->state != PERSEAS__STATE__STATE_JOINING &&
+	    (!claim->slot || claim->slot->next == 0))
 		return "the commit slot is missing";
 	if (claim->slot && (fault = slot_fault(claim->slot)))
 		return fault;
@@ -363,7 +368,8 @@ static const char *reply_body_fault(const Perseas__Reply *reply)
 
 const char *ps_reply_fault(const Perseas__Reply *reply)
 {
-	if (reply->status < PERSEAS__STATUS__STATUS_OK || reply->status > PERSEAS__STATUS__STATUS_IO)
+	if (reply->status < PERSEAS__STATUS__STATUS_OK ||
+	    reply->status > PERSEAS__STATUS__STATUS_IO)
 		return "the reply's status is none that this version knows";
 	if (!text_valid(reply->message, MESSAGE_TEXT_MAX))
 		return "a reply's message must be 768 bytes or less without control characters";

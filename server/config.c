@@ -111,7 +111,8 @@ static int set_unix(struct reader *reader, const char *value)
 		return -1;
 	/* sun_path has 108 bytes. */
 	if (value[0] != '/' || strlen(value) > 107)
-		return wrong(reader, "--unix %s is not an absolute path of 107 bytes or less", value);
+		return wrong(reader, "--unix %s is not an absolute path of 107 bytes or less",
+		             value);
 	endpoint->local = true;
 	snprintf(endpoint->host, sizeof(endpoint->host), "%s", value);
 	reader->config->endpoint_count++;

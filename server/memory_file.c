@@ -493,8 +493,8 @@ static int open_directory(struct memory_file *file, const char *directory, const
 	}
 	if (!is_private(file->directory)) {
 		snprintf(text, sizeof(text),
-		         "memory directory %s must belong to the daemon's user and be writable by no "
-		         "other", directory);
+		         "memory directory %s must belong to the daemon's user and be writable "
+		         "by no other", directory);
 		return -1;
 	}
 	file->lock = openat(file->directory, ".lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW,
@@ -506,8 +506,8 @@ static int open_directory(struct memory_file *file, const char *directory, const
 	}
 	if (flock(file->lock, LOCK_EX | LOCK_NB) < 0) {
 		snprintf(text, sizeof(text), errno == EWOULDBLOCK
-		         ? "memory directory %s is in use by another perseasd; end that one, or give "
-		           "this one a --memory-dir of its own"
+		         ? "memory directory %s is in use by another perseasd; end that one, or "
+		           "give this one a --memory-dir of its own"
 		         : "memory directory %s cannot be locked", directory);
 		return -1;
 	}

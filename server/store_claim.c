@@ -61,7 +61,8 @@ static int check_claim(const struct claim *claim, struct why *why)
 
 /*
  * May the owner that was given the memory of the image still write to it? Its promise page
- * says who that is: the promise in the header may have moved on without a grant.
+ * says who that is (a retired one names nobody): the promise in the header may have moved on
+ * without a grant.
  */
 static bool may_write(const struct claim *claim)
 {
@@ -72,8 +73,7 @@ static bool may_write(const struct claim *claim)
 	if (!store->header->shared)
 		return false;
 	memcpy(&page, store->image.regions[PS_REGION_PROMISE].base, sizeof(page));
-	if (claim->request->quiesced && page.epoch != PROMISE_RETIRED &&
-	    ps_id_equal(claim->request->owner, page.owner))
+	if (claim->request->quiesced && ps_id_equal(claim->request->owner, page.owner))
 		return false;
 	if (old && old->shared)
 		return old->ops->may_write(old);

@@ -69,8 +69,6 @@ static enum step follow(struct copying *copying)
 		                       copying->next);
 		if (!record)
 			return STEP_OK;
-		if (record->position + record->length - copying->from.next > ring)
-			return STEP_LAPPED;
 		copying->seq++;
 		copying->position = record->position;
 		copying->next = record->position + ps_align64(record->length);

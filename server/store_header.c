@@ -13,7 +13,8 @@ int header_edit(const Perseas__Header *header, Perseas__Header **edit, struct wh
 {
 	*edit = NULL;
 	if (!header)
-		return refuse(why, STATUS(BAD_STATE), "the rebuild of the image failed; begin it again");
+		return refuse(why, STATUS(BAD_STATE),
+		              "the rebuild of the image failed; begin it again");
 	*edit = ps_header_copy(header);
 	if (!*edit)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");

@@ -49,14 +49,15 @@ int image_make_region(struct store *store, struct image *image, uint32_t region,
 	ret = memory->ops->make(memory, store->name, name, size, &image->regions[region]);
 	if (ret == -STATUS(NO_MEMORY))
 		return refuse(why, STATUS(NO_MEMORY),
-		              "this mirror has no memory for %llu bytes more of store %s (%llu used, "
-		              "limit %llu); raise --max-memory or the size of its file system",
+		              "this mirror has no memory for %llu bytes more of store %s (%llu "
+		              "used, limit %llu); raise --max-memory or the size of its file "
+		              "system",
 		              (unsigned long long)size, store->name,
 		              (unsigned long long)memory->ops->used(memory),
 		              (unsigned long long)memory->ops->limit(memory));
 	if (ret)
-		return refuse(why, (Perseas__Status)-ret, "piece %s of store %s cannot be made", name,
-		              store->name);
+		return refuse(why, (Perseas__Status)-ret, "piece %s of store %s cannot be made",
+		              name, store->name);
 	return 0;
 }
 

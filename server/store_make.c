@@ -42,11 +42,12 @@ static int find_place(struct stores *stores, const char *name, struct store **pl
 	struct store *store = store_find(stores, name);
 
 	if (store && (!store->header || store->header->state != STATE(CREATING)))
-		return refuse(why, STATUS(EXISTS), "this mirror has a store named %s already", name);
+		return refuse(why, STATUS(EXISTS), "this mirror has a store named %s already",
+		              name);
 	if (!store) {
 		if (stores->count >= STORES_MAX)
-			return refuse(why, STATUS(LIMIT), "this mirror has %d stores, the most it takes",
-			              STORES_MAX);
+			return refuse(why, STATUS(LIMIT),
+			              "this mirror has %d stores, the most it takes", STORES_MAX);
 		store = store_insert(stores, name);
 	}
 	if (!store)
@@ -137,8 +138,8 @@ int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request,
 		              request->store);
 	if (!store->header || store->header->state != STATE(CREATING) ||
 	    !same_id(store->header->store_id, request->store_id))
-		return refuse(why, STATUS(BAD_STATE), "store %s is not being created by this caller",
-		              store->name);
+		return refuse(why, STATUS(BAD_STATE),
+		              "store %s is not being created by this caller", store->name);
 	/* Without its header the rest is nothing, should this be interrupted. */
 	memory->ops->remove(memory, store->name, "header");
 	image_close(store, &store->image);
