@@ -1,0 +1,396 @@
+/*
+ * make_corpus.c - writes the seeds of the fuzz targets, with the real encoders, below the
+ * folder that it is given: record/ image/ frame/ request/ reply/ header/.
+ *
+ *     make_corpus tests/fuzz/corpus
+ */
+#include "envelope.h"
+#include "frame.h"
+#include "image.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { RING = 4096 };
+
+static const char *folder;
+
+struct buffer {
+	_Alignas(8) uint8_t bytes[8192];
+	size_t len;
+};
+
+static void append(struct buffer *buffer, const void *bytes, size_t len)
+{
+	memcpy(buffer->bytes + buffer->len, bytes, len);
+	buffer->len += len;
+}
+
+/* Writes folder/target/name. */
+static void save(const char *target, const char *name, const void *bytes, size_t len)
+{
+	char path[512];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/%s", folder, target);
+	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+		perror(path);
+		exit(1);
+	}
+	snprintf(path, sizeof path, "%s/%s/%s", folder, target, name);
+	file = fopen(path, "wb");
+	if (!file || fwrite(bytes, 1, len, file) != len || fclose(file) != 0) {
+		perror(path);
+		exit(1);
+	}
+}
+
+/* --- records and images ------------------------------------------------------------ */
+
+static void add_range(struct ps_record *record, uint32_t segment, uint64_t offset,
+                      uint32_t length)
+{
+	struct ps_range range = { .segment = segment, .length = length, .offset = offset };
+	uint8_t *at = (uint8_t *)record + record->length;
+
+	memcpy(at, &range, sizeof range);
+	record->length += sizeof range;
+	record->ranges++;
+	if (record->kind == PS_RECORD_TRANSACTION) {
+		memset(at + sizeof range, 0, ps_align8(length));
+		memset(at + sizeof range, 0x5a, length);
+		record->length += (uint32_t)ps_align8(length);
+	}
+}
+
+/* A record with `ranges` entries, all inside what the image target has. */
+static struct ps_record *make_record(struct buffer *buffer, enum ps_record_kind kind,
+                                     unsigned ranges, uint64_t position)
+{
+	struct ps_record *record = (struct ps_record *)buffer->bytes;
+
+	memset(record, 0, sizeof *record);
+	record->kind = (uint16_t)kind;
+	record->length = sizeof *record;
+	for (unsigned i = 0; i < ranges; i++)
+		add_range(record, i % 2 * 5, 20 * i % 200, 1 + 5 * i % 17);
+	ps_record_seal(record, 3, 8, position, 0, 1700000000000000000);
+	buffer->len = record->length;
+	return record;
+}
+
+static void save_record(const char *name, enum ps_record_kind kind, unsigned ranges, uint8_t flags)
+{
+	struct buffer record, seed = { .len = 0 };
+
+	make_record(&record, kind, ranges, 64);
+	append(&seed, &flags, 1);
+	append(&seed, record.bytes, record.len);
+	save("record", name, seed.bytes, seed.len);
+}
+
+static void save_image(const char *name, unsigned ranges, uint64_t next, uint64_t position,
+                       uint8_t flags)
+{
+	struct buffer record, seed = { .len = 0 };
+	struct ps_slot slots[2];
+
+	ps_slot_encode(&slots[0], 3, 6, 64, 0);
+	ps_slot_encode(&slots[1], 3, 7, next, 0);
+	make_record(&record, PS_RECORD_TRANSACTION, ranges, position);
+	append(&seed, &flags, 1);
+	append(&seed, slots, sizeof slots);
+	append(&seed, record.bytes, record.len);
+	save("image", name, seed.bytes, seed.len);
+}
+
+static void save_records_and_images(void)
+{
+	save_record("none", PS_RECORD_TRANSACTION, 0, 0);
+	save_record("three", PS_RECORD_TRANSACTION, 3, 1);
+	save_record("many", PS_RECORD_TRANSACTION, 20, 1);
+	save_record("publish", PS_RECORD_PUBLISH, 2, 1);
+	save_image("unfinished", 3, 128, 128, 3);
+	save_image("many", 20, 128, 128, 3);
+	save_image("next-lap", 3, 2 * RING - 64, 2 * RING, 7);
+	save_image("other-lap", 3, 128, 128 + RING, 3);
+}
+
+/* --- frames ------------------------------------------------------------------------ */
+
+static void append_frame(struct buffer *buffer, uint8_t op, unsigned extents, uint32_t length)
+{
+	struct ps_frame frame = {
+		.op = op,
+		.flags = PS_FRAME_SIGNALLED,
+		.count = (uint16_t)extents,
+		.cookie = 1 + buffer->len,
+	};
+
+	append(buffer, &frame, sizeof frame);
+	for (unsigned i = 0; i < extents; i++) {
+		struct ps_extent extent = {
+			.region = op == PS_OP_READ ? PS_REGION_SEGMENT : PS_REGION_LOG,
+			.length = length,
+			.offset = 8 * i,
+		};
+
+		append(buffer, &extent, sizeof extent);
+	}
+	if (op == PS_OP_WRITE)
+		buffer->len += (size_t)extents * length;
+}
+
+static void save_frames(void)
+{
+	struct buffer write = { .bytes = { 255 }, .len = 1 };
+	struct buffer read = { .bytes = { 7 }, .len = 1 };
+	struct buffer mixed = { .bytes = { 1 }, .len = 1 };
+
+	append_frame(&write, PS_OP_WRITE, 3, 40);
+	append_frame(&read, PS_OP_READ, 1, 100);
+	append_frame(&mixed, PS_OP_WRITE, 1, 1);
+	append_frame(&mixed, PS_OP_READ, 1, 512);
+	append_frame(&mixed, PS_OP_WRITE, 20, 13);
+	save("frame", "write", write.bytes, write.len);
+	save("frame", "read", read.bytes, read.len);
+	save("frame", "mixed", mixed.bytes, mixed.len);
+}
+
+/* --- messages ---------------------------------------------------------------------- */
+
+static uint8_t id_bytes[4][PS_ID_SIZE] = { { 1 }, { 2 }, { 3 }, { 4 } };
+static char bank[] = "bank", accounts[] = "accounts", sentence[] = "the store has a live owner";
+static char address[2][20] = { "127.0.0.1:7170", "127.0.0.1:7171" };
+
+static Perseas__Member member[2] = { PERSEAS__MEMBER__INIT, PERSEAS__MEMBER__INIT };
+static Perseas__Member *members[2] = { &member[0], &member[1] };
+static Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+static Perseas__Segment segment = PERSEAS__SEGMENT__INIT;
+static Perseas__Segment *segments[1] = { &segment };
+static Perseas__Header header = PERSEAS__HEADER__INIT;
+static Perseas__Slot slot = PERSEAS__SLOT__INIT;
+static Perseas__Region region[2] = { PERSEAS__REGION__INIT, PERSEAS__REGION__INIT };
+static Perseas__Region *regions[2] = { &region[0], &region[1] };
+static Perseas__Grant grant = PERSEAS__GRANT__INIT;
+
+static ProtobufCBinaryData id(int i)
+{
+	return (ProtobufCBinaryData){ PS_ID_SIZE, id_bytes[i] };
+}
+
+static void fill_header(void)
+{
+	for (int i = 0; i < 2; i++) {
+		member[i].address = address[i];
+		member[i].image_id = id(i);
+	}
+	roster.version = 1;
+	roster.acks = 2;
+	roster.n_members = 2;
+	roster.members = members;
+	segment.id = 1;
+	segment.name = accounts;
+	segment.size = 1000;
+	segment.address = (uint64_t)1 << 44;
+	header.store = bank;
+	header.store_id = id(2);
+	header.image_id = id(0);
+	header.promised_epoch = 5;
+	header.promised_owner = id(3);
+	header.state = PERSEAS__STATE__STATE_CONSISTENT;
+	header.log_size = 1 << 20;
+	header.roster = &roster;
+	header.next_roster = &roster;
+	header.n_segments = 1;
+	header.segments = segments;
+	slot.epoch = 5;
+	slot.next = 64;
+	region[0].length = PS_RING_OFFSET + (1 << 20);
+	region[1].id = PS_REGION_SEGMENT + 1;
+	region[1].length = 1000;
+	grant.token = id(1);
+	grant.n_regions = 2;
+	grant.regions = regions;
+	grant.descriptors = 2;
+}
+
+static void save_headers(void)
+{
+	const uint8_t flags = 1;
+	struct buffer seed = { .len = 0 };
+	uint8_t *bytes;
+	size_t len;
+
+	if (ps_header_pack(&header, &bytes, &len) != 0)
+		exit(1);
+	append(&seed, &flags, 1);
+	append(&seed, bytes, len);
+	save("header", "whole", seed.bytes, seed.len);
+	free(bytes);
+}
+
+static void save_request(const char *name, int body_case, void *body)
+{
+	Perseas__Request request = PERSEAS__REQUEST__INIT, *back;
+	const char *why;
+	uint8_t *bytes;
+	size_t len;
+
+	request.body_case = (Perseas__Request__BodyCase)body_case;
+	request.list = body; /* of a union of pointers */
+	if (ps_request_pack(&request, &bytes, &len) != 0)
+		exit(1);
+	back = ps_request_unpack(bytes + 4, len - 4, &why);
+	if (!back) {
+		fprintf(stderr, "request %s: %s\n", name, why);
+		exit(1);
+	}
+	perseas__request__free_unpacked(back, NULL);
+	save("request", name, bytes + 4, len - 4);
+	free(bytes);
+}
+
+static void save_store_requests(void)
+{
+	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
+	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
+	Perseas__AbandonRequest abandon = PERSEAS__ABANDON_REQUEST__INIT;
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__DigestRequest digest = PERSEAS__DIGEST_REQUEST__INIT;
+
+	status.store = create.store = settle.store = abandon.store = bank;
+	claim.store = digest.store = bank;
+	create.store_id = settle.store_id = abandon.store_id = id(2);
+	create.image_id = id(0);
+	create.log_size = 1 << 20;
+	create.roster = &roster;
+	claim.epoch = 6;
+	claim.owner = id(3);
+	claim.takeover = claim.shared = 1;
+	digest.region = PS_REGION_SEGMENT;
+	digest.length = 4096;
+	save_request("list", PERSEAS__REQUEST__BODY_LIST, &list);
+	save_request("status", PERSEAS__REQUEST__BODY_STATUS, &status);
+	save_request("create", PERSEAS__REQUEST__BODY_CREATE, &create);
+	save_request("settle", PERSEAS__REQUEST__BODY_SETTLE, &settle);
+	save_request("abandon", PERSEAS__REQUEST__BODY_ABANDON, &abandon);
+	save_request("claim", PERSEAS__REQUEST__BODY_CLAIM, &claim);
+	save_request("digest", PERSEAS__REQUEST__BODY_DIGEST, &digest);
+}
+
+static void save_session_requests(void)
+{
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
+	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
+	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
+	Perseas__RebuildRequest rebuild = PERSEAS__REBUILD_REQUEST__INIT;
+	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
+	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
+	Perseas__RosterRequest change = PERSEAS__ROSTER_REQUEST__INIT;
+	Perseas__ReleaseRequest release = PERSEAS__RELEASE_REQUEST__INIT;
+	uint32_t ids[2] = { 1, 2 };
+
+	add.n_segments = 1;
+	add.segments = segments;
+	drop.n_ids = publish.n_ids = 2;
+	drop.ids = publish.ids = ids;
+	publish.seq = 9;
+	rebuild.header = &header;
+	rebuild.epoch = 6;
+	rebuild.owner = id(3);
+	joining.harmless = 1;
+	change.roster = &roster;
+	save_request("confirm", PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	save_request("add", PERSEAS__REQUEST__BODY_ADD_SEGMENTS, &add);
+	save_request("drop", PERSEAS__REQUEST__BODY_DROP_SEGMENTS, &drop);
+	save_request("publish", PERSEAS__REQUEST__BODY_PUBLISH, &publish);
+	save_request("rebuild", PERSEAS__REQUEST__BODY_REBUILD, &rebuild);
+	save_request("finish", PERSEAS__REQUEST__BODY_FINISH, &finish);
+	save_request("joining", PERSEAS__REQUEST__BODY_JOINING, &joining);
+	save_request("roster", PERSEAS__REQUEST__BODY_ROSTER, &change);
+	save_request("release", PERSEAS__REQUEST__BODY_RELEASE, &release);
+}
+
+static void save_reply(const char *name, int body_case, void *body)
+{
+	Perseas__Reply reply = PERSEAS__REPLY__INIT, *back;
+	const char *why;
+	uint8_t *bytes;
+	size_t len;
+
+	reply.body_case = (Perseas__Reply__BodyCase)body_case;
+	reply.list = body; /* of a union of pointers */
+	if (!body) {
+		reply.status = PERSEAS__STATUS__STATUS_BUSY;
+		reply.message = sentence;
+	}
+	if (ps_reply_pack(&reply, &bytes, &len) != 0)
+		exit(1);
+	back = ps_reply_unpack(bytes + 4, len - 4, &why);
+	if (!back) {
+		fprintf(stderr, "reply %s: %s\n", name, why);
+		exit(1);
+	}
+	perseas__reply__free_unpacked(back, NULL);
+	save("reply", name, bytes + 4, len - 4);
+	free(bytes);
+}
+
+static void save_replies(void)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT, *stores[1] = { &status };
+	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
+	Perseas__StatusReply store = PERSEAS__STATUS_REPLY__INIT;
+	Perseas__ClaimReply claim = PERSEAS__CLAIM_REPLY__INIT;
+	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
+	Perseas__AddSegmentsReply add = PERSEAS__ADD_SEGMENTS_REPLY__INIT;
+	Perseas__RebuildReply rebuild = PERSEAS__REBUILD_REPLY__INIT;
+	Perseas__FinishReply finish = PERSEAS__FINISH_REPLY__INIT;
+	Perseas__DigestReply digest = PERSEAS__DIGEST_REPLY__INIT;
+
+	status.header = claim.header = rebuild.header = finish.header = &header;
+	status.slot = claim.slot = confirm.slot = digest.slot = &slot;
+	claim.grant = add.grant = rebuild.grant = &grant;
+	status.owner_address = address[0];
+	list.n_stores = 1;
+	list.stores = stores;
+	store.status = &status;
+	digest.crc = 7;
+	save_reply("refused", PERSEAS__REPLY__BODY__NOT_SET, NULL);
+	save_reply("list", PERSEAS__REPLY__BODY_LIST, &list);
+	save_reply("status", PERSEAS__REPLY__BODY_STORE, &store);
+	save_reply("claim", PERSEAS__REPLY__BODY_CLAIM, &claim);
+	save_reply("confirm", PERSEAS__REPLY__BODY_CONFIRM, &confirm);
+	save_reply("add", PERSEAS__REPLY__BODY_ADD_SEGMENTS, &add);
+	save_reply("rebuild", PERSEAS__REPLY__BODY_REBUILD, &rebuild);
+	save_reply("finish", PERSEAS__REPLY__BODY_FINISH, &finish);
+	save_reply("digest", PERSEAS__REPLY__BODY_DIGEST, &digest);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: make_corpus FOLDER\n");
+		return 2;
+	}
+	folder = argv[1];
+	if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+		perror(folder);
+		return 1;
+	}
+	fill_header();
+	save_records_and_images();
+	save_frames();
+	save_headers();
+	save_store_requests();
+	save_session_requests();
+	save_replies();
+	return 0;
+}

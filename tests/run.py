@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Runs the commands of a test suite, keeps their output, counts, and says so in one line each.
+
+    run.py SUITE [--timeout S] [--jobs N] COMMAND...   run; exit 1 unless all passed
+    run.py --broken SUITE                              the suite did not get as far as counting
+    run.py --sum                                       one line a suite, then the sum
+
+A command is a program's path, or "label: words". Counted are, in this order: lines of TAP
+(cmocka), or the last "N passed" and "N failed" (pytest, our own programs), or else the
+exit status as one test. A status other than 0 is always a failure. Output goes to
+build/results/SUITE/, counts to build/results/SUITE.count.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+RESULTS = pathlib.Path("build/results")
+
+
+def split(command):
+    """The label and the words of a command."""
+    label, colon, rest = command.partition(": ")
+    if colon:
+        return label, shlex.split(rest)
+    path = pathlib.PurePath(command)
+    if path.is_absolute():
+        return path.name, [command]
+    parts = [p for p in path.parts if p not in ("build", "tests", "unit", "sim", "crash")]
+    return " ".join(parts) or path.name, [command]
+
+
+def count(text, status):
+    """(passed, failed, skipped) of a program's output and exit status."""
+    tap = re.findall(r"^(not ok|ok) \d+(.*)$", text, re.M)
+    found = {word: n for n, word in re.findall(r"(\d+) (passed|failed|errors?|skipped)\b", text)}
+    if tap:
+        skipped = sum(1 for _, rest in tap if "# SKIP" in rest)
+        failed = sum(1 for ok, _ in tap if ok == "not ok")
+        passed = len(tap) - skipped - failed
+        planned = re.search(r"^1\.\.(\d+)$", text, re.M)
+        if planned and int(planned.group(1)) > len(tap):
+            failed = max(failed, 1)
+    elif "passed" in found or "failed" in found or "skipped" in found:
+        passed = int(found.get("passed", 0))
+        failed = int(found.get("failed", 0)) + int(found.get("error", found.get("errors", 0)))
+        skipped = int(found.get("skipped", 0))
+    else:
+        passed, failed, skipped = int(status == 0), int(status != 0), 0
+    if status != 0:
+        failed = max(failed, 1)
+    return passed, failed, skipped
+
+
+def environment():
+    """Without make's job server, and with the output and the strictness that we want."""
+    env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    env["CMOCKA_MESSAGE_OUTPUT"] = "TAP"
+    env.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0:strict_string_checks=1")
+    env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+    return env
+
+
+def run(suite, command, timeout):
+    """Runs one command in a process group of its own; (label, counts, note)."""
+    label, words = split(command)
+    log = RESULTS / suite / (re.sub(r"[^\w.-]+", "-", label) + ".log")
+    start = time.monotonic()
+    note = ""
+    with open(log, "wb") as out:
+        try:
+            child = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT,
+                                     stdin=subprocess.DEVNULL, env=environment(),
+                                     start_new_session=True)
+        except OSError as error:
+            out.write(str(error).encode())
+            return label, (0, 1, 0), str(error)
+        try:
+            status = child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            status, note = -1, "no end after %d s" % timeout
+        try:                            # whatever it left behind goes with it
+            os.killpg(child.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        child.wait()
+    counts = count(log.read_text(errors="replace"), status)
+    if status < 0 and not note:
+        note = "ended by signal %d" % -status
+    if counts[1]:
+        note = (note + ", see " if note else "see ") + str(log)
+    return label, counts, "%.1f s %s" % (time.monotonic() - start, note)
+
+
+def say(suite, label, counts, note):
+    passed, failed, skipped = counts
+    text = "%d passed, %d failed" % (passed, failed)
+    if skipped:
+        text += ", %d skipped" % skipped
+    print(("%-9s %-34s %s  %s" % (suite, label, text, note)).rstrip(), flush=True)
+
+
+def tail(suite, label):
+    """The end of a failed command's output, so that the reason is on the screen."""
+    log = RESULTS / suite / (re.sub(r"[^\w.-]+", "-", label) + ".log")
+    for line in log.read_text(errors="replace").splitlines()[-30:]:
+        print("    | " + line, flush=True)
+
+
+def run_suite(suite, commands, timeout, jobs):
+    (RESULTS / suite).mkdir(parents=True, exist_ok=True)
+    total = [0, 0, 0]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for label, counts, note in pool.map(lambda c: run(suite, c, timeout), commands):
+            say(suite, label, counts, note)
+            if counts[1]:
+                tail(suite, label)
+            total = [a + b for a, b in zip(total, counts)]
+    if total[0] + total[1] == 0:        # a suite in which nothing ran shows nothing
+        print("%-9s nothing ran" % suite)
+        total[1] = 1
+    (RESULTS / (suite + ".count")).write_text("%d %d %d\n" % tuple(total))
+    return 1 if total[1] else 0
+
+
+def broken(suite):
+    """Records a suite that failed before it counted: its build broke."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / (suite + ".count")
+    if not path.exists():
+        path.write_text("0 1 0\n")
+    return 0
+
+
+def sum_up():
+    total = [0, 0, 0]
+    for path in sorted(RESULTS.glob("*.count")):
+        counts = [int(n) for n in path.read_text().split()]
+        say(path.stem, "all", counts, "")
+        total = [a + b for a, b in zip(total, counts)]
+    print("%d passed, %d failed" % (total[0], total[1]))
+    return 0 if total[0] and not total[1] else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("suite", nargs="?")
+    parser.add_argument("--timeout", type=float, default=60)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--broken", action="store_true")
+    parser.add_argument("--sum", action="store_true")
+    parser.add_argument("command", nargs="*")
+    args = parser.parse_intermixed_args()
+    if args.sum:
+        return sum_up()
+    if not args.suite:
+        parser.error("no suite is named")
+    if args.broken:
+        return broken(args.suite)
+    return run_suite(args.suite, args.command, args.timeout, args.jobs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+#include "daemon_fixture.h"
+
+#include "../../proto/frame.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { STEPS_MAX = 10000 };   /* of a millisecond each at most */
+
+static uint16_t read_port(struct fixture *fixture)
+{
+	char path[128];
+	unsigned port = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/port", fixture->directory);
+	assert_int_equal(daemon_write_ports(fixture->daemon, path, fixture->why,
+	                                    sizeof(fixture->why)), 0);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%u", &port), 1);
+	fclose(file);
+	return (uint16_t)port;
+}
+
+int fixture_listen(struct fixture *fixture, const struct endpoint *endpoint)
+{
+	return daemon_listen(fixture->daemon, endpoint, fixture->why, sizeof(fixture->why));
+}
+
+int fixture_setup(void **state)
+{
+	static struct fixture fixture;
+	struct endpoint tcp = { .host = "127.0.0.1", .port = "0" };
+	char path[128];
+	const char *text;
+
+	log_init(LOG_LEVEL_ERROR);
+	memset(&fixture, 0, sizeof(fixture));
+	strcpy(fixture.directory, "/tmp/perseas-daemon-XXXXXX");
+	assert_non_null(mkdtemp(fixture.directory));
+	snprintf(path, sizeof(path), "%s/memory", fixture.directory);
+	fixture.memory = memory_file_new(path, 0, &text);
+	assert_non_null(fixture.memory);
+	fixture.stores = stores_new(fixture.memory);
+	fixture.daemon = daemon_new(fixture.stores, 0);
+	assert_non_null(fixture.daemon);
+	assert_int_equal(fixture_listen(&fixture, &tcp), 0);
+	fixture.local.local = true;
+	snprintf(fixture.local.host, sizeof(fixture.local.host), "%s/socket", fixture.directory);
+	assert_int_equal(fixture_listen(&fixture, &fixture.local), 0);
+	fixture.port = read_port(&fixture);
+	*state = &fixture;
+	return 0;
+}
+
+int fixture_teardown(void **state)
+{
+	struct fixture *fixture = *state;
+	char command[128];
+
+	daemon_free(fixture->daemon);
+	stores_free(fixture->stores);
+	memory_file_free(fixture->memory);
+	snprintf(command, sizeof(command), "rm -rf '%s'", fixture->directory);
+	return system(command);
+}
+
+int fixture_tcp(struct fixture *fixture)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET,
+		.sin_port = htons(fixture->port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+int fixture_unix(struct fixture *fixture)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	memcpy(to.sun_path, fixture->local.host, sizeof(to.sun_path));
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+/* Steps the daemon until fd can be read. */
+void fixture_wait(struct fixture *fixture, int fd)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+
+	for (int i = 0; i < STEPS_MAX; i++) {
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		if (poll(&ready, 1, 1) == 1)
+			return;
+	}
+	fail_msg("the daemon did not answer");
+}
+
+/* Receives exactly len bytes; false: the connection ended before. */
+bool fixture_receive(struct fixture *fixture, int fd, void *bytes, size_t len)
+{
+	size_t have = 0;
+
+	while (have < len) {
+		ssize_t n;
+
+		fixture_wait(fixture, fd);
+		n = recv(fd, (uint8_t *)bytes + have, len - have, 0);
+		if (n <= 0)
+			return false;
+		have += (size_t)n;
+	}
+	return true;
+}
+
+void fixture_send(int fd, const void *bytes, size_t len)
+{
+	assert_int_equal(send(fd, bytes, len, MSG_NOSIGNAL), (ssize_t)len);
+}
+
+bool fixture_ended(struct fixture *fixture, int fd)
+{
+	uint8_t byte;
+
+	return !fixture_receive(fixture, fd, &byte, 1);
+}
+
+void fixture_greet(struct fixture *fixture, int fd)
+{
+	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+
+	fixture_send(fd, &hello, sizeof(hello));
+	assert_true(fixture_receive(fixture, fd, &hello, sizeof(hello)));
+	assert_int_equal(hello.magic, PS_CONTROL_MAGIC);
+	assert_int_equal(hello.version, PS_PROTOCOL_VERSION);
+}
+
+Perseas__Reply *fixture_reply(struct fixture *fixture, int fd)
+{
+	Perseas__Reply *reply;
+	const char *text = NULL;
+	uint8_t *bytes;
+	uint32_t len;
+
+	assert_true(fixture_receive(fixture, fd, &len, sizeof(len)));
+	bytes = malloc(len + 1);
+	assert_true(fixture_receive(fixture, fd, bytes, len));
+	reply = ps_reply_unpack(bytes, len, &text);
+	assert_non_null(reply);
+	free(bytes);
+	return reply;
+}
+
+void fixture_ask(int fd, Perseas__Request__BodyCase body, void *message)
+{
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	uint8_t *bytes;
+	size_t len;
+
+	request.body_case = body;
+	request.list = message;
+	assert_int_equal(ps_request_pack(&request, &bytes, &len), 0);
+	fixture_send(fd, bytes, len);
+	free(bytes);
+}
+
+void fixture_ask_list(int fd)
+{
+	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
+
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_LIST, &list);
+}
+
+void fixture_done(Perseas__Reply *reply)
+{
+	perseas__reply__free_unpacked(reply, NULL);
+}
+
+static uint8_t store_id[PS_ID_SIZE] = { 1 }, image_id[PS_ID_SIZE] = { 2 };
+
+void fixture_bank(struct fixture *fixture)
+{
+	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member member = PERSEAS__MEMBER__INIT, *members[] = { &member };
+	struct why refusal;
+
+	member.address = (char *)"127.0.0.1:1";
+	member.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image_id };
+	roster.version = roster.acks = 1;
+	roster.n_members = 1;
+	roster.members = members;
+	create.store = settle.store = (char *)"bank";
+	create.store_id = settle.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, store_id };
+	create.image_id = member.image_id;
+	create.log_size = 1 << 20;
+	create.roster = &roster;
+	assert_int_equal(store_create(fixture->stores, &create, &refusal), 0);
+	assert_int_equal(store_settle(fixture->stores, &settle, &refusal), 0);
+}
+
+void fixture_ask_claim(int fd, uint64_t epoch, bool shared)
+{
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+	uint8_t owner[PS_ID_SIZE] = { (uint8_t)epoch };
+
+	claim.store = (char *)"bank";
+	claim.epoch = epoch;
+	claim.owner = (ProtobufCBinaryData){ PS_ID_SIZE, owner };
+	claim.takeover = true;
+	claim.shared = shared;
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_CLAIM, &claim);
+}
+
+Perseas__Reply *fixture_claim(struct fixture *fixture, int fd, uint64_t epoch)
+{
+	Perseas__Reply *reply;
+
+	fixture_greet(fixture, fd);
+	fixture_ask_claim(fd, epoch, false);
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->status, STATUS(OK));
+	return reply;
+}
+

@@ -1,0 +1,53 @@
+/*
+ * daemon_fixture.h - a daemon on sockets of this host, stepped in the test's own thread.
+ * Nothing waits for time to pass: every wait is for something to happen, up to a bound.
+ */
+#ifndef PERSEAS_TESTS_DAEMON_FIXTURE_H
+#define PERSEAS_TESTS_DAEMON_FIXTURE_H
+
+#include "../../server/daemon.h"
+#include "../../server/status.h"
+
+struct fixture {
+	char directory[64];
+	struct memory *memory;
+	struct stores *stores;
+	struct daemon *daemon;
+	uint16_t port;
+	struct endpoint local;
+	char why[512];
+};
+
+/* For cmocka: a daemon that listens on a free port and on a Unix socket. */
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+
+/* As daemon_listen. */
+int fixture_listen(struct fixture *fixture, const struct endpoint *endpoint);
+
+/* New connections, which block. */
+int fixture_tcp(struct fixture *fixture);
+int fixture_unix(struct fixture *fixture);
+
+/* Steps the daemon until fd can be read. */
+void fixture_wait(struct fixture *fixture, int fd);
+/* Receives exactly len bytes; false: the connection ended before. */
+bool fixture_receive(struct fixture *fixture, int fd, void *bytes, size_t len);
+bool fixture_ended(struct fixture *fixture, int fd);
+void fixture_send(int fd, const void *bytes, size_t len);
+
+/* Exchanges hellos of a control connection. */
+void fixture_greet(struct fixture *fixture, int fd);
+void fixture_ask(int fd, Perseas__Request__BodyCase body, void *message);
+void fixture_ask_list(int fd);
+/* With takeover; the owner's id is made of the epoch. */
+void fixture_ask_claim(int fd, uint64_t epoch, bool shared);
+Perseas__Reply *fixture_reply(struct fixture *fixture, int fd);
+void fixture_done(Perseas__Reply *reply);
+
+/* Makes a settled store "bank" with a ring of 1 MiB. */
+void fixture_bank(struct fixture *fixture);
+/* Greets and claims it; the claim must be granted. */
+Perseas__Reply *fixture_claim(struct fixture *fixture, int fd, uint64_t epoch);
+
+#endif

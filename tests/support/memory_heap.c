@@ -1,0 +1,384 @@
+#include "memory_heap.h"
+
+#include "../../server/status.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 4096 };
+
+struct heap_piece {
+	struct heap_piece *next;
+	char store[80];
+	char name[80];
+	uint8_t *base;
+	uint64_t size;
+	unsigned open;
+	bool removed;
+};
+
+struct memory_heap {
+	struct memory memory;
+	struct heap_piece *pieces;
+	uint64_t limit;
+	uint64_t random;
+	unsigned skip;
+	unsigned fail;
+	bool keep_removed;
+	void (*hook)(void *arg);
+	void *hook_arg;
+};
+
+static struct memory_heap *heap_of(struct memory *memory)
+{
+	return (struct memory_heap *)memory;
+}
+
+static struct heap_piece *find(const struct memory_heap *heap, const char *store,
+                               const char *name)
+{
+	for (struct heap_piece *piece = heap->pieces; piece; piece = piece->next)
+		if (!piece->removed && strcmp(piece->store, store) == 0 &&
+		    strcmp(piece->name, name) == 0)
+			return piece;
+	return NULL;
+}
+
+static uint64_t used(struct memory *memory)
+{
+	uint64_t bytes = 0;
+
+	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
+		if (!piece->removed)
+			bytes += piece->size;
+	return bytes;
+}
+
+static uint64_t limit(struct memory *memory)
+{
+	return heap_of(memory)->limit;
+}
+
+static bool fails(struct memory_heap *heap)
+{
+	if (heap->skip > 0) {
+		heap->skip--;
+		return false;
+	}
+	if (heap->fail == 0)
+		return false;
+	heap->fail--;
+	return true;
+}
+
+static struct heap_piece *insert(struct memory_heap *heap, const char *store, const char *name,
+                                 uint64_t size)
+{
+	struct heap_piece *piece = calloc(1, sizeof(*piece));
+	uint64_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+
+	if (!piece)
+		return NULL;
+	piece->base = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
+	if (!piece->base) {
+		free(piece);
+		return NULL;
+	}
+	memset(piece->base, 0, rounded);
+	piece->size = size;
+	snprintf(piece->store, sizeof(piece->store), "%s", store);
+	snprintf(piece->name, sizeof(piece->name), "%s", name);
+	piece->next = heap->pieces;
+	heap->pieces = piece;
+	return piece;
+}
+
+/* Frees what is removed and not open any more. */
+static void sweep(struct memory_heap *heap)
+{
+	struct heap_piece **link = &heap->pieces;
+
+	if (heap->keep_removed)
+		return;
+	while (*link) {
+		struct heap_piece *piece = *link;
+
+		if (!piece->removed || piece->open) {
+			link = &piece->next;
+			continue;
+		}
+		*link = piece->next;
+		free(piece->base);
+		free(piece);
+	}
+}
+
+static void remove_piece(struct memory *memory, const char *store, const char *name)
+{
+	struct heap_piece *piece = find(heap_of(memory), store, name);
+
+	if (piece)
+		piece->removed = true;
+	sweep(heap_of(memory));
+}
+
+static void hand_out(struct heap_piece *from, struct piece *piece)
+{
+	from->open++;
+	piece->base = from->base;
+	piece->size = from->size;
+	piece->fd = -1;
+	piece->fd_readonly = -1;
+}
+
+static int make(struct memory *memory, const char *store, const char *name, uint64_t size,
+                struct piece *piece)
+{
+	struct memory_heap *heap = heap_of(memory);
+	struct heap_piece *made;
+
+	remove_piece(memory, store, name);
+	if (fails(heap) || (heap->limit && (size > heap->limit ||
+	                                    used(memory) > heap->limit - size)))
+		return -STATUS(NO_MEMORY);
+	made = insert(heap, store, name, size);
+	if (!made)
+		return -STATUS(NO_MEMORY);
+	hand_out(made, piece);
+	return 0;
+}
+
+static int open_piece(struct memory *memory, const char *store, const char *name,
+                      struct piece *piece)
+{
+	struct heap_piece *found = find(heap_of(memory), store, name);
+
+	if (!found)
+		return -STATUS(NO_STORE);
+	hand_out(found, piece);
+	return 0;
+}
+
+static void close_piece(struct memory *memory, struct piece *piece)
+{
+	for (struct heap_piece *at = heap_of(memory)->pieces; at; at = at->next) {
+		if (at->base != piece->base)
+			continue;
+		assert(at->open > 0);
+		at->open--;
+		break;
+	}
+	memset(piece, 0, sizeof(*piece));
+	piece->fd = piece->fd_readonly = -1;
+	sweep(heap_of(memory));
+}
+
+static int replace(struct memory *memory, const char *store, const char *name,
+                   const void *bytes, size_t len)
+{
+	struct memory_heap *heap = heap_of(memory);
+	struct heap_piece *piece;
+
+	if (fails(heap))
+		return -STATUS(IO);
+	remove_piece(memory, store, name);
+	piece = insert(heap, store, name, len);
+	if (!piece)
+		return -STATUS(IO);
+	memcpy(piece->base, bytes, len);
+	return 0;
+}
+
+static int load(struct memory *memory, const char *store, const char *name, uint8_t **bytes,
+                size_t *len)
+{
+	struct heap_piece *piece = find(heap_of(memory), store, name);
+
+	if (!piece)
+		return -STATUS(NO_STORE);
+	*bytes = malloc(piece->size ? piece->size : 1);
+	if (!*bytes)
+		return -STATUS(IO);
+	memcpy(*bytes, piece->base, piece->size);
+	*len = piece->size;
+	return 0;
+}
+
+/* Is an earlier piece in the list of the same store? */
+static bool told(const struct memory_heap *heap, const struct heap_piece *piece)
+{
+	for (struct heap_piece *at = heap->pieces; at != piece; at = at->next)
+		if (!at->removed && strcmp(at->store, piece->store) == 0)
+			return true;
+	return false;
+}
+
+static void stores(struct memory *memory, void (*found)(void *arg, const char *store),
+                   void *arg)
+{
+	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
+		if (!piece->removed && !told(heap_of(memory), piece))
+			found(arg, piece->store);
+}
+
+static void pieces(struct memory *memory, const char *store,
+                   void (*found)(void *arg, const char *name), void *arg)
+{
+	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
+		if (!piece->removed && strcmp(piece->store, store) == 0)
+			found(arg, piece->name);
+}
+
+static void forget(struct memory *memory, const char *store)
+{
+	(void)memory;
+	(void)store;
+}
+
+static void fence(struct memory *memory)
+{
+	struct memory_heap *heap = heap_of(memory);
+
+	if (heap->hook)
+		heap->hook(heap->hook_arg);
+}
+
+/* splitmix64: every seed gives another sequence. */
+static void random_bytes(struct memory *memory, void *bytes, size_t len)
+{
+	struct memory_heap *heap = heap_of(memory);
+	uint8_t *to = bytes;
+
+	for (size_t i = 0; i < len; i++) {
+		uint64_t z = heap->random += 0x9e3779b97f4a7c15u;
+
+		z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+		z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+		to[i] = (uint8_t)((z ^ (z >> 31)) >> 11);
+	}
+}
+
+static const struct memory_ops heap_ops = {
+	.make = make,
+	.open = open_piece,
+	.close = close_piece,
+	.remove = remove_piece,
+	.replace = replace,
+	.load = load,
+	.stores = stores,
+	.pieces = pieces,
+	.forget = forget,
+	.used = used,
+	.limit = limit,
+	.fence = fence,
+	.random = random_bytes,
+};
+
+struct memory *memory_heap_new(uint64_t limit_bytes, uint64_t seed)
+{
+	struct memory_heap *heap = calloc(1, sizeof(*heap));
+
+	if (!heap)
+		return NULL;
+	heap->memory.ops = &heap_ops;
+	heap->limit = limit_bytes;
+	heap->random = seed;
+	return &heap->memory;
+}
+
+void memory_heap_free(struct memory *memory)
+{
+	if (!memory)
+		return;
+	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next) {
+		assert(piece->open == 0);
+		piece->removed = true;
+	}
+	memory_heap_keep_removed(memory, false);
+	free(memory);
+}
+
+struct memory *memory_heap_copy(const struct memory *memory)
+{
+	const struct memory_heap *from = (const struct memory_heap *)memory;
+	struct memory *copy = memory_heap_new(from->limit, from->random);
+
+	if (!copy)
+		return NULL;
+	for (const struct heap_piece *piece = from->pieces; piece; piece = piece->next) {
+		struct heap_piece *made;
+
+		if (piece->removed)
+			continue;
+		made = insert(heap_of(copy), piece->store, piece->name, piece->size);
+		if (!made) {
+			memory_heap_free(copy);
+			return NULL;
+		}
+		memcpy(made->base, piece->base, piece->size);
+	}
+	return copy;
+}
+
+void memory_heap_lose(struct memory *memory, const char *store)
+{
+	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
+		if (!store || strcmp(piece->store, store) == 0)
+			piece->removed = true;
+	sweep(heap_of(memory));
+}
+
+bool memory_heap_lose_piece(struct memory *memory, const char *store, const char *name)
+{
+	if (!find(heap_of(memory), store, name))
+		return false;
+	remove_piece(memory, store, name);
+	return true;
+}
+
+uint8_t *memory_heap_piece(struct memory *memory, const char *store, const char *name,
+                           uint64_t *size)
+{
+	struct heap_piece *piece = find(heap_of(memory), store, name);
+
+	if (!piece)
+		return NULL;
+	if (size)
+		*size = piece->size;
+	return piece->base;
+}
+
+void memory_heap_set_limit(struct memory *memory, uint64_t bytes)
+{
+	heap_of(memory)->limit = bytes;
+}
+
+void memory_heap_fail(struct memory *memory, unsigned skip, unsigned count)
+{
+	heap_of(memory)->skip = skip;
+	heap_of(memory)->fail = count;
+}
+
+void memory_heap_on_fence(struct memory *memory, void (*hook)(void *arg), void *arg)
+{
+	heap_of(memory)->hook = hook;
+	heap_of(memory)->hook_arg = arg;
+}
+
+void memory_heap_keep_removed(struct memory *memory, bool keep)
+{
+	heap_of(memory)->keep_removed = keep;
+	sweep(heap_of(memory));
+}
+
+unsigned memory_heap_pieces(const struct memory *memory)
+{
+	unsigned count = 0;
+
+	for (const struct heap_piece *piece = ((const struct memory_heap *)memory)->pieces; piece;
+	     piece = piece->next)
+		count += !piece->removed;
+	return count;
+}

@@ -1,0 +1,49 @@
+/*
+ * memory_heap.h - server/memory.h in the heap, for tests and for the simulator: it can be
+ * copied (a daemon that crashes, and what is left for the next one), lose what it holds (a
+ * machine that crashes), and fail on purpose. A piece that is removed while it is open stays
+ * until it is closed, as a file does.
+ */
+#ifndef PERSEAS_TESTS_MEMORY_HEAP_H
+#define PERSEAS_TESTS_MEMORY_HEAP_H
+
+#include "../../server/memory.h"
+
+#include <stdbool.h>
+
+/* limit in bytes, 0: none. seed: of its random ids. NULL: out of memory. */
+struct memory *memory_heap_new(uint64_t limit, uint64_t seed);
+
+/* Pieces that are still open are the caller's mistake: an assertion finds it. */
+void memory_heap_free(struct memory *memory);
+
+/* A memory with the same pieces and bytes, none of them open. */
+struct memory *memory_heap_copy(const struct memory *memory);
+
+/* Loses the pieces of one store, or of all (NULL). */
+void memory_heap_lose(struct memory *memory, const char *store);
+
+/* Loses one piece. False: there is none. */
+bool memory_heap_lose_piece(struct memory *memory, const char *store, const char *name);
+
+/* The bytes of a piece as they lie there, open or not; NULL: there is none. */
+uint8_t *memory_heap_piece(struct memory *memory, const char *store, const char *name,
+                           uint64_t *size);
+
+void memory_heap_set_limit(struct memory *memory, uint64_t limit);
+
+/* The next `skip` makes and replaces succeed, then `count` fail (make: NO_MEMORY, replace:
+ * IO). */
+void memory_heap_fail(struct memory *memory, unsigned skip, unsigned count);
+
+/* Called at each fence: the instant after a promise, before the image is read. */
+void memory_heap_on_fence(struct memory *memory, void (*hook)(void *arg), void *arg);
+
+/* Removed pieces stay readable and writable, as another process's mappings of them do; off:
+ * those that are closed go. */
+void memory_heap_keep_removed(struct memory *memory, bool keep);
+
+/* Pieces that are there. */
+unsigned memory_heap_pieces(const struct memory *memory);
+
+#endif

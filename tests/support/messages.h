@@ -1,0 +1,52 @@
+/*
+ * messages.h - valid control messages for tests, which then spoil one thing each.
+ */
+#ifndef PERSEAS_TESTS_MESSAGES_H
+#define PERSEAS_TESTS_MESSAGES_H
+
+#include "../../proto/envelope.h"
+
+/* What message_id gives for this is all zero, and so not valid; 0 to NO_ID - 1 differ. */
+enum { NO_ID = 20 };
+
+ProtobufCBinaryData message_id(int i);
+
+/* Words, in memory that may be pointed to from a message. */
+extern char message_bank[], message_ledger[], message_accounts[], message_control_character[];
+extern char message_address[3][32];
+
+/*
+ * A header of the store "bank" with all that it points to: three mirrors, W = 2, segments
+ * s0 and s1. There are 17 members and 129 segments, so that one too many can be listed.
+ */
+struct message_header {
+	Perseas__Header header;
+	Perseas__Roster roster;
+	Perseas__Roster next;      /* not yet in the header */
+	Perseas__Member members[17];
+	Perseas__Member *member_list[17];
+	Perseas__Segment segments[129];
+	Perseas__Segment *segment_list[129];
+	char names[129][8];
+};
+
+/* Free with free(). */
+struct message_header *message_header_new(void);
+
+/* A request, or a reply with status OK, around a body. */
+#define MESSAGE_REQUEST(field, FIELD, content)                                                 \
+	(Perseas__Request)                                                                     \
+	{                                                                                      \
+		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__request__descriptor),                \
+		.body_case = PERSEAS__REQUEST__BODY_##FIELD, { .field = (content) }            \
+	}
+
+#define MESSAGE_REPLY(field, FIELD, content)                                                   \
+	(Perseas__Reply)                                                                       \
+	{                                                                                      \
+		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__reply__descriptor),                  \
+		.message = (char *)protobuf_c_empty_string,                                    \
+		.body_case = PERSEAS__REPLY__BODY_##FIELD, { .field = (content) }              \
+	}
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * mirror.h - a mirror for tests: the real store logic over memory in the heap, control
+ * connections whose processes live and die as a test wants, and an owner that writes
+ * transactions step by step as the data path would.
+ */
+#ifndef PERSEAS_TESTS_MIRROR_H
+#define PERSEAS_TESTS_MIRROR_H
+
+#include "../../server/status.h"
+#include "../../server/store.h"
+#include "memory_heap.h"
+
+struct mirror {
+	struct memory *memory;
+	struct stores *stores;
+	struct why why;            /* of the last call */
+	unsigned complaints;       /* of the last load */
+};
+
+void mirror_open(struct mirror *mirror);
+void mirror_close(struct mirror *mirror);
+
+/* The daemon crashes and starts again: what is in memory is loaded by a new one. The
+ * sessions of the old one must not be used any more. */
+void mirror_restart(struct mirror *mirror);
+
+/* A control connection, and the process at its other end. */
+struct peer {
+	struct session session;
+	bool alive;
+	unsigned cuts;
+	void (*on_cut)(struct peer *peer);
+	void *arg;
+};
+
+/* On this host (it may share memory), and alive. */
+void peer_init(struct peer *peer);
+
+#define OWNER(byte) ((ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t[PS_ID_SIZE]){ byte } })
+
+/* Requests with what tests do not vary filled in. */
+int mirror_create(struct mirror *mirror, const char *store, uint8_t id);
+int mirror_settle(struct mirror *mirror, const char *store, uint8_t id);
+
+/* A claim; reply may be NULL. */
+int mirror_claim(struct mirror *mirror, struct peer *peer, const char *store, uint64_t epoch,
+                 uint8_t owner, Perseas__ClaimReply *reply);
+int mirror_takeover(struct mirror *mirror, struct peer *peer, const char *store, uint64_t epoch,
+                    uint8_t owner, Perseas__ClaimReply *reply);
+/* The same, for the memory itself. */
+int mirror_share(struct mirror *mirror, struct peer *peer, const char *store, uint64_t epoch,
+                 uint8_t owner, Perseas__ClaimReply *reply);
+
+int peer_add(struct peer *peer, struct why *why, uint32_t id, const char *name, uint64_t size);
+int peer_publish(struct peer *peer, struct why *why, uint32_t id, uint64_t seq);
+
+/* A settled store "bank" that `peer` holds with `epoch` and `owner`, with a published segment 0
+ * of two pages. */
+void mirror_bank(struct mirror *mirror, struct peer *peer, bool shared);
+enum { BANK_EPOCH = 5, BANK_OWNER = 50, BANK_SIZE = 8192 };
+
+const Perseas__Header *mirror_header(struct mirror *mirror, const char *store);
+
+/* An owner's view of an image: pointers that stay good as mappings do. */
+struct writer {
+	uint8_t *log;
+	uint64_t ring;
+	uint8_t *data[4];          /* of segments 0 .. 3 */
+	struct ps_slot slot;
+	int index;
+};
+
+enum { WRITE_RECORD = 1, WRITE_DATA = 2, WRITE_SLOT = 4, WRITE_ALL = 7 };
+
+void writer_init(struct writer *writer, struct session *session);
+
+/* The next transaction, which writes `len` bytes (1024 at most); `steps` of it are done. */
+void writer_write(struct writer *writer, uint32_t segment, uint64_t offset, const void *bytes,
+                  uint32_t len, int steps);
+
+/* Makes the state that is there this epoch's, as an owner does after its claim (I7). */
+void writer_adopt(struct writer *writer, uint64_t epoch);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * owner.h - what the tests of the library share: mirrors in this process, one owner, one segment.
+ */
+#ifndef PERSEAS_TESTS_OWNER_H
+#define PERSEAS_TESTS_OWNER_H
+
+#include "../support/env_direct.h"
+#include "../../client/handle.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define STORE "bank"
+
+enum { SIZE = 3000 };
+
+struct owner {
+	struct direct *d;
+	perseas_t *p;
+	uint8_t *bytes;            /* of segment "accounts" */
+	struct perseas_options options;
+	struct ps_error error;     /* of the last open or create */
+};
+
+static inline struct owner *owner_new(unsigned mirrors)
+{
+	struct owner *o = calloc(1, sizeof(*o));
+
+	assert_non_null(o);
+	o->d = direct_new(mirrors, 1);
+	assert_non_null(o->d);
+	o->options = (struct perseas_options)PERSEAS_OPTIONS_INIT;
+	o->options.log_size = 64 * 1024;
+	o->options.ring_size = 256 * 1024;
+	o->options.spin_us = UINT32_MAX;
+	return o;
+}
+
+static inline void owner_close(struct owner *o)
+{
+	perseas_close(o->p);
+	o->p = NULL;
+	o->bytes = NULL;
+}
+
+static inline void owner_free(struct owner *o)
+{
+	owner_close(o);
+	direct_free(o->d);
+	free(o);
+}
+
+/* Another owner opens the store; what it had before is gone. */
+static inline int owner_open(struct owner *o, uint32_t flags)
+{
+	struct perseas_options options = o->options;
+
+	owner_close(o);
+	options.flags |= flags;
+	return direct_open(o->d, STORE, &options, &o->p, &o->error);
+}
+
+static inline void owner_map(struct owner *o)
+{
+	void *addr;
+
+	assert_int_equal(perseas_map(o->p, "accounts", 0, &addr), 0);
+	o->bytes = addr;
+}
+
+/* Opens it with all that is needed for transactions. */
+static inline void owner_reopen(struct owner *o)
+{
+	if (owner_open(o, PERSEAS_TAKEOVER))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+}
+
+/* Creates the store, with a segment that is published. */
+static inline void owner_begin(struct owner *o)
+{
+	void *addr;
+
+	if (owner_open(o, PERSEAS_CREATE))
+		fail_msg("%s", o->error.text);
+	assert_int_equal(perseas_map(o->p, "accounts", SIZE, &addr), 0);
+	o->bytes = addr;
+	for (unsigned i = 0; i < SIZE; i++)
+		o->bytes[i] = (uint8_t)(i * 7);
+	assert_int_equal(perseas_publish(o->p), 0);
+}
+
+/* One transaction: `length` bytes at `offset` become `value`. */
+static inline int owner_put(struct owner *o, unsigned offset, unsigned length, uint8_t value)
+{
+	perseas_tx_t *tx;
+	int rc = perseas_begin(o->p, 0, &tx);
+
+	if (rc)
+		return rc;
+	assert_int_equal(perseas_set_range(tx, o->bytes + offset, length), 0);
+	memset(o->bytes + offset, value, length);
+	rc = perseas_commit(tx, 0);
+	if (rc == PERSEAS_EBLOCKED)
+		perseas_abort(tx);
+	return rc;
+}
+
+/* All connections are lost at once, then the handle is closed: what a crash leaves. */
+static inline void owner_die(struct owner *o)
+{
+	for (unsigned i = 0; i < o->d->count; i++) {
+		direct_cut(o->d, i);
+		o->d->mirrors[i].hold = DIRECT_HOLD_NOTHING;
+		o->d->mirrors[i].writes_left = -1;
+	}
+	owner_close(o);
+}
+
+static inline enum perseas_mirror_state owner_state(struct owner *o, unsigned mirror)
+{
+	struct perseas_mirror_stat stat;
+
+	assert_int_equal(perseas_mirror_stat(o->p, mirror, &stat), 0);
+	return stat.state;
+}
+
+static inline struct perseas_stat owner_stat(struct owner *o)
+{
+	struct perseas_stat stat;
+
+	assert_int_equal(perseas_stat(o->p, &stat), 0);
+	return stat;
+}
+
+/* Was the message of the handle's last error meant for a person, with these words in it? */
+static inline void assert_says(struct owner *o, const char *words)
+{
+	if (!strstr(perseas_message(o->p), words))
+		fail_msg("'%s' does not say '%s'", perseas_message(o->p), words);
+}
+
+static inline void assert_error_says(struct owner *o, const char *words)
+{
+	if (!strstr(o->error.text, words))
+		fail_msg("'%s' does not say '%s'", o->error.text, words);
+}
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * tcp_mirror.h - a mirror for test_fabric_tcp.c: the real decoder over plain memory, behind a
+ * socket, moved on by hand, so that it is as slow as a situation needs.
+ */
+#ifndef PERSEAS_TESTS_TCP_MIRROR_H
+#define PERSEAS_TESTS_TCP_MIRROR_H
+
+#include "../../client/address.h"
+#include "../../client/fabric.h"
+#include "../../client/socket.h"
+#include "../../proto/frame.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SEGMENT_SIZE ((uint64_t)32 << 20)
+
+enum { LOG_SIZE = 65536, CHUNK = 65536, ORDER_MAX = 64 };
+
+struct mirror {
+	int listener, fd;
+	struct ps_address address;
+	uint8_t token[PS_ID_SIZE]; /* that the owner must bring */
+	_Alignas(8) uint8_t log[LOG_SIZE];
+	uint8_t *segment;
+	struct ps_decoder decoder;
+	uint64_t applied;          /* signalled frames */
+	uint64_t order[ORDER_MAX]; /* region << 32 | offset, of extents as they arrive */
+	unsigned ordered;
+	Perseas__Region regions[2], *list[2];
+	Perseas__Grant grant;
+	/* Of the handshake, when it is not to be the right one. */
+	const void *greeting;
+	size_t greeting_len;
+	struct ps_hello hello;
+	pthread_t thread;
+};
+
+static uint64_t soon(void)
+{
+	return ps_monotonic() + 20000000000ULL;
+}
+
+static uint8_t *where(void *ctx, const struct ps_extent *extent, bool write)
+{
+	struct mirror *m = ctx;
+	uint8_t *base = extent->region == PS_REGION_LOG ? m->log : m->segment;
+	uint64_t size = extent->region == PS_REGION_LOG ? LOG_SIZE : SEGMENT_SIZE;
+
+	if ((extent->region != PS_REGION_LOG && extent->region != PS_REGION_SEGMENT) ||
+	    extent->length > size || extent->offset > size - extent->length)
+		return NULL;
+	if (write && m->ordered < ORDER_MAX)
+		m->order[m->ordered++] = (uint64_t)extent->region << 32 | extent->offset;
+	return base + extent->offset;
+}
+
+static void send_all(int fd, const void *bytes, size_t len)
+{
+	const uint8_t *at = bytes;
+	ssize_t n;
+
+	for (; len > 0; at += n, len -= (size_t)n) {
+		n = send(fd, at, len, MSG_NOSIGNAL);
+		if (n <= 0)
+			return;
+	}
+}
+
+static void answer(void *ctx, const struct ps_answer *answer, const uint8_t *bytes)
+{
+	struct mirror *m = ctx;
+
+	m->applied++;
+	send_all(m->fd, answer, sizeof(*answer));
+	if (answer->length)
+		send_all(m->fd, bytes, answer->length);
+}
+
+static const struct ps_decoder_ops ops = { where, answer };
+
+/* Takes in what has arrived, `most` bytes at most. Returns how much, or -1. */
+static ssize_t pump_some(struct mirror *m, size_t most)
+{
+	uint8_t bytes[CHUNK];
+	ssize_t n = recv(m->fd, bytes, most < CHUNK ? most : CHUNK, MSG_DONTWAIT);
+
+	if (n > 0 && ps_decoder_feed(&m->decoder, bytes, (size_t)n))
+		return -1;
+	return n;
+}
+
+/* A mirror that runs by itself: for reads, which block. */
+static void *run(void *arg)
+{
+	struct mirror *m = arg;
+	struct pollfd fd = { .fd = m->fd, .events = POLLIN };
+
+	while (poll(&fd, 1, -1) > 0 && pump_some(m, CHUNK) > 0)
+		;
+	return NULL;
+}
+
+static void *handshake(void *arg)
+{
+	struct mirror *m = arg;
+	struct ps_answer welcome = { .op = PS_OP_HELLO };
+
+	m->fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (recv(m->fd, &m->hello, sizeof(m->hello), MSG_WAITALL) != sizeof(m->hello))
+		return NULL;
+	if (m->greeting) {
+		send_all(m->fd, m->greeting, m->greeting_len);
+		shutdown(m->fd, SHUT_WR);
+		return NULL;
+	}
+	if (memcmp(m->hello.token, m->token, PS_ID_SIZE) != 0)
+		welcome.status = PS_ANSWER_BAD_TOKEN;
+	send_all(m->fd, &welcome, sizeof(welcome));
+	return NULL;
+}
+
+static struct ps_link *attach(struct mirror *m, struct ps_error *error)
+{
+	struct ps_link *link;
+
+	assert_int_equal(pthread_create(&m->thread, NULL, handshake, m), 0);
+	link = ps_fabric_tcp.attach(NULL, &m->address, &m->grant, NULL, 1, soon(), error);
+	pthread_join(m->thread, NULL);
+	return link;
+}
+
+static struct ps_link *attach_well(struct mirror *m)
+{
+	struct ps_error error;
+	struct ps_link *link = attach(m, &error);
+
+	if (!link)
+		fail_msg("%s", error.text);
+	return link;
+}
+
+static int setup(void **state)
+{
+	struct mirror *m = calloc(1, sizeof(*m));
+	struct sockaddr_in at = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t len = sizeof(at);
+	char text[32];
+	int i;
+
+	m->fd = -1;
+	m->segment = calloc(1, SEGMENT_SIZE);
+	m->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(m->listener, (struct sockaddr *)&at, len) || listen(m->listener, 1) ||
+	    getsockname(m->listener, (struct sockaddr *)&at, &len))
+		return -1;
+	snprintf(text, sizeof(text), "127.0.0.1:%d", ntohs(at.sin_port));
+	ps_address_parse(text, &m->address, NULL);
+	memset(m->token, 't', sizeof(m->token));
+	ps_decoder_init(&m->decoder, &ops, m);
+	perseas__grant__init(&m->grant);
+	for (i = 0; i < 2; i++) {
+		perseas__region__init(&m->regions[i]);
+		m->list[i] = &m->regions[i];
+	}
+	m->regions[0].id = PS_REGION_LOG;
+	m->regions[0].length = LOG_SIZE;
+	m->regions[1].id = PS_REGION_SEGMENT;
+	m->regions[1].length = SEGMENT_SIZE;
+	m->grant.regions = m->list;
+	m->grant.n_regions = 2;
+	m->grant.token.data = m->token;
+	m->grant.token.len = PS_ID_SIZE;
+	*state = m;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct mirror *m = *state;
+
+	if (m->fd >= 0)
+		close(m->fd);
+	close(m->listener);
+	free(m->segment);
+	free(m);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * test_address.c - the entries of the mirrors list.
+ */
+#include "../../client/address.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Every form of an entry, and what it comes down to. */
+static void every_form_is_understood(void **state)
+{
+	static const struct {
+		const char *text;
+		enum ps_scheme scheme;
+		const char *host, *port;
+	} good[] = {
+		{ "a:1", PS_SCHEME_TCP, "a", "1" },
+		{ "mirror-1.example.org:7170", PS_SCHEME_TCP, "mirror-1.example.org", "7170" },
+		{ "10.0.0.1:65535", PS_SCHEME_TCP, "10.0.0.1", "65535" },
+		{ "tcp://host_2:07170", PS_SCHEME_TCP, "host_2", "7170" },
+		{ "[::1]:7170", PS_SCHEME_TCP, "::1", "7170" },
+		{ "tcp://[fe80::1%eth0]:9", PS_SCHEME_TCP, "fe80::1%eth0", "9" },
+		{ "[::ffff:10.0.0.1]:9", PS_SCHEME_TCP, "::ffff:10.0.0.1", "9" },
+		{ "unix:///run/perseas.sock", PS_SCHEME_UNIX, "/run/perseas.sock", "" },
+		{ "unix:///tmp/with space:1", PS_SCHEME_UNIX, "/tmp/with space:1", "" },
+		{ "sim://0", PS_SCHEME_SIM, "", "0" },
+		{ "sim://15", PS_SCHEME_SIM, "", "15" },
+	};
+	struct ps_address address;
+	struct ps_error error;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(ps_address_parse(good[i].text, &address, &error), 0);
+		assert_int_equal(address.scheme, good[i].scheme);
+		assert_string_equal(address.text, good[i].text);
+		assert_string_equal(address.host, good[i].host);
+		assert_string_equal(address.port, good[i].port);
+	}
+}
+
+/* Entries that people get wrong, and a word of the sentence that tells them. */
+static void a_wrong_entry_is_refused_with_its_reason(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} bad[] = {
+		{ "", "empty" },
+		{ "host", "no port" },
+		{ "host:", "port is not a number" },
+		{ "host:0", "port is not a number" },
+		{ "host:65536", "port is not a number" },
+		{ "host:123456", "port is not a number" },
+		{ "host:-1", "port is not a number" },
+		{ "host:80x", "port is not a number" },
+		{ "host: 80", "port is not a number" },
+		{ ":7170", "no host" },
+		{ "tcp://:7170", "no host" },
+		{ "ho st:7170", "character" },
+		{ "ho/st:7170", "character" },
+		{ "ho\nst:7170", "character" },
+		{ "h\xc3\xb6st:7170", "character" },
+		{ "::1:7170", "brackets" },
+		{ "[::1]", "no port" },
+		{ "[::1]7170", "no port" },
+		{ "[::1", "not an IPv6" },
+		{ "[]:1", "not an IPv6" },
+		{ "[host]:1", "not an IPv6" },
+		{ "[::1%]:1", "not an IPv6" },
+		{ "[1:2:3:4:5:6:7:8:9:1:2:3:4:5:6:7:8:9:1:2:3:4:5:6:7]:1", "not an IPv6" },
+		{ "unix://run/perseas", "slash" },
+		{ "unix://", "slash" },
+		{ "unix:///", "slash" },
+		{ "unix:///run/\001", "control" },
+		{ "rdma://host:1", "rdma" },
+		{ "http://host:1", "not known" },
+		{ "TCP://host:1", "not known" },
+		{ "sim://", "simulated" },
+		{ "sim://x", "simulated" },
+	};
+	struct ps_address address;
+	struct ps_error error;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		memset(&error, 0, sizeof(error));
+		assert_int_equal(ps_address_parse(bad[i].text, &address, &error), PERSEAS_EINVAL);
+		assert_int_equal(error.code, PERSEAS_EINVAL);
+		if (!strstr(error.text, bad[i].why))
+			fail_msg("\"%s\" gave: %s", bad[i].text, error.text);
+		assert_non_null(strstr(error.text, "write host:port"));
+		assert_null(strpbrk(error.text, "\n\001\xc3"));
+	}
+	assert_int_equal(ps_address_parse(NULL, &address, &error), PERSEAS_EINVAL);
+}
+
+/* Entries at and beyond the lengths that are allowed. */
+static void lengths_are_bounded(void **state)
+{
+	struct ps_address address;
+	struct ps_error error;
+	char text[1024];
+
+	(void)state;
+	memset(text, 'h', sizeof(text));
+	strcpy(text + 199, ":1");
+	assert_int_equal(ps_address_parse(text, &address, &error), 0);
+	memset(text, 'h', sizeof(text));
+	strcpy(text + 200, ":1");
+	assert_int_equal(ps_address_parse(text, &address, &error), PERSEAS_EINVAL);
+	memset(text, 'h', sizeof(text));
+	strcpy(text + 1000, ":1");
+	assert_int_equal(ps_address_parse(text, &address, &error), PERSEAS_EINVAL);
+	assert_true(strlen(error.text) < 300);
+
+	memset(text, 'p', sizeof(text));
+	memcpy(text, "unix:///", 8);
+	text[7 + 107] = '\0';
+	assert_int_equal(ps_address_parse(text, &address, &error), 0);
+	assert_int_equal(strlen(address.host), 107);
+	memset(text, 'p', sizeof(text));
+	memcpy(text, "unix:///", 8);
+	text[7 + 108] = '\0';
+	assert_int_equal(ps_address_parse(text, &address, &error), PERSEAS_EINVAL);
+}
+
+/* A list of three, written with spaces as people do. */
+static void a_list_keeps_its_order(void **state)
+{
+	struct ps_address addresses[PS_MIRRORS_MAX];
+	struct ps_error error;
+	unsigned count = 99;
+
+	(void)state;
+	assert_int_equal(ps_address_list("a:1, tcp://b:2 ,\tunix:///c", addresses, &count, &error),
+	                 0);
+	assert_int_equal(count, 3);
+	assert_string_equal(addresses[0].text, "a:1");
+	assert_string_equal(addresses[1].text, "tcp://b:2");
+	assert_string_equal(addresses[2].text, "unix:///c");
+}
+
+/* Lists with holes, with the same mirror twice under two spellings, or with too many. */
+static void a_wrong_list_is_refused_and_gives_no_count(void **state)
+{
+	static const char *const bad[] = {
+		"", ",", "a:1,", ",a:1", "a:1,,b:1", "a:1,b", "a:1,a:1", "a:1,tcp://A:01",
+		"unix:///x,a:1,unix:///x", "[::1]:1,tcp://[::1]:1",
+		"a:1,a:2,a:3,a:4,a:5,a:6,a:7,a:8,a:9,a:10,a:11,a:12,a:13,a:14,a:15,a:16,a:17",
+	};
+	struct ps_address addresses[PS_MIRRORS_MAX];
+	struct ps_error error;
+	unsigned count = 99;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(ps_address_list(bad[i], addresses, &count, &error),
+		                 PERSEAS_EINVAL);
+		assert_true(strlen(error.text) > 20);
+		assert_int_equal(count, 99);
+	}
+	assert_int_equal(ps_address_list(NULL, addresses, &count, &error), PERSEAS_EINVAL);
+}
+
+/* As many mirrors as a store may have. */
+static void the_longest_list_is_taken(void **state)
+{
+	struct ps_address addresses[PS_MIRRORS_MAX];
+	struct ps_error error;
+	unsigned count = 0;
+	char text[PS_MIRRORS_MAX * 16] = "";
+	int i;
+
+	(void)state;
+	for (i = 0; i < PS_MIRRORS_MAX; i++)
+		snprintf(text + strlen(text), 16, "%shost:%d", i ? "," : "", i + 1);
+	assert_int_equal(ps_address_list(text, addresses, &count, &error), 0);
+	assert_int_equal(count, PS_MIRRORS_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_form_is_understood),
+		cmocka_unit_test(a_wrong_entry_is_refused_with_its_reason),
+		cmocka_unit_test(lengths_are_bounded),
+		cmocka_unit_test(a_list_keeps_its_order),
+		cmocka_unit_test(a_wrong_list_is_refused_and_gives_no_count),
+		cmocka_unit_test(the_longest_list_is_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

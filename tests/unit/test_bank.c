@@ -1,0 +1,219 @@
+/*
+ * test_bank.c - the debit-credit workload: what the demo and the drills trust when they say
+ * that nothing was lost and nothing is half there.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "../../bench/bank.h"
+
+enum { TRANSFERS = 100000 };   /* the history wraps around three times */
+
+static struct bank *bank_of(uint64_t transfers)
+{
+	struct bank *bank = calloc(1, sizeof(*bank));
+	struct bank_transfer transfer;
+	struct bank_plan plan;
+
+	assert_non_null(bank);
+	bank_plan_init(&plan);
+	while (plan.done < transfers) {
+		bank_plan_next(&plan, &transfer);
+		bank_post(bank, &transfer);
+	}
+	return bank;
+}
+
+static struct bank_plan plan_at(uint64_t done)
+{
+	struct bank_plan plan;
+
+	bank_plan_init(&plan);
+	bank_plan_skip(&plan, done);
+	return plan;
+}
+
+/* Many transfers; every choice is looked at. */
+static void transfers_stay_inside_the_bank_and_reach_all_of_it(void **state)
+{
+	bool accounts_high = false, tellers[BANK_TELLERS] = { false };
+	struct bank_plan plan = plan_at(0);
+	struct bank_transfer transfer;
+
+	(void)state;
+	for (unsigned i = 0; i < TRANSFERS; i++) {
+		bank_plan_next(&plan, &transfer);
+		assert_true(transfer.account < BANK_ACCOUNTS);
+		assert_true(transfer.teller < BANK_TELLERS);
+		assert_int_equal(transfer.branch, transfer.teller / (BANK_TELLERS / BANK_BRANCHES));
+		assert_int_equal(transfer.number, i + 1);
+		tellers[transfer.teller] = true;
+		accounts_high |= transfer.account > BANK_ACCOUNTS / 100 * 99;
+	}
+	assert_true(accounts_high);
+	for (unsigned i = 0; i < BANK_TELLERS; i++)
+		assert_true(tellers[i]);
+}
+
+/* A plan that skips, and one that goes step by step. */
+static void a_plan_that_skips_goes_on_as_one_that_does_not(void **state)
+{
+	struct bank_plan skipped = plan_at(1234), stepped = plan_at(0);
+	struct bank_transfer a, b;
+
+	(void)state;
+	while (stepped.done < 1234)
+		bank_plan_next(&stepped, &b);
+	bank_plan_next(&skipped, &a);
+	bank_plan_next(&stepped, &b);
+	assert_int_equal(a.number, b.number);
+	assert_int_equal(a.account, b.account);
+	assert_int_equal(a.teller, b.teller);
+	assert_int_equal(a.amount, b.amount);
+	assert_int_equal(skipped.sum, stepped.sum);
+}
+
+/* Before, at and after the end of the history's ring. */
+static void a_bank_tells_how_many_transfers_it_holds(void **state)
+{
+	static const uint64_t counts[] = { 0, 1, BANK_HISTORY, BANK_HISTORY + 1, TRANSFERS };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		struct bank *bank = bank_of(counts[i]);
+		struct bank_plan plan = plan_at(counts[i]);
+		char why[256] = "";
+
+		assert_int_equal(bank_count(bank), counts[i]);
+		assert_true(bank_check(bank, &plan, why, sizeof(why)));
+		assert_true(bank_compare(bank, counts[i], why, sizeof(why)));
+		free(bank);
+	}
+}
+
+/* One balance of the three is not what it must be. */
+static void a_wrong_balance_is_found(void **state)
+{
+	struct bank *bank = bank_of(TRANSFERS);
+	struct bank_plan plan = plan_at(TRANSFERS);
+	int64_t *balances[] = { &bank->accounts[7].balance, &bank->tellers[39].balance,
+		                &bank->branches[3].balance };
+	char why[256];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		++*balances[i];
+		assert_false(bank_check(bank, &plan, why, sizeof(why)));
+		assert_false(bank_compare(bank, TRANSFERS, why, sizeof(why)));
+		--*balances[i];
+	}
+	assert_true(bank_check(bank, &plan, why, sizeof(why)));
+	free(bank);
+}
+
+/* Money moved between two accounts: the sums are right, the bytes are not. */
+static void a_difference_that_the_sums_do_not_show_is_found(void **state)
+{
+	struct bank *bank = bank_of(1000);
+	struct bank_plan plan = plan_at(1000);
+	char why[256];
+
+	(void)state;
+	bank->accounts[1].balance += 5;
+	bank->accounts[2].balance -= 5;
+	assert_true(bank_check(bank, &plan, why, sizeof(why)));
+	assert_false(bank_compare(bank, 1000, why, sizeof(why)));
+	free(bank);
+}
+
+/* The next transfer reached the balances, and not the history. */
+static void a_transfer_that_is_half_there_is_found(void **state)
+{
+	struct bank *bank = bank_of(1000);
+	struct bank_plan plan = plan_at(1000);
+	struct bank_transfer transfer;
+	char why[256];
+
+	(void)state;
+	bank_plan_next(&plan, &transfer);
+	bank->accounts[transfer.account].balance += transfer.amount;
+	bank->tellers[transfer.teller].balance += transfer.amount;
+	bank->branches[transfer.branch].balance += transfer.amount;
+	assert_int_equal(bank_count(bank), 1000);
+	assert_false(bank_compare(bank, 1000, why, sizeof(why)));
+	assert_false(bank_compare(bank, 1001, why, sizeof(why)));
+	free(bank);
+}
+
+/* The last transfer is missing altogether, as a commit that was lost would be. */
+static void a_missing_transfer_is_found(void **state)
+{
+	struct bank *bank = bank_of(999);
+	struct bank_plan plan = plan_at(1000);
+	char why[256];
+
+	(void)state;
+	assert_false(bank_check(bank, &plan, why, sizeof(why)));
+	assert_false(bank_compare(bank, 1000, why, sizeof(why)));
+	free(bank);
+}
+
+/* A record that is too new by itself, one that was never overwritten, one that is missing. */
+static void a_history_that_no_run_could_leave_has_no_count(void **state)
+{
+	static const uint64_t wrong[] = { (uint64_t)1 << 60, 5, 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct bank *bank = bank_of(TRANSFERS);
+		struct bank_plan plan = plan_at(TRANSFERS);
+		char why[256];
+
+		bank->history[4].number = wrong[i];
+		assert_true(bank_count(bank) == BANK_NO_COUNT);
+		assert_false(bank_check(bank, &plan, why, sizeof(why)));
+		free(bank);
+	}
+}
+
+/* The engine that the library is compared with, and plain memory. */
+static void the_local_engine_does_what_plain_memory_does(void **state)
+{
+	const struct engine_options options = { .store = "none" };
+	char why[ENGINE_WHY];
+	void *memory;
+	struct engine *engine = engine_local.open(&options, sizeof(struct bank), &memory, why);
+	struct bank_plan plan = plan_at(0);
+	struct bank_transfer transfer;
+
+	(void)state;
+	assert_non_null(engine);
+	while (plan.done < 5000) {
+		bank_plan_next(&plan, &transfer);
+		assert_int_equal(bank_transact(memory, engine, &transfer), 0);
+	}
+	assert_true(bank_compare(memory, 5000, why, sizeof(why)));
+	engine_local.close(engine);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(transfers_stay_inside_the_bank_and_reach_all_of_it),
+		cmocka_unit_test(a_plan_that_skips_goes_on_as_one_that_does_not),
+		cmocka_unit_test(a_bank_tells_how_many_transfers_it_holds),
+		cmocka_unit_test(a_wrong_balance_is_found),
+		cmocka_unit_test(a_difference_that_the_sums_do_not_show_is_found),
+		cmocka_unit_test(a_transfer_that_is_half_there_is_found),
+		cmocka_unit_test(a_missing_transfer_is_found),
+		cmocka_unit_test(a_history_that_no_run_could_leave_has_no_count),
+		cmocka_unit_test(the_local_engine_does_what_plain_memory_does),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,462 @@
+/*
+ * test_check.c - each field of a message that is out of its range is refused, with a
+ * sentence that says so, and its last good value is not.
+ */
+#include "../support/messages.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Is the request, packed and unpacked, accepted? */
+static bool accepted(const Perseas__Request *request)
+{
+	const char *why = NULL;
+	Perseas__Request *result;
+	uint8_t *bytes;
+	size_t len;
+
+	assert_int_equal(ps_request_pack(request, &bytes, &len), 0);
+	result = ps_request_unpack(bytes + 4, len - 4, &why);
+	free(bytes);
+	assert_true(result ? !why : why && *why);
+	if (result)
+		perseas__request__free_unpacked(result, NULL);
+	return result != NULL;
+}
+
+static bool reply_accepted(const Perseas__Reply *reply)
+{
+	const char *why = NULL;
+	Perseas__Reply *result;
+	uint8_t *bytes;
+	size_t len;
+
+	assert_int_equal(ps_reply_pack(reply, &bytes, &len), 0);
+	result = ps_reply_unpack(bytes + 4, len - 4, &why);
+	free(bytes);
+	assert_true(result ? !why : why && *why);
+	if (result)
+		perseas__reply__free_unpacked(result, NULL);
+	return result != NULL;
+}
+
+static bool header_accepted(const Perseas__Header *header)
+{
+	const char *why;
+	bool valid = ps_header_valid(header, &why);
+
+	assert_true(valid ? !why : why && *why);
+	return valid;
+}
+
+static void claims_out_of_range_are_refused(void **state)
+{
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(claim, CLAIM, &claim);
+
+	(void)state;
+	claim.store = message_bank;
+	claim.epoch = 1;
+	claim.owner = message_id(1);
+	assert_true(accepted(&request));
+	claim.epoch = 0;
+	assert_false(accepted(&request));
+	claim.epoch = 1;
+	claim.owner = message_id(NO_ID);
+	assert_false(accepted(&request));
+	claim.owner = (ProtobufCBinaryData){ 15, claim.owner.data };
+	assert_false(accepted(&request));
+	claim.owner = message_id(1);
+	claim.store = message_address[2];
+	assert_false(accepted(&request));
+}
+
+/* Settle and abandon name the making of the store that they are for. */
+static void requests_for_no_store_are_refused(void **state)
+{
+	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
+	Perseas__AbandonRequest abandon = PERSEAS__ABANDON_REQUEST__INIT;
+	Perseas__Request settles = MESSAGE_REQUEST(settle, SETTLE, &settle);
+	Perseas__Request abandons = MESSAGE_REQUEST(abandon, ABANDON, &abandon);
+
+	(void)state;
+	settle.store = abandon.store = message_bank;
+	assert_false(accepted(&settles));
+	assert_false(accepted(&abandons));
+	settle.store_id = abandon.store_id = message_id(1);
+	assert_true(accepted(&settles));
+	assert_true(accepted(&abandons));
+	settle.store = abandon.store = message_address[0];
+	assert_false(accepted(&settles));
+	assert_false(accepted(&abandons));
+}
+
+static void creates_out_of_range_are_refused(void **state)
+{
+	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(create, CREATE, &create);
+	struct message_header *h = message_header_new();
+
+	(void)state;
+	create.store = message_bank;
+	create.store_id = message_id(3);
+	create.image_id = message_id(0);
+	create.log_size = PS_LOG_MIN;
+	create.roster = &h->roster;
+	assert_true(accepted(&request));
+	create.log_size = PS_LOG_MIN + 1;
+	assert_false(accepted(&request));
+	create.log_size = 0;
+	assert_false(accepted(&request));
+	create.log_size = PS_LOG_MAX + PS_PAGE;
+	assert_false(accepted(&request));
+	create.log_size = PS_LOG_MAX;
+	assert_true(accepted(&request));
+	create.image_id = message_id(NO_ID);
+	assert_false(accepted(&request));
+	create.image_id = message_id(0);
+	create.store_id.len = 0;
+	assert_false(accepted(&request));
+	create.store_id.len = PS_ID_SIZE;
+	create.roster = NULL;
+	assert_false(accepted(&request));
+	free(h);
+}
+
+/* Segments to add: too many, none, out of range, twice, or born already. */
+static void segments_out_of_range_are_refused(void **state)
+{
+	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(add_segments, ADD_SEGMENTS, &add);
+	struct message_header *h = message_header_new();
+	Perseas__Segment *one = &h->segments[1];
+
+	(void)state;
+	for (int i = 0; i < 129; i++)
+		h->segments[i].born = 0;
+	add.segments = h->segment_list;
+	assert_false(accepted(&request));
+	add.n_segments = 128;
+	assert_true(accepted(&request));
+	add.n_segments = 129;
+	assert_false(accepted(&request));
+	add.n_segments = 2;
+	assert_true(accepted(&request));
+	one->born = 1;
+	assert_false(accepted(&request));
+	one->born = 0;
+	one->id = 0;
+	assert_false(accepted(&request));
+	one->id = PS_SEGMENTS_MAX;
+	assert_false(accepted(&request));
+	one->id = 1;
+	one->name = h->names[0];
+	assert_false(accepted(&request));
+	one->name = message_address[0];
+	assert_false(accepted(&request));
+	one->name = message_accounts;
+	one->size = 0;
+	assert_false(accepted(&request));
+	one->size = PS_SEGMENT_MAX + 1;
+	assert_false(accepted(&request));
+	one->size = PS_SEGMENT_MAX;
+	assert_true(accepted(&request));
+	one->address = 0;
+	assert_false(accepted(&request));
+	one->address = PS_PAGE + 1;
+	assert_false(accepted(&request));
+	one->address = -(uint64_t)PS_PAGE;
+	assert_false(accepted(&request));
+	free(h);
+}
+
+/* Ids to publish, or to drop. */
+static void ids_out_of_range_are_refused(void **state)
+{
+	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
+	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
+	Perseas__Request publishes = MESSAGE_REQUEST(publish, PUBLISH, &publish);
+	Perseas__Request drops = MESSAGE_REQUEST(drop_segments, DROP_SEGMENTS, &drop);
+	uint32_t list[129] = { 0, 127 };
+
+	(void)state;
+	publish.seq = 1;
+	publish.ids = drop.ids = list;
+	assert_false(accepted(&publishes));
+	assert_false(accepted(&drops));
+	publish.n_ids = drop.n_ids = 2;
+	assert_true(accepted(&publishes));
+	assert_true(accepted(&drops));
+	publish.seq = 0;
+	assert_false(accepted(&publishes));
+	publish.seq = 1;
+	list[1] = 0;
+	assert_false(accepted(&publishes));
+	assert_false(accepted(&drops));
+	list[1] = 128;
+	assert_false(accepted(&publishes));
+	assert_false(accepted(&drops));
+	for (uint32_t i = 0; i < 129; i++)
+		list[i] = i % 128;
+	publish.n_ids = drop.n_ids = 129;
+	assert_false(accepted(&publishes));
+	assert_false(accepted(&drops));
+}
+
+static void digests_out_of_range_are_refused(void **state)
+{
+	Perseas__DigestRequest digest = PERSEAS__DIGEST_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(digest, DIGEST, &digest);
+
+	(void)state;
+	digest.store = message_bank;
+	digest.region = PS_REGION_SEGMENT + PS_SEGMENTS_MAX - 1;
+	digest.length = 64 << 20;
+	assert_true(accepted(&request));
+	digest.length++;
+	assert_false(accepted(&request));
+	digest.length = 10;
+	digest.offset = UINT64_MAX - 9;
+	assert_false(accepted(&request));
+	digest.offset = 0;
+	digest.region++;
+	assert_false(accepted(&request));
+	digest.region = 2;
+	assert_false(accepted(&request));
+	digest.region = PS_REGION_LOG;
+	digest.store = message_address[1];
+	assert_false(accepted(&request));
+}
+
+static void rosters_out_of_range_are_refused(void **state)
+{
+	struct message_header *h = message_header_new();
+	char address[257];
+
+	(void)state;
+	assert_true(header_accepted(&h->header));
+	h->roster.acks = 0;
+	assert_false(header_accepted(&h->header));
+	h->roster.acks = 4;
+	assert_false(header_accepted(&h->header));
+	h->roster.acks = 3;
+	h->members[2].image_id = message_id(0);
+	assert_false(header_accepted(&h->header));
+	h->members[2].image_id = message_id(NO_ID);
+	assert_false(header_accepted(&h->header));
+	h->members[2].image_id = message_id(2);
+	memset(address, 'a', sizeof address);
+	address[256] = 0;
+	h->members[2].address = address;
+	assert_false(header_accepted(&h->header));
+	address[255] = 0;
+	assert_true(header_accepted(&h->header));
+	address[10] = '\n';
+	assert_false(header_accepted(&h->header));
+	address[0] = 0;
+	assert_false(header_accepted(&h->header));
+	h->roster.acks = 1;
+	h->roster.n_members = 0;
+	assert_false(header_accepted(&h->header));
+	h->members[2].address = message_address[2];
+	h->roster.n_members = 16;
+	assert_true(header_accepted(&h->header));
+	h->roster.n_members = 17;
+	assert_false(header_accepted(&h->header));
+	free(h);
+}
+
+static void headers_out_of_range_are_refused(void **state)
+{
+	struct message_header *h = message_header_new();
+
+	(void)state;
+	assert_false(header_accepted(NULL));
+	h->header.image_id = message_id(NO_ID);
+	assert_false(header_accepted(&h->header));
+	h->header.image_id = message_id(0);
+	h->header.store_id.len = 8;
+	assert_false(header_accepted(&h->header));
+	h->header.store_id = message_id(3);
+	h->header.store = message_control_character;
+	assert_false(header_accepted(&h->header));
+	h->header.store = message_bank;
+	h->header.n_segments = 128;
+	assert_true(header_accepted(&h->header));
+	h->header.n_segments = 129;
+	assert_false(header_accepted(&h->header));
+	h->header.n_segments = 2;
+	h->header.state = (Perseas__State)4;
+	assert_false(header_accepted(&h->header));
+	h->header.state = (Perseas__State)-1;
+	assert_false(header_accepted(&h->header));
+	h->header.state = PERSEAS__STATE__STATE_JOINING;
+	h->header.promised_owner.len = 0;
+	assert_false(header_accepted(&h->header));
+	h->header.promised_epoch = 0;
+	assert_true(header_accepted(&h->header));
+	h->header.promised_owner.len = 3;
+	assert_false(header_accepted(&h->header));
+	h->header.promised_owner.len = 0;
+	h->header.next_roster = &h->next;
+	assert_true(header_accepted(&h->header));
+	h->next.acks = 4;
+	assert_false(header_accepted(&h->header));
+	free(h);
+}
+
+/* What a mirror says of itself: status, text, and the body that goes with OK. */
+static void replies_out_of_range_are_refused(void **state)
+{
+	Perseas__CreateReply create = PERSEAS__CREATE_REPLY__INIT;
+	Perseas__Reply reply = MESSAGE_REPLY(create, CREATE, &create);
+	char text[800];
+
+	(void)state;
+	assert_true(reply_accepted(&reply));
+	reply.body_case = PERSEAS__REPLY__BODY__NOT_SET;
+	assert_false(reply_accepted(&reply));
+	reply.status = PERSEAS__STATUS__STATUS_IO;
+	assert_true(reply_accepted(&reply));
+	reply.status = (Perseas__Status)13;
+	assert_false(reply_accepted(&reply));
+	reply.status = PERSEAS__STATUS__STATUS_BUSY;
+	memset(text, 'a', sizeof text);
+	text[769] = 0;
+	reply.message = text;
+	assert_false(reply_accepted(&reply));
+	text[768] = 0;
+	assert_true(reply_accepted(&reply));
+	memcpy(text, "\xc3\xa4", 2); /* not ASCII, but harmless */
+	assert_true(reply_accepted(&reply));
+	memcpy(text, "\xc2\x9b", 2); /* moves a terminal's cursor */
+	assert_false(reply_accepted(&reply));
+	memcpy(text, "a\x1b", 2);
+	assert_false(reply_accepted(&reply));
+}
+
+/* The regions that a claim grants, and the descriptors that are said to come with them. */
+static void grants_out_of_range_are_refused(void **state)
+{
+	Perseas__ClaimReply claim = PERSEAS__CLAIM_REPLY__INIT;
+	Perseas__Reply reply = MESSAGE_REPLY(claim, CLAIM, &claim);
+	Perseas__Slot slot = PERSEAS__SLOT__INIT;
+	Perseas__Grant grant = PERSEAS__GRANT__INIT;
+	Perseas__Region log = PERSEAS__REGION__INIT, segment = PERSEAS__REGION__INIT;
+	Perseas__Region *regions[2] = { &log, &segment };
+	struct message_header *h = message_header_new();
+
+	(void)state;
+	claim.header = &h->header;
+	claim.slot = &slot;
+	slot.next = 64;
+	claim.grant = &grant;
+	grant.token = message_id(1);
+	grant.n_regions = 2;
+	grant.regions = regions;
+	log.length = PS_RING_OFFSET + (1 << 20);
+	segment.id = PS_REGION_SEGMENT + 1;
+	segment.length = 1000;
+	assert_true(reply_accepted(&reply));
+	grant.descriptors = 1;
+	assert_false(reply_accepted(&reply));
+	grant.descriptors = 2;
+	assert_true(reply_accepted(&reply));
+	segment.id = PS_REGION_LOG;
+	assert_false(reply_accepted(&reply));
+	segment.id = PS_REGIONS_MAX;
+	assert_false(reply_accepted(&reply));
+	segment.id = 7;
+	assert_false(reply_accepted(&reply));
+	segment.id = PS_REGION_SEGMENT;
+	segment.length = 0;
+	assert_false(reply_accepted(&reply));
+	segment.length = PS_SEGMENT_MAX + 1;
+	assert_false(reply_accepted(&reply));
+	segment.id = PS_REGION_PROMISE;
+	segment.length = sizeof(struct ps_promise) - 1;
+	assert_false(reply_accepted(&reply));
+	segment.length = PS_PAGE + 1;
+	assert_false(reply_accepted(&reply));
+	segment.length = PS_PAGE;
+	assert_true(reply_accepted(&reply));
+	grant.rdma = message_control_character;
+	assert_false(reply_accepted(&reply));
+	grant.rdma = message_address[0];
+	assert_true(reply_accepted(&reply));
+	log.length = PS_RING_OFFSET;
+	assert_false(reply_accepted(&reply));
+	log.length = PS_RING_OFFSET + PS_LOG_MIN;
+	grant.token = message_id(NO_ID);
+	assert_false(reply_accepted(&reply));
+	grant.token = message_id(1);
+	slot.next = 65;
+	assert_false(reply_accepted(&reply));
+	slot.next = slot.last = 128;
+	assert_false(reply_accepted(&reply));
+	slot.next = slot.last = 0;
+	assert_false(reply_accepted(&reply));
+	slot.next = 64;
+	slot.index = 2;
+	assert_false(reply_accepted(&reply));
+	claim.slot = NULL;
+	assert_false(reply_accepted(&reply));
+	h->header.state = PERSEAS__STATE__STATE_JOINING;
+	assert_true(reply_accepted(&reply));
+	claim.grant = NULL;
+	assert_false(reply_accepted(&reply));
+	free(h);
+}
+
+/* What a mirror tells of a store that is not there, or in words that move the cursor. */
+static void a_status_out_of_range_is_refused(void **state)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT, *stores[1] = { &status };
+	Perseas__StatusReply store = PERSEAS__STATUS_REPLY__INIT;
+	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
+	Perseas__Reply status_reply = MESSAGE_REPLY(store, STORE, &store);
+	Perseas__Reply list_reply = MESSAGE_REPLY(list, LIST, &list);
+	struct message_header *h = message_header_new();
+
+	(void)state;
+	assert_false(reply_accepted(&status_reply));
+	store.status = &status;
+	status.header = &h->header;
+	list.stores = stores;
+	list.n_stores = 1;
+	assert_true(reply_accepted(&status_reply));
+	assert_true(reply_accepted(&list_reply));
+	status.owner_address = message_control_character;
+	assert_false(reply_accepted(&status_reply));
+	status.owner_address = message_address[0];
+	status.fabric = message_control_character;
+	assert_false(reply_accepted(&list_reply));
+	status.fabric = message_address[0];
+	list.version = message_control_character;
+	assert_false(reply_accepted(&list_reply));
+	free(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(claims_out_of_range_are_refused),
+		cmocka_unit_test(requests_for_no_store_are_refused),
+		cmocka_unit_test(creates_out_of_range_are_refused),
+		cmocka_unit_test(segments_out_of_range_are_refused),
+		cmocka_unit_test(ids_out_of_range_are_refused),
+		cmocka_unit_test(digests_out_of_range_are_refused),
+		cmocka_unit_test(rosters_out_of_range_are_refused),
+		cmocka_unit_test(headers_out_of_range_are_refused),
+		cmocka_unit_test(replies_out_of_range_are_refused),
+		cmocka_unit_test(grants_out_of_range_are_refused),
+		cmocka_unit_test(a_status_out_of_range_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+/*
+ * test_config.c - what the daemon makes of its command line and its file.
+ */
+#include "../../server/config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static struct config config;
+static char why[1024];
+
+static int parse(const char *first, const char *second)
+{
+	char *argv[] = { (char *)"perseasd", (char *)first, (char *)second, NULL };
+
+	return config_parse(&config, first ? second ? 3 : 2 : 1, argv, why, sizeof(why));
+}
+
+/* Nothing is given. */
+static void defaults_serve_this_host(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(NULL, NULL), 0);
+	assert_int_equal(config.endpoint_count, 1);
+	assert_string_equal(config.endpoints[0].host, "127.0.0.1");
+	assert_string_equal(config.endpoints[0].port, "7170");
+	assert_false(config.endpoints[0].local);
+	assert_string_equal(config.memory_dir, "/dev/shm/perseas");
+	assert_int_equal(config.max_memory, 0);
+	assert_int_equal(config.spin_us, 0);
+	assert_int_equal(config.log_level, LOG_LEVEL_INFO);
+}
+
+/* Hosts by name, by number and by long number; with and without "=". */
+static void addresses_are_split_into_host_and_port(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("--listen", "node-1.example:0"), 0);
+	assert_string_equal(config.endpoints[0].host, "node-1.example");
+	assert_string_equal(config.endpoints[0].port, "0");
+	assert_int_equal(parse("--listen=[::1]:65535", NULL), 0);
+	assert_string_equal(config.endpoints[0].host, "::1");
+	assert_string_equal(config.endpoints[0].port, "65535");
+	assert_int_equal(parse("--unix", "/run/perseas/socket"), 0);
+	assert_true(config.endpoints[0].local);
+	assert_int_equal(config.endpoint_count, 1);
+}
+
+/* What nobody can listen on. */
+static void wrong_addresses_are_refused_with_a_right_one(void **state)
+{
+	static const char *const wrong[] = {
+		"", ":", "host", "host:", ":7170", "host:65536", "host:-1", "host:1x", "::1:7170",
+		"[]:7170", "host: 7170", "host:99999999999999999999",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(parse("--listen", wrong[i]), -1);
+		assert_non_null(strstr(why, "192.0.2.1:7170"));
+	}
+	assert_int_equal(parse("--unix", "socket"), -1);
+	assert_int_equal(parse("--unix", ""), -1);
+}
+
+/* Sizes with units, and beyond 64 bits. */
+static void sizes_have_units(void **state)
+{
+	static const char *const wrong[] = {
+		"", "M", "1X", "1MB", "-1", "1.5G", " 1", "16777216T",
+	};
+
+	(void)state;
+	assert_int_equal(parse("--max-memory", "4096"), 0);
+	assert_int_equal(config.max_memory, 4096);
+	assert_int_equal(parse("--max-memory", "3k"), 0);
+	assert_int_equal(config.max_memory, 3 << 10);
+	assert_int_equal(parse("--max-memory", "2T"), 0);
+	assert_int_equal(config.max_memory, (uint64_t)2 << 40);
+	assert_int_equal(parse("--max-memory", "16777215T"), 0);
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(parse("--max-memory", wrong[i]), -1);
+}
+
+/* Misspelt options, missing values, other numbers. */
+static void what_is_not_understood_is_an_error(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("--liste", "a:1"), -1);
+	assert_int_equal(parse("--listener", "a:1"), -1);
+	assert_int_equal(parse("listen", "a:1"), -1);
+	assert_int_equal(parse("--", NULL), -1);
+	assert_int_equal(parse("--listen", NULL), -1);
+	assert_non_null(strstr(why, "needs a value"));
+	assert_int_equal(parse("--spin-us", "1000001"), -1);
+	assert_int_equal(parse("--spin-us", "5us"), -1);
+	assert_int_equal(parse("--log-level", "loud"), -1);
+	assert_int_equal(parse("--memory-dir", ""), -1);
+	assert_int_equal(parse("--config", "/nonexistent/file"), -1);
+	assert_int_equal(parse("--help", NULL), 0);
+	assert_true(config.help);
+	assert_int_equal(parse("--version", NULL), 0);
+	assert_true(config.version);
+}
+
+static void write_file(char *path, const char *text)
+{
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+/* A file sets some, the command line others, and one is set by both. */
+static void the_command_line_wins_over_the_file(void **state)
+{
+	char path[] = "/tmp/perseas-config-XXXXXX";
+	char *argv[] = { (char *)"perseasd", (char *)"--spin-us", (char *)"7", (char *)"--config",
+	                 path, (char *)"--unix", (char *)"/b" };
+
+	(void)state;
+	write_file(path, "# a comment\n\n  spin-us = 9   # and another\nmax-memory 1G\n"
+	                 "unix=/a\nlog-level\tdebug\n");
+	assert_int_equal(config_parse(&config, 7, argv, why, sizeof(why)), 0);
+	assert_int_equal(config.spin_us, 7);
+	assert_int_equal(config.max_memory, 1 << 30);
+	assert_int_equal(config.log_level, LOG_LEVEL_DEBUG);
+	assert_int_equal(config.endpoint_count, 2);
+	assert_string_equal(config.endpoints[0].host, "/a");
+	assert_string_equal(config.endpoints[1].host, "/b");
+	unlink(path);
+}
+
+/* A file with a mistake in its third line. */
+static void mistakes_in_the_file_are_named_by_line(void **state)
+{
+	static const char *const wrong[] = {
+		"\n\nspin-us many\n", "\n\nconfig /x\n", "\n\nhelp\n", "\n\nunix\n", "\n\nunix =\n",
+		"\n\n=\n",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char path[] = "/tmp/perseas-config-XXXXXX";
+
+		write_file(path, wrong[i]);
+		assert_int_equal(parse("--config", path), -1);
+		assert_non_null(strstr(why, "line 3"));
+		unlink(path);
+	}
+}
+
+/* More listeners than the daemon takes. */
+static void listeners_are_limited_in_number(void **state)
+{
+	char *argv[2 * ENDPOINTS_MAX + 3] = { (char *)"perseasd" };
+
+	(void)state;
+	for (int i = 0; i <= ENDPOINTS_MAX; i++) {
+		argv[2 * i + 1] = (char *)"--listen";
+		argv[2 * i + 2] = (char *)"host:1";
+	}
+	assert_int_equal(config_parse(&config, 2 * ENDPOINTS_MAX + 1, argv, why, sizeof(why)), 0);
+	assert_int_equal(config_parse(&config, 2 * ENDPOINTS_MAX + 3, argv, why, sizeof(why)), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults_serve_this_host),
+		cmocka_unit_test(addresses_are_split_into_host_and_port),
+		cmocka_unit_test(wrong_addresses_are_refused_with_a_right_one),
+		cmocka_unit_test(sizes_have_units),
+		cmocka_unit_test(what_is_not_understood_is_an_error),
+		cmocka_unit_test(the_command_line_wins_over_the_file),
+		cmocka_unit_test(mistakes_in_the_file_are_named_by_line),
+		cmocka_unit_test(listeners_are_limited_in_number),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

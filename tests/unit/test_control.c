@@ -1,0 +1,292 @@
+/*
+ * test_control.c - from the bytes of a request to the bytes of its reply.
+ */
+#include "../../server/control.h"
+#include "../support/mirror.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+	static struct mirror mirror;
+
+	mirror_open(&mirror);
+	*state = &mirror;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mirror_close(*state);
+	return 0;
+}
+
+/* The reply to bytes, which must always be one that a client accepts. */
+static Perseas__Reply *handle(struct mirror *mirror, struct peer *peer, const uint8_t *bytes,
+                              size_t len, unsigned *fds)
+{
+	struct control_reply control;
+	Perseas__Reply *reply;
+	const char *why = NULL;
+
+	assert_int_equal(control_handle(mirror->stores, &peer->session, "1.2.3", bytes, len,
+	                                &control), 0);
+	assert_true(control.len >= 4);
+	reply = ps_reply_unpack(control.bytes + 4, control.len - 4, &why);
+	assert_non_null(reply);
+	if (fds)
+		*fds = control.fd_count;
+	free(control.bytes);
+	return reply;
+}
+
+static Perseas__Reply *ask(struct mirror *mirror, struct peer *peer,
+                           const Perseas__Request *request, unsigned *fds)
+{
+	Perseas__Reply *reply;
+	uint8_t *bytes;
+	size_t len;
+
+	assert_int_equal(ps_request_pack(request, &bytes, &len), 0);
+	reply = handle(mirror, peer, bytes + 4, len - 4, fds);
+	free(bytes);
+	return reply;
+}
+
+static Perseas__Reply *ask_status(struct mirror *mirror, struct peer *peer, const char *store)
+{
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Reply *reply;
+	unsigned fds;
+
+	status.store = (char *)store;
+	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
+	request.status = &status;
+	reply = ask(mirror, peer, &request, &fds);
+	assert_int_equal(fds, 0);
+	return reply;
+}
+
+static Perseas__Reply *ask_claim(struct mirror *mirror, struct peer *peer, uint64_t epoch,
+                                 bool shared, unsigned *fds)
+{
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+
+	claim.store = (char *)"bank";
+	claim.epoch = epoch;
+	claim.owner = OWNER(BANK_OWNER);
+	claim.shared = shared;
+	request.body_case = PERSEAS__REQUEST__BODY_CLAIM;
+	request.claim = &claim;
+	return ask(mirror, peer, &request, fds);
+}
+
+static void done(Perseas__Reply *reply)
+{
+	perseas__reply__free_unpacked(reply, NULL);
+}
+
+/* Random bytes, nothing at all, and a request with a field out of range. */
+static void what_is_not_a_request_gets_a_refusal(void **state)
+{
+	struct mirror *mirror = *state;
+	const uint8_t noise[] = { 0xff, 0x01, 0x99, 0x80, 0x80, 0x80 };
+	struct peer peer;
+	Perseas__Reply *reply;
+
+	peer_init(&peer);
+	reply = handle(mirror, &peer, noise, sizeof(noise), NULL);
+	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
+	assert_true(strlen(reply->message) > 10);
+	done(reply);
+	reply = handle(mirror, &peer, noise, 0, NULL);
+	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
+	done(reply);
+	reply = handle(mirror, &peer, NULL, (size_t)PS_MESSAGE_MAX + 1, NULL);
+	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
+	done(reply);
+	reply = ask_status(mirror, &peer, "../etc");
+	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
+	done(reply);
+}
+
+/* A refusal carries its sentence, the promise, and no body of a grant. */
+static void a_refusal_says_why(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer holder, peer;
+	Perseas__Reply *reply;
+	unsigned fds;
+
+	mirror_bank(mirror, &holder, false);
+	peer_init(&peer);
+	reply = ask_claim(mirror, &peer, BANK_EPOCH - 1, true, &fds);
+	assert_int_equal(reply->status, STATUS(STALE_EPOCH));
+	assert_int_equal(reply->promised_epoch, BANK_EPOCH);
+	assert_non_null(strstr(reply->message, "bank"));
+	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY__NOT_SET);
+	assert_int_equal(fds, 0);
+	done(reply);
+	reply = ask_status(mirror, &peer, "none");
+	assert_int_equal(reply->status, STATUS(NO_STORE));
+	done(reply);
+}
+
+/* A status is asked for while an owner is connected. */
+static void a_status_tells_header_slot_and_owner(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer holder, peer;
+	Perseas__Reply *reply;
+
+	mirror_bank(mirror, &holder, false);
+	holder.session.fabric = "tcp";
+	peer_init(&peer);
+	reply = ask_status(mirror, &peer, "bank");
+	assert_int_equal(reply->status, STATUS(OK));
+	assert_int_equal(reply->store->status->header->promised_epoch, BANK_EPOCH);
+	assert_int_equal(reply->store->status->slot->seq, 1);
+	assert_true(reply->store->status->live);
+	assert_string_equal(reply->store->status->owner_address, "test");
+	assert_string_equal(reply->store->status->fabric, "tcp");
+	assert_int_equal(reply->store->status->bytes, 4096 + 4096 + BANK_SIZE);
+	done(reply);
+}
+
+/* Descriptors go with a grant of shared memory, and with nothing else. */
+static void descriptors_go_with_a_shared_grant_alone(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, peer;
+	Perseas__Reply *reply;
+	unsigned fds;
+
+	mirror_bank(mirror, &first, false);
+	peer_init(&peer);
+	reply = ask_claim(mirror, &peer, BANK_EPOCH, false, &fds);
+	assert_int_equal(reply->status, STATUS(OK));
+	assert_int_equal(reply->claim->grant->n_regions, 3);
+	assert_int_equal(reply->claim->grant->descriptors, 0);
+	assert_int_equal(fds, 0);
+	done(reply);
+	reply = ask_claim(mirror, &peer, BANK_EPOCH, true, &fds);
+	assert_int_equal(reply->claim->grant->descriptors, 3);
+	assert_int_equal(fds, 3);
+	done(reply);
+	reply = ask_status(mirror, &peer, "bank");
+	assert_int_equal(reply->status, STATUS(OK));
+	done(reply);
+}
+
+static const Perseas__Request__BodyCase bare[] = {
+	PERSEAS__REQUEST__BODY_CONFIRM, PERSEAS__REQUEST__BODY_FINISH,
+	PERSEAS__REQUEST__BODY_JOINING, PERSEAS__REQUEST__BODY_RELEASE,
+};
+
+/* Each request without arguments is answered by the reply of its name. */
+static void each_request_is_answered_by_its_reply(void **state)
+{
+	static const Perseas__Reply__BodyCase expected[] = {
+		PERSEAS__REPLY__BODY_CONFIRM, PERSEAS__REPLY__BODY_FINISH,
+		PERSEAS__REPLY__BODY_JOINING, PERSEAS__REPLY__BODY_RELEASE,
+	};
+	struct mirror *mirror = *state;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
+	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
+	Perseas__ReleaseRequest release = PERSEAS__RELEASE_REQUEST__INIT;
+	void *bodies[] = { &confirm, &finish, &joining, &release };
+	struct peer peer;
+
+	mirror_bank(mirror, &peer, false);
+	for (unsigned i = 0; i < sizeof(bare) / sizeof(bare[0]); i++) {
+		Perseas__Request request = PERSEAS__REQUEST__INIT;
+		Perseas__Reply *reply;
+
+		request.body_case = bare[i];
+		request.confirm = bodies[i];
+		reply = ask(mirror, &peer, &request, NULL);
+		assert_int_equal(reply->status, STATUS(OK));
+		assert_int_equal(reply->body_case, expected[i]);
+		done(reply);
+	}
+	assert_null(peer.session.store);
+}
+
+static void create_with_long_roster(struct mirror *mirror, const char *store)
+{
+	static char address[256];
+	uint8_t images[PS_MIRRORS_MAX][PS_ID_SIZE] = { 0 };
+	Perseas__CreateRequest request = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member member[PS_MIRRORS_MAX], *members[PS_MIRRORS_MAX];
+
+	memset(address, 'a', 255);
+	for (uint8_t i = 0; i < PS_MIRRORS_MAX; i++) {
+		perseas__member__init(&member[i]);
+		images[i][0] = (uint8_t)(i + 1);
+		member[i].address = address;
+		member[i].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, images[i] };
+		members[i] = &member[i];
+	}
+	roster.acks = 1;
+	roster.n_members = PS_MIRRORS_MAX;
+	roster.members = members;
+	request.store = (char *)store;
+	request.store_id = OWNER(1);
+	request.image_id = OWNER(1);
+	request.log_size = PS_LOG_MIN;
+	request.roster = &roster;
+	assert_int_equal(store_create(mirror->stores, &request, &mirror->why), 0);
+}
+
+/* So many stores of so many mirrors that a list of them is longer than a message may be. */
+static void a_list_that_is_too_long_is_refused(void **state)
+{
+	struct mirror *mirror = *state;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
+	char store[16];
+	Perseas__Reply *reply;
+	struct peer peer;
+
+	peer_init(&peer);
+	request.body_case = PERSEAS__REQUEST__BODY_LIST;
+	request.list = &list;
+	create_with_long_roster(mirror, "store");
+	reply = ask(mirror, &peer, &request, NULL);
+	assert_int_equal(reply->status, STATUS(OK));
+	assert_string_equal(reply->list->version, "1.2.3");
+	assert_int_equal(reply->list->n_stores, 1);
+	done(reply);
+	for (int i = 0; i < 260; i++) {
+		snprintf(store, sizeof(store), "store-%d", i);
+		create_with_long_roster(mirror, store);
+	}
+	reply = ask(mirror, &peer, &request, NULL);
+	assert_int_equal(reply->status, STATUS(LIMIT));
+	done(reply);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(what_is_not_a_request_gets_a_refusal),
+		TEST(a_refusal_says_why),
+		TEST(a_status_tells_header_slot_and_owner),
+		TEST(descriptors_go_with_a_shared_grant_alone),
+		TEST(each_request_is_answered_by_its_reply),
+		TEST(a_list_that_is_too_long_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/*
+ * test_control_loop.c - control connections over real sockets on this host.
+ */
+#include "../support/daemon_fixture.h"
+
+#include "../../proto/frame.h"
+
+#include <event2/event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+/* The same daemon over both kinds of socket. */
+static void requests_are_answered_over_tcp_and_unix(void **state)
+{
+	struct fixture *fixture = *state;
+	int fds[2] = { fixture_tcp(fixture), fixture_unix(fixture) };
+
+	for (int i = 0; i < 2; i++) {
+		Perseas__Reply *reply;
+
+		fixture_greet(fixture, fds[i]);
+		fixture_ask_list(fds[i]);
+		reply = fixture_reply(fixture, fds[i]);
+		assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
+		assert_string_equal(reply->list->version, PERSEAS_VERSION);
+		fixture_done(reply);
+		close(fds[i]);
+	}
+}
+
+/* A peer of a later version has to learn which version this is. */
+static void another_version_is_told_ours_and_let_go(void **state)
+{
+	struct fixture *fixture = *state;
+	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION + 1 };
+	int fd = fixture_tcp(fixture);
+
+	fixture_send(fd, &hello, sizeof(hello));
+	assert_true(fixture_receive(fixture, fd, &hello, sizeof(hello)));
+	assert_int_equal(hello.version, PS_PROTOCOL_VERSION);
+	assert_true(fixture_ended(fixture, fd));
+	close(fd);
+}
+
+/* Something else connects. */
+static void what_is_not_of_this_protocol_is_let_go(void **state)
+{
+	struct fixture *fixture = *state;
+	int fd = fixture_tcp(fixture);
+
+	fixture_send(fd, "GET / HTTP/1.0\r\n\r\n", 18);
+	assert_true(fixture_ended(fixture, fd));
+	close(fd);
+}
+
+/* Three requests at once, then three that come byte by byte. */
+static void requests_are_answered_in_order_however_they_come(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	int fd = fixture_tcp(fixture);
+	uint8_t *bytes;
+	size_t len;
+
+	fixture_greet(fixture, fd);
+	status.store = (char *)"none";
+	for (int i = 0; i < 3; i++) {
+		fixture_ask_list(fd);
+		fixture_ask(fd, PERSEAS__REQUEST__BODY_STATUS, &status);
+	}
+	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
+	request.status = &status;
+	assert_int_equal(ps_request_pack(&request, &bytes, &len), 0);
+	for (size_t i = 0; i < len; i++) {
+		fixture_send(fd, bytes + i, 1);
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	}
+	free(bytes);
+	for (int i = 0; i < 7; i++) {
+		Perseas__Reply *reply = fixture_reply(fixture, fd);
+
+		assert_int_equal(reply->status,
+		                 i % 2 || i == 6 ? STATUS(NO_STORE) : STATUS(OK));
+		fixture_done(reply);
+	}
+	close(fd);
+}
+
+/* A message of two gigabytes is announced. */
+static void a_message_that_is_too_long_ends_the_connection(void **state)
+{
+	struct fixture *fixture = *state;
+	uint32_t len = 0x7fffffff;
+	int fd = fixture_tcp(fixture);
+	Perseas__Reply *reply;
+
+	fixture_greet(fixture, fd);
+	fixture_send(fd, &len, sizeof(len));
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
+	fixture_done(reply);
+	assert_true(fixture_ended(fixture, fd));
+	close(fd);
+}
+
+/* A daemon that was killed left its socket; another one still answers at its own. */
+static void a_socket_is_taken_over_only_from_the_dead(void **state)
+{
+	struct fixture *fixture = *state;
+	struct endpoint stale = { .local = true }, file = { .local = true };
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct stat st;
+	int fd;
+
+	assert_int_equal(fixture_listen(fixture, &fixture->local), -1);
+	assert_non_null(strstr(fixture->why, "another process answers"));
+	snprintf(stale.host, sizeof(stale.host), "%s/stale", fixture->directory);
+	memcpy(at.sun_path, stale.host, sizeof(at.sun_path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	close(fd);
+	assert_int_equal(fixture_listen(fixture, &stale), 0);
+	assert_int_equal(stat(stale.host, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	snprintf(file.host, sizeof(file.host), "%s/port", fixture->directory);
+	assert_int_equal(fixture_listen(fixture, &file), -1);
+	assert_non_null(strstr(fixture->why, "not a socket"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+		TEST(requests_are_answered_over_tcp_and_unix),
+		TEST(another_version_is_told_ours_and_let_go),
+		TEST(what_is_not_of_this_protocol_is_let_go),
+		TEST(requests_are_answered_in_order_however_they_come),
+		TEST(a_message_that_is_too_long_ends_the_connection),
+		TEST(a_socket_is_taken_over_only_from_the_dead),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,338 @@
+/*
+ * test_control_socket.c - control connections over TCP and Unix sockets.
+ */
+#include "control_daemon.h"
+
+/* Three requests are sent before the daemon has even accepted. */
+static void answers_come_in_the_order_of_the_requests(void **state)
+{
+	struct fixture *f = *state;
+	struct daemon *daemons[] = { &f->tcp, &f->local };
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct ps_control *control = dial(f, daemons[i]);
+
+		ask(f, control, "one");
+		ask(f, control, "two");
+		ask(f, control, "three");
+		welcome(daemons[i], PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+		reply_with(daemons[i], "first", 0, NULL, 0);
+		reply_with(daemons[i], "second", 0, NULL, 0);
+		expect_reply(f, control, soon(), "first");
+		hear_hello(daemons[i]);
+		hear(daemons[i], "one");
+		hear(daemons[i], "two");
+		hear(daemons[i], "three");
+		reply_with(daemons[i], "third", 0, NULL, 0);
+		expect_reply(f, control, soon(), "second");
+		expect_reply(f, control, soon(), "third");
+		disconnect(f, control);
+	}
+}
+
+/* A daemon gives memory away: three descriptors, a reply without, then the most there are. */
+static void descriptors_come_with_their_own_reply(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *control = dial(f, &f->local);
+	int given[MOST] = { 0 }, fds[PS_REGIONS_MAX], before;
+	unsigned count, i;
+	Perseas__Reply *reply;
+
+	for (i = 0; i < 3; i++)
+		ask(f, control, "s");
+	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	before = open_descriptors();
+	reply_with(&f->local, NULL, 3, given, 3);
+	reply_with(&f->local, "without", 0, NULL, 0);
+	reply_with(&f->local, NULL, MOST, given, MOST);
+
+	assert_int_equal(f->ops->receive(control, soon(), &reply, fds, &count, NULL), 0);
+	assert_int_equal(count, 3);
+	assert_int_equal(reply->drop_segments->grant->descriptors, 3);
+	for (i = 0; i < count; i++)
+		assert_int_equal(fcntl(fds[i], F_GETFD), FD_CLOEXEC);
+	assert_int_equal(open_descriptors(), before + 3);
+	ps_close_all(fds, count);
+	perseas__reply__free_unpacked(reply, NULL);
+	expect_reply(f, control, soon(), "without");
+	assert_int_equal(f->ops->receive(control, soon(), &reply, fds, &count, NULL), 0);
+	assert_int_equal(count, MOST);
+	ps_close_all(fds, count);
+	perseas__reply__free_unpacked(reply, NULL);
+	assert_int_equal(open_descriptors(), before);
+	disconnect(f, control);
+}
+
+/* Descriptors that no reply announced, with a refusal and with a grant; and nobody to take
+ * those that one did. */
+static void unexpected_descriptors_are_closed(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *control = dial(f, &f->local);
+	int given[5] = { 0 }, fds[PS_REGIONS_MAX], before;
+	unsigned count;
+	Perseas__Reply *reply;
+
+	ask(f, control, "s");
+	ask(f, control, "s");
+	ask(f, control, "s");
+	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	before = open_descriptors();
+	reply_with(&f->local, "refused", 0, given, 5);
+	reply_with(&f->local, NULL, 3, given, 5);
+	reply_with(&f->local, NULL, 3, given, 3);
+	expect_reply(f, control, soon(), "refused");
+	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(f->ops->receive(control, soon(), &reply, fds, &count, NULL), 0);
+	assert_int_equal(count, 3);
+	ps_close_all(fds, count);
+	perseas__reply__free_unpacked(reply, NULL);
+	assert_int_equal(f->ops->receive(control, soon(), &reply, NULL, NULL, NULL), 0);
+	perseas__reply__free_unpacked(reply, NULL);
+	assert_int_equal(open_descriptors(), before);
+	disconnect(f, control);
+}
+
+/* Fewer descriptors than announced, and far more than any reply has; none may be left. */
+static void a_wrong_number_of_descriptors_is_an_error(void **state)
+{
+	struct fixture *f = *state;
+	int given[253] = { 0 };
+	int before = open_descriptors();
+	struct ps_control *control = dial(f, &f->local);
+
+	ask(f, control, "s");
+	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	reply_with(&f->local, NULL, 3, given, 2);
+	expect_failure(f, control, soon(), PERSEAS_EPROTOCOL, "fewer");
+	expect_failure(f, control, soon(), PERSEAS_EPROTOCOL, "fewer");
+	disconnect(f, control);
+	close(f->local.fd);
+
+	control = dial(f, &f->local);
+	ask(f, control, "s");
+	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	reply_with(&f->local, NULL, 2, given, 253);
+	expect_failure(f, control, soon(), PERSEAS_EPROTOCOL, "more");
+	disconnect(f, control);
+	close(f->local.fd);
+	f->local.fd = -1;
+	assert_int_equal(open_descriptors(), before);
+}
+
+/* A reply arrives byte by byte, and the client looks after each. */
+static void a_reply_may_arrive_in_any_pieces(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *control = dial(f, &f->tcp);
+	Perseas__Reply reply = PERSEAS__REPLY__INIT;
+	uint8_t *bytes;
+	size_t len, i;
+
+	reply.status = PERSEAS__STATUS__STATUS_BUSY;
+	reply.message = (char *)(uintptr_t)"in pieces";
+	assert_int_equal(ps_reply_pack(&reply, &bytes, &len), 0);
+	ask(f, control, "s");
+	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	for (i = 0; i < len; i++) {
+		expect_failure(f, control, 0, PERSEAS_EUNREACHABLE, "in time");
+		send_with(f->tcp.fd, bytes + i, 1, NULL, 0);
+	}
+	expect_reply(f, control, soon(), "in pieces");
+	free(bytes);
+	disconnect(f, control);
+}
+
+/* Peers that are no perseasd of this version, each with what the user is told. */
+static void a_wrong_peer_is_told_apart(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		int code;
+		const char *word;
+	} peers[] = {
+		{ "HTTP/1.1 400 Bad Request\r\n", 26, PERSEAS_EPROTOCOL, "is not a perseasd" },
+		{ "PSSC\2\0\0\0", 8, PERSEAS_EVERSION, "version 2 of the protocol, this library" },
+		{ "PSS", 3, PERSEAS_EUNREACHABLE, "without a greeting" },
+		{ "", 0, PERSEAS_EUNREACHABLE, "without a greeting" },
+		{ "PSSC\1\0\0\0", 8, PERSEAS_EUNREACHABLE, "ended the connection" },
+		{ "PSSC\1\0\0\0\4\0\0\0abc", 15, PERSEAS_EUNREACHABLE, "ended the connection" },
+		{ "PSSC\1\0\0\0\3\0\0\0abc", 15, PERSEAS_EPROTOCOL, "not a reply" },
+		{ "PSSC\1\0\0\0\0\0\0\0", 12, PERSEAS_EPROTOCOL, "0 bytes" },
+		{ "PSSC\1\0\0\0\1\0\x10\0", 12, PERSEAS_EPROTOCOL, "1048577 bytes" },
+		{ "PSSC\1\0\0\0\xff\xff\xff\xff", 12, PERSEAS_EPROTOCOL, "4294967295 bytes" },
+	};
+	struct fixture *f = *state;
+	size_t i;
+
+	for (i = 0; i < sizeof(peers) / sizeof(peers[0]); i++) {
+		struct ps_control *control = dial(f, &f->tcp);
+
+		ask(f, control, "s");
+		f->tcp.fd = accept4(f->tcp.listener, NULL, NULL, SOCK_CLOEXEC);
+		if (peers[i].len)
+			send_with(f->tcp.fd, peers[i].bytes, peers[i].len, NULL, 0);
+		shutdown(f->tcp.fd, SHUT_WR);
+		expect_failure(f, control, soon(), peers[i].code, peers[i].word);
+		expect_failure(f, control, soon(), peers[i].code, f->tcp.address.text);
+		assert_true(f->ops->ended(control));
+		assert_int_equal(f->ops->control_fd(control), -1);
+		disconnect(f, control);
+		close(f->tcp.fd);
+	}
+	f->tcp.fd = -1;
+}
+
+static void expect_no_connection(struct fixture *f, const char *text, const char *word)
+{
+	struct ps_address address;
+	struct ps_error error = { 0 };
+	struct ps_control *control;
+
+	assert_int_equal(ps_address_parse(text, &address, NULL), 0);
+	control = f->ops->connect(f->env, &address, &error);
+	if (control) {
+		ask(f, control, "s");
+		expect_failure(f, control, soon(), PERSEAS_EUNREACHABLE, word);
+		expect_failure(f, control, soon(), PERSEAS_EUNREACHABLE, text);
+		disconnect(f, control);
+		return;
+	}
+	assert_true(error.code == PERSEAS_EUNREACHABLE || error.code == PERSEAS_EINVAL);
+	if (!strstr(error.text, word) || !strstr(error.text, text))
+		fail_msg("said: %s", error.text);
+}
+
+/* Nobody is there, in each way that nobody can be there. */
+static void a_mirror_that_is_not_there_is_named_with_what_to_do(void **state)
+{
+	struct fixture *f = *state;
+	char text[256];
+
+	close(f->tcp.listener);
+	f->tcp.listener = -1;
+	expect_no_connection(f, f->tcp.address.text, "refused the connection; is perseasd running");
+	close(f->local.listener);
+	f->local.listener = -1;
+	expect_no_connection(f, f->local.address.text, "refused the connection; is perseasd");
+	snprintf(text, sizeof(text), "unix://%s/nothing", f->folder);
+	expect_no_connection(f, text, "there is no such socket; is perseasd running");
+	expect_no_connection(f, "no..such..host:7170", "the host is not known");
+	expect_no_connection(f, "sim://3", "simulation");
+}
+
+/* A mirror takes the connection and is silent; later it is silent to a request. */
+static void silence_ends_at_the_deadline(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *control = dial(f, &f->tcp);
+	uint64_t begun = ps_monotonic();
+
+	ask(f, control, "s");
+	expect_failure(f, control, begun + SHORTLY, PERSEAS_EUNREACHABLE, "said nothing in time");
+	assert_true(ps_monotonic() >= begun + SHORTLY);
+	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	expect_failure(f, control, ps_monotonic() + SHORTLY, PERSEAS_EUNREACHABLE,
+	               "did not answer in time");
+	reply_with(&f->tcp, "late", 0, NULL, 0);
+	expect_reply(f, control, soon(), "late");
+	disconnect(f, control);
+}
+
+/* One mirror is silent until the deadline of all. The other has its queue of connections full
+ * at first, so that it must be dialled again, which nobody but the first one's wait can do. */
+static void a_dead_mirror_does_not_use_up_the_time_of_others(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int before = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct pollfd fd = { .fd = f->local.listener, .events = POLLIN };
+	struct ps_control *dead, *well;
+	uint64_t until;
+
+	memcpy(at.sun_path, f->local.address.host, sizeof(at.sun_path));
+	assert_int_equal(connect(before, (struct sockaddr *)&at, sizeof(at)), 0);
+	dead = dial(f, &f->tcp);
+	well = dial(f, &f->local);
+	ask(f, dead, "s");
+	ask(f, well, "s");
+	assert_int_equal(f->ops->control_fd(well), -1);
+	close(accept4(f->local.listener, NULL, NULL, SOCK_CLOEXEC));
+	close(before);
+	until = ps_monotonic() + SHORTLY;
+	expect_failure(f, dead, until, PERSEAS_EUNREACHABLE, "in time");
+
+	assert_int_equal(poll(&fd, 1, 0), 1);
+	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	hear_hello(&f->local);
+	hear(&f->local, "s");
+	reply_with(&f->local, "well", 0, NULL, 0);
+	expect_reply(f, well, until, "well");
+	disconnect(f, dead);
+	disconnect(f, well);
+}
+
+/* A session that is idle until its mirror goes away. */
+static void the_end_of_an_idle_connection_is_noticed(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *control = dial(f, &f->local);
+	struct pollfd fd = { .events = POLLIN };
+
+	ask(f, control, "s");
+	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	reply_with(&f->local, "r", 0, NULL, 0);
+	expect_reply(f, control, soon(), "r");
+	fd.fd = f->ops->control_fd(control);
+	assert_true(fd.fd >= 0);
+	assert_false(f->ops->ended(control));
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	close(f->local.fd);
+	f->local.fd = -1;
+	assert_int_equal(poll(&fd, 1, 10000), 1);
+	assert_true(f->ops->ended(control));
+	/* No signal comes of sending to it. */
+	ask(f, control, "s");
+	ask(f, control, "s");
+	expect_failure(f, control, soon(), PERSEAS_EUNREACHABLE, "ended the connection");
+	disconnect(f, control);
+}
+
+/* A mirror talks although nothing was asked: it would keep its descriptor readable. */
+static void unasked_bytes_count_as_the_end(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *control = dial(f, &f->local);
+
+	ask(f, control, "s");
+	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	reply_with(&f->local, "r", 0, NULL, 0);
+	expect_reply(f, control, soon(), "r");
+	reply_with(&f->local, "unasked", 0, NULL, 0);
+	assert_true(f->ops->ended(control));
+	disconnect(f, control);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(answers_come_in_the_order_of_the_requests),
+		TEST(descriptors_come_with_their_own_reply),
+		TEST(unexpected_descriptors_are_closed),
+		TEST(a_wrong_number_of_descriptors_is_an_error),
+		TEST(a_reply_may_arrive_in_any_pieces),
+		TEST(a_wrong_peer_is_told_apart),
+		TEST(a_mirror_that_is_not_there_is_named_with_what_to_do),
+		TEST(silence_ends_at_the_deadline),
+		TEST(a_dead_mirror_does_not_use_up_the_time_of_others),
+		TEST(the_end_of_an_idle_connection_is_noticed),
+		TEST(unasked_bytes_count_as_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,215 @@
+/*
+ * test_env_posix.c - clocks, sleeping and waking, the keeper's thread.
+ */
+#include "../../client/env.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define FAR 20000000000ULL     /* ns: longer than anything here takes */
+
+static int setup(void **state)
+{
+	*state = ps_env_posix(NULL);
+	return *state ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct ps_env *env = *state;
+
+	env->ops->free(env);
+	return 0;
+}
+
+/* Two looks at each clock. */
+static void clocks_are_those_of_the_host(void **state)
+{
+	struct ps_env *env = *state;
+	uint64_t before = env->ops->now(env);
+	uint64_t wall = env->ops->clock(env);
+	uint64_t seconds = (uint64_t)time(NULL);
+
+	assert_true(env->ops->now(env) >= before);
+	assert_true(wall / 1000000000 + 2 >= seconds && wall / 1000000000 <= seconds);
+}
+
+/* Ids are drawn for two owners. */
+static void random_bytes_differ(void **state)
+{
+	struct ps_env *env = *state;
+	uint8_t a[16] = { 0 }, b[16] = { 0 }, guard[18] = { 0 };
+
+	env->ops->random(env, a, sizeof(a));
+	env->ops->random(env, b, sizeof(b));
+	assert_memory_not_equal(a, b, sizeof(a));
+	env->ops->random(env, guard + 1, 16);
+	assert_int_equal(guard[0] + guard[17], 0);
+}
+
+/* Someone is woken before it sleeps: it must not sleep at all, and only once not. */
+static void a_wake_before_the_pause_is_not_lost(void **state)
+{
+	struct ps_env *env = *state;
+	uint64_t begun = env->ops->now(env);
+
+	env->ops->wake(env, PS_KEEPER);
+	env->ops->wake(env, PS_KEEPER);
+	env->ops->pause(env, PS_KEEPER, NULL, 0, begun + FAR);
+	assert_true(env->ops->now(env) < begun + FAR);
+	begun = env->ops->now(env);
+	env->ops->pause(env, PS_KEEPER, NULL, 0, begun + 10000000);
+	assert_true(env->ops->now(env) >= begun + 10000000);
+}
+
+/* The other sleeper is woken, and time is up. */
+static void a_pause_lasts_until_its_time(void **state)
+{
+	struct ps_env *env = *state;
+	uint64_t until = env->ops->now(env) + 10000000;
+
+	env->ops->wake(env, PS_KEEPER);
+	env->ops->pause(env, PS_COMMITTER, NULL, 0, until);
+	assert_true(env->ops->now(env) >= until);
+	/* A time that has passed already. */
+	env->ops->pause(env, PS_COMMITTER, NULL, 0, 0);
+}
+
+/* A mirror's answer arrives while a committer sleeps. */
+static void a_pause_ends_when_a_descriptor_is_ready(void **state)
+{
+	struct ps_env *env = *state;
+	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
+	uint64_t begun = env->ops->now(env);
+	int first[2], second[2];
+
+	assert_int_equal(pipe(first), 0);
+	assert_int_equal(pipe(second), 0);
+	fds[0].fd = first[0];
+	fds[1].fd = second[0];
+	assert_int_equal(write(second[1], "x", 1), 1);
+	env->ops->pause(env, PS_COMMITTER, fds, 2, begun + FAR);
+	assert_true(env->ops->now(env) < begun + FAR);
+	assert_int_equal(fds[0].revents, 0);
+	assert_int_equal(fds[1].revents, POLLIN);
+	close(first[0]);
+	close(first[1]);
+	close(second[0]);
+	close(second[1]);
+}
+
+struct beside {
+	struct ps_env *env;
+	atomic_int turn;
+	sigset_t blocked;
+	uint64_t until;
+};
+
+/* Sleeps, and gives the turn back, for as often as it is woken. */
+static void sleep_in_turns(void *arg)
+{
+	struct beside *b = arg;
+	struct ps_env *env = b->env;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &b->blocked);
+	while (atomic_load(&b->turn) >= 0 && env->ops->now(env) < b->until) {
+		if (atomic_load(&b->turn) == 1) {
+			atomic_store(&b->turn, 0);
+			env->ops->wake(env, PS_COMMITTER);
+		}
+		env->ops->pause(env, PS_KEEPER, NULL, 0, b->until);
+	}
+}
+
+/* Two threads wake each other in turn; one wake that is lost stops them until the end. */
+static void no_wake_is_lost_between_threads(void **state)
+{
+	struct ps_env *env = *state;
+	struct beside b = { .env = env, .until = env->ops->now(env) + FAR };
+	uint64_t begun;
+	int i, turn = 1;
+
+	assert_int_equal(env->ops->spawn(env, sleep_in_turns, &b), 0);
+	for (i = 0; i < 2000 && env->ops->now(env) < b.until; i++) {
+		atomic_store(&b.turn, 1);
+		env->ops->wake(env, PS_KEEPER);
+		while ((turn = atomic_load(&b.turn)) == 1 && env->ops->now(env) < b.until)
+			env->ops->pause(env, PS_COMMITTER, NULL, 0, b.until);
+	}
+	atomic_store(&b.turn, -1);
+	env->ops->wake(env, PS_KEEPER);
+	env->ops->join(env);
+	assert_int_equal(i, 2000);
+	assert_int_equal(turn, 0);
+	assert_true(env->ops->now(env) < b.until);
+	/* What woke it is used up: after at most one more it sleeps again. */
+	env->ops->pause(env, PS_COMMITTER, NULL, 0, env->ops->now(env));
+	begun = env->ops->now(env);
+	env->ops->pause(env, PS_COMMITTER, NULL, 0, begun + 10000000);
+	assert_true(env->ops->now(env) >= begun + 10000000);
+	/* The application's signals are not taken by that thread. */
+	assert_true(sigismember(&b.blocked, SIGTERM) && sigismember(&b.blocked, SIGALRM));
+}
+
+/* A committer waits for progress that does not come. */
+static void a_wait_ends_at_its_time(void **state)
+{
+	struct ps_env *env = *state;
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_condattr_t attributes;
+	pthread_cond_t cond;
+	uint64_t until;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&cond, &attributes);
+	pthread_mutex_lock(&lock);
+	until = env->ops->now(env) + 10000000;
+	while (env->ops->now(env) < until)
+		env->ops->wait(env, &cond, &lock, until);
+	pthread_mutex_unlock(&lock);
+	env->ops->broadcast(env, &cond);
+	pthread_cond_destroy(&cond);
+	pthread_condattr_destroy(&attributes);
+}
+
+/* Which data path goes with which address. */
+static void the_fabric_follows_from_the_address(void **state)
+{
+	struct ps_env *env = *state;
+	struct ps_address address;
+
+	assert_int_equal(ps_address_parse("host:1", &address, NULL), 0);
+	assert_string_equal(env->ops->fabric(env, &address, NULL)->name, "tcp");
+	assert_int_equal(ps_address_parse("unix:///x", &address, NULL), 0);
+	assert_string_equal(env->ops->fabric(env, &address, NULL)->name, "shm");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(clocks_are_those_of_the_host),
+		TEST(random_bytes_differ),
+		TEST(a_wake_before_the_pause_is_not_lost),
+		TEST(a_pause_lasts_until_its_time),
+		TEST(a_pause_ends_when_a_descriptor_is_ready),
+		TEST(no_wake_is_lost_between_threads),
+		TEST(a_wait_ends_at_its_time),
+		TEST(the_fabric_follows_from_the_address),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,259 @@
+/*
+ * test_envelope.c - messages and header files come back as they were packed; what is not
+ * one, takes too much memory or is longer than it may be is refused.
+ */
+#include "../support/messages.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Packs a request and unpacks it again. */
+static Perseas__Request *through(const Perseas__Request *request, const char **why)
+{
+	Perseas__Request *result;
+	uint8_t *bytes;
+	uint32_t length;
+	size_t len;
+
+	assert_int_equal(ps_request_pack(request, &bytes, &len), 0);
+	memcpy(&length, bytes, sizeof length);
+	assert_int_equal(length, len - sizeof length);
+	result = ps_request_unpack(bytes + sizeof length, length, why);
+	free(bytes);
+	assert_true(result ? !*why : *why && **why);
+	return result;
+}
+
+static bool reply_accepted(const Perseas__Reply *reply)
+{
+	const char *why = NULL;
+	Perseas__Reply *result;
+	uint8_t *bytes;
+	size_t len;
+
+	assert_int_equal(ps_reply_pack(reply, &bytes, &len), 0);
+	result = ps_reply_unpack(bytes + 4, len - 4, &why);
+	free(bytes);
+	assert_true(result ? !why : why && *why);
+	if (result)
+		perseas__reply__free_unpacked(result, NULL);
+	return result != NULL;
+}
+
+/* A claim, through the wire and back. */
+static void a_request_comes_back_as_it_was(void **state)
+{
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(claim, CLAIM, &claim), *back;
+	const char *why;
+
+	(void)state;
+	claim.store = message_bank;
+	claim.epoch = UINT64_MAX;
+	claim.owner = message_id(1);
+	claim.takeover = 1;
+	back = through(&request, &why);
+	assert_non_null(back);
+	assert_string_equal(back->claim->store, "bank");
+	assert_int_equal(back->claim->epoch, UINT64_MAX);
+	assert_true(ps_id_equal(back->claim->owner, message_id(1).data));
+	assert_true(back->claim->takeover);
+	perseas__request__free_unpacked(back, NULL);
+}
+
+/* A request without a body; bytes that are none; more of them than a message may have. */
+static void what_is_no_request_is_refused(void **state)
+{
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	static uint8_t zeros[PS_MESSAGE_MAX + 1];
+	const char *why = NULL;
+
+	(void)state;
+	assert_null(through(&request, &why));
+	assert_null(ps_request_unpack((const uint8_t *)"\xff\xff\xff", 3, &why));
+	assert_non_null(why);
+	assert_null(ps_request_unpack(zeros, sizeof zeros, &why));
+	assert_non_null(why);
+	assert_null(ps_reply_unpack(zeros, sizeof zeros, &why));
+	assert_non_null(why);
+}
+
+/* A field that a later version may have, in the request and in a message inside it. */
+static void unknown_fields_are_refused(void **state)
+{
+	const uint8_t outside[] = { 1 << 3 | 2, 0, 0xf8, 1, 1 };
+	const uint8_t inside[] = { 1 << 3 | 2, 3, 0xf8, 1, 1 };
+	const uint8_t deep[] = { 4 << 3 | 2, 5, 1 << 3 | 2, 3, 0xf8, 1, 1 };
+	const char *why = NULL;
+
+	(void)state;
+	assert_null(ps_request_unpack(outside, sizeof outside, &why));
+	assert_non_null(strstr(why, "does not know"));
+	assert_null(ps_request_unpack(inside, sizeof inside, &why));
+	assert_non_null(strstr(why, "does not know"));
+	assert_null(ps_reply_unpack(deep, sizeof deep, &why));
+	assert_non_null(strstr(why, "does not know"));
+}
+
+static void names_are_checked(void **state)
+{
+	char name[PS_NAME_MAX + 2];
+
+	(void)state;
+	memset(name, 'x', sizeof name);
+	name[PS_NAME_MAX + 1] = 0;
+	assert_false(ps_name_valid(name));
+	name[PS_NAME_MAX] = 0;
+	assert_true(ps_name_valid(name));
+	assert_true(ps_name_valid("aZ09._-"));
+	assert_true(ps_name_valid("-"));
+	assert_false(ps_name_valid(""));
+	assert_false(ps_name_valid("."));
+	assert_false(ps_name_valid(".."));
+	assert_false(ps_name_valid(".hidden"));
+	assert_false(ps_name_valid("a/b"));
+	assert_false(ps_name_valid("a b"));
+	assert_false(ps_name_valid("a\n"));
+	assert_false(ps_name_valid("\xc3\xa4"));
+}
+
+/* A header file, whole; then with each of its bits flipped, and cut at each byte. */
+static void a_header_file_with_any_bit_flipped_is_refused(void **state)
+{
+	struct message_header *h = message_header_new();
+	Perseas__Header *back;
+	const char *why;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(ps_header_pack(&h->header, &bytes, &len), 0);
+	back = ps_header_unpack(bytes, len, &why);
+	assert_non_null(back);
+	assert_string_equal(back->store, "bank");
+	assert_int_equal(back->promised_epoch, 9);
+	assert_int_equal(back->n_segments, 2);
+	assert_string_equal(back->segments[1]->name, "s1");
+	assert_string_equal(back->roster->members[1]->address, "[::1]:7170");
+	perseas__header__free_unpacked(back, NULL);
+	for (size_t bit = 0; bit < 8 * len; bit++) {
+		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_null(ps_header_unpack(bytes, len, &why));
+		assert_non_null(why);
+		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	for (size_t cut = 0; cut < len; cut++)
+		assert_null(ps_header_unpack(bytes, cut, &why));
+	free(bytes);
+	h->header.state = PERSEAS__STATE__STATE_NONE;
+	assert_int_equal(ps_header_pack(&h->header, &bytes, &len), 0);
+	assert_null(ps_header_unpack(bytes, len, &why));
+	free(bytes);
+	free(h);
+}
+
+static void a_copy_shares_nothing_with_the_header(void **state)
+{
+	struct message_header *h = message_header_new();
+	Perseas__Header *header = ps_header_copy(&h->header);
+	Perseas__Roster *roster = ps_roster_copy(&h->roster);
+
+	(void)state;
+	assert_ptr_not_equal(header->store, message_bank);
+	assert_ptr_not_equal(header->segments[0]->name, h->segments[0].name);
+	free(h);
+	assert_string_equal(header->store, "bank");
+	assert_string_equal(header->segments[1]->name, "s1");
+	assert_int_equal(ps_log_region_size(header), PS_RING_OFFSET + (1 << 20));
+	assert_int_equal(ps_header_bytes(header), PS_RING_OFFSET + (1 << 20) + 2000);
+	assert_int_equal(roster->n_members, 3);
+	assert_string_equal(roster->members[2]->address, "unix:///run/perseas");
+	perseas__header__free_unpacked(header, NULL);
+	perseas__roster__free_unpacked(roster, NULL);
+}
+
+/* Many empty elements, which would take a hundred times as much in memory. */
+static void a_message_that_expands_too_much_is_refused(void **state)
+{
+	const uint32_t body = PS_MESSAGE_MAX / 4;
+	uint8_t *bytes = calloc(1, PS_MESSAGE_MAX);
+	const char *why = NULL;
+	size_t len = 0;
+
+	(void)state;
+	bytes[len++] = 4 << 3 | 2; /* Reply.list */
+	for (uint32_t rest = body; rest; rest >>= 7)
+		bytes[len++] = (uint8_t)(rest & 127) | (rest > 127 ? 128 : 0);
+	for (uint32_t i = 0; i < body; i += 2)
+		bytes[len + i] = 1 << 3 | 2; /* ListReply.stores, no bytes */
+	assert_true(len + body <= PS_MESSAGE_MAX);
+	assert_null(ps_reply_unpack(bytes, len + body, &why));
+	assert_non_null(strstr(why, "the bytes are not a message"));
+	free(bytes);
+}
+
+/* A list of many stores with as many segments as a store can have. */
+static void a_list_of_large_stores_is_accepted(void **state)
+{
+	enum { STORES = 100 };
+	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
+	Perseas__Reply reply = MESSAGE_REPLY(list, LIST, &list);
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT, *stores[STORES];
+	struct message_header *h = message_header_new();
+
+	(void)state;
+	h->header.n_segments = PS_SEGMENTS_MAX;
+	status.header = &h->header;
+	for (int i = 0; i < STORES; i++)
+		stores[i] = &status;
+	list.stores = stores;
+	list.n_stores = STORES;
+	assert_true(reply_accepted(&reply));
+	h->header.store = message_address[0];
+	assert_false(reply_accepted(&reply));
+	status.header = NULL;
+	assert_false(reply_accepted(&reply));
+	free(h);
+}
+
+/* A message that would be longer than one may be. */
+static void a_message_that_is_too_long_is_not_packed(void **state)
+{
+	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(status, STATUS, &status);
+	char *text = malloc(PS_MESSAGE_MAX + 1);
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	memset(text, 'a', PS_MESSAGE_MAX);
+	text[PS_MESSAGE_MAX] = 0;
+	status.store = text;
+	assert_int_equal(ps_request_pack(&request, &bytes, &len), -1);
+	status.store = message_ledger;
+	assert_int_equal(ps_request_pack(&request, &bytes, &len), 0);
+	free(bytes);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_request_comes_back_as_it_was),
+		cmocka_unit_test(what_is_no_request_is_refused),
+		cmocka_unit_test(unknown_fields_are_refused),
+		cmocka_unit_test(names_are_checked),
+		cmocka_unit_test(a_header_file_with_any_bit_flipped_is_refused),
+		cmocka_unit_test(a_copy_shares_nothing_with_the_header),
+		cmocka_unit_test(a_message_that_expands_too_much_is_refused),
+		cmocka_unit_test(a_list_of_large_stores_is_accepted),
+		cmocka_unit_test(a_message_that_is_too_long_is_not_packed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

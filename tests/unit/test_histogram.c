@@ -1,0 +1,132 @@
+/*
+ * test_histogram.c - the log-linear counts of the benchmarks.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "../../bench/histogram.h"
+
+static struct histogram *new_histogram(void)
+{
+	struct histogram *h = calloc(1, sizeof(*h));
+
+	assert_non_null(h);
+	return h;
+}
+
+/* Values of every magnitude, each counted alone. */
+static void a_value_is_known_to_one_part_in_128(void **state)
+{
+	struct histogram *h = new_histogram();
+
+	(void)state;
+	for (unsigned shift = 0; shift < 63; shift++) {
+		uint64_t value = ((uint64_t)3 << shift) / 2 + 1;
+		uint64_t got;
+
+		histogram_clear(h);
+		histogram_add(h, value);
+		histogram_add(h, UINT64_MAX);      /* so that the maximum does not cap it */
+		got = histogram_percentile(h, 50);
+		assert_true(got >= value);
+		assert_true(got - value <= value / 128);
+	}
+	free(h);
+}
+
+/* The buckets at the two ends of the range. */
+static void the_smallest_and_the_largest_value_have_buckets(void **state)
+{
+	(void)state;
+	assert_int_equal(histogram_bucket(0), 0);
+	assert_int_equal(histogram_bucket(UINT64_MAX), HISTOGRAM_BUCKETS - 1);
+}
+
+/* Growing values, and the bucket of each. */
+static void buckets_grow_with_the_value_and_leave_none_out(void **state)
+{
+	unsigned last = 0;
+
+	(void)state;
+	for (uint64_t value = 0; value < 100000; value++) {
+		unsigned bucket = histogram_bucket(value);
+
+		assert_true(bucket == last || bucket == last + 1);
+		last = bucket;
+	}
+}
+
+/* 1 to 100, once each: small enough for buckets of their own. */
+static void percentiles_are_exact_for_small_values(void **state)
+{
+	struct histogram *h = new_histogram();
+
+	(void)state;
+	for (uint64_t value = 1; value <= 100; value++)
+		histogram_add(h, value);
+	assert_int_equal(histogram_percentile(h, 0), 1);
+	assert_int_equal(histogram_percentile(h, 50), 50);
+	assert_int_equal(histogram_percentile(h, 50.5), 51);
+	assert_int_equal(histogram_percentile(h, 99), 99);
+	assert_int_equal(histogram_percentile(h, 100), 100);
+	free(h);
+}
+
+/* One value, which is not the end of its bucket. */
+static void no_percentile_is_above_the_maximum(void **state)
+{
+	struct histogram *h = new_histogram();
+
+	(void)state;
+	histogram_add(h, 1000001);
+	assert_int_equal(histogram_percentile(h, 100), 1000001);
+	assert_int_equal(h->max, 1000001);
+	free(h);
+}
+
+/* Two halves counted apart. */
+static void merging_gives_what_counting_together_gives(void **state)
+{
+	struct histogram *a = new_histogram(), *b = new_histogram(), *both = new_histogram();
+
+	(void)state;
+	for (uint64_t value = 0; value < 5000; value++) {
+		histogram_add(value % 3 ? a : b, value * value);
+		histogram_add(both, value * value);
+	}
+	histogram_merge(a, b);
+	assert_memory_equal(a, both, sizeof(*a));
+	free(a);
+	free(b);
+	free(both);
+}
+
+/* Nothing was counted. */
+static void an_empty_histogram_says_zero(void **state)
+{
+	struct histogram *h = new_histogram();
+
+	(void)state;
+	assert_int_equal(histogram_percentile(h, 99), 0);
+	free(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_value_is_known_to_one_part_in_128),
+		cmocka_unit_test(the_smallest_and_the_largest_value_have_buckets),
+		cmocka_unit_test(buckets_grow_with_the_value_and_leave_none_out),
+		cmocka_unit_test(percentiles_are_exact_for_small_values),
+		cmocka_unit_test(no_percentile_is_above_the_maximum),
+		cmocka_unit_test(merging_gives_what_counting_together_gives),
+		cmocka_unit_test(an_empty_histogram_says_zero),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

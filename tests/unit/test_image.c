@@ -1,0 +1,565 @@
+/*
+ * test_image.c - slots and undo records are refused when anything in them is wrong, and
+ * an image is rolled back to its slot from whatever a dying owner left.
+ */
+#include "crc32c.h"
+#include "image.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { RING = 4096, SEGMENT = 1024 };
+
+/* An image with two segments, 3 and 7. */
+struct fixture {
+	_Alignas(64) uint8_t log[PS_RING_OFFSET + RING];
+	uint8_t first[SEGMENT];
+	uint8_t second[SEGMENT];
+	struct ps_image image;
+};
+
+static void make_image(struct fixture *f)
+{
+	memset(f, 0, sizeof *f);
+	ps_image_format(f->log);
+	for (int i = 0; i < SEGMENT; i++) {
+		f->first[i] = (uint8_t)i;
+		f->second[i] = (uint8_t)(255 - i);
+	}
+	f->image.log = f->log;
+	f->image.ring_size = RING;
+	f->image.segments[3].base = f->first;
+	f->image.segments[3].size = SEGMENT;
+	f->image.segments[7].base = f->second;
+	f->image.segments[7].size = SEGMENT;
+}
+
+static void write_slot(struct fixture *f, int index, uint64_t epoch, uint64_t seq,
+                       uint64_t next, uint64_t last)
+{
+	struct ps_slot slot;
+
+	ps_slot_encode(&slot, epoch, seq, next, last);
+	memcpy(f->log + ps_slot_offset(index), &slot, sizeof slot);
+}
+
+static struct ps_record *begin_record(void *memory, enum ps_record_kind kind)
+{
+	struct ps_record *record = memory;
+
+	memset(record, 0, sizeof *record);
+	record->kind = (uint16_t)kind;
+	record->length = sizeof *record;
+	return record;
+}
+
+static void add_range(struct ps_record *record, uint32_t segment, uint64_t offset,
+                      uint32_t length, const void *image)
+{
+	uint8_t *at = (uint8_t *)record + record->length;
+	struct ps_range range = { .segment = segment, .length = length, .offset = offset };
+
+	memcpy(at, &range, sizeof range);
+	record->length += sizeof range;
+	record->ranges++;
+	if (record->kind == PS_RECORD_TRANSACTION) {
+		memset(at + sizeof range, 0, ps_align8(length));
+		memcpy(at + sizeof range, image, length);
+		record->length += (uint32_t)ps_align8(length);
+	}
+}
+
+static uint8_t *ring_at(struct fixture *f, uint64_t position)
+{
+	return f->log + PS_RING_OFFSET + position % RING;
+}
+
+/* The record of a transaction with three ranges, of lengths that need padding. */
+static struct ps_record *make_record(struct fixture *f, void *memory, uint64_t epoch,
+                                     uint64_t seq, uint64_t position)
+{
+	struct ps_record *record = begin_record(memory, PS_RECORD_TRANSACTION);
+
+	add_range(record, 3, 10, 13, f->first + 10);
+	add_range(record, 7, SEGMENT - 8, 8, f->second + SEGMENT - 8);
+	add_range(record, 3, 500, 1, f->first + 500);
+	ps_record_seal(record, epoch, seq, position, 0, 1234567890);
+	return record;
+}
+
+/* What the transaction of make_record does to its ranges. */
+static void change_data(struct fixture *f)
+{
+	memset(f->first + 10, 0xaa, 13);
+	memset(f->second + SEGMENT - 8, 0xbb, 8);
+	f->first[500] = 0xcc;
+}
+
+/* The bytes that PROTOCOL.md lays down, with checksums worked out elsewhere. */
+static void slot_and_record_lie_as_laid_down(void **state)
+{
+	const uint64_t slot_words[5] = {
+		0x0102030405060708, 77, 0x140, 0x40, 0x00000000e3852844,
+	};
+	const uint64_t record_words[11] = {
+		0x0000000152535031, 6, 78, 0x140, 0x40, 0x0000000100000058, 1700000000000000000,
+		0x00000000ff7788f6, 0x0000000500000003, 0x1122, 0x0000006f6c6c6568,
+	};
+	uint64_t memory[11];
+	struct ps_record *record;
+	struct ps_slot slot;
+
+	(void)state;
+	ps_slot_encode(&slot, 0x0102030405060708, 77, 0x140, 0x40);
+	assert_memory_equal(&slot, slot_words, sizeof slot_words);
+	record = begin_record(memory, PS_RECORD_TRANSACTION);
+	add_range(record, 3, 0x1122, 5, "hello");
+	ps_record_seal(record, 6, 78, 0x140, 0x40, 1700000000000000000);
+	assert_int_equal(record->length, sizeof record_words);
+	assert_memory_equal(record, record_words, sizeof record_words);
+	assert_int_equal(ps_record_check(record_words, sizeof record_words), PS_RECORD_OK);
+}
+
+/* Any bit of a valid slot flips. */
+static void a_slot_with_any_bit_flipped_is_refused(void **state)
+{
+	struct ps_slot slot;
+
+	(void)state;
+	ps_slot_encode(&slot, 5, 77, 4096, 64);
+	assert_true(ps_slot_valid(&slot));
+	for (size_t bit = 0; bit < 8 * sizeof slot; bit++) {
+		((uint8_t *)&slot)[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_false(ps_slot_valid(&slot));
+		((uint8_t *)&slot)[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+
+/* Positions that no owner writes, under a right checksum; and a slot of zeros. */
+static void a_slot_with_impossible_positions_is_refused(void **state)
+{
+	struct ps_slot slot;
+
+	(void)state;
+	ps_slot_encode(&slot, 5, 77, 4097, 64);
+	assert_false(ps_slot_valid(&slot));
+	ps_slot_encode(&slot, 5, 77, 4096, 65);
+	assert_false(ps_slot_valid(&slot));
+	ps_slot_encode(&slot, 5, 77, 4096, 4096);
+	assert_false(ps_slot_valid(&slot));
+	ps_slot_encode(&slot, 0, 0, 0, 0);
+	assert_false(ps_slot_valid(&slot));
+	memset(&slot, 0, sizeof slot);
+	assert_false(ps_slot_valid(&slot));
+}
+
+/* Two valid slots: the epoch decides before the seq, wherever the slots lie. */
+static void the_highest_epoch_then_seq_counts(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	struct ps_slot slot;
+
+	(void)state;
+	make_image(f);
+	write_slot(f, 0, 3, 10, 128, 64);
+	write_slot(f, 1, 2, 99, 256, 64);
+	assert_int_equal(ps_slot_choose(f->log, &slot), 0);
+	assert_int_equal(slot.seq, 10);
+	write_slot(f, 1, 3, 11, 256, 64);
+	assert_int_equal(ps_slot_choose(f->log, &slot), 1);
+	assert_int_equal(slot.next, 256);
+	f->log[PS_SLOT_STRIDE] ^= 1;
+	assert_int_equal(ps_slot_choose(f->log, &slot), 0);
+	f->log[0] ^= 1;
+	assert_int_equal(ps_slot_choose(f->log, &slot), -1);
+	free(f);
+}
+
+/* An image that has just been made. */
+static void a_new_image_has_one_slot_at_the_first_position(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	struct ps_slot slot;
+
+	(void)state;
+	make_image(f);
+	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_CLEAN);
+	assert_int_equal(slot.epoch, 0);
+	assert_int_equal(slot.seq, 0);
+	assert_int_equal(slot.next, PS_FIRST_POSITION);
+	assert_int_equal(slot.last, 0);
+	free(f);
+}
+
+/* Any bit of a valid record flips: head, ranges, before-images and padding. */
+static void a_record_with_any_bit_flipped_is_refused(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	struct ps_record *record;
+
+	(void)state;
+	make_image(f);
+	record = make_record(f, ring_at(f, 64), 5, 78, 64);
+	assert_int_equal(ps_record_check(record, RING), PS_RECORD_OK);
+	for (size_t bit = 0, bits = 8 * (size_t)record->length; bit < bits; bit++) {
+		((uint8_t *)record)[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_int_not_equal(ps_record_check(record, RING), PS_RECORD_OK);
+		((uint8_t *)record)[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	free(f);
+}
+
+static void reseal(struct ps_record *record)
+{
+	record->crc = 0;
+	record->crc = ps_crc32c(0, record, record->length);
+}
+
+/* Fields that are wrong under a right checksum; each is named. */
+static void impossible_fields_are_refused_by_name(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	const struct {
+		size_t offset;
+		uint8_t flip;
+		enum ps_record_fault fault;
+	} cases[] = {
+		{ offsetof(struct ps_record, magic), 1, PS_RECORD_BAD_MAGIC },
+		{ offsetof(struct ps_record, kind), 2, PS_RECORD_BAD_FIELD },
+		{ offsetof(struct ps_record, flags), 1, PS_RECORD_BAD_FIELD },
+		{ offsetof(struct ps_record, zero), 1, PS_RECORD_BAD_FIELD },
+		{ offsetof(struct ps_record, position), 1, PS_RECORD_BAD_FIELD },
+		{ offsetof(struct ps_record, previous), 1, PS_RECORD_BAD_FIELD },
+		{ offsetof(struct ps_record, previous), 128, PS_RECORD_BAD_FIELD },
+		{ offsetof(struct ps_record, length), 8, PS_RECORD_BAD_LENGTH },
+		{ offsetof(struct ps_record, ranges), 1, PS_RECORD_BAD_LENGTH },
+		{ sizeof(struct ps_record) + 4, 32, PS_RECORD_BAD_LENGTH }, /* a range's length */
+		{ sizeof(struct ps_record) + 16 + 13, 1, PS_RECORD_BAD_FIELD }, /* padding */
+	};
+
+	(void)state;
+	make_image(f);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct ps_record *record = make_record(f, ring_at(f, 128), 5, 78, 128);
+
+		((uint8_t *)record)[cases[i].offset] ^= cases[i].flip;
+		reseal(record);
+		assert_int_equal(ps_record_check(record, RING), cases[i].fault);
+		assert_string_not_equal(ps_record_fault_text(cases[i].fault), "");
+	}
+	free(f);
+}
+
+/* A record of which fewer bytes may be read than it has; the length of one lies. */
+static void a_record_longer_than_what_may_be_read_is_refused(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	struct ps_record *record, *exact;
+	uint32_t length;
+
+	(void)state;
+	make_image(f);
+	record = make_record(f, ring_at(f, 64), 5, 78, 64);
+	length = record->length;
+	for (uint32_t available = 0; available < length; available++) {
+		exact = malloc(available ? available : 1);
+		memcpy(exact, record, available);
+		assert_int_equal(ps_record_check(exact, available), PS_RECORD_BAD_LENGTH);
+		free(exact);
+	}
+	assert_int_equal(ps_record_check(record, length), PS_RECORD_OK);
+	record->length = 8;
+	assert_int_equal(ps_record_check(record, RING), PS_RECORD_BAD_LENGTH);
+	record->length = UINT32_MAX;
+	assert_int_equal(ps_record_check(record, RING), PS_RECORD_BAD_LENGTH);
+	free(f);
+}
+
+/* The entries of both kinds of record, in order. */
+static void a_walk_gives_every_entry_once(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	const struct ps_range *range;
+	const void *image;
+	struct ps_cursor cursor;
+	struct ps_record *record;
+
+	(void)state;
+	make_image(f);
+	ps_record_walk(make_record(f, ring_at(f, 64), 5, 78, 64), &cursor);
+	assert_true(ps_record_next(&cursor, &range, &image));
+	assert_int_equal(range->length, 13);
+	assert_memory_equal(image, f->first + 10, 13);
+	assert_true(ps_record_next(&cursor, &range, &image));
+	assert_int_equal(range->offset, SEGMENT - 8);
+	assert_true(ps_record_next(&cursor, &range, &image));
+	assert_memory_equal(image, f->first + 500, 1);
+	assert_false(ps_record_next(&cursor, &range, &image));
+
+	record = begin_record(ring_at(f, 64), PS_RECORD_PUBLISH);
+	add_range(record, 90, 0, SEGMENT, NULL);
+	add_range(record, 91, 0, 5, NULL);
+	ps_record_seal(record, 5, 78, 64, 0, 0);
+	assert_int_equal(ps_record_check(record, RING), PS_RECORD_OK);
+	ps_record_walk(record, &cursor);
+	assert_true(ps_record_next(&cursor, &range, &image));
+	assert_null(image);
+	assert_true(ps_record_next(&cursor, &range, &image));
+	assert_int_equal(range->segment, 91);
+	assert_false(ps_record_next(&cursor, &range, &image));
+	free(f);
+}
+
+/*
+ * An owner dies after any prefix of the copy of its record, over bytes of an older one, and
+ * then, only when the record is whole, after any prefix of its changes.
+ */
+static void any_torn_transaction_is_rolled_back(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f), *before = calloc(1, sizeof *f);
+	static uint64_t memory[RING / 8];
+	struct ps_record *record;
+	struct ps_slot slot;
+
+	(void)state;
+	make_image(before);
+	write_slot(before, 1, 5, 77, 64, 0);
+	make_record(before, ring_at(before, 64), 4, 78, 64);
+	record = make_record(before, memory, 5, 78, 64);
+	for (uint32_t prefix = 0; prefix <= record->length; prefix++) {
+		bool whole;
+
+		make_image(f);
+		memcpy(f->log, before->log, sizeof f->log);
+		memcpy(ring_at(f, 64), record, prefix);
+		if (prefix == record->length)
+			change_data(f);
+		whole = memcmp(ring_at(f, 64), record, record->length) == 0;
+		assert_int_equal(ps_image_recover(&f->image, &slot),
+		                 whole ? PS_RECOVERY_UNDONE : PS_RECOVERY_CLEAN);
+		assert_int_equal(slot.seq, 77);
+		assert_memory_equal(f->first, before->first, SEGMENT);
+		assert_memory_equal(f->second, before->second, SEGMENT);
+	}
+	free(f);
+	free(before);
+}
+
+/* A roll-back that is itself cut short, or simply done again. */
+static void rolling_back_twice_changes_nothing(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f), *once = calloc(1, sizeof *f);
+	struct ps_slot slot, again;
+
+	(void)state;
+	make_image(f);
+	write_slot(f, 1, 5, 77, 64, 0);
+	make_record(f, ring_at(f, 64), 5, 78, 64);
+	change_data(f);
+	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_UNDONE);
+	memcpy(once, f, sizeof *f);
+	memset(f->first + 10, 0x55, 6); /* as if only part of it had been put back */
+	assert_int_equal(ps_image_recover(&f->image, &again), PS_RECOVERY_UNDONE);
+	assert_memory_equal(f->log, once->log, sizeof f->log);
+	assert_memory_equal(f->first, once->first, SEGMENT);
+	assert_memory_equal(f->second, once->second, SEGMENT);
+	assert_memory_equal(&slot, &again, sizeof slot);
+	free(f);
+	free(once);
+}
+
+/* A whole record lies at the slot's next position, but is not the slot's successor. */
+static void only_the_successor_of_the_slot_is_rolled_back(void **state)
+{
+	const struct { uint64_t epoch, seq, position; } records[] = {
+		{ 4, 78, 64 },          /* of an owner that was fenced */
+		{ 6, 78, 64 },
+		{ 5, 77, 64 },          /* finished */
+		{ 5, 79, 64 },
+		{ 5, 78, 64 + RING },   /* of another lap */
+	};
+	struct fixture *f = calloc(1, sizeof *f);
+	struct ps_slot slot;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+		make_image(f);
+		write_slot(f, 1, 5, 77, 64, 0);
+		make_record(f, ring_at(f, 64), records[i].epoch, records[i].seq,
+		            records[i].position);
+		change_data(f);
+		assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_CLEAN);
+		assert_int_equal(f->first[500], 0xcc);
+	}
+	free(f);
+}
+
+/* The rest of the ring is too small, so the record lies at the next lap's start. */
+static void a_record_is_found_on_the_next_lap(void **state)
+{
+	const uint64_t next = 10 * RING - 128, lap = 10 * (uint64_t)RING;
+	struct fixture *f = calloc(1, sizeof *f);
+	struct ps_slot slot;
+
+	(void)state;
+	make_image(f);
+	write_slot(f, 1, 5, 77, next, 0);
+	make_record(f, ring_at(f, lap), 5, 78, lap);
+	change_data(f);
+	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_UNDONE);
+	assert_int_equal(f->first[500], (uint8_t)500);
+	assert_non_null(ps_image_at(&f->image, lap));
+	assert_null(ps_image_at(&f->image, lap + RING));
+	assert_null(ps_image_at(&f->image, 0));
+	assert_null(ps_image_at(&f->image, lap + 1));
+	free(f);
+}
+
+/* A record at the next lap's start that would have fitted before it was never placed there. */
+static void a_record_that_fits_is_not_looked_for_on_the_next_lap(void **state)
+{
+	const uint64_t next = 10 * RING - 1024, lap = 10 * (uint64_t)RING;
+	struct fixture *f = calloc(1, sizeof *f);
+	struct ps_slot slot;
+
+	(void)state;
+	make_image(f);
+	write_slot(f, 1, 5, 77, next, 0);
+	make_record(f, ring_at(f, lap), 5, 78, lap);
+	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_CLEAN);
+	free(f);
+}
+
+/* A whole record names bytes outside the image, behind a range that is inside. */
+static void a_range_outside_changes_nothing(void **state)
+{
+	const struct { uint32_t segment; uint64_t offset; uint32_t length; } ranges[] = {
+		{ 3, SEGMENT - 7, 8 },
+		{ 3, UINT64_MAX, 8 },
+		{ 3, UINT64_MAX - 7, 8 },
+		{ 4, 0, 8 },
+		{ PS_SEGMENTS_MAX, 0, 8 },
+		{ UINT32_MAX, 0, 8 },
+	};
+	struct fixture *f = calloc(1, sizeof *f);
+	const uint8_t image[8] = { 0 };
+	struct ps_slot slot;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+		struct ps_record *record;
+
+		make_image(f);
+		write_slot(f, 1, 5, 77, 64, 0);
+		record = begin_record(ring_at(f, 64), PS_RECORD_TRANSACTION);
+		add_range(record, 3, 100, 8, image);
+		add_range(record, ranges[i].segment, ranges[i].offset, ranges[i].length, image);
+		ps_record_seal(record, 5, 78, 64, 0, 0);
+		assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_BAD_RANGE);
+		assert_int_equal(f->first[100], 100);
+		assert_false(ps_image_undo(&f->image, record));
+	}
+	free(f);
+}
+
+/* Ranges of one record that overlap, more of them than one step puts back. */
+static void before_images_go_back_last_first(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	struct ps_record *record;
+
+	(void)state;
+	make_image(f);
+	record = begin_record(ring_at(f, 64), PS_RECORD_TRANSACTION);
+	for (uint8_t i = 0; i < 101; i++) {
+		const uint8_t image[3] = { i, i, i };
+
+		add_range(record, 7, 5u + i, 3, image);
+	}
+	ps_record_seal(record, 5, 78, 64, 0, 0);
+	assert_int_equal(ps_record_check(record, RING - 64), PS_RECORD_OK);
+	assert_true(ps_image_undo(&f->image, record));
+	for (int i = 0; i < 101; i++)
+		assert_int_equal(f->second[5 + i], i < 2 ? 0 : i - 2);
+	assert_int_equal(f->second[5 + 102], 100);
+	assert_int_equal(f->second[4], 255 - 4);
+	free(f);
+}
+
+/* A publish that did not end: what it names need not even be there. */
+static void an_unfinished_publish_changes_nothing(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	struct ps_record *record;
+	struct ps_slot slot;
+
+	(void)state;
+	make_image(f);
+	write_slot(f, 1, 5, 77, 64, 0);
+	record = begin_record(ring_at(f, 64), PS_RECORD_PUBLISH);
+	add_range(record, 90, 0, SEGMENT, NULL);
+	ps_record_seal(record, 5, 78, 64, 0, 0);
+	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_UNDONE);
+	assert_int_equal(slot.seq, 77);
+	free(f);
+}
+
+/* Neither slot is valid. */
+static void an_image_without_a_slot_is_damaged(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	struct ps_slot slot;
+
+	(void)state;
+	make_image(f);
+	f->log[8] ^= 1;
+	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_NO_SLOT);
+	free(f);
+}
+
+/* A hostile slot near the end of 64 bits: positions wrap around, memory is not left. */
+static void positions_that_wrap_are_harmless(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	struct ps_slot slot;
+
+	(void)state;
+	make_image(f);
+	for (uint64_t back = 64; back <= 2 * RING; back += 64) {
+		write_slot(f, 1, UINT64_MAX, UINT64_MAX, -back, 0);
+		assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_CLEAN);
+	}
+	free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slot_and_record_lie_as_laid_down),
+		cmocka_unit_test(a_slot_with_any_bit_flipped_is_refused),
+		cmocka_unit_test(a_slot_with_impossible_positions_is_refused),
+		cmocka_unit_test(the_highest_epoch_then_seq_counts),
+		cmocka_unit_test(a_new_image_has_one_slot_at_the_first_position),
+		cmocka_unit_test(a_record_with_any_bit_flipped_is_refused),
+		cmocka_unit_test(impossible_fields_are_refused_by_name),
+		cmocka_unit_test(a_record_longer_than_what_may_be_read_is_refused),
+		cmocka_unit_test(a_walk_gives_every_entry_once),
+		cmocka_unit_test(any_torn_transaction_is_rolled_back),
+		cmocka_unit_test(rolling_back_twice_changes_nothing),
+		cmocka_unit_test(only_the_successor_of_the_slot_is_rolled_back),
+		cmocka_unit_test(a_record_is_found_on_the_next_lap),
+		cmocka_unit_test(a_record_that_fits_is_not_looked_for_on_the_next_lap),
+		cmocka_unit_test(a_range_outside_changes_nothing),
+		cmocka_unit_test(before_images_go_back_last_first),
+		cmocka_unit_test(an_unfinished_publish_changes_nothing),
+		cmocka_unit_test(an_image_without_a_slot_is_damaged),
+		cmocka_unit_test(positions_that_wrap_are_harmless),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,426 @@
+/*
+ * test_store.c - creating, claiming and ending: what a mirror promises, and to whom (I5).
+ */
+#include "../support/mirror.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+	static struct mirror mirror;
+
+	mirror_open(&mirror);
+	*state = &mirror;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mirror_close(*state);
+	return 0;
+}
+
+static int release(struct mirror *mirror, struct peer *peer)
+{
+	return store_release(&peer->session, &mirror->why);
+}
+
+static struct ps_promise promise_page(struct peer *peer)
+{
+	struct ps_promise page;
+
+	memcpy(&page, session_memory(&peer->session, PS_REGION_PROMISE, 0, sizeof(page), false),
+	       sizeof(page));
+	return page;
+}
+
+/* A create that broke off on another mirror is repeated. */
+static void a_store_still_creating_is_replaced(void **state)
+{
+	struct mirror *mirror = *state;
+
+	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
+	assert_int_equal(mirror_create(mirror, "bank", 2), 0);
+	assert_int_equal(mirror_settle(mirror, "bank", 1), -STATUS(BAD_STATE));
+	assert_int_equal(mirror_settle(mirror, "bank", 2), 0);
+	assert_int_equal(mirror_settle(mirror, "bank", 2), 0);
+	assert_int_equal(mirror_header(mirror, "bank")->state, STATE(CONSISTENT));
+	/* header, log and promise of one generation alone */
+	assert_int_equal(memory_heap_pieces(mirror->memory), 3);
+}
+
+/* Two clients create the same store, one after the other. */
+static void a_settled_store_is_not_replaced(void **state)
+{
+	struct mirror *mirror = *state;
+
+	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
+	assert_int_equal(mirror_settle(mirror, "bank", 1), 0);
+	assert_int_equal(mirror_create(mirror, "bank", 2), -STATUS(EXISTS));
+}
+
+/* A create that failed elsewhere takes back what it made here, and only that. */
+static void abandon_removes_only_what_its_caller_creates(void **state)
+{
+	struct mirror *mirror = *state;
+	Perseas__AbandonRequest request = PERSEAS__ABANDON_REQUEST__INIT;
+
+	request.store = (char *)"bank";
+	request.store_id = OWNER(2);
+	assert_int_equal(store_abandon(mirror->stores, &request, &mirror->why),
+	                 -STATUS(NO_STORE));
+	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
+	assert_int_equal(store_abandon(mirror->stores, &request, &mirror->why),
+	                 -STATUS(BAD_STATE));
+	request.store_id = OWNER(1);
+	assert_int_equal(store_abandon(mirror->stores, &request, &mirror->why), 0);
+	assert_int_equal(memory_heap_pieces(mirror->memory), 0);
+	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
+	assert_int_equal(mirror_settle(mirror, "bank", 1), 0);
+	assert_int_equal(store_abandon(mirror->stores, &request, &mirror->why),
+	                 -STATUS(BAD_STATE));
+}
+
+/* The memory limit does not hold the log. */
+static void a_create_over_the_limit_leaves_nothing(void **state)
+{
+	struct mirror *mirror = *state;
+
+	memory_heap_set_limit(mirror->memory, 6000);
+	assert_int_equal(mirror_create(mirror, "bank", 1), -STATUS(NO_MEMORY));
+	assert_int_equal(memory_heap_pieces(mirror->memory), 0);
+	assert_null(mirror_header(mirror, "bank"));
+}
+
+/* A store that is not on all its mirrors yet has no state to be claimed. */
+static void a_store_still_creating_is_not_claimed(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+
+	peer_init(&peer);
+	assert_int_equal(mirror_claim(mirror, &peer, "bank", 5, 1, NULL), -STATUS(NO_STORE));
+	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
+	assert_int_equal(mirror_claim(mirror, &peer, "bank", 5, 1, NULL), -STATUS(BAD_STATE));
+	assert_null(peer.session.store);
+}
+
+/* Owners come with epochs below, at and above the one that was promised. */
+static void a_claim_needs_a_higher_epoch_or_the_same_owner(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+
+	mirror_bank(mirror, &first, false);
+	peer_init(&second);
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", BANK_EPOCH - 1, BANK_OWNER, NULL),
+	                 -STATUS(STALE_EPOCH));
+	assert_int_equal(mirror->why.promised_epoch, BANK_EPOCH);
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", BANK_EPOCH, 2, NULL),
+	                 -STATUS(STALE_EPOCH));
+	assert_int_equal(first.cuts, 0);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_int_equal(first.cuts, 1);
+	assert_int_equal(mirror_takeover(mirror, &first, "bank", BANK_EPOCH + 1, 2, NULL), 0);
+	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH + 1);
+}
+
+/* A live owner is there and takeover is not asked for. */
+static void a_live_owner_is_not_fenced_without_takeover(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+
+	mirror_bank(mirror, &first, false);
+	peer_init(&second);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), -STATUS(BUSY));
+	assert_int_equal(mirror->why.promised_epoch, BANK_EPOCH);
+	assert_int_equal(first.cuts, 0);
+	assert_non_null(first.session.store);
+	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
+	store_session_ended(&first.session);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), 0);
+}
+
+struct order {
+	struct mirror *mirror;
+	unsigned fences;
+	bool promised_before_fence;
+	bool fenced_before_cut;
+};
+
+static void look_at_fence(void *arg)
+{
+	struct order *order = arg;
+	const struct ps_promise *page = (void *)memory_heap_piece(order->mirror->memory, "bank",
+	                                                          "promise.1", NULL);
+	const char *why;
+	uint64_t size;
+	uint8_t *bytes = memory_heap_piece(order->mirror->memory, "bank", "header", &size);
+	Perseas__Header *header = ps_header_unpack(bytes, size, &why);
+
+	order->fences++;
+	order->promised_before_fence = page->epoch == 9 && page->owner[0] == 2 &&
+	                               header->promised_epoch == 9;
+	perseas__header__free_unpacked(header, NULL);
+}
+
+static void look_at_cut(struct peer *peer)
+{
+	struct order *order = peer->arg;
+
+	order->fenced_before_cut = order->fences == 1;
+}
+
+/* An owner is fenced. Its session must not be cut, nor the image be read, before the promise
+ * is durable and can be seen. */
+static void a_claim_promises_then_fences_then_cuts(void **state)
+{
+	struct order order = { .mirror = *state };
+	struct peer first, second;
+
+	mirror_bank(order.mirror, &first, false);
+	first.on_cut = look_at_cut;
+	first.arg = &order;
+	memory_heap_on_fence(order.mirror->memory, look_at_fence, &order);
+	peer_init(&second);
+	assert_int_equal(mirror_takeover(order.mirror, &second, "bank", 9, 2, NULL), 0);
+	assert_true(order.promised_before_fence);
+	assert_true(order.fenced_before_cut);
+	assert_int_equal(first.cuts, 1);
+}
+
+/* The owner died between the data and the slot of its second transaction. */
+static void a_claim_rolls_the_unfinished_transaction_back(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	struct writer writer;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, false);
+	writer_init(&writer, &first.session);
+	writer_write(&writer, 0, 0, "torn", 4, WRITE_RECORD | WRITE_DATA);
+	store_session_ended(&first.session);
+	peer_init(&second);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
+	assert_true(reply.undone);
+	assert_false(reply.copied);
+	assert_int_equal(reply.slot->seq, 1);
+	assert_int_equal(reply.slot->epoch, BANK_EPOCH);
+	assert_memory_equal(session_memory(&second.session, 16, 0, 4, false), "made", 4);
+}
+
+/* A segment was made and never published; another was published with a seq that the slot has
+ * not reached. */
+static void a_claim_drops_segments_that_do_not_exist(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+	unsigned pieces;
+
+	mirror_bank(mirror, &first, false);
+	pieces = memory_heap_pieces(mirror->memory);
+	assert_int_equal(peer_add(&first, &mirror->why, 1, "never", 100), 0);
+	assert_int_equal(peer_add(&first, &mirror->why, 2, "later", 100), 0);
+	assert_int_equal(peer_publish(&first, &mirror->why, 2, 2), 0);
+	store_session_ended(&first.session);
+	peer_init(&second);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
+	assert_int_equal(reply.header->n_segments, 1);
+	assert_string_equal(reply.header->segments[0]->name, "accounts");
+	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
+	assert_null(session_memory(&second.session, PS_REGION_SEGMENT + 1, 0, 1, false));
+	assert_int_equal(reply.grant->n_regions, 3);
+	assert_int_equal(reply.grant->regions[0]->id, PS_REGION_LOG);
+	assert_int_equal(reply.grant->regions[1]->id, PS_REGION_PROMISE);
+	assert_int_equal(reply.grant->regions[2]->id, PS_REGION_SEGMENT);
+}
+
+/* Neither commit slot passes its check. */
+static void an_image_without_a_slot_is_refused_as_damaged(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+
+	mirror_bank(mirror, &first, false);
+	memset(session_memory(&first.session, PS_REGION_LOG, 0, PS_RING_OFFSET, true), 0xff,
+	       PS_RING_OFFSET);
+	store_session_ended(&first.session);
+	peer_init(&second);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), -STATUS(DAMAGED));
+	assert_null(second.session.store);
+}
+
+/* A peer names regions and offsets as it likes. */
+static void the_data_path_reaches_nothing_outside_the_regions(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+	struct session *session = &peer.session;
+
+	mirror_bank(mirror, &peer, false);
+	assert_non_null(session_memory(session, 16, BANK_SIZE - 1, 1, true));
+	assert_null(session_memory(session, 16, BANK_SIZE, 1, true));
+	assert_null(session_memory(session, 16, BANK_SIZE - 1, 2, true));
+	assert_null(session_memory(session, 16, UINT64_MAX, 1, true));
+	assert_null(session_memory(session, 16, 1, UINT64_MAX, true));
+	assert_null(session_memory(session, 17, 0, 1, true));
+	assert_null(session_memory(session, 2, 0, 1, true));
+	assert_null(session_memory(session, PS_REGIONS_MAX, 0, 1, true));
+	assert_null(session_memory(session, UINT32_MAX, 0, 1, true));
+	assert_null(session_memory(session, PS_REGION_PROMISE, 0, 8, true));
+	assert_non_null(session_memory(session, PS_REGION_PROMISE, 0, 8, false));
+}
+
+/* Sessions end by a later claim, by release, and by their connection's end. */
+static void a_token_opens_only_the_session_that_is_there(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	uint8_t old[PS_ID_SIZE], zero[PS_ID_SIZE] = { 0 };
+
+	mirror_bank(mirror, &first, false);
+	memcpy(old, first.session.token, PS_ID_SIZE);
+	assert_ptr_equal(stores_session(mirror->stores, old), &first.session);
+	peer_init(&second);
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, NULL), 0);
+	assert_null(stores_session(mirror->stores, old));
+	assert_null(session_memory(&first.session, 16, 0, 1, true));
+	memcpy(old, second.session.token, PS_ID_SIZE);
+	assert_int_equal(release(mirror, &second), 0);
+	assert_null(stores_session(mirror->stores, old));
+	assert_null(stores_session(mirror->stores, zero));
+	assert_int_equal(mirror_claim(mirror, &first, "bank", 10, 3, NULL), 0);
+	memcpy(old, first.session.token, PS_ID_SIZE);
+	store_session_ended(&first.session);
+	assert_null(stores_session(mirror->stores, old));
+	assert_null(stores_session(mirror->stores, zero));
+}
+
+/* What only an owner may ask is asked over a connection without a claim. */
+static void without_a_claim_nothing_is_changed(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer holder, peer;
+	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
+	Perseas__FinishReply finish = PERSEAS__FINISH_REPLY__INIT;
+
+	mirror_bank(mirror, &holder, false);
+	peer_init(&peer);
+	assert_int_equal(store_confirm(&peer.session, &confirm, &mirror->why),
+	                 -STATUS(NO_SESSION));
+	assert_int_equal(peer_add(&peer, &mirror->why, 1, "x", 1), -STATUS(NO_SESSION));
+	assert_int_equal(peer_publish(&peer, &mirror->why, 0, 1), -STATUS(NO_SESSION));
+	assert_int_equal(store_finish(&peer.session, &finish, &mirror->why),
+	                 -STATUS(NO_SESSION));
+	assert_int_equal(release(mirror, &peer), -STATUS(NO_SESSION));
+	assert_int_equal(store_confirm(&holder.session, &confirm, &mirror->why), 0);
+	assert_int_equal(confirm.slot->seq, 1);
+}
+
+/* One connection claims two stores. */
+static void a_connection_holds_one_store(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(mirror_create(mirror, "other", 2), 0);
+	assert_int_equal(mirror_settle(mirror, "other", 2), 0);
+	assert_int_equal(mirror_claim(mirror, &peer, "other", 5, 1, NULL),
+	                 -STATUS(BAD_REQUEST));
+	assert_string_equal(session_store(&peer.session), "bank");
+}
+
+/* Memory is asked for over a connection that cannot carry descriptors. */
+static void memory_is_shared_over_local_connections_only(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+
+	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
+	assert_int_equal(mirror_settle(mirror, "bank", 1), 0);
+	peer_init(&peer);
+	peer.session.local = false;
+	assert_int_equal(mirror_share(mirror, &peer, "bank", 5, 1, NULL), -STATUS(BAD_REQUEST));
+	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, 0);
+}
+
+/* The header cannot be written, at each point of a claim in turn. Whatever is refused, the
+ * image that the files say is there must be one that the next claim takes. */
+static void a_claim_that_fails_leaves_a_sound_image(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	unsigned failed = 0;
+	int ret = -1;
+
+	mirror_bank(mirror, &first, true);
+	for (unsigned skip = 0; ret != 0; skip++) {
+		assert_in_range(skip, 0, 20);
+		peer_init(&second);
+		memory_heap_fail(mirror->memory, skip, 1);
+		ret = mirror_share(mirror, &second, "bank", 10 + skip, 2, NULL);
+		memory_heap_fail(mirror->memory, 0, 0);
+		failed += ret != 0;
+		assert_int_equal(second.session.store != NULL, ret == 0);
+		mirror_restart(mirror);
+		assert_int_equal(mirror->complaints, 0);
+		assert_non_null(mirror_header(mirror, "bank"));
+	}
+	/* the promise, three pieces of the copy, the image's header */
+	assert_int_equal(failed, 5);
+	peer_init(&second);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 99, 2, NULL), 0);
+	assert_memory_equal(session_memory(&second.session, 16, 0, 4, false), "made", 4);
+}
+
+/* A daemon that stops and starts is given back what it promised. */
+static void promises_outlive_the_daemon(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+
+	mirror_bank(mirror, &first, false);
+	mirror_restart(mirror);
+	assert_int_equal(mirror->complaints, 0);
+	peer_init(&second);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", BANK_EPOCH, 2, NULL),
+	                 -STATUS(STALE_EPOCH));
+	assert_int_equal(mirror_claim(mirror, &second, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_int_equal(promise_page(&second).epoch, BANK_EPOCH);
+	assert_memory_equal(session_memory(&second.session, 16, 0, 4, false), "made", 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(a_store_still_creating_is_replaced),
+		TEST(a_settled_store_is_not_replaced),
+		TEST(abandon_removes_only_what_its_caller_creates),
+		TEST(a_create_over_the_limit_leaves_nothing),
+		TEST(a_store_still_creating_is_not_claimed),
+		TEST(a_claim_needs_a_higher_epoch_or_the_same_owner),
+		TEST(a_live_owner_is_not_fenced_without_takeover),
+		TEST(a_claim_promises_then_fences_then_cuts),
+		TEST(a_claim_rolls_the_unfinished_transaction_back),
+		TEST(a_claim_drops_segments_that_do_not_exist),
+		TEST(an_image_without_a_slot_is_refused_as_damaged),
+		TEST(the_data_path_reaches_nothing_outside_the_regions),
+		TEST(a_token_opens_only_the_session_that_is_there),
+		TEST(without_a_claim_nothing_is_changed),
+		TEST(a_connection_holds_one_store),
+		TEST(memory_is_shared_over_local_connections_only),
+		TEST(a_claim_that_fails_leaves_a_sound_image),
+		TEST(promises_outlive_the_daemon),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

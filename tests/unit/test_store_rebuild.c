@@ -1,0 +1,343 @@
+/*
+ * test_store_rebuild.c - images made beside another or anew, and joining in place (I8, I9).
+ */
+#include "../support/mirror.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+	static struct mirror mirror;
+
+	mirror_open(&mirror);
+	*state = &mirror;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mirror_close(*state);
+	return 0;
+}
+
+/* A rebuild of "bank" of making `id`, with one published segment of `size` bytes. */
+static int rebuild(struct mirror *mirror, struct peer *peer, uint8_t id, uint64_t epoch,
+                   uint8_t owner, uint64_t size, Perseas__RebuildReply *reply)
+{
+	uint8_t image[PS_ID_SIZE] = { 77, id };
+	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
+	Perseas__Header header = PERSEAS__HEADER__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member member = PERSEAS__MEMBER__INIT, *members[] = { &member };
+	Perseas__Segment segment = PERSEAS__SEGMENT__INIT, *segments[] = { &segment };
+
+	member.address = (char *)"127.0.0.1:7170";
+	member.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image };
+	roster.version = 2;
+	roster.acks = 1;
+	roster.n_members = 1;
+	roster.members = members;
+	segment.name = (char *)"accounts";
+	segment.size = size;
+	segment.address = (uint64_t)1 << 40;
+	segment.born = 1;
+	header.store = (char *)"bank";
+	header.store_id = OWNER(id);
+	header.image_id = member.image_id;
+	header.log_size = PS_LOG_MIN;
+	header.roster = &roster;
+	header.n_segments = 1;
+	header.segments = segments;
+	request.header = &header;
+	request.epoch = epoch;
+	request.owner = OWNER(owner);
+	perseas__rebuild_reply__init(reply);
+	return store_rebuild(mirror->stores, &peer->session, &request, reply, &mirror->why);
+}
+
+static int finish(struct mirror *mirror, struct peer *peer)
+{
+	Perseas__FinishReply reply = PERSEAS__FINISH_REPLY__INIT;
+
+	return store_finish(&peer->session, &reply, &mirror->why);
+}
+
+static int joining(struct mirror *mirror, struct peer *peer, bool harmless)
+{
+	Perseas__JoiningRequest request = PERSEAS__JOINING_REQUEST__INIT;
+
+	request.harmless = harmless;
+	return store_joining(&peer->session, &request, &mirror->why);
+}
+
+/* What a resync leaves in an image: data, then a slot. */
+static void fill(struct peer *peer, const char *text)
+{
+	uint8_t *log = session_memory(&peer->session, PS_REGION_LOG, 0, PS_RING_OFFSET, true);
+	struct ps_slot slot;
+
+	memcpy(session_memory(&peer->session, PS_REGION_SEGMENT, 0, 4, true), text, 4);
+	ps_slot_encode(&slot, BANK_EPOCH, 7, 640, 576);
+	memcpy(log, &slot, sizeof(slot));
+}
+
+/* The image is copied beside while the old one still counts; then it takes its place. */
+static void an_image_beside_replaces_the_old_one_when_finished(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+	Perseas__RebuildReply reply;
+	unsigned pieces;
+
+	mirror_bank(mirror, &peer, false);
+	pieces = memory_heap_pieces(mirror->memory);
+	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	assert_int_equal(reply.grant->n_regions, 3);
+	assert_int_equal(reply.grant->regions[2]->length, 4096);
+	assert_int_equal(mirror_header(mirror, "bank")->state, STATE(CONSISTENT));
+	assert_int_equal(mirror_header(mirror, "bank")->segments[0]->size, BANK_SIZE);
+	fill(&peer, "copy");
+	assert_int_equal(finish(mirror, &peer), 0);
+	assert_int_equal(mirror_header(mirror, "bank")->state, STATE(CONSISTENT));
+	assert_int_equal(mirror_header(mirror, "bank")->segments[0]->size, 4096);
+	assert_int_equal(mirror_header(mirror, "bank")->roster->version, 2);
+	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
+	assert_memory_equal(session_memory(&peer.session, 16, 0, 4, true), "copy", 4);
+	assert_null(session_memory(&peer.session, 16, 4096, 1, true));
+}
+
+/* The daemon crashes before, and after, the rebuild is finished. */
+static void a_crash_serves_the_old_image_or_the_new_one(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+	Perseas__RebuildReply reply;
+	unsigned pieces;
+
+	mirror_bank(mirror, &peer, false);
+	pieces = memory_heap_pieces(mirror->memory);
+	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	fill(&peer, "copy");
+	mirror_restart(mirror);
+	assert_int_equal(mirror->complaints, 0);
+	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
+	peer_init(&peer);
+	assert_int_equal(mirror_claim(mirror, &peer, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_memory_equal(session_memory(&peer.session, 16, 0, 4, true), "made", 4);
+	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	fill(&peer, "copy");
+	assert_int_equal(finish(mirror, &peer), 0);
+	mirror_restart(mirror);
+	peer_init(&peer);
+	assert_int_equal(mirror_claim(mirror, &peer, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_memory_equal(session_memory(&peer.session, 16, 0, 4, true), "copy", 4);
+}
+
+/* The owner that rebuilt is fenced before it was done. */
+static void a_claim_drops_an_unfinished_rebuild(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__RebuildReply reply;
+	unsigned pieces;
+
+	mirror_bank(mirror, &first, false);
+	pieces = memory_heap_pieces(mirror->memory);
+	assert_int_equal(rebuild(mirror, &first, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	assert_int_equal(memory_heap_pieces(mirror->memory), 2 * pieces - 1);
+	peer_init(&second);
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, NULL), 0);
+	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
+	assert_null(session_memory(&first.session, 16, 0, 4, true));
+	assert_memory_equal(session_memory(&second.session, 16, 0, 4, true), "made", 4);
+}
+
+/* The second rebuild finds no memory. The session's writes must not reach the old image. */
+static void a_rebuild_that_fails_never_leads_back_to_the_image(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+	Perseas__RebuildReply reply;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	memory_heap_set_limit(mirror->memory, 30000);
+	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 1 << 20, &reply),
+	                 -STATUS(NO_MEMORY));
+	assert_null(session_memory(&peer.session, 16, 0, 1, true));
+	assert_null(session_memory(&peer.session, PS_REGION_LOG, 0, 1, true));
+	assert_int_equal(peer_add(&peer, &mirror->why, 3, "x", 8), -STATUS(BAD_STATE));
+	assert_int_not_equal(finish(mirror, &peer), 0);
+	memory_heap_set_limit(mirror->memory, 0);
+	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	assert_non_null(session_memory(&peer.session, 16, 0, 1, true));
+}
+
+/* A mirror lost its memory; an owner with its quorum gives it the store again. */
+static void a_lost_store_is_made_anew_and_counts_when_finished(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer, other;
+	Perseas__RebuildReply reply;
+
+	peer_init(&peer);
+	assert_int_equal(rebuild(mirror, &peer, 1, 7, 3, 4096, &reply), 0);
+	assert_int_equal(reply.header->state, STATE(JOINING));
+	assert_int_equal(reply.header->promised_epoch, 7);
+	assert_false(reply.header->harmless);
+	assert_int_equal(finish(mirror, &peer), -STATUS(DAMAGED));
+	peer_init(&other);
+	assert_int_equal(mirror_takeover(mirror, &other, "bank", 6, 2, NULL),
+	                 -STATUS(STALE_EPOCH));
+	fill(&peer, "copy");
+	assert_int_equal(finish(mirror, &peer), 0);
+	assert_int_equal(mirror_header(mirror, "bank")->state, STATE(CONSISTENT));
+}
+
+/* The mirror has a whole store, of this making or of another. */
+static void a_whole_store_is_not_made_anew(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer holder, peer;
+	Perseas__RebuildReply reply;
+
+	mirror_bank(mirror, &holder, false);
+	peer_init(&peer);
+	assert_int_equal(rebuild(mirror, &peer, 2, 9, 3, 4096, &reply), -STATUS(BAD_STATE));
+	assert_int_equal(rebuild(mirror, &peer, 1, 9, 3, 4096, &reply), -STATUS(NO_SESSION));
+	assert_int_equal(rebuild(mirror, &holder, 1, 9, 3, 4096, &reply), -STATUS(BAD_REQUEST));
+	assert_memory_equal(session_memory(&holder.session, 16, 0, 4, true), "made", 4);
+}
+
+/* A damaged image is as good as lost, but its promise can still be read. */
+static void a_damaged_store_is_made_anew_under_its_promise(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer holder, peer;
+	Perseas__RebuildReply reply;
+
+	mirror_bank(mirror, &holder, false);
+	assert_true(memory_heap_lose_piece(mirror->memory, "bank", "segment-0.1"));
+	mirror_restart(mirror);
+	assert_int_equal(mirror->complaints, 1);
+	peer_init(&peer);
+	assert_int_equal(mirror_claim(mirror, &peer, "bank", 9, 3, NULL), -STATUS(DAMAGED));
+	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, 3, 4096, &reply),
+	                 -STATUS(STALE_EPOCH));
+	assert_int_equal(rebuild(mirror, &peer, 1, 9, 3, 4096, &reply), 0);
+	fill(&peer, "copy");
+	assert_int_equal(finish(mirror, &peer), 0);
+}
+
+/* The header itself cannot be read: nothing of it counts. */
+static void a_store_with_a_torn_header_is_refused_until_it_is_made_anew(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer holder, peer;
+	Perseas__RebuildReply reply;
+
+	mirror_bank(mirror, &holder, false);
+	memory_heap_piece(mirror->memory, "bank", "header", NULL)[30] ^= 1;
+	mirror_restart(mirror);
+	assert_int_equal(mirror->complaints, 1);
+	peer_init(&peer);
+	assert_int_equal(mirror_claim(mirror, &peer, "bank", 9, 3, NULL), -STATUS(DAMAGED));
+	assert_int_equal(mirror_create(mirror, "bank", 4), -STATUS(EXISTS));
+	assert_int_equal(rebuild(mirror, &peer, 1, 9, 3, 4096, &reply), 0);
+	assert_int_equal(memory_heap_pieces(mirror->memory), 4);
+}
+
+/* An image is mended in place; the daemon crashes meanwhile. */
+static void a_joining_image_is_claimed_as_it_is(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(joining(mirror, &peer, true), 0);
+	memset(session_memory(&peer.session, PS_REGION_LOG, 0, PS_RING_OFFSET, true), 0xff,
+	       PS_RING_OFFSET);
+	mirror_restart(mirror);
+	peer_init(&peer);
+	assert_int_equal(mirror_claim(mirror, &peer, "bank", 9, 2, &reply), 0);
+	assert_int_equal(reply.header->state, STATE(JOINING));
+	assert_true(reply.header->harmless);
+	assert_int_equal(reply.slot->epoch, 0);
+	assert_int_equal(reply.slot->seq, 0);
+}
+
+/* An image that was not harmless when its joining began is told so later. */
+static void joining_does_not_become_harmless(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(joining(mirror, &peer, false), 0);
+	assert_int_equal(joining(mirror, &peer, true), 0);
+	assert_false(mirror_header(mirror, "bank")->harmless);
+	assert_int_equal(finish(mirror, &peer), 0);
+	assert_int_equal(joining(mirror, &peer, true), 0);
+	assert_true(mirror_header(mirror, "bank")->harmless);
+	assert_int_equal(joining(mirror, &peer, false), 0);
+	assert_false(mirror_header(mirror, "bank")->harmless);
+}
+
+/* Making anew and finishing fail at each piece and header in turn. */
+static void a_rebuild_that_fails_leaves_nothing_half_there(void **state)
+{
+	struct mirror *mirror = *state;
+	unsigned failed = 0;
+
+	for (unsigned skip = 0;; skip++) {
+		struct peer peer;
+		Perseas__RebuildReply reply;
+		int ret;
+
+		assert_in_range(skip, 0, 20);
+		peer_init(&peer);
+		memory_heap_fail(mirror->memory, skip, 1);
+		ret = rebuild(mirror, &peer, 1, 9 + skip, 3, 4096, &reply);
+		if (ret == 0) {
+			fill(&peer, "copy");
+			ret = finish(mirror, &peer);
+		}
+		memory_heap_fail(mirror->memory, 0, 0);
+		if (ret == 0)
+			break;
+		failed++;
+		if (!peer.session.store)
+			assert_int_equal(memory_heap_pieces(mirror->memory), 0);
+		else
+			assert_int_equal(mirror_header(mirror, "bank")->state, STATE(JOINING));
+		memory_heap_lose(mirror->memory, NULL);
+		mirror_restart(mirror);
+	}
+	/* three pieces, the header, the header again */
+	assert_int_equal(failed, 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(an_image_beside_replaces_the_old_one_when_finished),
+		TEST(a_crash_serves_the_old_image_or_the_new_one),
+		TEST(a_claim_drops_an_unfinished_rebuild),
+		TEST(a_rebuild_that_fails_never_leads_back_to_the_image),
+		TEST(a_lost_store_is_made_anew_and_counts_when_finished),
+		TEST(a_whole_store_is_not_made_anew),
+		TEST(a_damaged_store_is_made_anew_under_its_promise),
+		TEST(a_store_with_a_torn_header_is_refused_until_it_is_made_anew),
+		TEST(a_joining_image_is_claimed_as_it_is),
+		TEST(joining_does_not_become_harmless),
+		TEST(a_rebuild_that_fails_leaves_nothing_half_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,409 @@
+/*
+ * test_store_share.c - owners that were given the memory itself: whether they are dead or may
+ * live, and copying a store that runs (I5).
+ */
+#include "../support/mirror.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+	static struct mirror mirror;
+
+	mirror_open(&mirror);
+	*state = &mirror;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mirror_close(*state);
+	return 0;
+}
+
+static uint8_t *data_of(struct peer *peer)
+{
+	return session_memory(&peer->session, PS_REGION_SEGMENT, 0, BANK_SIZE, false);
+}
+
+static int claim_quiesced(struct mirror *mirror, struct peer *peer, uint64_t epoch,
+                          uint8_t owner, Perseas__ClaimReply *reply)
+{
+	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
+
+	perseas__claim_reply__init(reply);
+	request.store = (char *)"bank";
+	request.epoch = epoch;
+	request.owner = OWNER(owner);
+	request.takeover = true;
+	request.quiesced = true;
+	request.shared = true;
+	return store_claim(mirror->stores, &peer->session, &request, reply, &mirror->why);
+}
+
+/* The daemon may crash right after it gave memory away. */
+static void what_is_given_is_in_the_header_first(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+
+	mirror_bank(mirror, &peer, true);
+	assert_true(mirror_header(mirror, "bank")->shared);
+	mirror_restart(mirror);
+	assert_true(mirror_header(mirror, "bank")->shared);
+}
+
+/* The owner gave its memory back in so many words. */
+static void a_released_image_is_nobodys(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, true);
+	assert_int_equal(store_release(&first.session, &mirror->why), 0);
+	assert_false(mirror_header(mirror, "bank")->shared);
+	peer_init(&second);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
+	assert_false(reply.copied);
+}
+
+/* kill -9 of an owner: its connection ends, and its pidfd says that it is dead. */
+static void a_dead_owners_image_is_taken_in_place(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+	struct writer writer;
+	uint8_t *data;
+
+	mirror_bank(mirror, &first, true);
+	data = data_of(&first);
+	writer_init(&writer, &first.session);
+	writer_write(&writer, 0, 0, "torn", 4, WRITE_RECORD | WRITE_DATA);
+	store_session_ended(&first.session);
+	first.alive = false;
+	peer_init(&second);
+	assert_int_equal(mirror_share(mirror, &second, "bank", 9, 2, &reply), 0);
+	assert_false(reply.copied);
+	assert_true(reply.undone);
+	assert_ptr_equal(data_of(&second), data);
+	assert_memory_equal(data, "made", 4);
+}
+
+/* An owner's connection broke, but its process goes on: it may write at any time. */
+static void an_image_that_may_be_written_is_copied_away(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+	struct writer writer;
+	uint8_t kept[BANK_SIZE];
+	uint64_t generation;
+
+	mirror_bank(mirror, &first, true);
+	writer_init(&writer, &first.session);
+	generation = mirror_header(mirror, "bank")->generation;
+	store_session_ended(&first.session);
+	memcpy(kept, writer.data[0], BANK_SIZE);
+	writer_write(&writer, 0, 0, "torn", 4, WRITE_RECORD | WRITE_DATA);
+	peer_init(&second);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
+	assert_true(reply.copied);
+	assert_true(reply.undone);
+	assert_int_equal(reply.slot->seq, 1);
+	assert_int_equal(reply.header->generation, generation + 1);
+	assert_false(reply.header->shared);
+	assert_ptr_not_equal(data_of(&second), writer.data[0]);
+	assert_memory_equal(data_of(&second), kept, BANK_SIZE);
+}
+
+/* An owner of memory that lives on looks at its promise page after each slot. */
+struct old_page {
+	struct mirror *mirror;
+	const struct ps_promise *page;
+	uint64_t epoch;
+};
+
+static void look_at_page(void *arg)
+{
+	struct old_page *old = arg;
+
+	old->epoch = old->page->epoch;
+}
+
+/* The same owner claims again over another connection, while its first memory is still mapped
+ * and may still be written. */
+static void memory_that_was_copied_away_acknowledges_nothing(void **state)
+{
+	struct mirror *mirror = *state;
+	struct old_page old = { .mirror = mirror };
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+	const struct ps_promise *fresh;
+
+	mirror_bank(mirror, &first, true);
+	old.page = (void *)session_memory(&first.session, PS_REGION_PROMISE, 0, 8, false);
+	assert_int_equal(old.page->epoch, BANK_EPOCH);
+	memory_heap_on_fence(mirror->memory, look_at_page, &old);
+	peer_init(&second);
+	assert_int_equal(mirror_share(mirror, &second, "bank", BANK_EPOCH, BANK_OWNER, &reply), 0);
+	assert_true(reply.copied);
+	assert_int_equal(old.epoch, UINT64_MAX);
+	fresh = (void *)session_memory(&second.session, PS_REGION_PROMISE, 0, 8, false);
+	assert_int_equal(fresh->epoch, BANK_EPOCH);
+}
+
+/* The owner says that it holds no memory any more; another owner cannot say so for it. */
+static void only_the_owner_itself_is_believed_to_be_quiesced(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, true);
+	peer_init(&second);
+	assert_int_equal(claim_quiesced(mirror, &second, BANK_EPOCH, BANK_OWNER, &reply), 0);
+	assert_false(reply.copied);
+	assert_int_equal(claim_quiesced(mirror, &first, 9, 2, &reply), 0);
+	assert_true(reply.copied);
+}
+
+/* A claim is promised and then fails; the memory is still with the owner before. The second
+ * owner comes again and says, rightly, that it holds none. */
+static void a_failed_claim_does_not_make_its_owner_the_holder(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, true);
+	memory_heap_set_limit(mirror->memory, 12000);
+	peer_init(&second);
+	assert_int_equal(mirror_share(mirror, &second, "bank", 9, 2, NULL), -STATUS(NO_MEMORY));
+	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, 9);
+	memory_heap_set_limit(mirror->memory, 0);
+	mirror_restart(mirror);
+	assert_int_equal(claim_quiesced(mirror, &second, 9, 2, &reply), 0);
+	assert_true(reply.copied);
+}
+
+/* There is no memory for the copy, until the old owner dies. */
+static void without_memory_for_a_copy_only_the_promise_changes(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+	unsigned pieces;
+
+	mirror_bank(mirror, &first, true);
+	pieces = memory_heap_pieces(mirror->memory);
+	memory_heap_set_limit(mirror->memory, 40000);
+	peer_init(&second);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), -STATUS(BUSY));
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, NULL),
+	                 -STATUS(NO_MEMORY));
+	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
+	assert_true(mirror_header(mirror, "bank")->shared);
+	first.alive = false;
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
+	assert_false(reply.copied);
+}
+
+/* A daemon that started again knows of no process: the memory may be with one that lives. */
+static void after_a_restart_a_holder_is_taken_to_be_alive(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, true);
+	first.alive = false;
+	mirror_restart(mirror);
+	peer_init(&second);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
+	assert_true(reply.copied);
+	store_session_ended(&second.session);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 10, 2, &reply), 0);
+	assert_false(reply.copied);
+}
+
+/* The owner's last transaction became durable between the promise and the reading. */
+static void write_one_more(void *arg)
+{
+	writer_write(arg, 0, 0, "last", 4, WRITE_ALL);
+}
+
+static void a_slot_before_the_fence_is_in_the_copy(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	struct writer writer;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, true);
+	writer_init(&writer, &first.session);
+	memory_heap_on_fence(mirror->memory, write_one_more, &writer);
+	peer_init(&second);
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, &reply), 0);
+	assert_int_equal(reply.slot->seq, 2);
+	assert_memory_equal(data_of(&second), "last", 4);
+}
+
+/* What the log holds of the past comes along: resync by delta lives on it. */
+static void the_copy_keeps_the_history(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	struct writer writer;
+	struct ps_image view = { .ring_size = PS_LOG_MIN };
+	const struct ps_record *record;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, true);
+	writer_init(&writer, &first.session);
+	for (int i = 0; i < 3; i++)
+		writer_write(&writer, 0, 8, "12345678", 8, WRITE_ALL);
+	peer_init(&second);
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, &reply), 0);
+	view.log = session_memory(&second.session, PS_REGION_LOG, 0, 1, false);
+	record = ps_image_at(&view, reply.slot->last);
+	assert_non_null(record);
+	assert_int_equal(record->seq, 4);
+	record = ps_image_at(&view, record->previous);
+	assert_non_null(record);
+	assert_int_equal(record->seq, 3);
+}
+
+/*
+ * An owner that ignores its promise, as a hostile one would, writes transactions as fast as it
+ * can. Each is known from its number alone.
+ */
+struct runner {
+	struct writer writer;
+	bool stop;
+	uint64_t done;
+	int pace;                  /* the higher, the slower */
+};
+
+enum { WIDE_SIZE = 1 << 20, WIDE_WORDS = WIDE_SIZE / 8 };
+
+static uint64_t place_of(uint64_t number)
+{
+	return number * 0x9e3779b97f4a7c15u % (WIDE_WORDS - 1);
+}
+
+static void *run_owner(void *arg)
+{
+	struct runner *runner = arg;
+
+	while (!__atomic_load_n(&runner->stop, __ATOMIC_RELAXED)) {
+		uint64_t number = runner->done, pair[2] = { number, ~number };
+
+		writer_write(&runner->writer, 1, place_of(number) * 8, pair, sizeof(pair),
+		             WRITE_ALL);
+		__atomic_store_n(&runner->done, number + 1, __ATOMIC_RELAXED);
+		for (volatile int pace = 0; pace < runner->pace; pace++)
+			;
+	}
+	return NULL;
+}
+
+/* What `count` transactions make of zeroed memory. */
+static void replay(uint64_t *words, uint64_t count)
+{
+	memset(words, 0, WIDE_SIZE);
+	for (uint64_t number = 0; number < count; number++) {
+		words[place_of(number)] = number;
+		words[place_of(number) + 1] = ~number;
+	}
+}
+
+static uint8_t *wide_of(struct peer *peer)
+{
+	return session_memory(&peer->session, PS_REGION_SEGMENT + 1, 0, WIDE_SIZE, false);
+}
+
+/* One takeover from an owner that never stops. Was the image copied? */
+static bool take_over_from(struct mirror *mirror, struct peer *owner, uint64_t epoch,
+                           int pace, struct peer *next)
+{
+	static uint64_t expected[WIDE_WORDS];
+	struct runner runner = { .pace = pace };
+	Perseas__ClaimReply reply;
+	uint64_t before;
+	pthread_t thread;
+	int ret;
+
+	memset(wide_of(owner), 0, WIDE_SIZE);
+	writer_init(&runner.writer, &owner->session);
+	writer_adopt(&runner.writer, epoch);
+	before = runner.writer.slot.seq;
+	assert_int_equal(pthread_create(&thread, NULL, run_owner, &runner), 0);
+	while (__atomic_load_n(&runner.done, __ATOMIC_RELAXED) < 50)
+		;
+	memory_heap_keep_removed(mirror->memory, true);
+	ret = mirror_takeover(mirror, next, "bank", epoch + 1, 2, &reply);
+	__atomic_store_n(&runner.stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	memory_heap_keep_removed(mirror->memory, false);
+	owner->alive = false;
+	if (ret == 0) {
+		replay(expected, reply.slot->seq - before);
+		assert_memory_equal(wide_of(next), expected, WIDE_SIZE);
+	} else {
+		assert_int_equal(ret, -STATUS(BUSY));
+	}
+	return ret == 0;
+}
+
+/* Takeovers of a store whose owner never stops, and writes so fast that its log laps during a
+ * copy, or slower. */
+static void a_copy_of_a_store_that_runs_is_one_of_its_states(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	unsigned copied = 0;
+
+	mirror_bank(mirror, &first, true);
+	assert_int_equal(peer_add(&first, &mirror->why, 1, "wide", WIDE_SIZE), 0);
+	assert_int_equal(peer_publish(&first, &mirror->why, 1, 1), 0);
+	assert_int_equal(store_release(&first.session, &mirror->why), 0);
+	for (uint64_t epoch = 10; epoch < 90; epoch += 4) {
+		peer_init(&first);
+		peer_init(&second);
+		assert_int_equal(mirror_share(mirror, &first, "bank", epoch, 1, NULL), 0);
+		copied += take_over_from(mirror, &first, epoch, 500 << epoch % 16 / 2, &second);
+		store_session_ended(&second.session);
+		assert_int_equal(mirror_claim(mirror, &second, "bank", epoch + 2, 2, NULL), 0);
+		assert_int_equal(store_release(&second.session, &mirror->why), 0);
+	}
+	assert_true(copied > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(what_is_given_is_in_the_header_first),
+		TEST(a_released_image_is_nobodys),
+		TEST(a_dead_owners_image_is_taken_in_place),
+		TEST(an_image_that_may_be_written_is_copied_away),
+		TEST(memory_that_was_copied_away_acknowledges_nothing),
+		TEST(only_the_owner_itself_is_believed_to_be_quiesced),
+		TEST(a_failed_claim_does_not_make_its_owner_the_holder),
+		TEST(without_memory_for_a_copy_only_the_promise_changes),
+		TEST(after_a_restart_a_holder_is_taken_to_be_alive),
+		TEST(a_slot_before_the_fence_is_in_the_copy),
+		TEST(the_copy_keeps_the_history),
+		TEST(a_copy_of_a_store_that_runs_is_one_of_its_states),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+/*
+ * test_store_table.c - what a header says of a store: segments, rosters, and how it is read
+ * again after the daemon crashed.
+ */
+#include "../support/mirror.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+	static struct mirror mirror;
+
+	mirror_open(&mirror);
+	*state = &mirror;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mirror_close(*state);
+	return 0;
+}
+
+static int add_two(struct mirror *mirror, struct peer *peer, uint32_t first, uint32_t second,
+                   const char *name, uint64_t size)
+{
+	Perseas__AddSegmentsRequest request = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
+	Perseas__AddSegmentsReply reply = PERSEAS__ADD_SEGMENTS_REPLY__INIT;
+	Perseas__Segment one = PERSEAS__SEGMENT__INIT, two = PERSEAS__SEGMENT__INIT;
+	Perseas__Segment *segments[] = { &one, &two };
+
+	one.id = first;
+	one.name = (char *)"one";
+	one.size = 100;
+	one.address = (uint64_t)2 << 40;
+	two.id = second;
+	two.name = (char *)name;
+	two.size = size;
+	two.address = (uint64_t)3 << 40;
+	request.n_segments = 2;
+	request.segments = segments;
+	return store_add_segments(&peer->session, &request, &reply, &mirror->why);
+}
+
+static int drop(struct mirror *mirror, struct peer *peer, uint32_t id)
+{
+	Perseas__DropSegmentsRequest request = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
+	Perseas__DropSegmentsReply reply = PERSEAS__DROP_SEGMENTS_REPLY__INIT;
+
+	request.n_ids = 1;
+	request.ids = &id;
+	return store_drop_segments(&peer->session, &request, &reply, &mirror->why);
+}
+
+static int set_roster(struct mirror *mirror, struct peer *peer, uint64_t version, bool settled)
+{
+	uint8_t image[PS_ID_SIZE] = { 33 };
+	Perseas__RosterRequest request = PERSEAS__ROSTER_REQUEST__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member member = PERSEAS__MEMBER__INIT, *members[] = { &member };
+
+	member.address = (char *)"127.0.0.1:7171";
+	member.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image };
+	roster.version = version;
+	roster.acks = 1;
+	roster.n_members = 1;
+	roster.members = members;
+	request.roster = &roster;
+	request.settled = settled;
+	return store_roster(&peer->session, &request, &mirror->why);
+}
+
+/* The second of two segments cannot be made. */
+static void segments_are_added_all_or_none(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+	unsigned pieces;
+
+	mirror_bank(mirror, &peer, false);
+	pieces = memory_heap_pieces(mirror->memory);
+	assert_int_equal(add_two(mirror, &peer, 1, 1, "two", 8), -STATUS(EXISTS));
+	assert_int_equal(add_two(mirror, &peer, 1, 2, "one", 8), -STATUS(EXISTS));
+	assert_int_equal(add_two(mirror, &peer, 1, 2, "accounts", 8), -STATUS(EXISTS));
+	assert_int_equal(add_two(mirror, &peer, 1, 0, "two", 8), -STATUS(EXISTS));
+	memory_heap_set_limit(mirror->memory, 60000);
+	assert_int_equal(add_two(mirror, &peer, 1, 2, "two", 1 << 20), -STATUS(NO_MEMORY));
+	memory_heap_set_limit(mirror->memory, 0);
+	for (unsigned skip = 0; skip < 3; skip++) {
+		memory_heap_fail(mirror->memory, skip, 1);
+		assert_int_not_equal(add_two(mirror, &peer, 1, 2, "two", 8), 0);
+		assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
+		assert_int_equal(mirror_header(mirror, "bank")->n_segments, 1);
+	}
+	assert_int_equal(add_two(mirror, &peer, 1, 2, "two", 8), 0);
+	assert_non_null(session_memory(&peer.session, PS_REGION_SEGMENT + 2, 7, 1, true));
+	assert_int_equal(memory_heap_pieces(mirror->memory), pieces + 2);
+}
+
+/* Segments that were published, or are not there, are dropped. */
+static void only_unborn_segments_are_dropped(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(peer_add(&peer, &mirror->why, 3, "more", 8), 0);
+	assert_int_equal(drop(mirror, &peer, 0), -STATUS(BAD_STATE));
+	assert_int_equal(drop(mirror, &peer, 4), -STATUS(BAD_REQUEST));
+	assert_int_equal(drop(mirror, &peer, 3), 0);
+	assert_null(session_memory(&peer.session, PS_REGION_SEGMENT + 3, 0, 1, true));
+	assert_int_equal(peer_add(&peer, &mirror->why, 3, "more", 8), 0);
+}
+
+/* A publish is repeated after its answer was lost; another seq is named later. */
+static void a_segment_is_born_once(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(peer_publish(&peer, &mirror->why, 0, 1), 0);
+	assert_int_equal(peer_publish(&peer, &mirror->why, 0, 2), -STATUS(BAD_STATE));
+	assert_int_equal(peer_publish(&peer, &mirror->why, 9, 2), -STATUS(BAD_REQUEST));
+	assert_int_equal(mirror_header(mirror, "bank")->segments[0]->born, 1);
+}
+
+/* A change of roster: first joint, then settled; an older one comes late. */
+static void a_roster_never_goes_back(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+	const Perseas__Header *header;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(set_roster(mirror, &peer, 3, false), 0);
+	header = mirror_header(mirror, "bank");
+	assert_int_equal(header->roster->version, 1);
+	assert_int_equal(header->next_roster->version, 3);
+	assert_int_equal(set_roster(mirror, &peer, 2, false), -STATUS(BAD_STATE));
+	assert_int_equal(set_roster(mirror, &peer, 2, true), -STATUS(BAD_STATE));
+	assert_int_equal(set_roster(mirror, &peer, 3, true), 0);
+	mirror_restart(mirror);
+	header = mirror_header(mirror, "bank");
+	assert_int_equal(header->roster->version, 3);
+	assert_null(header->next_roster);
+}
+
+/* kill -9 of the daemon with an owner in the middle of its work. */
+static void what_was_there_is_served_after_a_crash(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+	struct writer writer;
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(mirror_create(mirror, "other", 2), 0);
+	writer_init(&writer, &peer.session);
+	writer_write(&writer, 0, 100, "more", 4, WRITE_ALL);
+	mirror_restart(mirror);
+	assert_int_equal(mirror->complaints, 0);
+	assert_int_equal(mirror_header(mirror, "other")->state, STATE(CREATING));
+	assert_int_equal(store_status(mirror->stores, "bank", &status, &mirror->why), 0);
+	assert_int_equal(status.slot->seq, 2);
+	assert_false(status.live);
+	peer_init(&peer);
+	assert_int_equal(mirror_claim(mirror, &peer, "bank", 9, 2, NULL), 0);
+	assert_memory_equal(session_memory(&peer.session, 16, 100, 4, false), "more", 4);
+}
+
+/* Files of other generations, and of a creation that was cut short, are left over. */
+static void what_belongs_to_no_image_is_removed(void **state)
+{
+	struct mirror *mirror = *state;
+	struct piece piece;
+	struct peer peer;
+	unsigned pieces;
+
+	mirror_bank(mirror, &peer, false);
+	pieces = memory_heap_pieces(mirror->memory);
+	for (int i = 0; i < 3; i++) {
+		static const char *const stores[] = { "bank", "bank", "cut-short" };
+		static const char *const names[] = { "log.2", "segment-1.1", "log.1" };
+
+		assert_int_equal(mirror->memory->ops->make(mirror->memory, stores[i], names[i],
+		                                           64, &piece), 0);
+		mirror->memory->ops->close(mirror->memory, &piece);
+	}
+	mirror_restart(mirror);
+	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
+	assert_int_equal(mirror->complaints, 1);
+	assert_null(mirror_header(mirror, "cut-short"));
+	assert_non_null(mirror_header(mirror, "bank"));
+}
+
+/* A file is shorter than the header says: mapping it would end in SIGBUS. */
+static void a_piece_of_another_size_makes_the_store_damaged(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(mirror->memory->ops->replace(mirror->memory, "bank", "segment-0.1",
+	                                              "short", 5), 0);
+	mirror_restart(mirror);
+	assert_int_equal(mirror->complaints, 1);
+	assert_null(mirror_header(mirror, "bank"));
+	assert_non_null(strstr(mirror->why.text, "segment-0.1 has 5 bytes instead of 8192"));
+	assert_non_null(memory_heap_piece(mirror->memory, "bank", "log.1", NULL));
+}
+
+/* The promise page is lost, or the daemon crashed between the header and the page. */
+static void the_promise_page_follows_the_header(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+	struct ps_promise *page;
+
+	mirror_bank(mirror, &peer, false);
+	assert_true(memory_heap_lose_piece(mirror->memory, "bank", "promise.1"));
+	mirror_restart(mirror);
+	assert_int_equal(mirror->complaints, 0);
+	page = (void *)memory_heap_piece(mirror->memory, "bank", "promise.1", NULL);
+	assert_int_equal(page->epoch, BANK_EPOCH);
+	assert_int_equal(page->owner[0], BANK_OWNER);
+	page->epoch = 3;
+	mirror_restart(mirror);
+	page = (void *)memory_heap_piece(mirror->memory, "bank", "promise.1", NULL);
+	assert_int_equal(page->epoch, BANK_EPOCH);
+}
+
+/* The memory was given away, and the header promises to another than the page does. */
+static void a_page_that_was_given_away_is_never_made_valid_again(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+	struct ps_promise *page;
+
+	mirror_bank(mirror, &peer, true);
+	page = (void *)memory_heap_piece(mirror->memory, "bank", "promise.1", NULL);
+	page->owner[0]++;
+	mirror_restart(mirror);
+	page = (void *)memory_heap_piece(mirror->memory, "bank", "promise.1", NULL);
+	assert_int_equal(page->epoch, UINT64_MAX);
+}
+
+/* Two mirrors' images are compared part by part. */
+static void a_digest_covers_the_bytes_that_it_names(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer peer;
+	Perseas__DigestRequest request = PERSEAS__DIGEST_REQUEST__INIT;
+	Perseas__DigestReply reply = PERSEAS__DIGEST_REPLY__INIT;
+	uint32_t before;
+
+	mirror_bank(mirror, &peer, false);
+	request.store = (char *)"bank";
+	request.region = PS_REGION_SEGMENT;
+	request.offset = 4;
+	request.length = BANK_SIZE - 4;
+	assert_int_equal(store_digest(mirror->stores, &request, &reply, &mirror->why), 0);
+	before = reply.crc;
+	assert_int_equal(reply.slot->seq, 1);
+	assert_true(reply.live);
+	session_memory(&peer.session, 16, 3, 1, true)[0] ^= 1;
+	assert_int_equal(store_digest(mirror->stores, &request, &reply, &mirror->why), 0);
+	assert_int_equal(reply.crc, before);
+	session_memory(&peer.session, 16, 4, 1, true)[0] ^= 1;
+	assert_int_equal(store_digest(mirror->stores, &request, &reply, &mirror->why), 0);
+	assert_int_not_equal(reply.crc, before);
+	request.length++;
+	assert_int_equal(store_digest(mirror->stores, &request, &reply, &mirror->why),
+	                 -STATUS(BAD_REQUEST));
+	request.region = PS_REGION_SEGMENT + 1;
+	assert_int_equal(store_digest(mirror->stores, &request, &reply, &mirror->why),
+	                 -STATUS(BAD_REQUEST));
+}
+
+/* Many stores: one more than there may be. */
+static void stores_are_limited_in_number(void **state)
+{
+	struct mirror *mirror = *state;
+	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
+	char name[16];
+
+	for (int i = 0; i < 1024; i++) {
+		snprintf(name, sizeof(name), "store-%d", i);
+		assert_int_equal(mirror_create(mirror, name, 1), 0);
+	}
+	assert_int_equal(mirror_create(mirror, "one-more", 1), -STATUS(LIMIT));
+	assert_int_equal(store_list(mirror->stores, &list, &mirror->why), 0);
+	assert_int_equal(list.n_stores, 1024);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(segments_are_added_all_or_none),
+		TEST(only_unborn_segments_are_dropped),
+		TEST(a_segment_is_born_once),
+		TEST(a_roster_never_goes_back),
+		TEST(what_was_there_is_served_after_a_crash),
+		TEST(what_belongs_to_no_image_is_removed),
+		TEST(a_piece_of_another_size_makes_the_store_damaged),
+		TEST(the_promise_page_follows_the_header),
+		TEST(a_page_that_was_given_away_is_never_made_valid_again),
+		TEST(a_digest_covers_the_bytes_that_it_names),
+		TEST(stores_are_limited_in_number),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
