@@ -60,6 +60,7 @@ SERVER_OBJ := $(filter-out $(SERVER_MAIN_OBJ),$(call objects,server/*.c))
 SUPPORT_OBJ := $(call objects,tests/support/*.c)
 SIM_OBJ := $(call objects,tests/sim/*.c)
 CRASH_OBJ := $(call objects,tests/crash/*.c)
+DRILL_OBJ := $(call objects,tests/drills/*.c)
 BENCH_MAINS := debit_credit synthetic pingpong
 BENCH_OBJ := $(filter-out $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call objects,bench/*.c))
 
@@ -72,6 +73,7 @@ PKGCONFIG := $(BUILD)/perseas.pc
 UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 SIM := $(if $(SIM_OBJ),$(BUILD)/tests/sim/sim)
 CRASH := $(if $(CRASH_OBJ),$(BUILD)/tests/crash/crash)
+TELLER := $(if $(DRILL_OBJ),$(BUILD)/tests/drills/teller)
 FUZZ_TARGETS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/make_*.c))
 BENCHES := $(BUILD)/bench/debit-credit $(BUILD)/bench/synthetic $(BUILD)/bench/pingpong
@@ -86,7 +88,7 @@ TEST_ARCHIVE := $(BUILD)/libtest.a
 all: programs benches
 programs: $(DAEMON) $(COMMAND) $(SHARED) $(ARCHIVE) $(PKGCONFIG)
 benches: $(BENCHES)
-tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(FUZZ_TOOLS)
+tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(TELLER) $(FUZZ_TOOLS)
 fuzzers: $(FUZZ_TARGETS)
 everything: programs benches tests
 
@@ -111,7 +113,7 @@ $(BUILD)/obj/%.o: %.c Makefile VERSION | $(PB).h
 	$(Q)$(COMPILE) $(WARNINGS) -o $@ $<
 
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(wildcard $(addsuffix /*.c,proto client client/command \
-	server bench tests/support tests/unit tests/sim tests/crash tests/fuzz)))
+	server bench tests/support tests/unit tests/sim tests/crash tests/drills tests/fuzz)))
 
 # --- linking -----------------------------------------------------------------------------
 
@@ -143,7 +145,11 @@ $(SHARED): $(CLIENT_OBJ) $(PROTO_OBJ) client/perseas.map
 	$(Q)ln -sf $(@F) $(BUILD)/libperseas.so.$(SOVERSION)
 	$(Q)ln -sf libperseas.so.$(SOVERSION) $(BUILD)/libperseas.so
 
-$(PKGCONFIG): client/perseas.pc.in Makefile VERSION
+# Always written anew: PREFIX may be another at `make install`.
+.PHONY: always
+always:
+
+$(PKGCONFIG): client/perseas.pc.in always
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 		$< >$@
@@ -159,6 +165,9 @@ $(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
 
 $(BUILD)/tests/crash/crash: $(CRASH_OBJ) $(TEST_ARCHIVE)
 	$(link) $(SERVER_LIBS)
+
+$(BUILD)/tests/drills/teller: $(DRILL_OBJ) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)
 
 # Built with CC=clang SANITIZE=fuzzer-no-link,…; libFuzzer brings main.
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(TEST_ARCHIVE)
@@ -252,9 +261,10 @@ check-fuzz:
 .PHONY: corpus
 corpus: $(FUZZ_TOOLS)
 	$(BUILD)/tests/fuzz/make_corpus tests/fuzz/corpus
+	$(BUILD)/tests/fuzz/make_control tests/fuzz/corpus/control
 
 check-drills:
-	@$(SUBMAKE) all
+	@$(SUBMAKE) all $(TELLER)
 	@$(RUN) drills --timeout 300 "drills: $(PYTHON) -m pytest -q -p no:cacheprovider tests/drills"
 
 # The tarball builds and installs by itself, and a program compiles against what it installed.
