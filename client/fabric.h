@@ -76,6 +76,9 @@ struct ps_fabric {
 	/* What to wait for when poll() had nothing: fills *fd in and returns true; false: there
 	 * is nothing to wait for (all that was posted is complete). */
 	bool (*waits)(struct ps_link *link, struct pollfd *fd);
+	/* Where a region is mapped in this process, or NULL; good for prefetching, which does not
+	 * mind an address that is none any more. The member may be NULL. */
+	const uint8_t *(*mapped)(const struct ps_link *link, uint32_t region);
 	/* Ends the data path: after it returns nothing more is sent and no source is read. */
 	void (*detach)(struct ps_link *link);
 };

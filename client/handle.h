@@ -116,6 +116,9 @@ struct perseas {
 	struct ps_write *writes;   /* .. */
 	unsigned writes_max;
 	bool staged;               /* transactions go through the ring */
+	/* Where set_range may have a mirror's memory of a segment fetched, so that its misses run
+	 * beside those of the memory here. By segment id; 0: nowhere. */
+	_Atomic uintptr_t hints[PS_SEGMENTS_MAX];
 	struct ps_ring ring;
 
 	struct ps_segment segments[PS_SEGMENTS_MAX];
@@ -139,6 +142,7 @@ struct perseas_tx {
 	uint64_t tail;             /* offset of the last entry, 0: none */
 	struct ps_cover cover;
 	const struct ps_extent_of *hint;   /* the segment of the last range */
+	const struct ps_layout *layout;    /* that it is of: segments come, are born and go */
 	struct perseas_tx *next, *previous;    /* open or free list */
 	struct perseas_tx *all;
 };

@@ -55,9 +55,24 @@ static const char *link_trouble(int rc)
 	return rc == PS_LINK_FENCED ? "fenced" : "the data connection broke";
 }
 
+/* The first mirror whose memory is mapped here serves as the hint. */
+static void renew_hints(struct perseas *p)
+{
+	const struct ps_mirror *shared = NULL;
+
+	for (unsigned i = 0; i < p->mirror_count && !shared; i++)
+		if (p->mirrors[i].active && p->mirrors[i].fabric->mapped)
+			shared = &p->mirrors[i];
+	for (uint32_t id = 0; id < PS_SEGMENTS_MAX; id++)
+		p->hints[id] = shared ? (uintptr_t)shared->fabric->mapped(
+						shared->link, PS_REGION_SEGMENT + id) : 0;
+}
+
 void ps_mirrors_staging(struct perseas *p)
 {
 	bool staged = false;
+
+	renew_hints(p);
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];

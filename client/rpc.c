@@ -179,6 +179,7 @@ int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Gra
 	}
 	pthread_mutex_lock(&p->lock);
 	rc = m->fabric->update(m->link, grant, fds, error);
+	ps_mirrors_staging(p);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

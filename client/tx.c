@@ -6,6 +6,7 @@
 
 #include "bytes.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,12 +116,12 @@ void ps_tx_free_all(struct perseas *p)
 /* The segment that holds all of [start, end), or NULL. */
 static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
-	const struct ps_layout *layout;
+	const struct ps_layout *layout = tx->p->layout;
 	unsigned low = 0, high;
 
-	if (tx->hint && start >= tx->hint->start && end <= tx->hint->end && end > start)
+	if (tx->layout == layout && tx->hint && start >= tx->hint->start &&
+	    end <= tx->hint->end && end > start)
 		return tx->hint;
-	layout = tx->p->layout;
 	high = layout ? layout->count : 0;
 	while (low < high) {
 		unsigned middle = (low + high) / 2;
@@ -133,6 +134,7 @@ static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, 
 	if (!layout || low == layout->count || layout->segments[low].start > start ||
 	    end > layout->segments[low].end || end < start)
 		return NULL;
+	tx->layout = layout;
 	tx->hint = &layout->segments[low];
 	return tx->hint;
 }
@@ -267,6 +269,15 @@ static int add_range_checked(struct perseas_tx *tx, const struct ps_extent_of *s
 	return rc;
 }
 
+static inline void prefetch_mirror(struct perseas *p, const struct ps_extent_of *segment,
+                                   uint64_t start)
+{
+	uintptr_t hint = atomic_load_explicit(&p->hints[segment->segment], memory_order_relaxed);
+
+	if (hint)
+		__builtin_prefetch((const void *)(hint + (start - segment->start)), 1);
+}
+
 int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 {
 	uint64_t start = (uint64_t)(uintptr_t)addr, end = start + len;
@@ -282,6 +293,7 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 	segment = locate(tx, start, end);
 	if (!segment || !segment->published)
 		return range_error(tx, addr, len, segment);
+	prefetch_mirror(tx->p, segment, start);
 	if (tx->p->options.flags & (PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES))
 		return add_range_checked(tx, segment, start, end);
 	return add_range(tx, segment, start, end);
