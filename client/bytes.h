@@ -9,14 +9,14 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef struct { uint8_t bytes[16]; } ps_block;
-
-static inline void ps_copy_block(uint8_t *to, const uint8_t *from)
+static inline void ps_copy_word(uint8_t *to, const uint8_t *from)
 {
-	ps_block moved;
+	uint64_t word;
 
-	memcpy(&moved, from, sizeof(moved));
-	memcpy(to, &moved, sizeof(moved));
+	memcpy(&word, from, sizeof(word));
+	/* Keeps the compiler from joining words. */
+	__asm__("" : "+r"(word));
+	memcpy(to, &word, sizeof(word));
 }
 
 static inline void ps_copy_below_16(uint8_t *to, const uint8_t *from, size_t len)
@@ -34,7 +34,11 @@ static inline void ps_copy_below_16(uint8_t *to, const uint8_t *from, size_t len
 		*to++ = *from++;
 }
 
-/* As memcpy. Whole blocks, the last of which may overlap the one before it. */
+/*
+ * As memcpy. By words, the last of which may overlap the one before it, and not by anything
+ * wider: what is copied was mostly stored a moment ago, by words, and a load that spans two
+ * such stores has to wait until they have left the processor.
+ */
 static inline void ps_copy(void *to_bytes, const void *from_bytes, size_t len)
 {
 	const uint8_t *from = from_bytes;
@@ -44,9 +48,9 @@ static inline void ps_copy(void *to_bytes, const void *from_bytes, size_t len)
 	if (len > 256) {
 		memcpy(to, from, len);
 	} else if (len >= 16) {
-		for (at = 0; at + 16 < len; at += 16)
-			ps_copy_block(to + at, from + at);
-		ps_copy_block(to + len - 16, from + len - 16);
+		for (at = 0; at + 8 < len; at += 8)
+			ps_copy_word(to + at, from + at);
+		ps_copy_word(to + len - 8, from + len - 8);
 	} else {
 		ps_copy_below_16(to, from, len);
 	}

@@ -36,8 +36,9 @@ static void choose_epoch(struct perseas *p)
 	p->env->ops->random(p->env, p->owner, sizeof(p->owner));
 }
 
-/* A granted claim: takes note of what it tells, and connects the data path. */
-static void granted(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
+/* A granted claim: takes note of what it tells, and connects the data path. False: the session
+ * broke before that, so another claimed it, or the mirror was restarted. */
+static bool granted(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
                     const int *fds)
 {
 	const Perseas__Slot *slot = claim->slot;
@@ -45,7 +46,7 @@ static void granted(struct perseas *p, struct ps_mirror *m, const Perseas__Claim
 
 	if (!header) {
 		m->found.code = ps_error_set(&m->found.error, PERSEAS_ENOMEM, "out of memory");
-		return;
+		return true;
 	}
 	perseas__header__free_unpacked(m->found.header, NULL);
 	m->found.header = header;
@@ -55,7 +56,8 @@ static void granted(struct perseas *p, struct ps_mirror *m, const Perseas__Claim
 			                            (int)slot->index };
 	if (ps_mirror_attach(p, m, claim->grant, fds, &m->found.error)) {
 		m->found.code = m->found.error.code;
-		return;
+		ps_report(p, "%s", m->found.error.text);
+		return m->found.code != PERSEAS_EUNREACHABLE && m->found.code != PERSEAS_EFENCED;
 	}
 	m->found.claimed = true;
 	ps_report(p, "%s: claimed; it stands at epoch %llu, transaction %llu%s%s%s", m->address.text,
@@ -63,6 +65,7 @@ static void granted(struct perseas *p, struct ps_mirror *m, const Perseas__Claim
 	          header->state == PERSEAS__STATE__STATE_CONSISTENT ? "" : ", not whole",
 	          claim->undone ? "; an unfinished transaction was rolled back" : "",
 	          claim->copied ? "; copied away from an owner that may still live" : "");
+	return true;
 }
 
 static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_error *error, int *rc)
@@ -76,11 +79,21 @@ static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_erro
 		*rc = PS_AGAIN;
 }
 
+static unsigned count_claimed(const struct perseas *p)
+{
+	unsigned claimed = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		claimed += p->mirrors[i].found.claimed;
+	return claimed;
+}
+
 int ps_claim(struct perseas *p)
 {
 	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];
 	struct ps_round round;
+	bool broke = false;
 	int rc = 0;
 
 	choose_epoch(p);
@@ -101,7 +114,7 @@ int ps_claim(struct perseas *p)
 	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		if (round.replies[i]) {
-			granted(p, &p->mirrors[i], round.replies[i]->claim, round.fds[i]);
+			broke |= !granted(p, &p->mirrors[i], round.replies[i]->claim, round.fds[i]);
 			memset(round.fds[i], 0xff, sizeof(round.fds[i]));
 		} else if (round.ask[i]) {
 			refused(p, &p->mirrors[i], &round.errors[i], &rc);
@@ -111,7 +124,10 @@ int ps_claim(struct perseas *p)
 		round.replies[i] = NULL;
 	ps_round_free(&round);
 	/* A claim may have shown a newer roster than the probe. */
-	return rc ? rc : ps_probe_roster(p);
+	if (!rc)
+		rc = ps_probe_roster(p);
+	/* Two that claim at the same time can each be left with less than R. */
+	return !rc && broke && count_claimed(p) < ps_claimers(p) ? PS_AGAIN : rc;
 }
 
 /* What each claimed image is worth: a candidate for the state, a voice towards R, or nothing. */

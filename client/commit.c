@@ -226,6 +226,10 @@ static struct ps_write record_write(const struct perseas *p, const void *src, ui
 /* Without a ring: every connected mirror copies before post returns. */
 static void post_direct(struct perseas *p, struct ps_chain *chain)
 {
+	uint64_t bytes = sizeof(p->slot);
+
+	for (unsigned i = 0; i < chain->count; i++)
+		bytes += chain->writes[i].length;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 		int rc;
@@ -242,6 +246,7 @@ static void post_direct(struct perseas *p, struct ps_chain *chain)
 		m->slot = !m->slot;
 		m->posted = p->seq;
 		m->outstanding++;
+		p->stat.bytes_sent += bytes;
 	}
 }
 

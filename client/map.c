@@ -254,7 +254,8 @@ static int post_publish(struct perseas *p, const uint32_t *ids, unsigned count)
 	return rc;
 }
 
-static int born(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
+/* The segments are born with `seq`, 0: not after all. Commits wait meanwhile. */
+static int bear(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
 {
 	int rc = 0;
 
@@ -262,7 +263,7 @@ static int born(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t
 		struct ps_segment *segment = ps_segment_by_id(p, ids[i]);
 
 		segment->born = seq;
-		if (!rc)
+		if (seq && !rc)
 			rc = ps_segment_shadow(p, segment);
 	}
 	return rc ? rc : ps_layout_renew(p);
@@ -286,11 +287,16 @@ static int publish_exclusive(struct perseas *p, uint64_t *seq)
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u mirrors took the contents, and %u must hold them: nothing is "
 		               "published", count_active(p), p->acks);
-	/* From the first announcement on this seq is taken, whatever comes. */
+	/* All that can fail here comes before the first announcement: from then on this seq is
+	 * taken, whatever comes. */
+	rc = bear(p, ids, count, p->seq + 1);
+	if (rc) {
+		bear(p, ids, count, 0);
+		return rc;
+	}
 	*seq = p->seq + 1;
 	announce(p, ids, count, *seq);
-	rc = post_publish(p, ids, count);
-	return rc ? rc : born(p, ids, count, *seq);
+	return post_publish(p, ids, count);
 }
 
 int perseas_publish(perseas_t *p)
@@ -327,7 +333,9 @@ static bool in_use(const struct perseas *p, const struct ps_segment *segment)
 
 static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 {
+	uint8_t *base = segment->base;
 	bool used;
+	int rc;
 
 	pthread_mutex_lock(&p->lock);
 	used = in_use(p, segment);
@@ -336,6 +344,12 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 		return ps_fail(p, PERSEAS_ECONFLICT,
 		               "an open transaction has ranges in segment '%s': end it first",
 		               segment->name);
+	/* Out of set_range's sight first: this alone can fail. */
+	segment->base = NULL;
+	rc = ps_layout_renew(p);
+	segment->base = base;
+	if (rc)
+		return rc;
 	if (segment->born) {
 		ps_segment_unplace(segment);
 	} else {
@@ -344,7 +358,7 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 		ps_segment_forget(p, segment);
 		pthread_mutex_unlock(&p->lock);
 	}
-	return ps_layout_renew(p);
+	return 0;
 }
 
 int perseas_unmap(perseas_t *p, void *addr)

@@ -28,6 +28,9 @@ static void enlist(struct perseas *p, const struct ps_standing *chosen)
 		else if (m->found.claimed)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
 			               "it was not mended when the store was opened");
+		/* The keeper must not claim what is somebody else's. */
+		else if (!m->found.code)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST, "it has another store of this name");
 		else if (m->found.code == PERSEAS_ENOSTORE || m->found.code == PERSEAS_EDAMAGED)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST, m->found.error.text);
 		else

@@ -211,8 +211,7 @@ static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment,
 		tx->tail = tx->length;
 		tx->ranges++;
 		last = (struct ps_range *)(tx->record + tx->tail);
-		last->segment = segment->segment;
-		last->length = length;
+		ps_put_pair(&last->segment, segment->segment, length);
 		last->offset = offset;
 		image = (uint8_t *)(last + 1);
 	}

@@ -29,8 +29,7 @@ void ps_slot_encode(struct ps_slot *slot, uint64_t epoch, uint64_t seq, uint64_t
 	slot->seq = seq;
 	slot->next = next;
 	slot->last = last;
-	slot->zero = 0;
-	slot->crc = slot_crc(slot);
+	ps_put_pair(&slot->crc, slot_crc(slot), 0);
 }
 
 bool ps_slot_valid(const struct ps_slot *slot)
@@ -206,16 +205,15 @@ bool ps_record_next(struct ps_cursor *cursor, const struct ps_range **range, con
 void ps_record_seal(struct ps_record *record, uint64_t epoch, uint64_t seq, uint64_t position,
                     uint64_t previous, uint64_t time)
 {
-	record->magic = PS_RECORD_MAGIC;
-	record->flags = 0;
+	ps_put_pair(&record->magic, PS_RECORD_MAGIC, record->kind);
+	ps_put_pair(&record->length, record->length, record->ranges);
 	record->epoch = epoch;
 	record->seq = seq;
 	record->position = position;
 	record->previous = previous;
 	record->time = time;
-	record->crc = 0;
-	record->zero = 0;
-	record->crc = ps_crc32c(0, record, record->length);
+	ps_put_pair(&record->crc, 0, 0);
+	ps_put_pair(&record->crc, ps_crc32c(0, record, record->length), 0);
 }
 
 /* The checked record at exactly `position`, with a copy of its head, or NULL. */

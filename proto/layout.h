@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts only");
 
@@ -104,6 +105,18 @@ struct ps_promise {
 static_assert(sizeof(struct ps_promise) == 24, "promise layout");
 
 #define PS_FIRST_POSITION ((uint64_t)PS_ALIGN) /* of a new log: 0 means none */
+
+/*
+ * Stores two neighbouring 32-bit fields as the one word that they are. What is sealed is read
+ * again at once, by words, for its checksum and to be copied; a processor hands a store on to
+ * such a load only when it was as wide, and else makes it wait for all stores before it.
+ */
+static inline void ps_put_pair(void *at, uint32_t low, uint32_t high)
+{
+	uint64_t word = low | (uint64_t)high << 32;
+
+	memcpy(at, &word, sizeof(word));
+}
 
 static inline uint64_t ps_align8(uint64_t n) { return (n + 7) & ~(uint64_t)7; }
 static inline uint64_t ps_align64(uint64_t n) { return (n + 63) & ~(uint64_t)63; }
