@@ -1,0 +1,122 @@
+/*
+ * env_direct.h - mirrors and owners in one process and one thread, without delays: a request is
+ * packed, handled by the store logic of a mirror that lies in the heap, and answered, all before
+ * send returns; a posted write is in the mirror's memory when post returns. Completions, or
+ * the writes themselves, can be held back, connections refused, cut, or broken at a chosen
+ * write or request. Everything that reaches a mirror can be watched.
+ *
+ * The clock is not real: each look at it takes a microsecond, and whoever pauses or waits finds
+ * the time past that it waited for.
+ */
+#ifndef PERSEAS_TESTS_ENV_DIRECT_H
+#define PERSEAS_TESTS_ENV_DIRECT_H
+
+#include "../../client/env.h"
+#include "../../server/control.h"
+#include "memory_heap.h"
+
+#include <stdbool.h>
+
+/* What a write of a chain is. */
+enum direct_part {
+	DIRECT_UNDO,               /* the record of a transaction */
+	DIRECT_DATA,               /* its after-images */
+	DIRECT_SLOT,               /* of a transaction, or of an adoption */
+	DIRECT_COPY,               /* contents of a segment or a log, outside of transactions */
+};
+
+struct direct_write {
+	unsigned mirror, session;
+	enum direct_part part;
+	uint64_t chain;            /* counts the chains of all links; its writes share it */
+	uint32_t region;
+	uint32_t length;
+	uint64_t offset;
+	const uint8_t *bytes;
+};
+
+/* What a watcher is told, in the order in which it happens. */
+struct direct_tap {
+	void *arg;
+	void (*request)(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,
+	                size_t len);
+	void (*write)(void *arg, const struct direct_write *write);
+	void (*ended)(void *arg, unsigned mirror, unsigned session);
+};
+
+enum direct_hold {
+	DIRECT_HOLD_NOTHING,
+	DIRECT_HOLD_COMPLETIONS,   /* of transactions: their writes are there */
+	DIRECT_HOLD_WRITES,        /* of transactions: nothing is there; staged only */
+};
+
+struct direct_mirror {
+	struct memory *memory;
+	struct stores *stores;     /* NULL: its daemon does not run */
+	enum direct_hold hold;
+	long writes_left;          /* after so many writes its data paths break; -1: never */
+	uint32_t torn;             /* bytes of the write that broke them that arrived */
+	int break_at;              /* the kind of request that breaks its connection, 0: none */
+	unsigned break_skip;       /* .. after so many of them */
+	bool reply_lost;           /* .. was handled before that */
+};
+
+struct direct {
+	struct direct_mirror mirrors[PS_MIRRORS_MAX];
+	unsigned count;
+	bool staged;               /* the fabric takes note of sources only */
+	int cut_code;              /* what a link that its mirror cut off says: PS_LINK_… */
+	bool no_threads;           /* spawn fails */
+	uint64_t now;              /* ns */
+	uint64_t seed;             /* of what owners draw */
+	const struct direct_tap *tap;
+	/* Called in every pause, before the time has passed. May be NULL. */
+	void (*on_pause)(void *arg);
+	void *on_pause_arg;
+	unsigned complaints;       /* things that were wrong when a daemon started */
+
+	char list[PS_MIRRORS_MAX * 12];
+	unsigned session_count;
+	uint64_t chain_count;
+	struct ps_control *controls;
+	struct ps_link *links;
+};
+
+/* More than 0 while the calls of this file are at work: memory that they ask for is not
+ * the library's. volatile, for compilers know that an allocator looks at nothing of ours. */
+extern volatile unsigned direct_inside;
+
+/* `count` mirrors without stores, sim://0 and so on. NULL: out of memory. */
+struct direct *direct_new(unsigned count, uint64_t seed);
+
+/* All handles are closed before. */
+void direct_free(struct direct *d);
+
+/* All mirrors, as the library takes them. */
+const char *direct_list(const struct direct *d);
+
+/* An env for one handle, which owns it. */
+struct ps_env *direct_env(struct direct *d);
+
+/* perseas_create and perseas_open over all mirrors. The message is in *error. */
+int direct_create(struct direct *d, const char *store, const struct perseas_options *options,
+                  struct ps_error *error);
+int direct_open(struct direct *d, const char *store, const struct perseas_options *options,
+                perseas_t **p, struct ps_error *error);
+
+/* The daemon of a mirror dies; its memory stays. */
+void direct_crash(struct direct *d, unsigned mirror);
+
+/* It starts, with what is in its memory. */
+void direct_start(struct direct *d, unsigned mirror);
+
+/* The network drops every connection to the mirror, and both ends see it. */
+void direct_cut(struct direct *d, unsigned mirror);
+
+/* Up to `count` chains that were held back come through, the oldest first. */
+void direct_release(struct direct *d, unsigned mirror, unsigned count);
+
+/* One round of the handle's keeper, with every retry due. */
+void direct_keep(struct direct *d, perseas_t *p);
+
+#endif

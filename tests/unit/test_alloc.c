@@ -1,0 +1,259 @@
+/*
+ * test_alloc.c - this process runs out of memory at every place in turn: the library says so, and
+ * neither crashes nor leaves the store in a state from which nobody can go on.
+ *
+ * The allocator is replaced here, which the sanitizers do themselves: under them nothing fails.
+ */
+#include "owner.h"
+
+/* Calls of the library that still succeed; negative: all do. */
+static long allowed = -1;
+static bool refused;
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
+#if !defined(__SANITIZE_ADDRESS__) && defined(__GLIBC__)
+#define REPLACED 1
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+/* Memory that the mirrors ask for, in the same process, is not the library's. */
+static bool fails(void)
+{
+	if (allowed < 0 || direct_inside)
+		return false;
+	if (allowed > 0) {
+		allowed--;
+		return false;
+	}
+	refused = true;
+	return true;
+}
+
+void *malloc(size_t size)
+{
+	return fails() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+	return fails() ? NULL : __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+	return fails() ? NULL : __libc_realloc(memory, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+	return fails() ? NULL : __libc_memalign(alignment, size);
+}
+#else
+#define REPLACED 0
+#endif
+
+enum { LARGE = 6000 };
+
+static int setup(void **state)
+{
+	*state = owner_new(3);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	allowed = -1;
+	owner_free(*state);
+	return 0;
+}
+
+/* Errors that lack of memory may come out as: a mirror whose reply could not be taken in counts as
+ * one that was not reached. */
+static bool is_told(int rc)
+{
+	return rc == PERSEAS_ENOMEM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_EQUORUM ||
+	       rc == PERSEAS_EINDOUBT;
+}
+
+/* A segment goes, another comes. What was refused has not happened, and can be asked for again. */
+static int change_segments(struct owner *o, uint8_t *large)
+{
+	perseas_tx_t *tx;
+	void *addr;
+	int rc = perseas_unmap(o->p, large);
+
+	if (rc) {
+		/* It is still mapped, and can be declared. */
+		allowed = -1;
+		large[LARGE - 1]++;
+		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+		assert_int_equal(perseas_set_range(tx, large, LARGE), 0);
+		assert_int_equal(perseas_abort(tx), 0);
+		return rc;
+	}
+	if (perseas_map(o->p, "later", 100, &addr))
+		return PERSEAS_ENOMEM;
+	rc = perseas_publish(o->p);
+	if (rc) {
+		allowed = -1;
+		assert_int_equal(perseas_publish(o->p), 0);
+		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+		assert_int_equal(perseas_set_range(tx, addr, 100), 0);
+		assert_int_equal(perseas_commit(tx, 0), 0);
+	}
+	return rc;
+}
+
+/* A store's whole life, up to the first error: all that allocates. */
+static int live(struct owner *o, uint8_t value)
+{
+	perseas_tx_t *tx, *other;
+	void *addr;
+	int rc = owner_open(o, PERSEAS_CREATE | PERSEAS_TAKEOVER | PERSEAS_CHECK_WRITES);
+
+	if (rc)
+		return rc;
+	rc = perseas_map(o->p, "accounts", SIZE, &addr);
+	if (rc)
+		return rc;
+	o->bytes = addr;
+	rc = perseas_map(o->p, "large", LARGE, &addr);
+	if (!rc)
+		rc = perseas_publish(o->p);
+	if (!rc)
+		rc = perseas_begin(o->p, 0, &tx);
+	for (unsigned i = 0; !rc && i < 200; i++) {
+		rc = perseas_set_range(tx, o->bytes + i * 10, 5);
+		if (!rc)
+			memset(o->bytes + i * 10, value, 5);
+	}
+	if (!rc)
+		rc = perseas_begin(o->p, 0, &other);
+	if (!rc)
+		rc = perseas_set_range(other, addr, LARGE);
+	if (!rc)
+		rc = perseas_commit(tx, 0);
+	if (!rc)
+		rc = perseas_abort(other);
+	return rc ? rc : change_segments(o, addr);
+}
+
+/* The next owner finds what was there, or what was being committed. */
+static void check_next(struct owner *o, long n, uint8_t before, uint8_t value)
+{
+	struct perseas_segment_info info;
+
+	owner_die(o);
+	if (owner_open(o, PERSEAS_CREATE | PERSEAS_TAKEOVER))
+		fail_msg("after allocation %ld: %s", n, o->error.text);
+	if (perseas_segment(o->p, "accounts", &info))
+		return;
+	owner_map(o);
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(o->bytes[i * 10], o->bytes[0]);
+	assert_true(o->bytes[0] == before || o->bytes[0] == value);
+}
+
+/* Allocation n of the store's life fails. False: there are no more. */
+static bool fail_one(struct owner *o, long n)
+{
+	uint8_t before = o->bytes ? o->bytes[0] : 0, value = (uint8_t)(n + 1);
+	bool was_refused;
+	int rc;
+
+	owner_die(o);
+	refused = false;
+	allowed = n;
+	rc = live(o, value);
+	allowed = -1;
+	was_refused = refused;
+	if (rc && !is_told(rc))
+		fail_msg("allocation %ld: %s", n, perseas_error_name(rc));
+	if (rc && o->p && perseas_message(o->p)[0] == 0)
+		fail_msg("allocation %ld: no message", n);
+	check_next(o, n, before, value);
+	owner_die(o);
+	assert_int_equal(live(o, before), 0);
+	if (!was_refused)
+		print_message("%ld allocations\n", n);
+	return was_refused;
+}
+
+/* Each allocation fails in turn, for an owner of a store that is there. */
+static void test_each_allocation_fails(void **state)
+{
+	struct owner *o = *state;
+	long n = 0;
+
+	if (!REPLACED)
+		skip();
+	assert_int_equal(live(o, 0), 0);
+	while (fail_one(o, n))
+		n++;
+}
+
+/* .. and for one that makes it. */
+static void test_each_allocation_of_making_fails(void **state)
+{
+	bool more = true;
+
+	if (!REPLACED)
+		skip();
+	for (long n = 0; more; n++) {
+		owner_free(*state);
+		*state = owner_new(3);
+		more = fail_one(*state, n);
+	}
+}
+
+/* The same where one mirror is to be mended from the logs each time. */
+static void test_each_allocation_of_mending_fails(void **state)
+{
+	struct owner *o = *state;
+	bool through = false;
+
+	if (!REPLACED)
+		skip();
+	owner_begin(o);
+	for (long n = 0; !through; n++) {
+		int rc;
+
+		direct_crash(o->d, 0);
+		for (unsigned i = 0; i < 90; i++)
+			assert_int_equal(owner_put(o, i * 30, 20, (uint8_t)(n + i)), 0);
+		owner_die(o);
+		direct_start(o->d, 0);
+		refused = false;
+		allowed = n;
+		rc = owner_open(o, 0);
+		allowed = -1;
+		through = !refused;
+		if (rc && !is_told(rc))
+			fail_msg("allocation %ld: %s", n, o->error.text);
+		owner_reopen(o);
+		assert_int_equal(owner_stat(o).live, 3);
+		assert_int_equal(o->bytes[89 * 30], (uint8_t)(n + 89));
+		if (through)
+			print_message("%ld allocations\n", n);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_each_allocation_fails),
+		TEST(test_each_allocation_of_making_fails),
+		TEST(test_each_allocation_of_mending_fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

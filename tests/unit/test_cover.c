@@ -1,0 +1,191 @@
+/*
+ * test_cover.c - the intervals that a transaction declares, against a map of single bytes.
+ */
+#include "../../client/cover.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BYTES = 512, BASE = 4096 };
+
+static uint64_t state;
+
+static uint64_t draw(uint64_t below)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state % below;
+}
+
+/* The cover's spans are in order, disjoint, not even adjacent, and are the map's runs. */
+static void check(const struct ps_cover *cover, const bool *map)
+{
+	unsigned span = 0, bytes = 0;
+
+	for (unsigned i = 0; i < BYTES; i++) {
+		if (!map[i])
+			continue;
+		bytes++;
+		if (i == 0 || !map[i - 1]) {
+			assert_true(span < cover->count);
+			assert_int_equal(cover->spans[span].start, BASE + i);
+			assert_int_equal(cover->spans[span].base, BASE);
+			assert_int_equal(cover->spans[span].segment, 3);
+		}
+		if (i + 1 == BYTES || !map[i + 1])
+			assert_int_equal(cover->spans[span++].end, BASE + i + 1);
+	}
+	assert_int_equal(span, cover->count);
+	assert_int_equal(bytes, cover->bytes);
+}
+
+/* Walks the gaps of a range and finds just the bytes that the map lacks. */
+static void check_gaps(const struct ps_cover *cover, const bool *map, unsigned from, unsigned end)
+{
+	uint64_t gap_start, gap_end, at = BASE + from;
+
+	while (ps_cover_gap(cover, at, BASE + end, &gap_start, &gap_end)) {
+		assert_true(gap_start >= at && gap_end > gap_start && gap_end <= BASE + end);
+		for (; at < gap_start; at++)
+			assert_true(map[at - BASE]);
+		for (; at < gap_end; at++)
+			assert_false(map[at - BASE]);
+		assert_true(at == BASE + end || map[at - BASE]);
+	}
+	for (; at < BASE + end; at++)
+		assert_true(map[at - BASE]);
+}
+
+static bool any(const bool *map, unsigned from, unsigned end)
+{
+	for (unsigned i = from; i < end; i++)
+		if (map[i])
+			return true;
+	return false;
+}
+
+static void add(struct ps_cover *cover, bool *map, unsigned from, unsigned end)
+{
+	struct ps_span span = { BASE + from, BASE + end, BASE, 3 };
+
+	int place = ps_cover_place(cover, BASE + from, BASE + end);
+	bool lonely = !any(map, from ? from - 1 : 0, end < BYTES ? end + 1 : end);
+
+	assert_true(ps_cover_reserve(cover) >= 0);
+	/* A span that touches nothing has a place of its own, and only such a one. Either way of
+	 * covering it will do then. */
+	assert_int_equal(place >= 0, lonely);
+	if (lonely && from % 2)
+		ps_cover_insert(cover, place, &span);
+	else
+		ps_cover_add(cover, &span);
+	for (unsigned i = from; i < end; i++)
+		map[i] = true;
+}
+
+/* Short and long ranges at random, until nothing more can be added; many times. */
+static void test_is_a_bitmap(void **unused)
+{
+	struct ps_cover cover = { 0 };
+
+	(void)unused;
+	state = 0x1998;
+	print_message("seed %#lx\n", (unsigned long)state);
+	for (int round = 0; round < 300; round++) {
+		bool map[BYTES] = { false };
+		uint64_t longest = 1 + draw(64);
+
+		ps_cover_clear(&cover);
+		for (int i = 0; i < 60; i++) {
+			unsigned from = (unsigned)draw(BYTES - 1);
+			unsigned end = from + 1 + (unsigned)draw(longest);
+
+			end = end < BYTES ? end : BYTES;
+			assert_int_equal(ps_cover_overlaps(&cover, BASE + from, BASE + end),
+			                 any(map, from, end));
+			check_gaps(&cover, map, from, end);
+			add(&cover, map, from, end);
+			check(&cover, map);
+			check_gaps(&cover, map, 0, BYTES);
+		}
+	}
+	ps_cover_free(&cover);
+}
+
+/* Ranges that touch become one, in whichever order they come. */
+static void test_adjacent_ranges_are_merged(void **unused)
+{
+	static const unsigned orders[][3] = { { 0, 1, 2 }, { 2, 1, 0 }, { 0, 2, 1 }, { 1, 0, 2 } };
+
+	(void)unused;
+	for (unsigned i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+		struct ps_cover cover = { 0 };
+		bool map[BYTES] = { false };
+
+		for (unsigned k = 0; k < 3; k++)
+			add(&cover, map, 10 + orders[i][k] * 10, 20 + orders[i][k] * 10);
+		assert_int_equal(cover.count, 1);
+		check(&cover, map);
+		ps_cover_free(&cover);
+	}
+}
+
+/* Every second byte, more than the first allocation holds: memory is asked for seldom, and a
+ * clear keeps it. */
+static void test_memory_is_kept_for_the_next_transaction(void **unused)
+{
+	struct ps_cover cover = { 0 };
+	unsigned grown = 0;
+
+	(void)unused;
+	for (int round = 0; round < 3; round++) {
+		bool map[BYTES] = { false };
+
+		for (unsigned i = 0; i < BYTES; i += 2) {
+			struct ps_span span = { BASE + i, BASE + i + 1, BASE, 3 };
+
+			grown += ps_cover_reserve(&cover) > 0;
+			ps_cover_add(&cover, &span);
+			map[i] = true;
+		}
+		check(&cover, map);
+		assert_int_equal(grown, 3);
+		ps_cover_clear(&cover);
+		assert_int_equal(cover.count, 0);
+		assert_int_equal(cover.bytes, 0);
+	}
+	ps_cover_free(&cover);
+}
+
+/* Nothing is declared yet. */
+static void test_empty_cover_has_one_gap(void **unused)
+{
+	struct ps_cover cover = { 0 };
+	uint64_t start, end;
+
+	(void)unused;
+	assert_false(ps_cover_overlaps(&cover, 0, UINT64_MAX));
+	assert_true(ps_cover_gap(&cover, 5, 9, &start, &end));
+	assert_int_equal(start, 5);
+	assert_int_equal(end, 9);
+	assert_false(ps_cover_gap(&cover, 9, 9, &start, &end));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_is_a_bitmap),
+		cmocka_unit_test(test_adjacent_ranges_are_merged),
+		cmocka_unit_test(test_memory_is_kept_for_the_next_transaction),
+		cmocka_unit_test(test_empty_cover_has_one_gap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

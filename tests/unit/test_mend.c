@@ -1,0 +1,528 @@
+/*
+ * test_mend.c - mirrors that are behind, ahead, or empty when a store is opened (I6 to I9).
+ */
+#include "owner.h"
+
+static int setup(void **state)
+{
+	struct owner *o = owner_new(3);
+
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static int setup_two(void **state)
+{
+	struct owner *o = owner_new(2);
+
+	o->options.acks = 2;
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static int setup_small_log(void **state)
+{
+	struct owner *o = owner_new(3);
+
+	o->options.log_size = 4096;
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	owner_free(*state);
+	return 0;
+}
+
+static void put_many(struct owner *o, unsigned count, uint8_t value)
+{
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(owner_put(o, i * 97 % (SIZE - 50), 50, (uint8_t)(value + i)), 0);
+}
+
+/* The store's header on a mirror; the caller frees it. */
+static Perseas__Header *header_of(struct owner *o, unsigned mirror)
+{
+	uint64_t size;
+	const uint8_t *bytes = memory_heap_piece(o->d->mirrors[mirror].memory, STORE, "header",
+	                                         &size);
+	const char *why;
+
+	assert_non_null(bytes);
+	return ps_header_unpack(bytes, size, &why);
+}
+
+/* Every byte of the segment is on the mirror, in the image that it serves. */
+static void assert_mirrored(struct owner *o, unsigned mirror)
+{
+	Perseas__Header *header = header_of(o, mirror);
+	char name[40];
+	uint8_t *bytes;
+
+	snprintf(name, sizeof(name), "segment-0.%llu", (unsigned long long)header->generation);
+	bytes = memory_heap_piece(o->d->mirrors[mirror].memory, STORE, name, NULL);
+	assert_non_null(bytes);
+	assert_memory_equal(bytes, o->bytes, SIZE);
+	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
+	/* Header, log, promise, one segment: nothing is left over. */
+	assert_int_equal(memory_heap_pieces(o->d->mirrors[mirror].memory), 4);
+	perseas__header__free_unpacked(header, NULL);
+}
+
+/* The store is opened without mirror `other`, so that the mended one must do its part. */
+static void assert_carries(struct owner *o, unsigned mended, unsigned other)
+{
+	uint8_t contents[SIZE];
+
+	assert_mirrored(o, mended);
+	put_many(o, 5, 0x50);
+	memcpy(contents, o->bytes, SIZE);
+	owner_die(o);
+	direct_crash(o->d, other);
+	owner_reopen(o);
+	assert_memory_equal(o->bytes, contents, SIZE);
+	assert_mirrored(o, mended);
+}
+
+/* A mirror missed some transactions: they are copied from the logs, in place. */
+static void test_behind_is_mended_by_delta(void **state)
+{
+	struct owner *o = *state;
+
+	direct_crash(o->d, 2);
+	put_many(o, 10, 1);
+	owner_die(o);
+	direct_start(o->d, 2);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).mended_delta, 1);
+	assert_int_equal(owner_stat(o).mended_whole, 0);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_non_null(strstr(perseas_report(o->p), "sim://2: mended from the logs"));
+	assert_carries(o, 2, 0);
+}
+
+/* The log is mended with the data: a mirror that was mended by a delta is good for the next one,
+ * for a mirror that missed the same transactions and comes back later. */
+static void test_delta_from_a_mended_mirror(void **state)
+{
+	struct owner *o = *state;
+
+	owner_free(o);
+	*state = o = owner_new(5);
+	owner_begin(o);
+	direct_crash(o->d, 0);
+	direct_crash(o->d, 4);
+	put_many(o, 10, 1);
+	owner_die(o);
+	direct_start(o->d, 0);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).mended_delta, 1);
+	put_many(o, 10, 0x70);
+	owner_die(o);
+	direct_start(o->d, 4);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).mended_delta, 1);
+	assert_int_equal(owner_stat(o).mended_whole, 0);
+	assert_mirrored(o, 4);
+}
+
+/* It missed more than the log holds: it is copied whole, beside what it had. */
+static void test_far_behind_is_copied_whole(void **state)
+{
+	struct owner *o = *state;
+
+	direct_crash(o->d, 2);
+	put_many(o, 60, 1);
+	assert_true(owner_stat(o).log_laps > 1);
+	owner_die(o);
+	direct_start(o->d, 2);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).mended_delta, 0);
+	assert_int_equal(owner_stat(o).mended_whole, 1);
+	assert_carries(o, 2, 1);
+}
+
+/* Two of three must hold everything before the third may be touched in place; with W = n there are
+ * no such others, and a whole copy is made. */
+static void test_no_delta_where_it_could_harm(void **state)
+{
+	struct owner *o = *state;
+
+	o->d->mirrors[1].writes_left = 0;
+	assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EINDOUBT);
+	owner_die(o);
+	owner_reopen(o);
+	assert_int_equal(o->bytes[0], 1);
+	assert_int_equal(owner_stat(o).mended_delta, 0);
+	assert_int_equal(owner_stat(o).mended_whole, 1);
+	assert_mirrored(o, 1);
+}
+
+/* One mirror is ahead of what the others know: by `more` transactions of an owner that died,
+ * while the next owner, who did not reach it, wrote `since`. */
+static void part(struct owner *o, unsigned more, unsigned since)
+{
+	for (unsigned i = 1; i < 3; i++)
+		o->d->mirrors[i].hold = DIRECT_HOLD_WRITES;
+	/* Only the first is in doubt: the others are open at the same time. */
+	for (unsigned i = 0; i < more; i++) {
+		o->p->in_doubt = 0;
+		assert_int_equal(owner_put(o, 1000 + 100 * i, 100, 0xee), PERSEAS_EINDOUBT);
+	}
+	owner_die(o);
+	direct_crash(o->d, 0);
+	owner_reopen(o);
+	put_many(o, since, 0x20);
+	owner_die(o);
+	direct_start(o->d, 0);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_memory_not_equal(o->bytes + 1000, "\xee\xee\xee\xee", 4);
+}
+
+/* The history that nobody acknowledged gives way, however long it is. */
+static void test_ahead_is_mended_by_delta(void **state)
+{
+	static const unsigned lengths[][2] = { { 1, 1 }, { 1, 5 }, { 5, 1 }, { 4, 0 }, { 3, 3 } };
+	struct owner *o = *state;
+
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		put_many(o, 30, (uint8_t)i);
+		part(o, lengths[i][0], lengths[i][1]);
+		assert_int_equal(owner_stat(o).mended_delta, 1);
+		assert_mirrored(o, 0);
+	}
+	assert_carries(o, 0, 1);
+}
+
+/* A claim finds the higher sequence first when it reaches it: then it is the state. */
+static void test_ahead_is_taken_when_it_is_reached(void **state)
+{
+	struct owner *o = *state;
+
+	for (unsigned i = 1; i < 3; i++)
+		o->d->mirrors[i].hold = DIRECT_HOLD_WRITES;
+	assert_int_equal(owner_put(o, 0, 10, 0xee), PERSEAS_EINDOUBT);
+	owner_die(o);
+	owner_reopen(o);
+	assert_int_equal(o->bytes[0], 0xee);
+	for (unsigned i = 0; i < 3; i++)
+		assert_mirrored(o, i);
+}
+
+/* Segments were published while a mirror was away: it gets the new table with a whole copy. */
+static void test_other_tables_are_copied_whole(void **state)
+{
+	struct owner *o = *state;
+	void *addr;
+
+	direct_crash(o->d, 1);
+	assert_int_equal(perseas_map(o->p, "new", 5000, &addr), 0);
+	memset(addr, 4, 5000);
+	assert_int_equal(perseas_publish(o->p), 0);
+	owner_die(o);
+	direct_start(o->d, 1);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).mended_whole, 1);
+	owner_die(o);
+	direct_crash(o->d, 0);
+	owner_reopen(o);
+	assert_int_equal(perseas_map(o->p, "new", 5000, &addr), 0);
+	assert_int_equal(((uint8_t *)addr)[4999], 4);
+}
+
+static uint64_t roster_version(struct owner *o, unsigned mirror)
+{
+	Perseas__Header *header = header_of(o, mirror);
+	uint64_t version = header->roster->version;
+
+	perseas__header__free_unpacked(header, NULL);
+	return version;
+}
+
+static void lose(struct owner *o, unsigned mirror)
+{
+	direct_crash(o->d, mirror);
+	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
+	direct_start(o->d, mirror);
+}
+
+/* I9: the image is made anew, under an id of its own that the others have recorded; when the
+ * old memory comes back after all, it counts for nothing. */
+static void test_lost_memory_is_made_anew(void **state)
+{
+	struct owner *o = *state;
+	struct memory *old;
+
+	put_many(o, 3, 1);
+	owner_die(o);
+	old = memory_heap_copy(o->d->mirrors[2].memory);
+	lose(o, 2);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(roster_version(o, i), 2);
+		assert_mirrored(o, i);
+	}
+	put_many(o, 3, 9);
+	owner_die(o);
+	direct_crash(o->d, 2);
+	memory_heap_free(o->d->mirrors[2].memory);
+	o->d->mirrors[2].memory = old;
+	direct_start(o->d, 2);
+	direct_crash(o->d, 0);
+	assert_int_equal(owner_open(o, 0), PERSEAS_EQUORUM);
+	direct_start(o->d, 0);
+	owner_reopen(o);
+	assert_non_null(strstr(perseas_report(o->p), "counts for nothing"));
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_carries(o, 2, 0);
+	assert_int_equal(roster_version(o, 1), 3);
+}
+
+/* Two mirrors, both needed: one that lost everything is made anew from the other. */
+static void test_lost_memory_with_all_acks(void **state)
+{
+	struct owner *o = *state;
+
+	put_many(o, 3, 1);
+	owner_die(o);
+	lose(o, 0);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 2);
+	assert_mirrored(o, 0);
+	owner_die(o);
+	lose(o, 1);
+	owner_reopen(o);
+	assert_mirrored(o, 1);
+}
+
+/* I9: an owner that is fenced elsewhere could commit through a mirror that forgot its promise. So
+ * one is made anew only while enough others are claimed, also where R of them are few. */
+static void test_not_made_anew_with_too_few_others(void **state)
+{
+	struct owner *o = *state;
+
+	owner_free(o);
+	*state = o = owner_new(3);
+	o->options.acks = 3;
+	owner_begin(o);
+	put_many(o, 3, 1);
+	owner_die(o);
+	lose(o, 0);
+	direct_crash(o->d, 2);
+	assert_int_equal(owner_open(o, 0), PERSEAS_EQUORUM);
+	assert_error_says(o, "1 others are claimed and 2 must be");
+	assert_int_equal(memory_heap_pieces(o->d->mirrors[0].memory), 0);
+	direct_start(o->d, 2);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_int_equal(o->bytes[0], 1);
+	assert_mirrored(o, 0);
+}
+
+/* Two of three lost everything: the one that is left may have missed what they acknowledged. */
+static void test_most_memory_lost(void **state)
+{
+	struct owner *o = *state;
+
+	put_many(o, 3, 1);
+	owner_die(o);
+	lose(o, 0);
+	lose(o, 2);
+	assert_int_equal(owner_open(o, 0), PERSEAS_EQUORUM);
+	assert_error_says(o, "sim://0");
+	assert_error_says(o, "the newest state seen is 1:4");
+	assert_int_equal(owner_open(o, PERSEAS_SALVAGE), PERSEAS_EQUORUM);
+	o->options.accept_epoch = 1;
+	o->options.accept_seq = 4;
+	assert_int_equal(owner_open(o, PERSEAS_SALVAGE), 0);
+	owner_map(o);
+	assert_int_equal(o->bytes[0], 1);
+}
+
+/* A mirror has no memory for the copy: it is left behind, and the others go on. */
+static void test_no_memory_for_a_copy(void **state)
+{
+	struct owner *o = *state;
+	struct memory *memory = o->d->mirrors[2].memory;
+
+	owner_die(o);
+	lose(o, 2);
+	memory_heap_set_limit(memory, 4096);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 2);
+	assert_non_null(strstr(perseas_report(o->p), "not mended"));
+	assert_int_equal(memory_heap_pieces(memory), 0);
+	put_many(o, 3, 1);
+	owner_die(o);
+	memory_heap_set_limit(memory, 0);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_mirrored(o, 2);
+}
+
+/* Mending breaks after any number of its writes, and at any of its requests: the open begins
+ * again, and ends with everything mended. how: what was wrong with mirror 0. */
+static void break_mending(struct owner *o, void (*spoil)(struct owner *o))
+{
+	static const int requests[] = {
+		PERSEAS__REQUEST__BODY_JOINING, PERSEAS__REQUEST__BODY_FINISH,
+		PERSEAS__REQUEST__BODY_REBUILD, PERSEAS__REQUEST__BODY_ROSTER,
+	};
+	uint8_t contents[SIZE];
+
+	for (unsigned i = 0; i < 20 + 2 * 4; i++) {
+		struct direct_mirror *m = &o->d->mirrors[0];
+
+		put_many(o, 10, (uint8_t)i);
+		spoil(o);
+		memcpy(contents, o->bytes, SIZE);
+		owner_die(o);
+		if (i < 20) {
+			m->writes_left = (long)i;
+			m->torn = 10 * i;
+		} else {
+			m->break_at = requests[i % 4];
+			m->reply_lost = i >= 24;
+		}
+		owner_reopen(o);
+		m->writes_left = -1;
+		m->break_at = 0;
+		assert_memory_equal(o->bytes, contents, SIZE);
+		assert_int_equal(owner_stat(o).live, 3);
+		for (unsigned k = 0; k < 3; k++)
+			assert_mirrored(o, k);
+	}
+}
+
+static void fall_behind(struct owner *o)
+{
+	direct_crash(o->d, 0);
+	put_many(o, 4, 0x80);
+	direct_start(o->d, 0);
+}
+
+static void fall_far_behind(struct owner *o)
+{
+	direct_crash(o->d, 0);
+	put_many(o, 60, 0x80);
+	direct_start(o->d, 0);
+}
+
+static void lose_first(struct owner *o)
+{
+	lose(o, 0);
+}
+
+static void test_delta_breaks(void **state)
+{
+	break_mending(*state, fall_behind);
+}
+
+static void test_copy_breaks(void **state)
+{
+	break_mending(*state, fall_far_behind);
+}
+
+static void test_making_anew_breaks(void **state)
+{
+	break_mending(*state, lose_first);
+}
+
+static void break_first(void *arg)
+{
+	struct owner *o = arg;
+
+	o->d->mirrors[0].writes_left = 1;
+}
+
+/* The owner itself dies while it mends a mirror in place, and then another mirror dies: the one
+ * that was being mended counts to R with nothing, and is made whole from the last one. */
+static void test_joining_mirror_counts_with_nothing(void **state)
+{
+	struct owner *o = *state;
+	Perseas__Header *header;
+	uint8_t contents[SIZE];
+
+	put_many(o, 5, 1);
+	fall_behind(o);
+	memcpy(contents, o->bytes, SIZE);
+	owner_die(o);
+	/* Every attempt of this open breaks at the mirror's second write, until it gives up. */
+	o->options.open_timeout_ms = 1;
+	o->d->on_pause = break_first;
+	o->d->on_pause_arg = o;
+	break_first(o);
+	assert_int_equal(owner_open(o, 0), PERSEAS_EFENCED);
+	o->d->on_pause = NULL;
+	o->d->mirrors[0].writes_left = -1;
+	o->options.open_timeout_ms = 0;
+	header = header_of(o, 0);
+	assert_int_equal(header->state, PERSEAS__STATE__STATE_JOINING);
+	assert_true(header->harmless);
+	perseas__header__free_unpacked(header, NULL);
+	direct_crash(o->d, 2);
+	owner_reopen(o);
+	assert_memory_equal(o->bytes, contents, SIZE);
+	assert_mirrored(o, 0);
+	assert_mirrored(o, 1);
+}
+
+/* Histories of many owners, each with mirrors missing in turns: nothing acknowledged is lost. */
+static void test_mirrors_missing_in_turns(void **state)
+{
+	struct owner *o = *state;
+	uint8_t contents[SIZE];
+
+	memcpy(contents, o->bytes, SIZE);
+	for (unsigned i = 0; i < 40; i++) {
+		owner_die(o);
+		direct_crash(o->d, i % 3);
+		owner_reopen(o);
+		assert_memory_equal(o->bytes, contents, SIZE);
+		put_many(o, 1 + i % 7, (uint8_t)i);
+		if (i % 2) {
+			direct_start(o->d, i % 3);
+			direct_keep(o->d, o->p);
+			assert_int_equal(owner_put(o, i * 10, 10, (uint8_t)i), 0);
+		}
+		memcpy(contents, o->bytes, SIZE);
+		if (i % 2 == 0)
+			direct_start(o->d, i % 3);
+	}
+	owner_reopen(o);
+	assert_memory_equal(o->bytes, contents, SIZE);
+	for (unsigned i = 0; i < 3; i++)
+		assert_mirrored(o, i);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_behind_is_mended_by_delta, setup),
+		TEST(test_delta_from_a_mended_mirror, setup),
+		TEST(test_far_behind_is_copied_whole, setup_small_log),
+		TEST(test_no_delta_where_it_could_harm, setup_two),
+		TEST(test_ahead_is_mended_by_delta, setup),
+		TEST(test_ahead_is_taken_when_it_is_reached, setup),
+		TEST(test_other_tables_are_copied_whole, setup),
+		TEST(test_lost_memory_is_made_anew, setup),
+		TEST(test_lost_memory_with_all_acks, setup_two),
+		TEST(test_not_made_anew_with_too_few_others, setup),
+		TEST(test_most_memory_lost, setup),
+		TEST(test_no_memory_for_a_copy, setup),
+		TEST(test_delta_breaks, setup),
+		TEST(test_copy_breaks, setup_small_log),
+		TEST(test_making_anew_breaks, setup),
+		TEST(test_joining_mirror_counts_with_nothing, setup),
+		TEST(test_mirrors_missing_in_turns, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,402 @@
+/*
+ * test_open.c - creating and opening: which mirrors must be there, who may take a store, and what
+ * is said when it cannot be done.
+ */
+#include "owner.h"
+
+static int setup_three(void **state)
+{
+	*state = owner_new(3);
+	return 0;
+}
+
+static int setup_store(void **state)
+{
+	struct owner *o = owner_new(3);
+
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	owner_free(*state);
+	return 0;
+}
+
+static unsigned pieces(struct owner *o)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < o->d->count; i++)
+		count += memory_heap_pieces(o->d->mirrors[i].memory);
+	return count;
+}
+
+static int create(struct owner *o)
+{
+	return direct_create(o->d, STORE, &o->options, &o->error);
+}
+
+/* A second store of the name, wherever the first one is. */
+static void test_create_refuses_what_is_there(void **state)
+{
+	struct owner *o = *state;
+	unsigned before;
+
+	assert_int_equal(create(o), 0);
+	before = pieces(o);
+	assert_int_equal(create(o), PERSEAS_EEXIST);
+	assert_error_says(o, "sim://0 has a store 'bank' already");
+	memory_heap_lose(o->d->mirrors[0].memory, STORE);
+	direct_crash(o->d, 0);
+	direct_start(o->d, 0);
+	assert_int_equal(create(o), PERSEAS_EEXIST);
+	assert_error_says(o, "sim://1");
+	assert_int_equal(pieces(o), before * 2 / 3);
+}
+
+/* One mirror does not answer: nothing is made on the others. */
+static void test_create_needs_all_mirrors(void **state)
+{
+	struct owner *o = *state;
+
+	direct_crash(o->d, 1);
+	assert_int_equal(create(o), PERSEAS_EUNREACHABLE);
+	assert_error_says(o, "sim://1");
+	assert_int_equal(pieces(o), 0);
+	direct_start(o->d, 1);
+	assert_int_equal(create(o), 0);
+}
+
+/* One mirror refuses, or breaks, while the store is being made: the others are cleaned, and once it
+ * is well again the store can be made. */
+static void test_create_is_all_or_nothing(void **state)
+{
+	struct owner *o = *state;
+	struct direct_mirror *m = &o->d->mirrors[2];
+
+	memory_heap_set_limit(m->memory, 8192);
+	assert_int_equal(create(o), PERSEAS_EMIRRORMEM);
+	assert_int_equal(pieces(o), 0);
+	memory_heap_set_limit(m->memory, 0);
+	m->break_at = PERSEAS__REQUEST__BODY_CREATE;
+	assert_int_equal(create(o), PERSEAS_EUNREACHABLE);
+	assert_int_equal(pieces(o), 0);
+	/* It did make it, and could not say so. */
+	m->break_at = PERSEAS__REQUEST__BODY_CREATE;
+	m->reply_lost = true;
+	assert_int_equal(create(o), PERSEAS_EUNREACHABLE);
+	assert_int_equal(owner_open(o, 0), PERSEAS_ENOSTORE);
+	assert_error_says(o, "not finished");
+	assert_int_equal(create(o), 0);
+	assert_int_equal(owner_open(o, 0), 0);
+	assert_int_equal(owner_stat(o).seq, 0);
+}
+
+/* The owner dies between the settling of one mirror and that of the others. */
+static void test_open_settles_what_create_left(void **state)
+{
+	struct owner *o = *state;
+
+	for (unsigned i = 1; i < 3; i++)
+		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_SETTLE;
+	assert_int_equal(create(o), 0);
+	assert_int_equal(owner_open(o, 0), 0);
+	assert_int_equal(owner_stat(o).live, 3);
+}
+
+/* No mirror could be settled: the store is not there, and can be made again. */
+static void test_create_that_no_mirror_settled(void **state)
+{
+	struct owner *o = *state;
+
+	for (unsigned i = 0; i < 3; i++)
+		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_SETTLE;
+	assert_int_equal(create(o), PERSEAS_EUNREACHABLE);
+	assert_int_equal(owner_open(o, 0), PERSEAS_ENOSTORE);
+	assert_int_equal(owner_open(o, PERSEAS_CREATE), 0);
+}
+
+static void test_open_without_a_store(void **state)
+{
+	struct owner *o = *state;
+
+	assert_int_equal(owner_open(o, 0), PERSEAS_ENOSTORE);
+	assert_error_says(o, "create it");
+	assert_null(o->p);
+	direct_crash(o->d, 0);
+	assert_int_equal(owner_open(o, 0), PERSEAS_EUNREACHABLE);
+	assert_error_says(o, "sim://0");
+	assert_int_equal(owner_open(o, PERSEAS_CREATE), PERSEAS_EUNREACHABLE);
+	assert_int_equal(pieces(o), 0);
+	direct_start(o->d, 0);
+	assert_int_equal(owner_open(o, PERSEAS_CREATE), 0);
+	owner_close(o);
+	assert_int_equal(owner_open(o, PERSEAS_CREATE), 0);
+}
+
+/* Too few mirrors: which ones are missing, and what the newest state is. */
+static void test_open_names_the_missing(void **state)
+{
+	struct owner *o = *state;
+
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	owner_die(o);
+	direct_crash(o->d, 0);
+	direct_crash(o->d, 2);
+	assert_int_equal(owner_open(o, 0), PERSEAS_EQUORUM);
+	assert_error_says(o, "1 of 3");
+	assert_error_says(o, "sim://0");
+	assert_error_says(o, "sim://2");
+	assert_error_says(o, "the newest state seen is 1:2");
+	assert_null(strstr(o->error.text, "sim://1"));
+	direct_start(o->d, 2);
+	owner_reopen(o);
+	assert_int_equal(o->bytes[0], 1);
+	assert_int_equal(owner_stat(o).live, 2);
+	assert_int_equal(owner_put(o, 0, 10, 2), 0);
+}
+
+/* No mirror at all. */
+static void test_open_with_all_mirrors_down(void **state)
+{
+	struct owner *o = *state;
+
+	owner_die(o);
+	for (unsigned i = 0; i < 3; i++)
+		direct_crash(o->d, i);
+	assert_int_equal(owner_open(o, 0), PERSEAS_EUNREACHABLE);
+	for (unsigned i = 0; i < 3; i++)
+		assert_error_says(o, i == 0 ? "sim://0" : i == 1 ? "sim://1" : "sim://2");
+}
+
+/* A live owner is not disturbed by an open that does not ask for a takeover. */
+static void test_busy_fences_nobody(void **state)
+{
+	struct owner *o = *state;
+	perseas_t *second = o->p;
+
+	assert_int_equal(direct_open(o->d, STORE, &o->options, &second, &o->error), PERSEAS_EBUSY);
+	assert_null(second);
+	assert_error_says(o, "owner-");
+	assert_error_says(o, "takeover");
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	/* Also when only one of the mirrors still knows it. */
+	direct_cut(o->d, 0);
+	direct_cut(o->d, 1);
+	assert_int_equal(direct_open(o->d, STORE, &o->options, &second, &o->error), PERSEAS_EBUSY);
+}
+
+/* A closed handle leaves no owner behind. */
+static void test_close_ends_ownership(void **state)
+{
+	struct owner *o = *state;
+
+	owner_close(o);
+	assert_int_equal(owner_open(o, 0), 0);
+	owner_map(o);
+	assert_int_equal(o->bytes[1], 7);
+}
+
+/* Two stores of the same name on the mirrors given, made apart. */
+static void test_two_stores_of_one_name(void **state)
+{
+	struct owner *o = *state;
+	struct ps_error error = { 0 };
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(ps_create(direct_env(o->d), STORE, i ? "sim://1" : "sim://0",
+		                           &o->options, &error), 0);
+	assert_int_equal(owner_open(o, 0), PERSEAS_EROSTER);
+	assert_error_says(o, "two different stores");
+}
+
+/* A mirror lost the store, and a stranger has made one of the same name there: it is left alone, at
+ * the opening and after. */
+static void test_another_store_is_left_alone(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_options options = o->options;
+	struct ps_error error = { 0 };
+	perseas_t *stranger;
+	void *addr;
+
+	owner_die(o);
+	direct_crash(o->d, 2);
+	memory_heap_lose(o->d->mirrors[2].memory, NULL);
+	direct_start(o->d, 2);
+	options.flags = PERSEAS_CREATE;
+	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://2", &options, &stranger, &error),
+	                 0);
+	assert_int_equal(perseas_map(stranger, "theirs", 100, &addr), 0);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 2);
+	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_LOST);
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	direct_keep(o->d, o->p);
+	assert_int_equal(perseas_publish(stranger), 0);
+	assert_int_equal(perseas_close(stranger), 0);
+}
+
+/* The list leaves out mirrors, or has one that the store does not know. */
+static void test_list_and_roster_differ(void **state)
+{
+	struct owner *o = *state;
+	struct ps_error error = { 0 };
+	perseas_t *p;
+
+	owner_die(o);
+	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://2,sim://0", &o->options, &p,
+	                         &error), 0);
+	assert_int_equal(perseas_close(p), 0);
+	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://2", &o->options, &p, &error),
+	                 PERSEAS_EQUORUM);
+	assert_non_null(strstr(error.text, "not among the mirrors given"));
+}
+
+/* Both commit slots of a mirror are wrecked: the others are enough, and it is mended; on all of
+ * them, nothing can be done. */
+static void test_damaged_images(void **state)
+{
+	struct owner *o = *state;
+
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	owner_die(o);
+	memset(memory_heap_piece(o->d->mirrors[0].memory, STORE, "log.1", NULL), 0xff, PS_PAGE);
+	owner_reopen(o);
+	assert_int_equal(o->bytes[0], 1);
+	assert_true(owner_stat(o).live >= 2);
+	owner_die(o);
+	for (unsigned i = 0; i < 3; i++) {
+		uint8_t *log;
+
+		for (int g = 1; g < 4; g++) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "log.%d", g);
+			log = memory_heap_piece(o->d->mirrors[i].memory, STORE, name, NULL);
+			if (log)
+				memset(log, 0xff, PS_PAGE);
+		}
+	}
+	assert_int_equal(owner_open(o, 0), PERSEAS_EDAMAGED);
+	assert_error_says(o, "slot");
+}
+
+/* An operator accepts the state of the one mirror that is left, in so many words. */
+static void test_accepted_state(void **state)
+{
+	struct owner *o = *state;
+
+	owner_free(o);
+	*state = o = owner_new(2);
+	o->options.acks = 1;
+	owner_begin(o);
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	owner_die(o);
+	direct_crash(o->d, 0);
+	assert_int_equal(owner_open(o, 0), PERSEAS_EQUORUM);
+	o->options.accept_epoch = 1;
+	o->options.accept_seq = 1;
+	assert_int_equal(owner_open(o, 0), PERSEAS_EQUORUM);
+	o->options.accept_seq = 2;
+	owner_reopen(o);
+	assert_int_equal(o->bytes[0], 1);
+	assert_non_null(strstr(perseas_report(o->p), "accepted as asked"));
+	o->options.accept_epoch = 0;
+	assert_int_equal(owner_put(o, 0, 10, 2), 0);
+}
+
+/* Every session breaks before the store is open, as if others claimed it all the time. */
+static void break_confirm(void *arg)
+{
+	struct owner *o = arg;
+
+	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
+}
+
+static void test_open_gives_up_in_time(void **state)
+{
+	struct owner *o = *state;
+	uint64_t before;
+
+	owner_die(o);
+	before = o->d->now;
+	break_confirm(o);
+	o->d->on_pause = break_confirm;
+	o->d->on_pause_arg = o;
+	assert_int_equal(owner_open(o, 0), PERSEAS_EFENCED);
+	assert_error_says(o, "again and again");
+	assert_true(o->d->now - before < 16000000000u);
+	/* The last attempt's break is still to come; then it goes well. */
+	o->d->on_pause = NULL;
+	assert_int_equal(owner_open(o, 0), 0);
+}
+
+/* A session breaks at every request of an open in turn, its answer lost or not: the open begins
+ * again and ends well, and nothing of what was there is lost. */
+static void test_open_survives_every_break(void **state)
+{
+	static const int requests[] = {
+		PERSEAS__REQUEST__BODY_STATUS, PERSEAS__REQUEST__BODY_CLAIM,
+		PERSEAS__REQUEST__BODY_CONFIRM,
+	};
+	struct owner *o = *state;
+
+	for (unsigned i = 0; i < 3 * 3 * 2; i++) {
+		struct direct_mirror *m = &o->d->mirrors[i % 3];
+
+		assert_int_equal(owner_put(o, i, 1, (uint8_t)(i + 1)), 0);
+		owner_die(o);
+		m->break_at = requests[i / 3 % 3];
+		m->reply_lost = i / 9;
+		owner_reopen(o);
+		assert_int_equal(m->break_at, 0);
+		for (unsigned k = 0; k <= i; k++)
+			assert_int_equal(o->bytes[k], k + 1);
+		assert_true(owner_stat(o).live >= 2);
+	}
+}
+
+/* The thread that watches the mirrors cannot be had. */
+static void test_open_without_a_thread(void **state)
+{
+	struct owner *o = *state;
+
+	owner_close(o);
+	o->d->no_threads = true;
+	assert_int_equal(owner_open(o, 0), PERSEAS_ESYSTEM);
+	o->d->no_threads = false;
+	assert_int_equal(owner_open(o, 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define EMPTY(name) cmocka_unit_test_setup_teardown(name, setup_three, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_store, teardown)
+		EMPTY(test_create_refuses_what_is_there),
+		EMPTY(test_create_needs_all_mirrors),
+		EMPTY(test_create_is_all_or_nothing),
+		EMPTY(test_open_settles_what_create_left),
+		EMPTY(test_create_that_no_mirror_settled),
+		EMPTY(test_open_without_a_store),
+		TEST(test_open_names_the_missing),
+		TEST(test_open_with_all_mirrors_down),
+		TEST(test_busy_fences_nobody),
+		TEST(test_close_ends_ownership),
+		EMPTY(test_two_stores_of_one_name),
+		TEST(test_another_store_is_left_alone),
+		TEST(test_list_and_roster_differ),
+		TEST(test_damaged_images),
+		EMPTY(test_accepted_state),
+		TEST(test_open_gives_up_in_time),
+		TEST(test_open_survives_every_break),
+		TEST(test_open_without_a_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+/*
+ * test_ring.c - the ring of sent transactions, against a list of what was appended.
+ */
+#include "../../client/ring.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SIZE = 64 * 1024, ENTRIES = 20000 };
+
+static uint64_t state;
+
+static uint64_t draw(uint64_t below)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state % below;
+}
+
+/* What stands in an entry, so that one that is overwritten is found out. */
+static void fill(struct ps_entry *entry, uint64_t seq, uint64_t length)
+{
+	memset(entry, (int)(seq % 251), length);
+	entry->seq = seq;
+	entry->length = length;
+}
+
+static bool whole(const struct ps_entry *entry, uint64_t seq)
+{
+	const uint8_t *bytes = (const uint8_t *)entry;
+
+	if (entry->seq != seq)
+		return false;
+	for (uint64_t i = 16; i < entry->length; i++)
+		if (bytes[i] != seq % 251)
+			return false;
+	return true;
+}
+
+/* Entries of all sizes, many laps: each that is found is whole and inside, and those
+ * that are not found are the oldest. */
+static void test_keeps_the_newest_entries_whole(void **unused)
+{
+	struct ps_ring ring;
+	uint64_t seq = 1;
+
+	(void)unused;
+	state = 0x1998;
+	print_message("seed %#lx\n", (unsigned long)state);
+	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
+	for (int i = 0; i < ENTRIES; i++, seq++) {
+		uint64_t length = 64 + 64 * draw(i % 7 ? 8 : SIZE / 4 / 64);
+		struct ps_entry *entry = ps_ring_append(&ring, length);
+		uint64_t oldest = seq, kept = 0;
+
+		assert_true((uint8_t *)entry >= ring.base);
+		assert_true((uint8_t *)entry + length <= ring.base + SIZE);
+		fill(entry, seq, length);
+		for (; oldest > 0 && ps_ring_find(&ring, oldest); oldest--) {
+			struct ps_entry *found = ps_ring_find(&ring, oldest);
+
+			kept += found->length;
+			assert_int_equal(found->seq, oldest);
+			assert_true(i % 17 || whole(found, oldest));
+		}
+		/* Two entries may be missed for the padding, and one for the new one's place. */
+		assert_true(kept <= SIZE && (!oldest || kept >= SIZE / 2));
+		for (uint64_t gone = oldest; gone > 0 && gone + 3 > oldest; gone--)
+			assert_null(ps_ring_find(&ring, gone));
+		assert_null(ps_ring_find(&ring, seq + 1));
+	}
+	ps_ring_free(&ring);
+}
+
+/* An entry whose lag and two lengths fit is not overwritten by the next: what commit relies on. */
+static void test_lag_says_what_may_be_appended(void **unused)
+{
+	struct ps_ring ring;
+	uint64_t needed = 1, seq = 1;
+
+	(void)unused;
+	state = 7;
+	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
+	for (int i = 0; i < ENTRIES; i++, seq++) {
+		uint64_t length = 64 + 64 * draw(SIZE / 4 / 64);
+
+		while (needed < seq && ps_ring_lag(&ring, needed) + 2 * length > SIZE)
+			needed++;
+		fill(ps_ring_append(&ring, length), seq, length);
+		assert_non_null(ps_ring_find(&ring, needed));
+		assert_true(whole(ps_ring_find(&ring, needed), needed));
+	}
+	ps_ring_free(&ring);
+}
+
+static void test_lag_of_what_is_not_there(void **unused)
+{
+	struct ps_ring ring;
+
+	/* One entry, then so many that it is forgotten. */
+	(void)unused;
+	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
+	assert_int_equal(ps_ring_lag(&ring, 1), 0);
+	ps_ring_append(&ring, 128);
+	assert_int_equal(ps_ring_lag(&ring, 1), 128);
+	assert_int_equal(ps_ring_lag(&ring, 2), 0);
+	for (int i = 0; i < 8; i++)
+		ps_ring_append(&ring, SIZE / 4);
+	assert_true(ps_ring_lag(&ring, 1) == UINT64_MAX);
+	assert_null(ps_ring_find(&ring, 1));
+	assert_int_equal(ps_ring_lag(&ring, 10), 0);
+	ps_ring_free(&ring);
+}
+
+/* After a reset history begins with the seq that was said. */
+static void test_reset_forgets(void **unused)
+{
+	struct ps_ring ring;
+
+	(void)unused;
+	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
+	for (int i = 0; i < 5; i++)
+		ps_ring_append(&ring, 256);
+	ps_ring_reset(&ring, 42);
+	for (uint64_t seq = 0; seq < 50; seq++)
+		assert_null(ps_ring_find(&ring, seq));
+	fill(ps_ring_append(&ring, 256), 42, 256);
+	assert_non_null(ps_ring_find(&ring, 42));
+	assert_null(ps_ring_find(&ring, 41));
+	assert_null(ps_ring_find(&ring, 43));
+	ps_ring_free(&ring);
+}
+
+/* More entries than the index has places, in a ring that has room for more. */
+static void test_index_never_overflows(void **unused)
+{
+	const uint64_t size = 64 * ((uint64_t)PS_RING_ENTRIES + 1024);
+	struct ps_ring ring;
+	uint64_t seq;
+
+	(void)unused;
+	assert_int_equal(ps_ring_init(&ring, size), 0);
+	for (seq = 1; seq <= PS_RING_ENTRIES + 100; seq++)
+		fill(ps_ring_append(&ring, 64), seq, 64);
+	assert_null(ps_ring_find(&ring, 100));
+	assert_true(whole(ps_ring_find(&ring, 101), 101));
+	assert_true(whole(ps_ring_find(&ring, seq - 1), seq - 1));
+	/* Long before that, a mirror that needs the oldest counts as one that fills the ring. */
+	assert_true(ps_ring_lag(&ring, 101) == size);
+	ps_ring_free(&ring);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_keeps_the_newest_entries_whole),
+		cmocka_unit_test(test_lag_says_what_may_be_appended),
+		cmocka_unit_test(test_lag_of_what_is_not_there),
+		cmocka_unit_test(test_reset_forgets),
+		cmocka_unit_test(test_index_never_overflows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
