@@ -1,0 +1,370 @@
+#include "application.h"
+
+#include "../../client/handle.h"
+#include "mirror.h"
+#include "oracle.h"
+#include "schedule.h"
+#include "work.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OPEN_TRIES = 6, FLUSH_TRIES = 8 };
+
+/* --- what is shown --- */
+
+static void compare(struct sim_application *a, unsigned i, const char *when)
+{
+	const struct sim_segment *s = &a->at->segments[i];
+	uint32_t at = 0;
+
+	if (!a->mapped[i].base || !s->present || !memcmp(a->mapped[i].base, s->bytes, s->size))
+		return;
+	while (a->mapped[i].base[at] == s->bytes[at])
+		at++;
+	sim_fail(a->world, "owner %u, %s: byte %u of segment %s is not as in %s", a->owner->index,
+	         when, at, sim_segment_name(i), sim_state(a->world, a->at->epoch, a->at->seq));
+}
+
+static int map_published(struct sim_application *a, unsigned i)
+{
+	void *addr;
+	int rc;
+
+	rc = perseas_map(a->p, sim_segment_name(i), 0, &addr);
+	if (a->owner->dead)
+		return LEAVE;
+	if (rc == PERSEAS_EFENCED || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_EBLOCKED)
+		return LEAVE;
+	if (rc)
+		return sim_unexpected(a, "map of what is published", rc);
+	a->mapped[i] = (struct mapped){ addr, a->at->segments[i].size };
+	compare(a, i, "mapped");
+	return GO_ON;
+}
+
+/* The segments that the handle knows are those of the state. */
+static int map_all(struct sim_application *a)
+{
+	struct perseas_segment_info info;
+	unsigned shown = 0, expected = 0;
+	int outcome = GO_ON;
+
+	while (!perseas_segment_at(a->p, shown, &info))
+		shown++;
+	for (unsigned i = 0; i < SIM_SEGMENTS && outcome == GO_ON; i++) {
+		if (!a->at->segments[i].present)
+			continue;
+		expected++;
+		outcome = map_published(a, i);
+	}
+	if (outcome == GO_ON && shown != expected)
+		sim_fail(a->world, "owner %u is shown %u segments, and %s has %u", a->owner->index,
+		         shown, sim_state(a->world, a->at->epoch, a->at->seq), expected);
+	return outcome;
+}
+
+static void list_mirrors(const struct sim_world *w, char *list, size_t size)
+{
+	size_t used = 0;
+
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		used += (size_t)snprintf(list + used, size - used, "%s%s", i ? "," : "",
+		                         w->mirrors[i]->address);
+}
+
+static void count_refusal(struct sim_application *a, int rc, const struct ps_error *error)
+{
+	struct sim_world *w = a->world;
+
+	sim_trace(w, "owner %u: open refused: %s: %s", a->owner->index, perseas_error_name(rc),
+	          error->text);
+	switch (rc) {
+	case PERSEAS_EBUSY:
+		sim_count(w, SIM_BUSY, 1);
+		break;
+	case PERSEAS_EQUORUM:
+		sim_count(w, SIM_QUORUM, 1);
+		break;
+	case PERSEAS_EUNREACHABLE:
+	case PERSEAS_EFENCED:
+	case PERSEAS_ENOSTORE:
+	case PERSEAS_EMIRRORMEM:
+	case PERSEAS_ESYSTEM:
+		break;
+	default:
+		sim_fail(w, "owner %u: open: %s: %s", a->owner->index, perseas_error_name(rc),
+		         error->text);
+	}
+}
+
+static int try_open(struct sim_application *a)
+{
+	const struct sim_schedule *schedule = a->world->schedule;
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct ps_error error = { 0 };
+	char list[200];
+	int rc;
+
+	options.flags = a->flags;
+	options.acks = a->world->acks;
+	options.log_size = schedule->log_size;
+	options.ring_size = schedule->ring_size;
+	options.commit_timeout_ms = schedule->commit_timeout_ms;
+	options.connect_timeout_ms = schedule->connect_timeout_ms;
+	options.open_timeout_ms = schedule->open_timeout_ms;
+	options.spin_us = UINT32_MAX;
+	list_mirrors(a->world, list, sizeof(list));
+	rc = ps_open(&a->owner->env, SIM_STORE, list, &options, &a->p, &error);
+	if (a->owner->dead)
+		return rc;
+	if (rc) {
+		count_refusal(a, rc, &error);
+		return rc;
+	}
+	sim_trace(a->world, "owner %u: open, epoch %llu, transaction %llu", a->owner->index,
+	          (unsigned long long)a->p->epoch, (unsigned long long)a->p->seq);
+	sim_count(a->world, SIM_OPENS, 1);
+	a->owner->opened = true;
+	a->at = sim_oracle_opened(a->world, a->p->epoch, a->p->seq, &a->owner->confirmed);
+	return 0;
+}
+
+/* --- segments --- */
+
+static int map_new(struct sim_application *a)
+{
+	struct sim_world *w = a->world;
+	unsigned i = (unsigned)sim_below(w, SIM_SEGMENTS);
+	uint32_t size = (uint32_t)sim_between(w, 100, SIM_SEGMENT_MAX);
+	void *addr;
+	int rc;
+
+	if (a->mapped[i].base || a->at->segments[i].present)
+		return GO_ON;
+	rc = perseas_map(a->p, sim_segment_name(i), size, &addr);
+	if (a->owner->dead || rc == PERSEAS_EFENCED)
+		return LEAVE;
+	if (rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_EBLOCKED)
+		return GO_ON;
+	if (rc)
+		return sim_unexpected(a, "map of a new segment", rc);
+	a->mapped[i] = (struct mapped){ addr, size };
+	sim_fill(w, addr, size);
+	return GO_ON;
+}
+
+static int unmap(struct sim_application *a)
+{
+	unsigned i = (unsigned)sim_below(a->world, SIM_SEGMENTS);
+	int rc;
+
+	if (!a->mapped[i].base)
+		return GO_ON;
+	rc = perseas_unmap(a->p, a->mapped[i].base);
+	if (a->owner->dead)
+		return LEAVE;
+	if (rc == PERSEAS_ECONFLICT && a->open)
+		return GO_ON;
+	if (rc)
+		return sim_unexpected(a, "unmap", rc);
+	a->mapped[i].base = NULL;
+	return a->at->segments[i].present ? map_published(a, i) : GO_ON;
+}
+
+/* --- life --- */
+
+/* Waits for what is in doubt; some owners lose patience. */
+static int settle(struct sim_application *a)
+{
+	struct sim_world *w = a->world;
+
+	for (int tries = 0; tries < FLUSH_TRIES && !a->owner->dead; tries++) {
+		struct sim_node *at = a->at;
+		bool doubt = a->p->in_doubt != 0;
+		int rc = perseas_flush(a->p);
+
+		if (a->owner->dead || rc == PERSEAS_EFENCED)
+			return LEAVE;
+		if (!rc) {
+			sim_count(w, SIM_FLUSHED, doubt);
+			sim_oracle_acknowledged(w, at);
+			return GO_ON;
+		}
+		if (rc != PERSEAS_EINDOUBT)
+			return sim_unexpected(a, "flush", rc);
+		sim_owner_sleep(a->owner, sim_below(w, 500 * SIM_MS));
+	}
+	return LEAVE;
+}
+
+/* Segments come and go; one thread at a time is at it. */
+static int change_segments(struct sim_application *a, uint64_t what)
+{
+	int rc;
+
+	if (a->mapping)
+		return GO_ON;
+	a->mapping = true;
+	if (what == 0)
+		rc = map_new(a);
+	else
+		rc = what == 1 ? sim_work_publish(a) : unmap(a);
+	a->mapping = false;
+	return rc;
+}
+
+static int step(struct sim_application *a)
+{
+	uint64_t what = sim_below(a->world, 100);
+
+	if (a->p->in_doubt && sim_chance(a->world, 70))
+		return settle(a);
+	if (what < 5)
+		return change_segments(a, 0);
+	if (what < 12)
+		return change_segments(a, 1);
+	if (what < 14)
+		return change_segments(a, 2);
+	if (what < 17)
+		return settle(a);
+	if (what < 25)
+		return sim_work_two(a);
+	return sim_work_one(a);
+}
+
+/* What each thread of the application does. */
+static void loop(void *arg)
+{
+	struct sim_application *a = arg;
+	struct sim_world *w = a->world;
+	int rc = GO_ON;
+
+	while (rc != LEAVE && !a->leaving && !a->owner->dead && w->schedule->left > 0) {
+		w->schedule->left--;
+		if (sim_chance(w, 60))
+			sim_owner_sleep(a->owner, sim_below(w, w->schedule->think));
+		if (a->owner->dead)
+			break;
+		rc = step(a);
+		for (unsigned i = 0; i < SIM_SEGMENTS && !a->owner->dead && !a->open; i++)
+			compare(a, i, "after a step");
+		if (sim_below(w, 200) == 0)
+			break;
+	}
+	a->leaving = true;
+}
+
+static void work(struct sim_application *a)
+{
+	int rc = map_all(a);
+
+	for (int i = 0; i < 3 && rc == GO_ON; i++)
+		rc = map_new(a);
+	if (rc == GO_ON)
+		rc = sim_work_publish(a);
+	if (rc != GO_ON)
+		return;
+	if (sim_chance(a->world, a->world->schedule->threads))
+		sim_task_begin(a->owner, SIM_SECOND, loop, a);
+	loop(a);
+	sim_task_join(a->owner, SIM_SECOND);
+}
+
+static void note_figures(struct sim_application *a)
+{
+	const struct perseas_stat *stat = &a->p->stat;
+
+	sim_count(a->world, SIM_LAPS, stat->log_laps);
+	sim_count(a->world, SIM_RECONNECTS, stat->reconnects);
+	sim_count(a->world, SIM_REPLAYED, stat->replayed);
+	sim_count(a->world, SIM_DROPPED, stat->dropped);
+	sim_count(a->world, SIM_DELTAS, stat->mended_delta);
+	sim_count(a->world, SIM_WHOLES, stat->mended_whole);
+}
+
+static void leave(struct sim_application *a)
+{
+	if (!a->owner->dead && sim_chance(a->world, 30))
+		perseas_flush(a->p);
+	note_figures(a);
+	perseas_close(a->p);
+	a->p = NULL;
+	/* The process ends, too. */
+	if (!a->owner->dead) {
+		sim_trace(a->world, "owner %u closes and exits", a->owner->index);
+		a->owner->dead = true;
+	}
+}
+
+static void ordinary(void *arg)
+{
+	struct sim_application *a = arg;
+	int tries = 0;
+
+	while (try_open(a) && !a->owner->dead) {
+		if (++tries == OPEN_TRIES || a->world->schedule->ending) {
+			a->owner->dead = true;
+			return;
+		}
+		sim_owner_sleep(a->owner, sim_below(a->world, 400 * SIM_MS));
+	}
+	if (a->p) {
+		if (!a->owner->dead)
+			work(a);
+		leave(a);
+	}
+}
+
+/* Every mirror holds the same, under this owner's epoch. */
+static void check_all_equal(struct sim_application *a)
+{
+	struct sim_world *w = a->world;
+
+	sim_owner_sleep(a->owner, 2000 * SIM_MS);
+	for (unsigned i = 0; i < w->mirror_count; i++) {
+		const struct sim_mirror *m = w->mirrors[i];
+
+		if (m->at != a->at || m->at_epoch != a->p->epoch)
+			sim_fail(w, "at the end mirror %u stands at %s, not at %s:\n%s", i,
+			         sim_state(w, m->at_epoch, m->at ? m->at->seq : 0),
+			         sim_state(w, a->p->epoch, a->at->seq), perseas_report(a->p));
+	}
+}
+
+static void last(void *arg)
+{
+	struct sim_application *a = arg;
+	struct sim_world *w = a->world;
+	bool expected = sim_oracle_openable(w);
+	int rc = try_open(a);
+
+	if (expected != !rc)
+		sim_fail(w, "at the end the store %s be opened, and open says %s",
+		         expected ? "can" : "cannot", perseas_error_name(rc));
+	sim_count(w, SIM_BEYOND, rc != 0);
+	if (!rc) {
+		if (map_all(a) != GO_ON)
+			sim_fail(w, "at the end the segments cannot be mapped: %s",
+			         perseas_message(a->p));
+		check_all_equal(a);
+		for (int i = 0; i < 3; i++)
+			if (sim_work_one(a) != GO_ON)
+				sim_fail(w, "at the end a commit failed: %s",
+				         perseas_message(a->p));
+		check_all_equal(a);
+		leave(a);
+	}
+	a->owner->dead = true;
+	w->schedule->over = true;
+}
+
+struct sim_owner *sim_application_start(struct sim_world *w, uint32_t flags, bool is_last)
+{
+	struct sim_application *a = sim_alloc(w, sizeof(*a));
+
+	a->world = w;
+	a->flags = flags;
+	a->owner = sim_owner_new(w, is_last ? last : ordinary, a);
+	return a->owner;
+}

@@ -1,0 +1,13 @@
+/*
+ * application.h - what an owner does: it opens the store, checks what it is shown, and runs
+ * transactions on it, until it closes it, is fenced, or is killed.
+ */
+#ifndef PERSEAS_SIM_APPLICATION_H
+#define PERSEAS_SIM_APPLICATION_H
+
+#include "process.h"
+
+/* A new process that does so. last: it comes when all is healed, and expects all to be well. */
+struct sim_owner *sim_application_start(struct sim_world *w, uint32_t flags, bool last);
+
+#endif

@@ -1,0 +1,157 @@
+#include "coroutine.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#ifdef SIM_SANITIZED
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+enum { STACK_SIZE = 1 << 20 };
+
+struct sim_coroutine {
+	struct sim_coroutine *next;    /* of those that are kept */
+	ucontext_t inside, outside;
+	void *stack;
+	void (*fn)(void *arg);
+	void *arg;
+	bool ended;
+	void *fake_inside, *fake_outside;  /* the sanitizer's stacks */
+	const void *outside_bottom;
+	size_t outside_size;
+};
+
+static struct sim_coroutine *kept;
+
+static void entering(struct sim_coroutine *coroutine)
+{
+#ifdef SIM_SANITIZED
+	__sanitizer_start_switch_fiber(&coroutine->fake_outside, coroutine->stack, STACK_SIZE);
+#else
+	(void)coroutine;
+#endif
+}
+
+static void entered(struct sim_coroutine *coroutine)
+{
+#ifdef SIM_SANITIZED
+	__sanitizer_finish_switch_fiber(coroutine->fake_inside, &coroutine->outside_bottom,
+	                                &coroutine->outside_size);
+#else
+	(void)coroutine;
+#endif
+}
+
+static void leaving(struct sim_coroutine *coroutine, bool for_good)
+{
+#ifdef SIM_SANITIZED
+	__sanitizer_start_switch_fiber(for_good ? NULL : &coroutine->fake_inside,
+	                               coroutine->outside_bottom, coroutine->outside_size);
+#else
+	(void)coroutine;
+	(void)for_good;
+#endif
+}
+
+static void left(struct sim_coroutine *coroutine)
+{
+#ifdef SIM_SANITIZED
+	__sanitizer_finish_switch_fiber(coroutine->fake_outside, NULL, NULL);
+#else
+	(void)coroutine;
+#endif
+}
+
+/* makecontext passes ints only: the pointer comes in two halves. */
+static void begin(unsigned high, unsigned low)
+{
+	struct sim_coroutine *coroutine =
+		(struct sim_coroutine *)((uintptr_t)high << 32 | (uintptr_t)low);
+
+	entered(coroutine);
+	coroutine->fn(coroutine->arg);
+	coroutine->ended = true;
+	leaving(coroutine, true);
+	setcontext(&coroutine->outside);
+}
+
+static struct sim_coroutine *make(void)
+{
+	struct sim_coroutine *coroutine = calloc(1, sizeof(*coroutine));
+
+	if (coroutine)
+		coroutine->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
+		                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!coroutine || coroutine->stack == MAP_FAILED) {
+		fputs("the simulator is out of memory for stacks\n", stderr);
+		exit(3);
+	}
+	return coroutine;
+}
+
+static void prepare(struct sim_coroutine *coroutine)
+{
+	getcontext(&coroutine->inside);
+	coroutine->inside.uc_stack.ss_sp = coroutine->stack;
+	coroutine->inside.uc_stack.ss_size = STACK_SIZE;
+	coroutine->inside.uc_link = NULL;
+	makecontext(&coroutine->inside, (void (*)(void))begin, 2,
+	            (unsigned)((uintptr_t)coroutine >> 32), (unsigned)(uintptr_t)coroutine);
+}
+
+struct sim_coroutine *sim_coroutine_new(void (*fn)(void *arg), void *arg)
+{
+	struct sim_coroutine *coroutine = kept;
+
+	if (coroutine)
+		kept = coroutine->next;
+	else
+		coroutine = make();
+	coroutine->fn = fn;
+	coroutine->arg = arg;
+	coroutine->ended = false;
+	coroutine->fake_inside = NULL;
+	prepare(coroutine);
+	return coroutine;
+}
+
+void sim_coroutine_resume(struct sim_coroutine *coroutine)
+{
+	entering(coroutine);
+	swapcontext(&coroutine->outside, &coroutine->inside);
+	left(coroutine);
+}
+
+void sim_coroutine_yield(struct sim_coroutine *coroutine)
+{
+	leaving(coroutine, false);
+	swapcontext(&coroutine->inside, &coroutine->outside);
+	entered(coroutine);
+}
+
+bool sim_coroutine_ended(const struct sim_coroutine *coroutine)
+{
+	return coroutine->ended;
+}
+
+void sim_coroutine_free(struct sim_coroutine *coroutine)
+{
+	if (!coroutine)
+		return;
+	coroutine->next = kept;
+	kept = coroutine;
+}
+
+void sim_coroutines_free(void)
+{
+	while (kept) {
+		struct sim_coroutine *next = kept->next;
+
+		munmap(kept->stack, STACK_SIZE);
+		free(kept);
+		kept = next;
+	}
+}

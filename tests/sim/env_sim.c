@@ -1,0 +1,403 @@
+#include "env_sim.h"
+
+#include "fabric_sim.h"
+#include "mirror.h"
+#include "mistakes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct sim_owner *of(struct ps_env *env)
+{
+	return (struct sim_owner *)env;
+}
+
+static uint64_t env_now(struct ps_env *env)
+{
+	return sim_owner_now(of(env));
+}
+
+/* The library looks at this clock only where a transaction takes its seq. */
+static uint64_t env_clock(struct ps_env *env)
+{
+	struct sim_owner *o = of(env);
+	struct sim_task *task = o->running;
+
+	if (task->sealing)
+		task->sealing(task->sealed);
+	task->sealing = NULL;
+	return o->world->now;
+}
+
+static void env_random(struct ps_env *env, void *bytes, size_t len)
+{
+	sim_fill(of(env)->world, bytes, len);
+}
+
+static void env_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
+                      uint64_t until_ns)
+{
+	struct sim_wait wait = { .until = until_ns, .sleeper = (int)who, .fds = fds,
+		                 .count = count };
+
+	sim_task_block(of(env), &wait);
+}
+
+static void env_wake(struct ps_env *env, enum ps_sleeper who)
+{
+	of(env)->woken[who] = true;
+	sim_owner_poke(of(env));
+}
+
+static void env_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *lock,
+                     uint64_t until_ns)
+{
+	struct sim_wait wait = { .until = until_ns, .sleeper = -1, .cond = cond };
+
+	pthread_mutex_unlock(lock);
+	sim_task_block(of(env), &wait);
+	pthread_mutex_lock(lock);
+}
+
+static void env_broadcast(struct ps_env *env, pthread_cond_t *cond)
+{
+	struct sim_owner *o = of(env);
+
+	for (int i = 0; i < SIM_TASKS; i++)
+		if (o->tasks[i].blocked && o->tasks[i].wait.cond == cond)
+			o->tasks[i].signalled = true;
+	sim_owner_poke(o);
+}
+
+static int env_spawn(struct ps_env *env, void (*fn)(void *arg), void *arg)
+{
+	sim_task_begin(of(env), SIM_KEEPER, fn, arg);
+	return 0;
+}
+
+static void env_join(struct ps_env *env)
+{
+	sim_task_join(of(env), SIM_KEEPER);
+}
+
+/* --- control connections --- */
+
+static bool control_ready(const struct sim_endpoint *endpoint, short events)
+{
+	const struct ps_control *control = (const struct ps_control *)endpoint;
+
+	(void)events;
+	return !control->closed && (control->first || control->ended);
+}
+
+static void control_arrived(void *arg, struct sim_message *message)
+{
+	struct ps_control *control = arg;
+
+	if (message->kind == SIM_END) {
+		control->ended = true;
+	} else {
+		message->next = NULL;
+		if (control->last)
+			control->last->next = message;
+		else
+			control->first = message;
+		control->last = message;
+	}
+	control->arrived = true;
+	sim_owner_poke(control->owner);
+}
+
+static int unreachable(const struct ps_control *control, const char *why, struct ps_error *error)
+{
+	return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s: %s", control->mirror->address, why);
+}
+
+static struct ps_control *env_connect(struct ps_env *env, const struct ps_address *address,
+                                      struct ps_error *error)
+{
+	struct sim_owner *o = of(env);
+	struct sim_world *w = o->world;
+	struct sim_mirror *m = sim_mirror_find(w, address);
+	struct ps_control *control;
+
+	if (o->dead) {
+		ps_error_set(error, PERSEAS_EUNREACHABLE, "this process is dead");
+		return NULL;
+	}
+	control = sim_alloc(w, sizeof(*control));
+	control->endpoint.ready = control_ready;
+	control->owner = o;
+	control->mirror = m;
+	control->server.control = control;
+	control->next = o->controls;
+	o->controls = control;
+	control->fd = sim_endpoint_new(w, control);
+	sim_pipe_init(w, &control->out, &o->paths[m->index], SIM_OUT, sim_mirror_control, control);
+	sim_pipe_init(w, &control->in, &o->paths[m->index], SIM_IN, control_arrived, control);
+	sim_pipe_send(&control->out, sim_message_new(w, SIM_CONNECT, NULL, 0));
+	return control;
+}
+
+static void shift(Perseas__Segment *const *segments, size_t count, uint64_t by)
+{
+	for (size_t i = 0; i < count; i++)
+		segments[i]->address += by;
+}
+
+/*
+ * Owners of one store would map its segments at the same addresses of this one process. So each
+ * of them sees the store at addresses of its own; the differences between any two of them are
+ * all different, so that no two owners' mappings meet, whoever chose the address.
+ */
+static uint64_t shift_of(const struct sim_owner *o)
+{
+	return (uint64_t)1 << (32 + o->index);
+}
+
+static void shift_request(const Perseas__Request *request, uint64_t by)
+{
+	if (request->body_case == PERSEAS__REQUEST__BODY_ADD_SEGMENTS)
+		shift(request->add_segments->segments, request->add_segments->n_segments, by);
+	else if (request->body_case == PERSEAS__REQUEST__BODY_REBUILD)
+		shift(request->rebuild->header->segments, request->rebuild->header->n_segments, by);
+}
+
+static void shift_reply(Perseas__Reply *reply, uint64_t by)
+{
+	Perseas__Header *header = NULL;
+
+	if (reply->body_case == PERSEAS__REPLY__BODY_STORE && reply->store->status)
+		header = reply->store->status->header;
+	else if (reply->body_case == PERSEAS__REPLY__BODY_CLAIM)
+		header = reply->claim->header;
+	else if (reply->body_case == PERSEAS__REPLY__BODY_REBUILD)
+		header = reply->rebuild->header;
+	else if (reply->body_case == PERSEAS__REPLY__BODY_FINISH)
+		header = reply->finish->header;
+	if (header)
+		shift(header->segments, header->n_segments, by);
+}
+
+static void set_shared(const Perseas__Request *request, bool shared)
+{
+	if (request->body_case == PERSEAS__REQUEST__BODY_CLAIM)
+		request->claim->shared = shared;
+	else if (request->body_case == PERSEAS__REQUEST__BODY_REBUILD)
+		request->rebuild->shared = shared;
+}
+
+static uint64_t epoch_of(const Perseas__Request *request)
+{
+	if (request->body_case == PERSEAS__REQUEST__BODY_CLAIM)
+		return request->claim->epoch;
+	if (request->body_case == PERSEAS__REQUEST__BODY_REBUILD)
+		return request->rebuild->epoch;
+	return 0;
+}
+
+static int env_send(struct ps_control *control, const Perseas__Request *request,
+                    struct ps_error *error)
+{
+	struct sim_owner *o = control->owner;
+	struct sim_message *message;
+	uint8_t *bytes;
+	size_t len;
+	int rc;
+
+	if (o->dead || control->ended)
+		return unreachable(control, "the connection is broken", error);
+	/* Every mirror is unix://; only those on the owner's own host share their memory. */
+	set_shared(request, o->local[control->mirror->index]);
+	shift_request(request, -shift_of(o));
+	rc = ps_request_pack(request, &bytes, &len);
+	shift_request(request, shift_of(o));
+	if (rc)
+		sim_fail(o->world, "a request of kind %d cannot be packed",
+		         (int)request->body_case);
+	message = sim_message_new(o->world, SIM_REQUEST, bytes, len);
+	if (request->body_case == PERSEAS__REQUEST__BODY_CONFIRM)
+		o->confirmed = sim_oracle_now(o->world);
+	control->asked = (int)request->body_case;
+	message->a = request->body_case;
+	message->b = epoch_of(request);
+	free(bytes);
+	sim_pipe_send(&control->out, message);
+	return 0;
+}
+
+static struct sim_message *take_reply(struct ps_control *control)
+{
+	struct sim_message *message = control->first;
+
+	if (!message)
+		return NULL;
+	control->first = message->next;
+	if (!control->first)
+		control->last = NULL;
+	control->arrived = control->first || control->ended;
+	return message;
+}
+
+static void note_reply(const struct ps_control *control, const Perseas__Reply *reply)
+{
+	struct sim_world *w = control->owner->world;
+
+	/* A segment is taken back also where it was never made. */
+	if (reply->status == PERSEAS__STATUS__STATUS_BAD_REQUEST &&
+	    control->asked != PERSEAS__REQUEST__BODY_DROP_SEGMENTS)
+		sim_fail(w, "a mirror does not understand the library: %s", reply->message);
+	if (reply->status == PERSEAS__STATUS__STATUS_NO_MEMORY)
+		sim_count(w, SIM_LIMITS, 1);
+	if (reply->body_case != PERSEAS__REPLY__BODY_CLAIM)
+		return;
+	sim_count(w, SIM_AWAY, reply->claim->copied);
+	sim_count(w, SIM_UNDONE, reply->claim->undone);
+	sim_count(w, SIM_AWAY_UNDONE, reply->claim->copied && reply->claim->undone);
+}
+
+static int env_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
+                       int *fds, unsigned *count, struct ps_error *error)
+{
+	struct sim_owner *o = control->owner;
+	struct sim_wait wait = { .until = until_ns, .sleeper = -1, .flag = &control->arrived };
+	struct sim_message *message;
+	const char *why = "";
+
+	*count = 0;
+	*reply = NULL;
+	while (!control->arrived && !o->dead && sim_owner_now(o) < until_ns)
+		sim_task_block(o, &wait);
+	if (o->dead)
+		return unreachable(control, "this process is dead", error);
+	message = take_reply(control);
+	if (!message) {
+		bool ended = control->ended;
+
+		*reply = sim_mistake_no_reply(control);
+		if (*reply)
+			return 0;
+		control->ended = true;
+		control->arrived = true;
+		return unreachable(control, ended ? "the connection broke" : "no answer in time",
+		                   error);
+	}
+	*reply = ps_reply_unpack(message->bytes + 4, message->len - 4, &why);
+	if (!*reply)
+		sim_fail(o->world, "a mirror's reply is not valid: %s", why);
+	note_reply(control, *reply);
+	shift_reply(*reply, shift_of(o));
+	sim_mistake_reply(control, *reply);
+	*count = sim_memory_numbers(message->with, fds);
+	return 0;
+}
+
+static bool env_ended(struct ps_control *control)
+{
+	return control->ended && !control->first;
+}
+
+static int env_control_fd(struct ps_control *control)
+{
+	return control->fd;
+}
+
+static void env_disconnect(struct ps_control *control)
+{
+	if (!control || control->closed)
+		return;
+	control->closed = true;
+	if (!control->owner->dead)
+		sim_pipe_send(&control->out,
+		              sim_message_new(control->owner->world, SIM_END, NULL, 0));
+}
+
+/* --- how connections end --- */
+
+static uint64_t learning(struct sim_world *w)
+{
+	static const uint64_t most[] = { SIM_MS, 50 * SIM_MS, 3000 * SIM_MS };
+
+	return sim_below(w, most[sim_below(w, 3)]);
+}
+
+static void client_learns(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct ps_control *control = arg;
+
+	(void)w;
+	(void)ticket;
+	control->ended = true;
+	control->arrived = true;
+	sim_owner_poke(control->owner);
+}
+
+void sim_control_reset(struct ps_control *control)
+{
+	struct sim_world *w = control->owner->world;
+
+	if (control->out.broken)
+		return;
+	sim_pipe_break(&control->out);
+	sim_pipe_break(&control->in);
+	sim_at(w, w->now + learning(w), client_learns, control, 0);
+	sim_at(w, w->now + learning(w), sim_mirror_ended, control, 0);
+}
+
+void sim_control_lost(struct ps_control *control)
+{
+	struct sim_world *w = control->owner->world;
+
+	sim_pipe_break(&control->in);
+	sim_at(w, w->now + sim_between(w, 300 * SIM_MS, 5000 * SIM_MS), client_learns, control, 0);
+}
+
+void sim_controls_died(struct sim_owner *o, bool silent)
+{
+	struct sim_world *w = o->world;
+
+	for (struct ps_control *control = o->controls; control; control = control->next) {
+		if (control->closed)
+			continue;
+		if (silent) {
+			sim_pipe_break(&control->out);
+			sim_at(w, w->now + sim_between(w, 500 * SIM_MS, 5000 * SIM_MS),
+			       sim_mirror_ended, control, 0);
+		} else {
+			sim_pipe_send(&control->out, sim_message_new(w, SIM_END, NULL, 0));
+		}
+	}
+}
+
+static const struct ps_fabric *env_fabric(struct ps_env *env, const struct ps_address *address,
+                                          const Perseas__Grant *grant)
+{
+	(void)grant;
+	return of(env)->local[sim_mirror_find(of(env)->world, address)->index]
+	               ? &sim_fabric_shared : &sim_fabric_stream;
+}
+
+static void env_free(struct ps_env *env)
+{
+	(void)env;
+}
+
+const struct ps_env_ops sim_env_ops = {
+	.now = env_now,
+	.clock = env_clock,
+	.random = env_random,
+	.pause = env_pause,
+	.wake = env_wake,
+	.wait = env_wait,
+	.broadcast = env_broadcast,
+	.spawn = env_spawn,
+	.join = env_join,
+	.connect = env_connect,
+	.send = env_send,
+	.receive = env_receive,
+	.ended = env_ended,
+	.control_fd = env_control_fd,
+	.disconnect = env_disconnect,
+	.fabric = env_fabric,
+	.free = env_free,
+};

@@ -1,0 +1,59 @@
+/*
+ * env_sim.h - client/env.h over the simulated world: time, waiting, and control connections to
+ * the mirrors' real store logic.
+ */
+#ifndef PERSEAS_SIM_ENV_SIM_H
+#define PERSEAS_SIM_ENV_SIM_H
+
+#include "../../server/store.h"
+#include "process.h"
+
+extern const struct ps_env_ops sim_env_ops;
+
+/* The mirror's end of a control connection. */
+struct sim_session {
+	struct session session;    /* first: session_ops find the rest by it */
+	struct ps_control *control;
+	bool open;
+	struct ps_link *data;      /* the data connection that opened with its token */
+};
+
+struct ps_control {
+	struct sim_endpoint endpoint;
+	struct sim_owner *owner;
+	struct sim_mirror *mirror;
+	struct ps_control *next;   /* of the owner */
+	struct ps_control *other;  /* of the mirror */
+	struct sim_pipe out, in;
+	struct sim_message *first, *last;  /* replies that have arrived */
+	bool arrived;              /* there is one, or none will come */
+	bool ended;                /* the peer has ended it */
+	bool closed;               /* this end has */
+	int fd;
+	int asked;                 /* body case of the last request */
+	struct sim_session server;
+};
+
+enum sim_kind {
+	SIM_CONNECT = 1,
+	SIM_REQUEST,               /* a: body case; b: epoch of a claim or a rebuild */
+	SIM_REPLY,                 /* with: the memory that goes along */
+	SIM_END,                   /* of a connection */
+	SIM_HELLO,                 /* of a data connection: bytes are the token */
+	SIM_HELLO_ANSWER,          /* a: accepted */
+	SIM_DATA,                  /* bytes of writes; a: chains that end with them */
+	SIM_ANSWER,                /* a: chains completed; b: bytes taken */
+	SIM_READ,                  /* bytes: an extent */
+	SIM_READ_ANSWER,           /* bytes; a: there were any */
+};
+
+/* The connection breaks: what is under way is lost; each end learns of it in its own time. */
+void sim_control_reset(struct ps_control *control);
+
+/* The mirror's host is gone: this end learns of it late. */
+void sim_control_lost(struct ps_control *control);
+
+/* The process is gone, and with it its ends of the connections. */
+void sim_controls_died(struct sim_owner *o, bool silent);
+
+#endif

@@ -1,0 +1,261 @@
+/*
+ * sim - the real client core and the real store logic in a simulated world, over many seeds.
+ *
+ *   sim                        a full run: many schedules, some of them twice, all mistakes
+ *   sim --seeds A..B           these schedules
+ *   sim --seed N [--trace]     one, with what happens in it
+ *   sim --mistakes             every mistake must be found
+ *   sim --mistake WORD [--seed N [--trace]]
+ */
+#include "coroutine.h"
+#include "mistakes.h"
+#include "schedule.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef SIM_SANITIZED
+enum { FULL_RUN = 1000, SANITIZED = 1 };
+#else
+enum { FULL_RUN = 10000, SANITIZED = 0 };
+#endif
+
+enum {
+	SECONDS_A_SEED = 30,       /* of real time: more is no progress */
+	FAILURES_MAX = 20,
+	TWICE_FIRST = 101, TWICE_LAST = 120,
+};
+
+/* What a child that runs seeds tells its parent, also when it dies. */
+struct shared {
+	uint64_t seed;             /* that is being run */
+	uint64_t hash;             /* of the traces of all of them */
+	uint64_t counts[SIM_COUNTS_MAX];
+};
+
+static struct shared *shared;
+
+struct seeds {
+	uint64_t first, last;
+	int mistake;
+	bool tracing, printing;
+};
+
+static void run_seeds(const struct seeds *seeds)
+{
+	struct sim_world w = { .mistake = seeds->mistake, .tracing = seeds->tracing,
+		               .printing = seeds->printing, .counts = shared->counts };
+
+	for (uint64_t seed = seeds->first; seed <= seeds->last; seed++) {
+		shared->seed = seed;
+		alarm(SECONDS_A_SEED);
+		sim_schedule_run(&w, seed);
+		shared->hash = (shared->hash ^ w.hash) * 0x100000001b3u;
+	}
+	alarm(0);
+	sim_world_free(&w);
+	sim_coroutines_free();
+}
+
+/* In a process of its own. True: all passed; else shared->seed did not. */
+static bool pass(const struct seeds *seeds)
+{
+	int status = 0;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		run_seeds(seeds);
+		exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child) {
+		perror("sim");
+		exit(3);
+	}
+	if (WIFSIGNALED(status))
+		printf("%sseed %" PRIu64 " %s: signal %d\n", seeds->mistake ? "  " : "",
+		       shared->seed, seeds->mistake ? "ends" : "FAILED", WTERMSIG(status));
+	return status == 0;
+}
+
+/* How many fail. */
+static unsigned run_all(uint64_t first, uint64_t last)
+{
+	struct seeds seeds = { .first = first, .last = last };
+	unsigned failed = 0;
+
+	while (seeds.first <= last && failed < FAILURES_MAX && !pass(&seeds)) {
+		failed++;
+		seeds.first = shared->seed + 1;
+	}
+	return failed;
+}
+
+/* What was counted; with `needed`, what never happened is a failure. */
+static unsigned print_counts(bool needed)
+{
+	static const struct {
+		const char *text;
+		bool needed;
+	} about[] = {
+#define ABOUT(name, must, text) { text, must },
+		SIM_COUNTS(ABOUT)
+#undef ABOUT
+	};
+	unsigned never = 0;
+
+	for (int i = 0; i < SIM_COUNTS_MAX; i++) {
+		bool missing = needed && about[i].needed && !shared->counts[i];
+
+		printf("%12" PRIu64 " %s%s\n", shared->counts[i], about[i].text,
+		       missing ? ": NEVER, so it is not tested" : "");
+		never += missing;
+	}
+	return never;
+}
+
+/* The same seeds give the same schedules. */
+static bool repeat(void)
+{
+	struct seeds seeds = { .first = TWICE_FIRST, .last = TWICE_LAST, .tracing = true };
+	uint64_t hash;
+
+	shared->hash = 0;
+	if (!pass(&seeds))
+		return false;
+	hash = shared->hash;
+	shared->hash = 0;
+	if (!pass(&seeds))
+		return false;
+	printf("seeds %d..%d, run twice: %s\n", TWICE_FIRST, TWICE_LAST,
+	       hash == shared->hash ? "the same traces" : "FAILED, the traces differ");
+	return hash == shared->hash;
+}
+
+static bool find(int mistake)
+{
+	const struct sim_mistake_about *about = &sim_mistakes[mistake];
+	struct seeds seeds = { .first = 1, .last = about->seeds, .mistake = mistake };
+	bool found;
+
+	printf("mistake: %s\n", about->text);
+	found = !pass(&seeds);
+	if (found)
+		printf("  found; again: sim --mistake %s --seed %" PRIu64 " --trace\n", about->word,
+		       shared->seed);
+	else
+		printf("  MISSED in %u seeds: sim --mistake %s\n", about->seeds, about->word);
+	return found;
+}
+
+static unsigned find_all(void)
+{
+	unsigned missed = 0;
+
+	for (int mistake = 1; mistake < SIM_MISTAKES_END; mistake++)
+		missed += !find(mistake);
+	return missed;
+}
+
+static int result(uint64_t passed, uint64_t failed)
+{
+	printf("%" PRIu64 " passed, %" PRIu64 " failed\n", passed, failed);
+	return failed ? 1 : 0;
+}
+
+static int full_run(void)
+{
+	const unsigned mistakes = SIM_MISTAKES_END - 1;
+	unsigned failed = run_all(1, FULL_RUN), missed;
+
+	failed += print_counts(!SANITIZED);
+	failed += !repeat();
+	missed = SANITIZED ? 0 : find_all();
+	failed += missed;
+	return result(FULL_RUN + 1 + (SANITIZED ? 0 : mistakes) - failed, failed);
+}
+
+static int usage(void)
+{
+	fputs("sim [--seeds A..B | --seed N [--trace] | --mistakes | --mistake WORD [--seed N "
+	      "[--trace]]]\nmistakes:\n", stderr);
+	for (int i = 1; i < SIM_MISTAKES_END; i++)
+		fprintf(stderr, "  %-12s %s\n", sim_mistakes[i].word, sim_mistakes[i].text);
+	return 2;
+}
+
+static int mistake_of(const char *word)
+{
+	for (int i = 1; i < SIM_MISTAKES_END; i++)
+		if (!strcmp(sim_mistakes[i].word, word))
+			return i;
+	return -1;
+}
+
+struct arguments {
+	struct seeds seeds;
+	bool all_mistakes;
+};
+
+/* False: they are not understood. */
+static bool parse(int argc, char **argv, struct arguments *arguments)
+{
+	struct seeds *seeds = &arguments->seeds;
+
+	for (int i = 1; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+		if (!strcmp(argv[i], "--mistakes")) {
+			arguments->all_mistakes = true;
+			continue;
+		} else if (!strcmp(argv[i], "--trace")) {
+			seeds->tracing = seeds->printing = true;
+			continue;
+		} else if (!strcmp(argv[i], "--seed")) {
+			seeds->first = seeds->last = strtoull(value, NULL, 10);
+		} else if (!strcmp(argv[i], "--seeds")) {
+			if (sscanf(value, "%" SCNu64 "..%" SCNu64, &seeds->first,
+			           &seeds->last) != 2)
+				return false;
+		} else if (!strcmp(argv[i], "--mistake")) {
+			seeds->mistake = mistake_of(value);
+		} else {
+			return false;
+		}
+		if (!*value || seeds->mistake < 0)
+			return false;
+		i++;
+	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments arguments = { 0 };
+	struct seeds *seeds = &arguments.seeds;
+	uint64_t failed;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+	              0);
+	if (shared == MAP_FAILED || !parse(argc, argv, &arguments))
+		return usage();
+	if (arguments.all_mistakes) {
+		failed = find_all();
+		return result(SIM_MISTAKES_END - 1 - failed, failed);
+	}
+	if (seeds->mistake && !seeds->last)
+		return find(seeds->mistake) ? result(1, 0) : result(0, 1);
+	if (!seeds->last)
+		return full_run();
+	if (seeds->mistake || seeds->printing)
+		return pass(seeds) ? result(1, 0) : result(0, 1);
+	failed = run_all(seeds->first, seeds->last);
+	print_counts(false);
+	return result(seeds->last - seeds->first + 1 - failed, failed);
+}

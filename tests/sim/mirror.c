@@ -1,0 +1,405 @@
+#include "mirror.h"
+
+#include "../../server/control.h"
+#include "../../server/store_private.h"
+#include "mistakes.h"
+#include "oracle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- sessions --- */
+
+static void refuse_data(struct ps_link *link)
+{
+	struct sim_world *w = link->owner->world;
+
+	if (link->session)
+		link->session->data = NULL;
+	link->session = NULL;
+	if (!sim_mistake_lands(link))
+		sim_pipe_break(&link->out);
+	sim_pipe_send(&link->in, sim_message_new(w, SIM_END, NULL, 0));
+}
+
+static void session_cut(struct session *session)
+{
+	struct sim_session *end = (struct sim_session *)session;
+
+	if (end->data)
+		refuse_data(end->data);
+}
+
+static bool session_may_write(struct session *session)
+{
+	return !((struct sim_session *)session)->control->owner->dead;
+}
+
+struct sim_holder {
+	struct holder holder;
+	struct sim_owner *owner;
+};
+
+static bool holder_may_write(struct holder *holder)
+{
+	return !((struct sim_holder *)holder)->owner->dead;
+}
+
+static void holder_free(struct holder *holder)
+{
+	(void)holder;
+}
+
+static struct holder *session_keep(struct session *session)
+{
+	struct sim_owner *o = ((struct sim_session *)session)->control->owner;
+	struct sim_holder *keeper = sim_alloc(o->world, sizeof(*keeper));
+
+	keeper->holder.may_write = holder_may_write;
+	keeper->holder.free = holder_free;
+	keeper->owner = o;
+	return &keeper->holder;
+}
+
+static const struct session_ops session_functions = {
+	.cut = session_cut,
+	.may_write = session_may_write,
+	.keep = session_keep,
+};
+
+/* --- control connections --- */
+
+static void accept_control(struct ps_control *control)
+{
+	struct sim_mirror *m = control->mirror;
+	struct sim_session *end = &control->server;
+
+	end->open = true;
+	end->session.ops = &session_functions;
+	end->session.local = control->owner->local[m->index];
+	snprintf(end->session.peer, sizeof(end->session.peer), "owner %u", control->owner->index);
+	control->other = m->controls;
+	m->controls = control;
+}
+
+static void end_control(struct ps_control *control)
+{
+	struct ps_control **link = &control->mirror->controls;
+
+	if (!control->server.open)
+		return;
+	control->server.open = false;
+	while (*link != control)
+		link = &(*link)->other;
+	*link = control->other;
+	sim_trace(control->mirror->world, "mirror %u: a connection of owner %u ends",
+	          control->mirror->index, control->owner->index);
+	store_session_ended(&control->server.session);
+	sim_oracle_look(control->mirror);
+}
+
+void sim_mirror_ended(struct sim_world *w, void *control, uint64_t ticket)
+{
+	(void)w;
+	(void)ticket;
+	end_control(control);
+}
+
+/* The session's process gets the pieces as they are now, whatever becomes of them. */
+static struct sim_memory *give_memory(struct ps_control *control)
+{
+	struct sim_mirror *m = control->mirror;
+	const struct image *image = image_of(&control->server.session);
+	struct sim_memory *given = sim_alloc(m->world, sizeof(*given));
+
+	given->memory = m->memory;
+	given->open = true;
+	given->number = sim_endpoint_new(m->world, given);
+	given->next = m->given;
+	m->given = given;
+	for (uint32_t id = 0; id < PS_REGIONS_MAX; id++) {
+		char name[PIECE_NAME];
+
+		if (!image->regions[id].base)
+			continue;
+		piece_name(name, id, image->generation);
+		if (m->memory->ops->open(m->memory, SIM_STORE, name, &given->pieces[id]))
+			sim_fail(m->world, "mirror %u gives piece %s, which it has not", m->index,
+			         name);
+		given->count++;
+	}
+	return given;
+}
+
+static void note_request(struct ps_control *control, const struct sim_message *message,
+                         bool had_store)
+{
+	struct sim_mirror *m = control->mirror;
+	const struct session *session = &control->server.session;
+	bool claim = message->a == PERSEAS__REQUEST__BODY_CLAIM;
+	bool rebuild = message->a == PERSEAS__REQUEST__BODY_REBUILD;
+
+	if ((claim || rebuild) && session->store && session->epoch == message->b)
+		m->granted = message->b;
+	if (rebuild && session->store && !had_store)
+		sim_count(m->world, SIM_ANEW, 1);
+	sim_trace(m->world, "mirror %u: request %d of owner %u, session %s", m->index,
+	          (int)message->a, control->owner->index, session->store ? "held" : "none");
+}
+
+static void handle(struct ps_control *control, struct sim_message *message)
+{
+	struct sim_mirror *m = control->mirror;
+	struct sim_world *w = m->world;
+	struct session *session = &control->server.session;
+	bool had_store = session->store != NULL;
+	struct control_reply reply;
+	struct sim_message *answer;
+
+	sim_mistake_before(control, message);
+	if (control_handle(m->stores, session, "sim", message->bytes + 4, message->len - 4, &reply))
+		sim_fail(w, "mirror %u is out of memory", m->index);
+	note_request(control, message, had_store);
+	sim_mistake_after(control, message);
+	answer = sim_message_new(w, SIM_REPLY, reply.bytes, reply.len);
+	free(reply.bytes);
+	if (reply.fd_count)
+		answer->with = give_memory(control);
+	sim_oracle_look(m);
+	sim_pipe_send(&control->in, answer);
+}
+
+void sim_mirror_control(void *arg, struct sim_message *message)
+{
+	struct ps_control *control = arg;
+	struct sim_mirror *m = control->mirror;
+
+	if (message->kind == SIM_CONNECT && m->stores) {
+		accept_control(control);
+	} else if (message->kind == SIM_CONNECT) {
+		sim_pipe_break(&control->out);
+		if (!m->silent)
+			sim_pipe_send(&control->in, sim_message_new(m->world, SIM_END, NULL, 0));
+	} else if (message->kind == SIM_END) {
+		end_control(control);
+	} else if (control->server.open) {
+		handle(control, message);
+	}
+}
+
+/* --- data connections --- */
+
+void sim_mirror_socket(struct ps_link *link)
+{
+	link->window = link->mirror->window;
+	link->packet = link->mirror->packet;
+}
+
+static void greet(struct ps_link *link, struct sim_message *message)
+{
+	struct sim_mirror *m = link->mirror;
+	struct sim_message *answer = sim_message_new(m->world, SIM_HELLO_ANSWER, NULL, 0);
+	struct session *session = m->stores ? stores_session(m->stores, message->bytes) : NULL;
+
+	if (session) {
+		struct sim_session *end = (struct sim_session *)session;
+
+		/* One data path a session: what an earlier one still sends must not come. */
+		if (end->data)
+			refuse_data(end->data);
+		end->data = link;
+		link->session = end;
+	}
+	answer->a = session != NULL;
+	sim_pipe_send(&link->in, answer);
+}
+
+/* Puts the bytes of a packet in their places. False: one of them is outside of the image. */
+static bool apply(struct ps_link *link, const struct sim_message *message)
+{
+	const uint8_t *at = message->bytes, *end = at + message->len;
+
+	while (at < end) {
+		struct sim_extent part;
+		uint8_t *to;
+
+		memcpy(&part, at, sizeof(part));
+		at += sizeof(part);
+		to = session_memory(&link->session->session, part.region, part.offset, part.length,
+		                    true);
+		if (!to)
+			return false;
+		sim_oracle_wrote(link->mirror, link->epoch, to);
+		memcpy(to, at, part.length);
+		at += part.length;
+	}
+	return true;
+}
+
+static void take_data(struct ps_link *link, struct sim_message *message)
+{
+	struct sim_mirror *m = link->mirror;
+	struct sim_message *answer;
+
+	if (!apply(link, message))
+		sim_fail(m->world, "owner %u writes outside of the image on mirror %u",
+		         link->owner->index, m->index);
+	sim_oracle_look(m);
+	answer = sim_message_new(m->world, SIM_ANSWER, NULL, 0);
+	answer->a = message->a;
+	answer->b = message->b;
+	sim_pipe_send(&link->in, answer);
+}
+
+static void take_read(struct ps_link *link, struct sim_message *message)
+{
+	struct sim_extent asked;
+	struct sim_message *answer;
+	const uint8_t *from;
+
+	memcpy(&asked, message->bytes, sizeof(asked));
+	from = session_memory(&link->session->session, asked.region, asked.offset, asked.length,
+	                      false);
+	answer = sim_message_new(link->mirror->world, SIM_READ_ANSWER, from,
+	                         from ? asked.length : 0);
+	answer->a = from != NULL;
+	sim_pipe_send(&link->in, answer);
+}
+
+void sim_mirror_data(void *arg, struct sim_message *message)
+{
+	struct ps_link *link = arg;
+
+	if (message->kind == SIM_HELLO) {
+		greet(link, message);
+	} else if (!link->session) {
+		if (message->kind == SIM_DATA)
+			sim_mistake_stray(link, message);
+	} else if (message->kind == SIM_END) {
+		link->session->data = NULL;
+		link->session = NULL;
+	} else if (message->kind == SIM_READ) {
+		take_read(link, message);
+	} else {
+		take_data(link, message);
+	}
+}
+
+/* --- life --- */
+
+static void on_fence(void *arg)
+{
+	struct sim_mirror *m = arg;
+	struct sim_world *w = m->world;
+
+	/* Another processor runs on while this one fences. */
+	for (unsigned i = 0; i < w->owner_count; i++)
+		if (w->owners[i]->inside && sim_chance(w, 60))
+			sim_owner_lurch(w->owners[i], sim_between(w, 1, 400));
+}
+
+static void complain(void *arg, const char *text)
+{
+	struct sim_mirror *m = arg;
+
+	sim_fail(m->world, "mirror %u started, and complains: %s", m->index, text);
+}
+
+void sim_mirror_start(struct sim_mirror *m)
+{
+	sim_trace(m->world, "mirror %u starts", m->index);
+	m->stores = stores_new(m->memory);
+	m->silent = false;
+	if (!m->stores)
+		sim_fail(m->world, "out of memory");
+	stores_load(m->stores, complain, m);
+	sim_oracle_look(m);
+}
+
+struct sim_mirror *sim_mirror_new(struct sim_world *w)
+{
+	struct sim_mirror *m = sim_alloc(w, sizeof(*m));
+
+	m->world = w;
+	m->index = w->mirror_count;
+	snprintf(m->address, sizeof(m->address), "unix:///m%u", m->index);
+	m->memory = memory_heap_new(0, sim_draw(w));
+	if (!m->memory)
+		sim_fail(w, "out of memory");
+	memory_heap_on_fence(m->memory, on_fence, m);
+	w->mirrors[w->mirror_count++] = m;
+	sim_mirror_start(m);
+	return m;
+}
+
+void sim_mirror_free(struct sim_mirror *m)
+{
+	for (struct sim_memory *given = m->given; given; given = given->next)
+		sim_memory_close(given);
+	stores_free(m->stores);
+	m->stores = NULL;
+	memory_heap_free(m->memory);
+	memory_heap_free(m->before);
+	for (unsigned i = 0; i < m->gone_count; i++)
+		memory_heap_free(m->gone[i]);
+}
+
+struct sim_mirror *sim_mirror_find(struct sim_world *w, const struct ps_address *address)
+{
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		if (!strcmp(w->mirrors[i]->address, address->text))
+			return w->mirrors[i];
+	sim_fail(w, "the library looks for a mirror at %s", address->text);
+}
+
+/* The other ends of its connections: told now, or much later. */
+static void end_connections(struct sim_mirror *m, bool silent)
+{
+	struct sim_world *w = m->world;
+
+	for (struct ps_control *control = m->controls; control; control = control->other) {
+		control->server.open = false;
+		sim_pipe_break(&control->out);
+		if (silent)
+			sim_control_lost(control);
+		else
+			sim_pipe_send(&control->in, sim_message_new(w, SIM_END, NULL, 0));
+	}
+	m->controls = NULL;
+	for (unsigned i = 0; i < w->owner_count; i++)
+		for (struct ps_link *link = w->owners[i]->links; link; link = link->next) {
+			if (link->mirror != m || link->memory || link->out.broken)
+				continue;
+			sim_pipe_break(&link->out);
+			if (silent)
+				sim_link_lost(link);
+			else
+				sim_pipe_send(&link->in, sim_message_new(w, SIM_END, NULL, 0));
+		}
+}
+
+void sim_mirror_crash(struct sim_mirror *m, bool silent, bool lost)
+{
+	struct sim_world *w = m->world;
+
+	if (!m->stores)
+		return;
+	sim_trace(w, "mirror %u %s%s", m->index, lost ? "loses its memory" : "crashes",
+	          silent ? ", silently" : "");
+	sim_count(w, lost ? SIM_LOSSES : SIM_CRASHES, 1);
+	m->silent = silent;
+	/* A host that goes takes the owners that run there along. */
+	for (unsigned i = 0; lost && i < w->owner_count; i++)
+		if (w->owners[i]->local[m->index])
+			sim_owner_kill(w->owners[i], silent);
+	end_connections(m, silent);
+	stores_free(m->stores);
+	m->stores = NULL;
+	if (!lost)
+		return;
+	memory_heap_lose(m->memory, NULL);
+	sim_oracle_lost(m);
+	m->granted = 0;
+	sim_mistake_remember(m);
+}

@@ -1,0 +1,59 @@
+/*
+ * mirror.h - a mirror: the real store logic over memory in the heap, and the mirror's ends of
+ * the connections. Its daemon can crash (the memory stays), its host can be lost (it does not).
+ */
+#ifndef PERSEAS_SIM_MIRROR_H
+#define PERSEAS_SIM_MIRROR_H
+
+#include "../../client/address.h"
+#include "../support/memory_heap.h"
+#include "fabric_sim.h"
+
+struct sim_node;
+
+enum { SIM_GONE = 8 };
+
+struct sim_mirror {
+	struct sim_world *world;
+	unsigned index;
+	char address[32];
+	struct memory *memory;
+	struct stores *stores;     /* NULL: the daemon does not run */
+	bool silent;               /* nor does its host: connections are not refused */
+	uint64_t granted;          /* epoch of the last claim that was granted */
+	struct ps_control *controls;   /* that it has accepted */
+	struct sim_memory *given;
+
+	/* The oracle's. */
+	struct sim_node *at;       /* where its image stands; NULL: it counts for nothing */
+	uint64_t at_epoch;         /* of its slot */
+	uint64_t generation;       /* of that image */
+
+	/* For a mistake: what was there before the last claim, and what is lost. */
+	struct memory *before, *gone[SIM_GONE];
+	unsigned gone_count;
+
+	/* How it is reached. */
+	uint64_t window, packet;   /* of data connections, bytes */
+};
+
+struct sim_mirror *sim_mirror_new(struct sim_world *w);
+void sim_mirror_free(struct sim_mirror *m);
+
+struct sim_mirror *sim_mirror_find(struct sim_world *w, const struct ps_address *address);
+
+/* The daemon ends. silent: with its host, so that nobody is told. lost: its memory too. */
+void sim_mirror_crash(struct sim_mirror *m, bool silent, bool lost);
+void sim_mirror_start(struct sim_mirror *m);
+
+/* The mirror's end of a control connection, and of a data connection. */
+void sim_mirror_control(void *arg, struct sim_message *message);
+void sim_mirror_data(void *arg, struct sim_message *message);
+
+/* Event: the mirror learns that a control connection broke. */
+void sim_mirror_ended(struct sim_world *w, void *control, uint64_t ticket);
+
+/* How much a new data connection takes at once. */
+void sim_mirror_socket(struct ps_link *link);
+
+#endif

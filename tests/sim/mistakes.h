@@ -1,0 +1,76 @@
+/*
+ * mistakes.h - faults that the checks must find, made on purpose where the simulator stands
+ * between the library and the mirrors. Each function does nothing unless the schedule runs with
+ * its mistake.
+ */
+#ifndef PERSEAS_SIM_MISTAKES_H
+#define PERSEAS_SIM_MISTAKES_H
+
+#include "../../client/env.h"
+#include "net.h"
+
+struct ps_control;
+struct ps_link;
+
+/* X(NAME, word on the command line, seeds that must be enough, what is wrong). The first ten are
+ * those of the model. */
+#define SIM_MISTAKES(X)                                                                        \
+	X(WHOLE, "whole", 2000, "an image that is not whole is taken for the state")           \
+	X(FEW, "few", 2000, "fewer than R are claimed")                                        \
+	X(IN_PLACE, "in-place", 2000, "a needed copy is overwritten in place")                 \
+	X(FORGETS, "forgets", 4000, "a mirror that lost its promises serves a fenced owner")   \
+	X(UNADOPTED, "unadopted", 100, "open returns before W have adopted")                   \
+	X(UNEXAMINED, "unexamined", 1000, "not all R that are claimed are examined")           \
+	X(UNCONFIRMED, "unconfirmed", 8000, "R are not counted when open returns")             \
+	X(CHANGED, "changed", 8000, "the choice changes after the first adoption")             \
+	X(KEPT, "kept", 2000, "a candidate from a session that broke is kept")                 \
+	X(LANDS, "lands", 2000, "a fenced owner's write lands")                                \
+	X(SLOT_FIRST, "slot-first", 100, "the slot is sent before the data")                   \
+	X(UNDO_LAST, "undo-last", 100, "the undo record is sent after the data")               \
+	X(STALE, "stale", 1000, "an old record is taken for the unfinished one")               \
+	X(EARLY, "early", 100, "completions are told before the ring is read")                 \
+	X(BLIND, "blind", 4000, "shared memory: the promise is not looked at after the slot")
+
+enum sim_mistake {
+	SIM_NO_MISTAKE,
+#define SIM_MISTAKE_ENUM(name, word, seeds, text) SIM_MISTAKE_##name,
+	SIM_MISTAKES(SIM_MISTAKE_ENUM)
+#undef SIM_MISTAKE_ENUM
+	SIM_MISTAKES_END
+};
+
+struct sim_mistake_about {
+	const char *word, *text;
+	unsigned seeds;
+};
+
+extern const struct sim_mistake_about sim_mistakes[SIM_MISTAKES_END];
+
+/* Some can do harm only with so many mirrors, and W, or show sooner when more goes wrong. */
+void sim_mistake_shape(struct sim_world *w, unsigned *mirrors);
+
+/* env: a reply that has come; one that has not, and is made up (or NULL). */
+void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply);
+Perseas__Reply *sim_mistake_no_reply(struct ps_control *control);
+
+/* stream: completions at once; another order; a link that broke and seems not to have. */
+bool sim_mistake_early(const struct ps_link *link);
+bool sim_mistake_order(struct ps_link *link, const struct ps_chain *chain,
+                       void (*enqueue)(struct ps_link *link, const struct ps_write *write,
+                                       bool last));
+bool sim_mistake_kept(const struct ps_link *link);
+/* both: a slot that is adopted is not sent. */
+bool sim_mistake_unadopted(const struct ps_link *link, const struct ps_chain *chain);
+/* shared: is the promise overlooked? */
+bool sim_mistake_blind(const struct ps_link *link);
+
+/* mirror: does what is under way on a connection that is cut still land? */
+bool sim_mistake_lands(const struct ps_link *link);
+void sim_mistake_stray(struct ps_link *link, struct sim_message *message);
+/* .. before and after it handles a request. */
+void sim_mistake_before(struct ps_control *control, const struct sim_message *message);
+void sim_mistake_after(struct ps_control *control, const struct sim_message *message);
+/* .. after it lost its memory: an old one is there again. */
+void sim_mistake_remember(struct sim_mirror *m);
+
+#endif

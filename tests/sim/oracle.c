@@ -1,0 +1,458 @@
+#include "oracle.h"
+
+#include "../../server/store_private.h"
+#include "mirror.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES = 4096, LOSSES_MAX = 64 };
+
+/* What (epoch, seq) stands for. */
+struct name {
+	uint64_t epoch, seq;
+	struct sim_node *node;
+};
+
+/* What a claimer chose: the state that it adopts first. */
+struct choice {
+	struct choice *next;
+	uint64_t epoch;
+	uint8_t owner[PS_ID_SIZE];
+	struct sim_node *node;
+};
+
+struct sim_oracle {
+	struct name names[NAMES];
+	struct sim_node *root;
+	struct sim_node *acked;    /* the deepest that was acknowledged, or shown by an open */
+	struct sim_node *lost[LOSSES_MAX];     /* where images stood that were lost */
+	unsigned losses;
+	struct choice *choices;
+	uint8_t scratch[PS_SEGMENTS_MAX][SIM_SEGMENT_MAX];
+};
+
+const char *sim_segment_name(unsigned i)
+{
+	static const char *const names[SIM_SEGMENTS] = { "a", "b", "c" };
+
+	return names[i];
+}
+
+/* --- the tree --- */
+
+static struct name *find_name(struct sim_oracle *oracle, uint64_t epoch, uint64_t seq)
+{
+	unsigned at = (unsigned)((epoch * 0x9e3779b97f4a7c15u + seq * 0xff51afd7ed558ccdu) >> 40);
+
+	for (;; at++) {
+		struct name *name = &oracle->names[at % NAMES];
+
+		if ((name->epoch == epoch && name->seq == seq) || (!name->epoch && !name->node))
+			return name;
+	}
+}
+
+static bool is_in_use(const struct sim_world *w, const struct name *name)
+{
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		if (w->mirrors[i]->at == name->node && w->mirrors[i]->at_epoch == name->epoch)
+			return true;
+	return false;
+}
+
+/* An epoch whose open did not succeed may be claimed again when all mirrors that promised it have
+ * lost their memory; what was adopted under it went with them. */
+static void give_name(struct sim_world *w, struct sim_node *node, uint64_t epoch, uint64_t seq)
+{
+	struct name *name = find_name(w->oracle, epoch, seq);
+
+	if (name->node && name->node != node &&
+	    (name->node->epoch == epoch || is_in_use(w, name)))
+		sim_fail(w, "%s stands for two different states", sim_state(w, epoch, seq));
+	*name = (struct name){ epoch, seq, node };
+}
+
+static bool descends(const struct sim_node *node, const struct sim_node *from)
+{
+	while (node && node->depth > from->depth)
+		node = node->parent;
+	return node == from;
+}
+
+struct sim_node *sim_node_new(struct sim_world *w, struct sim_node *parent, uint64_t epoch,
+                              uint64_t seq)
+{
+	struct sim_node *node = sim_alloc(w, sizeof(*node));
+
+	*node = *parent;
+	node->parent = parent;
+	node->epoch = epoch;
+	node->seq = seq;
+	node->depth = parent->depth + 1;
+	node->mark = w->oracle->losses;
+	give_name(w, node, epoch, seq);
+	return node;
+}
+
+uint8_t *sim_node_edit(struct sim_world *w, struct sim_node *node, unsigned segment)
+{
+	struct sim_segment *s = &node->segments[segment];
+	uint8_t *old = s->bytes;
+
+	if (!node->parent || old != node->parent->segments[segment].bytes)
+		return old;
+	s->bytes = sim_alloc(w, SIM_SEGMENT_MAX);
+	if (old)
+		memcpy(s->bytes, old, s->size);
+	return s->bytes;
+}
+
+void sim_oracle_begin(struct sim_world *w)
+{
+	struct sim_oracle *oracle = sim_alloc(w, sizeof(*oracle));
+
+	w->oracle = oracle;
+	oracle->root = sim_alloc(w, sizeof(*oracle->root));
+	oracle->acked = oracle->root;
+	/* (0, 0) is every new image's; it is found by its node, not by its epoch. */
+	find_name(oracle, 0, 0)->node = oracle->root;
+}
+
+/* --- copies --- */
+
+static unsigned count_holders(const struct sim_world *w, const struct sim_node *node)
+{
+	unsigned holders = 0;
+
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		holders += descends(w->mirrors[i]->at, node);
+	return holders;
+}
+
+static unsigned count_lost(const struct sim_oracle *oracle, const struct sim_node *node)
+{
+	unsigned lost = 0;
+
+	for (unsigned i = node->mark; i < oracle->losses; i++)
+		lost += descends(oracle->lost[i], node);
+	return lost;
+}
+
+static void check_copies(struct sim_world *w, const struct sim_node *node, const char *when)
+{
+	unsigned holders = count_holders(w, node), lost = count_lost(w->oracle, node);
+
+	if (node != w->oracle->root && holders + lost < w->acks)
+		sim_fail(w, "%s, %s is on %u mirrors, %u copies were lost, and W is %u", when,
+		         sim_state(w, node->epoch, node->seq), holders, lost, w->acks);
+}
+
+static void move(struct sim_mirror *m, struct sim_node *node, uint64_t epoch)
+{
+	struct sim_world *w = m->world;
+
+	if (m->at == node && m->at_epoch == epoch)
+		return;
+	m->at = node;
+	m->at_epoch = epoch;
+	if (w->tracing)
+		sim_trace(w, "mirror %u stands at %s", m->index,
+		          node ? sim_state(w, epoch, node->seq) : "nothing whole");
+	check_copies(w, w->oracle->acked, "when an image changed");
+}
+
+void sim_oracle_lost(struct sim_mirror *m)
+{
+	struct sim_oracle *oracle = m->world->oracle;
+
+	if (m->at && oracle->losses < LOSSES_MAX)
+		oracle->lost[oracle->losses++] = m->at;
+	m->at = NULL;
+}
+
+struct sim_moment sim_oracle_now(const struct sim_world *w)
+{
+	return (struct sim_moment){ w->oracle->acked, w->oracle->losses };
+}
+
+static void acknowledge(struct sim_world *w, struct sim_node *node)
+{
+	struct sim_oracle *oracle = w->oracle;
+
+	if (descends(node, oracle->acked))
+		oracle->acked = node;
+	else if (!descends(oracle->acked, node))
+		sim_fail(w, "%s is acknowledged, and so was %s, which it does not follow",
+		         sim_state(w, node->epoch, node->seq),
+		         sim_state(w, oracle->acked->epoch, oracle->acked->seq));
+}
+
+void sim_oracle_acknowledged(struct sim_world *w, struct sim_node *node)
+{
+	check_copies(w, node, "when its commit returned");
+	acknowledge(w, node);
+}
+
+struct sim_node *sim_oracle_opened(struct sim_world *w, uint64_t epoch, uint64_t seq,
+                                   const struct sim_moment *confirmed)
+{
+	struct sim_oracle *oracle = w->oracle;
+	struct sim_node *node = find_name(oracle, epoch, seq)->node;
+	unsigned holders = 0;
+
+	if (!node)
+		sim_fail(w, "an open shows %s, which no mirror has", sim_state(w, epoch, seq));
+	if (!descends(node, confirmed->acked))
+		sim_fail(w, "an open shows %s, and %s, which was acknowledged, is not in it",
+		         sim_state(w, epoch, seq),
+		         sim_state(w, confirmed->acked->epoch, confirmed->acked->seq));
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		holders += descends(w->mirrors[i]->at, node) && w->mirrors[i]->at_epoch >= epoch;
+	if (holders + oracle->losses - confirmed->losses < w->acks)
+		sim_fail(w, "an open returned as %s on %u mirrors, and W is %u",
+		         sim_state(w, epoch, seq), holders, w->acks);
+	/* W mirrors hold it anew: what was lost before counts no more. */
+	if (node->mark < confirmed->losses)
+		node->mark = confirmed->losses;
+	acknowledge(w, node);
+	return node;
+}
+
+/* --- images --- */
+
+void sim_oracle_wrote(struct sim_mirror *m, uint64_t epoch, const uint8_t *to)
+{
+	const struct store *store;
+
+	if (m->granted <= epoch || !m->stores)
+		return;
+	store = store_find(m->stores, SIM_STORE);
+	for (unsigned i = 0; store && i < PS_REGIONS_MAX; i++) {
+		const struct piece *piece = &store->image.regions[i];
+
+		if (piece->base && to >= piece->base && to < piece->base + piece->size)
+			sim_fail(m->world, "mirror %u granted epoch %llu; a write of %llu lands",
+			         m->index, (unsigned long long)m->granted,
+			         (unsigned long long)epoch);
+	}
+}
+
+/* What a claim would find, in a copy. */
+static void recover(struct sim_mirror *m, const struct store *store, struct ps_image *view,
+                    struct ps_slot *slot)
+{
+	struct sim_oracle *oracle = m->world->oracle;
+	enum ps_recovery recovery;
+
+	image_view(&store->image, view);
+	for (size_t i = 0; i < store->header->n_segments; i++) {
+		uint32_t id = store->header->segments[i]->id;
+
+		memcpy(oracle->scratch[id], view->segments[id].base, view->segments[id].size);
+		view->segments[id].base = oracle->scratch[id];
+	}
+	recovery = ps_image_recover(view, slot);
+	if (recovery < 0)
+		sim_fail(m->world, "mirror %u: its image cannot be recovered (%d)", m->index,
+		         (int)recovery);
+}
+
+/* An image was adopted: with one epoch a claimer chooses once (I6). */
+static void note_choice(struct sim_mirror *m, const struct store *store, uint64_t epoch,
+                        struct sim_node *node)
+{
+	struct sim_oracle *oracle = m->world->oracle;
+	struct choice *choice = oracle->choices;
+
+	while (choice && (choice->epoch != epoch ||
+	                  !ps_id_equal(store->header->promised_owner, choice->owner)))
+		choice = choice->next;
+	if (choice && choice->node != node)
+		sim_fail(m->world, "with epoch %llu, %s is adopted on mirror %u, and %s was before",
+		         (unsigned long long)epoch, sim_state(m->world, node->epoch, node->seq),
+		         m->index, sim_state(m->world, choice->node->epoch, choice->node->seq));
+	if (choice || store->header->promised_epoch != epoch)
+		return;
+	choice = sim_alloc(m->world, sizeof(*choice));
+	choice->epoch = epoch;
+	memcpy(choice->owner, store->header->promised_owner.data, PS_ID_SIZE);
+	choice->node = node;
+	choice->next = oracle->choices;
+	oracle->choices = choice;
+}
+
+/* Which state must it be? */
+static struct sim_node *identify(struct sim_mirror *m, const struct store *store,
+                                 const struct ps_slot *slot)
+{
+	struct sim_world *w = m->world;
+	struct sim_node *node = find_name(w->oracle, slot->epoch, slot->seq)->node;
+	const struct sim_node *before = m->at;
+
+	if (before && m->generation != store->image.generation)
+		before = NULL;
+	if (!node && before && before->seq == slot->seq && m->at_epoch < slot->epoch) {
+		node = m->at;
+		give_name(w, node, slot->epoch, slot->seq);
+	}
+	if (node && before && m->at_epoch < slot->epoch)
+		note_choice(m, store, slot->epoch, node);
+	if (!node)
+		sim_fail(w, "mirror %u stands at %s, which nobody sent", m->index,
+		         sim_state(w, slot->epoch, slot->seq));
+	if (before && node != before && before->seq == slot->seq)
+		sim_fail(w, "mirror %u was adopted for %s, which is another state", m->index,
+		         sim_state(w, slot->epoch, slot->seq));
+	if (before && node != before && m->at_epoch == slot->epoch && node->parent != before)
+		sim_fail(w, "mirror %u went from %s to %s", m->index,
+		         sim_state(w, m->at_epoch, before->seq),
+		         sim_state(w, slot->epoch, slot->seq));
+	return node;
+}
+
+static const struct sim_segment *segment_of(const struct sim_node *node,
+                                            const Perseas__Segment *from)
+{
+	for (unsigned i = 0; i < SIM_SEGMENTS; i++)
+		if (!strcmp(sim_segment_name(i), from->name))
+			return &node->segments[i];
+	return NULL;
+}
+
+static void compare_segment(struct sim_mirror *m, const struct sim_node *node,
+                            const Perseas__Segment *from, const uint8_t *bytes)
+{
+	const struct sim_segment *s = segment_of(node, from);
+	unsigned at = 0;
+
+	if (!s || !s->present || s->id != from->id || s->size != from->size ||
+	    s->born != from->born)
+		sim_fail(m->world, "mirror %u at %s has segment %s (id %u, %llu bytes, born %llu), "
+		         "which the state has not", m->index,
+		         sim_state(m->world, node->epoch, node->seq), from->name, from->id,
+		         (unsigned long long)from->size, (unsigned long long)from->born);
+	if (!memcmp(s->bytes, bytes, s->size))
+		return;
+	while (s->bytes[at] == bytes[at])
+		at++;
+	sim_fail(m->world, "mirror %u at %s: byte %u of segment %s is not what the state has",
+	         m->index, sim_state(m->world, node->epoch, node->seq), at, from->name);
+}
+
+static void compare(struct sim_mirror *m, const struct sim_node *node, const struct store *store,
+                    const struct ps_image *view, uint64_t seq)
+{
+	unsigned found = 0, expected = 0;
+
+	for (size_t i = 0; i < store->header->n_segments; i++) {
+		const Perseas__Segment *s = store->header->segments[i];
+
+		if (!s->born || s->born > seq)
+			continue;
+		found++;
+		compare_segment(m, node, s, view->segments[s->id].base);
+	}
+	for (unsigned i = 0; i < SIM_SEGMENTS; i++)
+		expected += node->segments[i].present;
+	if (found != expected)
+		sim_fail(m->world, "mirror %u at %s has %u segments, and the state has %u",
+		         m->index, sim_state(m->world, node->epoch, node->seq), found, expected);
+}
+
+static void look_at(struct sim_mirror *m, struct store *store)
+{
+	struct ps_image view;
+	struct sim_node *node;
+	struct ps_slot slot;
+
+	if (store && store->damage[0])
+		sim_fail(m->world, "mirror %u: the image is damaged: %s", m->index, store->damage);
+	if (!store || store->header->state != STATE(CONSISTENT)) {
+		move(m, NULL, 0);
+		return;
+	}
+	sim_count(m->world, SIM_CHECKS, 1);
+	recover(m, store, &view, &slot);
+	node = identify(m, store, &slot);
+	compare(m, node, store, &view, slot.seq);
+	m->generation = store->image.generation;
+	move(m, node, slot.epoch);
+}
+
+/* While the daemon is away, an owner on its host may write on: the image as it lies there. */
+static void look_without_daemon(struct sim_mirror *m)
+{
+	struct stores stores = { .memory = m->memory };
+	struct store store = { .stores = &stores, .name = SIM_STORE };
+	const char *why;
+	uint8_t *bytes;
+	size_t len;
+
+	if (m->memory->ops->load(m->memory, SIM_STORE, "header", &bytes, &len))
+		return;
+	store.header = ps_header_unpack(bytes, len, &why);
+	free(bytes);
+	if (store.header && !image_open(&store, store.header, &store.image, store.damage,
+	                                sizeof(store.damage))) {
+		look_at(m, &store);
+		image_close(&store, &store.image);
+	}
+	header_free(store.header);
+}
+
+void sim_oracle_look(struct sim_mirror *m)
+{
+	if (m->stores)
+		look_at(m, store_find(m->stores, SIM_STORE));
+	else
+		look_without_daemon(m);
+}
+
+/* --- the end --- */
+
+static const Perseas__Header *header_at(const struct sim_world *w, unsigned i)
+{
+	const struct store *store = store_find(w->mirrors[i]->stores, SIM_STORE);
+
+	return store ? store->header : NULL;
+}
+
+static bool listed(const Perseas__Roster *roster, const Perseas__Header *header)
+{
+	for (size_t i = 0; i < roster->n_members; i++)
+		if (same_id(roster->members[i]->image_id, header->image_id))
+			return true;
+	return false;
+}
+
+/* R images must be examined; and W must be there or be made anew, for which so many others as
+ * I9 asks for must be there. */
+bool sim_oracle_openable(struct sim_world *w)
+{
+	const unsigned n = w->mirror_count, claimers = n - w->acks + 1;
+	const Perseas__Roster *roster = NULL;
+	unsigned there = 0, whole = 0, harmless = 0;
+	unsigned others = w->acks > claimers ? w->acks : claimers;
+
+	for (unsigned i = 0; i < n; i++) {
+		const Perseas__Header *header = header_at(w, i);
+
+		if (header && header->state != STATE(CREATING) &&
+		    (!roster || header->roster->version > roster->version))
+			roster = header->roster;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		const Perseas__Header *header = header_at(w, i);
+
+		if (!header || !roster || !listed(roster, header))
+			continue;
+		there++;
+		/* Where one calls it consistent, all have it, and the others are told. */
+		whole += header->state != STATE(JOINING);
+		harmless += header->state == STATE(JOINING) && header->harmless;
+	}
+	if (others > n - 1)
+		others = n - 1;
+	return whole > 0 && whole + harmless >= claimers && (there >= w->acks || there >= others);
+}

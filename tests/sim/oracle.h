@@ -1,0 +1,66 @@
+/*
+ * oracle.h - what must be so. It keeps every state that the store may have as a tree: a node is
+ * a transaction that was attempted, with what it makes of the state before. Images are looked at
+ * whenever something of them may have changed.
+ */
+#ifndef PERSEAS_SIM_ORACLE_H
+#define PERSEAS_SIM_ORACLE_H
+
+#include "world.h"
+
+enum { SIM_SEGMENTS = 3, SIM_SEGMENT_MAX = 2048 };
+
+struct sim_segment {
+	bool present;
+	uint32_t id;
+	uint32_t size;
+	uint64_t born;
+	uint8_t *bytes;            /* may be the node before's; sim_node_edit gives own ones */
+};
+
+struct sim_node {
+	struct sim_node *parent;
+	uint64_t epoch, seq;       /* as it was made; adoption gives it other epochs */
+	unsigned depth;
+	unsigned mark;             /* losses before this one are not of its copies */
+	struct sim_segment segments[SIM_SEGMENTS];
+};
+
+/* The name of segment i. */
+const char *sim_segment_name(unsigned i);
+
+void sim_oracle_begin(struct sim_world *w);
+
+/* An image may have changed: I1 to I3, and the copies of what was acknowledged (I4, I8). */
+void sim_oracle_look(struct sim_mirror *m);
+
+/* An owner's write of `epoch` is about to be put to `to` (I5). */
+void sim_oracle_wrote(struct sim_mirror *m, uint64_t epoch, const uint8_t *to);
+
+/* The mirror has lost its memory. */
+void sim_oracle_lost(struct sim_mirror *m);
+
+/* A transaction is about to be sent as (epoch, seq). Its state is the parent's until edited. */
+struct sim_node *sim_node_new(struct sim_world *w, struct sim_node *parent, uint64_t epoch,
+                              uint64_t seq);
+uint8_t *sim_node_edit(struct sim_world *w, struct sim_node *node, unsigned segment);
+
+/* An owner was told that W mirrors hold it (I4). */
+void sim_oracle_acknowledged(struct sim_world *w, struct sim_node *node);
+
+/* An open asks its mirrors whether they are still its own: this is the moment that it shows. */
+struct sim_moment {
+	struct sim_node *acked;
+	unsigned losses;
+};
+
+struct sim_moment sim_oracle_now(const struct sim_world *w);
+
+/* An open that asked so last returned with this state (I6, I7). */
+struct sim_node *sim_oracle_opened(struct sim_world *w, uint64_t epoch, uint64_t seq,
+                                   const struct sim_moment *confirmed);
+
+/* With every mirror up: can the store be opened, by what is in their headers? */
+bool sim_oracle_openable(struct sim_world *w);
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * process.h - the process of an owner: its threads (application, keeper) as coroutines, what they
+ * wait for, and how a process is stopped, woken and killed.
+ */
+#ifndef PERSEAS_SIM_PROCESS_H
+#define PERSEAS_SIM_PROCESS_H
+
+#include "../../client/env.h"
+#include "coroutine.h"
+#include "net.h"
+#include "oracle.h"
+
+struct sim_task;
+struct ps_control;
+struct ps_link;
+
+/* The first member of all that a descriptor number stands for. */
+struct sim_endpoint {
+	bool (*ready)(const struct sim_endpoint *endpoint, short events);
+};
+
+/* What a task waits for: any of these, or the time. */
+struct sim_wait {
+	uint64_t until;
+	int sleeper;               /* enum ps_sleeper to be woken as, -1: none */
+	const struct pollfd *fds;
+	unsigned count;
+	pthread_cond_t *cond;
+	const bool *flag;          /* becomes true */
+};
+
+struct sim_task {
+	struct sim_owner *owner;
+	struct sim_coroutine *coroutine;
+	void (*fn)(void *arg);
+	void *arg;
+	bool blocked, signalled, scheduled;
+	bool deferred;             /* to be resumed when the process is woken */
+	bool ended;
+	uint64_t ticket;           /* of the wait */
+	struct sim_wait wait;
+	/* Called where the transaction that this task commits takes its seq; NULL: none does. */
+	void (*sealing)(void *arg);
+	void *sealed;
+};
+
+enum sim_stop { SIM_STOP, SIM_CRASH };
+
+enum { SIM_APP, SIM_SECOND, SIM_KEEPER, SIM_TASKS };
+
+/* The first image that this owner examined, for a mistake. */
+struct sim_examined {
+	uint64_t epoch, slot_epoch, seq, next, last;
+};
+
+struct sim_owner {
+	struct ps_env env;         /* first: the operations find the owner by it */
+	struct sim_world *world;
+	unsigned index;
+	struct sim_task tasks[SIM_TASKS];  /* application, its second thread, keeper */
+	struct sim_task *running;
+	struct sim_task *inside;   /* stopped between two stores; the lock may be its own */
+	bool stopped, dead;
+	uint64_t dead_ns;          /* time goes fast for the dead, so that they end */
+	bool woken[PS_SLEEPERS];
+	bool local[SIM_MIRRORS_MAX];   /* on the mirror's host: the memory is shared */
+	struct sim_path paths[SIM_MIRRORS_MAX];
+	struct ps_control *controls;
+	struct ps_link *links;
+
+	/* The process is stopped, or dies, after so many bytes more to shared memory. */
+	uint64_t stop_after;       /* UINT64_MAX: it is not */
+	enum sim_stop stop_how;
+	uint64_t stop_ns;          /* how long it stays stopped */
+
+	bool opened;               /* an open of its has returned */
+	struct sim_examined examined;
+	struct sim_moment confirmed;   /* when its open asked for the last time */
+};
+
+/* A process whose application is fn(arg); it begins now. */
+struct sim_owner *sim_owner_new(struct sim_world *w, void (*fn)(void *arg), void *arg);
+
+/* Begins another task of the process. */
+void sim_task_begin(struct sim_owner *o, int which, void (*fn)(void *arg), void *arg);
+
+/* The running task waits until another one has ended. */
+void sim_task_join(struct sim_owner *o, int which);
+
+/* The running task of the process waits. Returns at once for the dead, but never without
+ * letting others run. */
+void sim_task_block(struct sim_owner *o, const struct sim_wait *wait);
+
+void sim_owner_sleep(struct sim_owner *o, uint64_t ns);
+
+/* Something has changed that a task of the process may wait for. */
+void sim_owner_poke(struct sim_owner *o);
+
+/* Time as the process sees it. */
+uint64_t sim_owner_now(struct sim_owner *o);
+
+/* SIGSTOP for some time; SIGKILL. silent: its host is gone too, and tells nobody. */
+void sim_owner_stop(struct sim_owner *o, uint64_t ns);
+void sim_owner_kill(struct sim_owner *o, bool silent);
+
+/* `len` bytes are about to be stored to shared memory: how many of them are. When fewer,
+ * sim_owner_halt is to be called after that; false: the process is dead. */
+uint64_t sim_owner_stores(struct sim_owner *o, uint64_t len);
+bool sim_owner_halt(struct sim_owner *o);
+
+/* Lets a process that is stopped inside of a write go on for `bytes`: another processor does,
+ * while a mirror fences it. */
+void sim_owner_lurch(struct sim_owner *o, uint64_t bytes);
+
+/* Has all of it ended? */
+bool sim_owner_ended(const struct sim_owner *o);
+
+#endif

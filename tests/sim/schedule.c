@@ -1,0 +1,404 @@
+#include "schedule.h"
+
+#include "../../client/perseas.h"
+#include "application.h"
+#include "mirror.h"
+#include "mistakes.h"
+#include "oracle.h"
+
+/* After this much simulated time a schedule ends, whatever is left to do. */
+#define TIME_MAX (120000 * SIM_MS)
+/* .. and when it has healed, everybody has learned of what broke. */
+#define SETTLING (12000 * SIM_MS)
+
+enum { RUNNING_MAX = 3 };          /* owners at the same time */
+
+/* --- drawing --- */
+
+static void draw_sizes(struct sim_world *w, struct sim_schedule *s)
+{
+	static const uint64_t windows[] = { 300, 1500, 8000, 65536 };
+	static const uint64_t packets[] = { 16, 200, 1400, 1400 };
+	static const uint64_t logs[] = { 4096, 4096, 8192, 32768 };
+
+	s->log_size = logs[sim_below(w, 4)];
+	s->ring_size = sim_chance(w, 80) ? 65536 : 262144;
+	s->window = windows[sim_below(w, 4)];
+	s->packet = packets[sim_below(w, 4)];
+	s->large = (unsigned)(sim_chance(w, 30) ? sim_between(w, 30, 100) : sim_below(w, 20));
+	s->local = sim_chance(w, 40) ? (unsigned)sim_between(w, 10, 70) : 0;
+	s->slow = sim_chance(w, 30) ? 30 : 0;
+	s->left = (unsigned)sim_between(w, 30, 100);
+	s->threads = sim_chance(w, 50) ? 60 : 0;
+}
+
+static void draw_times(struct sim_world *w, struct sim_schedule *s)
+{
+	s->commit_timeout_ms = (uint32_t)sim_between(w, 10, 200);
+	s->connect_timeout_ms = (uint32_t)sim_between(w, 60, 300);
+	s->open_timeout_ms = (uint32_t)sim_between(w, 500, 3000);
+	s->think = sim_chance(w, 50) ? 2 * SIM_MS : sim_between(w, 1, 60) * SIM_MS;
+	s->gap = sim_between(w, 2, 300) * SIM_MS;
+	s->takeover = (unsigned)(sim_chance(w, 70) ? 80 : 20);
+	s->faults = (unsigned)(sim_chance(w, 10) ? 0 : sim_between(w, 1, 25));
+	s->calm = !s->faults && !s->slow && s->commit_timeout_ms >= 50;
+	s->splits = sim_chance(w, 30) ? 30 : 3;
+	s->uniform = sim_chance(w, 15);
+	s->losses = (unsigned)(sim_chance(w, 55) ? 0 : sim_between(w, 1, 2));
+}
+
+static void draw(struct sim_world *w)
+{
+	struct sim_schedule *s = sim_alloc(w, sizeof(*s));
+	static const unsigned counts[] = { 1, 2, 2, 3, 3, 3, 3, 3, 5, 3 };
+	unsigned n = counts[sim_below(w, 10)];
+
+	w->schedule = s;
+	draw_sizes(w, s);
+	draw_times(w, s);
+	w->acks = sim_chance(w, 60) ? n / 2 + 1 : (unsigned)sim_between(w, 1, n);
+	sim_mistake_shape(w, &n);
+	for (unsigned i = 0; i < n; i++) {
+		struct sim_mirror *m = sim_mirror_new(w);
+
+		m->window = s->window;
+		m->packet = s->packet;
+	}
+	sim_trace(w, "%u mirrors, W %u, log %llu, %u operations, %u faults", n, w->acks,
+	          (unsigned long long)s->log_size, s->left, s->faults);
+}
+
+/* --- owners --- */
+
+static void draw_path(struct sim_world *w, struct sim_owner *o, unsigned mirror)
+{
+	struct sim_schedule *s = w->schedule;
+	struct sim_path *path = &o->paths[mirror];
+
+	o->local[mirror] = sim_chance(w, s->local);
+	path->delay = sim_between(w, 5, 100) * SIM_US;
+	path->jitter = sim_between(w, 1, 200) * SIM_US;
+	path->byte_ns = 1;
+	if (o->local[mirror]) {
+		path->delay = path->jitter = 5 * SIM_US;
+	} else if (!s->ending && sim_chance(w, s->slow)) {
+		path->delay = sim_between(w, 1, 10) * SIM_MS;
+		path->byte_ns = sim_between(w, 1, 2000);
+	}
+	if (s->unreachable[mirror] && !o->local[mirror])
+		path->blocked[SIM_OUT] = path->blocked[SIM_IN] = true;
+}
+
+static void start_owner(struct sim_world *w, uint32_t flags, bool last)
+{
+	struct sim_owner *o = sim_application_start(w, flags, last);
+
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		draw_path(w, o, i);
+	sim_trace(w, "owner %u starts%s", o->index, flags & PERSEAS_TAKEOVER ? ", takes over" : "");
+}
+
+static unsigned count_running(const struct sim_world *w)
+{
+	unsigned running = 0;
+
+	for (unsigned i = 0; i < w->owner_count; i++)
+		running += !w->owners[i]->dead;
+	return running;
+}
+
+static uint32_t some_checks(struct sim_world *w)
+{
+	return (sim_chance(w, 10) ? PERSEAS_CHECK_OVERLAP : 0) |
+	       (sim_chance(w, 10) ? PERSEAS_CHECK_WRITES : 0);
+}
+
+static bool another_owner(struct sim_world *w)
+{
+	bool takeover = sim_chance(w, w->schedule->takeover);
+
+	if (w->owner_count >= SIM_OWNERS_MAX - 1 || count_running(w) >= RUNNING_MAX)
+		return false;
+	sim_count(w, SIM_TAKEOVERS, takeover && count_running(w) > 0);
+	start_owner(w, (takeover ? PERSEAS_TAKEOVER : 0) | some_checks(w), false);
+	return true;
+}
+
+/* --- faults --- */
+
+/* NULL: the one that was drawn does not live. */
+static struct sim_owner *some_owner(struct sim_world *w)
+{
+	struct sim_owner *o = w->owners[sim_below(w, w->owner_count)];
+
+	return o->dead ? NULL : o;
+}
+
+static struct sim_mirror *some_mirror(struct sim_world *w)
+{
+	return w->mirrors[sim_below(w, w->mirror_count)];
+}
+
+static uint64_t some_time(struct sim_world *w)
+{
+	static const uint64_t most[] = { 5, 50, 500, 3000 };
+
+	return sim_between(w, 1, most[sim_below(w, 4)] * 1000) * SIM_US;
+}
+
+static void reset(struct sim_world *w, struct sim_owner *o, struct sim_mirror *m, uint64_t which)
+{
+	sim_trace(w, "connections of owner %u to mirror %u break (%llu)", o->index, m->index,
+	          (unsigned long long)which);
+	sim_count(w, SIM_RESETS, 1);
+	for (struct ps_link *link = o->links; link && which != 1; link = link->next)
+		if (link->mirror == m)
+			sim_link_reset(link);
+	for (struct ps_control *c = o->controls; c && which != 0; c = c->next)
+		if (c->mirror == m)
+			sim_control_reset(c);
+}
+
+static void unblock(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct sim_path *path = arg;
+
+	(void)w;
+	(void)ticket;
+	sim_path_block(path, SIM_OUT, false);
+	sim_path_block(path, SIM_IN, false);
+}
+
+static void block(struct sim_world *w, struct sim_owner *o, struct sim_mirror *m, uint64_t which,
+                  uint64_t time)
+{
+	struct sim_path *path = &o->paths[m->index];
+
+	if (o->local[m->index])
+		return;
+	sim_trace(w, "owner %u and mirror %u are apart (%llu) for %llu us", o->index, m->index,
+	          (unsigned long long)which, (unsigned long long)(time / SIM_US));
+	sim_count(w, SIM_BLOCKS, 1);
+	sim_path_block(path, SIM_OUT, (which & 1) != 0);
+	sim_path_block(path, SIM_IN, (which & 2) != 0);
+	sim_at(w, w->now + time, unblock, path, 0);
+}
+
+/* The network parts: the owner on the one side, another one with other mirrors on the other. */
+static void split(struct sim_world *w, struct sim_owner *o)
+{
+	uint64_t time = some_time(w), side = sim_draw(w);
+
+	if (!another_owner(w))
+		return;
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		block(w, side >> i & 1 ? o : w->owners[w->owner_count - 1], w->mirrors[i], 3, time);
+}
+
+static void reachable(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct sim_mirror *m = arg;
+
+	(void)ticket;
+	w->schedule->unreachable[m->index] = 0;
+	for (unsigned i = 0; i < w->owner_count; i++)
+		unblock(w, &w->owners[i]->paths[m->index], 0);
+}
+
+static void unreachable(struct sim_world *w, struct sim_mirror *m)
+{
+	uint64_t time = sim_between(w, 500, 20000) * SIM_MS;
+
+	if (w->schedule->unreachable[m->index])
+		return;
+	sim_trace(w, "nobody reaches mirror %u for %llu ms", m->index,
+	          (unsigned long long)(time / SIM_MS));
+	sim_count(w, SIM_BLOCKS, 1);
+	w->schedule->unreachable[m->index] = w->now + time;
+	for (unsigned i = 0; i < w->owner_count; i++) {
+		if (w->owners[i]->local[m->index])
+			continue;
+		sim_path_block(&w->owners[i]->paths[m->index], SIM_OUT, true);
+		sim_path_block(&w->owners[i]->paths[m->index], SIM_IN, true);
+	}
+	sim_at(w, w->now + time, reachable, m, 0);
+}
+
+static void start_again(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct sim_mirror *m = arg;
+
+	(void)w;
+	(void)ticket;
+	if (!m->stores)
+		sim_mirror_start(m);
+}
+
+static void crash(struct sim_world *w, struct sim_mirror *m)
+{
+	/* The first owner makes the store, and would make it again. */
+	bool making = !w->owners[0]->opened && !w->owners[0]->dead;
+	bool lost = w->schedule->losses > 0 && sim_chance(w, 60);
+
+	if (!m->stores || (lost && making))
+		return;
+	w->schedule->losses -= lost;
+	sim_mirror_crash(m, lost && sim_chance(w, 30), lost);
+	sim_at(w, w->now + some_time(w), start_again, m, 0);
+}
+
+static void lift(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct sim_mirror *m = arg;
+
+	(void)w;
+	(void)ticket;
+	memory_heap_set_limit(m->memory, 0);
+}
+
+/* Too little memory; or files that cannot be made or written. */
+static void limit(struct sim_world *w, struct sim_mirror *m)
+{
+	uint64_t used = m->memory->ops->used(m->memory);
+
+	if (sim_chance(w, 40)) {
+		memory_heap_fail(m->memory, (unsigned)sim_below(w, 6),
+		                 (unsigned)sim_between(w, 1, 3));
+		return;
+	}
+	memory_heap_set_limit(m->memory, used + sim_between(w, 1, 3000));
+	sim_at(w, w->now + some_time(w), lift, m, 0);
+}
+
+static void tear(struct sim_world *w, struct sim_owner *o)
+{
+	o->stop_after = sim_below(w, 2000);
+	o->stop_how = sim_chance(w, 70) ? SIM_STOP : SIM_CRASH;
+	o->stop_ns = some_time(w) + some_time(w);
+}
+
+static bool shares(const struct sim_owner *o)
+{
+	for (unsigned i = 0; i < SIM_MIRRORS_MAX; i++)
+		if (o->local[i])
+			return true;
+	return false;
+}
+
+static void kill_owner(struct sim_world *w, struct sim_owner *o)
+{
+	bool silent = sim_chance(w, 20);
+
+	/* A host that shares memory with a mirror does not go alone. */
+	sim_count(w, SIM_OWNER_CRASHES, 1);
+	sim_owner_kill(o, silent && !shares(o));
+	if (sim_chance(w, 50))
+		another_owner(w);
+}
+
+static void fault(struct sim_world *w)
+{
+	struct sim_owner *o = some_owner(w);
+	struct sim_mirror *m = some_mirror(w);
+	uint64_t what = sim_below(w, 100);
+
+	/* While an owner is stopped inside of a write, another one may come. */
+	if (o && o->inside && sim_chance(w, 70))
+		another_owner(w);
+	else if (o && sim_chance(w, w->schedule->splits))
+		split(w, o);
+	else if (what < 10)
+		crash(w, m);
+	else if (what < 14)
+		unreachable(w, m);
+	else if (what < 20)
+		limit(w, m);
+	else if (what < 32)
+		another_owner(w);
+	else if (!o)
+		return;
+	else if (what < 42)
+		kill_owner(w, o);
+	else if (what < 52)
+		sim_owner_stop(o, some_time(w));
+	else if (what < 62 && shares(o))
+		tear(w, o);
+	else if (what >= 85)
+		block(w, o, m, sim_between(w, 1, 3), some_time(w));
+	else if (!o->local[m->index])
+		reset(w, o, m, sim_below(w, 3));
+}
+
+/* --- from beginning to end --- */
+
+static void start_last(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	(void)arg;
+	(void)ticket;
+	sim_trace(w, "the end begins");
+	for (unsigned i = 0; i < w->mirror_count; i++) {
+		memory_heap_set_limit(w->mirrors[i]->memory, 0);
+		memory_heap_fail(w->mirrors[i]->memory, 0, 0);
+		w->mirrors[i]->window = 65536;
+		w->mirrors[i]->packet = 1400;
+	}
+	start_owner(w, PERSEAS_TAKEOVER, true);
+}
+
+/* Everything works again, and nobody is left. */
+static void heal(struct sim_world *w)
+{
+	w->schedule->ending = true;
+	sim_trace(w, "everything heals");
+	for (unsigned i = 0; i < w->owner_count; i++)
+		sim_owner_kill(w->owners[i], false);
+	for (unsigned i = 0; i < w->mirror_count; i++) {
+		reachable(w, w->mirrors[i], 0);
+		start_again(w, w->mirrors[i], 0);
+	}
+	sim_at(w, w->now + SETTLING, start_last, NULL, 0);
+}
+
+static void direct(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct sim_schedule *s = w->schedule;
+
+	(void)arg;
+	(void)ticket;
+	if (!s->left || w->now > TIME_MAX ||
+	    (w->owner_count >= SIM_OWNERS_MAX - 1 && !count_running(w))) {
+		heal(w);
+		return;
+	}
+	if (!count_running(w))
+		another_owner(w);
+	else if (s->faults > 0) {
+		s->faults--;
+		fault(w);
+	}
+	sim_at(w, w->now + sim_below(w, s->gap), direct, NULL, 0);
+}
+
+static void finish(struct sim_world *w)
+{
+	for (unsigned i = 0; i < w->owner_count; i++)
+		if (!sim_owner_ended(w->owners[i]))
+			sim_fail(w, "owner %u does not end", i);
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		sim_mirror_free(w->mirrors[i]);
+}
+
+void sim_schedule_run(struct sim_world *w, uint64_t seed)
+{
+	sim_world_begin(w, seed);
+	sim_oracle_begin(w);
+	draw(w);
+	start_owner(w, PERSEAS_CREATE, false);
+	sim_at(w, w->now + sim_below(w, w->schedule->gap), direct, NULL, 0);
+	while (!w->schedule->over)
+		if (!sim_step(w))
+			sim_fail(w, "nothing is left to happen");
+	while (!sim_owner_ended(w->owners[w->owner_count - 1]) && sim_step(w))
+		;
+	finish(w);
+}

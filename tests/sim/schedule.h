@@ -1,0 +1,38 @@
+/*
+ * schedule.h - what happens in a seed: how many mirrors, how large everything is, and which
+ * faults come when.
+ */
+#ifndef PERSEAS_SIM_SCHEDULE_H
+#define PERSEAS_SIM_SCHEDULE_H
+
+#include "world.h"
+
+struct sim_schedule {
+	/* Drawn at the beginning. */
+	uint64_t log_size, ring_size;
+	uint32_t commit_timeout_ms, connect_timeout_ms, open_timeout_ms;
+	unsigned takeover;         /* percent of opens that ask for it */
+	unsigned local;            /* percent of pairs that share memory */
+	unsigned large;            /* percent of transactions that are large */
+	unsigned threads;          /* percent of owners with two threads */
+	unsigned slow;             /* percent of pairs that are slow */
+	uint64_t think;            /* ns between operations, at most */
+	uint64_t gap;              /* ns between faults, at most */
+	uint64_t window, packet;   /* of data connections */
+	unsigned losses;           /* of memory, at most */
+	unsigned faults;           /* at most */
+	bool calm;                 /* nothing goes wrong: no commit may be late */
+	unsigned splits;           /* percent of them that part two owners, each with its mirrors */
+	bool uniform;              /* transactions are all of one size */
+
+	/* As it goes. */
+	unsigned left;             /* operations of owners, over all of them */
+	bool ending;               /* no more of them */
+	uint64_t unreachable[SIM_MIRRORS_MAX]; /* until when; 0: it is not */
+	bool over;
+};
+
+/* Runs the schedule of a seed to its end. */
+void sim_schedule_run(struct sim_world *w, uint64_t seed);
+
+#endif
