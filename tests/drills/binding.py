@@ -1,0 +1,153 @@
+"""libperseas for drills, over its C interface: stores that a Python process owns.
+
+Run as a program it is an owner of its own process, which can be killed, stopped and fenced:
+
+    binding.py STORE LIST COMMAND...
+
+with the commands of `SCRIPT` below; after each it prints a line, and "hold" waits for ever.
+"""
+import ctypes
+import os
+import pathlib
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
+
+CREATE, TAKEOVER, CHECK_OVERLAP, CHECK_WRITES, SALVAGE = 1, 2, 4, 8, 16
+
+
+class Options(ctypes.Structure):
+    """struct perseas_options."""
+    _fields_ = [("size", ctypes.c_size_t), ("flags", ctypes.c_uint32), ("acks", ctypes.c_uint32),
+                ("log_size", ctypes.c_uint64), ("ring_size", ctypes.c_uint64),
+                ("connect_timeout_ms", ctypes.c_uint32), ("commit_timeout_ms", ctypes.c_uint32),
+                ("open_timeout_ms", ctypes.c_uint32), ("spin_us", ctypes.c_uint32),
+                ("accept_epoch", ctypes.c_uint64), ("accept_seq", ctypes.c_uint64)]
+
+
+class PerseasError(Exception):
+    """name is PERSEAS_E…"""
+
+    def __init__(self, name, message):
+        super().__init__("%s: %s" % (name, message))
+        self.name = name
+
+
+def load():
+    library = ctypes.CDLL(str(BUILD / "libperseas.so"))
+    for name in ("perseas_message", "perseas_error_name", "perseas_report"):
+        getattr(library, name).restype = ctypes.c_char_p
+    for name in ("perseas_message", "perseas_report", "perseas_close", "perseas_publish",
+                 "perseas_flush", "perseas_abort"):
+        getattr(library, name).argtypes = [ctypes.c_void_p]
+    library.perseas_map.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t,
+                                    ctypes.POINTER(ctypes.c_void_p)]
+    library.perseas_begin.argtypes = [ctypes.c_void_p, ctypes.c_uint,
+                                      ctypes.POINTER(ctypes.c_void_p)]
+    library.perseas_set_range.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+    library.perseas_commit.argtypes = [ctypes.c_void_p, ctypes.c_uint]
+    return library
+
+
+class Store:
+    """with Store(name, mirrors, flags=CREATE) as store: ... Options go by their names."""
+    library = None
+
+    def __init__(self, name, mirrors, **options):
+        if Store.library is None:
+            Store.library = load()
+        self.segments, self.handle = {}, ctypes.c_void_p()
+        given = Options(size=ctypes.sizeof(Options), **options)
+        rc = self.library.perseas_open(name.encode(), mirrors.encode(), ctypes.byref(given),
+                                       ctypes.byref(self.handle))
+        self._check(rc)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _check(self, rc):
+        if rc:
+            raise PerseasError(self.library.perseas_error_name(rc).decode(),
+                               self.library.perseas_message(self.handle).decode())
+
+    def report(self):
+        return self.library.perseas_report(self.handle).decode()
+
+    def map(self, segment, size=0):
+        """The address."""
+        address = ctypes.c_void_p()
+        self._check(self.library.perseas_map(self.handle, segment.encode(), size,
+                                             ctypes.byref(address)))
+        self.segments[segment] = address.value
+        return address.value
+
+    def publish(self):
+        self._check(self.library.perseas_publish(self.handle))
+
+    def read(self, segment, offset, size):
+        return ctypes.string_at(self.segments[segment] + offset, size)
+
+    def poke(self, segment, offset, data):
+        """A plain store, in no transaction."""
+        ctypes.memmove(self.segments[segment] + offset, data, len(data))
+
+    def write(self, segment, offset, data):
+        """One transaction."""
+        tx = ctypes.c_void_p()
+        self._check(self.library.perseas_begin(self.handle, 0, ctypes.byref(tx)))
+        try:
+            self._check(self.library.perseas_set_range(tx, self.segments[segment] + offset,
+                                                       len(data)))
+            self.poke(segment, offset, data)
+            rc = self.library.perseas_commit(tx, 0)
+        except PerseasError:
+            self.library.perseas_abort(tx)
+            raise
+        if rc and self.library.perseas_error_name(rc) in (b"PERSEAS_EBLOCKED", b"PERSEAS_ETOOBIG"):
+            message = PerseasError(self.library.perseas_error_name(rc).decode(),
+                                   self.library.perseas_message(self.handle).decode())
+            self.library.perseas_abort(tx)
+            raise message
+        self._check(rc)
+
+    def flush(self):
+        self._check(self.library.perseas_flush(self.handle))
+
+    def close(self):
+        if self.handle:
+            self.library.perseas_close(self.handle)
+        self.handle = ctypes.c_void_p()
+
+
+def hold(_store):
+    """Waits to be killed."""
+    sys.stdin.read()
+
+
+SCRIPT = {
+    "map": lambda store, name, size: store.map(name, int(size)),
+    "poke": lambda store, name, offset, text: store.poke(name, int(offset), text.encode()),
+    "publish": lambda store: store.publish(),
+    "write": lambda store, name, offset, text: store.write(name, int(offset), text.encode()),
+    "read": lambda store, name, offset, size: store.read(name, int(offset), int(size)).decode(),
+    "hold": hold,
+}
+
+
+def main():
+    """A command is its name and its words, joined by commas: map,accounts,4096"""
+    name, mirrors, *commands = sys.argv[1:]
+    with Store(name, mirrors, flags=CREATE) as store:
+        for command in commands:
+            verb, *words = command.split(",")
+            if verb == "hold":
+                print("holding", flush=True)
+            print(verb, SCRIPT[verb](store, *words), flush=True)
+
+
+if __name__ == "__main__":
+    main()

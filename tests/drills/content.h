@@ -1,0 +1,50 @@
+/*
+ * content.h - what the drills' owner writes. Transaction k changes several ranges of two
+ * segments, all derived from k, so that the state after k transactions can be computed again
+ * by somebody who knows nothing but k.
+ *
+ * Each transaction also writes one of STRIPES stripes of every segment, in turn: no byte is older
+ * than STRIPES transactions, and to compute a state takes no longer for a large k.
+ */
+#ifndef PERSEAS_DRILLS_CONTENT_H
+#define PERSEAS_DRILLS_CONTENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	BOOKS = 2,
+	BOOK_MAX = 256 << 10,      /* bytes of the larger segment */
+	STRIPES = 256,
+	CHANGES_MAX = 8,           /* of one transaction */
+};
+
+struct book {
+	const char *name;          /* of the segment */
+	uint64_t size;
+};
+
+extern const struct book books[BOOKS];
+
+struct change {
+	unsigned book;
+	uint32_t length;
+	uint64_t offset;
+	uint64_t seed;             /* of the bytes; of the counter: k itself */
+	bool counter;
+};
+
+/* The changes of transaction k (1 or more), in their order; the last is the counter. They may
+ * overlap. Returns how many. */
+unsigned content_plan(uint64_t k, struct change changes[CHANGES_MAX]);
+
+/* Writes a change's bytes. */
+void content_fill(uint8_t *to, const struct change *change);
+
+/* Makes the state after k transactions in zeroed memory of the books' sizes. */
+void content_make(uint64_t k, uint8_t *const images[BOOKS]);
+
+/* The counter that a state holds: the k that it claims to be of. */
+uint64_t content_counter(uint8_t *const images[BOOKS]);
+
+#endif

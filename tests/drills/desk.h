@@ -1,0 +1,28 @@
+/*
+ * desk.h - drives an owner by commands, a line each on standard input; each is answered by one
+ * line on standard output that begins with "ok", or with "error" and the error's name.
+ *
+ *   create STORE MIRRORS [option...]     open STORE MIRRORS [option...]     close
+ *   books                                maps what content.h describes; "ok k"
+ *   run N                                N transactions; "ok k"
+ *   start, halt                          the same, in a thread of their own until halt; "ok k"
+ *   check                                "ok k", or "error CONTENT" and where
+ *   map SEGMENT SIZE, publish
+ *   begin, range SEGMENT OFFSET LENGTH, store SEGMENT OFFSET LENGTH BYTE, commit, abort
+ *   load SEGMENT OFFSET                  "ok BYTE"
+ *   flush, stat, mirrors, message, report, exit
+ *
+ * Options: create, takeover, acks=N, log=BYTES, ring=BYTES, connect-ms=N, commit-ms=N, open-ms=N.
+ */
+#ifndef PERSEAS_DRILLS_DESK_H
+#define PERSEAS_DRILLS_DESK_H
+
+#include "owner.h"
+
+/* Sets what a word such as "takeover" or "acks=2" says. False: there is no such option. */
+bool option_set(struct perseas_options *options, const char *word);
+
+/* Serves until exit, or the end of input. */
+void desk_serve(struct owner *owner);
+
+#endif

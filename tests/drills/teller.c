@@ -1,0 +1,125 @@
+/*
+ * teller.c - an owner for drills.
+ *
+ *   teller run STORE MIRRORS PAGE [option...]      transactions until the page says stop
+ *   teller verify STORE MIRRORS PAGE [option...]   takes over, and compares all bytes with what
+ *                                                  they must be, and with what the page says
+ *   teller desk PAGE                               commands on standard input (desk.h)
+ *
+ * Options are those of desk.h, and transactions=N. Exit status: 0 good; 1 something does not hold;
+ * 2 wrong use; 3 fenced.
+ */
+#include "desk.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+enum { EXIT_WRONG_USE = 2, EXIT_FENCED = 3 };
+
+struct words {
+	const char *store, *mirrors, *page;
+	struct perseas_options options;
+	uint64_t transactions;
+};
+
+static bool read_words(struct words *words, int argc, char **argv)
+{
+	static const char limit[] = "transactions=";
+
+	if (argc < 5)
+		return false;
+	*words = (struct words){ argv[2], argv[3], argv[4], PERSEAS_OPTIONS_INIT, UINT64_MAX };
+	for (int i = 5; i < argc; i++) {
+		if (strncmp(argv[i], limit, sizeof(limit) - 1) == 0)
+			words->transactions = strtoull(argv[i] + sizeof(limit) - 1, NULL, 0);
+		else if (!option_set(&words->options, argv[i]))
+			return false;
+	}
+	return true;
+}
+
+static int failed(const struct owner *owner, int code)
+{
+	fprintf(stderr, "%s: %s\n", perseas_error_name(code), owner->message);
+	return code == PERSEAS_EFENCED ? EXIT_FENCED : EXIT_FAILURE;
+}
+
+static int run(struct owner *owner, const struct words *words)
+{
+	int rc = owner_open(owner, words->store, words->mirrors, &words->options);
+
+	if (!rc)
+		rc = owner_books(owner);
+	if (!rc)
+		rc = owner_run(owner, words->transactions);
+	return rc ? failed(owner, rc) : EXIT_SUCCESS;
+}
+
+/* What was acknowledged is there, and nothing that was never begun. */
+static int judge(const struct owner *owner)
+{
+	uint64_t acked = owner->page->acked, attempted = owner->page->attempted;
+
+	if (owner->k >= acked && owner->k <= attempted)
+		return EXIT_SUCCESS;
+	fprintf(stderr, "%llu transactions are there, %llu were acknowledged and %llu begun\n",
+	        (unsigned long long)owner->k, (unsigned long long)acked,
+	        (unsigned long long)attempted);
+	return EXIT_FAILURE;
+}
+
+static int verify(struct owner *owner, struct words *words)
+{
+	int rc;
+
+	words->options.flags |= PERSEAS_TAKEOVER;
+	rc = owner_open(owner, words->store, words->mirrors, &words->options);
+	if (!rc)
+		rc = owner_books(owner);
+	if (rc)
+		return failed(owner, rc);
+	printf("%llu\n", (unsigned long long)owner->k);
+	if (!owner_check(owner)) {
+		fprintf(stderr, "%s\n%s", owner->message, perseas_report(owner->p));
+		return EXIT_FAILURE;
+	}
+	return judge(owner);
+}
+
+static int wrong_use(void)
+{
+	fputs("usage: teller run|verify STORE MIRRORS PAGE [option...], or teller desk PAGE\n",
+	      stderr);
+	return EXIT_WRONG_USE;
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+	bool desk = strcmp(mode, "desk") == 0;
+	struct words words;
+	struct owner owner;
+	int status = EXIT_SUCCESS;
+
+	/* A drill that fails may kill what started this, and leave it waiting for its mirrors. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (desk ? argc != 3 : !read_words(&words, argc, argv))
+		return wrong_use();
+	if (owner_init(&owner, desk ? argv[2] : words.page) < 0) {
+		perror("teller: the page");
+		return EXIT_FAILURE;
+	}
+	if (desk)
+		desk_serve(&owner);
+	else if (strcmp(mode, "run") == 0)
+		status = run(&owner, &words);
+	else if (strcmp(mode, "verify") == 0)
+		status = verify(&owner, &words);
+	else
+		status = wrong_use();
+	owner_close(&owner);
+	return status;
+}

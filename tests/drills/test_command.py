@@ -1,0 +1,451 @@
+"""The command `perseas`, against real mirrors."""
+import os
+import socket
+import threading
+
+import pytest
+
+from binding import CREATE, Store
+from conftest import (FAILURE, MIB, NO, OK, PARTLY, TOP, USAGE, fill, mirror_list, status_of,
+                      wait_even)
+
+VERBS = ("create", "status", "ls", "recover", "verify")
+NOBODY = "127.0.0.1:1"
+
+
+def corrupt(daemon, store, offset):
+    """Changes a byte of the store's only segment behind the daemon's back."""
+    path, = (daemon.memory / store).glob("segment-*")
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 0xff]))
+
+
+# --- the command line ---
+
+@pytest.mark.parametrize("words, said", [
+    ([], "do what?"),
+    (["frobnicate"], "no command 'frobnicate'"),
+    (["statsu", "s"], "is 'status' meant"),
+    (["ls", "--mirors", NOBODY], "is --mirrors meant"),
+    (["ls", "--zzzzzzzz"], "no option --zzzzzzzz; perseas --help"),
+    (["ls", "-x"], "begin with two dashes"),
+    (["ls"], "which mirrors?"),
+    (["ls", "store", "--mirrors", NOBODY], "one word too many"),
+    (["status", "--mirrors", NOBODY], "which store?"),
+    (["status", "a", "b", "--mirrors", NOBODY], "one word too many"),
+    (["status", ".hidden", "--mirrors", NOBODY], "cannot name a store"),
+    (["status", "x" * 64, "--mirrors", NOBODY], "cannot name a store"),
+    (["status", "s", "--mirrors"], "needs a list of mirrors"),
+    (["status", "s", "--mirrors", ""], "must be a list"),
+    (["status", "s", "--mirrors", NOBODY, "--mirrors", NOBODY], "given twice"),
+    (["status", "s", "--mirrors", "host"], "write host:port"),
+    (["status", "s", "--mirrors", NOBODY + "," + NOBODY], "twice"),
+    (["status", "s", "--mirrors", ",".join("h%d:1" % i for i in range(17))], "more than 16"),
+    (["status", "s", "--mirrors", "rdma://h:1"], "no rdma"),
+    (["status", "s", "--mirrors", NOBODY, "--json=yes"], "takes no value"),
+    (["status", "s", "--mirrors", NOBODY, "--acks", "1"], "status takes no --acks"),
+    (["verify", "s", "--mirrors", NOBODY, "--json"], "verify takes no --json"),
+    (["create", "s", "--mirrors", NOBODY, "--acks", "0"], "from 1 to 16"),
+    (["create", "s", "--mirrors", NOBODY, "--acks", "17"], "from 1 to 16"),
+    (["create", "s", "--mirrors", NOBODY, "--acks", "two"], "from 1 to 16"),
+    (["create", "s", "--mirrors", NOBODY, "--acks", "-1"], "from 1 to 16"),
+    (["create", "s", "--mirrors", NOBODY, "--log-size", "1K"], "4K to 64G"),
+    (["create", "s", "--mirrors", NOBODY, "--log-size", "65G"], "4K to 64G"),
+    (["create", "s", "--mirrors", NOBODY, "--log-size", "1Q"], "4K to 64G"),
+    (["create", "s", "--mirrors", NOBODY, "--log-size", "99999999999999999999"], "4K to 64G"),
+    (["recover", "s", "--mirrors", NOBODY, "--accept-state", "3"], "7:12345"),
+    (["recover", "s", "--mirrors", NOBODY, "--accept-state", "0:3"], "7:12345"),
+    (["recover", "s", "--mirrors", NOBODY, "--accept-state", "3:4x"], "7:12345"),
+    (["recover", "s", "--mirrors", NOBODY, "--to", "d", "--onto", NOBODY], "give one of them"),
+    (["recover", "s", "--mirrors", NOBODY, "--as", "t"], "goes with --onto"),
+    (["recover", "s", "--mirrors", NOBODY, "--acks", "1"], "goes with --onto"),
+    (["recover", "s", "--mirrors", NOBODY, "--onto", NOBODY, "--as", "a/b"], "must be a name"),
+    (["recover", "s", "--mirrors", NOBODY, "--onto", "host"], "write host:port"),
+    (["status", "s", "--mirrors", NOBODY, "--connect-timeout", "0"], "from 1 to 600000"),
+])
+def test_a_wrong_command_line_is_refused_with_a_sentence(perseas, words, said):
+    """Nothing is connected to."""
+    done = perseas(*words)
+    assert done.status == USAGE, done
+    assert done.err.startswith("perseas: ") and said in done.err, done
+    assert done.out == ""
+
+
+def test_help_tells_of_every_verb_option_and_exit_status(perseas):
+    """With and without a verb, wherever it stands."""
+    whole = perseas("--help")
+    assert whole.status == OK and whole.err == ""
+    for verb in VERBS:
+        done = perseas(verb, "--help")
+        assert done.status == OK and done.err == ""
+        assert verb in whole.out and done.out.startswith("Usage: perseas " + verb)
+        for text in (whole.out, done.out):
+            assert "Exit status:" in text and "--mirrors LIST" in text
+            assert all(len(line) <= 90 for line in text.splitlines())
+    assert "--takeover" in perseas("--help", "recover").out
+    assert "--takeover" not in perseas("status", "-h").out
+
+
+def test_the_version_is_the_trees(perseas):
+    """VERSION at the top says it."""
+    done = perseas("--version")
+    assert (done.status, done.out) == (OK, (TOP / "VERSION").read_text().strip() + "\n")
+
+
+def test_output_that_cannot_be_written_is_a_failure(perseas):
+    """The disk is full."""
+    with open("/dev/full", "w") as full:
+        done = perseas("--help", stdout=full)
+    assert done.status == FAILURE and "could not be written" in done.err, done
+
+
+def test_options_may_stand_anywhere(perseas, mirrors):
+    """Before the verb, behind it, with an equals sign; words behind two dashes are words."""
+    daemons = mirrors(1)
+    where = mirror_list(daemons)
+    assert perseas("--mirrors=" + where, "create", "--acks", "1", "s").status == OK
+    assert perseas("status", "--json", "--mirrors", where, "--", "s").json()["found"]
+
+
+# --- mirrors that are none ---
+
+def serve(conversation):
+    """A listener on loopback whose connections are given to conversation(). (port, close)."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def run():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                try:
+                    conversation(connection)
+                except OSError:
+                    pass
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+
+    def close():
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(10)
+    return listener.getsockname()[1], close
+
+
+HELLO = b"PSSC" + (1).to_bytes(4, "little")
+
+
+def say(data):
+    def conversation(connection):
+        connection.sendall(data)
+        connection.recv(1 << 16)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(1 << 16):
+            pass
+    return conversation
+
+
+def silent(connection):
+    while connection.recv(1 << 16):
+        pass
+
+
+def message(length, data):
+    return HELLO + length.to_bytes(4, "little") + data
+
+
+HOSTILE = [
+    ("silence", silent, "said nothing in time"),
+    ("an end", say(b""), "without a greeting"),
+    ("another protocol", say(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "is not a perseasd"),
+    ("another version", say(b"PSSC" + (9).to_bytes(4, "little")), "speaks version 9"),
+    ("a huge length", say(message(0xffffffff, b"")), "is it a perseasd"),
+    ("garbage", say(message(16, b"\xff" * 16)), "is not a reply"),
+    ("an empty success", say(message(2, b"\x08\x00")), "is not a reply"),
+    ("an unknown status", say(message(2, b"\x08\x63")), "is not a reply"),
+    ("a cut message", say(message(64, b"\x08")), "ended the connection"),
+    ("another answer", say(message(2, b"\x32\x00")), "another question"),
+]
+
+
+@pytest.mark.parametrize("conversation, said", [h[1:] for h in HOSTILE],
+                         ids=[h[0] for h in HOSTILE])
+@pytest.mark.parametrize("verb", ["ls", "status", "verify"])
+def test_what_is_no_mirror_is_named_and_does_not_hide_the_others(perseas, mirrors, verb,
+                                                                 conversation, said):
+    """One real mirror with a store of one mirror, and beside it a peer that breaks the protocol."""
+    daemons = mirrors(1)
+    perseas("create", "s", mirrors=daemons)
+    port, close = serve(conversation)
+    words = [verb] if verb == "ls" else [verb, "s"]
+    try:
+        done = perseas(*words, "--mirrors", "127.0.0.1:%d,%s" % (port, mirror_list(daemons)),
+                       "--connect-timeout", "500")
+        assert said in done.err and "127.0.0.1:%d" % port in done.err, done
+        assert done.status in (PARTLY, OK), done
+        assert daemons[0].address in done.out or "1 of 1 mirrors" in done.out, done
+        if verb == "ls":
+            assert done.status == PARTLY
+    finally:
+        close()
+
+
+# --- create ---
+
+def test_create_makes_an_empty_store_on_every_mirror(perseas, mirrors):
+    """Three mirrors, W = 3, a log of 64 KiB."""
+    daemons = mirrors(3)
+    assert perseas("create", "s", "--acks", "3", "--log-size", "64k", mirrors=daemons).status == OK
+    told = status_of("s", daemons)
+    assert told["roster"]["acks"] == 3 and told["roster"]["claims"] == 1
+    assert told["log_size"] == 65536 and told["segments"] == []
+    assert [m["state"] for m in told["mirrors"]] == ["consistent"] * 3
+
+
+def test_a_store_outlives_its_mirrors_daemons(perseas, mirrors):
+    """One is ended in an orderly way, the other killed; both come back on the same ports."""
+    daemons = mirrors(2)
+    fill("s", daemons, {"accounts": b"contents"})
+    before = status_of("s", daemons)
+    assert daemons[0].terminate() == 0
+    daemons[1].kill9()
+    for daemon in daemons:
+        daemon.restart()
+    assert status_of("s", daemons) == before
+    assert perseas("verify", "s", mirrors=daemons).status == OK
+
+
+def test_create_refuses_a_name_that_is_taken(perseas, mirrors):
+    """One mirror of two has it."""
+    daemons = mirrors(2)
+    assert perseas("create", "s", mirrors=daemons[:1]).status == OK
+    done = perseas("create", "s", mirrors=daemons)
+    assert done.status == NO and "has a store 's' already" in done.err, done
+
+
+def test_create_needs_all_mirrors_and_leaves_nothing_behind(perseas, mirrors):
+    """One of three is down; one of two has no room; more acknowledgements than mirrors."""
+    daemons = mirrors(3)
+    small = mirrors(1, options=["--max-memory", "4M"])
+    daemons[2].kill9()
+    down = perseas("create", "s", mirrors=daemons)
+    assert down.status == FAILURE and daemons[2].address in down.err, down
+    full = perseas("create", "s", mirrors=daemons[:2] + small)
+    assert full.status == NO and small[0].address in full.err, full
+    assert perseas("create", "s", "--acks", "3", mirrors=daemons[:2]).status == USAGE
+    told = perseas("ls", "--json", mirrors=daemons[:2] + small).json()
+    assert [m["stores"] for m in told["mirrors"]] == [[], [], []]
+
+
+# --- ls ---
+
+def test_ls_tells_what_each_mirror_has(perseas, mirrors):
+    """Two stores on one mirror, one on the other, which has a memory limit."""
+    first, = mirrors(1)
+    second, = mirrors(1, options=["--max-memory", "64M"])
+    perseas("create", "a", "--log-size", "8K", mirrors=[first])
+    perseas("create", "b", "--log-size", "8K", mirrors=[first, second])
+    done = perseas("ls", "--json", mirrors=[first, second])
+    one, two = done.json()["mirrors"]
+    assert done.status == OK
+    assert sorted(s["store"] for s in one["stores"]) == ["a", "b"]
+    assert [s["store"] for s in two["stores"]] == ["b"]
+    assert (one["memory_limit"], two["memory_limit"]) == (0, 64 * MIB)
+    assert two["version"] == (TOP / "VERSION").read_text().strip()
+    text = perseas("ls", mirrors=[first, second])
+    assert text.status == OK and "of 64.0 MiB" in text.out and "no limit" in text.out, text
+
+
+def test_ls_says_who_does_not_answer(perseas, mirrors):
+    """One of two is down, then both."""
+    daemons = mirrors(2)
+    daemons[0].kill9()
+    done = perseas("ls", "--json", mirrors=daemons)
+    assert done.status == PARTLY and "is perseasd running there?" in done.err, done
+    assert [m["reachable"] for m in done.json()["mirrors"]] == [False, True]
+    daemons[1].kill9()
+    assert perseas("ls", mirrors=daemons).status == FAILURE
+
+
+def test_json_stays_json_whatever_an_address_has_in_it(perseas):
+    """A path with quotes, a backslash, a letter beyond ASCII, and bytes that are not UTF-8."""
+    path = b'unix:///nowhere/"q"\\\xc3\xa9\xff\xed\xa0\x80'
+    done = perseas("ls", "--json", mirrors=os.fsdecode(path))
+    assert done.json()["mirrors"][0]["address"] == 'unix:///nowhere/"q"\\\u00e9' + "\ufffd" * 4
+
+
+# --- status ---
+
+@pytest.mark.parametrize("unix", [False, True], ids=["tcp", "shm"])
+def test_status_shows_a_live_owner_and_does_not_fence_it(perseas, mirrors, unix):
+    """An owner with a segment, which commits before and after."""
+    daemons = mirrors(2, unix=unix)
+    with Store("s", mirror_list(daemons), flags=CREATE) as store:
+        address = store.map("accounts", 4096)
+        store.publish()
+        store.write("accounts", 0, b"before")
+        told = status_of("s", daemons)
+        text = perseas("status", "s", mirrors=daemons)
+        store.write("accounts", 0, b"after!")
+        wait_even("s", daemons)
+    assert told["live"] and told["newest"] == {"epoch": 1, "seq": 2}
+    for mirror in told["mirrors"]:
+        assert mirror["live"] and mirror["fabric"] == ("shm" if unix else "tcp")
+        assert mirror["promised_epoch"] == 1 and mirror["lag"] == 0 and mirror["listed"]
+    assert told["segments"] == [{"name": "accounts", "id": 0, "size": 4096, "born": 1,
+                                 "address": hex(address), "published": True}]
+    assert text.status == OK and "live owner: from" in text.out and hex(address) in text.out
+    told = status_of("s", daemons)
+    assert not told["live"] and told["newest"]["seq"] == 3
+
+
+def test_status_shows_how_far_a_mirror_is_behind(perseas, mirrors):
+    """One of three was down for five transactions; the owner has ended since."""
+    daemons = mirrors(3)
+    with Store("s", mirror_list(daemons), flags=CREATE) as store:
+        store.map("accounts", 4096)
+        store.publish()
+        wait_even("s", daemons)
+        daemons[1].kill9()
+        for number in range(5):
+            store.write("accounts", number, b"x")
+        wait_even("s", [daemons[0], daemons[2]])
+    assert perseas("status", "s", mirrors=daemons).status == PARTLY
+    daemons[1].restart()
+    told = status_of("s", daemons)
+    assert [m["lag"] for m in told["mirrors"]] == [0, 5, 0]
+
+
+def test_status_tells_a_missing_store_from_a_missing_mirror(perseas, mirrors):
+    """A mirror that lost its memory has answered; one that is down has not."""
+    daemons = mirrors(3)
+    other, = mirrors(1)
+    perseas("create", "s", mirrors=daemons)
+    daemons[0].lose_memory()
+    daemons[0].restart()
+    done = perseas("status", "s", "--json", mirrors=daemons)
+    assert done.status == OK, done
+    assert [m["has_store"] for m in done.json()["mirrors"]] == [False, True, True]
+    assert [m["seen"] for m in done.json()["roster"]["members"]] == [False, True, True]
+    assert "no such store" in perseas("status", "s", mirrors=daemons).out
+    absent = perseas("status", "s", mirrors=[other])
+    assert absent.status == NO and "no mirror has a store 's'" in absent.err, absent
+    assert perseas("status", "s", mirrors=[other, daemons[0]]).status == NO
+    daemons[0].kill9()
+    assert perseas("status", "s", mirrors=[other, daemons[0]]).status == PARTLY
+    assert perseas("status", "s", mirrors=daemons[:1]).status == FAILURE
+    assert not perseas("status", "s", "--json", mirrors=[other]).json()["found"]
+
+
+def test_status_points_out_another_store_of_the_same_name(perseas, mirrors):
+    """Two mirrors have one, a third one of its own."""
+    daemons = mirrors(3)
+    perseas("create", "s", mirrors=daemons[:2])
+    perseas("create", "s", mirrors=daemons[2:])
+    told = status_of("s", daemons)
+    assert [m["same_store"] for m in told["mirrors"]] == [True, True, False]
+    assert "another store of this name" in perseas("status", "s", mirrors=daemons).out
+
+
+def test_a_mirror_that_hangs_does_not_hang_the_command(perseas, mirrors):
+    """One of two is stopped by SIGSTOP, with its connections taken by the kernel."""
+    daemons = mirrors(2)
+    perseas("create", "s", mirrors=daemons)
+    daemons[0].stop()
+    done = perseas("status", "s", "--connect-timeout", "300", mirrors=daemons, seconds=10)
+    daemons[0].cont()
+    assert done.status == PARTLY and daemons[0].address in done.err, done
+
+
+# --- verify ---
+
+def test_verify_finds_a_changed_byte(perseas, mirrors):
+    """Behind the first 16 MiB of the segment on one mirror of three, then of two."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents" * (17 * MIB // 8)})
+    assert perseas("verify", "s", mirrors=daemons).status == OK
+    corrupt(daemons[1], "s", 16 * MIB + 77)
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == NO, done
+    line, = done.out.splitlines()
+    assert line.startswith(daemons[1].address) and "'accounts'" in line
+    assert "between its bytes 16777216 and 17825791 (in 1 of 2 pieces)" in line
+    assert perseas("verify", "s", mirrors=daemons[:2]).status == NO
+
+
+def test_verify_proves_nothing_by_a_difference_under_a_live_owner(perseas, mirrors):
+    """Equal images are equal all the same."""
+    daemons = mirrors(2)
+    with Store("s", mirror_list(daemons), flags=CREATE) as store:
+        store.map("accounts", 4096)
+        store.publish()
+        wait_even("s", daemons)
+        assert perseas("verify", "s", mirrors=daemons).status == OK
+        corrupt(daemons[0], "s", 5)
+        done = perseas("verify", "s", mirrors=daemons)
+        assert done.status == PARTLY and "live owner" in done.err, done
+
+
+def test_verify_proves_nothing_by_a_difference_between_transactions(perseas, mirrors):
+    """One of three was down for a transaction that changed something, and one that did not."""
+    daemons = mirrors(3)
+    with Store("s", mirror_list(daemons), flags=CREATE) as store:
+        store.map("accounts", 4096)
+        store.publish()
+        wait_even("s", daemons)
+        daemons[1].kill9()
+        store.write("accounts", 0, b"\0")
+        wait_even("s", [daemons[0], daemons[2]])
+    daemons[1].restart()
+    assert perseas("verify", "s", mirrors=daemons).status == OK
+    daemons[1].kill9()
+    with Store("s", mirror_list(daemons)) as store:
+        store.map("accounts")
+        store.write("accounts", 0, b"changed")
+        wait_even("s", [daemons[0], daemons[2]])
+    daemons[1].restart()
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == PARTLY and "different transactions" in done.err, done
+    assert perseas("recover", "s", mirrors=daemons).status == OK
+    assert perseas("verify", "s", mirrors=daemons).status == OK
+
+
+def test_verify_says_whom_it_could_not_compare(perseas, mirrors):
+    """One of three is down, one has lost its memory: there is nothing to compare the last with."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents"})
+    daemons[0].lose_memory()
+    daemons[0].restart()
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == PARTLY and "2 of 3 mirrors hold the same" in done.out, done
+    daemons[1].kill9()
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == PARTLY and "two must be" in done.err, done
+    assert perseas("verify", "s", mirrors=daemons[:1]).status == NO
+    assert perseas("verify", "s", mirrors=daemons[1:2]).status == FAILURE
+
+
+def test_verify_of_a_store_with_one_mirror_has_nothing_to_object(perseas, mirrors):
+    """n = 1."""
+    daemons = mirrors(1)
+    fill("s", daemons, {"accounts": b"contents"})
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == OK and "1 of 1 mirrors" in done.out, done
+
+
+def test_verify_finds_a_segment_that_is_missing(perseas, mirrors):
+    """One of three was down while a segment was published."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents"})
+    daemons[2].kill9()
+    fill("s", daemons, {"more": b"contents"})
+    daemons[2].restart()
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == PARTLY, done
+    assert "%s: segment 'more' is missing" % daemons[2].address in done.out

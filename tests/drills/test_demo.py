@@ -1,0 +1,50 @@
+"""The demo: what it shows, and that nothing of it stays behind."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+
+
+def start(folder):
+    return subprocess.Popen([sys.executable, str(TOP / "bench/demo.py"), "--build",
+                             str(TOP / "build")], env=dict(os.environ, TMPDIR=str(folder)),
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def gone(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def nothing_left(folder, output):
+    """Neither a file nor one of the processes that the output names."""
+    pids = [int(pid) for pid in re.findall(r"pid (\d+)", output)]
+    return len(pids) >= 3 and all(gone(pid) for pid in pids) and not list(folder.iterdir())
+
+
+def test_the_demo_holds_and_leaves_nothing(tmp_path):
+    """A run to the end."""
+    demo = start(tmp_path)
+    output, _ = demo.communicate(timeout=60)
+    assert demo.returncode == 0, output
+    assert "all held" in output
+    assert nothing_left(tmp_path, output), output
+
+
+def test_an_interrupted_demo_leaves_nothing(tmp_path):
+    """SIGTERM once the bank works and a mirror has been killed."""
+    demo = start(tmp_path)
+    output = ""
+    for line in demo.stdout:
+        output += line
+        if "kill -9 of the mirror" in line:
+            demo.terminate()
+    assert demo.wait(20) == 1
+    assert "interrupted" in output
+    assert nothing_left(tmp_path, output), output

@@ -1,0 +1,293 @@
+"""Peers that break the protocol, against a daemon through which an owner commits."""
+import os
+import resource
+import socket
+import struct
+
+import pytest
+
+import wire
+from teller import LOG, Refused, dice, tellers, until  # noqa: F401
+
+FLOOD = 1200                            # more than a daemon takes
+HANDSHAKE = 5                           # seconds that a connection has to say what it is
+
+
+class Busy:
+    """An owner that commits, and what must still be so when a peer has done its worst."""
+
+    def __init__(self, tellers, daemons):
+        self.daemons, self.desk = daemons, tellers.desk()
+        self.epoch, _ = self.desk.open("books", daemons, "create", LOG)
+        self.desk.books()
+        self.desk.ask("start")
+        self.desk.page.advances(50)
+
+    def goes_on(self):
+        self.desk.page.advances(200)
+        assert all(daemon.running() for daemon in self.daemons)
+
+    def is_unharmed(self):
+        self.goes_on()
+        k = int(self.desk.ask("halt"))
+        figures = self.desk.figures()
+        assert figures["live"] == len(self.daemons)
+        assert (figures["epoch"], figures["reconnects"], figures["in_doubt"]) == (self.epoch, 0, 0)
+        assert self.desk.page.in_doubt == self.desk.page.error == 0
+        assert self.desk.check() == k
+
+
+@pytest.fixture(params=["tcp", "shm"])
+def busy(request, mirrors, tellers):
+    """One mirror, over each fabric; after the test its owner must not have noticed anything."""
+    busy = Busy(tellers, mirrors(1, unix=request.param == "shm"))
+    yield busy
+    busy.is_unharmed()
+
+
+def closed(peer, seconds=wire.SECONDS):
+    """What the daemon still says before it closes the connection."""
+    peer.settimeout(seconds)
+    said = wire.rest(peer)
+    peer.close()
+    return said
+
+
+def say(busy, data):
+    """Connects and says something."""
+    peer = wire.connect(busy.daemons[0].address)
+    peer.sendall(data)
+    return peer
+
+
+def test_garbage_is_closed(busy, dice):
+    """Bytes that begin no connection, of which some are many."""
+    for length in (4, 5, 64, 4096, 1 << 20):
+        garbage = bytes(4) + dice.randbytes(length - 4)
+        try:
+            peer = say(busy, garbage)
+        except (BrokenPipeError, ConnectionResetError):
+            continue
+        assert closed(peer) == b""
+        busy.goes_on()
+
+
+def test_a_control_connection_of_another_version_is_told_ours_and_closed(busy):
+    """So that the other end can say what is wrong."""
+    for version in (0, 2, 0xffffffff):
+        assert closed(say(busy, wire.control_hello(version))) == wire.control_hello()
+
+
+def test_a_data_connection_of_another_version_is_told_so_and_closed(busy):
+    """The same on the data path."""
+    for version in (0, 2, 0xffffffff):
+        said = closed(say(busy, wire.data_hello(version=version)))
+        assert wire.answer(said)[1] == wire.BAD_VERSION
+
+
+def test_a_data_connection_with_no_sessions_token_is_refused(busy, dice):
+    """Zeros, which are nobody's token, and random ones."""
+    for token in [bytes(16)] + [dice.randbytes(16) for _ in range(20)]:
+        assert wire.answer(closed(say(busy, wire.data_hello(token))))[1] == wire.BAD_TOKEN
+    said = closed(say(busy, wire.data_hello(dice.randbytes(16)) +
+                      wire.frame(wire.WRITE, (wire.LOG, 64, 0)) + bytes(64)))
+    assert wire.answer(said[:16])[1] == wire.BAD_TOKEN
+
+
+def test_a_message_that_would_be_huge_is_refused_before_it_comes(busy):
+    """Nothing is allocated for it, and the connection ends."""
+    for length in ((1 << 20) + 1, 1 << 31, 0xffffffff):
+        peer = say(busy, wire.control_hello() + struct.pack("<I", length) + bytes(1000))
+        said = closed(peer)
+        assert said[:8] == wire.control_hello()
+        reply = wire.fields(said[12:])
+        assert reply[1] == wire.STATUS_BAD_REQUEST
+
+
+def test_a_message_that_is_none_is_refused_and_the_connection_goes_on(busy, dice):
+    """Its length is right, so what follows it can be understood."""
+    control = wire.Control(busy.daemons[0].address)
+    for length in (0, 1, 7, 300):
+        for _ in range(20):
+            reply = control.ask(b"\xff" * (length > 0) + dice.randbytes(max(length - 1, 0)))
+            assert reply[1] == wire.STATUS_BAD_REQUEST
+    assert control.ask(wire.field(1, b""))[4]           # the list of stores
+    control.peer.close()
+
+
+BEGINNINGS = {
+    "nothing": b"",
+    "half a magic": wire.control_hello()[:2],
+    "half a control hello": wire.control_hello()[:6],
+    "half a data hello": wire.data_hello()[:20],
+}
+
+
+def test_a_connection_that_does_not_say_what_it_is_is_closed(busy):
+    """Each says a part of a hello, and then nothing; all at the same time."""
+    peers = {name: say(busy, beginning) for name, beginning in BEGINNINGS.items()}
+    busy.goes_on()
+    for name, peer in peers.items():
+        assert closed(peer, 2 * HANDSHAKE) == b"", name
+
+
+def test_half_a_message_holds_nobody_up(busy, tellers):
+    """A control connection says half of a claim and stays; others claim, create and open."""
+    peer = say(busy, wire.control_hello() + wire.message(bytes(100))[:50])
+    busy.goes_on()
+    desk = tellers.desk()
+    desk.open("other", busy.daemons, "create", "log=4096")
+    desk.ask("close")
+    peer.close()
+
+
+def test_more_connections_than_there_may_be_harm_no_owner(busy, tellers):
+    """Hundreds of connections, half of which have said hello; then they are gone."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    peers = []
+    try:
+        for number in range(min(FLOOD, hard - 200)):
+            peer = wire.connect(busy.daemons[0].address)
+            peers.append(peer)
+            if number % 2:
+                peer.sendall(wire.control_hello())
+    except (BlockingIOError, BrokenPipeError, ConnectionResetError, socket.timeout):
+        pass                            # no room: that is the point
+    finally:
+        busy.goes_on()
+        for peer in peers:
+            peer.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    log = busy.daemons[0].log()
+    assert "a connection is refused" in log or "connections have to wait" in log
+    desk = tellers.desk()
+    until(lambda: opens(desk, busy.daemons), "a store that can be opened again")
+    desk.ask("close")
+
+
+def opens(desk, daemons):
+    """False as long as the daemon is closing the connections."""
+    try:
+        desk.open("after", daemons, "create", "log=4096", "connect-ms=500")
+    except Refused:
+        return False
+    return True
+
+
+# --- a claim of one's own, and then ---
+
+class Session:
+    """Holds a store of its own by hand, and its data connection."""
+
+    def __init__(self, address, store, epoch):
+        self.control = wire.Control(address)
+        self.token = self.control.claim(store, epoch)
+        self.data = wire.connect(address)
+        self.data.sendall(wire.data_hello(self.token))
+        assert wire.answer(wire.receive(self.data, 16))[1] == wire.OK
+
+    def close(self):
+        self.control.peer.close()
+        self.data.close()
+
+
+@pytest.fixture
+def prey(busy, tellers):
+    """A store beside the busy one, with a published segment; its last owner has closed it."""
+    desk = tellers.desk()
+    desk.open("prey", busy.daemons, "create", "log=65536")
+    desk.ask("map", "a", 4096)
+    desk.ask("publish")
+    desk.transaction("a", 0, 4096, 5)
+    desk.ask("close")
+    return desk
+
+
+BAD_FRAMES = {
+    "an op that is none": wire.frame(99, (wire.LOG, 8, 0)) + bytes(8),
+    "the op of a hello": wire.frame(1, (wire.LOG, 8, 0)) + bytes(8),
+    "no extent": wire.frame(wire.WRITE),
+    "too many extents": wire.frame(wire.WRITE, count=0xffff),
+    "a field that must be 0": wire.frame(wire.WRITE, (wire.LOG, 8, 0), zero=1) + bytes(8),
+    "unknown flags": wire.frame(wire.WRITE, (wire.LOG, 8, 0), flags=0xff) + bytes(8),
+    "an extent of no bytes": wire.frame(wire.WRITE, (wire.LOG, 0, 0)),
+    "a region that is none": wire.frame(wire.WRITE, (7, 8, 0)) + bytes(8),
+    "a region beyond all": wire.frame(wire.WRITE, (0xffffffff, 8, 0)) + bytes(8),
+    "a segment that is none": wire.frame(wire.WRITE, (wire.SEGMENT + 1, 8, 0)) + bytes(8),
+    "the promise": wire.frame(wire.WRITE, (wire.PROMISE, 8, 0)) + bytes(8),
+    "bytes past the end": wire.frame(wire.WRITE, (wire.SEGMENT, 8, 4089)) + bytes(8),
+    "an offset that wraps": wire.frame(wire.WRITE, (wire.SEGMENT, 8, 2**64 - 4)) + bytes(8),
+    "a huge length": wire.frame(wire.WRITE, (wire.SEGMENT, 0xffffffff, 0)) + bytes(8),
+    "a second extent outside": wire.frame(wire.WRITE, (wire.SEGMENT, 8, 0),
+                                          (wire.SEGMENT, 8, 4096)) + bytes(16),
+    "a read of too much": wire.frame(wire.READ, (wire.SEGMENT, (4 << 20) + 1, 0)),
+    "a read of two extents": wire.frame(wire.READ, (wire.SEGMENT, 8, 0), (wire.SEGMENT, 8, 8)),
+    "a read past the end": wire.frame(wire.READ, (wire.SEGMENT, 8, 4092)),
+}
+
+
+def test_a_frame_that_is_wrong_is_refused_and_changes_nothing(busy, prey):
+    """Each over a session of its own; the next owner finds the segment as it was."""
+    for number, (name, bad) in enumerate(BAD_FRAMES.items()):
+        session = Session(busy.daemons[0].address, "prey", 1000 + number)
+        session.data.sendall(bad)
+        said = closed(session.data)
+        assert len(said) == 16 and wire.answer(said)[1] == wire.BAD_FRAME, name
+        session.close()
+    prey.open("prey", busy.daemons)
+    prey.ask("map", "a", 0)
+    assert {prey.ask("load", "a", at) for at in (0, 7, 8, 15, 4088, 4095)} == {"5"}
+
+
+def test_half_a_frame_and_then_nothing_stops_no_takeover(busy, prey):
+    """The session is fenced; what it wrote without an undo record is all that there is of it."""
+    session = Session(busy.daemons[0].address, "prey", 1000)
+    session.data.sendall(wire.frame(wire.WRITE, (wire.SEGMENT, 4096, 0)) + b"\x06" * 100)
+    busy.goes_on()
+    prey.open("prey", busy.daemons, "takeover")
+    assert closed(session.data) == b""
+    prey.ask("map", "a", 0)
+    assert prey.ask("load", "a", 100) == prey.ask("load", "a", 4095) == "5"
+    prey.transaction("a", 0, 8, 7)
+    session.close()
+
+
+def test_a_peer_that_takes_no_answers_is_not_read_from(busy, prey):
+    """It asks for gigabytes, and reads none of them."""
+    session = Session(busy.daemons[0].address, "prey", 1000)
+    session.data.setblocking(False)
+    asked = wire.frame(wire.READ, (wire.SEGMENT, 4096, 0)) * 1000
+    sent = 0
+    try:
+        while sent < 1 << 28:
+            sent += session.data.send(asked)
+    except BlockingIOError:
+        pass
+    assert sent < 1 << 28
+    busy.goes_on()
+    prey.open("prey", busy.daemons, "takeover")
+    session.close()
+
+
+def test_the_token_of_a_session_that_is_over_opens_nothing(busy, prey):
+    """A data connection that comes after the takeover."""
+    session = Session(busy.daemons[0].address, "prey", 1000)
+    prey.open("prey", busy.daemons, "takeover")
+    assert closed(session.data) == b""
+    said = closed(say(busy, wire.data_hello(session.token)))
+    assert wire.answer(said)[1] == wire.BAD_TOKEN
+    session.close()
+
+
+def test_garbage_after_a_good_beginning_ends_only_that_session(busy, prey, dice):
+    """Random bytes where frames and messages are due."""
+    for number in range(10):
+        session = Session(busy.daemons[0].address, "prey", 1000 + number)
+        session.data.sendall(b"\xee" + dice.randbytes(2000))
+        closed(session.data)
+        control = session.control.peer
+        control.sendall(os.urandom(3) + b"\xff" + dice.randbytes(100))
+        closed(control)
+        busy.goes_on()
+    prey.open("prey", busy.daemons, "takeover")

@@ -1,0 +1,559 @@
+"""Mirrors that are killed, stopped, full or damaged, while owners work."""
+import shutil
+
+import pytest
+
+from teller import LOG, Refused, dice, fabric, pieces, random_moment, tellers, until  # noqa: F401
+
+KILLS = 4
+ALL_KILLS = 8
+OPEN_KILLS = 20
+MANY = {"tcp": 4000, "shm": 40000}      # transactions, enough to be killed among them
+CREATE_KILLS = 12
+STORES_PER_KILL = 6
+
+
+def list_of(daemons):
+    return ",".join(daemon.address for daemon in daemons)
+
+
+def kill_while_it_runs(dice, desk, daemon, count):
+    """kill -9 of the mirror at a random one of `count` transactions that the owner is to run."""
+    goal = desk.page.acked + dice.randrange(1, count // 2)
+    desk.send("run", count)
+    until(lambda: desk.page.acked >= goal, "transactions")
+    daemon.kill9()
+
+
+# --- kill -9 of a daemon ---
+
+def test_a_mirror_of_three_is_killed_and_comes_back_while_its_owner_commits(
+        mirrors, tellers, dice, fabric, perseas):
+    """Each in turn; no commit fails, and what was missed is replayed."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", "acks=2")
+    desk.books()
+    for number in range(KILLS):
+        daemon = daemons[number % 3]
+        kill_while_it_runs(dice, desk, daemon, 1000)
+        desk.answer()
+        until(lambda: desk.figures()["live"] == 2, "the owner's notice of it")
+        replayed = desk.figures()["replayed"]
+        desk.run(50)
+        daemon.restart()
+        until(lambda: desk.run(20) and desk.all_live(3), "three live mirrors")
+        assert desk.figures()["replayed"] >= replayed + 50
+    figures = desk.figures()
+    assert figures["reconnects"] >= KILLS
+    assert desk.page.in_doubt == desk.page.error == 0
+    k = desk.check()
+    assert k == desk.page.acked
+    desk.ask("close")
+    assert tellers.verify("books", daemons, desk.page) == k
+    assert perseas("verify", "books", mirrors=daemons).status == 0
+
+
+def test_the_only_mirror_is_killed_and_comes_back(mirrors, tellers, dice, fabric):
+    """The commit under way is in doubt until the daemon is there again with the same image."""
+    daemon, = mirrors(1, unix=fabric == "shm")
+    desk = tellers.desk()
+    desk.open("books", [daemon], "create", LOG, "commit-ms=100")
+    desk.books()
+    for _ in range(KILLS):
+        in_doubt = desk.page.in_doubt
+        kill_while_it_runs(dice, desk, daemon, MANY[fabric])
+        until(lambda: desk.page.in_doubt > in_doubt, "a commit in doubt")
+        daemon.restart()
+        desk.answer()
+        desk.ask("flush")
+    figures = desk.figures()
+    assert figures["reconnects"] >= KILLS and figures["in_doubt"] == 0
+    assert desk.check() == desk.page.acked
+    desk.ask("close")
+    assert tellers.verify("books", [daemon], desk.page) == desk.page.acked
+
+
+def test_a_commit_in_doubt_blocks_the_next_until_it_is_flushed(mirrors, tellers, fabric):
+    """One mirror, which is gone: EINDOUBT, EBLOCKED, and after its return neither."""
+    daemon, = mirrors(1, unix=fabric == "shm")
+    desk = tellers.desk()
+    desk.open("doubt", [daemon], "create", "commit-ms=100")
+    desk.ask("map", "a", 4096)
+    desk.ask("publish")
+    desk.transaction("a", 0, 8, 1)
+    daemon.kill9()
+    until(lambda: desk.figures()["live"] == 0, "the owner's notice of it")
+    desk.ask("begin")
+    desk.ask("range", "a", 0, 8)
+    desk.ask("store", "a", 0, 8, 2)
+    assert desk.refused("commit").name == "PERSEAS_EINDOUBT"
+    assert desk.refused("begin").name == "PERSEAS_EBLOCKED"
+    assert desk.refused("flush").name == "PERSEAS_EINDOUBT"
+    daemon.restart()
+    until(lambda: desk.figures()["live"] == 1, "the mirror's return")
+    desk.ask("flush")
+    desk.transaction("a", 8, 8, 3)
+    desk.ask("close")
+    desk.open("doubt", [daemon])
+    desk.ask("map", "a", 0)
+    assert [desk.ask("load", "a", at) for at in (0, 8)] == ["2", "3"]
+
+
+def test_a_mirror_that_lost_its_memory_is_made_anew_by_the_next_owner(
+        mirrors, tellers, fabric, perseas):
+    """Its host was restarted while the owner went on."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", LOG)
+    desk.books()
+    desk.run(300)
+    daemons[1].lose_memory()
+    desk.run(300)
+    daemons[1].restart()
+    until(lambda: desk.states()[1][0] == "lost", "the owner's notice of it")
+    desk.run(300)
+    desk.ask("close")
+    desk.open("books", daemons)
+    assert desk.figures()["mended_whole"] == 1
+    assert desk.books() == desk.check() == 900
+    desk.ask("close")
+    daemons[0].kill9()
+    daemons[2].kill9()
+    daemons[0].restart()
+    assert tellers.verify("books", daemons, desk.page) == 900
+    daemons[2].restart()
+    assert tellers.verify("books", daemons, desk.page) == 900
+    assert perseas("verify", "books", mirrors=daemons).status == 0
+
+
+def test_a_mirror_that_is_killed_while_an_owner_opens_is_done_without(
+        mirrors, tellers, dice, fabric):
+    """One of three, at any step of the opening; the two others are enough."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    desk = tellers.desk()
+    for number in range(OPEN_KILLS):
+        victim = dice.choice(daemons)
+        desk.send("open", "books", list_of(daemons), "create" if number == 0 else "takeover", LOG)
+        if number > 0:
+            random_moment(dice, 0.01)
+            victim.kill9()
+        desk.answer()
+        assert desk.books() == desk.check() == 20 * number
+        desk.run(20)
+        desk.ask("close")
+        victim.restart()
+
+
+def test_the_only_mirror_that_is_killed_while_an_owner_opens_is_missed_by_name(
+        mirrors, tellers, dice, fabric):
+    """There is no state to choose then: an error that names the mirror, whatever the step."""
+    daemon, = mirrors(1, unix=fabric == "shm")
+    desk = tellers.desk()
+    desk.open("books", [daemon], "create", LOG)
+    desk.books()
+    desk.run(20)
+    desk.ask("close")
+    for _ in range(OPEN_KILLS):
+        desk.send("open", "books", daemon.address, "open-ms=300", "connect-ms=300")
+        random_moment(dice, 0.005)
+        daemon.kill9()
+        try:
+            desk.answer()
+            desk.ask("close")
+        except Refused as refused:
+            assert refused.name in ("PERSEAS_EUNREACHABLE", "PERSEAS_EQUORUM", "PERSEAS_EFENCED")
+            assert daemon.address in refused.text
+        daemon.restart()
+    desk.open("books", [daemon])
+    assert desk.books() == desk.check() == 20
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_everything_is_killed_at_once_and_comes_back(mirrors, tellers, dice, fabric, count):
+    """kill -9 of every daemon and of the owner, while it commits: what they had is in memory."""
+    daemons = mirrors(count, unix=fabric == "shm")
+    page = tellers.page()
+    for _ in range(ALL_KILLS):
+        owner = tellers.run("books", daemons, "create", LOG, "acks=%d" % count, page=page)
+        owner.advances(dice.randrange(1, 400))
+        for process in dice.sample([owner, *daemons], count + 1):
+            process.kill9()
+        for daemon in daemons:
+            daemon.restart()
+        assert page.acked <= tellers.verify("books", daemons, page) <= page.acked + 1
+
+
+# --- kill -9 of a daemon while stores are made ---
+
+STEPS = ("open", "map", "map", "publish", "close")
+
+
+def make_store(desk, name, daemon):
+    """Gives all commands that make a store, and waits for nothing."""
+    desk.send("open", name, daemon.address, "create", "log=4096", "connect-ms=300", "open-ms=300",
+              "commit-ms=100")
+    desk.send("map", "a", 4096)
+    desk.send("map", "b", 8192)
+    desk.send("publish")
+    desk.send("close")
+
+
+def take_answers(desk, names):
+    """{name: steps that were acknowledged in a row}"""
+    done = {}
+    for name in names:
+        answers = []
+        for _ in STEPS:
+            try:
+                desk.answer()
+                answers.append(True)
+            except Refused:
+                answers.append(False)
+        done[name] = (answers + [False]).index(False)
+    return done
+
+
+def whole_or_not_there(desk, name, daemon, done):
+    """What was acknowledged is there; what was not is whole, or is not there."""
+    try:
+        desk.open(name, [daemon])
+    except Refused as refused:
+        assert refused.name == "PERSEAS_ENOSTORE" and done == 0, (name, done, str(refused))
+        return False
+    sizes = {}
+    for segment, size in (("a", 4096), ("b", 8192)):
+        try:
+            desk.ask("map", segment, 0)
+            sizes[segment] = size
+        except Refused as refused:
+            assert refused.name == "PERSEAS_ENOSEGMENT", (name, str(refused))
+    assert len(sizes) in (0, 2) and (done < 4 or len(sizes) == 2), (name, done, sizes)
+    for segment, size in sizes.items():
+        desk.transaction(segment, size - 1, 1, 7)
+    desk.ask("close")
+    return True
+
+
+def test_a_daemon_killed_while_stores_are_made_has_them_whole_or_not_at_all(
+        mirrors, tellers, dice, fabric):
+    """kill -9 at a random step of one of several makings; each store is opened afterwards."""
+    daemon, = mirrors(1, unix=fabric == "shm")
+    desk = tellers.desk()
+    found = 0
+    for number in range(CREATE_KILLS):
+        names = ["store-%d-%d" % (number, i) for i in range(STORES_PER_KILL)]
+        enough = len(list(daemon.memory.glob("*/*"))) + dice.randrange(1, 4 * STORES_PER_KILL)
+        for name in names:
+            make_store(desk, name, daemon)
+        until(lambda: len(list(daemon.memory.glob("*/*"))) >= enough, "new pieces")
+        daemon.kill9()
+        done = take_answers(desk, names)
+        daemon.restart()
+        assert "damaged" not in daemon.log()
+        found += sum(whole_or_not_there(desk, name, daemon, done[name]) for name in names)
+        assert not list(daemon.memory.glob("*/*.new"))
+    assert 0 < found < CREATE_KILLS * STORES_PER_KILL
+
+
+# --- mirrors that do not answer ---
+
+def test_a_stopped_mirror_stops_nobody_and_is_caught_up(mirrors, tellers):
+    """SIGSTOP of one of three, SIGCONT before the ring is short: nothing was lost to it."""
+    daemons = mirrors(3)
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", "commit-ms=2000")
+    desk.books()
+    for daemon in daemons:
+        desk.run(100)
+        daemon.stop()
+        desk.run(2000)
+        assert desk.page.in_doubt == 0 and desk.page.slowest < 2 * 10**9
+        assert desk.states()[daemons.index(daemon)][1] < desk.figures()["seq"]
+        daemon.cont()
+        desk.settle()
+    assert desk.figures()["dropped"] == 0
+    assert desk.check() == desk.page.acked
+
+
+def test_a_stopped_mirror_that_lags_is_dropped_and_mended_by_the_next_owner(
+        mirrors, tellers, perseas):
+    """With a ring of 16 MiB it is in the way soon; commits go on without it."""
+    daemons = mirrors(3)
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", "ring=16777216", "commit-ms=2000")
+    desk.books()
+    desk.run(100)
+    daemons[2].stop()
+    until(lambda: desk.run(100) and desk.states()[2][0] == "down", "a mirror that is dropped")
+    assert desk.figures()["dropped"] == 1
+    desk.run(2000)
+    assert desk.page.in_doubt == 0 and desk.page.slowest < 2 * 10**9
+    assert desk.figures()["live"] == 2
+    daemons[2].cont()
+    until(lambda: desk.states()[2][0] == "stale", "the notice that it missed too much")
+    k = desk.run(100)
+    desk.ask("close")
+    desk.open("books", daemons)
+    figures = desk.figures()
+    assert (figures["live"], figures["mended_delta"] + figures["mended_whole"]) == (3, 1)
+    assert desk.books() == desk.check() == k
+    desk.ask("close")
+    assert perseas("verify", "books", mirrors=daemons).status == 0
+    daemons[0].kill9()
+    assert tellers.verify("books", daemons, desk.page) == k
+
+
+def test_nothing_is_acknowledged_while_fewer_than_w_mirrors_answer(mirrors, tellers):
+    """W = 2 and two of three are stopped: what the third alone holds was promised to nobody. Then
+    it dies with the owner, and the other two have all that was."""
+    daemons = mirrors(3)
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", LOG, "acks=2", "commit-ms=100")
+    desk.books()
+    acked = desk.run(100)
+    for daemon in daemons[1:]:
+        daemon.stop()
+    desk.send("run", 100)
+    until(lambda: desk.page.in_doubt == 1, "a commit in doubt")
+    assert (desk.page.acked, desk.page.attempted) == (acked, acked + 1)
+    desk.kill9()
+    daemons[0].kill9()
+    for daemon in daemons[1:]:
+        daemon.cont()
+    assert tellers.verify("books", daemons, desk.page) in (acked, acked + 1)
+
+
+def test_a_stopped_daemon_is_not_noticed_over_shm(mirrors, tellers):
+    """Its processor has no part in a commit."""
+    daemons = mirrors(3, unix=True)
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", LOG, "acks=3")
+    desk.books()
+    for daemon in daemons:
+        daemon.stop()
+    desk.run(20000)
+    assert [desk.states()[i] for i in range(3)] == [("live", desk.figures()["seq"])] * 3
+    for daemon in daemons:
+        daemon.cont()
+    assert desk.check() == 20000 and desk.page.in_doubt == 0
+
+
+# --- the limit of memory ---
+
+LIMIT = ("--max-memory", "512K")
+
+
+def test_a_store_that_one_mirror_has_no_memory_for_is_made_on_none(mirrors, tellers, fabric,
+                                                                    perseas):
+    """Two mirrors have room for a log of 16 MiB, the third has not."""
+    unix = fabric == "shm"
+    daemons = mirrors(2, unix=unix) + mirrors(1, unix=unix, options=LIMIT)
+    desk = tellers.desk()
+    for command in ("create", "open"):
+        words = ["create"] if command == "open" else []
+        refused = desk.refused(command, "large", list_of(daemons), *words)
+        assert refused.name == "PERSEAS_EMIRRORMEM"
+        assert daemons[2].address in refused.text and "--max-memory" in refused.text
+    listed = perseas("ls", mirrors=daemons)
+    assert listed.status == 0 and "large" not in listed.out
+    assert not [path for daemon in daemons for path in daemon.memory.iterdir() if path.is_dir()]
+    desk.open("small", daemons, "create", "log=4096")
+
+
+def test_a_segment_that_one_mirror_has_no_memory_for_is_made_on_none(mirrors, tellers, fabric):
+    """The owner of a small store asks for a megabyte, then for less, while it commits."""
+    unix = fabric == "shm"
+    daemons = mirrors(2, unix=unix) + mirrors(1, unix=unix, options=LIMIT)
+    desk = tellers.desk()
+    desk.open("store", daemons, "create", "log=65536")
+    desk.ask("map", "a", 4096)
+    desk.ask("publish")
+    desk.transaction("a", 0, 8, 1)
+    before = pieces(daemons)
+    for _ in range(3):
+        refused = desk.refused("map", "b", 1 << 20)
+        assert refused.name == "PERSEAS_EMIRRORMEM"
+        assert daemons[2].address in refused.text and "--max-memory" in refused.text
+        after = pieces(daemons)
+        assert after.keys() == before.keys()
+        desk.transaction("a", 0, 8, 2)
+    desk.ask("map", "b", 65536)
+    desk.ask("publish")
+    desk.transaction("b", 0, 8, 3)
+    desk.ask("close")
+    desk.open("store", daemons)
+    for segment, byte in (("a", 2), ("b", 3)):
+        desk.ask("map", segment, 0)
+        assert desk.ask("load", segment, 0) == str(byte)
+
+
+# --- damaged images ---
+
+SLOTS = (0, 128)
+SLOT_SIZE = 40
+
+
+def make_stores(desk, daemon, names):
+    """Small stores, whose last transaction wrote 3 where the one before had written 2."""
+    for name in names:
+        desk.open(name, [daemon], "create", "log=4096")
+        desk.ask("map", "a", 4096)
+        desk.ask("publish")
+        for byte in (1, 2, 3):
+            desk.ask("begin")
+            for offset in (0, 2048):
+                desk.ask("range", "a", offset, 16)
+                desk.ask("store", "a", offset, 16, byte)
+            desk.ask("commit")
+        desk.ask("close")
+
+
+def names_of(count):
+    """Names of one length, so that the headers have one length too."""
+    return ["bad-%04d" % number for number in range(count)]
+
+
+def flip(path, offset, bits):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte, = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte ^ bits]))
+
+
+def contents(desk, name, daemon):
+    """What the two ranges of the last transaction hold: of one transaction, whichever it is."""
+    desk.open(name, [daemon])
+    desk.ask("map", "a", 0)
+    first, second = desk.ask("load", "a", 15), desk.ask("load", "a", 2048)
+    desk.ask("close")
+    assert first == second
+    return int(first)
+
+
+def assert_damaged(desk, name, daemon):
+    refused = desk.refused("open", name, daemon.address)
+    assert refused.name == "PERSEAS_EDAMAGED", (name, str(refused))
+    assert name in refused.text and daemon.address in refused.text
+
+
+def test_a_header_with_any_byte_wrong_is_refused_by_name(mirrors, tellers, dice):
+    """As many stores as a header has bytes, each with another byte changed; one is left alone."""
+    daemon, = mirrors(1)
+    desk = tellers.desk()
+    make_stores(desk, daemon, ["good-000"])
+    names = names_of((daemon.memory / "good-000" / "header").stat().st_size)
+    make_stores(desk, daemon, names)
+    daemon.kill9()
+    for at, name in enumerate(names):
+        flip(daemon.memory / name / "header", at, dice.randrange(1, 256))
+    daemon.restart()
+    for name in names:
+        assert "store %s: its header is not valid" % name in daemon.log()
+        assert_damaged(desk, name, daemon)
+    assert contents(desk, "good-000", daemon) == 3
+    assert daemon.running()
+
+
+def test_a_slot_with_any_byte_wrong_gives_way_to_the_one_before(mirrors, tellers, dice):
+    """In each store another byte of the two slots is changed: what is served is a whole state."""
+    daemon, = mirrors(1, unix=True)
+    desk = tellers.desk()
+    names = names_of(len(SLOTS) * SLOT_SIZE)
+    make_stores(desk, daemon, names)
+    daemon.kill9()
+    places = [slot + at for slot in SLOTS for at in range(SLOT_SIZE)]
+    for name, place in zip(names, places):
+        log, = (daemon.memory / name).glob("log.*")
+        flip(log, place, dice.randrange(1, 256))
+    daemon.restart()
+    served = [contents(desk, name, daemon) for name in names]
+    assert sorted(served) == [2] * SLOT_SIZE + [3] * SLOT_SIZE
+    assert sorted(served[:SLOT_SIZE]) == served[:SLOT_SIZE]
+
+
+def spoil_slots(folder):
+    log, = folder.glob("log.*")
+    for slot in SLOTS:
+        flip(log, slot, 0xff)
+
+
+def cut_log(folder):
+    log, = folder.glob("log.*")
+    log.write_bytes(log.read_bytes()[:-1])
+
+
+def lengthen_segment(folder):
+    segment, = folder.glob("segment-*")
+    segment.write_bytes(segment.read_bytes() + b"x")
+
+
+def empty_segment(folder):
+    segment, = folder.glob("segment-*")
+    segment.write_bytes(b"")
+
+
+def remove_segment(folder):
+    segment, = folder.glob("segment-*")
+    segment.unlink()
+
+
+def remove_log(folder):
+    log, = folder.glob("log.*")
+    log.unlink()
+
+
+def cut_header(folder):
+    header = folder / "header"
+    header.write_bytes(header.read_bytes()[:-1])
+
+
+def swap_header(folder):
+    """Whole, and of another store."""
+    (folder / "header").write_bytes((folder.parent / "good-000" / "header").read_bytes())
+
+
+DAMAGES = (spoil_slots, cut_log, lengthen_segment, empty_segment, remove_segment, remove_log,
+           cut_header, swap_header)
+
+
+def test_an_image_with_a_piece_wrong_is_refused_by_name(mirrors, tellers):
+    """Each store has another piece that is missing, too short, too long, or not its own."""
+    daemon, = mirrors(1)
+    desk = tellers.desk()
+    names = names_of(len(DAMAGES))
+    make_stores(desk, daemon, ["good-000"] + names)
+    daemon.kill9()
+    for damage, name in zip(DAMAGES, names):
+        damage(daemon.memory / name)
+    daemon.restart()
+    for name in names:
+        assert_damaged(desk, name, daemon)
+    assert contents(desk, "good-000", daemon) == 3
+
+
+def test_a_damaged_image_counts_for_nothing_until_it_is_removed(mirrors, tellers, fabric, perseas):
+    """Both slots of one mirror of three are spoilt; then its folder is removed, and it is made
+    anew from the others."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", LOG)
+    desk.books()
+    k = desk.run(200)
+    desk.ask("close")
+    daemons[1].kill9()
+    spoil_slots(daemons[1].memory / "books")
+    daemons[1].restart()
+    desk.open("books", daemons)
+    assert desk.books() == desk.check() == k
+    assert "damaged" in desk.ask("report") and desk.states()[1] == ("lost", 0)
+    k = desk.run(100)
+    desk.ask("close")
+    daemons[1].kill9()
+    shutil.rmtree(daemons[1].memory / "books")
+    daemons[1].restart()
+    desk.open("books", daemons)
+    assert desk.figures()["live"] == 3 and desk.books() == desk.check() == k
+    desk.ask("close")
+    assert perseas("verify", "books", mirrors=daemons).status == 0

@@ -1,0 +1,164 @@
+"""Owners that are killed, refused, or watched."""
+import pytest
+
+from teller import LOG, dice, fabric, random_moment, tellers  # noqa: F401
+
+ROUNDS = 25
+BUSY_ROUNDS = 3
+OPEN_ROUNDS = 8
+
+
+def kill_rounds(tellers, dice, daemons, rounds, *options):
+    page = tellers.page()
+    for _ in range(rounds):
+        owner = tellers.run("books", daemons, "create", LOG, *options, page=page)
+        owner.advances(dice.randrange(1, 400))
+        owner.kill9()
+        acked = page.acked
+        k = tellers.verify("books", daemons, page)
+        assert acked <= k <= acked + 1
+
+
+def test_a_killed_owner_leaves_what_it_was_promised_on_one_mirror(mirrors, tellers, dice, fabric):
+    """kill -9 while it commits, again and again; every next owner compares all bytes."""
+    kill_rounds(tellers, dice, mirrors(1, unix=fabric == "shm"), ROUNDS)
+
+
+def test_a_killed_owner_leaves_what_it_was_promised_on_three(mirrors, tellers, dice, fabric):
+    """The same with W = 2, so that the mirrors stand at different transactions."""
+    kill_rounds(tellers, dice, mirrors(3, unix=fabric == "shm"), ROUNDS, "acks=2")
+
+
+def test_what_a_killed_owner_left_is_the_same_on_all_mirrors_after_the_next(
+        mirrors, tellers, dice, fabric, perseas):
+    """The next owner mends the mirrors that stood elsewhere; then the images are compared."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    page = tellers.page()
+    owner = tellers.run("books", daemons, "create", LOG, page=page)
+    owner.advances(dice.randrange(100, 600))
+    owner.kill9()
+    tellers.verify("books", daemons, page)
+    done = perseas("verify", "books", mirrors=daemons)
+    assert done.status == 0, done
+
+
+def test_an_owner_finds_two_of_three_mirrors_that_died_with_the_one_before(
+        mirrors, tellers, dice, fabric):
+    """The owner and the one mirror that may be ahead die; the other two must have everything."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    page = tellers.page()
+    for lost in daemons:
+        owner = tellers.run("books", daemons, "create", LOG, page=page)
+        owner.advances(dice.randrange(1, 300))
+        owner.kill9()
+        lost.kill9()
+        acked = page.acked
+        assert acked <= tellers.verify("books", daemons, page) <= acked + 1
+        lost.restart()
+
+
+def test_an_owner_that_is_killed_while_it_opens_leaves_the_state_as_it_was(
+        mirrors, tellers, dice, fabric):
+    """The owner before was killed while it committed; those after it never get to commit."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    page = tellers.page()
+    for _ in range(OPEN_ROUNDS):
+        owner = tellers.run("books", daemons, "create", LOG, page=page)
+        owner.advances(dice.randrange(1, 300))
+        owner.kill9()
+        acked = page.acked
+        for _ in range(3):
+            opener = tellers.run("books", daemons, "takeover", "transactions=0")
+            random_moment(dice, 0.02)
+            opener.kill9()
+        assert acked <= tellers.verify("books", daemons, page) <= acked + 1
+
+
+def test_a_second_owner_is_refused_and_fences_nobody(mirrors, tellers, fabric):
+    """The first owner commits all the time; the others ask without takeover."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    first, second = tellers.desk(), tellers.desk()
+    epoch, _ = first.open("books", daemons, "create", LOG)
+    first.books()
+    first.ask("start")
+    for _ in range(BUSY_ROUNDS):
+        refused = second.refused("open", "books", ",".join(d.address for d in daemons))
+        assert refused.name == "PERSEAS_EBUSY"
+        assert "takeover" in refused.text
+        first.page.advances(100)
+    first.ask("halt")
+    figures = first.figures()
+    assert (figures["epoch"], figures["live"], figures["reconnects"]) == (epoch, 3, 0)
+    first.check()
+
+
+def test_an_owner_that_closed_is_followed_at_once(mirrors, tellers, fabric):
+    """No takeover, no patience: the second opens as soon as the first has closed."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    page = tellers.page()
+    desk = tellers.desk(page)
+    for k in range(0, 500, 100):
+        desk.open("books", daemons, "create", LOG)
+        assert desk.books() == k
+        assert desk.run(100) == desk.check() == k + 100
+        desk.ask("close")
+
+
+def test_fewer_than_r_mirrors_are_refused_by_name(mirrors, tellers, fabric):
+    """Two of three are down: any state that is seen may be an old one."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", LOG)
+    desk.books()
+    desk.run(100)
+    epoch, seq = (desk.figures()[name] for name in ("epoch", "seq"))
+    desk.ask("close")
+    for daemon in daemons[:2]:
+        daemon.kill9()
+    refused = desk.refused("open", "books", ",".join(d.address for d in daemons))
+    assert refused.name == "PERSEAS_EQUORUM"
+    missing = refused.text.split("Missing:")[1]
+    assert [d.address in missing for d in daemons] == [True, True, False]
+    assert "%d:%d" % (epoch, seq) in refused.text
+    daemons[1].restart()
+    assert desk.open("books", daemons)[1] == seq
+    assert desk.books() == desk.check() == 100
+
+
+def own_calls(trace, command):
+    """System calls of the main thread between reading the command and answering it."""
+    main, found = None, []
+    for line in trace.splitlines():
+        pid, call = line.split(None, 1)
+        if main is None:
+            if call.startswith(("read(0", "<... read resumed>")) and '"%s\\n"' % command in call:
+                main = pid
+        elif pid == main:
+            if call.startswith("write(1"):
+                return found
+            found.append(call)
+    raise AssertionError("the trace does not show %s:\n%s" % (command, trace[-2000:]))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_commits_over_shm_make_no_system_call_and_no_allocation(mirrors, tellers, tmp_path, count):
+    """strace watches an owner that commits 1,000 times and 100 times as often. Another of its
+    threads looks at the mirrors twice a second: while that has the lock, a commit has to wake it;
+    there is nothing else, and nothing that grows with the number of commits."""
+    daemons = mirrors(count, unix=True)
+    trace = tmp_path / "trace"
+    desk = tellers.desk(wrap=["strace", "-f", "-qq", "-s", "64", "-o", trace])
+    desk.open("books", daemons, "create")
+    desk.books()
+    desk.run(2000)                      # enough that every buffer has the size that it needs
+    before = desk.figures()["allocations"]
+    desk.run(1000)
+    desk.run(100000)
+    assert desk.figures()["allocations"] == before
+    desk.exit()
+    text = trace.read_text(errors="replace")
+    for times in (1000, 100000):
+        calls = own_calls(text, "run %d" % times)
+        wakes = [call for call in calls if call.startswith("futex(")]
+        assert len(wakes) <= times // 1000 + 10, wakes[:20]
+        assert [call for call in calls if "futex" not in call] == []

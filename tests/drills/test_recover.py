@@ -1,0 +1,226 @@
+"""`perseas recover`, in place, into files and onto other mirrors."""
+import json
+import os
+import resource
+
+import pytest
+
+from binding import CREATE, PerseasError, Store
+from conftest import (FAILURE, MIB, NO, OK, USAGE, fill, mirror_list, status_of,
+                      wait_ownerless)
+
+NOBODY = "127.0.0.1:1"
+
+
+def crc_of_byte(byte):
+    """Castagnoli's polynomial, bit by bit."""
+    for _ in range(8):
+        byte = byte >> 1 ^ (0x82f63b78 if byte & 1 else 0)
+    return byte
+
+
+CRCS = [crc_of_byte(byte) for byte in range(256)]
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc = crc >> 8 ^ CRCS[crc & 0xff ^ byte]
+    return crc ^ 0xffffffff
+
+
+def promises(name, daemons):
+    return [m["promised_epoch"] for m in status_of(name, daemons)["mirrors"]]
+
+
+def test_recover_in_place_mends_what_a_crash_left(perseas, mirrors, owner):
+    """The owner is killed; one mirror was killed too, another lost its memory."""
+    daemons = mirrors(3)
+    held = owner("s", daemons, "map,accounts,8192", "poke,accounts,0,first", "publish",
+                 "write,accounts,100,second")
+    daemons[2].kill9()
+    held.kill9()
+    daemons[2].restart()
+    daemons[0].lose_memory()
+    daemons[0].restart()
+    wait_ownerless("s", daemons)
+    done = perseas("recover", "s", mirrors=daemons)
+    assert done.status == OK, done
+    assert "chosen: epoch 1, transaction 2" in done.out and "made anew" in done.out
+    assert "on 3 of 3 mirrors" in done.out
+    assert perseas("verify", "s", mirrors=daemons).status == OK
+    with Store("s", mirror_list(daemons)) as store:
+        store.map("accounts")
+        assert store.read("accounts", 0, 5) + store.read("accounts", 100, 6) == b"firstsecond"
+
+
+def test_recover_refuses_a_live_owner_and_leaves_it_alone(perseas, mirrors, tmp_path):
+    """In place, into files, and onto others; with --takeover the owner is fenced."""
+    daemons, others = mirrors(3), mirrors(1)
+    with Store("s", mirror_list(daemons), flags=CREATE) as store:
+        store.map("accounts", 4096)
+        store.publish()
+        for more in ([], ["--to", str(tmp_path / "d")], ["--onto", mirror_list(others)]):
+            done = perseas("recover", "s", *more, mirrors=daemons)
+            assert done.status == NO and "--takeover" in done.err, done
+            store.write("accounts", 0, b"mine")
+        assert perseas("recover", "s", "--takeover", mirrors=daemons).status == OK
+        with pytest.raises(PerseasError) as caught:
+            store.write("accounts", 0, b"late")
+            store.flush()
+        assert caught.value.name in ("PERSEAS_EFENCED", "PERSEAS_EINDOUBT")
+    assert perseas("ls", "--json", mirrors=others).json()["mirrors"][0]["stores"] == []
+    with Store("s", mirror_list(daemons)) as store:
+        store.map("accounts")
+        assert store.read("accounts", 0, 4) == b"mine"
+
+
+def test_recover_names_what_is_missing_for_a_quorum(perseas, mirrors, tmp_path):
+    """Two of three are down; the state that is left is accepted in so many words."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents" * 16})
+    daemons[0].kill9()
+    daemons[1].kill9()
+    done = perseas("recover", "s", mirrors=daemons)
+    assert done.status == NO, done
+    assert daemons[0].address in done.err and daemons[1].address in done.err
+    assert "newest state seen is 1:2" in done.err
+    to = ["--to", str(tmp_path / "d")]
+    assert perseas("recover", "s", *to, mirrors=daemons).status == NO
+    assert perseas("recover", "s", *to, "--accept-state", "1:1", mirrors=daemons).status == NO
+    assert not (tmp_path / "d" / "accounts").exists()
+    done = perseas("recover", "s", *to, "--accept-state", "1:2", mirrors=daemons)
+    assert done.status == OK and "accepted as asked" in done.out, done
+    assert (tmp_path / "d" / "accounts").read_bytes() == b"contents" * 16
+
+
+def test_recover_says_which_store_or_mirror_is_missing(perseas, mirrors, tmp_path):
+    """There is no such store; there is no mirror."""
+    daemons = mirrors(1)
+    for more in ([], ["--to", str(tmp_path / "d")]):
+        assert perseas("recover", "s", *more, mirrors=daemons).status == NO
+        assert perseas("recover", "s", *more, mirrors=NOBODY).status == FAILURE
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("unix", [False, True], ids=["tcp", "shm"])
+def test_recover_to_files_writes_what_the_store_held(perseas, mirrors, owner, tmp_path, unix):
+    """Two segments, one of them called like the manifest, the other larger than what is written at
+    once; the owner was killed."""
+    daemons, size = mirrors(3, unix=unix), 4 * MIB + 100
+    held = owner("s", daemons, "map,MANIFEST.json,5000", "poke,MANIFEST.json,0,tricky",
+                 "map,accounts,%d" % size, "publish", "write,accounts,%d,the end" % (size - 10))
+    held.kill9()
+    wait_ownerless("s", daemons)
+    before = promises("s", daemons)
+    done = perseas("recover", "s", "--to", str(tmp_path / "d"), mirrors=daemons)
+    assert done.status == OK, done
+    manifest = json.loads((tmp_path / "d" / "MANIFEST.json").read_text())
+    assert (manifest["store"], manifest["epoch"], manifest["seq"]) == ("s", 1, 2)
+    told = status_of("s", daemons)
+    assert manifest["store_id"] == told["store_id"] and told["newest"] == {"epoch": 1, "seq": 2}
+    assert promises("s", daemons) > before
+    addresses = {s["name"]: s["address"] for s in told["segments"]}
+    contents = {s["name"]: (tmp_path / "d" / s["file"]).read_bytes() for s in manifest["segments"]}
+    assert contents == {"MANIFEST.json": b"tricky".ljust(5000, b"\0"),
+                        "accounts": b"the end\0\0\0".rjust(size, b"\0")}
+    for segment in manifest["segments"]:
+        data = contents[segment["name"]]
+        assert segment["size"] == len(data) and segment["crc32c"] == "%08x" % crc32c(data)
+        assert segment["address"] == addresses[segment["name"]]
+    assert len(os.listdir(tmp_path / "d")) == 3
+
+
+@pytest.mark.parametrize("name", ["accounts", "MANIFEST.json"])
+def test_recover_to_files_replaces_none_and_fences_nobody_for_it(perseas, mirrors, tmp_path, name):
+    """A file of that name is in the way; a dangling link counts too."""
+    daemons = mirrors(1)
+    fill("s", daemons, {"accounts": b"contents" * 16})
+    (tmp_path / name).symlink_to("nowhere")
+    before = promises("s", daemons)
+    done = perseas("recover", "s", "--to", str(tmp_path), mirrors=daemons)
+    assert done.status == NO and "is there already" in done.err, done
+    assert os.listdir(tmp_path) == [name]
+    assert promises("s", daemons) == before
+
+
+def test_recover_to_files_leaves_none_when_one_cannot_be_written(perseas, mirrors, tmp_path):
+    """The second segment is larger than a file may be; then the directory cannot be made."""
+    daemons = mirrors(1)
+    fill("s", daemons, {"little": b"contents", "large": b"contents" * 1000})
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # noqa: E731
+    done = perseas("recover", "s", "--to", str(tmp_path / "d"), mirrors=daemons, before=limit,
+                   restore_signals=False)
+    assert done.status == FAILURE and "cannot be written" in done.err, done
+    assert os.listdir(tmp_path / "d") == []
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "d", tmp_path / "no" / "d"):
+        assert perseas("recover", "s", "--to", str(path), mirrors=daemons).status == FAILURE
+
+
+@pytest.mark.parametrize("unix", [False, True], ids=["tcp", "shm"])
+def test_recover_onto_keeps_names_addresses_and_contents(perseas, mirrors, owner, unix):
+    """Three segments that point at each other, the owner killed, onto mirrors of the other
+    fabric."""
+    daemons, others = mirrors(3, unix=unix), mirrors(2, unix=not unix)
+    contents = {"a": b"first segment", "b": b"second segment", "c": b"third"}
+    assert perseas("create", "s", "--log-size", "256K", mirrors=daemons).status == OK
+    held = owner("s", daemons, *("map,%s,20000" % name for name in contents), "publish",
+                 *("write,%s,1000,%s" % (name, text.decode()) for name, text in contents.items()))
+    held.kill9()
+    wait_ownerless("s", daemons)
+    done = perseas("recover", "s", "--onto", mirror_list(others), "--acks", "1", mirrors=daemons)
+    assert done.status == OK and "2 of 2 mirrors hold" in done.out, done
+    old, new = status_of("s", daemons), status_of("s", others)
+    assert new["roster"]["acks"] == 1 and new["log_size"] == old["log_size"] == 256 * 1024
+    assert {(s["name"], s["size"], s["address"]) for s in old["segments"]} == \
+        {(s["name"], s["size"], s["address"]) for s in new["segments"]}
+    assert old["newest"] == {"epoch": 1, "seq": 4} and old["store_id"] != new["store_id"]
+    assert perseas("verify", "s", mirrors=others).status == OK
+    with Store("s", mirror_list(others)) as store:
+        for name, text in contents.items():
+            assert hex(store.map(name)) in {s["address"] for s in old["segments"]}
+            assert store.read(name, 0, 20000) == text.rjust(1000 + len(text), b"\0") \
+                .ljust(20000, b"\0")
+
+
+def test_recover_onto_the_same_mirrors_needs_another_name(perseas, mirrors):
+    """The store's own mirrors have the name already; nobody is fenced for it."""
+    daemons = mirrors(2)
+    fill("s", daemons, {"accounts": b"contents" * 16})
+    before = promises("s", daemons)
+    onto = ["--onto", mirror_list(daemons)]
+    done = perseas("recover", "s", *onto, mirrors=daemons)
+    assert done.status == NO and "--as" in done.err, done
+    assert promises("s", daemons) == before
+    assert perseas("recover", "s", *onto, "--as", "t", mirrors=daemons).status == OK
+    with Store("t", mirror_list(daemons)) as store:
+        store.map("accounts")
+        assert store.read("accounts", 0, 128) == b"contents" * 16
+
+
+def test_recover_onto_is_refused_before_anybody_is_fenced(perseas, mirrors):
+    """One of the new mirrors is down; more acknowledgements than new mirrors."""
+    daemons, others = mirrors(1), mirrors(2)
+    fill("s", daemons, {"accounts": b"contents" * 16})
+    before = promises("s", daemons)
+    done = perseas("recover", "s", "--onto", mirror_list(others), "--acks", "3", mirrors=daemons)
+    assert done.status == USAGE and "only 2 mirrors" in done.err, done
+    others[1].kill9()
+    done = perseas("recover", "s", "--onto", mirror_list(others), mirrors=daemons)
+    assert done.status == FAILURE and others[1].address in done.err, done
+    assert promises("s", daemons) == before
+    assert perseas("ls", "--json", mirrors=others[:1]).json()["mirrors"][0]["stores"] == []
+
+
+def test_recover_onto_a_mirror_without_room_says_so(perseas, mirrors):
+    """The new mirror takes the log and the first segment, which it then gives up again, and not the
+    second."""
+    daemons = mirrors(1)
+    small = mirrors(1, options=["--max-memory", "18M"])
+    fill("s", daemons, {"first": b"contents" * (MIB // 8), "second": bytes(4 * MIB)})
+    done = perseas("recover", "s", "--onto", mirror_list(small), mirrors=daemons)
+    assert done.status == NO and "is not complete" in done.err, done
+    told = status_of("s", small)
+    assert told["segments"] == [] and told["mirrors"][0]["bytes"] < 17 * MIB
+    assert perseas("verify", "s", mirrors=daemons).status == OK

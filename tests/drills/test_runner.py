@@ -1,0 +1,88 @@
+"""The test runner must not call a failure a success."""
+import pathlib
+import subprocess
+import sys
+
+RUNNER = pathlib.Path(__file__).resolve().parents[1] / "run.py"
+
+
+def run(folder, *words):
+    done = subprocess.run([sys.executable, str(RUNNER), *words], cwd=folder, text=True, timeout=60,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout
+
+
+def script(folder, name, text):
+    path = folder / name
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def counted(folder, suite):
+    return (folder / "build/results" / (suite + ".count")).read_text().split()
+
+
+def test_lines_of_tap_are_counted(tmp_path):
+    """Two good tests, a skipped one and a bad one, and an exit status that hides it."""
+    tap = script(tmp_path, "tap", "echo 1..4; echo ok 1 - a; echo ok 2 - b; "
+                                  "echo 'ok 3 # SKIP c'; echo not ok 4 - d")
+    assert run(tmp_path, "unit", tap)[0] == 1
+    assert counted(tmp_path, "unit") == ["2", "1", "1"]
+
+
+def test_a_crash_after_good_lines_is_a_failure(tmp_path):
+    """One of three planned tests is reported, then the program dies."""
+    crash = script(tmp_path, "crash", "echo 1..3; echo ok 1 - a; kill -SEGV $$")
+    assert run(tmp_path, "unit", crash)[0] == 1
+    assert counted(tmp_path, "unit") == ["1", "1", "0"]
+
+
+def test_an_end_before_the_plans_end_is_a_failure(tmp_path):
+    """Status 0, and a test missing."""
+    short = script(tmp_path, "short", "echo 1..2; echo ok 1 - a")
+    assert run(tmp_path, "unit", short)[0] == 1
+
+
+def test_a_sum_in_words_is_counted(tmp_path):
+    """As pytest and our own programs say it."""
+    words = script(tmp_path, "words", "echo '3 passed, 1 skipped in 0.1s'")
+    assert run(tmp_path, "drills", words)[0] == 0
+    assert counted(tmp_path, "drills") == ["3", "0", "1"]
+
+
+def test_a_program_that_does_not_end_is_a_failure(tmp_path):
+    """It would run for a minute, and is given a moment."""
+    forever = script(tmp_path, "forever", "sleep 60")
+    assert run(tmp_path, "sim", "--timeout", "0.3", forever)[0] == 1
+
+
+def test_a_program_that_is_missing_is_a_failure(tmp_path):
+    """There is no such file."""
+    assert run(tmp_path, "sim", "./nothing")[0] == 1
+
+
+def test_a_suite_in_which_nothing_runs_is_a_failure(tmp_path):
+    """No command at all."""
+    assert run(tmp_path, "sim")[0] == 1
+    assert counted(tmp_path, "sim") == ["0", "1", "0"]
+
+
+def test_the_sum_counts_a_suite_whose_build_broke(tmp_path):
+    """One suite is good, the other never got as far as running."""
+    good = script(tmp_path, "good", "exit 0")
+    assert run(tmp_path, "unit", good)[0] == 0
+    assert run(tmp_path, "--broken", "sim")[0] == 0
+    status, text = run(tmp_path, "--sum")
+    assert status == 1
+    assert text.splitlines()[-1] == "1 passed, 1 failed"
+
+
+def test_the_sum_of_good_suites_is_good(tmp_path):
+    """Two suites with one good test each."""
+    good = script(tmp_path, "good", "exit 0")
+    for suite in ("unit", "sim"):
+        assert run(tmp_path, suite, good)[0] == 0
+    status, text = run(tmp_path, "--sum")
+    assert status == 0
+    assert text.splitlines()[-1] == "2 passed, 0 failed"

@@ -1,0 +1,134 @@
+"""Owners that another has taken the store over from, and that do not know it yet."""
+import pytest
+
+from teller import FENCED, LOG, dice, fabric, pieces, tellers, until  # noqa: F401
+
+ROUNDS = {"tcp": 12, "shm": 30}
+CONTESTS = 4
+
+
+def fence_a_stopped_owner(tellers, dice, daemons, page, *options):
+    """SIGSTOP of an owner while it commits, a successor that commits, SIGCONT. The successor's
+    page is the next owner's."""
+    old = tellers.run("books", daemons, "create", LOG, *options, page=page)
+    old.advances(dice.randrange(1, 300))
+    old.stop()
+    successor = tellers.desk()
+    successor.open("books", daemons, "takeover", *options)
+    k = successor.books()
+    assert page.acked <= successor.check() <= page.attempted
+    successor.run(50)
+    successor.settle()
+    before = pieces(daemons)
+    old.cont()
+    status, said = old.wait()
+    assert status == FENCED and "PERSEAS_EFENCED" in said
+    # What it was told after it woke: nothing that the successor has not.
+    assert page.acked <= k
+    changed = [path for path, content in pieces(daemons).items() if before.get(path) != content]
+    assert changed == []
+    assert successor.run(50) == successor.check() == k + 100
+    assert successor.figures()["live"] == len(daemons)
+    successor.ask("close")
+    return successor.page
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_owner_that_was_stopped_is_fenced_and_changes_nothing(mirrors, tellers, dice, fabric,
+                                                                 count):
+    """Wherever in its commit it was stopped, it wakes to EFENCED, and not a byte moves."""
+    daemons = mirrors(count, unix=fabric == "shm")
+    page = tellers.page()
+    for _ in range(ROUNDS[fabric] // count):
+        page = fence_a_stopped_owner(tellers, dice, daemons, page)
+
+
+def test_an_owner_that_runs_is_fenced_by_the_next(mirrors, tellers, dice, fabric, perseas):
+    """A takeover from an owner that commits all the time, and one from that one."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    page = tellers.page()
+    owner = tellers.run("books", daemons, "create", LOG, page=page)
+    for _ in range(ROUNDS[fabric]):
+        owner.advances(dice.randrange(1, 300))
+        following = tellers.page()
+        successor = tellers.run("books", daemons, "takeover", LOG, page=following)
+        status, said = owner.wait()
+        assert status == FENCED and "PERSEAS_EFENCED" in said
+        successor.advances(1)
+        assert page.acked <= following.found <= page.attempted
+        owner, page = successor, following
+    owner.kill9()
+    assert page.acked <= tellers.verify("books", daemons, page) <= page.acked + 1
+    assert perseas("verify", "books", mirrors=daemons).status == 0
+
+
+def test_of_owners_that_take_over_at_the_same_time_the_last_remains(mirrors, tellers, dice, fabric):
+    """Three claim at once from one that commits: whatever any of them was promised is there."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    pages = [tellers.page()]
+    owner = tellers.run("books", daemons, "create", LOG, page=pages[0])
+    for _ in range(CONTESTS):
+        owner.advances(dice.randrange(1, 300))
+        pages = [owner.page] + [tellers.page() for _ in range(3)]
+        rivals = [tellers.run("books", daemons, "takeover", LOG, page=page) for page in pages[1:]]
+        until(lambda: [r.running() for r in rivals].count(True) == 1, "one that remains")
+        assert owner.wait()[0] == FENCED
+        owner, = [rival for rival in rivals if rival.running()]
+        for status, said in [rival.wait() for rival in rivals if rival is not owner]:
+            # One that was fenced before it had read the segments cannot read them any more.
+            assert status == FENCED or "PERSEAS_EUNREACHABLE: no live mirror is left" in said
+        owner.advances(1)
+        # Each went on from what it found, so the counts of all of them are on one line.
+        assert max(page.acked for page in pages if page is not owner.page) <= owner.page.found
+    owner.page.tell_to_stop()
+    assert owner.wait()[0] == 0
+    assert tellers.verify("books", daemons, owner.page) == owner.page.acked
+
+
+def test_an_owner_that_was_stopped_is_fenced_when_a_mirror_has_come_back_meanwhile(
+        mirrors, tellers, dice, fabric):
+    """The daemons are killed and restarted between the takeover and the owner's waking."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    page = tellers.page()
+    old = tellers.run("books", daemons, "create", LOG, page=page)
+    old.advances(dice.randrange(1, 300))
+    old.stop()
+    successor = tellers.desk()
+    successor.open("books", daemons, "takeover")
+    k = successor.books()
+    for daemon in daemons:
+        daemon.restart()
+        until(lambda: successor.run(10) and successor.all_live(3), "three live mirrors")
+    old.cont()
+    status, said = old.wait()
+    assert status == FENCED and "PERSEAS_EFENCED" in said
+    assert page.acked <= k
+    k = successor.run(100)
+    assert successor.check() == k
+    successor.ask("close")
+    assert tellers.verify("books", daemons, successor.page) == k
+
+
+def test_a_fenced_owner_keeps_its_memory_and_is_told_so_by_every_call(mirrors, tellers, fabric):
+    """It has a transaction open when the other one takes the store over."""
+    daemons = mirrors(3, unix=fabric == "shm")
+    old, new = tellers.desk(), tellers.desk()
+    old.open("store", daemons, "create", LOG)
+    old.ask("map", "a", 4096)
+    old.ask("publish")
+    old.transaction("a", 0, 8, 1)
+    old.ask("begin")
+    old.ask("range", "a", 0, 8)
+    old.ask("store", "a", 0, 8, 2)
+    assert new.refused("open", "store", ",".join(d.address for d in daemons)).name == \
+        "PERSEAS_EBUSY"
+    new.open("store", daemons, "takeover")
+    assert old.refused("commit").name == "PERSEAS_EFENCED"
+    for command in (("begin",), ("flush",), ("map", "b", 4096), ("publish",)):
+        assert old.refused(*command).name == "PERSEAS_EFENCED", command
+    new.ask("map", "a", 0)
+    assert new.ask("load", "a", 0) == "1"
+    new.transaction("a", 0, 8, 3)
+    old.ask("close")
+    assert new.figures()["live"] == 3
+    assert new.ask("load", "a", 0) == "3"

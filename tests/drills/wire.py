@@ -1,0 +1,142 @@
+"""The protocol by hand, for peers that do not keep to it: proto/envelope.h, proto/frame.h and as
+much of proto/control.proto as a claim takes."""
+import os
+import socket
+import struct
+
+CONTROL_MAGIC, DATA_MAGIC = 0x43535350, 0x44535350
+VERSION = 1
+WRITE, READ = 2, 3
+SIGNALLED = 1
+LOG, PROMISE, SEGMENT = 0, 1, 16
+OK, BAD_TOKEN, BAD_VERSION, BAD_FRAME = range(4)
+STATUS_OK, STATUS_BAD_REQUEST = 0, 1
+CLAIM = 6                               # field of Request
+CLAIM_REPLY, GRANT, TOKEN = 9, 5, 1     # fields of Reply, ClaimReply, Grant
+SECONDS = 10
+
+
+def connect(address):
+    """A connection to host:port or unix:///path."""
+    if address.startswith("unix://"):
+        peer = socket.socket(socket.AF_UNIX)
+        # A timeout of Python's would give up at once while the queue of connections is full.
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SECONDS, 0))
+        peer.connect(address[len("unix://"):])
+        peer.settimeout(SECONDS)
+    else:
+        host, _, port = address.rpartition(":")
+        peer = socket.create_connection((host, int(port)), SECONDS)
+    return peer
+
+
+def receive(peer, count):
+    """Exactly so many bytes; EOFError when it ends before."""
+    data = b""
+    while len(data) < count:
+        part = peer.recv(count - len(data))
+        if not part:
+            raise EOFError("%d of %d bytes" % (len(data), count))
+        data += part
+    return data
+
+
+def rest(peer):
+    """All that comes until the other end closes; TimeoutError when it does not."""
+    data = b""
+    while True:
+        try:
+            part = peer.recv(65536)
+        except ConnectionResetError:
+            return data
+        if not part:
+            return data
+        data += part
+
+
+# --- control messages ---
+
+def varint(number):
+    out = b""
+    while number > 0x7f:
+        out += bytes([number & 0x7f | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def take_varint(data, at):
+    number = shift = 0
+    while True:
+        number |= (data[at] & 0x7f) << shift
+        at, shift = at + 1, shift + 7
+        if not data[at - 1] & 0x80:
+            return number, at
+
+
+def fields(data):
+    """{number: last value} of a message whose fields are numbers and bytes."""
+    found, at = {}, 0
+    while at < len(data):
+        key, at = take_varint(data, at)
+        value, at = take_varint(data, at)
+        if key & 7 == 2:
+            value, at = data[at:at + value], at + value
+        found[key >> 3] = value
+    return found
+
+
+def control_hello(version=VERSION):
+    return struct.pack("<II", CONTROL_MAGIC, version)
+
+
+def message(body):
+    return struct.pack("<I", len(body)) + body
+
+
+class Control:
+    """A control connection that has said hello."""
+
+    def __init__(self, address):
+        self.peer = connect(address)
+        self.peer.sendall(control_hello())
+        assert receive(self.peer, 8) == control_hello()
+
+    def reply(self):
+        length, = struct.unpack("<I", receive(self.peer, 4))
+        return fields(receive(self.peer, length))
+
+    def ask(self, body):
+        self.peer.sendall(message(body))
+        return self.reply()
+
+    def claim(self, store, epoch, takeover=True):
+        """The token of the data connection."""
+        reply = self.ask(field(CLAIM, field(1, store) + field(2, epoch) +
+                               field(3, os.urandom(16)) + field(4, int(takeover))))
+        assert reply.get(1, STATUS_OK) == STATUS_OK, reply
+        return fields(fields(reply[CLAIM_REPLY])[GRANT])[TOKEN]
+
+
+# --- the data path ---
+
+def data_hello(token=bytes(16), version=VERSION, zero=0):
+    return struct.pack("<II16sQ", DATA_MAGIC, version, token, zero)
+
+
+def frame(op, *extents, flags=0, count=None, zero=0, cookie=0):
+    """Extents are (region, length, offset)."""
+    head = struct.pack("<BBHIQ", op, flags, len(extents) if count is None else count, zero, cookie)
+    return head + b"".join(struct.pack("<IIQ", *extent) for extent in extents)
+
+
+def answer(data):
+    """(op, status, length, cookie)"""
+    op, status, _, length, cookie = struct.unpack("<BBHIQ", data)
+    return op, status, length, cookie
