@@ -288,6 +288,7 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 	p->next = chosen->next;
 	p->last = chosen->last;
 	p->log_size = from->found.header->log_size;
+	p->lap = p->next - p->next % p->log_size;
 	rc = ps_segment_load(p, from->found.header);
 	if (rc || p->salvage)
 		return rc;

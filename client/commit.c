@@ -216,10 +216,20 @@ static struct ps_entry *build_staged(struct perseas *p, const struct ps_outgoing
 	return entry;
 }
 
+/* ps_place without its divisions, which would cost a small commit a tenth of its time. */
+static uint64_t place(struct perseas *p, uint64_t length)
+{
+	if (p->next + length <= p->lap + p->log_size)
+		return p->next;
+	p->lap += p->log_size;
+	p->stat.log_laps++;
+	return p->lap;
+}
+
 static struct ps_write record_write(const struct perseas *p, const void *src, uint64_t position,
                                     uint64_t length)
 {
-	return (struct ps_write){ src, PS_RING_OFFSET + position % p->log_size, PS_REGION_LOG,
+	return (struct ps_write){ src, PS_RING_OFFSET + (position - p->lap), PS_REGION_LOG,
 		                  (uint32_t)length };
 }
 
@@ -258,8 +268,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 
 	if (rc)
 		return rc;
-	position = ps_place(p->next, out->length, p->log_size);
-	p->stat.log_laps += position / p->log_size != p->next / p->log_size;
+	position = place(p, out->length);
 	out->record->kind = (uint16_t)out->kind;
 	out->record->length = (uint32_t)out->length;
 	out->record->ranges = out->ranges;

@@ -112,6 +112,7 @@ struct perseas {
 	uint64_t last;             /* its record's */
 	uint64_t in_doubt;         /* seq that a commit gave up waiting for, 0: none */
 	uint64_t log_size;         /* bytes of the ring on the mirrors */
+	uint64_t lap;              /* log position where its present lap began */
 	struct ps_slot slot;       /* what is sent when nothing is staged */
 	struct ps_write *writes;   /* .. */
 	unsigned writes_max;
@@ -142,6 +143,8 @@ struct perseas_tx {
 	uint64_t tail;             /* offset of the last entry, 0: none */
 	struct ps_cover cover;
 	const struct ps_extent_of *hint;   /* the segment of the last range */
+	_Atomic uint64_t touched[PS_SEGMENTS_MAX / 64]; /* segments with ranges, a bit for each id:
+	                                                   what other threads may look at */
 	const struct ps_layout *layout;    /* that it is of: segments come, are born and go */
 	struct perseas_tx *next, *previous;    /* open or free list */
 	struct perseas_tx *all;

@@ -13,6 +13,7 @@
 #include "segment.h"
 #include "tx.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* Takes segments back from every mirror. What a mirror that does not answer keeps, the next
@@ -323,10 +324,11 @@ int perseas_publish(perseas_t *p)
 
 static bool in_use(const struct perseas *p, const struct ps_segment *segment)
 {
-	const struct perseas_tx *tx = p->open_list;
+	struct perseas_tx *tx = p->open_list;
 
 	for (; tx; tx = tx->next)
-		if (ps_cover_overlaps(&tx->cover, segment->address, segment->address + segment->size))
+		if (atomic_load_explicit(&tx->touched[segment->id / 64], memory_order_relaxed) >>
+		    segment->id % 64 & 1)
 			return true;
 	return false;
 }

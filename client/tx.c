@@ -70,6 +70,8 @@ static int begin_locked(struct perseas *p, perseas_tx_t **out)
 	tx->ranges = 0;
 	tx->tail = 0;
 	tx->hint = NULL;
+	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
+		atomic_store_explicit(&tx->touched[i], 0, memory_order_relaxed);
 	*out = tx;
 	return 0;
 }
@@ -136,6 +138,8 @@ static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, 
 		return NULL;
 	tx->layout = layout;
 	tx->hint = &layout->segments[low];
+	atomic_fetch_or_explicit(&tx->touched[tx->hint->segment / 64],
+	                         (uint64_t)1 << tx->hint->segment % 64, memory_order_relaxed);
 	return tx->hint;
 }
 
