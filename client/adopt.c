@@ -31,7 +31,8 @@ int ps_adopt_slot(struct perseas *p, struct ps_mirror *m)
 	ps_slot_encode(&slot, p->epoch, p->seq, p->next, p->last);
 	if (ps_mirror_write(p, m, &chain))
 		return -1;
-	m->found.at = (struct ps_standing){ p->epoch, p->seq, p->next, p->last, !m->found.at.index };
+	m->found.at = (struct ps_standing){ p->epoch, p->seq, p->next, p->last,
+		                            !m->found.at.index };
 	return 0;
 }
 
@@ -203,7 +204,9 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 	if (need > p->members - 1)
 		need = p->members - 1;
 	if (others < need) {
-		ps_report(p, "%s: lost its image; %u others are claimed and %u must be, to make it anew",
+		ps_report(p,
+		          "%s: lost its image; %u others are claimed and %u must be, to make it "
+		          "anew",
 		          m->address.text, others, need);
 		return 0;
 	}
@@ -271,9 +274,10 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 static int too_few(struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_EQUORUM,
-	               "%u mirrors hold the newest state of store '%s', and %u must before it can be "
-	               "opened; perseas_report says what is wrong with the others:\n%s", count_good(p),
-	               p->store, p->acks, perseas_report(p));
+	               "%u mirrors hold the newest state of store '%s', and %u must before it can "
+	               "be "
+	               "opened; perseas_report says what is wrong with the others:\n%s",
+	               count_good(p), p->store, p->acks, perseas_report(p));
 }
 
 int ps_adopt(struct perseas *p, const struct ps_standing *chosen)

@@ -17,9 +17,11 @@ int ps_check_overlap(struct perseas_tx *tx, uint64_t start, uint64_t end)
 	for (; other; other = other->next)
 		if (other != tx && ps_cover_overlaps(&other->cover, start, end))
 			return ps_fail(p, PERSEAS_ECONFLICT,
-			               "%llu bytes at 0x%llx overlap a range of another open transaction: "
-			               "the application must keep its transactions apart",
-			               (unsigned long long)(end - start), (unsigned long long)start);
+			               "%llu bytes at 0x%llx overlap a range of another open "
+			               "transaction: the application must keep its transactions "
+			               "apart",
+			               (unsigned long long)(end - start),
+			               (unsigned long long)start);
 	return 0;
 }
 
@@ -55,9 +57,10 @@ static int report(struct perseas *p, const struct ps_segment *s, uint64_t from, 
 	while (i < to - from - 1 && now[i] == then[i])
 		i++;
 	return ps_fail(p, PERSEAS_EUNDECLARED,
-	               "byte %llu of segment '%s' (%p) was changed, and no open transaction declared it: "
-	               "call perseas_set_range before the store",
-	               (unsigned long long)(from + i - s->address), s->name, (const void *)(now + i));
+	               "byte %llu of segment '%s' (%p) was changed, and no open transaction "
+	               "declared it: call perseas_set_range before the store",
+	               (unsigned long long)(from + i - s->address), s->name,
+	               (const void *)(now + i));
 }
 
 static int check_segment(struct perseas *p, const struct ps_segment *s)

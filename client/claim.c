@@ -60,8 +60,9 @@ static bool granted(struct perseas *p, struct ps_mirror *m, const Perseas__Claim
 		return m->found.code != PERSEAS_EUNREACHABLE && m->found.code != PERSEAS_EFENCED;
 	}
 	m->found.claimed = true;
-	ps_report(p, "%s: claimed; it stands at epoch %llu, transaction %llu%s%s%s", m->address.text,
-	          (unsigned long long)m->found.at.epoch, (unsigned long long)m->found.at.seq,
+	ps_report(p, "%s: claimed; it stands at epoch %llu, transaction %llu%s%s%s",
+	          m->address.text, (unsigned long long)m->found.at.epoch,
+	          (unsigned long long)m->found.at.seq,
 	          header->state == PERSEAS__STATE__STATE_CONSISTENT ? "" : ", not whole",
 	          claim->undone ? "; an unfinished transaction was rolled back" : "",
 	          claim->copied ? "; copied away from an owner that may still live" : "");
@@ -107,7 +108,8 @@ int ps_claim(struct perseas *p)
 		if (m->found.code)
 			ps_report(p, "%s", m->found.error.text);
 		else if (!round.ask[i])
-			ps_report(p, "%s: has another store of this name; left alone", m->address.text);
+			ps_report(p, "%s: has another store of this name; left alone",
+			          m->address.text);
 		ps_claim_request(p, m, false, &claims[i], &requests[i]);
 		round.requests[i] = &requests[i];
 	}
@@ -172,8 +174,8 @@ static void missing(const struct perseas *p, char *text, size_t size)
 			continue;
 		if (m)
 			why = m->found.code ? m->found.error.text : "its image is not whole";
-		used += (size_t)snprintf(text + used, size - used, "%s%s (%.120s)", used ? ", " : "",
-		                         p->roster->members[k]->address, why);
+		used += (size_t)snprintf(text + used, size - used, "%s%s (%.120s)",
+		                         used ? ", " : "", p->roster->members[k]->address, why);
 	}
 }
 
@@ -198,11 +200,13 @@ static int too_few(struct perseas *p, unsigned counted, const struct ps_standing
 
 	missing(p, names, sizeof(names));
 	if (any)
-		snprintf(newest, sizeof(newest), "the newest state seen is %llu:%llu (epoch:transaction)",
+		snprintf(newest, sizeof(newest),
+		         "the newest state seen is %llu:%llu (epoch:transaction)",
 		         (unsigned long long)state->epoch, (unsigned long long)state->seq);
 	return ps_fail(p, all_damaged(p) ? PERSEAS_EDAMAGED : PERSEAS_EQUORUM,
-	               "%u of %u mirrors answered for store '%s' and %u must, to know its newest state. "
-	               "Missing: %s. %s", counted, p->members, p->store, ps_claimers(p), names, newest);
+	               "%u of %u mirrors answered for store '%s' and %u must, to know its newest "
+	               "state. Missing: %s. %s",
+	               counted, p->members, p->store, ps_claimers(p), names, newest);
 }
 
 int ps_choose(struct perseas *p, struct ps_standing *chosen)
@@ -250,7 +254,8 @@ int ps_confirm(struct perseas *p)
 		const struct ps_mirror *m = &p->mirrors[i];
 
 		if (round.ask[i] && (!round.replies[i] || (m->found.good && !m->link))) {
-			ps_report(p, "%s: its session broke before the store was open", m->address.text);
+			ps_report(p, "%s: its session broke before the store was open",
+			          m->address.text);
 			rc = PS_AGAIN;
 		}
 	}

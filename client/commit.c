@@ -29,8 +29,9 @@ int ps_ready(struct perseas *p)
 {
 	if (p->salvage)
 		return ps_fail(p, PERSEAS_ESALVAGE,
-		               "store '%s' was opened for salvage: open it again without PERSEAS_SALVAGE "
-		               "to run transactions", p->store);
+		               "store '%s' was opened for salvage: open it again without "
+		               "PERSEAS_SALVAGE to run transactions",
+		               p->store);
 	if (ps_fenced(p))
 		return fail_fenced(p);
 	if (p->in_doubt)
@@ -101,8 +102,8 @@ int ps_commit_await(struct perseas *p, uint64_t seq)
 	if (seq > p->in_doubt)
 		p->in_doubt = seq;
 	return ps_fail(p, PERSEAS_EINDOUBT,
-	               "transaction %llu is held by %u mirrors, not yet by %u: perseas_flush waits for "
-	               "it; perseas_mirror_stat says what is wrong with each mirror",
+	               "transaction %llu is held by %u mirrors, not yet by %u: perseas_flush "
+	               "waits for it; perseas_mirror_stat says what is wrong with each mirror",
 	               (unsigned long long)seq, ps_mirrors_holding(p, seq), p->acks);
 }
 
@@ -170,7 +171,8 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 		struct ps_write *grown = realloc(p->writes, 2 * count * sizeof(*grown));
 
 		if (!grown)
-			return ps_fail(p, PERSEAS_ENOMEM, "no memory for a chain of %u writes", count);
+			return ps_fail(p, PERSEAS_ENOMEM, "no memory for a chain of %u writes",
+			               count);
 		p->writes = grown;
 		p->writes_max = 2 * count;
 		p->stat.allocations++;
@@ -250,7 +252,8 @@ static void post_direct(struct perseas *p, struct ps_chain *chain)
 			                         sizeof(p->slot) };
 		rc = m->fabric->post(m->link, chain);
 		if (rc) {
-			ps_mirror_break(p, m, rc, rc == PS_LINK_FENCED ? "fenced" : "the link broke");
+			ps_mirror_break(p, m, rc,
+			                rc == PS_LINK_FENCED ? "fenced" : "the link broke");
 			continue;
 		}
 		m->slot = !m->slot;
@@ -274,7 +277,8 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	out->record->ranges = out->ranges;
 	ps_record_seal(out->record, p->epoch, p->seq + 1, position, p->last,
 	               p->env->ops->clock(p->env));
-	ps_slot_encode(&p->slot, p->epoch, p->seq + 1, position + ps_align64(out->length), position);
+	ps_slot_encode(&p->slot, p->epoch, p->seq + 1, position + ps_align64(out->length),
+	               position);
 	if (p->staged) {
 		struct ps_entry *entry = build_staged(p, out);
 

@@ -53,8 +53,9 @@ int ps_copy_here(struct perseas *p, struct ps_segment *segment)
 			return 0;
 	}
 	return ps_fail(p, PERSEAS_EUNREACHABLE,
-	               "no live mirror is left to read segment '%s' from: see that mirrors run, and open "
-	               "the store again", segment->name);
+	               "no live mirror is left to read segment '%s' from: see that mirrors run, "
+	               "and open the store again",
+	               segment->name);
 }
 
 void ps_copy_out(struct perseas *p, const struct ps_segment *segment)

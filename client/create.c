@@ -19,8 +19,8 @@ static int check_free(struct perseas *p)
 			               "%s has a store '%s' already: open it, or take another name",
 			               m->address.text, p->store);
 		if (f->code && f->code != PERSEAS_ENOSTORE)
-			return ps_fail(p, f->code, "creating needs all %u mirrors: %s", p->mirror_count,
-			               f->error.text);
+			return ps_fail(p, f->code, "creating needs all %u mirrors: %s",
+			               p->mirror_count, f->error.text);
 	}
 	return 0;
 }
@@ -62,8 +62,8 @@ static void prepare(struct perseas *p, struct making *making)
 }
 
 /* The same request to every mirror. How many said yes; *failed is the first that did not. */
-static unsigned ask_all(struct perseas *p, const Perseas__Request *one, const Perseas__Request *each,
-                        struct ps_error *failed)
+static unsigned ask_all(struct perseas *p, const Perseas__Request *one,
+                        const Perseas__Request *each, struct ps_error *failed)
 {
 	struct ps_round round;
 	unsigned yes = 0;
@@ -122,7 +122,7 @@ int ps_create_probed(struct perseas *p)
 	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
 	request.body_case = PERSEAS__REQUEST__BODY_SETTLE;
 	request.settle = &body;
-	/* All have it: one that calls it consistent is enough for the next open to settle the rest. */
+	/* All have it: when one calls it consistent, the next open can settle the rest. */
 	if (!ask_all(p, &request, NULL, &failed))
 		return ps_fail(p, failed.code, "%s", failed.text);
 	return 0;

@@ -45,8 +45,8 @@ static int check_options(struct perseas_options *o, struct ps_error *error)
 	                       PERSEAS_CHECK_WRITES | PERSEAS_SALVAGE;
 
 	if (o->flags & ~known)
-		return ps_error_set(error, PERSEAS_EINVAL, "flags 0x%x has unknown bits; known are 0x%x",
-		                    o->flags, known);
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "flags 0x%x has unknown bits; known are 0x%x", o->flags, known);
 	if (o->log_size < PS_LOG_MIN || o->log_size > PS_LOG_MAX)
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "log_size %llu is not between 4096 bytes and 64 GiB",
@@ -97,8 +97,9 @@ static int fill_names(struct perseas *p, const char *store, const char *mirrors,
 
 	if (!store || !ps_name_valid(store))
 		return ps_error_set(error, PERSEAS_EINVAL,
-		                    "'%.80s' cannot name a store: use 1 to 63 of A-Z a-z 0-9 . _ -, "
-		                    "not beginning with a dot", store ? store : "");
+		                    "'%.80s' cannot name a store: use 1 to 63 of A-Z a-z 0-9 . _ "
+		                    "-, not beginning with a dot",
+		                    store ? store : "");
 	rc = ps_address_list(mirrors ? mirrors : "", addresses, &p->mirror_count, error);
 	if (rc)
 		return rc;

@@ -71,7 +71,7 @@ struct ps_mirror {
 	struct ps_link *link;      /* NULL: not connected */
 	bool active;               /* the link takes transactions: LIVE or REPLAYING */
 	uint8_t image_id[PS_ID_SIZE];
-	int slot;                  /* index of the slot that counts once all that was posted is there */
+	int slot; /* index of the slot that counts once all that was posted is there */
 	uint64_t posted;           /* seq of the last transaction posted */
 	uint64_t acked;            /* .. completed; also while the mirror is down */
 	unsigned outstanding;      /* chains posted and not completed */

@@ -251,7 +251,8 @@ static unsigned collect(struct perseas *p, struct pollfd *fds)
 
 		if (fd >= 0)
 			fds[count++] = (struct pollfd){ fd, POLLIN, 0 };
-		if (m->active && m->outstanding && !p->leader && m->fabric->waits(m->link, &fds[count]))
+		if (m->active && m->outstanding && !p->leader &&
+		    m->fabric->waits(m->link, &fds[count]))
 			count++;
 	}
 	pthread_mutex_unlock(&p->lock);

@@ -33,8 +33,9 @@ static void drop_everywhere(struct perseas *p, uint32_t id)
 		Perseas__Reply *reply;
 		int fds[PS_REGIONS_MAX];
 
-		if (!m->active || ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
-		                         &reply, fds, &error))
+		if (!m->active ||
+		    ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply,
+		           fds, &error))
 			continue;
 		ps_mirror_regrant(p, m, reply->drop_segments->grant, fds, &error);
 		perseas__reply__free_unpacked(reply, NULL);
@@ -71,8 +72,8 @@ static int make_everywhere(struct perseas *p, struct ps_segment *segment)
 
 		if (!m->active)
 			continue;
-		rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, fds,
-		            &error);
+		rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
+		            &reply, fds, &error);
 		if (!rc) {
 			rc = ps_mirror_regrant(p, m, reply->add_segments->grant, fds, &error);
 			perseas__reply__free_unpacked(reply, NULL);
@@ -107,8 +108,8 @@ static int map_new(struct perseas *p, const char *name, uint64_t size, uint64_t 
 	segment = ps_segment_add(p, name, size);
 	pthread_mutex_unlock(&p->lock);
 	if (!segment)
-		return ps_fail(p, PERSEAS_ELIMIT, "store '%s' has %d segments, more cannot be", p->store,
-		               PS_SEGMENTS_MAX);
+		return ps_fail(p, PERSEAS_ELIMIT, "store '%s' has %d segments, more cannot be",
+		               p->store, PS_SEGMENTS_MAX);
 	rc = address ? place_at(p, segment, address) : ps_segment_choose(p, segment);
 	if (!rc)
 		rc = make_everywhere(p, segment);
@@ -150,11 +151,13 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size, uin
 
 	if (segment && size && size != segment->size)
 		return ps_fail(p, PERSEAS_ESIZE,
-		               "segment '%s' has %llu bytes, not %llu: map it with size 0, or use another name",
+		               "segment '%s' has %llu bytes, not %llu: map it with size 0, or "
+		               "use another name",
 		               name, (unsigned long long)segment->size, (unsigned long long)size);
 	if (segment && address && address != segment->address)
-		return ps_fail(p, PERSEAS_EADDRESS, "segment '%s' lies at 0x%llx, not at 0x%llx", name,
-		               (unsigned long long)segment->address, (unsigned long long)address);
+		return ps_fail(p, PERSEAS_EADDRESS, "segment '%s' lies at 0x%llx, not at 0x%llx",
+		               name, (unsigned long long)segment->address,
+		               (unsigned long long)address);
 	if (segment && segment->base) {
 		*addr = segment->base;
 		return 0;
@@ -163,7 +166,8 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size, uin
 		return map_old(p, segment, addr);
 	if (!size)
 		return ps_fail(p, PERSEAS_ENOSEGMENT,
-		               "store '%s' has no segment '%s': give a size to make it", p->store, name);
+		               "store '%s' has no segment '%s': give a size to make it", p->store,
+		               name);
 	if (p->salvage)
 		return ps_ready(p);
 	return map_new(p, name, size, address, addr);
@@ -178,8 +182,8 @@ int ps_map_at(perseas_t *p, const char *segment, size_t size, uint64_t address, 
 	*addr = NULL;
 	if (!segment || !ps_name_valid(segment) || size > PS_SEGMENT_MAX)
 		return ps_fail(p, PERSEAS_EINVAL,
-		               "a segment's name is 1 to 63 of A-Z a-z 0-9 . _ -, not beginning with a dot; "
-		               "its size is at most 1 TiB");
+		               "a segment's name is 1 to 63 of A-Z a-z 0-9 . _ -, not beginning "
+		               "with a dot; its size is at most 1 TiB");
 	if (address % PS_PAGE)
 		return ps_fail(p, PERSEAS_EINVAL, "address 0x%llx is not a multiple of %d",
 		               (unsigned long long)address, PS_PAGE);
@@ -248,7 +252,8 @@ static int post_publish(struct perseas *p, const uint32_t *ids, unsigned count)
 		ranges[i].segment = ids[i];
 	out.ranges = count;
 	out.kind = PS_RECORD_PUBLISH;
-	out.entry_length = ps_align64(sizeof(struct ps_entry) + sizeof(struct ps_write) + out.length);
+	out.entry_length = ps_align64(sizeof(struct ps_entry) + sizeof(struct ps_write) +
+	                              out.length);
 	pthread_mutex_lock(&p->lock);
 	rc = ps_commit_send(p, &out);
 	pthread_mutex_unlock(&p->lock);
@@ -286,8 +291,9 @@ static int publish_exclusive(struct perseas *p, uint64_t *seq)
 		ps_copy_out(p, ps_segment_by_id(p, ids[i]));
 	if (count_active(p) < p->acks)
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
-		               "only %u mirrors took the contents, and %u must hold them: nothing is "
-		               "published", count_active(p), p->acks);
+		               "only %u mirrors took the contents, and %u must hold them: "
+		               "nothing is published",
+		               count_active(p), p->acks);
 	/* All that can fail here comes before the first announcement: from then on this seq is
 	 * taken, whatever comes. */
 	rc = bear(p, ids, count, p->seq + 1);
@@ -375,7 +381,8 @@ int perseas_unmap(perseas_t *p, void *addr)
 		if (addr && p->segments[i].base == addr)
 			segment = &p->segments[i];
 	rc = segment ? unmap_exclusive(p, segment)
-	             : ps_fail(p, PERSEAS_ERANGE, "%p is not the address of a mapped segment", addr);
+	             : ps_fail(p, PERSEAS_ERANGE, "%p is not the address of a mapped segment",
+	                       addr);
 	ps_exclusive_leave(p);
 	return rc;
 }

@@ -53,8 +53,9 @@ static int read_step(struct perseas *p, struct ps_mirror *m, struct step *step, 
 	if (head.magic != PS_RECORD_MAGIC || head.seq != seq || head.position != step->position ||
 	    head.length > rest || head.length < sizeof(head) || grow(step, head.length))
 		return 1;
-	if (head.length > length && ps_mirror_read(p, m, PS_REGION_LOG, PS_RING_OFFSET + at + length,
-	                                           step->bytes + length, head.length - length))
+	if (head.length > length &&
+	    ps_mirror_read(p, m, PS_REGION_LOG, PS_RING_OFFSET + at + length, step->bytes + length,
+	                   head.length - length))
 		return -1;
 	step->record = (struct ps_record *)step->bytes;
 	if (ps_record_check(step->bytes, head.length))

@@ -15,7 +15,8 @@ static void enlist(struct perseas *p, const struct ps_standing *chosen)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
-		bool good = p->salvage ? m->found.claimed && ps_stands_at(m, chosen) : m->found.good;
+		bool good = p->salvage ? m->found.claimed && ps_stands_at(m, chosen)
+		                       : m->found.good;
 
 		m->slot = m->found.at.index;
 		m->posted = m->acked = good ? p->seq : 0;
@@ -24,13 +25,15 @@ static void enlist(struct perseas *p, const struct ps_standing *chosen)
 			continue;
 		}
 		if (!m->votes)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST, "the store's roster does not list it");
+			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST,
+			               "the store's roster does not list it");
 		else if (m->found.claimed)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
 			               "it was not mended when the store was opened");
 		/* The keeper must not claim what is somebody else's. */
 		else if (!m->found.code)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST, "it has another store of this name");
+			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST,
+			               "it has another store of this name");
 		else if (m->found.code == PERSEAS_ENOSTORE || m->found.code == PERSEAS_EDAMAGED)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST, m->found.error.text);
 		else
@@ -106,9 +109,10 @@ static void back_off(struct perseas *p, unsigned tries)
 static int give_up(struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_EFENCED,
-	               "store '%s' could not be opened within %u ms: sessions broke, or others claimed "
-	               "it, again and again. What was seen:\n%.500s", p->store,
-	               p->options.open_timeout_ms, perseas_report(p));
+	               "store '%s' could not be opened within %u ms: sessions broke, or others "
+	               "claimed "
+	               "it, again and again. What was seen:\n%.500s",
+	               p->store, p->options.open_timeout_ms, perseas_report(p));
 }
 
 static int open_handle(struct perseas *p)
@@ -137,7 +141,8 @@ static int open_handle(struct perseas *p)
 	p->open = true;
 	p->keeper = !p->env->ops->spawn(p->env, ps_keeper, p);
 	if (!p->keeper)
-		return ps_fail(p, PERSEAS_ESYSTEM, "the thread that watches the mirrors did not start");
+		return ps_fail(p, PERSEAS_ESYSTEM,
+		               "the thread that watches the mirrors did not start");
 	return 0;
 }
 

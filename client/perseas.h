@@ -138,8 +138,9 @@ int perseas_create(const char *store, const char *mirrors, const struct perseas_
  * *p is the caller's until perseas_close. options may be NULL.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, ENOSTORE, EBUSY
- * (a live owner was seen for half a second; nothing was fenced), EQUORUM (the message names the mirrors that are missing and the newest
- * state seen), EDAMAGED, EROSTER, EFENCED (another claimed it meanwhile, again and again).
+ * (a live owner was seen for half a second; nothing was fenced), EQUORUM (the message names the
+ * mirrors that are missing and the newest state seen), EDAMAGED, EROSTER, EFENCED (another claimed
+ * it meanwhile, again and again).
  */
 int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,
                  perseas_t **p);

@@ -132,8 +132,9 @@ static int choose_store(struct perseas *p)
 
 		if (w && w == best && memcmp(id, p->store_id, PS_ID_SIZE))
 			return ps_fail(p, PERSEAS_EROSTER,
-			               "the mirrors hold two different stores named '%s': give the mirrors of "
-			               "one of them", p->store);
+			               "the mirrors hold two different stores named '%s': give "
+			               "the mirrors of one of them",
+			               p->store);
 		if (w > best) {
 			best = w;
 			memcpy(p->store_id, id, PS_ID_SIZE);
@@ -150,8 +151,8 @@ static const char *troubles(const struct perseas *p, char *text, size_t size)
 	text[0] = 0;
 	for (unsigned i = 0; i < p->mirror_count && used < size; i++)
 		if (p->mirrors[i].found.code)
-			used += (size_t)snprintf(text + used, size - used, "%s%.150s", used ? "; " : "",
-			                         p->mirrors[i].found.error.text);
+			used += (size_t)snprintf(text + used, size - used, "%s%.150s",
+			                         used ? "; " : "", p->mirrors[i].found.error.text);
 	return text;
 }
 
@@ -175,12 +176,15 @@ static int no_store(struct perseas *p)
 		return ps_fail(p, other, "%s", text);
 	if (unfinished)
 		return ps_fail(p, PERSEAS_ENOSTORE,
-		               "the making of store '%s' was not finished: create it again", p->store);
+		               "the making of store '%s' was not finished: create it again",
+		               p->store);
 	if (silent)
-		return ps_fail(p, PERSEAS_EUNREACHABLE, "no mirror that answered has store '%s': %s",
-		               p->store, text);
-	return ps_fail(p, PERSEAS_ENOSTORE, "%u mirrors answered, and none has a store '%s': create it, "
-	               "or give the mirrors that have it", without, p->store);
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "no mirror that answered has store '%s': %s", p->store, text);
+	return ps_fail(p, PERSEAS_ENOSTORE,
+	               "%u mirrors answered, and none has a store '%s': create it, or give the "
+	               "mirrors that have it",
+	               without, p->store);
 }
 
 /* All mirrors had the store once one of them calls it consistent: so do the others then. */
@@ -199,8 +203,8 @@ static void settle(struct perseas *p)
 
 		if (!has_store(m, p->store_id) || created(m))
 			continue;
-		if (!ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, NULL,
-		            &m->found.error)) {
+		if (!ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
+		            &reply, NULL, &m->found.error)) {
 			m->found.header->state = PERSEAS__STATE__STATE_CONSISTENT;
 			perseas__reply__free_unpacked(reply, NULL);
 		} else {
@@ -239,7 +243,8 @@ static int find_members(struct perseas *p)
 		                          ? index_of(p->roster, m->found.header->image_id) : -1;
 		for (unsigned k = 0; k < i && m->found.member >= 0; k++)
 			if (p->mirrors[k].found.member == m->found.member)
-				return ps_fail(p, PERSEAS_EINVAL, "%s and %s are the same mirror: name it once",
+				return ps_fail(p, PERSEAS_EINVAL,
+				               "%s and %s are the same mirror: name it once",
 				               p->mirrors[k].address.text, m->address.text);
 	}
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -276,11 +281,14 @@ static int check_live(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (has_store(m, p->store_id) && m->found.live && !(p->options.flags & PERSEAS_TAKEOVER))
+		if (has_store(m, p->store_id) && m->found.live &&
+		    !(p->options.flags & PERSEAS_TAKEOVER))
 			return ps_fail(p, PERSEAS_EBUSY,
-			               "store '%s' has a live owner (from %s, epoch %llu, seen by %s): stop it, "
-			               "or ask for a takeover to fence it", p->store, m->found.owner,
-			               (unsigned long long)m->found.header->promised_epoch, m->address.text);
+			               "store '%s' has a live owner (from %s, epoch %llu, seen "
+			               "by %s): stop it, or ask for a takeover to fence it",
+			               p->store, m->found.owner,
+			               (unsigned long long)m->found.header->promised_epoch,
+			               m->address.text);
 	}
 	return 0;
 }

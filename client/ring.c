@@ -8,7 +8,8 @@ int ps_ring_init(struct ps_ring *ring, uint64_t size)
 {
 	memset(ring, 0, sizeof(*ring));
 	ring->where = calloc(PS_RING_ENTRIES, sizeof(*ring->where));
-	ring->base = mmap(NULL, size + PS_BOUNCE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ring->base = mmap(NULL, size + PS_BOUNCE, PROT_READ | PROT_WRITE,
+	                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (ring->base == MAP_FAILED)
 		ring->base = NULL;
 	ring->size = size;

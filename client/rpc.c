@@ -83,8 +83,8 @@ static int receive(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 		                  m->address.text);
 	grant = rc ? NULL : grant_of(*reply);
 	if (!rc && count != (grant ? grant->descriptors : 0))
-		rc = ps_error_set(error, PERSEAS_EPROTOCOL, "%s sent %u descriptors too many or few",
-		                  m->address.text, count);
+		rc = ps_error_set(error, PERSEAS_EPROTOCOL,
+		                  "%s sent %u descriptors too many or few", m->address.text, count);
 	if (rc || !fds) {
 		close_all(got, count);
 		if (rc) {
@@ -104,7 +104,8 @@ int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *reque
 
 	*reply = NULL;
 	if (!m->control)
-		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s is not connected", m->address.text);
+		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s is not connected",
+		                    m->address.text);
 	rc = p->env->ops->send(m->control, request, error);
 	return rc ? rc : receive(p, m, until_ns, request->body_case, reply, fds, error);
 }
@@ -175,7 +176,8 @@ int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Gra
 	if (!m->link) {
 		for (unsigned i = 0; i < grant->descriptors; i++)
 			close(fds[i]);
-		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s is not connected", m->address.text);
+		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s is not connected",
+		                    m->address.text);
 	}
 	pthread_mutex_lock(&p->lock);
 	rc = m->fabric->update(m->link, grant, fds, error);

@@ -128,9 +128,9 @@ int ps_segment_place(struct perseas *p, struct ps_segment *segment)
 		return 0;
 	if (error == EEXIST || error == EINVAL)
 		return ps_fail(p, PERSEAS_EADDRESS,
-		               "segment '%s' must lie at 0x%llx, which this process uses for something "
-		               "else: open the store before other mappings are made", segment->name,
-		               (unsigned long long)segment->address);
+		               "segment '%s' must lie at 0x%llx, which this process uses for "
+		               "something else: open the store before other mappings are made",
+		               segment->name, (unsigned long long)segment->address);
 	return ps_fail(p, PERSEAS_ENOMEM, "no memory for the %llu bytes of segment '%s': %s",
 	               (unsigned long long)segment->size, segment->name, strerror(error));
 }
@@ -160,7 +160,8 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment)
 			return 0;
 		}
 		if (error != EEXIST)
-			return ps_fail(p, PERSEAS_ENOMEM, "no memory for a segment of %llu bytes: %s",
+			return ps_fail(p, PERSEAS_ENOMEM,
+			               "no memory for a segment of %llu bytes: %s",
 			               (unsigned long long)size, strerror(error));
 		address = there ? there->address + there->size : address + size;
 		address = (address + SEGMENT_GUARD + SEGMENT_ALIGN - 1) & ~(SEGMENT_ALIGN - 1);
@@ -179,7 +180,8 @@ int ps_segment_shadow(struct perseas *p, struct ps_segment *segment)
 	segment->shadow = malloc(segment->size);
 	if (!segment->shadow)
 		return ps_fail(p, PERSEAS_ENOMEM,
-		               "PERSEAS_CHECK_WRITES needs a second copy of segment '%s' (%llu bytes)",
+		               "PERSEAS_CHECK_WRITES needs a second copy of segment '%s' (%llu "
+		               "bytes)",
 		               segment->name, (unsigned long long)segment->size);
 	memcpy(segment->shadow, segment->base, segment->size);
 	return 0;

@@ -23,7 +23,8 @@ static uint64_t durable(const struct perseas *p)
 int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 {
 	if (!p || !stat)
-		return ps_fail(p, PERSEAS_EINVAL, "stat needs a handle and a place for the figures");
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "stat needs a handle and a place for the figures");
 	pthread_mutex_lock(&p->lock);
 	if (!p->salvage && !p->gate)
 		ps_mirrors_poll(p);
@@ -74,7 +75,8 @@ int perseas_segment_at(perseas_t *p, unsigned index, struct perseas_segment_info
 	int rc = 0;
 
 	if (!p || !info)
-		return ps_fail(p, PERSEAS_EINVAL, "segment_at needs a handle and a place for the figures");
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "segment_at needs a handle and a place for the figures");
 	ps_admin_enter(p);
 	if (index < p->segment_count)
 		fill(&p->segments[index], info);
@@ -97,7 +99,8 @@ int perseas_segment(perseas_t *p, const char *name, struct perseas_segment_info 
 	if (segment)
 		fill(segment, info);
 	else
-		rc = ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store, name);
+		rc = ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
+		             name);
 	ps_admin_leave(p);
 	return rc;
 }

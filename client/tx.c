@@ -148,10 +148,12 @@ static int range_error(struct perseas_tx *tx, const void *addr, size_t len,
 {
 	if (!segment)
 		return ps_fail(tx->p, PERSEAS_ERANGE,
-		               "%zu bytes at %p are not wholly inside one mapped segment of store '%s'",
+		               "%zu bytes at %p are not wholly inside one mapped segment of "
+		               "store '%s'",
 		               len, addr, tx->p->store);
 	return ps_fail(tx->p, PERSEAS_EUNPUBLISHED,
-	               "%p is in a segment that is not published: call perseas_publish first", addr);
+	               "%p is in a segment that is not published: call perseas_publish first",
+	               addr);
 }
 
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
@@ -171,13 +173,14 @@ static int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 
 	if (need > ps_record_limit(p->log_size))
 		return ps_fail(p, PERSEAS_ETOOBIG,
-		               "an undo record of %llu bytes is more than half of the log of %llu: split "
-		               "the transaction, or make the store with a larger log",
+		               "an undo record of %llu bytes is more than half of the log of "
+		               "%llu: split the transaction, or make the store with a larger log",
 		               (unsigned long long)need, (unsigned long long)p->log_size);
 	if (ps_tx_entry_length(tx) + more + bytes + 64 > p->ring.size / 4)
 		return ps_fail(p, PERSEAS_ETOOBIG,
-		               "the transaction takes more than a quarter of the ring of %llu bytes: split "
-		               "it, or open with a larger ring_size", (unsigned long long)p->ring.size);
+		               "the transaction takes more than a quarter of the ring of %llu "
+		               "bytes: split it, or open with a larger ring_size",
+		               (unsigned long long)p->ring.size);
 	rc = ps_cover_reserve(&tx->cover);
 	if (rc >= 0 && need > tx->capacity) {
 		uint64_t capacity = tx->capacity;
@@ -208,7 +211,8 @@ static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment,
 	uint32_t length = (uint32_t)(end - start);
 	uint8_t *image;
 
-	if (tx->tail && last->segment == segment->segment && last->offset + last->length == offset) {
+	if (tx->tail && last->segment == segment->segment &&
+	    last->offset + last->length == offset) {
 		image = (uint8_t *)(last + 1) + last->length;
 		last->length += length;
 	} else {
@@ -242,7 +246,8 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 		ps_cover_insert(&tx->cover, place, &span);
 		return 0;
 	}
-	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end); from = gap_end) {
+	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end);
+	     from = gap_end) {
 		more += sizeof(struct ps_range) + ps_align8(gap_end - gap_start);
 		bytes += gap_end - gap_start;
 	}
@@ -251,7 +256,8 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	rc = make_room(tx, more, bytes);
 	if (rc)
 		return rc;
-	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end); from = gap_end)
+	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end);
+	     from = gap_end)
 		log_piece(tx, segment, gap_start, gap_end);
 	ps_cover_add(&tx->cover, &span);
 	return 0;
