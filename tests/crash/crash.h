@@ -109,6 +109,7 @@ struct work {
 	                              transactions */
 	int open;                  /* transactions */
 	size_t base;               /* events of the store's making */
+	size_t from;               /* events before are another workload's business */
 	int acked;                 /* the newest acknowledged state */
 	struct perseas_options options;
 	uint64_t random;

@@ -144,8 +144,8 @@ static unsigned bits(unsigned set)
 	return (unsigned)__builtin_popcount(set);
 }
 
-/* Every set of R mirrors or more that may be all that answers. */
-static void check_sets(struct checker *checker, const struct replica *replicas, int floor)
+/* Every set of R mirrors or more that may be all that answers. on: as in check_world. */
+static void check_sets(struct checker *checker, const struct replica *replicas, int floor, bool on)
 {
 	const struct work *w = checker->work;
 	unsigned claimers = w->d->count - w->options.acks + 1;
@@ -167,7 +167,7 @@ static void check_sets(struct checker *checker, const struct replica *replicas, 
 			lost |= in && replicas[i].lost;
 			whole += in && replica_image(&replicas[i], &image);
 		}
-		check_world(checker, memories, floor, 0, !lost || whole >= least, true);
+		check_world(checker, memories, floor, 0, !lost || whole >= least, on);
 	}
 }
 
@@ -196,10 +196,13 @@ void check_instants(struct checker *checker)
 			replica_apply(&replicas[i], i, event);
 		if (event->kind == EVENT_ACKED)
 			floor = event->state;
+		if (at < w->from)
+			continue;
+		/* What comes after a recovery is looked at now and then. */
 		if (at + 1 < w->base)
 			check_making(checker, replicas);
 		else
-			check_sets(checker, replicas, floor);
+			check_sets(checker, replicas, floor, at % 4 == 0);
 	}
 	for (unsigned i = 0; i < w->d->count; i++)
 		replica_free(&replicas[i]);

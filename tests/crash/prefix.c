@@ -192,7 +192,7 @@ void check_prefixes(struct checker *checker)
 			const struct event *event = &w->journal.events[i];
 
 			replica_apply(&replica, mirror, event);
-			if (event->kind == EVENT_ACKED || event->mirror == mirror)
+			if (i >= w->from && (event->kind == EVENT_ACKED || event->mirror == mirror))
 				check_instant(checker, &replica);
 		}
 		replica_free(&replica);

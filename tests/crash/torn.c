@@ -204,7 +204,7 @@ void check_torn(struct checker *checker, bool every_byte)
 		for (size_t i = 0; i < w->journal.count; i++) {
 			const struct event *event = &w->journal.events[i];
 
-			if (event->kind == EVENT_WRITE && event->mirror == mirror)
+			if (i >= w->from && event->kind == EVENT_WRITE && event->mirror == mirror)
 				check_write(checker, &replica, i, every_byte);
 			replica_apply(&replica, mirror, event);
 		}

@@ -56,6 +56,8 @@ struct work *work_new(const char *name, unsigned mirrors, unsigned acks, uint64_
 
 void work_free(struct work *w)
 {
+	/* A workload that went wrong stops where it is. */
+	perseas_close(w->p);
 	direct_free(w->d);
 	journal_free(&w->journal);
 	model_free(&w->model);

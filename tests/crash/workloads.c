@@ -256,6 +256,7 @@ static void run_parted(struct work *w)
 	one_by_one(w, 3);
 	w->d->mirrors[2].hold = DIRECT_HOLD_WRITES;
 	one_by_one(w, 2);
+	w->from = w->journal.count;
 	w->d->mirrors[0].writes_left = (long)w->break_first;
 	w->d->mirrors[0].torn = 33;
 	w->d->mirrors[1].writes_left = (long)w->break_second;

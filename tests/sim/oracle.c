@@ -292,17 +292,16 @@ static struct sim_node *identify(struct sim_mirror *m, const struct store *store
 
 	if (before && m->generation != store->image.generation)
 		before = NULL;
-	if (!node && before && before->seq == slot->seq && m->at_epoch < slot->epoch) {
+	if (before && before->seq == slot->seq && m->at_epoch < slot->epoch) {
 		node = m->at;
 		give_name(w, node, slot->epoch, slot->seq);
-	}
-	if (node && before && m->at_epoch < slot->epoch)
 		note_choice(m, store, slot->epoch, node);
+	}
 	if (!node)
 		sim_fail(w, "mirror %u stands at %s, which nobody sent", m->index,
 		         sim_state(w, slot->epoch, slot->seq));
 	if (before && node != before && before->seq == slot->seq)
-		sim_fail(w, "mirror %u was adopted for %s, which is another state", m->index,
+		sim_fail(w, "mirror %u stands at %s, which is another state than it had", m->index,
 		         sim_state(w, slot->epoch, slot->seq));
 	if (before && node != before && m->at_epoch == slot->epoch && node->parent != before)
 		sim_fail(w, "mirror %u went from %s to %s", m->index,
