@@ -86,7 +86,7 @@ struct perseas_options {
 	uint32_t acks;               /* create: W, 1 .. mirrors; 0: a majority */
 	uint64_t log_size;           /* create: bytes of the undo log on each mirror, 4 KiB ..
 	                                64 GiB, rounded up to 4 KiB; 0: 16 MiB. A transaction's undo
-	                                record may take half of it. */
+	                                record may take half of it, and 1 GiB at most. */
 	uint64_t ring_size;          /* bytes of the owner's ring of sent transactions, from 64 KiB;
 	                                0: 64 MiB. A transaction may take a quarter of it. */
 	uint32_t connect_timeout_ms; /* for one round of answers from the mirrors; 0: 3000 */

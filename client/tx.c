@@ -174,7 +174,8 @@ static int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 	if (need > ps_record_limit(p->log_size))
 		return ps_fail(p, PERSEAS_ETOOBIG,
 		               "an undo record of %llu bytes is more than half of the log of "
-		               "%llu: split the transaction, or make the store with a larger log",
+		               "%llu, or than 1 GiB: split the transaction, or make the store "
+		               "with a larger log",
 		               (unsigned long long)need, (unsigned long long)p->log_size);
 	if (ps_tx_entry_length(tx) + more + bytes + 64 > p->ring.size / 4)
 		return ps_fail(p, PERSEAS_ETOOBIG,

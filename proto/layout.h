@@ -121,8 +121,13 @@ static inline void ps_put_pair(void *at, uint32_t low, uint32_t high)
 static inline uint64_t ps_align8(uint64_t n) { return (n + 7) & ~(uint64_t)7; }
 static inline uint64_t ps_align64(uint64_t n) { return (n + 63) & ~(uint64_t)63; }
 
+#define PS_RECORD_MAX ((uint64_t)1 << 30)      /* bytes of a record: its lengths are 32 bits */
+
 /* The largest record that a ring of this size takes. */
-static inline uint64_t ps_record_limit(uint64_t ring_size) { return ring_size / 2; }
+static inline uint64_t ps_record_limit(uint64_t ring_size)
+{
+	return ring_size / 2 < PS_RECORD_MAX ? ring_size / 2 : PS_RECORD_MAX;
+}
 
 /* Where a record of `length` bytes goes when the slot before it says `next`. */
 static inline uint64_t ps_place(uint64_t next, uint64_t length, uint64_t ring_size)
