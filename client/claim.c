@@ -4,6 +4,7 @@
 #include "claim.h"
 
 #include "mirror.h"
+#include "socket.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +46,7 @@ static bool granted(struct perseas *p, struct ps_mirror *m, const Perseas__Claim
 	Perseas__Header *header = ps_header_copy(claim->header);
 
 	if (!header) {
+		ps_close_all(fds, claim->grant->descriptors);
 		m->found.code = ps_error_set(&m->found.error, PERSEAS_ENOMEM, "out of memory");
 		return true;
 	}

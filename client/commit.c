@@ -118,9 +118,9 @@ static bool lags(const struct perseas *p, const struct ps_mirror *m, uint64_t le
 	if (!lag)
 		return false;
 	if (m->state == PERSEAS_MIRROR_LIVE)
-		return lag + length > p->ring.size / 2;
+		return lag > p->ring.size / 2 - length;
 	/* One that is catching up may use all of the ring, less what padding may take. */
-	return lag + 2 * length > p->ring.size;
+	return lag > p->ring.size - 2 * length;
 }
 
 /* Drops the mirrors that lag, if W are left without them. False: they are needed. */
@@ -175,7 +175,7 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 			               count);
 		p->writes = grown;
 		p->writes_max = 2 * count;
-		p->stat.allocations++;
+		__atomic_fetch_add(&p->stat.allocations, 1, __ATOMIC_RELAXED);
 	}
 	for (unsigned i = 0; i < out->span_count; i++) {
 		const struct ps_span *span = &out->spans[i];

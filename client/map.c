@@ -173,6 +173,18 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size, uin
 	return map_new(p, name, size, address, addr);
 }
 
+/* Asked before the links are taken for this alone, which waits for what is under way, and again
+ * then. */
+static int may_change(struct perseas *p)
+{
+	int rc;
+
+	pthread_mutex_lock(&p->lock);
+	rc = p->salvage ? 0 : ps_ready(p);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
 int ps_map_at(perseas_t *p, const char *segment, size_t size, uint64_t address, void **addr)
 {
 	int rc;
@@ -187,10 +199,11 @@ int ps_map_at(perseas_t *p, const char *segment, size_t size, uint64_t address, 
 	if (address % PS_PAGE)
 		return ps_fail(p, PERSEAS_EINVAL, "address 0x%llx is not a multiple of %d",
 		               (unsigned long long)address, PS_PAGE);
+	rc = may_change(p);
+	if (rc)
+		return rc;
 	ps_exclusive_enter(p);
-	pthread_mutex_lock(&p->lock);
-	rc = p->salvage ? 0 : ps_ready(p);
-	pthread_mutex_unlock(&p->lock);
+	rc = may_change(p);
 	if (!rc)
 		rc = map_exclusive(p, segment, size, address, addr);
 	ps_exclusive_leave(p);
@@ -313,10 +326,11 @@ int perseas_publish(perseas_t *p)
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	rc = p->salvage ? ps_ready(p) : may_change(p);
+	if (rc)
+		return rc;
 	ps_exclusive_enter(p);
-	pthread_mutex_lock(&p->lock);
-	rc = ps_ready(p);
-	pthread_mutex_unlock(&p->lock);
+	rc = may_change(p);
 	if (!rc)
 		rc = publish_exclusive(p, &seq);
 	ps_exclusive_leave(p);

@@ -149,6 +149,7 @@ void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
 	claim->store = p->store;
 	claim->epoch = p->epoch;
 	claim->owner = (ProtobufCBinaryData){ PS_ID_SIZE, p->owner };
+	claim->store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
 	claim->takeover = (p->options.flags & PERSEAS_TAKEOVER) != 0;
 	claim->quiesced = quiesced;
 	claim->shared = m->address.scheme == PS_SCHEME_UNIX;

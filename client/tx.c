@@ -29,7 +29,7 @@ static struct perseas_tx *tx_new(struct perseas *p)
 	tx->p = p;
 	tx->all = p->all_list;
 	p->all_list = tx;
-	p->stat.allocations += 3;
+	__atomic_fetch_add(&p->stat.allocations, 3, __ATOMIC_RELAXED);
 	return tx;
 }
 

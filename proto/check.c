@@ -206,6 +206,15 @@ static const char *digest_fault(const Perseas__DigestRequest *digest)
 	return NULL;
 }
 
+static const char *claim_fault(const Perseas__ClaimRequest *claim)
+{
+	if (!ps_name_valid(claim->store))
+		return bad_name;
+	if (claim->store_id.len > 0 && !ps_id_valid(claim->store_id))
+		return "a claim's store id must be 16 bytes, not all zero, or left out";
+	return owner_fault(claim->epoch, claim->owner);
+}
+
 const char *ps_request_fault(const Perseas__Request *request)
 {
 	switch (request->body_case) {
@@ -218,8 +227,7 @@ const char *ps_request_fault(const Perseas__Request *request)
 	case PERSEAS__REQUEST__BODY_ABANDON:
 		return store_fault(request->abandon->store, request->abandon->store_id);
 	case PERSEAS__REQUEST__BODY_CLAIM:
-		return ps_name_valid(request->claim->store)
-			? owner_fault(request->claim->epoch, request->claim->owner) : bad_name;
+		return claim_fault(request->claim);
 	case PERSEAS__REQUEST__BODY_ADD_SEGMENTS:
 		return add_segments_fault(request->add_segments);
 	case PERSEAS__REQUEST__BODY_DROP_SEGMENTS:

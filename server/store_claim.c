@@ -42,6 +42,11 @@ static int check_claim(const struct claim *claim, struct why *why)
 		return refuse(why, STATUS(BAD_REQUEST),
 		              "this connection holds store %s; use another connection for store %s",
 		              session->store->name, store->name);
+	if (claim->request->store_id.len > 0 &&
+	    !same_id(claim->request->store_id, store->header->store_id))
+		return refuse(why, STATUS(NO_STORE),
+		              "this mirror has another store named %s, made at another time",
+		              store->name);
 	if (claim->request->shared && !session->local)
 		return refuse(why, STATUS(BAD_REQUEST),
 		              "memory can be shared over a Unix socket only");

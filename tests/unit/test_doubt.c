@@ -93,9 +93,8 @@ static void test_in_doubt_blocks_segments(void **state)
 	assert_int_equal(owner_put(o, 0, 10, 5), PERSEAS_EINDOUBT);
 	assert_int_equal(perseas_map(o->p, "other", 100, &addr), PERSEAS_EBLOCKED);
 	assert_int_equal(perseas_publish(o->p), PERSEAS_EBLOCKED);
-	hold(o, 1, DIRECT_HOLD_NOTHING);
-	hold(o, 2, DIRECT_HOLD_NOTHING);
-	direct_keep(o->d, o->p);
+	let_go(o, 1);
+	let_go(o, 2);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(perseas_publish(o->p), 0);
 	assert_int_equal(owner_stat(o).live, 3);

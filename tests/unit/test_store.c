@@ -146,6 +146,28 @@ static void a_live_owner_is_not_fenced_without_takeover(void **state)
 	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), 0);
 }
 
+/* The store was lost and another made under its name, while its owner could not reach it. */
+static void a_claim_of_another_making_fences_nobody(void **state)
+{
+	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__ClaimReply reply = PERSEAS__CLAIM_REPLY__INIT;
+	uint8_t other[PS_ID_SIZE] = { 0xee };
+	struct mirror *mirror = *state;
+	struct peer first, second;
+
+	mirror_bank(mirror, &first, false);
+	peer_init(&second);
+	request.store = (char *)"bank";
+	request.epoch = BANK_EPOCH + 1;
+	request.owner = (ProtobufCBinaryData){ PS_ID_SIZE, other };
+	request.takeover = true;
+	request.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, other };
+	assert_int_equal(store_claim(mirror->stores, &second.session, &request, &reply,
+	                             &mirror->why), -STATUS(NO_STORE));
+	assert_int_equal(first.cuts, 0);
+	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
+}
+
 struct order {
 	struct mirror *mirror;
 	unsigned fences;
@@ -409,6 +431,7 @@ int main(void)
 		TEST(a_store_still_creating_is_not_claimed),
 		TEST(a_claim_needs_a_higher_epoch_or_the_same_owner),
 		TEST(a_live_owner_is_not_fenced_without_takeover),
+		TEST(a_claim_of_another_making_fences_nobody),
 		TEST(a_claim_promises_then_fences_then_cuts),
 		TEST(a_claim_rolls_the_unfinished_transaction_back),
 		TEST(a_claim_drops_segments_that_do_not_exist),
