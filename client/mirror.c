@@ -192,9 +192,15 @@ static int give_up(struct perseas *p, struct ps_mirror *m, int rc)
 	return rc;
 }
 
+/* An answer's time, and what a slow link (1 MiB a second) needs for the bytes. */
+static uint64_t until_copied(struct perseas *p, uint64_t bytes)
+{
+	return ps_now(p) + ps_ms(p->options.connect_timeout_ms + bytes / 1024);
+}
+
 unsigned ps_mirrors_write(struct perseas *p, const bool *to, const struct ps_chain *chain)
 {
-	uint64_t until = ps_now(p) + ps_ms(p->options.connect_timeout_ms);
+	uint64_t until = until_copied(p, chain->count ? chain->writes[0].length : 0);
 	int rc[PS_MIRRORS_MAX];
 	unsigned done = 0;
 
@@ -226,7 +232,7 @@ int ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct ps_chai
 int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
                    void *bytes, uint64_t length)
 {
-	uint64_t until = ps_now(p) + ps_ms(p->options.connect_timeout_ms);
+	uint64_t until = until_copied(p, length);
 	int rc = m->link ? m->fabric->read(m->link, region, offset, bytes, length, until)
 	                 : PS_LINK_BROKEN;
 

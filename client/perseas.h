@@ -69,7 +69,9 @@ typedef struct perseas_tx perseas_tx_t;
 
 /* Bits of perseas_options.flags. */
 enum perseas_flag {
-	PERSEAS_CREATE = 1,        /* create the store when no mirror has it */
+	PERSEAS_CREATE = 1,        /* create the store when no mirror has it: also when all have
+	                              lost it. Who wants to be told of that makes the store once,
+	                              by perseas_create or the command, and opens without this. */
 	PERSEAS_TAKEOVER = 2,      /* fence a live owner instead of returning EBUSY */
 	PERSEAS_CHECK_OVERLAP = 4, /* set_range reports overlapping open transactions */
 	PERSEAS_CHECK_WRITES = 8,  /* commit compares all memory and reports undeclared writes */

@@ -4,7 +4,8 @@
 set -eu
 
 build="gcc libc6-dev libevent-dev libprotobuf-c-dev protobuf-c-compiler python3"
-test="clang-14 libclang-rt-14-dev llvm-14 libstdc++-12-dev libcmocka-dev python3-pytest pkg-config"
+test="clang-14 libclang-rt-14-dev llvm-14 libstdc++-12-dev libcmocka-dev python3-pytest
+	pkg-config strace"
 
 wanted=
 for group in "$@"; do
