@@ -1,0 +1,56 @@
+"""perseasd as a service manager sees it."""
+import os
+import signal
+import socket
+import subprocess
+
+from conftest import BUILD, SECONDS
+
+
+def listen(path):
+    notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notices.bind(str(path))
+    notices.settimeout(SECONDS)
+    return notices
+
+
+def test_it_says_when_it_is_ready_and_when_it_stops(tmp_path):
+    """A service manager waits for READY before it starts what depends on the mirror; it gets it
+    only when the ports are open. SIGTERM is told too, and ends it cleanly."""
+    ports = tmp_path / "ports"
+    with listen(tmp_path / "notify") as notices:
+        words = [BUILD / "perseasd", "--listen", "127.0.0.1:0", "--port-file", ports,
+                 "--memory-dir", tmp_path / "memory"]
+        daemon = subprocess.Popen(words, stderr=subprocess.DEVNULL,
+                                  env=dict(os.environ, NOTIFY_SOCKET=str(tmp_path / "notify")))
+        try:
+            assert b"READY=1" in notices.recv(4096)
+            port = int(ports.read_text().split()[0])
+            socket.create_connection(("127.0.0.1", port), SECONDS).close()
+            daemon.send_signal(signal.SIGTERM)
+            while b"STOPPING=1" not in notices.recv(4096):
+                pass
+            assert daemon.wait(SECONDS) == 0
+        finally:
+            if daemon.poll() is None:
+                daemon.kill()
+                daemon.wait()
+
+
+def test_options_come_from_a_file_and_the_command_line_goes_before_it(tmp_path):
+    """The file has the names of the flags, without the dashes."""
+    options = tmp_path / "perseasd.conf"
+    first, second = tmp_path / "first", tmp_path / "second"
+    options.write_text("# a mirror\nlisten 127.0.0.1:0\nport-file %s\nmemory-dir %s\n"
+                       % (first, tmp_path / "memory"))
+    with listen(tmp_path / "notify") as notices:
+        daemon = subprocess.Popen([BUILD / "perseasd", "--config", options, "--port-file", second],
+                                  stderr=subprocess.DEVNULL,
+                                  env=dict(os.environ, NOTIFY_SOCKET=str(tmp_path / "notify")))
+        try:
+            assert b"READY=1" in notices.recv(4096)
+            assert second.exists() and not first.exists()
+            assert (tmp_path / "memory").is_dir()
+        finally:
+            daemon.kill()
+            daemon.wait()
