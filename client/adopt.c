@@ -22,20 +22,6 @@ static unsigned count_good(const struct perseas *p)
 	return good;
 }
 
-int ps_adopt_slot(struct perseas *p, struct ps_mirror *m)
-{
-	struct ps_slot slot;
-	struct ps_chain chain = { NULL, 0, 0, { &slot, ps_slot_offset(!m->found.at.index),
-		                                PS_REGION_LOG, sizeof(slot) } };
-
-	ps_slot_encode(&slot, p->epoch, p->seq, p->next, p->last);
-	if (ps_mirror_write(p, m, &chain))
-		return -1;
-	m->found.at = (struct ps_standing){ p->epoch, p->seq, p->next, p->last,
-		                            !m->found.at.index };
-	return 0;
-}
-
 static int settled(struct perseas *p, struct ps_mirror *m, const char *how)
 {
 	m->found.good = true;
@@ -51,27 +37,11 @@ static int adopt_holders(struct perseas *p, const struct ps_standing *chosen)
 
 		if (!m->found.claimed || !ps_stands_at(m, chosen))
 			continue;
-		if (ps_adopt_slot(p, m))
+		if (ps_copy_slot(p, m))
 			return PS_AGAIN;
 		settled(p, m, "adopted as it is");
 	}
 	return 0;
-}
-
-static int finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
-{
-	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	Perseas__Reply *reply;
-	int rc;
-
-	request.body_case = PERSEAS__REQUEST__BODY_FINISH;
-	request.finish = &finish;
-	rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, NULL,
-	            error);
-	if (!rc)
-		perseas__reply__free_unpacked(reply, NULL);
-	return rc;
 }
 
 /* Asks for an empty image of the source's table, beside what there is. */
@@ -121,7 +91,7 @@ static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	}
 	ps_copy_progress(m->address.text, header->n_segments, header->n_segments);
 	m->found.at.index = 1;
-	return ps_adopt_slot(p, m);
+	return ps_copy_slot(p, m);
 }
 
 /* A refusal leaves the mirror behind; a session that broke ends the attempt. */
@@ -144,7 +114,7 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	m->found.claimed = true;
 	if (copy_image(p, from, m))
 		return PS_AGAIN;
-	if (finish(p, m, &error))
+	if (ps_ask_finish(p, m, &error))
 		return left_behind(p, m, &error);
 	p->stat.mended_whole++;
 	return settled(p, m, "copied whole, beside what it had");

@@ -28,9 +28,6 @@ bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at);
 /* adopt.c: I7 to I9. */
 int ps_adopt(struct perseas *p, const struct ps_standing *chosen);
 
-/* Writes `at` as the mirror's next slot. */
-int ps_adopt_slot(struct perseas *p, struct ps_mirror *m);
-
 /* mend.c: a delta in place. 0; 1: the logs do not reach, or more changed than there is;
  * -1: a session broke. */
 int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m);

@@ -9,39 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool ps_fenced(const struct perseas *p)
-{
-	unsigned lost = 0;
-
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		lost += p->mirrors[i].votes && p->mirrors[i].state == PERSEAS_MIRROR_FENCED;
-	return lost && p->members - lost < p->acks;
-}
-
-static int fail_fenced(struct perseas *p)
-{
-	return ps_fail(p, PERSEAS_EFENCED,
-	               "another owner has taken store '%s' over from epoch %llu: close this handle",
-	               p->store, (unsigned long long)p->epoch);
-}
-
-int ps_ready(struct perseas *p)
-{
-	if (p->salvage)
-		return ps_fail(p, PERSEAS_ESALVAGE,
-		               "store '%s' was opened for salvage: open it again without "
-		               "PERSEAS_SALVAGE to run transactions",
-		               p->store);
-	if (ps_fenced(p))
-		return fail_fenced(p);
-	if (p->in_doubt)
-		return ps_fail(p, PERSEAS_EBLOCKED,
-		               "transaction %llu is in doubt: perseas_flush waits for it; "
-		               "perseas_mirror_stat says what is wrong with each mirror",
-		               (unsigned long long)p->in_doubt);
-	return 0;
-}
-
 /* Lets the owner wait with others for what any of them sees. */
 void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
 {
@@ -90,7 +57,7 @@ int ps_commit_await(struct perseas *p, uint64_t seq)
 		if (ps_mirrors_holding(p, seq) >= p->acks)
 			return 0;
 		if (ps_fenced(p))
-			return fail_fenced(p);
+			return ps_fail_fenced(p);
 		now = ps_now(p);
 		if (!start)
 			start = now;

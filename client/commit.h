@@ -24,9 +24,6 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
 /* Waits until W mirrors hold seq: 0, EINDOUBT, EFENCED. Locked; lets go of the lock. */
 int ps_commit_await(struct perseas *p, uint64_t seq);
 
-/* Have so many mirrors promised another owner that W can no longer be reached? */
-bool ps_fenced(const struct perseas *p);
-
 /* Lets go of the lock and sleeps until a link has something, or until_ns. */
 void ps_commit_sleep(struct perseas *p, uint64_t until_ns);
 

@@ -95,3 +95,17 @@ int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *
 	}
 	return 0;
 }
+
+int ps_copy_slot(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_slot slot;
+	struct ps_chain chain = { NULL, 0, 0, { &slot, ps_slot_offset(!m->found.at.index),
+		                                PS_REGION_LOG, sizeof(slot) } };
+
+	ps_slot_encode(&slot, p->epoch, p->seq, p->next, p->last);
+	if (ps_mirror_write(p, m, &chain))
+		return -1;
+	m->found.at = (struct ps_standing){ p->epoch, p->seq, p->next, p->last,
+		                            !m->found.at.index };
+	return 0;
+}

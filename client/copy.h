@@ -17,6 +17,9 @@ void ps_copy_out(struct perseas *p, const struct ps_segment *segment);
 int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to,
                    uint32_t region, uint64_t offset, uint64_t length);
 
+/* Writes where this owner stands as the mirror's next slot; 0, or -1 when the link broke. */
+int ps_copy_slot(struct perseas *p, struct ps_mirror *m);
+
 /* Tells the progress callback, if there is one. */
 void ps_copy_progress(const char *what, uint64_t done, uint64_t total);
 

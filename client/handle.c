@@ -3,8 +3,6 @@
  */
 #include "handle.h"
 
-#include "commit.h"
-#include "mirror.h"
 #include "tx.h"
 
 #include <stdarg.h>
@@ -219,69 +217,4 @@ void ps_progress(struct perseas *p)
 	if (p->leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
 	p->env->ops->broadcast(p->env, &p->progress);
-}
-
-static void wait_change(struct perseas *p)
-{
-	p->waiters++;
-	p->env->ops->wait(p->env, &p->progress, &p->lock, PS_NEVER);
-	p->waiters--;
-}
-
-void ps_admin_enter(struct perseas *p)
-{
-	pthread_mutex_lock(&p->lock);
-	while (p->admin)
-		wait_change(p);
-	p->admin = true;
-	pthread_mutex_unlock(&p->lock);
-}
-
-void ps_admin_leave(struct perseas *p)
-{
-	pthread_mutex_lock(&p->lock);
-	p->admin = false;
-	ps_progress(p);
-	pthread_mutex_unlock(&p->lock);
-	if (p->keeper)
-		p->env->ops->wake(p->env, PS_KEEPER);
-}
-
-/* Has every link completed all that was posted? Those that do not in time are broken. */
-static bool drained(struct perseas *p, bool late)
-{
-	bool all = true;
-
-	ps_mirrors_poll(p);
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
-
-		if (!m->active || (!m->outstanding && m->posted == p->seq))
-			continue;
-		if (late)
-			ps_mirror_break(p, m, PS_LINK_BROKEN, "it did not complete in time");
-		else
-			all = false;
-	}
-	return all;
-}
-
-void ps_exclusive_enter(struct perseas *p)
-{
-	uint64_t deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
-
-	ps_admin_enter(p);
-	pthread_mutex_lock(&p->lock);
-	p->gate = true;
-	while (!drained(p, ps_now(p) >= deadline))
-		ps_commit_sleep(p, deadline);
-	pthread_mutex_unlock(&p->lock);
-}
-
-void ps_exclusive_leave(struct perseas *p)
-{
-	pthread_mutex_lock(&p->lock);
-	p->gate = false;
-	pthread_mutex_unlock(&p->lock);
-	ps_admin_leave(p);
 }

@@ -160,12 +160,14 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
                               const struct perseas_options *options, struct ps_error *error);
 void ps_handle_free(struct perseas *p);
 void ps_report(struct perseas *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ps_progress(struct perseas *p);       /* locked: wakes who waits for a change */
+
+/* exclusive.c */
 void ps_admin_enter(struct perseas *p);
 void ps_admin_leave(struct perseas *p);
 /* Admin, and the links to itself: commits wait, nothing is outstanding. */
 void ps_exclusive_enter(struct perseas *p);
 void ps_exclusive_leave(struct perseas *p);
-void ps_progress(struct perseas *p);       /* locked: wakes who waits for a change */
 
 /* segment.c */
 struct ps_segment *ps_segment_find(struct perseas *p, const char *name);
@@ -174,9 +176,6 @@ struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id);
 void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message);
 int ps_segment_load(struct perseas *p, const Perseas__Header *header);
 int ps_layout_renew(struct perseas *p);    /* admin: publishes the mapped segments to set_range */
-
-/* Is the handle's state such that transactions may go on? 0, EBLOCKED, EFENCED or ESALVAGE. */
-int ps_ready(struct perseas *p);
 
 static inline uint64_t ps_now(struct perseas *p) { return p->env->ops->now(p->env); }
 static inline uint64_t ps_ms(uint64_t ms) { return ms * 1000000; }

@@ -156,21 +156,17 @@ static bool same_table(const Perseas__Header *a, const Perseas__Header *b)
 	return true;
 }
 
-static int ask_joining(struct perseas *p, struct ps_mirror *m, bool begin)
+/* W others hold the state: this is why it may be done in place (I8). */
+static int ask_joining(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
-	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	struct ps_error error;
 	Perseas__Reply *reply;
 
-	/* W others hold the state: this is why it may be done in place (I8). */
 	joining.harmless = true;
-	request.body_case = begin ? PERSEAS__REQUEST__BODY_JOINING : PERSEAS__REQUEST__BODY_FINISH;
-	if (begin)
-		request.joining = &joining;
-	else
-		request.finish = &finish;
+	request.body_case = PERSEAS__REQUEST__BODY_JOINING;
+	request.joining = &joining;
 	if (ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, NULL,
 	           &error))
 		return -1;
@@ -181,7 +177,9 @@ static int ask_joining(struct perseas *p, struct ps_mirror *m, bool begin)
 static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
                       const struct ps_cover *changed, const struct ps_cover *log)
 {
-	if (ask_joining(p, m, true))
+	struct ps_error error;
+
+	if (ask_joining(p, m))
 		return -1;
 	for (unsigned i = 0; i < changed->count; i++) {
 		const struct ps_span *span = &changed->spans[i];
@@ -194,9 +192,9 @@ static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 		if (ps_copy_across(p, from, m, PS_REGION_LOG, log->spans[i].start,
 		                   log->spans[i].end - log->spans[i].start))
 			return -1;
-	if (ps_adopt_slot(p, m))
+	if (ps_copy_slot(p, m))
 		return -1;
-	return ask_joining(p, m, false);
+	return ps_ask_finish(p, m, &error) ? -1 : 0;
 }
 
 int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)

@@ -238,3 +238,36 @@ int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint
 
 	return rc && m->link ? give_up(p, m, rc) : rc;
 }
+
+bool ps_fenced(const struct perseas *p)
+{
+	unsigned lost = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		lost += p->mirrors[i].votes && p->mirrors[i].state == PERSEAS_MIRROR_FENCED;
+	return lost && p->members - lost < p->acks;
+}
+
+int ps_fail_fenced(const struct perseas *p)
+{
+	return ps_fail(p, PERSEAS_EFENCED,
+	               "another owner has taken store '%s' over from epoch %llu: close this handle",
+	               p->store, (unsigned long long)p->epoch);
+}
+
+int ps_ready(struct perseas *p)
+{
+	if (p->salvage)
+		return ps_fail(p, PERSEAS_ESALVAGE,
+		               "store '%s' was opened for salvage: open it again without "
+		               "PERSEAS_SALVAGE to run transactions",
+		               p->store);
+	if (ps_fenced(p))
+		return ps_fail_fenced(p);
+	if (p->in_doubt)
+		return ps_fail(p, PERSEAS_EBLOCKED,
+		               "transaction %llu is in doubt: perseas_flush waits for it; "
+		               "perseas_mirror_stat says what is wrong with each mirror",
+		               (unsigned long long)p->in_doubt);
+	return 0;
+}

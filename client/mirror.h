@@ -43,6 +43,15 @@ unsigned ps_mirrors_holding(const struct perseas *p, uint64_t seq);
  * takes them at once. Locked. */
 void ps_mirrors_staging(struct perseas *p);
 
+/* Have so many mirrors promised another owner that W can no longer be reached? */
+bool ps_fenced(const struct perseas *p);
+
+/* PERSEAS_EFENCED, with its message. */
+int ps_fail_fenced(const struct perseas *p);
+
+/* Is the handle's state such that transactions may go on? 0, EBLOCKED, EFENCED or ESALVAGE. */
+int ps_ready(struct perseas *p);
+
 /* rpc.c: control messages. */
 
 /* One request to one mirror, and its answer. A status that is not OK is an error. The caller
@@ -62,6 +71,9 @@ struct ps_round {
 
 void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns);
 void ps_round_free(struct ps_round *round);        /* replies, and descriptors not taken */
+
+/* Asks the mirror to call its image, mended or rebuilt, consistent. */
+int ps_ask_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
 /* The claim's request body; `owner` and `store` are the handle's. */
 void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,

@@ -142,6 +142,22 @@ void ps_round_free(struct ps_round *round)
 	}
 }
 
+int ps_ask_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__Reply *reply;
+	int rc;
+
+	request.body_case = PERSEAS__REQUEST__BODY_FINISH;
+	request.finish = &finish;
+	rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, NULL,
+	            error);
+	if (!rc)
+		perseas__reply__free_unpacked(reply, NULL);
+	return rc;
+}
+
 void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
                       Perseas__ClaimRequest *claim, Perseas__Request *request)
 {

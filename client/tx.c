@@ -5,6 +5,7 @@
 #include "tx.h"
 
 #include "bytes.h"
+#include "mirror.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
