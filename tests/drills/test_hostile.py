@@ -9,7 +9,7 @@ import pytest
 import wire
 from teller import LOG, Refused, dice, tellers, until  # noqa: F401
 
-FLOOD = 1200                            # more than a daemon takes
+FLOOD = 1400                            # more than a daemon takes
 HANDSHAKE = 5                           # seconds that a connection has to say what it is
 
 
