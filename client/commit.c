@@ -36,12 +36,22 @@ void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
 	ps_progress(p);
 }
 
+/* Tells the processor that this is a loop that waits. */
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
 /* Spins for a while, then sleeps. */
 static void rest(struct perseas *p, uint64_t now, uint64_t spin_until, uint64_t deadline)
 {
 	if (now < spin_until) {
 		pthread_mutex_unlock(&p->lock);
-		__builtin_ia32_pause();
+		relax();
 		pthread_mutex_lock(&p->lock);
 		return;
 	}
