@@ -263,9 +263,9 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 	p->last = chosen->last;
 	p->log_size = from->found.header->log_size;
 	p->lap = p->next - p->next % p->log_size;
-	rc = ps_segment_load(p, from->found.header);
-	if (rc || p->salvage)
-		return rc;
+	ps_segment_load(p, from->found.header);
+	if (p->salvage)
+		return 0;
 	rc = adopt_holders(p, chosen);
 	if (!rc)
 		rc = mend_all(p, from);

@@ -195,7 +195,7 @@ static struct ps_entry *build_staged(struct perseas *p, const struct ps_outgoing
 	return entry;
 }
 
-/* ps_place without its divisions, which would cost a small commit a tenth of its time. */
+/* ps_place without its divisions, which are the slowest of what a small commit computes. */
 static uint64_t place(struct perseas *p, uint64_t length)
 {
 	if (p->next + length <= p->lap + p->log_size)

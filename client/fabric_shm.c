@@ -355,23 +355,22 @@ static struct ps_link *shm_attach(struct ps_env *env, const struct ps_address *a
                                   uint64_t until_ns, struct ps_error *error)
 {
 	struct ps_link *link = calloc(1, sizeof(*link));
-	struct ps_error why = { .text = "this process is out of memory" };
-	int code = PERSEAS_ENOMEM;
+	int code;
 
 	(void)env;
 	(void)until_ns;
-	if (link)
-		code = map_grant(link->regions, NULL, grant, fds, &why);
+	code = link ? map_grant(link->regions, NULL, grant, fds, error)
+	            : ps_error_set(error, PERSEAS_ENOMEM, "this process is out of memory");
 	if (code == 0) {
 		link->epoch = epoch;
 		link->barrier = grant->barrier && register_for_barriers();
 		link->promise = promise_in(link->regions);
-		code = check_promise(link, &why);
+		code = check_promise(link, error);
 	}
 	ps_close_all(fds, grant->descriptors);
 	if (code == 0)
 		return link;
-	ps_error_set(error, code, "%s: %s", address->text, why.text);
+	ps_error_prefix(error, "%s", address->text);
 	shm_detach(link);
 	return NULL;
 }

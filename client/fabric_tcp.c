@@ -452,7 +452,6 @@ static struct ps_link *tcp_attach(struct ps_env *env, const struct ps_address *a
                                   uint64_t until_ns, struct ps_error *error)
 {
 	struct ps_link *link;
-	struct ps_error why;
 	int fd;
 
 	(void)env;
@@ -469,8 +468,8 @@ static struct ps_link *tcp_attach(struct ps_env *env, const struct ps_address *a
 		             address->text);
 		return NULL;
 	}
-	if (set_regions(link, grant, &why)) {
-		ps_error_set(error, why.code, "%s: %s", address->text, why.text);
+	if (set_regions(link, grant, error)) {
+		ps_error_prefix(error, "%s", address->text);
 		goto free_link;
 	}
 	fd = ps_dial(address, until_ns, error);

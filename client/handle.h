@@ -174,7 +174,7 @@ struct ps_segment *ps_segment_find(struct perseas *p, const char *name);
 struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id);
 /* What the control protocol calls it; the message points into the segment. */
 void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message);
-int ps_segment_load(struct perseas *p, const Perseas__Header *header);
+void ps_segment_load(struct perseas *p, const Perseas__Header *header);
 int ps_layout_renew(struct perseas *p);    /* admin: publishes the mapped segments to set_range */
 
 static inline uint64_t ps_now(struct perseas *p) { return p->env->ops->now(p->env); }

@@ -45,7 +45,7 @@ void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message)
 	message->born = segment->born;
 }
 
-int ps_segment_load(struct perseas *p, const Perseas__Header *header)
+void ps_segment_load(struct perseas *p, const Perseas__Header *header)
 {
 	p->segment_count = 0;
 	for (size_t i = 0; i < header->n_segments; i++) {
@@ -59,7 +59,6 @@ int ps_segment_load(struct perseas *p, const Perseas__Header *header)
 		to->born = from->born;
 		snprintf(to->name, sizeof(to->name), "%s", from->name);
 	}
-	return 0;
 }
 
 static struct ps_segment *at_address(struct perseas *p, uint64_t address, uint64_t size)

@@ -243,12 +243,6 @@ bool ps_name_valid(const char *name)
 	return len >= 1 && len <= PS_NAME_MAX && name[0] != '.' && strspn(name, allowed) == len;
 }
 
-bool ps_roster_valid(const Perseas__Roster *roster, const char **why)
-{
-	*why = ps_roster_fault(roster);
-	return !*why;
-}
-
 bool ps_header_valid(const Perseas__Header *header, const char **why)
 {
 	*why = ps_header_fault(header);

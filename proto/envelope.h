@@ -53,7 +53,6 @@ Perseas__Roster *ps_roster_copy(const Perseas__Roster *roster);
 /* 1 to PS_NAME_MAX of A-Z a-z 0-9 . _ -, not beginning with a dot. */
 bool ps_name_valid(const char *name);
 
-bool ps_roster_valid(const Perseas__Roster *roster, const char **why);
 bool ps_header_valid(const Perseas__Header *header, const char **why);
 bool ps_id_valid(ProtobufCBinaryData id);      /* PS_ID_SIZE bytes, not all zero */
 bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes);

@@ -3,8 +3,10 @@ import os
 import signal
 import socket
 import subprocess
+import time
 
-from conftest import BUILD, SECONDS
+from cluster import wait_for
+from conftest import BUILD, SECONDS, fill
 
 
 def listen(path):
@@ -54,3 +56,25 @@ def test_options_come_from_a_file_and_the_command_line_goes_before_it(tmp_path):
         finally:
             daemon.kill()
             daemon.wait()
+
+
+def ticks(pid):
+    """Processor time of a process, in hundredths of a second."""
+    fields = open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def test_a_mirror_that_spins_sleeps_when_idle(mirrors):
+    """After each frame it looks for more without sleeping. When nothing comes it must give the
+    processor back: half a second passes in which it uses none of it."""
+    daemon, = mirrors(1, options=("--spin-us", "1000"))
+    fill("s", [daemon], {"accounts": b"contents"})
+    seen = [ticks(daemon.pid), time.monotonic()]
+
+    def slept():
+        now = ticks(daemon.pid)
+        if now != seen[0]:
+            seen[:] = now, time.monotonic()
+        return time.monotonic() - seen[1] > 0.5
+
+    wait_for(slept, 10, "a daemon that sleeps")
