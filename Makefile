@@ -6,7 +6,8 @@
 #   make help        the other targets
 #
 # Variables: CC, CFLAGS, LDFLAGS, PREFIX, DESTDIR, BUILD (folder of the objects), V=1 (show
-# the commands), WERROR= (warnings do not stop the build), SANITIZE=address,undefined.
+# the commands), WERROR= (warnings do not stop the build), SANITIZE=address,undefined, RDMA=0
+# (without rdma-core: no rdma fabric).
 
 VERSION := $(shell cat VERSION)
 SOVERSION := 0
@@ -25,6 +26,7 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 
 SANITIZE ?=
+RDMA ?= 1
 BUILD ?= build$(if $(SANITIZE),/sanitize)
 Q := $(if $(V),,@)
 SUBMAKE := $(MAKE) --no-print-directory -s -j2
@@ -41,16 +43,20 @@ SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=
 # One set of objects serves the shared library, the archive and the programs. The library's
 # own calls must not go through its export table: -fno-semantic-interposition.
 BASE_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DPERSEAS_VERSION='"$(VERSION)"' -pthread -fPIC \
-	-fno-semantic-interposition -I$(BUILD)/proto -Iproto $(SANITIZE_FLAGS)
+	-fno-semantic-interposition -DPERSEAS_RDMA=$(RDMA) -I$(BUILD)/proto -Iproto $(SANITIZE_FLAGS)
 COMPILE = $(CC) $(BASE_CFLAGS) $(CFLAGS) -MMD -MP -c
 LINK = $(CC) -pthread $(SANITIZE_FLAGS) $(CFLAGS) $(LDFLAGS)
 
-CLIENT_LIBS := -lprotobuf-c -lpthread
-SERVER_LIBS := -levent -lprotobuf-c -lpthread
+VERBS_LIBS := $(if $(filter 1,$(RDMA)),-lrdmacm -libverbs)
+CLIENT_LIBS := $(VERBS_LIBS) -lprotobuf-c -lpthread
+SERVER_LIBS := $(VERBS_LIBS) -levent -lprotobuf-c -lpthread
 
 # --- what there is to build --------------------------------------------------------------
 
-objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(1)))
+# Only files whose names say verbs need rdma-core.
+sources = $(filter-out $(if $(filter 0,$(RDMA)),$(foreach f,$(wildcard $(1)),$(if \
+	$(findstring verbs,$(f)),$(f)))),$(wildcard $(1)))
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(call sources,$(1)))
 
 PROTO_OBJ := $(BUILD)/obj/control.pb-c.o $(call objects,proto/*.c)
 CLIENT_OBJ := $(call objects,client/*.c)
@@ -70,9 +76,10 @@ SHARED := $(BUILD)/libperseas.so.$(VERSION)
 ARCHIVE := $(BUILD)/libperseas.a
 PKGCONFIG := $(BUILD)/perseas.pc
 
-UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
+UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(call sources,tests/unit/test_*.c))
 SIM := $(if $(SIM_OBJ),$(BUILD)/tests/sim/sim)
 CRASH := $(if $(CRASH_OBJ),$(BUILD)/tests/crash/crash)
+INTRUDER := $(patsubst %_verbs.c,$(BUILD)/%,$(call sources,tests/rdma/intruder_verbs.c))
 TELLER := $(if $(DRILL_OBJ),$(BUILD)/tests/drills/teller)
 FUZZ_TARGETS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/make_*.c))
@@ -82,15 +89,17 @@ BENCHES := $(BUILD)/bench/debit-credit $(BUILD)/bench/synthetic $(BUILD)/bench/p
 TEST_ARCHIVE := $(BUILD)/libtest.a
 
 .PHONY: all programs benches tests fuzzers everything
+.PHONY: always
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 all: programs benches
 programs: $(DAEMON) $(COMMAND) $(SHARED) $(ARCHIVE) $(PKGCONFIG)
 benches: $(BENCHES)
-tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(TELLER) $(FUZZ_TOOLS)
+tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(TELLER) $(INTRUDER) $(FUZZ_TOOLS)
 fuzzers: $(FUZZ_TARGETS)
 everything: programs benches tests
+always:
 
 # --- compiling ---------------------------------------------------------------------------
 
@@ -101,19 +110,24 @@ $(PB).c $(PB).h &: proto/control.proto
 	@echo "  PROTOC  $<"
 	$(Q)$(PROTOC_C) --proto_path=proto --c_out=$(BUILD)/proto $<
 
+# What everything is compiled with: another RDMA compiles it anew.
+$(BUILD)/flags: always
+	@mkdir -p $(@D)
+	@echo 'RDMA=$(RDMA)' | cmp -s - $@ || echo 'RDMA=$(RDMA)' >$@
+
 # Generated code is compiled as it comes.
 $(BUILD)/obj/control.pb-c.o: $(PB).c Makefile
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(COMPILE) -w -o $@ $<
 
-$(BUILD)/obj/%.o: %.c Makefile VERSION | $(PB).h
+$(BUILD)/obj/%.o: %.c Makefile VERSION $(BUILD)/flags | $(PB).h
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(COMPILE) $(WARNINGS) -o $@ $<
 
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(wildcard $(addsuffix /*.c,proto client client/command \
-	server bench tests/support tests/unit tests/sim tests/crash tests/drills tests/fuzz)))
+	server bench tests/support tests/unit tests/sim tests/crash tests/drills tests/rdma tests/fuzz)))
 
 # --- linking -----------------------------------------------------------------------------
 
@@ -146,12 +160,10 @@ $(SHARED): $(CLIENT_OBJ) $(PROTO_OBJ) client/perseas.map
 	$(Q)ln -sf libperseas.so.$(SOVERSION) $(BUILD)/libperseas.so
 
 # Always written anew: PREFIX may be another at `make install`.
-.PHONY: always
-always:
-
 $(PKGCONFIG): client/perseas.pc.in always
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+		-e 's|@PRIVATE@|$(CLIENT_LIBS)|' \
 		$< >$@
 
 $(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(SERVER_OBJ) $(SUPPORT_OBJ) $(BENCH_OBJ)
@@ -168,6 +180,9 @@ $(BUILD)/tests/crash/crash: $(CRASH_OBJ) $(TEST_ARCHIVE)
 
 $(BUILD)/tests/drills/teller: $(DRILL_OBJ) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
+
+$(BUILD)/tests/rdma/intruder: $(BUILD)/obj/tests/rdma/intruder_verbs.o
+	$(link) $(VERBS_LIBS)
 
 # Built with CC=clang SANITIZE=fuzzer-no-link,…; libFuzzer brings main.
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(TEST_ARCHIVE)
@@ -263,7 +278,7 @@ check-fuzz:
 .PHONY: corpus
 corpus: $(FUZZ_TOOLS)
 	$(BUILD)/tests/fuzz/make_corpus tests/fuzz/corpus
-	$(BUILD)/tests/fuzz/make_control tests/fuzz/corpus/control
+	$(BUILD)/tests/fuzz/make_control tests/fuzz/corpus
 
 check-drills:
 	@$(SUBMAKE) all $(TELLER)

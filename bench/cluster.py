@@ -35,8 +35,9 @@ def wait_for(predicate, seconds, what):
 class Mirror:
     """One perseasd."""
 
-    def __init__(self, program, folder, index, options):
+    def __init__(self, program, folder, index, options, host="127.0.0.1"):
         self.program, self.index, self.options = program, index, list(options)
+        self.host = host
         self.folder = folder / ("mirror%d" % index)
         self.folder.mkdir()
         self.socket = self.folder / "socket"
@@ -53,7 +54,7 @@ class Mirror:
                 os.sched_setaffinity(0, {cpu})
 
         self.port_file.unlink(missing_ok=True)
-        words = [str(self.program), "--listen", "127.0.0.1:%d" % self.port,
+        words = [str(self.program), "--listen", "%s:%d" % (self.host, self.port),
                  "--unix", str(self.socket), "--memory-dir", str(self.folder / "memory"),
                  "--port-file", str(self.port_file)] + self.options
         with open(self.log, "ab") as log:
@@ -71,7 +72,11 @@ class Mirror:
 
     @property
     def tcp(self):
-        return "127.0.0.1:%d" % self.port
+        return "%s:%d" % (self.host, self.port)
+
+    @property
+    def rdma(self):
+        return "rdma://%s:%d" % (self.host, self.port)
 
     @property
     def unix(self):
@@ -97,18 +102,20 @@ class Mirror:
 
 
 class Cluster:
-    """with Cluster(build, 3) as cluster: ..."""
+    """with Cluster(build, 3) as cluster: ...; hosts: where each listens, loopback without."""
 
-    def __init__(self, build, mirrors, options=(), cpus=None, room=300 << 20):
+    def __init__(self, build, mirrors, options=(), cpus=None, room=300 << 20, hosts=()):
         self.build = pathlib.Path(build).resolve()
         self.count, self.options, self.cpus, self.room = mirrors, options, cpus or {}, room
+        self.hosts = list(hosts) or ["127.0.0.1"] * mirrors
         self.mirrors, self.processes, self.folder = [], [], None
 
     def __enter__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="perseas-", dir=self._place()))
         try:
             for index in range(self.count):
-                mirror = Mirror(self.build / "perseasd", self.folder, index, self.options)
+                mirror = Mirror(self.build / "perseasd", self.folder, index, self.options,
+                                self.hosts[index])
                 self.mirrors.append(mirror)
                 mirror.start(self.cpus.get(index))
         except BaseException:
@@ -145,6 +152,9 @@ class Cluster:
 
     def unix(self, count=None):
         return ",".join(m.unix for m in self.mirrors[:count])
+
+    def rdma(self, count=None):
+        return ",".join(m.rdma for m in self.mirrors[:count])
 
     def spawn(self, *words, **keywords):
         """A process that goes when the cluster goes."""

@@ -15,7 +15,7 @@
 
 #define DIGITS "0123456789"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-#define FORMS "write host:port, tcp://host:port, [ipv6]:port or unix:///path"
+#define FORMS "write host:port, rdma://host:port, tcp://host:port, [ipv6]:port or unix:///path"
 
 enum { SHOWN_MAX = 80 };
 
@@ -155,12 +155,16 @@ int ps_address_parse(const char *text, struct ps_address *address, struct ps_err
 	if (!rest)
 		return parse_tcp(text, address, error);
 	rest += 3;
-	if (strncmp(text, "tcp://", 6) == 0)
+	if (strncmp(text, "tcp://", 6) == 0) {
+		address->route = PS_ROUTE_TCP;
 		return parse_tcp(rest, address, error);
+	}
+	if (strncmp(text, "rdma://", 7) == 0) {
+		address->route = PS_ROUTE_RDMA;
+		return parse_tcp(rest, address, error);
+	}
 	if (strncmp(text, "unix://", 7) == 0)
 		return parse_unix(rest, address, error);
-	if (strncmp(text, "rdma://", 7) == 0)
-		return wrong(error, text, "this version has no rdma fabric");
 	if (strncmp(text, "sim://", 6) != 0)
 		return wrong(error, text, "what stands before :// is not known");
 	address->scheme = PS_SCHEME_SIM;

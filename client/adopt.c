@@ -63,6 +63,7 @@ static int rebuild(struct perseas *p, const struct ps_mirror *from, struct ps_mi
 	ask.epoch = p->epoch;
 	ask.owner = (ProtobufCBinaryData){ PS_ID_SIZE, p->owner };
 	ask.shared = m->address.scheme == PS_SCHEME_UNIX;
+	ask.rdma = ps_wants_rdma(p, m);
 	request.body_case = PERSEAS__REQUEST__BODY_REBUILD;
 	request.rebuild = &ask;
 	rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, fds,

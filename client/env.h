@@ -66,14 +66,25 @@ struct ps_env_ops {
 	int (*control_fd)(struct ps_control *control);
 	void (*disconnect)(struct ps_control *control);          /* NULL is allowed */
 
-	/* The fabric for an address; the reply's grant says what the mirror offers. */
+	/* The fabrics to try for an address, best first; the reply's grant says what the mirror
+	 * offers. NULL: there are no more. `tried`: how many have failed with PERSEAS_ERDMA. */
 	const struct ps_fabric *(*fabric)(struct ps_env *env, const struct ps_address *address,
-	                                  const Perseas__Grant *grant);
+	                                  const Perseas__Grant *grant, unsigned tried);
 	void (*free)(struct ps_env *env);
 };
 
+struct ps_verbs;
+struct ps_devices;
+
+/* Built with RDMA=1: the calls of rdma-core, and the end of what links shared, when there is none
+ * left (NULL is allowed). */
+extern const struct ps_verbs ps_verbs_system;
+void ps_devices_free(struct ps_devices *devices);
+
 struct ps_env {
 	const struct ps_env_ops *ops;
+	const struct ps_verbs *verbs;      /* NULL: this process has no RDMA */
+	struct ps_devices *devices;        /* verbs: what links share; NULL: none yet */
 	/* All memory that chains are sent from, for fabrics that must register it before they
 	 * attach; set by the handle before the first attach. */
 	void *staging;

@@ -16,6 +16,40 @@
 #include <time.h>
 #include <unistd.h>
 
+#if PERSEAS_RDMA
+
+#define WITHOUT_RDMA "RDMA is switched off (PERSEAS_RDMA=off in the environment)"
+#define RDMA_FABRIC (&ps_fabric_rdma)
+
+static const struct ps_verbs *verbs_of_process(void)
+{
+	const char *wanted = getenv("PERSEAS_RDMA");
+
+	return wanted && strcmp(wanted, "off") == 0 ? NULL : &ps_verbs_system;
+}
+
+static void free_devices(struct ps_env *env)
+{
+	ps_devices_free(env->devices);
+}
+
+#else
+
+#define WITHOUT_RDMA "this libperseas was built without RDMA"
+#define RDMA_FABRIC (&no_rdma)
+
+static const struct ps_verbs *verbs_of_process(void)
+{
+	return NULL;
+}
+
+static void free_devices(struct ps_env *env)
+{
+	(void)env;
+}
+
+#endif
+
 enum { PAUSE_MAX = 4 * PS_MIRRORS_MAX };  /* descriptors that one pause waits for */
 
 /* Waking somebody who is awake costs no system call: `woken` is looked at before sleeping,
@@ -171,12 +205,37 @@ static struct ps_control *posix_connect(struct ps_env *env, const struct ps_addr
 	return ps_control_connect(&of(env)->controls, address, error);
 }
 
-static const struct ps_fabric *posix_fabric(struct ps_env *env, const struct ps_address *address,
-                                            const Perseas__Grant *grant)
+/* Why there is no link over RDMA in a process that has no RDMA. */
+static struct ps_link *refuse_rdma(struct ps_env *env, const struct ps_address *address,
+                                   const Perseas__Grant *grant, const int *fds, uint64_t epoch,
+                                   uint64_t until_ns, struct ps_error *error)
 {
 	(void)env;
-	(void)grant;
-	return address->scheme == PS_SCHEME_UNIX ? &ps_fabric_shm : &ps_fabric_tcp;
+	(void)epoch;
+	(void)until_ns;
+	ps_close_all(fds, grant->descriptors);
+	ps_error_set(error, PERSEAS_ERDMA, "%s: " WITHOUT_RDMA "; without RDMA it is tcp://%s:%s",
+	             address->text, address->host, address->port);
+	return NULL;
+}
+
+static const struct ps_fabric no_rdma = { .name = "rdma", .attach = refuse_rdma };
+
+static const struct ps_fabric *posix_fabric(struct ps_env *env, const struct ps_address *address,
+                                            const Perseas__Grant *grant, unsigned tried)
+{
+	const struct ps_fabric *rdma = env->verbs ? RDMA_FABRIC : &no_rdma;
+
+	if (address->scheme == PS_SCHEME_UNIX)
+		return tried == 0 ? &ps_fabric_shm : NULL;
+	if (address->route == PS_ROUTE_RDMA)
+		return tried == 0 ? rdma : NULL;
+	if (address->route == PS_ROUTE_ANY && env->verbs && grant->rdma_port > 0) {
+		if (tried == 0)
+			return rdma;
+		tried--;
+	}
+	return tried == 0 ? &ps_fabric_tcp : NULL;
 }
 
 static void posix_free(struct ps_env *env)
@@ -187,6 +246,7 @@ static void posix_free(struct ps_env *env)
 	if (!env)
 		return;
 	assert(!posix->spawned);
+	free_devices(env);
 	ps_controls_close(&posix->controls);
 	for (i = 0; i < PS_SLEEPERS; i++)
 		if (posix->sleepers[i].fd >= 0)
@@ -225,6 +285,7 @@ struct ps_env *ps_env_posix(struct ps_error *error)
 		return NULL;
 	}
 	posix->env.ops = &posix_ops;
+	posix->env.verbs = verbs_of_process();
 	ps_controls_init(&posix->controls);
 	for (i = 0; i < PS_SLEEPERS; i++) {
 		posix->sleepers[i].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -1,6 +1,6 @@
 /*
  * fabric.h - how bytes reach a mirror's memory: one vtable, one file a fabric
- * (fabric_tcp.c, fabric_shm.c; tests bring fabric_sim.c).
+ * (fabric_verbs.c, fabric_tcp.c, fabric_shm.c; tests bring fabric_sim.c).
  *
  * A link is the data path of one claimed session to one mirror. It takes ordered chains
  * of writes. All functions are called under the handle's lock, never block, and make no
@@ -76,6 +76,9 @@ struct ps_fabric {
 	/* What to wait for when poll() had nothing: fills *fd in and returns true; false: there
 	 * is nothing to wait for (all that was posted is complete). */
 	bool (*waits)(struct ps_link *link, struct pollfd *fd);
+	/* Asks for a sign of life without waiting: when none comes, poll() says so later. Asked on
+	 * links that have been idle for a while. NULL: the end of the control connection tells. */
+	void (*beat)(struct ps_link *link);
 	/* Where a region is mapped in this process, or NULL; good for prefetching, which does not
 	 * mind an address that is none any more. The member may be NULL. */
 	const uint8_t *(*mapped)(const struct ps_link *link, uint32_t region);
@@ -85,5 +88,6 @@ struct ps_fabric {
 
 extern const struct ps_fabric ps_fabric_tcp;
 extern const struct ps_fabric ps_fabric_shm;
+extern const struct ps_fabric ps_fabric_rdma; /* built with RDMA=1 */
 
 #endif

@@ -409,6 +409,9 @@ static int refused(const struct ps_address *address, const struct ps_answer *ans
 		                    "%s no longer knows the session; it was restarted, or another "
 		                    "owner has claimed the store", address->text);
 	case PS_ANSWER_BAD_FRAME:
+	case PS_ANSWER_USED_TOKEN:
+	case PS_ANSWER_ELSEWHERE:
+	case PS_ANSWER_NO_RESOURCES:
 		break;
 	}
 	return ps_error_set(error, PERSEAS_EPROTOCOL,

@@ -166,6 +166,8 @@ static void free_segments(struct perseas *p)
 
 void ps_handle_free(struct perseas *p)
 {
+	/* First, with what is registered of the ring. */
+	p->env->ops->free(p->env);
 	free_segments(p);
 	ps_tx_free_all(p);
 	ps_ring_free(&p->ring);
@@ -178,7 +180,6 @@ void ps_handle_free(struct perseas *p)
 	free(p->report);
 	pthread_cond_destroy(&p->progress);
 	pthread_mutex_destroy(&p->lock);
-	p->env->ops->free(p->env);
 	free(p);
 }
 

@@ -79,6 +79,7 @@ struct ps_mirror {
 	uint64_t retry_at;         /* DOWN: when to connect again */
 	uint64_t retry_delay;
 	char trouble[256];
+	char detour[256];          /* why the link is not over the best fabric, "" when it is */
 	struct ps_found found;
 };
 

@@ -215,8 +215,18 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 	return until;
 }
 
+/* Links on which nothing happens are asked for a sign of life now and then: else a mirror whose
+ * host is gone would be noticed by the next commit only. */
+static void beat(struct perseas *p, uint64_t now, uint64_t *next)
+{
+	if (now < *next)
+		return;
+	ps_mirrors_beat(p);
+	*next = now + TICK;
+}
+
 /* One round, unless another thread is at the mirrors: it wakes the keeper when it leaves. */
-static uint64_t step(struct perseas *p)
+static uint64_t step(struct perseas *p, uint64_t *next_beat)
 {
 	uint64_t now = ps_now(p);
 	bool busy;
@@ -226,6 +236,7 @@ static uint64_t step(struct perseas *p)
 	if (!busy) {
 		p->admin = true;
 		ps_mirrors_poll(p);
+		beat(p, now, next_beat);
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (busy)
@@ -251,7 +262,7 @@ static unsigned collect(struct perseas *p, struct pollfd *fds)
 
 		if (fd >= 0)
 			fds[count++] = (struct pollfd){ fd, POLLIN, 0 };
-		if (m->active && m->outstanding && !p->leader &&
+		if (m->active && (m->outstanding || m->fabric->beat) && !p->leader &&
 		    m->fabric->waits(m->link, &fds[count]))
 			count++;
 	}
@@ -263,10 +274,11 @@ void ps_keeper(void *arg)
 {
 	struct perseas *p = arg;
 	struct pollfd fds[2 * PS_MIRRORS_MAX];
+	uint64_t next_beat = 0;
 	bool stopping;
 
 	do {
-		uint64_t until = step(p);
+		uint64_t until = step(p, &next_beat);
 
 		p->env->ops->pause(p->env, PS_KEEPER, fds, collect(p, fds), until);
 		pthread_mutex_lock(&p->lock);

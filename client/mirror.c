@@ -29,7 +29,8 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	assert(entered_from[state] & FROM(m->state));
 	m->state = state;
 	m->active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING;
-	snprintf(m->trouble, sizeof(m->trouble), "%s", why);
+	snprintf(m->trouble, sizeof(m->trouble), "%s",
+	         state == PERSEAS_MIRROR_LIVE ? m->detour : why);
 	ps_mirrors_staging(p);
 	ps_progress(p);
 }
@@ -144,10 +145,22 @@ void ps_mirrors_poll(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && m->outstanding)
+		/* A beat shows in poll() alone. While commits are held back, the link is used
+		 * without the lock, by the thread that holds them back. */
+		if (m->active && (m->outstanding || (m->fabric->beat && !p->gate)))
 			poll_mirror(p, m);
 		if (m->active && m->posted < p->seq)
 			ps_mirror_pump(p, m);
+	}
+}
+
+void ps_mirrors_beat(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && !m->outstanding && m->fabric->beat)
+			m->fabric->beat(m->link);
 	}
 }
 

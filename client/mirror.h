@@ -27,6 +27,10 @@ void ps_mirror_pump(struct perseas *p, struct ps_mirror *m);
 /* Collects completions of all links, and pumps. Never blocks. Locked. */
 void ps_mirrors_poll(struct perseas *p);
 
+/* Asks links on which nothing is under way for a sign of life; polling sees whether it comes.
+ * Locked. */
+void ps_mirrors_beat(struct perseas *p);
+
 /* Posts a chain that is no transaction to the mirrors with to[i] set, and waits for all of them.
  * Exclusive or before open. A link that fails is broken. Returns how many completed it. */
 unsigned ps_mirrors_write(struct perseas *p, const bool *to, const struct ps_chain *chain);
@@ -79,7 +83,10 @@ int ps_ask_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error
 void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
                       Perseas__ClaimRequest *claim, Perseas__Request *request);
 
-/* Takes up the data path that a reply's grant describes. */
+/* Are keys to the mirror's memory asked for, so that its data path can go over RDMA? */
+bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m);
+
+/* Takes up the data path that a reply's grant describes, over the best fabric that works. */
 int ps_mirror_attach(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                      const int *fds, struct ps_error *error);
 int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,

@@ -55,7 +55,8 @@ extern "C" {
 	X(PERSEAS_EUNDECLARED, -24, "memory was changed outside the declared ranges")          \
 	X(PERSEAS_EROSTER, -25, "the mirrors given are not the store's")                       \
 	X(PERSEAS_ELIMIT, -26, "a fixed limit is reached")                                     \
-	X(PERSEAS_ESALVAGE, -27, "the store was opened for salvage only")
+	X(PERSEAS_ESALVAGE, -27, "the store was opened for salvage only")                      \
+	X(PERSEAS_ERDMA, -28, "a mirror cannot be reached over RDMA")
 
 enum perseas_error {
 #define PERSEAS_ENUM(name, code, text) name = code,

@@ -4,6 +4,7 @@
  */
 #include "mirror.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -158,6 +159,12 @@ int ps_ask_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error
 	return rc;
 }
 
+bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m)
+{
+	return p->env->verbs && m->address.scheme == PS_SCHEME_TCP &&
+	       m->address.route != PS_ROUTE_TCP;
+}
+
 void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
                       Perseas__ClaimRequest *claim, Perseas__Request *request)
 {
@@ -169,20 +176,46 @@ void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
 	claim->takeover = (p->options.flags & PERSEAS_TAKEOVER) != 0;
 	claim->quiesced = quiesced;
 	claim->shared = m->address.scheme == PS_SCHEME_UNIX;
+	claim->rdma = ps_wants_rdma(p, m);
 	perseas__request__init(request);
 	request->body_case = PERSEAS__REQUEST__BODY_CLAIM;
 	request->claim = claim;
 }
 
+/* The best fabric does not work, and another one does instead: people are told why. */
+static void take_detour(struct perseas *p, struct ps_mirror *m, const struct ps_fabric *next,
+                        struct ps_error *error)
+{
+	snprintf(m->detour, sizeof(m->detour), "over %s, since %.230s", next->name, error->text);
+	if (!p->open)
+		ps_report(p, "%s: over %s, since %s", m->address.text, next->name, error->text);
+	memset(error, 0, sizeof(*error));
+}
+
 int ps_mirror_attach(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                      const int *fds, struct ps_error *error)
 {
-	uint64_t until = ps_now(p) + ps_ms(p->options.connect_timeout_ms);
+	const uint64_t half = ps_ms(p->options.connect_timeout_ms) / 2;
+	uint64_t until = ps_now(p) + half;
 
-	m->fabric = p->env->ops->fabric(p->env, &m->address, grant);
 	m->outstanding = 0;
-	m->link = m->fabric->attach(p->env, &m->address, grant, fds, p->epoch, until, error);
-	return m->link ? 0 : error->code;
+	m->detour[0] = 0;
+	for (unsigned tried = 0;; tried++) {
+		const struct ps_fabric *next = p->env->ops->fabric(p->env, &m->address, grant,
+		                                                   tried + 1);
+
+		m->fabric = p->env->ops->fabric(p->env, &m->address, grant, tried);
+		/* What another may follow has half of the time, and the last one what is left. */
+		if (!next)
+			until += half;
+		m->link = m->fabric->attach(p->env, &m->address, grant, fds, p->epoch, until,
+		                            error);
+		if (m->link || error->code != PERSEAS_ERDMA || !next)
+			return m->link ? 0 : error->code;
+		take_detour(p, m, next, error);
+		if (until < ps_now(p))
+			until = ps_now(p);
+	}
 }
 
 int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,

@@ -3,7 +3,8 @@
 # installs what is missing, anybody else is told how. Groups: build, test.
 set -eu
 
-build="gcc libc6-dev libevent-dev libprotobuf-c-dev protobuf-c-compiler python3"
+build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev
+	protobuf-c-compiler python3"
 test="clang-14 libclang-rt-14-dev llvm-14 libstdc++-12-dev libcmocka-dev python3-pytest
 	pkg-config strace"
 

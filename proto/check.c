@@ -284,7 +284,7 @@ static const char *grant_fault(const Perseas__Grant *grant)
 		return bad_id;
 	if (grant->descriptors != 0 && grant->descriptors != grant->n_regions)
 		return "a grant must come with a descriptor for each region, or with none";
-	if (!text_valid(grant->rdma, TEXT_MAX))
+	if (grant->rdma_port > 65535 || !text_valid(grant->rdma_trouble, TEXT_MAX))
 		return "the address of the rdma listener is not one";
 	for (size_t i = 0; i < grant->n_regions; i++) {
 		const Perseas__Region *region = grant->regions[i];

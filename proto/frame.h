@@ -3,7 +3,8 @@
  * framed on a stream. Encoding, and a decoder that takes bytes as they come.
  *
  * A data connection begins with a struct ps_hello from the owner, answered by a
- * struct ps_answer with op PS_OP_HELLO. Then frames: a struct ps_frame, `count` struct
+ * struct ps_answer with op PS_OP_HELLO. Both are also the private data of an rdma connection's
+ * request and of its answer, which is all that rdma uses of this file. Then frames: a struct ps_frame, `count` struct
  * ps_extent, and for PS_OP_WRITE the bytes of every extent in order.
  */
 #ifndef PERSEAS_PROTO_FRAME_H
@@ -17,7 +18,7 @@
 #define PS_CONTROL_MAGIC 0x43535350u           /* "PSSC": begins a control connection */
 
 enum {
-	PS_PROTOCOL_VERSION = 1,
+	PS_PROTOCOL_VERSION = 2,
 	PS_FRAME_EXTENTS_MAX = 256, /* extents of one frame; longer chains are several frames */
 };
 
@@ -60,6 +61,9 @@ enum ps_answer_status {
 	PS_ANSWER_BAD_TOKEN = 1,   /* no such session: it was fenced, or never was */
 	PS_ANSWER_BAD_VERSION = 2,
 	PS_ANSWER_BAD_FRAME = 3,   /* not understood, or outside a region */
+	PS_ANSWER_USED_TOKEN = 4,  /* rdma: the session's data path was opened before */
+	PS_ANSWER_ELSEWHERE = 5,   /* rdma: the memory is registered with another device */
+	PS_ANSWER_NO_RESOURCES = 6, /* rdma: no queue pair could be made; see the mirror's log */
 };
 
 struct ps_answer {

@@ -14,6 +14,13 @@ const char config_help[] =
 	"  --listen HOST:PORT   wait for owners over TCP; port 0 takes a free one. May be given\n"
 	"                       several times, as may --unix. Without either: 127.0.0.1:7170\n"
 	"  --unix PATH          wait for owners on this host, which share memory with the daemon\n"
+	"  --rdma on|off        offer RDMA to owners over TCP, where the address that they came to\n"
+	"                       is an RDMA device's (on)\n"
+	"  --rdma-port PORT     where RDMA connections come to; 0: any that is free (0)\n"
+	"  --rdma-order MODE    ordered, or phased for a network that may reorder writes (adaptive\n"
+	"                       routing): undo, data and slot one after the other (ordered)\n"
+	"  --rdma-flush on|off  images lie in persistent memory: RDMA writes count when a read\n"
+	"                       after them has come back (off)\n"
 	"  --memory-dir DIR     where images are kept (/dev/shm/perseas)\n"
 	"  --max-memory BYTES   limit for all images together, with K, M, G or T; 0: none (0)\n"
 	"  --spin-us N          microseconds to spin for more data before sleeping (0)\n"
@@ -178,6 +185,43 @@ static int set_spin(struct reader *reader, const char *value)
 	return 0;
 }
 
+static int set_switch(struct reader *reader, const char *name, bool *on, const char *value)
+{
+	*on = strcmp(value, "on") == 0;
+	if (*on || strcmp(value, "off") == 0)
+		return 0;
+	return wrong(reader, "--%s %s is neither on nor off", name, value);
+}
+
+static int set_rdma(struct reader *reader, const char *value)
+{
+	return set_switch(reader, "rdma", &reader->config->rdma.on, value);
+}
+
+static int set_rdma_flush(struct reader *reader, const char *value)
+{
+	return set_switch(reader, "rdma-flush", &reader->config->rdma.flush, value);
+}
+
+static int set_rdma_order(struct reader *reader, const char *value)
+{
+	reader->config->rdma.phased = strcmp(value, "phased") == 0;
+	if (reader->config->rdma.phased || strcmp(value, "ordered") == 0)
+		return 0;
+	return wrong(reader, "--rdma-order %s is neither ordered nor phased", value);
+}
+
+static int set_rdma_port(struct reader *reader, const char *value)
+{
+	const char *end;
+	uint64_t number;
+
+	if (!read_number(value, &end, &number) || *end || number > 65535)
+		return wrong(reader, "--rdma-port %s is not a number from 0 to 65535", value);
+	reader->config->rdma.port = (unsigned)number;
+	return 0;
+}
+
 static int set_log_level(struct reader *reader, const char *value)
 {
 	static const char *const names[] = { "error", "warning", "info", "debug" };
@@ -198,6 +242,10 @@ static const struct option {
 } options[] = {
 	{ "listen", set_listen, true },
 	{ "unix", set_unix, true },
+	{ "rdma", set_rdma, true },
+	{ "rdma-port", set_rdma_port, true },
+	{ "rdma-order", set_rdma_order, true },
+	{ "rdma-flush", set_rdma_flush, true },
 	{ "memory-dir", set_memory_dir, true },
 	{ "max-memory", set_max_memory, true },
 	{ "spin-us", set_spin, true },
@@ -315,6 +363,7 @@ int config_parse(struct config *config, int argc, char *const *argv, char *why, 
 	memset(config, 0, sizeof(*config));
 	strcpy(config->memory_dir, "/dev/shm/perseas");
 	config->log_level = LOG_LEVEL_INFO;
+	config->rdma.on = true;
 	if (read_arguments(&reader, argc, argv, true) < 0)
 		return -1;
 	if (config->file[0] && config_read(config, config->file, why, size) < 0)

@@ -19,6 +19,13 @@ struct endpoint {
 	char port[8];              /* decimal; 0: any that is free */
 };
 
+struct rdma_options {
+	bool on;
+	unsigned port;             /* 0: any that is free */
+	bool phased;               /* the network may reorder writes */
+	bool flush;                /* images lie in persistent memory */
+};
+
 struct config {
 	struct endpoint endpoints[ENDPOINTS_MAX];
 	unsigned endpoint_count;
@@ -27,6 +34,7 @@ struct config {
 	char file[PATH_MAX];       /* the configuration file, "": none */
 	uint64_t max_memory;       /* bytes, 0: no limit */
 	uint32_t spin_us;
+	struct rdma_options rdma;
 	enum log_level log_level;
 	bool help;
 	bool version;

@@ -62,12 +62,7 @@ static struct connection *connection_of(struct session *session)
 
 static void session_cut(struct session *session)
 {
-	struct daemon *daemon = connection_of(session)->daemon;
-
-	for (const struct target *const *target = daemon_targets; *target; target++)
-		if ((*target)->cut)
-			(*target)->cut(daemon, session);
-	session->fabric = NULL;
+	daemon_cut(connection_of(session)->daemon, session);
 	log_info("store %s: the session of %s, epoch %llu, is over", session_store(session),
 	         session->peer, (unsigned long long)session->epoch);
 }
@@ -82,10 +77,25 @@ static struct holder *session_keep(struct session *session)
 	return shm_holder(connection_of(session)->process);
 }
 
+static void session_offer(struct session *session, Perseas__Grant *grant)
+{
+	daemon_grant(connection_of(session)->daemon, session, grant);
+}
+
+bool connection_address(const struct session *session, struct sockaddr_storage *address)
+{
+	socklen_t len = sizeof(*address);
+
+	return !session->local &&
+	       getsockname(((const struct connection *)session)->fd, (struct sockaddr *)address,
+	                   &len) == 0;
+}
+
 static const struct session_ops session_functions = {
 	.cut = session_cut,
 	.may_write = session_may_write,
 	.keep = session_keep,
+	.grant = session_offer,
 };
 
 static void drop_output(struct connection *connection)

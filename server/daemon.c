@@ -6,7 +6,28 @@
 
 enum { LOOP_ROUNDS = 32 }; /* looks at the data paths for each look at everything else */
 
-const struct target *const daemon_targets[] = { &target_tcp, &target_shm, NULL };
+static const struct target *const targets[] = {
+	&target_tcp, &target_shm,
+#if PERSEAS_RDMA
+	&target_rdma,
+#endif
+	NULL,
+};
+
+void daemon_cut(struct daemon *daemon, struct session *session)
+{
+	for (const struct target *const *target = targets; *target; target++)
+		if ((*target)->cut)
+			(*target)->cut(daemon, session);
+	session->fabric = NULL;
+}
+
+void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant)
+{
+	for (const struct target *const *target = targets; *target; target++)
+		if ((*target)->grant)
+			(*target)->grant(daemon, session, grant);
+}
 
 struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 {
@@ -32,6 +53,9 @@ void daemon_free(struct daemon *daemon)
 	daemon_unlisten(daemon);
 	connections_close(daemon);
 	data_links_close(daemon);
+#if PERSEAS_RDMA
+	rdma_stop(daemon);
+#endif
 	event_base_free(daemon->base);
 	free(daemon);
 }
@@ -54,7 +78,7 @@ static bool spin_targets(struct daemon *daemon)
 {
 	bool moved = false;
 
-	for (const struct target *const *target = daemon_targets; *target; target++)
+	for (const struct target *const *target = targets; *target; target++)
 		if ((*target)->spin)
 			moved |= (*target)->spin(daemon);
 	return moved;

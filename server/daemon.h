@@ -6,6 +6,7 @@
  *   control_loop.c  control connections; tells them from data connections
  *   target_tcp.c    data connections
  *   target_shm.c    descriptors and processes on this host
+ *   target_verbs.c  memory registered for RDMA (with *_verbs.c, left out by RDMA=0)
  *   daemon.c        the loop itself
  */
 #ifndef PERSEAS_SERVER_DAEMON_H
@@ -21,6 +22,8 @@
 struct connection;
 struct data_link;
 struct listener;
+struct ps_verbs;
+struct verbs_target;
 
 enum {
 	HANDSHAKE_SECONDS = 5,     /* until a connection must have said what it is */
@@ -33,6 +36,7 @@ struct daemon {
 	struct listener *listeners;
 	struct connection *connections;
 	struct data_link *links;
+	struct verbs_target *rdma; /* NULL: built or started without */
 	uint8_t *buffer;           /* of target_tcp: what recv() fills */
 	unsigned connection_count; /* of both kinds */
 	uint64_t spin_ns;          /* how long the loop spins after data arrived; 0: never */
@@ -47,7 +51,10 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us); /* NULL: out
 void daemon_free(struct daemon *daemon);
 void daemon_run(struct daemon *daemon); /* until daemon_stop */
 void daemon_stop(struct daemon *daemon);
-extern const struct target *const daemon_targets[]; /* ends with NULL */
+/* I5: ends the session's data paths, of every fabric. */
+void daemon_cut(struct daemon *daemon, struct session *session);
+/* Adds to a grant what the fabrics offer. */
+void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
 
 /* listen.c. 0, or -1 with a sentence in why. */
 int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why,
@@ -59,6 +66,9 @@ int daemon_write_ports(const struct daemon *daemon, const char *path, char *why,
 /* control_loop.c: takes a socket that was just accepted. */
 void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *from, bool local);
 void connections_close(struct daemon *daemon);
+/* The address of this host that the session's control connection came to. False: a Unix
+ * socket. */
+bool connection_address(const struct session *session, struct sockaddr_storage *address);
 
 /* target_tcp.c: takes a socket whose first four bytes were PS_DATA_MAGIC. */
 extern const struct target target_tcp;
@@ -74,5 +84,14 @@ bool shm_lives(int pidfd);
 struct holder *shm_holder(int pidfd);
 /* Sends bytes, and the descriptors with the first of them. As sendmsg(). */
 ssize_t shm_send(int fd, const void *bytes, size_t len, const int *fds, unsigned count);
+
+
+/* target_verbs.c */
+extern const struct target target_rdma;
+/* verbs: whose calls are made; NULL: rdma-core's. -1: out of memory. */
+int rdma_start(struct daemon *daemon, const struct ps_verbs *verbs,
+               const struct rdma_options *options);
+/* After every session has ended. */
+void rdma_stop(struct daemon *daemon);
 
 #endif

@@ -63,6 +63,17 @@ static int serve(struct daemon *daemon, const struct config *config)
 	return ret;
 }
 
+static int start_rdma(struct daemon *daemon, const struct config *config)
+{
+#if PERSEAS_RDMA
+	return rdma_start(daemon, NULL, &config->rdma);
+#else
+	(void)daemon;
+	(void)config;
+	return 0;
+#endif
+}
+
 static int run(const struct config *config)
 {
 	const char *why = "";
@@ -77,7 +88,7 @@ static int run(const struct config *config)
 	}
 	stores = stores_new(memory);
 	daemon = stores ? daemon_new(stores, config->spin_us) : NULL;
-	if (daemon) {
+	if (daemon && start_rdma(daemon, config) == 0) {
 		stores_load(stores, complain, NULL);
 		log_info("perseasd %s keeps its images in %s, %llu bytes", PERSEAS_VERSION,
 		         config->memory_dir, (unsigned long long)memory->ops->used(memory));

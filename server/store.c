@@ -77,6 +77,13 @@ struct stores *stores_new(struct memory *memory)
 	return stores;
 }
 
+void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struct piece *piece),
+                     void *arg)
+{
+	stores->leave = leave;
+	stores->leave_arg = arg;
+}
+
 void stores_free(struct stores *stores)
 {
 	if (!stores)

@@ -52,6 +52,9 @@ struct session_ops {
 	 * function, or what it returns): not known, so it is taken to be alive.
 	 */
 	struct holder *(*keep)(struct session *session);
+	/* Adds to a grant what the fabrics of this daemon offer the session. NULL: nothing. What it
+	 * adds must last until the reply is packed. */
+	void (*grant)(struct session *session, Perseas__Grant *grant);
 };
 
 /* ops, local, peer and fabric are the connection's, the rest is the logic's; zero to begin. */
@@ -62,6 +65,8 @@ struct session {
 	uint8_t owner[PS_ID_SIZE];
 	uint8_t token[PS_ID_SIZE]; /* of the data connection; random at each claim */
 	bool shared;               /* it was given the memory itself */
+	bool rdma;                 /* it asked for keys to the memory */
+	bool opened;               /* .. and its token has opened a data path: no more than once */
 	bool beside;               /* its data path goes to the image beside */
 	bool local;                /* a Unix socket: descriptors can go along */
 	char peer[128];            /* where it comes from, for people */
@@ -69,6 +74,10 @@ struct session {
 };
 
 struct stores *stores_new(struct memory *memory);
+/* leave() is told of each piece before its memory goes away, while it is still mapped: who
+ * registered it with a device takes that back. NULL: nobody is told any more. */
+void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struct piece *piece),
+                     void *arg);
 /* Closes all images, which stay in memory. Sessions that still hold a store must not be used
  * after it. */
 void stores_free(struct stores *stores);

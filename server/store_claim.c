@@ -216,7 +216,8 @@ int store_claim(struct stores *stores, struct session *session,
 	ret = take_image(&claim, why);
 	if (ret)
 		return ret;
-	session_attach(claim.store, session, request->epoch, request->owner, request->shared);
+	session_attach(claim.store, session, request->epoch, request->owner, request->shared,
+	               request->rdma);
 	reply->header = claim.store->header;
 	reply->slot = scratch_slot(stores, &claim.slot, claim.index);
 	reply->undone = claim.undone;

@@ -116,13 +116,20 @@ int image_open(struct store *store, const Perseas__Header *header, struct image 
 	return 0;
 }
 
+static void piece_close(struct store *store, struct piece *piece)
+{
+	struct stores *stores = store->stores;
+
+	if (stores->leave)
+		stores->leave(stores->leave_arg, piece);
+	stores->memory->ops->close(stores->memory, piece);
+}
+
 void image_close(struct store *store, struct image *image)
 {
-	struct memory *memory = store->stores->memory;
-
 	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++)
 		if (image->regions[region].base)
-			memory->ops->close(memory, &image->regions[region]);
+			piece_close(store, &image->regions[region]);
 	image_init(image);
 }
 
@@ -134,7 +141,7 @@ void image_remove_region(struct store *store, struct image *image, uint32_t regi
 
 	if (!piece->base)
 		return;
-	memory->ops->close(memory, piece);
+	piece_close(store, piece);
 	memset(piece, 0, sizeof(*piece));
 	piece->fd = piece->fd_readonly = -1;
 	piece_name(name, region, image->generation);

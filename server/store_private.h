@@ -46,6 +46,8 @@ struct stores {
 	struct store *first;
 	unsigned count;
 	struct scratch *scratch;   /* memory of the reply that was last filled in */
+	void (*leave)(void *arg, const struct piece *piece); /* NULL: nobody is to be told */
+	void *leave_arg;
 };
 
 /* store.c */
@@ -116,7 +118,7 @@ int image_copy(struct store *store, struct image *copy, struct ps_slot *slot, bo
 
 /* store_session.c */
 void session_attach(struct store *store, struct session *session, uint64_t epoch,
-                    ProtobufCBinaryData owner, bool shared);
+                    ProtobufCBinaryData owner, bool shared, bool rdma);
 /* Cuts the data paths and takes the claim away; forgets an unfinished rebuild. */
 void session_detach(struct store *store);
 void beside_drop(struct store *store);

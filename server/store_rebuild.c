@@ -173,7 +173,8 @@ static int rebuild_anew(struct stores *stores, struct session *session,
 		}
 		return ret;
 	}
-	session_attach(store, session, request->epoch, request->owner, request->shared);
+	session_attach(store, session, request->epoch, request->owner, request->shared,
+	               request->rdma);
 	ret = fill_reply(session, reply, why);
 	if (ret)
 		session_detach(store);

@@ -17,7 +17,7 @@ void beside_drop(struct store *store)
 }
 
 void session_attach(struct store *store, struct session *session, uint64_t epoch,
-                    ProtobufCBinaryData owner, bool shared)
+                    ProtobufCBinaryData owner, bool shared, bool rdma)
 {
 	struct memory *memory = store->stores->memory;
 
@@ -27,6 +27,8 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 	memcpy(session->owner, owner.data, PS_ID_SIZE);
 	memory->ops->random(memory, session->token, PS_ID_SIZE);
 	session->shared = shared;
+	session->rdma = rdma;
+	session->opened = false;
 	session->beside = false;
 }
 
@@ -43,6 +45,7 @@ void session_detach(struct store *store)
 	beside_drop(store);
 	memset(session->token, 0, sizeof(session->token));
 	session->shared = false;
+	session->rdma = false;
 	session->beside = false;
 	session->store = NULL;
 	store->session = NULL;
@@ -95,6 +98,8 @@ Perseas__Grant *session_grant(struct session *session)
 	grant->descriptors = session->shared ? (uint32_t)grant->n_regions : 0;
 	grant->barrier = session->shared && stores->memory->ops->reaches_owners &&
 	                 stores->memory->ops->reaches_owners(stores->memory);
+	if (session->ops->grant)
+		session->ops->grant(session, grant);
 	return grant;
 }
 

@@ -1,6 +1,6 @@
 /*
  * target.h - how a fabric's data path ends at a mirror: one file a fabric (target_tcp.c,
- * target_shm.c; rdma will be target_rdma.c). The control connection (control_loop.c) owns the
+ * target_shm.c, target_verbs.c). The control connection (control_loop.c) owns the
  * targets of its session; store.c reaches them through session_ops.
  */
 #ifndef PERSEAS_SERVER_TARGET_H

@@ -204,7 +204,7 @@ static void answer_hello(struct data_link *link, enum ps_answer_status status)
 /* One data path a session: what an earlier one still has buffered must not come later. */
 static void bind_session(struct data_link *link, struct session *session)
 {
-	target_tcp.cut(link->daemon, session);
+	daemon_cut(link->daemon, session);
 	link->session = session;
 	session->fabric = target_tcp.name;
 	event_free(link->deadline);

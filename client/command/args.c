@@ -145,8 +145,9 @@ static const struct option {
 	const char *help;
 } options[] = {
 	{ "mirrors", "LIST", PS_EVERY_VERB, set_mirrors, "a list of mirrors",
-	  "The mirrors, separated by commas: host:port or tcp://host:port (TCP), unix:///path "
-	  "(shared memory, on the same host). 1 to 16. Needed." },
+	  "The mirrors, separated by commas: host:port (RDMA where both ends have it, else TCP), "
+	  "rdma://host:port, tcp://host:port, unix:///path (shared memory, on the same host). "
+	  "1 to 16. Needed." },
 	{ "acks", "W", PS_CREATE | PS_RECOVER, set_acks, "a number from 1 to 16",
 	  "How many mirrors must hold a transaction before its commit returns, 1 to the number of "
 	  "mirrors. Default: a majority. With recover, it is about the new store of --onto." },

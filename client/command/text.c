@@ -57,6 +57,7 @@ enum ps_exit ps_exit_of(int code)
 	case PERSEAS_ECONFLICT:
 	case PERSEAS_EUNDECLARED:
 	case PERSEAS_ESALVAGE:
+	case PERSEAS_ERDMA:
 		return PS_EXIT_FAILURE;
 	}
 	return PS_EXIT_FAILURE;

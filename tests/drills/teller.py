@@ -1,7 +1,7 @@
 """Owners of teller.c for drills: some run by themselves, some are driven line by line. What they
 were promised is in a page that outlives them.
 
-Test modules import the fixtures `tellers` and `fabric` from here.
+Test modules import the fixtures `tellers` and `dice` from here.
 """
 import itertools
 import mmap
@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, die_with_parent, mirror_list, process_state, wait_for
+from drill import BUILD, die_with_parent, mirror_list, process_state, wait_for
 
 TELLER = BUILD / "tests/drills/teller"
 SECONDS = 20                            # for what should take much less
@@ -45,11 +45,6 @@ def dice(request):
     seed = int(os.environ.get("PERSEAS_SEED", random.SystemRandom().getrandbits(32)))
     print("PERSEAS_SEED=%d" % seed)
     return random.Random("%d %s" % (seed, request.node.name))
-
-
-@pytest.fixture(params=["tcp", "shm"])
-def fabric(request):
-    return request.param
 
 
 class Page:

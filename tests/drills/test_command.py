@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from binding import CREATE, Store
-from conftest import (FAILURE, MIB, NO, OK, PARTLY, TOP, USAGE, fill, mirror_list, status_of,
+from drill import (FAILURE, MIB, NO, OK, PARTLY, TOP, USAGE, fill, mirror_list, status_of,
                       wait_even)
 
 VERBS = ("create", "status", "ls", "recover", "verify")
@@ -44,7 +44,6 @@ def corrupt(daemon, store, offset):
     (["status", "s", "--mirrors", "host"], "write host:port"),
     (["status", "s", "--mirrors", NOBODY + "," + NOBODY], "twice"),
     (["status", "s", "--mirrors", ",".join("h%d:1" % i for i in range(17))], "more than 16"),
-    (["status", "s", "--mirrors", "rdma://h:1"], "no rdma"),
     (["status", "s", "--mirrors", NOBODY, "--json=yes"], "takes no value"),
     (["status", "s", "--mirrors", NOBODY, "--acks", "1"], "status takes no --acks"),
     (["verify", "s", "--mirrors", NOBODY, "--json"], "verify takes no --json"),
@@ -138,7 +137,7 @@ def serve(conversation):
     return listener.getsockname()[1], close
 
 
-HELLO = b"PSSC" + (1).to_bytes(4, "little")
+HELLO = b"PSSC" + (2).to_bytes(4, "little")
 
 
 def say(data):
@@ -282,10 +281,9 @@ def test_json_stays_json_whatever_an_address_has_in_it(perseas):
 
 # --- status ---
 
-@pytest.mark.parametrize("unix", [False, True], ids=["tcp", "shm"])
-def test_status_shows_a_live_owner_and_does_not_fence_it(perseas, mirrors, unix):
+def test_status_shows_a_live_owner_and_does_not_fence_it(perseas, mirrors, fabric):
     """An owner with a segment, which commits before and after."""
-    daemons = mirrors(2, unix=unix)
+    daemons = mirrors(2, fabric)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         address = store.map("accounts", 4096)
         store.publish()
@@ -296,7 +294,7 @@ def test_status_shows_a_live_owner_and_does_not_fence_it(perseas, mirrors, unix)
         wait_even("s", daemons)
     assert told["live"] and told["newest"] == {"epoch": 1, "seq": 2}
     for mirror in told["mirrors"]:
-        assert mirror["live"] and mirror["fabric"] == ("shm" if unix else "tcp")
+        assert mirror["live"] and mirror["fabric"] == fabric
         assert mirror["promised_epoch"] == 1 and mirror["lag"] == 0 and mirror["listed"]
     assert told["segments"] == [{"name": "accounts", "id": 0, "size": 4096, "born": 1,
                                  "address": hex(address), "published": True}]

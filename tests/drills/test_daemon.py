@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from cluster import wait_for
-from conftest import BUILD, SECONDS, fill
+from drill import BUILD, SECONDS, fill
 
 
 def listen(path):

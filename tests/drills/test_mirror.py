@@ -3,12 +3,13 @@ import shutil
 
 import pytest
 
-from teller import LOG, Refused, dice, fabric, pieces, random_moment, tellers, until  # noqa: F401
+from teller import LOG, Refused, dice, pieces, random_moment, tellers, until  # noqa: F401
 
 KILLS = 4
 ALL_KILLS = 8
 OPEN_KILLS = 20
-MANY = {"tcp": 4000, "shm": 40000}      # transactions, enough to be killed among them
+# Transactions, enough to be killed among them.
+MANY = {"tcp": 4000, "shm": 40000, "rdma": 1000}
 CREATE_KILLS = 12
 STORES_PER_KILL = 6
 
@@ -30,7 +31,7 @@ def kill_while_it_runs(dice, desk, daemon, count):
 def test_a_mirror_of_three_is_killed_and_comes_back_while_its_owner_commits(
         mirrors, tellers, dice, fabric, perseas):
     """Each in turn; no commit fails, and what was missed is replayed."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     desk = tellers.desk()
     desk.open("books", daemons, "create", "acks=2")
     desk.books()
@@ -56,7 +57,7 @@ def test_a_mirror_of_three_is_killed_and_comes_back_while_its_owner_commits(
 
 def test_the_only_mirror_is_killed_and_comes_back(mirrors, tellers, dice, fabric):
     """The commit under way is in doubt until the daemon is there again with the same image."""
-    daemon, = mirrors(1, unix=fabric == "shm")
+    daemon, = mirrors(1, fabric)
     desk = tellers.desk()
     desk.open("books", [daemon], "create", LOG, "commit-ms=100")
     desk.books()
@@ -76,7 +77,7 @@ def test_the_only_mirror_is_killed_and_comes_back(mirrors, tellers, dice, fabric
 
 def test_a_commit_in_doubt_blocks_the_next_until_it_is_flushed(mirrors, tellers, fabric):
     """One mirror, which is gone: EINDOUBT, EBLOCKED, and after its return neither."""
-    daemon, = mirrors(1, unix=fabric == "shm")
+    daemon, = mirrors(1, fabric)
     desk = tellers.desk()
     desk.open("doubt", [daemon], "create", "commit-ms=100")
     desk.ask("map", "a", 4096)
@@ -103,7 +104,7 @@ def test_a_commit_in_doubt_blocks_the_next_until_it_is_flushed(mirrors, tellers,
 def test_a_mirror_that_lost_its_memory_is_made_anew_by_the_next_owner(
         mirrors, tellers, fabric, perseas):
     """Its host was restarted while the owner went on."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     desk = tellers.desk()
     desk.open("books", daemons, "create", LOG)
     desk.books()
@@ -130,7 +131,7 @@ def test_a_mirror_that_lost_its_memory_is_made_anew_by_the_next_owner(
 def test_a_mirror_that_is_killed_while_an_owner_opens_is_done_without(
         mirrors, tellers, dice, fabric):
     """One of three, at any step of the opening; the two others are enough."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     desk = tellers.desk()
     for number in range(OPEN_KILLS):
         victim = dice.choice(daemons)
@@ -148,7 +149,7 @@ def test_a_mirror_that_is_killed_while_an_owner_opens_is_done_without(
 def test_the_only_mirror_that_is_killed_while_an_owner_opens_is_missed_by_name(
         mirrors, tellers, dice, fabric):
     """There is no state to choose then: an error that names the mirror, whatever the step."""
-    daemon, = mirrors(1, unix=fabric == "shm")
+    daemon, = mirrors(1, fabric)
     desk = tellers.desk()
     desk.open("books", [daemon], "create", LOG)
     desk.books()
@@ -172,7 +173,7 @@ def test_the_only_mirror_that_is_killed_while_an_owner_opens_is_missed_by_name(
 @pytest.mark.parametrize("count", [1, 3])
 def test_everything_is_killed_at_once_and_comes_back(mirrors, tellers, dice, fabric, count):
     """kill -9 of every daemon and of the owner, while it commits: what they had is in memory."""
-    daemons = mirrors(count, unix=fabric == "shm")
+    daemons = mirrors(count, fabric)
     page = tellers.page()
     for _ in range(ALL_KILLS):
         owner = tellers.run("books", daemons, "create", LOG, "acks=%d" % count, page=page)
@@ -238,7 +239,7 @@ def whole_or_not_there(desk, name, daemon, done):
 def test_a_daemon_killed_while_stores_are_made_has_them_whole_or_not_at_all(
         mirrors, tellers, dice, fabric):
     """kill -9 at a random step of one of several makings; each store is opened afterwards."""
-    daemon, = mirrors(1, unix=fabric == "shm")
+    daemon, = mirrors(1, fabric)
     desk = tellers.desk()
     found = 0
     for number in range(CREATE_KILLS):
@@ -326,7 +327,7 @@ def test_nothing_is_acknowledged_while_fewer_than_w_mirrors_answer(mirrors, tell
 
 def test_a_stopped_daemon_is_not_noticed_over_shm(mirrors, tellers):
     """Its processor has no part in a commit."""
-    daemons = mirrors(3, unix=True)
+    daemons = mirrors(3, "shm")
     desk = tellers.desk()
     desk.open("books", daemons, "create", LOG, "acks=3")
     desk.books()
@@ -347,8 +348,7 @@ LIMIT = ("--max-memory", "512K")
 def test_a_store_that_one_mirror_has_no_memory_for_is_made_on_none(mirrors, tellers, fabric,
                                                                     perseas):
     """Two mirrors have room for a log of 16 MiB, the third has not."""
-    unix = fabric == "shm"
-    daemons = mirrors(2, unix=unix) + mirrors(1, unix=unix, options=LIMIT)
+    daemons = mirrors(2, fabric) + mirrors(1, fabric, options=LIMIT)
     desk = tellers.desk()
     for command in ("create", "open"):
         words = ["create"] if command == "open" else []
@@ -363,8 +363,7 @@ def test_a_store_that_one_mirror_has_no_memory_for_is_made_on_none(mirrors, tell
 
 def test_a_segment_that_one_mirror_has_no_memory_for_is_made_on_none(mirrors, tellers, fabric):
     """The owner of a small store asks for a megabyte, then for less, while it commits."""
-    unix = fabric == "shm"
-    daemons = mirrors(2, unix=unix) + mirrors(1, unix=unix, options=LIMIT)
+    daemons = mirrors(2, fabric) + mirrors(1, fabric, options=LIMIT)
     desk = tellers.desk()
     desk.open("store", daemons, "create", "log=65536")
     desk.ask("map", "a", 4096)
@@ -458,7 +457,7 @@ def test_a_header_with_any_byte_wrong_is_refused_by_name(mirrors, tellers, dice)
 
 def test_a_slot_with_any_byte_wrong_gives_way_to_the_one_before(mirrors, tellers, dice):
     """In each store another byte of the two slots is changed: what is served is a whole state."""
-    daemon, = mirrors(1, unix=True)
+    daemon, = mirrors(1, "shm")
     desk = tellers.desk()
     names = names_of(len(SLOTS) * SLOT_SIZE)
     make_stores(desk, daemon, names)
@@ -536,7 +535,7 @@ def test_an_image_with_a_piece_wrong_is_refused_by_name(mirrors, tellers):
 def test_a_damaged_image_counts_for_nothing_until_it_is_removed(mirrors, tellers, fabric, perseas):
     """Both slots of one mirror of three are spoilt; then its folder is removed, and it is made
     anew from the others."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     desk = tellers.desk()
     desk.open("books", daemons, "create", LOG)
     desk.books()

@@ -1,7 +1,7 @@
 """Owners that are killed, refused, or watched."""
 import pytest
 
-from teller import LOG, dice, fabric, random_moment, tellers  # noqa: F401
+from teller import LOG, dice, random_moment, tellers  # noqa: F401
 
 ROUNDS = 25
 BUSY_ROUNDS = 3
@@ -21,18 +21,18 @@ def kill_rounds(tellers, dice, daemons, rounds, *options):
 
 def test_a_killed_owner_leaves_what_it_was_promised_on_one_mirror(mirrors, tellers, dice, fabric):
     """kill -9 while it commits, again and again; every next owner compares all bytes."""
-    kill_rounds(tellers, dice, mirrors(1, unix=fabric == "shm"), ROUNDS)
+    kill_rounds(tellers, dice, mirrors(1, fabric), ROUNDS)
 
 
 def test_a_killed_owner_leaves_what_it_was_promised_on_three(mirrors, tellers, dice, fabric):
     """The same with W = 2, so that the mirrors stand at different transactions."""
-    kill_rounds(tellers, dice, mirrors(3, unix=fabric == "shm"), ROUNDS, "acks=2")
+    kill_rounds(tellers, dice, mirrors(3, fabric), ROUNDS, "acks=2")
 
 
 def test_what_a_killed_owner_left_is_the_same_on_all_mirrors_after_the_next(
         mirrors, tellers, dice, fabric, perseas):
     """The next owner mends the mirrors that stood elsewhere; then the images are compared."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     page = tellers.page()
     owner = tellers.run("books", daemons, "create", LOG, page=page)
     owner.advances(dice.randrange(100, 600))
@@ -45,7 +45,7 @@ def test_what_a_killed_owner_left_is_the_same_on_all_mirrors_after_the_next(
 def test_an_owner_finds_two_of_three_mirrors_that_died_with_the_one_before(
         mirrors, tellers, dice, fabric):
     """The owner and the one mirror that may be ahead die; the other two must have everything."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     page = tellers.page()
     for lost in daemons:
         owner = tellers.run("books", daemons, "create", LOG, page=page)
@@ -60,7 +60,7 @@ def test_an_owner_finds_two_of_three_mirrors_that_died_with_the_one_before(
 def test_an_owner_that_is_killed_while_it_opens_leaves_the_state_as_it_was(
         mirrors, tellers, dice, fabric):
     """The owner before was killed while it committed; those after it never get to commit."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     page = tellers.page()
     for _ in range(OPEN_ROUNDS):
         owner = tellers.run("books", daemons, "create", LOG, page=page)
@@ -76,7 +76,7 @@ def test_an_owner_that_is_killed_while_it_opens_leaves_the_state_as_it_was(
 
 def test_a_second_owner_is_refused_and_fences_nobody(mirrors, tellers, fabric):
     """The first owner commits all the time; the others ask without takeover."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     first, second = tellers.desk(), tellers.desk()
     epoch, _ = first.open("books", daemons, "create", LOG)
     first.books()
@@ -94,7 +94,7 @@ def test_a_second_owner_is_refused_and_fences_nobody(mirrors, tellers, fabric):
 
 def test_an_owner_that_closed_is_followed_at_once(mirrors, tellers, fabric):
     """No takeover, no patience: the second opens as soon as the first has closed."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     page = tellers.page()
     desk = tellers.desk(page)
     for k in range(0, 500, 100):
@@ -106,7 +106,7 @@ def test_an_owner_that_closed_is_followed_at_once(mirrors, tellers, fabric):
 
 def test_fewer_than_r_mirrors_are_refused_by_name(mirrors, tellers, fabric):
     """Two of three are down: any state that is seen may be an old one."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     desk = tellers.desk()
     desk.open("books", daemons, "create", LOG)
     desk.books()
@@ -145,7 +145,7 @@ def test_commits_over_shm_make_no_system_call_and_no_allocation(mirrors, tellers
     """strace watches an owner that commits 1,000 times and 100 times as often. Another of its
     threads looks at the mirrors twice a second: while that has the lock, a commit has to wake it;
     there is nothing else, and nothing that grows with the number of commits."""
-    daemons = mirrors(count, unix=True)
+    daemons = mirrors(count, "shm")
     trace = tmp_path / "trace"
     desk = tellers.desk(wrap=["strace", "-f", "-qq", "-s", "64", "-o", trace])
     desk.open("books", daemons, "create")

@@ -6,10 +6,11 @@ import resource
 import pytest
 
 from binding import CREATE, PerseasError, Store
-from conftest import (FAILURE, MIB, NO, OK, USAGE, fill, mirror_list, status_of,
+from drill import (FAILURE, MIB, NO, OK, USAGE, fill, mirror_list, status_of,
                       wait_ownerless)
 
 NOBODY = "127.0.0.1:1"
+OTHER = {"tcp": "shm", "shm": "tcp", "rdma": "tcp"}
 
 
 def crc_of_byte(byte):
@@ -103,11 +104,11 @@ def test_recover_says_which_store_or_mirror_is_missing(perseas, mirrors, tmp_pat
     assert not (tmp_path / "d").exists()
 
 
-@pytest.mark.parametrize("unix", [False, True], ids=["tcp", "shm"])
-def test_recover_to_files_writes_what_the_store_held(perseas, mirrors, owner, tmp_path, unix):
+def test_recover_to_files_writes_what_the_store_held(perseas, mirrors, owner, tmp_path,
+                                                      fabric):
     """Two segments, one of them called like the manifest, the other larger than what is written at
     once; the owner was killed."""
-    daemons, size = mirrors(3, unix=unix), 4 * MIB + 100
+    daemons, size = mirrors(3, fabric), 4 * MIB + 100
     held = owner("s", daemons, "map,MANIFEST.json,5000", "poke,MANIFEST.json,0,tricky",
                  "map,accounts,%d" % size, "publish", "write,accounts,%d,the end" % (size - 10))
     held.kill9()
@@ -158,11 +159,10 @@ def test_recover_to_files_leaves_none_when_one_cannot_be_written(perseas, mirror
         assert perseas("recover", "s", "--to", str(path), mirrors=daemons).status == FAILURE
 
 
-@pytest.mark.parametrize("unix", [False, True], ids=["tcp", "shm"])
-def test_recover_onto_keeps_names_addresses_and_contents(perseas, mirrors, owner, unix):
+def test_recover_onto_keeps_names_addresses_and_contents(perseas, mirrors, owner, fabric):
     """Three segments that point at each other, the owner killed, onto mirrors of the other
     fabric."""
-    daemons, others = mirrors(3, unix=unix), mirrors(2, unix=not unix)
+    daemons, others = mirrors(3, fabric), mirrors(2, OTHER[fabric])
     contents = {"a": b"first segment", "b": b"second segment", "c": b"third"}
     assert perseas("create", "s", "--log-size", "256K", mirrors=daemons).status == OK
     held = owner("s", daemons, *("map,%s,20000" % name for name in contents), "publish",

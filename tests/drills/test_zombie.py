@@ -1,9 +1,9 @@
 """Owners that another has taken the store over from, and that do not know it yet."""
 import pytest
 
-from teller import FENCED, LOG, dice, fabric, pieces, tellers, until  # noqa: F401
+from teller import FENCED, LOG, dice, pieces, tellers, until  # noqa: F401
 
-ROUNDS = {"tcp": 12, "shm": 30}
+ROUNDS = {"tcp": 12, "shm": 30, "rdma": 4}
 CONTESTS = 4
 
 
@@ -37,7 +37,7 @@ def fence_a_stopped_owner(tellers, dice, daemons, page, *options):
 def test_an_owner_that_was_stopped_is_fenced_and_changes_nothing(mirrors, tellers, dice, fabric,
                                                                  count):
     """Wherever in its commit it was stopped, it wakes to EFENCED, and not a byte moves."""
-    daemons = mirrors(count, unix=fabric == "shm")
+    daemons = mirrors(count, fabric)
     page = tellers.page()
     for _ in range(ROUNDS[fabric] // count):
         page = fence_a_stopped_owner(tellers, dice, daemons, page)
@@ -45,7 +45,7 @@ def test_an_owner_that_was_stopped_is_fenced_and_changes_nothing(mirrors, teller
 
 def test_an_owner_that_runs_is_fenced_by_the_next(mirrors, tellers, dice, fabric, perseas):
     """A takeover from an owner that commits all the time, and one from that one."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     page = tellers.page()
     owner = tellers.run("books", daemons, "create", LOG, page=page)
     for _ in range(ROUNDS[fabric]):
@@ -64,7 +64,7 @@ def test_an_owner_that_runs_is_fenced_by_the_next(mirrors, tellers, dice, fabric
 
 def test_of_owners_that_take_over_at_the_same_time_the_last_remains(mirrors, tellers, dice, fabric):
     """Three claim at once from one that commits: whatever any of them was promised is there."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     pages = [tellers.page()]
     owner = tellers.run("books", daemons, "create", LOG, page=pages[0])
     for _ in range(CONTESTS):
@@ -88,7 +88,7 @@ def test_of_owners_that_take_over_at_the_same_time_the_last_remains(mirrors, tel
 def test_an_owner_that_was_stopped_is_fenced_when_a_mirror_has_come_back_meanwhile(
         mirrors, tellers, dice, fabric):
     """The daemons are killed and restarted between the takeover and the owner's waking."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     page = tellers.page()
     old = tellers.run("books", daemons, "create", LOG, page=page)
     old.advances(dice.randrange(1, 300))
@@ -111,7 +111,7 @@ def test_an_owner_that_was_stopped_is_fenced_when_a_mirror_has_come_back_meanwhi
 
 def test_a_fenced_owner_keeps_its_memory_and_is_told_so_by_every_call(mirrors, tellers, fabric):
     """It has a transaction open when the other one takes the store over."""
-    daemons = mirrors(3, unix=fabric == "shm")
+    daemons = mirrors(3, fabric)
     old, new = tellers.desk(), tellers.desk()
     old.open("store", daemons, "create", LOG)
     old.ask("map", "a", 4096)

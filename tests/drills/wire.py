@@ -1,11 +1,12 @@
 """The protocol by hand, for peers that do not keep to it: proto/envelope.h, proto/frame.h and as
 much of proto/control.proto as a claim takes."""
+import collections
 import os
 import socket
 import struct
 
 CONTROL_MAGIC, DATA_MAGIC = 0x43535350, 0x44535350
-VERSION = 1
+VERSION = 2
 WRITE, READ = 2, 3
 SIGNALLED = 1
 LOG, PROMISE, SEGMENT = 0, 1, 16
@@ -14,6 +15,7 @@ STATUS_OK, STATUS_BAD_REQUEST = 0, 1
 CLAIM = 6                               # field of Request
 CLAIM_REPLY, GRANT, TOKEN = 9, 5, 1     # fields of Reply, ClaimReply, Grant
 SECONDS = 10
+Region = collections.namedtuple("Region", "address key length")
 
 
 def connect(address):
@@ -80,16 +82,25 @@ def take_varint(data, at):
             return number, at
 
 
-def fields(data):
-    """{number: last value} of a message whose fields are numbers and bytes."""
-    found, at = {}, 0
+def pairs(data):
+    """(number, value) of each field of a message whose fields are numbers and bytes."""
+    at = 0
     while at < len(data):
         key, at = take_varint(data, at)
         value, at = take_varint(data, at)
         if key & 7 == 2:
             value, at = data[at:at + value], at + value
-        found[key >> 3] = value
-    return found
+        yield key >> 3, value
+
+
+def fields(data):
+    """{number: last value}"""
+    return dict(pairs(data))
+
+
+def all_of(data, number):
+    """Every value of one field."""
+    return [value for each, value in pairs(data) if each == number]
 
 
 def control_hello(version=VERSION):
@@ -116,12 +127,33 @@ class Control:
         self.peer.sendall(message(body))
         return self.reply()
 
+    def grant(self, store, epoch, takeover=True, rdma=False):
+        """The grant of a claim, packed."""
+        reply = self.ask(field(CLAIM, field(1, store) + field(2, epoch) +
+                               field(3, os.urandom(16)) + field(4, int(takeover)) +
+                               field(8, int(rdma))))
+        assert reply.get(1, STATUS_OK) == STATUS_OK, reply
+        return fields(reply[CLAIM_REPLY])[GRANT]
+
     def claim(self, store, epoch, takeover=True):
         """The token of the data connection."""
-        reply = self.ask(field(CLAIM, field(1, store) + field(2, epoch) +
-                               field(3, os.urandom(16)) + field(4, int(takeover))))
-        assert reply.get(1, STATUS_OK) == STATUS_OK, reply
-        return fields(fields(reply[CLAIM_REPLY])[GRANT])[TOKEN]
+        return fields(self.grant(store, epoch, takeover))[TOKEN]
+
+    def keys(self, store, epoch):
+        """A Keys, of a claim that takes over and asks for RDMA."""
+        return Keys(self.grant(store, epoch, rdma=True))
+
+
+class Keys:
+    """What a grant says of RDMA: token, port, why there is none, and the regions by id."""
+
+    def __init__(self, packed):
+        grant = fields(packed)
+        self.token, self.port = grant[TOKEN], grant.get(4, 0)
+        self.trouble = grant.get(8, b"").decode()
+        regions = [fields(region) for region in all_of(packed, 2)]
+        self.regions = {region.get(1, 0): Region(region.get(3, 0), region.get(4, 0), region[2])
+                        for region in regions}
 
 
 # --- the data path ---

@@ -236,9 +236,11 @@ static const struct ps_fabric staged_fabric = FABRIC(true);
 static const struct ps_fabric unstaged_fabric = FABRIC(false);
 
 const struct ps_fabric *direct_fabric(struct ps_env *env, const struct ps_address *address,
-                                      const Perseas__Grant *grant)
+                                      const Perseas__Grant *grant, unsigned tried)
 {
 	(void)address;
 	(void)grant;
+	if (tried)
+		return NULL;
 	return of(env)->d->staged ? &staged_fabric : &unstaged_fabric;
 }

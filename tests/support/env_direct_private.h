@@ -48,6 +48,6 @@ void direct_break(struct ps_control *control);
 
 /* env_direct_link.c: the fabric of the moment. */
 const struct ps_fabric *direct_fabric(struct ps_env *env, const struct ps_address *address,
-                                      const Perseas__Grant *grant);
+                                      const Perseas__Grant *grant, unsigned tried);
 
 #endif

@@ -19,18 +19,24 @@ static void every_form_is_understood(void **state)
 		const char *text;
 		enum ps_scheme scheme;
 		const char *host, *port;
+		enum ps_route route;
 	} good[] = {
-		{ "a:1", PS_SCHEME_TCP, "a", "1" },
-		{ "mirror-1.example.org:7170", PS_SCHEME_TCP, "mirror-1.example.org", "7170" },
-		{ "10.0.0.1:65535", PS_SCHEME_TCP, "10.0.0.1", "65535" },
-		{ "tcp://host_2:07170", PS_SCHEME_TCP, "host_2", "7170" },
-		{ "[::1]:7170", PS_SCHEME_TCP, "::1", "7170" },
-		{ "tcp://[fe80::1%eth0]:9", PS_SCHEME_TCP, "fe80::1%eth0", "9" },
-		{ "[::ffff:10.0.0.1]:9", PS_SCHEME_TCP, "::ffff:10.0.0.1", "9" },
-		{ "unix:///run/perseas.sock", PS_SCHEME_UNIX, "/run/perseas.sock", "" },
-		{ "unix:///tmp/with space:1", PS_SCHEME_UNIX, "/tmp/with space:1", "" },
-		{ "sim://0", PS_SCHEME_SIM, "", "0" },
-		{ "sim://15", PS_SCHEME_SIM, "", "15" },
+		{ "a:1", PS_SCHEME_TCP, "a", "1", PS_ROUTE_ANY },
+		{ "mirror-1.example.org:7170", PS_SCHEME_TCP, "mirror-1.example.org", "7170",
+		  PS_ROUTE_ANY },
+		{ "10.0.0.1:65535", PS_SCHEME_TCP, "10.0.0.1", "65535", PS_ROUTE_ANY },
+		{ "tcp://host_2:07170", PS_SCHEME_TCP, "host_2", "7170", PS_ROUTE_TCP },
+		{ "rdma://host_2:7170", PS_SCHEME_TCP, "host_2", "7170", PS_ROUTE_RDMA },
+		{ "rdma://[::1]:1", PS_SCHEME_TCP, "::1", "1", PS_ROUTE_RDMA },
+		{ "[::1]:7170", PS_SCHEME_TCP, "::1", "7170", PS_ROUTE_ANY },
+		{ "tcp://[fe80::1%eth0]:9", PS_SCHEME_TCP, "fe80::1%eth0", "9", PS_ROUTE_TCP },
+		{ "[::ffff:10.0.0.1]:9", PS_SCHEME_TCP, "::ffff:10.0.0.1", "9", PS_ROUTE_ANY },
+		{ "unix:///run/perseas.sock", PS_SCHEME_UNIX, "/run/perseas.sock", "",
+		  PS_ROUTE_ANY },
+		{ "unix:///tmp/with space:1", PS_SCHEME_UNIX, "/tmp/with space:1", "",
+		  PS_ROUTE_ANY },
+		{ "sim://0", PS_SCHEME_SIM, "", "0", PS_ROUTE_ANY },
+		{ "sim://15", PS_SCHEME_SIM, "", "15", PS_ROUTE_ANY },
 	};
 	struct ps_address address;
 	struct ps_error error;
@@ -40,6 +46,7 @@ static void every_form_is_understood(void **state)
 	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_int_equal(ps_address_parse(good[i].text, &address, &error), 0);
 		assert_int_equal(address.scheme, good[i].scheme);
+		assert_int_equal(address.route, good[i].route);
 		assert_string_equal(address.text, good[i].text);
 		assert_string_equal(address.host, good[i].host);
 		assert_string_equal(address.port, good[i].port);
@@ -79,7 +86,9 @@ static void a_wrong_entry_is_refused_with_its_reason(void **state)
 		{ "unix://", "slash" },
 		{ "unix:///", "slash" },
 		{ "unix:///run/\001", "control" },
-		{ "rdma://host:1", "rdma" },
+		{ "rdma://host", "no port" },
+		{ "rdma://:7170", "no host" },
+		{ "RDMA://host:1", "not known" },
 		{ "http://host:1", "not known" },
 		{ "TCP://host:1", "not known" },
 		{ "sim://", "simulated" },

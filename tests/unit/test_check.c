@@ -385,9 +385,12 @@ static void grants_out_of_range_are_refused(void **state)
 	assert_false(reply_accepted(&reply));
 	segment.length = PS_PAGE;
 	assert_true(reply_accepted(&reply));
-	grant.rdma = message_control_character;
+	grant.rdma_trouble = message_control_character;
 	assert_false(reply_accepted(&reply));
-	grant.rdma = message_address[0];
+	grant.rdma_trouble = message_address[0];
+	grant.rdma_port = 65536;
+	assert_false(reply_accepted(&reply));
+	grant.rdma_port = 65535;
 	assert_true(reply_accepted(&reply));
 	log.length = PS_RING_OFFSET;
 	assert_false(reply_accepted(&reply));

@@ -184,16 +184,80 @@ static void a_wait_ends_at_its_time(void **state)
 	pthread_condattr_destroy(&attributes);
 }
 
-/* Which data path goes with which address. */
+/* Are these the fabrics that are tried for the address, in this order? */
+static void assert_fabrics(struct ps_env *env, const char *text, uint32_t rdma_port,
+                           const char *first, const char *second)
+{
+	Perseas__Grant grant = PERSEAS__GRANT__INIT;
+	const struct ps_fabric *fabric;
+	struct ps_address address;
+
+	grant.rdma_port = rdma_port;
+	assert_int_equal(ps_address_parse(text, &address, NULL), 0);
+	fabric = env->ops->fabric(env, &address, &grant, 0);
+	assert_non_null(fabric);
+	assert_string_equal(fabric->name, first);
+	fabric = env->ops->fabric(env, &address, &grant, 1);
+	assert_string_equal(fabric ? fabric->name : "", second);
+	assert_null(env->ops->fabric(env, &address, &grant, 2));
+}
+
+/* Which data paths go with which address, in a process that has no RDMA. */
 static void the_fabric_follows_from_the_address(void **state)
 {
 	struct ps_env *env = *state;
+
+	env->verbs = NULL;
+	assert_fabrics(env, "host:1", 0, "tcp", "");
+	assert_fabrics(env, "host:1", 7171, "tcp", "");
+	assert_fabrics(env, "tcp://host:1", 7171, "tcp", "");
+	assert_fabrics(env, "rdma://host:1", 7171, "rdma", "");
+	assert_fabrics(env, "unix:///x", 0, "shm", "");
+}
+
+/* .. and in one that has it: only where the mirror offers it, or where it is asked for. */
+static void rdma_is_tried_before_tcp(void **state)
+{
+	struct ps_env *env = *state;
+
+	if (!env->verbs)
+		return; /* built without */
+	assert_fabrics(env, "host:1", 0, "tcp", "");
+	assert_fabrics(env, "host:1", 7171, "rdma", "tcp");
+	assert_fabrics(env, "tcp://host:1", 7171, "tcp", "");
+	assert_fabrics(env, "rdma://host:1", 0, "rdma", "");
+	assert_fabrics(env, "unix:///x", 0, "shm", "");
+}
+
+/* rdma:// in a process that has no RDMA, by its build or by the environment. */
+static void without_rdma_its_address_is_refused(void **state)
+{
+	struct ps_env *env = *state;
+	Perseas__Grant grant = PERSEAS__GRANT__INIT;
+	struct ps_error error = { 0 };
 	struct ps_address address;
 
-	assert_int_equal(ps_address_parse("host:1", &address, NULL), 0);
-	assert_string_equal(env->ops->fabric(env, &address, NULL)->name, "tcp");
-	assert_int_equal(ps_address_parse("unix:///x", &address, NULL), 0);
-	assert_string_equal(env->ops->fabric(env, &address, NULL)->name, "shm");
+	env->verbs = NULL;
+	assert_int_equal(ps_address_parse("rdma://host:1", &address, NULL), 0);
+	assert_null(env->ops->fabric(env, &address, &grant, 0)
+	                ->attach(env, &address, &grant, NULL, 1, 0, &error));
+	assert_int_equal(error.code, PERSEAS_ERDMA);
+	assert_non_null(strstr(error.text, "rdma://host:1: "));
+	assert_non_null(strstr(error.text, "tcp://host:1"));
+}
+
+/* The variable by which a user switches RDMA off. */
+static void the_environment_switches_rdma_off(void **state)
+{
+	struct ps_env *env;
+
+	(void)state;
+	assert_int_equal(setenv("PERSEAS_RDMA", "off", 1), 0);
+	env = ps_env_posix(NULL);
+	unsetenv("PERSEAS_RDMA");
+	assert_non_null(env);
+	assert_null(env->verbs);
+	env->ops->free(env);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -209,6 +273,9 @@ int main(void)
 		TEST(no_wake_is_lost_between_threads),
 		TEST(a_wait_ends_at_its_time),
 		TEST(the_fabric_follows_from_the_address),
+		TEST(rdma_is_tried_before_tcp),
+		TEST(without_rdma_its_address_is_refused),
+		cmocka_unit_test(the_environment_switches_rdma_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
