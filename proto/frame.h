@@ -4,8 +4,8 @@
  *
  * A data connection begins with a struct ps_hello from the owner, answered by a
  * struct ps_answer with op PS_OP_HELLO. Both are also the private data of an rdma connection's
- * request and of its answer, which is all that rdma uses of this file. Then frames: a struct ps_frame, `count` struct
- * ps_extent, and for PS_OP_WRITE the bytes of every extent in order.
+ * request and of its answer, which is all that rdma uses of this file. Then frames: a struct
+ * ps_frame, `count` struct ps_extent, and for PS_OP_WRITE the bytes of every extent in order.
  */
 #ifndef PERSEAS_PROTO_FRAME_H
 #define PERSEAS_PROTO_FRAME_H

@@ -103,17 +103,18 @@ static void explain(const struct ps_verbs *verbs, const struct ibv_pd *pd, size_
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (attr.max_mr_size && length > attr.max_mr_size)
 		snprintf(why, size,
-		         "device %s registers at most %llu bytes at once (max_mr_size), not %zu; make "
-		         "the segment or the ring smaller", device,
-		         (unsigned long long)attr.max_mr_size, length);
+		         "device %s registers at most %llu bytes at once (max_mr_size), not %zu; "
+		         "make the segment or the ring smaller",
+		         device, (unsigned long long)attr.max_mr_size, length);
 	else if (error == ENOMEM && limit.rlim_cur != RLIM_INFINITY)
 		snprintf(why, size,
-		         "%zu bytes cannot be pinned for device %s: RLIMIT_MEMLOCK is %llu bytes for "
-		         "all pinned memory together; raise it (ulimit -l, or LimitMEMLOCK=infinity in "
-		         "the systemd unit)", length, device, (unsigned long long)limit.rlim_cur);
+		         "%zu bytes cannot be pinned for device %s: RLIMIT_MEMLOCK is %llu bytes "
+		         "for all pinned memory together; raise it (ulimit -l, or "
+		         "LimitMEMLOCK=infinity in the systemd unit)",
+		         length, device, (unsigned long long)limit.rlim_cur);
 	else
-		snprintf(why, size, "%zu bytes cannot be registered with device %s: %s", length, device,
-		         strerror(error));
+		snprintf(why, size, "%zu bytes cannot be registered with device %s: %s", length,
+		         device, strerror(error));
 }
 
 struct ibv_mr *ps_verbs_register(const struct ps_verbs *verbs, struct ibv_pd *pd, void *base,

@@ -29,6 +29,18 @@ static void name_peer(const struct rdma_cm_id *id, char *peer, size_t size)
 	snprintf(peer, size, "%s", number);
 }
 
+/* Was the device unplugged, and its queue pairs with it? Nothing can be asked of it then. What
+ * tells of it may come only later. */
+static bool is_unplugged(const struct verbs_link *link, int error)
+{
+	struct verbs_device *device = link->domain->device;
+	struct ibv_device_attr attr;
+
+	if (error != EIO && error != ENODEV)
+		return false;
+	return device->gone || link->target->verbs->query_device(device->context, &attr) != 0;
+}
+
 /* I5: an image whose writer may still write must not be read. If the queue pair cannot be
  * destroyed, the end of this process destroys it: images stay in memory, and are served by the
  * next daemon. */
@@ -37,10 +49,10 @@ static void destroy_queue_pair(struct verbs_link *link)
 	int error = link->target->verbs->destroy_qp(link->id->qp);
 
 	link->id->qp = NULL;
-	if (!error || link->domain->device->gone)
+	if (!error || is_unplugged(link, error))
 		return;
-	log_error("the queue pair of %s cannot be destroyed (%s): perseasd ends, so that nothing more "
-	          "is written through it; start it again", link->peer, strerror(error));
+	log_error("the queue pair of %s cannot be destroyed (%s): perseasd ends, so that nothing "
+	          "more is written through it; start it again", link->peer, strerror(error));
 	abort();
 }
 
@@ -224,7 +236,8 @@ void verbs_link_completed(struct verbs_device *device)
 			continue;
 		log_info("store %s: the rdma connection from %s is over (%s)",
 		         session_store(link->session), link->peer,
-		         wc.status == IBV_WC_SUCCESS ? "it sent a message" : "its queue pair failed");
+		         wc.status == IBV_WC_SUCCESS ? "it sent a message"
+		                                     : "its queue pair failed");
 		verbs_link_close(link);
 	}
 }

@@ -284,8 +284,8 @@ static int channel_open(struct verbs_target *target)
 	target->channel = target->verbs->create_event_channel();
 	if (!target->channel) {
 		snprintf(target->trouble, sizeof(target->trouble),
-		         "its host has no RDMA (%s); set soft-RoCE up with perseas-rxe, or load the "
-		         "driver of its device", strerror(errno));
+		         "its host has no RDMA (%s); set soft-RoCE up with perseas-rxe, or load "
+		         "the driver of its device", strerror(errno));
 		return -1;
 	}
 	if (ps_verbs_nonblocking(target->channel->fd) == 0)
@@ -326,7 +326,8 @@ static struct verbs_port *offer(struct verbs_target *target, struct session *ses
 	struct verbs_domain *domain;
 
 	if (!target->options.on) {
-		snprintf(target->trouble, sizeof(target->trouble), "its daemon was started with --rdma off");
+		snprintf(target->trouble, sizeof(target->trouble),
+		         "its daemon was started with --rdma off");
 		return NULL;
 	}
 	if (!connection_address(session, &local) || channel_open(target) < 0)

@@ -1,6 +1,7 @@
 /*
  * make_corpus.c - writes the seeds of the fuzz targets, with the real encoders, below the
- * folder that it is given: record/ image/ frame/ request/ reply/ header/.
+ * folder that it is given: record/ image/ frame/ request/ reply/ header/
+ * verbs_hello/.
  *
  *     make_corpus tests/fuzz/corpus
  */
@@ -158,6 +159,32 @@ static void save_frames(void)
 	save("frame", "write", write.bytes, write.len);
 	save("frame", "read", read.bytes, read.len);
 	save("frame", "mixed", mixed.bytes, mixed.len);
+}
+
+/* --- hellos of RDMA connections, xor the right one ----------------------------------- */
+
+static void save_hello(const char *name, uint8_t flags, struct ps_hello hello, size_t length)
+{
+	uint8_t bytes[1 + sizeof hello];
+
+	bytes[0] = flags;
+	memcpy(bytes + 1, &hello, sizeof hello);
+	save("verbs_hello", name, bytes, 1 + length);
+}
+
+static void save_hellos(void)
+{
+	const struct ps_hello right = { 0 };
+
+	save_hello("right", 0, right, sizeof right);
+	save_hello("right_exact", 1, right, sizeof right);
+	save_hello("padded", 0, right, 0);
+	save_hello("short", 1, right, sizeof right - 1);
+	save_hello("empty", 1, right, 0);
+	save_hello("magic", 0, (struct ps_hello){ .magic = 1 }, sizeof right);
+	save_hello("version", 0, (struct ps_hello){ .version = 1 }, sizeof right);
+	save_hello("token", 0, (struct ps_hello){ .token = { 1 } }, sizeof right);
+	save_hello("zero", 0, (struct ps_hello){ .zero = 1 }, sizeof right);
 }
 
 /* --- messages ---------------------------------------------------------------------- */
@@ -388,6 +415,7 @@ int main(int argc, char **argv)
 	fill_header();
 	save_records_and_images();
 	save_frames();
+	save_hellos();
 	save_headers();
 	save_store_requests();
 	save_session_requests();

@@ -2,6 +2,7 @@
 
 #include "../../proto/frame.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <poll.h>
@@ -78,10 +79,15 @@ int fixture_teardown(void **state)
 
 int fixture_tcp(struct fixture *fixture)
 {
+	return fixture_tcp_at(fixture, "127.0.0.1");
+}
+
+int fixture_tcp_at(struct fixture *fixture, const char *address)
+{
 	struct sockaddr_in to = {
 		.sin_family = AF_INET,
 		.sin_port = htons(fixture->port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_addr.s_addr = inet_addr(address),
 	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -194,7 +200,7 @@ void fixture_done(Perseas__Reply *reply)
 
 static uint8_t store_id[PS_ID_SIZE] = { 1 }, image_id[PS_ID_SIZE] = { 2 };
 
-void fixture_bank(struct fixture *fixture)
+void fixture_make(struct fixture *fixture, const char *store)
 {
 	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
 	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
@@ -207,13 +213,18 @@ void fixture_bank(struct fixture *fixture)
 	roster.version = roster.acks = 1;
 	roster.n_members = 1;
 	roster.members = members;
-	create.store = settle.store = (char *)"bank";
+	create.store = settle.store = (char *)(uintptr_t)store;
 	create.store_id = settle.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, store_id };
 	create.image_id = member.image_id;
 	create.log_size = 1 << 20;
 	create.roster = &roster;
 	assert_int_equal(store_create(fixture->stores, &create, &refusal), 0);
 	assert_int_equal(store_settle(fixture->stores, &settle, &refusal), 0);
+}
+
+void fixture_bank(struct fixture *fixture)
+{
+	fixture_make(fixture, "bank");
 }
 
 void fixture_ask_claim(int fd, uint64_t epoch, bool shared)

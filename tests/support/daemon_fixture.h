@@ -27,6 +27,7 @@ int fixture_listen(struct fixture *fixture, const struct endpoint *endpoint);
 
 /* New connections, which block. */
 int fixture_tcp(struct fixture *fixture);
+int fixture_tcp_at(struct fixture *fixture, const char *address);
 int fixture_unix(struct fixture *fixture);
 
 /* Steps the daemon until fd can be read. */
@@ -45,7 +46,9 @@ void fixture_ask_claim(int fd, uint64_t epoch, bool shared);
 Perseas__Reply *fixture_reply(struct fixture *fixture, int fd);
 void fixture_done(Perseas__Reply *reply);
 
-/* Makes a settled store "bank" with a ring of 1 MiB. */
+/* Makes a settled store, with a ring of 1 MiB. */
+void fixture_make(struct fixture *fixture, const char *store);
+/* .. "bank". */
 void fixture_bank(struct fixture *fixture);
 /* Greets and claims it; the claim must be granted. */
 Perseas__Reply *fixture_claim(struct fixture *fixture, int fd, uint64_t epoch);

@@ -385,13 +385,6 @@ static void grants_out_of_range_are_refused(void **state)
 	assert_false(reply_accepted(&reply));
 	segment.length = PS_PAGE;
 	assert_true(reply_accepted(&reply));
-	grant.rdma_trouble = message_control_character;
-	assert_false(reply_accepted(&reply));
-	grant.rdma_trouble = message_address[0];
-	grant.rdma_port = 65536;
-	assert_false(reply_accepted(&reply));
-	grant.rdma_port = 65535;
-	assert_true(reply_accepted(&reply));
 	log.length = PS_RING_OFFSET;
 	assert_false(reply_accepted(&reply));
 	log.length = PS_RING_OFFSET + PS_LOG_MIN;
@@ -414,6 +407,27 @@ static void grants_out_of_range_are_refused(void **state)
 	claim.grant = NULL;
 	assert_false(reply_accepted(&reply));
 	free(h);
+}
+
+/* Where rdma is to be had, or why it is not. */
+static void a_grant_of_rdma_out_of_range_is_refused(void **state)
+{
+	Perseas__AddSegmentsReply add = PERSEAS__ADD_SEGMENTS_REPLY__INIT;
+	Perseas__Reply reply = MESSAGE_REPLY(add_segments, ADD_SEGMENTS, &add);
+	Perseas__Grant grant = PERSEAS__GRANT__INIT;
+
+	(void)state;
+	add.grant = &grant;
+	grant.token = message_id(1);
+	grant.rdma_port = 65535;
+	assert_true(reply_accepted(&reply));
+	grant.rdma_port = 65536;
+	assert_false(reply_accepted(&reply));
+	grant.rdma_port = 0;
+	grant.rdma_trouble = message_control_character;
+	assert_false(reply_accepted(&reply));
+	grant.rdma_trouble = message_address[0];
+	assert_true(reply_accepted(&reply));
 }
 
 /* What a mirror tells of a store that is not there, or in words that move the cursor. */
@@ -458,6 +472,7 @@ int main(void)
 		cmocka_unit_test(headers_out_of_range_are_refused),
 		cmocka_unit_test(replies_out_of_range_are_refused),
 		cmocka_unit_test(grants_out_of_range_are_refused),
+		cmocka_unit_test(a_grant_of_rdma_out_of_range_is_refused),
 		cmocka_unit_test(a_status_out_of_range_is_refused),
 	};
 

@@ -1,0 +1,478 @@
+/*
+ * test_target_verbs.c - RDMA connections to a daemon, over fake devices.
+ */
+#include "verbs_daemon.h"
+
+enum { OFFSET = PS_RING_OFFSET + 512 };
+
+/* An owner that wants keys gets them, and one that does not gets none. */
+static void a_claim_gives_keys_to_who_asks(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+	Perseas__Reply *reply;
+
+	fixture_bank(fixture);
+	claim(fixture, &owner, "bank", 5);
+	assert_true(owner.port > 0);
+	assert_string_equal(owner.trouble, "");
+	assert_int_equal(owner.regions[PS_REGION_LOG].length, (1 << 20) + PS_RING_OFFSET);
+	assert_int_not_equal(owner.regions[PS_REGION_LOG].key, 0);
+	assert_int_not_equal(owner.regions[PS_REGION_PROMISE].key, 0);
+	/* These two and no more: the header is out of reach. */
+	assert_int_equal(verbs_fake_alive().mrs, 2);
+	ask_claim(owner.control, "bank", 6, false);
+	reply = fixture_reply(fixture, owner.control);
+	take_grant(&owner, reply->claim->grant);
+	assert_int_equal(owner.port, 0);
+	assert_int_equal(owner.regions[PS_REGION_LOG].key, 0);
+	assert_int_equal(owner.regions[PS_REGION_LOG].address, 0);
+	fixture_done(reply);
+	leave(&owner);
+}
+
+/* What an owner writes is in the image, and it reads what is there. */
+static void memory_is_written_and_read(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+
+	begin(fixture, &owner);
+	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 5000, 77), IBV_WC_SUCCESS);
+	assert_int_equal(*seen(fixture, &owner, PS_REGION_LOG, OFFSET), 77);
+	assert_int_equal(*seen(fixture, &owner, PS_REGION_LOG, OFFSET + 4999), 77);
+	assert_int_equal(*seen(fixture, &owner, PS_REGION_LOG, OFFSET + 5000), 0);
+	memset(owner.peer.bytes, 0, 5000);
+	assert_int_equal(get(&owner, PS_REGION_LOG, OFFSET + 4000, 1000), IBV_WC_SUCCESS);
+	assert_int_equal(owner.peer.bytes[999], 77);
+	assert_string_equal(stores_session(fixture->stores, owner.token)->fabric, "rdma");
+	leave(&owner);
+}
+
+/* The promise may be read and not written; before and behind a region there is nothing. */
+static void only_what_was_granted_is_reached(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct {
+		uint32_t region;
+		int64_t offset;
+		bool write;
+	} tries[] = {
+		{ PS_REGION_PROMISE, 0, true },
+		{ PS_REGION_LOG, -8, true },
+		{ PS_REGION_LOG, PS_RING_OFFSET + (1 << 20) - 4, true },
+		{ PS_REGION_LOG, PS_RING_OFFSET + (1 << 20), false },
+		{ PS_REGION_PROMISE, PS_PAGE, false },
+	};
+	struct far_owner owner;
+
+	begin(fixture, &owner);
+	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		uint64_t offset = (uint64_t)tries[i].offset, promise;
+
+		assert_int_equal(get(&owner, PS_REGION_PROMISE, 0, 8), IBV_WC_SUCCESS);
+		memcpy(&promise, owner.peer.bytes, sizeof(promise));
+		assert_int_equal(promise, 5 + i);
+		assert_int_equal(tries[i].write ? put(&owner, tries[i].region, offset, 8, 1)
+		                                : get(&owner, tries[i].region, offset, 8),
+		                 IBV_WC_REM_ACCESS_ERR);
+		settle(fixture);
+		assert_null(verbs_fake_passive_qp());
+		/* It may come back, by another claim. */
+		leave(&owner);
+		claim(fixture, &owner, "bank", 6 + i);
+		open_path(fixture, &owner);
+	}
+	leave(&owner);
+}
+
+/* A whole undo record for the transaction after the slot that is there: `length` bytes at the
+ * segment's start get their before-image. */
+static unsigned make_record(uint8_t *bytes, uint64_t epoch, uint64_t seq, uint32_t length)
+{
+	struct ps_record *record = (struct ps_record *)bytes;
+	struct ps_range range = { .segment = 0, .length = length };
+
+	memset(bytes, 0, sizeof(*record) + sizeof(range) + length);
+	memcpy(record + 1, &range, sizeof(range));
+	memset((uint8_t *)(record + 1) + sizeof(range), 0x55, length);
+	record->kind = PS_RECORD_TRANSACTION;
+	record->ranges = 1;
+	record->length = (uint32_t)(sizeof(*record) + sizeof(range) + length);
+	ps_record_seal(record, epoch, seq, PS_FIRST_POSITION, 0, 1);
+	return record->length;
+}
+
+static void add_segment(struct fixture *fixture, struct far_owner *owner, uint32_t id,
+                        const char *name)
+{
+	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
+	Perseas__Segment segment = PERSEAS__SEGMENT__INIT, *list[] = { &segment };
+	Perseas__Reply *reply;
+
+	segment.id = id;
+	segment.name = (char *)(uintptr_t)name;
+	segment.size = 3 * PS_PAGE;
+	segment.address = 0x10000000u + id * 0x100000u;
+	add.n_segments = 1;
+	add.segments = list;
+	fixture_ask(owner->control, PERSEAS__REQUEST__BODY_ADD_SEGMENTS, &add);
+	reply = fixture_reply(fixture, owner->control);
+	if (reply->status != STATUS(OK))
+		fail_msg("%s", reply->message);
+	take_grant(owner, reply->add_segments->grant);
+	fixture_done(reply);
+}
+
+static void drop_segment(struct fixture *fixture, struct far_owner *owner, uint32_t id)
+{
+	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
+	Perseas__Reply *reply;
+
+	drop.n_ids = 1;
+	drop.ids = &id;
+	fixture_ask(owner->control, PERSEAS__REQUEST__BODY_DROP_SEGMENTS, &drop);
+	reply = fixture_reply(fixture, owner->control);
+	assert_int_equal(reply->status, STATUS(OK));
+	take_grant(owner, reply->drop_segments->grant);
+	fixture_done(reply);
+}
+
+/* Segment 0 exists with transaction 1. */
+static void publish_segment(struct fixture *fixture, struct far_owner *owner, uint64_t epoch)
+{
+	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
+	uint64_t slot_at = at(owner, PS_REGION_LOG, ps_slot_offset(1));
+	uint32_t id = 0;
+	struct ps_slot slot;
+	Perseas__Reply *reply;
+
+	publish.n_ids = 1;
+	publish.ids = &id;
+	publish.seq = 1;
+	fixture_ask(owner->control, PERSEAS__REQUEST__BODY_PUBLISH, &publish);
+	reply = fixture_reply(fixture, owner->control);
+	if (reply->status != STATUS(OK))
+		fail_msg("%s", reply->message);
+	fixture_done(reply);
+	ps_slot_encode(&slot, epoch, 1, PS_FIRST_POSITION, 0);
+	memcpy(owner->peer.bytes, &slot, sizeof(slot));
+	assert_int_equal(peer_write(&owner->peer, 0, sizeof(slot), slot_at,
+	                            owner->regions[PS_REGION_LOG].key), 0);
+	assert_int_equal(peer_settle(&owner->peer), IBV_WC_SUCCESS);
+}
+
+/* Segments come and go while the data path is up: their memory is registered and is not. */
+static void segments_bring_their_keys(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint32_t first = PS_REGION_SEGMENT, second = PS_REGION_SEGMENT + 1;
+	struct far_owner owner;
+	Perseas__Region gone;
+
+	begin(fixture, &owner);
+	add_segment(fixture, &owner, 0, "a");
+	add_segment(fixture, &owner, 1, "b");
+	assert_int_equal(verbs_fake_alive().mrs, 1 + 4);   /* one is the peer's own */
+	assert_int_equal(put(&owner, first, 2 * PS_PAGE, 8, 3), IBV_WC_SUCCESS);
+	assert_int_equal(put(&owner, second, 8, 8, 4), IBV_WC_SUCCESS);
+	assert_int_equal(*seen(fixture, &owner, second, 8), 4);
+	gone = owner.regions[second];
+	drop_segment(fixture, &owner, 1);
+	assert_int_equal(verbs_fake_alive().mrs, 1 + 3);
+	assert_int_equal(owner.regions[second].length, 0);
+	assert_int_equal(put(&owner, first, 0, 8, 3), IBV_WC_SUCCESS);
+	owner.regions[second] = gone;
+	assert_int_equal(put(&owner, second, 8, 8, 4), IBV_WC_REM_ACCESS_ERR);
+	leave(&owner);
+}
+
+static void ask_rebuild(struct fixture *fixture, struct far_owner *owner, uint64_t epoch)
+{
+	uint8_t store[PS_ID_SIZE] = { 1 }, image[PS_ID_SIZE] = { 77 };
+	uint8_t id[PS_ID_SIZE] = { (uint8_t)epoch };
+	Perseas__RebuildRequest rebuild = PERSEAS__REBUILD_REQUEST__INIT;
+	Perseas__Header header = PERSEAS__HEADER__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member member = PERSEAS__MEMBER__INIT, *members[] = { &member };
+	Perseas__Reply *reply;
+
+	member.address = (char *)"127.0.0.1:1";
+	member.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image };
+	roster.version = 2;
+	roster.acks = 1;
+	roster.n_members = 1;
+	roster.members = members;
+	header.store = (char *)"bank";
+	header.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, store };
+	header.image_id = member.image_id;
+	header.log_size = 1 << 20;
+	header.roster = &roster;
+	rebuild.header = &header;
+	rebuild.epoch = epoch;
+	rebuild.owner = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	rebuild.rdma = true;
+	fixture_ask(owner->control, PERSEAS__REQUEST__BODY_REBUILD, &rebuild);
+	reply = fixture_reply(fixture, owner->control);
+	if (reply->status != STATUS(OK))
+		fail_msg("%s", reply->message);
+	take_grant(owner, reply->rebuild->grant);
+	fixture_done(reply);
+}
+
+/* An image is made beside the one that is there, filled over the same queue pair, and takes its
+ * place; then the old one's memory is registered no more. */
+static void an_image_beside_has_keys_of_its_own(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
+	Perseas__Region old;
+	Perseas__Reply *reply;
+	struct ps_slot slot;
+
+	begin(fixture, &owner);
+	old = owner.regions[PS_REGION_LOG];
+	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	ask_rebuild(fixture, &owner, 5);
+	assert_int_equal(verbs_fake_alive().mrs, 1 + 4);
+	assert_int_not_equal(owner.regions[PS_REGION_LOG].key, old.key);
+	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 2), IBV_WC_SUCCESS);
+	ps_slot_encode(&slot, 5, 7, 640, 576);
+	memcpy(owner.peer.bytes, &slot, sizeof(slot));
+	assert_int_equal(peer_write(&owner.peer, 0, sizeof(slot), at(&owner, PS_REGION_LOG, 0),
+	                            owner.regions[PS_REGION_LOG].key), 0);
+	assert_int_equal(peer_settle(&owner.peer), IBV_WC_SUCCESS);
+	fixture_ask(owner.control, PERSEAS__REQUEST__BODY_FINISH, &finish);
+	reply = fixture_reply(fixture, owner.control);
+	if (reply->status != STATUS(OK))
+		fail_msg("%s", reply->message);
+	fixture_done(reply);
+	assert_int_equal(verbs_fake_alive().mrs, 1 + 2);
+	assert_int_equal(*seen(fixture, &owner, PS_REGION_LOG, OFFSET), 2);
+	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 3), IBV_WC_SUCCESS);
+	owner.regions[PS_REGION_LOG] = old;
+	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 4), IBV_WC_REM_ACCESS_ERR);
+	leave(&owner);
+}
+
+/* A takeover while the old owner's writes are under way: once the claim is answered, the queue
+ * pair is gone, and what was not written by then never is. */
+static void a_claim_cuts_what_is_under_way(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner, next;
+
+	begin(fixture, &owner);
+	memset(owner.peer.bytes, 9, 3 * 4096);
+	assert_int_equal(peer_write(&owner.peer, 0, 3 * 4096, at(&owner, PS_REGION_LOG, OFFSET),
+	                            owner.regions[PS_REGION_LOG].key), 0);
+	assert_int_equal(peer_write(&owner.peer, 0, 1, at(&owner, PS_REGION_LOG, OFFSET + 20000),
+	                            owner.regions[PS_REGION_LOG].key), 0);
+	assert_int_equal(verbs_fake_step(1), 1);
+	claim(fixture, &next, "bank", 6);
+	assert_null(verbs_fake_passive_qp());
+	assert_int_equal(*seen(fixture, &next, PS_REGION_LOG, OFFSET + 4095), 9);
+	verbs_fake_run();
+	assert_int_equal(*seen(fixture, &next, PS_REGION_LOG, OFFSET + 4096), 0);
+	assert_int_equal(*seen(fixture, &next, PS_REGION_LOG, OFFSET + 20000), 0);
+	/* Unless the owner's queue pair went first, its requests ran out of retries. */
+	assert_int_not_equal(peer_done(&owner.peer), IBV_WC_SUCCESS);
+	open_path(fixture, &next);
+	assert_int_equal(put(&next, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	leave(&owner);
+	leave(&next);
+}
+
+/* A device that has taken writes in, and places them when their queue pair is destroyed: an error
+ * state does not stop them. */
+static struct ps_verbs late;
+static struct {
+	uint64_t to;
+	const uint8_t *from;
+	unsigned length;
+} taken[2];
+
+static int destroy_late(struct ibv_qp *qp)
+{
+	bool passive = qp == verbs_fake_passive_qp();
+
+	for (unsigned i = 0; passive && i < 2; i++) {
+		if (taken[i].length > 0)
+			memcpy((void *)(uintptr_t)taken[i].to, taken[i].from, taken[i].length);
+		taken[i].length = 0;
+	}
+	return verbs_fake_table.destroy_qp(qp);
+}
+
+static int setup_late(void **state)
+{
+	const struct rdma_options options = { .on = true };
+
+	late = verbs_fake_table;
+	late.destroy_qp = destroy_late;
+	return start(state, &late, &options);
+}
+
+/* The zombie's transaction, all but its slot, is placed in the instant in which its queue pair is
+ * destroyed: the claim must see it, and roll it back. */
+static void the_image_is_read_after_the_queue_pair_is_gone(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint32_t segment = PS_REGION_SEGMENT;
+	struct far_owner owner, next;
+	Perseas__Reply *reply;
+
+	begin(fixture, &owner);
+	add_segment(fixture, &owner, 0, "a");
+	assert_int_equal(put(&owner, segment, 0, 64, 0x55), IBV_WC_SUCCESS);
+	publish_segment(fixture, &owner, 5);
+	taken[0].to = at(&owner, PS_REGION_LOG, PS_RING_OFFSET + PS_FIRST_POSITION);
+	taken[0].from = owner.peer.bytes;
+	taken[0].length = make_record(owner.peer.bytes, 5, 2, 64);
+	memset(owner.peer.bytes + 1024, 0x66, 64);
+	taken[1].to = at(&owner, segment, 0);
+	taken[1].from = owner.peer.bytes + 1024;
+	taken[1].length = 64;
+	memset(&next, 0, sizeof(next));
+	next.control = fixture_tcp(fixture);
+	fixture_greet(fixture, next.control);
+	reply = claim_reply(fixture, &next, "bank", 6);
+	assert_int_equal(taken[1].length, 0);
+	assert_true(reply->claim->undone);
+	fixture_done(reply);
+	assert_int_equal(*seen(fixture, &next, segment, 0), 0x55);
+	assert_int_equal(*seen(fixture, &next, segment, 63), 0x55);
+	leave(&owner);
+	leave(&next);
+}
+
+/* Hellos that open nothing, each with its answer. */
+static void a_wrong_hello_is_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+	struct ps_hello hello;
+
+	fixture_bank(fixture);
+	claim(fixture, &owner, "bank", 5);
+	hello = hello_of(&owner);
+	hello.token[3] ^= 1;
+	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
+	                 PS_ANSWER_BAD_TOKEN);
+	memset(hello.token, 0, PS_ID_SIZE);
+	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
+	                 PS_ANSWER_BAD_TOKEN);
+	hello = hello_of(&owner);
+	hello.zero = 1;
+	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
+	                 PS_ANSWER_BAD_TOKEN);
+	hello = hello_of(&owner);
+	hello.version++;
+	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
+	                 PS_ANSWER_BAD_VERSION);
+	hello = hello_of(&owner);
+	hello.magic++;
+	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
+	                 PS_ANSWER_BAD_VERSION);
+	/* Where lengths are known: all that is too short. */
+	rxe->exact = far->exact = true;
+	hello = hello_of(&owner);
+	for (unsigned length = 0; length < sizeof(hello); length++)
+		assert_int_equal(refused_with(fixture, &owner, &hello, length),
+		                 PS_ANSWER_BAD_VERSION);
+	open_path(fixture, &owner);
+	leave(&owner);
+}
+
+/* A claim's token, of an owner that has a path, had one, or was fenced. */
+static void a_token_opens_one_path(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner, copy, next;
+	struct ps_hello hello;
+
+	begin(fixture, &owner);
+	copy = owner;
+	hello = hello_of(&owner);
+	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)),
+	                 PS_ANSWER_USED_TOKEN);
+	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	peer_close(&owner.peer);
+	settle(fixture);
+	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)),
+	                 PS_ANSWER_USED_TOKEN);
+	claim(fixture, &next, "bank", 6);
+	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)),
+	                 PS_ANSWER_BAD_TOKEN);
+	close(owner.control);
+	leave(&next);
+}
+
+/* A claim without keys has a token for tcp only. */
+static void a_token_without_keys_opens_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner, other;
+	struct ps_hello hello;
+	Perseas__Reply *reply;
+	unsigned port;
+
+	fixture_bank(fixture);
+	fixture_make(fixture, "other");
+	claim(fixture, &other, "other", 5);
+	port = other.port;
+	memset(&owner, 0, sizeof(owner));
+	owner.control = fixture_tcp(fixture);
+	fixture_greet(fixture, owner.control);
+	ask_claim(owner.control, "bank", 5, false);
+	reply = fixture_reply(fixture, owner.control);
+	take_grant(&owner, reply->claim->grant);
+	fixture_done(reply);
+	owner.port = port;
+	hello = hello_of(&owner);
+	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
+	                 PS_ANSWER_BAD_TOKEN);
+	close(owner.control);
+	leave(&other);
+}
+
+/* The owner of one store knows the keys of another's memory. */
+static void keys_are_good_for_one_store_only(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner, other;
+
+	begin(fixture, &owner);
+	fixture_make(fixture, "other");
+	claim(fixture, &other, "other", 5);
+	open_path(fixture, &other);
+	other.regions[PS_REGION_LOG] = owner.regions[PS_REGION_LOG];
+	assert_int_equal(put(&other, PS_REGION_LOG, OFFSET, 8, 66), IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(*seen(fixture, &owner, PS_REGION_LOG, OFFSET), 0);
+	settle(fixture);
+	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	leave(&owner);
+	leave(&other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(a_claim_gives_keys_to_who_asks),
+		TEST(memory_is_written_and_read),
+		TEST(only_what_was_granted_is_reached),
+		TEST(segments_bring_their_keys),
+		TEST(an_image_beside_has_keys_of_its_own),
+		TEST(a_claim_cuts_what_is_under_way),
+		cmocka_unit_test_setup_teardown(the_image_is_read_after_the_queue_pair_is_gone,
+		                                setup_late, teardown),
+		TEST(a_wrong_hello_is_refused),
+		TEST(a_token_opens_one_path),
+		TEST(a_token_without_keys_opens_nothing),
+		TEST(keys_are_good_for_one_store_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,506 @@
+/*
+ * test_target_verbs_faults.c - RDMA connections to a daemon whose devices fail, go away, or say
+ * things in an odd order, and owners that misbehave.
+ */
+#include "verbs_daemon.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+enum { OFFSET = PS_RING_OFFSET + 512 };
+
+static void assert_says(const char *text, const char *words)
+{
+	if (!strstr(text, words))
+		fail_msg("'%s' does not say '%s'", text, words);
+}
+
+/* The data path is gone at the daemon's end, and the claim is not. */
+static void assert_only_path_ended(struct fixture *fixture, const struct far_owner *owner)
+{
+	struct session *session;
+
+	settle(fixture);
+	assert_null(verbs_fake_passive_qp());
+	session = stores_session(fixture->stores, owner->token);
+	assert_non_null(session);
+	assert_null(session->fabric);
+}
+
+/* Claims again over the same control connection, and all is well. */
+static void assert_comes_back(struct fixture *fixture, struct far_owner *owner, uint64_t epoch)
+{
+	peer_close(&owner->peer);
+	fixture_done(claim_reply(fixture, owner, "bank", epoch));
+	open_path(fixture, owner);
+	assert_int_equal(put(owner, PS_REGION_LOG, OFFSET, 8, (uint8_t)epoch), IBV_WC_SUCCESS);
+	assert_int_equal(*seen(fixture, owner, PS_REGION_LOG, OFFSET), (uint8_t)epoch);
+}
+
+/* An owner sends a message, which no owner does. */
+static void a_message_ends_the_path(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+
+	begin(fixture, &owner);
+	assert_int_equal(peer_send(&owner.peer, 0, 0), 0);
+	assert_int_equal(peer_settle(&owner.peer), IBV_WC_SUCCESS);
+	assert_only_path_ended(fixture, &owner);
+	assert_comes_back(fixture, &owner, 6);
+	assert_int_equal(peer_send(&owner.peer, 0, 100), 0);
+	assert_int_equal(peer_settle(&owner.peer), IBV_WC_REM_INV_REQ_ERR);
+	assert_only_path_ended(fixture, &owner);
+	assert_comes_back(fixture, &owner, 7);
+	leave(&owner);
+}
+
+/* An owner hangs up, and another dies with its control connection. */
+static void a_path_ends_with_its_owner(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+
+	begin(fixture, &owner);
+	assert_int_equal(verbs_fake_table.disconnect(owner.peer.id), 0);
+	assert_only_path_ended(fixture, &owner);
+	assert_comes_back(fixture, &owner, 6);
+	close(owner.control);
+	settle(fixture);
+	assert_null(verbs_fake_passive_qp());
+	assert_null(stores_session(fixture->stores, owner.token));
+	assert_int_not_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 99), IBV_WC_SUCCESS);
+	peer_close(&owner.peer);
+}
+
+/* The daemon stops while owners are connected; teardown looks for what is left. */
+static void a_daemon_that_stops_leaves_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner, other;
+	struct verbs_fake_alive alive;
+
+	begin(fixture, &owner);
+	fixture_make(fixture, "other");
+	claim(fixture, &other, "other", 5);
+	open_path(fixture, &other);
+	daemon_free(fixture->daemon);
+	fixture->daemon = NULL;
+	alive = verbs_fake_alive();
+	assert_int_equal(alive.qps, 2);    /* the owners' */
+	assert_int_equal(alive.ids, 2);
+	assert_int_equal(alive.mrs, 2);
+	assert_int_equal(alive.pds, 2);
+	leave(&owner);
+	leave(&other);
+}
+
+/* An owner that was accepted, and is gone before it takes notice; one that asked and is gone
+ * before it is looked at. */
+static void owners_may_vanish_while_they_connect(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+	struct ps_hello hello;
+
+	fixture_bank(fixture);
+	claim(fixture, &owner, "bank", 5);
+	hello = hello_of(&owner);
+	peer_open(&owner.peer, "127.0.0.1", owner.port);
+	assert_int_equal(peer_connect(&owner.peer, &hello, sizeof(hello)), 0);
+	peer_close(&owner.peer);
+	settle(fixture);
+	assert_null(verbs_fake_passive_qp());
+	assert_comes_back(fixture, &owner, 6);
+	peer_close(&owner.peer);
+	fixture_done(claim_reply(fixture, &owner, "bank", 7));
+	hello = hello_of(&owner);
+	peer_open(&owner.peer, "127.0.0.1", owner.port);
+	assert_int_equal(peer_connect(&owner.peer, &hello, sizeof(hello)), 0);
+	settle(fixture);
+	assert_non_null(verbs_fake_passive_qp());
+	peer_close(&owner.peer);
+	assert_only_path_ended(fixture, &owner);
+	close(owner.control);
+}
+
+/* DISCONNECTED before ESTABLISHED, twice, and TIMEWAIT_EXIT after all is over. */
+static void events_may_come_in_any_order(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+	struct rdma_cm_id *id;
+
+	begin(fixture, &owner);
+	id = verbs_fake_id(verbs_fake_passive_qp());
+	verbs_fake_event(id, RDMA_CM_EVENT_ESTABLISHED, 0);
+	verbs_fake_event(id, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	settle(fixture);
+	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	verbs_fake_event(id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	verbs_fake_event(id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	verbs_fake_event(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	assert_only_path_ended(fixture, &owner);
+	verbs_fake_timewait();
+	verbs_fake_before(RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DISCONNECTED);
+	assert_comes_back(fixture, &owner, 6);
+	verbs_fake_instead(RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	verbs_fake_table.disconnect(owner.peer.id);
+	assert_only_path_ended(fixture, &owner);
+	leave(&owner);
+}
+
+/* The channel of events gives nothing at first, is interrupted, or fails for good. */
+static void the_event_channel_may_fail(void **state)
+{
+	struct fixture *fixture = *state;
+	const int errors[] = { EAGAIN, EINTR, EIO };
+	struct far_owner owner;
+
+	begin(fixture, &owner);
+	for (uint64_t i = 0; i < 3; i++) {
+		verbs_fake_fail(VERBS_FAKE_get_cm_event, 0, i < 2 ? 2 : 1, errors[i]);
+		verbs_fake_event(verbs_fake_id(verbs_fake_passive_qp()),
+		                 RDMA_CM_EVENT_DISCONNECTED, 0);
+		assert_only_path_ended(fixture, &owner);
+		assert_comes_back(fixture, &owner, 6 + i);
+	}
+	leave(&owner);
+}
+
+/* What is registered cannot be: the owner is told why, and goes over tcp. */
+static void memory_that_cannot_be_registered_is_named(void **state)
+{
+	struct fixture *fixture = *state;
+	struct ps_hello hello;
+	struct rlimit limit, small;
+	struct ps_answer answer;
+	struct far_owner owner;
+	int data;
+
+	fixture_bank(fixture);
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	small = limit;
+	small.rlim_cur = 8192;
+	setrlimit(RLIMIT_MEMLOCK, &small);
+	verbs_fake_fail(VERBS_FAKE_reg_mr, 0, 1, ENOMEM);
+	claim(fixture, &owner, "bank", 5);
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+	assert_int_equal(owner.port, 0);
+	assert_int_equal(owner.regions[PS_REGION_LOG].key, 0);
+	assert_says(owner.trouble, "RLIMIT_MEMLOCK is 8192");
+	assert_says(owner.trouble, "rxe0");
+	assert_int_equal(verbs_fake_alive().mrs, 0);
+	/* The second region. */
+	verbs_fake_fail(VERBS_FAKE_reg_mr, 1, 1, EINVAL);
+	fixture_done(claim_reply(fixture, &owner, "bank", 6));
+	assert_int_equal(owner.port, 0);
+	assert_int_equal(owner.regions[PS_REGION_LOG].address, 0);
+	assert_says(owner.trouble, strerror(EINVAL));
+	rxe->attr.max_mr_size = 100000;
+	fixture_done(claim_reply(fixture, &owner, "bank", 7));
+	rxe->attr.max_mr_size = (uint64_t)1 << 40;
+	data = fixture_tcp(fixture);
+	hello = hello_of(&owner);
+	fixture_send(data, &hello, sizeof(hello));
+	assert_true(fixture_receive(fixture, data, &answer, sizeof(answer)));
+	assert_int_equal(answer.status, PS_ANSWER_OK);
+	close(data);
+	fixture_done(claim_reply(fixture, &owner, "bank", 8));
+	open_path(fixture, &owner);
+	leave(&owner);
+}
+
+/* A ring that is larger than the device registers. */
+static void a_device_with_small_regions_is_named(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+
+	fixture_bank(fixture);
+	rxe->attr.max_mr_size = 100000;
+	claim(fixture, &owner, "bank", 5);
+	assert_int_equal(owner.port, 0);
+	assert_says(owner.trouble, "max_mr_size");
+	assert_says(owner.trouble, "100000");
+	leave(&owner);
+}
+
+static struct rdma_options later = { .on = true };
+
+static int setup_bare(void **state)
+{
+	verbs_fake_begin();
+	return fixture_setup(state);
+}
+
+/* No device at all; none with the address; RDMA is switched off; its port is taken. */
+static void a_daemon_without_rdma_says_why(void **state)
+{
+	struct fixture *fixture = *state;
+	struct verbs_peer other;
+	struct far_owner owner;
+
+	later.on = false;
+	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
+	fixture_bank(fixture);
+	claim(fixture, &owner, "bank", 5);
+	assert_int_equal(owner.port, 0);
+	assert_says(owner.trouble, "--rdma off");
+	rdma_stop(fixture->daemon);
+	later.on = true;
+	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
+	fixture_done(claim_reply(fixture, &owner, "bank", 6));
+	assert_int_equal(owner.port, 0);
+	assert_says(owner.trouble, "127.0.0.1");
+	assert_says(owner.trouble, "perseas-rxe");
+	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, 1, ENODEV);
+	rdma_stop(fixture->daemon);
+	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
+	fixture_done(claim_reply(fixture, &owner, "bank", 7));
+	assert_says(owner.trouble, "no RDMA");
+	/* A device comes after the daemon. */
+	rxe = verbs_fake_device("rxe0", "127.0.0.1");
+	fixture_done(claim_reply(fixture, &owner, "bank", 8));
+	open_path(fixture, &owner);
+	peer_close(&owner.peer);
+	rdma_stop(fixture->daemon);
+	later.port = peer_listen(&other, "127.0.0.1");
+	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
+	later.port = 0;
+	fixture_done(claim_reply(fixture, &owner, "bank", 9));
+	assert_int_equal(owner.port, 0);
+	assert_says(owner.trouble, strerror(EADDRINUSE));
+	peer_close(&other);
+	leave(&owner);
+}
+
+/* What the daemon was told of the network goes to owners. */
+static void modes_are_told_to_owners(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct rdma_options options = { .on = true, .phased = true, .flush = true };
+	struct far_owner owner;
+	Perseas__Reply *reply;
+
+	rxe = verbs_fake_device("rxe0", "127.0.0.1");
+	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &options), 0);
+	fixture_bank(fixture);
+	memset(&owner, 0, sizeof(owner));
+	owner.control = fixture_tcp(fixture);
+	fixture_greet(fixture, owner.control);
+	reply = claim_reply(fixture, &owner, "bank", 5);
+	assert_true(reply->claim->grant->phased);
+	assert_true(reply->claim->grant->flush);
+	fixture_done(reply);
+	leave(&owner);
+}
+
+/* The device says that a queue pair failed; that its port went down; and what it says of nobody. */
+static void the_device_tells_of_its_troubles(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+
+	begin(fixture, &owner);
+	verbs_fake_async(rxe, IBV_EVENT_COMM_EST, verbs_fake_passive_qp());
+	verbs_fake_async(rxe, IBV_EVENT_PORT_ERR, NULL);
+	verbs_fake_async(rxe, IBV_EVENT_PORT_ACTIVE, NULL);
+	settle(fixture);
+	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	verbs_fake_async(rxe, IBV_EVENT_QP_FATAL, verbs_fake_passive_qp());
+	verbs_fake_async(rxe, IBV_EVENT_QP_ACCESS_ERR, verbs_fake_passive_qp());
+	assert_only_path_ended(fixture, &owner);
+	assert_comes_back(fixture, &owner, 6);
+	verbs_fake_break(verbs_fake_passive_qp());
+	assert_only_path_ended(fixture, &owner);
+	assert_comes_back(fixture, &owner, 7);
+	leave(&owner);
+}
+
+/* The device is taken away under its owners, and another takes its place. */
+static void a_device_may_go(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+
+	begin(fixture, &owner);
+	rxe->lost = true;
+	verbs_fake_remove(rxe);
+	assert_only_path_ended(fixture, &owner);
+	assert_int_equal(verbs_fake_alive().mrs, 1);       /* the owner's own */
+	fixture_done(claim_reply(fixture, &owner, "bank", 6));
+	assert_int_equal(owner.port, 0);
+	rxe = verbs_fake_device("rxe1", "127.0.0.1");
+	assert_comes_back(fixture, &owner, 7);
+	leave(&owner);
+}
+
+/* An owner came to one address and claims; it connects at another, of another device. */
+static void memory_is_registered_with_one_device(void **state)
+{
+	struct fixture *fixture = *state;
+	struct endpoint second = { .host = "127.0.0.2", .port = "0" };
+	uint16_t first = fixture->port;
+	struct far_owner owner, other;
+	struct ps_hello hello;
+	unsigned ports[2];
+	char path[100];
+	FILE *file;
+
+	verbs_fake_device("rxe1", "127.0.0.2");
+	assert_int_equal(fixture_listen(fixture, &second), 0);
+	snprintf(path, sizeof(path), "%s/ports", fixture->directory);
+	assert_int_equal(daemon_write_ports(fixture->daemon, path, fixture->why,
+	                                    sizeof(fixture->why)), 0);
+	file = fopen(path, "r");
+	assert_int_equal(fscanf(file, "%u %u", &ports[0], &ports[1]), 2);
+	fclose(file);
+	fixture_bank(fixture);
+	fixture_make(fixture, "other");
+	memset(&other, 0, sizeof(other));
+	fixture->port = (uint16_t)(ports[0] == first ? ports[1] : ports[0]);
+	other.control = fixture_tcp_at(fixture, "127.0.0.2");
+	fixture->port = first;
+	fixture_greet(fixture, other.control);
+	fixture_done(claim_reply(fixture, &other, "other", 5));
+	claim(fixture, &owner, "bank", 5);
+	assert_int_not_equal(owner.port, 0);
+	hello = hello_of(&owner);
+	peer_open(&other.peer, "127.0.0.2", other.port);
+	assert_int_equal(peer_connect(&other.peer, &hello, sizeof(hello)), 0);
+	settle(fixture);
+	assert_int_equal(peer_event(&other.peer, NULL), RDMA_CM_EVENT_REJECTED);
+	assert_int_equal(((struct ps_answer *)(void *)other.peer.given)->status,
+	                 PS_ANSWER_ELSEWHERE);
+	open_path(fixture, &owner);
+	leave(&owner);
+	leave(&other);
+}
+
+/* Every call fails once, while an owner claims and connects: it gets a path, or a sentence, or a
+ * refusal, and the next one gets its path. */
+static void every_call_may_fail(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+	unsigned struck = 0, delay = 0;
+	uint64_t epoch = 5;
+
+	fixture_bank(fixture);
+	memset(&owner, 0, sizeof(owner));
+	owner.control = fixture_tcp(fixture);
+	fixture_greet(fixture, owner.control);
+	do {
+		rdma_stop(fixture->daemon);
+		assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
+		verbs_fake_fail_any(delay++, ENOMEM);
+		fixture_done(claim_reply(fixture, &owner, "bank", epoch++));
+		struck = verbs_fake_failed();
+		verbs_fake_fail_any(0, 0);
+		if (owner.port == 0) {
+			assert_true(strlen(owner.trouble) > 10);
+			fixture_done(claim_reply(fixture, &owner, "bank", epoch++));
+		}
+		open_path(fixture, &owner);
+		peer_close(&owner.peer);
+		settle(fixture);
+	} while (struck != VERBS_FAKE_MEMBER_COUNT);
+	assert_true(delay > 8);
+	close(owner.control);
+}
+
+/* The same for the calls with which the daemon answers a request. */
+static void every_answer_may_fail(void **state)
+{
+	const enum verbs_fake_member members[] = {
+		VERBS_FAKE_create_cq, VERBS_FAKE_create_qp, VERBS_FAKE_req_notify_cq,
+		VERBS_FAKE_post_recv, VERBS_FAKE_accept, VERBS_FAKE_reject,
+	};
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+	uint64_t epoch = 5;
+
+	fixture_bank(fixture);
+	memset(&owner, 0, sizeof(owner));
+	owner.control = fixture_tcp(fixture);
+	fixture_greet(fixture, owner.control);
+	for (unsigned i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		struct ps_hello hello;
+
+		fixture_done(claim_reply(fixture, &owner, "bank", epoch++));
+		hello = hello_of(&owner);
+		if (members[i] == VERBS_FAKE_reject)
+			hello.version++;
+		peer_open(&owner.peer, "127.0.0.1", owner.port);
+		verbs_fake_fail(members[i], 0, 1, ENOMEM);
+		assert_int_equal(peer_connect(&owner.peer, &hello, sizeof(hello)), 0);
+		settle(fixture);
+		assert_int_equal(peer_event(&owner.peer, NULL), RDMA_CM_EVENT_REJECTED);
+		verbs_fake_fail(members[i], 0, 0, 0);
+		assert_only_path_ended(fixture, &owner);
+		assert_comes_back(fixture, &owner, epoch++);
+		peer_close(&owner.peer);
+	}
+	close(owner.control);
+}
+
+/* A queue pair that cannot be destroyed may write on: the daemon must not answer the claim. */
+static void a_queue_pair_that_stays_ends_the_daemon(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner, next;
+	struct rlimit none = { 0, 0 };
+	int status, nothing;
+	pid_t pid;
+
+	begin(fixture, &owner);
+	memset(&next, 0, sizeof(next));
+	next.control = fixture_tcp(fixture);
+	fixture_greet(fixture, next.control);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		setrlimit(RLIMIT_CORE, &none);
+		nothing = open("/dev/null", O_WRONLY);
+		dup2(nothing, STDERR_FILENO);
+		signal(SIGABRT, SIG_DFL);
+		verbs_fake_fail(VERBS_FAKE_destroy_qp, 0, UINT32_MAX, EBUSY);
+		ask_claim(next.control, "bank", 6, true);
+		settle(fixture);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGABRT);
+	close(next.control);
+	leave(&owner);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define BARE(name) cmocka_unit_test_setup_teardown(name, setup_bare, teardown)
+		TEST(a_message_ends_the_path),
+		TEST(a_path_ends_with_its_owner),
+		TEST(a_daemon_that_stops_leaves_nothing),
+		TEST(owners_may_vanish_while_they_connect),
+		TEST(events_may_come_in_any_order),
+		TEST(the_event_channel_may_fail),
+		TEST(memory_that_cannot_be_registered_is_named),
+		TEST(a_device_with_small_regions_is_named),
+		BARE(a_daemon_without_rdma_says_why),
+		BARE(modes_are_told_to_owners),
+		TEST(the_device_tells_of_its_troubles),
+		TEST(a_device_may_go),
+		TEST(memory_is_registered_with_one_device),
+		TEST(every_call_may_fail),
+		TEST(every_answer_may_fail),
+		TEST(a_queue_pair_that_stays_ends_the_daemon),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/*
+ * test_verbs_end_to_end.c - the real library and real daemons in one process, over fake RDMA
+ * devices.
+ */
+#include "verbs_nodes.h"
+
+enum { SIZE = 100000 };
+
+static const struct rdma_options plain = { .on = true };
+
+/* A store with a published segment. */
+static perseas_t *begin(struct nodes *n, uint8_t **bytes)
+{
+	perseas_t *p = nodes_open_well(n, PERSEAS_CREATE);
+
+	*bytes = map(p, SIZE);
+	for (unsigned i = 0; i < SIZE; i++)
+		(*bytes)[i] = (uint8_t)(i * 7);
+	if (perseas_publish(p))
+		fail_msg("%s", perseas_message(p));
+	return p;
+}
+
+static void assert_over(perseas_t *p, const char *fabric)
+{
+	struct perseas_stat stat;
+
+	assert_int_equal(perseas_stat(p, &stat), 0);
+	for (unsigned i = 0; i < stat.mirrors; i++) {
+		struct perseas_mirror_stat m = mirror_stat(p, i);
+
+		if (strcmp(m.fabric, fabric) != 0 || m.state != PERSEAS_MIRROR_LIVE)
+			fail_msg("%s is %s over %s: %s", m.address,
+			         perseas_mirror_state_name(m.state), m.fabric, m.trouble);
+	}
+}
+
+/* A bank from its making to the next owner, with three mirrors. */
+static void a_store_lives_over_rdma(void **state)
+{
+	struct nodes *n = nodes_new(3, &plain, "");
+	struct perseas_stat stat;
+	uint8_t *bytes, *copy = malloc(SIZE);
+	perseas_t *p = begin(n, &bytes);
+
+	(void)state;
+	assert_over(p, "rdma");
+	for (unsigned i = 0; i < 500; i++)
+		put_well(p, bytes + i * 100, 1 + i % 200, (uint8_t)i);
+	assert_int_equal(perseas_stat(p, &stat), 0);
+	assert_int_equal(stat.reconnects, 0);
+	memcpy(copy, bytes, SIZE);
+	perseas_close(p);
+	p = nodes_open_well(n, 0);
+	assert_over(p, "rdma");
+	bytes = map(p, 0);
+	assert_memory_equal(bytes, copy, SIZE);
+	put_well(p, bytes, 10, 1);
+	perseas_close(p);
+	free(copy);
+	nodes_free(n);
+}
+
+/* What a transaction asks of the devices: a doorbell and a completion for each mirror. */
+static void a_commit_is_one_doorbell_a_mirror(void **state)
+{
+	enum { COMMITS = 200, MIRRORS = 3 };
+	struct nodes *n = nodes_new(MIRRORS, &plain, "");
+	struct verbs_fake_counts counts;
+	uint8_t *bytes;
+	perseas_t *p = begin(n, &bytes);
+
+	(void)state;
+	(void)verbs_fake_counts();
+	for (unsigned i = 0; i < COMMITS; i++)
+		put_well(p, bytes + 64 * i, 64, (uint8_t)i);
+	assert_int_equal(perseas_flush(p), 0);
+	counts = verbs_fake_counts();
+	/* Signs of life, which are reads, come beside them. */
+	assert_int_equal(counts.writes, COMMITS * MIRRORS * 3);
+	assert_true(counts.posts - counts.reads <= COMMITS * MIRRORS);
+	assert_true(counts.signalled - counts.reads <= COMMITS * MIRRORS);
+	perseas_close(p);
+	nodes_free(n);
+}
+
+/* A second owner takes the store over while the first is alive. */
+static void a_takeover_fences_the_owner_before(void **state)
+{
+	struct nodes *n = nodes_new(3, &plain, "");
+	uint8_t *bytes, *theirs;
+	perseas_t *p = begin(n, &bytes), *q;
+	int rc;
+
+	(void)state;
+	put_well(p, bytes, 100, 42);
+	assert_int_equal(nodes_open(n, &verbs_fake_table, 0, &q), PERSEAS_EBUSY);
+	q = nodes_open_well(n, PERSEAS_TAKEOVER);
+	rc = put(p, bytes, 100, 66);
+	for (int i = 0; rc == PERSEAS_EINDOUBT || rc == PERSEAS_EBLOCKED; i++) {
+		assert_true(i < 100);
+		rc = perseas_flush(p);
+	}
+	assert_int_equal(rc, PERSEAS_EFENCED);
+	perseas_close(p);          /* both map at the recorded address */
+	theirs = map(q, 0);
+	assert_int_equal(theirs[0], 42);
+	assert_int_equal(theirs[99], 42);
+	put_well(q, theirs, 10, 1);
+	assert_over(q, "rdma");
+	perseas_close(q);
+	nodes_free(n);
+}
+
+/* Queue pairs break, at either end; nothing is lost, and the mirrors come back by replay. */
+static void what_a_break_interrupted_is_replayed(void **state)
+{
+	struct nodes *n = nodes_new(3, &plain, "");
+	uint8_t *bytes, *copy = malloc(SIZE);
+	perseas_t *p = begin(n, &bytes);
+	struct perseas_stat stat;
+	unsigned commits = 0;
+
+	(void)state;
+	for (unsigned round = 0; round < 9; round++) {
+		struct ibv_qp *qp = round % 3 ? verbs_fake_active_qp() : verbs_fake_passive_qp();
+
+		if (round % 3 == 2)
+			verbs_fake_complete_with(IBV_WC_RETRY_EXC_ERR, round, round % 2);
+		else
+			verbs_fake_break(qp);
+		for (unsigned i = 0; i < 10; i++, commits++)
+			put_well(p, bytes + commits * 50, 77, (uint8_t)commits);
+		for (unsigned i = 0; i < 3; i++)
+			await_live(p, i);
+	}
+	assert_over(p, "rdma");
+	assert_int_equal(perseas_flush(p), 0);
+	assert_int_equal(perseas_stat(p, &stat), 0);
+	assert_true(stat.reconnects >= 9);
+	memcpy(copy, bytes, SIZE);
+	perseas_close(p);
+	/* Each mirror has it all. */
+	for (unsigned i = 0; i < 2; i++)
+		node_stop(n, i);
+	p = NULL;
+	assert_int_equal(nodes_open(n, &verbs_fake_table, 0, &p), PERSEAS_EQUORUM);
+	node_start(n, 0);
+	p = nodes_open_well(n, 0);
+	bytes = map(p, 0);
+	assert_memory_equal(bytes, copy, SIZE);
+	perseas_close(p);
+	free(copy);
+	nodes_free(n);
+}
+
+/* A daemon stops, commits go on with the others, and it comes back. */
+static void a_mirror_that_was_away_catches_up(void **state)
+{
+	struct nodes *n = nodes_new(3, &plain, "");
+	uint8_t *bytes;
+	perseas_t *p = begin(n, &bytes);
+
+	(void)state;
+	for (unsigned round = 0; round < 3; round++) {
+		node_stop(n, round);
+		for (unsigned i = 0; i < 20; i++)
+			put_well(p, bytes + i * 50, 77, (uint8_t)(i + round));
+		node_start(n, round);
+		await_live(p, round);
+	}
+	assert_over(p, "rdma");
+	perseas_close(p);
+	nodes_free(n);
+}
+
+/* No RDMA at one end or the other: tcp, and the reason is shown; or an error, where RDMA is
+ * insisted on. */
+static void without_rdma_it_is_tcp(void **state)
+{
+	struct nodes *n = nodes_new(1, &plain, "");
+	uint8_t *bytes;
+	perseas_t *p = begin(n, &bytes);
+
+	(void)state;
+	perseas_close(p);
+	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, UINT32_MAX, ENODEV);
+	p = nodes_open_well(n, 0);
+	assert_over(p, "tcp");
+	assert_non_null(strstr(mirror_stat(p, 0).trouble, "no RDMA device"));
+	assert_non_null(strstr(perseas_report(p), "no RDMA device"));
+	bytes = map(p, 0);
+	put_well(p, bytes, 10, 1);
+	perseas_close(p);
+	assert_int_equal(nodes_open(n, NULL, 0, &p), 0);
+	assert_over(p, "tcp");
+	assert_string_equal(mirror_stat(p, 0).trouble, "");
+	perseas_close(p);
+	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, 0, 0);
+	p = nodes_open_well(n, 0);
+	assert_over(p, "rdma");
+	perseas_close(p);
+	nodes_free(n);
+}
+
+static void rdma_that_is_insisted_on_is_missed(void **state)
+{
+	const struct rdma_options off = { .on = false };
+	struct nodes *n = nodes_new(1, &off, "rdma://");
+	perseas_t *p = NULL;
+
+	(void)state;
+	assert_int_not_equal(nodes_open(n, &verbs_fake_table, PERSEAS_CREATE, &p), 0);
+	assert_null(p);
+	if (!strstr(n->error.text, "--rdma off"))
+		fail_msg("said: %s", n->error.text);
+	nodes_free(n);
+}
+
+/* The mirror's host dies without a word while nothing is committed. */
+static void a_dead_host_is_noticed_on_an_idle_link(void **state)
+{
+	struct nodes *n = nodes_new(3, &plain, "");
+	uint8_t *bytes;
+	perseas_t *p = begin(n, &bytes);
+
+	(void)state;
+	n->nodes[1].device->dead = true;
+	for (int i = 0; mirror_stat(p, 1).state == PERSEAS_MIRROR_LIVE; i++) {
+		struct pollfd nothing = { .fd = -1 };
+
+		assert_true(i < 20000);
+		poll(&nothing, 1, 1);
+		verbs_fake_expire();
+	}
+	put_well(p, bytes, 100, 5);
+	n->nodes[1].device->dead = false;
+	await_live(p, 1);
+	perseas_close(p);
+	nodes_free(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_store_lives_over_rdma),
+		cmocka_unit_test(a_commit_is_one_doorbell_a_mirror),
+		cmocka_unit_test(a_takeover_fences_the_owner_before),
+		cmocka_unit_test(what_a_break_interrupted_is_replayed),
+		cmocka_unit_test(a_mirror_that_was_away_catches_up),
+		cmocka_unit_test(without_rdma_it_is_tcp),
+		cmocka_unit_test(rdma_that_is_insisted_on_is_missed),
+		cmocka_unit_test(a_dead_host_is_noticed_on_an_idle_link),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
