@@ -187,13 +187,21 @@ static bool accepted(const struct perseas *p, const struct ps_standing *state)
 	       p->options.accept_seq == state->seq;
 }
 
-/* Nothing but damaged images was found: to wait for more mirrors is of no use then. */
-static bool all_damaged(const struct perseas *p)
+static bool all_failed(const struct perseas *p, int code)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.code != PERSEAS_EDAMAGED)
+		if (p->mirrors[i].found.code != code)
 			return false;
 	return true;
+}
+
+/* Where nothing but damaged images was found, or no mirror can be reached over RDMA as was asked
+ * for, to wait for more mirrors is of no use. */
+static int too_few_code(const struct perseas *p)
+{
+	if (all_failed(p, PERSEAS_EDAMAGED))
+		return PERSEAS_EDAMAGED;
+	return all_failed(p, PERSEAS_ERDMA) ? PERSEAS_ERDMA : PERSEAS_EQUORUM;
 }
 
 static int too_few(struct perseas *p, unsigned counted, const struct ps_standing *state, bool any)
@@ -205,7 +213,7 @@ static int too_few(struct perseas *p, unsigned counted, const struct ps_standing
 		snprintf(newest, sizeof(newest),
 		         "the newest state seen is %llu:%llu (epoch:transaction)",
 		         (unsigned long long)state->epoch, (unsigned long long)state->seq);
-	return ps_fail(p, all_damaged(p) ? PERSEAS_EDAMAGED : PERSEAS_EQUORUM,
+	return ps_fail(p, too_few_code(p),
 	               "%u of %u mirrors answered for store '%s' and %u must, to know its newest "
 	               "state. Missing: %s. %s",
 	               counted, p->members, p->store, ps_claimers(p), names, newest);

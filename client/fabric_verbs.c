@@ -31,11 +31,13 @@
 enum {
 	/* No message is longer: soft-RoCE says that it takes 8 MiB, and others take more. */
 	MESSAGE_MOST = 8 << 20,
-	PIECE_LEAST = 128 << 10,   /* bytes of one read, when many are under way */
-	PIECE_MOST = 1 << 20,
+	PIECE = 64 << 10,          /* bytes of one read */
+	STEP = 1024,               /* .. copied at once */
 	SPINS = 64,                /* looks for a completion before read() sleeps */
 	SIGN = 8,                  /* bytes of a read that only asks for an answer */
 };
+
+static_assert(PS_LANDING % PIECE == 0, "a piece does not wrap");
 
 struct region {
 	uint64_t address;          /* at the mirror */
@@ -266,41 +268,30 @@ static void rest(struct ps_link *link, uint64_t until_ns)
 		ps_poll(&fd, 1, until_ns);
 }
 
-/* Bytes of one read: as many as keep the link filled by the reads that the mirror serves at once,
- * and as many again that wait for their turn. */
-static uint32_t piece_size(const struct ps_link *link)
-{
-	size_t size = PS_LANDING / (2 * (size_t)(link->c.depth ? link->c.depth : 1));
-
-	return size < PIECE_LEAST ? PIECE_LEAST : size > PIECE_MOST ? PIECE_MOST : (uint32_t)size;
-}
-
-/* A read that is under way: pieces land in the buffer's places in turn. */
+/* A read that is under way: its pieces land in the buffer in turn, which holds a whole number of
+ * them. More are asked for than the mirror serves at once; the device makes them wait. */
 struct reading {
 	uint32_t region;
 	uint64_t offset, length;
 	uint8_t *to;
-	uint32_t piece;
 	uint64_t asked, done;      /* bytes */
 };
 
 static uint32_t piece_at(const struct reading *r, uint64_t at)
 {
-	return r->length - at < r->piece ? (uint32_t)(r->length - at) : r->piece;
+	return r->length - at < PIECE ? (uint32_t)(r->length - at) : PIECE;
 }
 
-static uint8_t *place_of(const struct ps_link *link, const struct reading *r, uint64_t at)
+static uint8_t *landing(const struct ps_link *link, uint64_t at)
 {
-	return link->c.device->buffer + at / r->piece % (PS_LANDING / r->piece) * r->piece;
+	return link->c.device->buffer + at % PS_LANDING;
 }
 
 static bool ask(struct ps_link *link, struct reading *r)
 {
-	uint64_t ahead = PS_LANDING / r->piece * r->piece;
-
-	while (r->asked < r->length && r->asked - r->done < ahead) {
+	while (r->asked < r->length && r->asked - r->done < PS_LANDING) {
 		struct ps_request request = {
-			.local = (uintptr_t)place_of(link, r, r->asked),
+			.local = (uintptr_t)landing(link, r->asked),
 			.length = piece_at(r, r->asked),
 			.lkey = link->c.device->landing->lkey,
 			.flags = PS_REQUEST_READ | PS_REQUEST_SIGNALLED | PS_REQUEST_PIECE,
@@ -315,11 +306,15 @@ static bool ask(struct ps_link *link, struct reading *r)
 	return true;
 }
 
+/* What has landed is copied piece by piece, while the others are under way. In small steps: for
+ * large ones memcpy has one instruction do it all, which emulators do byte by byte. */
 static void take(struct ps_link *link, struct reading *r)
 {
+	const uint8_t *from = landing(link, r->done);
 	uint32_t length = piece_at(r, r->done);
 
-	memcpy(r->to + r->done, place_of(link, r, r->done), length);
+	for (uint32_t at = 0; at < length; at += STEP)
+		memcpy(r->to + r->done + at, from + at, length - at < STEP ? length - at : STEP);
 	r->done += length;
 	link->queue.pieces--;
 }
@@ -334,14 +329,11 @@ static int rdma_read(struct ps_link *link, uint32_t region, uint64_t offset, voi
 		return link->broken;
 	if (!locate(link, region, offset, length, &whole))
 		return link->broken = PS_LINK_BROKEN;
-	r.piece = piece_size(link);
 	while (r.done < length && !link->broken) {
 		if (!ask(link, &r))
 			link->broken = PS_LINK_BROKEN;
 		if (link->queue.pieces == 0 && !link->broken)
 			rest(link, until_ns);
-		/* What has landed is copied piece by piece, and its place asked for anew, while
-		 * the others are under way. */
 		if (link->queue.pieces > 0)
 			take(link, &r);
 	}

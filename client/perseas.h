@@ -123,8 +123,9 @@ const char *perseas_message(const perseas_t *p);
  * Makes a store on every mirror of the list, and does not open it. All mirrors must be
  * there, and none may have the store (I6, creating).
  *
- * mirrors is a comma-separated list, 1 to 16: "host:port" or "tcp://host:port" (tcp),
- * "unix:///path" (shared memory, same host). options may be NULL.
+ * mirrors is a comma-separated list, 1 to 16: "host:port" (rdma where both ends have it, else
+ * tcp), "rdma://host:port" (rdma or nothing), "tcp://host:port", "unix:///path" (shared memory,
+ * same host). options may be NULL. PERSEAS_RDMA=off in the environment switches RDMA off.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, EEXIST, EMIRRORMEM,
  * ELIMIT. After an error no mirror serves the store: what was made is taken back, or, where
@@ -138,12 +139,14 @@ int perseas_create(const char *store, const char *mirrors, const struct perseas_
  * The name is 1 to 63 of A-Z a-z 0-9 . _ - and begins with no dot. Mirrors that are behind,
  * ahead or empty are mended before it returns.
  *
- * *p is the caller's until perseas_close. options may be NULL.
+ * *p is the caller's until perseas_close. mirrors and options are as for perseas_create. With rdma,
+ * the ring of options.ring_size is registered: RLIMIT_MEMLOCK must allow for it and 1 MiB more.
+ * A mirror at rdma:// that cannot be reached so is missing; the report says why.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, ENOSTORE, EBUSY
  * (a live owner was seen for half a second; nothing was fenced), EQUORUM (the message names the
- * mirrors that are missing and the newest state seen), EDAMAGED, EROSTER, EFENCED (another claimed
- * it meanwhile, again and again).
+ * mirrors that are missing and the newest state seen), EDAMAGED, ERDMA (no mirror can be reached
+ * over RDMA, and each was to be), EROSTER, EFENCED (another claimed it meanwhile, again and again).
  */
 int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,
                  perseas_t **p);
@@ -232,10 +235,11 @@ const char *perseas_mirror_state_name(enum perseas_mirror_state state);
 
 struct perseas_mirror_stat {
 	char address[256];
-	char fabric[8];            /* "tcp", "shm" */
+	char fabric[8];            /* "rdma", "tcp", "shm" */
 	enum perseas_mirror_state state;
 	uint64_t seq;              /* the last transaction that it is known to hold */
-	char trouble[256];         /* why it is not live, "" when it is */
+	char trouble[256];         /* why it is not live; or why it is, but not over the best
+	                              fabric that both ends have; else "" */
 };
 
 struct perseas_stat {

@@ -188,7 +188,7 @@ static void take_detour(struct perseas *p, struct ps_mirror *m, const struct ps_
 {
 	snprintf(m->detour, sizeof(m->detour), "over %s, since %.230s", next->name, error->text);
 	if (!p->open)
-		ps_report(p, "%s: over %s, since %s", m->address.text, next->name, error->text);
+		ps_report(p, "%s; so it is over %s", error->text, next->name);
 	memset(error, 0, sizeof(*error));
 }
 

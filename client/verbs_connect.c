@@ -17,12 +17,13 @@
 enum {
 	/*
 	 * A peer that is gone is noticed when a request has been sent 1 + RETRIES times, each
-	 * time with 4.096 us * 2^ACK_TIMEOUT (67 ms) for its acknowledgement: after about half
-	 * a second (a device may take up to four times as long). That is long for a network that
-	 * merely drops packets now and then, and short beside the seconds after which a commit is
-	 * in doubt. Not 7 retries: some devices take that for ever.
+	 * time with 4.096 us * 2^ACK_TIMEOUT (134 ms) for its acknowledgement: after about a
+	 * second (a device may take up to four times as long). That is short beside the seconds
+	 * after which a commit is in doubt, and long for a network that merely drops packets now
+	 * and then, or for soft-RoCE on hosts that are busy. Not 7 retries: some devices take
+	 * that for ever.
 	 */
-	ACK_TIMEOUT = 14,
+	ACK_TIMEOUT = 15,
 	RETRIES = 6,
 	/* Nothing is sent that consumes a receive. */
 	RECEIVES = 1,
@@ -30,7 +31,7 @@ enum {
 	/* Requests under way at most: a window of small transactions, several times. */
 	CAPACITY = 1024,
 	/* Reads that the mirror is asked to serve at once, if the devices can. */
-	READS = 32,
+	READS = 8,
 	ACK_BATCH = 64,            /* completion events that are acknowledged together */
 	ROUTES_MOST = 3,           /* times that a route is asked for until its device is known */
 	GIDS = 1024,               /* entries of a device's table of addresses */
@@ -46,7 +47,6 @@ static void note(const struct rdma_cm_event *event, struct ps_cm_event *copy)
 	memset(copy, 0, sizeof(*copy));
 	copy->type = event->event;
 	copy->status = event->status;
-	copy->depth = conn->initiator_depth;
 	if (!conn->private_data || conn->private_data_len < sizeof(copy->answer))
 		return;
 	memcpy(&copy->answer, conn->private_data, sizeof(copy->answer));
@@ -306,7 +306,7 @@ static int make_pad(struct ps_attempt *a)
 
 static bool watch(const struct ps_connection *c, int fd)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+	struct epoll_event event = { .events = EPOLLIN };
 
 	return epoll_ctl(c->wake, EPOLL_CTL_ADD, fd, &event) == 0;
 }
@@ -346,7 +346,6 @@ static int greet(struct ps_attempt *a)
 	if (code)
 		return code;
 	c->established = true;
-	c->depth = event.depth < param.initiator_depth ? event.depth : param.initiator_depth;
 	return ps_refuse_answer(a, &event);
 }
 
@@ -437,21 +436,6 @@ int ps_connection_open(struct ps_connection *c, struct ps_env *env,
 
 /* --- life --- */
 
-/* Takes one event, of which there is seldom more; the descriptor tells of others. */
-static bool take_completion_event(struct ps_connection *c)
-{
-	struct ibv_cq *cq;
-	void *context;
-
-	if (c->verbs->get_cq_event(c->completions, &cq, &context))
-		return errno == EAGAIN || errno == EINTR;
-	if (++c->unacked >= ACK_BATCH) {
-		c->verbs->ack_cq_events(c->cq, c->unacked);
-		c->unacked = 0;
-	}
-	return true;
-}
-
 static bool take_cm_events(struct ps_connection *c)
 {
 	struct ps_cm_event event;
@@ -472,17 +456,18 @@ static bool take_cm_events(struct ps_connection *c)
 
 bool ps_connection_look(struct ps_connection *c)
 {
-	struct epoll_event ready[2];
-	int count = epoll_wait(c->wake, ready, 2, 0);
-	bool lives = true;
+	struct ibv_cq *cq;
+	void *context;
 
-	for (int i = 0; i < count; i++) {
-		bool good = ready[i].data.fd == c->channel->fd ? take_cm_events(c)
-		                                               : take_completion_event(c);
-
-		lives = lives && good;
+	/* Mostly it is a completion, and there is no more than one event. Where there is more,
+	 * `wake` stays readable, and is looked at again. */
+	if (c->verbs->get_cq_event(c->completions, &cq, &context))
+		return (errno == EAGAIN || errno == EINTR) && take_cm_events(c);
+	if (++c->unacked >= ACK_BATCH) {
+		c->verbs->ack_cq_events(c->cq, c->unacked);
+		c->unacked = 0;
 	}
-	return lives;
+	return true;
 }
 
 /* When it returns, the device neither reads nor writes memory for the queue pair any more. One that
@@ -514,6 +499,9 @@ void ps_connection_close(struct ps_connection *c)
 {
 	const struct ps_verbs *verbs = c->verbs;
 
+	/* Has the device gone? Then what is registered with it is of no more use. */
+	if (c->device && c->channel)
+		(void)take_cm_events(c);
 	/* So that the mirror hears of it now; if it fails, it hears of it later. */
 	if (c->established)
 		(void)verbs->disconnect(c->id);

@@ -27,7 +27,6 @@ struct ps_connection {
 	struct ibv_qp *qp;
 	uint32_t capacity;         /* requests that may be under way */
 	uint32_t inline_most;      /* bytes that the queue pair takes inline */
-	uint32_t depth;            /* reads that the mirror serves at once */
 	uint8_t *pad;              /* PS_PAD bytes */
 	struct ibv_mr *pad_mr;
 	int wake;                  /* an epoll of both channels; -1: none */
@@ -42,7 +41,7 @@ int ps_connection_open(struct ps_connection *connection, struct ps_env *env,
 /* Ends it. After it returns no memory is read or written for it any more. */
 void ps_connection_close(struct ps_connection *connection);
 
-/* Takes in events that `wake` is readable for. False: the connection has ended. */
+/* Takes in an event that `wake` is readable for. False: the connection has ended. */
 bool ps_connection_look(struct ps_connection *connection);
 
 #endif

@@ -17,9 +17,11 @@
  * Bytes of the buffer that reads land in, from where they are copied to the caller's memory.
  * That memory is not registered itself: it is the application's, up to 1 TiB of it, and to pin
  * it would count against RLIMIT_MEMLOCK and take longer than the copy, which goes on while the
- * next reads are under way.
+ * next reads are under way. So much under way fills a link of 100 Gb/s over 40 us, and no more than
+ * that can be copied. With more, soft-RoCE serves it all before it does anything else, and on a
+ * slow host the ACK timeout passes meanwhile.
  */
-#define PS_LANDING ((size_t)4 << 20)
+#define PS_LANDING ((size_t)512 << 10)
 
 struct ps_device {
 	struct ps_device *next;

@@ -23,7 +23,6 @@ struct ps_attempt {
 struct ps_cm_event {
 	enum rdma_cm_event_type type;
 	int status;
-	uint8_t depth;             /* reads that the peer serves at once */
 	bool answered;             /* it came with bytes enough for an answer */
 	struct ps_answer answer;
 };

@@ -119,7 +119,9 @@ static enum ps_answer_status find_session(struct verbs_target *target,
  */
 static int post_sentinel(struct verbs_link *link)
 {
-	struct ibv_recv_wr receive = { .wr_id = 0 }, *bad;
+	/* Some devices (siw) take no receive that has no place at all. */
+	struct ibv_sge nowhere = { .length = 0 };
+	struct ibv_recv_wr receive = { .sg_list = &nowhere, .num_sge = 1 }, *bad;
 
 	return link->target->verbs->post_recv(link->id->qp, &receive, &bad);
 }
@@ -187,7 +189,8 @@ void verbs_link_request(struct verbs_target *target, const struct verbs_request 
 		error = make_queue_pair(link);
 	}
 	if (error) {
-		log_error("no queue pair for an rdma connection: %s", strerror(error));
+		log_error("no queue pair for an rdma connection: %s",
+		          strerror(abs(error)));
 		free(link);
 		refuse_request(target, request, PS_ANSWER_NO_RESOURCES);
 		return;
