@@ -101,7 +101,7 @@ static struct measured_ratio summarise(double *values, unsigned count)
 	return ratio;
 }
 
-static struct measured_ratio rates(const struct measured *m)
+struct measured_ratio measured_rates(const struct measured *m)
 {
 	double values[MEASURE_ROUNDS_MAX];
 
@@ -111,7 +111,7 @@ static struct measured_ratio rates(const struct measured *m)
 
 double measured_rate(const struct measured *m)
 {
-	return rates(m).median;
+	return measured_rates(m).median;
 }
 
 uint64_t measured_latency(const struct measured *m, double percent)
@@ -151,7 +151,7 @@ void measured_heading(FILE *out)
 
 void measured_print(FILE *out, const struct measured *m)
 {
-	struct measured_ratio rate = rates(m);
+	struct measured_ratio rate = measured_rates(m);
 
 	fprintf(out, "%-10s %12.0f %12.0f - %10.0f", m->name, rate.median, rate.least, rate.most);
 	fprintf(out, " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9.1f\n", measured_latency(m, 50),
@@ -160,7 +160,7 @@ void measured_print(FILE *out, const struct measured *m)
 
 void measured_json(FILE *out, const struct measured *m)
 {
-	struct measured_ratio rate = rates(m);
+	struct measured_ratio rate = measured_rates(m);
 
 	fprintf(out, "\"%s\": {\"rounds\": %u, \"rate\": ", m->name, m->rounds);
 	measured_ratio_json(out, &rate);

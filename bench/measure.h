@@ -32,13 +32,14 @@ void measured_free(struct measured *m);
  */
 int measure_round(struct measured *m, double seconds, uint64_t steps);
 
-double measured_rate(const struct measured *m);        /* median of the rounds */
-uint64_t measured_latency(const struct measured *m, double percent);
-
 /* A median, and the smallest and largest of the rounds. */
 struct measured_ratio {
 	double median, least, most;
 };
+
+struct measured_ratio measured_rates(const struct measured *m);
+double measured_rate(const struct measured *m);        /* median of the rounds */
+uint64_t measured_latency(const struct measured *m, double percent);
 
 /* The median of a by the median of b; the extremes are of rounds of the same number. */
 struct measured_ratio measured_rate_ratio(const struct measured *a, const struct measured *b);

@@ -2,6 +2,7 @@
  * synthetic - transactions of one range, of 8 bytes to 1 MiB, at random places.
  */
 #include "engine.h"
+#include "fabric.h"
 #include "measure.h"
 #include "options.h"
 #include "pinger.h"
@@ -14,7 +15,7 @@
 enum { MEMORY = 50 << 20, PING_BYTES = 256, CONTENDERS_MAX = 3, SIZES_MAX = 32 };
 
 static struct {
-	const char *against, *sizes;
+	const char *against, *sizes, *fabric;
 	double seconds;
 	uint64_t rounds, transactions, cpu, far_spin_us;
 	bool json;
@@ -49,6 +50,7 @@ static const struct option_row rows[] = {
 	{ "spin-us", OPTION_NUMBER, &options.engine.spin_us,
 	  "N  microseconds a commit spins before it sleeps (50)" },
 	{ "far-spin-us", OPTION_NUMBER, &options.far_spin_us, "N  of the ping-pong's far end (0)" },
+	{ "fabric", OPTION_TEXT, &options.fabric, "NAME  fails when a mirror is on another" },
 	{ "takeover", OPTION_FLAG, &options.engine.takeover, "fence a live owner" },
 	{ "cpu", OPTION_NUMBER, &options.cpu, "N  pins this process to a processor" },
 	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
@@ -123,6 +125,27 @@ static bool listed(const char *list, const char *name)
 	return false;
 }
 
+/* The store's handle, NULL without mirrors. */
+static struct perseas *handle(const struct contest *contest)
+{
+	struct engine *engine = contest->writers[0].engine;
+
+	return engine ? engine->ops->handle(engine) : NULL;
+}
+
+static int check_fabric(const struct contest *contest)
+{
+	char why[512];
+
+	if (!options.fabric)
+		return 0;
+	if (!handle(contest))
+		return complain("--fabric", "is for --mirrors");
+	if (fabric_check(handle(contest), options.fabric, why, sizeof(why)))
+		return complain("--fabric", why);
+	return 0;
+}
+
 static int contest_open(struct contest *contest)
 {
 	/* The ping-pong forks: before the store is opened. */
@@ -139,7 +162,8 @@ static int contest_open(struct contest *contest)
 	if (options.cpu != UINT64_MAX && pin_to_cpu((int)options.cpu))
 		return complain("--cpu", strerror(errno));
 	if (options.engine.mirrors) {
-		if (writer_open(&contest->writers[contest->writer_count++], &engine_perseas))
+		if (writer_open(&contest->writers[contest->writer_count++], &engine_perseas) ||
+		    check_fabric(contest))
 			return 2;
 	}
 	if (listed(options.against, "local"))
@@ -258,6 +282,22 @@ static unsigned read_sizes(const char *list, size_t sizes[SIZES_MAX])
 	return 0;
 }
 
+static void print_end(const struct contest *contest)
+{
+	struct perseas *p = handle(contest);
+
+	if (options.json) {
+		printf("]");
+		if (p) {
+			printf(", ");
+			fabric_json(stdout, p);
+		}
+		printf("}\n");
+	} else if (p) {
+		fabric_print(stdout, p);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct contest contest = { 0 };
@@ -280,8 +320,11 @@ int main(int argc, char **argv)
 		printf("{\"workload\": \"synthetic\", \"sizes\": [");
 	for (unsigned i = 0; i < count && !status; i++)
 		status = measure_size(&contest, sizes[i], i == 0);
-	if (!status && options.json)
-		printf("]}\n");
+	/* A mirror that came back meanwhile may be on another than at first. */
+	if (!status)
+		status = check_fabric(&contest);
+	if (!status)
+		print_end(&contest);
 	contest_close(&contest);
 	return status;
 }

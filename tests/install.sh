@@ -33,6 +33,7 @@ export LD_LIBRARY_PATH="$top/root/usr/lib"
 [ "$("$top/hello")" = "$version" ]
 "$top/root/usr/bin/perseas" --version
 "$top/root/usr/sbin/perseasd" --version
+"$top/root/usr/sbin/perseas-rxe" --help >"$top/help"
 
 make --no-print-directory PREFIX=/usr uninstall DESTDIR="$top/root"
 left=$(find "$top/root" ! -type d)

@@ -2,8 +2,7 @@
 
 Everything listens on loopback, on ports that the system picks, and is ended by its process id when
 the test is over. PERSEAS_BUILD names the folder with the binaries, build/ without it.
-PERSEAS_HOSTS names the addresses of the mirrors, where they are not all on loopback, and
-PERSEAS_FABRICS the fabrics to drill, tcp,shm without it: tests/rdma/ sets both.
+In a machine of tests/rdma/ the fabric is RDMA, and PERSEAS_HOSTS names the addresses of mirrors.
 """
 import itertools
 import json
@@ -19,12 +18,12 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 
 from binding import CREATE, Store  # noqa: E402
-from cluster import Cluster, die_with_parent, wait_for  # noqa: E402
+from cluster import EMULATED, PATIENCE, Cluster, die_with_parent, wait_for  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
 HERE = pathlib.Path(__file__).resolve().parent
-FABRICS = os.environ.get("PERSEAS_FABRICS", "tcp,shm").split(",")
-SECONDS = 60
+FABRICS = ["rdma"] if EMULATED else ["tcp", "shm"]
+SECONDS = 60 * PATIENCE
 MIB = 1 << 20
 
 # The exit status of `perseas`.
@@ -83,6 +82,11 @@ class Daemon:
 
     def log(self):
         return self.mirror.log.read_text(errors="replace")
+
+
+def rounds(count):
+    """How often a drill repeats what it usually does so often."""
+    return max(2, count // 5) if EMULATED else count
 
 
 def hosts(count):

@@ -16,10 +16,10 @@ import time
 
 import pytest
 
-from drill import BUILD, die_with_parent, mirror_list, process_state, wait_for
+from drill import BUILD, PATIENCE, die_with_parent, mirror_list, process_state, wait_for
 
 TELLER = BUILD / "tests/drills/teller"
-SECONDS = 20                            # for what should take much less
+SECONDS = 20 * PATIENCE                 # for what should take much less
 FENCED = 3                              # exit status
 
 # Small enough that the log on the mirrors laps all the time.

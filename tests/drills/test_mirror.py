@@ -3,14 +3,15 @@ import shutil
 
 import pytest
 
+from drill import rounds
 from teller import LOG, Refused, dice, pieces, random_moment, tellers, until  # noqa: F401
 
 KILLS = 4
-ALL_KILLS = 8
-OPEN_KILLS = 20
+ALL_KILLS = rounds(8)
+OPEN_KILLS = rounds(20)
 # Transactions, enough to be killed among them.
 MANY = {"tcp": 4000, "shm": 40000, "rdma": 1000}
-CREATE_KILLS = 12
+CREATE_KILLS = rounds(12)
 STORES_PER_KILL = 6
 
 

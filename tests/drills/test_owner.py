@@ -1,11 +1,12 @@
 """Owners that are killed, refused, or watched."""
 import pytest
 
+from drill import rounds
 from teller import LOG, dice, random_moment, tellers  # noqa: F401
 
-ROUNDS = 25
+ROUNDS = rounds(25)
 BUSY_ROUNDS = 3
-OPEN_ROUNDS = 8
+OPEN_ROUNDS = rounds(8)
 
 
 def kill_rounds(tellers, dice, daemons, rounds, *options):

@@ -99,7 +99,8 @@ def test_a_kernel_without_the_driver(host):
 
 def test_a_module_that_may_not_be_loaded(host):
     """It is there, but the kernel refuses: what modprobe says is passed on."""
-    host.program("modprobe", 'echo "modprobe: ERROR: could not insert: Key was rejected" >&2; exit 1')
+    host.program("modprobe",
+                 'echo "modprobe: ERROR: could not insert: Key was rejected" >&2; exit 1')
     done = host.run("up", "--dev", "eth9")
     assert done.returncode == FAILED and "Key was rejected" in done.stdout
 

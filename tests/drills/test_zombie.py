@@ -1,10 +1,11 @@
 """Owners that another has taken the store over from, and that do not know it yet."""
 import pytest
 
+from drill import rounds
 from teller import FENCED, LOG, dice, pieces, tellers, until  # noqa: F401
 
-ROUNDS = {"tcp": 12, "shm": 30, "rdma": 4}
-CONTESTS = 4
+ROUNDS = {"tcp": 12, "shm": 30, "rdma": 3}
+CONTESTS = rounds(4)
 
 
 def fence_a_stopped_owner(tellers, dice, daemons, page, *options):

@@ -1,0 +1,42 @@
+"""The benchmarks: a figure says which fabric it is of, and there is none when it is another."""
+import json
+import subprocess
+
+from drill import BUILD, SECONDS
+
+MEASURED, NOT_MEASURED = 0, 2
+
+
+def bench(program, mirrors, *words):
+    line = [BUILD / "bench" / program, "--mirrors", mirrors[0].address, *words]
+    return subprocess.run([str(word) for word in line], stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS)
+
+
+def synthetic(mirrors, *words):
+    return bench("synthetic", mirrors, "--sizes", 64, "--seconds", 0.05, "--rounds", 1, *words)
+
+
+def test_a_figure_tells_its_fabric(mirrors, fabric):
+    """The fabric that was asked for: the mirror is listed with it."""
+    started = mirrors(1, fabric)
+    done = synthetic(started, "--fabric", fabric, "--json")
+    assert done.returncode == MEASURED, done.stderr
+    assert json.loads(done.stdout)["mirrors"] == [
+        {"address": started[0].address, "fabric": fabric, "state": "live"}]
+
+
+def test_another_fabric_gives_no_figure(mirrors, fabric):
+    """A fabric was asked for that is not the mirror's."""
+    done = synthetic(mirrors(1, fabric), "--fabric", "pigeon")
+    assert done.returncode == NOT_MEASURED and not done.stdout
+    assert "is on %s, not on pigeon" % fabric in done.stderr
+
+
+def test_reopening_checks_what_it_read(mirrors, fabric):
+    """A store that is made, opened three times and read: as much as was made."""
+    done = bench("reopen", mirrors(1, fabric), "--make", "--size", "1M", "--rounds", 3,
+                 "--fabric", fabric, "--json")
+    assert done.returncode == MEASURED, done.stderr
+    told = json.loads(done.stdout)
+    assert told["bytes"] == 1 << 20 and told["mirrors"][0]["fabric"] == fabric
