@@ -67,8 +67,10 @@ SUPPORT_OBJ := $(call objects,tests/support/*.c)
 SIM_OBJ := $(call objects,tests/sim/*.c)
 CRASH_OBJ := $(call objects,tests/crash/*.c)
 DRILL_OBJ := $(call objects,tests/drills/*.c)
-BENCH_MAINS := debit_credit synthetic pingpong
-BENCH_OBJ := $(filter-out $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call objects,bench/*.c))
+BENCH_MAINS := debit_credit synthetic pingpong reopen limits_verbs
+RAW_OBJ := $(call objects,bench/raw_*verbs.c)
+BENCH_OBJ := $(filter-out $(RAW_OBJ) $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call \
+	objects,bench/*.c))
 
 DAEMON := $(if $(SERVER_MAIN_OBJ),$(BUILD)/perseasd)
 COMMAND := $(if $(COMMAND_OBJ),$(BUILD)/perseas)
@@ -80,10 +82,12 @@ UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(call sources,tests/unit/test_*.c))
 SIM := $(if $(SIM_OBJ),$(BUILD)/tests/sim/sim)
 CRASH := $(if $(CRASH_OBJ),$(BUILD)/tests/crash/crash)
 INTRUDER := $(patsubst %_verbs.c,$(BUILD)/%,$(call sources,tests/rdma/intruder_verbs.c))
+WRITER := $(patsubst %_verbs.c,$(BUILD)/%,$(call sources,tests/rdma/writer_verbs.c))
 TELLER := $(if $(DRILL_OBJ),$(BUILD)/tests/drills/teller)
-FUZZ_TARGETS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_TARGETS := $(patsubst %.c,$(BUILD)/%,$(call sources,tests/fuzz/fuzz_*.c))
 FUZZ_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/make_*.c))
-BENCHES := $(BUILD)/bench/debit-credit $(BUILD)/bench/synthetic $(BUILD)/bench/pingpong
+BENCHES := $(addprefix $(BUILD)/bench/,debit-credit synthetic pingpong reopen $(if \
+	$(RAW_OBJ),limits))
 
 # Everything of ours in one archive, for tests to take what they need from.
 TEST_ARCHIVE := $(BUILD)/libtest.a
@@ -184,6 +188,9 @@ $(BUILD)/tests/drills/teller: $(DRILL_OBJ) $(ARCHIVE)
 $(BUILD)/tests/rdma/intruder: $(BUILD)/obj/tests/rdma/intruder_verbs.o
 	$(link) $(VERBS_LIBS)
 
+$(BUILD)/tests/rdma/writer: $(BUILD)/obj/tests/rdma/writer_verbs.o
+	$(link) $(VERBS_LIBS)
+
 # Built with CC=clang SANITIZE=fuzzer-no-link,…; libFuzzer brings main.
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(TEST_ARCHIVE)
 	$(link) -fsanitize=fuzzer $(SERVER_LIBS)
@@ -197,13 +204,21 @@ $(BUILD)/bench/debit-credit: $(BUILD)/obj/bench/debit_credit.o $(BENCH_OBJ) $(AR
 $(BUILD)/bench/synthetic: $(BUILD)/obj/bench/synthetic.o $(BENCH_OBJ) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
+$(BUILD)/bench/reopen: $(addprefix $(BUILD)/obj/bench/,reopen.o options.o fabric.o measure.o \
+		histogram.o) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)
+
+$(BUILD)/bench/limits: $(addprefix $(BUILD)/obj/bench/,limits_verbs.o pinger.o measure.o \
+		histogram.o options.o) $(RAW_OBJ)
+	$(link) $(VERBS_LIBS)
+
 $(BUILD)/bench/pingpong: $(addprefix $(BUILD)/obj/bench/,pingpong.o pinger.o measure.o \
 		histogram.o options.o)
 	$(link)
 
 # --- the demo and the benchmarks ---------------------------------------------------------
 
-.PHONY: demo bench bench-quick
+.PHONY: demo bench bench-quick bench-rdma
 
 demo:
 	@deploy/deps.sh build
@@ -216,14 +231,25 @@ bench: all
 bench-quick: all
 	@$(PYTHON) bench/run.py --build $(BUILD) --quick
 
+# In a virtual machine with soft-RoCE: ratios to the bare fabric.
+RDMA_BENCH := build/bench-rdma
+bench-rdma:
+	@deploy/deps.sh build rdma-test
+	@$(SUBMAKE) all
+	@mkdir -p $(RDMA_BENCH)
+	@tests/rdma/rig.py run --nodes 4 --timeout 1800 --see $(BUILD) --output $(RDMA_BENCH) -- \
+		$(PYTHON) bench/run_rdma.py --build $(BUILD) --output $(abspath $(RDMA_BENCH))/results.json
+	@cp $(RDMA_BENCH)/results.json build/bench-rdma.json
+	@echo build/bench-rdma.json
+
 # --- tests -------------------------------------------------------------------------------
 #
 # Every suite runs through tests/run.py, which keeps logs and counts in build/results.
 
 .PHONY: check check-headers check-unit check-sim check-crash check-fuzz check-drills
-.PHONY: check-build check-install check-style
+.PHONY: check-build check-install check-style check-rdma check-rdma-siw
 
-SUITES := build headers style unit crash sim fuzz drills install
+SUITES := build headers style unit crash sim fuzz drills rdma install
 FUZZ_SECONDS ?= 5
 SANITIZED := SANITIZE=address,undefined BUILD=build/sanitize
 FUZZING := CC=$(CLANG) SANITIZE=fuzzer-no-link,address,undefined BUILD=build/fuzz
@@ -239,7 +265,8 @@ check:
 
 check-build:
 	@$(RUN) build --timeout 300 "gcc: $(SUBMAKE) BUILD=build CC=gcc everything" \
-		"clang: $(SUBMAKE) BUILD=build/clang CC=$(CLANG) everything"
+		"clang: $(SUBMAKE) BUILD=build/clang CC=$(CLANG) everything" \
+		"without rdma-core: tests/no_rdma.sh"
 
 # The public header needs nothing before it, in C and in C++.
 HEADER_FLAGS := -fsyntax-only -Wall -Wextra -Werror -pedantic
@@ -284,6 +311,26 @@ check-drills:
 	@$(SUBMAKE) all $(TELLER)
 	@$(RUN) drills --timeout 300 "drills: $(PYTHON) -m pytest -q -p no:cacheprovider tests/drills"
 
+# In virtual machines, on soft-RoCE: first what the other tests of the suite rely on.
+IN_GUEST := $(PYTHON) -m pytest -v -o faulthandler_timeout=300 -p no:cacheprovider
+check-rdma:
+	@deploy/deps.sh build rdma-test
+	@$(SUBMAKE) all $(TELLER) $(INTRUDER) $(WRITER)
+	@tests/rdma/kernel.py >/dev/null
+	@$(RUN) rdma --timeout 900 \
+		"machines: $(PYTHON) -m pytest -v -p no:cacheprovider tests/rdma --ignore tests/rdma/guest" \
+		"guest: tests/rdma/rig.py run --nodes 4 --timeout 880 -- $(IN_GUEST) tests/rdma/guest" \
+		"drills: tests/rdma/rig.py run --nodes 4 --timeout 880 -- $(IN_GUEST) tests/drills -k 'rdma and not route'"
+
+# The nodes on the other software device, iWARP's. Not in SUITES: it fetches the kernel's source.
+check-rdma-siw:
+	@deploy/deps.sh build rdma-test
+	@$(SUBMAKE) all $(TELLER) $(WRITER)
+	@tests/rdma/siw.sh >/dev/null
+	@$(RUN) rdma-siw --timeout 300 "guest: tests/rdma/rig.py run --provider siw --nodes 4 \
+		--timeout 280 -- $(IN_GUEST) tests/rdma/guest/test_nodes.py tests/rdma/guest/test_smoke.py \
+		-m 'not rxe'"
+
 # The tarball builds and installs by itself, and a program compiles against what it installed.
 check-install:
 	@$(RUN) install --timeout 200 tests/install.sh
@@ -296,7 +343,7 @@ install: programs
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(INCLUDEDIR) \
 		$(DESTDIR)$(LIBDIR)/pkgconfig
 	install -m 755 $(BUILD)/perseas $(DESTDIR)$(BINDIR)/
-	install -m 755 $(BUILD)/perseasd $(DESTDIR)$(SBINDIR)/
+	install -m 755 $(BUILD)/perseasd deploy/perseas-rxe $(DESTDIR)$(SBINDIR)/
 	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
 	ln -sf libperseas.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libperseas.so.$(SOVERSION)
 	ln -sf libperseas.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libperseas.so
@@ -305,7 +352,7 @@ install: programs
 	install -m 644 client/perseas.h $(DESTDIR)$(INCLUDEDIR)/
 
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/perseas $(DESTDIR)$(SBINDIR)/perseasd
+	rm -f $(DESTDIR)$(BINDIR)/perseas $(addprefix $(DESTDIR)$(SBINDIR)/,perseasd perseas-rxe)
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) \
 		libperseas.so libperseas.a pkgconfig/perseas.pc)
 	rm -f $(DESTDIR)$(INCLUDEDIR)/perseas.h
@@ -328,7 +375,9 @@ help:
 	@echo "  demo            kill an owner and a mirror, recover, check (about 15 s)"
 	@echo "  check           every suite below; the last line sums up"
 	@echo "  $(addprefix check-,$(SUITES))"
+	@echo "  check-rdma-siw  the soft-RoCE rig on iWARP instead (fetches the kernel's source)"
 	@echo "  bench           all measurements; bench-quick: the same, shorter"
+	@echo "  bench-rdma      commit and recovery over soft-RoCE against the bare fabric, under QEMU"
 	@echo "  install uninstall   DESTDIR, PREFIX ($(PREFIX))"
 	@echo "  corpus          writes the seeds of the fuzz targets anew"
 	@echo "  dist            build/perseas-$(VERSION).tar.gz"

@@ -1,0 +1,228 @@
+"""One machine under QEMU: boots, does its job, is gone when the `with` block is.
+
+A job is a shell script that runs in the guest, in the host's root as it is (read-only), with the
+folder for output writable and /tmp, /run, /var/tmp and /dev/shm in the guest's memory.
+"""
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import initramfs
+from kernel import Problem, cache, dependencies, kernel
+from monitor import Monitor
+
+HERE = pathlib.Path(__file__).resolve().parent
+TREE = HERE.parents[1]
+sys.path.insert(0, str(TREE / "bench"))
+
+from cluster import die_with_parent, wait_for  # noqa: E402
+
+QEMU = "qemu-system-x86_64"
+ORDERLY = 85                            # 2 * 42 + 1, see leave() in boot.sh
+BOOT_SECONDS = 120                      # 4 where nothing else runs
+SHOWN_LINES = 60
+
+# Folders that the guest has of its own: the host's folders below them are shown one by one.
+OWN = ("/tmp", "/run", "/var/tmp", "/dev/shm")
+
+CMDLINE = ("console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable "
+           "rcupdate.rcu_expedited=1 audit=0 lsm=capability 8250.nr_uarts=1")
+
+# What each provider of RDMA needs; the checksums are used, but not named by it.
+RDMA_MODULES = ("ib_uverbs", "rdma_ucm", "crc32_generic", "crc32c_generic", "libcrc32c")
+PROVIDERS = {"rxe": RDMA_MODULES + ("rdma_rxe",), "siw": RDMA_MODULES + ("iw_cm",)}
+DEVICES = {"up": ("veth", "bridge"), "machine": ("virtio_net",)}
+
+# What of the caller's environment a job sees.
+PASSED = ("PERSEAS_", "CMOCKA_", "ASAN_", "UBSAN_", "PYTEST_")
+
+
+class Failure(Exception):
+    """A guest that did not end in an orderly way."""
+
+
+class Options:
+    """What a machine is made of."""
+
+    def __init__(self, cpus=2, memory="2G", nodes="", provider="rxe", seen=(), output=None,
+                 name="perseas"):
+        self.cpus, self.memory, self.nodes = cpus, memory, nodes
+        self.provider, self.name = provider, name
+        self.seen = [pathlib.Path(path).resolve() for path in seen]
+        self.output = output
+
+
+def job_of(words, folder=None):
+    """The script that runs this command as if here."""
+    lines = ["cd %s || exit 127" % shlex.quote(str(folder or pathlib.Path.cwd()))]
+    for name, value in sorted(os.environ.items()):
+        if name.startswith(PASSED) and name.replace("_", "a").isalnum():
+            lines.append("export %s=%s" % (name, shlex.quote(value)))
+    lines.append("export HOME=/tmp PERSEAS_GUEST=1")
+    lines.append("exec " + " ".join(shlex.quote(str(word)) for word in words))
+    return "\n".join(lines) + "\n"
+
+
+class Guest:
+    """A machine with a job; `devices` are more words for QEMU, which inherits `sockets`."""
+
+    def __init__(self, job, options, devices=(), sockets=()):
+        self.job, self.options = job, options
+        self.devices, self.sockets = list(devices), list(sockets)
+        self.output = self.process = None
+        self.made = False
+        self.monitor = Monitor()
+
+    def __enter__(self):
+        try:
+            self.power_on()
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def power_on(self):
+        if not shutil.which(QEMU):
+            raise Problem("%s is missing; install it with: deploy/deps.sh rdma-test" % QEMU)
+        root = kernel()
+        self.output = self._output()
+        inherited = [each.fileno() for each in self.sockets + [self.monitor.line.theirs]]
+        # Nothing of ours has a name in a file system, so that nothing is left of a rig that is
+        # killed.
+        with open(self.output / "qemu", "wb") as said, tempfile.TemporaryFile() as archive:
+            archive.write(initramfs.build(root, self._settings(root), self.job))
+            archive.flush()
+            self.process = subprocess.Popen(
+                self._words(root, "/proc/self/fd/%d" % archive.fileno()),
+                stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+                preexec_fn=die_with_parent, pass_fds=inherited + [archive.fileno()])
+        self.monitor.line.theirs.close()
+
+    def _output(self):
+        """The folder for output; one that was made for this run goes when all went well."""
+        if self.options.output:
+            folder = pathlib.Path(self.options.output).resolve()
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in ("status", "problem", "output", "nodes"):
+                (folder / name).unlink(missing_ok=True)
+            return folder
+        results = TREE / "build/results/rdma"
+        results.mkdir(parents=True, exist_ok=True)
+        self.made = True
+        return pathlib.Path(tempfile.mkdtemp(prefix="%s-" % self.options.name, dir=results))
+
+    def _settings(self, root):
+        seen = [TREE, pathlib.Path.cwd(), cache()] + self.options.seen
+        if "PERSEAS_BUILD" in os.environ:
+            seen.append(pathlib.Path(os.environ["PERSEAS_BUILD"]).resolve())
+        hidden = sorted({str(path) for path in seen if str(path).startswith(OWN)})
+        values = {"TREE": TREE, "OUTPUT": self.output, "KERNEL": root, "SEEN": " ".join(hidden),
+                  "NODES": self.options.nodes, "PROVIDER": self.options.provider,
+                  "LOAD": " ".join(map(str, self._modules(root))), "NAME": self.options.name}
+        return "".join("%s=%s\n" % (name, shlex.quote(str(value)))
+                       for name, value in values.items())
+
+    def _modules(self, root):
+        """The modules to load, in this order: an emulated modprobe takes a second to find out."""
+        names = PROVIDERS[self.options.provider]
+        if self.options.nodes:
+            names += DEVICES[self.options.nodes.split()[0]]
+        paths = dependencies(root, (root / "release").read_text().strip(), names)
+        if self.options.provider == "siw":
+            paths.append(cache() / "siw" / root.name / "siw.ko")
+        return paths
+
+    def _words(self, root, archive):
+        """QEMU's command line."""
+        def share(name, path, more):
+            return ["-fsdev", "local,id=%s,path=%s,security_model=none%s" % (name, path, more),
+                    "-device", "virtio-9p-pci,fsdev=%s,mount_tag=%s" % (name, name)]
+
+        return [QEMU, "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
+                "-smp", str(self.options.cpus), "-m", self.options.memory,
+                "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+                "-kernel", str(root / "vmlinux"), "-initrd", archive, "-append", CMDLINE,
+                "-serial", "file:%s" % (self.output / "console"),
+                "-device", "isa-debug-exit,iobase=0xf4,iosize=4",
+                *self.monitor.words(),
+                *share("root", "/", ",readonly=on,multidevs=remap"),
+                *share("output", self.output, ""), *self.devices]
+
+    @property
+    def text(self):
+        """What the job has said until now."""
+        path = self.output / "output"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def wait(self, seconds, watch=lambda: None):
+        """The job's status, once the machine has ended; Failure when it does not end so. watch() is
+        called again and again."""
+        until = time.monotonic() + seconds
+        while self.running():
+            watch()
+            if time.monotonic() > until:
+                self.kill()
+                raise Failure(self.describe("no end within %g s" % seconds))
+            time.sleep(0.02)
+        watch()
+        status = self.process.returncode
+        path = self.output / "status"
+        if status != ORDERLY or not path.exists():
+            raise Failure(self.describe("the machine ended with QEMU's status %d" % status))
+        return int(path.read_text())
+
+    def describe(self, what):
+        """A Failure's text, with all that may tell why."""
+        lines = ["%s; its files are in %s" % (what, self.output)]
+        for name in ("problem", "qemu", "nodes", "output", "console"):
+            path = self.output / name
+            if path.exists():
+                text = path.read_text(errors="replace").splitlines()[-SHOWN_LINES:]
+                lines += ["%s: %s" % (name, line) for line in text]
+        return "\n".join(lines)
+
+    def say_console(self):
+        """What the kernel warned of, if it did."""
+        for line in (self.output / "console").read_text(errors="replace").splitlines():
+            print("console: " + line, file=sys.stderr)
+
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self):
+        """kill -9: the power fails."""
+        if self.running():
+            self.process.kill()
+        if self.process:
+            self.process.wait()
+
+    def __exit__(self, kind, *_):
+        self.kill()
+        self.monitor.close()
+        if self.made and kind is None:
+            shutil.rmtree(self.output, ignore_errors=True)
+
+
+class Follower:
+    """Copies a guest's output while it comes."""
+
+    def __init__(self, guest, out):
+        self.path, self.out, self.told = guest.output / "output", out, 0
+
+    def __call__(self):
+        if not self.path.exists():
+            return
+        with open(self.path, "rb") as file:
+            file.seek(self.told)
+            data = file.read()
+        self.told += len(data)
+        self.out.write(data)
+        self.out.flush()
+
+
+__all__ = ["Failure", "Follower", "Guest", "Options", "Problem", "job_of", "wait_for"]
