@@ -19,7 +19,7 @@ struct engine_options {
 	uint64_t acks;             /* W of a store that is made; 0: a majority */
 	uint64_t log_size;         /* of a store that is made; 0: the library's */
 	uint64_t spin_us;          /* 0: the library's */
-	double patience;           /* seconds to wait for a commit in doubt */
+	double patience;           /* seconds to wait for a commit in doubt, or for mirrors */
 	bool takeover;
 };
 

@@ -45,6 +45,20 @@ static void touch(void *memory, size_t size)
 		bytes[i] = bytes[i];
 }
 
+/* A mirror that breaks in the middle connects again by itself, and then takes the contents. */
+static int publish(struct mirrored *m)
+{
+	const struct timespec pause = { .tv_nsec = 100000000 };
+	uint64_t until = clock_ns() + (uint64_t)(m->patience * 1e9);
+	int code = perseas_publish(m->p);
+
+	while (code == PERSEAS_EUNREACHABLE && clock_ns() < until) {
+		nanosleep(&pause, NULL);
+		code = perseas_publish(m->p);
+	}
+	return code;
+}
+
 static struct engine *mirrored_open(const struct engine_options *options, size_t size,
                                     void **memory, char *why)
 {
@@ -59,7 +73,7 @@ static struct engine *mirrored_open(const struct engine_options *options, size_t
 	if (open_store(m, options) || perseas_map(m->p, options->segment, size, memory))
 		goto fail;
 	touch(*memory, size);
-	if (perseas_publish(m->p))
+	if (publish(m))
 		goto fail;
 	return &m->engine;
 fail:

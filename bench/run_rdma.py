@@ -62,17 +62,16 @@ class Bench:
                               "--seconds", self.args.seconds)
         return result["sizes"][0]["perseas"]["p50_ns"] / 1e3
 
-    def raw(self, what, *more):
-        return self.program("limits", "--to", ",".join(HOSTS), "--bytes", BYTES, "--acks", ACKS,
-                            "--measure", what, "--spin-us", self.args.spin_us,
-                            "--seconds", self.args.seconds, *more)
+    def raw(self, what, hosts, *more):
+        return self.program("limits", "--to", ",".join(hosts), "--bytes", BYTES, "--measure", what,
+                            "--spin-us", self.args.spin_us, "--seconds", self.args.seconds, *more)
 
     def commits(self):
         one, three = Samples("commit, 1 mirror"), Samples("commit, 3 mirrors, W = 2")
         write, chain = Samples("a raw write"), Samples("a raw chain")
         chains = Samples("raw chains to 3 targets, 2 awaited")
         for number in range(self.args.rounds):
-            result = self.raw("write,chain,chains")
+            result = self.raw("write,chain,chains", HOSTS, "--acks", ACKS)
             write.add(result["write"]["p50_ns"] / 1e3)
             one.add(self.commit("one", self.cluster.rdma(1)))
             chain.add(result["chain"]["p50_ns"] / 1e3)
@@ -91,8 +90,8 @@ class Bench:
         mapped, opened = Samples("segment read by map"), Samples("store opened and segment read")
         shapes = {}
         for number in range(self.args.rounds):
-            raw = self.raw("read", "--read-sizes", READ_SIZES, "--read-depths", READ_DEPTHS,
-                           "--segment", self.args.segment)
+            raw = self.raw("read", HOSTS[:1], "--read-sizes", READ_SIZES, "--read-depths",
+                           READ_DEPTHS, "--segment", self.args.segment)
             for shape in raw["reads"]:
                 key = shape["size"], shape["depth"]
                 name = "raw reads of %d KiB, %d at a time" % (key[0] >> 10, key[1])

@@ -195,14 +195,22 @@ static void look(struct ps_link *link)
 		link->broken = PS_LINK_BROKEN;
 }
 
+/* Takes in what there is; without a system call of its own, unless somebody slept. */
+static void advance(struct ps_link *link)
+{
+	if (link->broken)
+		return;
+	if (link->armed)
+		look(link);
+	else
+		collect(link);
+}
+
 static int rdma_poll(struct ps_link *link)
 {
 	unsigned chains;
 
-	if (!link->broken && link->armed)
-		look(link);
-	else if (!link->broken)
-		collect(link);
+	advance(link);
 	chains = link->queue.chains;
 	link->queue.chains = 0;
 	return chains > 0 ? (int)chains : link->broken;
@@ -258,7 +266,7 @@ static void rest(struct ps_link *link, uint64_t until_ns)
 	struct pollfd fd;
 
 	for (unsigned i = 0; i < SPINS; i++) {
-		collect(link);
+		advance(link);
 		if (link->broken || link->queue.pieces != pieces || ps_queue_idle(&link->queue))
 			return;
 	}

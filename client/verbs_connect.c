@@ -470,6 +470,17 @@ bool ps_connection_look(struct ps_connection *c)
 	return true;
 }
 
+/* A device that is gone has taken its queue pairs along. */
+static bool is_unplugged(const struct ps_connection *c, int error)
+{
+	struct ibv_device_attr attr;
+
+	if (error != EIO && error != ENODEV)
+		return false;
+	return atomic_load(&c->device->gone) ||
+	       c->verbs->query_device(c->device->context, &attr) != 0;
+}
+
 /* When it returns, the device neither reads nor writes memory for the queue pair any more. One that
  * lived on could send what its memory is used for next, under keys that are still good: rather
  * than that, the process ends. */
@@ -484,8 +495,7 @@ static void destroy_queue_pair(struct ps_connection *c)
 	for (unsigned tries = 0; tries < DESTROY_TRIES; tries++) {
 		int failed = c->verbs->destroy_qp(c->qp);
 
-		/* A device that is gone has taken its queue pairs along. */
-		if (!failed || failed == EIO || failed == ENODEV) {
+		if (!failed || is_unplugged(c, failed)) {
 			c->qp = NULL;
 			c->id->qp = NULL;
 			return;

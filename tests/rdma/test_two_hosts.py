@@ -10,8 +10,8 @@ BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TREE / "build"))
 README = TREE / "README.md"
 TITLE = "Soft-RoCE on two hosts"
 SECONDS = 240                           # for what takes one, where nobody emulates it
-UNTIL_IT_COMMITS = ("until [ \"$(od -An -tu8 -N8 /tmp/acked 2>&1)\" -gt 20 ] 2>/dev/null; "
-                    "do sleep 1; done\n")
+UNTIL_IT_COMMITS = ("until [ \"$(od -An -tu8 -N8 /tmp/acked 2>&1)\" -gt 20 ] 2>/dev/null || "
+                    "! kill -0 $!; do sleep 1; done\n")
 
 
 def blocks():

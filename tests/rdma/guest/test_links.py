@@ -25,7 +25,7 @@ def test_a_mirror_behind_a_cut_link_is_done_without_and_catches_up(mirrors, tell
                                                                    perseas):
     """Each of three in turn; W = 2 commit on, and what was missed is replayed."""
     daemons = mirrors(3, "rdma")
-    desk = books(tellers, daemons, "acks=2", "connect-ms=1000")
+    desk = books(tellers, daemons, "acks=2")
     for mirror in nodes.mirrors:
         desk.run(50)
         nodes.cut(mirror)
