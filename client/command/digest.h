@@ -8,7 +8,7 @@
 
 /* Bytes that one request covers. The mirror serves nobody else meanwhile, so less than the
  * 64 MiB that it allows. */
-#define PS_DIGEST_PIECE ((uint64_t)16 << 20)
+#define PS_DIGEST_PIECE ((uint64_t)2 << 20)
 
 /* One piece of a segment, asked of the mirrors with ask[i] set; ids[i] is what the mirror calls the
  * segment. The answers are panel->replies[i]->digest. */

@@ -364,7 +364,7 @@ def test_a_mirror_that_hangs_does_not_hang_the_command(perseas, mirrors):
 # --- verify ---
 
 def test_verify_finds_a_changed_byte(perseas, mirrors):
-    """Behind the first 16 MiB of the segment on one mirror of three, then of two."""
+    """Behind the first pieces of 2 MiB of the segment on one mirror of three, then of two."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents" * (17 * MIB // 8)})
     assert perseas("verify", "s", mirrors=daemons).status == OK
@@ -373,7 +373,7 @@ def test_verify_finds_a_changed_byte(perseas, mirrors):
     assert done.status == NO, done
     line, = done.out.splitlines()
     assert line.startswith(daemons[1].address) and "'accounts'" in line
-    assert "between its bytes 16777216 and 17825791 (in 1 of 2 pieces)" in line
+    assert "between its bytes 16777216 and 17825791 (in 1 of 9 pieces)" in line
     assert perseas("verify", "s", mirrors=daemons[:2]).status == NO
 
 
