@@ -237,7 +237,7 @@ bench-rdma:
 	@deploy/deps.sh build rdma-test
 	@$(SUBMAKE) all
 	@mkdir -p $(RDMA_BENCH)
-	@tests/rdma/rig.py run --nodes 4 --timeout 1800 --see $(BUILD) --output $(RDMA_BENCH) -- \
+	@tests/rdma/rig.py run --steady --nodes 4 --timeout 1800 --see $(BUILD) --output $(RDMA_BENCH) -- \
 		$(PYTHON) bench/run_rdma.py --build $(BUILD) --output $(abspath $(RDMA_BENCH))/results.json
 	@cp $(RDMA_BENCH)/results.json build/bench-rdma.json
 	@echo build/bench-rdma.json

@@ -112,7 +112,6 @@ static void await_end(struct rdma_cm_id *id)
 		type = event->event;
 		rdma_ack_cm_event(event);
 	} while (type != RDMA_CM_EVENT_DISCONNECTED);
-	rdma_disconnect(id);
 }
 
 int raw_serve(const char *host, unsigned port, uint64_t segment, int tell, char *why)

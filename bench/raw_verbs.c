@@ -163,15 +163,15 @@ void raw_disconnect(struct raw_link *link)
 {
 	if (!link)
 		return;
-	rdma_disconnect(link->id);
+	/* rdma_disconnect would wait for an answer; the far end hears of destroy_id, too. */
+	if (link->id->qp)
+		rdma_destroy_qp(link->id);
 	if (link->reads)
 		ibv_dereg_mr(link->reads);
 	if (link->memory)
 		munmap(link->memory, link->far.segment);
 	if (link->staging)
 		ibv_dereg_mr(link->staging);
-	if (link->id->qp)
-		rdma_destroy_qp(link->id);
 	if (link->cq)
 		ibv_destroy_cq(link->cq);
 	if (link->channel)
@@ -344,6 +344,23 @@ int raw_wait(struct raw_link *const *links, unsigned count, unsigned enough)
 	}
 }
 
+/* Until something has completed: polls first, then sleeps. 0 or -1. */
+static int await_any(struct raw_link *link)
+{
+	const uint64_t before = link->completed;
+	uint64_t until = 0;
+
+	while (link->completed == before) {
+		if (take_completions(link) < 0)
+			return -1;
+		if (!until)
+			until = clock_ns() + link->spin_ns;
+		else if (link->completed == before && clock_ns() >= until && rest(&link, 1))
+			return -1;
+	}
+	return 0;
+}
+
 /* --- reading --- */
 
 int raw_prepare_reads(struct raw_link *link, char *why)
@@ -388,7 +405,7 @@ int raw_read(struct raw_link *link, unsigned size, unsigned depth)
 				return -1;
 			offset += length;
 		}
-		if (take_completions(link) < 0)
+		if (await_any(link))
 			return -1;
 	}
 	if (*end == RAW_END)

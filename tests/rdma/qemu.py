@@ -34,6 +34,13 @@ OWN = ("/tmp", "/run", "/var/tmp", "/dev/shm")
 CMDLINE = ("console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check "
            "rcupdate.rcu_expedited=1 audit=0 lsm=capability 8250.nr_uarts=1")
 
+# How processors are emulated. A steady machine has one, whose clock counts instructions, 2 ns each:
+# what is measured there does not depend on what else the host does. ERMS is a processor's quick way
+# to copy by single bytes, each of which would count as an instruction.
+PROCESSORS = {False: ("-accel", "tcg,thread=multi", "-cpu", "max"),
+              True: ("-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm",
+                     "-icount", "shift=1,sleep=on")}
+
 # What each provider of RDMA needs; the checksums are used, but not named by it.
 RDMA_MODULES = ("ib_uverbs", "rdma_ucm", "crc32_generic", "crc32c_generic", "libcrc32c")
 PROVIDERS = {"rxe": RDMA_MODULES + ("rdma_rxe",), "siw": RDMA_MODULES + ("iw_cm",)}
@@ -51,8 +58,9 @@ class Options:
     """What a machine is made of."""
 
     def __init__(self, cpus=2, memory="2G", nodes="", provider="rxe", seen=(), output=None,
-                 name="perseas"):
-        self.cpus, self.memory, self.nodes = cpus, memory, nodes
+                 name="perseas", steady=False):
+        self.cpus, self.memory, self.nodes = 1 if steady else cpus, memory, nodes
+        self.steady = steady
         self.provider, self.name = provider, name
         self.seen = [pathlib.Path(path).resolve() for path in seen]
         self.output = output
@@ -144,7 +152,7 @@ class Guest:
             return ["-fsdev", "local,id=%s,path=%s,security_model=none%s" % (name, path, more),
                     "-device", "virtio-9p-pci,fsdev=%s,mount_tag=%s" % (name, name)]
 
-        return [QEMU, "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
+        return [QEMU, "-M", "q35", *PROCESSORS[self.options.steady],
                 "-smp", str(self.options.cpus), "-m", self.options.memory,
                 "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
                 "-kernel", str(root / "vmlinux"), "-initrd", archive, "-append", CMDLINE,

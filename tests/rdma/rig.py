@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a command in a virtual machine that has RDMA devices (soft-RoCE), under QEMU's emulation.
 
-    rig.py run [--nodes N] [--memory 2G] [--cpus 2] [--timeout S] -- COMMAND...
+    rig.py run [--nodes N] [--memory 2G] [--cpus 2] [--steady] [--timeout S] -- COMMAND...
 
 The command runs as root in the folder it is called in, sees the host's files read-only, and its
 output and status come back. --nodes makes N nodes 10.5.0.1 … 10.5.0.N (nodes.sh).
@@ -20,6 +20,8 @@ def parse():
     run.add_argument("--nodes", type=int, default=0, help="how many nodes it has; none without")
     run.add_argument("--memory", default="2G", help="of the machine, 2G without")
     run.add_argument("--cpus", type=int, default=2, help="of the machine, 2 without")
+    run.add_argument("--steady", action="store_true", help="one processor, whose clock counts "
+                     "instructions: what is measured does not depend on the host's other work")
     run.add_argument("--provider", choices=("rxe", "siw"), default="rxe", help="rxe without")
     run.add_argument("--timeout", type=float, default=300, help="in seconds, 300 without")
     run.add_argument("--output", help="a folder for output, that stays; the guest can write there")
@@ -33,7 +35,7 @@ def parse():
 def main():
     args = parse()
     options = Options(args.cpus, args.memory, "up %d" % args.nodes if args.nodes else "",
-                      args.provider, args.see, args.output)
+                      args.provider, args.see, args.output, steady=args.steady)
     try:
         with Guest(job_of(args.command), options) as guest:
             status = guest.wait(args.timeout, Follower(guest, sys.stdout.buffer))
