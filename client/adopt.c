@@ -9,16 +9,19 @@
 #include "claim.h"
 #include "copy.h"
 #include "mirror.h"
+#include "quorum.h"
+#include "rejoin.h"
+#include "roster.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned count_good(const struct perseas *p)
+static uint32_t good_ones(const struct perseas *p)
 {
-	unsigned good = 0;
+	uint32_t good = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		good += p->mirrors[i].found.good;
+		good |= (uint32_t)p->mirrors[i].found.good << i;
 	return good;
 }
 
@@ -42,38 +45,6 @@ static int adopt_holders(struct perseas *p, const struct ps_standing *chosen)
 		settled(p, m, "adopted as it is");
 	}
 	return 0;
-}
-
-/* Asks for an empty image of the source's table, beside what there is. */
-static int rebuild(struct perseas *p, const struct ps_mirror *from, struct ps_mirror *m,
-                   uint8_t *image_id, struct ps_error *error)
-{
-	Perseas__RebuildRequest ask = PERSEAS__REBUILD_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	Perseas__Header header = *from->found.header;
-	Perseas__Reply *reply;
-	int fds[PS_REGIONS_MAX], rc;
-
-	header.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image_id };
-	header.state = PERSEAS__STATE__STATE_JOINING;
-	header.harmless = false;
-	header.roster = p->roster;
-	header.next_roster = NULL;
-	ask.header = &header;
-	ask.epoch = p->epoch;
-	ask.owner = (ProtobufCBinaryData){ PS_ID_SIZE, p->owner };
-	ask.shared = m->address.scheme == PS_SCHEME_UNIX;
-	ask.rdma = ps_wants_rdma(p, m);
-	request.body_case = PERSEAS__REQUEST__BODY_REBUILD;
-	request.rebuild = &ask;
-	rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, fds,
-	            error);
-	if (rc)
-		return rc;
-	rc = m->link ? ps_mirror_regrant(p, m, reply->rebuild->grant, fds, error)
-	             : ps_mirror_attach(p, m, reply->rebuild->grant, fds, error);
-	perseas__reply__free_unpacked(reply, NULL);
-	return rc;
 }
 
 /* Copies log and segments of the source; -1 when a session broke. */
@@ -107,58 +78,16 @@ static int left_behind(struct perseas *p, struct ps_mirror *m, const struct ps_e
 static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
-	uint8_t image_id[PS_ID_SIZE];
 
-	memcpy(image_id, m->image_id, PS_ID_SIZE);
-	if (rebuild(p, from, m, image_id, &error))
+	if (ps_rejoin_beside(p, m, &error))
 		return left_behind(p, m, &error);
 	m->found.claimed = true;
 	if (copy_image(p, from, m))
 		return PS_AGAIN;
-	if (ps_ask_finish(p, m, &error))
+	if (ps_rejoin_finish(p, m, &error))
 		return left_behind(p, m, &error);
 	p->stat.mended_whole++;
 	return settled(p, m, "copied whole, beside what it had");
-}
-
-/* Records the roster on every claimed mirror but one; how many took it. */
-static unsigned record_roster(struct perseas *p, const struct ps_mirror *but)
-{
-	Perseas__RosterRequest ask = PERSEAS__ROSTER_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	struct ps_round round;
-	unsigned took = 0;
-
-	ask.roster = p->roster;
-	ask.settled = true;
-	request.body_case = PERSEAS__REQUEST__BODY_ROSTER;
-	request.roster = &ask;
-	memset(round.errors, 0, sizeof(round.errors));
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		const struct ps_mirror *m = &p->mirrors[i];
-
-		round.ask[i] = i < p->mirror_count && m != but && m->found.claimed &&
-		               m->found.member >= 0;
-		round.requests[i] = &request;
-		round.replies[i] = NULL;
-	}
-	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		took += round.replies[i] != NULL;
-	ps_round_free(&round);
-	return took;
-}
-
-static unsigned count_others_claimed(const struct perseas *p, const struct ps_mirror *but)
-{
-	unsigned claimed = 0;
-
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_mirror *m = &p->mirrors[i];
-
-		claimed += m != but && m->found.claimed && m->found.member >= 0;
-	}
-	return claimed;
 }
 
 /*
@@ -168,28 +97,20 @@ static unsigned count_others_claimed(const struct perseas *p, const struct ps_mi
  */
 static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
-	unsigned need = p->acks > ps_claimers(p) ? p->acks : ps_claimers(p);
-	unsigned others = count_others_claimed(p, m);
-	Perseas__Member *member = NULL;
+	const uint32_t claimed = ps_claimed(p);
+	uint8_t image_id[PS_ID_SIZE];
 
-	if (need > p->members - 1)
-		need = p->members - 1;
-	if (others < need) {
+	if (!ps_quorum_anew(p, claimed, m)) {
 		ps_report(p,
-		          "%s: lost its image; %u others are claimed and %u must be, to make it "
+		          "%s: lost its image; %u of %u mirrors are claimed, too few to make it "
 		          "anew",
-		          m->address.text, others, need);
+		          m->address.text, ps_quorum_count(p, claimed), p->members);
 		return 0;
 	}
-	for (size_t k = 0; k < p->roster->n_members; k++)
-		if (!memcmp(p->roster->members[k]->image_id.data, m->image_id, PS_ID_SIZE))
-			member = p->roster->members[k];
-	p->env->ops->random(p->env, m->image_id, PS_ID_SIZE);
-	memcpy(member->image_id.data, m->image_id, PS_ID_SIZE);
-	p->roster->version++;
+	p->env->ops->random(p->env, image_id, PS_ID_SIZE);
 	ps_report(p, "%s: lost its image; it is made anew", m->address.text);
 	/* The new image's own header is one of the W that must know its id. */
-	if (record_roster(p, m) + 1 < p->acks)
+	if (!ps_roster_rename(p, m, image_id, claimed & ~ps_bit(p, m), ps_bit(p, m)))
 		return PS_AGAIN;
 	return mend_whole(p, from, m);
 }
@@ -197,13 +118,13 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 /* Has this member a listed image that the claim reached? Then it can be mended as it is. */
 static bool mendable(const struct ps_mirror *m)
 {
-	return m->found.claimed && m->found.member >= 0;
+	return m->found.claimed && m->found.listed;
 }
 
 /* Has it no image that counts: none at all, or one that the roster no longer lists? */
 static bool empty(const struct ps_mirror *m)
 {
-	return m->votes && m->found.member < 0 && m->control &&
+	return m->votes && !m->found.listed && m->control &&
 	       (m->found.claimed || m->found.code == PERSEAS_ENOSTORE);
 }
 
@@ -213,7 +134,7 @@ static int mend(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 
 	if (!mendable(m))
 		return make_anew(p, from, m);
-	if (count_good(p) >= p->acks && m->found.candidate)
+	if (ps_quorum_acks(p, good_ones(p)) && m->found.candidate)
 		rc = ps_mend_delta(p, from, m);
 	if (rc < 0)
 		return PS_AGAIN;
@@ -242,13 +163,30 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 	return 0;
 }
 
+/* Images that were loaded from a spill count from now on under ids of their own (I9). */
+static int record_loaded(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->found.loaded || !m->found.claimed)
+			continue;
+		if (!ps_roster_rename(p, m, m->found.header->image_id.data, ps_claimed(p), 0))
+			return PS_AGAIN;
+		m->found.loaded = false;
+		ps_report(p, "%s: was loaded from a spill; its image has a new id",
+		          m->address.text);
+	}
+	return 0;
+}
+
 static int too_few(struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "%u mirrors hold the newest state of store '%s', and %u must before it can "
 	               "be "
 	               "opened; perseas_report says what is wrong with the others:\n%s",
-	               count_good(p), p->store, p->acks, perseas_report(p));
+	               ps_quorum_count(p, good_ones(p)), p->store, p->acks, perseas_report(p));
 }
 
 int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
@@ -269,8 +207,10 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 		return 0;
 	rc = adopt_holders(p, chosen);
 	if (!rc)
+		rc = record_loaded(p);
+	if (!rc)
 		rc = mend_all(p, from);
-	if (!rc && count_good(p) < p->acks)
+	if (!rc && !ps_quorum_acks(p, good_ones(p)))
 		rc = too_few(p);
 	return rc;
 }

@@ -4,15 +4,11 @@
 #include "claim.h"
 
 #include "mirror.h"
+#include "quorum.h"
 #include "socket.h"
 
 #include <stdio.h>
 #include <string.h>
-
-unsigned ps_claimers(const struct perseas *p)
-{
-	return p->members - p->acks + 1;
-}
 
 bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at)
 {
@@ -82,13 +78,14 @@ static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_erro
 		*rc = PS_AGAIN;
 }
 
-static unsigned count_claimed(const struct perseas *p)
+uint32_t ps_claimed(const struct perseas *p)
 {
-	unsigned claimed = 0;
+	uint32_t set = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		claimed += p->mirrors[i].found.claimed;
-	return claimed;
+		if (p->mirrors[i].found.claimed && p->mirrors[i].found.listed)
+			set |= (uint32_t)1 << i;
+	return set;
 }
 
 int ps_claim(struct perseas *p)
@@ -131,13 +128,13 @@ int ps_claim(struct perseas *p)
 	if (!rc)
 		rc = ps_probe_roster(p);
 	/* Two that claim at the same time can each be left with less than R. */
-	return !rc && broke && count_claimed(p) < ps_claimers(p) ? PS_AGAIN : rc;
+	return !rc && broke && !ps_quorum_claims(p, ps_claimed(p)) ? PS_AGAIN : rc;
 }
 
 /* What each claimed image is worth: a candidate for the state, a voice towards R, or nothing. */
-static unsigned examine(struct perseas *p)
+static uint32_t examine(struct perseas *p)
 {
-	unsigned counted = 0;
+	uint32_t counted = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_found *f = &p->mirrors[i].found;
@@ -145,7 +142,7 @@ static unsigned examine(struct perseas *p)
 		f->counts = f->candidate = f->good = false;
 		if (!f->claimed)
 			continue;
-		if (f->member < 0) {
+		if (!f->listed) {
 			ps_report(p, "%s: its image is not in the roster, and counts for nothing",
 			          p->mirrors[i].address.text);
 			continue;
@@ -153,31 +150,32 @@ static unsigned examine(struct perseas *p)
 		f->candidate = f->header->state == PERSEAS__STATE__STATE_CONSISTENT;
 		f->counts = f->candidate || (f->header->state == PERSEAS__STATE__STATE_JOINING &&
 		                             f->header->harmless);
-		counted += f->counts;
+		counted |= (uint32_t)f->counts << i;
 	}
 	return counted;
 }
 
-/* Names the roster's members that did not count, and why. */
-static void missing(const struct perseas *p, char *text, size_t size)
+/* Names a roster's members that did not count, and why. */
+static void missing(const struct perseas *p, const Perseas__Roster *roster, char *text,
+                    size_t size)
 {
 	size_t used = 0;
 
 	text[0] = 0;
-	for (size_t k = 0; k < p->roster->n_members && used < size; k++) {
+	for (size_t k = 0; k < roster->n_members && used < size; k++) {
 		const struct ps_mirror *m = NULL;
 		const char *why = "not among the mirrors given";
 
 		for (unsigned i = 0; i < p->mirror_count; i++)
-			if (!memcmp(p->mirrors[i].image_id, p->roster->members[k]->image_id.data,
-			            PS_ID_SIZE))
+			if (p->mirrors[i].known && ps_id_equal(roster->members[k]->image_id,
+			                                       p->mirrors[i].image_id))
 				m = &p->mirrors[i];
 		if (m && m->found.counts)
 			continue;
 		if (m)
 			why = m->found.code ? m->found.error.text : "its image is not whole";
 		used += (size_t)snprintf(text + used, size - used, "%s%s (%.120s)",
-		                         used ? ", " : "", p->roster->members[k]->address, why);
+		                         used ? ", " : "", roster->members[k]->address, why);
 	}
 }
 
@@ -204,11 +202,19 @@ static int too_few_code(const struct perseas *p)
 	return all_failed(p, PERSEAS_ERDMA) ? PERSEAS_ERDMA : PERSEAS_EQUORUM;
 }
 
-static int too_few(struct perseas *p, unsigned counted, const struct ps_standing *state, bool any)
+static int too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state, bool any)
 {
 	char names[450], newest[120] = "no state was seen";
+	const struct ps_quorum *quorum = &p->quorums[0];
+	const Perseas__Roster *roster = p->roster;
 
-	missing(p, names, sizeof(names));
+	/* Of two rosters, the one that lacks mirrors. */
+	if (p->next_roster &&
+	    ps_quorum_count(p, counted) >= ps_quorum_claimers(p)) {
+		quorum = &p->quorums[1];
+		roster = p->next_roster;
+	}
+	missing(p, roster, names, sizeof(names));
 	if (any)
 		snprintf(newest, sizeof(newest),
 		         "the newest state seen is %llu:%llu (epoch:transaction)",
@@ -216,12 +222,14 @@ static int too_few(struct perseas *p, unsigned counted, const struct ps_standing
 	return ps_fail(p, too_few_code(p),
 	               "%u of %u mirrors answered for store '%s' and %u must, to know its newest "
 	               "state. Missing: %s. %s",
-	               counted, p->members, p->store, ps_claimers(p), names, newest);
+	               (unsigned)__builtin_popcount(counted & quorum->set), quorum->members,
+	               p->store, quorum->members - quorum->acks + 1, names, newest);
 }
 
 int ps_choose(struct perseas *p, struct ps_standing *chosen)
 {
-	unsigned counted = examine(p);
+	const uint32_t counted = examine(p);
+	const bool enough = ps_quorum_claims(p, counted);
 	const struct ps_found *best = NULL;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -234,11 +242,12 @@ int ps_choose(struct perseas *p, struct ps_standing *chosen)
 	memset(chosen, 0, sizeof(*chosen));
 	if (best)
 		*chosen = best->at;
-	if (!best || (counted < ps_claimers(p) && !accepted(p, chosen)))
+	if (!best || (!enough && !accepted(p, chosen)))
 		return too_few(p, counted, chosen, best != NULL);
 	ps_report(p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",
-	          (unsigned long long)chosen->epoch, (unsigned long long)chosen->seq, counted,
-	          ps_claimers(p), counted < ps_claimers(p) ? "; fewer, and accepted as asked" : "");
+	          (unsigned long long)chosen->epoch, (unsigned long long)chosen->seq,
+	          ps_quorum_count(p, counted), ps_quorum_claimers(p),
+	          enough ? "" : "; fewer, and accepted as asked");
 	return 0;
 }
 

@@ -22,7 +22,7 @@ int ps_probe_roster(struct perseas *p);
 int ps_claim(struct perseas *p);
 int ps_choose(struct perseas *p, struct ps_standing *chosen);
 int ps_confirm(struct perseas *p);
-unsigned ps_claimers(const struct perseas *p);     /* R */
+uint32_t ps_claimed(const struct perseas *p);      /* the listed images that are claimed */
 bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at);
 
 /* adopt.c: I7 to I9. */

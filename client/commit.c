@@ -4,6 +4,7 @@
 #include "commit.h"
 
 #include "mirror.h"
+#include "quorum.h"
 #include "tx.h"
 
 #include <stdlib.h>
@@ -64,7 +65,7 @@ int ps_commit_await(struct perseas *p, uint64_t seq)
 
 	for (;;) {
 		ps_mirrors_poll(p);
-		if (ps_mirrors_holding(p, seq) >= p->acks)
+		if (ps_mirrors_hold(p, seq))
 			return 0;
 		if (ps_fenced(p))
 			return ps_fail_fenced(p);
@@ -81,7 +82,8 @@ int ps_commit_await(struct perseas *p, uint64_t seq)
 	return ps_fail(p, PERSEAS_EINDOUBT,
 	               "transaction %llu is held by %u mirrors, not yet by %u: perseas_flush "
 	               "waits for it; perseas_mirror_stat says what is wrong with each mirror",
-	               (unsigned long long)seq, ps_mirrors_holding(p, seq), p->acks);
+	               (unsigned long long)seq, ps_quorum_count(p, ps_mirrors_holding(p, seq)),
+	               p->acks);
 }
 
 /* Does the mirror stand in the way of an entry of `length` bytes? */
@@ -94,7 +96,7 @@ static bool lags(const struct perseas *p, const struct ps_mirror *m, uint64_t le
 	lag = ps_ring_lag(&p->ring, m->acked + 1);
 	if (!lag)
 		return false;
-	if (m->state == PERSEAS_MIRROR_LIVE)
+	if (m->state != PERSEAS_MIRROR_REPLAYING)
 		return lag > p->ring.size / 2 - length;
 	/* One that is catching up may use all of the ring, less what padding may take. */
 	return lag > p->ring.size - 2 * length;
@@ -103,16 +105,15 @@ static bool lags(const struct perseas *p, const struct ps_mirror *m, uint64_t le
 /* Drops the mirrors that lag, if W are left without them. False: they are needed. */
 static bool drop_laggards(struct perseas *p, uint64_t length)
 {
-	unsigned connected = 0, slow = 0;
+	const uint32_t whole = ps_mirrors_whole(p);
+	uint32_t slow = 0;
 
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		connected += p->mirrors[i].active && p->mirrors[i].votes;
-		slow += lags(p, &p->mirrors[i], length);
-	}
-	if (slow && connected - slow < p->acks)
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		slow |= (uint32_t)lags(p, &p->mirrors[i], length) << i;
+	if (slow & whole && !ps_quorum_acks(p, whole & ~slow))
 		return false;
 	for (unsigned i = 0; slow && i < p->mirror_count; i++) {
-		if (!lags(p, &p->mirrors[i], length))
+		if (!(slow >> i & 1))
 			continue;
 		ps_mirror_break(p, &p->mirrors[i], PS_LINK_BROKEN,
 		                "dropped: it lags by half of the ring");

@@ -39,6 +39,7 @@ struct ps_control {
 	struct ps_control_hello hello;
 	uint32_t length;
 	uint8_t *message;          /* length bytes; NULL: the length is being received */
+	bool whole;                /* .. and all of it is there */
 	size_t have;               /* bytes of it that are there */
 
 	/* That came with the message. Reading never goes beyond a message's end, so they
@@ -250,6 +251,8 @@ static int pull(struct ps_control *control)
 
 	if (control->trouble.code)
 		return control->trouble.code;
+	if (control->whole)
+		return 1;
 	if (control->fd < 0)
 		return 0;
 	if (!control->greeted) {
@@ -266,7 +269,9 @@ static int pull(struct ps_control *control)
 		if (got <= 0)
 			return got;
 	}
-	return take(control, control->message, control->length);
+	got = take(control, control->message, control->length);
+	control->whole = got > 0;
+	return got;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -392,6 +397,7 @@ static int deliver(struct ps_control *control, Perseas__Reply **reply, int *fds,
 
 	free(control->message);
 	control->message = NULL;
+	control->whole = false;
 	if (!got)
 		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
 		                    "%s sent what is not a reply (%s); is it a perseasd of this "
@@ -482,6 +488,17 @@ struct ps_control *ps_control_connect(struct ps_controls *all, const struct ps_a
 	push(control, PS_NEVER);
 	pthread_mutex_unlock(&all->lock);
 	return control;
+}
+
+bool ps_control_answered(struct ps_control *control)
+{
+	bool there;
+
+	pthread_mutex_lock(&control->all->lock);
+	push(control, PS_NEVER);
+	there = pull(control) != 0;
+	pthread_mutex_unlock(&control->all->lock);
+	return there;
 }
 
 bool ps_control_ended(struct ps_control *control)

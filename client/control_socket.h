@@ -28,6 +28,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
                     struct ps_error *error);
 int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
                        int *fds, unsigned *count, struct ps_error *error);
+bool ps_control_answered(struct ps_control *control);
 bool ps_control_ended(struct ps_control *control);
 int ps_control_fd(struct ps_control *control);
 void ps_control_disconnect(struct ps_control *control);

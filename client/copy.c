@@ -1,6 +1,8 @@
 #include "copy.h"
 
 #include "mirror.h"
+#include "pulse.h"
+#include "quorum.h"
 
 #include <string.h>
 
@@ -39,6 +41,7 @@ static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segmen
 		if (rc)
 			return rc;
 		done += length;
+		ps_pulse(p, ps_now(p));
 		ps_copy_progress(segment->name, done, segment->size);
 	}
 	return 0;
@@ -49,7 +52,8 @@ int ps_copy_here(struct perseas *p, struct ps_segment *segment)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && !read_segment(p, m, segment))
+		/* One that is being copied itself has not got it all. */
+		if (ps_mirrors_whole(p) & ps_bit(p, m) && !read_segment(p, m, segment))
 			return 0;
 	}
 	return ps_fail(p, PERSEAS_EUNREACHABLE,
@@ -74,6 +78,7 @@ void ps_copy_out(struct perseas *p, const struct ps_segment *segment)
 			to[i] = p->mirrors[i].active;
 		ps_mirrors_write(p, to, &chain);
 		done += length;
+		ps_pulse(p, ps_now(p));
 		ps_copy_progress(segment->name, done, segment->size);
 	}
 }

@@ -39,6 +39,10 @@ struct ps_env_ops {
 	             uint64_t until_ns);
 	void (*broadcast)(struct ps_env *env, pthread_cond_t *cond);
 
+	/* After it returns true, every thread of this process has executed a full fence: what they
+	 * stored before, the caller sees. False: it cannot be had here. */
+	bool (*barrier)(struct ps_env *env);
+
 	/* Runs fn(arg) beside the caller; join waits until it has returned. */
 	int (*spawn)(struct ps_env *env, void (*fn)(void *arg), void *arg);
 	void (*join)(struct ps_env *env);
@@ -60,6 +64,9 @@ struct ps_env_ops {
 	 */
 	int (*receive)(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
 	               int *fds, unsigned *count, struct ps_error *error);
+	/* Is the answer to the oldest request here, or the connection over, so that receive would
+	 * not wait? */
+	bool (*answered)(struct ps_control *control);
 	/* Has the peer ended it (asked while no answer is due)? Never blocks. */
 	bool (*ended)(struct ps_control *control);
 	/* Readable when it ends. -1: there is none to wait for. */

@@ -7,12 +7,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -164,6 +166,14 @@ static void posix_broadcast(struct ps_env *env, pthread_cond_t *cond)
 	pthread_cond_broadcast(cond);
 }
 
+static bool posix_barrier(struct ps_env *env)
+{
+	(void)env;
+	/* Registering again costs nothing, and a child of fork must do so. */
+	return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+	       syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
 static void *run(void *arg)
 {
 	struct posix_env *posix = arg;
@@ -262,11 +272,13 @@ static const struct ps_env_ops posix_ops = {
 	.wake = posix_wake,
 	.wait = posix_wait,
 	.broadcast = posix_broadcast,
+	.barrier = posix_barrier,
 	.spawn = posix_spawn_thread,
 	.join = posix_join,
 	.connect = posix_connect,
 	.send = ps_control_send,
 	.receive = ps_control_receive,
+	.answered = ps_control_answered,
 	.ended = ps_control_ended,
 	.control_fd = ps_control_fd,
 	.disconnect = ps_control_disconnect,

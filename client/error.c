@@ -87,6 +87,8 @@ const char *perseas_mirror_state_name(enum perseas_mirror_state state)
 		return "fenced";
 	case PERSEAS_MIRROR_LOST:
 		return "lost";
+	case PERSEAS_MIRROR_RESYNCING:
+		return "resyncing";
 	}
 	return "unknown";
 }

@@ -3,6 +3,7 @@
  */
 #include "handle.h"
 
+#include "quorum.h"
 #include "tx.h"
 
 #include <stdarg.h>
@@ -142,6 +143,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		ps_handle_free(p);
 		return NULL;
 	}
+	ps_tx_begin_handle(p);
 	env->staging = p->ring.base;
 	env->staging_size = p->ring.size + PS_BOUNCE;
 	return p;
@@ -171,8 +173,8 @@ void ps_handle_free(struct perseas *p)
 	free_segments(p);
 	ps_tx_free_all(p);
 	ps_ring_free(&p->ring);
-	if (p->roster)
-		perseas__roster__free_unpacked(p->roster, NULL);
+	ps_roster_free(&p->roster);
+	ps_roster_free(&p->next_roster);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].found.header)
 			perseas__header__free_unpacked(p->mirrors[i].found.header, NULL);

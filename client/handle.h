@@ -60,21 +60,44 @@ struct ps_found {
 	bool counts;               /* towards R */
 	bool candidate;            /* its state may be chosen */
 	bool good;                 /* holds the chosen state under this epoch */
-	int member;                /* of the roster, -1: not listed */
+	bool listed;               /* a roster lists its image, or the one it was loaded from */
+	bool loaded;               /* .. the latter: its own id is to be recorded */
+};
+
+/* The mirror that is being copied whole while transactions go on: one at a time (resync.c). */
+struct ps_resync {
+	struct ps_mirror *mirror;  /* NULL: none */
+	uint64_t seq;              /* where it began: what is born later comes with its publish */
+	uint32_t segment;          /* id that the next chunk is of .. */
+	uint64_t offset;           /* .. and where */
+	uint64_t done, total;      /* bytes */
+	bool begun;                /* a chunk was posted, and with it the slot */
+	uint64_t until;            /* seq up to which the last chunk may hold transactions */
+	uint64_t next_at;          /* not before, for the rate's sake */
+};
+
+/* A roster in terms of the handle's mirrors. */
+struct ps_quorum {
+	uint32_t set;              /* bit i: mirrors[i] is a member */
+	unsigned members, acks;    /* n, W */
 };
 
 struct ps_mirror {
 	struct ps_address address;
 	enum perseas_mirror_state state;
 	struct ps_control *control;
+	bool asked;                /* the answer to a sign of life is due first */
 	const struct ps_fabric *fabric;
 	struct ps_link *link;      /* NULL: not connected */
 	bool active;               /* the link takes transactions: LIVE or REPLAYING */
+	bool known;                /* a roster lists it: as the image that image_id names */
 	uint8_t image_id[PS_ID_SIZE];
 	int slot; /* index of the slot that counts once all that was posted is there */
 	uint64_t posted;           /* seq of the last transaction posted */
 	uint64_t acked;            /* .. completed; also while the mirror is down */
 	unsigned outstanding;      /* chains posted and not completed */
+	unsigned bulk;             /* completions until that of a resync's chunk is among them; 0:
+	                              none is under way */
 	bool votes;                /* the roster lists it: its acknowledgements count */
 	uint64_t retry_at;         /* DOWN: when to connect again */
 	uint64_t retry_delay;
@@ -93,7 +116,10 @@ struct perseas {
 
 	struct ps_mirror mirrors[PS_MIRRORS_MAX];
 	unsigned mirror_count;     /* that were given */
-	Perseas__Roster *roster;   /* the newest */
+	Perseas__Roster *roster;   /* the newest that is settled */
+	Perseas__Roster *next_roster;      /* newer, and not settled: both count; or NULL */
+	struct ps_quorum quorums[2];       /* of the one, and of the other */
+	unsigned quorum_count;
 	unsigned members;          /* n */
 	unsigned acks;             /* W */
 
@@ -127,8 +153,12 @@ struct perseas {
 	unsigned segment_count;
 	struct ps_layout *_Atomic layout;
 
+	_Atomic bool careful;      /* others look into transactions: set_range takes the lock */
+	bool fences;               /* env's barrier works */
 	struct perseas_tx *open_list, *free_list, *all_list;
 	struct perseas_stat stat;  /* counters only */
+	struct ps_resync resync;
+	uint64_t pulse_at;         /* when the next sign of life is due */
 	char *report;
 	size_t report_len;
 };
@@ -137,6 +167,7 @@ struct perseas {
 struct perseas_tx {
 	struct perseas *p;
 	bool open;
+	_Atomic bool busy;         /* its owner is inside set_range, without the lock */
 	uint8_t *record;           /* struct ps_record, entries */
 	uint64_t capacity;
 	uint64_t length;           /* of the record so far */

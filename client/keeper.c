@@ -1,11 +1,14 @@
 /*
  * keeper.c - runs beside the application: takes broken sessions up again, has what was missed
- * sent from the ring, and moves on what lags when nobody commits.
+ * sent from the ring, or else the image copied whole, and moves on what lags when nobody commits.
  *
  * RETRY and flushes mean unknown, never "not applied": a session is always taken up by asking the
  * mirror where it stands, and replaying from there by seq.
  */
 #include "mirror.h"
+#include "pulse.h"
+#include "rejoin.h"
+#include "resync.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,13 +39,12 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 	const Perseas__Slot *slot = claim->slot;
 
 	*why = "";
-	if (!ps_id_equal(header->store_id, p->store_id) ||
-	    !ps_id_equal(header->image_id, m->image_id)) {
+	if (!ps_id_equal(header->image_id, m->image_id)) {
 		*why = "it has another image now: the one that it had is lost";
 		return PERSEAS_MIRROR_LOST;
 	}
 	if (!slot || header->state != PERSEAS__STATE__STATE_CONSISTENT || slot->epoch != p->epoch) {
-		*why = "it was not adopted by this owner; the next open mends it";
+		*why = "it was not adopted by this owner; it waits to be copied whole";
 		return PERSEAS_MIRROR_STALE;
 	}
 	if (slot->seq < m->acked || slot->seq > p->seq) {
@@ -50,41 +52,50 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 		return PERSEAS_MIRROR_LOST;
 	}
 	if (!replayable(p, slot->seq)) {
-		*why = "it missed more than the ring holds; the next open mends it";
+		*why = "it missed more than the ring holds; it waits to be copied whole";
 		return PERSEAS_MIRROR_STALE;
 	}
 	return PERSEAS_MIRROR_REPLAYING;
 }
 
-/* Segments that are mapped but not published are dropped by a claim: give them again. */
-static int add_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+/* Nothing more can be done with this mirror now; what it is in says what it lacks. */
+static void set_aside(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
+                      const char *why)
 {
-	Perseas__Segment segments[PS_SEGMENTS_MAX], *list[PS_SEGMENTS_MAX];
-	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	int fds[PS_REGIONS_MAX], rc;
-	Perseas__Reply *reply;
+	pthread_mutex_lock(&p->lock);
+	if (m->link)
+		m->fabric->detach(m->link);
+	m->link = NULL;
+	ps_mirror_move(p, m, state, why);
+	pthread_mutex_unlock(&p->lock);
+	ps_mirror_hang_up(p, m);
+	p->env->ops->wake(p->env, PS_COMMITTER);
+}
 
-	add.segments = list;
-	for (unsigned i = 0; i < p->segment_count; i++) {
-		struct ps_segment *s = &p->segments[i];
+/* The ring holds what the mirror missed: it goes on from its slot. */
+static void replay(struct perseas *p, struct ps_mirror *m, const Perseas__Slot *slot)
+{
+	m->slot = (int)slot->index;
+	m->posted = slot->seq;
+	if (m->posted > m->acked)
+		m->acked = m->posted;
+	p->stat.reconnects++;
+	ps_mirror_move(p, m, PERSEAS_MIRROR_REPLAYING, "");
+	ps_mirrors_settle_doubt(p);
+	ps_mirror_pump(p, m);
+}
 
-		if (s->born)
-			continue;
-		ps_segment_message(s, &segments[add.n_segments]);
-		list[add.n_segments] = &segments[add.n_segments];
-		add.n_segments++;
-	}
-	if (!add.n_segments)
-		return 0;
-	request.body_case = PERSEAS__REQUEST__BODY_ADD_SEGMENTS;
-	request.add_segments = &add;
-	rc = ps_ask(p, m, &request, ps_now(p) + ANSWER_WITHIN, &reply, fds, error);
-	if (rc)
-		return rc;
-	rc = ps_mirror_regrant(p, m, reply->add_segments->grant, fds, error);
-	perseas__reply__free_unpacked(reply, NULL);
-	return rc;
+/* It must be copied whole: now, or after the one that is being copied. claim is NULL where there is
+ * no image. */
+static void copy_whole(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
+                       enum perseas_mirror_state state, const char *why)
+{
+	struct ps_error error = { 0 };
+
+	if (p->resync.mirror)
+		set_aside(p, m, state, why);
+	else if (ps_resync_begin(p, m, claim, state == PERSEAS_MIRROR_LOST, &error))
+		set_aside(p, m, state, error.text);
 }
 
 /* The claim was granted: connects the data path and goes on from the mirror's slot. */
@@ -96,51 +107,67 @@ static void resume(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimR
 	const char *why;
 
 	/* The link is not active yet: nothing is posted to it while this goes on. */
-	if (ps_mirror_attach(p, m, claim->grant, fds, &error) || add_unpublished(p, m, &error)) {
-		snprintf(m->trouble, sizeof(m->trouble), "%.200s", error.text);
-		ps_mirror_disconnect(p, m);
+	if (ps_mirror_attach(p, m, claim->grant, fds, &error)) {
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		return;
+	}
+	/* Transactions go on meanwhile: the verdict counts only while nobody can overwrite what it
+	 * found in the ring. */
+	pthread_mutex_lock(&p->lock);
+	state = judge(p, m, claim, &why);
+	pthread_mutex_unlock(&p->lock);
+	if (state != PERSEAS_MIRROR_REPLAYING) {
+		copy_whole(p, m, claim, state, why);
+		return;
+	}
+	if (ps_rejoin_unpublished(p, m, &error)) {
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
 	state = judge(p, m, claim, &why);
-	if (state == PERSEAS_MIRROR_REPLAYING) {
-		m->slot = (int)claim->slot->index;
-		m->posted = claim->slot->seq;
-		if (m->posted > m->acked)
-			m->acked = m->posted;
-		if (p->in_doubt && ps_mirrors_holding(p, p->in_doubt) >= p->acks)
-			p->in_doubt = 0;
-		p->stat.reconnects++;
-	} else {
-		m->fabric->detach(m->link);
-		m->link = NULL;
-	}
-	ps_mirror_move(p, m, state, why);
-	ps_mirror_pump(p, m);
+	if (state == PERSEAS_MIRROR_REPLAYING)
+		replay(p, m, claim->slot);
 	pthread_mutex_unlock(&p->lock);
+	if (state != PERSEAS_MIRROR_REPLAYING)
+		set_aside(p, m, state, why);
 	/* Whoever waits for a commit sleeps on other links. */
 	p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
 static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
-	enum perseas_mirror_state state = PERSEAS_MIRROR_DOWN;
+	if (error->code == PERSEAS_ENOSTORE)
+		copy_whole(p, m, NULL, PERSEAS_MIRROR_LOST, error->text);
+	else if (error->code == PERSEAS_EFENCED || error->code == PERSEAS_EBUSY)
+		set_aside(p, m, PERSEAS_MIRROR_FENCED, error->text);
+	else if (error->code == PERSEAS_EDAMAGED)
+		set_aside(p, m, PERSEAS_MIRROR_LOST, error->text);
+	else
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
+}
 
-	if (error->code == PERSEAS_EFENCED || error->code == PERSEAS_EBUSY)
-		state = PERSEAS_MIRROR_FENCED;
-	else if (error->code == PERSEAS_ENOSTORE || error->code == PERSEAS_EDAMAGED)
-		state = PERSEAS_MIRROR_LOST;
-	pthread_mutex_lock(&p->lock);
-	ps_mirror_move(p, m, state, error->text);
-	pthread_mutex_unlock(&p->lock);
-	p->env->ops->disconnect(m->control);
-	m->control = NULL;
-	p->env->ops->wake(p->env, PS_COMMITTER);
+static bool unconnected(const struct perseas *p, const struct ps_mirror *m)
+{
+	if (p->salvage || !m->votes)
+		return false;
+	/* Those that must be copied whole wait for their turn. */
+	return m->state == PERSEAS_MIRROR_DOWN ||
+	       (!p->resync.mirror &&
+	        (m->state == PERSEAS_MIRROR_STALE || m->state == PERSEAS_MIRROR_LOST));
 }
 
 static bool due(const struct perseas *p, const struct ps_mirror *m, uint64_t now)
 {
-	return !p->salvage && m->state == PERSEAS_MIRROR_DOWN && m->retry_at <= now;
+	return unconnected(p, m) && m->retry_at <= now;
+}
+
+static void back_off(struct ps_mirror *m, uint64_t now)
+{
+	m->retry_delay = m->retry_delay ? 2 * m->retry_delay : RETRY_FIRST;
+	if (m->retry_delay > RETRY_MOST)
+		m->retry_delay = RETRY_MOST;
+	m->retry_at = now + m->retry_delay;
 }
 
 /* Connects to every mirror whose time has come, and claims it again for this same owner. */
@@ -166,10 +193,7 @@ static void reconnect(struct perseas *p, uint64_t now)
 		claims[i].takeover = true;
 		round.requests[i] = &requests[i];
 		round.ask[i] = any = true;
-		m->retry_delay = m->retry_delay ? 2 * m->retry_delay : RETRY_FIRST;
-		if (m->retry_delay > RETRY_MOST)
-			m->retry_delay = RETRY_MOST;
-		m->retry_at = now + m->retry_delay;
+		back_off(m, now);
 	}
 	if (!any)
 		return;
@@ -198,8 +222,7 @@ static void watch_sessions(struct perseas *p)
 			ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror ended the session");
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->wake(p->env, PS_COMMITTER);
-		p->env->ops->disconnect(m->control);
-		m->control = NULL;
+		ps_mirror_hang_up(p, m);
 	}
 }
 
@@ -209,10 +232,9 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 	uint64_t until = now + TICK;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (!p->salvage && p->mirrors[i].state == PERSEAS_MIRROR_DOWN &&
-		    p->mirrors[i].retry_at < until)
+		if (unconnected(p, &p->mirrors[i]) && p->mirrors[i].retry_at < until)
 			until = p->mirrors[i].retry_at;
-	return until;
+	return ps_resync_due(p) < until ? ps_resync_due(p) : until;
 }
 
 /* Links on which nothing happens are asked for a sign of life now and then: else a mirror whose
@@ -242,7 +264,9 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 	if (busy)
 		return now + TICK;
 	watch_sessions(p);
+	ps_pulse(p, now);
 	reconnect(p, now);
+	ps_resync_step(p);
 	pthread_mutex_lock(&p->lock);
 	p->admin = false;
 	ps_progress(p);

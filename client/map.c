@@ -10,6 +10,7 @@
 #include "commit.h"
 #include "copy.h"
 #include "mirror.h"
+#include "quorum.h"
 #include "segment.h"
 #include "tx.h"
 
@@ -57,7 +58,7 @@ static int make_everywhere(struct perseas *p, struct ps_segment *segment)
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	Perseas__Segment message, *list = &message;
-	unsigned made = 0;
+	uint32_t made = 0;
 
 	ps_segment_message(segment, &message);
 	add.n_segments = 1;
@@ -83,12 +84,12 @@ static int make_everywhere(struct perseas *p, struct ps_segment *segment)
 		if (rc)
 			break_locked(p, m, error.text);
 		else
-			made++;
+			made |= ps_bit(p, m);
 	}
-	if (made < p->acks)
+	if (!ps_quorum_acks(p, made & ps_mirrors_whole(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
-		               "only %u mirrors could make segment '%s', and %u must hold it", made,
-		               segment->name, p->acks);
+		               "only %u mirrors could make segment '%s', and %u must hold it",
+		               ps_quorum_count(p, made), segment->name, p->acks);
 	return 0;
 }
 
@@ -215,15 +216,6 @@ int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
 	return ps_map_at(p, segment, size, 0, addr);
 }
 
-static unsigned count_active(const struct perseas *p)
-{
-	unsigned active = 0;
-
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		active += p->mirrors[i].active && p->mirrors[i].votes;
-	return active;
-}
-
 /* Tells every live mirror which segments are born with `seq`. */
 static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
 {
@@ -302,11 +294,11 @@ static int publish_exclusive(struct perseas *p, uint64_t *seq)
 		return 0;
 	for (unsigned i = 0; i < count; i++)
 		ps_copy_out(p, ps_segment_by_id(p, ids[i]));
-	if (count_active(p) < p->acks)
+	if (!ps_quorum_acks(p, ps_mirrors_whole(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u mirrors took the contents, and %u must hold them: "
 		               "nothing is published",
-		               count_active(p), p->acks);
+		               ps_quorum_count(p, ps_mirrors_whole(p)), p->acks);
 	/* All that can fail here comes before the first announcement: from then on this seq is
 	 * taken, whatever comes. */
 	rc = bear(p, ids, count, p->seq + 1);

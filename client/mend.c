@@ -6,6 +6,7 @@
 #include "claim.h"
 #include "copy.h"
 #include "mirror.h"
+#include "rejoin.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -156,30 +157,12 @@ static bool same_table(const Perseas__Header *a, const Perseas__Header *b)
 	return true;
 }
 
-/* W others hold the state: this is why it may be done in place (I8). */
-static int ask_joining(struct perseas *p, struct ps_mirror *m)
-{
-	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	struct ps_error error;
-	Perseas__Reply *reply;
-
-	joining.harmless = true;
-	request.body_case = PERSEAS__REQUEST__BODY_JOINING;
-	request.joining = &joining;
-	if (ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, NULL,
-	           &error))
-		return -1;
-	perseas__reply__free_unpacked(reply, NULL);
-	return 0;
-}
-
 static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
                       const struct ps_cover *changed, const struct ps_cover *log)
 {
-	struct ps_error error;
+	struct ps_error error = { 0 };
 
-	if (ask_joining(p, m))
+	if (ps_rejoin_in_place(p, m, false, &error))
 		return -1;
 	for (unsigned i = 0; i < changed->count; i++) {
 		const struct ps_span *span = &changed->spans[i];
@@ -194,7 +177,7 @@ static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 			return -1;
 	if (ps_copy_slot(p, m))
 		return -1;
-	return ps_ask_finish(p, m, &error) ? -1 : 0;
+	return ps_rejoin_finish(p, m, &error) ? -1 : 0;
 }
 
 int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)

@@ -3,6 +3,8 @@
  */
 #include "mirror.h"
 
+#include "quorum.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,25 +12,37 @@
 /* Chains under way to one mirror at most: bounds what a fabric has to queue. */
 enum { WINDOW = 128 };
 
+#define RESYNC_PAUSE ps_ms(500)
+
 #define FROM(state) (1u << (state))
+
+/* Taken up again, or judged anew, by the keeper. */
+#define UNCONNECTED                                                                            \
+	(FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_STALE) | FROM(PERSEAS_MIRROR_LOST))
 
 /* From which states each state may be entered. */
 static const unsigned entered_from[] = {
-	[PERSEAS_MIRROR_DOWN] = FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_LIVE) |
-	                        FROM(PERSEAS_MIRROR_REPLAYING),
-	[PERSEAS_MIRROR_REPLAYING] = FROM(PERSEAS_MIRROR_DOWN),
-	[PERSEAS_MIRROR_LIVE] = FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_REPLAYING),
-	[PERSEAS_MIRROR_STALE] = FROM(PERSEAS_MIRROR_DOWN),
-	[PERSEAS_MIRROR_FENCED] = FROM(PERSEAS_MIRROR_DOWN),
-	[PERSEAS_MIRROR_LOST] = FROM(PERSEAS_MIRROR_DOWN),
+	[PERSEAS_MIRROR_DOWN] = UNCONNECTED | FROM(PERSEAS_MIRROR_LIVE) |
+	                        FROM(PERSEAS_MIRROR_REPLAYING) | FROM(PERSEAS_MIRROR_RESYNCING),
+	[PERSEAS_MIRROR_REPLAYING] = UNCONNECTED,
+	[PERSEAS_MIRROR_LIVE] = FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_REPLAYING) |
+	                        FROM(PERSEAS_MIRROR_RESYNCING),
+	[PERSEAS_MIRROR_STALE] = UNCONNECTED,
+	[PERSEAS_MIRROR_FENCED] = UNCONNECTED,
+	[PERSEAS_MIRROR_LOST] = UNCONNECTED,
+	[PERSEAS_MIRROR_RESYNCING] = UNCONNECTED,
 };
 
 void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
                     const char *why)
 {
 	assert(entered_from[state] & FROM(m->state));
+	/* What is being overwritten holds nothing. */
+	if (m->state == PERSEAS_MIRROR_RESYNCING && state != PERSEAS_MIRROR_LIVE)
+		m->acked = 0;
 	m->state = state;
-	m->active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING;
+	m->active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING ||
+	            state == PERSEAS_MIRROR_RESYNCING;
 	snprintf(m->trouble, sizeof(m->trouble), "%s",
 	         state == PERSEAS_MIRROR_LIVE ? m->detour : why);
 	ps_mirrors_staging(p);
@@ -40,9 +54,10 @@ void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char 
 	if (m->link)
 		m->fabric->detach(m->link);
 	m->link = NULL;
-	m->outstanding = 0;
-	m->retry_at = 0;
-	m->retry_delay = 0;
+	m->outstanding = m->bulk = 0;
+	/* A resync begins again from its beginning: not at once, whatever ended it. */
+	m->retry_delay = m->state == PERSEAS_MIRROR_RESYNCING ? RESYNC_PAUSE : 0;
+	m->retry_at = m->retry_delay ? ps_now(p) + m->retry_delay : 0;
 	ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, why);
 	if (rc == PS_LINK_FENCED)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED,
@@ -121,6 +136,42 @@ void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 }
 
+/* Chains complete in order; all but a resync's chunk are transactions. */
+static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned done)
+{
+	uint64_t acked;
+
+	assert(done <= m->outstanding);
+	m->outstanding -= done;
+	m->bulk -= m->bulk < done ? m->bulk : done;
+	if (m->state == PERSEAS_MIRROR_RESYNCING && !m->bulk)
+		p->env->ops->wake(p->env, PS_KEEPER);
+	acked = m->posted - (m->outstanding - (m->bulk != 0));
+	if (acked > m->acked)
+		m->acked = acked;
+}
+
+int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
+{
+	int rc = m->fabric->post(m->link, chain);
+
+	if (rc) {
+		ps_mirror_break(p, m, rc, link_trouble(rc));
+		return rc;
+	}
+	if (chain->slot.length)
+		m->slot = !m->slot;
+	m->outstanding++;
+	m->bulk = m->outstanding;
+	return 0;
+}
+
+void ps_mirrors_settle_doubt(struct perseas *p)
+{
+	if (p->in_doubt && ps_mirrors_hold(p, p->in_doubt))
+		p->in_doubt = 0;
+}
+
 static void poll_mirror(struct perseas *p, struct ps_mirror *m)
 {
 	int done = m->fabric->poll(m->link);
@@ -131,12 +182,8 @@ static void poll_mirror(struct perseas *p, struct ps_mirror *m)
 	}
 	if (!done)
 		return;
-	assert((unsigned)done <= m->outstanding);
-	m->outstanding -= (unsigned)done;
-	if (m->posted - m->outstanding > m->acked)
-		m->acked = m->posted - m->outstanding;
-	if (p->in_doubt && ps_mirrors_holding(p, p->in_doubt) >= p->acks)
-		p->in_doubt = 0;
+	take_completions(p, m, (unsigned)done);
+	ps_mirrors_settle_doubt(p);
 	ps_progress(p);
 }
 
@@ -164,13 +211,35 @@ void ps_mirrors_beat(struct perseas *p)
 	}
 }
 
-unsigned ps_mirrors_holding(const struct perseas *p, uint64_t seq)
+uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq)
 {
-	unsigned holding = 0;
+	uint32_t holding = 0;
 
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		holding += p->mirrors[i].votes && p->mirrors[i].acked >= seq;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->acked >= seq && m->state != PERSEAS_MIRROR_RESYNCING)
+			holding |= (uint32_t)1 << i;
+	}
 	return holding;
+}
+
+bool ps_mirrors_hold(const struct perseas *p, uint64_t seq)
+{
+	return ps_quorum_acks(p, ps_mirrors_holding(p, seq));
+}
+
+uint32_t ps_mirrors_whole(const struct perseas *p)
+{
+	uint32_t whole = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && m->state != PERSEAS_MIRROR_RESYNCING)
+			whole |= (uint32_t)1 << i;
+	}
+	return whole;
 }
 
 /* Waits until the chain that was posted outside of transactions is complete. */
@@ -254,11 +323,12 @@ int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint
 
 bool ps_fenced(const struct perseas *p)
 {
-	unsigned lost = 0;
+	uint32_t lost = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		lost += p->mirrors[i].votes && p->mirrors[i].state == PERSEAS_MIRROR_FENCED;
-	return lost && p->members - lost < p->acks;
+		if (p->mirrors[i].votes && p->mirrors[i].state == PERSEAS_MIRROR_FENCED)
+			lost |= (uint32_t)1 << i;
+	return lost && !ps_quorum_possible(p, lost);
 }
 
 int ps_fail_fenced(const struct perseas *p)

@@ -3,11 +3,16 @@
  *
  *            open: adopted            link breaks                 claim: promised higher
  *   (open) ----------------> LIVE ----------------> DOWN ------------------------> FENCED
- *                             ^                     |  |
- *                             |   all posted        |  +-- no such image --> LOST
- *                             +----- REPLAYING <----+  +-- ring too short --> STALE
+ *                            ^  ^                   |  |
+ *                            |  |   all posted      |  +-- no such image ----> LOST
+ *                            |  +---- REPLAYING <---+  +-- more than the ring
+ *                            |                              holds was missed -> STALE
+ *                            |   all copied
+ *                            +----------------- RESYNCING <-- DOWN, STALE or LOST
  *
- * Only LIVE and REPLAYING mirrors are active: transactions are posted to their links.
+ * Only LIVE, REPLAYING and RESYNCING mirrors are active: transactions are posted to their links.
+ * One that is RESYNCING gets them too, in order, with chunks of the image between them; it holds
+ * nothing until it is whole.
  */
 #ifndef PERSEAS_CLIENT_MIRROR_H
 #define PERSEAS_CLIENT_MIRROR_H
@@ -40,8 +45,19 @@ int ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct ps_chai
 int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
                    void *bytes, uint64_t length);
 
-/* How many mirrors hold transaction seq, by what they have acknowledged. */
-unsigned ps_mirrors_holding(const struct perseas *p, uint64_t seq);
+/* The mirrors that hold transaction seq, by what they have acknowledged; are they W? */
+uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq);
+bool ps_mirrors_hold(const struct perseas *p, uint64_t seq);
+
+/* Those that are connected, and whole. */
+uint32_t ps_mirrors_whole(const struct perseas *p);
+
+/* Ends the doubt about a commit that W have come to hold. Locked. */
+void ps_mirrors_settle_doubt(struct perseas *p);
+
+/* Posts a chain that is no transaction between those that are; m->bulk is 0 again when it is
+ * complete, until when its sources must stay. Locked. */
+int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
 
 /* Decides whether transactions go through the ring: unless every mirror that may still come
  * takes them at once. Locked. */
@@ -76,8 +92,11 @@ struct ps_round {
 void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns);
 void ps_round_free(struct ps_round *round);        /* replies, and descriptors not taken */
 
-/* Asks the mirror to call its image, mended or rebuilt, consistent. */
-int ps_ask_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
+/* By when an answer that is asked for now must be there. */
+static inline uint64_t ps_answer_by(struct perseas *p)
+{
+	return ps_now(p) + ps_ms(p->options.connect_timeout_ms);
+}
 
 /* The claim's request body; `owner` and `store` are the handle's. */
 void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
@@ -92,7 +111,8 @@ int ps_mirror_attach(struct perseas *p, struct ps_mirror *m, const Perseas__Gran
 int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                       const int *fds, struct ps_error *error);
 
-/* Ends the control connection and the link, if they are there. */
+/* Ends the control connection; with it the link, if they are there. */
+void ps_mirror_hang_up(struct perseas *p, struct ps_mirror *m);
 void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m);
 
 /* keeper.c: takes broken sessions up again. */

@@ -99,9 +99,11 @@ struct perseas_options {
 	                                UINT32_MAX: sleeps at once. */
 	uint64_t accept_epoch;       /* the state that an operator accepts although fewer than R */
 	uint64_t accept_seq;         /*   mirrors answered; accept_epoch 0: none */
+	uint64_t resync_rate;        /* bytes a second, at most, at which a mirror is copied
+	                                whole while transactions go on; 0: no limit */
 };
 
-#define PERSEAS_OPTIONS_INIT { sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define PERSEAS_OPTIONS_INIT { sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* The library's version, "major.minor.patch". Never NULL. */
 const char *perseas_version(void);
@@ -225,9 +227,10 @@ enum perseas_mirror_state {
 	PERSEAS_MIRROR_DOWN,       /* not connected; is tried again */
 	PERSEAS_MIRROR_REPLAYING,  /* connected again, being sent what it missed */
 	PERSEAS_MIRROR_LIVE,
-	PERSEAS_MIRROR_STALE,      /* missed more than the ring holds; the next open mends it */
+	PERSEAS_MIRROR_STALE,      /* missed more than the ring holds; waits to be copied whole */
 	PERSEAS_MIRROR_FENCED,     /* promised to another owner */
-	PERSEAS_MIRROR_LOST        /* no longer has the image */
+	PERSEAS_MIRROR_LOST,       /* no longer has the image; waits to be made anew (I9) */
+	PERSEAS_MIRROR_RESYNCING   /* being copied whole, while transactions go on */
 };
 
 /* "live" and so on; never NULL. */
@@ -238,6 +241,8 @@ struct perseas_mirror_stat {
 	char fabric[8];            /* "rdma", "tcp", "shm" */
 	enum perseas_mirror_state state;
 	uint64_t seq;              /* the last transaction that it is known to hold */
+	uint64_t resync_done;      /* RESYNCING: bytes that have been copied .. */
+	uint64_t resync_total;     /* .. of these; else both are 0 */
 	char trouble[256];         /* why it is not live; or why it is, but not over the best
 	                              fabric that both ends have; else "" */
 };
@@ -259,6 +264,7 @@ struct perseas_stat {
 	uint64_t log_laps;         /* times the log on the mirrors wrapped around */
 	uint64_t mended_delta;     /* mirrors mended at open from the logs */
 	uint64_t mended_whole;     /* mirrors copied whole at open */
+	uint64_t resyncs;          /* mirrors copied whole while transactions went on */
 	uint64_t allocations;      /* of memory, by begin, set_range and commit */
 };
 

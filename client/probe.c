@@ -3,6 +3,7 @@
  */
 #include "claim.h"
 #include "mirror.h"
+#include "quorum.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +14,7 @@ static void forget(struct perseas *p, struct ps_mirror *m)
 	if (m->found.header)
 		perseas__header__free_unpacked(m->found.header, NULL);
 	memset(&m->found, 0, sizeof(m->found));
-	m->found.member = -1;
-	m->votes = false;
+	m->known = m->votes = false;
 }
 
 static void note_status(struct ps_mirror *m, const Perseas__StoreStatus *status)
@@ -64,21 +64,6 @@ int ps_probe(struct perseas *p)
 	return 0;
 }
 
-static const Perseas__Roster *newest(const Perseas__Header *header)
-{
-	const Perseas__Roster *next = header->next_roster;
-
-	return next && next->version > header->roster->version ? next : header->roster;
-}
-
-static int index_of(const Perseas__Roster *roster, ProtobufCBinaryData image)
-{
-	for (size_t i = 0; i < roster->n_members; i++)
-		if (ps_id_equal(roster->members[i]->image_id, image.data))
-			return (int)i;
-	return -1;
-}
-
 static bool has_store(const struct ps_mirror *m, const uint8_t *store_id)
 {
 	return !m->found.code && m->found.header &&
@@ -90,32 +75,53 @@ static bool created(const struct ps_mirror *m)
 	return has_store(m, NULL) && m->found.header->state != PERSEAS__STATE__STATE_CREATING;
 }
 
-/* The newest roster that mirrors with this store tell of. */
-static const Perseas__Roster *find_roster(const struct perseas *p, const uint8_t *store_id)
+/* The newest rosters that mirrors with this store tell of: settled, and newer but not settled. */
+struct rosters {
+	const Perseas__Roster *settled, *next;
+};
+
+static void take_newer(const Perseas__Roster **best, const Perseas__Roster *roster)
 {
-	const Perseas__Roster *best = NULL;
+	if (roster && (!*best || ps_roster_newer(roster, *best)))
+		*best = roster;
+}
+
+static struct rosters find_rosters(const struct perseas *p, const uint8_t *store_id)
+{
+	struct rosters found = { NULL, NULL };
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (has_store(m, store_id) && created(m) &&
-		    (!best || newest(m->found.header)->version > best->version))
-			best = newest(m->found.header);
+		if (!has_store(m, store_id) || !created(m))
+			continue;
+		take_newer(&found.settled, m->found.header->roster);
+		take_newer(&found.next, m->found.header->next_roster);
 	}
-	return best;
+	if (found.next && !ps_roster_newer(found.next, found.settled))
+		found.next = NULL;
+	return found;
+}
+
+static bool lists(const Perseas__Roster *roster, ProtobufCBinaryData image)
+{
+	return image.len == PS_ID_SIZE && ps_roster_member(roster, image.data);
 }
 
 /* How many images of this store are there that its newest roster lists. */
 static unsigned weight(const struct perseas *p, const uint8_t *store_id)
 {
-	const Perseas__Roster *roster = find_roster(p, store_id);
+	const struct rosters rosters = find_rosters(p, store_id);
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
+		const Perseas__Header *header = m->found.header;
 
-		count += has_store(m, store_id) && created(m) &&
-		         index_of(roster, m->found.header->image_id) >= 0;
+		if (has_store(m, store_id) && created(m))
+			count += lists(rosters.settled, header->image_id) ||
+			         lists(rosters.next, header->image_id) ||
+			         lists(rosters.settled, header->parent_id);
 	}
 	return count;
 }
@@ -213,66 +219,126 @@ static void settle(struct perseas *p)
 	}
 }
 
-/* Which member of the roster a mirror without a listed image must be: by its address. */
-static int member_by_address(const struct perseas *p, const struct ps_mirror *m)
+static bool taken(const struct perseas *p, const uint8_t *image_id)
 {
-	for (size_t k = 0; k < p->roster->n_members; k++) {
-		bool taken = false;
-
-		for (unsigned i = 0; i < p->mirror_count; i++)
-			taken |= p->mirrors[i].found.member == (int)k;
-		if (!taken && !strcmp(p->roster->members[k]->address, m->address.text))
-			return (int)k;
-	}
-	return -1;
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].known && !memcmp(p->mirrors[i].image_id, image_id, PS_ID_SIZE))
+			return true;
+	return false;
 }
 
-static void forget_roster(struct perseas *p)
+static void know(struct ps_mirror *m, const uint8_t *image_id)
 {
-	if (p->roster)
-		perseas__roster__free_unpacked(p->roster, NULL);
-	p->roster = NULL;
+	m->known = true;
+	memcpy(m->image_id, image_id, PS_ID_SIZE);
+}
+
+static bool is_listed(const struct perseas *p, const struct ps_mirror *m, ProtobufCBinaryData id)
+{
+	return !m->known && has_store(m, p->store_id) &&
+	       (lists(p->roster, id) || lists(p->next_roster, id));
+}
+
+/* Mirrors whose images are in a roster. */
+static int find_listed(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->found.header || !is_listed(p, m, m->found.header->image_id))
+			continue;
+		for (unsigned k = 0; k < i; k++)
+			if (p->mirrors[k].known && ps_id_equal(m->found.header->image_id,
+			                                       p->mirrors[k].image_id))
+				return ps_fail(p, PERSEAS_EINVAL,
+				               "%s and %s are the same mirror: name it once",
+				               p->mirrors[k].address.text, m->address.text);
+		know(m, m->found.header->image_id.data);
+		m->found.listed = true;
+	}
+	return 0;
+}
+
+/* .. whose images were loaded from a spill of one that is, and are not yet recorded themselves. Of
+ * two that were loaded from the same, only the first can be it. */
+static void find_loaded(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		ProtobufCBinaryData parent;
+
+		if (!m->found.header)
+			continue;
+		parent = m->found.header->parent_id;
+		if (!is_listed(p, m, parent) || taken(p, parent.data))
+			continue;
+		know(m, parent.data);
+		m->found.listed = m->found.loaded = true;
+	}
+}
+
+/* A mirror without a listed image must be the member of its address: it lost what it had. */
+static void find_by_address(struct perseas *p, const Perseas__Roster *roster)
+{
+	for (unsigned i = 0; roster && i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		for (size_t k = 0; !m->known && k < roster->n_members; k++) {
+			const Perseas__Member *member = roster->members[k];
+
+			if (!taken(p, member->image_id.data) &&
+			    !strcmp(member->address, m->address.text))
+				know(m, member->image_id.data);
+		}
+	}
 }
 
 static int find_members(struct perseas *p)
 {
+	int rc;
+
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->found.member = has_store(m, p->store_id)
-		                          ? index_of(p->roster, m->found.header->image_id) : -1;
-		for (unsigned k = 0; k < i && m->found.member >= 0; k++)
-			if (p->mirrors[k].found.member == m->found.member)
-				return ps_fail(p, PERSEAS_EINVAL,
-				               "%s and %s are the same mirror: name it once",
-				               p->mirrors[k].address.text, m->address.text);
+		m->known = m->found.listed = m->found.loaded = false;
 	}
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
-		int member = m->found.member >= 0 ? m->found.member : member_by_address(p, m);
+	rc = find_listed(p);
+	if (rc)
+		return rc;
+	find_loaded(p);
+	find_by_address(p, p->roster);
+	find_by_address(p, p->next_roster);
+	ps_quorum_renew(p);
+	return 0;
+}
 
-		m->votes = member >= 0;
-		if (m->votes)
-			memcpy(m->image_id, p->roster->members[member]->image_id.data, PS_ID_SIZE);
-	}
+/* *have becomes a copy of `found` where that is newer. */
+static int keep_newer(struct perseas *p, Perseas__Roster **have, const Perseas__Roster *found)
+{
+	Perseas__Roster *copy;
+
+	if (!found || (*have && !ps_roster_newer(found, *have)))
+		return 0;
+	copy = ps_roster_copy(found);
+	if (!copy)
+		return ps_fail(p, PERSEAS_ENOMEM, "out of memory");
+	ps_roster_free(have);
+	*have = copy;
 	return 0;
 }
 
 int ps_probe_roster(struct perseas *p)
 {
-	const Perseas__Roster *found = find_roster(p, p->store_id);
-	Perseas__Roster *copy;
+	const struct rosters found = find_rosters(p, p->store_id);
+	/* Those that were seen stay the newest, also when their mirror does not answer again. */
+	int rc = keep_newer(p, &p->roster, found.settled);
 
-	/* One that was seen stays the newest, also when its mirror does not answer again. */
-	if (found && (!p->roster || found->version > p->roster->version)) {
-		copy = ps_roster_copy(found);
-		if (!copy)
-			return ps_fail(p, PERSEAS_ENOMEM, "out of memory");
-		forget_roster(p);
-		p->roster = copy;
-	}
-	p->members = (unsigned)p->roster->n_members;
-	p->acks = p->roster->acks;
+	if (!rc)
+		rc = keep_newer(p, &p->next_roster, found.next);
+	if (rc)
+		return rc;
+	if (p->next_roster && !ps_roster_newer(p->next_roster, p->roster))
+		ps_roster_free(&p->next_roster);
 	return find_members(p);
 }
 
@@ -303,7 +369,8 @@ int ps_probe_judge(struct perseas *p)
 		return rc;
 	settle(p);
 	/* What an attempt before made of it may be recorded nowhere. */
-	forget_roster(p);
+	ps_roster_free(&p->roster);
+	ps_roster_free(&p->next_roster);
 	rc = ps_probe_roster(p);
 	return rc ? rc : check_live(p);
 }

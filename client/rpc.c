@@ -3,6 +3,7 @@
  * answers hand out.
  */
 #include "mirror.h"
+#include "pulse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,8 +73,10 @@ static int receive(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 	int got[PS_REGIONS_MAX];
 	unsigned count = 0;
 	const Perseas__Grant *grant;
-	int rc = p->env->ops->receive(m->control, until_ns, reply, got, &count, error);
+	int rc = m->asked ? ps_pulse_take(p, m, until_ns, error) : 0;
 
+	if (!rc)
+		rc = p->env->ops->receive(m->control, until_ns, reply, got, &count, error);
 	if (rc)
 		return rc;
 	rc = check_status(m, *reply, error);
@@ -141,22 +144,6 @@ void ps_round_free(struct ps_round *round)
 		}
 		round->replies[i] = NULL;
 	}
-}
-
-int ps_ask_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
-{
-	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	Perseas__Reply *reply;
-	int rc;
-
-	request.body_case = PERSEAS__REQUEST__BODY_FINISH;
-	request.finish = &finish;
-	rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, NULL,
-	            error);
-	if (!rc)
-		perseas__reply__free_unpacked(reply, NULL);
-	return rc;
 }
 
 bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m)
@@ -241,7 +228,13 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 	if (m->link)
 		m->fabric->detach(m->link);
 	m->link = NULL;
-	m->outstanding = 0;
+	m->outstanding = m->bulk = 0;
+	ps_mirror_hang_up(p, m);
+}
+
+void ps_mirror_hang_up(struct perseas *p, struct ps_mirror *m)
+{
 	p->env->ops->disconnect(m->control);
 	m->control = NULL;
+	m->asked = false;
 }

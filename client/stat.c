@@ -2,6 +2,7 @@
  * stat.c - what a handle tells of itself.
  */
 #include "mirror.h"
+#include "resync.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static uint64_t durable(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->votes && m->acked > best && ps_mirrors_holding(p, m->acked) >= p->acks)
+		if (m->votes && m->acked > best && ps_mirrors_hold(p, m->acked))
 			best = m->acked;
 	}
 	return best;
@@ -56,6 +57,7 @@ int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat
 	snprintf(stat->trouble, sizeof(stat->trouble), "%s", m->trouble);
 	stat->state = m->state;
 	stat->seq = m->acked;
+	ps_resync_progress(p, m, &stat->resync_done, &stat->resync_total);
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }

@@ -11,7 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 4096 };
+enum {
+	FIRST_CAPACITY = 4096,
+	CHECKED = PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES,
+	BUSY_PAUSE = 20000,        /* ns: a set_range is at most some copying */
+};
+
+void ps_tx_begin_handle(struct perseas *p)
+{
+	p->fences = p->env->ops->barrier(p->env);
+	atomic_store_explicit(&p->careful, p->options.flags & CHECKED || !p->fences,
+	                      memory_order_relaxed);
+}
 
 static struct perseas_tx *tx_new(struct perseas *p)
 {
@@ -265,9 +276,9 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	return 0;
 }
 
-/* The checked modes look into other transactions, so there each change is made under the lock. */
-static int add_range_checked(struct perseas_tx *tx, const struct ps_extent_of *segment,
-                             uint64_t start, uint64_t end)
+/* The checked modes and a resync look into transactions: then changes are made under the lock. */
+static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *segment,
+                            uint64_t start, uint64_t end)
 {
 	struct perseas *p = tx->p;
 	int rc;
@@ -277,6 +288,27 @@ static int add_range_checked(struct perseas_tx *tx, const struct ps_extent_of *s
 	if (!rc)
 		rc = add_range(tx, segment, start, end);
 	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+/*
+ * Without the lock, unless others look into transactions. Who wants to look says so in `careful`
+ * and then waits for `busy` to pass; its barrier orders the store of the one here against the load
+ * of the other, so that this needs no fence of its own.
+ */
+static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *segment,
+                            uint64_t start, uint64_t end)
+{
+	int rc;
+
+	atomic_store_explicit(&tx->busy, true, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&tx->p->careful, memory_order_relaxed)) {
+		atomic_store_explicit(&tx->busy, false, memory_order_relaxed);
+		return add_range_locked(tx, segment, start, end);
+	}
+	rc = add_range(tx, segment, start, end);
+	atomic_store_explicit(&tx->busy, false, memory_order_release);
 	return rc;
 }
 
@@ -305,9 +337,55 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 	if (!segment || !segment->published)
 		return range_error(tx, addr, len, segment);
 	prefetch_mirror(tx->p, segment, start);
-	if (tx->p->options.flags & (PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES))
-		return add_range_checked(tx, segment, start, end);
-	return add_range(tx, segment, start, end);
+	return add_range_beside(tx, segment, start, end);
+}
+
+void ps_tx_take_care(struct perseas *p)
+{
+	bool busy;
+
+	atomic_store_explicit(&p->careful, true, memory_order_relaxed);
+	p->env->ops->barrier(p->env);
+	do {
+		busy = false;
+		pthread_mutex_lock(&p->lock);
+		for (const struct perseas_tx *tx = p->open_list; tx; tx = tx->next)
+			busy |= atomic_load_explicit(&tx->busy, memory_order_acquire);
+		pthread_mutex_unlock(&p->lock);
+		if (busy)
+			p->env->ops->pause(p->env, PS_KEEPER, NULL, 0, ps_now(p) + BUSY_PAUSE);
+	} while (busy);
+}
+
+void ps_tx_careless(struct perseas *p)
+{
+	if (!(p->options.flags & CHECKED) && p->fences)
+		atomic_store_explicit(&p->careful, false, memory_order_relaxed);
+}
+
+void ps_tx_committed(const struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                     uint8_t *bytes, uint64_t length)
+{
+	for (const struct perseas_tx *tx = p->open_list; tx; tx = tx->next) {
+		const struct ps_range *range;
+		const void *image;
+		struct ps_cursor cursor = { tx->record + sizeof(struct ps_record),
+			                    tx->record + tx->length, tx->ranges, true };
+
+		while (ps_record_next(&cursor, &range, &image)) {
+			uint64_t from = range->offset > offset ? range->offset : offset;
+			uint64_t end = range->offset + range->length;
+
+			if (range->segment != segment->id)
+				continue;
+			if (end > offset + length)
+				end = offset + length;
+			if (from < end)
+				memcpy(bytes + (from - offset),
+				       (const uint8_t *)image + (from - range->offset),
+				       end - from);
+		}
+	}
 }
 
 void ps_tx_undo(struct perseas_tx *tx)

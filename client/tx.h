@@ -12,6 +12,19 @@ uint64_t ps_tx_entry_length(const struct perseas_tx *tx);
 /* Ends it: back to the pool, off the list of open ones. Locked. */
 void ps_tx_end(struct perseas_tx *tx);
 
+/* Whether set_range may go without the lock here; once, before the handle is used. */
+void ps_tx_begin_handle(struct perseas *p);
+
+/* From when this returns, and until ps_tx_careless, transactions change only under the lock, so
+ * that they can be looked into. Not locked; may sleep for as long as a set_range takes. */
+void ps_tx_take_care(struct perseas *p);
+void ps_tx_careless(struct perseas *p);
+
+/* `bytes` are a copy of the segment's memory at `offset`: what open transactions declared in them
+ * is put back as it was, so that they are what is committed. Locked, and taken care of. */
+void ps_tx_committed(const struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                     uint8_t *bytes, uint64_t length);
+
 /* Puts every before-image back. */
 void ps_tx_undo(struct perseas_tx *tx);
 

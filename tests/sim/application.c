@@ -281,6 +281,7 @@ static void note_figures(struct sim_application *a)
 	sim_count(a->world, SIM_DROPPED, stat->dropped);
 	sim_count(a->world, SIM_DELTAS, stat->mended_delta);
 	sim_count(a->world, SIM_WHOLES, stat->mended_whole);
+	sim_count(a->world, SIM_RESYNCS, stat->resyncs);
 }
 
 static void leave(struct sim_application *a)

@@ -69,6 +69,13 @@ static void env_broadcast(struct ps_env *env, pthread_cond_t *cond)
 	sim_owner_poke(o);
 }
 
+/* Tasks of one process run by turns: each sees what the others stored. */
+static bool env_barrier(struct ps_env *env)
+{
+	(void)env;
+	return true;
+}
+
 static int env_spawn(struct ps_env *env, void (*fn)(void *arg), void *arg)
 {
 	sim_task_begin(of(env), SIM_KEEPER, fn, arg);
@@ -292,6 +299,11 @@ static int env_receive(struct ps_control *control, uint64_t until_ns, Perseas__R
 	return 0;
 }
 
+static bool env_answered(struct ps_control *control)
+{
+	return control->arrived || control->owner->dead;
+}
+
 static bool env_ended(struct ps_control *control)
 {
 	return control->ended && !control->first;
@@ -392,11 +404,13 @@ const struct ps_env_ops sim_env_ops = {
 	.wake = env_wake,
 	.wait = env_wait,
 	.broadcast = env_broadcast,
+	.barrier = env_barrier,
 	.spawn = env_spawn,
 	.join = env_join,
 	.connect = env_connect,
 	.send = env_send,
 	.receive = env_receive,
+	.answered = env_answered,
 	.ended = env_ended,
 	.control_fd = env_control_fd,
 	.disconnect = env_disconnect,

@@ -40,6 +40,7 @@ enum { SIM_MIRRORS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(DROPPED, 1, "laggards dropped")                                                      \
 	X(DELTAS, 1, "images mended by delta")                                                 \
 	X(WHOLES, 1, "images mended whole")                                                    \
+	X(RESYNCS, 1, "images copied whole while transactions went on")                        \
 	X(ANEW, 1, "images made anew")                                                         \
 	X(AWAY, 1, "images copied away from a live owner")                                     \
 	X(UNDONE, 1, "transactions rolled back by a claim")                                    \

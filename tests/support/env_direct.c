@@ -84,6 +84,12 @@ static void direct_broadcast(struct ps_env *env, pthread_cond_t *cond)
 	(void)cond;
 }
 
+static bool direct_barrier(struct ps_env *env)
+{
+	(void)env;
+	return true;
+}
+
 static int direct_spawn(struct ps_env *env, void (*fn)(void *arg), void *arg)
 {
 	of(env)->fn = fn;
@@ -295,6 +301,11 @@ static int direct_receive(struct ps_control *control, uint64_t until_ns, Perseas
 	return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s: the connection broke", control->name);
 }
 
+static bool direct_answered(struct ps_control *control)
+{
+	return control->answers != NULL || control->broken;
+}
+
 static bool direct_ended(struct ps_control *control)
 {
 	return control->broken;
@@ -345,11 +356,13 @@ static const struct ps_env_ops direct_ops = {
 	.wake = direct_wake,
 	.wait = direct_wait,
 	.broadcast = direct_broadcast,
+	.barrier = direct_barrier,
 	.spawn = direct_spawn,
 	.join = direct_join,
 	.connect = direct_connect,
 	.send = direct_send,
 	.receive = direct_receive,
+	.answered = direct_answered,
 	.ended = direct_ended,
 	.control_fd = direct_control_fd,
 	.disconnect = direct_disconnect,

@@ -132,6 +132,18 @@ static inline enum perseas_mirror_state owner_state(struct owner *o, unsigned mi
 	return stat.state;
 }
 
+/* The keeper goes its rounds until the mirror is in this state. */
+static inline void owner_keep(struct owner *o, unsigned mirror, enum perseas_mirror_state state)
+{
+	for (unsigned rounds = 0; owner_state(o, mirror) != state; rounds++) {
+		if (rounds == 1000)
+			fail_msg("mirror %u is %s, not %s", mirror,
+			         perseas_mirror_state_name(owner_state(o, mirror)),
+			         perseas_mirror_state_name(state));
+		direct_keep(o->d, o->p);
+	}
+}
+
 static inline struct perseas_stat owner_stat(struct owner *o)
 {
 	struct perseas_stat stat;

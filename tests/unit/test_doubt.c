@@ -169,8 +169,8 @@ static void test_publish_with_too_few_mirrors(void **state)
 	assert_int_equal(perseas_publish(o->p), 0);
 	/* The third missed the publishing, which cannot be replayed. */
 	direct_start(o->d, 1);
-	direct_keep(o->d, o->p);
-	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_STALE);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_stat(o).resyncs, 1);
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_int_equal(perseas_map(o->p, "new", 100, &addr), 0);
@@ -362,11 +362,10 @@ static void test_mirror_that_lost_its_memory(void **state)
 	direct_crash(o->d, 1);
 	memory_heap_lose(o->d->mirrors[1].memory, NULL);
 	direct_start(o->d, 1);
-	direct_keep(o->d, o->p);
-	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LOST);
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
-	direct_keep(o->d, o->p);
-	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LOST);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_put(o, 20, 10, 1), 0);
+	assert_mirrored(o, 1);
 }
 
 /* The ring forgot what a mirror missed. */
@@ -378,9 +377,10 @@ static void test_mirror_that_missed_too_much(void **state)
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(owner_put(o, 0, SIZE, (uint8_t)i), 0);
 	direct_start(o->d, 1);
-	direct_keep(o->d, o->p);
-	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_STALE);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
 	assert_int_equal(owner_stat(o).live, 2);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_mirrored(o, 1);
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_int_equal(o->bytes[0], 199);

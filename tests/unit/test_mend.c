@@ -316,7 +316,7 @@ static void test_not_made_anew_with_too_few_others(void **state)
 	lose(o, 0);
 	direct_crash(o->d, 2);
 	assert_int_equal(owner_open(o, 0), PERSEAS_EQUORUM);
-	assert_error_says(o, "1 others are claimed and 2 must be");
+	assert_error_says(o, "1 of 3 mirrors are claimed, too few to make it anew");
 	assert_int_equal(memory_heap_pieces(o->d->mirrors[0].memory), 0);
 	direct_start(o->d, 2);
 	owner_reopen(o);

@@ -1,0 +1,98 @@
+#include "pulse.h"
+
+#include "mirror.h"
+#include "resync.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PULSE ps_ms(500)
+
+/* What the owner sees of its mirrors, with texts of its own: those of the handle may change. */
+struct sight {
+	Perseas__MirrorReport reports[PS_MIRRORS_MAX], *list[PS_MIRRORS_MAX];
+	char troubles[PS_MIRRORS_MAX][256];
+	unsigned count;
+};
+
+static void look(struct perseas *p, struct sight *sight)
+{
+	pthread_mutex_lock(&p->lock);
+	for (sight->count = 0; sight->count < p->mirror_count; sight->count++) {
+		struct ps_mirror *m = &p->mirrors[sight->count];
+		Perseas__MirrorReport *report = &sight->reports[sight->count];
+		char *trouble = sight->troubles[sight->count];
+
+		perseas__mirror_report__init(report);
+		snprintf(trouble, sizeof(sight->troubles[0]), "%s", m->trouble);
+		report->address = m->address.text;
+		report->state = (char *)perseas_mirror_state_name(m->state);
+		report->seq = m->acked;
+		report->trouble = trouble;
+		ps_resync_progress(p, m, &report->done, &report->total);
+		sight->list[sight->count] = report;
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void ask_all(struct perseas *p)
+{
+	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct sight sight;
+
+	look(p, &sight);
+	ask.n_mirrors = sight.count;
+	ask.mirrors = sight.list;
+	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
+	request.confirm = &ask;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		struct ps_error error;
+
+		/* One whose answer is still due is not asked again. */
+		if (m->active && m->control && !m->asked)
+			m->asked = !p->env->ops->send(m->control, &request, &error);
+	}
+}
+
+int ps_pulse_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
+                  struct ps_error *error)
+{
+	Perseas__Reply *reply;
+	unsigned count;
+	bool ours;
+	int rc = p->env->ops->receive(m->control, until_ns, &reply, NULL, &count, error);
+
+	m->asked = false;
+	if (rc)
+		return rc;
+	ours = reply->status == PERSEAS__STATUS__STATUS_OK;
+	perseas__reply__free_unpacked(reply, NULL);
+	if (ours)
+		return 0;
+	/* Its claim is another's: taking the session up again tells whose. */
+	pthread_mutex_lock(&p->lock);
+	if (m->active)
+		ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror no longer knows the session");
+	pthread_mutex_unlock(&p->lock);
+	p->env->ops->wake(p->env, PS_COMMITTER);
+	return 0;
+}
+
+void ps_pulse(struct perseas *p, uint64_t now)
+{
+	struct ps_error ignored;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		/* A connection that broke is found by who watches sessions. */
+		if (m->asked && p->env->ops->answered(m->control))
+			ps_pulse_take(p, m, now, &ignored);
+	}
+	if (now < p->pulse_at)
+		return;
+	p->pulse_at = now + PULSE;
+	ask_all(p);
+}

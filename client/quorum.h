@@ -1,0 +1,45 @@
+/*
+ * quorum.h - sets of mirrors, and whether they are enough. A set has bit i for mirrors[i]. While
+ * a change of the roster is not settled, what is enough must be so by both rosters.
+ */
+#ifndef PERSEAS_CLIENT_QUORUM_H
+#define PERSEAS_CLIENT_QUORUM_H
+
+#include "handle.h"
+
+/* Takes up the rosters of the handle: who votes in which, by image id. Locked once it is open. */
+void ps_quorum_renew(struct perseas *p);
+
+/* W of each roster: enough to hold a transaction. */
+bool ps_quorum_acks(const struct perseas *p, uint32_t set);
+
+/* Can there still be W of each roster, without those that are lost for good? Members that are not
+ * among the handle's mirrors may come back. */
+bool ps_quorum_possible(const struct perseas *p, uint32_t lost);
+
+/* R of each roster: enough to know the newest state. */
+bool ps_quorum_claims(const struct perseas *p, uint32_t set);
+
+/* Enough, without mirror `but`, for it to be made anew (I9): max(W, R) of each roster, or all of
+ * the others where those are fewer. Never where there is no other: nobody could tell then that the
+ * owner was not fenced there before. */
+bool ps_quorum_anew(const struct perseas *p, uint32_t set, const struct ps_mirror *but);
+
+/* The same, for messages: how many of the newest roster are in the set, and R. */
+unsigned ps_quorum_count(const struct perseas *p, uint32_t set);
+unsigned ps_quorum_claimers(const struct perseas *p);
+
+static inline uint32_t ps_bit(const struct perseas *p, const struct ps_mirror *m)
+{
+	return (uint32_t)1 << (m - p->mirrors);
+}
+
+/* The member of either roster that has this image, or NULL. */
+Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *image_id);
+
+void ps_roster_free(Perseas__Roster **roster);  /* NULL inside is allowed */
+
+/* Of two rosters, is the first one newer? By (epoch, version). */
+bool ps_roster_newer(const Perseas__Roster *roster, const Perseas__Roster *other);
+
+#endif

@@ -1,0 +1,552 @@
+/*
+ * test_resync.c - a mirror is copied whole while transactions go on. The copying is one chunk a
+ * round of the keeper, so that a test can put anything between any two of them.
+ */
+#include "owner.h"
+
+#include "../../client/mirror.h"
+
+enum {
+	BIG = 700 * 1000,          /* bytes of segment "big": six chunks */
+	ROUNDS = 1000,
+};
+
+/* What the next owner must find, whoever of the mirrors are left. */
+struct ledger {
+	uint8_t accounts[SIZE];
+	uint8_t big[BIG];
+};
+
+struct fixture {
+	struct owner *o;
+	uint8_t *big;
+	struct ledger *ledger;
+};
+
+static void map_big(struct fixture *f)
+{
+	void *addr;
+
+	assert_int_equal(perseas_map(f->o->p, "big", 0, &addr), 0);
+	f->big = addr;
+}
+
+static void begin(struct fixture *f)
+{
+	void *addr;
+
+	owner_begin(f->o);
+	assert_int_equal(perseas_map(f->o->p, "big", BIG, &addr), 0);
+	f->big = addr;
+	for (unsigned i = 0; i < BIG; i++)
+		f->big[i] = (uint8_t)(i * 31 >> 3);
+	assert_int_equal(perseas_publish(f->o->p), 0);
+	memcpy(f->ledger->accounts, f->o->bytes, SIZE);
+	memcpy(f->ledger->big, f->big, BIG);
+}
+
+static int setup_of(void **state, unsigned mirrors, uint32_t acks, bool staged)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->ledger = malloc(sizeof(*f->ledger));
+	assert_non_null(f->ledger);
+	f->o = owner_new(mirrors);
+	f->o->options.acks = acks;
+	f->o->d->staged = staged;
+	begin(f);
+	*state = f;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_of(state, 3, 2, true);
+}
+
+static int setup_direct(void **state)
+{
+	return setup_of(state, 3, 2, false);
+}
+
+static int setup_two(void **state)
+{
+	return setup_of(state, 2, 2, true);
+}
+
+static int setup_one(void **state)
+{
+	return setup_of(state, 1, 1, true);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	owner_free(f->o);
+	free(f->ledger);
+	free(f);
+	return 0;
+}
+
+/* One transaction on the large segment; the ledger has it once it is acknowledged. */
+static int put_big(struct fixture *f, unsigned offset, unsigned length, uint8_t value)
+{
+	perseas_tx_t *tx;
+	int rc = perseas_begin(f->o->p, 0, &tx);
+
+	if (rc)
+		return rc;
+	assert_int_equal(perseas_set_range(tx, f->big + offset, length), 0);
+	memset(f->big + offset, value, length);
+	rc = perseas_commit(tx, 0);
+	if (rc == PERSEAS_EBLOCKED)
+		perseas_abort(tx);
+	else
+		memset(f->ledger->big + offset, value, length);
+	return rc;
+}
+
+/* Everywhere: what is copied already, what is not, and over the edge of two chunks. */
+static void put_all_over(struct fixture *f, uint8_t value)
+{
+	for (unsigned at = 100; at < BIG - 2000; at += BIG / 7)
+		assert_int_equal(put_big(f, at + value, 900, (uint8_t)(value + at)), 0);
+	assert_int_equal(put_big(f, (128 << 10) - 300, 600, value), 0);
+}
+
+/* A mirror misses more than the ring holds. */
+static void make_stale(struct fixture *f, unsigned mirror)
+{
+	direct_crash(f->o->d, mirror);
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(put_big(f, 5000 + i, 3000, (uint8_t)i), 0);
+	direct_start(f->o->d, mirror);
+}
+
+static Perseas__Header *header_of(struct fixture *f, unsigned mirror)
+{
+	uint64_t size;
+	const uint8_t *bytes = memory_heap_piece(f->o->d->mirrors[mirror].memory, STORE, "header",
+	                                         &size);
+	const char *why;
+
+	assert_non_null(bytes);
+	return ps_header_unpack(bytes, size, &why);
+}
+
+static void assert_image(struct fixture *f, unsigned mirror)
+{
+	static const char *const names[] = { "segment-0", "segment-1" };
+	const void *contents[] = { f->ledger->accounts, f->ledger->big };
+	const size_t sizes[] = { SIZE, BIG };
+	Perseas__Header *header = header_of(f, mirror);
+	char name[40];
+
+	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
+	for (unsigned i = 0; i < 2; i++) {
+		const uint8_t *bytes;
+
+		snprintf(name, sizeof(name), "%s.%llu", names[i],
+		         (unsigned long long)header->generation);
+		bytes = memory_heap_piece(f->o->d->mirrors[mirror].memory, STORE, name, NULL);
+		assert_non_null(bytes);
+		assert_memory_equal(bytes, contents[i], sizes[i]);
+	}
+	perseas__header__free_unpacked(header, NULL);
+}
+
+/* The next owner finds all that was acknowledged, with one mirror out of reach. */
+static void assert_carries(struct fixture *f, unsigned without)
+{
+	owner_die(f->o);
+	direct_crash(f->o->d, without);
+	owner_reopen(f->o);
+	map_big(f);
+	assert_memory_equal(f->o->bytes, f->ledger->accounts, SIZE);
+	assert_memory_equal(f->big, f->ledger->big, BIG);
+}
+
+/* Transactions all over the image between any two chunks, also ones that are open all the while:
+ * the image ends as the committed state. */
+static void test_transactions_go_on(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	perseas_tx_t *kept, *dropped;
+	struct perseas_mirror_stat stat;
+	unsigned rounds = 0;
+
+	make_stale(f, 1);
+	assert_int_equal(perseas_begin(o->p, 0, &dropped), 0);
+	assert_int_equal(perseas_set_range(dropped, f->big + 131000, 300), 0);
+	memset(f->big + 131000, 0xee, 300);
+	assert_int_equal(perseas_begin(o->p, 0, &kept), 0);
+	assert_int_equal(perseas_set_range(kept, f->big + 400000, 20), 0);
+	memset(f->big + 400000, 0xdd, 20);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	while (owner_state(o, 1) == PERSEAS_MIRROR_RESYNCING) {
+		assert_int_equal(perseas_mirror_stat(o->p, 1, &stat), 0);
+		assert_int_equal(stat.resync_total, SIZE + BIG);
+		assert_true(stat.resync_done <= stat.resync_total);
+		put_all_over(f, (uint8_t)(10 + rounds));
+		/* A range that is declared while the copying goes on. */
+		if (rounds == 2) {
+			assert_int_equal(perseas_set_range(kept, f->big + 690000, 40), 0);
+			memset(f->big + 690000, 0xcc, 40);
+		}
+		direct_keep(o->d, o->p);
+		assert_true(++rounds < ROUNDS);
+	}
+	assert_true(rounds >= 6);
+	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_stat(o).resyncs, 1);
+	assert_image(f, 1);
+	assert_int_equal(perseas_abort(dropped), 0);
+	assert_int_equal(perseas_commit(kept, 0), 0);
+	memset(f->ledger->big + 400000, 0xdd, 20);
+	memset(f->ledger->big + 690000, 0xcc, 40);
+	assert_image(f, 1);
+	assert_carries(f, 0);
+}
+
+/* Two mirrors of three are behind at once: the one that is left cannot acknowledge alone, and
+ * they are copied one after the other. The first is made beside, for nobody has a whole image but
+ * one (I8). */
+static void test_one_after_the_other(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	make_stale(f, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	direct_crash(o->d, 2);
+	assert_int_equal(put_big(f, 9, 9, 9), PERSEAS_EINDOUBT);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_flush(o->p), 0);
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(put_big(f, 50000 + i, 3000, (uint8_t)i), 0);
+	direct_start(o->d, 2);
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_stat(o).resyncs, 2);
+	assert_image(f, 1);
+	assert_image(f, 2);
+	assert_carries(f, 0);
+}
+
+static uint64_t generation(struct fixture *f, unsigned mirror)
+{
+	Perseas__Header *header = header_of(f, mirror);
+	uint64_t is = header->generation;
+
+	perseas__header__free_unpacked(header, NULL);
+	return is;
+}
+
+/* In place, where W others hold all; beside, where what the mirror has may be needed (I8). */
+static void test_in_place_only_where_it_harms_nobody(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t before = generation(f, 1);
+	Perseas__Header *header;
+
+	make_stale(f, 1);
+	owner_keep(f->o, 1, PERSEAS_MIRROR_RESYNCING);
+	header = header_of(f, 1);
+	assert_int_equal(header->state, PERSEAS__STATE__STATE_JOINING);
+	assert_true(header->harmless);
+	perseas__header__free_unpacked(header, NULL);
+	owner_keep(f->o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(generation(f, 1), before);
+}
+
+static void test_beside_where_it_may_be_needed(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	uint64_t before = generation(f, 1);
+	Perseas__Header *header;
+
+	/* W = 2 of 2: what mirror 1 missed is in doubt, and the ring forgets it. */
+	direct_crash(o->d, 1);
+	assert_int_equal(put_big(f, 77, 7, 7), PERSEAS_EINDOUBT);
+	ps_ring_reset(&o->p->ring, o->p->seq + 1);
+	direct_start(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	header = header_of(f, 1);
+	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
+	perseas__header__free_unpacked(header, NULL);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(generation(f, 1), before + 1);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_image(f, 1);
+}
+
+/* The memory is lost: the mirror is made anew, under an id that the others know (I9). */
+static void test_lost_memory_is_made_anew(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	Perseas__Header *before = header_of(f, 1), *after, *other;
+
+	direct_crash(o->d, 1);
+	memory_heap_lose(o->d->mirrors[1].memory, NULL);
+	direct_start(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	put_all_over(f, 3);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_image(f, 1);
+	after = header_of(f, 1);
+	other = header_of(f, 0);
+	assert_false(ps_id_equal(before->image_id, after->image_id.data));
+	assert_true(ps_id_equal(other->roster->members[1]->image_id, after->image_id.data));
+	assert_int_equal(other->roster->epoch, o->p->epoch);
+	perseas__header__free_unpacked(before, NULL);
+	perseas__header__free_unpacked(after, NULL);
+	perseas__header__free_unpacked(other, NULL);
+	assert_carries(f, 2);
+}
+
+/* .. but not while an owner that was fenced might commit through it: with too few others (I9). */
+static void test_not_made_anew_with_too_few_others(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	direct_crash(o->d, 1);
+	direct_crash(o->d, 2);
+	memory_heap_lose(o->d->mirrors[1].memory, NULL);
+	direct_start(o->d, 1);
+	for (unsigned i = 0; i < 5; i++)
+		direct_keep(o->d, o->p);
+	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LOST);
+	assert_int_equal(memory_heap_pieces(o->d->mirrors[1].memory), 0);
+	direct_start(o->d, 2);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_image(f, 1);
+}
+
+/* The only mirror lost its memory: nobody else can tell whether this owner was fenced there. */
+static void test_the_only_mirror_is_not_made_anew(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	direct_crash(o->d, 0);
+	memory_heap_lose(o->d->mirrors[0].memory, NULL);
+	direct_start(o->d, 0);
+	for (unsigned i = 0; i < 5; i++)
+		direct_keep(o->d, o->p);
+	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_LOST);
+	assert_int_equal(put_big(f, 0, 1, 1), PERSEAS_EINDOUBT);
+}
+
+/* Segments come, are published and go while a mirror is copied. */
+static void test_segments_come_and_go(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	void *waiting, *born, *addr;
+	perseas_tx_t *tx;
+
+	assert_int_equal(perseas_map(o->p, "waiting", 5000, &waiting), 0);
+	make_stale(f, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	assert_int_equal(perseas_map(o->p, "brief", 100, &addr), 0);
+	assert_int_equal(perseas_unmap(o->p, addr), 0);
+	direct_keep(o->d, o->p);
+	assert_int_equal(perseas_map(o->p, "born", 4000, &born), 0);
+	memset(born, 1, 4000);
+	memset(waiting, 2, 5000);
+	assert_int_equal(perseas_publish(o->p), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_set_range(tx, born, 50), 0);
+	memset(born, 3, 50);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	/* One that is not mapped here is read from another mirror. */
+	assert_int_equal(perseas_unmap(o->p, f->big), 0);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_stat(o).resyncs, 1);
+	assert_image(f, 1);
+	owner_die(o);
+	direct_crash(o->d, 0);
+	owner_reopen(o);
+	map_big(f);
+	assert_memory_equal(f->big, f->ledger->big, BIG);
+	assert_int_equal(perseas_map(o->p, "born", 0, &born), 0);
+	assert_int_equal(perseas_map(o->p, "waiting", 0, &waiting), 0);
+	assert_int_equal(((uint8_t *)born)[49], 3);
+	assert_int_equal(((uint8_t *)born)[50], 1);
+	assert_int_equal(((uint8_t *)waiting)[4999], 2);
+	assert_int_equal(perseas_map(o->p, "brief", 0, &addr), PERSEAS_ENOSEGMENT);
+}
+
+/* A segment is mapped again while the mirror that is asked first is being copied: it is read from
+ * one that has all of it. */
+static void test_nobody_reads_what_is_not_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	make_stale(f, 0);
+	owner_keep(o, 0, PERSEAS_MIRROR_RESYNCING);
+	assert_int_equal(perseas_unmap(o->p, f->big), 0);
+	map_big(f);
+	assert_memory_equal(f->big, f->ledger->big, BIG);
+	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
+	assert_image(f, 0);
+}
+
+/* The mirror's data path breaks at every write of a resync, and the resync begins again. */
+static void test_breaks_at_every_write(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	for (long writes = 0; writes < 40; writes += 1 + writes / 8) {
+		struct direct_mirror *m = &o->d->mirrors[1];
+		unsigned rounds = 0;
+
+		make_stale(f, 1);
+		owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+		m->writes_left = writes;
+		m->torn = (uint32_t)(writes * 5);
+		while (owner_state(o, 1) != PERSEAS_MIRROR_LIVE) {
+			assert_int_equal(put_big(f, rounds * 1000, 700, (uint8_t)writes), 0);
+			direct_keep(o->d, o->p);
+			assert_true(++rounds < ROUNDS);
+		}
+		m->writes_left = -1;
+		assert_image(f, 1);
+	}
+	assert_carries(f, 2);
+}
+
+/* Every request of making a mirror anew, or copying it, breaks the connection in turn; the answer
+ * alone is lost, or the request was never heard. */
+static void test_breaks_at_every_request(void **state)
+{
+	static const int kinds[] = {
+		PERSEAS__REQUEST__BODY_CLAIM, PERSEAS__REQUEST__BODY_REBUILD,
+		PERSEAS__REQUEST__BODY_JOINING, PERSEAS__REQUEST__BODY_FINISH,
+		PERSEAS__REQUEST__BODY_ROSTER, PERSEAS__REQUEST__BODY_CONFIRM,
+	};
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	for (unsigned i = 0; i < 4 * sizeof(kinds) / sizeof(*kinds); i++) {
+		const unsigned hit = i & 2 ? 1 : 0;    /* the mirror itself, or another */
+		struct direct_mirror *m = &o->d->mirrors[hit];
+
+		m->break_at = kinds[i / 4];
+		m->break_skip = 0;
+		m->reply_lost = i & 1;
+		direct_crash(o->d, 1);
+		if (i % 3)
+			memory_heap_lose(o->d->mirrors[1].memory, NULL);
+		for (unsigned n = 0; n < 200; n++)
+			assert_int_equal(put_big(f, 5000 + n, 3000, (uint8_t)(n + i)), 0);
+		direct_start(o->d, 1);
+		owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+		owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
+		m->break_at = 0;
+		assert_int_equal(put_big(f, i * 1000, 900, (uint8_t)i), 0);
+		assert_image(f, 1);
+		assert_image(f, 0);
+	}
+	assert_carries(f, 2);
+}
+
+/* The owner dies at any moment of a resync: the half-made image is never the state. */
+static void test_owner_dies_at_any_moment(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	for (unsigned rounds = 0; rounds < 12; rounds++) {
+		make_stale(f, 1);
+		owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+		for (unsigned i = 0; i < rounds && owner_state(o, 1) != PERSEAS_MIRROR_LIVE; i++) {
+			put_all_over(f, (uint8_t)(rounds + i));
+			direct_keep(o->d, o->p);
+		}
+		/* The mirror that was being copied counts to R with nothing (I6). */
+		assert_carries(f, rounds % 2 ? 0 : 2);
+		direct_start(o->d, rounds % 2 ? 0 : 2);
+		owner_keep(o, rounds % 2 ? 0 : 2, PERSEAS_MIRROR_LIVE);
+		assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+		assert_image(f, 1);
+	}
+}
+
+/* A rate: no chunk is copied before its time. */
+static void test_a_rate_is_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	uint64_t start;
+
+	o->options.resync_rate = 10000;
+	owner_reopen(o);
+	map_big(f);
+	make_stale(f, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	start = o->d->now;
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	/* The last chunk need not be waited for. */
+	assert_true(o->d->now - start >= (BIG - (128 << 10)) / 10000 * 1000000000ull);
+	assert_image(f, 1);
+}
+
+/* No memory for a copy beside, where there must be one: the mirror stays behind, and says why. */
+static void test_no_memory_beside(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	struct perseas_mirror_stat stat;
+
+	direct_crash(o->d, 1);
+	assert_int_equal(put_big(f, 77, 7, 7), PERSEAS_EINDOUBT);
+	ps_ring_reset(&o->p->ring, o->p->seq + 1);
+	memory_heap_set_limit(o->d->mirrors[1].memory, 1000000);
+	direct_start(o->d, 1);
+	for (unsigned i = 0; i < 4; i++)
+		direct_keep(o->d, o->p);
+	assert_int_equal(perseas_mirror_stat(o->p, 1, &stat), 0);
+	assert_int_equal(stat.state, PERSEAS_MIRROR_STALE);
+	assert_non_null(strstr(stat.trouble, "memory"));
+	memory_heap_set_limit(o->d->mirrors[1].memory, 0);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_image(f, 1);
+}
+
+#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_transactions_go_on, setup),
+		TEST(test_transactions_go_on, setup_direct),
+		TEST(test_one_after_the_other, setup),
+		TEST(test_in_place_only_where_it_harms_nobody, setup),
+		TEST(test_beside_where_it_may_be_needed, setup_two),
+		TEST(test_lost_memory_is_made_anew, setup),
+		TEST(test_lost_memory_is_made_anew, setup_direct),
+		TEST(test_not_made_anew_with_too_few_others, setup),
+		TEST(test_the_only_mirror_is_not_made_anew, setup_one),
+		TEST(test_segments_come_and_go, setup),
+		TEST(test_segments_come_and_go, setup_direct),
+		TEST(test_nobody_reads_what_is_not_whole, setup),
+		TEST(test_breaks_at_every_write, setup),
+		TEST(test_breaks_at_every_write, setup_direct),
+		TEST(test_breaks_at_every_request, setup),
+		TEST(test_owner_dies_at_any_moment, setup),
+		TEST(test_owner_dies_at_any_moment, setup_direct),
+		TEST(test_a_rate_is_kept, setup),
+		TEST(test_no_memory_beside, setup_two),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
