@@ -11,6 +11,7 @@
 enum {
 	TEXT_MAX = 255,           /* bytes of an address or a version */
 	MESSAGE_TEXT_MAX = 768,   /* bytes of the sentence in a reply */
+	DIRECTORY_MAX = 4096,     /* bytes of a path */
 };
 
 #define DIGEST_MAX ((uint64_t)64 << 20)
@@ -20,6 +21,7 @@ static const char bad_name[] =
 	"a store's or segment's name must be 1 to 63 of A-Z a-z 0-9 . _ - and begin with no dot";
 static const char bad_id[] = "an id must be 16 bytes, not all zero";
 static const char bad_epoch[] = "an owner's epoch must be 1 or more";
+static const char bad_region[] = "a region must be the log, the promise or a segment";
 static const char bad_segments[] =
 	"segments must be 1 to 128, each with an id of its own, 0 to 127";
 
@@ -109,6 +111,18 @@ static const char *log_size_fault(uint64_t size)
 	return NULL;
 }
 
+static const char *ids_of_image_fault(const Perseas__Header *header)
+{
+	if (!ps_id_valid(header->store_id) || !ps_id_valid(header->image_id))
+		return bad_id;
+	if (header->parent_id.len == 0)
+		return NULL;
+	if (!ps_id_valid(header->parent_id))
+		return bad_id;
+	return ps_id_equal(header->parent_id, header->image_id.data)
+		? "an image cannot be its own parent" : NULL;
+}
+
 const char *ps_header_fault(const Perseas__Header *header)
 {
 	const char *fault;
@@ -117,8 +131,8 @@ const char *ps_header_fault(const Perseas__Header *header)
 		return "the header is missing";
 	if (!ps_name_valid(header->store))
 		return bad_name;
-	if (!ps_id_valid(header->store_id) || !ps_id_valid(header->image_id))
-		return bad_id;
+	if ((fault = ids_of_image_fault(header)))
+		return fault;
 	if (header->state < PERSEAS__STATE__STATE_NONE ||
 	    header->state > PERSEAS__STATE__STATE_JOINING)
 		return "the image's state is none that this version knows";
@@ -189,6 +203,21 @@ static const char *rebuild_fault(const Perseas__RebuildRequest *rebuild)
 	return fault ? fault : owner_fault(rebuild->epoch, rebuild->owner);
 }
 
+static const char *roster_request_fault(const Perseas__RosterRequest *request)
+{
+	const Perseas__Roster *roster = request->roster, *next = request->next;
+	const char *fault = ps_roster_fault(roster);
+
+	if (fault || !next)
+		return fault;
+	if ((fault = ps_roster_fault(next)))
+		return fault;
+	if (!request->settled || next->epoch < roster->epoch ||
+	    (next->epoch == roster->epoch && next->version <= roster->version))
+		return "a next roster must be newer than the one that it comes with, a settled one";
+	return NULL;
+}
+
 static bool region_valid(uint32_t region)
 {
 	return region == PS_REGION_LOG || region == PS_REGION_PROMISE ||
@@ -200,10 +229,87 @@ static const char *digest_fault(const Perseas__DigestRequest *digest)
 	if (!ps_name_valid(digest->store))
 		return bad_name;
 	if (!region_valid(digest->region))
-		return "a region must be the log, the promise or a segment";
+		return bad_region;
 	if (digest->length > DIGEST_MAX || digest->offset > UINT64_MAX - digest->length)
 		return "a digest must be of 64 MiB or less, inside its region";
 	return NULL;
+}
+
+static const char *read_fault(const Perseas__ReadRequest *read)
+{
+	if (!ps_name_valid(read->store))
+		return bad_name;
+	if (!region_valid(read->region))
+		return bad_region;
+	if (read->length < 1 || read->length > PS_READ_REQUEST_MAX ||
+	    read->offset > UINT64_MAX - read->length)
+		return "a read must be of 1 byte to 512 KiB, inside its region";
+	return NULL;
+}
+
+/* Both ids, or neither. */
+static const char *drop_fault(const Perseas__DropRequest *drop)
+{
+	if (!ps_name_valid(drop->store))
+		return bad_name;
+	if (drop->store_id.len == 0 && drop->image_id.len == 0)
+		return NULL;
+	return ps_id_valid(drop->store_id) && ps_id_valid(drop->image_id) ? NULL : bad_id;
+}
+
+static const char *reports_fault(Perseas__MirrorReport *const *reports, size_t count)
+{
+	if (count > PS_MIRRORS_MAX)
+		return "an owner reports on 16 mirrors at most";
+	for (size_t i = 0; i < count; i++) {
+		const Perseas__MirrorReport *report = reports[i];
+
+		if (!*report->address || !text_valid(report->address, TEXT_MAX) ||
+		    !text_valid(report->state, TEXT_MAX) ||
+		    !text_valid(report->trouble, TEXT_MAX))
+			return "an owner's report on a mirror must be an address and texts, of 255 "
+			       "bytes at most, without control characters";
+	}
+	return NULL;
+}
+
+/* An address where one is due, and else nothing. */
+static bool order_address_valid(const char *address, bool due)
+{
+	return due ? *address && text_valid(address, TEXT_MAX) : !*address;
+}
+
+static const char *order_fault(const Perseas__Order *order)
+{
+	if (!order)
+		return "the order is missing";
+	if (!ps_id_valid(order->id))
+		return bad_id;
+	if (order->kind < PERSEAS__ORDER_KIND__ORDER_ADD ||
+	    order->kind > PERSEAS__ORDER_KIND__ORDER_REPLACE)
+		return "an order must be to add, to remove or to replace a mirror";
+	if (!order_address_valid(order->address, order->kind != PERSEAS__ORDER_KIND__ORDER_ADD) ||
+	    !order_address_valid(order->with, order->kind != PERSEAS__ORDER_KIND__ORDER_REMOVE))
+		return "an order must name the mirror that goes, the one that comes, or both, by "
+		       "addresses of 1 to 255 bytes";
+	return order->acks <= PS_MIRRORS_MAX ? NULL : "acks must be 0 to 16";
+}
+
+static const char *result_fault(const Perseas__OrderResult *result)
+{
+	if (!ps_id_valid(result->id))
+		return bad_id;
+	return text_valid(result->text, TEXT_MAX)
+		? NULL : "an order's result must be 255 bytes or less, no control characters";
+}
+
+static const char *confirm_fault(const Perseas__ConfirmRequest *confirm)
+{
+	const char *fault = reports_fault(confirm->mirrors, confirm->n_mirrors);
+
+	if (fault)
+		return fault;
+	return confirm->result ? result_fault(confirm->result) : NULL;
 }
 
 static const char *claim_fault(const Perseas__ClaimRequest *claim)
@@ -239,11 +345,21 @@ const char *ps_request_fault(const Perseas__Request *request)
 	case PERSEAS__REQUEST__BODY_REBUILD:
 		return rebuild_fault(request->rebuild);
 	case PERSEAS__REQUEST__BODY_ROSTER:
-		return ps_roster_fault(request->roster->roster);
+		return roster_request_fault(request->roster);
 	case PERSEAS__REQUEST__BODY_DIGEST:
 		return digest_fault(request->digest);
-	case PERSEAS__REQUEST__BODY_LIST:
 	case PERSEAS__REQUEST__BODY_CONFIRM:
+		return confirm_fault(request->confirm);
+	case PERSEAS__REQUEST__BODY_READ:
+		return read_fault(request->read);
+	case PERSEAS__REQUEST__BODY_ORDER:
+		if (!ps_name_valid(request->order->store))
+			return bad_name;
+		return order_fault(request->order->order);
+	case PERSEAS__REQUEST__BODY_DROP:
+		return drop_fault(request->drop);
+	case PERSEAS__REQUEST__BODY_LIST:
+	case PERSEAS__REQUEST__BODY_SPILL:
 	case PERSEAS__REQUEST__BODY_FINISH:
 	case PERSEAS__REQUEST__BODY_JOINING:
 	case PERSEAS__REQUEST__BODY_RELEASE:
@@ -308,7 +424,11 @@ static const char *store_status_fault(const Perseas__StoreStatus *status)
 		return fault;
 	if (!text_valid(status->owner_address, TEXT_MAX) || !text_valid(status->fabric, TEXT_MAX))
 		return "the owner's address or fabric must be text without control characters";
-	return NULL;
+	if ((fault = reports_fault(status->mirrors, status->n_mirrors)))
+		return fault;
+	if (status->order && (fault = order_fault(status->order)))
+		return fault;
+	return status->result ? result_fault(status->result) : NULL;
 }
 
 static const char *list_reply_fault(const Perseas__ListReply *list)
@@ -345,6 +465,15 @@ static const char *rebuild_reply_fault(const Perseas__RebuildReply *rebuild)
 	return fault ? fault : grant_fault(rebuild->grant);
 }
 
+static const char *confirm_reply_fault(const Perseas__ConfirmReply *confirm)
+{
+	const char *fault = confirm->slot ? slot_fault(confirm->slot) : NULL;
+
+	if (fault)
+		return fault;
+	return confirm->order ? order_fault(confirm->order) : NULL;
+}
+
 static const char *reply_body_fault(const Perseas__Reply *reply)
 {
 	switch (reply->body_case) {
@@ -355,7 +484,7 @@ static const char *reply_body_fault(const Perseas__Reply *reply)
 	case PERSEAS__REPLY__BODY_CLAIM:
 		return claim_reply_fault(reply->claim);
 	case PERSEAS__REPLY__BODY_CONFIRM:
-		return reply->confirm->slot ? slot_fault(reply->confirm->slot) : NULL;
+		return confirm_reply_fault(reply->confirm);
 	case PERSEAS__REPLY__BODY_ADD_SEGMENTS:
 		return grant_fault(reply->add_segments->grant);
 	case PERSEAS__REPLY__BODY_DROP_SEGMENTS:
@@ -366,6 +495,12 @@ static const char *reply_body_fault(const Perseas__Reply *reply)
 		return ps_header_fault(reply->finish->header);
 	case PERSEAS__REPLY__BODY_DIGEST:
 		return reply->digest->slot ? slot_fault(reply->digest->slot) : NULL;
+	case PERSEAS__REPLY__BODY_READ:
+		return reply->read->bytes.len >= 1 && reply->read->bytes.len <= PS_READ_REQUEST_MAX
+			? NULL : "what was read must be 1 byte to 512 KiB";
+	case PERSEAS__REPLY__BODY_SPILL:
+		return text_valid(reply->spill->directory, DIRECTORY_MAX)
+			? NULL : "the spill directory must be a path without control characters";
 	case PERSEAS__REPLY__BODY__NOT_SET:
 		return reply->status == PERSEAS__STATUS__STATUS_OK
 			? "a reply that grants the request must have a body" : NULL;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #define PS_MESSAGE_MAX ((uint32_t)1 << 20)     /* bytes of one control message */
+#define PS_READ_REQUEST_MAX ((uint32_t)512 << 10) /* bytes that one ReadRequest asks for */
 
 /* The first bytes of a control connection, from both ends. */
 struct ps_control_hello {

@@ -24,6 +24,10 @@ const char config_help[] =
 	"                       after them has come back (off)\n"
 	"  --memory-dir DIR     where images are kept (/dev/shm/perseas)\n"
 	"  --max-memory BYTES   limit for all images together, with K, M, G or T; 0: none (0)\n"
+	"  --owner-timeout S    seconds of silence after which an owner does not count as live,\n"
+	"                       so that a claim needs no takeover; 0: it is while connected (5)\n"
+	"  --spill-dir DIR      write the images to DIR on SIGTERM, SIGINT or `perseas spill`;\n"
+	"                       what memory has lost is loaded from there at start\n"
 	"  --spin-us N          microseconds to spin for more data before sleeping (0)\n"
 	"  --log-level LEVEL    error, warning, info or debug (info)\n"
 	"  --port-file FILE     write the TCP ports to FILE once they are open, a line each\n"
@@ -141,6 +145,11 @@ static int set_memory_dir(struct reader *reader, const char *value)
 	return set_path(reader, "memory-dir", reader->config->memory_dir, value);
 }
 
+static int set_spill_dir(struct reader *reader, const char *value)
+{
+	return set_path(reader, "spill-dir", reader->config->spill_dir, value);
+}
+
 static int set_port_file(struct reader *reader, const char *value)
 {
 	return set_path(reader, "port-file", reader->config->port_file, value);
@@ -183,6 +192,17 @@ static int set_spin(struct reader *reader, const char *value)
 	if (!read_number(value, &end, &number) || *end || number > 1000000)
 		return wrong(reader, "--spin-us %s is not a number from 0 to 1000000", value);
 	reader->config->spin_us = (uint32_t)number;
+	return 0;
+}
+
+static int set_owner_timeout(struct reader *reader, const char *value)
+{
+	const char *end;
+	uint64_t number;
+
+	if (!read_number(value, &end, &number) || *end || number > 86400)
+		return wrong(reader, "--owner-timeout %s is not a number from 0 to 86400", value);
+	reader->config->owner_timeout_s = (uint32_t)number;
 	return 0;
 }
 
@@ -249,6 +269,8 @@ static const struct option {
 	{ "rdma-flush", set_rdma_flush, true },
 	{ "memory-dir", set_memory_dir, true },
 	{ "max-memory", set_max_memory, true },
+	{ "owner-timeout", set_owner_timeout, true },
+	{ "spill-dir", set_spill_dir, true },
 	{ "spin-us", set_spin, true },
 	{ "log-level", set_log_level, true },
 	{ "port-file", set_port_file, true },
@@ -364,6 +386,7 @@ int config_parse(struct config *config, int argc, char *const *argv, char *why, 
 	memset(config, 0, sizeof(*config));
 	strcpy(config->memory_dir, "/dev/shm/perseas");
 	config->log_level = LOG_LEVEL_INFO;
+	config->owner_timeout_s = 5;
 	config->rdma.on = true;
 	if (read_arguments(&reader, argc, argv, true) < 0)
 		return -1;

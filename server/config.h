@@ -30,10 +30,12 @@ struct config {
 	struct endpoint endpoints[ENDPOINTS_MAX];
 	unsigned endpoint_count;
 	char memory_dir[PATH_MAX];
+	char spill_dir[PATH_MAX];  /* "": none */
 	char port_file[PATH_MAX];  /* "": none */
 	char file[PATH_MAX];       /* the configuration file, "": none */
 	uint64_t max_memory;       /* bytes, 0: no limit */
 	uint32_t spin_us;
+	uint32_t owner_timeout_s;  /* 0: none */
 	struct rdma_options rdma;
 	enum log_level log_level;
 	bool help;

@@ -9,6 +9,7 @@
 struct answer {
 	Perseas__Reply reply;
 	bool granted;              /* it carries a grant */
+	bool ends;                 /* the daemon ends with it */
 	union {
 		Perseas__ListReply list;
 		Perseas__StatusReply store;
@@ -26,6 +27,10 @@ struct answer {
 		Perseas__RosterReply roster;
 		Perseas__ReleaseReply release;
 		Perseas__DigestReply digest;
+		Perseas__ReadReply read;
+		Perseas__OrderReply order;
+		Perseas__DropReply drop;
+		Perseas__SpillReply spill;
 	} body;
 	Perseas__StoreStatus status;
 };
@@ -96,7 +101,8 @@ static int call_claim(struct call *call)
 static int call_confirm(struct call *call)
 {
 	BODY(call, confirm, CONFIRM);
-	return store_confirm(call->session, &call->answer->body.confirm, call->why);
+	return store_confirm(call->session, call->request->confirm, &call->answer->body.confirm,
+	                     call->why);
 }
 
 static int call_add_segments(struct call *call)
@@ -160,6 +166,34 @@ static int call_digest(struct call *call)
 	                    call->why);
 }
 
+static int call_read(struct call *call)
+{
+	BODY(call, read, READ);
+	return store_read(call->stores, call->request->read, &call->answer->body.read, call->why);
+}
+
+static int call_order(struct call *call)
+{
+	BODY(call, order, ORDER);
+	return store_order(call->stores, call->request->order, call->why);
+}
+
+static int call_drop(struct call *call)
+{
+	BODY(call, drop, DROP);
+	return store_drop(call->stores, call->request->drop, call->why);
+}
+
+static int call_spill(struct call *call)
+{
+	int ret;
+
+	BODY(call, spill, SPILL);
+	ret = store_spill(call->stores, &call->answer->body.spill, call->why);
+	call->answer->ends = ret == 0;
+	return ret;
+}
+
 static int dispatch(struct call *call)
 {
 	switch (call->request->body_case) {
@@ -179,6 +213,10 @@ static int dispatch(struct call *call)
 	case PERSEAS__REQUEST__BODY_ROSTER: return call_roster(call);
 	case PERSEAS__REQUEST__BODY_RELEASE: return call_release(call);
 	case PERSEAS__REQUEST__BODY_DIGEST: return call_digest(call);
+	case PERSEAS__REQUEST__BODY_READ: return call_read(call);
+	case PERSEAS__REQUEST__BODY_ORDER: return call_order(call);
+	case PERSEAS__REQUEST__BODY_DROP: return call_drop(call);
+	case PERSEAS__REQUEST__BODY_SPILL: return call_spill(call);
 	default: return -STATUS(BAD_REQUEST); /* ps_request_unpack lets none through */
 	}
 }
@@ -230,6 +268,7 @@ int control_handle(struct stores *stores, struct session *session, const char *v
 		if (ps_reply_pack(&answer.reply, &reply->bytes, &reply->len) < 0)
 			return -1;
 	}
+	reply->ends = answer.ends;
 	if (answer.granted)
 		reply->fd_count = session_descriptors(session, reply->fds);
 	return 0;

@@ -14,6 +14,7 @@ struct control_reply {
 	size_t len;
 	int fds[PS_REGIONS_MAX];
 	unsigned fd_count;
+	bool ends;                 /* the daemon is to end once it is sent */
 };
 
 /*

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -52,6 +53,7 @@ struct connection {
 	size_t have, room;
 	struct control_reply output;
 	size_t sent;
+	uint64_t heard_ms;         /* when bytes last came */
 	bool own_fds;              /* the descriptors of the output are copies */
 };
 
@@ -77,6 +79,29 @@ static struct holder *session_keep(struct session *session)
 	return shm_holder(connection_of(session)->process);
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Bytes that lie in the socket were heard: it is this daemon that had no time for them. But not
+ * when it waits for the other end to take an answer. */
+static uint64_t session_silent_ms(struct session *session)
+{
+	struct connection *connection = connection_of(session);
+	char byte;
+
+	if (session->local && !shm_lives(connection->process))
+		return UINT64_MAX;
+	if (connection->output.len == 0 &&
+	    recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+		return 0;
+	return now_ms() - connection->heard_ms;
+}
+
 static void session_offer(struct session *session, Perseas__Grant *grant)
 {
 	daemon_grant(connection_of(session)->daemon, session, grant);
@@ -95,11 +120,15 @@ static const struct session_ops session_functions = {
 	.cut = session_cut,
 	.may_write = session_may_write,
 	.keep = session_keep,
+	.silent_ms = session_silent_ms,
 	.grant = session_offer,
 };
 
+/* The output is sent, or never will be. */
 static void drop_output(struct connection *connection)
 {
+	if (connection->output.ends)
+		daemon_stop(connection->daemon);
 	if (connection->own_fds)
 		for (unsigned i = 0; i < connection->output.fd_count; i++)
 			close(connection->output.fds[i]);
@@ -256,6 +285,8 @@ static int take_request(struct connection *connection)
 	if (connection->output.fd_count > 0)
 		connection->session.fabric = target_shm.name;
 	note_claim(connection, &before);
+	if (connection->output.ends)
+		log_info("ends after a spill that %s asked for", connection->session.peer);
 	connection->have = 0;
 	if (connection->room > INPUT_KEEP) {
 		free(connection->input);
@@ -347,6 +378,7 @@ static int receive(struct connection *connection)
 		if (n <= 0)
 			return -1;
 		connection->have += (size_t)n;
+		connection->heard_ms = now_ms();
 	}
 	return 1;
 }
@@ -460,6 +492,7 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 	connection->daemon = daemon;
 	connection->fd = fd;
 	connection->process = local ? shm_process(fd) : -1;
+	connection->heard_ms = now_ms();
 	connection->next = daemon->connections;
 	connection->link = &daemon->connections;
 	if (connection->next)

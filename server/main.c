@@ -3,11 +3,15 @@
  */
 #include "daemon.h"
 #include "notify.h"
+#include "spill.h"
 
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+
+enum { PROGRESS_SECONDS = 5 };
 
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
@@ -74,22 +78,53 @@ static int start_rdma(struct daemon *daemon, const struct config *config)
 #endif
 }
 
-static int run(const struct config *config)
+/* Tells the service manager, now and then, that it goes on. */
+static void on_progress(void *arg)
 {
-	const char *why = "";
-	struct memory *memory = memory_file_new(config->memory_dir, config->max_memory, &why);
-	struct stores *stores;
-	struct daemon *daemon;
+	struct timespec now, *last = arg;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (now.tv_sec - last->tv_sec < PROGRESS_SECONDS)
+		return;
+	*last = now;
+	notify("EXTEND_TIMEOUT_USEC=60000000");
+}
+
+/* What was there before: images in memory, then those that only the spill directory has. */
+static void load(struct stores *stores, const struct config *config)
+{
+	unsigned loaded;
+
+	stores_load(stores, complain, NULL);
+	loaded = stores_load_spills(stores, complain, NULL);
+	if (loaded > 0)
+		log_info("%u images were loaded from %s", loaded, config->spill_dir);
+}
+
+/* After all connections have ended. */
+static int write_spills(struct stores *stores, const struct config *config)
+{
+	struct spill_sum sum;
+
+	if (!config->spill_dir[0])
+		return 0;
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	notify("STATUS=writing images\nEXTEND_TIMEOUT_USEC=60000000");
+	if (!stores_spill(stores, &sum, complain, NULL))
+		return 0;
+	log_info("%u images were written to %s, %llu bytes", sum.stores, config->spill_dir,
+	         (unsigned long long)sum.bytes);
+	return sum.failed > 0 ? -1 : 0;
+}
+
+static int run_daemon(struct memory *memory, struct stores *stores, const struct config *config)
+{
+	struct daemon *daemon = daemon_new(stores, config->spin_us);
 	int ret = -1;
 
-	if (!memory) {
-		log_error("%s", why);
-		return -1;
-	}
-	stores = stores_new(memory);
-	daemon = stores ? daemon_new(stores, config->spin_us) : NULL;
 	if (daemon && start_rdma(daemon, config) == 0) {
-		stores_load(stores, complain, NULL);
+		load(stores, config);
 		log_info("perseasd %s keeps its images in %s, %llu bytes", PERSEAS_VERSION,
 		         config->memory_dir, (unsigned long long)memory->ops->used(memory));
 		ret = serve(daemon, config);
@@ -97,7 +132,46 @@ static int run(const struct config *config)
 		log_error("out of memory");
 	}
 	daemon_free(daemon);
+	return ret == 0 ? write_spills(stores, config) : -1;
+}
+
+static int run_stores(struct memory *memory, const struct config *config)
+{
+	struct timespec progress = { 0 };
+	struct stores *stores = stores_new(memory);
+	struct spill *spill = NULL;
+	const char *why = "out of memory";
+	int ret = -1;
+
+	if (stores && config->spill_dir[0])
+		spill = spill_file_new(config->spill_dir, &why);
+	if (!stores || (config->spill_dir[0] && !spill)) {
+		log_error("%s", why);
+	} else {
+		if (spill) {
+			spill->progress = on_progress;
+			spill->progress_arg = &progress;
+		}
+		stores_set_owner_timeout(stores, (uint64_t)config->owner_timeout_s * 1000);
+		stores_set_spill(stores, spill);
+		ret = run_daemon(memory, stores, config);
+	}
 	stores_free(stores);
+	spill_file_free(spill);
+	return ret;
+}
+
+static int run(const struct config *config)
+{
+	const char *why = "";
+	struct memory *memory = memory_file_new(config->memory_dir, config->max_memory, &why);
+	int ret;
+
+	if (!memory) {
+		log_error("%s", why);
+		return -1;
+	}
+	ret = run_stores(memory, config);
 	memory_file_free(memory);
 	return ret;
 }

@@ -32,6 +32,9 @@ struct memory_ops {
 	            struct piece *piece);
 	/* Unmaps and closes; the piece stays. */
 	void (*close)(struct memory *memory, struct piece *piece);
+	/* What was written to it outlasts what its file outlasts: on a DAX file system, the host.
+	 * NULL: nothing to do. */
+	int (*flush)(struct memory *memory, const struct piece *piece);
 	/* Removes it by name; other processes may still have it mapped. */
 	void (*remove)(struct memory *memory, const char *store, const char *name);
 	/* Replaces the small piece `name` by these bytes, whole or not at all. */

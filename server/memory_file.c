@@ -2,19 +2,18 @@
  * memory_file.c - images as files: DIRECTORY/STORE/PIECE, mapped shared, so that they outlive
  * the daemon.
  */
+#include "directory.h"
 #include "memory.h"
 #include "status.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -203,6 +202,12 @@ static void file_close(struct memory *memory, struct piece *piece)
 		close(piece->fd_readonly);
 	memset(piece, 0, sizeof(*piece));
 	piece->fd = piece->fd_readonly = -1;
+}
+
+static int file_flush(struct memory *memory, const struct piece *piece)
+{
+	(void)memory;
+	return msync(piece->base, piece->size, MS_SYNC) == 0 ? 0 : -STATUS(IO);
 }
 
 static void file_remove(struct memory *memory, const char *store, const char *name)
@@ -418,6 +423,7 @@ static const struct memory_ops file_ops = {
 	.make = file_make,
 	.open = file_open,
 	.close = file_close,
+	.flush = file_flush,
 	.remove = file_remove,
 	.replace = file_replace,
 	.load = file_load,
@@ -454,66 +460,6 @@ static void count_store(void *arg, const char *store)
 	file_pieces(arg, store, count_piece, &counting);
 }
 
-/* Makes the directory, and those above it that are missing. */
-static int make_directories(const char *path)
-{
-	char part[PATH_MAX];
-	int n = snprintf(part, sizeof(part), "%s", path);
-
-	if (n < 1 || (size_t)n >= sizeof(part)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(part, 0755) < 0 && errno != EEXIST)
-			return -1;
-		*slash = '/';
-	}
-	return mkdir(part, 0700) < 0 && errno != EEXIST ? -1 : 0;
-}
-
-/* In a place that all may write to, such as /dev/shm, another user may have made it first. */
-static bool is_private(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 022) == 0;
-}
-
-static int open_directory(struct memory_file *file, const char *directory, const char **why)
-{
-	static char text[PATH_MAX + 160];
-
-	*why = text;
-	if (make_directories(directory) < 0 ||
-	    (file->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
-		snprintf(text, sizeof(text), "memory directory %s: %s", directory, strerror(errno));
-		return -1;
-	}
-	if (!is_private(file->directory)) {
-		snprintf(text, sizeof(text),
-		         "memory directory %s must belong to the daemon's user and be writable "
-		         "by no other", directory);
-		return -1;
-	}
-	file->lock = openat(file->directory, ".lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW,
-	                    0600);
-	if (file->lock < 0) {
-		snprintf(text, sizeof(text), "memory directory %s: its lock file: %s", directory,
-		         strerror(errno));
-		return -1;
-	}
-	if (flock(file->lock, LOCK_EX | LOCK_NB) < 0) {
-		snprintf(text, sizeof(text), errno == EWOULDBLOCK
-		         ? "memory directory %s is in use by another perseasd; end that one, or "
-		           "give this one a --memory-dir of its own"
-		         : "memory directory %s cannot be locked", directory);
-		return -1;
-	}
-	return 0;
-}
-
 struct memory *memory_file_new(const char *directory, uint64_t limit, const char **why)
 {
 	struct memory_file *file = calloc(1, sizeof(*file));
@@ -526,7 +472,7 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, const char
 	file->directory = file->lock = -1;
 	file->limit = limit;
 	file->barrier = barrier_works();
-	if (open_directory(file, directory, why) < 0) {
+	if (directory_open("memory", directory, &file->directory, &file->lock, why) < 0) {
 		memory_file_free(&file->memory);
 		return NULL;
 	}

@@ -77,6 +77,19 @@ struct stores *stores_new(struct memory *memory)
 	return stores;
 }
 
+void stores_set_owner_timeout(struct stores *stores, uint64_t ms)
+{
+	stores->owner_timeout_ms = ms;
+}
+
+int stores_check_open(struct stores *stores, struct why *why)
+{
+	scratch_reset(stores);
+	if (stores->closing)
+		return refuse(why, STATUS(BAD_STATE), "this mirror is about to end");
+	return 0;
+}
+
 void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struct piece *piece),
                      void *arg)
 {
@@ -142,6 +155,7 @@ void store_delete(struct store *store)
 	image_close(store, &store->beside);
 	header_free(store->beside_header);
 	holder_drop(store);
+	board_drop(store);
 	image_close(store, &store->image);
 	header_free(store->header);
 	while (*link != store)
@@ -151,19 +165,30 @@ void store_delete(struct store *store)
 	free(store);
 }
 
-static int fill_status(struct store *store, Perseas__StoreStatus *status, struct why *why)
+static void fill_session(struct store *store, Perseas__StoreStatus *status)
 {
 	struct session *session = store->session;
+	uint64_t silent;
+
+	status->live = session_lives(session);
+	if (!session)
+		return;
+	status->owner_address = session->peer;
+	if (session->fabric)
+		status->fabric = (char *)session->fabric;
+	silent = session->ops->silent_ms ? session->ops->silent_ms(session) : 0;
+	if (silent != UINT64_MAX)
+		status->silent_ms = silent;
+	board_status(store, status);
+}
+
+static int fill_status(struct store *store, Perseas__StoreStatus *status, struct why *why)
+{
 	struct ps_slot slot;
 	int index = image_slot(&store->image, &slot);
 
 	status->header = store->header;
-	status->live = session != NULL;
-	if (session) {
-		status->owner_address = session->peer;
-		if (session->fabric)
-			status->fabric = (char *)session->fabric;
-	}
+	fill_session(store, status);
 	if (store->header)
 		status->bytes = ps_header_bytes(store->header);
 	if (index < 0)
@@ -214,6 +239,24 @@ int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *
 	return fill_status(store, status, why);
 }
 
+/* The region, where the image has so many bytes of it; else NULL. */
+static struct piece *readable(struct store *store, uint32_t region, uint64_t offset,
+                              uint64_t length, struct why *why)
+{
+	struct piece *piece = region < PS_REGIONS_MAX ? &store->image.regions[region] : NULL;
+
+	if (!piece || !piece->base) {
+		refuse(why, STATUS(BAD_REQUEST), "store %s has no region %u", store->name, region);
+		return NULL;
+	}
+	if (offset > piece->size || length > piece->size - offset) {
+		refuse(why, STATUS(BAD_REQUEST), "region %u has only %llu bytes", region,
+		       (unsigned long long)piece->size);
+		return NULL;
+	}
+	return piece;
+}
+
 int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
                  Perseas__DigestReply *reply, struct why *why)
 {
@@ -228,13 +271,9 @@ int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
 		return ret;
 	if (request->length > DIGEST_MAX)
 		return refuse(why, STATUS(BAD_REQUEST), "a digest covers 64 MiB at most");
-	if (request->region >= PS_REGIONS_MAX || !store->image.regions[request->region].base)
-		return refuse(why, STATUS(BAD_REQUEST), "store %s has no region %u", store->name,
-		              request->region);
-	piece = &store->image.regions[request->region];
-	if (request->offset > piece->size || request->length > piece->size - request->offset)
-		return refuse(why, STATUS(BAD_REQUEST), "region %u has only %llu bytes",
-		              request->region, (unsigned long long)piece->size);
+	piece = readable(store, request->region, request->offset, request->length, why);
+	if (!piece)
+		return -STATUS(BAD_REQUEST);
 	index = image_slot(&store->image, &slot);
 	if (index >= 0) {
 		reply->slot = scratch_slot(stores, &slot, index);
@@ -242,7 +281,28 @@ int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
 			return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
 	reply->crc = ps_crc32c(0, piece->base + request->offset, request->length);
-	reply->live = store->session != NULL;
+	reply->live = session_lives(store->session);
+	return 0;
+}
+
+int store_read(struct stores *stores, const Perseas__ReadRequest *request,
+               Perseas__ReadReply *reply, struct why *why)
+{
+	struct store *store;
+	struct piece *piece;
+	int ret = 0;
+
+	scratch_reset(stores);
+	store = store_sound(stores, request->store, &ret, why);
+	if (!store)
+		return ret;
+	if (request->length < 1 || request->length > PS_READ_REQUEST_MAX)
+		return refuse(why, STATUS(BAD_REQUEST), "a read is of 1 byte to 512 KiB");
+	piece = readable(store, request->region, request->offset, request->length, why);
+	if (!piece)
+		return -STATUS(BAD_REQUEST);
+	reply->bytes.data = piece->base + request->offset;
+	reply->bytes.len = request->length;
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+struct spill;
 struct stores;
 struct store;
 
@@ -52,6 +53,11 @@ struct session_ops {
 	 * function, or what it returns): not known, so it is taken to be alive.
 	 */
 	struct holder *(*keep)(struct session *session);
+	/*
+	 * For how many milliseconds nothing was received on the control connection; UINT64_MAX: the
+	 * process at its other end is dead. NULL: an owner lives as long as it is connected.
+	 */
+	uint64_t (*silent_ms)(struct session *session);
 	/* Adds to a grant what the fabrics of this daemon offer the session. NULL: nothing. What it
 	 * adds must last until the reply is packed. */
 	void (*grant)(struct session *session, Perseas__Grant *grant);
@@ -78,6 +84,9 @@ struct stores *stores_new(struct memory *memory);
  * registered it with a device takes that back. NULL: nobody is told any more. */
 void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struct piece *piece),
                      void *arg);
+/* An owner that was silent for longer than this does not count as live; 0 (as at first): it
+ * does as long as it is connected. */
+void stores_set_owner_timeout(struct stores *stores, uint64_t ms);
 /* Closes all images, which stay in memory. Sessions that still hold a store must not be used
  * after it. */
 void stores_free(struct stores *stores);
@@ -88,6 +97,29 @@ void stores_free(struct stores *stores);
  * each thing that was wrong.
  */
 void stores_load(struct stores *stores, void (*complain)(void *arg, const char *text), void *arg);
+
+/*
+ * Where images are spilled to; NULL, as at first: nowhere.
+ *
+ * stores_load_spills() is due after stores_load() and before the first session. An image that is
+ * in memory is newer than its spill, which is removed; one that is only spilled is loaded, with a
+ * new id. Nothing is served whose spill is still there, and no spill that is damaged, or that finds
+ * no memory, is loaded or removed. Returns how many were loaded.
+ *
+ * stores_spill() ends all sessions for good and writes every sound image, as far as it can. False:
+ * there is nowhere to, or store_spill() has done so.
+ */
+struct spill_sum {
+	unsigned stores;           /* that were written */
+	unsigned failed;           /* that were not */
+	uint64_t bytes;
+};
+
+void stores_set_spill(struct stores *stores, struct spill *spill);
+unsigned stores_load_spills(struct stores *stores,
+                            void (*complain)(void *arg, const char *text), void *arg);
+bool stores_spill(struct stores *stores, struct spill_sum *sum,
+                  void (*complain)(void *arg, const char *text), void *arg);
 
 /* The handlers of the messages of the same names in control.proto. Replies are filled in
  * with memory that lives until the next call for the same stores. */
@@ -105,9 +137,18 @@ int store_rebuild(struct stores *stores, struct session *session,
                   struct why *why);
 int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
                  Perseas__DigestReply *reply, struct why *why);
+/* The reply points into the image. */
+int store_read(struct stores *stores, const Perseas__ReadRequest *request,
+               Perseas__ReadReply *reply, struct why *why);
+int store_order(struct stores *stores, const Perseas__OrderRequest *request, struct why *why);
+int store_drop(struct stores *stores, const Perseas__DropRequest *request, struct why *why);
+/* When it is granted the daemon is to end. When it fails half way, with IO, sessions were ended,
+ * but images are served on. */
+int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *why);
 
 /* For the session that holds the claim; else -STATUS_NO_SESSION. */
-int store_confirm(struct session *session, Perseas__ConfirmReply *reply, struct why *why);
+int store_confirm(struct session *session, const Perseas__ConfirmRequest *request,
+                  Perseas__ConfirmReply *reply, struct why *why);
 int store_add_segments(struct session *session, const Perseas__AddSegmentsRequest *request,
                        Perseas__AddSegmentsReply *reply, struct why *why);
 int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequest *request,

@@ -56,7 +56,8 @@ static int check_claim(const struct claim *claim, struct why *why)
 	ret = check_promise(claim, why);
 	if (ret)
 		return ret;
-	if (old && !claim->request->takeover && !ps_id_equal(claim->request->owner, old->owner)) {
+	if (session_lives(old) && !claim->request->takeover &&
+	    !ps_id_equal(claim->request->owner, old->owner)) {
 		why->promised_epoch = store->header->promised_epoch;
 		return refuse(why, STATUS(BUSY), "store %s has a live owner at %s", store->name,
 		              old->peer);
@@ -200,9 +201,10 @@ int store_claim(struct stores *stores, struct session *session,
                 struct why *why)
 {
 	struct claim claim = { .session = session, .request = request, .index = -1 };
-	int ret = 0;
+	int ret = stores_check_open(stores, why);
 
-	scratch_reset(stores);
+	if (ret)
+		return ret;
 	claim.store = store_sound(stores, request->store, &ret, why);
 	if (!claim.store)
 		return ret;

@@ -99,12 +99,7 @@ static void load_store(void *arg, const char *name)
 	settle_promise(store);
 }
 
-struct name_list {
-	char (*names)[PS_NAME_MAX + 1];
-	size_t count;
-};
-
-static void note_store(void *arg, const char *name)
+void note_name(void *arg, const char *name)
 {
 	struct name_list *list = arg;
 	void *names;
@@ -123,7 +118,7 @@ void stores_load(struct stores *stores, void (*report)(void *arg, const char *te
 	struct loading loading = { .stores = stores, .complain = report, .arg = arg };
 	struct name_list list = { 0 };
 
-	stores->memory->ops->stores(stores->memory, note_store, &list);
+	stores->memory->ops->stores(stores->memory, note_name, &list);
 	for (size_t i = 0; i < list.count; i++)
 		load_store(&loading, list.names[i]);
 	free(list.names);

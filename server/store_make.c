@@ -84,9 +84,10 @@ int store_create(struct stores *stores, const Perseas__CreateRequest *request, s
 {
 	Perseas__Header *header;
 	struct store *store = NULL;
-	int ret;
+	int ret = stores_check_open(stores, why);
 
-	scratch_reset(stores);
+	if (ret)
+		return ret;
 	ret = find_place(stores, request->store, &store, why);
 	if (!store)
 		return ret;
@@ -106,9 +107,10 @@ int store_settle(struct stores *stores, const Perseas__SettleRequest *request, s
 {
 	Perseas__Header *header;
 	struct store *store;
-	int ret = 0;
+	int ret = stores_check_open(stores, why);
 
-	scratch_reset(stores);
+	if (ret)
+		return ret;
 	store = store_sound(stores, request->store, &ret, why);
 	if (!store)
 		return ret;
@@ -126,12 +128,24 @@ int store_settle(struct stores *stores, const Perseas__SettleRequest *request, s
 	return header_commit(store, header, why);
 }
 
+/* Without its header the rest is nothing, should this be interrupted. */
+static void remove_store(struct store *store)
+{
+	struct memory *memory = store->stores->memory;
+
+	memory->ops->remove(memory, store->name, "header");
+	image_close(store, &store->image);
+	pieces_sweep(store, NULL);
+	store_delete(store);
+}
+
 int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request, struct why *why)
 {
-	struct memory *memory = stores->memory;
 	struct store *store;
+	int ret = stores_check_open(stores, why);
 
-	scratch_reset(stores);
+	if (ret)
+		return ret;
 	store = store_find(stores, request->store);
 	if (!store)
 		return refuse(why, STATUS(NO_STORE), "this mirror has no store named %s",
@@ -140,10 +154,41 @@ int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request,
 	    !same_id(store->header->store_id, request->store_id))
 		return refuse(why, STATUS(BAD_STATE),
 		              "store %s is not being created by this caller", store->name);
-	/* Without its header the rest is nothing, should this be interrupted. */
-	memory->ops->remove(memory, store->name, "header");
-	image_close(store, &store->image);
-	pieces_sweep(store, NULL);
-	store_delete(store);
+	remove_store(store);
+	return 0;
+}
+
+/* Does the request mean this image? Only one that is damaged may be named without its ids, which
+ * nobody may be able to read any more. */
+static bool is_meant(const struct store *store, const Perseas__DropRequest *request)
+{
+	if (request->store_id.len == 0 && request->image_id.len == 0)
+		return store->damage[0] != '\0';
+	return store->header && same_id(store->header->store_id, request->store_id) &&
+	       same_id(store->header->image_id, request->image_id);
+}
+
+int store_drop(struct stores *stores, const Perseas__DropRequest *request, struct why *why)
+{
+	struct store *store;
+	int ret = stores_check_open(stores, why);
+
+	if (ret)
+		return ret;
+	store = store_find(stores, request->store);
+	if (!store)
+		return refuse(why, STATUS(NO_STORE), "this mirror has no store named %s",
+		              request->store);
+	if (!is_meant(store, request))
+		return refuse(why, STATUS(BAD_STATE),
+		              "the ids are not those of the image of store %s that this mirror "
+		              "has; only a damaged image is dropped without ids", store->name);
+	if (session_lives(store->session))
+		return refuse(why, STATUS(BUSY), "store %s has a live owner at %s", store->name,
+		              store->session->peer);
+	promise_retire(store);
+	if (store->session)
+		session_detach(store);
+	remove_store(store);
 	return 0;
 }

@@ -5,12 +5,15 @@
  *   store_header.c    headers: the only truth about an image
  *   store_image.c     the pieces of one generation of an image
  *   store_load.c      stores that were there before the daemon
- *   store_make.c      create, settle, abandon
+ *   store_make.c      create, settle, abandon, drop
  *   store_claim.c     claims (I5)
  *   store_copy.c      copying a store that runs
  *   store_rebuild.c   images made beside, or anew; joining (I8, I9)
  *   store_segments.c  segments that come and go
  *   store_session.c   what a session holds, and how it ends
+ *   store_order.c     what a session's owner reports and is asked for
+ *   store_spill.c     images written when the daemon ends
+ *   store_unspill.c   .. and loaded when it starts
  */
 #ifndef PERSEAS_SERVER_STORE_PRIVATE_H
 #define PERSEAS_SERVER_STORE_PRIVATE_H
@@ -28,6 +31,8 @@ struct image {
 	struct piece regions[PS_REGIONS_MAX]; /* base NULL: there is no such region */
 };
 
+struct board;
+
 struct store {
 	struct stores *stores;
 	struct store *next;
@@ -38,6 +43,7 @@ struct store {
 	Perseas__Header *beside_header; /* of an unfinished rebuild, else NULL */
 	struct image beside;
 	struct session *session;   /* of the owner, while it is connected */
+	struct board *board;       /* of the session; NULL: nothing is on it */
 	struct holder *holder;     /* the process of an owner that left with the memory */
 };
 
@@ -45,6 +51,9 @@ struct stores {
 	struct memory *memory;
 	struct store *first;
 	unsigned count;
+	uint64_t owner_timeout_ms; /* 0: none */
+	bool closing;              /* the daemon is about to end: nothing may change any more */
+	struct spill *spill;       /* NULL: there is no spill directory */
 	struct scratch *scratch;   /* memory of the reply that was last filled in */
 	void (*leave)(void *arg, const struct piece *piece); /* NULL: nobody is to be told */
 	void *leave_arg;
@@ -63,6 +72,8 @@ void scratch_reset(struct stores *stores);
 void *scratch_alloc(struct stores *stores, size_t size);
 /* A slot for a reply; all zero with index < 0. NULL: out of memory. */
 Perseas__Slot *scratch_slot(struct stores *stores, const struct ps_slot *slot, int index);
+/* 0, unless the daemon is about to end; starts a new reply. */
+int stores_check_open(struct stores *stores, struct why *why);
 bool same_id(ProtobufCBinaryData id, ProtobufCBinaryData other);
 
 /* store_header.c */
@@ -111,6 +122,14 @@ void piece_name(char name[PIECE_NAME], uint32_t region, uint64_t generation);
 /* Removes every piece of the store that is not `keep`'s (NULL: all of them). */
 void pieces_sweep(struct store *store, const Perseas__Header *keep);
 
+/* store_load.c */
+struct name_list {
+	char (*names)[PS_NAME_MAX + 1];
+	size_t count;
+};
+/* Adds a name to the struct name_list `list`, if it is one of a store. */
+void note_name(void *list, const char *name);
+
 /* store_copy.c: `copy` is the next generation, made by this; *slot is what it stands at and
  * *undone whether transactions after it were undone. */
 int image_copy(struct store *store, struct image *copy, struct ps_slot *slot, bool *undone,
@@ -121,6 +140,10 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
                     ProtobufCBinaryData owner, bool shared, bool rdma);
 /* Cuts the data paths and takes the claim away; forgets an unfinished rebuild. */
 void session_detach(struct store *store);
+/* Is this the session of an owner that lives? NULL: no. */
+bool session_lives(const struct session *session);
+/* What an owner that may still have the memory finds from now on is not its own promise. */
+void promise_retire(struct store *store);
 void beside_drop(struct store *store);
 void holder_drop(struct store *store);
 Perseas__Grant *session_grant(struct session *session); /* NULL: out of memory */
@@ -129,6 +152,13 @@ static inline struct image *image_of(const struct session *session)
 {
 	return session->beside ? &session->store->beside : &session->store->image;
 }
+
+/* store_order.c */
+void board_drop(struct store *store);
+int board_tell(struct store *store, const Perseas__ConfirmRequest *request, struct why *why);
+/* The order that is not over, or NULL. */
+Perseas__Order *board_order(const struct store *store);
+void board_status(const struct store *store, Perseas__StoreStatus *status);
 
 /* 0 when the session holds a claim; starts a new reply. */
 int session_check(struct session *session, struct why *why);

@@ -1,11 +1,29 @@
 #include "store_private.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+/* An image that is made has no parent, but for one that takes the place of the same image. */
+static bool keep_parent(Perseas__Header *header, const Perseas__Header *before)
+{
+	ProtobufCBinaryData *parent = &header->parent_id;
+
+	free(parent->data);
+	*parent = (ProtobufCBinaryData){ 0, NULL };
+	if (!before || before->parent_id.len == 0 || !same_id(before->image_id, header->image_id))
+		return true;
+	parent->data = malloc(before->parent_id.len);
+	if (!parent->data)
+		return false;
+	memcpy(parent->data, before->parent_id.data, before->parent_id.len);
+	parent->len = before->parent_id.len;
+	return true;
+}
+
 /* What the request says of an image that is made, with what only this mirror knows. */
-static int rebuilt_header(const Perseas__RebuildRequest *request, uint64_t generation,
-                          Perseas__Header **edit, struct why *why)
+static int rebuilt_header(const struct store *store, const Perseas__RebuildRequest *request,
+                          uint64_t generation, Perseas__Header **edit, struct why *why)
 {
 	int ret = header_edit(request->header, edit, why);
 	Perseas__Header *header = *edit;
@@ -16,7 +34,8 @@ static int rebuilt_header(const Perseas__RebuildRequest *request, uint64_t gener
 	header->harmless = false;
 	header->shared = request->shared;
 	header->generation = generation;
-	if (header_promise(header, request->epoch, request->owner))
+	if (keep_parent(header, store->header) &&
+	    header_promise(header, request->epoch, request->owner))
 		return 0;
 	header_free(header);
 	return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
@@ -41,7 +60,7 @@ static int make_beside(struct session *session, const Perseas__RebuildRequest *r
 	struct store *store = session->store;
 	uint64_t generation = store->header->generation + 1;
 	Perseas__Header *header;
-	int ret = rebuilt_header(request, generation, &header, why);
+	int ret = rebuilt_header(store, request, generation, &header, why);
 
 	if (ret)
 		return ret;
@@ -110,7 +129,7 @@ static int make_anew(struct store *store, const Perseas__RebuildRequest *request
 	uint64_t generation = store->header ? store->header->generation + 1 : 1;
 	struct image image;
 	Perseas__Header *header;
-	int ret = rebuilt_header(request, generation, &header, why);
+	int ret = rebuilt_header(store, request, generation, &header, why);
 
 	if (ret)
 		return ret;
@@ -186,8 +205,10 @@ int store_rebuild(struct stores *stores, struct session *session,
                   struct why *why)
 {
 	const char *name = request->header->store;
+	int ret = stores_check_open(stores, why);
 
-	scratch_reset(stores);
+	if (ret)
+		return ret;
 	if (request->shared && !session->local)
 		return refuse(why, STATUS(BAD_REQUEST),
 		              "memory can be shared over a Unix socket only");
@@ -248,6 +269,17 @@ int store_finish(struct session *session, Perseas__FinishReply *reply, struct wh
 }
 
 /*
+ * What the ring holds is no history of what is copied in now. An image that joins is no
+ * candidate, so a crash between its header and this does no harm: who goes on begins here again.
+ */
+static void forget_past(struct store *store)
+{
+	const struct piece *log = &store->image.regions[PS_REGION_LOG];
+
+	memset(log->base + PS_RING_OFFSET, 0, log->size - PS_RING_OFFSET);
+}
+
+/*
  * An image whose joining did not begin harmlessly does not become harmless by being told so
  * again: what it lost before still counts.
  */
@@ -271,5 +303,8 @@ int store_joining(struct session *session, const Perseas__JoiningRequest *reques
 	header->harmless = request->harmless &&
 	                   (header->state != STATE(JOINING) || header->harmless);
 	header->state = STATE(JOINING);
-	return header_commit(store, header, why);
+	ret = header_commit(store, header, why);
+	if (!ret && request->whole)
+		forget_past(store);
+	return ret;
 }

@@ -32,6 +32,28 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 	session->beside = false;
 }
 
+bool session_lives(const struct session *session)
+{
+	uint64_t silent = 0, limit;
+
+	if (!session)
+		return false;
+	if (session->ops->silent_ms)
+		silent = session->ops->silent_ms((struct session *)session);
+	limit = session->store->stores->owner_timeout_ms;
+	return silent != UINT64_MAX && (limit == 0 || silent <= limit);
+}
+
+void promise_retire(struct store *store)
+{
+	static const ProtobufCBinaryData nobody = { 0, NULL };
+	struct memory *memory = store->stores->memory;
+
+	image_promise(&store->image, PROMISE_RETIRED, nobody);
+	image_promise(&store->beside, PROMISE_RETIRED, nobody);
+	memory->ops->fence(memory);
+}
+
 void session_detach(struct store *store)
 {
 	struct session *session = store->session;
@@ -43,6 +65,7 @@ void session_detach(struct store *store)
 			store->holder = session->ops->keep(session);
 	}
 	beside_drop(store);
+	board_drop(store);
 	memset(session->token, 0, sizeof(session->token));
 	session->shared = false;
 	session->rdma = false;
@@ -133,13 +156,17 @@ uint8_t *session_memory(struct session *session, uint32_t region, uint64_t offse
 	return piece->base + offset;
 }
 
-int store_confirm(struct session *session, Perseas__ConfirmReply *reply, struct why *why)
+int store_confirm(struct session *session, const Perseas__ConfirmRequest *request,
+                  Perseas__ConfirmReply *reply, struct why *why)
 {
 	struct ps_slot slot;
 	int index, ret = session_check(session, why);
 
+	if (!ret)
+		ret = board_tell(session->store, request, why);
 	if (ret)
 		return ret;
+	reply->order = board_order(session->store);
 	index = image_slot(image_of(session), &slot);
 	reply->slot = scratch_slot(session->store->stores, &slot, index);
 	if (!reply->slot)
@@ -147,23 +174,26 @@ int store_confirm(struct session *session, Perseas__ConfirmReply *reply, struct 
 	return 0;
 }
 
-/* Puts a copy of the roster into the header: the only one, or the next one. */
-static bool set_roster(Perseas__Header *header, const Perseas__Roster *roster, bool settled)
+/* Puts a copy in the place of a roster; NULL: nothing. False: out of memory. */
+static bool put_roster(Perseas__Roster **place, const Perseas__Roster *roster)
 {
-	Perseas__Roster *copy = ps_roster_copy(roster);
+	Perseas__Roster *copy = roster ? ps_roster_copy(roster) : NULL;
 
-	if (!copy)
+	if (roster && !copy)
 		return false;
-	if (header->next_roster)
-		perseas__roster__free_unpacked(header->next_roster, NULL);
-	header->next_roster = NULL;
-	if (!settled) {
-		header->next_roster = copy;
-		return true;
-	}
-	perseas__roster__free_unpacked(header->roster, NULL);
-	header->roster = copy;
+	if (*place)
+		perseas__roster__free_unpacked(*place, NULL);
+	*place = copy;
 	return true;
+}
+
+/* The one in force and what comes next; or, when it is not settled, only the latter. */
+static bool set_rosters(Perseas__Header *header, const Perseas__RosterRequest *request)
+{
+	if (!request->settled)
+		return put_roster(&header->next_roster, request->roster);
+	return put_roster(&header->roster, request->roster) &&
+	       put_roster(&header->next_roster, request->next);
 }
 
 static int with_roster(const Perseas__Header *header, const Perseas__RosterRequest *request,
@@ -173,20 +203,25 @@ static int with_roster(const Perseas__Header *header, const Perseas__RosterReque
 
 	if (ret)
 		return ret;
-	if (set_roster(*edit, request->roster, request->settled))
+	if (set_rosters(*edit, request))
 		return 0;
 	header_free(*edit);
 	*edit = NULL;
 	return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 }
 
-static uint64_t newest_version(const Perseas__Header *header)
+static bool is_older(const Perseas__Roster *roster, const Perseas__Roster *other)
 {
-	uint64_t version = header->roster->version;
+	return roster->epoch != other->epoch ? roster->epoch < other->epoch
+	                                     : roster->version < other->version;
+}
 
-	if (header->next_roster && header->next_roster->version > version)
-		version = header->next_roster->version;
-	return version;
+/* The newer of the one in force and the next one. */
+static const Perseas__Roster *newest_roster(const Perseas__Header *header)
+{
+	const Perseas__Roster *next = header->next_roster;
+
+	return next && is_older(header->roster, next) ? next : header->roster;
 }
 
 /* Both the image and the one beside it learn of the roster: either may be served next. */
@@ -194,17 +229,21 @@ int store_roster(struct session *session, const Perseas__RosterRequest *request,
                  struct why *why)
 {
 	Perseas__Header *header, *beside = NULL;
+	const Perseas__Roster *told = request->next ? request->next : request->roster, *newest;
 	struct store *store;
 	int ret = session_check(session, why);
 
 	if (ret)
 		return ret;
 	store = session->store;
-	if (request->roster->version < newest_version(store->header))
+	newest = newest_roster(store->header);
+	if (is_older(told, newest))
 		return refuse(why, STATUS(BAD_STATE),
-		              "roster %llu is older than roster %llu, which this mirror has",
-		              (unsigned long long)request->roster->version,
-		              (unsigned long long)newest_version(store->header));
+		              "roster %llu of epoch %llu is older than roster %llu of epoch %llu, "
+		              "which this mirror has", (unsigned long long)told->version,
+		              (unsigned long long)told->epoch,
+		              (unsigned long long)newest->version,
+		              (unsigned long long)newest->epoch);
 	if (store->beside_header) {
 		ret = with_roster(store->beside_header, request, &beside, why);
 		if (ret)

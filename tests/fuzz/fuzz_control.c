@@ -1,13 +1,15 @@
 /*
  * fuzz_control.c - a mirror under any sequence of events: requests over three connections,
  * writes over their data paths, connections that end, processes that die, pieces that cannot
- * be made, and daemons that crash and start again.
+ * be made, daemons that crash and start again, and hosts that lose their memory but not their
+ * spills.
  *
  * The input is a sequence of events: one byte each, with the connection in its two low bits
  * and the event above them, and what the event needs. A request has a 2-byte length before it.
  */
 #include "../../server/control.h"
 #include "../support/mirror.h"
+#include "../support/spill_heap.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { PEERS = 3, EVENTS_MAX = 64, LIMIT = 1 << 20 };
 
 enum event { EVENT_REQUEST, EVENT_WRITE, EVENT_END, EVENT_DIE, EVENT_FAIL, EVENT_RESTART,
-	     EVENTS };
+	     EVENT_LOSE, EVENTS };
 
 struct input {
 	const uint8_t *at;
@@ -71,16 +73,28 @@ static void write_memory(struct peer *peer, struct input *input)
 		take(input, to, head.len);
 }
 
-static void restart(struct mirror *mirror, struct peer peers[PEERS])
+static void complain(void *arg, const char *text)
+{
+	(void)text;
+	((struct mirror *)arg)->complaints++;
+}
+
+/* What is in memory, and what was spilled, is sound: so nothing is complained about, and no spill
+ * is left. */
+static void restart(struct mirror *mirror, struct spill *spill, struct peer peers[PEERS])
 {
 	mirror_restart(mirror);
+	stores_set_spill(mirror->stores, spill);
+	stores_load_spills(mirror->stores, complain, mirror);
 	assert(mirror->complaints == 0);
+	assert(spill_heap_count(spill) == 0);
 	memory_heap_set_limit(mirror->memory, LIMIT);
 	for (int i = 0; i < PEERS; i++)
 		peer_init(&peers[i]);
 }
 
-static void happen(struct mirror *mirror, struct peer peers[PEERS], struct input *input)
+static void happen(struct mirror *mirror, struct spill *spill, struct peer peers[PEERS],
+                   struct input *input)
 {
 	uint8_t what, count;
 	struct peer *peer;
@@ -104,9 +118,13 @@ static void happen(struct mirror *mirror, struct peer peers[PEERS], struct input
 		take(input, &count, 1);
 		memory_heap_fail(mirror->memory, count & 7, count >> 7);
 		break;
+	case EVENT_LOSE:
+		memory_heap_lose(mirror->memory, NULL);
+		restart(mirror, spill, peers);
+		break;
 	case EVENT_RESTART:
 	case EVENTS:
-		restart(mirror, peers);
+		restart(mirror, spill, peers);
 		break;
 	}
 }
@@ -128,15 +146,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input input = { data, size };
 	struct mirror mirror;
 	struct peer peers[PEERS];
+	struct spill *spill = spill_heap_new();
 
 	mirror_open(&mirror);
+	stores_set_spill(mirror.stores, spill);
 	memory_heap_set_limit(mirror.memory, LIMIT);
 	for (int i = 0; i < PEERS; i++)
 		peer_init(&peers[i]);
 	for (int i = 0; i < EVENTS_MAX && input.left > 0; i++) {
-		happen(&mirror, peers, &input);
+		happen(&mirror, spill, peers, &input);
 		check(&mirror, peers);
 	}
 	mirror_close(&mirror);
+	spill_heap_free(spill);
 	return 0;
 }

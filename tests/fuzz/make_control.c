@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { REQUEST = 0, WRITE = 1, END = 2, DIE = 3, FAIL = 4, RESTART = 5 };
+enum { REQUEST = 0, WRITE = 1, END = 2, DIE = 3, FAIL = 4, RESTART = 5, LOSE = 6 };
 
 struct seed {
 	uint8_t bytes[8192];
@@ -162,6 +162,38 @@ static void others(struct seed *seed, int peer)
 	ask(seed, peer, PERSEAS__REQUEST__BODY_RELEASE, &release);
 }
 
+/* What is asked of a store that runs, and of one that does not any more. */
+static void ask_live(struct seed *seed, int peer)
+{
+	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
+	Perseas__OrderRequest order = PERSEAS__ORDER_REQUEST__INIT;
+	Perseas__Order add = PERSEAS__ORDER__INIT;
+	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
+
+	read.store = order.store = drop.store = status.store = (char *)"bank";
+	read.length = 4096;
+	add.id = result.id = id(owners[0]);
+	add.kind = PERSEAS__ORDER_KIND__ORDER_ADD;
+	add.with = (char *)"b:1";
+	order.order = &add;
+	confirm.result = &result;
+	joining.whole = true;
+	drop.store_id = id(store_id);
+	drop.image_id = id(image_id);
+	ask(seed, peer, PERSEAS__REQUEST__BODY_READ, &read);
+	ask(seed, peer, PERSEAS__REQUEST__BODY_ORDER, &order);
+	ask(seed, peer, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	ask(seed, peer, PERSEAS__REQUEST__BODY_STATUS, &status);
+	ask(seed, peer, PERSEAS__REQUEST__BODY_JOINING, &joining);
+	event(seed, END, peer);
+	ask(seed, peer, PERSEAS__REQUEST__BODY_ORDER, &order);
+	ask(seed, peer, PERSEAS__REQUEST__BODY_DROP, &drop);
+}
+
 static void save(const char *folder, const char *name, const struct seed *seed)
 {
 	char path[512];
@@ -183,6 +215,8 @@ static void save(const char *folder, const char *name, const struct seed *seed)
 int main(int argc, char **argv)
 {
 	struct seed life = { .len = 0 }, shared = { .len = 0 }, anew = { .len = 0 };
+	struct seed live = { .len = 0 }, spilled = { .len = 0 };
+	Perseas__SpillRequest spill = PERSEAS__SPILL_REQUEST__INIT;
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: make_control FOLDER\n");
@@ -218,5 +252,21 @@ int main(int argc, char **argv)
 	rebuild(&anew, 0, 5);
 	others(&anew, 0);
 	save(argv[1], "anew", &anew);
+
+	create(&live);
+	claim(&live, 0, 5, false);
+	ask_live(&live, 0);
+	save(argv[1], "live", &live);
+
+	create(&spilled);
+	claim(&spilled, 0, 5, true);
+	add_segment(&spilled, 0);
+	write_bytes(&spilled, 0, PS_REGION_SEGMENT, 8, "account");
+	ask(&spilled, 1, PERSEAS__REQUEST__BODY_SPILL, &spill);
+	claim(&spilled, 1, 6, false);
+	event(&spilled, LOSE, 0);
+	claim(&spilled, 1, 6, false);
+	others(&spilled, 1);
+	save(argv[1], "spilled", &spilled);
 	return 0;
 }

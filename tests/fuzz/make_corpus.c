@@ -1,10 +1,11 @@
 /*
  * make_corpus.c - writes the seeds of the fuzz targets, with the real encoders, below the
- * folder that it is given: record/ image/ frame/ request/ reply/ header/
+ * folder that it is given: record/ image/ frame/ request/ reply/ header/ archive/
  * verbs_hello/.
  *
  *     make_corpus tests/fuzz/corpus
  */
+#include "archive.h"
 #include "envelope.h"
 #include "frame.h"
 #include "image.h"
@@ -260,6 +261,44 @@ static void save_headers(void)
 	free(bytes);
 }
 
+struct archive {
+	struct ps_archive_sink sink;
+	struct buffer buffer;
+};
+
+static int add_to_archive(struct ps_archive_sink *sink, const void *bytes, size_t len)
+{
+	append(&((struct archive *)sink)->buffer, bytes, len);
+	return 0;
+}
+
+static void save_archive(const char *name, uint8_t flags, unsigned pieces)
+{
+	struct archive archive = { .sink.write = add_to_archive, .buffer.len = 0 };
+	struct ps_archive_writer writer;
+	struct ps_slot stands;
+
+	append(&archive.buffer, &flags, 1);
+	ps_slot_encode(&stands, 5, 7, 128, 64);
+	if (ps_archive_begin(&writer, &archive.sink, &header, pieces ? &stands : NULL) != 0)
+		exit(1);
+	for (unsigned i = 0; i < pieces; i++)
+		if (ps_archive_add(&writer, PS_REGION_SEGMENT + 1, 100 * i, accounts, 8) != 0)
+			exit(1);
+	if ((pieces && ps_archive_add(&writer, PS_REGION_LOG, 0, &stands, sizeof stands) != 0) ||
+	    ps_archive_end(&writer) != 0)
+		exit(1);
+	ps_archive_close(&writer);
+	save("archive", name, archive.buffer.bytes, archive.buffer.len);
+}
+
+static void save_archives(void)
+{
+	save_archive("empty", 1, 0);
+	save_archive("pieces", 3, 3);
+	save_archive("slowly", 1 + 4 * 6, 1);
+}
+
 static void save_request(const char *name, int body_case, void *body)
 {
 	Perseas__Request request = PERSEAS__REQUEST__INIT, *back;
@@ -345,6 +384,63 @@ static void save_session_requests(void)
 	save_request("release", PERSEAS__REQUEST__BODY_RELEASE, &release);
 }
 
+static void fill_order(Perseas__Order *order, Perseas__OrderResult *result,
+                       Perseas__MirrorReport *report)
+{
+	perseas__order__init(order);
+	order->id = id(1);
+	order->kind = PERSEAS__ORDER_KIND__ORDER_REPLACE;
+	order->address = address[0];
+	order->with = address[1];
+	order->acks = 2;
+	perseas__order_result__init(result);
+	result->id = id(1);
+	result->done = 1;
+	result->code = -5;
+	result->text = sentence;
+	perseas__mirror_report__init(report);
+	report->address = address[0];
+	report->state = bank;
+	report->done = 5;
+	report->total = 1000;
+	report->trouble = sentence;
+}
+
+static void save_live_requests(void)
+{
+	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
+	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
+	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+	Perseas__SpillRequest spill = PERSEAS__SPILL_REQUEST__INIT;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__RosterRequest change = PERSEAS__ROSTER_REQUEST__INIT;
+	Perseas__MirrorReport report, *reports[1] = { &report };
+	Perseas__Roster next = roster;
+	Perseas__OrderResult result;
+	Perseas__Order order;
+
+	fill_order(&order, &result, &report);
+	read.store = ask.store = drop.store = bank;
+	read.region = PS_REGION_SEGMENT;
+	read.length = 4096;
+	ask.order = &order;
+	drop.store_id = id(2);
+	drop.image_id = id(0);
+	confirm.n_mirrors = 1;
+	confirm.mirrors = reports;
+	confirm.result = &result;
+	next.epoch = 6;
+	change.roster = &roster;
+	change.settled = 1;
+	change.next = &next;
+	save_request("read", PERSEAS__REQUEST__BODY_READ, &read);
+	save_request("order", PERSEAS__REQUEST__BODY_ORDER, &ask);
+	save_request("drop_image", PERSEAS__REQUEST__BODY_DROP, &drop);
+	save_request("spill", PERSEAS__REQUEST__BODY_SPILL, &spill);
+	save_request("report", PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	save_request("joint", PERSEAS__REQUEST__BODY_ROSTER, &change);
+}
+
 static void save_reply(const char *name, int body_case, void *body)
 {
 	Perseas__Reply reply = PERSEAS__REPLY__INIT, *back;
@@ -401,6 +497,36 @@ static void save_replies(void)
 	save_reply("digest", PERSEAS__REPLY__BODY_DIGEST, &digest);
 }
 
+static void save_live_replies(void)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	Perseas__StatusReply store = PERSEAS__STATUS_REPLY__INIT;
+	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
+	Perseas__ReadReply read = PERSEAS__READ_REPLY__INIT;
+	Perseas__SpillReply spill = PERSEAS__SPILL_REPLY__INIT;
+	Perseas__MirrorReport report, *reports[1] = { &report };
+	Perseas__OrderResult result;
+	Perseas__Order order;
+
+	fill_order(&order, &result, &report);
+	status.header = &header;
+	status.live = 1;
+	status.silent_ms = 400;
+	status.n_mirrors = 1;
+	status.mirrors = reports;
+	status.order = confirm.order = &order;
+	status.result = &result;
+	store.status = &status;
+	read.bytes = (ProtobufCBinaryData){ sizeof id_bytes, id_bytes[0] };
+	spill.stores = 2;
+	spill.bytes = 1 << 20;
+	spill.directory = bank;
+	save_reply("live", PERSEAS__REPLY__BODY_STORE, &store);
+	save_reply("ordered", PERSEAS__REPLY__BODY_CONFIRM, &confirm);
+	save_reply("read", PERSEAS__REPLY__BODY_READ, &read);
+	save_reply("spill", PERSEAS__REPLY__BODY_SPILL, &spill);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -417,8 +543,11 @@ int main(int argc, char **argv)
 	save_frames();
 	save_hellos();
 	save_headers();
+	save_archives();
 	save_store_requests();
 	save_session_requests();
+	save_live_requests();
 	save_replies();
+	save_live_replies();
 	return 0;
 }

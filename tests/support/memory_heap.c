@@ -29,6 +29,8 @@ struct memory_heap {
 	bool keep_removed;
 	void (*hook)(void *arg);
 	void *hook_arg;
+	void (*change)(void *arg);
+	void *change_arg;
 };
 
 static struct memory_heap *heap_of(struct memory *memory)
@@ -115,13 +117,25 @@ static void sweep(struct memory_heap *heap)
 	}
 }
 
-static void remove_piece(struct memory *memory, const char *store, const char *name)
+static void change(struct memory_heap *heap)
+{
+	if (heap->change)
+		heap->change(heap->change_arg);
+}
+
+static void unlink_piece(struct memory *memory, const char *store, const char *name)
 {
 	struct heap_piece *piece = find(heap_of(memory), store, name);
 
 	if (piece)
 		piece->removed = true;
 	sweep(heap_of(memory));
+}
+
+static void remove_piece(struct memory *memory, const char *store, const char *name)
+{
+	change(heap_of(memory));
+	unlink_piece(memory, store, name);
 }
 
 static void hand_out(struct heap_piece *from, struct piece *piece)
@@ -139,7 +153,8 @@ static int make(struct memory *memory, const char *store, const char *name, uint
 	struct memory_heap *heap = heap_of(memory);
 	struct heap_piece *made;
 
-	remove_piece(memory, store, name);
+	change(heap);
+	unlink_piece(memory, store, name);
 	if (fails(heap) || (heap->limit && (size > heap->limit ||
 	                                    used(memory) > heap->limit - size)))
 		return -STATUS(NO_MEMORY);
@@ -181,9 +196,10 @@ static int replace(struct memory *memory, const char *store, const char *name,
 	struct memory_heap *heap = heap_of(memory);
 	struct heap_piece *piece;
 
+	change(heap);
 	if (fails(heap))
 		return -STATUS(IO);
-	remove_piece(memory, store, name);
+	unlink_piece(memory, store, name);
 	piece = insert(heap, store, name, len);
 	if (!piece)
 		return -STATUS(IO);
@@ -334,7 +350,7 @@ bool memory_heap_lose_piece(struct memory *memory, const char *store, const char
 {
 	if (!find(heap_of(memory), store, name))
 		return false;
-	remove_piece(memory, store, name);
+	unlink_piece(memory, store, name);
 	return true;
 }
 
@@ -365,6 +381,12 @@ void memory_heap_on_fence(struct memory *memory, void (*hook)(void *arg), void *
 {
 	heap_of(memory)->hook = hook;
 	heap_of(memory)->hook_arg = arg;
+}
+
+void memory_heap_on_change(struct memory *memory, void (*hook)(void *arg), void *arg)
+{
+	heap_of(memory)->change = hook;
+	heap_of(memory)->change_arg = arg;
 }
 
 void memory_heap_keep_removed(struct memory *memory, bool keep)

@@ -39,6 +39,9 @@ void memory_heap_fail(struct memory *memory, unsigned skip, unsigned count);
 /* Called at each fence: the instant after a promise, before the image is read. */
 void memory_heap_on_fence(struct memory *memory, void (*hook)(void *arg), void *arg);
 
+/* Called before each piece is made, replaced or removed. */
+void memory_heap_on_change(struct memory *memory, void (*hook)(void *arg), void *arg);
+
 /* Removed pieces stay readable and writable, as another process's mappings of them do; off:
  * those that are closed go. */
 void memory_heap_keep_removed(struct memory *memory, bool keep);

@@ -52,6 +52,13 @@ static bool peer_may_write(struct session *session)
 	return session->shared && ((struct peer *)session)->alive;
 }
 
+static uint64_t peer_silent_ms(struct session *session)
+{
+	struct peer *peer = (struct peer *)session;
+
+	return peer->alive ? peer->silent_ms : UINT64_MAX;
+}
+
 struct peer_holder {
 	struct holder holder;
 	struct peer *peer;
@@ -82,6 +89,7 @@ static const struct session_ops peer_ops = {
 	.cut = peer_cut,
 	.may_write = peer_may_write,
 	.keep = peer_keep,
+	.silent_ms = peer_silent_ms,
 };
 
 void peer_init(struct peer *peer)

@@ -28,6 +28,7 @@ void mirror_restart(struct mirror *mirror);
 struct peer {
 	struct session session;
 	bool alive;
+	uint64_t silent_ms;        /* since it was last heard */
 	unsigned cuts;
 	void (*on_cut)(struct peer *peer);
 	void *arg;

@@ -34,7 +34,23 @@ static void defaults_serve_this_host(void **state)
 	assert_string_equal(config.memory_dir, "/dev/shm/perseas");
 	assert_int_equal(config.max_memory, 0);
 	assert_int_equal(config.spin_us, 0);
+	assert_int_equal(config.owner_timeout_s, 5);
+	assert_string_equal(config.spill_dir, "");
 	assert_int_equal(config.log_level, LOG_LEVEL_INFO);
+}
+
+static void owners_may_be_silent_for_as_long_as_is_said(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("--owner-timeout", "0"), 0);
+	assert_int_equal(config.owner_timeout_s, 0);
+	assert_int_equal(parse("--owner-timeout=86400", NULL), 0);
+	assert_int_equal(config.owner_timeout_s, 86400);
+	assert_int_equal(parse("--owner-timeout", "86401"), -1);
+	assert_int_equal(parse("--owner-timeout", "5s"), -1);
+	assert_int_equal(parse("--spill-dir", "/var/lib/perseas/spill"), 0);
+	assert_string_equal(config.spill_dir, "/var/lib/perseas/spill");
+	assert_int_equal(parse("--spill-dir=", NULL), -1);
 }
 
 /* Hosts by name, by number and by long number; with and without "=". */
@@ -176,6 +192,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_serve_this_host),
 		cmocka_unit_test(addresses_are_split_into_host_and_port),
+		cmocka_unit_test(owners_may_be_silent_for_as_long_as_is_said),
 		cmocka_unit_test(wrong_addresses_are_refused_with_a_right_one),
 		cmocka_unit_test(sizes_have_units),
 		cmocka_unit_test(what_is_not_understood_is_an_error),

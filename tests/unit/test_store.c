@@ -330,19 +330,20 @@ static void without_a_claim_nothing_is_changed(void **state)
 {
 	struct mirror *mirror = *state;
 	struct peer holder, peer;
+	const Perseas__ConfirmRequest said = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
 	Perseas__FinishReply finish = PERSEAS__FINISH_REPLY__INIT;
 
 	mirror_bank(mirror, &holder, false);
 	peer_init(&peer);
-	assert_int_equal(store_confirm(&peer.session, &confirm, &mirror->why),
+	assert_int_equal(store_confirm(&peer.session, &said, &confirm, &mirror->why),
 	                 -STATUS(NO_SESSION));
 	assert_int_equal(peer_add(&peer, &mirror->why, 1, "x", 1), -STATUS(NO_SESSION));
 	assert_int_equal(peer_publish(&peer, &mirror->why, 0, 1), -STATUS(NO_SESSION));
 	assert_int_equal(store_finish(&peer.session, &finish, &mirror->why),
 	                 -STATUS(NO_SESSION));
 	assert_int_equal(release(mirror, &peer), -STATUS(NO_SESSION));
-	assert_int_equal(store_confirm(&holder.session, &confirm, &mirror->why), 0);
+	assert_int_equal(store_confirm(&holder.session, &said, &confirm, &mirror->why), 0);
 	assert_int_equal(confirm.slot->seq, 1);
 }
 

@@ -74,6 +74,15 @@ static int joining(struct mirror *mirror, struct peer *peer, bool harmless)
 	return store_joining(&peer->session, &request, &mirror->why);
 }
 
+static int joining_whole(struct mirror *mirror, struct peer *peer)
+{
+	Perseas__JoiningRequest request = PERSEAS__JOINING_REQUEST__INIT;
+
+	request.harmless = true;
+	request.whole = true;
+	return store_joining(&peer->session, &request, &mirror->why);
+}
+
 /* What a resync leaves in an image: data, then a slot. */
 static void fill(struct peer *peer, const char *text)
 {
@@ -288,6 +297,128 @@ static void joining_does_not_become_harmless(void **state)
 	assert_false(mirror_header(mirror, "bank")->harmless);
 }
 
+struct past {
+	struct mirror *mirror;
+	uint32_t magic;            /* of the first record */
+};
+
+static uint32_t first_record(struct mirror *mirror)
+{
+	uint8_t *log = memory_heap_piece(mirror->memory, "bank", "log.1", NULL);
+	uint32_t magic;
+
+	memcpy(&magic, log + PS_RING_OFFSET + PS_FIRST_POSITION, sizeof(magic));
+	return magic;
+}
+
+static void note_past(void *arg)
+{
+	struct past *past = arg;
+
+	past->magic = first_record(past->mirror);
+}
+
+/* What is copied over an image whole has nothing to do with the log that lies there. */
+static void joining_whole_forgets_the_past_after_the_header_says_so(void **state)
+{
+	struct past past = { .mirror = *state };
+	struct mirror *mirror = *state;
+	Perseas__ClaimReply reply;
+	struct peer peer;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(first_record(mirror), PS_RECORD_MAGIC);
+	memory_heap_fail(mirror->memory, 0, 1);
+	assert_int_equal(joining_whole(mirror, &peer), -STATUS(IO));
+	assert_int_equal(first_record(mirror), PS_RECORD_MAGIC);
+	memory_heap_on_change(mirror->memory, note_past, &past);
+	assert_int_equal(joining_whole(mirror, &peer), 0);
+	memory_heap_on_change(mirror->memory, NULL, NULL);
+	assert_int_equal(past.magic, PS_RECORD_MAGIC);
+	assert_int_equal(first_record(mirror), 0);
+	assert_int_equal(mirror_header(mirror, "bank")->state, STATE(JOINING));
+	/* The attempt breaks off; the next one claims it, and goes on. */
+	mirror_restart(mirror);
+	peer_init(&peer);
+	assert_int_equal(mirror_claim(mirror, &peer, "bank", 9, 2, &reply), 0);
+	assert_true(reply.header->harmless);
+	assert_int_equal(reply.header->n_segments, 1);
+	assert_int_equal(joining_whole(mirror, &peer), 0);
+	fill(&peer, "copy");
+	assert_int_equal(finish(mirror, &peer), 0);
+	assert_memory_equal(session_memory(&peer.session, 16, 0, 4, false), "copy", 4);
+}
+
+static void map_another(struct mirror *mirror, struct peer *peer)
+{
+	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
+	Perseas__DropSegmentsReply reply = PERSEAS__DROP_SEGMENTS_REPLY__INIT;
+	uint32_t id = 2;
+
+	assert_int_equal(peer_add(peer, &mirror->why, 1, "more", 100), 0);
+	assert_int_equal(peer_add(peer, &mirror->why, 2, "unused", 100), 0);
+	assert_int_equal(peer_publish(peer, &mirror->why, 1, 7), 0);
+	drop.n_ids = 1;
+	drop.ids = &id;
+	assert_int_equal(store_drop_segments(&peer->session, &drop, &reply, &mirror->why), 0);
+	memcpy(session_memory(&peer->session, PS_REGION_SEGMENT + 1, 0, 4, true), "more", 4);
+	assert_null(session_memory(&peer->session, PS_REGION_SEGMENT + 2, 0, 1, true));
+}
+
+/* The owner maps and publishes segments while the mirror is being resynced, either way. */
+static void segments_come_and_go_while_an_image_joins(void **state)
+{
+	struct mirror *mirror = *state;
+
+	for (int beside = 0; beside < 2; beside++) {
+		Perseas__RebuildReply rebuilt;
+		Perseas__ClaimReply reply;
+		struct peer peer;
+
+		mirror_bank(mirror, &peer, false);
+		if (beside)
+			assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER,
+			                         BANK_SIZE, &rebuilt), 0);
+		else
+			assert_int_equal(joining_whole(mirror, &peer), 0);
+		map_another(mirror, &peer);
+		fill(&peer, "copy");
+		assert_int_equal(finish(mirror, &peer), 0);
+		store_session_ended(&peer.session);
+		mirror_restart(mirror);
+		peer_init(&peer);
+		assert_int_equal(mirror_claim(mirror, &peer, "bank", 9, 2, &reply), 0);
+		assert_int_equal(reply.header->n_segments, 2);
+		assert_memory_equal(session_memory(&peer.session, PS_REGION_SEGMENT, 0, 4, false),
+		                    "copy", 4);
+		assert_memory_equal(session_memory(&peer.session, PS_REGION_SEGMENT + 1, 0, 4,
+		                                   false), "more", 4);
+		memory_heap_lose(mirror->memory, NULL);
+		mirror_restart(mirror);
+	}
+}
+
+/* The owner lost its connection and resyncs: claim, rebuild, the data path, finish. A token opens
+ * what the rebuild made. */
+static void the_session_that_claimed_rebuilds_and_writes(void **state)
+{
+	struct mirror *mirror = *state;
+	Perseas__RebuildReply reply;
+	struct peer lost, peer;
+
+	mirror_bank(mirror, &lost, false);
+	store_session_ended(&lost.session);
+	peer_init(&peer);
+	assert_int_equal(mirror_claim(mirror, &peer, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, BANK_SIZE, &reply), 0);
+	assert_ptr_equal(stores_session(mirror->stores, reply.grant->token.data), &peer.session);
+	fill(&peer, "copy");
+	assert_memory_equal(memory_heap_piece(mirror->memory, "bank", "segment-0.1", NULL),
+	                    "made", 4);
+	assert_int_equal(finish(mirror, &peer), 0);
+	assert_memory_equal(session_memory(&peer.session, 16, 0, 4, false), "copy", 4);
+}
+
 /* Making anew and finishing fail at each piece and header in turn. */
 static void a_rebuild_that_fails_leaves_nothing_half_there(void **state)
 {
@@ -336,6 +467,9 @@ int main(void)
 		TEST(a_store_with_a_torn_header_is_refused_until_it_is_made_anew),
 		TEST(a_joining_image_is_claimed_as_it_is),
 		TEST(joining_does_not_become_harmless),
+		TEST(joining_whole_forgets_the_past_after_the_header_says_so),
+		TEST(segments_come_and_go_while_an_image_joins),
+		TEST(the_session_that_claimed_rebuilds_and_writes),
 		TEST(a_rebuild_that_fails_leaves_nothing_half_there),
 	};
 

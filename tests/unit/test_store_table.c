@@ -130,6 +130,55 @@ static void a_segment_is_born_once(void **state)
 	assert_int_equal(mirror_header(mirror, "bank")->segments[0]->born, 1);
 }
 
+/* A roster with its next one, of these (epoch, version); next_epoch 0: without. */
+static int set_rosters(struct mirror *mirror, struct peer *peer, uint64_t epoch, uint64_t version,
+                       uint64_t next_epoch, uint64_t next_version)
+{
+	Perseas__RosterRequest request = PERSEAS__ROSTER_REQUEST__INIT;
+	const Perseas__Roster *there = mirror_header(mirror, "bank")->roster;
+	int ret;
+
+	request.settled = true;
+	request.roster = ps_roster_copy(there);
+	request.roster->epoch = epoch;
+	request.roster->version = version;
+	if (next_epoch) {
+		request.next = ps_roster_copy(there);
+		request.next->epoch = next_epoch;
+		request.next->version = next_version;
+	}
+	ret = store_roster(&peer->session, &request, &mirror->why);
+	perseas__roster__free_unpacked(request.roster, NULL);
+	if (request.next)
+		perseas__roster__free_unpacked(request.next, NULL);
+	return ret;
+}
+
+/* An owner that was fenced had gone on counting versions: its successor's are newer all the
+ * same. */
+static void of_two_rosters_the_later_epochs_is_newer(void **state)
+{
+	struct mirror *mirror = *state;
+	const Perseas__Header *header;
+	struct peer peer;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(set_rosters(mirror, &peer, 5, 90, 0, 0), 0);
+	assert_int_equal(set_rosters(mirror, &peer, 4, 91, 0, 0), -STATUS(BAD_STATE));
+	assert_int_equal(set_rosters(mirror, &peer, 6, 2, 0, 0), 0);
+	assert_int_equal(set_rosters(mirror, &peer, 6, 1, 6, 3), 0);
+	header = mirror_header(mirror, "bank");
+	assert_int_equal(header->roster->version, 1);
+	assert_int_equal(header->next_roster->version, 3);
+	assert_int_equal(set_rosters(mirror, &peer, 6, 2, 0, 0), -STATUS(BAD_STATE));
+	assert_int_equal(set_rosters(mirror, &peer, 5, 9, 5, 10), -STATUS(BAD_STATE));
+	assert_int_equal(set_rosters(mirror, &peer, 7, 1, 0, 0), 0);
+	mirror_restart(mirror);
+	header = mirror_header(mirror, "bank");
+	assert_int_equal(header->roster->epoch, 7);
+	assert_null(header->next_roster);
+}
+
 /* A change of roster: first joint, then settled; an older one comes late. */
 static void a_roster_never_goes_back(void **state)
 {
@@ -306,6 +355,7 @@ int main(void)
 		TEST(only_unborn_segments_are_dropped),
 		TEST(a_segment_is_born_once),
 		TEST(a_roster_never_goes_back),
+		TEST(of_two_rosters_the_later_epochs_is_newer),
 		TEST(what_was_there_is_served_after_a_crash),
 		TEST(what_belongs_to_no_image_is_removed),
 		TEST(a_piece_of_another_size_makes_the_store_damaged),

@@ -1,0 +1,212 @@
+"""Mirrors that are ended on purpose and write their images to disk, and hosts that lose their
+memory then."""
+import os
+import resource
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from cluster import wait_for
+from drill import MIB, OK, SECONDS, fill, run_command
+from binding import Store
+from teller import LOG, tellers, until  # noqa: F401
+
+KILLS = 5
+
+
+def spill_dir(daemon):
+    return daemon.mirror.folder / "spill"
+
+
+def spills(daemon, ending=".spill"):
+    folder = spill_dir(daemon)
+    return sorted(p.name for p in folder.iterdir() if p.name.endswith(ending)) \
+        if folder.exists() else []
+
+
+def with_spill(daemons):
+    """Has them started again, with a spill directory each."""
+    for daemon in daemons:
+        daemon.mirror.options += ["--spill-dir", str(spill_dir(daemon))]
+        daemon.restart()
+    return daemons
+
+
+def lose_hosts(daemons):
+    """What tmpfs held is gone; then they start."""
+    for daemon in daemons:
+        daemon.lose_memory()
+        daemon.restart()
+
+
+def test_all_mirrors_shut_down_while_an_owner_commits_and_come_back(mirrors, tellers, fabric,
+                                                                    perseas):
+    """SIGTERM to all, their memory is lost: what was acknowledged is there again, once."""
+    daemons = with_spill(mirrors(3, fabric))
+    owner = tellers.run("books", daemons, "create", LOG, "commit-ms=200")
+    owner.advances(200)
+    for daemon in daemons:
+        daemon.mirror.process.send_signal(signal.SIGTERM)
+    assert [daemon.mirror.process.wait(SECONDS) for daemon in daemons] == [0, 0, 0]
+    owner.kill9()
+    assert [spills(daemon) for daemon in daemons] == [["books.spill"]] * 3
+    lose_hosts(daemons)
+    assert [spills(daemon) for daemon in daemons] == [[]] * 3
+    assert tellers.verify("books", daemons, owner.page) >= owner.page.acked
+    # A spill is loaded once: what is lost now stays lost.
+    lose_hosts(daemons)
+    assert perseas("status", "books", mirrors=daemons).status != OK
+
+
+def test_hosts_that_shut_down_twice_without_an_owner_keep_their_store(mirrors, tellers):
+    daemons = with_spill(mirrors(3))
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", LOG)
+    desk.books()
+    desk.run(50)
+    desk.ask("close")
+    for _ in range(3):
+        assert [daemon.terminate() for daemon in daemons] == [0, 0, 0]
+        lose_hosts(daemons)
+    assert tellers.verify("books", daemons, desk.page) == desk.page.acked
+
+
+def test_one_mirror_shuts_down_while_the_others_go_on(mirrors, tellers, fabric):
+    """Its image comes back older than the others, and is no harm to the next owner."""
+    daemons = with_spill(mirrors(3, fabric))
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", LOG, "acks=2")
+    desk.books()
+    desk.run(50)
+    assert daemons[0].terminate() == 0
+    desk.run(50)
+    lose_hosts(daemons[:1])
+    desk.run(50)
+    desk.exit()
+    assert tellers.verify("books", daemons, desk.page) == desk.page.acked
+
+
+def test_a_daemon_that_is_only_restarted_keeps_its_memory(mirrors, tellers):
+    daemons = with_spill(mirrors(3))
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", LOG)
+    desk.books()
+    desk.run(50)
+    desk.ask("close")
+    for daemon in daemons:
+        assert daemon.terminate() == 0
+        assert spills(daemon) == ["books.spill"]
+        daemon.restart()
+        assert spills(daemon) == []
+    assert tellers.verify("books", daemons, desk.page) == desk.page.acked
+
+
+def contents(daemons):
+    with Store("data", ",".join(d.address for d in daemons)) as store:
+        store.map("bytes")
+        return store.read("bytes", 0, 8)
+
+
+def test_a_mirror_dies_at_a_byte_of_its_spill(mirrors):
+    """The kernel ends it when the file reaches a size, in a piece and about between two: memory
+    has it all, and half a file is never loaded. (Less would end it at a line of its log.)"""
+    daemon, = with_spill(mirrors(1))
+    data = os.urandom(4 * MIB)
+    fill("data", [daemon], {"bytes": data}, log_size=65536)
+    for size in (MIB // 16, MIB, MIB + 400, 3 * MIB + 1):
+        resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (size, size))
+        daemon.mirror.process.send_signal(signal.SIGTERM)
+        assert daemon.mirror.process.wait(SECONDS) == -signal.SIGXFSZ
+        assert spills(daemon) == []
+        assert (spill_dir(daemon) / "data.spill.tmp").stat().st_size == size
+        daemon.restart()
+        assert contents([daemon]) == data[:8]
+    resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (MIB, MIB))
+    assert daemon.terminate() == -signal.SIGXFSZ
+    lose_hosts([daemon])
+    assert run_command("status", "data", mirrors=[daemon]).status != OK
+    assert "were loaded" not in daemon.log()
+
+
+def test_a_mirror_is_killed_while_it_writes(mirrors):
+    """kill -9 as soon as there is a file; what is there then is the memory, or a whole spill."""
+    daemon, = with_spill(mirrors(1))
+    data = os.urandom(MIB) * 16
+    fill("data", [daemon], {"bytes": data})
+    for _ in range(KILLS):
+        daemon.mirror.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: spills(daemon, ".tmp") or spills(daemon), SECONDS, "a spill that begins")
+        daemon.kill9()
+        daemon.restart()
+        assert spills(daemon) == []
+        assert contents([daemon]) == data[:8]
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    """A file system of 1 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root mounts a file system")
+    place = tmp_path / "disk"
+    place.mkdir(mode=0o700)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "none", str(place)],
+                          capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("a file system cannot be mounted here: " + done.stderr.strip())
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_is_named_and_costs_only_what_did_not_fit(tiny_disk, mirrors):
+    """Of two stores one fits. The daemon ends all the same, and says so by its status."""
+    daemon, = mirrors(1)
+    daemon.mirror.options += ["--spill-dir", str(tiny_disk)]
+    daemon.restart()
+    big = os.urandom(4 * MIB)
+    fill("data", [daemon], {"bytes": big})
+    fill("small", [daemon], {"bytes": b"12345678"}, log_size=65536)
+    assert daemon.terminate() == 1
+    assert "store data could not be spilled" in daemon.log()
+    assert sorted(p.name for p in tiny_disk.iterdir()) == [".lock", "small.spill"]
+    daemon.restart()
+    assert contents([daemon]) == big[:8]
+    assert sorted(p.name for p in tiny_disk.iterdir()) == [".lock"]
+
+
+def test_a_damaged_spill_is_named_kept_and_the_others_are_loaded(mirrors):
+    daemon, = with_spill(mirrors(1))
+    fill("data", [daemon], {"bytes": b"abcdefgh"})
+    fill("other", [daemon], {"bytes": b"12345678"})
+    assert daemon.terminate() == 0
+    damaged = spill_dir(daemon) / "other.spill"
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    lose_hosts([daemon])
+    assert "the spill of store other: it is kept, not loaded: it is damaged" in daemon.log()
+    assert spills(daemon) == ["other.spill"]
+    assert damaged.read_bytes() == content
+    assert contents([daemon]) == b"abcdefgh"
+
+
+def test_the_service_manager_is_told_while_images_are_written(tmp_path, mirrors):
+    """systemd would kill a daemon that takes longer to stop than it was given."""
+    daemon, = mirrors(1)
+    daemon.mirror.options += ["--spill-dir", str(spill_dir(daemon))]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
+        notices.bind(str(tmp_path / "notify"))
+        notices.settimeout(SECONDS)
+        os.environ["NOTIFY_SOCKET"] = str(tmp_path / "notify")
+        try:
+            daemon.restart()
+        finally:
+            del os.environ["NOTIFY_SOCKET"]
+        fill("data", [daemon], {"bytes": b"abcdefgh"})
+        assert daemon.terminate() == 0
+        told = []
+        while not any("EXTEND_TIMEOUT_USEC=" in each for each in told):
+            told.append(notices.recv(4096).decode())
+    assert any("READY=1" in each for each in told)
+    assert any("STOPPING=1" in each for each in told)

@@ -1,0 +1,388 @@
+/*
+ * test_archive.c - an image in one file comes back as it was, or not at all.
+ */
+#include "../support/messages.h"
+
+#include "archive.h"
+#include "crc32c.h"
+#include "image.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { SMALL = 300, LOG = 4096, ROOM = 1 << 16 };
+
+struct buffer {
+	struct ps_archive_sink sink;
+	struct ps_archive_source source;
+	uint8_t *bytes;
+	size_t len, room, at;
+	size_t most;               /* bytes that the source gives at once */
+};
+
+static int take(struct ps_archive_sink *sink, const void *bytes, size_t len)
+{
+	struct buffer *buffer = (struct buffer *)sink;
+
+	if (len > buffer->room - buffer->len)
+		return -1;
+	memcpy(buffer->bytes + buffer->len, bytes, len);
+	buffer->len += len;
+	return 0;
+}
+
+static long give(struct ps_archive_source *source, void *bytes, size_t len)
+{
+	struct buffer *buffer = (struct buffer *)((char *)source -
+	                                          offsetof(struct buffer, source));
+	size_t part = buffer->len - buffer->at;
+
+	part = part < len ? part : len;
+	part = part < buffer->most ? part : buffer->most;
+	memcpy(bytes, buffer->bytes + buffer->at, part);
+	buffer->at += part;
+	return (long)part;
+}
+
+static void buffer_init(struct buffer *buffer, size_t room)
+{
+	*buffer = (struct buffer){ .room = room, .most = SIZE_MAX };
+	buffer->bytes = malloc(room);
+	assert_non_null(buffer->bytes);
+	buffer->sink.write = take;
+	buffer->source.read = give;
+}
+
+/* A small image: two segments of 300 bytes, of which the second is zero, and a ring of a page. */
+struct sample {
+	struct message_header *message;
+	struct ps_slot slot;
+	uint8_t data[SMALL];
+	uint8_t log[PS_RING_OFFSET + LOG];
+	struct buffer buffer;
+};
+
+static int setup(void **state)
+{
+	struct sample *sample = calloc(1, sizeof(*sample));
+
+	sample->message = message_header_new();
+	sample->message->header.log_size = LOG;
+	sample->message->segments[0].size = SMALL;
+	sample->message->segments[1].size = SMALL;
+	ps_slot_encode(&sample->slot, 3, 7, 128, 64);
+	memcpy(sample->log, &sample->slot, sizeof(sample->slot));
+	for (int i = 0; i < SMALL; i++)
+		sample->data[i] = (uint8_t)(i * 7 + 1);
+	buffer_init(&sample->buffer, ROOM);
+	*state = sample;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct sample *sample = *state;
+
+	free(sample->message);
+	free(sample->buffer.bytes);
+	free(sample);
+	return 0;
+}
+
+/* The sample as an archive, in pieces that are shorter than they may be. */
+static void write_sample(struct sample *sample)
+{
+	const uint8_t zeros[SMALL] = { 0 };
+	struct ps_archive_writer writer;
+	struct ps_archive_sink *sink = &sample->buffer.sink;
+
+	sample->buffer.len = 0;
+	assert_int_equal(ps_archive_begin(&writer, sink, &sample->message->header,
+	                                  &sample->slot), 0);
+	assert_int_equal(ps_archive_add(&writer, 16, 0, sample->data, 100), 0);
+	assert_int_equal(ps_archive_add(&writer, 16, 100, sample->data + 100, SMALL - 100), 0);
+	assert_int_equal(ps_archive_add(&writer, 17, 0, zeros, SMALL), 0);
+	assert_int_equal(ps_archive_add(&writer, 0, 0, sample->log, PS_RING_OFFSET), 0);
+	assert_int_equal(ps_archive_add(&writer, 0, PS_RING_OFFSET,
+	                                sample->log + PS_RING_OFFSET, LOG), 0);
+	assert_int_equal(ps_archive_end(&writer), 0);
+	ps_archive_close(&writer);
+	assert_true(sample->buffer.len <= ps_archive_bound(&sample->message->header));
+}
+
+struct copy {
+	uint8_t data[2][SMALL];
+	uint8_t log[PS_RING_OFFSET + LOG];
+};
+
+/* 0: the archive is whole, and *copy is what it holds. Whatever it is, what is handed out lies
+ * inside the regions. */
+static int read_back(struct buffer *buffer, struct copy *copy, const char **why)
+{
+	struct ps_archive_reader reader;
+	struct ps_archive_piece piece;
+	int ret;
+
+	memset(copy, 0, sizeof(*copy));
+	buffer->at = 0;
+	ret = ps_archive_open(&reader, &buffer->source, why);
+	while (ret == 0 && (ret = ps_archive_next(&reader, &piece, why)) > 0) {
+		uint8_t *to = piece.region == PS_REGION_LOG ? copy->log
+		                                            : copy->data[piece.region - 16];
+		size_t size = piece.region == PS_REGION_LOG ? sizeof(copy->log) : SMALL;
+
+		assert_true(piece.offset <= size && piece.length <= size - piece.offset);
+		memcpy(to + piece.offset, piece.bytes, piece.length);
+		ret = 0;
+	}
+	ps_archive_free(&reader);
+	return ret;
+}
+
+static void an_archive_gives_back_what_was_written(void **state)
+{
+	struct sample *sample = *state;
+	const uint8_t zeros[SMALL] = { 0 };
+	const char *why = NULL;
+	struct copy copy;
+
+	write_sample(sample);
+	for (size_t most = 1; most <= 4096; most *= 16) {
+		sample->buffer.most = most;
+		assert_int_equal(read_back(&sample->buffer, &copy, &why), 0);
+		assert_memory_equal(copy.data[0], sample->data, SMALL);
+		assert_memory_equal(copy.data[1], zeros, SMALL);
+		assert_memory_equal(copy.log, sample->log, sizeof(sample->log));
+	}
+	/* What is zero takes no room. */
+	assert_true(sample->buffer.len < 6000);
+}
+
+/* Every bit of every byte, one at a time. */
+static void an_archive_with_a_flipped_bit_is_refused(void **state)
+{
+	struct sample *sample = *state;
+	struct buffer *buffer = &sample->buffer;
+	struct copy copy;
+
+	write_sample(sample);
+	for (size_t i = 0; i < buffer->len; i++) {
+		for (int bit = 0; bit < 8; bit += i < 1024 ? 1 : 7) {
+			const char *why = NULL;
+
+			buffer->bytes[i] ^= (uint8_t)(1 << bit);
+			assert_int_equal(read_back(buffer, &copy, &why), -1);
+			assert_non_null(why);
+			buffer->bytes[i] ^= (uint8_t)(1 << bit);
+		}
+	}
+}
+
+static void an_archive_that_is_cut_off_is_refused(void **state)
+{
+	struct sample *sample = *state;
+	struct buffer *buffer = &sample->buffer;
+	struct copy copy;
+	size_t whole;
+
+	write_sample(sample);
+	whole = buffer->len;
+	for (buffer->len = 0; buffer->len < whole; buffer->len++) {
+		const char *why = NULL;
+
+		assert_int_equal(read_back(buffer, &copy, &why), -1);
+		assert_string_equal(why, "it is cut off");
+	}
+}
+
+static void bytes_behind_the_end_are_refused(void **state)
+{
+	struct sample *sample = *state;
+	const char *why = NULL;
+	struct copy copy;
+
+	write_sample(sample);
+	sample->buffer.bytes[sample->buffer.len++] = 0;
+	assert_int_equal(read_back(&sample->buffer, &copy, &why), -1);
+	assert_string_equal(why, "there are bytes behind its end");
+}
+
+/* Begins the sample; the pieces are the test's. */
+static void begin_sample(struct sample *sample, struct ps_archive_writer *writer)
+{
+	sample->buffer.len = 0;
+	assert_int_equal(ps_archive_begin(writer, &sample->buffer.sink, &sample->message->header,
+	                                  NULL), 0);
+}
+
+static const char *end_and_read(struct sample *sample, struct ps_archive_writer *writer)
+{
+	const char *why = NULL;
+	struct copy copy;
+
+	assert_int_equal(ps_archive_end(writer), 0);
+	ps_archive_close(writer);
+	assert_int_equal(read_back(&sample->buffer, &copy, &why), -1);
+	return why;
+}
+
+/* Checksums are right, and the pieces are not: a writer that is mistaken, or means harm. */
+static void pieces_out_of_place_are_refused(void **state)
+{
+	static const struct {
+		uint32_t first, second;
+		uint64_t first_at, second_at;
+		uint32_t length;
+		const char *why;
+	} cases[] = {
+		{ 16, 16, 10, 0, 10, "its pieces are out of order" },
+		{ 16, 16, 0, 9, 10, "its pieces are out of order" },
+		{ 16, 16, 0, 0, 10, "its pieces are out of order" },
+		{ 17, 16, 0, 0, 10, "its pieces are out of order" },
+		{ 0, 16, 0, 0, 10, "its pieces are out of order" },
+		{ 16, 18, 0, 0, 10, "a piece lies outside its region" },
+		{ 16, 1, 0, 0, 10, "a piece lies outside its region" },
+		{ 16, UINT32_MAX, 0, 0, 10, "a piece lies outside its region" },
+		{ 16, 17, 0, SMALL, 10, "a piece lies outside its region" },
+		{ 16, 17, 0, SMALL - 9, 10, "a piece lies outside its region" },
+		{ 16, 17, 0, UINT64_MAX, 10, "a piece lies outside its region" },
+	};
+	struct sample *sample = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ps_archive_writer writer;
+		uint32_t length = cases[i].length;
+
+		begin_sample(sample, &writer);
+		assert_int_equal(ps_archive_add(&writer, cases[i].first, cases[i].first_at,
+		                                sample->data, length), 0);
+		assert_int_equal(ps_archive_add(&writer, cases[i].second, cases[i].second_at,
+		                                sample->data, length), 0);
+		assert_string_equal(end_and_read(sample, &writer), cases[i].why);
+	}
+}
+
+/* A piece is left out, or comes from another archive of the same image. */
+static void pieces_that_were_not_written_so_are_refused(void **state)
+{
+	struct sample *sample = *state;
+	struct buffer *buffer = &sample->buffer;
+	const char *why = NULL;
+	struct copy copy;
+	size_t first, second, end;
+	struct ps_archive_writer writer;
+	uint8_t other[1000];
+
+	begin_sample(sample, &writer);
+	first = buffer->len;
+	assert_int_equal(ps_archive_add(&writer, 16, 0, sample->data + 1, 100), 0);
+	memcpy(other, buffer->bytes + first, buffer->len - first);
+	ps_archive_close(&writer);
+	begin_sample(sample, &writer);
+	assert_int_equal(ps_archive_add(&writer, 16, 0, sample->data, 100), 0);
+	second = buffer->len;
+	assert_int_equal(ps_archive_add(&writer, 17, 0, sample->data, 100), 0);
+	end = buffer->len;
+	assert_int_equal(ps_archive_end(&writer), 0);
+	ps_archive_close(&writer);
+	assert_int_equal(read_back(buffer, &copy, &why), 0);
+	memcpy(buffer->bytes + first, other, second - first);
+	assert_int_equal(read_back(buffer, &copy, &why), -1);
+	assert_string_equal(why, "its pieces are not those that were written");
+	memmove(buffer->bytes + first, buffer->bytes + second, buffer->len - second);
+	buffer->len -= end - second;
+	assert_int_equal(read_back(buffer, &copy, &why), -1);
+	assert_string_equal(why, "its pieces are not those that were written");
+}
+
+static int write_into(struct sample *sample, size_t room)
+{
+	struct ps_archive_writer writer;
+	int ret;
+
+	sample->buffer.len = 0;
+	sample->buffer.room = room;
+	ret = ps_archive_begin(&writer, &sample->buffer.sink, &sample->message->header, NULL);
+	if (ret == 0)
+		ret = ps_archive_add(&writer, 16, 0, sample->data, SMALL);
+	if (ret == 0)
+		ret = ps_archive_add(&writer, 0, 0, sample->log, sizeof(sample->log));
+	if (ret == 0)
+		ret = ps_archive_end(&writer);
+	ps_archive_close(&writer);
+	return ret;
+}
+
+/* The disk fills up, after so many bytes. */
+static void a_sink_that_refuses_ends_the_writing(void **state)
+{
+	struct sample *sample = *state;
+	size_t whole;
+
+	assert_int_equal(write_into(sample, ROOM), 0);
+	whole = sample->buffer.len;
+	for (size_t room = 0; room < whole; room++)
+		assert_int_equal(write_into(sample, room), -1);
+	assert_int_equal(write_into(sample, whole), 0);
+}
+
+/* More than a piece holds; through a file. */
+static void long_regions_are_cut_into_pieces(void **state)
+{
+	struct sample *sample = *state;
+	const uint64_t size = 2 * (uint64_t)PS_ARCHIVE_PIECE_MAX + 5;
+	uint8_t *bytes = calloc(1, size);
+	struct ps_archive_writer writer;
+	struct ps_archive_reader reader;
+	struct ps_archive_piece piece;
+	struct ps_archive_file file;
+	const char *why = NULL;
+	FILE *stream = tmpfile();
+
+	sample->message->segments[0].size = size;
+	bytes[0] = bytes[size - 1] = 1;
+	free(sample->buffer.bytes);
+	buffer_init(&sample->buffer, size);
+	begin_sample(sample, &writer);
+	assert_int_equal(ps_archive_add(&writer, 16, 0, bytes, size), 0);
+	assert_int_equal(ps_archive_end(&writer), 0);
+	ps_archive_close(&writer);
+	fwrite(sample->buffer.bytes, 1, sample->buffer.len, stream);
+	rewind(stream);
+	ps_archive_file_init(&file, fileno(stream));
+	assert_int_equal(ps_archive_open(&reader, &file.source, &why), 0);
+	assert_string_equal(reader.header->store, "bank");
+	assert_int_equal(reader.slot.next, 0);
+	assert_int_equal(ps_archive_next(&reader, &piece, &why), 1);
+	assert_int_equal(piece.length, PS_ARCHIVE_PIECE_MAX);
+	assert_int_equal(ps_archive_next(&reader, &piece, &why), 1);
+	assert_int_equal(piece.offset, size - 5);
+	assert_int_equal(piece.length, 5);
+	assert_int_equal(ps_archive_next(&reader, &piece, &why), 0);
+	ps_archive_free(&reader);
+	fclose(stream);
+	free(bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(an_archive_gives_back_what_was_written),
+		TEST(an_archive_with_a_flipped_bit_is_refused),
+		TEST(an_archive_that_is_cut_off_is_refused),
+		TEST(bytes_behind_the_end_are_refused),
+		TEST(pieces_out_of_place_are_refused),
+		TEST(pieces_that_were_not_written_so_are_refused),
+		TEST(a_sink_that_refuses_ends_the_writing),
+		TEST(long_regions_are_cut_into_pieces),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,313 @@
+/*
+ * test_check_live.c - the messages about stores that run (reads, orders, reports, rosters that
+ * change, images that are dropped): each field out of its range is refused, its last good value is
+ * not.
+ */
+#include "../support/messages.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool accepted(const Perseas__Request *request)
+{
+	const char *why = NULL;
+	Perseas__Request *result;
+	uint8_t *bytes;
+	size_t len;
+
+	assert_int_equal(ps_request_pack(request, &bytes, &len), 0);
+	result = ps_request_unpack(bytes + 4, len - 4, &why);
+	free(bytes);
+	assert_true(result ? !why : why && *why);
+	if (result)
+		perseas__request__free_unpacked(result, NULL);
+	return result != NULL;
+}
+
+static bool reply_accepted(const Perseas__Reply *reply)
+{
+	const char *why = NULL;
+	Perseas__Reply *result;
+	uint8_t *bytes;
+	size_t len;
+
+	assert_int_equal(ps_reply_pack(reply, &bytes, &len), 0);
+	result = ps_reply_unpack(bytes + 4, len - 4, &why);
+	free(bytes);
+	assert_true(result ? !why : why && *why);
+	if (result)
+		perseas__reply__free_unpacked(result, NULL);
+	return result != NULL;
+}
+
+/* Texts of 255 bytes and of one more. */
+static char longest[256], too_long[257];
+
+static int make_texts(void **state)
+{
+	(void)state;
+	memset(longest, 'x', 255);
+	memset(too_long, 'x', 256);
+	return 0;
+}
+
+static void reads_out_of_range_are_refused(void **state)
+{
+	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(read, READ, &read);
+
+	(void)state;
+	read.store = message_bank;
+	read.length = 1;
+	assert_true(accepted(&request));
+	read.length = PS_READ_REQUEST_MAX;
+	read.region = PS_REGION_SEGMENT + PS_SEGMENTS_MAX - 1;
+	read.offset = UINT64_MAX - PS_READ_REQUEST_MAX;
+	assert_true(accepted(&request));
+	read.offset++;
+	assert_false(accepted(&request));
+	read.offset = 0;
+	read.length++;
+	assert_false(accepted(&request));
+	read.length = 0;
+	assert_false(accepted(&request));
+	read.length = 1;
+	read.region = 2;
+	assert_false(accepted(&request));
+	read.region = PS_REGION_PROMISE;
+	assert_true(accepted(&request));
+	read.store = message_address[0];
+	assert_false(accepted(&request));
+}
+
+static void what_was_read_is_neither_empty_nor_too_long(void **state)
+{
+	Perseas__ReadReply read = PERSEAS__READ_REPLY__INIT;
+	Perseas__Reply reply = MESSAGE_REPLY(read, READ, &read);
+
+	(void)state;
+	read.bytes.data = calloc(1, PS_READ_REQUEST_MAX + 1);
+	assert_false(reply_accepted(&reply));
+	read.bytes.len = PS_READ_REQUEST_MAX;
+	assert_true(reply_accepted(&reply));
+	read.bytes.len++;
+	assert_false(reply_accepted(&reply));
+	free(read.bytes.data);
+}
+
+static void drops_name_both_ids_or_none(void **state)
+{
+	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(drop, DROP, &drop);
+
+	(void)state;
+	drop.store = message_bank;
+	assert_true(accepted(&request));
+	drop.store_id = message_id(1);
+	assert_false(accepted(&request));
+	drop.image_id = message_id(2);
+	assert_true(accepted(&request));
+	drop.store_id = message_id(NO_ID);
+	assert_false(accepted(&request));
+	drop.store_id = (ProtobufCBinaryData){ 0, NULL };
+	assert_false(accepted(&request));
+	drop.store_id = message_id(1);
+	drop.image_id.len--;
+	assert_false(accepted(&request));
+	drop.image_id.len++;
+	drop.store = message_address[0];
+	assert_false(accepted(&request));
+}
+
+static void orders_out_of_range_are_refused(void **state)
+{
+	static const struct {
+		int kind;
+		bool address, with, good;
+	} cases[] = {
+		{ PERSEAS__ORDER_KIND__ORDER_NONE, true, true, false },
+		{ PERSEAS__ORDER_KIND__ORDER_ADD, false, true, true },
+		{ PERSEAS__ORDER_KIND__ORDER_ADD, true, true, false },
+		{ PERSEAS__ORDER_KIND__ORDER_ADD, false, false, false },
+		{ PERSEAS__ORDER_KIND__ORDER_REMOVE, true, false, true },
+		{ PERSEAS__ORDER_KIND__ORDER_REMOVE, true, true, false },
+		{ PERSEAS__ORDER_KIND__ORDER_REMOVE, false, false, false },
+		{ PERSEAS__ORDER_KIND__ORDER_REPLACE, true, true, true },
+		{ PERSEAS__ORDER_KIND__ORDER_REPLACE, false, true, false },
+		{ PERSEAS__ORDER_KIND__ORDER_REPLACE, true, false, false },
+		{ PERSEAS__ORDER_KIND__ORDER_REPLACE + 1, true, true, false },
+	};
+	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(order, ORDER, &ask);
+
+	(void)state;
+	ask.store = message_bank;
+	assert_false(accepted(&request));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		Perseas__Order order = PERSEAS__ORDER__INIT;
+
+		order.id = message_id(1);
+		order.kind = (Perseas__OrderKind)cases[i].kind;
+		if (cases[i].address)
+			order.address = message_address[0];
+		if (cases[i].with)
+			order.with = longest;
+		order.acks = PS_MIRRORS_MAX;
+		ask.order = &order;
+		assert_int_equal(accepted(&request), cases[i].good);
+		if (cases[i].with)
+			order.with = too_long;
+		order.acks += !cases[i].with;
+		assert_false(accepted(&request));
+	}
+}
+
+static void what_an_owner_says_out_of_range_is_refused(void **state)
+{
+	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[17];
+	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(confirm, CONFIRM, &confirm);
+
+	(void)state;
+	assert_true(accepted(&request));
+	for (int i = 0; i < 17; i++)
+		reports[i] = &report;
+	confirm.mirrors = reports;
+	confirm.n_mirrors = 16;
+	assert_false(accepted(&request));
+	report.address = report.state = report.trouble = longest;
+	assert_true(accepted(&request));
+	confirm.n_mirrors = 17;
+	assert_false(accepted(&request));
+	confirm.n_mirrors = 1;
+	report.trouble = message_control_character;
+	assert_false(accepted(&request));
+	report.trouble = longest;
+	report.state = too_long;
+	assert_false(accepted(&request));
+	report.state = longest;
+	confirm.result = &result;
+	assert_false(accepted(&request));
+	result.id = message_id(1);
+	result.text = longest;
+	assert_true(accepted(&request));
+	result.text = too_long;
+	assert_false(accepted(&request));
+}
+
+/* The client does not trust what it is told either. */
+static void what_is_told_of_an_owner_is_checked_too(void **state)
+{
+	struct message_header *h = message_header_new();
+	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[] = { &report };
+	Perseas__Order order = PERSEAS__ORDER__INIT;
+	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	Perseas__StatusReply store = PERSEAS__STATUS_REPLY__INIT;
+	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
+	Perseas__Reply reply = MESSAGE_REPLY(store, STORE, &store);
+	Perseas__Reply confirms = MESSAGE_REPLY(confirm, CONFIRM, &confirm);
+
+	(void)state;
+	store.status = &status;
+	status.header = &h->header;
+	assert_true(reply_accepted(&reply));
+	status.n_mirrors = 1;
+	status.mirrors = reports;
+	assert_false(reply_accepted(&reply));
+	report.address = message_address[0];
+	status.order = confirm.order = &order;
+	assert_false(reply_accepted(&reply));
+	assert_false(reply_accepted(&confirms));
+	order.id = message_id(1);
+	order.kind = PERSEAS__ORDER_KIND__ORDER_REMOVE;
+	order.address = message_address[0];
+	assert_true(reply_accepted(&confirms));
+	status.result = &result;
+	assert_false(reply_accepted(&reply));
+	result.id = message_id(1);
+	assert_true(reply_accepted(&reply));
+	free(h);
+}
+
+static void a_parent_is_another_image_or_none(void **state)
+{
+	struct message_header *h = message_header_new();
+	const char *why;
+
+	(void)state;
+	assert_true(ps_header_valid(&h->header, &why));
+	h->header.parent_id = message_id(7);
+	assert_true(ps_header_valid(&h->header, &why));
+	h->header.parent_id = h->header.image_id;
+	assert_false(ps_header_valid(&h->header, &why));
+	assert_string_equal(why, "an image cannot be its own parent");
+	h->header.parent_id = message_id(NO_ID);
+	assert_false(ps_header_valid(&h->header, &why));
+	h->header.parent_id = message_id(7);
+	h->header.parent_id.len = 15;
+	assert_false(ps_header_valid(&h->header, &why));
+	free(h);
+}
+
+/* What is settled, and what comes next, are told together. */
+static void a_next_roster_is_newer_than_the_one_before(void **state)
+{
+	struct message_header *h = message_header_new();
+	Perseas__RosterRequest roster = PERSEAS__ROSTER_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(roster, ROSTER, &roster);
+
+	(void)state;
+	roster.roster = &h->roster;
+	roster.next = &h->next;
+	roster.settled = true;
+	assert_false(accepted(&request));
+	h->next.version++;
+	assert_true(accepted(&request));
+	roster.settled = false;
+	assert_false(accepted(&request));
+	roster.settled = true;
+	h->roster.epoch = 1;
+	assert_false(accepted(&request));
+	h->next.epoch = 2;
+	h->next.version = 0;
+	assert_true(accepted(&request));
+	h->next.acks = 4;
+	assert_false(accepted(&request));
+	free(h);
+}
+
+static void a_spill_directory_is_a_path(void **state)
+{
+	Perseas__SpillReply spill = PERSEAS__SPILL_REPLY__INIT;
+	Perseas__Reply reply = MESSAGE_REPLY(spill, SPILL, &spill);
+
+	(void)state;
+	spill.directory = message_address[2];
+	assert_true(reply_accepted(&reply));
+	spill.directory = message_control_character;
+	assert_false(reply_accepted(&reply));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_out_of_range_are_refused),
+		cmocka_unit_test(what_was_read_is_neither_empty_nor_too_long),
+		cmocka_unit_test(drops_name_both_ids_or_none),
+		cmocka_unit_test(orders_out_of_range_are_refused),
+		cmocka_unit_test(what_an_owner_says_out_of_range_is_refused),
+		cmocka_unit_test(what_is_told_of_an_owner_is_checked_too),
+		cmocka_unit_test(a_parent_is_another_image_or_none),
+		cmocka_unit_test(a_next_roster_is_newer_than_the_one_before),
+		cmocka_unit_test(a_spill_directory_is_a_path),
+	};
+
+	return cmocka_run_group_tests(tests, make_texts, NULL);
+}

@@ -1,0 +1,173 @@
+/*
+ * test_control_live.c - whether an owner is heard of, over real sockets; and a daemon that is
+ * asked to spill.
+ */
+#include "../../server/spill.h"
+#include "../support/daemon_fixture.h"
+
+#include "../../proto/frame.h"
+
+#include <event2/event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { STEPS = 100000 };
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The session of a claim over this connection. */
+static struct session *claim_session(struct fixture *fixture, int fd, uint64_t epoch)
+{
+	Perseas__Reply *reply = fixture_claim(fixture, fd, epoch);
+	struct session *session = stores_session(fixture->stores,
+	                                         reply->claim->grant->token.data);
+
+	fixture_done(reply);
+	assert_non_null(session);
+	return session;
+}
+
+static void an_owner_is_heard_by_what_it_sends(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	struct session *session;
+	uint64_t before;
+	int fd;
+
+	fixture_bank(fixture);
+	fd = fixture_tcp(fixture);
+	session = claim_session(fixture, fd, 5);
+	while (session->ops->silent_ms(session) < 20)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	before = now_ms();
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	/* The daemon did not look yet: what lies in the socket was heard all the same. */
+	assert_int_equal(session->ops->silent_ms(session), 0);
+	fixture_done(fixture_reply(fixture, fd));
+	assert_true(session->ops->silent_ms(session) <= now_ms() - before);
+	close(fd);
+}
+
+/* In another process: claims over the Unix socket, and leaves it to a child when it ends. */
+static void claim_and_die(struct fixture *fixture, int until)
+{
+	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+	int fd = fixture_unix(fixture);
+	uint8_t bytes[512];
+	size_t have = 0;
+
+	fixture_send(fd, &hello, sizeof(hello));
+	fixture_ask_claim(fd, 5, false);
+	while (have < sizeof(hello) + 64) {
+		ssize_t n = read(fd, bytes, sizeof(bytes));
+
+		if (n <= 0)
+			_exit(1);
+		have += (size_t)n;
+	}
+	if (fork() == 0)
+		_exit(read(until, bytes, 1) < 0);
+	_exit(0);
+}
+
+static void an_owner_whose_process_ended_is_dead(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	int until[2], how, steps = 0;
+	struct why why;
+	pid_t child;
+
+	fixture_bank(fixture);
+	assert_int_equal(pipe(until), 0);
+	child = fork();
+	if (child == 0) {
+		close(until[1]);
+		claim_and_die(fixture, until[0]);
+	}
+	while (waitpid(child, &how, WNOHANG) == 0 && steps++ < STEPS)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+	for (steps = 0; steps < 100; steps++)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	assert_int_equal(store_status(fixture->stores, "bank", &status, &why), 0);
+	assert_string_not_equal(status.owner_address, "");
+	assert_false(status.live);
+	close(until[0]);
+	close(until[1]);
+}
+
+static void ask_spill(int fd)
+{
+	Perseas__SpillRequest spill = PERSEAS__SPILL_REQUEST__INIT;
+
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_SPILL, &spill);
+}
+
+/* The caller gets its answer, and the daemon ends then. */
+static void a_daemon_ends_after_the_spill_that_it_was_asked_for(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__Reply *reply;
+	struct spill *spill;
+	const char *why;
+	char path[128];
+	struct stat st;
+	int fd, owner;
+
+	fixture_bank(fixture);
+	snprintf(path, sizeof(path), "%s/spill", fixture->directory);
+	spill = spill_file_new(path, &why);
+	assert_non_null(spill);
+	fd = fixture_tcp(fixture);
+	owner = fixture_tcp(fixture);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	fixture_greet(fixture, fd);
+	ask_spill(fd);
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->status, STATUS(BAD_STATE));
+	fixture_done(reply);
+	assert_false(fixture->daemon->stopping);
+	stores_set_spill(fixture->stores, spill);
+	ask_spill(fd);
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->status, STATUS(OK));
+	assert_int_equal(reply->spill->stores, 1);
+	assert_string_equal(reply->spill->directory, path);
+	fixture_done(reply);
+	assert_true(fixture->daemon->stopping);
+	snprintf(path, sizeof(path), "%s/spill/bank.spill", fixture->directory);
+	assert_int_equal(stat(path, &st), 0);
+	close(fd);
+	close(owner);
+	stores_set_spill(fixture->stores, NULL);
+	spill_file_free(spill);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+		TEST(an_owner_is_heard_by_what_it_sends),
+		TEST(an_owner_whose_process_ended_is_dead),
+		TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

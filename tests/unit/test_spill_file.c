@@ -1,0 +1,196 @@
+/*
+ * test_spill_file.c - spills as files: whole under their name, or not there.
+ */
+#include "../../server/spill.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char directory[64];
+
+static int setup(void **state)
+{
+	const char *why;
+
+	strcpy(directory, "/tmp/perseas-spill-XXXXXX");
+	assert_non_null(mkdtemp(directory));
+	*state = spill_file_new(directory, &why);
+	return *state ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	spill_file_free(*state);
+	snprintf(command, sizeof(command), "rm -rf '%s'", directory);
+	return system(command);
+}
+
+static const char *path_of(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	return path;
+}
+
+static bool there(const char *name)
+{
+	struct stat st;
+
+	return lstat(path_of(name), &st) == 0;
+}
+
+static void count_name(void *arg, const char *store)
+{
+	unsigned *count = arg;
+
+	assert_string_equal(store, "bank");
+	++*count;
+}
+
+static unsigned count(struct spill *spill)
+{
+	unsigned number = 0;
+
+	spill->ops->stores(spill, count_name, &number);
+	return number;
+}
+
+static void write_spill(struct spill *spill, const char *store, const char *text)
+{
+	assert_int_equal(spill->ops->begin(spill, store), 0);
+	assert_int_equal(spill->sink.write(&spill->sink, text, strlen(text)), 0);
+}
+
+static void a_spill_has_its_name_when_it_is_whole(void **state)
+{
+	struct spill *spill = *state;
+	char bytes[16];
+
+	write_spill(spill, "bank", "abc");
+	assert_true(there("bank.spill.tmp"));
+	assert_int_equal(count(spill), 0);
+	assert_int_equal(spill->ops->commit(spill), 0);
+	assert_false(there("bank.spill.tmp"));
+	assert_int_equal(count(spill), 1);
+	assert_int_equal(spill->ops->open(spill, "bank"), 0);
+	assert_int_equal(spill->source.read(&spill->source, bytes, sizeof(bytes)), 3);
+	assert_memory_equal(bytes, "abc", 3);
+	assert_int_equal(spill->source.read(&spill->source, bytes, sizeof(bytes)), 0);
+	spill->ops->close(spill);
+	assert_int_equal(spill->ops->remove(spill, "bank"), 0);
+	assert_int_equal(count(spill), 0);
+	assert_int_equal(spill->ops->remove(spill, "bank"), 0);
+}
+
+/* What a daemon that was killed left does not stop the next one. */
+static void an_abandoned_spill_leaves_the_one_before(void **state)
+{
+	struct spill *spill = *state;
+
+	write_spill(spill, "bank", "old");
+	assert_int_equal(spill->ops->commit(spill), 0);
+	write_spill(spill, "bank", "new");
+	spill->ops->abandon(spill);
+	assert_false(there("bank.spill.tmp"));
+	assert_int_equal(count(spill), 1);
+	fclose(fopen(path_of("bank.spill.tmp"), "w"));
+	write_spill(spill, "bank", "new");
+	assert_int_equal(spill->ops->commit(spill), 0);
+	assert_int_equal(count(spill), 1);
+}
+
+/* They would be in the way of later ones. */
+static void what_a_killed_daemon_left_is_removed(void **state)
+{
+	const char *why;
+
+	write_spill(*state, "bank", "whole");
+	assert_int_equal(((struct spill *)*state)->ops->commit(*state), 0);
+	write_spill(*state, "bank", "half");
+	spill_file_free(*state);
+	assert_true(there("bank.spill.tmp"));
+	*state = spill_file_new(directory, &why);
+	assert_non_null(*state);
+	assert_false(there("bank.spill.tmp"));
+	assert_int_equal(count(*state), 1);
+}
+
+static void nothing_is_replaced_by_what_is_set_aside(void **state)
+{
+	struct spill *spill = *state;
+
+	for (int i = 0; i < 2; i++) {
+		write_spill(spill, "bank", "abc");
+		assert_int_equal(spill->ops->commit(spill), 0);
+		assert_int_equal(spill->ops->set_aside(spill, "bank"), 0);
+		assert_int_equal(count(spill), 0);
+	}
+	assert_true(there("bank.spill.aside-1"));
+	assert_true(there("bank.spill.aside-2"));
+	assert_int_equal(spill->ops->set_aside(spill, "bank"), 0);
+}
+
+/* Somebody put other things under the names. */
+static void only_files_are_spills(void **state)
+{
+	struct spill *spill = *state;
+
+	assert_int_equal(mkdir(path_of("bank.spill"), 0700), 0);
+	assert_int_equal(spill->ops->open(spill, "bank"), -1);
+	assert_non_null(strstr(spill->trouble, "bank.spill"));
+	spill->ops->close(spill);
+	assert_int_equal(spill->ops->remove(spill, "bank"), -1);
+	assert_int_equal(rmdir(path_of("bank.spill")), 0);
+	assert_int_equal(symlink("/etc/passwd", path_of("bank.spill")), 0);
+	assert_int_equal(spill->ops->open(spill, "bank"), -1);
+	spill->ops->close(spill);
+	assert_int_equal(symlink("/tmp/perseas-not-there", path_of("other.spill.tmp")), 0);
+	write_spill(spill, "other", "abc");
+	spill->ops->abandon(spill);
+	assert_int_equal(access("/tmp/perseas-not-there", F_OK), -1);
+}
+
+static void a_directory_is_one_daemons(void **state)
+{
+	struct spill *spill = *state;
+	const char *why = NULL;
+	uint64_t room = 0;
+
+	assert_null(spill_file_new(directory, &why));
+	assert_non_null(strstr(why, "spill directory"));
+	assert_non_null(strstr(why, "--spill-dir"));
+	assert_int_equal(spill->ops->room(spill, &room), 0);
+	assert_true(room > 0);
+	spill_file_free(spill);
+	assert_int_equal(chmod(directory, 0777), 0);
+	assert_null(spill_file_new(directory, &why));
+	assert_non_null(strstr(why, "must belong"));
+	assert_int_equal(chmod(directory, 0700), 0);
+	*state = spill_file_new(directory, &why);
+	assert_non_null(*state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(a_spill_has_its_name_when_it_is_whole),
+		TEST(an_abandoned_spill_leaves_the_one_before),
+		TEST(what_a_killed_daemon_left_is_removed),
+		TEST(nothing_is_replaced_by_what_is_set_aside),
+		TEST(only_files_are_spills),
+		TEST(a_directory_is_one_daemons),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

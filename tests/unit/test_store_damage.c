@@ -1,0 +1,149 @@
+/*
+ * test_store_damage.c - a flipped bit anywhere in header, slots or log of an image: it is refused
+ * by name, or the state is the last one or the one before, and never another.
+ */
+#include "../support/mirror.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* A bank after three transactions, the last of them as far as `steps`. */
+static void make_bank(struct mirror *mirror, int steps)
+{
+	struct writer writer;
+	struct peer owner;
+
+	mirror_open(mirror);
+	mirror_bank(mirror, &owner, false);
+	writer_init(&writer, &owner.session);
+	writer_write(&writer, 0, 0, "two.", 4, WRITE_ALL);
+	writer_write(&writer, 0, 0, "last", 4, steps);
+	store_session_ended(&owner.session);
+}
+
+/* What a daemon makes of `from` with a bit of a piece flipped: the seq of the state that the next
+ * owner gets, -1: refused. The data must be that state's. */
+static int seq_of(const struct mirror *from, const char *piece, size_t byte, int bit)
+{
+	static const char *const texts[] = { "", "made", "two.", "last" };
+	struct mirror mirror = { .memory = memory_heap_copy(from->memory) };
+	Perseas__ClaimReply reply;
+	struct peer peer;
+	uint64_t size;
+	int ret, seq = -1;
+
+	mirror.stores = stores_new(mirror.memory);
+	memory_heap_piece(mirror.memory, "bank", piece, &size)[byte] ^= (uint8_t)(1 << bit);
+	assert_true(byte < size);
+	mirror_restart(&mirror);
+	peer_init(&peer);
+	ret = mirror_claim(&mirror, &peer, "bank", 9, 2, &reply);
+	if (ret == 0) {
+		seq = (int)reply.slot->seq;
+		assert_in_range(seq, 1, 3);
+		assert_int_equal(reply.slot->epoch, BANK_EPOCH);
+		assert_memory_equal(session_memory(&peer.session, 16, 0, 4, false), texts[seq], 4);
+	} else {
+		assert_int_equal(ret, -STATUS(DAMAGED));
+		assert_non_null(strstr(mirror.why.text, "store bank is damaged"));
+	}
+	mirror_close(&mirror);
+	return seq;
+}
+
+/* Nothing of it can be trusted: not its name, not its promise. */
+static void a_flipped_header_is_refused(void **state)
+{
+	struct mirror mirror;
+	uint64_t size;
+
+	(void)state;
+	make_bank(&mirror, WRITE_ALL);
+	memory_heap_piece(mirror.memory, "bank", "header", &size);
+	for (size_t i = 0; i < size; i++)
+		for (int bit = 0; bit < 8; bit++)
+			assert_int_equal(seq_of(&mirror, "header", i, bit), -1);
+	mirror_close(&mirror);
+}
+
+/* The slot before counts then, and what came after it is undone from its record. */
+static void a_flipped_slot_gives_the_state_before_it(void **state)
+{
+	struct mirror mirror;
+	struct ps_slot slot;
+	unsigned before = 0;
+	uint8_t *log;
+	int last;
+
+	(void)state;
+	make_bank(&mirror, WRITE_ALL);
+	log = memory_heap_piece(mirror.memory, "bank", "log.1", NULL);
+	last = ps_slot_choose(log, &slot);
+	assert_int_equal(slot.seq, 3);
+	for (size_t i = 0; i < PS_SLOT_STRIDE + sizeof(slot) + 8; i++) {
+		bool hit = i >= ps_slot_offset(last) && i < ps_slot_offset(last) + sizeof(slot);
+
+		for (int bit = 0; bit < 8; bit++)
+			assert_int_equal(seq_of(&mirror, "log.1", i, bit), hit ? 2 : 3);
+		before += hit;
+	}
+	assert_int_equal(before, sizeof(slot));
+	mirror_close(&mirror);
+}
+
+/* Records of the past, and of a transaction that has changed nothing yet. */
+static void a_flipped_record_changes_no_state(void **state)
+{
+	static const int steps[] = { WRITE_ALL, WRITE_RECORD };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct mirror mirror;
+
+		make_bank(&mirror, steps[i]);
+		for (size_t at = 0; at < 512; at++)
+			assert_int_equal(seq_of(&mirror, "log.1", PS_RING_OFFSET + at,
+			                        (int)(at % 8)), i == 0 ? 3 : 2);
+		mirror_close(&mirror);
+	}
+}
+
+/* A file was cut, or is not the one that it was. */
+static void a_piece_of_another_size_is_refused(void **state)
+{
+	static const char *const pieces[] = { "log.1", "segment-0.1" };
+	struct mirror mirror;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const uint8_t byte = 0;
+		struct peer peer;
+
+		make_bank(&mirror, WRITE_ALL);
+		mirror.memory->ops->replace(mirror.memory, "bank", pieces[i], &byte, 1);
+		mirror_restart(&mirror);
+		assert_int_equal(mirror.complaints, 1);
+		peer_init(&peer);
+		assert_int_equal(mirror_claim(&mirror, &peer, "bank", 9, 2, NULL),
+		                 -STATUS(DAMAGED));
+		assert_non_null(strstr(mirror.why.text, pieces[i]));
+		mirror_close(&mirror);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_flipped_header_is_refused),
+		cmocka_unit_test(a_flipped_slot_gives_the_state_before_it),
+		cmocka_unit_test(a_flipped_record_changes_no_state),
+		cmocka_unit_test(a_piece_of_another_size_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

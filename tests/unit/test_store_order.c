@@ -1,0 +1,242 @@
+/*
+ * test_store_order.c - owners that are heard of, or not: what counts as live, what they report,
+ * and what they are asked to do.
+ */
+#include "../support/mirror.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+	static struct mirror mirror;
+
+	mirror_open(&mirror);
+	*state = &mirror;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mirror_close(*state);
+	return 0;
+}
+
+static Perseas__StoreStatus status_of(struct mirror *mirror)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+
+	assert_int_equal(store_status(mirror->stores, "bank", &status, &mirror->why), 0);
+	return status;
+}
+
+static Perseas__Order an_order(uint8_t id)
+{
+	static uint8_t ids[256][PS_ID_SIZE];
+	Perseas__Order order = PERSEAS__ORDER__INIT;
+
+	ids[id][0] = id;
+	order.id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[id] };
+	order.kind = PERSEAS__ORDER_KIND__ORDER_ADD;
+	order.with = (char *)"192.0.2.1:7170";
+	return order;
+}
+
+static int ask(struct mirror *mirror, uint8_t id)
+{
+	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
+	Perseas__Order order = an_order(id);
+
+	request.store = (char *)"bank";
+	request.order = &order;
+	return store_order(mirror->stores, &request, &mirror->why);
+}
+
+/* The owner confirms; the id of the order that it hears of, 0: none. */
+static uint8_t confirm(struct mirror *mirror, struct peer *peer,
+                       const Perseas__ConfirmRequest *request)
+{
+	Perseas__ConfirmReply reply = PERSEAS__CONFIRM_REPLY__INIT;
+
+	assert_int_equal(store_confirm(&peer->session, request, &reply, &mirror->why), 0);
+	assert_int_equal(reply.slot->seq, 1);
+	return reply.order ? reply.order->id.data[0] : 0;
+}
+
+static uint8_t say_nothing(struct mirror *mirror, struct peer *peer)
+{
+	const Perseas__ConfirmRequest request = PERSEAS__CONFIRM_REQUEST__INIT;
+
+	return confirm(mirror, peer, &request);
+}
+
+static uint8_t say_result(struct mirror *mirror, struct peer *peer, uint8_t id, bool done,
+                          const char *text)
+{
+	Perseas__ConfirmRequest request = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
+
+	result.id = OWNER(id);
+	result.done = done;
+	result.text = (char *)text;
+	request.result = &result;
+	return confirm(mirror, peer, &request);
+}
+
+/* An operator asks one mirror; the owner hears of it until it is over. */
+static void an_order_is_told_until_it_is_done(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner;
+
+	mirror_bank(mirror, &owner, false);
+	assert_int_equal(say_nothing(mirror, &owner), 0);
+	assert_int_equal(ask(mirror, 1), 0);
+	assert_int_equal(say_nothing(mirror, &owner), 1);
+	assert_int_equal(ask(mirror, 1), 0);
+	assert_int_equal(ask(mirror, 2), -STATUS(BUSY));
+	assert_int_equal(say_result(mirror, &owner, 1, false, "copies"), 1);
+	assert_string_equal(status_of(mirror).result->text, "copies");
+	assert_int_equal(say_result(mirror, &owner, 7, true, "of another"), 1);
+	assert_string_equal(status_of(mirror).result->text, "copies");
+	assert_int_equal(say_result(mirror, &owner, 1, true, "done"), 0);
+	assert_int_equal(say_nothing(mirror, &owner), 0);
+	assert_true(status_of(mirror).result->done);
+	assert_int_equal(status_of(mirror).order->id.data[0], 1);
+	assert_int_equal(say_result(mirror, &owner, 1, false, "late"), 0);
+	assert_string_equal(status_of(mirror).result->text, "done");
+	assert_int_equal(ask(mirror, 1), 0);
+	assert_int_equal(say_nothing(mirror, &owner), 0);
+	assert_int_equal(ask(mirror, 2), 0);
+	assert_null(status_of(mirror).result);
+	assert_int_equal(say_nothing(mirror, &owner), 2);
+}
+
+/* Nobody would hear of it. */
+static void an_order_needs_a_live_owner(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner;
+
+	assert_int_equal(ask(mirror, 1), -STATUS(NO_STORE));
+	mirror_bank(mirror, &owner, false);
+	store_session_ended(&owner.session);
+	assert_int_equal(ask(mirror, 1), -STATUS(BAD_STATE));
+	assert_non_null(strstr(mirror->why.text, "no live owner"));
+}
+
+static void the_board_is_gone_with_its_session(void **state)
+{
+	struct mirror *mirror = *state;
+	Perseas__ConfirmRequest request = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[] = { &report };
+	struct peer owner, next;
+
+	mirror_bank(mirror, &owner, false);
+	report.address = (char *)"192.0.2.1:7170";
+	report.state = (char *)"resync";
+	report.done = 5;
+	report.total = 9;
+	request.n_mirrors = 1;
+	request.mirrors = reports;
+	assert_int_equal(confirm(mirror, &owner, &request), 0);
+	assert_int_equal(ask(mirror, 1), 0);
+	assert_int_equal(say_nothing(mirror, &owner), 1);
+	assert_int_equal(status_of(mirror).n_mirrors, 1);
+	assert_string_equal(status_of(mirror).mirrors[0]->state, "resync");
+	assert_int_equal(status_of(mirror).mirrors[0]->done, 5);
+	peer_init(&next);
+	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), 0);
+	assert_int_equal(status_of(mirror).n_mirrors, 0);
+	assert_null(status_of(mirror).order);
+	assert_int_equal(say_nothing(mirror, &next), 0);
+	assert_int_equal(ask(mirror, 2), 0);
+}
+
+/* Its host hangs: the connection is there, and nothing comes. */
+static void a_silent_owner_is_not_live(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner, next;
+
+	mirror_bank(mirror, &owner, false);
+	stores_set_owner_timeout(mirror->stores, 5000);
+	owner.silent_ms = 5000;
+	assert_true(status_of(mirror).live);
+	assert_int_equal(status_of(mirror).silent_ms, 5000);
+	peer_init(&next);
+	assert_int_equal(mirror_claim(mirror, &next, "bank", 9, 2, NULL), -STATUS(BUSY));
+	owner.silent_ms = 5001;
+	assert_false(status_of(mirror).live);
+	assert_string_equal(status_of(mirror).owner_address, "test");
+	assert_int_equal(ask(mirror, 1), -STATUS(BAD_STATE));
+	assert_int_equal(mirror_claim(mirror, &next, "bank", 9, 2, NULL), 0);
+	assert_int_equal(owner.cuts, 1);
+	assert_null(owner.session.store);
+}
+
+static void without_a_timeout_an_owner_lives_while_it_is_connected(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner, next;
+
+	mirror_bank(mirror, &owner, false);
+	stores_set_owner_timeout(mirror->stores, 0);
+	owner.silent_ms = 1000000000;
+	peer_init(&next);
+	assert_true(status_of(mirror).live);
+	assert_int_equal(mirror_claim(mirror, &next, "bank", 9, 2, NULL), -STATUS(BUSY));
+}
+
+/* Its process ended, and a child of it keeps the socket open. */
+static void a_dead_owner_is_not_live(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner, next;
+
+	mirror_bank(mirror, &owner, true);
+	owner.alive = false;
+	assert_false(status_of(mirror).live);
+	assert_int_equal(status_of(mirror).silent_ms, 0);
+	peer_init(&next);
+	assert_int_equal(mirror_claim(mirror, &next, "bank", 9, 2, NULL), 0);
+}
+
+/* One that is only silent may still write to the memory that it was given. */
+static void a_silent_owners_memory_is_copied_away(void **state)
+{
+	struct mirror *mirror = *state;
+	Perseas__ClaimReply reply;
+	struct peer owner, next;
+	uint8_t *old;
+
+	mirror_bank(mirror, &owner, true);
+	memory_heap_keep_removed(mirror->memory, true);
+	stores_set_owner_timeout(mirror->stores, 5000);
+	owner.silent_ms = 6000;
+	old = session_memory(&owner.session, 16, 0, 4, true);
+	peer_init(&next);
+	assert_int_equal(mirror_claim(mirror, &next, "bank", 9, 2, &reply), 0);
+	assert_true(reply.copied);
+	memcpy(old, "late", 4);
+	assert_memory_equal(session_memory(&next.session, 16, 0, 4, false), "made", 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(an_order_is_told_until_it_is_done),
+		TEST(an_order_needs_a_live_owner),
+		TEST(the_board_is_gone_with_its_session),
+		TEST(a_silent_owner_is_not_live),
+		TEST(without_a_timeout_an_owner_lives_while_it_is_connected),
+		TEST(a_dead_owner_is_not_live),
+		TEST(a_silent_owners_memory_is_copied_away),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
