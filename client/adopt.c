@@ -180,6 +180,29 @@ static int record_loaded(struct perseas *p)
 	return 0;
 }
 
+/*
+ * An owner died while it changed the roster: this one completes the change. From when all that are
+ * claimed, R of both rosters, have it from this owner, nobody can open the store by the old roster
+ * alone; so only W of the new one must hold the state.
+ */
+static int continue_change(struct perseas *p)
+{
+	const uint32_t claimed = ps_claimed(p);
+
+	ps_roster_stamp(p);
+	return ps_roster_record(p, claimed) == claimed ? 0 : PS_AGAIN;
+}
+
+static int settle_change(struct perseas *p)
+{
+	const uint32_t good = good_ones(p);
+
+	ps_roster_settle(p);
+	ps_report(p, "a change of the roster that was not settled is completed: %u mirrors, W = %u",
+	          p->members, p->acks);
+	return ps_quorum_acks(p, ps_roster_record(p, ps_claimed(p)) & good) ? 0 : PS_AGAIN;
+}
+
 static int too_few(struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_EQUORUM,
@@ -206,11 +229,15 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 	if (p->salvage)
 		return 0;
 	rc = adopt_holders(p, chosen);
+	if (!rc && p->next_roster)
+		rc = continue_change(p);
 	if (!rc)
 		rc = record_loaded(p);
 	if (!rc)
 		rc = mend_all(p, from);
-	if (!rc && !ps_quorum_acks(p, good_ones(p)))
+	if (!rc && !ps_quorum_newest(p, good_ones(p)))
 		rc = too_few(p);
+	if (!rc && p->next_roster)
+		rc = settle_change(p);
 	return rc;
 }

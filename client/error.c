@@ -89,6 +89,8 @@ const char *perseas_mirror_state_name(enum perseas_mirror_state state)
 		return "lost";
 	case PERSEAS_MIRROR_RESYNCING:
 		return "resyncing";
+	case PERSEAS_MIRROR_REMOVED:
+		return "removed";
 	}
 	return "unknown";
 }

@@ -76,6 +76,28 @@ struct ps_resync {
 	uint64_t next_at;          /* not before, for the rate's sake */
 };
 
+enum ps_change_stage {
+	PS_CHANGE_NONE,
+	PS_CHANGE_COPYING,         /* the new mirror is made, without a vote */
+	PS_CHANGE_JOINT,           /* both rosters count, and the mirrors are told so */
+	PS_CHANGE_SETTLING,        /* the new one counts, and the mirrors are told so */
+};
+
+/* The change of the roster that goes on, or that was the last (change.c). */
+struct ps_change {
+	enum ps_change_stage stage;
+	uint8_t id[PS_ID_SIZE];    /* of the order that asks for it; all zero: asked for here */
+	struct ps_mirror *old, *new;       /* that leaves, that joins; or NULL */
+	bool leaves;               /* a member leaves, which need not be a mirror of this handle */
+	char address[256];         /* its address */
+	uint32_t acks;             /* W afterwards */
+	uint64_t seq;              /* what W of the new roster must hold before it counts alone */
+	uint64_t until;            /* the new mirror must be at work by then */
+	uint64_t next_at;          /* mirrors are told again */
+	int code;                  /* stage NONE: 0 or why it was refused */
+	char text[256];            /* how far it is, or why it was refused */
+};
+
 /* A roster in terms of the handle's mirrors. */
 struct ps_quorum {
 	uint32_t set;              /* bit i: mirrors[i] is a member */
@@ -99,6 +121,8 @@ struct ps_mirror {
 	unsigned bulk;             /* completions until that of a resync's chunk is among them; 0:
 	                              none is under way */
 	bool votes;                /* the roster lists it: its acknowledgements count */
+	bool added;                /* it was not given: the roster has its address */
+	bool joins;                /* a change of the roster brings it in: no vote yet */
 	uint64_t retry_at;         /* DOWN: when to connect again */
 	uint64_t retry_delay;
 	char trouble[256];
@@ -158,6 +182,7 @@ struct perseas {
 	struct perseas_tx *open_list, *free_list, *all_list;
 	struct perseas_stat stat;  /* counters only */
 	struct ps_resync resync;
+	struct ps_change change;
 	uint64_t pulse_at;         /* when the next sign of life is due */
 	char *report;
 	size_t report_len;

@@ -5,6 +5,7 @@
  * RETRY and flushes mean unknown, never "not applied": a session is always taken up by asking the
  * mirror where it stands, and replaying from there by seq.
  */
+#include "change.h"
 #include "mirror.h"
 #include "pulse.h"
 #include "rejoin.h"
@@ -149,7 +150,7 @@ static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_erro
 
 static bool unconnected(const struct perseas *p, const struct ps_mirror *m)
 {
-	if (p->salvage || !m->votes)
+	if (p->salvage || !(m->votes || m->joins))
 		return false;
 	/* Those that must be copied whole wait for their turn. */
 	return m->state == PERSEAS_MIRROR_DOWN ||
@@ -234,7 +235,9 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (unconnected(p, &p->mirrors[i]) && p->mirrors[i].retry_at < until)
 			until = p->mirrors[i].retry_at;
-	return ps_resync_due(p) < until ? ps_resync_due(p) : until;
+	if (ps_resync_due(p) < until)
+		until = ps_resync_due(p);
+	return ps_change_due(p) < until ? ps_change_due(p) : until;
 }
 
 /* Links on which nothing happens are asked for a sign of life now and then: else a mirror whose
@@ -267,6 +270,7 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 	ps_pulse(p, now);
 	reconnect(p, now);
 	ps_resync_step(p);
+	ps_change_step(p, now);
 	pthread_mutex_lock(&p->lock);
 	p->admin = false;
 	ps_progress(p);

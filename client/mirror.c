@@ -20,6 +20,8 @@ enum { WINDOW = 128 };
 #define UNCONNECTED                                                                            \
 	(FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_STALE) | FROM(PERSEAS_MIRROR_LOST))
 
+#define ANY ((1u << (PERSEAS_MIRROR_REMOVED + 1)) - 1)
+
 /* From which states each state may be entered. */
 static const unsigned entered_from[] = {
 	[PERSEAS_MIRROR_DOWN] = UNCONNECTED | FROM(PERSEAS_MIRROR_LIVE) |
@@ -31,7 +33,26 @@ static const unsigned entered_from[] = {
 	[PERSEAS_MIRROR_FENCED] = UNCONNECTED,
 	[PERSEAS_MIRROR_LOST] = UNCONNECTED,
 	[PERSEAS_MIRROR_RESYNCING] = UNCONNECTED,
+	[PERSEAS_MIRROR_REMOVED] = ANY,
 };
+
+struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *address)
+{
+	struct ps_mirror *m = NULL;
+
+	for (unsigned i = 0; i < p->mirror_count && !m; i++)
+		if (p->mirrors[i].state == PERSEAS_MIRROR_REMOVED)
+			m = &p->mirrors[i];
+	if (!m && p->mirror_count == PS_MIRRORS_MAX)
+		return NULL;
+	if (!m)
+		m = &p->mirrors[p->mirror_count++];
+	else if (m->found.header)
+		perseas__header__free_unpacked(m->found.header, NULL);
+	memset(m, 0, sizeof(*m));
+	m->address = *address;
+	return m;
+}
 
 void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
                     const char *why)

@@ -12,12 +12,16 @@
  *
  * Only LIVE, REPLAYING and RESYNCING mirrors are active: transactions are posted to their links.
  * One that is RESYNCING gets them too, in order, with chunks of the image between them; it holds
- * nothing until it is whole.
+ * nothing until it is whole. What leaves the roster is REMOVED, from any state.
  */
 #ifndef PERSEAS_CLIENT_MIRROR_H
 #define PERSEAS_CLIENT_MIRROR_H
 
 #include "handle.h"
+
+/* A place for one more mirror, at this address, not in the roster; NULL: there is none. Locked once
+ * the store is open. */
+struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *address);
 
 /* Moves to another state; the move must be in the diagram. */
 void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,

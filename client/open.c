@@ -20,7 +20,7 @@ static void enlist(struct perseas *p, const struct ps_standing *chosen)
 
 		m->slot = m->found.at.index;
 		m->posted = m->acked = good ? p->seq : 0;
-		if (good) {
+		if (good && (m->votes || p->salvage)) {
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 			continue;
 		}

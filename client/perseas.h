@@ -230,7 +230,8 @@ enum perseas_mirror_state {
 	PERSEAS_MIRROR_STALE,      /* missed more than the ring holds; waits to be copied whole */
 	PERSEAS_MIRROR_FENCED,     /* promised to another owner */
 	PERSEAS_MIRROR_LOST,       /* no longer has the image; waits to be made anew (I9) */
-	PERSEAS_MIRROR_RESYNCING   /* being copied whole, while transactions go on */
+	PERSEAS_MIRROR_RESYNCING,  /* being copied whole, while transactions go on */
+	PERSEAS_MIRROR_REMOVED     /* no longer in the roster */
 };
 
 /* "live" and so on; never NULL. */
@@ -273,6 +274,35 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat);
 
 /* Fills in the figures of mirror `index`, 0 .. stat.mirrors-1. EINVAL beyond. */
 int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat *stat);
+
+enum perseas_roster_kind {
+	PERSEAS_ROSTER_ADD = 1,    /* `with` joins the roster */
+	PERSEAS_ROSTER_REMOVE,     /* `address` leaves it */
+	PERSEAS_ROSTER_REPLACE     /* `with` takes the place of `address` */
+};
+
+struct perseas_roster_change {
+	int kind;                  /* enum perseas_roster_kind */
+	const char *address;       /* of a member, as the roster has it; ADD: NULL */
+	const char *with;          /* of the new mirror, as perseas_create takes it; REMOVE: NULL */
+	uint32_t acks;             /* W afterwards; 0: as it is, or a majority where it no longer
+	                              fits */
+};
+
+/*
+ * Changes which mirrors the store has, one at a time, while transactions go on (a joint change, as
+ * in Raft). A new mirror is copied whole first, without a vote; then both rosters must agree for
+ * as long as it takes to record the change; then only the new one counts. A mirror that is dead
+ * can be replaced, also where W is all of them. The removed mirror keeps its image, which counts
+ * for nothing: `perseas drop` deletes it. Blocks; other threads may go on.
+ *
+ * Errors: EINVAL (no such member, an address that is not one or is in the roster, acks out of
+ * range), ELIMIT (16 mirrors), EBUSY (another change is not over), EUNREACHABLE (the new mirror,
+ * for ten seconds), EMIRRORMEM, EROSTER (it has another store of this name), EFENCED, ESALVAGE,
+ * ENOMEM. After an error the roster is as it was, unless the owner was fenced: then the next open
+ * completes the change, or knows nothing of it.
+ */
+int perseas_roster(perseas_t *p, const struct perseas_roster_change *change);
 
 struct perseas_segment_info {
 	char name[64];

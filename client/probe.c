@@ -31,7 +31,8 @@ static void note_status(struct ps_mirror *m, const Perseas__StoreStatus *status)
 	snprintf(m->found.owner, sizeof(m->found.owner), "%s", status->owner_address);
 }
 
-int ps_probe(struct perseas *p)
+/* Asks the mirrors from `first` on. */
+static void ask_from(struct perseas *p, unsigned first)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -40,8 +41,9 @@ int ps_probe(struct perseas *p)
 	ask.store = p->store;
 	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
 	request.status = &ask;
+	memset(round.ask, 0, sizeof(round.ask));
 	memset(round.errors, 0, sizeof(round.errors));
-	for (unsigned i = 0; i < p->mirror_count; i++) {
+	for (unsigned i = first; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		forget(p, m);
@@ -49,8 +51,8 @@ int ps_probe(struct perseas *p)
 		round.ask[i] = true;
 		round.requests[i] = &request;
 	}
-	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
-	for (unsigned i = 0; i < p->mirror_count; i++) {
+	ps_round_run(p, &round, ps_answer_by(p));
+	for (unsigned i = first; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		m->found.error = round.errors[i];
@@ -61,6 +63,11 @@ int ps_probe(struct perseas *p)
 	for (unsigned i = p->mirror_count; i < PS_MIRRORS_MAX; i++)
 		round.replies[i] = NULL;
 	ps_round_free(&round);
+}
+
+int ps_probe(struct perseas *p)
+{
+	ask_from(p, 0);
 	return 0;
 }
 
@@ -108,7 +115,7 @@ static bool lists(const Perseas__Roster *roster, ProtobufCBinaryData image)
 	return image.len == PS_ID_SIZE && ps_roster_member(roster, image.data);
 }
 
-/* How many images of this store are there that its newest roster lists. */
+/* How many images of this store are there; first of all those that its newest roster lists. */
 static unsigned weight(const struct perseas *p, const uint8_t *store_id)
 {
 	const struct rosters rosters = find_rosters(p, store_id);
@@ -118,10 +125,13 @@ static unsigned weight(const struct perseas *p, const uint8_t *store_id)
 		const struct ps_mirror *m = &p->mirrors[i];
 		const Perseas__Header *header = m->found.header;
 
-		if (has_store(m, store_id) && created(m))
-			count += lists(rosters.settled, header->image_id) ||
-			         lists(rosters.next, header->image_id) ||
-			         lists(rosters.settled, header->parent_id);
+		if (!has_store(m, store_id) || !created(m))
+			continue;
+		count++;
+		if (lists(rosters.settled, header->image_id) ||
+		    lists(rosters.next, header->image_id) ||
+		    lists(rosters.settled, header->parent_id))
+			count += PS_MIRRORS_MAX;
 	}
 	return count;
 }
@@ -277,12 +287,15 @@ static void find_loaded(struct perseas *p)
 	}
 }
 
-/* A mirror without a listed image must be the member of its address: it lost what it had. */
+/* A mirror without a listed image must be the member of its address: it lost what it had. Not where
+ * the address is that of a socket, and the roster's: it can be on another host. */
 static void find_by_address(struct perseas *p, const Perseas__Roster *roster)
 {
 	for (unsigned i = 0; roster && i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
+		if (m->added && m->address.scheme == PS_SCHEME_UNIX)
+			continue;
 		for (size_t k = 0; !m->known && k < roster->n_members; k++) {
 			const Perseas__Member *member = roster->members[k];
 
@@ -342,6 +355,47 @@ int ps_probe_roster(struct perseas *p)
 	return find_members(p);
 }
 
+/* Whoever is in a roster and was not named gets a place here. True: there was one. */
+static bool add_members(struct perseas *p, const Perseas__Roster *roster)
+{
+	bool added = false;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++) {
+		const Perseas__Member *member = roster->members[k];
+		struct ps_error ignored;
+		struct ps_address address;
+		struct ps_mirror *m;
+
+		if (taken(p, member->image_id.data) ||
+		    ps_address_parse(member->address, &address, &ignored))
+			continue;
+		m = ps_mirror_add(p, &address);
+		if (m)
+			m->added = added = true;
+	}
+	return added;
+}
+
+/* The list that was given may be older than the roster: its members are asked too. */
+static int ask_members(struct perseas *p)
+{
+	const unsigned given = p->mirror_count;
+	bool added = add_members(p, p->roster);
+	int rc;
+
+	added |= add_members(p, p->next_roster);
+	if (!added)
+		return 0;
+	ask_from(p, given);
+	rc = ps_probe_roster(p);
+	if (rc)
+		return rc;
+	for (unsigned i = given; i < p->mirror_count; i++)
+		ps_report(p, "%s: was not named, but the roster lists it",
+		          p->mirrors[i].address.text);
+	return 0;
+}
+
 static int check_live(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -372,5 +426,7 @@ int ps_probe_judge(struct perseas *p)
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
 	rc = ps_probe_roster(p);
+	if (!rc)
+		rc = ask_members(p);
 	return rc ? rc : check_live(p);
 }

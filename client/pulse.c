@@ -1,5 +1,6 @@
 #include "pulse.h"
 
+#include "change.h"
 #include "mirror.h"
 #include "resync.h"
 
@@ -35,13 +36,32 @@ static void look(struct perseas *p, struct sight *sight)
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* How far the order is that was taken up last. False: there was none. */
+static bool tell(struct perseas *p, Perseas__OrderResult *result)
+{
+	static const uint8_t none[PS_ID_SIZE];
+	struct ps_change *c = &p->change;
+
+	if (!memcmp(c->id, none, PS_ID_SIZE))
+		return false;
+	perseas__order_result__init(result);
+	result->id = (ProtobufCBinaryData){ PS_ID_SIZE, c->id };
+	result->done = c->stage == PS_CHANGE_NONE;
+	result->code = result->done ? c->code : 0;
+	result->text = c->text;
+	return true;
+}
+
 static void ask_all(struct perseas *p)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__OrderResult result;
 	struct sight sight;
 
 	look(p, &sight);
+	if (tell(p, &result))
+		ask.result = &result;
 	ask.n_mirrors = sight.count;
 	ask.mirrors = sight.list;
 	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
@@ -56,6 +76,20 @@ static void ask_all(struct perseas *p)
 	}
 }
 
+/* An operator asks for a change of the roster. One at a time: others wait at their mirrors. */
+static void obey(struct perseas *p, const Perseas__Order *order)
+{
+	const struct perseas_roster_change wanted = {
+		.kind = (int)order->kind,
+		.address = order->address,
+		.with = order->with,
+		.acks = order->acks,
+	};
+
+	if (p->change.stage == PS_CHANGE_NONE && !ps_id_equal(order->id, p->change.id))
+		ps_change_begin(p, &wanted, order->id.data);
+}
+
 int ps_pulse_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
                   struct ps_error *error)
 {
@@ -68,6 +102,8 @@ int ps_pulse_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 	if (rc)
 		return rc;
 	ours = reply->status == PERSEAS__STATUS__STATUS_OK;
+	if (ours && reply->body_case == PERSEAS__REPLY__BODY_CONFIRM && reply->confirm->order)
+		obey(p, reply->confirm->order);
 	perseas__reply__free_unpacked(reply, NULL);
 	if (ours)
 		return 0;

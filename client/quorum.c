@@ -64,6 +64,22 @@ bool ps_quorum_acks(const struct perseas *p, uint32_t set)
 	return true;
 }
 
+bool ps_quorum_newest(const struct perseas *p, uint32_t set)
+{
+	const struct ps_quorum *quorum = &p->quorums[p->quorum_count - 1];
+
+	return count(quorum, set) >= quorum->acks;
+}
+
+bool ps_quorum_seen(const struct perseas *p, uint32_t set)
+{
+	const struct ps_quorum *quorum = &p->quorums[0];
+	unsigned claimers = quorum->members - quorum->acks + 1;
+	unsigned touched = quorum->acks > claimers ? quorum->acks : claimers;
+
+	return count(quorum, set) > quorum->members - touched;
+}
+
 bool ps_quorum_possible(const struct perseas *p, uint32_t lost)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++) {

@@ -13,6 +13,13 @@ void ps_quorum_renew(struct perseas *p);
 /* W of each roster: enough to hold a transaction. */
 bool ps_quorum_acks(const struct perseas *p, uint32_t set);
 
+/* W of the roster that is to be: the one that is not settled, else the one that is. */
+bool ps_quorum_newest(const struct perseas *p, uint32_t set);
+
+/* Is a change that is recorded on this set seen by every open of the roster before it? An open
+ * claims R of that and adopts on W, so it touches all but n - max(R, W) of them. */
+bool ps_quorum_seen(const struct perseas *p, uint32_t set);
+
 /* Can there still be W of each roster, without those that are lost for good? Members that are not
  * among the handle's mirrors may come back. */
 bool ps_quorum_possible(const struct perseas *p, uint32_t lost);

@@ -52,11 +52,16 @@ static int make_anew(struct perseas *p, struct ps_mirror *m, struct ps_error *er
 	const uint32_t others = confirmed_others(p, m);
 	uint8_t image_id[PS_ID_SIZE];
 
+	p->env->ops->random(p->env, image_id, sizeof(image_id));
+	/* No roster lists it: there is nothing that anybody could commit through it. */
+	if (m->joins) {
+		memcpy(m->image_id, image_id, sizeof(image_id));
+		return 0;
+	}
 	if (!ps_quorum_anew(p, others, m))
 		return ps_error_set(error, PERSEAS_EQUORUM,
 		                    "it lost its image, and too few other mirrors are live to make "
 		                    "it anew");
-	p->env->ops->random(p->env, image_id, sizeof(image_id));
 	if (!ps_roster_rename(p, m, image_id, others, ps_bit(p, m)))
 		return ps_error_set(error, PERSEAS_EQUORUM,
 		                    "too few mirrors recorded that it is made anew");

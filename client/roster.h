@@ -7,6 +7,19 @@
 
 #include "handle.h"
 
+/* Records the handle's rosters on the mirrors of a set that are connected; those that took them. */
+uint32_t ps_roster_record(struct perseas *p, uint32_t on);
+
+/* The rosters become this owner's: newer than any that another can have recorded. */
+void ps_roster_stamp(struct perseas *p);
+
+/* The roster that is not settled is the only one from now on. Locked once the store is open. */
+void ps_roster_settle(struct perseas *p);
+
+/* Members of a roster that is being made. False: out of memory. */
+bool ps_roster_add(Perseas__Roster *roster, const char *address, const uint8_t *image_id);
+void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id);
+
 /*
  * The mirror's image bears this id from now on: recorded on the mirrors of `on`, which must be W
  * together with those of `with` (they learn of it otherwise). False: they are fewer.

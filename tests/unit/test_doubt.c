@@ -273,6 +273,8 @@ static void test_one_fenced_mirror_stops_nobody(void **state)
 	perseas_t *second;
 
 	options.flags = PERSEAS_TAKEOVER;
+	for (unsigned i = 1; i < 3; i++)
+		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_STATUS;
 	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://0", &options, &second, &error),
 	                 PERSEAS_EQUORUM);
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);

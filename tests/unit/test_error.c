@@ -61,7 +61,7 @@ static void every_mirror_state_has_its_own_name(void **state)
 	int i, j;
 
 	(void)state;
-	for (i = PERSEAS_MIRROR_DOWN; i <= PERSEAS_MIRROR_LOST; i++)
+	for (i = PERSEAS_MIRROR_DOWN; i <= PERSEAS_MIRROR_REMOVED; i++)
 		for (j = PERSEAS_MIRROR_DOWN; j < i; j++)
 			assert_string_not_equal(
 				perseas_mirror_state_name((enum perseas_mirror_state)i),

@@ -241,7 +241,7 @@ static void test_another_store_is_left_alone(void **state)
 	assert_int_equal(perseas_close(stranger), 0);
 }
 
-/* The list leaves out mirrors, or has one that the store does not know. */
+/* The list leaves out mirrors: the roster names them, and they are asked, where they answer. */
 static void test_list_and_roster_differ(void **state)
 {
 	struct owner *o = *state;
@@ -251,10 +251,19 @@ static void test_list_and_roster_differ(void **state)
 	owner_die(o);
 	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://2,sim://0", &o->options, &p,
 	                         &error), 0);
+	assert_int_equal(p->mirror_count, 3);
 	assert_int_equal(perseas_close(p), 0);
+	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://2", &o->options, &p, &error), 0);
+	assert_int_equal(p->mirror_count, 3);
+	assert_int_equal(p->mirrors[1].state, PERSEAS_MIRROR_LIVE);
+	assert_non_null(strstr(perseas_report(p), "sim://1: was not named"));
+	assert_int_equal(perseas_close(p), 0);
+	direct_crash(o->d, 0);
+	direct_crash(o->d, 1);
 	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://2", &o->options, &p, &error),
 	                 PERSEAS_EQUORUM);
-	assert_non_null(strstr(error.text, "not among the mirrors given"));
+	assert_non_null(strstr(error.text, "sim://0"));
+	assert_non_null(strstr(error.text, "sim://1"));
 }
 
 /* Both commit slots of a mirror are wrecked: the others are enough, and it is mended; on all of

@@ -1,0 +1,302 @@
+/*
+ * test_roster.c - the roster is changed while transactions go on: mirrors join, leave and are
+ * replaced, dead or alive; owners die in the middle, and the next one finds all that was
+ * acknowledged.
+ */
+#include "owner.h"
+
+#include "../../client/change.h"
+#include "../../client/mirror.h"
+
+enum { MIRRORS = 5, ROUNDS = 200 };    /* daemons that there are; stores begin on fewer */
+
+/* Opens with the first `count` mirrors only, whatever the roster says. */
+static int open_with(struct owner *o, unsigned first, unsigned count, uint32_t flags)
+{
+	struct perseas_options options = o->options;
+	char list[128] = "";
+
+	owner_close(o);
+	options.flags |= flags;
+	for (unsigned i = first; i < first + count; i++)
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%ssim://%u",
+		         i > first ? "," : "", i);
+	memset(&o->error, 0, sizeof(o->error));
+	return ps_open(direct_env(o->d), STORE, list, &options, &o->p, &o->error);
+}
+
+static struct owner *begin(unsigned count, uint32_t acks)
+{
+	struct owner *o = owner_new(MIRRORS);
+	void *addr;
+
+	o->options.acks = acks;
+	if (open_with(o, 0, count, PERSEAS_CREATE))
+		fail_msg("%s", o->error.text);
+	assert_int_equal(perseas_map(o->p, "accounts", SIZE, &addr), 0);
+	o->bytes = addr;
+	memset(o->bytes, 1, SIZE);
+	assert_int_equal(perseas_publish(o->p), 0);
+	assert_int_equal(owner_put(o, 0, 100, 2), 0);
+	return o;
+}
+
+/* The change is begun, as perseas_roster does; the test goes the keeper's rounds itself. */
+static int change(struct owner *o, int kind, const char *address, const char *with, uint32_t acks)
+{
+	const struct perseas_roster_change wanted = { kind, address, with, acks };
+
+	return ps_change_begin(o->p, &wanted, NULL);
+}
+
+static bool over(struct owner *o)
+{
+	return o->p->change.stage == PS_CHANGE_NONE;
+}
+
+static void complete(struct owner *o)
+{
+	for (unsigned rounds = 0; !over(o); rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	if (o->p->change.code)
+		fail_msg("%s", o->p->change.text);
+}
+
+static unsigned images(struct owner *o, unsigned mirror)
+{
+	return memory_heap_pieces(o->d->mirrors[mirror].memory) != 0;
+}
+
+/* The next owner is given these mirrors, and finds `value` in the first bytes. */
+static void assert_found(struct owner *o, unsigned first, unsigned count, uint8_t value)
+{
+	owner_die(o);
+	if (open_with(o, first, count, PERSEAS_TAKEOVER))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(o->bytes[i], value);
+}
+
+/* A mirror joins; W stays, or becomes what is asked for; it counts from then on. */
+static void test_add(void **state)
+{
+	struct owner *o = begin(1, 1);
+
+	(void)state;
+	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://1", 2), 0);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	complete(o);
+	assert_int_equal(owner_stat(o).acks, 2);
+	assert_int_equal(owner_put(o, 0, 100, 4), 0);
+	direct_crash(o->d, 1);
+	assert_int_equal(owner_put(o, 0, 100, 5), PERSEAS_EINDOUBT);
+	direct_start(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://2", 0), 0);
+	complete(o);
+	assert_int_equal(owner_stat(o).acks, 2);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_int_equal(owner_put(o, 0, 100, 6), 0);
+	owner_die(o);
+	direct_crash(o->d, 0);
+	assert_found(o, 1, 2, 6);
+	owner_free(o);
+}
+
+/* A mirror leaves: its image is left where it is, and counts for nothing. */
+static void test_remove(void **state)
+{
+	struct owner *o = begin(3, 2);
+
+	(void)state;
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://0", NULL, 0), 0);
+	complete(o);
+	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_REMOVED);
+	assert_int_equal(owner_stat(o).acks, 2);
+	assert_int_equal(owner_put(o, 0, 100, 7), 0);
+	assert_int_equal(images(o, 0), 1);
+	owner_die(o);
+	/* The removed one is of no help, but knows who is. */
+	assert_found(o, 0, 1, 7);
+	assert_int_equal(owner_stat(o).live, 2);
+	owner_die(o);
+	direct_crash(o->d, 1);
+	direct_crash(o->d, 2);
+	assert_int_equal(open_with(o, 0, 1, PERSEAS_TAKEOVER), PERSEAS_EQUORUM);
+	assert_error_says(o, "sim://1");
+	direct_start(o->d, 1);
+	direct_start(o->d, 2);
+	assert_found(o, 1, 2, 7);
+	owner_free(o);
+}
+
+/* W no longer fits: a majority of those that are left. */
+static void test_acks_follow(void **state)
+{
+	struct owner *o = begin(3, 3);
+
+	(void)state;
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0), 0);
+	complete(o);
+	assert_int_equal(owner_stat(o).acks, 2);
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://0", NULL, 0), 0);
+	complete(o);
+	assert_int_equal(owner_stat(o).acks, 1);
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://2", NULL, 0), PERSEAS_EINVAL);
+	assert_non_null(strstr(o->p->change.text, "replace"));
+	assert_int_equal(owner_put(o, 0, 100, 8), 0);
+	assert_found(o, 2, 1, 8);
+	owner_free(o);
+}
+
+/* A mirror that is there is replaced, with W of any size; also the only one. */
+static void test_replace(void **state)
+{
+	(void)state;
+	for (unsigned n = 1; n <= 3; n++) {
+		for (uint32_t w = 1; w <= n; w++) {
+			struct owner *o = begin(n, w);
+
+			assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4", 0), 0);
+			assert_int_equal(owner_put(o, 0, 100, 3), 0);
+			complete(o);
+			assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_REMOVED);
+			assert_int_equal(owner_put(o, 0, 100, 9), 0);
+			owner_die(o);
+			direct_crash(o->d, 0);
+			if (open_with(o, 1, 4, PERSEAS_TAKEOVER))
+				fail_msg("n %u, W %u: %s", n, w, o->error.text);
+			owner_map(o);
+			assert_int_equal(o->bytes[99], 9);
+			owner_free(o);
+		}
+	}
+}
+
+/* A dead mirror is replaced, where W is all of them, too: the commit in doubt is held at last. */
+static void test_replace_dead(void **state)
+{
+	(void)state;
+	for (unsigned n = 2; n <= 3; n++) {
+		for (uint32_t w = 1; w <= n; w++) {
+			struct owner *o = begin(n, w);
+
+			direct_crash(o->d, 0);
+			direct_keep(o->d, o->p);
+			assert_int_equal(owner_put(o, 0, 100, 3), w == n ? PERSEAS_EINDOUBT : 0);
+			assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4", 0), 0);
+			complete(o);
+			assert_int_equal(perseas_flush(o->p), 0);
+			assert_int_equal(owner_put(o, 0, 100, 9), 0);
+			/* It comes back, with what it had. */
+			direct_start(o->d, 0);
+			owner_die(o);
+			if (open_with(o, 0, 5, PERSEAS_TAKEOVER))
+				fail_msg("n %u, W %u: %s", n, w, o->error.text);
+			owner_map(o);
+			assert_int_equal(o->bytes[99], 9);
+			owner_free(o);
+		}
+	}
+}
+
+/* The owner dies after each round of the keeper, and after each request of a kind: the next one
+ * has the old roster or the new one, and all that was acknowledged; the change can be made then. */
+static void test_owner_dies(void **state)
+{
+	static const int kinds[] = { 0, PERSEAS__REQUEST__BODY_ROSTER, PERSEAS__REQUEST__BODY_FINISH,
+		                     PERSEAS__REQUEST__BODY_REBUILD };
+
+	(void)state;
+	for (unsigned i = 0; i < 4 * 5 * 6; i++) {
+		struct owner *o = begin(3, 1 + i % 3);
+		const unsigned rounds = i / 20, dead = i % 5;
+
+		if (dead < 3)
+			direct_crash(o->d, dead);
+		assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4", 0), 0);
+		o->d->mirrors[1].break_at = kinds[i % 4];
+		o->d->mirrors[1].reply_lost = i % 2;
+		for (unsigned r = 0; r < rounds && !over(o); r++)
+			direct_keep(o->d, o->p);
+		o->d->mirrors[1].break_at = 0;
+		owner_die(o);
+		if (dead < 3)
+			direct_start(o->d, dead);
+		if (open_with(o, 0, 5, PERSEAS_TAKEOVER))
+			fail_msg("%u: %s", i, o->error.text);
+		owner_map(o);
+		assert_int_equal(o->bytes[99], 2);
+		assert_null(o->p->next_roster);
+		assert_int_equal(o->p->members, 3);
+		if (!change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4", 0))
+			complete(o);
+		assert_int_equal(owner_put(o, 0, 100, 9), 0);
+		assert_found(o, 0, 5, 9);
+		owner_free(o);
+	}
+}
+
+/* What cannot be is refused by name, and changes nothing. */
+static void test_refusals(void **state)
+{
+	struct owner *o = begin(2, 2);
+	unsigned rounds = 0;
+
+	(void)state;
+	assert_int_equal(change(o, 0, NULL, NULL, 0), PERSEAS_EINVAL);
+	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://1", 0), PERSEAS_EINVAL);
+	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "nonsense", 0), PERSEAS_EINVAL);
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://4", NULL, 0), PERSEAS_EINVAL);
+	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://2", 4), PERSEAS_EINVAL);
+	/* A mirror that is not there. */
+	direct_crash(o->d, 2);
+	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://2", 0), 0);
+	for (; !over(o); rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+		assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	}
+	assert_int_equal(o->p->change.code, PERSEAS_EUNREACHABLE);
+	assert_int_equal(o->p->members, 2);
+	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_REMOVED);
+	direct_start(o->d, 2);
+	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://2", 0), 0);
+	complete(o);
+	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_LIVE);
+	owner_free(o);
+}
+
+/* A member that nobody named is asked all the same: the roster says where it is. */
+static void test_members_not_given_are_asked(void **state)
+{
+	struct owner *o = begin(3, 2);
+
+	(void)state;
+	assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://2", "sim://3", 0), 0);
+	complete(o);
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	assert_found(o, 0, 3, 9);
+	assert_int_equal(owner_stat(o).mirrors, 4);
+	assert_int_equal(owner_stat(o).live, 3);
+	owner_free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_add),
+		cmocka_unit_test(test_remove),
+		cmocka_unit_test(test_acks_follow),
+		cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_replace_dead),
+		cmocka_unit_test(test_owner_dies),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_members_not_given_are_asked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
