@@ -170,7 +170,8 @@ $(PKGCONFIG): client/perseas.pc.in always
 		-e 's|@PRIVATE@|$(CLIENT_LIBS)|' \
 		$< >$@
 
-$(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(SERVER_OBJ) $(SUPPORT_OBJ) $(BENCH_OBJ)
+$(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(filter-out %/main.o,$(COMMAND_OBJ)) $(SERVER_OBJ) \
+		$(SUPPORT_OBJ) $(BENCH_OBJ)
 	$(archive)
 
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_ARCHIVE)
@@ -249,7 +250,7 @@ bench-rdma:
 .PHONY: check check-headers check-unit check-sim check-crash check-fuzz check-drills
 .PHONY: check-build check-install check-style check-rdma check-rdma-siw
 
-SUITES := build headers style unit crash sim fuzz drills rdma install
+SUITES := build headers style unit crash model sim fuzz drills rdma install
 FUZZ_SECONDS ?= 5
 SANITIZED := SANITIZE=address,undefined BUILD=build/sanitize
 FUZZING := CC=$(CLANG) SANITIZE=fuzzer-no-link,address,undefined BUILD=build/fuzz
@@ -331,6 +332,20 @@ check-rdma-siw:
 		--timeout 280 -- $(IN_GUEST) tests/rdma/guest/test_nodes.py tests/rdma/guest/test_smoke.py \
 		-m 'not rxe'"
 
+# The rules, in Promela: every state of small stores, and mistakes that must be found.
+MODEL := nice -n 15 $(PYTHON) proto/model/check.py
+.PHONY: model model-quick check-model
+model:
+	@deploy/deps.sh model
+	@$(MODEL) --jobs 2
+
+model-quick:
+	@deploy/deps.sh model
+	@$(MODEL) --jobs 2 --quick
+
+check-model:
+	@$(RUN) model --timeout 240 "model: $(MAKE) --no-print-directory model-quick"
+
 # The tarball builds and installs by itself, and a program compiles against what it installed.
 check-install:
 	@$(RUN) install --timeout 200 tests/install.sh
@@ -375,6 +390,7 @@ help:
 	@echo "  demo            kill an owner and a mirror, recover, check (about 15 s)"
 	@echo "  check           every suite below; the last line sums up"
 	@echo "  $(addprefix check-,$(SUITES))"
+	@echo "  model           checks the rules, all of them (minutes); model-quick: within a minute"
 	@echo "  check-rdma-siw  the soft-RoCE rig on iWARP instead (fetches the kernel's source)"
 	@echo "  bench           all measurements; bench-quick: the same, shorter"
 	@echo "  bench-rdma      commit and recovery over soft-RoCE against the bare fabric, under QEMU"

@@ -90,6 +90,25 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	return settled(p, m, "copied whole, beside what it had");
 }
 
+/* The probe was before the claims: another owner may have made it anew in between, and then its
+ * image must not be taken out of the roster. With the claims nobody can any more. */
+static bool still_empty(struct perseas *p, struct ps_mirror *m)
+{
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_error error = { 0 };
+	Perseas__Reply *reply;
+	int rc;
+
+	ask.store = p->store;
+	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
+	request.status = &ask;
+	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &error);
+	if (!rc)
+		perseas__reply__free_unpacked(reply, NULL);
+	return rc == PERSEAS_ENOSTORE;
+}
+
 /*
  * I9: the mirror lost its memory, and its promises with it. It is made anew only while so many
  * others hold this owner's claim that no other owner can commit through it, and under a new
@@ -107,6 +126,8 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 		          m->address.text, ps_quorum_count(p, claimed), p->members);
 		return 0;
 	}
+	if (!m->found.claimed && !still_empty(p, m))
+		return PS_AGAIN;
 	p->env->ops->random(p->env, image_id, PS_ID_SIZE);
 	ps_report(p, "%s: lost its image; it is made anew", m->address.text);
 	/* The new image's own header is one of the W that must know its id. */
@@ -181,14 +202,16 @@ static int record_loaded(struct perseas *p)
 }
 
 /*
- * An owner died while it changed the roster: this one completes the change. From when all that are
- * claimed, R of both rosters, have it from this owner, nobody can open the store by the old roster
- * alone; so only W of the new one must hold the state.
+ * An owner died while it changed the roster: this one completes the change. From when those that
+ * are claimed have it from this owner, nobody can open the store by the old roster alone; so only W
+ * of the new one must hold the state.
  */
 static int continue_change(struct perseas *p)
 {
 	const uint32_t claimed = ps_claimed(p);
 
+	if (!ps_quorum_seen(p, claimed))
+		return ps_too_few(p, claimed, NULL);
 	ps_roster_stamp(p);
 	return ps_roster_record(p, claimed) == claimed ? 0 : PS_AGAIN;
 }

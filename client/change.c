@@ -80,11 +80,12 @@ static const uint8_t *leaving(struct perseas *p)
 	return member ? member->image_id.data : NULL;
 }
 
-static int take_out(struct perseas *p, const char *address)
+static int take_out(struct perseas *p, const char *address, bool gone)
 {
 	struct ps_change *c = &p->change;
 
 	c->leaves = true;
+	c->gone = gone;
 	snprintf(c->address, sizeof(c->address), "%.255s", address);
 	c->old = member_at(p, address);
 	if (leaving(p))
@@ -148,7 +149,7 @@ static int prepare(struct perseas *p, const struct perseas_roster_change *wanted
 	int rc = 0;
 
 	if (wanted->kind != PERSEAS_ROSTER_ADD)
-		rc = take_out(p, wanted->address);
+		rc = take_out(p, wanted->address, wanted->gone);
 	if (!rc)
 		rc = check_size(p, wanted);
 	if (!rc && wanted->kind != PERSEAS_ROSTER_REMOVE)
@@ -201,12 +202,39 @@ static Perseas__Roster *changed_roster(struct perseas *p)
 	return roster;
 }
 
+static uint32_t connected(struct perseas *p)
+{
+	uint32_t set = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].active && p->mirrors[i].control)
+			set |= (uint32_t)1 << i;
+	pthread_mutex_unlock(&p->lock);
+	return set;
+}
+
+/* Those of the old roster that can be told of the change; who is gone need not be. */
+static uint32_t reach(struct perseas *p, uint32_t told)
+{
+	const struct ps_change *c = &p->change;
+
+	return c->gone && c->old ? told | ps_bit(p, c->old) : told;
+}
+
 /* Both rosters count from here on, before any mirror is told. */
 static void make_joint(struct perseas *p)
 {
 	struct ps_change *c = &p->change;
-	Perseas__Roster *roster = changed_roster(p);
+	Perseas__Roster *roster;
 
+	if (!ps_quorum_seen(p, reach(p, connected(p)))) {
+		over(p, PERSEAS_EQUORUM,
+		     "too few mirrors of the roster are connected for a change to be seen by every "
+		     "later open: start them, or say that the one that leaves is gone for good");
+		return;
+	}
+	roster = changed_roster(p);
 	if (!roster) {
 		over(p, PERSEAS_ENOMEM, "out of memory");
 		return;
@@ -247,18 +275,6 @@ static void copying(struct perseas *p, uint64_t now)
 	}
 }
 
-static uint32_t connected(struct perseas *p)
-{
-	uint32_t set = 0;
-
-	pthread_mutex_lock(&p->lock);
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].active && p->mirrors[i].control)
-			set |= (uint32_t)1 << i;
-	pthread_mutex_unlock(&p->lock);
-	return set;
-}
-
 /* Tells the mirrors, and looks whether the new roster can count alone. */
 static void joint(struct perseas *p, uint64_t now)
 {
@@ -269,7 +285,7 @@ static void joint(struct perseas *p, uint64_t now)
 	c->next_at = now + AGAIN;
 	pthread_mutex_lock(&p->lock);
 	ps_mirrors_poll(p);
-	ready = ps_quorum_seen(p, took) && ps_quorum_newest(p, took) &&
+	ready = ps_quorum_seen(p, reach(p, took)) && ps_quorum_newest(p, took) &&
 	        ps_quorum_newest(p, ps_mirrors_holding(p, c->seq));
 	if (ready) {
 		ps_roster_settle(p);

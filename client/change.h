@@ -7,7 +7,8 @@
  * COPYING has no vote and changes nothing for anybody. While it is JOINT, commits need W of both
  * rosters. The new one counts alone once every open of the old one would see the change, and W of
  * the new one hold all that was acknowledged; this needs no W of the old one, so that a dead
- * mirror can be replaced where W is all of them.
+ * mirror of three can be replaced where W is three. Of two, the one that is left cannot be seen by
+ * an open through the other: the operator must say that it is gone.
  */
 #ifndef PERSEAS_CLIENT_CHANGE_H
 #define PERSEAS_CLIENT_CHANGE_H

@@ -202,7 +202,7 @@ static int too_few_code(const struct perseas *p)
 	return all_failed(p, PERSEAS_ERDMA) ? PERSEAS_ERDMA : PERSEAS_EQUORUM;
 }
 
-static int too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state, bool any)
+int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state)
 {
 	char names[450], newest[120] = "no state was seen";
 	const struct ps_quorum *quorum = &p->quorums[0];
@@ -215,7 +215,7 @@ static int too_few(struct perseas *p, uint32_t counted, const struct ps_standing
 		roster = p->next_roster;
 	}
 	missing(p, roster, names, sizeof(names));
-	if (any)
+	if (state)
 		snprintf(newest, sizeof(newest),
 		         "the newest state seen is %llu:%llu (epoch:transaction)",
 		         (unsigned long long)state->epoch, (unsigned long long)state->seq);
@@ -226,24 +226,31 @@ static int too_few(struct perseas *p, uint32_t counted, const struct ps_standing
 	               p->store, quorum->members - quorum->acks + 1, names, newest);
 }
 
-int ps_choose(struct perseas *p, struct ps_standing *chosen)
+const struct ps_standing *ps_newest(const struct perseas *p)
 {
-	const uint32_t counted = examine(p);
-	const bool enough = ps_quorum_claims(p, counted);
-	const struct ps_found *best = NULL;
+	const struct ps_standing *best = NULL;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_found *f = &p->mirrors[i].found;
 
-		if (f->candidate && (!best || f->at.epoch > best->at.epoch ||
-		                     (f->at.epoch == best->at.epoch && f->at.seq > best->at.seq)))
-			best = f;
+		if (f->candidate && (!best || f->at.epoch > best->epoch ||
+		                     (f->at.epoch == best->epoch && f->at.seq > best->seq)))
+			best = &f->at;
 	}
+	return best;
+}
+
+int ps_choose(struct perseas *p, struct ps_standing *chosen)
+{
+	const uint32_t counted = examine(p);
+	const bool enough = ps_quorum_claims(p, counted);
+	const struct ps_standing *best = ps_newest(p);
+
 	memset(chosen, 0, sizeof(*chosen));
 	if (best)
-		*chosen = best->at;
+		*chosen = *best;
 	if (!best || (!enough && !accepted(p, chosen)))
-		return too_few(p, counted, chosen, best != NULL);
+		return ps_too_few(p, counted, best ? chosen : NULL);
 	ps_report(p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",
 	          (unsigned long long)chosen->epoch, (unsigned long long)chosen->seq,
 	          ps_quorum_count(p, counted), ps_quorum_claimers(p),

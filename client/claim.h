@@ -22,6 +22,10 @@ int ps_probe_roster(struct perseas *p);
 int ps_claim(struct perseas *p);
 int ps_choose(struct perseas *p, struct ps_standing *chosen);
 int ps_confirm(struct perseas *p);
+/* The highest (epoch, seq) among the candidates, or NULL. */
+const struct ps_standing *ps_newest(const struct perseas *p);
+/* EQUORUM, or why it is so: only these mirrors counted; the newest state seen, or NULL. */
+int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state);
 uint32_t ps_claimed(const struct perseas *p);      /* the listed images that are claimed */
 bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at);
 

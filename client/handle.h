@@ -71,6 +71,7 @@ struct ps_resync {
 	uint32_t segment;          /* id that the next chunk is of .. */
 	uint64_t offset;           /* .. and where */
 	uint64_t done, total;      /* bytes */
+	bool ours;                 /* the image was this owner's already */
 	bool begun;                /* a chunk was posted, and with it the slot */
 	uint64_t until;            /* seq up to which the last chunk may hold transactions */
 	uint64_t next_at;          /* not before, for the rate's sake */
@@ -88,6 +89,7 @@ struct ps_change {
 	enum ps_change_stage stage;
 	uint8_t id[PS_ID_SIZE];    /* of the order that asks for it; all zero: asked for here */
 	struct ps_mirror *old, *new;       /* that leaves, that joins; or NULL */
+	bool gone;                 /* .. for good: no open can be through it */
 	bool leaves;               /* a member leaves, which need not be a mirror of this handle */
 	char address[256];         /* its address */
 	uint32_t acks;             /* W afterwards */

@@ -8,8 +8,10 @@
 #include "change.h"
 #include "mirror.h"
 #include "pulse.h"
+#include "quorum.h"
 #include "rejoin.h"
 #include "resync.h"
+#include "roster.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -99,6 +101,21 @@ static void copy_whole(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 		set_aside(p, m, state, error.text);
 }
 
+/* The mirror stopped on purpose, and what it spilled was loaded again: the same image, under an id
+ * of its own, which the others get to know. Its parent is in the roster until then, so it counts
+ * for an open all the same. */
+static void record_loaded(struct perseas *p, struct ps_mirror *m, const Perseas__Header *header)
+{
+	uint32_t told = ps_bit(p, m);
+
+	if (header->parent_id.len != PS_ID_SIZE || !ps_id_equal(header->parent_id, m->image_id))
+		return;
+	pthread_mutex_lock(&p->lock);
+	told |= ps_mirrors_whole(p);
+	pthread_mutex_unlock(&p->lock);
+	ps_roster_rename(p, m, header->image_id.data, told, 0);
+}
+
 /* The claim was granted: connects the data path and goes on from the mirror's slot. */
 static void resume(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
                    int *fds)
@@ -112,6 +129,7 @@ static void resume(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimR
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 		return;
 	}
+	record_loaded(p, m, claim->header);
 	/* Transactions go on meanwhile: the verdict counts only while nobody can overwrite what it
 	 * found in the ring. */
 	pthread_mutex_lock(&p->lock);

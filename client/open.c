@@ -74,6 +74,9 @@ static int attempt(struct perseas *p, struct ps_standing *chosen)
 		rc = ps_claim(p);
 	if (!rc)
 		rc = ps_choose(p, chosen);
+	/* A candidate whose session broke unseen must not be adopted anywhere (I6). */
+	if (!rc)
+		rc = ps_confirm(p);
 	if (!rc)
 		rc = ps_adopt(p, chosen);
 	if (!rc)

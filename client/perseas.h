@@ -287,20 +287,25 @@ struct perseas_roster_change {
 	const char *with;          /* of the new mirror, as perseas_create takes it; REMOVE: NULL */
 	uint32_t acks;             /* W afterwards; 0: as it is, or a majority where it no longer
 	                              fits */
+	int gone;                  /* 1: the mirror at `address` is gone for good, with all it holds,
+	                              and will not be started again. Needed to replace a dead
+	                              mirror of two: while it may come back alone, it would not
+	                              know of the change. */
 };
 
 /*
  * Changes which mirrors the store has, one at a time, while transactions go on (a joint change, as
  * in Raft). A new mirror is copied whole first, without a vote; then both rosters must agree for
  * as long as it takes to record the change; then only the new one counts. A mirror that is dead
- * can be replaced, also where W is all of them. The removed mirror keeps its image, which counts
- * for nothing: `perseas drop` deletes it. Blocks; other threads may go on.
+ * can be replaced, also where W is all of three; one of two with `gone` only. The removed mirror
+ * keeps its image, which counts for nothing: `perseas drop` deletes it. Blocks; other threads may
+ * go on.
  *
  * Errors: EINVAL (no such member, an address that is not one or is in the roster, acks out of
- * range), ELIMIT (16 mirrors), EBUSY (another change is not over), EUNREACHABLE (the new mirror,
- * for ten seconds), EMIRRORMEM, EROSTER (it has another store of this name), EFENCED, ESALVAGE,
- * ENOMEM. After an error the roster is as it was, unless the owner was fenced: then the next open
- * completes the change, or knows nothing of it.
+ * range), ELIMIT (16 mirrors), EBUSY (another change is not over), EUNREACHABLE (for ten seconds
+ * the new mirror could not be copied to; the message says why), EQUORUM (too few members can be
+ * told), EFENCED, ESALVAGE, ENOMEM. After an error the roster is as it was, unless the owner was
+ * fenced: then the next open completes the change, or knows nothing of it.
  */
 int perseas_roster(perseas_t *p, const struct perseas_roster_change *change);
 

@@ -355,7 +355,16 @@ int ps_probe_roster(struct perseas *p)
 	return find_members(p);
 }
 
-/* Whoever is in a roster and was not named gets a place here. True: there was one. */
+static bool has_address(const struct perseas *p, const char *address)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (!strcmp(p->mirrors[i].address.text, address))
+			return true;
+	return false;
+}
+
+/* Whoever is in a roster and was not named gets a place here, once: both rosters may list it, and
+ * the attempt before may have added it. True: there was one. */
 static bool add_members(struct perseas *p, const Perseas__Roster *roster)
 {
 	bool added = false;
@@ -367,7 +376,8 @@ static bool add_members(struct perseas *p, const Perseas__Roster *roster)
 		struct ps_mirror *m;
 
 		if (taken(p, member->image_id.data) ||
-		    ps_address_parse(member->address, &address, &ignored))
+		    ps_address_parse(member->address, &address, &ignored) ||
+		    has_address(p, address.text))
 			continue;
 		m = ps_mirror_add(p, &address);
 		if (m)
@@ -413,6 +423,24 @@ static int check_live(struct perseas *p)
 	return 0;
 }
 
+/* Claims that cannot be R would fence an owner for nothing. Whoever accepts less has said so. */
+static int check_reach(struct perseas *p)
+{
+	uint32_t answered = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_found *f = &p->mirrors[i].found;
+
+		f->counts = f->listed;
+		f->candidate = f->listed &&
+		               f->header->state == PERSEAS__STATE__STATE_CONSISTENT;
+		answered |= (uint32_t)f->listed << i;
+	}
+	if (ps_quorum_claims(p, answered) || p->options.accept_epoch)
+		return 0;
+	return ps_too_few(p, answered, ps_newest(p));
+}
+
 int ps_probe_judge(struct perseas *p)
 {
 	int rc = choose_store(p);
@@ -428,5 +456,7 @@ int ps_probe_judge(struct perseas *p)
 	rc = ps_probe_roster(p);
 	if (!rc)
 		rc = ask_members(p);
-	return rc ? rc : check_live(p);
+	if (!rc)
+		rc = check_live(p);
+	return rc ? rc : check_reach(p);
 }

@@ -84,6 +84,7 @@ static void obey(struct perseas *p, const Perseas__Order *order)
 		.address = order->address,
 		.with = order->with,
 		.acks = order->acks,
+		.gone = order->gone,
 	};
 
 	if (p->change.stage == PS_CHANGE_NONE && !ps_id_equal(order->id, p->change.id))

@@ -77,6 +77,8 @@ bool ps_quorum_seen(const struct perseas *p, uint32_t set)
 	unsigned claimers = quorum->members - quorum->acks + 1;
 	unsigned touched = quorum->acks > claimers ? quorum->acks : claimers;
 
+	if (touched > quorum->members - 1 && quorum->members > 1)
+		touched = quorum->members - 1;
 	return count(quorum, set) > quorum->members - touched;
 }
 

@@ -17,7 +17,8 @@ bool ps_quorum_acks(const struct perseas *p, uint32_t set);
 bool ps_quorum_newest(const struct perseas *p, uint32_t set);
 
 /* Is a change that is recorded on this set seen by every open of the roster before it? An open
- * claims R of that and adopts on W, so it touches all but n - max(R, W) of them. */
+ * claims R of its images and adopts on W; one of these it may have made anew. So it touches at
+ * least T = min(n - 1, max(R, W)) that are as they were (n = 1: one), and n - T + 1 are seen. */
 bool ps_quorum_seen(const struct perseas *p, uint32_t set);
 
 /* Can there still be W of each roster, without those that are lost for good? Members that are not

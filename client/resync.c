@@ -133,6 +133,7 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Claim
 	memset(r, 0, sizeof(*r));
 	r->mirror = m;
 	r->seq = p->seq;
+	r->ours = !anew && claim->slot && claim->slot->epoch == p->epoch;
 	for (unsigned i = 0; i < p->segment_count; i++)
 		r->total += p->segments[i].born ? p->segments[i].size : 0;
 	m->posted = m->acked = p->seq;
@@ -229,12 +230,30 @@ static void end(struct perseas *p)
 	ps_tx_careless(p);
 }
 
+/*
+ * Is this owner still the one, elsewhere? A mirror that forgot its promises, and one that this
+ * owner claims after its open, would let one that is fenced commit through it (I9): so it must not
+ * vote before enough others were asked since. What was adopted by this very owner needs no asking.
+ */
+static int confirm(struct perseas *p, struct ps_error *error)
+{
+	struct ps_mirror *m = p->resync.mirror;
+
+	if (p->resync.ours || m->joins || ps_quorum_anew(p, confirmed_others(p, m), m))
+		return 0;
+	return ps_error_set(error, PERSEAS_EQUORUM,
+	                    "too few other mirrors confirmed that it may be copied to");
+}
+
 /* All chunks are there, so the image is as whole as any: a prefix up to its slot. */
 static void finish(struct perseas *p)
 {
 	struct ps_mirror *m = p->resync.mirror;
 	struct ps_error error = { 0 };
-	int rc = ps_rejoin_finish(p, m, &error);
+	int rc = confirm(p, &error);
+
+	if (!rc)
+		rc = ps_rejoin_finish(p, m, &error);
 
 	pthread_mutex_lock(&p->lock);
 	if (m->state == PERSEAS_MIRROR_RESYNCING && rc) {

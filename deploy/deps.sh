@@ -1,12 +1,14 @@
 #!/bin/sh
 # deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
-# installs what is missing, anybody else is told how. Groups: build, test, rdma-test.
+# installs what is missing, anybody else is told how. Groups: build, test, model,
+# rdma-test.
 set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev
 	protobuf-c-compiler python3"
-test="clang-14 libclang-rt-14-dev llvm-14 libstdc++-12-dev libcmocka-dev python3-pytest
+test="clang-14 iproute2 libclang-rt-14-dev llvm-14 libstdc++-12-dev libcmocka-dev python3-pytest
 	pkg-config strace"
+model="gcc libc6-dev python3 spin"
 rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-pytest
 	qemu-system-x86 xz-utils zstd"
 
@@ -15,8 +17,9 @@ for group in "$@"; do
 	case $group in
 	build) wanted="$wanted $build" ;;
 	test) wanted="$wanted $test" ;;
+	model) wanted="$wanted $model" ;;
 	rdma-test) wanted="$wanted $rdma_test" ;;
-	*) echo "deps.sh: no group '$group'; there are: build, test, rdma-test" >&2; exit 1 ;;
+	*) echo "deps.sh: no group '$group': build, test, model, rdma-test" >&2; exit 1 ;;
 	esac
 done
 

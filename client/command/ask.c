@@ -22,6 +22,13 @@ enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors, uint32_t
 	return PS_EXIT_OK;
 }
 
+enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror, uint32_t timeout_ms)
+{
+	if (strchr(mirror, ','))
+		return ps_complain(PS_EXIT_USAGE, "'%.80s' are several mirrors: name one", mirror);
+	return ps_panel_open(panel, mirror, timeout_ms);
+}
+
 static void forget_replies(struct ps_panel *panel)
 {
 	for (unsigned i = 0; i < panel->count; i++) {
@@ -51,6 +58,8 @@ static int code_of(Perseas__Status status)
 		return PERSEAS_EMIRRORMEM;
 	case PERSEAS__STATUS__STATUS_IO:
 		return PERSEAS_ESYSTEM;
+	case PERSEAS__STATUS__STATUS_BUSY:
+		return PERSEAS_EBUSY;
 	default:
 		return PERSEAS_EPROTOCOL;
 	}
@@ -96,6 +105,25 @@ void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests
 		if (requests[i] && panel->controls[i])
 			panel->replies[i] = receive(panel, i, requests[i]->body_case, until_ns,
 			                            &panel->errors[i]);
+}
+
+bool ps_panel_send(struct ps_panel *panel, unsigned i, const Perseas__Request *request)
+{
+	if (panel->controls[i] &&
+	    panel->env->ops->send(panel->controls[i], request, &panel->errors[i]))
+		disconnect(panel, i);
+	return panel->controls[i] != NULL;
+}
+
+Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i,
+                                 Perseas__Request__BodyCase asked)
+{
+	uint64_t until_ns = panel->env->ops->now(panel->env) +
+	                    (uint64_t)panel->timeout_ms * 1000000;
+
+	if (!panel->controls[i])
+		return NULL;
+	return receive(panel, i, asked, until_ns, &panel->errors[i]);
 }
 
 void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request)

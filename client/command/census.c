@@ -22,11 +22,16 @@ const char *ps_state_text(Perseas__State state)
 	}
 }
 
+static bool newer(const Perseas__Roster *a, const Perseas__Roster *b)
+{
+	return a->epoch != b->epoch ? a->epoch > b->epoch : a->version > b->version;
+}
+
 static const Perseas__Roster *newest_roster(const Perseas__Header *header)
 {
 	const Perseas__Roster *next = header->next_roster;
 
-	return next && next->version > header->roster->version ? next : header->roster;
+	return next && newer(next, header->roster) ? next : header->roster;
 }
 
 static bool lists(const Perseas__Roster *roster, ProtobufCBinaryData image)
@@ -53,7 +58,7 @@ static const Perseas__Header *with_newest_roster(const struct ps_census *census,
 		const Perseas__StoreStatus *status = census->told[i];
 
 		if (status && same_store(status->header, like) &&
-		    newest_roster(status->header)->version > newest_roster(best)->version)
+		    newer(newest_roster(status->header), newest_roster(best)))
 			best = status->header;
 	}
 	return best;

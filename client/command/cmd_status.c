@@ -2,7 +2,7 @@
  * cmd_status.c - perseas status: a store, as each mirror has it.
  */
 #include "census.h"
-#include "json.h"
+#include "owner_report.h"
 #include "../../proto/envelope.h"
 
 #include <inttypes.h>
@@ -47,25 +47,12 @@ static unsigned claimers(const Perseas__Roster *roster)
 	return (unsigned)roster->n_members - roster->acks + 1;
 }
 
-/* The mirror that knows of the live owner of the highest epoch, or -1. */
-static int live_at(const struct ps_census *census)
-{
-	int best = -1;
-
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (ps_census_belongs(census, i) && census->told[i]->live &&
-		    (best < 0 || census->told[i]->header->promised_epoch >
-		                 census->told[best]->header->promised_epoch))
-			best = (int)i;
-	return best;
-}
-
 /* --- for people --- */
 
 static void print_summary(const struct ps_census *census, const char *store)
 {
 	const Perseas__Roster *roster = census->roster;
-	int live = live_at(census);
+	int live = ps_owner_at(census);
 
 	printf("store '%s': %zu mirror%s, W = %u, R = %u, roster version %" PRIu64 "%s\n", store,
 	       roster->n_members, roster->n_members == 1 ? "" : "s", roster->acks, claimers(roster),
@@ -184,6 +171,8 @@ static void print_text(const struct ps_census *census, const char *store)
 	print_summary(census, store);
 	print_mirrors(census);
 	print_missing(census);
+	if (ps_owner_at(census) >= 0)
+		ps_owner_print(census->told[ps_owner_at(census)]);
 	print_segments(table_of(census));
 }
 
@@ -286,7 +275,7 @@ static void segments_json(struct ps_json *json, const Perseas__StoreStatus *stat
 static void print_json(const struct ps_census *census, const char *store)
 {
 	struct ps_json json = { .out = stdout };
-	int live = live_at(census);
+	int live = ps_owner_at(census);
 	char id[PS_HEX_TEXT];
 
 	ps_json_begin(&json, NULL, '{');
@@ -299,6 +288,10 @@ static void print_json(const struct ps_census *census, const char *store)
 		slot_json(&json, "newest", census->newest ? census->newest->slot : NULL);
 		roster_json(&json, census);
 	}
+	if (live >= 0)
+		ps_owner_json(&json, census->told[live]);
+	else if (census->header)
+		ps_json_text(&json, "owner", NULL);
 	mirrors_json(&json, census);
 	if (census->header)
 		segments_json(&json, table_of(census));

@@ -1,31 +1,49 @@
 /*
  * cmd_verify.c - perseas verify: are the images on the mirrors the same?
  */
-#include "census.h"
+#include "compare.h"
 #include "digest.h"
+#include "live_copy.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
+
+enum {
+	ROUNDS_MAX = 16,                   /* new beginnings, when images change meanwhile */
+	SETTLE_MS = 20,                    /* between two looks at mirrors that catch up */
+	SLICE_MS = 100,                    /* of the time between two rounds */
+	STRIDE_MIN = 16 << 10,             /* bytes of the shortest piece that is tried */
+	STRIDE_FIRST = 512 << 10,
+};
 
 struct verify {
 	struct ps_panel panel;
 	struct ps_census census;
+	struct ps_compare compare;
 	const char *store;
 	bool compared[PS_MIRRORS_MAX];     /* its image counts, and has answered so far */
 	unsigned mirrors;                  /* with compared[i] set at the beginning */
 	unsigned base;                     /* one at the newest state: its table is the measure */
 	bool live;                         /* an owner is there, or was meanwhile */
-	bool moved;                        /* a slot changed meanwhile */
-	bool unequal;                      /* slots differed from the beginning */
+	bool resting;                      /* nothing moves: what mirrors sum themselves can tell */
+	bool changed;                      /* images were replaced or mended: begin again */
+	bool too_fast;                     /* a piece could not be followed */
+	uint64_t stride;                   /* bytes of a piece that is followed */
 	unsigned segments;
 	uint64_t bytes;
+	uint64_t seq;                      /* at which the last piece was compared */
 	unsigned differences;              /* lines printed */
+	unsigned behind;                   /* segments that a mirror does not have yet */
 };
 
 /* What differs in one segment on one mirror. */
 struct tally {
-	uint64_t pieces;
-	uint64_t first;            /* offset of the first */
+	uint64_t pieces;           /* of PS_COMPARE_PIECE */
+	uint64_t last;             /* number of the last of these */
+	uint64_t bytes;
+	uint64_t first;            /* offset of the first byte */
+	uint64_t seq;              /* when it was seen */
 };
 
 static const char *name_of(const struct verify *v, unsigned i)
@@ -62,6 +80,7 @@ static void choose(struct verify *v)
 {
 	const struct ps_census *census = &v->census;
 
+	v->resting = true;
 	for (unsigned i = 0; i < v->panel.count; i++) {
 		v->compared[i] = ps_census_counts(census, i);
 		if (!v->compared[i]) {
@@ -70,7 +89,8 @@ static void choose(struct verify *v)
 		}
 		v->mirrors++;
 		v->live |= census->told[i]->live;
-		v->unequal |= !same_slot(census->told[i]->slot, census->newest->slot);
+		v->resting &= !census->told[i]->live &&
+		              same_slot(census->told[i]->slot, census->newest->slot);
 		if (census->told[i] == census->newest)
 			v->base = i;
 	}
@@ -113,125 +133,165 @@ static void find_surplus(struct verify *v)
 	}
 }
 
-/* Sets ask[i] for the mirrors whose entry of the segment is the base's; says so of the others. */
-static void match_entries(struct verify *v, const Perseas__Segment *segment, bool *ask,
-                          uint32_t *ids)
+/* The mirror has no such segment: it may not have heard of it yet. */
+static void missing(struct verify *v, unsigned i, const Perseas__Segment *segment)
+{
+	const Perseas__Slot *slot = v->census.told[i]->slot;
+
+	if (slot->seq >= segment->born) {
+		differs(v, i, segment->name, "is missing");
+		return;
+	}
+	ps_bar_clear();
+	printf("%s: segment '%s' is missing: transaction %" PRIu64 " made it, and this mirror "
+	       "stands at %" PRIu64 "\n", name_of(v, i), segment->name, segment->born, slot->seq);
+	v->behind++;
+}
+
+/* The mirrors whose entry of the segment is the base's take part; says so of the others. */
+static void match_entries(struct verify *v, const Perseas__Segment *segment,
+                          struct ps_piece *piece)
 {
 	for (unsigned i = 0; i < v->panel.count; i++) {
 		const Perseas__Segment *own;
 
-		ask[i] = false;
 		if (!v->compared[i])
 			continue;
 		own = find(v->census.told[i], segment->name);
 		if (!own) {
-			differs(v, i, segment->name, "is missing");
+			missing(v, i, segment);
 		} else if (own->size != segment->size || own->address != segment->address) {
 			differs(v, i, segment->name, "has another size or address");
 		} else {
-			ask[i] = true;
-			ids[i] = own->id;
+			piece->ask[i] = true;
+			piece->ids[i] = own->id;
 		}
 	}
 }
 
-/* A mirror that answered before, and does not any more, is left out from here on. */
-static void note_answers(struct verify *v, bool *ask)
+/* Are the sums alike, and did nothing move? What answered and is not alike is looked at closely;
+ * so is what did not answer. */
+static bool sums_agree(struct verify *v, struct ps_piece *piece)
 {
+	const Perseas__DigestReply *first = NULL;
+	bool alike = true;
+
+	ps_digest_ask(&v->panel, v->store, piece->ask, piece->ids, piece->offset, piece->length);
 	for (unsigned i = 0; i < v->panel.count; i++) {
 		const Perseas__DigestReply *digest;
 
-		if (!ask[i])
+		if (!piece->ask[i])
 			continue;
-		if (!v->panel.replies[i]) {
-			ps_complain(PS_EXIT_OK, "%s", v->panel.errors[i].text);
-			ask[i] = v->compared[i] = false;
-			continue;
-		}
+		if (!v->panel.replies[i])
+			return false;
 		digest = v->panel.replies[i]->digest;
+		first = first ? first : digest;
 		v->live |= digest->live;
-		v->moved |= !same_slot(digest->slot, v->census.told[i]->slot);
+		v->resting &= !digest->live &&
+		              same_slot(digest->slot, v->census.told[i]->slot);
+		alike &= digest->crc == first->crc;
 	}
+	return alike && v->resting;
 }
 
-static unsigned votes_for(const struct verify *v, const bool *ask, uint32_t crc)
+static void tally(struct verify *v, const struct ps_piece *piece, struct tally *tallies)
 {
-	unsigned votes = 0;
-
-	for (unsigned i = 0; i < v->panel.count; i++)
-		votes += ask[i] && v->panel.replies[i]->digest->crc == crc;
-	return votes;
-}
-
-/* What most of them say; where there is no most, what the base says, or the first of them. */
-static bool majority(const struct verify *v, const bool *ask, uint32_t *crc)
-{
-	unsigned best = 0;
-
-	for (unsigned k = 0; k <= v->panel.count; k++) {
-		unsigned i = k == 0 ? v->base : k - 1;
-		unsigned votes;
-
-		if (!ask[i])
-			continue;
-		votes = votes_for(v, ask, v->panel.replies[i]->digest->crc);
-		if (votes > best) {
-			best = votes;
-			*crc = v->panel.replies[i]->digest->crc;
-		}
-	}
-	return best > 0;
-}
-
-static void compare_piece(const struct verify *v, const bool *ask, uint64_t offset,
-                          struct tally *tallies)
-{
-	uint32_t crc;
-
-	if (!majority(v, ask, &crc))
-		return;
 	for (unsigned i = 0; i < v->panel.count; i++) {
-		if (!ask[i] || v->panel.replies[i]->digest->crc == crc)
+		uint64_t number = piece->offset / PS_COMPARE_PIECE;
+
+		if (!(piece->differing >> i & 1))
 			continue;
-		if (tallies[i].pieces++ == 0)
-			tallies[i].first = offset;
+		if (tallies[i].pieces == 0) {
+			tallies[i].first = piece->first[i];
+			tallies[i].seq = v->compare.seq;
+		}
+		tallies[i].pieces += tallies[i].pieces == 0 || tallies[i].last != number;
+		tallies[i].last = number;
+		tallies[i].bytes += piece->bytes[i];
 	}
+}
+
+/* A piece that is shorter is read before as much of the log has gone by. */
+static enum ps_verdict compare_shorter(struct verify *v, struct ps_piece *piece)
+{
+	uint64_t whole = piece->length;
+
+	for (;;) {
+		enum ps_verdict verdict;
+
+		piece->length = whole < v->stride ? whole : v->stride;
+		verdict = ps_compare_piece(&v->compare, piece, v->base);
+		if (verdict != PS_TOO_FAST || v->stride == STRIDE_MIN || ps_stopped()) {
+			if (verdict == PS_SAME && v->stride < PS_COMPARE_PIECE)
+				v->stride += v->stride / 8;
+			return verdict;
+		}
+		v->stride = v->stride / 2 > STRIDE_MIN ? v->stride / 2 : STRIDE_MIN;
+	}
+}
+
+/* Compares the beginning of the piece; its length is then what was compared. */
+static void compare_piece(struct verify *v, struct ps_piece *piece, struct tally *tallies)
+{
+	if (v->resting && sums_agree(v, piece))
+		return;
+	v->compare.patient = v->live;
+	switch (compare_shorter(v, piece)) {
+	case PS_SAME:
+		break;
+	case PS_DIFFERENT:
+		tally(v, piece, tallies);
+		break;
+	case PS_CHANGED:
+		v->changed = true;
+		break;
+	case PS_TOO_FAST:
+		v->too_fast = true;
+		break;
+	}
+	v->seq = v->compare.seq;
+	for (unsigned i = 0; i < v->panel.count; i++)
+		if (piece->ids[i] != UINT32_MAX && !piece->ask[i])
+			v->compared[i] = false;
 }
 
 static void report_segment(struct verify *v, const Perseas__Segment *segment,
                            const struct tally *tallies)
 {
 	for (unsigned i = 0; i < v->panel.count; i++) {
-		char how[160];
-		uint64_t first = tallies[i].first;
+		const struct tally *t = &tallies[i];
+		char how[200];
 
-		if (tallies[i].pieces == 0)
+		if (t->pieces == 0)
 			continue;
-		snprintf(how, sizeof(how), "differs from the other mirrors, first between its "
-		         "bytes %"
-		         PRIu64 " and %" PRIu64 " (in %" PRIu64 " of %" PRIu64 " pieces)", first,
-		         first + ps_digest_length(first, segment->size) - 1, tallies[i].pieces,
-		         (segment->size + PS_DIGEST_PIECE - 1) / PS_DIGEST_PIECE);
+		snprintf(how, sizeof(how), "differs from the other mirrors at transaction %" PRIu64
+		         ", first at offset %" PRIu64 " (%" PRIu64 " byte%s in %" PRIu64 " of %"
+		         PRIu64 " pieces)", t->seq, t->first, t->bytes, t->bytes == 1 ? "" : "s",
+		         t->pieces, (segment->size + PS_COMPARE_PIECE - 1) / PS_COMPARE_PIECE);
 		differs(v, i, segment->name, how);
 	}
 }
 
 static void compare_segment(struct verify *v, const Perseas__Segment *segment)
 {
-	struct tally tallies[PS_MIRRORS_MAX] = { { 0, 0 } };
-	uint32_t ids[PS_MIRRORS_MAX] = { 0 };
-	bool ask[PS_MIRRORS_MAX];
+	struct tally tallies[PS_MIRRORS_MAX] = { { 0 } };
+	struct ps_piece piece = { .size = segment->size };
 
-	match_entries(v, segment, ask, ids);
-	for (uint64_t offset = 0; offset < segment->size;) {
-		uint64_t length = ps_digest_length(offset, segment->size);
+	/* An id that no segment has marks those that never took part. */
+	memset(piece.ids, 0xff, sizeof(piece.ids));
+	match_entries(v, segment, &piece);
+	while (piece.offset < segment->size && !v->changed && !v->too_fast && !ps_stopped()) {
+		/* Never over the end of a piece that mirrors sum. */
+		uint64_t piece_end = (piece.offset / PS_COMPARE_PIECE + 1) * PS_COMPARE_PIECE;
 
-		ps_digest_ask(&v->panel, v->store, ask, ids, offset, length);
-		note_answers(v, ask);
-		compare_piece(v, ask, offset, tallies);
-		offset += length;
-		ps_bar_show(segment->name, offset, segment->size);
+		piece.length = (piece_end < segment->size ? piece_end : segment->size) -
+		               piece.offset;
+		compare_piece(v, &piece, tallies);
+		piece.offset += piece.length;
+		ps_bar_show(segment->name, piece.offset, segment->size);
 	}
+	if (v->changed)
+		return;
 	report_segment(v, segment, tallies);
 	v->segments++;
 	v->bytes += segment->size;
@@ -248,41 +308,84 @@ static unsigned count_compared(const struct verify *v)
 	return count;
 }
 
-static enum ps_exit verdict_different(const struct verify *v)
+/* Where nobody commits, a mirror that is behind stays so. */
+static void print_behind(const struct verify *v)
 {
-	if (v->live || v->moved)
-		return ps_complain(PS_EXIT_PARTLY, "not conclusive: store '%s' has a live owner, "
-		                   "whose transactions reach the mirrors at different times; "
-		                   "verify it while nothing is committed", v->store);
-	if (v->unequal)
-		return ps_complain(PS_EXIT_PARTLY, "not conclusive: the mirrors stand at different "
-		                   "transactions, so they must differ; perseas recover %s mends "
-		                   "them", v->store);
-	return ps_complain(PS_EXIT_NO, "the mirrors of store '%s' differ; if its last owner "
-	                   "crashed, an unfinished transaction may be why: perseas recover %s "
-	                   "rolls it back, and verify then tells", v->store, v->store);
+	const Perseas__Slot *newest = v->census.newest->slot;
+
+	for (unsigned i = 0; i < v->panel.count && !v->live; i++) {
+		const Perseas__Slot *slot = v->compared[i] ? v->census.told[i]->slot : newest;
+
+		if (slot->seq < newest->seq)
+			printf("%s: stands at transaction %" PRIu64 ", %" PRIu64 " behind: perseas "
+			       "recover %s mends it\n", name_of(v, i), slot->seq,
+			       newest->seq - slot->seq, v->store);
+	}
+}
+
+static enum ps_exit print_same(const struct verify *v, unsigned count)
+{
+	size_t members = v->census.roster->n_members;
+	char size[PS_SIZE_TEXT];
+
+	printf("store '%s': %u of %zu mirrors hold the same: %u segment%s, %s, epoch %" PRIu64
+	       ", transaction %" PRIu64 "%s\n", v->store, count, members, v->segments,
+	       v->segments == 1 ? "" : "s", ps_size_text(size, v->bytes),
+	       v->census.newest->slot->epoch, v->resting ? v->census.newest->slot->seq : v->seq,
+	       v->live ? ", while it runs" : "");
+	print_behind(v);
+	return count < members || count < v->mirrors ? PS_EXIT_PARTLY : PS_EXIT_OK;
 }
 
 static enum ps_exit verdict(const struct verify *v)
 {
 	unsigned count = count_compared(v);
 	size_t members = v->census.roster->n_members;
-	char size[PS_SIZE_TEXT];
 
 	if (v->differences)
-		return verdict_different(v);
+		return ps_complain(PS_EXIT_NO, "the mirrors of store '%s' differ", v->store);
+	if (ps_stopped())
+		return ps_complain(PS_EXIT_PARTLY, "stopped by a signal before all was compared");
+	if (v->too_fast)
+		return ps_copy_too_fast(v->store, v->census.header->log_size), PS_EXIT_PARTLY;
+	if (v->behind)
+		return ps_complain(PS_EXIT_PARTLY, "not conclusive: a mirror of store '%s' is "
+		                   "behind; its owner mends it, or perseas recover", v->store);
 	if (count < 2 && members > 1)
 		return ps_complain(PS_EXIT_PARTLY, "not conclusive: %u of %zu mirrors of store "
 		                   "'%s' can be compared, and two must be", count, members,
 		                   v->store);
-	printf("store '%s': %u of %zu mirrors hold the same: %u segment%s, %s, epoch %" PRIu64
-	       ", transaction %" PRIu64 "\n", v->store, count, members, v->segments,
-	       v->segments == 1 ? "" : "s", ps_size_text(size, v->bytes),
-	       v->census.newest->slot->epoch, v->census.newest->slot->seq);
-	return count < members || count < v->mirrors ? PS_EXIT_PARTLY : PS_EXIT_OK;
+	return print_same(v, count);
 }
 
-static enum ps_exit verify(struct verify *v)
+/* Of a store that runs, a mirror may be a moment behind the making of a segment. */
+static bool catching_up(const struct ps_census *census)
+{
+	for (unsigned i = 0; census->newest && i < census->panel->count; i++) {
+		const Perseas__Header *header = census->newest->header;
+
+		for (size_t k = 0; ps_census_counts(census, i) && k < header->n_segments; k++)
+			if (census->newest->live &&
+			    ps_census_born(header->segments[k], census->newest) &&
+			    !find(census->told[i], header->segments[k]->name))
+				return true;
+	}
+	return false;
+}
+
+static void take_census(struct verify *v)
+{
+	for (unsigned look = 0; look < ROUNDS_MAX; look++) {
+		ps_census_take(&v->census, &v->panel, v->store);
+		if (!catching_up(&v->census))
+			return;
+		ps_census_free(&v->census);
+		poll(NULL, 0, SETTLE_MS);
+	}
+	ps_census_take(&v->census, &v->panel, v->store);
+}
+
+static enum ps_exit compare_all(struct verify *v)
 {
 	const Perseas__Header *header;
 
@@ -290,25 +393,85 @@ static enum ps_exit verify(struct verify *v)
 	if (v->mirrors == 0)
 		return ps_complain(PS_EXIT_PARTLY, "not conclusive: no mirror has an image of "
 		                   "store '%s' that counts", v->store);
+	if (!ps_compare_open(&v->compare, &v->panel, &v->census, v->store, v->compared))
+		return PS_EXIT_FAILURE;
 	header = v->census.told[v->base]->header;
 	find_surplus(v);
-	for (size_t k = 0; k < header->n_segments; k++)
+	for (size_t k = 0; k < header->n_segments && !v->changed && !v->too_fast; k++)
 		if (ps_census_born(header->segments[k], v->census.newest))
 			compare_segment(v, header->segments[k]);
-	return verdict(v);
+	return v->changed ? PS_EXIT_PARTLY : verdict(v);
+}
+
+/* All segments once; *changed: images did meanwhile, and nothing was concluded. */
+static enum ps_exit verify_once(const struct ps_args *args, bool *changed)
+{
+	struct verify v = { .store = args->store, .stride = STRIDE_FIRST };
+	enum ps_exit status = ps_panel_open(&v.panel, args->mirrors, args->connect_timeout_ms);
+
+	*changed = false;
+	if (status)
+		return status;
+	take_census(&v);
+	status = v.census.have ? compare_all(&v) : ps_census_nobody(&v.census, args->store);
+	*changed = v.changed;
+	ps_compare_close(&v.compare);
+	ps_census_free(&v.census);
+	ps_panel_close(&v.panel);
+	ps_bar_clear();
+	fflush(stdout);
+	return status;
+}
+
+static enum ps_exit verify_round(const struct ps_args *args)
+{
+	bool changed;
+
+	for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+		enum ps_exit status = verify_once(args, &changed);
+
+		if (!changed)
+			return status;
+	}
+	return ps_complain(PS_EXIT_PARTLY, "not conclusive: the images of store '%s' are being "
+	                   "mended or replaced; perseas status shows how far that is",
+	                   args->store);
+}
+
+static void pause_between(uint32_t ms)
+{
+	for (; ms > 0 && !ps_stopped(); ms -= ms < SLICE_MS ? ms : SLICE_MS)
+		poll(NULL, 0, ms < SLICE_MS ? (int)ms : SLICE_MS);
+}
+
+/* The worst of all rounds; a difference is worse than no answer. */
+static enum ps_exit worse(enum ps_exit a, enum ps_exit b)
+{
+	if (a == PS_EXIT_NO || b == PS_EXIT_NO)
+		return PS_EXIT_NO;
+	return a > b ? a : b;
+}
+
+static enum ps_exit scrub(const struct ps_args *args)
+{
+	enum ps_exit worst = PS_EXIT_OK;
+
+	ps_stop_catch();
+	while (!ps_stopped()) {
+		enum ps_exit status = verify_round(args);
+
+		if (status == PS_EXIT_USAGE)
+			return status;
+		/* A round that a signal cut short says nothing. */
+		if (status != PS_EXIT_PARTLY || !ps_stopped())
+			worst = worse(worst, status);
+		pause_between(args->repeat_ms);
+	}
+	return worst;
 }
 
 enum ps_exit ps_verb_verify(const struct ps_args *args)
 {
-	struct verify v = { .store = args->store };
-	enum ps_exit status = ps_panel_open(&v.panel, args->mirrors, args->connect_timeout_ms);
-
-	if (status)
-		return status;
 	ps_bar_start();
-	ps_census_take(&v.census, &v.panel, args->store);
-	status = v.census.have ? verify(&v) : ps_census_nobody(&v.census, args->store);
-	ps_census_free(&v.census);
-	ps_panel_close(&v.panel);
-	return status;
+	return args->repeat_ms ? scrub(args) : verify_round(args);
 }

@@ -20,13 +20,28 @@ enum ps_exit {
 extern const char ps_exit_help[];
 
 struct ps_verb;
+struct ps_roster_action;
+
+enum { PS_WORDS_MAX = 6 };
 
 /* The command line. Text points into argv; NULL and 0: not given. */
 struct ps_args {
 	const struct ps_verb *verb;
 	const char *store;
 	const char *mirrors;
-	const char *to;            /* directory */
+	const char *words[PS_WORDS_MAX];           /* behind the verb, as they stand */
+	unsigned word_count;
+	const char *file;          /* a snapshot */
+	const char *from;          /* one mirror */
+	const char *check;         /* a snapshot */
+	const struct ps_roster_action *action;     /* roster: NULL: shows it */
+	const char *members[2];    /* .. of the change */
+	unsigned member_count;
+	const char *segment;
+	uint64_t offset, length;   /* within the segment; length 0: not given */
+	uint64_t last;             /* 0: not given */
+	uint64_t seq;              /* with one_seq */
+	const char *to;            /* directory or file */
 	const char *onto;          /* list of mirrors */
 	const char *as;
 	uint64_t log_size;         /* bytes */
@@ -34,11 +49,17 @@ struct ps_args {
 	uint64_t accept_seq;
 	uint32_t acks;
 	uint32_t connect_timeout_ms;   /* never 0 once it is parsed */
+	uint32_t wait_ms;              /* the same */
+	uint32_t repeat_ms;        /* 0: once */
 	bool json;
+	bool one_seq;
+	bool bytes;
+	bool yes;
+	bool gone;
 	bool takeover;
 	bool help;
 	bool version;
-	unsigned given;            /* bits of enum ps_option_bit */
+	unsigned given;            /* bits: the options, by their place in the table */
 };
 
 enum ps_verb_bit {
@@ -47,13 +68,22 @@ enum ps_verb_bit {
 	PS_LS = 4,
 	PS_RECOVER = 8,
 	PS_VERIFY = 16,
-	PS_EVERY_VERB = 31,
+	PS_SNAPSHOT = 32,
+	PS_RESTORE = 64,
+	PS_HISTORY = 128,
+	PS_ROSTER = 256,
+	PS_DROP = 512,
+	PS_SPILL = 1024,
+	PS_EVERY_VERB = 2047,
 };
 
 struct ps_verb {
 	const char *name;
 	enum ps_verb_bit bit;
-	bool wants_store;
+	/* What its words are, in their order: s a store, m mirrors (unless --mirrors has them), f a
+	 * file, c a change of the roster (may be left out), a an address. */
+	const char *words;
+	const char *needs;         /* of s, m, f: what must have been given */
 	const char *usage;         /* its command line behind its name */
 	const char *summary;       /* half a sentence */
 	const char *details;       /* paragraphs for --help */
@@ -69,14 +99,29 @@ enum ps_exit ps_verb_status(const struct ps_args *args);
 enum ps_exit ps_verb_ls(const struct ps_args *args);
 enum ps_exit ps_verb_recover(const struct ps_args *args);
 enum ps_exit ps_verb_verify(const struct ps_args *args);
+enum ps_exit ps_verb_snapshot(const struct ps_args *args);
+enum ps_exit ps_verb_restore(const struct ps_args *args);
+enum ps_exit ps_verb_history(const struct ps_args *args);
+enum ps_exit ps_verb_roster(const struct ps_args *args);
+enum ps_exit ps_verb_drop(const struct ps_args *args);
+enum ps_exit ps_verb_spill(const struct ps_args *args);
 enum ps_exit ps_check_recover(const struct ps_args *args);
+enum ps_exit ps_check_snapshot(const struct ps_args *args);
+enum ps_exit ps_check_history(const struct ps_args *args);
+enum ps_exit ps_check_roster(const struct ps_args *args);
 
-/* args.c */
+/* cmd_roster.c: add, remove or replace; NULL: the word is none of these. */
+const struct ps_roster_action *ps_roster_action(const char *word);
 
-/* 0, or PS_EXIT_USAGE with a complaint. verb may be NULL where help or version is asked for. */
+/* stop.c: from now on SIGINT and SIGTERM are only noted. */
+void ps_stop_catch(void);
+bool ps_stopped(void);
+
+/* args.c: 0, or PS_EXIT_USAGE with a complaint. verb may be NULL where help or version is asked
+ * for. */
 enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args);
 
-/* The options that the verbs of `bits` have, one paragraph each. */
+/* options.c: the options that the verbs of `bits` have, one paragraph each. */
 void ps_args_help(FILE *out, unsigned bits);
 
 /* text.c */
@@ -92,6 +137,11 @@ enum { PS_SIZE_TEXT = 24 };
 
 /* "17.3 MiB", or "512 bytes". Returns text. */
 const char *ps_size_text(char text[PS_SIZE_TEXT], uint64_t size);
+
+enum { PS_TIME_TEXT = 40 };
+
+/* "2026-03-01T12:00:00.123456789Z", of nanoseconds since 1970. Returns text. */
+const char *ps_time_text(char text[PS_TIME_TEXT], uint64_t time_ns);
 
 enum { PS_HEX_TEXT = 33 };
 

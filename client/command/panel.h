@@ -24,12 +24,24 @@ struct ps_panel {
  * is nothing to close. */
 enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors, uint32_t timeout_ms);
 
+/* The same, of one mirror: a list of several is refused. */
+enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror, uint32_t timeout_ms);
+
 /* Asks each mirror whose request is not NULL, and waits for all. What the round before brought is
  * freed. A mirror that failed to answer stays failed. */
 void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests[PS_MIRRORS_MAX]);
 
 /* The same request to all. */
 void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request);
+
+/*
+ * One mirror, with several requests under way: answers come in the order of the requests. False,
+ * or NULL: errors[i] says why. A refusal leaves the answers behind it good; a connection that
+ * broke (ps_panel_answered says so) has none.
+ */
+bool ps_panel_send(struct ps_panel *panel, unsigned i, const Perseas__Request *request);
+Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i,
+                                 Perseas__Request__BodyCase asked);
 
 void ps_panel_close(struct ps_panel *panel);
 

@@ -8,6 +8,7 @@
 #include "recover.h"
 #include "census.h"
 #include "json.h"
+#include "new_file.h"
 #include "../handle.h"
 #include "../../proto/crc32c.h"
 
@@ -47,28 +48,15 @@ static void name_file(char name[FILE_NAME], const char *segment)
 
 static enum ps_exit failed(const struct export *export, const char *name, const char *what)
 {
-	return ps_complain(PS_EXIT_FAILURE, "%s/%s: %s: %s", export->path, name, what,
-	                   strerror(errno));
+	return ps_file_failed(export->path, name, what);
 }
 
 /* --- before --- */
 
-static enum ps_exit check_free(int dir, const char *path, const char *name)
-{
-	struct stat stat;
-
-	if (!fstatat(dir, name, &stat, AT_SYMLINK_NOFOLLOW))
-		return ps_complain(PS_EXIT_NO, "%s/%s is there already, and is not replaced: take "
-		                   "another directory", path, name);
-	if (errno != ENOENT)
-		return ps_complain(PS_EXIT_FAILURE, "%s/%s: %s", path, name, strerror(errno));
-	return PS_EXIT_OK;
-}
-
 /* The files of all segments that any mirror knows of. */
 static enum ps_exit check_census(const struct ps_census *census, int dir, const char *path)
 {
-	enum ps_exit status = check_free(dir, path, MANIFEST);
+	enum ps_exit status = ps_check_free(dir, path, MANIFEST);
 
 	for (unsigned i = 0; i < census->panel->count; i++) {
 		const Perseas__Header *header = ps_census_belongs(census, i)
@@ -78,7 +66,7 @@ static enum ps_exit check_census(const struct ps_census *census, int dir, const 
 			char name[FILE_NAME];
 
 			name_file(name, header->segments[k]->name);
-			status = check_free(dir, path, name);
+			status = ps_check_free(dir, path, name);
 		}
 	}
 	return status;
@@ -126,23 +114,6 @@ enum ps_exit ps_recover_to_check(const struct ps_args *args)
 
 /* --- writing --- */
 
-static bool write_all(int fd, const uint8_t *bytes, uint64_t length)
-{
-	while (length > 0) {
-		ssize_t n = write(fd, bytes, length);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			errno = n == 0 ? EIO : errno;
-			return false;
-		}
-		bytes += n;
-		length -= (uint64_t)n;
-	}
-	return true;
-}
-
 static bool write_segment(int fd, struct file *file, const uint8_t *base)
 {
 	uint64_t size = file->segment.size;
@@ -151,7 +122,7 @@ static bool write_segment(int fd, struct file *file, const uint8_t *base)
 	for (uint64_t done = 0; done < size;) {
 		uint64_t length = size - done < WRITE_PIECE ? size - done : WRITE_PIECE;
 
-		if (!write_all(fd, base + done, length))
+		if (!ps_write_all(fd, base + done, length))
 			return false;
 		file->crc = ps_crc32c(file->crc, base + done, length);
 		done += length;
@@ -192,25 +163,6 @@ static enum ps_exit read_out(struct export *export, perseas_t *p)
 			return status;
 	}
 	return PS_EXIT_OK;
-}
-
-/* Gives a file its name, and never replaces another. */
-static enum ps_exit name_partial(const struct export *export, const char *partial,
-                                 const char *name)
-{
-	int rc = renameat2(export->dir, partial, export->dir, name, RENAME_NOREPLACE);
-
-	/* Not all file systems can do that. */
-	if (rc && errno == EINVAL) {
-		enum ps_exit status = check_free(export->dir, export->path, name);
-
-		if (status)
-			return status;
-		rc = renameat(export->dir, partial, export->dir, name);
-	}
-	if (rc && errno == EEXIST)
-		return check_free(export->dir, export->path, name);
-	return rc ? failed(export, name, "cannot be given its name") : PS_EXIT_OK;
 }
 
 /* --- the manifest --- */
@@ -271,7 +223,7 @@ static enum ps_exit write_manifest(const struct export *export, const perseas_t 
 	if (fclose(out) && !status)
 		status = failed(export, partial, "cannot be written");
 	if (!status)
-		status = name_partial(export, partial, MANIFEST);
+		status = ps_name_partial(export->dir, export->path, partial, MANIFEST);
 	if (status)
 		unlinkat(export->dir, partial, 0);
 	return status;
@@ -291,7 +243,7 @@ static enum ps_exit collect(struct export *export, perseas_t *p)
 		name_file(file->name, info.name);
 		snprintf(file->partial, sizeof(file->partial), ".%s.%d.partial", info.name,
 		         (int)getpid());
-		status = check_free(export->dir, export->path, file->name);
+		status = ps_check_free(export->dir, export->path, file->name);
 		if (status)
 			return status;
 	}
@@ -302,7 +254,8 @@ static enum ps_exit name_all(struct export *export)
 {
 	for (; export->named < export->count; export->named++) {
 		const struct file *file = &export->files[export->named];
-		enum ps_exit status = name_partial(export, file->partial, file->name);
+		enum ps_exit status = ps_name_partial(export->dir, export->path,
+		                                      file->partial, file->name);
 
 		if (status)
 			return status;

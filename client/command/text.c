@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
 {
@@ -79,6 +80,18 @@ const char *ps_size_text(char text[PS_SIZE_TEXT], uint64_t size)
 		unit++;
 	}
 	snprintf(text, PS_SIZE_TEXT, "%.1f %ciB", scaled, units[unit]);
+	return text;
+}
+
+const char *ps_time_text(char text[PS_TIME_TEXT], uint64_t time_ns)
+{
+	time_t seconds = (time_t)(time_ns / 1000000000);
+	struct tm parts;
+	size_t len = 0;
+
+	if (gmtime_r(&seconds, &parts))
+		len = strftime(text, PS_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &parts);
+	snprintf(text + len, PS_TIME_TEXT - len, ".%09uZ", (unsigned)(time_ns % 1000000000));
 	return text;
 }
 

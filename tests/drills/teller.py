@@ -44,7 +44,9 @@ def dice(request):
     """Random choices; a test that fails shows the seed, PERSEAS_SEED repeats it."""
     seed = int(os.environ.get("PERSEAS_SEED", random.SystemRandom().getrandbits(32)))
     print("PERSEAS_SEED=%d" % seed)
-    return random.Random("%d %s" % (seed, request.node.name))
+    dice = random.Random("%d %s" % (seed, request.node.name))
+    dice.began_with = seed              # for reports
+    return dice
 
 
 class Page:

@@ -9,7 +9,8 @@ from binding import CREATE, Store
 from drill import (FAILURE, MIB, NO, OK, PARTLY, TOP, USAGE, fill, mirror_list, status_of,
                       wait_even)
 
-VERBS = ("create", "status", "ls", "recover", "verify")
+VERBS = ("create", "status", "ls", "recover", "verify", "snapshot", "restore", "history", "roster",
+         "drop", "spill")
 NOBODY = "127.0.0.1:1"
 
 
@@ -64,6 +65,34 @@ def corrupt(daemon, store, offset):
     (["recover", "s", "--mirrors", NOBODY, "--onto", NOBODY, "--as", "a/b"], "must be a name"),
     (["recover", "s", "--mirrors", NOBODY, "--onto", "host"], "write host:port"),
     (["status", "s", "--mirrors", NOBODY, "--connect-timeout", "0"], "from 1 to 600000"),
+    (["snapshot"], "--from MIRROR --to FILE"),
+    (["snapshot", "s", "--from", NOBODY], "--from MIRROR --to FILE"),
+    (["snapshot", "s", "--check", "f"], "stands alone"),
+    (["snapshot", "s", "--from", "a:1,b:1", "--to", "f"], "name one"),
+    (["snapshot", "s", "--from", NOBODY, "--to", "f", "--mirrors", NOBODY], "takes no --mirrors"),
+    (["restore"], "which file?"),
+    (["restore", "f"], "which store?"),
+    (["restore", "f", "s"], "which mirrors?"),
+    (["restore", "f", "a/b", NOBODY], "cannot name a store"),
+    (["restore", "f", "s", NOBODY, "more"], "one word too many"),
+    (["history", "s"], "which mirror?"),
+    (["history", "s", "--from", NOBODY, "--offset", "8"], "--segment"),
+    (["history", "s", "--from", NOBODY, "--last", "0"], "a number from 1"),
+    (["history", "s", "--from", NOBODY, "--segment", "a/b"], "a segment's name"),
+    (["verify", "s", "--mirrors", NOBODY, "--repeat", "0"], "from 1 to 86400"),
+    (["roster"], "which store?"),
+    (["roster", "s"], "which mirrors?"),
+    (["roster", "s", NOBODY, NOBODY], "one word too many"),
+    (["roster", "s", NOBODY, "--acks", "2"], "goes with a change"),
+    (["roster", "add", "s", NOBODY], "which mirror?"),
+    (["roster", "add", "s", NOBODY, "a:1", "b:1"], "one word too many"),
+    (["roster", "replace", "s", NOBODY, "a:1"], "which mirror?"),
+    (["roster", "remove", "s", NOBODY], "which mirror?"),
+    (["drop", "s"], "which mirrors?"),
+    (["drop", "s", "a:1,b:1", "--yes"], "name one"),
+    (["status", "s", "--mirrors", NOBODY, "--yes"], "takes no --yes"),
+    (["spill"], "which mirrors?"),
+    (["spill", "a:1,b:1"], "name one"),
 ])
 def test_a_wrong_command_line_is_refused_with_a_sentence(perseas, words, said):
     """Nothing is connected to."""
@@ -82,7 +111,7 @@ def test_help_tells_of_every_verb_option_and_exit_status(perseas):
         assert done.status == OK and done.err == ""
         assert verb in whole.out and done.out.startswith("Usage: perseas " + verb)
         for text in (whole.out, done.out):
-            assert "Exit status:" in text and "--mirrors LIST" in text
+            assert "Exit status:" in text and "--connect-timeout MS" in text
             assert all(len(line) <= 90 for line in text.splitlines())
     assert "--takeover" in perseas("--help", "recover").out
     assert "--takeover" not in perseas("status", "-h").out
@@ -137,7 +166,7 @@ def serve(conversation):
     return listener.getsockname()[1], close
 
 
-HELLO = b"PSSC" + (2).to_bytes(4, "little")
+HELLO = b"PSSC" + (3).to_bytes(4, "little")
 
 
 def say(data):
@@ -373,12 +402,13 @@ def test_verify_finds_a_changed_byte(perseas, mirrors):
     assert done.status == NO, done
     line, = done.out.splitlines()
     assert line.startswith(daemons[1].address) and "'accounts'" in line
-    assert "between its bytes 16777216 and 17825791 (in 1 of 9 pieces)" in line
+    assert "first at offset %d (1 byte in 1 of 9 pieces)" % (16 * MIB + 77) in line
     assert perseas("verify", "s", mirrors=daemons[:2]).status == NO
 
 
-def test_verify_proves_nothing_by_a_difference_under_a_live_owner(perseas, mirrors):
-    """Equal images are equal all the same."""
+def test_verify_finds_a_changed_byte_under_a_live_owner(perseas, mirrors):
+    """The owner commits nothing meanwhile; nobody has a majority, so only that they differ is
+    known."""
     daemons = mirrors(2)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         store.map("accounts", 4096)
@@ -387,11 +417,12 @@ def test_verify_proves_nothing_by_a_difference_under_a_live_owner(perseas, mirro
         assert perseas("verify", "s", mirrors=daemons).status == OK
         corrupt(daemons[0], "s", 5)
         done = perseas("verify", "s", mirrors=daemons)
-        assert done.status == PARTLY and "live owner" in done.err, done
+        assert done.status == NO and "first at offset 5 (1 byte in 1 of 1 pieces)" in done.out, done
 
 
-def test_verify_proves_nothing_by_a_difference_between_transactions(perseas, mirrors):
-    """One of three was down for a transaction that changed something, and one that did not."""
+def test_verify_compares_mirrors_that_stand_at_different_transactions(perseas, mirrors):
+    """One of three was down for a transaction that changed nothing, and then, under another owner,
+    for one that did: all are compared as they were at the last that it holds."""
     daemons = mirrors(3)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         store.map("accounts", 4096)
@@ -409,7 +440,12 @@ def test_verify_proves_nothing_by_a_difference_between_transactions(perseas, mir
         wait_even("s", [daemons[0], daemons[2]])
     daemons[1].restart()
     done = perseas("verify", "s", mirrors=daemons)
-    assert done.status == PARTLY and "different transactions" in done.err, done
+    assert done.status == OK and "epoch 2, transaction 1\n" in done.out, done
+    assert "%s: stands at transaction 1, 2 behind" % daemons[1].address in done.out, done
+    corrupt(daemons[2], "s", 4000)
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == NO and "first at offset 4000" in done.out, done
+    corrupt(daemons[2], "s", 4000)
     assert perseas("recover", "s", mirrors=daemons).status == OK
     assert perseas("verify", "s", mirrors=daemons).status == OK
 

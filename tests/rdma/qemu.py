@@ -3,6 +3,7 @@
 A job is a shell script that runs in the guest, in the host's root as it is (read-only), with the
 folder for output writable and /tmp, /run, /var/tmp and /dev/shm in the guest's memory.
 """
+import contextlib
 import os
 import pathlib
 import shlex
@@ -26,6 +27,7 @@ QEMU = "qemu-system-x86_64"
 ORDERLY = 85                            # 2 * 42 + 1, see leave() in boot.sh
 BOOT_SECONDS = 120                      # 4 where nothing else runs
 SHOWN_LINES = 60
+WATCH_SECONDS = 0.02                    # between two looks at what a job has said
 
 # Folders that the guest has of its own: the host's folders below them are shown one by one.
 OWN = ("/tmp", "/run", "/var/tmp", "/dev/shm")
@@ -177,7 +179,8 @@ class Guest:
             if time.monotonic() > until:
                 self.kill()
                 raise Failure(self.describe("no end within %g s" % seconds))
-            time.sleep(0.02)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(WATCH_SECONDS)
         watch()
         status = self.process.returncode
         path = self.output / "status"

@@ -264,6 +264,26 @@ static void test_commit_after_a_fence_is_put_back(void **state)
 	assert_int_equal(perseas_close(second), 0);
 }
 
+/* Somebody else reaches one mirror of three: he sees that this cannot be enough, and claims it not
+ * even there. */
+static void test_too_few_are_not_claimed(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_options options = o->options;
+	struct ps_error error = { 0 };
+	perseas_t *second;
+
+	options.flags = PERSEAS_TAKEOVER;
+	for (unsigned i = 1; i < 3; i++)
+		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_STATUS;
+	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://0", &options, &second, &error),
+	                 PERSEAS_EQUORUM);
+	assert_non_null(strstr(error.text, "the newest state seen is 1:"));
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	direct_keep(o->d, o->p);
+	assert_int_equal(owner_stat(o).live, 3);
+}
+
 /* One mirror of three has promised somebody else, who got no further: two are enough to go on. */
 static void test_one_fenced_mirror_stops_nobody(void **state)
 {
@@ -274,7 +294,7 @@ static void test_one_fenced_mirror_stops_nobody(void **state)
 
 	options.flags = PERSEAS_TAKEOVER;
 	for (unsigned i = 1; i < 3; i++)
-		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_STATUS;
+		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_CLAIM;
 	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://0", &options, &second, &error),
 	                 PERSEAS_EQUORUM);
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
@@ -467,6 +487,7 @@ int main(void)
 		TEST(test_takeover_fences),
 		TEST(test_takeover_is_found_out_by_asking),
 		TEST(test_commit_after_a_fence_is_put_back),
+		TEST(test_too_few_are_not_claimed),
 		TEST(test_one_fenced_mirror_stops_nobody),
 		TEST(test_broken_session_is_replayed),
 		TEST(test_all_sessions_break),

@@ -44,7 +44,15 @@ static struct owner *begin(unsigned count, uint32_t acks)
 /* The change is begun, as perseas_roster does; the test goes the keeper's rounds itself. */
 static int change(struct owner *o, int kind, const char *address, const char *with, uint32_t acks)
 {
-	const struct perseas_roster_change wanted = { kind, address, with, acks };
+	const struct perseas_roster_change wanted = { kind, address, with, acks, 0 };
+
+	return ps_change_begin(o->p, &wanted, NULL);
+}
+
+static int replace_gone(struct owner *o, bool gone)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
+		                                      0, gone };
 
 	return ps_change_begin(o->p, &wanted, NULL);
 }
@@ -160,7 +168,7 @@ static void test_replace(void **state)
 		for (uint32_t w = 1; w <= n; w++) {
 			struct owner *o = begin(n, w);
 
-			assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4", 0), 0);
+			assert_int_equal(replace_gone(o, false), 0);
 			assert_int_equal(owner_put(o, 0, 100, 3), 0);
 			complete(o);
 			assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_REMOVED);
@@ -187,12 +195,13 @@ static void test_replace_dead(void **state)
 			direct_crash(o->d, 0);
 			direct_keep(o->d, o->p);
 			assert_int_equal(owner_put(o, 0, 100, 3), w == n ? PERSEAS_EINDOUBT : 0);
-			assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4", 0), 0);
+			assert_int_equal(replace_gone(o, n == 2), 0);
 			complete(o);
 			assert_int_equal(perseas_flush(o->p), 0);
 			assert_int_equal(owner_put(o, 0, 100, 9), 0);
-			/* It comes back, with what it had. */
-			direct_start(o->d, 0);
+			/* It comes back, with what it had, unless it was said to be gone. */
+			if (n > 2)
+				direct_start(o->d, 0);
 			owner_die(o);
 			if (open_with(o, 0, 5, PERSEAS_TAKEOVER))
 				fail_msg("n %u, W %u: %s", n, w, o->error.text);
@@ -203,12 +212,41 @@ static void test_replace_dead(void **state)
 	}
 }
 
+/* A dead mirror of two may come back alone, and would not know of the change: it is refused until
+ * somebody says that it is gone, or it is there again. One that dies meanwhile is waited for. */
+static void test_a_dead_one_of_two(void **state)
+{
+	struct owner *o = begin(2, 1);
+
+	(void)state;
+	direct_crash(o->d, 0);
+	direct_keep(o->d, o->p);
+	assert_int_equal(replace_gone(o, false), 0);
+	for (unsigned i = 0; !over(o); i++) {
+		assert_true(i < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	assert_int_equal(o->p->change.code, PERSEAS_EQUORUM);
+	assert_null(o->p->next_roster);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	direct_start(o->d, 0);
+	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(replace_gone(o, false), 0);
+	o->d->mirrors[0].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+	complete(o);
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	assert_found(o, 1, 4, 9);
+	owner_free(o);
+}
+
 /* The owner dies after each round of the keeper, and after each request of a kind: the next one
  * has the old roster or the new one, and all that was acknowledged; the change can be made then. */
 static void test_owner_dies(void **state)
 {
-	static const int kinds[] = { 0, PERSEAS__REQUEST__BODY_ROSTER, PERSEAS__REQUEST__BODY_FINISH,
-		                     PERSEAS__REQUEST__BODY_REBUILD };
+	static const int kinds[] = {
+		0, PERSEAS__REQUEST__BODY_ROSTER, PERSEAS__REQUEST__BODY_FINISH,
+		PERSEAS__REQUEST__BODY_REBUILD,
+	};
 
 	(void)state;
 	for (unsigned i = 0; i < 4 * 5 * 6; i++) {
@@ -217,7 +255,7 @@ static void test_owner_dies(void **state)
 
 		if (dead < 3)
 			direct_crash(o->d, dead);
-		assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4", 0), 0);
+		assert_int_equal(replace_gone(o, false), 0);
 		o->d->mirrors[1].break_at = kinds[i % 4];
 		o->d->mirrors[1].reply_lost = i % 2;
 		for (unsigned r = 0; r < rounds && !over(o); r++)
@@ -232,7 +270,7 @@ static void test_owner_dies(void **state)
 		assert_int_equal(o->bytes[99], 2);
 		assert_null(o->p->next_roster);
 		assert_int_equal(o->p->members, 3);
-		if (!change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4", 0))
+		if (!replace_gone(o, false))
 			complete(o);
 		assert_int_equal(owner_put(o, 0, 100, 9), 0);
 		assert_found(o, 0, 5, 9);
@@ -293,6 +331,7 @@ int main(void)
 		cmocka_unit_test(test_acks_follow),
 		cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_replace_dead),
+		cmocka_unit_test(test_a_dead_one_of_two),
 		cmocka_unit_test(test_owner_dies),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_members_not_given_are_asked),

@@ -1,0 +1,232 @@
+/*
+ * cmd_history.c - perseas history: which transaction changed which bytes, and when.
+ */
+#include "history.h"
+#include "json.h"
+#include "live_copy.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum ps_exit ps_check_history(const struct ps_args *args)
+{
+	if (!args->from)
+		return ps_complain(PS_EXIT_USAGE, "which mirror? give --from host:port");
+	if ((args->offset || args->length) && !args->segment)
+		return ps_complain(PS_EXIT_USAGE, "--offset and --length are within a segment: "
+		                   "name it with --segment");
+	return PS_EXIT_OK;
+}
+
+static const char *kind_text(const struct ps_record *record)
+{
+	return record->kind == PS_RECORD_PUBLISH ? "publish" : "transaction";
+}
+
+static const char *name_of(const struct ps_history *history, uint32_t id, char text[32])
+{
+	const Perseas__Header *header = history->status->header;
+
+	for (size_t k = 0; k < header->n_segments; k++)
+		if (header->segments[k]->id == id)
+			return header->segments[k]->name;
+	snprintf(text, 32, "segment %u (gone)", id);
+	return text;
+}
+
+/* Bytes in hexadecimal; the caller frees it. */
+static char *hex(const uint8_t *bytes, uint32_t length)
+{
+	static const char digits[] = "0123456789abcdef";
+	char *text = malloc(2 * (size_t)length + 1);
+
+	if (!text)
+		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
+	for (uint32_t i = 0; i < length; i++) {
+		text[2 * (size_t)i] = digits[bytes[i] >> 4];
+		text[2 * (size_t)i + 1] = digits[bytes[i] & 15];
+	}
+	text[2 * (size_t)length] = '\0';
+	return text;
+}
+
+struct output {
+	struct ps_json *json;      /* NULL: text */
+	bool bytes;
+};
+
+static void print_bytes(const struct output *out, const char *key, const char *label,
+                        const uint8_t *bytes, uint32_t length)
+{
+	char *text = hex(bytes, length);
+
+	if (out->json)
+		ps_json_text(out->json, key, text);
+	else
+		printf("        %s %s\n", label, text);
+	free(text);
+}
+
+static void print_range(const struct ps_history *history, const struct output *out,
+                        const struct ps_range *range, const uint8_t *image)
+{
+	char gone[32];
+	const char *name = name_of(history, range->segment, gone);
+
+	if (out->json) {
+		ps_json_begin(out->json, NULL, '{');
+		ps_json_text(out->json, "segment", name);
+		ps_json_number(out->json, "offset", range->offset);
+		ps_json_number(out->json, "length", range->length);
+	} else if (image) {
+		printf("    %s, offset %" PRIu64 ", %u byte%s\n", name, range->offset,
+		       range->length, range->length == 1 ? "" : "s");
+	} else {
+		printf("    %s\n", name);
+	}
+	if (out->bytes && image) {
+		uint8_t *after = calloc(1, (size_t)range->length + 1);
+
+		if (!after)
+			exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
+		ps_history_after(history, range, after);
+		print_bytes(out, "before", "was   ", image, range->length);
+		print_bytes(out, "after", "became", after, range->length);
+		free(after);
+	}
+	if (out->json)
+		ps_json_end(out->json, '}');
+}
+
+static void print_ranges(const struct ps_history *history, const struct output *out,
+                         const struct ps_record *record)
+{
+	const struct ps_range *at;
+	struct ps_cursor cursor;
+	struct ps_range range;
+	const void *image;
+
+	ps_record_walk(record, &cursor);
+	while (ps_record_next(&cursor, &at, &image)) {
+		memcpy(&range, at, sizeof(range));
+		if (ps_history_wants(history, &range))
+			print_range(history, out, &range, image);
+	}
+}
+
+static void print_record(const struct ps_history *history, const struct output *out,
+                         const struct ps_record *record)
+{
+	char time[PS_TIME_TEXT];
+
+	ps_time_text(time, record->time);
+	if (!out->json) {
+		printf("transaction %" PRIu64 "  epoch %" PRIu64 "  %s%s  %u range%s\n",
+		       record->seq, record->epoch, time,
+		       record->kind == PS_RECORD_PUBLISH ? "  publish" : "", record->ranges,
+		       record->ranges == 1 ? "" : "s");
+		print_ranges(history, out, record);
+		return;
+	}
+	ps_json_begin(out->json, NULL, '{');
+	ps_json_number(out->json, "seq", record->seq);
+	ps_json_number(out->json, "epoch", record->epoch);
+	ps_json_text(out->json, "time", time);
+	ps_json_number(out->json, "time_ns", record->time);
+	ps_json_text(out->json, "kind", kind_text(record));
+	ps_json_begin(out->json, "ranges", '[');
+	print_ranges(history, out, record);
+	ps_json_end(out->json, ']');
+	ps_json_end(out->json, '}');
+}
+
+/* The newest first; each is undone when it has been shown. Returns how many. */
+static uint64_t print_records(const struct ps_history *history, const struct output *out)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < history->count; i++) {
+		const struct ps_record *record = ps_history_record(history, i);
+
+		if (!record)
+			break;
+		if (history->shown[i]) {
+			print_record(history, out, record);
+			count++;
+		}
+		if (out->bytes)
+			ps_history_undo(history, record);
+	}
+	return count;
+}
+
+static enum ps_exit print(const struct ps_history *history, const struct ps_args *args)
+{
+	struct ps_json json = { .out = stdout };
+	struct output out = { .json = args->json ? &json : NULL, .bytes = args->bytes };
+	uint64_t count;
+
+	if (args->json) {
+		ps_json_begin(&json, NULL, '{');
+		ps_json_text(&json, "store", args->store);
+		ps_json_number(&json, "epoch", history->live.from.epoch);
+		ps_json_number(&json, "seq", history->live.from.seq);
+		ps_json_begin(&json, "transactions", '[');
+	}
+	count = print_records(history, &out);
+	if (args->json) {
+		ps_json_end(&json, ']');
+		ps_json_number(&json, "looked_at", history->count);
+		ps_json_text(&json, "ends", history->ends);
+		ps_json_end(&json, '}');
+	} else {
+		printf("%" PRIu64 " shown, of %zu looked at, back from transaction %" PRIu64
+		       "; it ends there: %s\n", count, history->count, history->live.from.seq,
+		       history->ends);
+	}
+	return count ? PS_EXIT_OK : PS_EXIT_NO;
+}
+
+/* One try. */
+static enum ps_live_step look(struct ps_panel *panel, const struct ps_census *census,
+                              const struct ps_args *args, unsigned try,
+                              enum ps_exit *status)
+{
+	const Perseas__StoreStatus *told = census->told[0];
+	struct ps_history history;
+	enum ps_live_step step = PS_LIVE_FAILED;
+
+	*status = ps_history_init(&history, panel, told, args);
+	if (!*status) {
+		step = ps_history_walk(&history, args, try);
+		if (!step)
+			*status = print(&history, args);
+		else if (step == PS_LIVE_FAILED)
+			*status = ps_complain(ps_exit_of(panel->errors[0].code), "%s",
+			                      panel->errors[0].text);
+	}
+	ps_history_free(&history);
+	return step;
+}
+
+enum ps_exit ps_verb_history(const struct ps_args *args)
+{
+	struct ps_panel panel;
+	struct ps_census census;
+	enum ps_live_step step = PS_LIVE_AGAIN;
+	enum ps_exit status = ps_panel_open_one(&panel, args->from, args->connect_timeout_ms);
+
+	if (status)
+		return status;
+	ps_census_take(&census, &panel, args->store);
+	if (!census.have)
+		status = ps_census_nobody(&census, args->store);
+	for (unsigned try = 0; !status && step == PS_LIVE_AGAIN && try < PS_LIVE_TRIES; try++)
+		step = look(&panel, &census, args, try, &status);
+	if (!status && step == PS_LIVE_AGAIN)
+		status = ps_copy_too_fast(args->store, census.told[0]->header->log_size);
+	ps_census_free(&census);
+	ps_panel_close(&panel);
+	return status;
+}

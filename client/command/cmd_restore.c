@@ -1,0 +1,100 @@
+/*
+ * cmd_restore.c - perseas restore: a new store from a snapshot.
+ */
+#include "remake.h"
+#include "snapshot.h"
+
+#include <inttypes.h>
+
+/* Maps what exists, and reads the file into it: what was unfinished is rolled back there. */
+static enum ps_exit load(struct ps_snapshot *snapshot, struct ps_remake *remake)
+{
+	const Perseas__Header *header = snapshot->reader.header;
+	enum ps_exit status = PS_EXIT_OK;
+	struct ps_slot slot;
+	void *base = NULL;
+
+	for (size_t k = 0; k < header->n_segments && !status; k++) {
+		const Perseas__Segment *segment = header->segments[k];
+
+		if (!ps_snapshot_has(snapshot, segment))
+			continue;
+		status = ps_remake_map(remake, segment->name, segment->size, segment->address,
+		                       &base);
+		snapshot->image.segments[segment->id].base = base;
+		snapshot->image.segments[segment->id].size = segment->size;
+	}
+	if (!status)
+		status = ps_snapshot_read(snapshot);
+	if (!status && ps_image_recover(&snapshot->image, &slot) < 0)
+		status = ps_complain(PS_EXIT_NO, "%s cannot be used: the undo record of its "
+		                     "unfinished transaction names bytes outside of the store",
+		                     snapshot->path);
+	return status;
+}
+
+static enum ps_exit fill(const struct ps_args *args, struct ps_remake *remake)
+{
+	struct ps_snapshot snapshot;
+	enum ps_exit status = ps_snapshot_open(&snapshot, args->file);
+
+	if (status)
+		return status;
+	status = load(&snapshot, remake);
+	if (!status && ps_stopped())
+		status = ps_complain(PS_EXIT_FAILURE, "stopped by a signal");
+	if (!status)
+		status = ps_remake_publish(remake);
+	if (!status)
+		status = ps_remake_compare(remake);
+	if (!status || status == PS_EXIT_PARTLY)
+		printf("store '%s' of %s, as it was at epoch %" PRIu64 ", transaction %" PRIu64
+		       ", is now store '%s' on %s; open it there:\n    perseas_open(\"%s\", "
+		       "\"%s\", …)\n", snapshot.reader.header->store, args->file,
+		       snapshot.reader.slot.epoch, snapshot.reader.slot.seq, remake->store,
+		       remake->mirrors, remake->store, remake->mirrors);
+	ps_snapshot_close(&snapshot);
+	return status;
+}
+
+/* The whole file is read once before anything is made. */
+static enum ps_exit check_file(const struct ps_args *args, uint64_t *log_size)
+{
+	struct ps_snapshot snapshot;
+	enum ps_exit status = ps_snapshot_open(&snapshot, args->file);
+
+	if (status)
+		return status;
+	*log_size = snapshot.reader.header->log_size;
+	status = ps_snapshot_read(&snapshot);
+	ps_snapshot_close(&snapshot);
+	return status;
+}
+
+enum ps_exit ps_verb_restore(const struct ps_args *args)
+{
+	struct ps_remake remake = {
+		.store = args->store,
+		.mirrors = args->mirrors,
+		.acks = args->acks,
+		.connect_timeout_ms = args->connect_timeout_ms,
+		.hint = "restore under another name",
+	};
+	enum ps_exit status;
+
+	ps_bar_start();
+	ps_stop_catch();
+	status = check_file(args, &remake.log_size);
+	if (!status)
+		status = ps_remake_check(&remake);
+	if (!status)
+		status = ps_remake_begin(&remake);
+	if (status)
+		return status;
+	status = fill(args, &remake);
+	if (status && status != PS_EXIT_PARTLY)
+		ps_remake_take_back(&remake);
+	else
+		ps_remake_end(&remake);
+	return status;
+}

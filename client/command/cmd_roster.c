@@ -1,0 +1,276 @@
+/*
+ * cmd_roster.c - perseas roster: which mirrors a store has, and changes of it.
+ *
+ * A store with a live owner is changed by that owner: a mirror passes the order on, and tells what
+ * became of it. Without an owner the command is the owner for as long as it takes.
+ */
+#include "owner_report.h"
+#include "roster.h"
+#include "../../proto/envelope.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+
+enum { LOOK_MS = 100 };            /* between two looks at how far an order is */
+
+static const struct ps_roster_action actions[] = {
+	{ "add", PERSEAS__ORDER_KIND__ORDER_ADD, 1, "NEW" },
+	{ "remove", PERSEAS__ORDER_KIND__ORDER_REMOVE, 1, "OLD" },
+	{ "replace", PERSEAS__ORDER_KIND__ORDER_REPLACE, 2, "OLD NEW" },
+};
+
+const struct ps_roster_action *ps_roster_action(const char *word)
+{
+	for (unsigned i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+		if (!strcmp(actions[i].name, word))
+			return &actions[i];
+	return NULL;
+}
+
+enum ps_exit ps_check_roster(const struct ps_args *args)
+{
+	const struct ps_roster_action *action = args->action;
+	unsigned members = action ? action->members : 0;
+
+	if (args->member_count > members)
+		return ps_complain(PS_EXIT_USAGE, "'%.80s' is one word too many; perseas roster "
+		                   "--help says what it takes", args->members[members]);
+	if (args->member_count < members)
+		return ps_complain(PS_EXIT_USAGE, "which mirror? usage: perseas roster %s STORE "
+		                   "LIST %s", action->name, action->takes);
+	if (args->gone && (!action || !ps_roster_old(args)))
+		return ps_complain(PS_EXIT_USAGE, "--gone goes with roster remove or replace");
+	if (!action && args->acks)
+		return ps_complain(PS_EXIT_USAGE, "--acks goes with a change: roster add, remove "
+		                   "or replace");
+	return PS_EXIT_OK;
+}
+
+const char *ps_roster_old(const struct ps_args *args)
+{
+	return args->action->order == PERSEAS__ORDER_KIND__ORDER_ADD ? NULL : args->members[0];
+}
+
+const char *ps_roster_new(const struct ps_args *args)
+{
+	return args->action->order == PERSEAS__ORDER_KIND__ORDER_REMOVE
+		? NULL : args->members[args->action->members - 1];
+}
+
+/* --- showing --- */
+
+static const Perseas__StoreStatus *image_of(const struct ps_census *census,
+                                            const Perseas__Member *member)
+{
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (ps_census_belongs(census, i) &&
+		    ps_id_equal(member->image_id, census->told[i]->header->image_id.data))
+			return census->told[i];
+	return NULL;
+}
+
+static void print_roster(const struct ps_census *census, const Perseas__Roster *roster,
+                         const char *what)
+{
+	struct ps_table table = { 0 };
+
+	printf("%s: version %" PRIu64 " of epoch %" PRIu64 ", W = %u of %zu\n", what,
+	       roster->version, roster->epoch, roster->acks, roster->n_members);
+	for (size_t k = 0; k < roster->n_members; k++) {
+		const Perseas__StoreStatus *status = image_of(census, roster->members[k]);
+		char id[PS_HEX_TEXT];
+
+		ps_table_cell(&table, 0, "  %s", roster->members[k]->address);
+		ps_table_cell(&table, 1, "%s", ps_hex_text(id, roster->members[k]->image_id.data));
+		ps_table_cell(&table, 2, "%s", status ? ps_state_text(status->header->state)
+		                                      : "not seen");
+	}
+	ps_table_print(&table, stdout);
+}
+
+static enum ps_exit show(const struct ps_census *census)
+{
+	const Perseas__Header *header = census->header;
+	enum ps_exit status = PS_EXIT_OK;
+
+	if (header->next_roster) {
+		print_roster(census, header->roster, "the roster that is left");
+		print_roster(census, header->next_roster, "the roster that is not settled yet");
+	} else {
+		print_roster(census, header->roster, "the roster");
+	}
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (!ps_panel_answered(census->panel, i))
+			status = ps_complain(PS_EXIT_PARTLY, "%s", census->errors[i].text);
+	return status;
+}
+
+/* --- by the owner --- */
+
+/* Is it the mirror that the change takes out of the roster? */
+static bool leaves(const struct ps_census *census, unsigned i, const struct ps_args *args)
+{
+	const Perseas__Roster *roster = census->roster;
+
+	for (size_t k = 0; ps_roster_old(args) && k < roster->n_members; k++)
+		if (!strcmp(roster->members[k]->address, ps_roster_old(args)) &&
+		    image_of(census, roster->members[k]) == census->told[i])
+			return true;
+	return false;
+}
+
+/* A mirror that may pass the order on: its owner lives there, and does not leave it by the change,
+ * so that the mirror hears the end. -1: none. */
+static int messenger(const struct ps_census *census, const struct ps_args *args)
+{
+	int owner = ps_owner_at(census);
+
+	if (owner < 0 || !leaves(census, (unsigned)owner, args))
+		return owner;
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (ps_census_belongs(census, i) && census->told[i]->live &&
+		    census->told[i]->header->promised_epoch ==
+		    census->told[owner]->header->promised_epoch && !leaves(census, i, args))
+			return (int)i;
+	return owner;
+}
+
+struct wait {
+	uint8_t id[PS_ID_SIZE];
+	unsigned at;               /* the mirror that passes the order on */
+	char told[1024];           /* how far it was, when it was looked at last */
+	bool over;
+	enum ps_exit status;
+};
+
+static enum ps_exit give_order(struct ps_panel *panel, const struct ps_args *args,
+                               struct wait *wait)
+{
+	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
+	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
+	Perseas__Order order = PERSEAS__ORDER__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	unsigned i = wait->at;
+
+	order.id.data = wait->id;
+	order.id.len = PS_ID_SIZE;
+	order.kind = args->action->order;
+	/* The message has no const; it is only packed. */
+	order.address = (char *)(ps_roster_old(args) ? ps_roster_old(args) : "");
+	order.with = (char *)(ps_roster_new(args) ? ps_roster_new(args) : "");
+	order.acks = args->acks;
+	order.gone = args->gone;
+	ask.store = (char *)args->store;
+	ask.order = &order;
+	request.body_case = PERSEAS__REQUEST__BODY_ORDER;
+	request.order = &ask;
+	requests[i] = &request;
+	ps_panel_ask(panel, requests);
+	if (!panel->replies[i])
+		return ps_complain(ps_exit_of(panel->errors[i].code), "%s", panel->errors[i].text);
+	return PS_EXIT_OK;
+}
+
+static void take_result(struct wait *wait, const Perseas__OrderResult *result)
+{
+	if (strcmp(wait->told, result->text) != 0 && !result->done)
+		printf("%s\n", result->text);
+	fflush(stdout);
+	snprintf(wait->told, sizeof(wait->told), "%s", result->text);
+	wait->over = result->done;
+	if (result->done && result->code)
+		wait->status = ps_complain(ps_exit_of(result->code), "%s", result->text);
+	else if (result->done)
+		printf("%s\n", *result->text ? result->text : "the roster is changed");
+}
+
+static const Perseas__OrderResult *result_of(const struct ps_census *census,
+                                             const struct wait *wait)
+{
+	const Perseas__OrderResult *result =
+		census->told[wait->at] ? census->told[wait->at]->result : NULL;
+
+	return result && ps_id_equal(result->id, wait->id) ? result : NULL;
+}
+
+/* One look. Where the owner has lost the mirror that passes the order on, another gets it: the same
+ * order, which an owner carries out once. */
+static void look(struct ps_panel *panel, const struct ps_args *args, struct wait *wait)
+{
+	const Perseas__OrderResult *result;
+	struct ps_census census;
+	int now;
+
+	ps_census_take(&census, panel, args->store);
+	result = result_of(&census, wait);
+	now = messenger(&census, args);
+	if (result) {
+		take_result(wait, result);
+	} else if (now < 0) {
+		wait->over = true;
+		wait->status = ps_complain(PS_EXIT_PARTLY, "the owner went away before it had told "
+		                           "what became of the change; perseas roster shows how it "
+		                           "is");
+	} else if (!census.told[wait->at] || !census.told[wait->at]->live) {
+		wait->at = (unsigned)now;
+		wait->status = give_order(panel, args, wait);
+		wait->over = wait->status != PS_EXIT_OK;
+	}
+	ps_census_free(&census);
+}
+
+/* Looks until it is over, the time is up, or a signal says to stop. */
+static enum ps_exit follow_order(struct ps_panel *panel, const struct ps_args *args,
+                                 struct wait *wait)
+{
+	uint64_t until_ns = panel->env->ops->now(panel->env) + (uint64_t)args->wait_ms * 1000000;
+
+	while (!ps_stopped() && panel->env->ops->now(panel->env) < until_ns) {
+		look(panel, args, wait);
+		if (wait->over)
+			return wait->status;
+		poll(NULL, 0, LOOK_MS);
+	}
+	return ps_complain(PS_EXIT_PARTLY, "the owner goes on with the change%s%s; perseas status "
+	                   "shows how far it is", *wait->told ? ": " : "", wait->told);
+}
+
+static enum ps_exit change_by_owner(struct ps_panel *panel, unsigned at,
+                                    const struct ps_args *args)
+{
+	struct wait wait = { .at = at, .status = PS_EXIT_OK };
+	enum ps_exit status;
+
+	panel->env->ops->random(panel->env, wait.id, PS_ID_SIZE);
+	status = give_order(panel, args, &wait);
+	ps_stop_catch();
+	return status ? status : follow_order(panel, args, &wait);
+}
+
+/* --- the verb --- */
+
+enum ps_exit ps_verb_roster(const struct ps_args *args)
+{
+	struct ps_panel panel;
+	struct ps_census census;
+	int owner;
+	enum ps_exit status = ps_panel_open(&panel, args->mirrors, args->connect_timeout_ms);
+
+	if (status)
+		return status;
+	ps_bar_start();
+	ps_census_take(&census, &panel, args->store);
+	owner = args->action && census.have ? messenger(&census, args) : -1;
+	if (!census.have)
+		status = ps_census_nobody(&census, args->store);
+	else if (!args->action)
+		status = show(&census);
+	else if (owner >= 0)
+		status = change_by_owner(&panel, (unsigned)owner, args);
+	ps_census_free(&census);
+	ps_panel_close(&panel);
+	if (!status && args->action && owner < 0)
+		status = ps_roster_here(args);
+	return status;
+}

@@ -1,0 +1,306 @@
+/*
+ * compare.c - one piece of a segment on several mirrors, compared as it was at one transaction.
+ *
+ * Each mirror is read as any store that runs: slot, bytes, log. Mirrors stand at different
+ * transactions; all are undone to the lowest of them, by the records that were followed and, for
+ * those before a mirror's own slot, by the log's past.
+ */
+#include "compare.h"
+#include "live_copy.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRIES = 6 };                /* of one length of a piece */
+
+static const char *name_of(const struct ps_compare *compare, unsigned i)
+{
+	return compare->panel->addresses[i].text;
+}
+
+bool ps_compare_open(struct ps_compare *compare, struct ps_panel *panel,
+                     const struct ps_census *census, const char *store, const bool *take)
+{
+	memset(compare, 0, sizeof(*compare));
+	compare->panel = panel;
+	compare->census = census;
+	compare->store = store;
+	for (unsigned i = 0; i < panel->count; i++) {
+		if (!take[i])
+			continue;
+		compare->of[i].bytes = malloc(PS_COMPARE_PIECE);
+		if (!compare->of[i].bytes)
+			return ps_complain(PS_EXIT_OK, "out of memory");
+		if (!ps_live_init(&compare->of[i].live, panel, i, store,
+		                  census->told[i]->header->log_size))
+			return false;
+	}
+	return true;
+}
+
+void ps_compare_close(struct ps_compare *compare)
+{
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		ps_live_close(&compare->of[i].live);
+		free(compare->of[i].bytes);
+		compare->of[i].bytes = NULL;
+	}
+}
+
+/* --- reading --- */
+
+static void leave(const struct ps_compare *compare, struct ps_piece *piece, unsigned i)
+{
+	if (piece->ask[i])
+		ps_complain(PS_EXIT_OK, "%s", compare->panel->errors[i].text);
+	piece->ask[i] = false;
+}
+
+static void ask_slots(struct ps_compare *compare, struct ps_piece *piece)
+{
+	for (unsigned i = 0; i < compare->panel->count; i++) {
+		compare->of[i].before = compare->of[i].live.from;
+		if (piece->ask[i] && !ps_live_ask_state(&compare->of[i].live))
+			leave(compare, piece, i);
+	}
+	for (unsigned i = 0; i < compare->panel->count; i++)
+		if (piece->ask[i] && ps_live_take_state(&compare->of[i].live))
+			leave(compare, piece, i);
+}
+
+static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
+{
+	for (unsigned i = 0; i < compare->panel->count; i++) {
+		struct ps_live *live = &compare->of[i].live;
+
+		if (piece->ask[i] &&
+		    (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + piece->ids[i],
+		                     piece->offset, piece->length, compare->of[i].bytes) ||
+		     !ps_live_ask_tail(live)))
+			leave(compare, piece, i);
+	}
+}
+
+/* False: begin again. */
+static bool read_all(struct ps_compare *compare, struct ps_piece *piece)
+{
+	bool good = true;
+
+	ask_slots(compare, piece);
+	ask_bytes(compare, piece);
+	for (unsigned i = 0; i < compare->panel->count; i++) {
+		enum ps_live_step step;
+
+		if (!piece->ask[i])
+			continue;
+		step = ps_live_take_tail(&compare->of[i].live);
+		/* Nothing may be under way when it begins again. */
+		ps_fetch_drain(&compare->of[i].live.fetch);
+		if (step == PS_LIVE_FAILED)
+			leave(compare, piece, i);
+		good &= step != PS_LIVE_AGAIN;
+	}
+	return good;
+}
+
+/* --- one transaction for all --- */
+
+static unsigned lowest(const struct ps_compare *compare, const struct ps_piece *piece)
+{
+	unsigned best = PS_MIRRORS_MAX;
+
+	for (unsigned i = 0; i < compare->panel->count; i++)
+		if (piece->ask[i] && (best == PS_MIRRORS_MAX || compare->of[i].live.from.seq <
+		                                                compare->of[best].live.from.seq))
+			best = i;
+	return best;
+}
+
+/* Has it gone on since the try before? Then it is not behind for long. */
+static bool goes_on(const struct ps_compare *compare, unsigned i)
+{
+	return compare->of[i].live.from.seq != compare->of[i].before.seq;
+}
+
+enum reach { REACHED, TOO_SHORT, REACH_FAILED };
+
+/* Walks back until all records after `seq` are there. */
+static enum reach walk_to(struct ps_live *live, uint64_t seq)
+{
+	enum ps_live_step step;
+
+	while (live->older_seq > seq)
+		if (!ps_live_older(live, &step))
+			return step ? REACH_FAILED : TOO_SHORT;
+	return REACHED;
+}
+
+/* Were both at the transaction where `low` stands, in the same history? An epoch has one owner,
+ * so a record of the same epoch and seq is the same. */
+static bool same_history(struct ps_live *live, const struct ps_live *low)
+{
+	struct ps_live own = *low;
+	enum ps_live_step step;
+	const struct ps_record *a, *b;
+
+	if (low->from.seq == 0)
+		return true;
+	a = ps_live_older(live, &step);
+	b = ps_live_older(&own, &step);
+	return a && b && a->epoch == b->epoch && a->seq == b->seq &&
+	       a->position == b->position && a->crc == b->crc;
+}
+
+static void exclude(const struct ps_compare *compare, struct ps_piece *piece, unsigned i,
+                    const char *why)
+{
+	ps_complain(PS_EXIT_OK, "%s: not compared, it stands at epoch %" PRIu64 ", transaction %"
+	            PRIu64 ", %s", name_of(compare, i), compare->of[i].live.from.epoch,
+	            compare->of[i].live.from.seq, why);
+	piece->ask[i] = false;
+}
+
+/* Takes mirror i back to where mirror `low` stands. False: one of them was left out instead, or
+ * (*again) it may be better the next time. */
+static bool align(struct ps_compare *compare, struct ps_piece *piece, unsigned i, unsigned low,
+                  bool last, bool *again)
+{
+	struct ps_live *live = &compare->of[i].live, *base = &compare->of[low].live;
+	enum reach reach = walk_to(live, base->from.seq);
+
+	if (reach == REACH_FAILED) {
+		leave(compare, piece, i);
+		return false;
+	}
+	if (reach == REACHED && live->from.epoch == base->from.epoch)
+		return true;
+	if (!last || (compare->patient && goes_on(compare, low))) {
+		*again = true;
+	} else if (reach == TOO_SHORT) {
+		exclude(compare, piece, low, "further behind than the others' logs reach");
+	} else {
+		compare->patient = false;
+		if (same_history(live, base))
+			return true;
+		exclude(compare, piece,
+		        live->from.epoch < base->from.epoch ? i : low,
+		        "and its history cannot be joined to that of the others");
+	}
+	return false;
+}
+
+/* Undoes all pieces to the same transaction. False: begin again; a mirror may have left. */
+static bool align_all(struct ps_compare *compare, struct ps_piece *piece, bool last)
+{
+	unsigned low = lowest(compare, piece);
+	bool again = false;
+
+	for (unsigned i = 0; i < compare->panel->count && low < PS_MIRRORS_MAX; i++)
+		if (piece->ask[i] && i != low && !align(compare, piece, i, low, last, &again))
+			return false;
+	for (unsigned i = 0; i < compare->panel->count; i++) {
+		struct ps_windows windows = { 0 };
+
+		if (!piece->ask[i])
+			continue;
+		windows.of[piece->ids[i]] = (struct ps_window){
+			.bytes = compare->of[i].bytes,
+			.offset = piece->offset,
+			.length = piece->length,
+			.size = piece->size,
+		};
+		compare->seq = compare->of[low].live.from.seq;
+		if (!ps_live_undo(&compare->of[i].live, &windows, compare->seq))
+			leave(compare, piece, i);
+	}
+	return true;
+}
+
+/* --- comparing --- */
+
+static unsigned votes_for(const struct ps_compare *compare, const struct ps_piece *piece,
+                          unsigned i)
+{
+	unsigned votes = 0;
+
+	for (unsigned k = 0; k < compare->panel->count; k++)
+		votes += piece->ask[k] && !memcmp(compare->of[k].bytes, compare->of[i].bytes,
+		                                  piece->length);
+	return votes;
+}
+
+/* One that most agree with; where there is no most, the base, or the first. */
+static unsigned right_one(const struct ps_compare *compare, const struct ps_piece *piece,
+                          unsigned base)
+{
+	unsigned best = 0, right = base;
+
+	for (unsigned k = 0; k <= compare->panel->count; k++) {
+		unsigned i = k == 0 ? base : k - 1, votes;
+
+		if (!piece->ask[i])
+			continue;
+		votes = votes_for(compare, piece, i);
+		if (votes > best) {
+			best = votes;
+			right = i;
+		}
+	}
+	return right;
+}
+
+static void find_differences(const struct ps_compare *compare, struct ps_piece *piece,
+                             unsigned base)
+{
+	unsigned right = right_one(compare, piece, base);
+	const uint8_t *want = compare->of[right].bytes;
+
+	piece->differing = 0;
+	for (unsigned i = 0; i < compare->panel->count; i++) {
+		const uint8_t *have = compare->of[i].bytes;
+
+		if (!piece->ask[i] || !memcmp(have, want, piece->length))
+			continue;
+		piece->differing |= (uint64_t)1 << i;
+		piece->bytes[i] = 0;
+		for (uint64_t at = piece->length; at-- > 0;) {
+			if (have[at] == want[at])
+				continue;
+			piece->first[i] = piece->offset + at;
+			piece->bytes[i]++;
+		}
+	}
+}
+
+/* An image that was mended or replaced meanwhile proves nothing. */
+static bool images_are_the_same(const struct ps_compare *compare, const struct ps_piece *piece)
+{
+	struct ps_census now;
+	bool same = true;
+
+	ps_census_take(&now, compare->panel, compare->store);
+	for (unsigned i = 0; i < compare->panel->count && same; i++)
+		same = !piece->ask[i] ||
+		       (now.told[i] && ps_copy_same(compare->census->told[i], now.told[i],
+		                                    compare->seq));
+	ps_census_free(&now);
+	return same;
+}
+
+enum ps_verdict ps_compare_piece(struct ps_compare *compare, struct ps_piece *piece,
+                                 unsigned base)
+{
+	for (unsigned try = 0; try < TRIES; try++) {
+		bool last = !compare->patient || try >= TRIES / 2;
+
+		if (!read_all(compare, piece) || !align_all(compare, piece, last))
+			continue;
+		find_differences(compare, piece, base);
+		if (!piece->differing)
+			return PS_SAME;
+		return images_are_the_same(compare, piece) ? PS_DIFFERENT : PS_CHANGED;
+	}
+	return PS_TOO_FAST;
+}

@@ -1,0 +1,14 @@
+/*
+ * drop.h - deleting images.
+ */
+#ifndef PERSEAS_COMMAND_DROP_H
+#define PERSEAS_COMMAND_DROP_H
+
+#include "census.h"
+
+/* Deletes the images of this making of a store from all mirrors of the list that have one. A
+ * mirror that could not is complained about, and makes it PS_EXIT_FAILURE. */
+enum ps_exit ps_drop_all(const char *store, const char *mirrors, const uint8_t *store_id,
+                         uint32_t timeout_ms);
+
+#endif

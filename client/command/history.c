@@ -1,0 +1,339 @@
+/*
+ * history.c - the transactions that a mirror's log still holds.
+ *
+ * What a transaction made of a byte is the before-image of that byte in the next later record
+ * that has it, or the present data. So present data is read for all bytes that are to be shown,
+ * undone to the slot as for any reading of a running store, and then undone record by record
+ * while these are shown.
+ */
+#include "history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	BUCKETS = 1 << 16,
+	TRIES_EACH = 3,            /* of one reach; then half of it */
+};
+
+struct ps_block {
+	struct ps_block *next;
+	uint32_t segment;
+	uint64_t number;           /* offset / PS_BLOCK */
+	uint8_t bytes[PS_BLOCK];
+};
+
+static void *or_end(void *memory)
+{
+	if (!memory)
+		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
+	return memory;
+}
+
+static const Perseas__Segment *segment_of(const struct ps_history *history, uint32_t id)
+{
+	const Perseas__Header *header = history->status->header;
+
+	for (size_t k = 0; k < header->n_segments; k++)
+		if (header->segments[k]->id == id)
+			return header->segments[k];
+	return NULL;
+}
+
+enum ps_exit ps_history_init(struct ps_history *history, struct ps_panel *panel,
+                             const Perseas__StoreStatus *status, const struct ps_args *args)
+{
+	memset(history, 0, sizeof(*history));
+	history->status = status;
+	history->segment = -1;
+	history->offset = args->offset;
+	history->end = args->length ? args->offset + args->length : UINT64_MAX;
+	history->limit = args->last ? args->last
+		: args->segment || args->one_seq ? UINT64_MAX : 20;
+	for (size_t k = 0; args->segment && k < status->header->n_segments; k++)
+		if (!strcmp(status->header->segments[k]->name, args->segment))
+			history->segment = (int)status->header->segments[k]->id;
+	if (args->segment && history->segment < 0)
+		return ps_complain(PS_EXIT_NO, "store '%s' has no segment '%s'; perseas status "
+		                   "shows those that it has", args->store, args->segment);
+	history->blocks = or_end(calloc(BUCKETS, sizeof(struct ps_block *)));
+	return ps_live_init(&history->live, panel, 0, args->store, status->header->log_size)
+		? PS_EXIT_OK : PS_EXIT_FAILURE;
+}
+
+void ps_history_free(struct ps_history *history)
+{
+	for (unsigned i = 0; history->blocks && i < BUCKETS; i++)
+		while (history->blocks[i]) {
+			struct ps_block *next = history->blocks[i]->next;
+
+			free(history->blocks[i]);
+			history->blocks[i] = next;
+		}
+	free(history->blocks);
+	free(history->positions);
+	free(history->shown);
+	ps_live_close(&history->live);
+}
+
+/* --- blocks --- */
+
+static struct ps_block **bucket_of(const struct ps_history *history, uint32_t segment,
+                                   uint64_t number)
+{
+	uint64_t hash = (number * PS_SEGMENTS_MAX + segment) * 0x9e3779b97f4a7c15u;
+
+	return &history->blocks[hash >> 48];
+}
+
+static struct ps_block *find_block(const struct ps_history *history, uint32_t segment,
+                                   uint64_t number)
+{
+	struct ps_block *block = *bucket_of(history, segment, number);
+
+	while (block && (block->segment != segment || block->number != number))
+		block = block->next;
+	return block;
+}
+
+/* Asks for a block's present data, if it is not tracked yet. */
+static bool track(struct ps_history *history, const Perseas__Segment *segment, uint64_t number)
+{
+	struct ps_block **bucket = bucket_of(history, segment->id, number), *block;
+	uint64_t rest = segment->size - number * PS_BLOCK;
+
+	if (find_block(history, segment->id, number))
+		return true;
+	block = or_end(calloc(1, sizeof(*block)));
+	block->segment = segment->id;
+	block->number = number;
+	block->next = *bucket;
+	*bucket = block;
+	return ps_fetch_ask(&history->live.fetch, PS_REGION_SEGMENT + segment->id,
+	                    number * PS_BLOCK, rest < PS_BLOCK ? (uint32_t)rest : PS_BLOCK,
+	                    block->bytes);
+}
+
+/* A part of a range that lies in one block; false after the last. */
+struct part {
+	uint64_t at;               /* within the range */
+	uint64_t block;
+	uint32_t from, length;     /* within the block */
+};
+
+static bool next_part(const struct ps_range *range, struct part *part)
+{
+	uint64_t start;
+
+	part->at += part->length;
+	if (part->at >= range->length)
+		return false;
+	start = range->offset + part->at;
+	part->block = start / PS_BLOCK;
+	part->from = (uint32_t)(start % PS_BLOCK);
+	part->length = PS_BLOCK - part->from;
+	if (part->length > range->length - part->at)
+		part->length = (uint32_t)(range->length - part->at);
+	return true;
+}
+
+static void undo_range(const struct ps_history *history, const struct ps_range *range,
+                       const uint8_t *image)
+{
+	struct part part = { 0 };
+
+	while (next_part(range, &part)) {
+		struct ps_block *block = find_block(history, range->segment, part.block);
+
+		if (block)
+			memcpy(block->bytes + part.from, image + part.at, part.length);
+	}
+}
+
+void ps_history_undo(const struct ps_history *history, const struct ps_record *record)
+{
+	const struct ps_range *at;
+	struct ps_cursor cursor;
+	struct ps_range range;
+	const void *image;
+
+	if (record->kind == PS_RECORD_PUBLISH)
+		return;
+	ps_record_walk(record, &cursor);
+	while (ps_record_next(&cursor, &at, &image)) {
+		memcpy(&range, at, sizeof(range));
+		undo_range(history, &range, image);
+	}
+}
+
+void ps_history_after(const struct ps_history *history, const struct ps_range *range,
+                      uint8_t *bytes)
+{
+	struct part part = { 0 };
+
+	while (next_part(range, &part)) {
+		const struct ps_block *block = find_block(history, range->segment, part.block);
+
+		if (block)
+			memcpy(bytes + part.at, block->bytes + part.from, part.length);
+	}
+}
+
+/* --- what is asked for --- */
+
+bool ps_history_wants(const struct ps_history *history, const struct ps_range *range)
+{
+	/* In a publish, a range has no bytes: it stands for all of the segment. */
+	uint64_t end = range->length ? range->offset + range->length : UINT64_MAX;
+
+	return history->segment < 0 ||
+	       (range->segment == (uint32_t)history->segment && range->offset < history->end &&
+	        end > history->offset);
+}
+
+static bool record_is_wanted(const struct ps_history *history, const struct ps_record *record,
+                             const struct ps_args *args)
+{
+	const struct ps_range *at;
+	struct ps_cursor cursor;
+	struct ps_range range;
+	const void *image;
+
+	if (args->one_seq && record->seq != args->seq)
+		return false;
+	if (history->segment < 0)
+		return true;
+	ps_record_walk(record, &cursor);
+	while (ps_record_next(&cursor, &at, &image)) {
+		memcpy(&range, at, sizeof(range));
+		if (ps_history_wants(history, &range))
+			return true;
+	}
+	return false;
+}
+
+/* Every range lies inside its segment; those of segments that are gone are not shown. */
+static bool track_record(struct ps_history *history, const struct ps_record *record)
+{
+	const struct ps_range *at;
+	struct ps_cursor cursor;
+	struct ps_range range;
+	const void *image;
+
+	if (record->kind == PS_RECORD_PUBLISH)
+		return true;
+	ps_record_walk(record, &cursor);
+	while (ps_record_next(&cursor, &at, &image)) {
+		const Perseas__Segment *segment;
+		struct part part = { 0 };
+
+		memcpy(&range, at, sizeof(range));
+		segment = segment_of(history, range.segment);
+		if (!segment || !ps_history_wants(history, &range) ||
+		    range.offset > segment->size || range.length > segment->size - range.offset)
+			continue;
+		while (next_part(&range, &part))
+			if (!track(history, segment, part.block))
+				return false;
+	}
+	return true;
+}
+
+/* --- walking --- */
+
+static void push(struct ps_history *history, uint64_t position, bool shown)
+{
+	if (history->count == history->room) {
+		history->room = history->room ? 2 * history->room : 64;
+		history->positions = or_end(realloc(history->positions, history->room *
+		                                    sizeof(*history->positions)));
+		history->shown = or_end(realloc(history->shown,
+		                                history->room * sizeof(*history->shown)));
+	}
+	history->positions[history->count] = position;
+	history->shown[history->count++] = shown;
+}
+
+const struct ps_record *ps_history_record(const struct ps_history *history, size_t i)
+{
+	return ps_image_at(&history->live.image, history->positions[i]);
+}
+
+static const char *why_it_ends(const struct ps_live *live)
+{
+	if (live->older_seq == 0)
+		return "the store's first transaction";
+	return "older records are no more in this mirror's log: they were overwritten, or its "
+	       "image was copied without them";
+}
+
+static enum ps_live_step walk(struct ps_history *history, const struct ps_args *args,
+                              unsigned try)
+{
+	struct ps_live *live = &history->live;
+	/* Records that come while data is read need room in the ring, too. */
+	uint64_t reach = args->bytes && history->status->live
+		? live->image.ring_size / 4 * 3 >> try / TRIES_EACH : UINT64_MAX;
+	uint64_t found = 0;
+	enum ps_live_step step = PS_LIVE_OK;
+
+	history->count = 0;
+	history->ends = "as many as were asked for";
+	while (found < history->limit && !(args->one_seq && live->older_seq < args->seq)) {
+		const struct ps_record *record;
+		bool wanted;
+
+		if (live->next - live->older_position > reach) {
+			history->ends = "older records may be overwritten while they are read";
+			break;
+		}
+		record = ps_live_older(live, &step);
+		if (!record) {
+			history->ends = why_it_ends(live);
+			break;
+		}
+		wanted = record_is_wanted(history, record, args);
+		found += wanted;
+		push(history, record->position, wanted);
+	}
+	return step;
+}
+
+/* The present data, undone to the slot. */
+static enum ps_live_step read_present(struct ps_history *history)
+{
+	struct ps_live *live = &history->live;
+	enum ps_live_step step;
+	uint64_t position;
+
+	for (size_t i = 0; i < history->count; i++) {
+		const struct ps_record *record = ps_history_record(history, i);
+
+		if (history->shown[i] && record && !track_record(history, record))
+			return PS_LIVE_FAILED;
+	}
+	step = ps_live_ask_tail(live) ? ps_live_take_tail(live) : PS_LIVE_FAILED;
+	position = live->position;
+	for (uint64_t seq = live->seq; !step && seq > live->from.seq; seq--) {
+		const struct ps_record *record = ps_image_at(&live->image, position);
+
+		if (!record)
+			return PS_LIVE_AGAIN;
+		ps_history_undo(history, record);
+		position = record->previous;
+	}
+	return step;
+}
+
+enum ps_live_step ps_history_walk(struct ps_history *history, const struct ps_args *args,
+                                  unsigned try)
+{
+	enum ps_live_step step = ps_live_begin(&history->live);
+
+	if (!step)
+		step = walk(history, args, try);
+	if (!step && args->bytes)
+		step = read_present(history);
+	ps_fetch_drain(&history->live.fetch);
+	return step;
+}

@@ -1,0 +1,39 @@
+/*
+ * live_copy.h - all segments of one mirror's image, as they were at one transaction.
+ */
+#ifndef PERSEAS_COMMAND_LIVE_COPY_H
+#define PERSEAS_COMMAND_LIVE_COPY_H
+
+#include "live_read.h"
+
+struct ps_copy {
+	Perseas__Header *header;   /* the image's, with the segments that exist */
+	struct ps_slot slot;       /* the transaction that it is the state after */
+	struct ps_record *record;  /* that transaction's own, whole; NULL: no more in the log */
+	uint8_t *segments[PS_SEGMENTS_MAX];        /* by id; NULL: none */
+	uint64_t sizes[PS_SEGMENTS_MAX];
+	uint64_t bytes;            /* of all segments */
+	bool live;                 /* an owner was there */
+	unsigned tries;
+};
+
+/*
+ * Copies the store from the panel's only mirror. It takes memory for all of its segments. Nothing
+ * but PS_EXIT_OK leaves something to free; the reason was complained about.
+ */
+enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const char *store);
+void ps_copy_free(struct ps_copy *copy);
+
+/* One mirror's answer about a store of which only it is asked: its status, which the census
+ * holds. NULL with a complaint: it has none that can be read, or one that is not whole. */
+struct ps_census;
+const Perseas__StoreStatus *ps_copy_source(const struct ps_census *census, const char *store,
+                                           enum ps_exit *status);
+
+/* Is it still the same image, whole, with the same segments up to transaction `seq`? */
+bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, uint64_t seq);
+
+/* Complains that the store changes too fast. */
+enum ps_exit ps_copy_too_fast(const char *store, uint64_t log_size);
+
+#endif

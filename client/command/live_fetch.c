@@ -1,0 +1,95 @@
+/*
+ * live_fetch.c - bytes of one mirror's image, with several requests under way at once.
+ */
+#include "live_fetch.h"
+
+#include <string.h>
+
+void ps_fetch_init(struct ps_fetch *fetch, struct ps_panel *panel, unsigned mirror,
+                   const char *store)
+{
+	memset(fetch, 0, sizeof(*fetch));
+	fetch->panel = panel;
+	fetch->mirror = mirror;
+	fetch->store = store;
+}
+
+/* The oldest answer. After a failure, those behind it are only taken off the connection. */
+static void collect_one(struct ps_fetch *fetch)
+{
+	unsigned slot = (unsigned)(fetch->collected++ % PS_FETCH_DEPTH);
+	struct ps_panel *panel = fetch->panel;
+	struct ps_error before = panel->errors[fetch->mirror];
+	Perseas__Reply *reply = ps_panel_receive(panel, fetch->mirror,
+	                                         PERSEAS__REQUEST__BODY_READ);
+
+	if (fetch->failed) {
+		panel->errors[fetch->mirror] = before;
+	} else if (!reply) {
+		fetch->failed = true;
+	} else if (reply->read->bytes.len != fetch->due[slot].length) {
+		fetch->failed = true;
+		ps_error_set(&panel->errors[fetch->mirror], PERSEAS_EPROTOCOL,
+		             "%s sent %zu bytes, %u were asked for; is it a perseasd of this "
+		             "version?", panel->addresses[fetch->mirror].text,
+		             reply->read->bytes.len, fetch->due[slot].length);
+	} else {
+		memcpy(fetch->due[slot].to, reply->read->bytes.data, reply->read->bytes.len);
+	}
+	if (reply)
+		perseas__reply__free_unpacked(reply, NULL);
+}
+
+bool ps_fetch_collect(struct ps_fetch *fetch, uint64_t count)
+{
+	while (fetch->collected < count && fetch->collected < fetch->asked)
+		collect_one(fetch);
+	return !fetch->failed;
+}
+
+bool ps_fetch_drain(struct ps_fetch *fetch)
+{
+	return ps_fetch_collect(fetch, fetch->asked);
+}
+
+bool ps_fetch_ask(struct ps_fetch *fetch, uint32_t region, uint64_t offset, uint32_t length,
+                  void *to)
+{
+	Perseas__ReadRequest ask = PERSEAS__READ_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	unsigned slot = (unsigned)(fetch->asked % PS_FETCH_DEPTH);
+
+	if (fetch->asked - fetch->collected == PS_FETCH_DEPTH)
+		collect_one(fetch);
+	if (fetch->failed)
+		return false;
+	/* The message has no const; it is only packed. */
+	ask.store = (char *)fetch->store;
+	ask.region = region;
+	ask.offset = offset;
+	ask.length = length;
+	request.body_case = PERSEAS__REQUEST__BODY_READ;
+	request.read = &ask;
+	if (!ps_panel_send(fetch->panel, fetch->mirror, &request)) {
+		fetch->failed = true;
+		return false;
+	}
+	fetch->due[slot].to = to;
+	fetch->due[slot].length = length;
+	fetch->asked++;
+	return true;
+}
+
+bool ps_fetch_range(struct ps_fetch *fetch, uint32_t region, uint64_t offset, uint64_t length,
+                    void *to)
+{
+	for (uint64_t at = 0; at < length;) {
+		uint64_t rest = length - at;
+		uint32_t part = rest < PS_FETCH_MAX ? (uint32_t)rest : PS_FETCH_MAX;
+
+		if (!ps_fetch_ask(fetch, region, offset + at, part, (uint8_t *)to + at))
+			return false;
+		at += part;
+	}
+	return true;
+}

@@ -1,0 +1,152 @@
+/*
+ * owner_report.c - what a live owner tells of its mirrors, for perseas status.
+ */
+#include "owner_report.h"
+
+#include <inttypes.h>
+
+enum { SILENT_MS = 2000 };         /* an owner is heard more often than that */
+
+static bool is_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)
+{
+	return a->header->promised_epoch != b->header->promised_epoch
+		? a->header->promised_epoch > b->header->promised_epoch
+		: a->silent_ms < b->silent_ms;
+}
+
+int ps_owner_at(const struct ps_census *census)
+{
+	int best = -1;
+
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (ps_census_belongs(census, i) && census->told[i]->live &&
+		    (best < 0 || is_better(census->told[i], census->told[best])))
+			best = (int)i;
+	return best;
+}
+
+static unsigned percent(const Perseas__MirrorReport *report)
+{
+	if (report->done >= report->total)
+		return 100;
+	return (unsigned)((double)report->done / (double)report->total * 100);
+}
+
+static const char *kind_text(Perseas__OrderKind kind)
+{
+	switch (kind) {
+	case PERSEAS__ORDER_KIND__ORDER_ADD:
+		return "add";
+	case PERSEAS__ORDER_KIND__ORDER_REMOVE:
+		return "remove";
+	case PERSEAS__ORDER_KIND__ORDER_REPLACE:
+		return "replace";
+	default:
+		return "none";
+	}
+}
+
+static bool has_order(const Perseas__StoreStatus *status)
+{
+	return status->order && status->order->kind != PERSEAS__ORDER_KIND__ORDER_NONE;
+}
+
+static void print_order(const Perseas__StoreStatus *status)
+{
+	const Perseas__Order *order = status->order;
+	const Perseas__OrderResult *result = status->result;
+
+	printf("\nthe owner has been asked: roster %s%s%s%s%s", kind_text(order->kind),
+	       *order->address ? " " : "", order->address, *order->with ? " " : "", order->with);
+	if (order->acks)
+		printf(" --acks %u", order->acks);
+	if (result && *result->text)
+		printf(": %s", result->text);
+	printf("\n");
+}
+
+static void print_mirror(struct ps_table *table, const Perseas__MirrorReport *report)
+{
+	char done[PS_SIZE_TEXT], total[PS_SIZE_TEXT];
+
+	ps_table_cell(table, 0, "%s", report->address);
+	ps_table_cell(table, 1, "%s", report->state);
+	ps_table_cell(table, 2, "%" PRIu64, report->seq);
+	if (report->total)
+		ps_table_cell(table, 3, "%s of %s (%u%%)", ps_size_text(done, report->done),
+		              ps_size_text(total, report->total), percent(report));
+	else
+		ps_table_cell(table, 3, "-");
+	ps_table_cell(table, 4, "%s", report->trouble);
+}
+
+void ps_owner_print(const Perseas__StoreStatus *status)
+{
+	struct ps_table table = { 0 };
+
+	if (status->silent_ms > SILENT_MS)
+		printf("the owner was last heard %.1f s ago\n", (double)status->silent_ms / 1000);
+	if (status->n_mirrors) {
+		ps_table_cell(&table, 0, "AS ITS OWNER SEES IT");
+		ps_table_cell(&table, 1, "STATE");
+		ps_table_cell(&table, 2, "SEQ");
+		ps_table_cell(&table, 3, "RESYNC");
+		ps_table_cell(&table, 4, "TROUBLE");
+		for (size_t k = 0; k < status->n_mirrors; k++)
+			print_mirror(&table, status->mirrors[k]);
+		printf("\n");
+		ps_table_print(&table, stdout);
+	}
+	if (has_order(status))
+		print_order(status);
+}
+
+static void mirror_json(struct ps_json *json, const Perseas__MirrorReport *report)
+{
+	ps_json_begin(json, NULL, '{');
+	ps_json_text(json, "address", report->address);
+	ps_json_text(json, "state", report->state);
+	ps_json_number(json, "seq", report->seq);
+	if (report->total) {
+		ps_json_begin(json, "resync", '{');
+		ps_json_number(json, "done", report->done);
+		ps_json_number(json, "total", report->total);
+		ps_json_number(json, "percent", percent(report));
+		ps_json_end(json, '}');
+	} else {
+		ps_json_text(json, "resync", NULL);
+	}
+	ps_json_text(json, "trouble", report->trouble);
+	ps_json_end(json, '}');
+}
+
+static void order_json(struct ps_json *json, const Perseas__StoreStatus *status)
+{
+	const Perseas__OrderResult *result = status->result;
+
+	if (!has_order(status)) {
+		ps_json_text(json, "order", NULL);
+		return;
+	}
+	ps_json_begin(json, "order", '{');
+	ps_json_text(json, "change", kind_text(status->order->kind));
+	ps_json_text(json, "address", status->order->address);
+	ps_json_text(json, "with", status->order->with);
+	ps_json_number(json, "acks", status->order->acks);
+	ps_json_text(json, "progress", result ? result->text : NULL);
+	ps_json_end(json, '}');
+}
+
+void ps_owner_json(struct ps_json *json, const Perseas__StoreStatus *status)
+{
+	ps_json_begin(json, "owner", '{');
+	ps_json_text(json, "address", status->owner_address);
+	ps_json_number(json, "epoch", status->header->promised_epoch);
+	ps_json_number(json, "silent_ms", status->silent_ms);
+	ps_json_begin(json, "mirrors", '[');
+	for (size_t k = 0; k < status->n_mirrors; k++)
+		mirror_json(json, status->mirrors[k]);
+	ps_json_end(json, ']');
+	order_json(json, status);
+	ps_json_end(json, '}');
+}

@@ -1,0 +1,24 @@
+/*
+ * roster.h - a change of the roster, as the command line has it.
+ */
+#ifndef PERSEAS_COMMAND_ROSTER_H
+#define PERSEAS_COMMAND_ROSTER_H
+
+#include "command.h"
+#include "control.pb-c.h"
+
+struct ps_roster_action {
+	const char *name;
+	Perseas__OrderKind order;
+	unsigned members;          /* addresses that it takes */
+	const char *takes;
+};
+
+/* The mirror that leaves, and the one that comes; NULL: none does. */
+const char *ps_roster_old(const struct ps_args *args);
+const char *ps_roster_new(const struct ps_args *args);
+
+/* Changes the roster of a store that has no owner: opens it, and lets go of it afterwards. */
+enum ps_exit ps_roster_here(const struct ps_args *args);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * stop.c - a clean end on SIGINT and SIGTERM.
+ */
+#include "command.h"
+
+#include <signal.h>
+
+static volatile sig_atomic_t stopped;
+
+static void note(int signal)
+{
+	(void)signal;
+	stopped = 1;
+}
+
+void ps_stop_catch(void)
+{
+	struct sigaction action = { .sa_handler = note };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+bool ps_stopped(void)
+{
+	return stopped;
+}

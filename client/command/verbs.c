@@ -1,0 +1,140 @@
+/*
+ * verbs.c - what the command can do, and what --help says of it.
+ */
+#include "command.h"
+
+#include <stddef.h>
+
+const char ps_exit_help[] =
+	"Exit status:\n"
+	"  0  done, or the answer is yes\n"
+	"  1  the answer is no: there is no such store, the mirrors differ, or it is\n"
+	"     refused (a live owner, no quorum, a store of that name, no room)\n"
+	"  2  the command line is wrong\n"
+	"  3  there is an answer, but not from all mirrors, or it is not conclusive\n"
+	"  4  the system, the network or a mirror failed\n";
+
+const struct ps_verb ps_verbs[] = {
+	{ "create", PS_CREATE, "s", "sm", "STORE --mirrors LIST [--acks W] [--log-size SIZE]",
+	  "makes a store",
+	  "Makes an empty store on all of the mirrors, or on none. All must answer, and none may\n"
+	  "have a store of that name. An application makes its segments in it.\n",
+	  NULL, ps_verb_create },
+	{ "status", PS_STATUS, "s", "sm", "STORE --mirrors LIST [--json]",
+	  "shows a store: its owner, its state on each mirror, its segments",
+	  "Says for each mirror whether it answers, the state of its image (consistent, joining,\n"
+	  "creating), the epoch that it promised, its commit slot (epoch:transaction), how many\n"
+	  "transactions it is behind the newest seen (lag), the memory that its image takes,\n"
+	  "and a live owner; then the store's roster and its segments.\n"
+	  "\n"
+	  "It only reads: it fences nobody, and may be run beside a live owner.\n",
+	  NULL, ps_verb_status },
+	{ "ls", PS_LS, "", "m", "--mirrors LIST [--json]",
+	  "lists the stores on each mirror, its memory and version",
+	  "It only reads: it fences nobody.\n",
+	  NULL, ps_verb_ls },
+	{ "recover", PS_RECOVER, "s", "sm",
+	  "STORE --mirrors LIST [--takeover]\n"
+	  "                        [--to DIR | --onto LIST [--as NAME] [--acks W]]\n"
+	  "                        [--accept-state EPOCH:SEQ]",
+	  "opens a store, mends its mirrors, or saves its contents elsewhere",
+	  "Claims the store, chooses its newest state, and says what it found on each mirror and\n"
+	  "why it chose as it did. A store with a live owner is refused, and nobody is fenced,\n"
+	  "but for --takeover. Then:\n"
+	  "\n"
+	  "  without --to and --onto, makes that state the one of all mirrors that can be\n"
+	  "  reached, mends those that differ, and leaves the store without an owner;\n"
+	  "  --to reads the contents out into files, and changes nothing on the mirrors;\n"
+	  "  --onto makes the store again on other mirrors, and compares what they then hold.\n"
+	  "  It needs memory for the whole store and its largest segment once more. The old\n"
+	  "  store stays as it is.\n",
+	  ps_check_recover, ps_verb_recover },
+	{ "verify", PS_VERIFY, "s", "sm", "STORE --mirrors LIST [--repeat SECONDS]",
+	  "compares the segments on the mirrors, byte for byte, also while the store runs",
+	  "Prints a line for each mirror and segment that differs, with the first byte that\n"
+	  "does. It only reads. Where nothing is committed meanwhile, the mirrors sum their\n"
+	  "pieces of 2 MiB; else the pieces are read, with the log beside them, and every\n"
+	  "mirror's piece is undone to the same transaction before it is compared: so what\n"
+	  "is under way, or was left unfinished by a crash, is no difference. A mirror that\n"
+	  "is further behind than the log reaches, or whose history is another, is not\n"
+	  "compared, and the exit status is 3.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas verify bank --mirrors m1:7700,m2:7700,m3:7700\n"
+	  "  perseas verify bank --mirrors m1:7700,m2:7700,m3:7700 --repeat 3600\n",
+	  NULL, ps_verb_verify },
+	{ "snapshot", PS_SNAPSHOT, "s", "",
+	  "STORE --from MIRROR --to FILE\n  perseas snapshot --check FILE",
+	  "copies a store into a file, also while it runs",
+	  "Reads the store from one mirror, as it was at one transaction, without its\n"
+	  "owner's help and without fencing it. The file holds all segments and where they\n"
+	  "lie, with checksums; it gets its name when it is complete, and never replaces\n"
+	  "another. It takes memory for the whole store here. Where the log is overwritten\n"
+	  "faster than it can be followed, it begins again, 16 times at most, and then says\n"
+	  "what to do (status 1).\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas snapshot bank --from m2:7700 --to /backup/bank.perseas\n"
+	  "  perseas snapshot --check /backup/bank.perseas\n",
+	  ps_check_snapshot, ps_verb_snapshot },
+	{ "restore", PS_RESTORE, "fsm", "fsm", "FILE STORE LIST [--acks W]",
+	  "makes a new store from a snapshot",
+	  "The whole file is checked first. Then the store is made on all mirrors of the\n"
+	  "list, which must all answer, and none of which may have a store of that name;\n"
+	  "its segments lie at the addresses that they had, so pointers in them stay good.\n"
+	  "They come to exist together, and are compared on all mirrors. What fails in\n"
+	  "between is deleted again. It counts its transactions anew.\n"
+	  "\n"
+	  "Example:\n"
+	  "  perseas restore /backup/bank.perseas bank2 m1:7700,m2:7700,m3:7700\n",
+	  NULL, ps_verb_restore },
+	{ "history", PS_HISTORY, "s", "s",
+	  "STORE --from MIRROR [--last N] [--seq S] [--segment NAME\n"
+	  "                        [--offset BYTES] [--length BYTES]] [--bytes] [--json]",
+	  "shows which transaction changed which bytes, and when",
+	  "Walks back through a mirror's log, from the newest transaction on, as far as it\n"
+	  "has not been overwritten, and says why it ends there. It only reads, also from a\n"
+	  "store that runs. Times are those of the owner's clock, in UTC.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas history bank --from m1:7700 --last 5\n"
+	  "  perseas history bank --from m1:7700 --segment accounts --offset 4096 --bytes\n",
+	  ps_check_history, ps_verb_history },
+	{ "roster", PS_ROSTER, "csmaa", "sm",
+	  "STORE LIST\n"
+	  "  perseas roster  add STORE LIST NEW [--acks W] [--wait SECONDS]\n"
+	  "  perseas roster  remove STORE LIST OLD [--gone] [--acks W] [--wait SECONDS]\n"
+	  "  perseas roster  replace STORE LIST OLD NEW [--gone] [--acks W] [--wait SECONDS]",
+	  "shows which mirrors a store has, and changes them",
+	  "LIST is that of the store's mirrors as they are; OLD is one as the roster has\n"
+	  "it, NEW how owners are to reach the one that comes. Where the store has a live\n"
+	  "owner, that owner is asked and makes the change while it goes on; the command\n"
+	  "follows it. Where it has none, the command opens the store, makes the change,\n"
+	  "and lets go of it. A mirror that leaves keeps its image, which counts for\n"
+	  "nothing: perseas drop deletes it.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas roster bank m1:7700,m2:7700,m3:7700\n"
+	  "  perseas roster replace bank m1:7700,m2:7700,m3:7700 m3:7700 m4:7700\n"
+	  "  perseas roster add bank m1:7700,m2:7700 m3:7700 --acks 2\n",
+	  ps_check_roster, ps_verb_roster },
+	{ "drop", PS_DROP, "sm", "sm", "STORE MIRROR [--yes]",
+	  "deletes the image of a store from one mirror",
+	  "Without --yes it says what it would delete, and the status is 1. A mirror whose\n"
+	  "image has a live owner refuses. The other mirrors are not touched: to delete a\n"
+	  "store, drop it from each of them.\n"
+	  "\n"
+	  "Example:\n"
+	  "  perseas drop bank m3:7700 --yes\n",
+	  NULL, ps_verb_drop },
+	{ "spill", PS_SPILL, "m", "m", "MIRROR [--wait SECONDS]",
+	  "has a mirror write its images to disk, and end",
+	  "For a host that is about to lose its power: the mirror cuts off all owners,\n"
+	  "writes every image to its spill directory (perseasd --spill-dir), and ends. When\n"
+	  "it is started again it loads them, and removes them from the disk.\n"
+	  "\n"
+	  "Example:\n"
+	  "  perseas spill 127.0.0.1:7700 --wait 120\n",
+	  NULL, ps_verb_spill },
+	{ NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
+};

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Runs the models: check.py [--quick] [--jobs N] [--trace] [MODEL[:WORD]...]
+
+What is to be run stands in each model, in lines of the form
+
+     * quick|full holds|found|event OPTIONS: words
+
+quick runs are also part of --quick. holds: no state breaks a property, and all states were
+looked at. found: the mistake that is seeded breaks one. event: what is asserted never to happen
+does happen. MODEL:WORD takes only the runs with WORD in their line. --trace prints the way to
+the first error of each run, and --jobs says how many run at the same time. Needs spin and gcc.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+RUN = re.compile(r"^ \* (quick|full) (holds|found|event) ([^:]*): (.*)$", re.M)
+MEMORY_MB, DEPTH, SECONDS = 5000, 400000, int(os.environ.get("SECONDS_A_RUN", "900"))
+SAFETY = ["-O2", "-w", "-DSAFETY", "-DCOLLAPSE", "-DVECTORSZ=2048", "-DMEMLIM=%d" % MEMORY_MB]
+
+
+class Broken(Exception):
+    """A run that says nothing about the model."""
+
+
+def call(words, folder, seconds):
+    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=seconds)
+    return done.returncode, done.stdout
+
+
+def build(model, options, folder):
+    for words in (["spin", *options, "-a", str(model)], ["gcc", *SAFETY, "-o", "pan", "pan.c"]):
+        code, text = call(words, folder, 120)
+        if code or not (folder / "pan.c").exists() or "Error" in text:
+            raise Broken(text.strip() or "spin wrote no verifier")
+
+
+def explore(folder):
+    """(first violated assertion or None, states) of a verifier."""
+    code, text = call(["./pan", "-E", "-m%d" % DEPTH, "-w24"], folder, SECONDS)
+    states = re.search(r"([\d.e+]+) states, stored", text)
+    errors = re.search(r"errors: (\d+)", text)
+    if code or not states or not errors:
+        raise Broken("the verifier ended with %d: %s" % (code, text.strip()[-300:]))
+    violated = re.search(r"assertion violated (.*) \(at depth", text)
+    if violated:
+        return violated.group(1), int(float(states.group(1)))
+    if errors.group(1) != "0":
+        raise Broken("an error that is no assertion: " + text.strip()[-300:])
+    for limit in ("max search depth too small", "out of memory", "not completed", "VECTORSZ"):
+        if limit in text:
+            raise Broken("not all states were looked at: " + limit)
+    return None, int(float(states.group(1)))
+
+
+def verdict(kind, violated):
+    """None: as it must be; else what is wrong."""
+    event = bool(violated) and re.fullmatch(r"\(?\((\d+)!=\1\)\)?", violated.strip())
+    if kind == "holds":
+        return "violated: " + violated if violated else None
+    if kind == "found":
+        return None if violated and not event else "the mistake was not found"
+    return None if event else "it cannot happen"
+
+
+def one(model, kind, options, words, trace):
+    start = time.monotonic()
+    states, wrong = 0, None
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        try:
+            build(model, options, folder)
+            violated, states = explore(folder)
+            wrong = verdict(kind, violated)
+            if trace and violated:
+                words += "\n" + call(["spin", *options, "-t", "-k", next(
+                    folder.glob("*.trail")).name, str(model)], folder, 120)[1]
+        except (Broken, subprocess.TimeoutExpired) as error:
+            wrong = str(error)
+    line = "%-6s %-7s %-36s %10d states %5.0f s  %s" % (
+        "BROKEN" if wrong else kind, model.stem, " ".join(options), states,
+        time.monotonic() - start, words)
+    return wrong, line + ("\n       " + wrong if wrong else "")
+
+
+def chosen(models, quick):
+    """(model, kind, options, words) of every run that was asked for."""
+    for wanted in models or sorted(p.stem for p in HERE.glob("*.pml")):
+        stem, _, word = wanted.partition(":")
+        model = HERE / (stem + ".pml")
+        for match in RUN.finditer(model.read_text()):
+            if (not quick or match[1] == "quick") and word in match[0]:
+                yield model, match[2], match[3].split(), match[4]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--trace", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("models", nargs="*")
+    args = parser.parse_args()
+    start, bad, count = time.monotonic(), 0, 0
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        runs = [pool.submit(one, *run, args.trace) for run in chosen(args.models, args.quick)]
+        for run in runs:
+            wrong, line = run.result()
+            print(line, flush=True)
+            bad, count = bad + bool(wrong), count + 1
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+    print("%.0f s, %d MiB in the largest run" % (time.monotonic() - start, most))
+    print("%d passed, %d failed" % (count - bad, bad))
+    return 1 if bad or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,253 @@
+"""A TCP relay between an owner and a mirror, which does to their connections what a bad network
+does: it delays, holds one direction or both, breaks, and lets go again.
+
+Tests use the class; run as a program it is the relay itself:
+
+    relay.py HOST PORT      listens on a port of loopback, which it prints, and passes on to HOST
+
+and takes a command a line on standard input, answers each with "ok", and ends with its input:
+
+    delay MS                every byte comes that much later, in both directions
+    hold there | hold back  nothing passes to the mirror, or from it: who sends finds the socket
+                            full before long
+    go                      nothing is held or delayed any more
+    drop                    every connection is reset
+    passed                  "ok" and how many bytes went there and came back
+"""
+import collections
+import os
+import pathlib
+import select
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+THERE, BACK = "there", "back"
+PIECE = 256 << 10                       # bytes received at once
+ROOM = 16 << 20                         # bytes that a direction keeps: the network's own
+SOCKET_ROOM = 128 << 10                 # small, so that one that is held is full soon
+RESET = struct.pack("ii", 1, 0)         # struct linger: close() resets
+
+
+class Way:
+    """One direction of a connection: what was received and is not yet passed on."""
+
+    def __init__(self, name, source, sink):
+        self.name, self.source, self.sink = name, source, sink
+        self.parts = collections.deque()    # (when it is due, bytes)
+        self.size, self.passed = 0, 0
+        self.ended, self.told, self.full = False, False, False
+
+    def hungry(self):
+        return not self.ended and self.size < ROOM
+
+    def due(self, now):
+        return bool(self.parts) and self.parts[0][0] <= now
+
+    def receive(self, due):
+        data = self.source.recv(PIECE)
+        if data:
+            self.parts.append((due, memoryview(data)))
+            self.size += len(data)
+        else:
+            self.ended = True
+            self.finish()
+
+    def send(self, now):
+        """Passes on what is due, as far as the socket takes it."""
+        while self.due(now):
+            due, data = self.parts.popleft()
+            try:
+                count = self.sink.send(data)
+            except BlockingIOError:
+                count = 0
+            self.size -= count
+            self.passed += count
+            if count < len(data):
+                self.parts.appendleft((due, data[count:]))
+                self.full = True
+                return
+        self.full = False
+        self.finish()
+
+    def finish(self):
+        """The end is passed on like the bytes before it."""
+        if self.ended and not self.parts and not self.told:
+            self.told = True
+            self.sink.shutdown(socket.SHUT_WR)
+
+
+class Pair:
+    """A connection of the owner's, and ours to the mirror."""
+
+    def __init__(self, near, far):
+        self.sockets = (near, far)
+        for each in self.sockets:
+            each.setblocking(False)
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.ways = (Way(THERE, near, far), Way(BACK, far, near))
+
+    def over(self):
+        return all(way.ended and not way.parts for way in self.ways)
+
+    def close(self, reset=False):
+        for each in self.sockets:
+            if reset:
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            each.close()
+
+
+class Program:
+    """The relay itself: one thread, one loop."""
+
+    def __init__(self, target):
+        self.target = target
+        self.delay, self.held, self.pairs = 0, set(), []
+        self.passed = {THERE: 0, BACK: 0}
+        self.buffer = b""
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_ROOM)
+        print(self.listener.getsockname()[1], flush=True)
+
+    def accept(self):
+        near = self.listener.accept()[0]
+        far = socket.socket()
+        far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_ROOM)
+        try:
+            far.connect(self.target)
+        except OSError:
+            near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            near.close()
+            far.close()
+            return
+        self.pairs.append(Pair(near, far))
+
+    def obey(self, line):
+        """The answer."""
+        verb, *words = line.split()
+        if verb == "delay":
+            self.delay = float(words[0]) / 1000
+        elif verb == "hold":
+            self.held.add(words[0])
+        elif verb == "go":
+            self.held, self.delay = set(), 0
+        elif verb == "drop":
+            for pair in list(self.pairs):
+                self.end(pair, reset=True)
+        elif verb == "passed":
+            return "ok %d %d" % (self.total(THERE), self.total(BACK))
+        else:
+            return "there is no " + verb
+        return "ok"
+
+    def total(self, name):
+        return self.passed[name] + sum(w.passed for p in self.pairs for w in p.ways
+                                       if w.name == name)
+
+    def commands(self):
+        """False at the end of input."""
+        part = os.read(0, 4096)
+        self.buffer += part
+        while b"\n" in self.buffer:
+            line, _, self.buffer = self.buffer.partition(b"\n")
+            print(self.obey(line.decode()), flush=True)
+        return bool(part)
+
+    def end(self, pair, reset=False):
+        for way in pair.ways:
+            self.passed[way.name] += way.passed
+        pair.close(reset)
+        self.pairs.remove(pair)
+
+    def move(self, pair, readable, writable):
+        now = time.monotonic()
+        for way in pair.ways:
+            if way.name in self.held:
+                continue
+            if way.source in readable and way.hungry():
+                way.receive(now + self.delay)
+            if way.sink in writable or not way.full:
+                way.send(now)
+
+    def watched(self, now):
+        """What to wait for: sockets to read, sockets to write, and how long at most."""
+        readers, writers, wait = [self.listener, 0], [], None
+        for way in (way for pair in self.pairs for way in pair.ways):
+            if way.name in self.held:
+                continue
+            if way.hungry():
+                readers.append(way.source)
+            if way.due(now) and way.full:
+                writers.append(way.sink)
+            elif way.parts:
+                left = max(0, way.parts[0][0] - now)
+                wait = left if wait is None else min(wait, left)
+        return readers, writers, wait
+
+    def run(self):
+        while True:
+            readers, writers, wait = self.watched(time.monotonic())
+            readable, writable, _ = select.select(readers, writers, [], wait)
+            if 0 in readable and not self.commands():
+                return
+            for pair in list(self.pairs):
+                try:
+                    self.move(pair, readable, writable)
+                except OSError:             # one of the ends broke it: so it breaks for both
+                    self.end(pair, reset=True)
+                else:
+                    if pair.over():
+                        self.end(pair)
+            if self.listener in readable:
+                self.accept()
+
+
+class Relay:
+    """with Relay(daemon) as relay: mirrors that are given by relay.address go through it."""
+
+    def __init__(self, daemon):
+        host, _, port = daemon.address.rpartition(":")
+        self.daemon = daemon
+        self.process = subprocess.Popen(
+            [sys.executable, str(pathlib.Path(__file__).resolve()), host, port],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.address = "127.0.0.1:%d" % int(self.process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def ask(self, *words):
+        """What follows "ok"."""
+        self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
+        self.process.stdin.flush()
+        verdict, *rest = self.process.stdout.readline().split()
+        assert verdict == "ok", " ".join([verdict, *rest])
+        return rest
+
+    def delay(self, milliseconds):
+        self.ask("delay", milliseconds)
+
+    def hold(self, *ways):
+        for way in ways or (THERE, BACK):
+            self.ask("hold", way)
+
+    def go(self):
+        self.ask("go")
+
+    def drop(self):
+        self.ask("drop")
+
+    def passed(self):
+        """Bytes, there and back."""
+        return tuple(int(word) for word in self.ask("passed"))
+
+
+if __name__ == "__main__":
+    Program((sys.argv[1], int(sys.argv[2]))).run()

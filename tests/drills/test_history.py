@@ -1,0 +1,112 @@
+"""perseas history: which transaction changed which bytes, told by one mirror's log."""
+import pytest
+
+from binding import CREATE, Store
+from drill import NO, OK, fill, mirror_list, run_command, wait_even
+from teller import LOG, tellers  # noqa: F401
+
+
+def history(daemon, *words, store="s"):
+    return run_command("history", store, "--from", daemon.address, *words)
+
+
+def told(daemon, *words):
+    done = history(daemon, *words, "--json")
+    assert done.status == OK, done
+    return done.json()
+
+
+@pytest.fixture
+def daemons(mirrors):
+    """Two mirrors of a store with two segments, and five transactions on it."""
+    started = mirrors(2)
+    with Store("s", mirror_list(started), flags=CREATE) as store:
+        store.map("accounts", 4096)
+        store.map("other", 4096)
+        store.publish()
+        store.write("accounts", 100, b"aaaa")
+        store.write("accounts", 102, b"BB")
+        store.write("other", 0, b"x" * 300)
+        store.write("accounts", 101, b"ccc")
+        wait_even("s", started)
+    return started
+
+
+def test_every_transaction_is_told_newest_first(daemons):
+    """Its number, epoch, kind, time and ranges; the text says where it ends."""
+    transactions = told(daemons[0])["transactions"]
+    assert [t["seq"] for t in transactions] == [5, 4, 3, 2, 1]
+    assert [t["kind"] for t in transactions] == ["transaction"] * 4 + ["publish"]
+    assert {t["epoch"] for t in transactions} == {1}
+    times = [t["time_ns"] for t in transactions]
+    assert times == sorted(times, reverse=True)
+    assert transactions[1]["ranges"] == [{"segment": "other", "offset": 0, "length": 300}]
+    assert [r["segment"] for r in transactions[4]["ranges"]] == ["accounts", "other"]
+    done = history(daemons[1])
+    assert "5 shown, of 5 looked at" in done.out and "the store's first transaction" in done.out
+    assert "accounts, offset 101, 3 bytes" in done.out, done
+
+
+def test_bytes_before_and_after_are_told(daemons):
+    """What a transaction made of a byte is what the next one found there, or what is there now."""
+    transactions = told(daemons[0], "--segment", "accounts", "--bytes")["transactions"]
+    shown = [(r["offset"], bytes.fromhex(r["before"]), bytes.fromhex(r["after"]))
+             for t in transactions for r in t["ranges"] if "before" in r]
+    assert shown == [(101, b"aBB", b"ccc"), (102, b"aa", b"BB"), (100, bytes(4), b"aaaa")]
+
+
+def test_the_transactions_that_changed_a_byte_are_found(daemons):
+    """Byte 101, byte 103, and one that nobody changed."""
+    def changed(*words):
+        return [t["seq"] for t in told(daemons[0], "--segment", "accounts", *words)["transactions"]]
+    assert changed("--offset", "101", "--length", "1") == [5, 2, 1]
+    assert changed("--offset", "100", "--length", "2") == [5, 2, 1]
+    assert changed("--offset", "103") == [5, 3, 2, 1]
+    assert changed("--last", "1") == [5]
+    assert changed("--offset", "2000") == [1], "only the publish that made it"
+    assert [t["seq"] for t in told(daemons[0], "--seq", "3")["transactions"]] == [3]
+    assert history(daemons[0], "--seq", "77").status == NO
+    none = history(daemons[0], "--segment", "nothing")
+    assert none.status == NO and "has no segment 'nothing'" in none.err, none
+
+
+def test_history_goes_on_across_owners(daemons):
+    """Each transaction is told under the epoch of the owner that committed it."""
+    fill("s", daemons, {"third": b"contents"})
+    transactions = told(daemons[0])["transactions"]
+    assert [t["seq"] for t in transactions] == [7, 6, 5, 4, 3, 2, 1]
+    assert [t["epoch"] for t in transactions] == [2, 2, 1, 1, 1, 1, 1]
+
+
+def test_history_ends_where_the_log_was_overwritten(mirrors, tellers):  # noqa: F811
+    """A small log that lapped; while the owner rests, and while it goes on."""
+    daemons = mirrors(2)
+    runner = tellers.run("s", daemons, "create", LOG)
+    runner.advances(2000)
+    for words in (["--segment", "ledger"], ["--segment", "ledger", "--bytes"]):
+        running = told(daemons[0], *words)
+        numbers = [t["seq"] for t in running["transactions"]]
+        assert numbers == list(range(numbers[0], numbers[0] - len(numbers), -1))
+        assert len(numbers) > 3 and "overwritten" in running["ends"]
+    runner.page.tell_to_stop()
+    assert runner.wait() == (0, "")
+    rested = told(daemons[0], "--segment", "ledger", "--bytes")
+    assert rested["transactions"][0]["seq"] == runner.page.acked + 1
+    assert "overwritten" in rested["ends"]
+
+
+def test_the_counter_of_a_running_store_goes_up_by_one(mirrors, tellers):  # noqa: F811
+    """The first 8 bytes of the ledger are the transaction's number: before and after differ by
+    one, whatever the owner does while they are read."""
+    daemons = mirrors(2)
+    runner = tellers.run("s", daemons, "create", LOG)
+    runner.advances(200)
+    for _ in range(10):
+        for each in told(daemons[1], "--segment", "ledger", "--length", "8",
+                         "--bytes")["transactions"]:
+            found = [(int.from_bytes(bytes.fromhex(r["before"])[:8], "little"),
+                      int.from_bytes(bytes.fromhex(r["after"])[:8], "little"))
+                     for r in each["ranges"] if r["offset"] == 0 and "before" in r]
+            assert found[-1] == (each["seq"] - 2, each["seq"] - 1)
+    runner.page.tell_to_stop()
+    assert runner.wait() == (0, "")

@@ -1,0 +1,145 @@
+"""Two owners and three mirrors, each in a network namespace of its own, and the network between
+them cut in every shape: never do both owners commit, and what was acknowledged is never lost."""
+import itertools
+
+import pytest
+
+from cluster import Cluster, Mirror
+from drill import BUILD, Daemon, run_command
+from netns import network  # noqa: F401
+from teller import LOG, tellers, until  # noqa: F401
+
+MIRRORS = ("m0", "m1", "m2")
+OWNERS = ("a", "b")
+ACKS = 2
+EFENCED = -10
+# For a partition that lasts a second, not minutes.
+TIMES = ("connect-ms=300", "open-ms=1000", "commit-ms=200")
+# Each mirror is with the owner, with its rival, or with neither.
+SHAPES = list(itertools.product(("owner", "rival", None), repeat=len(MIRRORS)))
+SOME = 20                               # transactions
+
+
+class Field:
+    """The nodes, the mirrors, an owner that commits, and the node of its rival."""
+
+    def __init__(self, net, daemons, tellers):  # noqa: F811
+        self.net, self.daemons, self.tellers = net, daemons, tellers
+        self.home, self.other = OWNERS
+        self.owner, self.rival = self.desk(self.home), None
+        self.owner.open("books", daemons, "create", "acks=%d" % ACKS, LOG, *TIMES)
+        self.owner.books()
+        self.owner.ask("start")
+
+    def desk(self, node):
+        with self.net[node].inside():
+            return self.tellers.desk()
+
+    def groups(self, shape):
+        """Who is with whom: the owner's side, and the rival's."""
+        return [{node, *(m for m, side in zip(MIRRORS, shape) if side == who)}
+                for node, who in ((self.home, "owner"), (self.other, "rival"))]
+
+    def owner_commits(self):
+        self.owner.page.advances(SOME)
+
+    def owner_is_in_doubt(self):
+        """Its commit finds too few mirrors; what it was promised until then."""
+        page, before = self.owner.page, self.owner.page.in_doubt
+        until(lambda: page.in_doubt > before or page.phase == 2, "a commit in doubt")
+        return page.acked
+
+    def rival_opens(self):
+        self.rival = self.desk(self.other)
+        self.rival.open("books", self.daemons, "takeover", *TIMES)
+        page = self.owner.page
+        assert page.acked <= self.rival.books() == self.rival.check() <= page.attempted
+        self.rival.run(SOME)
+
+    def rival_is_refused(self):
+        self.rival = self.desk(self.other)
+        refused = self.rival.refused("open", "books", ",".join(d.address for d in self.daemons),
+                                     "takeover", *TIMES)
+        assert refused.name in ("PERSEAS_EQUORUM", "PERSEAS_EUNREACHABLE"), str(refused)
+        self.rival.exit()
+
+    def owner_is_fenced(self, promised):
+        """It learns of it, and was promised nothing that the rival has not: what mirrors hold whose
+        answers were cut off may still be acknowledged. The rival is the owner then."""
+        page = self.owner.page
+        until(lambda: page.error == EFENCED, "a fenced owner")
+        assert promised <= page.acked <= self.rival.page.found <= promised + 1
+        self.owner.kill9()
+        self.owner, self.home, self.other = self.rival, self.other, self.home
+        self.owner.ask("start")
+
+    def settles(self):
+        """The owner commits, on all mirrors again."""
+        self.owner_commits()
+        until(lambda: self.owner.all_live(len(MIRRORS)), "live mirrors: %s" % self.owner.states())
+
+    def cut(self, enough_for_owner, enough_for_rival):
+        """What may happen in a network that is cut, and after it was healed."""
+        if enough_for_owner:
+            self.owner_commits()
+        else:
+            promised = self.owner_is_in_doubt()
+        if enough_for_rival:
+            self.rival_opens()
+        else:
+            self.rival_is_refused()
+        if enough_for_owner:
+            self.owner_commits()
+        else:
+            assert self.owner.page.acked == promised
+        self.net.heal()
+        if enough_for_rival:
+            self.owner_is_fenced(promised)
+        self.settles()
+
+    def end(self):
+        """Every byte is right, on every mirror."""
+        self.owner.ask("halt")
+        assert self.owner.check() == self.owner.page.acked
+        self.owner.settle()
+        self.owner.ask("close")
+        with self.net[self.home].inside():
+            assert self.tellers.verify("books", self.daemons, self.owner.page) == \
+                self.owner.page.acked
+            assert run_command("verify", "books", mirrors=self.daemons).status == 0
+
+
+@pytest.fixture
+def field(network, tellers):  # noqa: F811
+    net = network(*MIRRORS, *OWNERS)
+    with Cluster(BUILD, 0) as cluster:
+        for index, name in enumerate(MIRRORS):
+            mirror = Mirror(cluster.build / "perseasd", cluster.folder, index, [],
+                            net[name].address)
+            cluster.mirrors.append(mirror)
+            with net[name].inside():
+                mirror.start()
+        yield Field(net, [Daemon(mirror, "tcp") for mirror in cluster.mirrors], tellers)
+
+
+def test_in_a_partition_of_every_shape_one_owner_commits_at_most(field):
+    """All 27, one after the other, on one store; the owner that commits goes on into the next."""
+    for shape in SHAPES:
+        field.net.partition(field.groups(shape))
+        field.cut(shape.count("owner") >= ACKS, shape.count("rival") >= ACKS)
+    field.end()
+
+
+@pytest.mark.parametrize("cut", range(1, len(MIRRORS) + 1))
+@pytest.mark.parametrize("way", ["there", "back"])
+def test_cut_in_one_direction_one_owner_commits_at_most(field, way, cut):
+    """The owner's packets do not reach so many mirrors, or theirs do not reach it."""
+    pairs = [(field.home, mirror) for mirror in MIRRORS[:cut]]
+    field.net.set_cuts(pairs if way == "there" else [pair[::-1] for pair in pairs])
+    if len(MIRRORS) - cut >= ACKS:
+        field.owner_commits()
+        field.net.heal()
+        field.settles()
+    else:
+        field.cut(False, True)
+    field.end()

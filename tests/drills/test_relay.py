@@ -1,0 +1,175 @@
+"""The relay does what it says: else drills that rely on it show nothing."""
+import contextlib
+import select
+import socket
+import statistics
+import threading
+import time
+
+import pytest
+
+from drill import SECONDS
+from relay import BACK, THERE, Relay
+
+RATE = 20e6                             # bytes a second that it must carry at least
+BULK = 64 << 20
+
+
+class Echo:
+    """A server that gives back what it is sent; `address` as a daemon has it."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                end = self.listener.accept()[0]
+                threading.Thread(target=self.serve, args=[end], daemon=True).start()
+
+    def serve(self, end):
+        with end, contextlib.suppress(OSError):
+            while data := end.recv(1 << 18):
+                end.sendall(data)
+
+
+@pytest.fixture
+def relay():
+    echo = Echo()
+    with Relay(echo) as relay:
+        yield relay
+    echo.listener.close()
+
+
+@pytest.fixture
+def line(relay):
+    """A connection through it."""
+    with dial(relay) as end:
+        yield end
+
+
+def dial(relay):
+    host, _, port = relay.address.rpartition(":")
+    end = socket.create_connection((host, int(port)), SECONDS)
+    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return end
+
+
+def take(end, count):
+    """So many bytes, or what came before the end."""
+    data = bytearray()
+    while len(data) < count and (part := end.recv(count - len(data))):
+        data += part
+    return data
+
+
+def round_trip(end, data=b"x"):
+    """Seconds."""
+    start = time.monotonic()
+    end.sendall(data)
+    assert take(end, len(data)) == data
+    return time.monotonic() - start
+
+
+def silent(end, seconds=0.1):
+    return not select.select([end], [], [], seconds)[0]
+
+
+def fill(end):
+    """Sends until the socket takes no more; the bytes that it took."""
+    end.setblocking(False)
+    count = 0
+    while select.select([], [end], [], 0.2)[1]:
+        with contextlib.suppress(BlockingIOError):
+            count += end.send(bytes(1 << 16))
+    end.settimeout(SECONDS)
+    return count
+
+
+def test_it_passes_everything_on_in_order_and_fast(relay, line):
+    """64 MiB there and back at once."""
+    pattern = bytes(range(256)) * 1024
+    start = time.monotonic()
+    sender = threading.Thread(target=lambda: [line.sendall(pattern) for _ in range(256)])
+    sender.start()
+    for _ in range(256):
+        assert take(line, len(pattern)) == pattern
+    sender.join()
+    rate = BULK / (time.monotonic() - start)
+    print("%.0f MB/s in each direction" % (rate / 1e6))
+    assert rate > RATE
+    assert relay.passed() == (BULK, BULK)
+
+
+@pytest.mark.parametrize("delay_ms", [5, 40])
+def test_a_delay_is_what_was_asked_for(relay, line, delay_ms):
+    """The median round trip takes twice the delay, and little more."""
+    relay.delay(delay_ms)
+    median = statistics.median(round_trip(line) for _ in range(9))
+    assert 2e-3 * delay_ms <= median < 2e-3 * delay_ms + 0.050
+    relay.go()
+    assert statistics.median(round_trip(line) for _ in range(9)) < 2e-3 * delay_ms
+
+
+def test_a_delay_does_not_make_it_slow(relay, line):
+    """What is under way is kept, so that 8 MiB take not much longer than the delay."""
+    relay.delay(20)
+    start = time.monotonic()
+    sender = threading.Thread(target=line.sendall, args=[bytes(8 << 20)])
+    sender.start()
+    assert len(take(line, 8 << 20)) == 8 << 20
+    sender.join()
+    assert time.monotonic() - start < 0.040 + (8 << 20) / RATE
+
+
+@pytest.mark.parametrize("way", [THERE, BACK])
+def test_one_direction_is_held(relay, line, way):
+    """A byte is sent: it comes back only when the relay lets go; the other way stays open."""
+    round_trip(line)
+    before = relay.passed()
+    relay.hold(way)
+    line.sendall(b"abc")
+    assert silent(line)
+    there, back = (now - then for now, then in zip(relay.passed(), before))
+    assert (there, back) == ((0, 0) if way == THERE else (3, 0))
+    relay.go()
+    assert take(line, 3) == b"abc"
+
+
+def test_a_held_connection_is_full_before_long_and_loses_nothing(relay, line):
+    """Who sends finds no room; all of it arrives when the relay lets go."""
+    relay.hold()
+    count = fill(line)
+    assert 0 < count < 32 << 20
+    relay.go()
+    assert len(take(line, count)) == count
+
+
+def test_dropped_connections_are_reset_and_new_ones_are_taken(relay, line):
+    """Both of two."""
+    with dial(relay) as other:
+        for end in (line, other):
+            round_trip(end)
+        relay.drop()
+        for end in (line, other):
+            with pytest.raises(ConnectionResetError):
+                end.recv(1)
+    with dial(relay) as end:
+        round_trip(end)
+
+
+def test_an_end_is_passed_on(relay, line):
+    """The last bytes, then the end."""
+    line.sendall(b"last")
+    line.shutdown(socket.SHUT_WR)
+    assert take(line, 5) == b"last"
+
+
+def test_a_mirror_that_does_not_listen_breaks_the_connection(relay):
+    """As it would without the relay between."""
+    relay.daemon.listener.shutdown(socket.SHUT_RDWR)
+    relay.daemon.listener.close()
+    with dial(relay) as end, pytest.raises(ConnectionResetError):
+        end.recv(1)

@@ -1,0 +1,145 @@
+"""perseas verify of a store that runs: never a false alarm, never a missed difference."""
+import signal
+import subprocess
+import threading
+
+from binding import CREATE, Store
+from drill import (BUILD, MIB, NO, OK, PARTLY, die_with_parent, mirror_list, run_command,
+                   wait_for, wait_ownerless)
+from teller import SECONDS, tellers  # noqa: F401
+
+QUIET = 5 * MIB + 123                   # bytes of a segment that nobody changes
+
+
+def flip(daemon, store, size, offset):
+    """Changes a byte of the segment of this size, behind the daemon's back."""
+    path, = [p for p in (daemon.memory / store).glob("segment-*") if p.stat().st_size >= size]
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+class Busy:
+    """An owner with a segment at rest, which runs one transaction after the other beside it."""
+
+    def __init__(self, tellers, daemons):  # noqa: F811
+        self.desk = tellers.desk()
+        self.desk.open("s", daemons, "create")
+        self.desk.ask("map", "quiet", QUIET)
+        self.desk.ask("publish")
+        self.desk.books()
+        self.halted, self.count = threading.Event(), 0
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+        self.advances()
+
+    def run(self):
+        # One at a time: what takes turns with the mirrors for two processors does not outrun them.
+        while not self.halted.is_set():
+            self.count = self.desk.run(1)
+
+    def advances(self):
+        """Waits until it has gone on."""
+        before = self.count
+        wait_for(lambda: self.count > before, SECONDS, "a transaction")
+
+    def halt(self):
+        """Stops it, and checks its books."""
+        self.halted.set()
+        self.thread.join(SECONDS)
+        assert self.desk.check() == self.count
+
+
+def test_mirrors_of_a_busy_store_are_never_said_to_differ(tellers, mirrors, fabric):  # noqa: F811
+    """Three mirrors, again and again, while the owner goes on."""
+    daemons = mirrors(3, fabric)
+    busy = Busy(tellers, daemons)
+    for _ in range(15):
+        before = busy.count
+        done = run_command("verify", "s", mirrors=daemons)
+        assert done.status == OK and "3 of 3 mirrors hold the same" in done.out, done
+        assert "while it runs" in done.out and busy.count > before
+    busy.halt()
+    assert busy.desk.figures()["reconnects"] == 0
+
+
+def test_one_flipped_byte_of_a_busy_store_is_found(tellers, mirrors, fabric):  # noqa: F811
+    """In a segment at rest, at its ends and between: named by mirror, segment and offset."""
+    daemons = mirrors(3, fabric)
+    busy = Busy(tellers, daemons)
+    for number, offset in enumerate((0, 2 * MIB, 3 * MIB + 77, QUIET - 1)):
+        daemon = daemons[number % 3]
+        flip(daemon, "s", QUIET, offset)
+        done = run_command("verify", "s", mirrors=daemons)
+        assert done.status == NO, done
+        line, = done.out.splitlines()
+        assert line.startswith(daemon.address + ": segment 'quiet' differs")
+        assert "first at offset %d (1 byte in 1 of 3 pieces)" % offset in line
+        flip(daemon, "s", QUIET, offset)
+        assert run_command("verify", "s", mirrors=daemons).status == OK
+    busy.halt()
+
+
+def test_a_mirror_that_hangs_is_left_out_of_a_busy_store(tellers, mirrors):  # noqa: F811
+    """SIGSTOP: the owner goes on with the other two, which are compared."""
+    daemons = mirrors(3)
+    busy = Busy(tellers, daemons)
+    daemons[2].stop()
+    done = run_command("verify", "s", "--connect-timeout", "300", mirrors=daemons)
+    assert done.status == PARTLY and "2 of 3 mirrors hold the same" in done.out, done
+    daemons[2].cont()
+    busy.halt()
+
+
+def test_what_a_crash_left_unfinished_is_no_difference(tellers, mirrors, fabric):  # noqa: F811
+    """The owner is killed while it commits, several times; nobody has recovered yet."""
+    daemons = mirrors(3, fabric)
+    for number in range(5):
+        runner = tellers.run("s", daemons, *(["create"] if number == 0 else []))
+        runner.advances(20 + 7 * number)
+        runner.kill9()
+        wait_ownerless("s", daemons)
+        done = run_command("verify", "s", mirrors=daemons)
+        assert done.status == OK, done
+
+
+def test_a_history_of_its_own_is_not_compared(mirrors):
+    """One of three took transactions alone that the others never had; then they went on."""
+    daemons = mirrors(3)
+    with Store("s", mirror_list(daemons), flags=CREATE) as store:
+        store.map("accounts", 4096)
+        store.publish()
+    daemons[2].kill9()
+    with Store("s", mirror_list(daemons)) as store:
+        store.map("accounts")
+        store.write("accounts", 0, b"others")
+    daemons[2].restart()
+    done = run_command("verify", "s", mirrors=daemons)
+    assert done.status == OK and "stands at transaction 1" in done.out, done
+
+
+def test_a_scrub_goes_on_until_it_is_told_to_stop(tellers, mirrors):  # noqa: F811
+    """Every second; SIGTERM between two rounds, SIGINT in the middle of it all; what was found
+    once counts."""
+    daemons = mirrors(2)
+    busy = Busy(tellers, daemons)
+    for number, status in ((signal.SIGTERM, OK), (signal.SIGINT, NO)):
+        scrub = subprocess.Popen(
+            [str(BUILD / "perseas"), "verify", "s", "--repeat", "1", "--mirrors",
+             mirror_list(daemons)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+        try:
+            for _ in range(2):
+                line = scrub.stdout.readline()
+                assert ("hold the same" in line) == (status == OK), line
+            scrub.send_signal(number)
+            assert scrub.wait(SECONDS) == status, scrub.stderr.read()
+        finally:
+            scrub.kill()
+            scrub.wait()
+            scrub.stdout.close()
+            scrub.stderr.close()
+        flip(daemons[0], "s", QUIET, 4711)
+    busy.halt()

@@ -1,0 +1,505 @@
+/*
+ * A store that runs is read from mirrors which are played here: between any two requests the
+ * owner goes on by some of its writes, in the order of I1 to I3, so that every interleaving of
+ * reading and writing may come. What is read must be the state after one transaction.
+ */
+#include "../../client/command/compare.h"
+#include "../../client/command/live_copy.h"
+#include "../../proto/envelope.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum {
+	SEGMENTS = 2,
+	SIZE = 6000,               /* of each */
+	QUIET = 5000,              /* nobody writes from here on */
+	RING_MAX = 1 << 20,
+	RECORD_MAX = 4096,
+	RANGES = 4,
+	QUEUE = 64,
+	STRIDE = 97,               /* bytes of one write of the owner */
+};
+
+struct write {
+	uint8_t *to;
+	const uint8_t *from;
+	uint32_t length;
+};
+
+/* One mirror. */
+struct mirror {
+	_Alignas(64) uint8_t log[PS_RING_OFFSET + RING_MAX];
+	uint8_t segments[SEGMENTS][SIZE];
+	uint64_t ring;
+	uint64_t epoch, seq, next, last;
+	int slot;                  /* the one that counts */
+	/* The chain that is being written. */
+	_Alignas(64) uint8_t record[RECORD_MAX];
+	uint8_t after[RANGES][512];
+	struct ps_slot new_slot;
+	struct write chain[RANGES + 2];
+	unsigned links, at;
+	uint32_t done;             /* bytes of the link */
+};
+
+struct ps_control {
+	struct mirror mirror;
+	struct {
+		bool status;
+		uint32_t region;
+		uint64_t offset, length;
+	} queue[QUEUE];
+	unsigned head, count;
+};
+
+/* All of it. */
+static struct world {
+	struct ps_env env;
+	struct ps_control controls[2];
+	struct ps_panel panel;
+	unsigned speed;            /* writes of the owner between two requests, at most */
+	bool stopped;              /* the owner writes nothing any more */
+	unsigned spoil;            /* one of so many replies is changed; 0: none */
+	uint32_t seed;
+} world;
+
+static uint32_t draw(void)
+{
+	world.seed = world.seed * 1664525 + 1013904223;
+	return world.seed >> 8;
+}
+
+/* --- the owner --- */
+
+/* The ranges of transaction k, from k alone. */
+static unsigned plan(uint64_t k, struct ps_range ranges[RANGES])
+{
+	uint32_t state = (uint32_t)k * 2654435761u + 12345;
+	unsigned count = 1 + state % RANGES;
+
+	for (unsigned i = 0; i < count; i++) {
+		state = state * 1664525 + 1013904223;
+		ranges[i].segment = (state >> 9) % SEGMENTS;
+		ranges[i].length = 1 + (state >> 12) % 300;
+		/* Each in a quarter of its own, so that they do not overlap. */
+		ranges[i].offset = i * (QUIET / RANGES) + (state >> 20) % (QUIET / RANGES - 512);
+	}
+	return count;
+}
+
+static uint8_t byte_of(uint64_t k, unsigned i)
+{
+	return (uint8_t)(k * 31 + i * 7 + (k >> 8));
+}
+
+static void add(struct mirror *m, void *to, const void *from, uint32_t length)
+{
+	m->chain[m->links++] = (struct write){ to, from, length };
+}
+
+/* Builds the chain of the next transaction: undo record, data, slot. */
+static void begin(struct mirror *m)
+{
+	struct ps_record *record = (void *)m->record;
+	uint8_t *at = m->record + sizeof(*record);
+	uint64_t seq = m->seq + 1, position;
+	struct ps_range ranges[RANGES];
+	unsigned count = plan(seq, ranges);
+
+	memset(m->record, 0, sizeof(m->record));
+	m->links = m->at = m->done = 0;
+	for (unsigned i = 0; i < count; i++) {
+		memcpy(at, &ranges[i], sizeof(ranges[i]));
+		memcpy(at + sizeof(ranges[i]), m->segments[ranges[i].segment] + ranges[i].offset,
+		       ranges[i].length);
+		at += sizeof(ranges[i]) + ps_align8(ranges[i].length);
+		memset(m->after[i], byte_of(seq, i), ranges[i].length);
+	}
+	record->kind = PS_RECORD_TRANSACTION;
+	record->length = (uint32_t)(at - m->record);
+	record->ranges = count;
+	position = ps_place(m->next, record->length, m->ring);
+	ps_record_seal(record, m->epoch, seq, position, m->last, seq * 1000);
+	add(m, m->log + PS_RING_OFFSET + position % m->ring, record, record->length);
+	for (unsigned i = 0; i < count; i++)
+		add(m, m->segments[ranges[i].segment] + ranges[i].offset, m->after[i],
+		    ranges[i].length);
+	ps_slot_encode(&m->new_slot, m->epoch, seq, position + ps_align64(record->length),
+	               position);
+	add(m, m->log + ps_slot_offset(1 - m->slot), &m->new_slot, sizeof(m->new_slot));
+}
+
+static void finish(struct mirror *m)
+{
+	m->slot = 1 - m->slot;
+	m->seq = m->new_slot.seq;
+	m->next = m->new_slot.next;
+	m->last = m->new_slot.last;
+	m->links = 0;
+}
+
+/* One write: a part of a link, or all of the slot. */
+static void step(struct mirror *m)
+{
+	struct write *link;
+	uint32_t length;
+
+	if (m->links == 0)
+		begin(m);
+	link = &m->chain[m->at];
+	length = link->length - m->done;
+	if (length > STRIDE)
+		length = STRIDE;
+	memcpy(link->to + m->done, link->from + m->done, length);
+	m->done += length;
+	if (m->done < link->length)
+		return;
+	m->done = 0;
+	if (++m->at == m->links)
+		finish(m);
+}
+
+static void go_on(void)
+{
+	if (world.stopped || world.speed == 0)
+		return;
+	for (unsigned n = draw() % world.speed; n > 0; n--)
+		step(&world.controls[draw() % world.panel.count].mirror);
+}
+
+/* The state after transaction seq, from nothing. */
+static void expect(uint64_t seq, uint8_t want[SEGMENTS][SIZE])
+{
+	struct ps_range ranges[RANGES];
+
+	memset(want, 0, (size_t)SEGMENTS * SIZE);
+	for (uint64_t k = 1; k <= seq; k++) {
+		unsigned count = plan(k, ranges);
+
+		for (unsigned i = 0; i < count; i++)
+			memset(want[ranges[i].segment] + ranges[i].offset, byte_of(k, i),
+			       ranges[i].length);
+	}
+}
+
+/* --- the mirror's answers --- */
+
+static Perseas__Header *make_header(const struct mirror *m)
+{
+	static uint8_t ids[2][PS_ID_SIZE] = { { 1 }, { 2 } };
+	static char names[SEGMENTS][4] = { "one", "two" };
+	Perseas__Segment segments[SEGMENTS], *list[SEGMENTS];
+	Perseas__Member members[2], *member_list[2];
+	Perseas__Header header = PERSEAS__HEADER__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+
+	for (unsigned i = 0; i < SEGMENTS; i++) {
+		perseas__segment__init(&segments[i]);
+		segments[i].id = i;
+		segments[i].name = names[i];
+		segments[i].size = SIZE;
+		segments[i].address = 0x10000 * (i + 1);
+		segments[i].born = 1;
+		list[i] = &segments[i];
+		perseas__member__init(&members[i]);
+		members[i].address = names[i];
+		members[i].image_id.data = ids[i];
+		members[i].image_id.len = PS_ID_SIZE;
+		member_list[i] = &members[i];
+	}
+	roster.version = roster.acks = 1;
+	roster.n_members = 2;
+	roster.members = member_list;
+	header.store = (char *)"s";
+	header.store_id = members[0].image_id;
+	header.image_id = members[m != &world.controls[0].mirror].image_id;
+	header.state = PERSEAS__STATE__STATE_CONSISTENT;
+	header.log_size = m->ring;
+	header.roster = &roster;
+	header.n_segments = SEGMENTS;
+	header.segments = list;
+	return ps_header_copy(&header);
+}
+
+static void answer_status(struct mirror *m, Perseas__Reply *reply)
+{
+	Perseas__StoreStatus *status = malloc(sizeof(*status));
+	struct ps_slot slot;
+
+	reply->store = malloc(sizeof(*reply->store));
+	perseas__status_reply__init(reply->store);
+	perseas__store_status__init(status);
+	reply->body_case = PERSEAS__REPLY__BODY_STORE;
+	reply->store->status = status;
+	status->header = make_header(m);
+	status->live = !world.stopped;
+	assert_true(ps_slot_choose(m->log, &slot) >= 0);
+	status->slot = malloc(sizeof(*status->slot));
+	perseas__slot__init(status->slot);
+	status->slot->epoch = slot.epoch;
+	status->slot->seq = slot.seq;
+	status->slot->next = slot.next;
+	status->slot->last = slot.last;
+}
+
+static void answer_read(struct mirror *m, Perseas__Reply *reply, uint32_t region, uint64_t offset,
+                        uint64_t length)
+{
+	const uint8_t *base = region == PS_REGION_LOG ? m->log
+		: m->segments[region - PS_REGION_SEGMENT];
+	uint64_t size = region == PS_REGION_LOG ? PS_RING_OFFSET + m->ring : SIZE;
+
+	assert_true(region == PS_REGION_LOG || region - PS_REGION_SEGMENT < SEGMENTS);
+	assert_true(length >= 1 && length <= PS_FETCH_MAX && offset <= size &&
+	            length <= size - offset);
+	reply->body_case = PERSEAS__REPLY__BODY_READ;
+	reply->read = malloc(sizeof(*reply->read));
+	perseas__read_reply__init(reply->read);
+	reply->read->bytes.len = length;
+	reply->read->bytes.data = malloc(length);
+	memcpy(reply->read->bytes.data, base + offset, length);
+}
+
+/* A mirror that lies: any bytes, or fewer of them. */
+static void spoil(Perseas__Reply *reply)
+{
+	ProtobufCBinaryData *bytes = &reply->read->bytes;
+
+	if (draw() % 20 == 0)
+		bytes->len = 1 + draw() % bytes->len;
+	for (unsigned n = 1 + draw() % 8; n > 0; n--) {
+		uint64_t word = draw() % 4 ? (uint64_t)draw() << draw() % 40 : UINT64_MAX;
+		size_t at = draw() % bytes->len & ~(size_t)7;
+
+		memcpy(bytes->data + at, &word,
+		       bytes->len - at < sizeof(word) ? bytes->len - at : sizeof(word));
+	}
+}
+
+static int take_request(struct ps_control *control, const Perseas__Request *request,
+                        struct ps_error *error)
+{
+	unsigned i = (control->head + control->count) % QUEUE;
+
+	(void)error;
+	assert_true(control->count < QUEUE);
+	control->count++;
+	control->queue[i].status = request->body_case == PERSEAS__REQUEST__BODY_STATUS;
+	if (control->queue[i].status)
+		return 0;
+	assert_int_equal(request->body_case, PERSEAS__REQUEST__BODY_READ);
+	control->queue[i].region = request->read->region;
+	control->queue[i].offset = request->read->offset;
+	control->queue[i].length = request->read->length;
+	return 0;
+}
+
+static int give_reply(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
+                      int *fds, unsigned *count, struct ps_error *error)
+{
+	unsigned i = control->head;
+
+	(void)until_ns, (void)fds, (void)count, (void)error;
+	assert_true(control->count > 0);
+	control->head = (control->head + 1) % QUEUE;
+	control->count--;
+	go_on();
+	*reply = malloc(sizeof(**reply));
+	perseas__reply__init(*reply);
+	if (control->queue[i].status) {
+		answer_status(&control->mirror, *reply);
+		return 0;
+	}
+	answer_read(&control->mirror, *reply, control->queue[i].region, control->queue[i].offset,
+	            control->queue[i].length);
+	if (world.spoil && draw() % world.spoil == 0)
+		spoil(*reply);
+	return 0;
+}
+
+static uint64_t now(struct ps_env *env)
+{
+	(void)env;
+	return 0;
+}
+
+static const struct ps_env_ops ops = { .now = now, .send = take_request, .receive = give_reply };
+
+static void start(uint32_t seed, unsigned mirrors, uint64_t ring, unsigned speed)
+{
+	memset(&world, 0, sizeof(world));
+	world.seed = seed;
+	world.speed = speed;
+	world.env.ops = &ops;
+	world.panel.env = &world.env;
+	world.panel.count = mirrors;
+	for (unsigned i = 0; i < mirrors; i++) {
+		struct mirror *m = &world.controls[i].mirror;
+
+		world.panel.controls[i] = &world.controls[i];
+		snprintf(world.panel.addresses[i].text, sizeof(world.panel.addresses[i].text),
+		         "mirror%u", i);
+		m->ring = ring;
+		m->epoch = 1;
+		m->next = PS_FIRST_POSITION;
+		ps_image_format(m->log);
+		ps_slot_encode((void *)m->log, 1, 0, PS_FIRST_POSITION, 0);
+		for (unsigned n = draw() % 4000; n > 0 && speed; n--)
+			step(m);
+	}
+}
+
+/* --- the tests --- */
+
+static void check_copy(const struct ps_copy *copy)
+{
+	static uint8_t want[SEGMENTS][SIZE];
+
+	expect(copy->slot.seq, want);
+	for (unsigned i = 0; i < SEGMENTS; i++)
+		assert_memory_equal(copy->segments[i], want[i], SIZE);
+	if (copy->slot.seq > 0) {
+		assert_non_null(copy->record);
+		assert_int_equal(copy->record->time, copy->slot.seq * 1000);
+	}
+}
+
+/* Any interleaving; a store at rest, also in the middle of a transaction, is always copied. */
+static void a_copy_is_the_state_after_one_transaction(void **state)
+{
+	unsigned copied = 0, tries = 0, unfinished = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 400; seed++) {
+		static const uint64_t rings[] = { 4096, 8192, 32768, 65536, RING_MAX };
+		struct ps_copy copy;
+
+		/* A large ring takes a fast owner, to be more than one look at it sees. */
+		start(seed, 1, rings[seed % 5], seed % 5 == 4 ? 4000 : 1 + seed % 60);
+		world.stopped = seed % 7 == 0;
+		unfinished += world.stopped && world.controls[0].mirror.links > 0;
+		if (ps_copy_take(&copy, &world.panel, "s")) {
+			assert_false(world.stopped);
+			continue;
+		}
+		copied++;
+		tries += copy.tries;
+		check_copy(&copy);
+		ps_copy_free(&copy);
+	}
+	assert_true(copied > 300 && tries > 20 && unfinished > 20);
+}
+
+/* An owner that laps the ring between any two requests. */
+static void a_store_that_changes_too_fast_is_refused(void **state)
+{
+	struct ps_copy copy;
+
+	(void)state;
+	start(7, 1, 4096, 4000);
+	assert_int_equal(ps_copy_take(&copy, &world.panel, "s"), PS_EXIT_NO);
+}
+
+/* Whatever a mirror sends, nothing outside of the memory is touched, and there is an end. */
+static void a_mirror_that_lies_does_no_harm(void **state)
+{
+	unsigned refused = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 400; seed++) {
+		struct ps_copy copy;
+
+		start(seed, 1, seed % 2 ? 4096 : 65536, seed % 40);
+		world.spoil = 1 + seed % 30;
+		if (ps_copy_take(&copy, &world.panel, "s"))
+			refused++;
+		else
+			ps_copy_free(&copy);
+	}
+	assert_true(refused > 100);
+}
+
+static enum ps_verdict compare(struct ps_piece *piece)
+{
+	struct ps_compare compare;
+	struct ps_census census;
+	enum ps_verdict verdict;
+
+	ps_census_take(&census, &world.panel, "s");
+	assert_true(ps_compare_open(&compare, &world.panel, &census, "s", piece->ask));
+	compare.patient = !world.stopped;
+	verdict = ps_compare_piece(&compare, piece, 0);
+	ps_compare_close(&compare);
+	ps_census_free(&census);
+	return verdict;
+}
+
+static struct ps_piece whole_piece(unsigned segment)
+{
+	return (struct ps_piece){
+		.ids = { segment, segment }, .size = SIZE, .length = SIZE, .ask = { true, true },
+	};
+}
+
+/* Two mirrors, of which each goes on by itself; at rest too, wherever they stopped. */
+static void mirrors_of_one_history_are_never_said_to_differ(void **state)
+{
+	unsigned same = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 400; seed++) {
+		struct ps_piece piece = whole_piece(seed % 2);
+		enum ps_verdict verdict;
+
+		start(seed, 2, 65536, 1 + seed % 30);
+		world.stopped = seed % 4 == 0;
+		verdict = compare(&piece);
+		assert_int_not_equal(verdict, PS_DIFFERENT);
+		assert_int_not_equal(verdict, PS_CHANGED);
+		same += verdict == PS_SAME && piece.ask[0] && piece.ask[1];
+	}
+	assert_true(same > 200);
+}
+
+/* One byte that no transaction touches. */
+static void a_flipped_byte_is_found_whatever_the_owner_does(void **state)
+{
+	unsigned found = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 400; seed++) {
+		struct ps_piece piece = whole_piece(1);
+		uint64_t at = QUIET + seed % (SIZE - QUIET);
+		enum ps_verdict verdict;
+
+		start(seed, 2, 65536, 1 + seed % 30);
+		world.stopped = seed % 4 == 0;
+		world.controls[1].mirror.segments[1][at] ^= 1;
+		verdict = compare(&piece);
+		if (verdict == PS_TOO_FAST || !piece.ask[0] || !piece.ask[1])
+			continue;
+		assert_int_equal(verdict, PS_DIFFERENT);
+		assert_int_equal(piece.differing, 2);
+		assert_int_equal(piece.first[1], at);
+		assert_int_equal(piece.bytes[1], 1);
+		found++;
+	}
+	assert_true(found > 200);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_copy_is_the_state_after_one_transaction),
+		cmocka_unit_test(a_store_that_changes_too_fast_is_refused),
+		cmocka_unit_test(a_mirror_that_lies_does_no_harm),
+		cmocka_unit_test(mirrors_of_one_history_are_never_said_to_differ),
+		cmocka_unit_test(a_flipped_byte_is_found_whatever_the_owner_does),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
