@@ -44,10 +44,10 @@ class Field:
         self.owner.page.advances(SOME)
 
     def owner_is_in_doubt(self):
-        """Its commit finds too few mirrors; what it was promised until then."""
-        page, before = self.owner.page, self.owner.page.in_doubt
-        until(lambda: page.in_doubt > before or page.phase == 2, "a commit in doubt")
-        return page.acked
+        """Its commit finds too few mirrors; what it was promised until then. Figures are of after
+        all answers that came before the network was cut."""
+        until(lambda: self.owner.figures()["in_doubt"] == 1, "a commit in doubt")
+        return self.owner.page.acked
 
     def rival_opens(self):
         self.rival = self.desk(self.other)

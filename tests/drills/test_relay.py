@@ -171,5 +171,5 @@ def test_a_mirror_that_does_not_listen_breaks_the_connection(relay):
     """As it would without the relay between."""
     relay.daemon.listener.shutdown(socket.SHUT_RDWR)
     relay.daemon.listener.close()
-    with dial(relay) as end, pytest.raises(ConnectionResetError):
+    with pytest.raises(ConnectionResetError), dial(relay) as end:
         end.recv(1)

@@ -511,6 +511,37 @@ static void test_owner_dies_at_any_moment(void **state)
 	}
 }
 
+/* The last chunk is there, but not a transaction that it may hold bytes of: the image is no state of
+ * the store yet. */
+static void test_transactions_of_the_last_chunk_are_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	struct perseas_mirror_stat stat;
+
+	make_stale(f, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	do {
+		direct_keep(o->d, o->p);
+		assert_int_equal(perseas_mirror_stat(o->p, 1, &stat), 0);
+	} while (stat.resync_done + (128 << 10) < stat.resync_total);
+	/* More than may be under way at once: the chunk goes before the last of them. */
+	o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
+	for (unsigned i = 0; i < 140; i++)
+		assert_int_equal(put_big(f, BIG - 500 + i, 40, (uint8_t)i), 0);
+	direct_keep(o->d, o->p);
+	direct_release(o->d, 1, 129);
+	for (unsigned i = 0; i < 5; i++)
+		direct_keep(o->d, o->p);
+	assert_int_equal(perseas_mirror_stat(o->p, 1, &stat), 0);
+	assert_int_equal(stat.state, PERSEAS_MIRROR_RESYNCING);
+	assert_int_equal(stat.resync_done, stat.resync_total);
+	o->d->mirrors[1].hold = DIRECT_HOLD_NOTHING;
+	direct_release(o->d, 1, 1000);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_image(f, 1);
+}
+
 /* A rate: no chunk is copied before its time. */
 static void test_a_rate_is_kept(void **state)
 {
@@ -576,6 +607,7 @@ int main(void)
 		TEST(test_breaks_at_every_request, setup),
 		TEST(test_owner_dies_at_any_moment, setup),
 		TEST(test_owner_dies_at_any_moment, setup_direct),
+		TEST(test_transactions_of_the_last_chunk_are_waited_for, setup),
 		TEST(test_a_rate_is_kept, setup),
 		TEST(test_no_memory_beside, setup_two),
 	};

@@ -278,6 +278,32 @@ static void test_owner_dies(void **state)
 	}
 }
 
+/* The new mirror is behind: its roster does not count alone before it has all that was acknowledged
+ * by the old one. */
+static void test_what_was_acknowledged_is_waited_for(void **state)
+{
+	struct owner *o = begin(1, 1);
+
+	(void)state;
+	assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://1", 0), 0);
+	/* Its only chunk is under way; what comes behind it does not arrive. */
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	assert_int_equal(o->p->resync.done, SIZE);
+	o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	for (unsigned i = 0; i < 5; i++)
+		direct_keep(o->d, o->p);
+	assert_non_null(o->p->next_roster);
+	assert_false(over(o));
+	o->d->mirrors[1].hold = DIRECT_HOLD_NOTHING;
+	direct_release(o->d, 1, 100);
+	complete(o);
+	owner_die(o);
+	direct_crash(o->d, 0);
+	assert_found(o, 1, 1, 9);
+	owner_free(o);
+}
+
 /* What cannot be is refused by name, and changes nothing. */
 static void test_refusals(void **state)
 {
@@ -333,6 +359,7 @@ int main(void)
 		cmocka_unit_test(test_replace_dead),
 		cmocka_unit_test(test_a_dead_one_of_two),
 		cmocka_unit_test(test_owner_dies),
+		cmocka_unit_test(test_what_was_acknowledged_is_waited_for),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_members_not_given_are_asked),
 	};
