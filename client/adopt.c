@@ -82,6 +82,8 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	if (ps_rejoin_beside(p, m, &error))
 		return left_behind(p, m, &error);
 	m->found.claimed = true;
+	/* It is made under the id that the roster lists. */
+	m->found.loaded = false;
 	if (copy_image(p, from, m))
 		return PS_AGAIN;
 	if (ps_rejoin_finish(p, m, &error))
@@ -190,9 +192,9 @@ static int record_loaded(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->found.loaded || !m->found.claimed)
+		if (!m->found.loaded || !m->found.good)
 			continue;
-		if (!ps_roster_rename(p, m, m->found.header->image_id.data, ps_claimed(p), 0))
+		if (!ps_roster_rename_loaded(p, m, m->found.header->image_id.data, good_ones(p)))
 			return PS_AGAIN;
 		m->found.loaded = false;
 		ps_report(p, "%s: was loaded from a spill; its image has a new id",
@@ -255,11 +257,11 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 	if (!rc && p->next_roster)
 		rc = continue_change(p);
 	if (!rc)
-		rc = record_loaded(p);
-	if (!rc)
 		rc = mend_all(p, from);
 	if (!rc && !ps_quorum_newest(p, good_ones(p)))
 		rc = too_few(p);
+	if (!rc)
+		rc = record_loaded(p);
 	if (!rc && p->next_roster)
 		rc = settle_change(p);
 	return rc;

@@ -219,7 +219,8 @@ static uint32_t reach(struct perseas *p, uint32_t told)
 {
 	const struct ps_change *c = &p->change;
 
-	return c->gone && c->old ? told | ps_bit(p, c->old) : told;
+	/* Not of one that is alone: nobody could tell then that this owner was not fenced there. */
+	return c->gone && c->old && p->members > 1 ? told | ps_bit(p, c->old) : told;
 }
 
 /* Both rosters count from here on, before any mirror is told. */

@@ -123,6 +123,8 @@ struct ps_mirror {
 	unsigned bulk;             /* completions until that of a resync's chunk is among them; 0:
 	                              none is under way */
 	bool votes;                /* the roster lists it: its acknowledgements count */
+	bool loaded;               /* from a spill, and its own id is not yet recorded .. */
+	uint8_t loaded_id[PS_ID_SIZE];     /* .. which is this */
 	bool added;                /* it was not given: the roster has its address */
 	bool joins;                /* a change of the roster brings it in: no vote yet */
 	uint64_t retry_at;         /* DOWN: when to connect again */

@@ -42,7 +42,8 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 	const Perseas__Slot *slot = claim->slot;
 
 	*why = "";
-	if (!ps_id_equal(header->image_id, m->image_id)) {
+	if (!ps_id_equal(header->image_id, m->image_id) &&
+	    (!header->parent_id.len || !ps_id_equal(header->parent_id, m->image_id))) {
 		*why = "it has another image now: the one that it had is lost";
 		return PERSEAS_MIRROR_LOST;
 	}
@@ -75,9 +76,24 @@ static void set_aside(struct perseas *p, struct ps_mirror *m, enum perseas_mirro
 	p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
-/* The ring holds what the mirror missed: it goes on from its slot. */
-static void replay(struct perseas *p, struct ps_mirror *m, const Perseas__Slot *slot)
+/*
+ * The mirror stopped on purpose, and what it spilled was loaded again: the same image, under an id
+ * of its own. The roster lists its parent, so it counts all the same; its own id is recorded as soon
+ * as W can take it.
+ */
+static void note_loaded(struct ps_mirror *m, const Perseas__Header *header)
 {
+	m->loaded = !ps_id_equal(header->image_id, m->image_id);
+	if (m->loaded)
+		memcpy(m->loaded_id, header->image_id.data, PS_ID_SIZE);
+}
+
+/* The ring holds what the mirror missed: it goes on from its slot. */
+static void replay(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim)
+{
+	const Perseas__Slot *slot = claim->slot;
+
+	note_loaded(m, claim->header);
 	m->slot = (int)slot->index;
 	m->posted = slot->seq;
 	if (m->posted > m->acked)
@@ -95,25 +111,29 @@ static void copy_whole(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 {
 	struct ps_error error = { 0 };
 
-	if (p->resync.mirror)
+	if (p->resync.mirror) {
 		set_aside(p, m, state, why);
-	else if (ps_resync_begin(p, m, claim, state == PERSEAS_MIRROR_LOST, &error))
+		return;
+	}
+	m->loaded = false;
+	if (claim && state == PERSEAS_MIRROR_STALE)
+		note_loaded(m, claim->header);
+	if (ps_resync_begin(p, m, claim, state == PERSEAS_MIRROR_LOST, &error))
 		set_aside(p, m, state, error.text);
 }
 
-/* The mirror stopped on purpose, and what it spilled was loaded again: the same image, under an id
- * of its own, which the others get to know. Its parent is in the roster until then, so it counts
- * for an open all the same. */
-static void record_loaded(struct perseas *p, struct ps_mirror *m, const Perseas__Header *header)
+static void record_loaded(struct perseas *p)
 {
-	uint32_t told = ps_bit(p, m);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		uint32_t whole;
 
-	if (header->parent_id.len != PS_ID_SIZE || !ps_id_equal(header->parent_id, m->image_id))
-		return;
-	pthread_mutex_lock(&p->lock);
-	told |= ps_mirrors_whole(p);
-	pthread_mutex_unlock(&p->lock);
-	ps_roster_rename(p, m, header->image_id.data, told, 0);
+		pthread_mutex_lock(&p->lock);
+		whole = ps_mirrors_whole(p);
+		pthread_mutex_unlock(&p->lock);
+		if (m->loaded && whole & ps_bit(p, m) && ps_quorum_acks(p, whole))
+			m->loaded = !ps_roster_rename_loaded(p, m, m->loaded_id, whole);
+	}
 }
 
 /* The claim was granted: connects the data path and goes on from the mirror's slot. */
@@ -129,7 +149,6 @@ static void resume(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimR
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 		return;
 	}
-	record_loaded(p, m, claim->header);
 	/* Transactions go on meanwhile: the verdict counts only while nobody can overwrite what it
 	 * found in the ring. */
 	pthread_mutex_lock(&p->lock);
@@ -146,7 +165,7 @@ static void resume(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimR
 	pthread_mutex_lock(&p->lock);
 	state = judge(p, m, claim, &why);
 	if (state == PERSEAS_MIRROR_REPLAYING)
-		replay(p, m, claim->slot);
+		replay(p, m, claim);
 	pthread_mutex_unlock(&p->lock);
 	if (state != PERSEAS_MIRROR_REPLAYING)
 		set_aside(p, m, state, why);
@@ -288,6 +307,7 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 	ps_pulse(p, now);
 	reconnect(p, now);
 	ps_resync_step(p);
+	record_loaded(p);
 	ps_change_step(p, now);
 	pthread_mutex_lock(&p->lock);
 	p->admin = false;

@@ -245,7 +245,8 @@ static void know(struct ps_mirror *m, const uint8_t *image_id)
 
 static bool is_listed(const struct perseas *p, const struct ps_mirror *m, ProtobufCBinaryData id)
 {
-	return !m->known && has_store(m, p->store_id) &&
+	/* Also where it cannot be used after all: it is that member, and says what is wrong. */
+	return !m->known && ps_id_equal(m->found.header->store_id, p->store_id) &&
 	       (lists(p->roster, id) || lists(p->next_roster, id));
 }
 

@@ -115,6 +115,8 @@ static int make_room(struct perseas *p, struct ps_mirror *m, const Perseas__Clai
 		m->slot = claim->slot ? (int)claim->slot->index : 0;
 		rc = ps_rejoin_in_place(p, m, true, error);
 	} else {
+		/* Under the id that the roster lists. */
+		m->loaded = false;
 		rc = ps_rejoin_beside(p, m, error);
 	}
 	return rc ? rc : ps_rejoin_unpublished(p, m, error);

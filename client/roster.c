@@ -99,3 +99,12 @@ bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *ima
 	ps_roster_stamp(p);
 	return ps_quorum_acks(p, ps_roster_record(p, on) | with);
 }
+
+bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
+                             uint32_t on)
+{
+	const uint32_t self = ps_bit(p, m);
+
+	return ps_roster_rename(p, m, image_id, on & ~self, self) &&
+	       ps_roster_record(p, self) == self;
+}

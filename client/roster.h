@@ -27,4 +27,9 @@ void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id);
 bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
                       uint32_t on, uint32_t with);
 
+/* The same for an image of `on` that was loaded from a spill: it is told itself only when W are. So
+ * nothing that may not be the newest roster takes its parent's place from it. */
+bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
+                             uint32_t on);
+
 #endif

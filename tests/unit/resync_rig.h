@@ -1,0 +1,173 @@
+/*
+ * resync_rig.h - an owner with a segment of several chunks, and what the next one must find.
+ */
+#ifndef PERSEAS_TESTS_RESYNC_RIG_H
+#define PERSEAS_TESTS_RESYNC_RIG_H
+
+#include "owner.h"
+
+#include "../../client/mirror.h"
+
+enum {
+	BIG = 700 * 1000,          /* bytes of segment "big": six chunks */
+	ROUNDS = 1000,
+};
+
+/* What the next owner must find, whoever of the mirrors are left. */
+struct ledger {
+	uint8_t accounts[SIZE];
+	uint8_t big[BIG];
+};
+
+struct fixture {
+	struct owner *o;
+	uint8_t *big;
+	struct ledger *ledger;
+};
+
+static inline void map_big(struct fixture *f)
+{
+	void *addr;
+
+	assert_int_equal(perseas_map(f->o->p, "big", 0, &addr), 0);
+	f->big = addr;
+}
+
+static inline void begin(struct fixture *f)
+{
+	void *addr;
+
+	owner_begin(f->o);
+	assert_int_equal(perseas_map(f->o->p, "big", BIG, &addr), 0);
+	f->big = addr;
+	for (unsigned i = 0; i < BIG; i++)
+		f->big[i] = (uint8_t)(i * 31 >> 3);
+	assert_int_equal(perseas_publish(f->o->p), 0);
+	memcpy(f->ledger->accounts, f->o->bytes, SIZE);
+	memcpy(f->ledger->big, f->big, BIG);
+}
+
+static inline int setup_of(void **state, unsigned mirrors, uint32_t acks, bool staged)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->ledger = malloc(sizeof(*f->ledger));
+	assert_non_null(f->ledger);
+	f->o = owner_new(mirrors);
+	f->o->options.acks = acks;
+	f->o->d->staged = staged;
+	begin(f);
+	*state = f;
+	return 0;
+}
+
+static inline int setup(void **state)
+{
+	return setup_of(state, 3, 2, true);
+}
+
+static inline int setup_direct(void **state)
+{
+	return setup_of(state, 3, 2, false);
+}
+
+static inline int setup_two(void **state)
+{
+	return setup_of(state, 2, 2, true);
+}
+
+static inline int setup_one(void **state)
+{
+	return setup_of(state, 1, 1, true);
+}
+
+static inline int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	owner_free(f->o);
+	free(f->ledger);
+	free(f);
+	return 0;
+}
+
+/* One transaction on the large segment; the ledger has it once it is acknowledged. */
+static inline int put_big(struct fixture *f, unsigned offset, unsigned length, uint8_t value)
+{
+	perseas_tx_t *tx;
+	int rc = perseas_begin(f->o->p, 0, &tx);
+
+	if (rc)
+		return rc;
+	assert_int_equal(perseas_set_range(tx, f->big + offset, length), 0);
+	memset(f->big + offset, value, length);
+	rc = perseas_commit(tx, 0);
+	if (rc == PERSEAS_EBLOCKED)
+		perseas_abort(tx);
+	else
+		memset(f->ledger->big + offset, value, length);
+	return rc;
+}
+
+/* Everywhere: what is copied already, what is not, and over the edge of two chunks. */
+static inline void put_all_over(struct fixture *f, uint8_t value)
+{
+	for (unsigned at = 100; at < BIG - 2000; at += BIG / 7)
+		assert_int_equal(put_big(f, at + value, 900, (uint8_t)(value + at)), 0);
+	assert_int_equal(put_big(f, (128 << 10) - 300, 600, value), 0);
+}
+
+/* A mirror misses more than the ring holds. */
+static inline void make_stale(struct fixture *f, unsigned mirror)
+{
+	direct_crash(f->o->d, mirror);
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(put_big(f, 5000 + i, 3000, (uint8_t)i), 0);
+	direct_start(f->o->d, mirror);
+}
+
+static inline Perseas__Header *header_of(struct fixture *f, unsigned mirror)
+{
+	uint64_t size;
+	const uint8_t *bytes = memory_heap_piece(f->o->d->mirrors[mirror].memory, STORE, "header",
+	                                         &size);
+	const char *why;
+
+	assert_non_null(bytes);
+	return ps_header_unpack(bytes, size, &why);
+}
+
+static inline void assert_image(struct fixture *f, unsigned mirror)
+{
+	static const char *const names[] = { "segment-0", "segment-1" };
+	const void *contents[] = { f->ledger->accounts, f->ledger->big };
+	const size_t sizes[] = { SIZE, BIG };
+	Perseas__Header *header = header_of(f, mirror);
+	char name[40];
+
+	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
+	for (unsigned i = 0; i < 2; i++) {
+		const uint8_t *bytes;
+
+		snprintf(name, sizeof(name), "%s.%llu", names[i],
+		         (unsigned long long)header->generation);
+		bytes = memory_heap_piece(f->o->d->mirrors[mirror].memory, STORE, name, NULL);
+		assert_non_null(bytes);
+		assert_memory_equal(bytes, contents[i], sizes[i]);
+	}
+	perseas__header__free_unpacked(header, NULL);
+}
+
+/* The next owner finds all that was acknowledged, with one mirror out of reach. */
+static inline void assert_carries(struct fixture *f, unsigned without)
+{
+	owner_die(f->o);
+	direct_crash(f->o->d, without);
+	owner_reopen(f->o);
+	map_big(f);
+	assert_memory_equal(f->o->bytes, f->ledger->accounts, SIZE);
+	assert_memory_equal(f->big, f->ledger->big, BIG);
+}
+
+#endif
