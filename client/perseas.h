@@ -139,7 +139,8 @@ int perseas_create(const char *store, const char *mirrors, const struct perseas_
  * Opens a store: claims it, fences the owner before, chooses the newest state, rolls back what
  * was unfinished, and makes that state this owner's on W mirrors (PERSEAS_init; I5 to I7).
  * The name is 1 to 63 of A-Z a-z 0-9 . _ - and begins with no dot. Mirrors that are behind,
- * ahead or empty are mended before it returns.
+ * ahead or empty are mended before it returns. Members of the store's roster that the list does
+ * not name are asked too, so that a list may be older than a change of the roster.
  *
  * *p is the caller's until perseas_close. mirrors and options are as for perseas_create. With rdma,
  * the ring of options.ring_size is registered: RLIMIT_MEMLOCK must allow for it and 1 MiB more.
