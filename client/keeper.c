@@ -78,8 +78,8 @@ static void set_aside(struct perseas *p, struct ps_mirror *m, enum perseas_mirro
 
 /*
  * The mirror stopped on purpose, and what it spilled was loaded again: the same image, under an id
- * of its own. The roster lists its parent, so it counts all the same; its own id is recorded as soon
- * as W can take it.
+ * of its own. The roster lists its parent, so it counts all the same; its own id is recorded as
+ * soon as W can take it.
  */
 static void note_loaded(struct ps_mirror *m, const Perseas__Header *header)
 {

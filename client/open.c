@@ -38,8 +38,8 @@ static void enlist(struct perseas *p, const struct ps_standing *chosen)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST, m->found.error.text);
 		else
 			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, m->found.error.text);
-		/* The keeper connects again where there is hope. An answer that comes late must find
-		 * nobody: it would keep the keeper awake. */
+		/* The keeper connects again where there is hope. An answer that comes late must
+		 * find nobody: it would keep the keeper awake. */
 		ps_mirror_disconnect(p, m);
 	}
 	ps_ring_reset(&p->ring, p->seq + 1);

@@ -288,8 +288,8 @@ struct perseas_roster_change {
 	const char *with;          /* of the new mirror, as perseas_create takes it; REMOVE: NULL */
 	uint32_t acks;             /* W afterwards; 0: as it is, or a majority where it no longer
 	                              fits */
-	int gone;                  /* 1: the mirror at `address` is gone for good, with all it holds,
-	                              and will not be started again. Needed to replace a dead
+	int gone;                  /* 1: the mirror at `address` is gone for good, with what it
+	                              holds, and will not be started again. Needed to replace a dead
 	                              mirror of two: while it may come back alone, it would not
 	                              know of the change. */
 };

@@ -2,7 +2,9 @@
 
 #include "../../client/handle.h"
 #include "mirror.h"
+#include "operator.h"
 #include "oracle.h"
+#include "rosters.h"
 #include "schedule.h"
 #include "work.h"
 
@@ -64,15 +66,6 @@ static int map_all(struct sim_application *a)
 	return outcome;
 }
 
-static void list_mirrors(const struct sim_world *w, char *list, size_t size)
-{
-	size_t used = 0;
-
-	for (unsigned i = 0; i < w->mirror_count; i++)
-		used += (size_t)snprintf(list + used, size - used, "%s%s", i ? "," : "",
-		                         w->mirrors[i]->address);
-}
-
 static void count_refusal(struct sim_application *a, int rc, const struct ps_error *error)
 {
 	struct sim_world *w = a->world;
@@ -103,7 +96,7 @@ static int try_open(struct sim_application *a)
 	const struct sim_schedule *schedule = a->world->schedule;
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	struct ps_error error = { 0 };
-	char list[200];
+	char list[SIM_LIST];
 	int rc;
 
 	options.flags = a->flags;
@@ -114,7 +107,7 @@ static int try_open(struct sim_application *a)
 	options.connect_timeout_ms = schedule->connect_timeout_ms;
 	options.open_timeout_ms = schedule->open_timeout_ms;
 	options.spin_us = UINT32_MAX;
-	list_mirrors(a->world, list, sizeof(list));
+	sim_operator_list(a->world, a->owner->index == 0, a->last, list);
 	rc = ps_open(&a->owner->env, SIM_STORE, list, &options, &a->p, &error);
 	if (a->owner->dead)
 		return rc;
@@ -125,7 +118,9 @@ static int try_open(struct sim_application *a)
 	sim_trace(a->world, "owner %u: open, epoch %llu, transaction %llu", a->owner->index,
 	          (unsigned long long)a->p->epoch, (unsigned long long)a->p->seq);
 	sim_count(a->world, SIM_OPENS, 1);
+	sim_count(a->world, SIM_CHANGES_NEXT, strstr(perseas_report(a->p), "is completed") != NULL);
 	a->owner->opened = true;
+	a->owner->handle = a->p;
 	a->at = sim_oracle_opened(a->world, a->p->epoch, a->p->seq, &a->owner->confirmed);
 	return 0;
 }
@@ -267,8 +262,14 @@ static void work(struct sim_application *a)
 		return;
 	if (sim_chance(a->world, a->world->schedule->threads))
 		sim_task_begin(a->owner, SIM_SECOND, loop, a);
+	if (a->world->members < a->world->mirror_count)
+		sim_task_begin(a->owner, SIM_OPERATOR, sim_operate, a);
 	loop(a);
 	sim_task_join(a->owner, SIM_SECOND);
+	/* Some do not wait for what they have asked for. */
+	if (!a->owner->tasks[SIM_OPERATOR].ended && sim_chance(a->world, 50))
+		sim_owner_kill(a->owner, false);
+	sim_task_join(a->owner, SIM_OPERATOR);
 }
 
 static void note_figures(struct sim_application *a)
@@ -289,6 +290,7 @@ static void leave(struct sim_application *a)
 	if (!a->owner->dead && sim_chance(a->world, 30))
 		perseas_flush(a->p);
 	note_figures(a);
+	a->owner->handle = NULL;
 	perseas_close(a->p);
 	a->p = NULL;
 	/* The process ends, too. */
@@ -317,7 +319,7 @@ static void ordinary(void *arg)
 	}
 }
 
-/* Every mirror holds the same, under this owner's epoch. */
+/* Every mirror of the roster holds the same, under this owner's epoch. */
 static void check_all_equal(struct sim_application *a)
 {
 	struct sim_world *w = a->world;
@@ -326,6 +328,8 @@ static void check_all_equal(struct sim_application *a)
 	for (unsigned i = 0; i < w->mirror_count; i++) {
 		const struct sim_mirror *m = w->mirrors[i];
 
+		if (!sim_roster_names(a->p->roster, m))
+			continue;
 		if (m->at != a->at || m->at_epoch != a->p->epoch)
 			sim_fail(w, "at the end mirror %u stands at %s, not at %s:\n%s", i,
 			         sim_state(w, m->at_epoch, m->at ? m->at->seq : 0),
@@ -337,7 +341,7 @@ static void last(void *arg)
 {
 	struct sim_application *a = arg;
 	struct sim_world *w = a->world;
-	bool expected = sim_oracle_openable(w);
+	bool expected = sim_rosters_openable(w);
 	int rc = try_open(a);
 
 	if (expected != !rc)
@@ -366,6 +370,7 @@ struct sim_owner *sim_application_start(struct sim_world *w, uint32_t flags, boo
 
 	a->world = w;
 	a->flags = flags;
+	a->last = is_last;
 	a->owner = sim_owner_new(w, is_last ? last : ordinary, a);
 	return a->owner;
 }

@@ -14,6 +14,7 @@ static struct sim_owner *of(struct ps_env *env)
 
 static uint64_t env_now(struct ps_env *env)
 {
+	sim_mistake_poke(of(env));
 	return sim_owner_now(of(env));
 }
 
@@ -57,6 +58,8 @@ static void env_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *
 	pthread_mutex_unlock(lock);
 	sim_task_block(of(env), &wait);
 	pthread_mutex_lock(lock);
+	if (of(env)->dead && of(env)->last_wait)
+		of(env)->last_wait(of(env)->last_wait_arg);
 }
 
 static void env_broadcast(struct ps_env *env, pthread_cond_t *cond)
@@ -94,13 +97,16 @@ static bool control_ready(const struct sim_endpoint *endpoint, short events)
 	const struct ps_control *control = (const struct ps_control *)endpoint;
 
 	(void)events;
-	return !control->closed && (control->first || control->ended);
+	return !control->closed && (control->first || control->ended || control->made_up);
 }
 
 static void control_arrived(void *arg, struct sim_message *message)
 {
 	struct ps_control *control = arg;
 
+	/* Whoever gave up waiting takes no answer that comes too late. */
+	if (control->ended)
+		return;
 	if (message->kind == SIM_END) {
 		control->ended = true;
 	} else {
@@ -226,6 +232,12 @@ static int env_send(struct ps_control *control, const Perseas__Request *request,
 	if (request->body_case == PERSEAS__REQUEST__BODY_CONFIRM)
 		o->confirmed = sim_oracle_now(o->world);
 	control->asked = (int)request->body_case;
+	if (sim_mistake_request(control, request)) {
+		free(bytes);
+		control->made_up = control->arrived = true;
+		sim_owner_poke(o);
+		return 0;
+	}
 	message->a = request->body_case;
 	message->b = epoch_of(request);
 	free(bytes);
@@ -282,6 +294,8 @@ static int env_receive(struct ps_control *control, uint64_t until_ns, Perseas__R
 		bool ended = control->ended;
 
 		*reply = sim_mistake_no_reply(control);
+		control->made_up = false;
+		control->arrived = control->ended;
 		if (*reply)
 			return 0;
 		control->ended = true;

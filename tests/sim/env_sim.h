@@ -31,6 +31,7 @@ struct ps_control {
 	bool closed;               /* this end has */
 	int fd;
 	int asked;                 /* body case of the last request */
+	bool made_up;              /* its reply is, for a mistake */
 	struct sim_session server;
 };
 

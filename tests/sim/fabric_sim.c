@@ -159,7 +159,12 @@ static int stream_post(struct ps_link *link, const struct ps_chain *chain)
 		link->completed++;
 		return PS_LINK_OK;
 	}
-	if (!sim_mistake_order(link, chain, enqueue)) {
+	if (sim_mistake_chunk(link, chain)) {
+		if (slot)
+			enqueue(link, &chain->slot, true);
+		else
+			link->completed++;
+	} else if (!sim_mistake_order(link, chain, enqueue)) {
 		enqueue_data(link, chain, 0, chain->undo, !slot && chain->undo == chain->count);
 		enqueue_data(link, chain, chain->undo, chain->count, !slot);
 		if (slot)
@@ -383,10 +388,11 @@ static bool put(struct ps_link *link, const struct ps_write *write)
 static int shared_post(struct ps_link *link, const struct ps_chain *chain)
 {
 	bool slot = chain->slot.length > 0 && !sim_mistake_unadopted(link, chain), alive = true;
+	bool data = !sim_mistake_chunk(link, chain);
 
 	if (link->code || link->owner->dead)
 		return link->code ? link->code : PS_LINK_BROKEN;
-	for (unsigned i = 0; alive && i < chain->count; i++)
+	for (unsigned i = 0; alive && data && i < chain->count; i++)
 		alive = put(link, &chain->writes[i]);
 	if (alive && slot)
 		alive = put(link, &chain->slot);

@@ -2,10 +2,12 @@
  * sim - the real client core and the real store logic in a simulated world, over many seeds.
  *
  *   sim                        a full run: many schedules, some of them twice, all mistakes
+ *   sim --full A..B            the same with these schedules, and without the mistakes
  *   sim --seeds A..B           these schedules
  *   sim --seed N [--trace]     one, with what happens in it
  *   sim --mistakes             every mistake must be found
- *   sim --mistake WORD [--seed N [--trace]]
+ *   sim --mistake WORD [--seed N [--trace]] [--sound]
+ *                              .. it, or the same schedules without it
  */
 #include "coroutine.h"
 #include "mistakes.h"
@@ -22,7 +24,7 @@
 #ifdef SIM_SANITIZED
 enum { FULL_RUN = 1000, SANITIZED = 1 };
 #else
-enum { FULL_RUN = 10000, SANITIZED = 0 };
+enum { FULL_RUN = 20000, SANITIZED = 0 };
 #endif
 
 enum {
@@ -43,12 +45,13 @@ static struct shared *shared;
 struct seeds {
 	uint64_t first, last;
 	int mistake;
-	bool tracing, printing;
+	bool sound, tracing, printing;
 };
 
 static void run_seeds(const struct seeds *seeds)
 {
-	struct sim_world w = { .mistake = seeds->mistake, .tracing = seeds->tracing,
+	struct sim_world w = { .mistake = seeds->mistake, .sound = seeds->sound,
+		               .tracing = seeds->tracing,
 		               .printing = seeds->printing, .counts = shared->counts };
 
 	for (uint64_t seed = seeds->first; seed <= seeds->last; seed++) {
@@ -85,12 +88,11 @@ static bool pass(const struct seeds *seeds)
 }
 
 /* How many fail. */
-static unsigned run_all(uint64_t first, uint64_t last)
+static unsigned run_all(struct seeds seeds)
 {
-	struct seeds seeds = { .first = first, .last = last };
 	unsigned failed = 0;
 
-	while (seeds.first <= last && failed < FAILURES_MAX && !pass(&seeds)) {
+	while (seeds.first <= seeds.last && failed < FAILURES_MAX && !pass(&seeds)) {
 		failed++;
 		seeds.first = shared->seed + 1;
 	}
@@ -142,16 +144,22 @@ static bool find(int mistake)
 {
 	const struct sim_mistake_about *about = &sim_mistakes[mistake];
 	struct seeds seeds = { .first = 1, .last = about->seeds, .mistake = mistake };
-	bool found;
 
 	printf("mistake: %s\n", about->text);
-	found = !pass(&seeds);
-	if (found)
-		printf("  found; again: sim --mistake %s --seed %" PRIu64 " --trace\n", about->word,
-		       shared->seed);
-	else
+	if (pass(&seeds)) {
 		printf("  MISSED in %u seeds: sim --mistake %s\n", about->seeds, about->word);
-	return found;
+		return false;
+	}
+	printf("  found; again: sim --mistake %s --seed %" PRIu64 " --trace\n", about->word,
+	       shared->seed);
+	/* It must be the mistake that is found: without it the schedule passes. */
+	seeds.first = seeds.last = shared->seed;
+	seeds.sound = true;
+	if (pass(&seeds))
+		return true;
+	printf("  FAILED also without it: sim --mistake %s --sound --seed %" PRIu64 " --trace\n",
+	       about->word, seeds.first);
+	return false;
 }
 
 static unsigned find_all(void)
@@ -169,22 +177,37 @@ static int result(uint64_t passed, uint64_t failed)
 	return failed ? 1 : 0;
 }
 
-static int full_run(void)
+/* All of these pass, some twice, and everything that is counted has happened. */
+static unsigned run_fully(const struct seeds *seeds)
 {
-	const unsigned mistakes = SIM_MISTAKES_END - 1;
-	unsigned failed = run_all(1, FULL_RUN), missed;
+	unsigned failed = run_all(*seeds);
 
 	failed += print_counts(!SANITIZED);
-	failed += !repeat();
-	missed = SANITIZED ? 0 : find_all();
-	failed += missed;
-	return result(FULL_RUN + 1 + (SANITIZED ? 0 : mistakes) - failed, failed);
+	return failed + !repeat();
+}
+
+static int full_run(const struct seeds *seeds)
+{
+	unsigned failed = run_fully(seeds);
+
+	return result(seeds->last - seeds->first + 2 - failed, failed);
+}
+
+static int run_everything(void)
+{
+	const struct seeds seeds = { .first = 1, .last = FULL_RUN };
+	const unsigned mistakes = SANITIZED ? 0 : SIM_MISTAKES_END - 1;
+	unsigned failed = run_fully(&seeds);
+
+	failed += mistakes ? find_all() : 0;
+	return result(FULL_RUN + 1 + mistakes - failed, failed);
 }
 
 static int usage(void)
 {
-	fputs("sim [--seeds A..B | --seed N [--trace] | --mistakes | --mistake WORD [--seed N "
-	      "[--trace]]]\nmistakes:\n", stderr);
+	fputs("sim [--full A..B | --seeds A..B | --seed N [--trace] | --mistakes |\n"
+	      "     --mistake WORD [--sound] [--seeds A..B | --seed N [--trace]]]\nmistakes:\n",
+	      stderr);
 	for (int i = 1; i < SIM_MISTAKES_END; i++)
 		fprintf(stderr, "  %-12s %s\n", sim_mistakes[i].word, sim_mistakes[i].text);
 	return 2;
@@ -200,7 +223,7 @@ static int mistake_of(const char *word)
 
 struct arguments {
 	struct seeds seeds;
-	bool all_mistakes;
+	bool all_mistakes, full;
 };
 
 /* False: they are not understood. */
@@ -214,12 +237,16 @@ static bool parse(int argc, char **argv, struct arguments *arguments)
 		if (!strcmp(argv[i], "--mistakes")) {
 			arguments->all_mistakes = true;
 			continue;
+		} else if (!strcmp(argv[i], "--sound")) {
+			seeds->sound = true;
+			continue;
 		} else if (!strcmp(argv[i], "--trace")) {
 			seeds->tracing = seeds->printing = true;
 			continue;
 		} else if (!strcmp(argv[i], "--seed")) {
 			seeds->first = seeds->last = strtoull(value, NULL, 10);
-		} else if (!strcmp(argv[i], "--seeds")) {
+		} else if (!strcmp(argv[i], "--seeds") || !strcmp(argv[i], "--full")) {
+			arguments->full = !strcmp(argv[i], "--full");
 			if (sscanf(value, "%" SCNu64 "..%" SCNu64, &seeds->first,
 			           &seeds->last) != 2)
 				return false;
@@ -249,13 +276,19 @@ int main(int argc, char **argv)
 		failed = find_all();
 		return result(SIM_MISTAKES_END - 1 - failed, failed);
 	}
-	if (seeds->mistake && !seeds->last)
+	if (seeds->mistake && !seeds->last && !seeds->sound)
 		return find(seeds->mistake) ? result(1, 0) : result(0, 1);
+	if (seeds->sound && !seeds->last) {
+		seeds->first = 1;
+		seeds->last = sim_mistakes[seeds->mistake].seeds;
+	}
 	if (!seeds->last)
-		return full_run();
-	if (seeds->mistake || seeds->printing)
+		return run_everything();
+	if (arguments.full)
+		return full_run(seeds);
+	if ((seeds->mistake && !seeds->sound) || seeds->printing)
 		return pass(seeds) ? result(1, 0) : result(0, 1);
-	failed = run_all(seeds->first, seeds->last);
+	failed = run_all(*seeds);
 	print_counts(false);
 	return result(seeds->last - seeds->first + 1 - failed, failed);
 }

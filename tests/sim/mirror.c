@@ -9,6 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void drop_header(struct sim_mirror *m)
+{
+	if (m->header)
+		perseas__header__free_unpacked(m->header, NULL);
+	m->header = NULL;
+}
+
 /* --- sessions --- */
 
 static void refuse_data(struct ps_link *link)
@@ -148,12 +155,24 @@ static void note_request(struct ps_control *control, const struct sim_message *m
 	          (int)message->a, control->owner->index, session->store ? "held" : "none");
 }
 
+/* A copy that was made while transactions went on is whole. */
+static void note_finish(const struct ps_control *control, const struct sim_message *message,
+                        bool beside)
+{
+	const struct session *session = &control->server.session;
+
+	if (message->a != PERSEAS__REQUEST__BODY_FINISH || !control->owner->opened ||
+	    !session->store || session->store->header->state != STATE(CONSISTENT))
+		return;
+	sim_count(control->mirror->world, beside ? SIM_BESIDE : SIM_IN_PLACE, 1);
+}
+
 static void handle(struct ps_control *control, struct sim_message *message)
 {
 	struct sim_mirror *m = control->mirror;
 	struct sim_world *w = m->world;
 	struct session *session = &control->server.session;
-	bool had_store = session->store != NULL;
+	bool had_store = session->store != NULL, beside = session->beside;
 	struct control_reply reply;
 	struct sim_message *answer;
 
@@ -161,6 +180,7 @@ static void handle(struct ps_control *control, struct sim_message *message)
 	if (control_handle(m->stores, session, "sim", message->bytes + 4, message->len - 4, &reply))
 		sim_fail(w, "mirror %u is out of memory", m->index);
 	note_request(control, message, had_store);
+	note_finish(control, message, beside);
 	sim_mistake_after(control, message);
 	answer = sim_message_new(w, SIM_REPLY, reply.bytes, reply.len);
 	free(reply.bytes);
@@ -306,14 +326,35 @@ static void complain(void *arg, const char *text)
 	sim_fail(m->world, "mirror %u started, and complains: %s", m->index, text);
 }
 
+/* Too little memory, or none that can be written: what was spilled waits for the next start. */
+static void not_loaded(void *arg, const char *text)
+{
+	struct sim_mirror *m = arg;
+
+	sim_trace(m->world, "mirror %u: %s", m->index, text);
+}
+
 void sim_mirror_start(struct sim_mirror *m)
 {
-	sim_trace(m->world, "mirror %u starts", m->index);
+	struct sim_world *w = m->world;
+
+	sim_trace(w, "mirror %u starts", m->index);
+	drop_header(m);
 	m->stores = stores_new(m->memory);
 	m->silent = false;
 	if (!m->stores)
-		sim_fail(m->world, "out of memory");
+		sim_fail(w, "out of memory");
+	stores_set_spill(m->stores, m->spill);
 	stores_load(m->stores, complain, m);
+	sim_mistake_unspill(m);
+	sim_count(w, SIM_LOADS, stores_load_spills(m->stores, not_loaded, m));
+	sim_mistake_unspilled(m);
+	if (m->away && !store_find(m->stores, SIM_STORE)) {
+		sim_count(w, SIM_LOSSES, 1);
+		sim_oracle_lost(m);
+		m->granted = 0;
+	}
+	m->away = false;
 	sim_oracle_look(m);
 }
 
@@ -327,6 +368,7 @@ struct sim_mirror *sim_mirror_new(struct sim_world *w)
 	m->memory = memory_heap_new(0, sim_draw(w));
 	if (!m->memory)
 		sim_fail(w, "out of memory");
+	m->spill = spill_heap_new();
 	memory_heap_on_fence(m->memory, on_fence, m);
 	w->mirrors[w->mirror_count++] = m;
 	sim_mirror_start(m);
@@ -339,6 +381,9 @@ void sim_mirror_free(struct sim_mirror *m)
 		sim_memory_close(given);
 	stores_free(m->stores);
 	m->stores = NULL;
+	drop_header(m);
+	spill_heap_free(m->spill);
+	spill_heap_free(m->old_spill);
 	memory_heap_free(m->memory);
 	memory_heap_free(m->before);
 	for (unsigned i = 0; i < m->gone_count; i++)
@@ -379,6 +424,66 @@ static void end_connections(struct sim_mirror *m, bool silent)
 		}
 }
 
+/* The owners that run on its host go along. */
+static void end_host(struct sim_mirror *m, bool silent)
+{
+	struct sim_world *w = m->world;
+
+	for (unsigned i = 0; i < w->owner_count; i++)
+		if (w->owners[i]->local[m->index])
+			sim_owner_kill(w->owners[i], silent);
+}
+
+/* The memory stays for now, and what its header says. */
+static void end_daemon(struct sim_mirror *m, bool silent)
+{
+	const struct store *store = store_find(m->stores, SIM_STORE);
+
+	m->header = store && store->header ? ps_header_copy(store->header) : NULL;
+	end_connections(m, silent);
+	stores_free(m->stores);
+	m->stores = NULL;
+}
+
+static void lose(struct sim_mirror *m)
+{
+	memory_heap_lose(m->memory, NULL);
+	drop_header(m);
+	sim_oracle_lost(m);
+	m->granted = 0;
+	m->away = false;
+	sim_mistake_remember(m);
+}
+
+void sim_mirror_stop(struct sim_mirror *m, enum sim_stopping how)
+{
+	static const char *const texts[] = {
+		"", ", and its host does", ", its host does, and the spill is lost"
+	};
+	struct sim_world *w = m->world;
+	struct spill_sum sum;
+
+	if (!m->stores)
+		return;
+	sim_trace(w, "mirror %u ends%s", m->index, texts[how]);
+	m->silent = false;
+	if (how != SIM_MEMORY_KEPT)
+		end_host(m, false);
+	stores_spill(m->stores, &sum, complain, m);
+	sim_count(w, SIM_SPILLS, sum.stores);
+	sim_oracle_look(m);
+	end_daemon(m, false);
+	if (how == SIM_HOST_ENDS && sum.stores) {
+		memory_heap_lose(m->memory, NULL);
+		m->away = true;
+	} else if (how == SIM_SPILL_LOST) {
+		sim_count(w, SIM_MEDIA, 1);
+		spill_heap_free(m->spill);
+		m->spill = spill_heap_new();
+		lose(m);
+	}
+}
+
 void sim_mirror_crash(struct sim_mirror *m, bool silent, bool lost)
 {
 	struct sim_world *w = m->world;
@@ -389,17 +494,9 @@ void sim_mirror_crash(struct sim_mirror *m, bool silent, bool lost)
 	          silent ? ", silently" : "");
 	sim_count(w, lost ? SIM_LOSSES : SIM_CRASHES, 1);
 	m->silent = silent;
-	/* A host that goes takes the owners that run there along. */
-	for (unsigned i = 0; lost && i < w->owner_count; i++)
-		if (w->owners[i]->local[m->index])
-			sim_owner_kill(w->owners[i], silent);
-	end_connections(m, silent);
-	stores_free(m->stores);
-	m->stores = NULL;
-	if (!lost)
-		return;
-	memory_heap_lose(m->memory, NULL);
-	sim_oracle_lost(m);
-	m->granted = 0;
-	sim_mistake_remember(m);
+	if (lost)
+		end_host(m, silent);
+	end_daemon(m, silent);
+	if (lost)
+		lose(m);
 }

@@ -7,11 +7,12 @@
 
 #include "../../client/address.h"
 #include "../support/memory_heap.h"
+#include "../support/spill_heap.h"
 #include "fabric_sim.h"
 
 struct sim_node;
 
-enum { SIM_GONE = 8 };
+enum { SIM_GONE = 8, SIM_IDS = 16 };
 
 struct sim_mirror {
 	struct sim_world *world;
@@ -19,18 +20,24 @@ struct sim_mirror {
 	char address[32];
 	struct memory *memory;
 	struct stores *stores;     /* NULL: the daemon does not run */
+	struct spill *spill;       /* where it writes its images when it stops on purpose */
+	bool away;                 /* stopped so: the memory is lost, what it held is not */
+	Perseas__Header *header;   /* the daemon does not run: what it left; or NULL */
 	bool silent;               /* nor does its host: connections are not refused */
 	uint64_t granted;          /* epoch of the last claim that was granted */
 	struct ps_control *controls;   /* that it has accepted */
 	struct sim_memory *given;
 
 	/* The oracle's. */
+	uint8_t ids[SIM_IDS][PS_ID_SIZE];  /* of its image: as it was made, then of each load */
+	unsigned id_count;
 	struct sim_node *at;       /* where its image stands; NULL: it counts for nothing */
 	uint64_t at_epoch;         /* of its slot */
 	uint64_t generation;       /* of that image */
 
 	/* For a mistake: what was there before the last claim, and what is lost. */
 	struct memory *before, *gone[SIM_GONE];
+	struct spill *old_spill;
 	unsigned gone_count;
 
 	/* How it is reached. */
@@ -45,6 +52,11 @@ struct sim_mirror *sim_mirror_find(struct sim_world *w, const struct ps_address 
 /* The daemon ends. silent: with its host, so that nobody is told. lost: its memory too. */
 void sim_mirror_crash(struct sim_mirror *m, bool silent, bool lost);
 void sim_mirror_start(struct sim_mirror *m);
+
+/* The daemon ends on purpose, and writes its images to the spill. The memory is kept, as when it is
+ * upgraded; or the host ends too; or that, and the spill is lost. */
+enum sim_stopping { SIM_MEMORY_KEPT, SIM_HOST_ENDS, SIM_SPILL_LOST };
+void sim_mirror_stop(struct sim_mirror *m, enum sim_stopping how);
 
 /* The mirror's end of a control connection, and of a data connection. */
 void sim_mirror_control(void *arg, struct sim_message *message);

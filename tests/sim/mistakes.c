@@ -1,5 +1,6 @@
 #include "mistakes.h"
 
+#include "../../client/handle.h"
 #include "../../server/store_private.h"
 #include "mirror.h"
 #include "schedule.h"
@@ -15,7 +16,15 @@ const struct sim_mistake_about sim_mistakes[SIM_MISTAKES_END] = {
 
 static bool is(const struct sim_world *w, enum sim_mistake mistake)
 {
-	return w->mistake == (int)mistake;
+	return w->mistake == (int)mistake && !w->sound;
+}
+
+/* Rosters change all the time. */
+static void change_often(struct sim_schedule *schedule, unsigned *spares)
+{
+	*spares = 2;
+	schedule->changes = 20;
+	schedule->change_gap = 5 * SIM_MS;
 }
 
 /* Owners take over from each other all the time, cut off from some of the mirrors. */
@@ -28,10 +37,13 @@ static void be_busy(struct sim_schedule *schedule)
 	schedule->splits = 40;
 }
 
-void sim_mistake_shape(struct sim_world *w, unsigned *mirrors)
+void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *schedule = w->schedule;
 
+	/* Most need neither changes of the roster nor stops on purpose. */
+	if (w->mistake && w->mistake <= SIM_MISTAKE_BLIND)
+		*spares = schedule->changes = schedule->stops = 0;
 	/* That a commit is late is no proof. */
 	schedule->calm = schedule->calm && !w->mistake;
 	switch ((enum sim_mistake)w->mistake) {
@@ -47,15 +59,43 @@ void sim_mistake_shape(struct sim_world *w, unsigned *mirrors)
 		break;
 	case SIM_MISTAKE_CHANGED:
 	case SIM_MISTAKE_UNCONFIRMED:
-		*mirrors = w->acks = 2;
-		be_busy(schedule);
-		break;
 	case SIM_MISTAKE_KEPT:
+		*mirrors = w->acks = 2;
 		be_busy(schedule);
 		break;
 	case SIM_MISTAKE_BLIND:
 		*mirrors = w->acks = 1;
 		schedule->local = 100;
+		break;
+	case SIM_MISTAKE_UNASKED:
+		*mirrors = 2;
+		w->acks = 1;
+		be_busy(schedule);
+		schedule->losses = 6;
+		break;
+	case SIM_MISTAKE_ALONE:
+	case SIM_MISTAKE_CONTINUED:
+	case SIM_MISTAKE_OLD_CLAIMS:
+	case SIM_MISTAKE_LATE:
+	case SIM_MISTAKE_VERSIONS:
+		be_busy(schedule);
+		schedule->local = 0;
+		change_often(schedule, spares);
+		break;
+	case SIM_MISTAKE_OLD_ACKS:
+	case SIM_MISTAKE_VOTES:
+	case SIM_MISTAKE_UNFINISHED:
+	case SIM_MISTAKE_UNCOMMITTED:
+		change_often(schedule, spares);
+		break;
+	case SIM_MISTAKE_OLD_SPILL:
+	case SIM_MISTAKE_TWO_LOADS:
+		*mirrors = 3;
+		w->acks = 2;
+		*spares = schedule->changes = 0;
+		schedule->stops = 50;
+		schedule->faults = 60;
+		schedule->losses = 6;
 		break;
 	default:
 		break;
@@ -74,6 +114,15 @@ static void tell_few(const struct sim_owner *o, Perseas__Header *header)
 {
 	if (o->index % 2 && header && header->roster)
 		header->roster->acks = 2;
+}
+
+static void *allocate(size_t size)
+{
+	void *memory = malloc(size);
+
+	if (!memory)
+		abort();
+	return memory;
 }
 
 /* The first image that answers a claim is taken for all of them. */
@@ -95,50 +144,120 @@ static void tell_first(struct sim_owner *o, Perseas__ClaimReply *claim)
 	claim->slot->last = first->last;
 }
 
-static Perseas__ConfirmReply *confirmed(void)
+/* A reply that nobody gave, to a request of this kind. */
+static void make_up(Perseas__Reply *reply, int asked)
 {
-	Perseas__ConfirmReply *confirm = malloc(sizeof(*confirm));
+	static const Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
+	static const Perseas__RosterReply roster = PERSEAS__ROSTER_REPLY__INIT;
+	static const Perseas__FinishReply finish = PERSEAS__FINISH_REPLY__INIT;
 
-	if (!confirm)
-		abort();
-	perseas__confirm_reply__init(confirm);
-	return confirm;
+	reply->status = PERSEAS__STATUS__STATUS_OK;
+	if (asked == PERSEAS__REQUEST__BODY_CONFIRM) {
+		reply->body_case = PERSEAS__REPLY__BODY_CONFIRM;
+		reply->confirm = memcpy(allocate(sizeof(confirm)), &confirm, sizeof(confirm));
+	} else if (asked == PERSEAS__REQUEST__BODY_ROSTER) {
+		reply->body_case = PERSEAS__REPLY__BODY_ROSTER;
+		reply->roster = memcpy(allocate(sizeof(roster)), &roster, sizeof(roster));
+	} else {
+		reply->body_case = PERSEAS__REPLY__BODY_FINISH;
+		reply->finish = memcpy(allocate(sizeof(finish)), &finish, sizeof(finish));
+	}
+}
+
+/* Is this answered as if all were well, whatever comes, or nothing? */
+static bool is_made_up(const struct ps_control *control)
+{
+	const struct sim_owner *o = control->owner;
+	bool confirm = control->asked == PERSEAS__REQUEST__BODY_CONFIRM;
+	bool roster = control->asked == PERSEAS__REQUEST__BODY_ROSTER;
+
+	if (is(o->world, SIM_MISTAKE_UNCONFIRMED))
+		return confirm && !o->opened;
+	if (is(o->world, SIM_MISTAKE_UNASKED))
+		return (confirm || roster) && o->opened;
+	return false;
+}
+
+/* As mirrors told before rosters had an epoch. */
+static void tell_versions(Perseas__Header *header)
+{
+	if (header && header->roster)
+		header->roster->epoch = 0;
+	if (header && header->next_roster)
+		header->next_roster->epoch = 0;
+}
+
+static void tell_settled(Perseas__Header *header)
+{
+	if (!header || !header->next_roster)
+		return;
+	perseas__roster__free_unpacked(header->next_roster, NULL);
+	header->next_roster = NULL;
+}
+
+/* What the claim shows of rosters is old. */
+static void tell_nothing_new(Perseas__Header *header)
+{
+	tell_settled(header);
+	if (header && header->roster)
+		header->roster->epoch = header->roster->version = 0;
 }
 
 void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply)
 {
 	struct sim_owner *o = control->owner;
 	const struct sim_world *w = o->world;
+	bool claim = reply->body_case == PERSEAS__REPLY__BODY_CLAIM;
+	Perseas__Header *header = claim ? reply->claim->header : NULL;
 
-	if (is(w, SIM_MISTAKE_FEW) && reply->body_case == PERSEAS__REPLY__BODY_STORE)
-		tell_few(o, reply->store->status->header);
-	if (is(w, SIM_MISTAKE_FEW) && reply->body_case == PERSEAS__REPLY__BODY_CLAIM)
-		tell_few(o, reply->claim->header);
-	if (is(w, SIM_MISTAKE_UNEXAMINED) && reply->body_case == PERSEAS__REPLY__BODY_CLAIM)
+	if (reply->body_case == PERSEAS__REPLY__BODY_STORE)
+		header = reply->store->status->header;
+	if (is(w, SIM_MISTAKE_FEW))
+		tell_few(o, header);
+	if (is(w, SIM_MISTAKE_UNEXAMINED) && claim)
 		tell_first(o, reply->claim);
-	if (is(w, SIM_MISTAKE_UNCONFIRMED) && control->asked == PERSEAS__REQUEST__BODY_CONFIRM &&
-	    reply->status != PERSEAS__STATUS__STATUS_OK) {
-		reply->status = PERSEAS__STATUS__STATUS_OK;
-		reply->body_case = PERSEAS__REPLY__BODY_CONFIRM;
-		reply->confirm = confirmed();
-	}
+	if (is(w, SIM_MISTAKE_OLD_CLAIMS))
+		tell_settled(header);
+	if (is(w, SIM_MISTAKE_VERSIONS))
+		tell_versions(header);
+	if (is(w, SIM_MISTAKE_LATE) && claim)
+		tell_nothing_new(header);
+	if (reply->status != PERSEAS__STATUS__STATUS_OK && is_made_up(control))
+		make_up(reply, control->asked);
+}
+
+bool sim_mistake_request(struct ps_control *control, const Perseas__Request *request)
+{
+	struct sim_owner *o = control->owner;
+	bool joint = request->body_case == PERSEAS__REQUEST__BODY_ROSTER && request->roster->next;
+
+	if (joint && is(o->world, SIM_MISTAKE_ALONE))
+		return o->opened;
+	if (joint && is(o->world, SIM_MISTAKE_CONTINUED))
+		return !o->opened;
+	return request->body_case == PERSEAS__REQUEST__BODY_FINISH && o->opened &&
+	       is(o->world, SIM_MISTAKE_VOTES);
 }
 
 Perseas__Reply *sim_mistake_no_reply(struct ps_control *control)
 {
 	const struct sim_world *w = control->owner->world;
+	bool kept = control->asked == PERSEAS__REQUEST__BODY_CONFIRM && is(w, SIM_MISTAKE_KEPT);
 	Perseas__Reply *reply;
 
-	if (control->asked != PERSEAS__REQUEST__BODY_CONFIRM ||
-	    (!is(w, SIM_MISTAKE_UNCONFIRMED) && !is(w, SIM_MISTAKE_KEPT)))
+	if (!control->made_up && !kept && !is_made_up(control))
 		return NULL;
-	reply = malloc(sizeof(*reply));
-	if (!reply)
-		abort();
+	reply = allocate(sizeof(*reply));
 	perseas__reply__init(reply);
-	reply->body_case = PERSEAS__REPLY__BODY_CONFIRM;
-	reply->confirm = confirmed();
+	make_up(reply, control->asked);
 	return reply;
+}
+
+/* In the handle itself: what it decides, it decides while time passes. */
+void sim_mistake_poke(struct sim_owner *o)
+{
+	if (o->handle && o->handle->quorum_count == 2 && is(o->world, SIM_MISTAKE_OLD_ACKS))
+		o->handle->quorum_count = 1;
 }
 
 /* --- the data path --- */
@@ -177,6 +296,21 @@ bool sim_mistake_kept(const struct ps_link *link)
 bool sim_mistake_unadopted(const struct ps_link *link, const struct ps_chain *chain)
 {
 	return is(link->owner->world, SIM_MISTAKE_UNADOPTED) && !chain->count && chain->slot.length;
+}
+
+bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain)
+{
+	struct perseas *p = link->owner->handle;
+	const struct ps_segment *segment;
+
+	if (!p || !p->resync.mirror || p->resync.mirror->link != link || chain->undo ||
+	    !chain->count)
+		return false;
+	segment = ps_segment_by_id(p, chain->writes[0].region - PS_REGION_SEGMENT);
+	if (is(link->owner->world, SIM_MISTAKE_UNCOMMITTED) && segment && segment->base)
+		memcpy((void *)(uintptr_t)chain->writes[0].src,
+		       segment->base + chain->writes[0].offset, chain->writes[0].length);
+	return is(link->owner->world, SIM_MISTAKE_UNFINISHED);
 }
 
 bool sim_mistake_blind(const struct ps_link *link)
@@ -326,4 +460,49 @@ void sim_mistake_remember(struct sim_mirror *m)
 	m->memory = m->before;
 	m->before = NULL;
 	m->granted = 0;
+}
+
+/* The spill is kept when it is loaded, and is there again when the memory is lost. */
+static void keep_spill(struct sim_mirror *m)
+{
+	struct spill *kept = spill_heap_copy(m->spill);
+
+	spill_heap_free(m->old_spill);
+	m->old_spill = kept;
+}
+
+void sim_mistake_unspill(struct sim_mirror *m)
+{
+	bool old = is(m->world, SIM_MISTAKE_OLD_SPILL);
+	struct sim_mirror *other = m->world->mirrors[(m->index + 1) % m->world->mirror_count];
+	struct sim_mirror *from = old ? m : other;
+	size_t len = 0;
+	uint8_t *bytes;
+
+	if (!old && !is(m->world, SIM_MISTAKE_TWO_LOADS))
+		return;
+	if (spill_heap_count(m->spill) > 0)
+		keep_spill(m);
+	else if (from->old_spill && !store_find(m->stores, SIM_STORE)) {
+		bytes = spill_heap_bytes(from->old_spill, SIM_STORE, &len);
+		if (bytes)
+			spill_heap_put(m->spill, SIM_STORE, bytes, len);
+	}
+}
+
+/* Its image counts under an id that the roster lists: its own, or that of this mirror's member. */
+void sim_mistake_unspilled(struct sim_mirror *m)
+{
+	struct store *store = store_find(m->stores, SIM_STORE);
+	const Perseas__Roster *roster = store ? store->header->roster : NULL;
+
+	if (!is(m->world, SIM_MISTAKE_OLD_SPILL) && !is(m->world, SIM_MISTAKE_TWO_LOADS))
+		return;
+	roster = roster && m->world->settled ? m->world->settled : roster;
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		if (!strcmp(roster->members[k]->address, m->address)) {
+			memcpy(store->header->image_id.data, roster->members[k]->image_id.data,
+			       PS_ID_SIZE);
+			store->header->parent_id.len = 0;
+		}
 }

@@ -13,7 +13,7 @@ struct ps_control;
 struct ps_link;
 
 /* X(NAME, word on the command line, seeds that must be enough, what is wrong). The first ten are
- * those of the model. */
+ * those of the model, and so are most from the sixteenth on. */
 #define SIM_MISTAKES(X)                                                                        \
 	X(WHOLE, "whole", 2000, "an image that is not whole is taken for the state")           \
 	X(FEW, "few", 2000, "fewer than R are claimed")                                        \
@@ -23,13 +23,25 @@ struct ps_link;
 	X(UNEXAMINED, "unexamined", 1000, "not all R that are claimed are examined")           \
 	X(UNCONFIRMED, "unconfirmed", 8000, "R are not counted when open returns")             \
 	X(CHANGED, "changed", 8000, "the choice changes after the first adoption")             \
-	X(KEPT, "kept", 2000, "a candidate from a session that broke is kept")                 \
+	X(KEPT, "kept", 8000, "a candidate from a session that broke is kept")                 \
 	X(LANDS, "lands", 2000, "a fenced owner's write lands")                                \
 	X(SLOT_FIRST, "slot-first", 100, "the slot is sent before the data")                   \
 	X(UNDO_LAST, "undo-last", 100, "the undo record is sent after the data")               \
 	X(STALE, "stale", 1000, "an old record is taken for the unfinished one")               \
 	X(EARLY, "early", 100, "completions are told before the ring is read")                 \
-	X(BLIND, "blind", 4000, "shared memory: the promise is not looked at after the slot")
+	X(BLIND, "blind", 4000, "shared memory: the promise is not looked at after the slot")  \
+	X(UNASKED, "unasked", 8000, "made anew by an owner that does not ask the others")      \
+	X(ALONE, "alone", 8000, "a roster counts alone before mirrors record it")              \
+	X(CONTINUED, "continued", 8000, "a change is completed, and mirrors do not record it") \
+	X(OLD_CLAIMS, "old-claims", 8000, "R of the old roster only, while it is joint")       \
+	X(OLD_ACKS, "old-acks", 2000, "W of the old roster only, while it is joint")           \
+	X(LATE, "late-roster", 8000, "a newer roster that a claim shows is ignored")           \
+	X(VERSIONS, "versions", 8000, "rosters are compared by version only")                  \
+	X(VOTES, "votes", 1000, "a new mirror votes before it is whole")                       \
+	X(UNFINISHED, "unfinished", 1000, "a resync is finished before its chunks are there")  \
+	X(UNCOMMITTED, "uncommitted", 2000, "a chunk holds bytes that are not committed")      \
+	X(OLD_SPILL, "old-spill", 8000, "an old spill comes back as new")                      \
+	X(TWO_LOADS, "two-loads", 8000, "two loads of one spill both count")
 
 enum sim_mistake {
 	SIM_NO_MISTAKE,
@@ -47,9 +59,12 @@ struct sim_mistake_about {
 extern const struct sim_mistake_about sim_mistakes[SIM_MISTAKES_END];
 
 /* Some can do harm only with so many mirrors, and W, or show sooner when more goes wrong. */
-void sim_mistake_shape(struct sim_world *w, unsigned *mirrors);
+void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);
 
-/* env: a reply that has come; one that has not, and is made up (or NULL). */
+/* env: at every look at the clock; a request that is answered here (true), and sent to nobody; */
+void sim_mistake_poke(struct sim_owner *o);
+bool sim_mistake_request(struct ps_control *control, const Perseas__Request *request);
+/* .. a reply that has come; one that has not, and is made up (or NULL). */
 void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply);
 Perseas__Reply *sim_mistake_no_reply(struct ps_control *control);
 
@@ -61,6 +76,8 @@ bool sim_mistake_order(struct ps_link *link, const struct ps_chain *chain,
 bool sim_mistake_kept(const struct ps_link *link);
 /* both: a slot that is adopted is not sent. */
 bool sim_mistake_unadopted(const struct ps_link *link, const struct ps_chain *chain);
+/* .. a resync's chunk is not sent; or it is changed. */
+bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain);
 /* shared: is the promise overlooked? */
 bool sim_mistake_blind(const struct ps_link *link);
 
@@ -72,5 +89,8 @@ void sim_mistake_before(struct ps_control *control, const struct sim_message *me
 void sim_mistake_after(struct ps_control *control, const struct sim_message *message);
 /* .. after it lost its memory: an old one is there again. */
 void sim_mistake_remember(struct sim_mirror *m);
+/* .. before and after it loads spills. */
+void sim_mistake_unspill(struct sim_mirror *m);
+void sim_mistake_unspilled(struct sim_mirror *m);
 
 #endif

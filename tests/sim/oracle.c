@@ -2,6 +2,7 @@
 
 #include "../../server/store_private.h"
 #include "mirror.h"
+#include "rosters.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,10 @@ struct sim_oracle {
 	struct name names[NAMES];
 	struct sim_node *root;
 	struct sim_node *acked;    /* the deepest that was acknowledged, or shown by an open */
-	struct sim_node *lost[LOSSES_MAX];     /* where images stood that were lost */
+	struct loss {
+		const struct sim_mirror *mirror;
+		struct sim_node *node;         /* where its image stood */
+	} lost[LOSSES_MAX];
 	unsigned losses;
 	struct choice *choices;
 	uint8_t scratch[PS_SEGMENTS_MAX][SIM_SEGMENT_MAX];
@@ -121,31 +125,50 @@ void sim_oracle_begin(struct sim_world *w)
 
 /* --- copies --- */
 
-static unsigned count_holders(const struct sim_world *w, const struct sim_node *node)
-{
-	unsigned holders = 0;
+/* Copies of a node: since which loss, and under which epoch at least. */
+struct copies {
+	const struct sim_node *node;
+	unsigned mark;
+	uint64_t epoch;
+};
 
-	for (unsigned i = 0; i < w->mirror_count; i++)
-		holders += descends(w->mirrors[i]->at, node);
-	return holders;
+static bool holds(const struct sim_mirror *m, const void *arg)
+{
+	const struct copies *copies = arg;
+
+	return descends(m->at, copies->node) && m->at_epoch >= copies->epoch;
 }
 
-static unsigned count_lost(const struct sim_oracle *oracle, const struct sim_node *node)
+/* Those that are on members of the roster, and those that were. */
+static unsigned count_copies(const struct sim_world *w, const Perseas__Roster *roster,
+                             const void *arg)
 {
-	unsigned lost = 0;
+	const struct copies *copies = arg;
+	unsigned count = sim_roster_count(w, roster, false, holds, copies);
 
-	for (unsigned i = node->mark; i < oracle->losses; i++)
-		lost += descends(oracle->lost[i], node);
-	return lost;
+	for (unsigned i = copies->mark; i < w->oracle->losses; i++) {
+		const struct loss *loss = &w->oracle->lost[i];
+
+		count += descends(loss->node, copies->node) &&
+		         sim_roster_names(roster, loss->mirror);
+	}
+	return count;
+}
+
+static bool is_held(const struct sim_world *w, const struct copies *copies)
+{
+	return copies->node == w->oracle->root || sim_rosters_enough(w, count_copies, copies);
 }
 
 static void check_copies(struct sim_world *w, const struct sim_node *node, const char *when)
 {
-	unsigned holders = count_holders(w, node), lost = count_lost(w->oracle, node);
+	const struct copies copies = { node, node->mark, 0 };
 
-	if (node != w->oracle->root && holders + lost < w->acks)
-		sim_fail(w, "%s, %s is on %u mirrors, %u copies were lost, and W is %u", when,
-		         sim_state(w, node->epoch, node->seq), holders, lost, w->acks);
+	if (is_held(w, &copies))
+		return;
+	sim_fail(w, "%s, %s is on %u mirrors of the roster or was lost there, and W is %u%s", when,
+	         sim_state(w, node->epoch, node->seq), count_copies(w, w->settled, &copies),
+	         w->settled->acks, w->next ? "; nor is the next roster enough" : "");
 }
 
 static void move(struct sim_mirror *m, struct sim_node *node, uint64_t epoch)
@@ -167,7 +190,7 @@ void sim_oracle_lost(struct sim_mirror *m)
 	struct sim_oracle *oracle = m->world->oracle;
 
 	if (m->at && oracle->losses < LOSSES_MAX)
-		oracle->lost[oracle->losses++] = m->at;
+		oracle->lost[oracle->losses++] = (struct loss){ m, m->at };
 	m->at = NULL;
 }
 
@@ -199,7 +222,7 @@ struct sim_node *sim_oracle_opened(struct sim_world *w, uint64_t epoch, uint64_t
 {
 	struct sim_oracle *oracle = w->oracle;
 	struct sim_node *node = find_name(oracle, epoch, seq)->node;
-	unsigned holders = 0;
+	struct copies copies = { node, confirmed->losses, epoch };
 
 	if (!node)
 		sim_fail(w, "an open shows %s, which no mirror has", sim_state(w, epoch, seq));
@@ -207,11 +230,9 @@ struct sim_node *sim_oracle_opened(struct sim_world *w, uint64_t epoch, uint64_t
 		sim_fail(w, "an open shows %s, and %s, which was acknowledged, is not in it",
 		         sim_state(w, epoch, seq),
 		         sim_state(w, confirmed->acked->epoch, confirmed->acked->seq));
-	for (unsigned i = 0; i < w->mirror_count; i++)
-		holders += descends(w->mirrors[i]->at, node) && w->mirrors[i]->at_epoch >= epoch;
-	if (holders + oracle->losses - confirmed->losses < w->acks)
-		sim_fail(w, "an open returned as %s on %u mirrors, and W is %u",
-		         sim_state(w, epoch, seq), holders, w->acks);
+	if (!sim_rosters_enough(w, count_copies, &copies))
+		sim_fail(w, "an open returned as %s, and W do not hold it so",
+		         sim_state(w, epoch, seq));
 	/* W mirrors hold it anew: what was lost before counts no more. */
 	if (node->mark < confirmed->losses)
 		node->mark = confirmed->losses;
@@ -402,56 +423,10 @@ static void look_without_daemon(struct sim_mirror *m)
 
 void sim_oracle_look(struct sim_mirror *m)
 {
+	sim_rosters_identify(m);
+	sim_rosters_remember(m);
 	if (m->stores)
 		look_at(m, store_find(m->stores, SIM_STORE));
 	else
 		look_without_daemon(m);
-}
-
-/* --- the end --- */
-
-static const Perseas__Header *header_at(const struct sim_world *w, unsigned i)
-{
-	const struct store *store = store_find(w->mirrors[i]->stores, SIM_STORE);
-
-	return store ? store->header : NULL;
-}
-
-static bool listed(const Perseas__Roster *roster, const Perseas__Header *header)
-{
-	for (size_t i = 0; i < roster->n_members; i++)
-		if (same_id(roster->members[i]->image_id, header->image_id))
-			return true;
-	return false;
-}
-
-/* R images must be examined; and W must be there or be made anew, for which so many others as
- * I9 asks for must be there. */
-bool sim_oracle_openable(struct sim_world *w)
-{
-	const unsigned n = w->mirror_count, claimers = n - w->acks + 1;
-	const Perseas__Roster *roster = NULL;
-	unsigned there = 0, whole = 0, harmless = 0;
-	unsigned others = w->acks > claimers ? w->acks : claimers;
-
-	for (unsigned i = 0; i < n; i++) {
-		const Perseas__Header *header = header_at(w, i);
-
-		if (header && header->state != STATE(CREATING) &&
-		    (!roster || header->roster->version > roster->version))
-			roster = header->roster;
-	}
-	for (unsigned i = 0; i < n; i++) {
-		const Perseas__Header *header = header_at(w, i);
-
-		if (!header || !roster || !listed(roster, header))
-			continue;
-		there++;
-		/* Where one calls it consistent, all have it, and the others are told. */
-		whole += header->state != STATE(JOINING);
-		harmless += header->state == STATE(JOINING) && header->harmless;
-	}
-	if (others > n - 1)
-		others = n - 1;
-	return whole > 0 && whole + harmless >= claimers && (there >= w->acks || there >= others);
 }

@@ -60,7 +60,4 @@ struct sim_moment sim_oracle_now(const struct sim_world *w);
 struct sim_node *sim_oracle_opened(struct sim_world *w, uint64_t epoch, uint64_t seq,
                                    const struct sim_moment *confirmed);
 
-/* With every mirror up: can the store be opened, by what is in their headers? */
-bool sim_oracle_openable(struct sim_world *w);
-
 #endif

@@ -46,7 +46,7 @@ struct sim_task {
 
 enum sim_stop { SIM_STOP, SIM_CRASH };
 
-enum { SIM_APP, SIM_SECOND, SIM_KEEPER, SIM_TASKS };
+enum { SIM_APP, SIM_SECOND, SIM_OPERATOR, SIM_KEEPER, SIM_TASKS };
 
 /* The first image that this owner examined, for a mistake. */
 struct sim_examined {
@@ -57,7 +57,7 @@ struct sim_owner {
 	struct ps_env env;         /* first: the operations find the owner by it */
 	struct sim_world *world;
 	unsigned index;
-	struct sim_task tasks[SIM_TASKS];  /* application, its second thread, keeper */
+	struct sim_task tasks[SIM_TASKS];  /* application, its other threads, keeper */
 	struct sim_task *running;
 	struct sim_task *inside;   /* stopped between two stores; the lock may be its own */
 	bool stopped, dead;
@@ -72,6 +72,13 @@ struct sim_owner {
 	uint64_t stop_after;       /* UINT64_MAX: it is not */
 	enum sim_stop stop_how;
 	uint64_t stop_ns;          /* how long it stays stopped */
+
+	/* Called where a thread waits for another, and the process is dead; or NULL. */
+	void (*last_wait)(void *arg);
+	void *last_wait_arg;
+
+	/* What mistakes are made with. */
+	struct perseas *handle;    /* NULL: it is not open */
 
 	bool opened;               /* an open of its has returned */
 	struct sim_examined examined;

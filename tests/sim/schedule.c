@@ -5,6 +5,7 @@
 #include "mirror.h"
 #include "mistakes.h"
 #include "oracle.h"
+#include "rosters.h"
 
 /* After this much simulated time a schedule ends, whatever is left to do. */
 #define TIME_MAX (120000 * SIM_MS)
@@ -47,25 +48,36 @@ static void draw_times(struct sim_world *w, struct sim_schedule *s)
 	s->losses = (unsigned)(sim_chance(w, 55) ? 0 : sim_between(w, 1, 2));
 }
 
+/* How many mirrors are spare; with none the roster stays as it is. */
+static unsigned draw_changes(struct sim_world *w, struct sim_schedule *s)
+{
+	s->stops = sim_chance(w, 30) ? (unsigned)sim_between(w, 5, 40) : 0;
+	s->changes = sim_chance(w, 40) ? (unsigned)sim_between(w, 1, 6) : 0;
+	s->change_gap = (sim_chance(w, 50) ? 20 : 500) * SIM_MS;
+	return s->changes ? (unsigned)sim_between(w, 1, 2) : 0;
+}
+
 static void draw(struct sim_world *w)
 {
 	struct sim_schedule *s = sim_alloc(w, sizeof(*s));
 	static const unsigned counts[] = { 1, 2, 2, 3, 3, 3, 3, 3, 5, 3 };
-	unsigned n = counts[sim_below(w, 10)];
+	unsigned n = counts[sim_below(w, 10)], spares;
 
 	w->schedule = s;
 	draw_sizes(w, s);
 	draw_times(w, s);
 	w->acks = sim_chance(w, 60) ? n / 2 + 1 : (unsigned)sim_between(w, 1, n);
-	sim_mistake_shape(w, &n);
-	for (unsigned i = 0; i < n; i++) {
+	spares = draw_changes(w, s);
+	sim_mistake_shape(w, &n, &spares);
+	w->members = n;
+	for (unsigned i = 0; i < n + spares; i++) {
 		struct sim_mirror *m = sim_mirror_new(w);
 
 		m->window = s->window;
 		m->packet = s->packet;
 	}
-	sim_trace(w, "%u mirrors, W %u, log %llu, %u operations, %u faults", n, w->acks,
-	          (unsigned long long)s->log_size, s->left, s->faults);
+	sim_trace(w, "%u mirrors, %u spare, W %u, log %llu, %u operations, %u faults", n, spares,
+	          w->acks, (unsigned long long)s->log_size, s->left, s->faults);
 }
 
 /* --- owners --- */
@@ -228,16 +240,54 @@ static void start_again(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct sim_mirror *m = arg;
 
-	(void)w;
 	(void)ticket;
-	if (!m->stores)
-		sim_mirror_start(m);
+	if (m->stores)
+		return;
+	/* What does not fit into the memory is lost until the next start. */
+	if (m->away && w->schedule->losses > 0 && sim_chance(w, 50)) {
+		w->schedule->losses--;
+	} else {
+		memory_heap_set_limit(m->memory, 0);
+		memory_heap_fail(m->memory, 0, 0);
+	}
+	sim_mirror_start(m);
+}
+
+/* The first owner makes the store, and would make it again. */
+static bool being_made(const struct sim_world *w)
+{
+	return !w->owners[0]->opened && !w->owners[0]->dead;
+}
+
+static void stop(struct sim_world *w, struct sim_mirror *m)
+{
+	enum sim_stopping how = sim_chance(w, 40) ? SIM_MEMORY_KEPT : SIM_HOST_ENDS;
+
+	if (how == SIM_HOST_ENDS && w->schedule->losses > 0 && sim_chance(w, 20)) {
+		w->schedule->losses--;
+		how = SIM_SPILL_LOST;
+	}
+	sim_mirror_stop(m, how);
+	sim_at(w, w->now + some_time(w), start_again, m, 0);
+}
+
+/* One of them; or all at once, as when the power fails. */
+static void stop_on_purpose(struct sim_world *w, struct sim_mirror *m)
+{
+	if (being_made(w))
+		return;
+	if (!sim_chance(w, 20)) {
+		stop(w, m);
+		return;
+	}
+	sim_trace(w, "all mirrors end");
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		stop(w, w->mirrors[i]);
 }
 
 static void crash(struct sim_world *w, struct sim_mirror *m)
 {
-	/* The first owner makes the store, and would make it again. */
-	bool making = !w->owners[0]->opened && !w->owners[0]->dead;
+	bool making = being_made(w);
 	bool lost = w->schedule->losses > 0 && sim_chance(w, 60);
 
 	if (!m->stores || (lost && making))
@@ -307,6 +357,8 @@ static void fault(struct sim_world *w)
 		another_owner(w);
 	else if (o && sim_chance(w, w->schedule->splits))
 		split(w, o);
+	else if (sim_chance(w, w->schedule->stops))
+		stop_on_purpose(w, m);
 	else if (what < 10)
 		crash(w, m);
 	else if (what < 14)
@@ -386,6 +438,7 @@ static void finish(struct sim_world *w)
 			sim_fail(w, "owner %u does not end", i);
 	for (unsigned i = 0; i < w->mirror_count; i++)
 		sim_mirror_free(w->mirrors[i]);
+	sim_rosters_forget(w);
 }
 
 void sim_schedule_run(struct sim_world *w, uint64_t seed)

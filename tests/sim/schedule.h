@@ -23,9 +23,12 @@ struct sim_schedule {
 	unsigned faults;           /* at most */
 	bool calm;                 /* nothing goes wrong: no commit may be late */
 	unsigned splits;           /* percent of them that part two owners, each with its mirrors */
+	unsigned stops;            /* percent of them that stop mirrors on purpose */
+	uint64_t change_gap;       /* ns between changes of the roster, at most */
 	bool uniform;              /* transactions are all of one size */
 
 	/* As it goes. */
+	unsigned changes;          /* of rosters, at most */
 	unsigned left;             /* operations of owners, over all of them */
 	bool ending;               /* no more of them */
 	uint64_t unreachable[SIM_MIRRORS_MAX]; /* until when; 0: it is not */

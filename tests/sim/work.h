@@ -20,6 +20,7 @@ struct sim_application {
 	struct sim_owner *owner;
 	struct sim_world *world;
 	uint32_t flags;
+	bool last;
 	perseas_t *p;
 	struct sim_node *at;       /* the last transaction that was sent */
 	struct work *open;         /* transactions */

@@ -44,6 +44,7 @@ void sim_world_begin(struct sim_world *w, uint64_t seed)
 	w->mirror_count = 0;
 	w->owner_count = 0;
 	w->oracle = NULL;
+	w->settled = w->next = NULL;
 	w->schedule = NULL;
 }
 
@@ -232,7 +233,10 @@ void sim_fail(struct sim_world *w, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	fflush(stdout);
-	if (w->mistake)
+	if (w->sound)
+		printf("  without the mistake: seed %llu, %.6f s: %s\n",
+		       (unsigned long long)w->seed, (double)w->now / 1e9, text);
+	else if (w->mistake)
 		printf("  seed %llu, %.6f s: %s\n", (unsigned long long)w->seed,
 		       (double)w->now / 1e9, text);
 	else

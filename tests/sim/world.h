@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SIM_MIRRORS_MAX = 5, SIM_OWNERS_MAX = 10 };
+enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 
 #define SIM_STORE "bank"
 
@@ -42,6 +42,14 @@ enum { SIM_MIRRORS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(WHOLES, 1, "images mended whole")                                                    \
 	X(RESYNCS, 1, "images copied whole while transactions went on")                        \
 	X(ANEW, 1, "images made anew")                                                         \
+	X(BESIDE, 1, ".. beside what was there")                                               \
+	X(IN_PLACE, 1, ".. in place")                                                          \
+	X(CHANGES, 1, "changes of a roster")                                                   \
+	X(CHANGES_NEXT, 1, ".. completed by the next owner")                                   \
+	X(CHANGES_GIVEN_UP, 1, ".. given up")                                                  \
+	X(SPILLS, 1, "images spilled")                                                         \
+	X(LOADS, 1, "spills loaded")                                                           \
+	X(MEDIA, 1, "spills lost")                                                             \
 	X(AWAY, 1, "images copied away from a live owner")                                     \
 	X(UNDONE, 1, "transactions rolled back by a claim")                                    \
 	X(AWAY_UNDONE, 1, "transactions undone in a copy")                                     \
@@ -76,6 +84,7 @@ struct sim_chunk;
 struct sim_world {
 	uint64_t seed;
 	int mistake;               /* enum sim_mistake; 0: none */
+	bool sound;                /* the schedules of the mistake, without it */
 	bool tracing;              /* keep the hash of the trace */
 	bool printing;             /* .. and print it */
 	uint64_t hash;
@@ -93,10 +102,12 @@ struct sim_world {
 
 	struct sim_mirror *mirrors[SIM_MIRRORS_MAX];
 	unsigned mirror_count;
-	unsigned acks;             /* W */
+	unsigned members;          /* n at the beginning; the mirrors after those are spare */
+	unsigned acks;             /* .. and W */
 	struct sim_owner *owners[SIM_OWNERS_MAX];
 	unsigned owner_count;
 	struct sim_oracle *oracle;
+	struct Perseas__Roster *settled, *next;   /* the newest that ever were, or NULL */
 	struct sim_schedule *schedule;
 };
 

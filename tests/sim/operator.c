@@ -1,0 +1,168 @@
+#include "operator.h"
+
+#include "../../client/handle.h"
+#include "mirror.h"
+#include "rosters.h"
+#include "schedule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- which mirrors are given --- */
+
+static bool is_listed(const struct sim_rosters *rosters, const struct sim_mirror *m)
+{
+	return sim_roster_names(rosters->settled, m) || sim_roster_names(rosters->next, m);
+}
+
+void sim_operator_list(struct sim_world *w, bool first, bool last, char list[SIM_LIST])
+{
+	const bool fixed = first || last || w->members == w->mirror_count;
+	const struct sim_rosters rosters = sim_rosters_find(w);
+	uint64_t which = fixed ? 0 : sim_below(w, 100);
+	unsigned without = which >= 90 ? (unsigned)sim_below(w, w->mirror_count) : UINT32_MAX;
+	size_t used = 0;
+
+	list[0] = 0;
+	for (unsigned i = 0; i < w->mirror_count; i++) {
+		const struct sim_mirror *m = w->mirrors[i];
+		bool given = i < w->members || last;
+
+		if (which >= 30 && which < 60)
+			given = true;
+		else if (which >= 60 && rosters.settled)
+			given = i != without && is_listed(&rosters, m);
+		if (given)
+			used += (size_t)snprintf(list + used, SIM_LIST - used, "%s%s",
+			                         used ? "," : "", m->address);
+	}
+	if (!used)
+		snprintf(list, SIM_LIST, "%s", w->mirrors[0]->address);
+}
+
+/* --- changes --- */
+
+static const struct sim_mirror *some_spare(struct sim_application *a)
+{
+	struct sim_world *w = a->world;
+	const struct sim_mirror *m = w->mirrors[sim_below(w, w->mirror_count)];
+
+	return sim_roster_names(a->p->roster, m) ? NULL : m;
+}
+
+/* Has it lost what it held? Others may think so of any. */
+static bool is_gone(const struct sim_world *w, const char *address)
+{
+	for (unsigned i = 0; address && i < w->mirror_count; i++)
+		if (!strcmp(w->mirrors[i]->address, address))
+			return !sim_rosters_header(w->mirrors[i]);
+	return false;
+}
+
+/* False: there is nothing that could be changed so. */
+static bool draw(struct sim_application *a, struct perseas_roster_change *change)
+{
+	struct sim_world *w = a->world;
+	const Perseas__Roster *roster = a->p->roster;
+	const struct sim_mirror *spare = some_spare(a);
+	const unsigned members = (unsigned)roster->n_members;
+
+	*change = (struct perseas_roster_change){ .kind = (int)sim_between(w, 1, 3) };
+	if (change->kind != PERSEAS_ROSTER_ADD)
+		change->address = roster->members[sim_below(w, members)]->address;
+	if (change->kind != PERSEAS_ROSTER_REMOVE && !spare)
+		return false;
+	if (change->kind != PERSEAS_ROSTER_REMOVE)
+		change->with = spare->address;
+	if (change->kind == PERSEAS_ROSTER_REMOVE && members == 1)
+		return false;
+	if (change->kind == PERSEAS_ROSTER_ADD && members == SIM_MEMBERS_MAX)
+		return false;
+	change->gone = is_gone(w, change->address);
+	if (sim_chance(w, 30))
+		change->acks = (uint32_t)sim_between(w, 1, members - 1);
+	return true;
+}
+
+/* It is over, and the newest roster on the mirrors says so, unless another owner's is newer. */
+static void check_changed(struct sim_application *a, const char *without, const char *with)
+{
+	struct sim_world *w = a->world;
+	const struct sim_rosters found = sim_rosters_find(w);
+
+	if (!found.settled || found.settled->epoch != a->p->epoch || found.next)
+		return;
+	for (unsigned i = 0; i < w->mirror_count; i++) {
+		const struct sim_mirror *m = w->mirrors[i];
+		bool named = sim_roster_names(found.settled, m);
+
+		if ((without[0] && named && !strcmp(m->address, without)) ||
+		    (with[0] && !named && !strcmp(m->address, with)))
+			sim_fail(w, "owner %u: the roster is changed, and no mirror has it so",
+			         a->owner->index);
+	}
+}
+
+static void change_roster(struct sim_application *a)
+{
+	struct sim_world *w = a->world;
+	struct perseas_roster_change change;
+	char without[64], with[64];
+	int rc;
+
+	if (!draw(a, &change))
+		return;
+	/* The address is the roster's, which goes with it. */
+	snprintf(without, sizeof(without), "%s", change.address ? change.address : "");
+	snprintf(with, sizeof(with), "%s", change.with ? change.with : "");
+	change.address = change.address ? without : NULL;
+	sim_trace(w, "owner %u changes the roster: without '%s', with '%s', W %u", a->owner->index,
+	          without, with, change.acks);
+	rc = perseas_roster(a->p, &change);
+	if (a->owner->dead)
+		return;
+	sim_trace(w, "owner %u: the change: %s %s", a->owner->index, perseas_error_name(rc),
+	          rc ? perseas_message(a->p) : "");
+	switch (rc) {
+	case 0:
+		sim_count(w, SIM_CHANGES, 1);
+		check_changed(a, without, with);
+		break;
+	case PERSEAS_EUNREACHABLE:
+	case PERSEAS_EQUORUM:
+	case PERSEAS_EMIRRORMEM:
+		sim_count(w, SIM_CHANGES_GIVEN_UP, 1);
+		break;
+	case PERSEAS_EBUSY:
+	case PERSEAS_EFENCED:
+		break;
+	default:
+		sim_unexpected(a, "roster", rc);
+	}
+}
+
+/* A process that is dead waits for nothing: else its thread could not end. */
+static void let_go(void *arg)
+{
+	struct sim_application *a = arg;
+
+	a->p->change.stage = PS_CHANGE_NONE;
+	a->p->change.code = PERSEAS_EUNREACHABLE;
+}
+
+void sim_operate(void *application)
+{
+	struct sim_application *a = application;
+	struct sim_schedule *s = a->world->schedule;
+
+	a->owner->last_wait = let_go;
+	a->owner->last_wait_arg = a;
+	while (!a->leaving && !a->owner->dead && s->left > 0 && s->changes > 0) {
+		sim_owner_sleep(a->owner, sim_below(a->world, s->change_gap));
+		if (a->leaving || a->owner->dead || !s->left)
+			break;
+		s->changes--;
+		change_roster(a);
+	}
+	a->owner->last_wait = NULL;
+}

@@ -1,0 +1,18 @@
+/*
+ * operator.h - changes of the roster, asked for by a thread of the application while others
+ * commit.
+ */
+#ifndef PERSEAS_SIM_OPERATOR_H
+#define PERSEAS_SIM_OPERATOR_H
+
+#include "work.h"
+
+/* A task of the application: now and then it adds, removes or replaces a mirror. */
+void sim_operate(void *application);
+
+/* The addresses that an owner is started with: those of the beginning, which may be outdated, all
+ * that there are, or those of the newest roster, one of them missing perhaps. */
+enum { SIM_LIST = 200 };
+void sim_operator_list(struct sim_world *w, bool first, bool last, char list[SIM_LIST]);
+
+#endif

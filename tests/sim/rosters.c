@@ -1,0 +1,285 @@
+#include "rosters.h"
+
+#include "../../server/store_private.h"
+#include "oracle.h"
+
+#include <string.h>
+
+const Perseas__Header *sim_rosters_header(const struct sim_mirror *m)
+{
+	const struct store *store = m->stores ? store_find(m->stores, SIM_STORE) : NULL;
+
+	if (!m->stores)
+		return m->header;
+	return store ? store->header : NULL;
+}
+
+static bool is_newer(const Perseas__Roster *roster, const Perseas__Roster *than)
+{
+	if (!roster || !than)
+		return roster != NULL;
+	if (roster->epoch != than->epoch)
+		return roster->epoch > than->epoch;
+	return roster->version > than->version;
+}
+
+struct sim_rosters sim_rosters_find(const struct sim_world *w)
+{
+	struct sim_rosters found = { NULL, NULL };
+
+	for (unsigned i = 0; i < w->mirror_count; i++) {
+		const Perseas__Header *header = sim_rosters_header(w->mirrors[i]);
+
+		if (!header || header->state == STATE(CREATING))
+			continue;
+		if (is_newer(header->roster, found.settled))
+			found.settled = header->roster;
+		if (is_newer(header->next_roster, found.next))
+			found.next = header->next_roster;
+	}
+	if (!is_newer(found.next, found.settled))
+		found.next = NULL;
+	return found;
+}
+
+static void remember(Perseas__Roster **known, const Perseas__Roster *roster)
+{
+	if (!is_newer(roster, *known))
+		return;
+	if (*known)
+		perseas__roster__free_unpacked(*known, NULL);
+	*known = ps_roster_copy(roster);
+}
+
+void sim_rosters_remember(const struct sim_mirror *m)
+{
+	const Perseas__Header *header = sim_rosters_header(m);
+
+	if (!header || header->state == STATE(CREATING))
+		return;
+	remember(&m->world->settled, header->roster);
+	remember(&m->world->next, header->next_roster);
+}
+
+void sim_rosters_forget(struct sim_world *w)
+{
+	if (w->settled)
+		perseas__roster__free_unpacked(w->settled, NULL);
+	if (w->next)
+		perseas__roster__free_unpacked(w->next, NULL);
+	w->settled = w->next = NULL;
+}
+
+static bool is_of(const Perseas__Member *member, const Perseas__Header *header)
+{
+	return same_id(member->image_id, header->image_id) ||
+	       same_id(member->image_id, header->parent_id);
+}
+
+bool sim_roster_lists(const Perseas__Roster *roster, const struct sim_mirror *m)
+{
+	const Perseas__Header *header = sim_rosters_header(m);
+
+	for (size_t k = 0; header && roster && k < roster->n_members; k++)
+		if (is_of(roster->members[k], header))
+			return true;
+	return false;
+}
+
+bool sim_roster_names(const Perseas__Roster *roster, const struct sim_mirror *m)
+{
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		if (!strcmp(roster->members[k]->address, m->address))
+			return true;
+	return false;
+}
+
+void sim_rosters_identify(struct sim_mirror *m)
+{
+	const Perseas__Header *header = sim_rosters_header(m);
+	bool loaded = false;
+
+	if (!header || (m->id_count && ps_id_equal(header->image_id, m->ids[m->id_count - 1])))
+		return;
+	for (unsigned i = 0; i < m->id_count; i++)
+		loaded |= ps_id_equal(header->parent_id, m->ids[i]);
+	if (!loaded || m->id_count == SIM_IDS)
+		m->id_count = 0;
+	memcpy(m->ids[m->id_count++], header->image_id.data, PS_ID_SIZE);
+}
+
+/* Has it the member's image? */
+static bool has(const struct sim_mirror *m, const Perseas__Member *member, bool strict)
+{
+	const Perseas__Header *header = sim_rosters_header(m);
+
+	if (!header || is_of(member, header))
+		return header != NULL;
+	for (unsigned i = 0; !strict && i < m->id_count; i++)
+		if (ps_id_equal(member->image_id, m->ids[i]))
+			return true;
+	return false;
+}
+
+unsigned sim_roster_count(const struct sim_world *w, const Perseas__Roster *roster, bool strict,
+                          bool (*fn)(const struct sim_mirror *m, const void *arg),
+                          const void *arg)
+{
+	unsigned count = 0;
+
+	for (size_t k = 0; k < roster->n_members; k++) {
+		bool found = false;
+
+		for (unsigned i = 0; i < w->mirror_count && !found; i++)
+			found = has(w->mirrors[i], roster->members[k], strict) &&
+			        fn(w->mirrors[i], arg);
+		count += found;
+	}
+	return count;
+}
+
+static unsigned claimers_of(const Perseas__Roster *roster)
+{
+	return (unsigned)roster->n_members - roster->acks + 1;
+}
+
+/* How many others there must be where one is made anew (I9). */
+static unsigned needed_by(const Perseas__Roster *roster)
+{
+	return roster->acks > claimers_of(roster) ? roster->acks : claimers_of(roster);
+}
+
+/* How many of its images an open takes up at least: one may be made anew. */
+static unsigned touched_by(const Perseas__Roster *roster)
+{
+	unsigned most = roster->n_members > 1 ? (unsigned)roster->n_members - 1 : 1;
+
+	return needed_by(roster) < most ? needed_by(roster) : most;
+}
+
+static bool has_address(const Perseas__Roster *roster, const char *address)
+{
+	for (size_t k = 0; k < roster->n_members; k++)
+		if (!strcmp(roster->members[k]->address, address))
+			return true;
+	return false;
+}
+
+/* The same change: whoever completes it stamps the rosters anew. */
+static bool is_same(const Perseas__Roster *a, const Perseas__Roster *b)
+{
+	if (!a || !b || a->n_members != b->n_members || a->acks != b->acks)
+		return false;
+	for (size_t k = 0; k < a->n_members; k++)
+		if (!has_address(b, a->members[k]->address))
+			return false;
+	return true;
+}
+
+static bool knows(const struct sim_mirror *m, const void *arg)
+{
+	const struct sim_rosters *rosters = arg;
+	const Perseas__Header *header = sim_rosters_header(m);
+
+	return is_same(header->next_roster, rosters->next) ||
+	       is_same(header->roster, rosters->next);
+}
+
+static bool is_there(const struct sim_mirror *m, const void *arg)
+{
+	(void)m;
+	(void)arg;
+	return true;
+}
+
+/* Would every open by the old roster see the change? What is lost is asked by none. */
+static bool is_seen(const struct sim_world *w, const struct sim_rosters *rosters)
+{
+	const Perseas__Roster *old = rosters->settled;
+	unsigned lost = (unsigned)old->n_members -
+	                sim_roster_count(w, old, false, is_there, NULL);
+
+	lost += sim_roster_count(w, old, false, knows, rosters);
+	return lost + touched_by(old) > old->n_members;
+}
+
+typedef unsigned copies_fn(const struct sim_world *w, const Perseas__Roster *roster,
+                           const void *arg);
+
+static bool is_enough(const struct sim_world *w, struct sim_rosters by, copies_fn *copies,
+                      const void *arg)
+{
+	if (!by.settled || copies(w, by.settled, arg) >= by.settled->acks)
+		return true;
+	if (!is_newer(by.next, by.settled) || copies(w, by.next, arg) < by.next->acks)
+		return false;
+	return is_seen(w, &by) &&
+	       sim_roster_count(w, by.next, false, knows, &by) >= by.next->acks;
+}
+
+/* The newest that is there decides; or the newest that ever was, where its headers were lost. */
+bool sim_rosters_enough(const struct sim_world *w, copies_fn *copies, const void *arg)
+{
+	const struct sim_rosters ever = { w->settled, w->next };
+
+	return is_enough(w, sim_rosters_find(w), copies, arg) || is_enough(w, ever, copies, arg);
+}
+
+/* --- the end --- */
+
+/* Where one calls it consistent, all have it, and the others are told. */
+static bool is_whole(const struct sim_mirror *m, const void *arg)
+{
+	(void)arg;
+	return sim_rosters_header(m)->state != STATE(JOINING);
+}
+
+static bool counts(const struct sim_mirror *m, const void *arg)
+{
+	return is_whole(m, arg) || sim_rosters_header(m)->harmless;
+}
+
+/* May a member without an image be made anew (I9)? Of a roster that lists it, or does not. */
+static bool may_be_made(const struct sim_world *w, const Perseas__Roster *roster, bool member)
+{
+	unsigned others = (unsigned)roster->n_members - member, need = needed_by(roster);
+
+	return others && sim_roster_count(w, roster, true, is_there, NULL) >=
+	                         (need < others ? need : others);
+}
+
+bool sim_rosters_openable(const struct sim_world *w)
+{
+	const struct sim_rosters found = sim_rosters_find(w);
+	const Perseas__Roster *both[2] = { found.settled, found.next };
+	const Perseas__Roster *newest = found.next ? found.next : found.settled;
+	unsigned there, whole = 0;
+
+	if (!newest)
+		return false;
+	for (int q = 0; q < 2 && both[q]; q++) {
+		whole += sim_roster_count(w, both[q], true, is_whole, NULL);
+		if (sim_roster_count(w, both[q], true, counts, NULL) < claimers_of(both[q]))
+			return false;
+	}
+	/* Who completes a change must be sure that every open by the old roster sees it. */
+	if (found.next && sim_roster_count(w, found.settled, true, is_there, NULL) +
+	                          touched_by(found.settled) <= found.settled->n_members)
+		return false;
+	/* W must be there or be made anew, for which so many others as I9 asks for must be. */
+	there = sim_roster_count(w, newest, true, is_there, NULL);
+	for (size_t k = 0; k < newest->n_members; k++) {
+		const Perseas__Member *member = newest->members[k];
+		bool made = true, listed = false;
+
+		for (unsigned i = 0; i < w->mirror_count; i++) {
+			const Perseas__Header *header = sim_rosters_header(w->mirrors[i]);
+
+			listed |= header && is_of(member, header);
+		}
+		for (int q = 0; q < 2 && both[q]; q++)
+			made &= may_be_made(w, both[q], has_address(both[q], member->address));
+		there += !listed && made;
+	}
+	return whole > 0 && there >= newest->acks;
+}
