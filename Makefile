@@ -67,7 +67,7 @@ SUPPORT_OBJ := $(call objects,tests/support/*.c)
 SIM_OBJ := $(call objects,tests/sim/*.c)
 CRASH_OBJ := $(call objects,tests/crash/*.c)
 DRILL_OBJ := $(call objects,tests/drills/*.c)
-BENCH_MAINS := debit_credit synthetic pingpong reopen limits_verbs
+BENCH_MAINS := debit_credit synthetic pingpong reopen worker limits_verbs
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 BENCH_OBJ := $(filter-out $(RAW_OBJ) $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call \
 	objects,bench/*.c))
@@ -86,7 +86,7 @@ WRITER := $(patsubst %_verbs.c,$(BUILD)/%,$(call sources,tests/rdma/writer_verbs
 TELLER := $(if $(DRILL_OBJ),$(BUILD)/tests/drills/teller)
 FUZZ_TARGETS := $(patsubst %.c,$(BUILD)/%,$(call sources,tests/fuzz/fuzz_*.c))
 FUZZ_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/make_*.c))
-BENCHES := $(addprefix $(BUILD)/bench/,debit-credit synthetic pingpong reopen $(if \
+BENCHES := $(addprefix $(BUILD)/bench/,debit-credit synthetic pingpong reopen worker $(if \
 	$(RAW_OBJ),limits))
 
 # Everything of ours in one archive, for tests to take what they need from.
@@ -209,6 +209,9 @@ $(BUILD)/bench/reopen: $(addprefix $(BUILD)/obj/bench/,reopen.o options.o fabric
 		histogram.o) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
+$(BUILD)/bench/worker: $(addprefix $(BUILD)/obj/bench/,worker.o options.o fabric.o) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)
+
 $(BUILD)/bench/limits: $(addprefix $(BUILD)/obj/bench/,limits_verbs.o pinger.o measure.o \
 		histogram.o options.o) $(RAW_OBJ)
 	$(link) $(VERBS_LIBS)
@@ -219,7 +222,7 @@ $(BUILD)/bench/pingpong: $(addprefix $(BUILD)/obj/bench/,pingpong.o pinger.o mea
 
 # --- the demo and the benchmarks ---------------------------------------------------------
 
-.PHONY: demo bench bench-quick bench-rdma
+.PHONY: demo bench bench-quick bench-failover bench-resync bench-rdma
 
 demo:
 	@deploy/deps.sh build
@@ -231,6 +234,12 @@ bench: all
 
 bench-quick: all
 	@$(PYTHON) bench/run.py --build $(BUILD) --quick
+
+bench-failover: all
+	@$(PYTHON) bench/failover.py --build $(BUILD)
+
+bench-resync: all
+	@$(PYTHON) bench/resync.py --build $(BUILD)
 
 # In a virtual machine with soft-RoCE: ratios to the bare fabric.
 RDMA_BENCH := build/bench-rdma
@@ -248,7 +257,7 @@ bench-rdma:
 # Every suite runs through tests/run.py, which keeps logs and counts in build/results.
 
 .PHONY: check check-headers check-unit check-sim check-crash check-fuzz check-drills
-.PHONY: check-build check-install check-style check-rdma check-rdma-siw
+.PHONY: check-build check-install check-style check-rdma check-rdma-drills check-rdma-siw
 
 SUITES := build headers style unit crash model sim fuzz drills rdma install
 FUZZ_SECONDS ?= 5
@@ -290,7 +299,18 @@ check-unit:
 check-sim:
 	@$(SUBMAKE) tests
 	@$(SUBMAKE) $(SANITIZED) tests
-	@$(RUN) sim --timeout 240 --jobs 2 $(SIM) $(SIM:$(BUILD)/%=build/sanitize/%)
+	@$(RUN) sim --timeout 600 --jobs 2 "sim 1..10000: $(SIM) --full 1..10000" \
+		"sim 10001..20000: $(SIM) --full 10001..20000" "sim mistakes: $(SIM) --mistakes" \
+		$(SIM:$(BUILD)/%=build/sanitize/%)
+
+# What takes a night: more schedules and more kills in a row than check runs.
+.PHONY: soak
+soak:
+	@$(SUBMAKE) all tests
+	@$(RUN) soak --timeout 7200 --jobs 2 "sim 1..50000: $(SIM) --full 1..50000" \
+		"sim 50001..100000: $(SIM) --full 50001..100000" "sim mistakes: $(SIM) --mistakes" \
+		"storm: env PERSEAS_STORM=500 $(PYTHON) -m pytest -q -p no:cacheprovider \
+			tests/drills/test_storm.py"
 
 check-crash:
 	@$(SUBMAKE) tests
@@ -310,10 +330,12 @@ corpus: $(FUZZ_TOOLS)
 
 check-drills:
 	@$(SUBMAKE) all $(TELLER)
-	@$(RUN) drills --timeout 300 "drills: $(PYTHON) -m pytest -q -p no:cacheprovider tests/drills"
+	@$(RUN) drills --timeout 600 "drills: $(PYTHON) -m pytest -q -p no:cacheprovider tests/drills"
 
 # In virtual machines, on soft-RoCE: first what the other tests of the suite rely on.
-IN_GUEST := $(PYTHON) -m pytest -v -o faulthandler_timeout=300 -p no:cacheprovider
+IN_GUEST := $(PYTHON) -m pytest -v --durations=12 -o faulthandler_timeout=300 -p no:cacheprovider
+# The drills in which the data path matters; check-rdma-drills runs all that know of fabrics.
+ON_RDMA := tests/drills/test_mirror.py tests/drills/test_zombie.py
 check-rdma:
 	@deploy/deps.sh build rdma-test
 	@$(SUBMAKE) all $(TELLER) $(INTRUDER) $(WRITER)
@@ -321,7 +343,14 @@ check-rdma:
 	@$(RUN) rdma --timeout 900 \
 		"machines: $(PYTHON) -m pytest -v -p no:cacheprovider tests/rdma --ignore tests/rdma/guest" \
 		"guest: tests/rdma/rig.py run --nodes 4 --timeout 880 -- $(IN_GUEST) tests/rdma/guest" \
-		"drills: tests/rdma/rig.py run --nodes 4 --timeout 880 -- $(IN_GUEST) tests/drills -k 'rdma and not route'"
+		"drills: tests/rdma/rig.py run --nodes 4 --timeout 880 -- $(IN_GUEST) $(ON_RDMA) -k rdma"
+
+check-rdma-drills:
+	@deploy/deps.sh build rdma-test
+	@$(SUBMAKE) all $(TELLER)
+	@tests/rdma/kernel.py >/dev/null
+	@$(RUN) rdma-drills --timeout 1800 "drills: tests/rdma/rig.py run --nodes 4 --timeout 1780 \
+		-- $(IN_GUEST) tests/drills -k 'rdma and not route'"
 
 # The nodes on the other software device, iWARP's. Not in SUITES: it fetches the kernel's source.
 check-rdma-siw:
@@ -390,9 +419,12 @@ help:
 	@echo "  demo            kill an owner and a mirror, recover, check (about 15 s)"
 	@echo "  check           every suite below; the last line sums up"
 	@echo "  $(addprefix check-,$(SUITES))"
+	@echo "  soak            100,000 simulated schedules, 500 kills in a row on each fabric (an hour)"
 	@echo "  model           checks the rules, all of them (minutes); model-quick: within a minute"
 	@echo "  check-rdma-siw  the soft-RoCE rig on iWARP instead (fetches the kernel's source)"
 	@echo "  bench           all measurements; bench-quick: the same, shorter"
+	@echo "  bench-failover  from kill -9 of an owner to the first commit of the next"
+	@echo "  bench-resync    what commits notice of a mirror that is copied whole"
 	@echo "  bench-rdma      commit and recovery over soft-RoCE against the bare fabric, under QEMU"
 	@echo "  install uninstall   DESTDIR, PREFIX ($(PREFIX))"
 	@echo "  corpus          writes the seeds of the fuzz targets anew"

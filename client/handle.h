@@ -74,6 +74,7 @@ struct ps_resync {
 	bool ours;                 /* the image was this owner's already */
 	bool begun;                /* a chunk was posted, and with it the slot */
 	uint64_t until;            /* seq up to which the last chunk may hold transactions */
+	bool awaited;              /* all is copied, and completions are waited for */
 	uint64_t next_at;          /* not before, for the rate's sake */
 };
 

@@ -160,12 +160,14 @@ void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
 /* Chains complete in order; all but a resync's chunk are transactions. */
 static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned done)
 {
+	const bool copying = m->bulk != 0;
 	uint64_t acked;
 
 	assert(done <= m->outstanding);
 	m->outstanding -= done;
 	m->bulk -= m->bulk < done ? m->bulk : done;
-	if (m->state == PERSEAS_MIRROR_RESYNCING && !m->bulk)
+	/* Not for every transaction: those who commit would pay for it. */
+	if (copying ? !m->bulk : p->resync.mirror == m && p->resync.awaited)
 		p->env->ops->wake(p->env, PS_KEEPER);
 	acked = m->posted - (m->outstanding - (m->bulk != 0));
 	if (acked > m->acked)

@@ -303,6 +303,7 @@ static enum stage stage(struct perseas *p, bool last)
 		ps_mirrors_poll(p);
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
 		now = m->bulk || (last && m->acked < p->resync.until) ? WAITS : READY;
+	p->resync.awaited = last && now == WAITS;
 	pthread_mutex_unlock(&p->lock);
 	return now;
 }
@@ -333,7 +334,7 @@ uint64_t ps_resync_due(const struct perseas *p)
 	const struct ps_resync *r = &p->resync;
 
 	/* Completions wake the keeper. */
-	if (!r->mirror || r->mirror->outstanding)
+	if (!r->mirror || r->mirror->bulk || r->awaited)
 		return PS_NEVER;
 	return r->next_at;
 }

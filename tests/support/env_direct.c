@@ -24,7 +24,7 @@ static uint64_t direct_now(struct ps_env *env)
 
 static uint64_t direct_clock(struct ps_env *env)
 {
-	return 1000000000000000000u + of(env)->d->now;
+	return of(env)->d->clock + of(env)->d->now;
 }
 
 static void direct_random(struct ps_env *env, void *bytes, size_t len)
@@ -413,6 +413,7 @@ struct direct *direct_new(unsigned count, uint64_t seed)
 	d->staged = true;
 	d->cut_code = PS_LINK_BROKEN;
 	d->seed = seed;
+	d->clock = 1000000000000000000u;
 	for (unsigned i = 0; i < count; i++) {
 		d->mirrors[i].memory = memory_heap_new(0, seed + 1 + i);
 		d->mirrors[i].writes_left = -1;

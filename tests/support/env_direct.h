@@ -68,6 +68,7 @@ struct direct {
 	int cut_code;              /* what a link that its mirror cut off says: PS_LINK_… */
 	bool no_threads;           /* spawn fails */
 	uint64_t now;              /* ns */
+	uint64_t clock;            /* ns since 1970, when `now` was 0; an operator may set it */
 	uint64_t seed;             /* of what owners draw */
 	const struct direct_tap *tap;
 	/* Called in every pause, before the time has passed. May be NULL. */

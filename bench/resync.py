@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Measures what the transactions of a running owner notice while a mirror that lost its memory is
+copied whole: their rate and the longest of them, against the same owner before, with all mirrors
+live. Three mirrors, W = 2, all on this host, which owner and mirrors share. Prints a table in
+Markdown, and keeps every figure in build/resync.json.
+"""
+import argparse
+import json
+import os
+import pathlib
+import sys
+import time
+
+from cluster import PATIENCE, Cluster, wait_for
+from worker import MIB, Worker, spread, table
+
+MIRRORS = 3
+SECONDS = 60 * PATIENCE
+
+
+class Measurement:
+    """Stretches of time with a resync and without, of one owner."""
+
+    def __init__(self, cluster, worker, seconds):
+        self.cluster, self.worker, self.seconds = cluster, worker, seconds
+        self.stretches = {"without": [], "with": []}
+        self.longest = 0
+
+    def look(self):
+        told = self.worker.ask()
+        self.longest = max(self.longest, told["longest_ns"])
+        return told
+
+    def stretch(self, kind, first, going_on):
+        """What transactions do from `first` on, which a look told, while going_on(told) holds."""
+        told = self.look()
+        while going_on(told):
+            time.sleep(0.01)            # between two looks
+            told = self.look()
+        took = (told["at_ns"] - first["at_ns"]) / 1e9
+        self.stretches[kind].append({"seconds": took, "longest_ms": self.longest / 1e6,
+                                     "rate": (told["number"] - first["number"]) / took})
+
+    def begin(self):
+        """What was before does not count."""
+        told = self.look()
+        self.longest = 0
+        return told
+
+    def quiet(self):
+        until = time.monotonic() + self.seconds
+        self.stretch("without", self.begin(), lambda _: time.monotonic() < until)
+
+    def resync(self):
+        """The last mirror comes back without its memory."""
+        mirror, before = self.cluster.mirrors[-1], self.look()["resyncs"]
+        mirror.kill()
+        mirror.lose_memory()
+        wait_for(lambda: self.look()["live"] == MIRRORS - 1, SECONDS, "a mirror that is missed")
+        # That a resync began is seen only afterwards: the look before that counts.
+        seen = [self.begin()]
+        mirror.start()
+
+        def begun():
+            seen.append(self.look())
+            return seen[-1]["mirrors"][-1]["state"] in ("resyncing", "live")
+        wait_for(begun, SECONDS, "a resync")
+        until = time.monotonic() + SECONDS
+
+        def going_on(told):
+            if time.monotonic() > until:
+                raise TimeoutError("a resync: not within %d s" % SECONDS)
+            return told["resyncs"] == before
+        self.stretch("with", seen[-2], going_on)
+        wait_for(lambda: self.look()["live"] == MIRRORS, SECONDS, "live mirrors")
+
+    def result(self):
+        pairs = list(zip(self.stretches["with"], self.stretches["without"]))
+        return {"stretches": self.stretches,
+                "rate_ratio": spread([a["rate"] / b["rate"] for a, b in pairs]),
+                "rate_with": spread([a["rate"] for a, _ in pairs]),
+                "rate_without": spread([b["rate"] for _, b in pairs]),
+                "seconds": spread([a["seconds"] for a, _ in pairs]),
+                "longest_ms_with": spread([a["longest_ms"] for a, _ in pairs]),
+                "longest_ms_without": spread([b["longest_ms"] for _, b in pairs])}
+
+
+def measure(args, fabric, rate):
+    size = args.size * MIB
+    with Cluster(args.build.resolve(), MIRRORS, room=MIRRORS * (size + 64 * MIB)) as cluster:
+        worker = Worker(cluster, cluster.unix() if fabric == "shm" else cluster.tcp(), "--make",
+                        "--size", size, "--fabric", fabric, "--resync-rate", rate)
+        measurement = Measurement(cluster, worker, args.seconds)
+        for _ in range(args.rounds):
+            measurement.quiet()
+            measurement.resync()
+        worker.end()
+    return {"fabric": fabric, "bytes": size, "resync_rate": rate, **measurement.result()}
+
+
+def row(result):
+    """A line of the table."""
+    rate = result["resync_rate"]
+    return [result["fabric"], "%d MiB/s" % (rate // MIB) if rate else "none",
+            "%.2f" % result["seconds"]["median"],
+            "%.0f" % result["rate_without"]["median"], "%.0f" % result["rate_with"]["median"],
+            "%.2f (%.2f - %.2f)" % tuple(result["rate_ratio"][k] for k in
+                                         ("median", "min", "max")),
+            "%.2f (%.2f)" % (result["longest_ms_without"]["median"],
+                             result["longest_ms_without"]["max"]),
+            "%.2f (%.2f)" % (result["longest_ms_with"]["median"],
+                             result["longest_ms_with"]["max"])]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
+    parser.add_argument("--output", type=pathlib.Path, help="build/resync.json")
+    parser.add_argument("--size", type=int, default=256, help="MiB that are copied (256)")
+    parser.add_argument("--rate", type=int, default=128, help="MiB/s, the limit (128)")
+    parser.add_argument("--rounds", type=int, default=5, help="resyncs of each kind (5)")
+    parser.add_argument("--seconds", type=float, default=2, help="of a round without (2)")
+    parser.add_argument("--fabrics", default="tcp,shm", help="tcp,shm")
+    args = parser.parse_args()
+    rows, results = [], []
+    try:
+        for fabric in args.fabrics.split(","):
+            for rate in (0, args.rate * MIB):
+                results.append(measure(args, fabric, rate))
+                rows.append(row(results[-1]))
+                print("  ".join(rows[-1]), file=sys.stderr, flush=True)
+    except (RuntimeError, OSError, TimeoutError) as error:
+        print("resync: %s" % error, file=sys.stderr)
+        return 1
+    path = args.output or args.build / "resync.json"
+    path.write_text(json.dumps({"mirrors": MIRRORS, "processors": len(os.sched_getaffinity(0)),
+                                "resyncs": results}, indent=1) + "\n")
+    print("A mirror of %d MiB is copied whole while transactions go on, median of %d\n" %
+          (args.size, args.rounds))
+    print(table(["fabric", "limit", "resync, s", "per second without", "with",
+                 "ratio (least - most)", "longest without, ms (worst)",
+                 "longest with, ms (worst)"], rows))
+    print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

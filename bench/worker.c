@@ -1,0 +1,232 @@
+/*
+ * worker.c - an owner that runs transactions until it is told to end, or is killed: for
+ * measurements of what others notice of that.
+ */
+#include "clock.h"
+#include "fabric.h"
+#include "options.h"
+#include "../client/perseas.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+static struct {
+	const char *mirrors, *store, *fabric;
+	uint64_t size, bytes, resync_rate, acks;
+	bool make;
+} options = {
+	.store = "worker",
+	.size = 64 << 20,
+	.bytes = 256,
+};
+
+static const char about[] =
+	"Opens a store, maps its one segment, and runs transactions. Each counts up the number at\n"
+	"the beginning of the segment, and changes one range at a random place.\n\n"
+	"A line of JSON says when it began, opened, mapped and committed first (ns of the\n"
+	"monotonic clock), and which number it found. Then each line of input is answered by one\n"
+	"that tells how far it is; `longest_ns` is of the transactions since the line before. It\n"
+	"ends with its input.\n";
+
+static const struct option_row rows[] = {
+	{ "mirrors", OPTION_TEXT, &options.mirrors, "LIST  where the store is" },
+	{ "store", OPTION_TEXT, &options.store, "NAME  (worker)" },
+	{ "make", OPTION_FLAG, &options.make, "the store, with a segment that is full" },
+	{ "size", OPTION_NUMBER, &options.size, "BYTES  of the segment that is made (64M)" },
+	{ "bytes", OPTION_NUMBER, &options.bytes, "N  of a transaction's range (256)" },
+	{ "acks", OPTION_NUMBER, &options.acks, "W  of a store that is made (majority)" },
+	{ "resync-rate", OPTION_NUMBER, &options.resync_rate, "BYTES  a second (0: no limit)" },
+	{ "fabric", OPTION_TEXT, &options.fabric, "NAME  fails when a mirror is on another" },
+	{ NULL, OPTION_FLAG, NULL, NULL },
+};
+
+struct worker {
+	perseas_t *p;
+	uint8_t *memory;           /* the segment */
+	uint64_t size, state;
+	_Atomic uint64_t number;   /* of the last transaction that was acknowledged */
+	_Atomic uint64_t longest;
+	_Atomic bool stop;
+	_Atomic int code;          /* of the transaction that ended it */
+};
+
+/* When it was how far. */
+struct times {
+	uint64_t began, opened, mapped, committed;
+};
+
+static int complain(const char *what, const char *why)
+{
+	fprintf(stderr, "worker: %s: %s\n", what, why);
+	return 2;
+}
+
+static uint64_t draw(struct worker *w)
+{
+	uint64_t x = w->state;
+
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	w->state = x;
+	return x * 0x2545f4914f6cdd1du;
+}
+
+static int put(perseas_tx_t *tx, void *at, const void *bytes, uint64_t len)
+{
+	int rc = perseas_set_range(tx, at, len);
+
+	if (!rc)
+		memcpy(at, bytes, len);
+	return rc;
+}
+
+static int transact(struct worker *w)
+{
+	static uint8_t bytes[4096];
+	uint64_t number = w->number + 1, start = clock_ns(), took;
+	uint64_t at = sizeof(number) + draw(w) % (w->size - sizeof(number) - options.bytes);
+	perseas_tx_t *tx;
+	int rc = perseas_begin(w->p, 0, &tx);
+
+	if (rc)
+		return rc;
+	memset(bytes, (int)number, options.bytes);
+	rc = put(tx, w->memory, &number, sizeof(number));
+	if (!rc)
+		rc = put(tx, w->memory + at, bytes, options.bytes);
+	if (rc) {
+		perseas_abort(tx);
+		return rc;
+	}
+	rc = perseas_commit(tx, 0);
+	/* From begin on: that may wait for a lock, too. */
+	took = clock_ns() - start;
+	if (rc)
+		return rc;
+	w->number = number;
+	if (took > w->longest)
+		w->longest = took;
+	return 0;
+}
+
+static void *run(void *arg)
+{
+	struct worker *w = arg;
+
+	while (!w->stop && !w->code)
+		w->code = transact(w);
+	return NULL;
+}
+
+/* Every page of it holds something, so that none can be left out. */
+static int fill(struct worker *w)
+{
+	memset(w->memory + sizeof(uint64_t), 0xa5, w->size - sizeof(uint64_t));
+	return perseas_publish(w->p);
+}
+
+static int start(struct worker *w, struct times *times)
+{
+	struct perseas_options how = PERSEAS_OPTIONS_INIT;
+	struct perseas_segment_info info;
+	char why[512];
+	void *memory;
+
+	how.flags = options.make ? PERSEAS_CREATE : 0;
+	how.acks = (uint32_t)options.acks;
+	how.resync_rate = options.resync_rate;
+	if (perseas_open(options.store, options.mirrors, &how, &w->p))
+		return complain("open", perseas_message(NULL));
+	times->opened = clock_ns();
+	if (fabric_check(w->p, options.fabric, why, sizeof(why)))
+		return complain("fabric", why);
+	if (perseas_map(w->p, "segment", options.make ? options.size : 0, &memory) ||
+	    perseas_segment(w->p, "segment", &info))
+		return complain("map", perseas_message(w->p));
+	w->memory = memory;
+	w->size = info.size;
+	if (options.make && fill(w))
+		return complain("publish", perseas_message(w->p));
+	times->mapped = clock_ns();
+	memcpy(&w->number, w->memory, sizeof(uint64_t));
+	return 0;
+}
+
+static void tell_start(const struct worker *w, const struct times *times)
+{
+	struct perseas_stat stat;
+
+	perseas_stat(w->p, &stat);
+	printf("{\"began_ns\": %llu, \"opened_ns\": %llu, \"mapped_ns\": %llu, "
+	       "\"committed_ns\": %llu, \"found\": %llu, \"bytes\": %llu, "
+	       "\"mended_delta\": %llu, \"mended_whole\": %llu, ",
+	       (unsigned long long)times->began, (unsigned long long)times->opened,
+	       (unsigned long long)times->mapped, (unsigned long long)times->committed,
+	       (unsigned long long)w->number - 1, (unsigned long long)w->size,
+	       (unsigned long long)stat.mended_delta, (unsigned long long)stat.mended_whole);
+	fabric_json(stdout, w->p);
+	printf("}\n");
+	fflush(stdout);
+}
+
+static void tell(struct worker *w)
+{
+	struct perseas_stat stat;
+
+	perseas_stat(w->p, &stat);
+	printf("{\"at_ns\": %llu, \"number\": %llu, \"longest_ns\": %llu, \"live\": %u, "
+	       "\"resyncs\": %llu, \"dropped\": %llu, \"error\": \"%s\", ",
+	       (unsigned long long)clock_ns(), (unsigned long long)w->number,
+	       (unsigned long long)atomic_exchange(&w->longest, 0), stat.live,
+	       (unsigned long long)stat.resyncs, (unsigned long long)stat.dropped,
+	       w->code ? perseas_error_name(w->code) : "");
+	fabric_json(stdout, w->p);
+	printf("}\n");
+	fflush(stdout);
+}
+
+static int serve(struct worker *w)
+{
+	pthread_t thread;
+	char line[64];
+
+	if (pthread_create(&thread, NULL, run, w))
+		return complain("thread", "there is none");
+	while (fgets(line, sizeof(line), stdin))
+		tell(w);
+	w->stop = true;
+	pthread_join(thread, NULL);
+	return w->code ? complain(perseas_error_name(w->code), perseas_strerror(w->code)) : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct times times = { .began = clock_ns() };
+	struct worker w = { .state = 0x9e3779b97f4a7c15u };
+	int status;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	options_parse(argc, argv, about, rows);
+	if (!options.mirrors)
+		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
+	if (!options.bytes || options.bytes > 4096)
+		return complain("--bytes", "is 1 to 4096");
+	if (options.size < 8192)
+		return complain("--size", "is 8192 at least");
+	status = start(&w, &times);
+	if (!status && transact(&w))
+		status = complain("commit", perseas_message(w.p));
+	if (!status) {
+		times.committed = clock_ns();
+		tell_start(&w, &times);
+		status = serve(&w);
+	}
+	perseas_close(w.p);
+	return status;
+}

@@ -1,0 +1,63 @@
+"""bench/worker.c for the measurements: an owner that runs transactions and tells how far it is."""
+import json
+import statistics
+import subprocess
+
+from cluster import PATIENCE, die_with_parent
+
+MIB = 1 << 20
+
+
+class Worker:
+    """Started when it is made; `first` is what it said after its first commit."""
+
+    def __init__(self, cluster, mirrors, *words):
+        line = [cluster.build / "bench/worker", "--mirrors", mirrors, *words]
+        self.process = subprocess.Popen([str(word) for word in line], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        preexec_fn=die_with_parent)
+        cluster.processes.append(self.process)
+        self.first = self._answer()
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("the owner ended: " + self.process.stderr.read())
+        return json.loads(line)
+
+    def ask(self):
+        """How far it is; RuntimeError where a transaction failed."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        told = self._answer()
+        if told["error"]:
+            raise RuntimeError("the owner's transactions ended with " + told["error"])
+        return told
+
+    def kill(self):
+        """kill -9, and waits until it is gone."""
+        self.process.kill()
+        self.process.wait(60 * PATIENCE)
+        self._close()
+
+    def end(self):
+        self.process.stdin.close()
+        status = self.process.wait(60 * PATIENCE)
+        if status:
+            raise RuntimeError("the owner ended: " + self.process.stderr.read())
+        self._close()
+
+    def _close(self):
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
+
+
+def spread(values):
+    """Median, smallest and largest, as measured_ratio_json writes them."""
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def table(heading, rows):
+    """Markdown."""
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "".join("| %s |\n" % " | ".join(str(cell) for cell in line) for line in lines)

@@ -1,0 +1,44 @@
+"""The measurements of what an application notices: that its owner was killed, that a mirror is
+copied whole. Here they run small, with bounds that a wrong turn would exceed by far."""
+import json
+import subprocess
+import sys
+
+from drill import BUILD, MIB, PATIENCE, SECONDS, TOP
+
+COPY_PAUSE = 100 * PATIENCE             # ms, of a transaction
+FAILOVER = 5000 * PATIENCE              # ms, of 64 MiB
+
+
+def measure(name, output, *words):
+    """What bench/NAME found."""
+    line = [sys.executable, TOP / "bench" / name, "--build", BUILD, "--output", output, *words]
+    done = subprocess.run([str(word) for word in line], stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=2 * SECONDS)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    return json.loads(output.read_text())
+
+
+def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
+    """kill -9 of the owner of 64 MiB, over each fabric; nothing acknowledged is missing."""
+    told = measure("failover.py", tmp_path / "failover.json", "--quick")
+    assert [entry["fabric"] for entry in told["failovers"]] == ["tcp", "shm"]
+    for entry in told["failovers"]:
+        run, = entry["runs"]
+        assert entry["bytes"] == 64 * MIB and 0 < run["open_ms"] < run["total_ms"] < FAILOVER
+
+
+def test_no_transaction_waits_long_while_a_mirror_is_copied_whole(tmp_path):
+    """With a limit of the rate and without. What holds commits up does so in each of the resyncs;
+    what others on this host do, hardly in all of them: so the least of their longest
+    counts. A limit is kept."""
+    told = measure("resync.py", tmp_path / "resync.json", "--size", 16, "--rate", 64,
+                   "--rounds", 3, "--seconds", 0.2)
+    assert len(told["resyncs"]) == 4
+    for entry in told["resyncs"]:
+        with_resync = entry["stretches"]["with"]
+        assert len(with_resync) == 3
+        assert min(stretch["longest_ms"] for stretch in with_resync) < COPY_PAUSE, entry
+        if entry["resync_rate"]:
+            assert entry["seconds"]["max"] > 0.5 * entry["bytes"] / entry["resync_rate"]

@@ -1,0 +1,132 @@
+"""Mirrors that are slow: one that is stopped, one whose connections are full. Nobody waits for it;
+it is dropped before the ring is full, and copied when it is back."""
+import contextlib
+import pathlib
+import statistics
+import time
+
+import pytest
+
+from drill import PATIENCE
+from relay import Relay
+from teller import tellers, until  # noqa: F401
+
+SLOW = 2                                # which of the three
+PAIRS, ROUND = 7, 0.15                  # rounds with and without it; seconds of each
+GOES_ON = 0.9                           # of the rate without
+SMALL = "ring=16777216"                 # half of it is missed within a second
+LARGE = "ring=268435456"                # .. and of this in no round
+LONGEST = PATIENCE * 500                # ms that a commit may take
+
+
+class Stopped:
+    """SIGSTOP of the daemon."""
+
+    def __init__(self, daemon):
+        self.address, self.hold, self.go = daemon.address, daemon.stop, daemon.cont
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.go()
+
+
+class Held(Relay):
+    """Nothing passes to it or from it, until who sends finds the socket full."""
+
+
+KINDS = {"stopped": Stopped, "held": Held}
+
+
+@pytest.fixture
+def slow(mirrors, tellers, request):
+    """A desk that runs transactions at W = 2, and its third mirror, which can be held."""
+    with contextlib.ExitStack() as stack:
+        def start(kind, fabric, *options):
+            daemons = mirrors(3, fabric)
+            daemons[SLOW] = mirror = stack.enter_context(KINDS[kind](daemons[SLOW]))
+            desk = tellers.desk()
+            desk.open("books", daemons, "create", "acks=2", *options)
+            desk.books()
+            return desk, mirror
+        yield start
+
+
+def processor_time(pid):
+    """Seconds that all threads of a process have run."""
+    return sum(int(path.read_text().split()[0])
+               for path in pathlib.Path("/proc/%d/task" % pid).glob("*/schedstat")) / 1e9
+
+
+def rates(desk):
+    """Commits of one round: for each second that passed, and for each second of processor time."""
+    start, acked, used = time.monotonic(), desk.page.acked, processor_time(desk.pid)
+    while time.monotonic() < start + ROUND:
+        desk.page.advances(10)
+    count = desk.page.acked - acked
+    return (count / (time.monotonic() - start), count / (processor_time(desk.pid) - used))
+
+
+def compare(desk, mirror, back):
+    """Rounds with the mirror held and without, in turn; the median of each pair's ratios."""
+    ratios = []
+    for _ in range(PAIRS):
+        without = rates(desk)
+        mirror.hold()
+        held = rates(desk)
+        mirror.go()
+        until(back, "a mirror that holds everything")
+        ratios.append([a / b for a, b in zip(held, without)])
+    by_time, by_processor = (statistics.median(column) for column in zip(*ratios))
+    print("rate with a slow mirror / without: %.2f; by processor time: %.2f" %
+          (by_time, by_processor))
+    return by_time, by_processor
+
+
+def no_commit_waited(desk):
+    print("longest commit: %.0f ms" % (desk.page.slowest / 1e6))
+    assert desk.page.in_doubt == desk.page.error == 0
+    assert desk.page.slowest < LONGEST * 10**6
+
+
+@pytest.mark.parametrize("kind, fabric", [("stopped", "tcp"), ("held", "tcp"), ("stopped", "shm")])
+def test_commits_go_on_at_their_rate_beside_a_slow_mirror(slow, kind, fabric):
+    """Within 10 %. The host is shared, so a round that others disturb may show less: it is enough
+    that as many commits are had for a second of processor time, or for one that passed."""
+    desk, mirror = slow(kind, fabric, LARGE)
+    desk.ask("start")
+    desk.page.advances(100)
+    ratios = compare(desk, mirror, lambda: desk.figures()["live"] == 3 and lag(desk) < 100)
+    desk.ask("halt")
+    assert max(ratios) > GOES_ON
+    no_commit_waited(desk)
+    desk.settle()
+    assert desk.check() == desk.page.acked
+
+
+def lag(desk):
+    """Transactions that the slow mirror is behind."""
+    return desk.figures()["seq"] - desk.states()[SLOW][1]
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_slow_mirror_is_dropped_before_the_ring_is_full_and_copied_when_it_is_back(slow, kind):
+    """A full ring would block commits (EBLOCKED). After the drop the others go on; once the mirror
+    answers again it is copied whole, since the ring no longer has what it missed."""
+    desk, mirror = slow(kind, "tcp", SMALL)
+    desk.ask("start")
+    desk.page.advances(100)
+    mirror.hold()
+    until(lambda: desk.figures()["dropped"] == 1, "a mirror that is dropped")
+    assert desk.states()[SLOW][0] == "down"
+    desk.page.advances(2000)
+    assert desk.figures()["live"] == 2
+    mirror.go()
+    until(lambda: desk.states()[SLOW][0] == "live", "a whole copy on the mirror")
+    assert desk.figures()["resyncs"] == 1 and desk.figures()["dropped"] == 1
+    desk.page.advances(100)
+    desk.ask("halt")
+    no_commit_waited(desk)
+    desk.settle()
+    assert desk.check() == desk.page.acked
