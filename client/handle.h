@@ -27,6 +27,7 @@ struct ps_segment {
 	uint64_t address;          /* where every owner maps it */
 	uint64_t born;             /* seq that published it, 0: none yet */
 	uint8_t *base;             /* mapped here, else NULL */
+	uint64_t left;             /* seq when it was last unmapped here */
 	uint8_t *shadow;           /* its committed contents (PERSEAS_CHECK_WRITES), else NULL */
 };
 

@@ -365,6 +365,7 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 	if (rc)
 		return rc;
 	if (segment->born) {
+		segment->left = p->seq;
 		ps_segment_unplace(segment);
 	} else {
 		drop_everywhere(p, segment->id);

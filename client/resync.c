@@ -87,10 +87,13 @@ static bool same_regions(struct perseas *p, const Perseas__Header *header)
 	return true;
 }
 
-/* May it be copied in place? Not while an acknowledged transaction needs what is there (I8). */
+/* May it be copied in place? Not while an acknowledged transaction needs what is there (I8): W
+ * others must hold as much as it does. What it has of another owner, they all have. */
 static bool in_place(struct perseas *p, const struct ps_mirror *m,
                      const Perseas__ClaimReply *claim)
 {
+	const Perseas__Slot *slot = claim->slot;
+	const uint64_t seq = slot && slot->epoch == p->epoch ? slot->seq : 0;
 	bool enough;
 
 	if (!same_regions(p, claim->header))
@@ -98,7 +101,8 @@ static bool in_place(struct perseas *p, const struct ps_mirror *m,
 	if (claim->header->state == PERSEAS__STATE__STATE_JOINING)
 		return true;
 	pthread_mutex_lock(&p->lock);
-	enough = ps_quorum_acks(p, ps_mirrors_whole(p) & ~ps_bit(p, m));
+	enough = ps_quorum_acks(p, ps_mirrors_whole(p) & ps_mirrors_holding(p, seq) &
+	                                   ~ps_bit(p, m));
 	pthread_mutex_unlock(&p->lock);
 	return enough;
 }
@@ -158,7 +162,8 @@ static struct ps_segment *next_segment(struct perseas *p)
 	return NULL;
 }
 
-/* What no process has mapped is as it is on every whole mirror. */
+/* What this process has not mapped is the same on every whole mirror that holds the last
+ * transaction from when it was. */
 static int read_elsewhere(struct perseas *p, const struct ps_segment *segment, uint64_t length)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
@@ -166,7 +171,7 @@ static int read_elsewhere(struct perseas *p, const struct ps_segment *segment, u
 	uint32_t whole;
 
 	pthread_mutex_lock(&p->lock);
-	whole = ps_mirrors_whole(p);
+	whole = ps_mirrors_whole(p) & ps_mirrors_holding(p, segment->left);
 	pthread_mutex_unlock(&p->lock);
 	read.store = p->store;
 	read.region = PS_REGION_SEGMENT + segment->id;
