@@ -1,5 +1,5 @@
 /*
- * verbs.c - what the command can do, and what --help says of it.
+ * commands.c - what the command can do, and what --help says of it.
  */
 #include "command.h"
 
