@@ -49,6 +49,12 @@ int ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct ps_chai
 int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
                    void *bytes, uint64_t length);
 
+/* The last transaction that it is known to hold; none while its image is being copied. */
+static inline uint64_t ps_mirror_seq(const struct ps_mirror *m)
+{
+	return m->state == PERSEAS_MIRROR_RESYNCING ? 0 : m->acked;
+}
+
 /* The mirrors that hold transaction seq, by what they have acknowledged; are they W? */
 uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq);
 bool ps_mirrors_hold(const struct perseas *p, uint64_t seq);

@@ -28,7 +28,7 @@ static void look(struct perseas *p, struct sight *sight)
 		snprintf(trouble, sizeof(sight->troubles[0]), "%s", m->trouble);
 		report->address = m->address.text;
 		report->state = (char *)perseas_mirror_state_name(m->state);
-		report->seq = m->acked;
+		report->seq = ps_mirror_seq(m);
 		report->trouble = trouble;
 		ps_resync_progress(p, m, &report->done, &report->total);
 		sight->list[sight->count] = report;

@@ -56,7 +56,7 @@ int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat
 	snprintf(stat->fabric, sizeof(stat->fabric), "%s", m->fabric ? m->fabric->name : "");
 	snprintf(stat->trouble, sizeof(stat->trouble), "%s", m->trouble);
 	stat->state = m->state;
-	stat->seq = m->acked;
+	stat->seq = ps_mirror_seq(m);
 	ps_resync_progress(p, m, &stat->resync_done, &stat->resync_total);
 	pthread_mutex_unlock(&p->lock);
 	return 0;
