@@ -19,6 +19,22 @@ enum {
 
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
 
+/* Has this owner still its claim on the mirror? What it read there before is then its own. */
+static bool still_ours(struct perseas *p, struct ps_mirror *m)
+{
+	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__Reply *reply;
+	struct ps_error ignored;
+
+	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
+	request.confirm = &ask;
+	if (ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &ignored))
+		return false;
+	perseas__reply__free_unpacked(reply, NULL);
+	return true;
+}
+
 /* The others that are connected and whole, asked just now whether they are still this owner's. */
 static uint32_t confirmed_others(struct perseas *p, const struct ps_mirror *but)
 {
@@ -191,7 +207,8 @@ static int read_elsewhere(struct perseas *p, const struct ps_segment *segment, u
 		if (got)
 			memcpy(ps_ring_bounce(&p->ring), reply->read->bytes.data, length);
 		perseas__reply__free_unpacked(reply, NULL);
-		if (got)
+		/* Anybody may read: the next owner's transactions can be there already. */
+		if (got && still_ours(p, &p->mirrors[i]))
 			return 0;
 	}
 	return -1;

@@ -119,8 +119,9 @@ static bool is_listed(const Perseas__Roster *roster, ProtobufCBinaryData id)
 }
 
 /*
- * The header of an image with a new id, which names the one that the roster lists as its parent:
- * the one that was spilled, or that one's own parent, when no owner recorded it meanwhile.
+ * The header of an image with a new id, which names the one that was spilled as its parent. One
+ * that has a parent, and whose own id nobody is known to have recorded, keeps both: some rosters
+ * can list the one by now, and some the other.
  */
 static int renamed(struct store *store, const Perseas__Header *from, Perseas__Header **edit,
                    struct why *why)
@@ -132,8 +133,11 @@ static int renamed(struct store *store, const Perseas__Header *from, Perseas__He
 
 	if (ret)
 		return ret;
+	(*edit)->shared = false;
 	parent = &(*edit)->parent_id;
 	id = &(*edit)->image_id;
+	if (parent->len && !is_listed(from->roster, *id) && !is_listed(from->next_roster, *id))
+		return 0;
 	fresh = malloc(PS_ID_SIZE);
 	if (!fresh) {
 		header_free(*edit);
@@ -141,15 +145,10 @@ static int renamed(struct store *store, const Perseas__Header *from, Perseas__He
 	}
 	do
 		memory->ops->random(memory, fresh, PS_ID_SIZE);
-	while (ps_id_equal(*id, fresh) || ps_id_equal(*parent, fresh));
-	if (parent->len == 0 || is_listed(from->roster, *id) || is_listed(from->next_roster, *id)) {
-		free(parent->data);
-		*parent = *id;
-	} else {
-		free(id->data);
-	}
+	while (ps_id_equal(*id, fresh));
+	free(parent->data);
+	*parent = *id;
 	*id = (ProtobufCBinaryData){ PS_ID_SIZE, fresh };
-	(*edit)->shared = false;
 	return 0;
 }
 

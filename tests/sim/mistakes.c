@@ -74,7 +74,6 @@ void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 		schedule->losses = 6;
 		break;
 	case SIM_MISTAKE_ALONE:
-	case SIM_MISTAKE_CONTINUED:
 	case SIM_MISTAKE_OLD_CLAIMS:
 	case SIM_MISTAKE_LATE:
 	case SIM_MISTAKE_VERSIONS:
@@ -233,8 +232,6 @@ bool sim_mistake_request(struct ps_control *control, const Perseas__Request *req
 
 	if (joint && is(o->world, SIM_MISTAKE_ALONE))
 		return o->opened;
-	if (joint && is(o->world, SIM_MISTAKE_CONTINUED))
-		return !o->opened;
 	return request->body_case == PERSEAS__REQUEST__BODY_FINISH && o->opened &&
 	       is(o->world, SIM_MISTAKE_VOTES);
 }

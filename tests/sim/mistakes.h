@@ -32,7 +32,6 @@ struct ps_link;
 	X(BLIND, "blind", 4000, "shared memory: the promise is not looked at after the slot")  \
 	X(UNASKED, "unasked", 8000, "made anew by an owner that does not ask the others")      \
 	X(ALONE, "alone", 8000, "a roster counts alone before mirrors record it")              \
-	X(CONTINUED, "continued", 8000, "a change is completed, and mirrors do not record it") \
 	X(OLD_CLAIMS, "old-claims", 8000, "R of the old roster only, while it is joint")       \
 	X(OLD_ACKS, "old-acks", 2000, "W of the old roster only, while it is joint")           \
 	X(LATE, "late-roster", 8000, "a newer roster that a claim shows is ignored")           \
