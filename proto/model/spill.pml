@@ -11,9 +11,8 @@
  *
  * RETURNS: a spill that was loaded and removed comes back in place of a memory that is lost (an old
  * disk, a copy): it must count for nothing. TOLD is who must have recorded an id before its image
- * counts: 0 as said above, 1 W mirrors always, 2 W others than the one itself. Only 2 is enough, as
- * that one's own record is lost with it; and with R = 1 nothing is, as such an image is enough for
- * an open by itself.
+ * counts: 0 as said above, 1 W mirrors always, 2 W others than the one itself. None of them is
+ * enough: what protects is that a spill is removed, durably, before the mirror serves.
  *
  * Properties: what was acknowledged, or shown by an open, is in the state of every later open, and
  * in no other contents.
@@ -100,13 +99,8 @@ inline stop(x) { serves[x]=false; sess[x]=0; loaded[x]=false }
 inline load(x) {
 	copy(m[x], f[x]); has[x]=true; loaded[x]=true;
 	if
-	:: MISTAKE==4 -> skip
-	:: else ->
-		if
-		:: m[x].par==0 || m[x].r.v[x]==m[x].id -> m[x].par=m[x].id
-		:: else -> cover(1)
-		fi;
-		made[x]++; m[x].id=made[x]
+	:: m[x].par==0 || m[x].r.v[x]==m[x].id -> m[x].par=m[x].id; made[x]++; m[x].id=made[x]
+	:: else -> cover(1)     /* nobody is known to have recorded its id: it keeps both */
 	fi;
 	printf("mirror %d loads: image %d of %d, seq %d\n", x, m[x].id, m[x].par, m[x].seq)
 }
@@ -148,7 +142,7 @@ proctype mirrors() {
 }
 
 /* Owners. */
-#define listed(x) (MISTAKE==5 || r.v[x]==m[x].id || (m[x].par!=0 && r.v[x]==m[x].par))
+#define listed(x) (r.v[x]==m[x].id || (m[x].par!=0 && r.v[x]==m[x].par))
 #define can_claim(x) (!chose && serves[x] && has[x] && m[x].prom<id && !in(cl,x))
 inline claim(x) {
 	m[x].prom=id; sess[x]=id; cl=with(cl,x);
@@ -288,14 +282,12 @@ init {
  * quick holds -DW=2: two mirrors, both needed
  * full holds -DW=1: two mirrors, one is enough
  * full holds -DN=3 -DW=2 -DSTOPS=1: three mirrors
- * full holds -DN=3 -DW=2 -DRETURNS=1 -DTOLD=2 -DSTOPS=1: an old spill comes back, W others knew
+ * full found -DN=3 -DW=2 -DRETURNS=1 -DTOLD=2 -DSTOPS=1: an old spill comes back, W others knew
  * full found -DN=3 -DW=2 -DRETURNS=1 -DTOLD=0 -DSTOPS=1: .. counted at once
  * quick found -DN=3 -DW=2 -DRETURNS=1 -DTOLD=1 -DSTOPS=1: .. W knew, itself one of them
  * quick found -DMISTAKE=1 -DW=2: spilled before the sessions are cut
  * quick found -DMISTAKE=2 -DW=1: a spill that is loaded is not removed
  * full found -DMISTAKE=3 -DW=1: .. and wins over the memory
- * full found -DMISTAKE=4 -DN=3 -DW=2 -DRETURNS=1 -DTOLD=2 -DSTOPS=1: loaded under the old id
- * full found -DMISTAKE=5 -DN=3 -DW=2 -DRETURNS=1 -DTOLD=2 -DSTOPS=1: an image counts unlisted
  * full event -DCOVER=1 -DW=2: loaded twice, and no owner came between
  * quick event -DCOVER=2 -DW=2: a running owner takes up a new id
  * full event -DCOVER=3 -DW=2: a claimer does
