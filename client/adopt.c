@@ -2,9 +2,10 @@
  * adopt.c - makes the chosen state this owner's on W mirrors (I7), and mends the others: behind,
  * ahead, or empty.
  *
- * An image is overwritten in place only when W others hold the state (I8); before that, and
- * wherever the logs do not reach, a whole copy is made beside it, which replaces it when it is
- * whole. A mirror that has lost its memory gets a new image, under a new id (I9).
+ * One that is behind by a few transactions is sent them. Else an image is overwritten in place only
+ * when W others hold the state (I8); before that, and wherever the logs do not reach, a whole copy
+ * is made beside it, which replaces it when it is whole. A mirror that has lost its memory gets a
+ * new image, under a new id (I9).
  */
 #include "claim.h"
 #include "copy.h"
@@ -153,19 +154,22 @@ static bool empty(const struct ps_mirror *m)
 
 static int mend(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
-	int rc = 1;
+	int rc;
 
 	if (!mendable(m))
 		return make_anew(p, from, m);
-	if (ps_quorum_acks(p, good_ones(p)) && m->found.candidate)
+	rc = m->found.candidate ? ps_mend_forward(p, from, m) : 1;
+	if (!rc) {
+		p->stat.mended_forward++;
+		return settled(p, m, "sent the transactions that it missed");
+	}
+	if (rc > 0 && m->found.candidate && ps_quorum_acks(p, good_ones(p)))
 		rc = ps_mend_delta(p, from, m);
-	if (rc < 0)
-		return PS_AGAIN;
 	if (!rc) {
 		p->stat.mended_delta++;
 		return settled(p, m, "mended from the logs");
 	}
-	return mend_whole(p, from, m);
+	return rc < 0 ? PS_AGAIN : mend_whole(p, from, m);
 }
 
 static int mend_all(struct perseas *p, struct ps_mirror *from)

@@ -32,6 +32,10 @@ bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at);
 /* adopt.c: I7 to I9. */
 int ps_adopt(struct perseas *p, const struct ps_standing *chosen);
 
+/* forward.c: what a mirror that is behind missed, transaction by transaction. 0; 1: the log does
+ * not reach, or it stands in another history; -1: a session broke. */
+int ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m);
+
 /* mend.c: a delta in place. 0; 1: the logs do not reach, or more changed than there is;
  * -1: a session broke. */
 int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m);

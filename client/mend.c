@@ -7,67 +7,15 @@
 #include "copy.h"
 #include "mirror.h"
 #include "rejoin.h"
+#include "step.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	STEPS_MAX = 4096,          /* records that are followed, on both sides together */
-	PEEK = 1024,               /* bytes that one look at a log reads: most records are less */
-};
-
-/* A record that was read from a mirror's log. */
-struct step {
-	struct ps_record *record;  /* checked; NULL: the beginning of history */
-	uint8_t *bytes;
-	size_t capacity;
-	uint64_t seq;
-	uint64_t position;         /* of the record that `record` says came before */
-};
-
-static int grow(struct step *step, size_t need)
-{
-	uint8_t *grown;
-
-	if (need <= step->capacity)
-		return 0;
-	grown = realloc(step->bytes, need);
-	if (!grown)
-		return 1;
-	step->bytes = grown;
-	step->capacity = need;
-	return 0;
-}
-
-/* Reads the record of `seq` at step->position. 0, 1: it is no longer there, -1: link broken. */
-static int read_step(struct perseas *p, struct ps_mirror *m, struct step *step, uint64_t seq)
-{
-	uint64_t at = step->position % p->log_size, rest = p->log_size - at;
-	uint64_t length = rest < PEEK ? rest : PEEK;
-	struct ps_record head;
-
-	if (!step->position || step->position % PS_ALIGN || rest < sizeof(head) || grow(step, PEEK))
-		return 1;
-	if (ps_mirror_read(p, m, PS_REGION_LOG, PS_RING_OFFSET + at, step->bytes, length))
-		return -1;
-	memcpy(&head, step->bytes, sizeof(head));
-	if (head.magic != PS_RECORD_MAGIC || head.seq != seq || head.position != step->position ||
-	    head.length > rest || head.length < sizeof(head) || grow(step, head.length))
-		return 1;
-	if (head.length > length &&
-	    ps_mirror_read(p, m, PS_REGION_LOG, PS_RING_OFFSET + at + length, step->bytes + length,
-	                   head.length - length))
-		return -1;
-	step->record = (struct ps_record *)step->bytes;
-	if (ps_record_check(step->bytes, head.length))
-		return 1;
-	step->seq = seq;
-	step->position = step->record->previous;
-	return 0;
-}
+enum { STEPS_MAX = 4096 };         /* records that are followed, on both sides together */
 
 /* Adds a record's ranges to what must be copied. 0, or 1: it cannot be done by a delta. */
-static int collect(struct perseas *p, const struct step *step, struct ps_cover *changed)
+static int collect(struct perseas *p, const struct ps_step *step, struct ps_cover *changed)
 {
 	const struct ps_range *range;
 	struct ps_cursor cursor;
@@ -77,11 +25,10 @@ static int collect(struct perseas *p, const struct step *step, struct ps_cover *
 		return 1;
 	ps_record_walk(step->record, &cursor);
 	while (ps_record_next(&cursor, &range, &image)) {
-		const struct ps_segment *s = ps_segment_by_id(p, range->segment);
 		uint64_t base = (uint64_t)range->segment << 41, start = base + range->offset;
 		struct ps_span span = { start, start + range->length, base, range->segment };
 
-		if (!s || range->offset > s->size || range->length > s->size - range->offset)
+		if (!ps_step_names(p, range))
 			return 1;
 		if (ps_cover_reserve(changed) < 0)
 			return 1;
@@ -91,7 +38,7 @@ static int collect(struct perseas *p, const struct step *step, struct ps_cover *
 }
 
 /* The log's own bytes of a record, as a span of the log region. */
-static int collect_log(const struct perseas *p, const struct step *step, struct ps_cover *log)
+static int collect_log(const struct perseas *p, const struct ps_step *step, struct ps_cover *log)
 {
 	uint64_t at = PS_RING_OFFSET + step->record->position % p->log_size;
 	struct ps_span span = { at, at + ps_align64(step->record->length), 0, 0 };
@@ -103,7 +50,7 @@ static int collect_log(const struct perseas *p, const struct step *step, struct 
 }
 
 /* Goes back by one record on one side. */
-static int back(struct perseas *p, struct ps_mirror *m, struct step *step, uint64_t *seq,
+static int back(struct perseas *p, struct ps_mirror *m, struct ps_step *step, uint64_t *seq,
                 struct ps_cover *changed, struct ps_cover *log)
 {
 	int rc = collect(p, step, changed);
@@ -114,7 +61,7 @@ static int back(struct perseas *p, struct ps_mirror *m, struct step *step, uint6
 	step->record = NULL;
 	if (rc || !*seq)
 		return rc;
-	return read_step(p, m, step, *seq);
+	return ps_step_read(p, m, step, *seq);
 }
 
 /*
@@ -122,7 +69,7 @@ static int back(struct perseas *p, struct ps_mirror *m, struct step *step, uint6
  * since, `log` the records of the side that is right.
  */
 static int compare(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
-                   struct step *right, struct step *wrong, struct ps_cover *changed,
+                   struct ps_step *right, struct ps_step *wrong, struct ps_cover *changed,
                    struct ps_cover *log)
 {
 	uint64_t a = p->seq, b = m->found.at.seq;
@@ -131,9 +78,9 @@ static int compare(struct perseas *p, struct ps_mirror *from, struct ps_mirror *
 	right->position = p->last;
 	wrong->position = m->found.at.last;
 	if (a)
-		rc = read_step(p, from, right, a);
+		rc = ps_step_read(p, from, right, a);
 	if (!rc && b)
-		rc = read_step(p, m, wrong, b);
+		rc = ps_step_read(p, m, wrong, b);
 	for (int steps = 0; !rc && steps < STEPS_MAX; steps++) {
 		if (a == b && (!a || right->record->epoch == wrong->record->epoch))
 			return 0;
@@ -183,7 +130,7 @@ static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	struct ps_cover changed = { 0 }, log = { 0 };
-	struct step right = { 0 }, wrong = { 0 };
+	struct ps_step right = { 0 }, wrong = { 0 };
 	uint64_t whole = 0;
 	int rc = 1;
 

@@ -264,7 +264,8 @@ struct perseas_stat {
 	uint64_t replayed;         /* transactions sent again after that */
 	uint64_t dropped;          /* times a mirror was dropped because it lagged */
 	uint64_t log_laps;         /* times the log on the mirrors wrapped around */
-	uint64_t mended_delta;     /* mirrors mended at open from the logs */
+	uint64_t mended_forward;   /* mirrors that were sent at open what they missed */
+	uint64_t mended_delta;     /* mirrors mended at open from the logs of both sides */
 	uint64_t mended_whole;     /* mirrors copied whole at open */
 	uint64_t resyncs;          /* mirrors copied whole while transactions went on */
 	uint64_t allocations;      /* of memory, by begin, set_range and commit */

@@ -44,6 +44,7 @@ static void add_up(const struct perseas_stat *more)
 	seen.reconnects += more->reconnects;
 	seen.replayed += more->replayed;
 	seen.dropped += more->dropped;
+	seen.mended_forward += more->mended_forward;
 	seen.mended_delta += more->mended_delta;
 	seen.mended_whole += more->mended_whole;
 }
@@ -55,6 +56,8 @@ static void tell_seen(void)
 	tell("sessions taken up again", "came about", seen.reconnects, seen.reconnects > 0);
 	tell("transactions replayed", "came about", seen.replayed, seen.replayed > 0);
 	tell("mirrors dropped", "came about", seen.dropped, seen.dropped > 0);
+	tell("mirrors sent what they missed", "came about", seen.mended_forward,
+	     seen.mended_forward > 0);
 	tell("mirrors mended by a delta", "came about", seen.mended_delta, seen.mended_delta > 0);
 	tell("mirrors copied whole", "came about", seen.mended_whole, seen.mended_whole > 0);
 }

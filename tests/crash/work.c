@@ -176,6 +176,7 @@ static void count(struct work *w)
 	w->seen.reconnects += stat.reconnects;
 	w->seen.replayed += stat.replayed;
 	w->seen.dropped += stat.dropped;
+	w->seen.mended_forward += stat.mended_forward;
 	w->seen.mended_delta += stat.mended_delta;
 	w->seen.mended_whole += stat.mended_whole;
 }

@@ -282,11 +282,12 @@ static void do_stat(struct desk *desk)
 #define VALUE(name) (unsigned long long)s.name
 	answer("ok" FIGURE(epoch) FIGURE(seq) FIGURE(durable_seq) FIGURE(live) FIGURE(in_doubt)
 	       FIGURE(commits) FIGURE(reconnects) FIGURE(replayed) FIGURE(dropped) FIGURE(log_laps)
-	       FIGURE(mended_delta) FIGURE(mended_whole) FIGURE(resyncs)
-	       FIGURE(allocations),
+	       FIGURE(mended_forward) FIGURE(mended_delta) FIGURE(mended_whole)
+	       FIGURE(resyncs) FIGURE(allocations),
 	       VALUE(epoch), VALUE(seq), VALUE(durable_seq), VALUE(live), VALUE(in_doubt),
 	       VALUE(commits), VALUE(reconnects), VALUE(replayed), VALUE(dropped), VALUE(log_laps),
-	       VALUE(mended_delta), VALUE(mended_whole), VALUE(resyncs), VALUE(allocations));
+	       VALUE(mended_forward), VALUE(mended_delta), VALUE(mended_whole), VALUE(resyncs),
+	       VALUE(allocations));
 #undef FIGURE
 #undef VALUE
 }

@@ -280,6 +280,7 @@ static void note_figures(struct sim_application *a)
 	sim_count(a->world, SIM_RECONNECTS, stat->reconnects);
 	sim_count(a->world, SIM_REPLAYED, stat->replayed);
 	sim_count(a->world, SIM_DROPPED, stat->dropped);
+	sim_count(a->world, SIM_FORWARD, stat->mended_forward);
 	sim_count(a->world, SIM_DELTAS, stat->mended_delta);
 	sim_count(a->world, SIM_WHOLES, stat->mended_whole);
 	sim_count(a->world, SIM_RESYNCS, stat->resyncs);

@@ -38,6 +38,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(RECONNECTS, 1, "sessions taken up again")                                            \
 	X(REPLAYED, 1, "transactions replayed")                                                \
 	X(DROPPED, 1, "laggards dropped")                                                      \
+	X(FORWARD, 1, "images sent what they missed")                                          \
 	X(DELTAS, 1, "images mended by delta")                                                 \
 	X(WHOLES, 1, "images mended whole")                                                    \
 	X(RESYNCS, 1, "images copied whole while transactions went on")                        \

@@ -214,10 +214,9 @@ static void test_each_allocation_of_making_fails(void **state)
 	}
 }
 
-/* The same where one mirror is to be mended from the logs each time. */
-static void test_each_allocation_of_mending_fails(void **state)
+/* The same where one mirror missed transactions each time. */
+static void fail_mending(struct owner *o, unsigned missed)
 {
-	struct owner *o = *state;
 	bool through = false;
 
 	if (!REPLACED)
@@ -227,7 +226,7 @@ static void test_each_allocation_of_mending_fails(void **state)
 		int rc;
 
 		direct_crash(o->d, 0);
-		for (unsigned i = 0; i < 90; i++)
+		for (unsigned i = 0; i < missed; i++)
 			assert_int_equal(owner_put(o, i * 30, 20, (uint8_t)(n + i)), 0);
 		owner_die(o);
 		direct_start(o->d, 0);
@@ -240,10 +239,20 @@ static void test_each_allocation_of_mending_fails(void **state)
 			fail_msg("allocation %ld: %s", n, o->error.text);
 		owner_reopen(o);
 		assert_int_equal(owner_stat(o).live, 3);
-		assert_int_equal(o->bytes[89 * 30], (uint8_t)(n + 89));
+		assert_int_equal(o->bytes[(missed - 1) * 30], (uint8_t)(n + missed - 1));
 		if (through)
 			print_message("%ld allocations\n", n);
 	}
+}
+
+static void test_each_allocation_of_sending_fails(void **state)
+{
+	fail_mending(*state, 20);
+}
+
+static void test_each_allocation_of_mending_fails(void **state)
+{
+	fail_mending(*state, 90);
 }
 
 int main(void)
@@ -252,6 +261,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_each_allocation_fails),
 		TEST(test_each_allocation_of_making_fails),
+		TEST(test_each_allocation_of_sending_fails),
 		TEST(test_each_allocation_of_mending_fails),
 	};
 

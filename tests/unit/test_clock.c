@@ -203,7 +203,7 @@ static void test_jumps_change_nothing_but_time_stamps(void **state)
 	(void)state;
 	run(&steady, false);
 	assert_int_equal(steady.backwards, 0);
-	assert_int_equal(steady.mended.mended_delta, 1);
+	assert_int_equal(steady.mended.mended_forward, 1);
 	assert_int_equal(steady.mended.mended_whole, 0);
 	assert_int_equal(steady.end.resyncs, 1);
 	assert_true(steady.end.replayed >= 3);

@@ -1,26 +1,7 @@
 /*
  * test_mend.c - mirrors that are behind, ahead, or empty when a store is opened (I6 to I9).
  */
-#include "owner.h"
-
-static int setup(void **state)
-{
-	struct owner *o = owner_new(3);
-
-	owner_begin(o);
-	*state = o;
-	return 0;
-}
-
-static int setup_two(void **state)
-{
-	struct owner *o = owner_new(2);
-
-	o->options.acks = 2;
-	owner_begin(o);
-	*state = o;
-	return 0;
-}
+#include "mend_rig.h"
 
 static int setup_small_log(void **state)
 {
@@ -32,72 +13,26 @@ static int setup_small_log(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+/* Mirror `absent` misses transactions of this owner, and all of the next one's. */
+static void miss_an_owner(struct owner *o, unsigned absent)
 {
-	owner_free(*state);
-	return 0;
-}
-
-static void put_many(struct owner *o, unsigned count, uint8_t value)
-{
-	for (unsigned i = 0; i < count; i++)
-		assert_int_equal(owner_put(o, i * 97 % (SIZE - 50), 50, (uint8_t)(value + i)), 0);
-}
-
-/* The store's header on a mirror; the caller frees it. */
-static Perseas__Header *header_of(struct owner *o, unsigned mirror)
-{
-	uint64_t size;
-	const uint8_t *bytes = memory_heap_piece(o->d->mirrors[mirror].memory, STORE, "header",
-	                                         &size);
-	const char *why;
-
-	assert_non_null(bytes);
-	return ps_header_unpack(bytes, size, &why);
-}
-
-/* Every byte of the segment is on the mirror, in the image that it serves. */
-static void assert_mirrored(struct owner *o, unsigned mirror)
-{
-	Perseas__Header *header = header_of(o, mirror);
-	char name[40];
-	uint8_t *bytes;
-
-	snprintf(name, sizeof(name), "segment-0.%llu", (unsigned long long)header->generation);
-	bytes = memory_heap_piece(o->d->mirrors[mirror].memory, STORE, name, NULL);
-	assert_non_null(bytes);
-	assert_memory_equal(bytes, o->bytes, SIZE);
-	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
-	/* Header, log, promise, one segment: nothing is left over. */
-	assert_int_equal(memory_heap_pieces(o->d->mirrors[mirror].memory), 4);
-	perseas__header__free_unpacked(header, NULL);
-}
-
-/* The store is opened without mirror `other`, so that the mended one must do its part. */
-static void assert_carries(struct owner *o, unsigned mended, unsigned other)
-{
-	uint8_t contents[SIZE];
-
-	assert_mirrored(o, mended);
-	put_many(o, 5, 0x50);
-	memcpy(contents, o->bytes, SIZE);
+	direct_crash(o->d, absent);
+	put_many(o, 5, 1);
 	owner_die(o);
-	direct_crash(o->d, other);
 	owner_reopen(o);
-	assert_memory_equal(o->bytes, contents, SIZE);
-	assert_mirrored(o, mended);
+	put_many(o, 5, 0x30);
+	direct_start(o->d, absent);
 }
 
-/* A mirror missed some transactions: they are copied from the logs, in place. */
+/* It missed an owner: where its own history ends is worked out from the logs of both. */
 static void test_behind_is_mended_by_delta(void **state)
 {
 	struct owner *o = *state;
 
-	direct_crash(o->d, 2);
-	put_many(o, 10, 1);
+	miss_an_owner(o, 2);
 	owner_die(o);
-	direct_start(o->d, 2);
 	owner_reopen(o);
+	assert_int_equal(owner_stat(o).mended_forward, 0);
 	assert_int_equal(owner_stat(o).mended_delta, 1);
 	assert_int_equal(owner_stat(o).mended_whole, 0);
 	assert_int_equal(owner_stat(o).live, 3);
@@ -114,11 +49,9 @@ static void test_delta_from_a_mended_mirror(void **state)
 	owner_free(o);
 	*state = o = owner_new(5);
 	owner_begin(o);
-	direct_crash(o->d, 0);
 	direct_crash(o->d, 4);
-	put_many(o, 10, 1);
+	miss_an_owner(o, 0);
 	owner_die(o);
-	direct_start(o->d, 0);
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).mended_delta, 1);
 	put_many(o, 10, 0x70);
@@ -147,16 +80,18 @@ static void test_far_behind_is_copied_whole(void **state)
 }
 
 /* Two of three must hold everything before the third may be touched in place; with W = n there are
- * no such others, and a whole copy is made. */
+ * no such others, and a whole copy is made of what is too much to be sent. */
 static void test_no_delta_where_it_could_harm(void **state)
 {
 	struct owner *o = *state;
 
 	o->d->mirrors[1].writes_left = 0;
-	assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EINDOUBT);
+	for (unsigned i = 0; i < 65; i++)
+		put_in_doubt(o, i, 10, (uint8_t)i);
 	owner_die(o);
 	owner_reopen(o);
-	assert_int_equal(o->bytes[0], 1);
+	assert_int_equal(o->bytes[64], 64);
+	assert_int_equal(owner_stat(o).mended_forward, 0);
 	assert_int_equal(owner_stat(o).mended_delta, 0);
 	assert_int_equal(owner_stat(o).mended_whole, 1);
 	assert_mirrored(o, 1);
@@ -168,11 +103,8 @@ static void part(struct owner *o, unsigned more, unsigned since)
 {
 	for (unsigned i = 1; i < 3; i++)
 		o->d->mirrors[i].hold = DIRECT_HOLD_WRITES;
-	/* Only the first is in doubt: the others are open at the same time. */
-	for (unsigned i = 0; i < more; i++) {
-		o->p->in_doubt = 0;
-		assert_int_equal(owner_put(o, 1000 + 100 * i, 100, 0xee), PERSEAS_EINDOUBT);
-	}
+	for (unsigned i = 0; i < more; i++)
+		put_in_doubt(o, 1000 + 100 * i, 100, 0xee);
 	owner_die(o);
 	direct_crash(o->d, 0);
 	owner_reopen(o);
@@ -419,9 +351,19 @@ static void lose_first(struct owner *o)
 	lose(o, 0);
 }
 
-static void test_delta_breaks(void **state)
+static void fall_out_of_history(struct owner *o)
+{
+	miss_an_owner(o, 0);
+}
+
+static void test_sending_breaks(void **state)
 {
 	break_mending(*state, fall_behind);
+}
+
+static void test_delta_breaks(void **state)
+{
+	break_mending(*state, fall_out_of_history);
 }
 
 static void test_copy_breaks(void **state)
@@ -450,7 +392,7 @@ static void test_joining_mirror_counts_with_nothing(void **state)
 	uint8_t contents[SIZE];
 
 	put_many(o, 5, 1);
-	fall_behind(o);
+	fall_out_of_history(o);
 	memcpy(contents, o->bytes, SIZE);
 	owner_die(o);
 	/* Every attempt of this open breaks at the mirror's second write, until it gives up. */
@@ -505,6 +447,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_sending_breaks, setup),
 		TEST(test_behind_is_mended_by_delta, setup),
 		TEST(test_delta_from_a_mended_mirror, setup),
 		TEST(test_far_behind_is_copied_whole, setup_small_log),

@@ -1,0 +1,120 @@
+/*
+ * test_forward.c - mirrors that are only behind are sent what they missed when a store is opened.
+ */
+#include "mend_rig.h"
+
+/* A mirror missed some transactions of an owner that it knew: it is sent them. */
+static void test_behind_is_sent_what_it_missed(void **state)
+{
+	struct owner *o = *state;
+
+	direct_crash(o->d, 2);
+	put_many(o, 10, 1);
+	owner_die(o);
+	direct_start(o->d, 2);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).mended_forward, 1);
+	assert_int_equal(owner_stat(o).mended_delta, 0);
+	assert_int_equal(owner_stat(o).mended_whole, 0);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_non_null(strstr(perseas_report(o->p), "sim://2: sent the transactions that it "
+	                                             "missed"));
+	assert_carries(o, 2, 0);
+}
+
+/* What one mirror alone holds the other is sent, though no other holds it: it is a prefix of the
+ * history at every moment. */
+static void test_forward_where_a_delta_could_harm(void **state)
+{
+	struct owner *o = *state;
+
+	o->d->mirrors[1].writes_left = 0;
+	put_in_doubt(o, 0, 10, 1);
+	owner_die(o);
+	owner_reopen(o);
+	assert_int_equal(o->bytes[0], 1);
+	assert_int_equal(owner_stat(o).mended_forward, 1);
+	assert_int_equal(owner_stat(o).mended_whole, 0);
+	assert_mirrored(o, 1);
+}
+
+enum { MISSED = 4 };
+
+/* Transactions that write over one another, in ranges of several sizes; contents[i] is what the
+ * segment is after i of them. */
+static void put_over(struct owner *o, uint8_t contents[][SIZE])
+{
+	for (unsigned i = 0; i < MISSED; i++) {
+		memcpy(contents[i], o->bytes, SIZE);
+		put_in_doubt(o, 100 + 7 * (i % 3), 60 - 9 * i, (uint8_t)(0xa0 + i));
+	}
+	memcpy(contents[MISSED], o->bytes, SIZE);
+}
+
+static void break_second(void *arg)
+{
+	struct owner *o = arg;
+
+	o->d->mirrors[1].writes_left = 0;
+}
+
+/*
+ * Mirror 0 alone holds some transactions; the next owner's session with mirror 1 breaks after
+ * `writes` of the writes that bring it forward, and the owner dies. Without mirror 0 the state is
+ * one of those that there were. True: nothing broke.
+ */
+static bool break_forward(struct owner *o, int writes)
+{
+	uint8_t contents[MISSED + 1][SIZE];
+	unsigned i = 0;
+	int rc;
+
+	put_many(o, 5, (uint8_t)writes);
+	o->d->mirrors[1].hold = o->d->mirrors[2].hold = DIRECT_HOLD_WRITES;
+	put_over(o, contents);
+	owner_die(o);
+	o->d->mirrors[1].writes_left = writes;
+	o->options.open_timeout_ms = 1;
+	o->d->on_pause = break_second;
+	o->d->on_pause_arg = o;
+	rc = owner_open(o, 0);
+	o->d->on_pause = NULL;
+	o->options.open_timeout_ms = 0;
+	if (!rc)
+		owner_die(o);
+	o->d->mirrors[1].writes_left = -1;
+	direct_crash(o->d, 0);
+	owner_reopen(o);
+	while (i <= MISSED && memcmp(o->bytes, contents[i], SIZE))
+		i++;
+	assert_true(i <= MISSED);
+	if (!rc)
+		assert_int_equal(i, MISSED);
+	direct_start(o->d, 0);
+	owner_reopen(o);
+	for (unsigned k = 0; k < 3; k++)
+		assert_mirrored(o, k);
+	return !rc;
+}
+
+static void test_forward_breaks(void **state)
+{
+	int writes = 0;
+
+	while (!break_forward(*state, writes))
+		writes++;
+	/* Record, data and slot of each, and the slot of the next owner. */
+	assert_in_range(writes, 3 * MISSED + 1, 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_behind_is_sent_what_it_missed, setup),
+		TEST(test_forward_where_a_delta_could_harm, setup_two),
+		TEST(test_forward_breaks, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
