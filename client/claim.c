@@ -121,8 +121,6 @@ int ps_claim(struct perseas *p)
 			refused(p, &p->mirrors[i], &round.errors[i], &rc);
 		}
 	}
-	for (unsigned i = p->mirror_count; i < PS_MIRRORS_MAX; i++)
-		round.replies[i] = NULL;
 	ps_round_free(&round);
 	/* A claim may have shown a newer roster than the probe. */
 	if (!rc)
@@ -262,29 +260,20 @@ int ps_choose(struct perseas *p, struct ps_standing *chosen)
  * broke. One that broke means that another claimed it, or that it lost what it had. */
 int ps_confirm(struct perseas *p)
 {
-	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	struct ps_round round;
+	uint32_t claimed = 0, broken;
 	int rc = 0;
 
-	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
-	request.confirm = &ask;
-	memset(round.errors, 0, sizeof(round.errors));
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		round.ask[i] = i < p->mirror_count && p->mirrors[i].found.claimed;
-		round.requests[i] = &request;
-		round.replies[i] = NULL;
-	}
-	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		claimed |= (uint32_t)p->mirrors[i].found.claimed << i;
+	broken = claimed & ~ps_confirmed(p, claimed);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (round.ask[i] && (!round.replies[i] || (m->found.good && !m->link))) {
+		if (broken >> i & 1 || (m->found.claimed && m->found.good && !m->link)) {
 			ps_report(p, "%s: its session broke before the store was open",
 			          m->address.text);
 			rc = PS_AGAIN;
 		}
 	}
-	ps_round_free(&round);
 	return rc;
 }

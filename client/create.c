@@ -73,7 +73,6 @@ static unsigned ask_all(struct perseas *p, const Perseas__Request *one,
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		round.ask[i] = i < p->mirror_count && p->mirrors[i].control;
 		round.requests[i] = one ? one : &each[i];
-		round.replies[i] = NULL;
 	}
 	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
 	for (unsigned i = 0; i < p->mirror_count; i++) {

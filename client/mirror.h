@@ -89,6 +89,9 @@ int ps_ready(struct perseas *p);
 int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
            uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error);
 
+/* What a reply gives access to, or NULL. */
+const Perseas__Grant *ps_grant_of(const Perseas__Reply *reply);
+
 /* The same request to every mirror with ask[i] set, at the same time. replies[i] is NULL where
  * it failed, with errors[i] set. */
 struct ps_round {
@@ -101,6 +104,13 @@ struct ps_round {
 
 void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns);
 void ps_round_free(struct ps_round *round);        /* replies, and descriptors not taken */
+
+/* One request, whose answer holds nothing that is wanted, to the mirrors of a set at the same time.
+ * Those that granted it. */
+uint32_t ps_ask_set(struct perseas *p, uint32_t set, const Perseas__Request *request);
+
+/* Those of a set that say, asked just now, that they are still claimed by this owner. */
+uint32_t ps_confirmed(struct perseas *p, uint32_t set);
 
 /* By when an answer that is asked for now must be there. */
 static inline uint64_t ps_answer_by(struct perseas *p)

@@ -37,6 +37,24 @@ int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *er
 	return ask(p, m, &request, error);
 }
 
+/* Asks for a grant, and goes on with the memory that it names. */
+static int ask_grant(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                     struct ps_error *error)
+{
+	int fds[PS_REGIONS_MAX], rc;
+	const Perseas__Grant *grant;
+	Perseas__Reply *reply;
+
+	rc = ps_ask(p, m, request, ps_answer_by(p), &reply, fds, error);
+	if (rc)
+		return rc;
+	grant = ps_grant_of(reply);
+	rc = m->link ? ps_mirror_regrant(p, m, grant, fds, error)
+	             : ps_mirror_attach(p, m, grant, fds, error);
+	perseas__reply__free_unpacked(reply, NULL);
+	return rc;
+}
+
 /* The handle's segments, those that are published or those that are not, as messages. */
 struct table {
 	Perseas__Segment segments[PS_SEGMENTS_MAX], *list[PS_SEGMENTS_MAX];
@@ -61,8 +79,6 @@ int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *er
 	Perseas__RebuildRequest ask_rebuild = PERSEAS__REBUILD_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	Perseas__Header header = PERSEAS__HEADER__INIT;
-	int fds[PS_REGIONS_MAX], rc;
-	Perseas__Reply *reply;
 	struct table table;
 
 	fill_table(p, &table, true);
@@ -82,21 +98,13 @@ int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *er
 	ask_rebuild.rdma = ps_wants_rdma(p, m);
 	request.body_case = PERSEAS__REQUEST__BODY_REBUILD;
 	request.rebuild = &ask_rebuild;
-	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, fds, error);
-	if (rc)
-		return rc;
-	rc = m->link ? ps_mirror_regrant(p, m, reply->rebuild->grant, fds, error)
-	             : ps_mirror_attach(p, m, reply->rebuild->grant, fds, error);
-	perseas__reply__free_unpacked(reply, NULL);
-	return rc;
+	return ask_grant(p, m, &request, error);
 }
 
 int ps_rejoin_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	int fds[PS_REGIONS_MAX], rc;
-	Perseas__Reply *reply;
 	struct table table;
 
 	fill_table(p, &table, false);
@@ -106,10 +114,5 @@ int ps_rejoin_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_erro
 	add.segments = table.list;
 	request.body_case = PERSEAS__REQUEST__BODY_ADD_SEGMENTS;
 	request.add_segments = &add;
-	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, fds, error);
-	if (rc)
-		return rc;
-	rc = ps_mirror_regrant(p, m, reply->add_segments->grant, fds, error);
-	perseas__reply__free_unpacked(reply, NULL);
-	return rc;
+	return ask_grant(p, m, &request, error);
 }

@@ -19,47 +19,15 @@ enum {
 
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
 
-/* Has this owner still its claim on the mirror? What it read there before is then its own. */
-static bool still_ours(struct perseas *p, struct ps_mirror *m)
-{
-	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	Perseas__Reply *reply;
-	struct ps_error ignored;
-
-	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
-	request.confirm = &ask;
-	if (ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &ignored))
-		return false;
-	perseas__reply__free_unpacked(reply, NULL);
-	return true;
-}
-
 /* The others that are connected and whole, asked just now whether they are still this owner's. */
 static uint32_t confirmed_others(struct perseas *p, const struct ps_mirror *but)
 {
-	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	struct ps_round round;
-	uint32_t others, confirmed = 0;
+	uint32_t others;
 
 	pthread_mutex_lock(&p->lock);
 	others = ps_mirrors_whole(p) & ~ps_bit(p, but);
 	pthread_mutex_unlock(&p->lock);
-	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
-	request.confirm = &ask;
-	memset(round.errors, 0, sizeof(round.errors));
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		round.ask[i] = others >> i & 1;
-		round.requests[i] = &request;
-		round.replies[i] = NULL;
-	}
-	ps_round_run(p, &round, ps_answer_by(p));
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (round.replies[i])
-			confirmed |= (uint32_t)1 << i;
-	ps_round_free(&round);
-	return confirmed;
+	return ps_confirmed(p, others);
 }
 
 /* I9: its promises are lost with its memory. */
@@ -207,8 +175,9 @@ static int read_elsewhere(struct perseas *p, const struct ps_segment *segment, u
 		if (got)
 			memcpy(ps_ring_bounce(&p->ring), reply->read->bytes.data, length);
 		perseas__reply__free_unpacked(reply, NULL);
-		/* Anybody may read: the next owner's transactions can be there already. */
-		if (got && still_ours(p, &p->mirrors[i]))
+		/* Anybody may read: the next owner's transactions can be there, unless the claim
+		 * still stands. */
+		if (got && ps_confirmed(p, ps_bit(p, &p->mirrors[i])))
 			return 0;
 	}
 	return -1;

@@ -10,26 +10,13 @@ uint32_t ps_roster_record(struct perseas *p, uint32_t on)
 {
 	Perseas__RosterRequest ask = PERSEAS__ROSTER_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	struct ps_round round;
-	uint32_t took = 0;
 
 	ask.roster = p->roster;
 	ask.settled = true;
 	ask.next = p->next_roster;
 	request.body_case = PERSEAS__REQUEST__BODY_ROSTER;
 	request.roster = &ask;
-	memset(round.errors, 0, sizeof(round.errors));
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		round.ask[i] = on >> i & 1;
-		round.requests[i] = &request;
-		round.replies[i] = NULL;
-	}
-	ps_round_run(p, &round, ps_answer_by(p));
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (round.replies[i])
-			took |= (uint32_t)1 << i;
-	ps_round_free(&round);
-	return took;
+	return ps_ask_set(p, on, &request);
 }
 
 void ps_roster_stamp(struct perseas *p)

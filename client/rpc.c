@@ -40,7 +40,7 @@ static int check_status(struct ps_mirror *m, const Perseas__Reply *reply, struct
 	return ps_error_set(error, code, "%s: %s", m->address.text, reply->message);
 }
 
-static const Perseas__Grant *grant_of(const Perseas__Reply *reply)
+const Perseas__Grant *ps_grant_of(const Perseas__Reply *reply)
 {
 	switch (reply->body_case) {
 	case PERSEAS__REPLY__BODY_CLAIM:
@@ -85,7 +85,7 @@ static int receive(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 	                                       PERSEAS__REQUEST__BODY_LIST)
 		rc = ps_error_set(error, PERSEAS_EPROTOCOL, "%s answered another question",
 		                  m->address.text);
-	grant = rc ? NULL : grant_of(*reply);
+	grant = rc ? NULL : ps_grant_of(*reply);
 	if (!rc && count != (grant ? grant->descriptors : 0))
 		rc = ps_error_set(error, PERSEAS_EPROTOCOL,
 		                  "%s sent %u descriptors too many or few", m->address.text, count);
@@ -144,6 +144,34 @@ void ps_round_free(struct ps_round *round)
 		}
 		round->replies[i] = NULL;
 	}
+}
+
+uint32_t ps_ask_set(struct perseas *p, uint32_t set, const Perseas__Request *request)
+{
+	struct ps_round round;
+	uint32_t granted = 0;
+
+	memset(round.errors, 0, sizeof(round.errors));
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		round.ask[i] = set >> i & 1;
+		round.requests[i] = request;
+	}
+	ps_round_run(p, &round, ps_answer_by(p));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (round.replies[i])
+			granted |= (uint32_t)1 << i;
+	ps_round_free(&round);
+	return granted;
+}
+
+uint32_t ps_confirmed(struct perseas *p, uint32_t set)
+{
+	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
+	request.confirm = &ask;
+	return ps_ask_set(p, set, &request);
 }
 
 bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m)
