@@ -39,21 +39,35 @@ static inline void ps_copy_below_16(uint8_t *to, const uint8_t *from, size_t len
  * wider: what is copied was mostly stored a moment ago, by words, and a load that spans two
  * such stores has to wait until they have left the processor.
  */
-static inline void ps_copy(void *to_bytes, const void *from_bytes, size_t len)
+static inline void ps_copy_short(void *to_bytes, const void *from_bytes, size_t len)
 {
 	const uint8_t *from = from_bytes;
 	uint8_t *to = to_bytes;
 	size_t at;
 
-	if (len > 256) {
-		memcpy(to, from, len);
-	} else if (len >= 16) {
-		for (at = 0; at + 8 < len; at += 8)
+	if (len >= 16) {
+		for (at = 0; at + 32 < len; at += 32) {
+			ps_copy_word(to + at, from + at);
+			ps_copy_word(to + at + 8, from + at + 8);
+			ps_copy_word(to + at + 16, from + at + 16);
+			ps_copy_word(to + at + 24, from + at + 24);
+		}
+		for (; at + 8 < len; at += 8)
 			ps_copy_word(to + at, from + at);
 		ps_copy_word(to + len - 8, from + len - 8);
 	} else {
 		ps_copy_below_16(to, from, len);
 	}
+}
+
+enum { PS_COPY_SHORT = 256 };      /* bytes up to which that is the faster way */
+
+static inline void ps_copy(void *to, const void *from, size_t len)
+{
+	if (len > PS_COPY_SHORT)
+		memcpy(to, from, len);
+	else
+		ps_copy_short(to, from, len);
 }
 
 #endif

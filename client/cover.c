@@ -76,11 +76,8 @@ void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 
 int ps_cover_place(const struct ps_cover *cover, uint64_t start, uint64_t end)
 {
-	unsigned at = cover->count;
+	unsigned at = first_ending_after(cover, start, true);
 
-	/* Many applications go upwards. */
-	if (at && cover->spans[at - 1].end >= start)
-		at = first_ending_after(cover, start, true);
 	return at == cover->count || cover->spans[at].start > end ? (int)at : -1;
 }
 

@@ -37,6 +37,21 @@ int ps_cover_place(const struct ps_cover *cover, uint64_t start, uint64_t end);
 /* Covers such a span, at its place; room was reserved. */
 void ps_cover_insert(struct ps_cover *cover, int place, const struct ps_span *span);
 
+/* Does a span from `start` on lie behind all that is there, and touch none? Many applications go
+ * upwards. */
+static inline bool ps_cover_behind(const struct ps_cover *cover, uint64_t start)
+{
+	return !cover->count || cover->spans[cover->count - 1].end < start;
+}
+
+/* Covers such a span; room was reserved. */
+static inline void ps_cover_append(struct ps_cover *cover, uint64_t start, uint64_t end,
+                                   uint64_t base, uint32_t segment)
+{
+	cover->spans[cover->count++] = (struct ps_span){ start, end, base, segment };
+	cover->bytes += end - start;
+}
+
 /* Does any byte of [start, end) lie in it? */
 bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t end);
 

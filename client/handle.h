@@ -167,6 +167,7 @@ struct perseas {
 	uint64_t seq;              /* last posted */
 	uint64_t next;             /* log position after it */
 	uint64_t last;             /* its record's */
+	uint32_t fenced;           /* the mirrors that promised another owner, a bit for each */
 	uint64_t in_doubt;         /* seq that a commit gave up waiting for, 0: none */
 	uint64_t log_size;         /* bytes of the ring on the mirrors */
 	uint64_t lap;              /* log position where its present lap began */
@@ -201,6 +202,7 @@ struct perseas_tx {
 	_Atomic bool busy;         /* its owner is inside set_range, without the lock */
 	uint8_t *record;           /* struct ps_record, entries */
 	uint64_t capacity;
+	uint64_t room;             /* a record up to this length fits wherever it goes (tx.c) */
 	uint64_t length;           /* of the record so far */
 	uint32_t ranges;
 	uint64_t tail;             /* offset of the last entry, 0: none */

@@ -62,6 +62,9 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	if (m->state == PERSEAS_MIRROR_RESYNCING && state != PERSEAS_MIRROR_LIVE)
 		m->acked = 0;
 	m->state = state;
+	p->fenced &= ~ps_bit(p, m);
+	if (state == PERSEAS_MIRROR_FENCED)
+		p->fenced |= ps_bit(p, m);
 	m->active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING ||
 	            state == PERSEAS_MIRROR_RESYNCING;
 	snprintf(m->trouble, sizeof(m->trouble), "%s",
@@ -344,13 +347,12 @@ int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint
 	return rc && m->link ? give_up(p, m, rc) : rc;
 }
 
-bool ps_fenced(const struct perseas *p)
+bool ps_fenced_for_good(const struct perseas *p)
 {
 	uint32_t lost = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].votes && p->mirrors[i].state == PERSEAS_MIRROR_FENCED)
-			lost |= (uint32_t)1 << i;
+		lost |= p->fenced & (uint32_t)p->mirrors[i].votes << i;
 	return lost && !ps_quorum_possible(p, lost);
 }
 
@@ -361,7 +363,7 @@ int ps_fail_fenced(const struct perseas *p)
 	               p->store, (unsigned long long)p->epoch);
 }
 
-int ps_ready(struct perseas *p)
+int ps_hardly_ready(struct perseas *p)
 {
 	if (p->salvage)
 		return ps_fail(p, PERSEAS_ESALVAGE,

@@ -74,13 +74,23 @@ int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain
 void ps_mirrors_staging(struct perseas *p);
 
 /* Have so many mirrors promised another owner that W can no longer be reached? */
-bool ps_fenced(const struct perseas *p);
+bool ps_fenced_for_good(const struct perseas *p);
+
+static inline bool ps_fenced(const struct perseas *p)
+{
+	return p->fenced && ps_fenced_for_good(p);
+}
 
 /* PERSEAS_EFENCED, with its message. */
 int ps_fail_fenced(const struct perseas *p);
 
 /* Is the handle's state such that transactions may go on? 0, EBLOCKED, EFENCED or ESALVAGE. */
-int ps_ready(struct perseas *p);
+int ps_hardly_ready(struct perseas *p);
+
+static inline int ps_ready(struct perseas *p)
+{
+	return p->salvage || p->fenced || p->in_doubt ? ps_hardly_ready(p) : 0;
+}
 
 /* rpc.c: control messages. */
 

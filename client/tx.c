@@ -14,6 +14,7 @@
 enum {
 	FIRST_CAPACITY = 4096,
 	CHECKED = PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES,
+	SHORT = PS_COPY_SHORT,     /* bytes of a range */
 	BUSY_PAUSE = 20000,        /* ns: a set_range is at most some copying */
 };
 
@@ -22,6 +23,24 @@ void ps_tx_begin_handle(struct perseas *p)
 	p->fences = p->env->ops->barrier(p->env);
 	atomic_store_explicit(&p->careful, p->options.flags & CHECKED || !p->fences,
 	                      memory_order_relaxed);
+}
+
+/*
+ * Up to where a record may grow without a further look: it fits into its memory, the log, and the
+ * ring, where an entry takes the record, the after-images, which are no more than the record, and a
+ * write for each range, which is no more either, since a range takes 24 bytes of record at least.
+ */
+static void find_room(struct perseas_tx *tx)
+{
+	const struct perseas *p = tx->p;
+	const uint64_t head = sizeof(struct ps_entry) + 2 * sizeof(struct ps_write) + 2 * PS_ALIGN;
+	const uint64_t entry = p->ring.size / 4 > head ? (p->ring.size / 4 - head) / 3 : 0;
+	const uint64_t limit = ps_record_limit(p->log_size);
+
+	static_assert(sizeof(struct ps_write) <= sizeof(struct ps_range) + 8, "a range's write");
+	tx->room = entry < limit ? entry : limit;
+	if (tx->room > tx->capacity)
+		tx->room = tx->capacity;
 }
 
 static struct perseas_tx *tx_new(struct perseas *p)
@@ -39,6 +58,7 @@ static struct perseas_tx *tx_new(struct perseas *p)
 	memset(tx->record, 0, sizeof(struct ps_record));
 	tx->capacity = FIRST_CAPACITY;
 	tx->p = p;
+	find_room(tx);
 	tx->all = p->all_list;
 	p->all_list = tx;
 	__atomic_fetch_add(&p->stat.allocations, 3, __ATOMIC_RELAXED);
@@ -81,7 +101,6 @@ static int begin_locked(struct perseas *p, perseas_tx_t **out)
 	tx->length = sizeof(struct ps_record);
 	tx->ranges = 0;
 	tx->tail = 0;
-	tx->hint = NULL;
 	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
 		atomic_store_explicit(&tx->touched[i], 0, memory_order_relaxed);
 	*out = tx;
@@ -149,10 +168,16 @@ static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, 
 	    end > layout->segments[low].end || end < start)
 		return NULL;
 	tx->layout = layout;
-	tx->hint = &layout->segments[low];
-	atomic_fetch_or_explicit(&tx->touched[tx->hint->segment / 64],
-	                         (uint64_t)1 << tx->hint->segment % 64, memory_order_relaxed);
-	return tx->hint;
+	return tx->hint = &layout->segments[low];
+}
+
+/* The transaction has ranges in the segment, from now on. One thread at a time changes it. */
+static inline void touch(struct perseas_tx *tx, uint32_t segment)
+{
+	_Atomic uint64_t *touched = &tx->touched[segment / 64];
+
+	atomic_store_explicit(touched, atomic_load_explicit(touched, memory_order_relaxed) |
+	                               (uint64_t)1 << segment % 64, memory_order_relaxed);
 }
 
 static int range_error(struct perseas_tx *tx, const void *addr, size_t len,
@@ -204,6 +229,7 @@ static int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 		if (grown) {
 			tx->record = grown;
 			tx->capacity = capacity;
+			find_room(tx);
 		}
 		rc = grown ? 1 : -1;
 	}
@@ -296,19 +322,34 @@ static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *se
  * and then waits for `busy` to pass; its barrier orders the store of the one here against the load
  * of the other, so that this needs no fence of its own.
  */
+static inline void enter(struct perseas_tx *tx)
+{
+	atomic_store_explicit(&tx->busy, true, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline bool is_watched(const struct perseas_tx *tx)
+{
+	return atomic_load_explicit(&tx->p->careful, memory_order_relaxed);
+}
+
+static inline void leave(struct perseas_tx *tx)
+{
+	atomic_store_explicit(&tx->busy, false, memory_order_release);
+}
+
 static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *segment,
                             uint64_t start, uint64_t end)
 {
 	int rc;
 
-	atomic_store_explicit(&tx->busy, true, memory_order_relaxed);
-	atomic_signal_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&tx->p->careful, memory_order_relaxed)) {
-		atomic_store_explicit(&tx->busy, false, memory_order_relaxed);
+	enter(tx);
+	if (is_watched(tx)) {
+		leave(tx);
 		return add_range_locked(tx, segment, start, end);
 	}
 	rc = add_range(tx, segment, start, end);
-	atomic_store_explicit(&tx->busy, false, memory_order_release);
+	leave(tx);
 	return rc;
 }
 
@@ -321,7 +362,7 @@ static inline void prefetch_mirror(struct perseas *p, const struct ps_extent_of 
 		__builtin_prefetch((const void *)(hint + (start - segment->start)), 1);
 }
 
-int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
+static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 {
 	uint64_t start = (uint64_t)(uintptr_t)addr, end = start + len;
 	const struct ps_extent_of *segment;
@@ -336,8 +377,57 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 	segment = locate(tx, start, end);
 	if (!segment || !segment->published)
 		return range_error(tx, addr, len, segment);
+	touch(tx, segment->segment);
 	prefetch_mirror(tx->p, segment, start);
 	return add_range_beside(tx, segment, start, end);
+}
+
+/* What most ranges are: short, in the segment of the one before, and behind all of the transaction's
+ * others, so that it is an entry of its own. */
+static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len)
+{
+	const struct ps_extent_of *segment = tx->hint;
+
+	return tx->open && len - 1 < SHORT && segment && tx->layout == tx->p->layout &&
+	       start >= segment->start && start + len <= segment->end && segment->published &&
+	       tx->length + sizeof(struct ps_range) + ps_align8(len) <= tx->room &&
+	       tx->cover.count < tx->cover.capacity && ps_cover_behind(&tx->cover, start);
+}
+
+/* Adds a usual range, without a call. */
+static inline void add_usual(struct perseas_tx *tx, uint64_t start, size_t len)
+{
+	const struct ps_extent_of *segment = tx->hint;
+	struct ps_range *range = (struct ps_range *)(tx->record + tx->length);
+	uint8_t *image = (uint8_t *)(range + 1), *end = image + ps_align8(len);
+
+	touch(tx, segment->segment);
+	tx->tail = tx->length;
+	tx->ranges++;
+	ps_put_pair(&range->segment, segment->segment, (uint32_t)len);
+	range->offset = start - segment->start;
+	/* Padding is zeros. */
+	memset(end - 8, 0, 8);
+	ps_copy_short(image, (const void *)start, len);
+	tx->length = (uint64_t)(end - tx->record);
+	ps_cover_append(&tx->cover, start, start + len, segment->start, segment->segment);
+}
+
+int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
+{
+	const uint64_t start = (uint64_t)(uintptr_t)addr;
+
+	if (!tx || !usual(tx, start, len))
+		return set_range(tx, addr, len);
+	prefetch_mirror(tx->p, tx->hint, start);
+	enter(tx);
+	if (is_watched(tx)) {
+		leave(tx);
+		return set_range(tx, addr, len);
+	}
+	add_usual(tx, start, len);
+	leave(tx);
+	return 0;
 }
 
 void ps_tx_take_care(struct perseas *p)

@@ -113,6 +113,8 @@ static void count_images(struct fixture *f, perseas_tx_t *tx, unsigned *times)
 		assert_memory_equal(image, f->before + range->offset, range->length);
 		for (unsigned i = 0; i < range->length; i++)
 			times[range->offset + i]++;
+		for (unsigned i = range->length; i % 8; i++)
+			assert_int_equal(((const uint8_t *)image)[i], 0);
 	}
 	assert_int_equal(ranges, tx->ranges);
 	assert_ptr_equal(cursor.at, cursor.end);
@@ -252,6 +254,48 @@ static void test_too_big_for_the_ring(void **arg)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
+/* How many ranges of `length` bytes, every other 2 * length, a transaction takes: upwards, which is
+ * what most do, or downwards. */
+static unsigned fill(struct fixture *f, unsigned length, bool upwards)
+{
+	const unsigned most = SIZE / (2 * length);
+	perseas_tx_t *tx = begin(f);
+	static unsigned times[SIZE];
+	unsigned taken = 0;
+
+	while (taken < most) {
+		const unsigned at = upwards ? taken : most - 1 - taken;
+		int rc = perseas_set_range(tx, f->bytes + 2 * length * at, length);
+
+		if (rc)
+			assert_int_equal(rc, PERSEAS_ETOOBIG);
+		if (rc)
+			break;
+		memset(f->bytes + 2 * length * at, 0x55, length);
+		taken++;
+	}
+	count_images(f, tx, times);
+	for (unsigned i = 0; i < SIZE; i++) {
+		const unsigned at = i / (2 * length);
+		const bool in = upwards ? at < taken : at < most && at + taken >= most;
+
+		assert_int_equal(times[i], in && i % (2 * length) < length);
+	}
+	assert_int_equal(perseas_abort(tx), 0);
+	assert_memory_equal(f->bytes, f->before, SIZE);
+	return taken;
+}
+
+/* What goes without a call and what does not meet the same limits, and log the same. */
+static void test_both_ways_log_alike(void **arg)
+{
+	static const unsigned lengths[] = { 1, 3, 7, 8, 9, 15, 16, 31, 100, 255, 256, 257 };
+	struct fixture *f = *arg;
+
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		assert_int_equal(fill(f, lengths[i], true), fill(f, lengths[i], false));
+}
+
 /* Very many small ranges: the chain is longer than a frame of the wire takes, and whole. */
 static void test_thousands_of_ranges(void **arg)
 {
@@ -303,6 +347,8 @@ int main(void)
 		TEST(test_empty_transaction_sends_nothing, setup),
 		TEST(test_too_big_for_the_log, setup_small_log),
 		TEST(test_too_big_for_the_ring, setup_small_ring),
+		TEST(test_both_ways_log_alike, setup_small_log),
+		TEST(test_both_ways_log_alike, setup_small_ring),
 		TEST(test_thousands_of_ranges, setup),
 		TEST(test_steady_state_allocates_nothing, setup),
 	};
