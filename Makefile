@@ -256,10 +256,10 @@ bench-rdma:
 #
 # Every suite runs through tests/run.py, which keeps logs and counts in build/results.
 
-.PHONY: check check-headers check-unit check-sim check-crash check-fuzz check-drills
-.PHONY: check-build check-install check-style check-rdma check-rdma-drills check-rdma-siw
+.PHONY: check check-headers check-unit check-sim check-crash check-fuzz check-instructions
+.PHONY: check-drills check-build check-install check-style check-rdma check-rdma-drills check-rdma-siw
 
-SUITES := build headers style unit crash model sim fuzz drills rdma install
+SUITES := build headers style unit crash model sim fuzz instructions drills rdma install
 FUZZ_SECONDS ?= 5
 SANITIZED := SANITIZE=address,undefined BUILD=build/sanitize
 FUZZING := CC=$(CLANG) SANITIZE=fuzzer-no-link,address,undefined BUILD=build/fuzz
@@ -327,6 +327,10 @@ check-fuzz:
 corpus: $(FUZZ_TOOLS)
 	$(BUILD)/tests/fuzz/make_corpus tests/fuzz/corpus
 	$(BUILD)/tests/fuzz/make_control tests/fuzz/corpus
+
+check-instructions:
+	@$(SUBMAKE) all
+	@$(RUN) instructions --timeout 300 "8 bytes over shm: bench/instructions.py --build $(BUILD)"
 
 check-drills:
 	@$(SUBMAKE) all $(TELLER)

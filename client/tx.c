@@ -382,8 +382,8 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 	return add_range_beside(tx, segment, start, end);
 }
 
-/* What most ranges are: short, in the segment of the one before, and behind all of the transaction's
- * others, so that it is an entry of its own. */
+/* What most ranges are: short, in the segment of the one before, and behind all of the others of the
+ * transaction, so that it is an entry of its own. */
 static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	const struct ps_extent_of *segment = tx->hint;
