@@ -334,7 +334,7 @@ check-instructions:
 
 check-drills:
 	@$(SUBMAKE) all $(TELLER)
-	@$(RUN) drills --timeout 600 "drills: $(PYTHON) -m pytest -q -p no:cacheprovider tests/drills"
+	@$(RUN) drills --timeout 1200 "drills: $(PYTHON) -m pytest -q -p no:cacheprovider tests/drills"
 
 # In virtual machines, on soft-RoCE: first what the other tests of the suite rely on.
 IN_GUEST := $(PYTHON) -m pytest -v --durations=12 -o faulthandler_timeout=300 -p no:cacheprovider
@@ -377,7 +377,7 @@ model-quick:
 	@$(MODEL) --jobs 2 --quick
 
 check-model:
-	@$(RUN) model --timeout 240 "model: $(MAKE) --no-print-directory model-quick"
+	@$(RUN) model --timeout 600 "model: $(MAKE) --no-print-directory model-quick"
 
 # The tarball builds and installs by itself, and a program compiles against what it installed.
 check-install:
