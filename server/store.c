@@ -115,20 +115,31 @@ struct store *store_find(struct stores *stores, const char *name)
 	return NULL;
 }
 
-struct store *store_sound(struct stores *stores, const char *name, int *ret, struct why *why)
+struct store *store_named(struct stores *stores, const char *name, int *ret, struct why *why)
 {
 	struct store *store = store_find(stores, name);
 
-	if (!store) {
+	if (!store)
 		*ret = refuse(why, STATUS(NO_STORE), "this mirror has no store named %s", name);
-		return NULL;
-	}
-	if (store->damage[0]) {
+	return store;
+}
+
+struct store *store_sound(struct stores *stores, const char *name, int *ret, struct why *why)
+{
+	struct store *store = store_named(stores, name, ret, why);
+
+	if (store && store->damage[0]) {
 		*ret = refuse(why, STATUS(DAMAGED), "the image of store %s is damaged: %s", name,
 		              store->damage);
 		return NULL;
 	}
 	return store;
+}
+
+struct store *store_to_change(struct stores *stores, const char *name, int *ret, struct why *why)
+{
+	*ret = stores_check_open(stores, why);
+	return *ret ? NULL : store_sound(stores, name, ret, why);
 }
 
 struct store *store_insert(struct stores *stores, const char *name)

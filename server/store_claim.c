@@ -201,11 +201,9 @@ int store_claim(struct stores *stores, struct session *session,
                 struct why *why)
 {
 	struct claim claim = { .session = session, .request = request, .index = -1 };
-	int ret = stores_check_open(stores, why);
+	int ret;
 
-	if (ret)
-		return ret;
-	claim.store = store_sound(stores, request->store, &ret, why);
+	claim.store = store_to_change(stores, request->store, &ret, why);
 	if (!claim.store)
 		return ret;
 	ret = check_claim(&claim, why);

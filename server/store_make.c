@@ -106,12 +106,9 @@ int store_create(struct stores *stores, const Perseas__CreateRequest *request, s
 int store_settle(struct stores *stores, const Perseas__SettleRequest *request, struct why *why)
 {
 	Perseas__Header *header;
-	struct store *store;
-	int ret = stores_check_open(stores, why);
+	int ret;
+	struct store *store = store_to_change(stores, request->store, &ret, why);
 
-	if (ret)
-		return ret;
-	store = store_sound(stores, request->store, &ret, why);
 	if (!store)
 		return ret;
 	if (!same_id(store->header->store_id, request->store_id))
@@ -141,15 +138,11 @@ static void remove_store(struct store *store)
 
 int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request, struct why *why)
 {
-	struct store *store;
 	int ret = stores_check_open(stores, why);
+	struct store *store = ret ? NULL : store_named(stores, request->store, &ret, why);
 
-	if (ret)
-		return ret;
-	store = store_find(stores, request->store);
 	if (!store)
-		return refuse(why, STATUS(NO_STORE), "this mirror has no store named %s",
-		              request->store);
+		return ret;
 	if (!store->header || store->header->state != STATE(CREATING) ||
 	    !same_id(store->header->store_id, request->store_id))
 		return refuse(why, STATUS(BAD_STATE),
@@ -170,15 +163,11 @@ static bool is_meant(const struct store *store, const Perseas__DropRequest *requ
 
 int store_drop(struct stores *stores, const Perseas__DropRequest *request, struct why *why)
 {
-	struct store *store;
 	int ret = stores_check_open(stores, why);
+	struct store *store = ret ? NULL : store_named(stores, request->store, &ret, why);
 
-	if (ret)
-		return ret;
-	store = store_find(stores, request->store);
 	if (!store)
-		return refuse(why, STATUS(NO_STORE), "this mirror has no store named %s",
-		              request->store);
+		return ret;
 	if (!is_meant(store, request))
 		return refuse(why, STATUS(BAD_STATE),
 		              "the ids are not those of the image of store %s that this mirror "

@@ -118,14 +118,11 @@ void board_status(const struct store *store, Perseas__StoreStatus *status)
 
 int store_order(struct stores *stores, const Perseas__OrderRequest *request, struct why *why)
 {
-	struct store *store;
 	struct board *board;
 	Perseas__Order *order;
-	int ret = stores_check_open(stores, why);
+	int ret;
+	struct store *store = store_to_change(stores, request->store, &ret, why);
 
-	if (ret)
-		return ret;
-	store = store_sound(stores, request->store, &ret, why);
 	if (!store)
 		return ret;
 	if (!session_lives(store->session))

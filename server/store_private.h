@@ -63,8 +63,12 @@ struct stores {
 int refuse(struct why *why, Perseas__Status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 struct store *store_find(struct stores *stores, const char *name);
-/* The store of that name, when it is sound; else NULL and *ret is set. */
+/* The store of that name; or NULL and *ret is set. */
+struct store *store_named(struct stores *stores, const char *name, int *ret, struct why *why);
+/* .. that is sound. */
 struct store *store_sound(struct stores *stores, const char *name, int *ret, struct why *why);
+/* .. and whose daemon is not about to end; starts a new reply. */
+struct store *store_to_change(struct stores *stores, const char *name, int *ret, struct why *why);
 struct store *store_insert(struct stores *stores, const char *name);
 void store_delete(struct store *store);
 void scratch_reset(struct stores *stores);

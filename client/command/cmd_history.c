@@ -102,17 +102,14 @@ static void print_range(const struct ps_history *history, const struct output *o
 static void print_ranges(const struct ps_history *history, const struct output *out,
                          const struct ps_record *record)
 {
-	const struct ps_range *at;
+	const struct ps_range *range;
 	struct ps_cursor cursor;
-	struct ps_range range;
 	const void *image;
 
 	ps_record_walk(record, &cursor);
-	while (ps_record_next(&cursor, &at, &image)) {
-		memcpy(&range, at, sizeof(range));
-		if (ps_history_wants(history, &range))
-			print_range(history, out, &range, image);
-	}
+	while (ps_record_next(&cursor, &range, &image))
+		if (ps_history_wants(history, range))
+			print_range(history, out, range, image);
 }
 
 static void print_record(const struct ps_history *history, const struct output *out,

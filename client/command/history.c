@@ -152,18 +152,15 @@ static void undo_range(const struct ps_history *history, const struct ps_range *
 
 void ps_history_undo(const struct ps_history *history, const struct ps_record *record)
 {
-	const struct ps_range *at;
+	const struct ps_range *range;
 	struct ps_cursor cursor;
-	struct ps_range range;
 	const void *image;
 
 	if (record->kind == PS_RECORD_PUBLISH)
 		return;
 	ps_record_walk(record, &cursor);
-	while (ps_record_next(&cursor, &at, &image)) {
-		memcpy(&range, at, sizeof(range));
-		undo_range(history, &range, image);
-	}
+	while (ps_record_next(&cursor, &range, &image))
+		undo_range(history, range, image);
 }
 
 void ps_history_after(const struct ps_history *history, const struct ps_range *range,
@@ -194,9 +191,8 @@ bool ps_history_wants(const struct ps_history *history, const struct ps_range *r
 static bool record_is_wanted(const struct ps_history *history, const struct ps_record *record,
                              const struct ps_args *args)
 {
-	const struct ps_range *at;
+	const struct ps_range *range;
 	struct ps_cursor cursor;
-	struct ps_range range;
 	const void *image;
 
 	if (args->one_seq && record->seq != args->seq)
@@ -204,35 +200,31 @@ static bool record_is_wanted(const struct ps_history *history, const struct ps_r
 	if (history->segment < 0)
 		return true;
 	ps_record_walk(record, &cursor);
-	while (ps_record_next(&cursor, &at, &image)) {
-		memcpy(&range, at, sizeof(range));
-		if (ps_history_wants(history, &range))
+	while (ps_record_next(&cursor, &range, &image))
+		if (ps_history_wants(history, range))
 			return true;
-	}
 	return false;
 }
 
 /* Every range lies inside its segment; those of segments that are gone are not shown. */
 static bool track_record(struct ps_history *history, const struct ps_record *record)
 {
-	const struct ps_range *at;
+	const struct ps_range *range;
 	struct ps_cursor cursor;
-	struct ps_range range;
 	const void *image;
 
 	if (record->kind == PS_RECORD_PUBLISH)
 		return true;
 	ps_record_walk(record, &cursor);
-	while (ps_record_next(&cursor, &at, &image)) {
-		const Perseas__Segment *segment;
+	while (ps_record_next(&cursor, &range, &image)) {
+		const Perseas__Segment *segment = segment_of(history, range->segment);
 		struct part part = { 0 };
 
-		memcpy(&range, at, sizeof(range));
-		segment = segment_of(history, range.segment);
-		if (!segment || !ps_history_wants(history, &range) ||
-		    range.offset > segment->size || range.length > segment->size - range.offset)
+		if (!segment || !ps_history_wants(history, range) ||
+		    range->offset > segment->size ||
+		    range->length > segment->size - range->offset)
 			continue;
-		while (next_part(&range, &part))
+		while (next_part(range, &part))
 			if (!track(history, segment, part.block))
 				return false;
 	}

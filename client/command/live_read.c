@@ -376,20 +376,17 @@ static bool undo_range(const struct ps_windows *windows, const struct ps_range *
 
 bool ps_live_undo_record(const struct ps_record *record, const struct ps_windows *windows)
 {
-	const struct ps_range *at;
+	const struct ps_range *range;
 	struct ps_cursor cursor;
-	struct ps_range range;
 	const void *image;
 
 	if (record->kind == PS_RECORD_PUBLISH)
 		return true;
 	/* The ranges of one transaction do not overlap: their order does not matter. */
 	ps_record_walk(record, &cursor);
-	while (ps_record_next(&cursor, &at, &image)) {
-		memcpy(&range, at, sizeof(range));
-		if (!undo_range(windows, &range, image))
+	while (ps_record_next(&cursor, &range, &image))
+		if (!undo_range(windows, range, image))
 			return false;
-	}
 	return true;
 }
 

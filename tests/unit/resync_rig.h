@@ -11,6 +11,7 @@
 enum {
 	BIG = 700 * 1000,          /* bytes of segment "big": six chunks */
 	ROUNDS = 1000,
+	MARK = 64,                 /* bytes that another owner writes in many places */
 };
 
 /* What the next owner must find, whoever of the mirrors are left. */
@@ -77,6 +78,12 @@ static inline int setup_two(void **state)
 	return setup_of(state, 2, 2, true);
 }
 
+/* Two mirrors, each of which can acknowledge alone. */
+static inline int setup_lone_acks(void **state)
+{
+	return setup_of(state, 2, 1, true);
+}
+
 static inline int setup_one(void **state)
 {
 	return setup_of(state, 1, 1, true);
@@ -138,25 +145,33 @@ static inline Perseas__Header *header_of(struct fixture *f, unsigned mirror)
 	return ps_header_unpack(bytes, size, &why);
 }
 
-static inline void assert_image(struct fixture *f, unsigned mirror)
+/* What lies in a mirror's image of a segment. */
+static inline const uint8_t *image_of(struct fixture *f, unsigned mirror, const char *segment)
 {
-	static const char *const names[] = { "segment-0", "segment-1" };
-	const void *contents[] = { f->ledger->accounts, f->ledger->big };
-	const size_t sizes[] = { SIZE, BIG };
 	Perseas__Header *header = header_of(f, mirror);
+	const uint8_t *bytes;
 	char name[40];
 
-	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
-	for (unsigned i = 0; i < 2; i++) {
-		const uint8_t *bytes;
-
-		snprintf(name, sizeof(name), "%s.%llu", names[i],
-		         (unsigned long long)header->generation);
-		bytes = memory_heap_piece(f->o->d->mirrors[mirror].memory, STORE, name, NULL);
-		assert_non_null(bytes);
-		assert_memory_equal(bytes, contents[i], sizes[i]);
-	}
+	snprintf(name, sizeof(name), "%s.%llu", segment, (unsigned long long)header->generation);
 	perseas__header__free_unpacked(header, NULL);
+	bytes = memory_heap_piece(f->o->d->mirrors[mirror].memory, STORE, name, NULL);
+	assert_non_null(bytes);
+	return bytes;
+}
+
+static inline const uint8_t *big_of(struct fixture *f, unsigned mirror)
+{
+	return image_of(f, mirror, "segment-1");
+}
+
+static inline void assert_image(struct fixture *f, unsigned mirror)
+{
+	Perseas__Header *header = header_of(f, mirror);
+
+	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
+	perseas__header__free_unpacked(header, NULL);
+	assert_memory_equal(image_of(f, mirror, "segment-0"), f->ledger->accounts, SIZE);
+	assert_memory_equal(big_of(f, mirror), f->ledger->big, BIG);
 }
 
 /* The next owner finds all that was acknowledged, with one mirror out of reach. */

@@ -2,48 +2,7 @@
  * test_check.c - each field of a message that is out of its range is refused, with a
  * sentence that says so, and its last good value is not.
  */
-#include "../support/messages.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-/* Is the request, packed and unpacked, accepted? */
-static bool accepted(const Perseas__Request *request)
-{
-	const char *why = NULL;
-	Perseas__Request *result;
-	uint8_t *bytes;
-	size_t len;
-
-	assert_int_equal(ps_request_pack(request, &bytes, &len), 0);
-	result = ps_request_unpack(bytes + 4, len - 4, &why);
-	free(bytes);
-	assert_true(result ? !why : why && *why);
-	if (result)
-		perseas__request__free_unpacked(result, NULL);
-	return result != NULL;
-}
-
-static bool reply_accepted(const Perseas__Reply *reply)
-{
-	const char *why = NULL;
-	Perseas__Reply *result;
-	uint8_t *bytes;
-	size_t len;
-
-	assert_int_equal(ps_reply_pack(reply, &bytes, &len), 0);
-	result = ps_reply_unpack(bytes + 4, len - 4, &why);
-	free(bytes);
-	assert_true(result ? !why : why && *why);
-	if (result)
-		perseas__reply__free_unpacked(result, NULL);
-	return result != NULL;
-}
+#include "check_rig.h"
 
 static bool header_accepted(const Perseas__Header *header)
 {

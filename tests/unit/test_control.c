@@ -1,31 +1,12 @@
 /*
  * test_control.c - from the bytes of a request to the bytes of its reply.
  */
-#include "../../server/control.h"
-#include "../support/mirror.h"
+#include "store_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
+#include "../../server/control.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-static int setup(void **state)
-{
-	static struct mirror mirror;
-
-	mirror_open(&mirror);
-	*state = &mirror;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	mirror_close(*state);
-	return 0;
-}
 
 /* The reply to bytes, which must always be one that a client accepts. */
 static Perseas__Reply *handle(struct mirror *mirror, struct peer *peer, const uint8_t *bytes,

@@ -14,13 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
-
-enum { STEPS = 100000 };
 
 static uint64_t now_ms(void)
 {
@@ -90,7 +89,7 @@ static void an_owner_whose_process_ended_is_dead(void **state)
 {
 	struct fixture *fixture = *state;
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
-	int until[2], how, steps = 0;
+	int until[2], how, process;
 	struct why why;
 	pid_t child;
 
@@ -101,14 +100,17 @@ static void an_owner_whose_process_ended_is_dead(void **state)
 		close(until[1]);
 		claim_and_die(fixture, until[0]);
 	}
-	while (waitpid(child, &how, WNOHANG) == 0 && steps++ < STEPS)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	process = pidfd_open(child, 0);
+	assert_true(process >= 0);
+	fixture_wait(fixture, process);
+	assert_int_equal(waitpid(child, &how, 0), child);
 	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
-	for (steps = 0; steps < 100; steps++)
+	for (int steps = 0; steps < 100; steps++)
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 	assert_int_equal(store_status(fixture->stores, "bank", &status, &why), 0);
 	assert_string_not_equal(status.owner_address, "");
 	assert_false(status.live);
+	close(process);
 	close(until[0]);
 	close(until[1]);
 }

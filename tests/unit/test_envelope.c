@@ -2,15 +2,7 @@
  * test_envelope.c - messages and header files come back as they were packed; what is not
  * one, takes too much memory or is longer than it may be is refused.
  */
-#include "../support/messages.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "check_rig.h"
 
 /* Packs a request and unpacks it again. */
 static Perseas__Request *through(const Perseas__Request *request, const char **why)
@@ -27,22 +19,6 @@ static Perseas__Request *through(const Perseas__Request *request, const char **w
 	free(bytes);
 	assert_true(result ? !*why : *why && **why);
 	return result;
-}
-
-static bool reply_accepted(const Perseas__Reply *reply)
-{
-	const char *why = NULL;
-	Perseas__Reply *result;
-	uint8_t *bytes;
-	size_t len;
-
-	assert_int_equal(ps_reply_pack(reply, &bytes, &len), 0);
-	result = ps_reply_unpack(bytes + 4, len - 4, &why);
-	free(bytes);
-	assert_true(result ? !why : why && *why);
-	if (result)
-		perseas__reply__free_unpacked(result, NULL);
-	return result != NULL;
 }
 
 /* A claim, through the wire and back. */

@@ -97,25 +97,73 @@ static void test_in_place_only_where_it_harms_nobody(void **state)
 	assert_int_equal(generation(f, 1), before);
 }
 
+/* It is being copied, and until the copy is whole a claim finds what it had. */
+static void assert_beside(struct fixture *f, unsigned mirror)
+{
+	const uint64_t before = generation(f, mirror);
+	Perseas__Header *header;
+
+	owner_keep(f->o, mirror, PERSEAS_MIRROR_RESYNCING);
+	header = header_of(f, mirror);
+	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
+	assert_int_equal(header->generation, before);
+	perseas__header__free_unpacked(header, NULL);
+}
+
 static void test_beside_where_it_may_be_needed(void **state)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
 	uint64_t before = generation(f, 1);
-	Perseas__Header *header;
 
 	/* W = 2 of 2: what mirror 1 missed is in doubt, and the ring forgets it. */
 	direct_crash(o->d, 1);
 	assert_int_equal(put_big(f, 77, 7, 7), PERSEAS_EINDOUBT);
 	ps_ring_reset(&o->p->ring, o->p->seq + 1);
 	direct_start(o->d, 1);
-	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
-	header = header_of(f, 1);
-	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
-	perseas__header__free_unpacked(header, NULL);
+	assert_beside(f, 1);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(generation(f, 1), before + 1);
 	assert_int_equal(perseas_flush(o->p), 0);
+	assert_image(f, 1);
+}
+
+/* W = 2 of 3: two have all that mirror 1 has, but one of them is down and may have lost it (I8). */
+static void test_beside_while_one_that_held_it_is_down(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	direct_crash(o->d, 1);
+	direct_crash(o->d, 2);
+	assert_int_equal(put_big(f, 77, 7, 7), PERSEAS_EINDOUBT);
+	ps_ring_reset(&o->p->ring, o->p->seq + 1);
+	direct_start(o->d, 1);
+	assert_beside(f, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_image(f, 1);
+}
+
+/* W = 1 of 2: the other mirror is connected and whole, but what this one alone acknowledged has not
+ * reached it (I8). */
+static void test_beside_while_the_other_lags(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	o->d->mirrors[0].hold = DIRECT_HOLD_WRITES;
+	assert_int_equal(put_big(f, 77, 7, 7), 0);
+	direct_crash(o->d, 1);
+	assert_int_equal(put_big(f, 177, 8, 8), PERSEAS_EINDOUBT);
+	ps_ring_reset(&o->p->ring, o->p->seq + 1);
+	direct_start(o->d, 1);
+	assert_beside(f, 1);
+	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
+	direct_release(o->d, 0, 1000);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_image(f, 0);
 	assert_image(f, 1);
 }
 
@@ -263,6 +311,54 @@ static void test_nobody_reads_what_is_not_whole(void **state)
 	assert_memory_equal(f->big, f->ledger->big, BIG);
 	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
 	assert_image(f, 0);
+}
+
+/* Another owner takes the mirrors over, all but the one that is being copied, and writes all over
+ * the segment. */
+static void take_over_the_others(struct fixture *f, unsigned but, uint8_t value)
+{
+	struct owner *o = f->o;
+	struct perseas_options options = o->options;
+	perseas_t *second;
+	perseas_tx_t *tx;
+	void *addr;
+
+	options.flags = PERSEAS_TAKEOVER;
+	o->d->mirrors[but].break_at = PERSEAS__REQUEST__BODY_CLAIM;
+	assert_int_equal(direct_open(o->d, STORE, &options, &second, &o->error), 0);
+	assert_int_equal(o->d->mirrors[but].break_at, 0);
+	assert_int_equal(perseas_map(second, "big", 0, &addr), 0);
+	assert_int_equal(perseas_begin(second, 0, &tx), 0);
+	for (unsigned at = 0; at < BIG; at += BIG / 100) {
+		assert_int_equal(perseas_set_range(tx, (uint8_t *)addr + at, MARK), 0);
+		memset((uint8_t *)addr + at, value, MARK);
+	}
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(perseas_close(second), 0);
+}
+
+/* A segment that is not mapped here is read from mirrors that another owner has taken meanwhile:
+ * what that one wrote does not come into an image with this one's slot. */
+static void test_nothing_of_the_next_owner_is_copied(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	uint8_t mark[MARK];
+	unsigned rounds = 0;
+
+	memset(mark, 0xee, MARK);
+	make_stale(f, 1);
+	assert_int_equal(perseas_unmap(o->p, f->big), 0);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	direct_keep(o->d, o->p);
+	take_over_the_others(f, 1, 0xee);
+	assert_non_null(memmem(big_of(f, 0), BIG, mark, MARK));
+	while (owner_state(o, 1) == PERSEAS_MIRROR_RESYNCING) {
+		direct_keep(o->d, o->p);
+		assert_null(memmem(big_of(f, 1), BIG, mark, MARK));
+		assert_true(++rounds < ROUNDS);
+	}
+	assert_int_not_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
 }
 
 /* The mirror's data path breaks at every write of a resync, and the resync begins again. */
@@ -430,6 +526,8 @@ int main(void)
 		TEST(test_one_after_the_other, setup),
 		TEST(test_in_place_only_where_it_harms_nobody, setup),
 		TEST(test_beside_where_it_may_be_needed, setup_two),
+		TEST(test_beside_while_one_that_held_it_is_down, setup),
+		TEST(test_beside_while_the_other_lags, setup_lone_acks),
 		TEST(test_lost_memory_is_made_anew, setup),
 		TEST(test_lost_memory_is_made_anew, setup_direct),
 		TEST(test_loaded_image_goes_on, setup),
@@ -438,6 +536,8 @@ int main(void)
 		TEST(test_segments_come_and_go, setup),
 		TEST(test_segments_come_and_go, setup_direct),
 		TEST(test_nobody_reads_what_is_not_whole, setup),
+		TEST(test_nothing_of_the_next_owner_is_copied, setup),
+		TEST(test_nothing_of_the_next_owner_is_copied, setup_direct),
 		TEST(test_breaks_at_every_write, setup),
 		TEST(test_breaks_at_every_write, setup_direct),
 		TEST(test_breaks_at_every_request, setup),

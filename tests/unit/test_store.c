@@ -1,28 +1,7 @@
 /*
  * test_store.c - creating, claiming and ending: what a mirror promises, and to whom (I5).
  */
-#include "../support/mirror.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
-static int setup(void **state)
-{
-	static struct mirror mirror;
-
-	mirror_open(&mirror);
-	*state = &mirror;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	mirror_close(*state);
-	return 0;
-}
+#include "store_rig.h"
 
 static int release(struct mirror *mirror, struct peer *peer)
 {

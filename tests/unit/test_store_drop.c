@@ -1,28 +1,7 @@
 /*
  * test_store_drop.c - what a mirror tells of its bytes, and images that are deleted by name.
  */
-#include "../support/mirror.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
-static int setup(void **state)
-{
-	static struct mirror mirror;
-
-	mirror_open(&mirror);
-	*state = &mirror;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	mirror_close(*state);
-	return 0;
-}
+#include "store_rig.h"
 
 static int read_part(struct mirror *mirror, const char *store, uint32_t region, uint64_t offset,
                      uint64_t length, Perseas__ReadReply *reply)

@@ -2,28 +2,7 @@
  * test_store_order.c - owners that are heard of, or not: what counts as live, what they report,
  * and what they are asked to do.
  */
-#include "../support/mirror.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
-static int setup(void **state)
-{
-	static struct mirror mirror;
-
-	mirror_open(&mirror);
-	*state = &mirror;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	mirror_close(*state);
-	return 0;
-}
+#include "store_rig.h"
 
 static Perseas__StoreStatus status_of(struct mirror *mirror)
 {

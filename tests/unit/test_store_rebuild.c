@@ -1,28 +1,7 @@
 /*
  * test_store_rebuild.c - images made beside another or anew, and joining in place (I8, I9).
  */
-#include "../support/mirror.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
-static int setup(void **state)
-{
-	static struct mirror mirror;
-
-	mirror_open(&mirror);
-	*state = &mirror;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	mirror_close(*state);
-	return 0;
-}
+#include "store_rig.h"
 
 /* A rebuild of "bank" of making `id`, with one published segment of `size` bytes. */
 static int rebuild(struct mirror *mirror, struct peer *peer, uint8_t id, uint64_t epoch,

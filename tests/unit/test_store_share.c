@@ -2,30 +2,10 @@
  * test_store_share.c - owners that were given the memory itself: whether they are dead or may
  * live, and copying a store that runs (I5).
  */
-#include "../support/mirror.h"
+#include "store_rig.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-static int setup(void **state)
-{
-	static struct mirror mirror;
-
-	mirror_open(&mirror);
-	*state = &mirror;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	mirror_close(*state);
-	return 0;
-}
 
 static uint8_t *data_of(struct peer *peer)
 {

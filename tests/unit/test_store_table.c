@@ -2,29 +2,9 @@
  * test_store_table.c - what a header says of a store: segments, rosters, and how it is read
  * again after the daemon crashed.
  */
-#include "../support/mirror.h"
+#include "store_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
-static int setup(void **state)
-{
-	static struct mirror mirror;
-
-	mirror_open(&mirror);
-	*state = &mirror;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	mirror_close(*state);
-	return 0;
-}
 
 static int add_two(struct mirror *mirror, struct peer *peer, uint32_t first, uint32_t second,
                    const char *name, uint64_t size)
