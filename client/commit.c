@@ -128,7 +128,7 @@ static bool drop_laggards(struct perseas *p, uint64_t length)
  */
 static int make_room(struct perseas *p, uint64_t length, uint64_t *deadline)
 {
-	if (!p->staged || drop_laggards(p, length))
+	if (drop_laggards(p, length))
 		return 0;
 	if (!*deadline)
 		*deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
@@ -214,12 +214,8 @@ static struct ps_write record_write(const struct perseas *p, const void *src, ui
 }
 
 /* Without a ring: every connected mirror copies before post returns. */
-static void post_direct(struct perseas *p, struct ps_chain *chain)
+static void post_direct(struct perseas *p, struct ps_chain *chain, uint64_t bytes)
 {
-	uint64_t bytes = sizeof(p->slot);
-
-	for (unsigned i = 0; i < chain->count; i++)
-		bytes += chain->writes[i].length;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 		int rc;
@@ -272,7 +268,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 			if (p->mirrors[i].active)
 				ps_mirror_pump(p, &p->mirrors[i]);
 	} else {
-		post_direct(p, &chain);
+		post_direct(p, &chain, out->length + out->bytes + sizeof(p->slot));
 	}
 	return 0;
 }
@@ -292,7 +288,7 @@ static int may_commit(struct perseas_tx *tx)
 		}
 		rc = ps_ready(p);
 		if (!rc)
-			rc = make_room(p, ps_tx_entry_length(tx), &deadline);
+			rc = p->staged ? make_room(p, ps_tx_entry_length(tx), &deadline) : 0;
 	} while (rc > 0);
 	if (rc == PERSEAS_EFENCED) {
 		/* The memory here must not show what the store does not have. */
@@ -314,13 +310,15 @@ static int commit_locked(struct perseas_tx *tx)
 		.kind = PS_RECORD_TRANSACTION,
 		.spans = tx->cover.spans,
 		.span_count = tx->cover.count,
+		.bytes = tx->cover.bytes,
 	};
 	int rc = may_commit(tx);
 
 	if (rc)
 		return rc;
 	if (tx->ranges) {
-		out.entry_length = ps_tx_entry_length(tx);
+		if (p->staged)
+			out.entry_length = ps_tx_entry_length(tx);
 		rc = ps_commit_send(p, &out);
 		if (rc)
 			return rc;

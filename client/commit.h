@@ -14,7 +14,8 @@ struct ps_outgoing {
 	uint32_t kind;
 	const struct ps_span *spans;
 	unsigned span_count;
-	uint64_t entry_length;     /* of its entry in the ring */
+	uint64_t bytes;            /* of the spans together */
+	uint64_t entry_length;     /* of its entry in the ring, where transactions go through it */
 };
 
 /* Seals the record as transaction p->seq + 1, and posts it to every mirror that is connected.
