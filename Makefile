@@ -222,7 +222,7 @@ $(BUILD)/bench/pingpong: $(addprefix $(BUILD)/obj/bench/,pingpong.o pinger.o mea
 
 # --- the demo and the benchmarks ---------------------------------------------------------
 
-.PHONY: demo bench bench-quick bench-failover bench-resync bench-rdma
+.PHONY: demo bench bench-quick bench-failover bench-failover-rdma bench-resync bench-rdma
 
 demo:
 	@deploy/deps.sh build
@@ -251,6 +251,15 @@ bench-rdma:
 		$(PYTHON) bench/run_rdma.py --build $(BUILD) --output $(abspath $(RDMA_BENCH))/results.json
 	@cp $(RDMA_BENCH)/results.json build/bench-rdma.json
 	@echo build/bench-rdma.json
+
+RDMA_FAILOVER := build/bench-failover-rdma
+bench-failover-rdma:
+	@deploy/deps.sh build rdma-test
+	@$(SUBMAKE) all
+	@mkdir -p $(RDMA_FAILOVER)
+	@tests/rdma/rig.py run --steady --nodes 4 --memory 4G --timeout 3600 --see $(BUILD) \
+		--output $(RDMA_FAILOVER) -- $(PYTHON) bench/failover.py --build $(BUILD) \
+		--output $(abspath $(RDMA_FAILOVER))/failover.json
 
 # --- tests -------------------------------------------------------------------------------
 #
@@ -345,7 +354,8 @@ check-rdma:
 	@$(SUBMAKE) all $(TELLER) $(INTRUDER) $(WRITER)
 	@tests/rdma/kernel.py >/dev/null
 	@$(RUN) rdma --timeout 900 \
-		"machines: $(PYTHON) -m pytest -v -p no:cacheprovider tests/rdma --ignore tests/rdma/guest" \
+		"machines: $(PYTHON) -m pytest -v --durations=12 -p no:cacheprovider tests/rdma \
+			--ignore tests/rdma/guest" \
 		"guest: tests/rdma/rig.py run --nodes 4 --timeout 880 -- $(IN_GUEST) tests/rdma/guest" \
 		"drills: tests/rdma/rig.py run --nodes 4 --timeout 880 -- $(IN_GUEST) $(ON_RDMA) -k rdma"
 
@@ -428,6 +438,7 @@ help:
 	@echo "  check-rdma-siw  the soft-RoCE rig on iWARP instead (fetches the kernel's source)"
 	@echo "  bench           all measurements; bench-quick: the same, shorter"
 	@echo "  bench-failover  from kill -9 of an owner to the first commit of the next"
+	@echo "  bench-failover-rdma  the same over soft-RoCE, under QEMU"
 	@echo "  bench-resync    what commits notice of a mirror that is copied whole"
 	@echo "  bench-rdma      commit and recovery over soft-RoCE against the bare fabric, under QEMU"
 	@echo "  install uninstall   DESTDIR, PREFIX ($(PREFIX))"
