@@ -88,7 +88,8 @@ ssize_t shm_send(int fd, const void *bytes, size_t len, const int *fds, unsigned
 
 /* target_verbs.c */
 extern const struct target target_rdma;
-/* verbs: whose calls are made; NULL: rdma-core's. -1: out of memory. */
+/* verbs: whose calls are made; NULL: rdma-core's. Looks for the host's devices, which may also come
+ * later. -1: out of memory. */
 int rdma_start(struct daemon *daemon, const struct ps_verbs *verbs,
                const struct rdma_options *options);
 /* After every session has ended. */

@@ -388,6 +388,10 @@ int rdma_start(struct daemon *daemon, const struct ps_verbs *verbs,
 	target->options = *options;
 	daemon->rdma = target;
 	stores_on_leave(daemon->stores, verbs_domain_leave, target);
+	/* The first look at the host's devices takes long: no owner's claim should wait for it.
+	 * Where there are none yet, each claim looks again. */
+	if (options->on)
+		(void)channel_open(target);
 	return 0;
 }
 

@@ -14,6 +14,9 @@ import sys
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
 
+# As options_init in desk.h: what an owner has in an emulated machine, and elsewhere.
+OWN = dict(ring_size=8 << 20, connect_timeout_ms=18000) if "PERSEAS_GUEST" in os.environ else {}
+
 CREATE, TAKEOVER, CHECK_OVERLAP, CHECK_WRITES, SALVAGE = 1, 2, 4, 8, 16
 
 
@@ -58,7 +61,7 @@ class Store:
         if Store.library is None:
             Store.library = load()
         self.segments, self.handle = {}, ctypes.c_void_p()
-        given = Options(size=ctypes.sizeof(Options), **options)
+        given = Options(size=ctypes.sizeof(Options), **{**OWN, **options})
         rc = self.library.perseas_open(name.encode(), mirrors.encode(), ctypes.byref(given),
                                        ctypes.byref(self.handle))
         self._check(rc)

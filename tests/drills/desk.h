@@ -19,6 +19,11 @@
 
 #include "owner.h"
 
+/* What an owner has to whom nothing is said. In an emulated machine (PERSEAS_GUEST) it waits longer
+ * for answers, and its ring is smaller than the library's own: to register it is most of what an
+ * open costs there. */
+void options_init(struct perseas_options *options);
+
 /* Sets what a word such as "takeover" or "acks=2" says. False: there is no such option. */
 bool option_set(struct perseas_options *options, const char *word);
 

@@ -31,7 +31,8 @@ static bool read_words(struct words *words, int argc, char **argv)
 
 	if (argc < 5)
 		return false;
-	*words = (struct words){ argv[2], argv[3], argv[4], PERSEAS_OPTIONS_INIT, UINT64_MAX };
+	*words = (struct words){ argv[2], argv[3], argv[4], .transactions = UINT64_MAX };
+	options_init(&words->options);
 	for (int i = 5; i < argc; i++) {
 		if (strncmp(argv[i], limit, sizeof(limit) - 1) == 0)
 			words->transactions = strtoull(argv[i] + sizeof(limit) - 1, NULL, 0);

@@ -19,6 +19,7 @@ from teller import FENCED, Page  # noqa: E402
 TELLER, DAEMON, COMMAND = BUILD / "tests/drills/teller", BUILD / "perseasd", BUILD / "perseas"
 SECONDS = 120
 LOG = "log=262144"
+LINK = "connect-ms=3000"                # the library's own: who stands still does not answer
 PAGE = "/tmp/page"
 FIRST_PORT = 7170
 
@@ -60,7 +61,8 @@ class Owner:
 
     def __init__(self, machine, mirrors, *options, page=PAGE):
         self.machine, self.page = machine, page
-        self.process = machine.start(TELLER, "run", "books", list_of(mirrors), page, *options)
+        self.process = machine.start(TELLER, "run", "books", list_of(mirrors), page, LINK,
+                                     *options)
 
     def read(self, name):
         at = 8 * Page.FIELDS.index(name)

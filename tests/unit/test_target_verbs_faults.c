@@ -256,7 +256,8 @@ static void a_daemon_without_rdma_says_why(void **state)
 	assert_int_equal(owner.port, 0);
 	assert_says(owner.trouble, "127.0.0.1");
 	assert_says(owner.trouble, "perseas-rxe");
-	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, 1, ENODEV);
+	/* When the daemon starts, and when an owner comes. */
+	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, 2, ENODEV);
 	rdma_stop(fixture->daemon);
 	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
 	fixture_done(claim_reply(fixture, &owner, "bank", 7));
@@ -274,6 +275,22 @@ static void a_daemon_without_rdma_says_why(void **state)
 	assert_int_equal(owner.port, 0);
 	assert_says(owner.trouble, strerror(EADDRINUSE));
 	peer_close(&other);
+	leave(&owner);
+}
+
+/* The host's devices are looked for when the daemon starts, and not again for an owner. */
+static void an_owner_does_not_wait_for_the_first_look_at_devices(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner;
+
+	rxe = verbs_fake_device("rxe0", "127.0.0.1");
+	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
+	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, UINT32_MAX, ENODEV);
+	fixture_bank(fixture);
+	claim(fixture, &owner, "bank", 5);
+	assert_int_not_equal(owner.port, 0);
+	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, 0, 0);
 	leave(&owner);
 }
 
@@ -395,8 +412,8 @@ static void every_call_may_fail(void **state)
 	fixture_greet(fixture, owner.control);
 	do {
 		rdma_stop(fixture->daemon);
-		assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
 		verbs_fake_fail_any(delay++, ENOMEM);
+		assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
 		fixture_done(claim_reply(fixture, &owner, "bank", epoch++));
 		struck = verbs_fake_failed();
 		verbs_fake_fail_any(0, 0);
@@ -493,6 +510,7 @@ int main(void)
 		TEST(memory_that_cannot_be_registered_is_named),
 		TEST(a_device_with_small_regions_is_named),
 		BARE(a_daemon_without_rdma_says_why),
+		BARE(an_owner_does_not_wait_for_the_first_look_at_devices),
 		BARE(modes_are_told_to_owners),
 		TEST(the_device_tells_of_its_troubles),
 		TEST(a_device_may_go),

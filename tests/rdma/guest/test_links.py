@@ -4,9 +4,13 @@ import pytest
 from teller import LOG, dice, tellers, until  # noqa: F401
 
 
+# How long to wait for somebody who may be cut off: as the library does by itself.
+LINK = "connect-ms=3000"
+
+
 def books(tellers, daemons, *options):
     desk = tellers.desk()
-    desk.open("books", daemons, "create", *options)
+    desk.open("books", daemons, "create", LINK, *options)
     desk.books()
     return desk
 
