@@ -144,7 +144,7 @@ static unsigned count_copies(const struct sim_world *w, const Perseas__Roster *r
                              const void *arg)
 {
 	const struct copies *copies = arg;
-	unsigned count = sim_roster_count(w, roster, false, holds, copies);
+	unsigned count = sim_roster_count(w, roster, holds, copies);
 
 	for (unsigned i = copies->mark; i < w->oracle->losses; i++) {
 		const struct loss *loss = &w->oracle->lost[i];
@@ -423,7 +423,6 @@ static void look_without_daemon(struct sim_mirror *m)
 
 void sim_oracle_look(struct sim_mirror *m)
 {
-	sim_rosters_identify(m);
 	sim_rosters_remember(m);
 	if (m->stores)
 		look_at(m, store_find(m->stores, SIM_STORE));

@@ -94,34 +94,15 @@ bool sim_roster_names(const Perseas__Roster *roster, const struct sim_mirror *m)
 	return false;
 }
 
-void sim_rosters_identify(struct sim_mirror *m)
-{
-	const Perseas__Header *header = sim_rosters_header(m);
-	bool loaded = false;
-
-	if (!header || (m->id_count && ps_id_equal(header->image_id, m->ids[m->id_count - 1])))
-		return;
-	for (unsigned i = 0; i < m->id_count; i++)
-		loaded |= ps_id_equal(header->parent_id, m->ids[i]);
-	if (!loaded || m->id_count == SIM_IDS)
-		m->id_count = 0;
-	memcpy(m->ids[m->id_count++], header->image_id.data, PS_ID_SIZE);
-}
-
 /* Has it the member's image? */
-static bool has(const struct sim_mirror *m, const Perseas__Member *member, bool strict)
+static bool has(const struct sim_mirror *m, const Perseas__Member *member)
 {
 	const Perseas__Header *header = sim_rosters_header(m);
 
-	if (!header || is_of(member, header))
-		return header != NULL;
-	for (unsigned i = 0; !strict && i < m->id_count; i++)
-		if (ps_id_equal(member->image_id, m->ids[i]))
-			return true;
-	return false;
+	return header && is_of(member, header);
 }
 
-unsigned sim_roster_count(const struct sim_world *w, const Perseas__Roster *roster, bool strict,
+unsigned sim_roster_count(const struct sim_world *w, const Perseas__Roster *roster,
                           bool (*fn)(const struct sim_mirror *m, const void *arg),
                           const void *arg)
 {
@@ -131,7 +112,7 @@ unsigned sim_roster_count(const struct sim_world *w, const Perseas__Roster *rost
 		bool found = false;
 
 		for (unsigned i = 0; i < w->mirror_count && !found; i++)
-			found = has(w->mirrors[i], roster->members[k], strict) &&
+			found = has(w->mirrors[i], roster->members[k]) &&
 			        fn(w->mirrors[i], arg);
 		count += found;
 	}
@@ -197,9 +178,9 @@ static bool is_seen(const struct sim_world *w, const struct sim_rosters *rosters
 {
 	const Perseas__Roster *old = rosters->settled;
 	unsigned lost = (unsigned)old->n_members -
-	                sim_roster_count(w, old, false, is_there, NULL);
+	                sim_roster_count(w, old, is_there, NULL);
 
-	lost += sim_roster_count(w, old, false, knows, rosters);
+	lost += sim_roster_count(w, old, knows, rosters);
 	return lost + touched_by(old) > old->n_members;
 }
 
@@ -214,7 +195,7 @@ static bool is_enough(const struct sim_world *w, struct sim_rosters by, copies_f
 	if (!is_newer(by.next, by.settled) || copies(w, by.next, arg) < by.next->acks)
 		return false;
 	return is_seen(w, &by) &&
-	       sim_roster_count(w, by.next, false, knows, &by) >= by.next->acks;
+	       sim_roster_count(w, by.next, knows, &by) >= by.next->acks;
 }
 
 /* The newest that is there decides; or the newest that ever was, where its headers were lost. */
@@ -244,7 +225,7 @@ static bool may_be_made(const struct sim_world *w, const Perseas__Roster *roster
 {
 	unsigned others = (unsigned)roster->n_members - member, need = needed_by(roster);
 
-	return others && sim_roster_count(w, roster, true, is_there, NULL) >=
+	return others && sim_roster_count(w, roster, is_there, NULL) >=
 	                         (need < others ? need : others);
 }
 
@@ -258,16 +239,16 @@ bool sim_rosters_openable(const struct sim_world *w)
 	if (!newest)
 		return false;
 	for (int q = 0; q < 2 && both[q]; q++) {
-		whole += sim_roster_count(w, both[q], true, is_whole, NULL);
-		if (sim_roster_count(w, both[q], true, counts, NULL) < claimers_of(both[q]))
+		whole += sim_roster_count(w, both[q], is_whole, NULL);
+		if (sim_roster_count(w, both[q], counts, NULL) < claimers_of(both[q]))
 			return false;
 	}
 	/* Who completes a change must be sure that every open by the old roster sees it. */
-	if (found.next && sim_roster_count(w, found.settled, true, is_there, NULL) +
+	if (found.next && sim_roster_count(w, found.settled, is_there, NULL) +
 	                          touched_by(found.settled) <= found.settled->n_members)
 		return false;
 	/* W must be there or be made anew, for which so many others as I9 asks for must be. */
-	there = sim_roster_count(w, newest, true, is_there, NULL);
+	there = sim_roster_count(w, newest, is_there, NULL);
 	for (size_t k = 0; k < newest->n_members; k++) {
 		const Perseas__Member *member = newest->members[k];
 		bool made = true, listed = false;

@@ -15,9 +15,6 @@ struct sim_rosters {
 
 struct sim_rosters sim_rosters_find(const struct sim_world *w);
 
-/* The image of this mirror may be another, or have another id. */
-void sim_rosters_identify(struct sim_mirror *m);
-
 /* Every roster that a header had may have counted, also when the header is lost: this mirror has
  * changed. The ones that are remembered are freed in the end. */
 void sim_rosters_remember(const struct sim_mirror *m);
@@ -32,10 +29,9 @@ bool sim_roster_lists(const Perseas__Roster *roster, const struct sim_mirror *m)
 /* Does it have a member at this mirror's address, whatever the mirror holds? */
 bool sim_roster_names(const Perseas__Roster *roster, const struct sim_mirror *m);
 
-/* For how many of its members is there a mirror with their image for which fn is true? strict: one
- * that an open would find. Else also one that was loaded again, from a spill, before an owner had
- * recorded on W that it was loaded: it has what it has, but its id is known nowhere. */
-unsigned sim_roster_count(const struct sim_world *w, const Perseas__Roster *roster, bool strict,
+/* For how many of its members is there a mirror with their image, as an open would find it, for
+ * which fn is true? */
+unsigned sim_roster_count(const struct sim_world *w, const Perseas__Roster *roster,
                           bool (*fn)(const struct sim_mirror *m, const void *arg),
                           const void *arg);
 
