@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the models: check.py [--quick] [--jobs N] [--trace] [MODEL[:WORD]...]
+"""Runs the models: check.py [--quick | --mistakes] [--jobs N] [--trace] [MODEL[:WORD]...]
 
 What is to be run stands in each model, in lines of the form
 
@@ -7,8 +7,13 @@ What is to be run stands in each model, in lines of the form
 
 quick runs are also part of --quick. holds: no state breaks a property, and all states were
 looked at. found: the mistake that is seeded breaks one. event: what is asserted never to happen
-does happen. MODEL:WORD takes only the runs with WORD in their line. --trace prints the way to
-the first error of each run, and --jobs says how many run at the same time. Needs spin and gcc.
+does happen. Below each mistake stands where the same one is seeded in the code and found:
+
+     *   in the code: sim WORD | unit PROGRAM TEST
+
+which must be there (a mistake of the simulator, a unit test); --mistakes shows all of them.
+MODEL:WORD takes only the runs with WORD in their line. --trace prints the way to the first error
+of each run, and --jobs says how many run at the same time. Needs spin and gcc.
 """
 import argparse
 import concurrent.futures
@@ -23,6 +28,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 RUN = re.compile(r"^ \* (quick|full) (holds|found|event) ([^:]*): (.*)$", re.M)
+FOUND = re.compile(r"^ \* (?:quick|full) found ([^:]*): (.*)\n(?: \*   in the code: (.*))?", re.M)
+TESTS = HERE.parent.parent / "tests"
 MEMORY_MB, DEPTH, SECONDS = 5000, 400000, int(os.environ.get("SECONDS_A_RUN", "900"))
 SAFETY = ["-O2", "-w", "-DSAFETY", "-DCOLLAPSE", "-DVECTORSZ=2048", "-DMEMLIM=%d" % MEMORY_MB]
 
@@ -102,13 +109,42 @@ def chosen(models, quick):
                 yield model, match[2], match[3].split(), match[4]
 
 
+def is_there(place):
+    """Is that mistake seeded in the code, or that test there?"""
+    kind, *names = place.split()
+    if kind == "sim" and len(names) == 1:
+        words = (TESTS / "sim" / "mistakes.h").read_text()
+        return re.search(r'^\tX\(\w+, "%s", ' % re.escape(names[0]), words, re.M) is not None
+    if kind == "unit" and len(names) == 2:
+        program = TESTS / "unit" / (names[0] + ".c")
+        return program.exists() and "static void %s(" % names[1] in program.read_text()
+    return False
+
+
+def check_table(shown):
+    """How many of the models' mistakes are nowhere in the code."""
+    missing = 0
+    for model in sorted(HERE.glob("*.pml")):
+        for options, words, place in FOUND.findall(model.read_text()):
+            there = bool(place) and is_there(place)
+            missing += not there
+            if shown or not there:
+                print("%-7s %-44s %s: %s" % (model.stem, options, words, place or "NOWHERE")
+                      + ("" if there or not place else ", WHICH IS NOT THERE"))
+    return missing
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--mistakes", action="store_true")
     parser.add_argument("--trace", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("models", nargs="*")
     args = parser.parse_args()
+    missing = check_table(args.mistakes)
+    if args.mistakes:
+        return 1 if missing else 0
     start, bad, count = time.monotonic(), 0, 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         runs = [pool.submit(one, *run, args.trace) for run in chosen(args.models, args.quick)]
@@ -118,8 +154,8 @@ def main():
             bad, count = bad + bool(wrong), count + 1
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     print("%.0f s, %d MiB in the largest run" % (time.monotonic() - start, most))
-    print("%d passed, %d failed" % (count - bad, bad))
-    return 1 if bad or not count else 0
+    print("%d passed, %d failed" % (count - bad, bad + missing))
+    return 1 if bad or missing or not count else 0
 
 
 if __name__ == "__main__":

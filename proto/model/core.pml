@@ -311,19 +311,33 @@ init {
  * full holds -DN=2 -DW=2 -DLOSSES=1 -DOWNERS=3: two mirrors, three owners
  * full holds -DN=2 -DW=1 -DLOSSES=1 -DOWNERS=3: two mirrors, three owners
  * full found -DMISTAKE=1 -DLOSSES=1: an image that is not whole is taken for the state (I6)
+ *   in the code: sim whole
  * full found -DMISTAKE=2 -DW=1 -DLOSSES=0: fewer than R claimed (I6)
+ *   in the code: sim few
  * quick found -DMISTAKE=3 -DLOSSES=0: a needed copy is overwritten in place (I8)
+ *   in the code: sim in-place
  * full found -DMISTAKE=4 -DLOSSES=1: a mirror is made anew by one that may be fenced (I9)
+ *   in the code: sim unasked
  * quick found -DMISTAKE=5 -DLOSSES=0: open returns before W have adopted (I7)
+ *   in the code: sim unadopted
  * full found -DMISTAKE=6 -DLOSSES=0: not all R claimed are examined (I6)
+ *   in the code: sim unexamined
  * full found -DMISTAKE=7 -DLOSSES=1: R not counted when open returns (I6)
+ *   in the code: sim unconfirmed
  * quick found -DMISTAKE=8 -DN=2 -DW=2 -DLOSSES=0 -DOWNERS=3: chosen anew after an adoption (I6)
+ *   in the code: sim changed
  * full found -DMISTAKE=9 -DN=2 -DW=2 -DLOSSES=1 -DOWNERS=3: a broken session's candidate (I6)
+ *   in the code: sim kept
  * full found -DMISTAKE=10 -DLOSSES=0: a fenced owner's write lands (I5)
+ *   in the code: sim lands
  * full found -DMISTAKE=12 -DLOSSES=1: adopted without asking again (I6)
+ *   in the code: sim unconfirmed
  * quick found -DMISTAKE=13 -DN=2 -DW=1 -DOWNERS=3: claimed late, nobody asked (I9)
+ *   in the code: sim unasked
  * quick found -DMISTAKE=11 -DN=2 -DW=2 -DOWNERS=3: the state's own mirror need not confirm (I6)
+ *   in the code: sim own
  * full found -DW=3 -DLOSSES=2 -DOTHERS=1: R others are enough for an open owner where W = n (I9)
+ *   in the code: sim unasked
  * full event -DCOVER=1 -DN=2 -DW=2 -DOWNERS=3: a mirror claimed late is mended
  * full event -DCOVER=2 -DN=2 -DW=1 -DOWNERS=3: a resync in place
  * quick event -DCOVER=3 -DN=2 -DW=2 -DOWNERS=3: an owner makes a mirror anew

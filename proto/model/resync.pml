@@ -318,14 +318,23 @@ init {
  * full holds -DW=1 -DOWNERS=2 -DBREAKS=2: .. and more that breaks
  * full holds -DN=3 -DW=2 -DOWNERS=2: three mirrors
  * quick found -DMISTAKE=1 -DW=1: an image that joins is taken for a state (I6)
+ *   in the code: sim whole
  * full found -DMISTAKE=2 -DW=1: called whole before the last chunk arrived
+ *   in the code: sim unfinished
  * quick found -DMISTAKE=3 -DW=1: .. before the transactions that it holds did
+ *   in the code: unit test_resync test_transactions_of_the_last_chunk_are_waited_for
  * full found -DMISTAKE=4 -DW=1: a chunk shows what an open transaction wrote
+ *   in the code: sim uncommitted
  * full found -DMISTAKE=5 -DW=1 -DOWNERS=2 -DBREAKS=3: connected, not holding (I8)
+ *   in the code: sim connected
  * full found -DMISTAKE=6 -DW=1: it acknowledges before it is whole (I4)
+ *   in the code: sim votes
  * quick found -DMISTAKE=7 -DW=1 -DS=1: the last copy is overwritten in place (I8)
+ *   in the code: sim in-place
  * full found -DMISTAKE=8 -DW=1 -DS=1: a delta without joining first
+ *   in the code: sim unjoined
  * full found -DMISTAKE=9 -DW=1: what is posted between two chunks is not sent
+ *   in the code: sim between
  * full event -DCOVER=1 -DN=3 -DW=2 -DOWNERS=2: a joining image helps to R
  * full event -DCOVER=2 -DW=1: a delta is under way
  * full event -DCOVER=3 -DW=1: a resync in place, while commits are under way

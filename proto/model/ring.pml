@@ -293,15 +293,25 @@ init {
  * full holds -DW=2: .. two of them do
  * full holds -DW=1: two mirrors, one is enough
  * quick found -DMISTAKE=1 -DW=1: a byte arrives before its undo record (I1)
+ *   in the code: sim undo-last
  * full found -DMISTAKE=2 -DW=1: a slot before the last byte (I2)
+ *   in the code: sim slot-first
  * full found -DMISTAKE=3 -DW=1: a claim does not roll back
+ *   in the code: sim not-undone
  * quick found -DMISTAKE=4 -DW=1: replayed from what had completed, not from the mirror's slot (I3)
+ *   in the code: sim again
  * quick found -DMISTAKE=5 -DW=1: the ring is overwritten where a connected mirror needs it
+ *   in the code: sim reused
  * full found -DMISTAKE=6 -DW=1: a link that was dropped still sends from the ring
+ *   in the code: sim dropped
  * full found -DMISTAKE=7 -DW=1: another's image is replayed onto
+ *   in the code: sim foreign
  * quick found -DMISTAKE=8 -DW=2: what timed out is taken for not applied
+ *   in the code: sim redone
  * full found -DMISTAKE=9 -DW=2: returned before W hold it (I4)
+ *   in the code: sim early
  * full found -DMISTAKE=10 -DW=1: replayed from what the ring no longer holds
+ *   in the code: sim lapped
  * full event -DCOVER=1 -DW=1: a mirror that lags is dropped
  * full event -DCOVER=2 -DW=2: a doubt is ended by what completes
  * quick event -DCOVER=3 -DW=1: a mirror comes back with more than was known

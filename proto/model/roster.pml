@@ -18,6 +18,14 @@
  * SEEN: an open touches at least T whole old images: max(R,W), or n-1 where an empty one may be
  * made anew (I9). SEEN = n-T+1 of them make every later open see the change.
  *
+ * A mirror that is made anew, or that an open owner claims, is filled, and so counts, only while so
+ * many others hold the owner's claim as an open touches (I9): they are asked after it was made, and
+ * answer at once. With n = 2 and W = 2, SEEN is 1 where the operator says that the member that
+ * leaves is gone for good: it must never come back.
+ *
+ * Bounds: of three mirrors with W = 2 the first owner does not reach the one that is replaced; with
+ * all of them in reach a run does not end in minutes.
+ *
  * Properties: what was acknowledged, or shown by an open, is in the state of every later open, and
  * never with other contents.
  *
@@ -99,7 +107,7 @@ byte losses;
 
 inline forget() {
 	dead=true; chose=false; st=0; re=0; seq=0; bep=0; h[1]=0; h[2]=0;
-	cl=0; ex=0; gd=0; vis=0; has_it=0
+	cl=0; ex=0; gd=0; vis=0; has_it=0; late=0
 }
 
 #define reach(x) (id!=1 || !in(DEAD,x))
@@ -112,6 +120,7 @@ inline claim(x) {
 	:: !open && (in(cl,x) || (chose && newer(x) && MISTAKE!=6)) -> forget()
 	:: else ->
 		cl=with(cl,x); gd=but(gd,x);
+		if :: open && m[x].ep!=ep && MISTAKE!=7 -> late=with(late,x) :: else fi;
 		if
 		:: !chose && newer(x) -> re=m[x].re; st=m[x].st
 		:: else
@@ -142,12 +151,13 @@ inline choose() {
 }
 
 /* I7, and every later resync: whole, beside what there is. */
-#define can_adopt(x) (chose && mine(x) && !in(gd,x) && in(listed|NEW,x) && \
+#define asked(x) (!in(late,x) || !in(listed,x) || (anew_old(x) && anew_new(x)))
+#define can_adopt(x) (chose && mine(x) && !in(gd,x) && in(listed|NEW,x) && asked(x) && \
 	(in(listed,x) || open) && \
 	(m[x].joining || m[x].ep!=ep || m[x].seq<seq))
 inline adopt(x) {
 	m[x].h[1]=(seq>0 -> h[1] : 0); m[x].h[2]=(seq>1 -> h[2] : 0);
-	m[x].seq=seq; m[x].ep=ep; m[x].joining=false; gd=with(gd,x);
+	m[x].seq=seq; m[x].ep=ep; m[x].joining=false; gd=with(gd,x); late=but(late,x);
 	printf("owner %d fills %d: epoch %d seq %d\n", id, x, ep, seq)
 }
 
@@ -155,11 +165,11 @@ inline adopt(x) {
 #define anew_old(x) (!in(OLD,x) || st==2 || owned(but(OLD,x))>=OTHERS0)
 #define anew_new(x) (!in(NEW,x) || st==0 || owned(but(NEW,x))>=OTHERS1)
 #define can_make(x) (!m[x].has && chose && (reach(x) || !in(OLD,x)) && \
-	(in(listed,x) -> (open || (claims_of(ex) && !broken)) && anew_old(x) && anew_new(x) : \
-	open && in(NEW,x)))
+	(in(listed,x) -> (open || (claims_of(ex) && !broken)) : open && in(NEW,x)))
 inline make(x) {
 	m[x].has=true; m[x].prom=ep; m[x].by=id; m[x].joining=true; m[x].ep=0; m[x].seq=0;
-	m[x].re=re; m[x].st=st; cl=with(cl,x); gd=but(gd,x); vis=but(vis,x); has_it=with(has_it,x);
+	m[x].re=re; m[x].st=st; cl=with(cl,x); gd=but(gd,x); late=with(late,x);
+	vis=but(vis,x); has_it=with(has_it,x);
 	printf("owner %d makes %d\n", id, x)
 }
 
@@ -218,6 +228,7 @@ proctype owner(byte id; byte ep) {
 	byte gd;        /* known to hold the state */
 	byte vis;       /* known to hold the roster, with what they had before */
 	byte has_it;    /* .. or since they were made */
+	byte late;      /* made anew or claimed after the open: filled once enough others are asked */
 	bool dead, chose, open, inflight;
 
 	do
@@ -273,13 +284,23 @@ init {
  * quick holds -DOLD=3 -DNEW=5 -DW0=2 -DSEEN=1: two mirrors, W = 2, a dead one replaced
  * full holds -DOLD=1 -DNEW=3 -DW0=1 -DW1=2 -DOWNERS=3: a second one is added
  * full holds -DOLD=3 -DNEW=1 -DW0=2 -DW1=1 -DOWNERS=3: one of two is removed
- * quick found -DOLD=3 -DNEW=5 -DW0=2 -DSEEN=1 -DLOSSES=1: .. seen by one, which is lost
+ * quick found -DOLD=3 -DNEW=5 -DW0=2 -DSEEN=1 -DLOSSES=1: .. it was called gone, and comes back
+ *   in the code: sim gone
  * full found -DMISTAKE=1 -DW0=2 -DDEAD=4: R of the old roster only
+ *   in the code: sim old-claims
  * full found -DMISTAKE=2 -DW0=2: seen by fewer
+ *   in the code: sim few-see
  * full found -DMISTAKE=3 -DW0=2 -DDEAD=4: settled before enough see it
+ *   in the code: sim alone
  * full found -DMISTAKE=4 -DW0=2 -DDEAD=4: W of the old roster only, while it is joint
+ *   in the code: sim old-acks
  * quick found -DMISTAKE=5 -DOLD=3 -DNEW=5 -DW0=2 -DSEEN=1: settled, W do not hold everything
+ *   in the code: sim behind
  * full found -DMISTAKE=6 -DW0=3 -DW1=2: a newer roster, seen late, is ignored
+ *   in the code: sim late-roster
+ * full found -DMISTAKE=7 -DOLD=3 -DNEW=3 -DW0=1 -DLOSSES=1 -DOWNERS=3: claimed late, nobody asked
+ *   in the code: sim unasked
+ * full holds -DOLD=3 -DNEW=3 -DW0=1 -DLOSSES=1 -DOWNERS=3: no change, others are asked (I9)
  * full event -DCOVER=1 -DW0=3 -DDEAD=4: settled without W of the old roster
  * full event -DCOVER=2 -DW0=2 -DDEAD=4: a second owner settles
  * quick event -DCOVER=3 -DOLD=3 -DNEW=5 -DW0=2 -DSEEN=1: opened without W of the old roster

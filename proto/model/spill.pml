@@ -283,11 +283,17 @@ init {
  * full holds -DW=1: two mirrors, one is enough
  * full holds -DN=3 -DW=2 -DSTOPS=1: three mirrors
  * full found -DN=3 -DW=2 -DRETURNS=1 -DTOLD=2 -DSTOPS=1: an old spill comes back, W others knew
+ *   in the code: sim old-spill
  * full found -DN=3 -DW=2 -DRETURNS=1 -DTOLD=0 -DSTOPS=1: .. counted at once
+ *   in the code: sim old-spill
  * quick found -DN=3 -DW=2 -DRETURNS=1 -DTOLD=1 -DSTOPS=1: .. W knew, itself one of them
+ *   in the code: sim old-spill
  * quick found -DMISTAKE=1 -DW=2: spilled before the sessions are cut
+ *   in the code: sim spilled-early
  * quick found -DMISTAKE=2 -DW=1: a spill that is loaded is not removed
+ *   in the code: sim old-spill
  * full found -DMISTAKE=3 -DW=1: .. and wins over the memory
+ *   in the code: sim spill-wins
  * full event -DCOVER=1 -DW=2: loaded twice, and no owner came between
  * quick event -DCOVER=2 -DW=2: a running owner takes up a new id
  * full event -DCOVER=3 -DW=2: a claimer does

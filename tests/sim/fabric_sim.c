@@ -47,7 +47,7 @@ static void stream_arrived(void *arg, struct sim_message *message)
 {
 	struct ps_link *link = arg;
 
-	if (link->detached || link->broken)
+	if (link->broken || (link->detached && !link->count))
 		return;
 	switch ((enum sim_kind)message->kind) {
 	case SIM_END:
@@ -58,7 +58,7 @@ static void stream_arrived(void *arg, struct sim_message *message)
 		link->accepted = message->a != 0;
 		break;
 	case SIM_ANSWER:
-		if (!sim_mistake_early(link))
+		if (!sim_mistake_early(link) && !sim_mistake_told(link, (unsigned)message->a))
 			link->completed += (unsigned)message->a;
 		link->under_way -= message->b;
 		break;
@@ -104,8 +104,7 @@ static struct sim_message *make_packet(struct ps_link *link, uint64_t budget)
 	return packet;
 }
 
-/* Sends what the socket takes. */
-static void stream_flush(struct ps_link *link)
+void sim_link_flush(struct ps_link *link)
 {
 	struct sim_world *w = link->owner->world;
 
@@ -170,7 +169,7 @@ static int stream_post(struct ps_link *link, const struct ps_chain *chain)
 		if (slot)
 			enqueue(link, &chain->slot, true);
 	}
-	stream_flush(link);
+	sim_link_flush(link);
 	if (sim_mistake_early(link))
 		link->completed++;
 	return PS_LINK_OK;
@@ -178,10 +177,10 @@ static int stream_post(struct ps_link *link, const struct ps_chain *chain)
 
 static int stream_poll(struct ps_link *link)
 {
-	unsigned completed = link->completed;
+	unsigned completed = link->completed + sim_mistake_ahead(link);
 
 	if (!link->broken)
-		stream_flush(link);
+		sim_link_flush(link);
 	link->completed = 0;
 	link->due -= completed;
 	if (completed > 0)
@@ -264,6 +263,8 @@ static void stream_detach(struct ps_link *link)
 	if (!link || link->detached)
 		return;
 	link->detached = true;
+	if (sim_mistake_lingers(link))
+		return;
 	free(link->queue);
 	link->queue = NULL;
 	link->count = 0;

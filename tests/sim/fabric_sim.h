@@ -59,6 +59,7 @@ struct ps_link {
 	uint64_t window;           /* .. at most */
 	uint64_t packet;           /* bytes of one, at most */
 	unsigned due;              /* chains posted and not completed */
+	unsigned ahead;            /* for a mistake: told before they were completed */
 	bool greeted;              /* the hello was answered */
 	bool accepted;
 	bool answered;             /* the read was answered, or the link is broken */
@@ -69,6 +70,9 @@ struct ps_link {
 
 	struct sim_memory *memory; /* shared */
 };
+
+/* Sends what the socket takes. */
+void sim_link_flush(struct ps_link *link);
 
 /* The data connection breaks. */
 void sim_link_reset(struct ps_link *link);

@@ -384,6 +384,7 @@ void sim_mirror_free(struct sim_mirror *m)
 	drop_header(m);
 	spill_heap_free(m->spill);
 	spill_heap_free(m->old_spill);
+	spill_heap_free(m->early);
 	memory_heap_free(m->memory);
 	memory_heap_free(m->before);
 	for (unsigned i = 0; i < m->gone_count; i++)
@@ -463,7 +464,7 @@ void sim_mirror_stop(struct sim_mirror *m, enum sim_stopping how)
 	struct sim_world *w = m->world;
 	struct spill_sum sum;
 
-	if (!m->stores)
+	if (!m->stores || (how == SIM_HOST_ENDS && sim_mistake_stops(m)))
 		return;
 	sim_trace(w, "mirror %u ends%s", m->index, texts[how]);
 	m->silent = false;

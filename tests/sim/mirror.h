@@ -12,7 +12,7 @@
 
 struct sim_node;
 
-enum { SIM_GONE = 8, SIM_IDS = 16 };
+enum { SIM_GONE = 8 };
 
 struct sim_mirror {
 	struct sim_world *world;
@@ -29,15 +29,13 @@ struct sim_mirror {
 	struct sim_memory *given;
 
 	/* The oracle's. */
-	uint8_t ids[SIM_IDS][PS_ID_SIZE];  /* of its image: as it was made, then of each load */
-	unsigned id_count;
 	struct sim_node *at;       /* where its image stands; NULL: it counts for nothing */
 	uint64_t at_epoch;         /* of its slot */
 	uint64_t generation;       /* of that image */
 
 	/* For a mistake: what was there before the last claim, and what is lost. */
 	struct memory *before, *gone[SIM_GONE];
-	struct spill *old_spill;
+	struct spill *old_spill, *early;   /* .. early: written, and the daemon has not ended */
 	unsigned gone_count;
 
 	/* How it is reached. */

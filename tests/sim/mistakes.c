@@ -3,6 +3,7 @@
 #include "../../client/handle.h"
 #include "../../server/store_private.h"
 #include "mirror.h"
+#include "rosters.h"
 #include "schedule.h"
 
 #include <stdlib.h>
@@ -14,9 +15,14 @@ const struct sim_mistake_about sim_mistakes[SIM_MISTAKES_END] = {
 #undef ABOUT
 };
 
-static bool is(const struct sim_world *w, enum sim_mistake mistake)
+bool sim_mistake_is(const struct sim_world *w, enum sim_mistake mistake)
 {
 	return w->mistake == (int)mistake && !w->sound;
+}
+
+static bool is(const struct sim_world *w, enum sim_mistake mistake)
+{
+	return sim_mistake_is(w, mistake);
 }
 
 /* Rosters change all the time. */
@@ -37,43 +43,47 @@ static void be_busy(struct sim_schedule *schedule)
 	schedule->splits = 40;
 }
 
-void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+/* So much is committed that mirrors cannot follow, where one is enough. */
+static void hurry(struct sim_schedule *schedule)
+{
+	schedule->local = 0;
+	schedule->left = 500;
+	schedule->large = 60;
+	schedule->ring_size = 65536;
+	schedule->gap = 50 * SIM_MS;
+	schedule->think = 20 * SIM_US;
+	schedule->faults = 25;
+	schedule->slow = 50;
+	schedule->losses = 0;
+}
+
+static void set_size(struct sim_world *w, unsigned *mirrors, unsigned n, unsigned acks)
+{
+	*mirrors = n;
+	w->acks = acks;
+}
+
+/* Those that show while rosters change, or mirrors stop on purpose. */
+static void shape_members(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *schedule = w->schedule;
 
-	/* Most need neither changes of the roster nor stops on purpose. */
-	if (w->mistake && w->mistake <= SIM_MISTAKE_BLIND)
-		*spares = schedule->changes = schedule->stops = 0;
-	/* That a commit is late is no proof. */
-	schedule->calm = schedule->calm && !w->mistake;
 	switch ((enum sim_mistake)w->mistake) {
-	case SIM_MISTAKE_FEW:
-		*mirrors = 3;
-		w->acks = 1;
-		break;
-	case SIM_MISTAKE_FORGETS:
-		*mirrors = 3;
-		w->acks = 2;
+	case SIM_MISTAKE_GONE:
 		be_busy(schedule);
+		change_often(schedule, spares);
 		schedule->losses = 6;
 		break;
-	case SIM_MISTAKE_CHANGED:
-	case SIM_MISTAKE_UNCONFIRMED:
-	case SIM_MISTAKE_KEPT:
-		*mirrors = w->acks = 2;
+	case SIM_MISTAKE_BEHIND:
+		set_size(w, mirrors, 3, 2);
 		be_busy(schedule);
-		break;
-	case SIM_MISTAKE_BLIND:
-		*mirrors = w->acks = 1;
-		schedule->local = 100;
-		break;
-	case SIM_MISTAKE_UNASKED:
-		*mirrors = 2;
-		w->acks = 1;
-		be_busy(schedule);
-		schedule->losses = 6;
+		schedule->local = 0;
+		schedule->slow = 50;
+		schedule->think = 100 * SIM_US;
+		change_often(schedule, spares);
 		break;
 	case SIM_MISTAKE_ALONE:
+	case SIM_MISTAKE_FEW_SEE:
 	case SIM_MISTAKE_OLD_CLAIMS:
 	case SIM_MISTAKE_LATE:
 	case SIM_MISTAKE_VERSIONS:
@@ -89,8 +99,9 @@ void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 		break;
 	case SIM_MISTAKE_OLD_SPILL:
 	case SIM_MISTAKE_TWO_LOADS:
-		*mirrors = 3;
-		w->acks = 2;
+	case SIM_MISTAKE_SPILLED_EARLY:
+	case SIM_MISTAKE_SPILL_WINS:
+		set_size(w, mirrors, 3, 2);
 		*spares = schedule->changes = 0;
 		schedule->stops = 50;
 		schedule->faults = 60;
@@ -99,6 +110,62 @@ void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	default:
 		break;
 	}
+}
+
+static void shape_owners(struct sim_world *w, unsigned *mirrors)
+{
+	struct sim_schedule *schedule = w->schedule;
+
+	switch ((enum sim_mistake)w->mistake) {
+	case SIM_MISTAKE_FEW:
+		set_size(w, mirrors, 3, 1);
+		break;
+	case SIM_MISTAKE_FORGETS:
+		set_size(w, mirrors, 3, 2);
+		be_busy(schedule);
+		schedule->losses = 6;
+		break;
+	case SIM_MISTAKE_OWN:
+	case SIM_MISTAKE_CHANGED:
+	case SIM_MISTAKE_UNCONFIRMED:
+	case SIM_MISTAKE_KEPT:
+		set_size(w, mirrors, 2, 2);
+		be_busy(schedule);
+		break;
+	case SIM_MISTAKE_BLIND:
+		set_size(w, mirrors, 1, 1);
+		schedule->local = 100;
+		break;
+	case SIM_MISTAKE_UNASKED:
+		set_size(w, mirrors, 2, 1);
+		be_busy(schedule);
+		schedule->losses = 6;
+		break;
+	case SIM_MISTAKE_CONNECTED:
+		set_size(w, mirrors, 2, 1);
+		schedule->slow = 40;
+		break;
+	case SIM_MISTAKE_LAPPED:
+	case SIM_MISTAKE_DROPPED:
+		set_size(w, mirrors, 2, 1);
+		hurry(schedule);
+		break;
+	default:
+		break;
+	}
+}
+
+void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+{
+	struct sim_schedule *schedule = w->schedule;
+
+	/* Most need neither changes of the roster nor stops on purpose. */
+	if (w->mistake && w->mistake <= SIM_MISTAKE_PLAIN)
+		*spares = schedule->changes = schedule->stops = 0;
+	/* That a commit is late is no proof. */
+	schedule->calm = schedule->calm && !w->mistake;
+	shape_members(w, mirrors, spares);
+	shape_owners(w, mirrors);
 }
 
 static struct store *store_of(const struct sim_mirror *m)
@@ -149,6 +216,7 @@ static void make_up(Perseas__Reply *reply, int asked)
 	static const Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
 	static const Perseas__RosterReply roster = PERSEAS__ROSTER_REPLY__INIT;
 	static const Perseas__FinishReply finish = PERSEAS__FINISH_REPLY__INIT;
+	static const Perseas__JoiningReply joining = PERSEAS__JOINING_REPLY__INIT;
 
 	reply->status = PERSEAS__STATUS__STATUS_OK;
 	if (asked == PERSEAS__REQUEST__BODY_CONFIRM) {
@@ -157,10 +225,28 @@ static void make_up(Perseas__Reply *reply, int asked)
 	} else if (asked == PERSEAS__REQUEST__BODY_ROSTER) {
 		reply->body_case = PERSEAS__REPLY__BODY_ROSTER;
 		reply->roster = memcpy(allocate(sizeof(roster)), &roster, sizeof(roster));
+	} else if (asked == PERSEAS__REQUEST__BODY_JOINING) {
+		reply->body_case = PERSEAS__REPLY__BODY_JOINING;
+		reply->joining = memcpy(allocate(sizeof(joining)), &joining, sizeof(joining));
 	} else {
 		reply->body_case = PERSEAS__REPLY__BODY_FINISH;
 		reply->finish = memcpy(allocate(sizeof(finish)), &finish, sizeof(finish));
 	}
+}
+
+/* Do R mirrors hold the claim of an owner that is not open yet, this one not counted? */
+static bool others_hold(const struct sim_owner *o, const struct sim_mirror *but)
+{
+	const struct sim_world *w = o->world;
+	unsigned holding = 0;
+
+	for (unsigned i = 0; i < w->mirror_count; i++) {
+		const struct store *store = store_of(w->mirrors[i]);
+
+		holding += w->mirrors[i] != but && store && store->session &&
+		           store->session->epoch == o->claims;
+	}
+	return holding >= w->members - w->acks + 1;
 }
 
 /* Is this answered as if all were well, whatever comes, or nothing? */
@@ -172,6 +258,8 @@ static bool is_made_up(const struct ps_control *control)
 
 	if (is(o->world, SIM_MISTAKE_UNCONFIRMED))
 		return confirm && !o->opened;
+	if (is(o->world, SIM_MISTAKE_OWN))
+		return confirm && !o->opened && others_hold(o, control->mirror);
 	if (is(o->world, SIM_MISTAKE_UNASKED))
 		return (confirm || roster) && o->opened;
 	return false;
@@ -221,8 +309,21 @@ void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply)
 		tell_versions(header);
 	if (is(w, SIM_MISTAKE_LATE) && claim)
 		tell_nothing_new(header);
+	if (claim && reply->claim->slot)
+		sim_mistake_claimed(control, reply->claim);
 	if (reply->status != PERSEAS__STATUS__STATUS_OK && is_made_up(control))
 		make_up(reply, control->asked);
+}
+
+/* Is the change recorded on one mirror of the roster, so that this one need not? */
+static bool another_has_it(const struct sim_mirror *m)
+{
+	const struct sim_world *w = m->world;
+
+	for (unsigned i = 0; i < m->index; i++)
+		if (sim_roster_names(w->settled, w->mirrors[i]))
+			return sim_roster_names(w->settled, m);
+	return false;
 }
 
 bool sim_mistake_request(struct ps_control *control, const Perseas__Request *request)
@@ -230,8 +331,14 @@ bool sim_mistake_request(struct ps_control *control, const Perseas__Request *req
 	struct sim_owner *o = control->owner;
 	bool joint = request->body_case == PERSEAS__REQUEST__BODY_ROSTER && request->roster->next;
 
+	if (request->body_case == PERSEAS__REQUEST__BODY_CLAIM)
+		o->claims = request->claim->epoch;
+	if (request->body_case == PERSEAS__REQUEST__BODY_JOINING && !o->opened)
+		return is(o->world, SIM_MISTAKE_UNJOINED);
 	if (joint && is(o->world, SIM_MISTAKE_ALONE))
 		return o->opened;
+	if (joint && is(o->world, SIM_MISTAKE_FEW_SEE))
+		return o->opened && another_has_it(control->mirror);
 	return request->body_case == PERSEAS__REQUEST__BODY_FINISH && o->opened &&
 	       is(o->world, SIM_MISTAKE_VOTES);
 }
@@ -248,13 +355,6 @@ Perseas__Reply *sim_mistake_no_reply(struct ps_control *control)
 	perseas__reply__init(reply);
 	make_up(reply, control->asked);
 	return reply;
-}
-
-/* In the handle itself: what it decides, it decides while time passes. */
-void sim_mistake_poke(struct sim_owner *o)
-{
-	if (o->handle && o->handle->quorum_count == 2 && is(o->world, SIM_MISTAKE_OLD_ACKS))
-		o->handle->quorum_count = 1;
 }
 
 /* --- the data path --- */
@@ -286,8 +386,12 @@ bool sim_mistake_order(struct ps_link *link, const struct ps_chain *chain,
 
 bool sim_mistake_kept(const struct ps_link *link)
 {
-	return is(link->owner->world, SIM_MISTAKE_KEPT) && !link->owner->opened &&
-	       !link->owner->dead;
+	const struct sim_owner *o = link->owner;
+
+	if (o->opened || o->dead)
+		return false;
+	return is(o->world, SIM_MISTAKE_KEPT) ||
+	       (is(o->world, SIM_MISTAKE_OWN) && others_hold(o, link->mirror));
 }
 
 bool sim_mistake_unadopted(const struct ps_link *link, const struct ps_chain *chain)
@@ -295,14 +399,24 @@ bool sim_mistake_unadopted(const struct ps_link *link, const struct ps_chain *ch
 	return is(link->owner->world, SIM_MISTAKE_UNADOPTED) && !chain->count && chain->slot.length;
 }
 
+/* Is the mirror being copied whole over this link? */
+static bool is_copied_to(const struct ps_link *link)
+{
+	const struct perseas *p = link->owner->handle;
+
+	return p && p->resync.mirror && p->resync.mirror->link == link;
+}
+
 bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain)
 {
 	struct perseas *p = link->owner->handle;
 	const struct ps_segment *segment;
 
-	if (!p || !p->resync.mirror || p->resync.mirror->link != link || chain->undo ||
-	    !chain->count)
+	if (!is_copied_to(link) || !chain->count)
 		return false;
+	if (chain->undo)
+		return is(link->owner->world, SIM_MISTAKE_BETWEEN) && p->resync.begun &&
+		       p->resync.done < p->resync.total;
 	segment = ps_segment_by_id(p, chain->writes[0].region - PS_REGION_SEGMENT);
 	if (is(link->owner->world, SIM_MISTAKE_UNCOMMITTED) && segment && segment->base)
 		memcpy((void *)(uintptr_t)chain->writes[0].src,
@@ -374,6 +488,21 @@ static void renew_record(struct store *store)
 		               record->time);
 }
 
+/* The unfinished transaction's record is not seen for what it is. */
+static void hide_record(struct store *store)
+{
+	struct ps_record *record;
+	struct ps_image view;
+	struct ps_slot slot;
+
+	if (store->header->state != STATE(CONSISTENT) || image_slot(&store->image, &slot) < 0)
+		return;
+	image_view(&store->image, &view);
+	record = (struct ps_record *)(view.log + PS_RING_OFFSET + slot.next % view.ring_size);
+	if (record->epoch == slot.epoch && record->seq == slot.seq + 1)
+		record->epoch--;
+}
+
 void sim_mistake_before(struct ps_control *control, const struct sim_message *message)
 {
 	struct sim_mirror *m = control->mirror;
@@ -391,6 +520,9 @@ void sim_mistake_before(struct ps_control *control, const struct sim_message *me
 	if (is(m->world, SIM_MISTAKE_STALE) && store && store->header &&
 	    message->a == PERSEAS__REQUEST__BODY_CLAIM)
 		renew_record(store);
+	if (is(m->world, SIM_MISTAKE_NOT_UNDONE) && store && store->header &&
+	    message->a == PERSEAS__REQUEST__BODY_CLAIM)
+		hide_record(store);
 }
 
 /* How many mirrors are claimed with this epoch, and which of them stands highest. */
@@ -457,49 +589,4 @@ void sim_mistake_remember(struct sim_mirror *m)
 	m->memory = m->before;
 	m->before = NULL;
 	m->granted = 0;
-}
-
-/* The spill is kept when it is loaded, and is there again when the memory is lost. */
-static void keep_spill(struct sim_mirror *m)
-{
-	struct spill *kept = spill_heap_copy(m->spill);
-
-	spill_heap_free(m->old_spill);
-	m->old_spill = kept;
-}
-
-void sim_mistake_unspill(struct sim_mirror *m)
-{
-	bool old = is(m->world, SIM_MISTAKE_OLD_SPILL);
-	struct sim_mirror *other = m->world->mirrors[(m->index + 1) % m->world->mirror_count];
-	struct sim_mirror *from = old ? m : other;
-	size_t len = 0;
-	uint8_t *bytes;
-
-	if (!old && !is(m->world, SIM_MISTAKE_TWO_LOADS))
-		return;
-	if (spill_heap_count(m->spill) > 0)
-		keep_spill(m);
-	else if (from->old_spill && !store_find(m->stores, SIM_STORE)) {
-		bytes = spill_heap_bytes(from->old_spill, SIM_STORE, &len);
-		if (bytes)
-			spill_heap_put(m->spill, SIM_STORE, bytes, len);
-	}
-}
-
-/* Its image counts under an id that the roster lists: its own, or that of this mirror's member. */
-void sim_mistake_unspilled(struct sim_mirror *m)
-{
-	struct store *store = store_find(m->stores, SIM_STORE);
-	const Perseas__Roster *roster = store ? store->header->roster : NULL;
-
-	if (!is(m->world, SIM_MISTAKE_OLD_SPILL) && !is(m->world, SIM_MISTAKE_TWO_LOADS))
-		return;
-	roster = roster && m->world->settled ? m->world->settled : roster;
-	for (size_t k = 0; roster && k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, m->address)) {
-			memcpy(store->header->image_id.data, roster->members[k]->image_id.data,
-			       PS_ID_SIZE);
-			store->header->parent_id.len = 0;
-		}
 }

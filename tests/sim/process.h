@@ -82,6 +82,7 @@ struct sim_owner {
 
 	bool opened;               /* an open of its has returned */
 	struct sim_examined examined;
+	uint64_t claims;           /* epoch of its last claim */
 	struct sim_moment confirmed;   /* when its open asked for the last time */
 };
 

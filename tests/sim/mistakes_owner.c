@@ -1,0 +1,145 @@
+/*
+ * mistakes_owner.c - faults made in the handle of an owner that is open, in what it is told when it
+ * takes a mirror up again, and in what it sends from its ring.
+ */
+#include "mistakes.h"
+
+#include "../../client/handle.h"
+#include "../../client/mirror.h"
+#include "../../client/quorum.h"
+#include "mirror.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what it decides, it decides while time passes --- */
+
+/* As if the transaction that is in doubt had not been sent: the next one gets its seq. */
+static void redo(struct perseas *p)
+{
+	const struct ps_entry *entry = ps_ring_find(&p->ring, p->seq);
+	const struct ps_record *record = entry ? (const void *)entry->writes[0].src : NULL;
+
+	if (!p->in_doubt || p->in_doubt != p->seq || !record || p->next_roster)
+		return;
+	p->next = record->position;
+	p->last = record->previous;
+	p->lap = p->next - p->next % p->log_size;
+	p->ring.head = p->ring.where[p->seq % PS_RING_ENTRIES];
+	p->ring.last--;
+	p->seq--;
+	p->in_doubt = 0;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		m->posted = m->posted > p->seq ? p->seq : m->posted;
+		m->acked = m->acked > p->seq ? p->seq : m->acked;
+	}
+}
+
+void sim_mistake_poke(struct sim_owner *o)
+{
+	struct perseas *p = o->handle;
+
+	if (!p)
+		return;
+	if (p->quorum_count == 2 && sim_mistake_is(o->world, SIM_MISTAKE_OLD_ACKS))
+		p->quorum_count = 1;
+	if (sim_mistake_is(o->world, SIM_MISTAKE_REDONE))
+		redo(p);
+	if (p->change.stage == PS_CHANGE_JOINT && sim_mistake_is(o->world, SIM_MISTAKE_BEHIND))
+		p->change.seq = 0;
+}
+
+/* --- a mirror that is claimed again --- */
+
+static struct ps_mirror *mirror_of(struct perseas *p, const struct sim_mirror *mirror)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (!strcmp(p->mirrors[i].address.text, mirror->address))
+			return &p->mirrors[i];
+	return NULL;
+}
+
+/* It stands where this owner knew it to stand, or where its ring begins. */
+static void tell_seq(struct sim_owner *o, const struct ps_mirror *m, Perseas__Slot *slot)
+{
+	const struct ps_ring *ring = &o->handle->ring;
+
+	if (sim_mistake_is(o->world, SIM_MISTAKE_AGAIN) && slot->seq > m->acked && m->acked)
+		slot->seq = m->acked;
+	if (sim_mistake_is(o->world, SIM_MISTAKE_LAPPED) && slot->seq + 1 < ring->first)
+		slot->seq = ring->first - 1;
+}
+
+void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim)
+{
+	struct sim_owner *o = control->owner;
+	struct ps_mirror *m = o->handle ? mirror_of(o->handle, control->mirror) : NULL;
+	bool own;
+
+	if (!m)
+		return;
+	own = claim->slot->epoch == o->handle->epoch;
+	if (own)
+		tell_seq(o, m, claim->slot);
+	if (!own && sim_mistake_is(o->world, SIM_MISTAKE_FOREIGN))
+		claim->slot->epoch = o->handle->epoch;
+	if (own && sim_mistake_is(o->world, SIM_MISTAKE_CONNECTED))
+		claim->slot->epoch--;
+}
+
+/* --- what is sent from the ring --- */
+
+unsigned sim_mistake_ahead(struct ps_link *link)
+{
+	struct perseas *p = link->owner->handle;
+	struct ps_mirror *m = p ? mirror_of(p, link->mirror) : NULL;
+	unsigned rest = link->due - link->completed;
+
+	if (!m || p->resync.mirror || m->link != link ||
+	    !sim_mistake_is(link->owner->world, SIM_MISTAKE_REUSED) ||
+	    !ps_quorum_acks(p, ps_mirrors_holding(p, p->seq) & ~ps_bit(p, m)))
+		return 0;
+	link->ahead += rest;
+	return rest;
+}
+
+bool sim_mistake_told(struct ps_link *link, unsigned chains)
+{
+	if (!chains || !link->ahead)
+		return false;
+	link->ahead--;
+	return true;
+}
+
+static void linger(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct ps_link *link = arg;
+
+	(void)ticket;
+	/* The ring goes with the handle. */
+	if (link->owner->dead || !link->owner->handle || link->broken)
+		return;
+	sim_link_flush(link);
+	if (link->count > 0)
+		sim_at(w, w->now + 100 * SIM_US, linger, link, 0);
+}
+
+bool sim_mistake_lingers(struct ps_link *link)
+{
+	struct sim_owner *o = link->owner;
+
+	if (!sim_mistake_is(o->world, SIM_MISTAKE_DROPPED) || !o->handle || o->dead ||
+	    link->memory || link->broken || !link->count)
+		return false;
+	sim_at(o->world, o->world->now, linger, link, 0);
+	return true;
+}
+
+/* --- what the operator says --- */
+
+bool sim_mistake_gone(const struct sim_world *w)
+{
+	return sim_mistake_is(w, SIM_MISTAKE_GONE);
+}
