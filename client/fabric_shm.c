@@ -73,7 +73,8 @@ static inline uint8_t *part_of(const struct ps_link *link, uint32_t number, uint
 	return region->base + offset;
 }
 
-static inline __attribute__((always_inline)) bool put(const struct ps_link *link, const struct ps_write *write)
+static inline __attribute__((always_inline)) bool put(const struct ps_link *link,
+                                                      const struct ps_write *write)
 {
 	uint8_t *to = part_of(link, write->region, write->offset, write->length);
 

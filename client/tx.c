@@ -382,7 +382,7 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 	return add_range_beside(tx, segment, start, end);
 }
 
-/* What most ranges are: short, in the segment of the one before, and behind all of the others of the
+/* What most ranges are: short, in the segment of the one before, and behind all others of their
  * transaction, so that it is an entry of its own. */
 static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
