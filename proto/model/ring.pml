@@ -6,7 +6,11 @@
  * of undo record, the two and slot arrives write by write, and is sent from the ring as that is
  * when it arrives. Two commits may be under way. A link may break anywhere, which leaves any
  * prefix of what was posted, not all of whose completions the owner has seen; a mirror that is
- * claimed rolls back. The first owner is open at the beginning, the second takes over anywhere.
+ * claimed rolls back. The first owner is open at the beginning, the second takes over anywhere, and
+ * a third one where OWNERS says so.
+ *
+ * A mirror that misses only transactions of the epoch that it stands at is sent them by the next
+ * owner, record, data and slot of each, before it is adopted.
  *
  * A commit that times out is in doubt: no transaction is begun until W mirrors hold it (flush), and
  * nothing is undone. An owner that is fenced never learns more.
@@ -33,6 +37,9 @@
 #ifndef BREAKS
 #define BREAKS 2
 #endif
+#ifndef OWNERS
+#define OWNERS 2
+#endif
 #ifndef MISTAKE
 #define MISTAKE 0
 #endif
@@ -45,9 +52,11 @@
 #if N==2
 #define EACH(step) step(0) step(1)
 #define HOLD(s) ((done[0]>=(s))+(done[1]>=(s)))
+#define ALL_OURS (ours(0) && ours(1))
 #else
 #define EACH(step) step(0) step(1) step(2)
 #define HOLD(s) ((done[0]>=(s))+(done[1]>=(s))+(done[2]>=(s)))
+#define ALL_OURS (ours(0) && ours(1) && ours(2))
 #endif
 #define bits(v) (((v)&1)+(((v)>>1)&1)+(((v)>>2)&1))
 #define in(v, x) (((v)>>(x))&1)
@@ -132,7 +141,7 @@ inline copy(x) {
 	:: m[x].ep==bep && m[x].seq==seq -> assert(m[x].a==left(h,seq))
 	:: else
 	fi;
-	m[x].ep=id; m[x].seq=seq; m[x].a=left(h,seq); m[x].us=0; k=1;
+	m[x].ep=id; m[x].seq=seq; m[x].a=left(h,seq); m[x].us=0; m[x].step=0; k=1;
 	do
 	:: k<=S -> m[x].h[k]=h[k]; k++
 	:: else -> break
@@ -141,7 +150,25 @@ inline copy(x) {
 	if :: open -> settle() :: else fi
 }
 
-#define can_open (chose && !open && bits(up)>=W)
+/* What a mirror missed is sent, a write at a time: left() is what a transaction wrote, less what came
+ * after it. */
+#define same_epoch(x) (MISTAKE==12 || (h[m[x].seq+1]==m[x].ep && h[seq]==m[x].ep))
+#define can_forward(x) (chose && !open && m[x].prom==id && !in(up,x) && m[x].seq<seq && \
+	m[x].ep<id && same_epoch(x))
+inline forward(x) {
+	c=m[x].seq+1;
+	if
+	:: m[x].step==0 -> m[x].ue=h[c]; m[x].us=c; m[x].ub=left(h,c-1)
+	:: m[x].step==1 -> m[x].a=(MISTAKE==11 -> left(h,seq) : left(h,c))
+	:: m[x].step==2 -> m[x].h[c]=h[c]
+	:: m[x].step==3 -> m[x].ep=h[c]; m[x].seq=c; cover(8)
+	fi;
+	m[x].step=(m[x].step+1)%4; c=0
+}
+
+/* Whose sessions broke meanwhile begins anew (I6), which is another owner here. */
+#define ours(x) (!in(cl|up,x) || m[x].prom==id)
+#define can_open (chose && !open && bits(up)>=W && ALL_OURS)
 inline returns() {
 	k=1;
 	do
@@ -239,6 +266,7 @@ inline forget() {
 	if :: !chose -> cl=with(cl,x) :: else fi }
 #define LATE(x)   :: d_step { !dead && open && m[x].prom<id -> take(x); stale=with(stale,x) }
 #define COPY(x)   :: d_step { !dead && can_copy(x) -> copy(x) }
+#define SEND(x)   :: d_step { !dead && can_forward(x) -> forward(x) }
 #define ARRIVE(x) :: d_step { !dead && can_arrive(x) -> arrive(x) }
 #define POLL(x)   :: d_step { !dead && can_poll(x) -> poll(x) }
 #define BREAK(x)  :: d_step { !dead && can_break(x) -> breaks++; old=with(old,x); up=but(up,x) }
@@ -267,6 +295,7 @@ proctype owner(byte id) {
 	do
 	EACH(CLAIM)
 	EACH(COPY)
+	EACH(SEND)
 	EACH(ARRIVE)
 	EACH(POLL)
 	EACH(BREAK)
@@ -285,13 +314,16 @@ init {
 	atomic {
 		do :: i<N -> m[i].prom=1; m[i].ep=1; i++ :: else -> break od;
 		i=0;
-		run owner(1); run owner(2)
+		run owner(1); run owner(2);
+		if :: OWNERS>2 -> run owner(3) :: else fi
 	}
 }
 /*
  * quick holds -DW=2 -DBREAKS=1: two mirrors, both needed, a link breaks
  * full holds -DW=2: .. two of them do
  * full holds -DW=1: two mirrors, one is enough
+ * full holds -DW=2 -DBREAKS=0 -DS=2 -DOWNERS=3: two mirrors, both needed, three owners
+ * full holds -DW=1 -DBREAKS=0 -DS=2 -DOWNERS=3: two mirrors, one is enough, three owners
  * quick found -DMISTAKE=1 -DW=1: a byte arrives before its undo record (I1)
  *   in the code: sim undo-last
  * full found -DMISTAKE=2 -DW=1: a slot before the last byte (I2)
@@ -312,6 +344,10 @@ init {
  *   in the code: sim early
  * full found -DMISTAKE=10 -DW=1: replayed from what the ring no longer holds
  *   in the code: sim lapped
+ * full found -DMISTAKE=11 -DW=2 -DBREAKS=0 -DS=2 -DOWNERS=3: a missed one is sent with what came later
+ *   in the code: unit test_forward test_forward_breaks
+ * full found -DMISTAKE=12 -DN=3 -DW=2 -DBREAKS=0 -DS=2 -DOWNERS=3: what another owner did is sent as missed
+ *   in the code: unit test_mend test_behind_is_mended_by_delta
  * full event -DCOVER=1 -DW=1: a mirror that lags is dropped
  * full event -DCOVER=2 -DW=2: a doubt is ended by what completes
  * quick event -DCOVER=3 -DW=1: a mirror comes back with more than was known
@@ -319,4 +355,5 @@ init {
  * full event -DCOVER=5 -DW=1: the next owner shows what was in doubt
  * full event -DCOVER=6 -DW=1: .. or does not have it
  * full event -DCOVER=7 -DW=1: what was missed is replayed
+ * full event -DCOVER=8 -DW=2 -DBREAKS=0 -DS=2 -DOWNERS=3: .. is sent by the next owner
  */
