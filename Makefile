@@ -67,10 +67,15 @@ SUPPORT_OBJ := $(call objects,tests/support/*.c)
 SIM_OBJ := $(call objects,tests/sim/*.c)
 CRASH_OBJ := $(call objects,tests/crash/*.c)
 DRILL_OBJ := $(call objects,tests/drills/*.c)
-BENCH_MAINS := debit_credit synthetic pingpong reopen worker limits_verbs
+BENCH_MAINS := debit_credit synthetic pingpong reopen worker limits_verbs compare \
+	threads host_limits relay
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 BENCH_OBJ := $(filter-out $(RAW_OBJ) $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call \
 	objects,bench/*.c))
+# The drivers of other transaction systems need those systems: PEERS=0 leaves them out.
+PEERS ?= 1
+PEERS_OBJ := $(if $(filter 1,$(PEERS)),$(call objects,bench/peers/*.c))
+PEERS_LIBS := $(if $(PEERS_OBJ),-llmdb -lsqlite3 -ldb-5.3 -lhiredis)
 
 DAEMON := $(if $(SERVER_MAIN_OBJ),$(BUILD)/perseasd)
 COMMAND := $(if $(COMMAND_OBJ),$(BUILD)/perseas)
@@ -86,13 +91,13 @@ WRITER := $(patsubst %_verbs.c,$(BUILD)/%,$(call sources,tests/rdma/writer_verbs
 TELLER := $(if $(DRILL_OBJ),$(BUILD)/tests/drills/teller)
 FUZZ_TARGETS := $(patsubst %.c,$(BUILD)/%,$(call sources,tests/fuzz/fuzz_*.c))
 FUZZ_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/make_*.c))
-BENCHES := $(addprefix $(BUILD)/bench/,debit-credit synthetic pingpong reopen worker $(if \
-	$(RAW_OBJ),limits))
+BENCHES := $(addprefix $(BUILD)/bench/,debit-credit synthetic pingpong reopen worker threads \
+	host-limits relay $(if $(RAW_OBJ),limits))
 
 # Everything of ours in one archive, for tests to take what they need from.
 TEST_ARCHIVE := $(BUILD)/libtest.a
 
-.PHONY: all programs benches tests fuzzers everything
+.PHONY: all programs benches benches-peers tests fuzzers everything
 .PHONY: always
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -100,6 +105,7 @@ TEST_ARCHIVE := $(BUILD)/libtest.a
 all: programs benches
 programs: $(DAEMON) $(COMMAND) $(SHARED) $(ARCHIVE) $(PKGCONFIG)
 benches: $(BENCHES)
+benches-peers: $(BUILD)/bench/compare
 tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(TELLER) $(INTRUDER) $(FUZZ_TOOLS)
 fuzzers: $(FUZZ_TARGETS)
 everything: programs benches tests
@@ -131,7 +137,8 @@ $(BUILD)/obj/%.o: %.c Makefile VERSION $(BUILD)/flags | $(PB).h
 	$(Q)$(COMPILE) $(WARNINGS) -o $@ $<
 
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(wildcard $(addsuffix /*.c,proto client client/command \
-	server bench tests/support tests/unit tests/sim tests/crash tests/drills tests/rdma tests/fuzz)))
+	server bench bench/peers tests/support tests/unit tests/sim tests/crash tests/drills \
+	tests/rdma tests/fuzz)))
 
 # --- linking -----------------------------------------------------------------------------
 
@@ -202,6 +209,9 @@ $(BUILD)/tests/fuzz/make_%: $(BUILD)/obj/tests/fuzz/make_%.o $(TEST_ARCHIVE)
 $(BUILD)/bench/debit-credit: $(BUILD)/obj/bench/debit_credit.o $(BENCH_OBJ) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
+$(BUILD)/bench/compare: $(BUILD)/obj/bench/compare.o $(BENCH_OBJ) $(PEERS_OBJ) $(ARCHIVE)
+	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
+
 $(BUILD)/bench/synthetic: $(BUILD)/obj/bench/synthetic.o $(BENCH_OBJ) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
@@ -211,6 +221,16 @@ $(BUILD)/bench/reopen: $(addprefix $(BUILD)/obj/bench/,reopen.o options.o fabric
 
 $(BUILD)/bench/worker: $(addprefix $(BUILD)/obj/bench/,worker.o options.o fabric.o) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
+
+$(BUILD)/bench/threads: $(BUILD)/obj/bench/threads.o $(BENCH_OBJ) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)
+
+$(BUILD)/bench/host-limits: $(addprefix $(BUILD)/obj/bench/,host_limits.o pinger.o measure.o \
+		histogram.o options.o)
+	$(link)
+
+$(BUILD)/bench/relay: $(addprefix $(BUILD)/obj/bench/,relay.o options.o)
+	$(link)
 
 $(BUILD)/bench/limits: $(addprefix $(BUILD)/obj/bench/,limits_verbs.o pinger.o measure.o \
 		histogram.o options.o) $(RAW_OBJ)
@@ -229,11 +249,12 @@ demo:
 	@$(SUBMAKE) all
 	@$(PYTHON) bench/demo.py --build $(BUILD)
 
-bench: all
-	@$(PYTHON) bench/run.py --build $(BUILD)
-
-bench-quick: all
-	@$(PYTHON) bench/run.py --build $(BUILD) --quick
+bench bench-quick:
+	@deploy/deps.sh build bench
+	$(if $(findstring quick,$@),,@$(MAKE) --no-print-directory check-peers)
+	@$(SUBMAKE) all benches-peers
+	@$(PYTHON) bench/run.py --build $(BUILD) $(if $(findstring quick,$@),--quick)
+	@$(PYTHON) bench/figures.py $(BUILD)/bench/results.json
 
 bench-failover: all
 	@$(PYTHON) bench/failover.py --build $(BUILD)
@@ -393,6 +414,23 @@ check-model:
 check-install:
 	@$(RUN) install --timeout 200 tests/install.sh
 
+# --- peers -------------------------------------------------------------------------------
+#
+# The transaction systems that bench compares with, each tested for what it is measured for.
+
+.PHONY: check-peers
+$(BUILD)/tests/peers/test_peers: $(BUILD)/obj/tests/peers/test_peers.o $(PEERS_OBJ) $(TEST_ARCHIVE)
+	$(link) -lcmocka $(PEERS_LIBS) $(SERVER_LIBS)
+
+check-peers:
+	@deploy/deps.sh build bench
+	@$(SUBMAKE) $(BUILD)/tests/peers/test_peers
+	@$(RUN) peers --timeout 300 \
+		"peers: bench/peers/redis_pair.py -- $(abspath $(BUILD))/tests/peers/test_peers" \
+		"pair: $(PYTHON) -m pytest -q -p no:cacheprovider tests/peers"
+
+-include $(BUILD)/obj/tests/peers/test_peers.d
+
 # --- installing and packing --------------------------------------------------------------
 
 .PHONY: install uninstall dist clean help
@@ -435,8 +473,9 @@ help:
 	@echo "  $(addprefix check-,$(SUITES))"
 	@echo "  soak            100,000 simulated schedules, 500 kills in a row on each fabric (an hour)"
 	@echo "  model           checks the rules, all of them (minutes); model-quick: within a minute"
+	@echo "  check-peers     the systems that bench compares with do what they are measured for"
 	@echo "  check-rdma-siw  the soft-RoCE rig on iWARP instead (fetches the kernel's source)"
-	@echo "  bench           all measurements; bench-quick: the same, shorter"
+	@echo "  bench           all measurements, beside other systems; bench-quick: the same, shorter"
 	@echo "  bench-failover  from kill -9 of an owner to the first commit of the next"
 	@echo "  bench-failover-rdma  the same over soft-RoCE, under QEMU"
 	@echo "  bench-resync    what commits notice of a mirror that is copied whole"

@@ -75,22 +75,53 @@ void bank_post(struct bank *bank, const struct bank_transfer *transfer)
 	post(bank, transfer);
 }
 
-int bank_transact(struct bank *bank, struct engine *engine, const struct bank_transfer *transfer)
-{
-	const struct engine_ops *ops = engine->ops;
-	int64_t *account = &bank->accounts[transfer->account].balance;
-	int64_t *teller = &bank->tellers[transfer->teller].balance;
-	int64_t *branch = &bank->branches[transfer->branch].balance;
-	struct bank_history *history = history_of(bank, transfer->number);
-	int code;
+const struct engine_table bank_tables[BANK_TABLES] = {
+	[BANK_OF_ACCOUNTS] = { BANK_ACCOUNTS, sizeof(struct bank_balance) },
+	[BANK_OF_TELLERS] = { BANK_TELLERS, sizeof(struct bank_balance) },
+	[BANK_OF_BRANCHES] = { BANK_BRANCHES, sizeof(struct bank_balance) },
+	[BANK_OF_HISTORY] = { BANK_HISTORY, sizeof(struct bank_history) },
+};
+static_assert(offsetof(struct bank, tellers) == BANK_ACCOUNTS * sizeof(struct bank_balance) &&
+              sizeof(struct bank) == offsetof(struct bank, history) +
+                                     BANK_HISTORY * sizeof(struct bank_history),
+              "a bank is its tables, one after the other");
 
-	if ((code = ops->begin(engine)) || (code = ops->range(engine, account, sizeof(*account))) ||
-	    (code = ops->range(engine, teller, sizeof(*teller))) ||
-	    (code = ops->range(engine, branch, sizeof(*branch))) ||
-	    (code = ops->range(engine, history, sizeof(*history))))
-		return code;
-	post(bank, transfer);
-	return ops->commit(engine);
+/* Adds to the balance of a row. The new balance. */
+static inline int64_t add(struct rows *rows, unsigned table, uint32_t id, int64_t amount)
+{
+	struct bank_balance *row = rows_write(rows, table, id,
+	                                      offsetof(struct bank_balance, balance),
+	                                      sizeof(row->balance));
+	int64_t balance = row->balance += amount;
+
+	rows_put(rows, table, id, row);
+	return balance;
+}
+
+int bank_transact(struct rows *rows, const struct bank_transfer *transfer)
+{
+	uint64_t place = (transfer->number - 1) % BANK_HISTORY;
+	int64_t account, teller, branch;
+	struct bank_history *history;
+
+	if (rows_begin(rows))
+		return rows->code;
+	account = add(rows, BANK_OF_ACCOUNTS, transfer->account, transfer->amount);
+	teller = add(rows, BANK_OF_TELLERS, transfer->teller, transfer->amount);
+	branch = add(rows, BANK_OF_BRANCHES, transfer->branch, transfer->amount);
+	history = rows_new(rows, BANK_OF_HISTORY, place);
+	*history = (struct bank_history){
+		.number = transfer->number,
+		.amount = transfer->amount,
+		.account_balance = account,
+		.teller_balance = teller,
+		.branch_balance = branch,
+		.account = transfer->account,
+		.teller = transfer->teller,
+		.branch = transfer->branch,
+	};
+	rows_put(rows, BANK_OF_HISTORY, place, history);
+	return rows_commit(rows);
 }
 
 /* The number that must stand at a place of the history after `count` transfers. */
@@ -198,3 +229,50 @@ bool bank_compare(const struct bank *bank, uint64_t done, char *why, unsigned wh
 	free(wanted);
 	return same;
 }
+
+/* --- as a workload ------------------------------------------------------------------ */
+
+static unsigned tables(uint64_t size, struct engine_table *table)
+{
+	if (size != 1)
+		return 0;
+	memcpy(table, bank_tables, sizeof(bank_tables));
+	return BANK_TABLES;
+}
+
+static void plan_init(void *plan, uint64_t size)
+{
+	(void)size;
+	bank_plan_init(plan);
+}
+
+static int step(void *ctx)
+{
+	struct work_run *run = ctx;
+	struct bank_transfer transfer;
+
+	bank_plan_next(run->plan, &transfer);
+	return bank_transact(&run->rows, &transfer);
+}
+
+static uint64_t done(const void *plan)
+{
+	return ((const struct bank_plan *)plan)->done;
+}
+
+static bool check(const void *plan, const void *image, char *why, unsigned why_size)
+{
+	return bank_check(image, plan, why, why_size);
+}
+
+const struct work bank_work = {
+	.name = "debit-credit",
+	.sizes = "1",
+	.size = 1,
+	.plan_size = sizeof(struct bank_plan),
+	.tables = tables,
+	.plan_init = plan_init,
+	.step = step,
+	.done = done,
+	.check = check,
+};

@@ -10,7 +10,7 @@
 #ifndef PERSEAS_BENCH_BANK_H
 #define PERSEAS_BENCH_BANK_H
 
-#include "engine.h"
+#include "work.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -74,8 +74,15 @@ void bank_plan_next(struct bank_plan *plan, struct bank_transfer *transfer);
 /* Carries a transfer out, on plain memory. */
 void bank_post(struct bank *bank, const struct bank_transfer *transfer);
 
+/* The tables of a bank: in memory they lie as in struct bank. */
+enum { BANK_OF_ACCOUNTS, BANK_OF_TELLERS, BANK_OF_BRANCHES, BANK_OF_HISTORY, BANK_TABLES };
+extern const struct engine_table bank_tables[BANK_TABLES];
+
 /* The same as a transaction. 0 when it is acknowledged, else what the engine said. */
-int bank_transact(struct bank *bank, struct engine *engine, const struct bank_transfer *transfer);
+int bank_transact(struct rows *rows, const struct bank_transfer *transfer);
+
+/* The workload "debit-credit". It has one size. */
+extern const struct work bank_work;
 
 #define BANK_NO_COUNT UINT64_MAX
 

@@ -16,4 +16,13 @@ static inline uint64_t clock_ns(void)
 	return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
 }
 
+/* Nanoseconds that the calling thread has had a processor for. */
+static inline uint64_t clock_thread_ns(void)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
+	return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
+}
+
 #endif

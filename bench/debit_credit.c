@@ -69,8 +69,8 @@ static const struct option_row rows[] = {
 
 /* A bank, what runs it, and where it is. */
 struct desk {
-	struct engine *engine;
-	struct bank *bank;
+	struct rows rows;
+	const struct bank *bank;   /* in memory: both engines give that */
 	struct bank_plan plan;
 };
 
@@ -82,9 +82,9 @@ static int complain(int status, const char *what, const char *why)
 
 static int engine_failed(const struct desk *desk, int code)
 {
-	if (desk->engine->ops->handle(desk->engine))
+	if (desk->rows.ops->handle(desk->rows.engine))
 		fprintf(stderr, "debit-credit: %s\n", perseas_error_name(code));
-	return complain(2, desk->engine->ops->name, desk->engine->ops->why(desk->engine));
+	return complain(2, desk->rows.ops->name, rows_why(&desk->rows));
 }
 
 static int check(const struct desk *desk)
@@ -93,20 +93,18 @@ static int check(const struct desk *desk)
 
 	if (bank_check(desk->bank, &desk->plan, why, sizeof(why)))
 		return 0;
-	return complain(1, desk->engine->ops->name, why);
+	return complain(1, desk->rows.ops->name, why);
 }
 
 /* Opens the engine, and the plan at the point where its bank is. An exit status. */
 static int desk_open(struct desk *desk, const struct engine_ops *ops)
 {
 	char why[ENGINE_WHY];
-	void *memory;
 	uint64_t done;
 
-	desk->engine = ops->open(&options.engine, sizeof(struct bank), &memory, why);
-	if (!desk->engine)
+	if (rows_open(&desk->rows, ops, &options.engine, bank_tables, BANK_TABLES, why))
 		return complain(2, ops->name, why);
-	desk->bank = memory;
+	desk->bank = (const struct bank *)desk->rows.memory;
 	bank_plan_init(&desk->plan);
 	done = bank_count(desk->bank);
 	if (done == BANK_NO_COUNT)
@@ -118,20 +116,13 @@ static int desk_open(struct desk *desk, const struct engine_ops *ops)
 	return check(desk);
 }
 
-static void desk_close(struct desk *desk)
-{
-	if (desk->engine)
-		desk->engine->ops->close(desk->engine);
-	desk->engine = NULL;
-}
-
 static int desk_step(void *ctx)
 {
 	struct desk *desk = ctx;
 	struct bank_transfer transfer;
 
 	bank_plan_next(&desk->plan, &transfer);
-	return bank_transact(desk->bank, desk->engine, &transfer);
+	return bank_transact(&desk->rows, &transfer);
 }
 
 /* --- measuring ---------------------------------------------------------------------- */
@@ -140,7 +131,7 @@ enum { CONTENDERS = 2 };
 
 static void print_store(const struct desk *desk)
 {
-	struct perseas *p = desk->engine->ops->handle(desk->engine);
+	struct perseas *p = desk->rows.ops->handle(desk->rows.engine);
 	struct perseas_stat stat;
 
 	if (!p || perseas_stat(p, &stat))
@@ -245,7 +236,7 @@ static int measure(void)
 		print_results(m, desks, count);
 	for (unsigned i = 0; i < count; i++) {
 		measured_free(m[i]);
-		desk_close(&desks[i]);
+		rows_close(&desks[i].rows);
 	}
 	return status;
 }
@@ -312,7 +303,7 @@ static int serve(void)
 		oracle_note(oracle, desk.plan.done);
 		status = run_until_stopped(&desk, oracle);
 	}
-	desk_close(&desk);
+	rows_close(&desk.rows);
 	oracle_close(oracle);
 	return status;
 }

@@ -117,6 +117,12 @@ static const char *local_why(const struct engine *engine)
 	return ((const struct local *)engine)->why;
 }
 
+static const char *local_configuration(const struct engine *engine)
+{
+	(void)engine;
+	return "undo log in the memory of this process, for abort only";
+}
+
 static struct perseas *local_handle(struct engine *engine)
 {
 	(void)engine;
@@ -130,6 +136,8 @@ const struct engine_ops engine_local = {
 	.range = local_range,
 	.commit = local_commit,
 	.why = local_why,
+	.survives = "nothing",
+	.configuration = local_configuration,
 	.handle = local_handle,
 	.close = local_close,
 };

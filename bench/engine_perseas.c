@@ -13,6 +13,7 @@ struct mirrored {
 	perseas_t *p;
 	perseas_tx_t *tx;          /* open, or NULL */
 	double patience;
+	char configuration[160];
 };
 
 static void mirrored_close(struct engine *engine)
@@ -45,18 +46,50 @@ static void touch(void *memory, size_t size)
 		bytes[i] = bytes[i];
 }
 
-/* A mirror that breaks in the middle connects again by itself, and then takes the contents. */
-static int publish(struct mirrored *m)
+/* A mirror that breaks, or is slow, in the middle connects again by itself. False: it is not worth
+ * another try. */
+static bool wait_for_mirrors(int code, uint64_t until)
 {
 	const struct timespec pause = { .tv_nsec = 100000000 };
-	uint64_t until = clock_ns() + (uint64_t)(m->patience * 1e9);
-	int code = perseas_publish(m->p);
 
-	while (code == PERSEAS_EUNREACHABLE && clock_ns() < until) {
-		nanosleep(&pause, NULL);
+	if (code != PERSEAS_EUNREACHABLE || clock_ns() >= until)
+		return false;
+	nanosleep(&pause, NULL);
+	return true;
+}
+
+/* The segment, and its contents on the mirrors. */
+static int make_segment(struct mirrored *m, const char *name, size_t size, void **memory)
+{
+	uint64_t until = clock_ns() + (uint64_t)(m->patience * 1e9);
+	int code;
+
+	do
+		code = perseas_map(m->p, name, size, memory);
+	while (wait_for_mirrors(code, until));
+	if (code)
+		return code;
+	touch(*memory, size);
+	do
 		code = perseas_publish(m->p);
-	}
+	while (wait_for_mirrors(code, until));
 	return code;
+}
+
+/* Where the mirrors are, on which fabric the last of them, and how a commit waits. */
+static void describe(struct mirrored *m, const struct engine_options *options)
+{
+	struct perseas_mirror_stat mirror = { .fabric = "?" };
+	unsigned spin_us = options->spin_us ? (unsigned)options->spin_us : 50;
+	struct perseas_stat stat = { 0 };
+	char wait[32] = "sleeps at once";
+
+	perseas_stat(m->p, &stat);
+	perseas_mirror_stat(m->p, stat.mirrors - 1, &mirror);
+	if (spin_us != UINT32_MAX)
+		snprintf(wait, sizeof(wait), "spins %u us", spin_us);
+	snprintf(m->configuration, sizeof(m->configuration), "%u mirror%s over %s, W = %u, %s",
+	         stat.mirrors, stat.mirrors == 1 ? "" : "s", mirror.fabric, stat.acks, wait);
 }
 
 static struct engine *mirrored_open(const struct engine_options *options, size_t size,
@@ -70,16 +103,13 @@ static struct engine *mirrored_open(const struct engine_options *options, size_t
 	}
 	m->engine.ops = &engine_perseas;
 	m->patience = options->patience;
-	if (open_store(m, options) || perseas_map(m->p, options->segment, size, memory))
-		goto fail;
-	touch(*memory, size);
-	if (publish(m))
-		goto fail;
+	if (open_store(m, options) || make_segment(m, options->segment, size, memory)) {
+		snprintf(why, ENGINE_WHY, "%s", perseas_message(m->p));
+		mirrored_close(&m->engine);
+		return NULL;
+	}
+	describe(m, options);
 	return &m->engine;
-fail:
-	snprintf(why, ENGINE_WHY, "%s", perseas_message(m->p));
-	mirrored_close(&m->engine);
-	return NULL;
 }
 
 static int mirrored_begin(struct engine *engine)
@@ -123,6 +153,11 @@ static const char *mirrored_why(const struct engine *engine)
 	return perseas_message(((const struct mirrored *)engine)->p);
 }
 
+static const char *mirrored_configuration(const struct engine *engine)
+{
+	return ((const struct mirrored *)engine)->configuration;
+}
+
 static struct perseas *mirrored_handle(struct engine *engine)
 {
 	return ((struct mirrored *)engine)->p;
@@ -135,6 +170,8 @@ const struct engine_ops engine_perseas = {
 	.range = mirrored_range,
 	.commit = mirrored_commit,
 	.why = mirrored_why,
+	.survives = "host",
+	.configuration = mirrored_configuration,
 	.handle = mirrored_handle,
 	.close = mirrored_close,
 };

@@ -29,7 +29,7 @@ void measured_free(struct measured *m)
 
 static int pass_untimed(struct measured *m, uint64_t ns, uint64_t steps)
 {
-	uint64_t start = clock_ns();
+	uint64_t start = clock_ns(), busy = clock_thread_ns();
 	uint64_t now = start, done = 0;
 	int code;
 
@@ -39,7 +39,9 @@ static int pass_untimed(struct measured *m, uint64_t ns, uint64_t steps)
 				return code;
 		now = clock_ns();
 	} while (now - start < ns && (!steps || done < steps));
+	busy = clock_thread_ns() - busy;
 	m->rates[m->rounds] = (double)done * 1e9 / (double)(now - start + !(now - start));
+	m->busy_rates[m->rounds] = (double)done * 1e9 / (double)(busy + !busy);
 	return 0;
 }
 
@@ -65,6 +67,11 @@ static int pass_timed(struct measured *m, uint64_t ns, uint64_t steps)
 	m->medians[m->rounds] = histogram_percentile(&m->round, 50);
 	histogram_merge(&m->latency, &m->round);
 	return 0;
+}
+
+int measure_warm_up(struct measured *m, double seconds)
+{
+	return pass_untimed(m, (uint64_t)(seconds * 1e9), 0);
 }
 
 int measure_round(struct measured *m, double seconds, uint64_t steps)
@@ -145,7 +152,7 @@ struct measured_ratio measured_latency_ratio(const struct measured *a, const str
 
 void measured_heading(FILE *out)
 {
-	fprintf(out, "%-10s %12s %25s %9s %9s %9s %9s\n", "", "rate/s", "of rounds, min - max",
+	fprintf(out, "%-16s %12s %25s %9s %9s %9s %9s\n", "", "rate/s", "of rounds, min - max",
 	        "p50 ns", "p99 ns", "p99.9 ns", "max us");
 }
 
@@ -153,9 +160,17 @@ void measured_print(FILE *out, const struct measured *m)
 {
 	struct measured_ratio rate = measured_rates(m);
 
-	fprintf(out, "%-10s %12.0f %12.0f - %10.0f", m->name, rate.median, rate.least, rate.most);
+	fprintf(out, "%-16s %12.0f %12.0f - %10.0f", m->name, rate.median, rate.least, rate.most);
 	fprintf(out, " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9.1f\n", measured_latency(m, 50),
 	        measured_latency(m, 99), measured_latency(m, 99.9), (double)m->latency.max / 1000);
+}
+
+static void numbers_json(FILE *out, const char *name, const double *numbers, unsigned count)
+{
+	fprintf(out, "\"%s\": [", name);
+	for (unsigned i = 0; i < count; i++)
+		fprintf(out, "%s%.6g", i ? ", " : "", numbers[i]);
+	fprintf(out, "]");
 }
 
 void measured_json(FILE *out, const struct measured *m)
@@ -166,7 +181,14 @@ void measured_json(FILE *out, const struct measured *m)
 	measured_ratio_json(out, &rate);
 	fprintf(out, ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"p99_9_ns\": %" PRIu64,
 	        measured_latency(m, 50), measured_latency(m, 99), measured_latency(m, 99.9));
-	fprintf(out, ", \"max_ns\": %" PRIu64 "}", m->latency.max);
+	fprintf(out, ", \"max_ns\": %" PRIu64 ", ", m->latency.max);
+	numbers_json(out, "rates", m->rates, m->rounds);
+	fprintf(out, ", ");
+	numbers_json(out, "busy_rates", m->busy_rates, m->rounds);
+	fprintf(out, ", \"p50s_ns\": [");
+	for (unsigned i = 0; i < m->rounds; i++)
+		fprintf(out, "%s%" PRIu64, i ? ", " : "", m->medians[i]);
+	fprintf(out, "]}");
 }
 
 void measured_ratio_json(FILE *out, const struct measured_ratio *ratio)

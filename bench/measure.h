@@ -18,6 +18,9 @@ struct measured {
 	void *ctx;
 	unsigned rounds;           /* so far */
 	double rates[MEASURE_ROUNDS_MAX];      /* a second */
+	/* A second of the thread's processor time: what other processes take does not count, nor
+	 * does what it waits for. */
+	double busy_rates[MEASURE_ROUNDS_MAX];
 	uint64_t medians[MEASURE_ROUNDS_MAX];  /* latency of each round, ns */
 	struct histogram latency;
 	struct histogram round;
@@ -25,6 +28,9 @@ struct measured {
 
 struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ctx);
 void measured_free(struct measured *m);
+
+/* Steps for that long that are not counted. 0, or what step returned. */
+int measure_warm_up(struct measured *m, double seconds);
 
 /*
  * One round: half of `seconds` without a clock, half with one; each half ends sooner after

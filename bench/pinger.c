@@ -1,5 +1,5 @@
 /*
- * pinger.c - TCP ping-pong.
+ * pinger.c - ping-pong over TCP and over Unix sockets.
  */
 #include "clock.h"
 #include "pinger.h"
@@ -126,15 +126,15 @@ static void echo(struct pinger *pinger, int fd, uint64_t spin_us, int cpu)
 	_exit(0);
 }
 
-struct pinger *pinger_new(unsigned bytes, uint64_t spin_us, uint64_t far_spin_us, int cpu)
+/* Takes both sockets. */
+static struct pinger *fork_far_end(const int fds[2], unsigned bytes, uint64_t spin_us,
+                                   uint64_t far_spin_us, int cpu)
 {
 	struct pinger *pinger = calloc(1, sizeof(*pinger) + bytes);
-	int fds[2];
 
-	if (!pinger)
-		return NULL;
-	if (tcp_pair(fds)) {
-		free(pinger);
+	if (!pinger) {
+		close(fds[0]);
+		close(fds[1]);
 		return NULL;
 	}
 	pinger->fd = fds[0];
@@ -152,6 +152,22 @@ struct pinger *pinger_new(unsigned bytes, uint64_t spin_us, uint64_t far_spin_us
 		return NULL;
 	}
 	return pinger;
+}
+
+struct pinger *pinger_new(unsigned bytes, uint64_t spin_us, uint64_t far_spin_us, int cpu)
+{
+	int fds[2];
+
+	return tcp_pair(fds) ? NULL : fork_far_end(fds, bytes, spin_us, far_spin_us, cpu);
+}
+
+struct pinger *pinger_new_unix(unsigned bytes, uint64_t spin_us, uint64_t far_spin_us, int cpu)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+		return NULL;
+	return fork_far_end(fds, bytes, spin_us, far_spin_us, cpu);
 }
 
 int pinger_step(void *ctx)

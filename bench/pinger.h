@@ -1,5 +1,5 @@
 /*
- * pinger.h - bare TCP between two processes on this host: what a round trip costs without
+ * pinger.h - bare sockets between two processes on this host: what a round trip costs without
  * Perseas, when both ends wait as Perseas does.
  */
 #ifndef PERSEAS_BENCH_PINGER_H
@@ -15,6 +15,9 @@ struct pinger;
  * before a store is opened. NULL, and errno set, on failure.
  */
 struct pinger *pinger_new(unsigned bytes, uint64_t spin_us, uint64_t far_spin_us, int cpu);
+
+/* The same over a pair of Unix sockets. */
+struct pinger *pinger_new_unix(unsigned bytes, uint64_t spin_us, uint64_t far_spin_us, int cpu);
 
 /* One message there and back. 0, or -1: the far end is gone. */
 int pinger_step(void *pinger);

@@ -1,5 +1,5 @@
 /*
- * pingpong - the round trip of bare TCP between two processes of this host.
+ * pingpong - the round trip of bare sockets between two processes of this host.
  */
 #include "measure.h"
 #include "options.h"
@@ -16,16 +16,18 @@ static uint64_t far_spin_us = UINT64_MAX;
 static uint64_t rounds = 5;
 static uint64_t cpu;
 static double seconds = 1;
-static bool json;
+static bool json, unix_sockets;
 
 static const char about[] =
-	"Sends messages back and forth over TCP on the loopback. The two ends are processes,\n"
-	"pinned to different processors; both spin before they sleep, as Perseas does.\n";
+	"Sends messages back and forth over TCP on the loopback, or over Unix sockets. The two\n"
+	"ends are processes, pinned to different processors; both spin before they sleep, as\n"
+	"Perseas does.\n";
 
 static const struct option_row rows[] = {
 	{ "bytes", OPTION_NUMBER, &bytes, "N  of a message (256)" },
 	{ "spin-us", OPTION_NUMBER, &spin_us, "N  microseconds to spin before sleeping (50)" },
 	{ "far-spin-us", OPTION_NUMBER, &far_spin_us, "N  the same at the far end (as --spin-us)" },
+	{ "unix", OPTION_FLAG, &unix_sockets, "sockets instead of TCP" },
 	{ "cpu", OPTION_NUMBER, &cpu, "N  processor of the near end (0)" },
 	{ "seconds", OPTION_REAL, &seconds, "S  a round (1)" },
 	{ "rounds", OPTION_NUMBER, &rounds, "N  (5)" },
@@ -36,7 +38,7 @@ static const struct option_row rows[] = {
 int main(int argc, char **argv)
 {
 	struct measured *m;
-	struct pinger *pinger;
+	struct pinger *(*connect_far)(unsigned, uint64_t, uint64_t, int), *pinger;
 
 	options_parse(argc, argv, about, rows);
 	if (!bytes || bytes > 1 << 20 || !rounds || rounds > MEASURE_ROUNDS_MAX || cpu > 1023) {
@@ -44,9 +46,10 @@ int main(int argc, char **argv)
 		        MEASURE_ROUNDS_MAX);
 		return 2;
 	}
-	pinger = pinger_new((unsigned)bytes, spin_us,
-	                    far_spin_us == UINT64_MAX ? spin_us : far_spin_us,
-	                    other_cpu((int)cpu));
+	connect_far = unix_sockets ? pinger_new_unix : pinger_new;
+	if (far_spin_us == UINT64_MAX)
+		far_spin_us = spin_us;
+	pinger = connect_far((unsigned)bytes, spin_us, far_spin_us, other_cpu((int)cpu));
 	m = measured_new("pingpong", pinger_step, pinger);
 	if (!pinger || !m || pin_to_cpu((int)cpu)) {
 		fprintf(stderr, "pingpong: %s\n", strerror(errno));

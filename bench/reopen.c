@@ -7,14 +7,18 @@
 #include "options.h"
 #include "../client/perseas.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+enum { MAKE_MS = 30000 };      /* for a mirror to find the memory, on a host that is busy */
 
 static struct {
 	const char *mirrors, *store, *fabric;
 	uint64_t size, rounds;
-	bool make, json;
+	bool make, json, copy;
 } options = {
 	.store = "reopen",
 	.size = 128 << 20,
@@ -24,13 +28,16 @@ static struct {
 static const char about[] =
 	"Opens a store with one segment, maps the segment, closes it, again and again. Mapping\n"
 	"reads the segment from a mirror; every word of it is checked.\n\n"
-	"--make makes the store and its segment first, and fills it.\n";
+	"--make makes the store and its segment first, and fills it. --against-copy also copies\n"
+	"as many bytes in every round: to memory that is new, as the segment's is, and, then, to\n"
+	"the same memory again.\n";
 
 static const struct option_row rows[] = {
 	{ "mirrors", OPTION_TEXT, &options.mirrors, "LIST  where the store is" },
 	{ "store", OPTION_TEXT, &options.store, "NAME  (reopen)" },
 	{ "make", OPTION_FLAG, &options.make, "the store, before the first round" },
 	{ "size", OPTION_NUMBER, &options.size, "BYTES  of the segment that is made (128M)" },
+	{ "against-copy", OPTION_FLAG, &options.copy, "in memory, of as many bytes" },
 	{ "fabric", OPTION_TEXT, &options.fabric, "NAME  fails when a mirror is on another" },
 	{ "rounds", OPTION_NUMBER, &options.rounds, "N  (5)" },
 	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
@@ -70,6 +77,7 @@ static int make(void)
 	perseas_t *p;
 
 	how.flags = PERSEAS_CREATE;
+	how.connect_timeout_ms = MAKE_MS;
 	if (perseas_open(options.store, options.mirrors, &how, &p))
 		return refuse(NULL, "open");
 	if (perseas_map(p, "segment", options.size, &memory))
@@ -120,6 +128,43 @@ static int open_once(struct opening *found, bool last)
 	return perseas_close(p);
 }
 
+/* What a copy of the segment's size takes, in s. */
+struct copying {
+	double new_s, again_s;
+};
+
+static int copy_once(const uint8_t *from, uint64_t size, struct copying *took)
+{
+	uint64_t start = clock_ns(), middle;
+	void *to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (to == MAP_FAILED)
+		return complain("memory", strerror(errno));
+	/* As the library asks for it. */
+	madvise(to, size, MADV_HUGEPAGE);
+	memcpy(to, from, size);
+	middle = clock_ns();
+	took->new_s = (double)(middle - start) / 1e9;
+	memcpy(to, from, size);
+	/* The compiler may not leave the copies out. */
+	__asm__ volatile("" : : "r"(to) : "memory");
+	took->again_s = (double)(clock_ns() - middle) / 1e9;
+	munmap(to, size);
+	return 0;
+}
+
+/* Memory of `size` bytes to copy from. */
+static uint8_t *copy_source(uint64_t size)
+{
+	void *from = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (from == MAP_FAILED)
+		return NULL;
+	madvise(from, size, MADV_HUGEPAGE);
+	memset(from, 0xa5, size);
+	return from;
+}
+
 static int compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -136,20 +181,53 @@ static struct measured_ratio summarise(double *values, uint64_t count)
 
 static void print(const char *name, double *values, double unit)
 {
-	struct measured_ratio ratio = summarise(values, options.rounds);
+	struct measured_ratio ratio;
 
 	if (options.json) {
-		printf(", \"%s\": ", name);
-		measured_ratio_json(stdout, &ratio);
-	} else {
+		printf(", \"%s\": {\"rounds\": [", name);
+		for (uint64_t i = 0; i < options.rounds; i++)
+			printf("%s%.6g", i ? ", " : "", values[i]);
+	}
+	ratio = summarise(values, options.rounds);
+	if (options.json)
+		printf("], \"median\": %.6g, \"min\": %.6g, \"max\": %.6g}", ratio.median,
+		       ratio.least, ratio.most);
+	else
 		printf("%-12s %10.1f (%.1f - %.1f)\n", name, ratio.median / unit,
 		       ratio.least / unit, ratio.most / unit);
+}
+
+/* The figures of all rounds. */
+static struct {
+	double opens[MEASURE_ROUNDS_MAX], maps[MEASURE_ROUNDS_MAX], bytes[MEASURE_ROUNDS_MAX];
+	double copies_new[MEASURE_ROUNDS_MAX], copies_again[MEASURE_ROUNDS_MAX];
+} figures;
+
+static int run_rounds(struct opening *found)
+{
+	struct copying copying = { 0, 0 };
+	uint8_t *from = NULL;
+
+	for (uint64_t i = 0; i < options.rounds; i++) {
+		if (open_once(found, i + 1 == options.rounds))
+			return 2;
+		figures.opens[i] = found->open_s * 1e3;
+		figures.maps[i] = found->map_s * 1e3;
+		figures.bytes[i] = (double)found->size / found->map_s;
+		if (!options.copy)
+			continue;
+		if (!from && !(from = copy_source(found->size)))
+			return complain("memory", strerror(errno));
+		if (copy_once(from, found->size, &copying))
+			return 2;
+		figures.copies_new[i] = copying.new_s * 1e3;
+		figures.copies_again[i] = copying.again_s * 1e3;
 	}
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	double opens[MEASURE_ROUNDS_MAX], maps[MEASURE_ROUNDS_MAX], bytes[MEASURE_ROUNDS_MAX];
 	struct opening found = { 0, 0, 0 };
 
 	options_parse(argc, argv, about, rows);
@@ -157,18 +235,15 @@ int main(int argc, char **argv)
 		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
 	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
 		return complain("--rounds", "is 1 to 101");
-	if (options.make && make())
+	if ((options.make && make()) || run_rounds(&found))
 		return 2;
-	for (uint64_t i = 0; i < options.rounds; i++) {
-		if (open_once(&found, i + 1 == options.rounds))
-			return 2;
-		opens[i] = found.open_s * 1e3;
-		maps[i] = found.map_s * 1e3;
-		bytes[i] = (double)found.size / found.map_s;
+	print("open_ms", figures.opens, 1);
+	print("map_ms", figures.maps, 1);
+	print(options.json ? "bytes_s" : "MB/s", figures.bytes, options.json ? 1 : 1e6);
+	if (options.copy) {
+		print("copy_new_ms", figures.copies_new, 1);
+		print("copy_ms", figures.copies_again, 1);
 	}
-	print("open_ms", opens, 1);
-	print("map_ms", maps, 1);
-	print(options.json ? "bytes_s" : "MB/s", bytes, options.json ? 1 : 1e6);
 	if (options.json)
 		printf(", \"bytes\": %llu}\n", (unsigned long long)found.size);
 	return 0;

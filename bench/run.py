@@ -1,129 +1,363 @@
 #!/usr/bin/env python3
-"""Runs the measurements one after the other, each over mirrors of its own, and keeps every
-figure in build/bench/results.json.
+"""Measures Perseas, what it is compared with, and what this host can do at best; prints a table,
+and writes build/bench.json and .csv (the table's lines) and build/bench/results.json (every
+figure). Each measurement has mirrors of its own.
 
 On a host with few processors mirrors and owner share them: figures over tcp are then those of
-this host, not of a network.
+this host, not of a network. Ratios are of one run, in which both sides took turns.
 """
 import argparse
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 from cluster import Cluster
+from report import Report
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
+try:
+    from redis_pair import RedisPair
+except ImportError:
+    RedisPair = None
 
 SPIN_US = 50
+SLEEP_AT_ONCE = 0xffffffff
+LIMIT_SECONDS = 1200
+PEERS = ["pmemobj", "pmemobj-replica", "lmdb", "sqlite", "bdb"]
+ON_DISK = ["lmdb-sync", "sqlite-sync", "bdb-sync"]
+MIB, GIB = 1 << 20, 1 << 30
 
 
 class Bench:
     def __init__(self, build, quick):
-        self.build, self.results = build, {}
-        self.seconds, self.rounds = (0.3, 3) if quick else (1, 7)
-        self.sizes = "64,4K,1M" if quick else "8,64,256,1K,4K,16K,64K,256K,1M"
+        self.build, self.quick = build, quick
+        self.results, self.report = {}, Report()
+        self.seconds, self.rounds = (0.12, 5) if quick else (0.6, 7)
+        self.peers = [name for name in PEERS if self.knows(name)]
         cpus = sorted(os.sched_getaffinity(0))
         self.near, self.far = cpus[0], cpus[-1]
 
-    def program(self, cluster, name, mirrors, *more):
+    # --- running programs ---
+
+    def knows(self, engine):
+        """Is an engine built in?"""
+        line = [self.build / "bench/compare", "--engines", engine, "--dry-run"]
+        return not subprocess.run(line, stderr=subprocess.DEVNULL, check=False).returncode
+
+    def program(self, cluster, name, *words):
         """Runs a benchmark; its JSON."""
-        words = [self.build / "bench" / name, "--mirrors", mirrors, "--seconds", self.seconds,
-                 "--rounds", self.rounds, "--cpu", self.near, "--json", *more]
-        done = cluster.run(*words, seconds=600)
+        line = [self.build / "bench" / name, *words, "--json"]
+        done = cluster.run(*line, seconds=LIMIT_SECONDS)
         if done.returncode:
             raise RuntimeError("%s: status %d\n%s" % (name, done.returncode, done.stderr))
         return json.loads(done.stdout)
 
-    def cluster(self, mirrors, *options):
-        return Cluster(self.build, mirrors, options, {i: self.far for i in range(mirrors)})
+    def timed(self):
+        return ["--seconds", self.seconds, "--rounds", self.rounds]
 
-    def keep(self, name, result):
-        self.results[name] = result
+    def cluster(self, mirrors, *options, room=300 * MIB, cpus=None):
+        cpus = cpus if cpus is not None else {i: self.far for i in range(mirrors)}
+        return Cluster(self.build, mirrors, options, cpus, room=room)
 
-    def debit_credit(self, mirrors, fabric):
-        title = "debit-credit, %s, %d mirror%s" % (fabric, mirrors, "s" if mirrors > 1 else "")
-        with self.cluster(mirrors) as cluster:
-            names = cluster.unix() if fabric == "shm" else cluster.tcp()
-            result = self.program(cluster, "debit-credit", names, "--against", "local")
-            self.keep(title, result)
-            heading(title + ", W = %d" % result["acks"])
-            line("perseas", result["perseas"])
-            line("local", result["local"])
-            ratio("rate, perseas / local", result["rate_ratio"])
-            self.recovery(cluster, names, title)
+    def compare(self, title, cluster, work, engines, *more, fabric="shm", size=None, place=None):
+        """Runs a workload on engines that take turns; what each measured."""
+        mirrors = cluster.unix() if fabric == "shm" else cluster.tcp()
+        words = ["--work", work, "--engines", ",".join(engines), "--mirrors", mirrors,
+                 "--cpu", self.near, *self.timed(), *more]
+        if size:
+            words += ["--size", size]
+        folder = tempfile.mkdtemp(prefix="files-", dir=place or cluster.folder)
+        try:
+            result = self.program(cluster, "compare", "--dir", folder, *words)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        self.results[title] = result
+        say("%s: %s" % (title, ", ".join(
+            "%s %s/s" % (name, "{:,.0f}".format(entry["rate"]["median"]))
+            for name, entry in result["engines"].items())))
+        return result
 
-    def recovery(self, cluster, names, title):
-        done = cluster.run(self.build / "bench/debit-credit", "--mirrors", names, "--verify",
-                           "--json", seconds=600)
-        if done.returncode:
-            raise RuntimeError("verify: %s%s" % (done.stdout, done.stderr))
-        result = json.loads(done.stdout)
-        self.keep(title + ", opened again", result)
-        print("    opened again and read, 52 MiB: %.0f ms; every byte is right" %
-              result["opened_ms"])
+    def rates(self, name, result, targets, kind="busy_rates"):
+        """A row of the table for each engine that Perseas was compared with. Where no engine waits
+        for another process, rates are those of the thread's processor time, so that what else
+        the host does has no part in them."""
+        engines = result["engines"]
+        for other, entry in engines.items():
+            if other != "perseas":
+                self.report.add(name, "/s", engines["perseas"][kind], label(other, result),
+                                entry[kind], targets.get(other))
 
-    def synthetic(self, fabric):
-        title = "synthetic, %s, 3 mirrors" % fabric
-        with self.cluster(3) as cluster:
-            names = cluster.unix() if fabric == "shm" else cluster.tcp()
-            result = self.program(cluster, "synthetic", names, "--against", "local",
-                                  "--sizes", self.sizes)
-        self.keep(title, result)
-        heading(title)
-        for entry in result["sizes"]:
-            line("%d bytes" % entry["size"], entry["perseas"])
+    def limit_rates(self, work, result, others):
+        """What a mirror's three copies alone would reach against the same."""
+        engines = result["engines"]
+        for other in others:
+            if other in engines:
+                self.report.add("limit: %s, the three copies alone" % work, "/s",
+                                engines["copies"]["busy_rates"], label(other, result),
+                                engines[other]["busy_rates"])
 
-    def tcp_ratio(self):
-        """A commit of 64 bytes against the bare round trip, both ends waiting alike."""
-        title = "64-byte commit over tcp against a ping-pong of 256 bytes"
+    # --- the measurements ---
+
+    def beside_peers(self, work, targets):
+        with self.cluster(1, room=400 * MIB) as cluster:
+            result = self.compare(work + ", shm", cluster, work,
+                                  ["perseas", "local", "copies", "none"] + self.peers)
+        self.rates(work + ", shm, 1 mirror", result, targets)
+        self.limit_rates(work, result, targets)
+
+    def debit_credit(self):
+        self.beside_peers("debit-credit", {"local": ">= 0.35", "pmemobj-replica": ">= 10"})
+
+    def order_entry(self):
+        self.beside_peers("order-entry", {"local": ">= 0.6", "pmemobj-replica": ">= 10"})
+
+    def redis(self):
+        """All of Redis is on the processor of its client: there it is fastest. The mirror is on
+        another, and spins; or on the same, and sleeps."""
+        for work, target in (("debit-credit", ">= 5"), ("order-entry", None)):
+            self.beside_redis(work + ", tcp, 1 mirror", work, target, self.far, SPIN_US)
+            self.beside_redis(work + ", tcp, 1 mirror on the owner's processor", work, target,
+                              self.near, 0)
+
+    def beside_redis(self, title, work, target, cpu, spin_us):
+        with self.cluster(1, "--spin-us", str(spin_us), cpus={0: cpu}) as cluster, \
+                RedisPair(self.near, self.near) as pair:
+            result = self.compare(title, cluster, work, ["perseas", "redis"], "--redis-port",
+                                  pair.port, "--spin-us", spin_us or SLEEP_AT_ONCE, fabric="tcp")
+        self.rates(title, result, {"redis": target}, "rates")
+
+    def on_disk(self):
+        place = self.build / "bench"
+        with self.cluster(1) as cluster:
+            result = self.compare("debit-credit, power", cluster, "debit-credit",
+                                  ["perseas"] + ON_DISK, place=place)
+        self.rates("debit-credit, shm, 1 mirror", result, {}, "rates")
+
+    def tpca(self):
+        for pattern in ("sequential", "random", "localized"):
+            with self.cluster(1, room=600 * MIB) as cluster:
+                result = self.compare("tpca, %s" % pattern, cluster, "tpca-" + pattern,
+                                      ["perseas", "local"], size=256 * 1024)
+            self.rates("tpca, %s, shm, 1 mirror" % pattern, result, {})
+
+    def sizes(self):
+        """Overhead against a transaction's size, and against the three copies that it takes."""
+        engines = ["perseas", "copies", "none", "local"]
+        if not self.quick:
+            engines += [p for p in self.peers if p in ("pmemobj-replica", "lmdb")]
+        sizes = [8, 4096, MIB] if self.quick else [8, 64, 512, 4096, 32768, 262144, MIB]
+        for size in sizes:
+            with self.cluster(1) as cluster:
+                result = self.compare("synthetic, %d bytes" % size, cluster, "synthetic", engines,
+                                      size=size)
+            self.size_row(size, result["engines"])
+
+    def size_row(self, size, engines):
+        """By medians of latencies: at 1 MiB, a round has few transactions."""
+        took, copies, plain = ([ns / 1e3 for ns in engines[name]["p50s_ns"]]
+                               for name in ("perseas", "copies", "none"))
+        three = [max(c - p, 1e-3) for c, p in zip(copies, plain)]
+        over = [t - p for t, p in zip(took, plain)]
+        title = "%s transaction, shm, 1 mirror" % bytes_text(size)
+        self.report.add(title, "us", took, "its three copies", three,
+                        "<= 1.3" if size == MIB else None)
+        self.report.add(title + ", without its own write", "us", over, "its three copies", three)
+
+    def tcp_latency(self):
+        """A commit of 8 bytes against bare round trips of as many, both ends waiting alike."""
+        words = ["--against", "pingpong", "--sizes", 8, "--spin-us", SPIN_US, "--far-spin-us",
+                 SPIN_US, "--cpu", self.near]
         with self.cluster(1, "--spin-us", str(SPIN_US)) as cluster:
-            result = self.program(cluster, "synthetic", cluster.tcp(), "--against", "pingpong",
-                                  "--sizes", "64", "--spin-us", SPIN_US,
-                                  "--far-spin-us", SPIN_US)
-        self.keep(title, result)
+            first = self.program(cluster, "synthetic", "--mirrors", cluster.tcp(), *words,
+                                 "--seconds", 0.1, "--rounds", 1)
+            sent = round(first["bytes_a_commit"])
+            result = self.program(cluster, "synthetic", "--mirrors", cluster.tcp(), *words,
+                                  "--store", "again", "--ping-bytes", sent, *self.timed())
+        self.results["8 bytes, tcp"] = result
         entry = result["sizes"][0]
-        heading(title)
-        line("commit", entry["perseas"])
-        line("ping-pong", entry["pingpong"])
-        ratio("median latency, commit / ping-pong", entry["p50_ratio_pingpong"])
+        row = self.report.add(
+            "8-byte transaction, tcp, 1 mirror, p50", "us",
+            [ns / 1e3 for ns in entry["perseas"]["p50s_ns"]], "TCP ping-pong of %d bytes" % sent,
+            [ns / 1e3 for ns in entry["pingpong"]["p50s_ns"]], "<= 1.2")
+        say("8 bytes over tcp: %.1f us, ping-pong %.1f us" % (row["value"], row["against_value"]))
+
+    def threads(self):
+        with self.cluster(1, cpus={}) as cluster:
+            result = self.program(cluster, "threads", "--mirrors", cluster.unix(), "--threads",
+                                  "1,2,4,8", *self.timed())
+        self.results["threads, shm"] = result
+        self.thread_rows("shm", result, {})
+
+    def threads_far(self):
+        """The relay has a processor for itself; who waits on the other sleeps at once."""
+        with self.cluster(1, cpus={0: self.near}) as cluster:
+            relay = cluster.spawn(self.build / "bench/relay", "--port", cluster.mirrors[0].port,
+                                  stdout=subprocess.PIPE, text=True)
+            os.sched_setaffinity(relay.pid, {self.far})
+            address = "127.0.0.1:%s" % relay.stdout.readline().strip()
+            # A transaction takes long here, and a round must have many.
+            line = ["taskset", "-c", str(self.near), self.build / "bench/threads", "--mirrors",
+                    address, "--threads", "1,4" if self.quick else "1,2,4,8", "--spin-us", 1,
+                    "--seconds", max(self.seconds, 0.5), "--rounds", self.rounds, "--json"]
+            done = cluster.run(*line, seconds=LIMIT_SECONDS)
+            if done.returncode:
+                raise RuntimeError("threads: status %d\n%s" % (done.returncode, done.stderr))
+        result = self.results["threads, tcp + 100 us"] = json.loads(done.stdout)
+        self.thread_rows("tcp with 100 us of added delay", result, {4: ">= 3"})
+
+    def thread_rows(self, fabric, result, targets):
+        series = {entry["threads"]: entry for entry in result["series"]}
+        for count in sorted(series)[1:]:
+            row = self.report.add("%d threads, %s, 1 mirror" % (count, fabric), "/s",
+                                  series[count]["rates"], "1 thread", series[1]["rates"],
+                                  targets.get(count))
+            say("%s: %.2f times one thread" % (row["name"], row["ratio"]))
+
+    def mirrors(self):
+        """Different stores on different mirrors: they do not take turns."""
+        for fabric, kind in (("shm", "busy_rates"), ("tcp", "rates")):
+            one = None
+            for count in (1, 2, 3, 4, 5):
+                with self.cluster(count, "--spin-us", str(SPIN_US)) as cluster:
+                    result = self.compare("%d mirrors, %s" % (count, fabric), cluster,
+                                          "debit-credit", ["perseas"], fabric=fabric)
+                rates = result["engines"]["perseas"][kind]
+                one = one or rates
+                if count > 1:
+                    self.report.add("debit-credit, %s, %d mirrors" % (fabric, count), "/s", rates,
+                                    "1 mirror", one)
+
+    def recovery(self):
+        sizes = [64 * MIB, GIB] if self.quick else [64 * MIB, 256 * MIB, GIB, 2 * GIB]
+        rounds = 5 if not self.quick else 3
+        for size in sizes:
+            if 4 * size > available():
+                say("recovery of %s: there is not enough memory" % bytes_text(size))
+                continue
+            with self.cluster(1, room=2 * size) as cluster:
+                result = self.program(cluster, "reopen", "--mirrors", cluster.unix(), "--make",
+                                      "--size", size, "--rounds", rounds, "--against-copy")
+            self.results["recovery, %d bytes" % size] = result
+            self.recovery_rows(size, result)
+
+    def recovery_rows(self, size, result):
+        title = "recovery of %s, shm" % bytes_text(size)
+        whole = [a + b for a, b in zip(result["open_ms"]["rounds"], result["map_ms"]["rounds"])]
+        row = self.report.add(title, "ms", whole, "memcpy", result["copy_ms"]["rounds"],
+                              "<= 1.3" if size == GIB else None)
+        self.report.add(title, "ms", whole, "memcpy into new memory",
+                        result["copy_new_ms"]["rounds"])
+        say("%s: %.0f ms, memcpy %.0f ms" % (title, row["value"], row["against_value"]))
+
+    def growth(self):
+        """Against the database's size, and against the ranges of a transaction."""
+        for size in (50 * MIB, 200 * MIB, 800 * MIB, 2 * GIB, 4 * GIB, 8 * GIB):
+            # The owner's, its mirror's, local's, and what they are checked against.
+            if 4 * size + GIB > available():
+                say("a database of %s: there is not enough memory" % bytes_text(size))
+                break
+            with self.cluster(1, room=2 * size) as cluster:
+                result = self.compare("database, %d bytes" % size, cluster, "tpca-random",
+                                      ["perseas", "local"], size=size // 256 // 32 * 32)
+            self.rates("tpca, random, %s, shm, 1 mirror" % bytes_text(size), result, {})
+        for ranges in (1, 4, 16, 64, 256):
+            with self.cluster(1) as cluster:
+                result = self.compare("ranges, %d" % ranges, cluster, "ranges",
+                                      ["perseas", "copies", "local", "none"], size=ranges)
+            self.rates("ranges of 8 bytes: %d, shm, 1 mirror" % ranges, result, {})
+
+    def limits(self):
+        with self.cluster(0) as cluster:
+            result = self.program(cluster, "host-limits", "--cpu", self.near, "--dir",
+                                  self.build / "bench", *self.timed())
+            self.results["limits"] = result
+            for name, entry in result.items():
+                self.report.add("limit: " + name.replace("_", " of "), "us",
+                                [ns / 1e3 for ns in entry["p50s_ns"]])
+            for kind, flags in (("TCP", []), ("Unix-socket", ["--unix"])):
+                for how, spin in (("spinning", SPIN_US), ("asleep", 0)):
+                    self.ping(cluster, "%s ping-pong, %s" % (kind, how), spin, flags)
+
+    def ping(self, cluster, name, spin, flags):
+        result = self.program(cluster, "pingpong", "--bytes", 64, "--spin-us", spin, "--cpu",
+                              self.near, *flags, *self.timed())
+        self.results[name] = result
+        self.report.add("limit: " + name, "us", [ns / 1e3 for ns in result["pingpong"]["p50s_ns"]])
+
+    def all(self):
+        parts = [self.tcp_latency, self.debit_credit, self.order_entry, self.sizes,
+                 self.threads_far, self.recovery, self.limits]
+        if RedisPair and self.knows("redis"):
+            parts.insert(3, self.redis)
+        if not self.quick:
+            parts += [self.tpca, self.threads, self.mirrors, self.growth]
+            parts += [self.on_disk] if self.knows(ON_DISK[0]) else []
+        return parts
+
+    def save(self):
+        kept = self.build / "bench/results.json"
+        kept.write_text(json.dumps(self.results, indent=1) + "\n")
+        table = self.build / "bench.json"
+        self.report.write(table)
+        return table, kept
 
 
-def heading(text):
-    print("\n%s\n    %-14s %12s %12s %12s %12s" % (text, "", "rate/s", "p50 us", "p99 us",
-                                                 "p99.9 us"), flush=True)
+def label(name, result):
+    about = result["about"][name]
+    return name if about["survives"] == "nothing" else "%s (survives: %s)" % (
+        name, about["survives"])
 
 
-def line(name, entry):
-    print("    %-14s %12.0f %12.2f %12.2f %12.2f" % (
-        name, entry["rate"]["median"], entry["p50_ns"] / 1e3, entry["p99_ns"] / 1e3,
-        entry["p99_9_ns"] / 1e3), flush=True)
+def available():
+    """Bytes of memory that programs may still take."""
+    for row in pathlib.Path("/proc/meminfo").read_text().splitlines():
+        if row.startswith("MemAvailable:"):
+            return int(row.split()[1]) << 10
+    return 0
 
 
-def ratio(name, entry):
-    print("    %s: %.3f (rounds %.3f - %.3f)" % (name, entry["median"], entry["min"],
-                                               entry["max"]), flush=True)
+def bytes_text(count):
+    for shift, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >> shift and not count & ((1 << shift) - 1):
+            return "%d %s" % (count >> shift, name)
+    return "%d-byte" % count
+
+
+def say(text):
+    print("  " + text, flush=True)
+
+
+def run(bench, only):
+    """All parts, or those that are named. How many failed."""
+    failed = 0
+    for part in bench.all():
+        if only and part.__name__ not in only:
+            continue
+        try:
+            part()
+        except (RuntimeError, OSError, TimeoutError, subprocess.TimeoutExpired) as error:
+            print("bench: %s: %s" % (part.__name__, error), file=sys.stderr, flush=True)
+            failed += 1
+    return failed
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--quick", action="store_true", help="shorter, for a first look")
+    parser.add_argument("--only", action="append", metavar="PART",
+                        help="debit_credit, redis and so on; may be given more than once")
     args = parser.parse_args()
     bench = Bench(args.build.resolve(), args.quick)
-    try:
-        bench.tcp_ratio()
-        for mirrors in (1, 3):
-            bench.debit_credit(mirrors, "shm")
-        bench.debit_credit(3, "tcp")
-        bench.synthetic("shm")
-        bench.synthetic("tcp")
-    except (RuntimeError, OSError, TimeoutError, subprocess.TimeoutExpired) as error:
-        print("bench: %s" % error, file=sys.stderr)
-        return 1
-    path = args.build / "bench/results.json"
-    path.write_text(json.dumps(bench.results, indent=1) + "\n")
-    print("\n%s" % path)
-    return 0
+    failed = run(bench, args.only)
+    print("\n" + bench.report.table())
+    for path in bench.save():
+        print(path)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -6,18 +6,19 @@
 #include "measure.h"
 #include "options.h"
 #include "pinger.h"
+#include "../client/perseas.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY = 50 << 20, PING_BYTES = 256, CONTENDERS_MAX = 3, SIZES_MAX = 32 };
+enum { MEMORY = 50 << 20, CONTENDERS_MAX = 3, SIZES_MAX = 32 };
 
 static struct {
 	const char *against, *sizes, *fabric;
 	double seconds;
-	uint64_t rounds, transactions, cpu, far_spin_us;
+	uint64_t rounds, transactions, cpu, far_spin_us, ping_bytes;
 	bool json;
 	struct engine_options engine;
 } options = {
@@ -25,6 +26,7 @@ static struct {
 	.seconds = 1,
 	.rounds = 5,
 	.cpu = UINT64_MAX,
+	.ping_bytes = 256,
 	.engine = { .store = "synthetic", .segment = "synthetic", .patience = 60 },
 };
 
@@ -33,9 +35,10 @@ static const char about[] =
 	"Each round is half a pass without a clock, for the rate, and half a pass with one, for\n"
 	"the latencies: reading the clock costs 25 to 50 ns a transaction. What is compared\n"
 	"takes turns, round by round.\n\n"
-	"--against pingpong compares with the round trip of 256 bytes over bare TCP on the\n"
+	"--against pingpong compares with the round trip of --ping-bytes over bare TCP on the\n"
 	"loopback, to a process on another processor; the near end spins for --spin-us, the far\n"
-	"one for --far-spin-us, which should be what the mirrors were given.\n";
+	"one for --far-spin-us, which should be what the mirrors were given. How many bytes a\n"
+	"commit sends is told at the end.\n";
 
 static const struct option_row rows[] = {
 	{ "mirrors", OPTION_TEXT, &options.engine.mirrors, "LIST  run on libperseas over these" },
@@ -50,6 +53,7 @@ static const struct option_row rows[] = {
 	{ "spin-us", OPTION_NUMBER, &options.engine.spin_us,
 	  "N  microseconds a commit spins before it sleeps (50)" },
 	{ "far-spin-us", OPTION_NUMBER, &options.far_spin_us, "N  of the ping-pong's far end (0)" },
+	{ "ping-bytes", OPTION_NUMBER, &options.ping_bytes, "N  of its messages (256)" },
 	{ "fabric", OPTION_TEXT, &options.fabric, "NAME  fails when a mirror is on another" },
 	{ "takeover", OPTION_FLAG, &options.engine.takeover, "fence a live owner" },
 	{ "cpu", OPTION_NUMBER, &options.cpu, "N  pins this process to a processor" },
@@ -153,8 +157,8 @@ static int contest_open(struct contest *contest)
 		int near = options.cpu == UINT64_MAX ? 0 : (int)options.cpu;
 		uint64_t spin_us = options.engine.spin_us ? options.engine.spin_us : 50;
 
-		contest->pinger = pinger_new(PING_BYTES, spin_us, options.far_spin_us,
-		                             other_cpu(near));
+		contest->pinger = pinger_new((unsigned)options.ping_bytes, spin_us,
+		                             options.far_spin_us, other_cpu(near));
 		if (!contest->pinger)
 			return complain("ping-pong", strerror(errno));
 	}
@@ -282,6 +286,16 @@ static unsigned read_sizes(const char *list, size_t sizes[SIZES_MAX])
 	return 0;
 }
 
+/* Of all sizes together, to all mirrors. */
+static double bytes_a_commit(struct perseas *p)
+{
+	struct perseas_stat stat;
+
+	if (perseas_stat(p, &stat) || !stat.commits)
+		return 0;
+	return (double)stat.bytes_sent / (double)stat.commits;
+}
+
 static void print_end(const struct contest *contest)
 {
 	struct perseas *p = handle(contest);
@@ -289,11 +303,12 @@ static void print_end(const struct contest *contest)
 	if (options.json) {
 		printf("]");
 		if (p) {
-			printf(", ");
+			printf(", \"bytes_a_commit\": %.1f, ", bytes_a_commit(p));
 			fabric_json(stdout, p);
 		}
 		printf("}\n");
 	} else if (p) {
+		printf("%.1f bytes were sent for each commit\n", bytes_a_commit(p));
 		fabric_print(stdout, p);
 	}
 }
@@ -311,6 +326,8 @@ int main(int argc, char **argv)
 		return complain("--sizes", "takes up to 32 sizes, as 8,4K,1M, to 25M");
 	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
 		return complain("--rounds", "is 1 to 101");
+	if (!options.ping_bytes || options.ping_bytes > 1 << 20)
+		return complain("--ping-bytes", "is 1 to 1M");
 	if (options.cpu != UINT64_MAX && options.cpu > 1023)
 		return complain("--cpu", "is 0 to 1023");
 	if (!options.engine.mirrors && !listed(options.against, "local"))

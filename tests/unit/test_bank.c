@@ -186,19 +186,19 @@ static void the_local_engine_does_what_plain_memory_does(void **state)
 {
 	const struct engine_options options = { .store = "none" };
 	char why[ENGINE_WHY];
-	void *memory;
-	struct engine *engine = engine_local.open(&options, sizeof(struct bank), &memory, why);
+	struct rows rows;
 	struct bank_plan plan = plan_at(0);
 	struct bank_transfer transfer;
 
 	(void)state;
-	assert_non_null(engine);
+	assert_int_equal(rows_open(&rows, &engine_local, &options, bank_tables, BANK_TABLES, why),
+	                 0);
 	while (plan.done < 5000) {
 		bank_plan_next(&plan, &transfer);
-		assert_int_equal(bank_transact(memory, engine, &transfer), 0);
+		assert_int_equal(bank_transact(&rows, &transfer), 0);
 	}
-	assert_true(bank_compare(memory, 5000, why, sizeof(why)));
-	engine_local.close(engine);
+	assert_true(bank_compare((const struct bank *)rows.memory, 5000, why, sizeof(why)));
+	rows_close(&rows);
 }
 
 int main(void)

@@ -1,0 +1,243 @@
+/*
+ * compare - one workload on several engines, which take turns.
+ */
+#include "measure.h"
+#include "options.h"
+#include "pinger.h"
+#include "work.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { CONTENDERS_MAX = 16, PATH = 4096 };
+
+static struct {
+	const char *work, *engines;
+	double seconds, warm_up;
+	uint64_t size, rounds, transactions, cpu, redis_port;
+	bool json, dry_run;
+	struct engine_options engine;
+} options = {
+	.work = "debit-credit",
+	.engines = "perseas,local,none",
+	.seconds = 1,
+	.warm_up = -1,
+	.rounds = 5,
+	.cpu = UINT64_MAX,
+	.engine = { .store = "compare", .segment = "work", .patience = 60 },
+};
+
+static const char about[] =
+	"Runs one workload on several engines. They take turns, round by round; each round is\n"
+	"half a pass without a clock, for the rate, and half a pass with one, for the latencies:\n"
+	"reading the clock costs 25 to 50 ns a transaction. The transactions are the same on\n"
+	"every engine, and what each holds in the end is checked: the sums, and every byte.\n\n"
+	"Workloads: debit-credit, order-entry, synthetic, ranges, tpca-sequential, tpca-random,\n"
+	"tpca-localized. Engines: perseas (over --mirrors), local (undo log in this process),\n"
+	"copies (the three copies that a mirror takes, and nothing else), none (no\n"
+	"transactions), and those of bench/peers/ when they are built in. Ratios are the first\n"
+	"engine's to each other.\n\n"
+	"Exit status: 0, 1 when a check failed, 2 when it could not run.\n";
+
+static const struct option_row rows[] = {
+	{ "work", OPTION_TEXT, &options.work, "NAME  (debit-credit)" },
+	{ "size", OPTION_NUMBER, &options.size, "N  of the workload, in its terms" },
+	{ "engines", OPTION_TEXT, &options.engines, "LIST  (perseas,local,none)" },
+	{ "mirrors", OPTION_TEXT, &options.engine.mirrors, "LIST  of perseas" },
+	{ "store", OPTION_TEXT, &options.engine.store, "NAME  that is made there (compare)" },
+	{ "dir", OPTION_TEXT, &options.engine.dir, "FOLDER  for engines that keep files" },
+	{ "redis-port", OPTION_NUMBER, &options.redis_port, "N  of a server with a replica" },
+	{ "seconds", OPTION_REAL, &options.seconds, "S  a round (1)" },
+	{ "warm-up", OPTION_REAL, &options.warm_up, "S  before the rounds (half of --seconds)" },
+	{ "rounds", OPTION_NUMBER, &options.rounds, "N  (5)" },
+	{ "transactions", OPTION_NUMBER, &options.transactions, "N  at most, in half a round" },
+	{ "acks", OPTION_NUMBER, &options.engine.acks, "W  of a store that is made (majority)" },
+	{ "log-size", OPTION_NUMBER, &options.engine.log_size, "BYTES  of a store that is made" },
+	{ "spin-us", OPTION_NUMBER, &options.engine.spin_us,
+	  "N  microseconds a commit spins before it sleeps (50)" },
+	{ "cpu", OPTION_NUMBER, &options.cpu, "N  pins this process to a processor" },
+	{ "dry-run", OPTION_FLAG, &options.dry_run, "only looks whether it could do all this" },
+	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
+	{ NULL, OPTION_FLAG, NULL, NULL },
+};
+
+struct contest {
+	const struct work *work;
+	uint64_t size;
+	unsigned count;
+	const struct engine_ops *ops[CONTENDERS_MAX];
+	struct work_run runs[CONTENDERS_MAX];
+	struct measured *m[CONTENDERS_MAX];
+};
+
+static int complain(const char *what, const char *why)
+{
+	fprintf(stderr, "compare: %s: %s\n", what, why);
+	return 2;
+}
+
+static int read_engines(struct contest *contest)
+{
+	char name[32];
+
+	for (const char *at = options.engines; *at;) {
+		size_t len = strcspn(at, ",");
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, at);
+		if (contest->count == CONTENDERS_MAX)
+			return complain("--engines", "lists more than 16");
+		if (!(contest->ops[contest->count++] = engine_by_name(name)))
+			return complain(name, "is not an engine of this build (see --help)");
+		if (contest->ops[contest->count - 1] == &engine_perseas &&
+		    !options.engine.mirrors)
+			return complain("--mirrors", "is missing; it lists the mirrors of perseas");
+		at += len + (at[len] == ',');
+	}
+	return contest->count ? 0 : complain("--engines", "is empty");
+}
+
+static int read_options(struct contest *contest)
+{
+	contest->work = work_by_name(options.work);
+	if (!contest->work)
+		return complain(options.work, "is not a workload (see --help)");
+	contest->size = options.size ? options.size : contest->work->size;
+	if (!work_bytes(contest->work, contest->size))
+		return complain("--size", contest->work->sizes);
+	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
+		return complain("--rounds", "is 1 to 101");
+	if (options.redis_port > UINT16_MAX)
+		return complain("--redis-port", "is 1 to 65535");
+	if (options.warm_up < 0)
+		options.warm_up = options.seconds / 2;
+	options.engine.redis_port = (uint16_t)options.redis_port;
+	if (options.cpu != UINT64_MAX && (options.cpu > 1023 || pin_to_cpu((int)options.cpu)))
+		return complain("--cpu", strerror(options.cpu > 1023 ? EINVAL : errno));
+	return read_engines(contest);
+}
+
+/* Every engine has a folder of its own. */
+static int open_run(struct contest *contest, unsigned i)
+{
+	const struct engine_ops *ops = contest->ops[i];
+	struct engine_options engine = options.engine;
+	char path[PATH], why[WORK_WHY];
+
+	if (engine.dir) {
+		snprintf(path, sizeof(path), "%s/%s", engine.dir, ops->name);
+		if (mkdir(path, 0700))
+			return complain(path, strerror(errno));
+		engine.dir = path;
+	}
+	if (work_open(&contest->runs[i], contest->work, contest->size, ops, &engine, why))
+		return complain(ops->name, why);
+	contest->m[i] = measured_new(ops->name, contest->work->step, &contest->runs[i]);
+	return contest->m[i] ? 0 : complain(ops->name, strerror(errno));
+}
+
+static int run_rounds(struct contest *contest)
+{
+	for (uint64_t round = 0; round <= options.rounds; round++) {
+		for (unsigned i = 0; i < contest->count; i++) {
+			int code = round ? measure_round(contest->m[i], options.seconds,
+			                                 options.transactions)
+			                 : measure_warm_up(contest->m[i], options.warm_up);
+
+			if (code)
+				return complain(contest->ops[i]->name,
+				                rows_why(&contest->runs[i].rows));
+		}
+	}
+	return 0;
+}
+
+static const char *configuration(const struct contest *contest, unsigned i)
+{
+	const struct engine_ops *ops = contest->ops[i];
+
+	return ops->configuration ? ops->configuration(contest->runs[i].rows.engine) : "";
+}
+
+/* Names of folders may hold anything. */
+static void json_text(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putchar('\\');
+		putchar((unsigned char)*text < ' ' ? ' ' : *text);
+	}
+	putchar('"');
+}
+
+static void print_json(const struct contest *contest)
+{
+	printf("{\"work\": \"%s\", \"size\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"engines\": {",
+	       contest->work->name, contest->size, work_bytes(contest->work, contest->size));
+	for (unsigned i = 0; i < contest->count; i++) {
+		printf("%s", i ? ", " : "");
+		measured_json(stdout, contest->m[i]);
+	}
+	printf("}, \"about\": {");
+	for (unsigned i = 0; i < contest->count; i++) {
+		printf("%s\"%s\": {\"survives\": \"%s\", \"configuration\": ", i ? ", " : "",
+		       contest->ops[i]->name, contest->ops[i]->survives);
+		json_text(configuration(contest, i));
+		printf("}");
+	}
+	printf("}}\n");
+}
+
+static void print_text(const struct contest *contest)
+{
+	printf("%s, size %" PRIu64 ", %" PRIu64 " bytes, %u rounds\n", contest->work->name,
+	       contest->size, work_bytes(contest->work, contest->size), contest->m[0]->rounds);
+	measured_heading(stdout);
+	for (unsigned i = 0; i < contest->count; i++)
+		measured_print(stdout, contest->m[i]);
+	for (unsigned i = 1; i < contest->count; i++) {
+		struct measured_ratio rate = measured_rate_ratio(contest->m[0], contest->m[i]);
+
+		printf("%s / %s: rate %.3f (%.3f - %.3f)\n", contest->m[0]->name,
+		       contest->m[i]->name, rate.median, rate.least, rate.most);
+	}
+	for (unsigned i = 0; i < contest->count; i++)
+		printf("%s survives the end of: %s. %s\n", contest->m[i]->name,
+		       contest->ops[i]->survives, configuration(contest, i));
+	printf("every sum and every byte is right\n");
+}
+
+static int compare(struct contest *contest)
+{
+	char why[WORK_WHY];
+	int status = 0;
+
+	for (unsigned i = 0; i < contest->count && !status; i++)
+		status = open_run(contest, i);
+	if (!status)
+		status = run_rounds(contest);
+	if (!status && (status = work_check(contest->runs, contest->count, why)))
+		complain("check", why);
+	if (!status && options.json)
+		print_json(contest);
+	else if (!status)
+		print_text(contest);
+	for (unsigned i = 0; i < contest->count; i++) {
+		measured_free(contest->m[i]);
+		work_close(&contest->runs[i]);
+	}
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct contest contest = { 0 };
+	int status;
+
+	options_parse(argc, argv, about, rows);
+	status = read_options(&contest);
+	return status || options.dry_run ? status : compare(&contest);
+}

@@ -1,0 +1,244 @@
+/*
+ * host-limits - what this host can do at best in what a mirrored transaction is made of: copying
+ * memory, handing a cache line from one processor to another, and putting a page on the disk.
+ */
+#include "clock.h"
+#include "measure.h"
+#include "options.h"
+#include "pinger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, FILE_PAGES = 16384, AREA = 64 << 20, CONTENDERS_MAX = 8 };
+
+/* Looks at a cache line, about a millisecond. */
+enum { IDLE_LOOKS = 1000000 };
+
+static struct {
+	const char *dir;
+	double seconds;
+	uint64_t rounds, cpu;
+	bool json;
+} options = {
+	.seconds = 1,
+	.rounds = 5,
+};
+
+static const char about[] =
+	"Copies of 4 KiB, 64 KiB, 1 MiB and 64 MiB between random places of memory, a cache line\n"
+	"there and back between two processors that spin, and, with --dir, 4 KiB written to a\n"
+	"file and brought to the disk with fdatasync.\n";
+
+static const struct option_row rows[] = {
+	{ "dir", OPTION_TEXT, &options.dir, "FOLDER  on a disk, for a file of up to 64 MiB" },
+	{ "cpu", OPTION_NUMBER, &options.cpu, "N  processor of this process (0)" },
+	{ "seconds", OPTION_REAL, &options.seconds, "S  a round (1)" },
+	{ "rounds", OPTION_NUMBER, &options.rounds, "N  (5)" },
+	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
+	{ NULL, OPTION_FLAG, NULL, NULL },
+};
+
+static int complain(const char *what, const char *why)
+{
+	fprintf(stderr, "host-limits: %s: %s\n", what, why);
+	return 2;
+}
+
+/* --- copying ------------------------------------------------------------------------ */
+
+struct copier {
+	uint8_t *from, *to;
+	size_t size;
+	uint64_t number;
+};
+
+static void *area(void)
+{
+	void *at = mmap(NULL, 2 * AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	madvise(at, 2 * AREA, MADV_HUGEPAGE);
+	memset(at, 1, 2 * AREA);
+	return at;
+}
+
+/* Places follow each other as if at random, so that no cache holds them. */
+static int copy_step(void *ctx)
+{
+	struct copier *copier = ctx;
+	size_t places = AREA / copier->size;
+	size_t at = copier->number++ * 0x9e3779b97f4a7c15u % places * copier->size;
+
+	memcpy(copier->to + at, copier->from + at, copier->size);
+	atomic_signal_fence(memory_order_seq_cst);
+	return 0;
+}
+
+/* --- a cache line ------------------------------------------------------------------- */
+
+struct handover {
+	_Alignas(128) _Atomic uint64_t there;
+	_Alignas(128) _Atomic uint64_t back;
+	int cpu;
+	pthread_t thread;
+};
+
+/* Sleeps between looks when nothing comes, so that it is not in the way of the other passes. */
+static void *hand_back(void *arg)
+{
+	const struct timespec pause = { .tv_nsec = 200000 };
+	struct handover *line = arg;
+	uint64_t seen = 0, next, idle = 0;
+
+	pin_to_cpu(line->cpu);
+	while ((next = atomic_load_explicit(&line->there, memory_order_acquire)) != UINT64_MAX) {
+		if (next != seen) {
+			atomic_store_explicit(&line->back, seen = next, memory_order_release);
+			idle = 0;
+		} else if (++idle > IDLE_LOOKS) {
+			nanosleep(&pause, NULL);
+		}
+	}
+	return NULL;
+}
+
+static int handover_step(void *ctx)
+{
+	struct handover *line = ctx;
+	uint64_t next = atomic_load_explicit(&line->there, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&line->there, next, memory_order_release);
+	while (atomic_load_explicit(&line->back, memory_order_acquire) != next)
+		;
+	return 0;
+}
+
+static int handover_start(struct handover *line)
+{
+	line->cpu = other_cpu((int)options.cpu);
+	return pthread_create(&line->thread, NULL, hand_back, line);
+}
+
+static void handover_stop(struct handover *line)
+{
+	atomic_store(&line->there, UINT64_MAX);
+	pthread_join(line->thread, NULL);
+}
+
+/* --- the disk ----------------------------------------------------------------------- */
+
+struct disk {
+	int fd;
+	uint64_t number;
+	uint8_t page[PAGE];
+};
+
+/* A file without a name, whose blocks are there. */
+static int disk_open(struct disk *disk)
+{
+	disk->fd = open(options.dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (disk->fd < 0)
+		return complain(options.dir, strerror(errno));
+	for (unsigned i = 0; i < FILE_PAGES; i++)
+		if (pwrite(disk->fd, disk->page, PAGE, (off_t)i * PAGE) != PAGE)
+			return complain(options.dir, strerror(errno));
+	return fsync(disk->fd) ? complain(options.dir, strerror(errno)) : 0;
+}
+
+static int disk_step(void *ctx)
+{
+	struct disk *disk = ctx;
+	off_t at = (off_t)(disk->number++ % FILE_PAGES) * PAGE;
+
+	memcpy(disk->page, &disk->number, sizeof(disk->number));
+	if (pwrite(disk->fd, disk->page, PAGE, at) != PAGE || fdatasync(disk->fd))
+		return -1;
+	return 0;
+}
+
+/* --- all of it ---------------------------------------------------------------------- */
+
+static int run_rounds(struct measured *const *m, unsigned count)
+{
+	for (uint64_t round = 0; round < options.rounds; round++)
+		for (unsigned i = 0; i < count; i++)
+			if (measure_round(m[i], options.seconds, 0))
+				return complain(m[i]->name, strerror(errno));
+	return 0;
+}
+
+static void print(struct measured *const *m, unsigned count)
+{
+	if (options.json)
+		printf("{");
+	else
+		measured_heading(stdout);
+	for (unsigned i = 0; i < count; i++) {
+		if (options.json && i)
+			printf(", ");
+		(options.json ? measured_json : measured_print)(stdout, m[i]);
+	}
+	if (options.json)
+		printf("}\n");
+}
+
+static int measure(uint8_t *memory, struct handover *line, struct disk *disk)
+{
+	static struct copier copiers[] = { { .size = 4 << 10 }, { .size = 64 << 10 },
+		                           { .size = 1 << 20 }, { .size = AREA } };
+	static const char *const names[] = { "memcpy_4k", "memcpy_64k", "memcpy_1m", "memcpy_64m" };
+	struct measured *m[CONTENDERS_MAX] = { NULL };
+	unsigned count = 0;
+	int status = 0;
+
+	for (unsigned i = 0; i < sizeof(copiers) / sizeof(*copiers); i++) {
+		copiers[i].from = memory;
+		copiers[i].to = memory + AREA;
+		m[count++] = measured_new(names[i], copy_step, &copiers[i]);
+	}
+	m[count++] = measured_new("handover", handover_step, line);
+	if (disk)
+		m[count++] = measured_new("fdatasync", disk_step, disk);
+	for (unsigned i = 0; i < count; i++)
+		if (!m[i])
+			status = complain("memory", strerror(errno));
+	if (!status)
+		status = run_rounds(m, count);
+	if (!status)
+		print(m, count);
+	for (unsigned i = 0; i < count; i++)
+		measured_free(m[i]);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static struct handover line;
+	struct disk disk = { .fd = -1 };
+	uint8_t *memory;
+	int status;
+
+	options_parse(argc, argv, about, rows);
+	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
+		return complain("--rounds", "is 1 to 101");
+	if (options.cpu > 1023 || other_cpu((int)options.cpu) == (int)options.cpu)
+		return complain("--cpu", "is 0 to 1023, and another processor must be there");
+	if (options.dir && disk_open(&disk))
+		return 2;
+	memory = area();
+	if (!memory || handover_start(&line))
+		return complain("memory", strerror(errno));
+	pin_to_cpu((int)options.cpu);
+	status = measure(memory, &line, options.dir ? &disk : NULL);
+	handover_stop(&line);
+	return status;
+}

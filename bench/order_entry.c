@@ -1,0 +1,529 @@
+/*
+ * order_entry.c - new orders, payments and deliveries.
+ */
+#include "order_entry.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Constants of the non-uniform distribution, within TPC-C's limits. */
+enum { SPREAD_CUSTOMERS = 1023, SPREAD_ITEMS = 8191, SHIFT_CUSTOMERS = 259, SHIFT_ITEMS = 7911 };
+
+/* The sequence so far, and what it must add up to. */
+struct plan {
+	uint64_t state;
+	uint64_t done;
+	uint64_t orders;
+	uint64_t payments;
+	uint64_t deliveries;       /* of single orders */
+	int64_t paid;
+	int64_t delivered;         /* cents */
+	int64_t sold;              /* pieces */
+	int64_t billed;            /* cents, with discounts and taxes */
+	uint32_t warehouses;
+};
+
+/* TPC-C's NURand: 0 .. count - 1. */
+static uint32_t skewed(struct plan *plan, uint32_t spread, uint32_t shift, uint32_t count)
+{
+	uint32_t a = work_below(&plan->state, spread + 1), b = work_below(&plan->state, count);
+
+	return ((a | b) + shift) % count;
+}
+
+static uint32_t draw_customer(struct plan *plan)
+{
+	return skewed(plan, SPREAD_CUSTOMERS, SHIFT_CUSTOMERS, ORDER_CUSTOMERS);
+}
+
+/* --- delivery ----------------------------------------------------------------------- */
+
+/* Marks the lines of the order in `slot`. What they cost together. */
+static int64_t deliver_lines(struct rows *rows, uint64_t slot, uint32_t lines, uint64_t now)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < lines && i < ORDER_LINES; i++) {
+		uint64_t id = slot * ORDER_LINES + i;
+		struct order_line *line = rows_write(rows, ORDER_LINE, id,
+		                                     offsetof(struct order_line, delivered),
+		                                     sizeof(line->delivered));
+
+		line->delivered = now;
+		sum += line->amount;
+		rows_put(rows, ORDER_LINE, id, line);
+	}
+	return sum;
+}
+
+/* Marks the order in `slot` as delivered. Its customer, and its lines. */
+static uint32_t deliver_order(struct rows *rows, uint64_t slot, uint32_t carrier, uint32_t *lines)
+{
+	struct order_new *waiting = rows_write(rows, ORDER_NEW, slot, 0, sizeof(*waiting));
+	struct order_order *order;
+	uint32_t customer;
+
+	waiting->waiting = 0;
+	rows_put(rows, ORDER_NEW, slot, waiting);
+	order = rows_write(rows, ORDER_ORDER, slot, offsetof(struct order_order, carrier),
+	                   sizeof(order->carrier));
+	order->carrier = carrier;
+	customer = order->customer;
+	*lines = order->lines;
+	rows_put(rows, ORDER_ORDER, slot, order);
+	return customer;
+}
+
+/* The oldest order of a district, when there is one. */
+static void deliver_district(struct rows *rows, struct plan *plan, uint64_t id, uint32_t carrier)
+{
+	const struct order_district *seen = rows_read(rows, ORDER_DISTRICT, id);
+	uint32_t number = seen->next_delivery, lines, customer_number;
+	uint64_t slot = id * ORDER_RING + (number - 1) % ORDER_RING;
+	struct order_district *district;
+	struct order_customer *customer;
+	int64_t sum;
+
+	if (number == seen->next_order)
+		return;
+	district = rows_change(rows, seen, offsetof(struct order_district, next_delivery),
+	                       sizeof(district->next_delivery));
+	district->next_delivery = number + 1;
+	rows_put(rows, ORDER_DISTRICT, id, district);
+	customer_number = deliver_order(rows, slot, carrier, &lines);
+	sum = deliver_lines(rows, slot, lines, plan->done);
+	id = id * ORDER_CUSTOMERS + customer_number % ORDER_CUSTOMERS;
+	customer = rows_write(rows, ORDER_CUSTOMER, id, 0,
+	                      offsetof(struct order_customer, discount));
+	customer->balance += sum;
+	customer->deliveries++;
+	rows_put(rows, ORDER_CUSTOMER, id, customer);
+	plan->delivered += sum;
+	plan->deliveries++;
+}
+
+static void deliver(struct rows *rows, struct plan *plan)
+{
+	uint64_t first = (uint64_t)work_below(&plan->state, plan->warehouses) * ORDER_DISTRICTS;
+	uint32_t carrier = 1 + work_below(&plan->state, 10);
+
+	for (unsigned i = 0; i < ORDER_DISTRICTS; i++)
+		deliver_district(rows, plan, first + i, carrier);
+}
+
+/* --- new order ---------------------------------------------------------------------- */
+
+struct basket {
+	uint32_t warehouse, district, customer, lines;
+	uint64_t slot;             /* of the order */
+	struct {
+		uint32_t item, warehouse, quantity;
+	} line[ORDER_LINES];
+};
+
+static bool in_basket(const struct basket *basket, uint32_t lines, uint32_t item)
+{
+	for (uint32_t i = 0; i < lines; i++)
+		if (basket->line[i].item == item)
+			return true;
+	return false;
+}
+
+static void draw_basket(struct plan *plan, struct basket *basket)
+{
+	basket->warehouse = work_below(&plan->state, plan->warehouses);
+	basket->district = work_below(&plan->state, ORDER_DISTRICTS);
+	basket->customer = draw_customer(plan);
+	basket->lines = 5 + work_below(&plan->state, 11);
+	for (uint32_t i = 0; i < basket->lines; i++) {
+		uint32_t item;
+
+		do
+			item = skewed(plan, SPREAD_ITEMS, SHIFT_ITEMS, ORDER_ITEMS);
+		while (in_basket(basket, i, item));
+		basket->line[i].item = item;
+		basket->line[i].quantity = 1 + work_below(&plan->state, 10);
+		basket->line[i].warehouse = basket->warehouse;
+		/* One in a hundred comes from elsewhere. */
+		if (!work_below(&plan->state, 100))
+			basket->line[i].warehouse = (basket->warehouse + 1) % plan->warehouses;
+	}
+}
+
+/* Takes a line's pieces from the stock, and copies what it says about the district. */
+static void take_stock(struct rows *rows, const struct basket *basket, uint32_t i,
+                       uint8_t district[24])
+{
+	uint64_t id = (uint64_t)basket->line[i].warehouse * ORDER_ITEMS + basket->line[i].item;
+	struct order_stock *stock = rows_write(rows, ORDER_STOCK, id, 0,
+	                                       offsetof(struct order_stock, district));
+	int32_t quantity = (int32_t)basket->line[i].quantity;
+
+	stock->quantity -= quantity;
+	if (stock->quantity < 10)
+		stock->quantity += 91;
+	stock->sold += quantity;
+	stock->orders++;
+	stock->remote += basket->line[i].warehouse != basket->warehouse;
+	memcpy(district, stock->district[basket->district], 24);
+	rows_put(rows, ORDER_STOCK, id, stock);
+}
+
+/* Writes the line. What it costs. */
+static int64_t order_line(struct rows *rows, const struct basket *basket, uint32_t i)
+{
+	const struct order_item *item = rows_read(rows, ORDER_ITEM, basket->line[i].item);
+	struct order_line made = {
+		.item = basket->line[i].item,
+		.warehouse = basket->line[i].warehouse,
+		.quantity = basket->line[i].quantity,
+		.amount = basket->line[i].quantity * item->price,
+	};
+	uint64_t id = basket->slot * ORDER_LINES + i;
+	struct order_line *line;
+
+	take_stock(rows, basket, i, made.district);
+	line = rows_new(rows, ORDER_LINE, id);
+	*line = made;
+	rows_put(rows, ORDER_LINE, id, line);
+	return made.amount;
+}
+
+/* The rows of the order itself. */
+static void enter_order(struct rows *rows, const struct plan *plan, const struct basket *basket,
+                        uint32_t number)
+{
+	struct order_order *order = rows_new(rows, ORDER_ORDER, basket->slot);
+	struct order_new *waiting;
+
+	*order = (struct order_order){
+		.number = number,
+		.customer = basket->customer,
+		.lines = basket->lines,
+		.entered = plan->done,
+	};
+	rows_put(rows, ORDER_ORDER, basket->slot, order);
+	waiting = rows_new(rows, ORDER_NEW, basket->slot);
+	*waiting = (struct order_new){ .number = number, .waiting = 1 };
+	rows_put(rows, ORDER_NEW, basket->slot, waiting);
+}
+
+/* After the district's number was drawn: the rest. */
+static void make_order(struct rows *rows, struct plan *plan, const struct basket *basket,
+                       uint32_t number, uint32_t tax)
+{
+	const struct order_customer *customer;
+	uint64_t district = (uint64_t)basket->warehouse * ORDER_DISTRICTS + basket->district;
+	const struct order_warehouse *warehouse = rows_read(rows, ORDER_WAREHOUSE,
+	                                                    basket->warehouse);
+	int64_t sum = 0;
+	uint32_t discount;
+
+	tax += warehouse->tax;
+	customer = rows_read(rows, ORDER_CUSTOMER, district * ORDER_CUSTOMERS + basket->customer);
+	discount = customer->discount;
+	enter_order(rows, plan, basket, number);
+	for (uint32_t i = 0; i < basket->lines; i++) {
+		sum += order_line(rows, basket, i);
+		plan->sold += basket->line[i].quantity;
+	}
+	plan->billed += sum * (10000 - discount) / 10000 * (10000 + tax) / 10000;
+	plan->orders++;
+}
+
+static void new_order(struct rows *rows, struct plan *plan)
+{
+	const struct order_district *seen;
+	struct order_district *district;
+	struct basket basket;
+	uint32_t number, tax;
+	uint64_t id;
+
+	draw_basket(plan, &basket);
+	id = (uint64_t)basket.warehouse * ORDER_DISTRICTS + basket.district;
+	seen = rows_read(rows, ORDER_DISTRICT, id);
+	if (seen->next_order - seen->next_delivery == ORDER_RING) {
+		deliver(rows, plan);
+		return;
+	}
+	district = rows_change(rows, seen, offsetof(struct order_district, next_order),
+	                       sizeof(district->next_order));
+	number = district->next_order++;
+	tax = district->tax;
+	rows_put(rows, ORDER_DISTRICT, id, district);
+	basket.slot = id * ORDER_RING + (number - 1) % ORDER_RING;
+	make_order(rows, plan, &basket, number, tax);
+}
+
+/* --- payment ------------------------------------------------------------------------ */
+
+static void pay_district(struct rows *rows, uint32_t warehouse_id, uint64_t id, int64_t amount)
+{
+	struct order_warehouse *warehouse = rows_write(rows, ORDER_WAREHOUSE, warehouse_id, 0,
+	                                               sizeof(warehouse->paid));
+	struct order_district *district;
+
+	warehouse->paid += amount;
+	rows_put(rows, ORDER_WAREHOUSE, warehouse_id, warehouse);
+	district = rows_write(rows, ORDER_DISTRICT, id, 0, sizeof(district->paid));
+	district->paid += amount;
+	rows_put(rows, ORDER_DISTRICT, id, district);
+}
+
+/* Puts the payment before what is noted of the customer already; the oldest falls off. */
+static void note(struct order_customer *customer, const struct order_payment *payment)
+{
+	memmove(customer->notes + sizeof(*payment), customer->notes,
+	        sizeof(customer->notes) - sizeof(*payment));
+	memcpy(customer->notes, payment, sizeof(*payment));
+}
+
+static void pay_customer(struct rows *rows, uint64_t id, const struct order_payment *payment)
+{
+	const struct order_customer *seen = rows_read(rows, ORDER_CUSTOMER, id);
+	size_t len = seen->bad_credit ? sizeof(*seen) : offsetof(struct order_customer, discount);
+	struct order_customer *customer = rows_change(rows, seen, 0, len);
+
+	customer->balance -= payment->amount;
+	customer->paid += payment->amount;
+	customer->payments++;
+	if (customer->bad_credit)
+		note(customer, payment);
+	rows_put(rows, ORDER_CUSTOMER, id, customer);
+}
+
+static void pay(struct rows *rows, struct plan *plan)
+{
+	struct order_payment made = { .number = ++plan->payments }, *payment;
+	uint64_t place = (made.number - 1) % ORDER_HISTORY;
+	uint32_t home, of;
+
+	made.warehouse = work_below(&plan->state, plan->warehouses);
+	made.district = work_below(&plan->state, ORDER_DISTRICTS);
+	made.customer = draw_customer(plan);
+	made.amount = 100 + (int64_t)work_below(&plan->state, 499901);
+	home = made.warehouse * ORDER_DISTRICTS + made.district;
+	of = home;
+	/* 15 of a hundred pay elsewhere. */
+	if (work_below(&plan->state, 100) < 15)
+		of = (made.warehouse + 1) % plan->warehouses * ORDER_DISTRICTS +
+		     work_below(&plan->state, ORDER_DISTRICTS);
+	pay_district(rows, made.warehouse, home, made.amount);
+	pay_customer(rows, (uint64_t)of * ORDER_CUSTOMERS + made.customer, &made);
+	payment = rows_new(rows, ORDER_PAYMENT, place);
+	*payment = made;
+	rows_put(rows, ORDER_PAYMENT, place, payment);
+	plan->paid += made.amount;
+}
+
+/* --- as a workload ------------------------------------------------------------------ */
+
+static int step(void *ctx)
+{
+	struct work_run *run = ctx;
+	struct rows *rows = &run->rows;
+	struct plan *plan = run->plan;
+	uint32_t kind = work_below(&plan->state, 92);
+
+	plan->done++;
+	if (rows_begin(rows))
+		return rows->code;
+	if (kind < 45)
+		new_order(rows, plan);
+	else if (kind < 88)
+		pay(rows, plan);
+	else
+		deliver(rows, plan);
+	return rows_commit(rows);
+}
+
+static unsigned tables(uint64_t size, struct engine_table *table)
+{
+	const uint64_t districts = size * ORDER_DISTRICTS;
+	const struct engine_table all[ORDER_TABLES] = {
+		[ORDER_WAREHOUSE] = { size, sizeof(struct order_warehouse) },
+		[ORDER_DISTRICT] = { districts, sizeof(struct order_district) },
+		[ORDER_CUSTOMER] = { districts * ORDER_CUSTOMERS, sizeof(struct order_customer) },
+		[ORDER_STOCK] = { size * ORDER_ITEMS, sizeof(struct order_stock) },
+		[ORDER_ITEM] = { ORDER_ITEMS, sizeof(struct order_item) },
+		[ORDER_ORDER] = { districts * ORDER_RING, sizeof(struct order_order) },
+		[ORDER_NEW] = { districts * ORDER_RING, sizeof(struct order_new) },
+		[ORDER_LINE] = { districts * ORDER_RING * ORDER_LINES, sizeof(struct order_line) },
+		[ORDER_PAYMENT] = { ORDER_HISTORY, sizeof(struct order_payment) },
+	};
+
+	if (!size || size > ORDER_WAREHOUSES_MAX)
+		return 0;
+	memcpy(table, all, sizeof(all));
+	return ORDER_TABLES;
+}
+
+/* An image's tables. */
+struct view {
+	struct engine_table table[ORDER_TABLES];
+	uint64_t offsets[ORDER_TABLES + 1];
+	uint8_t *image;
+};
+
+static void view_init(struct view *view, uint64_t size, const void *image)
+{
+	rows_lay_out(view->table, tables(size, view->table), view->offsets);
+	view->image = (uint8_t *)image;
+}
+
+static void *view_row(const struct view *view, unsigned table, uint64_t id)
+{
+	return view->image + view->offsets[table] + id * view->table[table].size;
+}
+
+static void fill_stock(const struct view *view, uint64_t *state)
+{
+	for (uint64_t i = 0; i < view->table[ORDER_STOCK].count; i++) {
+		struct order_stock *stock = view_row(view, ORDER_STOCK, i);
+
+		stock->quantity = 10 + (int32_t)work_below(state, 91);
+		memset(stock->district, 'a' + (int)(i % 26), sizeof(stock->district));
+	}
+	for (uint64_t i = 0; i < ORDER_ITEMS; i++) {
+		struct order_item *item = view_row(view, ORDER_ITEM, i);
+
+		item->price = 100 + (int64_t)work_below(state, 9901);
+	}
+}
+
+static void fill(void *image, uint64_t size)
+{
+	uint64_t state = WORK_SEED;
+	struct view view;
+
+	view_init(&view, size, image);
+	for (uint64_t i = 0; i < size; i++)
+		((struct order_warehouse *)view_row(&view, ORDER_WAREHOUSE, i))->tax =
+			work_below(&state, 2001);
+	for (uint64_t i = 0; i < view.table[ORDER_DISTRICT].count; i++) {
+		struct order_district *district = view_row(&view, ORDER_DISTRICT, i);
+
+		district->tax = work_below(&state, 2001);
+		district->next_order = district->next_delivery = 1;
+	}
+	for (uint64_t i = 0; i < view.table[ORDER_CUSTOMER].count; i++) {
+		struct order_customer *customer = view_row(&view, ORDER_CUSTOMER, i);
+
+		customer->discount = work_below(&state, 5001);
+		customer->bad_credit = !work_below(&state, 10);
+	}
+	fill_stock(&view, &state);
+}
+
+static void plan_init(void *ctx, uint64_t size)
+{
+	struct plan *plan = ctx;
+
+	*plan = (struct plan){ .state = WORK_SEED, .warehouses = (uint32_t)size };
+}
+
+static uint64_t done(const void *plan)
+{
+	return ((const struct plan *)plan)->done;
+}
+
+/* --- checking ----------------------------------------------------------------------- */
+
+/* What the tables add up to; unsigned, as sums of wrong bytes may wrap around. */
+struct sums {
+	uint64_t warehouses, districts, customers, owed, sold;
+	uint64_t orders, deliveries, customer_deliveries, payments, waiting;
+};
+
+static void add_districts(const struct view *view, struct sums *sums)
+{
+	for (uint64_t i = 0; i < view->table[ORDER_WAREHOUSE].count; i++) {
+		const struct order_warehouse *warehouse = view_row(view, ORDER_WAREHOUSE, i);
+
+		sums->warehouses += (uint64_t)warehouse->paid;
+	}
+	for (uint64_t i = 0; i < view->table[ORDER_DISTRICT].count; i++) {
+		const struct order_district *district = view_row(view, ORDER_DISTRICT, i);
+
+		sums->districts += (uint64_t)district->paid;
+		sums->orders += district->next_order - 1;
+		sums->deliveries += district->next_delivery - 1;
+	}
+}
+
+static void add_others(const struct view *view, struct sums *sums)
+{
+	for (uint64_t i = 0; i < view->table[ORDER_CUSTOMER].count; i++) {
+		const struct order_customer *customer = view_row(view, ORDER_CUSTOMER, i);
+
+		sums->customers += (uint64_t)customer->paid;
+		sums->owed += (uint64_t)customer->balance;
+		sums->customer_deliveries += customer->deliveries;
+		sums->payments += customer->payments;
+	}
+	for (uint64_t i = 0; i < view->table[ORDER_STOCK].count; i++) {
+		const struct order_stock *stock = view_row(view, ORDER_STOCK, i);
+
+		sums->sold += (uint64_t)stock->sold;
+	}
+	for (uint64_t i = 0; i < view->table[ORDER_NEW].count; i++) {
+		const struct order_new *waiting = view_row(view, ORDER_NEW, i);
+
+		sums->waiting += waiting->waiting;
+	}
+}
+
+static struct sums add_up(uint64_t size, const void *image)
+{
+	struct sums sums = { 0 };
+	struct view view;
+
+	view_init(&view, size, image);
+	add_districts(&view, &sums);
+	add_others(&view, &sums);
+	return sums;
+}
+
+static bool check(const void *ctx, const void *image, char *why, unsigned why_size)
+{
+	const struct plan *plan = ctx;
+	const struct sums sums = add_up(plan->warehouses, image);
+	const struct {
+		const char *name;
+		uint64_t is, wanted;
+	} sides[] = {
+		{ "payments to warehouses", sums.warehouses, (uint64_t)plan->paid },
+		{ "payments to districts", sums.districts, (uint64_t)plan->paid },
+		{ "payments by customers", sums.customers, (uint64_t)plan->paid },
+		{ "numbers of payments", sums.payments, plan->payments },
+		{ "customers' balances", sums.owed, (uint64_t)(plan->delivered - plan->paid) },
+		{ "pieces sold", sums.sold, (uint64_t)plan->sold },
+		{ "orders", sums.orders, plan->orders },
+		{ "deliveries of districts", sums.deliveries, plan->deliveries },
+		{ "deliveries to customers", sums.customer_deliveries, plan->deliveries },
+		{ "orders that wait", sums.waiting, plan->orders - plan->deliveries },
+	};
+
+	for (unsigned i = 0; i < sizeof(sides) / sizeof(*sides); i++) {
+		if (sides[i].is == sides[i].wanted)
+			continue;
+		snprintf(why, why_size, "the %s add up to %" PRIu64 ", not to %" PRIu64,
+		         sides[i].name, sides[i].is, sides[i].wanted);
+		return false;
+	}
+	return true;
+}
+
+const struct work order_entry_work = {
+	.name = "order-entry",
+	.sizes = "warehouses, of 65 MB: 1 to 64",
+	.size = 1,
+	.plan_size = sizeof(struct plan),
+	.tables = tables,
+	.fill = fill,
+	.plan_init = plan_init,
+	.step = step,
+	.done = done,
+	.check = check,
+};

@@ -1,0 +1,332 @@
+/*
+ * threads - transactions of several threads of one owner, in disjoint ranges.
+ */
+#include "clock.h"
+#include "fabric.h"
+#include "histogram.h"
+#include "measure.h"
+#include "options.h"
+#include "work.h"
+#include "../client/perseas.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS_MAX = 64, COUNTS_MAX = 16, SLICE = 1 << 20 };
+enum { MAKE_MS = 30000 };      /* for a mirror to find the memory, on a host that is busy */
+
+static struct {
+	const char *mirrors, *store, *threads;
+	double seconds;
+	uint64_t rounds, bytes, spin_us, acks;
+	bool json;
+} options = {
+	.store = "threads",
+	.threads = "1,2,4,8",
+	.seconds = 1,
+	.rounds = 5,
+	.bytes = 64,
+};
+
+static const char about[] =
+	"Threads run transactions on one store, each in 1 MiB of its own: a transaction counts\n"
+	"up the number at the beginning of that, and overwrites one range at a random place of\n"
+	"it. The numbers of threads take turns, round by round. In the end the store is opened\n"
+	"again, and what was read back compared.\n";
+
+static const struct option_row rows[] = {
+	{ "mirrors", OPTION_TEXT, &options.mirrors, "LIST  where the store is" },
+	{ "store", OPTION_TEXT, &options.store, "NAME  that is made there (threads)" },
+	{ "threads", OPTION_TEXT, &options.threads, "LIST  (1,2,4,8)" },
+	{ "bytes", OPTION_NUMBER, &options.bytes, "N  of a transaction's range (64)" },
+	{ "acks", OPTION_NUMBER, &options.acks, "W  of the store (majority)" },
+	{ "spin-us", OPTION_NUMBER, &options.spin_us,
+	  "N  microseconds a commit spins before it sleeps (50)" },
+	{ "seconds", OPTION_REAL, &options.seconds, "S  a round (1)" },
+	{ "rounds", OPTION_NUMBER, &options.rounds, "N  (5)" },
+	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
+	{ NULL, OPTION_FLAG, NULL, NULL },
+};
+
+/* A thread, and the memory that is its own. */
+struct writer {
+	perseas_t *p;
+	uint8_t *slice;
+	uint64_t state;
+	uint64_t number;           /* of its transactions so far */
+	int code;
+	struct histogram latency;  /* of one round */
+};
+
+/* What one number of threads measured. */
+struct series {
+	unsigned threads;
+	double rates[MEASURE_ROUNDS_MAX];
+	struct histogram latency;
+};
+
+static struct writer *writers;
+static _Atomic bool stop;
+
+static int complain(const char *what, const char *why)
+{
+	fprintf(stderr, "threads: %s: %s\n", what, why);
+	return 2;
+}
+
+static int transact(struct writer *w)
+{
+	uint64_t number = w->number + 1;
+	uint8_t *at = w->slice + sizeof(number) +
+		      work_below(&w->state, (uint32_t)(SLICE - sizeof(number) - options.bytes));
+	perseas_tx_t *tx;
+	int code = perseas_begin(w->p, 0, &tx);
+
+	if (code)
+		return code;
+	if ((code = perseas_set_range(tx, w->slice, sizeof(number))) ||
+	    (code = perseas_set_range(tx, at, options.bytes)))
+		return code;
+	memcpy(w->slice, &number, sizeof(number));
+	memset(at, (int)(number & 0xff), options.bytes);
+	code = perseas_commit(tx, 0);
+	if (!code)
+		w->number = number;
+	return code;
+}
+
+static void *run(void *arg)
+{
+	struct writer *w = arg;
+	uint64_t before = clock_ns();
+
+	while (!atomic_load_explicit(&stop, memory_order_relaxed) && !w->code) {
+		uint64_t after;
+
+		w->code = transact(w);
+		after = clock_ns();
+		histogram_add(&w->latency, after - before);
+		before = after;
+	}
+	return NULL;
+}
+
+/* One round of so many threads. */
+static int run_round(struct series *series, uint64_t round)
+{
+	const struct timespec length = { (time_t)options.seconds,
+		(long)((options.seconds - (double)(time_t)options.seconds) * 1e9) };
+	pthread_t threads[THREADS_MAX];
+	uint64_t start = clock_ns(), done = 0;
+	unsigned started = 0;
+
+	atomic_store(&stop, false);
+	for (; started < series->threads; started++) {
+		histogram_clear(&writers[started].latency);
+		if (pthread_create(&threads[started], NULL, run, &writers[started]))
+			break;
+	}
+	if (started == series->threads)
+		nanosleep(&length, NULL);
+	atomic_store(&stop, true);
+	for (unsigned i = 0; i < started; i++) {
+		pthread_join(threads[i], NULL);
+		done += writers[i].latency.total;
+		if (writers[i].code)
+			return complain(perseas_error_name(writers[i].code),
+			                perseas_message(writers[i].p));
+		histogram_merge(&series->latency, &writers[i].latency);
+	}
+	series->rates[round] = (double)done * 1e9 / (double)(clock_ns() - start);
+	return started == series->threads ? 0 : complain("thread", "there is none");
+}
+
+/* --- the store ---------------------------------------------------------------------- */
+
+static int open_store(perseas_t **p, uint8_t **memory)
+{
+	struct perseas_options how = PERSEAS_OPTIONS_INIT;
+	struct perseas_segment_info info;
+	void *at;
+
+	how.flags = PERSEAS_CREATE;
+	how.acks = (uint32_t)options.acks;
+	how.spin_us = (uint32_t)options.spin_us;
+	how.connect_timeout_ms = MAKE_MS;
+	if (perseas_open(options.store, options.mirrors, &how, p))
+		return complain("open", perseas_message(NULL));
+	if (!perseas_segment(*p, "slices", &info))
+		return complain(options.store, "it was used already; give another store");
+	if (perseas_map(*p, "slices", (size_t)THREADS_MAX * SLICE, &at))
+		return complain("map", perseas_message(*p));
+	memset(at, 0, (size_t)THREADS_MAX * SLICE);
+	if (perseas_publish(*p))
+		return complain("publish", perseas_message(*p));
+	*memory = at;
+	return 0;
+}
+
+/* Does the store hold what the owner's memory held? */
+static int check(const uint8_t *kept)
+{
+	void *memory;
+	perseas_t *p;
+	int status = 0;
+
+	if (perseas_open(options.store, options.mirrors, NULL, &p))
+		return complain("open again", perseas_message(NULL));
+	if (perseas_map(p, "slices", 0, &memory))
+		status = complain("map again", perseas_message(p));
+	else if (memcmp(memory, kept, (size_t)THREADS_MAX * SLICE))
+		status = complain("check", "the store does not hold what was committed") - 1;
+	perseas_close(p);
+	return status;
+}
+
+/* The numbers of all threads are what they counted; then the mirrors are looked at. */
+static int close_and_check(perseas_t *p, const uint8_t *memory)
+{
+	uint8_t *kept = malloc((size_t)THREADS_MAX * SLICE);
+	int status = 0;
+
+	if (!kept || perseas_flush(p))
+		status = complain("flush", kept ? perseas_message(p) : "out of memory");
+	for (unsigned i = 0; !status && i < THREADS_MAX; i++)
+		if (memcmp(writers[i].slice, &writers[i].number, sizeof(uint64_t)))
+			status = complain("check", "a thread's count is not in its memory") - 1;
+	if (!status)
+		memcpy(kept, memory, (size_t)THREADS_MAX * SLICE);
+	perseas_close(p);
+	if (!status)
+		status = check(kept);
+	free(kept);
+	return status;
+}
+
+/* --- results ------------------------------------------------------------------------ */
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void print_series(const struct series *series, bool first)
+{
+	double sorted[MEASURE_ROUNDS_MAX];
+	uint64_t p50 = histogram_percentile(&series->latency, 50);
+	uint64_t p99 = histogram_percentile(&series->latency, 99);
+	uint64_t p99_9 = histogram_percentile(&series->latency, 99.9);
+	size_t n = options.rounds;
+	double median;
+
+	memcpy(sorted, series->rates, sizeof(sorted));
+	qsort(sorted, n, sizeof(*sorted), compare);
+	median = (sorted[n / 2] + sorted[(n - 1) / 2]) / 2;
+	if (!options.json) {
+		printf("%3u threads %12.0f %12.0f - %10.0f %9" PRIu64 " %9" PRIu64 " %9" PRIu64
+		       "\n", series->threads, median, sorted[0], sorted[n - 1], p50, p99, p99_9);
+		return;
+	}
+	printf("%s{\"threads\": %u, \"rate\": {\"median\": %.6g, \"min\": %.6g, \"max\": %.6g}, "
+	       "\"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"p99_9_ns\": %" PRIu64
+	       ", \"rates\": [", first ? "" : ", ", series->threads, median, sorted[0],
+	       sorted[n - 1], p50, p99, p99_9);
+	for (size_t i = 0; i < n; i++)
+		printf("%s%.6g", i ? ", " : "", series->rates[i]);
+	printf("]}");
+}
+
+static void print(perseas_t *p, const struct series *series, unsigned count)
+{
+	if (options.json)
+		printf("{\"bytes\": %" PRIu64 ", \"series\": [", options.bytes);
+	else
+		printf("%11s %12s %25s %9s %9s %9s\n", "", "rate/s", "of rounds, min - max",
+		       "p50 ns", "p99 ns", "p99.9 ns");
+	for (unsigned i = 0; i < count; i++)
+		print_series(&series[i], i == 0);
+	if (options.json) {
+		printf("], ");
+		fabric_json(stdout, p);
+		printf("}\n");
+	} else {
+		fabric_print(stdout, p);
+	}
+}
+
+/* Reads the list of numbers of threads. How many, 0 when it is not valid. */
+static unsigned read_counts(struct series *series)
+{
+	const char *at = options.threads;
+	unsigned count = 0;
+
+	while (count < COUNTS_MAX) {
+		char *end;
+		unsigned long n = strtoul(at, &end, 10);
+
+		if (end == at || !n || n > THREADS_MAX || (*end && *end != ','))
+			return 0;
+		series[count++].threads = (unsigned)n;
+		if (!*end)
+			return count;
+		at = end + 1;
+	}
+	return 0;
+}
+
+static int measure(perseas_t *p, uint8_t *memory, struct series *series, unsigned count)
+{
+	int status = 0;
+
+	for (unsigned i = 0; i < THREADS_MAX; i++) {
+		writers[i].p = p;
+		writers[i].slice = memory + (size_t)i * SLICE;
+		writers[i].state = WORK_SEED + i;
+	}
+	/* The first turn of each warms up, and is forgotten. */
+	for (unsigned i = 0; i < count && !status; i++) {
+		status = run_round(&series[i], 0);
+		histogram_clear(&series[i].latency);
+	}
+	for (uint64_t round = 0; round < options.rounds; round++)
+		for (unsigned i = 0; i < count && !status; i++)
+			status = run_round(&series[i], round);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct series *series = calloc(COUNTS_MAX, sizeof(*series));
+	uint8_t *memory = NULL;
+	perseas_t *p = NULL;
+	unsigned count;
+	int status;
+
+	options_parse(argc, argv, about, rows);
+	writers = calloc(THREADS_MAX, sizeof(*writers));
+	if (!series || !writers)
+		return complain("memory", "there is none");
+	count = read_counts(series);
+	if (!count)
+		return complain("--threads", "takes up to 16 numbers from 1 to 64, as 1,2,4");
+	if (!options.mirrors)
+		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
+	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
+		return complain("--rounds", "is 1 to 101");
+	if (!options.bytes || options.bytes > SLICE / 2)
+		return complain("--bytes", "is 1 to 512K");
+	status = open_store(&p, &memory);
+	if (!status)
+		status = measure(p, memory, series, count);
+	if (status) {
+		perseas_close(p);
+		return status;
+	}
+	print(p, series, count);
+	return close_and_check(p, memory);
+}

@@ -1,0 +1,185 @@
+/*
+ * work.c - workloads on engines: filling, and checking to the byte.
+ */
+#include "work.h"
+
+#include "bank.h"
+#include "one_range.h"
+#include "order_entry.h"
+#include "tpca.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct work *work_by_name(const char *name)
+{
+	static const struct work *const works[] = {
+		&bank_work, &order_entry_work, &synthetic_work, &ranges_work,
+		&tpca_sequential_work, &tpca_random_work, &tpca_localized_work,
+	};
+
+	for (unsigned i = 0; i < sizeof(works) / sizeof(*works); i++)
+		if (!strcmp(works[i]->name, name))
+			return works[i];
+	return NULL;
+}
+
+uint64_t work_bytes(const struct work *work, uint64_t size)
+{
+	struct engine_table tables[ROWS_TABLES_MAX];
+	uint64_t offsets[ROWS_TABLES_MAX + 1];
+
+	return rows_lay_out(tables, work->tables(size, tables), offsets);
+}
+
+/* Memory of a store that was used before would be filled in part only. */
+static bool is_zero(const uint8_t *bytes, uint64_t count)
+{
+	return !count || (!*bytes && !memcmp(bytes, bytes + 1, count - 1));
+}
+
+static int fill(struct work_run *run, char *why)
+{
+	uint64_t bytes = work_bytes(run->work, run->size);
+	void *image;
+	int code;
+
+	if (run->rows.memory && !is_zero(run->rows.memory, bytes)) {
+		snprintf(why, WORK_WHY, "it holds something already; give another store");
+		return -1;
+	}
+
+	/* Rows must be there to be changed; memory is zero by itself. */
+	if (!run->work->fill && run->rows.memory)
+		return 0;
+	image = calloc(1, bytes);
+	if (!image) {
+		snprintf(why, WORK_WHY, "%s", strerror(errno));
+		return -1;
+	}
+	if (run->work->fill)
+		run->work->fill(image, run->size);
+	code = rows_load(&run->rows, image);
+	if (code)
+		snprintf(why, WORK_WHY, "%s", rows_why(&run->rows));
+	free(image);
+	return code;
+}
+
+int work_open(struct work_run *run, const struct work *work, uint64_t size,
+              const struct engine_ops *ops, const struct engine_options *options, char *why)
+{
+	struct engine_table tables[ROWS_TABLES_MAX];
+	unsigned count = work->tables(size, tables);
+
+	memset(run, 0, sizeof(*run));
+	run->work = work;
+	run->size = size;
+	run->plan = calloc(1, work->plan_size);
+	if (!run->plan) {
+		snprintf(why, WORK_WHY, "%s", strerror(errno));
+		return -1;
+	}
+	work->plan_init(run->plan, size);
+	if (rows_open(&run->rows, ops, options, tables, count, why) || fill(run, why)) {
+		work_close(run);
+		return -1;
+	}
+	return 0;
+}
+
+void work_close(struct work_run *run)
+{
+	rows_close(&run->rows);
+	free(run->plan);
+	memset(run, 0, sizeof(*run));
+}
+
+/* --- checking ----------------------------------------------------------------------- */
+
+/* Where two images differ first, and in how many bytes. */
+static void describe(const struct work_run *run, const uint8_t *a, const uint8_t *b, char *why)
+{
+	uint64_t bytes = work_bytes(run->work, run->size), first = bytes, count = 0;
+
+	for (uint64_t i = bytes; i-- > 0;) {
+		if (a[i] != b[i]) {
+			first = i;
+			count++;
+		}
+	}
+	snprintf(why, WORK_WHY, "%s: %" PRIu64 " bytes are not what %" PRIu64 " transactions make, "
+	         "the first at offset %" PRIu64, run->rows.ops->name, count,
+	         run->work->done(run->plan), first);
+}
+
+/* Against `plain`, which has gone as far as this run. */
+static int check_run(struct work_run *run, const struct work_run *plain, void *room, char *why)
+{
+	const void *image = rows_image(&run->rows, room);
+	char sentence[256];
+
+	if (!image) {
+		snprintf(why, WORK_WHY, "%s: %s", run->rows.ops->name, rows_why(&run->rows));
+		return 2;
+	}
+	if (!run->work->check(run->plan, image, sentence, sizeof(sentence))) {
+		snprintf(why, WORK_WHY, "%s: %s", run->rows.ops->name, sentence);
+		return 1;
+	}
+	if (memcmp(image, plain->rows.memory, work_bytes(run->work, run->size))) {
+		describe(run, image, plain->rows.memory, why);
+		return 1;
+	}
+	return 0;
+}
+
+/* The run that went least far of those that are not checked yet. */
+static struct work_run *next_run(struct work_run *runs, unsigned count, const bool *checked)
+{
+	struct work_run *least = NULL;
+
+	for (unsigned i = 0; i < count; i++)
+		if (!checked[i] && (!least || runs[i].work->done(runs[i].plan) <
+		                              least->work->done(least->plan)))
+			least = &runs[i];
+	return least;
+}
+
+/* The plain run goes on from one run's end to the next's: the sequence is the same. */
+static int check_all(struct work_run *runs, unsigned count, struct work_run *plain, void *room,
+                     bool *checked, char *why)
+{
+	struct work_run *run;
+	int status = 0;
+
+	while (!status && (run = next_run(runs, count, checked))) {
+		while (plain->work->done(plain->plan) < run->work->done(run->plan))
+			plain->work->step(plain);
+		checked[run - runs] = true;
+		status = check_run(run, plain, room, why);
+	}
+	return status;
+}
+
+int work_check(struct work_run *runs, unsigned count, char *why)
+{
+	const struct engine_options none = { .store = "check" };
+	struct work_run plain;
+	bool *checked = calloc(count, sizeof(*checked));
+	void *room = malloc(work_bytes(runs[0].work, runs[0].size));
+	int status = 2;
+
+	snprintf(why, WORK_WHY, "out of memory");
+	if (checked && room &&
+	    !work_open(&plain, runs[0].work, runs[0].size, &engine_none, &none, why)) {
+		status = check_all(runs, count, &plain, room, checked, why);
+		work_close(&plain);
+	}
+	free(room);
+	free(checked);
+	return status;
+}

@@ -1,0 +1,80 @@
+/*
+ * work.h - a workload: tables, what they hold at first, and a sequence of transactions that is the
+ * same in every run and on every engine. So what the tables must hold after n transactions is
+ * known, to the byte.
+ */
+#ifndef PERSEAS_BENCH_WORK_H
+#define PERSEAS_BENCH_WORK_H
+
+#include "rows.h"
+
+enum { WORK_WHY = 1280 };      /* bytes of a reason; more than ENGINE_WHY */
+
+struct work {
+	const char *name;
+	const char *sizes;         /* what --size means, and which are allowed */
+	uint64_t size;             /* the usual one */
+	size_t plan_size;
+	/* The tables of a database of that size, and how many they are. 0: no such size. */
+	unsigned (*tables)(uint64_t size, struct engine_table *tables);
+	/* What they hold at first, in an image that is zero. NULL: it stays so. */
+	void (*fill)(void *image, uint64_t size);
+	/* Where the sequence of transactions is, and what the sums must be then. */
+	void (*plan_init)(void *plan, uint64_t size);
+	/* One transaction of a struct work_run, the next of its plan. 0, or rows->code. */
+	int (*step)(void *run);
+	/* How many there were. */
+	uint64_t (*done)(const void *plan);
+	/* Does the image agree with the plan's sums? False: a sentence in `why`. */
+	bool (*check)(const void *plan, const void *image, char *why, unsigned why_size);
+};
+
+/* A workload on an engine. */
+struct work_run {
+	struct rows rows;
+	const struct work *work;
+	uint64_t size;
+	void *plan;
+};
+
+/* The workload of that name, NULL when there is none. */
+const struct work *work_by_name(const char *name);
+
+/* Bytes of the tables; 0: the workload has no such size. */
+uint64_t work_bytes(const struct work *work, uint64_t size);
+
+/* Opens the engine and fills its tables. 0, or -1 and the reason in `why` of WORK_WHY bytes. */
+int work_open(struct work_run *run, const struct work *work, uint64_t size,
+              const struct engine_ops *ops, const struct engine_options *options, char *why);
+
+/* Everything zero is allowed. */
+void work_close(struct work_run *run);
+
+/*
+ * Checks what all runs of one workload and size hold: the sums, and every byte against the same
+ * transactions on plain memory. 0, 1 when something is wrong, 2 when that could not be found out;
+ * with a sentence in `why` of WORK_WHY bytes.
+ */
+int work_check(struct work_run *runs, unsigned count, char *why);
+
+/* Marsaglia's xorshift64 with a multiplied output: enough for picking rows. */
+static inline uint64_t work_random(uint64_t *state)
+{
+	uint64_t x = *state;
+
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	*state = x;
+	return x * 0x2545f4914f6cdd1du;
+}
+
+/* 0 .. below - 1, below 2^32. */
+static inline uint32_t work_below(uint64_t *state, uint32_t below)
+{
+	return (uint32_t)((work_random(state) >> 32) * below >> 32);
+}
+
+#define WORK_SEED 0x9e3779b97f4a7c15u
+
+#endif

@@ -1,0 +1,123 @@
+"""The benchmarks' table, the relay that makes a network longer, and threads that commit."""
+import csv
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from drill import BUILD, SECONDS  # which also finds what is in bench/
+from report import FIELDS, Report, met
+
+DELAY_US = 20000
+
+
+def test_a_row_has_the_ratio_of_medians_and_the_spread_of_rounds():
+    """Three rounds, of which one was disturbed on one side."""
+    report = Report()
+    row = report.add("a", "/s", [10, 30, 20], "b", [40, 40, 10], ">= 0.6")
+    assert (row["value"], row["against_value"], row["ratio"]) == (20, 40, 0.5)
+    assert (row["ratio_min"], row["ratio_max"], row["met"]) == (0.25, 2, False)
+
+
+@pytest.mark.parametrize("ratio, target, verdict", [
+    (0.35, ">= 0.35", True), (0.34, ">= 0.35", False), (1.3, "<= 1.3", True),
+    (1.31, "<= 1.3", False), (7, None, None)])
+def test_a_target_is_met_or_not(ratio, target, verdict):
+    """At the bound, beyond it, and without one."""
+    assert met(ratio, target) is verdict
+
+
+def test_json_and_csv_hold_the_same_rows(tmp_path):
+    """A row with a target, and one that is compared with nothing."""
+    report = Report()
+    report.add("a", "/s", [1, 2, 3], "b", [1, 1, 1], ">= 3")
+    report.add("c", "us", [5])
+    report.write(tmp_path / "bench.json")
+    rows = json.loads((tmp_path / "bench.json").read_text())
+    assert [row["name"] for row in rows] == ["a", "c"] and list(rows[0]) == FIELDS
+    with open(tmp_path / "bench.csv", newline="") as text:
+        lines = list(csv.DictReader(text))
+    assert [line["ratio"] for line in lines] == ["2.0", ""]
+    table = report.table().splitlines()
+    assert len(table) == 4 and "**no**" in table[2] and table[3].startswith("| c |")
+
+
+class Relayed:
+    """A server that sends back what it gets, behind a relay."""
+
+    def __enter__(self):
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.thread = threading.Thread(target=self.echo, daemon=True)
+        self.thread.start()
+        line = [BUILD / "bench/relay", "--port", self.server.getsockname()[1], "--delay-us",
+                DELAY_US]
+        self.relay = subprocess.Popen([str(word) for word in line], stdout=subprocess.PIPE)
+        self.port = int(self.relay.stdout.readline())
+        return self
+
+    def echo(self):
+        link, _ = self.server.accept()
+        with link:
+            while data := link.recv(65536):
+                link.sendall(data)
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.port), SECONDS)
+
+    def __exit__(self, *_):
+        self.relay.kill()
+        self.relay.wait()
+        self.relay.stdout.close()
+        self.server.close()
+
+
+def send_all(link, data):
+    link.sendall(data)
+    link.shutdown(socket.SHUT_WR)
+
+
+def receive(link, count):
+    """As many bytes, or fewer when the other side ends."""
+    data = b""
+    while len(data) < count and (more := link.recv(65536)):
+        data += more
+    return data
+
+
+def test_bytes_take_as_long_as_the_relay_is_told():
+    """One byte there and back."""
+    with Relayed() as relayed, relayed.connect() as link:
+        link.sendall(b"a")
+        assert link.recv(1) == b"a"
+        start = time.monotonic()
+        link.sendall(b"b")
+        assert link.recv(1) == b"b"
+        assert time.monotonic() - start >= 2 * DELAY_US / 1e6
+
+
+def test_all_bytes_come_through_a_relay_in_order():
+    """More than its rings hold, and then the end."""
+    sent = os.urandom(5 << 20)
+    with Relayed() as relayed, relayed.connect() as link:
+        writer = threading.Thread(target=send_all, args=(link, sent))
+        writer.start()
+        assert receive(link, len(sent) + 1) == sent
+        writer.join(SECONDS)
+
+
+def test_threads_find_their_commits_when_the_store_is_opened_again(mirrors, fabric):
+    """Two numbers of threads in turn; the program itself compares what it reads back."""
+    started = mirrors(1, fabric)
+    line = [BUILD / "bench/threads", "--mirrors", started[0].address, "--threads", "1,3",
+            "--seconds", 0.05, "--rounds", 2, "--json"]
+    done = subprocess.run([str(word) for word in line], stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [entry["threads"] for entry in told["series"]] == [1, 3]
+    assert all(len(entry["rates"]) == 2 and entry["p50_ns"] > 0 for entry in told["series"])
+    assert told["mirrors"][0]["fabric"] == fabric

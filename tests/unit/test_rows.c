@@ -1,0 +1,398 @@
+/*
+ * test_rows.c - tables of rows, on an engine that gives memory and on one that keeps rows; and
+ * that the check of a run finds what an engine did wrong.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../bench/bank.h"
+#include "../../bench/one_range.h"
+#include "../../bench/order_entry.h"
+#include "../../bench/tpca.h"
+
+/* --- an engine that keeps rows, and does it wrong when it is told to ------------------- */
+
+struct keeper {
+	struct engine engine;
+	uint64_t offsets[ROWS_TABLES_MAX + 1];
+	struct engine_table tables[ROWS_TABLES_MAX];
+	uint8_t *bytes;
+	bool open;                 /* a transaction */
+	uint64_t gets, puts;
+};
+
+static uint64_t lose_put;      /* the put of this number does nothing; 0: none */
+static uint64_t fail_get;      /* the get of this number fails */
+static bool without_load;
+static const struct engine_ops engine_keeper, engine_slow_keeper;
+
+static uint8_t *kept(struct keeper *keeper, unsigned table, uint64_t id)
+{
+	assert_true(id < keeper->tables[table].count);
+	return keeper->bytes + keeper->offsets[table] + id * keeper->tables[table].size;
+}
+
+static struct engine *keeper_open(const struct engine_options *options, size_t size, void **memory,
+                                  char *why)
+{
+	struct keeper *keeper = calloc(1, sizeof(*keeper));
+
+	(void)why;
+	assert_non_null(keeper);
+	keeper->engine.ops = without_load ? &engine_slow_keeper : &engine_keeper;
+	memcpy(keeper->tables, options->tables, options->table_count * sizeof(*keeper->tables));
+	assert_int_equal(rows_lay_out(keeper->tables, options->table_count, keeper->offsets), size);
+	keeper->bytes = calloc(1, size);
+	assert_non_null(keeper->bytes);
+	*memory = NULL;
+	return &keeper->engine;
+}
+
+static void keeper_close(struct engine *engine)
+{
+	free(((struct keeper *)engine)->bytes);
+	free(engine);
+}
+
+static int keeper_begin(struct engine *engine)
+{
+	struct keeper *keeper = (struct keeper *)engine;
+
+	assert_false(keeper->open);
+	keeper->open = true;
+	return 0;
+}
+
+static int keeper_commit(struct engine *engine)
+{
+	struct keeper *keeper = (struct keeper *)engine;
+
+	assert_true(keeper->open);
+	keeper->open = false;
+	return 0;
+}
+
+static int keeper_get(struct engine *engine, unsigned table, uint64_t id, void *row)
+{
+	struct keeper *keeper = (struct keeper *)engine;
+
+	memcpy(row, kept(keeper, table, id), keeper->tables[table].size);
+	return ++keeper->gets == fail_get ? -5 : 0;
+}
+
+static int keeper_load(struct engine *engine, unsigned table, uint64_t id, const void *row)
+{
+	struct keeper *keeper = (struct keeper *)engine;
+
+	memcpy(kept(keeper, table, id), row, keeper->tables[table].size);
+	return 0;
+}
+
+static int keeper_put(struct engine *engine, unsigned table, uint64_t id, const void *row)
+{
+	struct keeper *keeper = (struct keeper *)engine;
+
+	assert_true(keeper->open);
+	if (++keeper->puts == lose_put)
+		return 0;
+	return keeper_load(engine, table, id, row);
+}
+
+static const char *keeper_why(const struct engine *engine)
+{
+	(void)engine;
+	return "it was told to fail";
+}
+
+static const struct engine_ops engine_keeper = {
+	.name = "keeper", .open = keeper_open, .begin = keeper_begin, .commit = keeper_commit,
+	.get = keeper_get, .put = keeper_put, .load = keeper_load, .why = keeper_why,
+	.close = keeper_close,
+};
+static const struct engine_ops engine_slow_keeper = {
+	.name = "slow keeper", .open = keeper_open, .begin = keeper_begin, .commit = keeper_commit,
+	.get = keeper_get, .put = keeper_put, .why = keeper_why, .close = keeper_close,
+};
+
+/* --- tests ------------------------------------------------------------------------------ */
+
+static const struct engine_options nowhere = { .store = "none" };
+
+static const struct {
+	const struct work *work;
+	uint64_t size;
+} cases[] = {
+	{ &bank_work, 1 },
+	{ &order_entry_work, 1 },
+	{ &synthetic_work, 8 },
+	{ &synthetic_work, 4096 },
+	{ &ranges_work, 5 },
+	{ &tpca_sequential_work, 640 },
+	{ &tpca_random_work, 6400 },
+	{ &tpca_localized_work, 6400 },
+	{ &order_entry_work, 2 },
+};
+/* The last case is large, and run once. */
+enum { CASES = sizeof(cases) / sizeof(*cases), SMALL = CASES - 1, TPCA_CASE = CASES - 3 };
+enum { STEPS = 20000 };
+
+static int open_case(unsigned i, const struct engine_ops *ops, struct work_run *run)
+{
+	char why[WORK_WHY];
+
+	lose_put = fail_get = 0;
+	without_load = ops == &engine_slow_keeper;
+	return work_open(run, cases[i].work, cases[i].size, ops, &nowhere, why);
+}
+
+static void run_steps(struct work_run *run, unsigned steps)
+{
+	for (unsigned i = 0; i < steps; i++)
+		assert_int_equal(run->work->step(run), 0);
+}
+
+/* Every workload, in memory and by rows, one of them ahead of the other. */
+static void all_engines_hold_the_same_after_the_same_transactions(void **state)
+{
+	static const struct engine_ops *const ops[] = { &engine_local, &engine_copies,
+		                                        &engine_keeper, &engine_slow_keeper };
+
+	(void)state;
+	for (unsigned i = 0; i < CASES; i++) {
+		struct work_run runs[4];
+		char why[WORK_WHY] = "";
+
+		for (unsigned k = 0; k < 4; k++) {
+			assert_int_equal(open_case(i, ops[k], &runs[k]), 0);
+			run_steps(&runs[k], STEPS - 500 * k);
+		}
+		assert_int_equal(work_check(runs, 4, why), 0);
+		for (unsigned k = 0; k < 4; k++)
+			work_close(&runs[k]);
+	}
+}
+
+/* An engine forgets one row of one transaction. */
+static void a_put_that_is_lost_is_found(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < SMALL; i++) {
+		struct work_run run;
+		char why[WORK_WHY] = "";
+
+		assert_int_equal(open_case(i, &engine_keeper, &run), 0);
+		run_steps(&run, 1000);
+		lose_put = ((struct keeper *)run.rows.engine)->puts + 1;
+		run_steps(&run, 10);
+		assert_int_equal(work_check(&run, 1, why), 1);
+		assert_string_not_equal(why, "");
+		work_close(&run);
+	}
+}
+
+/* One bit of memory that no transaction touched. */
+static void a_byte_that_no_sum_shows_is_found(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < SMALL; i++) {
+		struct work_run run;
+		char why[WORK_WHY] = "";
+
+		assert_int_equal(open_case(i, &engine_none, &run), 0);
+		run_steps(&run, 100);
+		run.rows.memory[127] ^= 4;
+		assert_int_equal(work_check(&run, 1, why), 1);
+		assert_non_null(strstr(why, "offset"));
+		work_close(&run);
+	}
+}
+
+/* A read fails in the middle of a transaction, and the workload goes on to its commit. */
+static void after_a_failure_nothing_is_changed(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < SMALL; i++) {
+		struct work_run run;
+		struct keeper *keeper;
+		uint64_t puts;
+
+		assert_int_equal(open_case(i, &engine_keeper, &run), 0);
+		run_steps(&run, 100);
+		keeper = (struct keeper *)run.rows.engine;
+		fail_get = keeper->gets + 2;
+		puts = keeper->puts;
+		for (unsigned k = 0; k < 1000 && !run.rows.code; k++)
+			run.work->step(&run);
+		assert_int_equal(run.rows.code, -5);
+		assert_true(keeper->puts <= puts + 2);
+		assert_true(keeper->open);
+		puts = keeper->puts;
+		assert_int_equal(run.work->step(&run), -5);
+		assert_int_equal(keeper->puts, puts);
+		assert_int_equal(keeper->gets, fail_get);
+		work_close(&run);
+	}
+}
+
+/* Order-entry, by the sums: each figure of the check is wrong in turn. */
+static void sums_of_orders_that_are_wrong_are_found(void **state)
+{
+	static const struct {
+		unsigned table;
+		size_t offset;
+	} wrong[] = {
+		{ ORDER_WAREHOUSE, offsetof(struct order_warehouse, paid) },
+		{ ORDER_DISTRICT, offsetof(struct order_district, paid) },
+		{ ORDER_DISTRICT, offsetof(struct order_district, next_order) },
+		{ ORDER_DISTRICT, offsetof(struct order_district, next_delivery) },
+		{ ORDER_CUSTOMER, offsetof(struct order_customer, balance) },
+		{ ORDER_CUSTOMER, offsetof(struct order_customer, paid) },
+		{ ORDER_CUSTOMER, offsetof(struct order_customer, payments) },
+		{ ORDER_CUSTOMER, offsetof(struct order_customer, deliveries) },
+		{ ORDER_STOCK, offsetof(struct order_stock, sold) },
+		{ ORDER_NEW, offsetof(struct order_new, waiting) },
+	};
+	struct work_run run;
+	char why[256];
+
+	(void)state;
+	assert_int_equal(open_case(1, &engine_none, &run), 0);
+	run_steps(&run, STEPS);
+	assert_true(run.work->check(run.plan, run.rows.memory, why, sizeof(why)));
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		uint8_t *at = (uint8_t *)rows_at(&run.rows, wrong[i].table, 3 % run.rows.tables[
+			wrong[i].table].count) + wrong[i].offset;
+
+		++*at;
+		assert_false(run.work->check(run.plan, run.rows.memory, why, sizeof(why)));
+		--*at;
+	}
+	work_close(&run);
+}
+
+/* So many orders that districts' rings are full, and are delivered from. */
+static void orders_that_find_their_ring_full_deliver(void **state)
+{
+	struct work_run run;
+	uint64_t full = 0;
+	char why[WORK_WHY];
+
+	(void)state;
+	assert_int_equal(open_case(1, &engine_local, &run), 0);
+	run_steps(&run, 15 * STEPS);
+	for (unsigned i = 0; i < ORDER_DISTRICTS; i++) {
+		const struct order_district *d = rows_read(&run.rows, ORDER_DISTRICT, i);
+
+		assert_true(d->next_order - d->next_delivery <= ORDER_RING);
+		full += d->next_order - d->next_delivery > ORDER_RING - 50;
+	}
+	assert_true(full > 0);
+	assert_int_equal(work_check(&run, 1, why), 0);
+	work_close(&run);
+}
+
+/* Many draws of the localized pattern. */
+static void localized_accounts_are_where_rvm_had_them(void **state)
+{
+	enum { ACCOUNTS = 64000, DRAWS = 200000 };
+	unsigned parts[3] = { 0, 0, 0 };
+	uint64_t random = WORK_SEED;
+
+	(void)state;
+	for (unsigned i = 0; i < DRAWS; i++) {
+		uint32_t account = tpca_localized(&random, i, ACCOUNTS);
+
+		assert_true(account < ACCOUNTS);
+		parts[(account >= ACCOUNTS / 20) + (account >= ACCOUNTS / 5)]++;
+	}
+	assert_in_range(parts[0], DRAWS * 69 / 100, DRAWS * 71 / 100);
+	assert_in_range(parts[1], DRAWS * 24 / 100, DRAWS * 26 / 100);
+	assert_in_range(parts[2], DRAWS * 4 / 100, DRAWS * 6 / 100);
+}
+
+/* Sizes at the edges, and beyond them. */
+static void sizes_that_a_workload_does_not_have_have_no_bytes(void **state)
+{
+	static const struct {
+		const char *work;
+		uint64_t size, bytes;
+	} sizes[] = {
+		{ "debit-credit", 1, sizeof(struct bank) }, { "debit-credit", 2, 0 },
+		{ "order-entry", 0, 0 }, { "order-entry", 65, 0 },
+		{ "synthetic", 7, 0 }, { "synthetic", 8, 50 << 20 }, { "synthetic", 20, 0 },
+		{ "synthetic", 1 << 20, 50 << 20 }, { "synthetic", (1 << 20) + 8, 0 },
+		{ "tpca-random", 608, 0 }, { "tpca-random", 640, 640 * 256 + 110 * 128 },
+		{ "tpca-random", 641, 0 }, { "tpca-random", (uint64_t)1 << 40, 0 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+		assert_int_equal(work_bytes(work_by_name(sizes[i].work), sizes[i].size),
+		                 sizes[i].bytes);
+	assert_null(work_by_name("debit"));
+}
+
+/* Rows that were read stay as they are while three others are. */
+static void scratch_rows_last_for_three_more(void **state)
+{
+	const struct tpca_balance *rows[4];
+	struct work_run run;
+
+	(void)state;
+	assert_int_equal(open_case(TPCA_CASE, &engine_keeper, &run), 0);
+	for (unsigned i = 0; i < 4; i++)
+		((struct tpca_balance *)kept((struct keeper *)run.rows.engine, 0, i))->balance = i;
+	for (unsigned i = 0; i < 4; i++)
+		rows[i] = rows_read(&run.rows, TPCA_ACCOUNTS, i);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(rows[i]->balance, i);
+	work_close(&run);
+}
+
+/* Memory that holds something, as that of a store that was used before. */
+static struct engine *used_open(const struct engine_options *options, size_t size, void **memory,
+                                char *why)
+{
+	struct engine *engine = engine_none.open(options, size, memory, why);
+
+	assert_non_null(engine);
+	((uint8_t *)*memory)[size - 1] = 1;
+	return engine;
+}
+
+static void memory_that_holds_something_is_not_filled(void **state)
+{
+	struct engine_ops used = engine_none;
+	struct work_run run;
+	char why[WORK_WHY] = "";
+
+	(void)state;
+	used.open = used_open;
+	assert_int_not_equal(work_open(&run, &order_entry_work, 1, &used, &nowhere, why), 0);
+	assert_non_null(strstr(why, "another store"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_engines_hold_the_same_after_the_same_transactions),
+		cmocka_unit_test(a_put_that_is_lost_is_found),
+		cmocka_unit_test(a_byte_that_no_sum_shows_is_found),
+		cmocka_unit_test(after_a_failure_nothing_is_changed),
+		cmocka_unit_test(sums_of_orders_that_are_wrong_are_found),
+		cmocka_unit_test(orders_that_find_their_ring_full_deliver),
+		cmocka_unit_test(localized_accounts_are_where_rvm_had_them),
+		cmocka_unit_test(sizes_that_a_workload_does_not_have_have_no_bytes),
+		cmocka_unit_test(scratch_rows_last_for_three_more),
+		cmocka_unit_test(memory_that_holds_something_is_not_filled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
