@@ -1,7 +1,7 @@
 #!/bin/sh
 # deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
 # installs what is missing, anybody else is told how. Groups: build, test, model,
-# rdma-test.
+# rdma-test, bench.
 set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev
@@ -11,6 +11,9 @@ test="clang-14 iproute2 libclang-rt-14-dev llvm-14 libstdc++-12-dev libcmocka-de
 model="gcc libc6-dev python3 spin"
 rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-pytest
 	qemu-system-x86 xz-utils zstd"
+# redis-tools has the server's program; the package redis-server would add a service that runs.
+bench="libcmocka-dev libdb5.3-dev libhiredis-dev liblmdb-dev libpmemobj-dev libsqlite3-dev
+	python3-matplotlib python3-pytest redis-tools"
 
 wanted=
 for group in "$@"; do
@@ -19,7 +22,8 @@ for group in "$@"; do
 	test) wanted="$wanted $test" ;;
 	model) wanted="$wanted $model" ;;
 	rdma-test) wanted="$wanted $rdma_test" ;;
-	*) echo "deps.sh: no group '$group': build, test, model, rdma-test" >&2; exit 1 ;;
+	bench) wanted="$wanted $bench" ;;
+	*) echo "deps.sh: no group '$group': build, test, model, rdma-test, bench" >&2; exit 1 ;;
 	esac
 done
 

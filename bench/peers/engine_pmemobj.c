@@ -1,0 +1,247 @@
+/*
+ * engine_pmemobj.c - PMDK's libpmemobj: undo-log transactions on a mapped pool, whose root object
+ * is the workload's memory. `pmemobj-replica` has a pool set, by which the library keeps a second
+ * copy on this host.
+ *
+ * The pool is a file in memory, which outlives the process. The library is told to take it for
+ * persistent memory, or it would call msync for every few bytes; and that the processor's caches
+ * outlive a failure, too, so that it need not flush them, which would halve its rate. It reads
+ * these settings when it is loaded: here, and not with the program.
+ */
+#define PMEMOBJ_DIRECT_NON_INLINE
+
+#include "peer.h"
+#include "peers.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <libpmemobj.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIBRARY "libpmemobj.so.1"
+#define LAYOUT "workload"
+
+enum {
+	POOL_PAGE = 4096,
+	POOL_MORE = 64 << 20,      /* beside the root: the heap's own and the undo log */
+	LOG_CACHE = 2 << 20,       /* undo log that is not given back after a transaction */
+};
+
+struct pool {
+	struct peer peer;
+	PMEMobjpool *pop;
+};
+
+/* --- the library --------------------------------------------------------------------- */
+
+/* What a user may set otherwise; configuration() prints what is. */
+static const char *const settings[][2] = {
+	{ "PMEM_IS_PMEM_FORCE", "1" },
+	{ "PMEM_NO_FLUSH", "1" },
+	{ "PMEM_NO_MOVNT", "1" },
+};
+
+enum { SETTINGS = sizeof(settings) / sizeof(*settings) };
+
+/* Each is a function of the library without its prefix. */
+#define FUNCTIONS(with)                                                                            \
+	with(create) with(open) with(close) with(root) with(direct) with(errormsg) with(ctl_set)   \
+	with(tx_begin) with(tx_add_range_direct) with(tx_commit) with(tx_abort) with(tx_end)       \
+	with(tx_stage)
+
+#define MEMBER(name) __typeof__(pmemobj_##name) *name;
+#define LOOK_UP(name) (pmem.name = (__typeof__(pmem.name))dlsym(library, "pmemobj_" #name)) &&
+
+static struct {
+	FUNCTIONS(MEMBER)
+} pmem;
+
+/* Once for the process. */
+static int load(struct pool *pool)
+{
+	void *library;
+
+	if (pmem.create)
+		return 0;
+	if (dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD))
+		return peer_fail(&pool->peer, "%s was loaded before its settings were made; link "
+		                 "this program without it", LIBRARY);
+	for (unsigned i = 0; i < SETTINGS; i++)
+		setenv(settings[i][0], settings[i][1], 0);
+	library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		return peer_fail(&pool->peer, "%s; deploy/deps.sh bench installs it", dlerror());
+	if (!(FUNCTIONS(LOOK_UP) true)) {
+		pmem.create = NULL;
+		return peer_fail(&pool->peer, "%s", dlerror());
+	}
+	return 0;
+}
+
+static int fail(struct pool *pool, const char *what)
+{
+	return peer_fail(&pool->peer, "%s: %s", what, pmem.errormsg());
+}
+
+/* --- opening and closing ------------------------------------------------------------- */
+
+/* Also rolls back what is not committed. */
+static void pool_close(struct engine *engine)
+{
+	struct pool *pool = (struct pool *)engine;
+
+	if (!pool)
+		return;
+	if (pool->pop) {
+		if (pmem.tx_stage() == TX_STAGE_WORK)
+			pmem.tx_abort(ECANCELED);
+		if (pmem.tx_stage() != TX_STAGE_NONE)
+			pmem.tx_end();
+		pmem.close(pool->pop);
+	}
+	free(pool);
+}
+
+static size_t pool_size(size_t size)
+{
+	return (size + size / 8 + POOL_MORE) & ~(size_t)(POOL_PAGE - 1);
+}
+
+/* Describes a pool and its replica, each of one file. */
+static int write_set(struct pool *pool, const struct engine_options *options, const char *path,
+                     size_t size)
+{
+	char first[PEER_PATH], second[PEER_PATH];
+	FILE *set;
+	int bad;
+
+	if (peer_path(&pool->peer, options, "pmemobj.part", first) ||
+	    peer_path(&pool->peer, options, "pmemobj.replica", second))
+		return -1;
+	set = fopen(path, "wx");
+	if (!set)
+		return peer_fail_errno(&pool->peer, path);
+	bad = fprintf(set, "PMEMPOOLSET\n%zu %s\nREPLICA\n%zu %s\n", pool_size(size), first,
+	              pool_size(size), second) < 0;
+	bad |= fclose(set) != 0;
+	return bad ? peer_fail_errno(&pool->peer, path) : 0;
+}
+
+/* The pool at `path`, made when it is not there. A set says its own size. */
+static int open_pool(struct pool *pool, const struct engine_options *options, const char *path,
+                     size_t size, bool replica)
+{
+	long long cache = LOG_CACHE;
+	int touch = 1;
+
+	/* Every page is there before anything is measured. */
+	if (pmem.ctl_set(NULL, "prefault.at_create", &touch) ||
+	    pmem.ctl_set(NULL, "prefault.at_open", &touch))
+		return fail(pool, path);
+	if (!access(path, F_OK)) {
+		pool->pop = pmem.open(path, LAYOUT);
+	} else {
+		if (replica && write_set(pool, options, path, size))
+			return -1;
+		pool->pop = pmem.create(path, LAYOUT, replica ? 0 : pool_size(size), 0600);
+	}
+	if (!pool->pop || pmem.ctl_set(pool->pop, "tx.cache.size", &cache))
+		return fail(pool, path);
+	return 0;
+}
+
+/* The library puts a header before the root; memory begins at the page after it. */
+static int open_root(struct pool *pool, size_t size, void **memory)
+{
+	PMEMoid root = pmem.root(pool->pop, size + POOL_PAGE);
+	uintptr_t at;
+
+	if (OID_IS_NULL(root))
+		return fail(pool, "root object");
+	at = (uintptr_t)pmem.direct(root);
+	*memory = (void *)((at + POOL_PAGE - 1) & ~(uintptr_t)(POOL_PAGE - 1));
+	return 0;
+}
+
+static void describe(struct pool *pool, bool replica)
+{
+	char *text = pool->peer.setup;
+	size_t used;
+
+	used = (size_t)snprintf(text, PEER_SETUP, "libpmemobj (API %d.%d), %stx.cache.size=%d",
+	                        PMEMOBJ_MAJOR_VERSION, PMEMOBJ_MINOR_VERSION,
+	                        replica ? "a pool set with a REPLICA beside it, " : "", LOG_CACHE);
+	for (unsigned i = 0; i < SETTINGS && used < PEER_SETUP; i++)
+		used += (size_t)snprintf(text + used, PEER_SETUP - used, ", %s=%s", settings[i][0],
+		                         getenv(settings[i][0]));
+}
+
+static struct engine *open_with(const struct engine_ops *ops, const struct engine_options *options,
+                                size_t size, void **memory, char *why)
+{
+	struct pool *pool = peer_new(ops, options, sizeof(*pool), why);
+	bool replica = ops == &engine_pmemobj_replica;
+	char path[PEER_PATH];
+
+	if (!pool)
+		return NULL;
+	if (peer_path(&pool->peer, options, replica ? "pmemobj.set" : "pmemobj", path) ||
+	    load(pool) || open_pool(pool, options, path, size, replica) ||
+	    open_root(pool, size, memory)) {
+		snprintf(why, ENGINE_WHY, "%s", pool->peer.why);
+		pool_close(&pool->peer.engine);
+		return NULL;
+	}
+	describe(pool, replica);
+	return &pool->peer.engine;
+}
+
+static struct engine *alone_open(const struct engine_options *options, size_t size, void **memory,
+                                 char *why)
+{
+	return open_with(&engine_pmemobj, options, size, memory, why);
+}
+
+static struct engine *replica_open(const struct engine_options *options, size_t size,
+                                   void **memory, char *why)
+{
+	return open_with(&engine_pmemobj_replica, options, size, memory, why);
+}
+
+/* --- transactions -------------------------------------------------------------------- */
+
+static int pool_begin(struct engine *engine)
+{
+	struct pool *pool = (struct pool *)engine;
+
+	return pmem.tx_begin(pool->pop, NULL, TX_PARAM_NONE) ? fail(pool, "begin") : 0;
+}
+
+static int pool_range(struct engine *engine, const void *addr, size_t len)
+{
+	if (__builtin_expect(pmem.tx_add_range_direct(addr, len), 0))
+		return fail((struct pool *)engine, "range");
+	return 0;
+}
+
+static int pool_commit(struct engine *engine)
+{
+	pmem.tx_commit();
+	return pmem.tx_end() ? fail((struct pool *)engine, "commit") : 0;
+}
+
+#define POOL_OPS                                                                                   \
+	.begin = pool_begin, .range = pool_range, .commit = pool_commit, .why = peer_why,          \
+	.survives = "process", .configuration = peer_configuration, .handle = peer_handle,         \
+	.close = pool_close
+
+const struct engine_ops engine_pmemobj = {
+	.name = "pmemobj", .open = alone_open, POOL_OPS,
+};
+
+const struct engine_ops engine_pmemobj_replica = {
+	.name = "pmemobj-replica", .open = replica_open, POOL_OPS,
+};
