@@ -200,8 +200,7 @@ uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
 	                  ps_align8(tx->cover.bytes));
 }
 
-/* Room for `more` bytes of record and a span, within the limits of log and ring. */
-static int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
+static int find_more_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 {
 	struct perseas *p = tx->p;
 	uint64_t need = tx->length + more;
@@ -239,6 +238,15 @@ static int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 	if (rc)
 		__atomic_fetch_add(&p->stat.allocations, 1, __ATOMIC_RELAXED);
 	return 0;
+}
+
+/* Room for `more` bytes of record and a span, within the limits of log and ring. */
+static inline int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
+{
+	if (more <= tx->room && tx->length + more <= tx->room &&
+	    tx->cover.count < tx->cover.capacity)
+		return 0;
+	return find_more_room(tx, more, bytes);
 }
 
 /* Appends the before-image of [start, end) to the record, to its last entry if it goes on there. */
