@@ -23,6 +23,13 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def stolen_seconds():
+    """What was taken from this machine's processors since it started, all of them together: on a
+    virtual one they stand still while its host runs others."""
+    fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return int(fields[8]) / os.sysconf("SC_CLK_TCK")
+
+
 def wait_for(predicate, seconds, what):
     """The first true value of predicate(), asked again and again; TimeoutError names `what`."""
     until = time.monotonic() + seconds

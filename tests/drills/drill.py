@@ -18,7 +18,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 
 from binding import CREATE, Store  # noqa: E402
-from cluster import EMULATED, PATIENCE, Cluster, die_with_parent, wait_for  # noqa: E402
+from cluster import EMULATED, PATIENCE, Cluster  # noqa: E402
+from cluster import die_with_parent, stolen_seconds, wait_for  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
 HERE = pathlib.Path(__file__).resolve().parent

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from drill import PATIENCE
+from drill import PATIENCE, stolen_seconds
 from relay import Relay
 from teller import tellers, until  # noqa: F401
 
@@ -84,23 +84,27 @@ def compare(desk, mirror, back):
     return by_time, by_processor
 
 
-def no_commit_waited(desk):
-    print("longest commit: %.0f ms" % (desk.page.slowest / 1e6))
+def no_commit_waited(desk, stolen):
+    """stolen: stolen_seconds() at the beginning. A processor that stands still runs nothing."""
+    stolen = 1e3 * (stolen_seconds() - stolen)
+    print("longest commit: %.0f ms; taken from this machine: %.0f ms" %
+          (desk.page.slowest / 1e6, stolen))
     assert desk.page.in_doubt == desk.page.error == 0
-    assert desk.page.slowest < LONGEST * 10**6
+    assert desk.page.slowest / 1e6 < LONGEST + stolen
 
 
 @pytest.mark.parametrize("kind, fabric", [("stopped", "tcp"), ("held", "tcp"), ("stopped", "shm")])
 def test_commits_go_on_at_their_rate_beside_a_slow_mirror(slow, kind, fabric):
     """Within 10 %. The host is shared, so a round that others disturb may show less: it is enough
     that as many commits are had for a second of processor time, or for one that passed."""
+    stolen = stolen_seconds()
     desk, mirror = slow(kind, fabric, LARGE)
     desk.ask("start")
     desk.page.advances(100)
     ratios = compare(desk, mirror, lambda: desk.figures()["live"] == 3 and lag(desk) < 100)
     desk.ask("halt")
     assert max(ratios) > GOES_ON
-    no_commit_waited(desk)
+    no_commit_waited(desk, stolen)
     desk.settle()
     assert desk.check() == desk.page.acked
 
@@ -114,6 +118,7 @@ def lag(desk):
 def test_a_slow_mirror_is_dropped_before_the_ring_is_full_and_copied_when_it_is_back(slow, kind):
     """A full ring would block commits (EBLOCKED). After the drop the others go on; once the mirror
     answers again it is copied whole, since the ring no longer has what it missed."""
+    stolen = stolen_seconds()
     desk, mirror = slow(kind, "tcp", SMALL)
     desk.ask("start")
     desk.page.advances(100)
@@ -127,6 +132,6 @@ def test_a_slow_mirror_is_dropped_before_the_ring_is_full_and_copied_when_it_is_
     assert desk.figures()["resyncs"] == 1 and desk.figures()["dropped"] == 1
     desk.page.advances(100)
     desk.ask("halt")
-    no_commit_waited(desk)
+    no_commit_waited(desk, stolen)
     desk.settle()
     assert desk.check() == desk.page.acked
