@@ -232,13 +232,32 @@ static int settle_change(struct perseas *p)
 	return ps_quorum_acks(p, ps_roster_record(p, ps_claimed(p)) & good) ? 0 : PS_AGAIN;
 }
 
-static int too_few(struct perseas *p)
+/* May it adopt? R are enough to know the state; but where fewer are claimed than an open touches,
+ * it cannot end well, and a change of the roster may go on that it does not see. */
+static bool may_adopt(const struct perseas *p)
+{
+	const uint32_t claimed = ps_claimed(p);
+
+	return p->next_roster || !ps_quorum_claims(p, claimed) || ps_quorum_touched(p, claimed);
+}
+
+static uint32_t holders(const struct perseas *p, const struct ps_standing *chosen)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].found.claimed && ps_stands_at(&p->mirrors[i], chosen))
+			set |= (uint32_t)1 << i;
+	return set;
+}
+
+static int too_few(struct perseas *p, uint32_t holding)
 {
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "%u mirrors hold the newest state of store '%s', and %u must before it can "
 	               "be "
 	               "opened; perseas_report says what is wrong with the others:\n%s",
-	               ps_quorum_count(p, good_ones(p)), p->store, p->acks, perseas_report(p));
+	               ps_quorum_count(p, holding), p->store, p->acks, perseas_report(p));
 }
 
 int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
@@ -257,13 +276,15 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 	ps_segment_load(p, from->found.header);
 	if (p->salvage)
 		return 0;
+	if (!may_adopt(p))
+		return too_few(p, holders(p, chosen));
 	rc = adopt_holders(p, chosen);
 	if (!rc && p->next_roster)
 		rc = continue_change(p);
 	if (!rc)
 		rc = mend_all(p, from);
 	if (!rc && !ps_quorum_newest(p, good_ones(p)))
-		rc = too_few(p);
+		rc = too_few(p, good_ones(p));
 	if (!rc)
 		rc = record_loaded(p);
 	if (!rc && p->next_roster)

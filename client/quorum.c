@@ -76,15 +76,25 @@ bool ps_quorum_newest(const struct perseas *p, uint32_t set)
 	return count(quorum, set) >= quorum->acks;
 }
 
-bool ps_quorum_seen(const struct perseas *p, uint32_t set)
+/* T of the roster that is settled. */
+static unsigned touched(const struct perseas *p)
 {
 	const struct ps_quorum *quorum = &p->quorums[0];
 	unsigned claimers = quorum->members - quorum->acks + 1;
 	unsigned touched = quorum->acks > claimers ? quorum->acks : claimers;
 
-	if (touched > quorum->members - 1 && quorum->members > 1)
-		touched = quorum->members - 1;
-	return count(quorum, set) > quorum->members - touched;
+	return touched > quorum->members - 1 && quorum->members > 1 ? quorum->members - 1
+	                                                            : touched;
+}
+
+bool ps_quorum_touched(const struct perseas *p, uint32_t set)
+{
+	return count(&p->quorums[0], set) >= touched(p);
+}
+
+bool ps_quorum_seen(const struct perseas *p, uint32_t set)
+{
+	return count(&p->quorums[0], set) > p->quorums[0].members - touched(p);
 }
 
 bool ps_quorum_possible(const struct perseas *p, uint32_t lost)

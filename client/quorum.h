@@ -16,9 +16,14 @@ bool ps_quorum_acks(const struct perseas *p, uint32_t set);
 /* W of the roster that is to be: the one that is not settled, else the one that is. */
 bool ps_quorum_newest(const struct perseas *p, uint32_t set);
 
-/* Is a change that is recorded on this set seen by every open of the roster before it? An open
- * claims R of its images and adopts on W; one of these it may have made anew. So it touches at
- * least T = min(n - 1, max(R, W)) that are as they were (n = 1: one), and n - T + 1 are seen. */
+/* An open claims R of its roster's images and adopts on W; one of these it may have made anew. So
+ * it touches at least T = min(n - 1, max(R, W)) that are as they were (n = 1: one). Is this set as
+ * many? Before that it must adopt on none: its slot would count for more than what is acknowledged
+ * by a roster that it does not see. */
+bool ps_quorum_touched(const struct perseas *p, uint32_t set);
+
+/* Is a change that is recorded on this set seen by every open of the roster before it? It is on
+ * n - T + 1. */
 bool ps_quorum_seen(const struct perseas *p, uint32_t set);
 
 /* Can there still be W of each roster, without those that are lost for good? Members that are not
