@@ -83,8 +83,6 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	if (ps_rejoin_beside(p, m, &error))
 		return left_behind(p, m, &error);
 	m->found.claimed = true;
-	/* It is made under the id that the roster lists. */
-	m->found.loaded = false;
 	if (copy_image(p, from, m))
 		return PS_AGAIN;
 	if (ps_rejoin_finish(p, m, &error))
@@ -196,11 +194,10 @@ static int record_loaded(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->found.loaded || !m->found.good)
+		if (!m->loaded || !m->found.good)
 			continue;
-		if (!ps_roster_rename_loaded(p, m, m->found.header->image_id.data, good_ones(p)))
+		if (!ps_roster_rename_loaded(p, m, good_ones(p)))
 			return PS_AGAIN;
-		m->found.loaded = false;
 		ps_report(p, "%s: was loaded from a spill; its image has a new id",
 		          m->address.text);
 	}

@@ -62,7 +62,6 @@ struct ps_found {
 	bool candidate;            /* its state may be chosen */
 	bool good;                 /* holds the chosen state under this epoch */
 	bool listed;               /* a roster lists its image, or the one it was loaded from */
-	bool loaded;               /* .. the latter: its own id is to be recorded */
 };
 
 /* The mirror that is being copied whole while transactions go on: one at a time (resync.c). */

@@ -76,24 +76,12 @@ static void set_aside(struct perseas *p, struct ps_mirror *m, enum perseas_mirro
 	p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
-/*
- * The mirror stopped on purpose, and what it spilled was loaded again: the same image, under an id
- * of its own. The roster lists its parent, so it counts all the same; its own id is recorded as
- * soon as W can take it.
- */
-static void note_loaded(struct ps_mirror *m, const Perseas__Header *header)
-{
-	m->loaded = !ps_id_equal(header->image_id, m->image_id);
-	if (m->loaded)
-		memcpy(m->loaded_id, header->image_id.data, PS_ID_SIZE);
-}
-
 /* The ring holds what the mirror missed: it goes on from its slot. */
 static void replay(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim)
 {
 	const Perseas__Slot *slot = claim->slot;
 
-	note_loaded(m, claim->header);
+	ps_mirror_loaded(m, claim->header);
 	m->slot = (int)slot->index;
 	m->posted = slot->seq;
 	if (m->posted > m->acked)
@@ -117,7 +105,7 @@ static void copy_whole(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 	}
 	m->loaded = false;
 	if (claim && state == PERSEAS_MIRROR_STALE)
-		note_loaded(m, claim->header);
+		ps_mirror_loaded(m, claim->header);
 	if (ps_resync_begin(p, m, claim, state == PERSEAS_MIRROR_LOST, &error))
 		set_aside(p, m, state, error.text);
 }
@@ -132,7 +120,7 @@ static void record_loaded(struct perseas *p)
 		whole = ps_mirrors_whole(p);
 		pthread_mutex_unlock(&p->lock);
 		if (m->loaded && whole & ps_bit(p, m) && ps_quorum_acks(p, whole))
-			m->loaded = !ps_roster_rename_loaded(p, m, m->loaded_id, whole);
+			ps_roster_rename_loaded(p, m, whole);
 	}
 }
 

@@ -73,6 +73,13 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	ps_progress(p);
 }
 
+void ps_mirror_loaded(struct ps_mirror *m, const Perseas__Header *header)
+{
+	m->loaded = !ps_id_equal(header->image_id, m->image_id);
+	if (m->loaded)
+		memcpy(m->loaded_id, header->image_id.data, PS_ID_SIZE);
+}
+
 void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why)
 {
 	if (m->link)

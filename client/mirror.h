@@ -27,6 +27,13 @@ struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *addr
 void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
                     const char *why);
 
+/*
+ * Notes whether the mirror stopped on purpose, and what it spilled was loaded again: the same
+ * image, under an id of its own. The roster lists its parent, so it counts all the same; its own id
+ * is recorded as soon as W can take it.
+ */
+void ps_mirror_loaded(struct ps_mirror *m, const Perseas__Header *header);
+
 /* The link is of no more use: detaches it. rc is PS_LINK_…. Locked once the store is open. */
 void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why);
 

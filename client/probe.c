@@ -130,7 +130,8 @@ static unsigned weight(const struct perseas *p, const uint8_t *store_id)
 		count++;
 		if (lists(rosters.settled, header->image_id) ||
 		    lists(rosters.next, header->image_id) ||
-		    lists(rosters.settled, header->parent_id))
+		    lists(rosters.settled, header->parent_id) ||
+		    lists(rosters.next, header->parent_id))
 			count += PS_MIRRORS_MAX;
 	}
 	return count;
@@ -284,7 +285,8 @@ static void find_loaded(struct perseas *p)
 		if (!is_listed(p, m, parent) || taken(p, parent.data))
 			continue;
 		know(m, parent.data);
-		m->found.listed = m->found.loaded = true;
+		m->found.listed = true;
+		ps_mirror_loaded(m, m->found.header);
 	}
 }
 
@@ -314,7 +316,7 @@ static int find_members(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->known = m->found.listed = m->found.loaded = false;
+		m->known = m->found.listed = m->loaded = false;
 	}
 	rc = find_listed(p);
 	if (rc)

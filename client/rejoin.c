@@ -84,7 +84,8 @@ int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *er
 	fill_table(p, &table, true);
 	header.store = p->store;
 	header.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
-	header.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, m->image_id };
+	header.image_id = (ProtobufCBinaryData){ PS_ID_SIZE,
+		                                 m->loaded ? m->loaded_id : m->image_id };
 	header.state = PERSEAS__STATE__STATE_JOINING;
 	header.log_size = p->log_size;
 	header.roster = p->roster;

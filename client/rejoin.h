@@ -12,8 +12,9 @@
 int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
                        struct ps_error *error);
 
-/* An empty image of this store, with the id m->image_id, is made beside what is there; the link
- * leads to it. */
+/* An empty image of this store is made beside what is there, and the link leads to it. It bears the
+ * id of the one that it replaces, where that was loaded from a spill: to bear its parent's again
+ * would take the image out of a roster that somebody recorded since. */
 int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
 /* The image is whole: it counts from now on. */

@@ -30,6 +30,13 @@ static uint32_t confirmed_others(struct perseas *p, const struct ps_mirror *but)
 	return ps_confirmed(p, others);
 }
 
+/* Does the roster that counts list it? Where only the one that is to be does, nobody can commit
+ * through it alone, and before that one is settled enough of the old are asked again (change.c). */
+static bool is_settled(const struct perseas *p, const struct ps_mirror *m)
+{
+	return ps_roster_member(p->roster, m->image_id) != NULL;
+}
+
 /* I9: its promises are lost with its memory. */
 static int make_anew(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
@@ -37,9 +44,8 @@ static int make_anew(struct perseas *p, struct ps_mirror *m, struct ps_error *er
 	uint8_t image_id[PS_ID_SIZE];
 
 	p->env->ops->random(p->env, image_id, sizeof(image_id));
-	/* No roster lists it: there is nothing that anybody could commit through it. */
-	if (m->joins) {
-		memcpy(m->image_id, image_id, sizeof(image_id));
+	if (!is_settled(p, m)) {
+		ps_roster_replace(p, m, image_id);
 		return 0;
 	}
 	if (!ps_quorum_anew(p, others, m))
@@ -103,8 +109,6 @@ static int make_room(struct perseas *p, struct ps_mirror *m, const Perseas__Clai
 		m->slot = claim->slot ? (int)claim->slot->index : 0;
 		rc = ps_rejoin_in_place(p, m, true, error);
 	} else {
-		/* Under the id that the roster lists. */
-		m->loaded = false;
 		rc = ps_rejoin_beside(p, m, error);
 	}
 	return rc ? rc : ps_rejoin_unpublished(p, m, error);
@@ -232,7 +236,8 @@ static int confirm(struct perseas *p, struct ps_error *error)
 {
 	struct ps_mirror *m = p->resync.mirror;
 
-	if (p->resync.ours || m->joins || ps_quorum_anew(p, confirmed_others(p, m), m))
+	if (p->resync.ours || !is_settled(p, m) ||
+	    ps_quorum_anew(p, confirmed_others(p, m), m))
 		return 0;
 	return ps_error_set(error, PERSEAS_EQUORUM,
 	                    "too few other mirrors confirmed that it may be copied to");

@@ -72,8 +72,7 @@ void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id)
 	}
 }
 
-bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
-                      uint32_t on, uint32_t with)
+void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id)
 {
 	Perseas__Member *member = ps_roster_member(p->roster, m->image_id);
 	Perseas__Member *next = ps_roster_member(p->next_roster, m->image_id);
@@ -84,14 +83,20 @@ bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *ima
 		memcpy(next->image_id.data, image_id, PS_ID_SIZE);
 	memcpy(m->image_id, image_id, PS_ID_SIZE);
 	ps_roster_stamp(p);
+}
+
+bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
+                      uint32_t on, uint32_t with)
+{
+	ps_roster_replace(p, m, image_id);
 	return ps_quorum_acks(p, ps_roster_record(p, on) | with);
 }
 
-bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
-                             uint32_t on)
+bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, uint32_t on)
 {
 	const uint32_t self = ps_bit(p, m);
 
-	return ps_roster_rename(p, m, image_id, on & ~self, self) &&
-	       ps_roster_record(p, self) == self;
+	m->loaded = !ps_roster_rename(p, m, m->loaded_id, on & ~self, self) ||
+	            ps_roster_record(p, self) != self;
+	return !m->loaded;
 }

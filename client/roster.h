@@ -20,6 +20,9 @@ void ps_roster_settle(struct perseas *p);
 bool ps_roster_add(Perseas__Roster *roster, const char *address, const uint8_t *image_id);
 void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id);
 
+/* The handle's rosters list the mirror under this id, and are newer; no mirror is told. */
+void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);
+
 /*
  * The mirror's image bears this id from now on: recorded on the mirrors of `on`, which must be W
  * together with those of `with` (they learn of it otherwise). False: they are fewer.
@@ -29,7 +32,6 @@ bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *ima
 
 /* The same for an image of `on` that was loaded from a spill: it is told itself only when W are. So
  * nothing that may not be the newest roster takes its parent's place from it. */
-bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
-                             uint32_t on);
+bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, uint32_t on);
 
 #endif

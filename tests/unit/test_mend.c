@@ -459,6 +459,57 @@ static void test_mirrors_missing_in_turns(void **state)
 		assert_mirrored(o, i);
 }
 
+/* Changes what a mirror that is not there will say of itself. */
+static void put_header(struct owner *o, unsigned mirror, const Perseas__Header *header)
+{
+	struct memory *memory = o->d->mirrors[mirror].memory;
+	uint8_t *bytes;
+	size_t len;
+
+	assert_int_equal(ps_header_pack(header, &bytes, &len), 0);
+	assert_int_equal(memory->ops->replace(memory, STORE, "header", bytes, len), 0);
+	free(bytes);
+}
+
+/* A mirror was loaded from a spill, and an owner died when it had recorded the new id on one other
+ * only. An owner that does not see that copies the mirror whole: the image bears its new id still,
+ * so that it counts by either roster. */
+static void test_copied_whole_under_the_id_that_it_has(void **state)
+{
+	uint8_t id[PS_ID_SIZE] = "a new image's id";
+	struct owner *o = *state;
+	Perseas__Header *header;
+	ProtobufCBinaryData was;
+
+	direct_crash(o->d, 1);
+	put_many(o, 60, 1);
+	assert_true(owner_stat(o).log_laps > 1);
+	owner_die(o);
+	direct_crash(o->d, 2);
+	header = header_of(o, 1);
+	was = header->image_id;
+	header->parent_id = was;
+	header->image_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	put_header(o, 1, header);
+	header->image_id = was;
+	header->parent_id = (ProtobufCBinaryData){ 0, NULL };
+	perseas__header__free_unpacked(header, NULL);
+	header = header_of(o, 2);
+	header->roster->version++;
+	memcpy(header->roster->members[1]->image_id.data, id, PS_ID_SIZE);
+	put_header(o, 2, header);
+	perseas__header__free_unpacked(header, NULL);
+
+	direct_start(o->d, 1);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).mended_whole, 1);
+	header = header_of(o, 1);
+	assert_true(ps_id_equal(header->image_id, id));
+	perseas__header__free_unpacked(header, NULL);
+	direct_start(o->d, 2);
+	assert_carries(o, 1, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,6 +527,7 @@ int main(void)
 		TEST(test_not_made_anew_with_too_few_others, setup),
 		TEST(test_most_memory_lost, setup),
 		TEST(test_no_memory_for_a_copy, setup),
+		TEST(test_copied_whole_under_the_id_that_it_has, setup_small_log),
 		TEST(test_delta_breaks, setup),
 		TEST(test_copy_breaks, setup_small_log),
 		TEST(test_making_anew_breaks, setup),

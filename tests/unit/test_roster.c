@@ -304,6 +304,43 @@ static void test_what_was_acknowledged_is_waited_for(void **state)
 	owner_free(o);
 }
 
+/* The new mirror loses its memory while both rosters count: it is made anew under another id,
+ * which the roster that is settled then lists. Of a store of one there is no other to be asked. */
+static void test_the_new_one_loses_its_memory(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		static const uint8_t sizes[6][2] = { { 1, 1 }, { 2, 1 }, { 2, 2 },
+			                             { 3, 1 }, { 3, 2 }, { 3, 3 } };
+		const unsigned n = sizes[i][0];
+		struct owner *o = begin(n, sizes[i][1]);
+
+		assert_int_equal(replace_gone(o, false), 0);
+		for (unsigned k = 0; k < n; k++)
+			o->d->mirrors[k].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+		while (!o->p->next_roster)
+			direct_keep(o->d, o->p);
+		assert_false(over(o));
+		direct_crash(o->d, 4);
+		memory_heap_lose(o->d->mirrors[4].memory, NULL);
+		direct_start(o->d, 4);
+		complete(o);
+		/* Where W others hold everything, the change need not wait for it. */
+		while (owner_stat(o).live < n)
+			direct_keep(o->d, o->p);
+		assert_int_equal(owner_put(o, 0, 100, 9), 0);
+		owner_die(o);
+		direct_crash(o->d, 0);
+		if (open_with(o, 1, 4, PERSEAS_TAKEOVER))
+			fail_msg("n %u, W %u: %s", n, sizes[i][1], o->error.text);
+		owner_map(o);
+		assert_int_equal(o->bytes[99], 9);
+		assert_int_equal(owner_stat(o).live, n);
+		assert_int_equal(owner_stat(o).mended_whole, 0);
+		owner_free(o);
+	}
+}
+
 /* What cannot be is refused by name, and changes nothing. */
 static void test_refusals(void **state)
 {
@@ -360,6 +397,7 @@ int main(void)
 		cmocka_unit_test(test_a_dead_one_of_two),
 		cmocka_unit_test(test_owner_dies),
 		cmocka_unit_test(test_what_was_acknowledged_is_waited_for),
+		cmocka_unit_test(test_the_new_one_loses_its_memory),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_members_not_given_are_asked),
 	};
