@@ -74,19 +74,12 @@ void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 	cover->bytes += merged.end - merged.start;
 }
 
-int ps_cover_place(const struct ps_cover *cover, uint64_t start, uint64_t end)
-{
-	unsigned at = first_ending_after(cover, start, true);
-
-	return at == cover->count || cover->spans[at].start > end ? (int)at : -1;
-}
-
-void ps_cover_insert(struct ps_cover *cover, int place, const struct ps_span *span)
+void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_span *span)
 {
 	struct ps_span *at = &cover->spans[place];
 
-	if ((unsigned)place < cover->count)
-		memmove(at + 1, at, (cover->count - (unsigned)place) * sizeof(*at));
+	if (place < cover->count)
+		memmove(at + 1, at, (cover->count - place) * sizeof(*at));
 	*at = *span;
 	cover->count++;
 	cover->bytes += span->end - span->start;

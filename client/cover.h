@@ -31,11 +31,44 @@ int ps_cover_reserve(struct ps_cover *cover);
 /* Covers the span; room was reserved. */
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span);
 
-/* Where a span that neither overlaps nor touches another belongs; -1: it does one of both. */
-int ps_cover_place(const struct ps_cover *cover, uint64_t start, uint64_t end);
+/* What a range is to the spans that are there. */
+enum ps_fit {
+	PS_FIT_ALONE,              /* it neither overlaps nor touches any: it belongs at `place` */
+	PS_FIT_BEHIND,             /* it begins where that at `place` ends, and touches no other */
+	PS_FIT_INSIDE,             /* all of it is covered */
+	PS_FIT_ACROSS,             /* any other: ps_cover_gap tells what is not covered */
+};
 
-/* Covers such a span, at its place; room was reserved. */
-void ps_cover_insert(struct ps_cover *cover, int place, const struct ps_span *span);
+static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t start, uint64_t end,
+                                       unsigned *place)
+{
+	const struct ps_span *spans = cover->spans;
+	unsigned at = 0, left = cover->count;
+
+	/* The first that ends at `start` or behind it, without a branch that is hard to foresee. */
+	while (left > 0) {
+		unsigned half = (left + 1) / 2;
+
+		at += spans[at + half - 1].end < start ? half : 0;
+		left -= half;
+	}
+	*place = at;
+	if (at == cover->count || end < spans[at].start)
+		return PS_FIT_ALONE;
+	if (start == spans[at].end && (at + 1 == cover->count || end < spans[at + 1].start))
+		return PS_FIT_BEHIND;
+	return spans[at].start <= start && end <= spans[at].end ? PS_FIT_INSIDE : PS_FIT_ACROSS;
+}
+
+/* Covers a range that is alone; room was reserved. */
+void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_span *span);
+
+/* Covers a range that is behind a span. */
+static inline void ps_cover_extend(struct ps_cover *cover, unsigned place, uint64_t end)
+{
+	cover->bytes += end - cover->spans[place].end;
+	cover->spans[place].end = end;
+}
 
 /* Does a span from `start` on lie behind all that is there, and touch none? Many applications go
  * upwards. */
@@ -45,11 +78,10 @@ static inline bool ps_cover_behind(const struct ps_cover *cover, uint64_t start)
 }
 
 /* Covers such a span; room was reserved. */
-static inline void ps_cover_append(struct ps_cover *cover, uint64_t start, uint64_t end,
-                                   uint64_t base, uint32_t segment)
+static inline void ps_cover_append(struct ps_cover *cover, const struct ps_span *span)
 {
-	cover->spans[cover->count++] = (struct ps_span){ start, end, base, segment };
-	cover->bytes += end - start;
+	cover->spans[cover->count++] = *span;
+	cover->bytes += span->end - span->start;
 }
 
 /* Does any byte of [start, end) lie in it? */

@@ -277,29 +277,19 @@ static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment,
 		memset(image, 0, (size_t)(tx->record + tx->length - image));
 }
 
-static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
-                     uint64_t end)
+/* Some of the range is covered, or touched on both sides. */
+static int add_across(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+                      uint64_t end)
 {
 	struct ps_span span = { start, end, segment->start, segment->segment };
 	uint64_t from, gap_start, gap_end, more = 0, bytes = 0;
-	int place = ps_cover_place(&tx->cover, start, end);
 	int rc;
 
-	if (place >= 0) {
-		rc = make_room(tx, sizeof(struct ps_range) + ps_align8(end - start), end - start);
-		if (rc)
-			return rc;
-		log_piece(tx, segment, start, end);
-		ps_cover_insert(&tx->cover, place, &span);
-		return 0;
-	}
 	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end);
 	     from = gap_end) {
 		more += sizeof(struct ps_range) + ps_align8(gap_end - gap_start);
 		bytes += gap_end - gap_start;
 	}
-	if (!bytes)
-		return 0;
 	rc = make_room(tx, more, bytes);
 	if (rc)
 		return rc;
@@ -307,6 +297,29 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	     from = gap_end)
 		log_piece(tx, segment, gap_start, gap_end);
 	ps_cover_add(&tx->cover, &span);
+	return 0;
+}
+
+static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+                     uint64_t end)
+{
+	unsigned place;
+	const enum ps_fit fit = ps_cover_fit(&tx->cover, start, end, &place);
+	int rc;
+
+	if (fit == PS_FIT_INSIDE)
+		return 0;
+	if (fit == PS_FIT_ACROSS)
+		return add_across(tx, segment, start, end);
+	rc = make_room(tx, sizeof(struct ps_range) + ps_align8(end - start), end - start);
+	if (rc)
+		return rc;
+	log_piece(tx, segment, start, end);
+	if (fit == PS_FIT_BEHIND)
+		ps_cover_extend(&tx->cover, place, end);
+	else
+		ps_cover_insert(&tx->cover, place,
+		                &(struct ps_span){ start, end, segment->start, segment->segment });
 	return 0;
 }
 
@@ -390,8 +403,7 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 	return add_range_beside(tx, segment, start, end);
 }
 
-/* What most ranges are: short, in the segment of the one before, and behind all others of their
- * transaction, so that it is an entry of its own. */
+/* What most ranges are: short, and in the segment of the one before. */
 static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	const struct ps_extent_of *segment = tx->hint;
@@ -399,11 +411,49 @@ static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len
 	return tx->open && len - 1 < SHORT && segment && tx->layout == tx->p->layout &&
 	       start >= segment->start && start + len <= segment->end && segment->published &&
 	       tx->length + sizeof(struct ps_range) + ps_align8(len) <= tx->room &&
-	       tx->cover.count < tx->cover.capacity && ps_cover_behind(&tx->cover, start);
+	       tx->cover.count < tx->cover.capacity;
 }
 
-/* Adds a usual range, without a call. */
-static inline void add_usual(struct perseas_tx *tx, uint64_t start, size_t len)
+/* Does the last entry go on where this range begins? Then it is worth making that one longer. */
+static inline bool goes_on(const struct perseas_tx *tx, uint64_t start)
+{
+	const struct ps_range *last = (const struct ps_range *)(tx->record + tx->tail);
+
+	return tx->tail && last->segment == tx->hint->segment &&
+	       last->offset + last->length == start - tx->hint->start;
+}
+
+static inline struct ps_span usual_span(const struct perseas_tx *tx, uint64_t start, size_t len)
+{
+	return (struct ps_span){ start, start + len, tx->hint->start, tx->hint->segment };
+}
+
+/* Covers a usual range that is not behind all others. False: it is no entry of its own. */
+static inline bool cover_between(struct perseas_tx *tx, uint64_t start, size_t len)
+{
+	struct ps_cover *cover = &tx->cover;
+	struct ps_span span = usual_span(tx, start, len);
+	unsigned place;
+
+	switch (ps_cover_fit(cover, start, span.end, &place)) {
+	case PS_FIT_ALONE:
+		ps_cover_insert(cover, place, &span);
+		return true;
+	case PS_FIT_BEHIND:
+		if (goes_on(tx, start))
+			return false;
+		ps_cover_extend(cover, place, span.end);
+		return true;
+	case PS_FIT_INSIDE:
+	case PS_FIT_ACROSS:
+		break;
+	}
+	return false;
+}
+
+/* Logs a usual range, without a call. */
+static inline __attribute__((always_inline)) void log_usual(struct perseas_tx *tx,
+                                                            uint64_t start, size_t len)
 {
 	const struct ps_extent_of *segment = tx->hint;
 	struct ps_range *range = (struct ps_range *)(tx->record + tx->length);
@@ -418,22 +468,40 @@ static inline void add_usual(struct perseas_tx *tx, uint64_t start, size_t len)
 	memset(end - 8, 0, 8);
 	ps_copy_short(image, (const void *)start, len);
 	tx->length = (uint64_t)(end - tx->record);
-	ps_cover_append(&tx->cover, start, start + len, segment->start, segment->segment);
+}
+
+/* Apart, so that a range behind all others needs no registers saved. */
+static __attribute__((noinline)) int add_between(struct perseas_tx *tx, uint64_t start, size_t len)
+{
+	prefetch_mirror(tx->p, tx->hint, start);
+	enter(tx);
+	if (is_watched(tx) || !cover_between(tx, start, len)) {
+		leave(tx);
+		return set_range(tx, (const void *)start, len);
+	}
+	log_usual(tx, start, len);
+	leave(tx);
+	return 0;
 }
 
 int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)addr;
+	struct ps_span span;
 
 	if (!tx || !usual(tx, start, len))
 		return set_range(tx, addr, len);
+	if (!ps_cover_behind(&tx->cover, start))
+		return add_between(tx, start, len);
 	prefetch_mirror(tx->p, tx->hint, start);
 	enter(tx);
 	if (is_watched(tx)) {
 		leave(tx);
 		return set_range(tx, addr, len);
 	}
-	add_usual(tx, start, len);
+	span = usual_span(tx, start, len);
+	ps_cover_append(&tx->cover, &span);
+	log_usual(tx, start, len);
 	leave(tx);
 	return 0;
 }

@@ -71,19 +71,37 @@ static bool any(const bool *map, unsigned from, unsigned end)
 	return false;
 }
 
+static bool all(const bool *map, unsigned from, unsigned end)
+{
+	for (unsigned i = from; i < end; i++)
+		if (!map[i])
+			return false;
+	return true;
+}
+
+/* What a range is to what is there, by the bitmap. */
+static enum ps_fit fit(const bool *map, unsigned from, unsigned end)
+{
+	const bool before = from && map[from - 1], behind = end < BYTES && map[end];
+
+	if (!any(map, from, end) && !behind)
+		return before ? PS_FIT_BEHIND : PS_FIT_ALONE;
+	return all(map, from, end) ? PS_FIT_INSIDE : PS_FIT_ACROSS;
+}
+
 static void add(struct ps_cover *cover, bool *map, unsigned from, unsigned end)
 {
 	struct ps_span span = { BASE + from, BASE + end, BASE, 3 };
-
-	int place = ps_cover_place(cover, BASE + from, BASE + end);
-	bool lonely = !any(map, from ? from - 1 : 0, end < BYTES ? end + 1 : end);
+	unsigned place;
+	const enum ps_fit found = ps_cover_fit(cover, BASE + from, BASE + end, &place);
 
 	assert_true(ps_cover_reserve(cover) >= 0);
-	/* A span that touches nothing has a place of its own, and only such a one. Either way of
-	 * covering it will do then. */
-	assert_int_equal(place >= 0, lonely);
-	if (lonely && from % 2)
+	assert_int_equal(found, fit(map, from, end));
+	/* Either way of covering it will do, where there are two. */
+	if (found == PS_FIT_ALONE && from % 2)
 		ps_cover_insert(cover, place, &span);
+	else if (found == PS_FIT_BEHIND && from % 2)
+		ps_cover_extend(cover, place, BASE + end);
 	else
 		ps_cover_add(cover, &span);
 	for (unsigned i = from; i < end; i++)
