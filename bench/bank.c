@@ -89,13 +89,7 @@ static_assert(offsetof(struct bank, tellers) == BANK_ACCOUNTS * sizeof(struct ba
 /* Adds to the balance of a row. The new balance. */
 static inline int64_t add(struct rows *rows, unsigned table, uint32_t id, int64_t amount)
 {
-	struct bank_balance *row = rows_write(rows, table, id,
-	                                      offsetof(struct bank_balance, balance),
-	                                      sizeof(row->balance));
-	int64_t balance = row->balance += amount;
-
-	rows_put(rows, table, id, row);
-	return balance;
+	return rows_add_i64(rows, table, id, offsetof(struct bank_balance, balance), amount);
 }
 
 int bank_transact(struct rows *rows, const struct bank_transfer *transfer)

@@ -260,15 +260,9 @@ static void new_order(struct rows *rows, struct plan *plan)
 
 static void pay_district(struct rows *rows, uint32_t warehouse_id, uint64_t id, int64_t amount)
 {
-	struct order_warehouse *warehouse = rows_write(rows, ORDER_WAREHOUSE, warehouse_id, 0,
-	                                               sizeof(warehouse->paid));
-	struct order_district *district;
-
-	warehouse->paid += amount;
-	rows_put(rows, ORDER_WAREHOUSE, warehouse_id, warehouse);
-	district = rows_write(rows, ORDER_DISTRICT, id, 0, sizeof(district->paid));
-	district->paid += amount;
-	rows_put(rows, ORDER_DISTRICT, id, district);
+	rows_add_i64(rows, ORDER_WAREHOUSE, warehouse_id, offsetof(struct order_warehouse, paid),
+	             amount);
+	rows_add_i64(rows, ORDER_DISTRICT, id, offsetof(struct order_district, paid), amount);
 }
 
 /* Puts the payment before what is noted of the customer already; the oldest falls off. */

@@ -128,4 +128,16 @@ static inline void rows_put(struct rows *rows, unsigned table, uint64_t id, cons
 		rows->code = rows->ops->put(rows->engine, table, id, row);
 }
 
+/* Adds to the number that begins at `offset` of a row. The new number. */
+static inline int64_t rows_add_i64(struct rows *rows, unsigned table, uint64_t id, size_t offset,
+                                   int64_t amount)
+{
+	uint8_t *row = rows_write(rows, table, id, offset, sizeof(amount));
+	int64_t *number = (int64_t *)(row + offset);
+	int64_t sum = *number += amount;
+
+	rows_put(rows, table, id, row);
+	return sum;
+}
+
 #endif

@@ -69,13 +69,7 @@ static void plan_init(void *ctx, uint64_t size)
 /* Adds to the balance of a row. The new balance. */
 static inline int64_t add(struct rows *rows, unsigned table, uint32_t id, int64_t amount)
 {
-	struct tpca_balance *row = rows_write(rows, table, id,
-	                                      offsetof(struct tpca_balance, balance),
-	                                      sizeof(row->balance));
-	int64_t balance = row->balance += amount;
-
-	rows_put(rows, table, id, row);
-	return balance;
+	return rows_add_i64(rows, table, id, offsetof(struct tpca_balance, balance), amount);
 }
 
 static inline int transact(struct work_run *run, pattern_fn pattern)
