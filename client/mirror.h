@@ -110,7 +110,7 @@ int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *reque
 const Perseas__Grant *ps_grant_of(const Perseas__Reply *reply);
 
 /* The same request to every mirror with ask[i] set, at the same time. replies[i] is NULL where
- * it failed, with errors[i] set. */
+ * it failed, with errors[i] set, and where nobody was asked. */
 struct ps_round {
 	bool ask[PS_MIRRORS_MAX];  /* this, requests and errors are zeroed before */
 	const Perseas__Request *requests[PS_MIRRORS_MAX];

@@ -162,7 +162,6 @@ static void release(struct perseas *p)
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		round.replies[i] = NULL;
 		round.requests[i] = &request;
 		round.ask[i] = i < p->mirror_count && m->control;
 		/* A release says that the mirror's memory is no longer mapped here. */

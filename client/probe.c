@@ -60,8 +60,6 @@ static void ask_from(struct perseas *p, unsigned first)
 		if (round.replies[i])
 			note_status(m, round.replies[i]->store->status);
 	}
-	for (unsigned i = p->mirror_count; i < PS_MIRRORS_MAX; i++)
-		round.replies[i] = NULL;
 	ps_round_free(&round);
 }
 
