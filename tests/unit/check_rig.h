@@ -15,36 +15,37 @@
 
 #include <cmocka.h>
 
-static inline bool accepted(const Perseas__Request *request)
+/* A request or a reply: its descriptor says which. */
+static inline bool message_accepted(const ProtobufCMessage *message)
 {
+	const bool request = message->descriptor == &perseas__request__descriptor;
 	const char *why = NULL;
-	Perseas__Request *result;
+	ProtobufCMessage *result;
 	uint8_t *bytes;
 	size_t len;
 
-	assert_int_equal(ps_request_pack(request, &bytes, &len), 0);
-	result = ps_request_unpack(bytes + 4, len - 4, &why);
+	if (request) {
+		assert_int_equal(ps_request_pack((const void *)message, &bytes, &len), 0);
+		result = (void *)ps_request_unpack(bytes + 4, len - 4, &why);
+	} else {
+		assert_int_equal(ps_reply_pack((const void *)message, &bytes, &len), 0);
+		result = (void *)ps_reply_unpack(bytes + 4, len - 4, &why);
+	}
 	free(bytes);
 	assert_true(result ? !why : why && *why);
 	if (result)
-		perseas__request__free_unpacked(result, NULL);
+		protobuf_c_message_free_unpacked(result, NULL);
 	return result != NULL;
+}
+
+static inline bool accepted(const Perseas__Request *request)
+{
+	return message_accepted(&request->base);
 }
 
 static inline bool reply_accepted(const Perseas__Reply *reply)
 {
-	const char *why = NULL;
-	Perseas__Reply *result;
-	uint8_t *bytes;
-	size_t len;
-
-	assert_int_equal(ps_reply_pack(reply, &bytes, &len), 0);
-	result = ps_reply_unpack(bytes + 4, len - 4, &why);
-	free(bytes);
-	assert_true(result ? !why : why && *why);
-	if (result)
-		perseas__reply__free_unpacked(result, NULL);
-	return result != NULL;
+	return message_accepted(&reply->base);
 }
 
 #endif
