@@ -37,6 +37,14 @@ static inline void put_many(struct owner *o, unsigned count, uint8_t value)
 		assert_int_equal(owner_put(o, i * 97 % (SIZE - 50), 50, (uint8_t)(value + i)), 0);
 }
 
+/* The owner dies, and the next one finds a mirror again that was down. */
+static inline void come_back(struct owner *o, unsigned mirror)
+{
+	owner_die(o);
+	direct_start(o->d, mirror);
+	owner_reopen(o);
+}
+
 /* The store's header on a mirror; the caller frees it. */
 static inline Perseas__Header *header_of(struct owner *o, unsigned mirror)
 {

@@ -134,6 +134,13 @@ static inline void make_stale(struct fixture *f, unsigned mirror)
 	direct_start(f->o->d, mirror);
 }
 
+/* A mirror comes back, and the ring does not hold what it missed any more. */
+static inline void come_back_late(struct fixture *f, unsigned mirror)
+{
+	ps_ring_reset(&f->o->p->ring, f->o->p->seq + 1);
+	direct_start(f->o->d, mirror);
+}
+
 static inline Perseas__Header *header_of(struct fixture *f, unsigned mirror)
 {
 	uint64_t size;
@@ -172,6 +179,14 @@ static inline void assert_image(struct fixture *f, unsigned mirror)
 	perseas__header__free_unpacked(header, NULL);
 	assert_memory_equal(image_of(f, mirror, "segment-0"), f->ledger->accounts, SIZE);
 	assert_memory_equal(big_of(f, mirror), f->ledger->big, BIG);
+}
+
+/* The mirror gets everything, and with it what was in doubt is acknowledged. */
+static inline void assert_catches_up(struct fixture *f, unsigned mirror)
+{
+	owner_keep(f->o, mirror, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_flush(f->o->p), 0);
+	assert_image(f, mirror);
 }
 
 /* The next owner finds all that was acknowledged, with one mirror out of reach. */

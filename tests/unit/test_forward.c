@@ -10,9 +10,7 @@ static void test_behind_is_sent_what_it_missed(void **state)
 
 	direct_crash(o->d, 2);
 	put_many(o, 10, 1);
-	owner_die(o);
-	direct_start(o->d, 2);
-	owner_reopen(o);
+	come_back(o, 2);
 	assert_int_equal(owner_stat(o).mended_forward, 1);
 	assert_int_equal(owner_stat(o).mended_delta, 0);
 	assert_int_equal(owner_stat(o).mended_whole, 0);

@@ -55,9 +55,7 @@ static void test_delta_from_a_mended_mirror(void **state)
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).mended_delta, 1);
 	put_many(o, 10, 0x70);
-	owner_die(o);
-	direct_start(o->d, 4);
-	owner_reopen(o);
+	come_back(o, 4);
 	assert_int_equal(owner_stat(o).mended_delta, 1);
 	assert_int_equal(owner_stat(o).mended_whole, 0);
 	assert_mirrored(o, 4);
@@ -71,9 +69,7 @@ static void test_far_behind_is_copied_whole(void **state)
 	direct_crash(o->d, 2);
 	put_many(o, 60, 1);
 	assert_true(owner_stat(o).log_laps > 1);
-	owner_die(o);
-	direct_start(o->d, 2);
-	owner_reopen(o);
+	come_back(o, 2);
 	assert_int_equal(owner_stat(o).mended_delta, 0);
 	assert_int_equal(owner_stat(o).mended_whole, 1);
 	assert_carries(o, 2, 1);
@@ -109,9 +105,7 @@ static void part(struct owner *o, unsigned more, unsigned since)
 	direct_crash(o->d, 0);
 	owner_reopen(o);
 	put_many(o, since, 0x20);
-	owner_die(o);
-	direct_start(o->d, 0);
-	owner_reopen(o);
+	come_back(o, 0);
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_memory_not_equal(o->bytes + 1000, "\xee\xee\xee\xee", 4);
 }
@@ -156,9 +150,7 @@ static void test_other_tables_are_copied_whole(void **state)
 	assert_int_equal(perseas_map(o->p, "new", 5000, &addr), 0);
 	memset(addr, 4, 5000);
 	assert_int_equal(perseas_publish(o->p), 0);
-	owner_die(o);
-	direct_start(o->d, 1);
-	owner_reopen(o);
+	come_back(o, 1);
 	assert_int_equal(owner_stat(o).mended_whole, 1);
 	owner_die(o);
 	direct_crash(o->d, 0);

@@ -119,13 +119,10 @@ static void test_beside_where_it_may_be_needed(void **state)
 	/* W = 2 of 2: what mirror 1 missed is in doubt, and the ring forgets it. */
 	direct_crash(o->d, 1);
 	assert_int_equal(put_big(f, 77, 7, 7), PERSEAS_EINDOUBT);
-	ps_ring_reset(&o->p->ring, o->p->seq + 1);
-	direct_start(o->d, 1);
+	come_back_late(f, 1);
 	assert_beside(f, 1);
-	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_catches_up(f, 1);
 	assert_int_equal(generation(f, 1), before + 1);
-	assert_int_equal(perseas_flush(o->p), 0);
-	assert_image(f, 1);
 }
 
 /* W = 2 of 3: two have all that mirror 1 has, but one of them is down and may have lost it (I8). */
@@ -137,12 +134,9 @@ static void test_beside_while_one_that_held_it_is_down(void **state)
 	direct_crash(o->d, 1);
 	direct_crash(o->d, 2);
 	assert_int_equal(put_big(f, 77, 7, 7), PERSEAS_EINDOUBT);
-	ps_ring_reset(&o->p->ring, o->p->seq + 1);
-	direct_start(o->d, 1);
+	come_back_late(f, 1);
 	assert_beside(f, 1);
-	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	assert_int_equal(perseas_flush(o->p), 0);
-	assert_image(f, 1);
+	assert_catches_up(f, 1);
 }
 
 /* W = 1 of 2: the other mirror is connected and whole, but what this one alone acknowledged has not
@@ -156,15 +150,12 @@ static void test_beside_while_the_other_lags(void **state)
 	assert_int_equal(put_big(f, 77, 7, 7), 0);
 	direct_crash(o->d, 1);
 	assert_int_equal(put_big(f, 177, 8, 8), PERSEAS_EINDOUBT);
-	ps_ring_reset(&o->p->ring, o->p->seq + 1);
-	direct_start(o->d, 1);
+	come_back_late(f, 1);
 	assert_beside(f, 1);
 	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
 	direct_release(o->d, 0, 1000);
-	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	assert_int_equal(perseas_flush(o->p), 0);
+	assert_catches_up(f, 1);
 	assert_image(f, 0);
-	assert_image(f, 1);
 }
 
 /* The memory is lost: the mirror is made anew, under an id that the others know (I9). */
@@ -502,18 +493,15 @@ static void test_no_memory_beside(void **state)
 
 	direct_crash(o->d, 1);
 	assert_int_equal(put_big(f, 77, 7, 7), PERSEAS_EINDOUBT);
-	ps_ring_reset(&o->p->ring, o->p->seq + 1);
 	memory_heap_set_limit(o->d->mirrors[1].memory, 1000000);
-	direct_start(o->d, 1);
+	come_back_late(f, 1);
 	for (unsigned i = 0; i < 4; i++)
 		direct_keep(o->d, o->p);
 	assert_int_equal(perseas_mirror_stat(o->p, 1, &stat), 0);
 	assert_int_equal(stat.state, PERSEAS_MIRROR_STALE);
 	assert_non_null(strstr(stat.trouble, "memory"));
 	memory_heap_set_limit(o->d->mirrors[1].memory, 0);
-	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	assert_int_equal(perseas_flush(o->p), 0);
-	assert_image(f, 1);
+	assert_catches_up(f, 1);
 }
 
 #define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
