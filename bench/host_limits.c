@@ -40,8 +40,7 @@ static const char about[] =
 static const struct option_row rows[] = {
 	{ "dir", OPTION_TEXT, &options.dir, "FOLDER  on a disk, for a file of up to 64 MiB" },
 	{ "cpu", OPTION_NUMBER, &options.cpu, "N  processor of this process (0)" },
-	{ "seconds", OPTION_REAL, &options.seconds, "S  a round (1)" },
-	{ "rounds", OPTION_NUMBER, &options.rounds, "N  (5)" },
+	ROUND_OPTION_ROWS(options.seconds, options.rounds),
 	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
 	{ NULL, OPTION_FLAG, NULL, NULL },
 };

@@ -19,6 +19,22 @@ struct option_row {
 };
 
 /*
+ * Rows that several programs have in their tables, each with the variables that they set.
+ *
+ * Of a struct engine_options (engine.h): a store that is made, and how its commits wait.
+ */
+#define ENGINE_OPTION_ROWS(engine)                                                                 \
+	{ "acks", OPTION_NUMBER, &(engine).acks, "W  of a store that is made (majority)" },        \
+	{ "log-size", OPTION_NUMBER, &(engine).log_size, "BYTES  of a store that is made" },       \
+	{ "spin-us", OPTION_NUMBER, &(engine).spin_us,                                             \
+	  "N  microseconds a commit spins before it sleeps (50)" }
+
+/* A double that is 1 at first, and a uint64_t that is 5. */
+#define ROUND_OPTION_ROWS(seconds, rounds)                                                         \
+	{ "seconds", OPTION_REAL, &(seconds), "S  a round (1)" },                                  \
+	{ "rounds", OPTION_NUMBER, &(rounds), "N  (5)" }
+
+/*
  * Reads the command line. `--help` prints `about` and the table, and exits with 0; what
  * is not understood is named on stderr, and ends the program with status 2.
  */

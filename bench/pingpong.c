@@ -29,8 +29,7 @@ static const struct option_row rows[] = {
 	{ "far-spin-us", OPTION_NUMBER, &far_spin_us, "N  the same at the far end (as --spin-us)" },
 	{ "unix", OPTION_FLAG, &unix_sockets, "sockets instead of TCP" },
 	{ "cpu", OPTION_NUMBER, &cpu, "N  processor of the near end (0)" },
-	{ "seconds", OPTION_REAL, &seconds, "S  a round (1)" },
-	{ "rounds", OPTION_NUMBER, &rounds, "N  (5)" },
+	ROUND_OPTION_ROWS(seconds, rounds),
 	{ "json", OPTION_FLAG, &json, "one JSON object on standard output" },
 	{ NULL, OPTION_FLAG, NULL, NULL },
 };

@@ -45,8 +45,7 @@ static const struct option_row rows[] = {
 	{ "acks", OPTION_NUMBER, &options.acks, "W  of the store (majority)" },
 	{ "spin-us", OPTION_NUMBER, &options.spin_us,
 	  "N  microseconds a commit spins before it sleeps (50)" },
-	{ "seconds", OPTION_REAL, &options.seconds, "S  a round (1)" },
-	{ "rounds", OPTION_NUMBER, &options.rounds, "N  (5)" },
+	ROUND_OPTION_ROWS(options.seconds, options.rounds),
 	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
 	{ NULL, OPTION_FLAG, NULL, NULL },
 };
