@@ -3,6 +3,7 @@
  * every range. Its before-image goes to a log here, from there to the log of the mirror, and what
  * is new to the mirror's data. Nobody is at the other end, and nothing is waited for.
  */
+#include "area.h"
 #include "engine.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { COPIES_LOG = 8 << 20, COPIES_RING = 16 << 20, LINE = 64, ASK_MOST = 8 * LINE };
 
@@ -32,33 +32,16 @@ struct copies {
 	const char *why;
 };
 
-static void *map(size_t size)
-{
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (at == MAP_FAILED)
-		return NULL;
-	madvise(at, size, MADV_HUGEPAGE);
-	memset(at, 0, size);
-	return at;
-}
-
-static void unmap(void *at, size_t size)
-{
-	if (at)
-		munmap(at, size);
-}
-
 static void copies_close(struct engine *engine)
 {
 	struct copies *copies = (struct copies *)engine;
 
 	if (!copies)
 		return;
-	unmap(copies->memory, copies->size);
-	unmap(copies->far, copies->size);
-	unmap(copies->log, COPIES_LOG);
-	unmap(copies->ring, COPIES_RING);
+	area_free(copies->memory, copies->size);
+	area_free(copies->far, copies->size);
+	area_free(copies->log, COPIES_LOG);
+	area_free(copies->ring, COPIES_RING);
 	free(copies);
 }
 
@@ -68,16 +51,17 @@ static struct engine *copies_open(const struct engine_options *options, size_t s
 	struct copies *copies = calloc(1, sizeof(*copies));
 
 	(void)options;
-	if (!copies || !(copies->memory = map(size)) || !(copies->far = map(size)) ||
-	    !(copies->log = map(COPIES_LOG)) || !(copies->ring = map(COPIES_RING))) {
+	if (copies)
+		copies->size = size;
+	if (!copies || !(copies->memory = area_filled(size, 0)) ||
+	    !(copies->far = area_filled(size, 0)) ||
+	    !(copies->log = area_filled(COPIES_LOG, 0)) ||
+	    !(copies->ring = area_filled(COPIES_RING, 0))) {
 		snprintf(why, ENGINE_WHY, "%s", strerror(errno));
-		if (copies)
-			copies->size = size;
 		copies_close(&copies->engine);
 		return NULL;
 	}
 	copies->engine.ops = &engine_copies;
-	copies->size = size;
 	copies->why = "";
 	*memory = copies->memory;
 	return &copies->engine;

@@ -2,6 +2,7 @@
  * engine_local.c - Vista's scheme: before-images go to an undo log in memory, a commit
  * throws the log away. It makes no copy elsewhere and no system call.
  */
+#include "area.h"
 #include "engine.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { LOCAL_LOG = 8 << 20 };
 
@@ -28,27 +28,14 @@ struct local {
 	const char *why;
 };
 
-static void *map(size_t size)
-{
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	/* As libperseas asks for it, so that both work on the same kind of memory. */
-	if (at != MAP_FAILED)
-		madvise(at, size, MADV_HUGEPAGE);
-
-	return at == MAP_FAILED ? NULL : at;
-}
-
 static void local_close(struct engine *engine)
 {
 	struct local *local = (struct local *)engine;
 
 	if (!local)
 		return;
-	if (local->memory)
-		munmap(local->memory, local->size);
-	if (local->log)
-		munmap(local->log, LOCAL_LOG);
+	area_free(local->memory, local->size);
+	area_free(local->log, LOCAL_LOG);
 	free(local);
 }
 
@@ -58,17 +45,16 @@ static struct engine *local_open(const struct engine_options *options, size_t si
 	struct local *local = calloc(1, sizeof(*local));
 
 	(void)options;
-	if (!local || !(local->memory = map(size)) || !(local->log = map(LOCAL_LOG))) {
+	if (local)
+		local->size = size;
+	if (!local || !(local->memory = area_filled(size, 0)) ||
+	    !(local->log = area_filled(LOCAL_LOG, 0))) {
 		snprintf(why, ENGINE_WHY, "%s", strerror(errno));
 		local_close(&local->engine);
 		return NULL;
 	}
 	local->engine.ops = &engine_local;
-	local->size = size;
 	local->why = "";
-	/* Both engines are measured with their pages there. */
-	memset(local->memory, 0, size);
-	memset(local->log, 0, LOCAL_LOG);
 	*memory = local->memory;
 	return &local->engine;
 }

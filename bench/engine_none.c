@@ -1,13 +1,13 @@
 /*
  * engine_none.c - memory without transactions: what the workload itself costs.
  */
+#include "area.h"
 #include "engine.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 struct plain {
 	struct engine engine;
@@ -19,23 +19,16 @@ static struct engine *plain_open(const struct engine_options *options, size_t si
                                  char *why)
 {
 	struct plain *plain = calloc(1, sizeof(*plain));
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	(void)options;
-	if (!plain || at == MAP_FAILED) {
+	if (!plain || !(plain->memory = area_filled(size, 0))) {
 		snprintf(why, ENGINE_WHY, "%s", strerror(errno));
-		if (at != MAP_FAILED)
-			munmap(at, size);
 		free(plain);
 		return NULL;
 	}
-	/* The same kind of memory as libperseas asks for, and every page of it there. */
-	madvise(at, size, MADV_HUGEPAGE);
-	memset(at, 0, size);
 	plain->engine.ops = &engine_none;
-	plain->memory = at;
 	plain->size = size;
-	*memory = at;
+	*memory = plain->memory;
 	return &plain->engine;
 }
 
@@ -45,7 +38,7 @@ static void plain_close(struct engine *engine)
 
 	if (!plain)
 		return;
-	munmap(plain->memory, plain->size);
+	area_free(plain->memory, plain->size);
 	free(plain);
 }
 

@@ -2,6 +2,7 @@
  * host-limits - what this host can do at best in what a mirrored transaction is made of: copying
  * memory, handing a cache line from one processor to another, and putting a page on the disk.
  */
+#include "area.h"
 #include "clock.h"
 #include "measure.h"
 #include "options.h"
@@ -14,7 +15,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, FILE_PAGES = 16384, AREA = 64 << 20, CONTENDERS_MAX = 8 };
@@ -58,17 +58,6 @@ struct copier {
 	size_t size;
 	uint64_t number;
 };
-
-static void *area(void)
-{
-	void *at = mmap(NULL, 2 * AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (at == MAP_FAILED)
-		return NULL;
-	madvise(at, 2 * AREA, MADV_HUGEPAGE);
-	memset(at, 1, 2 * AREA);
-	return at;
-}
 
 /* Places follow each other as if at random, so that no cache holds them. */
 static int copy_step(void *ctx)
@@ -233,7 +222,7 @@ int main(int argc, char **argv)
 		return complain("--cpu", "is 0 to 1023, and another processor must be there");
 	if (options.dir && disk_open(&disk))
 		return 2;
-	memory = area();
+	memory = area_filled(2 * AREA, 1);
 	if (!memory || handover_start(&line))
 		return complain("memory", strerror(errno));
 	pin_to_cpu((int)options.cpu);

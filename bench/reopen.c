@@ -1,6 +1,7 @@
 /*
  * reopen - how long it takes to open a store and to read its segment from the mirrors.
  */
+#include "area.h"
 #include "clock.h"
 #include "fabric.h"
 #include "measure.h"
@@ -11,7 +12,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { MAKE_MS = 30000 };      /* for a mirror to find the memory, on a host that is busy */
 
@@ -136,12 +136,10 @@ struct copying {
 static int copy_once(const uint8_t *from, uint64_t size, struct copying *took)
 {
 	uint64_t start = clock_ns(), middle;
-	void *to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *to = area_new(size);
 
-	if (to == MAP_FAILED)
+	if (!to)
 		return complain("memory", strerror(errno));
-	/* As the library asks for it. */
-	madvise(to, size, MADV_HUGEPAGE);
 	memcpy(to, from, size);
 	middle = clock_ns();
 	took->new_s = (double)(middle - start) / 1e9;
@@ -149,20 +147,8 @@ static int copy_once(const uint8_t *from, uint64_t size, struct copying *took)
 	/* The compiler may not leave the copies out. */
 	__asm__ volatile("" : : "r"(to) : "memory");
 	took->again_s = (double)(clock_ns() - middle) / 1e9;
-	munmap(to, size);
+	area_free(to, size);
 	return 0;
-}
-
-/* Memory of `size` bytes to copy from. */
-static uint8_t *copy_source(uint64_t size)
-{
-	void *from = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (from == MAP_FAILED)
-		return NULL;
-	madvise(from, size, MADV_HUGEPAGE);
-	memset(from, 0xa5, size);
-	return from;
 }
 
 static int compare(const void *a, const void *b)
@@ -216,7 +202,7 @@ static int run_rounds(struct opening *found)
 		figures.bytes[i] = (double)found->size / found->map_s;
 		if (!options.copy)
 			continue;
-		if (!from && !(from = copy_source(found->size)))
+		if (!from && !(from = area_filled(found->size, 0xa5)))
 			return complain("memory", strerror(errno));
 		if (copy_once(from, found->size, &copying))
 			return 2;

@@ -5,6 +5,7 @@
  * Whoever uses this engine is the only one that writes, and so may keep copies of the rows: in a
  * transaction a row is asked for once. Outside of transactions rows are always the server's.
  */
+#include "../area.h"
 #include "peer.h"
 #include "peers.h"
 
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum {
 	KEY_SIZE = 32,
@@ -326,8 +326,7 @@ static void redis_close(struct engine *engine)
 		flush(redis, true);
 	if (redis->context)
 		redisFree(redis->context);
-	if (redis->copies)
-		munmap(redis->copies, redis->offsets[redis->peer.table_count] + 1);
+	area_free(redis->copies, redis->offsets[redis->peer.table_count] + 1);
 	for (unsigned i = 0; i < PEER_TABLES; i++)
 		free(redis->known[i]);
 	free(redis->puts);
@@ -382,13 +381,9 @@ static int make_room(struct redis *redis)
 	}
 	redis->ahead = malloc(largest);
 	bytes = redis->offsets[peer->table_count] + 1;
-	redis->copies = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-	                     0);
-	if (redis->copies == MAP_FAILED)
-		redis->copies = NULL;
+	redis->copies = area_new(bytes);
 	if (!redis->ahead || !redis->copies)
 		return peer_fail(&redis->peer, "out of memory");
-	madvise(redis->copies, bytes, MADV_HUGEPAGE);
 	return 0;
 }
 
