@@ -136,18 +136,19 @@ static int open_run(struct contest *contest, unsigned i)
 
 static int run_rounds(struct contest *contest)
 {
-	for (uint64_t round = 0; round <= options.rounds; round++) {
-		for (unsigned i = 0; i < contest->count; i++) {
-			int code = round ? measure_round(contest->m[i], options.seconds,
-			                                 options.transactions)
-			                 : measure_warm_up(contest->m[i], options.warm_up);
+	const struct measured *failed = NULL;
+	const struct work_run *run;
 
-			if (code)
-				return complain(contest->ops[i]->name,
-				                rows_why(&contest->runs[i].rows));
-		}
-	}
-	return 0;
+	for (unsigned i = 0; i < contest->count && !failed; i++)
+		if (measure_warm_up(contest->m[i], options.warm_up))
+			failed = contest->m[i];
+	if (!failed)
+		failed = measure_in_turn(contest->m, contest->count, options.rounds,
+		                         options.seconds, options.transactions);
+	if (!failed)
+		return 0;
+	run = failed->ctx;
+	return complain(failed->name, rows_why(&run->rows));
 }
 
 static const char *configuration(const struct contest *contest, unsigned i)
@@ -173,10 +174,7 @@ static void print_json(const struct contest *contest)
 {
 	printf("{\"work\": \"%s\", \"size\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"engines\": {",
 	       contest->work->name, contest->size, work_bytes(contest->work, contest->size));
-	for (unsigned i = 0; i < contest->count; i++) {
-		printf("%s", i ? ", " : "");
-		measured_json(stdout, contest->m[i]);
-	}
+	measured_json_all(stdout, contest->m, contest->count);
 	printf("}, \"about\": {");
 	for (unsigned i = 0; i < contest->count; i++) {
 		printf("%s\"%s\": {\"survives\": \"%s\", \"configuration\": ", i ? ", " : "",
@@ -191,9 +189,7 @@ static void print_text(const struct contest *contest)
 {
 	printf("%s, size %" PRIu64 ", %" PRIu64 " bytes, %u rounds\n", contest->work->name,
 	       contest->size, work_bytes(contest->work, contest->size), contest->m[0]->rounds);
-	measured_heading(stdout);
-	for (unsigned i = 0; i < contest->count; i++)
-		measured_print(stdout, contest->m[i]);
+	measured_print(stdout, contest->m, contest->count);
 	for (unsigned i = 1; i < contest->count; i++) {
 		struct measured_ratio rate = measured_rate_ratio(contest->m[0], contest->m[i]);
 

@@ -151,44 +151,31 @@ static void print_measured(struct measured *const *m, unsigned count)
 {
 	struct measured_ratio rate, latency;
 
-	if (!options.json)
-		measured_heading(stdout);
-	for (unsigned i = 0; i < count; i++) {
-		if (options.json) {
-			measured_json(stdout, m[i]);
-			printf("%s", i + 1 < count ? ", " : "");
-		} else {
-			measured_print(stdout, m[i]);
-		}
+	if (!options.json) {
+		measured_print(stdout, m, count);
+		if (count > 1)
+			measured_print_ratios(stdout, m[0], m[1]);
+		return;
 	}
+	measured_json_all(stdout, m, count);
 	if (count < 2)
 		return;
 	rate = measured_rate_ratio(m[0], m[1]);
 	latency = measured_latency_ratio(m[0], m[1]);
-	if (options.json) {
-		printf(", \"rate_ratio\": ");
-		measured_ratio_json(stdout, &rate);
-		printf(", \"p50_ratio\": ");
-		measured_ratio_json(stdout, &latency);
-		return;
-	}
-	printf("%s / %s: rate %.3f (%.3f - %.3f), median latency %.2f (%.2f - %.2f)\n", m[0]->name,
-	       m[1]->name, rate.median, rate.least, rate.most, latency.median, latency.least,
-	       latency.most);
+	printf(", \"rate_ratio\": ");
+	measured_ratio_json(stdout, &rate);
+	printf(", \"p50_ratio\": ");
+	measured_ratio_json(stdout, &latency);
 }
 
 static int run_rounds(struct measured *const *m, struct desk *desks, unsigned count)
 {
 	double seconds = options.seconds < 0 ? 1 : options.seconds;
+	const struct measured *failed = measure_in_turn(m, count, options.rounds, seconds,
+	                                                options.transactions);
 
-	for (uint64_t round = 0; round < options.rounds; round++) {
-		for (unsigned i = 0; i < count; i++) {
-			int code = measure_round(m[i], seconds, options.transactions);
-
-			if (code)
-				return engine_failed(&desks[i], code);
-		}
-	}
+	if (failed)
+		return engine_failed(failed->ctx, failed->code);
 	for (unsigned i = 0; i < count; i++)
 		if (check(&desks[i]))
 			return 1;

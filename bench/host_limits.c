@@ -157,26 +157,21 @@ static int disk_step(void *ctx)
 
 static int run_rounds(struct measured *const *m, unsigned count)
 {
-	for (uint64_t round = 0; round < options.rounds; round++)
-		for (unsigned i = 0; i < count; i++)
-			if (measure_round(m[i], options.seconds, 0))
-				return complain(m[i]->name, strerror(errno));
-	return 0;
+	const struct measured *failed = measure_in_turn(m, count, options.rounds, options.seconds,
+	                                                0);
+
+	return failed ? complain(failed->name, strerror(errno)) : 0;
 }
 
 static void print(struct measured *const *m, unsigned count)
 {
-	if (options.json)
-		printf("{");
-	else
-		measured_heading(stdout);
-	for (unsigned i = 0; i < count; i++) {
-		if (options.json && i)
-			printf(", ");
-		(options.json ? measured_json : measured_print)(stdout, m[i]);
+	if (!options.json) {
+		measured_print(stdout, m, count);
+		return;
 	}
-	if (options.json)
-		printf("}\n");
+	printf("{");
+	measured_json_all(stdout, m, count);
+	printf("}\n");
 }
 
 static int measure(uint8_t *memory, struct handover *line, struct disk *disk)
@@ -186,7 +181,7 @@ static int measure(uint8_t *memory, struct handover *line, struct disk *disk)
 	static const char *const names[] = { "memcpy_4k", "memcpy_64k", "memcpy_1m", "memcpy_64m" };
 	struct measured *m[CONTENDERS_MAX] = { NULL };
 	unsigned count = 0;
-	int status = 0;
+	int status;
 
 	for (unsigned i = 0; i < sizeof(copiers) / sizeof(*copiers); i++) {
 		copiers[i].from = memory;
@@ -196,15 +191,13 @@ static int measure(uint8_t *memory, struct handover *line, struct disk *disk)
 	m[count++] = measured_new("handover", handover_step, line);
 	if (disk)
 		m[count++] = measured_new("fdatasync", disk_step, disk);
-	for (unsigned i = 0; i < count; i++)
-		if (!m[i])
-			status = complain("memory", strerror(errno));
-	if (!status)
+	if (measured_all(m, count))
 		status = run_rounds(m, count);
+	else
+		status = complain("memory", strerror(errno));
 	if (!status)
 		print(m, count);
-	for (unsigned i = 0; i < count; i++)
-		measured_free(m[i]);
+	measured_free_all(m, count);
 	return status;
 }
 

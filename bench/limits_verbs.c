@@ -360,10 +360,8 @@ static void print_json(void)
 	printf("{\"device\": \"%s\", \"mtu\": %u, \"inline\": %u, \"bytes\": %u, \"targets\": %u, "
 	       "\"acks\": %u", raw_device(link), raw_mtu(link), raw_inline(link),
 	       (unsigned)options.bytes, limits.count, (unsigned)options.acks);
-	for (unsigned i = 0; i < limits.timed_count; i++) {
-		printf(", ");
-		measured_json(stdout, limits.timed[i]);
-	}
+	printf("%s", limits.timed_count ? ", " : "");
+	measured_json_all(stdout, limits.timed, limits.timed_count);
 	if (limits.shape_count) {
 		printf(", \"read\": ");
 		shape_json(best_shape());
@@ -385,9 +383,7 @@ static void print_text(void)
 	       "waited for\n", raw_device(link), raw_mtu(link), raw_inline(link),
 	       (unsigned)options.bytes, limits.count, (unsigned)options.acks);
 	if (limits.timed_count)
-		measured_heading(stdout);
-	for (unsigned i = 0; i < limits.timed_count; i++)
-		measured_print(stdout, limits.timed[i]);
+		measured_print(stdout, limits.timed, limits.timed_count);
 	for (unsigned i = 0; i < limits.shape_count; i++) {
 		const struct shape *shape = &limits.shapes[i];
 		struct measured_ratio rate = bandwidth(shape);
@@ -424,8 +420,7 @@ int main(int argc, char **argv)
 	else if (!status)
 		print_text();
 	disconnect_all();
-	for (unsigned i = 0; i < limits.timed_count; i++)
-		measured_free(limits.timed[i]);
+	measured_free_all(limits.timed, limits.timed_count);
 	for (unsigned i = 0; i < limits.shape_count; i++)
 		measured_free(limits.shapes[i].m);
 	return status;

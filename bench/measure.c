@@ -27,6 +27,20 @@ void measured_free(struct measured *m)
 	free(m);
 }
 
+void measured_free_all(struct measured *const *m, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		measured_free(m[i]);
+}
+
+bool measured_all(struct measured *const *m, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!m[i])
+			return false;
+	return true;
+}
+
 static int pass_untimed(struct measured *m, uint64_t ns, uint64_t steps)
 {
 	uint64_t start = clock_ns(), busy = clock_thread_ns();
@@ -85,6 +99,16 @@ int measure_round(struct measured *m, double seconds, uint64_t steps)
 		return code;
 	m->rounds++;
 	return 0;
+}
+
+const struct measured *measure_in_turn(struct measured *const *m, unsigned count, uint64_t rounds,
+                                       double seconds, uint64_t steps)
+{
+	for (uint64_t round = 0; round < rounds; round++)
+		for (unsigned i = 0; i < count; i++)
+			if ((m[i]->code = measure_round(m[i], seconds, steps)))
+				return m[i];
+	return NULL;
 }
 
 static int compare(const void *a, const void *b)
@@ -150,19 +174,31 @@ struct measured_ratio measured_latency_ratio(const struct measured *a, const str
 	return ratio;
 }
 
-void measured_heading(FILE *out)
-{
-	fprintf(out, "%-16s %12s %25s %9s %9s %9s %9s\n", "", "rate/s", "of rounds, min - max",
-	        "p50 ns", "p99 ns", "p99.9 ns", "max us");
-}
-
-void measured_print(FILE *out, const struct measured *m)
+static void print_line(FILE *out, const struct measured *m)
 {
 	struct measured_ratio rate = measured_rates(m);
 
 	fprintf(out, "%-16s %12.0f %12.0f - %10.0f", m->name, rate.median, rate.least, rate.most);
 	fprintf(out, " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9.1f\n", measured_latency(m, 50),
 	        measured_latency(m, 99), measured_latency(m, 99.9), (double)m->latency.max / 1000);
+}
+
+void measured_print(FILE *out, struct measured *const *m, unsigned count)
+{
+	fprintf(out, "%-16s %12s %25s %9s %9s %9s %9s\n", "", "rate/s", "of rounds, min - max",
+	        "p50 ns", "p99 ns", "p99.9 ns", "max us");
+	for (unsigned i = 0; i < count; i++)
+		print_line(out, m[i]);
+}
+
+void measured_print_ratios(FILE *out, const struct measured *a, const struct measured *b)
+{
+	struct measured_ratio rate = measured_rate_ratio(a, b);
+	struct measured_ratio latency = measured_latency_ratio(a, b);
+
+	fprintf(out, "%s / %s: rate %.3f (%.3f - %.3f), median latency %.2f (%.2f - %.2f)\n",
+	        a->name, b->name, rate.median, rate.least, rate.most, latency.median,
+	        latency.least, latency.most);
 }
 
 static void numbers_json(FILE *out, const char *name, const double *numbers, unsigned count)
@@ -189,6 +225,14 @@ void measured_json(FILE *out, const struct measured *m)
 	for (unsigned i = 0; i < m->rounds; i++)
 		fprintf(out, "%s%" PRIu64, i ? ", " : "", m->medians[i]);
 	fprintf(out, "]}");
+}
+
+void measured_json_all(FILE *out, struct measured *const *m, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		fprintf(out, "%s", i ? ", " : "");
+		measured_json(out, m[i]);
+	}
 }
 
 void measured_ratio_json(FILE *out, const struct measured_ratio *ratio)

@@ -7,6 +7,7 @@
 
 #include "histogram.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -16,6 +17,7 @@ struct measured {
 	const char *name;
 	int (*step)(void *ctx);    /* one transaction; not 0: it failed */
 	void *ctx;
+	int code;                  /* of the step that failed */
 	unsigned rounds;           /* so far */
 	double rates[MEASURE_ROUNDS_MAX];      /* a second */
 	/* A second of the thread's processor time: what other processes take does not count, nor
@@ -28,6 +30,10 @@ struct measured {
 
 struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ctx);
 void measured_free(struct measured *m);
+void measured_free_all(struct measured *const *m, unsigned count);
+
+/* Is none of them NULL, for which there was no memory? */
+bool measured_all(struct measured *const *m, unsigned count);
 
 /* Steps for that long that are not counted. 0, or what step returned. */
 int measure_warm_up(struct measured *m, double seconds);
@@ -37,6 +43,10 @@ int measure_warm_up(struct measured *m, double seconds);
  * `steps` steps, when that is not 0. 0, or what step returned.
  */
 int measure_round(struct measured *m, double seconds, uint64_t steps);
+
+/* So many rounds of each; they take turns, round by round. NULL, or the one that failed. */
+const struct measured *measure_in_turn(struct measured *const *m, unsigned count, uint64_t rounds,
+                                       double seconds, uint64_t steps);
 
 /* A median, and the smallest and largest of the rounds. */
 struct measured_ratio {
@@ -51,10 +61,13 @@ uint64_t measured_latency(const struct measured *m, double percent);
 struct measured_ratio measured_rate_ratio(const struct measured *a, const struct measured *b);
 struct measured_ratio measured_latency_ratio(const struct measured *a, const struct measured *b);
 
-/* The line above a table, a line of it, and the same as members of a JSON object. */
-void measured_heading(FILE *out);
-void measured_print(FILE *out, const struct measured *m);
+/* A table, and the line below it that compares two of its lines. */
+void measured_print(FILE *out, struct measured *const *m, unsigned count);
+void measured_print_ratios(FILE *out, const struct measured *a, const struct measured *b);
+
+/* A member of a JSON object, and several with commas between them. */
 void measured_json(FILE *out, const struct measured *m);
+void measured_json_all(FILE *out, struct measured *const *m, unsigned count);
 void measured_ratio_json(FILE *out, const struct measured_ratio *ratio);
 
 #endif

@@ -54,11 +54,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "pingpong: %s\n", strerror(errno));
 		return 2;
 	}
-	for (uint64_t i = 0; i < rounds; i++) {
-		if (measure_round(m, seconds, 0)) {
-			fprintf(stderr, "pingpong: the far end is gone\n");
-			return 2;
-		}
+	if (measure_in_turn(&m, 1, rounds, seconds, 0)) {
+		fprintf(stderr, "pingpong: the far end is gone\n");
+		return 2;
 	}
 	pinger_free(pinger);
 	if (json) {
@@ -66,8 +64,7 @@ int main(int argc, char **argv)
 		measured_json(stdout, m);
 		printf("}\n");
 	} else {
-		measured_heading(stdout);
-		measured_print(stdout, m);
+		measured_print(stdout, &m, 1);
 	}
 	measured_free(m);
 	return 0;

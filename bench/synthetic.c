@@ -185,17 +185,14 @@ static void print_ratios(struct measured *const *m, unsigned count)
 		struct measured_ratio rate = measured_rate_ratio(m[0], m[i]);
 		struct measured_ratio latency = measured_latency_ratio(m[0], m[i]);
 
-		if (options.json) {
-			printf(", \"rate_ratio_%s\": ", m[i]->name);
-			measured_ratio_json(stdout, &rate);
-			printf(", \"p50_ratio_%s\": ", m[i]->name);
-			measured_ratio_json(stdout, &latency);
-		} else {
-			printf("%s / %s: rate %.3f (%.3f - %.3f), "
-			       "median latency %.2f (%.2f - %.2f)\n",
-			       m[0]->name, m[i]->name, rate.median, rate.least, rate.most,
-			       latency.median, latency.least, latency.most);
+		if (!options.json) {
+			measured_print_ratios(stdout, m[0], m[i]);
+			continue;
 		}
+		printf(", \"rate_ratio_%s\": ", m[i]->name);
+		measured_ratio_json(stdout, &rate);
+		printf(", \"p50_ratio_%s\": ", m[i]->name);
+		measured_ratio_json(stdout, &latency);
 	}
 }
 
@@ -203,16 +200,11 @@ static void print_size(struct measured *const *m, unsigned count, size_t size, b
 {
 	if (options.json) {
 		printf("%s{\"size\": %zu, ", first ? "" : ", ", size);
-		for (unsigned i = 0; i < count; i++) {
-			printf("%s", i ? ", " : "");
-			measured_json(stdout, m[i]);
-		}
+		measured_json_all(stdout, m, count);
 	} else {
 		printf("%zu bytes, %.1f MB/s\n", size,
 		       measured_rate(m[0]) * (double)size / 1e6);
-		measured_heading(stdout);
-		for (unsigned i = 0; i < count; i++)
-			measured_print(stdout, m[i]);
+		measured_print(stdout, m, count);
 	}
 	print_ratios(m, count);
 	printf("%s", options.json ? "}" : "\n");
@@ -221,25 +213,23 @@ static void print_size(struct measured *const *m, unsigned count, size_t size, b
 
 static int run_rounds(struct measured *const *m, unsigned count)
 {
-	for (uint64_t round = 0; round < options.rounds; round++) {
-		for (unsigned i = 0; i < count; i++) {
-			const struct writer *writer = m[i]->ctx;
+	const struct measured *failed = measure_in_turn(m, count, options.rounds, options.seconds,
+	                                                options.transactions);
+	const struct writer *writer;
 
-			if (!measure_round(m[i], options.seconds, options.transactions))
-				continue;
-			if (m[i]->step == pinger_step)
-				return complain(m[i]->name, "the far end is gone");
-			return complain(m[i]->name, writer->engine->ops->why(writer->engine));
-		}
-	}
-	return 0;
+	if (!failed)
+		return 0;
+	if (failed->step == pinger_step)
+		return complain(failed->name, "the far end is gone");
+	writer = failed->ctx;
+	return complain(failed->name, writer->engine->ops->why(writer->engine));
 }
 
 static int measure_size(struct contest *contest, size_t size, bool first)
 {
 	struct measured *m[CONTENDERS_MAX] = { NULL, NULL, NULL };
 	unsigned count = 0;
-	int status = 0;
+	int status;
 
 	for (unsigned i = 0; i < contest->writer_count; i++) {
 		struct writer *writer = &contest->writers[i];
@@ -249,15 +239,13 @@ static int measure_size(struct contest *contest, size_t size, bool first)
 	}
 	if (contest->pinger)
 		m[count++] = measured_new("pingpong", pinger_step, contest->pinger);
-	for (unsigned i = 0; i < count; i++)
-		if (!m[i])
-			status = complain("memory", strerror(errno));
-	if (!status)
+	if (measured_all(m, count))
 		status = run_rounds(m, count);
+	else
+		status = complain("memory", strerror(errno));
 	if (!status)
 		print_size(m, count, size, first);
-	for (unsigned i = 0; i < count; i++)
-		measured_free(m[i]);
+	measured_free_all(m, count);
 	return status;
 }
 
