@@ -49,8 +49,9 @@ static void take_message(const DB_ENV *env, const char *prefix, const char *mess
 	snprintf(bdb->message, sizeof(bdb->message), "%s", message);
 }
 
-static int start(struct bdb *bdb)
+static int start(struct engine *engine)
 {
+	struct bdb *bdb = (struct bdb *)engine;
 	int code = bdb->env->txn_begin(bdb->env, NULL, &bdb->txn, 0);
 
 	return code ? fail(bdb, "begin", code) : 0;
@@ -65,8 +66,9 @@ static int checkpoint(struct bdb *bdb)
 	return code ? fail(bdb, "checkpoint", code) : 0;
 }
 
-static int finish(struct bdb *bdb)
+static int bdb_commit(struct engine *engine)
 {
+	struct bdb *bdb = (struct bdb *)engine;
 	DB_TXN *txn = bdb->txn;
 	int code;
 
@@ -84,9 +86,9 @@ static void bdb_close(struct engine *engine)
 
 	if (!bdb)
 		return;
-	if (bdb->txn && bdb->peer.loading)
-		finish(bdb);
-	else if (bdb->txn)
+	if (bdb->peer.loading)
+		peer_end_load(&bdb->peer);
+	if (bdb->txn)
 		bdb->txn->abort(bdb->txn);
 	if (bdb->db)
 		bdb->db->close(bdb->db, 0);
@@ -146,18 +148,16 @@ static struct engine *open_with(const struct engine_ops *ops, const struct engin
 {
 	struct bdb *bdb = peer_new(ops, options, sizeof(*bdb), why);
 	char folder[PEER_PATH];
+	bool bad;
 
 	if (!bdb)
 		return NULL;
+	bdb->peer.start = start;
 	bdb->at_commit = sync ? DB_TXN_SYNC : DB_TXN_WRITE_NOSYNC;
-	if ((sync && peer_on_disk(&bdb->peer, options)) ||
-	    peer_path(&bdb->peer, options, "", folder) || open_env(bdb, folder) ||
-	    open_tree(bdb)) {
-		snprintf(why, ENGINE_WHY, "%s", bdb->peer.why);
-		bdb_close(&bdb->peer.engine);
-		return NULL;
-	}
-	return &bdb->peer.engine;
+	bad = (sync && peer_on_disk(&bdb->peer, options)) ||
+	      peer_path(&bdb->peer, options, "", folder) || open_env(bdb, folder) ||
+	      open_tree(bdb);
+	return peer_opened(&bdb->peer, bad, why);
 }
 
 static struct engine *bdb_open(const struct engine_options *options, size_t size, void **memory,
@@ -180,17 +180,9 @@ static int bdb_begin(struct engine *engine)
 {
 	struct bdb *bdb = (struct bdb *)engine;
 
-	if (bdb->peer.loading) {
-		bdb->peer.loading = false;
-		if ((bdb->txn && finish(bdb)) || checkpoint(bdb))
-			return -1;
-	}
-	return start(bdb);
-}
-
-static int bdb_commit(struct engine *engine)
-{
-	return finish((struct bdb *)engine);
+	if (bdb->peer.loading && (peer_end_load(&bdb->peer) || checkpoint(bdb)))
+		return -1;
+	return start(engine);
 }
 
 static int bdb_get(struct engine *engine, unsigned table, uint64_t id, void *row)
@@ -223,24 +215,9 @@ static int bdb_put(struct engine *engine, unsigned table, uint64_t id, const voi
 	return code ? fail(bdb, "put", code) : 0;
 }
 
-static int bdb_load(struct engine *engine, unsigned table, uint64_t id, const void *row)
-{
-	struct bdb *bdb = (struct bdb *)engine;
-
-	bdb->peer.loading = true;
-	if ((!bdb->txn && start(bdb)) || bdb_put(engine, table, id, row))
-		return -1;
-	bdb->peer.batch += bdb->peer.tables[table].size;
-	if (bdb->peer.batch < PEER_BATCH)
-		return 0;
-	bdb->peer.batch = 0;
-	return finish(bdb);
-}
-
 #define BDB_OPS                                                                                    \
-	.begin = bdb_begin, .commit = bdb_commit, .why = peer_why, .get = bdb_get,                 \
-	.put = bdb_put, .load = bdb_load, .configuration = peer_configuration,                     \
-	.handle = peer_handle, .close = bdb_close
+	.begin = bdb_begin, .commit = bdb_commit, .get = bdb_get, .put = bdb_put,                  \
+	.load = peer_load, .close = bdb_close, PEER_OPS
 
 const struct engine_ops engine_bdb = {
 	.name = "bdb", .open = bdb_open, .survives = "process", BDB_OPS,

@@ -32,24 +32,25 @@ static void lmdb_close(struct engine *engine)
 
 	if (!lmdb)
 		return;
-	if (lmdb->txn && lmdb->peer.loading)
-		mdb_txn_commit(lmdb->txn);
-	else
-		mdb_txn_abort(lmdb->txn);
+	if (lmdb->peer.loading)
+		peer_end_load(&lmdb->peer);
+	mdb_txn_abort(lmdb->txn);
 	if (lmdb->env)
 		mdb_env_close(lmdb->env);
 	free(lmdb);
 }
 
-static int start(struct lmdb *lmdb)
+static int start(struct engine *engine)
 {
+	struct lmdb *lmdb = (struct lmdb *)engine;
 	int code = mdb_txn_begin(lmdb->env, NULL, 0, &lmdb->txn);
 
 	return code ? fail(lmdb, "begin", code) : 0;
 }
 
-static int finish(struct lmdb *lmdb)
+static int lmdb_commit(struct engine *engine)
 {
+	struct lmdb *lmdb = (struct lmdb *)engine;
 	int code = mdb_txn_commit(lmdb->txn);
 
 	lmdb->txn = NULL;
@@ -78,10 +79,10 @@ static int open_tree(struct lmdb *lmdb, const char *path, unsigned flags)
 		code = mdb_env_open(lmdb->env, path, flags | MDB_NOSUBDIR, 0600);
 	if (code)
 		return fail(lmdb, path, code);
-	if (start(lmdb))
+	if (start(&lmdb->peer.engine))
 		return -1;
 	code = mdb_dbi_open(lmdb->txn, NULL, MDB_INTEGERKEY, &lmdb->dbi);
-	return code ? fail(lmdb, path, code) : finish(lmdb);
+	return code ? fail(lmdb, path, code) : lmdb_commit(&lmdb->peer.engine);
 }
 
 static struct engine *open_with(const struct engine_ops *ops, const struct engine_options *options,
@@ -89,18 +90,16 @@ static struct engine *open_with(const struct engine_ops *ops, const struct engin
 {
 	struct lmdb *lmdb = peer_new(ops, options, sizeof(*lmdb), why);
 	char path[PEER_PATH];
+	bool bad;
 
 	if (!lmdb)
 		return NULL;
+	lmdb->peer.start = start;
 	snprintf(lmdb->peer.setup, PEER_SETUP, "LMDB %d.%d.%d, %s; one tree, MDB_INTEGERKEY",
 	         MDB_VERSION_MAJOR, MDB_VERSION_MINOR, MDB_VERSION_PATCH, setup);
-	if ((!(flags & MDB_NOSYNC) && peer_on_disk(&lmdb->peer, options)) ||
-	    peer_path(&lmdb->peer, options, "lmdb", path) || open_tree(lmdb, path, flags)) {
-		snprintf(why, ENGINE_WHY, "%s", lmdb->peer.why);
-		lmdb_close(&lmdb->peer.engine);
-		return NULL;
-	}
-	return &lmdb->peer.engine;
+	bad = (!(flags & MDB_NOSYNC) && peer_on_disk(&lmdb->peer, options)) ||
+	      peer_path(&lmdb->peer, options, "lmdb", path) || open_tree(lmdb, path, flags);
+	return peer_opened(&lmdb->peer, bad, why);
 }
 
 static struct engine *lmdb_open(const struct engine_options *options, size_t size, void **memory,
@@ -124,15 +123,9 @@ static int lmdb_begin(struct engine *engine)
 {
 	struct lmdb *lmdb = (struct lmdb *)engine;
 
-	if (lmdb->peer.loading && finish(lmdb))
+	if (lmdb->peer.loading && peer_end_load(&lmdb->peer))
 		return -1;
-	lmdb->peer.loading = false;
-	return start(lmdb);
-}
-
-static int lmdb_commit(struct engine *engine)
-{
-	return finish((struct lmdb *)engine);
+	return start(engine);
 }
 
 static int get(struct lmdb *lmdb, MDB_txn *txn, unsigned table, uint64_t id, void *row)
@@ -182,37 +175,19 @@ static int put(struct lmdb *lmdb, unsigned table, uint64_t id, const void *row, 
 static int lmdb_put(struct engine *engine, unsigned table, uint64_t id, const void *row)
 {
 	struct lmdb *lmdb = (struct lmdb *)engine;
-	int code = put(lmdb, table, id, row, 0);
+	int code = MDB_KEYEXIST;
 
+	/* Rows that are loaded in order are appended, and fill pages to their end. */
+	if (__builtin_expect(lmdb->peer.loading, 0))
+		code = put(lmdb, table, id, row, MDB_APPEND);
+	if (code == MDB_KEYEXIST)
+		code = put(lmdb, table, id, row, 0);
 	return code ? fail(lmdb, "put", code) : 0;
 }
 
-static int lmdb_load(struct engine *engine, unsigned table, uint64_t id, const void *row)
-{
-	struct lmdb *lmdb = (struct lmdb *)engine;
-	int code;
-
-	if (!lmdb->peer.loading && start(lmdb))
-		return -1;
-	lmdb->peer.loading = true;
-	/* Rows that come in order are appended, and fill pages to their end. */
-	code = put(lmdb, table, id, row, MDB_APPEND);
-	if (code == MDB_KEYEXIST)
-		code = put(lmdb, table, id, row, 0);
-	if (code)
-		return fail(lmdb, "load", code);
-	lmdb->peer.batch += lmdb->peer.tables[table].size;
-	if (lmdb->peer.batch < PEER_BATCH)
-		return 0;
-	lmdb->peer.batch = 0;
-	lmdb->peer.loading = false;
-	return finish(lmdb);
-}
-
 #define LMDB_OPS                                                                                   \
-	.begin = lmdb_begin, .commit = lmdb_commit, .why = peer_why, .get = lmdb_get,              \
-	.put = lmdb_put, .load = lmdb_load, .configuration = peer_configuration,                   \
-	.handle = peer_handle, .close = lmdb_close
+	.begin = lmdb_begin, .commit = lmdb_commit, .get = lmdb_get, .put = lmdb_put,              \
+	.load = peer_load, .close = lmdb_close, PEER_OPS
 
 const struct engine_ops engine_lmdb = {
 	.name = "lmdb", .open = lmdb_open, .survives = "process", LMDB_OPS,

@@ -185,18 +185,16 @@ static struct engine *open_with(const struct engine_ops *ops, const struct engin
 	struct pool *pool = peer_new(ops, options, sizeof(*pool), why);
 	bool replica = ops == &engine_pmemobj_replica;
 	char path[PEER_PATH];
+	bool bad;
 
 	if (!pool)
 		return NULL;
-	if (peer_path(&pool->peer, options, replica ? "pmemobj.set" : "pmemobj", path) ||
-	    load(pool) || open_pool(pool, options, path, size, replica) ||
-	    open_root(pool, size, memory)) {
-		snprintf(why, ENGINE_WHY, "%s", pool->peer.why);
-		pool_close(&pool->peer.engine);
-		return NULL;
-	}
-	describe(pool, replica);
-	return &pool->peer.engine;
+	bad = peer_path(&pool->peer, options, replica ? "pmemobj.set" : "pmemobj", path) ||
+	      load(pool) || open_pool(pool, options, path, size, replica) ||
+	      open_root(pool, size, memory);
+	if (!bad)
+		describe(pool, replica);
+	return peer_opened(&pool->peer, bad, why);
 }
 
 static struct engine *alone_open(const struct engine_options *options, size_t size, void **memory,
@@ -234,9 +232,8 @@ static int pool_commit(struct engine *engine)
 }
 
 #define POOL_OPS                                                                                   \
-	.begin = pool_begin, .range = pool_range, .commit = pool_commit, .why = peer_why,          \
-	.survives = "process", .configuration = peer_configuration, .handle = peer_handle,         \
-	.close = pool_close
+	.begin = pool_begin, .range = pool_range, .commit = pool_commit, .survives = "process",    \
+	.close = pool_close, PEER_OPS
 
 const struct engine_ops engine_pmemobj = {
 	.name = "pmemobj", .open = alone_open, POOL_OPS,

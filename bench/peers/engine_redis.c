@@ -412,17 +412,14 @@ static struct engine *redis_open(const struct engine_options *options, size_t si
                                  char *why)
 {
 	struct redis *redis = peer_new(&engine_redis, options, sizeof(*redis), why);
+	bool bad;
 
 	(void)size;
 	*memory = NULL;
 	if (!redis)
 		return NULL;
-	if (make_room(redis) || reach(redis, options) || check_replica(redis) || describe(redis)) {
-		snprintf(why, ENGINE_WHY, "%s", redis->peer.why);
-		redis_close(&redis->peer.engine);
-		return NULL;
-	}
-	return &redis->peer.engine;
+	bad = make_room(redis) || reach(redis, options) || check_replica(redis) || describe(redis);
+	return peer_opened(&redis->peer, bad, why);
 }
 
 const struct engine_ops engine_redis = {
@@ -430,12 +427,10 @@ const struct engine_ops engine_redis = {
 	.open = redis_open,
 	.begin = redis_begin,
 	.commit = redis_commit,
-	.why = peer_why,
 	.get = redis_get,
 	.put = redis_put,
 	.load = redis_load,
 	.survives = "host",
-	.configuration = peer_configuration,
-	.handle = peer_handle,
 	.close = redis_close,
+	PEER_OPS,
 };

@@ -24,7 +24,6 @@ enum {
 struct sqlite {
 	struct peer peer;
 	sqlite3 *db;
-	bool open;                 /* a transaction is */
 	sqlite3_stmt *begin, *commit;
 	sqlite3_stmt *get[PEER_TABLES], *put[PEER_TABLES];
 };
@@ -45,20 +44,18 @@ static int step(struct sqlite *sqlite, sqlite3_stmt *statement, const char *what
 	return code == SQLITE_DONE ? 0 : -1;
 }
 
-static int start(struct sqlite *sqlite)
+static int start(struct engine *engine)
 {
-	if (step(sqlite, sqlite->begin, "begin"))
-		return -1;
-	sqlite->open = true;
-	return 0;
+	struct sqlite *sqlite = (struct sqlite *)engine;
+
+	return step(sqlite, sqlite->begin, "begin");
 }
 
-static int finish(struct sqlite *sqlite)
+static int sqlite_commit(struct engine *engine)
 {
-	if (step(sqlite, sqlite->commit, "commit"))
-		return -1;
-	sqlite->open = false;
-	return 0;
+	struct sqlite *sqlite = (struct sqlite *)engine;
+
+	return step(sqlite, sqlite->commit, "commit");
 }
 
 static int run(struct sqlite *sqlite, const char *format, ...)
@@ -84,8 +81,8 @@ static void sqlite_close(struct engine *engine)
 
 	if (!sqlite)
 		return;
-	if (sqlite->open && sqlite->peer.loading)
-		finish(sqlite);
+	if (sqlite->peer.loading)
+		peer_end_load(&sqlite->peer);
 	for (unsigned i = 0; i < PEER_TABLES; i++) {
 		sqlite3_finalize(sqlite->get[i]);
 		sqlite3_finalize(sqlite->put[i]);
@@ -168,17 +165,15 @@ static struct engine *open_with(const struct engine_ops *ops, const struct engin
 {
 	struct sqlite *sqlite = peer_new(ops, options, sizeof(*sqlite), why);
 	char path[PEER_PATH];
+	bool bad;
 
 	if (!sqlite)
 		return NULL;
-	if ((sync && peer_on_disk(&sqlite->peer, options)) ||
-	    peer_path(&sqlite->peer, options, "sqlite", path) ||
-	    open_database(sqlite, path, sync ? "FULL" : "OFF")) {
-		snprintf(why, ENGINE_WHY, "%s", sqlite->peer.why);
-		sqlite_close(&sqlite->peer.engine);
-		return NULL;
-	}
-	return &sqlite->peer.engine;
+	sqlite->peer.start = start;
+	bad = (sync && peer_on_disk(&sqlite->peer, options)) ||
+	      peer_path(&sqlite->peer, options, "sqlite", path) ||
+	      open_database(sqlite, path, sync ? "FULL" : "OFF");
+	return peer_opened(&sqlite->peer, bad, why);
 }
 
 static struct engine *sqlite_open(const struct engine_options *options, size_t size,
@@ -201,18 +196,10 @@ static int sqlite_begin(struct engine *engine)
 {
 	struct sqlite *sqlite = (struct sqlite *)engine;
 
-	if (sqlite->peer.loading) {
-		sqlite->peer.loading = false;
-		if ((sqlite->open && finish(sqlite)) ||
-		    run(sqlite, "PRAGMA wal_checkpoint(TRUNCATE)"))
-			return -1;
-	}
-	return start(sqlite);
-}
-
-static int sqlite_commit(struct engine *engine)
-{
-	return finish((struct sqlite *)engine);
+	if (sqlite->peer.loading && (peer_end_load(&sqlite->peer) ||
+	                             run(sqlite, "PRAGMA wal_checkpoint(TRUNCATE)")))
+		return -1;
+	return start(engine);
 }
 
 static int sqlite_get(struct engine *engine, unsigned table, uint64_t id, void *row)
@@ -250,24 +237,9 @@ static int sqlite_put(struct engine *engine, unsigned table, uint64_t id, const 
 	return code;
 }
 
-static int sqlite_load(struct engine *engine, unsigned table, uint64_t id, const void *row)
-{
-	struct sqlite *sqlite = (struct sqlite *)engine;
-
-	sqlite->peer.loading = true;
-	if ((!sqlite->open && start(sqlite)) || sqlite_put(engine, table, id, row))
-		return -1;
-	sqlite->peer.batch += sqlite->peer.tables[table].size;
-	if (sqlite->peer.batch < PEER_BATCH)
-		return 0;
-	sqlite->peer.batch = 0;
-	return finish(sqlite);
-}
-
 #define SQLITE_OPS                                                                                 \
-	.begin = sqlite_begin, .commit = sqlite_commit, .why = peer_why, .get = sqlite_get,        \
-	.put = sqlite_put, .load = sqlite_load, .configuration = peer_configuration,               \
-	.handle = peer_handle, .close = sqlite_close
+	.begin = sqlite_begin, .commit = sqlite_commit, .get = sqlite_get, .put = sqlite_put,      \
+	.load = peer_load, .close = sqlite_close, PEER_OPS
 
 const struct engine_ops engine_sqlite = {
 	.name = "sqlite", .open = sqlite_open, .survives = "process", SQLITE_OPS,

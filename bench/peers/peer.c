@@ -33,6 +33,15 @@ void *peer_new(const struct engine_ops *ops, const struct engine_options *option
 	return peer;
 }
 
+struct engine *peer_opened(struct peer *peer, bool bad, char *why)
+{
+	if (!bad)
+		return &peer->engine;
+	snprintf(why, ENGINE_WHY, "%s", peer->why);
+	peer->engine.ops->close(&peer->engine);
+	return NULL;
+}
+
 int peer_fail(struct peer *peer, const char *format, ...)
 {
 	va_list args;
@@ -101,6 +110,31 @@ uint32_t peer_page(const struct peer *peer, unsigned rows, uint32_t least, uint3
 	while (page < most && page < rows * largest)
 		page *= 2;
 	return page;
+}
+
+int peer_load(struct engine *engine, unsigned table, uint64_t id, const void *row)
+{
+	struct peer *peer = (struct peer *)engine;
+
+	if (!peer->batch && peer->start(engine))
+		return -1;
+	peer->loading = true;
+	peer->batch += peer->tables[table].size;
+	if (engine->ops->put(engine, table, id, row))
+		return -1;
+	if (peer->batch < PEER_BATCH)
+		return 0;
+	peer->batch = 0;
+	return engine->ops->commit(engine);
+}
+
+int peer_end_load(struct peer *peer)
+{
+	bool open = peer->batch != 0;
+
+	peer->loading = false;
+	peer->batch = 0;
+	return open ? peer->engine.ops->commit(&peer->engine) : 0;
 }
 
 const char *peer_why(const struct engine *engine)

@@ -19,8 +19,9 @@ struct peer {
 	struct engine engine;
 	struct engine_table tables[PEER_TABLES];
 	unsigned table_count;
+	int (*start)(struct engine *engine);   /* opens a transaction, for peer_load */
 	bool loading;              /* rows were loaded, and no transaction has begun since */
-	size_t batch;              /* bytes of rows in the transaction that loads */
+	size_t batch;              /* bytes of rows in the transaction that loads; 0: none does */
 	char setup[PEER_SETUP];
 	char why[ENGINE_WHY];
 };
@@ -28,6 +29,9 @@ struct peer {
 /* A driver of `size` bytes, zeros but for its `peer`. NULL: the reason is in `why`. */
 void *peer_new(const struct engine_ops *ops, const struct engine_options *options, size_t size,
                char *why);
+
+/* What `open` returns: the engine, or, when `bad`, NULL and the reason; it is closed then. */
+struct engine *peer_opened(struct peer *peer, bool bad, char *why);
 
 /* Remembers why something failed. Returns -1. */
 int peer_fail(struct peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -60,7 +64,19 @@ static inline uint64_t peer_key(unsigned table, uint64_t id)
 	return (uint64_t)table << 56 | id;
 }
 
-/* These serve as engine_ops. */
+/*
+ * Serves as `load` of a driver that has a `start`: transactions of PEER_BATCH bytes, with `put` and
+ * `commit` as they are. `begin` calls peer_end_load first when rows were loaded, and so does
+ * `close`, which keeps what was loaded.
+ */
+int peer_load(struct engine *engine, unsigned table, uint64_t id, const void *row);
+
+/* Commits what is loaded and is not yet committed. 0, or -1 and the reason is remembered. */
+int peer_end_load(struct peer *peer);
+
+/* The members of engine_ops that are the same in all drivers. */
+#define PEER_OPS .why = peer_why, .configuration = peer_configuration, .handle = peer_handle
+
 const char *peer_why(const struct engine *engine);
 const char *peer_configuration(const struct engine *engine);
 struct perseas *peer_handle(struct engine *engine);
