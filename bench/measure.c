@@ -118,7 +118,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static struct measured_ratio summarise(double *values, unsigned count)
+struct measured_ratio measured_summary(double *values, unsigned count)
 {
 	struct measured_ratio ratio = { 0, 0, 0 };
 
@@ -137,7 +137,7 @@ struct measured_ratio measured_rates(const struct measured *m)
 	double values[MEASURE_ROUNDS_MAX];
 
 	memcpy(values, m->rates, sizeof(values));
-	return summarise(values, m->rounds);
+	return measured_summary(values, m->rounds);
 }
 
 double measured_rate(const struct measured *m)
@@ -157,7 +157,7 @@ struct measured_ratio measured_rate_ratio(const struct measured *a, const struct
 
 	for (unsigned i = 0; i < a->rounds; i++)
 		values[i] = a->rates[i] / b->rates[i];
-	ratio = summarise(values, a->rounds);
+	ratio = measured_summary(values, a->rounds);
 	ratio.median = measured_rate(a) / measured_rate(b);
 	return ratio;
 }
@@ -169,7 +169,7 @@ struct measured_ratio measured_latency_ratio(const struct measured *a, const str
 
 	for (unsigned i = 0; i < a->rounds; i++)
 		values[i] = (double)a->medians[i] / (double)(b->medians[i] + !b->medians[i]);
-	ratio = summarise(values, a->rounds);
+	ratio = measured_summary(values, a->rounds);
 	ratio.median = (double)measured_latency(a, 50) / (double)measured_latency(b, 50);
 	return ratio;
 }

@@ -53,6 +53,9 @@ struct measured_ratio {
 	double median, least, most;
 };
 
+/* Of any numbers, which it sorts; zeros when there are none. */
+struct measured_ratio measured_summary(double *values, unsigned count);
+
 struct measured_ratio measured_rates(const struct measured *m);
 double measured_rate(const struct measured *m);        /* median of the rounds */
 uint64_t measured_latency(const struct measured *m, double percent);

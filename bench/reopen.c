@@ -151,20 +151,6 @@ static int copy_once(const uint8_t *from, uint64_t size, struct copying *took)
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static struct measured_ratio summarise(double *values, uint64_t count)
-{
-	qsort(values, count, sizeof(*values), compare);
-	return (struct measured_ratio){ (values[count / 2] + values[(count - 1) / 2]) / 2,
-		                        values[0], values[count - 1] };
-}
-
 static void print(const char *name, double *values, double unit)
 {
 	struct measured_ratio ratio;
@@ -174,7 +160,7 @@ static void print(const char *name, double *values, double unit)
 		for (uint64_t i = 0; i < options.rounds; i++)
 			printf("%s%.6g", i ? ", " : "", values[i]);
 	}
-	ratio = summarise(values, options.rounds);
+	ratio = measured_summary(values, (unsigned)options.rounds);
 	if (options.json)
 		printf("], \"median\": %.6g, \"min\": %.6g, \"max\": %.6g}", ratio.median,
 		       ratio.least, ratio.most);

@@ -207,35 +207,26 @@ static int close_and_check(perseas_t *p, const uint8_t *memory)
 
 /* --- results ------------------------------------------------------------------------ */
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void print_series(const struct series *series, bool first)
 {
 	double sorted[MEASURE_ROUNDS_MAX];
 	uint64_t p50 = histogram_percentile(&series->latency, 50);
 	uint64_t p99 = histogram_percentile(&series->latency, 99);
 	uint64_t p99_9 = histogram_percentile(&series->latency, 99.9);
-	size_t n = options.rounds;
-	double median;
+	struct measured_ratio rate;
 
 	memcpy(sorted, series->rates, sizeof(sorted));
-	qsort(sorted, n, sizeof(*sorted), compare);
-	median = (sorted[n / 2] + sorted[(n - 1) / 2]) / 2;
+	rate = measured_summary(sorted, (unsigned)options.rounds);
 	if (!options.json) {
 		printf("%3u threads %12.0f %12.0f - %10.0f %9" PRIu64 " %9" PRIu64 " %9" PRIu64
-		       "\n", series->threads, median, sorted[0], sorted[n - 1], p50, p99, p99_9);
+		       "\n", series->threads, rate.median, rate.least, rate.most, p50, p99, p99_9);
 		return;
 	}
-	printf("%s{\"threads\": %u, \"rate\": {\"median\": %.6g, \"min\": %.6g, \"max\": %.6g}, "
-	       "\"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"p99_9_ns\": %" PRIu64
-	       ", \"rates\": [", first ? "" : ", ", series->threads, median, sorted[0],
-	       sorted[n - 1], p50, p99, p99_9);
-	for (size_t i = 0; i < n; i++)
+	printf("%s{\"threads\": %u, \"rate\": ", first ? "" : ", ", series->threads);
+	measured_ratio_json(stdout, &rate);
+	printf(", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"p99_9_ns\": %" PRIu64
+	       ", \"rates\": [", p50, p99, p99_9);
+	for (uint64_t i = 0; i < options.rounds; i++)
 		printf("%s%.6g", i ? ", " : "", series->rates[i]);
 	printf("]}");
 }
