@@ -1,0 +1,112 @@
+/*
+ * test_measure.c - rounds of the benchmarks: who runs when, who failed, what comes out.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../bench/measure.h"
+
+enum { STEPS = 4, BROKEN = -7 };
+
+/* Steps write down whose they are. */
+struct stepper {
+	char letter;
+	unsigned left;             /* steps until one fails; 0: none does */
+};
+
+static char steps[128];
+static size_t done;
+
+static int step(void *ctx)
+{
+	struct stepper *stepper = ctx;
+
+	if (stepper->left && !--stepper->left)
+		return BROKEN;
+	assert_true(done < sizeof(steps) - 1);
+	steps[done++] = stepper->letter;
+	steps[done] = 0;
+	return 0;
+}
+
+/* Without any time a round is STEPS steps, all before the clock is looked at. */
+static const struct measured *run(struct stepper *steppers, struct measured **m, uint64_t rounds)
+{
+	done = 0;
+	for (unsigned i = 0; i < 2; i++)
+		m[i] = measured_new(i ? "second" : "first", step, &steppers[i]);
+	assert_true(measured_all(m, 2));
+	return measure_in_turn(m, 2, rounds, 0, STEPS);
+}
+
+static void rounds_take_turns(void **state)
+{
+	struct stepper steppers[] = { { 'a', 0 }, { 'b', 0 } };
+	struct measured *m[2];
+
+	(void)state;
+	assert_null(run(steppers, m, 2));
+	assert_string_equal(steps, "aaaabbbbaaaabbbb");
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(m[i]->rounds, 2);
+	measured_free_all(m, 2);
+}
+
+/* The second fails in its second round: nothing runs after that, and its code is told. */
+static void one_that_fails_ends_it(void **state)
+{
+	struct stepper steppers[] = { { 'a', 0 }, { 'b', STEPS + 2 } };
+	struct measured *m[2];
+	const struct measured *failed = run(steppers, m, 3);
+
+	(void)state;
+	assert_ptr_equal(failed, m[1]);
+	assert_int_equal(m[1]->code, BROKEN);
+	assert_int_equal(m[0]->code, 0);
+	assert_string_equal(steps, "aaaabbbbaaaab");
+	assert_int_equal(m[1]->rounds, 1);
+	measured_free_all(m, 2);
+}
+
+static void what_there_was_no_memory_for_is_noticed(void **state)
+{
+	struct stepper stepper = { 'a', 0 };
+	struct measured *m[2] = { measured_new("first", step, &stepper), NULL };
+
+	(void)state;
+	assert_true(measured_all(m, 1));
+	assert_false(measured_all(m, 2));
+	measured_free_all(m, 2);
+}
+
+/* The one in the middle, or half way between two. */
+static void the_median_is_of_the_middle(void **state)
+{
+	double odd[] = { 5, 1, 4 }, even[] = { 8, 1, 2, 6 };
+	struct measured_ratio found = measured_summary(odd, 3);
+
+	(void)state;
+	assert_true(found.median == 4 && found.least == 1 && found.most == 5);
+	found = measured_summary(even, 4);
+	assert_true(found.median == 4 && found.least == 1 && found.most == 8);
+	found = measured_summary(even, 0);
+	assert_true(found.median == 0 && found.least == 0 && found.most == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rounds_take_turns),
+		cmocka_unit_test(one_that_fails_ends_it),
+		cmocka_unit_test(what_there_was_no_memory_for_is_noticed),
+		cmocka_unit_test(the_median_is_of_the_middle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
