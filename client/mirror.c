@@ -135,6 +135,14 @@ void ps_mirrors_staging(struct perseas *p)
 	p->staged = staged;
 }
 
+/* Who sleeps on the links knows only those that had something under way then. */
+static void count_posted(struct perseas *p, struct ps_mirror *m)
+{
+	if (!m->outstanding && p->leader)
+		p->env->ops->wake(p->env, PS_COMMITTER);
+	m->outstanding++;
+}
+
 static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_entry *entry)
 {
 	struct ps_chain chain = { entry->writes, entry->count, 1,
@@ -148,7 +156,7 @@ static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_e
 	}
 	m->slot = !m->slot;
 	m->posted = entry->seq;
-	m->outstanding++;
+	count_posted(p, m);
 	p->stat.bytes_sent += entry->bytes;
 }
 
@@ -194,7 +202,7 @@ int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain
 	}
 	if (chain->slot.length)
 		m->slot = !m->slot;
-	m->outstanding++;
+	count_posted(p, m);
 	m->bulk = m->outstanding;
 	return 0;
 }

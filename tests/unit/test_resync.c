@@ -504,6 +504,56 @@ static void test_no_memory_beside(void **state)
 	assert_catches_up(f, 1);
 }
 
+static unsigned wakes;
+
+static void count_wakes(struct ps_env *env, enum ps_sleeper who)
+{
+	(void)env;
+	wakes += who == PS_COMMITTER;
+}
+
+/* One who waits for a commit sleeps on the links that have something under way, for all others and
+ * for the keeper too: a chunk or a transaction on another link would end there unseen. */
+static void test_who_sleeps_learns_of_another_link(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	const struct ps_env_ops *real = o->p->env->ops;
+	struct ps_env_ops counting = *real;
+	uint64_t done;
+
+	counting.wake = count_wakes;
+	direct_crash(o->d, 1);
+	assert_int_equal(put_big(f, 77, 7, 7), 0);
+	ps_ring_reset(&o->p->ring, o->p->seq + 1);
+	direct_start(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	perseas_flush(o->p);
+	done = o->p->resync.done;
+	o->p->env->ops = &counting;
+	o->p->leader = true;
+	wakes = 0;
+	for (unsigned i = 0; i < ROUNDS && o->p->resync.done == done; i++)
+		direct_keep(o->d, o->p);
+	assert_true(o->p->resync.done > done);
+	assert_true(wakes > 0);
+	wakes = 0;
+	pthread_mutex_lock(&o->p->lock);
+	while (o->p->mirrors[0].outstanding)
+		ps_mirrors_poll(o->p);
+	pthread_mutex_unlock(&o->p->lock);
+	o->d->mirrors[0].hold = DIRECT_HOLD_COMPLETIONS;
+	put_big(f, 99, 7, 7);
+	assert_true(wakes > 0);
+	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
+	direct_release(o->d, 0, 1000);
+	o->p->leader = false;
+	o->p->env->ops = real;
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_image(f, 1);
+}
+
 #define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
 
 int main(void)
@@ -533,6 +583,7 @@ int main(void)
 		TEST(test_owner_dies_at_any_moment, setup_direct),
 		TEST(test_transactions_of_the_last_chunk_are_waited_for, setup),
 		TEST(test_a_rate_is_kept, setup),
+		TEST(test_who_sleeps_learns_of_another_link, setup),
 		TEST(test_no_memory_beside, setup_two),
 	};
 
