@@ -201,7 +201,7 @@ struct perseas_tx {
 	_Atomic bool busy;         /* its owner is inside set_range, without the lock */
 	uint8_t *record;           /* struct ps_record, entries */
 	uint64_t capacity;
-	uint64_t room;             /* a record up to this length fits wherever it goes (tx.c) */
+	uint64_t room;             /* a record up to this length fits wherever it goes (tx.h) */
 	uint64_t length;           /* of the record so far */
 	uint32_t ranges;
 	uint64_t tail;             /* offset of the last entry, 0: none */

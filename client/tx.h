@@ -6,6 +6,14 @@
 
 #include "handle.h"
 
+/*
+ * Notes up to where the record may grow without a further look: it fits into its memory, the log,
+ * and the ring, where an entry takes the record, the after-images, which are no more than the
+ * record, and a write for each range, which is no more either, since a range takes 24 bytes of
+ * record at least.
+ */
+void ps_range_room(struct perseas_tx *tx);
+
 /* Bytes of the ring entry that the transaction would take. */
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx);
 
