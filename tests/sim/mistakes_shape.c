@@ -1,0 +1,149 @@
+/*
+ * mistakes_shape.c - the schedules that a mistake is looked for with.
+ */
+#include "mistakes.h"
+
+#include "schedule.h"
+
+/* Rosters change all the time. */
+static void change_often(struct sim_schedule *schedule, unsigned *spares)
+{
+	*spares = 2;
+	schedule->changes = 20;
+	schedule->change_gap = 5 * SIM_MS;
+}
+
+/* Owners take over from each other all the time, cut off from some of the mirrors. */
+static void be_busy(struct sim_schedule *schedule)
+{
+	schedule->takeover = 100;
+	schedule->gap = 10 * SIM_MS;
+	schedule->think = SIM_MS;
+	schedule->faults = 60;
+	schedule->splits = 40;
+}
+
+/* So much is committed that mirrors cannot follow, where one is enough. */
+static void hurry(struct sim_schedule *schedule)
+{
+	schedule->local = 0;
+	schedule->left = 500;
+	schedule->large = 60;
+	schedule->ring_size = 65536;
+	schedule->gap = 50 * SIM_MS;
+	schedule->think = 20 * SIM_US;
+	schedule->faults = 25;
+	schedule->slow = 50;
+	schedule->losses = 0;
+}
+
+static void set_size(struct sim_world *w, unsigned *mirrors, unsigned n, unsigned acks)
+{
+	*mirrors = n;
+	w->acks = acks;
+}
+
+/* Those that show while rosters change, or mirrors stop on purpose. */
+static void shape_members(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+{
+	struct sim_schedule *schedule = w->schedule;
+
+	switch ((enum sim_mistake)w->mistake) {
+	case SIM_MISTAKE_GONE:
+		be_busy(schedule);
+		change_often(schedule, spares);
+		schedule->losses = 6;
+		break;
+	case SIM_MISTAKE_BEHIND:
+		set_size(w, mirrors, 3, 2);
+		be_busy(schedule);
+		schedule->local = 0;
+		schedule->slow = 50;
+		schedule->think = 100 * SIM_US;
+		change_often(schedule, spares);
+		break;
+	case SIM_MISTAKE_ALONE:
+	case SIM_MISTAKE_FEW_SEE:
+	case SIM_MISTAKE_OLD_CLAIMS:
+	case SIM_MISTAKE_LATE:
+	case SIM_MISTAKE_VERSIONS:
+		be_busy(schedule);
+		schedule->local = 0;
+		change_often(schedule, spares);
+		break;
+	case SIM_MISTAKE_OLD_ACKS:
+	case SIM_MISTAKE_VOTES:
+	case SIM_MISTAKE_UNFINISHED:
+	case SIM_MISTAKE_UNCOMMITTED:
+		change_often(schedule, spares);
+		break;
+	case SIM_MISTAKE_OLD_SPILL:
+	case SIM_MISTAKE_TWO_LOADS:
+	case SIM_MISTAKE_SPILLED_EARLY:
+	case SIM_MISTAKE_SPILL_WINS:
+		set_size(w, mirrors, 3, 2);
+		*spares = schedule->changes = 0;
+		schedule->stops = 50;
+		schedule->faults = 60;
+		schedule->losses = 6;
+		break;
+	default:
+		break;
+	}
+}
+
+static void shape_owners(struct sim_world *w, unsigned *mirrors)
+{
+	struct sim_schedule *schedule = w->schedule;
+
+	switch ((enum sim_mistake)w->mistake) {
+	case SIM_MISTAKE_FEW:
+		set_size(w, mirrors, 3, 1);
+		break;
+	case SIM_MISTAKE_FORGETS:
+		set_size(w, mirrors, 3, 2);
+		be_busy(schedule);
+		schedule->losses = 6;
+		break;
+	case SIM_MISTAKE_OWN:
+	case SIM_MISTAKE_CHANGED:
+	case SIM_MISTAKE_UNCONFIRMED:
+	case SIM_MISTAKE_KEPT:
+		set_size(w, mirrors, 2, 2);
+		be_busy(schedule);
+		break;
+	case SIM_MISTAKE_BLIND:
+		set_size(w, mirrors, 1, 1);
+		schedule->local = 100;
+		break;
+	case SIM_MISTAKE_UNASKED:
+		set_size(w, mirrors, 2, 1);
+		be_busy(schedule);
+		schedule->losses = 6;
+		break;
+	case SIM_MISTAKE_CONNECTED:
+		set_size(w, mirrors, 2, 1);
+		schedule->slow = 40;
+		break;
+	case SIM_MISTAKE_LAPPED:
+	case SIM_MISTAKE_DROPPED:
+		set_size(w, mirrors, 2, 1);
+		hurry(schedule);
+		break;
+	default:
+		break;
+	}
+}
+
+void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+{
+	struct sim_schedule *schedule = w->schedule;
+
+	/* Most need neither changes of the roster nor stops on purpose. */
+	if (w->mistake && w->mistake <= SIM_MISTAKE_PLAIN)
+		*spares = schedule->changes = schedule->stops = 0;
+	/* That a commit is late is no proof. */
+	schedule->calm = schedule->calm && !w->mistake;
+	shape_members(w, mirrors, spares);
+	shape_owners(w, mirrors);
+}
