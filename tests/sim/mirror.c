@@ -16,6 +16,19 @@ static void drop_header(struct sim_mirror *m)
 	m->header = NULL;
 }
 
+/* What it held is lost, and counts among the losses with what its header said. */
+static void forget(struct sim_mirror *m)
+{
+	if (m->header) {
+		if (m->lost)
+			perseas__header__free_unpacked(m->lost, NULL);
+		m->lost = m->header;
+		m->header = NULL;
+	}
+	sim_oracle_lost(m);
+	m->granted = 0;
+}
+
 /* --- sessions --- */
 
 static void refuse_data(struct ps_link *link)
@@ -339,7 +352,6 @@ void sim_mirror_start(struct sim_mirror *m)
 	struct sim_world *w = m->world;
 
 	sim_trace(w, "mirror %u starts", m->index);
-	drop_header(m);
 	m->stores = stores_new(m->memory);
 	m->silent = false;
 	if (!m->stores)
@@ -351,9 +363,9 @@ void sim_mirror_start(struct sim_mirror *m)
 	sim_mistake_unspilled(m);
 	if (m->away && !store_find(m->stores, SIM_STORE)) {
 		sim_count(w, SIM_LOSSES, 1);
-		sim_oracle_lost(m);
-		m->granted = 0;
+		forget(m);
 	}
+	drop_header(m);
 	m->away = false;
 	sim_oracle_look(m);
 }
@@ -382,6 +394,8 @@ void sim_mirror_free(struct sim_mirror *m)
 	stores_free(m->stores);
 	m->stores = NULL;
 	drop_header(m);
+	if (m->lost)
+		perseas__header__free_unpacked(m->lost, NULL);
 	spill_heap_free(m->spill);
 	spill_heap_free(m->old_spill);
 	spill_heap_free(m->early);
@@ -449,9 +463,7 @@ static void end_daemon(struct sim_mirror *m, bool silent)
 static void lose(struct sim_mirror *m)
 {
 	memory_heap_lose(m->memory, NULL);
-	drop_header(m);
-	sim_oracle_lost(m);
-	m->granted = 0;
+	forget(m);
 	m->away = false;
 	sim_mistake_remember(m);
 }

@@ -32,6 +32,7 @@ struct sim_mirror {
 	struct sim_node *at;       /* where its image stands; NULL: it counts for nothing */
 	uint64_t at_epoch;         /* of its slot */
 	uint64_t generation;       /* of that image */
+	Perseas__Header *lost;     /* what the image said that was lost last; or NULL */
 
 	/* For a mistake: what was there before the last claim, and what is lost. */
 	struct memory *before, *gone[SIM_GONE];

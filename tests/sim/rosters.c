@@ -157,13 +157,32 @@ static bool is_same(const Perseas__Roster *a, const Perseas__Roster *b)
 	return true;
 }
 
+static bool tells(const Perseas__Header *header, const Perseas__Roster *next)
+{
+	return is_same(header->next_roster, next) || is_same(header->roster, next);
+}
+
 static bool knows(const struct sim_mirror *m, const void *arg)
 {
 	const struct sim_rosters *rosters = arg;
-	const Perseas__Header *header = sim_rosters_header(m);
 
-	return is_same(header->next_roster, rosters->next) ||
-	       is_same(header->roster, rosters->next);
+	return tells(sim_rosters_header(m), rosters->next);
+}
+
+/* How many of the next roster's images know it, or did when they were lost: from when W do it
+ * counts, whatever is lost then. */
+static unsigned count_knowing(const struct sim_world *w, const struct sim_rosters *rosters)
+{
+	unsigned count = sim_roster_count(w, rosters->next, knows, rosters);
+
+	for (size_t k = 0; k < rosters->next->n_members; k++)
+		for (unsigned i = 0; i < w->mirror_count; i++) {
+			const Perseas__Header *lost = w->mirrors[i]->lost;
+
+			count += lost && is_of(rosters->next->members[k], lost) &&
+			         tells(lost, rosters->next);
+		}
+	return count;
 }
 
 static bool is_there(const struct sim_mirror *m, const void *arg)
@@ -194,8 +213,7 @@ static bool is_enough(const struct sim_world *w, struct sim_rosters by, copies_f
 		return true;
 	if (!is_newer(by.next, by.settled) || copies(w, by.next, arg) < by.next->acks)
 		return false;
-	return is_seen(w, &by) &&
-	       sim_roster_count(w, by.next, knows, &by) >= by.next->acks;
+	return is_seen(w, &by) && count_knowing(w, &by) >= by.next->acks;
 }
 
 /* The newest that is there decides; or the newest that ever was, where its headers were lost. */
