@@ -322,7 +322,7 @@ init {
  * full found -DMISTAKE=2 -DW=1: called whole before the last chunk arrived
  *   in the code: sim unfinished
  * quick found -DMISTAKE=3 -DW=1: .. before the transactions that it holds did
- *   in the code: unit test_resync test_transactions_of_the_last_chunk_are_waited_for
+ *   in the code: sim unawaited
  * full found -DMISTAKE=4 -DW=1: a chunk shows what an open transaction wrote
  *   in the code: sim uncommitted
  * full found -DMISTAKE=5 -DW=1 -DOWNERS=2 -DBREAKS=3: connected, not holding (I8)

@@ -345,9 +345,9 @@ init {
  * full found -DMISTAKE=10 -DW=1: replayed from what the ring no longer holds
  *   in the code: sim lapped
  * full found -DMISTAKE=11 -DW=2 -DBREAKS=0 -DS=2 -DOWNERS=3: a missed one is sent with what came later
- *   in the code: unit test_forward test_forward_breaks
+ *   in the code: sim together
  * full found -DMISTAKE=12 -DN=3 -DW=2 -DBREAKS=0 -DS=2 -DOWNERS=3: what another owner did is sent as missed
- *   in the code: unit test_mend test_behind_is_mended_by_delta
+ *   in the code: sim parted
  * full event -DCOVER=1 -DW=1: a mirror that lags is dropped
  * full event -DCOVER=2 -DW=2: a doubt is ended by what completes
  * quick event -DCOVER=3 -DW=1: a mirror comes back with more than was known

@@ -21,7 +21,7 @@ struct ps_link;
  * data path is connected once all claims are answered, and that is granted only where the claim
  * still stands: who adopts without asking again has asked all the same ("unconfirmed" leaves out
  * what comes after). A mirror without an image is made anew once others confirmed, and filled once
- * they did again: "unasked" leaves out both.
+ * they did again, as one is that an open owner claims late: "unasked" leaves out all of it.
  */
 #define SIM_MISTAKES(X)                                                                        \
 	X(WHOLE, "whole", 2000, "an image that is not whole is taken for the state")           \
@@ -49,6 +49,8 @@ struct ps_link;
 	X(CONNECTED, "connected", 8000, "overwritten in place: others are connected, no more") \
 	X(UNJOINED, "unjoined", 2000, "a delta without joining first")                         \
 	X(BETWEEN, "between", 1000, "what is posted between two chunks is not sent")           \
+	X(TOGETHER, "together", 1000, "a missed transaction is sent with what came later")     \
+	X(PARTED, "parted", 1000, "what another owner did is sent as missed")                  \
 	X(OWN, "own", 8000, "the state's own mirror need not confirm")                         \
 	X(UNASKED, "unasked", 8000, "made anew by an owner that does not ask the others")      \
 	X(ALONE, "alone", 8000, "a roster counts alone before mirrors record it")              \
@@ -61,6 +63,7 @@ struct ps_link;
 	X(GONE, "gone", 8000, "a member that is called gone comes back")                       \
 	X(VOTES, "votes", 1000, "a new mirror votes before it is whole")                       \
 	X(UNFINISHED, "unfinished", 1000, "a resync is finished before its chunks are there")  \
+	X(UNAWAITED, "unawaited", 2000, ".. before the transactions of its last chunk are")    \
 	X(UNCOMMITTED, "uncommitted", 2000, "a chunk holds bytes that are not committed")      \
 	X(OLD_SPILL, "old-spill", 8000, "an old spill comes back as new")                      \
 	X(TWO_LOADS, "two-loads", 8000, "two loads of one spill both count")                   \

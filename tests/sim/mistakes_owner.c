@@ -47,6 +47,8 @@ void sim_mistake_poke(struct sim_owner *o)
 		p->quorum_count = 1;
 	if (sim_mistake_is(o->world, SIM_MISTAKE_REDONE))
 		redo(p);
+	if (sim_mistake_is(o->world, SIM_MISTAKE_UNAWAITED))
+		p->resync.until = 0;
 	if (p->change.stage == PS_CHANGE_JOINT && sim_mistake_is(o->world, SIM_MISTAKE_BEHIND))
 		p->change.seq = 0;
 }

@@ -37,6 +37,19 @@ static void hurry(struct sim_schedule *schedule)
 	schedule->losses = 0;
 }
 
+/* Many small ones, faster than a mirror that is copied at the same time can follow; not more than
+ * the oracle has names for. */
+static void flood(struct sim_schedule *schedule)
+{
+	schedule->near = true;
+	schedule->slow = 100;
+	schedule->left = 3600;
+	schedule->large = 0;
+	schedule->steady = true;
+	schedule->ring_size = 1 << 20;
+	schedule->think = 150 * SIM_US;
+}
+
 static void set_size(struct sim_world *w, unsigned *mirrors, unsigned n, unsigned acks)
 {
 	*mirrors = n;
@@ -60,6 +73,11 @@ static void shape_members(struct sim_world *w, unsigned *mirrors, unsigned *spar
 		schedule->local = 0;
 		schedule->slow = 50;
 		schedule->think = 100 * SIM_US;
+		change_often(schedule, spares);
+		break;
+	case SIM_MISTAKE_UNAWAITED:
+		set_size(w, mirrors, 1, 1);
+		flood(schedule);
 		change_often(schedule, spares);
 		break;
 	case SIM_MISTAKE_ALONE:
@@ -120,6 +138,15 @@ static void shape_owners(struct sim_world *w, unsigned *mirrors)
 		set_size(w, mirrors, 2, 1);
 		be_busy(schedule);
 		schedule->losses = 6;
+		break;
+	case SIM_MISTAKE_TOGETHER:
+		set_size(w, mirrors, 3, 2);
+		be_busy(schedule);
+		break;
+	case SIM_MISTAKE_PARTED:
+		set_size(w, mirrors, 3, 2);
+		be_busy(schedule);
+		schedule->uniform = true;
 		break;
 	case SIM_MISTAKE_CONNECTED:
 		set_size(w, mirrors, 2, 1);

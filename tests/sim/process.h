@@ -53,6 +53,14 @@ struct sim_examined {
 	uint64_t epoch, slot_epoch, seq, next, last;
 };
 
+/* What it read last from a mirror, for another. */
+struct sim_reading {
+	uint8_t *to;
+	uint32_t region;
+	uint64_t offset, length;
+	uint8_t bytes[SIM_SEGMENT_MAX];
+};
+
 struct sim_owner {
 	struct ps_env env;         /* first: the operations find the owner by it */
 	struct sim_world *world;
@@ -82,6 +90,7 @@ struct sim_owner {
 
 	bool opened;               /* an open of its has returned */
 	struct sim_examined examined;
+	struct sim_reading read;
 	uint64_t claims;           /* epoch of its last claim */
 	struct sim_moment confirmed;   /* when its open asked for the last time */
 };

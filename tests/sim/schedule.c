@@ -87,7 +87,7 @@ static void draw_path(struct sim_world *w, struct sim_owner *o, unsigned mirror)
 	struct sim_schedule *s = w->schedule;
 	struct sim_path *path = &o->paths[mirror];
 
-	o->local[mirror] = sim_chance(w, s->local);
+	o->local[mirror] = s->near ? mirror == 0 : sim_chance(w, s->local);
 	path->delay = sim_between(w, 5, 100) * SIM_US;
 	path->jitter = sim_between(w, 1, 200) * SIM_US;
 	path->byte_ns = 1;

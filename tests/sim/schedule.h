@@ -13,6 +13,7 @@ struct sim_schedule {
 	uint32_t commit_timeout_ms, connect_timeout_ms, open_timeout_ms;
 	unsigned takeover;         /* percent of opens that ask for it */
 	unsigned local;            /* percent of pairs that share memory */
+	bool near;                 /* the first mirror does with all owners, and no other */
 	unsigned large;            /* percent of transactions that are large */
 	unsigned threads;          /* percent of owners with two threads */
 	unsigned slow;             /* percent of pairs that are slow */
@@ -26,6 +27,7 @@ struct sim_schedule {
 	unsigned stops;            /* percent of them that stop mirrors on purpose */
 	uint64_t change_gap;       /* ns between changes of the roster, at most */
 	bool uniform;              /* transactions are all of one size */
+	bool steady;               /* segments neither come nor go, and no owner just leaves */
 
 	/* As it goes. */
 	unsigned changes;          /* of rosters, at most */

@@ -1,0 +1,89 @@
+/*
+ * mistakes_wrapped.c - faults of decisions that show at no seam: these functions stand in front of
+ * functions of the library. The linker puts each __wrap_… where other files call the function
+ * (SIM_WRAPPED in the Makefile); __real_… is that function.
+ */
+#include "mistakes.h"
+
+#include "../../client/claim.h"
+#include "../../client/mirror.h"
+#include "../../client/step.h"
+#include "process.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Declares the function that stands in front, and the one behind it. */
+#define WRAPPED(type, name, ...) type __real_##name(__VA_ARGS__); type __wrap_##name(__VA_ARGS__)
+
+WRAPPED(int, ps_mend_forward, struct perseas *p, struct ps_mirror *from, struct ps_mirror *m);
+WRAPPED(int, ps_mirror_read, struct perseas *p, struct ps_mirror *m, uint32_t region,
+        uint64_t offset, void *bytes, uint64_t length);
+WRAPPED(int, ps_mirror_write, struct perseas *p, struct ps_mirror *m,
+        const struct ps_chain *chain);
+
+static struct sim_owner *owner_of(const struct perseas *p)
+{
+	return (struct sim_owner *)p->env;
+}
+
+static bool is(const struct perseas *p, enum sim_mistake mistake)
+{
+	return sim_mistake_is(owner_of(p)->world, mistake);
+}
+
+/* The epoch of the last transaction; 0: it cannot be read. */
+static uint64_t last_epoch(struct perseas *p, struct ps_mirror *from)
+{
+	struct ps_step step = { .position = p->last };
+	uint64_t epoch = 0;
+
+	if (p->seq && !ps_step_read(p, from, &step, p->seq))
+		epoch = step.record->epoch;
+	free(step.bytes);
+	return epoch;
+}
+
+/* As if the mirror stood where whoever did what it missed began. */
+int __wrap_ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	const uint64_t stands = m->found.at.epoch;
+	uint64_t epoch = is(p, SIM_MISTAKE_PARTED) ? last_epoch(p, from) : 0;
+	int rc;
+
+	if (epoch)
+		m->found.at.epoch = epoch;
+	rc = __real_ps_mend_forward(p, from, m);
+	if (rc)
+		m->found.at.epoch = stands;
+	return rc;
+}
+
+/* What was read from one mirror is sent to another as it is, whatever was put back in it. */
+int __wrap_ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
+                          void *bytes, uint64_t length)
+{
+	int rc = __real_ps_mirror_read(p, m, region, offset, bytes, length);
+	struct sim_reading *read = &owner_of(p)->read;
+
+	if (!is(p, SIM_MISTAKE_TOGETHER) || rc || length > sizeof(read->bytes))
+		return rc;
+	read->to = bytes;
+	read->region = region;
+	read->offset = offset;
+	read->length = length;
+	memcpy(read->bytes, bytes, length);
+	return 0;
+}
+
+int __wrap_ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
+{
+	const struct sim_reading *read = &owner_of(p)->read;
+	const struct ps_write *write = chain->writes;
+
+	if (is(p, SIM_MISTAKE_TOGETHER) && chain->count && write->src == read->to &&
+	    write->region == read->region && write->offset == read->offset &&
+	    write->length == read->length)
+		memcpy(read->to, read->bytes, read->length);
+	return __real_ps_mirror_write(p, m, chain);
+}
