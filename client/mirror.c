@@ -129,8 +129,9 @@ void ps_mirrors_staging(struct perseas *p)
 		else if (m->active)
 			staged |= m->fabric->staged;
 	}
-	/* The ring must hold a dense history: it begins anew with the next transaction. */
-	if (staged && !p->staged)
+	/* The ring must hold a dense history: it begins anew with the next transaction, unless it
+	 * has them all. The one that is being sent can be the last of these. */
+	if (staged && !p->staged && p->ring.last != p->seq)
 		ps_ring_reset(&p->ring, p->seq + 1);
 	p->staged = staged;
 }

@@ -266,7 +266,7 @@ static void test_commit_after_a_fence_is_put_back(void **state)
 
 /* Somebody else who was given one mirror of three tries to take the store over; the others, which
  * that one's roster names, break at this kind of request. */
-static void fail_to_take_over(struct owner *o, int request)
+static void try_to_take_over(struct owner *o, int request)
 {
 	struct perseas_options options = o->options;
 	perseas_t *second;
@@ -276,6 +276,11 @@ static void fail_to_take_over(struct owner *o, int request)
 		o->d->mirrors[i].break_at = request;
 	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://0", &options, &second, &o->error),
 	                 PERSEAS_EQUORUM);
+}
+
+static void fail_to_take_over(struct owner *o, int request)
+{
+	try_to_take_over(o, request);
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
 	direct_keep(o->d, o->p);
 }
@@ -302,6 +307,30 @@ static void test_one_fenced_mirror_stops_nobody(void **state)
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_int_equal(o->bytes[0], 2);
+}
+
+/* In one commit the only mirror that needs the ring is fenced, and then another one breaks, which
+ * will: the transaction that is being sent stays there, for that one and for those after it. */
+static void test_ring_is_needed_again_within_a_commit(void **state)
+{
+	struct owner *o = *state;
+
+	o->d->staged = false;
+	owner_reopen(o);
+	o->d->staged = true;
+	direct_cut(o->d, 0);
+	direct_keep(o->d, o->p);
+	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
+	o->d->cut_code = PS_LINK_FENCED;
+	try_to_take_over(o, PERSEAS__REQUEST__BODY_CLAIM);
+	o->d->mirrors[1].writes_left = 0;
+	assert_int_equal(owner_put(o, 0, 10, 7), PERSEAS_EINDOUBT);
+	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_FENCED);
+	assert_mirrored(o, 2);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(owner_stat(o).resyncs, 0);
+	assert_mirrored(o, 1);
 }
 
 /* A mirror's data path breaks after any number of writes, with any part of the next: commits go
@@ -486,6 +515,7 @@ int main(void)
 		TEST(test_commit_after_a_fence_is_put_back),
 		TEST(test_too_few_are_not_claimed),
 		TEST(test_one_fenced_mirror_stops_nobody),
+		TEST(test_ring_is_needed_again_within_a_commit),
 		TEST(test_broken_session_is_replayed),
 		TEST(test_all_sessions_break),
 		TEST(test_daemon_that_comes_back),
