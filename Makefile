@@ -185,7 +185,8 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_ARCHIVE)
 	$(link) -lcmocka $(SERVER_LIBS)
 
 # Where some of the simulator's mistakes are made: tests/sim/mistakes_wrapped.c.
-SIM_WRAPPED := ps_mend_forward ps_mirror_read ps_mirror_write
+SIM_WRAPPED := ps_mend_forward ps_mirror_read ps_mirror_write ps_quorum_touched ps_rejoin_beside \
+	ps_roster_replace
 
 $(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
 	$(link) $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SERVER_LIBS)

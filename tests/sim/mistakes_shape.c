@@ -80,6 +80,26 @@ static void shape_members(struct sim_world *w, unsigned *mirrors, unsigned *spar
 		flood(schedule);
 		change_often(schedule, spares);
 		break;
+	case SIM_MISTAKE_UNTOUCHED:
+		set_size(w, mirrors, 3, 3);
+		be_busy(schedule);
+		change_often(schedule, spares);
+		schedule->aimed = 80;
+		break;
+	case SIM_MISTAKE_JOINT_ANEW:
+		set_size(w, mirrors, 3, 2);
+		be_busy(schedule);
+		change_often(schedule, spares);
+		schedule->aimed = 80;
+		schedule->losses = 2;
+		break;
+	case SIM_MISTAKE_PARENT_BACK:
+		set_size(w, mirrors, 3, 3);
+		be_busy(schedule);
+		*spares = schedule->changes = 0;
+		schedule->stops = 50;
+		schedule->aimed = 90;
+		break;
 	case SIM_MISTAKE_ALONE:
 	case SIM_MISTAKE_FEW_SEE:
 	case SIM_MISTAKE_OLD_CLAIMS:

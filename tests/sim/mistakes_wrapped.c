@@ -7,6 +7,9 @@
 
 #include "../../client/claim.h"
 #include "../../client/mirror.h"
+#include "../../client/quorum.h"
+#include "../../client/rejoin.h"
+#include "../../client/roster.h"
 #include "../../client/step.h"
 #include "process.h"
 
@@ -21,6 +24,9 @@ WRAPPED(int, ps_mirror_read, struct perseas *p, struct ps_mirror *m, uint32_t re
         uint64_t offset, void *bytes, uint64_t length);
 WRAPPED(int, ps_mirror_write, struct perseas *p, struct ps_mirror *m,
         const struct ps_chain *chain);
+WRAPPED(bool, ps_quorum_touched, const struct perseas *p, uint32_t set);
+WRAPPED(int, ps_rejoin_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
+WRAPPED(void, ps_roster_replace, struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);
 
 static struct sim_owner *owner_of(const struct perseas *p)
 {
@@ -30,6 +36,13 @@ static struct sim_owner *owner_of(const struct perseas *p)
 static bool is(const struct perseas *p, enum sim_mistake mistake)
 {
 	return sim_mistake_is(owner_of(p)->world, mistake);
+}
+
+/* --- an open --- */
+
+bool __wrap_ps_quorum_touched(const struct perseas *p, uint32_t set)
+{
+	return is(p, SIM_MISTAKE_UNTOUCHED) || __real_ps_quorum_touched(p, set);
 }
 
 /* The epoch of the last transaction; 0: it cannot be read. */
@@ -86,4 +99,23 @@ int __wrap_ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct 
 	    write->length == read->length)
 		memcpy(read->to, read->bytes, read->length);
 	return __real_ps_mirror_write(p, m, chain);
+}
+
+/* --- a copy --- */
+
+/* It bears the id that the roster listed before. */
+int __wrap_ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	if (is(p, SIM_MISTAKE_PARENT_BACK))
+		m->loaded = false;
+	return __real_ps_rejoin_beside(p, m, error);
+}
+
+/* No roster learns of the new id. */
+void __wrap_ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id)
+{
+	if (is(p, SIM_MISTAKE_JOINT_ANEW))
+		memcpy(m->image_id, image_id, PS_ID_SIZE);
+	else
+		__real_ps_roster_replace(p, m, image_id);
 }

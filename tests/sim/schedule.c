@@ -1,6 +1,6 @@
 #include "schedule.h"
 
-#include "../../client/perseas.h"
+#include "../../client/handle.h"
 #include "application.h"
 #include "mirror.h"
 #include "mistakes.h"
@@ -346,12 +346,74 @@ static void kill_owner(struct sim_world *w, struct sim_owner *o)
 		another_owner(w);
 }
 
+static struct sim_owner *who_changes(const struct sim_world *w)
+{
+	for (unsigned i = 0; i < w->owner_count; i++) {
+		struct sim_owner *o = w->owners[i];
+
+		if (!o->dead && o->handle && o->handle->change.stage != PS_CHANGE_NONE)
+			return o;
+	}
+	return NULL;
+}
+
+/* The mirror that the change brings in forgets everything while both rosters count. */
+static bool lose_new(struct sim_world *w, const struct ps_change *change)
+{
+	struct sim_mirror *m;
+
+	if (!change->new || change->stage != PS_CHANGE_JOINT || !w->schedule->losses)
+		return false;
+	m = sim_mirror_find(w, &change->new->address);
+	if (!m->stores)
+		return false;
+	w->schedule->losses--;
+	sim_mirror_crash(m, false, true);
+	sim_at(w, w->now + sim_below(w, 20 * SIM_MS), start_again, m, 0);
+	return true;
+}
+
+/* While a roster is changed. False: none is, or there is nothing to be done about it. */
+static bool disturb_change(struct sim_world *w)
+{
+	struct sim_owner *o = who_changes(w);
+
+	if (!o || !sim_chance(w, w->schedule->aimed))
+		return false;
+	if (lose_new(w, &o->handle->change))
+		return true;
+	if (sim_chance(w, 50))
+		split(w, o);
+	else
+		block(w, o, some_mirror(w), 3, some_time(w));
+	return true;
+}
+
+/* While an image that was loaded from a spill waits for its id to be recorded. */
+static bool disturb_loaded(struct sim_world *w)
+{
+	struct sim_owner *o = some_owner(w);
+	bool loaded = false;
+
+	for (unsigned i = 0; i < w->mirror_count; i++) {
+		const Perseas__Header *header = sim_rosters_header(w->mirrors[i]);
+
+		loaded |= w->mirrors[i]->stores && header && header->parent_id.len;
+	}
+	if (!o || !loaded || !sim_chance(w, w->schedule->aimed))
+		return false;
+	split(w, o);
+	return true;
+}
+
 static void fault(struct sim_world *w)
 {
 	struct sim_owner *o = some_owner(w);
 	struct sim_mirror *m = some_mirror(w);
 	uint64_t what = sim_below(w, 100);
 
+	if (w->schedule->aimed && (disturb_change(w) || disturb_loaded(w)))
+		return;
 	/* While an owner is stopped inside of a write, another one may come. */
 	if (o && o->inside && sim_chance(w, 70))
 		another_owner(w);

@@ -25,6 +25,7 @@ struct sim_schedule {
 	bool calm;                 /* nothing goes wrong: no commit may be late */
 	unsigned splits;           /* percent of them that part two owners, each with its mirrors */
 	unsigned stops;            /* percent of them that stop mirrors on purpose */
+	unsigned aimed;            /* percent of those during a change that are meant for it */
 	uint64_t change_gap;       /* ns between changes of the roster, at most */
 	bool uniform;              /* transactions are all of one size */
 	bool steady;               /* segments neither come nor go, and no owner just leaves */
