@@ -372,9 +372,9 @@ init {
  * full found -DMISTAKE=7 -DOLD=3 -DNEW=3 -DW0=1 -DLOSSES=1 -DOWNERS=3: nobody is asked (I9)
  *   in the code: sim unasked
  * quick found -DMISTAKE=8 -DW0=3 -DNEW=6 -DW1=1 -DOWNERS=3 -DPOSTS=1 -DDEAD2=4: adopted on R alone
- *   in the code: unit test_mend test_not_made_anew_with_too_few_others
+ *   in the code: sim untouched
  * quick found -DMISTAKE=9 -DOLD=1 -DNEW=2 -DW0=1 -DLOSSES=1: made anew, the id not listed
- *   in the code: unit test_roster test_the_new_one_loses_its_memory
+ *   in the code: sim joint-anew
  * full holds -DOLD=3 -DNEW=3 -DW0=1 -DLOSSES=1 -DOWNERS=3: no change, others are asked (I9)
  * full event -DCOVER=1 -DW0=3 -DDEAD=4: settled without W of the old roster
  * full event -DCOVER=2 -DW0=2 -DDEAD=4: a second owner settles
