@@ -165,7 +165,7 @@ def test_the_machine_with_the_only_mirror_stands_still_for_a_while(pair):
     """The commit under way is in doubt, and durable when the machine goes on."""
     here, there = pair
     mirrors = mirrors_of(there, 1)
-    owner = Owner(here, mirrors, "create", LOG, "commit-ms=500")
+    owner = Owner(here, mirrors, "create", LOG, "commit-ms=2000")
     owner.advances(50)
     there.pause()
     wait_for(lambda: owner.read("in_doubt") > 0, SECONDS, "a commit in doubt")
