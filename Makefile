@@ -311,8 +311,11 @@ check:
 	@deploy/deps.sh build test model rdma-test
 	@rm -rf build/results
 	@$(call each,$(ALONE))
-	@nice -n 15 $(MAKE) --no-print-directory check-beside & \
-		$(call each,$(LAST)); wait
+	@nice -n 15 $(MAKE) --no-print-directory check-beside & beside=$$!; \
+		trap 'kill $$beside; exit 130' INT TERM; \
+		$(call each,$(LAST)); wait $$beside || :
+	@: one that was never reached has failed, too
+	@for suite in $(SUITES); do $(RUN) --broken $$suite; done
 	@$(RUN) --sum
 
 check-beside:

@@ -3,27 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first span that ends after `address` (or at it, when touching counts). */
-static unsigned first_ending_after(const struct ps_cover *cover, uint64_t address, bool touching)
-{
-	unsigned low = 0, high = cover->count;
-
-	while (low < high) {
-		unsigned middle = (low + high) / 2;
-		uint64_t end = cover->spans[middle].end;
-
-		if (end > address || (touching && end == address))
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
 bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uint64_t *gap_start,
                   uint64_t *gap_end)
 {
-	unsigned i = first_ending_after(cover, from, false);
+	unsigned i = ps_cover_find(cover, from + 1);
 
 	for (; i < cover->count && cover->spans[i].start <= from; i++)
 		from = cover->spans[i].end;
@@ -52,7 +35,7 @@ int ps_cover_reserve(struct ps_cover *cover)
 
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 {
-	unsigned first = first_ending_after(cover, span->start, true);
+	unsigned first = ps_cover_find(cover, span->start);
 	unsigned after = first;
 	struct ps_span merged = *span;
 
@@ -87,7 +70,7 @@ void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_spa
 
 bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t end)
 {
-	unsigned i = first_ending_after(cover, start, false);
+	unsigned i = ps_cover_find(cover, start + 1);
 
 	return i < cover->count && cover->spans[i].start < end;
 }

@@ -39,19 +39,27 @@ enum ps_fit {
 	PS_FIT_ACROSS,             /* any other: ps_cover_gap tells what is not covered */
 };
 
+/* The first span that ends at `address` or behind it, found without a branch that is hard to
+ * foresee; cover->count: none does. */
+static inline unsigned ps_cover_find(const struct ps_cover *cover, uint64_t address)
+{
+	unsigned at = 0, left = cover->count;
+
+	while (left > 0) {
+		unsigned half = (left + 1) / 2;
+
+		at += cover->spans[at + half - 1].end < address ? half : 0;
+		left -= half;
+	}
+	return at;
+}
+
 static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t start, uint64_t end,
                                        unsigned *place)
 {
 	const struct ps_span *spans = cover->spans;
-	unsigned at = 0, left = cover->count;
+	const unsigned at = ps_cover_find(cover, start);
 
-	/* The first that ends at `start` or behind it, without a branch that is hard to foresee. */
-	while (left > 0) {
-		unsigned half = (left + 1) / 2;
-
-		at += spans[at + half - 1].end < start ? half : 0;
-		left -= half;
-	}
 	*place = at;
 	if (at == cover->count || end < spans[at].start)
 		return PS_FIT_ALONE;

@@ -180,6 +180,16 @@ static int add_across(struct perseas_tx *tx, const struct ps_extent_of *segment,
 	return 0;
 }
 
+/* A range that is alone, or behind another. */
+static inline void cover(struct perseas_tx *tx, enum ps_fit fit, unsigned place,
+                         const struct ps_span *span)
+{
+	if (fit == PS_FIT_BEHIND)
+		ps_cover_extend(&tx->cover, place, span->end);
+	else
+		ps_cover_insert(&tx->cover, place, span);
+}
+
 static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
                      uint64_t end)
 {
@@ -195,11 +205,7 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	if (rc)
 		return rc;
 	log_piece(tx, segment, start, end);
-	if (fit == PS_FIT_BEHIND)
-		ps_cover_extend(&tx->cover, place, end);
-	else
-		ps_cover_insert(&tx->cover, place,
-		                &(struct ps_span){ start, end, segment->start, segment->segment });
+	cover(tx, fit, place, &(struct ps_span){ start, end, segment->start, segment->segment });
 	return 0;
 }
 
@@ -311,24 +317,15 @@ static inline struct ps_span usual_span(const struct perseas_tx *tx, uint64_t st
 /* Covers a usual range that is not behind all others. False: it is no entry of its own. */
 static inline bool cover_between(struct perseas_tx *tx, uint64_t start, size_t len)
 {
-	struct ps_cover *cover = &tx->cover;
-	struct ps_span span = usual_span(tx, start, len);
+	const struct ps_span span = usual_span(tx, start, len);
 	unsigned place;
+	const enum ps_fit fit = ps_cover_fit(&tx->cover, start, span.end, &place);
 
-	switch (ps_cover_fit(cover, start, span.end, &place)) {
-	case PS_FIT_ALONE:
-		ps_cover_insert(cover, place, &span);
-		return true;
-	case PS_FIT_BEHIND:
-		if (goes_on(tx, start))
-			return false;
-		ps_cover_extend(cover, place, span.end);
-		return true;
-	case PS_FIT_INSIDE:
-	case PS_FIT_ACROSS:
-		break;
-	}
-	return false;
+	if (fit == PS_FIT_INSIDE || fit == PS_FIT_ACROSS ||
+	    (fit == PS_FIT_BEHIND && goes_on(tx, start)))
+		return false;
+	cover(tx, fit, place, &span);
+	return true;
 }
 
 /* Logs a usual range, without a call. */

@@ -23,6 +23,14 @@ static void be_busy(struct sim_schedule *schedule)
 	schedule->splits = 40;
 }
 
+/* Both, and faults come just when a roster is being changed. */
+static void aim_at_changes(struct sim_schedule *schedule, unsigned *spares)
+{
+	be_busy(schedule);
+	change_often(schedule, spares);
+	schedule->aimed = 80;
+}
+
 /* So much is committed that mirrors cannot follow, where one is enough. */
 static void hurry(struct sim_schedule *schedule)
 {
@@ -82,15 +90,11 @@ static void shape_members(struct sim_world *w, unsigned *mirrors, unsigned *spar
 		break;
 	case SIM_MISTAKE_UNTOUCHED:
 		set_size(w, mirrors, 3, 3);
-		be_busy(schedule);
-		change_often(schedule, spares);
-		schedule->aimed = 80;
+		aim_at_changes(schedule, spares);
 		break;
 	case SIM_MISTAKE_JOINT_ANEW:
 		set_size(w, mirrors, 3, 2);
-		be_busy(schedule);
-		change_often(schedule, spares);
-		schedule->aimed = 80;
+		aim_at_changes(schedule, spares);
 		schedule->losses = 2;
 		break;
 	case SIM_MISTAKE_PARENT_BACK:
