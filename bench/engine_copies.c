@@ -3,6 +3,7 @@
  * every range. Its before-image goes to a log here, from there to the log of the mirror, and what
  * is new to the mirror's data. Nobody is at the other end, and nothing is waited for.
  */
+#include "../client/bytes.h"
 #include "area.h"
 #include "engine.h"
 
@@ -98,7 +99,7 @@ static int copies_range(struct engine *engine, const void *addr, size_t len)
 	ask_for(copies, addr, len);
 	entry->addr = (uint8_t *)addr;
 	entry->len = len;
-	memcpy(entry + 1, addr, len);
+	ps_copy(entry + 1, addr, len);
 	copies->used += need;
 	return 0;
 }
@@ -109,12 +110,12 @@ static int copies_commit(struct engine *engine)
 
 	if (copies->used > COPIES_RING - copies->at)
 		copies->at = 0;
-	memcpy(copies->ring + copies->at, copies->log, copies->used);
+	ps_copy(copies->ring + copies->at, copies->log, copies->used);
 	copies->at += copies->used;
 	for (size_t done = 0; done < copies->used;) {
 		const struct entry *entry = (const struct entry *)(copies->log + done);
 
-		memcpy(copies->far + (entry->addr - copies->memory), entry->addr, entry->len);
+		ps_copy(copies->far + (entry->addr - copies->memory), entry->addr, entry->len);
 		done += sizeof(*entry) + ((entry->len + 7) & ~(size_t)7);
 	}
 	/* The compiler must not leave out what is overwritten by the next. */

@@ -2,6 +2,7 @@
  * engine_local.c - Vista's scheme: before-images go to an undo log in memory, a commit
  * throws the log away. It makes no copy elsewhere and no system call.
  */
+#include "../client/bytes.h"
 #include "area.h"
 #include "engine.h"
 
@@ -79,7 +80,7 @@ static int local_range(struct engine *engine, const void *addr, size_t len)
 	}
 	entry->addr = (void *)addr;
 	entry->len = len;
-	memcpy(entry + 1, addr, len);
+	ps_copy(entry + 1, addr, len);
 	/* The entry is whole before it counts, and counts before the data changes. */
 	atomic_signal_fence(memory_order_seq_cst);
 	local->used += need;

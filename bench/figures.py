@@ -102,7 +102,8 @@ def of_threads(results):
 def of_recovery(results):
     lines = Lines()
     names = {"map_ms": "read the segment", "open_ms": "open", "copy_ms": "memcpy",
-             "copy_new_ms": "memcpy into new memory"}
+             "copy_new_ms": "memcpy into new memory",
+             "copy_beside_ms": "memcpy into new memory by all processors"}
     for size, result in numbered(results, r"recovery, (\d+) bytes"):
         for key, name in names.items():
             lines.add(name, size / (1 << 20), result[key]["rounds"])

@@ -60,12 +60,30 @@ static inline void ps_copy_short(void *to_bytes, const void *from_bytes, size_t 
 	}
 }
 
-enum { PS_COPY_SHORT = 256 };      /* bytes up to which that is the faster way */
+enum {
+	PS_COPY_SHORT = 256,       /* bytes up to which that is the faster way */
+	PS_COPY_AWAY = 64 << 10,   /* bytes from which ps_copy_away is another way */
+};
+
+/* bytes.c: as memcpy, also where that is slow. */
+void ps_copy_long(void *to, const void *from, size_t len);
+
+/*
+ * As memcpy, to where nobody is about to read: much is written around the caches, which then keep
+ * what they have. Stores before it and after it stay before it and after it.
+ */
+void ps_copy_away(void *to, const void *from, size_t len);
+
+/*
+ * As memcpy, with up to four processors at once, for much that goes to memory that is not there
+ * yet: the kernel takes longer to make its pages than the copy takes.
+ */
+void ps_copy_beside(void *to, const void *from, size_t len);
 
 static inline void ps_copy(void *to, const void *from, size_t len)
 {
 	if (len > PS_COPY_SHORT)
-		memcpy(to, from, len);
+		ps_copy_long(to, from, len);
 	else
 		ps_copy_short(to, from, len);
 }

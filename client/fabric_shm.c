@@ -3,8 +3,8 @@
  * chain is a few copies and a look at the promise; the mirror's process takes no part.
  *
  * The order of stores is what keeps the image right when this process dies between any two
- * of them: undo record, release fence, data, release fence, slot. glibc ends a large copy that
- * used non-temporal stores with a store fence of its own, so these fences cover it too.
+ * of them: undo record, release fence, data, release fence, slot. A large copy that uses
+ * non-temporal stores ends with a store fence of its own, so these fences cover it too.
  *
  * Fencing (I5): the slot is stored, then, behind a full fence, the promise is loaded. The mirror
  * stores the promise, then, behind a full fence, reads the slot. So either this owner sees that
@@ -80,7 +80,10 @@ static inline __attribute__((always_inline)) bool put(const struct ps_link *link
 
 	if (!to || write->region == PS_REGION_PROMISE)
 		return false;
-	ps_copy(to, write->src, write->length);
+	if (write->length > PS_COPY_SHORT)
+		ps_copy_away(to, write->src, write->length);
+	else
+		ps_copy_short(to, write->src, write->length);
 	return true;
 }
 
@@ -174,7 +177,7 @@ static int shm_read(struct ps_link *link, uint32_t region, uint64_t offset, void
 		return PS_LINK_OK;
 	if (!from)
 		return link->broken = PS_LINK_BROKEN;
-	memcpy(bytes, from, length);
+	ps_copy_beside(bytes, from, length);
 	/* Under a newer promise the image may have changed, or been replaced, meanwhile. */
 	atomic_thread_fence(memory_order_acquire);
 	if (is_fenced(link))
