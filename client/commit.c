@@ -37,22 +37,12 @@ void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
 	ps_progress(p);
 }
 
-/* Tells the processor that this is a loop that waits. */
-static inline void relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 /* Spins for a while, then sleeps. */
 static void rest(struct perseas *p, uint64_t now, uint64_t spin_until, uint64_t deadline)
 {
 	if (now < spin_until) {
 		pthread_mutex_unlock(&p->lock);
-		relax();
+		ps_relax();
 		pthread_mutex_lock(&p->lock);
 		return;
 	}
@@ -347,7 +337,7 @@ int perseas_commit(perseas_tx_t *tx, unsigned flags)
 	if (!tx->open)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
-	pthread_mutex_lock(&p->lock);
+	ps_lock(p);
 	rc = commit_locked(tx);
 	pthread_mutex_unlock(&p->lock);
 	return rc;

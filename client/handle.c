@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+enum { LOCK_TRIES = 50, LOCK_PAUSES = 16 };        /* some microseconds together */
+
 static _Thread_local struct {
 	const struct perseas *p;
 	char text[PS_ERROR_TEXT];
@@ -210,6 +212,17 @@ void ps_report(struct perseas *p, const char *format, ...)
 const char *perseas_report(const perseas_t *p)
 {
 	return p && p->report ? p->report : "";
+}
+
+void ps_lock_slowly(struct perseas *p)
+{
+	for (unsigned i = 0; i < LOCK_TRIES; i++) {
+		for (unsigned pause = 0; pause < LOCK_PAUSES; pause++)
+			ps_relax();
+		if (!pthread_mutex_trylock(&p->lock))
+			return;
+	}
+	pthread_mutex_lock(&p->lock);
 }
 
 void ps_progress(struct perseas *p)

@@ -225,6 +225,25 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 void ps_handle_free(struct perseas *p);
 void ps_report(struct perseas *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ps_progress(struct perseas *p);       /* locked: wakes who waits for a change */
+void ps_lock_slowly(struct perseas *p);
+
+/* Tells the processor that this is a loop that waits. */
+static inline void ps_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* For transactions: takes the lock, which most hold for less time than it takes to put a thread to
+ * sleep and to wake it. */
+static inline void ps_lock(struct perseas *p)
+{
+	if (pthread_mutex_trylock(&p->lock))
+		ps_lock_slowly(p);
+}
 
 /* exclusive.c */
 void ps_admin_enter(struct perseas *p);

@@ -95,7 +95,7 @@ int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx)
 	*tx = NULL;
 	if (!p || flags)
 		return ps_fail(p, PERSEAS_EINVAL, p ? "begin's flags must be 0" : "p is NULL");
-	pthread_mutex_lock(&p->lock);
+	ps_lock(p);
 	rc = begin_locked(p, tx);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
