@@ -58,6 +58,7 @@ static int make_everywhere(struct perseas *p, struct ps_segment *segment)
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	Perseas__Segment message, *list = &message;
+	struct ps_error last = { 0 };
 	uint32_t made = 0;
 
 	ps_segment_message(segment, &message);
@@ -81,15 +82,18 @@ static int make_everywhere(struct perseas *p, struct ps_segment *segment)
 		}
 		if (rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_ELIMIT)
 			return ps_fail_error(p, &error);
-		if (rc)
+		if (rc) {
 			break_locked(p, m, error.text);
-		else
+			last = error;
+		} else {
 			made |= ps_bit(p, m);
+		}
 	}
 	if (!ps_quorum_acks(p, made & ps_mirrors_whole(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
-		               "only %u mirrors could make segment '%s', and %u must hold it",
-		               ps_quorum_count(p, made), segment->name, p->acks);
+		               "only %u mirrors could make segment '%s', and %u must hold it%s%s",
+		               ps_quorum_count(p, made), segment->name, p->acks,
+		               last.text[0] ? "; of the others: " : "", last.text);
 	return 0;
 }
 
