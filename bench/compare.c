@@ -18,7 +18,7 @@ static struct {
 	const char *work, *engines;
 	double seconds, warm_up;
 	uint64_t size, rounds, transactions, cpu, redis_port;
-	bool json, dry_run;
+	bool json, dry_run, apart;
 	struct engine_options engine;
 } options = {
 	.work = "debit-credit",
@@ -34,7 +34,8 @@ static const char about[] =
 	"Runs one workload on several engines. They take turns, round by round; each round is\n"
 	"half a pass without a clock, for the rate, and half a pass with one, for the latencies:\n"
 	"reading the clock costs 25 to 50 ns a transaction. The transactions are the same on\n"
-	"every engine, and what each holds in the end is checked: the sums, and every byte.\n\n"
+	"every engine, and what each holds in the end is checked: the sums, and every byte.\n"
+	"Where memory does not hold them all at once, --apart runs one after another.\n\n"
 	"Workloads: debit-credit, order-entry, synthetic, ranges, tpca-sequential, tpca-random,\n"
 	"tpca-localized. Engines: perseas (over --mirrors), local (undo log in this process),\n"
 	"copies (the three copies that a mirror takes, and nothing else), none (no\n"
@@ -55,6 +56,7 @@ static const struct option_row rows[] = {
 	{ "transactions", OPTION_NUMBER, &options.transactions, "N  at most, in half a round" },
 	ENGINE_OPTION_ROWS(options.engine),
 	{ "cpu", OPTION_NUMBER, &options.cpu, "N  pins this process to a processor" },
+	{ "apart", OPTION_FLAG, &options.apart, "one after another, none beside another's memory" },
 	{ "dry-run", OPTION_FLAG, &options.dry_run, "only looks whether it could do all this" },
 	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
 	{ NULL, OPTION_FLAG, NULL, NULL },
@@ -67,6 +69,7 @@ struct contest {
 	const struct engine_ops *ops[CONTENDERS_MAX];
 	struct work_run runs[CONTENDERS_MAX];
 	struct measured *m[CONTENDERS_MAX];
+	char *configurations[CONTENDERS_MAX];
 };
 
 static int complain(const char *what, const char *why)
@@ -130,20 +133,24 @@ static int open_run(struct contest *contest, unsigned i)
 	}
 	if (work_open(&contest->runs[i], contest->work, contest->size, ops, &engine, why))
 		return complain(ops->name, why);
+	contest->configurations[i] = strdup(ops->configuration ?
+	                                    ops->configuration(contest->runs[i].rows.engine) : "");
 	contest->m[i] = measured_new(ops->name, contest->work->step, &contest->runs[i]);
-	return contest->m[i] ? 0 : complain(ops->name, strerror(errno));
+	return contest->m[i] && contest->configurations[i] ? 0
+	                                                   : complain(ops->name, strerror(errno));
 }
 
-static int run_rounds(struct contest *contest)
+/* `count` engines from `first` on, in turn. */
+static int run_rounds(struct contest *contest, unsigned first, unsigned count)
 {
 	const struct measured *failed = NULL;
 	const struct work_run *run;
 
-	for (unsigned i = 0; i < contest->count && !failed; i++)
+	for (unsigned i = first; i < first + count && !failed; i++)
 		if (measure_warm_up(contest->m[i], options.warm_up))
 			failed = contest->m[i];
 	if (!failed)
-		failed = measure_in_turn(contest->m, contest->count, options.rounds,
+		failed = measure_in_turn(contest->m + first, count, options.rounds,
 		                         options.seconds, options.transactions);
 	if (!failed)
 		return 0;
@@ -151,11 +158,29 @@ static int run_rounds(struct contest *contest)
 	return complain(failed->name, rows_why(&run->rows));
 }
 
-static const char *configuration(const struct contest *contest, unsigned i)
+static int run_together(struct contest *contest)
 {
-	const struct engine_ops *ops = contest->ops[i];
+	int status = 0;
 
-	return ops->configuration ? ops->configuration(contest->runs[i].rows.engine) : "";
+	for (unsigned i = 0; i < contest->count && !status; i++)
+		status = open_run(contest, i);
+	return status ? status : run_rounds(contest, 0, contest->count);
+}
+
+/* So that there is never more than one engine's memory. */
+static int run_apart(struct contest *contest)
+{
+	char why[WORK_WHY];
+	int status = 0;
+
+	for (unsigned i = 0; i < contest->count && !status; i++) {
+		status = open_run(contest, i);
+		if (!status)
+			status = run_rounds(contest, i, 1);
+		if (!status && (status = work_let_go(&contest->runs[i], why)))
+			complain("check", why);
+	}
+	return status;
 }
 
 /* Names of folders may hold anything. */
@@ -179,7 +204,7 @@ static void print_json(const struct contest *contest)
 	for (unsigned i = 0; i < contest->count; i++) {
 		printf("%s\"%s\": {\"survives\": \"%s\", \"configuration\": ", i ? ", " : "",
 		       contest->ops[i]->name, contest->ops[i]->survives);
-		json_text(configuration(contest, i));
+		json_text(contest->configurations[i]);
 		printf("}");
 	}
 	printf("}}\n");
@@ -198,19 +223,15 @@ static void print_text(const struct contest *contest)
 	}
 	for (unsigned i = 0; i < contest->count; i++)
 		printf("%s survives the end of: %s. %s\n", contest->m[i]->name,
-		       contest->ops[i]->survives, configuration(contest, i));
+		       contest->ops[i]->survives, contest->configurations[i]);
 	printf("every sum and every byte is right\n");
 }
 
 static int compare(struct contest *contest)
 {
 	char why[WORK_WHY];
-	int status = 0;
+	int status = options.apart ? run_apart(contest) : run_together(contest);
 
-	for (unsigned i = 0; i < contest->count && !status; i++)
-		status = open_run(contest, i);
-	if (!status)
-		status = run_rounds(contest);
 	if (!status && (status = work_check(contest->runs, contest->count, why)))
 		complain("check", why);
 	if (!status && options.json)
@@ -219,6 +240,7 @@ static int compare(struct contest *contest)
 		print_text(contest);
 	for (unsigned i = 0; i < contest->count; i++) {
 		measured_free(contest->m[i]);
+		free(contest->configurations[i]);
 		work_close(&contest->runs[i]);
 	}
 	return status;

@@ -35,6 +35,7 @@ struct work_run {
 	const struct work *work;
 	uint64_t size;
 	void *plan;
+	uint32_t *digest;          /* of an engine that was let go: a checksum a block; else NULL */
 };
 
 /* The workload of that name, NULL when there is none. */
@@ -49,6 +50,12 @@ int work_open(struct work_run *run, const struct work *work, uint64_t size,
 
 /* Everything zero is allowed. */
 void work_close(struct work_run *run);
+
+/*
+ * Closes the engine, and keeps so much of what it held, of which the sums are checked, that
+ * work_check can check the rest: where memory does not hold two engines. As work_check otherwise.
+ */
+int work_let_go(struct work_run *run, char *why);
 
 /*
  * Checks what all runs of one workload and size hold: the sums, and every byte against the same
