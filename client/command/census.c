@@ -36,7 +36,7 @@ static const Perseas__Roster *newest_roster(const Perseas__Header *header)
 
 static bool lists(const Perseas__Roster *roster, ProtobufCBinaryData image)
 {
-	for (size_t i = 0; i < roster->n_members; i++)
+	for (size_t i = 0; i < roster->n_members && image.len; i++)
 		if (ps_id_equal(roster->members[i]->image_id, image.data))
 			return true;
 	return false;
@@ -74,7 +74,8 @@ static unsigned weight(const struct ps_census *census, const Perseas__Header *he
 		const Perseas__StoreStatus *status = census->told[i];
 
 		count += status && same_store(status->header, header) &&
-		         lists(roster, status->header->image_id);
+		         (lists(roster, status->header->image_id) ||
+		          lists(roster, status->header->parent_id));
 	}
 	return count;
 }
@@ -152,10 +153,49 @@ bool ps_census_belongs(const struct ps_census *census, unsigned i)
 	return census->told[i] && same_store(census->told[i]->header, census->header);
 }
 
+/* Has another image this id, or was one before this loaded from it? No member counts twice. */
+static bool taken(const struct ps_census *census, unsigned i, ProtobufCBinaryData id)
+{
+	for (unsigned k = 0; k < census->panel->count; k++) {
+		const Perseas__Header *header;
+
+		if (k == i || !ps_census_belongs(census, k))
+			continue;
+		header = census->told[k]->header;
+		if (ps_id_equal(header->image_id, id.data))
+			return true;
+		if (k < i && ps_id_equal(header->parent_id, id.data) &&
+		    !lists(census->roster, header->image_id))
+			return true;
+	}
+	return false;
+}
+
+bool ps_census_is(const struct ps_census *census, unsigned i, const Perseas__Member *member)
+{
+	const Perseas__Header *header;
+
+	if (!ps_census_belongs(census, i))
+		return false;
+	header = census->told[i]->header;
+	if (ps_id_equal(header->image_id, member->image_id.data))
+		return true;
+	return ps_id_equal(header->parent_id, member->image_id.data) &&
+	       !lists(census->roster, header->image_id) && !taken(census, i, member->image_id);
+}
+
 bool ps_census_listed(const struct ps_census *census, unsigned i)
 {
-	return ps_census_belongs(census, i) &&
-	       lists(census->roster, census->told[i]->header->image_id);
+	for (size_t k = 0; census->roster && k < census->roster->n_members; k++)
+		if (ps_census_is(census, i, census->roster->members[k]))
+			return true;
+	return false;
+}
+
+bool ps_census_loaded(const struct ps_census *census, unsigned i)
+{
+	return ps_census_listed(census, i) &&
+	       !lists(census->roster, census->told[i]->header->image_id);
 }
 
 bool ps_census_counts(const struct ps_census *census, unsigned i)

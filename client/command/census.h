@@ -27,8 +27,15 @@ void ps_census_free(struct ps_census *census);
 /* Is the mirror's image one of the chosen store? */
 bool ps_census_belongs(const struct ps_census *census, unsigned i);
 
+/* Is the mirror's image that of this member of the newest roster? By its id, or because it was
+ * loaded from a spill of that member's image: the next open records its own id. */
+bool ps_census_is(const struct ps_census *census, unsigned i, const Perseas__Member *member);
+
 /* Does the newest roster list that image? */
 bool ps_census_listed(const struct ps_census *census, unsigned i);
+
+/* .. as that from which it was loaded? */
+bool ps_census_loaded(const struct ps_census *census, unsigned i);
 
 /* Whole, listed, and with a slot: such an image may be compared with others. */
 bool ps_census_counts(const struct ps_census *census, unsigned i);

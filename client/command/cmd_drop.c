@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 
+/* header NULL: whatever is damaged under that name. */
 static void ask_to_drop(struct ps_panel *panel, const char *store, unsigned i,
                         const Perseas__Header *header)
 {
@@ -15,8 +16,10 @@ static void ask_to_drop(struct ps_panel *panel, const char *store, unsigned i,
 
 	/* The message has no const; it is only packed. */
 	ask.store = (char *)store;
-	ask.store_id = header->store_id;
-	ask.image_id = header->image_id;
+	if (header) {
+		ask.store_id = header->store_id;
+		ask.image_id = header->image_id;
+	}
 	request.body_case = PERSEAS__REQUEST__BODY_DROP;
 	request.drop = &ask;
 	requests[i] = &request;
@@ -68,9 +71,10 @@ static void warn(const struct ps_census *census, const char *store)
 
 	if (!ps_census_listed(census, 0) || roster->n_members == 0)
 		return;
-	printf("it is one of the %zu images that the store's roster lists, of which W = %u must "
-	       "hold each transaction; perseas roster remove %s takes it out of the roster "
-	       "first\n", roster->n_members, roster->acks, store);
+	printf("it is one of the %zu images that the store's roster lists, by version %" PRIu64
+	       ", which this mirror has; of them W = %u must hold each transaction: perseas roster "
+	       "%s shows whether there is a newer one, perseas roster remove %s takes it out "
+	       "first\n", roster->n_members, roster->version, roster->acks, store, store);
 }
 
 static void describe(const struct ps_census *census, const char *store, const char *verb)
@@ -89,11 +93,30 @@ static void describe(const struct ps_census *census, const char *store, const ch
 	printf("\n");
 }
 
+/* Nobody can read its ids, so it goes by its name. */
+static enum ps_exit drop_damaged(struct ps_panel *panel, const struct ps_census *census,
+                                 const struct ps_args *args)
+{
+	const char *mirror = census->panel->addresses[0].text;
+
+	if (!args->yes) {
+		printf("would delete: %s\n", census->errors[0].text);
+		return ps_complain(PS_EXIT_NO, "nothing is deleted without --yes");
+	}
+	ask_to_drop(panel, args->store, 0, NULL);
+	if (!panel->replies[0])
+		return ps_complain(ps_exit_of(panel->errors[0].code), "%s", panel->errors[0].text);
+	printf("%s: deleted the damaged image of store '%s'\n", mirror, args->store);
+	return PS_EXIT_OK;
+}
+
 static enum ps_exit drop(struct ps_panel *panel, const struct ps_census *census,
                          const struct ps_args *args)
 {
 	const Perseas__StoreStatus *status = census->told[0];
 
+	if (!status && census->errors[0].code == PERSEAS_EDAMAGED)
+		return drop_damaged(panel, census, args);
 	if (!status)
 		return ps_census_nobody(census, args->store);
 	if (status->live)

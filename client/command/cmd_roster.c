@@ -64,8 +64,7 @@ static const Perseas__StoreStatus *image_of(const struct ps_census *census,
                                             const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < census->panel->count; i++)
-		if (ps_census_belongs(census, i) &&
-		    ps_id_equal(member->image_id, census->told[i]->header->image_id.data))
+		if (ps_census_is(census, i, member))
 			return census->told[i];
 	return NULL;
 }

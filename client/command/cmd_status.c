@@ -30,7 +30,7 @@ static const char *note_of(const struct ps_census *census, unsigned i)
 		return "not in the roster, counts for nothing";
 	if (!census->told[i]->slot)
 		return "no valid commit slot";
-	return "";
+	return ps_census_loaded(census, i) ? "loaded from a spill" : "";
 }
 
 static const char *absence_of(const struct ps_census *census, unsigned i)
@@ -116,8 +116,7 @@ static void print_mirrors(const struct ps_census *census)
 static bool seen(const struct ps_census *census, const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < census->panel->count; i++)
-		if (ps_census_belongs(census, i) &&
-		    ps_id_equal(member->image_id, census->told[i]->header->image_id.data))
+		if (ps_census_is(census, i, member))
 			return true;
 	return false;
 }

@@ -40,6 +40,25 @@ def test_a_dropped_store_is_gone_from_memory_and_may_be_made_again(perseas, mirr
     assert perseas("create", "s", mirrors=daemons).status == OK
 
 
+def test_a_damaged_image_is_dropped_by_its_name(perseas, mirrors):
+    """Its header cannot be read, so nobody knows its ids; the store is mended when it is gone."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents"})
+    daemons[2].kill9()
+    header = daemons[2].memory / "s/header"
+    header.write_bytes(b"?" * header.stat().st_size)
+    daemons[2].restart()
+    done = perseas("drop", "s", daemons[2].address)
+    assert done.status == NO and "nothing is deleted without --yes" in done.err, done
+    assert "the image of store s is damaged" in done.out, done
+    assert header.exists()
+    done = perseas("drop", "s", daemons[2].address, "--yes")
+    assert done.status == OK and "deleted the damaged image of store 's'" in done.out, done
+    assert not header.exists()
+    assert perseas("recover", "s", mirrors=daemons).status == OK
+    assert perseas("verify", "s", mirrors=daemons).status == OK
+
+
 def test_drop_refuses_an_image_with_a_live_owner(perseas, mirrors, fabric):
     """The owner goes on."""
     daemons = mirrors(2, fabric)

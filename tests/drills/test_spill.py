@@ -73,6 +73,24 @@ def test_hosts_that_shut_down_twice_without_an_owner_keep_their_store(mirrors, t
     assert tellers.verify("books", daemons, desk.page) == desk.page.acked
 
 
+def test_what_was_loaded_from_a_spill_is_told_of_before_the_store_is_opened(mirrors, perseas):
+    """Its images have new ids, which the first open records; they count until then, too."""
+    daemons = with_spill(mirrors(3))
+    fill("data", daemons, {"bytes": b"abcdefgh"}, log_size=65536)
+    assert [daemon.terminate() for daemon in daemons] == [0, 0, 0]
+    lose_hosts(daemons)
+    done = perseas("status", "data", mirrors=daemons)
+    assert done.status == OK and done.out.count("loaded from a spill") == 3, done
+    assert "not seen" not in done.out and "newest state seen: epoch 1" in done.out, done
+    assert "not seen" not in perseas("roster", "data", mirrors=daemons).out
+    done = perseas("verify", "data", mirrors=daemons)
+    assert done.status == OK and "3 of 3 mirrors hold the same" in done.out, done
+    file = daemons[0].mirror.folder / "snapshot"
+    assert perseas("snapshot", "data", "--from", daemons[0].address, "--to", file).status == OK
+    assert contents(daemons) == b"abcdefgh"
+    assert "loaded" not in perseas("status", "data", mirrors=daemons).out
+
+
 def test_one_mirror_shuts_down_while_the_others_go_on(mirrors, tellers, fabric):
     """Its image comes back older than the others, and is no harm to the next owner."""
     daemons = with_spill(mirrors(3, fabric))
