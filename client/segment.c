@@ -1,7 +1,7 @@
 /*
  * segment.c - segments are mapped at the same address in every owner, so that native pointers
  * stay good. Addresses come from a range that neither the kernel nor common runtimes give out by
- * themselves, and are never taken from another mapping.
+ * themselves, below where programs and their heaps lie, and are never taken from another mapping.
  */
 #include "segment.h"
 
@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 
 #define FIRST_ADDRESS ((uint64_t)0x200000000000)
-#define LAST_ADDRESS ((uint64_t)0x600000000000)
+#define LAST_ADDRESS ((uint64_t)0x550000000000)
 #define STORE_STRIDE ((uint64_t)1 << 36)       /* stores begin at different places */
-#define STORE_PLACES 1024
+#define STORE_PLACES ((LAST_ADDRESS - FIRST_ADDRESS) / STORE_STRIDE)
 #define SEGMENT_ALIGN ((uint64_t)2 << 20)
 #define SEGMENT_GUARD SEGMENT_ALIGN            /* unmapped, between segments */
 #define TRIES 4096

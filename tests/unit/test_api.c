@@ -27,6 +27,23 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Of stores of all kinds. A program that is linked as usual lies at random from two thirds of the
+ * address space on, with its heap behind it: it would find its own segment's place taken. */
+static void test_addresses_are_not_where_programs_lie(void **state)
+{
+	const uint64_t programs = 0x7ffffffff000 / 3 * 2;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		struct owner *each = owner_new(1);
+
+		each->d->seed = seed;
+		owner_begin(each);
+		assert_true((uintptr_t)each->bytes + SIZE <= programs);
+		owner_free(each);
+	}
+}
+
 /* NULL where something is needed, and flags that no version defines yet. */
 static void test_bad_arguments_are_refused(void **state)
 {
@@ -459,6 +476,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define EMPTY(name) cmocka_unit_test_setup_teardown(name, setup_empty, teardown)
 		TEST(test_bad_arguments_are_refused),
+		EMPTY(test_addresses_are_not_where_programs_lie),
 		TEST(test_bad_segments_are_refused),
 		EMPTY(test_open_checks_its_arguments),
 		EMPTY(test_acks_beyond_the_mirrors),
