@@ -29,6 +29,11 @@ export PKG_CONFIG_SYSROOT_DIR="$top/root"
 # shellcheck disable=SC2046
 gcc -std=c11 -Wall -Wextra -Werror "$top/hello.c" -o "$top/hello" \
 	$(pkg-config --cflags --libs perseas)
+for example in doc/examples/*.c; do
+	# shellcheck disable=SC2046
+	gcc -std=c11 -Wall -Wextra -Werror "$example" -o "$top/example" -pthread \
+		$(pkg-config --cflags --libs perseas)
+done
 export LD_LIBRARY_PATH="$top/root/usr/lib"
 [ "$("$top/hello")" = "$version" ]
 "$top/root/usr/bin/perseas" --version

@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ("proto", "client", "server", "tests", "bench", "deploy")
+FOLDERS = ("proto", "client", "server", "tests", "bench", "deploy", "doc")
 COLUMNS, FUNCTION_LINES, FILE_LINES = 100, 70, 600
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 

@@ -1,0 +1,232 @@
+"""Documents whose examples are run: the README and the guides in doc/.
+
+What stands in these fenced blocks is done, in order, by one shell a document:
+
+    ```sh           a script; it must succeed
+    ```console      commands behind "$ ", lines that go on behind "> ", and what they print. Every
+                    command must succeed, so one that does not is shown with its status.
+                    "…" stands for anything within a line, alone on a line for any lines.
+                    "console eventually": repeated until it prints that.
+    ```c            below a comment <!-- doc/examples/FILE --> or <!-- doc/examples/FILE: PART -->:
+                    that file, or what is between its "begin PART" and "end PART"
+
+The shell has namespaces of its own: its ports are those that the document names, its /dev/shm is
+empty, and what it started ends with it. An indented block, and one of another kind, is not run.
+
+    guide.py FILE...    puts the C blocks of these documents there anew, from the examples
+"""
+import os
+import re
+import pathlib
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+
+from drill import BUILD, SECONDS, TOP, die_with_parent
+
+EXAMPLES = TOP / "doc/examples"
+C_FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+FENCE = re.compile(r"^```(?P<kind>[a-z]*)(?P<words>[^\n`]*)\n(?P<text>.*?)^```$", re.M | re.S)
+INCLUDED = re.compile(r"<!-- doc/examples/(?P<file>[a-z]+\.c)(: (?P<part>[a-z]+))? -->\n\Z")
+
+
+class Block:
+    """A fenced block, where it stands and what is above it."""
+
+    def __init__(self, path, text, match):
+        self.kind, self.words = match["kind"], match["words"].split()
+        self.text = match["text"]
+        self.place = "%s, line %d" % (path.name, text.count("\n", 0, match.start()) + 1)
+        self.included = INCLUDED.search(text[:match.start()])
+
+    def commands(self):
+        """[(command, lines that it prints)] of a console."""
+        commands = []
+        for line in self.text.splitlines():
+            if line.startswith("$ "):
+                commands.append((line[2:], []))
+            elif line.startswith("> ") and not commands[-1][1]:
+                commands[-1] = (commands[-1][0] + "\n" + line[2:], [])
+            else:
+                commands[-1][1].append(line)
+        return commands
+
+
+def include(path):
+    """Puts the parts of the examples into the document anew."""
+    text = path.read_text()
+    for block in reversed(list(FENCE.finditer(text))):
+        included = INCLUDED.search(text[:block.start()])
+        if included:
+            text = text[:block.start("text")] + example_part(included["file"], included["part"]) \
+                + text[block.end("text"):]
+    path.write_text(text)
+
+
+def blocks(path):
+    text = path.read_text()
+    return [Block(path, text, match) for match in FENCE.finditer(text)]
+
+
+def line_pattern(line):
+    """Columns may be wider or narrower than those shown."""
+    words = (".*".join(map(re.escape, word.split("…"))) for word in line.split())
+    return " +".join(words)
+
+
+def matches(expected, printed):
+    """Are these the lines that the document shows?"""
+    pattern = "".join(r"(.*\n)*" if line.strip() == "…" else r" *%s *\n" % line_pattern(line)
+                      for line in expected)
+    return re.fullmatch(pattern, printed) is not None
+
+
+def example_part(file, part):
+    """A whole example, or a part of it that is marked."""
+    text = (EXAMPLES / file).read_text()
+    if part is None:
+        return text
+    _, _, rest = text.partition("/* begin %s */\n" % part)
+    inside, end, _ = rest.partition("/* end %s */\n" % part)
+    assert end, "%s has no part %s" % (file, part)
+    return inside
+
+
+def installed(folder):
+    """What `make install` would have put there, for a compiler; the path for pkg-config."""
+    (folder / "include").mkdir(parents=True)
+    (folder / "include/perseas.h").symlink_to(TOP / "client/perseas.h")
+    (folder / "lib").symlink_to(BUILD)
+    text = (TOP / "client/perseas.pc.in").read_text()
+    for name, value in (("PREFIX", folder), ("LIBDIR", folder / "lib"), ("VERSION", "0"),
+                        ("PRIVATE", "")):
+        text = text.replace("@%s@" % name, str(value))
+    (folder / "perseas.pc").write_text(text)
+    return folder
+
+
+def compile_c(source, binary, root):
+    """A C program, with what pkg-config says of the installed library alone."""
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "perseas"], check=True, text=True,
+                           env=dict(os.environ, PKG_CONFIG_PATH=str(root)),
+                           stdout=subprocess.PIPE).stdout.split()
+    subprocess.run(["gcc", *C_FLAGS, str(source), "-o", str(binary), "-pthread", *flags],
+                   check=True, timeout=SECONDS)
+
+
+class Shell:
+    """A bash that does what a document says."""
+
+    NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"]
+    PREPARE = "ip link set lo up && mount -t tmpfs -o size=256m,mode=1777 none /dev/shm"
+
+    def __init__(self, folder, path, root):
+        env = {"PATH": os.pathsep.join([*map(str, path), os.environ["PATH"]]), "LC_ALL": "C.UTF-8",
+               "LD_LIBRARY_PATH": str(BUILD), "PKG_CONFIG_PATH": str(root), "HOME": str(folder)}
+        self.process = subprocess.Popen([*self.NAMESPACES, "bash", "--norc", "--noprofile"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, cwd=folder, env=env,
+                                        preexec_fn=die_with_parent)
+        try:
+            status, text = self.run(self.PREPARE)
+            assert status == 0, text
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, command):
+        """(status, what was printed). What the command leaves behind must print elsewhere."""
+        line = "eval %s\nprintf '\\0%%d\\n' $?\n" % quoted(command)
+        self.process.stdin.write(line.encode())
+        self.process.stdin.flush()
+        until, printed = time.monotonic() + SECONDS, b""
+        while not re.search(rb"\0\d+\n\Z", printed):
+            left = until - time.monotonic()
+            if left < 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                raise TimeoutError("%s\nhas printed, and goes on:\n%s" % (command, printed))
+            part = os.read(self.process.stdout.fileno(), 65536)
+            assert part, "the shell ended in: %s\n%s" % (command, printed.decode())
+            printed += part
+        text, _, status = printed.decode(errors="replace").rpartition("\0")
+        return int(status), text
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def quoted(command):
+    return "'%s'" % command.replace("'", "'\\''")
+
+
+def succeeds(shell, block):
+    status, printed = shell.run(block.text)
+    assert status == 0, "%s: status %d\n%s" % (block.place, status, printed)
+
+
+def prints(shell, block, command, expected):
+    """Once; or, eventually, as often as it takes."""
+    until = time.monotonic() + (SECONDS if "eventually" in block.words else 0)
+    while True:
+        status, printed = shell.run(command)
+        assert status == 0 or time.monotonic() < until, \
+            "%s: status %d: %s\n%s" % (block.place, status, command, printed)
+        if status == 0 and matches(expected, printed):
+            return
+        assert time.monotonic() < until, "%s: %s\nprints\n%s\nand not\n%s" % (
+            block.place, command, printed, "\n".join(expected))
+
+
+def follow(shell, path):
+    """Does what the document says."""
+    for block in blocks(path):
+        if block.kind == "sh":
+            succeeds(shell, block)
+        elif block.kind == "console":
+            for command, expected in block.commands():
+                prints(shell, block, command, expected)
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory):
+    """An installed library."""
+    return installed(tmp_path_factory.mktemp("installed") / "usr")
+
+
+@pytest.fixture(scope="session")
+def examples(root, tmp_path_factory):
+    """The folder with the examples of doc/, compiled."""
+    folder = tmp_path_factory.mktemp("examples")
+    for source in sorted(EXAMPLES.glob("*.c")):
+        compile_c(source, folder / source.stem, root)
+    return folder
+
+
+@pytest.fixture
+def shell(root, tmp_path):
+    """shell(folders...): a Shell that finds programs there too, in a folder of its own."""
+    if os.geteuid():
+        pytest.skip("only root makes namespaces")
+    probe = subprocess.run([*Shell.NAMESPACES, "sh", "-c", Shell.PREPARE], stderr=subprocess.PIPE,
+                           text=True)
+    if probe.returncode:
+        pytest.skip("namespaces cannot be had here: " + probe.stderr.strip())
+    shells = []
+
+    def start(*path):
+        shells.append(Shell(tmp_path, [BUILD, *path], root))
+        return shells[-1]
+
+    yield start
+    for each in shells:
+        each.close()
+
+
+if __name__ == "__main__":
+    for each in sys.argv[1:]:
+        include(pathlib.Path(each))

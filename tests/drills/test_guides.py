@@ -1,0 +1,210 @@
+"""The guides in doc/: their examples run, and what they say is so."""
+import re
+import subprocess
+
+import pytest
+
+from binding import CREATE, PerseasError, Store
+from drill import MIB, OK, SECONDS, TOP, fill, mirror_list, wait_for
+from guide import C_FLAGS, EXAMPLES, blocks, example_part, follow
+from guide import examples, root, shell  # noqa: F401
+from relay import Relay
+from teller import tellers  # noqa: F401
+
+OPERATING = TOP / "doc/operating.md"
+PROGRAMMING = TOP / "doc/programming.md"
+GUIDES = (OPERATING, PROGRAMMING)
+
+
+def table(path, head):
+    """The rows of the table whose head begins so, as lists of cells."""
+    _, _, rest = path.read_text().partition("\n" + head)
+    assert rest, "%s has no table %s" % (path.name, head)
+    lines = rest.partition("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+# --- the examples ---
+
+def test_the_operators_guide_shows_what_happens(shell, examples):  # noqa: F811
+    """Every command in it, one after the other."""
+    follow(shell(examples), OPERATING)
+
+
+def test_the_programmers_guide_shows_what_happens(shell, examples):  # noqa: F811
+    follow(shell(examples), PROGRAMMING)
+
+
+def test_the_code_in_the_guides_is_that_of_the_examples():
+    """Shown whole or in parts; each of them somewhere. `guide.py FILE` puts it there anew."""
+    shown = set()
+    for guide in GUIDES:
+        for block in blocks(guide):
+            assert (block.kind == "c") == bool(block.included), block.place
+            if block.included:
+                file, part = block.included["file"], block.included["part"]
+                assert block.text == example_part(file, part), block.place
+                shown.add(file)
+    assert shown == {path.name for path in EXAMPLES.glob("*.c")}
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.c")), ids=lambda path: path.stem)
+def test_the_examples_are_c_plus_plus_too(path, root):  # noqa: F811
+    subprocess.run(["clang-14", "-x", "c++", "-std=c++17", "-fsyntax-only", *C_FLAGS[1:],
+                    "-I", str(root / "include"), str(path)], check=True, timeout=SECONDS)
+
+
+# --- messages ---
+
+LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+
+
+def texts():
+    """Every string in the sources, those that stand side by side as one."""
+    found = []
+    for path in sorted(p for folder in ("client", "server") for p in TOP.glob(folder + "/**/*.c")):
+        for run in re.findall(r'(?:%s\s*)+' % LITERAL.pattern, path.read_text()):
+            found.append("".join(text[1:-1] for text in LITERAL.findall(run)))
+    return found
+
+
+def test_messages_in_the_guides_are_those_of_the_sources():
+    """What the examples do not print: blocks of the kind `message`."""
+    sources = texts()
+    for guide in GUIDES:
+        for block in blocks(guide):
+            for line in block.text.splitlines() if block.kind == "message" else ():
+                words = [word.strip() for word in line.split("…") if word.strip()]
+                pattern = re.compile(".*".join(map(re.escape, words)))
+                assert any(pattern.search(each) for each in sources), (block.place, line)
+
+
+def test_the_programmers_guide_names_every_error():
+    """In the order of the header, each once."""
+    header = (TOP / "client/perseas.h").read_text()
+    names = re.findall(r"^\tX\((PERSEAS_E\w+), -", header, re.M)
+    assert [row[0].strip("`") for row in table(PROGRAMMING, "| error |")] == names
+
+
+def test_the_programmers_guide_names_the_defaults():
+    """Of every option that has one."""
+    told = dict(re.findall(r"`(\w+)` \((\d+)", " ".join(
+        row[0] for row in table(PROGRAMMING, "| option |"))))
+    source = (TOP / "client/handle.c").read_text()
+    assert {name: re.search(r"o->%s = (?:\(uint64_t\))?(\d+)" % name, source)[1]
+            for name in told} == told
+    header = (TOP / "client/perseas.h").read_text()
+    options = header.partition("struct perseas_options {")[2].partition("};")[0]
+    for name in re.findall(r"^\t(?:uint\d+_t|size_t) (\w+);", options, re.M):
+        assert name in ("size", "accept_epoch", "accept_seq") or \
+            "`%s`" % name in PROGRAMMING.read_text(), name
+
+
+# --- how many mirrors, and W ---
+
+def rows():
+    """(n, W, [R, down and goes on, down and opens, lost and mended, lost and saved])"""
+    return [(int(n), int(w), list(map(int, rest)))
+            for n, w, *rest in table(OPERATING, "| n | W | R |")]
+
+
+def commits(store, byte):
+    """Does it, in time? One that does not is in doubt, and then blocks."""
+    try:
+        store.flush()
+        store.write("a", 0, byte)
+        return True
+    except PerseasError as error:
+        assert error.name in ("PERSEAS_EINDOUBT", "PERSEAS_EBLOCKED"), error
+        return False
+
+
+@pytest.mark.parametrize("n, w, row", rows(), ids=lambda v: str(v) if isinstance(v, int) else "")
+def test_as_many_mirrors_may_fail_as_the_table_says(mirrors, perseas, n, w, row):
+    """Down while its owner commits; down when the next one opens; lost together with the owner. One
+    more than the table says is one too many."""
+    claims, down_commit, down_open, lost_mended, lost_saved = row
+    assert claims == n - w + 1
+    daemons = mirrors(n)
+    fill("s", daemons, {"a": b"contents"}, acks=w, log_size=4096)
+    with Store("s", mirror_list(daemons), commit_timeout_ms=100) as store:
+        store.map("a")
+        for count, daemon in enumerate(daemons, 1):
+            daemon.kill9()
+            assert commits(store, b"%d" % count) == (count <= down_commit), count
+    for daemon in daemons:
+        daemon.restart()
+    assert perseas("recover", "s", mirrors=daemons).status == OK
+    for count, daemon in enumerate(daemons, 1):
+        daemon.kill9()
+        assert (perseas("recover", "s", mirrors=daemons).status == OK) == (count <= down_open)
+    for daemon in daemons:
+        daemon.restart()
+    assert perseas("recover", "s", mirrors=daemons).status == OK
+    check_losses(perseas, mirrors, daemons, lost_mended, lost_saved)
+
+
+def check_losses(perseas, mirrors, daemons, mended, saved):
+    """All are there, but some have lost their memory."""
+    beside = mirrors(1)
+    for count in range(1, len(daemons) + 1):
+        for daemon in daemons[:count]:
+            daemon.lose_memory()
+            daemon.restart()
+        done = perseas("recover", "s", mirrors=daemons)
+        assert (done.status == OK) == (count <= mended), (count, done)
+        done = perseas("recover", "s", "--onto", mirror_list(beside), "--as", "n%d" % count,
+                       mirrors=daemons)
+        assert (done.status == OK) == (count <= saved), (count, done)
+
+
+# --- sizing ---
+
+def test_a_mirror_uses_as_much_memory_as_the_guide_says(mirrors, perseas):
+    """Segments, log, two pages and the header."""
+    daemon, = mirrors(1)
+    fill("s", [daemon], {"a": b"x" * 4096, "b": b"y" * 12345}, log_size=65536)
+    header = (daemon.memory / "s/header").stat().st_size
+    used = perseas("ls", "--json", mirrors=[daemon]).json()["mirrors"][0]["memory_used"]
+    assert used == 4096 + 12345 + 65536 + 2 * 4096 + header and header < 1000
+
+
+def test_a_transaction_sends_as_much_as_the_guide_says(mirrors, tellers):  # noqa: F811
+    """Three ranges of 8, 20 and 3 bytes over TCP. Signs of life go beside, twice a second."""
+    daemon, = mirrors(1)
+    payload = 64 + 16 * 3 + (8 + 24 + 8) + (8 + 20 + 3) + 40
+    with Relay(daemon) as relay:
+        desk = tellers.desk()
+        desk.open("s", relay.address, "create")
+        desk.ask("map", "a", 4096)
+        desk.ask("publish")
+
+        def sent():
+            before = relay.passed()
+            desk.ask("begin")
+            for offset, length in ((0, 8), (100, 20), (200, 3)):
+                desk.ask("range", "a", offset, length)
+            desk.ask("commit")
+            return tuple(now - then for now, then in zip(relay.passed(), before))
+
+        wait_for(lambda: sent() == (payload + 48 + 16 * 3, 16), SECONDS, "bytes on the wire")
+
+
+def test_a_transaction_may_change_as_much_as_the_guide_says(mirrors):
+    """With the default log and ring: a little less than 8 MiB."""
+    daemon, = mirrors(1)
+    with Store("s", daemon.address, flags=CREATE) as store:
+        store.map("a", 9 * MIB)
+        store.publish()
+        store.write("a", 0, b"x" * (8 * MIB - 4096))
+        with pytest.raises(PerseasError, match="PERSEAS_ETOOBIG"):
+            store.write("a", 0, b"x" * 8 * MIB)
+
+
+def test_the_guides_link_to_what_is_there():
+    """Files of the tree that stand in backquotes."""
+    for path in (*GUIDES, TOP / "README.md"):
+        for name in re.findall(r"`((?!build/)[a-z]+/[\w./-]+\.\w+)`", path.read_text()):
+            assert (TOP / name).exists(), (path.name, name)
+        for name in re.findall(r"\]\(([\w./-]+)\)", path.read_text()):
+            assert (path.parent / name).exists(), (path.name, name)
