@@ -5,6 +5,7 @@
 
 #include "envelope.h"
 #include "frame.h"
+#include "latency.h"
 
 #include <string.h>
 
@@ -303,11 +304,17 @@ static const char *result_fault(const Perseas__OrderResult *result)
 		? NULL : "an order's result must be 255 bytes or less, no control characters";
 }
 
+/* NULL is allowed: an owner need not count. */
+static const char *figures_fault(const Perseas__OwnerFigures *figures)
+{
+	return figures && figures->commit ? ps_latency_fault(figures->commit) : NULL;
+}
+
 static const char *confirm_fault(const Perseas__ConfirmRequest *confirm)
 {
 	const char *fault = reports_fault(confirm->mirrors, confirm->n_mirrors);
 
-	if (fault)
+	if (fault || (fault = figures_fault(confirm->figures)))
 		return fault;
 	return confirm->result ? result_fault(confirm->result) : NULL;
 }
@@ -427,6 +434,8 @@ static const char *store_status_fault(const Perseas__StoreStatus *status)
 	if ((fault = reports_fault(status->mirrors, status->n_mirrors)))
 		return fault;
 	if (status->order && (fault = order_fault(status->order)))
+		return fault;
+	if ((fault = figures_fault(status->figures)))
 		return fault;
 	return status->result ? result_fault(status->result) : NULL;
 }

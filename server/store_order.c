@@ -1,8 +1,10 @@
 /*
- * store_order.c - the board of a live session: what its owner reports, what an operator asks of
- * it, and what became of that. It is in memory only, and gone with the session.
+ * store_order.c - the board of a live session: what its owner reports and counts, what an operator
+ * asks of it, and what became of that. It is in memory only, and gone with the session.
  */
 #include "store_private.h"
+
+#include "../proto/latency.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@ struct board {
 	Perseas__ConfirmRequest *told;  /* the last one that had reports; NULL: none yet */
 	Perseas__Order *order;          /* NULL: none yet */
 	Perseas__OrderResult *result;   /* of the order, the last that was told; NULL: none */
+	Perseas__OwnerFigures *figures; /* the last that were told; NULL: none yet */
 };
 
 /* A deep copy, which the checks of messages have bounded; NULL: out of memory. */
@@ -43,6 +46,7 @@ void board_drop(struct store *store)
 	discard(board->told);
 	discard(board->order);
 	discard(board->result);
+	discard(board->figures);
 	free(board);
 	store->board = NULL;
 }
@@ -68,30 +72,57 @@ static bool is_news(const struct board *board, const Perseas__OrderResult *resul
 	       !is_done(board);
 }
 
+/* The reports of a Confirm, as a Confirm of their own; NULL: out of memory. */
+static void *copy_reports(const Perseas__ConfirmRequest *request)
+{
+	Perseas__ConfirmRequest reports = PERSEAS__CONFIRM_REQUEST__INIT;
+
+	reports.n_mirrors = request->n_mirrors;
+	reports.mirrors = request->mirrors;
+	return copy(&reports.base);
+}
+
+/* Counts of one session only grow: NULL, or a later message, never falls behind what was told. */
+static bool grew(const Perseas__OwnerFigures *earlier, const Perseas__OwnerFigures *later)
+{
+	if (!earlier || !later)
+		return true;
+	return later->commits >= earlier->commits && later->aborts >= earlier->aborts &&
+	       later->range_bytes >= earlier->range_bytes &&
+	       later->in_doubt >= earlier->in_doubt &&
+	       ps_latency_grew(earlier->commit, later->commit);
+}
+
+/* What is there from now on: what was copied, or, where that is NULL, what was there. */
+static void *latest(void *old, void *copied)
+{
+	if (!copied)
+		return old;
+	discard(old);
+	return copied;
+}
+
 int board_tell(struct store *store, const Perseas__ConfirmRequest *request, struct why *why)
 {
 	struct board *board = board_of(store, why);
-	void *told = NULL, *result = NULL;
+	void *told = NULL, *result = NULL, *figures = NULL;
+	bool news;
 
 	if (!board)
 		return -STATUS(NO_MEMORY);
-	if (request->n_mirrors > 0)
-		told = copy(&request->base);
-	if (is_news(board, request->result))
-		result = copy(&request->result->base);
-	if ((request->n_mirrors > 0 && !told) || (is_news(board, request->result) && !result)) {
+	if (!grew(board->figures, request->figures))
+		return refuse(why, STATUS(BAD_REQUEST), "what an owner counts must not fall");
+	news = is_news(board, request->result);
+	if ((request->n_mirrors > 0 && !(told = copy_reports(request))) ||
+	    (news && !(result = copy(&request->result->base))) ||
+	    (request->figures && !(figures = copy(&request->figures->base)))) {
 		discard(told);
 		discard(result);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
-	if (told) {
-		discard(board->told);
-		board->told = told;
-	}
-	if (result) {
-		discard(board->result);
-		board->result = result;
-	}
+	board->told = latest(board->told, told);
+	board->result = latest(board->result, result);
+	board->figures = latest(board->figures, figures);
 	return 0;
 }
 
@@ -114,6 +145,7 @@ void board_status(const struct store *store, Perseas__StoreStatus *status)
 	}
 	status->order = board->order;
 	status->result = board->result;
+	status->figures = board->figures;
 }
 
 int store_order(struct stores *stores, const Perseas__OrderRequest *request, struct why *why)

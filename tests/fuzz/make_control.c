@@ -169,6 +169,7 @@ static void ask_live(struct seed *seed, int peer)
 	Perseas__OrderRequest order = PERSEAS__ORDER_REQUEST__INIT;
 	Perseas__Order add = PERSEAS__ORDER__INIT;
 	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
+	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
 	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
@@ -180,7 +181,9 @@ static void ask_live(struct seed *seed, int peer)
 	add.kind = PERSEAS__ORDER_KIND__ORDER_ADD;
 	add.with = (char *)"b:1";
 	order.order = &add;
+	figures.commits = 9;
 	confirm.result = &result;
+	confirm.figures = &figures;
 	joining.whole = true;
 	drop.store_id = id(store_id);
 	drop.image_id = id(image_id);

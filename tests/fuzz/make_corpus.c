@@ -406,6 +406,24 @@ static void fill_order(Perseas__Order *order, Perseas__OrderResult *result,
 	report->trouble = sentence;
 }
 
+static void fill_figures(Perseas__OwnerFigures *figures, Perseas__Latencies *commit)
+{
+	static uint64_t counts[3] = { 3, 0, 128 };
+
+	perseas__latencies__init(commit);
+	commit->first = 16;
+	commit->n_counts = 3;
+	commit->counts = counts;
+	commit->sum_ns = 2300;
+	commit->max_ns = 18;
+	perseas__owner_figures__init(figures);
+	figures->commits = 130;
+	figures->aborts = 7;
+	figures->range_bytes = 3120;
+	figures->in_doubt = 1;
+	figures->commit = commit;
+}
+
 static void save_live_requests(void)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
@@ -418,8 +436,11 @@ static void save_live_requests(void)
 	Perseas__Roster next = roster;
 	Perseas__OrderResult result;
 	Perseas__Order order;
+	Perseas__OwnerFigures figures;
+	Perseas__Latencies commit;
 
 	fill_order(&order, &result, &report);
+	fill_figures(&figures, &commit);
 	read.store = ask.store = drop.store = bank;
 	read.region = PS_REGION_SEGMENT;
 	read.length = 4096;
@@ -429,6 +450,7 @@ static void save_live_requests(void)
 	confirm.n_mirrors = 1;
 	confirm.mirrors = reports;
 	confirm.result = &result;
+	confirm.figures = &figures;
 	next.epoch = 6;
 	change.roster = &roster;
 	change.settled = 1;
@@ -507,8 +529,11 @@ static void save_live_replies(void)
 	Perseas__MirrorReport report, *reports[1] = { &report };
 	Perseas__OrderResult result;
 	Perseas__Order order;
+	Perseas__OwnerFigures figures;
+	Perseas__Latencies commit;
 
 	fill_order(&order, &result, &report);
+	fill_figures(&figures, &commit);
 	status.header = &header;
 	status.live = 1;
 	status.silent_ms = 400;
@@ -516,6 +541,7 @@ static void save_live_replies(void)
 	status.mirrors = reports;
 	status.order = confirm.order = &order;
 	status.result = &result;
+	status.figures = &figures;
 	store.status = &status;
 	read.bytes = (ProtobufCBinaryData){ sizeof id_bytes, id_bytes[0] };
 	spill.stores = 2;

@@ -1,9 +1,11 @@
 /*
- * test_check_live.c - the messages about stores that run (reads, orders, reports, rosters that
- * change, images that are dropped): each field out of its range is refused, its last good value is
- * not.
+ * test_check_live.c - the messages about stores that run (reads, orders, reports, figures, rosters
+ * that change, images that are dropped): each field out of its range is refused, its last good
+ * value is not.
  */
 #include "check_rig.h"
+
+#include "../../proto/latency.h"
 
 /* Texts of 255 bytes and of one more. */
 static char longest[256], too_long[257];
@@ -196,6 +198,82 @@ static void what_is_told_of_an_owner_is_checked_too(void **state)
 	free(h);
 }
 
+/* The counts and what goes with them, each just good and just bad. */
+static void latencies_fit_together(void **state)
+{
+	static uint64_t counts[PS_LATENCY_BUCKETS + 1];
+	Perseas__Latencies commit = PERSEAS__LATENCIES__INIT;
+	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(confirm, CONFIRM, &confirm);
+
+	(void)state;
+	confirm.figures = &figures;
+	assert_true(accepted(&request));
+	figures.commit = &commit;
+	assert_true(accepted(&request));
+	commit.max_ns = 1;
+	assert_false(accepted(&request));
+	commit.counts = counts;
+	commit.n_counts = PS_LATENCY_BUCKETS;
+	commit.max_ns = UINT64_MAX;
+	assert_false(accepted(&request));
+	counts[0] = counts[PS_LATENCY_BUCKETS - 1] = 1;
+	assert_true(accepted(&request));
+	commit.first = 1;
+	assert_false(accepted(&request));
+	commit.first = UINT32_MAX;
+	assert_false(accepted(&request));
+	commit.first = 0;
+	counts[PS_LATENCY_BUCKETS] = 1;
+	commit.n_counts++;
+	assert_false(accepted(&request));
+	commit.n_counts = 2;
+	assert_false(accepted(&request));
+	counts[1] = 2;
+	assert_false(accepted(&request));
+	commit.max_ns = 1;
+	assert_true(accepted(&request));
+	commit.sum_ns = 5;
+	assert_true(accepted(&request));
+	commit.sum_ns = 6;
+	assert_false(accepted(&request));
+	commit.sum_ns = 2;
+	counts[1] = UINT64_MAX;
+	assert_false(accepted(&request));
+	counts[1]--;
+	assert_true(accepted(&request));
+	counts[0] = 0;
+	assert_false(accepted(&request));
+}
+
+/* What is told of them is checked as what they tell. */
+static void told_latencies_fit_together(void **state)
+{
+	struct message_header *h = message_header_new();
+	uint64_t count = 3;
+	Perseas__Latencies commit = PERSEAS__LATENCIES__INIT;
+	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT, *stores[] = { &status };
+	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
+	Perseas__Reply reply = MESSAGE_REPLY(list, LIST, &list);
+
+	(void)state;
+	status.header = &h->header;
+	status.figures = &figures;
+	figures.commit = &commit;
+	list.n_stores = 1;
+	list.stores = stores;
+	assert_true(reply_accepted(&reply));
+	commit.first = 7;
+	commit.counts = &count;
+	commit.n_counts = 1;
+	assert_false(reply_accepted(&reply));
+	commit.max_ns = 7;
+	assert_true(reply_accepted(&reply));
+	free(h);
+}
+
 static void a_parent_is_another_image_or_none(void **state)
 {
 	struct message_header *h = message_header_new();
@@ -264,6 +342,8 @@ int main(void)
 		cmocka_unit_test(orders_out_of_range_are_refused),
 		cmocka_unit_test(what_an_owner_says_out_of_range_is_refused),
 		cmocka_unit_test(what_is_told_of_an_owner_is_checked_too),
+		cmocka_unit_test(latencies_fit_together),
+		cmocka_unit_test(told_latencies_fit_together),
 		cmocka_unit_test(a_parent_is_another_image_or_none),
 		cmocka_unit_test(a_next_roster_is_newer_than_the_one_before),
 		cmocka_unit_test(a_spill_directory_is_a_path),

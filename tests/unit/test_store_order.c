@@ -1,6 +1,6 @@
 /*
- * test_store_order.c - owners that are heard of, or not: what counts as live, what they report,
- * and what they are asked to do.
+ * test_store_order.c - owners that are heard of, or not: what counts as live, what they report and
+ * count, and what they are asked to do.
  */
 #include "store_rig.h"
 
@@ -135,6 +135,74 @@ static void the_board_is_gone_with_its_session(void **state)
 	assert_int_equal(ask(mirror, 2), 0);
 }
 
+static int tell(struct mirror *mirror, struct peer *peer, Perseas__OwnerFigures *figures)
+{
+	Perseas__ConfirmRequest request = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__ConfirmReply reply = PERSEAS__CONFIRM_REPLY__INIT;
+
+	request.figures = figures;
+	return store_confirm(&peer->session, &request, &reply, &mirror->why);
+}
+
+/* An owner tells figures, then none, as when it only asks whether its claim holds, then more. */
+static void figures_are_kept_until_others_are_told(void **state)
+{
+	struct mirror *mirror = *state;
+	uint64_t counts[] = { 1, 0, 2 };
+	Perseas__Latencies commit = PERSEAS__LATENCIES__INIT;
+	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
+	struct peer owner, next;
+
+	mirror_bank(mirror, &owner, false);
+	assert_null(status_of(mirror).figures);
+	commit.counts = counts;
+	commit.n_counts = 3;
+	commit.max_ns = 2;
+	figures.commits = 3;
+	figures.commit = &commit;
+	assert_int_equal(tell(mirror, &owner, &figures), 0);
+	counts[2] = 9;
+	assert_int_equal(say_nothing(mirror, &owner), 0);
+	assert_int_equal(status_of(mirror).figures->commits, 3);
+	assert_int_equal(status_of(mirror).figures->commit->counts[2], 2);
+	assert_int_equal(tell(mirror, &owner, &figures), 0);
+	assert_int_equal(status_of(mirror).figures->commit->counts[2], 9);
+	peer_init(&next);
+	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), 0);
+	assert_null(status_of(mirror).figures);
+}
+
+/* Whoever takes differences of them must not get less than nothing. */
+static void figures_that_fall_are_refused(void **state)
+{
+	struct mirror *mirror = *state;
+	uint64_t counts[] = { 5, 6 };
+	Perseas__Latencies commit = PERSEAS__LATENCIES__INIT;
+	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
+	uint64_t *const each[] = { &figures.commits, &figures.aborts, &figures.range_bytes,
+		                   &figures.in_doubt, &commit.sum_ns, &counts[0], &counts[1] };
+	struct peer owner;
+
+	mirror_bank(mirror, &owner, false);
+	figures.commits = figures.aborts = figures.range_bytes = figures.in_doubt = 4;
+	commit.first = 1;
+	commit.counts = counts;
+	commit.n_counts = 2;
+	commit.max_ns = 2;
+	commit.sum_ns = 17;
+	figures.commit = &commit;
+	assert_int_equal(tell(mirror, &owner, &figures), 0);
+	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+		--*each[i];
+		assert_int_equal(tell(mirror, &owner, &figures), -STATUS(BAD_REQUEST));
+		++*each[i];
+		assert_int_equal(tell(mirror, &owner, &figures), 0);
+	}
+	figures.commit = NULL;
+	assert_int_equal(tell(mirror, &owner, &figures), -STATUS(BAD_REQUEST));
+	assert_int_equal(status_of(mirror).figures->commit->counts[1], 6);
+}
+
 /* Its host hangs: the connection is there, and nothing comes. */
 static void a_silent_owner_is_not_live(void **state)
 {
@@ -211,6 +279,8 @@ int main(void)
 		TEST(an_order_is_told_until_it_is_done),
 		TEST(an_order_needs_a_live_owner),
 		TEST(the_board_is_gone_with_its_session),
+		TEST(figures_are_kept_until_others_are_told),
+		TEST(figures_that_fall_are_refused),
 		TEST(a_silent_owner_is_not_live),
 		TEST(without_a_timeout_an_owner_lives_while_it_is_connected),
 		TEST(a_dead_owner_is_not_live),

@@ -1,0 +1,113 @@
+/*
+ * latency.c - log-linear counts of how long something took.
+ */
+#include "latency.h"
+
+#include <string.h>
+
+uint64_t ps_latency_end(unsigned bucket)
+{
+	unsigned shift;
+	uint64_t first;
+
+	if (bucket >= PS_LATENCY_BUCKETS - 1)
+		return UINT64_MAX;
+	if (bucket < 2 * PS_LATENCY_LINEAR)
+		return bucket;
+	shift = (bucket >> PS_LATENCY_BITS) - 1;
+	first = (uint64_t)(PS_LATENCY_LINEAR + bucket % PS_LATENCY_LINEAR) << shift;
+	return first + (((uint64_t)1 << shift) - 1);
+}
+
+uint64_t ps_latency_total(const struct ps_latency *l)
+{
+	uint64_t total = 0;
+
+	for (unsigned i = 0; i < PS_LATENCY_BUCKETS; i++)
+		total += l->counts[i];
+	return total;
+}
+
+uint64_t ps_latency_percentile(const struct ps_latency *l, double percent)
+{
+	const double exact = (double)ps_latency_total(l) * percent / 100.0;
+	uint64_t wanted = (uint64_t)exact, seen = 0;
+
+	if (!wanted || (double)wanted < exact)
+		wanted++;
+	for (unsigned i = 0; i < PS_LATENCY_BUCKETS; i++) {
+		seen += l->counts[i];
+		if (seen >= wanted) {
+			uint64_t end = ps_latency_end(i);
+
+			return end < l->max_ns ? end : l->max_ns;
+		}
+	}
+	return l->max_ns;
+}
+
+void ps_latency_message(const struct ps_latency *l, Perseas__Latencies *message)
+{
+	unsigned first = 0, end = PS_LATENCY_BUCKETS;
+
+	perseas__latencies__init(message);
+	while (end > 0 && !l->counts[end - 1])
+		end--;
+	if (!end)
+		return;
+	while (!l->counts[first])
+		first++;
+	message->first = first;
+	message->n_counts = end - first;
+	message->counts = (uint64_t *)&l->counts[first];
+	message->sum_ns = l->sum_ns;
+	message->max_ns = l->max_ns;
+}
+
+void ps_latency_load(struct ps_latency *l, const Perseas__Latencies *message)
+{
+	memset(l, 0, sizeof(*l));
+	if (!message)
+		return;
+	for (size_t i = 0; i < message->n_counts; i++)
+		l->counts[message->first + i] = message->counts[i];
+	l->sum_ns = message->sum_ns;
+	l->max_ns = message->max_ns;
+}
+
+const char *ps_latency_fault(const Perseas__Latencies *message)
+{
+	const size_t count = message->n_counts;
+	uint64_t total = 0;
+
+	if (count == 0)
+		return message->first || message->sum_ns || message->max_ns
+			? "latencies without counts must be all zero" : NULL;
+	if (message->first >= PS_LATENCY_BUCKETS || count > PS_LATENCY_BUCKETS - message->first)
+		return "latencies must be of buckets that there are";
+	if (!message->counts[0] || !message->counts[count - 1])
+		return "latencies must begin and end with a bucket that counts something";
+	for (size_t i = 0; i < count; i++)
+		if (__builtin_add_overflow(total, message->counts[i], &total))
+			return "latencies must be fewer than 2^64";
+	if (ps_latency_bucket(message->max_ns) != message->first + count - 1)
+		return "the longest latency must be of the last bucket that counts something";
+	return message->sum_ns / total > message->max_ns
+		? "latencies must not be longer in the mean than the longest one" : NULL;
+}
+
+static uint64_t count_of(const Perseas__Latencies *message, size_t bucket)
+{
+	if (!message || bucket < message->first || bucket - message->first >= message->n_counts)
+		return 0;
+	return message->counts[bucket - message->first];
+}
+
+bool ps_latency_grew(const Perseas__Latencies *earlier, const Perseas__Latencies *later)
+{
+	for (size_t i = 0; i < PS_LATENCY_BUCKETS; i++)
+		if (count_of(later, i) < count_of(earlier, i))
+			return false;
+	return !earlier || (later && later->sum_ns >= earlier->sum_ns &&
+	                    later->max_ns >= earlier->max_ns);
+}
