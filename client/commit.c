@@ -5,6 +5,7 @@
 
 #include "mirror.h"
 #include "quorum.h"
+#include "timing.h"
 #include "tx.h"
 
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static void rest(struct perseas *p, uint64_t now, uint64_t spin_until, uint64_t 
 	ps_commit_sleep(p, deadline);
 }
 
-int ps_commit_await(struct perseas *p, uint64_t seq)
+int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
 {
 	uint64_t start = 0, now;
 
@@ -62,6 +63,8 @@ int ps_commit_await(struct perseas *p, uint64_t seq)
 		now = ps_now(p);
 		if (!start)
 			start = now;
+		if (!*since)
+			*since = start;
 		if (now >= start + ps_ms(p->options.commit_timeout_ms))
 			break;
 		rest(p, now, start + (uint64_t)p->options.spin_us * 1000,
@@ -263,18 +266,31 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	return 0;
 }
 
-/* What must be so for a transaction to be sent at all. */
+/* Commits are held back. The transaction notes since when. */
+static void wait_at_gate(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+
+	tx->since = ps_now(p);
+	while (p->gate) {
+		p->waiters++;
+		p->env->ops->wait(p->env, &p->progress, &p->lock, PS_NEVER);
+		p->waiters--;
+	}
+}
+
+/* What must be so for a transaction to be sent at all: 0, or 1 where it had to wait for it, from
+ * tx->since on. */
 static int may_commit(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 	uint64_t deadline = 0;
-	int rc;
+	int waited = 0, rc;
 
 	do {
-		while (p->gate) {
-			p->waiters++;
-			p->env->ops->wait(p->env, &p->progress, &p->lock, PS_NEVER);
-			p->waiters--;
+		if (p->gate) {
+			wait_at_gate(tx);
+			waited = 1;
 		}
 		rc = ps_ready(p);
 		if (!rc)
@@ -287,10 +303,27 @@ static int may_commit(struct perseas_tx *tx)
 	}
 	if (!rc && p->options.flags & PERSEAS_CHECK_WRITES)
 		rc = ps_check_undeclared(tx);
+	return rc ? rc : waited;
+}
+
+/* Most commits over fabrics that copy at once: nothing is to be waited for, nor to be timed. */
+static bool held_at_once(struct perseas *p)
+{
+	ps_mirrors_poll(p);
+	return ps_mirrors_hold(p, p->seq);
+}
+
+static int await_and_time(struct perseas *p, ps_start_t start)
+{
+	uint64_t since = 0;
+	int rc = ps_commit_await(p, p->seq, &since);
+
+	if (start || since)
+		ps_timing_take(p, ps_timing_waited(start, since), rc);
 	return rc;
 }
 
-static int commit_locked(struct perseas_tx *tx)
+static int commit_locked(struct perseas_tx *tx, ps_start_t start)
 {
 	struct perseas *p = tx->p;
 	struct ps_outgoing out = {
@@ -304,8 +337,10 @@ static int commit_locked(struct perseas_tx *tx)
 	};
 	int rc = may_commit(tx);
 
-	if (rc)
+	if (rc < 0)
 		return rc;
+	if (rc)
+		start = ps_timing_waited(start, tx->since);
 	if (tx->ranges) {
 		if (p->staged)
 			out.entry_length = ps_tx_entry_length(tx);
@@ -316,9 +351,11 @@ static int commit_locked(struct perseas_tx *tx)
 			ps_check_committed(tx);
 		/* From here on the transaction is over: its handle may serve another thread. */
 		ps_tx_end(tx);
-		rc = ps_commit_await(p, p->seq);
+		p->stat.range_bytes += out.bytes;
+		rc = !start && held_at_once(p) ? 0 : await_and_time(p, start);
 	} else {
 		ps_tx_end(tx);
+		rc = 0;
 	}
 	p->stat.commits += !rc;
 	return rc;
@@ -327,6 +364,7 @@ static int commit_locked(struct perseas_tx *tx)
 int perseas_commit(perseas_tx_t *tx, unsigned flags)
 {
 	struct perseas *p;
+	ps_start_t start;
 	int rc;
 
 	if (!tx)
@@ -337,20 +375,22 @@ int perseas_commit(perseas_tx_t *tx, unsigned flags)
 	if (!tx->open)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
+	start = ps_timing_start(tx);
 	ps_lock(p);
-	rc = commit_locked(tx);
+	rc = commit_locked(tx, start);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
 
 int perseas_flush(perseas_t *p)
 {
+	uint64_t since = 0;
 	int rc;
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	pthread_mutex_lock(&p->lock);
-	rc = p->salvage ? 0 : ps_commit_await(p, p->seq);
+	rc = p->salvage ? 0 : ps_commit_await(p, p->seq, &since);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

@@ -22,8 +22,9 @@ struct ps_outgoing {
  * The ring has room for it. 0, or a code and nothing was sent. Locked. */
 int ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
 
-/* Waits until W mirrors hold seq: 0, EINDOUBT, EFENCED. Locked; lets go of the lock. */
-int ps_commit_await(struct perseas *p, uint64_t seq);
+/* Waits until W mirrors hold seq: 0, EINDOUBT, EFENCED. *since, where it is 0, becomes the time
+ * from which it had to wait, and stays 0 when it had not. Locked; lets go of the lock. */
+int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since);
 
 /* Lets go of the lock and sleeps until a link has something, or until_ns. */
 void ps_commit_sleep(struct perseas *p, uint64_t until_ns);

@@ -16,6 +16,7 @@
 #include "ring.h"
 #include "../proto/envelope.h"
 #include "../proto/image.h"
+#include "../proto/latency.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -187,6 +188,9 @@ struct perseas {
 	bool fences;               /* env's barrier works */
 	struct perseas_tx *open_list, *free_list, *all_list;
 	struct perseas_stat stat;  /* counters only */
+	uint32_t untimed;          /* transactions to begin before one is timed (timing.h) */
+	uint64_t dice;             /* of how many these are */
+	struct ps_latency latency; /* of commits */
 	struct ps_resync resync;
 	struct ps_change change;
 	uint64_t pulse_at;         /* when the next sign of life is due */
@@ -198,11 +202,13 @@ struct perseas {
 struct perseas_tx {
 	struct perseas *p;
 	bool open;
+	uint8_t timed;             /* enum ps_timed */
 	_Atomic bool busy;         /* its owner is inside set_range, without the lock */
 	uint8_t *record;           /* struct ps_record, entries */
 	uint64_t capacity;
 	uint64_t room;             /* a record up to this length fits wherever it goes (tx.h) */
 	uint64_t length;           /* of the record so far */
+	uint64_t since;            /* when its commit began to wait for its turn */
 	uint32_t ranges;
 	uint64_t tail;             /* offset of the last entry, 0: none */
 	struct ps_cover cover;

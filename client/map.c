@@ -317,7 +317,7 @@ static int publish_exclusive(struct perseas *p, uint64_t *seq)
 
 int perseas_publish(perseas_t *p)
 {
-	uint64_t seq = 0;
+	uint64_t seq = 0, since = 0;
 	int rc;
 
 	if (!p)
@@ -333,7 +333,7 @@ int perseas_publish(perseas_t *p)
 	if (rc || !seq)
 		return rc;
 	pthread_mutex_lock(&p->lock);
-	rc = ps_commit_await(p, seq);
+	rc = ps_commit_await(p, seq, &since);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

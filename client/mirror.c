@@ -4,6 +4,7 @@
 #include "mirror.h"
 
 #include "quorum.h"
+#include "timing.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -134,6 +135,7 @@ void ps_mirrors_staging(struct perseas *p)
 	if (staged && !p->staged && p->ring.last != p->seq)
 		ps_ring_reset(&p->ring, p->seq + 1);
 	p->staged = staged;
+	ps_timing_renew(p);
 }
 
 /* Who sleeps on the links knows only those that had something under way then. */

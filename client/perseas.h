@@ -269,10 +269,50 @@ struct perseas_stat {
 	uint64_t mended_whole;     /* mirrors copied whole at open */
 	uint64_t resyncs;          /* mirrors copied whole while transactions went on */
 	uint64_t allocations;      /* of memory, by begin, set_range and commit */
+	uint64_t range_bytes;      /* that commits sent as changed: each byte of one once */
+	uint64_t doubts;           /* commits that returned EINDOUBT */
+	uint64_t timed;            /* commits that were timed; the next are estimates from them */
+	uint64_t latency_p50_ns;   /*   (perseas_latency); 0: none yet */
+	uint64_t latency_p99_ns;
+	uint64_t latency_p999_ns;
+	uint64_t latency_max_ns;   /* of those that were timed, exact */
 };
 
 /* Fills in *stat. Never fails but for EINVAL. */
 int perseas_stat(perseas_t *p, struct perseas_stat *stat);
+
+/*
+ * How long commits of this handle took: from the call of perseas_commit until it is about to
+ * return, where it returned 0 or EINDOUBT and the transaction had ranges.
+ *
+ * Not every commit is timed, since reading the clock twice takes as long as a good part of a commit
+ * over shared memory. Timed are all commits while any mirror is reached over rdma or tcp, or is
+ * away; all that had to wait for mirrors; and of the others one of 64 in the mean, chosen at random
+ * before it is known how long it takes, which is counted 64 times. So counts are unbiased estimates
+ * of those of all commits. One that was not chosen, and then had to wait, is timed from when it
+ * began to wait.
+ */
+enum { PERSEAS_LATENCY_BUCKETS = 528 };
+
+struct perseas_latency {
+	uint64_t timed;            /* commits that were timed */
+	uint64_t count;            /* of all that are counted below: about as many as were run */
+	uint64_t sum_ns;           /* .. of them together */
+	uint64_t max_ns;           /* the longest that was timed, exact */
+	uint64_t counts[PERSEAS_LATENCY_BUCKETS];  /* by perseas_latency_bound() */
+};
+
+/* Fills in *latency, since the handle was opened; what was counted in between is the difference of
+ * two. Never fails but for EINVAL. */
+int perseas_latency(perseas_t *p, struct perseas_latency *latency);
+
+/* The longest time, in ns, that counts[bucket] is of; each bucket begins where the one before
+ * ends, and is a sixteenth wide at most. UINT64_MAX for the last one and beyond. */
+uint64_t perseas_latency_bound(unsigned bucket);
+
+/* The time in ns that `percent` of those counted do not exceed, rounded up to the end of its
+ * bucket but never above max_ns. 0 when nothing is counted, or latency is NULL. */
+uint64_t perseas_latency_percentile(const struct perseas_latency *latency, double percent);
 
 /* Fills in the figures of mirror `index`, 0 .. stat.mirrors-1. EINVAL beyond. */
 int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat *stat);

@@ -9,16 +9,35 @@
 
 #define PULSE ps_ms(500)
 
-/* What the owner sees of its mirrors, with texts of its own: those of the handle may change. */
+/* What the owner sees of its mirrors, and what it counted, with texts and counts of its own: those
+ * of the handle may change. */
 struct sight {
 	Perseas__MirrorReport reports[PS_MIRRORS_MAX], *list[PS_MIRRORS_MAX];
 	char troubles[PS_MIRRORS_MAX][256];
 	unsigned count;
+	Perseas__OwnerFigures figures;
+	Perseas__Latencies commit;
+	struct ps_latency latency;
 };
+
+static void look_at_figures(const struct perseas *p, struct sight *sight)
+{
+	Perseas__OwnerFigures *figures = &sight->figures;
+
+	perseas__owner_figures__init(figures);
+	figures->commits = p->stat.commits;
+	figures->aborts = p->stat.aborts;
+	figures->range_bytes = p->stat.range_bytes;
+	figures->in_doubt = p->stat.doubts;
+	sight->latency = p->latency;
+	ps_latency_message(&sight->latency, &sight->commit);
+	figures->commit = &sight->commit;
+}
 
 static void look(struct perseas *p, struct sight *sight)
 {
 	pthread_mutex_lock(&p->lock);
+	look_at_figures(p, sight);
 	for (sight->count = 0; sight->count < p->mirror_count; sight->count++) {
 		struct ps_mirror *m = &p->mirrors[sight->count];
 		Perseas__MirrorReport *report = &sight->reports[sight->count];
@@ -64,6 +83,7 @@ static void ask_all(struct perseas *p)
 		ask.result = &result;
 	ask.n_mirrors = sight.count;
 	ask.mirrors = sight.list;
+	ask.figures = &sight.figures;
 	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
 	request.confirm = &ask;
 	for (unsigned i = 0; i < p->mirror_count; i++) {

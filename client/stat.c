@@ -21,6 +21,14 @@ static uint64_t durable(const struct perseas *p)
 	return best;
 }
 
+static void fill_latencies(const struct perseas *p, struct perseas_stat *stat)
+{
+	stat->latency_p50_ns = ps_latency_percentile(&p->latency, 50);
+	stat->latency_p99_ns = ps_latency_percentile(&p->latency, 99);
+	stat->latency_p999_ns = ps_latency_percentile(&p->latency, 99.9);
+	stat->latency_max_ns = p->latency.max_ns;
+}
+
 int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 {
 	if (!p || !stat)
@@ -36,11 +44,45 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 	stat->mirrors = p->mirror_count;
 	stat->acks = p->acks;
 	stat->in_doubt = p->in_doubt != 0;
+	fill_latencies(p, stat);
 	stat->live = 0;
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		stat->live += p->mirrors[i].state == PERSEAS_MIRROR_LIVE;
 	pthread_mutex_unlock(&p->lock);
 	return 0;
+}
+
+static_assert((int)PERSEAS_LATENCY_BUCKETS == (int)PS_LATENCY_BUCKETS, "as perseas.h tells it");
+
+int perseas_latency(perseas_t *p, struct perseas_latency *latency)
+{
+	if (!p || !latency)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "latency needs a handle and a place for the figures");
+	pthread_mutex_lock(&p->lock);
+	latency->timed = p->stat.timed;
+	latency->sum_ns = p->latency.sum_ns;
+	latency->max_ns = p->latency.max_ns;
+	memcpy(latency->counts, p->latency.counts, sizeof(latency->counts));
+	pthread_mutex_unlock(&p->lock);
+	latency->count = 0;
+	for (unsigned i = 0; i < PERSEAS_LATENCY_BUCKETS; i++)
+		latency->count += latency->counts[i];
+	return 0;
+}
+
+uint64_t perseas_latency_bound(unsigned bucket)
+{
+	return ps_latency_end(bucket);
+}
+
+uint64_t perseas_latency_percentile(const struct perseas_latency *latency, double percent)
+{
+	struct ps_latency counted = { .max_ns = latency ? latency->max_ns : 0 };
+
+	if (latency)
+		memcpy(counted.counts, latency->counts, sizeof(counted.counts));
+	return ps_latency_percentile(&counted, percent);
 }
 
 int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat *stat)

@@ -4,6 +4,7 @@
 #include "tx.h"
 
 #include "mirror.h"
+#include "timing.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -77,6 +78,7 @@ static int begin_locked(struct perseas *p, perseas_tx_t **out)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
 	list_push(&p->open_list, tx);
 	tx->open = true;
+	tx->timed = ps_timing_choose(p);
 	tx->length = sizeof(struct ps_record);
 	tx->ranges = 0;
 	tx->tail = 0;

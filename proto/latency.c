@@ -30,9 +30,13 @@ uint64_t ps_latency_total(const struct ps_latency *l)
 
 uint64_t ps_latency_percentile(const struct ps_latency *l, double percent)
 {
-	const double exact = (double)ps_latency_total(l) * percent / 100.0;
+	const uint64_t total = ps_latency_total(l);
+	const double exact = (double)total * percent / 100.0;
 	uint64_t wanted = (uint64_t)exact, seen = 0;
 
+	/* Of a difference the longest is not known to be among those that are counted. */
+	if (!total)
+		return 0;
 	if (!wanted || (double)wanted < exact)
 		wanted++;
 	for (unsigned i = 0; i < PS_LATENCY_BUCKETS; i++) {

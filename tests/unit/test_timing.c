@@ -1,0 +1,201 @@
+/*
+ * test_timing.c - how long commits took: which are timed, what they count for, and who is told. The
+ * clock of these mirrors moves by a microsecond at each look.
+ */
+#include "owner.h"
+
+#include "../../client/timing.h"
+
+enum { MANY = 64000, GAP_MAX = 2 * PS_TIMING_EVERY - 1, US = 1000 };
+
+static int setup(void **state)
+{
+	struct owner *o = owner_new(1);
+
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	owner_free(*state);
+	return 0;
+}
+
+static struct perseas_latency latency_of(struct owner *o)
+{
+	struct perseas_latency latency;
+
+	assert_int_equal(perseas_latency(o->p, &latency), 0);
+	return latency;
+}
+
+/* Over a fabric on which each commit has to wait, each is timed and counts once. */
+static void each_commit_that_waits_is_timed(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_latency latency;
+	struct perseas_stat stat;
+
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(owner_put(o, 0, 100, (uint8_t)i), 0);
+	latency = latency_of(o);
+	stat = owner_stat(o);
+	assert_true(latency.timed == 100 && latency.count == 100 && stat.timed == 100);
+	assert_true(stat.range_bytes == 100 * 100 && stat.doubts == 0);
+	assert_in_range(latency.max_ns, US, 20 * US);
+	assert_in_range(latency.sum_ns, 100 * US, 100 * 20 * US);
+	assert_true(stat.latency_max_ns == latency.max_ns);
+	assert_true(stat.latency_p50_ns == perseas_latency_percentile(&latency, 50));
+	assert_true(stat.latency_p99_ns <= stat.latency_p999_ns &&
+	            stat.latency_p50_ns <= stat.latency_p99_ns &&
+	            stat.latency_p999_ns <= stat.latency_max_ns && stat.latency_p50_ns >= US);
+}
+
+/* What sends nothing says nothing about the mirrors. */
+static void what_sends_nothing_is_not_counted(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx;
+
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_set_range(tx, o->bytes, 8), 0);
+	assert_int_equal(perseas_abort(tx), 0);
+	assert_int_equal(latency_of(o).count, 0);
+	assert_int_equal(owner_stat(o).latency_max_ns, 0);
+	assert_int_equal(owner_stat(o).range_bytes, 0);
+}
+
+/* Where nothing waits, some are drawn: one of 64 in the mean, never more than 127 apart, and they
+ * stand for all of them. */
+static void some_of_those_that_do_not_wait_stand_for_all(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_latency latency;
+	unsigned since = 0, most = 0, least = GAP_MAX;
+	uint64_t timed = 0;
+
+	o->d->staged = false;
+	owner_reopen(o);
+	for (int i = 0; i < MANY; i++) {
+		assert_int_equal(owner_put(o, 0, 8, (uint8_t)i), 0);
+		since++;
+		if (o->p->stat.timed == timed)
+			continue;
+		timed = o->p->stat.timed;
+		most = since > most ? since : most;
+		least = timed > 1 && since < least ? since : least;
+		since = 0;
+	}
+	latency = latency_of(o);
+	assert_in_range(timed, MANY / 64 * 9 / 10, MANY / 64 * 11 / 10);
+	assert_true(latency.count == 64 * timed);
+	assert_in_range(most, 120, GAP_MAX);
+	assert_in_range(least, 1, 8);
+	assert_in_range(latency.sum_ns / latency.count, US, 2 * US);
+}
+
+/* Every 64th transaction is long: it is not drawn more often, or less, than the others. */
+static void a_pattern_of_the_application_has_no_part_in_it(void **state)
+{
+	struct owner *o = *state;
+	uint64_t timed = 0, long_ones = 0;
+
+	o->d->staged = false;
+	owner_reopen(o);
+	for (int i = 0; i < MANY; i++) {
+		assert_int_equal(owner_put(o, 0, i % 64 ? 8 : SIZE, (uint8_t)i), 0);
+		long_ones += o->p->stat.timed != timed && i % 64 == 0;
+		timed = o->p->stat.timed;
+	}
+	assert_in_range(long_ones, 4, 40);
+}
+
+/* One that had to wait, though the fabric copies at once, is always timed, and counts once. */
+static void one_in_doubt_counts_once(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_latency before, after;
+
+	o->d->staged = false;
+	owner_reopen(o);
+	before = latency_of(o);
+	o->d->mirrors[0].hold = DIRECT_HOLD_COMPLETIONS;
+	assert_int_equal(owner_put(o, 0, 8, 1), PERSEAS_EINDOUBT);
+	after = latency_of(o);
+	assert_true(after.timed == before.timed + 1 && after.count == before.count + 1);
+	assert_in_range(after.max_ns, 5000000000 - 100 * US, 5000000000 + 100 * US);
+	assert_int_equal(owner_stat(o).doubts, 1);
+	assert_int_equal(perseas_flush(o->p), PERSEAS_EINDOUBT);
+	assert_int_equal(owner_stat(o).doubts, 1);
+	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
+	direct_release(o->d, 0, 1000);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_true(latency_of(o).count == after.count);
+	assert_int_equal(owner_stat(o).commits, 0);
+}
+
+static void differences_have_percentiles_too(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_latency latency;
+
+	assert_int_equal(perseas_latency(NULL, &latency), PERSEAS_EINVAL);
+	assert_int_equal(perseas_latency(o->p, NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_latency_percentile(NULL, 50), 0);
+	assert_int_equal(owner_put(o, 0, 8, 1), 0);
+	latency = latency_of(o);
+	assert_true(perseas_latency_percentile(&latency, 50) == latency.max_ns);
+	memset(latency.counts, 0, sizeof(latency.counts));
+	assert_int_equal(perseas_latency_percentile(&latency, 50), 0);
+	latency.counts[20] = 1;
+	assert_true(perseas_latency_percentile(&latency, 50) == perseas_latency_bound(20));
+	assert_true(perseas_latency_bound(PERSEAS_LATENCY_BUCKETS - 1) == UINT64_MAX);
+	assert_true(perseas_latency_bound(PERSEAS_LATENCY_BUCKETS) == UINT64_MAX);
+}
+
+/* With its sign of life an owner tells what it counted. */
+static void mirrors_are_told_of_them(void **state)
+{
+	struct owner *o = *state;
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	struct perseas_latency latency;
+	struct ps_latency told;
+	struct why why;
+	perseas_tx_t *tx;
+
+	for (int i = 0; i < 9; i++)
+		assert_int_equal(owner_put(o, 0, 100, (uint8_t)i), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_abort(tx), 0);
+	direct_keep(o->d, o->p);
+	assert_int_equal(store_status(o->d->mirrors[0].stores, STORE, &status, &why), 0);
+	assert_non_null(status.figures);
+	assert_int_equal(status.figures->commits, 9);
+	assert_int_equal(status.figures->aborts, 1);
+	assert_int_equal(status.figures->range_bytes, 900);
+	assert_int_equal(status.figures->in_doubt, 0);
+	ps_latency_load(&told, status.figures->commit);
+	latency = latency_of(o);
+	assert_memory_equal(told.counts, latency.counts, sizeof(told.counts));
+	assert_true(told.sum_ns == latency.sum_ns && told.max_ns == latency.max_ns);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(each_commit_that_waits_is_timed),
+		TEST(what_sends_nothing_is_not_counted),
+		TEST(some_of_those_that_do_not_wait_stand_for_all),
+		TEST(a_pattern_of_the_application_has_no_part_in_it),
+		TEST(one_in_doubt_counts_once),
+		TEST(differences_have_percentiles_too),
+		TEST(mirrors_are_told_of_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
