@@ -1,5 +1,6 @@
 #include "change.h"
 
+#include "event.h"
 #include "mirror.h"
 #include "quorum.h"
 #include "resync.h"
@@ -27,6 +28,9 @@ static int over(struct perseas *p, int code, const char *text)
 	c->stage = PS_CHANGE_NONE;
 	c->code = code;
 	snprintf(c->text, sizeof(c->text), "%.255s", text);
+	if (!code)
+		ps_event(p, PERSEAS_EVENT_ROSTER, p->seq, c->new ? c->new : c->old,
+		         "the roster has %u mirrors now, W = %u", p->members, p->acks);
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
 	p->pulse_at = 0;

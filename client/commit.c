@@ -3,6 +3,7 @@
  */
 #include "commit.h"
 
+#include "event.h"
 #include "mirror.h"
 #include "quorum.h"
 #include "timing.h"
@@ -70,6 +71,10 @@ int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
 		rest(p, now, start + (uint64_t)p->options.spin_us * 1000,
 		     start + ps_ms(p->options.commit_timeout_ms));
 	}
+	if (!p->in_doubt)
+		ps_event(p, PERSEAS_EVENT_IN_DOUBT, seq, NULL,
+		         "transaction %llu is in doubt: fewer than %u mirrors hold it",
+		         (unsigned long long)seq, p->acks);
 	if (seq > p->in_doubt)
 		p->in_doubt = seq;
 	return ps_fail(p, PERSEAS_EINDOUBT,

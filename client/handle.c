@@ -3,6 +3,7 @@
  */
 #include "handle.h"
 
+#include "event.h"
 #include "quorum.h"
 #include "tx.h"
 
@@ -145,6 +146,11 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		ps_handle_free(p);
 		return NULL;
 	}
+	if (ps_events_init(p)) {
+		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
+		ps_handle_free(p);
+		return NULL;
+	}
 	ps_tx_begin_handle(p);
 	env->staging = p->ring.base;
 	env->staging_size = p->ring.size + PS_BOUNCE;
@@ -181,6 +187,7 @@ void ps_handle_free(struct perseas *p)
 		if (p->mirrors[i].found.header)
 			perseas__header__free_unpacked(p->mirrors[i].found.header, NULL);
 	free(p->writes);
+	free(p->events);
 	free(p->report);
 	pthread_cond_destroy(&p->progress);
 	pthread_mutex_destroy(&p->lock);

@@ -188,6 +188,7 @@ struct perseas {
 	bool fences;               /* env's barrier works */
 	struct perseas_tx *open_list, *free_list, *all_list;
 	struct perseas_stat stat;  /* counters only */
+	struct ps_events *events;  /* to be told; NULL: nobody wants to know */
 	uint32_t untimed;          /* transactions to begin before one is timed (timing.h) */
 	uint64_t dice;             /* of how many these are */
 	struct ps_latency latency; /* of commits */

@@ -6,6 +6,7 @@
  * mirror where it stands, and replaying from there by seq.
  */
 #include "change.h"
+#include "event.h"
 #include "mirror.h"
 #include "pulse.h"
 #include "quorum.h"
@@ -334,6 +335,7 @@ void ps_keeper(void *arg)
 	do {
 		uint64_t until = step(p, &next_beat);
 
+		ps_events_tell(p);
 		p->env->ops->pause(p->env, PS_KEEPER, fds, collect(p, fds), until);
 		pthread_mutex_lock(&p->lock);
 		stopping = p->stopping;

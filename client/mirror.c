@@ -3,6 +3,7 @@
  */
 #include "mirror.h"
 
+#include "event.h"
 #include "quorum.h"
 #include "timing.h"
 
@@ -59,6 +60,7 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
                     const char *why)
 {
 	assert(entered_from[state] & FROM(m->state));
+	ps_event_moves(p, m, state, why);
 	/* What is being overwritten holds nothing. */
 	if (m->state == PERSEAS_MIRROR_RESYNCING && state != PERSEAS_MIRROR_LIVE)
 		m->acked = 0;
@@ -212,8 +214,12 @@ int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain
 
 void ps_mirrors_settle_doubt(struct perseas *p)
 {
-	if (p->in_doubt && ps_mirrors_hold(p, p->in_doubt))
-		p->in_doubt = 0;
+	if (!p->in_doubt || !ps_mirrors_hold(p, p->in_doubt))
+		return;
+	ps_event(p, PERSEAS_EVENT_DURABLE, p->in_doubt, NULL,
+	         "transaction %llu is no longer in doubt: %u mirrors hold it",
+	         (unsigned long long)p->in_doubt, p->acks);
+	p->in_doubt = 0;
 }
 
 static void poll_mirror(struct perseas *p, struct ps_mirror *m)

@@ -79,6 +79,32 @@ enum perseas_flag {
 	PERSEAS_SALVAGE = 16       /* claim and map only: no transactions, nothing is mended */
 };
 
+enum perseas_event_kind {
+	PERSEAS_EVENT_MIRROR_DOWN = 1,     /* a mirror that was live no longer takes transactions */
+	PERSEAS_EVENT_MIRROR_LIVE,         /* one is live again, or new and live */
+	PERSEAS_EVENT_RESYNC_BEGUN,        /* one is being copied whole */
+	PERSEAS_EVENT_RESYNC_DONE,         /* .. and is whole; that it is live is told, too */
+	PERSEAS_EVENT_RESYNC_BROKEN,       /* .. or was not copied to the end; is tried again */
+	PERSEAS_EVENT_IN_DOUBT,            /* a commit is in doubt, where none was */
+	PERSEAS_EVENT_DURABLE,             /* W mirrors hold it: none is any more */
+	PERSEAS_EVENT_FENCED,              /* another owner has the store: close the handle */
+	PERSEAS_EVENT_ROSTER               /* a change of the roster counts, and is recorded */
+};
+
+/* What happened to a store that is open here. Later versions may append fields and kinds. */
+struct perseas_event {
+	int kind;                  /* enum perseas_event_kind */
+	uint32_t missed;           /* events before this one that were not told, since nobody took
+	                              them for too long */
+	uint64_t seq;              /* the last transaction committed here then; IN_DOUBT and
+	                              DURABLE: the one that was in doubt */
+	char mirror[256];          /* address of the mirror that it is about, or "" */
+	char text[256];            /* a sentence for people, never empty */
+};
+
+/* "mirror-down" and so on; "unknown" for a kind that this version does not know. Never NULL. */
+const char *perseas_event_name(int kind);
+
 /*
  * Options of perseas_open and perseas_create. Initialise with PERSEAS_OPTIONS_INIT, then
  * change what is needed; 0 takes the default that is named.
@@ -101,9 +127,23 @@ struct perseas_options {
 	uint64_t accept_seq;         /*   mirrors answered; accept_epoch 0: none */
 	uint64_t resync_rate;        /* bytes a second, at most, at which a mirror is copied
 	                                whole while transactions go on; 0: no limit */
+	/*
+	 * open: told of what happens to the store while it is open; NULL: nobody is. Called from a
+	 * thread of the library's, in which signals are blocked, for one event at a time and in
+	 * their order; no lock is held. It may call perseas_stat, perseas_mirror_stat,
+	 * perseas_latency and what needs no handle. Calling anything else with this handle may
+	 * wait for ever; so may waiting for a thread that does. While it runs, no mirror is taken
+	 * up again or copied to, and an owner that is silent for long counts as dead: it should
+	 * pass on what it is told, and return. perseas_close waits until it has returned, and it is
+	 * not called after that; what happens shortly before may not be told. Never for a handle
+	 * opened for salvage. *event is good until it returns.
+	 */
+	void (*on_event)(void *arg, const struct perseas_event *event);
+	void *event_arg;
 };
 
-#define PERSEAS_OPTIONS_INIT { sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define PERSEAS_OPTIONS_INIT                                                                   \
+	{ sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL }
 
 /* The library's version, "major.minor.patch". Never NULL. */
 const char *perseas_version(void);

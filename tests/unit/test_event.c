@@ -1,0 +1,225 @@
+/*
+ * test_event.c - an application is told of what happens to its store: what, in which order, and
+ * with nothing held.
+ */
+#include "owner.h"
+
+#include "../../client/change.h"
+
+enum { TOLD_MAX = 128 };
+
+struct told {
+	struct owner *o;
+	unsigned count;
+	struct perseas_event events[TOLD_MAX];
+};
+
+static void tell(void *arg, const struct perseas_event *event)
+{
+	struct told *told = arg;
+	struct perseas_mirror_stat mirror;
+	struct perseas_latency latency;
+	struct perseas_stat stat;
+
+	assert_true(told->count < TOLD_MAX);
+	assert_string_not_equal(event->text, "");
+	told->events[told->count++] = *event;
+	/* These take the lock, and the mirrors are nobody's meanwhile. */
+	assert_int_equal(pthread_mutex_trylock(&told->o->p->lock), 0);
+	pthread_mutex_unlock(&told->o->p->lock);
+	assert_false(told->o->p->admin);
+	assert_int_equal(perseas_stat(told->o->p, &stat), 0);
+	assert_int_equal(perseas_mirror_stat(told->o->p, 0, &mirror), 0);
+	assert_int_equal(perseas_latency(told->o->p, &latency), 0);
+}
+
+static int setup(void **state)
+{
+	struct told *told = calloc(1, sizeof(*told));
+
+	assert_non_null(told);
+	told->o = owner_new(4);
+	told->o->options.on_event = tell;
+	told->o->options.event_arg = told;
+	owner_begin(told->o);
+	direct_keep(told->o->d, told->o->p);
+	assert_int_equal(told->count, 0);
+	*state = told;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct told *told = *state;
+
+	owner_free(told->o);
+	free(told);
+	return 0;
+}
+
+/* The keeper goes a round; what was told since the last look must be this, 0 ends it. */
+static void expect(struct told *told, const int *kinds)
+{
+	unsigned i = 0;
+
+	direct_keep(told->o->d, told->o->p);
+	for (; kinds[i] && i < told->count; i++)
+		assert_string_equal(perseas_event_name(told->events[i].kind),
+		                    perseas_event_name(kinds[i]));
+	assert_int_equal(i, told->count);
+	assert_int_equal(kinds[i], 0);
+	told->count = 0;
+}
+
+#define EXPECT(told, ...) expect(told, (const int[]){ __VA_ARGS__, 0 })
+
+/* A mirror's daemon dies and comes back; the ring has what it missed. */
+static void a_mirror_goes_and_comes_back(void **state)
+{
+	struct told *told = *state;
+	struct owner *o = told->o;
+
+	direct_crash(o->d, 1);
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN);
+	assert_string_equal(told->events[0].mirror, "sim://1");
+	assert_non_null(strstr(told->events[0].text, "sim://1 is down"));
+	assert_int_equal(told->events[0].missed, 0);
+	expect(told, (const int[]){ 0 });
+	direct_start(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	EXPECT(told, PERSEAS_EVENT_MIRROR_LIVE);
+	assert_int_equal(told->events[0].seq, owner_stat(o).seq);
+}
+
+/* It lost its memory, and is copied whole; the first time it dies in the middle of that. */
+static void a_mirror_is_copied_whole(void **state)
+{
+	struct told *told = *state;
+	struct owner *o = told->o;
+
+	direct_crash(o->d, 1);
+	memory_heap_lose(o->d->mirrors[1].memory, NULL);
+	direct_start(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_RESYNC_BEGUN,
+	       PERSEAS_EVENT_RESYNC_DONE, PERSEAS_EVENT_MIRROR_LIVE);
+	direct_crash(o->d, 1);
+	memory_heap_lose(o->d->mirrors[1].memory, NULL);
+	direct_start(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	direct_crash(o->d, 1);
+	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_RESYNC_BEGUN,
+	       PERSEAS_EVENT_RESYNC_BROKEN);
+}
+
+static void a_commit_is_in_doubt_and_then_not(void **state)
+{
+	struct told *told = *state;
+	struct owner *o = told->o;
+
+	for (unsigned i = 0; i < 3; i++)
+		o->d->mirrors[i].hold = DIRECT_HOLD_COMPLETIONS;
+	assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EINDOUBT);
+	assert_int_equal(perseas_flush(o->p), PERSEAS_EINDOUBT);
+	EXPECT(told, PERSEAS_EVENT_IN_DOUBT);
+	assert_int_equal(told->events[0].seq, owner_stat(o).seq);
+	for (unsigned i = 0; i < 3; i++) {
+		o->d->mirrors[i].hold = DIRECT_HOLD_NOTHING;
+		direct_release(o->d, i, 1000);
+	}
+	assert_int_equal(perseas_flush(o->p), 0);
+	EXPECT(told, PERSEAS_EVENT_DURABLE);
+	assert_int_equal(told->events[0].seq, owner_stat(o).seq);
+}
+
+/* Another owner takes the store: its mirrors go one by one, and the end is told once. */
+static void a_fence_is_told_once(void **state)
+{
+	struct told *told = *state;
+	struct owner *o = told->o;
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	unsigned fences = 0;
+	perseas_t *other;
+
+	options.flags = PERSEAS_TAKEOVER;
+	o->d->cut_code = PS_LINK_FENCED;
+	assert_int_equal(direct_open(o->d, STORE, &options, &other, &o->error), 0);
+	assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EFENCED);
+	direct_keep(o->d, o->p);
+	direct_keep(o->d, o->p);
+	for (unsigned i = 0; i < told->count; i++)
+		fences += told->events[i].kind == PERSEAS_EVENT_FENCED;
+	assert_int_equal(fences, 1);
+	o->d->cut_code = PS_LINK_BROKEN;
+	owner_die(o);
+	perseas_close(other);
+}
+
+static void a_roster_changes(void **state)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://3", NULL, 2,
+		                                      0 };
+	struct told *told = *state;
+	struct owner *o = told->o;
+
+	assert_int_equal(ps_change_begin(o->p, &wanted, NULL), 0);
+	for (unsigned rounds = 0; o->p->change.stage != PS_CHANGE_NONE; rounds++) {
+		assert_true(rounds < 100);
+		direct_keep(o->d, o->p);
+	}
+	assert_string_equal(told->events[told->count - 1].text,
+	                    "the roster has 3 mirrors now, W = 2");
+	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_ROSTER);
+}
+
+/* Nobody takes them: how many were lost is told with the next one. */
+static void events_that_are_not_told_are_counted(void **state)
+{
+	struct told *told = *state;
+	struct owner *o = told->o;
+
+	for (unsigned i = 0; i < 50; i++) {
+		o->d->mirrors[0].hold = o->d->mirrors[1].hold = DIRECT_HOLD_COMPLETIONS;
+		o->d->mirrors[2].hold = DIRECT_HOLD_COMPLETIONS;
+		assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EINDOUBT);
+		for (unsigned k = 0; k < 3; k++) {
+			o->d->mirrors[k].hold = DIRECT_HOLD_NOTHING;
+			direct_release(o->d, k, 1000);
+		}
+		assert_int_equal(perseas_flush(o->p), 0);
+	}
+	direct_keep(o->d, o->p);
+	assert_int_equal(told->count, 64);
+	assert_int_equal(told->events[63].missed, 0);
+	told->count = 0;
+	direct_crash(o->d, 1);
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN);
+	assert_int_equal(told->events[0].missed, 36);
+}
+
+static void every_event_has_a_name(void **state)
+{
+	(void)state;
+	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_ROSTER; kind++)
+		assert_string_not_equal(perseas_event_name(kind), "unknown");
+	assert_string_equal(perseas_event_name(0), "unknown");
+	assert_string_equal(perseas_event_name(PERSEAS_EVENT_ROSTER + 1), "unknown");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(a_mirror_goes_and_comes_back),
+		TEST(a_mirror_is_copied_whole),
+		TEST(a_commit_is_in_doubt_and_then_not),
+		TEST(a_fence_is_told_once),
+		TEST(a_roster_changes),
+		TEST(events_that_are_not_told_are_counted),
+		cmocka_unit_test(every_event_has_a_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
