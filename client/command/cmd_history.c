@@ -2,7 +2,7 @@
  * cmd_history.c - perseas history: which transaction changed which bytes, and when.
  */
 #include "history.h"
-#include "json.h"
+#include "../../proto/json.h"
 #include "live_copy.h"
 
 #include <inttypes.h>

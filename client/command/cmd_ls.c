@@ -2,7 +2,7 @@
  * cmd_ls.c - perseas ls: what each mirror has.
  */
 #include "census.h"
-#include "json.h"
+#include "../../proto/json.h"
 
 #include <inttypes.h>
 

@@ -5,7 +5,7 @@
 #define PERSEAS_COMMAND_OWNER_REPORT_H
 
 #include "census.h"
-#include "json.h"
+#include "../../proto/json.h"
 
 /* The mirror that knows of the live owner of the highest epoch, or -1. Of several that know of it,
  * the one that heard from it last. */

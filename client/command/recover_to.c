@@ -7,7 +7,7 @@
  */
 #include "recover.h"
 #include "census.h"
-#include "json.h"
+#include "../../proto/json.h"
 #include "new_file.h"
 #include "../handle.h"
 #include "../../proto/crc32c.h"

@@ -1,15 +1,12 @@
-/*
- * json.c - the JSON writer.
- */
 #include "json.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 
-/* The length of the UTF-8 character at `at`, 1 to 4, or 0: it is none (RFC 3629: neither overlong,
- * nor a surrogate, nor above U+10FFFF). Stops at the terminating zero. */
-static unsigned utf8_length(const unsigned char *at)
+/* RFC 3629: neither overlong, nor a surrogate, nor above U+10FFFF. */
+unsigned ps_utf8_length(const char *text)
 {
+	const unsigned char *at = (const unsigned char *)text;
 	unsigned char low = 0x80, high = 0xbf;
 	unsigned length;
 
@@ -35,31 +32,39 @@ static unsigned utf8_length(const unsigned char *at)
 	return length;
 }
 
-static void quoted(FILE *out, const char *text)
+bool ps_is_control(const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
 
+	return (*at && *at < 0x20) || *at == 0x7f || (*at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0);
+}
+
+static void quoted(FILE *out, const char *text)
+{
 	fputc('"', out);
-	while (*at) {
-		unsigned length = utf8_length(at);
+	while (*text) {
+		unsigned length = ps_utf8_length(text);
+		const unsigned char *at = (const unsigned char *)text;
 
 		if (length == 0) {
 			fputs("\\ufffd", out);
 			length = 1;
 		} else if (*at == '"' || *at == '\\') {
 			fprintf(out, "\\%c", *at);
-		} else if (*at < 0x20 || *at == 0x7f) {
-			fprintf(out, "\\u%04x", *at);
+		} else if (ps_is_control(text)) {
+			fprintf(out, "\\u%04x", length == 2 ? at[1] : at[0]);
 		} else {
 			fwrite(at, 1, length, out);
 		}
-		at += length;
+		text += length;
 	}
 	fputc('"', out);
 }
 
 static void indent(struct ps_json *json)
 {
+	if (json->one_line)
+		return;
 	fputc('\n', json->out);
 	for (unsigned i = 0; i < json->depth; i++)
 		fputs("  ", json->out);
@@ -75,7 +80,7 @@ static void lead(struct ps_json *json, const char *key)
 	json->filled = true;
 	if (key) {
 		quoted(json->out, key);
-		fputs(": ", json->out);
+		fputs(json->one_line ? ":" : ": ", json->out);
 	}
 }
 
@@ -111,6 +116,12 @@ void ps_json_number(struct ps_json *json, const char *key, uint64_t number)
 {
 	lead(json, key);
 	fprintf(json->out, "%" PRIu64, number);
+}
+
+void ps_json_real(struct ps_json *json, const char *key, double number)
+{
+	lead(json, key);
+	fprintf(json->out, "%.6f", number);
 }
 
 void ps_json_bool(struct ps_json *json, const char *key, bool value)

@@ -1,0 +1,34 @@
+/*
+ * json.h - writes JSON as it goes. Keys are given for members of objects, and NULL for elements
+ * of arrays and the outermost value, after which the line ends.
+ */
+#ifndef PERSEAS_PROTO_JSON_H
+#define PERSEAS_PROTO_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct ps_json {
+	FILE *out;
+	unsigned depth;
+	bool filled;               /* something stands before, on this level */
+	bool one_line;             /* no line breaks, no spaces between */
+};
+
+/* The length of the UTF-8 character that the text begins with, 1 to 4, or 0: it is none. The
+ * terminating zero counts as one, and nothing after it is looked at. */
+unsigned ps_utf8_length(const char *text);
+/* Does the text begin with a control character: U+0001 to U+001F, U+007F to U+009F? */
+bool ps_is_control(const char *text);
+
+void ps_json_begin(struct ps_json *json, const char *key, char bracket);   /* '{' or '[' */
+void ps_json_end(struct ps_json *json, char bracket);                      /* '}' or ']' */
+/* Any bytes: what is not UTF-8 is replaced by U+FFFD, controls are escaped. NULL is null. */
+void ps_json_text(struct ps_json *json, const char *key, const char *text);
+void ps_json_number(struct ps_json *json, const char *key, uint64_t number);
+/* With six digits after the point; must be finite. */
+void ps_json_real(struct ps_json *json, const char *key, double number);
+void ps_json_bool(struct ps_json *json, const char *key, bool value);
+
+#endif
