@@ -30,6 +30,7 @@ const char config_help[] =
 	"                       what memory has lost is loaded from there at start\n"
 	"  --spin-us N          microseconds to spin for more data before sleeping (0)\n"
 	"  --log-level LEVEL    error, warning, info or debug (info)\n"
+	"  --log-format FORMAT  text, or json: an object a line (text)\n"
 	"  --port-file FILE     write the TCP ports to FILE once they are open, a line each\n"
 	"  --config FILE        read options from FILE: lines of NAME VALUE, # begins a comment\n"
 	"  --help, --version    print this text, or the version, and exit\n";
@@ -256,6 +257,16 @@ static int set_log_level(struct reader *reader, const char *value)
 	return wrong(reader, "--log-level %s is none of error, warning, info, debug", value);
 }
 
+static int set_log_format(struct reader *reader, const char *value)
+{
+	bool json = strcmp(value, "json") == 0;
+
+	if (!json && strcmp(value, "text") != 0)
+		return wrong(reader, "--log-format %s is neither text nor json", value);
+	reader->config->log_format = json ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
+	return 0;
+}
+
 static const struct option {
 	const char *name;
 	int (*set)(struct reader *reader, const char *value);
@@ -273,6 +284,7 @@ static const struct option {
 	{ "spill-dir", set_spill_dir, true },
 	{ "spin-us", set_spin, true },
 	{ "log-level", set_log_level, true },
+	{ "log-format", set_log_format, true },
 	{ "port-file", set_port_file, true },
 	{ "config", set_file, false },
 };

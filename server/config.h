@@ -38,6 +38,7 @@ struct config {
 	uint32_t owner_timeout_s;  /* 0: none */
 	struct rdma_options rdma;
 	enum log_level log_level;
+	enum log_format log_format;
 	bool help;
 	bool version;
 };

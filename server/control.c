@@ -2,6 +2,7 @@
 
 #include "status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,7 +231,41 @@ static void set_refusal(struct answer *answer, int ret, struct why *why)
 	answer->reply.promised_epoch = why->promised_epoch;
 }
 
-static void answer_request(struct call *call, const uint8_t *bytes, size_t len)
+const char *control_request_name(unsigned request)
+{
+	const ProtobufCFieldDescriptor *field =
+		protobuf_c_message_descriptor_get_field(&perseas__request__descriptor, request);
+
+	return field ? field->name : "unknown";
+}
+
+/* A field of the request's body, or NULL: it has none of that name and type. */
+static const void *body_field(const Perseas__Request *request, const char *name,
+                              ProtobufCType type)
+{
+	const ProtobufCMessage *body = &request->list->base; /* whichever it is */
+	const ProtobufCFieldDescriptor *field =
+		protobuf_c_message_descriptor_get_field_by_name(body->descriptor, name);
+
+	return field && field->type == type ? (const uint8_t *)body + field->offset : NULL;
+}
+
+static void note_request(const struct call *call, struct control_reply *reply)
+{
+	const Perseas__Request *request = call->request;
+	const uint64_t *epoch = body_field(request, "epoch", PROTOBUF_C_TYPE_UINT64);
+	char *const *field = body_field(request, "store", PROTOBUF_C_TYPE_STRING);
+	const char *store = field ? *field : session_store(call->session);
+
+	if (request->body_case == PERSEAS__REQUEST__BODY_REBUILD)
+		store = request->rebuild->header->store;
+	reply->request = request->body_case;
+	reply->epoch = epoch ? *epoch : 0;
+	snprintf(reply->store, sizeof(reply->store), "%s", store ? store : "");
+}
+
+static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
+                           struct control_reply *reply)
 {
 	const char *text = "";
 	Perseas__Request *request = ps_request_unpack(bytes, len, &text);
@@ -243,6 +278,7 @@ static void answer_request(struct call *call, const uint8_t *bytes, size_t len)
 		return;
 	}
 	call->request = request;
+	note_request(call, reply);
 	ret = dispatch(call);
 	if (ret)
 		set_refusal(call->answer, ret, call->why);
@@ -260,7 +296,7 @@ int control_handle(struct stores *stores, struct session *session, const char *v
 	};
 
 	memset(reply, 0, sizeof(*reply));
-	answer_request(&call, bytes, len);
+	answer_request(&call, bytes, len, reply);
 	if (ps_reply_pack(&answer.reply, &reply->bytes, &reply->len) < 0) {
 		/* Only a list of very many segments is longer than a message may be. */
 		strcpy(why.text, "the answer is longer than a message may be; ask for one store");
@@ -269,6 +305,8 @@ int control_handle(struct stores *stores, struct session *session, const char *v
 			return -1;
 	}
 	reply->ends = answer.ends;
+	reply->status = answer.reply.status;
+	memcpy(reply->refusal, why.text, sizeof(reply->refusal));
 	if (answer.granted)
 		reply->fd_count = session_descriptors(session, reply->fds);
 	return 0;

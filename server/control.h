@@ -15,6 +15,12 @@ struct control_reply {
 	int fds[PS_REGIONS_MAX];
 	unsigned fd_count;
 	bool ends;                 /* the daemon is to end once it is sent */
+	/* For who keeps the books: */
+	unsigned request;          /* PERSEAS__REQUEST__BODY_…; 0: it was not understood */
+	unsigned status;
+	char store[PS_NAME_MAX + 1]; /* that it was about, "": none */
+	uint64_t epoch;            /* that it asked for, 0: none */
+	char refusal[sizeof(((struct why *)0)->text)]; /* a sentence, when status is not OK */
 };
 
 /*
@@ -23,5 +29,10 @@ struct control_reply {
  */
 int control_handle(struct stores *stores, struct session *session, const char *version,
                    const uint8_t *bytes, size_t len, struct control_reply *reply);
+
+enum { CONTROL_REQUESTS = PERSEAS__REQUEST__BODY_SPILL + 1 };
+
+/* As control.proto has it: "claim"; of 0 and what is none: "unknown". */
+const char *control_request_name(unsigned request);
 
 #endif

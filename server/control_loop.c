@@ -7,6 +7,7 @@
 
 #include "../proto/frame.h"
 #include "control.h"
+#include "status.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -65,8 +66,6 @@ static struct connection *connection_of(struct session *session)
 static void session_cut(struct session *session)
 {
 	daemon_cut(connection_of(session)->daemon, session);
-	log_info("store %s: the session of %s, epoch %llu, is over", session_store(session),
-	         session->peer, (unsigned long long)session->epoch);
 }
 
 static bool session_may_write(struct session *session)
@@ -244,8 +243,10 @@ static int take_hello(struct connection *connection)
 	connection->have = 0;
 	connection->stage = STAGE_OPEN;
 	if (hello.version != PS_PROTOCOL_VERSION) {
-		log_warning("%s speaks version %u of the protocol, this daemon version %d",
-		            connection->session.peer, hello.version, PS_PROTOCOL_VERSION);
+		log_event(LOG_LEVEL_WARNING, "other-version",
+		          &(struct log_fields){ .peer = connection->session.peer },
+		          "%s speaks version %u of the protocol, this daemon version %d",
+		          connection->session.peer, hello.version, PS_PROTOCOL_VERSION);
 		connection->stage = STAGE_LAST;
 	}
 	free_event(&connection->deadline);
@@ -260,21 +261,37 @@ static uint32_t message_length(const struct connection *connection)
 	return length;
 }
 
-static void note_claim(struct connection *connection, const struct session *before)
+/* Questions are refused all day long. */
+static enum log_level refusal_level(const struct control_reply *reply)
 {
-	struct session *session = &connection->session;
+	switch (reply->request) {
+	case PERSEAS__REQUEST__BODY_LIST:
+	case PERSEAS__REQUEST__BODY_STATUS:
+	case PERSEAS__REQUEST__BODY_CONFIRM:
+	case PERSEAS__REQUEST__BODY_DIGEST:
+	case PERSEAS__REQUEST__BODY_READ: return LOG_LEVEL_DEBUG;
+	default: return LOG_LEVEL_INFO;
+	}
+}
 
-	if (!session->store || (before->store == session->store &&
-	                        memcmp(before->token, session->token, PS_ID_SIZE) == 0))
-		return;
-	log_info("store %s: claimed by %s with epoch %llu", session_store(session), session->peer,
-	         (unsigned long long)session->epoch);
+static void note_reply(struct connection *connection, const struct control_reply *reply)
+{
+	const char *peer = connection->session.peer;
+	const struct log_fields fields = { .store = reply->store, .epoch = reply->epoch,
+	                                   .peer = peer };
+
+	if (reply->status != STATUS(OK))
+		log_event(refusal_level(reply), "refused", &fields,
+		          "%s is refused \"%s\": %s", peer,
+		          control_request_name(reply->request), reply->refusal);
+	if (reply->ends)
+		log_event(LOG_LEVEL_INFO, "spilled", &fields,
+		          "ends after a spill that %s asked for", peer);
 }
 
 /* A request is whole, or says that it will be longer than it may. */
 static int take_request(struct connection *connection)
 {
-	struct session before = connection->session;
 	uint32_t length = message_length(connection);
 
 	if (length > PS_MESSAGE_MAX)
@@ -284,9 +301,7 @@ static int take_request(struct connection *connection)
 		return -1;
 	if (connection->output.fd_count > 0)
 		connection->session.fabric = target_shm.name;
-	note_claim(connection, &before);
-	if (connection->output.ends)
-		log_info("ends after a spill that %s asked for", connection->session.peer);
+	note_reply(connection, &connection->output);
 	connection->have = 0;
 	if (connection->room > INPUT_KEEP) {
 		free(connection->input);
@@ -323,7 +338,9 @@ static enum taken sniff(struct connection *connection)
 		return TAKEN;
 	}
 	if (magic != PS_DATA_MAGIC) {
-		log_info("connection from %s is not of this protocol", connection->session.peer);
+		log_event(LOG_LEVEL_INFO, "not-perseas",
+		          &(struct log_fields){ .peer = connection->session.peer },
+		          "connection from %s is not of this protocol", connection->session.peer);
 		return TAKEN_CLOSE;
 	}
 	memcpy(peer, connection->session.peer, sizeof(peer));
@@ -423,7 +440,9 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	log_info("connection from %s did not say hello in time", connection->session.peer);
+	log_event(LOG_LEVEL_INFO, "hello-late",
+	          &(struct log_fields){ .peer = connection->session.peer },
+	          "connection from %s did not say hello in time", connection->session.peer);
 	connection_close(connection);
 }
 
@@ -483,7 +502,8 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 
 	if (daemon->connection_count >= CONNECTIONS_MAX ||
 	    !(connection = calloc(1, sizeof(*connection)))) {
-		log_warning("a connection is refused: %u are open", daemon->connection_count);
+		log_event(LOG_LEVEL_WARNING, "connection-refused", NULL,
+		          "a connection is refused: %u are open", daemon->connection_count);
 		close(fd);
 		return;
 	}
@@ -503,7 +523,9 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 	if (!local)
 		set_options(fd);
 	if (!make_events(connection)) {
-		log_error("out of memory for a connection");
+		log_event(LOG_LEVEL_ERROR, "out-of-memory",
+		          &(struct log_fields){ .peer = connection->session.peer },
+		          "out of memory for a connection");
 		connection_close(connection);
 	}
 }

@@ -41,6 +41,7 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 		return NULL;
 	}
 	daemon->stores = stores;
+	stores_on_news(stores, journal_tell, NULL);
 	daemon->spin_ns = spin_us * 1000;
 	daemon->spins = 1;
 	return daemon;

@@ -7,6 +7,7 @@
  *   target_tcp.c    data connections
  *   target_shm.c    descriptors and processes on this host
  *   target_verbs.c  memory registered for RDMA (with *_verbs.c, left out by RDMA=0)
+ *   journal.c       what happens to stores, in the log
  *   daemon.c        the loop itself
  */
 #ifndef PERSEAS_SERVER_DAEMON_H
@@ -55,6 +56,9 @@ void daemon_stop(struct daemon *daemon);
 void daemon_cut(struct daemon *daemon, struct session *session);
 /* Adds to a grant what the fabrics offer. */
 void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
+
+/* journal.c: as stores_on_news() wants it. */
+void journal_tell(void *arg, const struct store_news *news);
 
 /* listen.c. 0, or -1 with a sentence in why. */
 int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why,

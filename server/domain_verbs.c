@@ -13,7 +13,8 @@ static void deregister(struct verbs_domain *domain, struct ibv_mr *memory)
 	int error = domain->device->target->verbs->dereg_mr(memory);
 
 	if (error)
-		log_error("memory stays registered with device %s: %s",
+		log_event(LOG_LEVEL_ERROR, "device-trouble", NULL,
+		          "memory stays registered with device %s: %s",
 		          ps_verbs_device_name(domain->device->context), strerror(error));
 }
 
@@ -30,7 +31,8 @@ static void domain_close(struct verbs_domain *domain)
 		deregister(domain, domain->memory[--domain->count]);
 	error = target->verbs->dealloc_pd(domain->pd);
 	if (error)
-		log_error("a protection domain of device %s stays: %s",
+		log_event(LOG_LEVEL_ERROR, "device-trouble", NULL,
+		          "a protection domain of device %s stays: %s",
 		          ps_verbs_device_name(domain->device->context), strerror(error));
 	free(domain);
 }
@@ -178,10 +180,13 @@ static void on_happened(evutil_socket_t fd, short what, void *arg)
 		/* Destroying a queue pair waits until its events are acknowledged. */
 		verbs->ack_async_event(&event);
 		if (is_of_device(event.event_type))
-			log_warning("device %s: %s", ps_verbs_device_name(device->context),
-			            event_text(event.event_type));
+			log_event(LOG_LEVEL_WARNING, "device-event", NULL, "device %s: %s",
+			          ps_verbs_device_name(device->context),
+			          event_text(event.event_type));
 		if (link) {
-			log_info("the queue pair of %s has failed", link->peer);
+			log_event(LOG_LEVEL_INFO, "rdma-failed",
+			          &(struct log_fields){ .peer = link->peer },
+			          "the queue pair of %s has failed", link->peer);
 			verbs_link_close(link);
 		}
 	}

@@ -51,7 +51,8 @@ static void destroy_queue_pair(struct verbs_link *link)
 	link->id->qp = NULL;
 	if (!error || is_unplugged(link, error))
 		return;
-	log_error("the queue pair of %s cannot be destroyed (%s): perseasd ends, so that nothing "
+	log_event(LOG_LEVEL_ERROR, "rdma-stuck", &(struct log_fields){ .peer = link->peer },
+	          "the queue pair of %s cannot be destroyed (%s): perseasd ends, so that nothing "
 	          "more is written through it; start it again", link->peer, strerror(error));
 	abort();
 }
@@ -85,7 +86,8 @@ static void refuse_request(struct verbs_target *target, const struct verbs_reque
 	char peer[128];
 
 	name_peer(request->id, peer, sizeof(peer));
-	log_info("an rdma connection from %s is refused (status %d)", peer, (int)status);
+	log_event(LOG_LEVEL_INFO, "rdma-refused", &(struct log_fields){ .peer = peer },
+	          "an rdma connection from %s is refused (status %d)", peer, (int)status);
 	(void)target->verbs->reject(request->id, &answer, sizeof(answer));
 	target->verbs->destroy_id(request->id);
 }
@@ -189,8 +191,8 @@ void verbs_link_request(struct verbs_target *target, const struct verbs_request 
 		error = make_queue_pair(link);
 	}
 	if (error) {
-		log_error("no queue pair for an rdma connection: %s",
-		          strerror(abs(error)));
+		log_event(LOG_LEVEL_ERROR, "rdma-trouble", NULL,
+		          "no queue pair for an rdma connection: %s", strerror(abs(error)));
 		free(link);
 		refuse_request(target, request, PS_ANSWER_NO_RESOURCES);
 		return;
@@ -201,12 +203,17 @@ void verbs_link_request(struct verbs_target *target, const struct verbs_request 
 	link->next = target->links;
 	target->links = link;
 	if (accept_request(link, request->reads)) {
-		log_info("an rdma connection from %s cannot be accepted: %s", link->peer,
-		         strerror(errno));
+		log_event(LOG_LEVEL_INFO, "rdma-trouble",
+		          &(struct log_fields){ .peer = link->peer },
+		          "an rdma connection from %s cannot be accepted: %s", link->peer,
+		          strerror(errno));
 		verbs_link_close(link);
 		return;
 	}
-	log_debug("store %s: an rdma connection from %s", session_store(session), link->peer);
+	log_event(LOG_LEVEL_DEBUG, "rdma-begun",
+	          &(struct log_fields){ .store = session_store(session), .epoch = session->epoch,
+	                                .peer = link->peer },
+	          "store %s: an rdma connection from %s", session_store(session), link->peer);
 }
 
 /* --- completions --- */
@@ -237,10 +244,13 @@ void verbs_link_completed(struct verbs_device *device)
 		(void)verbs->req_notify_cq(cq, 0);
 		if (verbs->poll_cq(cq, 1, &wc) == 0)
 			continue;
-		log_info("store %s: the rdma connection from %s is over (%s)",
-		         session_store(link->session), link->peer,
-		         wc.status == IBV_WC_SUCCESS ? "it sent a message"
-		                                     : "its queue pair failed");
+		log_event(LOG_LEVEL_INFO, "rdma-over",
+		          &(struct log_fields){ .store = session_store(link->session),
+		                                .peer = link->peer },
+		          "store %s: the rdma connection from %s is over (%s)",
+		          session_store(link->session), link->peer,
+		          wc.status == IBV_WC_SUCCESS ? "it sent a message"
+		                                      : "its queue pair failed");
 		verbs_link_close(link);
 	}
 }

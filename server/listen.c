@@ -41,7 +41,8 @@ static void pause_listener(struct listener *listener)
 {
 	const struct timeval pause = { .tv_usec = PAUSE_MS * 1000 };
 
-	log_warning("connections have to wait: %s", strerror(errno));
+	log_event(LOG_LEVEL_WARNING, "connections-wait", NULL, "connections have to wait: %s",
+	          strerror(errno));
 	event_del(listener->readable);
 	event_add(listener->resume, &pause);
 }
@@ -216,11 +217,13 @@ int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *
 	*end = listener;
 	if (endpoint->local) {
 		memcpy(listener->path, endpoint->host, sizeof(listener->path) - 1);
-		log_info("listening at unix://%s", listener->path);
+		log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at unix://%s",
+		          listener->path);
 	} else {
 		listener->port = port_of(fd);
-		log_info("listening at tcp://%s%s%s:%u", strchr(endpoint->host, ':') ? "[" : "",
-		         endpoint->host, strchr(endpoint->host, ':') ? "]" : "", listener->port);
+		log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at tcp://%s%s%s:%u",
+		          strchr(endpoint->host, ':') ? "[" : "", endpoint->host,
+		          strchr(endpoint->host, ':') ? "]" : "", listener->port);
 	}
 	return 0;
 }

@@ -1,58 +1,162 @@
 #include "log.h"
 
+#include "../proto/json.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static enum log_level limit = LOG_LEVEL_INFO;
+static enum log_format form = LOG_FORMAT_TEXT;
 static bool systemd;
 
-void log_init(enum log_level level)
+static struct log_entry kept[LOG_KEPT];
+static uint64_t count;             /* of all that was ever kept */
+
+void log_init(enum log_level level, enum log_format format)
 {
 	limit = level;
+	form = format;
 	systemd = getenv("JOURNAL_STREAM") != NULL || getenv("INVOCATION_ID") != NULL;
 }
 
-static void log_line(enum log_level level, const char *format, va_list args)
-	__attribute__((format(printf, 2, 0)));
+const char *log_level_name(enum log_level level)
+{
+	static const char *const names[] = { "error", "warning", "info", "debug" };
+
+	return names[level];
+}
+
+const char *log_time_text(char text[LOG_TIME_TEXT], uint64_t time_us)
+{
+	time_t seconds = (time_t)(time_us / 1000000);
+	struct tm parts = { .tm_mday = 1 };
+	size_t len;
+
+	gmtime_r(&seconds, &parts);
+	len = strftime(text, LOG_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &parts);
+	snprintf(text + len, LOG_TIME_TEXT - len, ".%06uZ", (unsigned)(time_us % 1000000));
+	return text;
+}
+
+/* In place: what a terminal would obey, and what is no character, becomes a question mark. */
+static void make_printable(char *text)
+{
+	char *to = text;
+
+	while (*text) {
+		unsigned length = ps_utf8_length(text);
+
+		if (length == 0 || ps_is_control(text)) {
+			*to++ = '?';
+			text += length ? length : 1;
+		} else {
+			memmove(to, text, length);
+			to += length;
+			text += length;
+		}
+	}
+	*to = '\0';
+}
+
+static void copy_text(char *to, size_t size, const char *text)
+{
+	snprintf(to, size, "%s", text ? text : "");
+	make_printable(to);
+}
 
 /* One write a line, so that lines of several processes do not mix. */
-static void log_line(enum log_level level, const char *format, va_list args)
+static void write_line(const char *line, size_t len)
 {
-	static const char *const words[] = { "error: ", "warning: ", "", "debug: " };
-	static const int priorities[] = { 3, 4, 6, 7 };
-	char line[1024];
-	int len, more;
-
-	if (level > limit)
-		return;
-	if (systemd)
-		len = snprintf(line, sizeof(line), "<%d>", priorities[level]);
-	else
-		len = snprintf(line, sizeof(line), "perseasd: %s", words[level]);
-	more = vsnprintf(line + len, sizeof(line) - (size_t)len - 1, format, args);
-	if (more < 0)
-		return;
-	len += more;
-	if ((size_t)len > sizeof(line) - 2)
-		len = sizeof(line) - 2;
-	line[len++] = '\n';
-	if (write(STDERR_FILENO, line, (size_t)len) < 0)
+	if (write(STDERR_FILENO, line, len) < 0)
 		return; /* there is nowhere to say so */
 }
 
-#define LOG_FUNCTION(name, level)                                                              \
-	void name(const char *format, ...)                                                     \
-	{                                                                                      \
-		va_list args;                                                                  \
-		va_start(args, format);                                                        \
-		log_line(level, format, args);                                                 \
-		va_end(args);                                                                  \
-	}
+static void write_text(const struct log_entry *entry)
+{
+	static const char *const words[] = { "error: ", "warning: ", "", "debug: " };
+	static const int priorities[] = { 3, 4, 6, 7 };
+	char line[LOG_MESSAGE_MAX + 64];
+	int len;
 
-LOG_FUNCTION(log_error, LOG_LEVEL_ERROR)
-LOG_FUNCTION(log_warning, LOG_LEVEL_WARNING)
-LOG_FUNCTION(log_info, LOG_LEVEL_INFO)
-LOG_FUNCTION(log_debug, LOG_LEVEL_DEBUG)
+	if (systemd)
+		len = snprintf(line, sizeof(line), "<%d>%s\n", priorities[entry->level],
+		               entry->message);
+	else
+		len = snprintf(line, sizeof(line), "perseasd: %s%s\n", words[entry->level],
+		               entry->message);
+	write_line(line, (size_t)len);
+}
+
+static void write_json(const struct log_entry *entry)
+{
+	char *line = NULL, time[LOG_TIME_TEXT];
+	size_t len = 0;
+	struct ps_json json = { .out = open_memstream(&line, &len), .one_line = true };
+
+	if (!json.out) {
+		write_text(entry);
+		return;
+	}
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "time", log_time_text(time, entry->time_us));
+	ps_json_text(&json, "level", log_level_name(entry->level));
+	ps_json_text(&json, "event", entry->event);
+	ps_json_text(&json, "message", entry->message);
+	if (entry->store[0])
+		ps_json_text(&json, "store", entry->store);
+	if (entry->epoch)
+		ps_json_number(&json, "epoch", entry->epoch);
+	if (entry->seq)
+		ps_json_number(&json, "seq", entry->seq);
+	if (entry->peer[0])
+		ps_json_text(&json, "peer", entry->peer);
+	ps_json_end(&json, '}');
+	if (fclose(json.out) == 0)
+		write_line(line, len);
+	else
+		write_text(entry);
+	free(line);
+}
+
+void log_event(enum log_level level, const char *event, const struct log_fields *fields,
+               const char *format, ...)
+{
+	static const struct log_fields nothing;
+	struct log_entry entry = { .level = level };
+	struct timespec now;
+	va_list args;
+
+	if (level > limit && level > LOG_LEVEL_INFO)
+		return;
+	if (!fields)
+		fields = &nothing;
+	clock_gettime(CLOCK_REALTIME, &now);
+	entry.time_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	entry.epoch = fields->epoch;
+	entry.seq = fields->seq;
+	copy_text(entry.event, sizeof(entry.event), event);
+	copy_text(entry.store, sizeof(entry.store), fields->store);
+	copy_text(entry.peer, sizeof(entry.peer), fields->peer);
+	va_start(args, format);
+	vsnprintf(entry.message, sizeof(entry.message), format, args);
+	va_end(args);
+	make_printable(entry.message);
+	if (level <= LOG_LEVEL_INFO) {
+		entry.number = count + 1;
+		kept[count++ % LOG_KEPT] = entry;
+	}
+	if (level <= limit)
+		(form == LOG_FORMAT_JSON ? write_json : write_text)(&entry);
+}
+
+const struct log_entry *log_recent(unsigned index)
+{
+	if (index >= LOG_KEPT || index >= count)
+		return NULL;
+	return &kept[(count - 1 - index) % LOG_KEPT];
+}

@@ -1,17 +1,65 @@
 /*
- * log.h - one line an event, to standard error.
+ * log.h - what happens, one line an event: to standard error, and the last ones in memory.
+ *
+ * Who reports an event gives its name, what it is about and a sentence, once; how that is written
+ * is decided here. Names are short, in lower case with dashes, and stay as they are: they are for
+ * programs. Sentences and fields may hold what a peer sent. Not for several threads.
  */
 #ifndef PERSEAS_SERVER_LOG_H
 #define PERSEAS_SERVER_LOG_H
 
+#include "../proto/layout.h"
+
+#include <stdint.h>
+
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-/* Lines above this level are dropped. Under systemd each line begins with its priority. */
-void log_init(enum log_level level);
+enum log_format {
+	LOG_FORMAT_TEXT,           /* the sentence; under systemd it begins with its priority */
+	LOG_FORMAT_JSON,           /* an object: time, level, event, message and the fields */
+};
 
-void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+enum {
+	LOG_KEPT = 256,            /* events that stay in memory */
+	LOG_EVENT_MAX = 31,        /* bytes of a name */
+	LOG_MESSAGE_MAX = 999,     /* .. of a sentence; what is longer is cut */
+	LOG_PEER_MAX = 127,
+};
+
+/* What an event is about; NULL and 0: nothing of that kind. */
+struct log_fields {
+	const char *store;
+	uint64_t epoch;
+	uint64_t seq;
+	const char *peer;
+};
+
+struct log_entry {
+	uint64_t number;           /* 1, 2, .. since the daemon began */
+	uint64_t time_us;          /* since 1970, UTC */
+	enum log_level level;
+	uint64_t epoch, seq;
+	char event[LOG_EVENT_MAX + 1];
+	char store[PS_NAME_MAX + 1];
+	char peer[LOG_PEER_MAX + 1];
+	char message[LOG_MESSAGE_MAX + 1]; /* no control characters, valid UTF-8 */
+};
+
+enum { LOG_TIME_TEXT = 32 };
+
+/* What is above this level is not written. */
+void log_init(enum log_level level, enum log_format format);
+
+/* fields: NULL, as when all of them are nothing. */
+void log_event(enum log_level level, const char *event, const struct log_fields *fields,
+               const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* The events of level info and above, whether they were written or not: 0 is the newest. NULL:
+ * there are not so many, or they are forgotten. Until the next event. */
+const struct log_entry *log_recent(unsigned index);
+
+const char *log_level_name(enum log_level level);
+/* RFC 3339, in UTC. */
+const char *log_time_text(char text[LOG_TIME_TEXT], uint64_t time_us);
 
 #endif

@@ -16,31 +16,33 @@ enum { PROGRESS_SECONDS = 5 };
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
 	(void)what;
-	log_info("ends by signal %d", (int)number);
+	log_event(LOG_LEVEL_INFO, "ends", NULL, "ends by signal %d", (int)number);
 	daemon_stop(arg);
 }
 
+/* arg: the event. */
 static void complain(void *arg, const char *text)
 {
-	(void)arg;
-	log_warning("%s", text);
+	log_event(LOG_LEVEL_WARNING, arg, NULL, "%s", text);
+}
+
+/* Why it does not start. */
+static int fail(const char *why)
+{
+	log_event(LOG_LEVEL_ERROR, "fails", NULL, "%s", why);
+	return -1;
 }
 
 static int open_listeners(struct daemon *daemon, const struct config *config)
 {
 	char why[PATH_MAX + 256];
 
-	for (unsigned i = 0; i < config->endpoint_count; i++) {
-		if (daemon_listen(daemon, &config->endpoints[i], why, sizeof(why)) < 0) {
-			log_error("%s", why);
-			return -1;
-		}
-	}
+	for (unsigned i = 0; i < config->endpoint_count; i++)
+		if (daemon_listen(daemon, &config->endpoints[i], why, sizeof(why)) < 0)
+			return fail(why);
 	if (config->port_file[0] &&
-	    daemon_write_ports(daemon, config->port_file, why, sizeof(why)) < 0) {
-		log_error("%s", why);
-		return -1;
-	}
+	    daemon_write_ports(daemon, config->port_file, why, sizeof(why)) < 0)
+		return fail(why);
 	return 0;
 }
 
@@ -52,7 +54,7 @@ static int serve(struct daemon *daemon, const struct config *config)
 	int ret = -1;
 
 	if (!term || !interrupt || event_add(term, NULL) < 0 || event_add(interrupt, NULL) < 0)
-		log_error("signals cannot be caught");
+		fail("signals cannot be caught");
 	else
 		ret = open_listeners(daemon, config);
 	if (ret == 0) {
@@ -95,10 +97,11 @@ static void load(struct stores *stores, const struct config *config)
 {
 	unsigned loaded;
 
-	stores_load(stores, complain, NULL);
-	loaded = stores_load_spills(stores, complain, NULL);
+	stores_load(stores, complain, (void *)(uintptr_t)"load-trouble");
+	loaded = stores_load_spills(stores, complain, (void *)(uintptr_t)"load-trouble");
 	if (loaded > 0)
-		log_info("%u images were loaded from %s", loaded, config->spill_dir);
+		log_event(LOG_LEVEL_INFO, "loaded", NULL, "%u images were loaded from %s", loaded,
+		          config->spill_dir);
 }
 
 /* After all connections have ended. */
@@ -111,10 +114,10 @@ static int write_spills(struct stores *stores, const struct config *config)
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	notify("STATUS=writing images\nEXTEND_TIMEOUT_USEC=60000000");
-	if (!stores_spill(stores, &sum, complain, NULL))
+	if (!stores_spill(stores, &sum, complain, (void *)(uintptr_t)"spill-trouble"))
 		return 0;
-	log_info("%u images were written to %s, %llu bytes", sum.stores, config->spill_dir,
-	         (unsigned long long)sum.bytes);
+	log_event(LOG_LEVEL_INFO, "spilled", NULL, "%u images were written to %s, %llu bytes",
+	          sum.stores, config->spill_dir, (unsigned long long)sum.bytes);
 	return sum.failed > 0 ? -1 : 0;
 }
 
@@ -125,11 +128,12 @@ static int run_daemon(struct memory *memory, struct stores *stores, const struct
 
 	if (daemon && start_rdma(daemon, config) == 0) {
 		load(stores, config);
-		log_info("perseasd %s keeps its images in %s, %llu bytes", PERSEAS_VERSION,
-		         config->memory_dir, (unsigned long long)memory->ops->used(memory));
+		log_event(LOG_LEVEL_INFO, "begins", NULL,
+		          "perseasd %s keeps its images in %s, %llu bytes", PERSEAS_VERSION,
+		          config->memory_dir, (unsigned long long)memory->ops->used(memory));
 		ret = serve(daemon, config);
 	} else {
-		log_error("out of memory");
+		fail("out of memory");
 	}
 	daemon_free(daemon);
 	return ret == 0 ? write_spills(stores, config) : -1;
@@ -146,7 +150,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 	if (stores && config->spill_dir[0])
 		spill = spill_file_new(config->spill_dir, &why);
 	if (!stores || (config->spill_dir[0] && !spill)) {
-		log_error("%s", why);
+		fail(why);
 	} else {
 		if (spill) {
 			spill->progress = on_progress;
@@ -167,10 +171,8 @@ static int run(const struct config *config)
 	struct memory *memory = memory_file_new(config->memory_dir, config->max_memory, &why);
 	int ret;
 
-	if (!memory) {
-		log_error("%s", why);
-		return -1;
-	}
+	if (!memory)
+		return fail(why);
 	ret = run_stores(memory, config);
 	memory_file_free(memory);
 	return ret;
@@ -182,7 +184,7 @@ int main(int argc, char **argv)
 	char why[2 * PATH_MAX];
 
 	if (config_parse(&config, argc, argv, why, sizeof(why)) < 0) {
-		log_error("%s", why);
+		fail(why);
 		return 2;
 	}
 	if (config.help) {
@@ -193,7 +195,7 @@ int main(int argc, char **argv)
 		printf("perseasd %s\n", PERSEAS_VERSION);
 		return 0;
 	}
-	log_init(config.log_level);
+	log_init(config.log_level, config.log_format);
 	signal(SIGPIPE, SIG_IGN);
 	return run(&config) < 0 ? 1 : 0;
 }

@@ -97,6 +97,23 @@ void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struc
 	stores->leave_arg = arg;
 }
 
+void stores_on_news(struct stores *stores, void (*tell)(void *arg, const struct store_news *news),
+                    void *arg)
+{
+	stores->tell = tell;
+	stores->tell_arg = arg;
+}
+
+void store_tell(struct store *store, enum store_event event, const struct session *session,
+                uint64_t epoch, uint64_t seq)
+{
+	const struct store_news news = { event, store->name, session, epoch, seq };
+
+	store->events[event]++;
+	if (store->stores->tell)
+		store->stores->tell(store->stores->tell_arg, &news);
+}
+
 void stores_free(struct stores *stores)
 {
 	if (!stores)

@@ -79,7 +79,32 @@ struct session {
 	const char *fabric;        /* "tcp", "shm", "rdma": set by the target, NULL: none yet */
 };
 
+/* What happens to a store, told to whoever keeps the books. */
+enum store_event {
+	STORE_CREATED,
+	STORE_CLAIMED,             /* by the session's owner, or made anew by it */
+	STORE_FENCED,              /* the session loses it to another's claim */
+	STORE_SESSION_OVER,        /* follows each of the two, in the end */
+	STORE_RESYNC_BEGUN,        /* the image is about to be changed in place */
+	STORE_REBUILD_BEGUN,       /* an image is made beside, or anew */
+	STORE_CONSISTENT,          /* either is over */
+	STORE_DAMAGED,
+	STORE_DROPPED,
+	STORE_EVENTS
+};
+
+struct store_news {
+	enum store_event event;
+	const char *store;
+	const struct session *session; /* whose it is, NULL: nobody's */
+	uint64_t epoch, seq;       /* 0: none */
+};
+
 struct stores *stores_new(struct memory *memory);
+/* tell() is called for each event, before the function that it happens in returns; it must not
+ * call a function of this file but session_store(). NULL, as at first: nobody is told. */
+void stores_on_news(struct stores *stores, void (*tell)(void *arg, const struct store_news *news),
+                    void *arg);
 /* leave() is told of each piece before its memory goes away, while it is still mapped: who
  * registered it with a device takes that back. NULL: nobody is told any more. */
 void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struct piece *piece),

@@ -110,6 +110,8 @@ static int promise(struct claim *claim, struct why *why)
 	image_promise(&store->image, epoch, owner);
 	image_promise(&store->beside, epoch, owner);
 	memory->ops->fence(memory);
+	if (store->session && !ps_id_equal(request->owner, store->session->owner))
+		store_tell(store, STORE_FENCED, store->session, request->epoch, 0);
 	if (store->session)
 		session_detach(store);
 	return 0;
@@ -138,6 +140,7 @@ static int recover(struct claim *claim, struct why *why)
 	       ? "neither of its commit slots is valid"
 	       : "its undo record names memory outside the image";
 	strcpy(store->damage, text);
+	store_tell(store, STORE_DAMAGED, NULL, 0, 0);
 	return refuse(why, STATUS(DAMAGED), "the image of store %s is damaged: %s", store->name,
 	              text);
 }

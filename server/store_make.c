@@ -122,7 +122,10 @@ int store_settle(struct stores *stores, const Perseas__SettleRequest *request, s
 	if (ret)
 		return ret;
 	header->state = STATE(CONSISTENT);
-	return header_commit(store, header, why);
+	ret = header_commit(store, header, why);
+	if (!ret)
+		store_tell(store, STORE_CREATED, NULL, 0, 0);
+	return ret;
 }
 
 /* Without its header the rest is nothing, should this be interrupted. */
@@ -178,6 +181,7 @@ int store_drop(struct stores *stores, const Perseas__DropRequest *request, struc
 	promise_retire(store);
 	if (store->session)
 		session_detach(store);
+	store_tell(store, STORE_DROPPED, NULL, 0, 0);
 	remove_store(store);
 	return 0;
 }

@@ -45,6 +45,7 @@ struct store {
 	struct session *session;   /* of the owner, while it is connected */
 	struct board *board;       /* of the session; NULL: nothing is on it */
 	struct holder *holder;     /* the process of an owner that left with the memory */
+	uint64_t events[STORE_EVENTS]; /* how often each has happened since it is served */
 };
 
 struct stores {
@@ -57,6 +58,8 @@ struct stores {
 	struct scratch *scratch;   /* memory of the reply that was last filled in */
 	void (*leave)(void *arg, const struct piece *piece); /* NULL: nobody is to be told */
 	void *leave_arg;
+	void (*tell)(void *arg, const struct store_news *news); /* NULL: nobody is to be told */
+	void *tell_arg;
 };
 
 /* store.c */
@@ -79,6 +82,9 @@ Perseas__Slot *scratch_slot(struct stores *stores, const struct ps_slot *slot, i
 /* 0, unless the daemon is about to end; starts a new reply. */
 int stores_check_open(struct stores *stores, struct why *why);
 bool same_id(ProtobufCBinaryData id, ProtobufCBinaryData other);
+/* Counts it, and tells. epoch and seq: 0: none. */
+void store_tell(struct store *store, enum store_event event, const struct session *session,
+                uint64_t epoch, uint64_t seq);
 
 /* store_header.c */
 /* Both return false when out of memory. */

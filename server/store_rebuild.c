@@ -73,6 +73,7 @@ static int make_beside(struct session *session, const Perseas__RebuildRequest *r
 	image_promise(&store->beside, request->epoch, request->owner);
 	store->beside_header = header;
 	session->beside = true;
+	store_tell(store, STORE_REBUILD_BEGUN, session, session->epoch, 0);
 	return 0;
 }
 
@@ -194,6 +195,7 @@ static int rebuild_anew(struct stores *stores, struct session *session,
 	}
 	session_attach(store, session, request->epoch, request->owner, request->shared,
 	               request->rdma);
+	store_tell(store, STORE_REBUILD_BEGUN, session, session->epoch, 0);
 	ret = fill_reply(session, reply, why);
 	if (ret)
 		session_detach(store);
@@ -265,6 +267,8 @@ int store_finish(struct session *session, Perseas__FinishReply *reply, struct wh
 	ret = session->beside ? swap_in(session, header, why)
 	                      : header_commit(store, header, why);
 	reply->header = store->header;
+	if (!ret)
+		store_tell(store, STORE_CONSISTENT, session, session->epoch, slot.seq);
 	return ret;
 }
 
@@ -306,5 +310,7 @@ int store_joining(struct session *session, const Perseas__JoiningRequest *reques
 	ret = header_commit(store, header, why);
 	if (!ret && request->whole)
 		forget_past(store);
+	if (!ret)
+		store_tell(store, STORE_RESYNC_BEGUN, session, session->epoch, 0);
 	return ret;
 }

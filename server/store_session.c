@@ -30,6 +30,7 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 	session->rdma = rdma;
 	session->opened = false;
 	session->beside = false;
+	store_tell(store, STORE_CLAIMED, session, epoch, 0);
 }
 
 bool session_lives(const struct session *session)
@@ -59,6 +60,7 @@ void session_detach(struct store *store)
 	struct session *session = store->session;
 
 	session->ops->cut(session);
+	store_tell(store, STORE_SESSION_OVER, session, session->epoch, 0);
 	if (session->shared) {
 		holder_drop(store);
 		if (session->ops->keep)

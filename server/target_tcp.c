@@ -222,7 +222,9 @@ static int data_greet(struct data_link *link)
 	}
 	session = link->hello.zero ? NULL : stores_session(link->daemon->stores, link->hello.token);
 	if (!session) {
-		log_info("data connection from %s has the token of no session", link->peer);
+		log_event(LOG_LEVEL_INFO, "data-refused",
+		          &(struct log_fields){ .peer = link->peer },
+		          "data connection from %s has the token of no session", link->peer);
 		answer_hello(link, PS_ANSWER_BAD_TOKEN);
 		return -1;
 	}
@@ -268,7 +270,9 @@ static ssize_t data_receive(struct data_link *link)
 	ret = data_take(link, daemon->buffer, (size_t)n);
 	if (data_flush(link) < 0 || link->failed || ret < 0) {
 		if (ret < 0)
-			log_debug("data connection from %s is refused", link->peer);
+			log_event(LOG_LEVEL_DEBUG, "data-refused",
+			          &(struct log_fields){ .peer = link->peer },
+			          "data connection from %s is refused", link->peer);
 		shutdown(link->fd, SHUT_WR);
 		data_close(link);
 		return 0;
@@ -314,7 +318,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	log_info("data connection from %s did not say hello in time", link->peer);
+	log_event(LOG_LEVEL_INFO, "hello-late", &(struct log_fields){ .peer = link->peer },
+	          "data connection from %s did not say hello in time", link->peer);
 	data_close(link);
 }
 
@@ -337,7 +342,8 @@ void data_accept(struct daemon *daemon, int fd, const char *peer)
 	if (!daemon->buffer)
 		daemon->buffer = malloc(BUFFER_SIZE);
 	if (!link || !daemon->buffer) {
-		log_error("out of memory for the data connection from %s", peer);
+		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
+		          "out of memory for the data connection from %s", peer);
 		free(link);
 		close(fd);
 		return;
@@ -355,7 +361,8 @@ void data_accept(struct daemon *daemon, int fd, const char *peer)
 	daemon->links = link;
 	daemon->connection_count++;
 	if (!make_events(link)) {
-		log_error("out of memory for the data connection from %s", peer);
+		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
+		          "out of memory for the data connection from %s", peer);
 		data_close(link);
 	}
 }

@@ -148,10 +148,10 @@ static int port_listen(struct verbs_target *target, struct verbs_port *port)
 	if (target->verbs->listen(port->id, BACKLOG))
 		return cannot_listen(target, text);
 	port->number = port_of(port->id);
-	log_info("listening at rdma://%s%s%s:%u on device %s",
-	         address.ss_family == AF_INET6 ? "[" : "", text,
-	         address.ss_family == AF_INET6 ? "]" : "", port->number,
-	         ps_verbs_device_name(port->id->verbs));
+	log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at rdma://%s%s%s:%u on device %s",
+	          address.ss_family == AF_INET6 ? "[" : "", text,
+	          address.ss_family == AF_INET6 ? "]" : "", port->number,
+	          ps_verbs_device_name(port->id->verbs));
 	return 0;
 }
 
@@ -219,7 +219,8 @@ static void device_removed(struct verbs_target *target, const struct rdma_cm_id 
 		device = device->next;
 	if (!device)
 		return;
-	log_warning("device %s is taken away", ps_verbs_device_name(device->context));
+	log_event(LOG_LEVEL_WARNING, "device-gone", NULL, "device %s is taken away",
+	          ps_verbs_device_name(device->context));
 	device->gone = true;
 	device_gone(target, device);
 }
@@ -243,7 +244,8 @@ static void handle(struct verbs_target *target, const struct cm_event *event)
 		link = verbs_link_find(target, event->request.id);
 		if (!link)
 			return;
-		log_debug("the rdma connection from %s is over (event %d, status %d)", link->peer,
+		log_event(LOG_LEVEL_DEBUG, "rdma-over", &(struct log_fields){ .peer = link->peer },
+		          "the rdma connection from %s is over (event %d, status %d)", link->peer,
 		          (int)event->type, event->status);
 		verbs_link_close(link);
 		return;
@@ -269,7 +271,8 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			return;
 		} else if (errno != EINTR) {
-			log_error("the RDMA connection manager's events cannot be read (%s): its "
+			log_event(LOG_LEVEL_ERROR, "rdma-trouble", NULL,
+			          "the RDMA connection manager's events cannot be read (%s): its "
 			          "connections end, and are made anew when owners come back",
 			          strerror(errno));
 			close_all(target);
@@ -360,7 +363,10 @@ static void rdma_grant(struct daemon *daemon, struct session *session, Perseas__
 		grant->regions[i]->address = 0;
 		grant->regions[i]->key = 0;
 	}
-	log_debug("store %s: no rdma for %s: %s", session_store(session), session->peer,
+	log_event(LOG_LEVEL_DEBUG, "rdma-refused",
+	          &(struct log_fields){ .store = session_store(session), .epoch = session->epoch,
+	                                .peer = session->peer },
+	          "store %s: no rdma for %s: %s", session_store(session), session->peer,
 	          target->trouble);
 }
 

@@ -46,7 +46,7 @@ int fixture_setup(void **state)
 	char path[128];
 	const char *text;
 
-	log_init(LOG_LEVEL_ERROR);
+	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
 	memset(&fixture, 0, sizeof(fixture));
 	strcpy(fixture.directory, "/tmp/perseas-daemon-XXXXXX");
 	assert_non_null(mkdtemp(fixture.directory));

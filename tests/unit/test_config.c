@@ -37,6 +37,15 @@ static void defaults_serve_this_host(void **state)
 	assert_int_equal(config.owner_timeout_s, 5);
 	assert_string_equal(config.spill_dir, "");
 	assert_int_equal(config.log_level, LOG_LEVEL_INFO);
+	assert_int_equal(config.log_format, LOG_FORMAT_TEXT);
+}
+
+static void lines_of_the_log_are_text_or_json(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("--log-format", "json"), 0);
+	assert_int_equal(config.log_format, LOG_FORMAT_JSON);
+	assert_int_equal(parse("--log-format", "xml"), -1);
 }
 
 static void owners_may_be_silent_for_as_long_as_is_said(void **state)
@@ -192,6 +201,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_serve_this_host),
 		cmocka_unit_test(addresses_are_split_into_host_and_port),
+		cmocka_unit_test(lines_of_the_log_are_text_or_json),
 		cmocka_unit_test(owners_may_be_silent_for_as_long_as_is_said),
 		cmocka_unit_test(wrong_addresses_are_refused_with_a_right_one),
 		cmocka_unit_test(sizes_have_units),

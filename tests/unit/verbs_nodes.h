@@ -137,7 +137,7 @@ static struct nodes *nodes_new(unsigned count, const struct rdma_options *rdma, 
 
 	verbs_fake_begin();
 	verbs_fake_mode.automatic = true;
-	log_init(LOG_LEVEL_ERROR);
+	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
 	n->far = verbs_fake_device("far", "10.9.0.9");
 	verbs_fake_source(n->far);
 	n->rdma = *rdma;

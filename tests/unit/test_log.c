@@ -1,0 +1,194 @@
+/*
+ * test_log.c - events as lines of text, as JSON, and as they are kept.
+ */
+#include "../../server/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char written[8192];
+
+/* What the daemon writes to standard error while `act` runs. */
+static const char *written_by(void (*act)(void))
+{
+	int ends[2], before = dup(STDERR_FILENO);
+	ssize_t n;
+
+	assert_true(before >= 0);
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+	close(ends[1]);
+	act();
+	assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
+	close(before);
+	n = read(ends[0], written, sizeof(written) - 1);
+	assert_true(n >= 0);
+	written[n] = '\0';
+	close(ends[0]);
+	return written;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	unsetenv("JOURNAL_STREAM");
+	unsetenv("INVOCATION_ID");
+	return 0;
+}
+
+static void claim(void)
+{
+	const struct log_fields about = { .store = "bank", .epoch = 7, .seq = 41,
+	                                  .peer = "192.0.2.1:9" };
+
+	log_event(LOG_LEVEL_INFO, "claimed", &about, "store %s: claimed by %s", "bank",
+	          "192.0.2.1:9");
+}
+
+static void warn(void)
+{
+	log_event(LOG_LEVEL_WARNING, "odd", NULL, "odd");
+}
+
+/* As it was before there were events. */
+static void a_line_of_text_is_the_sentence(void **state)
+{
+	(void)state;
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	assert_string_equal(written_by(claim), "perseasd: store bank: claimed by 192.0.2.1:9\n");
+	assert_string_equal(written_by(warn), "perseasd: warning: odd\n");
+}
+
+static void under_systemd_a_line_begins_with_its_priority(void **state)
+{
+	(void)state;
+	setenv("JOURNAL_STREAM", "8:1", 1);
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	assert_string_equal(written_by(claim), "<6>store bank: claimed by 192.0.2.1:9\n");
+	assert_string_equal(written_by(warn), "<4>odd\n");
+}
+
+static void json_has_the_fields_that_apply(void **state)
+{
+	const char *line;
+
+	(void)state;
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+	line = written_by(claim);
+	assert_memory_equal(line, "{\"time\":\"20", 11);
+	assert_string_equal(strchr(line, ','),
+	                    ",\"level\":\"info\",\"event\":\"claimed\","
+	                    "\"message\":\"store bank: claimed by 192.0.2.1:9\","
+	                    "\"store\":\"bank\",\"epoch\":7,\"seq\":41,"
+	                    "\"peer\":\"192.0.2.1:9\"}\n");
+	assert_string_equal(strchr(written_by(warn), ','),
+	                    ",\"level\":\"warning\",\"event\":\"odd\",\"message\":\"odd\"}\n");
+}
+
+static void times_are_in_utc_to_the_microsecond(void **state)
+{
+	char text[LOG_TIME_TEXT];
+
+	(void)state;
+	assert_string_equal(log_time_text(text, 0), "1970-01-01T00:00:00.000000Z");
+	assert_string_equal(log_time_text(text, 1782864000000042), "2026-07-01T00:00:00.000042Z");
+}
+
+/* A line break, an escape sequence for terminals, one of U+009B, what is not UTF-8, a quote. */
+static void hostile(void)
+{
+	const char *text = "a\nb\x1b[2J\xc2\x9bK\xff\x80 \"\\\x7f \xe2\x82\xac";
+
+	log_event(LOG_LEVEL_INFO, "refused", &(struct log_fields){ .peer = text }, "%s", text);
+}
+
+static void what_a_peer_sent_gives_orders_to_no_terminal(void **state)
+{
+	(void)state;
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	assert_string_equal(written_by(hostile), "perseasd: a?b?[2J?K?? \"\\? \xe2\x82\xac\n");
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+	assert_string_equal(strstr(written_by(hostile), "\"message\""),
+	                    "\"message\":\"a?b?[2J?K?? \\\"\\\\? \xe2\x82\xac\","
+	                    "\"peer\":\"a?b?[2J?K?? \\\"\\\\? \xe2\x82\xac\"}\n");
+}
+
+static void say_much(void)
+{
+	char text[3000];
+
+	memset(text, '"', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	log_event(LOG_LEVEL_ERROR, text, &(struct log_fields){ text, 1, 1, text }, "%s", text);
+}
+
+/* Longer than everything: cut, and still one object. */
+static void what_is_too_long_is_cut(void **state)
+{
+	const char *line;
+
+	(void)state;
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	assert_int_equal(strlen(written_by(say_much)),
+	                 strlen("perseasd: error: \n") + LOG_MESSAGE_MAX);
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+	line = written_by(say_much);
+	assert_string_equal(line + strlen(line) - 5, "\\\"\"}\n");
+}
+
+static void whisper(void)
+{
+	log_event(LOG_LEVEL_INFO, "info", NULL, "info");
+	log_event(LOG_LEVEL_DEBUG, "debug", NULL, "debug");
+}
+
+/* The log's level is of what is written; the status page shows what happened all the same. */
+static void events_are_kept_though_they_are_not_written(void **state)
+{
+	(void)state;
+	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
+	assert_string_equal(written_by(whisper), "");
+	assert_string_equal(log_recent(0)->event, "info");
+	log_init(LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
+	assert_string_equal(written_by(whisper), "perseasd: info\nperseasd: debug: debug\n");
+	assert_string_equal(log_recent(0)->event, "info");
+}
+
+static void the_newest_events_are_kept(void **state)
+{
+	uint64_t first;
+
+	(void)state;
+	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
+	log_event(LOG_LEVEL_INFO, "first", NULL, "first");
+	first = log_recent(0)->number;
+	for (int i = 0; i < LOG_KEPT; i++)
+		log_event(LOG_LEVEL_INFO, "more", &(struct log_fields){ .seq = (uint64_t)i }, "%d",
+		          i);
+	assert_int_equal(log_recent(0)->seq, LOG_KEPT - 1);
+	assert_int_equal(log_recent(LOG_KEPT - 1)->seq, 0);
+	assert_int_equal(log_recent(LOG_KEPT - 1)->number, first + 1);
+	assert_null(log_recent(LOG_KEPT));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_line_of_text_is_the_sentence, setup),
+		cmocka_unit_test_setup(under_systemd_a_line_begins_with_its_priority, setup),
+		cmocka_unit_test_setup(json_has_the_fields_that_apply, setup),
+		cmocka_unit_test_setup(times_are_in_utc_to_the_microsecond, setup),
+		cmocka_unit_test_setup(what_a_peer_sent_gives_orders_to_no_terminal, setup),
+		cmocka_unit_test_setup(what_is_too_long_is_cut, setup),
+		cmocka_unit_test_setup(events_are_kept_though_they_are_not_written, setup),
+		cmocka_unit_test_setup(the_newest_events_are_kept, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
