@@ -62,7 +62,7 @@ PROTO_OBJ := $(BUILD)/obj/control.pb-c.o $(call objects,proto/*.c)
 CLIENT_OBJ := $(call objects,client/*.c)
 COMMAND_OBJ := $(call objects,client/command/*.c)
 SERVER_MAIN_OBJ := $(call objects,server/main.c)
-SERVER_OBJ := $(filter-out $(SERVER_MAIN_OBJ),$(call objects,server/*.c))
+SERVER_OBJ := $(filter-out $(SERVER_MAIN_OBJ),$(call objects,server/*.c)) $(BUILD)/obj/page.o
 SUPPORT_OBJ := $(call objects,tests/support/*.c)
 SIM_OBJ := $(call objects,tests/sim/*.c)
 CRASH_OBJ := $(call objects,tests/crash/*.c)
@@ -119,6 +119,19 @@ $(PB).c $(PB).h &: proto/control.proto
 	@mkdir -p $(@D)
 	@echo "  PROTOC  $<"
 	$(Q)$(PROTOC_C) --proto_path=proto --c_out=$(BUILD)/proto $<
+
+# The status page, as an array of its bytes.
+$(BUILD)/page.c: server/page.html Makefile
+	@mkdir -p $(@D)
+	@echo "  EMBED   $<"
+	$(Q){ echo '#include "server/page.h"'; echo 'const unsigned char page_html[] = {'; \
+		od -An -v -tx1 $< | sed 's/ *\([0-9a-f][0-9a-f]\)/0x\1,/g'; \
+		echo '};'; echo 'const unsigned long page_html_size = sizeof(page_html);'; } >$@
+
+$(BUILD)/obj/page.o: $(BUILD)/page.c server/page.h
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(COMPILE) -I. $(WARNINGS) -o $@ $<
 
 # What everything is compiled with: another RDMA compiles it anew.
 $(BUILD)/flags: always

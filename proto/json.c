@@ -1,7 +1,6 @@
 #include "json.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 
 /* RFC 3629: neither overlong, nor a surrogate, nor above U+10FFFF. */
 unsigned ps_utf8_length(const char *text)
@@ -32,6 +31,15 @@ unsigned ps_utf8_length(const char *text)
 	return length;
 }
 
+size_t ps_plain_length(const char *text)
+{
+	const char *at = text;
+
+	while (*at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
+		at++;
+	return (size_t)(at - text);
+}
+
 bool ps_is_control(const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -43,9 +51,13 @@ static void quoted(FILE *out, const char *text)
 {
 	fputc('"', out);
 	while (*text) {
-		unsigned length = ps_utf8_length(text);
+		size_t plain = ps_plain_length(text);
+		unsigned length = ps_utf8_length(text += plain);
 		const unsigned char *at = (const unsigned char *)text;
 
+		fwrite(text - plain, 1, plain, out);
+		if (!*text)
+			break;
 		if (length == 0) {
 			fputs("\\ufffd", out);
 			length = 1;

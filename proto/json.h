@@ -6,6 +6,7 @@
 #define PERSEAS_PROTO_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -19,6 +20,8 @@ struct ps_json {
 /* The length of the UTF-8 character that the text begins with, 1 to 4, or 0: it is none. The
  * terminating zero counts as one, and nothing after it is looked at. */
 unsigned ps_utf8_length(const char *text);
+/* How many bytes of printable ASCII it begins with that are neither quote nor backslash. */
+size_t ps_plain_length(const char *text);
 /* Does the text begin with a control character: U+0001 to U+001F, U+007F to U+009F? */
 bool ps_is_control(const char *text);
 

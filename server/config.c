@@ -31,8 +31,14 @@ const char config_help[] =
 	"  --spin-us N          microseconds to spin for more data before sleeping (0)\n"
 	"  --log-level LEVEL    error, warning, info or debug (info)\n"
 	"  --log-format FORMAT  text, or json: an object a line (text)\n"
+	"  --http HOST:PORT     answer HTTP there: /metrics, /healthz, /readyz, /status.json, and\n"
+	"                       a page at /; port 0 takes a free one. HOST is of this host alone,\n"
+	"                       as 127.0.0.1 or ::1. Without it: no HTTP\n"
+	"  --http-anywhere on|off  whoever reaches the port may look: other hosts, too (off)\n"
+	"  --http-port-file FILE  write the port for HTTP to FILE once it is open\n"
 	"  --port-file FILE     write the TCP ports to FILE once they are open, a line each\n"
 	"  --config FILE        read options from FILE: lines of NAME VALUE, # begins a comment\n"
+	"  --metrics-help       print a table of all metrics, and exit\n"
 	"  --help, --version    print this text, or the version, and exit\n";
 
 struct reader {
@@ -156,6 +162,22 @@ static int set_port_file(struct reader *reader, const char *value)
 	return set_path(reader, "port-file", reader->config->port_file, value);
 }
 
+static int set_http(struct reader *reader, const char *value)
+{
+	struct http_options *http = &reader->config->http;
+
+	http->on = split_address(value, &http->endpoint);
+	if (http->on)
+		return 0;
+	return wrong(reader, "--http %s is not an address; write for example 127.0.0.1:7180",
+	             value);
+}
+
+static int set_http_port_file(struct reader *reader, const char *value)
+{
+	return set_path(reader, "http-port-file", reader->config->http.port_file, value);
+}
+
 static int set_file(struct reader *reader, const char *value)
 {
 	return set_path(reader, "config", reader->config->file, value);
@@ -218,6 +240,11 @@ static int set_switch(struct reader *reader, const char *name, bool *on, const c
 static int set_rdma(struct reader *reader, const char *value)
 {
 	return set_switch(reader, "rdma", &reader->config->rdma.on, value);
+}
+
+static int set_http_anywhere(struct reader *reader, const char *value)
+{
+	return set_switch(reader, "http-anywhere", &reader->config->http.anywhere, value);
 }
 
 static int set_rdma_flush(struct reader *reader, const char *value)
@@ -285,6 +312,9 @@ static const struct option {
 	{ "spin-us", set_spin, true },
 	{ "log-level", set_log_level, true },
 	{ "log-format", set_log_format, true },
+	{ "http", set_http, true },
+	{ "http-anywhere", set_http_anywhere, true },
+	{ "http-port-file", set_http_port_file, true },
 	{ "port-file", set_port_file, true },
 	{ "config", set_file, false },
 };
@@ -364,6 +394,10 @@ static int read_argument(struct reader *reader, int argc, char *const *argv, int
 	if (strncmp(argument, "--", 2) != 0 || !argument[2])
 		return wrong(reader, "\"%s\" is not an option; see perseasd --help", argument);
 	argument += 2;
+	if (strcmp(argument, "metrics-help") == 0) {
+		reader->config->metrics_help = true;
+		return 0;
+	}
 	if (strcmp(argument, "help") == 0 || strcmp(argument, "version") == 0) {
 		reader->config->help |= *argument == 'h';
 		reader->config->version |= *argument == 'v';

@@ -26,6 +26,13 @@ struct rdma_options {
 	bool flush;                /* images lie in persistent memory */
 };
 
+struct http_options {
+	bool on;
+	struct endpoint endpoint;
+	bool anywhere;             /* the address may be one that other hosts reach */
+	char port_file[PATH_MAX];  /* "": none */
+};
+
 struct config {
 	struct endpoint endpoints[ENDPOINTS_MAX];
 	unsigned endpoint_count;
@@ -37,10 +44,12 @@ struct config {
 	uint32_t spin_us;
 	uint32_t owner_timeout_s;  /* 0: none */
 	struct rdma_options rdma;
+	struct http_options http;
 	enum log_level log_level;
 	enum log_format log_format;
 	bool help;
 	bool version;
+	bool metrics_help;
 };
 
 /*

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -80,10 +79,7 @@ static struct holder *session_keep(struct session *session)
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return daemon_now_ns() / 1000000;
 }
 
 /* Bytes that lie in the socket were heard: it is this daemon that had no time for them. But not
@@ -274,12 +270,16 @@ static enum log_level refusal_level(const struct control_reply *reply)
 	}
 }
 
-static void note_reply(struct connection *connection, const struct control_reply *reply)
+static void note_reply(struct connection *connection, const struct control_reply *reply,
+                       uint64_t took_ns)
 {
+	struct counters *counters = &connection->daemon->counters;
 	const char *peer = connection->session.peer;
 	const struct log_fields fields = { .store = reply->store, .epoch = reply->epoch,
 	                                   .peer = peer };
 
+	histogram_add(&counters->requests[reply->request], took_ns);
+	counters->refusals[reply->status]++;
 	if (reply->status != STATUS(OK))
 		log_event(refusal_level(reply), "refused", &fields,
 		          "%s is refused \"%s\": %s", peer,
@@ -293,6 +293,7 @@ static void note_reply(struct connection *connection, const struct control_reply
 static int take_request(struct connection *connection)
 {
 	uint32_t length = message_length(connection);
+	uint64_t began = daemon_now_ns();
 
 	if (length > PS_MESSAGE_MAX)
 		connection->stage = STAGE_LAST;
@@ -301,7 +302,7 @@ static int take_request(struct connection *connection)
 		return -1;
 	if (connection->output.fd_count > 0)
 		connection->session.fabric = target_shm.name;
-	note_reply(connection, &connection->output);
+	note_reply(connection, &connection->output, daemon_now_ns() - began);
 	connection->have = 0;
 	if (connection->room > INPUT_KEEP) {
 		free(connection->input);
@@ -502,6 +503,7 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 
 	if (daemon->connection_count >= CONNECTIONS_MAX ||
 	    !(connection = calloc(1, sizeof(*connection)))) {
+		daemon->counters.connections_refused++;
 		log_event(LOG_LEVEL_WARNING, "connection-refused", NULL,
 		          "a connection is refused: %u are open", daemon->connection_count);
 		close(fd);
@@ -519,6 +521,7 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 		connection->next->link = &connection->next;
 	daemon->connections = connection;
 	daemon->connection_count++;
+	daemon->counters.connections++;
 	name_peer(connection, from);
 	if (!local)
 		set_options(fd);

@@ -14,6 +14,14 @@ static const struct target *const targets[] = {
 	NULL,
 };
 
+uint64_t daemon_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 void daemon_cut(struct daemon *daemon, struct session *session)
 {
 	for (const struct target *const *target = targets; *target; target++)
@@ -44,19 +52,28 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 	stores_on_news(stores, journal_tell, NULL);
 	daemon->spin_ns = spin_us * 1000;
 	daemon->spins = 1;
+	daemon->began_ns = daemon_now_ns();
 	return daemon;
 }
 
-void daemon_free(struct daemon *daemon)
+void daemon_end_sessions(struct daemon *daemon)
 {
-	if (!daemon)
-		return;
+	daemon->phase = DAEMON_ENDING;
 	daemon_unlisten(daemon);
 	connections_close(daemon);
 	data_links_close(daemon);
 #if PERSEAS_RDMA
 	rdma_stop(daemon);
 #endif
+}
+
+void daemon_free(struct daemon *daemon)
+{
+	if (!daemon)
+		return;
+	daemon_end_sessions(daemon);
+	http_close(daemon);
+	stores_on_news(daemon->stores, NULL, NULL);
 	event_base_free(daemon->base);
 	free(daemon);
 }
@@ -65,14 +82,6 @@ void daemon_stop(struct daemon *daemon)
 {
 	daemon->stopping = true;
 	event_base_loopbreak(daemon->base);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static bool spin_targets(struct daemon *daemon)
@@ -88,14 +97,14 @@ static bool spin_targets(struct daemon *daemon)
 /* Goes on until no data path has moved for spin_ns. */
 static void spin(struct daemon *daemon)
 {
-	uint64_t until = now_ns() + daemon->spin_ns;
+	uint64_t until = daemon_now_ns() + daemon->spin_ns;
 
 	for (unsigned round = 1; !daemon->stopping; round++) {
 		uint64_t now;
 
 		if (round % LOOP_ROUNDS == 0)
 			event_base_loop(daemon->base, EVLOOP_NONBLOCK);
-		now = now_ns();
+		now = daemon_now_ns();
 		if (spin_targets(daemon))
 			until = now + daemon->spin_ns;
 		else if (now >= until)
@@ -104,12 +113,20 @@ static void spin(struct daemon *daemon)
 	daemon->spins++;
 }
 
+void daemon_breathe(struct daemon *daemon)
+{
+	if (!daemon->running && daemon->http)
+		event_base_loop(daemon->base, EVLOOP_NONBLOCK);
+}
+
 void daemon_run(struct daemon *daemon)
 {
+	daemon->running = true;
 	while (!daemon->stopping) {
 		daemon->moved = false;
 		event_base_loop(daemon->base, EVLOOP_ONCE);
 		if (daemon->moved && daemon->spin_ns > 0)
 			spin(daemon);
 	}
+	daemon->running = false;
 }

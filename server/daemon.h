@@ -7,6 +7,7 @@
  *   target_tcp.c    data connections
  *   target_shm.c    descriptors and processes on this host
  *   target_verbs.c  memory registered for RDMA (with *_verbs.c, left out by RDMA=0)
+ *   http_loop.c     pages for who watches it: metrics.c, status_json.c, page.html
  *   journal.c       what happens to stores, in the log
  *   daemon.c        the loop itself
  */
@@ -14,6 +15,7 @@
 #define PERSEAS_SERVER_DAEMON_H
 
 #include "config.h"
+#include "counters.h"
 #include "target.h"
 
 #include <netinet/in.h>
@@ -22,6 +24,7 @@
 
 struct connection;
 struct data_link;
+struct http;
 struct listener;
 struct ps_verbs;
 struct verbs_target;
@@ -31,6 +34,12 @@ enum {
 	CONNECTIONS_MAX = 1024,    /* of both kinds */
 };
 
+enum daemon_phase {
+	DAEMON_LOADING,            /* until it listens for owners */
+	DAEMON_SERVING,
+	DAEMON_ENDING,             /* sessions are over */
+};
+
 struct daemon {
 	struct event_base *base;
 	struct stores *stores;
@@ -38,10 +47,15 @@ struct daemon {
 	struct connection *connections;
 	struct data_link *links;
 	struct verbs_target *rdma; /* NULL: built or started without */
+	struct http *http;         /* NULL: nobody watches */
 	uint8_t *buffer;           /* of target_tcp: what recv() fills */
 	unsigned connection_count; /* of both kinds */
 	uint64_t spin_ns;          /* how long the loop spins after data arrived; 0: never */
 	uint64_t spins;            /* times that it has spun: marks the links that moved since */
+	struct counters counters;
+	uint64_t began_ns;         /* by daemon_now_ns() */
+	enum daemon_phase phase;
+	bool running;              /* daemon_run() */
 	bool moved;                /* data arrived since the loop last asked */
 	bool stopping;
 };
@@ -52,6 +66,11 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us); /* NULL: out
 void daemon_free(struct daemon *daemon);
 void daemon_run(struct daemon *daemon); /* until daemon_stop */
 void daemon_stop(struct daemon *daemon);
+/* Ends all connections but those for HTTP, and so all sessions. */
+void daemon_end_sessions(struct daemon *daemon);
+/* For whoever is busy outside of daemon_run(): answers HTTP that is due. */
+void daemon_breathe(struct daemon *daemon);
+uint64_t daemon_now_ns(void); /* CLOCK_MONOTONIC */
 /* I5: ends the session's data paths, of every fabric. */
 void daemon_cut(struct daemon *daemon, struct session *session);
 /* Adds to a grant what the fabrics offer. */
@@ -66,6 +85,18 @@ int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *
 void daemon_unlisten(struct daemon *daemon);
 /* Writes the port of each TCP listener, a line each, whole or not at all. */
 int daemon_write_ports(const struct daemon *daemon, const char *path, char *why, size_t size);
+
+/* .. opens and binds a socket that listens; -1: why. loopback: nothing but this host can reach it,
+ * else it is refused. */
+int listen_tcp(const struct endpoint *endpoint, bool loopback, char *why, size_t size);
+unsigned listen_port(int fd);
+/* Writes a file whole or not at all. */
+int listen_write_file(const char *path, const char *text, char *why, size_t size);
+
+/* http_loop.c. 0, or -1 with a sentence in why. */
+int http_open(struct daemon *daemon, const struct http_options *options, char *why, size_t size);
+void http_close(struct daemon *daemon);
+unsigned http_connections(const struct http *http); /* of NULL: 0 */
 
 /* control_loop.c: takes a socket that was just accepted. */
 void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *from, bool local);

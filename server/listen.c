@@ -142,8 +142,18 @@ static int bind_address(const struct addrinfo *address)
 	return -1;
 }
 
+static bool is_loopback(const struct addrinfo *address)
+{
+	const struct sockaddr_in *v4 = (const void *)address->ai_addr;
+	const struct sockaddr_in6 *v6 = (const void *)address->ai_addr;
+
+	if (address->ai_family == AF_INET)
+		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return address->ai_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
 /* The first address that the name has and that can be bound. */
-static int bind_tcp(const struct endpoint *endpoint, char *why, size_t size)
+int listen_tcp(const struct endpoint *endpoint, bool loopback, char *why, size_t size)
 {
 	const struct addrinfo hints = {
 		.ai_family = AF_UNSPEC,
@@ -158,16 +168,24 @@ static int bind_tcp(const struct endpoint *endpoint, char *why, size_t size)
 		         gai_strerror(error));
 		return -1;
 	}
-	for (struct addrinfo *address = found; address && fd < 0; address = address->ai_next)
-		fd = bind_address(address);
-	if (fd < 0)
+	for (struct addrinfo *address = found; address && fd < 0; address = address->ai_next) {
+		if (loopback && !is_loopback(address))
+			error = EACCES;
+		else
+			fd = bind_address(address);
+	}
+	if (fd < 0 && error == EACCES)
+		snprintf(why, size, "%s:%s is not an address of this host alone, as 127.0.0.1 is; "
+		         "--http-anywhere on lets other hosts in", endpoint->host,
+		         endpoint->port);
+	else if (fd < 0)
 		snprintf(why, size, "cannot listen on %s:%s: %s", endpoint->host, endpoint->port,
 		         strerror(errno));
 	freeaddrinfo(found);
 	return fd;
 }
 
-static unsigned port_of(int fd)
+unsigned listen_port(int fd)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t len = sizeof(address);
@@ -201,7 +219,8 @@ static struct listener *make_listener(struct daemon *daemon, int fd)
 
 int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why, size_t size)
 {
-	int fd = endpoint->local ? bind_unix(endpoint, why, size) : bind_tcp(endpoint, why, size);
+	int fd = endpoint->local ? bind_unix(endpoint, why, size)
+	                         : listen_tcp(endpoint, false, why, size);
 	struct listener *listener, **end = &daemon->listeners;
 
 	if (fd < 0)
@@ -220,7 +239,7 @@ int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *
 		log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at unix://%s",
 		          listener->path);
 	} else {
-		listener->port = port_of(fd);
+		listener->port = listen_port(fd);
 		log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at tcp://%s%s%s:%u",
 		          strchr(endpoint->host, ':') ? "[" : "", endpoint->host,
 		          strchr(endpoint->host, ':') ? "]" : "", listener->port);
@@ -243,7 +262,7 @@ void daemon_unlisten(struct daemon *daemon)
 	}
 }
 
-int daemon_write_ports(const struct daemon *daemon, const char *path, char *why, size_t size)
+int listen_write_file(const char *path, const char *text, char *why, size_t size)
 {
 	char beside[PATH_MAX + 8];
 	FILE *file;
@@ -255,9 +274,7 @@ int daemon_write_ports(const struct daemon *daemon, const char *path, char *why,
 		snprintf(why, size, "port file %s: %s", beside, strerror(errno));
 		return -1;
 	}
-	for (const struct listener *at = daemon->listeners; at; at = at->next)
-		if (!at->path[0])
-			fprintf(file, "%u\n", at->port);
+	fputs(text, file);
 	failed = ferror(file);
 	if (fclose(file) != 0 || failed || rename(beside, path) < 0) {
 		snprintf(why, size, "port file %s: %s", path, strerror(errno));
@@ -265,4 +282,16 @@ int daemon_write_ports(const struct daemon *daemon, const char *path, char *why,
 		return -1;
 	}
 	return 0;
+}
+
+int daemon_write_ports(const struct daemon *daemon, const char *path, char *why, size_t size)
+{
+	char text[ENDPOINTS_MAX * 8] = "";
+	size_t len = 0;
+
+	for (const struct listener *at = daemon->listeners; at; at = at->next)
+		if (!at->path[0])
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%u\n",
+			                        at->port);
+	return listen_write_file(path, text, why, size);
 }

@@ -2,6 +2,7 @@
  * main.c - perseasd: keeps images of stores for their owners.
  */
 #include "daemon.h"
+#include "metrics.h"
 #include "notify.h"
 #include "spill.h"
 
@@ -9,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { PROGRESS_SECONDS = 5 };
 
@@ -31,6 +31,22 @@ static int fail(const char *why)
 {
 	log_event(LOG_LEVEL_ERROR, "fails", NULL, "%s", why);
 	return -1;
+}
+
+/* libevent's own complaints. */
+static void on_libevent(int severity, const char *text)
+{
+	log_event(severity >= EVENT_LOG_WARN ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG, "libevent",
+	          NULL, "libevent: %s", text);
+}
+
+static int open_http(struct daemon *daemon, const struct http_options *options)
+{
+	char why[PATH_MAX + 256];
+
+	if (!options->on || http_open(daemon, options, why, sizeof(why)) == 0)
+		return 0;
+	return fail(why);
 }
 
 static int open_listeners(struct daemon *daemon, const struct config *config)
@@ -58,6 +74,7 @@ static int serve(struct daemon *daemon, const struct config *config)
 	else
 		ret = open_listeners(daemon, config);
 	if (ret == 0) {
+		daemon->phase = DAEMON_SERVING;
 		notify("READY=1\nSTATUS=serving");
 		daemon_run(daemon);
 		notify("STOPPING=1\nSTATUS=ending sessions");
@@ -80,15 +97,23 @@ static int start_rdma(struct daemon *daemon, const struct config *config)
 #endif
 }
 
-/* Tells the service manager, now and then, that it goes on. */
+/* Of what takes long: loading and spilling. */
+struct progress {
+	struct daemon *daemon;     /* NULL: there is none yet */
+	uint64_t told_ns;
+};
+
+/* Tells the service manager, now and then, that it goes on; and whoever asks, what it is at. */
 static void on_progress(void *arg)
 {
-	struct timespec now, *last = arg;
+	struct progress *progress = arg;
+	uint64_t now = daemon_now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (now.tv_sec - last->tv_sec < PROGRESS_SECONDS)
+	if (progress->daemon)
+		daemon_breathe(progress->daemon);
+	if (now - progress->told_ns < (uint64_t)PROGRESS_SECONDS * 1000000000)
 		return;
-	*last = now;
+	progress->told_ns = now;
 	notify("EXTEND_TIMEOUT_USEC=60000000");
 }
 
@@ -121,12 +146,18 @@ static int write_spills(struct stores *stores, const struct config *config)
 	return sum.failed > 0 ? -1 : 0;
 }
 
-static int run_daemon(struct memory *memory, struct stores *stores, const struct config *config)
+static int run_daemon(struct memory *memory, struct stores *stores, struct progress *progress,
+                      const struct config *config)
 {
 	struct daemon *daemon = daemon_new(stores, config->spin_us);
 	int ret = -1;
 
+	progress->daemon = daemon;
 	if (daemon && start_rdma(daemon, config) == 0) {
+		if (open_http(daemon, &config->http) < 0) {
+			daemon_free(daemon);
+			return -1;
+		}
 		load(stores, config);
 		log_event(LOG_LEVEL_INFO, "begins", NULL,
 		          "perseasd %s keeps its images in %s, %llu bytes", PERSEAS_VERSION,
@@ -135,13 +166,17 @@ static int run_daemon(struct memory *memory, struct stores *stores, const struct
 	} else {
 		fail("out of memory");
 	}
+	if (ret == 0) {
+		daemon_end_sessions(daemon);
+		ret = write_spills(stores, config);
+	}
 	daemon_free(daemon);
-	return ret == 0 ? write_spills(stores, config) : -1;
+	return ret;
 }
 
 static int run_stores(struct memory *memory, const struct config *config)
 {
-	struct timespec progress = { 0 };
+	struct progress progress = { 0 };
 	struct stores *stores = stores_new(memory);
 	struct spill *spill = NULL;
 	const char *why = "out of memory";
@@ -158,7 +193,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 		}
 		stores_set_owner_timeout(stores, (uint64_t)config->owner_timeout_s * 1000);
 		stores_set_spill(stores, spill);
-		ret = run_daemon(memory, stores, config);
+		ret = run_daemon(memory, stores, &progress, config);
 	}
 	stores_free(stores);
 	spill_file_free(spill);
@@ -191,11 +226,16 @@ int main(int argc, char **argv)
 		fputs(config_help, stdout);
 		return 0;
 	}
+	if (config.metrics_help) {
+		metrics_help(stdout);
+		return 0;
+	}
 	if (config.version) {
 		printf("perseasd %s\n", PERSEAS_VERSION);
 		return 0;
 	}
 	log_init(config.log_level, config.log_format);
 	signal(SIGPIPE, SIG_IGN);
+	event_set_log_callback(on_libevent);
 	return run(&config) < 0 ? 1 : 0;
 }

@@ -52,6 +52,9 @@ struct memory_ops {
 	void (*forget)(struct memory *memory, const char *store);
 	uint64_t (*used)(struct memory *memory);   /* bytes of all pieces that are there */
 	uint64_t (*limit)(struct memory *memory);  /* 0: none */
+	/* Can more be made, and what is there be changed? False: `why` says why not. NULL: it is
+	 * always taken to be so. */
+	bool (*usable)(struct memory *memory, char *why, size_t size);
 	/* A store to the promise page, and a full fence that also orders it against what
 	 * owners on this host do: after it returns, an owner that has not seen the new promise
 	 * has made its last slot visible (I5). */

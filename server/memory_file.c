@@ -18,10 +18,12 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define SMALL_MAX ((off_t)4 << 20)        /* bytes of a piece that load() takes */
+#define ROOM_LEAST ((uint64_t)1 << 20)     /* bytes; with less it is as good as full */
 #define POPULATE_MAX ((uint64_t)256 << 20) /* bytes that are mapped page by page at once */
 
 struct memory_file {
@@ -376,6 +378,30 @@ static uint64_t file_limit(struct memory *memory)
 	return file_of(memory)->limit;
 }
 
+static bool file_usable(struct memory *memory, char *why, size_t size)
+{
+	const struct memory_file *file = file_of(memory);
+	const uint64_t left = file->limit > file->used ? file->limit - file->used : 0;
+	struct statvfs room;
+	struct stat st;
+
+	if (fstat(file->directory, &st) < 0 || fstatvfs(file->directory, &room) < 0) {
+		snprintf(why, size, "the memory directory cannot be used: %s", strerror(errno));
+	} else if (st.st_nlink == 0) {
+		snprintf(why, size, "the memory directory has been removed");
+	} else if (room.f_flag & ST_RDONLY) {
+		snprintf(why, size, "the memory directory's file system is read-only");
+	} else if ((uint64_t)room.f_bavail * room.f_frsize < ROOM_LEAST) {
+		snprintf(why, size, "the memory directory's file system is full");
+	} else if (file->limit && left < ROOM_LEAST) {
+		snprintf(why, size, "the memory limit is reached: %llu of %llu bytes are used",
+		         (unsigned long long)file->used, (unsigned long long)file->limit);
+	} else {
+		return true;
+	}
+	return false;
+}
+
 /*
  * Claims are rare and commits are not: the whole cost of the fence between an owner's slot and
  * its look at the promise is paid here, where the kernel can do that. An owner to which that
@@ -432,6 +458,7 @@ static const struct memory_ops file_ops = {
 	.forget = file_forget,
 	.used = file_used,
 	.limit = file_limit,
+	.usable = file_usable,
 	.fence = file_fence,
 	.reaches_owners = file_reaches_owners,
 	.random = file_random,

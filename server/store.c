@@ -210,7 +210,7 @@ static void fill_session(struct store *store, Perseas__StoreStatus *status)
 	board_status(store, status);
 }
 
-static int fill_status(struct store *store, Perseas__StoreStatus *status, struct why *why)
+int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct why *why)
 {
 	struct ps_slot slot;
 	int index = image_slot(&store->image, &slot);
@@ -246,7 +246,7 @@ int store_list(struct stores *stores, Perseas__ListReply *reply, struct why *why
 		if (!store->header)
 			continue;
 		perseas__store_status__init(status);
-		ret = fill_status(store, status, why);
+		ret = store_fill_status(store, status, why);
 		if (ret)
 			return ret;
 		reply->stores[reply->n_stores++] = status;
@@ -264,7 +264,7 @@ int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *
 	store = store_sound(stores, name, &ret, why);
 	if (!store)
 		return ret;
-	return fill_status(store, status, why);
+	return store_fill_status(store, status, why);
 }
 
 /* The region, where the image has so many bytes of it; else NULL. */

@@ -100,6 +100,15 @@ struct store_news {
 	uint64_t epoch, seq;       /* 0: none */
 };
 
+/* A store as who watches the daemon sees it; of one whose header cannot be read, status->header is
+ * NULL. */
+struct store_view {
+	const char *name;
+	const char *damage;        /* why it is refused, "": it is sound */
+	const uint64_t *events;    /* by enum store_event: how often, since it is served */
+	const Perseas__StoreStatus *status;
+};
+
 struct stores *stores_new(struct memory *memory);
 /* tell() is called for each event, before the function that it happens in returns; it must not
  * call a function of this file but session_store(). NULL, as at first: nobody is told. */
@@ -170,6 +179,11 @@ int store_drop(struct stores *stores, const Perseas__DropRequest *request, struc
 /* When it is granted the daemon is to end. When it fails half way, with IO, sessions were ended,
  * but images are served on. */
 int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *why);
+
+/* All stores, in the order of their names; memory that lives as that of replies. -1: out of
+ * memory. */
+int stores_view(struct stores *stores, const struct store_view **views, size_t *count);
+struct memory *stores_memory(const struct stores *stores);
 
 /* For the session that holds the claim; else -STATUS_NO_SESSION. */
 int store_confirm(struct session *session, const Perseas__ConfirmRequest *request,

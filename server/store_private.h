@@ -2,6 +2,7 @@
  * store_private.h - what the files store*.c share.
  *
  *   store.c           the table of stores, status, digest
+ *   store_view.c      every store, as who watches the daemon sees it
  *   store_header.c    headers: the only truth about an image
  *   store_image.c     the pieces of one generation of an image
  *   store_load.c      stores that were there before the daemon
@@ -82,6 +83,8 @@ Perseas__Slot *scratch_slot(struct stores *stores, const struct ps_slot *slot, i
 /* 0, unless the daemon is about to end; starts a new reply. */
 int stores_check_open(struct stores *stores, struct why *why);
 bool same_id(ProtobufCBinaryData id, ProtobufCBinaryData other);
+/* Fills in what an empty status has to say of it. */
+int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct why *why);
 /* Counts it, and tells. epoch and seq: 0: none. */
 void store_tell(struct store *store, enum store_event event, const struct session *session,
                 uint64_t epoch, uint64_t seq);

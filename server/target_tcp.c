@@ -107,6 +107,7 @@ static void data_answer(void *ctx, const struct ps_answer *answer, const uint8_t
 		return;
 	}
 	pending->answer = *answer;
+	link->daemon->counters.tcp_chains += answer->op == PS_OP_WRITE;
 	if (bytes)
 		pending->extent = link->asked;
 }
@@ -266,6 +267,7 @@ static ssize_t data_receive(struct data_link *link)
 		return 0;
 	}
 	daemon->moved = true;
+	daemon->counters.tcp_bytes += (uint64_t)n;
 	link->moved = daemon->spins;
 	ret = data_take(link, daemon->buffer, (size_t)n);
 	if (data_flush(link) < 0 || link->failed || ret < 0) {

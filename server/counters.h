@@ -1,0 +1,35 @@
+/*
+ * counters.h - what the daemon counts as it works. Plain numbers, one thread; those of a store are
+ * in store.h. metrics.c says what each means to who reads it.
+ */
+#ifndef PERSEAS_SERVER_COUNTERS_H
+#define PERSEAS_SERVER_COUNTERS_H
+
+#include "control.h"
+
+#include <stdint.h>
+
+enum { HISTOGRAM_BUCKETS = 10, COUNTED_STATUSES = PERSEAS__STATUS__STATUS_IO + 1 };
+
+/* Upper bounds of the buckets, in ns, rising. */
+extern const uint64_t histogram_bounds_ns[HISTOGRAM_BUCKETS];
+
+struct histogram {
+	uint64_t buckets[HISTOGRAM_BUCKETS + 1]; /* each alone; the last has no bound */
+	uint64_t count;
+	uint64_t sum_ns;
+};
+
+struct counters {
+	uint64_t connections;      /* that were accepted, control and data */
+	uint64_t connections_refused;
+	uint64_t tcp_bytes;        /* received by data connections */
+	uint64_t tcp_chains;       /* .. of which were applied and answered */
+	uint64_t http_requests;    /* answered */
+	uint64_t refusals[COUNTED_STATUSES]; /* of control requests, by the answer's status */
+	struct histogram requests[CONTROL_REQUESTS]; /* by kind, 0: not understood */
+};
+
+void histogram_add(struct histogram *histogram, uint64_t ns);
+
+#endif

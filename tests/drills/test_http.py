@@ -1,0 +1,273 @@
+"""What the daemon shows over HTTP, and that nobody who asks for it holds up an owner."""
+import json
+import os
+import socket
+import subprocess
+
+import pytest
+import wire
+
+from cluster import wait_for
+from drill import BUILD, SECONDS, fill, run_command, wait_ownerless
+from teller import tellers  # noqa: F401
+from watching import Watch, options, parse
+
+
+@pytest.fixture
+def watched(mirrors, tmp_path):
+    """watched(fabric, *options): a daemon that can be watched, and its Watch."""
+    def start(fabric="tcp", *more):
+        daemon, = mirrors(1, fabric, options(tmp_path, *more))
+        return daemon, Watch(tmp_path)
+
+    return start
+
+
+def test_pages_are_what_they_say_they_are(watched):
+    _, watch = watched()
+    status, headers, body = watch.ask("/metrics")
+    assert status == 200 and parse(body)
+    assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert watch.ask("/metrics?x=y")[0] == 200
+    status, headers, body = watch.ask("/status.json")
+    assert headers["Content-Type"] == "application/json" and json.loads(body)["ready"] is True
+    assert watch.ask("/healthz")[0::2] == (200, "ok\n")
+    assert watch.ask("/readyz")[0::2] == (200, "ready\n")
+    for path in ("/x", "/metrics/", "/../etc/passwd", "//", "/%2e%2e/"):
+        assert watch.ask(path)[0] == 404, path
+
+
+def test_a_head_is_a_get_without_its_body(watched):
+    _, watch = watched()
+    for path in ("/", "/metrics", "/status.json", "/healthz", "/none"):
+        status, headers, body = watch.ask(path)
+        with socket.create_connection(("127.0.0.1", watch.port), SECONDS) as peer:
+            peer.sendall(b"HEAD %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode())
+            head, _, rest = wire.rest(peer).partition(b"\r\n\r\n")
+        assert rest == b"" and head.startswith(b"HTTP/1.1 %d " % status)
+        if path in ("/", "/healthz", "/none"):
+            assert b"\r\nContent-Length: %d\r\n" % len(body.encode()) in head
+
+
+def test_only_get_and_head_are_answered(watched):
+    _, watch = watched()
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"):
+        status, headers, _ = watch.ask("/metrics", method)
+        assert status == 405 and headers["Allow"] == "GET, HEAD", method
+    assert watch.ask("/metrics", "POST", b"x" * 100)[0] in (405, 413)
+    assert watch.ask("/metrics", "BREW")[0] in (405, 501)
+
+
+def test_the_page_runs_no_script_but_its_own(watched):
+    _, watch = watched()
+    nonces = set()
+    for _ in range(2):
+        _, headers, body = watch.ask("/")
+        policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
+        assert policy["default-src"] == "'none'" and policy["frame-ancestors"] == "'none'"
+        nonce = policy["script-src"][len("'nonce-"):-1]
+        assert policy["style-src"] == "'nonce-%s'" % nonce
+        assert body.count("<script") == body.count("<script nonce=\"%s\">" % nonce) == 1
+        assert body.count("<style") == body.count("<style nonce=\"%s\">" % nonce) == 1
+        assert "@NONCE@" not in body and "innerHTML" not in body
+        nonces.add(nonce)
+    assert len(nonces) == 2
+
+
+def test_only_this_host_is_let_in_unless_it_is_said(tmp_path):
+    for host in ("0.0.0.0", "[::]"):
+        done = subprocess.run([BUILD / "perseasd", "--listen", "127.0.0.1:0", "--memory-dir",
+                               tmp_path / "memory", "--http", host + ":0"],
+                              stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+        assert done.returncode == 1 and "--http-anywhere on" in done.stderr
+
+
+def test_anywhere_is_said_in_so_many_words(mirrors, tmp_path):
+    words = ("--http-port-file", str(tmp_path / "http-port"), "--http", "0.0.0.0:0")
+    mirrors(1, options=words + ("--http-anywhere", "on"))
+    assert Watch(tmp_path).ask("/healthz")[0] == 200
+
+
+def test_metrics_follow_what_happens_to_a_store(watched, tellers, fabric):  # noqa: F811
+    """An owner runs transactions, and is killed; another one takes over."""
+    daemon, watch = watched(fabric)
+    first = tellers.run("bank", [daemon], "create")
+    first.advances(100)
+    wait_for(lambda: watch.value("perseas_mirror_state", store="bank", mirror=daemon.address,
+                                 state="live"), SECONDS, "the owner's report")
+    before = watch.metrics()
+
+    def of(metrics, name, **labels):
+        return metrics[name][tuple(sorted(labels.items()))]
+
+    assert of(before, "perseas_stores", state="consistent") == 1
+    assert of(before, "perseas_sessions", fabric=daemon.fabric) == 1
+    assert of(before, "perseas_store_owner_live", store="bank") == 1
+    assert of(before, "perseas_store_owner_info", store="bank", fabric=daemon.fabric) == 1
+    assert of(before, "perseas_store_claims_total", store="bank") == 1
+    assert of(before, "perseas_store_segments", store="bank") > 0
+    assert of(before, "perseas_store_state", store="bank", state="consistent") == 1
+    assert of(before, "perseas_memory_used_bytes") >= of(before, "perseas_store_bytes",
+                                                         store="bank") > 0
+    assert of(before, "perseas_control_requests_total", request="claim") == 1
+    assert of(before, "perseas_control_request_seconds_count", request="claim") == 1
+    first.advances(100)
+    wait_for(lambda: watch.value("perseas_store_seq", store="bank") >=
+             of(before, "perseas_store_seq", store="bank") + 100, SECONDS, "transactions")
+    after = watch.metrics()
+    if daemon.fabric == "tcp":
+        chains, bytes_in = ("perseas_tcp_chains_total", "perseas_tcp_received_bytes_total")
+        assert of(after, chains) >= of(before, chains) + 100
+        assert of(after, bytes_in) > of(before, bytes_in)
+    first.kill9()
+    wait_ownerless("bank", [daemon])
+    wait_for(lambda: watch.value("perseas_store_owner_live", store="bank") == 0, SECONDS, "an end")
+    assert run_command("recover", "bank", mirrors=[daemon]).status == 0
+    wait_for(lambda: watch.value("perseas_store_claims_total", store="bank") == 2, SECONDS,
+             "another claim")
+    run_command("status", "none", mirrors=[daemon])
+    wait_for(lambda: watch.value("perseas_control_refusals_total", status="no_store"), SECONDS,
+             "a refusal")
+
+
+def test_what_an_owner_says_of_its_mirrors_is_only_text(watched):
+    """A hostile owner: the same address twice, quotes, markup, what is not UTF-8, states that are
+    none. Metrics stay in their format, each series is there once."""
+    daemon, watch = watched()
+    fill("data", [daemon], {"s": b"contents"})
+    control = wire.Control(daemon.address)
+    control.claim("data", 1000)
+    hostile = ("<img src=x onerror=alert(1)>\"},x\\", b"\xff\xfe", b"\xfe\xff", "same", "same")
+    reports = b"".join(wire.field(1, wire.field(1, address) + wire.field(2, "<b>up</b>") +
+                                  wire.field(3, 7) + wire.field(6, "</script>"))
+                       for address in hostile)
+    assert control.ask(wire.field(7, reports)).get(1, 0) == 0
+    samples = wait_for(lambda: watch.metrics().get("perseas_mirror_seq"), SECONDS, "reports")
+    mirrors = [dict(key)["mirror"] for key in samples]
+    assert sorted(mirrors) == sorted([hostile[0], "\ufffd\ufffd", "same"])
+    states = {dict(key)["state"] for key in watch.metrics()["perseas_mirror_state"]}
+    assert states == {"unknown"}
+    assert watch.status()["stores"][0]["mirrors"][0]["address"] == hostile[0]
+
+
+def test_who_is_ready_has_memory_for_more(mirrors, tmp_path):
+    """The limit of its memory is as good as reached; then its directory is taken away."""
+    daemon, = mirrors(1, options=options(tmp_path, "--max-memory", "18M"))
+    watch = Watch(tmp_path)
+    assert watch.ask("/readyz")[0] == 200
+    fill("data", [daemon], {"s": bytes(1 << 20)})
+    status, _, body = watch.ask("/readyz")
+    assert status == 503 and body.startswith("the memory limit is reached: ")
+    wait_for(lambda: watch.value("perseas_ready") == 0, SECONDS, "a metric of that")
+    assert run_command("drop", "data", daemon.address, "--yes").status == 0
+    assert watch.ask("/readyz")[0] == 200
+    for path in sorted(daemon.memory.iterdir()):
+        path.unlink()
+    os.rmdir(daemon.memory)
+    assert watch.ask("/readyz")[0::2] == (503, "the memory directory has been removed\n")
+    assert watch.ask("/healthz")[0] == 200
+
+
+HOSTILE = {
+    "silent": b"",
+    "half a line": b"GET /met",
+    "no end": b"GET /metrics HTTP/1.1\r\nHost: x\r\n",
+    "a body that never comes": b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nxx",
+}
+ANSWERED = {
+    "huge header": b"GET / HTTP/1.1\r\nX: " + b"x" * 100000 + b"\r\n\r\n",
+    "endless line": b"GET /" + b"x" * 100000,
+    "no HTTP": b"\x00\xff\x16\x03\x01" * 100 + b"\r\n\r\n",
+    "no such method": b"BREW /pot HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a body too many": b"POST /metrics HTTP/1.1\r\nContent-Length: 9999999999999999\r\n\r\n",
+    "negative length": b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    "chunks": b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffff\r\n",
+    "controls in the path": b"GET /\x01\x1b[2J%00%0a HTTP/1.1\r\nHost: x\r\n\r\n",
+    "pipelined": b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 50,
+}
+
+
+def test_hostile_clients_are_let_go_and_hold_up_nobody(watched, tellers):  # noqa: F811
+    """While an owner commits: what can be answered is, and every connection ends; those that are
+    silent wait for their timer, and stand in nobody's way, however many they are."""
+    daemon, watch = watched()
+    owner = tellers.run("bank", [daemon], "create")
+    owner.advances(10)
+    for name, sent in ANSWERED.items():
+        with socket.create_connection(("127.0.0.1", watch.port), SECONDS) as peer:
+            try:
+                peer.sendall(sent)
+                peer.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass                    # it had enough before
+            said = wire.rest(peer)
+            assert said[:9] in (b"HTTP/1.1 ", b"HTTP/1.0 ", b""), name
+            assert said.count(b"HTTP/1.1 200") <= 1, name
+        owner.advances(10)
+    silent = [socket.create_connection(("127.0.0.1", watch.port), SECONDS) for _ in range(40)]
+    for peer, sent in zip(silent, list(HOSTILE.values()) * 10):
+        peer.sendall(sent)
+    owner.advances(500)
+    fresh = wire.Control(daemon.address)
+    assert fresh.ask(wire.field(1, b""))[4]
+    for peer in silent[:32]:            # as many as there are places
+        wire.rest(peer)
+    assert watch.ask("/healthz")[0] == 200
+    for peer in silent:
+        peer.close()
+    wait_for(lambda: watch.value("perseas_http_connections") == 1, SECONDS, "their ends")
+    assert "libevent" not in daemon.log()
+    owner.advances(10)
+
+
+def test_a_client_that_reads_nothing_is_let_go(watched):
+    """It asks for a page, takes no byte of the answer, and stays."""
+    _, watch = watched()
+    peers = []
+    for _ in range(40):
+        peer = socket.socket()
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        peer.connect(("127.0.0.1", watch.port))
+        peer.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        peers.append(peer)
+    assert watch.ask("/healthz")[0] == 200
+    for peer in peers:
+        peer.close()
+
+
+def test_it_says_what_it_is_at_while_it_begins_and_ends(mirrors, tmp_path):
+    """The disk is slow: each sync of a file takes a quarter of a second. Who asks after the first
+    of two images is loaded, or written, hears it while the daemon is busy with the second."""
+    daemon, = mirrors(1, options=options(tmp_path, "--spill-dir", str(tmp_path / "spill")))
+    for name in "first", "second":
+        fill(name, [daemon], {"s": b"contents"})
+    assert daemon.terminate() == 0
+    daemon.lose_memory()
+    daemon.mirror.port_file.unlink()
+    (tmp_path / "http-port").unlink()
+    slow = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync",
+            "-e", "inject=fsync:delay_enter=250000"]
+    daemon.mirror.process = subprocess.Popen(
+        [*slow, str(BUILD / "perseasd"), "--listen", "127.0.0.1:0", "--memory-dir",
+         str(daemon.memory), "--port-file", str(daemon.mirror.port_file),
+         *daemon.mirror.options], stderr=subprocess.DEVNULL)
+    watch = Watch(tmp_path)
+    assert watch.ask("/readyz")[0::2] == (503, "images are being loaded\n")
+    assert watch.ask("/healthz")[0] == 200
+    wait_for(daemon.mirror.port_file.exists, SECONDS, "a daemon that listens")
+    assert watch.ask("/readyz")[0] == 200
+    before = set((tmp_path / "spill").iterdir())
+    daemon.mirror.process.terminate()
+    wait_for(lambda: set((tmp_path / "spill").iterdir()) != before, SECONDS, "a spill")
+    assert watch.ask("/readyz")[0::2] == (503, "the daemon ends, and writes its images before\n")
+    assert daemon.mirror.process.wait(SECONDS) == 0
+
+
+def test_the_table_of_metrics_is_printed(watched):
+    """Every metric of the table is told, and none that is not in it."""
+    done = subprocess.run([BUILD / "perseasd", "--metrics-help"], stdout=subprocess.PIPE, text=True,
+                          timeout=SECONDS, check=True)
+    _, watch = watched()
+    rows = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
+    assert {row[0].strip("| `"): row[1] for row in rows} == parse(watch.get("/metrics"))[1]
+    assert all(len(row) == 4 and row[3].strip(" |") for row in rows)

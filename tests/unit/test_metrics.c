@@ -1,0 +1,169 @@
+/*
+ * test_metrics.c - what a collector gets to read of the daemon.
+ */
+#include "../../server/metrics.h"
+#include "../../server/watch.h"
+#include "../support/daemon_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char *page;
+
+static const char *metrics(struct fixture *fixture)
+{
+	size_t len = 0;
+	FILE *out;
+
+	free(page);
+	page = NULL;
+	out = open_memstream(&page, &len);
+	assert_non_null(out);
+	metrics_write(out, fixture->daemon);
+	assert_int_equal(fclose(out), 0);
+	return page;
+}
+
+static int teardown(void **state)
+{
+	free(page);
+	page = NULL;
+	return fixture_teardown(state);
+}
+
+static void expect(struct fixture *fixture, const char *line)
+{
+	const char *at = strstr(metrics(fixture), line);
+
+	if (!at || (at > page && at[-1] != '\n') || at[strlen(line)] != '\n')
+		fail_msg("no line \"%s\" in:\n%s", line, page);
+}
+
+static const char *label(const char *text)
+{
+	static char bytes[256];
+	FILE *out = fmemopen(bytes, sizeof(bytes), "w");
+
+	metrics_label(out, text);
+	fclose(out);
+	return bytes;
+}
+
+static void labels_end_where_they_should(void **state)
+{
+	(void)state;
+	assert_string_equal(label("bank"), "\"bank\"");
+	assert_string_equal(label("a\"b\\c"), "\"a\\\"b\\\\c\"");
+	assert_string_equal(label("\n\x1b\xff\xe2\x82"),
+	                    "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+	assert_string_equal(label("\xe2\x82\xac"), "\"\xe2\x82\xac\"");
+}
+
+static void a_time_counts_in_its_bucket(void **state)
+{
+	struct histogram histogram = { .count = 0 };
+
+	(void)state;
+	histogram_add(&histogram, 0);
+	histogram_add(&histogram, histogram_bounds_ns[0]);
+	histogram_add(&histogram, histogram_bounds_ns[0] + 1);
+	histogram_add(&histogram, UINT64_C(1000000000000));
+	assert_int_equal(histogram.buckets[0], 2);
+	assert_int_equal(histogram.buckets[1], 1);
+	assert_int_equal(histogram.buckets[HISTOGRAM_BUCKETS], 1);
+	assert_int_equal(histogram.count, 4);
+}
+
+/* An owner with epoch 1 is fenced by one with epoch 2; a third is refused. */
+static void events_of_a_store_are_counted(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__Reply *reply;
+	int first = fixture_tcp(fixture), second = fixture_tcp(fixture);
+
+	fixture->daemon->phase = DAEMON_SERVING;
+	fixture_bank(fixture);
+	expect(fixture, "perseas_stores{state=\"consistent\"} 1");
+	expect(fixture, "perseas_store_claims_total{store=\"bank\"} 0");
+	fixture_done(fixture_claim(fixture, first, 1));
+	expect(fixture, "perseas_store_owner_live{store=\"bank\"} 1");
+	expect(fixture, "perseas_sessions{fabric=\"none\"} 1");
+	fixture_done(fixture_claim(fixture, second, 2));
+	fixture_ask_claim(first, 1, false);
+	reply = fixture_reply(fixture, first);
+	assert_int_equal(reply->status, STATUS(STALE_EPOCH));
+	fixture_done(reply);
+	expect(fixture, "perseas_store_claims_total{store=\"bank\"} 2");
+	expect(fixture, "perseas_store_fences_total{store=\"bank\"} 1");
+	expect(fixture, "perseas_store_promised_epoch{store=\"bank\"} 2");
+	expect(fixture, "perseas_control_requests_total{request=\"claim\"} 3");
+	expect(fixture, "perseas_control_refusals_total{status=\"stale_epoch\"} 1");
+	expect(fixture, "perseas_control_request_seconds_count{request=\"claim\"} 3");
+	expect(fixture, "perseas_control_request_seconds_bucket{request=\"claim\",le=\"+Inf\"} 3");
+	expect(fixture, "perseas_connections 2");
+	close(first);
+	close(second);
+}
+
+/* While images are loaded nobody may look at them. */
+static void stores_are_told_of_once_they_are_served(void **state)
+{
+	struct fixture *fixture = *state;
+	char why[WATCH_REASON];
+
+	fixture_bank(fixture);
+	expect(fixture, "perseas_ready 0");
+	assert_false(watch_ready(fixture->daemon, why, sizeof(why)));
+	assert_null(strstr(metrics(fixture), "bank"));
+	fixture->daemon->phase = DAEMON_SERVING;
+	expect(fixture, "perseas_ready 1");
+	expect(fixture, "perseas_store_segments{store=\"bank\"} 0");
+	fixture->daemon->phase = DAEMON_ENDING;
+	assert_null(strstr(metrics(fixture), "bank"));
+}
+
+static void a_mirrors_lag_is_that_of_its_owners_report(void **state)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	Perseas__MirrorReport reports[2] = { PERSEAS__MIRROR_REPORT__INIT,
+	                                     PERSEAS__MIRROR_REPORT__INIT };
+	Perseas__MirrorReport *list[2] = { &reports[0], &reports[1] };
+	Perseas__Slot slot = PERSEAS__SLOT__INIT;
+
+	(void)state;
+	slot.seq = 1000;
+	status.slot = &slot;
+	status.n_mirrors = 2;
+	status.mirrors = list;
+	reports[0].seq = 40;
+	reports[1].seq = 50;
+	assert_int_equal(watch_lag(&status, &reports[0]), 10);
+	assert_int_equal(watch_lag(&status, &reports[1]), 0);
+	reports[0].address = (char *)"\xff";
+	reports[1].address = (char *)"\xfe";
+	assert_true(watch_first(&status, 0));
+	assert_false(watch_first(&status, 1));
+	reports[1].address = (char *)"\xff" "1";
+	assert_true(watch_first(&status, 1));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(labels_end_where_they_should),
+		cmocka_unit_test(a_time_counts_in_its_bucket),
+		cmocka_unit_test_setup_teardown(events_of_a_store_are_counted, fixture_setup,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(stores_are_told_of_once_they_are_served,
+		                                fixture_setup, teardown),
+		cmocka_unit_test(a_mirrors_lag_is_that_of_its_owners_report),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
