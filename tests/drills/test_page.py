@@ -1,0 +1,136 @@
+"""The status page, in a headless Chromium."""
+import os
+import shutil
+
+import pytest
+import wire
+
+from cluster import wait_for
+from drill import SECONDS, fill, wait_ownerless
+from teller import tellers  # noqa: F401
+from watching import Watch, options
+
+MISSING = [name for name in ("chromium", "chromedriver") if not shutil.which(name)]
+pytestmark = pytest.mark.skipif(bool(MISSING) and "CI" not in os.environ,
+                                reason="not installed: " + ", ".join(MISSING))
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync",
+         "--window-size=1000,900")
+# Everything that lies outside of the window, to the right.
+OUTSIDE = """return [...document.querySelectorAll("body *")].filter(
+    e => e.getBoundingClientRect().right > window.innerWidth + 0.5).map(e => e.outerHTML)"""
+# At most one question a second: text of several elements at the same moment.
+TEXTS = """return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"""
+HOSTILE = "<img src=x onerror=\"document.title='owned'\">" + "w" * 120
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    selenium = pytest.importorskip("selenium.webdriver")
+    from selenium.webdriver.chrome.service import Service
+
+    wanted = selenium.ChromeOptions()
+    wanted.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, "--user-data-dir=%s" % tmp_path_factory.mktemp("profile")):
+        wanted.add_argument(flag)
+    wanted.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = selenium.Chrome(options=wanted, service=Service(shutil.which("chromedriver")))
+    driver.set_script_timeout(SECONDS)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(chromium, mirrors, tmp_path):
+    """A daemon, and its page that has been shown."""
+    daemon, = mirrors(1, options=options(tmp_path))
+    shown = Page(chromium, daemon)
+    chromium.get(Watch(tmp_path).url)
+    shown.wait(lambda: shown.texts("#ready") == ["ready"], "the first answer")
+    return shown
+
+
+class Page:
+    def __init__(self, driver, daemon):
+        self.driver, self.daemon = driver, daemon
+
+    def texts(self, selector):
+        return self.driver.execute_script(TEXTS, selector)
+
+    def number(self, selector):
+        text, = self.texts(selector)
+        return int(text.replace(",", "")) if text.replace(",", "").isdigit() else None
+
+    def wait(self, predicate, what):
+        return wait_for(predicate, SECONDS, what)
+
+    def resize(self, width, height=800):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 2, "mobile": True})
+
+    def complaints(self):
+        """What the browser said of scripts, policies and the like."""
+        return [entry["message"] for entry in self.driver.get_log("browser")
+                if entry["level"] == "SEVERE"]
+
+
+def test_it_shows_a_store_that_moves_and_an_owner_that_ends(page, tellers):  # noqa: F811
+    assert page.texts("#stores") == ["none"]
+    owner = tellers.run("bank", [page.daemon], "create")
+    owner.advances(100)
+    page.wait(lambda: page.texts("[data-store] h3") == ["bank"], "the store")
+    page.wait(lambda: page.texts(".owner")[0].endswith("over tcp"), "its owner")
+    page.wait(lambda: len(page.texts(".mirrors li")) == 1, "the mirror as its owner sees it")
+    assert page.texts(".mirrors li")[0].startswith(page.daemon.address + "live")
+    first = page.wait(lambda: page.number(".seq"), "transactions")
+    page.wait(lambda: page.number(".seq") > first, "more transactions")
+    page.wait(lambda: (page.number(".rate") or 0) > 0, "a rate")
+    assert "claimed" in page.texts("#events strong")
+    owner.kill9()
+    wait_ownerless("bank", [page.daemon])
+    page.wait(lambda: page.texts(".owner") == ["no owner"], "the owner's end")
+    page.wait(lambda: page.texts("#events strong")[0] == "session-over", "the event")
+    page.wait(lambda: page.number(".rate") == 0, "a rate of 0")
+    assert page.complaints() == []
+
+
+def test_what_a_hostile_owner_says_stays_text_on_a_phone(page):
+    """Names of stores have no markup; a mirror's address and its trouble may. Long words of it
+    make nothing wider than a phone of 360 points, in the light and in the dark."""
+    fill("x" * 63, [page.daemon], {"s": b"contents"})
+    fill("data", [page.daemon], {"s": b"contents"})
+    control = wire.Control(page.daemon.address)
+    control.claim("data", 1000)
+    report = wire.field(1, HOSTILE) + wire.field(2, "resyncing") + wire.field(3, 0) + \
+        wire.field(4, 3 << 20) + wire.field(5, 7 << 20) + wire.field(6, HOSTILE)
+    assert control.ask(wire.field(7, wire.field(1, report))).get(1, 0) == 0
+    page.resize(360)
+    page.wait(lambda: page.texts(".mirrors .bad") == [HOSTILE], "the report")
+    assert page.texts(".mirrors .row > :first-child") == [HOSTILE]
+    assert "copied 3.0 MiB of 7.0 MiB" in page.texts(".mirrors li")[0]
+    assert page.texts("img") == [] and page.driver.title == "perseasd"
+    grounds = set()
+    for scheme in "light", "dark":
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        assert page.driver.execute_script(OUTSIDE) == []
+        assert page.driver.execute_script(
+            "return document.documentElement.scrollWidth <= window.innerWidth") is True
+        assert page.driver.execute_script("return window.innerWidth") == 360
+        grounds.add(page.driver.execute_script(
+            "return getComputedStyle(document.body).backgroundColor"))
+    assert len(grounds) == 2
+    assert page.complaints() == []
+
+
+@pytest.mark.parametrize("how", ["kill9", "stop"])
+def test_a_daemon_that_does_not_answer_is_shown(page, how):
+    """It is killed; or it is stopped, while its socket still takes connections, and goes on."""
+    alarm = "return document.getElementById('alarm').hidden"
+    assert page.driver.execute_script(alarm) is True
+    getattr(page.daemon, how)()
+    page.wait(lambda: page.driver.execute_script(alarm) is False, "an alarm")
+    assert page.texts("#alarm")[0].startswith("The daemon has not answered for ")
+    if how == "stop":
+        page.daemon.cont()
+        page.wait(lambda: page.driver.execute_script(alarm), "the end of the alarm")
