@@ -1,6 +1,7 @@
 #include "metrics.h"
 
 #include "../proto/json.h"
+#include "../proto/latency.h"
 #include "daemon.h"
 #include "status.h"
 #include "watch.h"
@@ -178,22 +179,34 @@ static void write_refusals(struct sheet *sheet)
 	}
 }
 
-static void write_buckets(struct sheet *sheet, const char *kind, const struct histogram *histogram)
+/* How many are no longer than that; 0: all, with no bound. */
+static void bucket(struct sheet *sheet, struct label of, uint64_t bound_ns, uint64_t count)
 {
-	uint64_t sum = 0;
+	char bound[32] = "+Inf";
 
-	for (unsigned i = 0; i <= HISTOGRAM_BUCKETS; i++) {
-		char bound[32] = "+Inf";
+	if (bound_ns)
+		snprintf(bound, sizeof(bound), "%.10g", (double)bound_ns / 1e9);
+	begin_sample(sheet, "_bucket", LABELS(of, { "le", bound }));
+	fprintf(sheet->out, "%" PRIu64 "\n", count);
+}
 
-		if (i < HISTOGRAM_BUCKETS)
-			snprintf(bound, sizeof(bound), "%g", (double)histogram_bounds_ns[i] / 1e9);
-		sum += histogram->buckets[i];
-		begin_sample(sheet, "_bucket", LABELS({ "request", kind }, { "le", bound }));
-		fprintf(sheet->out, "%" PRIu64 "\n", sum);
+static void end_buckets(struct sheet *sheet, struct label of, uint64_t sum_ns, uint64_t count)
+{
+	bucket(sheet, of, 0, count);
+	seconds(sheet, "_sum", LABELS(of), sum_ns);
+	begin_sample(sheet, "_count", LABELS(of));
+	fprintf(sheet->out, "%" PRIu64 "\n", count);
+}
+
+static void write_buckets(struct sheet *sheet, struct label of, const struct histogram *histogram)
+{
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		count += histogram->buckets[i];
+		bucket(sheet, of, histogram_bounds_ns[i], count);
 	}
-	seconds(sheet, "_sum", LABELS({ "request", kind }), histogram->sum_ns);
-	begin_sample(sheet, "_count", LABELS({ "request", kind }));
-	fprintf(sheet->out, "%" PRIu64 "\n", histogram->count);
+	end_buckets(sheet, of, histogram->sum_ns, histogram->count);
 }
 
 /* Of the kinds that came, as there are many. */
@@ -201,7 +214,8 @@ static void write_request_seconds(struct sheet *sheet)
 {
 	for (unsigned kind = 0; kind < CONTROL_REQUESTS; kind++)
 		if (sheet->daemon->counters.requests[kind].count > 0)
-			write_buckets(sheet, control_request_name(kind),
+			write_buckets(sheet,
+			              (struct label){ "request", control_request_name(kind) },
 			              &sheet->daemon->counters.requests[kind]);
 }
 
@@ -253,6 +267,45 @@ static void write_owner_info(struct sheet *sheet)
 		if (sheet->views[i].status->owner_address[0])
 			number(sheet, LABELS({ "store", sheet->views[i].name },
 			                     { "fabric", watch_fabric(&sheet->views[i]) }), 1);
+}
+
+/* --- what owners tell of their transactions --- */
+
+OF_STORES(owner_commits, status->figures, status->figures->commits)
+OF_STORES(owner_aborts, status->figures, status->figures->aborts)
+OF_STORES(owner_in_doubt, status->figures, status->figures->in_doubt)
+OF_STORES(owner_bytes, status->figures, status->figures->range_bytes)
+
+/* An owner's buckets are 16 to each power of two; here are some of the powers, in ns. */
+static void write_latencies(struct sheet *sheet, const char *store, const Perseas__Latencies *told)
+{
+	static const uint8_t powers[] = {
+		10, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 24, 26, 28, 30, 32,
+	};
+	const struct label of = { "store", store };
+	uint64_t count = 0;
+	size_t at = 0;
+
+	for (unsigned i = 0; i < sizeof(powers); i++) {
+		const uint64_t bound = UINT64_C(1) << powers[i];
+
+		for (; at < told->n_counts && told->first + at < ps_latency_bucket(bound); at++)
+			count += told->counts[at];
+		bucket(sheet, of, bound, count);
+	}
+	for (; at < told->n_counts; at++)
+		count += told->counts[at];
+	end_buckets(sheet, of, told->sum_ns, count);
+}
+
+static void write_owner_latency(struct sheet *sheet)
+{
+	for (size_t i = 0; i < sheet->count; i++) {
+		const Perseas__OwnerFigures *figures = sheet->views[i].status->figures;
+
+		if (figures && figures->commit)
+			write_latencies(sheet, sheet->views[i].name, figures->commit);
+	}
 }
 
 /* --- mirrors, as the owners see them --- */
@@ -364,6 +417,16 @@ static const struct metric {
 	  "Times that an owner began to mend the image in place.", write_resyncs },
 	{ "perseas_store_rebuilds_total", "counter", "store",
 	  "Times that an owner began to make the image anew.", write_rebuilds },
+	{ "perseas_owner_commits_total", "counter", "store",
+	  "Transactions that the owner committed since it opened the store.", write_owner_commits },
+	{ "perseas_owner_aborts_total", "counter", "store", "Transactions that it aborted.",
+	  write_owner_aborts },
+	{ "perseas_owner_in_doubt_total", "counter", "store",
+	  "Commits of which it does not know whether they count.", write_owner_in_doubt },
+	{ "perseas_owner_range_bytes_total", "counter", "store",
+	  "Bytes that its transactions changed.", write_owner_bytes },
+	{ "perseas_owner_commit_latency_seconds", "histogram", "store",
+	  "How long its commits took; an estimate where it times only some.", write_owner_latency },
 	{ "perseas_mirror_state", "gauge", "store, mirror, state",
 	  "A mirror as the store's owner sees it; always 1.", write_mirror_state },
 	{ "perseas_mirror_seq", "gauge", "store, mirror",

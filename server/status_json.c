@@ -1,6 +1,7 @@
 #include "status_json.h"
 
 #include "../proto/json.h"
+#include "../proto/latency.h"
 #include "daemon.h"
 #include "watch.h"
 
@@ -33,6 +34,21 @@ static void write_mirror(struct ps_json *json, const Perseas__StoreStatus *statu
 	ps_json_end(json, '}');
 }
 
+static void write_figures(struct ps_json *json, const Perseas__OwnerFigures *figures)
+{
+	struct ps_latency latency;
+
+	ps_latency_load(&latency, figures->commit);
+	ps_json_begin(json, "figures", '{');
+	ps_json_number(json, "commits", figures->commits);
+	ps_json_number(json, "aborts", figures->aborts);
+	ps_json_number(json, "in_doubt", figures->in_doubt);
+	ps_json_number(json, "range_bytes", figures->range_bytes);
+	ps_json_number(json, "p50_ns", ps_latency_percentile(&latency, 50));
+	ps_json_number(json, "p99_ns", ps_latency_percentile(&latency, 99));
+	ps_json_end(json, '}');
+}
+
 static void write_owner(struct ps_json *json, const struct store_view *view)
 {
 	const Perseas__StoreStatus *status = view->status;
@@ -42,6 +58,8 @@ static void write_owner(struct ps_json *json, const struct store_view *view)
 	ps_json_text(json, "fabric", watch_fabric(view));
 	ps_json_number(json, "silent_ms", status->silent_ms);
 	ps_json_text(json, "order", status->order && status->result ? status->result->text : NULL);
+	if (status->figures)
+		write_figures(json, status->figures);
 	ps_json_begin(json, "mirrors", '[');
 	for (size_t i = 0; i < status->n_mirrors; i++)
 		write_mirror(json, status, status->mirrors[i]);

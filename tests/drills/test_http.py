@@ -150,6 +150,36 @@ def test_what_an_owner_says_of_its_mirrors_is_only_text(watched):
     assert watch.status()["stores"][0]["mirrors"][0]["address"] == hostile[0]
 
 
+def test_what_an_owner_counts_is_passed_on(watched):
+    """As a Confirm tells it: 5 commits, of which 3 took 100 ns and 2 took 20 us."""
+    daemon, watch = watched()
+    fill("data", [daemon], {"s": b"contents"})
+    control = wire.Control(daemon.address)
+    control.claim("data", 1000)
+    fast, slow = 16 * 2 + 25, 16 * 10 + 19      # the buckets of latency.h
+    counts = b"".join(wire.varint(n) for n in [3] + [0] * (slow - fast - 1) + [2])
+    commit = wire.field(1, fast) + wire.field(2, counts) + wire.field(3, 40300) + \
+        wire.field(4, 20000)
+    figures = wire.field(1, 5) + wire.field(2, 4) + wire.field(3, 1234) + wire.field(4, 2) + \
+        wire.field(5, commit)
+    assert control.ask(wire.field(7, wire.field(3, figures))).get(1, 0) == 0
+    wait_for(lambda: watch.value("perseas_owner_commits_total", store="data") == 5, SECONDS, "it")
+    assert watch.value("perseas_owner_aborts_total", store="data") == 4
+    assert watch.value("perseas_owner_range_bytes_total", store="data") == 1234
+    assert watch.value("perseas_owner_in_doubt_total", store="data") == 2
+    latency = "perseas_owner_commit_latency_seconds"
+    assert watch.value(latency + "_count", store="data") == 5
+    assert watch.value(latency + "_sum", store="data") == 40300e-9
+    found = watch.metrics()[latency + "_bucket"]
+    buckets = {dict(key)["le"]: value for key, value in found.items()}
+    bounds = sorted(buckets, key=float)
+    assert bounds[-1] == "+Inf" and buckets["+Inf"] == 5
+    assert [buckets[each] for each in bounds] == sorted(buckets.values())
+    assert buckets["1.024e-06"] == buckets["1.6384e-05"] == 3 and buckets["3.2768e-05"] == 5
+    store, = watch.status()["stores"]
+    assert store["figures"]["p50_ns"] < 110 and store["figures"]["p99_ns"] == 20000
+
+
 def test_who_is_ready_has_memory_for_more(mirrors, tmp_path):
     """The limit of its memory is as good as reached; then its directory is taken away."""
     daemon, = mirrors(1, options=options(tmp_path, "--max-memory", "18M"))
