@@ -1,10 +1,10 @@
 #include "config.h"
 
-#include <ctype.h>
+#include "number.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char config_help[] =
@@ -60,19 +60,6 @@ static int wrong(struct reader *reader, const char *format, ...)
 	return -1;
 }
 
-/* Digits alone: no sign, no space, no base but ten. */
-static bool read_number(const char *text, const char **end, uint64_t *number)
-{
-	char *stop;
-
-	if (!isdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	*number = strtoull(text, &stop, 10);
-	*end = stop;
-	return errno == 0;
-}
-
 static struct endpoint *next_endpoint(struct reader *reader)
 {
 	struct config *config = reader->config;
@@ -91,7 +78,7 @@ static bool split_address(const char *value, struct endpoint *endpoint)
 	uint64_t port;
 	size_t len;
 
-	if (!colon || !read_number(colon + 1, &end, &port) || *end || port > 65535)
+	if (!colon || !number_read(colon + 1, &end, &port) || *end || port > 65535)
 		return false;
 	len = (size_t)(colon - host);
 	if (len >= 2 && host[0] == '[' && host[len - 1] == ']') {
@@ -185,24 +172,8 @@ static int set_file(struct reader *reader, const char *value)
 
 static int set_max_memory(struct reader *reader, const char *value)
 {
-	static const char units[] = "KMGT";
-	const char *end, *unit;
-	uint64_t number;
-	unsigned shift = 0;
-
-	if (!read_number(value, &end, &number))
-		goto bad;
-	if (*end) {
-		unit = strchr(units, toupper((unsigned char)*end));
-		if (!unit || end[1])
-			goto bad;
-		shift = 10 * (unsigned)(unit - units + 1);
-	}
-	if (number > UINT64_MAX >> shift)
-		goto bad;
-	reader->config->max_memory = number << shift;
-	return 0;
-bad:
+	if (size_read(value, &reader->config->max_memory))
+		return 0;
 	return wrong(reader, "--max-memory %s is not a number of bytes; write for example 512M or "
 	             "64G", value);
 }
@@ -212,7 +183,7 @@ static int set_spin(struct reader *reader, const char *value)
 	const char *end;
 	uint64_t number;
 
-	if (!read_number(value, &end, &number) || *end || number > 1000000)
+	if (!number_read(value, &end, &number) || *end || number > 1000000)
 		return wrong(reader, "--spin-us %s is not a number from 0 to 1000000", value);
 	reader->config->spin_us = (uint32_t)number;
 	return 0;
@@ -223,7 +194,7 @@ static int set_owner_timeout(struct reader *reader, const char *value)
 	const char *end;
 	uint64_t number;
 
-	if (!read_number(value, &end, &number) || *end || number > 86400)
+	if (!number_read(value, &end, &number) || *end || number > 86400)
 		return wrong(reader, "--owner-timeout %s is not a number from 0 to 86400", value);
 	reader->config->owner_timeout_s = (uint32_t)number;
 	return 0;
@@ -265,7 +236,7 @@ static int set_rdma_port(struct reader *reader, const char *value)
 	const char *end;
 	uint64_t number;
 
-	if (!read_number(value, &end, &number) || *end || number > 65535)
+	if (!number_read(value, &end, &number) || *end || number > 65535)
 		return wrong(reader, "--rdma-port %s is not a number from 0 to 65535", value);
 	reader->config->rdma.port = (unsigned)number;
 	return 0;
