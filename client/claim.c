@@ -191,13 +191,18 @@ static bool all_failed(const struct perseas *p, int code)
 	return true;
 }
 
-/* Where nothing but damaged images was found, or no mirror can be reached over RDMA as was asked
- * for, to wait for more mirrors is of no use. */
+/* Where nothing but damaged images was found, no mirror can be reached over RDMA as was asked for,
+ * or none allows it, to wait for more mirrors is of no use. */
 static int too_few_code(const struct perseas *p)
 {
-	if (all_failed(p, PERSEAS_EDAMAGED))
-		return PERSEAS_EDAMAGED;
-	return all_failed(p, PERSEAS_ERDMA) ? PERSEAS_ERDMA : PERSEAS_EQUORUM;
+	static const int useless[] = {
+		PERSEAS_EDAMAGED, PERSEAS_ERDMA, PERSEAS_EDENIED, PERSEAS_ELIMIT,
+	};
+
+	for (unsigned i = 0; i < sizeof(useless) / sizeof(useless[0]); i++)
+		if (all_failed(p, useless[i]))
+			return useless[i];
+	return PERSEAS_EQUORUM;
 }
 
 int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state)
@@ -205,7 +210,11 @@ int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *st
 	char names[450], newest[120] = "no state was seen";
 	const struct ps_quorum *quorum = &p->quorums[0];
 	const Perseas__Roster *roster = p->roster;
+	const int code = too_few_code(p);
 
+	/* What all mirrors refuse needs no list of them. */
+	if (code == PERSEAS_EDENIED || code == PERSEAS_ELIMIT)
+		return ps_fail_error(p, &p->mirrors[0].found.error);
 	/* Of two rosters, the one that lacks mirrors. */
 	if (p->next_roster &&
 	    ps_quorum_count(p, counted) >= ps_quorum_claimers(p)) {
@@ -217,7 +226,7 @@ int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *st
 		snprintf(newest, sizeof(newest),
 		         "the newest state seen is %llu:%llu (epoch:transaction)",
 		         (unsigned long long)state->epoch, (unsigned long long)state->seq);
-	return ps_fail(p, too_few_code(p),
+	return ps_fail(p, code,
 	               "%u of %u mirrors answered for store '%s' and %u must, to know its newest "
 	               "state. Missing: %s. %s",
 	               (unsigned)__builtin_popcount(counted & quorum->set), quorum->members,

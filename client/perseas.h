@@ -56,7 +56,8 @@ extern "C" {
 	X(PERSEAS_EROSTER, -25, "the mirrors given are not the store's")                       \
 	X(PERSEAS_ELIMIT, -26, "a fixed limit is reached")                                     \
 	X(PERSEAS_ESALVAGE, -27, "the store was opened for salvage only")                      \
-	X(PERSEAS_ERDMA, -28, "a mirror cannot be reached over RDMA")
+	X(PERSEAS_ERDMA, -28, "a mirror cannot be reached over RDMA")                          \
+	X(PERSEAS_EDENIED, -29, "a mirror's access rules do not allow it")
 
 enum perseas_error {
 #define PERSEAS_ENUM(name, code, text) name = code,
@@ -170,8 +171,8 @@ const char *perseas_message(const perseas_t *p);
  * same host). options may be NULL. PERSEAS_RDMA=off in the environment switches RDMA off.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, EEXIST, EMIRRORMEM,
- * ELIMIT. After an error no mirror serves the store: what was made is taken back, or, where
- * a mirror broke, stays `creating`, which a later create replaces.
+ * ELIMIT, EDENIED. After an error no mirror serves the store: what was made is taken back, or,
+ * where a mirror broke, stays `creating`, which a later create replaces.
  */
 int perseas_create(const char *store, const char *mirrors, const struct perseas_options *options);
 
@@ -189,7 +190,8 @@ int perseas_create(const char *store, const char *mirrors, const struct perseas_
  * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, ENOSTORE, EBUSY
  * (a live owner was seen for half a second; nothing was fenced), EQUORUM (the message names the
  * mirrors that are missing and the newest state seen), EDAMAGED, ERDMA (no mirror can be reached
- * over RDMA, and each was to be), EROSTER, EFENCED (another claimed it meanwhile, again and again).
+ * over RDMA, and each was to be), EROSTER, EFENCED (another claimed it meanwhile, again and again),
+ * EDENIED (no mirror's access rules allow it), ELIMIT (nor do its quotas).
  */
 int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,
                  perseas_t **p);
@@ -209,7 +211,8 @@ const char *perseas_report(const perseas_t *p);
  * perseas_close. A segment that is mapped already gives the same address again.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, ENOSEGMENT (size 0 and no such segment), ESIZE,
- * EADDRESS, EMIRRORMEM, EUNREACHABLE, EFENCED, EBLOCKED, ELIMIT (128 segments), ESALVAGE.
+ * EADDRESS, EMIRRORMEM (or a quota), EUNREACHABLE, EFENCED, EBLOCKED, ELIMIT (128 segments),
+ * ESALVAGE.
  */
 int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr);
 

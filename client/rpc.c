@@ -26,6 +26,7 @@ static const struct {
 	{ PERSEAS__STATUS__STATUS_BAD_VERSION, PERSEAS_EVERSION },
 	{ PERSEAS__STATUS__STATUS_LIMIT, PERSEAS_ELIMIT },
 	{ PERSEAS__STATUS__STATUS_IO, PERSEAS_ESYSTEM },
+	{ PERSEAS__STATUS__STATUS_DENIED, PERSEAS_EDENIED },
 };
 
 static int check_status(struct ps_mirror *m, const Perseas__Reply *reply, struct ps_error *error)

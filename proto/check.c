@@ -13,6 +13,7 @@ enum {
 	TEXT_MAX = 255,           /* bytes of an address or a version */
 	MESSAGE_TEXT_MAX = 768,   /* bytes of the sentence in a reply */
 	DIRECTORY_MAX = 4096,     /* bytes of a path */
+	IDENTITY_TEXT_MAX = 127,  /* bytes of an identity */
 };
 
 #define DIGEST_MAX ((uint64_t)64 << 20)
@@ -142,6 +143,8 @@ const char *ps_header_fault(const Perseas__Header *header)
 		return fault;
 	if (header->next_roster && (fault = ps_roster_fault(header->next_roster)))
 		return fault;
+	if (!text_valid(header->creator, IDENTITY_TEXT_MAX))
+		return "an image's creator must be 127 bytes or less, no control characters";
 	return segments_fault(header->segments, header->n_segments);
 }
 
@@ -521,7 +524,7 @@ static const char *reply_body_fault(const Perseas__Reply *reply)
 const char *ps_reply_fault(const Perseas__Reply *reply)
 {
 	if (reply->status < PERSEAS__STATUS__STATUS_OK ||
-	    reply->status > PERSEAS__STATUS__STATUS_IO)
+	    reply->status > PERSEAS__STATUS__STATUS_DENIED)
 		return "the reply's status is none that this version knows";
 	if (!text_valid(reply->message, MESSAGE_TEXT_MAX))
 		return "a reply's message must be 768 bytes or less without control characters";

@@ -1,5 +1,6 @@
 #include "control.h"
 
+#include "rights.h"
 #include "status.h"
 
 #include <stdio.h>
@@ -57,7 +58,8 @@ static int call_list(struct call *call)
 {
 	BODY(call, list, LIST);
 	call->answer->body.list.version = (char *)call->version;
-	return store_list(call->stores, &call->answer->body.list, call->why);
+	return store_list(call->stores, &call->session->identity, &call->answer->body.list,
+	                  call->why);
 }
 
 static int call_status(struct call *call)
@@ -76,7 +78,8 @@ static int call_status(struct call *call)
 static int call_create(struct call *call)
 {
 	BODY(call, create, CREATE);
-	return store_create(call->stores, call->request->create, call->why);
+	return store_create(call->stores, &call->session->identity, call->request->create,
+	                    call->why);
 }
 
 static int call_settle(struct call *call)
@@ -279,7 +282,9 @@ static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
 	}
 	call->request = request;
 	note_request(call, reply);
-	ret = dispatch(call);
+	ret = rights_check(call->stores, call->session, request, call->why);
+	if (!ret)
+		ret = dispatch(call);
 	if (ret)
 		set_refusal(call->answer, ret, call->why);
 	perseas__request__free_unpacked(request, NULL);

@@ -228,12 +228,13 @@ int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct 
 }
 
 /* A damaged store is listed while its header can be read. */
-int store_list(struct stores *stores, Perseas__ListReply *reply, struct why *why)
+int store_list(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
+               struct why *why)
 {
+	const struct access *access = who ? stores->access : NULL;
 	int ret;
 
 	scratch_reset(stores);
-	reply->memory_used = stores->memory->ops->used(stores->memory);
 	reply->memory_limit = stores->memory->ops->limit(stores->memory);
 	reply->stores = scratch_alloc(stores, (stores->count + 1) * sizeof(*reply->stores));
 	if (!reply->stores)
@@ -243,14 +244,17 @@ int store_list(struct stores *stores, Perseas__ListReply *reply, struct why *why
 
 		if (!status)
 			return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-		if (!store->header)
+		if (!store->header || !access_allows(access, who, RIGHT_READ, store->name))
 			continue;
 		perseas__store_status__init(status);
 		ret = store_fill_status(store, status, why);
 		if (ret)
 			return ret;
 		reply->stores[reply->n_stores++] = status;
+		reply->memory_used += status->bytes;
 	}
+	if (access_allows(access, who, RIGHT_ADMIN, NULL))
+		reply->memory_used = stores->memory->ops->used(stores->memory);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "../proto/envelope.h"
 #include "../proto/image.h"
+#include "access.h"
 #include "memory.h"
 
 #include <stdbool.h>
@@ -75,6 +76,7 @@ struct session {
 	bool opened;               /* .. and its token has opened a data path: no more than once */
 	bool beside;               /* its data path goes to the image beside */
 	bool local;                /* a Unix socket: descriptors can go along */
+	struct identity identity;  /* who it is, for rules and quotas */
 	char peer[128];            /* where it comes from, for people */
 	const char *fabric;        /* "tcp", "shm", "rdma": set by the target, NULL: none yet */
 };
@@ -121,6 +123,14 @@ void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struc
 /* An owner that was silent for longer than this does not count as live; 0 (as at first): it
  * does as long as it is connected. */
 void stores_set_owner_timeout(struct stores *stores, uint64_t ms);
+/*
+ * The rules in force from now on, the caller's until others are; NULL, as at first: everybody may
+ * do everything. A session whose identity may no longer own its store is cut at once: its promise
+ * is retired, its data paths end, and an image whose memory a process on this host has is copied
+ * away from it, as by a claim (where that fails, the next claim does it).
+ */
+void stores_set_access(struct stores *stores, const struct access *access);
+const struct access *stores_access(const struct stores *stores);
 /* Closes all images, which stay in memory. Sessions that still hold a store must not be used
  * after it. */
 void stores_free(struct stores *stores);
@@ -157,10 +167,15 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 
 /* The handlers of the messages of the same names in control.proto. Replies are filled in
  * with memory that lives until the next call for the same stores. */
-int store_list(struct stores *stores, Perseas__ListReply *reply, struct why *why);
+/* Only the stores that `who` may read; NULL: all. So are the bytes that are used, but for who may
+ * administer all stores. */
+int store_list(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
+               struct why *why);
 int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *status,
                  struct why *why);
-int store_create(struct stores *stores, const Perseas__CreateRequest *request, struct why *why);
+/* `who`, if it is known, becomes the creator: its quotas count the store. */
+int store_create(struct stores *stores, const struct identity *who,
+                 const Perseas__CreateRequest *request, struct why *why);
 int store_settle(struct stores *stores, const Perseas__SettleRequest *request, struct why *why);
 int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request, struct why *why);
 int store_claim(struct stores *stores, struct session *session,

@@ -62,7 +62,7 @@ static int check_claim(const struct claim *claim, struct why *why)
 		return refuse(why, STATUS(BUSY), "store %s has a live owner at %s", store->name,
 		              old->peer);
 	}
-	return 0;
+	return quota_claim(session, store, why);
 }
 
 /*
@@ -231,4 +231,35 @@ int store_claim(struct stores *stores, struct session *session,
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
 	return 0;
+}
+
+/* The steps of a claim, for nobody: after them the image is as it is while no owner has it. */
+static void revoke(struct store *store)
+{
+	const Perseas__ClaimRequest nobody = {
+		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__claim_request__descriptor),
+		.epoch = PROMISE_RETIRED,
+	};
+	struct claim claim = { .store = store, .request = &nobody, .index = -1 };
+	struct why why = { .text = "" };
+
+	claim.away = may_write(&claim);
+	promise_retire(store);
+	session_detach(store);
+	if (claim.away)
+		take_image(&claim, &why);
+}
+
+const struct access *stores_access(const struct stores *stores)
+{
+	return stores->access;
+}
+
+void stores_set_access(struct stores *stores, const struct access *access)
+{
+	stores->access = access;
+	for (struct store *store = stores->first; store; store = store->next)
+		if (store->session && !access_allows(access, &store->session->identity, RIGHT_OWN,
+		                                     store->name))
+			revoke(store);
 }

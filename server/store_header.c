@@ -35,6 +35,18 @@ bool header_promise(Perseas__Header *header, uint64_t epoch, ProtobufCBinaryData
 	return true;
 }
 
+bool header_set_creator(Perseas__Header *header, const char *name)
+{
+	char *copy = name && *name ? strdup(name) : (char *)protobuf_c_empty_string;
+
+	if (!copy)
+		return false;
+	if (header->creator != protobuf_c_empty_string)
+		free(header->creator);
+	header->creator = copy;
+	return true;
+}
+
 Perseas__Segment *header_segment(const Perseas__Header *header, uint32_t id)
 {
 	for (size_t i = 0; i < header->n_segments; i++)

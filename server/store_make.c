@@ -14,7 +14,8 @@ static bool copy_bytes(ProtobufCBinaryData *to, ProtobufCBinaryData from)
 }
 
 /* A header in state `creating`, as the request asks for. */
-static Perseas__Header *new_header(const Perseas__CreateRequest *request, uint64_t generation)
+static Perseas__Header *new_header(const Perseas__CreateRequest *request, const char *creator,
+                                   uint64_t generation)
 {
 	Perseas__Header *header = malloc(sizeof(*header));
 
@@ -26,7 +27,7 @@ static Perseas__Header *new_header(const Perseas__CreateRequest *request, uint64
 	header->state = STATE(CREATING);
 	header->log_size = request->log_size;
 	header->generation = generation;
-	if (!header->store || !header->roster ||
+	if (!header->store || !header->roster || !header_set_creator(header, creator) ||
 	    !copy_bytes(&header->store_id, request->store_id) ||
 	    !copy_bytes(&header->image_id, request->image_id)) {
 		header_free(header);
@@ -80,18 +81,23 @@ static int make_store(struct store *store, Perseas__Header *header, struct why *
 	return 0;
 }
 
-int store_create(struct stores *stores, const Perseas__CreateRequest *request, struct why *why)
+int store_create(struct stores *stores, const struct identity *who,
+                 const Perseas__CreateRequest *request, struct why *why)
 {
+	const char *creator = who ? who->name : NULL;
 	Perseas__Header *header;
 	struct store *store = NULL;
 	int ret = stores_check_open(stores, why);
 
 	if (ret)
 		return ret;
-	ret = find_place(stores, request->store, &store, why);
+	ret = quota_create(stores, creator, store_find(stores, request->store),
+	                   PS_RING_OFFSET + request->log_size, why);
+	if (!ret)
+		ret = find_place(stores, request->store, &store, why);
 	if (!store)
 		return ret;
-	header = new_header(request, store->header ? store->header->generation + 1 : 1);
+	header = new_header(request, creator, store->header ? store->header->generation + 1 : 1);
 	if (header)
 		ret = make_store(store, header, why);
 	else

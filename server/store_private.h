@@ -13,6 +13,7 @@
  *   store_segments.c  segments that come and go
  *   store_session.c   what a session holds, and how it ends
  *   store_order.c     what a session's owner reports and is asked for
+ *   store_quota.c     how much an identity may have
  *   store_spill.c     images written when the daemon ends
  *   store_unspill.c   .. and loaded when it starts
  */
@@ -51,6 +52,7 @@ struct store {
 
 struct stores {
 	struct memory *memory;
+	const struct access *access; /* NULL: everybody may do everything */
 	struct store *first;
 	unsigned count;
 	uint64_t owner_timeout_ms; /* 0: none */
@@ -97,6 +99,8 @@ Perseas__Segment *header_segment(const Perseas__Header *header, uint32_t id);
 void header_remove_segment(Perseas__Header *header, size_t index);
 /* Removes what does not exist at `seq`: never published, or only later. How many. */
 unsigned header_prune(Perseas__Header *header, uint64_t seq);
+/* NULL: nobody. False: out of memory. */
+bool header_set_creator(Perseas__Header *header, const char *name);
 void header_free(Perseas__Header *header);
 /* A copy to be changed and committed; NULL on failure. */
 int header_edit(const Perseas__Header *header, Perseas__Header **edit, struct why *why);
@@ -172,6 +176,20 @@ int board_tell(struct store *store, const Perseas__ConfirmRequest *request, stru
 /* The order that is not over, or NULL. */
 Perseas__Order *board_order(const struct store *store);
 void board_status(const struct store *store, Perseas__StoreStatus *status);
+
+/*
+ * store_quota.c: 0, or a refusal that names the quota. What an identity has on this mirror is what
+ * it created; an image counts with what is made beside it where that is larger.
+ *
+ * quota_create: may `who` (NULL: nobody that is known) have a store of so many bytes, in the place
+ * of `instead` (NULL: of none)?
+ */
+int quota_create(struct stores *stores, const char *who, const struct store *instead,
+                 uint64_t bytes, struct why *why);
+/* May the image, or the one beside, have so many bytes? Its creator's quota says. */
+int quota_grow(const struct store *store, uint64_t bytes, struct why *why);
+/* May the session hold the store, beside what its identity holds? */
+int quota_claim(const struct session *session, const struct store *store, struct why *why);
 
 /* 0 when the session holds a claim; starts a new reply. */
 int session_check(struct session *session, struct why *why);

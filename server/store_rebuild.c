@@ -23,7 +23,8 @@ static bool keep_parent(Perseas__Header *header, const Perseas__Header *before)
 
 /* What the request says of an image that is made, with what only this mirror knows. */
 static int rebuilt_header(const struct store *store, const Perseas__RebuildRequest *request,
-                          uint64_t generation, Perseas__Header **edit, struct why *why)
+                          const char *creator, uint64_t generation, Perseas__Header **edit,
+                          struct why *why)
 {
 	int ret = header_edit(request->header, edit, why);
 	Perseas__Header *header = *edit;
@@ -34,7 +35,9 @@ static int rebuilt_header(const struct store *store, const Perseas__RebuildReque
 	header->harmless = false;
 	header->shared = request->shared;
 	header->generation = generation;
-	if (keep_parent(header, store->header) &&
+	if (store->header)
+		creator = store->header->creator;
+	if (keep_parent(header, store->header) && header_set_creator(header, creator) &&
 	    header_promise(header, request->epoch, request->owner))
 		return 0;
 	header_free(header);
@@ -60,8 +63,10 @@ static int make_beside(struct session *session, const Perseas__RebuildRequest *r
 	struct store *store = session->store;
 	uint64_t generation = store->header->generation + 1;
 	Perseas__Header *header;
-	int ret = rebuilt_header(store, request, generation, &header, why);
+	int ret = quota_grow(store, ps_header_bytes(request->header), why);
 
+	if (!ret)
+		ret = rebuilt_header(store, request, NULL, generation, &header, why);
 	if (ret)
 		return ret;
 	beside_drop(store);
@@ -124,13 +129,13 @@ static int check_anew(const struct store *store, const Perseas__RebuildRequest *
 }
 
 /* Pieces first, then the header, which makes them the image; what was there goes last. */
-static int make_anew(struct store *store, const Perseas__RebuildRequest *request,
-                     struct why *why)
+static int make_anew(struct store *store, const struct session *session,
+                     const Perseas__RebuildRequest *request, struct why *why)
 {
 	uint64_t generation = store->header ? store->header->generation + 1 : 1;
 	struct image image;
 	Perseas__Header *header;
-	int ret = rebuilt_header(store, request, generation, &header, why);
+	int ret = rebuilt_header(store, request, session->identity.name, generation, &header, why);
 
 	if (ret)
 		return ret;
@@ -154,6 +159,18 @@ static int make_anew(struct store *store, const Perseas__RebuildRequest *request
 	pieces_sweep(store, store->header);
 	holder_drop(store);
 	return 0;
+}
+
+/* A store that was there, if only in a header, is its creator's still. */
+static int check_quotas(const struct store *store, const struct session *session,
+                        const Perseas__RebuildRequest *request, struct why *why)
+{
+	uint64_t bytes = ps_header_bytes(request->header);
+	int ret = store->header
+		? quota_grow(store, bytes, why)
+		: quota_create(store->stores, session->identity.name, store, bytes, why);
+
+	return ret ? ret : quota_claim(session, store, why);
 }
 
 /* Where to make it: NULL when there is no room for another store. */
@@ -185,7 +202,9 @@ static int rebuild_anew(struct stores *stores, struct session *session,
 		return -STATUS(LIMIT);
 	ret = check_anew(store, request, why);
 	if (!ret)
-		ret = make_anew(store, request, why);
+		ret = check_quotas(store, session, request, why);
+	if (!ret)
+		ret = make_anew(store, session, request, why);
 	if (ret) {
 		if (!store->header && !store->damage[0]) {
 			pieces_sweep(store, NULL);

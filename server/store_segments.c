@@ -65,6 +65,8 @@ int store_add_segments(struct session *session, const Perseas__AddSegmentsReques
 	if (ret)
 		return ret;
 	ret = add_to_header(header, request, why);
+	if (!ret)
+		ret = quota_grow(session->store, ps_header_bytes(header), why);
 	if (ret) {
 		header_free(header);
 		return ret;

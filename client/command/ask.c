@@ -60,6 +60,8 @@ static int code_of(Perseas__Status status)
 		return PERSEAS_ESYSTEM;
 	case PERSEAS__STATUS__STATUS_BUSY:
 		return PERSEAS_EBUSY;
+	case PERSEAS__STATUS__STATUS_DENIED:
+		return PERSEAS_EDENIED;
 	default:
 		return PERSEAS_EPROTOCOL;
 	}

@@ -42,6 +42,7 @@ enum ps_exit ps_exit_of(int code)
 	case PERSEAS_ESIZE:
 	case PERSEAS_EROSTER:
 	case PERSEAS_ELIMIT:
+	case PERSEAS_EDENIED:
 		return PS_EXIT_NO;
 	case PERSEAS_ENOMEM:
 	case PERSEAS_ESYSTEM:

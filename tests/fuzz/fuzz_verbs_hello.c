@@ -106,7 +106,7 @@ static void make_store(void)
 	create.store_id = create.image_id = settle.store_id = member.image_id;
 	create.log_size = PS_LOG_MIN;
 	create.roster = &roster;
-	require(store_create(stores, &create, &why) == 0);
+	require(store_create(stores, NULL, &create, &why) == 0);
 	require(store_settle(stores, &settle, &why) == 0);
 }
 

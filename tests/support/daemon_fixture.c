@@ -218,7 +218,7 @@ void fixture_make(struct fixture *fixture, const char *store)
 	create.image_id = member.image_id;
 	create.log_size = 1 << 20;
 	create.roster = &roster;
-	assert_int_equal(store_create(fixture->stores, &create, &refusal), 0);
+	assert_int_equal(store_create(fixture->stores, NULL, &create, &refusal), 0);
 	assert_int_equal(store_settle(fixture->stores, &settle, &refusal), 0);
 }
 

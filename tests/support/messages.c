@@ -67,6 +67,7 @@ struct message_header *message_header_new(void)
 	make_roster(h, &h->next);
 	perseas__header__init(&h->header);
 	h->header.store = message_bank;
+	h->header.creator = message_ledger;
 	h->header.store_id = message_id(3);
 	h->header.image_id = message_id(0);
 	h->header.promised_epoch = 9;

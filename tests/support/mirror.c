@@ -119,7 +119,7 @@ int mirror_create(struct mirror *mirror, const char *store, uint8_t id)
 	request.image_id = member.image_id;
 	request.log_size = PS_LOG_MIN;
 	request.roster = &roster;
-	return store_create(mirror->stores, &request, &mirror->why);
+	return store_create(mirror->stores, NULL, &request, &mirror->why);
 }
 
 int mirror_settle(struct mirror *mirror, const char *store, uint8_t id)

@@ -294,6 +294,27 @@ static void a_parent_is_another_image_or_none(void **state)
 	free(h);
 }
 
+/* The longest, one that is longer, and one that would move a terminal's cursor. */
+static void a_creator_is_a_text_or_none(void **state)
+{
+	struct message_header *h = message_header_new();
+	char text[129];
+	const char *why;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[128] = '\0';
+	h->header.creator = text;
+	assert_false(ps_header_valid(&h->header, &why));
+	text[127] = '\0';
+	assert_true(ps_header_valid(&h->header, &why));
+	text[5] = '\033';
+	assert_false(ps_header_valid(&h->header, &why));
+	text[0] = '\0';
+	assert_true(ps_header_valid(&h->header, &why));
+	free(h);
+}
+
 /* What is settled, and what comes next, are told together. */
 static void a_next_roster_is_newer_than_the_one_before(void **state)
 {
@@ -345,6 +366,7 @@ int main(void)
 		cmocka_unit_test(latencies_fit_together),
 		cmocka_unit_test(told_latencies_fit_together),
 		cmocka_unit_test(a_parent_is_another_image_or_none),
+		cmocka_unit_test(a_creator_is_a_text_or_none),
 		cmocka_unit_test(a_next_roster_is_newer_than_the_one_before),
 		cmocka_unit_test(a_spill_directory_is_a_path),
 	};

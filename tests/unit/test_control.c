@@ -226,7 +226,7 @@ static void create_with_long_roster(struct mirror *mirror, const char *store)
 	request.image_id = OWNER(1);
 	request.log_size = PS_LOG_MIN;
 	request.roster = &roster;
-	assert_int_equal(store_create(mirror->stores, &request, &mirror->why), 0);
+	assert_int_equal(store_create(mirror->stores, NULL, &request, &mirror->why), 0);
 }
 
 /* So many stores of so many mirrors that a list of them is longer than a message may be. */

@@ -115,6 +115,7 @@ static void a_header_file_with_any_bit_flipped_is_refused(void **state)
 	assert_int_equal(back->promised_epoch, 9);
 	assert_int_equal(back->n_segments, 2);
 	assert_string_equal(back->segments[1]->name, "s1");
+	assert_string_equal(back->creator, "ledger");
 	assert_string_equal(back->roster->members[1]->address, "[::1]:7170");
 	perseas__header__free_unpacked(back, NULL);
 	for (size_t bit = 0; bit < 8 * len; bit++) {

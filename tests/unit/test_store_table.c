@@ -323,7 +323,7 @@ static void stores_are_limited_in_number(void **state)
 		assert_int_equal(mirror_create(mirror, name, 1), 0);
 	}
 	assert_int_equal(mirror_create(mirror, "one-more", 1), -STATUS(LIMIT));
-	assert_int_equal(store_list(mirror->stores, &list, &mirror->why), 0);
+	assert_int_equal(store_list(mirror->stores, NULL, &list, &mirror->why), 0);
 	assert_int_equal(list.n_stores, 1024);
 }
 

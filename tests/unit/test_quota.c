@@ -1,0 +1,209 @@
+/*
+ * test_quota.c - how much an identity may have on a mirror, also after the daemon started again.
+ */
+#include "access_rig.h"
+
+/* A store with the least log, of which two pages are slots and ring. */
+enum { LEAST = 8192 };
+
+static int create(struct mirror *mirror, const char *name, const char *store, uint8_t id)
+{
+	const struct identity who = identity(name);
+	Perseas__CreateRequest request = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member member = PERSEAS__MEMBER__INIT, *members[] = { &member };
+
+	member.address = (char *)(uintptr_t)"127.0.0.1:1";
+	member.image_id = OWNER((uint8_t)(id + 100));
+	roster.version = roster.acks = 1;
+	roster.n_members = 1;
+	roster.members = members;
+	request.store = (char *)(uintptr_t)store;
+	request.store_id = OWNER(id);
+	request.image_id = member.image_id;
+	request.log_size = 4096;
+	request.roster = &roster;
+	return store_create(mirror->stores, &who, &request, &mirror->why);
+}
+
+static int make(struct mirror *mirror, const char *name, const char *store, uint8_t id)
+{
+	int ret = create(mirror, name, store, id);
+
+	return ret ? ret : mirror_settle(mirror, store, id);
+}
+
+static void expect_refusal(const struct mirror *mirror, const char *who, const char *quota)
+{
+	if (!strstr(mirror->why.text, who) || !strstr(mirror->why.text, quota))
+		fail_msg("%s", mirror->why.text);
+}
+
+/* Two stores each: one more is refused, to one who has two, wherever they are in their making. */
+static void stores_are_counted_by_who_created_them(void **state)
+{
+	struct mirror *mirror = *state;
+
+	set_rules(mirror, "limit * stores 2");
+	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
+	assert_int_equal(create(mirror, "uid:7", "b", 2), 0);
+	assert_int_equal(create(mirror, "uid:7", "c", 3), -STATUS(LIMIT));
+	expect_refusal(mirror, "uid:7", "\"stores\"");
+	assert_int_equal(create(mirror, "uid:7", "b", 4), 0);
+	assert_int_equal(create(mirror, "uid:8", "c", 3), 0);
+	assert_string_equal(mirror_header(mirror, "c")->creator, "uid:8");
+	assert_int_equal(create(mirror, "uid:7", "c", 5), -STATUS(LIMIT));
+	assert_string_equal(mirror_header(mirror, "c")->creator, "uid:8");
+}
+
+/* Somebody else's daemon starts again: the header knows who made what. */
+static void the_creator_survives_a_restart(void **state)
+{
+	struct mirror *mirror = *state;
+
+	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
+	mirror_restart(mirror);
+	assert_string_equal(mirror_header(mirror, "a")->creator, "uid:7");
+	set_rules(mirror, "limit * stores 1");
+	assert_int_equal(create(mirror, "uid:7", "b", 2), -STATUS(LIMIT));
+	assert_int_equal(create(mirror, "uid:8", "b", 2), 0);
+}
+
+/* Up to the last byte: logs, and segments that another owner adds. */
+static void memory_is_counted_to_the_last_byte(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner;
+	char text[128];
+
+	snprintf(text, sizeof(text), "allow * all\nlimit uid:7 memory %d", 2 * LEAST + 4096);
+	set_rules(mirror, text);
+	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
+	assert_int_equal(make(mirror, "uid:7", "b", 2), 0);
+	assert_int_equal(create(mirror, "uid:7", "c", 3), -STATUS(NO_MEMORY));
+	expect_refusal(mirror, "uid:7", "\"memory\"");
+	peer_named(&owner, "uid:8");
+	assert_int_equal(mirror_claim(mirror, &owner, "a", 5, 1, NULL), 0);
+	assert_int_equal(peer_add(&owner, &mirror->why, 0, "large", 4097), -STATUS(NO_MEMORY));
+	expect_refusal(mirror, "uid:7", "20481 bytes");
+	assert_int_equal(mirror_header(mirror, "a")->n_segments, 0);
+	assert_int_equal(peer_add(&owner, &mirror->why, 0, "fits", 4096), 0);
+	assert_int_equal(peer_add(&owner, &mirror->why, 1, "more", 1), -STATUS(NO_MEMORY));
+	assert_int_equal(make(mirror, "uid:8", "c", 3), 0);
+}
+
+/* An image beside another takes its place, and so counts in its place. */
+static void an_image_beside_counts_where_it_is_larger(void **state)
+{
+	struct mirror *mirror = *state;
+	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
+	Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
+	struct peer owner;
+	char text[128];
+
+	snprintf(text, sizeof(text), "limit * memory %d", LEAST + 4096);
+	set_rules(mirror, text);
+	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
+	peer_named(&owner, "uid:7");
+	assert_int_equal(mirror_claim(mirror, &owner, "a", 5, 1, NULL), 0);
+	request.header = ps_header_copy(mirror_header(mirror, "a"));
+	request.epoch = 5;
+	request.owner = OWNER(1);
+	request.header->log_size = 12288;
+	request.header->creator = (char *)(uintptr_t)"uid:9";
+	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
+	                               &mirror->why), -STATUS(NO_MEMORY));
+	request.header->log_size = 8192;
+	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
+	                               &mirror->why), 0);
+	assert_string_equal(reply.header->creator, "uid:7");
+	assert_int_equal(peer_add(&owner, &mirror->why, 0, "more", 1), -STATUS(NO_MEMORY));
+	request.header->creator = (char *)(uintptr_t)protobuf_c_empty_string;
+	perseas__header__free_unpacked(request.header, NULL);
+}
+
+/* An owner makes a store anew, which it did not create: whose it is now. */
+static void a_store_made_anew_is_its_owners(void **state)
+{
+	struct mirror *mirror = *state;
+	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
+	Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
+	struct peer owner;
+
+	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
+	request.header = ps_header_copy(mirror_header(mirror, "a"));
+	request.epoch = 5;
+	request.owner = OWNER(1);
+	memory_heap_lose(mirror->memory, "a");
+	mirror_restart(mirror);
+	set_rules(mirror, "limit uid:8 stores 0\nlimit uid:9 sessions 0");
+	peer_named(&owner, "uid:8");
+	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
+	                               &mirror->why), -STATUS(LIMIT));
+	expect_refusal(mirror, "uid:8", "\"stores\"");
+	peer_named(&owner, "uid:9");
+	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
+	                               &mirror->why), -STATUS(LIMIT));
+	expect_refusal(mirror, "uid:9", "\"sessions\"");
+	assert_null(mirror_header(mirror, "a"));
+	peer_named(&owner, "uid:10");
+	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
+	                               &mirror->why), 0);
+	assert_string_equal(mirror_header(mirror, "a")->creator, "uid:10");
+	perseas__header__free_unpacked(request.header, NULL);
+}
+
+/* One session each: the second is refused before anybody is fenced, one's own is no second. */
+static void sessions_are_counted_by_who_holds_them(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second, other;
+
+	set_rules(mirror, "allow * all\nlimit uid:7 sessions 1");
+	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
+	assert_int_equal(make(mirror, "uid:7", "b", 2), 0);
+	peer_named(&first, "uid:7");
+	peer_named(&second, "uid:7");
+	peer_named(&other, "uid:8");
+	assert_int_equal(mirror_claim(mirror, &first, "a", 5, 1, NULL), 0);
+	assert_int_equal(mirror_claim(mirror, &other, "b", 5, 2, NULL), 0);
+	assert_int_equal(mirror_takeover(mirror, &second, "b", 6, 3, NULL), -STATUS(LIMIT));
+	expect_refusal(mirror, "uid:7", "\"sessions\"");
+	assert_int_equal(other.cuts, 0);
+	assert_int_equal(mirror_header(mirror, "b")->promised_epoch, 5);
+	assert_int_equal(mirror_takeover(mirror, &second, "a", 6, 3, NULL), 0);
+	assert_int_equal(first.cuts, 1);
+	assert_int_equal(store_release(&second.session, &mirror->why), 0);
+	assert_int_equal(mirror_takeover(mirror, &second, "b", 6, 3, NULL), 0);
+}
+
+/* A quota that is below what is there takes nothing away. */
+static void a_quota_that_shrinks_takes_nothing_away(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner;
+
+	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
+	peer_named(&owner, "uid:7");
+	assert_int_equal(mirror_claim(mirror, &owner, "a", 5, 1, NULL), 0);
+	set_rules(mirror, "allow * all\nlimit * memory 1 stores 0 sessions 0");
+	assert_int_equal(owner.cuts, 0);
+	assert_non_null(mirror_header(mirror, "a"));
+	assert_int_equal(peer_add(&owner, &mirror->why, 0, "more", 1), -STATUS(NO_MEMORY));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown_rules)
+		TEST(stores_are_counted_by_who_created_them),
+		TEST(the_creator_survives_a_restart),
+		TEST(memory_is_counted_to_the_last_byte),
+		TEST(an_image_beside_counts_where_it_is_larger),
+		TEST(a_store_made_anew_is_its_owners),
+		TEST(sessions_are_counted_by_who_holds_them),
+		TEST(a_quota_that_shrinks_takes_nothing_away),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
