@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char config_help[] =
@@ -14,6 +15,7 @@ const char config_help[] =
 	"  --listen HOST:PORT   wait for owners over TCP; port 0 takes a free one. May be given\n"
 	"                       several times, as may --unix. Without either: 127.0.0.1:7170\n"
 	"  --unix PATH          wait for owners on this host, which share memory with the daemon\n"
+	"  --unix-mode MODE     who may connect there, as for chmod, in octal (600)\n"
 	"  --rdma on|off        offer RDMA to owners over TCP, where the address that they came\n"
 	"                       to is an RDMA device's (on)\n"
 	"  --rdma-port PORT     where RDMA connections come to; 0: any that is free (0)\n"
@@ -28,6 +30,16 @@ const char config_help[] =
 	"                       so that a claim needs no takeover; 0: it is while connected (5)\n"
 	"  --spill-dir DIR      write the images to DIR on SIGTERM, SIGINT or `perseas spill`;\n"
 	"                       what memory has lost is loaded from there at start\n"
+	"  --access FILE        rules of who may do what, and how much of it: lines of\n"
+	"                           allow WHO RIGHT[,RIGHT]... [store STORES]\n"
+	"                           limit WHO [memory BYTES] [stores N] [sessions N]\n"
+	"                                     [connections N] [requests N/s]\n"
+	"                       WHO is uid:N, user:NAME, gid:N, group:NAME, cert:NAME, anonymous\n"
+	"                       or *; RIGHT is create, own, read, recover, admin or all; in names\n"
+	"                       * stands for any characters; # begins a comment. What no line\n"
+	"                       allows is denied; the first line that names a limit sets it.\n"
+	"                       SIGHUP reads FILE again. Without it everybody may do everything\n"
+	"  --max-connections N  16 to 65536; a quarter is kept for owners and Unix sockets (1024)\n"
 	"  --spin-us N          microseconds to spin for more data before sleeping (0)\n"
 	"  --log-level LEVEL    error, warning, info or debug (info)\n"
 	"  --log-format FORMAT  text, or json: an object a line (text)\n"
@@ -144,6 +156,11 @@ static int set_spill_dir(struct reader *reader, const char *value)
 	return set_path(reader, "spill-dir", reader->config->spill_dir, value);
 }
 
+static int set_access(struct reader *reader, const char *value)
+{
+	return set_path(reader, "access", reader->config->access_file, value);
+}
+
 static int set_port_file(struct reader *reader, const char *value)
 {
 	return set_path(reader, "port-file", reader->config->port_file, value);
@@ -187,6 +204,31 @@ static int set_spin(struct reader *reader, const char *value)
 		return wrong(reader, "--spin-us %s is not a number from 0 to 1000000", value);
 	reader->config->spin_us = (uint32_t)number;
 	return 0;
+}
+
+static int set_max_connections(struct reader *reader, const char *value)
+{
+	const char *end;
+	uint64_t number;
+
+	if (!number_read(value, &end, &number) || *end || number < 16 || number > 65536)
+		return wrong(reader, "--max-connections %s is not a number from 16 to 65536",
+		             value);
+	reader->config->max_connections = (uint32_t)number;
+	return 0;
+}
+
+static int set_unix_mode(struct reader *reader, const char *value)
+{
+	size_t len = strspn(value, "01234567");
+
+	if (len == 0 || len > 4 || value[len])
+		goto bad;
+	reader->config->unix_mode = (unsigned)strtoul(value, NULL, 8);
+	if (reader->config->unix_mode <= 0777 && (reader->config->unix_mode & 0600) == 0600)
+		return 0;
+bad:
+	return wrong(reader, "--unix-mode %s is not a mode; write for example 600 or 666", value);
 }
 
 static int set_owner_timeout(struct reader *reader, const char *value)
@@ -272,6 +314,9 @@ static const struct option {
 } options[] = {
 	{ "listen", set_listen, true },
 	{ "unix", set_unix, true },
+	{ "unix-mode", set_unix_mode, true },
+	{ "access", set_access, true },
+	{ "max-connections", set_max_connections, true },
 	{ "rdma", set_rdma, true },
 	{ "rdma-port", set_rdma_port, true },
 	{ "rdma-order", set_rdma_order, true },
@@ -404,6 +449,8 @@ int config_parse(struct config *config, int argc, char *const *argv, char *why, 
 	strcpy(config->memory_dir, "/dev/shm/perseas");
 	config->log_level = LOG_LEVEL_INFO;
 	config->owner_timeout_s = 5;
+	config->max_connections = 1024;
+	config->unix_mode = 0600;
 	config->rdma.on = true;
 	if (read_arguments(&reader, argc, argv, true) < 0)
 		return -1;

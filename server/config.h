@@ -39,9 +39,12 @@ struct config {
 	char memory_dir[PATH_MAX];
 	char spill_dir[PATH_MAX];  /* "": none */
 	char port_file[PATH_MAX];  /* "": none */
+	char access_file[PATH_MAX]; /* "": none, and everybody may do everything */
 	char file[PATH_MAX];       /* the configuration file, "": none */
 	uint64_t max_memory;       /* bytes, 0: no limit */
 	uint32_t spin_us;
+	uint32_t max_connections;
+	unsigned unix_mode;        /* of the files of Unix sockets */
 	uint32_t owner_timeout_s;  /* 0: none */
 	struct rdma_options rdma;
 	struct http_options http;

@@ -1,60 +1,24 @@
 /*
  * control_loop.c - control connections over libevent. A connection reads no more than the
  * message that is due, and no request before the reply to the last one is sent, so that
- * neither buffer grows beyond one message.
+ * neither buffer grows beyond one message. A peer that is slow costs a timer.
  */
-#include "daemon.h"
+#include "connection.h"
 
 #include "../proto/frame.h"
-#include "control.h"
 #include "status.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum {
 	ROUNDS = 16,               /* messages that one connection gets before the others' turn */
-	INPUT_FIRST = 4096,
 	INPUT_KEEP = 64 << 10,     /* bytes of input buffer that are kept between messages */
-};
-
-/*
- *   SNIFF --control magic--> HELLO --good version--> OPEN
- *     |                        |                       |
- *     +--data magic--> (data_accept takes the socket)  +--too long--> LAST
- *                              +--bad version--> LAST
- */
-enum stage {
-	STAGE_SNIFF,               /* the magic is due */
-	STAGE_HELLO,               /* the rest of the hello is due */
-	STAGE_OPEN,                /* requests */
-	STAGE_LAST,                /* what is unsent is sent, then it is closed */
-};
-
-struct connection {
-	struct session session;    /* first: its functions find the connection by it */
-	struct daemon *daemon;
-	struct connection *next;
-	struct connection **link;
-	int fd;
-	int process;               /* pidfd of a peer on this host, else -1 */
-	enum stage stage;
-	struct event *readable;
-	struct event *writable;
-	struct event *deadline;    /* of the hello */
-	uint8_t *input;
-	size_t have, room;
-	struct control_reply output;
-	size_t sent;
-	uint64_t heard_ms;         /* when bytes last came */
-	bool own_fds;              /* the descriptors of the output are copies */
+	TURN_MS = 2,               /* after which the others get their turn */
 };
 
 static struct connection *connection_of(struct session *session)
@@ -77,11 +41,6 @@ static struct holder *session_keep(struct session *session)
 	return shm_holder(connection_of(session)->process);
 }
 
-static uint64_t now_ms(void)
-{
-	return daemon_now_ns() / 1000000;
-}
-
 /* Bytes that lie in the socket were heard: it is this daemon that had no time for them. But not
  * when it waits for the other end to take an answer. */
 static uint64_t session_silent_ms(struct session *session)
@@ -91,10 +50,12 @@ static uint64_t session_silent_ms(struct session *session)
 
 	if (session->local && !shm_lives(connection->process))
 		return UINT64_MAX;
+	if (connection->due == DUE_TURN)
+		return 0;
 	if (connection->output.len == 0 &&
 	    recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
 		return 0;
-	return now_ms() - connection->heard_ms;
+	return connection_now_ms() - connection->guest.heard_ms;
 }
 
 static void session_offer(struct session *session, Perseas__Grant *grant)
@@ -111,7 +72,7 @@ bool connection_address(const struct session *session, struct sockaddr_storage *
 	                   &len) == 0;
 }
 
-static const struct session_ops session_functions = {
+const struct session_ops connection_session = {
 	.cut = session_cut,
 	.may_write = session_may_write,
 	.keep = session_keep,
@@ -131,6 +92,8 @@ static void drop_output(struct connection *connection)
 	memset(&connection->output, 0, sizeof(connection->output));
 	connection->sent = 0;
 	connection->own_fds = false;
+	connection_wait_no_more(connection, DUE_REPLY);
+	connection_weigh(connection);
 }
 
 static void free_event(struct event **event)
@@ -143,22 +106,24 @@ static void free_event(struct event **event)
 /* Frees all but the socket. */
 static void release(struct connection *connection)
 {
+	connection_give_up_turn(connection);
 	store_session_ended(&connection->session);
 	if (connection->next)
 		connection->next->link = connection->link;
 	*connection->link = connection->next;
-	connection->daemon->connection_count--;
+	crowd_leave(&connection->guest);
+	connection->room = 0;
+	drop_output(connection);
 	free_event(&connection->readable);
 	free_event(&connection->writable);
-	free_event(&connection->deadline);
-	drop_output(connection);
+	free_event(&connection->timer);
 	if (connection->process >= 0)
 		close(connection->process);
 	free(connection->input);
 	free(connection);
 }
 
-static void connection_close(struct connection *connection)
+void connection_close(struct connection *connection)
 {
 	int fd = connection->fd;
 
@@ -193,6 +158,7 @@ static int wait_writable(struct connection *connection)
 		return -1;
 	event_del(connection->readable);
 	event_add(connection->writable, NULL);
+	connection_wait(connection, DUE_REPLY, connection->daemon->message_ns);
 	return 0;
 }
 
@@ -245,7 +211,7 @@ static int take_hello(struct connection *connection)
 		          connection->session.peer, hello.version, PS_PROTOCOL_VERSION);
 		connection->stage = STAGE_LAST;
 	}
-	free_event(&connection->deadline);
+	connection_wait_no_more(connection, DUE_HELLO);
 	return send_hello(connection);
 }
 
@@ -295,6 +261,8 @@ static int take_request(struct connection *connection)
 	uint32_t length = message_length(connection);
 	uint64_t began = daemon_now_ns();
 
+	connection_wait_no_more(connection, DUE_REQUEST);
+	connection->has_turn = false;
 	if (length > PS_MESSAGE_MAX)
 		connection->stage = STAGE_LAST;
 	if (control_handle(connection->daemon->stores, &connection->session, PERSEAS_VERSION,
@@ -303,12 +271,15 @@ static int take_request(struct connection *connection)
 	if (connection->output.fd_count > 0)
 		connection->session.fabric = target_shm.name;
 	note_reply(connection, &connection->output, daemon_now_ns() - began);
+	event_priority_set(connection->readable,
+	                   connection->session.store ? PRIORITY_OWNERS : PRIORITY_OTHERS);
 	connection->have = 0;
 	if (connection->room > INPUT_KEEP) {
 		free(connection->input);
 		connection->input = NULL;
 		connection->room = 0;
 	}
+	connection_weigh(connection);
 	return send_output(connection);
 }
 
@@ -332,7 +303,7 @@ static enum taken sniff(struct connection *connection)
 	struct daemon *daemon = connection->daemon;
 	uint32_t magic = message_length(connection);
 	int fd = connection->fd;
-	char peer[sizeof(connection->session.peer)];
+	char peer[sizeof(connection->session.peer)], origin[ORIGIN_MAX];
 
 	if (magic == PS_CONTROL_MAGIC) {
 		connection->stage = STAGE_HELLO;
@@ -345,8 +316,9 @@ static enum taken sniff(struct connection *connection)
 		return TAKEN_CLOSE;
 	}
 	memcpy(peer, connection->session.peer, sizeof(peer));
+	snprintf(origin, sizeof(origin), "%s", connection->guest.origin->name);
 	release(connection);
-	data_accept(daemon, fd, peer);
+	data_accept(daemon, fd, peer, origin);
 	return TAKEN_AWAY;
 }
 
@@ -370,11 +342,19 @@ static bool grow_input(struct connection *connection)
 
 	if (connection->have < connection->room)
 		return true;
+	if (room > INPUT_FIRST && connection_is_too_much(connection)) {
+		log_event(LOG_LEVEL_WARNING, "too-much",
+		          &(struct log_fields){ .peer = connection->session.peer },
+		          "connection from %s is closed: too much is under way for a large request",
+		          connection->session.peer);
+		return false;
+	}
 	input = realloc(connection->input, room);
 	if (!input)
 		return false;
 	connection->input = input;
 	connection->room = room;
+	connection_weigh(connection);
 	return true;
 }
 
@@ -396,140 +376,45 @@ static int receive(struct connection *connection)
 		if (n <= 0)
 			return -1;
 		connection->have += (size_t)n;
-		connection->heard_ms = now_ms();
+		connection->guest.heard_ms = connection_now_ms();
 	}
 	return 1;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+/* Some of a request has come. */
+static void expect_more(struct connection *connection)
 {
-	struct connection *connection = arg;
+	if (connection->stage == STAGE_OPEN && connection->have > 0)
+		connection_wait(connection, DUE_REQUEST, connection->daemon->message_ns);
+}
 
-	(void)fd;
-	(void)what;
+void connection_read(struct connection *connection)
+{
+	const uint64_t began = connection_now_ms();
+
 	for (int round = 0; round < ROUNDS && connection->output.len == 0; round++) {
 		int ret = receive(connection);
 		enum taken taken;
 
 		if (ret == 0)
+			expect_more(connection);
+		if (ret == 0 || (ret > 0 && connection_must_wait(connection)))
 			return;
 		taken = ret < 0 ? TAKEN_CLOSE : step(connection);
 		if (taken == TAKEN_CLOSE)
 			connection_close(connection);
-		if (taken != TAKEN)
+		if (taken != TAKEN || connection_now_ms() - began >= TURN_MS)
 			return;
 	}
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+void connection_write(struct connection *connection)
 {
-	struct connection *connection = arg;
-
-	(void)fd;
-	(void)what;
 	if (send_output(connection) < 0) {
 		connection_close(connection);
 	} else if (connection->output.len == 0) {
 		event_del(connection->writable);
 		event_add(connection->readable, NULL);
-	}
-}
-
-static void on_deadline(evutil_socket_t fd, short what, void *arg)
-{
-	struct connection *connection = arg;
-
-	(void)fd;
-	(void)what;
-	log_event(LOG_LEVEL_INFO, "hello-late",
-	          &(struct log_fields){ .peer = connection->session.peer },
-	          "connection from %s did not say hello in time", connection->session.peer);
-	connection_close(connection);
-}
-
-/* A host that died without a word is found out in about ten seconds. */
-static void set_options(int fd)
-{
-	const int on = 1, idle = 4, interval = 2, probes = 3;
-	const unsigned limit_ms = 10000;
-
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms));
-}
-
-static void name_peer(struct connection *connection, const struct sockaddr *from)
-{
-	const struct sockaddr_in *v4 = (const void *)from;
-	const struct sockaddr_in6 *v6 = (const void *)from;
-	char *peer = connection->session.peer;
-	const size_t size = sizeof(connection->session.peer);
-	char number[INET6_ADDRSTRLEN] = "?";
-	struct ucred cred = { .pid = 0 };
-	socklen_t len = sizeof(cred);
-
-	if (connection->session.local) {
-		getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-		snprintf(peer, size, "process %d on this host", (int)cred.pid);
-	} else if (from->sa_family == AF_INET6) {
-		inet_ntop(AF_INET6, &v6->sin6_addr, number, sizeof(number));
-		snprintf(peer, size, "[%s]:%u", number, ntohs(v6->sin6_port));
-	} else {
-		inet_ntop(AF_INET, &v4->sin_addr, number, sizeof(number));
-		snprintf(peer, size, "%s:%u", number, ntohs(v4->sin_port));
-	}
-}
-
-static bool make_events(struct connection *connection)
-{
-	const struct timeval limit = { .tv_sec = HANDSHAKE_SECONDS };
-	struct event_base *base = connection->daemon->base;
-	int fd = connection->fd;
-
-	connection->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, connection);
-	connection->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, connection);
-	connection->deadline = evtimer_new(base, on_deadline, connection);
-	return connection->readable && connection->writable && connection->deadline &&
-	       event_add(connection->readable, NULL) == 0 &&
-	       event_add(connection->deadline, &limit) == 0;
-}
-
-void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *from, bool local)
-{
-	struct connection *connection;
-
-	if (daemon->connection_count >= CONNECTIONS_MAX ||
-	    !(connection = calloc(1, sizeof(*connection)))) {
-		daemon->counters.connections_refused++;
-		log_event(LOG_LEVEL_WARNING, "connection-refused", NULL,
-		          "a connection is refused: %u are open", daemon->connection_count);
-		close(fd);
-		return;
-	}
-	connection->session.ops = &session_functions;
-	connection->session.local = local;
-	connection->daemon = daemon;
-	connection->fd = fd;
-	connection->process = local ? shm_process(fd) : -1;
-	connection->heard_ms = now_ms();
-	connection->next = daemon->connections;
-	connection->link = &daemon->connections;
-	if (connection->next)
-		connection->next->link = &connection->next;
-	daemon->connections = connection;
-	daemon->connection_count++;
-	daemon->counters.connections++;
-	name_peer(connection, from);
-	if (!local)
-		set_options(fd);
-	if (!make_events(connection)) {
-		log_event(LOG_LEVEL_ERROR, "out-of-memory",
-		          &(struct log_fields){ .peer = connection->session.peer },
-		          "out of memory for a connection");
-		connection_close(connection);
 	}
 }
 

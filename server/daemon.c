@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { LOOP_ROUNDS = 32 }; /* looks at the data paths for each look at everything else */
+enum {
+	LOOP_ROUNDS = 32,          /* looks at the data paths for each look at everything else */
+	CROWDED_MS = 1000,         /* at least, from one warning to the next */
+};
 
 static const struct target *const targets[] = {
 	&target_tcp, &target_shm,
@@ -37,13 +40,37 @@ void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant
 			(*target)->grant(daemon, session, grant);
 }
 
+/* Owners' events do not wait for more than one of the others'. */
+static struct event_base *make_base(void)
+{
+	struct event_config *config = event_config_new();
+	struct event_base *base;
+
+	if (!config)
+		return NULL;
+	event_config_set_max_dispatch_interval(config, NULL, 1, PRIORITY_OTHERS);
+	base = event_base_new_with_config(config);
+	event_config_free(config);
+	if (base && event_base_priority_init(base, PRIORITIES) == 0)
+		return base;
+	if (base)
+		event_base_free(base);
+	return NULL;
+}
+
+void daemon_set_connections(struct daemon *daemon, unsigned max)
+{
+	daemon->crowd.max = max;
+	daemon->crowd.kept = max / CONNECTIONS_KEPT;
+}
+
 struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 {
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
 
 	if (!daemon)
 		return NULL;
-	daemon->base = event_base_new();
+	daemon->base = make_base();
 	if (!daemon->base) {
 		free(daemon);
 		return NULL;
@@ -53,6 +80,8 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 	daemon->spin_ns = spin_us * 1000;
 	daemon->spins = 1;
 	daemon->began_ns = daemon_now_ns();
+	daemon->message_ns = MESSAGE_SECONDS * 1000000000ull;
+	daemon_set_connections(daemon, CONNECTIONS_MAX);
 	return daemon;
 }
 
@@ -76,6 +105,21 @@ void daemon_free(struct daemon *daemon)
 	stores_on_news(daemon->stores, NULL, NULL);
 	event_base_free(daemon->base);
 	free(daemon);
+}
+
+void daemon_tell_crowded(struct daemon *daemon, const char *peer)
+{
+	const struct crowd *crowd = &daemon->crowd;
+	uint64_t now = daemon_now_ns() / 1000000;
+
+	daemon->counters.connections_refused++;
+	if (daemon->crowded_ms && now - daemon->crowded_ms < CROWDED_MS)
+		return;
+	daemon->crowded_ms = now;
+	log_event(LOG_LEVEL_WARNING, "crowded", &(struct log_fields){ .peer = peer },
+	          "there is no room for more than %u connections, of which %u are open: that of "
+	          "%s is closed; %llu had to make room since the start", crowd->max, crowd->count,
+	          peer, (unsigned long long)crowd->evicted);
 }
 
 void daemon_stop(struct daemon *daemon)

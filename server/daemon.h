@@ -1,21 +1,24 @@
 /*
  * daemon.h - the daemon around the store logic: one thread, one libevent loop.
  *
- *   main.c          what happens in which order from start to end
- *   listen.c        sockets that wait for connections
- *   control_loop.c  control connections; tells them from data connections
- *   target_tcp.c    data connections
- *   target_shm.c    descriptors and processes on this host
- *   target_verbs.c  memory registered for RDMA (with *_verbs.c, left out by RDMA=0)
- *   http_loop.c     pages for who watches it: metrics.c, status_json.c, page.html
- *   journal.c       what happens to stores, in the log
- *   daemon.c        the loop itself
+ *   main.c             what happens in which order from start to end
+ *   listen.c           sockets that wait for connections
+ *   connection_loop.c  control connections: who they are, and how long they may take
+ *   control_loop.c     what they ask; tells them from data connections
+ *   crowd.c            how many there may be, and which one goes
+ *   target_tcp.c       data connections
+ *   target_shm.c       descriptors and processes on this host
+ *   target_verbs.c     memory registered for RDMA (with *_verbs.c, left out by RDMA=0)
+ *   http_loop.c        pages for who watches it: metrics.c, status_json.c, page.html
+ *   journal.c          what happens to stores, in the log
+ *   daemon.c           the loop itself
  */
 #ifndef PERSEAS_SERVER_DAEMON_H
 #define PERSEAS_SERVER_DAEMON_H
 
 #include "config.h"
 #include "counters.h"
+#include "crowd.h"
 #include "target.h"
 
 #include <netinet/in.h>
@@ -31,7 +34,14 @@ struct verbs_target;
 
 enum {
 	HANDSHAKE_SECONDS = 5,     /* until a connection must have said what it is */
-	CONNECTIONS_MAX = 1024,    /* of both kinds */
+	MESSAGE_SECONDS = 10,      /* until a request has come, or a reply was taken, whole; unless
+	                              another time is set */
+	CONNECTIONS_MAX = 1024,    /* of both kinds, unless another number is set */
+	CONNECTIONS_KEPT = 4,      /* one in so many is not for plain connections (crowd.h) */
+	ORIGIN_MAX = 160,          /* bytes of the name of an origin */
+	PRIORITY_OWNERS = 0,       /* of the loop's events: .. */
+	PRIORITY_OTHERS = 1,       /* .. one of these, and then all that owners wait for */
+	PRIORITIES = 2,
 };
 
 enum daemon_phase {
@@ -49,7 +59,11 @@ struct daemon {
 	struct verbs_target *rdma; /* NULL: built or started without */
 	struct http *http;         /* NULL: nobody watches */
 	uint8_t *buffer;           /* of target_tcp: what recv() fills */
-	unsigned connection_count; /* of both kinds */
+	struct crowd crowd;        /* connections of both kinds */
+	size_t held;               /* bytes of large messages that are under way */
+	uint64_t message_ns;       /* as MESSAGE_SECONDS */
+	uint64_t crowded_ms;       /* when it was last said that there is no room */
+	unsigned unix_mode;        /* of the files of Unix sockets; 0: 0600 */
 	uint64_t spin_ns;          /* how long the loop spins after data arrived; 0: never */
 	uint64_t spins;            /* times that it has spun: marks the links that moved since */
 	struct counters counters;
@@ -64,6 +78,7 @@ struct daemon {
 struct daemon *daemon_new(struct stores *stores, uint64_t spin_us); /* NULL: out of memory */
 /* Ends all connections, and so all sessions; images stay. */
 void daemon_free(struct daemon *daemon);
+void daemon_set_connections(struct daemon *daemon, unsigned max);
 void daemon_run(struct daemon *daemon); /* until daemon_stop */
 void daemon_stop(struct daemon *daemon);
 /* Ends all connections but those for HTTP, and so all sessions. */
@@ -73,6 +88,8 @@ void daemon_breathe(struct daemon *daemon);
 uint64_t daemon_now_ns(void); /* CLOCK_MONOTONIC */
 /* I5: ends the session's data paths, of every fabric. */
 void daemon_cut(struct daemon *daemon, struct session *session);
+/* There is no room for that connection. Said once a second at most. */
+void daemon_tell_crowded(struct daemon *daemon, const char *peer);
 /* Adds to a grant what the fabrics offer. */
 void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
 
@@ -107,7 +124,7 @@ bool connection_address(const struct session *session, struct sockaddr_storage *
 
 /* target_tcp.c: takes a socket whose first four bytes were PS_DATA_MAGIC. */
 extern const struct target target_tcp;
-void data_accept(struct daemon *daemon, int fd, const char *peer);
+void data_accept(struct daemon *daemon, int fd, const char *peer, const char *origin);
 void data_links_close(struct daemon *daemon);
 
 /* target_shm.c */

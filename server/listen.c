@@ -63,6 +63,8 @@ static void on_connection(evutil_socket_t fd, short what, void *arg)
 			                  listener->path[0] != '\0');
 			continue;
 		}
+		if (errno == EMFILE && crowd_make_room(&listener->daemon->crowd))
+			continue;
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 			pause_listener(listener);
 		if (errno != ECONNABORTED && errno != EINTR)
@@ -103,7 +105,7 @@ static int clear_path(const struct sockaddr_un *address, char *why, size_t size)
 	return 0;
 }
 
-static int bind_unix(const struct endpoint *endpoint, char *why, size_t size)
+static int bind_unix(const struct endpoint *endpoint, mode_t mode, char *why, size_t size)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	mode_t mask;
@@ -114,7 +116,7 @@ static int bind_unix(const struct endpoint *endpoint, char *why, size_t size)
 	if (clear_path(&address, why, size) < 0)
 		return -1;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	mask = umask(0177); /* the socket is never there with a wider mode */
+	mask = umask(0777 & ~mode); /* the socket is never there with a wider mode */
 	ret = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof(address));
 	umask(mask);
 	if (ret == 0 && listen(fd, BACKLOG) == 0)
@@ -219,7 +221,8 @@ static struct listener *make_listener(struct daemon *daemon, int fd)
 
 int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why, size_t size)
 {
-	int fd = endpoint->local ? bind_unix(endpoint, why, size)
+	mode_t mode = daemon->unix_mode ? daemon->unix_mode : 0600;
+	int fd = endpoint->local ? bind_unix(endpoint, mode, why, size)
 	                         : listen_tcp(endpoint, false, why, size);
 	struct listener *listener, **end = &daemon->listeners;
 

@@ -1,6 +1,7 @@
 /*
  * main.c - perseasd: keeps images of stores for their owners.
  */
+#include "access_file.h"
 #include "daemon.h"
 #include "metrics.h"
 #include "notify.h"
@@ -10,14 +11,58 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
-enum { PROGRESS_SECONDS = 5 };
+enum {
+	PROGRESS_SECONDS = 5,
+	FILES_KEPT = 256,          /* descriptors beside those of connections */
+};
+
+/* The rules in force, and where they are read. */
+struct rules {
+	const char *path;
+	struct access *access;
+	struct stores *stores;     /* NULL: there are none yet */
+};
 
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
 	(void)what;
 	log_event(LOG_LEVEL_INFO, "ends", NULL, "ends by signal %d", (int)number);
 	daemon_stop(arg);
+}
+
+/* The old rules stay in force where the new ones cannot be read. */
+static int read_rules(struct rules *rules)
+{
+	char why[PATH_MAX + 512];
+	struct access *access, *old = rules->access;
+
+	if (!rules->path[0]) {
+		log_event(LOG_LEVEL_DEBUG, "access", NULL, "there are no access rules to read");
+		return 0;
+	}
+	access = access_read(rules->path, why, sizeof(why));
+	if (!access) {
+		log_event(LOG_LEVEL_ERROR, "access-refused", NULL, "%s", why);
+		return -1;
+	}
+	rules->access = access;
+	if (rules->stores)
+		stores_set_access(rules->stores, access);
+	access_free(old);
+	log_event(LOG_LEVEL_INFO, "access", NULL, "access rules %s: %u are in force", rules->path,
+	          access_rules(access));
+	return 0;
+}
+
+static void on_hangup(evutil_socket_t number, short what, void *arg)
+{
+	(void)number;
+	(void)what;
+	if (read_rules(arg) < 0)
+		log_event(LOG_LEVEL_ERROR, "access-refused", NULL,
+		          "the access rules from before stay in force");
 }
 
 /* arg: the event. */
@@ -63,13 +108,15 @@ static int open_listeners(struct daemon *daemon, const struct config *config)
 }
 
 /* From open sockets to the signal that ends it. */
-static int serve(struct daemon *daemon, const struct config *config)
+static int serve(struct daemon *daemon, const struct config *config, struct rules *rules)
 {
 	struct event *term = evsignal_new(daemon->base, SIGTERM, on_signal, daemon);
 	struct event *interrupt = evsignal_new(daemon->base, SIGINT, on_signal, daemon);
+	struct event *hangup = evsignal_new(daemon->base, SIGHUP, on_hangup, rules);
 	int ret = -1;
 
-	if (!term || !interrupt || event_add(term, NULL) < 0 || event_add(interrupt, NULL) < 0)
+	if (!term || !interrupt || !hangup || event_add(term, NULL) < 0 ||
+	    event_add(interrupt, NULL) < 0 || event_add(hangup, NULL) < 0)
 		fail("signals cannot be caught");
 	else
 		ret = open_listeners(daemon, config);
@@ -83,7 +130,25 @@ static int serve(struct daemon *daemon, const struct config *config)
 		event_free(term);
 	if (interrupt)
 		event_free(interrupt);
+	if (hangup)
+		event_free(hangup);
 	return ret;
+}
+
+/* A descriptor for each connection: as many as the host allows. */
+static void raise_files(unsigned connections)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < connections + FILES_KEPT)
+		log_event(LOG_LEVEL_WARNING, "few-files", NULL,
+		          "%u connections and the images may need more than the %llu open files "
+		          "that this host allows: raise LimitNOFILE or ulimit -n", connections,
+		          (unsigned long long)limit.rlim_max);
 }
 
 static int start_rdma(struct daemon *daemon, const struct config *config)
@@ -147,12 +212,16 @@ static int write_spills(struct stores *stores, const struct config *config)
 }
 
 static int run_daemon(struct memory *memory, struct stores *stores, struct progress *progress,
-                      const struct config *config)
+                      const struct config *config, struct rules *rules)
 {
 	struct daemon *daemon = daemon_new(stores, config->spin_us);
 	int ret = -1;
 
 	progress->daemon = daemon;
+	if (daemon) {
+		daemon_set_connections(daemon, config->max_connections);
+		daemon->unix_mode = config->unix_mode;
+	}
 	if (daemon && start_rdma(daemon, config) == 0) {
 		if (open_http(daemon, &config->http) < 0) {
 			daemon_free(daemon);
@@ -162,7 +231,7 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		log_event(LOG_LEVEL_INFO, "begins", NULL,
 		          "perseasd %s keeps its images in %s, %llu bytes", PERSEAS_VERSION,
 		          config->memory_dir, (unsigned long long)memory->ops->used(memory));
-		ret = serve(daemon, config);
+		ret = serve(daemon, config, rules);
 	} else {
 		fail("out of memory");
 	}
@@ -179,6 +248,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 	struct progress progress = { 0 };
 	struct stores *stores = stores_new(memory);
 	struct spill *spill = NULL;
+	struct rules rules = { .path = config->access_file };
 	const char *why = "out of memory";
 	int ret = -1;
 
@@ -186,16 +256,19 @@ static int run_stores(struct memory *memory, const struct config *config)
 		spill = spill_file_new(config->spill_dir, &why);
 	if (!stores || (config->spill_dir[0] && !spill)) {
 		fail(why);
-	} else {
+	} else if (read_rules(&rules) == 0) {
 		if (spill) {
 			spill->progress = on_progress;
 			spill->progress_arg = &progress;
 		}
 		stores_set_owner_timeout(stores, (uint64_t)config->owner_timeout_s * 1000);
 		stores_set_spill(stores, spill);
-		ret = run_daemon(memory, stores, &progress, config);
+		rules.stores = stores;
+		stores_set_access(stores, rules.access);
+		ret = run_daemon(memory, stores, &progress, config, &rules);
 	}
 	stores_free(stores);
+	access_free(rules.access);
 	spill_file_free(spill);
 	return ret;
 }
@@ -237,5 +310,6 @@ int main(int argc, char **argv)
 	log_init(config.log_level, config.log_format);
 	signal(SIGPIPE, SIG_IGN);
 	event_set_log_callback(on_libevent);
+	raise_files(config.max_connections);
 	return run(&config) < 0 ? 1 : 0;
 }

@@ -110,7 +110,7 @@ static void write_memory_limit(struct sheet *sheet)
 
 static void write_connections(struct sheet *sheet)
 {
-	number(sheet, NULL, sheet->daemon->connection_count);
+	number(sheet, NULL, sheet->daemon->crowd.count);
 }
 
 static void write_http_connections(struct sheet *sheet)

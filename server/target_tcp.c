@@ -33,6 +33,7 @@ struct pending {
 };
 
 struct data_link {
+	struct guest guest;        /* first: its functions find the link by it */
 	struct data_link *next;
 	struct data_link **link;
 	struct daemon *daemon;
@@ -67,7 +68,7 @@ static void data_close(struct data_link *link)
 	if (link->deadline)
 		event_free(link->deadline);
 	close(link->fd);
-	link->daemon->connection_count--;
+	crowd_leave(&link->guest);
 	free(link->queue);
 	free(link);
 }
@@ -208,6 +209,7 @@ static void bind_session(struct data_link *link, struct session *session)
 	daemon_cut(link->daemon, session);
 	link->session = session;
 	session->fabric = target_tcp.name;
+	event_priority_set(link->readable, PRIORITY_OWNERS);
 	event_free(link->deadline);
 	link->deadline = NULL;
 }
@@ -337,13 +339,28 @@ static bool make_events(struct data_link *link)
 	       event_add(link->readable, NULL) == 0 && event_add(link->deadline, &limit) == 0;
 }
 
-void data_accept(struct daemon *daemon, int fd, const char *peer)
+static bool guest_owns(const struct guest *guest)
+{
+	return ((const struct data_link *)guest)->session;
+}
+
+static void guest_evict(struct guest *guest)
+{
+	struct data_link *link = (struct data_link *)guest;
+
+	daemon_tell_crowded(link->daemon, link->peer);
+	data_close(link);
+}
+
+void data_accept(struct daemon *daemon, int fd, const char *peer, const char *origin)
 {
 	struct data_link *link = calloc(1, sizeof(*link));
 
 	if (!daemon->buffer)
 		daemon->buffer = malloc(BUFFER_SIZE);
-	if (!link || !daemon->buffer) {
+	if (link)
+		link->guest = (struct guest){ .owns = guest_owns, .evict = guest_evict };
+	if (!link || !daemon->buffer || !crowd_enter(&daemon->crowd, &link->guest, origin)) {
 		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
 		          "out of memory for the data connection from %s", peer);
 		free(link);
@@ -361,7 +378,6 @@ void data_accept(struct daemon *daemon, int fd, const char *peer)
 	if (link->next)
 		link->next->link = &link->next;
 	daemon->links = link;
-	daemon->connection_count++;
 	if (!make_events(link)) {
 		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
 		          "out of memory for the data connection from %s", peer);

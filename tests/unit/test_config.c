@@ -62,6 +62,24 @@ static void owners_may_be_silent_for_as_long_as_is_said(void **state)
 	assert_int_equal(parse("--spill-dir=", NULL), -1);
 }
 
+static void who_may_come_and_how_many_is_told(void **state)
+{
+	static const char *const modes[] = { "", "8", "066", "0", "1777", "600x", "00600" };
+
+	(void)state;
+	assert_int_equal(parse("--unix-mode", "666"), 0);
+	assert_int_equal(config.unix_mode, 0666);
+	assert_int_equal(parse("--access", "/etc/perseas.access"), 0);
+	assert_string_equal(config.access_file, "/etc/perseas.access");
+	assert_int_equal(config.unix_mode, 0600);
+	assert_int_equal(parse("--max-connections", "65536"), 0);
+	assert_int_equal(config.max_connections, 65536);
+	assert_int_equal(parse("--max-connections", "15"), -1);
+	assert_int_equal(parse("--max-connections", "65537"), -1);
+	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		assert_int_equal(parse("--unix-mode", modes[i]), -1);
+}
+
 /* Hosts by name, by number and by long number; with and without "=". */
 static void addresses_are_split_into_host_and_port(void **state)
 {
@@ -200,6 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_serve_this_host),
+		cmocka_unit_test(who_may_come_and_how_many_is_told),
 		cmocka_unit_test(addresses_are_split_into_host_and_port),
 		cmocka_unit_test(lines_of_the_log_are_text_or_json),
 		cmocka_unit_test(owners_may_be_silent_for_as_long_as_is_said),

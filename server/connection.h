@@ -1,0 +1,88 @@
+/*
+ * connection.h - a control connection, for the two files that share it: control_loop.c, which
+ * reads requests and sends replies, and connection_loop.c, which has its beginning, its timer and
+ * its turns.
+ */
+#ifndef PERSEAS_SERVER_CONNECTION_H
+#define PERSEAS_SERVER_CONNECTION_H
+
+#include "daemon.h"
+
+#include "control.h"
+
+enum { INPUT_FIRST = 4096 };       /* bytes of input buffer at first; what is no more is small */
+
+/*
+ *   SNIFF --control magic--> HELLO --good version--> OPEN
+ *     |                        |                       |
+ *     +--data magic--> (data_accept takes the socket)  +--too long--> LAST
+ *                              +--bad version--> LAST
+ */
+enum stage {
+	STAGE_SNIFF,               /* the magic is due */
+	STAGE_HELLO,               /* the rest of the hello is due */
+	STAGE_OPEN,                /* requests */
+	STAGE_LAST,                /* what is unsent is sent, then it is closed */
+};
+
+/* What the timer of a connection is for. */
+enum due {
+	DUE_NOTHING,
+	DUE_HELLO,                 /* it must have said what it is */
+	DUE_REQUEST,               /* the rest of the request must have come */
+	DUE_REPLY,                 /* the reply must have been taken */
+	DUE_TURN,                  /* it is read again */
+};
+
+struct connection {
+	struct session session;    /* first: its functions find the connection by it */
+	struct guest guest;
+	struct daemon *daemon;
+	struct connection *next;
+	struct connection **link;
+	int fd;
+	int process;               /* pidfd of a peer on this host, else -1 */
+	enum stage stage;
+	struct event *readable;
+	struct event *writable;
+	struct event *timer;
+	enum due due;
+	struct bucket bucket;      /* while it holds a claim */
+	bool has_turn;             /* it has waited for what it asks now */
+	uint8_t *input;
+	size_t have, room;
+	struct control_reply output;
+	size_t sent;
+	size_t held;               /* its part of daemon->held */
+	bool own_fds;              /* the descriptors of the output are copies */
+};
+
+/* connection_loop.c */
+uint64_t connection_now_ms(void);
+/* Runs its timer; one that runs for the same already goes on. */
+void connection_wait(struct connection *connection, enum due due, uint64_t ns);
+/* Stops the timer, if it runs for that. */
+void connection_wait_no_more(struct connection *connection, enum due due);
+/* Counts what it holds of large messages. */
+void connection_weigh(struct connection *connection);
+/* All of them hold so much that this one, which holds no claim, is to wait. */
+bool connection_is_too_much(const struct connection *connection);
+/* Takes its turn for the request that has come. True: it has to wait for it, is not read from
+ * meanwhile, and is read again then. */
+bool connection_must_wait(struct connection *connection);
+/* Gives back a turn that it waited for. */
+void connection_give_up_turn(struct connection *connection);
+/*
+ * Says who is at the other end, once that is known: for this, one place. certificate: the name in
+ * the one that was verified; NULL: there is none. -1: it has too many connections, or a name that
+ * is none; it is of no more use.
+ */
+int connection_identify(struct connection *connection, const char *certificate);
+
+/* control_loop.c */
+extern const struct session_ops connection_session;
+void connection_read(struct connection *connection);
+void connection_write(struct connection *connection);
+void connection_close(struct connection *connection);
+
+#endif

@@ -1,0 +1,314 @@
+/*
+ * connection_loop.c - control connections from the moment they are accepted: who they are, how
+ * long they may take, and when it is their turn.
+ */
+#include "connection.h"
+
+#include <arpa/inet.h>
+#include <event2/event.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	HELD_MAX = 64 << 20,       /* bytes of large messages, of all connections together, beyond
+	                              which those that hold no claim have to wait */
+	HELD_WAIT_MS = 100,
+	OWNER_REQUESTS = 50,       /* a second, that no limit takes from who holds a claim */
+};
+
+uint64_t connection_now_ms(void)
+{
+	return daemon_now_ns() / 1000000;
+}
+
+void connection_weigh(struct connection *connection)
+{
+	size_t held = 0;
+
+	if (connection->room > INPUT_FIRST)
+		held += connection->room;
+	if (connection->output.len > INPUT_FIRST)
+		held += connection->output.len;
+	connection->daemon->held += held - connection->held;
+	connection->held = held;
+}
+
+void connection_wait(struct connection *connection, enum due due, uint64_t ns)
+{
+	const struct timeval limit = { (time_t)(ns / 1000000000u),
+	                               (suseconds_t)(ns % 1000000000u / 1000) };
+
+	if (connection->due == due)
+		return;
+	connection->due = due;
+	event_add(connection->timer, &limit);
+}
+
+void connection_wait_no_more(struct connection *connection, enum due due)
+{
+	if (connection->due != due)
+		return;
+	connection->due = DUE_NOTHING;
+	event_del(connection->timer);
+}
+
+/* Requests a second, LIMIT_NONE: as many as it likes. */
+static uint64_t rate_of(const struct connection *connection)
+{
+	const struct session *session = &connection->session;
+	uint64_t rate = access_limit(stores_access(connection->daemon->stores),
+	                             session->identity.name, LIMIT_REQUESTS);
+
+	return session->store && rate < OWNER_REQUESTS ? OWNER_REQUESTS : rate;
+}
+
+/* Who holds a claim has a rate of its own: nobody who shares its identity delays it. */
+static struct bucket *bucket_of(struct connection *connection)
+{
+	return connection->session.store ? &connection->bucket : &connection->guest.origin->bucket;
+}
+
+bool connection_is_too_much(const struct connection *connection)
+{
+	return connection->daemon->held > HELD_MAX && !connection->session.store;
+}
+
+/* A request that came too early waits; the next is not read meanwhile, so that who sends it finds
+ * out. */
+bool connection_must_wait(struct connection *connection)
+{
+	uint64_t rate, wait = 0;
+
+	if (connection->stage != STAGE_OPEN)
+		return false;
+	if (connection_is_too_much(connection)) {
+		wait = HELD_WAIT_MS * 1000000ull;
+	} else if (!connection->has_turn) {
+		rate = rate_of(connection);
+		if (rate != LIMIT_NONE)
+			wait = bucket_take(bucket_of(connection), rate,
+			                   connection_now_ms() * 1000000u);
+		connection->has_turn = true;
+	}
+	if (wait == 0)
+		return false;
+	connection_wait_no_more(connection, DUE_REQUEST);
+	connection_wait(connection, DUE_TURN, wait);
+	event_del(connection->readable);
+	return true;
+}
+
+void connection_give_up_turn(struct connection *connection)
+{
+	if (connection->has_turn && connection->due == DUE_TURN)
+		bucket_return(bucket_of(connection), rate_of(connection));
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	connection_read(arg);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	connection_write(arg);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	static const char *const faults[] = {
+		[DUE_HELLO] = "did not say hello in time",
+		[DUE_REQUEST] = "sent half of a request and then was too slow",
+		[DUE_REPLY] = "did not take its reply in time",
+	};
+	struct connection *connection = arg;
+	enum due due = connection->due;
+
+	(void)fd;
+	(void)what;
+	connection->due = DUE_NOTHING;
+	if (due == DUE_TURN) {
+		event_add(connection->readable, NULL);
+		connection_read(connection);
+		return;
+	}
+	log_event(LOG_LEVEL_INFO, due == DUE_HELLO ? "hello-late" : "too-slow",
+	          &(struct log_fields){ .peer = connection->session.peer },
+	          "connection from %s, %s, is closed: it %s", connection->session.peer,
+	          connection->session.identity.name, faults[due]);
+	connection_close(connection);
+}
+
+/* A host that died without a word is found out in about ten seconds. */
+static void set_options(int fd)
+{
+	const int on = 1, idle = 4, interval = 2, probes = 3;
+	const unsigned limit_ms = 10000;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms));
+}
+
+static void name_peer(struct connection *connection, const struct sockaddr *from)
+{
+	const struct sockaddr_in *v4 = (const void *)from;
+	const struct sockaddr_in6 *v6 = (const void *)from;
+	char *peer = connection->session.peer;
+	const size_t size = sizeof(connection->session.peer);
+	char number[INET6_ADDRSTRLEN] = "?";
+	struct ucred cred = { .pid = 0 };
+	socklen_t len = sizeof(cred);
+
+	if (connection->session.local) {
+		getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+		snprintf(peer, size, "process %d on this host", (int)cred.pid);
+	} else if (from->sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &v6->sin6_addr, number, sizeof(number));
+		snprintf(peer, size, "[%s]:%u", number, ntohs(v6->sin6_port));
+	} else {
+		inet_ntop(AF_INET, &v4->sin_addr, number, sizeof(number));
+		snprintf(peer, size, "%s:%u", number, ntohs(v4->sin_port));
+	}
+}
+
+/* A network of IPv6 is one origin: whoever has an address of it has all of them. */
+static void origin_of(const struct sockaddr *from, bool local, char origin[ORIGIN_MAX])
+{
+	struct in6_addr net;
+	char number[INET6_ADDRSTRLEN] = "?";
+
+	if (!local && from->sa_family == AF_INET6) {
+		net = ((const struct sockaddr_in6 *)(const void *)from)->sin6_addr;
+		if (!IN6_IS_ADDR_V4MAPPED(&net) && !IN6_IS_ADDR_LINKLOCAL(&net) &&
+		    !IN6_IS_ADDR_LOOPBACK(&net))
+			memset(&net.s6_addr[8], 0, 8);
+		inet_ntop(AF_INET6, &net, number, sizeof(number));
+	} else if (!local) {
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)from)->sin_addr,
+		          number, sizeof(number));
+	}
+	snprintf(origin, ORIGIN_MAX, "%s %s", local ? "unix" : "address", number);
+}
+
+static struct connection *connection_at(const struct guest *guest)
+{
+	return (struct connection *)((char *)(uintptr_t)guest -
+	                             offsetof(struct connection, guest));
+}
+
+static bool guest_owns(const struct guest *guest)
+{
+	return connection_at(guest)->session.store;
+}
+
+static void guest_evict(struct guest *guest)
+{
+	struct connection *connection = connection_at(guest);
+
+	daemon_tell_crowded(connection->daemon, connection->session.peer);
+	connection_close(connection);
+}
+
+int connection_identify(struct connection *connection, const char *certificate)
+{
+	struct identity *who = &connection->session.identity;
+	const struct access *access = stores_access(connection->daemon->stores);
+	bool named = true;
+
+	if (connection->session.local)
+		identity_of_process(who, connection->fd);
+	else
+		named = identity_of_certificate(who, certificate);
+	if (strcmp(who->name, "anonymous") != 0 && !crowd_move(&connection->guest, who->name))
+		return -1;
+	if (named && connection->guest.origin->connections <=
+	             access_limit(access, who->name, LIMIT_CONNECTIONS))
+		return 0;
+	connection->daemon->counters.connections_refused++;
+	log_event(LOG_LEVEL_WARNING, "connection-refused",
+	          &(struct log_fields){ .peer = connection->session.peer },
+	          "connection from %s, %s, is refused: %s", connection->session.peer, who->name,
+	          named ? "it has all that its limit \"connections\" allows"
+	                : "its certificate names nobody");
+	return -1;
+}
+
+static bool make_events(struct connection *connection)
+{
+	struct event_base *base = connection->daemon->base;
+	int fd = connection->fd;
+
+	connection->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, connection);
+	connection->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, connection);
+	connection->timer = evtimer_new(base, on_timer, connection);
+	if (!connection->readable || !connection->writable || !connection->timer ||
+	    event_add(connection->readable, NULL) < 0)
+		return false;
+	connection_wait(connection, DUE_HELLO, HANDSHAKE_SECONDS * 1000000000ull);
+	return true;
+}
+
+static struct connection *connection_new(struct daemon *daemon, int fd,
+                                         const struct sockaddr *from, bool local)
+{
+	struct connection *connection = calloc(1, sizeof(*connection));
+	char origin[ORIGIN_MAX];
+
+	if (!connection)
+		return NULL;
+	connection->guest = (struct guest){
+		.local = local, .heard_ms = connection_now_ms(),
+		.owns = guest_owns, .evict = guest_evict,
+	};
+	origin_of(from, local, origin);
+	if (!crowd_enter(&daemon->crowd, &connection->guest, origin)) {
+		free(connection);
+		return NULL;
+	}
+	connection->session.ops = &connection_session;
+	connection->session.local = local;
+	connection->daemon = daemon;
+	connection->fd = fd;
+	connection->process = local ? shm_process(fd) : -1;
+	connection->next = daemon->connections;
+	connection->link = &daemon->connections;
+	if (connection->next)
+		connection->next->link = &connection->next;
+	daemon->connections = connection;
+	daemon->counters.connections++;
+	name_peer(connection, from);
+	return connection;
+}
+
+void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *from, bool local)
+{
+	struct connection *connection = connection_new(daemon, fd, from, local);
+
+	if (!connection) {
+		daemon_tell_crowded(daemon, "who comes");
+		close(fd);
+		return;
+	}
+	if (!local)
+		set_options(fd);
+	if (!make_events(connection)) {
+		log_event(LOG_LEVEL_ERROR, "out-of-memory",
+		          &(struct log_fields){ .peer = connection->session.peer },
+		          "out of memory for a connection");
+		connection_close(connection);
+	} else if (connection_identify(connection, NULL) < 0) {
+		connection_close(connection);
+	}
+}

@@ -1,0 +1,271 @@
+/*
+ * test_connection_loop.c - peers that are slow, too many or too fast, over real sockets.
+ */
+#include "../support/daemon_fixture.h"
+
+#include "../../proto/frame.h"
+
+#include <event2/event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { ROOM = 16 };                /* connections; three quarters of them for plain ones over TCP */
+
+static struct access *rules;
+
+static bool find_nobody(const char *name, uint32_t *number)
+{
+	(void)name;
+	(void)number;
+	return false;
+}
+
+static void set_rules(struct fixture *fixture, const char *text)
+{
+	static const struct access_names names = { find_nobody, find_nobody };
+	struct access_fault fault;
+	struct access *old = rules;
+
+	rules = access_parse(text, strlen(text), &names, &fault);
+	assert_non_null(rules);
+	stores_set_access(fixture->stores, rules);
+	access_free(old);
+}
+
+static int finish(void **state)
+{
+	int ret = fixture_teardown(state);
+
+	access_free(rules);
+	rules = NULL;
+	return ret;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void expect_list(struct fixture *fixture, int fd)
+{
+	Perseas__Reply *reply = fixture_reply(fixture, fd);
+
+	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
+	fixture_done(reply);
+}
+
+/* Half of a length; half of a message; a byte now and then. Others are not held up. */
+static void a_request_must_come_whole_in_time(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint8_t half[] = { 100, 0, 0, 0, 1, 2, 3 };
+	int slow = fixture_tcp(fixture), local = fixture_unix(fixture), good = fixture_tcp(fixture);
+	uint64_t began;
+
+	fixture->daemon->message_ns = 50000000;
+	fixture_greet(fixture, good);
+	fixture_greet(fixture, slow);
+	fixture_greet(fixture, local);
+	began = now_ns();
+	fixture_send(slow, half, 2);
+	fixture_send(local, half, sizeof(half));
+	fixture_ask_list(good);
+	expect_list(fixture, good);
+	assert_true(fixture_ended(fixture, slow));
+	assert_true(fixture_ended(fixture, local));
+	assert_true(now_ns() - began >= fixture->daemon->message_ns / 2);
+	fixture_ask_list(good);
+	expect_list(fixture, good);
+	close(slow);
+	close(local);
+	close(good);
+}
+
+/* Bytes trickle in: each comes in time for the last one, the request does not. */
+static void a_trickle_does_not_stop_the_clock(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint32_t length = PS_MESSAGE_MAX;
+	int fd = fixture_tcp(fixture);
+	uint64_t began;
+
+	fixture->daemon->message_ns = 50000000;
+	fixture_greet(fixture, fd);
+	began = now_ns();
+	fixture_send(fd, &length, sizeof(length));
+	while (send(fd, "x", 1, MSG_NOSIGNAL) == 1 && now_ns() - began < 20000000000u)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	assert_true(now_ns() - began >= fixture->daemon->message_ns / 2);
+	assert_true(now_ns() - began < 20000000000u);
+	close(fd);
+}
+
+static void ask_read(int fd, uint64_t length)
+{
+	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
+
+	read.store = (char *)(uintptr_t)"bank";
+	read.region = PS_REGION_LOG;
+	read.length = length;
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_READ, &read);
+}
+
+/* It asks for more than sockets hold, and takes none of it. */
+static void a_reply_must_be_taken_in_time(void **state)
+{
+	struct fixture *fixture = *state;
+	int fd = fixture_unix(fixture);
+
+	fixture_bank(fixture);
+	fixture->daemon->message_ns = 50000000;
+	fixture_greet(fixture, fd);
+	ask_read(fd, PS_READ_REQUEST_MAX);
+	for (uint64_t began = now_ns(); fixture->daemon->crowd.count == 0;)
+		if (now_ns() - began > 20000000000u)
+			fail_msg("nobody came");
+		else
+			event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	while (fixture->daemon->held == 0)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	while (fixture->daemon->crowd.count > 0)
+		event_base_loop(fixture->daemon->base, EVLOOP_ONCE);
+	assert_int_equal(fixture->daemon->held, 0);
+	close(fd);
+}
+
+/* Twice as many requests as a second allows, all at once, of two connections. */
+static void who_asks_too_fast_is_answered_later(void **state)
+{
+	struct fixture *fixture = *state;
+	const int rate = 40;
+	int fds[2] = { fixture_tcp(fixture), fixture_tcp(fixture) };
+	uint64_t began;
+
+	set_rules(fixture, "allow * all\nlimit anonymous requests 40/s");
+	fixture_greet(fixture, fds[0]);
+	fixture_greet(fixture, fds[1]);
+	began = now_ns();
+	for (int i = 0; i < rate; i++) {
+		fixture_ask_list(fds[0]);
+		fixture_ask_list(fds[1]);
+	}
+	for (int i = 0; i < rate; i++) {
+		expect_list(fixture, fds[0]);
+		expect_list(fixture, fds[1]);
+	}
+	assert_true(now_ns() - began >= 900000000);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* Its identity has used up its rate for minutes; what an owner asks has a rate of its own. */
+static void an_owner_does_not_wait_for_its_identity(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	int owner = fixture_tcp(fixture), greedy[8];
+	struct bucket *bucket;
+
+	fixture_bank(fixture);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	set_rules(fixture, "allow * all\nlimit anonymous requests 1/s");
+	for (int i = 0; i < 8; i++) {
+		greedy[i] = fixture_tcp(fixture);
+		fixture_greet(fixture, greedy[i]);
+		fixture_ask_list(greedy[i]);
+	}
+	expect_list(fixture, greedy[0]);
+	bucket = &fixture->daemon->crowd.origins->bucket;
+	assert_true(bucket->next_ns > now_ns() + 5000000000u);
+	for (int i = 0; i < 20; i++) {
+		fixture_ask(owner, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+		fixture_done(fixture_reply(fixture, owner));
+	}
+	assert_true(bucket->next_ns > now_ns() + 4000000000u);
+	for (int i = 0; i < 8; i++)
+		close(greedy[i]);
+	close(owner);
+}
+
+/* More than there is room for: the owner stays, a Unix socket and the next owner get in. */
+static void a_crowd_locks_nobody_out(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	int owner = fixture_tcp(fixture), local, next, idle[3 * ROOM];
+
+	daemon_set_connections(fixture->daemon, ROOM);
+	fixture_bank(fixture);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	for (int i = 0; i < 3 * ROOM; i++) {
+		idle[i] = fixture_tcp(fixture);
+		fixture_greet(fixture, idle[i]);
+	}
+	assert_true(fixture->daemon->crowd.count <= ROOM);
+	assert_true(fixture_ended(fixture, idle[0]));
+	fixture_ask(owner, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	fixture_done(fixture_reply(fixture, owner));
+	local = fixture_unix(fixture);
+	fixture_greet(fixture, local);
+	fixture_ask_list(local);
+	expect_list(fixture, local);
+	next = fixture_tcp(fixture);
+	fixture_done(fixture_claim(fixture, next, 6));
+	for (int i = 0; i < 3 * ROOM; i++)
+		close(idle[i]);
+	close(owner);
+	close(local);
+	close(next);
+}
+
+/* Two of each origin, of which the anonymous have one by address. */
+static void an_identity_has_only_so_many_connections(void **state)
+{
+	struct fixture *fixture = *state;
+	int fds[4];
+
+	set_rules(fixture, "allow * all\nlimit * connections 2");
+	for (int i = 0; i < 4; i++) {
+		fds[i] = i % 2 ? fixture_unix(fixture) : fixture_tcp(fixture);
+		fixture_greet(fixture, fds[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		int fd = i % 2 ? fixture_unix(fixture) : fixture_tcp(fixture);
+
+		assert_true(fixture_ended(fixture, fd));
+		close(fd);
+	}
+	close(fds[0]);
+	while (fixture->daemon->crowd.count > 3)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	fds[0] = fixture_tcp(fixture);
+	fixture_greet(fixture, fds[0]);
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, finish)
+		TEST(a_request_must_come_whole_in_time),
+		TEST(a_trickle_does_not_stop_the_clock),
+		TEST(a_reply_must_be_taken_in_time),
+		TEST(who_asks_too_fast_is_answered_later),
+		TEST(an_owner_does_not_wait_for_its_identity),
+		TEST(a_crowd_locks_nobody_out),
+		TEST(an_identity_has_only_so_many_connections),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/*
+ * test_crowd.c - who gets in, who goes, and whose turn it is.
+ */
+#include "../../server/crowd.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { MAX = 8, KEPT = 2, MANY = 64 };
+
+struct one {
+	struct guest guest;
+	bool owns, gone;
+};
+
+struct rig {
+	struct crowd crowd;
+	struct one ones[MANY];
+	unsigned count;
+};
+
+static bool owns(const struct guest *guest)
+{
+	return ((const struct one *)guest)->owns;
+}
+
+static void evict(struct guest *guest)
+{
+	((struct one *)guest)->gone = true;
+	crowd_leave(guest);
+}
+
+static int setup(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	rig->crowd.max = MAX;
+	rig->crowd.kept = KEPT;
+	*state = rig;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct rig *rig = *state;
+
+	for (unsigned i = 0; i < rig->count; i++)
+		crowd_leave(&rig->ones[i].guest);
+	assert_int_equal(rig->crowd.count, 0);
+	assert_null(rig->crowd.origins);
+	free(rig);
+	return 0;
+}
+
+/* NULL: there is no room. Who comes later was heard later. */
+static struct one *come(struct rig *rig, const char *origin, bool local)
+{
+	struct one *one = &rig->ones[rig->count];
+
+	one->guest.local = local;
+	one->guest.heard_ms = rig->count;
+	one->guest.owns = owns;
+	one->guest.evict = evict;
+	if (!crowd_enter(&rig->crowd, &one->guest, origin))
+		return NULL;
+	rig->count++;
+	return one;
+}
+
+/* One address takes all that there is; then another comes, and again the first. */
+static void the_longest_silent_of_the_most_goes(void **state)
+{
+	struct rig *rig = *state;
+	struct one *other = come(rig, "b", false), *first = come(rig, "a", false), *later;
+
+	for (int i = 0; i < MAX - KEPT - 2; i++)
+		later = come(rig, "a", false);
+	first->guest.heard_ms = 100;
+	assert_int_equal(rig->crowd.count, MAX - KEPT);
+	assert_non_null(come(rig, "b", false));
+	assert_true(rig->ones[2].gone);
+	assert_non_null(come(rig, "a", false));
+	assert_true(rig->ones[3].gone);
+	assert_false(other->gone || first->gone || later->gone);
+	assert_int_equal(rig->crowd.count, MAX - KEPT);
+	assert_int_equal(rig->crowd.evicted, 2);
+}
+
+/* What TCP may not have, Unix sockets and owners may. */
+static void a_part_is_kept_from_plain_tcp(void **state)
+{
+	struct rig *rig = *state;
+	struct one *owner;
+
+	for (int i = 0; i < MAX; i++)
+		assert_non_null(come(rig, "a", false));
+	assert_int_equal(rig->crowd.count, MAX - KEPT);
+	owner = come(rig, "a", false);
+	owner->owns = true;
+	assert_non_null(come(rig, "a", false));
+	assert_int_equal(rig->crowd.count, MAX - KEPT + 1);
+	assert_non_null(come(rig, "unix", true));
+	assert_int_equal(rig->crowd.count, MAX);
+	assert_non_null(come(rig, "unix", true));
+	assert_int_equal(rig->crowd.count, MAX);
+	assert_false(owner->gone);
+}
+
+/* As many owners as there is room for. */
+static void an_owner_never_goes(void **state)
+{
+	struct rig *rig = *state;
+
+	for (int i = 0; i < MAX; i++)
+		come(rig, "a", i % 2)->owns = true;
+	assert_null(come(rig, "b", false));
+	assert_null(come(rig, "b", true));
+	assert_false(crowd_make_room(&rig->crowd));
+	assert_int_equal(rig->crowd.evicted, 0);
+	rig->ones[3].owns = false;
+	assert_null(come(rig, "b", false));
+	assert_non_null(come(rig, "b", true));
+	assert_true(rig->ones[3].gone);
+}
+
+/* It turns out whose connection it is. */
+static void who_moves_is_counted_where_it_is(void **state)
+{
+	struct rig *rig = *state;
+	struct one *one = come(rig, "a", false);
+
+	come(rig, "a", false);
+	assert_true(crowd_move(&one->guest, "cert:x"));
+	assert_string_equal(one->guest.origin->name, "cert:x");
+	assert_int_equal(one->guest.origin->connections, 1);
+	assert_int_equal(rig->ones[1].guest.origin->connections, 1);
+	assert_true(crowd_move(&one->guest, "a"));
+	assert_int_equal(one->guest.origin->connections, 2);
+}
+
+/* A second's worth at once, then one after the other at the rate; a rest saves up no more. */
+static void a_bucket_gives_a_second_at_once_and_then_the_rate(void **state)
+{
+	const uint64_t second = 1000000000, now = 5 * second;
+	struct bucket bucket = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(bucket_take(&bucket, 10, now), 0);
+	for (unsigned i = 1; i <= 20; i++)
+		assert_int_equal(bucket_take(&bucket, 10, now), i * second / 10);
+	bucket_return(&bucket, 10);
+	assert_int_equal(bucket_take(&bucket, 10, now), 2 * second);
+	assert_int_equal(bucket_take(&bucket, 10, now + 2 * second), second / 10);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(bucket_take(&bucket, 10, now + 100 * second), 0);
+	assert_int_equal(bucket_take(&bucket, 10, now + 100 * second), second / 10);
+	assert_int_equal(bucket_take(&bucket, 1, 1000 * second), 0);
+	assert_int_equal(bucket_take(&bucket, 1, 1000 * second), second);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(the_longest_silent_of_the_most_goes),
+		TEST(a_part_is_kept_from_plain_tcp),
+		TEST(an_owner_never_goes),
+		TEST(who_moves_is_counted_where_it_is),
+		cmocka_unit_test(a_bucket_gives_a_second_at_once_and_then_the_rate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
