@@ -225,6 +225,7 @@ static void fill_header(void)
 	segment.size = 1000;
 	segment.address = (uint64_t)1 << 44;
 	header.store = bank;
+	header.creator = bank;
 	header.store_id = id(2);
 	header.image_id = id(0);
 	header.promised_epoch = 5;
@@ -553,6 +554,23 @@ static void save_live_replies(void)
 	save_reply("spill", PERSEAS__REPLY__BODY_SPILL, &spill);
 }
 
+static void save_rules(void)
+{
+	static const char *const rules[][2] = {
+		{ "allow", "allow cert:bank-* create,own,read,recover store bank-*\n" },
+		{ "limit", "limit cert:bank-* memory 8G stores 4 sessions 8 connections 9 "
+		           "requests 1000/s\n" },
+		{ "users", "# who\nallow user:bank own # a word\r\nallow group:ops all\n"
+		           "allow uid:3 read\nallow gid:* admin store *\n" },
+		{ "all", "\n\t allow * all\nlimit anonymous stores 0 memory 1\nlimit uid:* "
+		         "stores 3" },
+		{ "wrong", "allow uid:01 read\nallow * write\nlimit * requests 0/s\n" },
+	};
+
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+		save("access", rules[i][0], (const uint8_t *)rules[i][1], strlen(rules[i][1]));
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -575,5 +593,6 @@ int main(int argc, char **argv)
 	save_live_requests();
 	save_replies();
 	save_live_replies();
+	save_rules();
 	return 0;
 }
