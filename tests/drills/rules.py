@@ -1,0 +1,122 @@
+"""Access rules for drills: a file of them that a daemon reads again, who comes over which fabric,
+and every request that there is, by the right that it needs."""
+import contextlib
+import os
+import signal
+
+import wire
+from drill import SECONDS, wait_for
+
+# The fields of Request.
+STATUS, CREATE, SETTLE, ABANDON, CLAIM, REBUILD = 2, 3, 4, 5, 6, 11
+DIGEST, READ, ORDER, DROP, SPILL = 16, 17, 18, 19, 20
+DENIED, LIMIT, NO_MEMORY = 13, 11, 7                    # Status
+RIGHTS = ("create", "own", "read", "recover", "admin")
+
+
+class Rules:
+    """The file that `--access` names."""
+
+    def __init__(self, path, *lines):
+        self.path = path
+        self.write(*lines)
+
+    def write(self, *lines):
+        self.path.write_text("".join(line + "\n" for line in lines))
+
+    @property
+    def options(self):
+        return ("--access", str(self.path))
+
+    def put(self, daemon, *lines):
+        """Has the daemon read these; True when they are in force, False when they are refused."""
+        def read():
+            log = daemon.log()
+            return log.count("are in force"), log.count("stay in force")
+        before = read()
+        self.write(*lines)
+        os.kill(daemon.pid, signal.SIGHUP)
+        wait_for(lambda: read() != before, SECONDS, "rules that are read again")
+        return read()[1] == before[1]
+
+
+def open_to_all(daemon):
+    """Other users may reach the daemon's socket."""
+    for folder in (daemon.mirror.folder.parent, daemon.mirror.folder):
+        folder.chmod(0o755)
+
+
+@contextlib.contextmanager
+def user(uid):
+    """What the kernel tells of a connection that is made meanwhile. For root."""
+    groups = os.getgroups()
+    os.setgroups([])
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(groups)
+
+
+class Somebody:
+    """An identity, and how it comes."""
+
+    def __init__(self, name, fabric, uid=None):
+        self.name, self.fabric, self.uid = name, fabric, uid
+
+    def control(self, daemon):
+        """A control connection of its own."""
+        if self.uid is None:
+            return wire.Control(daemon.mirror.tcp)
+        with user(self.uid):
+            return wire.Control(daemon.mirror.unix)
+
+    def __repr__(self):
+        return "%s over %s" % (self.name, self.fabric)
+
+
+# Everybody who can come here. `shared`: who can be given memory itself.
+SOMEBODIES = [Somebody("uid:12345", "shm", 12345), Somebody("anonymous", "tcp")]
+
+
+def some_id():
+    return os.urandom(16)
+
+
+def _roster():
+    member = wire.field(1, "127.0.0.1:1") + wire.field(2, some_id())
+    return wire.field(1, 1) + wire.field(2, 1) + wire.field(3, member)
+
+
+def _claim(store, takeover, shared):
+    return wire.field(CLAIM, wire.field(1, store) + wire.field(2, 1 << 40) +
+                      wire.field(3, some_id()) + wire.field(4, int(takeover)) +
+                      wire.field(6, int(shared)) + wire.field(8, 1))
+
+
+def _rebuild(store):
+    header = (wire.field(1, store) + wire.field(2, some_id()) + wire.field(3, some_id()) +
+              wire.field(6, 3) + wire.field(8, 4096) + wire.field(9, _roster()))
+    return wire.field(REBUILD, wire.field(1, header) + wire.field(2, 1 << 40) +
+                      wire.field(3, some_id()))
+
+
+def requests(store, shared):
+    """{right: [what must not be done without it]}"""
+    name = wire.field(1, store)
+    made = name + wire.field(2, some_id())
+    order = wire.field(1, some_id()) + wire.field(2, 2) + wire.field(3, "127.0.0.1:1")
+    part = name + wire.field(2, wire.LOG) + wire.field(3, 0) + wire.field(4, 4096)
+    return {
+        "create": [wire.field(CREATE, made + wire.field(3, some_id()) + wire.field(4, 4096) +
+                              wire.field(5, _roster())),
+                   wire.field(SETTLE, made), wire.field(ABANDON, made)],
+        "own": [_claim(store, False, shared), _claim(store, True, shared), _rebuild(store)],
+        "read": [wire.field(STATUS, name), wire.field(DIGEST, part), wire.field(READ, part)],
+        "recover": [_claim(store, True, shared)],
+        "admin": [wire.field(ORDER, name + wire.field(2, order)), wire.field(DROP, name),
+                  wire.field(DROP, made + wire.field(3, some_id())), wire.field(SPILL, b"")],
+    }

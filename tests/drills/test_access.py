@@ -1,0 +1,158 @@
+"""Who may do what on a daemon, and how much of it, over every fabric that runs here."""
+import os
+
+import pytest
+
+import wire
+from drill import NO, SECONDS, run_command, wait_for
+from rules import DENIED, RIGHTS, SOMEBODIES, Rules, open_to_all, requests
+from teller import FENCED, LOG, Refused, dice, pieces, tellers, until  # noqa: F401
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to come as other users")
+
+EVERYTHING = "allow uid:0 all"          # for the owner of these drills, over a Unix socket
+
+
+@pytest.fixture(params=SOMEBODIES, ids=lambda somebody: somebody.fabric)
+def somebody(request):
+    return request.param
+
+
+@pytest.fixture
+def rules(tmp_path):
+    return Rules(tmp_path / "access", EVERYTHING)
+
+
+@pytest.fixture
+def mirror(mirrors, rules):
+    """One mirror under these rules, which others may reach; its owner shares memory with it."""
+    daemon, = mirrors(1, "shm", (*rules.options, "--unix-mode", "666"))
+    open_to_all(daemon)
+    return daemon
+
+
+@pytest.fixture
+def prey(tellers, mirror):
+    """A store that nobody holds."""
+    desk = tellers.desk()
+    desk.open("prey", [mirror], "create", "log=65536")
+    desk.ask("map", "a", 4096)
+    desk.ask("publish")
+    desk.transaction("a", 0, 4096, 5)
+    desk.ask("close")
+    return desk
+
+
+def all_but(somebody, right):
+    return "allow %s %s" % (somebody.name, ",".join(each for each in RIGHTS if each != right))
+
+
+def test_what_is_denied_leaves_everything_as_it_is(somebody, rules, mirror, tellers, prey):
+    """Every request that needs a right, by one who has all the others: on a store that nobody
+    holds, on one whose owner commits meanwhile, and on one that is not there."""
+    desk = tellers.desk()
+    epoch, _ = desk.open("books", [mirror], "create", LOG)
+    desk.books()
+    desk.ask("start")
+    desk.page.advances(50)
+    quiet = {path: data for path, data in pieces([mirror]).items() if "books" not in str(path)}
+    control, count = somebody.control(mirror), 0
+    for right in RIGHTS:
+        assert rules.put(mirror, EVERYTHING, all_but(somebody, right))
+        for store in ("prey", "books", "none"):
+            for body in requests(store, somebody.fabric == "shm")[right]:
+                reply = control.ask(body)
+                assert reply[1] == DENIED, (right, store, reply)
+                sentence = reply[2].decode()
+                assert sentence.startswith('%s lacks the right "%s"' % (somebody.name, right))
+                assert set(reply) == {1, 2}     # no grant, no epoch
+                count += 1
+    assert count == 3 * sum(map(len, requests("x", False).values()))
+    control.peer.close()
+    desk.page.advances(50)
+    k = int(desk.ask("halt"))
+    figures = desk.figures()
+    assert (figures["epoch"], figures["reconnects"], figures["in_doubt"]) == (epoch, 0, 0)
+    assert desk.check() == k
+    assert quiet == {path: data for path, data in pieces([mirror]).items()
+                     if "books" not in str(path)}
+
+
+def test_nobody_learns_whether_a_store_is_there(somebody, rules, mirror, prey):
+    """All that may not be done to it is refused in the same words, and lists do not have it."""
+    assert rules.put(mirror, EVERYTHING, "allow %s read store other" % somebody.name)
+    control = somebody.control(mirror)
+    there, absent = (requests(store, False) for store in ("prey", "none"))
+    for right in RIGHTS:
+        for body, other in zip(there[right], absent[right]):
+            reply, another = control.ask(body), control.ask(other)
+            assert reply[2].replace(b"prey", b"none") == another[2]
+            assert {**reply, 2: b""} == {**another, 2: b""}
+    listed = wire.fields(control.ask(wire.field(1, b""))[4])
+    assert 1 not in listed and listed.get(3, 0) == 0    # no store, no bytes
+    control.peer.close()
+
+
+def test_the_library_and_the_command_name_what_is_missing(somebody, rules, mirror, tellers, prey):
+    """The anonymous over TCP; and root, who is nobody special."""
+    address, name = {"tcp": (mirror.mirror.tcp, "anonymous"),
+                     "shm": (mirror.address, "uid:0")}[somebody.fabric]
+    for right, line in (("read", "allow * own"), ("own", "allow * read"),
+                        ("recover", "allow * own,read")):
+        assert rules.put(mirror, line)
+        refused = tellers.desk().refused("open", "prey", address, "takeover")
+        assert refused.name == "PERSEAS_EDENIED"
+        assert '%s lacks the right "%s" on store prey' % (name, right) in refused.text
+    assert rules.put(mirror, "allow uid:1 read")
+    done = run_command("status", "prey", mirrors=address)
+    assert done.status == NO and 'lacks the right "read" on store prey' in done.err
+    done = run_command("drop", "prey", address, "--yes")
+    assert done.status == NO and "lacks the right" in done.err
+
+
+@pytest.mark.parametrize("fabric", ["tcp", "shm"])
+def test_an_owner_that_may_no_longer_own_is_cut_at_once(fabric, rules, mirror, tellers):
+    """It commits meanwhile. All that it was promised is there for the next one, who may."""
+    own, other = (mirror.mirror.tcp, mirror.address)[::1 if fabric == "tcp" else -1]
+    lines = {mirror.mirror.tcp: "allow anonymous all", mirror.address: EVERYTHING}
+    assert rules.put(mirror, *lines.values())
+    owner = tellers.run("books", own, "create", LOG, "commit-ms=300")
+    owner.advances(100)
+    assert rules.put(mirror, lines[other], "# " + lines[own])
+    # Over TCP the mirror is one that is away, and may come back; memory cannot be given back.
+    until(lambda: owner.page.in_doubt or not owner.running(), "an owner that notices")
+    assert fabric == "tcp" or owner.wait()[0] == FENCED
+    acked = owner.page.acked
+    assert run_command("status", "books", mirrors=other).status == 0
+    assert owner.page.acked == acked
+    assert tellers.verify("books", other, owner.page) >= owner.page.acked
+
+
+def test_wrong_rules_change_nothing(rules, mirror, prey):
+    """Those that were read before stay in force; a daemon does not start with wrong ones."""
+    assert not rules.put(mirror, "allow * all", "allow uid:0 everything")
+    assert "%s, line 2: \"everything\" is no right" % rules.path in mirror.log()
+    assert run_command("status", "prey", mirrors=[mirror]).status == 0
+    assert run_command("status", "prey", mirrors=mirror.mirror.tcp).status == NO
+    mirror.kill9()
+    with pytest.raises(RuntimeError) as failed:
+        mirror.mirror.start()
+    assert "line 2" in str(failed.value)
+
+
+def test_a_quota_is_named_and_survives_a_restart(rules, mirror, tellers):
+    """Of the stores and of the bytes that root created."""
+    assert rules.put(mirror, EVERYTHING, "limit uid:0 stores 2 memory 64K sessions 1")
+    first, second = tellers.desk(), tellers.desk()
+    first.open("one", [mirror], "create", "log=4096")
+    refused = second.refused("open", "two", mirror.address, "create", "log=4096")
+    assert refused.name == "PERSEAS_ELIMIT" and '"sessions"' in refused.text
+    refused = first.refused("map", "large", 60 << 10)
+    assert refused.name == "PERSEAS_EMIRRORMEM" and '"memory"' in refused.text
+    first.ask("map", "small", 4096)
+    first.ask("publish")
+    first.ask("close")
+    mirror.restart()
+    refused = second.refused("open", "three", mirror.address, "create", "log=4096")
+    assert refused.name == "PERSEAS_ELIMIT" and '"stores"' in refused.text
+    second.open("one", [mirror])
