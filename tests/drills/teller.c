@@ -5,11 +5,13 @@
  *   teller verify STORE MIRRORS PAGE [option...]   takes over, and compares all bytes with what
  *                                                  they must be, and with what the page says
  *   teller desk PAGE                               commands on standard input (desk.h)
+ *   teller load HOST PORT IDLE BUSY                no owner, but others who come (load.h)
  *
  * Options are those of desk.h, and transactions=N. Exit status: 0 good; 1 something does not hold;
  * 2 wrong use; 3 fenced.
  */
 #include "desk.h"
+#include "load.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -107,6 +109,8 @@ int main(int argc, char **argv)
 
 	/* A drill that fails may kill what started this, and leave it waiting for its mirrors. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (strcmp(mode, "load") == 0)
+		return load_run(argc - 2, argv + 2);
 	if (desk ? argc != 3 : !read_words(&words, argc, argv))
 		return wrong_use();
 	if (owner_init(&owner, desk ? argv[2] : words.page) < 0) {

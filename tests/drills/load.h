@@ -1,0 +1,23 @@
+/*
+ * load.h - many control connections to one daemon at the same time, most of them idle, some of them
+ * busy, and of these some hostile.
+ */
+#ifndef PERSEAS_DRILLS_LOAD_H
+#define PERSEAS_DRILLS_LOAD_H
+
+/*
+ * teller load HOST PORT IDLE BUSY: over TCP, until standard input ends. Half of the busy ones ask
+ * for lists five times a second each; the others
+ *
+ *   slow       send a request byte by byte, which never ends
+ *   huge       send a megabyte that is no request, or announce more than there may be
+ *   torn       end in the middle of a request
+ *   version    speak another version
+ *   stranger   claim a store named "prey", with takeover
+ *
+ * each five times a second too. Those that are closed come again. It writes a line when all have
+ * connected for the first time, and one of NAME=COUNT at the end. Returns the exit status.
+ */
+int load_run(int argc, char **argv);
+
+#endif
