@@ -63,7 +63,7 @@ uint64_t connection_now_ms(void);
 void connection_wait(struct connection *connection, enum due due, uint64_t ns);
 /* Stops the timer, if it runs for that. */
 void connection_wait_no_more(struct connection *connection, enum due due);
-/* Counts what it holds of large messages. */
+/* Counts what it holds of large messages, while it holds no claim. */
 void connection_weigh(struct connection *connection);
 /* All of them hold so much that this one, which holds no claim, is to wait. */
 bool connection_is_too_much(const struct connection *connection);

@@ -27,11 +27,12 @@ uint64_t connection_now_ms(void)
 
 void connection_weigh(struct connection *connection)
 {
+	const bool owner = connection->session.store;
 	size_t held = 0;
 
-	if (connection->room > INPUT_FIRST)
+	if (!owner && connection->room > INPUT_FIRST)
 		held += connection->room;
-	if (connection->output.len > INPUT_FIRST)
+	if (!owner && connection->output.len > INPUT_FIRST)
 		held += connection->output.len;
 	connection->daemon->held += held - connection->held;
 	connection->held = held;

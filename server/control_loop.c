@@ -17,7 +17,7 @@
 
 enum {
 	ROUNDS = 16,               /* messages that one connection gets before the others' turn */
-	INPUT_KEEP = 64 << 10,     /* bytes of input buffer that are kept between messages */
+	INPUT_KEEP = 64 << 10,     /* bytes of input buffer that an owner keeps between messages */
 	TURN_MS = 2,               /* after which the others get their turn */
 };
 
@@ -274,7 +274,7 @@ static int take_request(struct connection *connection)
 	event_priority_set(connection->readable,
 	                   connection->session.store ? PRIORITY_OWNERS : PRIORITY_OTHERS);
 	connection->have = 0;
-	if (connection->room > INPUT_KEEP) {
+	if (connection->room > (connection->session.store ? INPUT_KEEP : INPUT_FIRST)) {
 		free(connection->input);
 		connection->input = NULL;
 		connection->room = 0;

@@ -1,12 +1,13 @@
 """Who may do what on a daemon, and how much of it, over every fabric that runs here."""
 import os
+import signal
 
 import pytest
 
 import wire
-from drill import NO, SECONDS, run_command, wait_for
+from drill import NO, run_command
 from rules import DENIED, RIGHTS, SOMEBODIES, Rules, open_to_all, requests
-from teller import FENCED, LOG, Refused, dice, pieces, tellers, until  # noqa: F401
+from teller import FENCED, LOG, pieces, tellers, until  # noqa: F401
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to come as other users")
 
@@ -138,6 +139,14 @@ def test_wrong_rules_change_nothing(rules, mirror, prey):
     with pytest.raises(RuntimeError) as failed:
         mirror.mirror.start()
     assert "line 2" in str(failed.value)
+
+
+def test_a_daemon_without_rules_goes_on_after_a_hangup(mirrors, tellers):
+    """There is nothing to read again."""
+    daemon, = mirrors(1)
+    os.kill(daemon.pid, signal.SIGHUP)
+    tellers.desk().open("books", [daemon], "create", "log=4096")
+    assert daemon.running()
 
 
 def test_a_quota_is_named_and_survives_a_restart(rules, mirror, tellers):

@@ -165,6 +165,22 @@ def test_more_connections_than_there_may_be_harm_no_owner(busy, tellers):
     assert "there is no room for more than" in busy.daemons[0].log()
 
 
+def test_too_few_descriptors_lock_nobody_out(busy):
+    """The daemon may open fewer files than it may have connections."""
+    daemon, = busy.daemons
+    there = len(os.listdir("/proc/%d/fd" % daemon.pid))
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (there + 40, there + 40))
+    peers = [say(busy, wire.control_hello()) for _ in range(100)]
+    busy.goes_on()
+    for address in (daemon.mirror.tcp, daemon.mirror.unix):
+        control = wire.Control(address)
+        assert control.ask(wire.field(1, b""))[4]       # the list of stores
+        control.peer.close()
+    assert closed(peers[0]) == wire.control_hello()     # the longest silent one had to go
+    for peer in peers:
+        peer.close()
+
+
 # --- a claim of one's own, and then ---
 
 class Session:

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -143,6 +144,57 @@ static void a_reply_must_be_taken_in_time(void **state)
 	close(fd);
 }
 
+/* A large request, of which nothing is left when it is answered. */
+static void a_large_request_is_counted_while_it_is_there(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint32_t length = PS_MESSAGE_MAX, part = 32768;
+	uint8_t *noise = calloc(1, length);
+	int fd = fixture_tcp(fixture);
+	Perseas__Reply *reply;
+
+	fixture_greet(fixture, fd);
+	fixture_send(fd, &length, sizeof(length));
+	fixture_send(fd, noise, part);
+	while (fixture->daemon->held < part)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	for (uint32_t sent = part; sent < length; sent += part) {
+		fixture_send(fd, noise, part);
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	}
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
+	fixture_done(reply);
+	assert_int_equal(fixture->daemon->held, 0);
+	free(noise);
+	close(fd);
+}
+
+/* More large messages than there may be are under way. Small ones wait, an owner's do not; then
+ * there is room again. */
+static void large_messages_hold_up_no_owner(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture);
+	const size_t much = (size_t)1 << 30;
+
+	fixture_bank(fixture);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	fixture_greet(fixture, other);
+	fixture->daemon->held += much;
+	fixture_ask_list(other);
+	for (int i = 0; i < 3; i++) {
+		fixture_ask(owner, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+		fixture_done(fixture_reply(fixture, owner));
+	}
+	assert_int_equal(recv(other, &(uint8_t){ 0 }, 1, MSG_DONTWAIT), -1);
+	fixture->daemon->held -= much;
+	expect_list(fixture, other);
+	close(owner);
+	close(other);
+}
+
 /* Twice as many requests as a second allows, all at once, of two connections. */
 static void who_asks_too_fast_is_answered_later(void **state)
 {
@@ -261,6 +313,8 @@ int main(void)
 		TEST(a_request_must_come_whole_in_time),
 		TEST(a_trickle_does_not_stop_the_clock),
 		TEST(a_reply_must_be_taken_in_time),
+		TEST(a_large_request_is_counted_while_it_is_there),
+		TEST(large_messages_hold_up_no_owner),
 		TEST(who_asks_too_fast_is_answered_later),
 		TEST(an_owner_does_not_wait_for_its_identity),
 		TEST(a_crowd_locks_nobody_out),
