@@ -3,8 +3,8 @@ commits.
 
 What they take of processors that all share is no part of what is measured. Over shared memory that
 is the owner's own processor time for a transaction, in which the daemon has no part unless
-something is wrong. Over TCP it is the time of the daemon's one thread that goes to the others, which is what
-commits may have to wait for, and the longest that one waited.
+something is wrong. Over TCP it is the time of the daemon's one thread that goes to the others,
+which is what commits may have to wait for, and the longest that one waited.
 """
 import os
 import pathlib
