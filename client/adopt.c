@@ -251,10 +251,10 @@ static uint32_t holders(const struct perseas *p, const struct ps_standing *chose
 static int too_few(struct perseas *p, uint32_t holding)
 {
 	return ps_fail(p, PERSEAS_EQUORUM,
-	               "%u mirrors hold the newest state of store '%s', and %u must before it can "
-	               "be "
-	               "opened; perseas_report says what is wrong with the others:\n%s",
-	               ps_quorum_count(p, holding), p->store, p->acks, perseas_report(p));
+	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
+	               "it can be opened. What was found:\n%s",
+	               ps_quorum_count(p, holding), p->members, p->store, p->acks,
+	               perseas_report(p));
 }
 
 int ps_adopt(struct perseas *p, const struct ps_standing *chosen)

@@ -78,10 +78,11 @@ int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
 	if (seq > p->in_doubt)
 		p->in_doubt = seq;
 	return ps_fail(p, PERSEAS_EINDOUBT,
-	               "transaction %llu is held by %u mirrors, not yet by %u: perseas_flush "
-	               "waits for it; perseas_mirror_stat says what is wrong with each mirror",
+	               "transaction %llu is held by %u of %u mirrors, and %u must hold it: "
+	               "perseas_flush waits for it; perseas_mirror_stat says what is wrong with "
+	               "each mirror",
 	               (unsigned long long)seq, ps_quorum_count(p, ps_mirrors_holding(p, seq)),
-	               p->acks);
+	               p->members, p->acks);
 }
 
 /* Does the mirror stand in the way of an entry of `length` bytes? */

@@ -19,8 +19,8 @@ static int check_free(struct perseas *p)
 			               "%s has a store '%s' already: open it, or take another name",
 			               m->address.text, p->store);
 		if (f->code && f->code != PERSEAS_ENOSTORE)
-			return ps_fail(p, f->code, "creating needs all %u mirrors: %s",
-			               p->mirror_count, f->error.text);
+			return ps_fail(p, f->code, "creating needs every mirror of the list: %s",
+			               f->error.text);
 	}
 	return 0;
 }
@@ -114,7 +114,7 @@ int ps_create_probed(struct perseas *p)
 	prepare(p, &making);
 	if (ask_all(p, NULL, making.requests, &failed) < p->mirror_count) {
 		abandon(p);
-		return ps_fail(p, failed.code, "creating needs all %u mirrors: %s", p->mirror_count,
+		return ps_fail(p, failed.code, "creating needs every mirror of the list: %s",
 		               failed.text);
 	}
 	body.store = p->store;

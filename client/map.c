@@ -91,8 +91,9 @@ static int make_everywhere(struct perseas *p, struct ps_segment *segment)
 	}
 	if (!ps_quorum_acks(p, made & ps_mirrors_whole(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
-		               "only %u mirrors could make segment '%s', and %u must hold it%s%s",
-		               ps_quorum_count(p, made), segment->name, p->acks,
+		               "only %u of %u mirrors could make segment '%s', and %u must hold "
+		               "it%s%s",
+		               ps_quorum_count(p, made), p->members, segment->name, p->acks,
 		               last.text[0] ? "; of the others: " : "", last.text);
 	return 0;
 }
@@ -300,9 +301,9 @@ static int publish_exclusive(struct perseas *p, uint64_t *seq)
 		ps_copy_out(p, ps_segment_by_id(p, ids[i]));
 	if (!ps_quorum_acks(p, ps_mirrors_whole(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
-		               "only %u mirrors took the contents, and %u must hold them: "
+		               "only %u of %u mirrors took the contents, and %u must hold them: "
 		               "nothing is published",
-		               ps_quorum_count(p, ps_mirrors_whole(p)), p->acks);
+		               ps_quorum_count(p, ps_mirrors_whole(p)), p->members, p->acks);
 	/* All that can fail here comes before the first announcement: from then on this seq is
 	 * taken, whatever comes. */
 	rc = bear(p, ids, count, p->seq + 1);

@@ -59,7 +59,7 @@ static void test_in_doubt_until_the_answers_come(void **state)
 	hold(o, 1, DIRECT_HOLD_COMPLETIONS);
 	hold(o, 2, DIRECT_HOLD_COMPLETIONS);
 	assert_int_equal(owner_put(o, 0, 10, 5), PERSEAS_EINDOUBT);
-	assert_says(o, "perseas_flush");
+	assert_says(o, "is held by 1 of 3 mirrors, and 2 must hold it: perseas_flush");
 	assert_int_equal(o->bytes[0], 5);
 	assert_int_equal(owner_stat(o).in_doubt, 1);
 	assert_true(owner_stat(o).durable_seq == owner_stat(o).seq - 1);

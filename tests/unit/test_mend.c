@@ -254,7 +254,7 @@ static void test_not_made_anew_with_too_few_others(void **state)
 	lose(o, 0);
 	direct_crash(o->d, 2);
 	assert_int_equal(owner_open(o, 0), PERSEAS_EQUORUM);
-	assert_error_says(o, "1 mirrors hold the newest state");
+	assert_error_says(o, "1 of 3 mirrors hold the newest state of store 'bank', and 3 must");
 	assert_int_equal(memory_heap_pieces(o->d->mirrors[0].memory), 0);
 	/* And it adopted on none: a change of the roster might go on that it does not see. */
 	assert_int_equal(standing_epoch(o, 1), 1);
