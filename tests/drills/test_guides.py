@@ -129,13 +129,13 @@ def test_as_many_mirrors_may_fail_as_the_table_says(mirrors, perseas, n, w, row)
     fill("s", daemons, {"a": b"contents"}, acks=w, log_size=4096)
     with Store("s", mirror_list(daemons), commit_timeout_ms=100) as store:
         store.map("a")
-        for count, daemon in enumerate(daemons, 1):
+        for count, daemon in enumerate(daemons[:down_commit + 1], 1):
             daemon.kill9()
             assert commits(store, b"%d" % count) == (count <= down_commit), count
     for daemon in daemons:
         daemon.restart()
     assert perseas("recover", "s", mirrors=daemons).status == OK
-    for count, daemon in enumerate(daemons, 1):
+    for count, daemon in enumerate(daemons[:down_open + 1], 1):
         daemon.kill9()
         assert (perseas("recover", "s", mirrors=daemons).status == OK) == (count <= down_open)
     for daemon in daemons:
@@ -147,7 +147,7 @@ def test_as_many_mirrors_may_fail_as_the_table_says(mirrors, perseas, n, w, row)
 def check_losses(perseas, mirrors, daemons, mended, saved):
     """All are there, but some have lost their memory."""
     beside = mirrors(1)
-    for count in range(1, len(daemons) + 1):
+    for count in range(1, saved + 2):
         for daemon in daemons[:count]:
             daemon.lose_memory()
             daemon.restart()
