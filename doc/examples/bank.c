@@ -149,7 +149,6 @@ static void print_end(perseas_t *p, const struct bank *bank, uint64_t sent)
 		       (stat.bytes_sent - sent) / stat.commits / stat.mirrors);
 }
 
-/* begin main */
 int main(int argc, char **argv)
 {
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
@@ -184,4 +183,3 @@ int main(int argc, char **argv)
 	perseas_close(p);
 	return rc;
 }
-/* end main */

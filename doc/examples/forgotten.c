@@ -20,7 +20,6 @@ static void say(const perseas_t *p, const char *what, int rc)
 	       rc ? perseas_message(p) : "");
 }
 
-/* begin forgets */
 /* Declares one field, and changes two. */
 static void forgets_a_field(perseas_t *p, struct order *order)
 {
@@ -37,9 +36,7 @@ static void forgets_a_field(perseas_t *p, struct order *order)
 	perseas_abort(tx);
 	order->pieces = 0;
 }
-/* end forgets */
 
-/* begin overlaps */
 /* Two transactions, of two threads perhaps, that are open at the same time on the same bytes. */
 static void overlaps(perseas_t *p, struct order *order)
 {
@@ -52,7 +49,6 @@ static void overlaps(perseas_t *p, struct order *order)
 	perseas_abort(other);
 	perseas_abort(one);
 }
-/* end overlaps */
 
 int main(int argc, char **argv)
 {

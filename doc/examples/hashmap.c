@@ -122,9 +122,9 @@ static void show(const struct map *map)
 }
 
 /* What the words ask for. Reading needs no transaction. */
-static int obey(perseas_t *p, struct map *map, int count, char **words)
+static int obey(perseas_t *p, struct map *map, char **words)
 {
-	struct node *found = count > 1 ? *find(map, words[1]) : NULL;
+	const struct node *found;
 	perseas_tx_t *tx;
 	int rc;
 
@@ -133,21 +133,36 @@ static int obey(perseas_t *p, struct map *map, int count, char **words)
 		return 0;
 	}
 	if (strcmp(words[0], "get") == 0) {
-		printf(found ? "%ld\n" : "not there\n", found ? found->value : 0);
+		found = *find(map, words[1]);
+		if (found)
+			printf("%ld\n", found->value);
+		else
+			printf("not there\n");
 		return 0;
 	}
 	rc = perseas_begin(p, 0, &tx);
 	if (rc)
 		return rc;
-	if (strcmp(words[0], "put") == 0 && count > 2)
+	if (strcmp(words[0], "put") == 0)
 		rc = put(tx, map, words[1], atol(words[2]));
-	else if (strcmp(words[0], "remove") == 0 && count > 1)
+	else
 		rc = take_out(tx, map, words[1]);
 	if (!rc)
 		rc = perseas_commit(tx, 0);
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;
+}
+
+static int may_be(int argc, char **argv)
+{
+	const char *verb = argc > 2 ? argv[2] : "";
+
+	if (argc > 3 && strlen(argv[3]) >= KEY)
+		return 0;
+	return (argc == 5 && strcmp(verb, "put") == 0) ||
+	       (argc == 4 && (strcmp(verb, "get") == 0 || strcmp(verb, "remove") == 0)) ||
+	       (argc == 3 && strcmp(verb, "show") == 0);
 }
 
 int main(int argc, char **argv)
@@ -157,8 +172,11 @@ int main(int argc, char **argv)
 	perseas_t *p;
 	int rc;
 
-	if (argc < 3)
+	if (!may_be(argc, argv)) {
+		fprintf(stderr, "hashmap LIST put KEY VALUE | get KEY | remove KEY | show; KEY is "
+		        "shorter than %d\n", KEY);
 		return 2;
+	}
 	options.flags = PERSEAS_CREATE;
 	rc = perseas_open("map", argv[1], &options, &p);
 	if (rc) {
@@ -169,7 +187,7 @@ int main(int argc, char **argv)
 	if (!rc)
 		rc = perseas_publish(p);        /* zeros: an empty map */
 	if (!rc)
-		rc = obey(p, (struct map *)memory, argc - 2, argv + 2);
+		rc = obey(p, (struct map *)memory, argv + 2);
 	if (rc)
 		fprintf(stderr, "hashmap: %s: %s\n", perseas_error_name(rc), perseas_message(p));
 	perseas_close(p);
