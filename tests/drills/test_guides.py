@@ -1,11 +1,15 @@
 """The guides in doc/: their examples run, and what they say is so."""
+import os
 import re
+import signal
 import subprocess
+import sys
 
 import pytest
 
 from binding import CREATE, PerseasError, Store
-from drill import MIB, OK, SECONDS, TOP, fill, mirror_list, wait_for
+from drill import (MIB, OK, SECONDS, TOP, fill, mirror_list, status_of, wait_for,
+                   wait_ownerless)
 from guide import C_FLAGS, EXAMPLES, blocks, example_part, follow
 from guide import examples, root, shell  # noqa: F401
 from relay import Relay
@@ -199,6 +203,35 @@ def test_a_transaction_may_change_as_much_as_the_guide_says(mirrors):
         store.write("a", 0, b"x" * (8 * MIB - 4096))
         with pytest.raises(PerseasError, match="PERSEAS_ETOOBIG"):
             store.write("a", 0, b"x" * 8 * MIB)
+
+
+FORKS = """
+import ctypes, os, signal, sys
+from binding import CREATE, Store
+store = Store("s", sys.argv[1], flags=CREATE)
+store.map("a", 4096)
+store.publish()
+waits = os.fork() or (os.close(1), signal.pause())
+touches = os.fork() or ctypes.string_at(store.segments["a"], 1)
+print(waits, os.WTERMSIG(os.waitpid(touches, 0)[1]), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_child_has_no_segments_and_holds_the_connections(mirrors, perseas):
+    """One child touches a segment; while the other one waits, the owner's death is not seen."""
+    daemon, = mirrors(1)
+    done = subprocess.run([sys.executable, "-c", FORKS, daemon.address], stdout=subprocess.PIPE,
+                          env=dict(os.environ, PYTHONPATH=str(TOP / "tests/drills")), text=True,
+                          timeout=SECONDS)
+    assert done.returncode == -signal.SIGKILL
+    waits, touched = map(int, done.stdout.split())
+    try:
+        assert touched == signal.SIGSEGV
+        assert status_of("s", [daemon])["live"]
+    finally:
+        os.kill(waits, signal.SIGKILL)
+    wait_ownerless("s", [daemon])
 
 
 def test_the_guides_link_to_what_is_there():
