@@ -1,6 +1,7 @@
 #include "json.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 /* RFC 3629: neither overlong, nor a surrogate, nor above U+10FFFF. */
 unsigned ps_utf8_length(const char *text)
@@ -133,7 +134,10 @@ void ps_json_number(struct ps_json *json, const char *key, uint64_t number)
 void ps_json_real(struct ps_json *json, const char *key, double number)
 {
 	lead(json, key);
-	fprintf(json->out, "%.6f", number);
+	if (isfinite(number))
+		fprintf(json->out, "%.3f", number);
+	else
+		fputs("null", json->out);
 }
 
 void ps_json_bool(struct ps_json *json, const char *key, bool value)

@@ -14,7 +14,7 @@ struct ps_json {
 	FILE *out;
 	unsigned depth;
 	bool filled;               /* something stands before, on this level */
-	bool one_line;             /* no line breaks, no spaces between */
+	bool one_line;             /* no line ends but the last */
 };
 
 /* The length of the UTF-8 character that the text begins with, 1 to 4, or 0: it is none. The
@@ -30,7 +30,7 @@ void ps_json_end(struct ps_json *json, char bracket);                      /* '}
 /* Any bytes: what is not UTF-8 is replaced by U+FFFD, controls are escaped. NULL is null. */
 void ps_json_text(struct ps_json *json, const char *key, const char *text);
 void ps_json_number(struct ps_json *json, const char *key, uint64_t number);
-/* With six digits after the point; must be finite. */
+/* With three decimals; one that is not finite is null. */
 void ps_json_real(struct ps_json *json, const char *key, double number);
 void ps_json_bool(struct ps_json *json, const char *key, bool value);
 

@@ -108,7 +108,8 @@ static void data_answer(void *ctx, const struct ps_answer *answer, const uint8_t
 		return;
 	}
 	pending->answer = *answer;
-	link->daemon->counters.tcp_chains += answer->op == PS_OP_WRITE;
+	link->daemon->counters.tcp_chains += answer->op == PS_OP_WRITE &&
+	                                     answer->status == PS_ANSWER_OK;
 	if (bytes)
 		pending->extent = link->asked;
 }

@@ -62,7 +62,12 @@ class Page:
         return int(text.replace(",", "")) if text.replace(",", "").isdigit() else None
 
     def wait(self, predicate, what):
-        return wait_for(predicate, SECONDS, what)
+        try:
+            return wait_for(predicate, SECONDS, what)
+        except TimeoutError as error:
+            raise TimeoutError("%s; the page: %s; %s" % (
+                error, self.texts("body > :not(script)"),
+                self.driver.get_log("browser"))) from None
 
     def resize(self, width, height=800):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
