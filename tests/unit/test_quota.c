@@ -99,7 +99,7 @@ static void an_image_beside_counts_where_it_is_larger(void **state)
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
 	Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
 	struct peer owner;
-	char text[128];
+	char text[128], *creator;
 
 	snprintf(text, sizeof(text), "limit * memory %d", LEAST + 4096);
 	set_rules(mirror, text);
@@ -110,6 +110,7 @@ static void an_image_beside_counts_where_it_is_larger(void **state)
 	request.epoch = 5;
 	request.owner = OWNER(1);
 	request.header->log_size = 12288;
+	creator = request.header->creator;
 	request.header->creator = (char *)(uintptr_t)"uid:9";
 	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
 	                               &mirror->why), -STATUS(NO_MEMORY));
@@ -118,7 +119,7 @@ static void an_image_beside_counts_where_it_is_larger(void **state)
 	                               &mirror->why), 0);
 	assert_string_equal(reply.header->creator, "uid:7");
 	assert_int_equal(peer_add(&owner, &mirror->why, 0, "more", 1), -STATUS(NO_MEMORY));
-	request.header->creator = (char *)(uintptr_t)protobuf_c_empty_string;
+	request.header->creator = creator;
 	perseas__header__free_unpacked(request.header, NULL);
 }
 

@@ -83,6 +83,72 @@ static void a_data_connection_writes_and_reads_the_image(void **state)
 	close(control);
 }
 
+/* Somebody else that the daemon has work for. */
+struct other {
+	int ends[2];               /* of a pipe; what is in it is the work */
+	int data;                  /* an owner's connection */
+	bool before;               /* the owner had its answer when this one's turn came */
+};
+
+/* In the middle of the first one's turn the owner commits. */
+static void on_first(evutil_socket_t fd, short what, void *arg)
+{
+	struct other *other = arg;
+	struct {
+		struct request_frame frame;
+		char byte;
+	} __attribute__((packed)) write = { frame_of(PS_OP_WRITE, 5000, 1, 42), 'x' };
+	char byte;
+
+	(void)what;
+	assert_int_equal(read(fd, &byte, 1), 1);
+	fixture_send(other->data, &write, sizeof(write));
+}
+
+static void on_second(evutil_socket_t fd, short what, void *arg)
+{
+	struct other *other = arg;
+	char byte;
+
+	(void)what;
+	assert_int_equal(read(fd, &byte, 1), 1);
+	other->before = recv(other->data, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
+/* Both of the others were ready before the owner was. */
+static void a_commit_waits_for_one_of_the_others_at_most(void **state)
+{
+	struct fixture *fixture = *state;
+	void (*turns[])(evutil_socket_t, short, void *) = { on_first, on_second };
+	int control = fixture_tcp(fixture), data = fixture_tcp(fixture);
+	struct other others[2] = { { .data = data }, { .data = data } };
+	struct event *events[2];
+	Perseas__Reply *reply;
+
+	fixture_bank(fixture);
+	reply = fixture_claim(fixture, control, 5);
+	assert_int_equal(open_data(fixture, data, reply->claim->grant->token.data).status,
+	                 PS_ANSWER_OK);
+	fixture_done(reply);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pipe(others[i].ends), 0);
+		events[i] = event_new(fixture->daemon->base, others[i].ends[0],
+		                      EV_READ | EV_PERSIST, turns[i], &others[i]);
+		event_add(events[i], NULL);
+		assert_int_equal(write(others[i].ends[1], "", 1), 1);
+	}
+	fixture_wait(fixture, data);
+	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	assert_true(others[1].before);
+	for (int i = 0; i < 2; i++) {
+		event_free(events[i]);
+		close(others[i].ends[0]);
+		close(others[i].ends[1]);
+	}
+	close(data);
+	close(control);
+}
+
 /* Tokens that never were, and of a session that a claim has ended. */
 static void a_token_of_no_session_opens_nothing(void **state)
 {
@@ -329,6 +395,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 		TEST(a_data_connection_writes_and_reads_the_image),
+		TEST(a_commit_waits_for_one_of_the_others_at_most),
 		TEST(a_token_of_no_session_opens_nothing),
 		TEST(a_data_path_ends_with_its_session),
 		TEST(reads_wait_for_their_reader),
