@@ -21,16 +21,18 @@ static uint64_t durable(const struct perseas *p)
 	return best;
 }
 
-static void fill_latencies(const struct perseas *p, struct perseas_stat *stat)
+static void fill_latencies(const struct ps_latency *latency, struct perseas_stat *stat)
 {
-	stat->latency_p50_ns = ps_latency_percentile(&p->latency, 50);
-	stat->latency_p99_ns = ps_latency_percentile(&p->latency, 99);
-	stat->latency_p999_ns = ps_latency_percentile(&p->latency, 99.9);
-	stat->latency_max_ns = p->latency.max_ns;
+	stat->latency_p50_ns = ps_latency_percentile(latency, 50);
+	stat->latency_p99_ns = ps_latency_percentile(latency, 99);
+	stat->latency_p999_ns = ps_latency_percentile(latency, 99.9);
+	stat->latency_max_ns = latency->max_ns;
 }
 
 int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 {
+	struct ps_latency latency;
+
 	if (!p || !stat)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "stat needs a handle and a place for the figures");
@@ -44,11 +46,13 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 	stat->mirrors = p->mirror_count;
 	stat->acks = p->acks;
 	stat->in_doubt = p->in_doubt != 0;
-	fill_latencies(p, stat);
+	/* What is worked out from it need not hold commits up. */
+	latency = p->latency;
 	stat->live = 0;
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		stat->live += p->mirrors[i].state == PERSEAS_MIRROR_LIVE;
 	pthread_mutex_unlock(&p->lock);
+	fill_latencies(&latency, stat);
 	return 0;
 }
 
