@@ -32,6 +32,7 @@ enum {
 	FRESH_MS = 100,            /* for so long a page is good for everybody */
 	SWEEP_MS = 100,            /* until it is looked again which connections have ended */
 	INPUT_MAX = 2 * HEADERS_MAX, /* bytes that are read ahead of the server */
+	OUTPUT_MAX = 64 << 10,     /* .. that the kernel holds for a client that takes none */
 	NONCE_BYTES = 16,
 	NONCE_TEXT = 2 * NONCE_BYTES + 1,
 };
@@ -49,11 +50,17 @@ struct client {
 	struct event *deadline;
 };
 
+/* Bytes that any number of answers share. */
+struct sheet {
+	unsigned users;
+	char *bytes;
+	size_t len;
+};
+
 /* A page that costs something to make. */
 struct page {
 	void (*write)(FILE *out, struct daemon *daemon);
-	char *bytes;               /* NULL: not made yet */
-	size_t len;
+	struct sheet *sheet;       /* NULL: not made yet */
 	uint64_t made_ns;
 };
 
@@ -219,28 +226,61 @@ static void answer_text(struct http *http, struct evhttp_request *request, int c
 	answer(http, request, code, reason, TEXT, body);
 }
 
-static bool make_page(struct http *http, struct page *page)
+static void drop_sheet(struct sheet *sheet)
 {
-	uint64_t now = daemon_now_ns();
-	char *bytes = NULL;
-	size_t len = 0;
-	FILE *out;
+	if (!sheet || --sheet->users > 0)
+		return;
+	free(sheet->bytes);
+	free(sheet);
+}
 
-	if (page->bytes && now - page->made_ns < (uint64_t)FRESH_MS * 1000000)
-		return true;
-	out = open_memstream(&bytes, &len);
+/* As an answer gives it back. */
+static void on_sent(const void *bytes, size_t len, void *arg)
+{
+	(void)bytes;
+	(void)len;
+	drop_sheet(arg);
+}
+
+static bool write_sheet(struct http *http, const struct page *page, struct sheet *sheet)
+{
+	FILE *out = open_memstream(&sheet->bytes, &sheet->len);
+
 	if (!out)
 		return false;
 	__fsetlocking(out, FSETLOCKING_BYCALLER); /* one thread */
 	page->write(out, http->daemon);
-	if (fclose(out) != 0) {
-		free(bytes);
+	return fclose(out) == 0;
+}
+
+static bool make_page(struct http *http, struct page *page)
+{
+	uint64_t now = daemon_now_ns();
+	struct sheet *sheet;
+
+	if (page->sheet && now - page->made_ns < (uint64_t)FRESH_MS * 1000000)
+		return true;
+	sheet = calloc(1, sizeof(*sheet));
+	if (!sheet)
+		return false;
+	sheet->users = 1;
+	if (!write_sheet(http, page, sheet)) {
+		drop_sheet(sheet);
 		return false;
 	}
-	free(page->bytes);
-	page->bytes = bytes;
-	page->len = len;
+	drop_sheet(page->sheet);
+	page->sheet = sheet;
 	page->made_ns = now;
+	return true;
+}
+
+static bool add_page(struct http *http, struct page *page, struct evbuffer *body)
+{
+	if (!make_page(http, page) ||
+	    evbuffer_add_reference(body, page->sheet->bytes, page->sheet->len, on_sent,
+	                           page->sheet) < 0)
+		return false;
+	page->sheet->users++;
 	return true;
 }
 
@@ -249,7 +289,7 @@ static void answer_page(struct http *http, struct evhttp_request *request, struc
 {
 	struct evbuffer *body = evbuffer_new();
 
-	if (!body || !make_page(http, page) || evbuffer_add(body, page->bytes, page->len) < 0) {
+	if (!body || !add_page(http, page, body)) {
 		if (body)
 			evbuffer_free(body);
 		answer_text(http, request, HTTP_SERVUNAVAIL, "Service Unavailable",
@@ -400,6 +440,7 @@ int http_open(struct daemon *daemon, const struct http_options *options, char *w
 
 	if (fd < 0)
 		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ OUTPUT_MAX }, sizeof(int));
 	port = listen_port(fd);
 	daemon->http = calloc(1, sizeof(*daemon->http));
 	if (daemon->http) {
@@ -434,7 +475,7 @@ void http_close(struct daemon *daemon)
 	}
 	if (http->sweeper)
 		event_free(http->sweeper);
-	free(http->metrics.bytes);
-	free(http->status.bytes);
+	drop_sheet(http->metrics.sheet);
+	drop_sheet(http->status.sheet);
 	free(http);
 }
