@@ -239,13 +239,11 @@ static enum log_level refusal_level(const struct control_reply *reply)
 static void note_reply(struct connection *connection, const struct control_reply *reply,
                        uint64_t took_ns)
 {
-	struct counters *counters = &connection->daemon->counters;
 	const char *peer = connection->session.peer;
 	const struct log_fields fields = { .store = reply->store, .epoch = reply->epoch,
 	                                   .peer = peer };
 
-	histogram_add(&counters->requests[reply->request], took_ns);
-	counters->refusals[reply->status]++;
+	counters_note(&connection->daemon->counters, reply->request, reply->status, took_ns);
 	if (reply->status != STATUS(OK))
 		log_event(refusal_level(reply), "refused", &fields,
 		          "%s is refused \"%s\": %s", peer,

@@ -15,3 +15,10 @@ void histogram_add(struct histogram *histogram, uint64_t ns)
 	histogram->count++;
 	histogram->sum_ns += ns;
 }
+
+void counters_note(struct counters *counters, unsigned request, unsigned status, uint64_t ns)
+{
+	histogram_add(&counters->requests[request < CONTROL_REQUESTS ? request : 0], ns);
+	if (status != PERSEAS__STATUS__STATUS_OK && status < COUNTED_STATUSES)
+		counters->refusals[status]++;
+}

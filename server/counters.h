@@ -26,10 +26,13 @@ struct counters {
 	uint64_t tcp_bytes;        /* received by data connections */
 	uint64_t tcp_chains;       /* .. of which were applied and answered */
 	uint64_t http_requests;    /* answered */
-	uint64_t refusals[COUNTED_STATUSES]; /* of control requests, by the answer's status */
+	uint64_t refusals[COUNTED_STATUSES]; /* of control requests, by status; of OK: 0 */
 	struct histogram requests[CONTROL_REQUESTS]; /* by kind, 0: not understood */
 };
 
 void histogram_add(struct histogram *histogram, uint64_t ns);
+
+/* A control request of this kind was answered with this status. */
+void counters_note(struct counters *counters, unsigned request, unsigned status, uint64_t ns);
 
 #endif

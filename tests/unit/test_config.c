@@ -40,6 +40,28 @@ static void defaults_serve_this_host(void **state)
 	assert_int_equal(config.log_format, LOG_FORMAT_TEXT);
 }
 
+static void http_is_off_unless_an_address_is_given(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(NULL, NULL), 0);
+	assert_false(config.http.on);
+	assert_int_equal(parse("--http", "[::1]:0"), 0);
+	assert_true(config.http.on);
+	assert_string_equal(config.http.endpoint.host, "::1");
+	assert_string_equal(config.http.endpoint.port, "0");
+	assert_false(config.http.anywhere);
+	assert_int_equal(config.endpoint_count, 1);
+	assert_int_equal(parse("--http-anywhere=on", "--http=0.0.0.0:7180"), 0);
+	assert_true(config.http.anywhere && config.http.on);
+	assert_int_equal(parse("--http-port-file", "/a"), 0);
+	assert_string_equal(config.http.port_file, "/a");
+	assert_int_equal(parse("--http", "7180"), -1);
+	assert_int_equal(parse("--http", "127.0.0.1:65536"), -1);
+	assert_int_equal(parse("--http-anywhere", "yes"), -1);
+	assert_int_equal(parse("--metrics-help", NULL), 0);
+	assert_true(config.metrics_help);
+}
+
 static void lines_of_the_log_are_text_or_json(void **state)
 {
 	(void)state;
@@ -220,6 +242,7 @@ int main(void)
 		cmocka_unit_test(defaults_serve_this_host),
 		cmocka_unit_test(who_may_come_and_how_many_is_told),
 		cmocka_unit_test(addresses_are_split_into_host_and_port),
+		cmocka_unit_test(http_is_off_unless_an_address_is_given),
 		cmocka_unit_test(lines_of_the_log_are_text_or_json),
 		cmocka_unit_test(owners_may_be_silent_for_as_long_as_is_said),
 		cmocka_unit_test(wrong_addresses_are_refused_with_a_right_one),

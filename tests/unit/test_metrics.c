@@ -80,6 +80,27 @@ static void a_time_counts_in_its_bucket(void **state)
 	assert_int_equal(histogram.count, 4);
 }
 
+/* A kind or a status that is added to the protocol is to be counted, too. */
+static void every_kind_and_every_status_has_a_counter(void **state)
+{
+	const ProtobufCMessageDescriptor *requests = &perseas__request__descriptor;
+	const ProtobufCEnumDescriptor *statuses = &perseas__status__descriptor;
+	struct counters counters = { .tcp_bytes = 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < requests->n_fields; i++)
+		assert_in_range(requests->fields[i].id, 1, CONTROL_REQUESTS - 1);
+	for (unsigned i = 0; i < statuses->n_values; i++)
+		assert_in_range(statuses->values[i].value, 0, COUNTED_STATUSES - 1);
+	counters_note(&counters, CONTROL_REQUESTS, COUNTED_STATUSES, 1);
+	counters_note(&counters, CONTROL_REQUESTS - 1, COUNTED_STATUSES - 1, 1);
+	counters_note(&counters, 1, STATUS(OK), 1);
+	assert_int_equal(counters.requests[0].count, 1);
+	assert_int_equal(counters.requests[CONTROL_REQUESTS - 1].count, 1);
+	assert_int_equal(counters.refusals[COUNTED_STATUSES - 1], 1);
+	assert_int_equal(counters.refusals[STATUS(OK)], 0);
+}
+
 /* An owner with epoch 1 is fenced by one with epoch 2; a third is refused. */
 static void events_of_a_store_are_counted(void **state)
 {
@@ -158,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(labels_end_where_they_should),
 		cmocka_unit_test(a_time_counts_in_its_bucket),
+		cmocka_unit_test(every_kind_and_every_status_has_a_counter),
 		cmocka_unit_test_setup_teardown(events_of_a_store_are_counted, fixture_setup,
 		                                teardown),
 		cmocka_unit_test_setup_teardown(stores_are_told_of_once_they_are_served,
