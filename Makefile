@@ -390,6 +390,7 @@ check-fuzz:
 corpus: $(FUZZ_TOOLS)
 	$(BUILD)/tests/fuzz/make_corpus tests/fuzz/corpus
 	$(BUILD)/tests/fuzz/make_control tests/fuzz/corpus
+	$(BUILD)/tests/fuzz/make_top tests/fuzz/corpus
 
 check-instructions:
 	@$(SUBMAKE) all

@@ -9,6 +9,7 @@
 enum {
 	CONNECT_TIMEOUT_MS = 3000,
 	WAIT_MS = 600000,
+	INTERVAL_MS = 1000,
 	NAME_MAX_SHOWN = 32,       /* longer words are no misspelt names of ours */
 };
 
@@ -214,6 +215,7 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 	memset(args, 0, sizeof(*args));
 	args->connect_timeout_ms = CONNECT_TIMEOUT_MS;
 	args->wait_ms = WAIT_MS;
+	args->interval_ms = INTERVAL_MS;
 	for (int i = 1; i < argc && !wrong; i++) {
 		const char *word = argv[i];
 

@@ -17,9 +17,17 @@ enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors, uint32_t
 	if (!panel->env)
 		return ps_complain(PS_EXIT_FAILURE, "%s", error.text);
 	for (unsigned i = 0; i < panel->count; i++)
-		panel->controls[i] = panel->env->ops->connect(panel->env, &panel->addresses[i],
-		                                              &panel->errors[i]);
+		ps_panel_connect(panel, i);
 	return PS_EXIT_OK;
+}
+
+void ps_panel_connect(struct ps_panel *panel, unsigned i)
+{
+	if (panel->controls[i])
+		return;
+	panel->errors[i].code = 0;
+	panel->controls[i] = panel->env->ops->connect(panel->env, &panel->addresses[i],
+	                                              &panel->errors[i]);
 }
 
 enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror, uint32_t timeout_ms)

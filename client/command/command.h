@@ -51,6 +51,8 @@ struct ps_args {
 	uint32_t connect_timeout_ms;   /* never 0 once it is parsed */
 	uint32_t wait_ms;              /* the same */
 	uint32_t repeat_ms;        /* 0: once */
+	uint32_t interval_ms;      /* never 0 once it is parsed */
+	bool once;
 	bool json;
 	bool one_seq;
 	bool bytes;
@@ -74,7 +76,8 @@ enum ps_verb_bit {
 	PS_ROSTER = 256,
 	PS_DROP = 512,
 	PS_SPILL = 1024,
-	PS_EVERY_VERB = 2047,
+	PS_TOP = 2048,
+	PS_EVERY_VERB = 4095,
 };
 
 struct ps_verb {
@@ -105,6 +108,7 @@ enum ps_exit ps_verb_history(const struct ps_args *args);
 enum ps_exit ps_verb_roster(const struct ps_args *args);
 enum ps_exit ps_verb_drop(const struct ps_args *args);
 enum ps_exit ps_verb_spill(const struct ps_args *args);
+enum ps_exit ps_verb_top(const struct ps_args *args);
 enum ps_exit ps_check_recover(const struct ps_args *args);
 enum ps_exit ps_check_snapshot(const struct ps_args *args);
 enum ps_exit ps_check_history(const struct ps_args *args);

@@ -33,6 +33,22 @@ const struct ps_verb ps_verbs[] = {
 	  "lists the stores on each mirror, its memory and version",
 	  "It only reads: it fences nobody.\n",
 	  NULL, ps_verb_ls },
+	{ "top", PS_TOP, "", "m", "--mirrors LIST [--interval SECONDS] [--once] [--json]",
+	  "shows what runs: transactions a second, latencies, how far mirrors are behind",
+	  "Asks the mirrors again and again, and shows the stores that they have: owner and\n"
+	  "epoch, transactions a second, how long half of the commits took at most, and all\n"
+	  "but one of a hundred (as their owner timed them, in the interval), and how far each\n"
+	  "mirror is behind or has been copied. Stores are told apart by their ids. A mirror\n"
+	  "that does not answer is named, and asked again.\n"
+	  "\n"
+	  "On a terminal it redraws in place until q, SIGINT or SIGTERM; elsewhere it prints a\n"
+	  "table, or with --json an object on a line of its own, for each interval. It only\n"
+	  "reads: it fences nobody.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas top --mirrors m1:7700,m2:7700,m3:7700\n"
+	  "  perseas top --mirrors m1:7700 --interval 10 --json >>/var/log/perseas-top\n",
+	  NULL, ps_verb_top },
 	{ "recover", PS_RECOVER, "s", "sm",
 	  "STORE --mirrors LIST [--takeover]\n"
 	  "                        [--to DIR | --onto LIST [--as NAME] [--acks W]]\n"

@@ -10,6 +10,7 @@
 enum {
 	CONNECT_TIMEOUT_MAX_MS = 600000,
 	SECONDS_MAX = 86400,
+	INTERVAL_MIN_MS = 100,
 	HELP_COLUMN = 28,
 	HELP_WIDTH = 78,
 };
@@ -173,6 +174,34 @@ static bool set_repeat(struct ps_args *args, const char *value)
 	return set_seconds(&args->repeat_ms, value);
 }
 
+/* Seconds, with up to three decimals. */
+static bool set_interval(struct ps_args *args, const char *value)
+{
+	uint64_t ms = 0, part = 0, scale = 1000;
+	const char *end;
+
+	if (!read_number(value, &end, &ms) || ms > SECONDS_MAX)
+		return false;
+	ms *= 1000;
+	if (*end == '.') {
+		const char *digits = end + 1;
+
+		if (!read_number(digits, &end, &part) || end - digits > 3)
+			return false;
+		while (digits++ < end)
+			scale /= 10;
+		ms += part * scale;
+	}
+	args->interval_ms = (uint32_t)ms;
+	return !*end && ms >= INTERVAL_MIN_MS && ms <= SECONDS_MAX * 1000;
+}
+
+static bool set_once(struct ps_args *args, const char *value)
+{
+	(void)value;
+	return args->once = true;
+}
+
 static bool set_wait(struct ps_args *args, const char *value)
 {
 	return set_seconds(&args->wait_ms, value);
@@ -236,7 +265,7 @@ const struct ps_option ps_options[] = {
 	  "Bytes of the undo log on each mirror, 4K to 64G; K, M and G are 1024, 1024^2 and "
 	  "1024^3. Rounded up to 4K. A transaction's undo record may take half of it. Default: "
 	  "16M." },
-	{ "json", NULL, PS_STATUS | PS_LS | PS_HISTORY, set_json, NULL,
+	{ "json", NULL, PS_STATUS | PS_LS | PS_HISTORY | PS_TOP, set_json, NULL,
 	  "Writes JSON instead of text. Sizes are in bytes." },
 	{ "takeover", NULL, PS_RECOVER, set_takeover, NULL,
 	  "Fences a live owner, whose commits fail from then on, instead of being refused." },
@@ -258,6 +287,11 @@ const struct ps_option ps_options[] = {
 	  "all." },
 	{ "bytes", NULL, PS_HISTORY, set_bytes, NULL,
 	  "Shows in hexadecimal what the bytes were before each transaction, and after it." },
+	{ "interval", "SECONDS", PS_TOP, set_interval,
+	  "seconds from 0.1 to 86400, for example 0.5 or 60",
+	  "Asks again after so many seconds, 0.1 at least. Default: 1." },
+	{ "once", NULL, PS_TOP, set_once, NULL,
+	  "Asks twice, with the interval between, prints once, and ends." },
 	{ "repeat", "SECONDS", PS_VERIFY, set_repeat, "a number of seconds from 1 to 86400",
 	  "Verifies again and again, with so many seconds between, until SIGINT or SIGTERM." },
 	{ "gone", NULL, PS_ROSTER, set_gone, NULL,

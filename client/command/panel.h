@@ -43,6 +43,9 @@ bool ps_panel_send(struct ps_panel *panel, unsigned i, const Perseas__Request *r
 Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i,
                                  Perseas__Request__BodyCase asked);
 
+/* Begins to connect anew to a mirror that failed; nothing where it has a connection. */
+void ps_panel_connect(struct ps_panel *panel, unsigned i);
+
 void ps_panel_close(struct ps_panel *panel);
 
 /* Did it answer, be it with a refusal? */

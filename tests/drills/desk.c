@@ -23,6 +23,24 @@ struct desk {
 	char *words[WORDS_MAX + 1];
 };
 
+/* What the library told of, as " kind:mirror" each. */
+static struct {
+	pthread_mutex_t lock;
+	char text[LINE_MAX_BYTES];
+} told = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void note_event(void *arg, const struct perseas_event *event)
+{
+	size_t len;
+
+	(void)arg;
+	pthread_mutex_lock(&told.lock);
+	len = strlen(told.text);
+	snprintf(told.text + len, sizeof(told.text) - len, " %s:%s",
+	         perseas_event_name(event->kind), event->mirror);
+	pthread_mutex_unlock(&told.lock);
+}
+
 static void answer(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 static void answer(const char *format, ...)
@@ -138,6 +156,7 @@ static void do_open(struct desk *desk)
 		answer("error COMMAND open STORE MIRRORS [option...], once");
 		return;
 	}
+	options.on_event = note_event;
 	rc = owner_open(desk->owner, desk->words[1], desk->words[2], &options);
 	if (rc) {
 		answer_code(desk, rc);
@@ -297,11 +316,13 @@ static void do_stat(struct desk *desk)
 	answer("ok" FIGURE(epoch) FIGURE(seq) FIGURE(durable_seq) FIGURE(live) FIGURE(in_doubt)
 	       FIGURE(commits) FIGURE(reconnects) FIGURE(replayed) FIGURE(dropped) FIGURE(log_laps)
 	       FIGURE(mended_forward) FIGURE(mended_delta) FIGURE(mended_whole)
-	       FIGURE(resyncs) FIGURE(allocations),
+	       FIGURE(resyncs) FIGURE(allocations) FIGURE(doubts) FIGURE(timed)
+	       FIGURE(latency_p50_ns) FIGURE(latency_p99_ns) FIGURE(latency_max_ns),
 	       VALUE(epoch), VALUE(seq), VALUE(durable_seq), VALUE(live), VALUE(in_doubt),
 	       VALUE(commits), VALUE(reconnects), VALUE(replayed), VALUE(dropped), VALUE(log_laps),
 	       VALUE(mended_forward), VALUE(mended_delta), VALUE(mended_whole), VALUE(resyncs),
-	       VALUE(allocations));
+	       VALUE(allocations), VALUE(doubts), VALUE(timed), VALUE(latency_p50_ns),
+	       VALUE(latency_p99_ns), VALUE(latency_max_ns));
 #undef FIGURE
 #undef VALUE
 }
@@ -316,6 +337,14 @@ static void do_mirrors(struct desk *desk)
 		printf(" %s:%llu", perseas_mirror_state_name(stat.state),
 		       (unsigned long long)stat.seq);
 	answer("%s", "");
+}
+
+static void do_events(struct desk *desk)
+{
+	(void)desk;
+	pthread_mutex_lock(&told.lock);
+	answer("ok%s", told.text);
+	pthread_mutex_unlock(&told.lock);
 }
 
 static void do_message(struct desk *desk)
@@ -359,6 +388,7 @@ static const struct command {
 	{ "flush", do_flush, 1, true, false },
 	{ "stat", do_stat, 1, true, false },
 	{ "mirrors", do_mirrors, 1, true, false },
+	{ "events", do_events, 1, false, false },
 	{ "message", do_message, 1, false, false },
 	{ "report", do_report, 1, true, false },
 };

@@ -11,6 +11,7 @@
  *   begin, range SEGMENT OFFSET LENGTH, store SEGMENT OFFSET LENGTH BYTE, commit, abort
  *   load SEGMENT OFFSET                  "ok BYTE"
  *   flush, stat, mirrors, message, report, exit
+ *   events                               "ok kind:mirror …", all that the library told of
  *
  * Options: create, takeover, acks=N, log=BYTES, ring=BYTES, connect-ms=N, commit-ms=N, open-ms=N.
  */

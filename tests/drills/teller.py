@@ -199,6 +199,10 @@ class Desk(Process):
     def figures(self):
         return {k: int(v) for k, v in (w.split("=") for w in self.ask("stat").split())}
 
+    def events(self):
+        """[(kind, mirror)], all that were told."""
+        return [tuple(word.split(":", 1)) for word in self.ask("events").split()]
+
     def states(self):
         """[(state, seq)] of the mirrors."""
         pairs = (word.split(":") for word in self.ask("mirrors").split())

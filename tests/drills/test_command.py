@@ -10,7 +10,7 @@ from drill import (FAILURE, MIB, NO, OK, PARTLY, TOP, USAGE, fill, mirror_list, 
                       wait_even)
 
 VERBS = ("create", "status", "ls", "recover", "verify", "snapshot", "restore", "history", "roster",
-         "drop", "spill")
+         "drop", "spill", "top")
 NOBODY = "127.0.0.1:1"
 
 
@@ -93,6 +93,13 @@ def corrupt(daemon, store, offset):
     (["status", "s", "--mirrors", NOBODY, "--yes"], "takes no --yes"),
     (["spill"], "which mirrors?"),
     (["spill", "a:1,b:1"], "name one"),
+    (["top"], "which mirrors?"),
+    (["top", "s", "--mirrors", NOBODY], "one word too many"),
+    (["top", "--mirrors", NOBODY, "--interval", "0.099"], "from 0.1 to 86400"),
+    (["top", "--mirrors", NOBODY, "--interval", "86400.1"], "from 0.1 to 86400"),
+    (["top", "--mirrors", NOBODY, "--interval", "0.1234"], "from 0.1 to 86400"),
+    (["top", "--mirrors", NOBODY, "--interval", "1."], "from 0.1 to 86400"),
+    (["ls", "--mirrors", NOBODY, "--once"], "ls takes no --once"),
 ])
 def test_a_wrong_command_line_is_refused_with_a_sentence(perseas, words, said):
     """Nothing is connected to."""

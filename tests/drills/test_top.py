@@ -1,0 +1,292 @@
+"""perseas top, and what an owner tells of itself: figures and events."""
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+from drill import BUILD, FAILURE, OK, PARTLY, die_with_parent, mirror_list, status_of
+from teller import SECONDS, tellers, until  # noqa: F401
+
+NOBODY = "127.0.0.1:1"
+SHORT = ("--interval", "0.2")
+ENTER, LEAVE, HOME = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[H"
+
+
+def runner(tellers, store, daemons, acks=2):
+    """An owner that works until the test is over."""
+    owner = tellers.run(store, daemons, "create", "acks=%d" % acks)
+    owner.advances(50)
+    return owner
+
+
+# --- what an owner tells ---
+
+def test_an_owner_is_told_of_its_mirrors(mirrors, tellers, fabric):
+    """One dies and comes back, another loses its memory, another owner takes the store: the
+    application is told, by a thread of the library's."""
+    daemons = mirrors(3, fabric)
+    names = [daemon.address for daemon in daemons]
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", "acks=2")
+    desk.books()
+    assert desk.events() == []
+    daemons[0].kill9()
+    until(lambda: desk.events() == [("mirror-down", names[0])], "the end of a mirror")
+    daemons[0].restart()
+    until(lambda: desk.events()[1:] == [("mirror-live", names[0])], "its return")
+    daemons[1].lose_memory()
+    daemons[1].restart()
+    until(lambda: desk.events()[2:] == [(each, names[1]) for each in (
+        "mirror-down", "resync-begun", "resync-done", "mirror-live")], "a copy")
+    other = tellers.desk()
+    other.open("books", daemons, "takeover")
+    until(lambda: ("fenced", "") in desk.events(), "the fence")
+    assert [kind for kind, _ in desk.events()].count("fenced") == 1
+
+
+def test_an_owner_knows_how_long_its_commits_take(mirrors, tellers, fabric):
+    """Where each has to wait for the network all are timed, over shared memory some are."""
+    desk = tellers.desk()
+    desk.open("books", mirrors(1, fabric), "create")
+    desk.books()
+    desk.run(2000)
+    figures = desk.figures()
+    assert 0 < figures["latency_p50_ns"] <= figures["latency_p99_ns"] <= figures["latency_max_ns"]
+    assert figures["timed"] == 2000 if fabric != "shm" else 15 <= figures["timed"] <= 200
+    assert figures["doubts"] == 0
+
+
+# --- top ---
+
+class Running:
+    """`perseas top` that goes on, its output through a pipe."""
+
+    def __init__(self, *words):
+        self.process = subprocess.Popen([str(BUILD / "perseas"), "top", *words],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True,
+                                        preexec_fn=die_with_parent)
+
+    def line(self):
+        assert select.select([self.process.stdout], [], [], SECONDS)[0], "no output"
+        return self.process.stdout.readline()
+
+    def until(self, predicate):
+        """The first JSON object for which it is true."""
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            told = json.loads(self.line())
+            if predicate(told):
+                return told
+        raise TimeoutError
+
+    def end(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        status = self.process.wait(SECONDS)
+        said = self.process.stderr.read()
+        for pipe in (self.process.stdout, self.process.stderr):
+            pipe.close()
+        return status, said
+
+
+def test_top_tells_of_a_store_that_runs(perseas, mirrors, tellers, fabric):
+    """Three mirrors, an owner that commits all the time."""
+    daemons = mirrors(3, fabric)
+    owner = runner(tellers, "books", daemons)
+    top = Running(*SHORT, "--json", "--mirrors", mirror_list(daemons))
+    told = top.until(lambda told: told["stores"][0]["latency_ns"])
+    assert top.end() == (OK, "")
+    assert [(each["address"], each["answers"]) for each in told["addresses"]] == [
+        (daemon.address, True) for daemon in daemons]
+    store, = told["stores"]
+    assert store["store"] == "books" and store["owner"]["epoch"] == store["epoch"] == 1
+    assert store["tx_per_second"] > 0 and store["figures"]["commits"] > 0
+    latency = store["latency_ns"]
+    assert 0 < latency["p50"] <= latency["p99"] <= latency["p999"]
+    for daemon, mirror in zip(daemons, store["mirrors"]):
+        assert mirror["address"] == daemon.address
+        assert (mirror["state"], mirror["fabric"]) == ("live", fabric)
+        assert mirror["lag"] >= 0 and mirror["resync"] is None
+    done = perseas("top", *SHORT, "--once", mirrors=daemons)
+    assert done.status == OK and done.err == "", done
+    assert re.search(r"^books +1 +\d+ +[1-9]", done.out, re.MULTILINE), done
+    done = perseas("top", *SHORT, "--once", "--json", mirrors=daemons)
+    assert done.status == OK and done.json()["stores"][0]["tx_per_second"] > 0, done
+    owner.page.tell_to_stop()
+    owner.wait()
+
+
+def test_top_of_a_store_that_rests(perseas, mirrors, tellers):
+    """Its owner let go of it: no transactions, nobody to time them."""
+    daemons = mirrors(1)
+    owner = runner(tellers, "books", daemons, 1)
+    owner.page.tell_to_stop()
+    owner.wait()
+    until(lambda: not status_of("books", daemons)["live"], "the end of the owner")
+    store, = perseas("top", *SHORT, "--once", "--json", mirrors=daemons).json()["stores"]
+    assert store["owner"] is None and store["latency_ns"] is None and store["figures"] is None
+    assert store["tx_per_second"] == 0
+    assert store["mirrors"][0]["state"] == "consistent" and not store["mirrors"][0]["reported"]
+
+
+def test_top_names_mirrors_that_do_not_answer(perseas, mirrors, tellers):
+    """One is stopped, one is not there: the third tells of all, and what its owner sees of them."""
+    daemons = mirrors(3)
+    runner(tellers, "books", daemons, 1)
+    daemons[1].stop()
+    where = mirror_list(daemons[:2]) + "," + NOBODY
+    done = perseas("top", *SHORT, "--once", "--mirrors", where)
+    assert done.status == PARTLY and "1 of 3 mirrors answer" in done.out, done
+    for address in (daemons[1].address, NOBODY):
+        assert re.search("^" + re.escape(address), done.out, re.MULTILINE), done
+        assert address in done.err
+    assert re.search("^books +%s " % re.escape(daemons[2].address), done.out, re.MULTILINE), done
+    daemons[1].cont()
+    done = perseas("top", *SHORT, "--once", "--mirrors", NOBODY)
+    assert done.status == FAILURE and "no stores are seen" in done.out, done
+
+
+def test_top_tells_stores_of_one_name_apart(perseas, mirrors):
+    """Two mirrors, each with a store of its own."""
+    daemons = mirrors(2)
+    for daemon in daemons:
+        assert perseas("create", "books", mirrors=[daemon]).status == OK
+    stores = perseas("top", *SHORT, "--once", "--json", mirrors=daemons).json()["stores"]
+    assert [store["store"] for store in stores] == ["books", "books"]
+    assert stores[0]["store_id"] != stores[1]["store_id"]
+
+
+def test_top_goes_on_and_asks_again(mirrors, tellers):
+    """A mirror dies, and comes back on its port; each interval is a line."""
+    daemons = mirrors(2)
+    runner(tellers, "books", daemons, 1)
+    top = Running(*SHORT, "--json", "--mirrors", mirror_list(daemons))
+
+    def answers(told):
+        return [each["answers"] for each in told["addresses"]]
+
+    top.until(lambda told: answers(told) == [True, True] and told["stores"][0]["latency_ns"])
+    daemons[1].kill9()
+    told = top.until(lambda told: answers(told) == [True, False])
+    assert daemons[1].address in told["addresses"][1]["error"]
+    daemons[1].restart()
+    told = top.until(lambda told: answers(told) == [True, True] and
+                     told["stores"][0]["mirrors"][1]["state"] == "live")
+    assert told["stores"][0]["tx_per_second"] > 0
+    assert top.end() == (OK, "")
+
+
+def test_top_prints_tables_where_there_is_no_terminal(mirrors, tellers):
+    """Without a control character; SIGINT ends it."""
+    daemons = mirrors(1)
+    runner(tellers, "books", daemons, 1)
+    top = Running(*SHORT, "--mirrors", mirror_list(daemons))
+    tables = 0
+    while tables < 2:
+        line = top.line()
+        assert "\x1b" not in line
+        tables += line.startswith("STORE  EPOCH")
+    assert top.end(signal.SIGINT) == (OK, "")
+
+
+class Terminal:
+    """`perseas top` on a terminal of a given size; frames are what it drew, one after the other."""
+
+    def __init__(self, rows, columns, *words):
+        self.ours, theirs = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(theirs)
+        self.output = b""
+        self.theirs = theirs
+
+        def prepare():
+            os.setsid()
+            fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+            die_with_parent()
+
+        self.process = subprocess.Popen([str(BUILD / "perseas"), "top", *words], stdin=theirs,
+                                        stdout=theirs, stderr=theirs, preexec_fn=prepare,
+                                        env={**os.environ, "TERM": "xterm"})
+
+    def resize(self, rows, columns):
+        self.rows, self.columns = rows, columns
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def frames(self):
+        """Lists of lines without what moves the cursor; only those that are complete."""
+        while select.select([self.ours], [], [], 0)[0]:
+            self.output += os.read(self.ours, 1 << 16)
+        drawn = self.output.split(HOME)[1:-1]
+        return [[line.rstrip("\r") for line in
+                 re.sub(r"\x1b\[[?0-9]*[a-zA-Z]", "", each.decode()).rstrip("\r\n").split("\n")]
+                for each in drawn]
+
+    def shows(self, what):
+        """Waits for a frame with this in it."""
+        return until(lambda: next((frame for frame in self.frames()
+                                   if re.search(what, "\n".join(frame))), None), what)
+
+    def attributes(self):
+        return termios.tcgetattr(self.theirs)
+
+    def press(self, keys):
+        os.write(self.ours, keys)
+
+    def wait(self):
+        """Its end; what it wrote in all."""
+        status = self.process.wait(SECONDS)
+        self.frames()
+        assert self.attributes() == self.before
+        os.close(self.ours)
+        os.close(self.theirs)
+        return status, self.output
+
+
+def fits(frame, rows, columns):
+    return len(frame) <= rows and all(len(line) <= columns for line in frame)
+
+
+def test_top_redraws_in_place_and_leaves_the_terminal_as_it_was(mirrors, tellers):
+    """24 lines of 80; it is made smaller, and q ends it."""
+    daemons = mirrors(3)
+    runner(tellers, "books", daemons)
+    terminal = Terminal(24, 80, *SHORT, "--mirrors", mirror_list(daemons))
+    frame = terminal.shows(r"books +1 +\d+ +\d+ +[\d.]+ us")
+    assert frame[0].startswith("perseas top: 3 of 3 mirrors answer, 1 store;")
+    assert fits(frame, 24, 80) and len(frame) == 9
+    assert not terminal.attributes()[3] & (termios.ECHO | termios.ICANON)
+    drawn = len(terminal.frames())
+    terminal.resize(6, 30)
+    until(lambda: any("lines more" in frame[-1] for frame in terminal.frames()[drawn:]),
+          "a smaller frame")
+    assert all(fits(frame, 6, 30) for frame in terminal.frames()[drawn + 1:])
+    terminal.press(b"x")
+    terminal.press(b"q")
+    status, output = terminal.wait()
+    assert status == OK
+    assert output.count(ENTER) == output.count(LEAVE) == 1 and output.startswith(ENTER)
+    assert output.endswith(LEAVE)
+
+
+def test_top_gives_the_terminal_back_when_it_is_ended_or_stopped(mirrors):
+    """Control-Z stops it; it goes on when it is told to, and SIGTERM ends it."""
+    terminal = Terminal(24, 80, *SHORT, "--mirrors", mirror_list(mirrors(1)))
+    terminal.shows("no stores are seen")
+    # A session's leader has no shell that could continue it, so the kernel does not stop it.
+    terminal.process.send_signal(signal.SIGTSTP)
+    until(lambda: terminal.frames() and LEAVE in terminal.output, "the terminal back")
+    until(lambda: os.waitid(os.P_PID, terminal.process.pid, os.WSTOPPED | os.WNOWAIT | os.WNOHANG),
+          "a stopped process")
+    assert terminal.attributes() == terminal.before
+    terminal.process.send_signal(signal.SIGCONT)
+    until(lambda: terminal.frames() and terminal.output.count(ENTER) == 2, "it to go on")
+    terminal.process.send_signal(signal.SIGTERM)
+    status, output = terminal.wait()
+    assert status == OK and output.count(LEAVE) == 2 and output.endswith(LEAVE)

@@ -1,0 +1,75 @@
+/*
+ * fuzz_top.c - any bytes as what mirrors answer to perseas top, one look after the other: those
+ * that pass the checks are merged, compared and printed.
+ */
+#include "../../client/command/top.h"
+#include "../../proto/envelope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MIRRORS = 3 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const uint8_t *at, *end;
+
+/* The next message, behind its length; NULL: none, or no list. */
+static Perseas__Reply *next_list(void)
+{
+	Perseas__Reply *reply;
+	const char *why;
+	uint32_t len;
+
+	if ((size_t)(end - at) < sizeof(len))
+		return NULL;
+	memcpy(&len, at, sizeof(len));
+	at += sizeof(len);
+	if (len > (size_t)(end - at))
+		len = (uint32_t)(end - at);
+	reply = ps_reply_unpack(at, len, &why);
+	at += len;
+	if (!reply || reply->body_case == PERSEAS__REPLY__BODY_LIST)
+		return reply;
+	perseas__reply__free_unpacked(reply, NULL);
+	return NULL;
+}
+
+static void print(const struct ps_top *top, const struct ps_top_look *look)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert(out);
+	ps_top_print(top, look, out);
+	ps_top_json(top, look, 0, out);
+	fclose(out);
+	free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ps_address addresses[MIRRORS] = { { .text = "a:1" }, { .text = "127.0.0.1:7170" } };
+	struct ps_top_look look = { .count = MIRRORS, .addresses = addresses };
+	struct ps_top top = { 0 };
+
+	at = data;
+	end = data + size;
+	for (uint64_t now = 1; at < end && now < 10; now++) {
+		Perseas__Reply *replies[MIRRORS];
+
+		for (unsigned i = 0; i < MIRRORS; i++) {
+			replies[i] = next_list();
+			look.told[i] = replies[i] ? replies[i]->list : NULL;
+			look.heard_ns[i] = now * 500000000;
+		}
+		ps_top_take(&top, &look);
+		print(&top, &look);
+		for (unsigned i = 0; i < MIRRORS; i++)
+			if (replies[i])
+				perseas__reply__free_unpacked(replies[i], NULL);
+	}
+	ps_top_free(&top);
+	return 0;
+}

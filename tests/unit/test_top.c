@@ -1,0 +1,315 @@
+/*
+ * test_top.c - perseas top: stores of several mirrors are merged, and compared with the look
+ * before. Mirrors and owners are made up here.
+ */
+#include "../../client/command/top.h"
+#include "../support/messages.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MIRRORS = 3, SECOND = 1000000000 };
+
+/* What three mirrors tell of one store; `live` of its owner. */
+struct scene {
+	struct ps_address addresses[MIRRORS];
+	struct message_header *headers[MIRRORS];
+	Perseas__Slot slots[MIRRORS];
+	Perseas__StoreStatus statuses[MIRRORS], *lists[MIRRORS][1];
+	Perseas__ListReply told[MIRRORS];
+	Perseas__MirrorReport reports[MIRRORS], *report_list[MIRRORS];
+	Perseas__OwnerFigures figures;
+	Perseas__Latencies commit;
+	struct ps_latency latency;
+	struct ps_top_look look;
+	struct ps_top top;
+};
+
+static void fill_mirror(struct scene *s, unsigned i)
+{
+	Perseas__Header *header;
+
+	s->headers[i] = message_header_new();
+	header = &s->headers[i]->header;
+	header->image_id = header->roster->members[i]->image_id;
+	header->promised_epoch = 7;
+	snprintf(s->addresses[i].text, sizeof(s->addresses[i].text), "%s",
+	         header->roster->members[i]->address);
+	perseas__slot__init(&s->slots[i]);
+	s->slots[i].epoch = 7;
+	s->slots[i].seq = 100;
+	s->slots[i].next = 4096;
+	perseas__store_status__init(&s->statuses[i]);
+	s->statuses[i].header = header;
+	s->statuses[i].slot = &s->slots[i];
+	s->lists[i][0] = &s->statuses[i];
+	perseas__list_reply__init(&s->told[i]);
+	s->told[i].n_stores = 1;
+	s->told[i].stores = s->lists[i];
+	s->look.told[i] = &s->told[i];
+	s->look.heard_ns[i] = SECOND;
+	perseas__mirror_report__init(&s->reports[i]);
+	s->reports[i].address = s->addresses[i].text;
+	s->reports[i].state = (char *)"live";
+	s->reports[i].seq = 90;
+	s->report_list[i] = &s->reports[i];
+}
+
+static int setup(void **state)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	s->look.count = MIRRORS;
+	s->look.addresses = s->addresses;
+	for (unsigned i = 0; i < MIRRORS; i++)
+		fill_mirror(s, i);
+	*state = s;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct scene *s = *state;
+
+	ps_top_free(&s->top);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		free(s->headers[i]);
+	free(s);
+	return 0;
+}
+
+/* Mirror i knows of a live owner, which reports and has counted. */
+static void live_at(struct scene *s, unsigned i)
+{
+	s->statuses[i].live = true;
+	s->statuses[i].fabric = (char *)"tcp";
+	s->statuses[i].owner_address = (char *)"192.0.2.9:1";
+	s->statuses[i].n_mirrors = MIRRORS;
+	s->statuses[i].mirrors = s->report_list;
+	perseas__owner_figures__init(&s->figures);
+	s->figures.commit = &s->commit;
+	s->statuses[i].figures = &s->figures;
+}
+
+static const struct ps_top_store *take(struct scene *s)
+{
+	ps_latency_message(&s->latency, &s->commit);
+	ps_top_take(&s->top, &s->look);
+	assert_int_equal(s->top.count, 1);
+	return &s->top.stores[0];
+}
+
+/* A second goes by, with so many transactions. */
+static void pass(struct scene *s, uint64_t transactions)
+{
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		s->slots[i].seq += transactions;
+		s->look.heard_ns[i] += SECOND;
+	}
+}
+
+static void a_store_is_the_newest_of_its_images(void **state)
+{
+	struct scene *s = *state;
+	const struct ps_top_store *store;
+
+	s->slots[1].seq = 103;
+	s->slots[2].seq = 1000;
+	s->slots[2].epoch = 6;
+	store = take(s);
+	assert_true(store->has_slot && store->epoch == 7 && store->seq == 103);
+	assert_null(store->owner);
+	assert_true(store->rate < 0 && !store->has_latency);
+	assert_int_equal(store->mirror_count, MIRRORS);
+	assert_int_equal(store->mirrors[0].lag, 3);
+	assert_int_equal(store->mirrors[1].lag, 0);
+	assert_string_equal(store->mirrors[0].state, "consistent");
+	assert_false(store->mirrors[0].reported);
+}
+
+/* Same name, another id. */
+static void stores_are_told_apart_by_their_ids(void **state)
+{
+	struct scene *s = *state;
+
+	s->headers[2]->header.store_id = message_id(9);
+	ps_top_take(&s->top, &s->look);
+	assert_int_equal(s->top.count, 2);
+	assert_string_equal(s->top.stores[0].header->store, s->top.stores[1].header->store);
+	assert_int_equal(s->top.stores[0].mirror_count + s->top.stores[1].mirror_count, MIRRORS);
+}
+
+static void rates_are_differences(void **state)
+{
+	struct scene *s = *state;
+
+	take(s);
+	pass(s, 500);
+	assert_true(take(s)->rate == 500);
+	pass(s, 0);
+	assert_true(take(s)->rate == 0);
+	/* Mirrors that answer at other moments: what the newest tells counts, with its moment. */
+	pass(s, 100);
+	s->slots[2].seq += 50;
+	s->look.heard_ns[2] += SECOND / 2;
+	assert_true(take(s)->rate == 100);
+}
+
+/* The two that were ahead do not answer: nothing can be said until they have been passed. */
+static void a_mirror_that_is_behind_gives_no_rate(void **state)
+{
+	struct scene *s = *state;
+
+	s->slots[0].seq = 40;
+	take(s);
+	pass(s, 10);
+	s->look.told[1] = s->look.told[2] = NULL;
+	assert_true(take(s)->rate < 0);
+	pass(s, 10);
+	assert_true(take(s)->rate == 10);
+}
+
+/* Lags are the owner's, who looks at all mirrors at once; its report also tells of mirrors that
+ * were not asked. */
+static void an_owner_tells_of_its_mirrors(void **state)
+{
+	struct scene *s = *state;
+	const struct ps_top_store *store;
+
+	live_at(s, 0);
+	live_at(s, 1);
+	s->statuses[0].silent_ms = 400;
+	s->statuses[1].silent_ms = 20;
+	s->reports[1].seq = 80;
+	s->reports[2].seq = 0;
+	s->reports[2].state = (char *)"resyncing";
+	s->reports[2].done = 5;
+	s->reports[2].total = 20;
+	s->look.told[2] = NULL;
+	store = take(s);
+	assert_ptr_equal(store->owner, &s->statuses[1]);
+	assert_int_equal(store->mirror_count, MIRRORS);
+	assert_int_equal(store->mirrors[0].lag, 0);
+	assert_int_equal(store->mirrors[1].lag, 10);
+	assert_string_equal(store->mirrors[0].fabric, "tcp");
+	assert_string_equal(store->mirrors[2].address, s->addresses[2].text);
+	assert_string_equal(store->mirrors[2].state, "resyncing");
+	assert_true(store->mirrors[2].done == 5 && store->mirrors[2].total == 20);
+	assert_string_equal(store->mirrors[2].fabric, "");
+}
+
+/* The owner calls it by another address than we do: the roster says which image is meant. */
+static void a_mirror_may_have_two_addresses(void **state)
+{
+	struct scene *s = *state;
+	const struct ps_top_store *store;
+
+	live_at(s, 0);
+	s->reports[1].address = s->headers[1]->roster.members[1]->address;
+	snprintf(s->addresses[1].text, sizeof(s->addresses[1].text), "tcp://by.another.name:7");
+	store = take(s);
+	assert_int_equal(store->mirror_count, MIRRORS);
+	assert_true(store->mirrors[1].reported);
+	assert_string_equal(store->mirrors[1].address, "tcp://by.another.name:7");
+}
+
+/* An owner that was seen before: what it counted since; a new one: all that it counted. */
+static void latencies_are_those_of_the_interval(void **state)
+{
+	struct scene *s = *state;
+	const struct ps_top_store *store;
+
+	live_at(s, 0);
+	ps_latency_add(&s->latency, 1000, 50);
+	assert_false(take(s)->has_latency);
+	pass(s, 10);
+	ps_latency_add(&s->latency, 70000, 3);
+	store = take(s);
+	assert_true(store->has_latency);
+	assert_in_range(store->p50_ns, 70000, 70000 * 17 / 16);
+	/* Nothing new is told: for a moment the last word counts. */
+	pass(s, 10);
+	store = take(s);
+	assert_true(store->has_latency && store->p50_ns >= 70000);
+	pass(s, 10);
+	assert_false(take(s)->has_latency);
+	memset(&s->latency, 0, sizeof(s->latency));
+	ps_latency_add(&s->latency, 1000, 5);
+	s->headers[0]->header.promised_epoch = 8;
+	pass(s, 10);
+	store = take(s);
+	assert_true(store->has_latency && store->p50_ns == 1000);
+	pass(s, 10);
+	/* What a mirror tells late says nothing of this interval. */
+	memset(&s->latency, 0, sizeof(s->latency));
+	pass(s, 10);
+	assert_false(take(s)->has_latency);
+}
+
+static char *printed(struct scene *s, bool json)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	if (json)
+		ps_top_json(&s->top, &s->look, 0, out);
+	else
+		ps_top_print(&s->top, &s->look, out);
+	fclose(out);
+	return text;
+}
+
+static void what_is_printed_names_what_does_not_answer(void **state)
+{
+	struct scene *s = *state;
+	char *text;
+
+	live_at(s, 0);
+	s->reports[1].done = 5;
+	s->reports[1].total = 20 << 20;
+	s->statuses[0].silent_ms = 4000;
+	s->look.told[2] = NULL;
+	ps_error_set(&s->look.errors[2], PERSEAS_EUNREACHABLE, "it is away");
+	take(s);
+	pass(s, 1234);
+	ps_latency_add(&s->latency, 1500000, 3);
+	take(s);
+	text = printed(s, false);
+	assert_non_null(strstr(text, "it is away\n"));
+	assert_non_null(strstr(text, "1234"));
+	assert_non_null(strstr(text, "1.5 ms"));
+	assert_non_null(strstr(text, "192.0.2.9:1, silent for 4 s"));
+	assert_non_null(strstr(text, "0% of 20.0 MiB"));
+	free(text);
+	text = printed(s, true);
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	assert_non_null(strstr(text, "\"error\": \"it is away\""));
+	assert_non_null(strstr(text, "\"tx_per_second\": 1234.000"));
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(a_store_is_the_newest_of_its_images),
+		TEST(stores_are_told_apart_by_their_ids),
+		TEST(rates_are_differences),
+		TEST(a_mirror_that_is_behind_gives_no_rate),
+		TEST(an_owner_tells_of_its_mirrors),
+		TEST(a_mirror_may_have_two_addresses),
+		TEST(latencies_are_those_of_the_interval),
+		TEST(what_is_printed_names_what_does_not_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
