@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* RFC 3629: neither overlong, nor a surrogate, nor above U+10FFFF. */
 unsigned ps_utf8_length(const char *text)
@@ -144,4 +146,18 @@ void ps_json_bool(struct ps_json *json, const char *key, bool value)
 {
 	lead(json, key);
 	fputs(value ? "true" : "false", json->out);
+}
+
+void ps_json_list(struct ps_json *json, const char *key, const char *list)
+{
+	ps_json_begin(json, key, '[');
+	for (size_t len; *list; list += len + (list[len] == ',')) {
+		char *entry;
+
+		len = strcspn(list, ",");
+		entry = strndup(list, len);
+		ps_json_text(json, NULL, entry);
+		free(entry);
+	}
+	ps_json_end(json, ']');
 }

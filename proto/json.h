@@ -32,6 +32,8 @@ void ps_json_text(struct ps_json *json, const char *key, const char *text);
 void ps_json_number(struct ps_json *json, const char *key, uint64_t number);
 /* With three decimals; one that is not finite is null. */
 void ps_json_real(struct ps_json *json, const char *key, double number);
+/* The entries of a list that has commas between them, as an array. */
+void ps_json_list(struct ps_json *json, const char *key, const char *list);
 void ps_json_bool(struct ps_json *json, const char *key, bool value);
 
 #endif

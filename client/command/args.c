@@ -159,6 +159,9 @@ static enum ps_exit set_word(struct ps_args *args, char place, const char *word,
 		else
 			args->mirrors = word;
 		return PS_EXIT_OK;
+	case 't':
+		args->topic = word;
+		return PS_EXIT_OK;
 	case 'c':
 		*taken = ps_roster_action(word) != NULL;
 		args->action = ps_roster_action(word);
@@ -203,7 +206,9 @@ static enum ps_exit check(const struct ps_args *args)
 		return ps_complain(PS_EXIT_USAGE, "which store? usage: perseas %s %s", verb->name,
 		                   verb->usage);
 	if (strchr(verb->needs, 'm') && !args->mirrors)
-		return ps_complain(PS_EXIT_USAGE, "which mirrors? give --mirrors host:port,…");
+		return ps_complain(PS_EXIT_USAGE, "which mirrors? give --mirrors host:port,… or "
+		                   "the list as a word; usage: perseas %s %s", verb->name,
+		                   verb->usage);
 	return verb->check ? verb->check(args) : PS_EXIT_OK;
 }
 

@@ -2,6 +2,7 @@
  * census.c - one store, as its mirrors tell it.
  */
 #include "census.h"
+#include "json.h"
 #include "../../proto/envelope.h"
 
 #include <string.h>
@@ -225,4 +226,16 @@ enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
 		                   "a store '%s'", census->answered, count, store);
 	return ps_complain(PS_EXIT_NO, "no mirror has a store '%s' that can be read; perseas ls "
 	                   "shows what they have", store);
+}
+
+void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot)
+{
+	if (!slot) {
+		ps_json_text(json, key, NULL);
+		return;
+	}
+	ps_json_begin(json, key, '{');
+	ps_json_number(json, "epoch", slot->epoch);
+	ps_json_number(json, "seq", slot->seq);
+	ps_json_end(json, '}');
 }

@@ -48,4 +48,9 @@ enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
 
 const char *ps_state_text(Perseas__State state);
 
+struct ps_json;
+
+/* A commit slot as an object, null where there is none. */
+void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot);
+
 #endif

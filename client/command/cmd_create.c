@@ -2,6 +2,7 @@
  * cmd_create.c - perseas create: a store on all of the mirrors, or on none.
  */
 #include "command.h"
+#include "json.h"
 #include "../perseas.h"
 
 enum ps_exit ps_verb_create(const struct ps_args *args)
@@ -15,6 +16,15 @@ enum ps_exit ps_verb_create(const struct ps_args *args)
 	rc = perseas_create(args->store, args->mirrors, &options);
 	if (rc)
 		return ps_complain(ps_exit_of(rc), "%s", perseas_message(NULL));
-	printf("store '%s' is made on %s\n", args->store, args->mirrors);
+	if (args->json) {
+		struct ps_json json = { .out = stdout };
+
+		ps_json_begin(&json, NULL, '{');
+		ps_json_text(&json, "store", args->store);
+		ps_json_list(&json, "mirrors", args->mirrors);
+		ps_json_end(&json, '}');
+	} else {
+		printf("store '%s' is made on %s\n", args->store, args->mirrors);
+	}
 	return PS_EXIT_OK;
 }

@@ -2,6 +2,7 @@
  * cmd_drop.c - perseas drop: deletes the image of a store from one mirror.
  */
 #include "drop.h"
+#include "json.h"
 #include "../../proto/envelope.h"
 
 #include <inttypes.h>
@@ -93,21 +94,63 @@ static void describe(const struct ps_census *census, const char *store, const ch
 	printf("\n");
 }
 
+static void print_damaged(const struct ps_census *census, const struct ps_args *args)
+{
+	const char *mirror = census->panel->addresses[0].text;
+	struct ps_json json = { .out = stdout };
+
+	if (!args->json && args->yes)
+		printf("%s: deleted the damaged image of store '%s'\n", mirror, args->store);
+	else if (!args->json)
+		printf("would delete: %s\n", census->errors[0].text);
+	if (!args->json)
+		return;
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", args->store);
+	ps_json_text(&json, "mirror", mirror);
+	ps_json_text(&json, "state", "damaged");
+	ps_json_bool(&json, "deleted", args->yes);
+	ps_json_end(&json, '}');
+}
+
 /* Nobody can read its ids, so it goes by its name. */
 static enum ps_exit drop_damaged(struct ps_panel *panel, const struct ps_census *census,
                                  const struct ps_args *args)
 {
-	const char *mirror = census->panel->addresses[0].text;
-
 	if (!args->yes) {
-		printf("would delete: %s\n", census->errors[0].text);
+		print_damaged(census, args);
 		return ps_complain(PS_EXIT_NO, "nothing is deleted without --yes");
 	}
 	ask_to_drop(panel, args->store, 0, NULL);
 	if (!panel->replies[0])
 		return ps_complain(ps_exit_of(panel->errors[0].code), "%s", panel->errors[0].text);
-	printf("%s: deleted the damaged image of store '%s'\n", mirror, args->store);
+	print_damaged(census, args);
 	return PS_EXIT_OK;
+}
+
+static void print(const struct ps_census *census, const struct ps_args *args)
+{
+	const Perseas__StoreStatus *status = census->told[0];
+	struct ps_json json = { .out = stdout };
+	char id[PS_HEX_TEXT];
+
+	if (!args->json) {
+		describe(census, args->store, args->yes ? "deleted" : "would delete");
+		if (!args->yes)
+			warn(census, args->store);
+		return;
+	}
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", args->store);
+	ps_json_text(&json, "mirror", census->panel->addresses[0].text);
+	ps_json_text(&json, "image_id", ps_hex_text(id, status->header->image_id.data));
+	ps_json_text(&json, "state", ps_state_text(status->header->state));
+	ps_json_bool(&json, "listed", ps_census_listed(census, 0));
+	ps_json_number(&json, "segments", status->header->n_segments);
+	ps_json_number(&json, "bytes", status->bytes);
+	ps_json_slot(&json, "slot", status->slot);
+	ps_json_bool(&json, "deleted", args->yes);
+	ps_json_end(&json, '}');
 }
 
 static enum ps_exit drop(struct ps_panel *panel, const struct ps_census *census,
@@ -124,14 +167,13 @@ static enum ps_exit drop(struct ps_panel *panel, const struct ps_census *census,
 		                   "mirror out of its roster with perseas roster remove, or end "
 		                   "the owner", args->store, status->owner_address);
 	if (!args->yes) {
-		describe(census, args->store, "would delete");
-		warn(census, args->store);
+		print(census, args);
 		return ps_complain(PS_EXIT_NO, "nothing is deleted without --yes");
 	}
 	ask_to_drop(panel, args->store, 0, status->header);
 	if (!panel->replies[0])
 		return ps_complain(ps_exit_of(panel->errors[0].code), "%s", panel->errors[0].text);
-	describe(census, args->store, "deleted");
+	print(census, args);
 	return PS_EXIT_OK;
 }
 

@@ -57,14 +57,7 @@ static void store_json(struct ps_json *json, const Perseas__StoreStatus *status)
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", status->header->store);
 	ps_json_text(json, "state", ps_state_text(status->header->state));
-	if (status->slot) {
-		ps_json_begin(json, "slot", '{');
-		ps_json_number(json, "epoch", status->slot->epoch);
-		ps_json_number(json, "seq", status->slot->seq);
-		ps_json_end(json, '}');
-	} else {
-		ps_json_text(json, "slot", NULL);
-	}
+	ps_json_slot(json, "slot", status->slot);
 	ps_json_number(json, "bytes", status->bytes);
 	ps_json_bool(json, "live", status->live);
 	ps_json_text(json, "owner_address", status->live ? status->owner_address : NULL);

@@ -1,6 +1,7 @@
 /*
  * cmd_recover.c - perseas recover: in place, into files, or onto other mirrors.
  */
+#include "json.h"
 #include "recover.h"
 #include "../handle.h"
 
@@ -55,12 +56,26 @@ static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perse
 		return ps_complain(PS_EXIT_NO, "%s (--takeover)", perseas_message(NULL));
 	if (rc)
 		return ps_recover_failed(NULL, rc);
-	fputs(perseas_report(*p), stdout);
+	if (!args->json)
+		fputs(perseas_report(*p), stdout);
 	return PS_EXIT_OK;
 }
 
-static void print_live(perseas_t *p)
+void ps_recover_json(struct ps_json *json, const struct ps_args *args, const perseas_t *p)
 {
+	uint64_t epoch, seq;
+
+	ps_recover_state(p, &epoch, &seq);
+	ps_json_begin(json, NULL, '{');
+	ps_json_text(json, "store", args->store);
+	ps_json_number(json, "epoch", epoch);
+	ps_json_number(json, "seq", seq);
+	ps_json_text(json, "report", perseas_report(p));
+}
+
+static void print_live(const struct ps_args *args, perseas_t *p)
+{
+	struct ps_json json = { .out = stdout };
 	struct perseas_stat stat;
 
 	if (perseas_stat(p, &stat))
@@ -71,6 +86,13 @@ static void print_live(perseas_t *p)
 		if (!perseas_mirror_stat(p, i, &mirror) && mirror.state != PERSEAS_MIRROR_LIVE)
 			ps_complain(PS_EXIT_OK, "%s is %s, and was not mended: %s", mirror.address,
 			            perseas_mirror_state_name(mirror.state), mirror.trouble);
+	}
+	if (args->json) {
+		ps_recover_json(&json, args, p);
+		ps_json_number(&json, "mirrors", stat.mirrors);
+		ps_json_number(&json, "live", stat.live);
+		ps_json_end(&json, '}');
+		return;
 	}
 	printf("store '%s' is recovered at transaction %" PRIu64 ", now of epoch %" PRIu64 ", on "
 	       "%u of %u mirrors; it has no owner\n", p->store, stat.seq, stat.epoch, stat.live,
@@ -85,7 +107,7 @@ static enum ps_exit in_place(const struct ps_args *args)
 
 	if (status)
 		return status;
-	print_live(p);
+	print_live(args, p);
 	perseas_close(p);
 	return PS_EXIT_OK;
 }

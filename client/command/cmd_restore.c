@@ -1,6 +1,7 @@
 /*
  * cmd_restore.c - perseas restore: a new store from a snapshot.
  */
+#include "json.h"
 #include "remake.h"
 #include "snapshot.h"
 
@@ -33,6 +34,30 @@ static enum ps_exit load(struct ps_snapshot *snapshot, struct ps_remake *remake)
 	return status;
 }
 
+static void print(const struct ps_snapshot *snapshot, const struct ps_remake *remake)
+{
+	const struct ps_slot *slot = &snapshot->reader.slot;
+	struct ps_json json = { .out = stdout };
+
+	if (!remake->quiet) {
+		printf("store '%s' of %s, as it was at epoch %" PRIu64 ", transaction %" PRIu64
+		       ", is now store '%s' on %s; open it there:\n    perseas_open(\"%s\", "
+		       "\"%s\", …)\n", snapshot->reader.header->store, snapshot->path,
+		       slot->epoch, slot->seq, remake->store, remake->mirrors, remake->store,
+		       remake->mirrors);
+		return;
+	}
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", remake->store);
+	ps_json_list(&json, "mirrors", remake->mirrors);
+	ps_json_number(&json, "alike", remake->alike);
+	ps_json_text(&json, "file", snapshot->path);
+	ps_json_text(&json, "of_store", snapshot->reader.header->store);
+	ps_json_number(&json, "of_epoch", slot->epoch);
+	ps_json_number(&json, "of_seq", slot->seq);
+	ps_json_end(&json, '}');
+}
+
 static enum ps_exit fill(const struct ps_args *args, struct ps_remake *remake)
 {
 	struct ps_snapshot snapshot;
@@ -48,11 +73,7 @@ static enum ps_exit fill(const struct ps_args *args, struct ps_remake *remake)
 	if (!status)
 		status = ps_remake_compare(remake);
 	if (!status || status == PS_EXIT_PARTLY)
-		printf("store '%s' of %s, as it was at epoch %" PRIu64 ", transaction %" PRIu64
-		       ", is now store '%s' on %s; open it there:\n    perseas_open(\"%s\", "
-		       "\"%s\", …)\n", snapshot.reader.header->store, args->file,
-		       snapshot.reader.slot.epoch, snapshot.reader.slot.seq, remake->store,
-		       remake->mirrors, remake->store, remake->mirrors);
+		print(&snapshot, remake);
 	ps_snapshot_close(&snapshot);
 	return status;
 }
@@ -78,6 +99,7 @@ enum ps_exit ps_verb_restore(const struct ps_args *args)
 		.mirrors = args->mirrors,
 		.acks = args->acks,
 		.connect_timeout_ms = args->connect_timeout_ms,
+		.quiet = args->json,
 		.hint = "restore under another name",
 	};
 	enum ps_exit status;

@@ -4,6 +4,7 @@
  * A store with a live owner is changed by that owner: a mirror passes the order on, and tells what
  * became of it. Without an owner the command is the owner for as long as it takes.
  */
+#include "json.h"
 #include "owner_report.h"
 #include "roster.h"
 #include "../../proto/envelope.h"
@@ -88,12 +89,72 @@ static void print_roster(const struct ps_census *census, const Perseas__Roster *
 	ps_table_print(&table, stdout);
 }
 
-static enum ps_exit show(const struct ps_census *census)
+static void roster_json(struct ps_json *json, const struct ps_census *census,
+                        const Perseas__Roster *roster, const char *key)
+{
+	char id[PS_HEX_TEXT];
+
+	ps_json_begin(json, key, '{');
+	ps_json_number(json, "version", roster->version);
+	ps_json_number(json, "epoch", roster->epoch);
+	ps_json_number(json, "acks", roster->acks);
+	ps_json_begin(json, "members", '[');
+	for (size_t k = 0; k < roster->n_members; k++) {
+		const Perseas__StoreStatus *status = image_of(census, roster->members[k]);
+
+		ps_json_begin(json, NULL, '{');
+		ps_json_text(json, "address", roster->members[k]->address);
+		ps_json_text(json, "image_id", ps_hex_text(id, roster->members[k]->image_id.data));
+		ps_json_text(json, "state", status ? ps_state_text(status->header->state) : NULL);
+		ps_json_end(json, '}');
+	}
+	ps_json_end(json, ']');
+	ps_json_end(json, '}');
+}
+
+static void print_json(const struct ps_census *census, const char *store)
+{
+	const Perseas__Header *header = census->header;
+	struct ps_json json = { .out = stdout };
+
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", store);
+	roster_json(&json, census, header->roster, "roster");
+	if (header->next_roster)
+		roster_json(&json, census, header->next_roster, "next_roster");
+	else
+		ps_json_text(&json, "next_roster", NULL);
+	ps_json_end(&json, '}');
+}
+
+void ps_roster_done(const struct ps_args *args, const char *told)
+{
+	struct ps_json json = { .out = stdout };
+
+	if (!args->json) {
+		if (*told)
+			printf("%s\n", told);
+		else
+			printf("the roster of store '%s' is changed\n", args->store);
+		return;
+	}
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", args->store);
+	ps_json_text(&json, "change", args->action->name);
+	ps_json_text(&json, "address", ps_roster_old(args));
+	ps_json_text(&json, "with", ps_roster_new(args));
+	ps_json_text(&json, "told", *told ? told : NULL);
+	ps_json_end(&json, '}');
+}
+
+static enum ps_exit show(const struct ps_census *census, const struct ps_args *args)
 {
 	const Perseas__Header *header = census->header;
 	enum ps_exit status = PS_EXIT_OK;
 
-	if (header->next_roster) {
+	if (args->json) {
+		print_json(census, args->store);
+	} else if (header->next_roster) {
 		print_roster(census, header->roster, "the roster that is left");
 		print_roster(census, header->next_roster, "the roster that is not settled yet");
 	} else {
@@ -171,9 +232,10 @@ static enum ps_exit give_order(struct ps_panel *panel, const struct ps_args *arg
 	return PS_EXIT_OK;
 }
 
-static void take_result(struct wait *wait, const Perseas__OrderResult *result)
+static void take_result(struct wait *wait, const Perseas__OrderResult *result,
+                        const struct ps_args *args)
 {
-	if (strcmp(wait->told, result->text) != 0 && !result->done)
+	if (strcmp(wait->told, result->text) != 0 && !result->done && !args->json)
 		printf("%s\n", result->text);
 	fflush(stdout);
 	snprintf(wait->told, sizeof(wait->told), "%s", result->text);
@@ -181,7 +243,7 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result)
 	if (result->done && result->code)
 		wait->status = ps_complain(ps_exit_of(result->code), "%s", result->text);
 	else if (result->done)
-		printf("%s\n", *result->text ? result->text : "the roster is changed");
+		ps_roster_done(args, result->text);
 }
 
 static const Perseas__OrderResult *result_of(const struct ps_census *census,
@@ -205,7 +267,7 @@ static void look(struct ps_panel *panel, const struct ps_args *args, struct wait
 	result = result_of(&census, wait);
 	now = messenger(&census, args);
 	if (result) {
-		take_result(wait, result);
+		take_result(wait, result, args);
 	} else if (now < 0) {
 		wait->over = true;
 		wait->status = ps_complain(PS_EXIT_PARTLY, "the owner went away before it had told "
@@ -264,7 +326,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	if (!census.have)
 		status = ps_census_nobody(&census, args->store);
 	else if (!args->action)
-		status = show(&census);
+		status = show(&census, args);
 	else if (owner >= 0)
 		status = change_by_owner(&panel, (unsigned)owner, args);
 	ps_census_free(&census);

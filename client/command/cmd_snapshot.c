@@ -1,6 +1,7 @@
 /*
  * cmd_snapshot.c - perseas snapshot: a copy of a store in a file, and the check of one.
  */
+#include "json.h"
 #include "snapshot.h"
 
 #include <inttypes.h>
@@ -27,9 +28,42 @@ static void print_state(const struct ps_slot *slot, uint64_t time)
 		printf(" of %s", ps_time_text(text, time));
 }
 
+static void state_json(struct ps_json *json, const struct ps_slot *slot, uint64_t time)
+{
+	char text[PS_TIME_TEXT];
+
+	ps_json_number(json, "epoch", slot->epoch);
+	ps_json_number(json, "seq", slot->seq);
+	ps_json_text(json, "time", time ? ps_time_text(text, time) : NULL);
+}
+
+static void print_copy(const struct ps_copy *copy, const struct ps_args *args, uint64_t length)
+{
+	const uint64_t time = copy->record ? copy->record->time : 0;
+	char bytes[PS_SIZE_TEXT], size[PS_SIZE_TEXT];
+	struct ps_json json = { .out = stdout };
+
+	if (!args->json) {
+		printf("store '%s' on %s, as it was at ", args->store, args->from);
+		print_state(&copy->slot, time);
+		printf(": %zu segment%s, %s; %s written to %s\n", copy->header->n_segments,
+		       copy->header->n_segments == 1 ? "" : "s",
+		       ps_size_text(bytes, copy->bytes), ps_size_text(size, length), args->to);
+		return;
+	}
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", args->store);
+	ps_json_text(&json, "mirror", args->from);
+	state_json(&json, &copy->slot, time);
+	ps_json_number(&json, "segments", copy->header->n_segments);
+	ps_json_number(&json, "bytes", copy->bytes);
+	ps_json_text(&json, "file", args->to);
+	ps_json_number(&json, "file_bytes", length);
+	ps_json_end(&json, '}');
+}
+
 static enum ps_exit take(const struct ps_args *args, struct ps_panel *panel)
 {
-	char bytes[PS_SIZE_TEXT], size[PS_SIZE_TEXT];
 	struct ps_copy copy;
 	uint64_t length = 0;
 	enum ps_exit status = ps_copy_take(&copy, panel, args->store);
@@ -39,13 +73,8 @@ static enum ps_exit take(const struct ps_args *args, struct ps_panel *panel)
 	ps_bar_clear();
 	status = ps_snapshot_write(&copy, args->to, &length);
 	ps_bar_clear();
-	if (!status) {
-		printf("store '%s' on %s, as it was at ", args->store, panel->addresses[0].text);
-		print_state(&copy.slot, copy.record ? copy.record->time : 0);
-		printf(": %zu segment%s, %s; %s written to %s\n", copy.header->n_segments,
-		       copy.header->n_segments == 1 ? "" : "s",
-		       ps_size_text(bytes, copy.bytes), ps_size_text(size, length), args->to);
-	}
+	if (!status)
+		print_copy(&copy, args, length);
 	ps_copy_free(&copy);
 	return status;
 }
@@ -65,24 +94,40 @@ static uint64_t segment_bytes(const struct ps_snapshot *snapshot, unsigned *coun
 	return bytes;
 }
 
-static enum ps_exit check(const char *path)
+static void print_good(const struct ps_snapshot *snapshot, bool as_json)
+{
+	const char *store = snapshot->reader.header->store;
+	struct ps_json json = { .out = stdout };
+	char size[PS_SIZE_TEXT];
+	unsigned count;
+	uint64_t bytes = segment_bytes(snapshot, &count);
+
+	if (!as_json) {
+		printf("%s is good: store '%s' at ", snapshot->path, store);
+		print_state(&snapshot->reader.slot, snapshot->time);
+		printf(", %u segment%s, %s\n", count, count == 1 ? "" : "s",
+		       ps_size_text(size, bytes));
+		return;
+	}
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "file", snapshot->path);
+	ps_json_text(&json, "store", store);
+	state_json(&json, &snapshot->reader.slot, snapshot->time);
+	ps_json_number(&json, "segments", count);
+	ps_json_number(&json, "bytes", bytes);
+	ps_json_end(&json, '}');
+}
+
+static enum ps_exit check(const char *path, bool as_json)
 {
 	struct ps_snapshot snapshot;
-	char size[PS_SIZE_TEXT];
-	uint64_t bytes;
-	unsigned count;
 	enum ps_exit status = ps_snapshot_open(&snapshot, path);
 
 	if (status)
 		return status;
 	status = ps_snapshot_read(&snapshot);
-	if (!status) {
-		bytes = segment_bytes(&snapshot, &count);
-		printf("%s is good: store '%s' at ", path, snapshot.reader.header->store);
-		print_state(&snapshot.reader.slot, snapshot.time);
-		printf(", %u segment%s, %s\n", count, count == 1 ? "" : "s",
-		       ps_size_text(size, bytes));
-	}
+	if (!status)
+		print_good(&snapshot, as_json);
 	ps_snapshot_close(&snapshot);
 	return status;
 }
@@ -94,7 +139,7 @@ enum ps_exit ps_verb_snapshot(const struct ps_args *args)
 
 	ps_bar_start();
 	if (args->check)
-		return check(args->check);
+		return check(args->check, args->json);
 	status = ps_panel_open_one(&panel, args->from, args->connect_timeout_ms);
 	if (status)
 		return status;

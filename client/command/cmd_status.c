@@ -177,18 +177,6 @@ static void print_text(const struct ps_census *census, const char *store)
 
 /* --- for programs --- */
 
-static void slot_json(struct ps_json *json, const char *key, const Perseas__Slot *slot)
-{
-	if (!slot) {
-		ps_json_text(json, key, NULL);
-		return;
-	}
-	ps_json_begin(json, key, '{');
-	ps_json_number(json, "epoch", slot->epoch);
-	ps_json_number(json, "seq", slot->seq);
-	ps_json_end(json, '}');
-}
-
 static void roster_json(struct ps_json *json, const struct ps_census *census)
 {
 	const Perseas__Roster *roster = census->roster;
@@ -223,7 +211,7 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 	ps_json_bool(json, "listed", ps_census_listed(census, i));
 	ps_json_text(json, "image_id", ps_hex_text(id, status->header->image_id.data));
 	ps_json_number(json, "promised_epoch", status->header->promised_epoch);
-	slot_json(json, "slot", status->slot);
+	ps_json_slot(json, "slot", status->slot);
 	if (lag_of(census, i, &lag))
 		ps_json_number(json, "lag", lag);
 	else
@@ -284,7 +272,7 @@ static void print_json(const struct ps_census *census, const char *store)
 		ps_json_text(&json, "store_id", ps_hex_text(id, census->header->store_id.data));
 		ps_json_number(&json, "log_size", census->header->log_size);
 		ps_json_bool(&json, "live", live >= 0);
-		slot_json(&json, "newest", census->newest ? census->newest->slot : NULL);
+		ps_json_slot(&json, "newest", census->newest ? census->newest->slot : NULL);
 		roster_json(&json, census);
 	}
 	if (live >= 0)

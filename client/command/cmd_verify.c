@@ -3,10 +3,12 @@
  */
 #include "compare.h"
 #include "digest.h"
+#include "json.h"
 #include "live_copy.h"
 
 #include <inttypes.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -29,12 +31,14 @@ struct verify {
 	bool resting;                      /* nothing moves: what mirrors sum themselves can tell */
 	bool changed;                      /* images were replaced or mended: begin again */
 	bool too_fast;                     /* a piece could not be followed */
+	bool same;                         /* the verdict */
 	uint64_t stride;                   /* bytes of a piece that is followed */
 	unsigned segments;
 	uint64_t bytes;
 	uint64_t seq;                      /* at which the last piece was compared */
 	unsigned differences;              /* lines printed */
 	unsigned behind;                   /* segments that a mirror does not have yet */
+	struct ps_json *json;              /* its findings are elements of an array; NULL: text */
 };
 
 /* What differs in one segment on one mirror. */
@@ -56,24 +60,42 @@ static bool same_slot(const Perseas__Slot *a, const Perseas__Slot *b)
 	return a && b && a->epoch == b->epoch && a->seq == b->seq;
 }
 
+/* A line, or an element of the array. `what` is for programs. */
+static void find_fault(const struct verify *v, unsigned i, const char *segment, const char *what,
+                       const char *how)
+{
+	if (!v->json && segment) {
+		printf("%s: segment '%s' %s\n", name_of(v, i), segment, how);
+	} else if (!v->json) {
+		printf("%s: %s\n", name_of(v, i), how);
+	} else {
+		ps_json_begin(v->json, NULL, '{');
+		ps_json_text(v->json, "mirror", name_of(v, i));
+		ps_json_text(v->json, "segment", segment);
+		ps_json_text(v->json, "what", what);
+		ps_json_text(v->json, "how", how);
+		ps_json_end(v->json, '}');
+	}
+}
+
 /* --- which images can be compared --- */
 
 static void leave_out(const struct verify *v, unsigned i)
 {
 	const struct ps_census *census = &v->census;
-	const char *why = "its commit slot is not valid";
+	const char *why = "not compared: its commit slot is not valid";
 
 	if (!census->told[i]) {
 		ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
 		return;
 	}
 	if (!ps_census_belongs(census, i))
-		why = "it has another store of this name";
+		why = "not compared: it has another store of this name";
 	else if (!ps_census_listed(census, i))
-		why = "its image is not in the store's roster";
+		why = "not compared: its image is not in the store's roster";
 	else if (census->told[i]->header->state != PERSEAS__STATE__STATE_CONSISTENT)
-		why = "its image is not whole";
-	printf("%s: not compared: %s\n", name_of(v, i), why);
+		why = "not compared: its image is not whole";
+	find_fault(v, i, NULL, "not compared", why);
 }
 
 static void choose(struct verify *v)
@@ -112,7 +134,7 @@ static const Perseas__Segment *find(const Perseas__StoreStatus *status, const ch
 static void differs(struct verify *v, unsigned i, const char *segment, const char *how)
 {
 	ps_bar_clear();
-	printf("%s: segment '%s' %s\n", name_of(v, i), segment, how);
+	find_fault(v, i, segment, "differs", how);
 	v->differences++;
 }
 
@@ -137,14 +159,16 @@ static void find_surplus(struct verify *v)
 static void missing(struct verify *v, unsigned i, const Perseas__Segment *segment)
 {
 	const Perseas__Slot *slot = v->census.told[i]->slot;
+	char how[160];
 
 	if (slot->seq >= segment->born) {
 		differs(v, i, segment->name, "is missing");
 		return;
 	}
 	ps_bar_clear();
-	printf("%s: segment '%s' is missing: transaction %" PRIu64 " made it, and this mirror "
-	       "stands at %" PRIu64 "\n", name_of(v, i), segment->name, segment->born, slot->seq);
+	snprintf(how, sizeof(how), "is missing: transaction %" PRIu64 " made it, and this mirror "
+	         "stands at %" PRIu64, segment->born, slot->seq);
+	find_fault(v, i, segment->name, "behind", how);
 	v->behind++;
 }
 
@@ -312,32 +336,43 @@ static unsigned count_compared(const struct verify *v)
 static void print_behind(const struct verify *v)
 {
 	const Perseas__Slot *newest = v->census.newest->slot;
+	char how[200];
 
 	for (unsigned i = 0; i < v->panel.count && !v->live; i++) {
 		const Perseas__Slot *slot = v->compared[i] ? v->census.told[i]->slot : newest;
 
-		if (slot->seq < newest->seq)
-			printf("%s: stands at transaction %" PRIu64 ", %" PRIu64 " behind: perseas "
-			       "recover %s mends it\n", name_of(v, i), slot->seq,
-			       newest->seq - slot->seq, v->store);
+		if (slot->seq >= newest->seq)
+			continue;
+		snprintf(how, sizeof(how), "stands at transaction %" PRIu64 ", %" PRIu64
+		         " behind: perseas recover %s mends it", slot->seq, newest->seq - slot->seq,
+		         v->store);
+		find_fault(v, i, NULL, "behind", how);
 	}
 }
 
-static enum ps_exit print_same(const struct verify *v, unsigned count)
+/* The transaction at which the mirrors were compared. */
+static uint64_t seq_of(const struct verify *v)
+{
+	return v->resting ? v->census.newest->slot->seq : v->seq;
+}
+
+static enum ps_exit print_same(struct verify *v, unsigned count)
 {
 	size_t members = v->census.roster->n_members;
 	char size[PS_SIZE_TEXT];
 
-	printf("store '%s': %u of %zu mirrors hold the same: %u segment%s, %s, epoch %" PRIu64
-	       ", transaction %" PRIu64 "%s\n", v->store, count, members, v->segments,
-	       v->segments == 1 ? "" : "s", ps_size_text(size, v->bytes),
-	       v->census.newest->slot->epoch, v->resting ? v->census.newest->slot->seq : v->seq,
-	       v->live ? ", while it runs" : "");
+	if (!v->json)
+		printf("store '%s': %u of %zu mirrors hold the same: %u segment%s, %s, epoch %"
+		       PRIu64 ", transaction %" PRIu64 "%s\n", v->store, count, members,
+		       v->segments, v->segments == 1 ? "" : "s", ps_size_text(size, v->bytes),
+		       v->census.newest->slot->epoch, seq_of(v),
+		       v->live ? ", while it runs" : "");
 	print_behind(v);
+	v->same = true;
 	return count < members || count < v->mirrors ? PS_EXIT_PARTLY : PS_EXIT_OK;
 }
 
-static enum ps_exit verdict(const struct verify *v)
+static enum ps_exit verdict(struct verify *v)
 {
 	unsigned count = count_compared(v);
 	size_t members = v->census.roster->n_members;
@@ -403,18 +438,75 @@ static enum ps_exit compare_all(struct verify *v)
 	return v->changed ? PS_EXIT_PARTLY : verdict(v);
 }
 
+static void begin_json(const struct verify *v)
+{
+	ps_json_begin(v->json, NULL, '{');
+	ps_json_text(v->json, "store", v->store);
+	ps_json_begin(v->json, "findings", '[');
+}
+
+static void end_json(const struct verify *v)
+{
+	const bool known = v->census.have > 0;
+
+	ps_json_end(v->json, ']');
+	ps_json_text(v->json, "result", v->differences ? "different"
+	                                : v->same ? "same" : "inconclusive");
+	ps_json_number(v->json, "compared", known ? count_compared(v) : 0);
+	ps_json_number(v->json, "mirrors", known ? v->census.roster->n_members : 0);
+	ps_json_number(v->json, "segments", v->segments);
+	ps_json_number(v->json, "bytes", v->bytes);
+	if (known && v->census.newest) {
+		ps_json_number(v->json, "epoch", v->census.newest->slot->epoch);
+		ps_json_number(v->json, "seq", seq_of(v));
+	}
+	ps_json_bool(v->json, "live", v->live);
+	ps_json_end(v->json, '}');
+}
+
+static enum ps_exit verify_panel(struct verify *v)
+{
+	enum ps_exit status;
+
+	if (v->json)
+		begin_json(v);
+	take_census(v);
+	status = v->census.have ? compare_all(v) : ps_census_nobody(&v->census, v->store);
+	if (v->json)
+		end_json(v);
+	return status;
+}
+
+/* Of a round that is begun anew nothing is printed. */
+static void print_json(struct ps_json *json, char **text, bool print)
+{
+	if (fclose(json->out) == 0 && print)
+		fputs(*text, stdout);
+	free(*text);
+}
+
 /* All segments once; *changed: images did meanwhile, and nothing was concluded. */
 static enum ps_exit verify_once(const struct ps_args *args, bool *changed)
 {
 	struct verify v = { .store = args->store, .stride = STRIDE_FIRST };
 	enum ps_exit status = ps_panel_open(&v.panel, args->mirrors, args->connect_timeout_ms);
+	struct ps_json json = { .out = NULL };
+	char *text = NULL;
+	size_t size;
 
 	*changed = false;
 	if (status)
 		return status;
-	take_census(&v);
-	status = v.census.have ? compare_all(&v) : ps_census_nobody(&v.census, args->store);
+	if (args->json) {
+		json.out = open_memstream(&text, &size);
+		if (!json.out)
+			exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
+		v.json = &json;
+	}
+	status = verify_panel(&v);
 	*changed = v.changed;
+	if (args->json)
+		print_json(&json, &text, !v.changed);
 	ps_compare_close(&v.compare);
 	ps_census_free(&v.census);
 	ps_panel_close(&v.panel);

@@ -8,16 +8,23 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The exit status, the same for every verb; ps_exit_help is this table in words. */
-enum ps_exit {
-	PS_EXIT_OK = 0,
-	PS_EXIT_NO = 1,            /* no: not found, differs, refused by the store's state */
-	PS_EXIT_USAGE = 2,
-	PS_EXIT_PARTLY = 3,        /* an answer, but not from all mirrors, or not conclusive */
-	PS_EXIT_FAILURE = 4,       /* of the system or the network */
-};
+/* The exit status, the same for every verb, and what --help, the manual and the README say of
+ * it. */
+#define PS_EXITS(X)                                                                                \
+	X(PS_EXIT_OK, 0, "done, or the answer is yes")                                             \
+	X(PS_EXIT_NO, 1,                                                                           \
+	  "the answer is no: there is no such store, the mirrors differ, a check fails, or it is " \
+	  "refused (a live owner, no quorum, a name that is taken, no room, no --yes)")            \
+	X(PS_EXIT_USAGE, 2, "the command line is wrong")                                           \
+	X(PS_EXIT_PARTLY, 3,                                                                       \
+	  "there is an answer, but not from all mirrors, or it is not conclusive")                 \
+	X(PS_EXIT_FAILURE, 4, "the system, the network or a mirror failed")
 
-extern const char ps_exit_help[];
+enum ps_exit {
+#define PS_EXIT_ENUM(name, number, text) name = number,
+	PS_EXITS(PS_EXIT_ENUM)
+#undef PS_EXIT_ENUM
+};
 
 struct ps_verb;
 struct ps_roster_action;
@@ -30,6 +37,7 @@ struct ps_args {
 	const char *store;
 	const char *mirrors;
 	const char *words[PS_WORDS_MAX];           /* behind the verb, as they stand */
+	const char *topic;         /* help: of what */
 	unsigned word_count;
 	const char *file;          /* a snapshot */
 	const char *from;          /* one mirror */
@@ -77,14 +85,16 @@ enum ps_verb_bit {
 	PS_DROP = 512,
 	PS_SPILL = 1024,
 	PS_TOP = 2048,
-	PS_EVERY_VERB = 4095,
+	PS_HELP = 4096,
+	PS_EVERY_VERB = 8191,
+	PS_ASKING_VERBS = PS_EVERY_VERB & ~PS_HELP,    /* those that speak with mirrors */
 };
 
 struct ps_verb {
 	const char *name;
 	enum ps_verb_bit bit;
 	/* What its words are, in their order: s a store, m mirrors (unless --mirrors has them), f a
-	 * file, c a change of the roster (may be left out), a an address. */
+	 * file, c a change of the roster (may be left out), a an address, t a topic. */
 	const char *words;
 	const char *needs;         /* of s, m, f: what must have been given */
 	const char *usage;         /* its command line behind its name */
@@ -109,6 +119,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args);
 enum ps_exit ps_verb_drop(const struct ps_args *args);
 enum ps_exit ps_verb_spill(const struct ps_args *args);
 enum ps_exit ps_verb_top(const struct ps_args *args);
+enum ps_exit ps_verb_help(const struct ps_args *args);
 enum ps_exit ps_check_recover(const struct ps_args *args);
 enum ps_exit ps_check_snapshot(const struct ps_args *args);
 enum ps_exit ps_check_history(const struct ps_args *args);
@@ -125,6 +136,10 @@ bool ps_stopped(void);
  * for. */
 enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args);
 
+/* cmd_help.c: what --help prints, without a verb and with one. */
+void ps_help(void);
+void ps_help_verb(const struct ps_verb *verb);
+
 /* options.c: the options that the verbs of `bits` have, one paragraph each. */
 void ps_args_help(FILE *out, unsigned bits);
 
@@ -138,6 +153,9 @@ enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
 enum ps_exit ps_exit_of(int code);
 
 enum { PS_SIZE_TEXT = 24 };
+
+/* Fills lines of 78 columns with words, from column `at` on; later lines begin at `column`. */
+void ps_fill(FILE *out, const char *text, unsigned at, unsigned column);
 
 /* "17.3 MiB", or "512 bytes". Returns text. */
 const char *ps_size_text(char text[PS_SIZE_TEXT], uint64_t size);

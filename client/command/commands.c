@@ -5,22 +5,13 @@
 
 #include <stddef.h>
 
-const char ps_exit_help[] =
-	"Exit status:\n"
-	"  0  done, or the answer is yes\n"
-	"  1  the answer is no: there is no such store, the mirrors differ, or it is\n"
-	"     refused (a live owner, no quorum, a store of that name, no room)\n"
-	"  2  the command line is wrong\n"
-	"  3  there is an answer, but not from all mirrors, or it is not conclusive\n"
-	"  4  the system, the network or a mirror failed\n";
-
 const struct ps_verb ps_verbs[] = {
-	{ "create", PS_CREATE, "s", "sm", "STORE --mirrors LIST [--acks W] [--log-size SIZE]",
+	{ "create", PS_CREATE, "sm", "sm", "STORE LIST [--acks W] [--log-size SIZE]",
 	  "makes a store",
 	  "Makes an empty store on all of the mirrors, or on none. All must answer, and none may\n"
 	  "have a store of that name. An application makes its segments in it.\n",
 	  NULL, ps_verb_create },
-	{ "status", PS_STATUS, "s", "sm", "STORE --mirrors LIST [--json]",
+	{ "status", PS_STATUS, "sm", "sm", "STORE LIST [--json]",
 	  "shows a store: its owner, its state on each mirror, its segments",
 	  "Says for each mirror whether it answers, the state of its image (consistent, joining,\n"
 	  "creating), the epoch that it promised, its commit slot (epoch:transaction), how many\n"
@@ -29,11 +20,11 @@ const struct ps_verb ps_verbs[] = {
 	  "\n"
 	  "It only reads: it fences nobody, and may be run beside a live owner.\n",
 	  NULL, ps_verb_status },
-	{ "ls", PS_LS, "", "m", "--mirrors LIST [--json]",
+	{ "ls", PS_LS, "m", "m", "LIST [--json]",
 	  "lists the stores on each mirror, its memory and version",
 	  "It only reads: it fences nobody.\n",
 	  NULL, ps_verb_ls },
-	{ "top", PS_TOP, "", "m", "--mirrors LIST [--interval SECONDS] [--once] [--json]",
+	{ "top", PS_TOP, "m", "m", "LIST [--interval SECONDS] [--once] [--json]",
 	  "shows what runs: transactions a second, latencies, how far mirrors are behind",
 	  "Asks the mirrors again and again, and shows the stores that they have: owner and\n"
 	  "epoch, transactions a second, how long half of the commits took at most, and all\n"
@@ -46,11 +37,11 @@ const struct ps_verb ps_verbs[] = {
 	  "reads: it fences nobody.\n"
 	  "\n"
 	  "Examples:\n"
-	  "  perseas top --mirrors m1:7700,m2:7700,m3:7700\n"
-	  "  perseas top --mirrors m1:7700 --interval 10 --json >>/var/log/perseas-top\n",
+	  "  perseas top m1:7700,m2:7700,m3:7700\n"
+	  "  perseas top m1:7700 --interval 10 --json >>/var/log/perseas-top\n",
 	  NULL, ps_verb_top },
-	{ "recover", PS_RECOVER, "s", "sm",
-	  "STORE --mirrors LIST [--takeover]\n"
+	{ "recover", PS_RECOVER, "sm", "sm",
+	  "STORE LIST [--takeover]\n"
 	  "                        [--to DIR | --onto LIST [--as NAME] [--acks W]]\n"
 	  "                        [--accept-state EPOCH:SEQ]",
 	  "opens a store, mends its mirrors, or saves its contents elsewhere",
@@ -65,7 +56,7 @@ const struct ps_verb ps_verbs[] = {
 	  "  It needs memory for the whole store and its largest segment once more. The old\n"
 	  "  store stays as it is.\n",
 	  ps_check_recover, ps_verb_recover },
-	{ "verify", PS_VERIFY, "s", "sm", "STORE --mirrors LIST [--repeat SECONDS]",
+	{ "verify", PS_VERIFY, "sm", "sm", "STORE LIST [--repeat SECONDS] [--json]",
 	  "compares the segments on the mirrors, byte for byte, also while the store runs",
 	  "Prints a line for each mirror and segment that differs, with the first byte that\n"
 	  "does. It only reads. Where nothing is committed meanwhile, the mirrors sum their\n"
@@ -152,5 +143,9 @@ const struct ps_verb ps_verbs[] = {
 	  "Example:\n"
 	  "  perseas spill 127.0.0.1:7700 --wait 120\n",
 	  NULL, ps_verb_spill },
+	{ "help", PS_HELP, "t", "", "[COMMAND | exit-codes]",
+	  "says how a command is used, or what an exit status means",
+	  "Without a word it says what there is.\n",
+	  NULL, ps_verb_help },
 	{ NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
 };

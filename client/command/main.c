@@ -7,36 +7,12 @@
 #include <errno.h>
 #include <string.h>
 
-static void help(void)
-{
-	const struct ps_verb *verb;
-
-	printf("perseas - transactional memory, mirrored on other nodes\n\nUsage:\n");
-	for (verb = ps_verbs; verb->name; verb++)
-		printf("  perseas %-8s %s\n", verb->name, verb->usage);
-	printf("\nCommands (perseas COMMAND --help says more):\n");
-	for (verb = ps_verbs; verb->name; verb++)
-		printf("  %-9s %s\n", verb->name, verb->summary);
-	printf("\nOptions, anywhere on the line, as --name VALUE or --name=VALUE:\n");
-	ps_args_help(stdout, PS_EVERY_VERB);
-	printf("\n%s", ps_exit_help);
-}
-
-static void help_verb(const struct ps_verb *verb)
-{
-	printf("Usage: perseas %s %s\n\n%s\nOptions, anywhere on the line:\n", verb->name,
-	       verb->usage,
-	       verb->details);
-	ps_args_help(stdout, verb->bit);
-	printf("\n%s", ps_exit_help);
-}
-
 static enum ps_exit run(const struct ps_args *args)
 {
 	if (args->help && args->verb)
-		help_verb(args->verb);
+		ps_help_verb(args->verb);
 	else if (args->help)
-		help();
+		ps_help();
 	else if (args->version)
 		printf("%s\n", perseas_version());
 	else

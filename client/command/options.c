@@ -12,7 +12,6 @@ enum {
 	SECONDS_MAX = 86400,
 	INTERVAL_MIN_MS = 100,
 	HELP_COLUMN = 28,
-	HELP_WIDTH = 78,
 };
 
 /* Decimal digits only; *end is what stands behind them. */
@@ -249,11 +248,11 @@ static bool set_version(struct ps_args *args, const char *value)
 }
 
 const struct ps_option ps_options[] = {
-	{ "mirrors", "LIST", PS_EVERY_VERB & ~(PS_SNAPSHOT | PS_HISTORY), set_mirrors,
+	{ "mirrors", "LIST", PS_ASKING_VERBS & ~(PS_SNAPSHOT | PS_HISTORY), set_mirrors,
 	  "a list of mirrors",
 	  "The mirrors, separated by commas: host:port (RDMA where both ends have it, else TCP), "
 	  "rdma://host:port, tcp://host:port, unix:///path (shared memory, on the same host). "
-	  "1 to 16. Needed, but where a command takes the list as a word." },
+	  "1 to 16. The same as LIST or MIRROR as a word: one of the two is needed." },
 	{ "acks", "W", PS_CREATE | PS_RECOVER | PS_RESTORE | PS_ROSTER, set_acks,
 	  "a number from 1 to 16",
 	  "How many mirrors must hold a transaction before its commit returns, 1 to the number of "
@@ -265,8 +264,9 @@ const struct ps_option ps_options[] = {
 	  "Bytes of the undo log on each mirror, 4K to 64G; K, M and G are 1024, 1024^2 and "
 	  "1024^3. Rounded up to 4K. A transaction's undo record may take half of it. Default: "
 	  "16M." },
-	{ "json", NULL, PS_STATUS | PS_LS | PS_HISTORY | PS_TOP, set_json, NULL,
-	  "Writes JSON instead of text. Sizes are in bytes." },
+	{ "json", NULL, PS_ASKING_VERBS, set_json, NULL,
+	  "Writes one JSON object instead of text. Sizes are in bytes. What went wrong is "
+	  "said on stderr all the same." },
 	{ "takeover", NULL, PS_RECOVER, set_takeover, NULL,
 	  "Fences a live owner, whose commits fail from then on, instead of being refused." },
 	{ "from", "MIRROR", PS_SNAPSHOT | PS_HISTORY, set_from, "a mirror",
@@ -317,7 +317,7 @@ const struct ps_option ps_options[] = {
 	  "an epoch from 1 and a transaction's number, for example 7:12345",
 	  "Accepts this state although too few mirrors answer to know that it is the newest. What "
 	  "was acknowledged after it is lost. The refusal without this option names the state." },
-	{ "connect-timeout", "MS", PS_EVERY_VERB, set_connect_timeout,
+	{ "connect-timeout", "MS", PS_ASKING_VERBS, set_connect_timeout,
 	  "a number of milliseconds from 1 to 600000",
 	  "Milliseconds to wait for one round of answers from the mirrors. Default: 3000." },
 	{ "help", NULL, PS_EVERY_VERB, set_help, NULL, "Prints this text." },
@@ -331,26 +331,6 @@ const unsigned ps_option_count = OPTIONS;
 
 /* --- help --- */
 
-/* Fills lines with words, from column `at` on; later lines begin at HELP_COLUMN. */
-static void fill(FILE *out, const char *text, unsigned at)
-{
-	while (*text) {
-		unsigned len = (unsigned)strcspn(text, " ");
-
-		if (at > HELP_COLUMN && at + 1 + len > HELP_WIDTH) {
-			fprintf(out, "\n%*s", HELP_COLUMN, "");
-			at = HELP_COLUMN;
-		} else if (at > HELP_COLUMN) {
-			fputc(' ', out);
-			at++;
-		}
-		fprintf(out, "%.*s", (int)len, text);
-		at += len;
-		text += len + (text[len] == ' ');
-	}
-	fputc('\n', out);
-}
-
 void ps_args_help(FILE *out, unsigned bits)
 {
 	for (unsigned i = 0; i < OPTIONS; i++) {
@@ -361,6 +341,6 @@ void ps_args_help(FILE *out, unsigned bits)
 		snprintf(name, sizeof(name), "  --%s %s", ps_options[i].name,
 		         ps_options[i].value ? ps_options[i].value : "");
 		fprintf(out, "%-*s", HELP_COLUMN, name);
-		fill(out, ps_options[i].help, HELP_COLUMN);
+		ps_fill(out, ps_options[i].help, HELP_COLUMN, HELP_COLUMN);
 	}
 }

@@ -23,4 +23,9 @@ void ps_recover_state(const perseas_t *p, uint64_t *epoch, uint64_t *seq);
 /* Complains with the handle's last message (NULL: of the last open or create). */
 enum ps_exit ps_recover_failed(const perseas_t *p, int rc);
 
+struct ps_json;
+
+/* Begins the object that --json prints of a recovery: the store, its state, and the report. */
+void ps_recover_json(struct ps_json *json, const struct ps_args *args, const perseas_t *p);
+
 #endif

@@ -5,6 +5,7 @@
  * new store at the same address, so that pointers in them stay good. They come to exist together
  * when all are there; the old store stays claimed until then, so that nobody changes it meanwhile.
  */
+#include "json.h"
 #include "recover.h"
 #include "remake.h"
 #include "../handle.h"
@@ -30,6 +31,7 @@ static struct ps_remake remake_of(const struct ps_args *args, uint64_t log_size)
 		.acks = args->acks,
 		.log_size = log_size,
 		.connect_timeout_ms = args->connect_timeout_ms,
+		.quiet = args->json,
 		.hint = "give the new one another name with --as",
 	};
 }
@@ -96,9 +98,29 @@ static enum ps_exit copy_segments(perseas_t *from, struct ps_remake *to)
 
 /* --- all of it --- */
 
+static void print(const struct ps_args *args, const perseas_t *from,
+                  const struct ps_remake *to)
+{
+	struct ps_json json = { .out = stdout };
+	uint64_t epoch, seq;
+
+	ps_recover_state(from, &epoch, &seq);
+	if (!args->json) {
+		printf("store '%s', as it was at epoch %" PRIu64 ", transaction %" PRIu64 ", is "
+		       "now store '%s' on %s; open it there:\n    perseas_open(\"%s\", \"%s\", "
+		       "…)\n", args->store, epoch, seq, new_name(args), args->onto,
+		       new_name(args), args->onto);
+		return;
+	}
+	ps_recover_json(&json, args, from);
+	ps_json_text(&json, "as", new_name(args));
+	ps_json_list(&json, "onto", args->onto);
+	ps_json_number(&json, "alike", to->alike);
+	ps_json_end(&json, '}');
+}
+
 static enum ps_exit fill(const struct ps_args *args, perseas_t *from, struct ps_remake *to)
 {
-	uint64_t epoch, seq;
 	enum ps_exit status = copy_segments(from, to);
 
 	if (!status)
@@ -108,12 +130,8 @@ static enum ps_exit fill(const struct ps_args *args, perseas_t *from, struct ps_
 		return status;
 	}
 	status = ps_remake_compare(to);
-	ps_recover_state(from, &epoch, &seq);
 	if (status == PS_EXIT_OK || status == PS_EXIT_PARTLY)
-		printf("store '%s', as it was at epoch %" PRIu64 ", transaction %" PRIu64 ", is "
-		       "now store '%s' on %s; open it there:\n    perseas_open(\"%s\", \"%s\", "
-		       "…)\n", args->store, epoch, seq, new_name(args), args->onto,
-		       new_name(args), args->onto);
+		print(args, from, to);
 	return status;
 }
 

@@ -271,6 +271,22 @@ static void take_back(const struct export *export)
 		                                        : export->files[i].partial, 0);
 }
 
+static void print(const struct export *export, const struct ps_args *args, const perseas_t *p)
+{
+	struct ps_json json = { .out = stdout };
+
+	if (!args->json) {
+		printf("%u segment%s of store '%s' written to %s, described by %s/%s\n",
+		       export->count, export->count == 1 ? "" : "s", args->store, args->to,
+		       args->to, MANIFEST);
+		return;
+	}
+	ps_recover_json(&json, args, p);
+	ps_json_text(&json, "to", args->to);
+	ps_json_number(&json, "segments", export->count);
+	ps_json_end(&json, '}');
+}
+
 enum ps_exit ps_recover_to(const struct ps_args *args, perseas_t *p)
 {
 	struct export export = { .path = args->to };
@@ -290,9 +306,7 @@ enum ps_exit ps_recover_to(const struct ps_args *args, perseas_t *p)
 	if (status)
 		take_back(&export);
 	else
-		printf("%u segment%s of store '%s' written to %s, described by %s/%s\n",
-		       export.count,
-		       export.count == 1 ? "" : "s", args->store, args->to, args->to, MANIFEST);
+		print(&export, args, p);
 	close(export.dir);
 	return status;
 }

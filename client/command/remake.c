@@ -192,7 +192,7 @@ static void compare_segment(struct comparison *c, const char *store,
 	}
 }
 
-enum ps_exit ps_remake_compare(const struct ps_remake *remake)
+enum ps_exit ps_remake_compare(struct ps_remake *remake)
 {
 	struct comparison c = { .different = 0 };
 	enum ps_exit status = ps_panel_open(&c.panel, remake->mirrors,
@@ -204,8 +204,10 @@ enum ps_exit ps_remake_compare(const struct ps_remake *remake)
 		c.good[i] = true;
 	for (unsigned i = 0; i < remake->p->segment_count; i++)
 		compare_segment(&c, remake->store, &remake->p->segments[i]);
-	printf("%u of %u mirrors hold what was recovered, byte for byte\n",
-	       c.panel.count - c.different - c.silent, c.panel.count);
+	remake->alike = c.panel.count - c.different - c.silent;
+	if (!remake->quiet)
+		printf("%u of %u mirrors hold what was recovered, byte for byte\n",
+		       remake->alike, c.panel.count);
 	if (c.different)
 		status = ps_complain(PS_EXIT_FAILURE, "the copy is not good; where it was taken "
 		                     "from is as it was");

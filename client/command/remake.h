@@ -14,6 +14,8 @@ struct ps_remake {
 	uint32_t acks;             /* 0: a majority */
 	uint64_t log_size;
 	uint32_t connect_timeout_ms;
+	bool quiet;                /* says nothing on stdout */
+	unsigned alike;            /* mirrors that hold what is mapped here, when compared */
 	const char *hint;          /* what to do where the name is taken */
 	perseas_t *p;              /* the new store, open; NULL before, and after its end */
 };
@@ -32,7 +34,7 @@ enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64
 enum ps_exit ps_remake_publish(struct ps_remake *remake);
 
 /* Compares what the mirrors hold with what is mapped here. PARTLY: one did not answer. */
-enum ps_exit ps_remake_compare(const struct ps_remake *remake);
+enum ps_exit ps_remake_compare(struct ps_remake *remake);
 
 /* Closes it; what is there stays. NULL in ->p is allowed. */
 void ps_remake_end(struct ps_remake *remake);

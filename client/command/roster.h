@@ -18,6 +18,9 @@ struct ps_roster_action {
 const char *ps_roster_old(const struct ps_args *args);
 const char *ps_roster_new(const struct ps_args *args);
 
+/* Says that the change is made; `told` is what its owner said of it, or "". */
+void ps_roster_done(const struct ps_args *args, const char *told);
+
 /* Changes the roster of a store that has no owner: opens it, and lets go of it afterwards. */
 enum ps_exit ps_roster_here(const struct ps_args *args);
 

@@ -40,7 +40,7 @@ enum ps_exit ps_roster_here(const struct ps_args *args)
 	if (rc)
 		status = ps_recover_failed(p, rc);
 	else
-		printf("the roster of store '%s' is changed\n", args->store);
+		ps_roster_done(args, "");
 	perseas_close(p);
 	return status;
 }

@@ -1,5 +1,6 @@
 """The command `perseas`, against real mirrors."""
 import os
+import re
 import socket
 import threading
 
@@ -10,7 +11,7 @@ from drill import (FAILURE, MIB, NO, OK, PARTLY, TOP, USAGE, fill, mirror_list, 
                       wait_even)
 
 VERBS = ("create", "status", "ls", "recover", "verify", "snapshot", "restore", "history", "roster",
-         "drop", "spill", "top")
+         "drop", "spill", "top", "help")
 NOBODY = "127.0.0.1:1"
 
 
@@ -47,7 +48,11 @@ def corrupt(daemon, store, offset):
     (["status", "s", "--mirrors", ",".join("h%d:1" % i for i in range(17))], "more than 16"),
     (["status", "s", "--mirrors", NOBODY, "--json=yes"], "takes no value"),
     (["status", "s", "--mirrors", NOBODY, "--acks", "1"], "status takes no --acks"),
-    (["verify", "s", "--mirrors", NOBODY, "--json"], "verify takes no --json"),
+    (["help", "--json"], "help takes no --json"),
+    (["help", "frobnicate"], "no help on 'frobnicate'"),
+    (["help", "ls", "status"], "one word too many"),
+    (["status", "s", NOBODY, NOBODY], "one word too many"),
+    (["verify", "s"], "which mirrors?"),
     (["create", "s", "--mirrors", NOBODY, "--acks", "0"], "from 1 to 16"),
     (["create", "s", "--mirrors", NOBODY, "--acks", "17"], "from 1 to 16"),
     (["create", "s", "--mirrors", NOBODY, "--acks", "two"], "from 1 to 16"),
@@ -112,16 +117,30 @@ def test_a_wrong_command_line_is_refused_with_a_sentence(perseas, words, said):
 def test_help_tells_of_every_verb_option_and_exit_status(perseas):
     """With and without a verb, wherever it stands."""
     whole = perseas("--help")
+    exits = perseas("help", "exit-codes").out
+    assert perseas("help").out == whole.out and exits.startswith("Exit status:")
     assert whole.status == OK and whole.err == ""
     for verb in VERBS:
         done = perseas(verb, "--help")
         assert done.status == OK and done.err == ""
         assert verb in whole.out and done.out.startswith("Usage: perseas " + verb)
+        assert perseas("help", verb).out == done.out
         for text in (whole.out, done.out):
-            assert "Exit status:" in text and "--connect-timeout MS" in text
+            assert exits in text
+            assert "--connect-timeout MS" in text or verb == "help"
             assert all(len(line) <= 90 for line in text.splitlines())
     assert "--takeover" in perseas("--help", "recover").out
     assert "--takeover" not in perseas("status", "-h").out
+
+
+def test_the_readme_has_the_same_table_of_exit_statuses(perseas):
+    """One line of `perseas help exit-codes` after the other."""
+    readme = (TOP / "README.md").read_text()
+    text = re.sub(r"\n {5}", " ", perseas("help", "exit-codes").out)
+    rows = re.findall(r"^  (\d)  (.*)$", text, re.M)
+    assert [int(number) for number, _ in rows] == [OK, NO, USAGE, PARTLY, FAILURE]
+    for number, meaning in rows:
+        assert "| %s | %s |" % (number, meaning) in readme
 
 
 def test_the_version_is_the_trees(perseas):
