@@ -56,7 +56,11 @@ struct call {
 
 static int call_list(struct call *call)
 {
+	const struct session_ops *ops = call->session->ops;
+
 	BODY(call, list, LIST);
+	if (ops && ops->clock_ns)
+		call->answer->body.list.clock_ns = ops->clock_ns(call->session);
 	call->answer->body.list.version = (char *)call->version;
 	return store_list(call->stores, &call->session->identity, &call->answer->body.list,
 	                  call->why);

@@ -58,6 +58,15 @@ static uint64_t session_silent_ms(struct session *session)
 	return connection_now_ms() - connection->guest.heard_ms;
 }
 
+static uint64_t session_clock_ns(struct session *session)
+{
+	struct timespec now;
+
+	(void)session;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static void session_offer(struct session *session, Perseas__Grant *grant)
 {
 	daemon_grant(connection_of(session)->daemon, session, grant);
@@ -77,6 +86,7 @@ const struct session_ops connection_session = {
 	.may_write = session_may_write,
 	.keep = session_keep,
 	.silent_ms = session_silent_ms,
+	.clock_ns = session_clock_ns,
 	.grant = session_offer,
 };
 

@@ -59,6 +59,9 @@ struct session_ops {
 	 * process at its other end is dead. NULL: an owner lives as long as it is connected.
 	 */
 	uint64_t (*silent_ms)(struct session *session);
+	/* This host's clock in ns since 1970, which peers are told and nothing depends on. NULL:
+	 * they are not. */
+	uint64_t (*clock_ns)(struct session *session);
 	/* Adds to a grant what the fabrics of this daemon offer the session. NULL: nothing. What it
 	 * adds must last until the reply is packed. */
 	void (*grant)(struct session *session, Perseas__Grant *grant);

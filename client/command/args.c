@@ -221,6 +221,7 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 	args->connect_timeout_ms = CONNECT_TIMEOUT_MS;
 	args->wait_ms = WAIT_MS;
 	args->interval_ms = INTERVAL_MS;
+	args->memory_dir = "/dev/shm/perseas";
 	for (int i = 1; i < argc && !wrong; i++) {
 		const char *word = argv[i];
 

@@ -38,6 +38,7 @@ struct ps_args {
 	const char *mirrors;
 	const char *words[PS_WORDS_MAX];           /* behind the verb, as they stand */
 	const char *topic;         /* help: of what */
+	const char *memory_dir;    /* never NULL once it is parsed */
 	unsigned word_count;
 	const char *file;          /* a snapshot */
 	const char *from;          /* one mirror */
@@ -84,9 +85,10 @@ enum ps_verb_bit {
 	PS_ROSTER = 256,
 	PS_DROP = 512,
 	PS_SPILL = 1024,
-	PS_TOP = 2048,
-	PS_HELP = 4096,
-	PS_EVERY_VERB = 8191,
+	PS_HELP = 2048,
+	PS_DOCTOR = 4096,
+	PS_TOP = 32768,
+	PS_EVERY_VERB = 65535,
 	PS_ASKING_VERBS = PS_EVERY_VERB & ~PS_HELP,    /* those that speak with mirrors */
 };
 
@@ -119,10 +121,12 @@ enum ps_exit ps_verb_roster(const struct ps_args *args);
 enum ps_exit ps_verb_drop(const struct ps_args *args);
 enum ps_exit ps_verb_spill(const struct ps_args *args);
 enum ps_exit ps_verb_top(const struct ps_args *args);
+enum ps_exit ps_verb_doctor(const struct ps_args *args);
 enum ps_exit ps_verb_help(const struct ps_args *args);
 enum ps_exit ps_check_recover(const struct ps_args *args);
 enum ps_exit ps_check_snapshot(const struct ps_args *args);
 enum ps_exit ps_check_history(const struct ps_args *args);
+enum ps_exit ps_check_doctor(const struct ps_args *args);
 enum ps_exit ps_check_roster(const struct ps_args *args);
 
 /* cmd_roster.c: add, remove or replace; NULL: the word is none of these. */

@@ -143,6 +143,19 @@ const struct ps_verb ps_verbs[] = {
 	  "Example:\n"
 	  "  perseas spill 127.0.0.1:7700 --wait 120\n",
 	  NULL, ps_verb_spill },
+	{ "doctor", PS_DOCTOR, "m", "", "[LIST] [--memory-dir DIR] [--json]",
+	  "checks this host, and mirrors: what is missing, and what to do about it",
+	  "Looks at what a mirror or an owner on this host needs: memory, limits, clocks, RDMA,\n"
+	  "the kernel. The daemons that run here are asked whether they answer, and so are the\n"
+	  "mirrors of the list, of which the versions and clocks are compared with those here.\n"
+	  "Each line is ok, warning, fail or skipped, with what was found, and below it what to\n"
+	  "do. It changes nothing. The status is 1 when a check fails. Some daemons' sockets and\n"
+	  "limits only root can see.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas doctor\n"
+	  "  perseas doctor m1:7700,m2:7700,m3:7700 --json\n",
+	  ps_check_doctor, ps_verb_doctor },
 	{ "help", PS_HELP, "t", "", "[COMMAND | exit-codes]",
 	  "says how a command is used, or what an exit status means",
 	  "Without a word it says what there is.\n",

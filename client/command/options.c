@@ -223,6 +223,12 @@ static bool set_connect_timeout(struct ps_args *args, const char *value)
 	return good;
 }
 
+static bool set_memory_dir(struct ps_args *args, const char *value)
+{
+	args->memory_dir = value;
+	return value[0] == '/';
+}
+
 static bool set_json(struct ps_args *args, const char *value)
 {
 	(void)value;
@@ -317,6 +323,8 @@ const struct ps_option ps_options[] = {
 	  "an epoch from 1 and a transaction's number, for example 7:12345",
 	  "Accepts this state although too few mirrors answer to know that it is the newest. What "
 	  "was acknowledged after it is lost. The refusal without this option names the state." },
+	{ "memory-dir", "DIR", PS_DOCTOR, set_memory_dir, "an absolute path",
+	  "Where perseasd keeps images on this host. Default: /dev/shm/perseas." },
 	{ "connect-timeout", "MS", PS_ASKING_VERBS, set_connect_timeout,
 	  "a number of milliseconds from 1 to 600000",
 	  "Milliseconds to wait for one round of answers from the mirrors. Default: 3000." },

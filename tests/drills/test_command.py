@@ -11,7 +11,7 @@ from drill import (FAILURE, MIB, NO, OK, PARTLY, TOP, USAGE, fill, mirror_list, 
                       wait_even)
 
 VERBS = ("create", "status", "ls", "recover", "verify", "snapshot", "restore", "history", "roster",
-         "drop", "spill", "top", "help")
+         "drop", "spill", "top", "doctor", "help")
 NOBODY = "127.0.0.1:1"
 
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -31,6 +32,7 @@ static void requests_are_answered_over_tcp_and_unix(void **state)
 		reply = fixture_reply(fixture, fds[i]);
 		assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
 		assert_string_equal(reply->list->version, PERSEAS_VERSION);
+		assert_true(reply->list->clock_ns / 1000000000 + 60 > (uint64_t)time(NULL));
 		fixture_done(reply);
 		close(fds[i]);
 	}

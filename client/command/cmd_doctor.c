@@ -1,0 +1,252 @@
+/*
+ * cmd_doctor.c - perseas doctor: is this host, and are these mirrors, as they should be?
+ */
+#include "doctor.h"
+#include "json.h"
+#include "panel.h"
+#include "../perseas.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	FOUND_COLUMN = 9,
+	CLOCK_SECONDS = 1,         /* of two hosts may differ by so much */
+};
+
+struct report {
+	struct ps_json *json;      /* NULL: text */
+	unsigned counts[PS_HEALTH_SKIPPED + 1];
+};
+
+static void add(struct report *report, const char *name, const struct ps_finding *finding)
+{
+	const char *health = ps_health_name(finding->health);
+	char line[64 + sizeof(finding->found)];
+
+	report->counts[finding->health]++;
+	if (report->json) {
+		ps_json_begin(report->json, NULL, '{');
+		ps_json_text(report->json, "name", name);
+		ps_json_text(report->json, "result", health);
+		ps_json_text(report->json, "found", finding->found);
+		ps_json_text(report->json, "advice", *finding->advice ? finding->advice : NULL);
+		ps_json_end(report->json, '}');
+		return;
+	}
+	snprintf(line, sizeof(line), "%s: %s", name, finding->found);
+	printf("%-*s", FOUND_COLUMN, health);
+	ps_fill(stdout, line, FOUND_COLUMN, FOUND_COLUMN);
+	if (*finding->advice) {
+		printf("%*s", FOUND_COLUMN, "");
+		ps_fill(stdout, finding->advice, FOUND_COLUMN, FOUND_COLUMN);
+	}
+}
+
+/* --- mirrors --- */
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static const Perseas__Request *list_request(void)
+{
+	static Perseas__ListRequest ask = PERSEAS__LIST_REQUEST__INIT;
+	static Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	request.body_case = PERSEAS__REQUEST__BODY_LIST;
+	request.list = &ask;
+	return &request;
+}
+
+/* By how much the clock of mirror i is ahead, and how far off that may be, in seconds: it was read
+ * somewhere between the question and the answer. False: it does not tell. */
+static bool clock_of(struct ps_panel *panel, unsigned i, double *ahead, double *error)
+{
+	uint64_t sent = clock_ns(), received;
+	Perseas__Reply *reply;
+	uint64_t there;
+
+	if (!ps_panel_send(panel, i, list_request()))
+		return false;
+	reply = ps_panel_receive(panel, i, PERSEAS__REQUEST__BODY_LIST);
+	received = clock_ns();
+	if (!reply)
+		return false;
+	there = reply->list->clock_ns;
+	perseas__reply__free_unpacked(reply, NULL);
+	*ahead = ((double)there - (double)sent) / 2e9 + ((double)there - (double)received) / 2e9;
+	*error = ((double)received - (double)sent) / 2e9;
+	return there > 0;
+}
+
+static void look_at_clock(struct ps_panel *panel, unsigned i, struct ps_finding *finding)
+{
+	double ahead, error;
+
+	if (!clock_of(panel, i, &ahead, &error)) {
+		ps_finding_add(finding, ", does not tell its clock");
+		return;
+	}
+	if (fabs(ahead) <= error)
+		ps_finding_add(finding, ", its clock is ours within %.1f ms", error * 1000);
+	else
+		ps_finding_add(finding, ", its clock is %.1f ms %s of ours", fabs(ahead) * 1000,
+		               ahead > 0 ? "ahead" : "behind");
+	if (fabs(ahead) - error <= CLOCK_SECONDS)
+		return;
+	if (finding->health == PS_HEALTH_OK)
+		finding->health = PS_HEALTH_WARNING;
+	ps_finding_advise(finding, "Nothing is lost by it, but times of two owners do not compare: "
+	                  "synchronise both hosts: apt-get install chrony");
+}
+
+static const char *remedy(int code)
+{
+	switch (code) {
+	case PERSEAS_EVERSION:
+		return "Upgrade the older of the two: perseas --version, perseasd --version.";
+	case PERSEAS_EUNREACHABLE:
+		return "On its host: systemctl start perseasd, and let its TCP port through "
+		       "firewalls (ss -ltn shows where it listens).";
+	default:
+		return "Give the port at which a perseasd listens: its log and perseas doctor on "
+		       "its host show it.";
+	}
+}
+
+static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding *finding)
+{
+	const Perseas__ListReply *list = panel->replies[i] ? panel->replies[i]->list : NULL;
+	char used[PS_SIZE_TEXT];
+
+	memset(finding, 0, sizeof(*finding));
+	if (!list) {
+		ps_finding_set(finding, PS_HEALTH_FAIL, "%.500s", panel->errors[i].text);
+		ps_finding_advise(finding, "%s", remedy(panel->errors[i].code));
+		return;
+	}
+	ps_finding_set(finding, PS_HEALTH_OK, "perseasd %s answers, the same protocol; %zu "
+	               "store%s, %s", list->version, list->n_stores, list->n_stores == 1 ? "" : "s",
+	               ps_size_text(used, list->memory_used));
+	if (strcmp(list->version, perseas_version()) != 0) {
+		finding->health = PS_HEALTH_WARNING;
+		ps_finding_advise(finding, "This is %s: upgrade the older of the two, mirrors "
+		                  "first.", perseas_version());
+	}
+	look_at_clock(panel, i, finding);
+}
+
+/* PARTLY is for those who ask for answers; to the doctor silence is one. */
+static enum ps_exit look_at_mirrors(struct report *report, const char *mirrors,
+                                    const struct ps_args *args)
+{
+	struct ps_panel panel;
+	enum ps_exit status = ps_panel_open(&panel, mirrors, args->connect_timeout_ms);
+
+	if (status)
+		return status;
+	ps_panel_ask_all(&panel, list_request());
+	for (unsigned i = 0; i < panel.count; i++) {
+		struct ps_finding finding;
+		char name[300];
+
+		look_at_mirror(&panel, i, &finding);
+		snprintf(name, sizeof(name), "mirror %s", panel.addresses[i].text);
+		add(report, name, &finding);
+	}
+	ps_panel_close(&panel);
+	return PS_EXIT_OK;
+}
+
+static bool lists(const char *list, const char *address)
+{
+	size_t len = strlen(address);
+
+	for (const char *at = strstr(list, address); at; at = strstr(at + 1, address))
+		if ((at == list || at[-1] == ',' || at[-1] == '/') &&
+		    (at[len] == '\0' || at[len] == ','))
+			return true;
+	return false;
+}
+
+/* Where the daemons of this host listen, but those that the list names. False: nowhere. */
+static bool own_listeners(const struct ps_host *host, const char *but, char *list, size_t size)
+{
+	struct ps_daemons daemons;
+	size_t len = 0;
+
+	ps_daemons_find(host, &daemons);
+	for (unsigned i = 0; i < daemons.listener_count; i++) {
+		if (but && lists(but, daemons.listeners[i]))
+			continue;
+		len += (size_t)snprintf(list + len, size - len, "%s%s", len ? "," : "",
+		                        daemons.listeners[i]);
+	}
+	return len > 0;
+}
+
+/* --- the verb --- */
+
+/* Before anything is looked at. */
+enum ps_exit ps_check_doctor(const struct ps_args *args)
+{
+	struct ps_address addresses[PS_MIRRORS_MAX];
+	struct ps_error error = { 0 };
+	unsigned count;
+
+	if (args->mirrors && ps_address_list(args->mirrors, addresses, &count, &error))
+		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
+	return PS_EXIT_OK;
+}
+
+static void print_end(const struct report *report)
+{
+	const unsigned *counts = report->counts;
+
+	if (report->json) {
+		ps_json_end(report->json, ']');
+		ps_json_number(report->json, "failures", counts[PS_HEALTH_FAIL]);
+		ps_json_number(report->json, "warnings", counts[PS_HEALTH_WARNING]);
+		ps_json_end(report->json, '}');
+		return;
+	}
+	printf("%u ok, %u warning%s, %u failure%s, %u skipped\n", counts[PS_HEALTH_OK],
+	       counts[PS_HEALTH_WARNING], counts[PS_HEALTH_WARNING] == 1 ? "" : "s",
+	       counts[PS_HEALTH_FAIL], counts[PS_HEALTH_FAIL] == 1 ? "" : "s",
+	       counts[PS_HEALTH_SKIPPED]);
+}
+
+enum ps_exit ps_verb_doctor(const struct ps_args *args)
+{
+	struct ps_json json = { .out = stdout };
+	struct report report = { .json = args->json ? &json : NULL };
+	struct ps_host host = ps_host_here(args->memory_dir);
+	char own[PS_LISTENERS_MAX * 129 + 1];
+	enum ps_exit status = PS_EXIT_OK;
+
+	if (args->json) {
+		ps_json_begin(&json, NULL, '{');
+		ps_json_begin(&json, "checks", '[');
+	}
+	for (const struct ps_check *check = ps_checks; check->name; check++) {
+		struct ps_finding finding = { 0 };
+
+		check->look(&host, &finding);
+		add(&report, check->name, &finding);
+	}
+	if (own_listeners(&host, args->mirrors, own, sizeof(own)))
+		status = look_at_mirrors(&report, own, args);
+	if (!status && args->mirrors)
+		status = look_at_mirrors(&report, args->mirrors, args);
+	print_end(&report);
+	if (status)
+		return status;
+	return report.counts[PS_HEALTH_FAIL] ? PS_EXIT_NO : PS_EXIT_OK;
+}

@@ -1,0 +1,167 @@
+/*
+ * doctor_rdma.c - RDMA devices, as sysfs shows them. No call of rdma-core is made.
+ */
+#include "doctor.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	GIDS_MAX = 1024,
+	GIDS_EMPTY_MAX = 16,       /* so many empty places, and the rest is taken to be empty */
+};
+
+static const char devices_path[] = "/sys/class/infiniband";
+
+/* Neither check is of use; says so. */
+static bool without_rdma(const struct ps_host *host, struct ps_finding *finding, char ***names,
+                         unsigned *count)
+{
+	*count = 0;
+	*names = NULL;
+	if (!host->has(PS_FEATURE_RDMA)) {
+		ps_finding_set(finding, PS_HEALTH_SKIPPED, "RDMA is left out of this build, or "
+		               "switched off (PERSEAS_RDMA=off)");
+		return true;
+	}
+	*count = ps_host_names(host, devices_path, names);
+	if (*count > 0)
+		return false;
+	ps_finding_set(finding, PS_HEALTH_SKIPPED, "there is no RDMA device; data goes over TCP");
+	ps_finding_advise(finding, "The kernel can make one of an Ethernet device: perseas-rxe up "
+	                  "--dev DEVICE");
+	return true;
+}
+
+/* Reads the state of each port, and adds it. Returns how many are ACTIVE. */
+static unsigned add_ports(const struct ps_host *host, struct ps_finding *finding,
+                          const char *device)
+{
+	char path[128], state[64];
+	unsigned active = 0;
+	char **ports;
+	unsigned count;
+
+	snprintf(path, sizeof(path), "%s/%s/ports", devices_path, device);
+	count = ps_host_names(host, path, &ports);
+	for (unsigned i = 0; i < count; i++) {
+		const char *word = state;
+
+		ps_host_read(host, state, sizeof(state), "%s/%s/state", path, ports[i]);
+		word += strcspn(word, " ");
+		word += *word == ' ';
+		ps_finding_add(finding, "%s%s port %s %s", *finding->found ? ", " : "", device,
+		               ports[i], *word ? word : "in an unknown state");
+		active += strcmp(word, "ACTIVE") == 0;
+	}
+	ps_names_free(ports, count);
+	return active;
+}
+
+void ps_check_rdma_devices(const struct ps_host *host, struct ps_finding *finding)
+{
+	unsigned count, active = 0;
+	char **names;
+
+	if (without_rdma(host, finding, &names, &count))
+		return;
+	for (unsigned i = 0; i < count; i++)
+		active += add_ports(host, finding, names[i]);
+	ps_names_free(names, count);
+	if (active == 0) {
+		finding->health = PS_HEALTH_FAIL;
+		ps_finding_advise(finding, "No port is ACTIVE: look at the cable and the switch, "
+		                  "and bring the network device up: ip link set DEVICE up");
+	} else if (!ps_host_exists(host, "/dev/infiniband/rdma_cm")) {
+		finding->health = PS_HEALTH_FAIL;
+		ps_finding_add(finding, "; /dev/infiniband/rdma_cm is missing");
+		ps_finding_advise(finding, "modprobe rdma_ucm; a unit with PrivateDevices= or "
+		                  "DevicePolicy= needs DeviceAllow= for it");
+	}
+}
+
+/* Parses "0000:0000:0000:0000:0000:ffff:c000:0201"; false: link-local, empty, or none. */
+static bool gid_address(const char *gid, char text[INET6_ADDRSTRLEN])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	static const struct in6_addr none;
+	struct in6_addr address;
+
+	if (inet_pton(AF_INET6, gid, &address) != 1)
+		return false;
+	if (memcmp(&address, &none, sizeof(none)) == 0 || IN6_IS_ADDR_LINKLOCAL(&address))
+		return false;
+	if (memcmp(&address, mapped, sizeof(mapped)) == 0)
+		return inet_ntop(AF_INET, (uint8_t *)&address + 12, text, INET6_ADDRSTRLEN);
+	return inet_ntop(AF_INET6, &address, text, INET6_ADDRSTRLEN);
+}
+
+/* Adds the addresses of a port at which owners can reach it. Returns how many. */
+static unsigned add_gids(const struct ps_host *host, struct ps_finding *finding,
+                         const char *device, const char *port)
+{
+	char base[160], type[32], gid[64], text[INET6_ADDRSTRLEN];
+	unsigned found = 0, empty = 0;
+
+	snprintf(base, sizeof(base), "%s/%s/ports/%s", devices_path, device, port);
+	for (unsigned i = 0; i < GIDS_MAX && empty < GIDS_EMPTY_MAX; i++) {
+		/* The type of an empty place cannot be read. */
+		if (!ps_host_read(host, type, sizeof(type), "%s/gid_attrs/types/%u", base, i)) {
+			empty++;
+			continue;
+		}
+		empty = 0;
+		ps_host_read(host, gid, sizeof(gid), "%s/gids/%u", base, i);
+		if (strcmp(type, "RoCE v2") != 0 || !gid_address(gid, text))
+			continue;
+		ps_finding_add(finding, "%s%s at %s (GID %u, RoCE v2)",
+		               *finding->found ? ", " : "", device, text, i);
+		found++;
+	}
+	return found;
+}
+
+static bool is_ethernet(const struct ps_host *host, const char *device, const char *port)
+{
+	char layer[32], node[32];
+
+	ps_host_read(host, node, sizeof(node), "%s/%s/node_type", devices_path, device);
+	ps_host_read(host, layer, sizeof(layer), "%s/%s/ports/%s/link_layer", devices_path, device,
+	             port);
+	/* 4 is iWARP, which has no GIDs to choose from. */
+	return node[0] != '4' && strcmp(layer, "InfiniBand") != 0;
+}
+
+void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *finding)
+{
+	unsigned count, without = 0;
+	char **names;
+
+	if (without_rdma(host, finding, &names, &count))
+		return;
+	for (unsigned i = 0; i < count; i++) {
+		char path[128], **ports;
+		unsigned port_count;
+
+		snprintf(path, sizeof(path), "%s/%s/ports", devices_path, names[i]);
+		port_count = ps_host_names(host, path, &ports);
+		for (unsigned k = 0; k < port_count; k++)
+			if (is_ethernet(host, names[i], ports[k]) &&
+			    !add_gids(host, finding, names[i], ports[k])) {
+				without++;
+				ps_finding_add(finding, "%s%s port %s has none",
+				               *finding->found ? ", " : "", names[i], ports[k]);
+			}
+		ps_names_free(ports, port_count);
+	}
+	ps_names_free(names, count);
+	if (!*finding->found)
+		ps_finding_set(finding, PS_HEALTH_SKIPPED, "no device is one of RoCE");
+	if (without == 0)
+		return;
+	finding->health = PS_HEALTH_FAIL;
+	ps_finding_advise(finding, "Owners need a GID of RoCE v2 for an address that is not "
+	                  "link-local: ip addr add ADDRESS/BITS dev DEVICE (deploy/roce.md)");
+}

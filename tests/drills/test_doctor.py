@@ -1,0 +1,69 @@
+"""perseas doctor on this host, whatever it is like: other daemons may run here too."""
+import pytest
+
+from drill import NO, OK, TOP, USAGE, mirror_list
+from test_command import NOBODY, say, serve, silent
+
+
+def checks(done):
+    """{name: check}, whose counts and exit status agree."""
+    told = done.json()
+    results = [check["result"] for check in told["checks"]]
+    assert results.count("fail") == told["failures"]
+    assert results.count("warning") == told["warnings"]
+    assert done.status == (NO if told["failures"] else OK), done
+    return {check["name"]: check for check in told["checks"]}
+
+
+def test_every_check_says_what_it_found_and_what_to_do(perseas):
+    """No mirror is asked for."""
+    told = checks(perseas("doctor", "--json", "--connect-timeout", "500"))
+    assert {"kernel", "swap", "memory directory", "RDMA devices", "perseasd"} <= set(told)
+    for check in told.values():
+        assert check["result"] in ("ok", "warning", "fail", "skipped") and check["found"], check
+        assert check["advice"] or check["result"] in ("ok", "skipped"), check
+    text = perseas("doctor", "--connect-timeout", "500").out
+    assert all(name + ":" in text for name in told)
+    assert all(len(line) <= 78 for line in text.splitlines() if " /" not in line)
+
+
+def test_the_daemons_of_the_host_are_asked(perseas, mirrors, fabric):
+    """One that nobody named, and the same one named: it is asked once."""
+    daemon, = mirrors(1, fabric)
+    for words in ([], [daemon.address]):
+        told = checks(perseas("doctor", *words, "--json"))
+        assert "process %d" % daemon.pid in told["perseasd"]["found"]
+        if daemon.fabric == "rdma":
+            continue
+        mirror = told["mirror " + daemon.address]
+        assert mirror["result"] == "ok" and mirror["advice"] is None, mirror
+        assert (TOP / "VERSION").read_text().strip() in mirror["found"]
+        assert "its clock is" in mirror["found"]
+
+
+@pytest.mark.parametrize("conversation, said, advice", [
+    (say(b"PSSC" + (9).to_bytes(4, "little")), "speaks version 9", "Upgrade"),
+    (say(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "is not a perseasd", "Give the port"),
+    (silent, "said nothing in time", "systemctl start"),
+], ids=["another version", "another protocol", "silence"])
+def test_a_mirror_that_is_none_fails(perseas, mirrors, conversation, said, advice):
+    """Beside one that is; and one that does not run."""
+    daemons = mirrors(1)
+    port, close = serve(conversation)
+    try:
+        done = perseas("doctor", "--json", "--connect-timeout", "500", "--mirrors",
+                       "%s,127.0.0.1:%d,%s" % (mirror_list(daemons), port, NOBODY))
+    finally:
+        close()
+    told = checks(done)
+    assert done.status == NO and said in told["mirror 127.0.0.1:%d" % port]["found"], done
+    assert advice in told["mirror 127.0.0.1:%d" % port]["advice"]
+    assert "is perseasd running there?" in told["mirror " + NOBODY]["found"]
+    assert told["mirror " + daemons[0].address]["result"] == "ok"
+
+
+def test_a_list_that_is_none_is_refused_before_anything_is_looked_at(perseas):
+    """And so is a directory that is not absolute."""
+    for words in (["doctor", "host"], ["doctor", "--memory-dir", "here"]):
+        done = perseas(*words)
+        assert done.status == USAGE and done.out == "", done

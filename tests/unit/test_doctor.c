@@ -1,0 +1,444 @@
+/*
+ * test_doctor.c - each check of perseas doctor, on hosts made of files.
+ */
+#include "../../client/command/doctor.h"
+
+#include <ftw.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct made_up {
+	char root[64];
+	struct ps_host host;
+	struct ps_finding finding;
+};
+
+static unsigned lacks;                 /* bits of enum ps_feature */
+static enum ps_clock_state clock_state;
+static uint64_t fs_size, fs_available;
+
+static bool has(enum ps_feature feature)
+{
+	return !(lacks >> feature & 1);
+}
+
+static enum ps_clock_state clock_now(void)
+{
+	return clock_state;
+}
+
+static bool space(const char *path, uint64_t *size, uint64_t *available)
+{
+	assert_int_equal(access(path, F_OK), 0);
+	*size = fs_size;
+	*available = fs_available;
+	return true;
+}
+
+/* Makes the folders above a path too. */
+static void place(const struct made_up *m, char path[PATH_MAX], const char *name)
+{
+	snprintf(path, PATH_MAX, "%s%s", m->root, name);
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+}
+
+static void put(const struct made_up *m, const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	FILE *file;
+
+	place(m, path, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void point(const struct made_up *m, const char *name, const char *target)
+{
+	char path[PATH_MAX];
+
+	place(m, path, name);
+	assert_int_equal(symlink(target, path), 0);
+}
+
+static int drop(const char *path, const struct stat *stat, int type, struct FTW *at)
+{
+	(void)stat;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+/* The check's result; its words are in m->finding. */
+static enum ps_health look(struct made_up *m, const char *name)
+{
+	assert_true(ps_check_run(name, &m->host, &m->finding));
+	assert_true(*m->finding.found);
+	/* What is wrong comes with what to do about it. */
+	if (m->finding.health == PS_HEALTH_FAIL || m->finding.health == PS_HEALTH_WARNING)
+		assert_true(*m->finding.advice);
+	return m->finding.health;
+}
+
+static void found(const struct made_up *m, const char *words)
+{
+	if (!strstr(m->finding.found, words))
+		fail_msg("'%s' does not have '%s'", m->finding.found, words);
+}
+
+static void advised(const struct made_up *m, const char *words)
+{
+	if (!strstr(m->finding.advice, words))
+		fail_msg("'%s' does not have '%s'", m->finding.advice, words);
+}
+
+#define LIMITS(files, memory)                                                                      \
+	"Limit                     Soft Limit           Hard Limit           Units     \n"         \
+	"Max open files            " files "                1048576              files     \n"     \
+	"Max locked memory         " memory "              unlimited              bytes     \n"
+
+/* A host on which nothing is wrong. */
+static int setup(void **state)
+{
+	struct made_up *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -1;
+	strcpy(m->root, "/tmp/test_doctor-XXXXXX");
+	if (!mkdtemp(m->root))
+		return -1;
+	lacks = 0;
+	clock_state = PS_CLOCK_SYNCHRONISED;
+	fs_size = (uint64_t)64 << 30;
+	fs_available = (uint64_t)32 << 30;
+	m->host = (struct ps_host){ m->root, "/dev/shm/perseas", has, clock_now, space };
+	put(m, "/proc/sys/kernel/osrelease", "6.1.0-13-amd64\n");
+	put(m, "/proc/self/limits", LIMITS("65536", "unlimited"));
+	put(m, "/proc/self/status", "Name:\tperseas\nCapEff:\t0000000000000000\n");
+	put(m, "/proc/self/fd/0", "");
+	put(m, "/proc/self/mounts",
+	    "/dev/sda1 / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw,nosuid 0 0\n");
+	put(m, "/proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n");
+	put(m, "/proc/meminfo", "HugePages_Total:       0\nHugepagesize:       2048 kB\n");
+	put(m, "/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+	put(m, "/sys/kernel/mm/transparent_hugepage/shmem_enabled", "always [advise] never deny\n");
+	put(m, "/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
+	put(m, "/dev/shm/perseas/.keep", "");
+	put(m, "/run/systemd/system/.keep", "");
+	put(m, "/etc/passwd", "root:x:0:0::/:/bin/sh\nperseas:x:998:998::/:/usr/sbin/nologin\n");
+	put(m, "/sys/class/infiniband/rxe0/node_type", "1: CA\n");
+	put(m, "/sys/class/infiniband/rxe0/ports/1/state", "4: ACTIVE\n");
+	put(m, "/sys/class/infiniband/rxe0/ports/1/link_layer", "Ethernet\n");
+	put(m, "/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/0", "RoCE v2\n");
+	put(m, "/sys/class/infiniband/rxe0/ports/1/gids/0",
+	    "fe80:0000:0000:0000:5054:00ff:fe12:3456\n");
+	put(m, "/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/1", "RoCE v2\n");
+	put(m, "/sys/class/infiniband/rxe0/ports/1/gids/1",
+	    "0000:0000:0000:0000:0000:ffff:c000:0201\n");
+	put(m, "/dev/infiniband/rdma_cm", "");
+	put(m, "/proc/77/comm", "perseasd\n");
+	put(m, "/proc/77/status", "Name:\tperseasd\nUid:\t998\t998\t998\t998\nCapEff:\t0\n");
+	put(m, "/proc/77/limits", LIMITS("65536", "unlimited"));
+	point(m, "/proc/77/fd/3", "socket:[4711]");
+	point(m, "/proc/77/fd/4", "socket:[4712]");
+	point(m, "/proc/77/fd/5", "socket:[4713]");
+	put(m, "/proc/net/tcp", "  sl  local_address rem_address   st\n"
+	    "   0: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0"
+	    "        0 1 1 0 100 0\n"
+	    "   1: 00000000:1C02 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998"
+	    "        0 4711 1 0 100 0\n"
+	    "   2: 0100007F:1C02 0100007F:9999 01 00000000:00000000 00:00000000 00000000   998"
+	    "        0 4712 1 0 100 0\n");
+	put(m, "/proc/net/unix", "Num       RefCount Protocol Flags    Type St Inode Path\n"
+	    "0000000000000000: 00000002 00000000 00010000 0001 01  4713 /run/perseas/socket\n");
+	*state = m;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct made_up *m = *state;
+
+	nftw(m->root, drop, 16, FTW_DEPTH | FTW_PHYS);
+	free(m);
+	return 0;
+}
+
+/* Every check of the table. */
+static void nothing_is_wrong_with_a_host_that_is_right(void **state)
+{
+	struct made_up *m = *state;
+
+	for (const struct ps_check *check = ps_checks; check->name; check++) {
+		if (look(m, check->name) != PS_HEALTH_OK)
+			fail_msg("%s: %s", check->name, m->finding.found);
+		assert_string_equal(m->finding.advice, "");
+	}
+	assert_false(ps_check_run("none", &m->host, &m->finding));
+}
+
+/* Every check of the table, where there is no file at all. */
+static void a_host_that_tells_nothing_is_no_crash(void **state)
+{
+	struct made_up *m = *state;
+
+	m->host.root = "/nowhere";
+	for (const struct ps_check *check = ps_checks; check->name; check++)
+		look(m, check->name);
+	assert_int_equal(look(m, "proc"), PS_HEALTH_FAIL);
+}
+
+/* A kernel that is old, and one that lacks what is used. */
+static void the_kernel_is_asked_for_what_is_used(void **state)
+{
+	struct made_up *m = *state;
+
+	put(m, "/proc/sys/kernel/osrelease", "5.10.0\n");
+	assert_int_equal(look(m, "kernel"), PS_HEALTH_WARNING);
+	lacks = 1u << PS_FEATURE_MEMBARRIER_OWNER;
+	assert_int_equal(look(m, "membarrier"), PS_HEALTH_WARNING);
+	found(m, "no private");
+	lacks = 1u << PS_FEATURE_MEMBARRIER_MIRROR;
+	assert_int_equal(look(m, "membarrier"), PS_HEALTH_WARNING);
+	found(m, "no global");
+	lacks = 1u << PS_FEATURE_PIDFD;
+	assert_int_equal(look(m, "pidfd"), PS_HEALTH_WARNING);
+}
+
+/* Not synchronised, not told; a source that is slow. */
+static void the_clock_is_looked_at(void **state)
+{
+	struct made_up *m = *state;
+
+	clock_state = PS_CLOCK_FREE;
+	assert_int_equal(look(m, "clock"), PS_HEALTH_WARNING);
+	clock_state = PS_CLOCK_UNKNOWN;
+	assert_int_equal(look(m, "clock"), PS_HEALTH_SKIPPED);
+	put(m, "/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
+	put(m, "/sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet\n");
+	assert_int_equal(look(m, "clock source"), PS_HEALTH_WARNING);
+	advised(m, "tsc hpet");
+}
+
+/* Few here; few for the daemon. */
+static void open_files_may_be_too_few(void **state)
+{
+	struct made_up *m = *state;
+
+	put(m, "/proc/self/limits", LIMITS("128", "unlimited"));
+	assert_int_equal(look(m, "open files"), PS_HEALTH_FAIL);
+	put(m, "/proc/self/limits", LIMITS("512", "unlimited"));
+	assert_int_equal(look(m, "open files"), PS_HEALTH_WARNING);
+	put(m, "/proc/self/limits", LIMITS("65536", "unlimited"));
+	put(m, "/proc/77/limits", LIMITS("1024", "unlimited"));
+	assert_int_equal(look(m, "open files"), PS_HEALTH_WARNING);
+	found(m, "1024 for perseasd 77");
+	advised(m, "LimitNOFILE");
+}
+
+/* Too little for an owner's ring; enough for that; without RDMA; with the capability; the
+ * daemon's. */
+static void locked_memory_matters_where_there_is_rdma(void **state)
+{
+	struct made_up *m = *state;
+
+	put(m, "/proc/self/limits", LIMITS("65536", "8388608"));
+	assert_int_equal(look(m, "locked memory"), PS_HEALTH_FAIL);
+	found(m, "8192 KiB");
+	put(m, "/proc/self/limits", LIMITS("65536", "134217728"));
+	assert_int_equal(look(m, "locked memory"), PS_HEALTH_WARNING);
+	lacks = 1u << PS_FEATURE_RDMA;
+	assert_int_equal(look(m, "locked memory"), PS_HEALTH_OK);
+	lacks = 0;
+	put(m, "/proc/self/status", "Name:\tperseas\nCapEff:\t0000000000004000\n");
+	assert_int_equal(look(m, "locked memory"), PS_HEALTH_OK);
+	put(m, "/proc/77/limits", LIMITS("65536", "8388608"));
+	assert_int_equal(look(m, "locked memory"), PS_HEALTH_FAIL);
+	advised(m, "LimitMEMLOCK=infinity");
+}
+
+/* On a disk; read-only; full; nearly full; not there yet; on a mount of its own. */
+static void the_memory_directory_is_looked_at(void **state)
+{
+	struct made_up *m = *state;
+
+	m->host.memory_dir = "/var/lib/perseas";
+	assert_int_equal(look(m, "memory directory"), PS_HEALTH_WARNING);
+	found(m, "/var/lib/perseas is not there yet, and is on ext4");
+	m->host.memory_dir = "/dev/shm/perseas";
+	fs_available = (uint64_t)1 << 30;
+	assert_int_equal(look(m, "memory directory"), PS_HEALTH_WARNING);
+	found(m, "1.0 GiB of 64.0 GiB free");
+	fs_available = (uint64_t)1 << 20;
+	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
+	fs_available = fs_size;
+	put(m, "/proc/self/mounts", "t /dev tmpfs rw 0 0\nt /dev/shm tmpfs ro,noexec 0 0\n"
+	    "t /dev/shm/pers ext4 rw 0 0\n");
+	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
+	found(m, "noexec, which does no harm");
+	found(m, "read-only");
+	m->host.memory_dir = "here";
+	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
+}
+
+/* Some; some, but a mount that is never swapped. */
+static void swap_is_named(void **state)
+{
+	struct made_up *m = *state;
+
+	put(m, "/proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n"
+	    "/dev/sda2                               partition\t2097152\t0\t-2\n");
+	assert_int_equal(look(m, "swap"), PS_HEALTH_WARNING);
+	found(m, "2.0 GiB in 1 place");
+	put(m, "/proc/self/mounts", "tmpfs /dev/shm tmpfs rw,noswap 0 0\n");
+	assert_int_equal(look(m, "swap"), PS_HEALTH_OK);
+}
+
+/* Reserved for nobody; none at all for segments; none for images; none on an old kernel. */
+static void huge_pages_are_looked_at(void **state)
+{
+	static const char shmem[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+	struct made_up *m = *state;
+
+	put(m, "/proc/meminfo", "HugePages_Total:     512\nHugePages_Free:      512\n"
+	    "Hugepagesize:       2048 kB\n");
+	assert_int_equal(look(m, "huge pages"), PS_HEALTH_WARNING);
+	found(m, "1.0 GiB");
+	put(m, shmem, "always advise never [deny]\n");
+	assert_int_equal(look(m, "transparent huge pages"), PS_HEALTH_WARNING);
+	put(m, shmem, "always advise [never] deny\n");
+	assert_int_equal(look(m, "transparent huge pages"), PS_HEALTH_OK);
+	put(m, "/proc/sys/kernel/osrelease", "5.10.0\n");
+	assert_int_equal(look(m, "transparent huge pages"), PS_HEALTH_WARNING);
+	put(m, "/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
+	assert_int_equal(look(m, "transparent huge pages"), PS_HEALTH_WARNING);
+	advised(m, "echo madvise");
+}
+
+/* A port that is down; no connection manager; no device; a build without RDMA. */
+static void rdma_devices_are_looked_at(void **state)
+{
+	struct made_up *m = *state;
+
+	assert_int_equal(look(m, "RDMA devices"), PS_HEALTH_OK);
+	found(m, "rxe0 port 1 ACTIVE");
+	put(m, "/sys/class/infiniband/rxe0/ports/1/state", "1: DOWN\n");
+	assert_int_equal(look(m, "RDMA devices"), PS_HEALTH_FAIL);
+	found(m, "rxe0 port 1 DOWN");
+	put(m, "/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+	assert_int_equal(look(m, "RDMA devices"), PS_HEALTH_OK);
+	lacks = 1u << PS_FEATURE_RDMA;
+	assert_int_equal(look(m, "RDMA devices"), PS_HEALTH_SKIPPED);
+	assert_int_equal(look(m, "RDMA addresses"), PS_HEALTH_SKIPPED);
+	lacks = 0;
+	m->host.root = "/nowhere";
+	assert_int_equal(look(m, "RDMA devices"), PS_HEALTH_SKIPPED);
+	advised(m, "perseas-rxe up");
+}
+
+/* The address that owners use; RoCE v1 only; InfiniBand, which needs none. */
+static void rdma_addresses_are_those_of_roce_v2(void **state)
+{
+	struct made_up *m = *state;
+
+	assert_int_equal(look(m, "RDMA addresses"), PS_HEALTH_OK);
+	assert_string_equal(m->finding.found, "rxe0 at 192.0.2.1 (GID 1, RoCE v2)");
+	put(m, "/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/1", "IB/RoCE v1\n");
+	assert_int_equal(look(m, "RDMA addresses"), PS_HEALTH_FAIL);
+	found(m, "rxe0 port 1 has none");
+	put(m, "/sys/class/infiniband/rxe0/ports/1/link_layer", "InfiniBand\n");
+	assert_int_equal(look(m, "RDMA addresses"), PS_HEALTH_SKIPPED);
+}
+
+/* It runs; another user's; it listens nowhere yet; there is none. */
+static void the_daemons_of_the_host_are_found(void **state)
+{
+	struct made_up *m = *state;
+	char path[PATH_MAX];
+
+	assert_int_equal(look(m, "perseasd"), PS_HEALTH_OK);
+	assert_string_equal(m->finding.found, "process 77; listens on 127.0.0.1:7170, "
+	                    "unix:///run/perseas/socket");
+	put(m, "/proc/net/tcp", "");
+	put(m, "/proc/net/unix", "");
+	assert_int_equal(look(m, "perseasd"), PS_HEALTH_WARNING);
+	for (int fd = 3; fd <= 5; fd++) {
+		snprintf(path, sizeof(path), "%s/proc/77/fd/%d", m->root, fd);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(look(m, "perseasd"), PS_HEALTH_SKIPPED);
+	advised(m, "as root");
+	put(m, "/proc/77/comm", "perseas\n");
+	assert_int_equal(look(m, "perseasd"), PS_HEALTH_SKIPPED);
+	advised(m, "systemctl start perseasd");
+}
+
+/* The longest form that the kernel prints. */
+static void a_daemon_on_ipv6_is_found(void **state)
+{
+	struct made_up *m = *state;
+
+	put(m, "/proc/net/tcp", "");
+	put(m, "/proc/net/tcp6", "  sl  local_address\n"
+	    "   0: B80D0120000000000000000001000000:1C03 00000000000000000000000000000000:0000 0A"
+	    " 00000000:00000000 00:00000000 00000000   998        0 4711 1 0 100 0\n");
+	assert_int_equal(look(m, "perseasd"), PS_HEALTH_OK);
+	found(m, "[2001:db8::1]:7171");
+}
+
+/* A user of its own that is none of the system's; told not to; elsewhere; no systemd. */
+static void logind_may_remove_the_images(void **state)
+{
+	struct made_up *m = *state;
+
+	put(m, "/proc/77/status", "Name:\tperseasd\nUid:\t1001\t1001\t1001\t1001\n");
+	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_FAIL);
+	advised(m, "useradd --system");
+	m->host.memory_dir = "/srv/images";
+	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_OK);
+	m->host.memory_dir = "/dev/shm/perseas";
+	put(m, "/etc/systemd/logind.conf", "[Login]\n#RemoveIPC=no\nRemoveIPC=yes\n");
+	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_FAIL);
+	put(m, "/etc/systemd/logind.conf.d/shm.conf", "[Login]\nRemoveIPC=no\n");
+	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_OK);
+	m->host.root = "/nowhere";
+	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_SKIPPED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define HERE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+		HERE(nothing_is_wrong_with_a_host_that_is_right),
+		HERE(a_host_that_tells_nothing_is_no_crash),
+		HERE(the_kernel_is_asked_for_what_is_used),
+		HERE(the_clock_is_looked_at),
+		HERE(open_files_may_be_too_few),
+		HERE(locked_memory_matters_where_there_is_rdma),
+		HERE(the_memory_directory_is_looked_at),
+		HERE(swap_is_named),
+		HERE(huge_pages_are_looked_at),
+		HERE(rdma_devices_are_looked_at),
+		HERE(rdma_addresses_are_those_of_roce_v2),
+		HERE(the_daemons_of_the_host_are_found),
+		HERE(a_daemon_on_ipv6_is_found),
+		HERE(logind_may_remove_the_images),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
