@@ -70,7 +70,9 @@ DRILL_OBJ := $(call objects,tests/drills/*.c)
 BENCH_MAINS := debit_credit synthetic pingpong reopen worker limits_verbs compare \
 	threads host_limits relay
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
-BENCH_OBJ := $(filter-out $(RAW_OBJ) $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call \
+# The command measures too.
+HISTOGRAM_OBJ := $(BUILD)/obj/client/command/histogram.o
+BENCH_OBJ := $(HISTOGRAM_OBJ) $(filter-out $(RAW_OBJ) $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call \
 	objects,bench/*.c))
 # The drivers of other transaction systems need those systems: PEERS=0 leaves them out.
 PEERS ?= 1
@@ -232,8 +234,8 @@ $(BUILD)/bench/compare: $(BUILD)/obj/bench/compare.o $(BENCH_OBJ) $(PEERS_OBJ) $
 $(BUILD)/bench/synthetic: $(BUILD)/obj/bench/synthetic.o $(BENCH_OBJ) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
-$(BUILD)/bench/reopen: $(addprefix $(BUILD)/obj/bench/,reopen.o options.o fabric.o measure.o \
-		histogram.o) $(ARCHIVE)
+$(BUILD)/bench/reopen: $(addprefix $(BUILD)/obj/bench/,reopen.o options.o fabric.o \
+		measure.o) $(HISTOGRAM_OBJ) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
 $(BUILD)/bench/worker: $(addprefix $(BUILD)/obj/bench/,worker.o options.o fabric.o) $(ARCHIVE)
@@ -243,18 +245,18 @@ $(BUILD)/bench/threads: $(BUILD)/obj/bench/threads.o $(BENCH_OBJ) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
 $(BUILD)/bench/host-limits: $(addprefix $(BUILD)/obj/bench/,host_limits.o pinger.o measure.o \
-		histogram.o options.o)
+		options.o) $(HISTOGRAM_OBJ)
 	$(link)
 
 $(BUILD)/bench/relay: $(addprefix $(BUILD)/obj/bench/,relay.o options.o)
 	$(link)
 
 $(BUILD)/bench/limits: $(addprefix $(BUILD)/obj/bench/,limits_verbs.o pinger.o measure.o \
-		histogram.o options.o) $(RAW_OBJ)
+		options.o) $(HISTOGRAM_OBJ) $(RAW_OBJ)
 	$(link) $(VERBS_LIBS)
 
 $(BUILD)/bench/pingpong: $(addprefix $(BUILD)/obj/bench/,pingpong.o pinger.o measure.o \
-		histogram.o options.o)
+		options.o) $(HISTOGRAM_OBJ)
 	$(link)
 
 # --- the demo and the benchmarks ---------------------------------------------------------

@@ -66,7 +66,7 @@ static int pass_timed(struct measured *m, uint64_t ns, uint64_t steps)
 	uint64_t before = start, done = 0;
 	int code;
 
-	histogram_clear(&m->round);
+	ps_histogram_clear(&m->round);
 	before = clock_ns();
 	while (before - start < ns && (!steps || done < steps)) {
 		uint64_t after;
@@ -74,12 +74,12 @@ static int pass_timed(struct measured *m, uint64_t ns, uint64_t steps)
 		if ((code = m->step(m->ctx)))
 			return code;
 		after = clock_ns();
-		histogram_add(&m->round, after - before);
+		ps_histogram_add(&m->round, after - before);
 		before = after;
 		done++;
 	}
-	m->medians[m->rounds] = histogram_percentile(&m->round, 50);
-	histogram_merge(&m->latency, &m->round);
+	m->medians[m->rounds] = ps_histogram_percentile(&m->round, 50);
+	ps_histogram_merge(&m->latency, &m->round);
 	return 0;
 }
 
@@ -147,7 +147,7 @@ double measured_rate(const struct measured *m)
 
 uint64_t measured_latency(const struct measured *m, double percent)
 {
-	return histogram_percentile(&m->latency, percent);
+	return ps_histogram_percentile(&m->latency, percent);
 }
 
 struct measured_ratio measured_rate_ratio(const struct measured *a, const struct measured *b)

@@ -5,7 +5,7 @@
 #ifndef PERSEAS_BENCH_MEASURE_H
 #define PERSEAS_BENCH_MEASURE_H
 
-#include "histogram.h"
+#include "../client/command/histogram.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,8 +24,8 @@ struct measured {
 	 * does what it waits for. */
 	double busy_rates[MEASURE_ROUNDS_MAX];
 	uint64_t medians[MEASURE_ROUNDS_MAX];  /* latency of each round, ns */
-	struct histogram latency;
-	struct histogram round;
+	struct ps_histogram latency;
+	struct ps_histogram round;
 };
 
 struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ctx);

@@ -3,10 +3,10 @@
  */
 #include "clock.h"
 #include "fabric.h"
-#include "histogram.h"
 #include "measure.h"
 #include "options.h"
 #include "work.h"
+#include "../client/command/histogram.h"
 #include "../client/perseas.h"
 
 #include <inttypes.h>
@@ -57,14 +57,14 @@ struct writer {
 	uint64_t state;
 	uint64_t number;           /* of its transactions so far */
 	int code;
-	struct histogram latency;  /* of one round */
+	struct ps_histogram latency;  /* of one round */
 };
 
 /* What one number of threads measured. */
 struct series {
 	unsigned threads;
 	double rates[MEASURE_ROUNDS_MAX];
-	struct histogram latency;
+	struct ps_histogram latency;
 };
 
 static struct writer *writers;
@@ -107,7 +107,7 @@ static void *run(void *arg)
 
 		w->code = transact(w);
 		after = clock_ns();
-		histogram_add(&w->latency, after - before);
+		ps_histogram_add(&w->latency, after - before);
 		before = after;
 	}
 	return NULL;
@@ -124,7 +124,7 @@ static int run_round(struct series *series, uint64_t round)
 
 	atomic_store(&stop, false);
 	for (; started < series->threads; started++) {
-		histogram_clear(&writers[started].latency);
+		ps_histogram_clear(&writers[started].latency);
 		if (pthread_create(&threads[started], NULL, run, &writers[started]))
 			break;
 	}
@@ -137,7 +137,7 @@ static int run_round(struct series *series, uint64_t round)
 		if (writers[i].code)
 			return complain(perseas_error_name(writers[i].code),
 			                perseas_message(writers[i].p));
-		histogram_merge(&series->latency, &writers[i].latency);
+		ps_histogram_merge(&series->latency, &writers[i].latency);
 	}
 	series->rates[round] = (double)done * 1e9 / (double)(clock_ns() - start);
 	return started == series->threads ? 0 : complain("thread", "there is none");
@@ -210,9 +210,9 @@ static int close_and_check(perseas_t *p, const uint8_t *memory)
 static void print_series(const struct series *series, bool first)
 {
 	double sorted[MEASURE_ROUNDS_MAX];
-	uint64_t p50 = histogram_percentile(&series->latency, 50);
-	uint64_t p99 = histogram_percentile(&series->latency, 99);
-	uint64_t p99_9 = histogram_percentile(&series->latency, 99.9);
+	uint64_t p50 = ps_histogram_percentile(&series->latency, 50);
+	uint64_t p99 = ps_histogram_percentile(&series->latency, 99);
+	uint64_t p99_9 = ps_histogram_percentile(&series->latency, 99.9);
 	struct measured_ratio rate;
 
 	memcpy(sorted, series->rates, sizeof(sorted));
@@ -281,7 +281,7 @@ static int measure(perseas_t *p, uint8_t *memory, struct series *series, unsigne
 	/* The first turn of each warms up, and is forgotten. */
 	for (unsigned i = 0; i < count && !status; i++) {
 		status = run_round(&series[i], 0);
-		histogram_clear(&series[i].latency);
+		ps_histogram_clear(&series[i].latency);
 	}
 	for (uint64_t round = 0; round < options.rounds; round++)
 		for (unsigned i = 0; i < count && !status; i++)

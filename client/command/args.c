@@ -10,8 +10,11 @@ enum {
 	CONNECT_TIMEOUT_MS = 3000,
 	WAIT_MS = 600000,
 	INTERVAL_MS = 1000,
+	RUN_MS = 2000,
 	NAME_MAX_SHOWN = 32,       /* longer words are no misspelt names of ours */
 };
+
+static const uint32_t bench_sizes[] = { 8, 64, 1 << 10, 16 << 10, 256 << 10 };
 
 /* --- hints --- */
 
@@ -222,6 +225,10 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 	args->wait_ms = WAIT_MS;
 	args->interval_ms = INTERVAL_MS;
 	args->memory_dir = "/dev/shm/perseas";
+	memcpy(args->sizes, bench_sizes, sizeof(bench_sizes));
+	args->size_count = sizeof(bench_sizes) / sizeof(bench_sizes[0]);
+	args->threads = 1;
+	args->run_ms = RUN_MS;
 	for (int i = 1; i < argc && !wrong; i++) {
 		const char *word = argv[i];
 

@@ -29,7 +29,7 @@ enum ps_exit {
 struct ps_verb;
 struct ps_roster_action;
 
-enum { PS_WORDS_MAX = 6 };
+enum { PS_WORDS_MAX = 6, PS_SIZES_MAX = 16 };
 
 /* The command line. Text points into argv; NULL and 0: not given. */
 struct ps_args {
@@ -38,6 +38,10 @@ struct ps_args {
 	const char *mirrors;
 	const char *words[PS_WORDS_MAX];           /* behind the verb, as they stand */
 	const char *topic;         /* help: of what */
+	uint32_t sizes[PS_SIZES_MAX];              /* bench: bytes of a transaction */
+	unsigned size_count;       /* never 0 once it is parsed */
+	uint32_t threads;          /* the same */
+	uint32_t run_ms;           /* the same: each size takes so long */
 	const char *memory_dir;    /* never NULL once it is parsed */
 	unsigned word_count;
 	const char *file;          /* a snapshot */
@@ -87,6 +91,7 @@ enum ps_verb_bit {
 	PS_SPILL = 1024,
 	PS_HELP = 2048,
 	PS_DOCTOR = 4096,
+	PS_BENCH = 8192,
 	PS_TOP = 32768,
 	PS_EVERY_VERB = 65535,
 	PS_ASKING_VERBS = PS_EVERY_VERB & ~PS_HELP,    /* those that speak with mirrors */
@@ -121,6 +126,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args);
 enum ps_exit ps_verb_drop(const struct ps_args *args);
 enum ps_exit ps_verb_spill(const struct ps_args *args);
 enum ps_exit ps_verb_top(const struct ps_args *args);
+enum ps_exit ps_verb_bench(const struct ps_args *args);
 enum ps_exit ps_verb_doctor(const struct ps_args *args);
 enum ps_exit ps_verb_help(const struct ps_args *args);
 enum ps_exit ps_check_recover(const struct ps_args *args);

@@ -143,6 +143,21 @@ const struct ps_verb ps_verbs[] = {
 	  "Example:\n"
 	  "  perseas spill 127.0.0.1:7700 --wait 120\n",
 	  NULL, ps_verb_spill },
+	{ "bench", PS_BENCH, "m", "",
+	  "[LIST] [--acks W] [--sizes LIST] [--seconds S] [--threads N] [--json]",
+	  "measures commits on these mirrors, beside the bare round trip to each",
+	  "Makes a store of its own, with a name that nobody has, runs transactions of each size\n"
+	  "in it, and deletes it again, also on SIGINT and SIGTERM; other stores are not touched.\n"
+	  "Without a list the mirror is 127.0.0.1:7170. A round trip is 8 bytes written over the\n"
+	  "data connection that commits take, and acknowledged; it waits as a commit does. The\n"
+	  "last column is the median commit in round trips to the slowest of the W mirrors that\n"
+	  "are nearest: what Perseas takes beside the network. Other work on these hosts, and\n"
+	  "owners of other stores, are measured with it. Latencies are in microseconds.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas bench m1:7700,m2:7700,m3:7700\n"
+	  "  perseas bench rdma://m1:7700,rdma://m2:7700 --sizes 64 --threads 4 --json\n",
+	  NULL, ps_verb_bench },
 	{ "doctor", PS_DOCTOR, "m", "", "[LIST] [--memory-dir DIR] [--json]",
 	  "checks this host, and mirrors: what is missing, and what to do about it",
 	  "Looks at what a mirror or an owner on this host needs: memory, limits, clocks, RDMA,\n"

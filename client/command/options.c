@@ -11,6 +11,8 @@ enum {
 	CONNECT_TIMEOUT_MAX_MS = 600000,
 	SECONDS_MAX = 86400,
 	INTERVAL_MIN_MS = 100,
+	BENCH_SIZE_MAX = 1 << 20,
+	BENCH_THREADS_MAX = 64,
 	HELP_COLUMN = 28,
 };
 
@@ -223,6 +225,58 @@ static bool set_connect_timeout(struct ps_args *args, const char *value)
 	return good;
 }
 
+/* Sizes with commas between them. */
+static bool set_sizes(struct ps_args *args, const char *value)
+{
+	char word[24];
+
+	args->size_count = 0;
+	for (size_t len; *value; value += len + (value[len] == ',' && value[len + 1])) {
+		uint64_t size;
+
+		len = strcspn(value, ",");
+		if (len >= sizeof(word) || args->size_count == PS_SIZES_MAX)
+			return false;
+		memcpy(word, value, len);
+		word[len] = '\0';
+		if (!read_size(word, &size) || size < 1 || size > BENCH_SIZE_MAX)
+			return false;
+		args->sizes[args->size_count++] = (uint32_t)size;
+		if (value[len] == ',' && !value[len + 1])
+			return false;
+	}
+	return args->size_count > 0;
+}
+
+/* Seconds, with up to three digits behind a point. */
+static bool set_run(struct ps_args *args, const char *value)
+{
+	uint64_t whole, part = 0;
+	const char *end;
+
+	if (!read_number(value, &end, &whole) || whole > 3600)
+		return false;
+	if (*end == '.') {
+		const char *digits = end + 1;
+
+		if (!read_number(digits, &end, &part) || end - digits > 3)
+			return false;
+		for (int i = 0; i < 3 - (int)(end - digits); i++)
+			part *= 10;
+	}
+	args->run_ms = (uint32_t)(whole * 1000 + part);
+	return !*end && args->run_ms >= 100;
+}
+
+static bool set_threads(struct ps_args *args, const char *value)
+{
+	uint64_t number = 0;
+	bool good = read_between(value, 1, BENCH_THREADS_MAX, &number);
+
+	args->threads = (uint32_t)number;
+	return good;
+}
+
 static bool set_memory_dir(struct ps_args *args, const char *value)
 {
 	args->memory_dir = value;
@@ -259,7 +313,7 @@ const struct ps_option ps_options[] = {
 	  "The mirrors, separated by commas: host:port (RDMA where both ends have it, else TCP), "
 	  "rdma://host:port, tcp://host:port, unix:///path (shared memory, on the same host). "
 	  "1 to 16. The same as LIST or MIRROR as a word: one of the two is needed." },
-	{ "acks", "W", PS_CREATE | PS_RECOVER | PS_RESTORE | PS_ROSTER, set_acks,
+	{ "acks", "W", PS_CREATE | PS_RECOVER | PS_RESTORE | PS_ROSTER | PS_BENCH, set_acks,
 	  "a number from 1 to 16",
 	  "How many mirrors must hold a transaction before its commit returns, 1 to the number of "
 	  "mirrors. Default: a majority. With recover, it is about the new store of --onto; with "
@@ -323,6 +377,13 @@ const struct ps_option ps_options[] = {
 	  "an epoch from 1 and a transaction's number, for example 7:12345",
 	  "Accepts this state although too few mirrors answer to know that it is the newest. What "
 	  "was acknowledged after it is lost. The refusal without this option names the state." },
+	{ "sizes", "LIST", PS_BENCH, set_sizes,
+	  "up to 16 numbers of bytes from 1 to 1M, with commas between them, for example 8,1K,64K",
+	  "Bytes that a transaction changes; each is measured. Default: 8,64,1K,16K,256K." },
+	{ "seconds", "S", PS_BENCH, set_run, "a number of seconds from 0.1 to 3600",
+	  "How long each size is measured. Default: 2." },
+	{ "threads", "N", PS_BENCH, set_threads, "a number from 1 to 64",
+	  "How many threads run transactions at the same time. Default: 1." },
 	{ "memory-dir", "DIR", PS_DOCTOR, set_memory_dir, "an absolute path",
 	  "Where perseasd keeps images on this host. Default: /dev/shm/perseas." },
 	{ "connect-timeout", "MS", PS_ASKING_VERBS, set_connect_timeout,

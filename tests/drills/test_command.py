@@ -11,7 +11,7 @@ from drill import (FAILURE, MIB, NO, OK, PARTLY, TOP, USAGE, fill, mirror_list, 
                       wait_even)
 
 VERBS = ("create", "status", "ls", "recover", "verify", "snapshot", "restore", "history", "roster",
-         "drop", "spill", "top", "doctor", "help")
+         "drop", "spill", "top", "doctor", "bench", "help")
 NOBODY = "127.0.0.1:1"
 
 
@@ -48,6 +48,13 @@ def corrupt(daemon, store, offset):
     (["status", "s", "--mirrors", ",".join("h%d:1" % i for i in range(17))], "more than 16"),
     (["status", "s", "--mirrors", NOBODY, "--json=yes"], "takes no value"),
     (["status", "s", "--mirrors", NOBODY, "--acks", "1"], "status takes no --acks"),
+    (["bench", NOBODY, "--sizes", "8,,64"], "up to 16 numbers"),
+    (["bench", NOBODY, "--sizes", "8,2M"], "up to 16 numbers"),
+    (["bench", NOBODY, "--sizes", "8,"], "up to 16 numbers"),
+    (["bench", NOBODY, "--sizes", ",".join(["8"] * 17)], "up to 16 numbers"),
+    (["bench", NOBODY, "--seconds", "0.01"], "from 0.1 to 3600"),
+    (["bench", NOBODY, "--seconds", "1.x"], "from 0.1 to 3600"),
+    (["bench", NOBODY, "--threads", "65"], "from 1 to 64"),
     (["help", "--json"], "help takes no --json"),
     (["help", "frobnicate"], "no help on 'frobnicate'"),
     (["help", "ls", "status"], "one word too many"),

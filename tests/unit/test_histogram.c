@@ -1,5 +1,5 @@
 /*
- * test_histogram.c - the log-linear counts of the benchmarks.
+ * test_histogram.c - the log-linear counts of durations.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "../../bench/histogram.h"
+#include "../../client/command/histogram.h"
 
-static struct histogram *new_histogram(void)
+static struct ps_histogram *new_histogram(void)
 {
-	struct histogram *h = calloc(1, sizeof(*h));
+	struct ps_histogram *h = calloc(1, sizeof(*h));
 
 	assert_non_null(h);
 	return h;
@@ -22,17 +22,17 @@ static struct histogram *new_histogram(void)
 /* Values of every magnitude, each counted alone. */
 static void a_value_is_known_to_one_part_in_128(void **state)
 {
-	struct histogram *h = new_histogram();
+	struct ps_histogram *h = new_histogram();
 
 	(void)state;
 	for (unsigned shift = 0; shift < 63; shift++) {
 		uint64_t value = ((uint64_t)3 << shift) / 2 + 1;
 		uint64_t got;
 
-		histogram_clear(h);
-		histogram_add(h, value);
-		histogram_add(h, UINT64_MAX);      /* so that the maximum does not cap it */
-		got = histogram_percentile(h, 50);
+		ps_histogram_clear(h);
+		ps_histogram_add(h, value);
+		ps_histogram_add(h, UINT64_MAX);      /* so that the maximum does not cap it */
+		got = ps_histogram_percentile(h, 50);
 		assert_true(got >= value);
 		assert_true(got - value <= value / 128);
 	}
@@ -43,8 +43,8 @@ static void a_value_is_known_to_one_part_in_128(void **state)
 static void the_smallest_and_the_largest_value_have_buckets(void **state)
 {
 	(void)state;
-	assert_int_equal(histogram_bucket(0), 0);
-	assert_int_equal(histogram_bucket(UINT64_MAX), HISTOGRAM_BUCKETS - 1);
+	assert_int_equal(ps_histogram_bucket(0), 0);
+	assert_int_equal(ps_histogram_bucket(UINT64_MAX), PS_HISTOGRAM_BUCKETS - 1);
 }
 
 /* Growing values, and the bucket of each. */
@@ -54,7 +54,7 @@ static void buckets_grow_with_the_value_and_leave_none_out(void **state)
 
 	(void)state;
 	for (uint64_t value = 0; value < 100000; value++) {
-		unsigned bucket = histogram_bucket(value);
+		unsigned bucket = ps_histogram_bucket(value);
 
 		assert_true(bucket == last || bucket == last + 1);
 		last = bucket;
@@ -64,27 +64,27 @@ static void buckets_grow_with_the_value_and_leave_none_out(void **state)
 /* 1 to 100, once each: small enough for buckets of their own. */
 static void percentiles_are_exact_for_small_values(void **state)
 {
-	struct histogram *h = new_histogram();
+	struct ps_histogram *h = new_histogram();
 
 	(void)state;
 	for (uint64_t value = 1; value <= 100; value++)
-		histogram_add(h, value);
-	assert_int_equal(histogram_percentile(h, 0), 1);
-	assert_int_equal(histogram_percentile(h, 50), 50);
-	assert_int_equal(histogram_percentile(h, 50.5), 51);
-	assert_int_equal(histogram_percentile(h, 99), 99);
-	assert_int_equal(histogram_percentile(h, 100), 100);
+		ps_histogram_add(h, value);
+	assert_int_equal(ps_histogram_percentile(h, 0), 1);
+	assert_int_equal(ps_histogram_percentile(h, 50), 50);
+	assert_int_equal(ps_histogram_percentile(h, 50.5), 51);
+	assert_int_equal(ps_histogram_percentile(h, 99), 99);
+	assert_int_equal(ps_histogram_percentile(h, 100), 100);
 	free(h);
 }
 
 /* One value, which is not the end of its bucket. */
 static void no_percentile_is_above_the_maximum(void **state)
 {
-	struct histogram *h = new_histogram();
+	struct ps_histogram *h = new_histogram();
 
 	(void)state;
-	histogram_add(h, 1000001);
-	assert_int_equal(histogram_percentile(h, 100), 1000001);
+	ps_histogram_add(h, 1000001);
+	assert_int_equal(ps_histogram_percentile(h, 100), 1000001);
 	assert_int_equal(h->max, 1000001);
 	free(h);
 }
@@ -92,14 +92,14 @@ static void no_percentile_is_above_the_maximum(void **state)
 /* Two halves counted apart. */
 static void merging_gives_what_counting_together_gives(void **state)
 {
-	struct histogram *a = new_histogram(), *b = new_histogram(), *both = new_histogram();
+	struct ps_histogram *a = new_histogram(), *b = new_histogram(), *both = new_histogram();
 
 	(void)state;
 	for (uint64_t value = 0; value < 5000; value++) {
-		histogram_add(value % 3 ? a : b, value * value);
-		histogram_add(both, value * value);
+		ps_histogram_add(value % 3 ? a : b, value * value);
+		ps_histogram_add(both, value * value);
 	}
-	histogram_merge(a, b);
+	ps_histogram_merge(a, b);
 	assert_memory_equal(a, both, sizeof(*a));
 	free(a);
 	free(b);
@@ -109,10 +109,10 @@ static void merging_gives_what_counting_together_gives(void **state)
 /* Nothing was counted. */
 static void an_empty_histogram_says_zero(void **state)
 {
-	struct histogram *h = new_histogram();
+	struct ps_histogram *h = new_histogram();
 
 	(void)state;
-	assert_int_equal(histogram_percentile(h, 99), 0);
+	assert_int_equal(ps_histogram_percentile(h, 99), 0);
 	free(h);
 }
 

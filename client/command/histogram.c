@@ -5,14 +5,14 @@
 
 #include <string.h>
 
-void histogram_clear(struct histogram *h)
+void ps_histogram_clear(struct ps_histogram *h)
 {
 	memset(h, 0, sizeof(*h));
 }
 
-void histogram_merge(struct histogram *h, const struct histogram *from)
+void ps_histogram_merge(struct ps_histogram *h, const struct ps_histogram *from)
 {
-	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+	for (unsigned i = 0; i < PS_HISTOGRAM_BUCKETS; i++)
 		h->counts[i] += from->counts[i];
 	h->total += from->total;
 	if (from->max > h->max)
@@ -25,14 +25,14 @@ static uint64_t bucket_end(unsigned bucket)
 	unsigned shift;
 	uint64_t first;
 
-	if (bucket < 2 * HISTOGRAM_LINEAR)
+	if (bucket < 2 * PS_HISTOGRAM_LINEAR)
 		return bucket;
-	shift = (bucket >> HISTOGRAM_BITS) - 1;
-	first = (uint64_t)(HISTOGRAM_LINEAR + bucket % HISTOGRAM_LINEAR) << shift;
+	shift = (bucket >> PS_HISTOGRAM_BITS) - 1;
+	first = (uint64_t)(PS_HISTOGRAM_LINEAR + bucket % PS_HISTOGRAM_LINEAR) << shift;
 	return first + (((uint64_t)1 << shift) - 1);
 }
 
-uint64_t histogram_percentile(const struct histogram *h, double percent)
+uint64_t ps_histogram_percentile(const struct ps_histogram *h, double percent)
 {
 	double exact = (double)h->total * percent / 100.0;
 	uint64_t wanted = (uint64_t)exact;
@@ -42,7 +42,7 @@ uint64_t histogram_percentile(const struct histogram *h, double percent)
 		return 0;
 	if (!wanted || (double)wanted < exact)
 		wanted++;
-	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+	for (unsigned i = 0; i < PS_HISTOGRAM_BUCKETS; i++) {
 		seen += h->counts[i];
 		if (seen >= wanted) {
 			uint64_t end = bucket_end(i);

@@ -1,0 +1,269 @@
+/*
+ * cmd_bench.c - perseas bench: how far from one round trip is a commit on these mirrors?
+ */
+#include "bench.h"
+#include "drop.h"
+#include "json.h"
+#include "recover.h"
+#include "remake.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+static const char here[] = "127.0.0.1:7170";       /* where perseasd listens by default */
+
+static double us(uint64_t ns)
+{
+	return (double)ns / 1000;
+}
+
+/* Shared memory has no network to make a trip over. */
+static bool is_remote(const struct ps_bench_trip *trip)
+{
+	return strcmp(trip->mirror.fabric, "shm") != 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* The median round trip, in ns, to the slowest of the W nearest mirrors: what a commit cannot do
+ * without. 0: there is none, or it was not measured. */
+static uint64_t least(const struct ps_bench *bench)
+{
+	uint64_t medians[PS_MIRRORS_MAX];
+	const struct ps_bench_trip *trip = bench->trips;
+
+	for (unsigned i = 0; i < bench->trip_count; i++, trip++) {
+		if (!trip->latency)
+			return 0;
+		medians[i] = is_remote(trip) ? ps_histogram_percentile(trip->latency, 50) : 0;
+	}
+	if (bench->p->acks > bench->trip_count)
+		return 0;
+	qsort(medians, bench->trip_count, sizeof(medians[0]), by_number);
+	return medians[bench->p->acks - 1];
+}
+
+static double in_trips(const struct ps_bench *bench, const struct ps_bench_size *size)
+{
+	uint64_t trip = least(bench);
+
+	return trip ? (double)ps_histogram_percentile(size->commits, 50) / (double)trip : 0;
+}
+
+static double rate(const struct ps_bench_size *size)
+{
+	return size->seconds > 0 ? (double)size->commits->total / size->seconds : 0;
+}
+
+/* --- for people --- */
+
+static void latency_cells(struct ps_table *table, unsigned column, const struct ps_histogram *h)
+{
+	static const double percents[] = { 50, 99, 99.9 };
+
+	for (unsigned i = 0; i < 3; i++)
+		ps_table_cell(table, column + i, "%.1f",
+		              us(ps_histogram_percentile(h, percents[i])));
+	ps_table_cell(table, column + 3, "%.1f", us(h->max));
+}
+
+static void head(struct ps_table *table, const char *const *heads)
+{
+	for (unsigned column = 0; heads[column]; column++)
+		ps_table_cell(table, column, "%s", heads[column]);
+}
+
+static void print_trips(const struct ps_bench *bench)
+{
+	static const char *const heads[] = { "ROUND TRIP TO", "OVER", "P50 US", "P99 US",
+		                             "P99.9 US", "MAX US", "", NULL };
+	struct ps_table table = { 0 };
+
+	head(&table, heads);
+	for (unsigned i = 0; i < bench->trip_count; i++) {
+		const struct ps_bench_trip *trip = &bench->trips[i];
+
+		ps_table_cell(&table, 0, "%s", trip->mirror.address);
+		ps_table_cell(&table, 1, is_remote(trip) ? "%s data connection"
+		                                         : "%s (no network)", trip->mirror.fabric);
+		if (trip->latency)
+			latency_cells(&table, 2, trip->latency);
+		ps_table_cell(&table, 6, "%s", trip->mirror.trouble);
+	}
+	ps_table_print(&table, stdout);
+}
+
+static void print_sizes(const struct ps_bench *bench)
+{
+	static const char *const heads[] = { "COMMIT OF", "RATE /S", "P50 US", "P99 US",
+		                             "P99.9 US", "MAX US", "ROUND TRIPS", NULL };
+	struct ps_table table = { 0 };
+	char text[PS_SIZE_TEXT];
+
+	head(&table, heads);
+	for (unsigned i = 0; i < bench->size_count; i++) {
+		const struct ps_bench_size *size = &bench->sizes[i];
+
+		ps_table_cell(&table, 0, "%s", ps_size_text(text, size->bytes));
+		ps_table_cell(&table, 1, "%.0f", rate(size));
+		latency_cells(&table, 2, size->commits);
+		if (least(bench))
+			ps_table_cell(&table, 6, "%.2f", in_trips(bench, size));
+		else
+			ps_table_cell(&table, 6, "-");
+	}
+	printf("\n");
+	ps_table_print(&table, stdout);
+}
+
+static void print_text(const struct ps_bench *bench)
+{
+	const unsigned mirrors = bench->p->mirror_count, threads = bench->args->threads;
+
+	printf("%u mirror%s, W = %u, %u thread%s, %.1f s a size\n\n", mirrors,
+	       mirrors == 1 ? "" : "s", bench->p->acks, threads, threads == 1 ? "" : "s",
+	       bench->args->run_ms / 1000.0);
+	print_trips(bench);
+	print_sizes(bench);
+}
+
+/* --- for programs --- */
+
+static void latency_json(struct ps_json *json, const char *key, const struct ps_histogram *h)
+{
+	if (!h) {
+		ps_json_text(json, key, NULL);
+		return;
+	}
+	ps_json_begin(json, key, '{');
+	ps_json_number(json, "count", h->total);
+	ps_json_real(json, "p50_us", us(ps_histogram_percentile(h, 50)));
+	ps_json_real(json, "p99_us", us(ps_histogram_percentile(h, 99)));
+	ps_json_real(json, "p99_9_us", us(ps_histogram_percentile(h, 99.9)));
+	ps_json_real(json, "max_us", us(h->max));
+	ps_json_end(json, '}');
+}
+
+static void trips_json(struct ps_json *json, const struct ps_bench *bench)
+{
+	ps_json_begin(json, "mirrors", '[');
+	for (unsigned i = 0; i < bench->trip_count; i++) {
+		const struct ps_bench_trip *trip = &bench->trips[i];
+
+		ps_json_begin(json, NULL, '{');
+		ps_json_text(json, "address", trip->mirror.address);
+		ps_json_text(json, "fabric", trip->mirror.fabric);
+		ps_json_text(json, "over", is_remote(trip) ? "data connection" : "shared memory");
+		ps_json_text(json, "trouble", *trip->mirror.trouble ? trip->mirror.trouble : NULL);
+		latency_json(json, "round_trip", trip->latency);
+		ps_json_end(json, '}');
+	}
+	ps_json_end(json, ']');
+}
+
+static void print_json(const struct ps_bench *bench)
+{
+	struct ps_json json = { .out = stdout };
+
+	ps_json_begin(&json, NULL, '{');
+	ps_json_number(&json, "acks", bench->p->acks);
+	ps_json_number(&json, "threads", bench->args->threads);
+	trips_json(&json, bench);
+	ps_json_begin(&json, "sizes", '[');
+	for (unsigned i = 0; i < bench->size_count; i++) {
+		const struct ps_bench_size *size = &bench->sizes[i];
+
+		ps_json_begin(&json, NULL, '{');
+		ps_json_number(&json, "bytes", size->bytes);
+		ps_json_real(&json, "seconds", size->seconds);
+		ps_json_real(&json, "rate", rate(size));
+		latency_json(&json, "commit", size->commits);
+		if (least(bench))
+			ps_json_real(&json, "round_trips", in_trips(bench, size));
+		else
+			ps_json_text(&json, "round_trips", NULL);
+		ps_json_end(&json, '}');
+	}
+	ps_json_end(&json, ']');
+	ps_json_end(&json, '}');
+}
+
+/* --- the verb --- */
+
+static enum ps_exit measure(struct ps_bench *bench)
+{
+	enum ps_exit status;
+	void *base;
+	int rc = perseas_map(bench->p, "bench", bench->args->threads * PS_BENCH_SLICE, &base);
+
+	if (!rc)
+		rc = perseas_publish(bench->p);
+	if (rc)
+		return ps_recover_failed(bench->p, rc);
+	bench->base = base;
+	status = ps_bench_trips(bench);
+	if (!status)
+		status = ps_bench_commits(bench);
+	if (bench->args->json)
+		print_json(bench);
+	else
+		print_text(bench);
+	return status;
+}
+
+static void name_store(char name[PS_NAME_MAX + 1])
+{
+	uint64_t number;
+
+	/* A name that is taken after all is refused. */
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		number = 0;
+	snprintf(name, PS_NAME_MAX + 1, "bench-%016" PRIx64, number);
+}
+
+/* Closes the store and deletes it. */
+static enum ps_exit take_away(struct ps_remake *remake)
+{
+	uint8_t id[PS_ID_SIZE];
+
+	memcpy(id, remake->p->store_id, sizeof(id));
+	ps_remake_end(remake);
+	if (!ps_drop_all(remake->store, remake->mirrors, id, remake->connect_timeout_ms))
+		return PS_EXIT_OK;
+	return ps_complain(PS_EXIT_FAILURE, "store '%s' on %s is left: delete it with perseas drop",
+	                   remake->store, remake->mirrors);
+}
+
+enum ps_exit ps_verb_bench(const struct ps_args *args)
+{
+	char name[PS_NAME_MAX + 1];
+	struct ps_remake remake = {
+		.store = name,
+		.mirrors = args->mirrors ? args->mirrors : here,
+		.acks = args->acks,
+		.connect_timeout_ms = args->connect_timeout_ms,
+		.hint = "try again",
+	};
+	struct ps_bench bench = { .args = args };
+	enum ps_exit status, away;
+
+	name_store(name);
+	ps_stop_catch();
+	status = ps_remake_begin(&remake);
+	if (status)
+		return status;
+	bench.p = remake.p;
+	status = measure(&bench);
+	ps_bench_free(&bench);
+	away = take_away(&remake);
+	if (!status && ps_stopped())
+		status = ps_complain(PS_EXIT_PARTLY, "stopped by a signal before all was measured");
+	return away ? away : status;
+}

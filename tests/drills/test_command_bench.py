@@ -1,0 +1,83 @@
+"""perseas bench: figures of a store that it makes, and that is gone afterwards."""
+import signal
+import subprocess
+
+from drill import (BUILD, FAILURE, OK, PARTLY, SECONDS, die_with_parent, fill, mirror_list,
+                   status_of, wait_for)
+
+BRIEF = ["--seconds", "0.1", "--sizes"]
+
+
+def stores(perseas, daemons):
+    """The names that any of them has."""
+    told = perseas("ls", "--json", mirrors=daemons).json()["mirrors"]
+    return {store["store"] for mirror in told for store in mirror.get("stores", ())}
+
+
+def started(perseas, daemons, *words):
+    """A run that goes on for long, and whose store is there."""
+    process = subprocess.Popen([BUILD / "perseas", "bench", mirror_list(daemons), "--seconds",
+                                "600", *words], stdin=subprocess.DEVNULL, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               preexec_fn=die_with_parent)
+    wait_for(lambda: stores(perseas, daemons), SECONDS, "the store of perseas bench")
+    return process
+
+
+def test_it_measures_and_leaves_nothing_behind(perseas, mirrors, fabric):
+    """Two sizes, three threads, beside a store that is somebody's."""
+    daemons = mirrors(2, fabric)
+    fill("s", daemons, {"accounts": b"contents"})
+    before = status_of("s", daemons)
+    done = perseas("bench", mirror_list(daemons), *BRIEF, "8,64K", "--threads", "3", "--json")
+    told = done.json()
+    assert done.status == OK and (told["acks"], told["threads"]) == (2, 3), done
+    for mirror, daemon in zip(told["mirrors"], daemons):
+        assert mirror["address"] == daemon.address and mirror["fabric"] == fabric
+        trip = mirror["round_trip"]
+        assert trip["count"] >= 16 and 0 < trip["p50_us"] <= trip["p99_us"] <= trip["max_us"]
+    assert [size["bytes"] for size in told["sizes"]] == [8, 65536]
+    for size in told["sizes"]:
+        assert size["commit"]["count"] > 0 and size["rate"] > 0
+        assert (size["round_trips"] is None) == (fabric == "shm")
+    assert stores(perseas, daemons) == {"s"} and status_of("s", daemons) == before
+
+
+def test_people_get_a_table(perseas, mirrors, fabric):
+    """One mirror, one size."""
+    daemons = mirrors(1, fabric)
+    done = perseas("bench", "--mirrors", daemons[0].address, *BRIEF, "1K")
+    assert done.status == OK and "1 mirror, W = 1, 1 thread" in done.out, done
+    assert "1.0 KiB" in done.out and daemons[0].address in done.out
+    assert ("no network" if fabric == "shm" else "data connection") in done.out
+
+
+def test_a_signal_ends_it_and_the_store_goes_too(perseas, mirrors):
+    """SIGINT, as by Ctrl-C, and SIGTERM."""
+    daemons = mirrors(2)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = started(perseas, daemons)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=SECONDS)
+        assert process.returncode == PARTLY and "stopped by a signal" in err, err
+        assert stores(perseas, daemons) == set()
+
+
+def test_a_store_that_cannot_be_deleted_is_named(perseas, mirrors):
+    """One of two mirrors dies meanwhile; W is one."""
+    daemons = mirrors(2)
+    process = started(perseas, daemons, "--acks", "1")
+    name, = stores(perseas, daemons)
+    daemons[1].kill9()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == FAILURE and "'%s'" % name in err and "perseas drop" in err, err
+    assert stores(perseas, daemons[:1]) == set()
+
+
+def test_mirrors_that_are_not_there_are_named(perseas, mirrors):
+    """One of two does not run: nothing is made."""
+    daemons = mirrors(1)
+    done = perseas("bench", "%s,127.0.0.1:1" % mirror_list(daemons), *BRIEF, "8")
+    assert done.status == FAILURE and "127.0.0.1:1" in done.err and done.out == "", done
+    assert stores(perseas, daemons) == set()
