@@ -24,6 +24,7 @@ BINDIR ?= $(PREFIX)/bin
 SBINDIR ?= $(PREFIX)/sbin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
 
 SANITIZE ?=
 RDMA ?= 1
@@ -469,9 +470,16 @@ check-peers:
 
 # --- installing and packing --------------------------------------------------------------
 
-.PHONY: install uninstall dist clean help
+.PHONY: install uninstall man dist clean help
 
-install: programs
+# The manual pages, from what programs and header say of themselves.
+MAN := $(BUILD)/man
+man: $(MAN)/made
+$(MAN)/made: deploy/man.py client/perseas.h deploy/perseas-rxe VERSION $(COMMAND) $(DAEMON)
+	@echo "  MAN     $(MAN)"
+	$(Q)rm -rf $(MAN) && $(PYTHON) deploy/man.py --build $(BUILD) --output $(MAN) && touch $@
+
+install: programs man
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(INCLUDEDIR) \
 		$(DESTDIR)$(LIBDIR)/pkgconfig
 	install -m 755 $(BUILD)/perseas $(DESTDIR)$(BINDIR)/
@@ -482,12 +490,16 @@ install: programs
 	install -m 644 $(ARCHIVE) $(DESTDIR)$(LIBDIR)/
 	install -m 644 $(PKGCONFIG) $(DESTDIR)$(LIBDIR)/pkgconfig/
 	install -m 644 client/perseas.h $(DESTDIR)$(INCLUDEDIR)/
+	cd $(MAN) && for page in man?/*; do \
+		install -D -m 644 $$page $(abspath $(DESTDIR)$(MANDIR))/$$page || exit 1; done
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/perseas $(addprefix $(DESTDIR)$(SBINDIR)/,perseasd perseas-rxe)
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) \
 		libperseas.so libperseas.a pkgconfig/perseas.pc)
 	rm -f $(DESTDIR)$(INCLUDEDIR)/perseas.h
+	rm -f $(addprefix $(DESTDIR)$(MANDIR)/,man1/perseas.1 man1/perseas-*.1 man3/libperseas.3 \
+		man3/perseas_*.3 man5/perseasd.conf.5 man8/perseasd.8 man8/perseas-rxe.8)
 
 # What git knows of, as it lies in the tree.
 dist:
@@ -516,6 +528,7 @@ help:
 	@echo "  bench-failover-rdma  the same over soft-RoCE, under QEMU"
 	@echo "  bench-resync    what commits notice of a mirror that is copied whole"
 	@echo "  bench-rdma      commit and recovery over soft-RoCE against the bare fabric, under QEMU"
+	@echo "  man             the manual pages, into $(MAN)"
 	@echo "  install uninstall   DESTDIR, PREFIX ($(PREFIX))"
 	@echo "  corpus          writes the seeds of the fuzz targets anew"
 	@echo "  dist            build/perseas-$(VERSION).tar.gz"

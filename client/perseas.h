@@ -278,7 +278,7 @@ enum perseas_mirror_state {
 	PERSEAS_MIRROR_REMOVED     /* no longer in the roster */
 };
 
-/* "live" and so on; never NULL. */
+/* The name of a mirror's state, "live" and so on; never NULL. */
 const char *perseas_mirror_state_name(enum perseas_mirror_state state);
 
 struct perseas_mirror_stat {
@@ -321,7 +321,7 @@ struct perseas_stat {
 	uint64_t latency_max_ns;   /* of those that were timed, exact */
 };
 
-/* Fills in *stat. Never fails but for EINVAL. */
+/* Fills in *stat with a handle's figures. Never fails but for EINVAL. */
 int perseas_stat(perseas_t *p, struct perseas_stat *stat);
 
 /*
@@ -357,7 +357,7 @@ uint64_t perseas_latency_bound(unsigned bucket);
  * bucket but never above max_ns. 0 when nothing is counted, or latency is NULL. */
 uint64_t perseas_latency_percentile(const struct perseas_latency *latency, double percent);
 
-/* Fills in the figures of mirror `index`, 0 .. stat.mirrors-1. EINVAL beyond. */
+/* Fills in *stat with the figures of one mirror; index is 0 to stat.mirrors - 1. EINVAL beyond. */
 int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat *stat);
 
 enum perseas_roster_kind {
@@ -402,10 +402,10 @@ struct perseas_segment_info {
 	int published;             /* 1: it exists; 0: mapped, and not yet published */
 };
 
-/* Segment `index`, from 0. ENOSEGMENT beyond the last. */
+/* Fills in *info for a segment by its place in the store, from 0. ENOSEGMENT beyond the last. */
 int perseas_segment_at(perseas_t *p, unsigned index, struct perseas_segment_info *info);
 
-/* Segment by name. ENOSEGMENT: neither in the store nor mapped. */
+/* Fills in *info for a segment by its name. ENOSEGMENT: neither in the store nor mapped. */
 int perseas_segment(perseas_t *p, const char *name, struct perseas_segment_info *info);
 
 /* Called while perseas_open or perseas_map copies: bytes done of bytes in all, from the

@@ -51,7 +51,12 @@ const char config_help[] =
 	"  --port-file FILE     write the TCP ports to FILE once they are open, a line each\n"
 	"  --config FILE        read options from FILE: lines of NAME VALUE, # begins a comment\n"
 	"  --metrics-help       print a table of all metrics, and exit\n"
-	"  --help, --version    print this text, or the version, and exit\n";
+	"  --help, --version    print this text, or the version, and exit\n"
+	"\n"
+	"Exit status:\n"
+	"  0  it was ended, by a signal or by perseas spill\n"
+	"  1  it could not start, or could not write an image to the disk\n"
+	"  2  an option is wrong\n";
 
 struct reader {
 	struct config *config;

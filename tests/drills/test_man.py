@@ -1,0 +1,104 @@
+"""The manual pages: complete, and good roff."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from drill import BUILD, TOP, run_command
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """{"perseas.1": its path}."""
+    folder = tmp_path_factory.mktemp("man")
+    subprocess.run([sys.executable, str(TOP / "deploy/man.py"), "--build", str(BUILD), "--output",
+                    str(folder)], check=True, timeout=60)
+    return {path.name: path for path in folder.glob("man?/*")}
+
+
+def needs(program):
+    if not shutil.which(program) and not os.environ.get("CI"):
+        pytest.skip("there is no " + program)
+
+
+def text_of(path):
+    """As a reader sees it, in one line, without a hyphen that a break has put in."""
+    done = subprocess.run(["groff", "-man", "-Tascii", "-P-c", "-rHY=0", str(path)], check=True,
+                          text=True, stdout=subprocess.PIPE, timeout=60)
+    return re.sub(r"\s+", " ", re.sub(r".\x08", "", done.stdout))
+
+
+def test_everything_has_a_page(pages):
+    """The commands of --help, the exported functions, the programs and the daemon's file."""
+    listed = run_command("--help").out.split("Commands")[1].split("\n\n")[0]
+    verbs = re.findall(r"^  (\w+)  ", listed, re.M)
+    symbols = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "libperseas.so")],
+                             check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout
+    functions = re.findall(r" T (perseas_\w+)", symbols)
+    assert len(verbs) > 10 and len(functions) > 20
+    expected = {"perseas.1", "libperseas.3", "perseasd.conf.5", "perseasd.8", "perseas-rxe.8"}
+    expected |= {"perseas-%s.1" % verb for verb in verbs} | {"%s.3" % name for name in functions}
+    assert set(pages) == expected
+
+
+def test_no_page_has_a_warning(pages):
+    """As groff and man see it."""
+    needs("groff")
+    needs("man")
+    env = dict(os.environ, LC_ALL="C.UTF-8", MANWIDTH="80")
+    for line in (["groff", "-ww", "-man", "-Tutf8", "-z"], ["man", "--warnings", "-l"]):
+        done = subprocess.run(line + [str(path) for path in pages.values()], env=env, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_page_can_be_found_by_what_it_is_about(pages):
+    """lexgrog reads NAME as whatis and apropos do."""
+    needs("lexgrog")
+    done = subprocess.run(["lexgrog", *map(str, pages.values())], text=True,
+                          stdout=subprocess.PIPE, timeout=60)
+    found = dict(re.findall(r'^\S*/([^/:]+): "(\S+) - \S', done.stdout, re.M))
+    assert done.returncode == 0
+    assert found == {name: name.rsplit(".", 1)[0] for name in pages}
+
+
+def test_a_page_of_a_command_has_what_its_help_has(pages):
+    """Options, exit statuses and examples of perseas verify."""
+    needs("groff")
+    text = text_of(pages["perseas-verify.1"])
+    for words in ("perseas verify STORE LIST [--repeat SECONDS] [--json]", "EXAMPLES",
+                  "--repeat SECONDS Verifies again", "EXIT STATUS 0 done, or the answer is yes 1",
+                  "SEE ALSO"):
+        assert words in text, text
+
+
+def test_a_page_of_a_function_has_its_errors_and_threads(pages):
+    """perseas_set_range; and its neighbours' are not among them."""
+    needs("groff")
+    text = text_of(pages["perseas_set_range.3"])
+    for words in ("int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len);",
+                  "PERSEAS_ERANGE (-19) The range is not inside a mapped segment.",
+                  "ERANGE (not wholly inside one mapped segment)", "RETURN VALUE", "THREADS"):
+        assert words in text, text
+    assert "PERSEAS_EQUORUM" not in text
+    assert "struct perseas_stat {" in text_of(pages["perseas_stat.3"])
+
+
+def test_a_function_without_a_description_is_an_error(tmp_path):
+    """A tree whose header has one; no page is written for it."""
+    for name in ("deploy", "client"):
+        (tmp_path / name).mkdir()
+    for name in ("deploy/man.py", "deploy/perseas-rxe", "VERSION", "client/perseas.h"):
+        shutil.copy(TOP / name, tmp_path / name)
+    header = tmp_path / "client/perseas.h"
+    header.write_text(header.read_text().replace("#ifdef __cplusplus\n}",
+                                                 "/* Errors: EINVAL. */\n"
+                                                 "int perseas_bare(void);\n#ifdef __cplusplus\n}"))
+    done = subprocess.run([sys.executable, str(tmp_path / "deploy/man.py"), "--build", str(BUILD),
+                           "--output", str(tmp_path / "man")], text=True, stderr=subprocess.PIPE,
+                          timeout=60)
+    assert done.returncode == 1 and "perseas_bare has no description" in done.stderr
