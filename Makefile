@@ -25,6 +25,8 @@ SBINDIR ?= $(PREFIX)/sbin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
+BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/site-functions
 
 SANITIZE ?=
 RDMA ?= 1
@@ -492,6 +494,9 @@ install: programs man
 	install -m 644 client/perseas.h $(DESTDIR)$(INCLUDEDIR)/
 	cd $(MAN) && for page in man?/*; do \
 		install -D -m 644 $$page $(abspath $(DESTDIR)$(MANDIR))/$$page || exit 1; done
+	install -d $(DESTDIR)$(BASHCOMPDIR) $(DESTDIR)$(ZSHCOMPDIR)
+	$(COMMAND) completion bash >$(DESTDIR)$(BASHCOMPDIR)/perseas
+	$(COMMAND) completion zsh >$(DESTDIR)$(ZSHCOMPDIR)/_perseas
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/perseas $(addprefix $(DESTDIR)$(SBINDIR)/,perseasd perseas-rxe)
@@ -500,6 +505,7 @@ uninstall:
 	rm -f $(DESTDIR)$(INCLUDEDIR)/perseas.h
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/,man1/perseas.1 man1/perseas-*.1 man3/libperseas.3 \
 		man3/perseas_*.3 man5/perseasd.conf.5 man8/perseasd.8 man8/perseas-rxe.8)
+	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas
 
 # What git knows of, as it lies in the tree.
 dist:

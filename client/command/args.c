@@ -73,7 +73,7 @@ static enum ps_exit unknown_verb(const char *word)
 	const struct ps_verb *verb;
 
 	for (verb = ps_verbs; verb->name; verb++)
-		if (alike(word, verb->name))
+		if (verb->summary && alike(word, verb->name))
 			return ps_complain(PS_EXIT_USAGE,
 			                   "there is no command '%.40s'; is '%s' meant?", word,
 			                   verb->name);
@@ -163,6 +163,7 @@ static enum ps_exit set_word(struct ps_args *args, char place, const char *word,
 			args->mirrors = word;
 		return PS_EXIT_OK;
 	case 't':
+	case 'S':
 		args->topic = word;
 		return PS_EXIT_OK;
 	case 'c':

@@ -31,10 +31,12 @@ void ps_help(void)
 
 	printf("perseas - transactional memory, mirrored on other nodes\n\nUsage:\n");
 	for (verb = ps_verbs; verb->name; verb++)
-		printf("  perseas %-8s %s\n", verb->name, verb->usage);
+		if (verb->summary)
+			printf("  perseas %-8s %s\n", verb->name, verb->usage);
 	printf("\nCommands (perseas COMMAND --help says more):\n");
 	for (verb = ps_verbs; verb->name; verb++)
-		printf("  %-9s %s\n", verb->name, verb->summary);
+		if (verb->summary)
+			printf("  %-9s %s\n", verb->name, verb->summary);
 	printf("\nLIST is one or more mirrors, MIRROR is one. Each may be given as a word or by "
 	       "--mirrors.\n"
 	       "\nOptions, anywhere on the line, as --name VALUE or --name=VALUE:\n");

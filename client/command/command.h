@@ -37,7 +37,7 @@ struct ps_args {
 	const char *store;
 	const char *mirrors;
 	const char *words[PS_WORDS_MAX];           /* behind the verb, as they stand */
-	const char *topic;         /* help: of what */
+	const char *topic;         /* help: of what; completion: for which shell */
 	uint32_t sizes[PS_SIZES_MAX];              /* bench: bytes of a transaction */
 	unsigned size_count;       /* never 0 once it is parsed */
 	uint32_t threads;          /* the same */
@@ -92,20 +92,23 @@ enum ps_verb_bit {
 	PS_HELP = 2048,
 	PS_DOCTOR = 4096,
 	PS_BENCH = 8192,
+	PS_COMPLETION = 16384,
 	PS_TOP = 32768,
 	PS_EVERY_VERB = 65535,
-	PS_ASKING_VERBS = PS_EVERY_VERB & ~PS_HELP,    /* those that speak with mirrors */
+	/* Those that speak with mirrors. */
+	PS_ASKING_VERBS = PS_EVERY_VERB & ~(PS_HELP | PS_COMPLETION),
 };
 
 struct ps_verb {
 	const char *name;
 	enum ps_verb_bit bit;
 	/* What its words are, in their order: s a store, m mirrors (unless --mirrors has them), f a
-	 * file, c a change of the roster (may be left out), a an address, t a topic. */
+	 * file, c a change of the roster (may be left out), a an address, t a topic,
+	 * S a shell. */
 	const char *words;
 	const char *needs;         /* of s, m, f: what must have been given */
 	const char *usage;         /* its command line behind its name */
-	const char *summary;       /* half a sentence */
+	const char *summary;       /* half a sentence; NULL: --help does not list it */
 	const char *details;       /* paragraphs for --help */
 	/* What its options must be together; 0, or PS_EXIT_USAGE with a complaint. May be NULL. */
 	enum ps_exit (*check)(const struct ps_args *args);
@@ -128,6 +131,7 @@ enum ps_exit ps_verb_spill(const struct ps_args *args);
 enum ps_exit ps_verb_top(const struct ps_args *args);
 enum ps_exit ps_verb_bench(const struct ps_args *args);
 enum ps_exit ps_verb_doctor(const struct ps_args *args);
+enum ps_exit ps_verb_completion(const struct ps_args *args);
 enum ps_exit ps_verb_help(const struct ps_args *args);
 enum ps_exit ps_check_recover(const struct ps_args *args);
 enum ps_exit ps_check_snapshot(const struct ps_args *args);

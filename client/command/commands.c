@@ -175,5 +175,10 @@ const struct ps_verb ps_verbs[] = {
 	  "says how a command is used, or what an exit status means",
 	  "Without a word it says what there is.\n",
 	  NULL, ps_verb_help },
+	{ "completion", PS_COMPLETION, "S", "", "bash | zsh",
+	  NULL,
+	  "Prints what the shell needs to complete command lines of perseas. make install\n"
+	  "puts it where the shells look for it; by hand: . <(perseas completion bash)\n",
+	  NULL, ps_verb_completion },
 	{ NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
 };
