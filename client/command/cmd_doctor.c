@@ -116,8 +116,8 @@ static const char *remedy(int code)
 		return "On its host: systemctl start perseasd, and let its TCP port through "
 		       "firewalls (ss -ltn shows where it listens).";
 	default:
-		return "Give the port at which a perseasd listens: its log and perseas doctor on "
-		       "its host show it.";
+		return "Give the port at which a perseasd of this version listens: its log and "
+		       "perseas doctor on its host show it.";
 	}
 }
 
