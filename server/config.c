@@ -13,7 +13,8 @@ const char config_help[] =
 	"Keeps images of stores in memory for their owners on other hosts.\n"
 	"\n"
 	"  --listen HOST:PORT   wait for owners over TCP; port 0 takes a free one. May be given\n"
-	"                       several times, as may --unix. Without either: 127.0.0.1:7170\n"
+	"                       several times, as may --unix. Without either, and without a\n"
+	"                       socket from systemd (perseasd.socket): 127.0.0.1:7170\n"
 	"  --unix PATH          wait for owners on this host, which share memory with the daemon\n"
 	"  --unix-mode MODE     who may connect there, as for chmod, in octal (600)\n"
 	"  --rdma on|off        offer RDMA to owners over TCP, where the address that they came\n"
@@ -463,7 +464,8 @@ int config_parse(struct config *config, int argc, char *const *argv, char *why, 
 		return -1;
 	if (read_arguments(&reader, argc, argv, false) < 0)
 		return -1;
-	if (config->endpoint_count == 0)
+	config->endpoint_default = config->endpoint_count == 0;
+	if (config->endpoint_default)
 		return set_listen(&reader, "127.0.0.1:7170");
 	return 0;
 }

@@ -1,9 +1,11 @@
 /*
- * config.h - what the daemon is told on its command line and in its configuration file.
+ * config.h - what the daemon is told on its command line and in its configuration file, and what
+ * its service manager has opened for it.
  */
 #ifndef PERSEAS_SERVER_CONFIG_H
 #define PERSEAS_SERVER_CONFIG_H
 
+#include "activation.h"
 #include "log.h"
 
 #include <limits.h>
@@ -36,6 +38,9 @@ struct http_options {
 struct config {
 	struct endpoint endpoints[ENDPOINTS_MAX];
 	unsigned endpoint_count;
+	bool endpoint_default;     /* nothing was said, and so the one is the usual one */
+	struct activated activated[ACTIVATED_MAX];
+	int activated_count;
 	char memory_dir[PATH_MAX];
 	char spill_dir[PATH_MAX];  /* "": none */
 	char port_file[PATH_MAX];  /* "": none */

@@ -2,6 +2,7 @@
  * daemon.h - the daemon around the store logic: one thread, one libevent loop.
  *
  *   main.c             what happens in which order from start to end
+ *   activation.c       sockets that a service manager has opened
  *   listen.c           sockets that wait for connections
  *   connection_loop.c  control connections: who they are, and how long they may take
  *   control_loop.c     what they ask; tells them from data connections
@@ -99,6 +100,9 @@ void journal_tell(void *arg, const struct store_news *news);
 /* listen.c. 0, or -1 with a sentence in why. */
 int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why,
                   size_t size);
+/* Takes a socket of activation_take(), whose path stays when the daemon ends. -1: out of memory,
+ * the descriptor is closed. */
+int daemon_adopt(struct daemon *daemon, const struct activated *socket);
 void daemon_unlisten(struct daemon *daemon);
 /* Writes the port of each TCP listener, a line each, whole or not at all. */
 int daemon_write_ports(const struct daemon *daemon, const char *path, char *why, size_t size);

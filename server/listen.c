@@ -23,7 +23,8 @@ struct listener {
 	int fd;
 	struct event *readable;
 	struct event *resume;
-	char path[108];            /* of a Unix socket, else "" */
+	bool local;                /* a Unix socket */
+	char path[108];            /* of a Unix socket that is removed at the end, else "" */
 	unsigned port;             /* of a TCP socket, else 0 */
 };
 
@@ -60,7 +61,7 @@ static void on_connection(evutil_socket_t fd, short what, void *arg)
 
 		if (peer >= 0) {
 			connection_accept(listener->daemon, peer, (struct sockaddr *)&from,
-			                  listener->path[0] != '\0');
+			                  listener->local);
 			continue;
 		}
 		if (errno == EMFILE && crowd_make_room(&listener->daemon->crowd))
@@ -219,35 +220,53 @@ static struct listener *make_listener(struct daemon *daemon, int fd)
 	return NULL;
 }
 
-int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why, size_t size)
+/* Takes the socket, and says where it listens. NULL: out of memory, it is closed. */
+static struct listener *add_listener(struct daemon *daemon, int fd, bool local, const char *host,
+                                     unsigned port)
 {
-	mode_t mode = daemon->unix_mode ? daemon->unix_mode : 0600;
-	int fd = endpoint->local ? bind_unix(endpoint, mode, why, size)
-	                         : listen_tcp(endpoint, false, why, size);
-	struct listener *listener, **end = &daemon->listeners;
+	struct listener *listener = make_listener(daemon, fd), **end = &daemon->listeners;
+	const bool colons = strchr(host, ':');
 
-	if (fd < 0)
-		return -1;
-	listener = make_listener(daemon, fd);
 	if (!listener) {
-		snprintf(why, size, "out of memory");
 		close(fd);
-		return -1;
+		return NULL;
 	}
 	while (*end)
 		end = &(*end)->next;
 	*end = listener;
-	if (endpoint->local) {
-		memcpy(listener->path, endpoint->host, sizeof(listener->path) - 1);
-		log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at unix://%s",
-		          listener->path);
-	} else {
-		listener->port = listen_port(fd);
+	listener->local = local;
+	listener->port = port;
+	if (local)
+		log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at unix://%s", host);
+	else
 		log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at tcp://%s%s%s:%u",
-		          strchr(endpoint->host, ':') ? "[" : "", endpoint->host,
-		          strchr(endpoint->host, ':') ? "]" : "", listener->port);
+		          colons ? "[" : "", host, colons ? "]" : "", port);
+	return listener;
+}
+
+int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why, size_t size)
+{
+	const mode_t mode = daemon->unix_mode ? daemon->unix_mode : 0600;
+	const bool local = endpoint->local;
+	int fd = local ? bind_unix(endpoint, mode, why, size)
+	               : listen_tcp(endpoint, false, why, size);
+	struct listener *listener;
+
+	if (fd < 0)
+		return -1;
+	listener = add_listener(daemon, fd, local, endpoint->host, local ? 0 : listen_port(fd));
+	if (!listener) {
+		snprintf(why, size, "out of memory");
+		return -1;
 	}
+	if (local)
+		memcpy(listener->path, endpoint->host, sizeof(listener->path) - 1);
 	return 0;
+}
+
+int daemon_adopt(struct daemon *daemon, const struct activated *socket)
+{
+	return add_listener(daemon, socket->fd, socket->local, socket->host, socket->port) ? 0 : -1;
 }
 
 void daemon_unlisten(struct daemon *daemon)
@@ -289,11 +308,11 @@ int listen_write_file(const char *path, const char *text, char *why, size_t size
 
 int daemon_write_ports(const struct daemon *daemon, const char *path, char *why, size_t size)
 {
-	char text[ENDPOINTS_MAX * 8] = "";
+	char text[(ENDPOINTS_MAX + ACTIVATED_MAX) * 8] = "";
 	size_t len = 0;
 
 	for (const struct listener *at = daemon->listeners; at; at = at->next)
-		if (!at->path[0])
+		if (!at->local)
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%u\n",
 			                        at->port);
 	return listen_write_file(path, text, why, size);

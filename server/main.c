@@ -96,8 +96,11 @@ static int open_http(struct daemon *daemon, const struct http_options *options)
 
 static int open_listeners(struct daemon *daemon, const struct config *config)
 {
-	char why[PATH_MAX + 256];
+	char why[PATH_MAX + 256] = "out of memory";
 
+	for (int i = 0; i < config->activated_count; i++)
+		if (daemon_adopt(daemon, &config->activated[i]) < 0)
+			return fail(why);
 	for (unsigned i = 0; i < config->endpoint_count; i++)
 		if (daemon_listen(daemon, &config->endpoints[i], why, sizeof(why)) < 0)
 			return fail(why);
@@ -286,6 +289,19 @@ static int run(const struct config *config)
 	return ret;
 }
 
+/* What the service manager has opened. The usual address is for those who say nothing at all. */
+static int take_sockets(struct config *config)
+{
+	char why[512];
+
+	config->activated_count = activation_take(config->activated, why, sizeof(why));
+	if (config->activated_count < 0)
+		fail(why);
+	if (config->activated_count > 0 && config->endpoint_default)
+		config->endpoint_count = 0;
+	return config->activated_count;
+}
+
 int main(int argc, char **argv)
 {
 	struct config config;
@@ -308,6 +324,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	log_init(config.log_level, config.log_format);
+	if (take_sockets(&config) < 0)
+		return 1;
 	signal(SIGPIPE, SIG_IGN);
 	event_set_log_callback(on_libevent);
 	raise_files(config.max_connections);
