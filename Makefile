@@ -7,7 +7,8 @@
 #
 # Variables: CC, CFLAGS, LDFLAGS, PREFIX, DESTDIR, BUILD (folder of the objects), V=1 (show
 # the commands), WERROR= (warnings do not stop the build), SANITIZE=address,undefined, RDMA=0
-# (without rdma-core: no rdma fabric).
+# (without rdma-core: no rdma fabric); of install and uninstall also BINDIR, SBINDIR, LIBDIR,
+# INCLUDEDIR, DOCDIR, SYSCONFDIR, UNITDIR, SYSUSERSDIR, TMPFILESDIR.
 
 VERSION := $(shell cat VERSION)
 SOVERSION := 0
@@ -27,6 +28,11 @@ INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHCOMPDIR ?= $(PREFIX)/share/zsh/site-functions
+DOCDIR ?= $(PREFIX)/share/doc/perseas
+SYSCONFDIR ?= /etc
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 
 SANITIZE ?=
 RDMA ?= 1
@@ -87,6 +93,7 @@ COMMAND := $(if $(COMMAND_OBJ),$(BUILD)/perseas)
 SHARED := $(BUILD)/libperseas.so.$(VERSION)
 ARCHIVE := $(BUILD)/libperseas.a
 PKGCONFIG := $(BUILD)/perseas.pc
+UNIT := $(BUILD)/deploy/perseasd.service
 
 UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(call sources,tests/unit/test_*.c))
 SIM := $(if $(SIM_OBJ),$(BUILD)/tests/sim/sim)
@@ -102,7 +109,7 @@ BENCHES := $(addprefix $(BUILD)/bench/,debit-credit synthetic pingpong reopen wo
 # Everything of ours in one archive, for tests to take what they need from.
 TEST_ARCHIVE := $(BUILD)/libtest.a
 
-.PHONY: all programs benches benches-peers tests fuzzers everything
+.PHONY: all programs benches benches-peers tests unit-tests fuzzers everything
 .PHONY: always
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -112,6 +119,7 @@ programs: $(DAEMON) $(COMMAND) $(SHARED) $(ARCHIVE) $(PKGCONFIG)
 benches: $(BENCHES)
 benches-peers: $(BUILD)/bench/compare
 tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(TELLER) $(INTRUDER) $(FUZZ_TOOLS)
+unit-tests: $(UNIT_TESTS)
 fuzzers: $(FUZZ_TARGETS)
 everything: programs benches tests
 always:
@@ -188,12 +196,17 @@ $(SHARED): $(CLIENT_OBJ) $(PROTO_OBJ) client/perseas.map
 	$(Q)ln -sf $(@F) $(BUILD)/libperseas.so.$(SOVERSION)
 	$(Q)ln -sf libperseas.so.$(SOVERSION) $(BUILD)/libperseas.so
 
-# Always written anew: PREFIX may be another at `make install`.
+# Both always written anew: PREFIX may be another at `make install`.
 $(PKGCONFIG): client/perseas.pc.in always
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 		-e 's|@PRIVATE@|$(CLIENT_LIBS)|' \
 		$< >$@
+
+$(UNIT): deploy/perseasd.service.in always
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|' \
+		-e 's|@DOCDIR@|$(DOCDIR)|' $< >$@
 
 $(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(filter-out %/main.o,$(COMMAND_OBJ)) $(SERVER_OBJ) \
 		$(SUPPORT_OBJ) $(BENCH_OBJ)
@@ -449,9 +462,10 @@ model-quick:
 check-model:
 	@$(RUN) model --timeout 900 "model: $(MAKE) --no-print-directory model-quick"
 
-# The tarball builds and installs by itself, and a program compiles against what it installed.
+# The tarball is built, tested and installed by itself, and a program compiles against what it
+# installed.
 check-install:
-	@$(RUN) install --timeout 200 tests/install.sh
+	@$(RUN) install --timeout 400 tests/install.sh
 
 # --- peers -------------------------------------------------------------------------------
 #
@@ -481,11 +495,19 @@ $(MAN)/made: deploy/man.py client/perseas.h deploy/perseas-rxe VERSION $(COMMAND
 	@echo "  MAN     $(MAN)"
 	$(Q)rm -rf $(MAN) && $(PYTHON) deploy/man.py --build $(BUILD) --output $(MAN) && touch $@
 
-install: programs man
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(INCLUDEDIR) \
-		$(DESTDIR)$(LIBDIR)/pkgconfig
-	install -m 755 $(BUILD)/perseas $(DESTDIR)$(BINDIR)/
-	install -m 755 $(BUILD)/perseasd deploy/perseas-rxe $(DESTDIR)$(SBINDIR)/
+# What goes where, by its name in the tree. The administrator's own $(SYSCONFDIR)/perseasd.conf,
+# and what lies in memory or on disk, is none of it.
+SBIN_FILES := $(DAEMON) deploy/perseas-rxe deploy/nut/perseas-power
+DOC_FILES := README.md CHANGELOG.md LICENSE doc/operating.md doc/programming.md deploy/access.md \
+	deploy/power.md deploy/roce.md deploy/grafana.json deploy/perseasd.conf
+LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
+	pkgconfig/perseas.pc
+
+install: programs man $(UNIT)
+	install -d $(addprefix $(DESTDIR),$(BINDIR) $(SBINDIR) $(INCLUDEDIR) $(LIBDIR)/pkgconfig \
+		$(DOCDIR) $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR))
+	install -m 755 $(COMMAND) $(DESTDIR)$(BINDIR)/
+	install -m 755 $(SBIN_FILES) $(DESTDIR)$(SBINDIR)/
 	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
 	ln -sf libperseas.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libperseas.so.$(SOVERSION)
 	ln -sf libperseas.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libperseas.so
@@ -497,15 +519,23 @@ install: programs man
 	install -d $(DESTDIR)$(BASHCOMPDIR) $(DESTDIR)$(ZSHCOMPDIR)
 	$(COMMAND) completion bash >$(DESTDIR)$(BASHCOMPDIR)/perseas
 	$(COMMAND) completion zsh >$(DESTDIR)$(ZSHCOMPDIR)/_perseas
+	install -m 644 $(DOC_FILES) $(DESTDIR)$(DOCDIR)/
+	install -m 644 $(UNIT) deploy/perseasd.socket $(DESTDIR)$(UNITDIR)/
+	install -m 644 deploy/perseas.sysusers $(DESTDIR)$(SYSUSERSDIR)/perseas.conf
+	install -m 644 deploy/perseas.tmpfiles $(DESTDIR)$(TMPFILESDIR)/perseas.conf
 
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/perseas $(addprefix $(DESTDIR)$(SBINDIR)/,perseasd perseas-rxe)
-	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) \
-		libperseas.so libperseas.a pkgconfig/perseas.pc)
+	rm -f $(DESTDIR)$(BINDIR)/perseas
+	rm -f $(addprefix $(DESTDIR)$(SBINDIR)/,$(notdir $(SBIN_FILES)))
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_NAMES))
 	rm -f $(DESTDIR)$(INCLUDEDIR)/perseas.h
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/,man1/perseas.1 man1/perseas-*.1 man3/libperseas.3 \
 		man3/perseas_*.3 man5/perseasd.conf.5 man8/perseasd.8 man8/perseas-rxe.8)
 	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas
+	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(DOC_FILES)))
+	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,perseasd.service perseasd.socket)
+	rm -f $(DESTDIR)$(SYSUSERSDIR)/perseas.conf $(DESTDIR)$(TMPFILESDIR)/perseas.conf
+	[ ! -d $(DESTDIR)$(DOCDIR) ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR)
 
 # What git knows of, as it lies in the tree.
 dist:
@@ -535,7 +565,7 @@ help:
 	@echo "  bench-resync    what commits notice of a mirror that is copied whole"
 	@echo "  bench-rdma      commit and recovery over soft-RoCE against the bare fabric, under QEMU"
 	@echo "  man             the manual pages, into $(MAN)"
-	@echo "  install uninstall   DESTDIR, PREFIX ($(PREFIX))"
+	@echo "  install uninstall   programs, library, documents, units; DESTDIR, PREFIX ($(PREFIX))"
 	@echo "  corpus          writes the seeds of the fuzz targets anew"
 	@echo "  dist            build/perseas-$(VERSION).tar.gz"
 	@echo "  clean"

@@ -44,6 +44,7 @@ def wait_for(predicate, seconds, what):
 
 class Mirror:
     """One perseasd."""
+    wrap = []                           # a program that starts it, with its arguments
 
     def __init__(self, program, folder, index, options, host="127.0.0.1"):
         self.program, self.index, self.options = program, index, list(options)
@@ -64,7 +65,7 @@ class Mirror:
                 os.sched_setaffinity(0, {cpu})
 
         self.port_file.unlink(missing_ok=True)
-        words = [str(self.program), "--listen", "%s:%d" % (self.host, self.port),
+        words = [*self.wrap, str(self.program), "--listen", "%s:%d" % (self.host, self.port),
                  "--unix", str(self.socket), "--memory-dir", str(self.folder / "memory"),
                  "--port-file", str(self.port_file)] + self.options
         with open(self.log, "ab") as log:

@@ -7,7 +7,8 @@ set -eu
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev
 	protobuf-c-compiler python3"
 test="chromium chromium-driver clang-14 groff iproute2 libclang-rt-14-dev llvm-14 libstdc++-12-dev
-	libcmocka-dev man-db python3-pytest python3-selenium pkg-config strace valgrind zsh"
+	libcmocka-dev man-db python3-pytest python3-seccomp python3-selenium pkg-config strace systemd
+	valgrind zsh"
 model="gcc libc6-dev python3 spin"
 rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-pytest
 	qemu-system-x86 xz-utils zstd"

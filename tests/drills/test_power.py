@@ -8,7 +8,7 @@ import pytest
 from drill import BUILD, SECONDS, TOP
 
 SCRIPT = TOP / "deploy/nut/perseas-power"
-SERVICE = TOP / "deploy/perseasd.service"
+SERVICE = TOP / "deploy/perseasd.service.in"
 UNIT = "perseasd.service"
 ACTIVE = "--quiet is-active " + UNIT
 
@@ -70,7 +70,7 @@ def test_the_service_gives_the_daemon_options_that_it_knows():
     line, = re.findall(r"^ExecStart=\S+ (.*)$", SERVICE.read_text(), re.MULTILINE)
     words = line.split()
     assert "--spill-dir=/var/lib/perseas/spill" in words
-    place = words.index("/etc/perseasd.conf")
+    place = words.index("@SYSCONFDIR@/perseasd.conf")
     words[place] = "/dev/null"
     done = subprocess.run([BUILD / "perseasd", *words, "--version"], capture_output=True,
                           text=True, timeout=SECONDS)
