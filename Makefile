@@ -465,7 +465,7 @@ check-model:
 # The tarball is built, tested and installed by itself, and a program compiles against what it
 # installed.
 check-install:
-	@$(RUN) install --timeout 400 tests/install.sh
+	@$(RUN) install --timeout 600 tests/install.sh
 
 # --- peers -------------------------------------------------------------------------------
 #

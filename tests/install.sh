@@ -1,16 +1,48 @@
 #!/bin/sh
-# The tarball builds, installs into an empty folder, and a program that knows only what
-# perseas.pc says compiles and runs there; uninstall leaves no file.
+# The tarball is all that is needed: from it the programs and unit tests are built, those pass, it
+# installs into an empty folder, a program that knows only what perseas.pc says compiles and runs
+# there, systemd takes the units, and uninstall leaves nothing but what was not installed.
 set -eu
 version=$(cat VERSION)
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 trap 'exit 1' HUP INT TERM
 
+make_there() {
+	make --no-print-directory -s -j2 "$@" >>"$top/log" 2>&1 || { cat "$top/log"; exit 1; }
+}
+
+# Files and links below a folder.
+files() {
+	(cd "$1" && find . ! -type d | sort)
+}
+
 make --no-print-directory dist
+git ls-files | sort >"$top/known"
+tar -tzf "build/perseas-$version.tar.gz" | sed "s|^perseas-$version/||" | sort >"$top/packed"
+cmp "$top/known" "$top/packed"
 tar -xzf "build/perseas-$version.tar.gz" -C "$top"
 cd "$top/perseas-$version"
-make --no-print-directory -j2 PREFIX=/usr install DESTDIR="$top/root"
+root=$top/root
+
+# What a package is made from: an empty root, paths of the system's own.
+mkdir -p "$root/etc"
+echo "max-memory 1G" >"$root/etc/perseasd.conf"
+cp -r "$root" "$top/before"
+make_there PREFIX=/usr install DESTDIR="$root"
+for path in bin/perseas sbin/perseasd sbin/perseas-rxe sbin/perseas-power include/perseas.h \
+		lib/libperseas.so lib/libperseas.a lib/pkgconfig/perseas.pc \
+		lib/systemd/system/perseasd.service lib/systemd/system/perseasd.socket \
+		lib/sysusers.d/perseas.conf lib/tmpfiles.d/perseas.conf \
+		share/doc/perseas/perseasd.conf share/doc/perseas/README.md; do
+	[ -s "$root/usr/$path" ] || { echo "not installed: /usr/$path"; exit 1; }
+done
+grep -q '^ExecStart=/usr/sbin/perseasd --config /etc/perseasd.conf ' \
+	"$root/usr/lib/systemd/system/perseasd.service"
+if grep -r "@[A-Z]*@" "$root/usr/lib/systemd"; then
+	echo "a path is missing"
+	exit 1
+fi
 
 cat >"$top/hello.c" <<'END'
 #include <perseas.h>
@@ -24,8 +56,8 @@ int main(void)
 	return perseas_open("hello", "", NULL, &p) == PERSEAS_EINVAL ? 0 : 1;
 }
 END
-export PKG_CONFIG_PATH="$top/root/usr/lib/pkgconfig"
-export PKG_CONFIG_SYSROOT_DIR="$top/root"
+export PKG_CONFIG_PATH="$root/usr/lib/pkgconfig"
+export PKG_CONFIG_SYSROOT_DIR="$root"
 # shellcheck disable=SC2046
 gcc -std=c11 -Wall -Wextra -Werror "$top/hello.c" -o "$top/hello" \
 	$(pkg-config --cflags --libs perseas)
@@ -34,12 +66,43 @@ for example in doc/examples/*.c; do
 	gcc -std=c11 -Wall -Wextra -Werror "$example" -o "$top/example" -pthread \
 		$(pkg-config --cflags --libs perseas)
 done
-export LD_LIBRARY_PATH="$top/root/usr/lib"
-[ "$("$top/hello")" = "$version" ]
-"$top/root/usr/bin/perseas" --version
-"$top/root/usr/sbin/perseasd" --version
-"$top/root/usr/sbin/perseas-rxe" --help >"$top/help"
+(
+	export LD_LIBRARY_PATH="$root/usr/lib"
+	[ "$("$top/hello")" = "$version" ]
+	"$root/usr/bin/perseas" --version
+	"$root/usr/sbin/perseasd" --version
+	"$root/usr/sbin/perseas-rxe" --help >"$top/help"
+)
+# The example is one: every option that it shows is one.
+sed -n 's/^#\([a-z][a-z-]* [^ ]*\)$/\1/p' "$root/usr/share/doc/perseas/perseasd.conf" >"$top/all"
+[ "$(wc -l <"$top/all")" -ge 10 ]
+"$root/usr/sbin/perseasd" --config "$top/all" --version
 
-make --no-print-directory PREFIX=/usr uninstall DESTDIR="$top/root"
-left=$(find "$top/root" ! -type d)
-[ -z "$left" ] || { echo "left behind: $left"; exit 1; }
+make_there PREFIX=/usr uninstall DESTDIR="$root"
+files "$root" >"$top/left"
+diff -r "$top/before/etc" "$root/etc"
+[ "$(cat "$top/left")" = ./etc/perseasd.conf ] || { echo "left behind:"; cat "$top/left"; exit 1; }
+[ ! -d "$root/usr/share/doc/perseas" ]
+
+# Paths of another place: systemd finds the daemon where its unit says that it is.
+if command -v systemd-analyze >/dev/null; then
+	make_there PREFIX="$top/usr" SYSCONFDIR="$top/etc" install
+	units=$top/usr/lib/systemd/system
+	systemd-analyze verify "$units/perseasd.service" "$units/perseasd.socket"
+	systemd-analyze --no-pager security --offline=true --threshold=20 \
+		"$units/perseasd.service" >"$top/security" || { cat "$top/security"; exit 1; }
+	mkdir -p "$top/host/etc"
+	systemd-sysusers --root="$top/host" - <"$top/usr/lib/sysusers.d/perseas.conf"
+	[ "$(sed -n 's/^perseas:[^:]*:\([0-9]*\):.*/\1/p' "$top/host/etc/passwd")" -lt 1000 ]
+	systemd-tmpfiles --root="$top/host" --create - <"$top/usr/lib/tmpfiles.d/perseas.conf"
+	[ "$(stat -c %a "$top/host/dev/shm/perseas")" = 700 ]
+	[ "$(stat -c %a "$top/host/run/perseas")" = 755 ]
+	make_there PREFIX="$top/usr" SYSCONFDIR="$top/etc" uninstall
+	[ -z "$(files "$top/usr")" ]
+else
+	echo "SKIP: systemd-analyze is missing, so the units are not checked"
+fi
+
+make_there unit-tests
+/usr/bin/python3 tests/run.py unit --timeout 300 --jobs 2 build/tests/unit/test_*
+/usr/bin/python3 tests/run.py --sum
