@@ -385,22 +385,41 @@ static int read_line(struct reader *reader, char *line)
 	return option->set(reader, value);
 }
 
+static int read_lines(struct reader *reader, FILE *file, unsigned *number)
+{
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t len;
+	int ret = 0;
+
+	errno = 0;
+	for (*number = 1; ret == 0 && (len = getline(&line, &room, file)) >= 0; ++*number)
+		ret = strlen(line) == (size_t)len ? read_line(reader, line)
+		      : wrong(reader, "there is a byte 0; it must be a text");
+	--*number;
+	if (ret == 0 && !feof(file))
+		ret = wrong(reader, "%s", strerror(errno));
+	free(line);
+	return ret;
+}
+
 int config_read(struct config *config, const char *path, char *why, size_t size)
 {
-	char line[PATH_MAX + 64], inner[sizeof(line) + 128];
+	char inner[PATH_MAX + 128] = "";
 	struct reader reader = { .config = config, .why = inner, .size = sizeof(inner) };
 	FILE *file = fopen(path, "re");
-	int ret = 0;
+	unsigned number;
+	int ret;
 
 	if (!file) {
 		snprintf(why, size, "configuration file %s: %s", path, strerror(errno));
 		return -1;
 	}
-	for (unsigned number = 1; ret == 0 && fgets(line, sizeof(line), file); number++) {
-		ret = read_line(&reader, line);
-		if (ret)
-			snprintf(why, size, "%s, line %u: %s", path, number, inner);
-	}
+	ret = read_lines(&reader, file, &number);
+	if (ret && ferror(file))
+		snprintf(why, size, "configuration file %s: %s", path, inner);
+	else if (ret)
+		snprintf(why, size, "%s, line %u: %s", path, number, inner);
 	fclose(file);
 	return ret;
 }

@@ -222,6 +222,41 @@ static void mistakes_in_the_file_are_named_by_line(void **state)
 	}
 }
 
+/* What ends a comment is its end of line, wherever that is. */
+static void a_long_line_is_one_line(void **state)
+{
+	char path[] = "/tmp/perseas-config-XXXXXX";
+	char text[3 * PATH_MAX];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	text[0] = '#';
+	for (unsigned i = PATH_MAX; i + 16 < sizeof(text); i += 14)
+		memcpy(text + i, " spin-us 1 nos ", 14);
+	strcpy(text + sizeof(text) - 16, "\nmax-memory 1G\n");
+	write_file(path, text);
+	assert_int_equal(parse("--config", path), 0);
+	assert_int_equal(config.spin_us, 0);
+	assert_int_equal(config.max_memory, 1 << 30);
+	unlink(path);
+}
+
+/* It would be as if nothing were written there. */
+static void what_cannot_be_read_is_an_error(void **state)
+{
+	char path[] = "/tmp/perseas-config-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_int_equal(parse("--config", "/tmp"), -1);
+	assert_non_null(strstr(why, "/tmp: Is a directory"));
+	assert_int_equal(write(fd, "spin-us 1\0listen a:1\n", 22), 22);
+	close(fd);
+	assert_int_equal(parse("--config", path), -1);
+	assert_non_null(strstr(why, "line 1: "));
+	unlink(path);
+}
+
 /* More listeners than the daemon takes. */
 static void listeners_are_limited_in_number(void **state)
 {
@@ -250,6 +285,8 @@ int main(void)
 		cmocka_unit_test(what_is_not_understood_is_an_error),
 		cmocka_unit_test(the_command_line_wins_over_the_file),
 		cmocka_unit_test(mistakes_in_the_file_are_named_by_line),
+		cmocka_unit_test(a_long_line_is_one_line),
+		cmocka_unit_test(what_cannot_be_read_is_an_error),
 		cmocka_unit_test(listeners_are_limited_in_number),
 	};
 
