@@ -7,10 +7,12 @@
 #include "notify.h"
 #include "spill.h"
 
+#include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 enum {
@@ -289,6 +291,16 @@ static int run(const struct config *config)
 	return ret;
 }
 
+/* The exit status. */
+static int say(const char *text)
+{
+	if (fputs(text, stdout) >= 0 && fflush(stdout) == 0)
+		return 0;
+	log_event(LOG_LEVEL_ERROR, "fails", NULL, "the output could not be written: %s",
+	          strerror(errno));
+	return 1;
+}
+
 /* What the service manager has opened. The usual address is for those who say nothing at all. */
 static int take_sockets(struct config *config)
 {
@@ -311,17 +323,13 @@ int main(int argc, char **argv)
 		fail(why);
 		return 2;
 	}
-	if (config.help) {
-		fputs(config_help, stdout);
-		return 0;
-	}
+	if (config.help)
+		return say(config_help);
+	if (config.version)
+		return say("perseasd " PERSEAS_VERSION "\n");
 	if (config.metrics_help) {
 		metrics_help(stdout);
-		return 0;
-	}
-	if (config.version) {
-		printf("perseasd %s\n", PERSEAS_VERSION);
-		return 0;
+		return say("");
 	}
 	log_init(config.log_level, config.log_format);
 	if (take_sockets(&config) < 0)

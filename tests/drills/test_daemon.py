@@ -5,6 +5,8 @@ import socket
 import subprocess
 import time
 
+import pytest
+
 from cluster import wait_for
 from drill import BUILD, SECONDS, fill
 
@@ -56,6 +58,16 @@ def test_options_come_from_a_file_and_the_command_line_goes_before_it(tmp_path):
         finally:
             daemon.kill()
             daemon.wait()
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_an_answer_that_cannot_be_written_is_an_error(option):
+    """A script that keeps the answer must not take nothing for one."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([BUILD / "perseasd", option], stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=SECONDS)
+    assert done.returncode == 1
+    assert "could not be written" in done.stderr
 
 
 def ticks(pid):
