@@ -17,6 +17,7 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 CLANG ?= clang-14
+CLANG_FORMAT ?= clang-format-14
 PROTOC_C ?= protoc-c
 PYTHON ?= /usr/bin/python3
 
@@ -370,6 +371,14 @@ check-headers:
 check-style:
 	@$(RUN) style "style: $(PYTHON) tests/style.py"
 
+# Lays out lines of C that differ from FORMAT_SINCE, and no others.
+.PHONY: format
+FORMAT_SINCE ?= HEAD
+format:
+	@deploy/deps.sh format
+	@git-$(CLANG_FORMAT) --force --binary $(CLANG_FORMAT) --extensions c,h \
+		$(FORMAT_SINCE) || :
+
 # test_alloc puts its own malloc in the place that the sanitizer takes: plain only.
 check-unit:
 	@$(SUBMAKE) tests
@@ -555,6 +564,7 @@ help:
 	@echo "  demo            kill an owner and a mirror, recover, check (about 15 s)"
 	@echo "  check           every suite below; the last line sums up"
 	@echo "  $(addprefix check-,$(SUITES))"
+	@echo "  format          lays out lines of C that changed since the last commit, or FORMAT_SINCE"
 	@echo "  soak            100,000 simulated schedules, 500 kills in a row on each fabric (an hour)"
 	@echo "  model           checks the rules, all of them (minutes); model-quick: within a minute"
 	@echo "  check-peers     the systems that bench compares with do what they are measured for"

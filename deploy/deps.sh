@@ -1,7 +1,7 @@
 #!/bin/sh
 # deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
 # installs what is missing, anybody else is told how. Groups: build, test, model,
-# rdma-test, bench.
+# rdma-test, bench, format.
 set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev
@@ -16,6 +16,8 @@ rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-
 bench="libcmocka-dev libdb5.3-dev libhiredis-dev liblmdb-dev libpmemobj-dev libsqlite3-dev
 	python3-matplotlib python3-pytest redis-tools"
 
+format="clang-format-14"
+
 wanted=
 for group in "$@"; do
 	case $group in
@@ -24,7 +26,12 @@ for group in "$@"; do
 	model) wanted="$wanted $model" ;;
 	rdma-test) wanted="$wanted $rdma_test" ;;
 	bench) wanted="$wanted $bench" ;;
-	*) echo "deps.sh: no group '$group': build, test, model, rdma-test, bench" >&2; exit 1 ;;
+	format) wanted="$wanted $format" ;;
+	*)
+		echo "deps.sh: no group '$group': build, test, model, rdma-test, bench," \
+			"format" >&2
+		exit 1
+		;;
 	esac
 done
 
