@@ -26,12 +26,12 @@ struct shown {
 
 static struct shown show(const char *text)
 {
+	const size_t length = strlen(text), most = length < SHOWN_MAX ? length : SHOWN_MAX;
 	struct shown shown;
-	size_t i;
 
-	for (i = 0; text[i] && i < SHOWN_MAX; i++)
-		shown.text[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-	strcpy(shown.text + i, text[i] ? "..." : "");
+	for (size_t i = 0; i < most; i++)
+		shown.text[i] = (char)(text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
+	strcpy(shown.text + most, most < length ? "..." : "");
 	return shown;
 }
 

@@ -14,6 +14,7 @@
 #include "rejoin.h"
 #include "roster.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -265,6 +266,7 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 	for (unsigned i = 0; i < p->mirror_count && !from; i++)
 		if (p->mirrors[i].found.claimed && ps_stands_at(&p->mirrors[i], chosen))
 			from = &p->mirrors[i];
+	assert(from);              /* it was chosen among these */
 	p->seq = chosen->seq;
 	p->next = chosen->next;
 	p->last = chosen->last;

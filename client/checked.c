@@ -72,7 +72,7 @@ static int check_segment(struct perseas *p, const struct ps_segment *s)
 
 		if (next == at) {
 			next = next_declared(p, at, end);
-			if (memcmp((const void *)at, s->shadow + (at - s->address), next - at))
+			if (memcmp((const void *)at, s->shadow + (at - s->address), next - at) != 0)
 				return report(p, s, at, next);
 		}
 		at = next;

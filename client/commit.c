@@ -145,7 +145,7 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 	unsigned count = out->span_count + 1;
 
 	if (count > p->writes_max) {
-		struct ps_write *grown = realloc(p->writes, 2 * count * sizeof(*grown));
+		struct ps_write *grown = realloc(p->writes, (size_t)2 * count * sizeof(*grown));
 
 		if (!grown)
 			return ps_fail(p, PERSEAS_ENOMEM, "no memory for a chain of %u writes",

@@ -232,6 +232,8 @@ static void settle_pages(void *base, uint64_t length)
 	madvise(base, length, MADV_COLLAPSE);
 }
 
+static const struct region nothing[PS_REGIONS_MAX];
+
 static int map_region(struct region *region, uint32_t id, const struct stat *file, int fd,
                       struct ps_error *error)
 {
@@ -273,7 +275,7 @@ static int add_region(struct region *regions, const struct region *old,
 		                    (unsigned long long)wanted->length);
 	region = &regions[wanted->id];
 	/* What is mapped already, at its full cost in page faults, is used on. */
-	if (old && old[wanted->id].base && old[wanted->id].dev == file.st_dev &&
+	if (old[wanted->id].base && old[wanted->id].dev == file.st_dev &&
 	    old[wanted->id].ino == file.st_ino && old[wanted->id].length == wanted->length) {
 		*region = old[wanted->id];
 		return 0;
@@ -282,13 +284,13 @@ static int add_region(struct region *regions, const struct region *old,
 	return map_region(region, wanted->id, &file, fd, error);
 }
 
-/* Unmaps what is in `regions` and not in `kept` (which may be NULL). */
+/* Unmaps what is in `regions` and not in `kept`. */
 static void unmap(const struct region *regions, const struct region *kept)
 {
 	unsigned i;
 
 	for (i = 0; i < PS_REGIONS_MAX; i++)
-		if (regions[i].base && (!kept || kept[i].base != regions[i].base))
+		if (regions[i].base && kept[i].base != regions[i].base)
 			munmap(regions[i].base, regions[i].length);
 }
 
@@ -350,7 +352,7 @@ static void shm_detach(struct ps_link *link)
 {
 	if (!link)
 		return;
-	unmap(link->regions, NULL);
+	unmap(link->regions, nothing);
 	free(link);
 }
 
@@ -359,12 +361,14 @@ static struct ps_link *shm_attach(struct ps_env *env, const struct ps_address *a
                                   uint64_t until_ns, struct ps_error *error)
 {
 	struct ps_link *link = calloc(1, sizeof(*link));
-	int code;
+	int code = PERSEAS_ENOMEM;
 
 	(void)env;
 	(void)until_ns;
-	code = link ? map_grant(link->regions, NULL, grant, fds, error)
-	            : ps_error_set(error, PERSEAS_ENOMEM, "this process is out of memory");
+	if (link)
+		code = map_grant(link->regions, nothing, grant, fds, error);
+	else
+		ps_error_set(error, PERSEAS_ENOMEM, "this process is out of memory");
 	if (code == 0) {
 		link->epoch = epoch;
 		link->barrier = grant->barrier && register_for_barriers();

@@ -62,10 +62,10 @@ static int follow(struct perseas *p, struct ps_mirror *from, const struct ps_mir
                   struct missed *missed)
 {
 	const struct ps_standing *at = &m->found.at;
-	const struct ps_record *oldest = NULL;
-	uint64_t position = p->last;
+	const struct ps_record *oldest;
+	uint64_t position = p->last, seq = p->seq;
 
-	for (uint64_t seq = p->seq; seq > at->seq; seq--) {
+	do {
 		struct ps_step *step = &missed->steps[missed->count];
 		int rc;
 
@@ -77,7 +77,7 @@ static int follow(struct perseas *p, struct ps_mirror *from, const struct ps_mir
 		if (oldest->epoch != at->epoch || note(p, missed, oldest))
 			return 1;
 		position = oldest->previous;
-	}
+	} while (--seq > at->seq);
 	/* Where a claim of the mirror would look for it, to roll it back. */
 	return oldest->previous == at->last &&
 	       ps_place(at->next, oldest->length, p->log_size) == oldest->position ? 0 : 1;

@@ -60,7 +60,7 @@ extern "C" {
 	X(PERSEAS_EDENIED, -29, "a mirror's access rules do not allow it")
 
 enum perseas_error {
-#define PERSEAS_ENUM(name, code, text) name = code,
+#define PERSEAS_ENUM(name, code, text) name = (code),
 	PERSEAS_ERRORS(PERSEAS_ENUM)
 #undef PERSEAS_ENUM
 	PERSEAS_OK = 0

@@ -145,7 +145,7 @@ static int choose_store(struct perseas *p)
 		const uint8_t *id = created(m) ? m->found.header->store_id.data : NULL;
 		unsigned w = id ? weight(p, id) : 0;
 
-		if (w && w == best && memcmp(id, p->store_id, PS_ID_SIZE))
+		if (w && w == best && memcmp(id, p->store_id, PS_ID_SIZE) != 0)
 			return ps_fail(p, PERSEAS_EROSTER,
 			               "the mirrors hold two different stores named '%s': give "
 			               "the mirrors of one of them",

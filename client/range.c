@@ -16,7 +16,8 @@ enum { SHORT = PS_COPY_SHORT };    /* bytes of a range */
 void ps_range_room(struct perseas_tx *tx)
 {
 	const struct perseas *p = tx->p;
-	const uint64_t head = sizeof(struct ps_entry) + 2 * sizeof(struct ps_write) + 2 * PS_ALIGN;
+	const uint64_t head = sizeof(struct ps_entry) + 2 * sizeof(struct ps_write) +
+	                      2 * (uint64_t)PS_ALIGN;
 	const uint64_t entry = p->ring.size / 4 > head ? (p->ring.size / 4 - head) / 3 : 0;
 	const uint64_t limit = ps_record_limit(p->log_size);
 

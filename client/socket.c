@@ -164,7 +164,7 @@ static void attempt(struct ps_dial *dial)
  * mirror, although it greets as one. */
 static bool is_itself(int fd)
 {
-	struct sockaddr_storage here, there;
+	struct sockaddr_storage here = { 0 }, there = { 0 };
 	socklen_t here_len = sizeof(here), there_len = sizeof(there);
 
 	if (getsockname(fd, (struct sockaddr *)&here, &here_len) ||

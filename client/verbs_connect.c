@@ -5,6 +5,7 @@
 #include "verbs_refuse.h"
 #include "../proto/frame.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -158,7 +159,7 @@ static int check_roce(struct ps_attempt *a)
 	count = a->c->verbs->query_gid_table(id->verbs, entries, GIDS, 0);
 	for (ssize_t i = 0; i < count; i++) {
 		if (entries[i].port_num != id->port_num ||
-		    memcmp(&entries[i].gid, own, sizeof(*own)))
+		    memcmp(&entries[i].gid, own, sizeof(*own)) != 0)
 			continue;
 		if (entries[i].gid_type == IBV_GID_TYPE_ROCE_V1)
 			v1 = true;
@@ -491,6 +492,7 @@ static void destroy_queue_pair(struct ps_connection *c)
 
 	if (!c->qp)
 		return;
+	assert(c->device);
 	(void)c->verbs->modify_qp(c->qp, &error, IBV_QP_STATE);
 	for (unsigned tries = 0; tries < DESTROY_TRIES; tries++) {
 		int failed = c->verbs->destroy_qp(c->qp);

@@ -173,7 +173,7 @@ static void name_peer(struct connection *connection, const struct sockaddr *from
 	socklen_t len = sizeof(cred);
 
 	if (connection->session.local) {
-		getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+		(void)getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 		snprintf(peer, size, "process %d on this host", (int)cred.pid);
 	} else if (from->sa_family == AF_INET6) {
 		inet_ntop(AF_INET6, &v6->sin6_addr, number, sizeof(number));

@@ -40,7 +40,7 @@ static void on_resume(evutil_socket_t fd, short what, void *arg)
 /* Without a free descriptor the socket stays readable: do not spin on it. */
 static void pause_listener(struct listener *listener)
 {
-	const struct timeval pause = { .tv_usec = PAUSE_MS * 1000 };
+	const struct timeval pause = { .tv_usec = PAUSE_MS * 1000L };
 
 	log_event(LOG_LEVEL_WARNING, "connections-wait", NULL, "connections have to wait: %s",
 	          strerror(errno));
@@ -190,13 +190,16 @@ int listen_tcp(const struct endpoint *endpoint, bool loopback, char *why, size_t
 
 unsigned listen_port(int fd)
 {
-	struct sockaddr_storage address = { 0 };
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address = { 0 };
 	socklen_t len = sizeof(address);
 
-	getsockname(fd, (struct sockaddr *)&address, &len);
-	if (address.ss_family == AF_INET6)
-		return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
-	return ntohs(((struct sockaddr_in *)&address)->sin_port);
+	getsockname(fd, &address.any, &len);
+	return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
+	                                               : address.v4.sin_port);
 }
 
 static struct listener *make_listener(struct daemon *daemon, int fd)

@@ -222,7 +222,7 @@ static void file_remove(struct memory *memory, const char *store, const char *na
 	if (folder < 0)
 		return;
 	unlink_piece(file_of(memory), folder, name);
-	fsync(folder);
+	(void)fsync(folder);
 	close(folder);
 }
 
@@ -365,7 +365,7 @@ static void file_forget(struct memory *memory, const char *store)
 {
 	if (plain_name(store))
 		unlinkat(file_of(memory)->directory, store, AT_REMOVEDIR);
-	fsync(file_of(memory)->directory);
+	(void)fsync(file_of(memory)->directory);
 }
 
 static uint64_t file_used(struct memory *memory)

@@ -138,7 +138,7 @@ int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequ
 static int bear(Perseas__Header *header, uint32_t id, uint64_t seq, struct why *why)
 {
 	Perseas__Segment *segment = header_segment(header, id);
-	size_t index;
+	size_t index = 0;
 	int ret;
 
 	if (segment && segment->born == seq)

@@ -63,7 +63,7 @@ static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, 
 
 		if (exists(segment, seq) &&
 		    (!other || other->born != segment->born || other->size != segment->size ||
-		     other->address != segment->address || strcmp(other->name, segment->name)))
+		     other->address != segment->address || strcmp(other->name, segment->name) != 0))
 			return false;
 	}
 	return true;

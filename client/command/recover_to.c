@@ -96,7 +96,7 @@ enum ps_exit ps_recover_to_check(const struct ps_args *args)
 	struct ps_panel panel;
 	struct ps_census census;
 	enum ps_exit status = ps_panel_open(&panel, args->mirrors, args->connect_timeout_ms);
-	int dir;
+	int dir = -1;
 
 	if (status)
 		return status;
