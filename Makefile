@@ -17,6 +17,7 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 CLANG ?= clang-14
+CLANG_TIDY ?= clang-tidy-14
 CLANG_FORMAT ?= clang-format-14
 PROTOC_C ?= protoc-c
 PYTHON ?= /usr/bin/python3
@@ -329,7 +330,7 @@ ALONE := build headers style unit instructions drills
 # The virtual machines of rdma leave most of one processor free. What runs beside them measures no
 # time, and gives way.
 LAST := rdma install
-BESIDE := sim clang model crash fuzz
+BESIDE := sim clang lint model crash fuzz
 SUITES := $(ALONE) $(LAST) $(BESIDE)
 each = for suite in $(1); do \
 		$(MAKE) --no-print-directory check-$$suite || $(RUN) --broken $$suite; \
@@ -370,6 +371,30 @@ check-headers:
 
 check-style:
 	@$(RUN) style "style: $(PYTHON) tests/style.py"
+
+# What two tools say of the code that users run; .clang-tidy and tests/cppcheck.txt say what they are
+# not asked, and why. A file that passed is looked at again when it was compiled again.
+TIDIED := $(patsubst %.c,$(BUILD)/lint/%.ok,$(call sources,$(addsuffix /*.c,proto client \
+	client/command server)))
+.PHONY: check-lint tidy cppcheck
+$(BUILD)/lint/%.ok: $(BUILD)/obj/%.o .clang-tidy
+	@mkdir -p $(@D)
+	@echo "  TIDY    $*.c"
+	$(Q)$(CLANG_TIDY) --quiet $*.c -- $(BASE_CFLAGS) >$@.log 2>&1 || { cat $@.log; exit 1; }
+	$(Q)touch $@
+
+tidy: $(TIDIED)
+
+cppcheck: $(PB).h
+	@mkdir -p $(BUILD)/lint/cppcheck
+	$(Q)cppcheck -q -j2 --std=c11 --enable=warning,performance,portability --error-exitcode=1 \
+		--library=posix --cppcheck-build-dir=$(BUILD)/lint/cppcheck \
+		--suppressions-list=tests/cppcheck.txt -D_GNU_SOURCE -DPERSEAS_RDMA=1 \
+		-DPROTOBUF_C_VERSION_NUMBER=9999999 -DPROTOBUF_C_MIN_COMPILER_VERSION=0 \
+		-DPERSEAS_VERSION='"$(VERSION)"' -I$(BUILD)/proto -Iproto proto client server
+
+check-lint:
+	@$(RUN) lint --timeout 900 "clang-tidy: $(SUBMAKE) -k tidy" "cppcheck: $(SUBMAKE) cppcheck"
 
 # Lays out lines of C that differ from FORMAT_SINCE, and no others.
 .PHONY: format

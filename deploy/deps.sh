@@ -6,9 +6,9 @@ set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev
 	protobuf-c-compiler python3"
-test="chromium chromium-driver clang-14 groff iproute2 libclang-rt-14-dev llvm-14 libstdc++-12-dev
-	libcmocka-dev man-db python3-pytest python3-seccomp python3-selenium pkg-config strace systemd
-	valgrind zsh"
+test="chromium chromium-driver clang-14 clang-tidy-14 cppcheck groff iproute2 libclang-rt-14-dev
+	llvm-14 libstdc++-12-dev libcmocka-dev man-db pkg-config python3-pytest python3-seccomp
+	python3-selenium strace systemd valgrind zsh"
 model="gcc libc6-dev python3 spin"
 rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-pytest
 	qemu-system-x86 xz-utils zstd"
@@ -29,7 +29,7 @@ for group in "$@"; do
 	format) wanted="$wanted $format" ;;
 	*)
 		echo "deps.sh: no group '$group': build, test, model, rdma-test, bench," \
-			"format" >&2
+			"coverage, format" >&2
 		exit 1
 		;;
 	esac
