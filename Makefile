@@ -501,6 +501,34 @@ check-model:
 check-install:
 	@$(RUN) install --timeout 600 tests/install.sh
 
+# --- coverage ----------------------------------------------------------------------------
+#
+# Which lines and branches the tests reach. What ends by kill -9 leaves no counts.
+
+.PHONY: coverage
+COVERED := build/coverage/build
+COUNTING := CC=gcc BUILD=$(COVERED) CFLAGS="-O1 -g --coverage -fprofile-update=atomic"
+COVERED_DRILLS ?= tests/drills
+LCOV := lcov --quiet --rc lcov_branch_coverage=1
+
+coverage:
+	@deploy/deps.sh build test coverage
+	@$(SUBMAKE) $(COUNTING) all tests
+	@find $(COVERED) -name '*.gcda' -delete
+	@$(RUN) coverage --timeout 900 --jobs 2 $(UNIT_TESTS:$(BUILD)/%=$(COVERED)/%) \
+		"sim: $(COVERED)/tests/sim/sim --full 1..400" "crash: $(COVERED)/tests/crash/crash" \
+		"drills: env PERSEAS_COVERAGE=1 PERSEAS_BUILD=$(abspath $(COVERED)) $(PYTHON) -m pytest -q \
+			-p no:cacheprovider $(COVERED_DRILLS)" || :
+	@: Perl warns of lcov itself
+	@$(LCOV) --capture --directory $(COVERED)/obj --output-file build/coverage/all.info \
+		2>build/coverage/log || { cat build/coverage/log; exit 1; }
+	@$(LCOV) --extract build/coverage/all.info --output-file build/coverage/own.info \
+		'$(CURDIR)/proto/*' '$(CURDIR)/client/*' '$(CURDIR)/server/*'
+	@genhtml --quiet --branch-coverage --prefix '$(CURDIR)' --output-directory build/coverage \
+		build/coverage/own.info
+	@$(PYTHON) tests/coverage.py build/coverage/own.info
+	@echo build/coverage/index.html
+
 # --- peers -------------------------------------------------------------------------------
 #
 # The transaction systems that bench compares with, each tested for what it is measured for.
@@ -589,6 +617,7 @@ help:
 	@echo "  demo            kill an owner and a mirror, recover, check (about 15 s)"
 	@echo "  check           every suite below; the last line sums up"
 	@echo "  $(addprefix check-,$(SUITES))"
+	@echo "  coverage        lines and branches that the tests reach, in build/coverage/index.html"
 	@echo "  format          lays out lines of C that changed since the last commit, or FORMAT_SINCE"
 	@echo "  soak            100,000 simulated schedules, 500 kills in a row on each fabric (an hour)"
 	@echo "  model           checks the rules, all of them (minutes); model-quick: within a minute"

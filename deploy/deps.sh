@@ -1,7 +1,7 @@
 #!/bin/sh
 # deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
 # installs what is missing, anybody else is told how. Groups: build, test, model,
-# rdma-test, bench, format.
+# rdma-test, bench, coverage, format.
 set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev
@@ -16,6 +16,7 @@ rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-
 bench="libcmocka-dev libdb5.3-dev libhiredis-dev liblmdb-dev libpmemobj-dev libsqlite3-dev
 	python3-matplotlib python3-pytest redis-tools"
 
+coverage="lcov"
 format="clang-format-14"
 
 wanted=
@@ -26,6 +27,7 @@ for group in "$@"; do
 	model) wanted="$wanted $model" ;;
 	rdma-test) wanted="$wanted $rdma_test" ;;
 	bench) wanted="$wanted $bench" ;;
+	coverage) wanted="$wanted $coverage" ;;
 	format) wanted="$wanted $format" ;;
 	*)
 		echo "deps.sh: no group '$group': build, test, model, rdma-test, bench," \
