@@ -482,6 +482,17 @@ check-rdma-siw:
 		--timeout 280 -- $(IN_GUEST) tests/rdma/guest/test_nodes.py tests/rdma/guest/test_smoke.py \
 		-m 'not rxe'"
 
+# The service under systemd, in a machine. Not in SUITES: drills show most of it in less time.
+.PHONY: check-service
+SERVICE_PREFIX := /run/perseas-installed
+check-service:
+	@deploy/deps.sh build test rdma-test
+	@$(SUBMAKE) all
+	@$(SUBMAKE) PREFIX=$(SERVICE_PREFIX) DESTDIR=$(abspath build/service) install
+	@tests/rdma/kernel.py >/dev/null
+	@$(RUN) service --timeout 600 "systemd: tests/rdma/rig.py run --nodes 4 --timeout 580 -- \
+		tests/rdma/service.sh $(abspath build/service) $(SERVICE_PREFIX) $(abspath $(BUILD))"
+
 # The rules, in Promela: every state of small stores, and mistakes that must be found.
 MODEL := nice -n 15 $(PYTHON) proto/model/check.py
 .PHONY: model model-quick check-model
@@ -622,6 +633,7 @@ help:
 	@echo "  soak            100,000 simulated schedules, 500 kills in a row on each fabric (an hour)"
 	@echo "  model           checks the rules, all of them (minutes); model-quick: within a minute"
 	@echo "  check-peers     the systems that bench compares with do what they are measured for"
+	@echo "  check-service   the installed units under systemd, on soft-RoCE, under QEMU"
 	@echo "  check-rdma-siw  the soft-RoCE rig on iWARP instead (fetches the kernel's source)"
 	@echo "  bench           all measurements, beside other systems; bench-quick: the same, shorter"
 	@echo "  bench-failover  from kill -9 of an owner to the first commit of the next"
