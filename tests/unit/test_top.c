@@ -292,8 +292,8 @@ static void what_is_printed_names_what_does_not_answer(void **state)
 	free(text);
 	text = printed(s, true);
 	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
-	assert_non_null(strstr(text, "\"error\": \"it is away\""));
-	assert_non_null(strstr(text, "\"tx_per_second\": 1234.000"));
+	assert_non_null(strstr(text, "\"error\":\"it is away\""));
+	assert_non_null(strstr(text, "\"tx_per_second\":1234.000"));
 	free(text);
 }
 
