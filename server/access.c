@@ -179,7 +179,7 @@ static int read_number_of(struct reader *reader, const char *word, char *pattern
 {
 	const char *value = strchr(word, ':') + 1;
 	bool group = *word == 'g', by_name = word[1] == 's' || word[1] == 'r';
-	uint32_t number;
+	uint32_t number = 0;
 
 	if (!by_name) {
 		if (strcmp(value, "*") != 0 && !is_number(value))

@@ -126,7 +126,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 static void sweep_later(struct http *http)
 {
-	const struct timeval pause = { .tv_usec = SWEEP_MS * 1000 };
+	const struct timeval pause = { .tv_usec = SWEEP_MS * 1000L };
 
 	if (!evtimer_pending(http->sweeper, NULL))
 		event_add(http->sweeper, &pause);
@@ -155,7 +155,7 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 /* There is no descriptor for another connection: do not spin on it. */
 static void on_trouble(struct evconnlistener *listener, void *arg)
 {
-	const struct timeval pause = { .tv_usec = SWEEP_MS * 1000 };
+	const struct timeval pause = { .tv_usec = SWEEP_MS * 1000L };
 	struct event_base *base = evconnlistener_get_base(listener);
 
 	(void)arg; /* the server's */
@@ -337,7 +337,7 @@ static void get_root(struct http *http, struct evhttp_request *request)
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		abort(); /* one that can be guessed would be worse */
 	for (unsigned i = 0; i < NONCE_BYTES; i++)
-		snprintf(nonce + 2 * i, 3, "%02x", random[i]);
+		snprintf(nonce + 2 * (size_t)i, 3, "%02x", random[i]);
 	snprintf(policy, sizeof(policy), "default-src 'none'; connect-src 'self'; img-src data:; "
 	         "script-src 'nonce-%s'; style-src 'nonce-%s'; base-uri 'none'; "
 	         "form-action 'none'; frame-ancestors 'none'", nonce, nonce);

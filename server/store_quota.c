@@ -34,11 +34,13 @@ static void sum_up(const struct stores *stores, const char *who, const struct st
 static int check_bytes(const char *who, uint64_t have, uint64_t more, uint64_t limit,
                        struct why *why)
 {
+	const unsigned long long wanted = have + more;
+
 	if (limit == LIMIT_NONE || (have <= limit && more <= limit - have))
 		return 0;
 	return refuse(why, STATUS(NO_MEMORY),
 	              "the images that %s created would take %llu bytes of this mirror, and its "
-	              "quota \"%s\" is %llu", who, (unsigned long long)(have + more),
+	              "quota \"%s\" is %llu", who, wanted,
 	              limit_name(LIMIT_MEMORY), (unsigned long long)limit);
 }
 

@@ -69,7 +69,7 @@ static char *next_listener(struct sockets *sockets)
 /* The kernel prints each four bytes of an address as a number of this host. */
 static bool read_address(const char *hex, unsigned words, void *address)
 {
-	for (unsigned i = 0; i < words; i++) {
+	for (size_t i = 0; i < words; i++) {
 		uint32_t word;
 
 		if (sscanf(hex + 8 * i, "%8" SCNx32, &word) != 1)

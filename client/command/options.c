@@ -194,7 +194,7 @@ static bool set_interval(struct ps_args *args, const char *value)
 		ms += part * scale;
 	}
 	args->interval_ms = (uint32_t)ms;
-	return !*end && ms >= INTERVAL_MIN_MS && ms <= SECONDS_MAX * 1000;
+	return !*end && ms >= INTERVAL_MIN_MS && ms <= SECONDS_MAX * (uint64_t)1000;
 }
 
 static bool set_once(struct ps_args *args, const char *value)
