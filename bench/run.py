@@ -141,7 +141,7 @@ class Bench:
         for pattern in ("sequential", "random", "localized"):
             with self.cluster(1, room=600 * MIB) as cluster:
                 result = self.compare("tpca, %s" % pattern, cluster, "tpca-" + pattern,
-                                      ["perseas", "local"], size=256 * 1024)
+                                      ["perseas", "local", "copies"], size=256 * 1024)
             self.rates("tpca, %s, shm, 1 mirror" % pattern, result, {})
 
     def sizes(self):
@@ -288,6 +288,22 @@ class Bench:
                 for how, spin in (("spinning", SPIN_US), ("asleep", 0)):
                     self.ping(cluster, "%s ping-pong, %s" % (kind, how), spin, flags)
 
+    def round_trips(self):
+        """What is measured over tcp against bare round trips of the same run, of which a commit is
+        one. Both ends spin, or both sleep."""
+        limits = {"debit-credit, tcp, 1 mirror": "spinning", "order-entry, tcp, 1 mirror": "spinning",
+                  "debit-credit, tcp, 1 mirror on the owner's processor": "asleep",
+                  "order-entry, tcp, 1 mirror on the owner's processor": "asleep",
+                  "1 mirrors, tcp": "asleep"}
+        for name, how in limits.items():
+            ping = self.results.get("TCP ping-pong, " + how)
+            if not ping or name not in self.results:
+                continue
+            self.report.add("limit: " + name, "/s",
+                            self.results[name]["engines"]["perseas"]["rates"],
+                            "TCP ping-pong, " + how,
+                            [1e9 / ns for ns in ping["pingpong"]["p50s_ns"]])
+
     def ping(self, cluster, name, spin, flags):
         result = self.program(cluster, "pingpong", "--bytes", 64, "--spin-us", spin, "--cpu",
                               self.near, *flags, *self.timed())
@@ -302,7 +318,7 @@ class Bench:
         if not self.quick:
             parts += [self.tpca, self.threads, self.mirrors, self.growth]
             parts += [self.on_disk] if self.knows(ON_DISK[0]) else []
-        return parts
+        return parts + [self.round_trips]
 
     def save(self):
         kept = self.build / "bench/results.json"
