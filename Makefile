@@ -59,8 +59,9 @@ COMPILE = $(CC) $(BASE_CFLAGS) $(CFLAGS) -MMD -MP -c
 LINK = $(CC) -pthread $(SANITIZE_FLAGS) $(CFLAGS) $(LDFLAGS)
 
 VERBS_LIBS := $(if $(filter 1,$(RDMA)),-lrdmacm -libverbs)
-CLIENT_LIBS := $(VERBS_LIBS) -lprotobuf-c -lpthread
-SERVER_LIBS := $(VERBS_LIBS) -levent -lprotobuf-c -lpthread
+TLS_LIBS := -lssl -lcrypto
+CLIENT_LIBS := $(VERBS_LIBS) $(TLS_LIBS) -lprotobuf-c -lpthread
+SERVER_LIBS := $(VERBS_LIBS) $(TLS_LIBS) -levent -lprotobuf-c -lpthread
 
 # --- what there is to build --------------------------------------------------------------
 

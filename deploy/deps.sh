@@ -4,10 +4,10 @@
 # rdma-test, bench, coverage, format.
 set -eu
 
-build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev
+build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev libssl-dev
 	protobuf-c-compiler python3"
 test="chromium chromium-driver clang-14 clang-tidy-14 cppcheck groff iproute2 libclang-rt-14-dev
-	llvm-14 libstdc++-12-dev libcmocka-dev man-db pkg-config python3-pytest python3-seccomp
+	llvm-14 libstdc++-12-dev libcmocka-dev man-db openssl pkg-config python3-pytest python3-seccomp
 	python3-selenium strace systemd valgrind zsh"
 model="gcc libc6-dev python3 spin"
 rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-pytest

@@ -1,0 +1,107 @@
+/*
+ * context_tls.c - certificates, keys and rules, from files.
+ */
+#include "tls_private.h"
+
+#include <openssl/err.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READ_BUFFER = 64 << 10 };       /* what one system call takes in at most */
+
+/* A key that needs a passphrase is refused, rather than that somebody is asked at a terminal. */
+static int no_passphrase(char *text, int size, int writing, void *arg)
+{
+	(void)text;
+	(void)size;
+	(void)writing;
+	(void)arg;
+	return -1;
+}
+
+static void say(char *why, size_t size, const char *option, const char *path)
+{
+	/* The first one is what began it; others only say that this, too, has failed. */
+	unsigned long error = ERR_peek_error();
+	const char *reason = ERR_GET_LIB(error) == ERR_LIB_SYS
+		? strerror(ERR_GET_REASON(error)) : ERR_reason_error_string(error);
+
+	snprintf(why, size, "TLS: the %s %s cannot be used: %s", option, path,
+	         reason ? reason : "unknown reason");
+	ERR_clear_error();
+}
+
+static bool load_revoked(SSL_CTX *context, const char *path)
+{
+	X509_STORE *store = SSL_CTX_get_cert_store(context);
+	X509_LOOKUP *lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
+
+	return lookup && X509_load_crl_file(lookup, path, X509_FILETYPE_PEM) > 0 &&
+	       X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+}
+
+static bool load_files(SSL_CTX *context, const struct ps_tls_files *files, char *why, size_t size)
+{
+	if (SSL_CTX_use_certificate_chain_file(context, files->cert) != 1)
+		say(why, size, "certificate", files->cert);
+	else if (SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) != 1)
+		say(why, size, "key", files->key);
+	else if (SSL_CTX_load_verify_file(context, files->ca) != 1)
+		say(why, size, "CA file", files->ca);
+	else if (files->crl && !load_revoked(context, files->crl))
+		say(why, size, "revocation list", files->crl);
+	else
+		return true;
+	return false;
+}
+
+static bool set_rules(SSL_CTX *context)
+{
+	SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+	SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+	/* What a queue has in front may have moved meanwhile, and more may have come behind it. */
+	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
+	                          SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	/* No tickets: nobody is woken by a record that carries nothing. Frames and messages have
+	 * their lengths, so an end without a word is an end. */
+	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_IGNORE_UNEXPECTED_EOF);
+	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+	/* Head and body of a record by one system call. */
+	SSL_CTX_set_read_ahead(context, 1);
+	SSL_CTX_set_default_read_buffer_len(context, READ_BUFFER);
+	return SSL_CTX_set_num_tickets(context, 0) &&
+	       SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) &&
+	       SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION);
+}
+
+struct ps_tls *ps_tls_new(const struct ps_tls_files *files, char *why, size_t size)
+{
+	struct ps_tls *tls = calloc(1, sizeof(*tls));
+
+	ERR_clear_error();
+	snprintf(why, size, "TLS: out of memory");
+	if (!tls)
+		return NULL;
+	tls->context = SSL_CTX_new(TLS_method());
+	tls->key_records = (uint64_t)1 << 24;
+	if (tls->context && set_rules(tls->context) &&
+	    load_files(tls->context, files, why, size))
+		return tls;
+	ps_tls_free(tls);
+	return NULL;
+}
+
+void ps_tls_free(struct ps_tls *tls)
+{
+	if (!tls)
+		return;
+	SSL_CTX_free(tls->context);
+	free(tls);
+}
+
+void ps_tls_set_key_records(struct ps_tls *tls, uint64_t records)
+{
+	tls->key_records = records;
+}

@@ -1,0 +1,481 @@
+/*
+ * test_stream_tls.c - streams inside TLS, both ends in this thread, over a pair of sockets.
+ */
+#include "../support/authority_tls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { STEPS_MAX = 100, BIG = 1 << 20 };
+
+#define HOST "mirror.example"
+
+static struct authority *authority, *other;
+static char folder[] = "/tmp/perseas-tls-XXXXXX";
+
+static int make_certificates(void **state)
+{
+	const struct leaf leaves[] = {
+		{ "mirror", "DNS:" HOST ",IP:127.0.0.1,IP:::1", NULL, 0, 0 },
+		{ "alice", "DNS:alice", NULL, 0, 0 },
+		{ "common", NULL, NULL, 0, 0 },
+		{ "expired", "DNS:" HOST, NULL, -7200, -3600 },
+		{ "early", "DNS:" HOST, NULL, 3600, 7200 },
+		{ "client", "DNS:" HOST, "clientAuth", 0, 0 },
+		{ "server", "DNS:" HOST, "serverAuth", 0, 0 },
+		{ "revoked", "DNS:revoked", NULL, 0, 0 },
+		{ "nobody", "DNS:a b", NULL, 0, 0 },
+	};
+	const struct leaf stranger = { "stranger", "DNS:" HOST, NULL, 0, 0 };
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	authority = authority_new(folder, "ca");
+	other = authority_new(folder, "other-ca");
+	for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++)
+		authority_issue(authority, &leaves[i]);
+	authority_issue(other, &stranger);
+	authority_revoke(authority, "revoked");
+	return 0;
+}
+
+static int remove_certificates(void **state)
+{
+	char command[64];
+
+	(void)state;
+	authority_free(authority);
+	authority_free(other);
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	return system(command);
+}
+
+/* Two ends, and what they have of TLS. */
+struct pair {
+	struct ps_stream client, server;
+	struct ps_tls *client_tls, *server_tls;
+};
+
+static void connect_pair(struct pair *pair, const char *host)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	pair->client.fd = fds[0];
+	pair->server.fd = fds[1];
+	assert_int_equal(ps_stream_secure(&pair->client, pair->client_tls, host), 0);
+	assert_int_equal(ps_stream_secure(&pair->server, pair->server_tls, NULL), 0);
+}
+
+static struct pair pair_of(const char *client, const char *server, const char *host,
+                           const char *crl)
+{
+	struct pair pair = {
+		.client_tls = authority_tls(folder, client, "ca", NULL),
+		.server_tls = authority_tls(folder, server, "ca", crl),
+	};
+
+	connect_pair(&pair, host);
+	return pair;
+}
+
+static void end(struct pair *pair)
+{
+	ps_stream_close(&pair->client);
+	ps_stream_close(&pair->server);
+	ps_tls_free(pair->client_tls);
+	ps_tls_free(pair->server_tls);
+}
+
+/* Both ends on, until neither goes on. What each says in the end. */
+static void shake(struct pair *pair, int *client, int *server)
+{
+	*client = *server = 0;
+	for (int i = 0; i < STEPS_MAX && !(*client && *server); i++) {
+		if (!*client)
+			*client = ps_stream_shake(&pair->client);
+		if (!*server)
+			*server = ps_stream_shake(&pair->server);
+	}
+}
+
+static struct pair good_pair(void)
+{
+	struct pair pair = pair_of("alice", "mirror", HOST, NULL);
+	int client, server;
+
+	shake(&pair, &client, &server);
+	assert_int_equal(client, 1);
+	assert_int_equal(server, 1);
+	return pair;
+}
+
+static ssize_t send_one(struct ps_stream *stream, const void *bytes, size_t len)
+{
+	struct iovec part = { (void *)(uintptr_t)bytes, len };
+
+	return ps_stream_send(stream, &part, 1);
+}
+
+static bool readable(const struct ps_stream *stream)
+{
+	struct pollfd fd = { .fd = stream->fd, .events = POLLIN };
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+static bool would_block(ssize_t n)
+{
+	return n < 0 && errno == EAGAIN;
+}
+
+static void both_ends_know_each_other(void **state)
+{
+	struct pair pair = pair_of("alice", "mirror", HOST, NULL);
+	char name[PS_TLS_NAME_MAX + 1], bytes[16];
+
+	(void)state;
+	assert_int_equal(ps_stream_events(&pair.server, true), POLLIN);
+	assert_int_equal(ps_stream_shake(&pair.server), 0);
+	assert_int_equal(ps_stream_shake(&pair.client), 0);
+	assert_int_equal(ps_stream_events(&pair.client, true), POLLIN);
+	assert_int_equal(ps_stream_shake(&pair.server), 0);
+	assert_int_equal(ps_stream_shake(&pair.client), 1);
+	assert_int_equal(send_one(&pair.client, "hello", 5), 5);
+	assert_int_equal(ps_stream_shake(&pair.server), 1);
+	assert_int_equal(ps_stream_name(&pair.server, name), 0);
+	assert_string_equal(name, "alice");
+	/* The hello came with the end of the handshake: no poll tells of it. */
+	assert_false(readable(&pair.server));
+	assert_true(ps_stream_pending(&pair.server));
+	assert_int_equal(ps_stream_recv(&pair.server, bytes, sizeof(bytes)), 5);
+	assert_false(ps_stream_pending(&pair.server));
+	assert_int_equal(ps_stream_events(&pair.server, true), POLLIN | POLLOUT);
+	/* And nothing that nobody asked for wakes the client. */
+	assert_false(readable(&pair.client));
+	assert_true(would_block(ps_stream_recv(&pair.client, bytes, sizeof(bytes))));
+	end(&pair);
+}
+
+static void a_host_is_a_name_or_a_number(void **state)
+{
+	const char *const hosts[] = { HOST, "Mirror.Example", "127.0.0.1", "::1", "::1%lo" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		struct pair pair = pair_of("common", "mirror", hosts[i], NULL);
+		char name[PS_TLS_NAME_MAX + 1];
+		int client, server;
+
+		shake(&pair, &client, &server);
+		assert_int_equal(client, 1);
+		assert_int_equal(server, 1);
+		assert_int_equal(ps_stream_name(&pair.server, name), 0);
+		assert_string_equal(name, "common");
+		end(&pair);
+	}
+}
+
+/* Who refuses says why, and so does who is refused, with what is to be done. */
+static void wrong_certificates_are_told_apart_at_both_ends(void **state)
+{
+	static const struct wrong {
+		const char *client, *server, *host, *crl;
+		bool at_client;    /* refuses */
+		const char *why, *told;    /* by who refuses, by who is refused */
+	} wrongs[] = {
+		{ "alice", "expired", HOST, NULL, true, "expired", "expired" },
+		{ "alice", "early", HOST, NULL, true, "not yet valid", "bad" },
+		{ "alice", "stranger", HOST, NULL, true, "issuer certificate", "its CA" },
+		{ "alice", "mirror", "other.example", NULL, true, "ostname mismatch", "bad" },
+		{ "alice", "mirror", "127.0.0.2", NULL, true, "IP address mismatch", "bad" },
+		{ "alice", "common", "common", NULL, true, "ostname mismatch", "bad" },
+		{ "alice", "client", HOST, NULL, true, "purpose", "not for this use" },
+		{ "expired", "mirror", HOST, NULL, false, "expired", "expired" },
+		{ "stranger", "mirror", HOST, NULL, false, "issuer certificate", "its CA" },
+		{ "server", "mirror", HOST, NULL, false, "purpose", "not for this use" },
+		{ "revoked", "mirror", HOST, "revoked", false, "revoked", "revoked" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+		const struct wrong *wrong = &wrongs[i];
+		struct pair pair = pair_of(wrong->client, wrong->server, wrong->host, wrong->crl);
+		struct ps_stream *refuses = wrong->at_client ? &pair.client : &pair.server;
+		struct ps_stream *refused = wrong->at_client ? &pair.server : &pair.client;
+		int client, server;
+		char byte;
+
+		shake(&pair, &client, &server);
+		assert_int_equal(server, -1);
+		if (!wrong->at_client)
+			assert_int_equal(ps_stream_recv(&pair.client, &byte, 1), -1);
+		assert_int_equal(ps_stream_fault(refuses), PS_TLS_THEIRS);
+		assert_int_equal(ps_stream_fault(refused), PS_TLS_OURS);
+		if (!strstr(ps_stream_why(refuses), wrong->why) ||
+		    !strstr(ps_stream_why(refused), wrong->told))
+			fail_msg("%zu: said %s, and %s", i, ps_stream_why(refuses),
+			         ps_stream_why(refused));
+		end(&pair);
+	}
+}
+
+/* The list has others in it; and a certificate that is good names nobody. */
+static void a_certificate_that_is_good_is_not_always_a_name(void **state)
+{
+	struct pair pair = pair_of("nobody", "mirror", HOST, "revoked");
+	char name[PS_TLS_NAME_MAX + 1];
+	int client, server;
+
+	(void)state;
+	shake(&pair, &client, &server);
+	assert_int_equal(server, 1);
+	assert_int_equal(ps_stream_name(&pair.server, name), -1);
+	assert_string_equal(name, "");
+	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_THEIRS);
+	assert_non_null(strstr(ps_stream_why(&pair.server), "space"));
+	end(&pair);
+}
+
+/* A record of many small parts, and one of far more than a socket holds, whose rest has moved to
+ * another place between the tries. */
+static void what_the_socket_does_not_take_is_sent_later(void **state)
+{
+	struct pair pair = good_pair();
+	uint8_t *sent = malloc(BIG), *got = calloc(1, BIG), *moved = malloc(BIG);
+	size_t out = 0, in = 0;
+	struct iovec parts[40];
+	bool full = false;
+	ssize_t n;
+
+	(void)state;
+	for (size_t i = 0; i < BIG; i++)
+		sent[i] = (uint8_t)(i * 2654435761u >> 13);
+	while (out < BIG || in < BIG) {
+		size_t count = 0;
+
+		memcpy(moved, sent, BIG);
+		for (size_t at = out; at < BIG && count < 40; at += parts[count++].iov_len) {
+			size_t len = count < 30 ? 1 + at % 1000 : BIG - at;
+
+			parts[count].iov_base = moved + at;
+			parts[count].iov_len = len < BIG - at ? len : BIG - at;
+		}
+		n = out < BIG ? ps_stream_send(&pair.client, parts, count) : 0;
+		full |= would_block(n);
+		out += n > 0 ? (size_t)n : 0;
+		memset(moved, 0, BIG);
+		if (full)
+			n = ps_stream_recv(&pair.server, got + in,
+			                   BIG - in < 70000 ? BIG - in : 70000);
+		in += full && n > 0 ? (size_t)n : 0;
+	}
+	assert_memory_equal(sent, got, BIG);
+	free(sent);
+	free(got);
+	free(moved);
+	end(&pair);
+}
+
+/* A reader that takes less than there is must not sleep then. */
+static void what_is_not_taken_is_pending(void **state)
+{
+	struct pair pair = good_pair();
+	uint8_t bytes[100];
+
+	(void)state;
+	assert_int_equal(send_one(&pair.client, "one", 3), 3);
+	assert_int_equal(send_one(&pair.client, "two", 3), 3);
+	assert_int_equal(ps_stream_peek(&pair.server), 1);
+	assert_true(ps_stream_pending(&pair.server));
+	assert_int_equal(ps_stream_recv(&pair.server, bytes, 2), 2);
+	assert_false(readable(&pair.server));
+	assert_true(ps_stream_pending(&pair.server));
+	assert_int_equal(ps_stream_recv(&pair.server, bytes + 2, 3), 3);
+	assert_true(ps_stream_pending(&pair.server));
+	assert_int_equal(ps_stream_recv(&pair.server, bytes + 5, 80), 1);
+	assert_memory_equal(bytes, "onetwo", 6);
+	assert_false(ps_stream_pending(&pair.server));
+	assert_true(would_block(ps_stream_recv(&pair.server, bytes, 100)));
+	assert_true(would_block(ps_stream_peek(&pair.server)));
+	assert_false(ps_stream_pending(&pair.server));
+	end(&pair);
+}
+
+/* An orderly end, a process that dies, and a send after it: no signal, and what came before the end
+ * is there. */
+static void the_end_comes_after_what_was_sent(void **state)
+{
+	(void)state;
+	for (int dies = 0; dies < 2; dies++) {
+		struct pair pair = good_pair();
+		uint8_t bytes[8];
+
+		assert_int_equal(send_one(&pair.client, "last", 4), 4);
+		if (dies)
+			shutdown(pair.client.fd, SHUT_RDWR);
+		ps_stream_close(&pair.client);
+		assert_int_equal(ps_stream_recv(&pair.server, bytes, 8), 4);
+		assert_int_equal(ps_stream_peek(&pair.server), 0);
+		assert_int_equal(ps_stream_recv(&pair.server, bytes, 8), 0);
+		assert_int_equal(ps_stream_recv(&pair.server, bytes, 8), 0);
+		assert_false(ps_stream_pending(&pair.server));
+		assert_int_equal(send_one(&pair.server, "x", 1), -1);
+		assert_int_equal(errno, EPIPE);
+		assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_SOUND);
+		end(&pair);
+	}
+}
+
+/* Somebody between the two changes a byte. */
+static void bytes_that_were_changed_are_refused(void **state)
+{
+	struct pair pair = good_pair();
+	uint8_t bytes[200];
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(send_one(&pair.client, "secret", 6), 6);
+	n = recv(pair.server.fd, bytes, sizeof(bytes), 0);
+	assert_true(n > 6 && !memmem(bytes, (size_t)n, "secret", 6));
+	bytes[n - 1] ^= 1;
+	assert_int_equal(send(pair.client.fd, bytes, (size_t)n, 0), n);
+	assert_int_equal(ps_stream_recv(&pair.server, bytes, sizeof(bytes)), -1);
+	assert_int_equal(errno, EPROTO);
+	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_BROKEN);
+	assert_int_equal(ps_stream_recv(&pair.server, bytes, sizeof(bytes)), -1);
+	assert_int_equal(send_one(&pair.server, "x", 1), -1);
+	end(&pair);
+}
+
+/* A key is good for so many records only. */
+static void keys_are_changed_while_bytes_flow(void **state)
+{
+	struct pair pair = {
+		.client_tls = authority_tls(folder, "alice", "ca", NULL),
+		.server_tls = authority_tls(folder, "mirror", "ca", NULL),
+	};
+	int client, server, changes = 0;
+	uint8_t bytes[200];
+	ssize_t n, least = sizeof(bytes);
+
+	(void)state;
+	ps_tls_set_key_records(pair.client_tls, 3);
+	ps_tls_set_key_records(pair.server_tls, 5);
+	connect_pair(&pair, HOST);
+	shake(&pair, &client, &server);
+	for (int i = 0; i < 100; i++) {
+		struct ps_stream *from = i % 2 ? &pair.server : &pair.client;
+		struct ps_stream *to = i % 2 ? &pair.client : &pair.server;
+		int got = 0;
+
+		assert_int_equal(send_one(from, &i, sizeof(i)), sizeof(i));
+		n = recv(to->fd, bytes, sizeof(bytes), MSG_PEEK);
+		least = n < least ? n : least;
+		/* One that tells of the change comes before the record. */
+		changes += n > least;
+		assert_int_equal(ps_stream_recv(to, &got, sizeof(got)), sizeof(got));
+		assert_int_equal(got, i);
+	}
+	/* 50 records each, the first one before any change. */
+	assert_int_equal(changes, 49 / 3 + 49 / 5);
+	end(&pair);
+}
+
+/* One end speaks plain text: the other says so, and the one that dialled is told by an alert. */
+static void plain_text_is_told_from_tls(void **state)
+{
+	struct pair pair = pair_of("alice", "mirror", HOST, NULL);
+	struct ps_stream plain = pair.client, refuses = { .fd = pair.server.fd };
+	uint8_t bytes[64];
+
+	(void)state;
+	plain.tls = NULL;
+	assert_int_equal(send_one(&plain, "PSSC....", 8), 8);
+	assert_int_equal(ps_stream_shake(&pair.server), -1);
+	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_ABSENT);
+	assert_int_equal(ps_stream_recv(&plain, bytes, sizeof(bytes)), 7);
+	assert_int_equal(bytes[0], PS_TLS_ALERT);
+	assert_int_equal(bytes[1], PS_TLS_MAJOR);
+	/* The other way round. */
+	assert_int_equal(ps_stream_shake(&pair.client), 0);
+	assert_true(ps_stream_recv(&refuses, bytes, sizeof(bytes)) > 5);
+	assert_int_equal(bytes[0], PS_TLS_HANDSHAKE);
+	assert_int_equal(bytes[1], PS_TLS_MAJOR);
+	ps_stream_refuse(&refuses);
+	assert_int_equal(ps_stream_shake(&pair.client), -1);
+	assert_int_equal(ps_stream_fault(&pair.client), PS_TLS_ABSENT);
+	end(&pair);
+}
+
+static void write_file(const char *name, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void files_that_cannot_be_used_are_named(void **state)
+{
+	static const struct {
+		const char *cert, *key, *ca, *crl, *file, *why;
+	} wrongs[] = {
+		{ "none.pem", "alice.key", "ca.pem", NULL, "none.pem", "No such file" },
+		{ "alice.pem", "none.key", "ca.pem", NULL, "none.key", "No such file" },
+		{ "alice.pem", "alice.key", "none", NULL, "none", "No such file" },
+		{ "alice.pem", "alice.key", "ca.pem", "none", "none", "No such file" },
+		{ "alice.pem", "mirror.key", "ca.pem", NULL, "mirror.key", "mismatch" },
+		{ "junk", "alice.key", "ca.pem", NULL, "junk", "no start line" },
+		{ "alice.pem", "alice.key", "junk", NULL, "junk", "" },
+		{ "alice.pem", "alice.key", "ca.pem", "junk", "junk", "" },
+	};
+
+	(void)state;
+	write_file("junk", "not PEM\n");
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+		char paths[4][128], why[512];
+		struct ps_tls_files files = { paths[0], paths[1], paths[2],
+			                      wrongs[i].crl ? paths[3] : NULL };
+
+		snprintf(paths[0], sizeof(paths[0]), "%s/%s", folder, wrongs[i].cert);
+		snprintf(paths[1], sizeof(paths[1]), "%s/%s", folder, wrongs[i].key);
+		snprintf(paths[2], sizeof(paths[2]), "%s/%s", folder, wrongs[i].ca);
+		snprintf(paths[3], sizeof(paths[3]), "%s/%s", folder,
+		         wrongs[i].crl ? wrongs[i].crl : "");
+		assert_null(ps_tls_new(&files, why, sizeof(why)));
+		if (!strstr(why, wrongs[i].file) || !strstr(why, wrongs[i].why))
+			fail_msg("%zu: said %s", i, why);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_ends_know_each_other),
+		cmocka_unit_test(a_host_is_a_name_or_a_number),
+		cmocka_unit_test(wrong_certificates_are_told_apart_at_both_ends),
+		cmocka_unit_test(a_certificate_that_is_good_is_not_always_a_name),
+		cmocka_unit_test(what_the_socket_does_not_take_is_sent_later),
+		cmocka_unit_test(what_is_not_taken_is_pending),
+		cmocka_unit_test(the_end_comes_after_what_was_sent),
+		cmocka_unit_test(bytes_that_were_changed_are_refused),
+		cmocka_unit_test(keys_are_changed_while_bytes_flow),
+		cmocka_unit_test(plain_text_is_told_from_tls),
+		cmocka_unit_test(files_that_cannot_be_used_are_named),
+	};
+
+	return cmocka_run_group_tests(tests, make_certificates, remove_certificates);
+}
