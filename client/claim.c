@@ -192,11 +192,11 @@ static bool all_failed(const struct perseas *p, int code)
 }
 
 /* Where nothing but damaged images was found, no mirror can be reached over RDMA as was asked for,
- * or none allows it, to wait for more mirrors is of no use. */
+ * or by TLS, or none allows it, to wait for more mirrors is of no use. */
 static int too_few_code(const struct perseas *p)
 {
 	static const int useless[] = {
-		PERSEAS_EDAMAGED, PERSEAS_ERDMA, PERSEAS_EDENIED, PERSEAS_ELIMIT,
+		PERSEAS_EDAMAGED, PERSEAS_ERDMA, PERSEAS_ETLS, PERSEAS_EDENIED, PERSEAS_ELIMIT,
 	};
 
 	for (unsigned i = 0; i < sizeof(useless) / sizeof(useless[0]); i++)

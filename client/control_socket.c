@@ -1,13 +1,14 @@
 /*
  * control_socket.c - control connections: greeting, requests out, replies in, descriptors.
  *
- *     dialling --connected--> greeting --hello--> up
- *         \________________________\_______________\____ trouble (of no more use)
+ *     dialling --connected--> shaking --TLS, or none--> greeting --hello--> up
+ *         \_____________________\__________________________\________________\__ trouble
  *
  * Requests are queued from the start and leave as soon as the socket takes them; the mirror's
  * hello is looked at before its first reply.
  */
 #include "control_socket.h"
+#include "secure.h"
 #include "socket.h"
 #include "../proto/envelope.h"
 #include "../proto/frame.h"
@@ -27,7 +28,9 @@ struct ps_control {
 	struct ps_controls *all;
 	struct ps_control *next;
 	struct ps_dial dial;
-	int fd;                    /* -1 while dialling, and after trouble */
+	const struct ps_tls *tls;  /* the env's */
+	struct ps_stream stream;   /* fd -1: dialling */
+	bool shaken;
 	struct ps_error trouble;   /* code 0: none */
 	unsigned due;              /* requests not yet answered */
 
@@ -96,9 +99,9 @@ static bool queue(struct ps_control *control, const void *bytes, size_t len)
 static void flush(struct ps_control *control)
 {
 	while (control->out_start < control->out_end) {
-		ssize_t n = send(control->fd, control->out + control->out_start,
-		                 control->out_end - control->out_start,
-		                 MSG_NOSIGNAL | MSG_DONTWAIT);
+		struct iovec rest = { control->out + control->out_start,
+			              control->out_end - control->out_start };
+		ssize_t n = ps_stream_send(&control->stream, &rest, 1);
 
 		if (n > 0) {
 			control->out_start += (size_t)n;
@@ -113,28 +116,53 @@ static void flush(struct ps_control *control)
 	}
 }
 
+static int ended(struct ps_control *control, int error);
+
+/* Towards a stream that takes what is to be sent. True: it is one. */
+static bool get_up(struct ps_control *control, uint64_t until_ns)
+{
+	int shaken;
+
+	if (control->stream.fd < 0) {
+		if (ps_dial_step(&control->dial, until_ns, &control->trouble) <= 0)
+			return false;
+		control->stream.fd = control->dial.fd;
+		control->dial.fd = -1;
+		if (ps_secure_begin(&control->stream, control->tls, &control->dial.address,
+		                    &control->trouble))
+			return false;
+	}
+	shaken = ps_stream_shake(&control->stream);
+	if (shaken < 0)
+		ended(control, errno);
+	control->shaken = shaken > 0;
+	return control->shaken;
+}
+
 /* Dials and sends as far as that goes without waiting. */
 static void push(struct ps_control *control, uint64_t until_ns)
 {
-	int up;
-
-	if (control->trouble.code)
-		return;
-	if (control->fd < 0) {
-		up = ps_dial_step(&control->dial, until_ns, &control->trouble);
-		if (up <= 0)
-			return;
-		control->fd = control->dial.fd;
-		control->dial.fd = -1;
-	}
-	flush(control);
+	if (!control->trouble.code && (control->shaken || get_up(control, until_ns)))
+		flush(control);
 }
 
 /* Is there something to do for it without an answer? */
 static bool is_pushing(const struct ps_control *control)
 {
 	return !control->trouble.code &&
-	       (control->fd < 0 || control->out_start < control->out_end);
+	       (!control->shaken || control->out_start < control->out_end);
+}
+
+/* What to poll for. */
+static struct pollfd awaited(const struct ps_control *control)
+{
+	struct pollfd fd = { .fd = control->dial.fd, .events = POLLOUT };
+
+	if (control->stream.fd >= 0) {
+		fd.fd = control->stream.fd;
+		fd.events = ps_stream_events(&control->stream, is_pushing(control));
+	}
+	return fd;
 }
 
 /* --- receiving --- */
@@ -165,8 +193,13 @@ static void keep_descriptors(struct ps_control *control, struct msghdr *head)
 
 static int ended(struct ps_control *control, int error)
 {
+	const struct ps_address *address = &control->dial.address;
 	struct ps_error *trouble = &control->trouble;
 
+	if (ps_secure_failed(&control->stream, address, trouble) ||
+	    (!control->greeted &&
+	     ps_secure_wanted((const uint8_t *)&control->hello, address, trouble)))
+		return trouble->code;
 	if (error)
 		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
 		                    "the connection to %s broke (%s); see whether its host and its "
@@ -180,26 +213,36 @@ static int ended(struct ps_control *control, int error)
 	                    name_of(control));
 }
 
-/* Receives up to `want` bytes in all to `to`. 1: they are there; 0: not yet; else a code. */
-static int take(struct ps_control *control, void *to, size_t want)
+/* As recv(), and keeps the descriptors that come along. */
+static ssize_t receive_some(struct ps_control *control, void *to, size_t len)
 {
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
 	} ancillary;
+	struct iovec part = { .iov_base = to, .iov_len = len };
+	struct msghdr head = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = ancillary.bytes,
+		.msg_controllen = sizeof(ancillary.bytes),
+	};
+	ssize_t n;
 
+	if (control->stream.tls)
+		return ps_stream_recv(&control->stream, to, len);
+	n = recvmsg(control->stream.fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n > 0)
+		keep_descriptors(control, &head);
+	return n;
+}
+
+/* Receives up to `want` bytes in all to `to`. 1: they are there; 0: not yet; else a code. */
+static int take(struct ps_control *control, void *to, size_t want)
+{
 	while (control->have < want) {
-		struct iovec part = {
-			.iov_base = (uint8_t *)to + control->have,
-			.iov_len = want - control->have,
-		};
-		struct msghdr head = {
-			.msg_iov = &part,
-			.msg_iovlen = 1,
-			.msg_control = ancillary.bytes,
-			.msg_controllen = sizeof(ancillary.bytes),
-		};
-		ssize_t n = recvmsg(control->fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		ssize_t n = receive_some(control, (uint8_t *)to + control->have,
+		                         want - control->have);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -207,7 +250,6 @@ static int take(struct ps_control *control, void *to, size_t want)
 			return 0;
 		if (n <= 0)
 			return ended(control, n < 0 ? errno : 0);
-		keep_descriptors(control, &head);
 		control->have += (size_t)n;
 	}
 	control->have = 0;
@@ -216,6 +258,9 @@ static int take(struct ps_control *control, void *to, size_t want)
 
 static int check_hello(struct ps_control *control)
 {
+	if (ps_secure_wanted((const uint8_t *)&control->hello, &control->dial.address,
+	                     &control->trouble))
+		return control->trouble.code;
 	if (control->hello.magic != PS_CONTROL_MAGIC)
 		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
 		                    "%s is not a perseasd; check the address", name_of(control));
@@ -253,7 +298,7 @@ static int pull(struct ps_control *control)
 		return control->trouble.code;
 	if (control->whole)
 		return 1;
-	if (control->fd < 0)
+	if (!control->shaken)
 		return 0;
 	if (!control->greeted) {
 		got = take(control, &control->hello, sizeof(control->hello));
@@ -290,15 +335,16 @@ static void wait_ready(struct ps_control *control, uint64_t until_ns)
 	for (at = all->first; at && count < WATCHED_MAX - 1; at = at->next) {
 		if (at == control || !is_pushing(at))
 			continue;
-		fds[count].fd = at->fd < 0 ? at->dial.fd : at->fd;
-		fds[count++].events = POLLOUT;
-		if (at->fd < 0)
+		fds[count] = awaited(at);
+		/* What has come is for who waits for it. */
+		if (at->shaken)
+			fds[count].events = POLLOUT;
+		count++;
+		if (at->stream.fd < 0)
 			until_ns = earlier(until_ns, at->dial.until);
 	}
-	fds[count].fd = control->fd < 0 ? control->dial.fd : control->fd;
-	fds[count].events = (short)((control->fd < 0 ? 0 : POLLIN) |
-	                            (is_pushing(control) ? POLLOUT : 0));
-	if (control->fd < 0)
+	fds[count] = awaited(control);
+	if (control->stream.fd < 0)
 		until_ns = earlier(until_ns, control->dial.until);
 	pthread_mutex_unlock(&all->lock);
 	ps_poll(fds, count + 1, until_ns);
@@ -307,8 +353,10 @@ static void wait_ready(struct ps_control *control, uint64_t until_ns)
 
 static int late(const struct ps_control *control, struct ps_error *error)
 {
-	if (control->fd < 0)
+	if (control->stream.fd < 0)
 		return ps_dial_late(&control->dial, error);
+	if (!control->shaken)
+		return ps_secure_late(&control->dial.address, error);
 	if (!control->greeted)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    "%s took the connection and said nothing in time; is it a "
@@ -463,8 +511,8 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 
 /* --- life --- */
 
-struct ps_control *ps_control_connect(struct ps_controls *all, const struct ps_address *address,
-                                      struct ps_error *error)
+struct ps_control *ps_control_connect(struct ps_controls *all, const struct ps_tls *tls,
+                                      const struct ps_address *address, struct ps_error *error)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
 	struct ps_control *control = calloc(1, sizeof(*control));
@@ -475,7 +523,8 @@ struct ps_control *ps_control_connect(struct ps_controls *all, const struct ps_a
 		free(control);
 		return NULL;
 	}
-	control->fd = -1;
+	control->stream.fd = -1;
+	control->tls = tls;
 	control->all = all;
 	if (ps_dial_begin(&control->dial, address, error)) {
 		free(control->out);
@@ -505,13 +554,12 @@ bool ps_control_ended(struct ps_control *control)
 {
 	bool over = true;
 	ssize_t n;
-	char byte;
 
 	pthread_mutex_lock(&control->all->lock);
-	if (!control->trouble.code && control->fd < 0) {
+	if (!control->trouble.code && !control->shaken) {
 		over = false;
 	} else if (!control->trouble.code) {
-		n = recv(control->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+		n = ps_stream_peek(&control->stream);
 		if (n < 0)
 			over = !ps_would_block(errno);
 		else
@@ -527,7 +575,7 @@ int ps_control_fd(struct ps_control *control)
 	int fd;
 
 	pthread_mutex_lock(&control->all->lock);
-	fd = control->trouble.code ? -1 : control->fd;
+	fd = control->trouble.code ? -1 : control->stream.fd;
 	pthread_mutex_unlock(&control->all->lock);
 	return fd;
 }
@@ -544,8 +592,7 @@ void ps_control_disconnect(struct ps_control *control)
 	*link = control->next;
 	pthread_mutex_unlock(&control->all->lock);
 	ps_dial_end(&control->dial);
-	if (control->fd >= 0)
-		close(control->fd);
+	ps_stream_close(&control->stream);
 	ps_close_all(control->fds, control->fd_count);
 	free(control->message);
 	free(control->out);

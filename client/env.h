@@ -18,6 +18,7 @@
 
 struct ps_control;
 struct ps_env;
+struct ps_tls;
 
 enum ps_sleeper { PS_COMMITTER, PS_KEEPER, PS_SLEEPERS };
 
@@ -92,14 +93,16 @@ struct ps_env {
 	const struct ps_env_ops *ops;
 	const struct ps_verbs *verbs;      /* NULL: this process has no RDMA */
 	struct ps_devices *devices;        /* verbs: what links share; NULL: none yet */
+	struct ps_tls *tls;                /* of connections over tcp; NULL: they are plain text */
 	/* All memory that chains are sent from, for fabrics that must register it before they
 	 * attach; set by the handle before the first attach. */
 	void *staging;
 	size_t staging_size;
 };
 
-/* The real one. NULL on failure, with *error set. */
-struct ps_env *ps_env_posix(struct ps_error *error);
+/* The real one. options: whose tls_… count, NULL: none (secure.h). NULL on failure, with *error
+ * set. */
+struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_error *error);
 
 /* Opens a handle over an env, which the handle then owns (also on failure): what perseas_open
  * does with ps_env_posix. */

@@ -3,6 +3,7 @@
  */
 #include "control_socket.h"
 #include "env.h"
+#include "secure.h"
 #include "socket.h"
 
 #include <assert.h>
@@ -212,7 +213,7 @@ static void posix_join(struct ps_env *env)
 static struct ps_control *posix_connect(struct ps_env *env, const struct ps_address *address,
                                         struct ps_error *error)
 {
-	return ps_control_connect(&of(env)->controls, address, error);
+	return ps_control_connect(&of(env)->controls, env->tls, address, error);
 }
 
 /* Why there is no link over RDMA in a process that has no RDMA. */
@@ -258,6 +259,7 @@ static void posix_free(struct ps_env *env)
 	assert(!posix->spawned);
 	free_devices(env);
 	ps_controls_close(&posix->controls);
+	ps_tls_free(env->tls);
 	for (i = 0; i < PS_SLEEPERS; i++)
 		if (posix->sleepers[i].fd >= 0)
 			close(posix->sleepers[i].fd);
@@ -286,7 +288,7 @@ static const struct ps_env_ops posix_ops = {
 	.free = posix_free,
 };
 
-struct ps_env *ps_env_posix(struct ps_error *error)
+struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_error *error)
 {
 	struct posix_env *posix = calloc(1, sizeof(*posix));
 	int failed = 0;
@@ -307,6 +309,10 @@ struct ps_env *ps_env_posix(struct ps_error *error)
 	if (failed) {
 		ps_error_set(error, PERSEAS_ESYSTEM,
 		             "no eventfd (%s); raise the limit on open files", strerror(failed));
+		posix_free(&posix->env);
+		return NULL;
+	}
+	if (ps_secure_new(options, &posix->env.tls, error)) {
 		posix_free(&posix->env);
 		return NULL;
 	}

@@ -8,6 +8,7 @@
 #include "answers.h"
 #include "env.h"
 #include "fabric.h"
+#include "secure.h"
 #include "socket.h"
 #include "../proto/frame.h"
 
@@ -38,7 +39,7 @@ struct piece {
 };
 
 struct ps_link {
-	int fd;
+	struct ps_stream stream;
 	int broken;                /* PS_LINK_…, for good */
 	uint64_t cookie;           /* of the last frame that is to be answered */
 	struct queue heads;        /* frames and their extents */
@@ -214,11 +215,11 @@ static int flush(struct ps_link *link)
 {
 	size_t budget = SEND_BUDGET;
 	struct iovec parts[PIECES_ONCE];
-	struct msghdr head = { .msg_iov = parts };
+	size_t count;
 
 	while (is_unsent(link) && budget > 0) {
-		size_t total = gather(link, parts, &head.msg_iovlen);
-		ssize_t n = sendmsg(link->fd, &head, MSG_NOSIGNAL | MSG_DONTWAIT);
+		size_t total = gather(link, parts, &count);
+		ssize_t n = ps_stream_send(&link->stream, parts, count);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -258,7 +259,8 @@ static int tcp_post(struct ps_link *link, const struct ps_chain *chain)
 
 /* --- receiving --- */
 
-/* Takes in what is there, by one system call. *more: there may be more. */
+/* Takes in what is there, by one system call (with TLS, by as many as there are records). *more:
+ * there may be more. */
 static int receive(struct ps_link *link, bool *more)
 {
 	struct ps_answers *answers = &link->answers;
@@ -267,9 +269,9 @@ static int receive(struct ps_link *link, bool *more)
 	ssize_t n;
 
 	do {
-		n = recv(link->fd, direct ? answers->into : link->buffer, room, MSG_DONTWAIT);
+		n = ps_stream_recv(&link->stream, direct ? answers->into : link->buffer, room);
 	} while (n < 0 && errno == EINTR);
-	*more = n == (ssize_t)room;
+	*more = n == (ssize_t)room || ps_stream_pending(&link->stream);
 	if (n < 0)
 		return ps_would_block(errno) ? PS_LINK_OK : PS_LINK_BROKEN;
 	if (n == 0)
@@ -308,8 +310,10 @@ static int tcp_poll(struct ps_link *link)
 
 static bool tcp_waits(struct ps_link *link, struct pollfd *fd)
 {
-	fd->fd = link->fd;
-	fd->events = (short)(is_unsent(link) ? POLLIN | POLLOUT : POLLIN);
+	fd->fd = link->stream.fd;
+	/* What lies here already is no reason for the socket to be readable, so do not sleep. */
+	fd->events = ps_stream_events(&link->stream,
+	                              is_unsent(link) || ps_stream_pending(&link->stream));
 	fd->revents = 0;
 	/* A broken link is ready at once, and then poll() says so. */
 	return link->broken || link->answers.writes > 0;
@@ -320,7 +324,7 @@ static bool tcp_waits(struct ps_link *link, struct pollfd *fd)
 /* One step of a read: asks, sends, receives, and waits if nothing came of it. */
 static int read_step(struct ps_link *link, uint64_t until_ns)
 {
-	struct pollfd fd = { .fd = link->fd, .events = POLLIN };
+	struct pollfd fd = { .fd = link->stream.fd };
 	uint64_t left = link->answers.left;
 	uint64_t writes = link->answers.writes;
 	bool more = false;
@@ -333,8 +337,7 @@ static int read_step(struct ps_link *link, uint64_t until_ns)
 	/* What is still under way would be written to the caller's memory: no more of it. */
 	if (ps_monotonic() >= until_ns)
 		return PS_LINK_BROKEN;
-	if (is_unsent(link))
-		fd.events |= POLLOUT;
+	fd.events = ps_stream_events(&link->stream, is_unsent(link));
 	ps_poll(&fd, 1, until_ns);
 	return PS_LINK_OK;
 }
@@ -408,6 +411,11 @@ static int refused(const struct ps_address *address, const struct ps_answer *ans
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    "%s no longer knows the session; it was restarted, or another "
 		                    "owner has claimed the store", address->text);
+	case PS_ANSWER_OTHER_IDENTITY:
+		return ps_error_set(error, PERSEAS_ETLS,
+		                    "%s says that the session is another's: the data connection "
+		                    "must show the certificate that claimed the store",
+		                    address->text);
 	case PS_ANSWER_BAD_FRAME:
 	case PS_ANSWER_USED_TOKEN:
 	case PS_ANSWER_ELSEWHERE:
@@ -418,21 +426,35 @@ static int refused(const struct ps_address *address, const struct ps_answer *ans
 	                    "%s did not understand the data protocol's greeting", address->text);
 }
 
+/* The mirror ended the connection before its answer was whole. */
+static int cut_short(const struct ps_stream *stream, const struct ps_address *address,
+                     const struct ps_answer *answer, struct ps_error *error)
+{
+	int code = ps_secure_failed(stream, address, error);
+
+	if (!code)
+		code = ps_secure_wanted((const uint8_t *)answer, address, error);
+	return code ? code : ps_error_set(error, PERSEAS_EUNREACHABLE,
+	                                  "%s ended the data connection; see its log",
+	                                  address->text);
+}
+
 /* Sends the hello and waits for its answer. */
-static int greet(int fd, const struct ps_address *address, const Perseas__Grant *grant,
-                 uint64_t until_ns, struct ps_error *error)
+static int greet(struct ps_stream *stream, const struct ps_address *address,
+                 const Perseas__Grant *grant, uint64_t until_ns, struct ps_error *error)
 {
 	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
-	struct pollfd wait = { .fd = fd, .events = POLLIN };
-	struct ps_answer answer;
+	struct pollfd wait = { .fd = stream->fd, .events = POLLIN };
+	struct iovec part = { &hello, sizeof(hello) };
+	struct ps_answer answer = { 0 };
 	size_t have = 0;
 	ssize_t n;
 
 	memcpy(hello.token, grant->token.data, PS_ID_SIZE);
 	/* A new socket takes it whole, or is of no use. */
-	n = send(fd, &hello, sizeof(hello), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(hello);
+	n = ps_stream_send(stream, &part, 1) == sizeof(hello);
 	while (n > 0 && have < sizeof(answer)) {
-		n = recv(fd, (uint8_t *)&answer + have, sizeof(answer) - have, MSG_DONTWAIT);
+		n = ps_stream_recv(stream, (uint8_t *)&answer + have, sizeof(answer) - have);
 		if (n > 0)
 			have += (size_t)n;
 		if (n >= 0 || !ps_would_block(errno))
@@ -445,8 +467,7 @@ static int greet(int fd, const struct ps_address *address, const Perseas__Grant 
 		n = 1;
 	}
 	if (have < sizeof(answer))
-		return ps_error_set(error, PERSEAS_EUNREACHABLE,
-		                    "%s ended the data connection; see its log", address->text);
+		return cut_short(stream, address, &answer, error);
 	return refused(address, &answer, error);
 }
 
@@ -454,10 +475,9 @@ static struct ps_link *tcp_attach(struct ps_env *env, const struct ps_address *a
                                   const Perseas__Grant *grant, const int *fds, uint64_t epoch,
                                   uint64_t until_ns, struct ps_error *error)
 {
+	const struct ps_tls *tls = env ? env->tls : NULL;
 	struct ps_link *link;
-	int fd;
 
-	(void)env;
 	(void)epoch;
 	ps_close_all(fds, grant->descriptors);
 	if (grant->token.len != PS_ID_SIZE) {
@@ -475,16 +495,17 @@ static struct ps_link *tcp_attach(struct ps_env *env, const struct ps_address *a
 		ps_error_prefix(error, "%s", address->text);
 		goto free_link;
 	}
-	fd = ps_dial(address, until_ns, error);
-	if (fd < 0)
+	link->stream.fd = ps_dial(address, until_ns, error);
+	if (link->stream.fd < 0)
 		goto free_link;
-	if (greet(fd, address, grant, until_ns, error))
-		goto close_fd;
-	link->fd = fd;
+	if (ps_secure_begin(&link->stream, tls, address, error) ||
+	    ps_secure_await(&link->stream, address, until_ns, error) ||
+	    greet(&link->stream, address, grant, until_ns, error))
+		goto close_stream;
 	return link;
 
-close_fd:
-	close(fd);
+close_stream:
+	ps_stream_close(&link->stream);
 free_link:
 	free(link);
 	return NULL;
@@ -505,8 +526,8 @@ static void tcp_detach(struct ps_link *link)
 		return;
 	/* With something under way: takes back what the kernel has not sent yet. */
 	if (link->broken || link->answers.writes > 0)
-		(void)setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	close(link->fd);
+		(void)setsockopt(link->stream.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	ps_stream_close(&link->stream);
 	free(link->heads.base);
 	free(link->pieces.base);
 	free(link);

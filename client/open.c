@@ -274,7 +274,7 @@ int perseas_open(const char *store, const char *mirrors, const struct perseas_op
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "open needs a place for the handle");
 	*p = NULL;
-	env = ps_env_posix(&error);
+	env = ps_env_posix(options, &error);
 	rc = env ? ps_open(env, store, mirrors, options, p, &error) : error.code;
 	return rc ? ps_fail_error(NULL, &error) : 0;
 }
@@ -282,7 +282,7 @@ int perseas_open(const char *store, const char *mirrors, const struct perseas_op
 int perseas_create(const char *store, const char *mirrors, const struct perseas_options *options)
 {
 	struct ps_error error = { 0 };
-	struct ps_env *env = ps_env_posix(&error);
+	struct ps_env *env = ps_env_posix(options, &error);
 	int rc = env ? ps_create(env, store, mirrors, options, &error) : error.code;
 
 	return rc ? ps_fail_error(NULL, &error) : 0;

@@ -57,7 +57,8 @@ extern "C" {
 	X(PERSEAS_ELIMIT, -26, "a fixed limit is reached")                                     \
 	X(PERSEAS_ESALVAGE, -27, "the store was opened for salvage only")                      \
 	X(PERSEAS_ERDMA, -28, "a mirror cannot be reached over RDMA")                          \
-	X(PERSEAS_EDENIED, -29, "a mirror's access rules do not allow it")
+	X(PERSEAS_EDENIED, -29, "a mirror's access rules do not allow it")                     \
+	X(PERSEAS_ETLS, -30, "TLS with a mirror failed")
 
 enum perseas_error {
 #define PERSEAS_ENUM(name, code, text) name = (code),
@@ -141,10 +142,19 @@ struct perseas_options {
 	 */
 	void (*on_event)(void *arg, const struct perseas_event *event);
 	void *event_arg;
+	/* Paths of PEM files, read before the function returns: a certificate and those between
+	 * it and its CA, its key, and the CA of the mirrors' certificates. All or none. With them
+	 * every connection over tcp is TLS 1.3, with certificates of both ends. NULL:
+	 * PERSEAS_TLS_CERT, PERSEAS_TLS_KEY and PERSEAS_TLS_CA in the environment; where these are
+	 * not set either, connections are plain text. */
+	const char *tls_cert;
+	const char *tls_key;
+	const char *tls_ca;
 };
 
 #define PERSEAS_OPTIONS_INIT                                                                   \
-	{ sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL }
+	{ sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL,         \
+	  NULL, NULL, NULL }
 
 /* The library's version, "major.minor.patch". Never NULL. */
 const char *perseas_version(void);
@@ -170,7 +180,7 @@ const char *perseas_message(const perseas_t *p);
  * tcp), "rdma://host:port" (rdma or nothing), "tcp://host:port", "unix:///path" (shared memory,
  * same host). options may be NULL. PERSEAS_RDMA=off in the environment switches RDMA off.
  *
- * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, EEXIST, EMIRRORMEM,
+ * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, ETLS, EEXIST, EMIRRORMEM,
  * ELIMIT, EDENIED. After an error no mirror serves the store: what was made is taken back, or,
  * where a mirror broke, stays `creating`, which a later create replaces.
  */
@@ -190,8 +200,10 @@ int perseas_create(const char *store, const char *mirrors, const struct perseas_
  * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, ENOSTORE, EBUSY
  * (a live owner was seen for half a second; nothing was fenced), EQUORUM (the message names the
  * mirrors that are missing and the newest state seen), EDAMAGED, ERDMA (no mirror can be reached
- * over RDMA, and each was to be), EROSTER, EFENCED (another claimed it meanwhile, again and again),
- * EDENIED (no mirror's access rules allow it), ELIMIT (nor do its quotas).
+ * over RDMA, and each was to be), ETLS (a file of the options cannot be used, or every mirror and
+ * this process disagree about TLS; the message says what to do), EROSTER, EFENCED (another claimed
+ * it meanwhile, again and again), EDENIED (no mirror's access rules allow it), ELIMIT (nor do its
+ * quotas).
  */
 int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,
                  perseas_t **p);

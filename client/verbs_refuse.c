@@ -51,6 +51,7 @@ static int answered(const struct ps_attempt *a, const struct ps_answer *answer)
 	case PS_ANSWER_NO_RESOURCES:
 		return ps_refuse(a, "the mirror could not make a queue pair; see its log");
 	case PS_ANSWER_BAD_FRAME:
+	case PS_ANSWER_OTHER_IDENTITY:
 		break;
 	}
 	return ps_error_set(a->error, PERSEAS_EPROTOCOL,

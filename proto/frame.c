@@ -26,7 +26,7 @@ void ps_decoder_init(struct ps_decoder *decoder, const struct ps_decoder_ops *op
 
 bool ps_answer_valid(const struct ps_answer *answer)
 {
-	if (answer->zero != 0 || answer->status > PS_ANSWER_NO_RESOURCES)
+	if (answer->zero != 0 || answer->status > PS_ANSWER_OTHER_IDENTITY)
 		return false;
 	if (answer->status != PS_ANSWER_OK)
 		return answer->length == 0; /* the op may be one that nobody knows */

@@ -64,6 +64,7 @@ enum ps_answer_status {
 	PS_ANSWER_USED_TOKEN = 4,  /* rdma: the session's data path was opened before */
 	PS_ANSWER_ELSEWHERE = 5,   /* rdma: the memory is registered with another device */
 	PS_ANSWER_NO_RESOURCES = 6, /* rdma: no queue pair could be made; see the mirror's log */
+	PS_ANSWER_OTHER_IDENTITY = 7, /* the session is another's, by its certificate */
 };
 
 struct ps_answer {

@@ -13,7 +13,7 @@ enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors, uint32_t
 	panel->timeout_ms = timeout_ms;
 	if (ps_address_list(mirrors, panel->addresses, &panel->count, &error))
 		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
-	panel->env = ps_env_posix(&error);
+	panel->env = ps_env_posix(NULL, &error);
 	if (!panel->env)
 		return ps_complain(PS_EXIT_FAILURE, "%s", error.text);
 	for (unsigned i = 0; i < panel->count; i++)

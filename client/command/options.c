@@ -5,6 +5,7 @@
 #include "options.h"
 #include "../../proto/envelope.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -46,6 +47,30 @@ static bool set_mirrors(struct ps_args *args, const char *value)
 {
 	args->mirrors = value;
 	return *value != '\0';
+}
+
+/* The library looks there, whichever of its functions a verb calls. */
+static bool set_variable(const char *name, const char *value)
+{
+	return *value != '\0' && setenv(name, value, 1) == 0;
+}
+
+static bool set_tls_cert(struct ps_args *args, const char *value)
+{
+	(void)args;
+	return set_variable("PERSEAS_TLS_CERT", value);
+}
+
+static bool set_tls_key(struct ps_args *args, const char *value)
+{
+	(void)args;
+	return set_variable("PERSEAS_TLS_KEY", value);
+}
+
+static bool set_tls_ca(struct ps_args *args, const char *value)
+{
+	(void)args;
+	return set_variable("PERSEAS_TLS_CA", value);
 }
 
 static bool set_to(struct ps_args *args, const char *value)
@@ -389,6 +414,14 @@ const struct ps_option ps_options[] = {
 	{ "connect-timeout", "MS", PS_ASKING_VERBS, set_connect_timeout,
 	  "a number of milliseconds from 1 to 600000",
 	  "Milliseconds to wait for one round of answers from the mirrors. Default: 3000." },
+	{ "tls-cert", "FILE", PS_EVERY_VERB, set_tls_cert, "a file",
+	  "Connects by TLS 1.3 and shows this certificate (PEM, with those between it and the CA "
+	  "behind it). Needs --tls-key and --tls-ca. Default: PERSEAS_TLS_CERT in the environment; "
+	  "without it, TCP is plain text." },
+	{ "tls-key", "FILE", PS_EVERY_VERB, set_tls_key, "a file",
+	  "The certificate's key. Default: PERSEAS_TLS_KEY." },
+	{ "tls-ca", "FILE", PS_EVERY_VERB, set_tls_ca, "a file",
+	  "The CA that signs the mirrors' certificates. Default: PERSEAS_TLS_CA." },
 	{ "help", NULL, PS_EVERY_VERB, set_help, NULL, "Prints this text." },
 	{ "version", NULL, PS_EVERY_VERB, set_version, NULL, "Prints the version." },
 };

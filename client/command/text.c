@@ -62,6 +62,7 @@ enum ps_exit ps_exit_of(int code)
 	case PERSEAS_EUNDECLARED:
 	case PERSEAS_ESALVAGE:
 	case PERSEAS_ERDMA:
+	case PERSEAS_ETLS:
 		return PS_EXIT_FAILURE;
 	}
 	return PS_EXIT_FAILURE;

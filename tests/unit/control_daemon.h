@@ -87,7 +87,7 @@ static int setup(void **state)
 		return -1;
 	listen_tcp(&f->tcp);
 	listen_local(&f->local, f->folder);
-	f->env = ps_env_posix(NULL);
+	f->env = ps_env_posix(NULL, NULL);
 	f->ops = f->env->ops;
 	*state = f;
 	return 0;

@@ -6,11 +6,14 @@
 #define PERSEAS_TESTS_TCP_MIRROR_H
 
 #include "../../client/address.h"
+#include "../../client/env.h"
 #include "../../client/fabric.h"
 #include "../../client/socket.h"
 #include "../../proto/frame.h"
+#include "../../proto/tls.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -29,8 +32,13 @@
 
 enum { LOG_SIZE = 65536, CHUNK = 65536, ORDER_MAX = 64 };
 
+/* The mirror's TLS, and the owner's in its env; NULL: plain text. */
+static struct ps_tls *mirror_tls;
+static struct ps_env owner_env;
+
 struct mirror {
-	int listener, fd;
+	int listener;
+	struct ps_stream stream;
 	struct ps_address address;
 	uint8_t token[PS_ID_SIZE]; /* that the owner must bring */
 	_Alignas(8) uint8_t log[LOG_SIZE];
@@ -67,16 +75,44 @@ static uint8_t *where(void *ctx, const struct ps_extent *extent, bool write)
 	return base + extent->offset;
 }
 
-static void send_all(int fd, const void *bytes, size_t len)
+static void wait_for(struct mirror *m, short events)
 {
-	const uint8_t *at = bytes;
-	ssize_t n;
+	struct pollfd fd = { .fd = m->stream.fd, .events = events };
 
-	for (; len > 0; at += n, len -= (size_t)n) {
-		n = send(fd, at, len, MSG_NOSIGNAL);
-		if (n <= 0)
+	ps_poll(&fd, 1, soon());
+}
+
+static void send_all(struct mirror *m, const void *bytes, size_t len)
+{
+	struct iovec rest = { (void *)(uintptr_t)bytes, len };
+
+	while (rest.iov_len > 0) {
+		ssize_t n = ps_stream_send(&m->stream, &rest, 1);
+
+		if (n < 0 && ps_would_block(errno)) {
+			wait_for(m, POLLOUT);
+		} else if (n <= 0) {
 			return;
+		} else {
+			rest.iov_base = (uint8_t *)rest.iov_base + n;
+			rest.iov_len -= (size_t)n;
+		}
 	}
+}
+
+static bool receive_all(struct mirror *m, void *bytes, size_t len)
+{
+	for (size_t have = 0; have < len;) {
+		ssize_t n = ps_stream_recv(&m->stream, (uint8_t *)bytes + have, len - have);
+
+		if (n < 0 && ps_would_block(errno))
+			wait_for(m, POLLIN);
+		else if (n <= 0)
+			return false;
+		else
+			have += (size_t)n;
+	}
+	return true;
 }
 
 static void answer(void *ctx, const struct ps_answer *answer, const uint8_t *bytes)
@@ -84,9 +120,9 @@ static void answer(void *ctx, const struct ps_answer *answer, const uint8_t *byt
 	struct mirror *m = ctx;
 
 	m->applied++;
-	send_all(m->fd, answer, sizeof(*answer));
+	send_all(m, answer, sizeof(*answer));
 	if (answer->length)
-		send_all(m->fd, bytes, answer->length);
+		send_all(m, bytes, answer->length);
 }
 
 static const struct ps_decoder_ops ops = { where, answer };
@@ -95,7 +131,7 @@ static const struct ps_decoder_ops ops = { where, answer };
 static ssize_t pump_some(struct mirror *m, size_t most)
 {
 	uint8_t bytes[CHUNK];
-	ssize_t n = recv(m->fd, bytes, most < CHUNK ? most : CHUNK, MSG_DONTWAIT);
+	ssize_t n = ps_stream_recv(&m->stream, bytes, most < CHUNK ? most : CHUNK);
 
 	if (n > 0 && ps_decoder_feed(&m->decoder, bytes, (size_t)n))
 		return -1;
@@ -106,10 +142,14 @@ static ssize_t pump_some(struct mirror *m, size_t most)
 static void *run(void *arg)
 {
 	struct mirror *m = arg;
-	struct pollfd fd = { .fd = m->fd, .events = POLLIN };
+	struct pollfd fd = { .fd = m->stream.fd, .events = POLLIN };
+	ssize_t n;
 
-	while (poll(&fd, 1, -1) > 0 && pump_some(m, CHUNK) > 0)
-		;
+	do {
+		n = pump_some(m, CHUNK);
+		if (n < 0 && ps_would_block(errno))
+			poll(&fd, 1, -1);
+	} while (n > 0 || (n < 0 && ps_would_block(errno)));
 	return NULL;
 }
 
@@ -118,17 +158,21 @@ static void *handshake(void *arg)
 	struct mirror *m = arg;
 	struct ps_answer welcome = { .op = PS_OP_HELLO };
 
-	m->fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (recv(m->fd, &m->hello, sizeof(m->hello), MSG_WAITALL) != sizeof(m->hello))
+	m->stream.fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (mirror_tls && ps_stream_secure(&m->stream, mirror_tls, NULL))
+		return NULL;
+	while (ps_stream_shake(&m->stream) == 0)
+		wait_for(m, ps_stream_events(&m->stream, false));
+	if (!receive_all(m, &m->hello, sizeof(m->hello)))
 		return NULL;
 	if (m->greeting) {
-		send_all(m->fd, m->greeting, m->greeting_len);
-		shutdown(m->fd, SHUT_WR);
+		send_all(m, m->greeting, m->greeting_len);
+		shutdown(m->stream.fd, SHUT_WR);
 		return NULL;
 	}
 	if (memcmp(m->hello.token, m->token, PS_ID_SIZE) != 0)
 		welcome.status = PS_ANSWER_BAD_TOKEN;
-	send_all(m->fd, &welcome, sizeof(welcome));
+	send_all(m, &welcome, sizeof(welcome));
 	return NULL;
 }
 
@@ -137,7 +181,7 @@ static struct ps_link *attach(struct mirror *m, struct ps_error *error)
 	struct ps_link *link;
 
 	assert_int_equal(pthread_create(&m->thread, NULL, handshake, m), 0);
-	link = ps_fabric_tcp.attach(NULL, &m->address, &m->grant, NULL, 1, soon(), error);
+	link = ps_fabric_tcp.attach(&owner_env, &m->address, &m->grant, NULL, 1, soon(), error);
 	pthread_join(m->thread, NULL);
 	return link;
 }
@@ -163,7 +207,7 @@ static int setup(void **state)
 	char text[32];
 	int i;
 
-	m->fd = -1;
+	m->stream.fd = -1;
 	m->segment = calloc(1, SEGMENT_SIZE);
 	m->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (bind(m->listener, (struct sockaddr *)&at, len) || listen(m->listener, 1) ||
@@ -194,8 +238,7 @@ static int teardown(void **state)
 {
 	struct mirror *m = *state;
 
-	if (m->fd >= 0)
-		close(m->fd);
+	ps_stream_close(&m->stream);
 	close(m->listener);
 	free(m->segment);
 	free(m);

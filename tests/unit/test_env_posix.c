@@ -21,7 +21,7 @@
 
 static int setup(void **state)
 {
-	*state = ps_env_posix(NULL);
+	*state = ps_env_posix(NULL, NULL);
 	return *state ? 0 : -1;
 }
 
@@ -253,7 +253,7 @@ static void the_environment_switches_rdma_off(void **state)
 
 	(void)state;
 	assert_int_equal(setenv("PERSEAS_RDMA", "off", 1), 0);
-	env = ps_env_posix(NULL);
+	env = ps_env_posix(NULL, NULL);
 	unsetenv("PERSEAS_RDMA");
 	assert_non_null(env);
 	assert_null(env->verbs);

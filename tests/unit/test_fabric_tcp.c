@@ -1,6 +1,7 @@
 /*
- * test_fabric_tcp.c - the data path over TCP.
+ * test_fabric_tcp.c - the data path over TCP, and the same inside TLS.
  */
+#include "../support/authority_tls.h"
 #include "tcp_mirror.h"
 
 #include <errno.h>
@@ -154,8 +155,7 @@ static void nothing_is_sent_after_detach(void **state)
 			assert_true(ps_monotonic() < until);
 		} while (n > 0 || (n < 0 && ps_would_block(errno)));
 		assert_int_equal(m->applied, 0);
-		close(m->fd);
-		m->fd = -1;
+		ps_stream_close(&m->stream);
 		ps_decoder_init(&m->decoder, &ops, m);
 	}
 }
@@ -212,8 +212,7 @@ static void answers_before_the_end_still_count(void **state)
 		pump_some(m, CHUNK);
 	chain.writes = &large;
 	assert_int_equal(ps_fabric_tcp.post(link, &chain), PS_LINK_OK);
-	close(m->fd);
-	m->fd = -1;
+	ps_stream_close(&m->stream);
 	/* The first to meet the broken connection: poll() is to tell, after the answers. */
 	assert_int_equal(ps_fabric_tcp.post(link, &chain), PS_LINK_OK);
 	while ((n = ps_fabric_tcp.poll(link)) == 0 && ps_monotonic() < until)
@@ -254,9 +253,8 @@ static void what_lies_outside_a_region_is_refused(void **state)
 		                                    &chain : &empty), PS_LINK_BROKEN);
 		assert_int_equal(ps_fabric_tcp.poll(link), PS_LINK_BROKEN);
 		ps_fabric_tcp.detach(link);
-		assert_true(recv(m->fd, &(char){ 0 }, 1, 0) <= 0);
-		close(m->fd);
-		m->fd = -1;
+		assert_true(!receive_all(m, &(char){ 0 }, 1));
+		ps_stream_close(&m->stream);
 	}
 }
 
@@ -339,8 +337,7 @@ static void expect_refusal(struct mirror *m, int code, const char *word)
 	assert_int_equal(error.code, code);
 	if (!strstr(error.text, word) || !strstr(error.text, m->address.text))
 		fail_msg("said: %s", error.text);
-	close(m->fd);
-	m->fd = -1;
+	ps_stream_close(&m->stream);
 }
 
 /* Greetings that are not the right one, each with what the owner is told. */
@@ -378,23 +375,55 @@ static void a_mirror_that_cannot_be_attached_is_named(void **state)
 	struct mirror *m = *state;
 	struct ps_error error;
 
-	assert_null(ps_fabric_tcp.attach(NULL, &m->address, &m->grant, NULL, 1,
+	assert_null(ps_fabric_tcp.attach(&owner_env, &m->address, &m->grant, NULL, 1,
 	                                 ps_monotonic() + 20000000, &error));
 	assert_int_equal(error.code, PERSEAS_EUNREACHABLE);
 	assert_non_null(strstr(error.text, "in time"));
 	m->grant.token.len = 3;
-	assert_null(ps_fabric_tcp.attach(NULL, &m->address, &m->grant, NULL, 1, soon(), &error));
+	assert_null(ps_fabric_tcp.attach(&owner_env, &m->address, &m->grant, NULL, 1, soon(),
+	                                 &error));
 	assert_int_equal(error.code, PERSEAS_EPROTOCOL);
 	m->grant.token.len = PS_ID_SIZE;
 	close(m->listener);
 	m->listener = -1;
-	assert_null(ps_fabric_tcp.attach(NULL, &m->address, &m->grant, NULL, 1, soon(), &error));
+	assert_null(ps_fabric_tcp.attach(&owner_env, &m->address, &m->grant, NULL, 1, soon(),
+	                                 &error));
 	assert_int_equal(error.code, PERSEAS_EUNREACHABLE);
 	assert_non_null(strstr(error.text, "is perseasd running there?"));
 	assert_non_null(strstr(error.text, m->address.text));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+/* For the second run: certificates of both ends. */
+static int secure(void **state)
+{
+	const struct leaf leaves[] = {
+		{ "mirror", "IP:127.0.0.1", NULL, 0, 0 },
+		{ "owner", "DNS:owner", NULL, 0, 0 },
+	};
+	char folder[] = "/tmp/perseas-fabric-XXXXXX", command[64];
+	struct authority *authority;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	authority = authority_new(folder, "ca");
+	authority_issue(authority, &leaves[0]);
+	authority_issue(authority, &leaves[1]);
+	mirror_tls = authority_tls(folder, "mirror", "ca", NULL);
+	owner_env.tls = authority_tls(folder, "owner", "ca", NULL);
+	authority_free(authority);
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	return system(command);
+}
+
+static int expose(void **state)
+{
+	(void)state;
+	ps_tls_free(mirror_tls);
+	ps_tls_free(owner_env.tls);
+	return 0;
+}
 
 int main(void)
 {
@@ -413,5 +442,6 @@ int main(void)
 		TEST(a_mirror_that_cannot_be_attached_is_named),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("plain text", tests, NULL, NULL) +
+	       cmocka_run_group_tests_name("TLS", tests, secure, expose);
 }

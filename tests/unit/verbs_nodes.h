@@ -178,7 +178,7 @@ static void nodes_free(struct nodes *n)
 static int nodes_open(struct nodes *n, const struct ps_verbs *verbs, uint32_t flags, perseas_t **p)
 {
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
-	struct ps_env *env = ps_env_posix(&n->error);
+	struct ps_env *env = ps_env_posix(NULL, &n->error);
 
 	assert_non_null(env);
 	env->verbs = verbs;
