@@ -9,7 +9,7 @@
 
 struct x509_st;
 
-enum { PS_TLS_NAME_MAX = 250 };        /* bytes of a certificate's name */
+enum { PS_TLS_NAME_MAX = 122 };        /* bytes of a certificate's name; no identity is longer */
 
 /* PEM files. crl may be NULL. */
 struct ps_tls_files {

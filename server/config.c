@@ -17,6 +17,14 @@ const char config_help[] =
 	"                       socket from systemd (perseasd.socket): 127.0.0.1:7170\n"
 	"  --unix PATH          wait for owners on this host, which share memory with the daemon\n"
 	"  --unix-mode MODE     who may connect there, as for chmod, in octal (600)\n"
+	"  --tls-cert FILE      TLS 1.3 on all TCP connections: the daemon's certificate, then\n"
+	"                       those between it and the CA, as PEM. Needs --tls-key, --tls-ca.\n"
+	"                       SIGHUP reads the files again, for connections that come then\n"
+	"  --tls-key FILE       the certificate's key\n"
+	"  --tls-ca FILE        the CA that signs the certificates of those who may connect\n"
+	"  --tls-crl FILE       certificates of that CA that are revoked\n"
+	"  --plaintext WHERE    where TCP may be spoken without TLS: loopback, or anywhere, where\n"
+	"                       whoever reaches the port can read and change stores (loopback)\n"
 	"  --rdma on|off        offer RDMA to owners over TCP, where the address that they came\n"
 	"                       to is an RDMA device's (on)\n"
 	"  --rdma-port PORT     where RDMA connections come to; 0: any that is free (0)\n"
@@ -188,6 +196,34 @@ static int set_http_port_file(struct reader *reader, const char *value)
 	return set_path(reader, "http-port-file", reader->config->http.port_file, value);
 }
 
+static int set_tls_cert(struct reader *reader, const char *value)
+{
+	return set_path(reader, "tls-cert", reader->config->tls_cert, value);
+}
+
+static int set_tls_key(struct reader *reader, const char *value)
+{
+	return set_path(reader, "tls-key", reader->config->tls_key, value);
+}
+
+static int set_tls_ca(struct reader *reader, const char *value)
+{
+	return set_path(reader, "tls-ca", reader->config->tls_ca, value);
+}
+
+static int set_tls_crl(struct reader *reader, const char *value)
+{
+	return set_path(reader, "tls-crl", reader->config->tls_crl, value);
+}
+
+static int set_plaintext(struct reader *reader, const char *value)
+{
+	reader->config->exposed = strcmp(value, "anywhere") == 0;
+	if (reader->config->exposed || strcmp(value, "loopback") == 0)
+		return 0;
+	return wrong(reader, "--plaintext %s is neither loopback nor anywhere", value);
+}
+
 static int set_file(struct reader *reader, const char *value)
 {
 	return set_path(reader, "config", reader->config->file, value);
@@ -323,6 +359,11 @@ static const struct option {
 	{ "unix-mode", set_unix_mode, true },
 	{ "access", set_access, true },
 	{ "max-connections", set_max_connections, true },
+	{ "tls-cert", set_tls_cert, true },
+	{ "tls-key", set_tls_key, true },
+	{ "tls-ca", set_tls_ca, true },
+	{ "tls-crl", set_tls_crl, true },
+	{ "plaintext", set_plaintext, true },
 	{ "rdma", set_rdma, true },
 	{ "rdma-port", set_rdma_port, true },
 	{ "rdma-order", set_rdma_order, true },
@@ -465,6 +506,23 @@ static int read_arguments(struct reader *reader, int argc, char *const *argv, bo
 	return 0;
 }
 
+/* All or none of what TLS needs. */
+static int check_tls(struct reader *reader)
+{
+	const struct config *config = reader->config;
+	bool any = config->tls_cert[0] || config->tls_key[0] || config->tls_ca[0] ||
+	           config->tls_crl[0];
+
+	if (any && !(config->tls_cert[0] && config->tls_key[0] && config->tls_ca[0]))
+		return wrong(reader, "TLS needs --tls-cert, --tls-key and --tls-ca: %s is missing",
+		             !config->tls_cert[0] ? "--tls-cert" :
+		             !config->tls_key[0] ? "--tls-key" : "--tls-ca");
+	if (any && config->exposed)
+		return wrong(reader, "with TLS there is no plain text: leave --plaintext anywhere "
+		             "out, or --tls-cert");
+	return 0;
+}
+
 /* The file is read before the rest of the command line, which so has the last word. */
 int config_parse(struct config *config, int argc, char *const *argv, char *why, size_t size)
 {
@@ -482,6 +540,8 @@ int config_parse(struct config *config, int argc, char *const *argv, char *why, 
 	if (config->file[0] && config_read(config, config->file, why, size) < 0)
 		return -1;
 	if (read_arguments(&reader, argc, argv, false) < 0)
+		return -1;
+	if (check_tls(&reader) < 0)
 		return -1;
 	config->endpoint_default = config->endpoint_count == 0;
 	if (config->endpoint_default)

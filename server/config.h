@@ -46,6 +46,11 @@ struct config {
 	char port_file[PATH_MAX];  /* "": none */
 	char access_file[PATH_MAX]; /* "": none, and everybody may do everything */
 	char file[PATH_MAX];       /* the configuration file, "": none */
+	char tls_cert[PATH_MAX];   /* "", as the next two: no TLS */
+	char tls_key[PATH_MAX];
+	char tls_ca[PATH_MAX];
+	char tls_crl[PATH_MAX];    /* "": none */
+	bool exposed;              /* plain text may leave this host */
 	uint64_t max_memory;       /* bytes, 0: no limit */
 	uint32_t spin_us;
 	uint32_t max_connections;

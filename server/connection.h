@@ -13,12 +13,13 @@
 enum { INPUT_FIRST = 4096 };       /* bytes of input buffer at first; what is no more is small */
 
 /*
- *   SNIFF --control magic--> HELLO --good version--> OPEN
- *     |                        |                       |
- *     +--data magic--> (data_accept takes the socket)  +--too long--> LAST
- *                              +--bad version--> LAST
+ *   TLS --handshake--> SNIFF --control magic--> HELLO --good version--> OPEN
+ *                        |                        |                       |
+ *                        +--data magic--> (data_accept takes the stream)  +--too long--> LAST
+ *                                                 +--bad version--> LAST
  */
 enum stage {
+	STAGE_TLS,                 /* the handshake is not over; only with TLS */
 	STAGE_SNIFF,               /* the magic is due */
 	STAGE_HELLO,               /* the rest of the hello is due */
 	STAGE_OPEN,                /* requests */
@@ -28,7 +29,7 @@ enum stage {
 /* What the timer of a connection is for. */
 enum due {
 	DUE_NOTHING,
-	DUE_HELLO,                 /* it must have said what it is */
+	DUE_HELLO,                 /* it must have said what it is, after the handshake of TLS */
 	DUE_REQUEST,               /* the rest of the request must have come */
 	DUE_REPLY,                 /* the reply must have been taken */
 	DUE_TURN,                  /* it is read again */
@@ -40,7 +41,7 @@ struct connection {
 	struct daemon *daemon;
 	struct connection *next;
 	struct connection **link;
-	int fd;
+	struct ps_stream stream;
 	int process;               /* pidfd of a peer on this host, else -1 */
 	enum stage stage;
 	struct event *readable;

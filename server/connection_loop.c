@@ -131,6 +131,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		[DUE_REPLY] = "did not take its reply in time",
 	};
 	struct connection *connection = arg;
+	const char *peer = connection->session.peer, *who = connection->session.identity.name;
 	enum due due = connection->due;
 
 	(void)fd;
@@ -142,9 +143,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	log_event(LOG_LEVEL_INFO, due == DUE_HELLO ? "hello-late" : "too-slow",
-	          &(struct log_fields){ .peer = connection->session.peer },
-	          "connection from %s, %s, is closed: it %s", connection->session.peer,
-	          connection->session.identity.name, faults[due]);
+	          &(struct log_fields){ .peer = peer }, "connection from %s, %s, is closed: it %s",
+	          peer, *who ? who : "in the handshake of TLS", faults[due]);
 	connection_close(connection);
 }
 
@@ -173,7 +173,7 @@ static void name_peer(struct connection *connection, const struct sockaddr *from
 	socklen_t len = sizeof(cred);
 
 	if (connection->session.local) {
-		(void)getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+		(void)getsockopt(connection->stream.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 		snprintf(peer, size, "process %d on this host", (int)cred.pid);
 	} else if (from->sa_family == AF_INET6) {
 		inet_ntop(AF_INET6, &v6->sin6_addr, number, sizeof(number));
@@ -229,7 +229,7 @@ int connection_identify(struct connection *connection, const char *certificate)
 	bool named = true;
 
 	if (connection->session.local)
-		identity_of_process(who, connection->fd);
+		identity_of_process(who, connection->stream.fd);
 	else
 		named = identity_of_certificate(who, certificate);
 	if (strcmp(who->name, "anonymous") != 0 && !crowd_move(&connection->guest, who->name))
@@ -246,10 +246,17 @@ int connection_identify(struct connection *connection, const char *certificate)
 	return -1;
 }
 
+static void tell_no_memory(const struct connection *connection)
+{
+	log_event(LOG_LEVEL_ERROR, "out-of-memory",
+	          &(struct log_fields){ .peer = connection->session.peer },
+	          "out of memory for a connection");
+}
+
 static bool make_events(struct connection *connection)
 {
 	struct event_base *base = connection->daemon->base;
-	int fd = connection->fd;
+	int fd = connection->stream.fd;
 
 	connection->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, connection);
 	connection->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, connection);
@@ -281,7 +288,7 @@ static struct connection *connection_new(struct daemon *daemon, int fd,
 	connection->session.ops = &connection_session;
 	connection->session.local = local;
 	connection->daemon = daemon;
-	connection->fd = fd;
+	connection->stream.fd = fd;
 	connection->process = local ? shm_process(fd) : -1;
 	connection->next = daemon->connections;
 	connection->link = &daemon->connections;
@@ -291,6 +298,20 @@ static struct connection *connection_new(struct daemon *daemon, int fd,
 	daemon->counters.connections++;
 	name_peer(connection, from);
 	return connection;
+}
+
+/* Every byte of a TCP connection is inside TLS, where there is TLS; who it is, is not known before
+ * the handshake is over. */
+static int begin(struct connection *connection)
+{
+	connection->stage = STAGE_SNIFF;
+	if (connection->session.local || !connection->daemon->tls)
+		return connection_identify(connection, NULL);
+	connection->stage = STAGE_TLS;
+	if (ps_stream_secure(&connection->stream, connection->daemon->tls, NULL) == 0)
+		return 0;
+	tell_no_memory(connection);
+	return -1;
 }
 
 void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *from, bool local)
@@ -305,11 +326,9 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 	if (!local)
 		set_options(fd);
 	if (!make_events(connection)) {
-		log_event(LOG_LEVEL_ERROR, "out-of-memory",
-		          &(struct log_fields){ .peer = connection->session.peer },
-		          "out of memory for a connection");
+		tell_no_memory(connection);
 		connection_close(connection);
-	} else if (connection_identify(connection, NULL) < 0) {
+	} else if (begin(connection) < 0) {
 		connection_close(connection);
 	}
 }

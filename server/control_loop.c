@@ -6,6 +6,7 @@
 #include "connection.h"
 
 #include "../proto/frame.h"
+#include "../proto/tls.h"
 #include "status.h"
 
 #include <errno.h>
@@ -53,7 +54,8 @@ static uint64_t session_silent_ms(struct session *session)
 	if (connection->due == DUE_TURN)
 		return 0;
 	if (connection->output.len == 0 &&
-	    recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+	    (ps_stream_pending(&connection->stream) ||
+	     recv(connection->stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0))
 		return 0;
 	return connection_now_ms() - connection->guest.heard_ms;
 }
@@ -77,8 +79,8 @@ bool connection_address(const struct session *session, struct sockaddr_storage *
 	socklen_t len = sizeof(*address);
 
 	return !session->local &&
-	       getsockname(((const struct connection *)session)->fd, (struct sockaddr *)address,
-	                   &len) == 0;
+	       getsockname(((const struct connection *)session)->stream.fd,
+	                   (struct sockaddr *)address, &len) == 0;
 }
 
 const struct session_ops connection_session = {
@@ -113,7 +115,7 @@ static void free_event(struct event **event)
 	*event = NULL;
 }
 
-/* Frees all but the socket. */
+/* Frees all but the stream. */
 static void release(struct connection *connection)
 {
 	connection_give_up_turn(connection);
@@ -135,10 +137,10 @@ static void release(struct connection *connection)
 
 void connection_close(struct connection *connection)
 {
-	int fd = connection->fd;
+	struct ps_stream stream = connection->stream;
 
 	release(connection);
-	close(fd);
+	ps_stream_close(&stream);
 }
 
 /* The store may close its own descriptors before they can be sent. */
@@ -172,15 +174,25 @@ static int wait_writable(struct connection *connection)
 	return 0;
 }
 
+/* Once: the rest of the output, with its descriptors before the first byte. As sendmsg(). */
+static ssize_t send_rest(struct connection *connection)
+{
+	struct control_reply *output = &connection->output;
+	struct iovec rest = { output->bytes + connection->sent, output->len - connection->sent };
+
+	if (connection->sent == 0 && output->fd_count > 0)
+		return shm_send(connection->stream.fd, rest.iov_base, rest.iov_len, output->fds,
+		                output->fd_count);
+	return ps_stream_send(&connection->stream, &rest, 1);
+}
+
 /* Sends what the socket takes. -1: the connection is of no more use. */
 static int send_output(struct connection *connection)
 {
 	struct control_reply *output = &connection->output;
 
 	while (connection->sent < output->len) {
-		unsigned count = connection->sent == 0 ? output->fd_count : 0;
-		ssize_t n = shm_send(connection->fd, output->bytes + connection->sent,
-		                     output->len - connection->sent, output->fds, count);
+		ssize_t n = send_rest(connection);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -304,30 +316,76 @@ static size_t wanted(const struct connection *connection)
 	return head + message_length(connection);
 }
 
-enum taken { TAKEN, TAKEN_CLOSE, TAKEN_AWAY };
+enum taken { TAKEN, TAKEN_WAITS, TAKEN_CLOSE, TAKEN_AWAY };
+
+/* Something else connected, or an owner that has certificates. */
+static void refuse_stranger(const struct connection *connection)
+{
+	const struct log_fields fields = { .peer = connection->session.peer };
+	const uint8_t *bytes = connection->input;
+
+	if (bytes[0] != PS_TLS_HANDSHAKE || bytes[1] != PS_TLS_MAJOR) {
+		log_event(LOG_LEVEL_INFO, "not-perseas", &fields,
+		          "connection from %s is not of this protocol", fields.peer);
+		return;
+	}
+	log_event(LOG_LEVEL_WARNING, "wants-tls", &fields,
+	          "%s wants TLS, and this daemon was started without: give it --tls-cert, "
+	          "--tls-key and --tls-ca", fields.peer);
+	ps_stream_refuse(&connection->stream);
+}
 
 static enum taken sniff(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	uint32_t magic = message_length(connection);
-	int fd = connection->fd;
-	char peer[sizeof(connection->session.peer)], origin[ORIGIN_MAX];
+	struct ps_stream stream = connection->stream;
+	struct session session = connection->session;
+	char origin[ORIGIN_MAX];
 
 	if (magic == PS_CONTROL_MAGIC) {
 		connection->stage = STAGE_HELLO;
 		return TAKEN;
 	}
 	if (magic != PS_DATA_MAGIC) {
-		log_event(LOG_LEVEL_INFO, "not-perseas",
-		          &(struct log_fields){ .peer = connection->session.peer },
-		          "connection from %s is not of this protocol", connection->session.peer);
+		refuse_stranger(connection);
 		return TAKEN_CLOSE;
 	}
-	memcpy(peer, connection->session.peer, sizeof(peer));
 	snprintf(origin, sizeof(origin), "%s", connection->guest.origin->name);
 	release(connection);
-	data_accept(daemon, fd, peer, origin);
+	data_accept(daemon, &stream, session.peer, session.identity.name, origin);
 	return TAKEN_AWAY;
+}
+
+_Static_assert(PS_TLS_NAME_MAX + sizeof("cert:") <= IDENTITY_MAX + 1, "each name is an identity");
+
+/* The handshake goes on. The certificate is good, and its name becomes the session's identity. */
+static enum taken shake(struct connection *connection)
+{
+	struct ps_stream *stream = &connection->stream;
+	const char *peer = connection->session.peer;
+	char name[PS_TLS_NAME_MAX + 1];
+	int ret = ps_stream_shake(stream);
+
+	if (ret == 0) {
+		if (ps_stream_events(stream, false) == POLLOUT)
+			event_add(connection->writable, NULL);
+		return TAKEN_WAITS;
+	}
+	if (ret < 0 || ps_stream_name(stream, name) < 0) {
+		connection->daemon->counters.connections_refused++;
+		log_event(LOG_LEVEL_WARNING, "tls-refused", &(struct log_fields){ .peer = peer },
+		          "the TLS connection from %s is refused: %s", peer,
+		          ps_stream_fault(stream) ? ps_stream_why(stream)
+		                                  : "it ended in the handshake");
+		return TAKEN_CLOSE;
+	}
+	if (connection_identify(connection, name) < 0)
+		return TAKEN_CLOSE;
+	log_event(LOG_LEVEL_DEBUG, "identified", &(struct log_fields){ .peer = peer },
+	          "the connection from %s is of %s", peer, connection->session.identity.name);
+	connection->stage = STAGE_SNIFF;
+	return TAKEN;
 }
 
 /* Does what the input allows, once. */
@@ -376,7 +434,7 @@ static int receive(struct connection *connection)
 		if (!grow_input(connection))
 			return -1;
 		part = (want < connection->room ? want : connection->room) - connection->have;
-		n = recv(connection->fd, connection->input + connection->have, part, MSG_DONTWAIT);
+		n = ps_stream_recv(&connection->stream, connection->input + connection->have, part);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -396,33 +454,56 @@ static void expect_more(struct connection *connection)
 		connection_wait(connection, DUE_REQUEST, connection->daemon->message_ns);
 }
 
+static enum taken advance(struct connection *connection)
+{
+	int ret;
+
+	if (connection->stage == STAGE_TLS)
+		return shake(connection);
+	ret = receive(connection);
+	if (ret == 0)
+		expect_more(connection);
+	if (ret == 0 || (ret > 0 && connection_must_wait(connection)))
+		return TAKEN_WAITS;
+	return ret < 0 ? TAKEN_CLOSE : step(connection);
+}
+
+/* No poll tells of what is decrypted already. */
+static void read_on(struct connection *connection)
+{
+	if (ps_stream_pending(&connection->stream))
+		daemon_run_again(connection->daemon, connection->readable);
+}
+
 void connection_read(struct connection *connection)
 {
 	const uint64_t began = connection_now_ms();
 
 	for (int round = 0; round < ROUNDS && connection->output.len == 0; round++) {
-		int ret = receive(connection);
-		enum taken taken;
+		enum taken taken = advance(connection);
 
-		if (ret == 0)
-			expect_more(connection);
-		if (ret == 0 || (ret > 0 && connection_must_wait(connection)))
-			return;
-		taken = ret < 0 ? TAKEN_CLOSE : step(connection);
 		if (taken == TAKEN_CLOSE)
 			connection_close(connection);
-		if (taken != TAKEN || connection_now_ms() - began >= TURN_MS)
+		if (taken != TAKEN)
 			return;
+		if (connection_now_ms() - began >= TURN_MS)
+			break;
 	}
+	if (connection->output.len == 0)
+		read_on(connection);
 }
 
 void connection_write(struct connection *connection)
 {
-	if (send_output(connection) < 0) {
+	if (connection->stage == STAGE_TLS) {
+		event_del(connection->writable);
+		connection_read(connection);
+	} else if (send_output(connection) < 0) {
 		connection_close(connection);
 	} else if (connection->output.len == 0) {
 		event_del(connection->writable);
 		event_add(connection->readable, NULL);
+		read_on(connection);
 	}
 }
 

@@ -104,6 +104,7 @@ void daemon_free(struct daemon *daemon)
 	http_close(daemon);
 	stores_on_news(daemon->stores, NULL, NULL);
 	event_base_free(daemon->base);
+	ps_tls_free(daemon->tls);
 	free(daemon);
 }
 
@@ -120,6 +121,26 @@ void daemon_tell_crowded(struct daemon *daemon, const char *peer)
 	          "there is no room for more than %u connections, of which %u are open: that of "
 	          "%s is closed; %llu had to make room since the start", crowd->max, crowd->count,
 	          peer, (unsigned long long)crowd->evicted);
+}
+
+int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, char *why,
+                    size_t size)
+{
+	struct ps_tls *tls = ps_tls_new(files, why, size);
+
+	if (!tls)
+		return -1;
+	ps_tls_free(daemon->tls);
+	daemon->tls = tls;
+	return 0;
+}
+
+/* The other events come first, and the loop looks at all sockets before it comes back to this
+ * one. */
+void daemon_run_again(struct daemon *daemon, struct event *readable)
+{
+	event_active(readable, EV_READ, 0);
+	event_base_loopcontinue(daemon->base);
 }
 
 void daemon_stop(struct daemon *daemon)

@@ -17,6 +17,7 @@
 #ifndef PERSEAS_SERVER_DAEMON_H
 #define PERSEAS_SERVER_DAEMON_H
 
+#include "../proto/tls.h"
 #include "config.h"
 #include "counters.h"
 #include "crowd.h"
@@ -28,6 +29,7 @@
 
 struct connection;
 struct data_link;
+struct event;
 struct http;
 struct listener;
 struct ps_verbs;
@@ -59,6 +61,9 @@ struct daemon {
 	struct data_link *links;
 	struct verbs_target *rdma; /* NULL: built or started without */
 	struct http *http;         /* NULL: nobody watches */
+	struct ps_tls *tls;        /* of TCP connections that come; NULL: they are plain text. The
+	                              daemon's */
+	bool exposed;              /* plain text also where others than this host can connect */
 	uint8_t *buffer;           /* of target_tcp: what recv() fills */
 	struct crowd crowd;        /* connections of both kinds */
 	size_t held;               /* bytes of large messages that are under way */
@@ -93,6 +98,14 @@ void daemon_cut(struct daemon *daemon, struct session *session);
 void daemon_tell_crowded(struct daemon *daemon, const char *peer);
 /* Adds to a grant what the fabrics offer. */
 void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
+/* TLS for the connections that come from now on, from these files. -1, with a sentence in why: what
+ * was there before is kept. */
+int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, char *why,
+                    size_t size);
+
+/* The event of a stream of which bytes are here that no poll tells of (ps_stream_pending()): it
+ * comes again, after the others had their turn. */
+void daemon_run_again(struct daemon *daemon, struct event *readable);
 
 /* journal.c: as stores_on_news() wants it. */
 void journal_tell(void *arg, const struct store_news *news);
@@ -102,14 +115,14 @@ int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *
                   size_t size);
 /* Takes a socket of activation_take(), whose path stays when the daemon ends. -1: out of memory,
  * the descriptor is closed. */
-int daemon_adopt(struct daemon *daemon, const struct activated *socket);
+int daemon_adopt(struct daemon *daemon, const struct activated *socket, char *why, size_t size);
 void daemon_unlisten(struct daemon *daemon);
 /* Writes the port of each TCP listener, a line each, whole or not at all. */
 int daemon_write_ports(const struct daemon *daemon, const char *path, char *why, size_t size);
 
-/* .. opens and binds a socket that listens; -1: why. loopback: nothing but this host can reach it,
- * else it is refused. */
-int listen_tcp(const struct endpoint *endpoint, bool loopback, char *why, size_t size);
+/* .. opens and binds a socket that listens; -1: why. exposed: what there is to say of an address
+ * that others than this host can reach, which is refused then; NULL: it may be one. */
+int listen_tcp(const struct endpoint *endpoint, const char *exposed, char *why, size_t size);
 unsigned listen_port(int fd);
 /* Writes a file whole or not at all. */
 int listen_write_file(const char *path, const char *text, char *why, size_t size);
@@ -126,9 +139,11 @@ void connections_close(struct daemon *daemon);
  * socket. */
 bool connection_address(const struct session *session, struct sockaddr_storage *address);
 
-/* target_tcp.c: takes a socket whose first four bytes were PS_DATA_MAGIC. */
+/* target_tcp.c: takes a stream whose first four bytes were PS_DATA_MAGIC. identity: the name in
+ * session.identity. */
 extern const struct target target_tcp;
-void data_accept(struct daemon *daemon, int fd, const char *peer, const char *origin);
+void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *peer,
+                 const char *identity, const char *origin);
 void data_links_close(struct daemon *daemon);
 
 /* target_shm.c */

@@ -435,7 +435,9 @@ static int announce(const struct http_options *options, unsigned port, char *why
 
 int http_open(struct daemon *daemon, const struct http_options *options, char *why, size_t size)
 {
-	int fd = listen_tcp(&options->endpoint, !options->anywhere, why, size);
+	static const char exposed[] = "is not an address of this host alone, as 127.0.0.1 is; "
+	                              "--http-anywhere on lets other hosts in";
+	int fd = listen_tcp(&options->endpoint, options->anywhere ? NULL : exposed, why, size);
 	unsigned port;
 
 	if (fd < 0)

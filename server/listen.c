@@ -145,18 +145,30 @@ static int bind_address(const struct addrinfo *address)
 	return -1;
 }
 
-static bool is_loopback(const struct addrinfo *address)
+/* Can only processes of this host connect to it? */
+static bool is_loopback(const struct sockaddr *address)
 {
-	const struct sockaddr_in *v4 = (const void *)address->ai_addr;
-	const struct sockaddr_in6 *v6 = (const void *)address->ai_addr;
+	const struct sockaddr_in *v4 = (const void *)address;
+	const struct sockaddr_in6 *v6 = (const void *)address;
 
-	if (address->ai_family == AF_INET)
+	if (address->sa_family == AF_INET)
 		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	return address->ai_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+	return address->sa_family == AF_INET6 &&
+	       (IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+	        (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) &&
+	         v6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET));
+}
+
+static bool all_loopback(const struct addrinfo *list)
+{
+	for (; list; list = list->ai_next)
+		if (!is_loopback(list->ai_addr))
+			return false;
+	return true;
 }
 
 /* The first address that the name has and that can be bound. */
-int listen_tcp(const struct endpoint *endpoint, bool loopback, char *why, size_t size)
+int listen_tcp(const struct endpoint *endpoint, const char *exposed, char *why, size_t size)
 {
 	const struct addrinfo hints = {
 		.ai_family = AF_UNSPEC,
@@ -171,17 +183,14 @@ int listen_tcp(const struct endpoint *endpoint, bool loopback, char *why, size_t
 		         gai_strerror(error));
 		return -1;
 	}
-	for (struct addrinfo *address = found; address && fd < 0; address = address->ai_next) {
-		if (loopback && !is_loopback(address))
-			error = EACCES;
-		else
-			fd = bind_address(address);
+	if (exposed && !all_loopback(found)) {
+		snprintf(why, size, "%s:%s %s", endpoint->host, endpoint->port, exposed);
+		freeaddrinfo(found);
+		return -1;
 	}
-	if (fd < 0 && error == EACCES)
-		snprintf(why, size, "%s:%s is not an address of this host alone, as 127.0.0.1 is; "
-		         "--http-anywhere on lets other hosts in", endpoint->host,
-		         endpoint->port);
-	else if (fd < 0)
+	for (struct addrinfo *address = found; address && fd < 0; address = address->ai_next)
+		fd = bind_address(address);
+	if (fd < 0)
 		snprintf(why, size, "cannot listen on %s:%s: %s", endpoint->host, endpoint->port,
 		         strerror(errno));
 	freeaddrinfo(found);
@@ -242,17 +251,24 @@ static struct listener *add_listener(struct daemon *daemon, int fd, bool local, 
 	if (local)
 		log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at unix://%s", host);
 	else
-		log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at tcp://%s%s%s:%u",
-		          colons ? "[" : "", host, colons ? "]" : "", port);
+		log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at tcp://%s%s%s:%u%s",
+		          colons ? "[" : "", host, colons ? "]" : "", port,
+		          daemon->tls ? ", with TLS" : "");
 	return listener;
 }
+
+static const char exposed[] =
+	"would let everybody on the network read and change the stores, without TLS: give "
+	"--tls-cert, --tls-key and --tls-ca, or, on a network that is trusted, "
+	"--plaintext anywhere";
 
 int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why, size_t size)
 {
 	const mode_t mode = daemon->unix_mode ? daemon->unix_mode : 0600;
 	const bool local = endpoint->local;
 	int fd = local ? bind_unix(endpoint, mode, why, size)
-	               : listen_tcp(endpoint, false, why, size);
+	               : listen_tcp(endpoint, daemon->tls || daemon->exposed ? NULL : exposed,
+	                            why, size);
 	struct listener *listener;
 
 	if (fd < 0)
@@ -267,9 +283,23 @@ int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *
 	return 0;
 }
 
-int daemon_adopt(struct daemon *daemon, const struct activated *socket)
+int daemon_adopt(struct daemon *daemon, const struct activated *socket, char *why, size_t size)
 {
-	return add_listener(daemon, socket->fd, socket->local, socket->host, socket->port) ? 0 : -1;
+	struct sockaddr_storage address = { 0 };
+	socklen_t len = sizeof(address);
+
+	if (!socket->local && !daemon->tls && !daemon->exposed &&
+	    (getsockname(socket->fd, (struct sockaddr *)&address, &len) < 0 ||
+	     !is_loopback((struct sockaddr *)&address))) {
+		snprintf(why, size, "the service manager's socket at %s:%u %s", socket->host,
+		         socket->port, exposed);
+		close(socket->fd);
+		return -1;
+	}
+	if (add_listener(daemon, socket->fd, socket->local, socket->host, socket->port))
+		return 0;
+	snprintf(why, size, "out of memory");
+	return -1;
 }
 
 void daemon_unlisten(struct daemon *daemon)

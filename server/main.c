@@ -27,6 +27,13 @@ struct rules {
 	struct stores *stores;     /* NULL: there are none yet */
 };
 
+/* What a signal reads again. */
+struct reload {
+	struct daemon *daemon;
+	const struct config *config;
+	struct rules *rules;
+};
+
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
 	(void)what;
@@ -58,13 +65,38 @@ static int read_rules(struct rules *rules)
 	return 0;
 }
 
+/* The same of the TLS files. */
+static int read_tls(struct daemon *daemon, const struct config *config)
+{
+	const struct ps_tls_files files = {
+		.cert = config->tls_cert,
+		.key = config->tls_key,
+		.ca = config->tls_ca,
+		.crl = config->tls_crl[0] ? config->tls_crl : NULL,
+	};
+	char why[PATH_MAX + 256];
+
+	if (!config->tls_cert[0] || daemon_load_tls(daemon, &files, why, sizeof(why)) == 0)
+		return 0;
+	log_event(LOG_LEVEL_ERROR, "tls-files-refused", NULL, "%s", why);
+	return -1;
+}
+
 static void on_hangup(evutil_socket_t number, short what, void *arg)
 {
+	const struct reload *reload = arg;
+
 	(void)number;
 	(void)what;
-	if (read_rules(arg) < 0)
+	if (read_rules(reload->rules) < 0)
 		log_event(LOG_LEVEL_ERROR, "access-refused", NULL,
 		          "the access rules from before stay in force");
+	if (read_tls(reload->daemon, reload->config) < 0)
+		log_event(LOG_LEVEL_ERROR, "tls-files-refused", NULL,
+		          "the TLS files from before stay in use");
+	else if (reload->daemon->tls)
+		log_event(LOG_LEVEL_INFO, "tls-files", NULL,
+		          "new connections use the TLS files as they are now");
 }
 
 /* arg: the event. */
@@ -101,7 +133,7 @@ static int open_listeners(struct daemon *daemon, const struct config *config)
 	char why[PATH_MAX + 256] = "out of memory";
 
 	for (int i = 0; i < config->activated_count; i++)
-		if (daemon_adopt(daemon, &config->activated[i]) < 0)
+		if (daemon_adopt(daemon, &config->activated[i], why, sizeof(why)) < 0)
 			return fail(why);
 	for (unsigned i = 0; i < config->endpoint_count; i++)
 		if (daemon_listen(daemon, &config->endpoints[i], why, sizeof(why)) < 0)
@@ -117,7 +149,8 @@ static int serve(struct daemon *daemon, const struct config *config, struct rule
 {
 	struct event *term = evsignal_new(daemon->base, SIGTERM, on_signal, daemon);
 	struct event *interrupt = evsignal_new(daemon->base, SIGINT, on_signal, daemon);
-	struct event *hangup = evsignal_new(daemon->base, SIGHUP, on_hangup, rules);
+	struct reload reload = { daemon, config, rules };
+	struct event *hangup = evsignal_new(daemon->base, SIGHUP, on_hangup, &reload);
 	int ret = -1;
 
 	if (!term || !interrupt || !hangup || event_add(term, NULL) < 0 ||
@@ -216,29 +249,34 @@ static int write_spills(struct stores *stores, const struct config *config)
 	return sum.failed > 0 ? -1 : 0;
 }
 
+/* What needs no images: a mistake is told before these are loaded. */
+static int set_up(struct daemon *daemon, const struct config *config)
+{
+	daemon_set_connections(daemon, config->max_connections);
+	daemon->unix_mode = config->unix_mode;
+	daemon->exposed = config->exposed;
+	if (read_tls(daemon, config) < 0)
+		return -1;
+	if (start_rdma(daemon, config) < 0)
+		return fail("out of memory");
+	return open_http(daemon, &config->http);
+}
+
 static int run_daemon(struct memory *memory, struct stores *stores, struct progress *progress,
                       const struct config *config, struct rules *rules)
 {
 	struct daemon *daemon = daemon_new(stores, config->spin_us);
 	int ret = -1;
 
+	if (!daemon)
+		return fail("out of memory");
 	progress->daemon = daemon;
-	if (daemon) {
-		daemon_set_connections(daemon, config->max_connections);
-		daemon->unix_mode = config->unix_mode;
-	}
-	if (daemon && start_rdma(daemon, config) == 0) {
-		if (open_http(daemon, &config->http) < 0) {
-			daemon_free(daemon);
-			return -1;
-		}
+	if (set_up(daemon, config) == 0) {
 		load(stores, config);
 		log_event(LOG_LEVEL_INFO, "begins", NULL,
 		          "perseasd %s keeps its images in %s, %llu bytes", PERSEAS_VERSION,
 		          config->memory_dir, (unsigned long long)memory->ops->used(memory));
 		ret = serve(daemon, config, rules);
-	} else {
-		fail("out of memory");
 	}
 	if (ret == 0) {
 		daemon_end_sessions(daemon);

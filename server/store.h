@@ -67,7 +67,8 @@ struct session_ops {
 	void (*grant)(struct session *session, Perseas__Grant *grant);
 };
 
-/* ops, local, peer and fabric are the connection's, the rest is the logic's; zero to begin. */
+/* ops, local, peer, identity and fabric are the connection's, the rest is the logic's; zero to
+ * begin. */
 struct session {
 	const struct session_ops *ops;
 	struct store *store;       /* claimed, or NULL */
@@ -79,7 +80,8 @@ struct session {
 	bool opened;               /* .. and its token has opened a data path: no more than once */
 	bool beside;               /* its data path goes to the image beside */
 	bool local;                /* a Unix socket: descriptors can go along */
-	struct identity identity;  /* who it is, for rules and quotas */
+	struct identity identity;  /* who it is, for rules and quotas; its data connection must be
+	                              of the same */
 	char peer[128];            /* where it comes from, for people */
 	const char *fabric;        /* "tcp", "shm", "rdma": set by the target, NULL: none yet */
 };

@@ -38,7 +38,7 @@ struct data_link {
 	struct data_link **link;
 	struct daemon *daemon;
 	struct session *session;   /* NULL: the hello has not come yet */
-	int fd;
+	struct ps_stream stream;
 	struct event *readable;
 	struct event *writable;
 	struct event *deadline;    /* of the hello */
@@ -52,6 +52,7 @@ struct data_link {
 	bool failed;               /* an answer found no memory: the link is of no more use */
 	uint64_t moved;            /* daemon->spins when data came last */
 	char peer[128];
+	char identity[IDENTITY_MAX + 1];   /* the name of whose connection it is */
 };
 
 static void data_close(struct data_link *link)
@@ -67,7 +68,7 @@ static void data_close(struct data_link *link)
 		event_free(link->writable);
 	if (link->deadline)
 		event_free(link->deadline);
-	close(link->fd);
+	ps_stream_close(&link->stream);
 	crowd_leave(&link->guest);
 	free(link->queue);
 	free(link);
@@ -166,7 +167,6 @@ static int data_flush(struct data_link *link)
 {
 	while (link->count > 0) {
 		struct iovec parts[PARTS_MAX];
-		struct msghdr message = { .msg_iov = parts };
 		uint64_t skip = link->sent;
 		int count = 0;
 		ssize_t n;
@@ -174,8 +174,7 @@ static int data_flush(struct data_link *link)
 		for (unsigned i = 0; i < link->count && count < PARTS_MAX - 1; i++, skip = 0)
 			if (!add_parts(link, &link->queue[link->first + i], skip, parts, &count))
 				return -1;
-		message.msg_iovlen = (size_t)count;
-		n = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = ps_stream_send(&link->stream, parts, (size_t)count);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -185,7 +184,7 @@ static int data_flush(struct data_link *link)
 	return 0;
 }
 
-/* Reads only while nothing is to be sent. */
+/* Reads only while nothing is to be sent. Bytes that are decrypted already wait with the others. */
 static void data_watch(struct data_link *link)
 {
 	if (link->count > 0) {
@@ -194,6 +193,8 @@ static void data_watch(struct data_link *link)
 	} else {
 		event_del(link->writable);
 		event_add(link->readable, NULL);
+		if (ps_stream_pending(&link->stream))
+			daemon_run_again(link->daemon, link->readable);
 	}
 }
 
@@ -232,6 +233,14 @@ static int data_greet(struct data_link *link)
 		answer_hello(link, PS_ANSWER_BAD_TOKEN);
 		return -1;
 	}
+	if (strcmp(link->identity, session->identity.name) != 0) {
+		log_event(LOG_LEVEL_WARNING, "data-refused",
+		          &(struct log_fields){ .peer = link->peer },
+		          "data connection from %s (%s) has the token of %s (%s): it is refused",
+		          link->peer, link->identity, session->peer, session->identity.name);
+		answer_hello(link, PS_ANSWER_OTHER_IDENTITY);
+		return -1;
+	}
 	bind_session(link, session);
 	answer_hello(link, PS_ANSWER_OK);
 	return 0;
@@ -260,7 +269,7 @@ static int data_take(struct data_link *link, const uint8_t *bytes, size_t len)
 static ssize_t data_receive(struct data_link *link)
 {
 	struct daemon *daemon = link->daemon;
-	ssize_t n = recv(link->fd, daemon->buffer, BUFFER_SIZE, MSG_DONTWAIT);
+	ssize_t n = ps_stream_recv(&link->stream, daemon->buffer, BUFFER_SIZE);
 	int ret;
 
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
@@ -278,7 +287,7 @@ static ssize_t data_receive(struct data_link *link)
 			log_event(LOG_LEVEL_DEBUG, "data-refused",
 			          &(struct log_fields){ .peer = link->peer },
 			          "data connection from %s is refused", link->peer);
-		shutdown(link->fd, SHUT_WR);
+		shutdown(link->stream.fd, SHUT_WR);
 		data_close(link);
 		return 0;
 	}
@@ -293,7 +302,7 @@ static bool data_read(struct data_link *link)
 
 	for (int round = 1; n == BUFFER_SIZE && link->count == 0 && round < ROUNDS; round++)
 		n = data_receive(link);
-	if (n != 0 && link->count > 0)
+	if (n != 0 && (link->count > 0 || ps_stream_pending(&link->stream)))
 		data_watch(link);
 	return moved;
 }
@@ -333,8 +342,8 @@ static bool make_events(struct data_link *link)
 	const struct timeval limit = { .tv_sec = HANDSHAKE_SECONDS };
 	struct event_base *base = link->daemon->base;
 
-	link->readable = event_new(base, link->fd, EV_READ | EV_PERSIST, on_readable, link);
-	link->writable = event_new(base, link->fd, EV_WRITE | EV_PERSIST, on_writable, link);
+	link->readable = event_new(base, link->stream.fd, EV_READ | EV_PERSIST, on_readable, link);
+	link->writable = event_new(base, link->stream.fd, EV_WRITE | EV_PERSIST, on_writable, link);
 	link->deadline = evtimer_new(base, on_deadline, link);
 	return link->readable && link->writable && link->deadline &&
 	       event_add(link->readable, NULL) == 0 && event_add(link->deadline, &limit) == 0;
@@ -353,7 +362,8 @@ static void guest_evict(struct guest *guest)
 	data_close(link);
 }
 
-void data_accept(struct daemon *daemon, int fd, const char *peer, const char *origin)
+void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *peer,
+                 const char *identity, const char *origin)
 {
 	struct data_link *link = calloc(1, sizeof(*link));
 
@@ -365,14 +375,15 @@ void data_accept(struct daemon *daemon, int fd, const char *peer, const char *or
 		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
 		          "out of memory for the data connection from %s", peer);
 		free(link);
-		close(fd);
+		ps_stream_close(stream);
 		return;
 	}
 	link->daemon = daemon;
-	link->fd = fd;
+	link->stream = *stream;
 	link->hello.magic = PS_DATA_MAGIC;
 	link->hello_have = sizeof(link->hello.magic);
 	snprintf(link->peer, sizeof(link->peer), "%s", peer);
+	snprintf(link->identity, sizeof(link->identity), "%s", identity);
 	ps_decoder_init(&link->decoder, &data_ops, link);
 	link->next = daemon->links;
 	link->link = &daemon->links;
@@ -383,7 +394,11 @@ void data_accept(struct daemon *daemon, int fd, const char *peer, const char *or
 		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
 		          "out of memory for the data connection from %s", peer);
 		data_close(link);
+		return;
 	}
+	/* The rest of the hello may have come with the magic. */
+	if (ps_stream_pending(&link->stream))
+		daemon_run_again(daemon, link->readable);
 }
 
 void data_links_close(struct daemon *daemon)
@@ -394,7 +409,7 @@ void data_links_close(struct daemon *daemon)
 	daemon->buffer = NULL;
 }
 
-/* Closing drops what is buffered here and in the kernel. */
+/* Closing drops what is buffered: here, in TLS, and in the kernel. */
 static void tcp_cut(struct daemon *daemon, struct session *session)
 {
 	struct data_link *next;

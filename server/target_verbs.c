@@ -152,6 +152,10 @@ static int port_listen(struct verbs_target *target, struct verbs_port *port)
 	          address.ss_family == AF_INET6 ? "[" : "", text,
 	          address.ss_family == AF_INET6 ? "]" : "", port->number,
 	          ps_verbs_device_name(port->id->verbs));
+	if (target->daemon->tls)
+		log_event(LOG_LEVEL_WARNING, "rdma-plain", NULL,
+		          "what goes over RDMA is not encrypted; with --rdma off all of it goes "
+		          "over TLS");
 	return 0;
 }
 

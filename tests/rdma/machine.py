@@ -2,7 +2,8 @@
 cable, cuts their power.
 
     with Pair() as (one, two):              # 10.6.0.1 and 10.6.0.2, an RDMA device each
-        daemon = one.start(BUILD / "perseasd", "--listen", one.address + ":7170")
+        daemon = one.start(BUILD / "perseasd", "--listen", one.address + ":7170",
+                           "--plaintext", "anywhere")
         two.run(BUILD / "perseas", "ls", "--mirrors", one.address + ":7170").check()
         one.pause(); one.resume(); one.link(False); one.kill()
 """

@@ -44,7 +44,7 @@ class Mirror:
         self.machine, self.memory = machine, "/dev/shm/mirror%d" % number
         self.address = "rdma://%s:%d" % (machine.address, FIRST_PORT + number)
         self.process = machine.start(DAEMON, "--listen", self.address[len("rdma://"):],
-                                     "--memory-dir", self.memory)
+                                     "--plaintext", "anywhere", "--memory-dir", self.memory)
         self.process.wait_for_text("listening at")
 
 

@@ -117,8 +117,8 @@ def test_a_daemon_that_may_not_pin_an_image_tells_the_limit(mirrors, tmp_path):
     """rdma:// names RLIMIT_MEMLOCK of the mirror; host:port goes on over tcp."""
     port_file = tmp_path / "port"
     host = hosts(1)[0]
-    line = limited(8 * MIB, BUILD / "perseasd", "--listen", "%s:0" % host, "--memory-dir",
-                   tmp_path / "memory", "--port-file", port_file)
+    line = limited(8 * MIB, BUILD / "perseasd", "--listen", "%s:0" % host, "--plaintext",
+                   "anywhere", "--memory-dir", tmp_path / "memory", "--port-file", port_file)
     log = open(tmp_path / "log", "wb")
     process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                preexec_fn=die_with_parent)

@@ -1,0 +1,444 @@
+/*
+ * test_control_tls.c - a daemon that takes TLS connections only, from owners in the same thread.
+ */
+#include "../support/authority_tls.h"
+#include "../support/daemon_fixture.h"
+
+#include "../../proto/frame.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { STEPS_MAX = 20000, LEAVES = 3 };
+
+static struct ps_tls *alice, *bob;
+
+static int load(struct fixture *fixture, const char *stem, const char *ca)
+{
+	char paths[3][128];
+	struct ps_tls_files files = { paths[0], paths[1], paths[2], NULL };
+
+	snprintf(paths[0], sizeof(paths[0]), "%s/%s.pem", fixture->directory, stem);
+	snprintf(paths[1], sizeof(paths[1]), "%s/%s.key", fixture->directory, stem);
+	snprintf(paths[2], sizeof(paths[2]), "%s/%s.pem", fixture->directory, ca);
+	return daemon_load_tls(fixture->daemon, &files, fixture->why, sizeof(fixture->why));
+}
+
+static int setup(void **state)
+{
+	const struct leaf leaves[LEAVES] = {
+		{ "mirror", "IP:127.0.0.1", NULL, 0, 0 },
+		{ "alice", "DNS:alice", NULL, 0, 0 },
+		{ "bob", "DNS:bob", NULL, 0, 0 },
+	};
+	struct authority *authority;
+	struct fixture *fixture;
+
+	assert_int_equal(fixture_setup(state), 0);
+	fixture = *state;
+	authority = authority_new(fixture->directory, "ca");
+	for (int i = 0; i < LEAVES; i++)
+		authority_issue(authority, &leaves[i]);
+	authority_free(authority);
+	assert_int_equal(load(fixture, "mirror", "ca"), 0);
+	alice = authority_tls(fixture->directory, "alice", "ca", NULL);
+	bob = authority_tls(fixture->directory, "bob", "ca", NULL);
+	fixture_bank(fixture);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	ps_tls_free(alice);
+	ps_tls_free(bob);
+	return fixture_teardown(state);
+}
+
+/* --- an owner's end --- */
+
+static void step(struct fixture *fixture)
+{
+	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+}
+
+static struct ps_stream begin(struct fixture *fixture, const struct ps_tls *tls)
+{
+	struct ps_stream peer = { .fd = fixture_tcp(fixture) };
+	const int on = 1;
+
+	fcntl(peer.fd, F_SETFL, O_NONBLOCK);
+	setsockopt(peer.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	assert_int_equal(ps_stream_secure(&peer, tls, "127.0.0.1"), 0);
+	return peer;
+}
+
+static struct ps_stream dial(struct fixture *fixture, const struct ps_tls *tls)
+{
+	struct ps_stream peer = begin(fixture, tls);
+	int shaken = 0;
+
+	for (int i = 0; i < STEPS_MAX && shaken == 0; i++) {
+		step(fixture);
+		shaken = ps_stream_shake(&peer);
+	}
+	assert_int_equal(shaken, 1);
+	return peer;
+}
+
+/* As much of it as the daemon takes. */
+static size_t push(struct fixture *fixture, struct ps_stream *peer, const void *bytes, size_t len)
+{
+	struct iovec rest = { (void *)(uintptr_t)bytes, len };
+
+	for (int idle = 0; rest.iov_len > 0 && idle < 100; idle++) {
+		ssize_t n = ps_stream_send(peer, &rest, 1);
+
+		step(fixture);
+		if (n <= 0)
+			continue;
+		rest.iov_base = (uint8_t *)rest.iov_base + n;
+		rest.iov_len -= (size_t)n;
+		idle = 0;
+	}
+	return len - rest.iov_len;
+}
+
+/* Exactly so many bytes; false: it ended before. */
+static bool take(struct fixture *fixture, struct ps_stream *peer, void *bytes, size_t len)
+{
+	size_t have = 0;
+
+	for (int i = 0; i < STEPS_MAX && have < len; i++) {
+		ssize_t n = ps_stream_recv(peer, (uint8_t *)bytes + have, len - have);
+
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			return false;
+		if (n > 0)
+			i = 0;
+		have += n > 0 ? (size_t)n : 0;
+		step(fixture);
+	}
+	assert_int_equal(have, len);
+	return true;
+}
+
+static bool ended(struct fixture *fixture, struct ps_stream *peer)
+{
+	uint8_t byte;
+
+	return !take(fixture, peer, &byte, 1);
+}
+
+/* A request as it is sent; the caller frees it. */
+static uint8_t *packed(Perseas__Request__BodyCase body, void *message, size_t *len)
+{
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	uint8_t *bytes;
+
+	request.body_case = body;
+	request.list = message;
+	assert_int_equal(ps_request_pack(&request, &bytes, len), 0);
+	return bytes;
+}
+
+static Perseas__Reply *reply_of(struct fixture *fixture, struct ps_stream *peer)
+{
+	const char *why = NULL;
+	Perseas__Reply *reply;
+	uint8_t *bytes;
+	uint32_t len;
+
+	assert_true(take(fixture, peer, &len, sizeof(len)));
+	bytes = malloc(len);
+	assert_true(take(fixture, peer, bytes, len));
+	reply = ps_reply_unpack(bytes, len, &why);
+	assert_non_null(reply);
+	free(bytes);
+	return reply;
+}
+
+static void greet(struct fixture *fixture, struct ps_stream *peer)
+{
+	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+
+	assert_int_equal(push(fixture, peer, &hello, sizeof(hello)), sizeof(hello));
+	assert_true(take(fixture, peer, &hello, sizeof(hello)));
+	assert_int_equal(hello.version, PS_PROTOCOL_VERSION);
+}
+
+/* Claims "bank"; the token is of the session. */
+static struct ps_stream claim(struct fixture *fixture, const struct ps_tls *tls, uint64_t epoch,
+                              uint8_t token[PS_ID_SIZE])
+{
+	struct ps_stream peer = dial(fixture, tls);
+	Perseas__ClaimRequest message = PERSEAS__CLAIM_REQUEST__INIT;
+	uint8_t owner[PS_ID_SIZE] = { (uint8_t)epoch }, *bytes;
+	Perseas__Reply *reply;
+	size_t len;
+
+	message.store = (char *)"bank";
+	message.epoch = epoch;
+	message.owner = (ProtobufCBinaryData){ PS_ID_SIZE, owner };
+	message.takeover = true;
+	bytes = packed(PERSEAS__REQUEST__BODY_CLAIM, &message, &len);
+	greet(fixture, &peer);
+	assert_int_equal(push(fixture, &peer, bytes, len), len);
+	free(bytes);
+	reply = reply_of(fixture, &peer);
+	assert_int_equal(reply->status, STATUS(OK));
+	memcpy(token, reply->claim->grant->token.data, PS_ID_SIZE);
+	fixture_done(reply);
+	return peer;
+}
+
+static struct ps_hello hello_with(const uint8_t *token)
+{
+	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
+
+	memcpy(hello.token, token, PS_ID_SIZE);
+	return hello;
+}
+
+struct write_frame {
+	struct ps_frame frame;
+	struct ps_extent extent;
+	uint8_t bytes[1024];
+};
+
+static struct write_frame write_of(uint64_t number)
+{
+	struct write_frame frame = {
+		.frame = { .op = PS_OP_WRITE, .count = 1, .cookie = number },
+		.extent = { .region = PS_REGION_LOG, .length = sizeof(frame.bytes),
+			    .offset = PS_RING_OFFSET + number * sizeof(frame.bytes) },
+	};
+
+	memset(frame.bytes, 0xee, sizeof(frame.bytes));
+	return frame;
+}
+
+/* --- tests --- */
+
+/* More than one connection gets at a time, in one record: no poll tells of the rest. */
+static void requests_that_came_in_one_record_are_all_answered(void **state)
+{
+	enum { REQUESTS = 100 };
+	struct fixture *fixture = *state;
+	struct ps_stream peer = dial(fixture, alice);
+	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
+	size_t len;
+	uint8_t *one = packed(PERSEAS__REQUEST__BODY_LIST, &list, &len);
+	uint8_t *all = malloc(REQUESTS * len);
+
+	for (int i = 0; i < REQUESTS; i++)
+		memcpy(all + (size_t)i * len, one, len);
+	greet(fixture, &peer);
+	assert_int_equal(push(fixture, &peer, all, REQUESTS * len), REQUESTS * len);
+	for (int i = 0; i < REQUESTS; i++) {
+		Perseas__Reply *reply = reply_of(fixture, &peer);
+
+		assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
+		fixture_done(reply);
+	}
+	free(one);
+	free(all);
+	ps_stream_close(&peer);
+}
+
+/* Hello and first frame come with the end of the handshake, before the daemon knows what it is. */
+static void a_data_connection_may_begin_in_one_record(void **state)
+{
+	struct fixture *fixture = *state;
+	uint8_t token[PS_ID_SIZE];
+	struct ps_stream control = claim(fixture, alice, 5, token), data = begin(fixture, alice);
+	struct write_frame write = write_of(0);
+	struct ps_hello hello = hello_with(token);
+	struct iovec parts[] = { { &hello, sizeof(hello) }, { &write, sizeof(write) } };
+	struct ps_answer answers[2];
+	int shaken = 0;
+
+	write.frame.flags = PS_FRAME_SIGNALLED;
+	write.frame.cookie = 7;
+	for (int i = 0; i < STEPS_MAX && (shaken = ps_stream_shake(&data)) == 0; i++)
+		step(fixture);
+	assert_int_equal(shaken, 1);
+	assert_int_equal(ps_stream_send(&data, parts, 2), sizeof(hello) + sizeof(write));
+	assert_true(take(fixture, &data, answers, sizeof(answers)));
+	assert_int_equal(answers[0].op, PS_OP_HELLO);
+	assert_int_equal(answers[0].status, PS_ANSWER_OK);
+	assert_int_equal(answers[1].cookie, 7);
+	ps_stream_close(&data);
+	ps_stream_close(&control);
+}
+
+/* Who has somebody else's token has not his certificate. */
+static void the_token_of_another_identity_opens_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	uint8_t token[PS_ID_SIZE];
+	struct ps_stream control = claim(fixture, alice, 5, token), data = dial(fixture, bob);
+	struct ps_hello hello = hello_with(token);
+	struct session *session = stores_session(fixture->stores, token);
+	struct ps_answer answer;
+
+	assert_string_equal(session->identity.name, "cert:alice");
+	assert_int_equal(push(fixture, &data, &hello, sizeof(hello)), sizeof(hello));
+	assert_true(take(fixture, &data, &answer, sizeof(answer)));
+	assert_int_equal(answer.status, PS_ANSWER_OTHER_IDENTITY);
+	assert_true(ended(fixture, &data));
+	ps_stream_close(&data);
+	data = dial(fixture, alice);
+	assert_int_equal(push(fixture, &data, &hello, sizeof(hello)), sizeof(hello));
+	assert_true(take(fixture, &data, &answer, sizeof(answer)));
+	assert_int_equal(answer.status, PS_ANSWER_OK);
+	ps_stream_close(&data);
+	ps_stream_close(&control);
+}
+
+/* Asks for more than it takes, so that the daemon reads no further, and sends writes behind that:
+ * they lie in the daemon's TLS and in the kernel. */
+static struct ps_stream stuff(struct fixture *fixture, const uint8_t *token, unsigned writes)
+{
+	enum { READS = 2048 };
+	struct ps_stream data = dial(fixture, alice);
+	struct ps_hello hello = hello_with(token);
+	static struct {
+		struct ps_frame frame;
+		struct ps_extent extent;
+	} reads[READS];
+	struct write_frame *all = malloc(writes * sizeof(*all));
+	struct ps_answer answer;
+
+	for (int i = 0; i < READS; i++) {
+		reads[i].frame = (struct ps_frame){ .op = PS_OP_READ, .count = 1 };
+		reads[i].extent = (struct ps_extent){ .region = PS_REGION_LOG, .length = 32 << 10,
+			                              .offset = PS_RING_OFFSET + (512 << 10) };
+	}
+	for (unsigned i = 0; i < writes; i++)
+		all[i] = write_of(i);
+	assert_int_equal(push(fixture, &data, &hello, sizeof(hello)), sizeof(hello));
+	assert_true(take(fixture, &data, &answer, sizeof(answer)));
+	assert_int_equal(push(fixture, &data, reads, sizeof(reads)), sizeof(reads));
+	assert_int_equal(push(fixture, &data, all, writes * sizeof(*all)), writes * sizeof(*all));
+	free(all);
+	return data;
+}
+
+/* How many of the writes are in the image. */
+static unsigned applied(struct fixture *fixture, const uint8_t *token, unsigned writes)
+{
+	struct session *session = stores_session(fixture->stores, token);
+	const uint8_t *ring = session_memory(session, PS_REGION_LOG, PS_RING_OFFSET, writes * 1024,
+	                                     false);
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < writes; i++)
+		count += ring[(uint64_t)i * 1024] == 0xee;
+	return count;
+}
+
+/* I5: the daemon has taken in, and not yet decrypted, writes of an owner that is then fenced. */
+static void what_lies_in_tls_at_a_fence_is_not_applied(void **state)
+{
+	enum { WRITES = 200 };
+	struct fixture *fixture = *state;
+	uint8_t token[PS_ID_SIZE], next[PS_ID_SIZE];
+
+	for (int fenced = 0; fenced < 2; fenced++) {
+		struct ps_stream control = claim(fixture, alice, 5 + 2 * (unsigned)fenced, token);
+		struct ps_stream data = stuff(fixture, token, WRITES), successor = { .fd = -1 };
+		static uint8_t bytes[1 << 16];
+		unsigned before = applied(fixture, token, WRITES);
+
+		assert_int_equal(before, 0);
+		if (fenced)
+			successor = claim(fixture, bob, 8, next);
+		while (take(fixture, &data, bytes, sizeof(bytes)))
+			if (!fenced && applied(fixture, token, WRITES) == WRITES)
+				break;
+		assert_int_equal(applied(fixture, fenced ? next : token, WRITES),
+		                 fenced ? 0 : WRITES);
+		memset(session_memory(stores_session(fixture->stores, fenced ? next : token),
+		                      PS_REGION_LOG, PS_RING_OFFSET, WRITES * 1024, true), 0,
+		       WRITES * 1024);
+		ps_stream_close(&data);
+		ps_stream_close(&control);
+		ps_stream_close(&successor);
+	}
+}
+
+/* The files are read again: a bad one changes nothing, good ones are for who comes then. */
+static void new_files_are_for_new_connections(void **state)
+{
+	struct fixture *fixture = *state;
+	uint8_t token[PS_ID_SIZE];
+	struct ps_stream old = claim(fixture, alice, 5, token), peer;
+	struct authority *other = authority_new(fixture->directory, "other");
+	const struct leaf leaf = { "second", "IP:127.0.0.1", NULL, 0, 0 };
+	char byte;
+
+	authority_issue(other, &leaf);
+	assert_int_equal(load(fixture, "none", "ca"), -1);
+	assert_non_null(strstr(fixture->why, "none.pem"));
+	peer = dial(fixture, alice);
+	ps_stream_close(&peer);
+	assert_int_equal(load(fixture, "second", "other"), 0);
+	peer = begin(fixture, alice);
+	for (int i = 0; i < STEPS_MAX && ps_stream_shake(&peer) == 0; i++)
+		step(fixture);
+	assert_int_equal(ps_stream_fault(&peer), PS_TLS_THEIRS);
+	ps_stream_close(&peer);
+	assert_int_equal(ps_stream_recv(&old, &byte, 1), -1);
+	assert_int_equal(errno, EAGAIN);
+	ps_stream_close(&old);
+	authority_free(other);
+}
+
+/* Plain text leaves the host only when that was asked for. */
+static void without_tls_others_cannot_connect(void **state)
+{
+	static const char *const hosts[] = { "0.0.0.0", "::", "::ffff:192.0.2.1", "192.0.2.1" };
+	struct fixture *fixture = *state;
+	struct endpoint at = { .port = "0" }, loopback = { .host = "127.0.0.9", .port = "0" };
+	struct ps_tls *tls = fixture->daemon->tls;
+
+	fixture->daemon->tls = NULL;
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		strcpy(at.host, hosts[i]);
+		assert_int_equal(fixture_listen(fixture, &at), -1);
+		assert_non_null(strstr(fixture->why, "--plaintext anywhere"));
+		assert_non_null(strstr(fixture->why, hosts[i]));
+	}
+	assert_int_equal(fixture_listen(fixture, &loopback), 0);
+	strcpy(at.host, "0.0.0.0");
+	fixture->daemon->exposed = true;
+	assert_int_equal(fixture_listen(fixture, &at), 0);
+	fixture->daemon->exposed = false;
+	fixture->daemon->tls = tls;
+	assert_int_equal(fixture_listen(fixture, &at), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(requests_that_came_in_one_record_are_all_answered),
+		TEST(a_data_connection_may_begin_in_one_record),
+		TEST(the_token_of_another_identity_opens_nothing),
+		TEST(what_lies_in_tls_at_a_fence_is_not_applied),
+		TEST(new_files_are_for_new_connections),
+		TEST(without_tls_others_cannot_connect),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
