@@ -24,6 +24,8 @@ from cluster import die_with_parent, stolen_seconds, wait_for  # noqa: E402
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
 HERE = pathlib.Path(__file__).resolve().parent
 FABRICS = ["rdma"] if EMULATED else ["tcp", "shm"]
+# For drills that also run inside TLS: each asks for it itself, since they take their time.
+WITH_TLS = FABRICS if EMULATED else [*FABRICS, "tls"]
 SECONDS = 60 * PATIENCE
 MIB = 1 << 20
 
@@ -39,7 +41,7 @@ class Daemon:
 
     @property
     def address(self):
-        return {"tcp": self.mirror.tcp, "shm": self.mirror.unix,
+        return {"tcp": self.mirror.tcp, "tls": self.mirror.tcp, "shm": self.mirror.unix,
                 "rdma": self.mirror.rdma}[self.fabric]
 
     @property
@@ -146,11 +148,17 @@ def fabric(request):
 
 
 @pytest.fixture
-def mirrors():
-    """mirrors(n, fabric="tcp", options=()): n fresh mirrors that run. May be called again."""
+def mirrors(request, monkeypatch):
+    """mirrors(n, fabric="tcp", options=()): n fresh mirrors that run. May be called again. With
+    "tls" they take TLS only, and whatever connects from now on has a certificate."""
     clusters = []
 
     def start(count, fabric="tcp", options=()):
+        if fabric == "tls":
+            authority = request.getfixturevalue("authority")
+            options = (*authority.options("mirror"), *options)
+            for name, value in authority.environment("owner").items():
+                monkeypatch.setenv(name, value)
         cluster = Cluster(BUILD, count, options, hosts=hosts(count))
         clusters.append(cluster)
         cluster.__enter__()

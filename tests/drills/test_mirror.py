@@ -3,14 +3,14 @@ import shutil
 
 import pytest
 
-from drill import rounds
+from drill import WITH_TLS, rounds
 from teller import LOG, Refused, dice, pieces, random_moment, tellers, until  # noqa: F401
 
 KILLS = 4
 ALL_KILLS = rounds(8)
 OPEN_KILLS = rounds(20)
 # Transactions, enough to be killed among them.
-MANY = {"tcp": 4000, "shm": 40000, "rdma": 1000}
+MANY = {"tcp": 4000, "tls": 4000, "shm": 40000, "rdma": 1000}
 CREATE_KILLS = rounds(12)
 STORES_PER_KILL = 6
 
@@ -29,6 +29,7 @@ def kill_while_it_runs(dice, desk, daemon, count):
 
 # --- kill -9 of a daemon ---
 
+@pytest.mark.parametrize("fabric", WITH_TLS)
 def test_a_mirror_of_three_is_killed_and_comes_back_while_its_owner_commits(
         mirrors, tellers, dice, fabric, perseas):
     """Each in turn; no commit fails, and what was missed is replayed."""
@@ -102,6 +103,7 @@ def test_a_commit_in_doubt_blocks_the_next_until_it_is_flushed(mirrors, tellers,
     assert [desk.ask("load", "a", at) for at in (0, 8)] == ["2", "3"]
 
 
+@pytest.mark.parametrize("fabric", WITH_TLS)
 def test_a_mirror_that_lost_its_memory_is_made_anew_while_its_owner_goes_on(
         mirrors, tellers, fabric, perseas):
     """Its host was restarted while the owner went on."""
@@ -130,6 +132,7 @@ def test_a_mirror_that_lost_its_memory_is_made_anew_while_its_owner_goes_on(
     assert perseas("verify", "books", mirrors=daemons).status == 0
 
 
+@pytest.mark.parametrize("fabric", WITH_TLS)
 def test_a_mirror_that_is_killed_while_an_owner_opens_is_done_without(
         mirrors, tellers, dice, fabric):
     """One of three, at any step of the opening; the two others are enough."""
@@ -177,6 +180,7 @@ def test_the_only_mirror_that_is_killed_while_an_owner_opens_is_missed_by_name(
 
 
 @pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("fabric", WITH_TLS)
 def test_everything_is_killed_at_once_and_comes_back(mirrors, tellers, dice, fabric, count):
     """kill -9 of every daemon and of the owner, while it commits: what they had is in memory."""
     daemons = mirrors(count, fabric)

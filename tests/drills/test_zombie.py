@@ -1,10 +1,10 @@
 """Owners that another has taken the store over from, and that do not know it yet."""
 import pytest
 
-from drill import rounds
+from drill import WITH_TLS, rounds
 from teller import FENCED, LOG, dice, pieces, tellers, until  # noqa: F401
 
-ROUNDS = {"tcp": 12, "shm": 30, "rdma": 3}
+ROUNDS = {"tcp": 12, "tls": 6, "shm": 30, "rdma": 3}
 CONTESTS = rounds(4)
 
 
@@ -35,6 +35,7 @@ def fence_a_stopped_owner(tellers, dice, daemons, page, *options):
 
 
 @pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("fabric", WITH_TLS)
 def test_an_owner_that_was_stopped_is_fenced_and_changes_nothing(mirrors, tellers, dice, fabric,
                                                                  count):
     """Wherever in its commit it was stopped, it wakes to EFENCED, and not a byte moves."""
@@ -44,6 +45,7 @@ def test_an_owner_that_was_stopped_is_fenced_and_changes_nothing(mirrors, teller
         page = fence_a_stopped_owner(tellers, dice, daemons, page)
 
 
+@pytest.mark.parametrize("fabric", WITH_TLS)
 def test_an_owner_that_runs_is_fenced_by_the_next(mirrors, tellers, dice, fabric, perseas):
     """A takeover from an owner that commits all the time, and one from that one."""
     daemons = mirrors(3, fabric)

@@ -11,6 +11,7 @@ WRITE, READ = 2, 3
 SIGNALLED = 1
 LOG, PROMISE, SEGMENT = 0, 1, 16
 OK, BAD_TOKEN, BAD_VERSION, BAD_FRAME = range(4)
+OTHER_IDENTITY = 7
 STATUS_OK, STATUS_BAD_REQUEST = 0, 1
 CLAIM = 6                               # field of Request
 CLAIM_REPLY, GRANT, TOKEN = 9, 5, 1     # fields of Reply, ClaimReply, Grant
@@ -112,10 +113,10 @@ def message(body):
 
 
 class Control:
-    """A control connection that has said hello."""
+    """A control connection that has said hello, to an address or over a socket that is there."""
 
     def __init__(self, address):
-        self.peer = connect(address)
+        self.peer = connect(address) if isinstance(address, str) else address
         self.peer.sendall(control_hello())
         assert receive(self.peer, 8) == control_hello()
 

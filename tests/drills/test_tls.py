@@ -1,0 +1,275 @@
+"""Mirrors that take TLS only: who may connect to whom, and what the others are told."""
+import os
+import signal
+import socket
+import ssl
+import subprocess
+
+import pytest
+
+import wire
+from authority import Authority
+from binding import PerseasError, Store
+from drill import BUILD, CREATE, FAILURE, OK, SECONDS, USAGE, fill, wait_for
+from teller import LOG, dice, tellers, until  # noqa: F401
+
+HANDSHAKE = 5                           # seconds that a connection has to say what it is
+
+
+@pytest.fixture
+def other(tmp_path):
+    """A CA that nobody trusts, with a certificate for an owner."""
+    other = Authority(tmp_path / "other")
+    other.issue("owner")
+    other.issue("mirror", "IP:127.0.0.1")
+    return other
+
+
+def log_of(daemon, text):
+    wait_for(lambda: text in daemon.log(), SECONDS, "'%s' in the log" % text)
+
+
+def open_error(daemon):
+    """How perseas_open fails."""
+    with pytest.raises(PerseasError) as caught:
+        Store("books", daemon.address, flags=CREATE)
+    return caught.value
+
+
+# --- certificates ---
+
+def test_an_owner_is_known_by_its_certificate(mirrors, perseas):
+    """All of its life, over TLS; the data connection is inside it, too."""
+    daemon, = mirrors(1, "tls", ("--log-level", "debug"))
+    fill("books", [daemon], {"a": b"contents" * 1000})
+    assert "of cert:owner" in daemon.log()
+    assert "with TLS" in daemon.log()
+    told = perseas("status", "books", mirrors=[daemon])
+    assert told.status == OK and "books" in told.out
+    with Store("books", "localhost:%d" % daemon.mirror.port) as store:
+        store.map("a")
+        assert store.read("a", 8000 - 8, 8) == b"contents"
+
+
+@pytest.mark.parametrize("kind, told, logged", [
+    ("unknown CA", "it does not know its CA", "unable to get local issuer certificate"),
+    ("expired", "expired", "certificate has expired"),
+    ("revoked", "revoked", "certificate revoked"),
+    ("for mirrors", "not for this use", "unsuitable certificate purpose"),
+])
+def test_an_owner_with_a_wrong_certificate_is_told_what_to_do(
+        mirrors, perseas, monkeypatch, authority, other, kind, told, logged):
+    """By the library and by the command, and the log of the mirror says whom it refused."""
+    options = ()
+    if kind == "expired":
+        authority.issue("late", days=-1)
+    elif kind == "for mirrors":
+        authority.issue("late", use="serverAuth")
+    elif kind == "revoked":
+        authority.issue("late")
+        options = ("--tls-crl", str(authority.revoke("late")))
+    daemon, = mirrors(1, "tls", options)
+    if kind == "revoked":
+        fill("books", [daemon], {"a": b"contents"})
+    chosen = other.environment("owner") if kind == "unknown CA" else authority.environment("late")
+    for name, value in chosen.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PERSEAS_TLS_CA", str(authority.ca))
+    error = open_error(daemon)
+    assert error.name == "PERSEAS_ETLS"
+    assert "%s: it refuses the certificate of this end (%s" % (daemon.address, told) in str(error)
+    done = perseas("ls", mirrors=[daemon])
+    assert done.status == FAILURE and told in done.err
+    log_of(daemon, "refused: its certificate is refused (%s" % logged)
+
+
+@pytest.mark.parametrize("kind, told, logged", [
+    ("unknown CA", "unable to get local issuer certificate", "it does not know its CA"),
+    ("expired", "certificate has expired", "expired"),
+    ("other host", "IP address mismatch", "bad"),
+    ("other name", "ostname mismatch", "bad"),
+    ("for owners", "purpose", "not for this use"),
+])
+def test_a_mirror_with_a_wrong_certificate_is_not_believed(
+        mirrors, perseas, authority, other, kind, told, logged):
+    """It cannot pass itself off as the mirror that was dialled."""
+    issuer, name = (other, "mirror") if kind == "unknown CA" else (authority, "wrong")
+    if kind == "expired":
+        authority.issue("wrong", "IP:127.0.0.1", days=-1)
+    elif kind == "other host":
+        authority.issue("wrong", "IP:127.0.0.2")
+    elif kind == "for owners":
+        authority.issue("wrong", "IP:127.0.0.1", use="clientAuth")
+    elif kind == "other name":
+        authority.issue("wrong", "DNS:elsewhere,IP:127.0.0.1")
+    daemon, = mirrors(1, "tls", issuer.options(name)[:4])
+    address = daemon.address.replace("127.0.0.1", "localhost") if kind == "other name" else \
+        daemon.address
+    done = perseas("ls", mirrors=address)
+    assert done.status == FAILURE
+    assert "%s: its certificate is refused" % address in done.err and told in done.err
+    log_of(daemon, "it refuses the certificate of this end (%s" % logged)
+
+
+def test_no_certificate_is_not_enough(mirrors, authority):
+    """A client of another make, which trusts the CA and shows nothing."""
+    daemon, = mirrors(1, "tls")
+    context = ssl.create_default_context(cafile=authority.ca)
+    with socket.create_connection(("127.0.0.1", daemon.mirror.port), SECONDS) as plain:
+        with context.wrap_socket(plain, server_hostname="127.0.0.1") as peer:
+            with pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"):
+                peer.recv(1)
+    log_of(daemon, "it shows no certificate")
+
+
+def test_tls_before_1_3_is_refused(mirrors, authority):
+    daemon, = mirrors(1, "tls")
+    context = ssl.create_default_context(cafile=authority.ca)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(authority.cert("owner"), authority.key("owner"))
+    with socket.create_connection(("127.0.0.1", daemon.mirror.port), SECONDS) as plain:
+        with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
+            context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+
+def test_the_token_of_another_identity_opens_no_data_connection(mirrors, authority):
+    """Whoever got hold of an owner's token cannot use it with a certificate of his own."""
+    authority.issue("thief")
+    daemon, = mirrors(1, "tls")
+    fill("books", [daemon], {"a": b"contents"})
+
+    def dial(name):
+        context = ssl.create_default_context(cafile=authority.ca)
+        context.load_cert_chain(authority.cert(name), authority.key(name))
+        plain = socket.create_connection(("127.0.0.1", daemon.mirror.port), SECONDS)
+        return context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+    with dial("owner") as control:
+        token = wire.Control(control).claim("books", 1000)
+        for name, status in (("thief", wire.OTHER_IDENTITY), ("owner", wire.OK)):
+            with dial(name) as data:
+                data.sendall(wire.data_hello(token))
+                assert wire.answer(wire.receive(data, 16))[1] == status
+    log_of(daemon, "(cert:thief) has the token of")
+
+
+# --- one end without TLS ---
+
+def test_an_owner_without_certificates_is_told_that_it_needs_some(mirrors, perseas, monkeypatch):
+    daemon, = mirrors(1, "tls")
+    for name in ("PERSEAS_TLS_CERT", "PERSEAS_TLS_KEY", "PERSEAS_TLS_CA"):
+        monkeypatch.delenv(name)
+    error = open_error(daemon)
+    assert error.name == "PERSEAS_ETLS" and "takes TLS connections only" in str(error)
+    done = perseas("ls", mirrors=[daemon])
+    assert done.status == FAILURE and "--tls-cert" in done.err
+    log_of(daemon, "refused: it does not speak TLS 1.3")
+
+
+def test_a_mirror_without_tls_is_not_spoken_to_in_plain_text(mirrors, perseas, authority,
+                                                             monkeypatch):
+    daemon, = mirrors(1)
+    done = perseas("ls", *authority.options("owner"), mirrors=[daemon])
+    assert done.status == FAILURE and "does not speak TLS 1.3" in done.err
+    for name, value in authority.environment("owner").items():
+        monkeypatch.setenv(name, value)
+    assert open_error(daemon).name == "PERSEAS_ETLS"
+    log_of(daemon, "wants TLS, and this daemon was started without")
+    # On the same host memory is shared, over a socket that the system guards.
+    assert perseas("ls", mirrors=daemon.mirror.unix).status == OK
+
+
+def test_some_of_the_certificates_files_are_not_enough(perseas, authority, tmp_path):
+    """Before anybody is asked."""
+    done = perseas("ls", *authority.options("owner")[:4], mirrors="127.0.0.1:1")
+    assert done.status == FAILURE and "tls_ca is missing" in done.err
+    done = perseas("ls", "--tls-key", tmp_path / "none", "--tls-cert", authority.cert("owner"),
+                   "--tls-ca", authority.ca, mirrors="127.0.0.1:1")
+    assert done.status == FAILURE and "%s/none cannot be used" % tmp_path in done.err
+    assert perseas("ls", "--tls-ca", "", mirrors="127.0.0.1:1").status == USAGE
+
+
+@pytest.mark.parametrize("options, told", [
+    (("--listen", "0.0.0.0:0"), "--plaintext anywhere"),
+    (("--listen", "[::]:0"), "--tls-cert, --tls-key and --tls-ca"),
+    (("--tls-cert", "x"), "--tls-key is missing"),
+    (("--tls-crl", "x"), "--tls-cert is missing"),
+    (("--tls-cert", "x", "--tls-key", "x", "--tls-ca", "x"), "x cannot be used: No such file"),
+    (("--tls-cert", "x", "--tls-key", "x", "--tls-ca", "x", "--plaintext", "anywhere"),
+     "there is no plain text"),
+    (("--plaintext", "everywhere"), "neither loopback nor anywhere"),
+])
+def test_a_daemon_that_is_set_up_wrongly_does_not_start(tmp_path, options, told):
+    done = subprocess.run([BUILD / "perseasd", "--memory-dir", tmp_path / "memory", *options],
+                          cwd=tmp_path, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+    assert done.returncode != 0 and told in done.stderr
+
+
+# --- while it runs ---
+
+def test_files_are_read_again_while_an_owner_commits(mirrors, tellers, perseas, tmp_path, authority,
+                                                     other):
+    """SIGHUP, with a file that is damaged, and then with another CA: the session of before goes on,
+    and only those that connect afterwards meet the new files."""
+    authority.issue("moving", "IP:127.0.0.1")
+    files = {"cert": authority.cert("moving"), "key": authority.key("moving"),
+             "ca": tmp_path / "ca.pem"}
+    files["ca"].write_bytes(authority.ca.read_bytes())
+    daemon, = mirrors(1, "tls", ("--tls-cert", str(files["cert"]), "--tls-key", str(files["key"]),
+                                 "--tls-ca", str(files["ca"])))
+    owner = tellers.run("books", [daemon], "create", LOG)
+    owner.advances(50)
+    files["ca"].write_text("nothing\n")
+    os.kill(daemon.pid, signal.SIGHUP)
+    log_of(daemon, "the TLS files from before stay in use")
+    assert "the CA file %s cannot be used" % files["ca"] in daemon.log()
+    assert perseas("ls", mirrors=[daemon]).status == OK
+    owner.advances(50)
+    files["ca"].write_bytes(other.ca.read_bytes())
+    os.kill(daemon.pid, signal.SIGHUP)
+    log_of(daemon, "new connections use the TLS files")
+    assert "it does not know its CA" in perseas("ls", mirrors=[daemon]).err
+    done = perseas("ls", *other.options("owner")[:4], mirrors=[daemon])
+    assert done.status == OK, done
+    owner.advances(50)
+
+
+def test_a_connection_that_does_not_finish_its_handshake_is_closed(mirrors, tellers):
+    """Each says a part of its beginning, and then nothing; all at the same time, while an owner
+    commits."""
+    daemon, = mirrors(1, "tls")
+    owner = tellers.run("books", [daemon], "create", LOG)
+    owner.advances(50)
+    peers = [socket.create_connection(("127.0.0.1", daemon.mirror.port), SECONDS)
+             for _ in range(3)]
+    for peer, said in zip(peers, (b"", b"\x16", b"\x16\x03\x01\x02\x00\x01\x00")):
+        peer.sendall(said)
+    owner.advances(200)
+    for peer in peers:
+        peer.settimeout(2 * HANDSHAKE)
+        assert wire.rest(peer) == b""
+        peer.close()
+    owner.advances(50)
+
+
+def test_a_mirror_that_is_silent_in_the_handshake_costs_the_time_for_connecting(perseas, authority):
+    """It takes the connection and says nothing; and one that ends it there."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        done = perseas("ls", *authority.options("owner"), "--connect-timeout", 100,
+                       mirrors="127.0.0.1:%d" % silent.getsockname()[1], seconds=10)
+    assert done.status == FAILURE and "did not finish the TLS handshake in time" in done.err
+
+
+def test_garbage_in_place_of_tls_is_closed(mirrors, tellers, dice):
+    """Random bytes, and records that are none."""
+    daemon, = mirrors(1, "tls")
+    owner = tellers.run("books", [daemon], "create", LOG)
+    for number in range(20):
+        peer = socket.create_connection(("127.0.0.1", daemon.mirror.port), SECONDS)
+        head = b"" if number % 2 else bytes([dice.choice((0x14, 0x15, 0x16, 0x17)), 3, 3])
+        peer.sendall(head + dice.randbytes(dice.randrange(64, 4096)))
+        peer.shutdown(socket.SHUT_WR)
+        wire.rest(peer)
+        peer.close()
+        owner.advances(5)
+    assert daemon.running()
