@@ -10,7 +10,7 @@ import pytest
 import wire
 from authority import Authority
 from binding import PerseasError, Store
-from drill import BUILD, CREATE, FAILURE, OK, SECONDS, USAGE, fill, wait_for
+from drill import BUILD, CREATE, FAILURE, OK, SECONDS, TOP, USAGE, fill, wait_for
 from teller import LOG, dice, tellers, until  # noqa: F401
 
 HANDSHAKE = 5                           # seconds that a connection has to say what it is
@@ -151,6 +151,21 @@ def test_the_token_of_another_identity_opens_no_data_connection(mirrors, authori
                 data.sendall(wire.data_hello(token))
                 assert wire.answer(wire.receive(data, 16))[1] == status
     log_of(daemon, "(cert:thief) has the token of")
+
+
+def test_the_ca_of_the_security_document_is_good_for_both_ends(tmp_path, mirrors, perseas):
+    """Its commands as they stand there, but for the address."""
+    text = (TOP / "SECURITY.md").read_text().split("A small CA")[1]
+    script = "\n".join(line[4:] for line in text.split("\n") if line.startswith("    "))
+    subprocess.run(["bash", "-ec", script.replace("192.0.2.1", "127.0.0.1")], cwd=tmp_path,
+                   check=True, timeout=SECONDS, stderr=subprocess.DEVNULL)
+    files = {name: str(tmp_path / name) for name in ("ca.pem", "node1.pem", "node1.key",
+                                                     "bank.pem", "bank.key")}
+    daemon, = mirrors(1, "tcp", ("--tls-cert", files["node1.pem"], "--tls-key", files["node1.key"],
+                                 "--tls-ca", files["ca.pem"]))
+    owner = ("--tls-key", files["bank.key"], "--tls-ca", files["ca.pem"])
+    done = perseas("create", "books", "--tls-cert", files["bank.pem"], *owner, mirrors=[daemon])
+    assert done.status == OK, done
 
 
 # --- one end without TLS ---
