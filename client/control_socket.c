@@ -28,7 +28,7 @@ struct ps_control {
 	struct ps_controls *all;
 	struct ps_control *next;
 	struct ps_dial dial;
-	const struct ps_tls *tls;  /* the env's */
+	struct ps_tls *tls;        /* the env's */
 	struct ps_stream stream;   /* fd -1: dialling */
 	bool shaken;
 	struct ps_error trouble;   /* code 0: none */
@@ -511,7 +511,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 
 /* --- life --- */
 
-struct ps_control *ps_control_connect(struct ps_controls *all, const struct ps_tls *tls,
+struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tls,
                                       const struct ps_address *address, struct ps_error *error)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };

@@ -22,7 +22,7 @@ struct ps_controls {
 void ps_controls_init(struct ps_controls *all);
 void ps_controls_close(struct ps_controls *all);   /* every one must be disconnected */
 
-struct ps_control *ps_control_connect(struct ps_controls *all, const struct ps_tls *tls,
+struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tls,
                                       const struct ps_address *address, struct ps_error *error);
 int ps_control_send(struct ps_control *control, const Perseas__Request *request,
                     struct ps_error *error);

@@ -213,6 +213,12 @@ static void posix_join(struct ps_env *env)
 static struct ps_control *posix_connect(struct ps_env *env, const struct ps_address *address,
                                         struct ps_error *error)
 {
+	char ignored[512];
+
+	/* Certificates are renewed while an owner goes on. When those that are there cannot be
+	 * used, the ones of before may still be good, and else their error says so. */
+	if (env->tls)
+		(void)ps_tls_refresh(env->tls, ignored, sizeof(ignored));
 	return ps_control_connect(&of(env)->controls, env->tls, address, error);
 }
 

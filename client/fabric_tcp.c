@@ -475,7 +475,7 @@ static struct ps_link *tcp_attach(struct ps_env *env, const struct ps_address *a
                                   const Perseas__Grant *grant, const int *fds, uint64_t epoch,
                                   uint64_t until_ns, struct ps_error *error)
 {
-	const struct ps_tls *tls = env ? env->tls : NULL;
+	struct ps_tls *tls = env ? env->tls : NULL;
 	struct ps_link *link;
 
 	(void)epoch;

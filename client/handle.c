@@ -74,7 +74,7 @@ static int fill_options(struct perseas_options *o, const struct perseas_options 
 		memcpy(o, given, given->size);
 	}
 	o->size = sizeof(*o);
-	/* The env has read them, and they are the caller's. */
+	/* The env has copied them. */
 	o->tls_cert = o->tls_key = o->tls_ca = NULL;
 	if (!o->log_size)
 		o->log_size = (uint64_t)16 << 20;

@@ -142,11 +142,12 @@ struct perseas_options {
 	 */
 	void (*on_event)(void *arg, const struct perseas_event *event);
 	void *event_arg;
-	/* Paths of PEM files, read before the function returns: a certificate and those between
-	 * it and its CA, its key, and the CA of the mirrors' certificates. All or none. With them
-	 * every connection over tcp is TLS 1.3, with certificates of both ends. NULL:
-	 * PERSEAS_TLS_CERT, PERSEAS_TLS_KEY and PERSEAS_TLS_CA in the environment; where these are
-	 * not set either, connections are plain text. */
+	/* Paths of PEM files: a certificate and those between it and its CA, its key, and the CA
+	 * of the mirrors' certificates. All or none. With them every connection over tcp is TLS
+	 * 1.3, with certificates of both ends. NULL: PERSEAS_TLS_CERT, PERSEAS_TLS_KEY and
+	 * PERSEAS_TLS_CA in the environment; where these are not set either, connections are plain
+	 * text. The strings are copied; files that have changed are read again when the handle
+	 * connects to a mirror anew. */
 	const char *tls_cert;
 	const char *tls_key;
 	const char *tls_ca;

@@ -48,7 +48,7 @@ int ps_secure_new(const struct perseas_options *options, struct ps_tls **tls,
 	return *tls ? 0 : ps_error_set(error, PERSEAS_ETLS, "%s", why);
 }
 
-int ps_secure_begin(struct ps_stream *stream, const struct ps_tls *tls,
+int ps_secure_begin(struct ps_stream *stream, struct ps_tls *tls,
                     const struct ps_address *address, struct ps_error *error)
 {
 	if (!tls || address->scheme != PS_SCHEME_TCP ||

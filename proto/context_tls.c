@@ -76,21 +76,80 @@ static bool set_rules(SSL_CTX *context)
 	       SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION);
 }
 
-struct ps_tls *ps_tls_new(const struct ps_tls_files *files, char *why, size_t size)
+static SSL_CTX *make_context(const struct ps_tls_files *files, char *why, size_t size)
 {
-	struct ps_tls *tls = calloc(1, sizeof(*tls));
+	SSL_CTX *context;
 
 	ERR_clear_error();
 	snprintf(why, size, "TLS: out of memory");
+	context = SSL_CTX_new(TLS_method());
+	if (context && set_rules(context) && load_files(context, files, why, size))
+		return context;
+	SSL_CTX_free(context);
+	return NULL;
+}
+
+/* What tells a file from the one that was there before. */
+static void look(char *const paths[PS_TLS_FILES], struct stat seen[PS_TLS_FILES])
+{
+	memset(seen, 0, PS_TLS_FILES * sizeof(*seen));
+	for (int i = 0; i < PS_TLS_FILES; i++)
+		if (paths[i])
+			(void)stat(paths[i], &seen[i]);
+}
+
+static bool alike(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+struct ps_tls *ps_tls_new(const struct ps_tls_files *files, char *why, size_t size)
+{
+	const char *const paths[PS_TLS_FILES] = { files->cert, files->key, files->ca, files->crl };
+	struct ps_tls *tls = calloc(1, sizeof(*tls));
+	bool kept = true;
+
+	snprintf(why, size, "TLS: out of memory");
 	if (!tls)
 		return NULL;
-	tls->context = SSL_CTX_new(TLS_method());
+	pthread_mutex_init(&tls->lock, NULL);
 	tls->key_records = (uint64_t)1 << 24;
-	if (tls->context && set_rules(tls->context) &&
-	    load_files(tls->context, files, why, size))
+	for (int i = 0; i < PS_TLS_FILES; i++) {
+		tls->paths[i] = paths[i] ? strdup(paths[i]) : NULL;
+		kept &= !paths[i] || tls->paths[i];
+	}
+	look(tls->paths, tls->seen);
+	if (kept)
+		tls->context = make_context(files, why, size);
+	if (tls->context)
 		return tls;
 	ps_tls_free(tls);
 	return NULL;
+}
+
+bool ps_tls_refresh(struct ps_tls *tls, char *why, size_t size)
+{
+	const struct ps_tls_files files = { tls->paths[0], tls->paths[1], tls->paths[2],
+		                            tls->paths[3] };
+	struct stat seen[PS_TLS_FILES];
+	SSL_CTX *context = NULL;
+	bool same = true;
+
+	pthread_mutex_lock(&tls->lock);
+	look(tls->paths, seen);
+	for (int i = 0; i < PS_TLS_FILES; i++)
+		same &= alike(&seen[i], &tls->seen[i]);
+	if (!same)
+		context = make_context(&files, why, size);
+	if (context) {
+		SSL_CTX_free(tls->context);
+		tls->context = context;
+		memcpy(tls->seen, seen, sizeof(seen));
+	}
+	pthread_mutex_unlock(&tls->lock);
+	return same || context;
 }
 
 void ps_tls_free(struct ps_tls *tls)
@@ -98,6 +157,9 @@ void ps_tls_free(struct ps_tls *tls)
 	if (!tls)
 		return;
 	SSL_CTX_free(tls->context);
+	for (int i = 0; i < PS_TLS_FILES; i++)
+		free(tls->paths[i]);
+	pthread_mutex_destroy(&tls->lock);
 	free(tls);
 }
 

@@ -48,7 +48,7 @@ void ps_stream_refuse(const struct ps_stream *stream);
  * for which the peer's certificate must be; NULL: this is the end that was dialled. 0, or -1: out
  * of memory, or host is no name that a certificate can have.
  */
-int ps_stream_secure(struct ps_stream *stream, const struct ps_tls *tls, const char *host);
+int ps_stream_secure(struct ps_stream *stream, struct ps_tls *tls, const char *host);
 
 /* Moves the handshake on. 1: it is over and was good, or there is none; 0: not yet, wait for
  * ps_stream_events(); -1: it failed, as ps_stream_fault() says, or the connection ended, as errno

@@ -285,7 +285,7 @@ static bool expect_host(SSL *ssl, const char *host)
 	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
-int ps_stream_secure(struct ps_stream *stream, const struct ps_tls *context, const char *host)
+int ps_stream_secure(struct ps_stream *stream, struct ps_tls *context, const char *host)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct ps_tls_stream *tls = malloc(sizeof(*tls));
@@ -299,7 +299,9 @@ int ps_stream_secure(struct ps_stream *stream, const struct ps_tls *context, con
 	tls->error = EPROTO;
 	tls->server = !host;
 	tls->key_records = context->key_records;
+	pthread_mutex_lock(&context->lock);
 	tls->ssl = SSL_new(context->context);
+	pthread_mutex_unlock(&context->lock);
 	bio = method ? BIO_new(method) : NULL;
 	if (!tls->ssl || !bio || (host && !expect_host(tls->ssl, host))) {
 		BIO_free(bio);

@@ -22,6 +22,11 @@ struct ps_tls_files {
 /* Streams made with it keep what they need of it. NULL: `why` names the file and says what is wrong
  * with it. One ps_tls may be used by many threads. */
 struct ps_tls *ps_tls_new(const struct ps_tls_files *files, char *why, size_t size);
+/*
+ * Reads the files again, for the streams to come, if one of them has changed. False: something is
+ * wrong with them, as `why` says; what was read before is kept, and the next call tries again.
+ */
+bool ps_tls_refresh(struct ps_tls *tls, char *why, size_t size);
 void ps_tls_free(struct ps_tls *tls);          /* NULL is allowed */
 
 /* A stream takes another key to send with after so many records, since one key is good for a

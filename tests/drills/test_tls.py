@@ -249,6 +249,28 @@ def test_files_are_read_again_while_an_owner_commits(mirrors, tellers, perseas, 
     owner.advances(50)
 
 
+def test_an_owner_comes_back_with_a_certificate_that_was_renewed(mirrors, tellers, tmp_path, dice,
+                                                                 monkeypatch, authority):
+    """It commits, its certificate is replaced by another and then revoked, and the mirror is
+    restarted: it is let in again, with the new one, and nobody had to open the store anew."""
+    authority.issue("rolling")
+    crl = tmp_path / "list.crl"
+    crl.write_bytes(authority.revoke().read_bytes())
+    daemon, = mirrors(1, "tls", ("--tls-crl", str(crl)))
+    for name, value in authority.environment("rolling").items():
+        monkeypatch.setenv(name, value)
+    desk = tellers.desk()
+    desk.open("books", [daemon], "create", LOG)
+    desk.books()
+    desk.run(50)
+    crl.write_bytes(authority.revoke("rolling").read_bytes())
+    authority.issue("rolling")
+    daemon.restart()
+    until(lambda: desk.all_live(1), "the owner's return")
+    desk.run(50)
+    assert desk.check() == 100
+
+
 def test_a_connection_that_does_not_finish_its_handshake_is_closed(mirrors, tellers):
     """Each says a part of its beginning, and then nothing; all at the same time, while an owner
     commits."""

@@ -71,7 +71,7 @@ static void step(struct fixture *fixture)
 	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 }
 
-static struct ps_stream begin(struct fixture *fixture, const struct ps_tls *tls)
+static struct ps_stream begin(struct fixture *fixture, struct ps_tls *tls)
 {
 	struct ps_stream peer = { .fd = fixture_tcp(fixture) };
 	const int on = 1;
@@ -82,7 +82,7 @@ static struct ps_stream begin(struct fixture *fixture, const struct ps_tls *tls)
 	return peer;
 }
 
-static struct ps_stream dial(struct fixture *fixture, const struct ps_tls *tls)
+static struct ps_stream dial(struct fixture *fixture, struct ps_tls *tls)
 {
 	struct ps_stream peer = begin(fixture, tls);
 	int shaken = 0;
@@ -177,7 +177,7 @@ static void greet(struct fixture *fixture, struct ps_stream *peer)
 }
 
 /* Claims "bank"; the token is of the session. */
-static struct ps_stream claim(struct fixture *fixture, const struct ps_tls *tls, uint64_t epoch,
+static struct ps_stream claim(struct fixture *fixture, struct ps_tls *tls, uint64_t epoch,
                               uint8_t token[PS_ID_SIZE])
 {
 	struct ps_stream peer = dial(fixture, tls);

@@ -461,6 +461,47 @@ static void files_that_cannot_be_used_are_named(void **state)
 	}
 }
 
+/* Who the server sees. */
+static void expect_name(struct pair *pair, const char *expected)
+{
+	char name[PS_TLS_NAME_MAX + 1];
+	int client, server;
+
+	connect_pair(pair, HOST);
+	shake(pair, &client, &server);
+	assert_int_equal(server, 1);
+	assert_int_equal(ps_stream_name(&pair->server, name), 0);
+	assert_string_equal(name, expected);
+	ps_stream_close(&pair->client);
+	ps_stream_close(&pair->server);
+}
+
+/* A certificate is renewed while its owner goes on; in between, its key is not there yet. */
+static void files_that_have_changed_are_read_again(void **state)
+{
+	const struct leaf before = { "rolling", "DNS:before", NULL, 0, 0 };
+	const struct leaf after = { "rolling", "DNS:afterwards", NULL, 0, 0 };
+	struct pair pair = { .server_tls = authority_tls(folder, "mirror", "ca", NULL) };
+	char why[512];
+
+	(void)state;
+	authority_issue(authority, &before);
+	pair.client_tls = authority_tls(folder, "rolling", "ca", NULL);
+	expect_name(&pair, "before");
+	authority_issue(authority, &after);
+	expect_name(&pair, "before");
+	write_file("rolling.key", "");
+	assert_false(ps_tls_refresh(pair.client_tls, why, sizeof(why)));
+	assert_non_null(strstr(why, "rolling.key"));
+	expect_name(&pair, "before");
+	authority_issue(authority, &after);
+	assert_true(ps_tls_refresh(pair.client_tls, why, sizeof(why)));
+	expect_name(&pair, "afterwards");
+	assert_true(ps_tls_refresh(pair.client_tls, why, sizeof(why)));
+	expect_name(&pair, "afterwards");
+	end(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,6 +516,7 @@ int main(void)
 		cmocka_unit_test(keys_are_changed_while_bytes_flow),
 		cmocka_unit_test(plain_text_is_told_from_tls),
 		cmocka_unit_test(files_that_cannot_be_used_are_named),
+		cmocka_unit_test(files_that_have_changed_are_read_again),
 	};
 
 	return cmocka_run_group_tests(tests, make_certificates, remove_certificates);
