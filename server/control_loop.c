@@ -139,6 +139,12 @@ void connection_close(struct connection *connection)
 {
 	struct ps_stream stream = connection->stream;
 
+	/* A handshake that failed has been told already. */
+	if (connection->stage != STAGE_TLS && ps_stream_fault(&stream))
+		log_event(LOG_LEVEL_WARNING, "tls-broken",
+		          &(struct log_fields){ .peer = connection->session.peer },
+		          "the connection from %s is over: %s", connection->session.peer,
+		          ps_stream_why(&stream));
 	release(connection);
 	ps_stream_close(&stream);
 }

@@ -57,6 +57,11 @@ struct data_link {
 
 static void data_close(struct data_link *link)
 {
+	if (ps_stream_fault(&link->stream))
+		log_event(LOG_LEVEL_WARNING, "tls-broken",
+		          &(struct log_fields){ .peer = link->peer },
+		          "the data connection from %s is over: %s", link->peer,
+		          ps_stream_why(&link->stream));
 	if (link->session)
 		link->session->fabric = NULL;
 	if (link->next)
