@@ -1,8 +1,12 @@
 """A small CA for drills, made by the openssl command when the first one asks for it."""
+import os
 import pathlib
+import ssl
 import subprocess
 
 import pytest
+
+import wire
 
 CONFIG = """
 [ca]
@@ -70,6 +74,13 @@ class Authority:
     def environment(self, name):
         return {"PERSEAS_TLS_CERT": str(self.cert(name)), "PERSEAS_TLS_KEY": str(self.key(name)),
                 "PERSEAS_TLS_CA": str(self.ca)}
+
+
+def dial(address, environment=os.environ):
+    """A TLS connection to host:port, with the certificate that the environment names."""
+    context = ssl.create_default_context(cafile=environment["PERSEAS_TLS_CA"])
+    context.load_cert_chain(environment["PERSEAS_TLS_CERT"], environment["PERSEAS_TLS_KEY"])
+    return context.wrap_socket(wire.connect(address), server_hostname=address.rpartition(":")[0])
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import os
 import signal
 
 import wire
+from authority import dial
 from drill import SECONDS, wait_for
 
 # The fields of Request.
@@ -69,6 +70,8 @@ class Somebody:
 
     def control(self, daemon):
         """A control connection of its own."""
+        if self.fabric == "tls":
+            return wire.Control(dial(daemon.mirror.tcp))
         if self.uid is None:
             return wire.Control(daemon.mirror.tcp)
         with user(self.uid):
@@ -79,7 +82,8 @@ class Somebody:
 
 
 # Everybody who can come here. `shared`: who can be given memory itself.
-SOMEBODIES = [Somebody("uid:12345", "shm", 12345), Somebody("anonymous", "tcp")]
+SOMEBODIES = [Somebody("uid:12345", "shm", 12345), Somebody("anonymous", "tcp"),
+              Somebody("cert:owner", "tls")]
 
 
 def some_id():

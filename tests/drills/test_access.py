@@ -27,10 +27,13 @@ def rules(tmp_path):
 
 
 @pytest.fixture
-def mirror(mirrors, rules, tmp_path):
-    """One mirror under these rules, which others may reach; its owner shares memory with it."""
-    daemon, = mirrors(1, "shm", (*rules.options, "--unix-mode", "666", "--spill-dir",
-                                 str(tmp_path / "spill")))
+def mirror(request, mirrors, rules, tmp_path):
+    """One mirror under these rules, which others may reach, over TLS where that is asked for; its
+    owner shares memory with it."""
+    daemon, = mirrors(1, "tls" if "[tls]" in request.node.name else "shm",
+                      (*rules.options, "--unix-mode", "666", "--spill-dir",
+                       str(tmp_path / "spill")))
+    daemon.fabric = "shm"
     open_to_all(daemon)
     return daemon
 
@@ -98,8 +101,9 @@ def test_nobody_learns_whether_a_store_is_there(somebody, rules, mirror, prey):
 
 
 def test_the_library_and_the_command_name_what_is_missing(somebody, rules, mirror, tellers, prey):
-    """The anonymous over TCP; and root, who is nobody special."""
+    """The anonymous over TCP, who has a certificate, and root, who is nobody special."""
     address, name = {"tcp": (mirror.mirror.tcp, "anonymous"),
+                     "tls": (mirror.mirror.tcp, "cert:owner"),
                      "shm": (mirror.address, "uid:0")}[somebody.fabric]
     for right, line in (("read", "allow * own"), ("own", "allow * read"),
                         ("recover", "allow * own,read")):
@@ -152,11 +156,12 @@ def test_each_command_takes_the_rights_that_are_documented(rules, mirror, prey, 
         assert done.status == 0, (command, done)
 
 
-@pytest.mark.parametrize("fabric", ["tcp", "shm"])
+@pytest.mark.parametrize("fabric", ["tcp", "shm", "tls"])
 def test_an_owner_that_may_no_longer_own_is_cut_at_once(fabric, rules, mirror, tellers):
     """It commits meanwhile. All that it was promised is there for the next one, who may."""
-    own, other = (mirror.mirror.tcp, mirror.address)[::1 if fabric == "tcp" else -1]
-    lines = {mirror.mirror.tcp: "allow anonymous all", mirror.address: EVERYTHING}
+    own, other = (mirror.mirror.tcp, mirror.address)[::-1 if fabric == "shm" else 1]
+    who = "cert:owner" if fabric == "tls" else "anonymous"
+    lines = {mirror.mirror.tcp: "allow %s all" % who, mirror.address: EVERYTHING}
     assert rules.put(mirror, *lines.values())
     owner = tellers.run("books", own, "create", LOG)
     owner.advances(100)
@@ -164,7 +169,7 @@ def test_an_owner_that_may_no_longer_own_is_cut_at_once(fabric, rules, mirror, t
     log = mirror.log()
     assert "store books: the session of" in log[:log.rindex("are in force")]
     # Over TCP the mirror is one that is away, and may come back; memory cannot be given back.
-    assert fabric == "tcp" or owner.wait()[0] == FENCED
+    assert fabric != "shm" or owner.wait()[0] == FENCED
     assert tellers.verify("books", other, owner.page) >= owner.page.acked
 
 

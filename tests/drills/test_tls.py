@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import wire
-from authority import Authority
+from authority import Authority, dial
 from binding import PerseasError, Store
 from drill import BUILD, CREATE, FAILURE, OK, SECONDS, TOP, USAGE, fill, wait_for
 from teller import LOG, dice, tellers, until  # noqa: F401
@@ -138,16 +138,10 @@ def test_the_token_of_another_identity_opens_no_data_connection(mirrors, authori
     daemon, = mirrors(1, "tls")
     fill("books", [daemon], {"a": b"contents"})
 
-    def dial(name):
-        context = ssl.create_default_context(cafile=authority.ca)
-        context.load_cert_chain(authority.cert(name), authority.key(name))
-        plain = socket.create_connection(("127.0.0.1", daemon.mirror.port), SECONDS)
-        return context.wrap_socket(plain, server_hostname="127.0.0.1")
-
-    with dial("owner") as control:
+    with dial(daemon.address, authority.environment("owner")) as control:
         token = wire.Control(control).claim("books", 1000)
         for name, status in (("thief", wire.OTHER_IDENTITY), ("owner", wire.OK)):
-            with dial(name) as data:
+            with dial(daemon.address, authority.environment(name)) as data:
                 data.sendall(wire.data_hello(token))
                 assert wire.answer(wire.receive(data, 16))[1] == status
     log_of(daemon, "(cert:thief) has the token of")
