@@ -65,6 +65,25 @@ int fixture_setup(void **state)
 	return 0;
 }
 
+static bool find_nobody(const char *name, uint32_t *number)
+{
+	(void)name;
+	(void)number;
+	return false;
+}
+
+void fixture_rules(struct fixture *fixture, const char *text)
+{
+	static const struct access_names names = { find_nobody, find_nobody };
+	struct access_fault fault;
+	struct access *old = fixture->rules;
+
+	fixture->rules = access_parse(text, strlen(text), &names, &fault);
+	assert_non_null(fixture->rules);
+	stores_set_access(fixture->stores, fixture->rules);
+	access_free(old);
+}
+
 int fixture_teardown(void **state)
 {
 	struct fixture *fixture = *state;
@@ -72,6 +91,7 @@ int fixture_teardown(void **state)
 
 	daemon_free(fixture->daemon);
 	stores_free(fixture->stores);
+	access_free(fixture->rules);
 	memory_file_free(fixture->memory);
 	snprintf(command, sizeof(command), "rm -rf '%s'", fixture->directory);
 	return system(command);

@@ -13,6 +13,7 @@ struct fixture {
 	struct memory *memory;
 	struct stores *stores;
 	struct daemon *daemon;
+	struct access *rules;      /* in force, or NULL */
 	uint16_t port;
 	struct endpoint local;
 	char why[512];
@@ -21,6 +22,9 @@ struct fixture {
 /* For cmocka: a daemon that listens on a free port and on a Unix socket. */
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
+
+/* Rules of access, without names of users and groups, until the end. */
+void fixture_rules(struct fixture *fixture, const char *text);
 
 /* As daemon_listen. */
 int fixture_listen(struct fixture *fixture, const struct endpoint *endpoint);

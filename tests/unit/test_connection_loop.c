@@ -19,36 +19,6 @@
 
 enum { ROOM = 16 };                /* connections; three quarters of them for plain ones over TCP */
 
-static struct access *rules;
-
-static bool find_nobody(const char *name, uint32_t *number)
-{
-	(void)name;
-	(void)number;
-	return false;
-}
-
-static void set_rules(struct fixture *fixture, const char *text)
-{
-	static const struct access_names names = { find_nobody, find_nobody };
-	struct access_fault fault;
-	struct access *old = rules;
-
-	rules = access_parse(text, strlen(text), &names, &fault);
-	assert_non_null(rules);
-	stores_set_access(fixture->stores, rules);
-	access_free(old);
-}
-
-static int finish(void **state)
-{
-	int ret = fixture_teardown(state);
-
-	access_free(rules);
-	rules = NULL;
-	return ret;
-}
-
 static uint64_t now_ns(void)
 {
 	struct timespec now;
@@ -203,7 +173,7 @@ static void who_asks_too_fast_is_answered_later(void **state)
 	int fds[2] = { fixture_tcp(fixture), fixture_tcp(fixture) };
 	uint64_t began;
 
-	set_rules(fixture, "allow * all\nlimit anonymous requests 40/s");
+	fixture_rules(fixture, "allow * all\nlimit anonymous requests 40/s");
 	fixture_greet(fixture, fds[0]);
 	fixture_greet(fixture, fds[1]);
 	began = now_ns();
@@ -230,7 +200,7 @@ static void an_owner_does_not_wait_for_its_identity(void **state)
 
 	fixture_bank(fixture);
 	fixture_done(fixture_claim(fixture, owner, 5));
-	set_rules(fixture, "allow * all\nlimit anonymous requests 1/s");
+	fixture_rules(fixture, "allow * all\nlimit anonymous requests 1/s");
 	for (int i = 0; i < 8; i++) {
 		greedy[i] = fixture_tcp(fixture);
 		fixture_greet(fixture, greedy[i]);
@@ -286,7 +256,7 @@ static void an_identity_has_only_so_many_connections(void **state)
 	struct fixture *fixture = *state;
 	int fds[4];
 
-	set_rules(fixture, "allow * all\nlimit * connections 2");
+	fixture_rules(fixture, "allow * all\nlimit * connections 2");
 	for (int i = 0; i < 4; i++) {
 		fds[i] = i % 2 ? fixture_unix(fixture) : fixture_tcp(fixture);
 		fixture_greet(fixture, fds[i]);
@@ -309,7 +279,7 @@ static void an_identity_has_only_so_many_connections(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, finish)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 		TEST(a_request_must_come_whole_in_time),
 		TEST(a_trickle_does_not_stop_the_clock),
 		TEST(a_reply_must_be_taken_in_time),

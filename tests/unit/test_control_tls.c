@@ -5,6 +5,7 @@
 #include "../support/daemon_fixture.h"
 
 #include "../../proto/frame.h"
+#include "../../server/connection.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -305,6 +306,37 @@ static void the_token_of_another_identity_opens_nothing(void **state)
 	ps_stream_close(&control);
 }
 
+/* Until the handshake is over a connection is nobody's: it counts neither for the anonymous nor for
+ * a certificate. Then it is the certificate's. */
+static void rules_are_for_the_name_in_the_certificate(void **state)
+{
+	struct fixture *fixture = *state;
+	struct ps_stream half[3], first, second;
+
+	fixture_rules(fixture, "allow cert:alice read\nlimit anonymous connections 1\n"
+	              "limit cert:alice connections 1");
+	for (int i = 0; i < 3; i++)
+		half[i] = begin(fixture, alice);
+	while (fixture->daemon->crowd.count < 3)
+		step(fixture);
+	for (struct connection *at = fixture->daemon->connections; at; at = at->next)
+		assert_string_equal(at->session.identity.name, "");
+	first = dial(fixture, alice);
+	greet(fixture, &first);
+	assert_string_equal(fixture->daemon->connections->session.identity.name, "cert:alice");
+	assert_string_equal(fixture->daemon->connections->guest.origin->name, "cert:alice");
+	second = dial(fixture, alice);
+	assert_true(ended(fixture, &second));
+	ps_stream_close(&second);
+	second = dial(fixture, bob);
+	greet(fixture, &second);
+	assert_string_equal(fixture->daemon->connections->session.identity.name, "cert:bob");
+	for (int i = 0; i < 3; i++)
+		ps_stream_close(&half[i]);
+	ps_stream_close(&first);
+	ps_stream_close(&second);
+}
+
 /* Asks for more than it takes, so that the daemon reads no further, and sends writes behind that:
  * they lie in the daemon's TLS and in the kernel. */
 static struct ps_stream stuff(struct fixture *fixture, const uint8_t *token, unsigned writes)
@@ -435,6 +467,7 @@ int main(void)
 		TEST(requests_that_came_in_one_record_are_all_answered),
 		TEST(a_data_connection_may_begin_in_one_record),
 		TEST(the_token_of_another_identity_opens_nothing),
+		TEST(rules_are_for_the_name_in_the_certificate),
 		TEST(what_lies_in_tls_at_a_fence_is_not_applied),
 		TEST(new_files_are_for_new_connections),
 		TEST(without_tls_others_cannot_connect),
