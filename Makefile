@@ -572,7 +572,7 @@ $(MAN)/made: deploy/man.py client/perseas.h deploy/perseas-rxe VERSION $(COMMAND
 # What goes where, by its name in the tree. The administrator's own $(SYSCONFDIR)/perseasd.conf,
 # and what lies in memory or on disk, is none of it.
 SBIN_FILES := $(DAEMON) deploy/perseas-rxe deploy/nut/perseas-power
-DOC_FILES := README.md CHANGELOG.md LICENSE $(wildcard doc/*.md) deploy/access.md \
+DOC_FILES := README.md CHANGELOG.md LICENSE SECURITY.md $(wildcard doc/*.md) deploy/access.md \
 	deploy/power.md deploy/roce.md deploy/grafana.json deploy/perseasd.conf
 LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
 	pkgconfig/perseas.pc

@@ -113,8 +113,8 @@ void journal_tell(void *arg, const struct store_news *news);
 /* listen.c. 0, or -1 with a sentence in why. */
 int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why,
                   size_t size);
-/* Takes a socket of activation_take(), whose path stays when the daemon ends. -1: out of memory,
- * the descriptor is closed. */
+/* Takes a socket of activation_take(), whose path stays when the daemon ends. On failure the
+ * descriptor is closed. */
 int daemon_adopt(struct daemon *daemon, const struct activated *socket, char *why, size_t size);
 void daemon_unlisten(struct daemon *daemon);
 /* Writes the port of each TCP listener, a line each, whole or not at all. */

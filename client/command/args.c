@@ -89,14 +89,14 @@ static enum ps_exit parse_option(int argc, char **argv, int *at, struct ps_args 
 	const char *word = argv[*at] + 2, *equals = strchr(word, '='), *value = NULL;
 	size_t len = equals ? (size_t)(equals - word) : strlen(word);
 	const struct ps_option *option = ps_options;
-	unsigned bit;
+	uint64_t bit;
 
 	while (option < ps_options + ps_option_count &&
 	       (strlen(option->name) != len || memcmp(option->name, word, len) != 0))
 		option++;
 	if (option == ps_options + ps_option_count)
 		return unknown_option(word);
-	bit = 1u << (option - ps_options);
+	bit = (uint64_t)1 << (option - ps_options);
 	if (args->given & bit && option->value)
 		return ps_complain(PS_EXIT_USAGE, "--%s is given twice", option->name);
 	args->given |= bit;
@@ -199,7 +199,7 @@ static enum ps_exit check(const struct ps_args *args)
 	const struct ps_verb *verb = args->verb;
 
 	for (unsigned i = 0; i < ps_option_count; i++)
-		if (args->given & 1u << i && !(ps_options[i].verbs & verb->bit))
+		if (args->given >> i & 1 && !(ps_options[i].verbs & verb->bit))
 			return ps_complain(PS_EXIT_USAGE,
 			                   "%s takes no --%s; perseas %s --help says what it takes",
 			                   verb->name, ps_options[i].name, verb->name);

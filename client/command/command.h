@@ -74,7 +74,7 @@ struct ps_args {
 	bool takeover;
 	bool help;
 	bool version;
-	unsigned given;            /* bits: the options, by their place in the table */
+	uint64_t given;            /* bits: the options, by their place in the table */
 };
 
 enum ps_verb_bit {

@@ -427,7 +427,7 @@ const struct ps_option ps_options[] = {
 };
 
 enum { OPTIONS = sizeof(ps_options) / sizeof(ps_options[0]) };
-static_assert(OPTIONS <= 32, "a bit for each in ps_args.given");
+static_assert(OPTIONS <= 64, "a bit for each in ps_args.given");
 
 const unsigned ps_option_count = OPTIONS;
 

@@ -36,6 +36,7 @@ set_up() {
 	{
 		cat "$prefix/share/doc/perseas/perseasd.conf"
 		echo "listen 10.5.0.1:7180"
+		echo "plaintext anywhere"
 	} >/etc/perseasd.conf
 }
 
