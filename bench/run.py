@@ -291,7 +291,8 @@ class Bench:
     def round_trips(self):
         """What is measured over tcp against bare round trips of the same run, of which a commit is
         one. Both ends spin, or both sleep."""
-        limits = {"debit-credit, tcp, 1 mirror": "spinning", "order-entry, tcp, 1 mirror": "spinning",
+        limits = {"debit-credit, tcp, 1 mirror": "spinning",
+                  "order-entry, tcp, 1 mirror": "spinning",
                   "debit-credit, tcp, 1 mirror on the owner's processor": "asleep",
                   "order-entry, tcp, 1 mirror on the owner's processor": "asleep",
                   "1 mirrors, tcp": "asleep"}

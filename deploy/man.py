@@ -330,8 +330,8 @@ class Header:
         self.errors = [(name, int(code), said) for name, code, said in re.findall(
             r'X\((PERSEAS_E\w+), (-\d+),\s*"([^"]*)"\)', text)]
         self.functions = [Function(*found) for found in re.findall(
-            r"(/\*(?:[^*]|\*(?!/))*\*/)\n((?:const char \*|int |void |uint64_t )perseas_\w+\([^;]*\);)",
-            text)]
+            r"(/\*(?:[^*]|\*(?!/))*\*/)\n"
+            r"((?:const char \*|int |void |uint64_t )perseas_\w+\([^;]*\);)", text)]
         self.types = dict(self.find_types())
 
     def find_types(self):
