@@ -440,6 +440,7 @@ check-fuzz:
 	@$(SUBMAKE) $(FUZZING) fuzzers
 	@$(RUN) fuzz --timeout 300 --jobs 2 $(foreach t,$(FUZZ_TARGETS),\
 		"$(notdir $(t)): tests/fuzz/run.sh $(t:$(BUILD)/%=build/fuzz/%) $(FUZZ_SECONDS)")
+	@$(PYTHON) tests/fuzz/report.py build/results/fuzz
 
 # Writes the seeds anew, after a change of a format.
 .PHONY: corpus

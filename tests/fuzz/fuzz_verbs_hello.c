@@ -122,7 +122,7 @@ static void begin(void)
 	socklen_t len = sizeof(at);
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
 
-	log_init(LOG_LEVEL_ERROR);
+	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
 	verbs_fake_begin();
 	device = verbs_fake_device("rxe0", "127.0.0.1");
 	stores = stores_new(memory_heap_new(0, 1));
