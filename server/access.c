@@ -1,6 +1,6 @@
 #include "access.h"
 
-#include "number.h"
+#include "../proto/number.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -170,7 +170,7 @@ static bool is_number(const char *text)
 	const char *end;
 	uint64_t number;
 
-	return number_read(text, &end, &number) && !*end && number < UINT32_MAX &&
+	return ps_number_read(text, &end, &number) && !*end && number < UINT32_MAX &&
 	       (text[0] != '0' || !text[1]);
 }
 
@@ -271,12 +271,12 @@ static int read_figure(struct reader *reader, enum limit limit, uint64_t *figure
 	const char *value = next_word(reader), *end = "";
 
 	if (limit == LIMIT_MEMORY) {
-		if (!value || !size_read(value, figure) || *figure == LIMIT_NONE)
+		if (!value || !ps_size_read(value, figure) || *figure == LIMIT_NONE)
 			return wrong(reader, "\"memory\" needs a number of bytes, for example 512M "
 			             "or 64G");
 		return 0;
 	}
-	if (!value || !number_read(value, &end, figure) || *figure > RATE_MAX ||
+	if (!value || !ps_number_read(value, &end, figure) || *figure > RATE_MAX ||
 	    strcmp(end, limit == LIMIT_REQUESTS ? "/s" : "") != 0)
 		return wrong(reader, limit == LIMIT_REQUESTS ?
 		             "\"%s\" needs a rate from 1/s to %d/s" :

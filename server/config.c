@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "number.h"
+#include "../proto/number.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -104,7 +104,7 @@ static bool split_address(const char *value, struct endpoint *endpoint)
 	uint64_t port;
 	size_t len;
 
-	if (!colon || !number_read(colon + 1, &end, &port) || *end || port > 65535)
+	if (!colon || !ps_number_read(colon + 1, &end, &port) || *end || port > 65535)
 		return false;
 	len = (size_t)(colon - host);
 	if (len >= 2 && host[0] == '[' && host[len - 1] == ']') {
@@ -231,7 +231,7 @@ static int set_file(struct reader *reader, const char *value)
 
 static int set_max_memory(struct reader *reader, const char *value)
 {
-	if (size_read(value, &reader->config->max_memory))
+	if (ps_size_read(value, &reader->config->max_memory))
 		return 0;
 	return wrong(reader, "--max-memory %s is not a number of bytes; write for example 512M or "
 	             "64G", value);
@@ -242,7 +242,7 @@ static int set_spin(struct reader *reader, const char *value)
 	const char *end;
 	uint64_t number;
 
-	if (!number_read(value, &end, &number) || *end || number > 1000000)
+	if (!ps_number_read(value, &end, &number) || *end || number > 1000000)
 		return wrong(reader, "--spin-us %s is not a number from 0 to 1000000", value);
 	reader->config->spin_us = (uint32_t)number;
 	return 0;
@@ -253,7 +253,7 @@ static int set_max_connections(struct reader *reader, const char *value)
 	const char *end;
 	uint64_t number;
 
-	if (!number_read(value, &end, &number) || *end || number < 16 || number > 65536)
+	if (!ps_number_read(value, &end, &number) || *end || number < 16 || number > 65536)
 		return wrong(reader, "--max-connections %s is not a number from 16 to 65536",
 		             value);
 	reader->config->max_connections = (uint32_t)number;
@@ -278,7 +278,7 @@ static int set_owner_timeout(struct reader *reader, const char *value)
 	const char *end;
 	uint64_t number;
 
-	if (!number_read(value, &end, &number) || *end || number > 86400)
+	if (!ps_number_read(value, &end, &number) || *end || number > 86400)
 		return wrong(reader, "--owner-timeout %s is not a number from 0 to 86400", value);
 	reader->config->owner_timeout_s = (uint32_t)number;
 	return 0;
@@ -320,7 +320,7 @@ static int set_rdma_port(struct reader *reader, const char *value)
 	const char *end;
 	uint64_t number;
 
-	if (!number_read(value, &end, &number) || *end || number > 65535)
+	if (!ps_number_read(value, &end, &number) || *end || number > 65535)
 		return wrong(reader, "--rdma-port %s is not a number from 0 to 65535", value);
 	reader->config->rdma.port = (unsigned)number;
 	return 0;

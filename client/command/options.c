@@ -4,6 +4,7 @@
  */
 #include "options.h"
 #include "../../proto/envelope.h"
+#include "../../proto/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,35 +13,19 @@ enum {
 	CONNECT_TIMEOUT_MAX_MS = 600000,
 	SECONDS_MAX = 86400,
 	INTERVAL_MIN_MS = 100,
+	RUN_MIN_MS = 100,
+	RUN_MAX = 3600,            /* seconds */
 	BENCH_SIZE_MAX = 1 << 20,
 	BENCH_THREADS_MAX = 64,
 	HELP_COLUMN = 28,
 };
-
-/* Decimal digits only; *end is what stands behind them. */
-static bool read_number(const char *text, const char **end, uint64_t *number)
-{
-	uint64_t n = 0;
-	const char *at = text;
-
-	for (; *at >= '0' && *at <= '9'; at++) {
-		unsigned digit = (unsigned)(*at - '0');
-
-		if (n > (UINT64_MAX - digit) / 10)
-			return false;
-		n = n * 10 + digit;
-	}
-	*end = at;
-	*number = n;
-	return at > text;
-}
 
 /* A whole number from low to high. */
 static bool read_between(const char *text, uint64_t low, uint64_t high, uint64_t *number)
 {
 	const char *end;
 
-	return read_number(text, &end, number) && !*end && *number >= low && *number <= high;
+	return ps_number_read(text, &end, number) && !*end && *number >= low && *number <= high;
 }
 
 static bool set_mirrors(struct ps_args *args, const char *value)
@@ -100,31 +85,9 @@ static bool set_acks(struct ps_args *args, const char *value)
 	return good;
 }
 
-/* Bytes, with a unit of 1024 or none. */
-static bool read_size(const char *value, uint64_t *size)
-{
-	static const char units[] = "KMGT";
-	const char *end, *unit;
-	uint64_t number;
-	unsigned shift = 0;
-
-	if (!read_number(value, &end, &number))
-		return false;
-	if (*end) {
-		unit = strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end);
-		if (!unit || end[1])
-			return false;
-		shift = 10 * (unsigned)(unit - units + 1);
-	}
-	if (number > UINT64_MAX >> shift)
-		return false;
-	*size = number << shift;
-	return true;
-}
-
 static bool set_log_size(struct ps_args *args, const char *value)
 {
-	return read_size(value, &args->log_size) && args->log_size >= PS_LOG_MIN &&
+	return ps_size_read(value, &args->log_size) && args->log_size >= PS_LOG_MIN &&
 	       args->log_size <= PS_LOG_MAX;
 }
 
@@ -159,12 +122,12 @@ static bool set_segment(struct ps_args *args, const char *value)
 
 static bool set_offset(struct ps_args *args, const char *value)
 {
-	return read_size(value, &args->offset) && args->offset < PS_SEGMENT_MAX;
+	return ps_size_read(value, &args->offset) && args->offset < PS_SEGMENT_MAX;
 }
 
 static bool set_length(struct ps_args *args, const char *value)
 {
-	return read_size(value, &args->length) && args->length > 0 &&
+	return ps_size_read(value, &args->length) && args->length > 0 &&
 	       args->length <= PS_SEGMENT_MAX;
 }
 
@@ -200,26 +163,29 @@ static bool set_repeat(struct ps_args *args, const char *value)
 	return set_seconds(&args->repeat_ms, value);
 }
 
-/* Seconds, with up to three decimals. */
-static bool set_interval(struct ps_args *args, const char *value)
+/* Seconds, with up to three decimals; from least_ms to most_s. */
+static bool read_seconds(const char *value, uint32_t least_ms, uint32_t most_s, uint32_t *ms)
 {
-	uint64_t ms = 0, part = 0, scale = 1000;
+	uint64_t whole, part = 0;
 	const char *end;
 
-	if (!read_number(value, &end, &ms) || ms > SECONDS_MAX)
+	if (!ps_number_read(value, &end, &whole) || whole > most_s)
 		return false;
-	ms *= 1000;
 	if (*end == '.') {
 		const char *digits = end + 1;
 
-		if (!read_number(digits, &end, &part) || end - digits > 3)
+		if (!ps_number_read(digits, &end, &part) || end - digits > 3)
 			return false;
-		while (digits++ < end)
-			scale /= 10;
-		ms += part * scale;
+		for (int i = 0; i < 3 - (int)(end - digits); i++)
+			part *= 10;
 	}
-	args->interval_ms = (uint32_t)ms;
-	return !*end && ms >= INTERVAL_MIN_MS && ms <= SECONDS_MAX * (uint64_t)1000;
+	*ms = (uint32_t)(whole * 1000 + part);
+	return !*end && *ms >= least_ms && *ms <= most_s * (uint64_t)1000;
+}
+
+static bool set_interval(struct ps_args *args, const char *value)
+{
+	return read_seconds(value, INTERVAL_MIN_MS, SECONDS_MAX, &args->interval_ms);
 }
 
 static bool set_once(struct ps_args *args, const char *value)
@@ -237,7 +203,7 @@ static bool set_accept_state(struct ps_args *args, const char *value)
 {
 	const char *end;
 
-	return read_number(value, &end, &args->accept_epoch) && args->accept_epoch > 0 &&
+	return ps_number_read(value, &end, &args->accept_epoch) && args->accept_epoch > 0 &&
 	       *end == ':' && read_between(end + 1, 0, UINT64_MAX, &args->accept_seq);
 }
 
@@ -264,7 +230,7 @@ static bool set_sizes(struct ps_args *args, const char *value)
 			return false;
 		memcpy(word, value, len);
 		word[len] = '\0';
-		if (!read_size(word, &size) || size < 1 || size > BENCH_SIZE_MAX)
+		if (!ps_size_read(word, &size) || size < 1 || size > BENCH_SIZE_MAX)
 			return false;
 		args->sizes[args->size_count++] = (uint32_t)size;
 		if (value[len] == ',' && !value[len + 1])
@@ -273,24 +239,9 @@ static bool set_sizes(struct ps_args *args, const char *value)
 	return args->size_count > 0;
 }
 
-/* Seconds, with up to three digits behind a point. */
 static bool set_run(struct ps_args *args, const char *value)
 {
-	uint64_t whole, part = 0;
-	const char *end;
-
-	if (!read_number(value, &end, &whole) || whole > 3600)
-		return false;
-	if (*end == '.') {
-		const char *digits = end + 1;
-
-		if (!read_number(digits, &end, &part) || end - digits > 3)
-			return false;
-		for (int i = 0; i < 3 - (int)(end - digits); i++)
-			part *= 10;
-	}
-	args->run_ms = (uint32_t)(whole * 1000 + part);
-	return !*end && args->run_ms >= 100;
+	return read_seconds(value, RUN_MIN_MS, RUN_MAX, &args->run_ms);
 }
 
 static bool set_threads(struct ps_args *args, const char *value)

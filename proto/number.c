@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool number_read(const char *text, const char **end, uint64_t *number)
+bool ps_number_read(const char *text, const char **end, uint64_t *number)
 {
 	char *stop;
 
@@ -17,14 +17,14 @@ bool number_read(const char *text, const char **end, uint64_t *number)
 	return errno == 0;
 }
 
-bool size_read(const char *text, uint64_t *bytes)
+bool ps_size_read(const char *text, uint64_t *bytes)
 {
 	static const char units[] = "KMGT";
 	const char *end, *unit;
 	uint64_t number;
 	unsigned shift = 0;
 
-	if (!number_read(text, &end, &number))
+	if (!ps_number_read(text, &end, &number))
 		return false;
 	if (*end) {
 		unit = strchr(units, toupper((unsigned char)*end));
