@@ -8,6 +8,7 @@
  * hello is looked at before its first reply.
  */
 #include "control_socket.h"
+#include "outbox.h"
 #include "secure.h"
 #include "socket.h"
 #include "../proto/envelope.h"
@@ -34,8 +35,7 @@ struct ps_control {
 	struct ps_error trouble;   /* code 0: none */
 	unsigned due;              /* requests not yet answered */
 
-	uint8_t *out;              /* hello and requests that are not sent yet */
-	size_t out_start, out_end, out_size;
+	struct ps_outbox out;      /* hello and requests that are not sent yet */
 
 	/* What is being received: the hello, then in turn a length and a message. */
 	bool greeted;
@@ -72,50 +72,6 @@ void ps_controls_close(struct ps_controls *all)
 
 /* --- sending --- */
 
-/* Adds to what is to be sent. False: out of memory. */
-static bool queue(struct ps_control *control, const void *bytes, size_t len)
-{
-	size_t used = control->out_end - control->out_start;
-
-	if (control->out_start > 0) {
-		memmove(control->out, control->out + control->out_start, used);
-		control->out_start = 0;
-		control->out_end = used;
-	}
-	if (len > control->out_size - used) {
-		size_t size = used + len;
-		uint8_t *out = realloc(control->out, size);
-
-		if (!out)
-			return false;
-		control->out = out;
-		control->out_size = size;
-	}
-	memcpy(control->out + used, bytes, len);
-	control->out_end += len;
-	return true;
-}
-
-static void flush(struct ps_control *control)
-{
-	while (control->out_start < control->out_end) {
-		struct iovec rest = { control->out + control->out_start,
-			              control->out_end - control->out_start };
-		ssize_t n = ps_stream_send(&control->stream, &rest, 1);
-
-		if (n > 0) {
-			control->out_start += (size_t)n;
-		} else if (errno == EINTR) {
-			continue;
-		} else if (ps_would_block(errno)) {
-			return;
-		} else {
-			/* Receiving will find out why; a last word may still be there. */
-			control->out_start = control->out_end;
-		}
-	}
-}
-
 static int ended(struct ps_control *control, int error);
 
 /* Towards a stream that takes what is to be sent. True: it is one. */
@@ -143,14 +99,14 @@ static bool get_up(struct ps_control *control, uint64_t until_ns)
 static void push(struct ps_control *control, uint64_t until_ns)
 {
 	if (!control->trouble.code && (control->shaken || get_up(control, until_ns)))
-		flush(control);
+		ps_outbox_send(&control->out, &control->stream);
 }
 
 /* Is there something to do for it without an answer? */
 static bool is_pushing(const struct ps_control *control)
 {
 	return !control->trouble.code &&
-	       (!control->shaken || control->out_start < control->out_end);
+	       (!control->shaken || !ps_outbox_empty(&control->out));
 }
 
 /* What to poll for. */
@@ -495,7 +451,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 		                    "no memory for a request to %s, or it is longer than %u bytes",
 		                    name_of(control), PS_MESSAGE_MAX);
 	pthread_mutex_lock(&control->all->lock);
-	queued = queue(control, bytes, len);
+	queued = ps_outbox_add(&control->out, bytes, len);
 	if (queued) {
 		control->due++;
 		/* As far as it goes at once; what fails here is told by receive. */
@@ -517,7 +473,7 @@ struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tl
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
 	struct ps_control *control = calloc(1, sizeof(*control));
 
-	if (!control || !queue(control, &hello, sizeof(hello))) {
+	if (!control || !ps_outbox_add(&control->out, &hello, sizeof(hello))) {
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
 		             address->text);
 		free(control);
@@ -527,7 +483,7 @@ struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tl
 	control->tls = tls;
 	control->all = all;
 	if (ps_dial_begin(&control->dial, address, error)) {
-		free(control->out);
+		ps_outbox_free(&control->out);
 		free(control);
 		return NULL;
 	}
@@ -595,6 +551,6 @@ void ps_control_disconnect(struct ps_control *control)
 	ps_stream_close(&control->stream);
 	ps_close_all(control->fds, control->fd_count);
 	free(control->message);
-	free(control->out);
+	ps_outbox_free(&control->out);
 	free(control);
 }
