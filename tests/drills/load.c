@@ -228,8 +228,11 @@ static void prepare(struct load *load, char **argv)
 
 		visitor->fd = -1;
 		visitor->due_ms = now_us() / 1000 + i % PERIOD_MS;
-		if (i >= idle)
-			visitor->kind = hostile % 2 ? GOOD : SLOW + hostile / 2 % (KINDS - SLOW);
+		if (i < idle)
+			continue;
+		visitor->kind = hostile % 2 ? GOOD : SLOW + hostile / 2 % (KINDS - SLOW);
+		/* Some of the huge ones begin with the megabyte, the others with the length. */
+		visitor->round = hostile / 2 / (KINDS - SLOW);
 	}
 }
 
@@ -238,6 +241,15 @@ static bool goes_on(void)
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 
 	return poll(&input, 1, 0) == 0;
+}
+
+/* Was each way of doing harm answered, but for that of the slow ones, which takes its time? */
+static bool is_each_done(const struct load *load)
+{
+	for (int kind = HUGE; kind < KINDS; kind++)
+		if (!load->done[kind])
+			return false;
+	return true;
 }
 
 static void tell(const struct load *load)
@@ -255,6 +267,7 @@ int load_run(int argc, char **argv)
 	struct load load = { .count = 0 };
 	struct epoll_event events[EVENTS];
 	uint64_t began = now_us() / 1000;
+	bool each = false;
 
 	if (argc != 4)
 		return 2;
@@ -275,6 +288,11 @@ int load_run(int argc, char **argv)
 			puts("all");
 			fflush(stdout);
 			began = 0;
+		}
+		if (!began && !each && is_each_done(&load)) {
+			puts("each");
+			fflush(stdout);
+			each = true;
 		}
 	}
 	tell(&load);

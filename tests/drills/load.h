@@ -15,8 +15,9 @@
  *   version    speak another version
  *   stranger   claim a store named "prey", with takeover
  *
- * each five times a second too. Those that are closed come again. It writes a line when all have
- * connected for the first time, and one of NAME=COUNT at the end. Returns the exit status.
+ * each five times a second too. Those that are closed come again. It writes "all" when all have
+ * connected for the first time, "each" when after that each of the hostile kinds but the slow one
+ * has been answered, and a line of NAME=COUNT at the end. Returns the exit status.
  */
 int load_run(int argc, char **argv);
 

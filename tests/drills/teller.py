@@ -216,6 +216,18 @@ class Desk(Process):
     def all_live(self, count):
         return self.figures()["live"] == count
 
+    def work_until_live(self, count, transactions=200):
+        """Waits until so many mirrors are live. Transactions go on, but no more than this: the
+        ring must hold what is to be replayed."""
+        batches = [20] * (transactions // 20)
+
+        def live():
+            if batches:
+                self.run(batches.pop())
+            return self.all_live(count)
+
+        until(live, "%d live mirrors" % count)
+
     def exit(self):
         self.send("exit")
         self.process.wait(SECONDS)

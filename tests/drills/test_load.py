@@ -55,7 +55,8 @@ class Load:
         os.kill(self.process.pid, signal.SIGSTOP if paused else signal.SIGCONT)
 
     def end(self):
-        """What became of the visitors."""
+        """What became of the visitors, when each kind but the slow one has been answered."""
+        assert self.process.stdout.readline() == "each\n"
         self.process.stdin.close()
         told = self.process.stdout.read()
         assert self.process.wait(SECONDS) == 0

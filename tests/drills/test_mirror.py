@@ -39,13 +39,13 @@ def test_a_mirror_of_three_is_killed_and_comes_back_while_its_owner_commits(
     desk.books()
     for number in range(KILLS):
         daemon = daemons[number % 3]
-        kill_while_it_runs(dice, desk, daemon, 1000)
+        kill_while_it_runs(dice, desk, daemon, 600)
         desk.answer()
         until(lambda: desk.figures()["live"] == 2, "the owner's notice of it")
         replayed = desk.figures()["replayed"]
         desk.run(50)
         daemon.restart()
-        until(lambda: desk.run(20) and desk.all_live(3), "three live mirrors")
+        desk.work_until_live(3)
         assert desk.figures()["replayed"] >= replayed + 50
     figures = desk.figures()
     assert figures["reconnects"] >= KILLS

@@ -39,7 +39,7 @@ def test_a_mirror_behind_a_cut_link_is_done_without_and_catches_up(mirrors, tell
         desk.run(50)
         assert desk.page.in_doubt == 0
         nodes.mend(mirror)
-        until(lambda: desk.run(10) and desk.all_live(3), "three live mirrors")
+        desk.work_until_live(3)
         assert desk.figures()["replayed"] >= replayed + 50
     the_end(tellers, desk, daemons, perseas)
 
