@@ -397,16 +397,19 @@ cppcheck: $(PB).h
 		-DPROTOBUF_C_VERSION_NUMBER=9999999 -DPROTOBUF_C_MIN_COMPILER_VERSION=0 \
 		-DPERSEAS_VERSION='"$(VERSION)"' -I$(BUILD)/proto -Iproto proto client server
 
-check-lint:
-	@$(RUN) lint --timeout 900 "clang-tidy: $(SUBMAKE) -k tidy" "cppcheck: $(SUBMAKE) cppcheck"
-
-# Lays out lines of C that differ from FORMAT_SINCE, and no others.
-.PHONY: format
-FORMAT_SINCE ?= HEAD
+# Lays out all that is C, or says where it is laid out otherwise.
+LAID_OUT := $(foreach dir,bench client doc proto server tests,$(shell find $(dir) -name '*.[ch]'))
+.PHONY: format check-format
 format:
 	@deploy/deps.sh format
-	@git-$(CLANG_FORMAT) --force --binary $(CLANG_FORMAT) --extensions c,h \
-		$(FORMAT_SINCE) || :
+	$(Q)$(CLANG_FORMAT) -i $(LAID_OUT)
+
+check-format:
+	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(LAID_OUT)
+
+check-lint:
+	@$(RUN) lint --timeout 900 "clang-format: $(SUBMAKE) check-format" \
+		"clang-tidy: $(SUBMAKE) -k tidy" "cppcheck: $(SUBMAKE) cppcheck"
 
 # test_alloc puts its own malloc in the place that the sanitizer takes: plain only.
 check-unit:
@@ -634,7 +637,7 @@ help:
 	@echo "  check           every suite below; the last line sums up"
 	@echo "  $(addprefix check-,$(SUITES))"
 	@echo "  coverage        lines and branches that the tests reach, in build/coverage/index.html"
-	@echo "  format          lays out lines of C that changed since the last commit, or FORMAT_SINCE"
+	@echo "  format          lays out all that is C by clang-format; check-lint sees whether it is"
 	@echo "  soak            100,000 simulated schedules, 500 kills in a row on each fabric (an hour)"
 	@echo "  model           checks the rules, all of them (minutes); model-quick: within a minute"
 	@echo "  check-peers     the systems that bench compares with do what they are measured for"

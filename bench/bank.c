@@ -82,8 +82,8 @@ const struct engine_table bank_tables[BANK_TABLES] = {
 	[BANK_OF_HISTORY] = { BANK_HISTORY, sizeof(struct bank_history) },
 };
 static_assert(offsetof(struct bank, tellers) == BANK_ACCOUNTS * sizeof(struct bank_balance) &&
-              sizeof(struct bank) == offsetof(struct bank, history) +
-                                     BANK_HISTORY * sizeof(struct bank_history),
+                      sizeof(struct bank) == offsetof(struct bank, history) +
+                                                     BANK_HISTORY * sizeof(struct bank_history),
               "a bank is its tables, one after the other");
 
 /* Adds to the balance of a row. The new balance. */
@@ -144,15 +144,14 @@ uint64_t bank_count(const struct bank *bank)
 
 static int64_t sum(const struct bank_balance *balances, unsigned count)
 {
-	uint64_t total = 0;        /* unsigned: it may wrap around when the bytes are wrong */
+	uint64_t total = 0; /* unsigned: it may wrap around when the bytes are wrong */
 
 	for (unsigned i = 0; i < count; i++)
 		total += (uint64_t)balances[i].balance;
 	return (int64_t)total;
 }
 
-bool bank_check(const struct bank *bank, const struct bank_plan *plan, char *why,
-                unsigned why_size)
+bool bank_check(const struct bank *bank, const struct bank_plan *plan, char *why, unsigned why_size)
 {
 	const struct {
 		const char *name;

@@ -17,22 +17,22 @@
 #include <stdint.h>
 
 enum {
-	BANK_ACCOUNTS = 409600,    /* of 128 bytes: 50 MiB */
+	BANK_ACCOUNTS = 409600, /* of 128 bytes: 50 MiB */
 	BANK_TELLERS = 40,
 	BANK_BRANCHES = 4,
-	BANK_HISTORY = 32768,      /* records of 64 bytes: 2 MiB */
+	BANK_HISTORY = 32768, /* records of 64 bytes: 2 MiB */
 };
 
 struct bank_balance {
 	int64_t balance;
-	uint8_t rest[120];         /* what else a bank knows; never touched */
+	uint8_t rest[120]; /* what else a bank knows; never touched */
 };
 static_assert(sizeof(struct bank_balance) == 128, "account layout");
 
 struct bank_history {
-	uint64_t number;           /* of the transfer, from 1; 0: none yet */
+	uint64_t number; /* of the transfer, from 1; 0: none yet */
 	int64_t amount;
-	int64_t account_balance;   /* after it */
+	int64_t account_balance; /* after it */
 	int64_t teller_balance;
 	int64_t branch_balance;
 	uint32_t account;
@@ -50,7 +50,7 @@ struct bank {
 };
 
 struct bank_transfer {
-	uint64_t number;           /* from 1 */
+	uint64_t number; /* from 1 */
 	uint32_t account;
 	uint32_t teller;
 	uint32_t branch;
@@ -60,8 +60,8 @@ struct bank_transfer {
 /* The sequence of transfers, and what the balances must add up to after them. */
 struct bank_plan {
 	uint64_t state;
-	uint64_t done;             /* transfers given out */
-	int64_t sum;               /* of their amounts */
+	uint64_t done; /* transfers given out */
+	int64_t sum;   /* of their amounts */
 };
 
 void bank_plan_init(struct bank_plan *plan);

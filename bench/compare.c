@@ -90,8 +90,7 @@ static int read_engines(struct contest *contest)
 			return complain("--engines", "lists more than 16");
 		if (!(contest->ops[contest->count++] = engine_by_name(name)))
 			return complain(name, "is not an engine of this build (see --help)");
-		if (contest->ops[contest->count - 1] == &engine_perseas &&
-		    !options.engine.mirrors)
+		if (contest->ops[contest->count - 1] == &engine_perseas && !options.engine.mirrors)
 			return complain("--mirrors", "is missing; it lists the mirrors of perseas");
 		at += len + (at[len] == ',');
 	}
@@ -133,8 +132,8 @@ static int open_run(struct contest *contest, unsigned i)
 	}
 	if (work_open(&contest->runs[i], contest->work, contest->size, ops, &engine, why))
 		return complain(ops->name, why);
-	contest->configurations[i] = strdup(ops->configuration ?
-	                                    ops->configuration(contest->runs[i].rows.engine) : "");
+	contest->configurations[i] = strdup(
+		ops->configuration ? ops->configuration(contest->runs[i].rows.engine) : "");
 	contest->m[i] = measured_new(ops->name, contest->work->step, &contest->runs[i]);
 	return contest->m[i] && contest->configurations[i] ? 0
 	                                                   : complain(ops->name, strerror(errno));
@@ -150,8 +149,8 @@ static int run_rounds(struct contest *contest, unsigned first, unsigned count)
 		if (measure_warm_up(contest->m[i], options.warm_up))
 			failed = contest->m[i];
 	if (!failed)
-		failed = measure_in_turn(contest->m + first, count, options.rounds,
-		                         options.seconds, options.transactions);
+		failed = measure_in_turn(contest->m + first, count, options.rounds, options.seconds,
+		                         options.transactions);
 	if (!failed)
 		return 0;
 	run = failed->ctx;

@@ -67,7 +67,7 @@ static const struct option_row rows[] = {
 /* A bank, what runs it, and where it is. */
 struct desk {
 	struct rows rows;
-	const struct bank *bank;   /* in memory: both engines give that */
+	const struct bank *bank; /* in memory: both engines give that */
 	struct bank_plan plan;
 };
 
@@ -141,8 +141,8 @@ static void print_store(const struct desk *desk)
 		       stat.dropped, stat.reconnects, stat.allocations);
 	else
 		printf("store %s: %u of %u mirrors live, W = %u; %" PRIu64 " commits, %.0f bytes "
-		       "sent for each, %" PRIu64 " allocations\n", options.engine.store, stat.live,
-		       stat.mirrors, stat.acks, stat.commits,
+		       "sent for each, %" PRIu64 " allocations\n",
+		       options.engine.store, stat.live, stat.mirrors, stat.acks, stat.commits,
 		       (double)stat.bytes_sent / (double)(stat.commits + !stat.commits),
 		       stat.allocations);
 }

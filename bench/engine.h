@@ -15,7 +15,7 @@ struct engine;
 /* Rows of one size, numbered from 0. They are all zeros until they are put. */
 struct engine_table {
 	uint64_t count;
-	uint32_t size;             /* of a row, a multiple of 8 */
+	uint32_t size; /* of a row, a multiple of 8 */
 };
 
 /*
@@ -27,15 +27,15 @@ struct engine_options {
 	const char *store;
 	const char *mirrors;
 	const char *segment;
-	uint64_t acks;             /* W of a store that is made; 0: a majority */
-	uint64_t log_size;         /* of a store that is made; 0: the library's */
-	uint64_t spin_us;          /* 0: the library's */
-	double patience;           /* seconds to wait for a commit in doubt, or for mirrors */
+	uint64_t acks;     /* W of a store that is made; 0: a majority */
+	uint64_t log_size; /* of a store that is made; 0: the library's */
+	uint64_t spin_us;  /* 0: the library's */
+	double patience;   /* seconds to wait for a commit in doubt, or for mirrors */
 	bool takeover;
-	const struct engine_table *tables;     /* of an engine that keeps rows */
+	const struct engine_table *tables; /* of an engine that keeps rows */
 	unsigned table_count;
-	const char *dir;           /* of an engine that keeps files: an empty folder */
-	uint16_t redis_port;       /* of the server on this host that has a replica */
+	const char *dir;     /* of an engine that keeps files: an empty folder */
+	uint16_t redis_port; /* of the server on this host that has a replica */
 };
 
 struct engine_ops {
@@ -47,7 +47,7 @@ struct engine_ops {
 	/* One transaction at a time. 0, or another number: engine_why says what is wrong. */
 	int (*begin)(struct engine *engine);
 	int (*range)(struct engine *engine, const void *addr, size_t len);
-	int (*commit)(struct engine *engine);  /* 0: acknowledged */
+	int (*commit)(struct engine *engine); /* 0: acknowledged */
 	const char *(*why)(const struct engine *engine);
 	/*
 	 * NULL in an engine that gives memory. `get` copies a row, with what the open transaction

@@ -24,11 +24,11 @@ struct entry {
 struct copies {
 	struct engine engine;
 	uint8_t *memory;
-	uint8_t *far;              /* the mirror's data */
+	uint8_t *far; /* the mirror's data */
 	size_t size;
 	uint8_t *log;
 	size_t used;
-	uint8_t *ring;             /* the mirror's log */
+	uint8_t *ring; /* the mirror's log */
 	size_t at;
 	const char *why;
 };
@@ -55,8 +55,7 @@ static struct engine *copies_open(const struct engine_options *options, size_t s
 	if (copies)
 		copies->size = size;
 	if (!copies || !(copies->memory = area_filled(size, 0)) ||
-	    !(copies->far = area_filled(size, 0)) ||
-	    !(copies->log = area_filled(COPIES_LOG, 0)) ||
+	    !(copies->far = area_filled(size, 0)) || !(copies->log = area_filled(COPIES_LOG, 0)) ||
 	    !(copies->ring = area_filled(COPIES_RING, 0))) {
 		snprintf(why, ENGINE_WHY, "%s", strerror(errno));
 		copies_close(&copies->engine);

@@ -25,7 +25,7 @@ struct local {
 	uint8_t *memory;
 	size_t size;
 	uint8_t *log;
-	size_t used;               /* bytes of the log that count: what a roll-back undoes */
+	size_t used; /* bytes of the log that count: what a roll-back undoes */
 	const char *why;
 };
 

@@ -11,7 +11,7 @@
 struct mirrored {
 	struct engine engine;
 	perseas_t *p;
-	perseas_tx_t *tx;          /* open, or NULL */
+	perseas_tx_t *tx; /* open, or NULL */
 	double patience;
 	char configuration[160];
 };

@@ -9,7 +9,10 @@
 __attribute__((weak)) const struct engine_ops *engine_by_name(const char *name)
 {
 	static const struct engine_ops *const engines[] = {
-		&engine_perseas, &engine_local, &engine_copies, &engine_none,
+		&engine_perseas,
+		&engine_local,
+		&engine_copies,
+		&engine_none,
 	};
 
 	for (unsigned i = 0; i < sizeof(engines) / sizeof(*engines); i++)

@@ -176,8 +176,9 @@ static void print(struct measured *const *m, unsigned count)
 
 static int measure(uint8_t *memory, struct handover *line, struct disk *disk)
 {
-	static struct copier copiers[] = { { .size = 4 << 10 }, { .size = 64 << 10 },
-		                           { .size = 1 << 20 }, { .size = AREA } };
+	static struct copier copiers[] = {
+		{ .size = 4 << 10 }, { .size = 64 << 10 }, { .size = 1 << 20 }, { .size = AREA }
+	};
 	static const char *const names[] = { "memcpy_4k", "memcpy_64k", "memcpy_1m", "memcpy_64m" };
 	struct measured *m[CONTENDERS_MAX] = { NULL };
 	unsigned count = 0;

@@ -65,8 +65,8 @@ static const struct option_row rows[] = {
 
 struct target {
 	char host[64];
-	unsigned port;             /* 0: served here */
-	pid_t child;               /* 0: none */
+	unsigned port; /* 0: served here */
+	pid_t child;   /* 0: none */
 };
 
 /* Reads of one size, so many at a time. */
@@ -275,7 +275,7 @@ static int add_shapes(void)
 
 	if (!size_count || !depth_count)
 		return complain("--read-sizes, --read-depths", "take lists of 1 to 8 numbers, as "
-		                "64K,1M and 4,16");
+		                                               "64K,1M and 4,16");
 	for (unsigned i = 0; asked_for("read") && i < size_count * depth_count; i++) {
 		struct shape *shape = &limits.shapes[limits.shape_count++];
 
@@ -358,8 +358,9 @@ static void print_json(void)
 	const struct raw_link *link = limits.links[0];
 
 	printf("{\"device\": \"%s\", \"mtu\": %u, \"inline\": %u, \"bytes\": %u, \"targets\": %u, "
-	       "\"acks\": %u", raw_device(link), raw_mtu(link), raw_inline(link),
-	       (unsigned)options.bytes, limits.count, (unsigned)options.acks);
+	       "\"acks\": %u",
+	       raw_device(link), raw_mtu(link), raw_inline(link), (unsigned)options.bytes,
+	       limits.count, (unsigned)options.acks);
 	printf("%s", limits.timed_count ? ", " : "");
 	measured_json_all(stdout, limits.timed, limits.timed_count);
 	if (limits.shape_count) {
@@ -380,8 +381,9 @@ static void print_text(void)
 	const struct raw_link *link = limits.links[0];
 
 	printf("device %s, MTU %u, %u bytes inline; %u bytes of data; chains to %u targets, %u "
-	       "waited for\n", raw_device(link), raw_mtu(link), raw_inline(link),
-	       (unsigned)options.bytes, limits.count, (unsigned)options.acks);
+	       "waited for\n",
+	       raw_device(link), raw_mtu(link), raw_inline(link), (unsigned)options.bytes,
+	       limits.count, (unsigned)options.acks);
 	if (limits.timed_count)
 		measured_print(stdout, limits.timed, limits.timed_count);
 	for (unsigned i = 0; i < limits.shape_count; i++) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_A_LOOK = 32 };    /* between two looks at the clock in a pass without one */
+enum { STEPS_A_LOOK = 32 }; /* between two looks at the clock in a pass without one */
 
 struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ctx)
 {
@@ -127,8 +127,8 @@ struct measured_ratio measured_summary(double *values, unsigned count)
 	qsort(values, count, sizeof(*values), compare);
 	ratio.least = values[0];
 	ratio.most = values[count - 1];
-	ratio.median = count % 2 ? values[count / 2] :
-		(values[count / 2 - 1] + values[count / 2]) / 2;
+	ratio.median = count % 2 ? values[count / 2]
+	                         : (values[count / 2 - 1] + values[count / 2]) / 2;
 	return ratio;
 }
 
@@ -197,8 +197,8 @@ void measured_print_ratios(FILE *out, const struct measured *a, const struct mea
 	struct measured_ratio latency = measured_latency_ratio(a, b);
 
 	fprintf(out, "%s / %s: rate %.3f (%.3f - %.3f), median latency %.2f (%.2f - %.2f)\n",
-	        a->name, b->name, rate.median, rate.least, rate.most, latency.median,
-	        latency.least, latency.most);
+	        a->name, b->name, rate.median, rate.least, rate.most, latency.median, latency.least,
+	        latency.most);
 }
 
 static void numbers_json(FILE *out, const char *name, const double *numbers, unsigned count)

@@ -15,15 +15,15 @@ enum { MEASURE_ROUNDS_MAX = 101 };
 
 struct measured {
 	const char *name;
-	int (*step)(void *ctx);    /* one transaction; not 0: it failed */
+	int (*step)(void *ctx); /* one transaction; not 0: it failed */
 	void *ctx;
-	int code;                  /* of the step that failed */
-	unsigned rounds;           /* so far */
-	double rates[MEASURE_ROUNDS_MAX];      /* a second */
+	int code;                         /* of the step that failed */
+	unsigned rounds;                  /* so far */
+	double rates[MEASURE_ROUNDS_MAX]; /* a second */
 	/* A second of the thread's processor time: what other processes take does not count, nor
 	 * does what it waits for. */
 	double busy_rates[MEASURE_ROUNDS_MAX];
-	uint64_t medians[MEASURE_ROUNDS_MAX];  /* latency of each round, ns */
+	uint64_t medians[MEASURE_ROUNDS_MAX]; /* latency of each round, ns */
 	struct ps_histogram latency;
 	struct ps_histogram round;
 };
@@ -57,7 +57,7 @@ struct measured_ratio {
 struct measured_ratio measured_summary(double *values, unsigned count);
 
 struct measured_ratio measured_rates(const struct measured *m);
-double measured_rate(const struct measured *m);        /* median of the rounds */
+double measured_rate(const struct measured *m); /* median of the rounds */
 uint64_t measured_latency(const struct measured *m, double percent);
 
 /* The median of a by the median of b; the extremes are of rounds of the same number. */

@@ -12,8 +12,8 @@ enum { MEMORY = 50 << 20, ROW_MIN = 64, RANGE_MAX = 1 << 20 };
 struct plan {
 	uint64_t state;
 	uint64_t done;
-	uint32_t size;             /* of a range */
-	uint32_t row;              /* bytes */
+	uint32_t size; /* of a range */
+	uint32_t row;  /* bytes */
 	uint32_t rows;
 };
 
@@ -105,8 +105,8 @@ enum { SMALL_ROW = 64, SMALL_ROWS = MEMORY / SMALL_ROW, RANGES_MAX = 1024 };
 struct many {
 	uint64_t state;
 	uint64_t done;
-	uint64_t sum;              /* of all that was added */
-	uint32_t count;            /* of ranges */
+	uint64_t sum;   /* of all that was added */
+	uint32_t count; /* of ranges */
 };
 
 static unsigned many_tables(uint64_t size, struct engine_table *table)

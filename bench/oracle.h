@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct oracle {
-	_Atomic uint64_t acked;    /* transactions that were acknowledged */
+	_Atomic uint64_t acked; /* transactions that were acknowledged */
 };
 
 /* Maps the page of `path`, which is made when missing. NULL, and errno set, on failure. */

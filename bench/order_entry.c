@@ -16,11 +16,11 @@ struct plan {
 	uint64_t done;
 	uint64_t orders;
 	uint64_t payments;
-	uint64_t deliveries;       /* of single orders */
+	uint64_t deliveries; /* of single orders */
 	int64_t paid;
-	int64_t delivered;         /* cents */
-	int64_t sold;              /* pieces */
-	int64_t billed;            /* cents, with discounts and taxes */
+	int64_t delivered; /* cents */
+	int64_t sold;      /* pieces */
+	int64_t billed;    /* cents, with discounts and taxes */
 	uint32_t warehouses;
 };
 
@@ -116,7 +116,7 @@ static void deliver(struct rows *rows, struct plan *plan)
 
 struct basket {
 	uint32_t warehouse, district, customer, lines;
-	uint64_t slot;             /* of the order */
+	uint64_t slot; /* of the order */
 	struct {
 		uint32_t item, warehouse, quantity;
 	} line[ORDER_LINES];

@@ -20,7 +20,7 @@ struct far {
 	struct ibv_mr *mr;
 	uint8_t *memory;
 	uint64_t segment;
-	uint32_t reads;            /* that its device answers at a time */
+	uint32_t reads; /* that its device answers at a time */
 };
 
 int raw_fail(char *why, const char *what)
@@ -65,8 +65,9 @@ static int make_memory(struct far *far, struct rdma_cm_id *id)
 		return -1;
 	memset(far->memory, 1, length);
 	memcpy(far->memory + length - sizeof(end), &end, sizeof(end));
-	far->mr = ibv_reg_mr(id->pd, far->memory, length, IBV_ACCESS_LOCAL_WRITE |
-	                     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	far->mr = ibv_reg_mr(id->pd, far->memory, length,
+	                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+	                             IBV_ACCESS_REMOTE_READ);
 	return far->mr ? 0 : -1;
 }
 
@@ -74,8 +75,7 @@ static int make_queue_pair(struct far *far, struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
-			 .max_recv_sge = 1 },
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 
 	if (!far->cq)

@@ -17,12 +17,13 @@
 #include <sys/mman.h>
 
 enum {
-	QUEUE = 1024,              /* work requests that the send queue takes */
-	BACKLOG = QUEUE / 4,       /* chains under way, each of up to 3 work requests */
+	QUEUE = 1024,        /* work requests that the send queue takes */
+	BACKLOG = QUEUE / 4, /* chains under way, each of up to 3 work requests */
 	TIMEOUT_MS = 3000,
-	BATCH = 16,                /* completions taken at once */
+	BATCH = 16, /* completions taken at once */
 	/* As the library's: after a loss 4.096 us * 2^15 = 134 ms pass until it is sent again. */
-	ACK_TIMEOUT = 15, RETRIES = 6,
+	ACK_TIMEOUT = 15,
+	RETRIES = 6,
 };
 
 struct raw_link {
@@ -30,20 +31,20 @@ struct raw_link {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct ibv_mr *staging;
-	struct ibv_mr *reads;      /* NULL: none prepared */
-	uint8_t *memory;           /* that reads go to */
+	struct ibv_mr *reads; /* NULL: none prepared */
+	uint8_t *memory;      /* that reads go to */
 	struct raw_memory far;
 	uint64_t spin_ns;
 	unsigned inline_bytes;
-	unsigned depth;            /* reads that both ends take */
+	unsigned depth;             /* reads that both ends take */
 	uint64_t posted, completed; /* signalled work requests */
-	uint64_t state;            /* of the random places */
-	uint64_t position;         /* of the next undo record in the ring */
+	uint64_t state;             /* of the random places */
+	uint64_t position;          /* of the next undo record in the ring */
 	unsigned slot;
-	const char *trouble;       /* why it broke, if it did */
+	const char *trouble; /* why it broke, if it did */
 	struct ibv_send_wr wr[3];
 	struct ibv_sge sge[3];
-	uint8_t bytes[3 * RAW_BYTES_MAX];  /* what is written */
+	uint8_t bytes[3 * RAW_BYTES_MAX]; /* what is written */
 };
 
 /* --- connecting --- */
@@ -78,9 +79,14 @@ static int make_queue_pair(struct raw_link *link, unsigned inline_bytes)
 {
 	for (;;) {
 		struct ibv_qp_init_attr attr = {
-			.send_cq = link->cq, .recv_cq = link->cq, .qp_type = IBV_QPT_RC,
-			.cap = { .max_send_wr = QUEUE, .max_recv_wr = 1, .max_send_sge = 1,
-				 .max_recv_sge = 1, .max_inline_data = inline_bytes },
+			.send_cq = link->cq,
+			.recv_cq = link->cq,
+			.qp_type = IBV_QPT_RC,
+			.cap = { .max_send_wr = QUEUE,
+			         .max_recv_wr = 1,
+			         .max_send_sge = 1,
+			         .max_recv_sge = 1,
+			         .max_inline_data = inline_bytes },
 		};
 
 		if (!rdma_create_qp(link->id, NULL, &attr)) {
@@ -117,8 +123,9 @@ static int meet(struct raw_link *link, char *why)
 
 	if (ibv_query_device(link->id->verbs, &device))
 		return raw_fail(why, "ibv_query_device");
-	param.initiator_depth = (uint8_t)(device.max_qp_init_rd_atom < 255 ?
-		device.max_qp_init_rd_atom : 255);
+	param.initiator_depth = (uint8_t)(device.max_qp_init_rd_atom < 255
+	                                          ? device.max_qp_init_rd_atom
+	                                          : 255);
 	if (rdma_connect(link->id, &param))
 		return raw_fail(why, "cannot connect");
 	told = &link->id->event->param.conn;
@@ -237,8 +244,9 @@ static uint64_t place(struct raw_link *link, unsigned bytes)
 	x ^= x << 25;
 	x ^= x >> 27;
 	link->state = x;
-	return RAW_SEGMENT_OFFSET + ((x * 0x2545f4914f6cdd1du >> 32) *
-	       (link->far.segment - bytes - sizeof(uint64_t)) >> 32);
+	return RAW_SEGMENT_OFFSET +
+	       ((x * 0x2545f4914f6cdd1du >> 32) * (link->far.segment - bytes - sizeof(uint64_t)) >>
+	        32);
 }
 
 static int take_completions(struct raw_link *link)
@@ -378,7 +386,9 @@ int raw_prepare_reads(struct raw_link *link, char *why)
 static int post_read(struct raw_link *link, uint64_t offset, unsigned size)
 {
 	struct ibv_sge sge = { (uintptr_t)link->memory + offset, size, link->reads->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+	struct ibv_send_wr wr = { .sg_list = &sge,
+		                  .num_sge = 1,
+		                  .opcode = IBV_WR_RDMA_READ,
 		                  .send_flags = IBV_SEND_SIGNALED };
 	struct ibv_send_wr *bad;
 

@@ -14,11 +14,11 @@
 #include <sys/types.h>
 
 enum {
-	RAW_WHY = 256,             /* bytes of a sentence that says what is wrong */
-	RAW_RING = 16 << 20,       /* of undo records: the library's default */
+	RAW_WHY = 256,       /* bytes of a sentence that says what is wrong */
+	RAW_RING = 16 << 20, /* of undo records: the library's default */
 	RAW_TARGETS_MAX = 16,
-	RAW_BYTES_MAX = 4096,      /* of a transaction */
-	RAW_DEPTH_MAX = 64,        /* reads under way */
+	RAW_BYTES_MAX = 4096, /* of a transaction */
+	RAW_DEPTH_MAX = 64,   /* reads under way */
 };
 
 /* --- the far end --- */
@@ -39,9 +39,9 @@ pid_t raw_fork(const char *host, uint64_t segment, unsigned *port, char *why);
 /* --- the near end --- */
 
 struct raw_options {
-	const char *from;          /* address to come from; NULL: the system chooses */
-	uint64_t inline_bytes;     /* to ask for; less is taken when the device gives less */
-	uint64_t spin_ns;          /* to poll before sleeping */
+	const char *from;      /* address to come from; NULL: the system chooses */
+	uint64_t inline_bytes; /* to ask for; less is taken when the device gives less */
+	uint64_t spin_ns;      /* to poll before sleeping */
 };
 
 struct raw_link;
@@ -52,9 +52,9 @@ struct raw_link *raw_connect(const char *host, unsigned port, const struct raw_o
 void raw_disconnect(struct raw_link *link); /* NULL is allowed */
 
 const char *raw_device(const struct raw_link *link);
-unsigned raw_inline(const struct raw_link *link);      /* granted, bytes */
-unsigned raw_mtu(const struct raw_link *link);         /* of the path, bytes; 0: unknown */
-uint64_t raw_segment(const struct raw_link *link);     /* bytes */
+unsigned raw_inline(const struct raw_link *link);  /* granted, bytes */
+unsigned raw_mtu(const struct raw_link *link);     /* of the path, bytes; 0: unknown */
+uint64_t raw_segment(const struct raw_link *link); /* bytes */
 
 /* Why the link broke; NULL: nothing is known. */
 const char *raw_trouble(const struct raw_link *link);
@@ -82,10 +82,10 @@ int raw_read(struct raw_link *link, unsigned size, unsigned depth);
 
 /* What the far end says when it accepts. */
 struct raw_memory {
-	uint64_t address;          /* of the slots' page */
-	uint64_t segment;          /* bytes; the segment comes after page and ring */
+	uint64_t address; /* of the slots' page */
+	uint64_t segment; /* bytes; the segment comes after page and ring */
 	uint32_t key;
-	uint32_t reads;            /* that it answers at a time */
+	uint32_t reads; /* that it answers at a time */
 };
 
 #define RAW_SEGMENT_OFFSET ((uint64_t)4096 + RAW_RING)

@@ -20,8 +20,8 @@
 
 enum {
 	CONNECTIONS_MAX = 64,
-	ROOM = 1 << 20,            /* bytes under way in a direction */
-	PIECES = 1024,             /* of them that came at different times */
+	ROOM = 1 << 20, /* bytes under way in a direction */
+	PIECES = 1024,  /* of them that came at different times */
 	READ_MOST = 64 << 10,
 };
 
@@ -44,16 +44,16 @@ static const struct option_row rows[] = {
 
 /* Bytes that came together. */
 struct piece {
-	uint64_t due;              /* ns */
-	size_t end;                /* in the count of all bytes that came */
+	uint64_t due; /* ns */
+	size_t end;   /* in the count of all bytes that came */
 };
 
 /* One direction of a connection: a ring of bytes, a ring of pieces. */
 struct way {
 	int from, to;
-	bool ended;                /* `from` will send no more */
-	size_t came, gone;         /* bytes, ever */
-	unsigned first, last;      /* pieces, ever */
+	bool ended;           /* `from` will send no more */
+	size_t came, gone;    /* bytes, ever */
+	unsigned first, last; /* pieces, ever */
 	struct piece pieces[PIECES];
 	uint8_t bytes[ROOM];
 };
@@ -143,7 +143,8 @@ static bool serve(unsigned i, uint64_t now)
 
 static int connect_to_target(void)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)options.port),
+	struct sockaddr_in to = { .sin_family = AF_INET,
+		                  .sin_port = htons((uint16_t)options.port),
 		                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -182,8 +183,8 @@ static void rest(int listener)
 	for (unsigned i = 0; i < CONNECTIONS_MAX; i++)
 		for (unsigned k = 0; connections[i] && k < 2; k++)
 			if (!connections[i]->ways[k].ended)
-				wait[count++] = (struct pollfd){
-					.fd = connections[i]->ways[k].from, .events = POLLIN };
+				wait[count++] = (struct pollfd){ .fd = connections[i]->ways[k].from,
+					                         .events = POLLIN };
 	poll(wait, count, -1);
 }
 

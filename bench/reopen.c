@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAKE_MS = 30000 };      /* for a mirror to find the memory, on a host that is busy */
+enum { MAKE_MS = 30000 }; /* for a mirror to find the memory, on a host that is busy */
 
 static struct {
 	const char *mirrors, *store, *fabric;
@@ -114,8 +114,8 @@ static int open_once(struct opening *found, bool last)
 			return complain("segment", "what was read is not what was written");
 		}
 	}
-	*found = (struct opening){ (double)(opened - start) / 1e9,
-		                   (double)(mapped - opened) / 1e9, info.size };
+	*found = (struct opening){ (double)(opened - start) / 1e9, (double)(mapped - opened) / 1e9,
+		                   info.size };
 	if (fabric_check(p, options.fabric, why, sizeof(why))) {
 		perseas_close(p);
 		return complain("fabric", why);

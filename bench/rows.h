@@ -19,19 +19,19 @@
 
 enum {
 	ROWS_TABLES_MAX = 12,
-	ROWS_SCRATCH = 4,          /* rows that stay as they are while others are read */
+	ROWS_SCRATCH = 4, /* rows that stay as they are while others are read */
 };
 
 struct rows {
 	struct engine *engine;
 	const struct engine_ops *ops;
-	uint8_t *memory;           /* NULL: the engine keeps rows */
-	int code;                  /* of the first failure; nothing is changed after one */
+	uint8_t *memory; /* NULL: the engine keeps rows */
+	int code;        /* of the first failure; nothing is changed after one */
 	unsigned table_count;
 	struct engine_table tables[ROWS_TABLES_MAX];
 	uint64_t offsets[ROWS_TABLES_MAX + 1]; /* of the tables in memory; the last: bytes in all */
 	uint8_t *scratch[ROWS_SCRATCH];        /* copies of rows */
-	unsigned next;             /* of the scratch rows */
+	unsigned next;                         /* of the scratch rows */
 };
 
 /* Where tables are when they follow each other in memory. Returns the bytes of all. */

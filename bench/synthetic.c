@@ -61,7 +61,7 @@ static const struct option_row rows[] = {
 struct writer {
 	struct engine *engine;
 	uint8_t *memory;
-	size_t size;               /* of a transaction */
+	size_t size; /* of a transaction */
 	uint64_t state;
 	uint8_t fill;
 };
@@ -202,8 +202,7 @@ static void print_size(struct measured *const *m, unsigned count, size_t size, b
 		printf("%s{\"size\": %zu, ", first ? "" : ", ", size);
 		measured_json_all(stdout, m, count);
 	} else {
-		printf("%zu bytes, %.1f MB/s\n", size,
-		       measured_rate(m[0]) * (double)size / 1e6);
+		printf("%zu bytes, %.1f MB/s\n", size, measured_rate(m[0]) * (double)size / 1e6);
 		measured_print(stdout, m, count);
 	}
 	print_ratios(m, count);

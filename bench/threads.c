@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum { THREADS_MAX = 64, COUNTS_MAX = 16, SLICE = 1 << 20 };
-enum { MAKE_MS = 30000 };      /* for a mirror to find the memory, on a host that is busy */
+enum { MAKE_MS = 30000 }; /* for a mirror to find the memory, on a host that is busy */
 
 static struct {
 	const char *mirrors, *store, *threads;
@@ -55,9 +55,9 @@ struct writer {
 	perseas_t *p;
 	uint8_t *slice;
 	uint64_t state;
-	uint64_t number;           /* of its transactions so far */
+	uint64_t number; /* of its transactions so far */
 	int code;
-	struct ps_histogram latency;  /* of one round */
+	struct ps_histogram latency; /* of one round */
 };
 
 /* What one number of threads measured. */
@@ -80,7 +80,7 @@ static int transact(struct writer *w)
 {
 	uint64_t number = w->number + 1;
 	uint8_t *at = w->slice + sizeof(number) +
-		      work_below(&w->state, (uint32_t)(SLICE - sizeof(number) - options.bytes));
+	              work_below(&w->state, (uint32_t)(SLICE - sizeof(number) - options.bytes));
 	perseas_tx_t *tx;
 	int code = perseas_begin(w->p, 0, &tx);
 
@@ -116,8 +116,10 @@ static void *run(void *arg)
 /* One round of so many threads. */
 static int run_round(struct series *series, uint64_t round)
 {
-	const struct timespec length = { (time_t)options.seconds,
-		(long)((options.seconds - (double)(time_t)options.seconds) * 1e9) };
+	const struct timespec length = {
+		(time_t)options.seconds,
+		(long)((options.seconds - (double)(time_t)options.seconds) * 1e9)
+	};
 	pthread_t threads[THREADS_MAX];
 	uint64_t start = clock_ns(), done = 0;
 	unsigned started = 0;
@@ -219,13 +221,15 @@ static void print_series(const struct series *series, bool first)
 	rate = measured_summary(sorted, (unsigned)options.rounds);
 	if (!options.json) {
 		printf("%3u threads %12.0f %12.0f - %10.0f %9" PRIu64 " %9" PRIu64 " %9" PRIu64
-		       "\n", series->threads, rate.median, rate.least, rate.most, p50, p99, p99_9);
+		       "\n",
+		       series->threads, rate.median, rate.least, rate.most, p50, p99, p99_9);
 		return;
 	}
 	printf("%s{\"threads\": %u, \"rate\": ", first ? "" : ", ", series->threads);
 	measured_ratio_json(stdout, &rate);
 	printf(", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"p99_9_ns\": %" PRIu64
-	       ", \"rates\": [", p50, p99, p99_9);
+	       ", \"rates\": [",
+	       p50, p99, p99_9);
 	for (uint64_t i = 0; i < options.rounds; i++)
 		printf("%s%.6g", i ? ", " : "", series->rates[i]);
 	printf("]}");

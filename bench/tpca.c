@@ -119,7 +119,7 @@ static uint64_t done(const void *plan)
 static bool check_sum(const char *name, const struct tpca_balance *rows, uint64_t count,
                       int64_t wanted, char *why, unsigned why_size)
 {
-	uint64_t total = 0;        /* unsigned: it may wrap around when the bytes are wrong */
+	uint64_t total = 0; /* unsigned: it may wrap around when the bytes are wrong */
 
 	for (uint64_t i = 0; i < count; i++)
 		total += (uint64_t)rows[i].balance;
@@ -138,8 +138,10 @@ static bool check_trail(const struct tpca_record *trail, uint64_t records, uint6
 
 		if (trail[i].number == wanted)
 			continue;
-		snprintf(why, why_size, "record %" PRIu64 " of the trail is of transaction %" PRIu64
-		         ", not of %" PRIu64, i, trail[i].number, wanted);
+		snprintf(why, why_size,
+		         "record %" PRIu64 " of the trail is of transaction %" PRIu64
+		         ", not of %" PRIu64,
+		         i, trail[i].number, wanted);
 		return false;
 	}
 	return true;
@@ -163,17 +165,17 @@ static bool check(const void *ctx, const void *image, char *why, unsigned why_si
 	                   plan->done, why, why_size);
 }
 
-#define TPCA_WORK(pattern)                                                                         \
-	const struct work tpca_##pattern##_work = {                                                \
-		.name = "tpca-" #pattern,                                                          \
-		.sizes = "accounts, 256 bytes of memory each: a multiple of 32, from 640 on",      \
-		.size = 256 << 10,                                                                 \
-		.plan_size = sizeof(struct plan),                                                  \
-		.tables = tables,                                                                  \
-		.plan_init = plan_init,                                                            \
-		.step = step_##pattern,                                                            \
-		.done = done,                                                                      \
-		.check = check,                                                                    \
+#define TPCA_WORK(pattern)                                                                    \
+	const struct work tpca_##pattern##_work = {                                           \
+		.name = "tpca-" #pattern,                                                     \
+		.sizes = "accounts, 256 bytes of memory each: a multiple of 32, from 640 on", \
+		.size = 256 << 10,                                                            \
+		.plan_size = sizeof(struct plan),                                             \
+		.tables = tables,                                                             \
+		.plan_init = plan_init,                                                       \
+		.step = step_##pattern,                                                       \
+		.done = done,                                                                 \
+		.check = check,                                                               \
 	}
 
 TPCA_WORK(sequential);

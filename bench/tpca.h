@@ -16,22 +16,22 @@
 enum { TPCA_ACCOUNTS, TPCA_TELLERS, TPCA_BRANCHES, TPCA_TRAIL, TPCA_TABLES };
 
 enum {
-	TPCA_PAGE = 32,            /* accounts on 4 KiB */
-	TPCA_ACCOUNTS_LEAST = 20 * TPCA_PAGE,  /* no part of the localized pattern is empty */
+	TPCA_PAGE = 32,                       /* accounts on 4 KiB */
+	TPCA_ACCOUNTS_LEAST = 20 * TPCA_PAGE, /* no part of the localized pattern is empty */
 	TPCA_TELLER_COUNT = 100,
 	TPCA_BRANCH_COUNT = 10,
 };
 
 struct tpca_balance {
 	int64_t balance;
-	uint8_t rest[120];         /* never touched */
+	uint8_t rest[120]; /* never touched */
 };
 static_assert(sizeof(struct tpca_balance) == 128, "account layout");
 
 struct tpca_record {
-	uint64_t number;           /* of the transaction, from 1 */
+	uint64_t number; /* of the transaction, from 1 */
 	int64_t amount;
-	int64_t balance;           /* of the account, after it */
+	int64_t balance; /* of the account, after it */
 	uint32_t account, teller, branch, zero[7];
 };
 static_assert(sizeof(struct tpca_record) == 64, "record layout");

@@ -15,13 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 1 << 20 };      /* bytes that a digest has one checksum of */
+enum { BLOCK = 1 << 20 }; /* bytes that a digest has one checksum of */
 
 const struct work *work_by_name(const char *name)
 {
 	static const struct work *const works[] = {
-		&bank_work, &order_entry_work, &synthetic_work, &ranges_work,
-		&tpca_sequential_work, &tpca_random_work, &tpca_localized_work,
+		&bank_work,           &order_entry_work,     &synthetic_work,
+		&ranges_work,         &tpca_sequential_work, &tpca_random_work,
+		&tpca_localized_work,
 	};
 
 	for (unsigned i = 0; i < sizeof(works) / sizeof(*works); i++)
@@ -115,9 +116,10 @@ static void describe(const struct work_run *run, const uint8_t *a, const uint8_t
 			count++;
 		}
 	}
-	snprintf(why, WORK_WHY, "%s: %" PRIu64 " bytes are not what %" PRIu64 " transactions make, "
-	         "the first at offset %" PRIu64, run->rows.ops->name, count,
-	         run->work->done(run->plan), first);
+	snprintf(why, WORK_WHY,
+	         "%s: %" PRIu64 " bytes are not what %" PRIu64 " transactions make, "
+	         "the first at offset %" PRIu64,
+	         run->rows.ops->name, count, run->work->done(run->plan), first);
 }
 
 static uint64_t blocks(const struct work_run *run)
@@ -159,7 +161,7 @@ int work_let_go(struct work_run *run, char *why)
 	snprintf(why, WORK_WHY, "out of memory");
 	run->digest = malloc(blocks(run) * sizeof(*run->digest));
 	image = run->digest && (room || run->rows.memory) ? summed_image(run, room, &status, why)
-	                                                   : NULL;
+	                                                  : NULL;
 	if (image) {
 		for (uint64_t i = 0; i < blocks(run); i++)
 			run->digest[i] = block_digest(run, image, i);
@@ -176,9 +178,10 @@ static int check_digest(const struct work_run *run, const struct work_run *plain
 	for (uint64_t i = 0; i < blocks(run); i++) {
 		if (run->digest[i] == block_digest(plain, plain->rows.memory, i))
 			continue;
-		snprintf(why, WORK_WHY, "what one engine held from offset %" PRIu64 " on is not "
-		         "what %" PRIu64 " transactions make", i * BLOCK,
-		         run->work->done(run->plan));
+		snprintf(why, WORK_WHY,
+		         "what one engine held from offset %" PRIu64 " on is not "
+		         "what %" PRIu64 " transactions make",
+		         i * BLOCK, run->work->done(run->plan));
 		return 1;
 	}
 	return 0;
@@ -208,8 +211,8 @@ static struct work_run *next_run(struct work_run *runs, unsigned count, const bo
 	struct work_run *least = NULL;
 
 	for (unsigned i = 0; i < count; i++)
-		if (!checked[i] && (!least || runs[i].work->done(runs[i].plan) <
-		                              least->work->done(least->plan)))
+		if (!checked[i] &&
+		    (!least || runs[i].work->done(runs[i].plan) < least->work->done(least->plan)))
 			least = &runs[i];
 	return least;
 }

@@ -8,12 +8,12 @@
 
 #include "rows.h"
 
-enum { WORK_WHY = 1280 };      /* bytes of a reason; more than ENGINE_WHY */
+enum { WORK_WHY = 1280 }; /* bytes of a reason; more than ENGINE_WHY */
 
 struct work {
 	const char *name;
-	const char *sizes;         /* what --size means, and which are allowed */
-	uint64_t size;             /* the usual one */
+	const char *sizes; /* what --size means, and which are allowed */
+	uint64_t size;     /* the usual one */
 	size_t plan_size;
 	/* The tables of a database of that size, and how many they are. 0: no such size. */
 	unsigned (*tables)(uint64_t size, struct engine_table *tables);
@@ -35,7 +35,7 @@ struct work_run {
 	const struct work *work;
 	uint64_t size;
 	void *plan;
-	uint32_t *digest;          /* of an engine that was let go: a checksum a block; else NULL */
+	uint32_t *digest; /* of an engine that was let go: a checksum a block; else NULL */
 };
 
 /* The workload of that name, NULL when there is none. */

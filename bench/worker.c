@@ -47,12 +47,12 @@ static const struct option_row rows[] = {
 
 struct worker {
 	perseas_t *p;
-	uint8_t *memory;           /* the segment */
+	uint8_t *memory; /* the segment */
 	uint64_t size, state;
-	_Atomic uint64_t number;   /* of the last transaction that was acknowledged */
+	_Atomic uint64_t number; /* of the last transaction that was acknowledged */
 	_Atomic uint64_t longest;
 	_Atomic bool stop;
-	_Atomic int code;          /* of the transaction that ended it */
+	_Atomic int code; /* of the transaction that ended it */
 };
 
 /* When it was how far. */

@@ -213,8 +213,8 @@ static int add_entry(const char *text, size_t len, struct ps_address *addresses,
 		if (same_place(&addresses[i], &addresses[count]))
 			code = ps_error_set(error, PERSEAS_EINVAL,
 			                    "%s is in the list twice (as %s); name each "
-			                    "mirror once", addresses[count].text,
-			                    addresses[i].text);
+			                    "mirror once",
+			                    addresses[count].text, addresses[i].text);
 	return code;
 }
 

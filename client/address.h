@@ -14,11 +14,11 @@ enum ps_scheme { PS_SCHEME_TCP, PS_SCHEME_UNIX, PS_SCHEME_SIM };
 enum ps_route { PS_ROUTE_ANY, PS_ROUTE_TCP, PS_ROUTE_RDMA };
 
 struct ps_address {
-	enum ps_scheme scheme;     /* of the control connection */
-	enum ps_route route;       /* TCP only */
-	char text[256];            /* as given */
-	char host[200];            /* TCP: name or number, no brackets; UNIX: the path */
-	char port[8];              /* TCP: decimal, 1 .. 65535; SIM: the mirror's number */
+	enum ps_scheme scheme; /* of the control connection */
+	enum ps_route route;   /* TCP only */
+	char text[256];        /* as given */
+	char host[200];        /* TCP: name or number, no brackets; UNIX: the path */
+	char port[8];          /* TCP: decimal, 1 .. 65535; SIM: the mirror's number */
 };
 
 /* Parses one entry: "host:port", "[v6]:port", "tcp://host:port", "rdma://host:port",

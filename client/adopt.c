@@ -266,7 +266,7 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 	for (unsigned i = 0; i < p->mirror_count && !from; i++)
 		if (p->mirrors[i].found.claimed && ps_stands_at(&p->mirrors[i], chosen))
 			from = &p->mirrors[i];
-	assert(from);              /* it was chosen among these */
+	assert(from); /* it was chosen among these */
 	p->seq = chosen->seq;
 	p->next = chosen->next;
 	p->last = chosen->last;

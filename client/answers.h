@@ -15,16 +15,16 @@
 #include <stdint.h>
 
 struct ps_answers {
-	uint64_t last;             /* cookie of the last answer, or of the one that is arriving */
-	uint64_t writes;           /* answers due to writes */
-	uint64_t reads;            /* .. to reads, the one that is arriving included */
-	uint8_t *into;             /* where the next byte of the reads goes */
-	uint64_t left;             /* bytes of the reads that have not arrived, asked or not */
-	uint64_t completed;        /* writes that were answered, since the user set it to 0 */
+	uint64_t last;      /* cookie of the last answer, or of the one that is arriving */
+	uint64_t writes;    /* answers due to writes */
+	uint64_t reads;     /* .. to reads, the one that is arriving included */
+	uint8_t *into;      /* where the next byte of the reads goes */
+	uint64_t left;      /* bytes of the reads that have not arrived, asked or not */
+	uint64_t completed; /* writes that were answered, since the user set it to 0 */
 
 	struct ps_answer head;
-	uint32_t have;             /* bytes of head that are there */
-	uint32_t payload;          /* bytes that still follow the last head */
+	uint32_t have;    /* bytes of head that are there */
+	uint32_t payload; /* bytes that still follow the last head */
 };
 
 /*

@@ -14,11 +14,11 @@
 
 enum {
 	PAGE = 4096,
-	STEP = 64,                 /* bytes that are copied at once */
-	CLOSE = 32,                /* bytes behind the source at which memcpy stumbles .. */
-	LONG = 1024,               /* .. with copies from about this length on */
-	BESIDE_MAX = 4,            /* processors for one copy */
-	BESIDE_PART = 2 << 20,     /* bytes of it that are worth a thread */
+	STEP = 64,             /* bytes that are copied at once */
+	CLOSE = 32,            /* bytes behind the source at which memcpy stumbles .. */
+	LONG = 1024,           /* .. with copies from about this length on */
+	BESIDE_MAX = 4,        /* processors for one copy */
+	BESIDE_PART = 2 << 20, /* bytes of it that are worth a thread */
 };
 
 /* 16 bytes at any address. */

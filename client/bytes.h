@@ -61,8 +61,8 @@ static inline void ps_copy_short(void *to_bytes, const void *from_bytes, size_t 
 }
 
 enum {
-	PS_COPY_SHORT = 256,       /* bytes up to which that is the faster way */
-	PS_COPY_AWAY = 64 << 10,   /* bytes from which ps_copy_away is another way */
+	PS_COPY_SHORT = 256,     /* bytes up to which that is the faster way */
+	PS_COPY_AWAY = 64 << 10, /* bytes from which ps_copy_away is another way */
 };
 
 /* bytes.c: as memcpy, also where that is slow. */

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PATIENCE ps_ms(10000)          /* with a new mirror that cannot be copied to */
-#define AGAIN ps_ms(500)               /* mirrors that did not take a roster are told again */
+#define PATIENCE ps_ms(10000) /* with a new mirror that cannot be copied to */
+#define AGAIN ps_ms(500)      /* mirrors that did not take a roster are told again */
 
 /* It is over. A refusal has changed nothing: the new mirror had no vote. */
 static int over(struct perseas *p, int code, const char *text)

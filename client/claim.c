@@ -154,8 +154,7 @@ static uint32_t examine(struct perseas *p)
 }
 
 /* Names a roster's members that did not count, and why. */
-static void missing(const struct perseas *p, const Perseas__Roster *roster, char *text,
-                    size_t size)
+static void missing(const struct perseas *p, const Perseas__Roster *roster, char *text, size_t size)
 {
 	size_t used = 0;
 
@@ -165,8 +164,8 @@ static void missing(const struct perseas *p, const Perseas__Roster *roster, char
 		const char *why = "not among the mirrors given";
 
 		for (unsigned i = 0; i < p->mirror_count; i++)
-			if (p->mirrors[i].known && ps_id_equal(roster->members[k]->image_id,
-			                                       p->mirrors[i].image_id))
+			if (p->mirrors[i].known &&
+			    ps_id_equal(roster->members[k]->image_id, p->mirrors[i].image_id))
 				m = &p->mirrors[i];
 		if (m && m->found.counts)
 			continue;
@@ -216,8 +215,7 @@ int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *st
 	if (code == PERSEAS_EDENIED || code == PERSEAS_ELIMIT)
 		return ps_fail_error(p, &p->mirrors[0].found.error);
 	/* Of two rosters, the one that lacks mirrors. */
-	if (p->next_roster &&
-	    ps_quorum_count(p, counted) >= ps_quorum_claimers(p)) {
+	if (p->next_roster && ps_quorum_count(p, counted) >= ps_quorum_claimers(p)) {
 		quorum = &p->quorums[1];
 		roster = p->next_roster;
 	}

@@ -26,7 +26,7 @@ int ps_confirm(struct perseas *p);
 const struct ps_standing *ps_newest(const struct perseas *p);
 /* EQUORUM, or why it is so: only these mirrors counted; the newest state seen, or NULL. */
 int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state);
-uint32_t ps_claimed(const struct perseas *p);      /* the listed images that are claimed */
+uint32_t ps_claimed(const struct perseas *p); /* the listed images that are claimed */
 bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at);
 
 /* adopt.c: I7 to I9. */

@@ -158,8 +158,9 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 		const struct ps_span *span = &out->spans[i];
 
 		p->writes[i + 1] = (struct ps_write){ (const void *)span->start,
-			span->start - span->base, PS_REGION_SEGMENT + span->segment,
-			(uint32_t)(span->end - span->start) };
+			                              span->start - span->base,
+			                              PS_REGION_SEGMENT + span->segment,
+			                              (uint32_t)(span->end - span->start) };
 	}
 	chain->writes = p->writes;
 	chain->count = count;
@@ -188,7 +189,8 @@ static struct ps_entry *build_staged(struct perseas *p, const struct ps_outgoing
 
 		memcpy(at, (const void *)span->start, length);
 		entry->writes[i + 1] = (struct ps_write){ at, span->start - span->base,
-			PS_REGION_SEGMENT + span->segment, (uint32_t)length };
+			                                  PS_REGION_SEGMENT + span->segment,
+			                                  (uint32_t)length };
 		at += length;
 		entry->bytes += length;
 	}

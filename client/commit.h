@@ -9,13 +9,13 @@
 /* A record whose entries are in place, and the memory that follows it to the mirrors. */
 struct ps_outgoing {
 	struct ps_record *record;
-	uint64_t length;           /* of the record */
+	uint64_t length; /* of the record */
 	uint32_t ranges;
 	uint32_t kind;
 	const struct ps_span *spans;
 	unsigned span_count;
-	uint64_t bytes;            /* of the spans together */
-	uint64_t entry_length;     /* of its entry in the ring, where transactions go through it */
+	uint64_t bytes;        /* of the spans together */
+	uint64_t entry_length; /* of its entry in the ring, where transactions go through it */
 };
 
 /* Seals the record as transaction p->seq + 1, and posts it to every mirror that is connected.

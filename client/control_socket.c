@@ -21,36 +21,36 @@
 #include <unistd.h>
 
 enum {
-	DESCRIPTORS_MAX = 253,     /* that Linux sends with one message (SCM_MAX_FD) */
-	WATCHED_MAX = 2 * PS_MIRRORS_MAX,  /* connections that one receive waits for */
+	DESCRIPTORS_MAX = 253,            /* that Linux sends with one message (SCM_MAX_FD) */
+	WATCHED_MAX = 2 * PS_MIRRORS_MAX, /* connections that one receive waits for */
 };
 
 struct ps_control {
 	struct ps_controls *all;
 	struct ps_control *next;
 	struct ps_dial dial;
-	struct ps_tls *tls;        /* the env's */
-	struct ps_stream stream;   /* fd -1: dialling */
+	struct ps_tls *tls;      /* the env's */
+	struct ps_stream stream; /* fd -1: dialling */
 	bool shaken;
-	struct ps_error trouble;   /* code 0: none */
-	unsigned due;              /* requests not yet answered */
+	struct ps_error trouble; /* code 0: none */
+	unsigned due;            /* requests not yet answered */
 
-	struct ps_outbox out;      /* hello and requests that are not sent yet */
+	struct ps_outbox out; /* hello and requests that are not sent yet */
 
 	/* What is being received: the hello, then in turn a length and a message. */
 	bool greeted;
 	struct ps_control_hello hello;
 	uint32_t length;
-	uint8_t *message;          /* length bytes; NULL: the length is being received */
-	bool whole;                /* .. and all of it is there */
-	size_t have;               /* bytes of it that are there */
+	uint8_t *message; /* length bytes; NULL: the length is being received */
+	bool whole;       /* .. and all of it is there */
+	size_t have;      /* bytes of it that are there */
 
 	/* That came with the message. Reading never goes beyond a message's end, so they
 	 * cannot be another's. */
 	int fds[PS_REGIONS_MAX];
 	unsigned fd_count;
-	bool surplus;              /* more came than any reply has */
-	bool truncated;            /* this process had no room for them */
+	bool surplus;   /* more came than any reply has */
+	bool truncated; /* this process had no room for them */
 };
 
 static const char *name_of(const struct ps_control *control)
@@ -105,8 +105,7 @@ static void push(struct ps_control *control, uint64_t until_ns)
 /* Is there something to do for it without an answer? */
 static bool is_pushing(const struct ps_control *control)
 {
-	return !control->trouble.code &&
-	       (!control->shaken || !ps_outbox_empty(&control->out));
+	return !control->trouble.code && (!control->shaken || !ps_outbox_empty(&control->out));
 }
 
 /* What to poll for. */
@@ -159,11 +158,13 @@ static int ended(struct ps_control *control, int error)
 	if (error)
 		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
 		                    "the connection to %s broke (%s); see whether its host and its "
-		                    "perseasd are still up", name_of(control), strerror(error));
+		                    "perseasd are still up",
+		                    name_of(control), strerror(error));
 	if (!control->greeted)
 		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
 		                    "%s took the connection and ended it without a greeting; is it "
-		                    "a perseasd, and does its log say why?", name_of(control));
+		                    "a perseasd, and does its log say why?",
+		                    name_of(control));
 	return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
 	                    "%s ended the connection; see whether its perseasd is still running",
 	                    name_of(control));
@@ -223,8 +224,8 @@ static int check_hello(struct ps_control *control)
 	if (control->hello.version != PS_PROTOCOL_VERSION)
 		return ps_error_set(&control->trouble, PERSEAS_EVERSION,
 		                    "%s speaks version %u of the protocol, this library version "
-		                    "%d; upgrade the older of the two", name_of(control),
-		                    control->hello.version, PS_PROTOCOL_VERSION);
+		                    "%d; upgrade the older of the two",
+		                    name_of(control), control->hello.version, PS_PROTOCOL_VERSION);
 	control->greeted = true;
 	return 0;
 }
@@ -235,8 +236,8 @@ static int begin_message(struct ps_control *control)
 	if (control->length == 0 || control->length > PS_MESSAGE_MAX)
 		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
 		                    "%s sent a message of %u bytes, 1 to %u are allowed; is it a "
-		                    "perseasd of this version?", name_of(control), control->length,
-		                    PS_MESSAGE_MAX);
+		                    "perseasd of this version?",
+		                    name_of(control), control->length, PS_MESSAGE_MAX);
 	control->message = malloc(control->length);
 	if (!control->message)
 		return ps_error_set(&control->trouble, PERSEAS_ENOMEM,
@@ -316,7 +317,8 @@ static int late(const struct ps_control *control, struct ps_error *error)
 	if (!control->greeted)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    "%s took the connection and said nothing in time; is it a "
-		                    "perseasd?", name_of(control));
+		                    "perseasd?",
+		                    name_of(control));
 	return ps_error_set(error, PERSEAS_EUNREACHABLE,
 	                    "%s did not answer in time; is its perseasd stuck, or the network?",
 	                    name_of(control));
@@ -374,12 +376,13 @@ static int hand_over(struct ps_control *control, const Perseas__Reply *reply, in
 	if (control->truncated && have < due)
 		return ps_error_set(&control->trouble, PERSEAS_ESYSTEM,
 		                    "no room for the %u descriptors that %s sent; raise the "
-		                    "limit on open files", due, name_of(control));
+		                    "limit on open files",
+		                    due, name_of(control));
 	if (control->surplus || have < due)
 		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
 		                    "%s announced %u descriptors and sent %s; is it a perseasd of "
-		                    "this version?", name_of(control), due,
-		                    have < due ? "fewer" : "far more");
+		                    "this version?",
+		                    name_of(control), due, have < due ? "fewer" : "far more");
 	if (!fds || !count)
 		due = 0;
 	if (due)
@@ -405,7 +408,8 @@ static int deliver(struct ps_control *control, Perseas__Reply **reply, int *fds,
 	if (!got)
 		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
 		                    "%s sent what is not a reply (%s); is it a perseasd of this "
-		                    "version?", name_of(control), why);
+		                    "version?",
+		                    name_of(control), why);
 	code = hand_over(control, got, fds, count);
 	if (code) {
 		perseas__reply__free_unpacked(got, NULL);

@@ -15,12 +15,12 @@
 
 /* All connections of an env. */
 struct ps_controls {
-	pthread_mutex_t lock;      /* guards the list, and what each of them holds */
+	pthread_mutex_t lock; /* guards the list, and what each of them holds */
 	struct ps_control *first;
 };
 
 void ps_controls_init(struct ps_controls *all);
-void ps_controls_close(struct ps_controls *all);   /* every one must be disconnected */
+void ps_controls_close(struct ps_controls *all); /* every one must be disconnected */
 
 struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tls,
                                       const struct ps_address *address, struct ps_error *error);

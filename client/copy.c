@@ -83,8 +83,8 @@ void ps_copy_out(struct perseas *p, const struct ps_segment *segment)
 	}
 }
 
-int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to,
-                   uint32_t region, uint64_t offset, uint64_t length)
+int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to, uint32_t region,
+                   uint64_t offset, uint64_t length)
 {
 	uint8_t *bounce = ps_ring_bounce(&p->ring);
 
@@ -104,8 +104,11 @@ int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *
 int ps_copy_slot(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_slot slot;
-	struct ps_chain chain = { NULL, 0, 0, { &slot, ps_slot_offset(!m->found.at.index),
-		                                PS_REGION_LOG, sizeof(slot) } };
+	struct ps_chain chain = { NULL,
+		                  0,
+		                  0,
+		                  { &slot, ps_slot_offset(!m->found.at.index), PS_REGION_LOG,
+		                    sizeof(slot) } };
 
 	ps_slot_encode(&slot, p->epoch, p->seq, p->next, p->last);
 	if (ps_mirror_write(p, m, &chain))

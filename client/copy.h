@@ -14,8 +14,8 @@ int ps_copy_here(struct perseas *p, struct ps_segment *segment);
 void ps_copy_out(struct perseas *p, const struct ps_segment *segment);
 
 /* Copies part of a region; 0, or -1 when a link broke. */
-int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to,
-                   uint32_t region, uint64_t offset, uint64_t length);
+int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to, uint32_t region,
+                   uint64_t offset, uint64_t length);
 
 /* Writes where this owner stands as the mirror's next slot; 0, or -1 when the link broke. */
 int ps_copy_slot(struct perseas *p, struct ps_mirror *m);

@@ -9,15 +9,15 @@
 #include <stdint.h>
 
 struct ps_span {
-	uint64_t start, end;       /* addresses, end excluded */
-	uint64_t base;             /* of the segment */
-	uint32_t segment;          /* id */
+	uint64_t start, end; /* addresses, end excluded */
+	uint64_t base;       /* of the segment */
+	uint32_t segment;    /* id */
 };
 
 struct ps_cover {
 	struct ps_span *spans;
 	unsigned count, capacity;
-	uint64_t bytes;            /* covered */
+	uint64_t bytes; /* covered */
 };
 
 /* The bytes of [start, end) that are not covered, as up to *count pieces, in order: called
@@ -33,10 +33,10 @@ void ps_cover_add(struct ps_cover *cover, const struct ps_span *span);
 
 /* What a range is to the spans that are there. */
 enum ps_fit {
-	PS_FIT_ALONE,              /* it neither overlaps nor touches any: it belongs at `place` */
-	PS_FIT_BEHIND,             /* it begins where that at `place` ends, and touches no other */
-	PS_FIT_INSIDE,             /* all of it is covered */
-	PS_FIT_ACROSS,             /* any other: ps_cover_gap tells what is not covered */
+	PS_FIT_ALONE,  /* it neither overlaps nor touches any: it belongs at `place` */
+	PS_FIT_BEHIND, /* it begins where that at `place` ends, and touches no other */
+	PS_FIT_INSIDE, /* all of it is covered */
+	PS_FIT_ACROSS, /* any other: ps_cover_gap tells what is not covered */
 };
 
 /* The first span that ends at `address` or behind it, found without a branch that is hard to

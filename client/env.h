@@ -25,8 +25,8 @@ enum ps_sleeper { PS_COMMITTER, PS_KEEPER, PS_SLEEPERS };
 #define PS_NEVER UINT64_MAX
 
 struct ps_env_ops {
-	uint64_t (*now)(struct ps_env *env);            /* monotonic, ns */
-	uint64_t (*clock)(struct ps_env *env);          /* ns since 1970; coarse will do */
+	uint64_t (*now)(struct ps_env *env);   /* monotonic, ns */
+	uint64_t (*clock)(struct ps_env *env); /* ns since 1970; coarse will do */
 	void (*random)(struct ps_env *env, void *bytes, size_t len);
 
 	/* Sleeps without the lock until one of the fds is ready, wake() was called for this
@@ -72,7 +72,7 @@ struct ps_env_ops {
 	bool (*ended)(struct ps_control *control);
 	/* Readable when it ends. -1: there is none to wait for. */
 	int (*control_fd)(struct ps_control *control);
-	void (*disconnect)(struct ps_control *control);          /* NULL is allowed */
+	void (*disconnect)(struct ps_control *control); /* NULL is allowed */
 
 	/* The fabrics to try for an address, best first; the reply's grant says what the mirror
 	 * offers. NULL: there are no more. `tried`: how many have failed with PERSEAS_ERDMA. */
@@ -91,9 +91,9 @@ void ps_devices_free(struct ps_devices *devices);
 
 struct ps_env {
 	const struct ps_env_ops *ops;
-	const struct ps_verbs *verbs;      /* NULL: this process has no RDMA */
-	struct ps_devices *devices;        /* verbs: what links share; NULL: none yet */
-	struct ps_tls *tls;                /* of connections over tcp; NULL: they are plain text */
+	const struct ps_verbs *verbs; /* NULL: this process has no RDMA */
+	struct ps_devices *devices;   /* verbs: what links share; NULL: none yet */
+	struct ps_tls *tls;           /* of connections over tcp; NULL: they are plain text */
 	/* All memory that chains are sent from, for fabrics that must register it before they
 	 * attach; set by the handle before the first attach. */
 	void *staging;

@@ -53,7 +53,7 @@ static void free_devices(struct ps_env *env)
 
 #endif
 
-enum { PAUSE_MAX = 4 * PS_MIRRORS_MAX };  /* descriptors that one pause waits for */
+enum { PAUSE_MAX = 4 * PS_MIRRORS_MAX }; /* descriptors that one pause waits for */
 
 /* Waking somebody who is awake costs no system call: `woken` is looked at before sleeping,
  * `asleep` before the eventfd is written. */
@@ -111,8 +111,8 @@ static void posix_random(struct ps_env *env, void *bytes, size_t len)
 	}
 }
 
-static void posix_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds,
-                        unsigned count, uint64_t until_ns)
+static void posix_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
+                        uint64_t until_ns)
 {
 	struct sleeper *sleeper = &of(env)->sleepers[who];
 	struct pollfd all[PAUSE_MAX + 1];

@@ -48,9 +48,9 @@ const char *perseas_strerror(int code)
 {
 	switch ((enum perseas_error)code) {
 #define ERROR_TEXT(name, number, text) \
-	case name: \
+	case name:                     \
 		return text;
-	PERSEAS_ERRORS(ERROR_TEXT)
+		PERSEAS_ERRORS(ERROR_TEXT)
 #undef ERROR_TEXT
 	case PERSEAS_OK:
 		return "success";
@@ -62,9 +62,9 @@ const char *perseas_error_name(int code)
 {
 	switch ((enum perseas_error)code) {
 #define ERROR_NAME(name, number, text) \
-	case name: \
+	case name:                     \
 		return #name;
-	PERSEAS_ERRORS(ERROR_NAME)
+		PERSEAS_ERRORS(ERROR_NAME)
 #undef ERROR_NAME
 	case PERSEAS_OK:
 		return "PERSEAS_OK";

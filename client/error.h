@@ -9,7 +9,7 @@
 enum { PS_ERROR_TEXT = 768 };
 
 struct ps_error {
-	int code;                  /* PERSEAS_E…, 0: none */
+	int code; /* PERSEAS_E…, 0: none */
 	char text[PS_ERROR_TEXT];
 };
 

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOTED_MAX = 64 };           /* events that wait to be told */
+enum { NOTED_MAX = 64 }; /* events that wait to be told */
 
 struct ps_events {
-	struct perseas_event noted[NOTED_MAX];     /* a ring */
+	struct perseas_event noted[NOTED_MAX]; /* a ring */
 	unsigned first, count;
-	uint32_t missed;           /* since the last that was noted */
-	bool fenced;               /* that was noted: it does not end */
+	uint32_t missed; /* since the last that was noted */
+	bool fenced;     /* that was noted: it does not end */
 };
 
 int ps_events_init(struct perseas *p)
@@ -64,8 +64,8 @@ static void left(struct perseas *p, const struct ps_mirror *m, const char *why)
 		         m->address.text, why);
 }
 
-void ps_event_moves(struct perseas *p, const struct ps_mirror *m,
-                    enum perseas_mirror_state state, const char *why)
+void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_mirror_state state,
+                    const char *why)
 {
 	switch (state) {
 	case PERSEAS_MIRROR_LIVE:

@@ -12,10 +12,10 @@ int ps_events_init(struct perseas *p);
 
 /* Notes an event about mirror m, or NULL. Locked. Where nobody wants to know, or the store is not
  * open yet, it does nothing. */
-#define ps_event(p, ...)                                                                       \
-	do {                                                                                   \
-		if ((p)->events)                                                               \
-			ps_event_note(p, __VA_ARGS__);                                         \
+#define ps_event(p, ...)                               \
+	do {                                           \
+		if ((p)->events)                       \
+			ps_event_note(p, __VA_ARGS__); \
 	} while (0)
 
 void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq,
@@ -23,8 +23,8 @@ void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq
 	__attribute__((format(printf, 5, 6)));
 
 /* A mirror is about to move to another state: notes what that is to others. Locked. */
-void ps_event_moves(struct perseas *p, const struct ps_mirror *m,
-                    enum perseas_mirror_state state, const char *why);
+void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_mirror_state state,
+                    const char *why);
 
 /* Tells what was noted. The keeper, with nothing held. */
 void ps_events_tell(struct perseas *p);

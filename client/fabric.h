@@ -23,7 +23,7 @@ struct ps_link;
 
 struct ps_write {
 	const void *src;
-	uint64_t offset;           /* in the region */
+	uint64_t offset; /* in the region */
 	uint32_t region;
 	uint32_t length;
 };
@@ -36,18 +36,18 @@ struct ps_write {
 struct ps_chain {
 	const struct ps_write *writes;
 	unsigned count;
-	unsigned undo;             /* 0 or more of `count` */
-	struct ps_write slot;      /* length 0: none */
+	unsigned undo;        /* 0 or more of `count` */
+	struct ps_write slot; /* length 0: none */
 };
 
 enum {
 	PS_LINK_OK = 0,
-	PS_LINK_BROKEN = -1,       /* what is under way is unknown; detach it */
-	PS_LINK_FENCED = -2,       /* the mirror promised another owner; detach it */
+	PS_LINK_BROKEN = -1, /* what is under way is unknown; detach it */
+	PS_LINK_FENCED = -2, /* the mirror promised another owner; detach it */
 };
 
 struct ps_fabric {
-	const char *name;          /* "tcp", "shm", … */
+	const char *name; /* "tcp", "shm", … */
 	/*
 	 * True: post() only takes note of the chain's addresses; the sources must stay as they
 	 * are until the chain completes or the link is detached. False: post() has copied.

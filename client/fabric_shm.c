@@ -37,23 +37,23 @@
 #endif
 
 enum {
-	PREFETCH_MAX = 8,          /* writes of data */
-	PREFETCH_RECORD = 320,     /* bytes of the next record */
+	PREFETCH_MAX = 8,      /* writes of data */
+	PREFETCH_RECORD = 320, /* bytes of the next record */
 };
 
 struct region {
-	uint8_t *base;             /* NULL: there is none */
+	uint8_t *base; /* NULL: there is none */
 	uint64_t length;
-	dev_t dev;                 /* of the file */
+	dev_t dev; /* of the file */
 	ino_t ino;
 };
 
 struct ps_link {
-	const _Atomic uint64_t *promise;   /* the promised epoch */
-	bool barrier;              /* the mirror's fence reaches this process */
-	uint64_t epoch;            /* ours */
-	unsigned completed;        /* chains, since the last poll */
-	int broken;                /* PS_LINK_…, for good */
+	const _Atomic uint64_t *promise; /* the promised epoch */
+	bool barrier;                    /* the mirror's fence reaches this process */
+	uint64_t epoch;                  /* ours */
+	unsigned completed;              /* chains, since the last poll */
+	int broken;                      /* PS_LINK_…, for good */
 	struct region regions[PS_REGIONS_MAX];
 };
 
@@ -265,14 +265,14 @@ static int add_region(struct region *regions, const struct region *old,
 	    regions[wanted->id].base)
 		return ps_error_set(error, PERSEAS_EPROTOCOL,
 		                    "the mirror named region %u of %llu bytes, which cannot be; "
-		                    "is it a perseasd of this version?", wanted->id,
-		                    (unsigned long long)wanted->length);
+		                    "is it a perseasd of this version?",
+		                    wanted->id, (unsigned long long)wanted->length);
 	if (fstat(fd, &file) || !S_ISREG(file.st_mode) || file.st_size < 0 ||
 	    (uint64_t)file.st_size < wanted->length)
 		return ps_error_set(error, PERSEAS_EPROTOCOL,
 		                    "the file of region %u is shorter than its %llu bytes; see "
-		                    "perseasd's memory directory", wanted->id,
-		                    (unsigned long long)wanted->length);
+		                    "perseasd's memory directory",
+		                    wanted->id, (unsigned long long)wanted->length);
 	region = &regions[wanted->id];
 	/* What is mapped already, at its full cost in page faults, is used on. */
 	if (old[wanted->id].base && old[wanted->id].dev == file.st_dev &&
@@ -295,8 +295,8 @@ static void unmap(const struct region *regions, const struct region *kept)
 }
 
 /* Maps all that the grant lists, as far as `old` has it not. On failure nothing is left. */
-static int map_grant(struct region *regions, const struct region *old,
-                     const Perseas__Grant *grant, const int *fds, struct ps_error *error)
+static int map_grant(struct region *regions, const struct region *old, const Perseas__Grant *grant,
+                     const int *fds, struct ps_error *error)
 {
 	int code = 0;
 	size_t i;
@@ -323,8 +323,8 @@ static int map_grant(struct region *regions, const struct region *old,
 
 static const _Atomic uint64_t *promise_in(const struct region *regions)
 {
-	return (const _Atomic uint64_t *)(void *)
-		(regions[PS_REGION_PROMISE].base + offsetof(struct ps_promise, epoch));
+	return (const _Atomic uint64_t *)(void *)(regions[PS_REGION_PROMISE].base +
+	                                          offsetof(struct ps_promise, epoch));
 }
 
 static bool register_for_barriers(void)

@@ -19,33 +19,33 @@
 #include <unistd.h>
 
 enum {
-	PIECES_ONCE = 64,          /* pieces that one system call sends */
-	ANSWERS_ONCE = 256,        /* answers that one system call takes in */
-	READS_ONCE = 4,            /* reads that are under way at the same time */
+	PIECES_ONCE = 64,   /* pieces that one system call sends */
+	ANSWERS_ONCE = 256, /* answers that one system call takes in */
+	READS_ONCE = 4,     /* reads that are under way at the same time */
 };
 
-#define SEND_ONCE ((size_t)1 << 20)    /* bytes that one system call sends at most */
-#define SEND_BUDGET ((size_t)8 << 20)  /* .. one post or poll: others wait for the lock */
+#define SEND_ONCE ((size_t)1 << 20)   /* bytes that one system call sends at most */
+#define SEND_BUDGET ((size_t)8 << 20) /* .. one post or poll: others wait for the lock */
 
 /* The used part of a buffer that grows, and is used again from its start when it is empty. */
 struct queue {
 	uint8_t *base;
-	size_t start, end, size;   /* bytes */
+	size_t start, end, size; /* bytes */
 };
 
 struct piece {
-	const uint8_t *payload;    /* NULL: the next bytes of `heads` */
+	const uint8_t *payload; /* NULL: the next bytes of `heads` */
 	size_t length;
 };
 
 struct ps_link {
 	struct ps_stream stream;
-	int broken;                /* PS_LINK_…, for good */
-	uint64_t cookie;           /* of the last frame that is to be answered */
-	struct queue heads;        /* frames and their extents */
-	struct queue pieces;       /* struct piece */
+	int broken;          /* PS_LINK_…, for good */
+	uint64_t cookie;     /* of the last frame that is to be answered */
+	struct queue heads;  /* frames and their extents */
+	struct queue pieces; /* struct piece */
 	struct ps_answers answers;
-	uint64_t lengths[PS_REGIONS_MAX];      /* of the regions; 0: there is none */
+	uint64_t lengths[PS_REGIONS_MAX]; /* of the regions; 0: there is none */
 	uint8_t buffer[ANSWERS_ONCE * sizeof(struct ps_answer)];
 };
 
@@ -406,11 +406,13 @@ static int refused(const struct ps_address *address, const struct ps_answer *ans
 	case PS_ANSWER_BAD_VERSION:
 		return ps_error_set(error, PERSEAS_EVERSION,
 		                    "%s does not speak version %d of the data protocol; upgrade "
-		                    "the older of the two", address->text, PS_PROTOCOL_VERSION);
+		                    "the older of the two",
+		                    address->text, PS_PROTOCOL_VERSION);
 	case PS_ANSWER_BAD_TOKEN:
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    "%s no longer knows the session; it was restarted, or another "
-		                    "owner has claimed the store", address->text);
+		                    "owner has claimed the store",
+		                    address->text);
 	case PS_ANSWER_OTHER_IDENTITY:
 		return ps_error_set(error, PERSEAS_ETLS,
 		                    "%s says that the session is another's: the data connection "
@@ -434,9 +436,9 @@ static int cut_short(const struct ps_stream *stream, const struct ps_address *ad
 
 	if (!code)
 		code = ps_secure_wanted((const uint8_t *)answer, address, error);
-	return code ? code : ps_error_set(error, PERSEAS_EUNREACHABLE,
-	                                  "%s ended the data connection; see its log",
-	                                  address->text);
+	return code ? code
+	            : ps_error_set(error, PERSEAS_EUNREACHABLE,
+	                           "%s ended the data connection; see its log", address->text);
 }
 
 /* Sends the hello and waits for its answer. */
@@ -462,7 +464,8 @@ static int greet(struct ps_stream *stream, const struct ps_address *address,
 		if (ps_monotonic() >= until_ns)
 			return ps_error_set(error, PERSEAS_EUNREACHABLE,
 			                    "%s took the data connection and did not answer in "
-			                    "time; is its perseasd stuck?", address->text);
+			                    "time; is its perseasd stuck?",
+			                    address->text);
 		ps_poll(&wait, 1, until_ns);
 		n = 1;
 	}
@@ -481,8 +484,10 @@ static struct ps_link *tcp_attach(struct ps_env *env, const struct ps_address *a
 	(void)epoch;
 	ps_close_all(fds, grant->descriptors);
 	if (grant->token.len != PS_ID_SIZE) {
-		ps_error_set(error, PERSEAS_EPROTOCOL, "%s gave no token for the data connection; "
-		             "is it a perseasd of this version?", address->text);
+		ps_error_set(error, PERSEAS_EPROTOCOL,
+		             "%s gave no token for the data connection; "
+		             "is it a perseasd of this version?",
+		             address->text);
 		return NULL;
 	}
 	link = calloc(1, sizeof(*link));

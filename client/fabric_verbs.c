@@ -31,30 +31,30 @@
 enum {
 	/* No message is longer: soft-RoCE says that it takes 8 MiB, and others take more. */
 	MESSAGE_MOST = 8 << 20,
-	PIECE = 64 << 10,          /* bytes of one read */
-	STEP = 1024,               /* .. copied at once */
-	SPINS = 64,                /* looks for a completion before read() sleeps */
-	SIGN = 8,                  /* bytes of a read that only asks for an answer */
+	PIECE = 64 << 10, /* bytes of one read */
+	STEP = 1024,      /* .. copied at once */
+	SPINS = 64,       /* looks for a completion before read() sleeps */
+	SIGN = 8,         /* bytes of a read that only asks for an answer */
 };
 
 static_assert(PS_LANDING % PIECE == 0, "a piece does not wrap");
 
 struct region {
-	uint64_t address;          /* at the mirror */
-	uint64_t length;           /* 0: there is none */
+	uint64_t address; /* at the mirror */
+	uint64_t length;  /* 0: there is none */
 	uint32_t key;
 };
 
 struct ps_link {
 	struct ps_connection c;
 	struct ps_queue queue;
-	uintptr_t staging;         /* memory that is registered for sending */
+	uintptr_t staging; /* memory that is registered for sending */
 	size_t staging_size;
 	bool phased;
 	bool flush;
-	bool armed;                /* somebody sleeps on `c.wake`, or did */
-	int ready;                 /* an eventfd that is always readable */
-	int broken;                /* PS_LINK_…, for good */
+	bool armed; /* somebody sleeps on `c.wake`, or did */
+	int ready;  /* an eventfd that is always readable */
+	int broken; /* PS_LINK_…, for good */
 	struct region regions[PS_REGIONS_MAX];
 };
 
@@ -282,7 +282,7 @@ struct reading {
 	uint32_t region;
 	uint64_t offset, length;
 	uint8_t *to;
-	uint64_t asked, done;      /* bytes */
+	uint64_t asked, done; /* bytes */
 };
 
 static uint32_t piece_at(const struct reading *r, uint64_t at)
@@ -354,8 +354,8 @@ static int bad_region(const Perseas__Region *region, struct ps_error *error)
 {
 	return ps_error_set(error, PERSEAS_EPROTOCOL,
 	                    "the mirror named region %u of %llu bytes at 0x%llx, which cannot be; "
-	                    "is it a perseasd of this version?", region->id,
-	                    (unsigned long long)region->length,
+	                    "is it a perseasd of this version?",
+	                    region->id, (unsigned long long)region->length,
 	                    (unsigned long long)region->address);
 }
 
@@ -379,7 +379,8 @@ static int set_regions(struct ps_link *link, const Perseas__Grant *grant, struct
 		*to = (struct region){ from->address, from->length, from->key };
 	}
 	if (regions[PS_REGION_LOG].length <= PS_RING_OFFSET)
-		return ps_error_set(error, PERSEAS_EPROTOCOL, "the mirror gave no log; is it a "
+		return ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "the mirror gave no log; is it a "
 		                    "perseasd of this version?");
 	memcpy(link->regions, regions, sizeof(regions));
 	return 0;
@@ -398,7 +399,8 @@ static int check_grant(const struct ps_address *address, const Perseas__Grant *g
 	if (grant->rdma_port > UINT16_MAX || grant->token.len != PS_ID_SIZE)
 		return ps_error_set(error, PERSEAS_EPROTOCOL,
 		                    "%s gave no port, or no token, for the RDMA connection; is it "
-		                    "a perseasd of this version?", address->text);
+		                    "a perseasd of this version?",
+		                    address->text);
 	return 0;
 }
 
@@ -432,8 +434,10 @@ static struct ps_link *rdma_attach(struct ps_env *env, const struct ps_address *
 	}
 	link->ready = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (link->ready < 0) {
-		ps_error_set(error, PERSEAS_ESYSTEM, "%s: no eventfd (%s); raise the limit on open "
-		             "files", address->text, strerror(errno));
+		ps_error_set(error, PERSEAS_ESYSTEM,
+		             "%s: no eventfd (%s); raise the limit on open "
+		             "files",
+		             address->text, strerror(errno));
 		goto fail;
 	}
 	if (set_regions(link, grant, error)) {

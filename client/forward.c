@@ -15,8 +15,8 @@
 #include <string.h>
 
 enum {
-	MISSED_MAX = 64,           /* transactions: what many threads have under way at once */
-	ENTRIES_MAX = 4096,        /* in all of their records */
+	MISSED_MAX = 64,    /* transactions: what many threads have under way at once */
+	ENTRIES_MAX = 4096, /* in all of their records */
 };
 
 /* A range that one of the records names, with what was there before it. */
@@ -80,7 +80,9 @@ static int follow(struct perseas *p, struct ps_mirror *from, const struct ps_mir
 	} while (--seq > at->seq);
 	/* Where a claim of the mirror would look for it, to roll it back. */
 	return oldest->previous == at->last &&
-	       ps_place(at->next, oldest->length, p->log_size) == oldest->position ? 0 : 1;
+	                       ps_place(at->next, oldest->length, p->log_size) == oldest->position
+	               ? 0
+	               : 1;
 }
 
 static int write_piece(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
@@ -142,8 +144,8 @@ static int send_range(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 			return -1;
 		/* The newest first; and of one record the last entry first. */
 		for (unsigned younger = 0; younger < i; younger++)
-			for (unsigned k = missed->first[younger + 1];
-			     k > missed->first[younger]; k--)
+			for (unsigned k = missed->first[younger + 1]; k > missed->first[younger];
+			     k--)
 				put_back(&missed->entries[k - 1], range->segment, offset, bounce,
 				         length);
 		if (write_piece(p, m, region, offset, length))
@@ -156,12 +158,13 @@ static int send_range(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 static int send_slot(struct perseas *p, struct ps_mirror *m, const struct ps_record *record)
 {
 	const struct ps_standing now = {
-		record->epoch, record->seq, record->position + ps_align64(record->length),
+		record->epoch,    record->seq,        record->position + ps_align64(record->length),
 		record->position, !m->found.at.index,
 	};
 	struct ps_slot slot;
-	struct ps_chain chain = { NULL, 0, 0, { &slot, ps_slot_offset(now.index), PS_REGION_LOG,
-		                                sizeof(slot) } };
+	struct ps_chain chain = {
+		NULL, 0, 0, { &slot, ps_slot_offset(now.index), PS_REGION_LOG, sizeof(slot) }
+	};
 
 	ps_slot_encode(&slot, now.epoch, now.seq, now.next, now.last);
 	if (ps_mirror_write(p, m, &chain))

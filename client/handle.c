@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { LOCK_TRIES = 50, LOCK_PAUSES = 16 };        /* some microseconds together */
+enum { LOCK_TRIES = 50, LOCK_PAUSES = 16 }; /* some microseconds together */
 
 static _Thread_local struct {
 	const struct perseas *p;

@@ -345,7 +345,8 @@ static bool in_use(const struct perseas *p, const struct ps_segment *segment)
 
 	for (; tx; tx = tx->next)
 		if (atomic_load_explicit(&tx->touched[segment->id / 64], memory_order_relaxed) >>
-		    segment->id % 64 & 1)
+		            segment->id % 64 &
+		    1)
 			return true;
 	return false;
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_MAX = 4096 };         /* records that are followed, on both sides together */
+enum { STEPS_MAX = 4096 }; /* records that are followed, on both sides together */
 
 /* Adds a record's ranges to what must be copied. 0, or 1: it cannot be done by a delta. */
 static int collect(struct perseas *p, const struct ps_step *step, struct ps_cover *changed)

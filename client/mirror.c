@@ -19,7 +19,7 @@ enum { WINDOW = 128 };
 #define FROM(state) (1u << (state))
 
 /* Taken up again, or judged anew, by the keeper. */
-#define UNCONNECTED                                                                            \
+#define UNCONNECTED \
 	(FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_STALE) | FROM(PERSEAS_MIRROR_LOST))
 
 #define ANY ((1u << (PERSEAS_MIRROR_REMOVED + 1)) - 1)
@@ -114,8 +114,9 @@ static void renew_hints(struct perseas *p)
 		if (p->mirrors[i].active && p->mirrors[i].fabric->mapped)
 			shared = &p->mirrors[i];
 	for (uint32_t id = 0; id < PS_SEGMENTS_MAX; id++)
-		p->hints[id] = shared ? (uintptr_t)shared->fabric->mapped(
-						shared->link, PS_REGION_SEGMENT + id) : 0;
+		p->hints[id] = shared ? (uintptr_t)shared->fabric->mapped(shared->link,
+		                                                          PS_REGION_SEGMENT + id)
+		                      : 0;
 }
 
 void ps_mirrors_staging(struct perseas *p)
@@ -150,7 +151,9 @@ static void count_posted(struct perseas *p, struct ps_mirror *m)
 
 static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_entry *entry)
 {
-	struct ps_chain chain = { entry->writes, entry->count, 1,
+	struct ps_chain chain = { entry->writes,
+		                  entry->count,
+		                  1,
 		                  { &entry->slot, ps_slot_offset(!m->slot), PS_REGION_LOG,
 		                    sizeof(entry->slot) } };
 	int rc = m->fabric->post(m->link, &chain);

@@ -112,7 +112,7 @@ const Perseas__Grant *ps_grant_of(const Perseas__Reply *reply);
 /* The same request to every mirror with ask[i] set, at the same time. replies[i] is NULL where
  * it failed, with errors[i] set, and where nobody was asked. */
 struct ps_round {
-	bool ask[PS_MIRRORS_MAX];  /* this, requests and errors are zeroed before */
+	bool ask[PS_MIRRORS_MAX]; /* this, requests and errors are zeroed before */
 	const Perseas__Request *requests[PS_MIRRORS_MAX];
 	Perseas__Reply *replies[PS_MIRRORS_MAX];
 	struct ps_error errors[PS_MIRRORS_MAX];
@@ -120,7 +120,7 @@ struct ps_round {
 };
 
 void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns);
-void ps_round_free(struct ps_round *round);        /* replies, and descriptors not taken */
+void ps_round_free(struct ps_round *round); /* replies, and descriptors not taken */
 
 /* One request, whose answer holds nothing that is wanted, to the mirrors of a set at the same time.
  * Those that granted it. */

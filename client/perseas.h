@@ -28,43 +28,43 @@ extern "C" {
 #endif
 
 /* code, its text. */
-#define PERSEAS_ERRORS(X)                                                                      \
-	X(PERSEAS_EINVAL, -1, "an argument is not valid")                                      \
-	X(PERSEAS_ENOMEM, -2, "this process is out of memory")                                 \
-	X(PERSEAS_ESYSTEM, -3, "the operating system refused")                                 \
-	X(PERSEAS_EUNREACHABLE, -4, "a mirror cannot be reached")                              \
-	X(PERSEAS_EPROTOCOL, -5, "a mirror sent what is not understood")                       \
-	X(PERSEAS_EVERSION, -6, "a mirror speaks another version")                             \
-	X(PERSEAS_ENOSTORE, -7, "there is no such store")                                      \
-	X(PERSEAS_EEXIST, -8, "the store is there already")                                    \
-	X(PERSEAS_EBUSY, -9, "the store has a live owner")                                     \
-	X(PERSEAS_EFENCED, -10, "another owner has taken the store over")                      \
-	X(PERSEAS_EQUORUM, -11, "too few mirrors to know the newest state")                    \
+#define PERSEAS_ERRORS(X)                                                                          \
+	X(PERSEAS_EINVAL, -1, "an argument is not valid")                                          \
+	X(PERSEAS_ENOMEM, -2, "this process is out of memory")                                     \
+	X(PERSEAS_ESYSTEM, -3, "the operating system refused")                                     \
+	X(PERSEAS_EUNREACHABLE, -4, "a mirror cannot be reached")                                  \
+	X(PERSEAS_EPROTOCOL, -5, "a mirror sent what is not understood")                           \
+	X(PERSEAS_EVERSION, -6, "a mirror speaks another version")                                 \
+	X(PERSEAS_ENOSTORE, -7, "there is no such store")                                          \
+	X(PERSEAS_EEXIST, -8, "the store is there already")                                        \
+	X(PERSEAS_EBUSY, -9, "the store has a live owner")                                         \
+	X(PERSEAS_EFENCED, -10, "another owner has taken the store over")                          \
+	X(PERSEAS_EQUORUM, -11, "too few mirrors to know the newest state")                        \
 	X(PERSEAS_EINDOUBT, -12, "the commit is applied here, but not yet held by enough mirrors") \
-	X(PERSEAS_EBLOCKED, -13, "an earlier commit is in doubt")                              \
-	X(PERSEAS_EDAMAGED, -14, "an image does not pass its checks")                          \
-	X(PERSEAS_EMIRRORMEM, -15, "a mirror's memory limit is reached")                       \
-	X(PERSEAS_ENOSEGMENT, -16, "there is no such segment")                                 \
-	X(PERSEAS_ESIZE, -17, "the segment has another size")                                  \
-	X(PERSEAS_EADDRESS, -18, "the segment's address is taken in this process")             \
-	X(PERSEAS_ERANGE, -19, "the range is not inside a mapped segment")                     \
-	X(PERSEAS_EUNPUBLISHED, -20, "the segment is not published")                           \
-	X(PERSEAS_ETOOBIG, -21, "the transaction is too large for the log")                    \
-	X(PERSEAS_EENDED, -22, "the transaction has ended")                                    \
-	X(PERSEAS_ECONFLICT, -23, "the range overlaps one of another open transaction")        \
-	X(PERSEAS_EUNDECLARED, -24, "memory was changed outside the declared ranges")          \
-	X(PERSEAS_EROSTER, -25, "the mirrors given are not the store's")                       \
-	X(PERSEAS_ELIMIT, -26, "a fixed limit is reached")                                     \
-	X(PERSEAS_ESALVAGE, -27, "the store was opened for salvage only")                      \
-	X(PERSEAS_ERDMA, -28, "a mirror cannot be reached over RDMA")                          \
-	X(PERSEAS_EDENIED, -29, "a mirror's access rules do not allow it")                     \
+	X(PERSEAS_EBLOCKED, -13, "an earlier commit is in doubt")                                  \
+	X(PERSEAS_EDAMAGED, -14, "an image does not pass its checks")                              \
+	X(PERSEAS_EMIRRORMEM, -15, "a mirror's memory limit is reached")                           \
+	X(PERSEAS_ENOSEGMENT, -16, "there is no such segment")                                     \
+	X(PERSEAS_ESIZE, -17, "the segment has another size")                                      \
+	X(PERSEAS_EADDRESS, -18, "the segment's address is taken in this process")                 \
+	X(PERSEAS_ERANGE, -19, "the range is not inside a mapped segment")                         \
+	X(PERSEAS_EUNPUBLISHED, -20, "the segment is not published")                               \
+	X(PERSEAS_ETOOBIG, -21, "the transaction is too large for the log")                        \
+	X(PERSEAS_EENDED, -22, "the transaction has ended")                                        \
+	X(PERSEAS_ECONFLICT, -23, "the range overlaps one of another open transaction")            \
+	X(PERSEAS_EUNDECLARED, -24, "memory was changed outside the declared ranges")              \
+	X(PERSEAS_EROSTER, -25, "the mirrors given are not the store's")                           \
+	X(PERSEAS_ELIMIT, -26, "a fixed limit is reached")                                         \
+	X(PERSEAS_ESALVAGE, -27, "the store was opened for salvage only")                          \
+	X(PERSEAS_ERDMA, -28, "a mirror cannot be reached over RDMA")                              \
+	X(PERSEAS_EDENIED, -29, "a mirror's access rules do not allow it")                         \
 	X(PERSEAS_ETLS, -30, "TLS with a mirror failed")
 
 enum perseas_error {
+	PERSEAS_OK = 0,
 #define PERSEAS_ENUM(name, code, text) name = (code),
 	PERSEAS_ERRORS(PERSEAS_ENUM)
 #undef PERSEAS_ENUM
-	PERSEAS_OK = 0
 };
 
 typedef struct perseas perseas_t;
@@ -82,26 +82,26 @@ enum perseas_flag {
 };
 
 enum perseas_event_kind {
-	PERSEAS_EVENT_MIRROR_DOWN = 1,     /* a mirror that was live no longer takes transactions */
-	PERSEAS_EVENT_MIRROR_LIVE,         /* one is live again, or new and live */
-	PERSEAS_EVENT_RESYNC_BEGUN,        /* one is being copied whole */
-	PERSEAS_EVENT_RESYNC_DONE,         /* .. and is whole; that it is live is told, too */
-	PERSEAS_EVENT_RESYNC_BROKEN,       /* .. or was not copied to the end; is tried again */
-	PERSEAS_EVENT_IN_DOUBT,            /* a commit is in doubt, where none was */
-	PERSEAS_EVENT_DURABLE,             /* W mirrors hold it: none is any more */
-	PERSEAS_EVENT_FENCED,              /* another owner has the store: close the handle */
-	PERSEAS_EVENT_ROSTER               /* a change of the roster counts, and is recorded */
+	PERSEAS_EVENT_MIRROR_DOWN = 1, /* a mirror that was live no longer takes transactions */
+	PERSEAS_EVENT_MIRROR_LIVE,     /* one is live again, or new and live */
+	PERSEAS_EVENT_RESYNC_BEGUN,    /* one is being copied whole */
+	PERSEAS_EVENT_RESYNC_DONE,     /* .. and is whole; that it is live is told, too */
+	PERSEAS_EVENT_RESYNC_BROKEN,   /* .. or was not copied to the end; is tried again */
+	PERSEAS_EVENT_IN_DOUBT,        /* a commit is in doubt, where none was */
+	PERSEAS_EVENT_DURABLE,         /* W mirrors hold it: none is any more */
+	PERSEAS_EVENT_FENCED,          /* another owner has the store: close the handle */
+	PERSEAS_EVENT_ROSTER           /* a change of the roster counts, and is recorded */
 };
 
 /* What happened to a store that is open here. Later versions may append fields and kinds. */
 struct perseas_event {
-	int kind;                  /* enum perseas_event_kind */
-	uint32_t missed;           /* events before this one that were not told, since nobody took
-	                              them for too long */
-	uint64_t seq;              /* the last transaction committed here then; IN_DOUBT and
-	                              DURABLE: the one that was in doubt */
-	char mirror[256];          /* address of the mirror that it is about, or "" */
-	char text[256];            /* a sentence for people, never empty */
+	int kind;         /* enum perseas_event_kind */
+	uint32_t missed;  /* events before this one that were not told, since nobody took
+	                     them for too long */
+	uint64_t seq;     /* the last transaction committed here then; IN_DOUBT and
+	                     DURABLE: the one that was in doubt */
+	char mirror[256]; /* address of the mirror that it is about, or "" */
+	char text[256];   /* a sentence for people, never empty */
 };
 
 /* "mirror-down" and so on; "unknown" for a kind that this version does not know. Never NULL. */
@@ -153,9 +153,11 @@ struct perseas_options {
 	const char *tls_ca;
 };
 
-#define PERSEAS_OPTIONS_INIT                                                                   \
-	{ sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL,         \
-	  NULL, NULL, NULL }
+#define PERSEAS_OPTIONS_INIT                                                                       \
+	{                                                                                          \
+		sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, \
+			NULL, NULL                                                                 \
+	}
 
 /* The library's version, "major.minor.patch". Never NULL. */
 const char *perseas_version(void);
@@ -281,14 +283,14 @@ int perseas_abort(perseas_tx_t *tx);
 int perseas_flush(perseas_t *p);
 
 enum perseas_mirror_state {
-	PERSEAS_MIRROR_DOWN,       /* not connected; is tried again */
-	PERSEAS_MIRROR_REPLAYING,  /* connected again, being sent what it missed */
+	PERSEAS_MIRROR_DOWN,      /* not connected; is tried again */
+	PERSEAS_MIRROR_REPLAYING, /* connected again, being sent what it missed */
 	PERSEAS_MIRROR_LIVE,
-	PERSEAS_MIRROR_STALE,      /* missed more than the ring holds; waits to be copied whole */
-	PERSEAS_MIRROR_FENCED,     /* promised to another owner */
-	PERSEAS_MIRROR_LOST,       /* no longer has the image; waits to be made anew (I9) */
-	PERSEAS_MIRROR_RESYNCING,  /* being copied whole, while transactions go on */
-	PERSEAS_MIRROR_REMOVED     /* no longer in the roster */
+	PERSEAS_MIRROR_STALE,     /* missed more than the ring holds; waits to be copied whole */
+	PERSEAS_MIRROR_FENCED,    /* promised to another owner */
+	PERSEAS_MIRROR_LOST,      /* no longer has the image; waits to be made anew (I9) */
+	PERSEAS_MIRROR_RESYNCING, /* being copied whole, while transactions go on */
+	PERSEAS_MIRROR_REMOVED    /* no longer in the roster */
 };
 
 /* The name of a mirror's state, "live" and so on; never NULL. */
@@ -296,42 +298,42 @@ const char *perseas_mirror_state_name(enum perseas_mirror_state state);
 
 struct perseas_mirror_stat {
 	char address[256];
-	char fabric[8];            /* "rdma", "tcp", "shm" */
+	char fabric[8]; /* "rdma", "tcp", "shm" */
 	enum perseas_mirror_state state;
-	uint64_t seq;              /* the last transaction that it is known to hold */
-	uint64_t resync_done;      /* RESYNCING: bytes that have been copied .. */
-	uint64_t resync_total;     /* .. of these; else both are 0 */
-	char trouble[256];         /* why it is not live; or why it is, but not over the best
-	                              fabric that both ends have; else "" */
+	uint64_t seq;          /* the last transaction that it is known to hold */
+	uint64_t resync_done;  /* RESYNCING: bytes that have been copied .. */
+	uint64_t resync_total; /* .. of these; else both are 0 */
+	char trouble[256];     /* why it is not live; or why it is, but not over the best
+	                          fabric that both ends have; else "" */
 };
 
 struct perseas_stat {
 	uint64_t epoch;
-	uint64_t seq;              /* the last transaction committed here */
-	uint64_t durable_seq;      /* the last that W mirrors hold */
+	uint64_t seq;         /* the last transaction committed here */
+	uint64_t durable_seq; /* the last that W mirrors hold */
 	uint32_t mirrors;
-	uint32_t acks;             /* W */
-	uint32_t live;             /* mirrors that are LIVE */
-	uint32_t in_doubt;         /* 1: a commit is in doubt */
-	uint64_t commits;          /* by this handle */
+	uint32_t acks;     /* W */
+	uint32_t live;     /* mirrors that are LIVE */
+	uint32_t in_doubt; /* 1: a commit is in doubt */
+	uint64_t commits;  /* by this handle */
 	uint64_t aborts;
-	uint64_t bytes_sent;       /* to all mirrors together, for transactions */
-	uint64_t reconnects;       /* sessions that were taken up again */
-	uint64_t replayed;         /* transactions sent again after that */
-	uint64_t dropped;          /* times a mirror was dropped because it lagged */
-	uint64_t log_laps;         /* times the log on the mirrors wrapped around */
-	uint64_t mended_forward;   /* mirrors that were sent at open what they missed */
-	uint64_t mended_delta;     /* mirrors mended at open from the logs of both sides */
-	uint64_t mended_whole;     /* mirrors copied whole at open */
-	uint64_t resyncs;          /* mirrors copied whole while transactions went on */
-	uint64_t allocations;      /* of memory, by begin, set_range and commit */
-	uint64_t range_bytes;      /* that commits sent as changed: each byte of one once */
-	uint64_t doubts;           /* commits that returned EINDOUBT */
-	uint64_t timed;            /* commits that were timed; the next are estimates from them */
-	uint64_t latency_p50_ns;   /*   (perseas_latency); 0: none yet */
+	uint64_t bytes_sent;     /* to all mirrors together, for transactions */
+	uint64_t reconnects;     /* sessions that were taken up again */
+	uint64_t replayed;       /* transactions sent again after that */
+	uint64_t dropped;        /* times a mirror was dropped because it lagged */
+	uint64_t log_laps;       /* times the log on the mirrors wrapped around */
+	uint64_t mended_forward; /* mirrors that were sent at open what they missed */
+	uint64_t mended_delta;   /* mirrors mended at open from the logs of both sides */
+	uint64_t mended_whole;   /* mirrors copied whole at open */
+	uint64_t resyncs;        /* mirrors copied whole while transactions went on */
+	uint64_t allocations;    /* of memory, by begin, set_range and commit */
+	uint64_t range_bytes;    /* that commits sent as changed: each byte of one once */
+	uint64_t doubts;         /* commits that returned EINDOUBT */
+	uint64_t timed;          /* commits that were timed; the next are estimates from them */
+	uint64_t latency_p50_ns; /*   (perseas_latency); 0: none yet */
 	uint64_t latency_p99_ns;
 	uint64_t latency_p999_ns;
-	uint64_t latency_max_ns;   /* of those that were timed, exact */
+	uint64_t latency_max_ns; /* of those that were timed, exact */
 };
 
 /* Fills in *stat with a handle's figures. Never fails but for EINVAL. */
@@ -351,11 +353,11 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat);
 enum { PERSEAS_LATENCY_BUCKETS = 528 };
 
 struct perseas_latency {
-	uint64_t timed;            /* commits that were timed */
-	uint64_t count;            /* of all that are counted below: about as many as were run */
-	uint64_t sum_ns;           /* .. of them together */
-	uint64_t max_ns;           /* the longest that was timed, exact */
-	uint64_t counts[PERSEAS_LATENCY_BUCKETS];  /* by perseas_latency_bound() */
+	uint64_t timed;  /* commits that were timed */
+	uint64_t count;  /* of all that are counted below: about as many as were run */
+	uint64_t sum_ns; /* .. of them together */
+	uint64_t max_ns; /* the longest that was timed, exact */
+	uint64_t counts[PERSEAS_LATENCY_BUCKETS]; /* by perseas_latency_bound() */
 };
 
 /* Fills in *latency, since the handle was opened; what was counted in between is the difference of
@@ -374,21 +376,21 @@ uint64_t perseas_latency_percentile(const struct perseas_latency *latency, doubl
 int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat *stat);
 
 enum perseas_roster_kind {
-	PERSEAS_ROSTER_ADD = 1,    /* `with` joins the roster */
-	PERSEAS_ROSTER_REMOVE,     /* `address` leaves it */
-	PERSEAS_ROSTER_REPLACE     /* `with` takes the place of `address` */
+	PERSEAS_ROSTER_ADD = 1, /* `with` joins the roster */
+	PERSEAS_ROSTER_REMOVE,  /* `address` leaves it */
+	PERSEAS_ROSTER_REPLACE  /* `with` takes the place of `address` */
 };
 
 struct perseas_roster_change {
-	int kind;                  /* enum perseas_roster_kind */
-	const char *address;       /* of a member, as the roster has it; ADD: NULL */
-	const char *with;          /* of the new mirror, as perseas_create takes it; REMOVE: NULL */
-	uint32_t acks;             /* W afterwards; 0: as it is, or a majority where it no longer
-	                              fits */
-	int gone;                  /* 1: the mirror at `address` is gone for good, with what it
-	                              holds, and will not be started again. Needed to replace a dead
-	                              mirror of two: while it may come back alone, it would not
-	                              know of the change. */
+	int kind;            /* enum perseas_roster_kind */
+	const char *address; /* of a member, as the roster has it; ADD: NULL */
+	const char *with;    /* of the new mirror, as perseas_create takes it; REMOVE: NULL */
+	uint32_t acks;       /* W afterwards; 0: as it is, or a majority where it no longer
+	                        fits */
+	int gone;            /* 1: the mirror at `address` is gone for good, with what it
+	                        holds, and will not be started again. Needed to replace a dead
+	                        mirror of two: while it may come back alone, it would not
+	                        know of the change. */
 };
 
 /*
@@ -409,10 +411,10 @@ int perseas_roster(perseas_t *p, const struct perseas_roster_change *change);
 
 struct perseas_segment_info {
 	char name[64];
-	uint64_t size;             /* bytes */
-	void *address;             /* recorded */
-	int mapped;                /* 1: in this process */
-	int published;             /* 1: it exists; 0: mapped, and not yet published */
+	uint64_t size; /* bytes */
+	void *address; /* recorded */
+	int mapped;    /* 1: in this process */
+	int published; /* 1: it exists; 0: mapped, and not yet published */
 };
 
 /* Fills in *info for a segment by its place in the store, from 0. ENOSEGMENT beyond the last. */
@@ -424,7 +426,8 @@ int perseas_segment(perseas_t *p, const char *name, struct perseas_segment_info 
 /* Called while perseas_open or perseas_map copies: bytes done of bytes in all, from the
  * calling thread of that function. Process-wide; NULL for none; not thread-safe. */
 void perseas_set_progress(void (*progress)(void *arg, const char *what, uint64_t done,
-                                           uint64_t total), void *arg);
+                                           uint64_t total),
+                          void *arg);
 
 /*
  * Unmaps a segment; it stays in the store. No open transaction may have ranges in it. One that

@@ -258,8 +258,8 @@ static int find_listed(struct perseas *p)
 		if (!m->found.header || !is_listed(p, m, m->found.header->image_id))
 			continue;
 		for (unsigned k = 0; k < i; k++)
-			if (p->mirrors[k].known && ps_id_equal(m->found.header->image_id,
-			                                       p->mirrors[k].image_id))
+			if (p->mirrors[k].known &&
+			    ps_id_equal(m->found.header->image_id, p->mirrors[k].image_id))
 				return ps_fail(p, PERSEAS_EINVAL,
 				               "%s and %s are the same mirror: name it once",
 				               p->mirrors[k].address.text, m->address.text);
@@ -433,8 +433,7 @@ static int check_reach(struct perseas *p)
 		struct ps_found *f = &p->mirrors[i].found;
 
 		f->counts = f->listed;
-		f->candidate = f->listed &&
-		               f->header->state == PERSEAS__STATE__STATE_CONSISTENT;
+		f->candidate = f->listed && f->header->state == PERSEAS__STATE__STATE_CONSISTENT;
 		answered |= (uint32_t)f->listed << i;
 	}
 	if (ps_quorum_claims(p, answered) || p->options.accept_epoch)

@@ -111,8 +111,7 @@ static void obey(struct perseas *p, const Perseas__Order *order)
 		ps_change_begin(p, &wanted, order->id.data);
 }
 
-int ps_pulse_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
-                  struct ps_error *error)
+int ps_pulse_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, struct ps_error *error)
 {
 	Perseas__Reply *reply;
 	unsigned count;

@@ -83,8 +83,7 @@ static unsigned touched(const struct perseas *p)
 	unsigned claimers = quorum->members - quorum->acks + 1;
 	unsigned touched = quorum->acks > claimers ? quorum->acks : claimers;
 
-	return touched > quorum->members - 1 && quorum->members > 1 ? quorum->members - 1
-	                                                            : touched;
+	return touched > quorum->members - 1 && quorum->members > 1 ? quorum->members - 1 : touched;
 }
 
 bool ps_quorum_touched(const struct perseas *p, uint32_t set)

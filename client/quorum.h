@@ -50,7 +50,7 @@ static inline uint32_t ps_bit(const struct perseas *p, const struct ps_mirror *m
 /* The member of either roster that has this image, or NULL. */
 Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *image_id);
 
-void ps_roster_free(Perseas__Roster **roster);  /* NULL inside is allowed */
+void ps_roster_free(Perseas__Roster **roster); /* NULL inside is allowed */
 
 /* Of two rosters, is the first one newer? By (epoch, version). */
 bool ps_roster_newer(const Perseas__Roster *roster, const Perseas__Roster *other);

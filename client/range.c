@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHORT = PS_COPY_SHORT };    /* bytes of a range */
+enum { SHORT = PS_COPY_SHORT }; /* bytes of a range */
 
 void ps_range_room(struct perseas_tx *tx)
 {
@@ -33,8 +33,8 @@ static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, 
 	const struct ps_layout *layout = tx->p->layout;
 	unsigned low = 0, high;
 
-	if (tx->layout == layout && tx->hint && start >= tx->hint->start &&
-	    end <= tx->hint->end && end > start)
+	if (tx->layout == layout && tx->hint && start >= tx->hint->start && end <= tx->hint->end &&
+	    end > start)
 		return tx->hint;
 	high = layout ? layout->count : 0;
 	while (low < high) {
@@ -57,8 +57,10 @@ static inline void touch(struct perseas_tx *tx, uint32_t segment)
 {
 	_Atomic uint64_t *touched = &tx->touched[segment / 64];
 
-	atomic_store_explicit(touched, atomic_load_explicit(touched, memory_order_relaxed) |
-	                               (uint64_t)1 << segment % 64, memory_order_relaxed);
+	atomic_store_explicit(touched,
+	                      atomic_load_explicit(touched, memory_order_relaxed) |
+	                              (uint64_t)1 << segment % 64,
+	                      memory_order_relaxed);
 }
 
 static int range_error(struct perseas_tx *tx, const void *addr, size_t len,
@@ -330,8 +332,8 @@ static inline bool cover_between(struct perseas_tx *tx, uint64_t start, size_t l
 }
 
 /* Logs a usual range, without a call. */
-static inline __attribute__((always_inline)) void log_usual(struct perseas_tx *tx,
-                                                            uint64_t start, size_t len)
+static inline __attribute__((always_inline)) void log_usual(struct perseas_tx *tx, uint64_t start,
+                                                            size_t len)
 {
 	const struct ps_extent_of *segment = tx->hint;
 	struct ps_range *range = (struct ps_range *)(tx->record + tx->length);

@@ -14,8 +14,7 @@ static int ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *r
 	return rc;
 }
 
-int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
-                       struct ps_error *error)
+int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struct ps_error *error)
 {
 	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;

@@ -9,8 +9,7 @@
 
 /* The image is about to be changed in place, of which the caller knows that W others hold all that
  * was acknowledged. whole: all of it is. 0 or a code. */
-int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
-                       struct ps_error *error);
+int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struct ps_error *error);
 
 /* An empty image of this store is made beside what is there, and the link leads to it. It bears the
  * id of the one that it replaces, where that was loaded from a spill: to bear its parent's again

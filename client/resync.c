@@ -13,8 +13,8 @@
 enum {
 	CHUNK = 128 << 10,
 	SLOT_AT = CHUNK,
-	GIVE_WAY = 50000,          /* ns */
-	CHUNKS_A_STEP = 32,        /* then other work of the keeper has its turn */
+	GIVE_WAY = 50000,   /* ns */
+	CHUNKS_A_STEP = 32, /* then other work of the keeper has its turn */
 };
 
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
@@ -79,8 +79,7 @@ static bool same_regions(struct perseas *p, const Perseas__Header *header)
 
 /* May it be copied in place? Not while an acknowledged transaction needs what is there (I8): W
  * others must hold as much as it does. What it has of another owner, they all have. */
-static bool in_place(struct perseas *p, const struct ps_mirror *m,
-                     const Perseas__ClaimReply *claim)
+static bool in_place(struct perseas *p, const struct ps_mirror *m, const Perseas__ClaimReply *claim)
 {
 	const Perseas__Slot *slot = claim->slot;
 	const uint64_t seq = slot && slot->epoch == p->epoch ? slot->seq : 0;
@@ -91,8 +90,8 @@ static bool in_place(struct perseas *p, const struct ps_mirror *m,
 	if (claim->header->state == PERSEAS__STATE__STATE_JOINING)
 		return true;
 	pthread_mutex_lock(&p->lock);
-	enough = ps_quorum_acks(p, ps_mirrors_whole(p) & ps_mirrors_holding(p, seq) &
-	                                   ~ps_bit(p, m));
+	enough = ps_quorum_acks(p,
+	                        ps_mirrors_whole(p) & ps_mirrors_holding(p, seq) & ~ps_bit(p, m));
 	pthread_mutex_unlock(&p->lock);
 	return enough;
 }
@@ -172,8 +171,8 @@ static int read_elsewhere(struct perseas *p, const struct ps_segment *segment, u
 		Perseas__Reply *reply;
 		bool got;
 
-		if (!(whole >> i & 1) || ps_ask(p, &p->mirrors[i], &request, ps_answer_by(p),
-		                                &reply, NULL, &error))
+		if (!(whole >> i & 1) ||
+		    ps_ask(p, &p->mirrors[i], &request, ps_answer_by(p), &reply, NULL, &error))
 			continue;
 		got = reply->read->bytes.len == length;
 		if (got)
@@ -236,8 +235,7 @@ static int confirm(struct perseas *p, struct ps_error *error)
 {
 	struct ps_mirror *m = p->resync.mirror;
 
-	if (p->resync.ours || !is_settled(p, m) ||
-	    ps_quorum_anew(p, confirmed_others(p, m), m))
+	if (p->resync.ours || !is_settled(p, m) || ps_quorum_anew(p, confirmed_others(p, m), m))
 		return 0;
 	return ps_error_set(error, PERSEAS_EQUORUM,
 	                    "too few other mirrors confirmed that it may be copied to");

@@ -39,8 +39,7 @@ void ps_ring_reset(struct ps_ring *ring, uint64_t seq)
 
 static uint64_t tail(const struct ps_ring *ring)
 {
-	return ring->last < ring->first ? ring->head
-	                                : ring->where[ring->first % PS_RING_ENTRIES];
+	return ring->last < ring->first ? ring->head : ring->where[ring->first % PS_RING_ENTRIES];
 }
 
 struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)

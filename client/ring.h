@@ -17,13 +17,13 @@
 /* A transaction as it was sent: its chain, whose sources lie in the entry itself. */
 struct ps_entry {
 	uint64_t seq;
-	uint64_t length;           /* of the whole entry, a multiple of 64 */
-	uint32_t count;            /* writes; the first is the undo record */
-	uint32_t kind;             /* enum ps_record_kind */
-	uint64_t bytes;            /* that go over the fabric */
+	uint64_t length; /* of the whole entry, a multiple of 64 */
+	uint32_t count;  /* writes; the first is the undo record */
+	uint32_t kind;   /* enum ps_record_kind */
+	uint64_t bytes;  /* that go over the fabric */
 	struct ps_slot slot;
 	uint64_t zero;
-	struct ps_write writes[];  /* then the bytes that they send */
+	struct ps_write writes[]; /* then the bytes that they send */
 };
 static_assert(sizeof(struct ps_entry) % 8 == 0, "entries are aligned");
 
@@ -33,11 +33,11 @@ enum {
 };
 
 struct ps_ring {
-	uint8_t *base;             /* size + PS_BOUNCE bytes, one mapping: all that is sent from */
+	uint8_t *base; /* size + PS_BOUNCE bytes, one mapping: all that is sent from */
 	uint64_t size;
-	uint64_t head;             /* where the next entry goes; counts bytes, never wraps */
-	uint64_t first, last;      /* seqs that are there: first .. last; last < first: none */
-	uint64_t *where;           /* position of seq, at seq % PS_RING_ENTRIES */
+	uint64_t head;        /* where the next entry goes; counts bytes, never wraps */
+	uint64_t first, last; /* seqs that are there: first .. last; last < first: none */
+	uint64_t *where;      /* position of seq, at seq % PS_RING_ENTRIES */
 };
 
 /* size: a multiple of 4096. 0 or -1. */

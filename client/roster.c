@@ -85,8 +85,8 @@ void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *im
 	ps_roster_stamp(p);
 }
 
-bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
-                      uint32_t on, uint32_t with)
+bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id, uint32_t on,
+                      uint32_t with)
 {
 	ps_roster_replace(p, m, image_id);
 	return ps_quorum_acks(p, ps_roster_record(p, on) | with);

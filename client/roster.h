@@ -27,8 +27,8 @@ void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *im
  * The mirror's image bears this id from now on: recorded on the mirrors of `on`, which must be W
  * together with those of `with` (they learn of it otherwise). False: they are fewer.
  */
-bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
-                      uint32_t on, uint32_t with);
+bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id, uint32_t on,
+                      uint32_t with);
 
 /* The same for an image of `on` that was loaded from a spill: it is told itself only when W are. So
  * nothing that may not be the newest roster takes its parent's place from it. */

@@ -82,8 +82,8 @@ static int receive(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 		return rc;
 	rc = check_status(m, *reply, error);
 	/* The bodies of requests and of their replies stand in the same order. */
-	if (!rc && (int)(*reply)->body_case != (int)asked + PERSEAS__REPLY__BODY_LIST -
-	                                       PERSEAS__REQUEST__BODY_LIST)
+	if (!rc && (int)(*reply)->body_case !=
+	                   (int)asked + PERSEAS__REPLY__BODY_LIST - PERSEAS__REQUEST__BODY_LIST)
 		rc = ps_error_set(error, PERSEAS_EPROTOCOL, "%s answered another question",
 		                  m->address.text);
 	grant = rc ? NULL : ps_grant_of(*reply);

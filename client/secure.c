@@ -30,8 +30,7 @@ int ps_secure_new(const struct perseas_options *options, struct ps_tls **tls,
 		                "PERSEAS_TLS_CERT"),
 		.key = path_of(options, offsetof(struct perseas_options, tls_key),
 		               "PERSEAS_TLS_KEY"),
-		.ca = path_of(options, offsetof(struct perseas_options, tls_ca),
-		              "PERSEAS_TLS_CA"),
+		.ca = path_of(options, offsetof(struct perseas_options, tls_ca), "PERSEAS_TLS_CA"),
 	};
 	char why[512];
 
@@ -42,14 +41,18 @@ int ps_secure_new(const struct perseas_options *options, struct ps_tls **tls,
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "TLS needs a certificate, its key and a CA file: tls_%s is "
 		                    "missing, or PERSEAS_TLS_%s in the environment",
-		                    !files.cert ? "cert" : !files.key ? "key" : "ca",
-		                    !files.cert ? "CERT" : !files.key ? "KEY" : "CA");
+		                    !files.cert  ? "cert"
+		                    : !files.key ? "key"
+		                                 : "ca",
+		                    !files.cert  ? "CERT"
+		                    : !files.key ? "KEY"
+		                                 : "CA");
 	*tls = ps_tls_new(&files, why, sizeof(why));
 	return *tls ? 0 : ps_error_set(error, PERSEAS_ETLS, "%s", why);
 }
 
-int ps_secure_begin(struct ps_stream *stream, struct ps_tls *tls,
-                    const struct ps_address *address, struct ps_error *error)
+int ps_secure_begin(struct ps_stream *stream, struct ps_tls *tls, const struct ps_address *address,
+                    struct ps_error *error)
 {
 	if (!tls || address->scheme != PS_SCHEME_TCP ||
 	    ps_stream_secure(stream, tls, address->host) == 0)
@@ -69,7 +72,8 @@ int ps_secure_failed(const struct ps_stream *stream, const struct ps_address *ad
 		return ps_error_set(error, PERSEAS_ETLS,
 		                    "%s does not speak TLS 1.3, which the certificates here ask "
 		                    "for; start its perseasd with --tls-cert, --tls-key and "
-		                    "--tls-ca, or connect without certificates", address->text);
+		                    "--tls-ca, or connect without certificates",
+		                    address->text);
 	default:
 		return ps_error_set(error, PERSEAS_ETLS, "%s: %s", address->text,
 		                    ps_stream_why(stream));
@@ -84,14 +88,16 @@ int ps_secure_wanted(const uint8_t first[2], const struct ps_address *address,
 	return ps_error_set(error, PERSEAS_ETLS,
 	                    "%s takes TLS connections only; give a certificate, its key and the CA "
 	                    "file (--tls-cert, --tls-key, --tls-ca, or PERSEAS_TLS_CERT, "
-	                    "PERSEAS_TLS_KEY, PERSEAS_TLS_CA)", address->text);
+	                    "PERSEAS_TLS_KEY, PERSEAS_TLS_CA)",
+	                    address->text);
 }
 
 int ps_secure_late(const struct ps_address *address, struct ps_error *error)
 {
 	return ps_error_set(error, PERSEAS_EUNREACHABLE,
 	                    "%s took the connection and did not finish the TLS handshake in time; "
-	                    "is it a perseasd, and not stuck?", address->text);
+	                    "is it a perseasd, and not stuck?",
+	                    address->text);
 }
 
 int ps_secure_await(struct ps_stream *stream, const struct ps_address *address, uint64_t until_ns,
@@ -113,5 +119,6 @@ int ps_secure_await(struct ps_stream *stream, const struct ps_address *address, 
 		return code;
 	return ps_error_set(error, PERSEAS_EUNREACHABLE,
 	                    "%s ended the connection in the TLS handshake (%s); is its perseasd "
-	                    "still running?", address->text, errno ? strerror(errno) : "no reason");
+	                    "still running?",
+	                    address->text, errno ? strerror(errno) : "no reason");
 }

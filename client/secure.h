@@ -19,8 +19,8 @@ int ps_secure_new(const struct perseas_options *options, struct ps_tls **tls,
 
 /* Puts TLS on a connection to the address, where there is TLS and the address is reached over TCP.
  * 0, or PERSEAS_ENOMEM. */
-int ps_secure_begin(struct ps_stream *stream, struct ps_tls *tls,
-                    const struct ps_address *address, struct ps_error *error);
+int ps_secure_begin(struct ps_stream *stream, struct ps_tls *tls, const struct ps_address *address,
+                    struct ps_error *error);
 
 /* Waits for the end of the handshake, until until_ns. 0 or a code. */
 int ps_secure_await(struct ps_stream *stream, const struct ps_address *address, uint64_t until_ns,

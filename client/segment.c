@@ -13,10 +13,10 @@
 
 #define FIRST_ADDRESS ((uint64_t)0x200000000000)
 #define LAST_ADDRESS ((uint64_t)0x550000000000)
-#define STORE_STRIDE ((uint64_t)1 << 36)       /* stores begin at different places */
+#define STORE_STRIDE ((uint64_t)1 << 36) /* stores begin at different places */
 #define STORE_PLACES ((LAST_ADDRESS - FIRST_ADDRESS) / STORE_STRIDE)
 #define SEGMENT_ALIGN ((uint64_t)2 << 20)
-#define SEGMENT_GUARD SEGMENT_ALIGN            /* unmapped, between segments */
+#define SEGMENT_GUARD SEGMENT_ALIGN /* unmapped, between segments */
 #define TRIES 4096
 
 struct ps_segment *ps_segment_find(struct perseas *p, const char *name)
@@ -149,7 +149,7 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment)
 
 	memcpy(&place, p->store_id, sizeof(place));
 	address = FIRST_ADDRESS + place % STORE_PLACES * STORE_STRIDE;
-	segment->address = UINT64_MAX / 2;     /* not yet in its own way */
+	segment->address = UINT64_MAX / 2; /* not yet in its own way */
 	for (unsigned i = 0; i < TRIES; i++) {
 		const struct ps_segment *there = at_address(p, address, size);
 		int error = there ? EEXIST : reserve(address, size, &segment->base);
@@ -196,7 +196,7 @@ static int by_start(const void *a, const void *b)
 int ps_layout_renew(struct perseas *p)
 {
 	struct ps_layout *layout = calloc(1, sizeof(*layout) +
-	                                     PS_SEGMENTS_MAX * sizeof(layout->segments[0]));
+	                                             PS_SEGMENTS_MAX * sizeof(layout->segments[0]));
 
 	if (!layout)
 		return ps_fail(p, PERSEAS_ENOMEM, "out of memory");
@@ -205,7 +205,8 @@ int ps_layout_renew(struct perseas *p)
 
 		if (s->base)
 			layout->segments[layout->count++] = (struct ps_extent_of){
-				s->address, s->address + s->size, s->id, s->born != 0 };
+				s->address, s->address + s->size, s->id, s->born != 0
+			};
 	}
 	qsort(layout->segments, layout->count, sizeof(layout->segments[0]), by_start);
 	layout->older = p->layout;

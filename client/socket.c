@@ -22,7 +22,7 @@ enum {
 	KEEPALIVE_IDLE_S = 5,
 	KEEPALIVE_INTERVAL_S = 2,
 	KEEPALIVE_PROBES = 3,
-	BUSY_RETRY_NS = 2000000,   /* a Unix socket whose backlog is full tells no one when not */
+	BUSY_RETRY_NS = 2000000, /* a Unix socket whose backlog is full tells no one when not */
 };
 
 uint64_t ps_monotonic(void)
@@ -76,7 +76,8 @@ static int look_up(struct ps_dial *dial, struct ps_error *error)
 	if (refused)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    "%s: the host is not known (%s); check its name in the list "
-		                    "of mirrors", dial->address.text, gai_strerror(refused));
+		                    "of mirrors",
+		                    dial->address.text, gai_strerror(refused));
 	for (at = list; at && dial->count < PS_DIAL_MAX; at = at->ai_next) {
 		memcpy(&dial->to[dial->count], at->ai_addr, at->ai_addrlen);
 		dial->to_len[dial->count++] = at->ai_addrlen;
@@ -97,7 +98,8 @@ int ps_dial_begin(struct ps_dial *dial, const struct ps_address *address, struct
 	if (address->scheme != PS_SCHEME_UNIX || strlen(address->host) >= sizeof(path->sun_path))
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "%s exists only in a simulation; give host:port or "
-		                    "unix:///path", address->text);
+		                    "unix:///path",
+		                    address->text);
 	path->sun_family = AF_UNIX;
 	strcpy(path->sun_path, address->host);
 	dial->to_len[0] = sizeof(*path);
@@ -202,29 +204,43 @@ static int fail(const struct ps_dial *dial, struct ps_error *error)
 		return ps_error_set(error, code,
 		                    "%s refused the connection; is perseasd running there?", name);
 	case ENOENT:
-		return ps_error_set(error, code, "%s: there is no such socket; is perseasd "
-		                    "running, and told to listen there (--unix)?", name);
+		return ps_error_set(error, code,
+		                    "%s: there is no such socket; is perseasd "
+		                    "running, and told to listen there (--unix)?",
+		                    name);
 	case EACCES:
 	case EPERM:
-		return ps_error_set(error, code, "%s: permission denied; run this as a user who "
-		                    "may connect there, or see what a firewall refuses", name);
+		return ps_error_set(error, code,
+		                    "%s: permission denied; run this as a user who "
+		                    "may connect there, or see what a firewall refuses",
+		                    name);
 	case EHOSTUNREACH:
 	case ENETUNREACH:
-		return ps_error_set(error, code, "%s cannot be reached (%s); check the address and "
-		                    "the network between", name, strerror(dial->error));
+		return ps_error_set(error, code,
+		                    "%s cannot be reached (%s); check the address and "
+		                    "the network between",
+		                    name, strerror(dial->error));
 	case EAGAIN:
-		return ps_error_set(error, code, "%s has too many connections waiting; is "
-		                    "perseasd there stuck?", name);
+		return ps_error_set(error, code,
+		                    "%s has too many connections waiting; is "
+		                    "perseasd there stuck?",
+		                    name);
 	case EMFILE:
 	case ENFILE:
-		return ps_error_set(error, PERSEAS_ESYSTEM, "%s: no descriptor is left for a "
-		                    "connection; raise the limit on open files", name);
+		return ps_error_set(error, PERSEAS_ESYSTEM,
+		                    "%s: no descriptor is left for a "
+		                    "connection; raise the limit on open files",
+		                    name);
 	case ETIMEDOUT:
-		return ps_error_set(error, code, "%s did not accept a connection in time; is the "
-		                    "host up, and does no firewall stop it?", name);
+		return ps_error_set(error, code,
+		                    "%s did not accept a connection in time; is the "
+		                    "host up, and does no firewall stop it?",
+		                    name);
 	}
-	return ps_error_set(error, code, "%s: no connection (%s); check that perseasd is running "
-	                    "there", name, strerror(dial->error));
+	return ps_error_set(error, code,
+	                    "%s: no connection (%s); check that perseasd is running "
+	                    "there",
+	                    name, strerror(dial->error));
 }
 
 /* Gives the attempt under way its share of the time, once it is known how much there is. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-enum { PS_DIAL_MAX = 8 };      /* addresses of one host that are tried */
+enum { PS_DIAL_MAX = 8 }; /* addresses of one host that are tried */
 
 /* A connection being made: the host's addresses are tried in turn. */
 struct ps_dial {
@@ -20,10 +20,10 @@ struct ps_dial {
 	struct sockaddr_storage to[PS_DIAL_MAX];
 	socklen_t to_len[PS_DIAL_MAX];
 	unsigned count;
-	unsigned at;               /* the one being tried */
-	int fd;                    /* -1: none */
-	int error;                 /* errno of the last that failed */
-	uint64_t until;            /* then the next one is tried, or this one once more */
+	unsigned at;    /* the one being tried */
+	int fd;         /* -1: none */
+	int error;      /* errno of the last that failed */
+	uint64_t until; /* then the next one is tried, or this one once more */
 };
 
 /* Looks the host up (which may take the resolver's time) and begins nothing yet. 0 or a code.

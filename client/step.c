@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PEEK = 1024 };              /* bytes that one look at a log reads: most records are less */
+enum { PEEK = 1024 }; /* bytes that one look at a log reads: most records are less */
 
 static int grow(struct ps_step *step, size_t need)
 {

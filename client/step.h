@@ -8,11 +8,11 @@
 
 /* A record that was read from a mirror's log. All zeros but the position to begin with. */
 struct ps_step {
-	struct ps_record *record;  /* checked; NULL: the beginning of history */
-	uint8_t *bytes;            /* what it lies in; the caller frees it */
+	struct ps_record *record; /* checked; NULL: the beginning of history */
+	uint8_t *bytes;           /* what it lies in; the caller frees it */
 	size_t capacity;
 	uint64_t seq;
-	uint64_t position;         /* of the record to read; then of the one before it */
+	uint64_t position; /* of the record to read; then of the one before it */
 };
 
 /* Reads the record of `seq` at step->position. 0, 1: it is no longer there, -1: link broken. */

@@ -15,9 +15,9 @@
 enum { PS_TIMING_EVERY = 64 };
 
 enum ps_timed {
-	PS_TIMED_NOT,              /* unless it has to wait */
-	PS_TIMED_ALWAYS,           /* as all are */
-	PS_TIMED_DRAWN,            /* for PS_TIMING_EVERY */
+	PS_TIMED_NOT,    /* unless it has to wait */
+	PS_TIMED_ALWAYS, /* as all are */
+	PS_TIMED_DRAWN,  /* for PS_TIMING_EVERY */
 };
 
 /*

@@ -13,7 +13,7 @@
 enum {
 	FIRST_CAPACITY = 4096,
 	CHECKED = PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES,
-	BUSY_PAUSE = 20000,        /* ns: a set_range is at most some copying */
+	BUSY_PAUSE = 20000, /* ns: a set_range is at most some copying */
 };
 
 void ps_tx_begin_handle(struct perseas *p)
@@ -169,8 +169,7 @@ void ps_tx_committed(const struct perseas *p, const struct ps_segment *segment, 
 				end = offset + length;
 			if (from < end)
 				memcpy(bytes + (from - offset),
-				       (const uint8_t *)image + (from - range->offset),
-				       end - from);
+				       (const uint8_t *)image + (from - range->offset), end - from);
 		}
 	}
 }

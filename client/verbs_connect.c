@@ -33,10 +33,10 @@ enum {
 	CAPACITY = 1024,
 	/* Reads that the mirror is asked to serve at once, if the devices can. */
 	READS = 8,
-	ACK_BATCH = 64,            /* completion events that are acknowledged together */
-	ROUTES_MOST = 3,           /* times that a route is asked for until its device is known */
-	GIDS = 1024,               /* entries of a device's table of addresses */
-	DESTROY_TRIES = 100,       /* a millisecond apart */
+	ACK_BATCH = 64,      /* completion events that are acknowledged together */
+	ROUTES_MOST = 3,     /* times that a route is asked for until its device is known */
+	GIDS = 1024,         /* entries of a device's table of addresses */
+	DESTROY_TRIES = 100, /* a millisecond apart */
 };
 
 /* --- events of the connection manager --- */
@@ -87,9 +87,11 @@ static int await(struct ps_attempt *a, enum rdma_cm_event_type wanted, const cha
 		if (got > 0)
 			continue;
 		if (ps_monotonic() >= a->until_ns)
-			return ps_refuse(a, "%s took too long; is the mirror's host up, and does "
+			return ps_refuse(a,
+			                 "%s took too long; is the mirror's host up, and does "
 			                 "the network between pass RDMA (RoCE v2 is UDP port "
-			                 "4791)?", step);
+			                 "4791)?",
+			                 step);
 		ps_poll(&fd, 1, a->until_ns);
 	}
 }
@@ -112,12 +114,16 @@ static int begin(struct ps_attempt *a)
 
 	c->channel = c->verbs->create_event_channel();
 	if (!c->channel && errno == ENODEV)
-		return ps_refuse(a, "this host has no RDMA device (`rdma link` lists them); give "
-		                 "tcp://%s:%s to go without", a->address->host, a->address->port);
+		return ps_refuse(a,
+		                 "this host has no RDMA device (`rdma link` lists them); give "
+		                 "tcp://%s:%s to go without",
+		                 a->address->host, a->address->port);
 	if (!c->channel)
-		return ps_refuse(a, "the RDMA connection manager cannot be opened (%s); is the "
+		return ps_refuse(a,
+		                 "the RDMA connection manager cannot be opened (%s); is the "
 		                 "module rdma_ucm loaded, and may this user open "
-		                 "/dev/infiniband/rdma_cm?", strerror(errno));
+		                 "/dev/infiniband/rdma_cm?",
+		                 strerror(errno));
 	if (ps_verbs_nonblocking(c->channel->fd) ||
 	    c->verbs->create_id(c->channel, &c->id, NULL, RDMA_PS_TCP))
 		return ps_refuse(a, "the RDMA connection manager makes no connection (%s)",
@@ -135,7 +141,8 @@ static int route(struct ps_attempt *a)
 	struct ps_cm_event event;
 
 	if (c->verbs->resolve_addr(c->id, NULL, a->to, left_ms(a)))
-		return ps_refuse(a, "no RDMA device of this host leads there (%s); give the "
+		return ps_refuse(a,
+		                 "no RDMA device of this host leads there (%s); give the "
 		                 "address that the mirror has on the RDMA network",
 		                 strerror(errno));
 	return await(a, RDMA_CM_EVENT_ADDR_RESOLVED, "finding a route over an RDMA device", &event);
@@ -169,11 +176,13 @@ static int check_roce(struct ps_attempt *a)
 	free(entries);
 	if (!v1 || other)
 		return 0;
-	return ps_refuse(a, "device %s has its address for RoCE v1 only, and RoCE v2 is needed; "
+	return ps_refuse(a,
+	                 "device %s has its address for RoCE v1 only, and RoCE v2 is needed; "
 	                 "give its network interface an IP address, and see that the device is "
 	                 "one for RoCE v2 (`rdma link`, /sys/class/infiniband/%s/ports/%u/"
-	                 "gid_attrs/types)", ps_verbs_device_name(id->verbs),
-	                 ps_verbs_device_name(id->verbs), id->port_num);
+	                 "gid_attrs/types)",
+	                 ps_verbs_device_name(id->verbs), ps_verbs_device_name(id->verbs),
+	                 id->port_num);
 }
 
 static void end_id(struct ps_connection *c)
@@ -243,15 +252,18 @@ static int make_queues(struct ps_attempt *a)
 	c->capacity = lesser(lesser(CAPACITY, attr->max_qp_wr), attr->max_cqe - RECEIVES);
 	c->completions = c->verbs->create_comp_channel(c->id->verbs);
 	if (!c->completions || ps_verbs_nonblocking(c->completions->fd))
-		return ps_refuse(a, "device %s gives no completion channel (%s); raise the limit "
-		                 "on open files, if that is it", name, strerror(errno));
+		return ps_refuse(a,
+		                 "device %s gives no completion channel (%s); raise the limit "
+		                 "on open files, if that is it",
+		                 name, strerror(errno));
 	/* An error completes every request, and not only those that were signalled. */
 	c->cq = c->verbs->create_cq(c->id->verbs, (int)(c->capacity + RECEIVES), NULL,
 	                            c->completions, 0);
 	if (!c->cq)
-		return ps_refuse(a, "device %s makes no completion queue of %u entries (max_cqe "
-		                 "%d): %s", name, c->capacity + RECEIVES, attr->max_cqe,
-		                 strerror(errno));
+		return ps_refuse(a,
+		                 "device %s makes no completion queue of %u entries (max_cqe "
+		                 "%d): %s",
+		                 name, c->capacity + RECEIVES, attr->max_cqe, strerror(errno));
 	return 0;
 }
 
@@ -268,15 +280,18 @@ static int make_queue_pair(struct ps_attempt *a)
 		init = (struct ibv_qp_init_attr){
 			.send_cq = c->cq,
 			.recv_cq = c->cq,
-			.cap = { .max_send_wr = c->capacity, .max_recv_wr = RECEIVES,
-			         .max_send_sge = 1, .max_recv_sge = 1,
+			.cap = { .max_send_wr = c->capacity,
+			         .max_recv_wr = RECEIVES,
+			         .max_send_sge = 1,
+			         .max_recv_sge = 1,
 			         .max_inline_data = sizes[i] },
 			.qp_type = IBV_QPT_RC,
 		};
 		failed = c->verbs->create_qp(c->id, c->device->pd, &init);
 	}
 	if (failed)
-		return ps_refuse(a, "device %s makes no queue pair of %u requests (%s); its limits "
+		return ps_refuse(a,
+		                 "device %s makes no queue pair of %u requests (%s); its limits "
 		                 "are max_qp %d, max_qp_wr %d, max_sge %d",
 		                 ps_verbs_device_name(c->id->verbs), c->capacity, strerror(errno),
 		                 attr->max_qp, attr->max_qp_wr, attr->max_sge);
@@ -319,8 +334,10 @@ static int make_wake(struct ps_attempt *a)
 	c->wake = epoll_create1(EPOLL_CLOEXEC);
 	if (c->wake >= 0 && watch(c, c->channel->fd) && watch(c, c->completions->fd))
 		return 0;
-	return ps_error_set(a->error, PERSEAS_ESYSTEM, "%s: no epoll descriptor (%s); raise the "
-	                    "limit on open files", a->address->text, strerror(errno));
+	return ps_error_set(a->error, PERSEAS_ESYSTEM,
+	                    "%s: no epoll descriptor (%s); raise the "
+	                    "limit on open files",
+	                    a->address->text, strerror(errno));
 }
 
 /* --- connecting --- */
@@ -408,8 +425,9 @@ int ps_connection_open(struct ps_connection *c, struct ps_env *env,
                        const struct ps_address *address, const Perseas__Grant *grant,
                        uint64_t until_ns, struct ps_error *error)
 {
-	struct ps_attempt a = { .c = c, .env = env, .address = address, .grant = grant,
-		                .error = error };
+	struct ps_attempt a = {
+		.c = c, .env = env, .address = address, .grant = grant, .error = error
+	};
 	struct addrinfo *list = NULL, *at;
 	unsigned left = 0;
 	int code;

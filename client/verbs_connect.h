@@ -8,7 +8,7 @@
 #include "verbs_device.h"
 
 enum {
-	PS_INLINE_MOST = 256,      /* bytes of a write that go with its request */
+	PS_INLINE_MOST = 256, /* bytes of a write that go with its request */
 	/* A connection's own registered memory: where the reads land that only ask for a sign of
 	 * life or flush, then what is sent from elsewhere than the ring. */
 	PS_PAD_LANDING = 64,
@@ -23,13 +23,13 @@ struct ps_connection {
 	bool established;
 	struct ibv_comp_channel *completions;
 	struct ibv_cq *cq;
-	unsigned unacked;          /* events of the completion channel */
+	unsigned unacked; /* events of the completion channel */
 	struct ibv_qp *qp;
-	uint32_t capacity;         /* requests that may be under way */
-	uint32_t inline_most;      /* bytes that the queue pair takes inline */
-	uint8_t *pad;              /* PS_PAD bytes */
+	uint32_t capacity;    /* requests that may be under way */
+	uint32_t inline_most; /* bytes that the queue pair takes inline */
+	uint8_t *pad;         /* PS_PAD bytes */
 	struct ibv_mr *pad_mr;
-	int wake;                  /* an epoll of both channels; -1: none */
+	int wake; /* an epoll of both channels; -1: none */
 };
 
 /* Connects to the mirror that gave `grant`, until until_ns at the latest, or by as much later as

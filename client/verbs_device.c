@@ -35,8 +35,7 @@ bool ps_device_iwarp(const struct ibv_context *context)
 int ps_device_landing_access(const struct ibv_context *context)
 {
 	/* In iWARP the answer to a read is a write of the peer's. */
-	return IBV_ACCESS_LOCAL_WRITE |
-	       (ps_device_iwarp(context) ? IBV_ACCESS_REMOTE_WRITE : 0);
+	return IBV_ACCESS_LOCAL_WRITE | (ps_device_iwarp(context) ? IBV_ACCESS_REMOTE_WRITE : 0);
 }
 
 static void device_free(struct ps_device *device)

@@ -31,14 +31,14 @@ struct ps_device {
 	 * context of a device that was unplugged when the last id on it goes; what is registered
 	 * here would go with it. */
 	struct rdma_cm_id *anchor;
-	struct rdma_event_channel *channel;    /* the anchor's */
+	struct rdma_event_channel *channel; /* the anchor's */
 	struct ibv_pd *pd;
-	struct ibv_mr *staging;    /* of env->staging */
-	uint8_t *buffer;           /* PS_LANDING bytes; a handle reads over one link at a time */
-	struct ibv_mr *landing;    /* of the buffer */
+	struct ibv_mr *staging; /* of env->staging */
+	uint8_t *buffer;        /* PS_LANDING bytes; a handle reads over one link at a time */
+	struct ibv_mr *landing; /* of the buffer */
 	struct ibv_device_attr attr;
 	atomic_uint links;
-	atomic_bool gone;          /* unplugged: to be freed when no link is left */
+	atomic_bool gone; /* unplugged: to be freed when no link is left */
 };
 
 /* The device behind an id that has been routed, counted as used by one more link; NULL: it is not

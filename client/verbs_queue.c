@@ -5,7 +5,7 @@
 
 enum {
 	ROOM_FIRST = 1024,
-	POLL_ONCE = 16,            /* completions that one call takes in */
+	POLL_ONCE = 16, /* completions that one call takes in */
 	PAD_ROOM = PS_PAD - PS_PAD_LANDING,
 };
 
@@ -52,7 +52,8 @@ static bool grow(struct ps_queue *q)
 {
 	uint32_t count = q->tail - q->head;
 	struct ps_request *grown = q->room > UINT32_MAX / 4
-		? NULL : malloc(2 * (size_t)q->room * sizeof(*grown));
+	                                   ? NULL
+	                                   : malloc(2 * (size_t)q->room * sizeof(*grown));
 
 	if (!grown)
 		return false;
@@ -201,8 +202,8 @@ void ps_queue_collect(struct ps_queue *q)
 		good = count >= 0;
 		for (int i = 0; i < count && good; i++) {
 			/* An error means unknown, never "not applied": the mirror is asked. */
-			good = done[i].status == IBV_WC_SUCCESS &&
-			       done[i].wr_id == q->first_mark && q->first_mark != q->next_mark;
+			good = done[i].status == IBV_WC_SUCCESS && done[i].wr_id == q->first_mark &&
+			       q->first_mark != q->next_mark;
 			if (good)
 				complete(q);
 		}

@@ -35,19 +35,22 @@ static int answered(const struct ps_attempt *a, const struct ps_answer *answer)
 	case PS_ANSWER_BAD_TOKEN:
 		return ps_error_set(a->error, PERSEAS_EUNREACHABLE,
 		                    "%s no longer knows the session; it was restarted, or another "
-		                    "owner has claimed the store", name);
+		                    "owner has claimed the store",
+		                    name);
 	case PS_ANSWER_USED_TOKEN:
 		return ps_error_set(a->error, PERSEAS_EUNREACHABLE,
 		                    "%s says that the session's data path was opened before; a "
-		                    "session has only one, so it must be claimed anew", name);
+		                    "session has only one, so it must be claimed anew",
+		                    name);
 	case PS_ANSWER_BAD_VERSION:
 		return ps_error_set(a->error, PERSEAS_EVERSION,
 		                    "%s does not speak version %d of the data protocol; upgrade "
-		                    "the older of the two", name, PS_PROTOCOL_VERSION);
+		                    "the older of the two",
+		                    name, PS_PROTOCOL_VERSION);
 	case PS_ANSWER_ELSEWHERE:
 		return ps_refuse(a, "its memory is registered with another device than the one "
-		                 "that this address leads to; give the mirror's address on the "
-		                 "network of that device");
+		                    "that this address leads to; give the mirror's address on the "
+		                    "network of that device");
 	case PS_ANSWER_NO_RESOURCES:
 		return ps_refuse(a, "the mirror could not make a queue pair; see its log");
 	case PS_ANSWER_BAD_FRAME:
@@ -83,7 +86,8 @@ static int rejected(const struct ps_attempt *a, const struct ps_cm_event *event)
 	if (is_answer(event) && event->answer.status != PS_ANSWER_OK)
 		return answered(a, &event->answer);
 	if (event->status == REASON_NO_LISTENER || event->status == -ECONNREFUSED)
-		return ps_refuse(a, "nobody listens for RDMA at port %u there; was perseasd "
+		return ps_refuse(a,
+		                 "nobody listens for RDMA at port %u there; was perseasd "
 		                 "restarted, or does this address lead to another host?",
 		                 a->grant->rdma_port);
 	return ps_refuse(a, "the RDMA connection was rejected (reason %d); see perseasd's log",
@@ -96,14 +100,18 @@ int ps_refuse_event(const struct ps_attempt *a, const struct ps_cm_event *event)
 
 	switch (event->type) {
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		return ps_refuse(a, "no RDMA device of this host leads there (%s); give the "
-		                 "address that the mirror has on the RDMA network", why);
+		return ps_refuse(a,
+		                 "no RDMA device of this host leads there (%s); give the "
+		                 "address that the mirror has on the RDMA network",
+		                 why);
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 		return ps_refuse(a, "no RDMA route leads there (%s); check the network between",
 		                 why);
 	case RDMA_CM_EVENT_UNREACHABLE:
-		return ps_refuse(a, "its connection manager does not answer (%s); does the network "
-		                 "between pass RDMA (RoCE v2 is UDP port 4791)?", why);
+		return ps_refuse(a,
+		                 "its connection manager does not answer (%s); does the network "
+		                 "between pass RDMA (RoCE v2 is UDP port 4791)?",
+		                 why);
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		return ps_refuse(a, "the RDMA connection could not be made (%s)", why);
 	case RDMA_CM_EVENT_REJECTED:

@@ -23,7 +23,7 @@ struct ps_attempt {
 struct ps_cm_event {
 	enum rdma_cm_event_type type;
 	int status;
-	bool answered;             /* it came with bytes enough for an answer */
+	bool answered; /* it came with bytes enough for an answer */
 	struct ps_answer answer;
 };
 

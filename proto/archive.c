@@ -96,8 +96,7 @@ int ps_archive_add(struct ps_archive_writer *writer, uint32_t region, uint64_t o
 		                                              : PS_ARCHIVE_PIECE_MAX;
 
 		memcpy(writer->piece, from, part);
-		if (!all_zero(writer->piece, part) &&
-		    put_piece(writer, region, offset, part) != 0)
+		if (!all_zero(writer->piece, part) && put_piece(writer, region, offset, part) != 0)
 			return -1;
 		from += part;
 		offset += part;
@@ -267,9 +266,8 @@ static const char *piece_fault(const struct ps_archive_reader *reader,
 	if (head->zero != 0 || head->length < 1 || head->length > PS_ARCHIVE_PIECE_MAX ||
 	    head->offset > size || head->length > size - head->offset)
 		return "a piece lies outside its region";
-	if (reader->pieces > 0 &&
-	    (rank(head->region) < rank(reader->region) ||
-	     (head->region == reader->region && head->offset < reader->end)))
+	if (reader->pieces > 0 && (rank(head->region) < rank(reader->region) ||
+	                           (head->region == reader->region && head->offset < reader->end)))
 		return "its pieces are out of order";
 	return NULL;
 }
@@ -326,8 +324,8 @@ int ps_archive_next(struct ps_archive_reader *reader, struct ps_archive_piece *p
 	reader->bytes += head.piece.length;
 	reader->region = head.piece.region;
 	reader->end = head.piece.offset + head.piece.length;
-	*piece = (struct ps_archive_piece){ head.piece.region, head.piece.offset,
-	                                    head.piece.length, reader->piece };
+	*piece = (struct ps_archive_piece){ head.piece.region, head.piece.offset, head.piece.length,
+		                            reader->piece };
 	return 1;
 }
 

@@ -23,39 +23,39 @@ enum { PS_ARCHIVE_FORMAT = 1 };
 
 /* The first bytes of the file; the image's header follows, as its file (envelope.h). */
 struct ps_archive_head {
-	uint8_t magic[8];          /* "PERSARC" and a zero */
-	uint32_t format;           /* PS_ARCHIVE_FORMAT */
-	uint32_t length;           /* bytes of the header's file */
-	struct ps_slot slot;       /* valid, or all zero: the image has none */
-	uint32_t header_crc;       /* crc32c of the header's file */
-	uint32_t crc;              /* crc32c of the bytes before */
+	uint8_t magic[8];    /* "PERSARC" and a zero */
+	uint32_t format;     /* PS_ARCHIVE_FORMAT */
+	uint32_t length;     /* bytes of the header's file */
+	struct ps_slot slot; /* valid, or all zero: the image has none */
+	uint32_t header_crc; /* crc32c of the header's file */
+	uint32_t crc;        /* crc32c of the bytes before */
 };
 static_assert(sizeof(struct ps_archive_head) == 64, "archive head layout");
 
-#define PS_ARCHIVE_PIECE_MAGIC 0x43505350u     /* "PSPC" in memory */
+#define PS_ARCHIVE_PIECE_MAGIC 0x43505350u /* "PSPC" in memory */
 
 /* Before the bytes of a piece. */
 struct ps_archive_piece_head {
 	uint32_t magic;
-	uint32_t region;           /* PS_REGION_LOG, or PS_REGION_SEGMENT + id */
-	uint64_t offset;           /* of the first byte within the region */
-	uint32_t length;           /* 1 to PS_ARCHIVE_PIECE_MAX */
+	uint32_t region; /* PS_REGION_LOG, or PS_REGION_SEGMENT + id */
+	uint64_t offset; /* of the first byte within the region */
+	uint32_t length; /* 1 to PS_ARCHIVE_PIECE_MAX */
 	uint32_t zero;
-	uint32_t bytes_crc;        /* crc32c of the bytes */
-	uint32_t crc;              /* crc32c of the fields before */
+	uint32_t bytes_crc; /* crc32c of the bytes */
+	uint32_t crc;       /* crc32c of the fields before */
 };
 static_assert(sizeof(struct ps_archive_piece_head) == 32, "archive piece layout");
 
-#define PS_ARCHIVE_END_MAGIC 0x45505350u       /* "PSPE" in memory */
+#define PS_ARCHIVE_END_MAGIC 0x45505350u /* "PSPE" in memory */
 
 struct ps_archive_end {
 	uint32_t magic;
 	uint32_t zero;
-	uint64_t pieces;           /* in the file */
-	uint64_t bytes;            /* in all pieces together */
-	uint32_t heads_crc;        /* crc32c of the file's head and then every piece's, each
+	uint64_t pieces;    /* in the file */
+	uint64_t bytes;     /* in all pieces together */
+	uint32_t heads_crc; /* crc32c of the file's head and then every piece's, each
 	                            * without the crc that ends it */
-	uint32_t crc;              /* crc32c of the fields before */
+	uint32_t crc;       /* crc32c of the fields before */
 };
 static_assert(sizeof(struct ps_archive_end) == 32, "archive end layout");
 
@@ -70,7 +70,7 @@ struct ps_archive_sink {
 /* The fields are archive.c's. */
 struct ps_archive_writer {
 	struct ps_archive_sink *sink;
-	uint8_t *piece;            /* a piece's bytes as they are written */
+	uint8_t *piece; /* a piece's bytes as they are written */
 	uint64_t pieces, bytes;
 	uint32_t heads_crc;
 };
@@ -116,21 +116,21 @@ void ps_archive_file_init(struct ps_archive_file *file, int fd);
 
 struct ps_archive_reader {
 	struct ps_archive_source *source;
-	Perseas__Header *header;   /* passes the checks of a header; the reader's */
-	struct ps_slot slot;       /* valid, or all zero */
+	Perseas__Header *header; /* passes the checks of a header; the reader's */
+	struct ps_slot slot;     /* valid, or all zero */
 	/* The rest is archive.c's. */
 	uint8_t *piece;
 	uint64_t pieces, bytes;
 	uint32_t heads_crc;
-	uint32_t region;           /* of the last piece */
-	uint64_t end;              /* offset behind it */
+	uint32_t region; /* of the last piece */
+	uint64_t end;    /* offset behind it */
 };
 
 struct ps_archive_piece {
 	uint32_t region;
 	uint64_t offset;
 	uint32_t length;
-	const uint8_t *bytes;      /* until the next call */
+	const uint8_t *bytes; /* until the next call */
 };
 
 /* Reads and checks the head. 0; or -1, and *why says what is wrong, as with every function here.

@@ -10,14 +10,14 @@
 #include <string.h>
 
 enum {
-	TEXT_MAX = 255,           /* bytes of an address or a version */
-	MESSAGE_TEXT_MAX = 768,   /* bytes of the sentence in a reply */
-	DIRECTORY_MAX = 4096,     /* bytes of a path */
-	IDENTITY_TEXT_MAX = 127,  /* bytes of an identity */
+	TEXT_MAX = 255,          /* bytes of an address or a version */
+	MESSAGE_TEXT_MAX = 768,  /* bytes of the sentence in a reply */
+	DIRECTORY_MAX = 4096,    /* bytes of a path */
+	IDENTITY_TEXT_MAX = 127, /* bytes of an identity */
 };
 
 #define DIGEST_MAX ((uint64_t)64 << 20)
-#define ADDRESS_MAX ((uint64_t)1 << 56)        /* beyond what any process can map */
+#define ADDRESS_MAX ((uint64_t)1 << 56) /* beyond what any process can map */
 
 static const char bad_name[] =
 	"a store's or segment's name must be 1 to 63 of A-Z a-z 0-9 . _ - and begin with no dot";
@@ -122,7 +122,8 @@ static const char *ids_of_image_fault(const Perseas__Header *header)
 	if (!ps_id_valid(header->parent_id))
 		return bad_id;
 	return ps_id_equal(header->parent_id, header->image_id.data)
-		? "an image cannot be its own parent" : NULL;
+	               ? "an image cannot be its own parent"
+	               : NULL;
 }
 
 const char *ps_header_fault(const Perseas__Header *header)
@@ -269,8 +270,7 @@ static const char *reports_fault(Perseas__MirrorReport *const *reports, size_t c
 		const Perseas__MirrorReport *report = reports[i];
 
 		if (!*report->address || !text_valid(report->address, TEXT_MAX) ||
-		    !text_valid(report->state, TEXT_MAX) ||
-		    !text_valid(report->trouble, TEXT_MAX))
+		    !text_valid(report->state, TEXT_MAX) || !text_valid(report->trouble, TEXT_MAX))
 			return "an owner's report on a mirror must be an address and texts, of 255 "
 			       "bytes at most, without control characters";
 	}
@@ -304,7 +304,8 @@ static const char *result_fault(const Perseas__OrderResult *result)
 	if (!ps_id_valid(result->id))
 		return bad_id;
 	return text_valid(result->text, TEXT_MAX)
-		? NULL : "an order's result must be 255 bytes or less, no control characters";
+	               ? NULL
+	               : "an order's result must be 255 bytes or less, no control characters";
 }
 
 /* NULL is allowed: an owner need not count. */
@@ -509,13 +510,16 @@ static const char *reply_body_fault(const Perseas__Reply *reply)
 		return reply->digest->slot ? slot_fault(reply->digest->slot) : NULL;
 	case PERSEAS__REPLY__BODY_READ:
 		return reply->read->bytes.len >= 1 && reply->read->bytes.len <= PS_READ_REQUEST_MAX
-			? NULL : "what was read must be 1 byte to 512 KiB";
+		               ? NULL
+		               : "what was read must be 1 byte to 512 KiB";
 	case PERSEAS__REPLY__BODY_SPILL:
 		return text_valid(reply->spill->directory, DIRECTORY_MAX)
-			? NULL : "the spill directory must be a path without control characters";
+		               ? NULL
+		               : "the spill directory must be a path without control characters";
 	case PERSEAS__REPLY__BODY__NOT_SET:
 		return reply->status == PERSEAS__STATUS__STATUS_OK
-			? "a reply that grants the request must have a body" : NULL;
+		               ? "a reply that grants the request must have a body"
+		               : NULL;
 	default:
 		return NULL; /* bodies without fields */
 	}

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_BUFFER = 64 << 10 };       /* what one system call takes in at most */
+enum { READ_BUFFER = 64 << 10 }; /* what one system call takes in at most */
 
 /* A key that needs a passphrase is refused, rather than that somebody is asked at a terminal. */
 static int no_passphrase(char *text, int size, int writing, void *arg)
@@ -25,8 +25,8 @@ static void say(char *why, size_t size, const char *option, const char *path)
 {
 	/* The first one is what began it; others only say that this, too, has failed. */
 	unsigned long error = ERR_peek_error();
-	const char *reason = ERR_GET_LIB(error) == ERR_LIB_SYS
-		? strerror(ERR_GET_REASON(error)) : ERR_reason_error_string(error);
+	const char *reason = ERR_GET_LIB(error) == ERR_LIB_SYS ? strerror(ERR_GET_REASON(error))
+	                                                       : ERR_reason_error_string(error);
 
 	snprintf(why, size, "TLS: the %s %s cannot be used: %s", option, path,
 	         reason ? reason : "unknown reason");
@@ -62,8 +62,8 @@ static bool set_rules(SSL_CTX *context)
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
 	SSL_CTX_set_default_passwd_cb(context, no_passphrase);
 	/* What a queue has in front may have moved meanwhile, and more may have come behind it. */
-	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
-	                          SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_mode(context,
+	                 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	/* No tickets: nobody is woken by a record that carries nothing. Frames and messages have
 	 * their lengths, so an end without a word is an end. */
 	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_IGNORE_UNEXPECTED_EOF);
@@ -101,8 +101,7 @@ static void look(char *const paths[PS_TLS_FILES], struct stat seen[PS_TLS_FILES]
 static bool alike(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 struct ps_tls *ps_tls_new(const struct ps_tls_files *files, char *why, size_t size)

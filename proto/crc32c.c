@@ -62,8 +62,8 @@ static void fill_slices(void)
 #include <immintrin.h>
 
 enum {
-	STREAM_WORDS_MAX = 128,  /* words of 8 bytes in each of the three streams */
-	STREAMS_MIN = 72,        /* bytes from which three streams are faster than one */
+	STREAM_WORDS_MAX = 128, /* words of 8 bytes in each of the three streams */
+	STREAMS_MIN = 72,       /* bytes from which three streams are faster than one */
 };
 
 static bool hardware;
@@ -84,8 +84,7 @@ static void fill_shifts(void)
 		shifts[k] = extend_table(shifts[k - 1], zeros, sizeof zeros);
 }
 
-__attribute__((target("sse4.2,pclmul")))
-static inline uint64_t multiply(uint64_t a, uint32_t b)
+__attribute__((target("sse4.2,pclmul"))) static inline uint64_t multiply(uint64_t a, uint32_t b)
 {
 	__m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)a),
 	                                       _mm_cvtsi64_si128((long long)b), 0);
@@ -94,8 +93,8 @@ static inline uint64_t multiply(uint64_t a, uint32_t b)
 }
 
 /* Three streams of `words` words each, side by side, joined at the end. */
-__attribute__((target("sse4.2,pclmul")))
-static inline uint64_t extend_streams(uint64_t a, const uint8_t *at, size_t words)
+__attribute__((target("sse4.2,pclmul"))) static inline uint64_t
+extend_streams(uint64_t a, const uint8_t *at, size_t words)
 {
 	const uint8_t *second = at + 8 * words;
 	const uint8_t *third = second + 8 * words;
@@ -109,8 +108,8 @@ static inline uint64_t extend_streams(uint64_t a, const uint8_t *at, size_t word
 	return c ^ _mm_crc32_u64(0, multiply(a, shifts[2 * words]) ^ multiply(b, shifts[words]));
 }
 
-__attribute__((target("sse4.2,pclmul")))
-static uint32_t extend_hardware(uint32_t crc, const uint8_t *at, size_t len)
+__attribute__((target("sse4.2,pclmul"))) static uint32_t
+extend_hardware(uint32_t crc, const uint8_t *at, size_t len)
 {
 	uint64_t wide = crc;
 
@@ -146,15 +145,12 @@ static uint32_t extend_hardware(uint32_t crc, const uint8_t *at, size_t len)
 	return extend_table(crc, at, len);
 }
 
-static void detect_hardware(void)
-{
-}
+static void detect_hardware(void) {}
 
 #endif
 
 /* Runs before any other code of ours, so that no call has to look whether it did. */
-__attribute__((constructor(101)))
-static void fill_tables(void)
+__attribute__((constructor(101))) static void fill_tables(void)
 {
 	fill_slices();
 	detect_hardware();

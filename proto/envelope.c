@@ -17,8 +17,8 @@ static const uint8_t header_magic[8] = "PERSEAS";
  * less than this.
  */
 enum {
-	EXPANSION_MAX = 8,        /* times PS_MESSAGE_MAX */
-	ALLOCATION_COST = 16,     /* what malloc adds to each allocation */
+	EXPANSION_MAX = 8,    /* times PS_MESSAGE_MAX */
+	ALLOCATION_COST = 16, /* what malloc adds to each allocation */
 };
 
 struct budget {
@@ -51,8 +51,8 @@ static const ProtobufCMessage *inner(const ProtobufCMessage *message,
 	if (field->type != PROTOBUF_C_TYPE_MESSAGE)
 		return NULL;
 	if (field->label == PROTOBUF_C_LABEL_REPEATED)
-		return i < *(const size_t *)quantifier
-			? (*(ProtobufCMessage *const *const *)at)[i] : NULL;
+		return i < *(const size_t *)quantifier ? (*(ProtobufCMessage *const *const *)at)[i]
+		                                       : NULL;
 	if (i > 0 || ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) &&
 	              *(const uint32_t *)quantifier != field->id))
 		return NULL;
@@ -237,7 +237,7 @@ Perseas__Roster *ps_roster_copy(const Perseas__Roster *roster)
 bool ps_name_valid(const char *name)
 {
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	                              "0123456789._-";
+				      "0123456789._-";
 	size_t len = strnlen(name, PS_NAME_MAX + 1);
 
 	return len >= 1 && len <= PS_NAME_MAX && name[0] != '.' && strspn(name, allowed) == len;

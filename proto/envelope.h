@@ -10,22 +10,22 @@
 
 #include <stdbool.h>
 
-#define PS_MESSAGE_MAX ((uint32_t)1 << 20)     /* bytes of one control message */
+#define PS_MESSAGE_MAX ((uint32_t)1 << 20)        /* bytes of one control message */
 #define PS_READ_REQUEST_MAX ((uint32_t)512 << 10) /* bytes that one ReadRequest asks for */
 
 /* The first bytes of a control connection, from both ends. */
 struct ps_control_hello {
-	uint32_t magic;            /* PS_CONTROL_MAGIC */
-	uint32_t version;          /* PS_PROTOCOL_VERSION */
+	uint32_t magic;   /* PS_CONTROL_MAGIC */
+	uint32_t version; /* PS_PROTOCOL_VERSION */
 };
 static_assert(sizeof(struct ps_control_hello) == 8, "control hello layout");
 
 /* The first bytes of a header file; the packed Header follows. */
 struct ps_header_file {
-	uint8_t magic[8];          /* "PERSEAS" and a zero */
-	uint32_t format;           /* PS_HEADER_FORMAT */
-	uint32_t length;           /* bytes of the packed Header */
-	uint32_t crc;              /* crc32c of the packed Header */
+	uint8_t magic[8]; /* "PERSEAS" and a zero */
+	uint32_t format;  /* PS_HEADER_FORMAT */
+	uint32_t length;  /* bytes of the packed Header */
+	uint32_t crc;     /* crc32c of the packed Header */
 	uint32_t zero;
 };
 static_assert(sizeof(struct ps_header_file) == 24, "header file layout");
@@ -55,7 +55,7 @@ Perseas__Roster *ps_roster_copy(const Perseas__Roster *roster);
 bool ps_name_valid(const char *name);
 
 bool ps_header_valid(const Perseas__Header *header, const char **why);
-bool ps_id_valid(ProtobufCBinaryData id);      /* PS_ID_SIZE bytes, not all zero */
+bool ps_id_valid(ProtobufCBinaryData id); /* PS_ID_SIZE bytes, not all zero */
 bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes);
 
 /* Bytes of the log region, and of an image with this header (slots, ring, segments). */

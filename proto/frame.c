@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define BROKEN UINT32_MAX             /* in `have`: the peer broke the protocol */
+#define BROKEN UINT32_MAX /* in `have`: the peer broke the protocol */
 
 /* What is left of the bytes that a call was given. */
 struct input {
@@ -35,8 +35,8 @@ bool ps_answer_valid(const struct ps_answer *answer)
 	return (answer->op == PS_OP_HELLO || answer->op == PS_OP_WRITE) && answer->length == 0;
 }
 
-static void give_answer(struct ps_decoder *decoder, enum ps_answer_status status,
-                        uint32_t length, const uint8_t *bytes)
+static void give_answer(struct ps_decoder *decoder, enum ps_answer_status status, uint32_t length,
+                        const uint8_t *bytes)
 {
 	struct ps_answer answer = {
 		.op = decoder->frame.op,

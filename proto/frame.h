@@ -14,23 +14,23 @@
 
 #include <stdbool.h>
 
-#define PS_DATA_MAGIC 0x44535350u              /* "PSSD" in memory: begins a data connection */
-#define PS_CONTROL_MAGIC 0x43535350u           /* "PSSC": begins a control connection */
+#define PS_DATA_MAGIC 0x44535350u    /* "PSSD" in memory: begins a data connection */
+#define PS_CONTROL_MAGIC 0x43535350u /* "PSSC": begins a control connection */
 
 enum {
 	PS_PROTOCOL_VERSION = 3,
 	PS_FRAME_EXTENTS_MAX = 256, /* extents of one frame; longer chains are several frames */
 };
 
-#define PS_READ_MAX ((uint32_t)4 << 20)        /* bytes that one read frame may ask for */
+#define PS_READ_MAX ((uint32_t)4 << 20) /* bytes that one read frame may ask for */
 
 enum ps_op {
 	PS_OP_HELLO = 1,
-	PS_OP_WRITE = 2,           /* extents with their bytes */
-	PS_OP_READ = 3,            /* one extent; the answer carries its bytes */
+	PS_OP_WRITE = 2, /* extents with their bytes */
+	PS_OP_READ = 3,  /* one extent; the answer carries its bytes */
 };
 
-enum { PS_FRAME_SIGNALLED = 1 };   /* answer when it is applied, with its cookie */
+enum { PS_FRAME_SIGNALLED = 1 }; /* answer when it is applied, with its cookie */
 
 struct ps_hello {
 	uint32_t magic;            /* PS_DATA_MAGIC */
@@ -41,37 +41,37 @@ struct ps_hello {
 static_assert(sizeof(struct ps_hello) == 32, "hello layout");
 
 struct ps_frame {
-	uint8_t op;                /* enum ps_op */
+	uint8_t op; /* enum ps_op */
 	uint8_t flags;
-	uint16_t count;            /* extents, 1 .. PS_FRAME_EXTENTS_MAX */
+	uint16_t count; /* extents, 1 .. PS_FRAME_EXTENTS_MAX */
 	uint32_t zero;
-	uint64_t cookie;           /* given back by the answer */
+	uint64_t cookie; /* given back by the answer */
 };
 static_assert(sizeof(struct ps_frame) == 16, "frame layout");
 
 struct ps_extent {
-	uint32_t region;           /* PS_REGION_… */
-	uint32_t length;           /* bytes, 1 or more */
+	uint32_t region; /* PS_REGION_… */
+	uint32_t length; /* bytes, 1 or more */
 	uint64_t offset;
 };
 static_assert(sizeof(struct ps_extent) == 16, "extent layout");
 
 enum ps_answer_status {
 	PS_ANSWER_OK = 0,
-	PS_ANSWER_BAD_TOKEN = 1,   /* no such session: it was fenced, or never was */
+	PS_ANSWER_BAD_TOKEN = 1, /* no such session: it was fenced, or never was */
 	PS_ANSWER_BAD_VERSION = 2,
-	PS_ANSWER_BAD_FRAME = 3,   /* not understood, or outside a region */
-	PS_ANSWER_USED_TOKEN = 4,  /* rdma: the session's data path was opened before */
-	PS_ANSWER_ELSEWHERE = 5,   /* rdma: the memory is registered with another device */
-	PS_ANSWER_NO_RESOURCES = 6, /* rdma: no queue pair could be made; see the mirror's log */
+	PS_ANSWER_BAD_FRAME = 3,      /* not understood, or outside a region */
+	PS_ANSWER_USED_TOKEN = 4,     /* rdma: the session's data path was opened before */
+	PS_ANSWER_ELSEWHERE = 5,      /* rdma: the memory is registered with another device */
+	PS_ANSWER_NO_RESOURCES = 6,   /* rdma: no queue pair could be made; see the mirror's log */
 	PS_ANSWER_OTHER_IDENTITY = 7, /* the session is another's, by its certificate */
 };
 
 struct ps_answer {
-	uint8_t op;                /* of the frame that it answers */
-	uint8_t status;            /* enum ps_answer_status */
+	uint8_t op;     /* of the frame that it answers */
+	uint8_t status; /* enum ps_answer_status */
 	uint16_t zero;
-	uint32_t length;           /* bytes that follow (PS_OP_READ), else 0 */
+	uint32_t length; /* bytes that follow (PS_OP_READ), else 0 */
 	uint64_t cookie;
 };
 static_assert(sizeof(struct ps_answer) == 16, "answer layout");
@@ -92,10 +92,10 @@ struct ps_decoder {
 	void *ctx;
 	struct ps_frame frame;
 	struct ps_extent extents[PS_FRAME_EXTENTS_MAX];
-	uint32_t have;             /* bytes of frame and extents that have arrived */
-	uint32_t extent;           /* that is being filled */
-	uint32_t filled;           /* bytes of it */
-	bool payload;              /* frame and extents are whole and checked */
+	uint32_t have;   /* bytes of frame and extents that have arrived */
+	uint32_t extent; /* that is being filled */
+	uint32_t filled; /* bytes of it */
+	bool payload;    /* frame and extents are whole and checked */
 };
 
 void ps_decoder_init(struct ps_decoder *decoder, const struct ps_decoder_ops *ops, void *ctx);

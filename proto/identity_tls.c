@@ -50,8 +50,8 @@ static const char *take_common(const X509_NAME *subject, char *name)
 		return "it names nobody: it has neither a DNS name, a URI nor a common name";
 	if (X509_NAME_get_index_by_NID(subject, NID_commonName, at) >= 0)
 		return "it has several common names, and no alternative name";
-	len = ASN1_STRING_to_UTF8(&bytes, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject,
-	                                                                               at)));
+	len = ASN1_STRING_to_UTF8(&bytes,
+	                          X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
 	if (len < 0)
 		return "its common name cannot be read";
 	why = take_name(bytes, len, false, name);
@@ -59,8 +59,7 @@ static const char *take_common(const X509_NAME *subject, char *name)
 	return why;
 }
 
-const char *ps_certificate_name(const struct x509_st *certificate,
-                                char name[PS_TLS_NAME_MAX + 1])
+const char *ps_certificate_name(const struct x509_st *certificate, char name[PS_TLS_NAME_MAX + 1])
 {
 	int found;
 	GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, &found, NULL);

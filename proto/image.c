@@ -71,11 +71,16 @@ void ps_image_format(uint8_t *log)
 const char *ps_record_fault_text(enum ps_record_fault fault)
 {
 	switch (fault) {
-	case PS_RECORD_OK: return "the record is whole";
-	case PS_RECORD_BAD_MAGIC: return "no record begins here";
-	case PS_RECORD_BAD_LENGTH: return "the record's lengths do not agree";
-	case PS_RECORD_BAD_CRC: return "the record's checksum is wrong";
-	case PS_RECORD_BAD_FIELD: return "a field of the record has a value it cannot have";
+	case PS_RECORD_OK:
+		return "the record is whole";
+	case PS_RECORD_BAD_MAGIC:
+		return "no record begins here";
+	case PS_RECORD_BAD_LENGTH:
+		return "the record's lengths do not agree";
+	case PS_RECORD_BAD_CRC:
+		return "the record's checksum is wrong";
+	case PS_RECORD_BAD_FIELD:
+		return "a field of the record has a value it cannot have";
 	}
 	return "unknown fault";
 }
@@ -157,8 +162,7 @@ enum ps_record_fault ps_record_check(const void *bytes, uint64_t available)
 }
 
 /* A walk over the entries of the record at `bytes`, of which `head` is a checked copy. */
-static void begin_walk(struct ps_cursor *cursor, const struct ps_record *head,
-                       const uint8_t *bytes)
+static void begin_walk(struct ps_cursor *cursor, const struct ps_record *head, const uint8_t *bytes)
 {
 	cursor->at = bytes + sizeof *head;
 	cursor->end = bytes + head->length;
@@ -313,8 +317,7 @@ static void put_back(const struct ps_image *image, struct ps_cursor cursor, uint
 }
 
 /* Undoes the record at `bytes`, of which `head` is a checked copy. */
-static bool undo(const struct ps_image *image, const struct ps_record *head,
-                 const uint8_t *bytes)
+static bool undo(const struct ps_image *image, const struct ps_record *head, const uint8_t *bytes)
 {
 	struct ps_cursor cursor;
 

@@ -27,15 +27,18 @@ bool ps_slot_later(const struct ps_slot *a, const struct ps_slot *b);
 int ps_slot_choose(const void *page, struct ps_slot *slot);
 
 /* Byte offset of slot `index` in the log region. */
-static inline uint64_t ps_slot_offset(int index) { return (uint64_t)index * PS_SLOT_STRIDE; }
+static inline uint64_t ps_slot_offset(int index)
+{
+	return (uint64_t)index * PS_SLOT_STRIDE;
+}
 
 /* What is wrong with a record; PS_RECORD_OK is 0. */
 enum ps_record_fault {
 	PS_RECORD_OK,
 	PS_RECORD_BAD_MAGIC,
-	PS_RECORD_BAD_LENGTH,      /* head, entries and length do not agree, or exceed the ring */
+	PS_RECORD_BAD_LENGTH, /* head, entries and length do not agree, or exceed the ring */
 	PS_RECORD_BAD_CRC,
-	PS_RECORD_BAD_FIELD,       /* kind, flags, zero, position or padding */
+	PS_RECORD_BAD_FIELD, /* kind, flags, zero, position or padding */
 };
 
 const char *ps_record_fault_text(enum ps_record_fault fault);
@@ -50,9 +53,9 @@ enum ps_record_fault ps_record_check(const void *bytes, uint64_t available);
 /* Walks the entries of a checked record. */
 struct ps_cursor {
 	const uint8_t *at;
-	const uint8_t *end;        /* of the record; never left, whatever the entries say */
-	uint32_t left;             /* entries not yet seen */
-	bool images;               /* entries carry before-images */
+	const uint8_t *end; /* of the record; never left, whatever the entries say */
+	uint32_t left;      /* entries not yet seen */
+	bool images;        /* entries carry before-images */
 };
 
 void ps_record_walk(const struct ps_record *record, struct ps_cursor *cursor);
@@ -69,10 +72,10 @@ void ps_record_seal(struct ps_record *record, uint64_t epoch, uint64_t seq, uint
 
 /* An image in memory: what the functions below work on. */
 struct ps_image {
-	uint8_t *log;              /* the log region: slot page, then ring */
-	uint64_t ring_size;        /* bytes of the ring, a multiple of PS_ALIGN */
+	uint8_t *log;       /* the log region: slot page, then ring */
+	uint64_t ring_size; /* bytes of the ring, a multiple of PS_ALIGN */
 	struct {
-		uint8_t *base;     /* NULL: there is no such segment */
+		uint8_t *base; /* NULL: there is no such segment */
 		uint64_t size;
 	} segments[PS_SEGMENTS_MAX];
 };

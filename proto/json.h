@@ -13,8 +13,8 @@
 struct ps_json {
 	FILE *out;
 	unsigned depth;
-	bool filled;               /* something stands before, on this level */
-	bool one_line;             /* no line ends but the last */
+	bool filled;   /* something stands before, on this level */
+	bool one_line; /* no line ends but the last */
 };
 
 /* The length of the UTF-8 character that the text begins with, 1 to 4, or 0: it is none. The
@@ -25,8 +25,8 @@ size_t ps_plain_length(const char *text);
 /* Does the text begin with a control character: U+0001 to U+001F, U+007F to U+009F? */
 bool ps_is_control(const char *text);
 
-void ps_json_begin(struct ps_json *json, const char *key, char bracket);   /* '{' or '[' */
-void ps_json_end(struct ps_json *json, char bracket);                      /* '}' or ']' */
+void ps_json_begin(struct ps_json *json, const char *key, char bracket); /* '{' or '[' */
+void ps_json_end(struct ps_json *json, char bracket);                    /* '}' or ']' */
 /* Any bytes: what is not UTF-8 is replaced by U+FFFD, controls are escaped. NULL is null. */
 void ps_json_text(struct ps_json *json, const char *key, const char *text);
 void ps_json_number(struct ps_json *json, const char *key, uint64_t number);

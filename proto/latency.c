@@ -86,7 +86,8 @@ const char *ps_latency_fault(const Perseas__Latencies *message)
 
 	if (count == 0)
 		return message->first || message->sum_ns || message->max_ns
-			? "latencies without counts must be all zero" : NULL;
+		               ? "latencies without counts must be all zero"
+		               : NULL;
 	if (message->first >= PS_LATENCY_BUCKETS || count > PS_LATENCY_BUCKETS - message->first)
 		return "latencies must be of buckets that there are";
 	if (!message->counts[0] || !message->counts[count - 1])
@@ -97,7 +98,8 @@ const char *ps_latency_fault(const Perseas__Latencies *message)
 	if (ps_latency_bucket(message->max_ns) != message->first + count - 1)
 		return "the longest latency must be of the last bucket that counts something";
 	return message->sum_ns / total > message->max_ns
-		? "latencies must not be longer in the mean than the longest one" : NULL;
+	               ? "latencies must not be longer in the mean than the longest one"
+	               : NULL;
 }
 
 static uint64_t count_of(const Perseas__Latencies *message, size_t bucket)
@@ -112,6 +114,6 @@ bool ps_latency_grew(const Perseas__Latencies *earlier, const Perseas__Latencies
 	for (size_t i = 0; i < PS_LATENCY_BUCKETS; i++)
 		if (count_of(later, i) < count_of(earlier, i))
 			return false;
-	return !earlier || (later && later->sum_ns >= earlier->sum_ns &&
-	                    later->max_ns >= earlier->max_ns);
+	return !earlier ||
+	       (later && later->sum_ns >= earlier->sum_ns && later->max_ns >= earlier->max_ns);
 }

@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 enum {
-	PS_LATENCY_BITS = 4,       /* of a time that a bucket tells apart */
+	PS_LATENCY_BITS = 4, /* of a time that a bucket tells apart */
 	PS_LATENCY_LINEAR = 1 << PS_LATENCY_BITS,
-	PS_LATENCY_TOP = 36,       /* 2^36 ns and more are in the last bucket */
+	PS_LATENCY_TOP = 36, /* 2^36 ns and more are in the last bucket */
 	PS_LATENCY_BUCKETS = (PS_LATENCY_TOP - PS_LATENCY_BITS + 1) * PS_LATENCY_LINEAR,
 };
 
@@ -24,7 +24,7 @@ enum {
 struct ps_latency {
 	uint64_t counts[PS_LATENCY_BUCKETS];
 	uint64_t sum_ns;
-	uint64_t max_ns;           /* exact */
+	uint64_t max_ns; /* exact */
 };
 
 /* The bucket of a time in ns. */

@@ -17,17 +17,17 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts on
 
 /* Limits that both sides enforce. */
 enum {
-	PS_NAME_MAX = 63,          /* bytes in the name of a store or a segment */
-	PS_SEGMENTS_MAX = 128,     /* segments of a store */
-	PS_MIRRORS_MAX = 16,       /* mirrors of a store */
-	PS_ID_SIZE = 16,           /* bytes of a random id (store, image, owner, token) */
-	PS_ALIGN = 64,             /* of every log position */
+	PS_NAME_MAX = 63,      /* bytes in the name of a store or a segment */
+	PS_SEGMENTS_MAX = 128, /* segments of a store */
+	PS_MIRRORS_MAX = 16,   /* mirrors of a store */
+	PS_ID_SIZE = 16,       /* bytes of a random id (store, image, owner, token) */
+	PS_ALIGN = 64,         /* of every log position */
 	PS_PAGE = 4096,
 };
 
-#define PS_LOG_MIN ((uint64_t)4096)            /* bytes of the smallest ring */
+#define PS_LOG_MIN ((uint64_t)4096) /* bytes of the smallest ring */
 #define PS_LOG_MAX ((uint64_t)1 << 36)
-#define PS_SEGMENT_MAX ((uint64_t)1 << 40)     /* bytes of the largest segment */
+#define PS_SEGMENT_MAX ((uint64_t)1 << 40) /* bytes of the largest segment */
 
 /*
  * Regions of an image, by number, as the data path names them.
@@ -37,11 +37,11 @@ enum {
  */
 enum {
 	PS_REGION_LOG = 0,
-	PS_REGION_PROMISE = 1,     /* struct ps_promise; owners may only read it */
-	PS_REGION_SEGMENT = 16,    /* + segment id */
+	PS_REGION_PROMISE = 1,  /* struct ps_promise; owners may only read it */
+	PS_REGION_SEGMENT = 16, /* + segment id */
 	PS_REGIONS_MAX = PS_REGION_SEGMENT + PS_SEGMENTS_MAX,
 	PS_SLOT_STRIDE = 128,
-	PS_RING_OFFSET = PS_PAGE,  /* of the ring within the log region */
+	PS_RING_OFFSET = PS_PAGE, /* of the ring within the log region */
 };
 
 /*
@@ -49,11 +49,11 @@ enum {
  * goes to the other.
  */
 struct ps_slot {
-	uint64_t epoch;            /* the owner's term */
-	uint64_t seq;              /* of the last whole transaction */
-	uint64_t next;             /* log position where the next record may begin */
-	uint64_t last;             /* log position of seq's own record, 0: none */
-	uint32_t crc;              /* crc32c of the 32 bytes before */
+	uint64_t epoch; /* the owner's term */
+	uint64_t seq;   /* of the last whole transaction */
+	uint64_t next;  /* log position where the next record may begin */
+	uint64_t last;  /* log position of seq's own record, 0: none */
+	uint32_t crc;   /* crc32c of the 32 bytes before */
 	uint32_t zero;
 };
 static_assert(sizeof(struct ps_slot) == 40, "slot layout");
@@ -64,7 +64,7 @@ enum ps_record_kind {
 	PS_RECORD_PUBLISH = 2,     /* entries name segments born with this seq; no images */
 };
 
-#define PS_RECORD_MAGIC 0x52535031u            /* "1PSR" in memory */
+#define PS_RECORD_MAGIC 0x52535031u /* "1PSR" in memory */
 
 /*
  * The head of an undo record; `ranges` entries follow, each a struct ps_range
@@ -74,32 +74,32 @@ enum ps_record_kind {
  * the place that was too small.
  */
 struct ps_record {
-	uint32_t magic;            /* PS_RECORD_MAGIC */
-	uint16_t kind;             /* enum ps_record_kind */
-	uint16_t flags;            /* 0 */
+	uint32_t magic; /* PS_RECORD_MAGIC */
+	uint16_t kind;  /* enum ps_record_kind */
+	uint16_t flags; /* 0 */
 	uint64_t epoch;
 	uint64_t seq;
-	uint64_t position;         /* of this record; position % ring size is its offset */
-	uint64_t previous;         /* position of the record of seq - 1, 0: none */
-	uint32_t length;           /* bytes of the whole record, this head included */
-	uint32_t ranges;           /* entries */
-	uint64_t time;             /* of the commit, nanoseconds since 1970, UTC */
-	uint32_t crc;              /* crc32c of the whole record with this field 0 */
+	uint64_t position; /* of this record; position % ring size is its offset */
+	uint64_t previous; /* position of the record of seq - 1, 0: none */
+	uint32_t length;   /* bytes of the whole record, this head included */
+	uint32_t ranges;   /* entries */
+	uint64_t time;     /* of the commit, nanoseconds since 1970, UTC */
+	uint32_t crc;      /* crc32c of the whole record with this field 0 */
 	uint32_t zero;
 };
 static_assert(sizeof(struct ps_record) == 64, "record layout");
 static_assert(offsetof(struct ps_record, crc) == 56, "record layout");
 
 struct ps_range {
-	uint32_t segment;          /* id */
-	uint32_t length;           /* bytes */
-	uint64_t offset;           /* of the first byte within the segment */
+	uint32_t segment; /* id */
+	uint32_t length;  /* bytes */
+	uint64_t offset;  /* of the first byte within the segment */
 };
 static_assert(sizeof(struct ps_range) == 16, "range layout");
 
 /* The promise page: what owners on the same host read after each slot (I5). */
 struct ps_promise {
-	uint64_t epoch;            /* the promised epoch; stored last, whole */
+	uint64_t epoch; /* the promised epoch; stored last, whole */
 	uint8_t owner[PS_ID_SIZE];
 };
 static_assert(sizeof(struct ps_promise) == 24, "promise layout");
@@ -118,10 +118,16 @@ static inline void ps_put_pair(void *at, uint32_t low, uint32_t high)
 	memcpy(at, &word, sizeof(word));
 }
 
-static inline uint64_t ps_align8(uint64_t n) { return (n + 7) & ~(uint64_t)7; }
-static inline uint64_t ps_align64(uint64_t n) { return (n + 63) & ~(uint64_t)63; }
+static inline uint64_t ps_align8(uint64_t n)
+{
+	return (n + 7) & ~(uint64_t)7;
+}
+static inline uint64_t ps_align64(uint64_t n)
+{
+	return (n + 63) & ~(uint64_t)63;
+}
 
-#define PS_RECORD_MAX ((uint64_t)1 << 30)      /* bytes of a record: its lengths are 32 bits */
+#define PS_RECORD_MAX ((uint64_t)1 << 30) /* bytes of a record: its lengths are 32 bits */
 
 /* The largest record that a ring of this size takes. */
 static inline uint64_t ps_record_limit(uint64_t ring_size)

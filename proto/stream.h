@@ -27,17 +27,17 @@ struct ps_stream {
 
 /* Why TLS failed on a stream. */
 enum ps_tls_fault {
-	PS_TLS_SOUND,              /* it did not; the connection itself may have broken */
-	PS_TLS_ABSENT,             /* the other end does not speak TLS, or not 1.3 */
-	PS_TLS_THEIRS,             /* its certificate is not accepted here */
-	PS_TLS_OURS,               /* the certificate of this end is not accepted there */
-	PS_TLS_BROKEN,             /* something else, for example bytes that were changed */
+	PS_TLS_SOUND,  /* it did not; the connection itself may have broken */
+	PS_TLS_ABSENT, /* the other end does not speak TLS, or not 1.3 */
+	PS_TLS_THEIRS, /* its certificate is not accepted here */
+	PS_TLS_OURS,   /* the certificate of this end is not accepted there */
+	PS_TLS_BROKEN, /* something else, for example bytes that were changed */
 };
 
 /* The first bytes of TLS records: of a ClientHello and of an alert. No hello of ours begins so. */
 #define PS_TLS_HANDSHAKE 0x16
 #define PS_TLS_ALERT 0x15
-#define PS_TLS_MAJOR 3                         /* the second byte of either */
+#define PS_TLS_MAJOR 3 /* the second byte of either */
 
 /* Tells a peer that wants TLS, or none, and finds the opposite: an alert, "protocol version". The
  * peer may or may not get it. */

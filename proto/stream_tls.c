@@ -20,13 +20,13 @@ enum { RECORD = SSL3_RT_MAX_PLAIN_LENGTH };
 struct ps_tls_stream {
 	SSL *ssl;
 	int fd;
-	int error;                 /* errno of the socket's failure; 0: it has ended */
+	int error; /* errno of the socket's failure; 0: it has ended */
 	bool server;
-	bool up;                   /* the handshake is over */
-	bool wants_room;           /* .. or waits until the socket takes more */
-	bool more;                 /* something is here that no poll tells of */
-	bool over;                 /* it has ended or failed: nothing more is asked of OpenSSL */
-	bool unsent;               /* a record is encrypted, and not all of it is gone */
+	bool up;         /* the handshake is over */
+	bool wants_room; /* .. or waits until the socket takes more */
+	bool more;       /* something is here that no poll tells of */
+	bool over;       /* it has ended or failed: nothing more is asked of OpenSSL */
+	bool unsent;     /* a record is encrypted, and not all of it is gone */
 	uint64_t records, key_records;
 	enum ps_tls_fault fault;
 	char why[320];
@@ -94,9 +94,9 @@ static void make_method(void)
 	int type = BIO_get_new_index();
 
 	method = BIO_meth_new(type | BIO_TYPE_SOURCE_SINK | BIO_TYPE_DESCRIPTOR, "perseas");
-	if (method && !(BIO_meth_set_write(method, bio_write) &&
-	                BIO_meth_set_read(method, bio_read) &&
-	                BIO_meth_set_ctrl(method, bio_control))) {
+	if (method &&
+	    !(BIO_meth_set_write(method, bio_write) && BIO_meth_set_read(method, bio_read) &&
+	      BIO_meth_set_ctrl(method, bio_control))) {
 		BIO_meth_free(method);
 		method = NULL;
 	}
@@ -108,11 +108,11 @@ static const char renew[] = "renew it, if the clocks of both ends are right";
 static const char other_ca[] = "the CA files of both ends must have the CA that signed it";
 static const char other_host[] = "the host that was dialled must be among its alternative names";
 static const char other_use[] = "its extended key usage must be serverAuth for a mirror, "
-                                "clientAuth for who connects to one, or both";
+				"clientAuth for who connects to one, or both";
 static const char new_list[] = "the mirror needs a newer list for --tls-crl";
 static const char another[] = "it was revoked, so another one is needed";
 static const char none[] = "give one, with its key: --tls-cert and --tls-key, or "
-                           "PERSEAS_TLS_CERT and PERSEAS_TLS_KEY";
+			   "PERSEAS_TLS_CERT and PERSEAS_TLS_KEY";
 
 /* What is to be done about a certificate that is not accepted here. */
 static const char *advice(long verdict)
@@ -281,7 +281,7 @@ static bool expect_host(SSL *ssl, const char *host)
 	if (is_number(number))
 		return X509_VERIFY_PARAM_set1_ip_asc(rules, number) == 1;
 	X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
-	                                       X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	                                               X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 

@@ -9,14 +9,14 @@
 
 struct x509_st;
 
-enum { PS_TLS_NAME_MAX = 122 };        /* bytes of a certificate's name; no identity is longer */
+enum { PS_TLS_NAME_MAX = 122 }; /* bytes of a certificate's name; no identity is longer */
 
 /* PEM files. crl may be NULL. */
 struct ps_tls_files {
-	const char *cert;          /* the certificate, then those between it and the CA */
-	const char *key;           /* its key, without a passphrase */
-	const char *ca;            /* who signs the other end's certificates */
-	const char *crl;           /* those that are revoked */
+	const char *cert; /* the certificate, then those between it and the CA */
+	const char *key;  /* its key, without a passphrase */
+	const char *ca;   /* who signs the other end's certificates */
+	const char *crl;  /* those that are revoked */
 };
 
 /* Streams made with it keep what they need of it. NULL: `why` names the file and says what is wrong
@@ -27,7 +27,7 @@ struct ps_tls *ps_tls_new(const struct ps_tls_files *files, char *why, size_t si
  * wrong with them, as `why` says; what was read before is kept, and the next call tries again.
  */
 bool ps_tls_refresh(struct ps_tls *tls, char *why, size_t size);
-void ps_tls_free(struct ps_tls *tls);          /* NULL is allowed */
+void ps_tls_free(struct ps_tls *tls); /* NULL is allowed */
 
 /* A stream takes another key to send with after so many records, since one key is good for a
  * limited number only. As at first: 2^24. Tests set fewer. */
@@ -42,7 +42,6 @@ void ps_tls_set_key_records(struct ps_tls *tls, uint64_t records);
 int ps_stream_name(struct ps_stream *stream, char name[PS_TLS_NAME_MAX + 1]);
 
 /* The same of a certificate. NULL, or what is wrong with it. */
-const char *ps_certificate_name(const struct x509_st *certificate,
-                                char name[PS_TLS_NAME_MAX + 1]);
+const char *ps_certificate_name(const struct x509_st *certificate, char name[PS_TLS_NAME_MAX + 1]);
 
 #endif

@@ -13,11 +13,11 @@
 enum { PS_TLS_FILES = 4 };
 
 struct ps_tls {
-	pthread_mutex_t lock;      /* guards the rest */
+	pthread_mutex_t lock; /* guards the rest */
 	SSL_CTX *context;
 	uint64_t key_records;
-	char *paths[PS_TLS_FILES]; /* as in struct ps_tls_files; the last may be NULL */
-	struct stat seen[PS_TLS_FILES];    /* when they were read */
+	char *paths[PS_TLS_FILES];      /* as in struct ps_tls_files; the last may be NULL */
+	struct stat seen[PS_TLS_FILES]; /* when they were read */
 };
 
 #endif

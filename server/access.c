@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RATE_MAX 1000000       /* requests a second */
+#define RATE_MAX 1000000 /* requests a second */
 
 enum { STORES_TEXT = 64 };
 
@@ -105,8 +105,7 @@ uint64_t access_limit(const struct access *access, const char *name, enum limit 
 	for (unsigned i = 0; access && i < access->count; i++) {
 		const struct rule *rule = &access->rules[i];
 
-		if (!rule->rights && rule->limits[limit] != LIMIT_NONE &&
-		    matches(rule->who, name))
+		if (!rule->rights && rule->limits[limit] != LIMIT_NONE && matches(rule->who, name))
 			return rule->limits[limit];
 	}
 	return LIMIT_NONE;
@@ -183,9 +182,11 @@ static int read_number_of(struct reader *reader, const char *word, char *pattern
 
 	if (!by_name) {
 		if (strcmp(value, "*") != 0 && !is_number(value))
-			return wrong(reader, "\"%.60s\" is not of a number; write for example "
-			             "%s", word, group ? "gid:100 or group:NAME"
-			                               : "uid:1000 or user:NAME");
+			return wrong(reader,
+			             "\"%.60s\" is not of a number; write for example "
+			             "%s",
+			             word,
+			             group ? "gid:100 or group:NAME" : "uid:1000 or user:NAME");
 		snprintf(pattern, size, "%s", value);
 		return 0;
 	}
@@ -220,8 +221,10 @@ static int read_who(struct reader *reader, struct rule *rule)
 		return wrong(reader, "\"%.60s...\" is longer than any identity", word);
 	if (strcmp(word, "*") != 0 && strcmp(word, "anonymous") != 0 &&
 	    (!begins(word, "cert:") || !word[5]))
-		return wrong(reader, "\"%.60s\" is no identity; write uid:N, user:NAME, gid:N, "
-		             "group:NAME, cert:NAME, anonymous or *", word);
+		return wrong(reader,
+		             "\"%.60s\" is no identity; write uid:N, user:NAME, gid:N, "
+		             "group:NAME, cert:NAME, anonymous or *",
+		             word);
 	strcpy(rule->who, word);
 	return 0;
 }
@@ -239,8 +242,10 @@ static int read_rights(struct reader *reader, struct rule *rule)
 			if (strcmp(name, right_names[i]) == 0)
 				right = 1u << i;
 		if (!right)
-			return wrong(reader, "\"%.60s\" is no right; there are create, own, read, "
-			             "recover, admin and all", name);
+			return wrong(reader,
+			             "\"%.60s\" is no right; there are create, own, read, "
+			             "recover, admin and all",
+			             name);
 		rule->rights |= right;
 	}
 	return 0;
@@ -249,19 +254,21 @@ static int read_rights(struct reader *reader, struct rule *rule)
 static int read_stores(struct reader *reader, struct rule *rule)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	                              "0123456789._-*";
+				      "0123456789._-*";
 	const char *word = next_word(reader), *value;
 
 	strcpy(rule->stores, "*");
 	if (!word)
 		return 0;
 	if (strcmp(word, "store") != 0)
-		return wrong(reader, "\"%.60s\" is not understood; after the rights comes "
-		             "\"store\" and a name, or nothing", word);
+		return wrong(reader,
+		             "\"%.60s\" is not understood; after the rights comes "
+		             "\"store\" and a name, or nothing",
+		             word);
 	value = next_word(reader);
 	if (!value || strlen(value) >= STORES_TEXT || value[strspn(value, letters)])
 		return wrong(reader, "\"store\" needs a store's name, 1 to 63 of A-Z a-z 0-9 . _ "
-		             "- in which * stands for any characters");
+		                     "- in which * stands for any characters");
 	strcpy(rule->stores, value);
 	return 0;
 }
@@ -273,17 +280,18 @@ static int read_figure(struct reader *reader, enum limit limit, uint64_t *figure
 	if (limit == LIMIT_MEMORY) {
 		if (!value || !ps_size_read(value, figure) || *figure == LIMIT_NONE)
 			return wrong(reader, "\"memory\" needs a number of bytes, for example 512M "
-			             "or 64G");
+			                     "or 64G");
 		return 0;
 	}
 	if (!value || !ps_number_read(value, &end, figure) || *figure > RATE_MAX ||
 	    strcmp(end, limit == LIMIT_REQUESTS ? "/s" : "") != 0)
-		return wrong(reader, limit == LIMIT_REQUESTS ?
-		             "\"%s\" needs a rate from 1/s to %d/s" :
-		             "\"%s\" needs a number from 0 to %d", limit_names[limit], RATE_MAX);
+		return wrong(reader,
+		             limit == LIMIT_REQUESTS ? "\"%s\" needs a rate from 1/s to %d/s"
+		                                     : "\"%s\" needs a number from 0 to %d",
+		             limit_names[limit], RATE_MAX);
 	if (limit == LIMIT_REQUESTS && *figure == 0)
 		return wrong(reader, "a rate of 0/s would answer no request; allow nothing "
-		             "instead");
+		                     "instead");
 	return 0;
 }
 
@@ -293,7 +301,7 @@ static int read_limits(struct reader *reader, struct rule *rule)
 
 	if (!rule->who[0])
 		return wrong(reader, "limits are of identities, not of groups: each is counted "
-		             "for itself");
+		                     "for itself");
 	if (!word)
 		return wrong(reader, "it does not say what it limits");
 	for (; word; word = next_word(reader)) {
@@ -302,8 +310,10 @@ static int read_limits(struct reader *reader, struct rule *rule)
 		while (limit < LIMITS && strcmp(word, limit_names[limit]) != 0)
 			limit++;
 		if (limit == LIMITS)
-			return wrong(reader, "\"%.60s\" is no limit; there are memory, stores, "
-			             "sessions, connections and requests", word);
+			return wrong(reader,
+			             "\"%.60s\" is no limit; there are memory, stores, "
+			             "sessions, connections and requests",
+			             word);
 		if (rule->limits[limit] != LIMIT_NONE)
 			return wrong(reader, "it names \"%s\" twice", word);
 		if (read_figure(reader, (enum limit)limit, &rule->limits[limit]) < 0)
@@ -396,7 +406,7 @@ struct access *access_parse(const char *text, size_t len, const struct access_na
 		memcpy(copy, text, len);
 		copy[len] = '\0';
 		ret = strlen(copy) < len ? wrong(&reader, "it has a zero byte: it is no text")
-		                              : read_lines(access, copy, &reader);
+		                         : read_lines(access, copy, &reader);
 	}
 	free(copy);
 	if (ret == 0)

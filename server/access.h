@@ -27,20 +27,20 @@
 #include <stddef.h>
 
 enum right {
-	RIGHT_CREATE = 1,          /* Create, Settle, Abandon */
-	RIGHT_OWN = 2,             /* Claim, and all that comes in a claimed session */
-	RIGHT_READ = 4,            /* to see that a store is there, and all that is in it */
-	RIGHT_RECOVER = 8,         /* beside RIGHT_OWN: a Claim that takes over */
-	RIGHT_ADMIN = 16,          /* Drop, Order, Spill */
+	RIGHT_CREATE = 1,  /* Create, Settle, Abandon */
+	RIGHT_OWN = 2,     /* Claim, and all that comes in a claimed session */
+	RIGHT_READ = 4,    /* to see that a store is there, and all that is in it */
+	RIGHT_RECOVER = 8, /* beside RIGHT_OWN: a Claim that takes over */
+	RIGHT_ADMIN = 16,  /* Drop, Order, Spill */
 };
 
 /* Whose limit is reached. */
 enum limit {
-	LIMIT_MEMORY,              /* bytes of the images that it created */
-	LIMIT_STORES,              /* .. how many these are */
-	LIMIT_SESSIONS,            /* claims that it holds */
-	LIMIT_CONNECTIONS,         /* of the anonymous: from one address */
-	LIMIT_REQUESTS,            /* a second; of the anonymous: from one address */
+	LIMIT_MEMORY,      /* bytes of the images that it created */
+	LIMIT_STORES,      /* .. how many these are */
+	LIMIT_SESSIONS,    /* claims that it holds */
+	LIMIT_CONNECTIONS, /* of the anonymous: from one address */
+	LIMIT_REQUESTS,    /* a second; of the anonymous: from one address */
 	LIMITS
 };
 
@@ -58,8 +58,8 @@ struct access_names {
 };
 
 struct access_fault {
-	unsigned line;             /* from 1; 0: not of a line */
-	char text[240];            /* what is wrong, for a person; printable */
+	unsigned line;  /* from 1; 0: not of a line */
+	char text[240]; /* what is wrong, for a person; printable */
 };
 
 /* NULL, as rules: everybody may do everything, without limits. */

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { FIRST = 3 };                /* SD_LISTEN_FDS_START */
+enum { FIRST = 3 }; /* SD_LISTEN_FDS_START */
 
 /* Digits alone, as a number of 1 and more; else 0. */
 static unsigned long number_in(const char *text)
@@ -119,9 +119,10 @@ static int take_all(struct activated *sockets, const char *count, const char *na
 	char name[64];
 
 	if (number < 1 || number > ACTIVATED_MAX) {
-		snprintf(why, size, "LISTEN_FDS=%s is not a number of sockets from 1 to %d; let "
-		         "the socket unit have fewer lines with ListenStream=", count,
-		         ACTIVATED_MAX);
+		snprintf(why, size,
+		         "LISTEN_FDS=%s is not a number of sockets from 1 to %d; let "
+		         "the socket unit have fewer lines with ListenStream=",
+		         count, ACTIVATED_MAX);
 		return -1;
 	}
 	for (unsigned i = 0; i < number; i++) {
@@ -130,7 +131,8 @@ static int take_all(struct activated *sockets, const char *count, const char *na
 		if (!fault)
 			continue;
 		name_of(names, i, name, sizeof(name));
-		snprintf(why, size, "descriptor %u from the service manager%s%s %s; perseasd takes "
+		snprintf(why, size,
+		         "descriptor %u from the service manager%s%s %s; perseasd takes "
 		         "sockets of ListenStream= with an address and port or a path",
 		         FIRST + i, *name ? ", of " : "", name, fault);
 		return -1;

@@ -12,9 +12,9 @@ enum { ACTIVATED_MAX = 16 };
 
 struct activated {
 	int fd;
-	bool local;                /* a Unix socket, at the path `host` */
-	char host[256];            /* the address that it is bound to, in numbers */
-	unsigned port;             /* of a TCP socket, else 0 */
+	bool local;     /* a Unix socket, at the path `host` */
+	char host[256]; /* the address that it is bound to, in numbers */
+	unsigned port;  /* of a TCP socket, else 0 */
 };
 
 /*

@@ -128,8 +128,10 @@ static int set_listen(struct reader *reader, const char *value)
 	if (!endpoint)
 		return -1;
 	if (!split_address(value, endpoint))
-		return wrong(reader, "--listen %s is not an address; write for example "
-		             "192.0.2.1:7170 or [::1]:7170", value);
+		return wrong(reader,
+		             "--listen %s is not an address; write for example "
+		             "192.0.2.1:7170 or [::1]:7170",
+		             value);
 	endpoint->local = false;
 	reader->config->endpoint_count++;
 	return 0;
@@ -151,8 +153,7 @@ static int set_unix(struct reader *reader, const char *value)
 	return 0;
 }
 
-static int set_path(struct reader *reader, const char *name, char path[PATH_MAX],
-                    const char *value)
+static int set_path(struct reader *reader, const char *name, char path[PATH_MAX], const char *value)
 {
 	if (!*value || strlen(value) >= PATH_MAX)
 		return wrong(reader, "--%s needs a path of less than %d bytes", name, PATH_MAX);
@@ -233,8 +234,10 @@ static int set_max_memory(struct reader *reader, const char *value)
 {
 	if (ps_size_read(value, &reader->config->max_memory))
 		return 0;
-	return wrong(reader, "--max-memory %s is not a number of bytes; write for example 512M or "
-	             "64G", value);
+	return wrong(reader,
+	             "--max-memory %s is not a number of bytes; write for example 512M or "
+	             "64G",
+	             value);
 }
 
 static int set_spin(struct reader *reader, const char *value)
@@ -435,8 +438,9 @@ static int read_lines(struct reader *reader, FILE *file, unsigned *number)
 
 	errno = 0;
 	for (*number = 1; ret == 0 && (len = getline(&line, &room, file)) >= 0; ++*number)
-		ret = strlen(line) == (size_t)len ? read_line(reader, line)
-		      : wrong(reader, "there is a byte 0; it must be a text");
+		ret = strlen(line) == (size_t)len
+		              ? read_line(reader, line)
+		              : wrong(reader, "there is a byte 0; it must be a text");
 	--*number;
 	if (ret == 0 && !feof(file))
 		ret = wrong(reader, "%s", strerror(errno));
@@ -515,11 +519,12 @@ static int check_tls(struct reader *reader)
 
 	if (any && !(config->tls_cert[0] && config->tls_key[0] && config->tls_ca[0]))
 		return wrong(reader, "TLS needs --tls-cert, --tls-key and --tls-ca: %s is missing",
-		             !config->tls_cert[0] ? "--tls-cert" :
-		             !config->tls_key[0] ? "--tls-key" : "--tls-ca");
+		             !config->tls_cert[0]  ? "--tls-cert"
+		             : !config->tls_key[0] ? "--tls-key"
+		                                   : "--tls-ca");
 	if (any && config->exposed)
 		return wrong(reader, "with TLS there is no plain text: leave --plaintext anywhere "
-		             "out, or --tls-cert");
+		                     "out, or --tls-cert");
 	return 0;
 }
 

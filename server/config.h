@@ -16,46 +16,46 @@
 enum { ENDPOINTS_MAX = 16 };
 
 struct endpoint {
-	bool local;                /* a Unix socket, at the path `host` */
+	bool local; /* a Unix socket, at the path `host` */
 	char host[256];
-	char port[8];              /* decimal; 0: any that is free */
+	char port[8]; /* decimal; 0: any that is free */
 };
 
 struct rdma_options {
 	bool on;
-	unsigned port;             /* 0: any that is free */
-	bool phased;               /* the network may reorder writes */
-	bool flush;                /* images lie in persistent memory */
+	unsigned port; /* 0: any that is free */
+	bool phased;   /* the network may reorder writes */
+	bool flush;    /* images lie in persistent memory */
 };
 
 struct http_options {
 	bool on;
 	struct endpoint endpoint;
-	bool anywhere;             /* the address may be one that other hosts reach */
-	char port_file[PATH_MAX];  /* "": none */
+	bool anywhere;            /* the address may be one that other hosts reach */
+	char port_file[PATH_MAX]; /* "": none */
 };
 
 struct config {
 	struct endpoint endpoints[ENDPOINTS_MAX];
 	unsigned endpoint_count;
-	bool endpoint_default;     /* nothing was said, and so the one is the usual one */
+	bool endpoint_default; /* nothing was said, and so the one is the usual one */
 	struct activated activated[ACTIVATED_MAX];
 	int activated_count;
 	char memory_dir[PATH_MAX];
-	char spill_dir[PATH_MAX];  /* "": none */
-	char port_file[PATH_MAX];  /* "": none */
+	char spill_dir[PATH_MAX];   /* "": none */
+	char port_file[PATH_MAX];   /* "": none */
 	char access_file[PATH_MAX]; /* "": none, and everybody may do everything */
-	char file[PATH_MAX];       /* the configuration file, "": none */
-	char tls_cert[PATH_MAX];   /* "", as the next two: no TLS */
+	char file[PATH_MAX];        /* the configuration file, "": none */
+	char tls_cert[PATH_MAX];    /* "", as the next two: no TLS */
 	char tls_key[PATH_MAX];
 	char tls_ca[PATH_MAX];
-	char tls_crl[PATH_MAX];    /* "": none */
-	bool exposed;              /* plain text may leave this host */
-	uint64_t max_memory;       /* bytes, 0: no limit */
+	char tls_crl[PATH_MAX]; /* "": none */
+	bool exposed;           /* plain text may leave this host */
+	uint64_t max_memory;    /* bytes, 0: no limit */
 	uint32_t spin_us;
 	uint32_t max_connections;
-	unsigned unix_mode;        /* of the files of Unix sockets */
-	uint32_t owner_timeout_s;  /* 0: none */
+	unsigned unix_mode;       /* of the files of Unix sockets */
+	uint32_t owner_timeout_s; /* 0: none */
 	struct rdma_options rdma;
 	struct http_options http;
 	enum log_level log_level;

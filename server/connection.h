@@ -10,7 +10,7 @@
 
 #include "control.h"
 
-enum { INPUT_FIRST = 4096 };       /* bytes of input buffer at first; what is no more is small */
+enum { INPUT_FIRST = 4096 }; /* bytes of input buffer at first; what is no more is small */
 
 /*
  *   TLS --handshake--> SNIFF --control magic--> HELLO --good version--> OPEN
@@ -19,43 +19,43 @@ enum { INPUT_FIRST = 4096 };       /* bytes of input buffer at first; what is no
  *                                                 +--bad version--> LAST
  */
 enum stage {
-	STAGE_TLS,                 /* the handshake is not over; only with TLS */
-	STAGE_SNIFF,               /* the magic is due */
-	STAGE_HELLO,               /* the rest of the hello is due */
-	STAGE_OPEN,                /* requests */
-	STAGE_LAST,                /* what is unsent is sent, then it is closed */
+	STAGE_TLS,   /* the handshake is not over; only with TLS */
+	STAGE_SNIFF, /* the magic is due */
+	STAGE_HELLO, /* the rest of the hello is due */
+	STAGE_OPEN,  /* requests */
+	STAGE_LAST,  /* what is unsent is sent, then it is closed */
 };
 
 /* What the timer of a connection is for. */
 enum due {
 	DUE_NOTHING,
-	DUE_HELLO,                 /* it must have said what it is, after the handshake of TLS */
-	DUE_REQUEST,               /* the rest of the request must have come */
-	DUE_REPLY,                 /* the reply must have been taken */
-	DUE_TURN,                  /* it is read again */
+	DUE_HELLO,   /* it must have said what it is, after the handshake of TLS */
+	DUE_REQUEST, /* the rest of the request must have come */
+	DUE_REPLY,   /* the reply must have been taken */
+	DUE_TURN,    /* it is read again */
 };
 
 struct connection {
-	struct session session;    /* first: its functions find the connection by it */
+	struct session session; /* first: its functions find the connection by it */
 	struct guest guest;
 	struct daemon *daemon;
 	struct connection *next;
 	struct connection **link;
 	struct ps_stream stream;
-	int process;               /* pidfd of a peer on this host, else -1 */
+	int process; /* pidfd of a peer on this host, else -1 */
 	enum stage stage;
 	struct event *readable;
 	struct event *writable;
 	struct event *timer;
 	enum due due;
-	struct bucket bucket;      /* while it holds a claim */
-	bool has_turn;             /* it has waited for what it asks now */
+	struct bucket bucket; /* while it holds a claim */
+	bool has_turn;        /* it has waited for what it asks now */
 	uint8_t *input;
 	size_t have, room;
 	struct control_reply output;
 	size_t sent;
-	size_t held;               /* its part of daemon->held */
-	bool own_fds;              /* the descriptors of the output are copies */
+	size_t held;  /* its part of daemon->held */
+	bool own_fds; /* the descriptors of the output are copies */
 };
 
 /* connection_loop.c */

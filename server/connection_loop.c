@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 enum {
-	HELD_MAX = 64 << 20,       /* bytes of large messages, of all connections together, beyond
-	                              which those that hold no claim have to wait */
+	HELD_MAX = 64 << 20, /* bytes of large messages, of all connections together, beyond
+	                        which those that hold no claim have to wait */
 	HELD_WAIT_MS = 100,
-	OWNER_REQUESTS = 50,       /* a second, that no limit takes from who holds a claim */
+	OWNER_REQUESTS = 50, /* a second, that no limit takes from who holds a claim */
 };
 
 uint64_t connection_now_ms(void)
@@ -41,7 +41,7 @@ void connection_weigh(struct connection *connection)
 void connection_wait(struct connection *connection, enum due due, uint64_t ns)
 {
 	const struct timeval limit = { (time_t)(ns / 1000000000u),
-	                               (suseconds_t)(ns % 1000000000u / 1000) };
+		                       (suseconds_t)(ns % 1000000000u / 1000) };
 
 	if (connection->due == due)
 		return;
@@ -205,8 +205,7 @@ static void origin_of(const struct sockaddr *from, bool local, char origin[ORIGI
 
 static struct connection *connection_at(const struct guest *guest)
 {
-	return (struct connection *)((char *)(uintptr_t)guest -
-	                             offsetof(struct connection, guest));
+	return (struct connection *)((char *)(uintptr_t)guest - offsetof(struct connection, guest));
 }
 
 static bool guest_owns(const struct guest *guest)
@@ -235,7 +234,7 @@ int connection_identify(struct connection *connection, const char *certificate)
 	if (strcmp(who->name, "anonymous") != 0 && !crowd_move(&connection->guest, who->name))
 		return -1;
 	if (named && connection->guest.origin->connections <=
-	             access_limit(access, who->name, LIMIT_CONNECTIONS))
+	                     access_limit(access, who->name, LIMIT_CONNECTIONS))
 		return 0;
 	connection->daemon->counters.connections_refused++;
 	log_event(LOG_LEVEL_WARNING, "connection-refused",
@@ -268,8 +267,8 @@ static bool make_events(struct connection *connection)
 	return true;
 }
 
-static struct connection *connection_new(struct daemon *daemon, int fd,
-                                         const struct sockaddr *from, bool local)
+static struct connection *connection_new(struct daemon *daemon, int fd, const struct sockaddr *from,
+                                         bool local)
 {
 	struct connection *connection = calloc(1, sizeof(*connection));
 	char origin[ORIGIN_MAX];
@@ -277,8 +276,10 @@ static struct connection *connection_new(struct daemon *daemon, int fd,
 	if (!connection)
 		return NULL;
 	connection->guest = (struct guest){
-		.local = local, .heard_ms = connection_now_ms(),
-		.owns = guest_owns, .evict = guest_evict,
+		.local = local,
+		.heard_ms = connection_now_ms(),
+		.owns = guest_owns,
+		.evict = guest_evict,
 	};
 	origin_of(from, local, origin);
 	if (!crowd_enter(&daemon->crowd, &connection->guest, origin)) {

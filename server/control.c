@@ -10,8 +10,8 @@
 /* A reply with every body that it may take. */
 struct answer {
 	Perseas__Reply reply;
-	bool granted;              /* it carries a grant */
-	bool ends;                 /* the daemon ends with it */
+	bool granted; /* it carries a grant */
+	bool ends;    /* the daemon ends with it */
 	union {
 		Perseas__ListReply list;
 		Perseas__StatusReply store;
@@ -47,11 +47,11 @@ struct call {
 };
 
 /* Prepares the body of the reply and its place in it. */
-#define BODY(call, field, FIELD)                                                               \
-	do {                                                                                   \
-		perseas__##field##_reply__init(&(call)->answer->body.field);                   \
-		(call)->answer->reply.field = &(call)->answer->body.field;                     \
-		(call)->answer->reply.body_case = PERSEAS__REPLY__BODY_##FIELD;                \
+#define BODY(call, field, FIELD)                                                \
+	do {                                                                    \
+		perseas__##field##_reply__init(&(call)->answer->body.field);    \
+		(call)->answer->reply.field = &(call)->answer->body.field;      \
+		(call)->answer->reply.body_case = PERSEAS__REPLY__BODY_##FIELD; \
 	} while (0)
 
 static int call_list(struct call *call)
@@ -75,8 +75,7 @@ static int call_status(struct call *call)
 	answer->body.store.status = &answer->status;
 	answer->reply.store = &answer->body.store;
 	answer->reply.body_case = PERSEAS__REPLY__BODY_STORE;
-	return store_status(call->stores, call->request->status->store, &answer->status,
-	                    call->why);
+	return store_status(call->stores, call->request->status->store, &answer->status, call->why);
 }
 
 static int call_create(struct call *call)
@@ -205,27 +204,48 @@ static int call_spill(struct call *call)
 static int dispatch(struct call *call)
 {
 	switch (call->request->body_case) {
-	case PERSEAS__REQUEST__BODY_LIST: return call_list(call);
-	case PERSEAS__REQUEST__BODY_STATUS: return call_status(call);
-	case PERSEAS__REQUEST__BODY_CREATE: return call_create(call);
-	case PERSEAS__REQUEST__BODY_SETTLE: return call_settle(call);
-	case PERSEAS__REQUEST__BODY_ABANDON: return call_abandon(call);
-	case PERSEAS__REQUEST__BODY_CLAIM: return call_claim(call);
-	case PERSEAS__REQUEST__BODY_CONFIRM: return call_confirm(call);
-	case PERSEAS__REQUEST__BODY_ADD_SEGMENTS: return call_add_segments(call);
-	case PERSEAS__REQUEST__BODY_DROP_SEGMENTS: return call_drop_segments(call);
-	case PERSEAS__REQUEST__BODY_PUBLISH: return call_publish(call);
-	case PERSEAS__REQUEST__BODY_REBUILD: return call_rebuild(call);
-	case PERSEAS__REQUEST__BODY_FINISH: return call_finish(call);
-	case PERSEAS__REQUEST__BODY_JOINING: return call_joining(call);
-	case PERSEAS__REQUEST__BODY_ROSTER: return call_roster(call);
-	case PERSEAS__REQUEST__BODY_RELEASE: return call_release(call);
-	case PERSEAS__REQUEST__BODY_DIGEST: return call_digest(call);
-	case PERSEAS__REQUEST__BODY_READ: return call_read(call);
-	case PERSEAS__REQUEST__BODY_ORDER: return call_order(call);
-	case PERSEAS__REQUEST__BODY_DROP: return call_drop(call);
-	case PERSEAS__REQUEST__BODY_SPILL: return call_spill(call);
-	default: return -STATUS(BAD_REQUEST); /* ps_request_unpack lets none through */
+	case PERSEAS__REQUEST__BODY_LIST:
+		return call_list(call);
+	case PERSEAS__REQUEST__BODY_STATUS:
+		return call_status(call);
+	case PERSEAS__REQUEST__BODY_CREATE:
+		return call_create(call);
+	case PERSEAS__REQUEST__BODY_SETTLE:
+		return call_settle(call);
+	case PERSEAS__REQUEST__BODY_ABANDON:
+		return call_abandon(call);
+	case PERSEAS__REQUEST__BODY_CLAIM:
+		return call_claim(call);
+	case PERSEAS__REQUEST__BODY_CONFIRM:
+		return call_confirm(call);
+	case PERSEAS__REQUEST__BODY_ADD_SEGMENTS:
+		return call_add_segments(call);
+	case PERSEAS__REQUEST__BODY_DROP_SEGMENTS:
+		return call_drop_segments(call);
+	case PERSEAS__REQUEST__BODY_PUBLISH:
+		return call_publish(call);
+	case PERSEAS__REQUEST__BODY_REBUILD:
+		return call_rebuild(call);
+	case PERSEAS__REQUEST__BODY_FINISH:
+		return call_finish(call);
+	case PERSEAS__REQUEST__BODY_JOINING:
+		return call_joining(call);
+	case PERSEAS__REQUEST__BODY_ROSTER:
+		return call_roster(call);
+	case PERSEAS__REQUEST__BODY_RELEASE:
+		return call_release(call);
+	case PERSEAS__REQUEST__BODY_DIGEST:
+		return call_digest(call);
+	case PERSEAS__REQUEST__BODY_READ:
+		return call_read(call);
+	case PERSEAS__REQUEST__BODY_ORDER:
+		return call_order(call);
+	case PERSEAS__REQUEST__BODY_DROP:
+		return call_drop(call);
+	case PERSEAS__REQUEST__BODY_SPILL:
+		return call_spill(call);
+	default:
+		return -STATUS(BAD_REQUEST); /* ps_request_unpack lets none through */
 	}
 }
 
@@ -247,8 +267,7 @@ const char *control_request_name(unsigned request)
 }
 
 /* A field of the request's body, or NULL: it has none of that name and type. */
-static const void *body_field(const Perseas__Request *request, const char *name,
-                              ProtobufCType type)
+static const void *body_field(const Perseas__Request *request, const char *name, ProtobufCType type)
 {
 	const ProtobufCMessage *body = &request->list->base; /* whichever it is */
 	const ProtobufCFieldDescriptor *field =
@@ -300,8 +319,11 @@ int control_handle(struct stores *stores, struct session *session, const char *v
 	struct why why = { 0 };
 	struct answer answer = { 0 };
 	struct call call = {
-		.stores = stores, .session = session, .version = version,
-		.answer = &answer, .why = &why,
+		.stores = stores,
+		.session = session,
+		.version = version,
+		.answer = &answer,
+		.why = &why,
 	};
 
 	memset(reply, 0, sizeof(*reply));

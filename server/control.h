@@ -10,16 +10,16 @@
 /* A reply on its way: its bytes (with the length before them) and the descriptors that go
  * with it, which stay the store's. */
 struct control_reply {
-	uint8_t *bytes;            /* freed by the caller */
+	uint8_t *bytes; /* freed by the caller */
 	size_t len;
 	int fds[PS_REGIONS_MAX];
 	unsigned fd_count;
-	bool ends;                 /* the daemon is to end once it is sent */
+	bool ends; /* the daemon is to end once it is sent */
 	/* For who keeps the books: */
-	unsigned request;          /* PERSEAS__REQUEST__BODY_…; 0: it was not understood */
+	unsigned request; /* PERSEAS__REQUEST__BODY_…; 0: it was not understood */
 	unsigned status;
-	char store[PS_NAME_MAX + 1]; /* that it was about, "": none */
-	uint64_t epoch;            /* that it asked for, 0: none */
+	char store[PS_NAME_MAX + 1];                   /* that it was about, "": none */
+	uint64_t epoch;                                /* that it asked for, 0: none */
 	char refusal[sizeof(((struct why *)0)->text)]; /* a sentence, when status is not OK */
 };
 

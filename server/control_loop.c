@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 enum {
-	ROUNDS = 16,               /* messages that one connection gets before the others' turn */
-	INPUT_KEEP = 64 << 10,     /* bytes of input buffer that an owner keeps between messages */
-	TURN_MS = 2,               /* after which the others get their turn */
+	ROUNDS = 16,           /* messages that one connection gets before the others' turn */
+	INPUT_KEEP = 64 << 10, /* bytes of input buffer that an owner keeps between messages */
+	TURN_MS = 2,           /* after which the others get their turn */
 };
 
 static struct connection *connection_of(struct session *session)
@@ -78,9 +78,8 @@ bool connection_address(const struct session *session, struct sockaddr_storage *
 {
 	socklen_t len = sizeof(*address);
 
-	return !session->local &&
-	       getsockname(((const struct connection *)session)->stream.fd,
-	                   (struct sockaddr *)address, &len) == 0;
+	return !session->local && getsockname(((const struct connection *)session)->stream.fd,
+	                                      (struct sockaddr *)address, &len) == 0;
 }
 
 const struct session_ops connection_session = {
@@ -259,8 +258,10 @@ static enum log_level refusal_level(const struct control_reply *reply)
 	case PERSEAS__REQUEST__BODY_STATUS:
 	case PERSEAS__REQUEST__BODY_CONFIRM:
 	case PERSEAS__REQUEST__BODY_DIGEST:
-	case PERSEAS__REQUEST__BODY_READ: return LOG_LEVEL_DEBUG;
-	default: return LOG_LEVEL_INFO;
+	case PERSEAS__REQUEST__BODY_READ:
+		return LOG_LEVEL_DEBUG;
+	default:
+		return LOG_LEVEL_INFO;
 	}
 }
 
@@ -268,14 +269,14 @@ static void note_reply(struct connection *connection, const struct control_reply
                        uint64_t took_ns)
 {
 	const char *peer = connection->session.peer;
-	const struct log_fields fields = { .store = reply->store, .epoch = reply->epoch,
-	                                   .peer = peer };
+	const struct log_fields fields = { .store = reply->store,
+		                           .epoch = reply->epoch,
+		                           .peer = peer };
 
 	counters_note(&connection->daemon->counters, reply->request, reply->status, took_ns);
 	if (reply->status != STATUS(OK))
-		log_event(refusal_level(reply), "refused", &fields,
-		          "%s is refused \"%s\": %s", peer,
-		          control_request_name(reply->request), reply->refusal);
+		log_event(refusal_level(reply), "refused", &fields, "%s is refused \"%s\": %s",
+		          peer, control_request_name(reply->request), reply->refusal);
 	if (reply->ends)
 		log_event(LOG_LEVEL_INFO, "spilled", &fields,
 		          "ends after a spill that %s asked for", peer);
@@ -337,7 +338,8 @@ static void refuse_stranger(const struct connection *connection)
 	}
 	log_event(LOG_LEVEL_WARNING, "wants-tls", &fields,
 	          "%s wants TLS, and this daemon was started without: give it --tls-cert, "
-	          "--tls-key and --tls-ca", fields.peer);
+	          "--tls-key and --tls-ca",
+	          fields.peer);
 	ps_stream_refuse(&connection->stream);
 }
 
@@ -401,8 +403,7 @@ static enum taken step(struct connection *connection)
 
 	if (connection->stage == STAGE_SNIFF)
 		return sniff(connection);
-	ret = connection->stage == STAGE_HELLO ? take_hello(connection)
-	                                       : take_request(connection);
+	ret = connection->stage == STAGE_HELLO ? take_hello(connection) : take_request(connection);
 	return ret < 0 ? TAKEN_CLOSE : TAKEN;
 }
 

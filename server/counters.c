@@ -1,8 +1,8 @@
 #include "counters.h"
 
 const uint64_t histogram_bounds_ns[HISTOGRAM_BUCKETS] = {
-	10000, 50000, 250000, 1000000, 5000000, 25000000, 100000000, 500000000, 2500000000,
-	10000000000,
+	10000,    50000,     250000,    1000000,    5000000,
+	25000000, 100000000, 500000000, 2500000000, 10000000000,
 };
 
 void histogram_add(struct histogram *histogram, uint64_t ns)

@@ -21,12 +21,12 @@ struct histogram {
 };
 
 struct counters {
-	uint64_t connections;      /* that were accepted, control and data */
+	uint64_t connections; /* that were accepted, control and data */
 	uint64_t connections_refused;
-	uint64_t tcp_bytes;        /* received by data connections */
-	uint64_t tcp_chains;       /* .. of which were applied and answered */
-	uint64_t http_requests;    /* answered */
-	uint64_t refusals[COUNTED_STATUSES]; /* of control requests, by status; of OK: 0 */
+	uint64_t tcp_bytes;                          /* received by data connections */
+	uint64_t tcp_chains;                         /* .. of which were applied and answered */
+	uint64_t http_requests;                      /* answered */
+	uint64_t refusals[COUNTED_STATUSES];         /* of control requests, by status; of OK: 0 */
 	struct histogram requests[CONTROL_REQUESTS]; /* by kind, 0: not understood */
 };
 

@@ -16,7 +16,7 @@
 
 /* A rate limit. Zeroed: nothing was taken yet. */
 struct bucket {
-	uint64_t next_ns;          /* when what is taken next is due, at the rate */
+	uint64_t next_ns; /* when what is taken next is due, at the rate */
 };
 
 /* Takes one of `rate` a second (1 or more; up to a second's worth at once), and says in how many
@@ -41,8 +41,8 @@ struct guest {
 	struct guest *next, **link; /* link NULL: it is not in the crowd */
 	struct crowd *crowd;
 	struct origin *origin;
-	bool local;                 /* over a Unix socket */
-	uint64_t heard_ms;          /* when bytes last came, by any clock that all guests share */
+	bool local;        /* over a Unix socket */
+	uint64_t heard_ms; /* when bytes last came, by any clock that all guests share */
 	bool (*owns)(const struct guest *guest);
 	void (*evict)(struct guest *guest); /* closes it: it leaves the crowd before this returns */
 };
@@ -51,9 +51,9 @@ struct crowd {
 	struct guest *guests;
 	struct origin *origins;
 	unsigned count;
-	unsigned max;              /* connections, of all kinds */
-	unsigned kept;             /* .. of these, not for plain ones over TCP */
-	uint64_t evicted;          /* that had to go since the start */
+	unsigned max;     /* connections, of all kinds */
+	unsigned kept;    /* .. of these, not for plain ones over TCP */
+	uint64_t evicted; /* that had to go since the start */
 };
 
 /* Takes a guest in whose owns, evict, local and heard_ms are set. False: there is no room, and

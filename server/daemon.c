@@ -5,12 +5,13 @@
 #include <time.h>
 
 enum {
-	LOOP_ROUNDS = 32,          /* looks at the data paths for each look at everything else */
-	CROWDED_MS = 1000,         /* at least, from one warning to the next */
+	LOOP_ROUNDS = 32,  /* looks at the data paths for each look at everything else */
+	CROWDED_MS = 1000, /* at least, from one warning to the next */
 };
 
 static const struct target *const targets[] = {
-	&target_tcp, &target_shm,
+	&target_tcp,
+	&target_shm,
 #if PERSEAS_RDMA
 	&target_rdma,
 #endif
@@ -119,12 +120,11 @@ void daemon_tell_crowded(struct daemon *daemon, const char *peer)
 	daemon->crowded_ms = now;
 	log_event(LOG_LEVEL_WARNING, "crowded", &(struct log_fields){ .peer = peer },
 	          "there is no room for more than %u connections, of which %u are open: that of "
-	          "%s is closed; %llu had to make room since the start", crowd->max, crowd->count,
-	          peer, (unsigned long long)crowd->evicted);
+	          "%s is closed; %llu had to make room since the start",
+	          crowd->max, crowd->count, peer, (unsigned long long)crowd->evicted);
 }
 
-int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, char *why,
-                    size_t size)
+int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, char *why, size_t size)
 {
 	struct ps_tls *tls = ps_tls_new(files, why, size);
 

@@ -36,21 +36,21 @@ struct ps_verbs;
 struct verbs_target;
 
 enum {
-	HANDSHAKE_SECONDS = 5,     /* until a connection must have said what it is */
-	MESSAGE_SECONDS = 10,      /* until a request has come, or a reply was taken, whole; unless
-	                              another time is set */
-	CONNECTIONS_MAX = 1024,    /* of both kinds, unless another number is set */
-	CONNECTIONS_KEPT = 4,      /* one in so many is not for plain connections (crowd.h) */
-	ORIGIN_MAX = 160,          /* bytes of the name of an origin */
-	PRIORITY_OWNERS = 0,       /* of the loop's events: .. */
-	PRIORITY_OTHERS = 1,       /* .. one of these, and then all that owners wait for */
+	HANDSHAKE_SECONDS = 5,  /* until a connection must have said what it is */
+	MESSAGE_SECONDS = 10,   /* until a request has come, or a reply was taken, whole; unless
+	                           another time is set */
+	CONNECTIONS_MAX = 1024, /* of both kinds, unless another number is set */
+	CONNECTIONS_KEPT = 4,   /* one in so many is not for plain connections (crowd.h) */
+	ORIGIN_MAX = 160,       /* bytes of the name of an origin */
+	PRIORITY_OWNERS = 0,    /* of the loop's events: .. */
+	PRIORITY_OTHERS = 1,    /* .. one of these, and then all that owners wait for */
 	PRIORITIES = 2,
 };
 
 enum daemon_phase {
-	DAEMON_LOADING,            /* until it listens for owners */
+	DAEMON_LOADING, /* until it listens for owners */
 	DAEMON_SERVING,
-	DAEMON_ENDING,             /* sessions are over */
+	DAEMON_ENDING, /* sessions are over */
 };
 
 struct daemon {
@@ -73,10 +73,10 @@ struct daemon {
 	uint64_t spin_ns;          /* how long the loop spins after data arrived; 0: never */
 	uint64_t spins;            /* times that it has spun: marks the links that moved since */
 	struct counters counters;
-	uint64_t began_ns;         /* by daemon_now_ns() */
+	uint64_t began_ns; /* by daemon_now_ns() */
 	enum daemon_phase phase;
-	bool running;              /* daemon_run() */
-	bool moved;                /* data arrived since the loop last asked */
+	bool running; /* daemon_run() */
+	bool moved;   /* data arrived since the loop last asked */
 	bool stopping;
 };
 
@@ -111,8 +111,7 @@ void daemon_run_again(struct daemon *daemon, struct event *readable);
 void journal_tell(void *arg, const struct store_news *news);
 
 /* listen.c. 0, or -1 with a sentence in why. */
-int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why,
-                  size_t size);
+int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why, size_t size);
 /* Takes a socket of activation_take(), whose path stays when the daemon ends. On failure the
  * descriptor is closed. */
 int daemon_adopt(struct daemon *daemon, const struct activated *socket, char *why, size_t size);
@@ -155,7 +154,6 @@ bool shm_lives(int pidfd);
 struct holder *shm_holder(int pidfd);
 /* Sends bytes, and the descriptors with the first of them. As sendmsg(). */
 ssize_t shm_send(int fd, const void *bytes, size_t len, const int *fds, unsigned count);
-
 
 /* target_verbs.c */
 extern const struct target target_rdma;

@@ -36,8 +36,7 @@ static bool is_private(int fd)
 	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 022) == 0;
 }
 
-int directory_open(const char *what, const char *path, int *directory, int *lock,
-                   const char **why)
+int directory_open(const char *what, const char *path, int *directory, int *lock, const char **why)
 {
 	static char text[PATH_MAX + 160];
 
@@ -51,7 +50,8 @@ int directory_open(const char *what, const char *path, int *directory, int *lock
 	if (!is_private(*directory)) {
 		snprintf(text, sizeof(text),
 		         "%s directory %s must belong to the daemon's user and be writable by no "
-		         "other", what, path);
+		         "other",
+		         what, path);
 		return -1;
 	}
 	*lock = openat(*directory, ".lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -65,7 +65,8 @@ int directory_open(const char *what, const char *path, int *directory, int *lock
 	if (errno == EWOULDBLOCK)
 		snprintf(text, sizeof(text),
 		         "%s directory %s is in use by another perseasd; end that one, or give "
-		         "this one a --%s-dir of its own", what, path, what);
+		         "this one a --%s-dir of its own",
+		         what, path, what);
 	else
 		snprintf(text, sizeof(text), "%s directory %s cannot be locked", what, path);
 	return -1;

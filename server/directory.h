@@ -10,7 +10,6 @@
  * daemon's user and be writable by no other. what: which of the daemon's directories it is, one
  * word. 0, or -1 and *why (until the next call) says.
  */
-int directory_open(const char *what, const char *path, int *directory, int *lock,
-                   const char **why);
+int directory_open(const char *what, const char *path, int *directory, int *lock, const char **why);
 
 #endif

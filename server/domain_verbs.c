@@ -130,11 +130,16 @@ void verbs_domain_leave(void *arg, const struct piece *piece)
 static const char *event_text(enum ibv_event_type type)
 {
 	switch (type) {
-	case IBV_EVENT_DEVICE_FATAL: return "it has failed";
-	case IBV_EVENT_PORT_ACTIVE: return "its port is up";
-	case IBV_EVENT_PORT_ERR: return "its port is down";
-	case IBV_EVENT_GID_CHANGE: return "its addresses have changed";
-	default: return "something happened to it";
+	case IBV_EVENT_DEVICE_FATAL:
+		return "it has failed";
+	case IBV_EVENT_PORT_ACTIVE:
+		return "its port is up";
+	case IBV_EVENT_PORT_ERR:
+		return "its port is down";
+	case IBV_EVENT_GID_CHANGE:
+		return "its addresses have changed";
+	default:
+		return "something happened to it";
 	}
 }
 

@@ -27,12 +27,12 @@
 
 enum {
 	CLIENTS_MAX = 32,
-	DEADLINE_SECONDS = 5,      /* from the connection to the last byte of the answer */
-	HEADERS_MAX = 8192,        /* bytes of a request */
-	FRESH_MS = 100,            /* for so long a page is good for everybody */
-	SWEEP_MS = 100,            /* until it is looked again which connections have ended */
+	DEADLINE_SECONDS = 5,        /* from the connection to the last byte of the answer */
+	HEADERS_MAX = 8192,          /* bytes of a request */
+	FRESH_MS = 100,              /* for so long a page is good for everybody */
+	SWEEP_MS = 100,              /* until it is looked again which connections have ended */
 	INPUT_MAX = 2 * HEADERS_MAX, /* bytes that are read ahead of the server */
-	OUTPUT_MAX = 64 << 10,     /* .. that the kernel holds for a client that takes none */
+	OUTPUT_MAX = 64 << 10,       /* .. that the kernel holds for a client that takes none */
 	NONCE_BYTES = 16,
 	NONCE_TEXT = 2 * NONCE_BYTES + 1,
 };
@@ -60,7 +60,7 @@ struct sheet {
 /* A page that costs something to make. */
 struct page {
 	void (*write)(FILE *out, struct daemon *daemon);
-	struct sheet *sheet;       /* NULL: not made yet */
+	struct sheet *sheet; /* NULL: not made yet */
 	uint64_t made_ns;
 };
 
@@ -68,7 +68,7 @@ struct http {
 	struct daemon *daemon;
 	struct evhttp *server;
 	struct evconnlistener *listener; /* the server's */
-	struct event *sweeper;     /* while there are clients */
+	struct event *sweeper;           /* while there are clients */
 	struct client clients[CLIENTS_MAX];
 	struct page metrics, status;
 };
@@ -338,9 +338,11 @@ static void get_root(struct http *http, struct evhttp_request *request)
 		abort(); /* one that can be guessed would be worse */
 	for (unsigned i = 0; i < NONCE_BYTES; i++)
 		snprintf(nonce + 2 * (size_t)i, 3, "%02x", random[i]);
-	snprintf(policy, sizeof(policy), "default-src 'none'; connect-src 'self'; img-src data:; "
+	snprintf(policy, sizeof(policy),
+	         "default-src 'none'; connect-src 'self'; img-src data:; "
 	         "script-src 'nonce-%s'; style-src 'nonce-%s'; base-uri 'none'; "
-	         "form-action 'none'; frame-ancestors 'none'", nonce, nonce);
+	         "form-action 'none'; frame-ancestors 'none'",
+	         nonce, nonce);
 	for (; body && (next = memmem(at, (size_t)(end - at), place, sizeof(place) - 1));
 	     at = next + sizeof(place) - 1) {
 		evbuffer_add(body, at, (size_t)(next - at));
@@ -356,11 +358,8 @@ static const struct {
 	const char *path;
 	void (*get)(struct http *http, struct evhttp_request *request);
 } paths[] = {
-	{ "/", get_root },
-	{ "/healthz", get_health },
-	{ "/metrics", get_metrics },
-	{ "/readyz", get_ready },
-	{ "/status.json", get_status },
+	{ "/", get_root },        { "/healthz", get_health },     { "/metrics", get_metrics },
+	{ "/readyz", get_ready }, { "/status.json", get_status },
 };
 
 static void on_request(struct evhttp_request *request, void *arg)
@@ -427,8 +426,8 @@ static int announce(const struct http_options *options, unsigned port, char *why
 	const bool v6 = strchr(options->endpoint.host, ':') != NULL;
 	char text[16];
 
-	log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at http://%s%s%s:%u",
-	          v6 ? "[" : "", options->endpoint.host, v6 ? "]" : "", port);
+	log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at http://%s%s%s:%u", v6 ? "[" : "",
+	          options->endpoint.host, v6 ? "]" : "", port);
 	snprintf(text, sizeof(text), "%u\n", port);
 	return options->port_file[0] ? listen_write_file(options->port_file, text, why, size) : 0;
 }
@@ -436,7 +435,7 @@ static int announce(const struct http_options *options, unsigned port, char *why
 int http_open(struct daemon *daemon, const struct http_options *options, char *why, size_t size)
 {
 	static const char exposed[] = "is not an address of this host alone, as 127.0.0.1 is; "
-	                              "--http-anywhere on lets other hosts in";
+				      "--http-anywhere on lets other hosts in";
 	int fd = listen_tcp(&options->endpoint, options->anywhere ? NULL : exposed, why, size);
 	unsigned port;
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 enum {
-	IDENTITY_MAX = 127,        /* bytes of a name; proto/check.c takes no longer creator */
-	IDENTITY_GROUPS = 64,      /* more groups of a process are not seen */
+	IDENTITY_MAX = 127,   /* bytes of a name; proto/check.c takes no longer creator */
+	IDENTITY_GROUPS = 64, /* more groups of a process are not seen */
 };
 
 struct identity {

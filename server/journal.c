@@ -3,8 +3,9 @@
 void journal_tell(void *arg, const struct store_news *news)
 {
 	const char *peer = news->session ? news->session->peer : NULL;
-	const struct log_fields about = { .store = news->store, .epoch = news->epoch,
-	                                  .seq = news->seq, .peer = peer };
+	const struct log_fields about = {
+		.store = news->store, .epoch = news->epoch, .seq = news->seq, .peer = peer
+	};
 	const unsigned long long epoch = news->epoch, seq = news->seq;
 
 	(void)arg;

@@ -1,6 +1,5 @@
 #include "target_verbs.h"
 
-
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -53,7 +52,8 @@ static void destroy_queue_pair(struct verbs_link *link)
 		return;
 	log_event(LOG_LEVEL_ERROR, "rdma-stuck", &(struct log_fields){ .peer = link->peer },
 	          "the queue pair of %s cannot be destroyed (%s): perseasd ends, so that nothing "
-	          "more is written through it; start it again", link->peer, strerror(error));
+	          "more is written through it; start it again",
+	          link->peer, strerror(error));
 	abort();
 }
 
@@ -140,8 +140,9 @@ static int make_queue_pair(struct verbs_link *link)
 	if (!link->cq)
 		return errno;
 	attr.send_cq = attr.recv_cq = link->cq;
-	attr.cap = (struct ibv_qp_cap){ .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
-		                        .max_recv_sge = 1 };
+	attr.cap = (struct ibv_qp_cap){
+		.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1
+	};
 	if (verbs->create_qp(link->id, link->domain->pd, &attr)) {
 		error = errno;
 	} else {
@@ -211,7 +212,8 @@ void verbs_link_request(struct verbs_target *target, const struct verbs_request 
 		return;
 	}
 	log_event(LOG_LEVEL_DEBUG, "rdma-begun",
-	          &(struct log_fields){ .store = session_store(session), .epoch = session->epoch,
+	          &(struct log_fields){ .store = session_store(session),
+	                                .epoch = session->epoch,
 	                                .peer = link->peer },
 	          "store %s: an rdma connection from %s", session_store(session), link->peer);
 }

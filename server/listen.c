@@ -13,8 +13,8 @@
 
 enum {
 	BACKLOG = 128,
-	ACCEPTS = 16,              /* connections that are taken at once */
-	PAUSE_MS = 100,            /* after accept found no descriptor free */
+	ACCEPTS = 16,   /* connections that are taken at once */
+	PAUSE_MS = 100, /* after accept found no descriptor free */
 };
 
 struct listener {
@@ -23,9 +23,9 @@ struct listener {
 	int fd;
 	struct event *readable;
 	struct event *resume;
-	bool local;                /* a Unix socket */
-	char path[108];            /* of a Unix socket that is removed at the end, else "" */
-	unsigned port;             /* of a TCP socket, else 0 */
+	bool local;     /* a Unix socket */
+	char path[108]; /* of a Unix socket that is removed at the end, else "" */
+	unsigned port;  /* of a TCP socket, else 0 */
 };
 
 static void on_resume(evutil_socket_t fd, short what, void *arg)
@@ -153,10 +153,9 @@ static bool is_loopback(const struct sockaddr *address)
 
 	if (address->sa_family == AF_INET)
 		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	return address->sa_family == AF_INET6 &&
-	       (IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
-	        (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) &&
-	         v6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET));
+	return address->sa_family == AF_INET6 && (IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+	                                          (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) &&
+	                                           v6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET));
 }
 
 static bool all_loopback(const struct addrinfo *list)
@@ -267,8 +266,8 @@ int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *
 	const mode_t mode = daemon->unix_mode ? daemon->unix_mode : 0600;
 	const bool local = endpoint->local;
 	int fd = local ? bind_unix(endpoint, mode, why, size)
-	               : listen_tcp(endpoint, daemon->tls || daemon->exposed ? NULL : exposed,
-	                            why, size);
+	               : listen_tcp(endpoint, daemon->tls || daemon->exposed ? NULL : exposed, why,
+	                            size);
 	struct listener *listener;
 
 	if (fd < 0)
@@ -346,7 +345,6 @@ int daemon_write_ports(const struct daemon *daemon, const char *path, char *why,
 
 	for (const struct listener *at = daemon->listeners; at; at = at->next)
 		if (!at->local)
-			len += (size_t)snprintf(text + len, sizeof(text) - len, "%u\n",
-			                        at->port);
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%u\n", at->port);
 	return listen_write_file(path, text, why, size);
 }

@@ -15,7 +15,7 @@ static enum log_format form = LOG_FORMAT_TEXT;
 static bool systemd;
 
 static struct log_entry kept[LOG_KEPT];
-static uint64_t count;             /* of all that was ever kept */
+static uint64_t count; /* of all that was ever kept */
 
 void log_init(enum log_level level, enum log_format format)
 {

@@ -15,14 +15,14 @@
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 enum log_format {
-	LOG_FORMAT_TEXT,           /* the sentence; under systemd it begins with its priority */
-	LOG_FORMAT_JSON,           /* an object: time, level, event, message and the fields */
+	LOG_FORMAT_TEXT, /* the sentence; under systemd it begins with its priority */
+	LOG_FORMAT_JSON, /* an object: time, level, event, message and the fields */
 };
 
 enum {
-	LOG_KEPT = 256,            /* events that stay in memory */
-	LOG_EVENT_MAX = 31,        /* bytes of a name */
-	LOG_MESSAGE_MAX = 999,     /* .. of a sentence; what is longer is cut */
+	LOG_KEPT = 256,        /* events that stay in memory */
+	LOG_EVENT_MAX = 31,    /* bytes of a name */
+	LOG_MESSAGE_MAX = 999, /* .. of a sentence; what is longer is cut */
 	LOG_PEER_MAX = 127,
 };
 
@@ -35,8 +35,8 @@ struct log_fields {
 };
 
 struct log_entry {
-	uint64_t number;           /* 1, 2, .. since the daemon began */
-	uint64_t time_us;          /* since 1970, UTC */
+	uint64_t number;  /* 1, 2, .. since the daemon began */
+	uint64_t time_us; /* since 1970, UTC */
 	enum log_level level;
 	uint64_t epoch, seq;
 	char event[LOG_EVENT_MAX + 1];

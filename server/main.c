@@ -17,14 +17,14 @@
 
 enum {
 	PROGRESS_SECONDS = 5,
-	FILES_KEPT = 256,          /* descriptors beside those of connections */
+	FILES_KEPT = 256, /* descriptors beside those of connections */
 };
 
 /* The rules in force, and where they are read. */
 struct rules {
 	const char *path;
 	struct access *access;
-	struct stores *stores;     /* NULL: there are none yet */
+	struct stores *stores; /* NULL: there are none yet */
 };
 
 /* What a signal reads again. */
@@ -185,8 +185,8 @@ static void raise_files(unsigned connections)
 	if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < connections + FILES_KEPT)
 		log_event(LOG_LEVEL_WARNING, "few-files", NULL,
 		          "%u connections and the images may need more than the %llu open files "
-		          "that this host allows: raise LimitNOFILE or ulimit -n", connections,
-		          (unsigned long long)limit.rlim_max);
+		          "that this host allows: raise LimitNOFILE or ulimit -n",
+		          connections, (unsigned long long)limit.rlim_max);
 }
 
 static int start_rdma(struct daemon *daemon, const struct config *config)
@@ -202,7 +202,7 @@ static int start_rdma(struct daemon *daemon, const struct config *config)
 
 /* Of what takes long: loading and spilling. */
 struct progress {
-	struct daemon *daemon;     /* NULL: there is none yet */
+	struct daemon *daemon; /* NULL: there is none yet */
 	uint64_t told_ns;
 };
 
@@ -225,8 +225,8 @@ static void load(struct stores *stores, const struct config *config)
 {
 	unsigned loaded;
 
-	stores_load(stores, complain, (void *)(uintptr_t)"load-trouble");
-	loaded = stores_load_spills(stores, complain, (void *)(uintptr_t)"load-trouble");
+	stores_load(stores, complain, (void *)(uintptr_t) "load-trouble");
+	loaded = stores_load_spills(stores, complain, (void *)(uintptr_t) "load-trouble");
 	if (loaded > 0)
 		log_event(LOG_LEVEL_INFO, "loaded", NULL, "%u images were loaded from %s", loaded,
 		          config->spill_dir);
@@ -242,7 +242,7 @@ static int write_spills(struct stores *stores, const struct config *config)
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	notify("STATUS=writing images\nEXTEND_TIMEOUT_USEC=60000000");
-	if (!stores_spill(stores, &sum, complain, (void *)(uintptr_t)"spill-trouble"))
+	if (!stores_spill(stores, &sum, complain, (void *)(uintptr_t) "spill-trouble"))
 		return 0;
 	log_event(LOG_LEVEL_INFO, "spilled", NULL, "%u images were written to %s, %llu bytes",
 	          sum.stores, config->spill_dir, (unsigned long long)sum.bytes);

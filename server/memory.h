@@ -16,10 +16,10 @@
 struct memory;
 
 struct piece {
-	uint8_t *base;             /* mapped, shared */
+	uint8_t *base; /* mapped, shared */
 	uint64_t size;
-	int fd;                    /* read and write; -1 where there are no files */
-	int fd_readonly;           /* of the promise page, else -1 */
+	int fd;          /* read and write; -1 where there are no files */
+	int fd_readonly; /* of the promise page, else -1 */
 };
 
 struct memory_ops {
@@ -50,8 +50,8 @@ struct memory_ops {
 	               void (*found)(void *arg, const char *name), void *arg);
 	/* Removes the folder, when it is empty. */
 	void (*forget)(struct memory *memory, const char *store);
-	uint64_t (*used)(struct memory *memory);   /* bytes of all pieces that are there */
-	uint64_t (*limit)(struct memory *memory);  /* 0: none */
+	uint64_t (*used)(struct memory *memory);  /* bytes of all pieces that are there */
+	uint64_t (*limit)(struct memory *memory); /* 0: none */
 	/* Can more be made, and what is there be changed? False: `why` says why not. NULL: it is
 	 * always taken to be so. */
 	bool (*usable)(struct memory *memory, char *why, size_t size);

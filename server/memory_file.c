@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SMALL_MAX ((off_t)4 << 20)        /* bytes of a piece that load() takes */
+#define SMALL_MAX ((off_t)4 << 20)         /* bytes of a piece that load() takes */
 #define ROOM_LEAST ((uint64_t)1 << 20)     /* bytes; with less it is as good as full */
 #define POPULATE_MAX ((uint64_t)256 << 20) /* bytes that are mapped page by page at once */
 
@@ -32,7 +32,7 @@ struct memory_file {
 	int lock;
 	uint64_t limit;
 	uint64_t used;
-	bool barrier;              /* membarrier(2) works */
+	bool barrier; /* membarrier(2) works */
 };
 
 static struct memory_file *file_of(struct memory *memory)
@@ -84,9 +84,15 @@ static void unlink_piece(struct memory_file *file, int folder, const char *name)
 static int status_of(int error)
 {
 	switch (error) {
-	case ENOENT: return -STATUS(NO_STORE);
-	case ENOSPC: case EDQUOT: case ENOMEM: case EFBIG: return -STATUS(NO_MEMORY);
-	default: return -STATUS(IO);
+	case ENOENT:
+		return -STATUS(NO_STORE);
+	case ENOSPC:
+	case EDQUOT:
+	case ENOMEM:
+	case EFBIG:
+		return -STATUS(NO_MEMORY);
+	default:
+		return -STATUS(IO);
 	}
 }
 
@@ -171,8 +177,9 @@ static int open_in(int folder, const char *name, struct piece *piece)
 		return -STATUS(DAMAGED);
 	}
 	/* A file with holes (a copy made by hand) gets its memory now, or is refused. */
-	ret = reserve(fd, (uint64_t)st.st_size) ? -STATUS(NO_MEMORY)
-	      : map_piece(folder, name, fd, (uint64_t)st.st_size, piece);
+	ret = reserve(fd, (uint64_t)st.st_size)
+	              ? -STATUS(NO_MEMORY)
+	              : map_piece(folder, name, fd, (uint64_t)st.st_size, piece);
 	if (ret)
 		close(fd);
 	return ret;
@@ -242,8 +249,8 @@ static int write_all(int fd, const uint8_t *bytes, size_t len)
 }
 
 /* Writes NAME.new beside and renames it: another process sees the old bytes or the new. */
-static int replace_in(struct memory_file *file, int folder, const char *name,
-                      const void *bytes, size_t len)
+static int replace_in(struct memory_file *file, int folder, const char *name, const void *bytes,
+                      size_t len)
 {
 	uint64_t before = size_of(folder, name);
 	char beside[160];
@@ -305,8 +312,8 @@ static int read_all(int fd, uint8_t **bytes, size_t *len)
 	return 0;
 }
 
-static int file_load(struct memory *memory, const char *store, const char *name,
-                     uint8_t **bytes, size_t *len)
+static int file_load(struct memory *memory, const char *store, const char *name, uint8_t **bytes,
+                     size_t *len)
 {
 	int folder, fd, ret;
 
@@ -324,8 +331,7 @@ static int file_load(struct memory *memory, const char *store, const char *name,
 }
 
 /* Calls found() for each entry of the folder that is a directory, or a file. Takes fd. */
-static void each_entry(int fd, mode_t type, void (*found)(void *arg, const char *name),
-                       void *arg)
+static void each_entry(int fd, mode_t type, void (*found)(void *arg, const char *name), void *arg)
 {
 	DIR *dir = fdopendir(fd);
 	struct dirent *entry;

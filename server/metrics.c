@@ -15,7 +15,7 @@ struct sheet {
 	struct daemon *daemon;
 	const struct store_view *views;
 	size_t count;
-	const char *name;          /* of the metric that is due */
+	const char *name; /* of the metric that is due */
 };
 
 /* Of a sample; a name that is NULL ends them. */
@@ -72,7 +72,9 @@ static void seconds(struct sheet *sheet, const char *suffix, const struct label 
 	fprintf(sheet->out, "%" PRIu64 ".%09u\n", ns / 1000000000, (unsigned)(ns % 1000000000));
 }
 
+/* clang-format off */
 #define LABELS(...) (const struct label[LABELS_MAX]){ __VA_ARGS__ }
+/* clang-format on */
 
 /* --- the daemon --- */
 
@@ -118,10 +120,10 @@ static void write_http_connections(struct sheet *sheet)
 	number(sheet, NULL, http_connections(sheet->daemon->http));
 }
 
-#define COUNTER(name, field)                                                                   \
-	static void write_##name(struct sheet *sheet)                                          \
-	{                                                                                      \
-		number(sheet, NULL, sheet->daemon->field);                                     \
+#define COUNTER(name, field)                               \
+	static void write_##name(struct sheet *sheet)      \
+	{                                                  \
+		number(sheet, NULL, sheet->daemon->field); \
 	}
 
 COUNTER(accepted, counters.connections)
@@ -222,16 +224,16 @@ static void write_request_seconds(struct sheet *sheet)
 /* --- stores --- */
 
 /* A metric with a number for each store for which `given` holds. */
-#define OF_STORES(id, given, value)                                                            \
-	static void write_##id(struct sheet *sheet)                                            \
-	{                                                                                      \
-		for (size_t i = 0; i < sheet->count; i++) {                                    \
-			const struct store_view *view = &sheet->views[i];                      \
-			const Perseas__StoreStatus *status = view->status;                     \
-                                                                                               \
-			if (given)                                                             \
-				number(sheet, LABELS({ "store", view->name }), value);         \
-		}                                                                              \
+#define OF_STORES(id, given, value)                                                    \
+	static void write_##id(struct sheet *sheet)                                    \
+	{                                                                              \
+		for (size_t i = 0; i < sheet->count; i++) {                            \
+			const struct store_view *view = &sheet->views[i];              \
+			const Perseas__StoreStatus *status = view->status;             \
+                                                                                       \
+			if (given)                                                     \
+				number(sheet, LABELS({ "store", view->name }), value); \
+		}                                                                      \
 	}
 
 OF_STORES(promised_epoch, status->header, status->header->promised_epoch)
@@ -248,8 +250,9 @@ OF_STORES(rebuilds, status, view->events[STORE_REBUILD_BEGUN])
 static void write_store_state(struct sheet *sheet)
 {
 	for (size_t i = 0; i < sheet->count; i++)
-		number(sheet, LABELS({ "store", sheet->views[i].name },
-		                     { "state", watch_state_name(watch_state(&sheet->views[i])) }),
+		number(sheet,
+		       LABELS({ "store", sheet->views[i].name },
+		              { "state", watch_state_name(watch_state(&sheet->views[i])) }),
 		       1);
 }
 
@@ -265,8 +268,10 @@ static void write_owner_info(struct sheet *sheet)
 {
 	for (size_t i = 0; i < sheet->count; i++)
 		if (sheet->views[i].status->owner_address[0])
-			number(sheet, LABELS({ "store", sheet->views[i].name },
-			                     { "fabric", watch_fabric(&sheet->views[i]) }), 1);
+			number(sheet,
+			       LABELS({ "store", sheet->views[i].name },
+			              { "fabric", watch_fabric(&sheet->views[i]) }),
+			       1);
 }
 
 /* --- what owners tell of their transactions --- */
@@ -324,17 +329,17 @@ static void each_mirror(struct sheet *sheet,
 	}
 }
 
-#define OF_MIRRORS(id, value)                                                                  \
-	static void of_mirror_##id(struct sheet *sheet, const struct store_view *view,         \
-	                             const Perseas__MirrorReport *report)                      \
-	{                                                                                      \
-		number(sheet, LABELS({ "store", view->name }, { "mirror", report->address }),  \
-		       value);                                                                 \
-	}                                                                                      \
-                                                                                               \
-	static void write_mirror_##id(struct sheet *sheet)                                     \
-	{                                                                                      \
-		each_mirror(sheet, of_mirror_##id);                                            \
+#define OF_MIRRORS(id, value)                                                                 \
+	static void of_mirror_##id(struct sheet *sheet, const struct store_view *view,        \
+	                           const Perseas__MirrorReport *report)                       \
+	{                                                                                     \
+		number(sheet, LABELS({ "store", view->name }, { "mirror", report->address }), \
+		       value);                                                                \
+	}                                                                                     \
+                                                                                              \
+	static void write_mirror_##id(struct sheet *sheet)                                    \
+	{                                                                                     \
+		each_mirror(sheet, of_mirror_##id);                                           \
 	}
 
 OF_MIRRORS(seq, report->seq)
@@ -345,8 +350,10 @@ OF_MIRRORS(to_copy, report->total)
 static void of_mirror_state(struct sheet *sheet, const struct store_view *view,
                             const Perseas__MirrorReport *report)
 {
-	number(sheet, LABELS({ "store", view->name }, { "mirror", report->address },
-	                     { "state", watch_mirror_state(report) }), 1);
+	number(sheet,
+	       LABELS({ "store", view->name }, { "mirror", report->address },
+	              { "state", watch_mirror_state(report) }),
+	       1);
 }
 
 static void write_mirror_state(struct sheet *sheet)
@@ -364,8 +371,7 @@ static const struct metric {
 	  write_build_info },
 	{ "perseas_uptime_seconds", "gauge", "", "Since the daemon began.", write_uptime },
 	{ "perseas_ready", "gauge", "", "Whether /readyz says so: 1, else 0.", write_ready },
-	{ "perseas_memory_used_bytes", "gauge", "", "Memory that images take.",
-	  write_memory_used },
+	{ "perseas_memory_used_bytes", "gauge", "", "Memory that images take.", write_memory_used },
 	{ "perseas_memory_limit_bytes", "gauge", "", "What they may take; 0: no limit.",
 	  write_memory_limit },
 	{ "perseas_stores", "gauge", "state", "Stores by the state of their image.", write_stores },

@@ -4,7 +4,7 @@
 
 /* What a request needs. store NULL: all stores; rights 0: nothing, whatever it names. */
 struct demand {
-	unsigned rights;           /* every one of these bits */
+	unsigned rights; /* every one of these bits */
 	const char *store;
 };
 
@@ -19,7 +19,7 @@ static struct demand of_session(const struct session *session)
 static struct demand of_claim(const Perseas__ClaimRequest *claim)
 {
 	return (struct demand){ claim->takeover ? RIGHT_OWN | RIGHT_RECOVER : RIGHT_OWN,
-	                        claim->store };
+		                claim->store };
 }
 
 #define NEEDS(right, of) ((struct demand){ RIGHT_##right, (of) })
@@ -28,15 +28,24 @@ static struct demand of_claim(const Perseas__ClaimRequest *claim)
 static struct demand demand_of(const Perseas__Request *request, const struct session *session)
 {
 	switch (request->body_case) {
-	case PERSEAS__REQUEST__BODY_LIST: return (struct demand){ 0, NULL }; /* shows less */
-	case PERSEAS__REQUEST__BODY_STATUS: return NEEDS(READ, request->status->store);
-	case PERSEAS__REQUEST__BODY_DIGEST: return NEEDS(READ, request->digest->store);
-	case PERSEAS__REQUEST__BODY_READ: return NEEDS(READ, request->read->store);
-	case PERSEAS__REQUEST__BODY_CREATE: return NEEDS(CREATE, request->create->store);
-	case PERSEAS__REQUEST__BODY_SETTLE: return NEEDS(CREATE, request->settle->store);
-	case PERSEAS__REQUEST__BODY_ABANDON: return NEEDS(CREATE, request->abandon->store);
-	case PERSEAS__REQUEST__BODY_CLAIM: return of_claim(request->claim);
-	case PERSEAS__REQUEST__BODY_REBUILD: return NEEDS(OWN, request->rebuild->header->store);
+	case PERSEAS__REQUEST__BODY_LIST:
+		return (struct demand){ 0, NULL }; /* shows less */
+	case PERSEAS__REQUEST__BODY_STATUS:
+		return NEEDS(READ, request->status->store);
+	case PERSEAS__REQUEST__BODY_DIGEST:
+		return NEEDS(READ, request->digest->store);
+	case PERSEAS__REQUEST__BODY_READ:
+		return NEEDS(READ, request->read->store);
+	case PERSEAS__REQUEST__BODY_CREATE:
+		return NEEDS(CREATE, request->create->store);
+	case PERSEAS__REQUEST__BODY_SETTLE:
+		return NEEDS(CREATE, request->settle->store);
+	case PERSEAS__REQUEST__BODY_ABANDON:
+		return NEEDS(CREATE, request->abandon->store);
+	case PERSEAS__REQUEST__BODY_CLAIM:
+		return of_claim(request->claim);
+	case PERSEAS__REQUEST__BODY_REBUILD:
+		return NEEDS(OWN, request->rebuild->header->store);
 	case PERSEAS__REQUEST__BODY_CONFIRM:
 	case PERSEAS__REQUEST__BODY_ADD_SEGMENTS:
 	case PERSEAS__REQUEST__BODY_DROP_SEGMENTS:
@@ -44,12 +53,17 @@ static struct demand demand_of(const Perseas__Request *request, const struct ses
 	case PERSEAS__REQUEST__BODY_FINISH:
 	case PERSEAS__REQUEST__BODY_JOINING:
 	case PERSEAS__REQUEST__BODY_ROSTER:
-	case PERSEAS__REQUEST__BODY_RELEASE: return of_session(session);
-	case PERSEAS__REQUEST__BODY_ORDER: return NEEDS(ADMIN, request->order->store);
-	case PERSEAS__REQUEST__BODY_DROP: return NEEDS(ADMIN, request->drop->store);
-	case PERSEAS__REQUEST__BODY_SPILL: return NEEDS(ADMIN, NULL);
+	case PERSEAS__REQUEST__BODY_RELEASE:
+		return of_session(session);
+	case PERSEAS__REQUEST__BODY_ORDER:
+		return NEEDS(ADMIN, request->order->store);
+	case PERSEAS__REQUEST__BODY_DROP:
+		return NEEDS(ADMIN, request->drop->store);
+	case PERSEAS__REQUEST__BODY_SPILL:
+		return NEEDS(ADMIN, NULL);
 	case PERSEAS__REQUEST__BODY__NOT_SET: /* ps_request_unpack lets none of these through */
-	case _PERSEAS__REQUEST__BODY__CASE_IS_INT_SIZE: break;
+	case _PERSEAS__REQUEST__BODY__CASE_IS_INT_SIZE:
+		break;
 	}
 	return NEEDS(ADMIN, NULL);
 }
@@ -66,8 +80,8 @@ int rights_check(const struct stores *stores, const struct session *session,
 			continue;
 		return refuse(why, STATUS(DENIED),
 		              "%s lacks the right \"%s\" on %s%s; the access rules of this mirror "
-		              "give rights", who->name[0] ? who->name : "nobody",
-		              right_name((enum right)right),
+		              "give rights",
+		              who->name[0] ? who->name : "nobody", right_name((enum right)right),
 		              demand.store ? "store " : "all stores",
 		              demand.store ? demand.store : "");
 	}

@@ -34,7 +34,7 @@ struct spill_ops {
 
 struct spill {
 	const struct spill_ops *ops;
-	const char *directory;     /* for people */
+	const char *directory; /* for people */
 	struct ps_archive_sink sink;
 	struct ps_archive_source source;
 	char trouble[256];

@@ -23,9 +23,9 @@ struct spill_file {
 	struct spill spill;
 	int directory;
 	int lock;
-	int out, in;               /* the spill that is written, and that is read; -1: none */
-	uint64_t unsynced;         /* bytes of the one that is written */
-	char name[NAME_ROOM];      /* of the one that is written */
+	int out, in;          /* the spill that is written, and that is read; -1: none */
+	uint64_t unsynced;    /* bytes of the one that is written */
+	char name[NAME_ROOM]; /* of the one that is written */
 	char path[PATH_MAX];
 };
 
@@ -178,8 +178,7 @@ static void each_name(struct spill_file *file, const char *tail,
 	closedir(dir);
 }
 
-static void file_stores(struct spill *spill, void (*found)(void *arg, const char *store),
-                        void *arg)
+static void file_stores(struct spill *spill, void (*found)(void *arg, const char *store), void *arg)
 {
 	each_name(file_of(spill), ending, found, arg);
 }
@@ -252,8 +251,7 @@ static int file_set_aside(struct spill *spill, const char *store)
 	name_spill(name, store, "");
 	for (int i = 1; i <= ASIDE_MAX; i++) {
 		snprintf(aside, sizeof(aside), "%s.aside-%d", name, i);
-		if (renameat2(file->directory, name, file->directory, aside,
-		              RENAME_NOREPLACE) == 0)
+		if (renameat2(file->directory, name, file->directory, aside, RENAME_NOREPLACE) == 0)
 			return fsync(file->directory) < 0 ? failed(file, "renaming", name) : 0;
 		if (errno == ENOENT)
 			return 0;

@@ -97,8 +97,9 @@ static void write_daemon(struct ps_json *json, struct daemon *daemon)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	ps_json_text(json, "version", PERSEAS_VERSION);
-	ps_json_text(json, "time", log_time_text(text, (uint64_t)now.tv_sec * 1000000 +
-	                                                 (uint64_t)now.tv_nsec / 1000));
+	ps_json_text(json, "time",
+	             log_time_text(text,
+	                           (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000));
 	ps_json_real(json, "uptime", (double)(daemon_now_ns() - daemon->began_ns) / 1e9);
 	ps_json_bool(json, "ready", watch_ready(daemon, why, sizeof(why)));
 	ps_json_text(json, "reason", why);

@@ -21,7 +21,7 @@ struct store;
 
 struct why {
 	char text[400];
-	uint64_t promised_epoch;   /* with STALE_EPOCH and BUSY */
+	uint64_t promised_epoch; /* with STALE_EPOCH and BUSY */
 };
 
 /*
@@ -71,7 +71,7 @@ struct session_ops {
  * begin. */
 struct session {
 	const struct session_ops *ops;
-	struct store *store;       /* claimed, or NULL */
+	struct store *store; /* claimed, or NULL */
 	uint64_t epoch;
 	uint8_t owner[PS_ID_SIZE];
 	uint8_t token[PS_ID_SIZE]; /* of the data connection; random at each claim */
@@ -89,12 +89,12 @@ struct session {
 /* What happens to a store, told to whoever keeps the books. */
 enum store_event {
 	STORE_CREATED,
-	STORE_CLAIMED,             /* by the session's owner, or made anew by it */
-	STORE_FENCED,              /* the session loses it to another's claim */
-	STORE_SESSION_OVER,        /* follows each of the two, in the end */
-	STORE_RESYNC_BEGUN,        /* the image is about to be changed in place */
-	STORE_REBUILD_BEGUN,       /* an image is made beside, or anew */
-	STORE_CONSISTENT,          /* either is over */
+	STORE_CLAIMED,       /* by the session's owner, or made anew by it */
+	STORE_FENCED,        /* the session loses it to another's claim */
+	STORE_SESSION_OVER,  /* follows each of the two, in the end */
+	STORE_RESYNC_BEGUN,  /* the image is about to be changed in place */
+	STORE_REBUILD_BEGUN, /* an image is made beside, or anew */
+	STORE_CONSISTENT,    /* either is over */
 	STORE_DAMAGED,
 	STORE_DROPPED,
 	STORE_EVENTS
@@ -104,15 +104,15 @@ struct store_news {
 	enum store_event event;
 	const char *store;
 	const struct session *session; /* whose it is, NULL: nobody's */
-	uint64_t epoch, seq;       /* 0: none */
+	uint64_t epoch, seq;           /* 0: none */
 };
 
 /* A store as who watches the daemon sees it; of one whose header cannot be read, status->header is
  * NULL. */
 struct store_view {
 	const char *name;
-	const char *damage;        /* why it is refused, "": it is sound */
-	const uint64_t *events;    /* by enum store_event: how often, since it is served */
+	const char *damage;     /* why it is refused, "": it is sound */
+	const uint64_t *events; /* by enum store_event: how often, since it is served */
 	const Perseas__StoreStatus *status;
 };
 
@@ -159,14 +159,14 @@ void stores_load(struct stores *stores, void (*complain)(void *arg, const char *
  * there is nowhere to, or store_spill() has done so.
  */
 struct spill_sum {
-	unsigned stores;           /* that were written */
-	unsigned failed;           /* that were not */
+	unsigned stores; /* that were written */
+	unsigned failed; /* that were not */
 	uint64_t bytes;
 };
 
 void stores_set_spill(struct stores *stores, struct spill *spill);
-unsigned stores_load_spills(struct stores *stores,
-                            void (*complain)(void *arg, const char *text), void *arg);
+unsigned stores_load_spills(struct stores *stores, void (*complain)(void *arg, const char *text),
+                            void *arg);
 bool stores_spill(struct stores *stores, struct spill_sum *sum,
                   void (*complain)(void *arg, const char *text), void *arg);
 
@@ -184,8 +184,7 @@ int store_create(struct stores *stores, const struct identity *who,
 int store_settle(struct stores *stores, const Perseas__SettleRequest *request, struct why *why);
 int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request, struct why *why);
 int store_claim(struct stores *stores, struct session *session,
-                const Perseas__ClaimRequest *request, Perseas__ClaimReply *reply,
-                struct why *why);
+                const Perseas__ClaimRequest *request, Perseas__ClaimReply *reply, struct why *why);
 int store_rebuild(struct stores *stores, struct session *session,
                   const Perseas__RebuildRequest *request, Perseas__RebuildReply *reply,
                   struct why *why);
@@ -212,13 +211,10 @@ int store_add_segments(struct session *session, const Perseas__AddSegmentsReques
                        Perseas__AddSegmentsReply *reply, struct why *why);
 int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequest *request,
                         Perseas__DropSegmentsReply *reply, struct why *why);
-int store_publish(struct session *session, const Perseas__PublishRequest *request,
-                  struct why *why);
+int store_publish(struct session *session, const Perseas__PublishRequest *request, struct why *why);
 int store_finish(struct session *session, Perseas__FinishReply *reply, struct why *why);
-int store_joining(struct session *session, const Perseas__JoiningRequest *request,
-                  struct why *why);
-int store_roster(struct session *session, const Perseas__RosterRequest *request,
-                 struct why *why);
+int store_joining(struct session *session, const Perseas__JoiningRequest *request, struct why *why);
+int store_roster(struct session *session, const Perseas__RosterRequest *request, struct why *why);
 int store_release(struct session *session, struct why *why);
 
 /* The control connection ended, with or without a release. Cuts the data paths. */
@@ -234,8 +230,8 @@ struct session *stores_session(struct stores *stores, const uint8_t token[PS_ID_
  * The memory of `length` bytes of a region of the session's image (beside, when it
  * rebuilds), or NULL: no session, no such region, out of its bounds, or a write to the promise.
  */
-uint8_t *session_memory(struct session *session, uint32_t region, uint64_t offset,
-                        uint64_t length, bool write);
+uint8_t *session_memory(struct session *session, uint32_t region, uint64_t offset, uint64_t length,
+                        bool write);
 
 /* The descriptors of the regions of the grant that was last filled in for this session, in
  * its order; for shm. Returns how many. */

@@ -7,10 +7,10 @@ struct claim {
 	struct store *store;
 	struct session *session;
 	const Perseas__ClaimRequest *request;
-	bool away;                 /* the old owner may still write: the image is copied away */
-	struct image copy;         /* what it was copied to */
+	bool away;         /* the old owner may still write: the image is copied away */
+	struct image copy; /* what it was copied to */
 	struct ps_slot slot;
-	int index;                 /* of the slot; -1: a joining image has none */
+	int index; /* of the slot; -1: a joining image has none */
 	bool undone;
 };
 
@@ -27,7 +27,8 @@ static int check_promise(const struct claim *claim, struct why *why)
 	why->promised_epoch = header->promised_epoch;
 	return refuse(why, STATUS(STALE_EPOCH),
 	              "store %s is promised to another owner with epoch %llu, so epoch %llu is too "
-	              "low", claim->store->name, (unsigned long long)header->promised_epoch,
+	              "low",
+	              claim->store->name, (unsigned long long)header->promised_epoch,
 	              (unsigned long long)request->epoch);
 }
 
@@ -136,9 +137,8 @@ static int recover(struct claim *claim, struct why *why)
 		claim->index = image_slot(&store->image, &claim->slot);
 		return 0;
 	}
-	text = recovery == PS_RECOVERY_NO_SLOT
-	       ? "neither of its commit slots is valid"
-	       : "its undo record names memory outside the image";
+	text = recovery == PS_RECOVERY_NO_SLOT ? "neither of its commit slots is valid"
+	                                       : "its undo record names memory outside the image";
 	strcpy(store->damage, text);
 	store_tell(store, STORE_DAMAGED, NULL, 0, 0);
 	return refuse(why, STATUS(DAMAGED), "the image of store %s is damaged: %s", store->name,
@@ -200,8 +200,7 @@ static int take_image(struct claim *claim, struct why *why)
 }
 
 int store_claim(struct stores *stores, struct session *session,
-                const Perseas__ClaimRequest *request, Perseas__ClaimReply *reply,
-                struct why *why)
+                const Perseas__ClaimRequest *request, Perseas__ClaimReply *reply, struct why *why)
 {
 	struct claim claim = { .session = session, .request = request, .index = -1 };
 	int ret;
@@ -259,7 +258,7 @@ void stores_set_access(struct stores *stores, const struct access *access)
 {
 	stores->access = access;
 	for (struct store *store = stores->first; store; store = store->next)
-		if (store->session && !access_allows(access, &store->session->identity, RIGHT_OWN,
-		                                     store->name))
+		if (store->session &&
+		    !access_allows(access, &store->session->identity, RIGHT_OWN, store->name))
 			revoke(store);
 }

@@ -18,11 +18,11 @@ enum { COPY_TRIES = 16 };
 struct copying {
 	struct ps_image live;
 	struct ps_image copy;
-	struct ps_slot from;       /* the slot that the copy is undone to */
-	int index;                 /* of it */
-	uint64_t seq;              /* of the last record that was followed */
-	uint64_t next;             /* where the one after it may begin */
-	uint64_t position;         /* where the last one begins */
+	struct ps_slot from; /* the slot that the copy is undone to */
+	int index;           /* of it */
+	uint64_t seq;        /* of the last record that was followed */
+	uint64_t next;       /* where the one after it may begin */
+	uint64_t position;   /* where the last one begins */
 };
 
 enum step { STEP_OK, STEP_LAPPED };
@@ -98,9 +98,8 @@ static bool is_dense(const struct copying *copying)
 	struct ps_slot now;
 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return ps_slot_choose(copying->live.log, &now) >= 0 &&
-	       now.epoch == copying->from.epoch && now.seq >= copying->from.seq &&
-	       now.seq <= copying->seq;
+	return ps_slot_choose(copying->live.log, &now) >= 0 && now.epoch == copying->from.epoch &&
+	       now.seq >= copying->from.seq && now.seq <= copying->seq;
 }
 
 /* Undoes what was followed, the last first. False: the records do not hang together. */
@@ -155,7 +154,8 @@ static int copy_running(struct store *store, struct copying *copying, struct why
 	if (ps_slot_choose(copying->live.log, &slot) < 0)
 		return refuse(why, STATUS(DAMAGED),
 		              "the image of store %s is damaged: neither of its commit slots is "
-		              "valid", store->name);
+		              "valid",
+		              store->name);
 	return refuse(why, STATUS(BUSY),
 	              "store %s changes too fast to be copied from its old owner, which still "
 	              "writes to this mirror's memory; end that process and try again",

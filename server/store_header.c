@@ -128,7 +128,8 @@ int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 		header_free(header);
 		return refuse(why, (Perseas__Status)-ret,
 		              "the header of store %s cannot be written; look at the memory "
-		              "directory's file system", store->name);
+		              "directory's file system",
+		              store->name);
 	}
 	header_free(store->header);
 	store->header = header;

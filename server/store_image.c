@@ -81,8 +81,8 @@ int image_make(struct store *store, const Perseas__Header *header, uint64_t gene
 	return 0;
 }
 
-int image_open(struct store *store, const Perseas__Header *header, struct image *image,
-               char *text, size_t size)
+int image_open(struct store *store, const Perseas__Header *header, struct image *image, char *text,
+               size_t size)
 {
 	struct memory *memory = store->stores->memory;
 

@@ -180,7 +180,8 @@ int store_drop(struct stores *stores, const Perseas__DropRequest *request, struc
 	if (!is_meant(store, request))
 		return refuse(why, STATUS(BAD_STATE),
 		              "the ids are not those of the image of store %s that this mirror "
-		              "has; only a damaged image is dropped without ids", store->name);
+		              "has; only a damaged image is dropped without ids",
+		              store->name);
 	if (session_lives(store->session))
 		return refuse(why, STATUS(BUSY), "store %s has a live owner at %s", store->name,
 		              store->session->peer);

@@ -68,8 +68,7 @@ static bool is_done(const struct board *board)
 /* A result that is over stays; one of another order is nobody's. */
 static bool is_news(const struct board *board, const Perseas__OrderResult *result)
 {
-	return result && board->order && same_id(result->id, board->order->id) &&
-	       !is_done(board);
+	return result && board->order && same_id(result->id, board->order->id) && !is_done(board);
 }
 
 /* The reports of a Confirm, as a Confirm of their own; NULL: out of memory. */
@@ -88,8 +87,7 @@ static bool grew(const Perseas__OwnerFigures *earlier, const Perseas__OwnerFigur
 	if (!earlier || !later)
 		return true;
 	return later->commits >= earlier->commits && later->aborts >= earlier->aborts &&
-	       later->range_bytes >= earlier->range_bytes &&
-	       later->in_doubt >= earlier->in_doubt &&
+	       later->range_bytes >= earlier->range_bytes && later->in_doubt >= earlier->in_doubt &&
 	       ps_latency_grew(earlier->commit, later->commit);
 }
 
@@ -160,7 +158,8 @@ int store_order(struct stores *stores, const Perseas__OrderRequest *request, str
 	if (!session_lives(store->session))
 		return refuse(why, STATUS(BAD_STATE),
 		              "store %s has no live owner at this mirror, which could carry the "
-		              "order out; open the store, or ask another mirror", store->name);
+		              "order out; open the store, or ask another mirror",
+		              store->name);
 	board = board_of(store, why);
 	if (!board)
 		return -STATUS(NO_MEMORY);
@@ -169,7 +168,8 @@ int store_order(struct stores *stores, const Perseas__OrderRequest *request, str
 	if (board_order(store))
 		return refuse(why, STATUS(BUSY),
 		              "the owner of store %s still carries out another order; ask again "
-		              "when that is over", store->name);
+		              "when that is over",
+		              store->name);
 	order = copy(&request->order->base);
 	if (!order)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");

@@ -39,14 +39,14 @@ struct store {
 	struct stores *stores;
 	struct store *next;
 	char name[PS_NAME_MAX + 1];
-	Perseas__Header *header;   /* as in its file; NULL: it cannot be read */
-	char damage[240];          /* why the image is refused, "" when it is sound */
+	Perseas__Header *header; /* as in its file; NULL: it cannot be read */
+	char damage[240];        /* why the image is refused, "" when it is sound */
 	struct image image;
 	Perseas__Header *beside_header; /* of an unfinished rebuild, else NULL */
 	struct image beside;
-	struct session *session;   /* of the owner, while it is connected */
-	struct board *board;       /* of the session; NULL: nothing is on it */
-	struct holder *holder;     /* the process of an owner that left with the memory */
+	struct session *session;       /* of the owner, while it is connected */
+	struct board *board;           /* of the session; NULL: nothing is on it */
+	struct holder *holder;         /* the process of an owner that left with the memory */
 	uint64_t events[STORE_EVENTS]; /* how often each has happened since it is served */
 };
 
@@ -120,8 +120,8 @@ int image_make(struct store *store, const Perseas__Header *header, uint64_t gene
 int image_make_region(struct store *store, struct image *image, uint32_t region, uint64_t size,
                       struct why *why);
 /* Opens them; every size must be as `header` says. text: what is wrong. */
-int image_open(struct store *store, const Perseas__Header *header, struct image *image,
-               char *text, size_t size);
+int image_open(struct store *store, const Perseas__Header *header, struct image *image, char *text,
+               size_t size);
 void image_close(struct store *store, struct image *image);
 void image_remove(struct store *store, struct image *image); /* and closes */
 void image_remove_region(struct store *store, struct image *image, uint32_t region);

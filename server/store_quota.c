@@ -40,8 +40,8 @@ static int check_bytes(const char *who, uint64_t have, uint64_t more, uint64_t l
 		return 0;
 	return refuse(why, STATUS(NO_MEMORY),
 	              "the images that %s created would take %llu bytes of this mirror, and its "
-	              "quota \"%s\" is %llu", who, wanted,
-	              limit_name(LIMIT_MEMORY), (unsigned long long)limit);
+	              "quota \"%s\" is %llu",
+	              who, wanted, limit_name(LIMIT_MEMORY), (unsigned long long)limit);
 }
 
 int quota_create(struct stores *stores, const char *who, const struct store *instead,
@@ -56,8 +56,8 @@ int quota_create(struct stores *stores, const char *who, const struct store *ins
 	if (count >= limit)
 		return refuse(why, STATUS(LIMIT),
 		              "%s has created %llu stores on this mirror, all that its quota "
-		              "\"%s\" allows", who, (unsigned long long)count,
-		              limit_name(LIMIT_STORES));
+		              "\"%s\" allows",
+		              who, (unsigned long long)count, limit_name(LIMIT_STORES));
 	return check_bytes(who, have, bytes, access_limit(stores->access, who, LIMIT_MEMORY), why);
 }
 
@@ -69,8 +69,8 @@ int quota_grow(const struct store *store, uint64_t bytes, struct why *why)
 	if (!*who)
 		return 0;
 	sum_up(store->stores, who, store, &count, &have);
-	return check_bytes(who, have, bytes,
-	                   access_limit(store->stores->access, who, LIMIT_MEMORY), why);
+	return check_bytes(who, have, bytes, access_limit(store->stores->access, who, LIMIT_MEMORY),
+	                   why);
 }
 
 int quota_claim(const struct session *session, const struct store *store, struct why *why)
@@ -86,5 +86,6 @@ int quota_claim(const struct session *session, const struct store *store, struct
 		return 0;
 	return refuse(why, STATUS(LIMIT),
 	              "%s holds %llu stores of this mirror already, all that its quota \"%s\" "
-	              "allows", who, (unsigned long long)count, limit_name(LIMIT_SESSIONS));
+	              "allows",
+	              who, (unsigned long long)count, limit_name(LIMIT_SESSIONS));
 }

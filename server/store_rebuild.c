@@ -112,8 +112,7 @@ static int check_anew(const struct store *store, const Perseas__RebuildRequest *
 		if (header->state == STATE(CONSISTENT) &&
 		    !same_id(header->store_id, request->header->store_id))
 			return refuse(why, STATUS(BAD_STATE),
-			              "this mirror has another, whole store named %s",
-			              store->name);
+			              "this mirror has another, whole store named %s", store->name);
 		return refuse(why, STATUS(NO_SESSION),
 		              "this mirror has store %s; claim it before it is rebuilt",
 		              store->name);
@@ -167,8 +166,8 @@ static int check_quotas(const struct store *store, const struct session *session
 {
 	uint64_t bytes = ps_header_bytes(request->header);
 	int ret = store->header
-		? quota_grow(store, bytes, why)
-		: quota_create(store->stores, session->identity.name, store, bytes, why);
+	                  ? quota_grow(store, bytes, why)
+	                  : quota_create(store->stores, session->identity.name, store, bytes, why);
 
 	return ret ? ret : quota_claim(session, store, why);
 }
@@ -283,8 +282,7 @@ int store_finish(struct session *session, Perseas__FinishReply *reply, struct wh
 	header->state = STATE(CONSISTENT);
 	header->harmless = false;
 	header->shared = session->shared;
-	ret = session->beside ? swap_in(session, header, why)
-	                      : header_commit(store, header, why);
+	ret = session->beside ? swap_in(session, header, why) : header_commit(store, header, why);
 	reply->header = store->header;
 	if (!ret)
 		store_tell(store, STORE_CONSISTENT, session, session->epoch, slot.seq);
@@ -306,8 +304,7 @@ static void forget_past(struct store *store)
  * An image whose joining did not begin harmlessly does not become harmless by being told so
  * again: what it lost before still counts.
  */
-int store_joining(struct session *session, const Perseas__JoiningRequest *request,
-                  struct why *why)
+int store_joining(struct session *session, const Perseas__JoiningRequest *request, struct why *why)
 {
 	Perseas__Header *header;
 	struct store *store;

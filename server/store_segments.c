@@ -87,8 +87,7 @@ int store_add_segments(struct session *session, const Perseas__AddSegmentsReques
 }
 
 /* Where in the header's table the segment is, which must be there and not be born. */
-static int find_unborn(const Perseas__Header *header, uint32_t id, size_t *index,
-                       struct why *why)
+static int find_unborn(const Perseas__Header *header, uint32_t id, size_t *index, struct why *why)
 {
 	for (size_t i = 0; i < header->n_segments; i++) {
 		if (header->segments[i]->id != id)
@@ -99,8 +98,8 @@ static int find_unborn(const Perseas__Header *header, uint32_t id, size_t *index
 		return refuse(why, STATUS(BAD_STATE), "segment %s of store %s is published",
 		              header->segments[i]->name, header->store);
 	}
-	return refuse(why, STATUS(BAD_REQUEST), "store %s has no segment with id %u",
-	              header->store, id);
+	return refuse(why, STATUS(BAD_REQUEST), "store %s has no segment with id %u", header->store,
+	              id);
 }
 
 int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequest *request,
@@ -150,8 +149,7 @@ static int bear(Perseas__Header *header, uint32_t id, uint64_t seq, struct why *
 	return 0;
 }
 
-int store_publish(struct session *session, const Perseas__PublishRequest *request,
-                  struct why *why)
+int store_publish(struct session *session, const Perseas__PublishRequest *request, struct why *why)
 {
 	Perseas__Header *header;
 	int ret = session_check(session, why);

@@ -145,8 +145,8 @@ unsigned session_descriptors(struct session *session, int fds[PS_REGIONS_MAX])
 	return count;
 }
 
-uint8_t *session_memory(struct session *session, uint32_t region, uint64_t offset,
-                        uint64_t length, bool write)
+uint8_t *session_memory(struct session *session, uint32_t region, uint64_t offset, uint64_t length,
+                        bool write)
 {
 	const struct piece *piece;
 
@@ -227,8 +227,7 @@ static const Perseas__Roster *newest_roster(const Perseas__Header *header)
 }
 
 /* Both the image and the one beside it learn of the roster: either may be served next. */
-int store_roster(struct session *session, const Perseas__RosterRequest *request,
-                 struct why *why)
+int store_roster(struct session *session, const Perseas__RosterRequest *request, struct why *why)
 {
 	Perseas__Header *header, *beside = NULL;
 	const Perseas__Roster *told = request->next ? request->next : request->roster, *newest;
@@ -242,8 +241,8 @@ int store_roster(struct session *session, const Perseas__RosterRequest *request,
 	if (is_older(told, newest))
 		return refuse(why, STATUS(BAD_STATE),
 		              "roster %llu of epoch %llu is older than roster %llu of epoch %llu, "
-		              "which this mirror has", (unsigned long long)told->version,
-		              (unsigned long long)told->epoch,
+		              "which this mirror has",
+		              (unsigned long long)told->version, (unsigned long long)told->epoch,
 		              (unsigned long long)newest->version,
 		              (unsigned long long)newest->epoch);
 	if (store->beside_header) {

@@ -142,8 +142,9 @@ static int check_room(struct stores *stores, struct why *why)
 	if (room < needed)
 		return refuse(why, STATUS(IO),
 		              "the spill directory %.150s has room for %llu bytes, and the images "
-		              "may take %llu; nothing was ended", spill->directory,
-		              (unsigned long long)room, (unsigned long long)needed);
+		              "may take %llu; nothing was ended",
+		              spill->directory, (unsigned long long)room,
+		              (unsigned long long)needed);
 	return 0;
 }
 
@@ -182,8 +183,10 @@ int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *w
 		if (store->damage[0])
 			continue;
 		if (write_store(store, &bytes) < 0) {
-			refuse(why, STATUS(IO), "store %s could not be spilled, so none is: %s; "
-			       "sessions were ended", store->name, spill->trouble);
+			refuse(why, STATUS(IO),
+			       "store %s could not be spilled, so none is: %s; "
+			       "sessions were ended",
+			       store->name, spill->trouble);
 			reopen(stores);
 			return -STATUS(IO);
 		}

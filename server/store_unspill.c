@@ -88,8 +88,7 @@ static int fill(struct ps_archive_reader *reader, struct image *image, const cha
 	int ret;
 
 	while ((ret = ps_archive_next(reader, &piece, why)) > 0)
-		memcpy(image->regions[piece.region].base + piece.offset, piece.bytes,
-		       piece.length);
+		memcpy(image->regions[piece.region].base + piece.offset, piece.bytes, piece.length);
 	if (ret < 0)
 		return -1;
 	image_slot(image, &slot);
@@ -153,8 +152,8 @@ static int renamed(struct store *store, const Perseas__Header *from, Perseas__He
 }
 
 /* The image of the spill that is open, but for its header. */
-static int make_image(struct store *store, struct ps_archive_reader *reader,
-                      struct image *image, struct why *why)
+static int make_image(struct store *store, struct ps_archive_reader *reader, struct image *image,
+                      struct why *why)
 {
 	const char *text = NULL;
 	int ret = image_make(store, reader->header, reader->header->generation, image, why);
@@ -216,7 +215,8 @@ static void load_spill(struct unspilling *unspilling, const char *name)
 	struct store *store = stores->count < STORES_MAX ? store_insert(stores, name) : NULL;
 
 	if (!store) {
-		complain(unspilling, name, "it is kept, not loaded: too many stores, or out of "
+		complain(unspilling, name,
+		         "it is kept, not loaded: too many stores, or out of "
 		         "memory");
 		return;
 	}
@@ -239,14 +239,15 @@ static void take_spill(struct unspilling *unspilling, const char *name)
 	if (!store)
 		load_spill(unspilling, name);
 	else if (store->damage[0])
-		complain(unspilling, name, "it is kept, not loaded: memory has a damaged image; "
+		complain(unspilling, name,
+		         "it is kept, not loaded: memory has a damaged image; "
 		         "drop that one and start again");
 	else if (!give_up_spill(unspilling, store))
 		refuse_store(unspilling, store);
 }
 
-unsigned stores_load_spills(struct stores *stores,
-                            void (*report)(void *arg, const char *text), void *arg)
+unsigned stores_load_spills(struct stores *stores, void (*report)(void *arg, const char *text),
+                            void *arg)
 {
 	struct unspilling unspilling = { stores, stores->spill, report, arg, 0 };
 	struct name_list list = { .names = NULL };

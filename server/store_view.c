@@ -27,7 +27,7 @@ int stores_view(struct stores *stores, const struct store_view **views, size_t *
 		if (store_fill_status(store, status, &why))
 			return -1;
 		all[(*count)++] = (struct store_view){ store->name, store->damage, store->events,
-		                                       status };
+			                               status };
 	}
 	qsort(all, *count, sizeof(*all), by_name);
 	return 0;

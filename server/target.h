@@ -15,7 +15,7 @@ struct daemon;
  * A fabric at this daemon. Fields that a fabric does not need are NULL.
  */
 struct target {
-	const char *name;          /* "tcp", "shm", "rdma" */
+	const char *name; /* "tcp", "shm", "rdma" */
 	/* Adds what the owner needs (keys, addresses, the listener) to a grant on its way. */
 	void (*grant)(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
 	/* Ends the session's data path; see session_ops.cut. */

@@ -18,11 +18,11 @@
 
 enum {
 	BUFFER_SIZE = 128 << 10,
-	ROUNDS = 8,                /* buffers that one link gets before the others' turn */
+	ROUNDS = 8, /* buffers that one link gets before the others' turn */
 	/* No frame that is answered is shorter than a read's: a feed gives no more answers. */
 	ANSWERS_MAX = BUFFER_SIZE / (sizeof(struct ps_frame) + sizeof(struct ps_extent)) + 2,
 	ANSWERS_FIRST = 64,
-	PARTS_MAX = 64,            /* of one sendmsg */
+	PARTS_MAX = 64, /* of one sendmsg */
 };
 
 /* An answer that is not sent yet. What a read asked for is looked up again when it is sent:
@@ -33,26 +33,26 @@ struct pending {
 };
 
 struct data_link {
-	struct guest guest;        /* first: its functions find the link by it */
+	struct guest guest; /* first: its functions find the link by it */
 	struct data_link *next;
 	struct data_link **link;
 	struct daemon *daemon;
-	struct session *session;   /* NULL: the hello has not come yet */
+	struct session *session; /* NULL: the hello has not come yet */
 	struct ps_stream stream;
 	struct event *readable;
 	struct event *writable;
-	struct event *deadline;    /* of the hello */
+	struct event *deadline; /* of the hello */
 	struct ps_hello hello;
 	uint32_t hello_have;
 	struct ps_decoder decoder;
-	struct ps_extent asked;    /* the extent that the decoder asked for last */
-	struct pending *queue;     /* answers first .. first + count - 1 are to be sent */
+	struct ps_extent asked; /* the extent that the decoder asked for last */
+	struct pending *queue;  /* answers first .. first + count - 1 are to be sent */
 	unsigned first, count, room;
-	uint64_t sent;             /* bytes of the first one that are gone */
-	bool failed;               /* an answer found no memory: the link is of no more use */
-	uint64_t moved;            /* daemon->spins when data came last */
+	uint64_t sent;  /* bytes of the first one that are gone */
+	bool failed;    /* an answer found no memory: the link is of no more use */
+	uint64_t moved; /* daemon->spins when data came last */
 	char peer[128];
-	char identity[IDENTITY_MAX + 1];   /* the name of whose connection it is */
+	char identity[IDENTITY_MAX + 1]; /* the name of whose connection it is */
 };
 
 static void data_close(struct data_link *link)
@@ -84,8 +84,7 @@ static uint8_t *data_where(void *ctx, const struct ps_extent *extent, bool write
 	struct data_link *link = ctx;
 
 	link->asked = *extent;
-	return session_memory(link->session, extent->region, extent->offset, extent->length,
-	                      write);
+	return session_memory(link->session, extent->region, extent->offset, extent->length, write);
 }
 
 static struct pending *queue_slot(struct data_link *link)

@@ -1,6 +1,5 @@
 #include "target_verbs.h"
 
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -10,7 +9,7 @@
 
 enum {
 	BACKLOG = 128,
-	EVENTS_ONCE = 64,          /* that are handled before other connections' turn */
+	EVENTS_ONCE = 64, /* that are handled before other connections' turn */
 };
 
 /* --- addresses --- */
@@ -134,7 +133,8 @@ static int port_listen(struct verbs_target *target, struct verbs_port *port)
 			return cannot_listen(target, text);
 		snprintf(target->trouble, sizeof(target->trouble),
 		         "no RDMA device of its host has the address %s (%s); give one to it, or "
-		         "set soft-RoCE up with perseas-rxe", text, strerror(errno));
+		         "set soft-RoCE up with perseas-rxe",
+		         text, strerror(errno));
 		return -1;
 	}
 	if (!port->id->verbs) {
@@ -292,7 +292,8 @@ static int channel_open(struct verbs_target *target)
 	if (!target->channel) {
 		snprintf(target->trouble, sizeof(target->trouble),
 		         "its host has no RDMA (%s); set soft-RoCE up with perseas-rxe, or load "
-		         "the driver of its device", strerror(errno));
+		         "the driver of its device",
+		         strerror(errno));
 		return -1;
 	}
 	if (ps_verbs_nonblocking(target->channel->fd) == 0)
@@ -368,7 +369,8 @@ static void rdma_grant(struct daemon *daemon, struct session *session, Perseas__
 		grant->regions[i]->key = 0;
 	}
 	log_event(LOG_LEVEL_DEBUG, "rdma-refused",
-	          &(struct log_fields){ .store = session_store(session), .epoch = session->epoch,
+	          &(struct log_fields){ .store = session_store(session),
+	                                .epoch = session->epoch,
 	                                .peer = session->peer },
 	          "store %s: no rdma for %s: %s", session_store(session), session->peer,
 	          target->trouble);

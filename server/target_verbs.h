@@ -21,21 +21,21 @@ enum { VERBS_TEXT = 320 };
 /* An address of this host at which owners connect, and the device that it belongs to. */
 struct verbs_port {
 	struct verbs_port *next;
-	struct sockaddr_storage address;   /* its port is 0 */
+	struct sockaddr_storage address; /* its port is 0 */
 	struct rdma_cm_id *id;
 	struct verbs_device *device;
-	unsigned number;           /* of the port */
+	unsigned number; /* of the port */
 };
 
 struct verbs_device {
 	struct verbs_device *next;
 	struct verbs_target *target;
 	struct ibv_context *context;
-	struct ibv_comp_channel *channel;  /* completions of all links */
+	struct ibv_comp_channel *channel; /* completions of all links */
 	struct event *completed;
-	struct event *happened;    /* to the device itself */
-	int reads_max;             /* RDMA reads that it answers at a time, for one queue pair */
-	bool gone;                 /* it was taken away, with all that it did */
+	struct event *happened; /* to the device itself */
+	int reads_max;          /* RDMA reads that it answers at a time, for one queue pair */
+	bool gone;              /* it was taken away, with all that it did */
 };
 
 /* One protection domain a store, so that no key is good on the queue pair of another's owner. */
@@ -63,14 +63,14 @@ struct verbs_link {
 struct verbs_target {
 	struct daemon *daemon;
 	const struct ps_verbs *verbs;
-	struct rdma_event_channel *channel;        /* NULL: not opened yet */
+	struct rdma_event_channel *channel; /* NULL: not opened yet */
 	struct event *readable;
 	struct verbs_port *ports;
 	struct verbs_device *devices;
 	struct verbs_domain *domains;
 	struct verbs_link *links;
 	struct rdma_options options;
-	char trouble[VERBS_TEXT];  /* why the last grant has no rdma */
+	char trouble[VERBS_TEXT]; /* why the last grant has no rdma */
 };
 
 /* domain_verbs.c. Where a pointer is returned, NULL: target->trouble says why. */
@@ -90,10 +90,10 @@ void verbs_domain_unlink(struct verbs_domain *domain); /* one link less */
 
 /* link_verbs.c */
 struct verbs_request {
-	struct rdma_cm_id *id;     /* the callee's */
+	struct rdma_cm_id *id; /* the callee's */
 	struct ps_hello hello;
-	unsigned length;           /* bytes of it that came */
-	unsigned reads;            /* RDMA reads at a time that the owner asks for */
+	unsigned length; /* bytes of it that came */
+	unsigned reads;  /* RDMA reads at a time that the owner asks for */
 };
 
 /* Answers a request to connect: a queue pair for the session of its token, or a refusal. */

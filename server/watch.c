@@ -36,9 +36,12 @@ enum watch_state watch_state(const struct store_view *view)
 	if (view->damage[0] || !view->status->header)
 		return WATCH_DAMAGED;
 	switch (view->status->header->state) {
-	case STATE(CREATING): return WATCH_CREATING;
-	case STATE(JOINING): return WATCH_JOINING;
-	default: return WATCH_CONSISTENT;
+	case STATE(CREATING):
+		return WATCH_CREATING;
+	case STATE(JOINING):
+		return WATCH_JOINING;
+	default:
+		return WATCH_CONSISTENT;
 	}
 }
 
@@ -70,8 +73,7 @@ const char *watch_status_name(char name[WATCH_STATUS_NAME], unsigned status)
 const char *watch_mirror_state(const Perseas__MirrorReport *report)
 {
 	static const char *const known[] = {
-		"down", "replaying", "live", "stale", "fenced", "lost", "resyncing",
-		"removed",
+		"down", "replaying", "live", "stale", "fenced", "lost", "resyncing", "removed",
 	};
 
 	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)

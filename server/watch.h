@@ -11,13 +11,7 @@ struct daemon;
 
 enum { WATCH_REASON = 256, WATCH_STATUS_NAME = 32 };
 
-enum watch_state {
-	WATCH_CREATING,
-	WATCH_CONSISTENT,
-	WATCH_JOINING,
-	WATCH_DAMAGED,
-	WATCH_STATES
-};
+enum watch_state { WATCH_CREATING, WATCH_CONSISTENT, WATCH_JOINING, WATCH_DAMAGED, WATCH_STATES };
 
 /* Does it serve owners, and can it take new stores? False: `why` says why not. */
 bool watch_ready(const struct daemon *daemon, char *why, size_t size);

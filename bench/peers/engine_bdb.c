@@ -18,7 +18,7 @@ enum {
 	CACHE_LEAST = 64 << 20,
 	LOG_BUFFER = 8 << 20,
 	LOG_FILE = 64 << 20,
-	LOG_ROW = 128,             /* bytes of the log that a row takes beside its own */
+	LOG_ROW = 128, /* bytes of the log that a row takes beside its own */
 	/* Rows that are not small beside a page are kept apart from the tree, and cost more. */
 	PAGE_ROWS = 8,
 	PAGE_LEAST = 4096,
@@ -29,10 +29,10 @@ struct bdb {
 	struct peer peer;
 	DB_ENV *env;
 	DB *db;
-	DB_TXN *txn;               /* the one that is open, or that loads; else NULL */
-	uint32_t at_commit;        /* flags */
-	uint64_t logged;           /* bytes since the last checkpoint, about */
-	char message[256];         /* the library's last one */
+	DB_TXN *txn;        /* the one that is open, or that loads; else NULL */
+	uint32_t at_commit; /* flags */
+	uint64_t logged;    /* bytes since the last checkpoint, about */
+	char message[256];  /* the library's last one */
 };
 
 static int fail(struct bdb *bdb, const char *what, int code)
@@ -131,9 +131,10 @@ static int open_tree(struct bdb *bdb)
 
 	if (code)
 		return fail(bdb, "db_create", code);
-	snprintf(bdb->peer.setup, PEER_SETUP, "Berkeley DB %d.%d.%d, B-tree, page size %u, %s, "
-	         "cache of %llu MiB, log buffer of %d MiB, no locks", DB_VERSION_MAJOR,
-	         DB_VERSION_MINOR, DB_VERSION_PATCH, page,
+	snprintf(bdb->peer.setup, PEER_SETUP,
+	         "Berkeley DB %d.%d.%d, B-tree, page size %u, %s, "
+	         "cache of %llu MiB, log buffer of %d MiB, no locks",
+	         DB_VERSION_MAJOR, DB_VERSION_MINOR, DB_VERSION_PATCH, page,
 	         bdb->at_commit == DB_TXN_SYNC ? "DB_TXN_SYNC" : "DB_TXN_WRITE_NOSYNC",
 	         (unsigned long long)cache_size(bdb) >> 20, LOG_BUFFER >> 20);
 	code = bdb->db->set_pagesize(bdb->db, page);
@@ -155,8 +156,7 @@ static struct engine *open_with(const struct engine_ops *ops, const struct engin
 	bdb->peer.start = start;
 	bdb->at_commit = sync ? DB_TXN_SYNC : DB_TXN_WRITE_NOSYNC;
 	bad = (sync && peer_on_disk(&bdb->peer, options)) ||
-	      peer_path(&bdb->peer, options, "", folder) || open_env(bdb, folder) ||
-	      open_tree(bdb);
+	      peer_path(&bdb->peer, options, "", folder) || open_env(bdb, folder) || open_tree(bdb);
 	return peer_opened(&bdb->peer, bad, why);
 }
 
@@ -215,14 +215,20 @@ static int bdb_put(struct engine *engine, unsigned table, uint64_t id, const voi
 	return code ? fail(bdb, "put", code) : 0;
 }
 
-#define BDB_OPS                                                                                    \
-	.begin = bdb_begin, .commit = bdb_commit, .get = bdb_get, .put = bdb_put,                  \
+#define BDB_OPS                                                                   \
+	.begin = bdb_begin, .commit = bdb_commit, .get = bdb_get, .put = bdb_put, \
 	.load = peer_load, .close = bdb_close, PEER_OPS
 
 const struct engine_ops engine_bdb = {
-	.name = "bdb", .open = bdb_open, .survives = "process", BDB_OPS,
+	.name = "bdb",
+	.open = bdb_open,
+	.survives = "process",
+	BDB_OPS,
 };
 
 const struct engine_ops engine_bdb_sync = {
-	.name = "bdb-sync", .open = bdb_sync_open, .survives = "power", BDB_OPS,
+	.name = "bdb-sync",
+	.open = bdb_sync_open,
+	.survives = "power",
+	BDB_OPS,
 };

@@ -16,7 +16,7 @@
 struct lmdb {
 	struct peer peer;
 	MDB_env *env;
-	MDB_txn *txn;              /* the one that is open, or that loads; else NULL */
+	MDB_txn *txn; /* the one that is open, or that loads; else NULL */
 	MDB_dbi dbi;
 };
 
@@ -185,14 +185,20 @@ static int lmdb_put(struct engine *engine, unsigned table, uint64_t id, const vo
 	return code ? fail(lmdb, "put", code) : 0;
 }
 
-#define LMDB_OPS                                                                                   \
-	.begin = lmdb_begin, .commit = lmdb_commit, .get = lmdb_get, .put = lmdb_put,              \
+#define LMDB_OPS                                                                      \
+	.begin = lmdb_begin, .commit = lmdb_commit, .get = lmdb_get, .put = lmdb_put, \
 	.load = peer_load, .close = lmdb_close, PEER_OPS
 
 const struct engine_ops engine_lmdb = {
-	.name = "lmdb", .open = lmdb_open, .survives = "process", LMDB_OPS,
+	.name = "lmdb",
+	.open = lmdb_open,
+	.survives = "process",
+	LMDB_OPS,
 };
 
 const struct engine_ops engine_lmdb_sync = {
-	.name = "lmdb-sync", .open = lmdb_sync_open, .survives = "power", LMDB_OPS,
+	.name = "lmdb-sync",
+	.open = lmdb_sync_open,
+	.survives = "power",
+	LMDB_OPS,
 };

@@ -26,8 +26,8 @@
 
 enum {
 	POOL_PAGE = 4096,
-	POOL_MORE = 64 << 20,      /* beside the root: the heap's own and the undo log */
-	LOG_CACHE = 2 << 20,       /* undo log that is not given back after a transaction */
+	POOL_MORE = 64 << 20, /* beside the root: the heap's own and the undo log */
+	LOG_CACHE = 2 << 20,  /* undo log that is not given back after a transaction */
 };
 
 struct pool {
@@ -47,10 +47,12 @@ static const char *const settings[][2] = {
 enum { SETTINGS = sizeof(settings) / sizeof(*settings) };
 
 /* Each is a function of the library without its prefix. */
+/* clang-format off */
 #define FUNCTIONS(with)                                                                            \
 	with(create) with(open) with(close) with(root) with(direct) with(errormsg) with(ctl_set)   \
 	with(tx_begin) with(tx_add_range_direct) with(tx_commit) with(tx_abort) with(tx_end)       \
 	with(tx_stage)
+/* clang-format on */
 
 #define MEMBER(name) __typeof__(pmemobj_##name) *name;
 #define LOOK_UP(name) (pmem.name = (__typeof__(pmem.name))dlsym(library, "pmemobj_" #name)) &&
@@ -67,8 +69,10 @@ static int load(struct pool *pool)
 	if (pmem.create)
 		return 0;
 	if (dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD))
-		return peer_fail(&pool->peer, "%s was loaded before its settings were made; link "
-		                 "this program without it", LIBRARY);
+		return peer_fail(&pool->peer,
+		                 "%s was loaded before its settings were made; link "
+		                 "this program without it",
+		                 LIBRARY);
 	for (unsigned i = 0; i < SETTINGS; i++)
 		setenv(settings[i][0], settings[i][1], 0);
 	library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -203,8 +207,8 @@ static struct engine *alone_open(const struct engine_options *options, size_t si
 	return open_with(&engine_pmemobj, options, size, memory, why);
 }
 
-static struct engine *replica_open(const struct engine_options *options, size_t size,
-                                   void **memory, char *why)
+static struct engine *replica_open(const struct engine_options *options, size_t size, void **memory,
+                                   char *why)
 {
 	return open_with(&engine_pmemobj_replica, options, size, memory, why);
 }
@@ -231,14 +235,18 @@ static int pool_commit(struct engine *engine)
 	return pmem.tx_end() ? fail((struct pool *)engine, "commit") : 0;
 }
 
-#define POOL_OPS                                                                                   \
-	.begin = pool_begin, .range = pool_range, .commit = pool_commit, .survives = "process",    \
+#define POOL_OPS                                                                                \
+	.begin = pool_begin, .range = pool_range, .commit = pool_commit, .survives = "process", \
 	.close = pool_close, PEER_OPS
 
 const struct engine_ops engine_pmemobj = {
-	.name = "pmemobj", .open = alone_open, POOL_OPS,
+	.name = "pmemobj",
+	.open = alone_open,
+	POOL_OPS,
 };
 
 const struct engine_ops engine_pmemobj_replica = {
-	.name = "pmemobj-replica", .open = replica_open, POOL_OPS,
+	.name = "pmemobj-replica",
+	.open = replica_open,
+	POOL_OPS,
 };

@@ -18,32 +18,32 @@
 
 enum {
 	KEY_SIZE = 32,
-	AHEAD_ROWS = 512,          /* that a read outside of transactions fetches at most */
+	AHEAD_ROWS = 512, /* that a read outside of transactions fetches at most */
 	AHEAD_BYTES = 64 << 10,
 	LOAD_BYTES = 256 << 10,
-	PATIENCE = 60,             /* seconds, when the options do not say */
+	PATIENCE = 60, /* seconds, when the options do not say */
 };
 
 /* A row that the open transaction, or a batch that loads, has put. */
 struct put {
 	char key[KEY_SIZE];
 	size_t key_length;
-	uint8_t *row;              /* its copy */
+	uint8_t *row; /* its copy */
 	uint32_t size;
 };
 
 struct redis {
 	struct peer peer;
 	redisContext *context;
-	uint8_t *copies;           /* of the rows, table after table */
+	uint8_t *copies; /* of the rows, table after table */
 	uint64_t offsets[PEER_TABLES + 1];
 	uint8_t *known[PEER_TABLES]; /* which rows have a copy: a bit for each */
 	struct put *puts;
 	unsigned put_count, put_room;
-	const char **words;        /* of the command that puts them */
+	const char **words; /* of the command that puts them */
 	size_t *lengths;
-	bool open;                 /* a transaction is */
-	uint8_t *ahead;            /* rows after one that was asked for: AHEAD_BYTES, or one row */
+	bool open;      /* a transaction is */
+	uint8_t *ahead; /* rows after one that was asked for: AHEAD_BYTES, or one row */
 	unsigned ahead_table;
 	uint64_t ahead_first, ahead_count;
 };
@@ -194,7 +194,7 @@ static int take_row(struct redis *redis, const redisReply *reply, unsigned table
 	}
 	if (reply->type != REDIS_REPLY_STRING || (size_t)reply->len != size)
 		return peer_fail(&redis->peer, "get: a row of another size; take a server that is "
-		                 "empty");
+		                               "empty");
 	memcpy(row, reply->str, size);
 	return 0;
 }
@@ -343,15 +343,16 @@ static int reach(struct redis *redis, const struct engine_options *options)
 
 	if (!options->redis_port)
 		return peer_fail(&redis->peer, "no port of a server is given; redis_pair.py starts "
-		                 "one with a replica");
+		                               "one with a replica");
 	limit.tv_usec = (suseconds_t)((patience - (double)limit.tv_sec) * 1e6);
 	redis->context = redisConnectWithTimeout("127.0.0.1", options->redis_port, limit);
 	if (!redis->context)
 		return peer_fail(&redis->peer, "out of memory");
 	if (redis->context->err)
-		return peer_fail(&redis->peer, "port %u of 127.0.0.1: %s; redis_pair.py starts a "
-		                 "server with a replica", options->redis_port,
-		                 redis->context->errstr);
+		return peer_fail(&redis->peer,
+		                 "port %u of 127.0.0.1: %s; redis_pair.py starts a "
+		                 "server with a replica",
+		                 options->redis_port, redis->context->errstr);
 	/* A replica that has gone would be waited for for ever. */
 	if (redisSetTimeout(redis->context, limit) != REDIS_OK)
 		return fail(redis, "time limit");
@@ -401,9 +402,11 @@ static int describe(struct redis *redis)
 		return -1;
 	at = strstr(reply->str, field);
 	at = at ? at + sizeof(field) - 1 : "";
-	snprintf(redis->peer.setup, PEER_SETUP, "Redis %.*s, one replica, no files, tcp on "
+	snprintf(redis->peer.setup, PEER_SETUP,
+	         "Redis %.*s, one replica, no files, tcp on "
 	         "127.0.0.1; a transaction is MSET and WAIT 1 0 in one round trip, the client "
-	         "keeps copies of rows", (int)strcspn(at, "\r\n"), at);
+	         "keeps copies of rows",
+	         (int)strcspn(at, "\r\n"), at);
 	freeReplyObject(reply);
 	return 0;
 }

@@ -131,8 +131,10 @@ static int use_log(struct sqlite *sqlite)
 		mode = (const char *)sqlite3_column_text(use, 0);
 	wal = mode && !strcmp(mode, "wal");
 	if (!wal)
-		peer_fail(&sqlite->peer, "no write-ahead log (%s); give a folder on a file system "
-		          "of this host", mode ? mode : sqlite3_errmsg(sqlite->db));
+		peer_fail(&sqlite->peer,
+		          "no write-ahead log (%s); give a folder on a file system "
+		          "of this host",
+		          mode ? mode : sqlite3_errmsg(sqlite->db));
 	sqlite3_finalize(use);
 	return wal ? 0 : -1;
 }
@@ -149,12 +151,12 @@ static int open_database(struct sqlite *sqlite, const char *path, const char *sy
 	if (sqlite3_open_v2(path, &sqlite->db, flags, NULL) != SQLITE_OK)
 		return fail(sqlite, path);
 	if (run(sqlite, "PRAGMA page_size = %u", page) ||
-	    run(sqlite, "PRAGMA locking_mode = EXCLUSIVE") ||
-	    use_log(sqlite) ||
+	    run(sqlite, "PRAGMA locking_mode = EXCLUSIVE") || use_log(sqlite) ||
 	    run(sqlite, "PRAGMA synchronous = %s", synchronous) ||
 	    run(sqlite, "PRAGMA cache_size = -%llu", (unsigned long long)cache >> 10))
 		return -1;
-	snprintf(sqlite->peer.setup, PEER_SETUP, "SQLite %s, WAL, synchronous=%s, "
+	snprintf(sqlite->peer.setup, PEER_SETUP,
+	         "SQLite %s, WAL, synchronous=%s, "
 	         "locking_mode=EXCLUSIVE, page_size=%u, cache of %llu MiB, prepared statements",
 	         sqlite3_libversion(), synchronous, page, (unsigned long long)cache >> 20);
 	return prepare_all(sqlite);
@@ -176,8 +178,8 @@ static struct engine *open_with(const struct engine_ops *ops, const struct engin
 	return peer_opened(&sqlite->peer, bad, why);
 }
 
-static struct engine *sqlite_open(const struct engine_options *options, size_t size,
-                                  void **memory, char *why)
+static struct engine *sqlite_open(const struct engine_options *options, size_t size, void **memory,
+                                  char *why)
 {
 	(void)size;
 	*memory = NULL;
@@ -196,8 +198,8 @@ static int sqlite_begin(struct engine *engine)
 {
 	struct sqlite *sqlite = (struct sqlite *)engine;
 
-	if (sqlite->peer.loading && (peer_end_load(&sqlite->peer) ||
-	                             run(sqlite, "PRAGMA wal_checkpoint(TRUNCATE)")))
+	if (sqlite->peer.loading &&
+	    (peer_end_load(&sqlite->peer) || run(sqlite, "PRAGMA wal_checkpoint(TRUNCATE)")))
 		return -1;
 	return start(engine);
 }
@@ -237,14 +239,20 @@ static int sqlite_put(struct engine *engine, unsigned table, uint64_t id, const 
 	return code;
 }
 
-#define SQLITE_OPS                                                                                 \
-	.begin = sqlite_begin, .commit = sqlite_commit, .get = sqlite_get, .put = sqlite_put,      \
+#define SQLITE_OPS                                                                            \
+	.begin = sqlite_begin, .commit = sqlite_commit, .get = sqlite_get, .put = sqlite_put, \
 	.load = peer_load, .close = sqlite_close, PEER_OPS
 
 const struct engine_ops engine_sqlite = {
-	.name = "sqlite", .open = sqlite_open, .survives = "process", SQLITE_OPS,
+	.name = "sqlite",
+	.open = sqlite_open,
+	.survives = "process",
+	SQLITE_OPS,
 };
 
 const struct engine_ops engine_sqlite_sync = {
-	.name = "sqlite-sync", .open = sqlite_sync_open, .survives = "power", SQLITE_OPS,
+	.name = "sqlite-sync",
+	.open = sqlite_sync_open,
+	.survives = "power",
+	SQLITE_OPS,
 };

@@ -57,8 +57,7 @@ int peer_fail_errno(struct peer *peer, const char *path)
 	return peer_fail(peer, "%s: %s", path, strerror(errno));
 }
 
-int peer_path(struct peer *peer, const struct engine_options *options, const char *name,
-              char *path)
+int peer_path(struct peer *peer, const struct engine_options *options, const char *name, char *path)
 {
 	char *folder;
 	int length;
@@ -85,8 +84,10 @@ int peer_on_disk(struct peer *peer, const struct engine_options *options)
 	if (statfs(options->dir, &fs))
 		return peer_fail_errno(peer, options->dir);
 	if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)
-		return peer_fail(peer, "%s is memory, which survives no power failure; give a "
-		                 "folder on a disk", options->dir);
+		return peer_fail(peer,
+		                 "%s is memory, which survives no power failure; give a "
+		                 "folder on a disk",
+		                 options->dir);
 	return 0;
 }
 

@@ -11,7 +11,7 @@ enum {
 	PEER_TABLES = 32,
 	PEER_PATH = 4096,
 	PEER_SETUP = 512,
-	PEER_BATCH = 16 << 20,     /* bytes of rows that are loaded in one transaction */
+	PEER_BATCH = 16 << 20, /* bytes of rows that are loaded in one transaction */
 };
 
 /* The first member of every driver. */
@@ -19,9 +19,9 @@ struct peer {
 	struct engine engine;
 	struct engine_table tables[PEER_TABLES];
 	unsigned table_count;
-	int (*start)(struct engine *engine);   /* opens a transaction, for peer_load */
-	bool loading;              /* rows were loaded, and no transaction has begun since */
-	size_t batch;              /* bytes of rows in the transaction that loads; 0: none does */
+	int (*start)(struct engine *engine); /* opens a transaction, for peer_load */
+	bool loading; /* rows were loaded, and no transaction has begun since */
+	size_t batch; /* bytes of rows in the transaction that loads; 0: none does */
 	char setup[PEER_SETUP];
 	char why[ENGINE_WHY];
 };

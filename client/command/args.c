@@ -11,7 +11,7 @@ enum {
 	WAIT_MS = 600000,
 	INTERVAL_MS = 1000,
 	RUN_MS = 2000,
-	NAME_MAX_SHOWN = 32,       /* longer words are no misspelt names of ours */
+	NAME_MAX_SHOWN = 32, /* longer words are no misspelt names of ours */
 };
 
 static const uint32_t bench_sizes[] = { 8, 64, 1 << 10, 16 << 10, 256 << 10 };
@@ -115,8 +115,10 @@ static enum ps_exit parse_option(int argc, char **argv, int *at, struct ps_args 
 
 static enum ps_exit too_many(const struct ps_args *args, const char *word)
 {
-	return ps_complain(PS_EXIT_USAGE, "'%.80s' is one word too many; perseas %s --help says "
-	                   "what it takes", word, args->verb->name);
+	return ps_complain(PS_EXIT_USAGE,
+	                   "'%.80s' is one word too many; perseas %s --help says "
+	                   "what it takes",
+	                   word, args->verb->name);
 }
 
 static enum ps_exit take_word(const char *word, struct ps_args *args)
@@ -140,8 +142,10 @@ static enum ps_exit take_word(const char *word, struct ps_args *args)
 static enum ps_exit set_store(struct ps_args *args, const char *word)
 {
 	if (!ps_name_valid(word))
-		return ps_complain(PS_EXIT_USAGE, "'%.80s' cannot name a store: use 1 to 63 of A-Z "
-		                   "a-z 0-9 . _ -, not beginning with a dot", word);
+		return ps_complain(PS_EXIT_USAGE,
+		                   "'%.80s' cannot name a store: use 1 to 63 of A-Z "
+		                   "a-z 0-9 . _ -, not beginning with a dot",
+		                   word);
 	args->store = word;
 	return PS_EXIT_OK;
 }
@@ -210,9 +214,10 @@ static enum ps_exit check(const struct ps_args *args)
 		return ps_complain(PS_EXIT_USAGE, "which store? usage: perseas %s %s", verb->name,
 		                   verb->usage);
 	if (strchr(verb->needs, 'm') && !args->mirrors)
-		return ps_complain(PS_EXIT_USAGE, "which mirrors? give --mirrors host:port,… or "
-		                   "the list as a word; usage: perseas %s %s", verb->name,
-		                   verb->usage);
+		return ps_complain(PS_EXIT_USAGE,
+		                   "which mirrors? give --mirrors host:port,… or "
+		                   "the list as a word; usage: perseas %s %s",
+		                   verb->name, verb->usage);
 	return verb->check ? verb->check(args) : PS_EXIT_OK;
 }
 
@@ -240,9 +245,11 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 		else if (strcmp(word, "-h") == 0)
 			args->help = true;
 		else if (word[1] != '-')
-			wrong = ps_complain(PS_EXIT_USAGE, "there is no option %.40s; options "
+			wrong = ps_complain(PS_EXIT_USAGE,
+			                    "there is no option %.40s; options "
 			                    "begin with two dashes, perseas --help lists "
-			                    "them", word);
+			                    "them",
+			                    word);
 		else
 			wrong = parse_option(argc, argv, &i, args);
 	}

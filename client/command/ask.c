@@ -76,9 +76,8 @@ static int code_of(Perseas__Status status)
 }
 
 /* Takes one answer; *error is set when there is none of use. */
-static Perseas__Reply *receive(struct ps_panel *panel, unsigned i,
-                               Perseas__Request__BodyCase asked, uint64_t until_ns,
-                               struct ps_error *error)
+static Perseas__Reply *receive(struct ps_panel *panel, unsigned i, Perseas__Request__BodyCase asked,
+                               uint64_t until_ns, struct ps_error *error)
 {
 	const char *name = panel->addresses[i].text;
 	Perseas__Reply *reply = NULL;
@@ -89,11 +88,13 @@ static Perseas__Reply *receive(struct ps_panel *panel, unsigned i,
 	}
 	if (reply->status != PERSEAS__STATUS__STATUS_OK) {
 		ps_error_set(error, code_of(reply->status), "%s: %s", name, reply->message);
-	} else if ((int)reply->body_case != (int)asked + PERSEAS__REPLY__BODY_LIST -
-	                                    PERSEAS__REQUEST__BODY_LIST) {
+	} else if ((int)reply->body_case !=
+	           (int)asked + PERSEAS__REPLY__BODY_LIST - PERSEAS__REQUEST__BODY_LIST) {
 		/* The bodies of requests and of their replies stand in the same order. */
-		ps_error_set(error, PERSEAS_EPROTOCOL, "%s answered another question; is it a "
-		             "perseasd of this version?", name);
+		ps_error_set(error, PERSEAS_EPROTOCOL,
+		             "%s answered another question; is it a "
+		             "perseasd of this version?",
+		             name);
 	} else {
 		return reply;
 	}

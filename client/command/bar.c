@@ -10,7 +10,7 @@
 
 enum {
 	BAR_WIDTH = 30,
-	PATIENCE_MS = 500,         /* what is done sooner is not shown at all */
+	PATIENCE_MS = 500, /* what is done sooner is not shown at all */
 	REDRAW_MS = 100,
 };
 
@@ -18,7 +18,7 @@ static struct {
 	bool on;
 	bool drawn;
 	char what[64];
-	uint64_t began_ns;         /* with this what */
+	uint64_t began_ns; /* with this what */
 	uint64_t drawn_ns;
 } bar;
 

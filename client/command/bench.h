@@ -12,24 +12,24 @@
 /* Of one mirror. */
 struct ps_bench_trip {
 	struct perseas_mirror_stat mirror;
-	struct ps_histogram *latency;      /* ns; NULL: it could not be measured */
+	struct ps_histogram *latency; /* ns; NULL: it could not be measured */
 };
 
 /* Of one size. */
 struct ps_bench_size {
 	uint32_t bytes;
 	double seconds;
-	struct ps_histogram *commits;      /* ns in perseas_commit */
+	struct ps_histogram *commits; /* ns in perseas_commit */
 };
 
 struct ps_bench {
 	const struct ps_args *args;
 	perseas_t *p;
-	uint8_t *base;                     /* of the segment: PS_BENCH_SLICE for each thread */
+	uint8_t *base; /* of the segment: PS_BENCH_SLICE for each thread */
 	struct ps_bench_trip trips[PS_MIRRORS_MAX];
 	unsigned trip_count;
 	struct ps_bench_size sizes[PS_SIZES_MAX];
-	unsigned size_count;               /* that were measured */
+	unsigned size_count; /* that were measured */
 };
 
 #define PS_BENCH_SLICE ((size_t)1 << 20)
@@ -39,6 +39,6 @@ struct ps_bench {
 enum ps_exit ps_bench_trips(struct ps_bench *bench);
 enum ps_exit ps_bench_commits(struct ps_bench *bench);
 
-void ps_bench_free(struct ps_bench *bench);    /* what was measured */
+void ps_bench_free(struct ps_bench *bench); /* what was measured */
 
 #endif

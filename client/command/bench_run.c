@@ -12,10 +12,10 @@
 
 enum {
 	TRIP_BYTES = 8,
-	TRIPS_MIN = 16,            /* to a mirror, however long they take */
-	TRIPS_MS = 500,            /* at most: commits, and signs of life, wait meanwhile */
-	WARM_PERCENT = 10,         /* of a size's time, that is not counted */
-	LOOK_MS = 20,              /* between two looks at the clock and at signals */
+	TRIPS_MIN = 16,    /* to a mirror, however long they take */
+	TRIPS_MS = 500,    /* at most: commits, and signs of life, wait meanwhile */
+	WARM_PERCENT = 10, /* of a size's time, that is not counted */
+	LOOK_MS = 20,      /* between two looks at the clock and at signals */
 };
 
 static struct ps_histogram *new_histogram(void)
@@ -93,8 +93,10 @@ static enum ps_exit measure_mirror(struct ps_bench *bench, unsigned i)
 		return PS_EXIT_OK;
 	free(trip->latency);
 	trip->latency = NULL;
-	return ps_complain(PS_EXIT_FAILURE, "the connection to %s broke; perseas doctor looks at "
-	                   "both ends", m->address.text);
+	return ps_complain(PS_EXIT_FAILURE,
+	                   "the connection to %s broke; perseas doctor looks at "
+	                   "both ends",
+	                   m->address.text);
 }
 
 enum ps_exit ps_bench_trips(struct ps_bench *bench)
@@ -123,8 +125,8 @@ struct worker {
 	struct run *run;
 	pthread_t thread;
 	uint8_t *slice;
-	uint64_t number;           /* of its transactions so far */
-	int code;                  /* that ended it */
+	uint64_t number; /* of its transactions so far */
+	int code;        /* that ended it */
 	struct ps_histogram commits;
 };
 
@@ -180,8 +182,9 @@ static void run_for(const struct run *run, uint64_t ms)
 
 		if (now >= until)
 			return;
-		poll(NULL, 0, until - now < (uint64_t)LOOK_MS * 1000000
-			? (int)((until - now) / 1000000) : LOOK_MS);
+		poll(NULL, 0,
+		     until - now < (uint64_t)LOOK_MS * 1000000 ? (int)((until - now) / 1000000)
+		                                               : LOOK_MS);
 	}
 }
 

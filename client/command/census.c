@@ -222,10 +222,14 @@ enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
 	if (census->answered == 0)
 		return ps_complain(PS_EXIT_FAILURE, "no mirror answers");
 	if (census->answered < count)
-		return ps_complain(PS_EXIT_PARTLY, "%u of %u mirrors answer, and none of these has "
-		                   "a store '%s'", census->answered, count, store);
-	return ps_complain(PS_EXIT_NO, "no mirror has a store '%s' that can be read; perseas ls "
-	                   "shows what they have", store);
+		return ps_complain(PS_EXIT_PARTLY,
+		                   "%u of %u mirrors answer, and none of these has "
+		                   "a store '%s'",
+		                   census->answered, count, store);
+	return ps_complain(PS_EXIT_NO,
+	                   "no mirror has a store '%s' that can be read; perseas ls "
+	                   "shows what they have",
+	                   store);
 }
 
 void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot)

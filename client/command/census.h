@@ -8,17 +8,17 @@
 
 struct ps_census {
 	const struct ps_panel *panel;
-	Perseas__Reply *replies[PS_MIRRORS_MAX];   /* taken from the panel */
+	Perseas__Reply *replies[PS_MIRRORS_MAX]; /* taken from the panel */
 	/* What a mirror has, NULL: nothing, and errors[i] says why. */
 	const Perseas__StoreStatus *told[PS_MIRRORS_MAX];
 	struct ps_error errors[PS_MIRRORS_MAX];
-	unsigned answered;         /* mirrors */
-	unsigned have;             /* mirrors with a store of this name */
+	unsigned answered; /* mirrors */
+	unsigned have;     /* mirrors with a store of this name */
 	/* Of several stores that bear the name, the one with the most listed images; NULL: none. */
-	const Perseas__Header *header;             /* with the newest roster of it */
-	const Perseas__Roster *roster;             /* that roster */
-	const Perseas__StoreStatus *newest;        /* at the highest (epoch, seq) of its images that
-	                                              count; NULL: none has a slot */
+	const Perseas__Header *header;      /* with the newest roster of it */
+	const Perseas__Roster *roster;      /* that roster */
+	const Perseas__StoreStatus *newest; /* at the highest (epoch, seq) of its images that
+	                                       count; NULL: none has a slot */
 };
 
 void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char *store);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-static const char here[] = "127.0.0.1:7170";       /* where perseasd listens by default */
+static const char here[] = "127.0.0.1:7170"; /* where perseasd listens by default */
 
 static double us(uint64_t ns)
 {
@@ -82,8 +82,8 @@ static void head(struct ps_table *table, const char *const *heads)
 
 static void print_trips(const struct ps_bench *bench)
 {
-	static const char *const heads[] = { "ROUND TRIP TO", "OVER", "P50 US", "P99 US",
-		                             "P99.9 US", "MAX US", "", NULL };
+	static const char *const heads[] = { "ROUND TRIP TO", "OVER",   "P50 US", "P99 US",
+		                             "P99.9 US",      "MAX US", "",       NULL };
 	struct ps_table table = { 0 };
 
 	head(&table, heads);
@@ -91,8 +91,8 @@ static void print_trips(const struct ps_bench *bench)
 		const struct ps_bench_trip *trip = &bench->trips[i];
 
 		ps_table_cell(&table, 0, "%s", trip->mirror.address);
-		ps_table_cell(&table, 1, is_remote(trip) ? "%s data connection"
-		                                         : "%s (no network)", trip->mirror.fabric);
+		ps_table_cell(&table, 1, is_remote(trip) ? "%s data connection" : "%s (no network)",
+		              trip->mirror.fabric);
 		if (trip->latency)
 			latency_cells(&table, 2, trip->latency);
 		ps_table_cell(&table, 6, "%s", trip->mirror.trouble);
@@ -102,8 +102,8 @@ static void print_trips(const struct ps_bench *bench)
 
 static void print_sizes(const struct ps_bench *bench)
 {
-	static const char *const heads[] = { "COMMIT OF", "RATE /S", "P50 US", "P99 US",
-		                             "P99.9 US", "MAX US", "ROUND TRIPS", NULL };
+	static const char *const heads[] = { "COMMIT OF", "RATE /S", "P50 US",      "P99 US",
+		                             "P99.9 US",  "MAX US",  "ROUND TRIPS", NULL };
 	struct ps_table table = { 0 };
 	char text[PS_SIZE_TEXT];
 

@@ -156,7 +156,9 @@ static void zsh_option(const struct ps_option *option)
 	printf("]");
 	if (option->value)
 		printf(":%s:%s", option->value,
-		       is_path(option) ? "_files" : is_folder(option) ? "_files -/" : " ");
+		       is_path(option)     ? "_files"
+		       : is_folder(option) ? "_files -/"
+		                           : " ");
 	printf("'");
 }
 
@@ -254,6 +256,6 @@ enum ps_exit ps_verb_completion(const struct ps_args *args)
 		zsh();
 	else
 		return ps_complain(PS_EXIT_USAGE, "for which shell? usage: perseas completion "
-		                   "bash, or perseas completion zsh");
+		                                  "bash, or perseas completion zsh");
 	return PS_EXIT_OK;
 }

@@ -13,11 +13,11 @@
 
 enum {
 	FOUND_COLUMN = 9,
-	CLOCK_SECONDS = 1,         /* of two hosts may differ by so much */
+	CLOCK_SECONDS = 1, /* of two hosts may differ by so much */
 };
 
 struct report {
-	struct ps_json *json;      /* NULL: text */
+	struct ps_json *json; /* NULL: text */
 	unsigned counts[PS_HEALTH_SKIPPED + 1];
 };
 
@@ -104,7 +104,7 @@ static void look_at_clock(struct ps_panel *panel, unsigned i, struct ps_finding 
 	if (finding->health == PS_HEALTH_OK)
 		finding->health = PS_HEALTH_WARNING;
 	ps_finding_advise(finding, "Nothing is lost by it, but times of two owners do not compare: "
-	                  "synchronise both hosts: apt-get install chrony");
+	                           "synchronise both hosts: apt-get install chrony");
 }
 
 static const char *remedy(int code)
@@ -132,13 +132,17 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 		ps_finding_advise(finding, "%s", remedy(panel->errors[i].code));
 		return;
 	}
-	ps_finding_set(finding, PS_HEALTH_OK, "perseasd %s answers, the same protocol; %zu "
-	               "store%s, %s", list->version, list->n_stores, list->n_stores == 1 ? "" : "s",
+	ps_finding_set(finding, PS_HEALTH_OK,
+	               "perseasd %s answers, the same protocol; %zu "
+	               "store%s, %s",
+	               list->version, list->n_stores, list->n_stores == 1 ? "" : "s",
 	               ps_size_text(used, list->memory_used));
 	if (strcmp(list->version, perseas_version()) != 0) {
 		finding->health = PS_HEALTH_WARNING;
-		ps_finding_advise(finding, "This is %s: upgrade the older of the two, mirrors "
-		                  "first.", perseas_version());
+		ps_finding_advise(finding,
+		                  "This is %s: upgrade the older of the two, mirrors "
+		                  "first.",
+		                  perseas_version());
 	}
 	look_at_clock(panel, i, finding);
 }

@@ -75,7 +75,8 @@ static void warn(const struct ps_census *census, const char *store)
 	printf("it is one of the %zu images that the store's roster lists, by version %" PRIu64
 	       ", which this mirror has; of them W = %u must hold each transaction: perseas roster "
 	       "%s shows whether there is a newer one, perseas roster remove %s takes it out "
-	       "first\n", roster->n_members, roster->version, roster->acks, store, store);
+	       "first\n",
+	       roster->n_members, roster->version, roster->acks, store, store);
 }
 
 static void describe(const struct ps_census *census, const char *store, const char *verb)
@@ -163,9 +164,11 @@ static enum ps_exit drop(struct ps_panel *panel, const struct ps_census *census,
 	if (!status)
 		return ps_census_nobody(census, args->store);
 	if (status->live)
-		return ps_complain(PS_EXIT_NO, "store '%s' has a live owner, at %s: take the "
+		return ps_complain(PS_EXIT_NO,
+		                   "store '%s' has a live owner, at %s: take the "
 		                   "mirror out of its roster with perseas roster remove, or end "
-		                   "the owner", args->store, status->owner_address);
+		                   "the owner",
+		                   args->store, status->owner_address);
 	if (!args->yes) {
 		print(census, args);
 		return ps_complain(PS_EXIT_NO, "nothing is deleted without --yes");

@@ -69,7 +69,8 @@ enum ps_exit ps_verb_help(const struct ps_args *args)
 	while (verb->name && strcmp(verb->name, args->topic) != 0)
 		verb++;
 	if (!verb->name)
-		return ps_complain(PS_EXIT_USAGE, "there is no help on '%.40s'; perseas help lists "
+		return ps_complain(PS_EXIT_USAGE,
+		                   "there is no help on '%.40s'; perseas help lists "
 		                   "the commands, and there is perseas help exit-codes",
 		                   args->topic);
 	ps_help_verb(verb);

@@ -15,7 +15,7 @@ enum ps_exit ps_check_history(const struct ps_args *args)
 		return ps_complain(PS_EXIT_USAGE, "which mirror? give --from host:port");
 	if ((args->offset || args->length) && !args->segment)
 		return ps_complain(PS_EXIT_USAGE, "--offset and --length are within a segment: "
-		                   "name it with --segment");
+		                                  "name it with --segment");
 	return PS_EXIT_OK;
 }
 
@@ -52,7 +52,7 @@ static char *hex(const uint8_t *bytes, uint32_t length)
 }
 
 struct output {
-	struct ps_json *json;      /* NULL: text */
+	struct ps_json *json; /* NULL: text */
 	bool bytes;
 };
 
@@ -179,16 +179,15 @@ static enum ps_exit print(const struct ps_history *history, const struct ps_args
 		ps_json_end(&json, '}');
 	} else {
 		printf("%" PRIu64 " shown, of %zu looked at, back from transaction %" PRIu64
-		       "; it ends there: %s\n", count, history->count, history->live.from.seq,
-		       history->ends);
+		       "; it ends there: %s\n",
+		       count, history->count, history->live.from.seq, history->ends);
 	}
 	return count ? PS_EXIT_OK : PS_EXIT_NO;
 }
 
 /* One try. */
 static enum ps_live_step look(struct ps_panel *panel, const struct ps_census *census,
-                              const struct ps_args *args, unsigned try,
-                              enum ps_exit *status)
+                              const struct ps_args *args, unsigned try, enum ps_exit *status)
 {
 	const Perseas__StoreStatus *told = census->told[0];
 	struct ps_history history;

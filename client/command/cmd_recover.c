@@ -33,7 +33,7 @@ enum ps_exit ps_check_recover(const struct ps_args *args)
 {
 	if (args->to && args->onto)
 		return ps_complain(PS_EXIT_USAGE, "--to and --onto do different things: give one "
-		                   "of them");
+		                                  "of them");
 	if (!args->onto && (args->as || args->acks))
 		return ps_complain(PS_EXIT_USAGE,
 		                   "--%s goes with --onto: it is about the new store",
@@ -95,8 +95,8 @@ static void print_live(const struct ps_args *args, perseas_t *p)
 		return;
 	}
 	printf("store '%s' is recovered at transaction %" PRIu64 ", now of epoch %" PRIu64 ", on "
-	       "%u of %u mirrors; it has no owner\n", p->store, stat.seq, stat.epoch, stat.live,
-	       stat.mirrors);
+	       "%u of %u mirrors; it has no owner\n",
+	       p->store, stat.seq, stat.epoch, stat.live, stat.mirrors);
 }
 
 /* W mirrors hold the state when open has returned, so it is done even where some are down. */

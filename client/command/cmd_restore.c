@@ -28,7 +28,8 @@ static enum ps_exit load(struct ps_snapshot *snapshot, struct ps_remake *remake)
 	if (!status)
 		status = ps_snapshot_read(snapshot);
 	if (!status && ps_image_recover(&snapshot->image, &slot) < 0)
-		status = ps_complain(PS_EXIT_NO, "%s cannot be used: the undo record of its "
+		status = ps_complain(PS_EXIT_NO,
+		                     "%s cannot be used: the undo record of its "
 		                     "unfinished transaction names bytes outside of the store",
 		                     snapshot->path);
 	return status;
@@ -42,9 +43,9 @@ static void print(const struct ps_snapshot *snapshot, const struct ps_remake *re
 	if (!remake->quiet) {
 		printf("store '%s' of %s, as it was at epoch %" PRIu64 ", transaction %" PRIu64
 		       ", is now store '%s' on %s; open it there:\n    perseas_open(\"%s\", "
-		       "\"%s\", …)\n", snapshot->reader.header->store, snapshot->path,
-		       slot->epoch, slot->seq, remake->store, remake->mirrors, remake->store,
-		       remake->mirrors);
+		       "\"%s\", …)\n",
+		       snapshot->reader.header->store, snapshot->path, slot->epoch, slot->seq,
+		       remake->store, remake->mirrors, remake->store, remake->mirrors);
 		return;
 	}
 	ps_json_begin(&json, NULL, '{');

@@ -13,7 +13,7 @@
 #include <poll.h>
 #include <string.h>
 
-enum { LOOK_MS = 100 };            /* between two looks at how far an order is */
+enum { LOOK_MS = 100 }; /* between two looks at how far an order is */
 
 static const struct ps_roster_action actions[] = {
 	{ "add", PERSEAS__ORDER_KIND__ORDER_ADD, 1, "NEW" },
@@ -35,16 +35,20 @@ enum ps_exit ps_check_roster(const struct ps_args *args)
 	unsigned members = action ? action->members : 0;
 
 	if (args->member_count > members)
-		return ps_complain(PS_EXIT_USAGE, "'%.80s' is one word too many; perseas roster "
-		                   "--help says what it takes", args->members[members]);
+		return ps_complain(PS_EXIT_USAGE,
+		                   "'%.80s' is one word too many; perseas roster "
+		                   "--help says what it takes",
+		                   args->members[members]);
 	if (args->member_count < members)
-		return ps_complain(PS_EXIT_USAGE, "which mirror? usage: perseas roster %s STORE "
-		                   "LIST %s", action->name, action->takes);
+		return ps_complain(PS_EXIT_USAGE,
+		                   "which mirror? usage: perseas roster %s STORE "
+		                   "LIST %s",
+		                   action->name, action->takes);
 	if (args->gone && (!action || !ps_roster_old(args)))
 		return ps_complain(PS_EXIT_USAGE, "--gone goes with roster remove or replace");
 	if (!action && args->acks)
 		return ps_complain(PS_EXIT_USAGE, "--acks goes with a change: roster add, remove "
-		                   "or replace");
+		                                  "or replace");
 	return PS_EXIT_OK;
 }
 
@@ -56,7 +60,8 @@ const char *ps_roster_old(const struct ps_args *args)
 const char *ps_roster_new(const struct ps_args *args)
 {
 	return args->action->order == PERSEAS__ORDER_KIND__ORDER_REMOVE
-		? NULL : args->members[args->action->members - 1];
+	               ? NULL
+	               : args->members[args->action->members - 1];
 }
 
 /* --- showing --- */
@@ -83,8 +88,8 @@ static void print_roster(const struct ps_census *census, const Perseas__Roster *
 
 		ps_table_cell(&table, 0, "  %s", roster->members[k]->address);
 		ps_table_cell(&table, 1, "%s", ps_hex_text(id, roster->members[k]->image_id.data));
-		ps_table_cell(&table, 2, "%s", status ? ps_state_text(status->header->state)
-		                                      : "not seen");
+		ps_table_cell(&table, 2, "%s",
+		              status ? ps_state_text(status->header->state) : "not seen");
 	}
 	ps_table_print(&table, stdout);
 }
@@ -191,15 +196,16 @@ static int messenger(const struct ps_census *census, const struct ps_args *args)
 	for (unsigned i = 0; i < census->panel->count; i++)
 		if (ps_census_belongs(census, i) && census->told[i]->live &&
 		    census->told[i]->header->promised_epoch ==
-		    census->told[owner]->header->promised_epoch && !leaves(census, i, args))
+		            census->told[owner]->header->promised_epoch &&
+		    !leaves(census, i, args))
 			return (int)i;
 	return owner;
 }
 
 struct wait {
 	uint8_t id[PS_ID_SIZE];
-	unsigned at;               /* the mirror that passes the order on */
-	char told[1024];           /* how far it was, when it was looked at last */
+	unsigned at;     /* the mirror that passes the order on */
+	char told[1024]; /* how far it was, when it was looked at last */
 	bool over;
 	enum ps_exit status;
 };
@@ -249,8 +255,8 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result,
 static const Perseas__OrderResult *result_of(const struct ps_census *census,
                                              const struct wait *wait)
 {
-	const Perseas__OrderResult *result =
-		census->told[wait->at] ? census->told[wait->at]->result : NULL;
+	const Perseas__OrderResult *result = census->told[wait->at] ? census->told[wait->at]->result
+	                                                            : NULL;
 
 	return result && ps_id_equal(result->id, wait->id) ? result : NULL;
 }
@@ -270,7 +276,8 @@ static void look(struct ps_panel *panel, const struct ps_args *args, struct wait
 		take_result(wait, result, args);
 	} else if (now < 0) {
 		wait->over = true;
-		wait->status = ps_complain(PS_EXIT_PARTLY, "the owner went away before it had told "
+		wait->status = ps_complain(PS_EXIT_PARTLY,
+		                           "the owner went away before it had told "
 		                           "what became of the change; perseas roster shows how it "
 		                           "is");
 	} else if (!census.told[wait->at] || !census.told[wait->at]->live) {
@@ -293,12 +300,13 @@ static enum ps_exit follow_order(struct ps_panel *panel, const struct ps_args *a
 			return wait->status;
 		poll(NULL, 0, LOOK_MS);
 	}
-	return ps_complain(PS_EXIT_PARTLY, "the owner goes on with the change%s%s; perseas status "
-	                   "shows how far it is", *wait->told ? ": " : "", wait->told);
+	return ps_complain(PS_EXIT_PARTLY,
+	                   "the owner goes on with the change%s%s; perseas status "
+	                   "shows how far it is",
+	                   *wait->told ? ": " : "", wait->told);
 }
 
-static enum ps_exit change_by_owner(struct ps_panel *panel, unsigned at,
-                                    const struct ps_args *args)
+static enum ps_exit change_by_owner(struct ps_panel *panel, unsigned at, const struct ps_args *args)
 {
 	struct wait wait = { .at = at, .status = PS_EXIT_OK };
 	enum ps_exit status;

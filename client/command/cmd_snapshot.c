@@ -15,7 +15,7 @@ enum ps_exit ps_check_snapshot(const struct ps_args *args)
 	}
 	if (!args->store || !args->from || !args->to)
 		return ps_complain(PS_EXIT_USAGE, "usage: perseas snapshot STORE --from MIRROR "
-		                   "--to FILE, or perseas snapshot --check FILE");
+		                                  "--to FILE, or perseas snapshot --check FILE");
 	return PS_EXIT_OK;
 }
 
@@ -47,8 +47,8 @@ static void print_copy(const struct ps_copy *copy, const struct ps_args *args, u
 		printf("store '%s' on %s, as it was at ", args->store, args->from);
 		print_state(&copy->slot, time);
 		printf(": %zu segment%s, %s; %s written to %s\n", copy->header->n_segments,
-		       copy->header->n_segments == 1 ? "" : "s",
-		       ps_size_text(bytes, copy->bytes), ps_size_text(size, length), args->to);
+		       copy->header->n_segments == 1 ? "" : "s", ps_size_text(bytes, copy->bytes),
+		       ps_size_text(size, length), args->to);
 		return;
 	}
 	ps_json_begin(&json, NULL, '{');

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP_NS ((uint64_t)20000000)           /* between looks at connections that are made */
-#define PATIENCE_NS ((uint64_t)500000000)      /* for those that answer late, before it is shown */
+#define STEP_NS ((uint64_t)20000000)      /* between looks at connections that are made */
+#define PATIENCE_NS ((uint64_t)500000000) /* for those that answer late, before it is shown */
 
 struct round {
 	struct ps_panel panel;
-	uint64_t timeout_ns;       /* after so long without an answer a connection is given up */
-	uint64_t asked_ns[PS_MIRRORS_MAX];     /* 0: no answer is due */
-	bool failed[PS_MIRRORS_MAX];           /* in this round: it is asked again in the next */
+	uint64_t timeout_ns; /* after so long without an answer a connection is given up */
+	uint64_t asked_ns[PS_MIRRORS_MAX]; /* 0: no answer is due */
+	bool failed[PS_MIRRORS_MAX];       /* in this round: it is asked again in the next */
 	Perseas__Reply *replies[PS_MIRRORS_MAX];
 	struct ps_top_look look;
 };
@@ -150,10 +150,11 @@ static void draw(const struct live *live)
 	FILE *out = open_memstream(&text, &size);
 
 	if (out) {
-		fprintf(out, "perseas top: %u of %u mirrors answer, %u store%s; every %g s, q "
-		        "quits\n\n", answering(look), look->count, live->top.count,
-		        live->top.count == 1 ? "" : "s",
-		        (double)live->args->interval_ms / 1000);
+		fprintf(out,
+		        "perseas top: %u of %u mirrors answer, %u store%s; every %g s, q "
+		        "quits\n\n",
+		        answering(look), look->count, live->top.count,
+		        live->top.count == 1 ? "" : "s", (double)live->args->interval_ms / 1000);
 		ps_top_print(&live->top, look, out);
 		fclose(out);
 	}

@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum {
-	ROUNDS_MAX = 16,                   /* new beginnings, when images change meanwhile */
-	SETTLE_MS = 20,                    /* between two looks at mirrors that catch up */
-	SLICE_MS = 100,                    /* of the time between two rounds */
-	STRIDE_MIN = 16 << 10,             /* bytes of the shortest piece that is tried */
+	ROUNDS_MAX = 16,       /* new beginnings, when images change meanwhile */
+	SETTLE_MS = 20,        /* between two looks at mirrors that catch up */
+	SLICE_MS = 100,        /* of the time between two rounds */
+	STRIDE_MIN = 16 << 10, /* bytes of the shortest piece that is tried */
 	STRIDE_FIRST = 512 << 10,
 };
 
@@ -24,30 +24,30 @@ struct verify {
 	struct ps_census census;
 	struct ps_compare compare;
 	const char *store;
-	bool compared[PS_MIRRORS_MAX];     /* its image counts, and has answered so far */
-	unsigned mirrors;                  /* with compared[i] set at the beginning */
-	unsigned base;                     /* one at the newest state: its table is the measure */
-	bool live;                         /* an owner is there, or was meanwhile */
-	bool resting;                      /* nothing moves: what mirrors sum themselves can tell */
-	bool changed;                      /* images were replaced or mended: begin again */
-	bool too_fast;                     /* a piece could not be followed */
-	bool same;                         /* the verdict */
-	uint64_t stride;                   /* bytes of a piece that is followed */
+	bool compared[PS_MIRRORS_MAX]; /* its image counts, and has answered so far */
+	unsigned mirrors;              /* with compared[i] set at the beginning */
+	unsigned base;                 /* one at the newest state: its table is the measure */
+	bool live;                     /* an owner is there, or was meanwhile */
+	bool resting;                  /* nothing moves: what mirrors sum themselves can tell */
+	bool changed;                  /* images were replaced or mended: begin again */
+	bool too_fast;                 /* a piece could not be followed */
+	bool same;                     /* the verdict */
+	uint64_t stride;               /* bytes of a piece that is followed */
 	unsigned segments;
 	uint64_t bytes;
-	uint64_t seq;                      /* at which the last piece was compared */
-	unsigned differences;              /* lines printed */
-	unsigned behind;                   /* segments that a mirror does not have yet */
-	struct ps_json *json;              /* its findings are elements of an array; NULL: text */
+	uint64_t seq;         /* at which the last piece was compared */
+	unsigned differences; /* lines printed */
+	unsigned behind;      /* segments that a mirror does not have yet */
+	struct ps_json *json; /* its findings are elements of an array; NULL: text */
 };
 
 /* What differs in one segment on one mirror. */
 struct tally {
-	uint64_t pieces;           /* of PS_COMPARE_PIECE */
-	uint64_t last;             /* number of the last of these */
+	uint64_t pieces; /* of PS_COMPARE_PIECE */
+	uint64_t last;   /* number of the last of these */
 	uint64_t bytes;
-	uint64_t first;            /* offset of the first byte */
-	uint64_t seq;              /* when it was seen */
+	uint64_t first; /* offset of the first byte */
+	uint64_t seq;   /* when it was seen */
 };
 
 static const char *name_of(const struct verify *v, unsigned i)
@@ -166,15 +166,16 @@ static void missing(struct verify *v, unsigned i, const Perseas__Segment *segmen
 		return;
 	}
 	ps_bar_clear();
-	snprintf(how, sizeof(how), "is missing: transaction %" PRIu64 " made it, and this mirror "
-	         "stands at %" PRIu64, segment->born, slot->seq);
+	snprintf(how, sizeof(how),
+	         "is missing: transaction %" PRIu64 " made it, and this mirror "
+	         "stands at %" PRIu64,
+	         segment->born, slot->seq);
 	find_fault(v, i, segment->name, "behind", how);
 	v->behind++;
 }
 
 /* The mirrors whose entry of the segment is the base's take part; says so of the others. */
-static void match_entries(struct verify *v, const Perseas__Segment *segment,
-                          struct ps_piece *piece)
+static void match_entries(struct verify *v, const Perseas__Segment *segment, struct ps_piece *piece)
 {
 	for (unsigned i = 0; i < v->panel.count; i++) {
 		const Perseas__Segment *own;
@@ -211,8 +212,7 @@ static bool sums_agree(struct verify *v, struct ps_piece *piece)
 		digest = v->panel.replies[i]->digest;
 		first = first ? first : digest;
 		v->live |= digest->live;
-		v->resting &= !digest->live &&
-		              same_slot(digest->slot, v->census.told[i]->slot);
+		v->resting &= !digest->live && same_slot(digest->slot, v->census.told[i]->slot);
 		alike &= digest->crc == first->crc;
 	}
 	return alike && v->resting;
@@ -288,10 +288,12 @@ static void report_segment(struct verify *v, const Perseas__Segment *segment,
 
 		if (t->pieces == 0)
 			continue;
-		snprintf(how, sizeof(how), "differs from the other mirrors at transaction %" PRIu64
-		         ", first at offset %" PRIu64 " (%" PRIu64 " byte%s in %" PRIu64 " of %"
-		         PRIu64 " pieces)", t->seq, t->first, t->bytes, t->bytes == 1 ? "" : "s",
-		         t->pieces, (segment->size + PS_COMPARE_PIECE - 1) / PS_COMPARE_PIECE);
+		snprintf(how, sizeof(how),
+		         "differs from the other mirrors at transaction %" PRIu64
+		         ", first at offset %" PRIu64 " (%" PRIu64 " byte%s in %" PRIu64
+		         " of %" PRIu64 " pieces)",
+		         t->seq, t->first, t->bytes, t->bytes == 1 ? "" : "s", t->pieces,
+		         (segment->size + PS_COMPARE_PIECE - 1) / PS_COMPARE_PIECE);
 		differs(v, i, segment->name, how);
 	}
 }
@@ -343,9 +345,10 @@ static void print_behind(const struct verify *v)
 
 		if (slot->seq >= newest->seq)
 			continue;
-		snprintf(how, sizeof(how), "stands at transaction %" PRIu64 ", %" PRIu64
-		         " behind: perseas recover %s mends it", slot->seq, newest->seq - slot->seq,
-		         v->store);
+		snprintf(how, sizeof(how),
+		         "stands at transaction %" PRIu64 ", %" PRIu64
+		         " behind: perseas recover %s mends it",
+		         slot->seq, newest->seq - slot->seq, v->store);
 		find_fault(v, i, NULL, "behind", how);
 	}
 }
@@ -362,10 +365,10 @@ static enum ps_exit print_same(struct verify *v, unsigned count)
 	char size[PS_SIZE_TEXT];
 
 	if (!v->json)
-		printf("store '%s': %u of %zu mirrors hold the same: %u segment%s, %s, epoch %"
-		       PRIu64 ", transaction %" PRIu64 "%s\n", v->store, count, members,
-		       v->segments, v->segments == 1 ? "" : "s", ps_size_text(size, v->bytes),
-		       v->census.newest->slot->epoch, seq_of(v),
+		printf("store '%s': %u of %zu mirrors hold the same: %u segment%s, %s, "
+		       "epoch %" PRIu64 ", transaction %" PRIu64 "%s\n",
+		       v->store, count, members, v->segments, v->segments == 1 ? "" : "s",
+		       ps_size_text(size, v->bytes), v->census.newest->slot->epoch, seq_of(v),
 		       v->live ? ", while it runs" : "");
 	print_behind(v);
 	v->same = true;
@@ -384,12 +387,15 @@ static enum ps_exit verdict(struct verify *v)
 	if (v->too_fast)
 		return ps_copy_too_fast(v->store, v->census.header->log_size), PS_EXIT_PARTLY;
 	if (v->behind)
-		return ps_complain(PS_EXIT_PARTLY, "not conclusive: a mirror of store '%s' is "
-		                   "behind; its owner mends it, or perseas recover", v->store);
-	if (count < 2 && members > 1)
-		return ps_complain(PS_EXIT_PARTLY, "not conclusive: %u of %zu mirrors of store "
-		                   "'%s' can be compared, and two must be", count, members,
+		return ps_complain(PS_EXIT_PARTLY,
+		                   "not conclusive: a mirror of store '%s' is "
+		                   "behind; its owner mends it, or perseas recover",
 		                   v->store);
+	if (count < 2 && members > 1)
+		return ps_complain(PS_EXIT_PARTLY,
+		                   "not conclusive: %u of %zu mirrors of store "
+		                   "'%s' can be compared, and two must be",
+		                   count, members, v->store);
 	return print_same(v, count);
 }
 
@@ -426,8 +432,10 @@ static enum ps_exit compare_all(struct verify *v)
 
 	choose(v);
 	if (v->mirrors == 0)
-		return ps_complain(PS_EXIT_PARTLY, "not conclusive: no mirror has an image of "
-		                   "store '%s' that counts", v->store);
+		return ps_complain(PS_EXIT_PARTLY,
+		                   "not conclusive: no mirror has an image of "
+		                   "store '%s' that counts",
+		                   v->store);
 	if (!ps_compare_open(&v->compare, &v->panel, &v->census, v->store, v->compared))
 		return PS_EXIT_FAILURE;
 	header = v->census.told[v->base]->header;
@@ -450,8 +458,10 @@ static void end_json(const struct verify *v)
 	const bool known = v->census.have > 0;
 
 	ps_json_end(v->json, ']');
-	ps_json_text(v->json, "result", v->differences ? "different"
-	                                : v->same ? "same" : "inconclusive");
+	ps_json_text(v->json, "result",
+	             v->differences ? "different"
+	             : v->same      ? "same"
+	                            : "inconclusive");
 	ps_json_number(v->json, "compared", known ? count_compared(v) : 0);
 	ps_json_number(v->json, "mirrors", known ? v->census.roster->n_members : 0);
 	ps_json_number(v->json, "segments", v->segments);
@@ -525,7 +535,8 @@ static enum ps_exit verify_round(const struct ps_args *args)
 		if (!changed)
 			return status;
 	}
-	return ps_complain(PS_EXIT_PARTLY, "not conclusive: the images of store '%s' are being "
+	return ps_complain(PS_EXIT_PARTLY,
+	                   "not conclusive: the images of store '%s' are being "
 	                   "mended or replaced; perseas status shows how far that is",
 	                   args->store);
 }

@@ -36,35 +36,35 @@ struct ps_args {
 	const struct ps_verb *verb;
 	const char *store;
 	const char *mirrors;
-	const char *words[PS_WORDS_MAX];           /* behind the verb, as they stand */
-	const char *topic;         /* help: of what; completion: for which shell */
-	uint32_t sizes[PS_SIZES_MAX];              /* bench: bytes of a transaction */
-	unsigned size_count;       /* never 0 once it is parsed */
-	uint32_t threads;          /* the same */
-	uint32_t run_ms;           /* the same: each size takes so long */
-	const char *memory_dir;    /* never NULL once it is parsed */
+	const char *words[PS_WORDS_MAX]; /* behind the verb, as they stand */
+	const char *topic;               /* help: of what; completion: for which shell */
+	uint32_t sizes[PS_SIZES_MAX];    /* bench: bytes of a transaction */
+	unsigned size_count;             /* never 0 once it is parsed */
+	uint32_t threads;                /* the same */
+	uint32_t run_ms;                 /* the same: each size takes so long */
+	const char *memory_dir;          /* never NULL once it is parsed */
 	unsigned word_count;
-	const char *file;          /* a snapshot */
-	const char *from;          /* one mirror */
-	const char *check;         /* a snapshot */
-	const struct ps_roster_action *action;     /* roster: NULL: shows it */
-	const char *members[2];    /* .. of the change */
+	const char *file;                      /* a snapshot */
+	const char *from;                      /* one mirror */
+	const char *check;                     /* a snapshot */
+	const struct ps_roster_action *action; /* roster: NULL: shows it */
+	const char *members[2];                /* .. of the change */
 	unsigned member_count;
 	const char *segment;
-	uint64_t offset, length;   /* within the segment; length 0: not given */
-	uint64_t last;             /* 0: not given */
-	uint64_t seq;              /* with one_seq */
-	const char *to;            /* directory or file */
-	const char *onto;          /* list of mirrors */
+	uint64_t offset, length; /* within the segment; length 0: not given */
+	uint64_t last;           /* 0: not given */
+	uint64_t seq;            /* with one_seq */
+	const char *to;          /* directory or file */
+	const char *onto;        /* list of mirrors */
 	const char *as;
-	uint64_t log_size;         /* bytes */
+	uint64_t log_size; /* bytes */
 	uint64_t accept_epoch;
 	uint64_t accept_seq;
 	uint32_t acks;
-	uint32_t connect_timeout_ms;   /* never 0 once it is parsed */
-	uint32_t wait_ms;              /* the same */
-	uint32_t repeat_ms;        /* 0: once */
-	uint32_t interval_ms;      /* never 0 once it is parsed */
+	uint32_t connect_timeout_ms; /* never 0 once it is parsed */
+	uint32_t wait_ms;            /* the same */
+	uint32_t repeat_ms;          /* 0: once */
+	uint32_t interval_ms;        /* never 0 once it is parsed */
 	bool once;
 	bool json;
 	bool one_seq;
@@ -74,7 +74,7 @@ struct ps_args {
 	bool takeover;
 	bool help;
 	bool version;
-	uint64_t given;            /* bits: the options, by their place in the table */
+	uint64_t given; /* bits: the options, by their place in the table */
 };
 
 enum ps_verb_bit {
@@ -106,16 +106,16 @@ struct ps_verb {
 	 * file, c a change of the roster (may be left out), a an address, t a topic,
 	 * S a shell. */
 	const char *words;
-	const char *needs;         /* of s, m, f: what must have been given */
-	const char *usage;         /* its command line behind its name */
-	const char *summary;       /* half a sentence; NULL: --help does not list it */
-	const char *details;       /* paragraphs for --help */
+	const char *needs;   /* of s, m, f: what must have been given */
+	const char *usage;   /* its command line behind its name */
+	const char *summary; /* half a sentence; NULL: --help does not list it */
+	const char *details; /* paragraphs for --help */
 	/* What its options must be together; 0, or PS_EXIT_USAGE with a complaint. May be NULL. */
 	enum ps_exit (*check)(const struct ps_args *args);
 	enum ps_exit (*run)(const struct ps_args *args);
 };
 
-extern const struct ps_verb ps_verbs[];    /* ends with a name of NULL */
+extern const struct ps_verb ps_verbs[]; /* ends with a name of NULL */
 
 enum ps_exit ps_verb_create(const struct ps_args *args);
 enum ps_exit ps_verb_status(const struct ps_args *args);
@@ -197,7 +197,7 @@ struct ps_table {
  * process, with PS_EXIT_FAILURE. */
 void ps_table_cell(struct ps_table *table, unsigned column, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-void ps_table_print(struct ps_table *table, FILE *out);    /* and frees it */
+void ps_table_print(struct ps_table *table, FILE *out); /* and frees it */
 
 /* bar.c: a progress bar on stderr, where that is a terminal and the work is long. */
 

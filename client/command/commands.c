@@ -22,8 +22,7 @@ const struct ps_verb ps_verbs[] = {
 	  NULL, ps_verb_status },
 	{ "ls", PS_LS, "m", "m", "LIST [--json]",
 	  "lists the stores on each mirror, its memory and version",
-	  "It only reads: it fences nobody.\n",
-	  NULL, ps_verb_ls },
+	  "It only reads: it fences nobody.\n", NULL, ps_verb_ls },
 	{ "top", PS_TOP, "m", "m", "LIST [--interval SECONDS] [--once] [--json]",
 	  "shows what runs: transactions a second, latencies, how far mirrors are behind",
 	  "Asks the mirrors again and again, and shows the stores that they have: owner and\n"
@@ -173,10 +172,8 @@ const struct ps_verb ps_verbs[] = {
 	  ps_check_doctor, ps_verb_doctor },
 	{ "help", PS_HELP, "t", "", "[COMMAND | exit-codes]",
 	  "says how a command is used, or what an exit status means",
-	  "Without a word it says what there is.\n",
-	  NULL, ps_verb_help },
-	{ "completion", PS_COMPLETION, "S", "", "bash | zsh",
-	  NULL,
+	  "Without a word it says what there is.\n", NULL, ps_verb_help },
+	{ "completion", PS_COMPLETION, "S", "", "bash | zsh", NULL,
 	  "Prints what the shell needs to complete command lines of perseas. make install\n"
 	  "puts it where the shells look for it; by hand: . <(perseas completion bash)\n",
 	  NULL, ps_verb_completion },

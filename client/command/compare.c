@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRIES = 6 };                /* of one length of a piece */
+enum { TRIES = 6 }; /* of one length of a piece */
 
 static const char *name_of(const struct ps_compare *compare, unsigned i)
 {
@@ -76,8 +76,8 @@ static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
 		struct ps_live *live = &compare->of[i].live;
 
 		if (piece->ask[i] &&
-		    (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + piece->ids[i],
-		                     piece->offset, piece->length, compare->of[i].bytes) ||
+		    (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + piece->ids[i], piece->offset,
+		                     piece->length, compare->of[i].bytes) ||
 		     !ps_live_ask_tail(live)))
 			leave(compare, piece, i);
 	}
@@ -112,8 +112,9 @@ static unsigned lowest(const struct ps_compare *compare, const struct ps_piece *
 	unsigned best = PS_MIRRORS_MAX;
 
 	for (unsigned i = 0; i < compare->panel->count; i++)
-		if (piece->ask[i] && (best == PS_MIRRORS_MAX || compare->of[i].live.from.seq <
-		                                                compare->of[best].live.from.seq))
+		if (piece->ask[i] &&
+		    (best == PS_MIRRORS_MAX ||
+		     compare->of[i].live.from.seq < compare->of[best].live.from.seq))
 			best = i;
 	return best;
 }
@@ -149,15 +150,16 @@ static bool same_history(struct ps_live *live, const struct ps_live *low)
 		return true;
 	a = ps_live_older(live, &step);
 	b = ps_live_older(&own, &step);
-	return a && b && a->epoch == b->epoch && a->seq == b->seq &&
-	       a->position == b->position && a->crc == b->crc;
+	return a && b && a->epoch == b->epoch && a->seq == b->seq && a->position == b->position &&
+	       a->crc == b->crc;
 }
 
 static void exclude(const struct ps_compare *compare, struct ps_piece *piece, unsigned i,
                     const char *why)
 {
-	ps_complain(PS_EXIT_OK, "%s: not compared, it stands at epoch %" PRIu64 ", transaction %"
-	            PRIu64 ", %s", name_of(compare, i), compare->of[i].live.from.epoch,
+	ps_complain(PS_EXIT_OK,
+	            "%s: not compared, it stands at epoch %" PRIu64 ", transaction %" PRIu64 ", %s",
+	            name_of(compare, i), compare->of[i].live.from.epoch,
 	            compare->of[i].live.from.seq, why);
 	piece->ask[i] = false;
 }
@@ -184,8 +186,7 @@ static bool align(struct ps_compare *compare, struct ps_piece *piece, unsigned i
 		compare->patient = false;
 		if (same_history(live, base))
 			return true;
-		exclude(compare, piece,
-		        live->from.epoch < base->from.epoch ? i : low,
+		exclude(compare, piece, live->from.epoch < base->from.epoch ? i : low,
 		        "and its history cannot be joined to that of the others");
 	}
 	return false;
@@ -226,8 +227,8 @@ static unsigned votes_for(const struct ps_compare *compare, const struct ps_piec
 	unsigned votes = 0;
 
 	for (unsigned k = 0; k < compare->panel->count; k++)
-		votes += piece->ask[k] && !memcmp(compare->of[k].bytes, compare->of[i].bytes,
-		                                  piece->length);
+		votes += piece->ask[k] &&
+		         !memcmp(compare->of[k].bytes, compare->of[i].bytes, piece->length);
 	return votes;
 }
 
@@ -282,15 +283,13 @@ static bool images_are_the_same(const struct ps_compare *compare, const struct p
 
 	ps_census_take(&now, compare->panel, compare->store);
 	for (unsigned i = 0; i < compare->panel->count && same; i++)
-		same = !piece->ask[i] ||
-		       (now.told[i] && ps_copy_same(compare->census->told[i], now.told[i],
-		                                    compare->seq));
+		same = !piece->ask[i] || (now.told[i] && ps_copy_same(compare->census->told[i],
+		                                                      now.told[i], compare->seq));
 	ps_census_free(&now);
 	return same;
 }
 
-enum ps_verdict ps_compare_piece(struct ps_compare *compare, struct ps_piece *piece,
-                                 unsigned base)
+enum ps_verdict ps_compare_piece(struct ps_compare *compare, struct ps_piece *piece, unsigned base)
 {
 	for (unsigned try = 0; try < TRIES; try++) {
 		bool last = !compare->patient || try >= TRIES / 2;

@@ -16,30 +16,30 @@ struct ps_compare {
 	const struct ps_census *census;
 	struct {
 		struct ps_live live;
-		uint8_t *bytes;            /* PS_COMPARE_PIECE; NULL: the mirror takes no part */
-		struct ps_slot before;     /* where it stood at the try before */
+		uint8_t *bytes;        /* PS_COMPARE_PIECE; NULL: the mirror takes no part */
+		struct ps_slot before; /* where it stood at the try before */
 	} of[PS_MIRRORS_MAX];
 	/* While an owner goes on, mirrors that do not fit together yet may do so a moment later. */
 	bool patient;
-	uint64_t seq;                      /* at which the last piece was compared */
+	uint64_t seq; /* at which the last piece was compared */
 };
 
 struct ps_piece {
-	uint32_t ids[PS_MIRRORS_MAX];      /* of the segment, as each mirror has it */
-	uint64_t size;                     /* of the segment */
+	uint32_t ids[PS_MIRRORS_MAX]; /* of the segment, as each mirror has it */
+	uint64_t size;                /* of the segment */
 	uint64_t offset, length;
-	bool ask[PS_MIRRORS_MAX];          /* takes part; cleared where that turns out impossible */
+	bool ask[PS_MIRRORS_MAX]; /* takes part; cleared where that turns out impossible */
 	/* For each mirror: */
-	uint64_t differing;                /* .. set to the mirrors that differ, as bits */
-	uint64_t first[PS_MIRRORS_MAX];    /* .. the offset of its first byte that does */
-	uint64_t bytes[PS_MIRRORS_MAX];    /* .. and how many do */
+	uint64_t differing;             /* .. set to the mirrors that differ, as bits */
+	uint64_t first[PS_MIRRORS_MAX]; /* .. the offset of its first byte that does */
+	uint64_t bytes[PS_MIRRORS_MAX]; /* .. and how many do */
 };
 
 enum ps_verdict {
 	PS_SAME,
 	PS_DIFFERENT,
-	PS_CHANGED,                /* an image was mended or replaced meanwhile: begin anew */
-	PS_TOO_FAST,               /* try a shorter piece: it is read, and its log, in less time */
+	PS_CHANGED,  /* an image was mended or replaced meanwhile: begin anew */
+	PS_TOO_FAST, /* try a shorter piece: it is read, and its log, in less time */
 };
 
 /* For the mirrors of `take`. False, with a complaint: no memory. Close it either way. */
@@ -52,7 +52,6 @@ void ps_compare_close(struct ps_compare *compare);
  * behind than the logs reach, or has another history. `base` is the mirror that is right where
  * as many say the one as the other.
  */
-enum ps_verdict ps_compare_piece(struct ps_compare *compare, struct ps_piece *piece,
-                                 unsigned base);
+enum ps_verdict ps_compare_piece(struct ps_compare *compare, struct ps_piece *piece, unsigned base);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-void ps_digest_ask(struct ps_panel *panel, const char *store, const bool *ask,
-                   const uint32_t *ids, uint64_t offset, uint64_t length)
+void ps_digest_ask(struct ps_panel *panel, const char *store, const bool *ask, const uint32_t *ids,
+                   uint64_t offset, uint64_t length)
 {
 	Perseas__DigestRequest bodies[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];

@@ -13,17 +13,17 @@
 #include <sys/types.h>
 
 enum ps_feature {
-	PS_FEATURE_MEMBARRIER_OWNER,   /* private expedited: barriers of an owner's threads */
-	PS_FEATURE_MEMBARRIER_MIRROR,  /* global expedited: fences that reach owners on this host */
+	PS_FEATURE_MEMBARRIER_OWNER,  /* private expedited: barriers of an owner's threads */
+	PS_FEATURE_MEMBARRIER_MIRROR, /* global expedited: fences that reach owners on this host */
 	PS_FEATURE_PIDFD,
-	PS_FEATURE_RDMA,               /* this build has it, and the environment allows it */
+	PS_FEATURE_RDMA, /* this build has it, and the environment allows it */
 };
 
 enum ps_clock_state { PS_CLOCK_UNKNOWN, PS_CLOCK_FREE, PS_CLOCK_SYNCHRONISED };
 
 struct ps_host {
-	const char *root;          /* "" is this host, else a path without a slash at its end */
-	const char *memory_dir;    /* absolute */
+	const char *root;       /* "" is this host, else a path without a slash at its end */
+	const char *memory_dir; /* absolute */
 	bool (*has)(enum ps_feature feature);
 	enum ps_clock_state (*clock)(void);
 	/* Bytes of the file system that `path`, which has the root before it, is on. */
@@ -37,8 +37,8 @@ enum ps_health { PS_HEALTH_OK, PS_HEALTH_WARNING, PS_HEALTH_FAIL, PS_HEALTH_SKIP
 
 struct ps_finding {
 	enum ps_health health;
-	char found[512];           /* a sentence without its full stop */
-	char advice[512];          /* what to do, with the command; "": nothing */
+	char found[512];  /* a sentence without its full stop */
+	char advice[512]; /* what to do, with the command; "": nothing */
 };
 
 struct ps_check {
@@ -46,9 +46,9 @@ struct ps_check {
 	void (*look)(const struct ps_host *host, struct ps_finding *finding);
 };
 
-extern const struct ps_check ps_checks[];  /* ends with a name of NULL */
+extern const struct ps_check ps_checks[]; /* ends with a name of NULL */
 
-const char *ps_health_name(enum ps_health health);   /* "ok", "warning", "fail", "skipped" */
+const char *ps_health_name(enum ps_health health); /* "ok", "warning", "fail", "skipped" */
 
 /* The check of that name, on this host. False: there is none. */
 bool ps_check_run(const char *name, const struct ps_host *host, struct ps_finding *finding);
@@ -92,7 +92,7 @@ enum { PS_DAEMONS_MAX = 16, PS_LISTENERS_MAX = 16 };
 struct ps_daemon_seen {
 	pid_t pid;
 	uint64_t uid;
-	bool readable;             /* its sockets can be seen: else only root can */
+	bool readable; /* its sockets can be seen: else only root can */
 };
 
 struct ps_daemons {

@@ -12,8 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool place(char path[PATH_MAX], const struct ps_host *host, const char *format,
-                  va_list args)
+static bool place(char path[PATH_MAX], const struct ps_host *host, const char *format, va_list args)
 {
 	int len = snprintf(path, PATH_MAX, "%s", host->root);
 	int rest;
@@ -134,8 +133,7 @@ static bool has_number(void *arg, const char *text)
 	return end > text + len && errno == 0;
 }
 
-bool ps_host_number(const struct ps_host *host, const char *path, const char *key,
-                    uint64_t *number)
+bool ps_host_number(const struct ps_host *host, const char *path, const char *key, uint64_t *number)
 {
 	struct sought sought = { .key = key };
 

@@ -11,12 +11,12 @@
 #include <string.h>
 
 enum {
-	TESTED_MAJOR = 6,          /* the oldest kernel that the tests run on: Debian 12's */
+	TESTED_MAJOR = 6, /* the oldest kernel that the tests run on: Debian 12's */
 	TESTED_MINOR = 1,
 	CAP_IPC_LOCK_BIT = 14,
-	FILES_LEAST = 256,         /* an owner of 16 mirrors, with room for its application */
+	FILES_LEAST = 256, /* an owner of 16 mirrors, with room for its application */
 	FILES_FEW = 1024,
-	FILES_DAEMON = 4096,       /* several descriptors for each session and store */
+	FILES_DAEMON = 4096, /* several descriptors for each session and store */
 };
 
 /* What an owner registers by default: its ring, and buffers. */
@@ -44,8 +44,10 @@ void ps_check_kernel(const struct ps_host *host, struct ps_finding *finding)
 	if (major > TESTED_MAJOR || (major == TESTED_MAJOR && minor >= TESTED_MINOR))
 		return;
 	finding->health = PS_HEALTH_WARNING;
-	ps_finding_advise(finding, "Perseas is tested on Linux %d.%d and later; the checks below "
-	                  "say what is missing here.", TESTED_MAJOR, TESTED_MINOR);
+	ps_finding_advise(finding,
+	                  "Perseas is tested on Linux %d.%d and later; the checks below "
+	                  "say what is missing here.",
+	                  TESTED_MAJOR, TESTED_MINOR);
 }
 
 void ps_check_proc(const struct ps_host *host, struct ps_finding *finding)
@@ -67,14 +69,15 @@ void ps_check_membarrier(const struct ps_host *host, struct ps_finding *finding)
 	const bool mirror = host->has(PS_FEATURE_MEMBARRIER_MIRROR);
 
 	if (owner && mirror) {
-		ps_finding_set(finding, PS_HEALTH_OK, "expedited membarrier(2), private and "
+		ps_finding_set(finding, PS_HEALTH_OK,
+		               "expedited membarrier(2), private and "
 		               "global");
 		return;
 	}
 	ps_finding_set(finding, PS_HEALTH_WARNING, "no %s expedited membarrier(2)%s",
-	               owner ? "global" : "private",
-	               owner || mirror ? "" : ", nor a global one");
-	ps_finding_advise(finding, "Each commit over shared memory takes a full fence instead, and "
+	               owner ? "global" : "private", owner || mirror ? "" : ", nor a global one");
+	ps_finding_advise(finding,
+	                  "Each commit over shared memory takes a full fence instead, and "
 	                  "is a little slower. Allow the system call (a container's seccomp "
 	                  "profile), or take a kernel with CONFIG_MEMBARRIER, 4.16 or later.");
 }
@@ -87,8 +90,8 @@ void ps_check_pidfd(const struct ps_host *host, struct ps_finding *finding)
 	}
 	ps_finding_set(finding, PS_HEALTH_WARNING, "no pidfd_open(2)");
 	ps_finding_advise(finding, "A mirror cannot tell whether an owner on its own host is dead, "
-	                  "and copies the image at each claim. Allow the system call (a "
-	                  "container's seccomp profile), or take Linux 5.3 or later.");
+	                           "and copies the image at each claim. Allow the system call (a "
+	                           "container's seccomp profile), or take Linux 5.3 or later.");
 }
 
 void ps_check_clock(const struct ps_host *host, struct ps_finding *finding)
@@ -99,7 +102,8 @@ void ps_check_clock(const struct ps_host *host, struct ps_finding *finding)
 		return;
 	case PS_CLOCK_FREE:
 		ps_finding_set(finding, PS_HEALTH_WARNING, "the clock is not synchronised");
-		ps_finding_advise(finding, "Nothing is lost by it, but perseas history shows the "
+		ps_finding_advise(finding,
+		                  "Nothing is lost by it, but perseas history shows the "
 		                  "owner's times: apt-get install chrony, or timedatectl set-ntp "
 		                  "true");
 		return;
@@ -111,8 +115,8 @@ void ps_check_clock(const struct ps_host *host, struct ps_finding *finding)
 
 void ps_check_clock_source(const struct ps_host *host, struct ps_finding *finding)
 {
-	static const char *const slow[] = { "hpet", "acpi_pm", "pit", "jiffies",
-		                            "refined-jiffies", "xen" };
+	static const char *const slow[] = { "hpet",    "acpi_pm",         "pit",
+		                            "jiffies", "refined-jiffies", "xen" };
 	static const char place[] = "/sys/devices/system/clocksource/clocksource0";
 	char source[64], others[128];
 
@@ -126,11 +130,15 @@ void ps_check_clock_source(const struct ps_host *host, struct ps_finding *findin
 		if (strcmp(slow[i], source) != 0)
 			continue;
 		ps_host_read(host, others, sizeof(others), "%s/available_clocksource", place);
-		ps_finding_set(finding, PS_HEALTH_WARNING, "%s, of which each reading is a system "
-		               "call of its own", source);
-		ps_finding_advise(finding, "A commit reads the clock while it spins. There is also "
+		ps_finding_set(finding, PS_HEALTH_WARNING,
+		               "%s, of which each reading is a system "
+		               "call of its own",
+		               source);
+		ps_finding_advise(finding,
+		                  "A commit reads the clock while it spins. There is also "
 		                  "%s: boot with clocksource=tsc where the host has a stable one "
-		                  "(tsc=reliable in a virtual machine).", others);
+		                  "(tsc=reliable in a virtual machine).",
+		                  others);
 	}
 }
 
@@ -193,12 +201,14 @@ void ps_check_open_files(const struct ps_host *host, struct ps_finding *finding)
 		ps_finding_set(finding, PS_HEALTH_SKIPPED, "/proc/self/limits cannot be read");
 		return;
 	}
-	ps_finding_set(finding, here < FILES_LEAST ? PS_HEALTH_FAIL : here < FILES_FEW ?
-	               PS_HEALTH_WARNING : PS_HEALTH_OK, "%s here",
-	               limit_text(text, here, 0, ""));
+	ps_finding_set(finding,
+	               here < FILES_LEAST ? PS_HEALTH_FAIL
+	               : here < FILES_FEW ? PS_HEALTH_WARNING
+	                                  : PS_HEALTH_OK,
+	               "%s here", limit_text(text, here, 0, ""));
 	if (here < FILES_FEW)
 		ps_finding_advise(finding, "Raise it for owners: ulimit -n 65536, or "
-		                  "LimitNOFILE=65536 in their unit.");
+		                           "LimitNOFILE=65536 in their unit.");
 	ps_daemons_find(host, &daemons);
 	for (unsigned i = 0; i < daemons.count; i++) {
 		if (!daemon_limit(host, &daemons.daemons[i], "Max open files", &there))
@@ -210,7 +220,7 @@ void ps_check_open_files(const struct ps_host *host, struct ps_finding *finding)
 		if (finding->health == PS_HEALTH_OK)
 			finding->health = PS_HEALTH_WARNING;
 		ps_finding_advise(finding, "perseasd needs several for each store and session: "
-		                  "LimitNOFILE=65536 in its unit.");
+		                           "LimitNOFILE=65536 in its unit.");
 	}
 }
 
@@ -232,9 +242,11 @@ static void judge_memlock(struct ps_finding *finding, uint64_t limit, const char
 		return;
 	if (finding->health != PS_HEALTH_FAIL)
 		finding->health = limit < PINNED_OWNER ? PS_HEALTH_FAIL : PS_HEALTH_WARNING;
-	ps_finding_advise(finding, "RDMA pins what it registers: at an owner its ring, 65 MiB by "
+	ps_finding_advise(finding,
+	                  "RDMA pins what it registers: at an owner its ring, 65 MiB by "
 	                  "default, at a mirror all images. For %s: ulimit -l unlimited, or "
-	                  "LimitMEMLOCK=infinity in the unit.", who);
+	                  "LimitMEMLOCK=infinity in the unit.",
+	                  who);
 }
 
 void ps_check_memlock(const struct ps_host *host, struct ps_finding *finding)

@@ -8,13 +8,13 @@
 #include <limits.h>
 #include <string.h>
 
-#define ROOM_LEAST ((uint64_t)64 << 20)        /* a store with a log of 16 MiB, and some data */
+#define ROOM_LEAST ((uint64_t)64 << 20) /* a store with a log of 16 MiB, and some data */
 
 enum { ROOM_FEW_PERCENT = 10 };
 
 struct mount {
-	const char *path;          /* that is looked for */
-	size_t matched;            /* bytes of it that the best mount point has */
+	const char *path; /* that is looked for */
+	size_t matched;   /* bytes of it that the best mount point has */
 	bool found;
 	char type[32];
 	char options[512];
@@ -93,13 +93,12 @@ static void judge_room(const struct ps_host *host, struct ps_finding *finding)
 	               ps_size_text(all, size));
 	if (available < ROOM_LEAST)
 		finding->health = PS_HEALTH_FAIL;
-	else if (available < size / 100 * ROOM_FEW_PERCENT &&
-	         finding->health == PS_HEALTH_OK)
+	else if (available < size / 100 * ROOM_FEW_PERCENT && finding->health == PS_HEALTH_OK)
 		finding->health = PS_HEALTH_WARNING;
 	else
 		return;
 	ps_finding_advise(finding, "Make room: perseas ls shows which stores take how much; mount "
-	                  "-o remount,size=BYTES raises the limit of a tmpfs.");
+	                           "-o remount,size=BYTES raises the limit of a tmpfs.");
 }
 
 void ps_check_memory_dir(const struct ps_host *host, struct ps_finding *finding)
@@ -117,22 +116,21 @@ void ps_check_memory_dir(const struct ps_host *host, struct ps_finding *finding)
 		return;
 	}
 	ps_finding_set(finding, PS_HEALTH_OK, "%s%s is on %s%s", dir,
-	               ps_host_exists(host, "%s", dir) ? "" : " is not there yet, and",
-	               mount.type, has_option(&mount, "noexec") ? " (noexec, which does no harm)"
-	                                                        : "");
+	               ps_host_exists(host, "%s", dir) ? "" : " is not there yet, and", mount.type,
+	               has_option(&mount, "noexec") ? " (noexec, which does no harm)" : "");
 	if (strcmp(mount.type, "tmpfs") != 0 && strcmp(mount.type, "hugetlbfs") != 0 &&
 	    strcmp(mount.type, "ramfs") != 0) {
 		finding->health = PS_HEALTH_WARNING;
 		ps_finding_advise(finding, "Images there are written to a disk all the time, and "
-		                  "RDMA may be refused: choose a directory on a tmpfs, as "
-		                  "--memory-dir /dev/shm/perseas");
+		                           "RDMA may be refused: choose a directory on a tmpfs, as "
+		                           "--memory-dir /dev/shm/perseas");
 	}
 	judge_room(host, finding);
 	if (has_option(&mount, "ro")) {
 		finding->health = PS_HEALTH_FAIL;
 		ps_finding_add(finding, ", mounted read-only");
 		ps_finding_advise(finding, "mount -o remount,rw it, or choose another "
-		                  "--memory-dir");
+		                           "--memory-dir");
 	}
 }
 
@@ -175,7 +173,8 @@ void ps_check_swap(const struct ps_host *host, struct ps_finding *finding)
 		return;
 	}
 	finding->health = PS_HEALTH_WARNING;
-	ps_finding_advise(finding, "Pages of images may be swapped out, and then a commit waits "
+	ps_finding_advise(finding,
+	                  "Pages of images may be swapped out, and then a commit waits "
 	                  "for the disk: swapoff -a, or mount the tmpfs of --memory-dir with "
 	                  "noswap (Linux 6.4).");
 }
@@ -196,14 +195,15 @@ void ps_check_huge_pages(const struct ps_host *host, struct ps_finding *finding)
 		ps_finding_set(finding, PS_HEALTH_OK, "none are reserved, and none are needed");
 		return;
 	}
-	ps_finding_set(finding, PS_HEALTH_OK, "%" PRIu64 " reserved, of which %" PRIu64
-	               " (%s) are not in use", total, unused,
-	               ps_size_text(size, unused * kib << 10));
+	ps_finding_set(finding, PS_HEALTH_OK,
+	               "%" PRIu64 " reserved, of which %" PRIu64 " (%s) are not in use", total,
+	               unused, ps_size_text(size, unused * kib << 10));
 	if (unused < total / 2 + 1 ||
 	    (find_mount(host, &mount) && !strcmp(mount.type, "hugetlbfs")))
 		return;
 	finding->health = PS_HEALTH_WARNING;
-	ps_finding_advise(finding, "Images and segments do not use them, and cannot have that "
+	ps_finding_advise(finding,
+	                  "Images and segments do not use them, and cannot have that "
 	                  "memory: sysctl vm.nr_hugepages=0, unless something else here will.");
 }
 
@@ -243,13 +243,17 @@ void ps_check_thp(const struct ps_host *host, struct ps_finding *finding)
 	               *shmem ? shmem : "none");
 	if (!strcmp(enabled, "never")) {
 		finding->health = PS_HEALTH_WARNING;
-		ps_finding_advise(finding, "Segments get small pages, of which random changes look "
-		                  "up many: echo madvise >%s/enabled", place);
+		ps_finding_advise(finding,
+		                  "Segments get small pages, of which random changes look "
+		                  "up many: echo madvise >%s/enabled",
+		                  place);
 	} else if (!strcmp(shmem, "never") && gathers(host)) {
 		ps_finding_add(finding, " but on request (MADV_COLLAPSE)");
 	} else if (!strcmp(shmem, "deny") || !strcmp(shmem, "never")) {
 		finding->health = PS_HEALTH_WARNING;
-		ps_finding_advise(finding, "Images that owners on this host write to, over "
-		                  "unix://, get small pages: echo advise >%s/shmem_enabled", place);
+		ps_finding_advise(finding,
+		                  "Images that owners on this host write to, over "
+		                  "unix://, get small pages: echo advise >%s/shmem_enabled",
+		                  place);
 	}
 }

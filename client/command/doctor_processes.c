@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 enum {
-	SOCKETS_MAX = 4096,        /* of one daemon that are looked at */
+	SOCKETS_MAX = 4096, /* of one daemon that are looked at */
 	TCP_LISTEN = 0x0a,
-	UNIX_LISTENS = 0x10000,    /* __SO_ACCEPTCON */
-	FIRST_USER = 1000,         /* lower ids are system users, to systemd */
+	UNIX_LISTENS = 0x10000, /* __SO_ACCEPTCON */
+	FIRST_USER = 1000,      /* lower ids are system users, to systemd */
 };
 
 struct sockets {
@@ -63,7 +63,8 @@ static char *next_listener(struct sockets *sockets)
 	struct ps_daemons *daemons = sockets->daemons;
 
 	return daemons->listener_count < PS_LISTENERS_MAX
-		? daemons->listeners[daemons->listener_count++] : NULL;
+	               ? daemons->listeners[daemons->listener_count++]
+	               : NULL;
 }
 
 /* The kernel prints each four bytes of an address as a number of this host. */
@@ -89,7 +90,8 @@ static bool tcp_line(void *arg, const char *line)
 	bool wide;
 
 	if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*u %*u %" SCNu64, hex, &port,
-	           &state, &inode) != 4 || state != TCP_LISTEN || !is_theirs(sockets, inode))
+	           &state, &inode) != 4 ||
+	    state != TCP_LISTEN || !is_theirs(sockets, inode))
 		return false;
 	wide = strlen(hex) == 32;
 	if (!read_address(hex, wide ? 4 : 1, &address) ||
@@ -115,8 +117,9 @@ static bool unix_line(void *arg, const char *line)
 	uint64_t inode;
 	char path[110], *listener;
 
-	if (sscanf(line, "%*[^:]: %*x %*x %x %*x %*x %" SCNu64 " %109s", &flags, &inode,
-	           path) != 3 || !(flags & UNIX_LISTENS) || !is_theirs(sockets, inode))
+	if (sscanf(line, "%*[^:]: %*x %*x %x %*x %*x %" SCNu64 " %109s", &flags, &inode, path) !=
+	            3 ||
+	    !(flags & UNIX_LISTENS) || !is_theirs(sockets, inode))
 		return false;
 	/* One without a name, or with one that no list of mirrors can have. */
 	if (path[0] != '/' || strchr(path, ','))
@@ -175,7 +178,7 @@ void ps_check_daemon(const struct ps_host *host, struct ps_finding *finding)
 	if (daemons.count == 0) {
 		ps_finding_set(finding, PS_HEALTH_SKIPPED, "none runs on this host");
 		ps_finding_advise(finding, "A mirror needs one: systemctl start perseasd, or "
-		                  "perseasd --listen ADDRESS:7170");
+		                           "perseasd --listen ADDRESS:7170");
 		return;
 	}
 	for (unsigned i = 0; i < daemons.count; i++) {
@@ -193,7 +196,7 @@ void ps_check_daemon(const struct ps_host *host, struct ps_finding *finding)
 		ps_finding_advise(finding, "Run perseas doctor as root, or give it the address");
 	else
 		ps_finding_advise(finding, "It has not started yet, or is about to end, as when it "
-		                  "writes its images to disk: journalctl -u perseasd");
+		                           "writes its images to disk: journalctl -u perseasd");
 }
 
 /* --- logind --- */
@@ -252,16 +255,19 @@ void ps_check_remove_ipc(const struct ps_host *host, struct ps_finding *finding)
 	else if (strncmp(host->memory_dir, "/dev/shm/", 9) != 0)
 		ps_finding_set(finding, PS_HEALTH_OK, "images are not in /dev/shm");
 	else if (!known && daemons.count == 0)
-		ps_finding_set(finding, PS_HEALTH_SKIPPED, "there is no user perseas, and no "
+		ps_finding_set(finding, PS_HEALTH_SKIPPED,
+		               "there is no user perseas, and no "
 		               "perseasd runs");
 	else if (uid < FIRST_USER)
-		ps_finding_set(finding, PS_HEALTH_OK, "perseasd's user is a system user (%" PRIu64
-		               ")", uid);
+		ps_finding_set(finding, PS_HEALTH_OK,
+		               "perseasd's user is a system user (%" PRIu64 ")", uid);
 	else
-		ps_finding_set(finding, PS_HEALTH_FAIL, "perseasd's user (%" PRIu64 ") is no "
+		ps_finding_set(finding, PS_HEALTH_FAIL,
+		               "perseasd's user (%" PRIu64 ") is no "
 		               "system user: logind removes its files in /dev/shm, all images, "
-		               "when its last session ends", uid);
+		               "when its last session ends",
+		               uid);
 	if (finding->health == PS_HEALTH_FAIL)
 		ps_finding_advise(finding, "useradd --system --no-create-home perseas, or "
-		                  "RemoveIPC=no in /etc/systemd/logind.conf");
+		                           "RemoveIPC=no in /etc/systemd/logind.conf");
 }

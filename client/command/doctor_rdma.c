@@ -10,7 +10,7 @@
 
 enum {
 	GIDS_MAX = 1024,
-	GIDS_EMPTY_MAX = 16,       /* so many empty places, and the rest is taken to be empty */
+	GIDS_EMPTY_MAX = 16, /* so many empty places, and the rest is taken to be empty */
 };
 
 static const char devices_path[] = "/sys/class/infiniband";
@@ -22,7 +22,8 @@ static bool without_rdma(const struct ps_host *host, struct ps_finding *finding,
 	*count = 0;
 	*names = NULL;
 	if (!host->has(PS_FEATURE_RDMA)) {
-		ps_finding_set(finding, PS_HEALTH_SKIPPED, "RDMA is left out of this build, or "
+		ps_finding_set(finding, PS_HEALTH_SKIPPED,
+		               "RDMA is left out of this build, or "
 		               "switched off (PERSEAS_RDMA=off)");
 		return true;
 	}
@@ -31,7 +32,7 @@ static bool without_rdma(const struct ps_host *host, struct ps_finding *finding,
 		return false;
 	ps_finding_set(finding, PS_HEALTH_SKIPPED, "there is no RDMA device; data goes over TCP");
 	ps_finding_advise(finding, "The kernel can make one of an Ethernet device: perseas-rxe up "
-	                  "--dev DEVICE");
+	                           "--dev DEVICE");
 	return true;
 }
 
@@ -72,13 +73,14 @@ void ps_check_rdma_devices(const struct ps_host *host, struct ps_finding *findin
 	ps_names_free(names, count);
 	if (active == 0) {
 		finding->health = PS_HEALTH_FAIL;
-		ps_finding_advise(finding, "No port is ACTIVE: look at the cable and the switch, "
+		ps_finding_advise(finding,
+		                  "No port is ACTIVE: look at the cable and the switch, "
 		                  "and bring the network device up: ip link set DEVICE up");
 	} else if (!ps_host_exists(host, "/dev/infiniband/rdma_cm")) {
 		finding->health = PS_HEALTH_FAIL;
 		ps_finding_add(finding, "; /dev/infiniband/rdma_cm is missing");
 		ps_finding_advise(finding, "modprobe rdma_ucm; a unit with PrivateDevices= or "
-		                  "DevicePolicy= needs DeviceAllow= for it");
+		                           "DevicePolicy= needs DeviceAllow= for it");
 	}
 }
 
@@ -99,8 +101,8 @@ static bool gid_address(const char *gid, char text[INET6_ADDRSTRLEN])
 }
 
 /* Adds the addresses of a port at which owners can reach it. Returns how many. */
-static unsigned add_gids(const struct ps_host *host, struct ps_finding *finding,
-                         const char *device, const char *port)
+static unsigned add_gids(const struct ps_host *host, struct ps_finding *finding, const char *device,
+                         const char *port)
 {
 	char base[160], type[32], gid[64], text[INET6_ADDRSTRLEN];
 	unsigned found = 0, empty = 0;
@@ -116,8 +118,8 @@ static unsigned add_gids(const struct ps_host *host, struct ps_finding *finding,
 		ps_host_read(host, gid, sizeof(gid), "%s/gids/%u", base, i);
 		if (strcmp(type, "RoCE v2") != 0 || !gid_address(gid, text))
 			continue;
-		ps_finding_add(finding, "%s%s at %s (GID %u, RoCE v2)",
-		               *finding->found ? ", " : "", device, text, i);
+		ps_finding_add(finding, "%s%s at %s (GID %u, RoCE v2)", *finding->found ? ", " : "",
+		               device, text, i);
 		found++;
 	}
 	return found;
@@ -162,6 +164,7 @@ void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *find
 	if (without == 0)
 		return;
 	finding->health = PS_HEALTH_FAIL;
-	ps_finding_advise(finding, "Owners need a GID of RoCE v2 for an address that is not "
+	ps_finding_advise(finding,
+	                  "Owners need a GID of RoCE v2 for an address that is not "
 	                  "link-local: ip addr add ADDRESS/BITS dev DEVICE (deploy/roce.md)");
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-	PS_HISTOGRAM_BITS = 7,     /* of a value that a bucket tells apart */
+	PS_HISTOGRAM_BITS = 7, /* of a value that a bucket tells apart */
 	PS_HISTOGRAM_LINEAR = 1 << PS_HISTOGRAM_BITS,
 	PS_HISTOGRAM_BUCKETS = (64 - PS_HISTOGRAM_BITS + 1) * PS_HISTOGRAM_LINEAR,
 };
@@ -17,7 +17,7 @@ enum {
 struct ps_histogram {
 	uint64_t counts[PS_HISTOGRAM_BUCKETS];
 	uint64_t total;
-	uint64_t max;              /* exact */
+	uint64_t max; /* exact */
 };
 
 static inline unsigned ps_histogram_bucket(uint64_t value)

@@ -13,13 +13,13 @@
 
 enum {
 	BUCKETS = 1 << 16,
-	TRIES_EACH = 3,            /* of one reach; then half of it */
+	TRIES_EACH = 3, /* of one reach; then half of it */
 };
 
 struct ps_block {
 	struct ps_block *next;
 	uint32_t segment;
-	uint64_t number;           /* offset / PS_BLOCK */
+	uint64_t number; /* offset / PS_BLOCK */
 	uint8_t bytes[PS_BLOCK];
 };
 
@@ -48,17 +48,19 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_panel *panel,
 	history->segment = -1;
 	history->offset = args->offset;
 	history->end = args->length ? args->offset + args->length : UINT64_MAX;
-	history->limit = args->last ? args->last
-		: args->segment || args->one_seq ? UINT64_MAX : 20;
+	history->limit = args->last ? args->last : args->segment || args->one_seq ? UINT64_MAX : 20;
 	for (size_t k = 0; args->segment && k < status->header->n_segments; k++)
 		if (!strcmp(status->header->segments[k]->name, args->segment))
 			history->segment = (int)status->header->segments[k]->id;
 	if (args->segment && history->segment < 0)
-		return ps_complain(PS_EXIT_NO, "store '%s' has no segment '%s'; perseas status "
-		                   "shows those that it has", args->store, args->segment);
+		return ps_complain(PS_EXIT_NO,
+		                   "store '%s' has no segment '%s'; perseas status "
+		                   "shows those that it has",
+		                   args->store, args->segment);
 	history->blocks = or_end(calloc(BUCKETS, sizeof(struct ps_block *)));
 	return ps_live_init(&history->live, panel, 0, args->store, status->header->log_size)
-		? PS_EXIT_OK : PS_EXIT_FAILURE;
+	               ? PS_EXIT_OK
+	               : PS_EXIT_FAILURE;
 }
 
 void ps_history_free(struct ps_history *history)
@@ -116,9 +118,9 @@ static bool track(struct ps_history *history, const Perseas__Segment *segment, u
 
 /* A part of a range that lies in one block; false after the last. */
 struct part {
-	uint64_t at;               /* within the range */
+	uint64_t at; /* within the range */
 	uint64_t block;
-	uint32_t from, length;     /* within the block */
+	uint32_t from, length; /* within the block */
 };
 
 static bool next_part(const struct ps_range *range, struct part *part)
@@ -183,9 +185,8 @@ bool ps_history_wants(const struct ps_history *history, const struct ps_range *r
 	/* In a publish, a range has no bytes: it stands for all of the segment. */
 	uint64_t end = range->length ? range->offset + range->length : UINT64_MAX;
 
-	return history->segment < 0 ||
-	       (range->segment == (uint32_t)history->segment && range->offset < history->end &&
-	        end > history->offset);
+	return history->segment < 0 || (range->segment == (uint32_t)history->segment &&
+	                                range->offset < history->end && end > history->offset);
 }
 
 static bool record_is_wanted(const struct ps_history *history, const struct ps_record *record,
@@ -221,8 +222,7 @@ static bool track_record(struct ps_history *history, const struct ps_record *rec
 		struct part part = { 0 };
 
 		if (!segment || !ps_history_wants(history, range) ||
-		    range->offset > segment->size ||
-		    range->length > segment->size - range->offset)
+		    range->offset > segment->size || range->length > segment->size - range->offset)
 			continue;
 		while (next_part(range, &part))
 			if (!track(history, segment, part.block))
@@ -237,10 +237,10 @@ static void push(struct ps_history *history, uint64_t position, bool shown)
 {
 	if (history->count == history->room) {
 		history->room = history->room ? 2 * history->room : 64;
-		history->positions = or_end(realloc(history->positions, history->room *
-		                                    sizeof(*history->positions)));
-		history->shown = or_end(realloc(history->shown,
-		                                history->room * sizeof(*history->shown)));
+		history->positions = or_end(
+			realloc(history->positions, history->room * sizeof(*history->positions)));
+		history->shown = or_end(
+			realloc(history->shown, history->room * sizeof(*history->shown)));
 	}
 	history->positions[history->count] = position;
 	history->shown[history->count++] = shown;
@@ -259,13 +259,13 @@ static const char *why_it_ends(const struct ps_live *live)
 	       "image was copied without them";
 }
 
-static enum ps_live_step walk(struct ps_history *history, const struct ps_args *args,
-                              unsigned try)
+static enum ps_live_step walk(struct ps_history *history, const struct ps_args *args, unsigned try)
 {
 	struct ps_live *live = &history->live;
 	/* Records that come while data is read need room in the ring, too. */
 	uint64_t reach = args->bytes && history->status->live
-		? live->image.ring_size / 4 * 3 >> try / TRIES_EACH : UINT64_MAX;
+	                         ? live->image.ring_size / 4 * 3 >> try / TRIES_EACH
+	                         : UINT64_MAX;
 	uint64_t found = 0;
 	enum ps_live_step step = PS_LIVE_OK;
 

@@ -8,21 +8,21 @@
 #include "census.h"
 #include "live_read.h"
 
-enum { PS_BLOCK = 1024 };          /* bytes that are tracked together */
+enum { PS_BLOCK = 1024 }; /* bytes that are tracked together */
 
 struct ps_block;
 
 struct ps_history {
 	struct ps_live live;
 	const Perseas__StoreStatus *status;
-	int segment;               /* id that is asked for, -1: any */
-	uint64_t offset, end;      /* of its bytes; end UINT64_MAX: all from offset on */
-	uint64_t limit;            /* transactions to show */
-	const char *ends;          /* why it goes back no further */
-	uint64_t *positions;       /* of the records, newest first .. */
-	bool *shown;               /* .. and which of them are asked for */
+	int segment;          /* id that is asked for, -1: any */
+	uint64_t offset, end; /* of its bytes; end UINT64_MAX: all from offset on */
+	uint64_t limit;       /* transactions to show */
+	const char *ends;     /* why it goes back no further */
+	uint64_t *positions;  /* of the records, newest first .. */
+	bool *shown;          /* .. and which of them are asked for */
 	size_t count, room;
-	struct ps_block **blocks;  /* by hash: present data, then that before each record */
+	struct ps_block **blocks; /* by hash: present data, then that before each record */
 };
 
 /* Looks for what args ask for. NO with a complaint: there is no such segment. */

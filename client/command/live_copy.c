@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 
 enum {
-	PIECES = 4,                /* asked for between two looks at the log */
-	HURRY_MAX = 3,             /* each try that failed halves a piece, so often */
+	PIECES = 4,    /* asked for between two looks at the log */
+	HURRY_MAX = 3, /* each try that failed halves a piece, so often */
 };
 
 /* --- what is there --- */
@@ -37,8 +37,10 @@ const Perseas__StoreStatus *ps_copy_source(const struct ps_census *census, const
 		why = "is damaged: neither of its commit slots is valid";
 	if (!why)
 		return told;
-	*status = ps_complain(PS_EXIT_NO, "%s: its image of store '%s' %s; ask another mirror of "
-	                      "the store", name, store, why);
+	*status = ps_complain(PS_EXIT_NO,
+	                      "%s: its image of store '%s' %s; ask another mirror of "
+	                      "the store",
+	                      name, store, why);
 	return NULL;
 }
 
@@ -84,10 +86,12 @@ enum ps_exit ps_copy_too_fast(const char *store, uint64_t log_size)
 {
 	char size[PS_SIZE_TEXT];
 
-	return ps_complain(PS_EXIT_NO, "store '%s' changes too fast to be read while it runs: its "
+	return ps_complain(PS_EXIT_NO,
+	                   "store '%s' changes too fast to be read while it runs: its "
 	                   "log of %s is overwritten before it has been followed. Try at a "
 	                   "quieter time, from a host nearer to the mirror, or make the store "
-	                   "again with a larger --log-size", store, ps_size_text(size, log_size));
+	                   "again with a larger --log-size",
+	                   store, ps_size_text(size, log_size));
 }
 
 /* --- copying --- */
@@ -125,9 +129,10 @@ static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *f
 			while (++k < copy->header->n_segments)
 				copy->header->segments[kept++] = copy->header->segments[k];
 			copy->header->n_segments = kept;
-			return ps_complain(PS_EXIT_FAILURE, "no memory for the %" PRIu64 " bytes "
-			                   "of segment '%s': %s", segment->size, segment->name,
-			                   strerror(errno));
+			return ps_complain(PS_EXIT_FAILURE,
+			                   "no memory for the %" PRIu64 " bytes "
+			                   "of segment '%s': %s",
+			                   segment->size, segment->name, strerror(errno));
 		}
 		copy->segments[segment->id] = memory;
 		copy->sizes[segment->id] = segment->size;

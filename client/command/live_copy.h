@@ -7,13 +7,13 @@
 #include "live_read.h"
 
 struct ps_copy {
-	Perseas__Header *header;   /* the image's, with the segments that exist */
-	struct ps_slot slot;       /* the transaction that it is the state after */
-	struct ps_record *record;  /* that transaction's own, whole; NULL: no more in the log */
-	uint8_t *segments[PS_SEGMENTS_MAX];        /* by id; NULL: none */
+	Perseas__Header *header;  /* the image's, with the segments that exist */
+	struct ps_slot slot;      /* the transaction that it is the state after */
+	struct ps_record *record; /* that transaction's own, whole; NULL: no more in the log */
+	uint8_t *segments[PS_SEGMENTS_MAX]; /* by id; NULL: none */
 	uint64_t sizes[PS_SEGMENTS_MAX];
-	uint64_t bytes;            /* of all segments */
-	bool live;                 /* an owner was there */
+	uint64_t bytes; /* of all segments */
+	bool live;      /* an owner was there */
 	unsigned tries;
 };
 

@@ -20,8 +20,7 @@ static void collect_one(struct ps_fetch *fetch)
 	unsigned slot = (unsigned)(fetch->collected++ % PS_FETCH_DEPTH);
 	struct ps_panel *panel = fetch->panel;
 	struct ps_error before = panel->errors[fetch->mirror];
-	Perseas__Reply *reply = ps_panel_receive(panel, fetch->mirror,
-	                                         PERSEAS__REQUEST__BODY_READ);
+	Perseas__Reply *reply = ps_panel_receive(panel, fetch->mirror, PERSEAS__REQUEST__BODY_READ);
 
 	if (fetch->failed) {
 		panel->errors[fetch->mirror] = before;
@@ -31,8 +30,9 @@ static void collect_one(struct ps_fetch *fetch)
 		fetch->failed = true;
 		ps_error_set(&panel->errors[fetch->mirror], PERSEAS_EPROTOCOL,
 		             "%s sent %zu bytes, %u were asked for; is it a perseasd of this "
-		             "version?", panel->addresses[fetch->mirror].text,
-		             reply->read->bytes.len, fetch->due[slot].length);
+		             "version?",
+		             panel->addresses[fetch->mirror].text, reply->read->bytes.len,
+		             fetch->due[slot].length);
 	} else {
 		memcpy(fetch->due[slot].to, reply->read->bytes.data, reply->read->bytes.len);
 	}

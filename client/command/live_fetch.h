@@ -7,20 +7,20 @@
 #include "panel.h"
 
 enum {
-	PS_FETCH_MAX = 512 << 10,  /* bytes of one request */
-	PS_FETCH_DEPTH = 16,       /* requests under way */
+	PS_FETCH_MAX = 512 << 10, /* bytes of one request */
+	PS_FETCH_DEPTH = 16,      /* requests under way */
 };
 
 struct ps_fetch {
 	struct ps_panel *panel;
-	unsigned mirror;           /* of the panel */
+	unsigned mirror; /* of the panel */
 	const char *store;
 	uint64_t asked, collected; /* requests, since it was made */
 	struct {
 		uint8_t *to;
 		uint32_t length;
-	} due[PS_FETCH_DEPTH];     /* of request k: due[k % PS_FETCH_DEPTH] */
-	bool failed;               /* for good; panel->errors[mirror] says why */
+	} due[PS_FETCH_DEPTH]; /* of request k: due[k % PS_FETCH_DEPTH] */
+	bool failed;           /* for good; panel->errors[mirror] says why */
 };
 
 void ps_fetch_init(struct ps_fetch *fetch, struct ps_panel *panel, unsigned mirror,

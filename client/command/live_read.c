@@ -13,7 +13,7 @@
 enum {
 	CHUNK_MIN = 4 << 10,
 	CHUNK_FIRST = 64 << 10,
-	BACK_CHUNK = 64 << 10,     /* of the past, at once */
+	BACK_CHUNK = 64 << 10, /* of the past, at once */
 };
 
 static uint64_t ring_of(const struct ps_live *live)
@@ -175,9 +175,9 @@ static enum ps_live_step fetch_whole(struct ps_live *live, uint64_t position, ui
 {
 	if (ps_align64(length) > room_at(live, position))
 		return PS_LIVE_AGAIN;
-	if (!ps_fetch_range(&live->fetch, PS_REGION_LOG,
-	                    PS_RING_OFFSET + position % ring_of(live), length,
-	                    place_of(live, position)) || !ps_fetch_drain(&live->fetch))
+	if (!ps_fetch_range(&live->fetch, PS_REGION_LOG, PS_RING_OFFSET + position % ring_of(live),
+	                    length, place_of(live, position)) ||
+	    !ps_fetch_drain(&live->fetch))
 		return PS_LIVE_FAILED;
 	return advance(live);
 }
@@ -204,8 +204,7 @@ enum ps_live_step ps_live_take_log(struct ps_live *live)
 	step = advance(live);
 	if (!step && looked_to - live->next >= sizeof(head) && looked_to > live->next) {
 		memcpy(&head, place_of(live, live->next), sizeof(head));
-		if (is_next(live, &head, live->next) &&
-		    head.length > looked_to - live->next)
+		if (is_next(live, &head, live->next) && head.length > looked_to - live->next)
 			step = fetch_whole(live, live->next, head.length);
 	}
 	if (!step && is_next(live, &live->lap, before + to_lap(live, before)))
@@ -309,17 +308,17 @@ static bool fetch_older(struct ps_live *live)
 		back = room_below(live, at);
 	if (back > BACK_CHUNK)
 		back = BACK_CHUNK;
-	if (!ps_fetch_range(&live->fetch, PS_REGION_LOG,
-	                    PS_RING_OFFSET + at % ring_of(live) - back, back + length,
-	                    place_of(live, at) - back) || !ps_fetch_drain(&live->fetch))
+	if (!ps_fetch_range(&live->fetch, PS_REGION_LOG, PS_RING_OFFSET + at % ring_of(live) - back,
+	                    back + length, place_of(live, at) - back) ||
+	    !ps_fetch_drain(&live->fetch))
 		return false;
 	memcpy(&head, place_of(live, at), sizeof(head));
 	if (head.magic != PS_RECORD_MAGIC || head.position != at || head.length < sizeof(head) ||
 	    head.length > to_lap(live, at) || at + ps_align64(head.length) > live->lowest)
 		return true;
-	return ps_fetch_range(&live->fetch, PS_REGION_LOG,
-	                      PS_RING_OFFSET + at % ring_of(live), head.length,
-	                      place_of(live, at)) && ps_fetch_drain(&live->fetch);
+	return ps_fetch_range(&live->fetch, PS_REGION_LOG, PS_RING_OFFSET + at % ring_of(live),
+	                      head.length, place_of(live, at)) &&
+	       ps_fetch_drain(&live->fetch);
 }
 
 const struct ps_record *ps_live_older(struct ps_live *live, enum ps_live_step *step)
@@ -401,7 +400,7 @@ bool ps_live_undo(const struct ps_live *live, const struct ps_windows *windows, 
 			return damaged(live, "the records of its log do not hang together");
 		if (!ps_live_undo_record(record, windows))
 			return damaged(live, "a record of its log names bytes outside of a "
-			               "segment");
+			                     "segment");
 		position = record->previous;
 	}
 	return true;

@@ -15,40 +15,40 @@
 #include "live_fetch.h"
 #include "../../proto/image.h"
 
-enum { PS_LIVE_TRIES = 16 };       /* before a store changes too fast */
+enum { PS_LIVE_TRIES = 16 }; /* before a store changes too fast */
 
 enum ps_live_step {
 	PS_LIVE_OK,
-	PS_LIVE_AGAIN,             /* the store went on too far: begin again with the slot */
-	PS_LIVE_FAILED,            /* panel->errors[mirror] says why */
+	PS_LIVE_AGAIN,  /* the store went on too far: begin again with the slot */
+	PS_LIVE_FAILED, /* panel->errors[mirror] says why */
 };
 
 struct ps_live {
 	struct ps_fetch fetch;
-	struct ps_image image;     /* its ring: the records that were fetched, each at its place */
-	struct ps_slot from;       /* what the data is undone to */
-	struct ps_slot now;        /* the slot as it was read last */
-	uint64_t seq;              /* of the last record that was followed */
-	uint64_t next;             /* where the one after it may begin */
-	uint64_t position;         /* where the last one begins; 0: there is none */
-	uint64_t lowest;           /* position from which on the ring's bytes are needed */
-	uint64_t older_seq;        /* of the next record of the past .. */
-	uint64_t older_position;   /* .. and where it begins; 0: there is none */
-	uint64_t older_epoch;      /* .. which is at most this */
-	uint64_t ticket;           /* requests that must be collected to see the log's answer */
-	uint32_t chunk;            /* bytes of log that one look asks for */
-	uint32_t looked;           /* .. that the last look brought */
-	struct ps_record ahead;    /* what lies at `next`, where there is no room for it */
-	struct ps_record lap;      /* .. and at the start of the ring */
+	struct ps_image image;   /* its ring: the records that were fetched, each at its place */
+	struct ps_slot from;     /* what the data is undone to */
+	struct ps_slot now;      /* the slot as it was read last */
+	uint64_t seq;            /* of the last record that was followed */
+	uint64_t next;           /* where the one after it may begin */
+	uint64_t position;       /* where the last one begins; 0: there is none */
+	uint64_t lowest;         /* position from which on the ring's bytes are needed */
+	uint64_t older_seq;      /* of the next record of the past .. */
+	uint64_t older_position; /* .. and where it begins; 0: there is none */
+	uint64_t older_epoch;    /* .. which is at most this */
+	uint64_t ticket;         /* requests that must be collected to see the log's answer */
+	uint32_t chunk;          /* bytes of log that one look asks for */
+	uint32_t looked;         /* .. that the last look brought */
+	struct ps_record ahead;  /* what lies at `next`, where there is no room for it */
+	struct ps_record lap;    /* .. and at the start of the ring */
 	uint8_t slots[2][PS_SLOT_STRIDE + sizeof(struct ps_slot)];
 };
 
 /* Bytes of a segment, to be undone. */
 struct ps_window {
-	uint8_t *bytes;            /* NULL: none */
-	uint64_t offset;           /* within the segment */
+	uint8_t *bytes;  /* NULL: none */
+	uint64_t offset; /* within the segment */
 	uint64_t length;
-	uint64_t size;             /* of the segment */
+	uint64_t size; /* of the segment */
 };
 
 /* Of each segment, by its id. */
@@ -67,7 +67,7 @@ void ps_live_close(struct ps_live *live);
  */
 bool ps_live_ask_state(struct ps_live *live);
 enum ps_live_step ps_live_take_state(struct ps_live *live);
-enum ps_live_step ps_live_begin(struct ps_live *live);     /* both */
+enum ps_live_step ps_live_begin(struct ps_live *live); /* both */
 
 /* Looks at the log: ask before, take after whatever else was asked for. For use while data is
  * read with ps_fetch_range(&live->fetch, …). */

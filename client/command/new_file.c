@@ -38,8 +38,10 @@ enum ps_exit ps_check_free(int dir, const char *path, const char *name)
 	struct stat stat;
 
 	if (!fstatat(dir, name, &stat, AT_SYMLINK_NOFOLLOW))
-		return ps_complain(PS_EXIT_NO, "%s/%s is there already, and is not replaced: take "
-		                   "another name or directory", path, name);
+		return ps_complain(PS_EXIT_NO,
+		                   "%s/%s is there already, and is not replaced: take "
+		                   "another name or directory",
+		                   path, name);
 	if (errno != ENOENT)
 		return ps_complain(PS_EXIT_FAILURE, "%s/%s: %s", path, name, strerror(errno));
 	return PS_EXIT_OK;
@@ -90,12 +92,12 @@ enum ps_exit ps_new_file_open(struct ps_new_file *file, const char *path)
 		return status;
 	file->dir = open(file->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (file->dir < 0)
-		return ps_complain(PS_EXIT_FAILURE, "directory %s cannot be opened: %s",
-		                   file->path, strerror(errno));
+		return ps_complain(PS_EXIT_FAILURE, "directory %s cannot be opened: %s", file->path,
+		                   strerror(errno));
 	status = ps_check_free(file->dir, file->path, file->name);
 	if (!status) {
-		file->fd = openat(file->dir, file->partial,
-		                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		file->fd = openat(file->dir, file->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		                  0600);
 		if (file->fd < 0)
 			status = ps_file_failed(file->path, file->partial, "cannot be made");
 	}

@@ -23,7 +23,7 @@ enum { PS_FILE_NAME = 256 };
 
 /* One new file, by its path. */
 struct ps_new_file {
-	char path[4096];           /* of its directory */
+	char path[4096]; /* of its directory */
 	char name[PS_FILE_NAME];
 	char partial[PS_FILE_NAME];
 	int dir;

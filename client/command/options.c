@@ -14,7 +14,7 @@ enum {
 	SECONDS_MAX = 86400,
 	INTERVAL_MIN_MS = 100,
 	RUN_MIN_MS = 100,
-	RUN_MAX = 3600,            /* seconds */
+	RUN_MAX = 3600, /* seconds */
 	BENCH_SIZE_MAX = 1 << 20,
 	BENCH_THREADS_MAX = 64,
 	HELP_COLUMN = 28,
@@ -336,8 +336,7 @@ const struct ps_option ps_options[] = {
 	  "would not know of the change." },
 	{ "yes", NULL, PS_DROP, set_yes, NULL,
 	  "Deletes. Without it, drop says what it would delete." },
-	{ "wait", "SECONDS", PS_ROSTER | PS_SPILL, set_wait,
-	  "a number of seconds from 1 to 86400",
+	{ "wait", "SECONDS", PS_ROSTER | PS_SPILL, set_wait, "a number of seconds from 1 to 86400",
 	  "How long to wait for the end. Default: 600. What was begun goes on without the "
 	  "command." },
 	{ "to", "PATH", PS_RECOVER | PS_SNAPSHOT, set_to, "a directory, or a snapshot's file",

@@ -8,10 +8,10 @@
 
 struct ps_option {
 	const char *name;
-	const char *value;         /* what its value is called, NULL: it has none */
+	const char *value; /* what its value is called, NULL: it has none */
 	unsigned verbs;
 	bool (*set)(struct ps_args *args, const char *value);
-	const char *must;          /* what its value must be */
+	const char *must; /* what its value must be */
 	const char *help;
 };
 

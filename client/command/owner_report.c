@@ -5,13 +5,13 @@
 
 #include <inttypes.h>
 
-enum { SILENT_MS = 2000 };         /* an owner is heard more often than that */
+enum { SILENT_MS = 2000 }; /* an owner is heard more often than that */
 
 static bool is_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)
 {
 	return a->header->promised_epoch != b->header->promised_epoch
-		? a->header->promised_epoch > b->header->promised_epoch
-		: a->silent_ms < b->silent_ms;
+	               ? a->header->promised_epoch > b->header->promised_epoch
+	               : a->silent_ms < b->silent_ms;
 }
 
 int ps_owner_at(const struct ps_census *census)

@@ -9,10 +9,10 @@
 
 struct ps_panel {
 	struct ps_env *env;
-	uint32_t timeout_ms;       /* of one round */
+	uint32_t timeout_ms; /* of one round */
 	unsigned count;
 	struct ps_address addresses[PS_MIRRORS_MAX];
-	struct ps_control *controls[PS_MIRRORS_MAX];   /* NULL: of no more use */
+	struct ps_control *controls[PS_MIRRORS_MAX]; /* NULL: of no more use */
 	/* Of the last round; each has the body that was asked for. */
 	Perseas__Reply *replies[PS_MIRRORS_MAX];
 	/* Why there is no reply: ENOSTORE, EDAMAGED, or another PERSEAS_E… that a mirror's refusal

@@ -58,8 +58,10 @@ static void *keep_aside(perseas_t *from, const struct perseas_segment_info *info
 	}
 	aside = mmap(NULL, info->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (aside == MAP_FAILED) {
-		*status = ps_complain(PS_EXIT_FAILURE, "no memory for the %" PRIu64 " bytes of "
-		                      "segment '%s': %s", info->size, info->name, strerror(errno));
+		*status = ps_complain(PS_EXIT_FAILURE,
+		                      "no memory for the %" PRIu64 " bytes of "
+		                      "segment '%s': %s",
+		                      info->size, info->name, strerror(errno));
 		aside = NULL;
 	} else {
 		memcpy(aside, base, info->size);
@@ -98,8 +100,7 @@ static enum ps_exit copy_segments(perseas_t *from, struct ps_remake *to)
 
 /* --- all of it --- */
 
-static void print(const struct ps_args *args, const perseas_t *from,
-                  const struct ps_remake *to)
+static void print(const struct ps_args *args, const perseas_t *from, const struct ps_remake *to)
 {
 	struct ps_json json = { .out = stdout };
 	uint64_t epoch, seq;
@@ -108,8 +109,9 @@ static void print(const struct ps_args *args, const perseas_t *from,
 	if (!args->json) {
 		printf("store '%s', as it was at epoch %" PRIu64 ", transaction %" PRIu64 ", is "
 		       "now store '%s' on %s; open it there:\n    perseas_open(\"%s\", \"%s\", "
-		       "…)\n", args->store, epoch, seq, new_name(args), args->onto,
-		       new_name(args), args->onto);
+		       "…)\n",
+		       args->store, epoch, seq, new_name(args), args->onto, new_name(args),
+		       args->onto);
 		return;
 	}
 	ps_recover_json(&json, args, from);

@@ -31,12 +31,13 @@ struct file {
 	uint32_t crc;
 };
 
-struct export {
+struct export
+{
 	const char *path;
 	int dir;
-	unsigned count;            /* segments */
-	unsigned written;          /* partial files that are there */
-	unsigned named;            /* of these, that have their names */
+	unsigned count;   /* segments */
+	unsigned written; /* partial files that are there */
+	unsigned named;   /* of these, that have their names */
 	struct file files[PS_SEGMENTS_MAX];
 };
 
@@ -60,7 +61,8 @@ static enum ps_exit check_census(const struct ps_census *census, int dir, const 
 
 	for (unsigned i = 0; i < census->panel->count; i++) {
 		const Perseas__Header *header = ps_census_belongs(census, i)
-			? census->told[i]->header : NULL;
+		                                        ? census->told[i]->header
+		                                        : NULL;
 
 		for (size_t k = 0; !status && header && k < header->n_segments; k++) {
 			char name[FILE_NAME];
@@ -254,8 +256,8 @@ static enum ps_exit name_all(struct export *export)
 {
 	for (; export->named < export->count; export->named++) {
 		const struct file *file = &export->files[export->named];
-		enum ps_exit status = ps_name_partial(export->dir, export->path,
-		                                      file->partial, file->name);
+		enum ps_exit status = ps_name_partial(export->dir, export->path, file->partial,
+		                                      file->name);
 
 		if (status)
 			return status;
@@ -267,8 +269,8 @@ static enum ps_exit name_all(struct export *export)
 static void take_back(const struct export *export)
 {
 	for (unsigned i = 0; i < export->written; i++)
-		unlinkat(export->dir, i < export->named ? export->files[i].name
-		                                        : export->files[i].partial, 0);
+		unlinkat(export->dir,
+		         i < export->named ? export->files[i].name : export->files[i].partial, 0);
 }
 
 static void print(const struct export *export, const struct ps_args *args, const perseas_t *p)

@@ -26,8 +26,10 @@ static enum ps_exit check_free(const struct ps_census *census, const struct ps_r
 			return ps_complain(PS_EXIT_NO, "%s has a store '%s' already: %s",
 			                   panel->addresses[i].text, remake->store, remake->hint);
 		if (!census->told[i] && census->errors[i].code != PERSEAS_ENOSTORE)
-			return ps_complain(ps_exit_of(census->errors[i].code), "making a store "
-			                   "needs all of its mirrors: %s", census->errors[i].text);
+			return ps_complain(ps_exit_of(census->errors[i].code),
+			                   "making a store "
+			                   "needs all of its mirrors: %s",
+			                   census->errors[i].text);
 	}
 	if (remake->acks > panel->count)
 		return ps_complain(PS_EXIT_USAGE, "--acks %u: there are only %u mirrors",
@@ -61,8 +63,10 @@ void ps_remake_end(struct ps_remake *remake)
 static void drop(const struct ps_remake *remake, const uint8_t *store_id)
 {
 	if (ps_drop_all(remake->store, remake->mirrors, store_id, remake->connect_timeout_ms))
-		ps_complain(PS_EXIT_OK, "store '%s' on %s is not complete, and of no use: delete "
-		            "it with perseas drop", remake->store, remake->mirrors);
+		ps_complain(PS_EXIT_OK,
+		            "store '%s' on %s is not complete, and of no use: delete "
+		            "it with perseas drop",
+		            remake->store, remake->mirrors);
 	else
 		ps_complain(PS_EXIT_OK, "store '%s' on %s is not complete, and was deleted again",
 		            remake->store, remake->mirrors);
@@ -124,7 +128,8 @@ enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64
 	if (rc == PERSEAS_EADDRESS) {
 		rc = perseas_map(remake->p, segment, size, base);
 		if (!rc)
-			ps_complain(PS_EXIT_OK, "segment '%s' cannot lie at 0x%" PRIx64 " again, "
+			ps_complain(PS_EXIT_OK,
+			            "segment '%s' cannot lie at 0x%" PRIx64 " again, "
 			            "and is now at %p: pointers into it are no longer good",
 			            segment, address, *base);
 	}
@@ -195,8 +200,7 @@ static void compare_segment(struct comparison *c, const char *store,
 enum ps_exit ps_remake_compare(struct ps_remake *remake)
 {
 	struct comparison c = { .different = 0 };
-	enum ps_exit status = ps_panel_open(&c.panel, remake->mirrors,
-	                                    remake->connect_timeout_ms);
+	enum ps_exit status = ps_panel_open(&c.panel, remake->mirrors, remake->connect_timeout_ms);
 
 	if (status)
 		return status;
@@ -206,11 +210,11 @@ enum ps_exit ps_remake_compare(struct ps_remake *remake)
 		compare_segment(&c, remake->store, &remake->p->segments[i]);
 	remake->alike = c.panel.count - c.different - c.silent;
 	if (!remake->quiet)
-		printf("%u of %u mirrors hold what was recovered, byte for byte\n",
-		       remake->alike, c.panel.count);
+		printf("%u of %u mirrors hold what was recovered, byte for byte\n", remake->alike,
+		       c.panel.count);
 	if (c.different)
 		status = ps_complain(PS_EXIT_FAILURE, "the copy is not good; where it was taken "
-		                     "from is as it was");
+		                                      "from is as it was");
 	else if (c.silent)
 		status = PS_EXIT_PARTLY;
 	ps_panel_close(&c.panel);

@@ -10,7 +10,7 @@
 struct ps_roster_action {
 	const char *name;
 	Perseas__OrderKind order;
-	unsigned members;          /* addresses that it takes */
+	unsigned members; /* addresses that it takes */
 	const char *takes;
 };
 

@@ -10,12 +10,12 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { ROWS = 24, COLUMNS = 80 };  /* of a terminal that does not say */
+enum { ROWS = 24, COLUMNS = 80 }; /* of a terminal that does not say */
 
 static struct {
 	bool taken;
-	bool has_keys;             /* standard input is a terminal, set as we want it */
-	bool at_end;               /* it gives no more */
+	bool has_keys; /* standard input is a terminal, set as we want it */
+	bool at_end;   /* it gives no more */
 	bool quit;
 	struct termios before;
 } screen;

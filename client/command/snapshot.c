@@ -89,8 +89,10 @@ enum ps_exit ps_snapshot_write(const struct ps_copy *copy, const char *path, uin
 	sink.fd = file.fd;
 	errno = 0;
 	if (write_archive(copy, &sink)) {
-		status = ps_complain(PS_EXIT_FAILURE, "%s cannot be written: %s; nothing is left "
-		                     "of it", path, errno ? strerror(errno) : "out of memory");
+		status = ps_complain(PS_EXIT_FAILURE,
+		                     "%s cannot be written: %s; nothing is left "
+		                     "of it",
+		                     path, errno ? strerror(errno) : "out of memory");
 		ps_new_file_drop(&file);
 		return status;
 	}
@@ -112,7 +114,8 @@ static enum ps_exit map_log(struct ps_snapshot *snapshot)
 	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (log == MAP_FAILED)
-		return ps_complain(PS_EXIT_FAILURE, "no memory for the log of %" PRIu64 " bytes: "
+		return ps_complain(PS_EXIT_FAILURE,
+		                   "no memory for the log of %" PRIu64 " bytes: "
 		                   "%s",
 		                   size, strerror(errno));
 	snapshot->image.log = log;
@@ -151,8 +154,9 @@ enum ps_exit ps_snapshot_open(struct ps_snapshot *snapshot, const char *path)
 
 static void put(const struct ps_image *image, const struct ps_archive_piece *piece)
 {
-	uint8_t *base = piece->region == PS_REGION_LOG ? image->log
-		: image->segments[piece->region - PS_REGION_SEGMENT].base;
+	uint8_t *base = piece->region == PS_REGION_LOG
+	                        ? image->log
+	                        : image->segments[piece->region - PS_REGION_SEGMENT].base;
 
 	if (base)
 		memcpy(base + piece->offset, piece->bytes, piece->length);

@@ -15,11 +15,11 @@ struct ps_snapshot {
 	const char *path;
 	int fd;
 	struct ps_archive_file file;
-	struct ps_archive_reader reader;   /* its header and slot are good once it is open */
+	struct ps_archive_reader reader; /* its header and slot are good once it is open */
 	/* Where it is read to: the log is mapped here, the caller may bring memory for segments. */
 	struct ps_image image;
-	uint64_t bytes;                    /* of all pieces that were read */
-	uint64_t time;                     /* of the slot's transaction, ns; 0: not told */
+	uint64_t bytes; /* of all pieces that were read */
+	uint64_t time;  /* of the slot's transaction, ns; 0: not told */
 };
 
 /* Opens it, and checks its head, which must be that of a whole image with a slot. After an error,

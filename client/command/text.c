@@ -138,8 +138,8 @@ void ps_table_cell(struct ps_table *table, unsigned column, const char *format, 
 	char *cell;
 
 	if (column == 0) {
-		table->cells = or_end(realloc(table->cells,
-		                              (table->rows + 1) * sizeof(*table->cells)));
+		table->cells = or_end(
+			realloc(table->cells, (table->rows + 1) * sizeof(*table->cells)));
 		memset(table->cells[table->rows], 0, sizeof(*table->cells));
 		table->rows++;
 	}

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORGET_LOOKS = 60 };        /* for so long a store may be in no answer */
+enum { FORGET_LOOKS = 60 }; /* for so long a store may be in no answer */
 
-#define REPEAT_NS ((uint64_t)1200000000)       /* what was told longer ago is not repeated */
+#define REPEAT_NS ((uint64_t)1200000000) /* what was told longer ago is not repeated */
 
 /* What is kept of a store until the next look. */
 struct ps_top_past {
 	uint8_t store_id[PS_ID_SIZE];
-	unsigned unseen;           /* looks since it was in an answer */
+	unsigned unseen; /* looks since it was in an answer */
 	bool has_slot;
 	uint64_t seq, at_ns;
 	bool has_owner;
@@ -62,8 +62,7 @@ static bool knows_better(const Perseas__StoreStatus *a, const Perseas__StoreStat
 	return a->silent_ms < b->silent_ms;
 }
 
-static void merge(struct ps_top_store *store, const Perseas__StoreStatus *status,
-                  uint64_t heard_ns)
+static void merge(struct ps_top_store *store, const Perseas__StoreStatus *status, uint64_t heard_ns)
 {
 	const Perseas__Slot *slot = status->slot;
 
@@ -115,8 +114,8 @@ static const Perseas__Member *member_of(const Perseas__Roster *roster, ProtobufC
 
 /* What the owner says of the mirror that has this image and that we know by `address`; NULL:
  * nothing. */
-static const Perseas__MirrorReport *report_of(const struct ps_top_store *store,
-                                              const char *address, ProtobufCBinaryData image)
+static const Perseas__MirrorReport *report_of(const struct ps_top_store *store, const char *address,
+                                              ProtobufCBinaryData image)
 {
 	const Perseas__Header *header = store->header;
 	const Perseas__Member *member = member_of(header->next_roster, image);
@@ -201,8 +200,8 @@ static void fill_mirrors(struct ps_top_store *store, const struct ps_top_look *l
 	for (unsigned i = 0; i < look->count; i++)
 		for (size_t k = 0; look->told[i] && k < look->told[i]->n_stores; k++)
 			if (is_of(look->told[i]->stores[k], store))
-				add_image(store, look->addresses[i].text,
-				          look->told[i]->stores[k], &used[i]);
+				add_image(store, look->addresses[i].text, look->told[i]->stores[k],
+				          &used[i]);
 	/* Mirrors that were not asked, or did not answer. */
 	for (size_t k = 0; store->owner && k < store->owner->n_mirrors; k++) {
 		const Perseas__MirrorReport *report = store->owner->mirrors[k];

@@ -69,8 +69,8 @@ static void add_store(struct ps_table *table, const struct ps_top_store *store)
 
 static void print_stores(const struct ps_top *top, FILE *out)
 {
-	static const char *const heads[] = { "STORE", "EPOCH", "SEQ", "TX/S", "P50", "P99", "OWNER",
-		                             NULL };
+	static const char *const heads[] = { "STORE", "EPOCH", "SEQ",   "TX/S",
+		                             "P50",   "P99",   "OWNER", NULL };
 	struct ps_table table = { 0 };
 
 	add_heads(&table, heads);
@@ -109,8 +109,8 @@ static void add_mirror(struct ps_table *table, const char *store,
 
 static void print_mirrors(const struct ps_top *top, FILE *out)
 {
-	static const char *const heads[] = { "STORE", "MIRROR", "STATE", "LAG", "FABRIC", "RESYNC",
-		                             "", NULL };
+	static const char *const heads[] = { "STORE",  "MIRROR", "STATE", "LAG",
+		                             "FABRIC", "RESYNC", "",      NULL };
 	struct ps_table table = { 0 };
 
 	add_heads(&table, heads);

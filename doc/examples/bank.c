@@ -31,7 +31,7 @@ static volatile sig_atomic_t stop;
 static void on_signal(int number)
 {
 	(void)number;
-	stop = 1;                       /* nothing of Perseas in a handler */
+	stop = 1; /* nothing of Perseas in a handler */
 }
 
 static int fail(const perseas_t *p, const char *what, int rc)
@@ -54,10 +54,10 @@ static int load(perseas_t *p, struct bank **bank)
 		return rc;
 	*bank = (struct bank *)memory;
 	if (info.published)
-		return 0;               /* it was there: not a byte is touched */
+		return 0; /* it was there: not a byte is touched */
 	for (int i = 0; i < ACCOUNTS; i++)
 		(*bank)->accounts[i].balance = FIRST_BALANCE;
-	return perseas_publish(p);      /* from now on it exists, with these contents */
+	return perseas_publish(p); /* from now on it exists, with these contents */
 }
 /* end load */
 
@@ -128,7 +128,7 @@ static int work(perseas_t *p, struct bank *bank, long count)
 		if (rc == PERSEAS_EINDOUBT)
 			rc = settle(p);
 		if (rc == PERSEAS_EBLOCKED)
-			rc = 0;         /* nothing was done: the client may try again */
+			rc = 0; /* nothing was done: the client may try again */
 		nanosleep(&moment, NULL);
 	}
 	if (rc == PERSEAS_EFENCED)

@@ -15,15 +15,15 @@ enum { BUCKETS = 256, NODES = 4096, KEY = 32 };
 /* Pointers among these are good in every process that opens the store: segments always lie at the
  * same address. */
 struct node {
-	struct node *next;              /* in its bucket, or in the list of free nodes */
+	struct node *next; /* in its bucket, or in the list of free nodes */
 	char key[KEY];
 	long value;
 };
 
 struct map {
 	struct node *buckets[BUCKETS];
-	struct node *unused;            /* nodes that were removed */
-	size_t used;                    /* nodes[used] and those behind it were never taken */
+	struct node *unused; /* nodes that were removed */
+	size_t used;         /* nodes[used] and those behind it were never taken */
 	struct node nodes[NODES];
 };
 /* end types */
@@ -173,8 +173,10 @@ int main(int argc, char **argv)
 	int rc;
 
 	if (!may_be(argc, argv)) {
-		fprintf(stderr, "hashmap LIST put KEY VALUE | get KEY | remove KEY | show; KEY is "
-		        "shorter than %d\n", KEY);
+		fprintf(stderr,
+		        "hashmap LIST put KEY VALUE | get KEY | remove KEY | show; KEY is "
+		        "shorter than %d\n",
+		        KEY);
 		return 2;
 	}
 	options.flags = PERSEAS_CREATE;
@@ -185,7 +187,7 @@ int main(int argc, char **argv)
 	}
 	rc = perseas_map(p, "map", sizeof(struct map), &memory);
 	if (!rc)
-		rc = perseas_publish(p);        /* zeros: an empty map */
+		rc = perseas_publish(p); /* zeros: an empty map */
 	if (!rc)
 		rc = obey(p, (struct map *)memory, argv + 2);
 	if (rc)

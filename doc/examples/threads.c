@@ -34,7 +34,7 @@ static int move_box(int from, int to)
 	perseas_tx_t *tx;
 	int rc;
 
-	pthread_mutex_lock(&locks[low]);        /* in order: no two threads wait for each other */
+	pthread_mutex_lock(&locks[low]); /* in order: no two threads wait for each other */
 	pthread_mutex_lock(&locks[high]);
 	rc = perseas_begin(p, 0, &tx);
 	if (!rc) {
@@ -67,7 +67,7 @@ static void *run(void *arg)
 	}
 	if (rc)
 		fprintf(stderr, "thread %d: %s: %s\n", number, perseas_error_name(rc),
-		        perseas_message(p));    /* of this thread's last call */
+		        perseas_message(p)); /* of this thread's last call */
 	return NULL;
 }
 

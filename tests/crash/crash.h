@@ -16,30 +16,30 @@
 /* ------------------------------------------------------------------ journal.c */
 
 enum event_kind {
-	EVENT_REQUEST,             /* a control request */
+	EVENT_REQUEST, /* a control request */
 	EVENT_WRITE,
-	EVENT_ENDED,               /* a control connection is over */
-	EVENT_LOST,                /* the mirror lost its memory */
-	EVENT_ACKED,               /* the library told the application of success */
+	EVENT_ENDED, /* a control connection is over */
+	EVENT_LOST,  /* the mirror lost its memory */
+	EVENT_ACKED, /* the library told the application of success */
 };
 
 struct event {
 	enum event_kind kind;
 	unsigned mirror, session;
-	enum direct_part part;     /* WRITE: .. */
+	enum direct_part part; /* WRITE: .. */
 	uint64_t chain;
 	uint32_t region;
 	uint64_t offset;
-	uint64_t length;           /* of bytes: a write's, or a request's */
+	uint64_t length; /* of bytes: a write's, or a request's */
 	uint8_t *bytes;
-	int state;                 /* ACKED: of the model */
-	unsigned holders;          /* ACKED: a bit for each mirror that holds it */
+	int state;        /* ACKED: of the model */
+	unsigned holders; /* ACKED: a bit for each mirror that holds it */
 };
 
 struct journal {
 	struct event *events;
 	size_t count, capacity;
-	unsigned sessions;         /* ids that occur are below */
+	unsigned sessions; /* ids that occur are below */
 };
 
 /* Writes down what reaches the mirrors of d from now on. */
@@ -56,8 +56,8 @@ enum { MODEL_SEGMENTS = 8 };
 /* The contents of the store after transaction seq of the owner of `epoch`. */
 struct state {
 	uint64_t epoch, seq;
-	int parent;                /* the state that it came from; -1: the store's making */
-	unsigned count;            /* segments */
+	int parent;     /* the state that it came from; -1: the store's making */
+	unsigned count; /* segments */
 	struct {
 		uint32_t id;
 		char name[16];
@@ -71,7 +71,7 @@ struct model {
 	int count, capacity;
 };
 
-void model_init(struct model *model);      /* with the state of a store just made */
+void model_init(struct model *model); /* with the state of a store just made */
 void model_free(struct model *model);
 
 /* Adds a copy of the state `parent`, as (epoch, seq). */
@@ -105,17 +105,17 @@ struct work {
 	struct journal journal;
 	struct model model;
 	perseas_t *p;
-	int current;               /* the state that the owner's memory is in, but for open
-	                              transactions */
-	int open;                  /* transactions */
-	size_t base;               /* events of the store's making */
-	size_t from;               /* events before are another workload's business */
-	int acked;                 /* the newest acknowledged state */
+	int current; /* the state that the owner's memory is in, but for open
+	                transactions */
+	int open;    /* transactions */
+	size_t base; /* events of the store's making */
+	size_t from; /* events before are another workload's business */
+	int acked;   /* the newest acknowledged state */
 	struct perseas_options options;
 	uint64_t random;
-	unsigned broken;           /* things that went wrong in the workload itself */
+	unsigned broken; /* things that went wrong in the workload itself */
 	unsigned break_first, break_second;
-	struct perseas_stat seen;  /* sums of what all its owners counted */
+	struct perseas_stat seen; /* sums of what all its owners counted */
 };
 
 struct change {
@@ -165,18 +165,18 @@ struct workload {
 	unsigned mirrors, acks;
 	uint64_t log_size;
 	bool staged;
-	bool torn;                 /* small enough for every write to be cut at every byte */
-	bool instants;             /* to be opened through the library at every instant */
-	bool pairs;                /* .. at every pair of beginnings of two mirrors */
+	bool torn;     /* small enough for every write to be cut at every byte */
+	bool instants; /* to be opened through the library at every instant */
+	bool pairs;    /* .. at every pair of beginnings of two mirrors */
 	void (*run)(struct work *w);
-	unsigned first, second;    /* for run: where things break */
+	unsigned first, second; /* for run: where things break */
 };
 
 extern const struct workload workloads[];
 extern const unsigned workload_count;
 
 /* Histories that part: mirror 0 breaks after `first` writes of a chain, 1 after `second`. */
-enum { PARTED_WRITES = 6 };    /* 0 to 5: of none of the chain to all of it */
+enum { PARTED_WRITES = 6 }; /* 0 to 5: of none of the chain to all of it */
 struct workload workload_parted(unsigned first, unsigned second, char *name, size_t size);
 
 struct work *workload_run(const struct workload *workload);
@@ -187,8 +187,8 @@ struct replica {
 	struct memory *memory;
 	struct stores *stores;
 	struct session *sessions;
-	int floor;                 /* the newest state that this mirror must hold */
-	bool lost;                 /* it lost its memory at some time */
+	int floor; /* the newest state that this mirror must hold */
+	bool lost; /* it lost its memory at some time */
 };
 
 void replica_init(struct replica *replica, const struct journal *journal);
@@ -208,17 +208,16 @@ struct checker {
 	const struct work *work;
 	const char *doing;
 	bool quiet;
-	uint64_t states;           /* that were tried */
+	uint64_t states; /* that were tried */
 	unsigned faults;
-	bool patch_crc;            /* a seeded mistake: torn records with checksums that fit */
+	bool patch_crc; /* a seeded mistake: torn records with checksums that fit */
 };
 
-void fault(struct checker *checker, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void fault(struct checker *checker, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Holds a recovered image against the model. The state that it is, -1 after a fault. */
-int check_image(struct checker *checker, const struct ps_image *image,
-                const struct ps_slot *slot, int floor);
+int check_image(struct checker *checker, const struct ps_image *image, const struct ps_slot *slot,
+                int floor);
 
 /* prefix.c: a claim, twice, at every beginning of every mirror's stream. */
 void check_prefixes(struct checker *checker);

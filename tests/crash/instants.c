@@ -26,8 +26,7 @@ static struct direct *world_new(const struct work *w, struct memory *const *memo
 	return d;
 }
 
-static perseas_t *open_world(struct checker *checker, struct direct *d, uint32_t flags,
-                             bool enough)
+static perseas_t *open_world(struct checker *checker, struct direct *d, uint32_t flags, bool enough)
 {
 	struct perseas_options options = checker->work->options;
 	struct ps_error error;
@@ -211,7 +210,7 @@ void check_instants(struct checker *checker)
 /* What one mirror had after each event of its own. */
 struct beginnings {
 	struct memory **memories;
-	int *newest;               /* the state whose slot it has */
+	int *newest; /* the state whose slot it has */
 	size_t count;
 };
 

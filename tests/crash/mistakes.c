@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct chain {
-	size_t first, last;        /* events; the record is the first, the slot the last */
+	size_t first, last; /* events; the record is the first, the slot the last */
 };
 
 /* The next whole chain of a transaction from event `from` on. */
@@ -21,7 +21,8 @@ static bool find_chain(const struct journal *journal, size_t from, struct chain 
 		if (events[i].kind != EVENT_WRITE || events[i].part != DIRECT_UNDO)
 			continue;
 		for (size_t k = i; k < journal->count && events[k].kind == EVENT_WRITE &&
-		                   events[k].chain == events[i].chain; k++) {
+		                   events[k].chain == events[i].chain;
+		     k++) {
 			if (events[k].part != DIRECT_SLOT)
 				continue;
 			chain->first = i;
@@ -112,7 +113,7 @@ static void nothing(struct journal *journal, const struct chain *chain)
 static const struct mistake {
 	const char *name;
 	void (*make)(struct journal *journal, const struct chain *chain);
-	bool torn;                 /* only torn writes show it */
+	bool torn; /* only torn writes show it */
 	bool patch_crc;
 } mistakes[] = {
 	{ "slot before data", slot_before_data, false, false },
@@ -165,8 +166,8 @@ static void run_plain(struct work *w)
 
 unsigned check_mistakes(unsigned *found)
 {
-	const struct workload plain = { "mistakes", 1, 1, 4096, true, true, false, false, run_plain,
-		                        0, 0 };
+	const struct workload plain = { "mistakes", 1,     1,         4096, true, true,
+		                        false,      false, run_plain, 0,    0 };
 	struct work *w = workload_run(&plain);
 	unsigned missed = 0;
 

@@ -12,8 +12,8 @@ static int add_state(struct model *model, uint64_t epoch, uint64_t seq, int pare
 {
 	if (model->count == model->capacity) {
 		model->capacity = model->capacity ? 2 * model->capacity : 64;
-		model->states = realloc(model->states, (size_t)model->capacity *
-		                                       sizeof(*model->states));
+		model->states = realloc(model->states,
+		                        (size_t)model->capacity * sizeof(*model->states));
 		assert(model->states);
 	}
 	memset(&model->states[model->count], 0, sizeof(*model->states));

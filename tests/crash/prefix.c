@@ -26,8 +26,8 @@ void fault(struct checker *checker, const char *format, ...)
 	printf("\n");
 }
 
-int check_image(struct checker *checker, const struct ps_image *image,
-                const struct ps_slot *slot, int floor)
+int check_image(struct checker *checker, const struct ps_image *image, const struct ps_slot *slot,
+                int floor)
 {
 	const struct model *model = &checker->work->model;
 	int state = model_find(model, slot->epoch, slot->seq, image);

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBSETS_MAX = 6 };      /* groups of up to so many writes are tried in every subset */
+enum { SUBSETS_MAX = 6 }; /* groups of up to so many writes are tried in every subset */
 
 /* An image of one's own, which can be set back. */
 struct frozen {
-	struct ps_image from;      /* the mirror's */
+	struct ps_image from; /* the mirror's */
 	struct ps_image image;
 	uint8_t *bytes, *kept;
 	uint64_t size;

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void wrong(struct work *w, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+static void wrong(struct work *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void wrong(struct work *w, const char *format, ...)
 {

@@ -31,10 +31,10 @@ static void fill(struct work *w, struct change *change, uint32_t id, uint64_t fr
 			length = from + size - offset;
 		work_change(w, change, id, offset, length);
 		switch (work_draw(w, 3)) {
-		case 0:                                 /* the next one touches this one */
+		case 0: /* the next one touches this one */
 			offset = offset + length < from + size ? offset + length : from;
 			break;
-		case 1:                                 /* or overlaps it */
+		case 1: /* or overlaps it */
 			offset += length / 2;
 			break;
 		default:
@@ -322,8 +322,8 @@ const unsigned workload_count = sizeof(workloads) / sizeof(workloads[0]);
 
 struct workload workload_parted(unsigned first, unsigned second, char *name, size_t size)
 {
-	struct workload parted = { name, 3, 2, 4096, true, false, true, false, run_parted, first,
-		                   second };
+	struct workload parted = { name, 3,     2,          4096,  true,  false,
+		                   true, false, run_parted, first, second };
 
 	snprintf(name, size, "parted after %u and %u writes", first, second);
 	return parted;

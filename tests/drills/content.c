@@ -3,9 +3,9 @@
 #include <string.h>
 
 enum {
-	SHORT_MAX = 400,           /* bytes of most ranges */
-	BULK_EVERY = 8,            /* one of so many transactions has a long range too .. */
-	BULK_MAX = 16 << 10,       /* .. of so many bytes, that takes a while to copy */
+	SHORT_MAX = 400,     /* bytes of most ranges */
+	BULK_EVERY = 8,      /* one of so many transactions has a long range too .. */
+	BULK_MAX = 16 << 10, /* .. of so many bytes, that takes a while to copy */
 };
 
 const struct book books[BOOKS] = {
@@ -41,8 +41,10 @@ unsigned content_plan(uint64_t k, struct change changes[CHANGES_MAX])
 	for (unsigned i = 0; i < BOOKS; i++) {
 		uint64_t stripe = books[i].size / STRIPES;
 
-		changes[count++] = (struct change){ .book = i, .length = (uint32_t)stripe,
-			.offset = k % STRIPES * stripe, .seed = draw(&state) };
+		changes[count++] = (struct change){ .book = i,
+			                            .length = (uint32_t)stripe,
+			                            .offset = k % STRIPES * stripe,
+			                            .seed = draw(&state) };
 	}
 	for (unsigned i = 0; i < 3; i++)
 		changes[count++] = random_change(&state, SHORT_MAX);

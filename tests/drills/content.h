@@ -14,13 +14,13 @@
 
 enum {
 	BOOKS = 2,
-	BOOK_MAX = 256 << 10,      /* bytes of the larger segment */
+	BOOK_MAX = 256 << 10, /* bytes of the larger segment */
 	STRIPES = 256,
-	CHANGES_MAX = 8,           /* of one transaction */
+	CHANGES_MAX = 8, /* of one transaction */
 };
 
 struct book {
-	const char *name;          /* of the segment */
+	const char *name; /* of the segment */
 	uint64_t size;
 };
 
@@ -30,7 +30,7 @@ struct change {
 	unsigned book;
 	uint32_t length;
 	uint64_t offset;
-	uint64_t seed;             /* of the bytes; of the counter: k itself */
+	uint64_t seed; /* of the bytes; of the counter: k itself */
 	bool counter;
 };
 

@@ -10,16 +10,16 @@ enum {
 	LINE_MAX_BYTES = 4096,
 	WORDS_MAX = 16,
 	EMULATED_RING = 8 << 20,
-	EMULATED_CONNECT_MS = 18000,       /* PATIENCE of cluster.py times the library's own */
+	EMULATED_CONNECT_MS = 18000, /* PATIENCE of cluster.py times the library's own */
 };
 
 struct desk {
 	struct owner *owner;
-	perseas_tx_t *tx;          /* between begin and commit or abort */
+	perseas_tx_t *tx; /* between begin and commit or abort */
 	pthread_t thread;
 	bool running;
-	int result;                /* of the thread */
-	unsigned count;            /* words of the command */
+	int result;     /* of the thread */
+	unsigned count; /* words of the command */
 	char *words[WORDS_MAX + 1];
 };
 
@@ -104,23 +104,40 @@ bool option_set(struct perseas_options *options, const char *word)
 	const char *equals = strchr(word, '=');
 	uint64_t value = equals ? strtoull(equals + 1, NULL, 0) : 0;
 	size_t len = equals ? (size_t)(equals - word) : strlen(word);
-	const char *const names[] = { "create", "takeover", "acks", "log", "ring", "connect-ms",
-		                      "commit-ms", "open-ms" };
+	const char *const names[] = { "create", "takeover",   "acks",      "log",
+		                      "ring",   "connect-ms", "commit-ms", "open-ms" };
 	unsigned i = 0;
 
 	while (i < sizeof(names) / sizeof(names[0]) &&
 	       (strlen(names[i]) != len || memcmp(names[i], word, len) != 0))
 		i++;
 	switch (i) {
-	case 0: options->flags |= PERSEAS_CREATE; return true;
-	case 1: options->flags |= PERSEAS_TAKEOVER; return true;
-	case 2: options->acks = (uint32_t)value; return true;
-	case 3: options->log_size = value; return true;
-	case 4: options->ring_size = value; return true;
-	case 5: options->connect_timeout_ms = (uint32_t)value; return true;
-	case 6: options->commit_timeout_ms = (uint32_t)value; return true;
-	case 7: options->open_timeout_ms = (uint32_t)value; return true;
-	default: return false;
+	case 0:
+		options->flags |= PERSEAS_CREATE;
+		return true;
+	case 1:
+		options->flags |= PERSEAS_TAKEOVER;
+		return true;
+	case 2:
+		options->acks = (uint32_t)value;
+		return true;
+	case 3:
+		options->log_size = value;
+		return true;
+	case 4:
+		options->ring_size = value;
+		return true;
+	case 5:
+		options->connect_timeout_ms = (uint32_t)value;
+		return true;
+	case 6:
+		options->commit_timeout_ms = (uint32_t)value;
+		return true;
+	case 7:
+		options->open_timeout_ms = (uint32_t)value;
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -314,10 +331,12 @@ static void do_stat(struct desk *desk)
 #define FIGURE(name) " " #name "=%llu"
 #define VALUE(name) (unsigned long long)s.name
 	answer("ok" FIGURE(epoch) FIGURE(seq) FIGURE(durable_seq) FIGURE(live) FIGURE(in_doubt)
-	       FIGURE(commits) FIGURE(reconnects) FIGURE(replayed) FIGURE(dropped) FIGURE(log_laps)
-	       FIGURE(mended_forward) FIGURE(mended_delta) FIGURE(mended_whole)
-	       FIGURE(resyncs) FIGURE(allocations) FIGURE(doubts) FIGURE(timed)
-	       FIGURE(latency_p50_ns) FIGURE(latency_p99_ns) FIGURE(latency_max_ns),
+	               FIGURE(commits) FIGURE(reconnects) FIGURE(replayed) FIGURE(dropped)
+	                       FIGURE(log_laps) FIGURE(mended_forward) FIGURE(mended_delta)
+	                               FIGURE(mended_whole) FIGURE(resyncs) FIGURE(allocations)
+	                                       FIGURE(doubts) FIGURE(timed) FIGURE(latency_p50_ns)
+	                                               FIGURE(latency_p99_ns)
+	                                                       FIGURE(latency_max_ns),
 	       VALUE(epoch), VALUE(seq), VALUE(durable_seq), VALUE(live), VALUE(in_doubt),
 	       VALUE(commits), VALUE(reconnects), VALUE(replayed), VALUE(dropped), VALUE(log_laps),
 	       VALUE(mended_forward), VALUE(mended_delta), VALUE(mended_whole), VALUE(resyncs),
@@ -365,32 +384,21 @@ static void do_report(struct desk *desk)
 static const struct command {
 	const char *name;
 	void (*run)(struct desk *desk);
-	unsigned words;            /* at least, the command included */
-	bool open;                 /* a store must be */
-	bool transaction;          /* .. must have been begun */
+	unsigned words;   /* at least, the command included */
+	bool open;        /* a store must be */
+	bool transaction; /* .. must have been begun */
 } commands[] = {
-	{ "create", do_create, 3, false, false },
-	{ "open", do_open, 3, false, false },
-	{ "close", do_close, 1, false, false },
-	{ "books", do_books, 1, true, false },
-	{ "map", do_map, 3, true, false },
-	{ "publish", do_publish, 1, true, false },
-	{ "run", do_run, 2, true, false },
-	{ "start", do_start, 1, true, false },
-	{ "halt", do_halt, 1, true, false },
-	{ "check", do_check, 1, true, false },
-	{ "begin", do_begin, 1, true, false },
-	{ "range", do_range, 4, true, true },
-	{ "store", do_store, 5, true, false },
-	{ "load", do_load, 3, true, false },
-	{ "commit", do_commit, 1, true, true },
-	{ "abort", do_abort, 1, true, true },
-	{ "flush", do_flush, 1, true, false },
-	{ "stat", do_stat, 1, true, false },
-	{ "mirrors", do_mirrors, 1, true, false },
-	{ "events", do_events, 1, false, false },
-	{ "message", do_message, 1, false, false },
-	{ "report", do_report, 1, true, false },
+	{ "create", do_create, 3, false, false },   { "open", do_open, 3, false, false },
+	{ "close", do_close, 1, false, false },     { "books", do_books, 1, true, false },
+	{ "map", do_map, 3, true, false },          { "publish", do_publish, 1, true, false },
+	{ "run", do_run, 2, true, false },          { "start", do_start, 1, true, false },
+	{ "halt", do_halt, 1, true, false },        { "check", do_check, 1, true, false },
+	{ "begin", do_begin, 1, true, false },      { "range", do_range, 4, true, true },
+	{ "store", do_store, 5, true, false },      { "load", do_load, 3, true, false },
+	{ "commit", do_commit, 1, true, true },     { "abort", do_abort, 1, true, true },
+	{ "flush", do_flush, 1, true, false },      { "stat", do_stat, 1, true, false },
+	{ "mirrors", do_mirrors, 1, true, false },  { "events", do_events, 1, false, false },
+	{ "message", do_message, 1, false, false }, { "report", do_report, 1, true, false },
 };
 
 static void obey(struct desk *desk)

@@ -26,13 +26,13 @@ static const char *const kinds[KINDS] = {
 
 struct visitor {
 	enum kind kind;
-	int fd;                    /* -1: not connected */
-	uint64_t due_ms;           /* when it does something next */
-	uint64_t asked_us;         /* since when it waits for a reply; 0: it does not */
-	size_t sent;               /* of the request that it is slow with */
-	uint32_t have;             /* bytes that came: of the hello, .. */
-	uint32_t length;           /* .. of the length of a reply, and of the reply */
-	uint32_t status;           /* of the reply, as far as it came */
+	int fd;            /* -1: not connected */
+	uint64_t due_ms;   /* when it does something next */
+	uint64_t asked_us; /* since when it waits for a reply; 0: it does not */
+	size_t sent;       /* of the request that it is slow with */
+	uint32_t have;     /* bytes that came: of the hello, .. */
+	uint32_t length;   /* .. of the length of a reply, and of the reply */
+	uint32_t status;   /* of the reply, as far as it came */
 	unsigned round;
 };
 
@@ -41,11 +41,11 @@ struct load {
 	int epoll;
 	struct visitor *visitors;
 	unsigned count;
-	uint8_t *claim, *list;     /* packed requests */
+	uint8_t *claim, *list; /* packed requests */
 	size_t claim_len, list_len;
 	uint8_t *zeros;
-	uint64_t done[KINDS];      /* replies, or connections that ended as they had to */
-	uint64_t lost[KINDS];      /* .. that ended otherwise */
+	uint64_t done[KINDS]; /* replies, or connections that ended as they had to */
+	uint64_t lost[KINDS]; /* .. that ended otherwise */
 	uint64_t denied, slowest_us;
 };
 
@@ -73,7 +73,8 @@ static bool give(struct visitor *visitor, const void *bytes, size_t len)
 static void come(struct load *load, struct visitor *visitor)
 {
 	const struct ps_control_hello hello = {
-		PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION + (visitor->kind == VERSION),
+		PS_CONTROL_MAGIC,
+		PS_PROTOCOL_VERSION + (visitor->kind == VERSION),
 	};
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = visitor };
 	const int on = 1;
@@ -98,8 +99,8 @@ static void harm(struct load *load, struct visitor *visitor)
 
 	switch (visitor->kind) {
 	case SLOW:
-		give(visitor, visitor->sent < sizeof(most) ? (const char *)&most + visitor->sent
-		                                           : "x", 1);
+		give(visitor,
+		     visitor->sent < sizeof(most) ? (const char *)&most + visitor->sent : "x", 1);
 		visitor->sent++;
 		break;
 	case HUGE:
@@ -198,7 +199,7 @@ static void pack_requests(struct load *load)
 	request.list = &list;
 	if (ps_request_pack(&request, &load->list, &load->list_len) < 0)
 		exit(1);
-	claim.store = (char *)(uintptr_t)"prey";
+	claim.store = (char *)(uintptr_t) "prey";
 	claim.epoch = (uint64_t)1 << 40;
 	claim.owner = (ProtobufCBinaryData){ PS_ID_SIZE, owner };
 	claim.takeover = true;
@@ -255,9 +256,8 @@ static bool is_each_done(const struct load *load)
 static void tell(const struct load *load)
 {
 	for (int kind = 0; kind < KINDS; kind++)
-		printf("%s=%llu %s-lost=%llu ", kinds[kind],
-		       (unsigned long long)load->done[kind], kinds[kind],
-		       (unsigned long long)load->lost[kind]);
+		printf("%s=%llu %s-lost=%llu ", kinds[kind], (unsigned long long)load->done[kind],
+		       kinds[kind], (unsigned long long)load->lost[kind]);
 	printf("denied=%llu slowest-us=%llu\n", (unsigned long long)load->denied,
 	       (unsigned long long)load->slowest_us);
 }

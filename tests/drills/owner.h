@@ -26,12 +26,12 @@ struct page {
 };
 
 struct owner {
-	perseas_t *p;               /* NULL: not open */
-	uint8_t *books[BOOKS];      /* mapped */
-	uint64_t k;                 /* transactions that the books hold here */
+	perseas_t *p;          /* NULL: not open */
+	uint8_t *books[BOOKS]; /* mapped */
+	uint64_t k;            /* transactions that the books hold here */
 	struct page *page;
 	char store[64];
-	char message[1024];         /* of the last error */
+	char message[1024]; /* of the last error */
 };
 
 /* Maps the page of the file, which is made when missing. 0 or -1, with errno set. */

@@ -23,7 +23,7 @@ static bool find(const char *name, uint32_t *number)
 
 static const struct access_names names = { find, find };
 static const char one_more[] = "\nallow uid:3 own store a*\nlimit * memory 1 stores 1 sessions 1 "
-                               "connections 1 requests 1/s\n";
+			       "connections 1 requests 1/s\n";
 
 static const struct identity whos[] = {
 	{ .name = "uid:3", .gids = { 3, 1 }, .gid_count = 2 },

@@ -21,8 +21,8 @@ static void require(int holds)
 }
 
 /* Feeds the stream in cuts; the memory for reads is exactly as long as was asked for. */
-static int feed(struct ps_answers *answers, const uint8_t *head, const uint8_t *stream,
-                size_t size, size_t cut, uint8_t *bytes)
+static int feed(struct ps_answers *answers, const uint8_t *head, const uint8_t *stream, size_t size,
+                size_t cut, uint8_t *bytes)
 {
 	size_t asked = (size_t)head[1] << 8 | head[2], n;
 	int code = PS_LINK_OK;

@@ -81,8 +81,7 @@ static void mend(uint8_t *at, size_t size)
 		return;
 	while (size - from >= sizeof head) {
 		memcpy(&head, at + from, sizeof head);
-		if (head.magic != PS_ARCHIVE_PIECE_MAGIC ||
-		    head.length > size - from - sizeof head)
+		if (head.magic != PS_ARCHIVE_PIECE_MAGIC || head.length > size - from - sizeof head)
 			break;
 		head.bytes_crc = ps_crc32c(0, at + from + sizeof head, head.length);
 		head.crc = ps_crc32c(0, &head, offsetof(struct ps_archive_piece_head, crc));
@@ -94,8 +93,9 @@ static void mend(uint8_t *at, size_t size)
 	}
 	if (size - from < sizeof end)
 		return;
-	end = (struct ps_archive_end){ .magic = PS_ARCHIVE_END_MAGIC, .pieces = pieces,
-	                               .bytes = bytes, .heads_crc = sum };
+	end = (struct ps_archive_end){
+		.magic = PS_ARCHIVE_END_MAGIC, .pieces = pieces, .bytes = bytes, .heads_crc = sum
+	};
 	end.crc = ps_crc32c(0, &end, offsetof(struct ps_archive_end, crc));
 	memcpy(at + from, &end, sizeof end);
 }
@@ -142,8 +142,8 @@ static int copy(struct bytes *from, struct bytes *to)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct bytes from = { .source.read = give }, to = { .source.read = give,
-	                                                    .sink.write = take };
+	struct bytes from = { .source.read = give },
+		     to = { .source.read = give, .sink.write = take };
 
 	if (size < 1)
 		return 0;

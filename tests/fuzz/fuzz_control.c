@@ -19,8 +19,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { PEERS = 3, EVENTS_MAX = 64, LIMIT = 1 << 20 };
 
-enum event { EVENT_REQUEST, EVENT_WRITE, EVENT_END, EVENT_DIE, EVENT_FAIL, EVENT_RESTART,
-	     EVENT_LOSE, EVENTS };
+enum event {
+	EVENT_REQUEST,
+	EVENT_WRITE,
+	EVENT_END,
+	EVENT_DIE,
+	EVENT_FAIL,
+	EVENT_RESTART,
+	EVENT_LOSE,
+	EVENTS
+};
 
 struct input {
 	const uint8_t *at;
@@ -63,7 +71,11 @@ static void request(struct mirror *mirror, struct peer *peer, struct input *inpu
 /* What an owner's data path may do: anything, inside the regions. */
 static void write_memory(struct peer *peer, struct input *input)
 {
-	struct { uint32_t region; uint16_t offset; uint8_t len; } __attribute__((packed)) head;
+	struct {
+		uint32_t region;
+		uint16_t offset;
+		uint8_t len;
+	} __attribute__((packed)) head;
 	uint8_t *to;
 
 	take(input, &head, sizeof(head));

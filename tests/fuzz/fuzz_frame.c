@@ -15,7 +15,7 @@ enum { MEMORY = 512 };
 struct mirror {
 	uint8_t log[MEMORY];
 	uint8_t segment[MEMORY];
-	uint32_t answers;           /* checksum of all */
+	uint32_t answers; /* checksum of all */
 	struct ps_decoder decoder;
 };
 

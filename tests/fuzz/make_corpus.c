@@ -52,8 +52,7 @@ static void save(const char *target, const char *name, const void *bytes, size_t
 
 /* --- records and images ------------------------------------------------------------ */
 
-static void add_range(struct ps_record *record, uint32_t segment, uint64_t offset,
-                      uint32_t length)
+static void add_range(struct ps_record *record, uint32_t segment, uint64_t offset, uint32_t length)
 {
 	struct ps_range range = { .segment = segment, .length = length, .offset = offset };
 	uint8_t *at = (uint8_t *)record + record->length;

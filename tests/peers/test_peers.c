@@ -36,7 +36,7 @@ static const struct engine_table tables[TABLES] = {
 	[LARGE] = { 2, MIB },
 };
 
-static char disk[PATH_MAX];    /* the folder of this program */
+static char disk[PATH_MAX]; /* the folder of this program */
 
 /* An engine, where it keeps its files, and what the tables must hold. */
 struct rig {
@@ -524,11 +524,14 @@ static void without_a_replica_nothing_is_acknowledged(void **state)
 struct kind {
 	const char *name;
 	CMUnitTestFunction test;
-	bool keeps;                /* of an engine that keeps what is committed only */
-	const char *only;          /* of this engine only */
+	bool keeps;       /* of an engine that keeps what is committed only */
+	const char *only; /* of this engine only */
 };
 
-#define TEST(test, keeps, only) { #test, test, keeps, only }
+#define TEST(test, keeps, only)          \
+	{                                \
+#test, test, keeps, only \
+	}
 
 static const struct kind kinds[] = {
 	TEST(rows_are_zeros_until_they_are_put, false, NULL),
@@ -573,8 +576,7 @@ int main(int argc, char **argv)
 			snprintf(names[count], sizeof(*names), "%s: %s", engines[i]->name,
 			         kinds[k].name);
 			tests[count] = (struct CMUnitTest){
-				names[count], kinds[k].test, set_up, tear_down,
-				(void *)engines[i],
+				names[count], kinds[k].test, set_up, tear_down, (void *)engines[i],
 			};
 			count++;
 		}

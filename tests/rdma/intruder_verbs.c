@@ -85,8 +85,10 @@ static struct rdma_cm_id *connect_with(const char *token)
 {
 	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = version };
 	struct rdma_conn_param param = {
-		.private_data = &hello, .private_data_len = sizeof(hello),
-		.initiator_depth = 1, .retry_count = 5,
+		.private_data = &hello,
+		.private_data_len = sizeof(hello),
+		.initiator_depth = 1,
+		.retry_count = 5,
 	};
 	struct rdma_cm_id *id;
 
@@ -127,8 +129,9 @@ static void run(struct rdma_cm_id *id, struct ibv_mr *memory, struct ibv_send_wr
 	do {
 		count = ibv_poll_cq(id->send_cq, 1, &done);
 	} while (count == 0);
-	printf("%s\n", count < 0 ? "error poll_cq"
-	               : done.status == IBV_WC_SUCCESS ? "ok" : ibv_wc_status_str(done.status));
+	printf("%s\n", count < 0                       ? "error poll_cq"
+	               : done.status == IBV_WC_SUCCESS ? "ok"
+	                                               : ibv_wc_status_str(done.status));
 }
 
 static void obey(struct rdma_cm_id *id, struct ibv_mr *memory, const char *line)

@@ -18,7 +18,7 @@
 
 #define CHUNK 4096
 #define RESOLVE_MS 2000
-#define ACK_TIMEOUT 15                  /* 4.096 us * 2^15 = 134 ms a try */
+#define ACK_TIMEOUT 15 /* 4.096 us * 2^15 = 134 ms a try */
 #define FAILED 3
 
 /* What the server says of its memory. */
@@ -123,7 +123,7 @@ static int write_all(struct rdma_cm_id *id, struct ibv_mr *mr, const struct wind
 
 /* The id, connected; what the server said is in `to`. */
 static bool connect_to(struct rdma_cm_id *id, struct sockaddr_in *from, struct sockaddr_in *in,
-		       int retries, struct window *to)
+                       int retries, struct window *to)
 {
 	struct rdma_conn_param param = {
 		.initiator_depth = 1,
@@ -157,13 +157,13 @@ static int write_to(struct sockaddr_in *from, struct sockaddr_in *in, int count,
 	if (!connect_to(id, from, in, retries, &to))
 		return problem("cannot connect");
 	inet_ntop(AF_INET, &((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr, source,
-		  sizeof(source));
+	          sizeof(source));
 	printf("from %s\n", source);
 	mr = rdma_reg_msgs(id, memory, sizeof(memory));
 	if (!mr)
 		return problem("rdma_reg_msgs");
 	status = write_all(id, mr, &to, count);
-	if (!status)                    /* a peer that is gone would be waited for */
+	if (!status) /* a peer that is gone would be waited for */
 		rdma_disconnect(id);
 	return status;
 }
@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 		return serve(argv[2]);
 	if (argc < 6 || argc > 7 || strcmp(argv[1], "write")) {
 		fprintf(stderr, "usage: writer serve ADDRESS\n"
-			"       writer write ADDRESS PORT COUNT RETRIES [SOURCE]\n");
+		                "       writer write ADDRESS PORT COUNT RETRIES [SOURCE]\n");
 		return 2;
 	}
 	in = ipv4(argv[2], atoi(argv[3]));

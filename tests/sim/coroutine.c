@@ -13,13 +13,13 @@
 enum { STACK_SIZE = 1 << 20 };
 
 struct sim_coroutine {
-	struct sim_coroutine *next;    /* of those that are kept */
+	struct sim_coroutine *next; /* of those that are kept */
 	ucontext_t inside, outside;
 	void *stack;
 	void (*fn)(void *arg);
 	void *arg;
 	bool ended;
-	void *fake_inside, *fake_outside;  /* the sanitizer's stacks */
+	void *fake_inside, *fake_outside; /* the sanitizer's stacks */
 	const void *outside_bottom;
 	size_t outside_size;
 };
@@ -68,8 +68,8 @@ static void left(struct sim_coroutine *coroutine)
 /* makecontext passes ints only: the pointer comes in two halves. */
 static void begin(unsigned high, unsigned low)
 {
-	struct sim_coroutine *coroutine =
-		(struct sim_coroutine *)((uintptr_t)high << 32 | (uintptr_t)low);
+	struct sim_coroutine *coroutine = (struct sim_coroutine *)((uintptr_t)high << 32 |
+	                                                           (uintptr_t)low);
 
 	entered(coroutine);
 	coroutine->fn(coroutine->arg);

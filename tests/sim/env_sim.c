@@ -38,8 +38,9 @@ static void env_random(struct ps_env *env, void *bytes, size_t len)
 static void env_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
                       uint64_t until_ns)
 {
-	struct sim_wait wait = { .until = until_ns, .sleeper = (int)who, .fds = fds,
-		                 .count = count };
+	struct sim_wait wait = {
+		.until = until_ns, .sleeper = (int)who, .fds = fds, .count = count
+	};
 
 	sim_task_block(of(env), &wait);
 }
@@ -401,8 +402,8 @@ static const struct ps_fabric *env_fabric(struct ps_env *env, const struct ps_ad
 	(void)grant;
 	if (tried)
 		return NULL;
-	return of(env)->local[sim_mirror_find(of(env)->world, address)->index]
-	               ? &sim_fabric_shared : &sim_fabric_stream;
+	return of(env)->local[sim_mirror_find(of(env)->world, address)->index] ? &sim_fabric_shared
+	                                                                       : &sim_fabric_stream;
 }
 
 static void env_free(struct ps_env *env)

@@ -12,40 +12,40 @@ extern const struct ps_env_ops sim_env_ops;
 
 /* The mirror's end of a control connection. */
 struct sim_session {
-	struct session session;    /* first: session_ops find the rest by it */
+	struct session session; /* first: session_ops find the rest by it */
 	struct ps_control *control;
 	bool open;
-	struct ps_link *data;      /* the data connection that opened with its token */
+	struct ps_link *data; /* the data connection that opened with its token */
 };
 
 struct ps_control {
 	struct sim_endpoint endpoint;
 	struct sim_owner *owner;
 	struct sim_mirror *mirror;
-	struct ps_control *next;   /* of the owner */
-	struct ps_control *other;  /* of the mirror */
+	struct ps_control *next;  /* of the owner */
+	struct ps_control *other; /* of the mirror */
 	struct sim_pipe out, in;
-	struct sim_message *first, *last;  /* replies that have arrived */
-	bool arrived;              /* there is one, or none will come */
-	bool ended;                /* the peer has ended it */
-	bool closed;               /* this end has */
+	struct sim_message *first, *last; /* replies that have arrived */
+	bool arrived;                     /* there is one, or none will come */
+	bool ended;                       /* the peer has ended it */
+	bool closed;                      /* this end has */
 	int fd;
-	int asked;                 /* body case of the last request */
-	bool made_up;              /* its reply is, for a mistake */
+	int asked;    /* body case of the last request */
+	bool made_up; /* its reply is, for a mistake */
 	struct sim_session server;
 };
 
 enum sim_kind {
 	SIM_CONNECT = 1,
-	SIM_REQUEST,               /* a: body case; b: epoch of a claim or a rebuild */
-	SIM_REPLY,                 /* with: the memory that goes along */
-	SIM_END,                   /* of a connection */
-	SIM_HELLO,                 /* of a data connection: bytes are the token */
-	SIM_HELLO_ANSWER,          /* a: accepted */
-	SIM_DATA,                  /* bytes of writes; a: chains that end with them */
-	SIM_ANSWER,                /* a: chains completed; b: bytes taken */
-	SIM_READ,                  /* bytes: an extent */
-	SIM_READ_ANSWER,           /* bytes; a: there were any */
+	SIM_REQUEST,      /* a: body case; b: epoch of a claim or a rebuild */
+	SIM_REPLY,        /* with: the memory that goes along */
+	SIM_END,          /* of a connection */
+	SIM_HELLO,        /* of a data connection: bytes are the token */
+	SIM_HELLO_ANSWER, /* a: accepted */
+	SIM_DATA,         /* bytes of writes; a: chains that end with them */
+	SIM_ANSWER,       /* a: chains completed; b: bytes taken */
+	SIM_READ,         /* bytes: an extent */
+	SIM_READ_ANSWER,  /* bytes; a: there were any */
 };
 
 /* The connection breaks: what is under way is lost; each end learns of it in its own time. */

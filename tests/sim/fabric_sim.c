@@ -234,8 +234,8 @@ static struct ps_link *stream_attach(struct ps_env *env, const struct ps_address
 	sim_pipe_init(o->world, &link->out, path, SIM_OUT, sim_mirror_data, link);
 	sim_pipe_init(o->world, &link->in, path, SIM_IN, stream_arrived, link);
 	sim_mirror_socket(link);
-	sim_pipe_send(&link->out, sim_message_new(o->world, SIM_HELLO, grant->token.data,
-	                                          grant->token.len));
+	sim_pipe_send(&link->out,
+	              sim_message_new(o->world, SIM_HELLO, grant->token.data, grant->token.len));
 	while (!link->greeted && !o->dead && sim_owner_now(o) < until_ns)
 		sim_task_block(o, &wait);
 	if (!o->dead && link->accepted && !link->broken)
@@ -350,8 +350,8 @@ void sim_memory_close(struct sim_memory *memory)
 
 static bool fenced(const struct ps_link *link)
 {
-	const struct ps_promise *promise = (const void *)
-		link->memory->pieces[PS_REGION_PROMISE].base;
+	const struct ps_promise *promise =
+		(const void *)link->memory->pieces[PS_REGION_PROMISE].base;
 
 	return promise->epoch != link->epoch;
 }

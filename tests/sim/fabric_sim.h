@@ -14,10 +14,10 @@ extern const struct ps_fabric sim_fabric_stream, sim_fabric_shared;
 
 /* Memory of an image that was given to a process: its own mappings of the pieces. */
 struct sim_memory {
-	struct sim_memory *next;   /* of the mirror */
+	struct sim_memory *next; /* of the mirror */
 	struct memory *memory;
 	struct piece pieces[PS_REGIONS_MAX];
-	int number;                /* its first descriptor's */
+	int number; /* its first descriptor's */
 	unsigned count;
 	bool open;
 };
@@ -31,7 +31,7 @@ struct sim_queued {
 	const uint8_t *src;
 	uint32_t region, length;
 	uint64_t offset;
-	bool last;                 /* of its chain */
+	bool last; /* of its chain */
 };
 
 /* What the bytes of a SIM_DATA message are made of, and of a SIM_READ. */
@@ -44,29 +44,29 @@ struct ps_link {
 	struct sim_endpoint endpoint;
 	struct sim_owner *owner;
 	struct sim_mirror *mirror;
-	struct ps_link *next;      /* of the owner */
+	struct ps_link *next; /* of the owner */
 	uint64_t epoch;
 	int fd;
 	bool broken, detached;
-	int code;                  /* shared: PS_LINK_…, for good */
-	unsigned completed;        /* chains, since the last poll */
+	int code;           /* shared: PS_LINK_…, for good */
+	unsigned completed; /* chains, since the last poll */
 
 	/* stream: this end */
 	struct sim_pipe out, in;
 	struct sim_queued *queue;
 	unsigned first, count, room;
-	uint64_t under_way;        /* bytes sent and not acknowledged */
-	uint64_t window;           /* .. at most */
-	uint64_t packet;           /* bytes of one, at most */
-	unsigned due;              /* chains posted and not completed */
-	unsigned ahead;            /* for a mistake: told before they were completed */
-	bool greeted;              /* the hello was answered */
+	uint64_t under_way; /* bytes sent and not acknowledged */
+	uint64_t window;    /* .. at most */
+	uint64_t packet;    /* bytes of one, at most */
+	unsigned due;       /* chains posted and not completed */
+	unsigned ahead;     /* for a mistake: told before they were completed */
+	bool greeted;       /* the hello was answered */
 	bool accepted;
-	bool answered;             /* the read was answered, or the link is broken */
+	bool answered; /* the read was answered, or the link is broken */
 	const struct sim_message *answer;
 
 	/* stream: the mirror's end */
-	struct sim_session *session;   /* NULL: not connected */
+	struct sim_session *session; /* NULL: not connected */
 
 	struct sim_memory *memory; /* shared */
 };

@@ -28,15 +28,16 @@ enum { FULL_RUN = 20000, SANITIZED = 0 };
 #endif
 
 enum {
-	SECONDS_A_SEED = 30,       /* of real time: more is no progress */
+	SECONDS_A_SEED = 30, /* of real time: more is no progress */
 	FAILURES_MAX = 20,
-	TWICE_FIRST = 101, TWICE_LAST = 120,
+	TWICE_FIRST = 101,
+	TWICE_LAST = 120,
 };
 
 /* What a child that runs seeds tells its parent, also when it dies. */
 struct shared {
-	uint64_t seed;             /* that is being run */
-	uint64_t hash;             /* of the traces of all of them */
+	uint64_t seed; /* that is being run */
+	uint64_t hash; /* of the traces of all of them */
 	uint64_t counts[SIM_COUNTS_MAX];
 };
 
@@ -50,9 +51,11 @@ struct seeds {
 
 static void run_seeds(const struct seeds *seeds)
 {
-	struct sim_world w = { .mistake = seeds->mistake, .sound = seeds->sound,
+	struct sim_world w = { .mistake = seeds->mistake,
+		               .sound = seeds->sound,
 		               .tracing = seeds->tracing,
-		               .printing = seeds->printing, .counts = shared->counts };
+		               .printing = seeds->printing,
+		               .counts = shared->counts };
 
 	for (uint64_t seed = seeds->first; seed <= seeds->last; seed++) {
 		shared->seed = seed;
@@ -247,8 +250,8 @@ static bool parse(int argc, char **argv, struct arguments *arguments)
 			seeds->first = seeds->last = strtoull(value, NULL, 10);
 		} else if (!strcmp(argv[i], "--seeds") || !strcmp(argv[i], "--full")) {
 			arguments->full = !strcmp(argv[i], "--full");
-			if (sscanf(value, "%" SCNu64 "..%" SCNu64, &seeds->first,
-			           &seeds->last) != 2)
+			if (sscanf(value, "%" SCNu64 "..%" SCNu64, &seeds->first, &seeds->last) !=
+			    2)
 				return false;
 		} else if (!strcmp(argv[i], "--mistake")) {
 			seeds->mistake = mistake_of(value);

@@ -470,9 +470,8 @@ static void lose(struct sim_mirror *m)
 
 void sim_mirror_stop(struct sim_mirror *m, enum sim_stopping how)
 {
-	static const char *const texts[] = {
-		"", ", and its host does", ", its host does, and the spill is lost"
-	};
+	static const char *const texts[] = { "", ", and its host does",
+		                             ", its host does, and the spill is lost" };
 	struct sim_world *w = m->world;
 	struct spill_sum sum;
 

@@ -19,28 +19,28 @@ struct sim_mirror {
 	unsigned index;
 	char address[32];
 	struct memory *memory;
-	struct stores *stores;     /* NULL: the daemon does not run */
-	struct spill *spill;       /* where it writes its images when it stops on purpose */
-	bool away;                 /* stopped so: the memory is lost, what it held is not */
-	Perseas__Header *header;   /* the daemon does not run: what it left; or NULL */
-	bool silent;               /* nor does its host: connections are not refused */
-	uint64_t granted;          /* epoch of the last claim that was granted */
-	struct ps_control *controls;   /* that it has accepted */
+	struct stores *stores;       /* NULL: the daemon does not run */
+	struct spill *spill;         /* where it writes its images when it stops on purpose */
+	bool away;                   /* stopped so: the memory is lost, what it held is not */
+	Perseas__Header *header;     /* the daemon does not run: what it left; or NULL */
+	bool silent;                 /* nor does its host: connections are not refused */
+	uint64_t granted;            /* epoch of the last claim that was granted */
+	struct ps_control *controls; /* that it has accepted */
 	struct sim_memory *given;
 
 	/* The oracle's. */
-	struct sim_node *at;       /* where its image stands; NULL: it counts for nothing */
-	uint64_t at_epoch;         /* of its slot */
-	uint64_t generation;       /* of that image */
-	Perseas__Header *lost;     /* what the image said that was lost last; or NULL */
+	struct sim_node *at;   /* where its image stands; NULL: it counts for nothing */
+	uint64_t at_epoch;     /* of its slot */
+	uint64_t generation;   /* of that image */
+	Perseas__Header *lost; /* what the image said that was lost last; or NULL */
 
 	/* For a mistake: what was there before the last claim, and what is lost. */
 	struct memory *before, *gone[SIM_GONE];
-	struct spill *old_spill, *early;   /* .. early: written, and the daemon has not ended */
+	struct spill *old_spill, *early; /* .. early: written, and the daemon has not ended */
 	unsigned gone_count;
 
 	/* How it is reached. */
-	uint64_t window, packet;   /* of data connections, bytes */
+	uint64_t window, packet; /* of data connections, bytes */
 };
 
 struct sim_mirror *sim_mirror_new(struct sim_world *w);

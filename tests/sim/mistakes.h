@@ -78,7 +78,7 @@ enum sim_mistake {
 #define SIM_MISTAKE_ENUM(name, word, seeds, text) SIM_MISTAKE_##name,
 	SIM_MISTAKES(SIM_MISTAKE_ENUM)
 #undef SIM_MISTAKE_ENUM
-	SIM_MISTAKES_END,
+		SIM_MISTAKES_END,
 	/* Up to here neither the roster changes nor mirrors stop on purpose. */
 	SIM_MISTAKE_PLAIN = SIM_MISTAKE_OWN,
 };

@@ -17,13 +17,14 @@
 #include <string.h>
 
 /* Declares the function that stands in front, and the one behind it. */
-#define WRAPPED(type, name, ...) type __real_##name(__VA_ARGS__); type __wrap_##name(__VA_ARGS__)
+#define WRAPPED(type, name, ...)         \
+	type __real_##name(__VA_ARGS__); \
+	type __wrap_##name(__VA_ARGS__)
 
 WRAPPED(int, ps_mend_forward, struct perseas *p, struct ps_mirror *from, struct ps_mirror *m);
 WRAPPED(int, ps_mirror_read, struct perseas *p, struct ps_mirror *m, uint32_t region,
         uint64_t offset, void *bytes, uint64_t length);
-WRAPPED(int, ps_mirror_write, struct perseas *p, struct ps_mirror *m,
-        const struct ps_chain *chain);
+WRAPPED(int, ps_mirror_write, struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
 WRAPPED(bool, ps_quorum_touched, const struct perseas *p, uint32_t set);
 WRAPPED(int, ps_rejoin_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(void, ps_roster_replace, struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);

@@ -7,14 +7,14 @@
 
 #include "world.h"
 
-enum sim_direction { SIM_OUT, SIM_IN };       /* owner to mirror, mirror to owner */
+enum sim_direction { SIM_OUT, SIM_IN }; /* owner to mirror, mirror to owner */
 
 struct sim_message {
 	struct sim_message *next;
 	uint64_t arrival;
 	int kind;
-	uint32_t len;              /* of bytes */
-	uint64_t a, b;             /* what the kind says */
+	uint32_t len;  /* of bytes */
+	uint64_t a, b; /* what the kind says */
 	void *with;
 	uint8_t bytes[];
 };
@@ -22,22 +22,22 @@ struct sim_message {
 struct sim_pipe;
 
 struct sim_path {
-	uint64_t delay;            /* ns, at least */
-	uint64_t jitter;           /* .. and up to so much more */
-	uint64_t byte_ns;          /* what a byte takes */
-	bool blocked[2];           /* by direction: what is sent waits */
+	uint64_t delay;   /* ns, at least */
+	uint64_t jitter;  /* .. and up to so much more */
+	uint64_t byte_ns; /* what a byte takes */
+	bool blocked[2];  /* by direction: what is sent waits */
 	struct sim_pipe *pipes;
 };
 
 struct sim_pipe {
-	struct sim_pipe *next;     /* of the path */
+	struct sim_pipe *next; /* of the path */
 	struct sim_world *world;
 	struct sim_path *path;
 	enum sim_direction direction;
-	bool broken;               /* what is sent is lost */
-	bool armed;                /* an event for the first message is due */
+	bool broken; /* what is sent is lost */
+	bool armed;  /* an event for the first message is due */
 	struct sim_message *first, *last;
-	uint64_t arrival;          /* of the last message that was sent */
+	uint64_t arrival; /* of the last message that was sent */
 	void (*deliver)(void *arg, struct sim_message *message);
 	void *arg;
 };

@@ -26,10 +26,10 @@ struct choice {
 struct sim_oracle {
 	struct name names[NAMES];
 	struct sim_node *root;
-	struct sim_node *acked;    /* the deepest that was acknowledged, or shown by an open */
+	struct sim_node *acked; /* the deepest that was acknowledged, or shown by an open */
 	struct loss {
 		const struct sim_mirror *mirror;
-		struct sim_node *node;         /* where its image stood */
+		struct sim_node *node; /* where its image stood */
 	} lost[LOSSES_MAX];
 	unsigned losses;
 	struct choice *choices;
@@ -71,8 +71,7 @@ static void give_name(struct sim_world *w, struct sim_node *node, uint64_t epoch
 {
 	struct name *name = find_name(w->oracle, epoch, seq);
 
-	if (name->node && name->node != node &&
-	    (name->node->epoch == epoch || is_in_use(w, name)))
+	if (name->node && name->node != node && (name->node->epoch == epoch || is_in_use(w, name)))
 		sim_fail(w, "%s stands for two different states", sim_state(w, epoch, seq));
 	*name = (struct name){ epoch, seq, node };
 }
@@ -348,10 +347,11 @@ static void compare_segment(struct sim_mirror *m, const struct sim_node *node,
 
 	if (!s || !s->present || s->id != from->id || s->size != from->size ||
 	    s->born != from->born)
-		sim_fail(m->world, "mirror %u at %s has segment %s (id %u, %llu bytes, born %llu), "
-		         "which the state has not", m->index,
-		         sim_state(m->world, node->epoch, node->seq), from->name, from->id,
-		         (unsigned long long)from->size, (unsigned long long)from->born);
+		sim_fail(m->world,
+		         "mirror %u at %s has segment %s (id %u, %llu bytes, born %llu), "
+		         "which the state has not",
+		         m->index, sim_state(m->world, node->epoch, node->seq), from->name,
+		         from->id, (unsigned long long)from->size, (unsigned long long)from->born);
 	if (!memcmp(s->bytes, bytes, s->size))
 		return;
 	while (s->bytes[at] == bytes[at])
@@ -413,8 +413,8 @@ static void look_without_daemon(struct sim_mirror *m)
 		return;
 	store.header = ps_header_unpack(bytes, len, &why);
 	free(bytes);
-	if (store.header && !image_open(&store, store.header, &store.image, store.damage,
-	                                sizeof(store.damage))) {
+	if (store.header &&
+	    !image_open(&store, store.header, &store.image, store.damage, sizeof(store.damage))) {
 		look_at(m, &store);
 		image_close(&store, &store.image);
 	}

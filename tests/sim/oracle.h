@@ -15,14 +15,14 @@ struct sim_segment {
 	uint32_t id;
 	uint32_t size;
 	uint64_t born;
-	uint8_t *bytes;            /* may be the node before's; sim_node_edit gives own ones */
+	uint8_t *bytes; /* may be the node before's; sim_node_edit gives own ones */
 };
 
 struct sim_node {
 	struct sim_node *parent;
-	uint64_t epoch, seq;       /* as it was made; adoption gives it other epochs */
+	uint64_t epoch, seq; /* as it was made; adoption gives it other epochs */
 	unsigned depth;
-	unsigned mark;             /* losses before this one are not of its copies */
+	unsigned mark; /* losses before this one are not of its copies */
 	struct sim_segment segments[SIM_SEGMENTS];
 };
 

@@ -3,8 +3,8 @@
 #include "env_sim.h"
 #include "fabric_sim.h"
 
-#define SCHEDULING SIM_US          /* from a wake-up to running */
-#define DEAD_STEP (1000 * SIM_MS)  /* what each look at the clock costs the dead */
+#define SCHEDULING SIM_US         /* from a wake-up to running */
+#define DEAD_STEP (1000 * SIM_MS) /* what each look at the clock costs the dead */
 
 static bool is_ready(const struct sim_task *task)
 {

@@ -22,11 +22,11 @@ struct sim_endpoint {
 /* What a task waits for: any of these, or the time. */
 struct sim_wait {
 	uint64_t until;
-	int sleeper;               /* enum ps_sleeper to be woken as, -1: none */
+	int sleeper; /* enum ps_sleeper to be woken as, -1: none */
 	const struct pollfd *fds;
 	unsigned count;
 	pthread_cond_t *cond;
-	const bool *flag;          /* becomes true */
+	const bool *flag; /* becomes true */
 };
 
 struct sim_task {
@@ -35,9 +35,9 @@ struct sim_task {
 	void (*fn)(void *arg);
 	void *arg;
 	bool blocked, signalled, scheduled;
-	bool deferred;             /* to be resumed when the process is woken */
+	bool deferred; /* to be resumed when the process is woken */
 	bool ended;
-	uint64_t ticket;           /* of the wait */
+	uint64_t ticket; /* of the wait */
 	struct sim_wait wait;
 	/* Called where the transaction that this task commits takes its seq; NULL: none does. */
 	void (*sealing)(void *arg);
@@ -62,37 +62,37 @@ struct sim_reading {
 };
 
 struct sim_owner {
-	struct ps_env env;         /* first: the operations find the owner by it */
+	struct ps_env env; /* first: the operations find the owner by it */
 	struct sim_world *world;
 	unsigned index;
-	struct sim_task tasks[SIM_TASKS];  /* application, its other threads, keeper */
+	struct sim_task tasks[SIM_TASKS]; /* application, its other threads, keeper */
 	struct sim_task *running;
-	struct sim_task *inside;   /* stopped between two stores; the lock may be its own */
+	struct sim_task *inside; /* stopped between two stores; the lock may be its own */
 	bool stopped, dead;
-	uint64_t dead_ns;          /* time goes fast for the dead, so that they end */
+	uint64_t dead_ns; /* time goes fast for the dead, so that they end */
 	bool woken[PS_SLEEPERS];
-	bool local[SIM_MIRRORS_MAX];   /* on the mirror's host: the memory is shared */
+	bool local[SIM_MIRRORS_MAX]; /* on the mirror's host: the memory is shared */
 	struct sim_path paths[SIM_MIRRORS_MAX];
 	struct ps_control *controls;
 	struct ps_link *links;
 
 	/* The process is stopped, or dies, after so many bytes more to shared memory. */
-	uint64_t stop_after;       /* UINT64_MAX: it is not */
+	uint64_t stop_after; /* UINT64_MAX: it is not */
 	enum sim_stop stop_how;
-	uint64_t stop_ns;          /* how long it stays stopped */
+	uint64_t stop_ns; /* how long it stays stopped */
 
 	/* Called where a thread waits for another, and the process is dead; or NULL. */
 	void (*last_wait)(void *arg);
 	void *last_wait_arg;
 
 	/* What mistakes are made with. */
-	struct perseas *handle;    /* NULL: it is not open */
+	struct perseas *handle; /* NULL: it is not open */
 
-	bool opened;               /* an open of its has returned */
+	bool opened; /* an open of its has returned */
 	struct sim_examined examined;
 	struct sim_reading read;
-	uint64_t claims;           /* epoch of its last claim */
-	struct sim_moment confirmed;   /* when its open asked for the last time */
+	uint64_t claims;             /* epoch of its last claim */
+	struct sim_moment confirmed; /* when its open asked for the last time */
 };
 
 /* A process whose application is fn(arg); it begins now. */

@@ -103,8 +103,7 @@ static bool has(const struct sim_mirror *m, const Perseas__Member *member)
 }
 
 unsigned sim_roster_count(const struct sim_world *w, const Perseas__Roster *roster,
-                          bool (*fn)(const struct sim_mirror *m, const void *arg),
-                          const void *arg)
+                          bool (*fn)(const struct sim_mirror *m, const void *arg), const void *arg)
 {
 	unsigned count = 0;
 
@@ -112,8 +111,7 @@ unsigned sim_roster_count(const struct sim_world *w, const Perseas__Roster *rost
 		bool found = false;
 
 		for (unsigned i = 0; i < w->mirror_count && !found; i++)
-			found = has(w->mirrors[i], roster->members[k]) &&
-			        fn(w->mirrors[i], arg);
+			found = has(w->mirrors[i], roster->members[k]) && fn(w->mirrors[i], arg);
 		count += found;
 	}
 	return count;
@@ -196,8 +194,7 @@ static bool is_there(const struct sim_mirror *m, const void *arg)
 static bool is_seen(const struct sim_world *w, const struct sim_rosters *rosters)
 {
 	const Perseas__Roster *old = rosters->settled;
-	unsigned lost = (unsigned)old->n_members -
-	                sim_roster_count(w, old, is_there, NULL);
+	unsigned lost = (unsigned)old->n_members - sim_roster_count(w, old, is_there, NULL);
 
 	lost += sim_roster_count(w, old, knows, rosters);
 	return lost + touched_by(old) > old->n_members;
@@ -243,8 +240,8 @@ static bool may_be_made(const struct sim_world *w, const Perseas__Roster *roster
 {
 	unsigned others = (unsigned)roster->n_members - member, need = needed_by(roster);
 
-	return others && sim_roster_count(w, roster, is_there, NULL) >=
-	                         (need < others ? need : others);
+	return others &&
+	       sim_roster_count(w, roster, is_there, NULL) >= (need < others ? need : others);
 }
 
 bool sim_rosters_openable(const struct sim_world *w)
@@ -262,8 +259,9 @@ bool sim_rosters_openable(const struct sim_world *w)
 			return false;
 	}
 	/* Who completes a change must be sure that every open by the old roster sees it. */
-	if (found.next && sim_roster_count(w, found.settled, is_there, NULL) +
-	                          touched_by(found.settled) <= found.settled->n_members)
+	if (found.next &&
+	    sim_roster_count(w, found.settled, is_there, NULL) + touched_by(found.settled) <=
+	            found.settled->n_members)
 		return false;
 	/* W must be there or be made anew, for which so many others as I9 asks for must be. */
 	there = sim_roster_count(w, newest, is_there, NULL);

@@ -32,8 +32,7 @@ bool sim_roster_names(const Perseas__Roster *roster, const struct sim_mirror *m)
 /* For how many of its members is there a mirror with their image, as an open would find it, for
  * which fn is true? */
 unsigned sim_roster_count(const struct sim_world *w, const Perseas__Roster *roster,
-                          bool (*fn)(const struct sim_mirror *m, const void *arg),
-                          const void *arg);
+                          bool (*fn)(const struct sim_mirror *m, const void *arg), const void *arg);
 
 /*
  * Would so many copies be enough? copies() tells of how many members of a roster it is so, lost
@@ -41,8 +40,8 @@ unsigned sim_roster_count(const struct sim_world *w, const Perseas__Roster *rost
  * it.
  */
 bool sim_rosters_enough(const struct sim_world *w,
-                        unsigned (*copies)(const struct sim_world *w,
-                                           const Perseas__Roster *roster, const void *arg),
+                        unsigned (*copies)(const struct sim_world *w, const Perseas__Roster *roster,
+                                           const void *arg),
                         const void *arg);
 
 /* With every mirror up and named: can the store be opened? */

@@ -12,7 +12,7 @@
 /* .. and when it has healed, everybody has learned of what broke. */
 #define SETTLING (12000 * SIM_MS)
 
-enum { RUNNING_MAX = 3 };          /* owners at the same time */
+enum { RUNNING_MAX = 3 }; /* owners at the same time */
 
 /* --- drawing --- */
 

@@ -11,29 +11,29 @@ struct sim_schedule {
 	/* Drawn at the beginning. */
 	uint64_t log_size, ring_size;
 	uint32_t commit_timeout_ms, connect_timeout_ms, open_timeout_ms;
-	unsigned takeover;         /* percent of opens that ask for it */
-	unsigned local;            /* percent of pairs that share memory */
-	bool near;                 /* the first mirror does with all owners, and no other */
-	unsigned large;            /* percent of transactions that are large */
-	unsigned threads;          /* percent of owners with two threads */
-	unsigned slow;             /* percent of pairs that are slow */
-	uint64_t think;            /* ns between operations, at most */
-	uint64_t gap;              /* ns between faults, at most */
-	uint64_t window, packet;   /* of data connections */
-	unsigned losses;           /* of memory, at most */
-	unsigned faults;           /* at most */
-	bool calm;                 /* nothing goes wrong: no commit may be late */
-	unsigned splits;           /* percent of them that part two owners, each with its mirrors */
-	unsigned stops;            /* percent of them that stop mirrors on purpose */
-	unsigned aimed;            /* percent of those during a change that are meant for it */
-	uint64_t change_gap;       /* ns between changes of the roster, at most */
-	bool uniform;              /* transactions are all of one size */
-	bool steady;               /* segments neither come nor go, and no owner just leaves */
+	unsigned takeover;       /* percent of opens that ask for it */
+	unsigned local;          /* percent of pairs that share memory */
+	bool near;               /* the first mirror does with all owners, and no other */
+	unsigned large;          /* percent of transactions that are large */
+	unsigned threads;        /* percent of owners with two threads */
+	unsigned slow;           /* percent of pairs that are slow */
+	uint64_t think;          /* ns between operations, at most */
+	uint64_t gap;            /* ns between faults, at most */
+	uint64_t window, packet; /* of data connections */
+	unsigned losses;         /* of memory, at most */
+	unsigned faults;         /* at most */
+	bool calm;               /* nothing goes wrong: no commit may be late */
+	unsigned splits;         /* percent of them that part two owners, each with its mirrors */
+	unsigned stops;          /* percent of them that stop mirrors on purpose */
+	unsigned aimed;          /* percent of those during a change that are meant for it */
+	uint64_t change_gap;     /* ns between changes of the roster, at most */
+	bool uniform;            /* transactions are all of one size */
+	bool steady;             /* segments neither come nor go, and no owner just leaves */
 
 	/* As it goes. */
-	unsigned changes;          /* of rosters, at most */
-	unsigned left;             /* operations of owners, over all of them */
-	bool ending;               /* no more of them */
+	unsigned changes;                      /* of rosters, at most */
+	unsigned left;                         /* operations of owners, over all of them */
+	bool ending;                           /* no more of them */
 	uint64_t unreachable[SIM_MIRRORS_MAX]; /* until when; 0: it is not */
 	bool over;
 };

@@ -7,7 +7,7 @@
 
 enum {
 	RANGES_MAX = 8,
-	UNIFORM = 80,              /* bytes of a transaction where all are alike */
+	UNIFORM = 80, /* bytes of a transaction where all are alike */
 };
 
 struct range {
@@ -17,13 +17,13 @@ struct range {
 
 /* A transaction on its way: open, then sent. */
 struct work {
-	struct work *next;         /* of those that are open */
+	struct work *next; /* of those that are open */
 	struct sim_application *application;
 	perseas_tx_t *tx;
 	struct range ranges[RANGES_MAX];
 	unsigned count;
-	bool publish;              /* no transaction: the segments that are not published */
-	struct sim_node *node;     /* what it became; NULL: nothing was sent */
+	bool publish;          /* no transaction: the segments that are not published */
+	struct sim_node *node; /* what it became; NULL: nothing was sent */
 };
 
 int sim_unexpected(struct sim_application *a, const char *what, int rc)

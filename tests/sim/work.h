@@ -12,7 +12,7 @@
 struct work;
 
 struct mapped {
-	uint8_t *base;             /* NULL: not mapped */
+	uint8_t *base; /* NULL: not mapped */
 	uint32_t size;
 };
 
@@ -22,10 +22,10 @@ struct sim_application {
 	uint32_t flags;
 	bool last;
 	perseas_t *p;
-	struct sim_node *at;       /* the last transaction that was sent */
-	struct work *open;         /* transactions */
-	bool leaving;              /* a thread has seen that it is over */
-	bool mapping;              /* a thread is at the segments */
+	struct sim_node *at; /* the last transaction that was sent */
+	struct work *open;   /* transactions */
+	bool leaving;        /* a thread has seen that it is over */
+	bool mapping;        /* a thread is at the segments */
 	struct mapped mapped[SIM_SEGMENTS];
 };
 

@@ -183,8 +183,8 @@ int sim_endpoint_new(struct sim_world *w, void *thing)
 {
 	if (w->endpoint_count == w->endpoint_max) {
 		w->endpoint_max = w->endpoint_max ? 2 * w->endpoint_max : 256;
-		w->endpoints = check(realloc(w->endpoints,
-		                             w->endpoint_max * sizeof(*w->endpoints)));
+		w->endpoints = check(
+			realloc(w->endpoints, w->endpoint_max * sizeof(*w->endpoints)));
 	}
 	w->endpoints[w->endpoint_count] = thing;
 	return FIRST_ENDPOINT + (int)w->endpoint_count++;

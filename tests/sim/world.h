@@ -15,54 +15,54 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 
 /* What is counted, over all schedules. The second word says whether a full run must have seen
  * it: X(NAME, needed, text). */
-#define SIM_COUNTS(X)                                                                          \
-	X(COMMITS, 1, "commits acknowledged")                                                  \
-	X(OPENS, 1, "opens")                                                                   \
-	X(TAKEOVERS, 1, "takeovers of a live owner")                                           \
-	X(OWNER_CRASHES, 1, "owner crashes")                                                   \
-	X(OWNER_STOPS, 1, "owners stopped and woken")                                          \
-	X(TORN, 1, "owners stopped inside a write to shared memory")                           \
-	X(CRASHES, 1, "mirror crashes")                                                        \
-	X(LOSSES, 1, "mirror losses")                                                          \
-	X(RESETS, 1, "connections reset")                                                      \
-	X(BLOCKS, 1, "paths blocked")                                                          \
-	X(LIMITS, 1, "refusals for want of a mirror's memory")                                 \
-	X(LAPS, 1, "log laps")                                                                 \
-	X(ABORTS, 1, "aborts")                                                                 \
-	X(PUBLISHES, 1, "publishes")                                                           \
-	X(IN_DOUBT, 1, "commits in doubt")                                                     \
-	X(FENCED, 1, "commits fenced")                                                         \
-	X(FLUSHED, 1, "flushes that ended a doubt")                                            \
-	X(BUSY, 1, "opens refused: EBUSY")                                                     \
-	X(QUORUM, 1, "opens refused: EQUORUM")                                                 \
-	X(RECONNECTS, 1, "sessions taken up again")                                            \
-	X(REPLAYED, 1, "transactions replayed")                                                \
-	X(DROPPED, 1, "laggards dropped")                                                      \
-	X(FORWARD, 1, "images sent what they missed")                                          \
-	X(DELTAS, 1, "images mended by delta")                                                 \
-	X(WHOLES, 1, "images mended whole")                                                    \
-	X(RESYNCS, 1, "images copied whole while transactions went on")                        \
-	X(ANEW, 1, "images made anew")                                                         \
-	X(BESIDE, 1, ".. beside what was there")                                               \
-	X(IN_PLACE, 1, ".. in place")                                                          \
-	X(CHANGES, 1, "changes of a roster")                                                   \
-	X(CHANGES_NEXT, 1, ".. completed by the next owner")                                   \
-	X(CHANGES_GIVEN_UP, 1, ".. given up")                                                  \
-	X(SPILLS, 1, "images spilled")                                                         \
-	X(LOADS, 1, "spills loaded")                                                           \
-	X(MEDIA, 1, "spills lost")                                                             \
-	X(AWAY, 1, "images copied away from a live owner")                                     \
-	X(UNDONE, 1, "transactions rolled back by a claim")                                    \
-	X(AWAY_UNDONE, 1, "transactions undone in a copy")                                     \
-	X(BEYOND, 0, "schedules that lost more than is promised")                              \
-	X(CHECKS, 1, "images checked")                                                         \
+#define SIM_COUNTS(X)                                                   \
+	X(COMMITS, 1, "commits acknowledged")                           \
+	X(OPENS, 1, "opens")                                            \
+	X(TAKEOVERS, 1, "takeovers of a live owner")                    \
+	X(OWNER_CRASHES, 1, "owner crashes")                            \
+	X(OWNER_STOPS, 1, "owners stopped and woken")                   \
+	X(TORN, 1, "owners stopped inside a write to shared memory")    \
+	X(CRASHES, 1, "mirror crashes")                                 \
+	X(LOSSES, 1, "mirror losses")                                   \
+	X(RESETS, 1, "connections reset")                               \
+	X(BLOCKS, 1, "paths blocked")                                   \
+	X(LIMITS, 1, "refusals for want of a mirror's memory")          \
+	X(LAPS, 1, "log laps")                                          \
+	X(ABORTS, 1, "aborts")                                          \
+	X(PUBLISHES, 1, "publishes")                                    \
+	X(IN_DOUBT, 1, "commits in doubt")                              \
+	X(FENCED, 1, "commits fenced")                                  \
+	X(FLUSHED, 1, "flushes that ended a doubt")                     \
+	X(BUSY, 1, "opens refused: EBUSY")                              \
+	X(QUORUM, 1, "opens refused: EQUORUM")                          \
+	X(RECONNECTS, 1, "sessions taken up again")                     \
+	X(REPLAYED, 1, "transactions replayed")                         \
+	X(DROPPED, 1, "laggards dropped")                               \
+	X(FORWARD, 1, "images sent what they missed")                   \
+	X(DELTAS, 1, "images mended by delta")                          \
+	X(WHOLES, 1, "images mended whole")                             \
+	X(RESYNCS, 1, "images copied whole while transactions went on") \
+	X(ANEW, 1, "images made anew")                                  \
+	X(BESIDE, 1, ".. beside what was there")                        \
+	X(IN_PLACE, 1, ".. in place")                                   \
+	X(CHANGES, 1, "changes of a roster")                            \
+	X(CHANGES_NEXT, 1, ".. completed by the next owner")            \
+	X(CHANGES_GIVEN_UP, 1, ".. given up")                           \
+	X(SPILLS, 1, "images spilled")                                  \
+	X(LOADS, 1, "spills loaded")                                    \
+	X(MEDIA, 1, "spills lost")                                      \
+	X(AWAY, 1, "images copied away from a live owner")              \
+	X(UNDONE, 1, "transactions rolled back by a claim")             \
+	X(AWAY_UNDONE, 1, "transactions undone in a copy")              \
+	X(BEYOND, 0, "schedules that lost more than is promised")       \
+	X(CHECKS, 1, "images checked")                                  \
 	X(EVENTS, 1, "events")
 
 enum sim_count {
 #define SIM_ENUM(name, needed, text) SIM_##name,
 	SIM_COUNTS(SIM_ENUM)
 #undef SIM_ENUM
-	SIM_COUNTS_MAX
+		SIM_COUNTS_MAX
 };
 
 struct sim_world;
@@ -84,31 +84,31 @@ struct sim_chunk;
 
 struct sim_world {
 	uint64_t seed;
-	int mistake;               /* enum sim_mistake; 0: none */
-	bool sound;                /* the schedules of the mistake, without it */
-	bool tracing;              /* keep the hash of the trace */
-	bool printing;             /* .. and print it */
+	int mistake;   /* enum sim_mistake; 0: none */
+	bool sound;    /* the schedules of the mistake, without it */
+	bool tracing;  /* keep the hash of the trace */
+	bool printing; /* .. and print it */
 	uint64_t hash;
-	uint64_t *counts;          /* SIM_COUNTS_MAX of them */
+	uint64_t *counts; /* SIM_COUNTS_MAX of them */
 
-	uint64_t now;              /* ns */
-	uint64_t chance;           /* state of the generator */
+	uint64_t now;    /* ns */
+	uint64_t chance; /* state of the generator */
 	struct sim_event *heap;
 	unsigned events, events_max;
 	uint64_t order;
 
 	struct sim_chunk *chunks, *chunk;
-	void **endpoints;          /* what a descriptor number means */
+	void **endpoints; /* what a descriptor number means */
 	unsigned endpoint_count, endpoint_max;
 
 	struct sim_mirror *mirrors[SIM_MIRRORS_MAX];
 	unsigned mirror_count;
-	unsigned members;          /* n at the beginning; the mirrors after those are spare */
-	unsigned acks;             /* .. and W */
+	unsigned members; /* n at the beginning; the mirrors after those are spare */
+	unsigned acks;    /* .. and W */
 	struct sim_owner *owners[SIM_OWNERS_MAX];
 	unsigned owner_count;
 	struct sim_oracle *oracle;
-	struct Perseas__Roster *settled, *next;   /* the newest that ever were, or NULL */
+	struct Perseas__Roster *settled, *next; /* the newest that ever were, or NULL */
 	struct sim_schedule *schedule;
 };
 
@@ -120,8 +120,8 @@ void *sim_alloc(struct sim_world *w, size_t size);
 
 /* Chance. */
 uint64_t sim_draw(struct sim_world *w);
-uint64_t sim_below(struct sim_world *w, uint64_t n);                 /* 0 .. n-1; 0 for n 0 */
-uint64_t sim_between(struct sim_world *w, uint64_t low, uint64_t high);  /* both included */
+uint64_t sim_below(struct sim_world *w, uint64_t n);                    /* 0 .. n-1; 0 for n 0 */
+uint64_t sim_between(struct sim_world *w, uint64_t low, uint64_t high); /* both included */
 bool sim_chance(struct sim_world *w, unsigned percent);
 void sim_fill(struct sim_world *w, void *bytes, size_t len);
 
@@ -136,8 +136,7 @@ bool sim_step(struct sim_world *w);
 int sim_endpoint_new(struct sim_world *w, void *thing);
 void *sim_endpoint(struct sim_world *w, int fd);
 
-void sim_trace(struct sim_world *w, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void sim_trace(struct sim_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* "epoch:seq", until the schedule ends. */
 const char *sim_state(struct sim_world *w, uint64_t epoch, uint64_t seq);

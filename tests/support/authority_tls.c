@@ -17,7 +17,7 @@ struct authority {
 	char folder[128];
 	EVP_PKEY *key;
 	X509 *certificate;
-	char stems[ISSUED_MAX][32];        /* the certificate of serial number i + 2 */
+	char stems[ISSUED_MAX][32]; /* the certificate of serial number i + 2 */
 	long issued;
 };
 
@@ -77,8 +77,7 @@ struct authority *authority_new(const char *folder, const char *stem)
 	authority->key = EVP_EC_gen("P-256");
 	assert_non_null(authority->key);
 	authority->certificate = begin(authority->key, stem, 1, -HOUR, HOUR);
-	X509_set_issuer_name(authority->certificate,
-	                     X509_get_subject_name(authority->certificate));
+	X509_set_issuer_name(authority->certificate, X509_get_subject_name(authority->certificate));
 	add_extension(authority->certificate, authority->certificate, NID_basic_constraints,
 	              "critical,CA:TRUE");
 	assert_true(X509_sign(authority->certificate, authority->key, EVP_sha256()) > 0);
@@ -150,8 +149,7 @@ void authority_revoke(struct authority *authority, const char *stem)
 	ASN1_TIME_free(time);
 }
 
-struct ps_tls *authority_tls(const char *folder, const char *stem, const char *ca,
-                             const char *crl)
+struct ps_tls *authority_tls(const char *folder, const char *stem, const char *ca, const char *crl)
 {
 	char paths[4][256], why[512];
 	struct ps_tls_files files = { .cert = paths[0], .key = paths[1], .ca = paths[2] };

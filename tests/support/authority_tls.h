@@ -11,9 +11,9 @@ struct authority;
 /* A certificate to be issued, into the files STEM.pem and STEM.key of the CA's folder. */
 struct leaf {
 	const char *stem;
-	const char *names;         /* alternative names, "DNS:a,IP:127.0.0.1"; NULL: none */
-	const char *use;           /* extended key usage, "serverAuth"; NULL: any */
-	long from_s, until_s;      /* from now; both 0: it is good */
+	const char *names;    /* alternative names, "DNS:a,IP:127.0.0.1"; NULL: none */
+	const char *use;      /* extended key usage, "serverAuth"; NULL: any */
+	long from_s, until_s; /* from now; both 0: it is good */
 };
 
 /* Its own certificate is STEM.pem of the folder, which must be there. A failure fails the test. */
@@ -25,7 +25,6 @@ void authority_revoke(struct authority *authority, const char *stem);
 
 /* A ps_tls of STEM.pem and STEM.key that trusts CA.pem, all in the folder; with the list CRL.crl,
  * or NULL. */
-struct ps_tls *authority_tls(const char *folder, const char *stem, const char *ca,
-                             const char *crl);
+struct ps_tls *authority_tls(const char *folder, const char *stem, const char *ca, const char *crl);
 
 #endif

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { STEPS_MAX = 10000 };   /* of a millisecond each at most */
+enum { STEPS_MAX = 10000 }; /* of a millisecond each at most */
 
 static uint16_t read_port(struct fixture *fixture)
 {
@@ -26,7 +26,8 @@ static uint16_t read_port(struct fixture *fixture)
 
 	snprintf(path, sizeof(path), "%s/port", fixture->directory);
 	assert_int_equal(daemon_write_ports(fixture->daemon, path, fixture->why,
-	                                    sizeof(fixture->why)), 0);
+	                                    sizeof(fixture->why)),
+	                 0);
 	file = fopen(path, "r");
 	assert_non_null(file);
 	assert_int_equal(fscanf(file, "%u", &port), 1);
@@ -270,4 +271,3 @@ Perseas__Reply *fixture_claim(struct fixture *fixture, int fd, uint64_t epoch)
 	assert_int_equal(reply->status, STATUS(OK));
 	return reply;
 }
-

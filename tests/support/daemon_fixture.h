@@ -13,7 +13,7 @@ struct fixture {
 	struct memory *memory;
 	struct stores *stores;
 	struct daemon *daemon;
-	struct access *rules;      /* in force, or NULL */
+	struct access *rules; /* in force, or NULL */
 	uint16_t port;
 	struct endpoint local;
 	char why[512];

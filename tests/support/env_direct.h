@@ -19,16 +19,16 @@
 
 /* What a write of a chain is. */
 enum direct_part {
-	DIRECT_UNDO,               /* the record of a transaction */
-	DIRECT_DATA,               /* its after-images */
-	DIRECT_SLOT,               /* of a transaction, or of an adoption */
-	DIRECT_COPY,               /* contents of a segment or a log, outside of transactions */
+	DIRECT_UNDO, /* the record of a transaction */
+	DIRECT_DATA, /* its after-images */
+	DIRECT_SLOT, /* of a transaction, or of an adoption */
+	DIRECT_COPY, /* contents of a segment or a log, outside of transactions */
 };
 
 struct direct_write {
 	unsigned mirror, session;
 	enum direct_part part;
-	uint64_t chain;            /* counts the chains of all links; its writes share it */
+	uint64_t chain; /* counts the chains of all links; its writes share it */
 	uint32_t region;
 	uint32_t length;
 	uint64_t offset;
@@ -46,35 +46,35 @@ struct direct_tap {
 
 enum direct_hold {
 	DIRECT_HOLD_NOTHING,
-	DIRECT_HOLD_COMPLETIONS,   /* of transactions: their writes are there */
-	DIRECT_HOLD_WRITES,        /* of transactions: nothing is there; staged only */
+	DIRECT_HOLD_COMPLETIONS, /* of transactions: their writes are there */
+	DIRECT_HOLD_WRITES,      /* of transactions: nothing is there; staged only */
 };
 
 struct direct_mirror {
 	struct memory *memory;
-	struct stores *stores;     /* NULL: its daemon does not run */
+	struct stores *stores; /* NULL: its daemon does not run */
 	enum direct_hold hold;
-	long writes_left;          /* after so many writes its data paths break; -1: never */
-	uint32_t torn;             /* bytes of the write that broke them that arrived */
-	int break_at;              /* the kind of request that breaks its connection, 0: none */
-	unsigned break_skip;       /* .. after so many of them */
-	bool reply_lost;           /* .. was handled before that */
+	long writes_left;    /* after so many writes its data paths break; -1: never */
+	uint32_t torn;       /* bytes of the write that broke them that arrived */
+	int break_at;        /* the kind of request that breaks its connection, 0: none */
+	unsigned break_skip; /* .. after so many of them */
+	bool reply_lost;     /* .. was handled before that */
 };
 
 struct direct {
 	struct direct_mirror mirrors[PS_MIRRORS_MAX];
 	unsigned count;
-	bool staged;               /* the fabric takes note of sources only */
-	int cut_code;              /* what a link that its mirror cut off says: PS_LINK_… */
-	bool no_threads;           /* spawn fails */
-	uint64_t now;              /* ns */
-	uint64_t clock;            /* ns since 1970, when `now` was 0; an operator may set it */
-	uint64_t seed;             /* of what owners draw */
+	bool staged;     /* the fabric takes note of sources only */
+	int cut_code;    /* what a link that its mirror cut off says: PS_LINK_… */
+	bool no_threads; /* spawn fails */
+	uint64_t now;    /* ns */
+	uint64_t clock;  /* ns since 1970, when `now` was 0; an operator may set it */
+	uint64_t seed;   /* of what owners draw */
 	const struct direct_tap *tap;
 	/* Called in every pause, before the time has passed. May be NULL. */
 	void (*on_pause)(void *arg);
 	void *on_pause_arg;
-	unsigned complaints;       /* things that were wrong when a daemon started */
+	unsigned complaints; /* things that were wrong when a daemon started */
 
 	char list[PS_MIRRORS_MAX * 12];
 	unsigned session_count;

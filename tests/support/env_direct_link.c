@@ -61,8 +61,9 @@ static void store_bytes(struct ps_link *link, enum direct_part part, const struc
                         uint32_t length)
 {
 	struct direct *d = link->d;
-	struct direct_write told = { link->mirror, link->control->id, part, d->chain_count,
-		                     write->region, length, write->offset, write->src };
+	struct direct_write told = { link->mirror,   link->control->id, part,
+		                     d->chain_count, write->region,     length,
+		                     write->offset,  write->src };
 	uint8_t *to = session_memory(&link->control->session, write->region, write->offset,
 	                             write->length, true);
 
@@ -126,8 +127,8 @@ static int post(struct ps_link *link, const struct ps_chain *chain)
 	const struct direct_mirror *m = &link->d->mirrors[link->mirror];
 	/* What is held back holds back what comes after it. */
 	bool held = (m->hold && chain->undo) || link->held;
-	bool writes = held && (m->hold == DIRECT_HOLD_WRITES ||
-	                       (link->held && !link->held->applied));
+	bool writes = held &&
+	              (m->hold == DIRECT_HOLD_WRITES || (link->held && !link->held->applied));
 	int rc = link->dead;
 
 	if (rc)
@@ -225,11 +226,11 @@ static void direct_detach(struct ps_link *link)
 	free(link);
 }
 
-#define FABRIC(is_staged)                                                                      \
-	{                                                                                      \
-		.name = "sim", .staged = (is_staged), .attach = direct_attach,                 \
-		.update = direct_update, .post = direct_post, .poll = direct_poll,             \
-		.read = direct_read, .waits = direct_waits, .detach = direct_detach,           \
+#define FABRIC(is_staged)                                                            \
+	{                                                                            \
+		.name = "sim", .staged = (is_staged), .attach = direct_attach,       \
+		.update = direct_update, .post = direct_post, .poll = direct_poll,   \
+		.read = direct_read, .waits = direct_waits, .detach = direct_detach, \
 	}
 
 static const struct ps_fabric staged_fabric = FABRIC(true);

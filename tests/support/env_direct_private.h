@@ -18,24 +18,24 @@ struct held;
 
 /* Both ends of a control connection. */
 struct ps_control {
-	struct session session;    /* the mirror's end; first, so that ops find the rest */
+	struct session session; /* the mirror's end; first, so that ops find the rest */
 	struct ps_control *next;
 	struct direct *d;
 	unsigned mirror;
 	unsigned id;
 	char name[32];
 	bool broken;
-	struct answer *answers, **last;    /* given, and not yet received */
+	struct answer *answers, **last; /* given, and not yet received */
 };
 
 struct ps_link {
 	struct ps_link *next;
 	struct direct *d;
-	struct ps_control *control;    /* NULL: it is gone */
+	struct ps_control *control; /* NULL: it is gone */
 	unsigned mirror;
-	int dead;                      /* PS_LINK_…, not OK once the data path is over */
+	int dead; /* PS_LINK_…, not OK once the data path is over */
 	unsigned done;
-	struct held *held, **last;     /* chains that are held back, the oldest first */
+	struct held *held, **last; /* chains that are held back, the oldest first */
 };
 
 static inline struct direct_env *of(struct ps_env *env)

@@ -38,8 +38,7 @@ static struct memory_heap *heap_of(struct memory *memory)
 	return (struct memory_heap *)memory;
 }
 
-static struct heap_piece *find(const struct memory_heap *heap, const char *store,
-                               const char *name)
+static struct heap_piece *find(const struct memory_heap *heap, const char *store, const char *name)
 {
 	for (struct heap_piece *piece = heap->pieces; piece; piece = piece->next)
 		if (!piece->removed && strcmp(piece->store, store) == 0 &&
@@ -155,8 +154,8 @@ static int make(struct memory *memory, const char *store, const char *name, uint
 
 	change(heap);
 	unlink_piece(memory, store, name);
-	if (fails(heap) || (heap->limit && (size > heap->limit ||
-	                                    used(memory) > heap->limit - size)))
+	if (fails(heap) ||
+	    (heap->limit && (size > heap->limit || used(memory) > heap->limit - size)))
 		return -STATUS(NO_MEMORY);
 	made = insert(heap, store, name, size);
 	if (!made)
@@ -190,8 +189,8 @@ static void close_piece(struct memory *memory, struct piece *piece)
 	sweep(heap_of(memory));
 }
 
-static int replace(struct memory *memory, const char *store, const char *name,
-                   const void *bytes, size_t len)
+static int replace(struct memory *memory, const char *store, const char *name, const void *bytes,
+                   size_t len)
 {
 	struct memory_heap *heap = heap_of(memory);
 	struct heap_piece *piece;
@@ -231,8 +230,7 @@ static bool told(const struct memory_heap *heap, const struct heap_piece *piece)
 	return false;
 }
 
-static void stores(struct memory *memory, void (*found)(void *arg, const char *store),
-                   void *arg)
+static void stores(struct memory *memory, void (*found)(void *arg, const char *store), void *arg)
 {
 	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
 		if (!piece->removed && !told(heap_of(memory), piece))

@@ -22,7 +22,7 @@ extern char message_address[3][32];
 struct message_header {
 	Perseas__Header header;
 	Perseas__Roster roster;
-	Perseas__Roster next;      /* not yet in the header */
+	Perseas__Roster next; /* not yet in the header */
 	Perseas__Member members[17];
 	Perseas__Member *member_list[17];
 	Perseas__Segment segments[129];
@@ -34,19 +34,25 @@ struct message_header {
 struct message_header *message_header_new(void);
 
 /* A request, or a reply with status OK, around a body. */
-#define MESSAGE_REQUEST(field, FIELD, content)                                                 \
-	(Perseas__Request)                                                                     \
-	{                                                                                      \
-		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__request__descriptor),                \
-		.body_case = PERSEAS__REQUEST__BODY_##FIELD, { .field = (content) }            \
+#define MESSAGE_REQUEST(field, FIELD, content)                                  \
+	(Perseas__Request)                                                      \
+	{                                                                       \
+		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__request__descriptor), \
+		.body_case = PERSEAS__REQUEST__BODY_##FIELD,                    \
+		{                                                               \
+			.field = (content)                                      \
+		}                                                               \
 	}
 
-#define MESSAGE_REPLY(field, FIELD, content)                                                   \
-	(Perseas__Reply)                                                                       \
-	{                                                                                      \
-		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__reply__descriptor),                  \
-		.message = (char *)protobuf_c_empty_string,                                    \
-		.body_case = PERSEAS__REPLY__BODY_##FIELD, { .field = (content) }              \
+#define MESSAGE_REPLY(field, FIELD, content)                                  \
+	(Perseas__Reply)                                                      \
+	{                                                                     \
+		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__reply__descriptor), \
+		.message = (char *)protobuf_c_empty_string,                   \
+		.body_case = PERSEAS__REPLY__BODY_##FIELD,                    \
+		{                                                             \
+			.field = (content)                                    \
+		}                                                             \
 	}
 
 #endif

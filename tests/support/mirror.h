@@ -13,8 +13,8 @@
 struct mirror {
 	struct memory *memory;
 	struct stores *stores;
-	struct why why;            /* of the last call */
-	unsigned complaints;       /* of the last load */
+	struct why why;      /* of the last call */
+	unsigned complaints; /* of the last load */
 };
 
 void mirror_open(struct mirror *mirror);
@@ -28,7 +28,7 @@ void mirror_restart(struct mirror *mirror);
 struct peer {
 	struct session session;
 	bool alive;
-	uint64_t silent_ms;        /* since it was last heard */
+	uint64_t silent_ms; /* since it was last heard */
 	unsigned cuts;
 	void (*on_cut)(struct peer *peer);
 	void *arg;
@@ -66,7 +66,7 @@ const Perseas__Header *mirror_header(struct mirror *mirror, const char *store);
 struct writer {
 	uint8_t *log;
 	uint64_t ring;
-	uint8_t *data[4];          /* of segments 0 .. 3 */
+	uint8_t *data[4]; /* of segments 0 .. 3 */
 	struct ps_slot slot;
 	int index;
 };

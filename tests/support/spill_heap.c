@@ -16,9 +16,9 @@ struct heap_spill {
 struct spill_heap {
 	struct spill spill;
 	struct heap_spill *first;
-	struct heap_spill *out;    /* being written: in no list */
+	struct heap_spill *out; /* being written: in no list */
 	const struct heap_spill *in;
-	size_t at;                 /* of what is read */
+	size_t at; /* of what is read */
 	uint64_t room;
 	bool frozen;
 	void (*hook)(void *arg);
@@ -162,8 +162,8 @@ static int open_spill(struct spill *spill, const char *store)
 
 static long read_bytes(struct ps_archive_source *source, void *bytes, size_t len)
 {
-	struct spill_heap *heap = heap_of((struct spill *)((char *)source -
-	                                                   offsetof(struct spill, source)));
+	struct spill_heap *heap = heap_of(
+		(struct spill *)((char *)source - offsetof(struct spill, source)));
 	size_t part = heap->in->len - heap->at;
 
 	part = part < len ? part : len;

@@ -214,10 +214,19 @@ struct verbs_fake_device *verbs_fake_device(const char *name, const char *addres
 	device->context.cmd_fd = -1;
 	device->context.num_comp_vectors = 1;
 	device->attr = (struct ibv_device_attr){
-		.max_mr_size = (uint64_t)1 << 40, .max_qp = 1000, .max_qp_wr = 16384,
-		.max_sge = 32, .max_sge_rd = 32, .max_cq = 1000, .max_cqe = 32767,
-		.max_mr = 100000, .max_pd = 1000, .max_qp_rd_atom = 128, .max_res_rd_atom = 1000,
-		.max_qp_init_rd_atom = 128, .phys_port_cnt = 1,
+		.max_mr_size = (uint64_t)1 << 40,
+		.max_qp = 1000,
+		.max_qp_wr = 16384,
+		.max_sge = 32,
+		.max_sge_rd = 32,
+		.max_cq = 1000,
+		.max_cqe = 32767,
+		.max_mr = 100000,
+		.max_pd = 1000,
+		.max_qp_rd_atom = 128,
+		.max_res_rd_atom = 1000,
+		.max_qp_init_rd_atom = 128,
+		.phys_port_cnt = 1,
 	};
 	device->max_inline = 400;
 	device->gid_type = IBV_GID_TYPE_ROCE_V2;
@@ -331,8 +340,7 @@ void fake_async_drop(struct fake_qp *qp)
 	}
 }
 
-void verbs_fake_async(struct verbs_fake_device *device, enum ibv_event_type type,
-                      struct ibv_qp *qp)
+void verbs_fake_async(struct verbs_fake_device *device, enum ibv_event_type type, struct ibv_qp *qp)
 {
 	fake_lock();
 	fake_async_raise(&device->context, type, (struct fake_qp *)qp);

@@ -33,11 +33,11 @@ const char *verbs_fake_trouble(void);
 
 /* How things go from now on. Tests change it between calls. */
 struct verbs_fake_mode {
-	bool automatic;            /* work is done at once; else by verbs_fake_step and _run */
-	bool reorder;              /* writes that are posted overtake each other */
-	uint32_t packet;           /* bytes; 4096 */
-	uint64_t seed;             /* of the reordering */
-	bool late_fork;            /* fork_init fails once memory is registered, as the real one */
+	bool automatic;  /* work is done at once; else by verbs_fake_step and _run */
+	bool reorder;    /* writes that are posted overtake each other */
+	uint32_t packet; /* bytes; 4096 */
+	uint64_t seed;   /* of the reordering */
+	bool late_fork;  /* fork_init fails once memory is registered, as the real one */
 };
 
 extern struct verbs_fake_mode verbs_fake_mode;
@@ -47,16 +47,16 @@ extern struct verbs_fake_mode verbs_fake_mode;
 enum { VERBS_FAKE_ADDRESSES = 8 };
 
 struct verbs_fake_device {
-	struct ibv_context context;        /* first; id->verbs points here */
+	struct ibv_context context; /* first; id->verbs points here */
 	struct ibv_device device;
-	struct ibv_device_attr attr;       /* of query_device; its limits are kept */
-	uint32_t max_inline;       /* bytes that are granted at most; 400 */
-	bool inline_strict;        /* create_qp fails for more, instead of granting less */
-	uint32_t gid_type;         /* of its addresses; IBV_GID_TYPE_ROCE_V2 */
-	bool gid_v1_too;           /* .. and the same addresses as RoCE v1, first */
-	bool exact;                /* private data as long as it was sent (iWARP); else padded */
-	bool dead;                 /* nothing gets through, either way, and nobody is told */
-	bool lost;                 /* unplugged: what is destroyed is gone, but EIO is returned */
+	struct ibv_device_attr attr; /* of query_device; its limits are kept */
+	uint32_t max_inline;         /* bytes that are granted at most; 400 */
+	bool inline_strict;          /* create_qp fails for more, instead of granting less */
+	uint32_t gid_type;           /* of its addresses; IBV_GID_TYPE_ROCE_V2 */
+	bool gid_v1_too;             /* .. and the same addresses as RoCE v1, first */
+	bool exact;                  /* private data as long as it was sent (iWARP); else padded */
+	bool dead;                   /* nothing gets through, either way, and nobody is told */
+	bool lost;                   /* unplugged: what is destroyed is gone, but EIO is returned */
 	uint32_t addresses[VERBS_FAKE_ADDRESSES]; /* network byte order */
 	unsigned address_count;
 	struct verbs_fake_device *next;
@@ -80,7 +80,7 @@ void verbs_fake_async(struct verbs_fake_device *device, enum ibv_event_type type
 unsigned verbs_fake_step(unsigned packets);
 /* The same of one queue pair. */
 unsigned verbs_fake_step_qp(uint32_t qp_num, unsigned packets);
-unsigned verbs_fake_run(void);     /* all that there is */
+unsigned verbs_fake_run(void); /* all that there is */
 /* What cannot get through (a dead device, a peer that is gone) runs out of retries now. */
 void verbs_fake_expire(void);
 /* Connections that are over leave the time-wait state: TIMEWAIT_EXIT. */
@@ -92,10 +92,10 @@ void verbs_fake_on_request(void (*call)(void *arg), void *arg);
 /* --- what was done --- */
 
 struct verbs_fake_write {
-	uint32_t qp_num;           /* of the requester */
+	uint32_t qp_num; /* of the requester */
 	uint32_t length;
-	uint64_t address;          /* in the responder */
-	const uint8_t *bytes;      /* what was written */
+	uint64_t address;     /* in the responder */
+	const uint8_t *bytes; /* what was written */
 };
 
 /* Takes down every packet that is written from now on (true), or forgets all (false). */
@@ -103,16 +103,16 @@ void verbs_fake_journal(bool on);
 const struct verbs_fake_write *verbs_fake_writes(unsigned *count);
 
 struct verbs_fake_counts {
-	unsigned posts;            /* calls of post_send: doorbells */
-	unsigned requests;         /* work requests in them */
-	unsigned signalled;        /* of those, with IBV_SEND_SIGNALED */
-	unsigned inlined;          /* .. with IBV_SEND_INLINE */
+	unsigned posts;     /* calls of post_send: doorbells */
+	unsigned requests;  /* work requests in them */
+	unsigned signalled; /* of those, with IBV_SEND_SIGNALED */
+	unsigned inlined;   /* .. with IBV_SEND_INLINE */
 	unsigned reads, writes, sends;
-	unsigned zero;             /* .. of no bytes */
-	unsigned notifies;         /* calls of req_notify_cq */
-	unsigned polls;            /* calls of poll_cq */
-	unsigned gets;             /* of get_cq_event and get_cm_event that gave an event */
-	unsigned calls;            /* of all members */
+	unsigned zero;     /* .. of no bytes */
+	unsigned notifies; /* calls of req_notify_cq */
+	unsigned polls;    /* calls of poll_cq */
+	unsigned gets;     /* of get_cq_event and get_cm_event that gave an event */
+	unsigned calls;    /* of all members */
 };
 
 /* Since the beginning, or the last time that this was asked. */
@@ -140,6 +140,7 @@ void verbs_fake_break(struct ibv_qp *qp);
 
 /* --- faults --- */
 
+/* clang-format off */
 #define VERBS_FAKE_MEMBERS(X)                                                                  \
 	X(create_event_channel) X(get_cm_event) X(ack_cm_event) X(create_id) X(destroy_id)     \
 	X(set_option) X(bind_addr) X(listen) X(resolve_addr) X(resolve_route) X(create_qp)     \
@@ -155,6 +156,7 @@ enum verbs_fake_member {
 #undef VERBS_FAKE_ENUM
 	VERBS_FAKE_MEMBER_COUNT
 };
+/* clang-format on */
 
 const char *verbs_fake_name(enum verbs_fake_member member);
 
@@ -172,8 +174,7 @@ enum verbs_fake_member verbs_fake_failed(void);
 void verbs_fake_complete_with(enum ibv_wc_status status, unsigned delay, bool applied);
 
 /* The next event of `type` is `instead`, with this status. */
-void verbs_fake_instead(enum rdma_cm_event_type type, enum rdma_cm_event_type instead,
-                        int status);
+void verbs_fake_instead(enum rdma_cm_event_type type, enum rdma_cm_event_type instead, int status);
 /* Before the next event of `type` its id gets an event `before`. */
 void verbs_fake_before(enum rdma_cm_event_type type, enum rdma_cm_event_type before);
 /* Events of the type get lost from now on, or do not. */

@@ -402,9 +402,10 @@ static int resolve_addr(struct fake_id *id, const struct sockaddr *from,
 	if (address->sa_family != AF_INET)
 		return EAFNOSUPPORT;
 	if (!id->device)
-		id->device = from ? fake_device_at(((const struct sockaddr_in *)(const void *)
-		                                    from)->sin_addr.s_addr)
-		                  : fake.source ? fake.source : target;
+		id->device = from ? fake_device_at(((const struct sockaddr_in *)(const void *)from)
+		                                           ->sin_addr.s_addr)
+		             : fake.source ? fake.source
+		                           : target;
 	id->state = FAKE_RESOLVING;
 	if (!id->device || !target) {
 		fake_push(id, RDMA_CM_EVENT_ADDR_ERROR, id->device ? -EHOSTUNREACH : -ENODEV);

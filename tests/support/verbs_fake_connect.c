@@ -238,7 +238,8 @@ void fake_established(struct fake_id *id)
 		qp->qp.state = IBV_QPS_RTS;
 		qp->reads_in = id->param.responder_resources;
 		qp->reads_out = id->param.initiator_depth < id->accepted_reads
-		                        ? id->param.initiator_depth : id->accepted_reads;
+		                        ? id->param.initiator_depth
+		                        : id->accepted_reads;
 	}
 	if (!id->peer || is_cut(id))
 		return;

@@ -112,8 +112,8 @@ struct ibv_cq *fake_create_cq(struct ibv_context *context, int entries, void *cq
 
 	fake_lock();
 	error = fake_fault(VERBS_FAKE_create_cq);
-	if (!error && (entries < 1 || entries > device->attr.max_cqe ||
-	               vector >= context->num_comp_vectors))
+	if (!error &&
+	    (entries < 1 || entries > device->attr.max_cqe || vector >= context->num_comp_vectors))
 		error = EINVAL;
 	if (!error) {
 		cq = fake_alloc(sizeof(*cq));

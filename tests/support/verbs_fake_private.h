@@ -29,33 +29,38 @@ enum {
 /* --- connections --- */
 
 enum fake_state {
-	FAKE_IDLE, FAKE_BOUND, FAKE_LISTENING, FAKE_RESOLVING, FAKE_ADDRESSED, FAKE_ROUTED,
-	FAKE_CONNECTING,           /* active: no answer yet */
-	FAKE_REQUESTED,            /* passive: not answered yet */
-	FAKE_ACCEPTED,             /* passive: the other end has not seen it */
+	FAKE_IDLE,
+	FAKE_BOUND,
+	FAKE_LISTENING,
+	FAKE_RESOLVING,
+	FAKE_ADDRESSED,
+	FAKE_ROUTED,
+	FAKE_CONNECTING, /* active: no answer yet */
+	FAKE_REQUESTED,  /* passive: not answered yet */
+	FAKE_ACCEPTED,   /* passive: the other end has not seen it */
 	FAKE_CONNECTED,
 	FAKE_OVER,
 };
 
 struct fake_id {
-	struct rdma_cm_id id;      /* first */
+	struct rdma_cm_id id; /* first */
 	enum fake_state state;
 	struct verbs_fake_device *device;
 	struct fake_id *peer;
-	struct fake_id *next;      /* of the world, the newest first */
+	struct fake_id *next; /* of the world, the newest first */
 	struct rdma_conn_param param;
-	uint8_t accepted_reads;    /* responder resources that the acceptor gave */
+	uint8_t accepted_reads; /* responder resources that the acceptor gave */
 	int ack_timeout;
-	unsigned unacked;          /* events that were given and not acknowledged */
-	bool told;                 /* DISCONNECTED is queued, or was given */
+	unsigned unacked; /* events that were given and not acknowledged */
+	bool told;        /* DISCONNECTED is queued, or was given */
 	bool passive;
-	bool given;                /* its owner knows it */
+	bool given; /* its owner knows it */
 };
 
 struct fake_event {
-	struct rdma_cm_event event;        /* first */
-	struct fake_id *of;        /* whose count of unacknowledged events it is */
-	bool response;             /* ESTABLISHED that moves the queue pair on */
+	struct rdma_cm_event event; /* first */
+	struct fake_id *of;         /* whose count of unacknowledged events it is */
+	bool response;              /* ESTABLISHED that moves the queue pair on */
 	uint8_t bytes[256];
 	struct fake_event *next;
 };
@@ -69,12 +74,12 @@ struct fake_channel {
 /* --- memory --- */
 
 struct fake_pd {
-	struct ibv_pd pd;          /* first */
-	unsigned users;            /* memory regions and queue pairs */
+	struct ibv_pd pd; /* first */
+	unsigned users;   /* memory regions and queue pairs */
 };
 
 struct fake_mr {
-	struct ibv_mr mr;          /* first */
+	struct ibv_mr mr; /* first */
 	int access;
 	struct fake_mr *next;
 };
@@ -85,23 +90,23 @@ struct fake_qp;
 
 struct fake_cqe {
 	struct ibv_wc wc;
-	struct fake_qp *qp;        /* NULL: it is gone */
-	unsigned retires;          /* places in its send queue that are free once this is taken */
+	struct fake_qp *qp; /* NULL: it is gone */
+	unsigned retires;   /* places in its send queue that are free once this is taken */
 	bool receive;
 };
 
 struct fake_cq {
-	struct ibv_cq cq;          /* first */
+	struct ibv_cq cq; /* first */
 	struct fake_cqe *entries;
 	unsigned first, count, users;
 	bool armed;
-	unsigned unacked;          /* events */
+	unsigned unacked; /* events */
 	struct fake_cq *next;
 };
 
 struct fake_comp_channel {
-	struct ibv_comp_channel channel;   /* first */
-	struct fake_cq **queue;    /* whose events are due */
+	struct ibv_comp_channel channel; /* first */
+	struct fake_cq **queue;          /* whose events are due */
 	unsigned count, room;
 };
 
@@ -110,30 +115,30 @@ struct fake_wr {
 	enum ibv_wr_opcode opcode;
 	bool signalled;
 	bool begun;
-	bool finished;             /* all of it is moved */
-	struct ibv_sge *sges;      /* behind the structure; of the inlined bytes: one */
+	bool finished;        /* all of it is moved */
+	struct ibv_sge *sges; /* behind the structure; of the inlined bytes: one */
 	unsigned sge_count;
 	bool inlined;
 	uint64_t remote;
 	uint32_t rkey;
-	uint32_t length, done;     /* bytes */
+	uint32_t length, done; /* bytes */
 	struct fake_wr *next;
 };
 
 struct fake_qp {
-	struct ibv_qp qp;          /* first */
-	struct fake_id *id;        /* NULL: it is gone */
-	struct fake_qp *peer;      /* NULL: there is none (any more) */
+	struct ibv_qp qp;     /* first */
+	struct fake_id *id;   /* NULL: it is gone */
+	struct fake_qp *peer; /* NULL: there is none (any more) */
 	struct ibv_qp_cap cap;
 	bool all_signalled;
 	struct fake_wr *sends, *receives;
-	unsigned send_used;        /* places, also of what is done and was not taken yet */
-	unsigned unretired;        /* of those, done without a completion */
+	unsigned send_used; /* places, also of what is done and was not taken yet */
+	unsigned unretired; /* of those, done without a completion */
 	unsigned receive_used;
-	uint8_t reads_out, reads_in;       /* how many the connection allows */
+	uint8_t reads_out, reads_in; /* how many the connection allows */
 	bool rnr_forever;
 	unsigned async_unacked;
-	struct fake_qp *next;      /* of the world, the newest first */
+	struct fake_qp *next; /* of the world, the newest first */
 };
 
 struct fake_async {
@@ -148,7 +153,7 @@ struct fake_world {
 	bool begun;
 	struct verbs_fake_device *devices, *source;
 	struct fake_id *ids;
-	struct fake_id *zombies;   /* destroyed with events that are not acknowledged */
+	struct fake_id *zombies; /* destroyed with events that are not acknowledged */
 	struct fake_qp *qps;
 	struct fake_cq *cqs;
 	struct fake_mr *mrs;
@@ -157,11 +162,11 @@ struct fake_world {
 	struct verbs_fake_counts counts;
 	struct rdma_conn_param connected, accepted;
 	int ack_timeout;
-	uint32_t turn;             /* number of the queue pair that moved last */
-	uint32_t numbers;          /* that queue pairs and keys are made of */
+	uint32_t turn;    /* number of the queue pair that moved last */
+	uint32_t numbers; /* that queue pairs and keys are made of */
 	uint16_t port;
 	uint64_t random;
-	bool forks;                /* fork_init was called */
+	bool forks; /* fork_init was called */
 	void (*on_request)(void *arg);
 	void *on_request_arg;
 	bool journal;
@@ -175,7 +180,7 @@ extern struct fake_world fake;
 
 /* verbs_fake.c */
 void fake_lock(void);
-void fake_unlock(void);            /* in automatic mode the work is done first */
+void fake_unlock(void); /* in automatic mode the work is done first */
 /* Notes misuse. */
 void fake_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *fake_alloc(size_t size);
@@ -212,12 +217,12 @@ void fake_id_drop(struct fake_id *id);
 void fake_push(struct fake_id *id, enum rdma_cm_event_type type, int status);
 struct fake_push {
 	struct fake_id *id;
-	struct fake_id *listener;  /* of CONNECT_REQUEST */
+	struct fake_id *listener; /* of CONNECT_REQUEST */
 	enum rdma_cm_event_type type;
 	int status;
 	bool response;
-	struct rdma_conn_param param;      /* private_data: is copied */
-	unsigned pad;              /* bytes that the private data is padded to */
+	struct rdma_conn_param param; /* private_data: is copied */
+	unsigned pad;                 /* bytes that the private data is padded to */
 };
 /* False: a fault took it away. */
 bool fake_push_full(const struct fake_push *push);
@@ -269,8 +274,8 @@ void fake_ack_cq_events(struct ibv_cq *cq, unsigned count);
 int fake_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *completions);
 
 /* verbs_fake_qp.c */
-struct fake_qp *fake_qp_of(const struct ibv_qp *qp);       /* NULL: it is not alive */
-void fake_qp_error(struct fake_qp *qp);    /* and flushes */
+struct fake_qp *fake_qp_of(const struct ibv_qp *qp); /* NULL: it is not alive */
+void fake_qp_error(struct fake_qp *qp);              /* and flushes */
 /* Ends the first work request of a queue. */
 void fake_send_done(struct fake_qp *qp, enum ibv_wc_status status);
 void fake_receive_done(struct fake_qp *qp, enum ibv_wc_status status, uint32_t length);

@@ -191,7 +191,7 @@ int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (!error && mask == IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR)
 		fake_qp_error((struct fake_qp *)qp);
 	else if (!error)
-		error = EINVAL;    /* the connection manager does the rest */
+		error = EINVAL; /* the connection manager does the rest */
 	fake_unlock();
 	return error;
 }
@@ -237,7 +237,8 @@ int fake_destroy_qp(struct ibv_qp *given)
 	if (!error) {
 		if (qp->async_unacked > 0)
 			fake_wrong("destroy_qp would block: %u asynchronous events are not "
-			           "acknowledged", qp->async_unacked);
+			           "acknowledged",
+			           qp->async_unacked);
 		error = fake_destroyed(qp->qp.context);
 		free_qp(qp);
 	}

@@ -63,7 +63,10 @@ static void write_down(const struct fake_qp *qp, uint64_t address, const uint8_t
 	copy = fake_alloc(length);
 	memcpy(copy, bytes, length);
 	fake.writes[fake.write_count++] = (struct verbs_fake_write){
-		qp->qp.qp_num, length, address, copy,
+		qp->qp.qp_num,
+		length,
+		address,
+		copy,
 	};
 }
 
@@ -148,8 +151,10 @@ static void fail(struct fake_qp *qp, enum ibv_wc_status status)
 	if (!peer || peer->qp.state != IBV_QPS_RTS)
 		return;
 	fake_qp_error(peer);
-	fake_async_raise(peer->qp.context, status == IBV_WC_REM_ACCESS_ERR
-	                 ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR, peer);
+	fake_async_raise(peer->qp.context,
+	                 status == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR
+	                                                 : IBV_EVENT_QP_REQ_ERR,
+	                 peer);
 }
 
 /* One packet of a request. *wait: it cannot go on now. */

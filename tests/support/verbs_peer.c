@@ -54,7 +54,9 @@ static int make_queue_pair(struct verbs_peer *peer, struct rdma_cm_id *id)
 	struct ibv_qp_init_attr attr = {
 		.send_cq = peer->cq,
 		.recv_cq = peer->cq,
-		.cap = { .max_send_wr = 32, .max_recv_wr = 8, .max_send_sge = 1,
+		.cap = { .max_send_wr = 32,
+		         .max_recv_wr = 8,
+		         .max_send_sge = 1,
 		         .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
@@ -130,8 +132,7 @@ int peer_connect(struct verbs_peer *peer, const void *hello, unsigned length)
 	return verbs->connect(peer->id, &param);
 }
 
-int peer_accept(struct verbs_peer *peer, struct rdma_cm_id *id, const void *answer,
-                unsigned length)
+int peer_accept(struct verbs_peer *peer, struct rdma_cm_id *id, const void *answer, unsigned length)
 {
 	struct rdma_conn_param param = {
 		.private_data = answer,
@@ -180,14 +181,12 @@ static int post(struct verbs_peer *peer, enum ibv_wr_opcode opcode, unsigned at,
 	return verbs->post_send(peer->id->qp, &wr, &bad);
 }
 
-int peer_write(struct verbs_peer *peer, unsigned from, unsigned length, uint64_t to,
-               uint32_t key)
+int peer_write(struct verbs_peer *peer, unsigned from, unsigned length, uint64_t to, uint32_t key)
 {
 	return post(peer, IBV_WR_RDMA_WRITE, from, length, to, key);
 }
 
-int peer_read(struct verbs_peer *peer, unsigned into, unsigned length, uint64_t from,
-              uint32_t key)
+int peer_read(struct verbs_peer *peer, unsigned into, unsigned length, uint64_t from, uint32_t key)
 {
 	return post(peer, IBV_WR_RDMA_READ, into, length, from, key);
 }

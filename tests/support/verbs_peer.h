@@ -10,17 +10,17 @@
 enum { PEER_BYTES = 1 << 16 };
 
 struct verbs_peer {
-	struct rdma_event_channel *channel;        /* non-blocking */
+	struct rdma_event_channel *channel; /* non-blocking */
 	struct rdma_cm_id *id;
 	struct ibv_pd *pd;
-	struct ibv_comp_channel *completions;      /* non-blocking */
+	struct ibv_comp_channel *completions; /* non-blocking */
 	struct ibv_cq *cq;
-	struct ibv_mr *mr;         /* of bytes, for everything */
-	uint8_t *bytes;            /* PEER_BYTES, page-aligned */
+	struct ibv_mr *mr; /* of bytes, for everything */
+	uint8_t *bytes;    /* PEER_BYTES, page-aligned */
 	/* Of the last event: */
 	int status;
-	struct rdma_conn_param param;      /* private_data is NULL */
-	uint8_t given[256];        /* its private data */
+	struct rdma_conn_param param; /* private_data is NULL */
+	uint8_t given[256];           /* its private data */
 };
 
 /* An end that is routed to the address and port, with a queue pair, ready to connect. */
@@ -41,10 +41,8 @@ int peer_accept(struct verbs_peer *peer, struct rdma_cm_id *id, const void *answ
 void peer_drop(struct rdma_cm_id *id);
 
 /* Post one signalled request, of `length` of the peer's bytes from `from` on. 0 or an errno. */
-int peer_write(struct verbs_peer *peer, unsigned from, unsigned length, uint64_t to,
-               uint32_t key);
-int peer_read(struct verbs_peer *peer, unsigned into, unsigned length, uint64_t from,
-              uint32_t key);
+int peer_write(struct verbs_peer *peer, unsigned from, unsigned length, uint64_t to, uint32_t key);
+int peer_read(struct verbs_peer *peer, unsigned into, unsigned length, uint64_t from, uint32_t key);
 int peer_send(struct verbs_peer *peer, unsigned from, unsigned length);
 /* The status of the next completion, -1: there is none. */
 int peer_done(struct verbs_peer *peer);

@@ -26,9 +26,9 @@
 
 #include <cmocka.h>
 
-#define SHORTLY 20000000ULL    /* ns, for what is to time out */
+#define SHORTLY 20000000ULL /* ns, for what is to time out */
 
-enum { MOST = 2 + PS_SEGMENTS_MAX };   /* regions, and so descriptors, of one grant */
+enum { MOST = 2 + PS_SEGMENTS_MAX }; /* regions, and so descriptors, of one grant */
 
 struct daemon {
 	int listener, fd;
@@ -39,7 +39,7 @@ struct fixture {
 	struct ps_env *env;
 	const struct ps_env_ops *ops;
 	struct daemon tcp, local;
-	struct ps_control *open[4];        /* ended by the teardown when a test fails */
+	struct ps_control *open[4]; /* ended by the teardown when a test fails */
 	char folder[64];
 };
 
@@ -208,8 +208,8 @@ static void send_with(int fd, const void *bytes, size_t len, const int *fds, uns
 }
 
 /* A reply that refuses with this sentence, or, with NULL, a grant of `descriptors` regions. */
-static void reply_with(struct daemon *d, const char *sentence, unsigned descriptors,
-                       const int *fds, unsigned count)
+static void reply_with(struct daemon *d, const char *sentence, unsigned descriptors, const int *fds,
+                       unsigned count)
 {
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
 	Perseas__DropSegmentsReply drop = PERSEAS__DROP_SEGMENTS_REPLY__INIT;
@@ -257,8 +257,8 @@ static void expect_reply(struct fixture *f, struct ps_control *control, uint64_t
 	perseas__reply__free_unpacked(reply, NULL);
 }
 
-static void expect_failure(struct fixture *f, struct ps_control *control, uint64_t until,
-                           int code, const char *word)
+static void expect_failure(struct fixture *f, struct ps_control *control, uint64_t until, int code,
+                           const char *word)
 {
 	int fds[PS_REGIONS_MAX];
 	unsigned count = 99;

@@ -24,9 +24,9 @@ enum { SIZE = 3000 };
 struct owner {
 	struct direct *d;
 	perseas_t *p;
-	uint8_t *bytes;            /* of segment "accounts" */
+	uint8_t *bytes; /* of segment "accounts" */
 	struct perseas_options options;
-	struct ps_error error;     /* of the last open or create */
+	struct ps_error error; /* of the last open or create */
 };
 
 static inline struct owner *owner_new(unsigned mirrors)

@@ -9,9 +9,9 @@
 #include "../../client/mirror.h"
 
 enum {
-	BIG = 700 * 1000,          /* bytes of segment "big": six chunks */
+	BIG = 700 * 1000, /* bytes of segment "big": six chunks */
 	ROUNDS = 1000,
-	MARK = 64,                 /* bytes that another owner writes in many places */
+	MARK = 64, /* bytes that another owner writes in many places */
 };
 
 /* What the next owner must find, whoever of the mirrors are left. */

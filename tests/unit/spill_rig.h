@@ -21,7 +21,7 @@ struct rig {
 	struct spill *spill;
 	struct peer owner;
 	unsigned complaints;
-	char complaint[1024];      /* the last one */
+	char complaint[1024]; /* the last one */
 	unsigned loaded;
 	/* What a crash at each change would leave. */
 	struct memory *memories[128];

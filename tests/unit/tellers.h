@@ -22,14 +22,14 @@
 #include <cmocka.h>
 
 enum {
-	RANGES = 4,                /* of a transaction */
-	LONGEST = 600,             /* bytes of a range */
+	RANGES = 4,    /* of a transaction */
+	LONGEST = 600, /* bytes of a range */
 };
 
 struct place {
 	pid_t daemon;
 	char folder[64];
-	char tcp[64], local[300];  /* where it listens */
+	char tcp[64], local[300]; /* where it listens */
 };
 
 /* A daemon in a process of its own, which says where it listens; it ends with the test. */
@@ -91,13 +91,13 @@ static inline perseas_t *open_store(const char *mirrors, uint64_t log_size, uint
 
 struct teller {
 	perseas_t *p;
-	size_t size;               /* bytes of its part of the segment */
-	uint8_t *area;             /* that part, .. */
-	uint8_t *expected;         /* what must be there, .. */
-	uint8_t *wanted;           /* and what will be if the transaction commits */
+	size_t size;       /* bytes of its part of the segment */
+	uint8_t *area;     /* that part, .. */
+	uint8_t *expected; /* what must be there, .. */
+	uint8_t *wanted;   /* and what will be if the transaction commits */
 	uint64_t random;
 	unsigned commits;
-	int rc;                    /* the first error */
+	int rc; /* the first error */
 	pthread_t thread;
 };
 

@@ -49,8 +49,7 @@ static struct identity identity(const char *name)
 	return who;
 }
 
-static bool may(const struct access *access, const char *name, enum right right,
-                const char *store)
+static bool may(const struct access *access, const char *name, enum right right, const char *store)
 {
 	const struct identity who = identity(name);
 
@@ -111,10 +110,14 @@ static void a_star_stands_for_any_characters(void **state)
 		const char *pattern, *store;
 		bool matches;
 	} cases[] = {
-		{ "*", "x", true }, { "a*b*c", "abc", true }, { "a*b*c", "aXbYbZc", true },
-		{ "a*b*c", "acb", false }, { "**a**", "bab", true }, { "a*", "ba", false },
-		{ "*a", "ab", false }, { "*a*a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-		  false },
+		{ "*", "x", true },
+		{ "a*b*c", "abc", true },
+		{ "a*b*c", "aXbYbZc", true },
+		{ "a*b*c", "acb", false },
+		{ "**a**", "bab", true },
+		{ "a*", "ba", false },
+		{ "*a", "ab", false },
+		{ "*a*a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", false },
 	};
 
 	(void)state;
@@ -188,24 +191,41 @@ static void the_first_line_that_names_a_figure_sets_it(void **state)
 static void what_is_no_rule_is_refused_by_its_line(void **state)
 {
 	static const char *const wrong[][2] = {
-		{ "deny * all", "deny" }, { "allow", "for whom" }, { "allow *", "rights" },
-		{ "allow bank read", "bank" }, { "allow uid: read", "number" },
-		{ "allow uid:01 read", "number" }, { "allow uid:4294967295 read", "number" },
-		{ "allow uid:1* read", "number" }, { "allow user:nobody-there read", "no user" },
-		{ "allow group:wheel read", "no group" }, { "allow cert: read", "identity" },
-		{ "allow * write", "write" }, { "allow * read,", "right" },
-		{ "allow * read,,own", "right" }, { "allow * read bank", "bank" },
-		{ "allow * read store", "store" }, { "allow * read store a/b", "store" },
-		{ "allow * read store a b", "too many" }, { "limit", "for whom" },
-		{ "limit *", "limits" }, { "limit gid:7 stores 1", "groups" },
-		{ "limit * bytes 1", "bytes" }, { "limit * memory", "memory" },
-		{ "limit * memory 1X", "memory" }, { "limit * memory 99999999999T", "memory" },
-		{ "limit * stores -1", "stores" }, { "limit * stores 1 stores 2", "twice" },
-		{ "limit * stores 1000001", "stores" }, { "limit * requests 5", "rate" },
-		{ "limit * requests 0/s", "rate" }, { "limit * requests 5/m", "rate" },
+		{ "deny * all", "deny" },
+		{ "allow", "for whom" },
+		{ "allow *", "rights" },
+		{ "allow bank read", "bank" },
+		{ "allow uid: read", "number" },
+		{ "allow uid:01 read", "number" },
+		{ "allow uid:4294967295 read", "number" },
+		{ "allow uid:1* read", "number" },
+		{ "allow user:nobody-there read", "no user" },
+		{ "allow group:wheel read", "no group" },
+		{ "allow cert: read", "identity" },
+		{ "allow * write", "write" },
+		{ "allow * read,", "right" },
+		{ "allow * read,,own", "right" },
+		{ "allow * read bank", "bank" },
+		{ "allow * read store", "store" },
+		{ "allow * read store a/b", "store" },
+		{ "allow * read store a b", "too many" },
+		{ "limit", "for whom" },
+		{ "limit *", "limits" },
+		{ "limit gid:7 stores 1", "groups" },
+		{ "limit * bytes 1", "bytes" },
+		{ "limit * memory", "memory" },
+		{ "limit * memory 1X", "memory" },
+		{ "limit * memory 99999999999T", "memory" },
+		{ "limit * stores -1", "stores" },
+		{ "limit * stores 1 stores 2", "twice" },
+		{ "limit * stores 1000001", "stores" },
+		{ "limit * requests 5", "rate" },
+		{ "limit * requests 0/s", "rate" },
+		{ "limit * requests 5/m", "rate" },
 		{ "allow \033[2J read", "?[2J" },
 		{ "allow * read store 12345678901234567890123456789012345678901234567890123456789"
-		  "01234", "63" },
+		  "01234",
+		  "63" },
 	};
 
 	(void)state;

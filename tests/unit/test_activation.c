@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { FIRST = 3, PLACE = 40 };  /* where descriptors wait before they are put in order */
+enum { FIRST = 3, PLACE = 40 }; /* where descriptors wait before they are put in order */
 
 /* What the child found. */
 struct found {
@@ -28,7 +28,7 @@ struct found {
 	struct activated sockets[ACTIVATED_MAX];
 	int flags[ACTIVATED_MAX], exec[ACTIVATED_MAX];
 	char why[512];
-	char left[64];             /* of the environment */
+	char left[64]; /* of the environment */
 };
 
 static struct found *found;
@@ -123,7 +123,8 @@ static int unix_socket(int type, const char *path, size_t len, bool listens)
 	assert_true(fd >= 0);
 	memcpy(at.sun_path, path, len);
 	assert_int_equal(bind(fd, (struct sockaddr *)&at,
-	                      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)), 0);
+	                      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
+	                 0);
 	if (listens)
 		assert_int_equal(listen(fd, 4), 0);
 	return fd;

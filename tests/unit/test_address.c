@@ -161,8 +161,16 @@ static void a_list_keeps_its_order(void **state)
 static void a_wrong_list_is_refused_and_gives_no_count(void **state)
 {
 	static const char *const bad[] = {
-		"", ",", "a:1,", ",a:1", "a:1,,b:1", "a:1,b", "a:1,a:1", "a:1,tcp://A:01",
-		"unix:///x,a:1,unix:///x", "[::1]:1,tcp://[::1]:1",
+		"",
+		",",
+		"a:1,",
+		",a:1",
+		"a:1,,b:1",
+		"a:1,b",
+		"a:1,a:1",
+		"a:1,tcp://A:01",
+		"unix:///x,a:1,unix:///x",
+		"[::1]:1,tcp://[::1]:1",
 		"a:1,a:2,a:3,a:4,a:5,a:6,a:7,a:8,a:9,a:10,a:11,a:12,a:13,a:14,a:15,a:16,a:17",
 	};
 	struct ps_address addresses[PS_MIRRORS_MAX];

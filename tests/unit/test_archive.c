@@ -23,7 +23,7 @@ struct buffer {
 	struct ps_archive_source source;
 	uint8_t *bytes;
 	size_t len, room, at;
-	size_t most;               /* bytes that the source gives at once */
+	size_t most; /* bytes that the source gives at once */
 };
 
 static int take(struct ps_archive_sink *sink, const void *bytes, size_t len)
@@ -39,8 +39,7 @@ static int take(struct ps_archive_sink *sink, const void *bytes, size_t len)
 
 static long give(struct ps_archive_source *source, void *bytes, size_t len)
 {
-	struct buffer *buffer = (struct buffer *)((char *)source -
-	                                          offsetof(struct buffer, source));
+	struct buffer *buffer = (struct buffer *)((char *)source - offsetof(struct buffer, source));
 	size_t part = buffer->len - buffer->at;
 
 	part = part < len ? part : len;
@@ -103,14 +102,15 @@ static void write_sample(struct sample *sample)
 	struct ps_archive_sink *sink = &sample->buffer.sink;
 
 	sample->buffer.len = 0;
-	assert_int_equal(ps_archive_begin(&writer, sink, &sample->message->header,
-	                                  &sample->slot), 0);
+	assert_int_equal(ps_archive_begin(&writer, sink, &sample->message->header, &sample->slot),
+	                 0);
 	assert_int_equal(ps_archive_add(&writer, 16, 0, sample->data, 100), 0);
 	assert_int_equal(ps_archive_add(&writer, 16, 100, sample->data + 100, SMALL - 100), 0);
 	assert_int_equal(ps_archive_add(&writer, 17, 0, zeros, SMALL), 0);
 	assert_int_equal(ps_archive_add(&writer, 0, 0, sample->log, PS_RING_OFFSET), 0);
-	assert_int_equal(ps_archive_add(&writer, 0, PS_RING_OFFSET,
-	                                sample->log + PS_RING_OFFSET, LOG), 0);
+	assert_int_equal(ps_archive_add(&writer, 0, PS_RING_OFFSET, sample->log + PS_RING_OFFSET,
+	                                LOG),
+	                 0);
 	assert_int_equal(ps_archive_end(&writer), 0);
 	ps_archive_close(&writer);
 	assert_true(sample->buffer.len <= ps_archive_bound(&sample->message->header));
@@ -218,7 +218,8 @@ static void begin_sample(struct sample *sample, struct ps_archive_writer *writer
 {
 	sample->buffer.len = 0;
 	assert_int_equal(ps_archive_begin(writer, &sample->buffer.sink, &sample->message->header,
-	                                  NULL), 0);
+	                                  NULL),
+	                 0);
 }
 
 static const char *end_and_read(struct sample *sample, struct ps_archive_writer *writer)
@@ -261,9 +262,11 @@ static void pieces_out_of_place_are_refused(void **state)
 
 		begin_sample(sample, &writer);
 		assert_int_equal(ps_archive_add(&writer, cases[i].first, cases[i].first_at,
-		                                sample->data, length), 0);
+		                                sample->data, length),
+		                 0);
 		assert_int_equal(ps_archive_add(&writer, cases[i].second, cases[i].second_at,
-		                                sample->data, length), 0);
+		                                sample->data, length),
+		                 0);
 		assert_string_equal(end_and_read(sample, &writer), cases[i].why);
 	}
 }

@@ -12,7 +12,7 @@
 
 #include "../../bench/bank.h"
 
-enum { TRANSFERS = 100000 };   /* the history wraps around three times */
+enum { TRANSFERS = 100000 }; /* the history wraps around three times */
 
 static struct bank *bank_of(uint64_t transfers)
 {

@@ -17,9 +17,9 @@ struct history {
 	bool jumping;
 	unsigned steps;
 	struct perseas_stat mended, end;
-	unsigned backwards;        /* records that seem older than the one before */
+	unsigned backwards; /* records that seem older than the one before */
 	struct memory *left[MIRRORS];
-	uint8_t bytes[SIZE];       /* what the next owner reads */
+	uint8_t bytes[SIZE]; /* what the next owner reads */
 	uint64_t now;
 };
 

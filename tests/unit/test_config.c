@@ -121,8 +121,9 @@ static void addresses_are_split_into_host_and_port(void **state)
 static void wrong_addresses_are_refused_with_a_right_one(void **state)
 {
 	static const char *const wrong[] = {
-		"", ":", "host", "host:", ":7170", "host:65536", "host:-1", "host:1x", "::1:7170",
-		"[]:7170", "host: 7170", "host:99999999999999999999",
+		"",         ":",          "host",       "host:",
+		":7170",    "host:65536", "host:-1",    "host:1x",
+		"::1:7170", "[]:7170",    "host: 7170", "host:99999999999999999999",
 	};
 
 	(void)state;
@@ -187,8 +188,10 @@ static void write_file(char *path, const char *text)
 static void the_command_line_wins_over_the_file(void **state)
 {
 	char path[] = "/tmp/perseas-config-XXXXXX";
-	char *argv[] = { (char *)"perseasd", (char *)"--spin-us", (char *)"7", (char *)"--config",
-	                 path, (char *)"--unix", (char *)"/b" };
+	char *argv[] = {
+		(char *)"perseasd", (char *)"--spin-us", (char *)"7", (char *)"--config", path,
+		(char *)"--unix",   (char *)"/b"
+	};
 
 	(void)state;
 	write_file(path, "# a comment\n\n  spin-us = 9   # and another\nmax-memory 1G\n"
@@ -207,8 +210,8 @@ static void the_command_line_wins_over_the_file(void **state)
 static void mistakes_in_the_file_are_named_by_line(void **state)
 {
 	static const char *const wrong[] = {
-		"\n\nspin-us many\n", "\n\nconfig /x\n", "\n\nhelp\n", "\n\nunix\n", "\n\nunix =\n",
-		"\n\n=\n",
+		"\n\nspin-us many\n", "\n\nconfig /x\n", "\n\nhelp\n",
+		"\n\nunix\n",         "\n\nunix =\n",    "\n\n=\n",
 	};
 
 	(void)state;

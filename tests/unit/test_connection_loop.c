@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { ROOM = 16 };                /* connections; three quarters of them for plain ones over TCP */
+enum { ROOM = 16 }; /* connections; three quarters of them for plain ones over TCP */
 
 static uint64_t now_ns(void)
 {
@@ -85,7 +85,7 @@ static void ask_read(int fd, uint64_t length)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
 
-	read.store = (char *)(uintptr_t)"bank";
+	read.store = (char *)(uintptr_t) "bank";
 	read.region = PS_REGION_LOG;
 	read.length = length;
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_READ, &read);

@@ -17,7 +17,8 @@ static Perseas__Reply *handle(struct mirror *mirror, struct peer *peer, const ui
 	const char *why = NULL;
 
 	assert_int_equal(control_handle(mirror->stores, &peer->session, "1.2.3", bytes, len,
-	                                &control), 0);
+	                                &control),
+	                 0);
 	assert_true(control.len >= 4);
 	reply = ps_reply_unpack(control.bytes + 4, control.len - 4, &why);
 	assert_non_null(reply);
@@ -168,16 +169,20 @@ static void descriptors_go_with_a_shared_grant_alone(void **state)
 }
 
 static const Perseas__Request__BodyCase bare[] = {
-	PERSEAS__REQUEST__BODY_CONFIRM, PERSEAS__REQUEST__BODY_FINISH,
-	PERSEAS__REQUEST__BODY_JOINING, PERSEAS__REQUEST__BODY_RELEASE,
+	PERSEAS__REQUEST__BODY_CONFIRM,
+	PERSEAS__REQUEST__BODY_FINISH,
+	PERSEAS__REQUEST__BODY_JOINING,
+	PERSEAS__REQUEST__BODY_RELEASE,
 };
 
 /* Each request without arguments is answered by the reply of its name. */
 static void each_request_is_answered_by_its_reply(void **state)
 {
 	static const Perseas__Reply__BodyCase expected[] = {
-		PERSEAS__REPLY__BODY_CONFIRM, PERSEAS__REPLY__BODY_FINISH,
-		PERSEAS__REPLY__BODY_JOINING, PERSEAS__REPLY__BODY_RELEASE,
+		PERSEAS__REPLY__BODY_CONFIRM,
+		PERSEAS__REPLY__BODY_FINISH,
+		PERSEAS__REPLY__BODY_JOINING,
+		PERSEAS__REPLY__BODY_RELEASE,
 	};
 	struct mirror *mirror = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;

@@ -33,8 +33,7 @@ static uint64_t now_ms(void)
 static struct session *claim_session(struct fixture *fixture, int fd, uint64_t epoch)
 {
 	Perseas__Reply *reply = fixture_claim(fixture, fd, epoch);
-	struct session *session = stores_session(fixture->stores,
-	                                         reply->claim->grant->token.data);
+	struct session *session = stores_session(fixture->stores, reply->claim->grant->token.data);
 
 	fixture_done(reply);
 	assert_non_null(session);

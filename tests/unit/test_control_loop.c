@@ -90,8 +90,7 @@ static void requests_are_answered_in_order_however_they_come(void **state)
 	for (int i = 0; i < 7; i++) {
 		Perseas__Reply *reply = fixture_reply(fixture, fd);
 
-		assert_int_equal(reply->status,
-		                 i % 2 || i == 6 ? STATUS(NO_STORE) : STATUS(OK));
+		assert_int_equal(reply->status, i % 2 || i == 6 ? STATUS(NO_STORE) : STATUS(OK));
 		fixture_done(reply);
 	}
 	close(fd);

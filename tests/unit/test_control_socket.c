@@ -132,7 +132,7 @@ static void a_reply_may_arrive_in_any_pieces(void **state)
 	size_t len, i;
 
 	reply.status = PERSEAS__STATUS__STATUS_BUSY;
-	reply.message = (char *)(uintptr_t)"in pieces";
+	reply.message = (char *)(uintptr_t) "in pieces";
 	assert_int_equal(ps_reply_pack(&reply, &bytes, &len), 0);
 	ask(f, control, "s");
 	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);

@@ -220,8 +220,9 @@ static struct write_frame write_of(uint64_t number)
 {
 	struct write_frame frame = {
 		.frame = { .op = PS_OP_WRITE, .count = 1, .cookie = number },
-		.extent = { .region = PS_REGION_LOG, .length = sizeof(frame.bytes),
-			    .offset = PS_RING_OFFSET + number * sizeof(frame.bytes) },
+		.extent = { .region = PS_REGION_LOG,
+		            .length = sizeof(frame.bytes),
+		            .offset = PS_RING_OFFSET + number * sizeof(frame.bytes) },
 	};
 
 	memset(frame.bytes, 0xee, sizeof(frame.bytes));
@@ -314,7 +315,7 @@ static void rules_are_for_the_name_in_the_certificate(void **state)
 	struct ps_stream half[3], first, second;
 
 	fixture_rules(fixture, "allow cert:alice read\nlimit anonymous connections 1\n"
-	              "limit cert:alice connections 1");
+	                       "limit cert:alice connections 1");
 	for (int i = 0; i < 3; i++)
 		half[i] = begin(fixture, alice);
 	while (fixture->daemon->crowd.count < 3)
@@ -353,7 +354,8 @@ static struct ps_stream stuff(struct fixture *fixture, const uint8_t *token, uns
 
 	for (int i = 0; i < READS; i++) {
 		reads[i].frame = (struct ps_frame){ .op = PS_OP_READ, .count = 1 };
-		reads[i].extent = (struct ps_extent){ .region = PS_REGION_LOG, .length = 32 << 10,
+		reads[i].extent = (struct ps_extent){ .region = PS_REGION_LOG,
+			                              .length = 32 << 10,
 			                              .offset = PS_RING_OFFSET + (512 << 10) };
 	}
 	for (unsigned i = 0; i < writes; i++)
@@ -401,8 +403,8 @@ static void what_lies_in_tls_at_a_fence_is_not_applied(void **state)
 		assert_int_equal(applied(fixture, fenced ? next : token, WRITES),
 		                 fenced ? 0 : WRITES);
 		memset(session_memory(stores_session(fixture->stores, fenced ? next : token),
-		                      PS_REGION_LOG, PS_RING_OFFSET, WRITES * 1024, true), 0,
-		       WRITES * 1024);
+		                      PS_REGION_LOG, PS_RING_OFFSET, WRITES * 1024, true),
+		       0, WRITES * 1024);
 		ps_stream_close(&data);
 		ps_stream_close(&control);
 		ps_stream_close(&successor);

@@ -23,7 +23,7 @@ struct made_up {
 	struct ps_finding finding;
 };
 
-static unsigned lacks;                 /* bits of enum ps_feature */
+static unsigned lacks; /* bits of enum ps_feature */
 static enum ps_clock_state clock_state;
 static uint64_t fs_size, fs_available;
 
@@ -107,9 +107,9 @@ static void advised(const struct made_up *m, const char *words)
 		fail_msg("'%s' does not have '%s'", m->finding.advice, words);
 }
 
-#define LIMITS(files, memory)                                                                      \
-	"Limit                     Soft Limit           Hard Limit           Units     \n"         \
-	"Max open files            " files "                1048576              files     \n"     \
+#define LIMITS(files, memory)                                                                  \
+	"Limit                     Soft Limit           Hard Limit           Units     \n"     \
+	"Max open files            " files "                1048576              files     \n" \
 	"Max locked memory         " memory "              unlimited              bytes     \n"
 
 /* A host on which nothing is wrong. */
@@ -157,14 +157,16 @@ static int setup(void **state)
 	point(m, "/proc/77/fd/3", "socket:[4711]");
 	point(m, "/proc/77/fd/4", "socket:[4712]");
 	point(m, "/proc/77/fd/5", "socket:[4713]");
-	put(m, "/proc/net/tcp", "  sl  local_address rem_address   st\n"
+	put(m, "/proc/net/tcp",
+	    "  sl  local_address rem_address   st\n"
 	    "   0: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0"
 	    "        0 1 1 0 100 0\n"
 	    "   1: 00000000:1C02 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998"
 	    "        0 4711 1 0 100 0\n"
 	    "   2: 0100007F:1C02 0100007F:9999 01 00000000:00000000 00:00000000 00000000   998"
 	    "        0 4712 1 0 100 0\n");
-	put(m, "/proc/net/unix", "Num       RefCount Protocol Flags    Type St Inode Path\n"
+	put(m, "/proc/net/unix",
+	    "Num       RefCount Protocol Flags    Type St Inode Path\n"
 	    "0000000000000000: 00000002 00000000 00010000 0001 01  4713 /run/perseas/socket\n");
 	*state = m;
 	return 0;
@@ -287,7 +289,8 @@ static void the_memory_directory_is_looked_at(void **state)
 	fs_available = (uint64_t)1 << 20;
 	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
 	fs_available = fs_size;
-	put(m, "/proc/self/mounts", "t /dev tmpfs rw 0 0\nt /dev/shm tmpfs ro,noexec 0 0\n"
+	put(m, "/proc/self/mounts",
+	    "t /dev tmpfs rw 0 0\nt /dev/shm tmpfs ro,noexec 0 0\n"
 	    "t /dev/shm/pers ext4 rw 0 0\n");
 	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
 	found(m, "noexec, which does no harm");
@@ -301,7 +304,8 @@ static void swap_is_named(void **state)
 {
 	struct made_up *m = *state;
 
-	put(m, "/proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n"
+	put(m, "/proc/swaps",
+	    "Filename\tType\tSize\tUsed\tPriority\n"
 	    "/dev/sda2                               partition\t2097152\t0\t-2\n");
 	assert_int_equal(look(m, "swap"), PS_HEALTH_WARNING);
 	found(m, "2.0 GiB in 1 place");
@@ -315,7 +319,8 @@ static void huge_pages_are_looked_at(void **state)
 	static const char shmem[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 	struct made_up *m = *state;
 
-	put(m, "/proc/meminfo", "HugePages_Total:     512\nHugePages_Free:      512\n"
+	put(m, "/proc/meminfo",
+	    "HugePages_Total:     512\nHugePages_Free:      512\n"
 	    "Hugepagesize:       2048 kB\n");
 	assert_int_equal(look(m, "huge pages"), PS_HEALTH_WARNING);
 	found(m, "1.0 GiB");
@@ -373,7 +378,7 @@ static void the_daemons_of_the_host_are_found(void **state)
 
 	assert_int_equal(look(m, "perseasd"), PS_HEALTH_OK);
 	assert_string_equal(m->finding.found, "process 77; listens on 127.0.0.1:7170, "
-	                    "unix:///run/perseas/socket");
+	                                      "unix:///run/perseas/socket");
 	put(m, "/proc/net/tcp", "");
 	put(m, "/proc/net/unix", "");
 	assert_int_equal(look(m, "perseasd"), PS_HEALTH_WARNING);
@@ -394,7 +399,8 @@ static void a_daemon_on_ipv6_is_found(void **state)
 	struct made_up *m = *state;
 
 	put(m, "/proc/net/tcp", "");
-	put(m, "/proc/net/tcp6", "  sl  local_address\n"
+	put(m, "/proc/net/tcp6",
+	    "  sl  local_address\n"
 	    "   0: B80D0120000000000000000001000000:1C03 00000000000000000000000000000000:0000 0A"
 	    " 00000000:00000000 00:00000000 00000000   998        0 4711 1 0 100 0\n");
 	assert_int_equal(look(m, "perseasd"), PS_HEALTH_OK);

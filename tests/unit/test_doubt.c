@@ -476,7 +476,8 @@ static void test_unpublished_segments_survive_a_break(void **state)
 static void test_breaks_while_segments_are_made(void **state)
 {
 	static const int requests[] = {
-		PERSEAS__REQUEST__BODY_ADD_SEGMENTS, PERSEAS__REQUEST__BODY_PUBLISH,
+		PERSEAS__REQUEST__BODY_ADD_SEGMENTS,
+		PERSEAS__REQUEST__BODY_PUBLISH,
 	};
 	struct owner *o = *state;
 	char name[16];

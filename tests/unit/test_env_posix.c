@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#define FAR 20000000000ULL     /* ns: longer than anything here takes */
+#define FAR 20000000000ULL /* ns: longer than anything here takes */
 
 static int setup(void **state)
 {
@@ -240,7 +240,7 @@ static void without_rdma_its_address_is_refused(void **state)
 	env->verbs = NULL;
 	assert_int_equal(ps_address_parse("rdma://host:1", &address, NULL), 0);
 	assert_null(env->ops->fabric(env, &address, &grant, 0)
-	                ->attach(env, &address, &grant, NULL, 1, 0, &error));
+	                    ->attach(env, &address, &grant, NULL, 1, 0, &error));
 	assert_int_equal(error.code, PERSEAS_ERDMA);
 	assert_non_null(strstr(error.text, "rdma://host:1: "));
 	assert_non_null(strstr(error.text, "tcp://host:1"));

@@ -26,11 +26,14 @@ enum {
 	EPOCH = 7,
 	LOG_SIZE = PS_RING_OFFSET + 8192,
 	SEGMENT_SIZE = 16384,
-	FILES = 4,                 /* log, promise, segments 0 and 5 */
+	FILES = 4, /* log, promise, segments 0 and 5 */
 };
 
 static const uint32_t ids[FILES] = {
-	PS_REGION_LOG, PS_REGION_PROMISE, PS_REGION_SEGMENT, PS_REGION_SEGMENT + 5,
+	PS_REGION_LOG,
+	PS_REGION_PROMISE,
+	PS_REGION_SEGMENT,
+	PS_REGION_SEGMENT + 5,
 };
 
 static const uint64_t sizes[FILES] = { LOG_SIZE, PS_PAGE, SEGMENT_SIZE, SEGMENT_SIZE };
@@ -42,7 +45,7 @@ struct fixture {
 	Perseas__Region regions[FILES];
 	Perseas__Region *list[FILES];
 	Perseas__Grant grant;
-	int fds[FILES];            /* given to the link, which closes them */
+	int fds[FILES]; /* given to the link, which closes them */
 	int open_before;
 };
 
@@ -68,8 +71,8 @@ static void give(struct fixture *f, unsigned count)
 		char path[64];
 
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", f->files[i]);
-		f->fds[i] = open(path, (ids[i] == PS_REGION_PROMISE ? O_RDONLY : O_RDWR) |
-		                 O_CLOEXEC);
+		f->fds[i] = open(path,
+		                 (ids[i] == PS_REGION_PROMISE ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 		assert_true(f->fds[i] >= 0);
 		perseas__region__init(&f->regions[i]);
 		f->regions[i].id = ids[i];
@@ -96,8 +99,8 @@ static int setup(void **state)
 		f->files[i] = memfd_create(FILE_NAME, MFD_CLOEXEC);
 		if (f->files[i] < 0 || ftruncate(f->files[i], (off_t)sizes[i]))
 			return -1;
-		f->memory[i] = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE, MAP_SHARED,
-		                    f->files[i], 0);
+		f->memory[i] = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE, MAP_SHARED, f->files[i],
+		                    0);
 	}
 	promise(f)->epoch = EPOCH;
 	give(f, FILES);
@@ -129,8 +132,7 @@ static struct ps_link *attach(struct fixture *f)
 	return link;
 }
 
-static struct ps_write write_of(const void *src, uint32_t region, uint64_t offset,
-                                uint32_t length)
+static struct ps_write write_of(const void *src, uint32_t region, uint64_t offset, uint32_t length)
 {
 	struct ps_write write = { src, offset, region, length };
 
@@ -190,7 +192,8 @@ static void a_write_changes_its_own_bytes_only(void **state)
 		memset(expected, 0xee, sizeof(expected));
 		memcpy(expected + at, source + length % 13, length);
 		assert_int_equal(post_one(link, write_of(source + length % 13, PS_REGION_SEGMENT,
-		                                         at, length)), PS_LINK_OK);
+		                                         at, length)),
+		                 PS_LINK_OK);
 		assert_memory_equal(f->memory[2], expected, sizeof(expected));
 	}
 	assert_int_equal(ps_fabric_shm.poll(link), 600);
@@ -256,7 +259,8 @@ static void what_lies_outside_a_region_is_refused(void **state)
 		struct ps_link *link = attach(f);
 
 		assert_int_equal(post_one(link, write_of(source, bad[i].region, bad[i].offset,
-		                                         bad[i].length)), PS_LINK_BROKEN);
+		                                         bad[i].length)),
+		                 PS_LINK_BROKEN);
 		assert_int_equal(ps_fabric_shm.poll(link), PS_LINK_BROKEN);
 		ps_fabric_shm.detach(link);
 		give(f, FILES);
@@ -264,7 +268,8 @@ static void what_lies_outside_a_region_is_refused(void **state)
 			continue;
 		link = attach(f);
 		assert_int_equal(ps_fabric_shm.read(link, bad[i].region, bad[i].offset, source,
-		                                    bad[i].length, 0), PS_LINK_BROKEN);
+		                                    bad[i].length, 0),
+		                 PS_LINK_BROKEN);
 		ps_fabric_shm.detach(link);
 		give(f, FILES);
 	}

@@ -24,8 +24,7 @@ static void settle(struct mirror *m, struct ps_link *link, int chains)
 	assert_int_equal(chains, 0);
 }
 
-static struct ps_write write_of(const void *src, uint32_t region, uint64_t offset,
-                                uint32_t length)
+static struct ps_write write_of(const void *src, uint32_t region, uint64_t offset, uint32_t length)
 {
 	struct ps_write write = { src, offset, region, length };
 
@@ -249,8 +248,10 @@ static void what_lies_outside_a_region_is_refused(void **state)
 
 		if (i < sizeof(bad) / sizeof(bad[0]))
 			writes[1] = bad[i];
-		assert_int_equal(ps_fabric_tcp.post(link, i < sizeof(bad) / sizeof(bad[0]) ?
-		                                    &chain : &empty), PS_LINK_BROKEN);
+		assert_int_equal(ps_fabric_tcp.post(link, i < sizeof(bad) / sizeof(bad[0])
+		                                                  ? &chain
+		                                                  : &empty),
+		                 PS_LINK_BROKEN);
 		assert_int_equal(ps_fabric_tcp.poll(link), PS_LINK_BROKEN);
 		ps_fabric_tcp.detach(link);
 		assert_true(!receive_all(m, &(char){ 0 }, 1));
@@ -324,7 +325,8 @@ static void a_read_ends_at_its_deadline(void **state)
 	uint8_t bytes[16];
 
 	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_LOG, 0, bytes, sizeof(bytes),
-	                                    ps_monotonic() + 20000000), PS_LINK_BROKEN);
+	                                    ps_monotonic() + 20000000),
+	                 PS_LINK_BROKEN);
 	assert_int_equal(ps_fabric_tcp.poll(link), PS_LINK_BROKEN);
 	ps_fabric_tcp.detach(link);
 }
@@ -380,14 +382,14 @@ static void a_mirror_that_cannot_be_attached_is_named(void **state)
 	assert_int_equal(error.code, PERSEAS_EUNREACHABLE);
 	assert_non_null(strstr(error.text, "in time"));
 	m->grant.token.len = 3;
-	assert_null(ps_fabric_tcp.attach(&owner_env, &m->address, &m->grant, NULL, 1, soon(),
-	                                 &error));
+	assert_null(
+		ps_fabric_tcp.attach(&owner_env, &m->address, &m->grant, NULL, 1, soon(), &error));
 	assert_int_equal(error.code, PERSEAS_EPROTOCOL);
 	m->grant.token.len = PS_ID_SIZE;
 	close(m->listener);
 	m->listener = -1;
-	assert_null(ps_fabric_tcp.attach(&owner_env, &m->address, &m->grant, NULL, 1, soon(),
-	                                 &error));
+	assert_null(
+		ps_fabric_tcp.attach(&owner_env, &m->address, &m->grant, NULL, 1, soon(), &error));
 	assert_int_equal(error.code, PERSEAS_EUNREACHABLE);
 	assert_non_null(strstr(error.text, "is perseasd running there?"));
 	assert_non_null(strstr(error.text, m->address.text));

@@ -39,8 +39,8 @@ static void a_chain_is_one_doorbell_and_one_completion(void **state)
 	assert_int_equal(counts.requests, 4);
 	assert_int_equal(counts.writes, 4);
 	assert_int_equal(counts.signalled, 1);
-	assert_int_equal(counts.inlined, 2);       /* 64 bytes, and the slot */
-	assert_int_equal(counts.calls, 1);         /* and nothing else is asked of the device */
+	assert_int_equal(counts.inlined, 2); /* 64 bytes, and the slot */
+	assert_int_equal(counts.calls, 1);   /* and nothing else is asked of the device */
 	assert_int_equal(ps_fabric_rdma.poll(link), 0);
 	assert_int_equal(verbs_fake_run(), 4);
 	assert_int_equal(ps_fabric_rdma.poll(link), 1);
@@ -420,7 +420,7 @@ static void nothing_is_sent_after_detach(void **state)
 	verbs_fake_run();
 	verbs_fake_writes(&count);
 	assert_int_equal(count, 0);
-	assert_int_equal(verbs_fake_alive().qps, 1);       /* the mirror's */
+	assert_int_equal(verbs_fake_alive().qps, 1); /* the mirror's */
 }
 
 /* A segment more, with other keys; one without a key; one twice. */
@@ -448,12 +448,10 @@ static void an_update_brings_new_keys(void **state)
 	assert_int_equal(ps_fabric_rdma.update(link, &m->grant, NULL, &error), PERSEAS_ERDMA);
 	assert_non_null(strstr(error.text, "the device is full"));
 	m->regions[1] = m->regions[0];
-	assert_int_equal(ps_fabric_rdma.update(link, &m->grant, NULL, &error),
-	                 PERSEAS_EPROTOCOL);
+	assert_int_equal(ps_fabric_rdma.update(link, &m->grant, NULL, &error), PERSEAS_EPROTOCOL);
 	m->regions[1].id = PS_REGION_SEGMENT;
 	m->regions[1].address = UINT64_MAX - 100;
-	assert_int_equal(ps_fabric_rdma.update(link, &m->grant, NULL, &error),
-	                 PERSEAS_EPROTOCOL);
+	assert_int_equal(ps_fabric_rdma.update(link, &m->grant, NULL, &error), PERSEAS_EPROTOCOL);
 	ps_fabric_rdma.detach(link);
 	m->segment_mr = mr;
 }

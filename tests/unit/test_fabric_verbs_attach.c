@@ -60,8 +60,8 @@ static void a_connection_is_made_and_taken_apart(void **state)
 	before = verbs_fake_alive();
 	link = attach_well(m);
 	param = verbs_fake_connected(&ack_timeout);
-	assert_in_range(ack_timeout, 12, 16);      /* 17 to 270 ms */
-	assert_in_range(param.retry_count, 1, 6);  /* 7 is for ever */
+	assert_in_range(ack_timeout, 12, 16);     /* 17 to 270 ms */
+	assert_in_range(param.retry_count, 1, 6); /* 7 is for ever */
 	assert_in_range(param.rnr_retry_count, 0, 6);
 	assert_in_range(param.initiator_depth, 8, 128);
 	assert_int_equal(param.private_data_len, sizeof(struct ps_hello));
@@ -71,7 +71,7 @@ static void a_connection_is_made_and_taken_apart(void **state)
 	assert_int_equal(m->hello.zero, 0);
 	ps_fabric_rdma.detach(link);
 	first = verbs_fake_alive();
-	assert_int_equal(first.qps, before.qps + 1);       /* the mirror's */
+	assert_int_equal(first.qps, before.qps + 1); /* the mirror's */
 	assert_int_equal(first.cqs, before.cqs);
 	assert_int_equal(first.comp_channels, before.comp_channels);
 	works(m);
@@ -175,8 +175,10 @@ static void a_host_without_rdma_is_told(void **state)
 static void silence_ends_at_the_deadline(void **state)
 {
 	const enum rdma_cm_event_type steps[] = {
-		RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ROUTE_RESOLVED,
-		RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_ESTABLISHED,
+		RDMA_CM_EVENT_ADDR_RESOLVED,
+		RDMA_CM_EVENT_ROUTE_RESOLVED,
+		RDMA_CM_EVENT_CONNECT_REQUEST,
+		RDMA_CM_EVENT_ESTABLISHED,
 	};
 	struct verbs_mirror *m = *state;
 

@@ -119,7 +119,8 @@ static void a_stale_event_wakes_once(void **state)
 static void the_end_of_the_connection_wakes(void **state)
 {
 	const enum rdma_cm_event_type types[] = {
-		RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_DEVICE_REMOVAL,
+		RDMA_CM_EVENT_DISCONNECTED,
+		RDMA_CM_EVENT_DEVICE_REMOVAL,
 	};
 	struct verbs_mirror *m = *state;
 
@@ -164,7 +165,9 @@ static void other_events_are_passed_over(void **state)
 static void channels_may_fail(void **state)
 {
 	const enum verbs_fake_member members[] = {
-		VERBS_FAKE_get_cq_event, VERBS_FAKE_get_cm_event, VERBS_FAKE_req_notify_cq,
+		VERBS_FAKE_get_cq_event,
+		VERBS_FAKE_get_cm_event,
+		VERBS_FAKE_req_notify_cq,
 	};
 	const int errors[] = { EAGAIN, EINTR, EIO };
 	struct verbs_mirror *m = *state;
@@ -255,7 +258,10 @@ static void fill_segment(struct verbs_mirror *m)
 static void a_read_is_pipelined(void **state)
 {
 	const uint64_t ranges[][2] = {
-		{ 0, SEGMENT_SIZE }, { 1, SEGMENT_SIZE - 1 }, { 4097, 1 }, { 12345, 1234567 },
+		{ 0, SEGMENT_SIZE },
+		{ 1, SEGMENT_SIZE - 1 },
+		{ 4097, 1 },
+		{ 12345, 1234567 },
 	};
 	struct verbs_mirror *m = *state;
 	uint8_t *bytes = pages(SEGMENT_SIZE);
@@ -267,7 +273,8 @@ static void a_read_is_pipelined(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		memset(bytes, 0, SEGMENT_SIZE);
 		assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, ranges[i][0], bytes,
-		                                     ranges[i][1], soon()), PS_LINK_OK);
+		                                     ranges[i][1], soon()),
+		                 PS_LINK_OK);
 		assert_memory_equal(bytes, m->segment + ranges[i][0], ranges[i][1]);
 	}
 	assert_true(most_posted >= 8);
@@ -294,7 +301,8 @@ static void a_read_fits_small_devices(void **state)
 	m->verbs.poll_cq = poll_and_run;
 	link = attach_well(m);
 	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 3, bytes, SEGMENT_SIZE - 3,
-	                                     soon()), PS_LINK_OK);
+	                                     soon()),
+	                 PS_LINK_OK);
 	assert_memory_equal(bytes, m->segment + 3, SEGMENT_SIZE - 3);
 	ps_fabric_rdma.detach(link);
 	free(bytes);
@@ -311,11 +319,13 @@ static void a_reader_that_sleeps_is_woken(void **state)
 	m->verbs.req_notify_cq = notify_early;
 	link = attach_well(m);
 	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes, sizeof(bytes),
-	                                     soon()), PS_LINK_OK);
+	                                     soon()),
+	                 PS_LINK_OK);
 	assert_memory_equal(bytes, m->segment, sizeof(bytes));
 	m->verbs.req_notify_cq = notify_late;
 	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 5, bytes, sizeof(bytes),
-	                                     soon()), PS_LINK_OK);
+	                                     soon()),
+	                 PS_LINK_OK);
 	assert_memory_equal(bytes, m->segment + 5, sizeof(bytes));
 	ps_fabric_rdma.detach(link);
 }
@@ -329,7 +339,8 @@ static void a_read_that_fails_breaks_the_link(void **state)
 
 	m->there->dead = true;
 	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes, 100000,
-	                                     ps_monotonic() + 20000000), PS_LINK_BROKEN);
+	                                     ps_monotonic() + 20000000),
+	                 PS_LINK_BROKEN);
 	assert_int_equal(ps_fabric_rdma.poll(link), PS_LINK_BROKEN);
 	ps_fabric_rdma.detach(link);
 	m->there->dead = false;
@@ -338,7 +349,8 @@ static void a_read_that_fails_breaks_the_link(void **state)
 		link = attach_well(m);
 		verbs_fake_complete_with(IBV_WC_REM_ACCESS_ERR, delay, false);
 		assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes,
-		                                     SEGMENT_SIZE, soon()), PS_LINK_BROKEN);
+		                                     SEGMENT_SIZE, soon()),
+		                 PS_LINK_BROKEN);
 		assert_int_equal(ps_fabric_rdma.poll(link), PS_LINK_BROKEN);
 		ps_fabric_rdma.detach(link);
 	}

@@ -23,9 +23,9 @@ struct mirror {
 	uint8_t log[MEMORY];
 	uint8_t segment[MEMORY];
 	struct ps_answer answers[ANSWERS];
-	uint8_t read[ANSWERS][16];  /* the first bytes that went with each */
+	uint8_t read[ANSWERS][16]; /* the first bytes that went with each */
 	unsigned count;
-	bool gone;                  /* all memory is taken away */
+	bool gone; /* all memory is taken away */
 	struct ps_decoder decoder;
 };
 
@@ -87,8 +87,7 @@ static void append_frame(struct stream *stream, uint8_t op, uint8_t flags, uint1
 	append(stream, &frame, sizeof frame);
 }
 
-static void append_extent(struct stream *stream, uint32_t region, uint64_t offset,
-                          uint32_t length)
+static void append_extent(struct stream *stream, uint32_t region, uint64_t offset, uint32_t length)
 {
 	struct ps_extent extent = { .region = region, .length = length, .offset = offset };
 
@@ -233,7 +232,7 @@ struct wrong {
 	uint8_t op, flags;
 	uint16_t count;
 	uint32_t zero;
-	struct ps_extent last;      /* comes after count - 1 good ones */
+	struct ps_extent last; /* comes after count - 1 good ones */
 };
 
 /* A good write, then one frame that is wrong, then another good write. */
@@ -320,7 +319,10 @@ static void memory_that_goes_away_is_not_written(void **state)
 /* What an owner checks of an answer. */
 static void answers_that_no_mirror_gives_are_refused(void **state)
 {
-	const struct { struct ps_answer answer; bool valid; } cases[] = {
+	const struct {
+		struct ps_answer answer;
+		bool valid;
+	} cases[] = {
 		{ { PS_OP_HELLO, PS_ANSWER_OK, 0, 0, 0 }, true },
 		{ { PS_OP_HELLO, PS_ANSWER_BAD_TOKEN, 0, 0, 0 }, true },
 		{ { PS_OP_WRITE, PS_ANSWER_OK, 0, 0, 7 }, true },

@@ -31,7 +31,7 @@ static void a_value_is_known_to_one_part_in_128(void **state)
 
 		ps_histogram_clear(h);
 		ps_histogram_add(h, value);
-		ps_histogram_add(h, UINT64_MAX);      /* so that the maximum does not cap it */
+		ps_histogram_add(h, UINT64_MAX); /* so that the maximum does not cap it */
 		got = ps_histogram_percentile(h, 50);
 		assert_true(got >= value);
 		assert_true(got - value <= value / 128);

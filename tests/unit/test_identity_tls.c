@@ -11,17 +11,18 @@
 #include <cmocka.h>
 
 struct name {
-	int kind;                  /* GEN_…, 0: none; a common name: -1 */
+	int kind; /* GEN_…, 0: none; a common name: -1 */
 	const char *bytes;
-	int len;                   /* 0: as strlen */
+	int len; /* 0: as strlen */
 };
 
 static void add_common(X509 *certificate, const struct name *name)
 {
-	assert_int_equal(X509_NAME_add_entry_by_NID(
-		X509_get_subject_name(certificate), NID_commonName, V_ASN1_UTF8STRING,
-		(const uint8_t *)name->bytes,
-		name->len ? name->len : (int)strlen(name->bytes), -1, 0), 1);
+	assert_int_equal(
+		X509_NAME_add_entry_by_NID(X509_get_subject_name(certificate), NID_commonName,
+	                                   V_ASN1_UTF8STRING, (const uint8_t *)name->bytes,
+	                                   name->len ? name->len : (int)strlen(name->bytes), -1, 0),
+		1);
 }
 
 static void add_alternative(GENERAL_NAMES *names, const struct name *name)
@@ -36,8 +37,7 @@ static void add_alternative(GENERAL_NAMES *names, const struct name *name)
 }
 
 /* A certificate of these names, as ps_certificate_name() sees it. */
-static const char *read_name(const struct name *list, size_t count,
-                             char name[PS_TLS_NAME_MAX + 1])
+static const char *read_name(const struct name *list, size_t count, char name[PS_TLS_NAME_MAX + 1])
 {
 	X509 *certificate = X509_new();
 	GENERAL_NAMES *names = GENERAL_NAMES_new();
@@ -70,8 +70,8 @@ static void the_first_name_of_the_right_kind_counts(void **state)
 		{ { { GEN_URI, "spiffe://Org/Bank", 0 }, { GEN_DNS, "b", 0 } },
 		  "spiffe://Org/Bank" },
 		{ { { GEN_DNS, "a", 0 }, { GEN_DNS, "b", 0 }, { -1, "c", 0 } }, "a" },
-		{ { { GEN_EMAIL, "x@y", 0 }, { GEN_IPADD, "\x7f\0\0\1", 4 },
-		    { GEN_DNS, "c", 0 } }, "c" },
+		{ { { GEN_EMAIL, "x@y", 0 }, { GEN_IPADD, "\x7f\0\0\1", 4 }, { GEN_DNS, "c", 0 } },
+		  "c" },
 		{ { { -1, "bank-1", 0 } }, "bank-1" },
 		{ { { -1, "bank-1", 0 }, { GEN_EMAIL, "x@y", 0 } }, "bank-1" },
 	};
@@ -146,8 +146,8 @@ static void alternative_names_that_cannot_be_read_are_refused(void **state)
 	ASN1_OCTET_STRING_set(value, garbage, sizeof(garbage));
 	for (int twice = 0; twice < 2; twice++) {
 		X509 *certificate = X509_new();
-		X509_EXTENSION *extension =
-			X509_EXTENSION_create_by_NID(NULL, NID_subject_alt_name, 0, value);
+		X509_EXTENSION *extension = X509_EXTENSION_create_by_NID(NULL, NID_subject_alt_name,
+		                                                         0, value);
 
 		add_common(certificate, &common);
 		for (int i = 0; i <= twice; i++)

@@ -39,8 +39,8 @@ static void make_image(struct fixture *f)
 	f->image.segments[7].size = SEGMENT;
 }
 
-static void write_slot(struct fixture *f, int index, uint64_t epoch, uint64_t seq,
-                       uint64_t next, uint64_t last)
+static void write_slot(struct fixture *f, int index, uint64_t epoch, uint64_t seq, uint64_t next,
+                       uint64_t last)
 {
 	struct ps_slot slot;
 
@@ -58,8 +58,8 @@ static struct ps_record *begin_record(void *memory, enum ps_record_kind kind)
 	return record;
 }
 
-static void add_range(struct ps_record *record, uint32_t segment, uint64_t offset,
-                      uint32_t length, const void *image)
+static void add_range(struct ps_record *record, uint32_t segment, uint64_t offset, uint32_t length,
+                      const void *image)
 {
 	uint8_t *at = (uint8_t *)record + record->length;
 	struct ps_range range = { .segment = segment, .length = length, .offset = offset };
@@ -80,8 +80,8 @@ static uint8_t *ring_at(struct fixture *f, uint64_t position)
 }
 
 /* The record of a transaction with three ranges, of lengths that need padding. */
-static struct ps_record *make_record(struct fixture *f, void *memory, uint64_t epoch,
-                                     uint64_t seq, uint64_t position)
+static struct ps_record *make_record(struct fixture *f, void *memory, uint64_t epoch, uint64_t seq,
+                                     uint64_t position)
 {
 	struct ps_record *record = begin_record(memory, PS_RECORD_TRANSACTION);
 
@@ -107,8 +107,17 @@ static void slot_and_record_lie_as_laid_down(void **state)
 		0x0102030405060708, 77, 0x140, 0x40, 0x00000000e3852844,
 	};
 	const uint64_t record_words[11] = {
-		0x0000000152535031, 6, 78, 0x140, 0x40, 0x0000000100000058, 1700000000000000000,
-		0x00000000ff7788f6, 0x0000000500000003, 0x1122, 0x0000006f6c6c6568,
+		0x0000000152535031,
+		6,
+		78,
+		0x140,
+		0x40,
+		0x0000000100000058,
+		1700000000000000000,
+		0x00000000ff7788f6,
+		0x0000000500000003,
+		0x1122,
+		0x0000006f6c6c6568,
 	};
 	uint64_t memory[11];
 	struct ps_record *record;
@@ -376,12 +385,12 @@ static void rolling_back_twice_changes_nothing(void **state)
 /* A whole record lies at the slot's next position, but is not the slot's successor. */
 static void only_the_successor_of_the_slot_is_rolled_back(void **state)
 {
-	const struct { uint64_t epoch, seq, position; } records[] = {
-		{ 4, 78, 64 },          /* of an owner that was fenced */
-		{ 6, 78, 64 },
-		{ 5, 77, 64 },          /* finished */
-		{ 5, 79, 64 },
-		{ 5, 78, 64 + RING },   /* of another lap */
+	const struct {
+		uint64_t epoch, seq, position;
+	} records[] = {
+		{ 4, 78, 64 },                       /* of an owner that was fenced */
+		{ 6, 78, 64 }, { 5, 77, 64 },        /* finished */
+		{ 5, 79, 64 }, { 5, 78, 64 + RING }, /* of another lap */
 	};
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
@@ -438,13 +447,13 @@ static void a_record_that_fits_is_not_looked_for_on_the_next_lap(void **state)
 /* A whole record names bytes outside the image, behind a range that is inside. */
 static void a_range_outside_changes_nothing(void **state)
 {
-	const struct { uint32_t segment; uint64_t offset; uint32_t length; } ranges[] = {
-		{ 3, SEGMENT - 7, 8 },
-		{ 3, UINT64_MAX, 8 },
-		{ 3, UINT64_MAX - 7, 8 },
-		{ 4, 0, 8 },
-		{ PS_SEGMENTS_MAX, 0, 8 },
-		{ UINT32_MAX, 0, 8 },
+	const struct {
+		uint32_t segment;
+		uint64_t offset;
+		uint32_t length;
+	} ranges[] = {
+		{ 3, SEGMENT - 7, 8 }, { 3, UINT64_MAX, 8 },      { 3, UINT64_MAX - 7, 8 },
+		{ 4, 0, 8 },           { PS_SEGMENTS_MAX, 0, 8 }, { UINT32_MAX, 0, 8 },
 	};
 	struct fixture *f = calloc(1, sizeof *f);
 	const uint8_t image[8] = { 0 };

@@ -15,8 +15,18 @@
 
 static void every_time_is_in_the_bucket_that_ends_after_it(void **state)
 {
-	static const uint64_t times[] = { 0, 1, 15, 16, 17, 31, 32, 33, 1000, 123456789,
-		                          ((uint64_t)1 << 36) - 1, (uint64_t)1 << 36,
+	static const uint64_t times[] = { 0,
+		                          1,
+		                          15,
+		                          16,
+		                          17,
+		                          31,
+		                          32,
+		                          33,
+		                          1000,
+		                          123456789,
+		                          ((uint64_t)1 << 36) - 1,
+		                          (uint64_t)1 << 36,
 		                          UINT64_MAX };
 
 	(void)state;

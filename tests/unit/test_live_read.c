@@ -15,13 +15,13 @@
 
 enum {
 	SEGMENTS = 2,
-	SIZE = 6000,               /* of each */
-	QUIET = 5000,              /* nobody writes from here on */
+	SIZE = 6000,  /* of each */
+	QUIET = 5000, /* nobody writes from here on */
 	RING_MAX = 1 << 20,
 	RECORD_MAX = 4096,
 	RANGES = 4,
 	QUEUE = 64,
-	STRIDE = 97,               /* bytes of one write of the owner */
+	STRIDE = 97, /* bytes of one write of the owner */
 };
 
 struct write {
@@ -36,14 +36,14 @@ struct mirror {
 	uint8_t segments[SEGMENTS][SIZE];
 	uint64_t ring;
 	uint64_t epoch, seq, next, last;
-	int slot;                  /* the one that counts */
+	int slot; /* the one that counts */
 	/* The chain that is being written. */
 	_Alignas(64) uint8_t record[RECORD_MAX];
 	uint8_t after[RANGES][512];
 	struct ps_slot new_slot;
 	struct write chain[RANGES + 2];
 	unsigned links, at;
-	uint32_t done;             /* bytes of the link */
+	uint32_t done; /* bytes of the link */
 };
 
 struct ps_control {
@@ -61,9 +61,9 @@ static struct world {
 	struct ps_env env;
 	struct ps_control controls[2];
 	struct ps_panel panel;
-	unsigned speed;            /* writes of the owner between two requests, at most */
-	bool stopped;              /* the owner writes nothing any more */
-	unsigned spoil;            /* one of so many replies is changed; 0: none */
+	unsigned speed; /* writes of the owner between two requests, at most */
+	bool stopped;   /* the owner writes nothing any more */
+	unsigned spoil; /* one of so many replies is changed; 0: none */
 	uint32_t seed;
 } world;
 
@@ -250,7 +250,7 @@ static void answer_read(struct mirror *m, Perseas__Reply *reply, uint32_t region
                         uint64_t length)
 {
 	const uint8_t *base = region == PS_REGION_LOG ? m->log
-		: m->segments[region - PS_REGION_SEGMENT];
+	                                              : m->segments[region - PS_REGION_SEGMENT];
 	uint64_t size = region == PS_REGION_LOG ? PS_RING_OFFSET + m->ring : SIZE;
 
 	assert_true(region == PS_REGION_LOG || region - PS_REGION_SEGMENT < SEGMENTS);
@@ -441,7 +441,10 @@ static enum ps_verdict compare(struct ps_piece *piece)
 static struct ps_piece whole_piece(unsigned segment)
 {
 	return (struct ps_piece){
-		.ids = { segment, segment }, .size = SIZE, .length = SIZE, .ask = { true, true },
+		.ids = { segment, segment },
+		.size = SIZE,
+		.length = SIZE,
+		.ask = { true, true },
 	};
 }
 

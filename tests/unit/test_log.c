@@ -44,8 +44,9 @@ static int setup(void **state)
 
 static void claim(void)
 {
-	const struct log_fields about = { .store = "bank", .epoch = 7, .seq = 41,
-	                                  .peer = "192.0.2.1:9" };
+	const struct log_fields about = {
+		.store = "bank", .epoch = 7, .seq = 41, .peer = "192.0.2.1:9"
+	};
 
 	log_event(LOG_LEVEL_INFO, "claimed", &about, "store %s: claimed by %s", "bank",
 	          "192.0.2.1:9");
@@ -82,11 +83,10 @@ static void json_has_the_fields_that_apply(void **state)
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
 	line = written_by(claim);
 	assert_memory_equal(line, "{\"time\":\"20", 11);
-	assert_string_equal(strchr(line, ','),
-	                    ",\"level\":\"info\",\"event\":\"claimed\","
-	                    "\"message\":\"store bank: claimed by 192.0.2.1:9\","
-	                    "\"store\":\"bank\",\"epoch\":7,\"seq\":41,"
-	                    "\"peer\":\"192.0.2.1:9\"}\n");
+	assert_string_equal(strchr(line, ','), ",\"level\":\"info\",\"event\":\"claimed\","
+	                                       "\"message\":\"store bank: claimed by 192.0.2.1:9\","
+	                                       "\"store\":\"bank\",\"epoch\":7,\"seq\":41,"
+	                                       "\"peer\":\"192.0.2.1:9\"}\n");
 	assert_string_equal(strchr(written_by(warn), ','),
 	                    ",\"level\":\"warning\",\"event\":\"odd\",\"message\":\"odd\"}\n");
 }

@@ -17,7 +17,7 @@ enum { STEPS = 4, BROKEN = -7 };
 /* Steps write down whose they are. */
 struct stepper {
 	char letter;
-	unsigned left;             /* steps until one fails; 0: none does */
+	unsigned left; /* steps until one fails; 0: none does */
 };
 
 static char steps[128];

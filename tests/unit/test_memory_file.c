@@ -95,8 +95,7 @@ static void the_limit_holds_for_all_stores_together(void **state)
 	memory_file_free(place->memory);
 	memory = open_memory(place, 20000);
 	assert_int_equal(memory->ops->make(memory, "a", "log.1", 12000, &one), 0);
-	assert_int_equal(memory->ops->make(memory, "b", "log.1", 8001, &two),
-	                 -STATUS(NO_MEMORY));
+	assert_int_equal(memory->ops->make(memory, "b", "log.1", 8001, &two), -STATUS(NO_MEMORY));
 	assert_int_equal(memory->ops->make(memory, "b", "log.1", UINT64_MAX / 4, &two),
 	                 -STATUS(NO_MEMORY));
 	assert_int_equal(access(path_of(place, "b/log.1"), F_OK), -1);
@@ -129,8 +128,8 @@ static void the_promise_is_handed_out_read_only(void **state)
 
 	assert_int_equal(memory->ops->make(memory, "bank", "promise.1", 4096, &piece), 0);
 	assert_true(piece.fd_readonly >= 0);
-	assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, piece.fd_readonly,
-	                      0), MAP_FAILED);
+	assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, piece.fd_readonly, 0),
+	                 MAP_FAILED);
 	assert_int_equal(write(piece.fd_readonly, "x", 1), -1);
 	memory->ops->close(memory, &piece);
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 4096, &piece), 0);

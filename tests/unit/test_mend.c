@@ -235,7 +235,9 @@ static uint64_t standing_epoch(struct owner *o, unsigned mirror)
 	snprintf(name, sizeof(name), "log.%llu", (unsigned long long)header->generation);
 	perseas__header__free_unpacked(header, NULL);
 	assert_in_range(ps_slot_choose(memory_heap_piece(o->d->mirrors[mirror].memory, STORE, name,
-	                                                 NULL), &slot), 0, 1);
+	                                                 NULL),
+	                               &slot),
+	                0, 1);
 	return slot.epoch;
 }
 
@@ -311,8 +313,10 @@ static void test_no_memory_for_a_copy(void **state)
 static void break_mending(struct owner *o, void (*spoil)(struct owner *o))
 {
 	static const int requests[] = {
-		PERSEAS__REQUEST__BODY_JOINING, PERSEAS__REQUEST__BODY_FINISH,
-		PERSEAS__REQUEST__BODY_REBUILD, PERSEAS__REQUEST__BODY_ROSTER,
+		PERSEAS__REQUEST__BODY_JOINING,
+		PERSEAS__REQUEST__BODY_FINISH,
+		PERSEAS__REQUEST__BODY_REBUILD,
+		PERSEAS__REQUEST__BODY_ROSTER,
 	};
 	uint8_t contents[SIZE];
 

@@ -153,7 +153,7 @@ static void a_mirrors_lag_is_that_of_its_owners_report(void **state)
 {
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
 	Perseas__MirrorReport reports[2] = { PERSEAS__MIRROR_REPORT__INIT,
-	                                     PERSEAS__MIRROR_REPORT__INIT };
+		                             PERSEAS__MIRROR_REPORT__INIT };
 	Perseas__MirrorReport *list[2] = { &reports[0], &reports[1] };
 	Perseas__Slot slot = PERSEAS__SLOT__INIT;
 
@@ -170,7 +170,8 @@ static void a_mirrors_lag_is_that_of_its_owners_report(void **state)
 	reports[1].address = (char *)"\xfe";
 	assert_true(watch_first(&status, 0));
 	assert_false(watch_first(&status, 1));
-	reports[1].address = (char *)"\xff" "1";
+	reports[1].address = (char *)"\xff"
+				     "1";
 	assert_true(watch_first(&status, 1));
 }
 

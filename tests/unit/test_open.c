@@ -209,7 +209,8 @@ static void test_two_stores_of_one_name(void **state)
 
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(ps_create(direct_env(o->d), STORE, i ? "sim://1" : "sim://0",
-		                           &o->options, &error), 0);
+		                           &o->options, &error),
+		                 0);
 	assert_int_equal(owner_open(o, 0), PERSEAS_EROSTER);
 	assert_error_says(o, "two different stores");
 }
@@ -250,7 +251,8 @@ static void test_list_and_roster_differ(void **state)
 
 	owner_die(o);
 	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://2,sim://0", &o->options, &p,
-	                         &error), 0);
+	                         &error),
+	                 0);
 	assert_int_equal(p->mirror_count, 3);
 	assert_int_equal(perseas_close(p), 0);
 	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://2", &o->options, &p, &error), 0);
@@ -350,7 +352,8 @@ static void test_open_gives_up_in_time(void **state)
 static void test_open_survives_every_break(void **state)
 {
 	static const int requests[] = {
-		PERSEAS__REQUEST__BODY_STATUS, PERSEAS__REQUEST__BODY_CLAIM,
+		PERSEAS__REQUEST__BODY_STATUS,
+		PERSEAS__REQUEST__BODY_CLAIM,
 		PERSEAS__REQUEST__BODY_CONFIRM,
 	};
 	struct owner *o = *state;

@@ -13,7 +13,7 @@ static int create(struct mirror *mirror, const char *name, const char *store, ui
 	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
 	Perseas__Member member = PERSEAS__MEMBER__INIT, *members[] = { &member };
 
-	member.address = (char *)(uintptr_t)"127.0.0.1:1";
+	member.address = (char *)(uintptr_t) "127.0.0.1:1";
 	member.image_id = OWNER((uint8_t)(id + 100));
 	roster.version = roster.acks = 1;
 	roster.n_members = 1;
@@ -111,12 +111,14 @@ static void an_image_beside_counts_where_it_is_larger(void **state)
 	request.owner = OWNER(1);
 	request.header->log_size = 12288;
 	creator = request.header->creator;
-	request.header->creator = (char *)(uintptr_t)"uid:9";
+	request.header->creator = (char *)(uintptr_t) "uid:9";
 	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
-	                               &mirror->why), -STATUS(NO_MEMORY));
+	                               &mirror->why),
+	                 -STATUS(NO_MEMORY));
 	request.header->log_size = 8192;
 	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
-	                               &mirror->why), 0);
+	                               &mirror->why),
+	                 0);
 	assert_string_equal(reply.header->creator, "uid:7");
 	assert_int_equal(peer_add(&owner, &mirror->why, 0, "more", 1), -STATUS(NO_MEMORY));
 	request.header->creator = creator;
@@ -140,16 +142,19 @@ static void a_store_made_anew_is_its_owners(void **state)
 	set_rules(mirror, "limit uid:8 stores 0\nlimit uid:9 sessions 0");
 	peer_named(&owner, "uid:8");
 	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
-	                               &mirror->why), -STATUS(LIMIT));
+	                               &mirror->why),
+	                 -STATUS(LIMIT));
 	expect_refusal(mirror, "uid:8", "\"stores\"");
 	peer_named(&owner, "uid:9");
 	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
-	                               &mirror->why), -STATUS(LIMIT));
+	                               &mirror->why),
+	                 -STATUS(LIMIT));
 	expect_refusal(mirror, "uid:9", "\"sessions\"");
 	assert_null(mirror_header(mirror, "a"));
 	peer_named(&owner, "uid:10");
 	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
-	                               &mirror->why), 0);
+	                               &mirror->why),
+	                 0);
 	assert_string_equal(mirror_header(mirror, "a")->creator, "uid:10");
 	perseas__header__free_unpacked(request.header, NULL);
 }

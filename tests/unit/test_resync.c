@@ -382,15 +382,15 @@ static void test_breaks_at_every_write(void **state)
 static void test_breaks_at_every_request(void **state)
 {
 	static const int kinds[] = {
-		PERSEAS__REQUEST__BODY_CLAIM, PERSEAS__REQUEST__BODY_REBUILD,
+		PERSEAS__REQUEST__BODY_CLAIM,   PERSEAS__REQUEST__BODY_REBUILD,
 		PERSEAS__REQUEST__BODY_JOINING, PERSEAS__REQUEST__BODY_FINISH,
-		PERSEAS__REQUEST__BODY_ROSTER, PERSEAS__REQUEST__BODY_CONFIRM,
+		PERSEAS__REQUEST__BODY_ROSTER,  PERSEAS__REQUEST__BODY_CONFIRM,
 	};
 	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	for (unsigned i = 0; i < 4 * sizeof(kinds) / sizeof(*kinds); i++) {
-		const unsigned hit = i & 2 ? 1 : 0;    /* the mirror itself, or another */
+		const unsigned hit = i & 2 ? 1 : 0; /* the mirror itself, or another */
 		struct direct_mirror *m = &o->d->mirrors[hit];
 
 		m->break_at = kinds[i / 4];

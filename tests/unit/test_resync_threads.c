@@ -132,7 +132,8 @@ static void assert_mirrored(perseas_t *p, unsigned mirror, const struct teller *
 	request.digest = &ask;
 	ps_admin_enter(p);
 	assert_int_equal(ps_ask(p, &p->mirrors[mirror], &request, ps_answer_by(p), &reply, NULL,
-	                        &error), 0);
+	                        &error),
+	                 0);
 	ps_admin_leave(p);
 	assert_int_equal(reply->digest->crc, ps_crc32c(0, expected, sizeof(expected)));
 	perseas__reply__free_unpacked(reply, NULL);

@@ -44,18 +44,28 @@ static void any_request(struct any *any, unsigned i, char *store)
 
 static const struct {
 	const char *name;
-	unsigned rights;           /* 0: none */
-	bool session;              /* it needs none without a claim */
+	unsigned rights; /* 0: none */
+	bool session;    /* it needs none without a claim */
 } table[] = {
-	{ "list", 0, false }, { "status", RIGHT_READ, false }, { "create", RIGHT_CREATE, false },
-	{ "settle", RIGHT_CREATE, false }, { "abandon", RIGHT_CREATE, false },
-	{ "claim", RIGHT_OWN, false }, { "confirm", RIGHT_OWN, true },
-	{ "add_segments", RIGHT_OWN, true }, { "drop_segments", RIGHT_OWN, true },
-	{ "publish", RIGHT_OWN, true }, { "rebuild", RIGHT_OWN, false },
-	{ "finish", RIGHT_OWN, true }, { "joining", RIGHT_OWN, true },
-	{ "roster", RIGHT_OWN, true }, { "release", RIGHT_OWN, true },
-	{ "digest", RIGHT_READ, false }, { "read", RIGHT_READ, false },
-	{ "order", RIGHT_ADMIN, false }, { "drop", RIGHT_ADMIN, false },
+	{ "list", 0, false },
+	{ "status", RIGHT_READ, false },
+	{ "create", RIGHT_CREATE, false },
+	{ "settle", RIGHT_CREATE, false },
+	{ "abandon", RIGHT_CREATE, false },
+	{ "claim", RIGHT_OWN, false },
+	{ "confirm", RIGHT_OWN, true },
+	{ "add_segments", RIGHT_OWN, true },
+	{ "drop_segments", RIGHT_OWN, true },
+	{ "publish", RIGHT_OWN, true },
+	{ "rebuild", RIGHT_OWN, false },
+	{ "finish", RIGHT_OWN, true },
+	{ "joining", RIGHT_OWN, true },
+	{ "roster", RIGHT_OWN, true },
+	{ "release", RIGHT_OWN, true },
+	{ "digest", RIGHT_READ, false },
+	{ "read", RIGHT_READ, false },
+	{ "order", RIGHT_ADMIN, false },
+	{ "drop", RIGHT_ADMIN, false },
 	{ "spill", RIGHT_ADMIN, false },
 };
 
@@ -73,13 +83,12 @@ static void each_request_needs_its_one_right(void **state)
 		struct any any;
 
 		assert_string_equal(field_of(i)->name, table[i].name);
-		any_request(&any, i, (char *)(uintptr_t)"bank");
+		any_request(&any, i, (char *)(uintptr_t) "bank");
 		for (unsigned right = RIGHT_CREATE; right <= RIGHT_ADMIN; right <<= 1) {
 			char text[64];
-			int due = table[i].rights && right != table[i].rights ? -STATUS(DENIED)
-			                                                     : 0;
-			struct session *session =
-				table[i].session ? &holder.session : &other.session;
+			int due = table[i].rights && right != table[i].rights ? -STATUS(DENIED) : 0;
+			struct session *session = table[i].session ? &holder.session
+			                                           : &other.session;
 
 			/* So that the holder is not cut by the rules themselves. */
 			snprintf(text, sizeof(text), "allow uid:8 own\nallow uid:7 %s",
@@ -88,10 +97,12 @@ static void each_request_needs_its_one_right(void **state)
 			set_rules(mirror, text);
 			strcpy(holder.session.identity.name, "uid:7");
 			assert_int_equal(rights_check(mirror->stores, session, &any.request,
-			                              &mirror->why), due);
+			                              &mirror->why),
+			                 due);
 			if (table[i].session)
 				assert_int_equal(rights_check(mirror->stores, &other.session,
-				                              &any.request, &mirror->why), 0);
+				                              &any.request, &mirror->why),
+				                 0);
 		}
 	}
 }
@@ -107,7 +118,7 @@ static void a_right_on_another_store_is_none(void **state)
 	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct any any;
 
-		any_request(&any, i, (char *)(uintptr_t)"bank");
+		any_request(&any, i, (char *)(uintptr_t) "bank");
 		assert_int_equal(rights_check(mirror->stores, &peer.session, &any.request,
 		                              &mirror->why),
 		                 table[i].rights && !table[i].session ? -STATUS(DENIED) : 0);
@@ -124,8 +135,9 @@ static Perseas__Reply *ask(struct mirror *mirror, struct peer *peer,
 	size_t len;
 
 	assert_int_equal(ps_request_pack(request, &bytes, &len), 0);
-	assert_int_equal(control_handle(mirror->stores, &peer->session, "1.2.3", bytes + 4,
-	                                len - 4, &control), 0);
+	assert_int_equal(control_handle(mirror->stores, &peer->session, "1.2.3", bytes + 4, len - 4,
+	                                &control),
+	                 0);
 	reply = ps_reply_unpack(control.bytes + 4, control.len - 4, &why);
 	assert_non_null(reply);
 	assert_int_equal(control.fd_count, 0);
@@ -161,7 +173,7 @@ static void what_one_may_not_read_may_not_be_there(void **state)
 	assert_int_equal(bank->status, STATUS(DENIED));
 	assert_int_equal(none->status, STATUS(DENIED));
 	assert_string_equal(bank->message, "anonymous lacks the right \"read\" on store bank; the "
-	                    "access rules of this mirror give rights");
+	                                   "access rules of this mirror give rights");
 	memcpy(strstr(bank->message, "bank"), "none", 4);
 	assert_string_equal(bank->message, none->message);
 	assert_int_equal(bank->promised_epoch, 0);
@@ -199,7 +211,7 @@ static void a_list_shows_what_one_may_read(void **state)
 	assert_int_equal(mirror_create(mirror, "bank-2", 2), 0);
 	assert_int_equal(mirror_create(mirror, "ledger", 3), 0);
 	set_rules(mirror, "allow uid:1 read store ledger\nallow uid:2 read\nallow uid:3 all\n"
-	          "allow uid:4 own,create,recover\n");
+	                  "allow uid:4 own,create,recover\n");
 	assert_int_equal(listed(mirror, "uid:1", &one), 1);
 	assert_int_equal(listed(mirror, "uid:2", &all), 3);
 	assert_int_equal(listed(mirror, "uid:3", &total), 3);
@@ -228,11 +240,12 @@ static void what_is_denied_touches_nobody(void **state)
 	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct any any;
 
-		any_request(&any, i, (char *)(uintptr_t)"bank");
+		any_request(&any, i, (char *)(uintptr_t) "bank");
 		if (!table[i].rights || table[i].session)
 			continue;
 		assert_int_equal(rights_check(mirror->stores, &peer.session, &any.request,
-		                              &mirror->why), -STATUS(DENIED));
+		                              &mirror->why),
+		                 -STATUS(DENIED));
 		assert_non_null(strstr(mirror->why.text, "anonymous"));
 		assert_non_null(strstr(mirror->why.text, right_name(table[i].rights)));
 	}
@@ -250,7 +263,7 @@ static int claim(struct mirror *mirror, struct peer *peer, uint64_t epoch, bool 
 	Perseas__Reply *reply;
 	int status;
 
-	body.store = (char *)(uintptr_t)"bank";
+	body.store = (char *)(uintptr_t) "bank";
 	body.epoch = epoch;
 	body.owner = OWNER(77);
 	body.takeover = takeover;
@@ -271,15 +284,15 @@ static void a_takeover_needs_the_right_to_recover(void **state)
 	mirror_bank(mirror, &holder, false);
 	strcpy(holder.session.identity.name, "uid:7");
 	set_rules(mirror, "allow uid:7 all\nallow uid:8 own,read\nallow uid:9 recover\n"
-	          "allow uid:10 own,recover");
+	                  "allow uid:10 own,recover");
 	peer_named(&peer, "uid:8");
 	assert_int_equal(claim(mirror, &peer, 9, false), STATUS(BUSY));
 	assert_int_equal(claim(mirror, &peer, 9, true), STATUS(DENIED));
 	peer_named(&peer, "uid:9");
 	assert_int_equal(claim(mirror, &peer, 9, true), STATUS(DENIED));
 	assert_int_equal(holder.cuts, 0);
-	assert_ptr_equal(holder.session.store, stores_session(mirror->stores,
-	                                                      holder.session.token)->store);
+	assert_ptr_equal(holder.session.store,
+	                 stores_session(mirror->stores, holder.session.token)->store);
 	peer_named(&peer, "uid:10");
 	assert_int_equal(claim(mirror, &peer, 9, true), STATUS(OK));
 	assert_int_equal(holder.cuts, 1);
@@ -334,8 +347,8 @@ static void memory_that_was_given_is_copied_away(void **state)
 	writer_write(&writer, 0, 0, seven, sizeof(seven), WRITE_ALL);
 	peer_named(&next, "uid:8");
 	assert_int_equal(claim(mirror, &next, 9, false), STATUS(OK));
-	assert_memory_equal(session_memory(&next.session, PS_REGION_SEGMENT, 0, 4, false),
-	                    "made", 4);
+	assert_memory_equal(session_memory(&next.session, PS_REGION_SEGMENT, 0, 4, false), "made",
+	                    4);
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 #include "../../client/change.h"
 #include "../../client/mirror.h"
 
-enum { MIRRORS = 5, ROUNDS = 200 };    /* daemons that there are; stores begin on fewer */
+enum { MIRRORS = 5, ROUNDS = 200 }; /* daemons that there are; stores begin on fewer */
 
 /* Opens with the first `count` mirrors only, whatever the roster says. */
 static int open_with(struct owner *o, unsigned first, unsigned count, uint32_t flags)
@@ -244,7 +244,9 @@ static void test_a_dead_one_of_two(void **state)
 static void test_owner_dies(void **state)
 {
 	static const int kinds[] = {
-		0, PERSEAS__REQUEST__BODY_ROSTER, PERSEAS__REQUEST__BODY_FINISH,
+		0,
+		PERSEAS__REQUEST__BODY_ROSTER,
+		PERSEAS__REQUEST__BODY_FINISH,
 		PERSEAS__REQUEST__BODY_REBUILD,
 	};
 

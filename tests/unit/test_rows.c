@@ -24,12 +24,12 @@ struct keeper {
 	uint64_t offsets[ROWS_TABLES_MAX + 1];
 	struct engine_table tables[ROWS_TABLES_MAX];
 	uint8_t *bytes;
-	bool open;                 /* a transaction */
+	bool open; /* a transaction */
 	uint64_t gets, puts;
 };
 
-static uint64_t lose_put;      /* the put of this number does nothing; 0: none */
-static uint64_t fail_get;      /* the get of this number fails */
+static uint64_t lose_put; /* the put of this number does nothing; 0: none */
+static uint64_t fail_get; /* the get of this number fails */
 static bool without_load;
 static const struct engine_ops engine_keeper, engine_slow_keeper;
 
@@ -112,13 +112,25 @@ static const char *keeper_why(const struct engine *engine)
 }
 
 static const struct engine_ops engine_keeper = {
-	.name = "keeper", .open = keeper_open, .begin = keeper_begin, .commit = keeper_commit,
-	.get = keeper_get, .put = keeper_put, .load = keeper_load, .why = keeper_why,
+	.name = "keeper",
+	.open = keeper_open,
+	.begin = keeper_begin,
+	.commit = keeper_commit,
+	.get = keeper_get,
+	.put = keeper_put,
+	.load = keeper_load,
+	.why = keeper_why,
 	.close = keeper_close,
 };
 static const struct engine_ops engine_slow_keeper = {
-	.name = "slow keeper", .open = keeper_open, .begin = keeper_begin, .commit = keeper_commit,
-	.get = keeper_get, .put = keeper_put, .why = keeper_why, .close = keeper_close,
+	.name = "slow keeper",
+	.open = keeper_open,
+	.begin = keeper_begin,
+	.commit = keeper_commit,
+	.get = keeper_get,
+	.put = keeper_put,
+	.why = keeper_why,
+	.close = keeper_close,
 };
 
 /* --- tests ------------------------------------------------------------------------------ */
@@ -129,14 +141,10 @@ static const struct {
 	const struct work *work;
 	uint64_t size;
 } cases[] = {
-	{ &bank_work, 1 },
-	{ &order_entry_work, 1 },
-	{ &synthetic_work, 8 },
-	{ &synthetic_work, 4096 },
-	{ &ranges_work, 5 },
-	{ &tpca_sequential_work, 640 },
-	{ &tpca_random_work, 6400 },
-	{ &tpca_localized_work, 6400 },
+	{ &bank_work, 1 },           { &order_entry_work, 1 },
+	{ &synthetic_work, 8 },      { &synthetic_work, 4096 },
+	{ &ranges_work, 5 },         { &tpca_sequential_work, 640 },
+	{ &tpca_random_work, 6400 }, { &tpca_localized_work, 6400 },
 	{ &order_entry_work, 2 },
 };
 /* The last case is large, and run once. */
@@ -267,8 +275,9 @@ static void sums_of_orders_that_are_wrong_are_found(void **state)
 	run_steps(&run, STEPS);
 	assert_true(run.work->check(run.plan, run.rows.memory, why, sizeof(why)));
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		uint8_t *at = (uint8_t *)rows_at(&run.rows, wrong[i].table, 3 % run.rows.tables[
-			wrong[i].table].count) + wrong[i].offset;
+		uint8_t *at = (uint8_t *)rows_at(&run.rows, wrong[i].table,
+		                                 3 % run.rows.tables[wrong[i].table].count) +
+		              wrong[i].offset;
 
 		++*at;
 		assert_false(run.work->check(run.plan, run.rows.memory, why, sizeof(why)));
@@ -324,12 +333,19 @@ static void sizes_that_a_workload_does_not_have_have_no_bytes(void **state)
 		const char *work;
 		uint64_t size, bytes;
 	} sizes[] = {
-		{ "debit-credit", 1, sizeof(struct bank) }, { "debit-credit", 2, 0 },
-		{ "order-entry", 0, 0 }, { "order-entry", 65, 0 },
-		{ "synthetic", 7, 0 }, { "synthetic", 8, 50 << 20 }, { "synthetic", 20, 0 },
-		{ "synthetic", 1 << 20, 50 << 20 }, { "synthetic", (1 << 20) + 8, 0 },
-		{ "tpca-random", 608, 0 }, { "tpca-random", 640, 640 * 256 + 110 * 128 },
-		{ "tpca-random", 641, 0 }, { "tpca-random", (uint64_t)1 << 40, 0 },
+		{ "debit-credit", 1, sizeof(struct bank) },
+		{ "debit-credit", 2, 0 },
+		{ "order-entry", 0, 0 },
+		{ "order-entry", 65, 0 },
+		{ "synthetic", 7, 0 },
+		{ "synthetic", 8, 50 << 20 },
+		{ "synthetic", 20, 0 },
+		{ "synthetic", 1 << 20, 50 << 20 },
+		{ "synthetic", (1 << 20) + 8, 0 },
+		{ "tpca-random", 608, 0 },
+		{ "tpca-random", 640, 640 * 256 + 110 * 128 },
+		{ "tpca-random", 641, 0 },
+		{ "tpca-random", (uint64_t)1 << 40, 0 },
 	};
 
 	(void)state;

@@ -50,18 +50,15 @@ static void abandon_removes_only_what_its_caller_creates(void **state)
 
 	request.store = (char *)"bank";
 	request.store_id = OWNER(2);
-	assert_int_equal(store_abandon(mirror->stores, &request, &mirror->why),
-	                 -STATUS(NO_STORE));
+	assert_int_equal(store_abandon(mirror->stores, &request, &mirror->why), -STATUS(NO_STORE));
 	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
-	assert_int_equal(store_abandon(mirror->stores, &request, &mirror->why),
-	                 -STATUS(BAD_STATE));
+	assert_int_equal(store_abandon(mirror->stores, &request, &mirror->why), -STATUS(BAD_STATE));
 	request.store_id = OWNER(1);
 	assert_int_equal(store_abandon(mirror->stores, &request, &mirror->why), 0);
 	assert_int_equal(memory_heap_pieces(mirror->memory), 0);
 	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
 	assert_int_equal(mirror_settle(mirror, "bank", 1), 0);
-	assert_int_equal(store_abandon(mirror->stores, &request, &mirror->why),
-	                 -STATUS(BAD_STATE));
+	assert_int_equal(store_abandon(mirror->stores, &request, &mirror->why), -STATUS(BAD_STATE));
 }
 
 /* The memory limit does not hold the log. */
@@ -142,7 +139,8 @@ static void a_claim_of_another_making_fences_nobody(void **state)
 	request.takeover = true;
 	request.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, other };
 	assert_int_equal(store_claim(mirror->stores, &second.session, &request, &reply,
-	                             &mirror->why), -STATUS(NO_STORE));
+	                             &mirror->why),
+	                 -STATUS(NO_STORE));
 	assert_int_equal(first.cuts, 0);
 	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
 }
@@ -319,8 +317,7 @@ static void without_a_claim_nothing_is_changed(void **state)
 	                 -STATUS(NO_SESSION));
 	assert_int_equal(peer_add(&peer, &mirror->why, 1, "x", 1), -STATUS(NO_SESSION));
 	assert_int_equal(peer_publish(&peer, &mirror->why, 0, 1), -STATUS(NO_SESSION));
-	assert_int_equal(store_finish(&peer.session, &finish, &mirror->why),
-	                 -STATUS(NO_SESSION));
+	assert_int_equal(store_finish(&peer.session, &finish, &mirror->why), -STATUS(NO_SESSION));
 	assert_int_equal(release(mirror, &peer), -STATUS(NO_SESSION));
 	assert_int_equal(store_confirm(&holder.session, &said, &confirm, &mirror->why), 0);
 	assert_int_equal(confirm.slot->seq, 1);
@@ -335,8 +332,7 @@ static void a_connection_holds_one_store(void **state)
 	mirror_bank(mirror, &peer, false);
 	assert_int_equal(mirror_create(mirror, "other", 2), 0);
 	assert_int_equal(mirror_settle(mirror, "other", 2), 0);
-	assert_int_equal(mirror_claim(mirror, &peer, "other", 5, 1, NULL),
-	                 -STATUS(BAD_REQUEST));
+	assert_int_equal(mirror_claim(mirror, &peer, "other", 5, 1, NULL), -STATUS(BAD_REQUEST));
 	assert_string_equal(session_store(&peer.session), "bank");
 }
 

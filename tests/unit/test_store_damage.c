@@ -108,7 +108,8 @@ static void a_flipped_record_changes_no_state(void **state)
 		make_bank(&mirror, steps[i]);
 		for (size_t at = 0; at < 512; at++)
 			assert_int_equal(seq_of(&mirror, "log.1", PS_RING_OFFSET + at,
-			                        (int)(at % 8)), i == 0 ? 3 : 2);
+			                        (int)(at % 8)),
+			                 i == 0 ? 3 : 2);
 		mirror_close(&mirror);
 	}
 }

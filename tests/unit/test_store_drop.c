@@ -47,15 +47,13 @@ static void nothing_outside_the_regions_is_told(void **state)
 	assert_int_equal(read_part(mirror, "bank", 16, 0, 1, &reply), -STATUS(NO_STORE));
 	mirror_bank(mirror, &owner, false);
 	assert_int_equal(read_part(mirror, "bank", 16, BANK_SIZE - 1, 1, &reply), 0);
-	assert_int_equal(read_part(mirror, "bank", 16, BANK_SIZE, 1, &reply),
-	                 -STATUS(BAD_REQUEST));
+	assert_int_equal(read_part(mirror, "bank", 16, BANK_SIZE, 1, &reply), -STATUS(BAD_REQUEST));
 	assert_int_equal(read_part(mirror, "bank", 16, BANK_SIZE - 1, 2, &reply),
 	                 -STATUS(BAD_REQUEST));
 	assert_int_equal(read_part(mirror, "bank", 16, UINT64_MAX, 1, &reply),
 	                 -STATUS(BAD_REQUEST));
 	assert_int_equal(read_part(mirror, "bank", 17, 0, 1, &reply), -STATUS(BAD_REQUEST));
-	assert_int_equal(read_part(mirror, "bank", UINT32_MAX, 0, 1, &reply),
-	                 -STATUS(BAD_REQUEST));
+	assert_int_equal(read_part(mirror, "bank", UINT32_MAX, 0, 1, &reply), -STATUS(BAD_REQUEST));
 	assert_int_equal(read_part(mirror, "bank", 16, 0, 0, &reply), -STATUS(BAD_REQUEST));
 	assert_int_equal(read_part(mirror, "bank", 16, 0, PS_READ_REQUEST_MAX + 1, &reply),
 	                 -STATUS(BAD_REQUEST));

@@ -179,8 +179,9 @@ static void figures_that_fall_are_refused(void **state)
 	uint64_t counts[] = { 5, 6 };
 	Perseas__Latencies commit = PERSEAS__LATENCIES__INIT;
 	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
-	uint64_t *const each[] = { &figures.commits, &figures.aborts, &figures.range_bytes,
-		                   &figures.in_doubt, &commit.sum_ns, &counts[0], &counts[1] };
+	uint64_t *const each[] = { &figures.commits,  &figures.aborts, &figures.range_bytes,
+		                   &figures.in_doubt, &commit.sum_ns,  &counts[0],
+		                   &counts[1] };
 	struct peer owner;
 
 	mirror_bank(mirror, &owner, false);

@@ -179,8 +179,7 @@ static void a_lost_store_is_made_anew_and_counts_when_finished(void **state)
 	assert_false(reply.header->harmless);
 	assert_int_equal(finish(mirror, &peer), -STATUS(DAMAGED));
 	peer_init(&other);
-	assert_int_equal(mirror_takeover(mirror, &other, "bank", 6, 2, NULL),
-	                 -STATUS(STALE_EPOCH));
+	assert_int_equal(mirror_takeover(mirror, &other, "bank", 6, 2, NULL), -STATUS(STALE_EPOCH));
 	fill(&peer, "copy");
 	assert_int_equal(finish(mirror, &peer), 0);
 	assert_int_equal(mirror_header(mirror, "bank")->state, STATE(CONSISTENT));
@@ -278,7 +277,7 @@ static void joining_does_not_become_harmless(void **state)
 
 struct past {
 	struct mirror *mirror;
-	uint32_t magic;            /* of the first record */
+	uint32_t magic; /* of the first record */
 };
 
 static uint32_t first_record(struct mirror *mirror)
@@ -357,7 +356,8 @@ static void segments_come_and_go_while_an_image_joins(void **state)
 		mirror_bank(mirror, &peer, false);
 		if (beside)
 			assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER,
-			                         BANK_SIZE, &rebuilt), 0);
+			                         BANK_SIZE, &rebuilt),
+			                 0);
 		else
 			assert_int_equal(joining_whole(mirror, &peer), 0);
 		map_another(mirror, &peer);
@@ -371,7 +371,8 @@ static void segments_come_and_go_while_an_image_joins(void **state)
 		assert_memory_equal(session_memory(&peer.session, PS_REGION_SEGMENT, 0, 4, false),
 		                    "copy", 4);
 		assert_memory_equal(session_memory(&peer.session, PS_REGION_SEGMENT + 1, 0, 4,
-		                                   false), "more", 4);
+		                                   false),
+		                    "more", 4);
 		memory_heap_lose(mirror->memory, NULL);
 		mirror_restart(mirror);
 	}
@@ -392,8 +393,8 @@ static void the_session_that_claimed_rebuilds_and_writes(void **state)
 	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, BANK_SIZE, &reply), 0);
 	assert_ptr_equal(stores_session(mirror->stores, reply.grant->token.data), &peer.session);
 	fill(&peer, "copy");
-	assert_memory_equal(memory_heap_piece(mirror->memory, "bank", "segment-0.1", NULL),
-	                    "made", 4);
+	assert_memory_equal(memory_heap_piece(mirror->memory, "bank", "segment-0.1", NULL), "made",
+	                    4);
 	assert_int_equal(finish(mirror, &peer), 0);
 	assert_memory_equal(session_memory(&peer.session, 16, 0, 4, false), "copy", 4);
 }

@@ -12,8 +12,8 @@ static uint8_t *data_of(struct peer *peer)
 	return session_memory(&peer->session, PS_REGION_SEGMENT, 0, BANK_SIZE, false);
 }
 
-static int claim_quiesced(struct mirror *mirror, struct peer *peer, uint64_t epoch,
-                          uint8_t owner, Perseas__ClaimReply *reply)
+static int claim_quiesced(struct mirror *mirror, struct peer *peer, uint64_t epoch, uint8_t owner,
+                          Perseas__ClaimReply *reply)
 {
 	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
 
@@ -187,8 +187,7 @@ static void without_memory_for_a_copy_only_the_promise_changes(void **state)
 	memory_heap_set_limit(mirror->memory, 40000);
 	peer_init(&second);
 	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), -STATUS(BUSY));
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, NULL),
-	                 -STATUS(NO_MEMORY));
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, NULL), -STATUS(NO_MEMORY));
 	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
 	assert_true(mirror_header(mirror, "bank")->shared);
 	first.alive = false;
@@ -269,7 +268,7 @@ struct runner {
 	struct writer writer;
 	bool stop;
 	uint64_t done;
-	int pace;                  /* the higher, the slower */
+	int pace; /* the higher, the slower */
 };
 
 enum { WIDE_SIZE = 1 << 20, WIDE_WORDS = WIDE_SIZE / 8 };
@@ -311,8 +310,8 @@ static uint8_t *wide_of(struct peer *peer)
 }
 
 /* One takeover from an owner that never stops. Was the image copied? */
-static bool take_over_from(struct mirror *mirror, struct peer *owner, uint64_t epoch,
-                           int pace, struct peer *next)
+static bool take_over_from(struct mirror *mirror, struct peer *owner, uint64_t epoch, int pace,
+                           struct peer *next)
 {
 	static uint64_t expected[WIDE_WORDS];
 	struct runner runner = { .pace = pace };

@@ -113,7 +113,8 @@ static void an_image_that_is_rebuilt_keeps_its_parent_with_its_id(void **state)
 		request.epoch = 9;
 		request.owner = OWNER(9);
 		assert_int_equal(store_rebuild(rig->mirror.stores, &peer.session, &request, &reply,
-		                               &rig->mirror.why), 0);
+		                               &rig->mirror.why),
+		                 0);
 		assert_int_equal(reply.header->parent_id.len, anew ? 0 : PS_ID_SIZE);
 		if (!anew)
 			assert_true(ps_id_equal(reply.header->parent_id,
@@ -270,7 +271,8 @@ static void a_spill_whose_slot_is_not_its_logs_is_refused(void **state)
 	assert_int_equal(ps_archive_begin(&writer, &rig->spill->sink, reader.header, &slot), 0);
 	while (ps_archive_next(&reader, &piece, &why) > 0)
 		assert_int_equal(ps_archive_add(&writer, piece.region, piece.offset, piece.bytes,
-		                                piece.length), 0);
+		                                piece.length),
+		                 0);
 	assert_int_equal(ps_archive_end(&writer), 0);
 	ps_archive_close(&writer);
 	ps_archive_free(&reader);

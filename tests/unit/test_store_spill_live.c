@@ -111,8 +111,7 @@ static void a_spill_that_is_granted_ends_everything(void **state)
 	assert_string_equal(reply.directory, "heap");
 	assert_int_equal(rig->owner.cuts, 1);
 	peer_init(&peer);
-	assert_int_equal(mirror_claim(&rig->mirror, &peer, "bank", 9, 9, NULL),
-	                 -STATUS(BAD_STATE));
+	assert_int_equal(mirror_claim(&rig->mirror, &peer, "bank", 9, 9, NULL), -STATUS(BAD_STATE));
 	assert_int_equal(mirror_create(&rig->mirror, "other", 2), -STATUS(BAD_STATE));
 	assert_int_equal(ask(rig, &reply), -STATUS(BAD_STATE));
 	assert_false(stores_spill(rig->mirror.stores, &sum, complain, rig));

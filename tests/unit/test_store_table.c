@@ -217,8 +217,9 @@ static void what_belongs_to_no_image_is_removed(void **state)
 		static const char *const stores[] = { "bank", "bank", "cut-short" };
 		static const char *const names[] = { "log.2", "segment-1.1", "log.1" };
 
-		assert_int_equal(mirror->memory->ops->make(mirror->memory, stores[i], names[i],
-		                                           64, &piece), 0);
+		assert_int_equal(mirror->memory->ops->make(mirror->memory, stores[i], names[i], 64,
+		                                           &piece),
+		                 0);
 		mirror->memory->ops->close(mirror->memory, &piece);
 	}
 	mirror_restart(mirror);
@@ -236,7 +237,8 @@ static void a_piece_of_another_size_makes_the_store_damaged(void **state)
 
 	mirror_bank(mirror, &peer, false);
 	assert_int_equal(mirror->memory->ops->replace(mirror->memory, "bank", "segment-0.1",
-	                                              "short", 5), 0);
+	                                              "short", 5),
+	                 0);
 	mirror_restart(mirror);
 	assert_int_equal(mirror->complaints, 1);
 	assert_null(mirror_header(mirror, "bank"));

@@ -189,8 +189,8 @@ static void wrong_certificates_are_told_apart_at_both_ends(void **state)
 {
 	static const struct wrong {
 		const char *client, *server, *host, *crl;
-		bool at_client;    /* refuses */
-		const char *why, *told;    /* by who refuses, by who is refused */
+		bool at_client;         /* refuses */
+		const char *why, *told; /* by who refuses, by who is refused */
 	} wrongs[] = {
 		{ "alice", "expired", HOST, NULL, true, "expired", "expired" },
 		{ "alice", "early", HOST, NULL, true, "not yet valid", "bad" },

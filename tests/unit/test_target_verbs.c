@@ -158,7 +158,8 @@ static void publish_segment(struct fixture *fixture, struct far_owner *owner, ui
 	ps_slot_encode(&slot, epoch, 1, PS_FIRST_POSITION, 0);
 	memcpy(owner->peer.bytes, &slot, sizeof(slot));
 	assert_int_equal(peer_write(&owner->peer, 0, sizeof(slot), slot_at,
-	                            owner->regions[PS_REGION_LOG].key), 0);
+	                            owner->regions[PS_REGION_LOG].key),
+	                 0);
 	assert_int_equal(peer_settle(&owner->peer), IBV_WC_SUCCESS);
 }
 
@@ -173,7 +174,7 @@ static void segments_bring_their_keys(void **state)
 	begin(fixture, &owner);
 	add_segment(fixture, &owner, 0, "a");
 	add_segment(fixture, &owner, 1, "b");
-	assert_int_equal(verbs_fake_alive().mrs, 1 + 4);   /* one is the peer's own */
+	assert_int_equal(verbs_fake_alive().mrs, 1 + 4); /* one is the peer's own */
 	assert_int_equal(put(&owner, first, 2 * PS_PAGE, 8, 3), IBV_WC_SUCCESS);
 	assert_int_equal(put(&owner, second, 8, 8, 4), IBV_WC_SUCCESS);
 	assert_int_equal(*seen(fixture, &owner, second, 8), 4);
@@ -241,7 +242,8 @@ static void an_image_beside_has_keys_of_its_own(void **state)
 	ps_slot_encode(&slot, 5, 7, 640, 576);
 	memcpy(owner.peer.bytes, &slot, sizeof(slot));
 	assert_int_equal(peer_write(&owner.peer, 0, sizeof(slot), at(&owner, PS_REGION_LOG, 0),
-	                            owner.regions[PS_REGION_LOG].key), 0);
+	                            owner.regions[PS_REGION_LOG].key),
+	                 0);
 	assert_int_equal(peer_settle(&owner.peer), IBV_WC_SUCCESS);
 	fixture_ask(owner.control, PERSEAS__REQUEST__BODY_FINISH, &finish);
 	reply = fixture_reply(fixture, owner.control);
@@ -266,9 +268,11 @@ static void a_claim_cuts_what_is_under_way(void **state)
 	begin(fixture, &owner);
 	memset(owner.peer.bytes, 9, 3 * 4096);
 	assert_int_equal(peer_write(&owner.peer, 0, 3 * 4096, at(&owner, PS_REGION_LOG, OFFSET),
-	                            owner.regions[PS_REGION_LOG].key), 0);
+	                            owner.regions[PS_REGION_LOG].key),
+	                 0);
 	assert_int_equal(peer_write(&owner.peer, 0, 1, at(&owner, PS_REGION_LOG, OFFSET + 20000),
-	                            owner.regions[PS_REGION_LOG].key), 0);
+	                            owner.regions[PS_REGION_LOG].key),
+	                 0);
 	assert_int_equal(verbs_fake_step(1), 1);
 	claim(fixture, &next, "bank", 6);
 	assert_null(verbs_fake_passive_qp());
@@ -358,15 +362,12 @@ static void a_wrong_hello_is_refused(void **state)
 	claim(fixture, &owner, "bank", 5);
 	hello = hello_of(&owner);
 	hello.token[3] ^= 1;
-	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
-	                 PS_ANSWER_BAD_TOKEN);
+	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)), PS_ANSWER_BAD_TOKEN);
 	memset(hello.token, 0, PS_ID_SIZE);
-	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
-	                 PS_ANSWER_BAD_TOKEN);
+	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)), PS_ANSWER_BAD_TOKEN);
 	hello = hello_of(&owner);
 	hello.zero = 1;
-	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
-	                 PS_ANSWER_BAD_TOKEN);
+	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)), PS_ANSWER_BAD_TOKEN);
 	hello = hello_of(&owner);
 	hello.version++;
 	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
@@ -395,16 +396,13 @@ static void a_token_opens_one_path(void **state)
 	begin(fixture, &owner);
 	copy = owner;
 	hello = hello_of(&owner);
-	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)),
-	                 PS_ANSWER_USED_TOKEN);
+	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)), PS_ANSWER_USED_TOKEN);
 	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
 	peer_close(&owner.peer);
 	settle(fixture);
-	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)),
-	                 PS_ANSWER_USED_TOKEN);
+	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)), PS_ANSWER_USED_TOKEN);
 	claim(fixture, &next, "bank", 6);
-	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)),
-	                 PS_ANSWER_BAD_TOKEN);
+	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)), PS_ANSWER_BAD_TOKEN);
 	close(owner.control);
 	leave(&next);
 }
@@ -431,8 +429,7 @@ static void a_token_without_keys_opens_nothing(void **state)
 	fixture_done(reply);
 	owner.port = port;
 	hello = hello_of(&owner);
-	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
-	                 PS_ANSWER_BAD_TOKEN);
+	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)), PS_ANSWER_BAD_TOKEN);
 	close(owner.control);
 	leave(&other);
 }

@@ -89,7 +89,7 @@ static void a_daemon_that_stops_leaves_nothing(void **state)
 	daemon_free(fixture->daemon);
 	fixture->daemon = NULL;
 	alive = verbs_fake_alive();
-	assert_int_equal(alive.qps, 2);    /* the owners' */
+	assert_int_equal(alive.qps, 2); /* the owners' */
 	assert_int_equal(alive.ids, 2);
 	assert_int_equal(alive.mrs, 2);
 	assert_int_equal(alive.pds, 2);
@@ -162,8 +162,8 @@ static void the_event_channel_may_fail(void **state)
 	begin(fixture, &owner);
 	for (uint64_t i = 0; i < 3; i++) {
 		verbs_fake_fail(VERBS_FAKE_get_cm_event, 0, i < 2 ? 2 : 1, errors[i]);
-		verbs_fake_event(verbs_fake_id(verbs_fake_passive_qp()),
-		                 RDMA_CM_EVENT_DISCONNECTED, 0);
+		verbs_fake_event(verbs_fake_id(verbs_fake_passive_qp()), RDMA_CM_EVENT_DISCONNECTED,
+		                 0);
 		assert_only_path_ended(fixture, &owner);
 		assert_comes_back(fixture, &owner, 6 + i);
 	}
@@ -347,7 +347,7 @@ static void a_device_may_go(void **state)
 	rxe->lost = true;
 	verbs_fake_remove(rxe);
 	assert_only_path_ended(fixture, &owner);
-	assert_int_equal(verbs_fake_alive().mrs, 1);       /* the owner's own */
+	assert_int_equal(verbs_fake_alive().mrs, 1); /* the owner's own */
 	fixture_done(claim_reply(fixture, &owner, "bank", 6));
 	assert_int_equal(owner.port, 0);
 	rxe = verbs_fake_device("rxe1", "127.0.0.1");
@@ -371,7 +371,8 @@ static void memory_is_registered_with_one_device(void **state)
 	assert_int_equal(fixture_listen(fixture, &second), 0);
 	snprintf(path, sizeof(path), "%s/ports", fixture->directory);
 	assert_int_equal(daemon_write_ports(fixture->daemon, path, fixture->why,
-	                                    sizeof(fixture->why)), 0);
+	                                    sizeof(fixture->why)),
+	                 0);
 	file = fopen(path, "r");
 	assert_int_equal(fscanf(file, "%u %u", &ports[0], &ports[1]), 2);
 	fclose(file);
@@ -434,7 +435,7 @@ static void every_answer_may_fail(void **state)
 {
 	const enum verbs_fake_member members[] = {
 		VERBS_FAKE_create_cq, VERBS_FAKE_create_qp, VERBS_FAKE_req_notify_cq,
-		VERBS_FAKE_post_recv, VERBS_FAKE_accept, VERBS_FAKE_reject,
+		VERBS_FAKE_post_recv, VERBS_FAKE_accept,    VERBS_FAKE_reject,
 	};
 	struct fixture *fixture = *state;
 	struct far_owner owner;

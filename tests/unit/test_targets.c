@@ -85,9 +85,9 @@ static void a_data_connection_writes_and_reads_the_image(void **state)
 
 /* Somebody else that the daemon has work for. */
 struct other {
-	int ends[2];               /* of a pipe; what is in it is the work */
-	int data;                  /* an owner's connection */
-	bool before;               /* the owner had its answer when this one's turn came */
+	int ends[2]; /* of a pipe; what is in it is the work */
+	int data;    /* an owner's connection */
+	bool before; /* the owner had its answer when this one's turn came */
 };
 
 /* In the middle of the first one's turn the owner commits. */
@@ -242,8 +242,10 @@ static Perseas__Reply *receive_fds(struct fixture *fixture, int fd, int *fds, un
 		struct cmsghdr head;
 		char room[CMSG_SPACE(PS_REGIONS_MAX * sizeof(int))];
 	} control;
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
-	                          .msg_controllen = sizeof(control) };
+	struct msghdr message = { .msg_iov = &part,
+		                  .msg_iovlen = 1,
+		                  .msg_control = &control,
+		                  .msg_controllen = sizeof(control) };
 	const char *text = NULL;
 	Perseas__Reply *reply;
 	ssize_t n;
@@ -283,7 +285,8 @@ static void shared_memory_is_the_image_itself(void **state)
 	log[PS_RING_OFFSET] = 77;
 	assert_int_equal(*session_memory(stores_session(fixture->stores,
 	                                                reply->claim->grant->token.data),
-	                                 PS_REGION_LOG, PS_RING_OFFSET, 1, false), 77);
+	                                 PS_REGION_LOG, PS_RING_OFFSET, 1, false),
+	                 77);
 	assert_ptr_equal(mmap(NULL, PS_PAGE, PROT_WRITE, MAP_SHARED, fds[1], 0), MAP_FAILED);
 	munmap(log, reply->claim->grant->regions[0]->length);
 	close(fds[0]);

@@ -18,7 +18,7 @@ enum { SIZE = 20000 };
 struct fixture {
 	struct direct *d;
 	perseas_t *p;
-	uint8_t *bytes;            /* the segment */
+	uint8_t *bytes; /* the segment */
 	uint8_t before[SIZE];
 };
 

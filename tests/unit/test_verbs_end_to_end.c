@@ -102,7 +102,7 @@ static void a_takeover_fences_the_owner_before(void **state)
 		rc = perseas_flush(p);
 	}
 	assert_int_equal(rc, PERSEAS_EFENCED);
-	perseas_close(p);          /* both map at the recorded address */
+	perseas_close(p); /* both map at the recorded address */
 	theirs = map(q, 0);
 	assert_int_equal(theirs[0], 42);
 	assert_int_equal(theirs[99], 42);

@@ -173,9 +173,11 @@ static void what_is_not_allowed_is_refused(void **state)
 	assert_int_equal(peer_settle(&pair->owner), IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
 		assert_int_equal(peer_write(&pair->owner, 0, tries[i].length,
-		                            there(pair, tries[i].offset), tries[i].key), 0);
+		                            there(pair, tries[i].offset), tries[i].key),
+		                 0);
 		assert_int_equal(peer_write(&pair->owner, 0, 8, there(pair, 0),
-		                            pair->mirror.mr->rkey), 0);
+		                            pair->mirror.mr->rkey),
+		                 0);
 		assert_int_equal(peer_settle(&pair->owner), IBV_WC_REM_ACCESS_ERR);
 		assert_int_equal(peer_done(&pair->owner), IBV_WC_WR_FLUSH_ERR);
 		assert_int_equal(pair->passive->qp->state, IBV_QPS_ERR);
@@ -193,7 +195,7 @@ static void local_keys_are_checked(void **state)
 	struct pair *pair = *state;
 	struct ibv_sge sge = { (uintptr_t)pair->owner.bytes, 8, 12345 };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE },
-		*bad;
+			   *bad;
 
 	wr.wr.rdma.remote_addr = there(pair, 0);
 	wr.wr.rdma.rkey = pair->mirror.mr->rkey;
@@ -386,10 +388,10 @@ static void misuse_is_counted(void **state)
 	verbs->disconnect(pair->passive);
 	assert_int_equal(verbs->get_cm_event(pair->owner.channel, &event), 0);
 	assert_int_equal(event->event, RDMA_CM_EVENT_DISCONNECTED);
-	peer_close(&pair->owner);  /* an event of the id, and one of the completion queue */
+	peer_close(&pair->owner); /* an event of the id, and one of the completion queue */
 	assert_int_equal(verbs_fake_wrong(), 3);
 	verbs->ack_cm_event(event);
-	end(pair, 4);              /* a completion queue is left */
+	end(pair, 4); /* a completion queue is left */
 }
 
 int main(void)

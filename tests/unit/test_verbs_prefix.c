@@ -7,7 +7,7 @@
 enum {
 	SIZE = 3000,
 	COMMITS = 60,
-	PACKET = 64,               /* bytes */
+	PACKET = 64, /* bytes */
 	LOG = PS_RING_OFFSET + 64 * 1024,
 };
 
@@ -38,7 +38,7 @@ struct image {
 
 struct history {
 	uint8_t states[COMMITS + 1][SIZE];
-	uint64_t seq;              /* of states[0] */
+	uint64_t seq; /* of states[0] */
 	struct image now, recovered;
 };
 

@@ -29,7 +29,7 @@ struct far_owner {
 	uint8_t token[PS_ID_SIZE];
 	unsigned port;
 	char trouble[400];
-	Perseas__Region regions[PS_REGIONS_MAX];   /* by region; id 0 and length 0: none */
+	Perseas__Region regions[PS_REGIONS_MAX]; /* by region; id 0 and length 0: none */
 	struct verbs_peer peer;
 };
 
@@ -189,14 +189,16 @@ static inline int put(struct far_owner *owner, uint32_t region, uint64_t offset,
 {
 	memset(owner->peer.bytes, value, length);
 	assert_int_equal(peer_write(&owner->peer, 0, length, at(owner, region, offset),
-	                            owner->regions[region].key), 0);
+	                            owner->regions[region].key),
+	                 0);
 	return peer_settle(&owner->peer);
 }
 
 static inline int get(struct far_owner *owner, uint32_t region, uint64_t offset, unsigned length)
 {
 	assert_int_equal(peer_read(&owner->peer, 0, length, at(owner, region, offset),
-	                           owner->regions[region].key), 0);
+	                           owner->regions[region].key),
+	                 0);
 	return peer_settle(&owner->peer);
 }
 

@@ -31,19 +31,19 @@
 enum { LOG_SIZE = PS_RING_OFFSET + 65536 };
 
 struct verbs_mirror {
-	struct verbs_fake_device *here, *there;    /* the owner's and the mirror's */
+	struct verbs_fake_device *here, *there; /* the owner's and the mirror's */
 	struct verbs_peer peer;
-	struct rdma_cm_id *path;   /* NULL: nobody has connected */
+	struct rdma_cm_id *path; /* NULL: nobody has connected */
 	uint8_t *log, *segment;
 	struct ibv_mr *log_mr, *segment_mr;
 	/* How it answers. */
 	enum ps_answer_status status;
 	bool silent;
-	const void *greeting;      /* instead of an answer; accepted with it */
+	const void *greeting; /* instead of an answer; accepted with it */
 	unsigned greeting_len;
-	struct ps_hello hello;     /* that came */
+	struct ps_hello hello; /* that came */
 	/* The owner's side. */
-	struct ps_verbs verbs;     /* the fake's, for tests to put something in front */
+	struct ps_verbs verbs; /* the fake's, for tests to put something in front */
 	struct ps_env env;
 	struct ps_address address;
 	uint8_t token[PS_ID_SIZE];

@@ -35,10 +35,10 @@ struct node {
 	char directory[64];
 	struct memory *memory;
 	struct stores *stores;
-	struct daemon *daemon;     /* NULL: it does not run */
-	unsigned port;             /* the same one each time that it starts */
+	struct daemon *daemon; /* NULL: it does not run */
+	unsigned port;         /* the same one each time that it starts */
 	struct event *ordered;
-	int order;                 /* an eventfd: stop */
+	int order; /* an eventfd: stop */
 	pthread_t thread;
 };
 
@@ -47,7 +47,7 @@ struct nodes {
 	struct node nodes[NODES_MAX];
 	unsigned count;
 	struct rdma_options rdma;
-	struct verbs_fake_device *far;     /* the owners' */
+	struct verbs_fake_device *far; /* the owners' */
 	char list[200];
 	struct ps_error error;
 };
@@ -107,8 +107,7 @@ static void node_start(struct nodes *n, unsigned index)
 		fail_msg("%s", why);
 	read_port(node);
 	node->order = eventfd(0, EFD_CLOEXEC);
-	node->ordered = event_new(node->daemon->base, node->order, EV_READ, on_order,
-	                          node->daemon);
+	node->ordered = event_new(node->daemon->base, node->order, EV_READ, on_order, node->daemon);
 	event_add(node->ordered, NULL);
 	assert_int_equal(pthread_create(&node->thread, NULL, run_node, node), 0);
 }
