@@ -83,7 +83,7 @@ BENCH_MAINS := debit_credit synthetic pingpong reopen worker limits_verbs compar
 	threads host_limits relay
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 # The command measures too.
-HISTOGRAM_OBJ := $(BUILD)/obj/client/command/histogram.o
+HISTOGRAM_OBJ := $(BUILD)/obj/client/command/histogram.o $(BUILD)/obj/proto/log_linear.o
 BENCH_OBJ := $(HISTOGRAM_OBJ) $(filter-out $(RAW_OBJ) $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call \
 	objects,bench/*.c))
 # The drivers of other transaction systems need those systems: PEERS=0 leaves them out.

@@ -7,16 +7,8 @@
 
 uint64_t ps_latency_end(unsigned bucket)
 {
-	unsigned shift;
-	uint64_t first;
-
-	if (bucket >= PS_LATENCY_BUCKETS - 1)
-		return UINT64_MAX;
-	if (bucket < 2 * PS_LATENCY_LINEAR)
-		return bucket;
-	shift = (bucket >> PS_LATENCY_BITS) - 1;
-	first = (uint64_t)(PS_LATENCY_LINEAR + bucket % PS_LATENCY_LINEAR) << shift;
-	return first + (((uint64_t)1 << shift) - 1);
+	return bucket < PS_LATENCY_BUCKETS - 1 ? ps_log_linear_end(bucket, PS_LATENCY_BITS)
+	                                       : UINT64_MAX;
 }
 
 uint64_t ps_latency_total(const struct ps_latency *l)
@@ -31,23 +23,13 @@ uint64_t ps_latency_total(const struct ps_latency *l)
 uint64_t ps_latency_percentile(const struct ps_latency *l, double percent)
 {
 	const uint64_t total = ps_latency_total(l);
-	const double exact = (double)total * percent / 100.0;
-	uint64_t wanted = (uint64_t)exact, seen = 0;
+	uint64_t end;
 
 	/* Of a difference the longest is not known to be among those that are counted. */
 	if (!total)
 		return 0;
-	if (!wanted || (double)wanted < exact)
-		wanted++;
-	for (unsigned i = 0; i < PS_LATENCY_BUCKETS; i++) {
-		seen += l->counts[i];
-		if (seen >= wanted) {
-			uint64_t end = ps_latency_end(i);
-
-			return end < l->max_ns ? end : l->max_ns;
-		}
-	}
-	return l->max_ns;
+	end = ps_latency_end(ps_log_linear_find(l->counts, PS_LATENCY_BUCKETS, total, percent));
+	return end < l->max_ns ? end : l->max_ns;
 }
 
 void ps_latency_message(const struct ps_latency *l, Perseas__Latencies *message)

@@ -2,22 +2,22 @@
  * latency.h - how long something took, counted by buckets, as an owner tells it to its mirrors and
  * they tell it to others. This is the one place that says which times a bucket is of.
  *
- * Buckets are log-linear, after the scheme of HdrHistogram: 16 to each power of two, so that a time
- * is known to one part in 16. Those above 68 s share the last one with all that is longer.
+ * Buckets are log-linear (log_linear.h), 16 to each power of two. Times above 68 s share the last
+ * one.
  */
 #ifndef PERSEAS_PROTO_LATENCY_H
 #define PERSEAS_PROTO_LATENCY_H
 
 #include "control.pb-c.h"
+#include "log_linear.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
 	PS_LATENCY_BITS = 4, /* of a time that a bucket tells apart */
-	PS_LATENCY_LINEAR = 1 << PS_LATENCY_BITS,
 	PS_LATENCY_TOP = 36, /* 2^36 ns and more are in the last bucket */
-	PS_LATENCY_BUCKETS = (PS_LATENCY_TOP - PS_LATENCY_BITS + 1) * PS_LATENCY_LINEAR,
+	PS_LATENCY_BUCKETS = (PS_LATENCY_TOP - PS_LATENCY_BITS + 1) << PS_LATENCY_BITS,
 };
 
 /* Zero to begin. */
@@ -30,15 +30,8 @@ struct ps_latency {
 /* The bucket of a time in ns. */
 static inline unsigned ps_latency_bucket(uint64_t ns)
 {
-	unsigned shift;
-
-	if (ns < PS_LATENCY_LINEAR)
-		return (unsigned)ns;
-	if (ns >> PS_LATENCY_TOP)
-		return PS_LATENCY_BUCKETS - 1;
-	shift = 63 - PS_LATENCY_BITS - (unsigned)__builtin_clzll(ns);
-	/* ns >> shift lies between PS_LATENCY_LINEAR and twice that. */
-	return (shift << PS_LATENCY_BITS) + (unsigned)(ns >> shift);
+	return ns >> PS_LATENCY_TOP ? PS_LATENCY_BUCKETS - 1
+	                            : ps_log_linear_bucket(ns, PS_LATENCY_BITS);
 }
 
 /* The longest time of a bucket, in ns; UINT64_MAX for the last one. */

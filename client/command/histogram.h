@@ -1,17 +1,16 @@
 /*
- * histogram.h - counts of durations in log-linear buckets, after the scheme of
- * HdrHistogram: 128 linear buckets to each power of two, so that a value is known to better
- * than one part in 128 whatever its size.
+ * histogram.h - counts of durations in log-linear buckets (log_linear.h), 128 to each power of two.
  */
 #ifndef PERSEAS_COMMAND_HISTOGRAM_H
 #define PERSEAS_COMMAND_HISTOGRAM_H
+
+#include "../../proto/log_linear.h"
 
 #include <stdint.h>
 
 enum {
 	PS_HISTOGRAM_BITS = 7, /* of a value that a bucket tells apart */
-	PS_HISTOGRAM_LINEAR = 1 << PS_HISTOGRAM_BITS,
-	PS_HISTOGRAM_BUCKETS = (64 - PS_HISTOGRAM_BITS + 1) * PS_HISTOGRAM_LINEAR,
+	PS_HISTOGRAM_BUCKETS = (64 - PS_HISTOGRAM_BITS + 1) << PS_HISTOGRAM_BITS,
 };
 
 struct ps_histogram {
@@ -20,20 +19,9 @@ struct ps_histogram {
 	uint64_t max; /* exact */
 };
 
-static inline unsigned ps_histogram_bucket(uint64_t value)
-{
-	unsigned shift;
-
-	if (value < PS_HISTOGRAM_LINEAR)
-		return (unsigned)value;
-	shift = 63 - PS_HISTOGRAM_BITS - (unsigned)__builtin_clzll(value);
-	/* value >> shift lies between PS_HISTOGRAM_LINEAR and twice that. */
-	return (shift << PS_HISTOGRAM_BITS) + (unsigned)(value >> shift);
-}
-
 static inline void ps_histogram_add(struct ps_histogram *h, uint64_t value)
 {
-	h->counts[ps_histogram_bucket(value)]++;
+	h->counts[ps_log_linear_bucket(value, PS_HISTOGRAM_BITS)]++;
 	h->total++;
 	if (value > h->max)
 		h->max = value;

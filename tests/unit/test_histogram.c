@@ -43,8 +43,9 @@ static void a_value_is_known_to_one_part_in_128(void **state)
 static void the_smallest_and_the_largest_value_have_buckets(void **state)
 {
 	(void)state;
-	assert_int_equal(ps_histogram_bucket(0), 0);
-	assert_int_equal(ps_histogram_bucket(UINT64_MAX), PS_HISTOGRAM_BUCKETS - 1);
+	assert_int_equal(ps_log_linear_bucket(0, PS_HISTOGRAM_BITS), 0);
+	assert_int_equal(ps_log_linear_bucket(UINT64_MAX, PS_HISTOGRAM_BITS),
+	                 PS_HISTOGRAM_BUCKETS - 1);
 }
 
 /* Growing values, and the bucket of each. */
@@ -54,7 +55,7 @@ static void buckets_grow_with_the_value_and_leave_none_out(void **state)
 
 	(void)state;
 	for (uint64_t value = 0; value < 100000; value++) {
-		unsigned bucket = ps_histogram_bucket(value);
+		unsigned bucket = ps_log_linear_bucket(value, PS_HISTOGRAM_BITS);
 
 		assert_true(bucket == last || bucket == last + 1);
 		last = bucket;
