@@ -9,8 +9,9 @@ from teller import LOG, Refused, dice, pieces, random_moment, tellers, until  # 
 KILLS = 4
 ALL_KILLS = rounds(8)
 OPEN_KILLS = rounds(20)
-# Transactions, enough to be killed among them.
-MANY = {"tcp": 4000, "tls": 4000, "shm": 40000, "rdma": 1000}
+# Transactions, to be killed among them.
+MANY = {"tcp": 2000, "tls": 2000, "shm": 20000, "rdma": 500}
+ENDLESS = 1 << 40                       # until it is told to stop
 CREATE_KILLS = rounds(12)
 STORES_PER_KILL = 6
 
@@ -19,9 +20,10 @@ def list_of(daemons):
     return ",".join(daemon.address for daemon in daemons)
 
 
-def kill_while_it_runs(dice, desk, daemon, count):
-    """kill -9 of the mirror at a random one of `count` transactions that the owner is to run."""
-    goal = desk.page.acked + dice.randrange(1, count // 2)
+def kill_while_it_runs(dice, desk, daemon, count, most):
+    """kill -9 of the mirror at a random one of the first `most` of `count` transactions that the
+    owner is to run, or soon after it."""
+    goal = desk.page.acked + dice.randrange(1, most)
     desk.send("run", count)
     until(lambda: desk.page.acked >= goal, "transactions")
     daemon.kill9()
@@ -39,7 +41,7 @@ def test_a_mirror_of_three_is_killed_and_comes_back_while_its_owner_commits(
     desk.books()
     for number in range(KILLS):
         daemon = daemons[number % 3]
-        kill_while_it_runs(dice, desk, daemon, 600)
+        kill_while_it_runs(dice, desk, daemon, 600, 300)
         desk.answer()
         until(lambda: desk.figures()["live"] == 2, "the owner's notice of it")
         replayed = desk.figures()["replayed"]
@@ -65,9 +67,11 @@ def test_the_only_mirror_is_killed_and_comes_back(mirrors, tellers, dice, fabric
     desk.books()
     for _ in range(KILLS):
         in_doubt = desk.page.in_doubt
-        kill_while_it_runs(dice, desk, daemon, MANY[fabric])
+        kill_while_it_runs(dice, desk, daemon, ENDLESS, MANY[fabric])
         until(lambda: desk.page.in_doubt > in_doubt, "a commit in doubt")
         daemon.restart()
+        desk.page.advances(20)
+        desk.page.tell_to_stop()
         desk.answer()
         desk.ask("flush")
     figures = desk.figures()
