@@ -158,3 +158,12 @@ bool ps_panel_answered(const struct ps_panel *panel, unsigned i)
 {
 	return panel->controls[i] != NULL;
 }
+
+const char *ps_panel_absence(const struct ps_panel *panel, unsigned i)
+{
+	if (ps_panel_answered(panel, i))
+		return "refused";
+	if (panel->errors[i].code == PERSEAS_ETLS)
+		return "TLS failed";
+	return panel->errors[i].code == PERSEAS_EVERSION ? "another version" : "unreachable";
+}

@@ -39,8 +39,7 @@ static void print_mirror(const struct ps_panel *panel, unsigned i)
 	char used[PS_SIZE_TEXT], limit[PS_SIZE_TEXT];
 
 	if (!panel->replies[i]) {
-		printf("%s: %s\n", panel->addresses[i].text,
-		       ps_panel_answered(panel, i) ? "refused" : "unreachable");
+		printf("%s: %s\n", panel->addresses[i].text, ps_panel_absence(panel, i));
 		return;
 	}
 	list = panel->replies[i]->list;

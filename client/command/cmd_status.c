@@ -35,11 +35,11 @@ static const char *note_of(const struct ps_census *census, unsigned i)
 
 static const char *absence_of(const struct ps_census *census, unsigned i)
 {
-	if (!ps_panel_answered(census->panel, i))
-		return "unreachable";
 	if (census->errors[i].code == PERSEAS_ENOSTORE)
 		return "no such store";
-	return census->errors[i].code == PERSEAS_EDAMAGED ? "damaged" : "refused";
+	if (census->errors[i].code == PERSEAS_EDAMAGED)
+		return "damaged";
+	return ps_panel_absence(census->panel, i);
 }
 
 static unsigned claimers(const Perseas__Roster *roster)

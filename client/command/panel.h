@@ -51,4 +51,7 @@ void ps_panel_close(struct ps_panel *panel);
 /* Did it answer, be it with a refusal? */
 bool ps_panel_answered(const struct ps_panel *panel, unsigned i);
 
+/* Why there is no reply, in a word or two for a table; errors[i] has the sentence. */
+const char *ps_panel_absence(const struct ps_panel *panel, unsigned i);
+
 #endif

@@ -253,6 +253,7 @@ def test_what_is_no_mirror_is_named_and_does_not_hide_the_others(perseas, mirror
         assert daemons[0].address in done.out or "1 of 1 mirrors" in done.out, done
         if verb == "ls":
             assert done.status == PARTLY
+            assert (": another version\n" in done.out) == ("speaks version" in said), done
     finally:
         close()
 

@@ -80,6 +80,7 @@ def test_an_owner_with_a_wrong_certificate_is_told_what_to_do(
     assert "%s: it refuses the certificate of this end (%s" % (daemon.address, told) in str(error)
     done = perseas("ls", mirrors=[daemon])
     assert done.status == FAILURE and told in done.err
+    assert done.out == "%s: TLS failed\n" % daemon.address
     log_of(daemon, "refused: its certificate is refused (%s" % logged)
 
 
