@@ -123,15 +123,26 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	connection_write(arg);
 }
 
+static void tell_late(const struct connection *connection, enum due due)
+{
+	const char *peer = connection->session.peer, *who = connection->session.identity.name;
+	const struct log_fields fields = { .peer = peer };
+
+	if (due == DUE_HELLO)
+		log_limited(daemon_refuse(connection->daemon, REFUSED_HELLO), LOG_LEVEL_INFO,
+		            "hello-late", &fields,
+		            "connection from %s, %s, is closed: it did not say hello in time", peer,
+		            *who ? who : "in the handshake of TLS");
+	else
+		log_event(LOG_LEVEL_INFO, "too-slow", &fields,
+		          "connection from %s, %s, is closed: it %s", peer, who,
+		          due == DUE_REQUEST ? "sent half of a request and then was too slow"
+		                             : "did not take its reply in time");
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	static const char *const faults[] = {
-		[DUE_HELLO] = "did not say hello in time",
-		[DUE_REQUEST] = "sent half of a request and then was too slow",
-		[DUE_REPLY] = "did not take its reply in time",
-	};
 	struct connection *connection = arg;
-	const char *peer = connection->session.peer, *who = connection->session.identity.name;
 	enum due due = connection->due;
 
 	(void)fd;
@@ -142,9 +153,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		connection_read(connection);
 		return;
 	}
-	log_event(LOG_LEVEL_INFO, due == DUE_HELLO ? "hello-late" : "too-slow",
-	          &(struct log_fields){ .peer = peer }, "connection from %s, %s, is closed: it %s",
-	          peer, *who ? who : "in the handshake of TLS", faults[due]);
+	tell_late(connection, due);
 	connection_close(connection);
 }
 
@@ -236,12 +245,12 @@ int connection_identify(struct connection *connection, const char *certificate)
 	if (named && connection->guest.origin->connections <=
 	                     access_limit(access, who->name, LIMIT_CONNECTIONS))
 		return 0;
-	connection->daemon->counters.connections_refused++;
-	log_event(LOG_LEVEL_WARNING, "connection-refused",
-	          &(struct log_fields){ .peer = connection->session.peer },
-	          "connection from %s, %s, is refused: %s", connection->session.peer, who->name,
-	          named ? "it has all that its limit \"connections\" allows"
-	                : "its certificate names nobody");
+	log_limited(daemon_refuse(connection->daemon, named ? REFUSED_LIMIT : REFUSED_TLS),
+	            LOG_LEVEL_WARNING, "connection-refused",
+	            &(struct log_fields){ .peer = connection->session.peer },
+	            "connection from %s, %s, is refused: %s", connection->session.peer, who->name,
+	            named ? "it has all that its limit \"connections\" allows"
+	                  : "its certificate names nobody");
 	return -1;
 }
 

@@ -232,10 +232,11 @@ static int take_hello(struct connection *connection)
 	connection->have = 0;
 	connection->stage = STAGE_OPEN;
 	if (hello.version != PS_PROTOCOL_VERSION) {
-		log_event(LOG_LEVEL_WARNING, "other-version",
-		          &(struct log_fields){ .peer = connection->session.peer },
-		          "%s speaks version %u of the protocol, this daemon version %d",
-		          connection->session.peer, hello.version, PS_PROTOCOL_VERSION);
+		log_limited(daemon_refuse(connection->daemon, REFUSED_HELLO), LOG_LEVEL_WARNING,
+		            "other-version",
+		            &(struct log_fields){ .peer = connection->session.peer },
+		            "%s speaks version %u of the protocol, this daemon version %d",
+		            connection->session.peer, hello.version, PS_PROTOCOL_VERSION);
 		connection->stage = STAGE_LAST;
 	}
 	connection_wait_no_more(connection, DUE_HELLO);
@@ -332,14 +333,16 @@ static void refuse_stranger(const struct connection *connection)
 	const uint8_t *bytes = connection->input;
 
 	if (bytes[0] != PS_TLS_HANDSHAKE || bytes[1] != PS_TLS_MAJOR) {
-		log_event(LOG_LEVEL_INFO, "not-perseas", &fields,
-		          "connection from %s is not of this protocol", fields.peer);
+		log_limited(daemon_refuse(connection->daemon, REFUSED_HELLO), LOG_LEVEL_INFO,
+		            "not-perseas", &fields, "connection from %s is not of this protocol",
+		            fields.peer);
 		return;
 	}
-	log_event(LOG_LEVEL_WARNING, "wants-tls", &fields,
-	          "%s wants TLS, and this daemon was started without: give it --tls-cert, "
-	          "--tls-key and --tls-ca",
-	          fields.peer);
+	log_limited(daemon_refuse(connection->daemon, REFUSED_TLS), LOG_LEVEL_WARNING, "wants-tls",
+	            &fields,
+	            "%s wants TLS, and this daemon was started without: give it --tls-cert, "
+	            "--tls-key and --tls-ca",
+	            fields.peer);
 	ps_stream_refuse(&connection->stream);
 }
 
@@ -381,11 +384,14 @@ static enum taken shake(struct connection *connection)
 		return TAKEN_WAITS;
 	}
 	if (ret < 0 || ps_stream_name(stream, name) < 0) {
-		connection->daemon->counters.connections_refused++;
-		log_event(LOG_LEVEL_WARNING, "tls-refused", &(struct log_fields){ .peer = peer },
-		          "the TLS connection from %s is refused: %s", peer,
-		          ps_stream_fault(stream) ? ps_stream_why(stream)
-		                                  : "it ended in the handshake");
+		const bool fault = ps_stream_fault(stream);
+
+		/* Who looks at ports connects and goes: nobody has to do anything about that. */
+		log_limited(daemon_refuse(connection->daemon, REFUSED_TLS),
+		            fault ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "tls-refused",
+		            &(struct log_fields){ .peer = peer },
+		            "the TLS connection from %s is refused: %s", peer,
+		            fault ? ps_stream_why(stream) : "it ended in the handshake");
 		return TAKEN_CLOSE;
 	}
 	if (connection_identify(connection, name) < 0)

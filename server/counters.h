@@ -20,9 +20,19 @@ struct histogram {
 	uint64_t sum_ns;
 };
 
+/* Why a connection was refused, or closed before it was of use. */
+enum refusal {
+	REFUSED_FULL,  /* there are too many, of all */
+	REFUSED_LIMIT, /* .. of its identity */
+	REFUSED_TLS,   /* no TLS, or no certificate of use */
+	REFUSED_HELLO, /* no greeting in time, or of something else */
+	REFUSED_TOKEN, /* a data path for no session that waits for one */
+	REFUSALS,
+};
+
 struct counters {
-	uint64_t connections; /* that were accepted, control and data */
-	uint64_t connections_refused;
+	uint64_t connections; /* that were accepted, of all kinds */
+	uint64_t connections_refused[REFUSALS];
 	uint64_t tcp_bytes;                          /* received by data connections */
 	uint64_t tcp_chains;                         /* .. of which were applied and answered */
 	uint64_t http_requests;                      /* answered */

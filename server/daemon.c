@@ -5,8 +5,7 @@
 #include <time.h>
 
 enum {
-	LOOP_ROUNDS = 32,  /* looks at the data paths for each look at everything else */
-	CROWDED_MS = 1000, /* at least, from one warning to the next */
+	LOOP_ROUNDS = 32, /* looks at the data paths for each look at everything else */
 };
 
 static const struct target *const targets[] = {
@@ -109,19 +108,21 @@ void daemon_free(struct daemon *daemon)
 	free(daemon);
 }
 
+struct log_limit *daemon_refuse(struct daemon *daemon, enum refusal refusal)
+{
+	daemon->counters.connections_refused[refusal]++;
+	return &daemon->told[refusal];
+}
+
 void daemon_tell_crowded(struct daemon *daemon, const char *peer)
 {
 	const struct crowd *crowd = &daemon->crowd;
-	uint64_t now = daemon_now_ns() / 1000000;
 
-	daemon->counters.connections_refused++;
-	if (daemon->crowded_ms && now - daemon->crowded_ms < CROWDED_MS)
-		return;
-	daemon->crowded_ms = now;
-	log_event(LOG_LEVEL_WARNING, "crowded", &(struct log_fields){ .peer = peer },
-	          "there is no room for more than %u connections, of which %u are open: that of "
-	          "%s is closed; %llu had to make room since the start",
-	          crowd->max, crowd->count, peer, (unsigned long long)crowd->evicted);
+	log_limited(daemon_refuse(daemon, REFUSED_FULL), LOG_LEVEL_WARNING, "crowded",
+	            &(struct log_fields){ .peer = peer },
+	            "there is no room for more than %u connections, of which %u are open: that of "
+	            "%s is closed; %llu had to make room since the start",
+	            crowd->max, crowd->count, peer, (unsigned long long)crowd->evicted);
 }
 
 int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, char *why, size_t size)

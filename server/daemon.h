@@ -21,6 +21,7 @@
 #include "config.h"
 #include "counters.h"
 #include "crowd.h"
+#include "log.h"
 #include "target.h"
 
 #include <netinet/in.h>
@@ -68,10 +69,10 @@ struct daemon {
 	struct crowd crowd;        /* connections of both kinds */
 	size_t held;               /* bytes of large messages that are under way */
 	uint64_t message_ns;       /* as MESSAGE_SECONDS */
-	uint64_t crowded_ms;       /* when it was last said that there is no room */
-	unsigned unix_mode;        /* of the files of Unix sockets; 0: 0600 */
-	uint64_t spin_ns;          /* how long the loop spins after data arrived; 0: never */
-	uint64_t spins;            /* times that it has spun: marks the links that moved since */
+	struct log_limit told[REFUSALS]; /* of connections that were refused */
+	unsigned unix_mode;              /* of the files of Unix sockets; 0: 0600 */
+	uint64_t spin_ns;                /* how long the loop spins after data arrived; 0: never */
+	uint64_t spins; /* times that it has spun: marks the links that moved since */
 	struct counters counters;
 	uint64_t began_ns; /* by daemon_now_ns() */
 	enum daemon_phase phase;
@@ -94,7 +95,10 @@ void daemon_breathe(struct daemon *daemon);
 uint64_t daemon_now_ns(void); /* CLOCK_MONOTONIC */
 /* I5: ends the session's data paths, of every fabric. */
 void daemon_cut(struct daemon *daemon, struct session *session);
-/* There is no room for that connection. Said once a second at most. */
+/* Counts a connection that is refused. The limit for what is to be told of it: anybody can have
+ * himself refused as often as he likes. */
+struct log_limit *daemon_refuse(struct daemon *daemon, enum refusal refusal);
+/* There is no room for that connection. */
 void daemon_tell_crowded(struct daemon *daemon, const char *peer);
 /* Adds to a grant what the fabrics offer. */
 void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant);

@@ -123,16 +123,14 @@ static void write_json(const struct log_entry *entry)
 	free(line);
 }
 
-void log_event(enum log_level level, const char *event, const struct log_fields *fields,
-               const char *format, ...)
+static void tell(enum log_level level, const char *event, const struct log_fields *fields,
+                 uint64_t left_out, const char *format, va_list args)
 {
 	static const struct log_fields nothing;
 	struct log_entry entry = { .level = level };
 	struct timespec now;
-	va_list args;
+	size_t len;
 
-	if (level > limit && level > LOG_LEVEL_INFO)
-		return;
 	if (!fields)
 		fields = &nothing;
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -142,9 +140,11 @@ void log_event(enum log_level level, const char *event, const struct log_fields 
 	copy_text(entry.event, sizeof(entry.event), event);
 	copy_text(entry.store, sizeof(entry.store), fields->store);
 	copy_text(entry.peer, sizeof(entry.peer), fields->peer);
-	va_start(args, format);
 	vsnprintf(entry.message, sizeof(entry.message), format, args);
-	va_end(args);
+	len = strlen(entry.message);
+	if (left_out)
+		snprintf(entry.message + len, sizeof(entry.message) - len,
+		         "; %llu more like it before", (unsigned long long)left_out);
 	make_printable(entry.message);
 	if (level <= LOG_LEVEL_INFO) {
 		entry.number = count + 1;
@@ -152,6 +152,57 @@ void log_event(enum log_level level, const char *event, const struct log_fields 
 	}
 	if (level <= limit)
 		(form == LOG_FORMAT_JSON ? write_json : write_text)(&entry);
+}
+
+static bool is_told(enum log_level level)
+{
+	return level <= limit || level <= LOG_LEVEL_INFO;
+}
+
+void log_event(enum log_level level, const char *event, const struct log_fields *fields,
+               const char *format, ...)
+{
+	va_list args;
+
+	if (!is_told(level))
+		return;
+	va_start(args, format);
+	tell(level, event, fields, 0, format, args);
+	va_end(args);
+}
+
+/* Is its turn now? */
+static bool take_turn(struct log_limit *often)
+{
+	const uint64_t every = LOG_EVERY_SECONDS * 1000000000ull, saved = (LOG_BURST - 1) * every;
+	struct timespec time;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	now = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	if (often->due_ns + saved < now)
+		often->due_ns = now - saved;
+	if (often->due_ns > now)
+		return false;
+	often->due_ns += every;
+	return true;
+}
+
+void log_limited(struct log_limit *often, enum log_level level, const char *event,
+                 const struct log_fields *fields, const char *format, ...)
+{
+	va_list args;
+
+	if (!is_told(level))
+		return;
+	if (!take_turn(often)) {
+		often->left_out++;
+		return;
+	}
+	va_start(args, format);
+	tell(level, event, fields, often->left_out, format, args);
+	va_end(args);
+	often->left_out = 0;
 }
 
 const struct log_entry *log_recent(unsigned index)

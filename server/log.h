@@ -54,6 +54,23 @@ void log_init(enum log_level level, enum log_format format);
 void log_event(enum log_level level, const char *event, const struct log_fields *fields,
                const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* Of an event that whoever can connect may bring about as often as he likes. Zeroed: it did not
+ * happen yet. */
+struct log_limit {
+	uint64_t due_ns;   /* when the next may be told */
+	uint64_t left_out; /* since the last that was */
+};
+
+enum {
+	LOG_BURST = 10,         /* that are told at once, after a time of rest */
+	LOG_EVERY_SECONDS = 10, /* and then one in this time, with how many were left out */
+};
+
+/* Does nothing for most of those that come often. */
+void log_limited(struct log_limit *often, enum log_level level, const char *event,
+                 const struct log_fields *fields, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+
 /* The events of level info and above, whether they were written or not: 0 is the newest. NULL:
  * there are not so many, or they are forgotten. Until the next event. */
 const struct log_entry *log_recent(unsigned index);

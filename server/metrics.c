@@ -127,10 +127,21 @@ static void write_http_connections(struct sheet *sheet)
 	}
 
 COUNTER(accepted, counters.connections)
-COUNTER(turned_away, counters.connections_refused)
 COUNTER(tcp_bytes, counters.tcp_bytes)
 COUNTER(tcp_chains, counters.tcp_chains)
 COUNTER(http_requests, counters.http_requests)
+
+static void write_turned_away(struct sheet *sheet)
+{
+	static const char *const reasons[REFUSALS] = {
+		[REFUSED_FULL] = "full",   [REFUSED_LIMIT] = "limit", [REFUSED_TLS] = "tls",
+		[REFUSED_HELLO] = "hello", [REFUSED_TOKEN] = "token",
+	};
+
+	for (unsigned i = 0; i < REFUSALS; i++)
+		number(sheet, LABELS({ "reason", reasons[i] }),
+		       sheet->daemon->counters.connections_refused[i]);
+}
 
 static void write_spins(struct sheet *sheet)
 {
@@ -381,8 +392,11 @@ static const struct metric {
 	  write_connections },
 	{ "perseas_connections_total", "counter", "", "Connections that were accepted.",
 	  write_accepted },
-	{ "perseas_connections_refused_total", "counter", "",
-	  "Connections that were closed at once, as too many were open.", write_turned_away },
+	{ "perseas_connections_refused_total", "counter", "reason",
+	  "Connections that were refused or closed: full, as too many were open; limit, of its "
+	  "identity; tls, its handshake failed; hello, it did not greet, or as something else; "
+	  "token, a data path for no session.",
+	  write_turned_away },
 	{ "perseas_http_connections", "gauge", "", "Open connections for HTTP.",
 	  write_http_connections },
 	{ "perseas_http_requests_total", "counter", "", "HTTP requests that were answered.",

@@ -226,18 +226,21 @@ static int data_greet(struct data_link *link)
 	struct session *session;
 
 	if (link->hello.version != PS_PROTOCOL_VERSION) {
+		(void)daemon_refuse(link->daemon, REFUSED_HELLO);
 		answer_hello(link, PS_ANSWER_BAD_VERSION);
 		return -1;
 	}
 	session = link->hello.zero ? NULL : stores_session(link->daemon->stores, link->hello.token);
 	if (!session) {
-		log_event(LOG_LEVEL_INFO, "data-refused",
-		          &(struct log_fields){ .peer = link->peer },
-		          "data connection from %s has the token of no session", link->peer);
+		log_limited(daemon_refuse(link->daemon, REFUSED_TOKEN), LOG_LEVEL_INFO,
+		            "data-refused", &(struct log_fields){ .peer = link->peer },
+		            "data connection from %s has the token of no session", link->peer);
 		answer_hello(link, PS_ANSWER_BAD_TOKEN);
 		return -1;
 	}
 	if (strcmp(link->identity, session->identity.name) != 0) {
+		/* Who comes here has stolen something: each is told. */
+		(void)daemon_refuse(link->daemon, REFUSED_TOKEN);
 		log_event(LOG_LEVEL_WARNING, "data-refused",
 		          &(struct log_fields){ .peer = link->peer },
 		          "data connection from %s (%s) has the token of %s (%s): it is refused",
@@ -336,8 +339,9 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	log_event(LOG_LEVEL_INFO, "hello-late", &(struct log_fields){ .peer = link->peer },
-	          "data connection from %s did not say hello in time", link->peer);
+	log_limited(daemon_refuse(link->daemon, REFUSED_HELLO), LOG_LEVEL_INFO, "hello-late",
+	            &(struct log_fields){ .peer = link->peer },
+	            "data connection from %s did not say hello in time", link->peer);
 	data_close(link);
 }
 

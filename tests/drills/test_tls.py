@@ -12,6 +12,7 @@ from authority import Authority, dial
 from binding import PerseasError, Store
 from drill import BUILD, CREATE, FAILURE, OK, SECONDS, TOP, USAGE, fill, wait_for
 from teller import LOG, dice, tellers, until  # noqa: F401
+from watching import Watch, options as watched
 
 HANDSHAKE = 5                           # seconds that a connection has to say what it is
 
@@ -290,6 +291,26 @@ def test_a_mirror_that_is_silent_in_the_handshake_costs_the_time_for_connecting(
         done = perseas("ls", *authority.options("owner"), "--connect-timeout", 100,
                        mirrors="127.0.0.1:%d" % silent.getsockname()[1], seconds=10)
     assert done.status == FAILURE and "did not finish the TLS handshake in time" in done.err
+
+
+def test_who_looks_at_ports_fills_no_log(mirrors, perseas, tmp_path):
+    """Hundreds that end in the handshake, or say something else, each counted.
+    The log has the first of them, and then one now and then."""
+    daemon, = mirrors(1, "tls", watched(tmp_path))
+    before = len(daemon.log().splitlines())
+    for number in range(300):
+        with socket.create_connection(("127.0.0.1", daemon.mirror.port), SECONDS) as peer:
+            peer.sendall(b"GET / HTTP/1.1\r\n\r\n"[:16 * (number % 2)])
+            peer.shutdown(socket.SHUT_WR)
+            wire.rest(peer)
+    watch = Watch(tmp_path)
+    until(lambda: watch.value("perseas_connections_refused_total", reason="tls") == 300,
+          "300 that are counted")
+    told = daemon.log().splitlines()[before:]
+    assert 10 <= len(told) < 20
+    assert "it ended in the handshake" in told[0] and "warning" not in told[0]
+    assert "perseasd: warning: " in told[1] and "it does not speak TLS 1.3" in told[1]
+    assert perseas("ls", mirrors=[daemon]).status == OK
 
 
 def test_garbage_in_place_of_tls_is_closed(mirrors, tellers, dice):

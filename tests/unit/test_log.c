@@ -177,6 +177,40 @@ static void the_newest_events_are_kept(void **state)
 	assert_null(log_recent(LOG_KEPT));
 }
 
+/* A scanner that knocks 2 * LOG_BURST times, and three times again when one may be told. */
+static struct log_limit knocks;
+
+static void knock(void)
+{
+	for (int i = 0; i < 2 * LOG_BURST; i++)
+		log_limited(&knocks, LOG_LEVEL_WARNING, "knock", NULL, "knock %d", i);
+	knocks.due_ns -= LOG_EVERY_SECONDS * 1000000000ull;
+	for (int i = 0; i < 3; i++)
+		log_limited(&knocks, LOG_LEVEL_WARNING, "knock", NULL, "again %d", i);
+}
+
+static void what_anybody_can_bring_about_fills_no_log(void **state)
+{
+	const char *line;
+	uint64_t first;
+
+	(void)state;
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	warn();
+	first = log_recent(0)->number;
+	line = written_by(knock);
+	for (int i = 0; i < LOG_BURST; i++) {
+		char told[64];
+		int len = snprintf(told, sizeof(told), "perseasd: warning: knock %d\n", i);
+
+		assert_memory_equal(line, told, (size_t)len);
+		line += len;
+	}
+	assert_string_equal(line, "perseasd: warning: again 0; 10 more like it before\n");
+	assert_int_equal(knocks.left_out, 2);
+	assert_int_equal(log_recent(0)->number, first + LOG_BURST + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +222,7 @@ int main(void)
 		cmocka_unit_test_setup(what_is_too_long_is_cut, setup),
 		cmocka_unit_test_setup(events_are_kept_though_they_are_not_written, setup),
 		cmocka_unit_test_setup(the_newest_events_are_kept, setup),
+		cmocka_unit_test_setup(what_anybody_can_bring_about_fills_no_log, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
