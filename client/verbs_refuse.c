@@ -52,7 +52,8 @@ static int answered(const struct ps_attempt *a, const struct ps_answer *answer)
 		                    "that this address leads to; give the mirror's address on the "
 		                    "network of that device");
 	case PS_ANSWER_NO_RESOURCES:
-		return ps_refuse(a, "the mirror could not make a queue pair; see its log");
+		return ps_refuse(a, "the mirror has no room for another connection, or could not "
+		                    "make a queue pair; see its log");
 	case PS_ANSWER_BAD_FRAME:
 	case PS_ANSWER_OTHER_IDENTITY:
 		break;

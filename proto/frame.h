@@ -63,7 +63,7 @@ enum ps_answer_status {
 	PS_ANSWER_BAD_FRAME = 3,      /* not understood, or outside a region */
 	PS_ANSWER_USED_TOKEN = 4,     /* rdma: the session's data path was opened before */
 	PS_ANSWER_ELSEWHERE = 5,      /* rdma: the memory is registered with another device */
-	PS_ANSWER_NO_RESOURCES = 6,   /* rdma: no queue pair could be made; see the mirror's log */
+	PS_ANSWER_NO_RESOURCES = 6,   /* rdma: no room, or no queue pair; see the mirror's log */
 	PS_ANSWER_OTHER_IDENTITY = 7, /* the session is another's, by its certificate */
 };
 

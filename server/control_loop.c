@@ -74,6 +74,11 @@ static void session_offer(struct session *session, Perseas__Grant *grant)
 	daemon_grant(connection_of(session)->daemon, session, grant);
 }
 
+const char *connection_origin(const struct session *session)
+{
+	return ((const struct connection *)session)->guest.origin->name;
+}
+
 bool connection_address(const struct session *session, struct sockaddr_storage *address)
 {
 	socklen_t len = sizeof(*address);

@@ -40,7 +40,7 @@ enum {
 	HANDSHAKE_SECONDS = 5,  /* until a connection must have said what it is */
 	MESSAGE_SECONDS = 10,   /* until a request has come, or a reply was taken, whole; unless
 	                           another time is set */
-	CONNECTIONS_MAX = 1024, /* of both kinds, unless another number is set */
+	CONNECTIONS_MAX = 1024, /* of all kinds, unless another number is set */
 	CONNECTIONS_KEPT = 4,   /* one in so many is not for plain connections (crowd.h) */
 	ORIGIN_MAX = 160,       /* bytes of the name of an origin */
 	PRIORITY_OWNERS = 0,    /* of the loop's events: .. */
@@ -66,7 +66,7 @@ struct daemon {
 	                              daemon's */
 	bool exposed;              /* plain text also where others than this host can connect */
 	uint8_t *buffer;           /* of target_tcp: what recv() fills */
-	struct crowd crowd;        /* connections of both kinds */
+	struct crowd crowd;        /* connections of all kinds */
 	size_t held;               /* bytes of large messages that are under way */
 	uint64_t message_ns;       /* as MESSAGE_SECONDS */
 	struct log_limit told[REFUSALS]; /* of connections that were refused */
@@ -138,8 +138,9 @@ unsigned http_connections(const struct http *http); /* of NULL: 0 */
 /* control_loop.c: takes a socket that was just accepted. */
 void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *from, bool local);
 void connections_close(struct daemon *daemon);
-/* The address of this host that the session's control connection came to. False: a Unix
- * socket. */
+/* Where the session's control connection comes from, as crowd_enter() takes it. */
+const char *connection_origin(const struct session *session);
+/* The address of this host that it came to. False: a Unix socket. */
 bool connection_address(const struct session *session, struct sockaddr_storage *address);
 
 /* target_tcp.c: takes a stream whose first four bytes were PS_DATA_MAGIC. identity: the name in

@@ -74,20 +74,29 @@ void verbs_link_close(struct verbs_link *link)
 	if (link->session->fabric == target_rdma.name)
 		link->session->fabric = NULL;
 	verbs_domain_unlink(link->domain);
+	crowd_leave(&link->guest);
 	free(link);
 }
 
 /* --- a request to connect --- */
 
 static void refuse_request(struct verbs_target *target, const struct verbs_request *request,
-                           enum ps_answer_status status)
+                           enum ps_answer_status status, enum refusal refusal)
 {
+	static const char *const why[REFUSALS] = {
+		[REFUSED_FULL] = "there is no room for it",
+		[REFUSED_LIMIT] = "its owner has all that the limit \"connections\" allows",
+		[REFUSED_HELLO] = "it did not greet in this version of the protocol",
+		[REFUSED_TOKEN] = "it has the token of no session that waits for it",
+	};
 	const struct ps_answer answer = { .op = PS_OP_HELLO, .status = (uint8_t)status };
 	char peer[128];
 
 	name_peer(request->id, peer, sizeof(peer));
-	log_event(LOG_LEVEL_INFO, "rdma-refused", &(struct log_fields){ .peer = peer },
-	          "an rdma connection from %s is refused (status %d)", peer, (int)status);
+	log_limited(daemon_refuse(target->daemon, refusal), LOG_LEVEL_INFO, "rdma-refused",
+	            &(struct log_fields){ .peer = peer },
+	            "an rdma connection from %s is refused (status %d): %s", peer, (int)status,
+	            why[refusal]);
 	(void)target->verbs->reject(request->id, &answer, sizeof(answer));
 	target->verbs->destroy_id(request->id);
 }
@@ -170,34 +179,80 @@ static int accept_request(struct verbs_link *link, unsigned reads)
 	return link->target->verbs->accept(link->id, &param);
 }
 
+/* It is the data path of an owner, so that it never has to go. */
+static bool guest_owns(const struct guest *guest)
+{
+	(void)guest;
+	return true;
+}
+
+/* Among all connections, and among those of its owner's identity. */
+static bool find_place(struct verbs_link *link, enum refusal *refusal)
+{
+	struct daemon *daemon = link->target->daemon;
+	const struct session *session = link->session;
+
+	*refusal = REFUSED_FULL;
+	link->guest.owns = guest_owns;
+	if (!crowd_enter(&daemon->crowd, &link->guest, connection_origin(session)))
+		return false;
+	*refusal = REFUSED_LIMIT;
+	if (link->guest.origin->connections <=
+	    access_limit(stores_access(daemon->stores), session->identity.name, LIMIT_CONNECTIONS))
+		return true;
+	crowd_leave(&link->guest);
+	return false;
+}
+
+/* With a place and a queue pair. NULL: *refusal says what is missing. */
+static struct verbs_link *link_new(struct verbs_target *target, struct rdma_cm_id *id,
+                                   struct session *session, struct verbs_domain *domain,
+                                   enum refusal *refusal)
+{
+	struct verbs_link *link = calloc(1, sizeof(*link));
+	int error;
+
+	*refusal = REFUSED_FULL;
+	if (!link)
+		return NULL;
+	link->target = target;
+	link->domain = domain;
+	link->session = session;
+	link->id = id;
+	name_peer(id, link->peer, sizeof(link->peer));
+	if (!find_place(link, refusal)) {
+		free(link);
+		return NULL;
+	}
+	error = make_queue_pair(link);
+	if (!error)
+		return link;
+	log_event(LOG_LEVEL_ERROR, "rdma-trouble", NULL, "no queue pair for an rdma connection: %s",
+	          strerror(abs(error)));
+	*refusal = REFUSED_FULL;
+	crowd_leave(&link->guest);
+	free(link);
+	return NULL;
+}
+
 void verbs_link_request(struct verbs_target *target, const struct verbs_request *request)
 {
 	struct session *session;
 	struct verbs_domain *domain;
 	enum ps_answer_status status = find_session(target, request, &session, &domain);
+	enum refusal refusal = status == PS_ANSWER_BAD_VERSION ? REFUSED_HELLO : REFUSED_TOKEN;
 	struct verbs_link *link;
-	int error = ENOMEM;
 
 	if (status != PS_ANSWER_OK) {
-		refuse_request(target, request, status);
+		refuse_request(target, request, status, refusal);
 		return;
 	}
-	link = calloc(1, sizeof(*link));
-	if (link) {
-		link->target = target;
-		link->domain = domain;
-		link->session = session;
-		link->id = request->id;
-		name_peer(link->id, link->peer, sizeof(link->peer));
-		error = make_queue_pair(link);
-	}
-	if (error) {
-		log_event(LOG_LEVEL_ERROR, "rdma-trouble", NULL,
-		          "no queue pair for an rdma connection: %s", strerror(abs(error)));
-		free(link);
-		refuse_request(target, request, PS_ANSWER_NO_RESOURCES);
+	link = link_new(target, request->id, session, domain, &refusal);
+	if (!link) {
+		refuse_request(target, request, PS_ANSWER_NO_RESOURCES, refusal);
 		return;
 	}
+	target->daemon->counters.connections++;
 	domain->links++;
 	session->fabric = target_rdma.name;
 	session->opened = true;

@@ -453,6 +453,90 @@ static void keys_are_good_for_one_store_only(void **state)
 	leave(&other);
 }
 
+/* A path has a place of its own as long as it is there; where owners have taken all of them, the
+ * next path is refused, and one of theirs that ends makes room. */
+static void a_path_is_one_of_the_connections(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct counters *counters = &fixture->daemon->counters;
+	struct far_owner owner, other;
+	struct ps_hello hello;
+
+	fixture_bank(fixture);
+	fixture_make(fixture, "other");
+	claim(fixture, &owner, "bank", 5);
+	assert_int_equal(fixture->daemon->crowd.count, 1);
+	open_path(fixture, &owner);
+	assert_int_equal(fixture->daemon->crowd.count, 2);
+	claim(fixture, &other, "other", 5);
+	daemon_set_connections(fixture->daemon, 3);
+	hello = hello_of(&other);
+	assert_int_equal(refused_with(fixture, &other, &hello, sizeof(hello)),
+	                 PS_ANSWER_NO_RESOURCES);
+	assert_int_equal(counters->connections_refused[REFUSED_FULL], 1);
+	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	peer_close(&owner.peer);
+	settle(fixture);
+	assert_int_equal(fixture->daemon->crowd.count, 2);
+	open_path(fixture, &other);
+	assert_int_equal(fixture->daemon->crowd.count, 3);
+	leave(&other);
+	close(owner.control);
+}
+
+/* Three are allowed: two owners' control connections, and the path of one. */
+static void a_path_counts_for_its_owners_identity(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct counters *counters = &fixture->daemon->counters;
+	struct far_owner owner, other;
+	struct ps_hello hello;
+
+	fixture_bank(fixture);
+	fixture_make(fixture, "other");
+	fixture_rules(fixture, "allow * all\nlimit anonymous connections 3");
+	claim(fixture, &owner, "bank", 5);
+	claim(fixture, &other, "other", 5);
+	open_path(fixture, &owner);
+	hello = hello_of(&other);
+	assert_int_equal(refused_with(fixture, &other, &hello, sizeof(hello)),
+	                 PS_ANSWER_NO_RESOURCES);
+	assert_int_equal(counters->connections_refused[REFUSED_LIMIT], 1);
+	assert_int_equal(fixture->daemon->crowd.count, 3);
+	leave(&owner);
+	settle(fixture);
+	open_path(fixture, &other);
+	leave(&other);
+}
+
+/* Tokens of nobody, and of another version: none keeps a place, each is counted. */
+static void requests_that_are_refused_are_counted(void **state)
+{
+	enum { MANY = 100 };
+	struct fixture *fixture = *state;
+	const struct counters *counters = &fixture->daemon->counters;
+	struct far_owner owner;
+	struct ps_hello wrong, newer;
+
+	begin(fixture, &owner);
+	wrong = newer = hello_of(&owner);
+	wrong.token[0] ^= 1;
+	newer.version++;
+	for (unsigned i = 0; i < MANY; i++) {
+		struct far_owner stranger = { .port = owner.port };
+
+		assert_int_equal(refused_with(fixture, &stranger, i % 2 ? &wrong : &newer,
+		                              sizeof(wrong)),
+		                 i % 2 ? PS_ANSWER_BAD_TOKEN : PS_ANSWER_BAD_VERSION);
+	}
+	assert_int_equal(counters->connections_refused[REFUSED_TOKEN], MANY / 2);
+	assert_int_equal(counters->connections_refused[REFUSED_HELLO], MANY / 2);
+	assert_int_equal(fixture->daemon->told[REFUSED_TOKEN].left_out, MANY / 2 - LOG_BURST);
+	assert_int_equal(fixture->daemon->crowd.count, 2);
+	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	leave(&owner);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +553,9 @@ int main(void)
 		TEST(a_token_opens_one_path),
 		TEST(a_token_without_keys_opens_nothing),
 		TEST(keys_are_good_for_one_store_only),
+		TEST(a_path_is_one_of_the_connections),
+		TEST(a_path_counts_for_its_owners_identity),
+		TEST(requests_that_are_refused_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
