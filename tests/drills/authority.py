@@ -85,8 +85,10 @@ def dial(address, environment=os.environ):
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory):
-    """With certificates for mirrors on loopback ("mirror") and for who connects ("owner")."""
+    """With certificates for mirrors on loopback, or where PERSEAS_HOSTS says ("mirror"), and for
+    who connects ("owner")."""
     authority = Authority(tmp_path_factory.mktemp("authority"))
-    authority.issue("mirror", "IP:127.0.0.1,DNS:localhost")
+    hosts = os.environ.get("PERSEAS_HOSTS", "127.0.0.1").split(",")
+    authority.issue("mirror", ",".join(["DNS:localhost", *("IP:" + host for host in hosts)]))
     authority.issue("owner")
     return authority

@@ -6,7 +6,7 @@ import signal
 
 import wire
 from authority import dial
-from drill import SECONDS, wait_for
+from drill import EMULATED, SECONDS, wait_for
 
 # The fields of Request.
 STATUS, CREATE, SETTLE, ABANDON, CLAIM, REBUILD = 2, 3, 4, 5, 6, 11
@@ -68,9 +68,19 @@ class Somebody:
     def __init__(self, name, fabric, uid=None):
         self.name, self.fabric, self.uid = name, fabric, uid
 
+    @property
+    def secure(self):
+        return self.fabric.endswith("tls")
+
+    def address(self, daemon):
+        """What the library and the command connect to, to come over this fabric."""
+        if self.uid is not None:
+            return daemon.mirror.unix
+        return daemon.mirror.rdma if "rdma" in self.fabric else daemon.mirror.tcp
+
     def control(self, daemon):
         """A control connection of its own."""
-        if self.fabric == "tls":
+        if self.secure:
             return wire.Control(dial(daemon.mirror.tcp))
         if self.uid is None:
             return wire.Control(daemon.mirror.tcp)
@@ -81,9 +91,11 @@ class Somebody:
         return "%s over %s" % (self.name, self.fabric)
 
 
-# Everybody who can come here. `shared`: who can be given memory itself.
-SOMEBODIES = [Somebody("uid:12345", "shm", 12345), Somebody("anonymous", "tcp"),
-              Somebody("cert:owner", "tls")]
+# Everybody who can come here. An RDMA connection has no identity of its own: it is of whoever made
+# the claim, over the control connection.
+SOMEBODIES = [Somebody("anonymous", "rdma"), Somebody("cert:owner", "rdma-tls")] if EMULATED else [
+    Somebody("uid:12345", "shm", 12345), Somebody("anonymous", "tcp"),
+    Somebody("cert:owner", "tls")]
 
 
 def some_id():
@@ -105,11 +117,17 @@ def _rebuild(store):
     header = (wire.field(1, store) + wire.field(2, some_id()) + wire.field(3, some_id()) +
               wire.field(6, 3) + wire.field(8, 4096) + wire.field(9, _roster()))
     return wire.field(REBUILD, wire.field(1, header) + wire.field(2, 1 << 40) +
-                      wire.field(3, some_id()))
+                      wire.field(3, some_id()) + wire.field(5, 1))
+
+
+def all_but(somebody, right):
+    """The rule that gives him every other right."""
+    return "allow %s %s" % (somebody.name, ",".join(each for each in RIGHTS if each != right))
 
 
 def requests(store, shared):
-    """{right: [what must not be done without it]}"""
+    """{right: [what must not be done without it]}, `shared`: claims ask for memory itself. All of
+    them ask for RDMA."""
     name = wire.field(1, store)
     made = name + wire.field(2, some_id())
     order = wire.field(1, some_id()) + wire.field(2, 2) + wire.field(3, "127.0.0.1:1")

@@ -8,7 +8,7 @@ import pytest
 
 import wire
 from drill import NO, TOP, run_command
-from rules import DENIED, RIGHTS, SOMEBODIES, Rules, open_to_all, requests
+from rules import DENIED, RIGHTS, SOMEBODIES, Rules, all_but, open_to_all, requests
 from teller import FENCED, LOG, pieces, tellers  # noqa: F401
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to come as other users")
@@ -30,7 +30,7 @@ def rules(tmp_path):
 def mirror(request, mirrors, rules, tmp_path):
     """One mirror under these rules, which others may reach, over TLS where that is asked for; its
     owner shares memory with it."""
-    daemon, = mirrors(1, "tls" if "[tls]" in request.node.name else "shm",
+    daemon, = mirrors(1, "tls" if "tls]" in request.node.name else "shm",
                       (*rules.options, "--unix-mode", "666", "--spill-dir",
                        str(tmp_path / "spill")))
     daemon.fabric = "shm"
@@ -48,10 +48,6 @@ def prey(tellers, mirror):
     desk.transaction("a", 0, 4096, 5)
     desk.ask("close")
     return desk
-
-
-def all_but(somebody, right):
-    return "allow %s %s" % (somebody.name, ",".join(each for each in RIGHTS if each != right))
 
 
 def test_what_is_denied_leaves_everything_as_it_is(somebody, rules, mirror, tellers, prey):
@@ -101,10 +97,9 @@ def test_nobody_learns_whether_a_store_is_there(somebody, rules, mirror, prey):
 
 
 def test_the_library_and_the_command_name_what_is_missing(somebody, rules, mirror, tellers, prey):
-    """The anonymous over TCP, who has a certificate, and root, who is nobody special."""
-    address, name = {"tcp": (mirror.mirror.tcp, "anonymous"),
-                     "tls": (mirror.mirror.tcp, "cert:owner"),
-                     "shm": (mirror.address, "uid:0")}[somebody.fabric]
+    """The anonymous, who has a certificate, and root, who is nobody special."""
+    address = somebody.address(mirror)
+    name = somebody.name if somebody.uid is None else "uid:0"
     for right, line in (("read", "allow * own"), ("own", "allow * read"),
                         ("recover", "allow * own,read")):
         assert rules.put(mirror, line)
@@ -156,20 +151,21 @@ def test_each_command_takes_the_rights_that_are_documented(rules, mirror, prey, 
         assert done.status == 0, (command, done)
 
 
-@pytest.mark.parametrize("fabric", ["tcp", "shm", "tls"])
-def test_an_owner_that_may_no_longer_own_is_cut_at_once(fabric, rules, mirror, tellers):
+def test_an_owner_that_may_no_longer_own_is_cut_at_once(somebody, rules, mirror, tellers):
     """It commits meanwhile. All that it was promised is there for the next one, who may."""
-    own, other = (mirror.mirror.tcp, mirror.address)[::-1 if fabric == "shm" else 1]
-    who = "cert:owner" if fabric == "tls" else "anonymous"
-    lines = {mirror.mirror.tcp: "allow %s all" % who, mirror.address: EVERYTHING}
+    shared = somebody.fabric == "shm"
+    own, other = somebody.address(mirror), mirror.mirror.tcp if shared else mirror.address
+    lines = {own: EVERYTHING, other: "allow anonymous all"} if shared else \
+        {own: "allow %s all" % somebody.name, other: EVERYTHING}
     assert rules.put(mirror, *lines.values())
     owner = tellers.run("books", own, "create", LOG)
     owner.advances(100)
     assert rules.put(mirror, lines[other], "# " + lines[own])
     log = mirror.log()
     assert "store books: the session of" in log[:log.rindex("are in force")]
-    # Over TCP the mirror is one that is away, and may come back; memory cannot be given back.
-    assert fabric != "shm" or owner.wait()[0] == FENCED
+    # Over the network the mirror is one that is away, and may come back; memory that was shared
+    # cannot be given back.
+    assert not shared or owner.wait()[0] == FENCED
     assert tellers.verify("books", other, owner.page) >= owner.page.acked
 
 

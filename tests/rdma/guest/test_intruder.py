@@ -6,10 +6,14 @@ import pytest
 
 import wire
 from drill import BUILD, die_with_parent, fill, hosts, wait_for
+from rules import DENIED, SOMEBODIES, Rules, all_but, requests
 from teller import LOG, tellers  # noqa: F401
 
 USED_TOKEN = 4
 SECONDS = 30
+# What is told of a write first depends on whether the mirror's farewell came before it.
+CUT = ("transport retry counter exceeded", "Work Request Flushed Error", "remote access error",
+       "remote invalid request error")
 
 
 class Intruder:
@@ -149,10 +153,7 @@ def test_a_key_is_of_no_use_after_a_takeover(daemon, intruder):
     assert zombie.write(region) == "ok"
     _successor, _keys = claimed(daemon, epoch=60)
     before = content(daemon, "a")
-    # What is told first depends on whether the mirror's farewell came before the write.
-    assert zombie.write(region) in (
-        "transport retry counter exceeded", "Work Request Flushed Error", "remote access error",
-        "remote invalid request error")
+    assert zombie.write(region) in CUT
     assert zombie.ask("more", keys.token.hex()) == "refused %d" % wire.BAD_TOKEN
     assert content(daemon, "a") == before
 
@@ -183,3 +184,28 @@ def test_the_mirror_serves_others_all_the_while(daemon, intruder, tellers):
     figures = desk.figures()
     assert (figures["live"], figures["reconnects"], figures["in_doubt"]) == (1, 0, 0)
     assert desk.check() == k
+
+
+def test_who_is_denied_reaches_no_memory(mirrors, intruder, tmp_path):
+    """An owner whose rights are taken away one by one while it is connected: it is cut off, its
+    claims bring neither token nor key, and what it knows from before opens nothing."""
+    somebody = SOMEBODIES[0]
+    rules = Rules(tmp_path / "access", "allow uid:0 all", "allow %s all" % somebody.name)
+    daemon, = mirrors(1, "shm", rules.options)
+    fill("a", [daemon], {"data": b"kept" * 4096})
+    control = somebody.control(daemon)
+    keys = control.keys("a", 50)
+    owner = intruder(keys)
+    assert owner.write(keys.regions[wire.SEGMENT]) == "ok"
+    before = content(daemon, "a")
+    for right in ("own", "recover"):
+        assert rules.put(daemon, "allow uid:0 all", all_but(somebody, right))
+        for body in requests("a", False)[right]:
+            reply = control.ask(body)
+            assert (reply[1], set(reply)) == (DENIED, {1, 2}), reply
+            assert ('%s lacks the right "%s"' % (somebody.name, right)).encode() in reply[2]
+        assert owner.write(keys.regions[wire.SEGMENT]) in CUT
+        for token in (keys.token, bytes(16), os.urandom(16)):
+            assert owner.ask("more", token.hex()) == "refused %d" % wire.BAD_TOKEN
+    assert content(daemon, "a") == before
+    assert "it has the token of no session that waits for it" in daemon.log()
