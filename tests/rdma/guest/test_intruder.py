@@ -8,6 +8,7 @@ import wire
 from drill import BUILD, die_with_parent, fill, hosts, wait_for
 from rules import DENIED, SOMEBODIES, Rules, all_but, requests
 from teller import LOG, tellers  # noqa: F401
+from watching import Watch, options as watched
 
 USED_TOKEN = 4
 SECONDS = 30
@@ -209,3 +210,27 @@ def test_who_is_denied_reaches_no_memory(mirrors, intruder, tmp_path):
             assert owner.ask("more", token.hex()) == "refused %d" % wire.BAD_TOKEN
     assert content(daemon, "a") == before
     assert "it has the token of no session that waits for it" in daemon.log()
+
+
+def test_a_flood_of_requests_to_connect_takes_no_room(mirrors, intruder, tellers, tmp_path):
+    """Far more than there may be connections, while an owner commits: each is refused by name and
+    counted, none has a place among the connections, and the log tells of few."""
+    daemon, = mirrors(1, "rdma", ("--max-connections", "16", *watched(tmp_path)))
+    fill("a", [daemon], {"data": b"kept"})
+    desk = tellers.desk()
+    desk.open("books", [daemon], "create", LOG)
+    desk.books()
+    desk.ask("start")
+    control, keys = claimed(daemon)
+    flood, watch = intruder(keys), Watch(tmp_path)
+    for _ in range(32):
+        assert flood.ask("more", os.urandom(16).hex()) == "refused %d" % wire.BAD_TOKEN
+    assert watch.value("perseas_connections_refused_total", reason="token") == 32
+    assert watch.value("perseas_connections") == 4      # two owners, each with its queue pair
+    assert 10 <= daemon.log().count(" is refused (status 1)") < 20
+    desk.page.advances(20)
+    k = int(desk.ask("halt"))
+    figures = desk.figures()
+    assert (figures["live"], figures["reconnects"], figures["in_doubt"]) == (1, 0, 0)
+    assert desk.check() == k
+    control.peer.close()
