@@ -87,9 +87,22 @@ static inline __attribute__((always_inline)) bool put(const struct ps_link *link
 	return true;
 }
 
+static inline uint64_t promised(const struct ps_link *link)
+{
+	return atomic_load_explicit(link->promise, memory_order_relaxed);
+}
+
 static inline bool is_fenced(const struct ps_link *link)
 {
-	return atomic_load_explicit(link->promise, memory_order_relaxed) != link->epoch;
+	return promised(link) != link->epoch;
+}
+
+/* The promise is not this owner's any more: whose is it? A mirror that ends, or serves this owner
+ * no longer, retires it, and says to who connects again what there is to say. */
+static int lose(struct ps_link *link)
+{
+	return link->broken = promised(link) == PS_PROMISE_RETIRED ? PS_LINK_BROKEN
+	                                                           : PS_LINK_FENCED;
 }
 
 /* Asks for the lines that the first writes of data go to, while the undo record is copied: else
@@ -144,7 +157,7 @@ static int shm_post(struct ps_link *link, const struct ps_chain *chain)
 	else
 		atomic_thread_fence(memory_order_seq_cst);
 	if (is_fenced(link))
-		return link->broken = PS_LINK_FENCED;
+		return lose(link);
 	link->completed++;
 	prefetch_next(link, chain);
 	return PS_LINK_OK;
@@ -161,7 +174,7 @@ static int shm_poll(struct ps_link *link)
 	if (completed > 0)
 		return (int)completed;
 	if (!link->broken && is_fenced(link))
-		link->broken = PS_LINK_FENCED;
+		lose(link);
 	return link->broken;
 }
 
@@ -181,7 +194,7 @@ static int shm_read(struct ps_link *link, uint32_t region, uint64_t offset, void
 	/* Under a newer promise the image may have changed, or been replaced, meanwhile. */
 	atomic_thread_fence(memory_order_acquire);
 	if (is_fenced(link))
-		return link->broken = PS_LINK_FENCED;
+		return lose(link);
 	return PS_LINK_OK;
 }
 
@@ -335,15 +348,19 @@ static bool register_for_barriers(void)
 /* Does the promise say what the grant said? */
 static int check_promise(const struct ps_link *link, struct ps_error *error)
 {
-	uint64_t promised = atomic_load_explicit(link->promise, memory_order_acquire);
+	uint64_t now = atomic_load_explicit(link->promise, memory_order_acquire);
 
-	if (promised == link->epoch)
+	if (now == link->epoch)
 		return 0;
-	return ps_error_set(error, promised > link->epoch ? PERSEAS_EFENCED : PERSEAS_EPROTOCOL,
+	if (now == PS_PROMISE_RETIRED)
+		return ps_error_set(error, PERSEAS_EUNREACHABLE,
+		                    "the mirror has taken its promise back; it ends, or serves "
+		                    "this owner no longer");
+	return ps_error_set(error, now > link->epoch ? PERSEAS_EFENCED : PERSEAS_EPROTOCOL,
 	                    "the mirror's promise is of epoch %llu, this owner's is %llu: %s",
-	                    (unsigned long long)promised, (unsigned long long)link->epoch,
-	                    promised > link->epoch ? "another owner has claimed the store"
-	                                           : "is it a perseasd of this version?");
+	                    (unsigned long long)now, (unsigned long long)link->epoch,
+	                    now > link->epoch ? "another owner has claimed the store"
+	                                      : "is it a perseasd of this version?");
 }
 
 /* --- life --- */

@@ -98,6 +98,7 @@ struct ps_range {
 static_assert(sizeof(struct ps_range) == 16, "range layout");
 
 /* The promise page: what owners on the same host read after each slot (I5). */
+#define PS_PROMISE_RETIRED UINT64_MAX /* as its epoch: the promise is nobody's */
 struct ps_promise {
 	uint64_t epoch; /* the promised epoch; stored last, whole */
 	uint8_t owner[PS_ID_SIZE];

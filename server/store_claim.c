@@ -95,7 +95,7 @@ static int promise(struct claim *claim, struct why *why)
 	struct store *store = claim->store;
 	struct memory *memory = store->stores->memory;
 	Perseas__Header *header;
-	uint64_t epoch = claim->away ? PROMISE_RETIRED : request->epoch;
+	uint64_t epoch = claim->away ? PS_PROMISE_RETIRED : request->epoch;
 	ProtobufCBinaryData owner = claim->away ? nobody : request->owner;
 	int ret = header_edit(store->header, &header, why);
 
@@ -237,7 +237,7 @@ static void revoke(struct store *store)
 {
 	const Perseas__ClaimRequest nobody = {
 		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__claim_request__descriptor),
-		.epoch = PROMISE_RETIRED,
+		.epoch = PS_PROMISE_RETIRED,
 	};
 	struct claim claim = { .store = store, .request = &nobody, .index = -1 };
 	struct why why = { .text = "" };

@@ -37,7 +37,7 @@ static void settle_promise(struct store *store)
 	if (page.epoch == header->promised_epoch && memcmp(page.owner, owner, PS_ID_SIZE) == 0)
 		return;
 	if (header->shared)
-		image_promise(&store->image, PROMISE_RETIRED, nobody);
+		image_promise(&store->image, PS_PROMISE_RETIRED, nobody);
 	else
 		image_promise(&store->image, header->promised_epoch, header->promised_owner);
 }

@@ -25,8 +25,6 @@
 
 enum { STORES_MAX = 1024 };
 
-#define PROMISE_RETIRED UINT64_MAX /* in a promise page: the promise is nobody's */
-
 /* The open pieces of one generation, by region. */
 struct image {
 	uint64_t generation;

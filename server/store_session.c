@@ -50,8 +50,8 @@ void promise_retire(struct store *store)
 	static const ProtobufCBinaryData nobody = { 0, NULL };
 	struct memory *memory = store->stores->memory;
 
-	image_promise(&store->image, PROMISE_RETIRED, nobody);
-	image_promise(&store->beside, PROMISE_RETIRED, nobody);
+	image_promise(&store->image, PS_PROMISE_RETIRED, nobody);
+	image_promise(&store->beside, PS_PROMISE_RETIRED, nobody);
 	memory->ops->fence(memory);
 }
 

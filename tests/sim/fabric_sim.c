@@ -348,12 +348,23 @@ void sim_memory_close(struct sim_memory *memory)
 			memory->memory->ops->close(memory->memory, &memory->pieces[i]);
 }
 
-static bool fenced(const struct ps_link *link)
+static uint64_t promised(const struct ps_link *link)
 {
 	const struct ps_promise *promise =
 		(const void *)link->memory->pieces[PS_REGION_PROMISE].base;
 
-	return promise->epoch != link->epoch;
+	return promise->epoch;
+}
+
+static bool fenced(const struct ps_link *link)
+{
+	return promised(link) != link->epoch;
+}
+
+/* As client/fabric_shm.c does. */
+static int lose(struct ps_link *link)
+{
+	return link->code = promised(link) == PS_PROMISE_RETIRED ? PS_LINK_BROKEN : PS_LINK_FENCED;
 }
 
 /* False: the process died meanwhile. */
@@ -401,7 +412,7 @@ static int shared_post(struct ps_link *link, const struct ps_chain *chain)
 	if (!alive)
 		return link->code = PS_LINK_BROKEN;
 	if (fenced(link) && !sim_mistake_blind(link))
-		return link->code = PS_LINK_FENCED;
+		return lose(link);
 	link->completed++;
 	return PS_LINK_OK;
 }
@@ -416,7 +427,7 @@ static int shared_poll(struct ps_link *link)
 	if (link->owner->dead)
 		return PS_LINK_BROKEN;
 	if (!link->code && fenced(link) && !sim_mistake_blind(link))
-		link->code = PS_LINK_FENCED;
+		lose(link);
 	return link->code;
 }
 
@@ -433,7 +444,7 @@ static int shared_read(struct ps_link *link, uint32_t region, uint64_t offset, v
 	memcpy(bytes, piece->base + offset, length);
 	/* What was read after a fence may be another owner's. */
 	if (fenced(link) && !sim_mistake_blind(link))
-		return link->code = PS_LINK_FENCED;
+		return lose(link);
 	return PS_LINK_OK;
 }
 

@@ -234,6 +234,33 @@ static void an_idle_link_finds_out_that_it_is_fenced(void **state)
 	ps_fabric_shm.detach(link);
 }
 
+/* The mirror ends, and takes its promise back without giving it to anybody else: as at any end of a
+ * connection, who that was asks again. */
+static void a_promise_that_is_retired_breaks_the_link(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_link *link = attach(f);
+	uint64_t value = 1;
+	struct ps_write write = write_of(&value, PS_REGION_SEGMENT, 0, sizeof(value));
+
+	assert_int_equal(post_one(link, write), PS_LINK_OK);
+	promise(f)->epoch = PS_PROMISE_RETIRED;
+	assert_int_equal(post_one(link, write), PS_LINK_BROKEN);
+	assert_int_equal(ps_fabric_shm.poll(link), 1);
+	assert_int_equal(ps_fabric_shm.poll(link), PS_LINK_BROKEN);
+	ps_fabric_shm.detach(link);
+}
+
+static void an_idle_link_finds_out_that_its_promise_is_retired(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_link *link = attach(f);
+
+	promise(f)->epoch = PS_PROMISE_RETIRED;
+	assert_int_equal(ps_fabric_shm.poll(link), PS_LINK_BROKEN);
+	ps_fabric_shm.detach(link);
+}
+
 /* A mistake of ours: writes and reads that are not inside a region that may be written. */
 static void what_lies_outside_a_region_is_refused(void **state)
 {
@@ -511,6 +538,8 @@ int main(void)
 		TEST(a_write_changes_its_own_bytes_only),
 		TEST(a_chain_after_a_new_promise_does_not_complete),
 		TEST(an_idle_link_finds_out_that_it_is_fenced),
+		TEST(a_promise_that_is_retired_breaks_the_link),
+		TEST(an_idle_link_finds_out_that_its_promise_is_retired),
 		TEST(what_lies_outside_a_region_is_refused),
 		TEST(every_region_can_be_read),
 		TEST(a_grant_that_does_not_fit_its_files_is_refused),
