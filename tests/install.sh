@@ -94,7 +94,11 @@ if command -v systemd-analyze >/dev/null; then
 	mkdir -p "$top/host/etc"
 	systemd-sysusers --root="$top/host" - <"$top/usr/lib/sysusers.d/perseas.conf"
 	[ "$(sed -n 's/^perseas:[^:]*:\([0-9]*\):.*/\1/p' "$top/host/etc/passwd")" -lt 1000 ]
-	systemd-tmpfiles --root="$top/host" --create - <"$top/usr/lib/tmpfiles.d/perseas.conf"
+	# Only root gives folders to another user; whoever else calls keeps them.
+	owner=
+	[ "$(id -u)" = 0 ] || owner='s/perseas perseas/- -/'
+	sed "$owner" "$top/usr/lib/tmpfiles.d/perseas.conf" |
+		systemd-tmpfiles --root="$top/host" --create -
 	[ "$(stat -c %a "$top/host/dev/shm/perseas")" = 700 ]
 	[ "$(stat -c %a "$top/host/run/perseas")" = 755 ]
 	make_there PREFIX="$top/usr" SYSCONFDIR="$top/etc" uninstall
