@@ -49,7 +49,7 @@ def open_to_all(daemon):
 
 @contextlib.contextmanager
 def user(uid):
-    """What the kernel tells of a connection that is made meanwhile. For root."""
+    """What the kernel tells of a connection that is made meanwhile: @pytest.mark.root."""
     groups = os.getgroups()
     os.setgroups([])
     os.setegid(uid)

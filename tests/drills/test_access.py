@@ -11,12 +11,17 @@ from drill import NO, TOP, run_command
 from rules import DENIED, RIGHTS, SOMEBODIES, Rules, all_but, open_to_all, requests
 from teller import LOG, pieces, tellers, until  # noqa: F401
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to come as other users")
+ME = "uid:%d" % os.geteuid()            # the owner of these drills, over a Unix socket
+EVERYTHING = "allow %s all" % ME
 
-EVERYTHING = "allow uid:0 all"          # for the owner of these drills, over a Unix socket
+
+def marked(somebody):
+    """As a parameter."""
+    marks = [pytest.mark.root("comes as another user")] if somebody.uid else []
+    return pytest.param(somebody, id=somebody.fabric, marks=marks)
 
 
-@pytest.fixture(params=SOMEBODIES, ids=lambda somebody: somebody.fabric)
+@pytest.fixture(params=map(marked, SOMEBODIES))
 def somebody(request):
     return request.param
 
@@ -175,7 +180,7 @@ def test_an_owner_that_may_no_longer_own_is_cut_at_once(somebody, rules, mirror,
 
 def test_wrong_rules_change_nothing(rules, mirror, prey):
     """Those that were read before stay in force; a daemon does not start with wrong ones."""
-    assert not rules.put(mirror, "allow * all", "allow uid:0 everything")
+    assert not rules.put(mirror, "allow * all", "allow %s everything" % ME)
     assert "%s, line 2: \"everything\" is no right" % rules.path in mirror.log()
     assert run_command("status", "prey", mirrors=[mirror]).status == 0
     assert run_command("status", "prey", mirrors=mirror.mirror.tcp).status == NO
@@ -204,8 +209,8 @@ def test_a_daemon_without_rules_goes_on_after_a_hangup(mirrors, tellers):
 
 
 def test_a_quota_is_named_and_survives_a_restart(rules, mirror, tellers):
-    """Of the stores and of the bytes that root created."""
-    assert rules.put(mirror, EVERYTHING, "limit uid:0 stores 2 memory 64K sessions 1")
+    """Of the stores and of the bytes that one user created."""
+    assert rules.put(mirror, EVERYTHING, "limit %s stores 2 memory 64K sessions 1" % ME)
     first, second = tellers.desk(), tellers.desk()
     first.open("one", [mirror], "create", "log=4096")
     refused = second.refused("open", "two", mirror.address, "create", "log=4096")
