@@ -322,7 +322,8 @@ bench-failover-rdma:
 
 # --- tests -------------------------------------------------------------------------------
 #
-# Every suite runs through tests/run.py, which keeps logs and counts in build/results.
+# Every suite runs through tests/run.py, which keeps logs and counts in build/results, and where root
+# calls has an ordinary user do what is marked --user.
 
 .PHONY: check check-beside check-headers check-unit check-sim check-crash check-fuzz check-instructions
 .PHONY: check-drills check-build check-clang check-install check-style check-rdma check-rdma-drills check-rdma-siw
@@ -415,13 +416,13 @@ check-lint:
 check-unit:
 	@$(SUBMAKE) tests
 	@$(SUBMAKE) $(SANITIZED) tests
-	@$(RUN) unit --timeout 120 --jobs 2 $(UNIT_TESTS) \
+	@$(RUN) unit --timeout 120 --jobs 2 --user $(UNIT_TESTS) \
 		$(filter-out %/test_alloc,$(UNIT_TESTS:$(BUILD)/%=build/sanitize/%))
 
 check-sim:
 	@$(SUBMAKE) tests
 	@$(SUBMAKE) $(SANITIZED) tests
-	@$(RUN) sim --timeout 1800 --jobs 2 "sim 1..10000: $(SIM) --full 1..10000" \
+	@$(RUN) sim --timeout 1800 --jobs 2 --user "sim 1..10000: $(SIM) --full 1..10000" \
 		"sim 10001..20000: $(SIM) --full 10001..20000" "sim mistakes: $(SIM) --mistakes" \
 		$(SIM:$(BUILD)/%=build/sanitize/%)
 
@@ -437,7 +438,7 @@ soak:
 check-crash:
 	@$(SUBMAKE) tests
 	@$(SUBMAKE) $(SANITIZED) tests
-	@$(RUN) crash --timeout 900 --jobs 2 $(CRASH) $(CRASH:$(BUILD)/%=build/sanitize/%)
+	@$(RUN) crash --timeout 900 --jobs 2 --user $(CRASH) $(CRASH:$(BUILD)/%=build/sanitize/%)
 
 check-fuzz:
 	@$(SUBMAKE) $(FUZZING) fuzzers
@@ -454,11 +455,14 @@ corpus: $(FUZZ_TOOLS)
 
 check-instructions:
 	@$(SUBMAKE) all
-	@$(RUN) instructions --timeout 300 "8 bytes over shm: bench/instructions.py --build $(BUILD)"
+	@$(RUN) instructions --timeout 300 --user "8 bytes over shm: bench/instructions.py --build $(BUILD)"
 
+# CONTRIBUTING.md says what is root's.
+DRILLS := $(PYTHON) -m pytest -q -rs -p no:cacheprovider tests/drills
 check-drills:
 	@$(SUBMAKE) all $(TELLER)
-	@$(RUN) drills --timeout 1200 "drills: $(PYTHON) -m pytest -q -p no:cacheprovider tests/drills"
+	@$(RUN) drills --timeout 1200 --user "drills: $(DRILLS) -m 'not root'" \
+		--root "as root: $(DRILLS) -m root"
 
 # In virtual machines, on soft-RoCE: first what the other tests of the suite rely on.
 IN_GUEST := $(PYTHON) -m pytest -v --durations=12 -o faulthandler_timeout=300 -p no:cacheprovider

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Runs the commands of a test suite, keeps their output, counts, and says so in one line each.
 
-    run.py SUITE [--timeout S] [--jobs N] COMMAND...   run; exit 1 unless all passed
+    run.py SUITE [--timeout S] [--jobs N] [--user] COMMAND... [--root COMMAND]...
+                                                       run; exit 1 unless all passed
     run.py --broken SUITE                              the suite did not get as far as counting
     run.py --sum                                       one line a suite, then the sum
 
 A command is a program's path, or "label: words". Counted are, in this order: lines of TAP
 (cmocka), or the last "N passed" and "N failed" (pytest, our own programs), or else the
 exit status as one test. A status other than 0 is always a failure. Output goes to
-build/results/SUITE/, counts to build/results/SUITE.count.
+build/results/SUITE/, counts to build/results/SUITE.count. With --user root has an ordinary user do
+it, in a copy of the tree, but for what follows --root.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import re
@@ -20,6 +23,8 @@ import signal
 import subprocess
 import sys
 import time
+
+import ordinary
 
 RESULTS = pathlib.Path("build/results")
 
@@ -78,17 +83,21 @@ def give_way(pid):
             pass
 
 
-def run(suite, command, timeout):
+def log_of(suite, label):
+    return RESULTS / suite / (re.sub(r"[^\w.-]+", "-", label) + ".log")
+
+
+def run(suite, timeout, command, keywords):
     """Runs one command in a process group of its own; (label, counts, note)."""
     label, words = split(command)
-    log = RESULTS / suite / (re.sub(r"[^\w.-]+", "-", label) + ".log")
+    log = log_of(suite, label)
     start = time.monotonic()
     note = ""
     with open(log, "wb") as out:
         try:
             child = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT,
-                                     stdin=subprocess.DEVNULL, env=environment(),
-                                     start_new_session=True)
+                                     stdin=subprocess.DEVNULL, start_new_session=True,
+                                     **keywords)
         except OSError as error:
             out.write(str(error).encode())
             return label, (0, 1, 0), str(error)
@@ -118,21 +127,25 @@ def say(suite, label, counts, note):
     print(("%-9s %-34s %s  %s" % (suite, label, text, note)).rstrip(), flush=True)
 
 
-def tail(suite, label):
-    """The end of a failed command's output, so that the reason is on the screen."""
-    log = RESULTS / suite / (re.sub(r"[^\w.-]+", "-", label) + ".log")
-    for line in log.read_text(errors="replace").splitlines()[-30:]:
+def quote(suite, label, counts):
+    """The end of a failed command's output, or what pytest says of what it skipped, so that the
+    reason is on the screen."""
+    lines = log_of(suite, label).read_text(errors="replace").splitlines()
+    for line in lines[-30:] if counts[1] else [s for s in lines if s.startswith("SKIPPED ")]:
         print("    | " + line, flush=True)
 
 
-def run_suite(suite, commands, timeout, jobs):
+def run_suite(suite, args):
     (RESULTS / suite).mkdir(parents=True, exist_ok=True)
-    total = [0, 0, 0]
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for label, counts, note in pool.map(lambda c: run(suite, c, timeout), commands):
+    total, own = [0, 0, 0], {"env": environment()}
+    with contextlib.ExitStack() as stack:
+        handed = (stack.enter_context(ordinary.hand_over(own["env"], RESULTS))
+                  if args.user and os.geteuid() == 0 else own)
+        pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(args.jobs))
+        work = [(c, handed) for c in args.command] + [(c, own) for c in args.root]
+        for label, counts, note in pool.map(lambda each: run(suite, args.timeout, *each), work):
             say(suite, label, counts, note)
-            if counts[1]:
-                tail(suite, label)
+            quote(suite, label, counts)
             total = [a + b for a, b in zip(total, counts)]
     if total[0] + total[1] == 0:        # a suite in which nothing ran shows nothing
         print("%-9s nothing ran" % suite)
@@ -165,6 +178,8 @@ def main():
     parser.add_argument("suite", nargs="?")
     parser.add_argument("--timeout", type=float, default=60)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--user", action="store_true")
+    parser.add_argument("--root", action="append", default=[])
     parser.add_argument("--broken", action="store_true")
     parser.add_argument("--sum", action="store_true")
     parser.add_argument("command", nargs="*")
@@ -175,7 +190,7 @@ def main():
         parser.error("no suite is named")
     if args.broken:
         return broken(args.suite)
-    return run_suite(args.suite, args.command, args.timeout, args.jobs)
+    return run_suite(args.suite, args)
 
 
 if __name__ == "__main__":

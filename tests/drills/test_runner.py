@@ -1,7 +1,10 @@
-"""The test runner must not call a failure a success."""
+"""The test runner must not call a failure a success, and gives away root's rights."""
+import os
 import pathlib
 import subprocess
 import sys
+
+import pytest
 
 RUNNER = pathlib.Path(__file__).resolve().parents[1] / "run.py"
 
@@ -86,6 +89,49 @@ def test_the_sum_of_good_suites_is_good(tmp_path):
     status, text = run(tmp_path, "--sum")
     assert status == 0
     assert text.splitlines()[-1] == "2 passed, 0 failed"
+
+
+# Who, where, whose home: in what is a result, too.
+SEE = """{ id -u; pwd; echo "${HOME-none}"; } >build/results/$1.seen; [ -w see ] && echo 1 passed
+"""
+
+
+def me(folder):
+    """What the caller sees."""
+    return [str(os.geteuid()), str(folder), os.environ.get("HOME", "none")]
+
+
+def seen(folder, *options):
+    """What a command sees, and another one that is root's."""
+    script(folder, "see", SEE)
+    (folder / "build/results").mkdir(parents=True)
+    folder.chmod(0o700)
+    status, text = run(folder, "drills", *options, "one: ./see one", "--root", "two: ./see two")
+    assert status == 0, text
+    assert counted(folder, "drills") == ["2", "0", "0"]
+    return [(folder / "build/results" / (name + ".seen")).read_text().split()
+            for name in ("one", "two")]
+
+
+@pytest.mark.root("becomes another user")
+def test_root_has_an_ordinary_user_do_it_in_a_copy_that_is_removed(tmp_path):
+    """In a folder that only root may enter. What is to be root's is done there."""
+    (user, copy, home), root = seen(tmp_path, "--user")
+    assert int(user) != 0 and home == copy and not pathlib.Path(copy).exists()
+    assert root == me(tmp_path)
+
+
+def test_whoever_calls_does_it_where_it_is(tmp_path):
+    """Root without --user, an ordinary user with it, too."""
+    options = [] if os.geteuid() == 0 else ["--user"]
+    assert seen(tmp_path, *options) == [me(tmp_path)] * 2
+
+
+def test_what_was_skipped_is_said(tmp_path):
+    """As pytest -rs says it."""
+    skips = script(tmp_path, "skips", "echo 'SKIPPED [1] a.py: only root'; echo 1 skipped")
+    status, text = run(tmp_path, "drills", skips)
+    assert status == 1 and "    | SKIPPED [1] a.py: only root" in text.splitlines()
 
 
 def test_what_gives_way_does_so_as_a_session_too(tmp_path):
