@@ -15,11 +15,13 @@ from test_daemon import listen
 
 LAUNCHER = str(TOP / "tests/drills/service.py")
 
+
 class Service:
     """One perseasd on sockets that outlive it. `words` are further options."""
 
     def __init__(self, folder, *words):
         self.folder, self.words, self.process = folder, words, None
+        self.program = BUILD / "perseasd"
         self.memory, self.ports = folder / "memory", folder / "ports"
         self.path, self.log = folder / "socket", folder / "log"
         self.tcp = socket.create_server(("127.0.0.1", 0))
@@ -33,7 +35,7 @@ class Service:
         sockets = [self.tcp, self.local] if sockets is None else sockets
         numbers = [each.fileno() for each in sockets]
         words = [sys.executable, LAUNCHER, "--sockets", ",".join(map(str, numbers)),
-                 BUILD / "perseasd", "--memory-dir", self.memory, "--port-file", self.ports,
+                 self.program, "--memory-dir", self.memory, "--port-file", self.ports,
                  *self.words]
         with listen(self.folder / "notify") as notices, open(self.log, "ab") as log:
             self.process = subprocess.Popen(

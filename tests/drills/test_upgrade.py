@@ -1,0 +1,166 @@
+"""Daemons that are replaced by those of another version while owners commit."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from binding import CREATE, PerseasError, Store
+from cluster import die_with_parent
+from drill import BUILD, OK, PARTLY, TOP, run_command
+from teller import LOG, tellers, until  # noqa: F401
+from test_service import service  # noqa: F401
+
+FABRICS = ["tcp", "shm", "tls"]
+HERE = (TOP / "VERSION").read_text().strip()
+NEXT = HERE + "+next"
+THIS = BUILD / "perseasd"
+PROTOCOL = re.compile(r"(PS_PROTOCOL_VERSION = )(\d+)")
+PATIENT = "commit-ms=20000"              # longer than any restart
+
+
+def built(tree, binary):
+    """The daemon of these sources, as a file that stays."""
+    # What a make was told that runs these drills is not for this one.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    subprocess.run(["make", "-s", "-j2", "BUILD=build", "CFLAGS=-O0", "build/perseasd"], cwd=tree,
+                   check=True, stdout=subprocess.DEVNULL, timeout=300,
+                   preexec_fn=die_with_parent, env=environment)
+    return shutil.copy2(tree / "build/perseasd", binary)
+
+
+@pytest.fixture(scope="session")
+def releases(tmp_path_factory):
+    """Two daemons, made of these sources as their successors would be: the next release, and one
+    in which the protocol has changed, too."""
+    folder = tmp_path_factory.mktemp("releases")
+    tree = folder / "tree"
+    tree.mkdir()
+    for part in ("proto", "server"):
+        shutil.copytree(TOP / part, tree / part)
+    shutil.copy2(TOP / "Makefile", tree)
+    (tree / "VERSION").write_text(NEXT + "\n")
+    released = {"next": built(tree, folder / "next")}
+    header = tree / "proto/frame.h"
+    text, count = PROTOCOL.subn(lambda m: m[1] + str(int(m[2]) + 1), header.read_text())
+    assert count == 1
+    header.write_text(text)
+    released["protocol"] = built(tree, folder / "protocol")
+    return released
+
+
+def replace(daemon, program):
+    """As the operator's guide has it: ends it, installs, starts."""
+    assert daemon.terminate() == 0
+    daemon.mirror.program = program
+    daemon.mirror.start()
+
+
+def version_of(address):
+    """As `perseas ls` shows it."""
+    done = run_command("ls", mirrors=address)
+    assert done.status == OK, done
+    return re.search(r": perseasd (\S+), ", done.out)[1]
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_the_only_mirror_is_upgraded_and_downgraded_under_its_owner(mirrors, tellers, releases,
+                                                                    tmp_path, fabric):
+    """It commits all the time, and waits while there is no daemon. No commit is in doubt, and
+    what was acknowledged by either version is there."""
+    daemon, = mirrors(1, fabric, ("--spill-dir", str(tmp_path / "spill")))
+    owner = tellers.run("books", [daemon], "create", LOG, PATIENT)
+    owner.advances(100)
+    for program, version in ((releases["next"], NEXT), (THIS, HERE)):
+        replace(daemon, program)
+        owner.advances(100)
+        assert version_of(daemon.address) == version
+    owner.kill9()
+    acked = owner.page.acked
+    assert owner.page.in_doubt == 0
+    assert acked <= tellers.verify("books", [daemon], owner.page, "takeover") <= acked + 1
+
+
+@pytest.mark.parametrize("way", ["tcp", "shm"])
+def test_a_service_is_upgraded_on_the_sockets_that_stay(service, tellers, releases, way):
+    """The same where the service manager keeps the sockets: nobody is refused meanwhile."""
+    it = service()
+    it.start()
+    owner = tellers.run("books", it.addresses[way], "create", LOG, PATIENT)
+    owner.advances(100)
+    for it.program, version in ((releases["next"], NEXT), (THIS, HERE)):
+        it.stop()
+        it.start()
+        owner.advances(100)
+        assert version_of(it.addresses[way]) == version
+    owner.kill9()
+    acked = owner.page.acked
+    assert owner.page.in_doubt == 0
+    assert acked <= tellers.verify("books", it.addresses[way], owner.page, "takeover") <= acked + 1
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_three_mirrors_are_upgraded_one_after_the_other(mirrors, tellers, releases, fabric):
+    """W = 2, and back again: the owner commits all the time, the next mirror follows when the one
+    before is live. No commit is in doubt or waits for its time-out, and all hold the same."""
+    daemons = mirrors(3, fabric)
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", "acks=2")
+    desk.books()
+    desk.ask("start")
+    for program, version in ((releases["next"], NEXT), (THIS, HERE)):
+        for daemon in daemons:
+            desk.page.advances(100)
+            replace(daemon, program)
+            until(lambda: desk.all_live(3), "three live mirrors")
+            assert version_of(daemon.address) == version
+    desk.page.advances(100)
+    k = int(desk.ask("halt"))
+    figures = desk.figures()
+    assert (figures["in_doubt"], figures["doubts"], figures["mended_whole"]) == (0, 0, 0)
+    assert desk.check() == k == desk.page.acked
+    desk.settle()
+    desk.ask("close")
+    assert tellers.verify("books", daemons, desk.page) == k
+    assert run_command("verify", "books", mirrors=daemons).status == OK
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_a_mirror_with_another_protocol_is_done_without_and_named(mirrors, tellers, releases,
+                                                                  fabric):
+    """One of three is replaced by a daemon that the owner does not understand: W = 2 commit on, the
+    owner says which versions there are and what to do, and takes the mirror back when it is done.
+    Who opens the store where nobody else is there is told the same."""
+    protocol = int(PROTOCOL.search((TOP / "proto/frame.h").read_text())[2])
+    said = "speaks version %d of the protocol, this library version %d; upgrade the older of the " \
+           "two" % (protocol + 1, protocol)
+    daemons = mirrors(3, fabric)
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", "acks=2")
+    desk.books()
+    desk.ask("start")
+    desk.page.advances(100)
+    replace(daemons[0], releases["protocol"])
+    # Its owner's trouble, which the other two know; and the command's own, on standard error.
+    until(lambda: said in run_command("status", "books", mirrors=daemons[1:]).out,
+          "the owner's word about it")
+    desk.page.advances(100)
+    assert [state for state, _ in desk.states()] == ["down", "live", "live"]
+    told = run_command("status", "books", mirrors=daemons)
+    assert told.status == PARTLY and "another version" in told.out and said in told.err, told
+    assert "speaks version %d of the protocol, this daemon version %d" % (
+        protocol, protocol + 1) in daemons[0].log()
+    with pytest.raises(PerseasError) as caught:
+        Store("books", daemons[0].address, flags=CREATE)
+    assert caught.value.name == "PERSEAS_EVERSION" and said in str(caught.value)
+    replace(daemons[0], THIS)
+    until(lambda: desk.all_live(3), "three live mirrors")
+    desk.page.advances(100)
+    k = int(desk.ask("halt"))
+    figures = desk.figures()
+    assert (figures["in_doubt"], figures["doubts"]) == (0, 0)
+    assert desk.check() == k == desk.page.acked
+    desk.settle()
+    desk.ask("close")
+    assert tellers.verify("books", daemons, desk.page) == k
