@@ -239,7 +239,7 @@ $(BUILD)/tests/rdma/writer: $(BUILD)/obj/tests/rdma/writer_verbs.o
 
 # Built with CC=clang SANITIZE=fuzzer-no-link,…; libFuzzer brings main.
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(TEST_ARCHIVE)
-	$(link) -fsanitize=fuzzer $(SERVER_LIBS)
+	$(link) -fsanitize=fuzzer -lcmocka $(SERVER_LIBS)
 
 $(BUILD)/tests/fuzz/make_%: $(BUILD)/obj/tests/fuzz/make_%.o $(TEST_ARCHIVE)
 	$(link) $(SERVER_LIBS)
@@ -337,7 +337,7 @@ SUITES := $(ALONE) $(LAST) $(BESIDE)
 each = for suite in $(1); do \
 		$(MAKE) --no-print-directory check-$$suite || $(RUN) --broken $$suite; \
 	done
-FUZZ_SECONDS ?= 5
+FUZZ_SECONDS ?= 4
 SANITIZED := SANITIZE=address,undefined BUILD=build/sanitize
 FUZZING := CC=$(CLANG) SANITIZE=fuzzer-no-link,address,undefined BUILD=build/fuzz
 RUN := $(PYTHON) tests/run.py

@@ -27,6 +27,7 @@ struct memory_heap {
 	unsigned skip;
 	unsigned fail;
 	bool keep_removed;
+	int fd;
 	void (*hook)(void *arg);
 	void *hook_arg;
 	void (*change)(void *arg);
@@ -137,13 +138,13 @@ static void remove_piece(struct memory *memory, const char *store, const char *n
 	unlink_piece(memory, store, name);
 }
 
-static void hand_out(struct heap_piece *from, struct piece *piece)
+static void hand_out(const struct memory_heap *heap, struct heap_piece *from, struct piece *piece)
 {
 	from->open++;
 	piece->base = from->base;
 	piece->size = from->size;
-	piece->fd = -1;
-	piece->fd_readonly = -1;
+	piece->fd = heap->fd;
+	piece->fd_readonly = heap->fd;
 }
 
 static int make(struct memory *memory, const char *store, const char *name, uint64_t size,
@@ -160,7 +161,7 @@ static int make(struct memory *memory, const char *store, const char *name, uint
 	made = insert(heap, store, name, size);
 	if (!made)
 		return -STATUS(NO_MEMORY);
-	hand_out(made, piece);
+	hand_out(heap, made, piece);
 	return 0;
 }
 
@@ -171,7 +172,7 @@ static int open_piece(struct memory *memory, const char *store, const char *name
 
 	if (!found)
 		return -STATUS(NO_STORE);
-	hand_out(found, piece);
+	hand_out(heap_of(memory), found, piece);
 	return 0;
 }
 
@@ -299,6 +300,7 @@ struct memory *memory_heap_new(uint64_t limit_bytes, uint64_t seed)
 	heap->memory.ops = &heap_ops;
 	heap->limit = limit_bytes;
 	heap->random = seed;
+	heap->fd = -1;
 	return &heap->memory;
 }
 
@@ -367,6 +369,11 @@ uint8_t *memory_heap_piece(struct memory *memory, const char *store, const char 
 void memory_heap_set_limit(struct memory *memory, uint64_t bytes)
 {
 	heap_of(memory)->limit = bytes;
+}
+
+void memory_heap_set_descriptor(struct memory *memory, int fd)
+{
+	heap_of(memory)->fd = fd;
 }
 
 void memory_heap_fail(struct memory *memory, unsigned skip, unsigned count)

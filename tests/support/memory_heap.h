@@ -32,6 +32,9 @@ uint8_t *memory_heap_piece(struct memory *memory, const char *store, const char 
 
 void memory_heap_set_limit(struct memory *memory, uint64_t limit);
 
+/* What shared memory is handed out as; it stays the caller's. At first -1: there is none. */
+void memory_heap_set_descriptor(struct memory *memory, int fd);
+
 /* The next `skip` makes and replaces succeed, then `count` fail (make: NO_MEMORY, replace:
  * IO). */
 void memory_heap_fail(struct memory *memory, unsigned skip, unsigned count);
