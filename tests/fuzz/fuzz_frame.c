@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY = 512 };
+enum { MEMORY = 8192 }; /* of the smallest log: what an owner writes lies inside */
 
 struct mirror {
 	uint8_t log[MEMORY];
 	uint8_t segment[MEMORY];
+	uint8_t promise[MEMORY];
 	uint32_t answers; /* checksum of all */
 	struct ps_decoder decoder;
 };
@@ -29,8 +30,10 @@ static uint8_t *where(void *ctx, const struct ps_extent *extent, bool write)
 		return NULL;
 	if (extent->region == PS_REGION_LOG)
 		return mirror->log + extent->offset;
-	if (extent->region == PS_REGION_SEGMENT && !write)
+	if (extent->region == PS_REGION_SEGMENT)
 		return mirror->segment + extent->offset;
+	if (extent->region == PS_REGION_PROMISE && !write)
+		return mirror->promise + extent->offset;
 	return NULL;
 }
 
@@ -73,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	result = feed(&whole, data + 1, size - 1, size - 1);
 	assert(feed(&pieces, data + 1, size - 1, data[0] ? data[0] : 1) == result);
 	assert(memcmp(whole.log, pieces.log, MEMORY) == 0);
+	assert(memcmp(whole.segment, pieces.segment, MEMORY) == 0);
 	assert(whole.answers == pieces.answers);
 	return 0;
 }
