@@ -444,14 +444,18 @@ check-fuzz:
 	@$(SUBMAKE) $(FUZZING) fuzzers
 	@$(RUN) fuzz --timeout 300 --jobs 2 $(foreach t,$(FUZZ_TARGETS),\
 		"$(notdir $(t)): tests/fuzz/run.sh $(t:$(BUILD)/%=build/fuzz/%) $(FUZZ_SECONDS)")
-	@$(PYTHON) tests/fuzz/report.py build/results/fuzz
+	@$(PYTHON) tests/fuzz/report.py build/results/fuzz tests/fuzz/corpus
 
-# Writes the seeds anew, after a change of a format.
+# Writes the seeds anew, after a change of a format: those that encoders make, and those that are
+# recorded from sessions of real daemons.
 .PHONY: corpus
-corpus: $(FUZZ_TOOLS)
+corpus: all $(FUZZ_TOOLS)
 	$(BUILD)/tests/fuzz/make_corpus tests/fuzz/corpus
 	$(BUILD)/tests/fuzz/make_control tests/fuzz/corpus
 	$(BUILD)/tests/fuzz/make_top tests/fuzz/corpus
+	@$(SUBMAKE) $(FUZZING) fuzzers
+	@PERSEAS_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/fuzz/record.py build/fuzz/tests/fuzz \
+		tests/fuzz/corpus
 
 check-instructions:
 	@$(SUBMAKE) all

@@ -1,0 +1,69 @@
+"""What the fuzz targets begin with: seeds of real sessions, and a report that misses them."""
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from binding import CREATE, Store
+from drill import HERE, OK, run_command
+
+FUZZ = pathlib.Path(HERE).parent / "fuzz"
+sys.path.append(str(FUZZ))
+
+import seeds  # noqa: E402
+import wire  # noqa: E402
+from tap import BACK, THERE, Tap, Tape  # noqa: E402
+
+LOG = ("#4 INITED cov: 10 ft: 12 corp: 3/99b\n#50 DONE cov: 34 ft: 53 corp: 7/99b\n"
+       "stat::number_of_executed_units: 12345\n")
+
+
+def report(folder, target, *names):
+    """Its status, and what it says of a target with these seeds."""
+    (folder / "logs").mkdir()
+    (folder / "logs" / (target + ".log")).write_text(LOG)
+    seeds_of = folder / "corpus" / target[len("fuzz_"):]
+    seeds_of.mkdir(parents=True)
+    for name in names:
+        (seeds_of / name).write_bytes(b"x")
+    done = subprocess.run([sys.executable, FUZZ / "report.py", folder / "logs", folder / "corpus"],
+                          capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout.splitlines()[1].split(), done.stderr
+
+
+def test_the_report_counts_what_was_made_and_what_was_recorded(tmp_path):
+    """A target with two of the one and one of the other."""
+    status, row, _ = report(tmp_path, "fuzz_http", "get", "head", "recorded-curl-1")
+    assert status == 0 and row == ["fuzz_http", "2", "1", "12,345", "34", "7"]
+
+
+def test_a_listener_without_recorded_seeds_is_a_failure(tmp_path):
+    """It has a seed that was made."""
+    status, row, told = report(tmp_path, "fuzz_http", "get")
+    assert status == 1 and row[1:3] == ["1", "0"] and "fuzz_http has no recorded seeds" in told
+
+
+def test_what_is_exempt_needs_none(tmp_path):
+    """Rules of access come from a file."""
+    assert report(tmp_path, "fuzz_access", "rules")[0] == 0
+
+
+@pytest.mark.parametrize("fabric", ["tcp", "shm"])
+def test_a_tap_changes_nothing_and_keeps_all(mirrors, fabric):
+    """A store over it, with commits, and the command; then the same bytes are on the tape."""
+    daemon, = mirrors(1, fabric)
+    tape = Tape()
+    with Tap(tape, daemon.address) as tap:
+        with Store("s", tap.address, flags=CREATE, log_size=4096) as store:
+            store.map("accounts", 256)
+            store.publish()
+            store.write("accounts", 0, b"contents")
+            assert run_command("verify", "s", tap.address).status == OK
+    kinds = {name.rpartition("-")[0] for name in seeds.request(tape)}
+    assert {"create", "settle", "claim", "add_segments", "publish", "read"} <= kinds
+    written = b"".join(stream for stream in tape.streams(THERE).values() if seeds.is_data(stream))
+    assert (b"contents" in written) == (fabric == "tcp")
+    for stream in tape.streams(BACK).values():
+        assert stream[:8] == wire.control_hello() or wire.answer(stream[:16])[:2] == (1, wire.OK)
+    assert seeds.connection(tape)["session"][0] >> 2 == (1 if fabric == "tcp" else 3)
