@@ -76,7 +76,9 @@ static inline int place_end(struct place *place)
 	return system(command);
 }
 
-static inline perseas_t *open_store(const char *mirrors, uint64_t log_size, uint64_t ring_size)
+/* on_event: or NULL. */
+static inline perseas_t *open_store(const char *mirrors, uint64_t log_size, uint64_t ring_size,
+                                    void (*on_event)(void *arg, const struct perseas_event *event))
 {
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	perseas_t *p;
@@ -84,6 +86,7 @@ static inline perseas_t *open_store(const char *mirrors, uint64_t log_size, uint
 	options.flags = PERSEAS_CREATE;
 	options.log_size = log_size;
 	options.ring_size = ring_size;
+	options.on_event = on_event;
 	if (perseas_open("threads", mirrors, &options, &p))
 		fail_msg("%s", perseas_message(NULL));
 	return p;

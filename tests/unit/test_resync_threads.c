@@ -66,7 +66,25 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void await_resync(perseas_t *p, uint64_t wanted)
+/* Of copies that were begun, that came to their end, and that did not, as the mirror said. */
+static atomic_uint begun, done, broken;
+
+static void note_event(void *arg, const struct perseas_event *event)
+{
+	(void)arg;
+	assert_int_equal(event->missed, 0);
+	if (event->kind == PERSEAS_EVENT_RESYNC_BEGUN)
+		atomic_fetch_add(&begun, 1);
+	else if (event->kind == PERSEAS_EVENT_RESYNC_DONE)
+		atomic_fetch_add(&done, 1);
+	else if (event->kind == PERSEAS_EVENT_RESYNC_BROKEN)
+		atomic_fetch_add(&broken, 1);
+}
+
+/* A mirror that was made stale is live again only after a copy. That is not always counted as done:
+ * when the answer to its end is late, the link is taken up anew, and the mirror tells that it is
+ * whole. */
+static void await_live(perseas_t *p)
 {
 	const uint64_t until = ps_now(p) + ps_ms(SECONDS * 1000);
 	struct perseas_stat stat;
@@ -74,13 +92,10 @@ static void await_resync(perseas_t *p, uint64_t wanted)
 	do {
 		assert_int_equal(perseas_stat(p, &stat), 0);
 		if (ps_now(p) > until)
-			fail_msg("%llu resyncs within %d s; the mirrors are %s, %s, %s",
-			         (unsigned long long)stat.resyncs, SECONDS,
-			         perseas_mirror_state_name(p->mirrors[0].state),
-			         perseas_mirror_state_name(p->mirrors[1].state),
-			         perseas_mirror_state_name(p->mirrors[2].state));
+			fail_msg("%u of %u live within %d s; copies: %u begun, %u done, %u broken",
+			         stat.live, MIRRORS, SECONDS, begun, done, broken);
 		poll(NULL, 0, 1);
-	} while (stat.resyncs < wanted);
+	} while (stat.live < MIRRORS);
 }
 
 static uint64_t last_seq(perseas_t *p)
@@ -157,18 +172,19 @@ static bool all_hold_all(perseas_t *p)
 static void mirrors_are_copied_under_threads(void **state)
 {
 	const struct places *places = *state;
-	perseas_t *p = open_store(places->list, 1 << 20, 4 << 20);
+	perseas_t *p = open_store(places->list, 1 << 20, 4 << 20, note_event);
 	static struct teller tellers[THREADS];
 	void *base;
 
 	assert_int_equal(perseas_map(p, "areas", THREADS * AREA, &base), 0);
 	assert_int_equal(perseas_publish(p), 0);
 	atomic_store(&over, false);
+	begun = done = broken = 0;
 	for (unsigned i = 0; i < THREADS; i++)
 		teller_begin(&tellers[i], p, base, i, AREA, work);
 	for (unsigned n = 0; n < RESYNCS; n++) {
 		make_stale(p, n % MIRRORS);
-		await_resync(p, n + 1);
+		await_live(p);
 	}
 	atomic_store(&over, true);
 	for (unsigned i = 0; i < THREADS; i++)
@@ -180,6 +196,8 @@ static void mirrors_are_copied_under_threads(void **state)
 	for (unsigned i = 0; i < THREADS; i++)
 		teller_free(&tellers[i]);
 	perseas_close(p);
+	assert_true(begun >= RESYNCS);
+	assert_int_equal(begun, done + broken);
 }
 
 int main(void)

@@ -29,7 +29,7 @@ static void *work(void *arg)
 
 static perseas_t *reopen(const char *mirrors)
 {
-	return open_store(mirrors, 65536, 1 << 20);
+	return open_store(mirrors, 65536, 1 << 20, NULL);
 }
 
 /* Segments come and go, and figures are read, while the others commit. */
