@@ -506,9 +506,11 @@ check-service:
 	@deploy/deps.sh build test rdma-test
 	@$(SUBMAKE) all
 	@$(SUBMAKE) PREFIX=$(SERVICE_PREFIX) DESTDIR=$(abspath build/service) install
+	@$(SUBMAKE) BUILD=build/next VERSION=$(VERSION)+next build/next/perseasd
 	@tests/rdma/kernel.py >/dev/null
 	@$(RUN) service --timeout 600 "systemd: tests/rdma/rig.py run --nodes 4 --timeout 580 -- \
-		tests/rdma/service.sh $(abspath build/service) $(SERVICE_PREFIX) $(abspath $(BUILD))"
+		tests/rdma/service.sh $(abspath build/service) $(SERVICE_PREFIX) $(abspath $(BUILD)) \
+		$(abspath build/next)/perseasd"
 
 # The rules, in Promela: every state of small stores, and mistakes that must be found.
 MODEL := nice -n 15 $(PYTHON) proto/model/check.py

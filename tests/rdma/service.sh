@@ -2,14 +2,16 @@
 # perseasd.service and perseasd.socket under a systemd of their own; a job for rig.py, as root in
 # its machine, which has nodes.
 #
-#   service.sh ROOT PREFIX BUILD    installed with this PREFIX into ROOT; BUILD: other programs
+#   service.sh ROOT PREFIX BUILD NEXT    installed with this PREFIX into ROOT; BUILD: other
+#                                        programs; NEXT: perseasd of another version
 #
 # The service has what the unit leaves it, and that is enough: owners over TCP, RDMA and shared
-# memory commit, one goes on while the service is restarted, and a connection starts a service that
-# was stopped.
+# memory commit, one goes on while the service is upgraded and downgraded, and a connection starts a
+# service that was stopped.
 set -eu
 prefix=$2
 build=$3
+next=$4
 tcp=127.0.0.1:7170
 rdma=rdma://10.5.0.1:7180
 local=unix:///run/perseas/socket
@@ -78,6 +80,16 @@ check_rights() {
 	[ "$(stat -c %U "/dev/shm/perseas")" = perseas ]
 }
 
+# Installs this program, and starts the service again.
+upgrade() {
+	cp "$1" "$prefix/sbin/perseasd.new"
+	mv "$prefix/sbin/perseasd.new" "$prefix/sbin/perseasd"
+	there systemctl restart perseasd.service || fail "the service does not start again"
+	advances 50
+	there "$build/perseas" ls --mirrors "$tcp" >/run/list
+	grep -q ": $("$1" --version), " /run/list || fail "not $("$1" --version): $(cat /run/list)"
+}
+
 run_bank() {
 	there "$build/perseas" create "$1" --mirrors "$2"
 	there "$build/bench/debit-credit" --store "$1" --mirrors "$2" --seconds 1 >/run/bank.log ||
@@ -100,8 +112,8 @@ until [ -s /run/acked ]; do
 	kill -0 "$owner" || fail "the owner ended: $(cat /run/bank.log)"
 done
 advances 50
-there systemctl restart perseasd.service || fail "the service does not start again"
-advances 50
+upgrade "$next"
+upgrade "$build/perseasd"
 kill -9 "$(pgrep -x debit-credit)"
 
 # Stopped, with its images in memory and on disk; its socket still listens.
