@@ -144,13 +144,6 @@ static bool mendable(const struct ps_mirror *m)
 	return m->found.claimed && m->found.listed;
 }
 
-/* Has it no image that counts: none at all, or one that the roster no longer lists? */
-static bool empty(const struct ps_mirror *m)
-{
-	return m->votes && !m->found.listed && m->control &&
-	       (m->found.claimed || m->found.code == PERSEAS_ENOSTORE);
-}
-
 static int mend(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	int rc;
@@ -179,7 +172,7 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 			struct ps_mirror *m = &p->mirrors[i];
 			int rc;
 
-			if (m->found.good || (pass ? !empty(m) : !mendable(m)))
+			if (m->found.good || (pass ? !ps_empty(p, m) : !mendable(m)))
 				continue;
 			rc = mend(p, from, m);
 			if (rc)
@@ -214,8 +207,6 @@ static int continue_change(struct perseas *p)
 {
 	const uint32_t claimed = ps_claimed(p);
 
-	if (!ps_quorum_seen(p, claimed))
-		return ps_too_few(p, claimed, NULL);
 	ps_roster_stamp(p);
 	return ps_roster_record(p, claimed) == claimed ? 0 : PS_AGAIN;
 }
@@ -228,25 +219,6 @@ static int settle_change(struct perseas *p)
 	ps_report(p, "a change of the roster that was not settled is completed: %u mirrors, W = %u",
 	          p->members, p->acks);
 	return ps_quorum_acks(p, ps_roster_record(p, ps_claimed(p)) & good) ? 0 : PS_AGAIN;
-}
-
-/* May it adopt? R are enough to know the state; but where fewer are claimed than an open touches,
- * it cannot end well, and a change of the roster may go on that it does not see. */
-static bool may_adopt(const struct perseas *p)
-{
-	const uint32_t claimed = ps_claimed(p);
-
-	return p->next_roster || !ps_quorum_claims(p, claimed) || ps_quorum_touched(p, claimed);
-}
-
-static uint32_t holders(const struct perseas *p, const struct ps_standing *chosen)
-{
-	uint32_t set = 0;
-
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.claimed && ps_stands_at(&p->mirrors[i], chosen))
-			set |= (uint32_t)1 << i;
-	return set;
 }
 
 static int too_few(struct perseas *p, uint32_t holding)
@@ -275,8 +247,14 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 	ps_segment_load(p, from->found.header);
 	if (p->salvage)
 		return 0;
-	if (!may_adopt(p))
-		return too_few(p, holders(p, chosen));
+	rc = ps_adoptable(p, ps_claimed(p), chosen);
+	if (rc)
+		return rc;
+	/* When a session breaks from here on, the next attempt finds the one or the other. */
+	if (ps_accepted(p, chosen)) {
+		p->options.accept_epoch = chosen->epoch;
+		p->accepted_as = p->epoch;
+	}
 	rc = adopt_holders(p, chosen);
 	if (!rc && p->next_roster)
 		rc = continue_change(p);

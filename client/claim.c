@@ -176,10 +176,10 @@ static void missing(const struct perseas *p, const Perseas__Roster *roster, char
 	}
 }
 
-static bool accepted(const struct perseas *p, const struct ps_standing *state)
+bool ps_accepted(const struct perseas *p, const struct ps_standing *state)
 {
-	return p->options.accept_epoch && p->options.accept_epoch == state->epoch &&
-	       p->options.accept_seq == state->seq;
+	return state->epoch && p->options.accept_seq == state->seq &&
+	       (p->options.accept_epoch == state->epoch || p->accepted_as == state->epoch);
 }
 
 static bool all_failed(const struct perseas *p, int code)
@@ -231,6 +231,63 @@ int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *st
 	               p->store, quorum->members - quorum->acks + 1, names, newest);
 }
 
+/* The state is known, and too few hold it or can be mended to it; some have lost their memory. */
+static int too_few_hold(struct perseas *p, const struct ps_standing *state, bool lost)
+{
+	char names[450], anew[120] = "";
+	unsigned holding = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		holding += p->mirrors[i].found.listed && ps_stands_at(&p->mirrors[i], state);
+	missing(p, p->roster, names, sizeof(names));
+	if (lost)
+		snprintf(anew, sizeof(anew),
+		         "; one that lost its memory is made anew only while "
+		         "%u others have theirs (I9)",
+		         ps_quorum_touches(p));
+	return ps_fail(p, PERSEAS_EQUORUM,
+	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
+	               "it can be opened%s. It is %llu:%llu (epoch:transaction), no state was "
+	               "changed, and perseas recover --onto or --to saves it. Missing: %s",
+	               holding, p->members, p->store, p->acks, anew,
+	               (unsigned long long)state->epoch, (unsigned long long)state->seq, names);
+}
+
+bool ps_empty(const struct perseas *p, const struct ps_mirror *m)
+{
+	return m->votes && !m->found.listed && m->control &&
+	       (same_store(p, m) || m->found.code == PERSEAS_ENOSTORE);
+}
+
+/* Those that I9 lets it make anew, with these claimed. */
+static uint32_t made_anew(const struct perseas *p, uint32_t claimed, bool *lost)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (!ps_empty(p, m))
+			continue;
+		*lost = true;
+		if (ps_quorum_anew(p, claimed, m))
+			set |= ps_bit(p, m);
+	}
+	return set;
+}
+
+int ps_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *state)
+{
+	bool lost = false;
+	const uint32_t whole = claimed | made_anew(p, claimed, &lost);
+
+	if (p->next_roster && !ps_quorum_seen(p, claimed))
+		return ps_too_few(p, claimed, NULL);
+	if (!ps_quorum_claims(p, claimed))
+		return ps_quorum_newest(p, whole) ? 0 : too_few_hold(p, state, lost);
+	return p->next_roster || ps_quorum_touched(p, claimed) ? 0 : too_few_hold(p, state, lost);
+}
+
 const struct ps_standing *ps_newest(const struct perseas *p)
 {
 	const struct ps_standing *best = NULL;
@@ -254,7 +311,7 @@ int ps_choose(struct perseas *p, struct ps_standing *chosen)
 	memset(chosen, 0, sizeof(*chosen));
 	if (best)
 		*chosen = *best;
-	if (!best || (!enough && !accepted(p, chosen)))
+	if (!best || (!enough && !ps_accepted(p, chosen)))
 		return ps_too_few(p, counted, best ? chosen : NULL);
 	ps_report(p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",
 	          (unsigned long long)chosen->epoch, (unsigned long long)chosen->seq,

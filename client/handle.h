@@ -161,6 +161,7 @@ struct perseas {
 	bool gate; /* commits wait */
 	bool open; /* perseas_open has returned, or is about to */
 	bool salvage;
+	uint64_t accepted_as; /* open: the epoch under which an attempt adopted its state */
 	bool stopping;
 	bool keeper; /* runs */
 

@@ -424,9 +424,11 @@ static int check_live(struct perseas *p)
 	return 0;
 }
 
-/* Claims that cannot be R would fence an owner for nothing. Whoever accepts less has said so. */
+/* An open that cannot end well would fence an owner for nothing, and raise what it claims above
+ * the state that the operator was told of. Whoever accepts fewer than R has said so. */
 static int check_reach(struct perseas *p)
 {
+	const struct ps_standing *newest;
 	uint32_t answered = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -436,9 +438,10 @@ static int check_reach(struct perseas *p)
 		f->candidate = f->listed && f->header->state == PERSEAS__STATE__STATE_CONSISTENT;
 		answered |= (uint32_t)f->listed << i;
 	}
-	if (ps_quorum_claims(p, answered) || p->options.accept_epoch)
-		return 0;
-	return ps_too_few(p, answered, ps_newest(p));
+	newest = ps_newest(p);
+	if (!ps_quorum_claims(p, answered) && !(newest && ps_accepted(p, newest)))
+		return ps_too_few(p, answered, newest);
+	return p->salvage || !newest ? 0 : ps_adoptable(p, answered, newest);
 }
 
 int ps_probe_judge(struct perseas *p)

@@ -76,8 +76,7 @@ bool ps_quorum_newest(const struct perseas *p, uint32_t set)
 	return count(quorum, set) >= quorum->acks;
 }
 
-/* T of the roster that is settled. */
-static unsigned touched(const struct perseas *p)
+unsigned ps_quorum_touches(const struct perseas *p)
 {
 	const struct ps_quorum *quorum = &p->quorums[0];
 	unsigned claimers = quorum->members - quorum->acks + 1;
@@ -88,12 +87,12 @@ static unsigned touched(const struct perseas *p)
 
 bool ps_quorum_touched(const struct perseas *p, uint32_t set)
 {
-	return count(&p->quorums[0], set) >= touched(p);
+	return count(&p->quorums[0], set) >= ps_quorum_touches(p);
 }
 
 bool ps_quorum_seen(const struct perseas *p, uint32_t set)
 {
-	return count(&p->quorums[0], set) > p->quorums[0].members - touched(p);
+	return count(&p->quorums[0], set) > p->quorums[0].members - ps_quorum_touches(p);
 }
 
 bool ps_quorum_possible(const struct perseas *p, uint32_t lost)

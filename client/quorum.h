@@ -21,6 +21,7 @@ bool ps_quorum_newest(const struct perseas *p, uint32_t set);
  * many? Before that it must adopt on none: its slot would count for more than what is acknowledged
  * by a roster that it does not see. */
 bool ps_quorum_touched(const struct perseas *p, uint32_t set);
+unsigned ps_quorum_touches(const struct perseas *p); /* T */
 
 /* Is a change that is recorded on this set seen by every open of the roster before it? It is on
  * n - T + 1. */

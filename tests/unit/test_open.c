@@ -321,6 +321,129 @@ static void test_accepted_state(void **state)
 	assert_int_equal(owner_put(o, 0, 10, 2), 0);
 }
 
+/* What a mirror has on record of the store: its header, and its log with the slots. */
+struct on_record {
+	uint64_t size[2];
+	uint8_t bytes[2][64 * 1024 + PS_PAGE];
+};
+
+static void look(struct owner *o, unsigned mirror, struct on_record *seen)
+{
+	static const char *const names[2] = { "header", "log.1" };
+
+	memset(seen, 0, sizeof(*seen));
+	for (unsigned i = 0; i < 2; i++) {
+		const void *bytes = memory_heap_piece(o->d->mirrors[mirror].memory, STORE, names[i],
+		                                      &seen->size[i]);
+
+		assert_non_null(bytes);
+		assert_in_range(seen->size[i], 1, sizeof(seen->bytes[i]));
+		memcpy(seen->bytes[i], bytes, seen->size[i]);
+	}
+}
+
+/* A store on three mirrors, of which mirror 0 alone is left. */
+static struct owner *one_is_left(void **state, uint32_t acks, bool lost)
+{
+	struct owner *o = *state;
+
+	owner_free(o);
+	*state = o = owner_new(3);
+	o->options.acks = acks;
+	owner_begin(o);
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	owner_die(o);
+	for (unsigned i = 1; i < 3; i++) {
+		direct_crash(o->d, i);
+		if (lost) {
+			memory_heap_lose(o->d->mirrors[i].memory, STORE);
+			direct_start(o->d, i);
+		}
+	}
+	return o;
+}
+
+/* An open that cannot end well changes nothing, and says what can be done with what is left. */
+static void assert_refused_whole(struct owner *o)
+{
+	static struct on_record before, after;
+
+	look(o, 0, &before);
+	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER), PERSEAS_EQUORUM);
+	look(o, 0, &after);
+	assert_memory_equal(&before, &after, sizeof(before));
+}
+
+static void assert_salvaged(struct owner *o)
+{
+	assert_int_equal(owner_open(o, PERSEAS_SALVAGE), 0);
+	owner_map(o);
+	assert_int_equal(o->bytes[0], 1);
+}
+
+/* The state of the one that is left is accepted, but W cannot have it: the others are down, or have
+ * lost their memory and cannot be made anew (I9). */
+static void test_accepted_state_on_too_few(void **state)
+{
+	for (unsigned lost = 0; lost < 2; lost++) {
+		struct owner *o = one_is_left(state, 2, lost);
+
+		o->options.accept_epoch = 1;
+		o->options.accept_seq = 1;
+		assert_refused_whole(o);
+		assert_error_says(o, "the newest state seen is 1:2");
+		o->options.accept_seq = 2;
+		assert_refused_whole(o);
+		assert_error_says(o, "1 of 3 mirrors hold the newest state of store 'bank', and 2 "
+		                     "must before it can be opened");
+		assert_error_says(o, "no state was changed");
+		assert_error_says(o, "perseas recover --onto");
+		assert_error_says(o, "sim://1");
+		assert_error_says(o, "sim://2");
+		assert_salvaged(o);
+	}
+}
+
+/* W is all three, so one that is left is R, and its state is the newest; but it cannot know whether
+ * the roster was changed on the others before they were lost. */
+static void test_all_acks_and_most_lost(void **state)
+{
+	for (unsigned lost = 0; lost < 2; lost++) {
+		struct owner *o = one_is_left(state, 3, lost);
+
+		assert_refused_whole(o);
+		assert_error_says(o, "1 of 3 mirrors hold the newest state of store 'bank', and 3 "
+		                     "must before it can be opened");
+		if (lost)
+			assert_error_says(o, "made anew only while 2 others have theirs");
+		assert_error_says(o, "perseas recover --onto");
+		assert_salvaged(o);
+	}
+}
+
+/* The accepted state was adopted when a session broke: the next attempt finds it under this
+ * handle's own epoch, and goes on with it. */
+static void test_accepted_state_survives_a_break(void **state)
+{
+	struct owner *o = *state;
+
+	for (unsigned writes = 0; writes < 4; writes++) {
+		owner_free(o);
+		*state = o = owner_new(3);
+		o->options.acks = 1;
+		owner_begin(o);
+		assert_int_equal(owner_put(o, 0, 10, 1), 0);
+		owner_die(o);
+		direct_crash(o->d, 0);
+		o->options.accept_epoch = 1;
+		o->options.accept_seq = 2;
+		o->d->mirrors[2].writes_left = (int)writes;
+		owner_reopen(o);
+		assert_int_equal(o->bytes[0], 1);
+		assert_int_equal(owner_stat(o).live, 2);
+	}
+}
+
 /* Every session breaks before the store is open, as if others claimed it all the time. */
 static void break_confirm(void *arg)
 {
@@ -405,6 +528,9 @@ int main(void)
 		TEST(test_list_and_roster_differ),
 		TEST(test_damaged_images),
 		EMPTY(test_accepted_state),
+		EMPTY(test_accepted_state_on_too_few),
+		EMPTY(test_accepted_state_survives_a_break),
+		EMPTY(test_all_acks_and_most_lost),
 		TEST(test_open_gives_up_in_time),
 		TEST(test_open_survives_every_break),
 		TEST(test_open_without_a_thread),
