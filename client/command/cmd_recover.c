@@ -1,12 +1,14 @@
 /*
  * cmd_recover.c - perseas recover: in place, into files, or onto other mirrors.
  */
+#include "census.h"
 #include "json.h"
 #include "recover.h"
 #include "../handle.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum ps_exit ps_recover_failed(const perseas_t *p, int rc)
 {
@@ -41,6 +43,49 @@ enum ps_exit ps_check_recover(const struct ps_args *args)
 	return PS_EXIT_OK;
 }
 
+/* Is what is there the newest state, or the one that is accepted? Then it can be saved. */
+static bool known(const struct ps_args *args, const struct ps_census *census)
+{
+	const Perseas__Roster *roster = census->roster;
+	unsigned listed = 0;
+
+	for (unsigned i = 0; i < census->panel->count; i++)
+		listed += ps_census_listed(census, i);
+	if (!census->newest)
+		return false;
+	return listed > roster->n_members - roster->acks ||
+	       (args->accept_epoch == census->newest->slot->epoch &&
+	        args->accept_seq == census->newest->slot->seq);
+}
+
+/* The command that saves what cannot be recovered in place, on those mirrors that answer. */
+static void advise(const struct ps_args *args)
+{
+	char onto[PS_MIRRORS_MAX * sizeof(struct ps_address)] = "", accept[60] = "";
+	struct ps_census census;
+	struct ps_panel panel;
+
+	if (ps_panel_open(&panel, args->mirrors, args->connect_timeout_ms))
+		return;
+	ps_census_take(&census, &panel, args->store);
+	for (unsigned i = 0; i < panel.count; i++)
+		if (ps_panel_answered(&panel, i))
+			snprintf(onto + strlen(onto), sizeof(onto) - strlen(onto), "%s%s",
+			         *onto ? "," : "", panel.addresses[i].text);
+	if (args->accept_epoch)
+		snprintf(accept, sizeof(accept), " --accept-state %" PRIu64 ":%" PRIu64,
+		         args->accept_epoch, args->accept_seq);
+	if (known(args, &census))
+		ps_complain(PS_EXIT_NO,
+		            "bring the missing mirrors back; or make the store again, "
+		            "under another name, on those that answer:\n"
+		            "    perseas recover %s %s%s%s --onto %s --as %.*s.saved",
+		            args->store, args->mirrors, accept, args->takeover ? " --takeover" : "",
+		            onto, PS_NAME_MAX - (int)strlen(".saved"), args->store);
+	ps_census_free(&census);
+	ps_panel_close(&panel);
+}
+
 static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perseas_t **p)
 {
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
@@ -54,8 +99,12 @@ static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perse
 	ps_bar_clear();
 	if (rc == PERSEAS_EBUSY)
 		return ps_complain(PS_EXIT_NO, "%s (--takeover)", perseas_message(NULL));
-	if (rc)
-		return ps_recover_failed(NULL, rc);
+	if (rc) {
+		ps_recover_failed(NULL, rc);
+		if (rc == PERSEAS_EQUORUM && !(flags & PERSEAS_SALVAGE))
+			advise(args);
+		return ps_exit_of(rc);
+	}
 	if (!args->json)
 		fputs(perseas_report(*p), stdout);
 	return PS_EXIT_OK;
@@ -87,6 +136,11 @@ static void print_live(const struct ps_args *args, perseas_t *p)
 			ps_complain(PS_EXIT_OK, "%s is %s, and was not mended: %s", mirror.address,
 			            perseas_mirror_state_name(mirror.state), mirror.trouble);
 	}
+	if (stat.live <= p->members - p->acks)
+		ps_complain(PS_EXIT_OK,
+		            "%u mirrors must be there to open it again, and %u hold "
+		            "it: bring the others back",
+		            p->members - p->acks + 1, stat.live);
 	if (args->json) {
 		ps_recover_json(&json, args, p);
 		ps_json_number(&json, "mirrors", stat.mirrors);

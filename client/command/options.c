@@ -351,7 +351,8 @@ const struct ps_option ps_options[] = {
 	{ "accept-state", "EPOCH:SEQ", PS_RECOVER, set_accept_state,
 	  "an epoch from 1 and a transaction's number, for example 7:12345",
 	  "Accepts this state although too few mirrors answer to know that it is the newest. What "
-	  "was acknowledged after it is lost. The refusal without this option names the state." },
+	  "was acknowledged after it is lost. The refusal without this option names the state. "
+	  "Without --to and --onto, W mirrors must have an image." },
 	{ "sizes", "LIST", PS_BENCH, set_sizes,
 	  "up to 16 numbers of bytes from 1 to 1M, with commas between them, for example 8,1K,64K",
 	  "Bytes that a transaction changes; each is measured. Default: 8,64,1K,16K,256K." },

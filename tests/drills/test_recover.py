@@ -2,6 +2,7 @@
 import json
 import os
 import resource
+import shlex
 
 import pytest
 
@@ -93,6 +94,61 @@ def test_recover_names_what_is_missing_for_a_quorum(perseas, mirrors, tmp_path):
     done = perseas("recover", "s", *to, "--accept-state", "1:2", mirrors=daemons)
     assert done.status == OK and "accepted as asked" in done.out, done
     assert (tmp_path / "d" / "accounts").read_bytes() == b"contents" * 16
+
+
+def advised(done):
+    """The command that a refusal says will do."""
+    line = done.err.rstrip("\n").splitlines()[-1]
+    assert line.startswith("    perseas recover "), done
+    return shlex.split(line)[1:]
+
+
+def images(daemons):
+    """Where each mirror that answers stands, and what it promised."""
+    return [(m.get("promised_epoch"), m.get("slot")) for m in status_of("s", daemons)["mirrors"]]
+
+
+@pytest.mark.parametrize("acks, lost", [(2, True), (2, False), (3, True), (3, False)])
+def test_recover_in_place_changes_nothing_where_w_cannot_have_it(perseas, mirrors, acks, lost):
+    """One of three is left. With W = 2 its state must be accepted, with W = 3 it is the newest; W
+    cannot have it in place, and the command that the refusal names saves it."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents" * 16}, acks=acks)
+    for daemon in daemons[:2]:
+        daemon.lose_memory() if lost else daemon.kill9()
+        if lost:
+            daemon.restart()
+    before = images(daemons)
+    accept = ["--accept-state", "1:2"] if acks == 2 else []
+    done = perseas("recover", "s", *accept, mirrors=daemons)
+    assert done.status == NO and "no state was changed" in done.err, done
+    assert "1 of 3 mirrors hold the newest state" in done.err
+    assert ("made anew only while 2 others have theirs (I9)" in done.err) == lost
+    assert images(daemons) == before
+    done = perseas(*advised(done))
+    assert done.status == OK, done
+    left = daemons if lost else daemons[2:]
+    with Store("s.saved", mirror_list(left)) as store:
+        store.map("accounts")
+        assert store.read("accounts", 0, 128) == b"contents" * 16
+
+
+def test_recover_in_place_accepts_a_state_that_w_can_have(perseas, mirrors):
+    """W = 1 of three, so one that is left is enough, once its state is accepted."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents" * 16}, acks=1)
+    daemons[0].kill9()
+    daemons[1].kill9()
+    done = perseas("recover", "s", mirrors=daemons)
+    assert done.status == NO and "newest state seen is 1:2" in done.err, done
+    done = perseas("recover", "s", "--accept-state", "1:2", mirrors=daemons)
+    assert done.status == OK and "on 1 of 3 mirrors" in done.out, done
+    assert "3 mirrors must be there to open it again, and 1 hold it" in done.err
+    daemons[0].restart()
+    daemons[1].restart()
+    with Store("s", mirror_list(daemons)) as store:
+        store.map("accounts")
+        assert store.read("accounts", 0, 128) == b"contents" * 16
 
 
 def test_recover_says_which_store_or_mirror_is_missing(perseas, mirrors, tmp_path):
