@@ -92,7 +92,7 @@
 #define MAX1 (W1>R1 -> W1 : R1)
 #define OTHERS0 (MAX0>N0-1 -> N0-1 : MAX0)
 #define OTHERS1 (MAX1>N1-1 -> N1-1 : MAX1)
-#define T0 (N0==1 -> 1 : OTHERS0)
+#define T0 (N0==1 -> 1 : (MISTAKE==10 -> R0 : OTHERS0))
 #define T1 (N1==1 -> 1 : OTHERS1)
 #ifndef SEEN
 #define SEEN (N0+1-T0)
@@ -209,7 +209,8 @@ inline adopt(x) {
 }
 
 /* I9 in each roster that counts; a new mirror, by an open owner. */
-#define anew_old(x) (!in(OLD,x) || st==2 || (N0>1 && owned(but(OLD,x))>=OTHERS0))
+#define anew_old(x) (!in(OLD,x) || st==2 || (N0>1 && \
+	owned(but(OLD,x))>=(MISTAKE==10 && !open -> R0 : OTHERS0)))
 #define anew_new(x) (!in(NEW,x) || st==0 || (N1>1 && owned(but(NEW,x))>=OTHERS1))
 #define can_ask(x) (open && !m[x].has && reach(x) && settled(x) && allowed(x) && !in(may,x))
 #define may_make(x) (!open || !settled(x) || in(may,x) || MISTAKE==7)
@@ -375,6 +376,8 @@ init {
  *   in the code: sim untouched
  * quick found -DMISTAKE=9 -DOLD=1 -DNEW=2 -DW0=1 -DLOSSES=1: made anew, the id not listed
  *   in the code: sim joint-anew
+ * full found -DMISTAKE=10 -DW0=3 -DSEEN=2 -DDEAD2=8 -DLOSSES=2 -DPOSTS=1: W = n, anew with R claimed
+ *   in the code: unit test_mend test_not_made_anew_with_too_few_others
  * full holds -DOLD=3 -DNEW=3 -DW0=1 -DLOSSES=1 -DOWNERS=3: no change, others are asked (I9)
  * full event -DCOVER=1 -DW0=3 -DDEAD=4: settled without W of the old roster
  * full event -DCOVER=2 -DW0=2 -DDEAD=4: a second owner settles
