@@ -71,10 +71,12 @@ int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
 		rest(p, now, start + (uint64_t)p->options.spin_us * 1000,
 		     start + ps_ms(p->options.commit_timeout_ms));
 	}
-	if (!p->in_doubt)
+	if (!p->in_doubt) {
+		p->doubt_at = now;
 		ps_event(p, PERSEAS_EVENT_IN_DOUBT, seq, NULL,
 		         "transaction %llu is in doubt: fewer than %u mirrors hold it",
 		         (unsigned long long)seq, p->acks);
+	}
 	if (seq > p->in_doubt)
 		p->in_doubt = seq;
 	return ps_fail(p, PERSEAS_EINDOUBT,

@@ -169,7 +169,8 @@ struct perseas {
 	uint64_t next;           /* log position after it */
 	uint64_t last;           /* its record's */
 	uint32_t fenced;         /* the mirrors that promised another owner, a bit for each */
-	uint64_t in_doubt;       /* seq that a commit gave up waiting for, 0: none */
+	uint64_t in_doubt;       /* seq that a commit gave up waiting for, 0: none .. */
+	uint64_t doubt_at;       /* .. and when the first one did */
 	uint64_t log_size;       /* bytes of the ring on the mirrors */
 	uint64_t lap;            /* log position where its present lap began */
 	struct ps_slot slot;     /* what is sent when nothing is staged */

@@ -20,7 +20,13 @@ struct sight {
 	struct ps_latency latency;
 };
 
-static void look_at_figures(const struct perseas *p, struct sight *sight)
+/* For how long a commit has been in doubt, in ms, rounded up; 0: none is. */
+static uint64_t doubt_ms(struct perseas *p)
+{
+	return p->in_doubt ? (ps_now(p) - p->doubt_at) / ps_ms(1) + 1 : 0;
+}
+
+static void look_at_figures(struct perseas *p, struct sight *sight)
 {
 	Perseas__OwnerFigures *figures = &sight->figures;
 
@@ -29,6 +35,7 @@ static void look_at_figures(const struct perseas *p, struct sight *sight)
 	figures->aborts = p->stat.aborts;
 	figures->range_bytes = p->stat.range_bytes;
 	figures->in_doubt = p->stat.doubts;
+	figures->doubt_ms = doubt_ms(p);
 	sight->latency = p->latency;
 	ps_latency_message(&sight->latency, &sight->commit);
 	figures->commit = &sight->commit;

@@ -290,6 +290,7 @@ static void write_owner_info(struct sheet *sheet)
 OF_STORES(owner_commits, status->figures, status->figures->commits)
 OF_STORES(owner_aborts, status->figures, status->figures->aborts)
 OF_STORES(owner_in_doubt, status->figures, status->figures->in_doubt)
+OF_STORES(owner_doubt, status->figures, status->figures->doubt_ms != 0)
 OF_STORES(owner_bytes, status->figures, status->figures->range_bytes)
 
 /* An owner's buckets are 16 to each power of two; here are some of the powers, in ns. */
@@ -443,6 +444,9 @@ static const struct metric {
 	  write_owner_aborts },
 	{ "perseas_owner_in_doubt_total", "counter", "store",
 	  "Commits of which it does not know whether they count.", write_owner_in_doubt },
+	{ "perseas_owner_doubt", "gauge", "store",
+	  "Whether a commit is in doubt, as fewer than W mirrors hold it: 1, else 0.",
+	  write_owner_doubt },
 	{ "perseas_owner_range_bytes_total", "counter", "store",
 	  "Bytes that its transactions changed.", write_owner_bytes },
 	{ "perseas_owner_commit_latency_seconds", "histogram", "store",

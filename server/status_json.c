@@ -43,6 +43,7 @@ static void write_figures(struct ps_json *json, const Perseas__OwnerFigures *fig
 	ps_json_number(json, "commits", figures->commits);
 	ps_json_number(json, "aborts", figures->aborts);
 	ps_json_number(json, "in_doubt", figures->in_doubt);
+	ps_json_number(json, "doubt_ms", figures->doubt_ms);
 	ps_json_number(json, "range_bytes", figures->range_bytes);
 	ps_json_number(json, "p50_ns", ps_latency_percentile(&latency, 50));
 	ps_json_number(json, "p99_ns", ps_latency_percentile(&latency, 99));

@@ -163,7 +163,8 @@ def test_what_an_owner_counts_is_passed_on(watched):
         wire.field(4, 20000)
     figures = wire.field(1, 5) + wire.field(2, 4) + wire.field(3, 1234) + wire.field(4, 2) + \
         wire.field(5, commit)
-    assert control.ask(wire.field(7, wire.field(3, figures))).get(1, 0) == 0
+    doubt = wire.field(6, 1500)
+    assert control.ask(wire.field(7, wire.field(3, figures + doubt))).get(1, 0) == 0
     wait_for(lambda: watch.value("perseas_owner_commits_total", store="data") == 5, SECONDS, "it")
     assert watch.value("perseas_owner_aborts_total", store="data") == 4
     assert watch.value("perseas_owner_range_bytes_total", store="data") == 1234
@@ -179,6 +180,10 @@ def test_what_an_owner_counts_is_passed_on(watched):
     assert buckets["1.024e-06"] == buckets["1.6384e-05"] == 3 and buckets["3.2768e-05"] == 5
     store, = watch.status()["stores"]
     assert store["figures"]["p50_ns"] < 110 and store["figures"]["p99_ns"] == 20000
+    assert store["figures"]["doubt_ms"] == 1500
+    assert watch.value("perseas_owner_doubt", store="data") == 1
+    assert control.ask(wire.field(7, wire.field(3, figures))).get(1, 0) == 0
+    wait_for(lambda: watch.value("perseas_owner_doubt", store="data") == 0, SECONDS, "no doubt")
 
 
 def test_who_is_ready_has_memory_for_more(mirrors, tmp_path):

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from drill import WITH_TLS, rounds
+from drill import WITH_TLS, rounds, status_of
 from teller import LOG, Refused, dice, pieces, random_moment, tellers, until  # noqa: F401
 
 KILLS = 4
@@ -105,6 +105,32 @@ def test_a_commit_in_doubt_blocks_the_next_until_it_is_flushed(mirrors, tellers,
     desk.open("doubt", [daemon])
     desk.ask("map", "a", 0)
     assert [desk.ask("load", "a", at) for at in (0, 8)] == ["2", "3"]
+
+
+def test_status_tells_that_a_commit_is_in_doubt(mirrors, tellers, perseas):
+    """Two of three mirrors are gone, and come back: the one that is left hears of it."""
+    daemons = mirrors(3)
+    desk = tellers.desk()
+    desk.open("doubt", daemons, "create", "commit-ms=100")
+    desk.ask("map", "a", 4096)
+    desk.ask("publish")
+    desk.transaction("a", 0, 8, 1)
+    told = lambda: status_of("doubt", daemons)["owner"]["doubt_ms"]  # noqa: E731
+    until(lambda: told() == 0, "an owner without doubts")
+    assert "in doubt" not in perseas("status", "doubt", mirrors=daemons).out
+    for daemon in daemons[1:]:
+        daemon.kill9()
+    desk.ask("begin")
+    desk.ask("range", "a", 0, 8)
+    desk.ask("store", "a", 0, 8, 2)
+    assert desk.refused("commit").name == "PERSEAS_EINDOUBT"
+    until(lambda: told() > 0, "word of it")
+    assert "a commit has been in doubt for " in perseas("status", "doubt", mirrors=daemons).out
+    for daemon in daemons[1:]:
+        daemon.restart()
+    until(lambda: told() == 0, "word that it is over")
+    desk.ask("flush")
+    desk.ask("close")
 
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
