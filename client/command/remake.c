@@ -37,6 +37,29 @@ static enum ps_exit check_free(const struct ps_census *census, const struct ps_r
 	return PS_EXIT_OK;
 }
 
+/* Who may make a store but not own it could neither fill it nor take it back. A claim says so, for
+ * rights are judged first; it is of a making that nobody has, so that it can claim nothing. */
+static enum ps_exit check_own(struct ps_panel *panel, const struct ps_remake *remake)
+{
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	uint8_t ids[2][PS_ID_SIZE];
+
+	panel->env->ops->random(panel->env, ids, sizeof(ids));
+	/* The message has no const; it is only packed. */
+	claim.store = (char *)remake->store;
+	claim.epoch = 1;
+	claim.owner = (ProtobufCBinaryData){ PS_ID_SIZE, ids[0] };
+	claim.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[1] };
+	request.body_case = PERSEAS__REQUEST__BODY_CLAIM;
+	request.claim = &claim;
+	ps_panel_ask_all(panel, &request);
+	for (unsigned i = 0; i < panel->count; i++)
+		if (panel->errors[i].code == PERSEAS_EDENIED)
+			return ps_complain(PS_EXIT_NO, "%s", panel->errors[i].text);
+	return PS_EXIT_OK;
+}
+
 enum ps_exit ps_remake_check(const struct ps_remake *remake)
 {
 	struct ps_panel panel;
@@ -47,6 +70,8 @@ enum ps_exit ps_remake_check(const struct ps_remake *remake)
 		return status;
 	ps_census_take(&census, &panel, remake->store);
 	status = check_free(&census, remake);
+	if (!status)
+		status = check_own(&panel, remake);
 	ps_census_free(&census);
 	ps_panel_close(&panel);
 	return status;

@@ -20,7 +20,8 @@ struct ps_remake {
 	perseas_t *p;     /* the new store, open; NULL before, and after its end */
 };
 
-/* Before anything is made: do all mirrors answer, and is the name free on each? */
+/* Before anything is made: do all mirrors answer, is the name free on each, and may the store be
+ * owned there? */
 enum ps_exit ps_remake_check(const struct ps_remake *remake);
 
 /* Makes the store, and opens it. After an error nothing is left of it. */

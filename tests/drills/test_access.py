@@ -136,7 +136,8 @@ COMMANDS = {
 
 
 def test_each_command_takes_the_rights_that_are_documented(rules, mirror, prey, tmp_path):
-    """With them it works; without any one of them it is refused, by the name of that one."""
+    """With them it works; without any one of them it is refused, by the name of that one, and
+    leaves nothing behind."""
     names = itertools.count()
 
     def run(command):
@@ -148,8 +149,10 @@ def test_each_command_takes_the_rights_that_are_documented(rules, mirror, prey, 
             rest = " ".join(right for right in rights.split() if right != missing)
             lines = ["allow anonymous " + rest.replace(" ", ",")] if rest else []
             assert rules.put(mirror, EVERYTHING, *lines)
+            before = set(pieces([mirror]))
             done = run(command)
             assert done.status == NO, (command, missing, done)
+            assert set(pieces([mirror])) == before, (command, missing)
             assert 'anonymous lacks the right "%s"' % missing in done.err, (command, missing)
         assert rules.put(mirror, EVERYTHING, "allow anonymous " + rights.replace(" ", ","))
         done = run(command)
