@@ -104,8 +104,8 @@ class Network:
     def heal(self):
         self.set_cuts(())
 
-    def reaches(self, a, b, seconds=0.1):
-        """Does a packet get from a to b? Says nothing of the way back."""
+    def reaches(self, a, b, seconds):
+        """Does a packet get from a to b in time? Says nothing of the way back."""
         with self[b].inside():
             there = socket.socket(type=socket.SOCK_DGRAM)
         with self[a].inside():
