@@ -111,9 +111,13 @@ void connection_give_up_turn(struct connection *connection)
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
+	struct connection *connection = arg;
+
 	(void)fd;
 	(void)what;
-	connection_read(arg);
+	if (!connection->session.store)
+		daemon_others_came(connection->daemon);
+	connection_read(connection);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -328,6 +332,7 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 {
 	struct connection *connection = connection_new(daemon, fd, from, local);
 
+	daemon_others_came(daemon);
 	if (!connection) {
 		daemon_tell_crowded(daemon, "who comes");
 		close(fd);

@@ -58,6 +58,41 @@ static struct event_base *make_base(void)
 	return NULL;
 }
 
+bool daemon_owners_pause(struct daemon *daemon)
+{
+	const uint64_t now = daemon_now_ns(), wait = OTHERS_WAIT_MS * 1000000ull;
+
+	if (daemon->last_since)
+		return now - daemon->last_since >= wait;
+	if (now - daemon->others_at < wait)
+		return false;
+	/* Nothing tells whether events of another priority wait, but one that waits behind them. */
+	daemon->last_since = now;
+	event_active(daemon->last, EV_TIMEOUT, 0);
+	return false;
+}
+
+void daemon_others_came(struct daemon *daemon)
+{
+	daemon->others_at = daemon_now_ns();
+	if (!daemon->last_since)
+		return;
+	daemon->last_since = daemon->others_at;
+	for (const struct target *const *target = targets; *target; target++)
+		if ((*target)->resume)
+			(*target)->resume(daemon);
+}
+
+static void on_last(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *daemon = arg;
+
+	(void)fd;
+	(void)what;
+	daemon_others_came(daemon);
+	daemon->last_since = 0;
+}
+
 void daemon_set_connections(struct daemon *daemon, unsigned max)
 {
 	daemon->crowd.max = max;
@@ -71,7 +106,11 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 	if (!daemon)
 		return NULL;
 	daemon->base = make_base();
-	if (!daemon->base) {
+	if (daemon->base)
+		daemon->last = event_new(daemon->base, -1, 0, on_last, daemon);
+	if (!daemon->last) {
+		if (daemon->base)
+			event_base_free(daemon->base);
 		free(daemon);
 		return NULL;
 	}
@@ -103,6 +142,7 @@ void daemon_free(struct daemon *daemon)
 	daemon_end_sessions(daemon);
 	http_close(daemon);
 	stores_on_news(daemon->stores, NULL, NULL);
+	event_free(daemon->last);
 	event_base_free(daemon->base);
 	ps_tls_free(daemon->tls);
 	free(daemon);

@@ -45,6 +45,7 @@ enum {
 	ORIGIN_MAX = 160,       /* bytes of the name of an origin */
 	PRIORITY_OWNERS = 0,    /* of the loop's events: .. */
 	PRIORITY_OTHERS = 1,    /* .. one of these, and then all that owners wait for */
+	OTHERS_WAIT_MS = 5,     /* for one of theirs, where owners never pause */
 	PRIORITIES = 2,
 };
 
@@ -74,7 +75,10 @@ struct daemon {
 	uint64_t spin_ns;                /* how long the loop spins after data arrived; 0: never */
 	uint64_t spins; /* times that it has spun: marks the links that moved since */
 	struct counters counters;
-	uint64_t began_ns; /* by daemon_now_ns() */
+	uint64_t began_ns;   /* by daemon_now_ns() */
+	struct event *last;  /* comes when no event of the others waits before it .. */
+	uint64_t last_since; /* .. which it does since then; 0: it does not */
+	uint64_t others_at;  /* when one of theirs came last */
 	enum daemon_phase phase;
 	bool running; /* daemon_run() */
 	bool moved;   /* data arrived since the loop last asked */
@@ -110,6 +114,12 @@ int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, cha
 /* The event of a stream of which bytes are here that no poll tells of (ps_stream_pending()): it
  * comes again, after the others had their turn. */
 void daemon_run_again(struct daemon *daemon, struct event *readable);
+
+/* Owners' events come first: those of one that never pauses would keep the others' away for ever.
+ * True: whoever asks, as an owner's data is here, is to leave it there until target.resume(). */
+bool daemon_owners_pause(struct daemon *daemon);
+/* One of the others' events has come. */
+void daemon_others_came(struct daemon *daemon);
 
 /* journal.c: as stores_on_news() wants it. */
 void journal_tell(void *arg, const struct store_news *news);

@@ -20,6 +20,8 @@ struct target {
 	void (*grant)(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
 	/* Ends the session's data path; see session_ops.cut. */
 	void (*cut)(struct daemon *daemon, struct session *session);
+	/* Data paths that paused for daemon_owners_pause() go on. */
+	void (*resume)(struct daemon *daemon);
 	/* Moves data paths on without waiting, while the loop spins. True: something moved. */
 	bool (*spin)(struct daemon *daemon);
 };

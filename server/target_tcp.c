@@ -49,6 +49,7 @@ struct data_link {
 	struct pending *queue;  /* answers first .. first + count - 1 are to be sent */
 	unsigned first, count, room;
 	uint64_t sent;  /* bytes of the first one that are gone */
+	bool paused;    /* daemon_owners_pause() */
 	bool failed;    /* an answer found no memory: the link is of no more use */
 	uint64_t moved; /* daemon->spins when data came last */
 	char peer[128];
@@ -316,9 +317,15 @@ static bool data_read(struct data_link *link)
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
+	struct data_link *link = arg;
+
 	(void)fd;
 	(void)what;
-	data_read(arg);
+	link->paused = link->session && daemon_owners_pause(link->daemon);
+	if (link->paused)
+		event_del(link->readable);
+	else
+		data_read(link);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -429,6 +436,15 @@ static void tcp_cut(struct daemon *daemon, struct session *session)
 	}
 }
 
+static void tcp_resume(struct daemon *daemon)
+{
+	for (struct data_link *link = daemon->links; link; link = link->next) {
+		if (link->paused)
+			data_watch(link);
+		link->paused = false;
+	}
+}
+
 /* Looks at the links that moved since the loop last slept, without asking the kernel which. */
 static bool tcp_spin(struct daemon *daemon)
 {
@@ -437,7 +453,8 @@ static bool tcp_spin(struct daemon *daemon)
 
 	for (struct data_link *link = daemon->links; link; link = next) {
 		next = link->next;
-		if (link->moved == daemon->spins && link->session && link->count == 0)
+		if (link->moved == daemon->spins && link->session && link->count == 0 &&
+		    !link->paused)
 			moved |= data_read(link);
 	}
 	return moved;
@@ -446,5 +463,6 @@ static bool tcp_spin(struct daemon *daemon)
 const struct target target_tcp = {
 	.name = "tcp",
 	.cut = tcp_cut,
+	.resume = tcp_resume,
 	.spin = tcp_spin,
 };

@@ -1,12 +1,15 @@
 """Peers that break the protocol, against a daemon through which an owner commits."""
+import contextlib
 import os
 import resource
 import socket
 import struct
+import threading
 
 import pytest
 
 import wire
+from drill import OK, fill
 from teller import LOG, dice, tellers  # noqa: F401
 
 FLOOD = 1400                            # more than a daemon takes
@@ -231,6 +234,39 @@ BAD_FRAMES = {
     "a read of two extents": wire.frame(wire.READ, (wire.SEGMENT, 8, 0), (wire.SEGMENT, 8, 8)),
     "a read past the end": wire.frame(wire.READ, (wire.SEGMENT, 8, 4092)),
 }
+
+
+def send_for_ever(data, frames):
+    """Until the socket is shut down."""
+    with contextlib.suppress(OSError):
+        while True:
+            data.sendall(frames)
+
+
+def test_owners_that_never_pause_leave_the_others_their_turn(mirrors, perseas):
+    """Two of them send small frames as fast as they are taken, and wait for no answers."""
+    daemon, = mirrors(1)
+    threads, sessions = [], []
+    for name in ("one", "two"):
+        fill(name, [daemon], {"a": b"contents"})
+        control = wire.Control(daemon.address)
+        data = wire.connect(daemon.address)
+        data.settimeout(None)
+        data.sendall(wire.data_hello(control.claim(name, 1000)))
+        assert wire.answer(wire.receive(data, 16))[1] == wire.OK
+        sessions.append((control, data))
+    frames = (wire.frame(wire.WRITE, (wire.LOG, 64, 4096)) + bytes(64)) * (1 << 16)
+    for _, data in sessions:
+        threads.append(threading.Thread(target=send_for_ever, args=(data, frames)))
+        threads[-1].start()
+    try:
+        for _ in range(10):
+            assert perseas("status", "one", mirrors=[daemon]).status == OK
+    finally:
+        for _, data in sessions:
+            data.shutdown(socket.SHUT_RDWR)
+        for thread in threads:
+            thread.join()
 
 
 def test_a_frame_that_is_wrong_is_refused_and_changes_nothing(busy, prey):
