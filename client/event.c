@@ -76,8 +76,8 @@ void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_m
 		         m->address.text);
 		break;
 	case PERSEAS_MIRROR_RESYNCING:
-		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, p->seq, m,
-		         "mirror %.200s is being copied whole", m->address.text);
+		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, p->seq, m, "mirror %.100s is %.140s",
+		         m->address.text, why);
 		break;
 	case PERSEAS_MIRROR_DOWN:
 	case PERSEAS_MIRROR_REMOVED:

@@ -107,7 +107,8 @@ static void copy_whole(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 	m->loaded = false;
 	if (claim && state == PERSEAS_MIRROR_STALE)
 		ps_mirror_loaded(m, claim->header);
-	if (ps_resync_begin(p, m, claim, state == PERSEAS_MIRROR_LOST, &error))
+	if (ps_resync_begin(p, m, claim, state == PERSEAS_MIRROR_LOST,
+	                    m->joins ? "it joins the roster" : why, &error))
 		set_aside(p, m, state, error.text);
 }
 

@@ -84,7 +84,7 @@ enum perseas_flag {
 enum perseas_event_kind {
 	PERSEAS_EVENT_MIRROR_DOWN = 1, /* a mirror that was live no longer takes transactions */
 	PERSEAS_EVENT_MIRROR_LIVE,     /* one is live again, or new and live */
-	PERSEAS_EVENT_RESYNC_BEGUN,    /* one is being copied whole */
+	PERSEAS_EVENT_RESYNC_BEGUN,    /* one is being copied whole; the text says why */
 	PERSEAS_EVENT_RESYNC_DONE,     /* .. and is whole; that it is live is told, too */
 	PERSEAS_EVENT_RESYNC_BROKEN,   /* .. or was not copied to the end; is tried again */
 	PERSEAS_EVENT_IN_DOUBT,        /* a commit is in doubt, where none was */

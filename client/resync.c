@@ -6,6 +6,7 @@
 #include "roster.h"
 #include "tx.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A chunk is copied in memory while commits wait: 128 KiB are some 20 us. Its slot lies behind it.
@@ -114,9 +115,10 @@ static int make_room(struct perseas *p, struct ps_mirror *m, const Perseas__Clai
 }
 
 int ps_resync_begin(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
-                    bool anew, struct ps_error *error)
+                    bool anew, const char *why, struct ps_error *error)
 {
 	struct ps_resync *r = &p->resync;
+	char text[sizeof(m->trouble)];
 	int rc = make_room(p, m, claim, anew, error);
 
 	if (rc)
@@ -130,7 +132,9 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Claim
 	for (unsigned i = 0; i < p->segment_count; i++)
 		r->total += p->segments[i].born ? p->segments[i].size : 0;
 	m->posted = m->acked = p->seq;
-	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, "being copied whole");
+	/* What stands behind the reason is that it waits. */
+	snprintf(text, sizeof(text), "being copied whole: %.*s", (int)strcspn(why, ";"), why);
+	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, text);
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }

@@ -21,10 +21,11 @@
 /*
  * Begins, on a connected mirror that has granted its claim (its link is attached), or that has no
  * image at all (claim is NULL). anew: what it has does not count, so it gets a new id (I9).
- * 0: it is RESYNCING. Else a code, and the mirror must be disconnected.
+ * why it must be copied is told, up to a semicolon. 0: it is RESYNCING. Else a code, and the mirror
+ * must be disconnected.
  */
 int ps_resync_begin(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
-                    bool anew, struct ps_error *error);
+                    bool anew, const char *why, struct ps_error *error);
 
 /* Goes on, as far as it goes without waiting. */
 void ps_resync_step(struct perseas *p);

@@ -95,6 +95,7 @@ static void a_mirror_goes_and_comes_back(void **state)
 /* It lost its memory, and is copied whole; the first time it dies in the middle of that. */
 static void a_mirror_is_copied_whole(void **state)
 {
+	struct perseas_mirror_stat stat;
 	struct told *told = *state;
 	struct owner *o = told->o;
 
@@ -102,8 +103,12 @@ static void a_mirror_is_copied_whole(void **state)
 	memory_heap_lose(o->d->mirrors[1].memory, NULL);
 	direct_start(o->d, 1);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	assert_int_equal(perseas_mirror_stat(o->p, 1, &stat), 0);
+	assert_non_null(strstr(stat.trouble, "being copied whole: sim://1: this mirror has no"));
 	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_RESYNC_BEGUN,
 	       PERSEAS_EVENT_RESYNC_DONE, PERSEAS_EVENT_MIRROR_LIVE);
+	assert_non_null(strstr(told->events[1].text,
+	                       "is being copied whole: sim://1: this mirror has no store"));
 	direct_crash(o->d, 1);
 	memory_heap_lose(o->d->mirrors[1].memory, NULL);
 	direct_start(o->d, 1);
@@ -111,6 +116,24 @@ static void a_mirror_is_copied_whole(void **state)
 	direct_crash(o->d, 1);
 	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_RESYNC_BEGUN,
 	       PERSEAS_EVENT_RESYNC_BROKEN);
+}
+
+/* It was down for longer than the ring reaches back. */
+static void why_a_mirror_is_copied_whole_is_told(void **state)
+{
+	struct told *told = *state;
+	struct owner *o = told->o;
+
+	direct_crash(o->d, 1);
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(owner_put(o, 0, SIZE, (uint8_t)i), 0);
+	direct_start(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_RESYNC_BEGUN,
+	       PERSEAS_EVENT_RESYNC_DONE, PERSEAS_EVENT_MIRROR_LIVE);
+	assert_string_equal(told->events[1].text,
+	                    "mirror sim://1 is being copied whole: it missed more than the ring "
+	                    "holds");
 }
 
 static void a_commit_is_in_doubt_and_then_not(void **state)
@@ -214,6 +237,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(a_mirror_goes_and_comes_back),
 		TEST(a_mirror_is_copied_whole),
+		TEST(why_a_mirror_is_copied_whole_is_told),
 		TEST(a_commit_is_in_doubt_and_then_not),
 		TEST(a_fence_is_told_once),
 		TEST(a_roster_changes),
