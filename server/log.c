@@ -179,7 +179,8 @@ static bool take_turn(struct log_limit *often)
 	uint64_t now;
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
-	now = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	/* Before the machine was started, it was quiet. */
+	now = saved + (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 	if (often->due_ns + saved < now)
 		often->due_ns = now - saved;
 	if (often->due_ns > now)
