@@ -19,8 +19,8 @@ def sh(*words):
 
 
 def rxe(*words, user=None, shell="busybox sh"):
-    """Runs the script, in the shell that is quickest here; what became of it. The tree may lie where
-    only root can read it."""
+    """Runs the script, in the shell that is quickest here; what became of it. The tree may lie
+    where only root can read it."""
     return subprocess.run([*shell.split(), "-c", SCRIPT.read_text(), str(SCRIPT), *words],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=60, user=user)
