@@ -62,15 +62,6 @@ class Node:
         self.keeper.stdout.close()
 
 
-def finish_under_way():
-    """Packets that were let through before this have arrived after it: a processor that stood
-    still, as those of virtual machines do for a second even, has them in its queue till it runs."""
-    processors = os.sched_getaffinity(0)
-    for each in processors:
-        os.sched_setaffinity(0, {each})
-    os.sched_setaffinity(0, processors)
-
-
 class Network:
     """Nodes by their names, each on a link of its own to the router."""
 
@@ -102,7 +93,6 @@ class Network:
                  for a, b in sorted(pairs)]
         if lines:
             self.router.ip(*lines)
-            finish_under_way()
         self.cuts = cuts
 
     def partition(self, groups):
