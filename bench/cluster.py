@@ -44,9 +44,19 @@ def wait_for(predicate, seconds, what):
         time.sleep(0.005)
 
 
+def in_memory(folder):
+    """Is this folder on a file system in memory?"""
+    lines = pathlib.Path("/proc/self/mounts").read_text().splitlines()
+    mounts = [line.split()[1:3] for line in lines]
+    above = [(len(at), kind) for at, kind in mounts
+             if pathlib.Path(at) in [folder.resolve(), *folder.resolve().parents]]
+    return max(above, default=(0, ""))[1] in ("tmpfs", "ramfs")
+
+
 class Mirror:
     """One perseasd."""
     wrap = []                           # a program that starts it, with its arguments
+    more = []                           # options of all
 
     def __init__(self, program, folder, index, options, host="127.0.0.1"):
         self.program, self.index, self.options = program, index, list(options)
@@ -69,10 +79,13 @@ class Mirror:
         self.port_file.unlink(missing_ok=True)
         words = [*self.wrap, str(self.program), "--listen", "%s:%d" % (self.host, self.port),
                  "--unix", str(self.socket), "--memory-dir", str(self.folder / "memory"),
-                 "--port-file", str(self.port_file)] + self.options
+                 "--port-file", str(self.port_file)] + self.more + self.options
         # What is of this host alone, or of machines and namespaces that a test has made.
         if not self.host.startswith("127.") and "--tls-cert" not in words:
             words += ["--plaintext", "anywhere"]
+        # Where there is no room in memory, or TMPDIR says so.
+        if not in_memory(self.folder):
+            words += ["--unsafe-memory-on-disk", "on"]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, preexec_fn=prepare)

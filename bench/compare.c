@@ -14,20 +14,16 @@
 
 enum { CONTENDERS_MAX = 16, PATH = 4096 };
 
-static struct {
+static struct options {
 	const char *work, *engines;
-	double seconds, warm_up;
+	uint32_t round_ms, warm_up_ms;
 	uint64_t size, rounds, transactions, cpu, redis_port;
 	bool json, dry_run, apart;
 	struct engine_options engine;
 } options = {
-	.work = "debit-credit",
-	.engines = "perseas,local,none",
-	.seconds = 1,
-	.warm_up = -1,
-	.rounds = 5,
+	.warm_up_ms = UINT32_MAX,
 	.cpu = UINT64_MAX,
-	.engine = { .store = "compare", .segment = "work", .patience = 60 },
+	.engine = { .segment = "work", .patience_ms = 60000 },
 };
 
 static const char about[] =
@@ -43,23 +39,30 @@ static const char about[] =
 	"engine's to each other.\n\n"
 	"Exit status: 0, 1 when a check failed, 2 when it could not run.\n";
 
-static const struct option_row rows[] = {
-	{ "work", OPTION_TEXT, &options.work, "NAME  (debit-credit)" },
-	{ "size", OPTION_NUMBER, &options.size, "N  of the workload, in its terms" },
-	{ "engines", OPTION_TEXT, &options.engines, "LIST  (perseas,local,none)" },
-	{ "mirrors", OPTION_TEXT, &options.engine.mirrors, "LIST  of perseas" },
-	{ "store", OPTION_TEXT, &options.engine.store, "NAME  that is made there (compare)" },
-	{ "dir", OPTION_TEXT, &options.engine.dir, "FOLDER  for engines that keep files" },
-	{ "redis-port", OPTION_NUMBER, &options.redis_port, "N  of a server with a replica" },
-	ROUND_OPTION_ROWS(options.seconds, options.rounds),
-	{ "warm-up", OPTION_REAL, &options.warm_up, "S  before the rounds (half of --seconds)" },
-	{ "transactions", OPTION_NUMBER, &options.transactions, "N  at most, in half a round" },
-	ENGINE_OPTION_ROWS(options.engine),
-	{ "cpu", OPTION_NUMBER, &options.cpu, "N  pins this process to a processor" },
-	{ "apart", OPTION_FLAG, &options.apart, "one after another, none beside another's memory" },
-	{ "dry-run", OPTION_FLAG, &options.dry_run, "only looks whether it could do all this" },
-	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
-	{ NULL, OPTION_FLAG, NULL, NULL },
+static const struct ps_option rows[] = {
+	{ "work", PS_OPTION_TEXT, AT(work), "NAME", "debit-credit", .help = "The workload." },
+	{ "size", PS_OPTION_SIZE, AT(size), "N", .help = "Size of the workload, in its terms." },
+	{ "engines", PS_OPTION_TEXT, AT(engines), "LIST", "perseas,local,none",
+	  .help = "What is compared." },
+	{ "mirrors", PS_OPTION_TEXT, AT(engine.mirrors), "LIST", .help = "Those of perseas." },
+	{ "store", PS_OPTION_TEXT, AT(engine.store), "NAME", "compare",
+	  .help = "Store that is made there." },
+	{ "dir", PS_OPTION_TEXT, AT(engine.dir), "FOLDER",
+	  .help = "Folder for engines that keep files." },
+	{ "redis-port", PS_OPTION_NUMBER, AT(redis_port), "N", .high = UINT16_MAX,
+	  .help = "Port of a server with a replica." },
+	ROUND_OPTION_ROWS,
+	{ "warm-up", PS_OPTION_SECONDS, AT(warm_up_ms), "S",
+	  .help = "Time before the rounds. Default: half of --seconds." },
+	{ "transactions", PS_OPTION_NUMBER, AT(transactions), "N",
+	  .help = "At most, in half a round." },
+	ENGINE_OPTION_ROWS,
+	CPU_OPTION_ROW,
+	{ "apart", PS_OPTION_FLAG, AT(apart),
+	  .help = "Runs one after another, none beside another's memory." },
+	{ "dry-run", PS_OPTION_FLAG, AT(dry_run),
+	  .help = "Only looks whether it could do all this." },
+	JSON_OPTION_ROW,
 };
 
 struct contest {
@@ -105,15 +108,11 @@ static int read_options(struct contest *contest)
 	contest->size = options.size ? options.size : contest->work->size;
 	if (!work_bytes(contest->work, contest->size))
 		return complain("--size", contest->work->sizes);
-	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
-		return complain("--rounds", "is 1 to 101");
-	if (options.redis_port > UINT16_MAX)
-		return complain("--redis-port", "is 1 to 65535");
-	if (options.warm_up < 0)
-		options.warm_up = options.seconds / 2;
+	if (options.warm_up_ms == UINT32_MAX)
+		options.warm_up_ms = options.round_ms / 2;
 	options.engine.redis_port = (uint16_t)options.redis_port;
-	if (options.cpu != UINT64_MAX && (options.cpu > 1023 || pin_to_cpu((int)options.cpu)))
-		return complain("--cpu", strerror(options.cpu > 1023 ? EINVAL : errno));
+	if (options.cpu != UINT64_MAX && pin_to_cpu((int)options.cpu))
+		return complain("--cpu", strerror(errno));
 	return read_engines(contest);
 }
 
@@ -146,11 +145,11 @@ static int run_rounds(struct contest *contest, unsigned first, unsigned count)
 	const struct work_run *run;
 
 	for (unsigned i = first; i < first + count && !failed; i++)
-		if (measure_warm_up(contest->m[i], options.warm_up))
+		if (measure_warm_up(contest->m[i], options.warm_up_ms / 1000.0))
 			failed = contest->m[i];
 	if (!failed)
-		failed = measure_in_turn(contest->m + first, count, options.rounds, options.seconds,
-		                         options.transactions);
+		failed = measure_in_turn(contest->m + first, count, options.rounds,
+		                         options.round_ms / 1000.0, options.transactions);
 	if (!failed)
 		return 0;
 	run = failed->ctx;
@@ -250,7 +249,7 @@ int main(int argc, char **argv)
 	struct contest contest = { 0 };
 	int status;
 
-	options_parse(argc, argv, about, rows);
+	OPTIONS_PARSE(argc, argv);
 	status = read_options(&contest);
 	return status || options.dry_run ? status : compare(&contest);
 }

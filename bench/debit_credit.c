@@ -16,17 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct {
+static struct options {
 	const char *against, *oracle;
-	double seconds;
+	uint32_t round_ms;
 	uint64_t rounds, transactions, cpu;
 	bool json, verify, go_on;
 	struct engine_options engine;
 } options = {
-	.seconds = -1,
-	.rounds = 5,
+	.round_ms = UINT32_MAX,
 	.cpu = UINT64_MAX,
-	.engine = { .store = "bench", .segment = "bank", .patience = 60 },
+	.engine = { .segment = "bank" },
 };
 
 static const char about[] =
@@ -44,24 +43,29 @@ static const char about[] =
 	"is there.\n\n"
 	"Exit status: 0, 1 when a check failed, 2 when it could not run.\n";
 
-static const struct option_row rows[] = {
-	{ "mirrors", OPTION_TEXT, &options.engine.mirrors, "LIST  run on libperseas over these" },
-	{ "store", OPTION_TEXT, &options.engine.store, "NAME  made when it is not there (bench)" },
-	{ "against", OPTION_TEXT, &options.against, "local  the same with Vista's scheme" },
-	{ "seconds", OPTION_REAL, &options.seconds, "S  a round (1); with --oracle in all" },
-	{ "rounds", OPTION_NUMBER, &options.rounds, "N  (5)" },
-	{ "transactions", OPTION_NUMBER, &options.transactions,
-	  "N  at most, in each half of a round; with --oracle in all" },
-	ENGINE_OPTION_ROWS(options.engine),
-	{ "patience", OPTION_REAL, &options.engine.patience,
-	  "S  how long to wait for a commit in doubt (60)" },
-	{ "cpu", OPTION_NUMBER, &options.cpu, "N  pins this process to a processor" },
-	{ "takeover", OPTION_FLAG, &options.engine.takeover, "fence a live owner" },
-	{ "continue", OPTION_FLAG, &options.go_on, "go on with the bank that the store holds" },
-	{ "oracle", OPTION_TEXT, &options.oracle, "FILE  that counts what was acknowledged" },
-	{ "verify", OPTION_FLAG, &options.verify, "check what the store holds" },
-	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
-	{ NULL, OPTION_FLAG, NULL, NULL },
+static const struct ps_option rows[] = {
+	{ "mirrors", PS_OPTION_TEXT, AT(engine.mirrors), "LIST",
+	  .help = "Runs on libperseas over these." },
+	{ "store", PS_OPTION_TEXT, AT(engine.store), "NAME", "bench",
+	  .help = "Store, made when it is not there." },
+	{ "against", PS_OPTION_TEXT, AT(against), "local",
+	  .help = "Does the same with Vista's scheme." },
+	{ "seconds", PS_OPTION_SECONDS, AT(round_ms), "S",
+	  .help = "Length of a round, by default 1; with --oracle of all." },
+	ROUNDS_OPTION_ROW,
+	{ "transactions", PS_OPTION_NUMBER, AT(transactions), "N",
+	  .help = "At most, in each half of a round; with --oracle in all." },
+	ENGINE_OPTION_ROWS,
+	{ "patience", PS_OPTION_SECONDS, AT(engine.patience_ms), "S", "60",
+	  .help = "How long to wait for a commit in doubt." },
+	CPU_OPTION_ROW,
+	{ "takeover", PS_OPTION_FLAG, AT(engine.takeover), .help = "Fences a live owner." },
+	{ "continue", PS_OPTION_FLAG, AT(go_on),
+	  .help = "Goes on with the bank that the store holds." },
+	{ "oracle", PS_OPTION_TEXT, AT(oracle), "FILE",
+	  .help = "File that counts what was acknowledged." },
+	{ "verify", PS_OPTION_FLAG, AT(verify), .help = "Checks what the store holds." },
+	JSON_OPTION_ROW,
 };
 
 /* A bank, what runs it, and where it is. */
@@ -170,7 +174,7 @@ static void print_measured(struct measured *const *m, unsigned count)
 
 static int run_rounds(struct measured *const *m, struct desk *desks, unsigned count)
 {
-	double seconds = options.seconds < 0 ? 1 : options.seconds;
+	double seconds = options.round_ms == UINT32_MAX ? 1 : options.round_ms / 1000.0;
 	const struct measured *failed = measure_in_turn(m, count, options.rounds, seconds,
 	                                                options.transactions);
 
@@ -246,7 +250,8 @@ static struct oracle *open_oracle(void)
 
 static int run_until_stopped(struct desk *desk, struct oracle *oracle)
 {
-	uint64_t ns = options.seconds > 0 ? (uint64_t)(options.seconds * 1e9) : UINT64_MAX;
+	const bool bounded = options.round_ms && options.round_ms != UINT32_MAX;
+	uint64_t ns = bounded ? (uint64_t)options.round_ms * 1000000 : UINT64_MAX;
 	uint64_t first = desk->plan.done, start = clock_ns();
 	uint64_t most = options.transactions ? options.transactions : UINT64_MAX;
 	uint64_t done = 0;
@@ -368,15 +373,13 @@ static int verify(void)
 
 int main(int argc, char **argv)
 {
-	options_parse(argc, argv, about, rows);
+	OPTIONS_PARSE(argc, argv);
 	if (options.against && strcmp(options.against, "local"))
 		return complain(2, "--against", "takes local");
 	if (!options.engine.mirrors && (!options.against || options.oracle || options.verify))
 		return complain(2, "--mirrors", "is missing; it lists the mirrors (see --help)");
-	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
-		return complain(2, "--rounds", "is 1 to 101");
-	if (options.cpu != UINT64_MAX && (options.cpu > 1023 || pin_to_cpu((int)options.cpu)))
-		return complain(2, "--cpu", strerror(options.cpu > 1023 ? EINVAL : errno));
+	if (options.cpu != UINT64_MAX && pin_to_cpu((int)options.cpu))
+		return complain(2, "--cpu", strerror(errno));
 	if (options.verify)
 		return verify();
 	return options.oracle ? serve() : measure();

@@ -27,10 +27,10 @@ struct engine_options {
 	const char *store;
 	const char *mirrors;
 	const char *segment;
-	uint64_t acks;     /* W of a store that is made; 0: a majority */
-	uint64_t log_size; /* of a store that is made; 0: the library's */
-	uint64_t spin_us;  /* 0: the library's */
-	double patience;   /* seconds to wait for a commit in doubt, or for mirrors */
+	uint64_t acks;        /* W of a store that is made; 0: a majority */
+	uint64_t log_size;    /* of a store that is made; 0: the library's */
+	uint64_t spin_us;     /* 0: the library's */
+	uint32_t patience_ms; /* to wait for a commit in doubt, or for mirrors */
 	bool takeover;
 	const struct engine_table *tables; /* of an engine that keeps rows */
 	unsigned table_count;

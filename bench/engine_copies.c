@@ -3,7 +3,7 @@
  * every range. Its before-image goes to a log here, from there to the log of the mirror, and what
  * is new to the mirror's data. Nobody is at the other end, and nothing is waited for.
  */
-#include "../client/bytes.h"
+#include "../client/core/bytes.h"
 #include "area.h"
 #include "engine.h"
 

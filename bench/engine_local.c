@@ -2,7 +2,7 @@
  * engine_local.c - Vista's scheme: before-images go to an undo log in memory, a commit
  * throws the log away. It makes no copy elsewhere and no system call.
  */
-#include "../client/bytes.h"
+#include "../client/core/bytes.h"
 #include "area.h"
 #include "engine.h"
 

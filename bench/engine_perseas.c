@@ -12,7 +12,7 @@ struct mirrored {
 	struct engine engine;
 	perseas_t *p;
 	perseas_tx_t *tx; /* open, or NULL */
-	double patience;
+	uint64_t patience_ns;
 	char configuration[160];
 };
 
@@ -61,7 +61,7 @@ static bool wait_for_mirrors(int code, uint64_t until)
 /* The segment, and its contents on the mirrors. */
 static int make_segment(struct mirrored *m, const char *name, size_t size, void **memory)
 {
-	uint64_t until = clock_ns() + (uint64_t)(m->patience * 1e9);
+	uint64_t until = clock_ns() + m->patience_ns;
 	int code;
 
 	do
@@ -102,7 +102,7 @@ static struct engine *mirrored_open(const struct engine_options *options, size_t
 		return NULL;
 	}
 	m->engine.ops = &engine_perseas;
-	m->patience = options->patience;
+	m->patience_ns = (uint64_t)options->patience_ms * 1000000;
 	if (open_store(m, options) || make_segment(m, options->segment, size, memory)) {
 		snprintf(why, ENGINE_WHY, "%s", perseas_message(m->p));
 		mirrored_close(&m->engine);
@@ -129,7 +129,7 @@ static int mirrored_range(struct engine *engine, const void *addr, size_t len)
 /* Waits for a commit in doubt, for as long as the options allow. */
 static int settle(struct mirrored *m)
 {
-	uint64_t until = clock_ns() + (uint64_t)(m->patience * 1e9);
+	uint64_t until = clock_ns() + m->patience_ns;
 	int code;
 
 	do

@@ -22,27 +22,25 @@ enum { PAGE = 4096, FILE_PAGES = 16384, AREA = 64 << 20, CONTENDERS_MAX = 8 };
 /* Looks at a cache line, about a millisecond. */
 enum { IDLE_LOOKS = 1000000 };
 
-static struct {
+static struct options {
 	const char *dir;
-	double seconds;
+	uint32_t round_ms;
 	uint64_t rounds, cpu;
 	bool json;
-} options = {
-	.seconds = 1,
-	.rounds = 5,
-};
+} options;
 
 static const char about[] =
 	"Copies of 4 KiB, 64 KiB, 1 MiB and 64 MiB between random places of memory, a cache line\n"
 	"there and back between two processors that spin, and, with --dir, 4 KiB written to a\n"
 	"file and brought to the disk with fdatasync.\n";
 
-static const struct option_row rows[] = {
-	{ "dir", OPTION_TEXT, &options.dir, "FOLDER  on a disk, for a file of up to 64 MiB" },
-	{ "cpu", OPTION_NUMBER, &options.cpu, "N  processor of this process (0)" },
-	ROUND_OPTION_ROWS(options.seconds, options.rounds),
-	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
-	{ NULL, OPTION_FLAG, NULL, NULL },
+static const struct ps_option rows[] = {
+	{ "dir", PS_OPTION_TEXT, AT(dir), "FOLDER",
+	  .help = "Folder on a disk, for a file of up to 64 MiB." },
+	{ "cpu", PS_OPTION_NUMBER, AT(cpu), "N", "0", .high = 1023,
+	  .help = "Processor of this process." },
+	ROUND_OPTION_ROWS,
+	JSON_OPTION_ROW,
 };
 
 static int complain(const char *what, const char *why)
@@ -157,8 +155,8 @@ static int disk_step(void *ctx)
 
 static int run_rounds(struct measured *const *m, unsigned count)
 {
-	const struct measured *failed = measure_in_turn(m, count, options.rounds, options.seconds,
-	                                                0);
+	const struct measured *failed = measure_in_turn(m, count, options.rounds,
+	                                                options.round_ms / 1000.0, 0);
 
 	return failed ? complain(failed->name, strerror(errno)) : 0;
 }
@@ -209,11 +207,9 @@ int main(int argc, char **argv)
 	uint8_t *memory;
 	int status;
 
-	options_parse(argc, argv, about, rows);
-	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
-		return complain("--rounds", "is 1 to 101");
-	if (options.cpu > 1023 || other_cpu((int)options.cpu) == (int)options.cpu)
-		return complain("--cpu", "is 0 to 1023, and another processor must be there");
+	OPTIONS_PARSE(argc, argv);
+	if (other_cpu((int)options.cpu) == (int)options.cpu)
+		return complain("--cpu", "another processor must be there");
 	if (options.dir && disk_open(&disk))
 		return 2;
 	memory = area_filled(2 * AREA, 1);

@@ -16,21 +16,12 @@
 
 enum { LIST_MAX = 8, SHAPES_MAX = LIST_MAX * LIST_MAX, TIMED = 3 };
 
-static struct {
+static struct options {
 	const char *serve, *to, *from, *what, *sizes, *depths;
-	double seconds;
+	uint32_t round_ms;
 	uint64_t bytes, acks, segment, inline_bytes, spin_us, rounds, cpu;
 	bool json;
 } options = {
-	.what = "write,chain,chains,read",
-	.sizes = "64K,256K,1M",
-	.depths = "4,16",
-	.seconds = 1,
-	.bytes = 64,
-	.segment = 128 << 20,
-	.inline_bytes = 256,
-	.spin_us = 50,
-	.rounds = 5,
 	.cpu = UINT64_MAX,
 };
 
@@ -44,23 +35,30 @@ static const char about[] =
 	"A target HOST is served by a process of this program's own, which must be on the host\n"
 	"with that address; one HOST:PORT by `limits --serve HOST:PORT` there.\n";
 
-static const struct option_row rows[] = {
-	{ "to", OPTION_TEXT, &options.to, "LIST  targets, HOST or HOST:PORT" },
-	{ "serve", OPTION_TEXT, &options.serve, "HOST:PORT  only be the far end of others" },
-	{ "from", OPTION_TEXT, &options.from, "ADDRESS  to come from (what the system chooses)" },
-	{ "measure", OPTION_TEXT, &options.what, "LIST  (write,chain,chains,read)" },
-	{ "bytes", OPTION_NUMBER, &options.bytes, "N  of data in a write or a chain (64)" },
-	{ "acks", OPTION_NUMBER, &options.acks, "W  chains that are waited for (majority)" },
-	{ "segment", OPTION_NUMBER, &options.segment, "BYTES  at targets served here (128M)" },
-	{ "read-sizes", OPTION_TEXT, &options.sizes, "LIST  bytes of a read (64K,256K,1M)" },
-	{ "read-depths", OPTION_TEXT, &options.depths, "LIST  reads at a time (4,16)" },
-	{ "inline", OPTION_NUMBER, &options.inline_bytes, "N  bytes to ask for (256)" },
-	{ "spin-us", OPTION_NUMBER, &options.spin_us, "N  to poll before sleeping (50)" },
-	{ "seconds", OPTION_REAL, &options.seconds, "S  a round of each but the reads (1)" },
-	{ "rounds", OPTION_NUMBER, &options.rounds, "N  (5)" },
-	{ "cpu", OPTION_NUMBER, &options.cpu, "N  pins this process to a processor" },
-	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
-	{ NULL, OPTION_FLAG, NULL, NULL },
+static const struct ps_option rows[] = {
+	{ "to", PS_OPTION_TEXT, AT(to), "LIST", .help = "Targets, HOST or HOST:PORT." },
+	{ "serve", PS_OPTION_TEXT, AT(serve), "HOST:PORT",
+	  .help = "Is only the far end of others." },
+	{ "from", PS_OPTION_TEXT, AT(from), "ADDRESS",
+	  .help = "Address to come from. Default: what the system chooses." },
+	{ "measure", PS_OPTION_TEXT, AT(what), "LIST", "write,chain,chains,read",
+	  .help = "What to measure." },
+	{ "bytes", PS_OPTION_SIZE, AT(bytes), "N", "64", 1, RAW_BYTES_MAX / 2,
+	  .help = "Bytes of data in a write or a chain." },
+	{ "acks", PS_OPTION_NUMBER, AT(acks), "W",
+	  .help = "Chains that are waited for. Default: a majority." },
+	{ "segment", PS_OPTION_SIZE, AT(segment), "BYTES", "128M", 1 << 20, (uint64_t)1 << 32,
+	  .help = "Bytes of the segment at targets that are served here." },
+	{ "read-sizes", PS_OPTION_TEXT, AT(sizes), "LIST", "64K,256K,1M",
+	  .help = "Bytes of a read." },
+	{ "read-depths", PS_OPTION_TEXT, AT(depths), "LIST", "4,16", .help = "Reads at a time." },
+	{ "inline", PS_OPTION_SIZE, AT(inline_bytes), "N", "256", .high = RAW_BYTES_MAX,
+	  .help = "Inline bytes to ask for." },
+	{ "spin-us", PS_OPTION_NUMBER, AT(spin_us), "N", "50",
+	  .help = "Microseconds to poll before sleeping." },
+	ROUND_OPTION_ROWS,
+	CPU_OPTION_ROW,
+	JSON_OPTION_ROW,
 };
 
 struct target {
@@ -162,16 +160,6 @@ static bool asked_for(const char *what)
 
 static int check_options(void)
 {
-	if (!options.bytes || options.bytes > RAW_BYTES_MAX / 2)
-		return complain("--bytes", "is 1 to 2048");
-	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
-		return complain("--rounds", "is 1 to 101");
-	if (options.segment < 1 << 20 || options.segment > (uint64_t)1 << 32)
-		return complain("--segment", "is 1M to 4G");
-	if (options.inline_bytes > RAW_BYTES_MAX)
-		return complain("--inline", "is 0 to 4096");
-	if (options.cpu != UINT64_MAX && options.cpu > 1023)
-		return complain("--cpu", "is 0 to 1023");
 	if (!limits.count)
 		return complain("--to", "is missing; it lists the targets (see --help)");
 	if (!options.acks)
@@ -300,7 +288,7 @@ static const char *broken(void)
 static int run_round(void)
 {
 	for (unsigned i = 0; i < limits.timed_count; i++)
-		if (measure_round(limits.timed[i], options.seconds, 0) ||
+		if (measure_round(limits.timed[i], options.round_ms / 1000.0, 0) ||
 		    raw_wait(limits.links, limits.count, limits.count))
 			return complain(limits.timed[i]->name, broken());
 	/* One pass over the segment is a step. */
@@ -411,7 +399,7 @@ int main(int argc, char **argv)
 {
 	int status;
 
-	options_parse(argc, argv, about, rows);
+	OPTIONS_PARSE(argc, argv);
 	if (options.serve)
 		return serve();
 	if (read_targets() || check_options())

@@ -1,45 +1,55 @@
 /*
- * options.h - long options from a table, and the help that comes with it.
+ * options.h - the command lines of the benchmarks, read by options.c. Each program has its
+ * options in a `struct options`, and a table of rows for it.
  */
 #ifndef PERSEAS_BENCH_OPTIONS_H
 #define PERSEAS_BENCH_OPTIONS_H
 
-enum option_kind {
-	OPTION_TEXT,   /* const char * */
-	OPTION_NUMBER, /* uint64_t; K, M and G multiply by powers of 1024 */
-	OPTION_REAL,   /* double, 0 or more */
-	OPTION_FLAG,   /* bool; takes no value */
-};
+#include "../proto/base/options.h"
 
-struct option_row {
-	const char *name; /* without the dashes; NULL ends the table */
-	enum option_kind kind;
-	void *value;         /* set when the option is given, else left as it is */
-	const char *meaning; /* "NAME  what it does" or "what it does" */
-};
+#define AT(member) PS_OPTION_AT(struct options, member)
 
-/*
- * Rows that several programs have in their tables, each with the variables that they set.
- *
- * Of a struct engine_options (engine.h): a store that is made, and how its commits wait.
- */
+/* Rows that several programs have, and the members that they are of. */
 /* clang-format off */
-#define ENGINE_OPTION_ROWS(engine)                                                                 \
-	{ "acks", OPTION_NUMBER, &(engine).acks, "W  of a store that is made (majority)" },        \
-	{ "log-size", OPTION_NUMBER, &(engine).log_size, "BYTES  of a store that is made" },       \
-	{ "spin-us", OPTION_NUMBER, &(engine).spin_us,                                             \
-	  "N  microseconds a commit spins before it sleeps (50)" }
 
-/* A double that is 1 at first, and a uint64_t that is 5. */
-#define ROUND_OPTION_ROWS(seconds, rounds)                                                         \
-	{ "seconds", OPTION_REAL, &(seconds), "S  a round (1)" },                                  \
-	{ "rounds", OPTION_NUMBER, &(rounds), "N  (5)" }
+/* struct engine_options engine (engine.h): a store that is made, and how its commits wait. */
+#define ENGINE_OPTION_ROWS                                                                         \
+	{ "acks", PS_OPTION_NUMBER, AT(engine.acks), "W",                                          \
+	  .help = "W of a store that is made. Default: a majority." },                             \
+	{ "log-size", PS_OPTION_SIZE, AT(engine.log_size), "BYTES",                                \
+	  .help = "Log of a store that is made." },                                                \
+	{ "spin-us", PS_OPTION_NUMBER, AT(engine.spin_us), "N",                                    \
+	  .help = "Microseconds a commit spins before it sleeps. Default: 50." }
+
+/* uint32_t round_ms and uint64_t rounds, 101 at most (measure.h). */
+#define ROUND_OPTION_ROWS                                                                          \
+	{ "seconds", PS_OPTION_SECONDS, AT(round_ms), "S", "1", .help = "Length of a round." },    \
+	ROUNDS_OPTION_ROW
+#define ROUNDS_OPTION_ROW                                                                          \
+	{ "rounds", PS_OPTION_NUMBER, AT(rounds), "N", "5", 1, 101, .help = "How many rounds." }
+
+/* uint64_t cpu, UINT64_MAX at first. */
+#define CPU_OPTION_ROW                                                                             \
+	{ "cpu", PS_OPTION_NUMBER, AT(cpu), "N", .high = 1023,                                     \
+	  .help = "Pins this process to a processor." }
+
+/* const char *fabric. */
+#define FABRIC_OPTION_ROW                                                                          \
+	{ "fabric", PS_OPTION_TEXT, AT(fabric), "NAME",                                            \
+	  .help = "Fails when a mirror is on another." }
+
+/* bool json. */
+#define JSON_OPTION_ROW                                                                            \
+	{ "json", PS_OPTION_FLAG, AT(json), .help = "Prints one JSON object." }
 /* clang-format on */
 
-/*
- * Reads the command line. `--help` prints `about` and the table, and exits with 0; what
- * is not understood is named on stderr, and ends the program with status 2.
- */
-void options_parse(int argc, char **argv, const char *about, const struct option_row *rows);
+/* Reads the command line into a struct options. `--help` prints `about` and the table, and exits
+ * with 0; what is wrong is said on stderr, and ends the program with status 2. */
+void options_parse(int argc, char **argv, const char *about, const struct ps_option *rows,
+                   unsigned count, void *into);
+
+/* The same, by the program's own `about`, `rows` and `options`. */
+#define OPTIONS_PARSE(argc, argv) \
+	options_parse(argc, argv, about, rows, sizeof(rows) / sizeof(rows[0]), &options)
 
 #endif

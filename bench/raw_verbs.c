@@ -4,7 +4,7 @@
 #include "raw_verbs.h"
 
 #include "clock.h"
-#include "../proto/layout.h"
+#include "../proto/image/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -25,21 +25,22 @@ enum {
 	READ_MOST = 64 << 10,
 };
 
-static struct {
-	uint64_t port, delay_us;
-} options = {
-	.delay_us = 50,
-};
+static struct options {
+	uint64_t port, delay_us, room;
+} options;
 
 static const char about[] =
 	"Listens on a free port of the loopback, which it prints, and passes what comes on to\n"
 	"--port, and back. Every byte waits for --delay-us in each direction. It spins while\n"
 	"anything is under way, as a timer's delay would add to that. It ends with its parent.\n";
 
-static const struct option_row rows[] = {
-	{ "port", OPTION_NUMBER, &options.port, "N  of the loopback, to pass on to" },
-	{ "delay-us", OPTION_NUMBER, &options.delay_us, "N  microseconds in each direction (50)" },
-	{ NULL, OPTION_FLAG, NULL, NULL },
+static const struct ps_option rows[] = {
+	{ "port", PS_OPTION_NUMBER, AT(port), "N", NULL, 1, UINT16_MAX,
+	  .help = "Port of the loopback, to pass on to." },
+	{ "delay-us", PS_OPTION_NUMBER, AT(delay_us), "N", "50", .high = 1000000,
+	  .unit = "microseconds", .help = "Delay in each direction, in microseconds." },
+	{ "room", PS_OPTION_SIZE, AT(room), "BYTES", "1M", 1, ROOM,
+	  .help = "Bytes under way in a direction, at most." },
 };
 
 /* Bytes that came together. */
@@ -73,7 +74,7 @@ static int complain(const char *what, const char *why)
 /* Takes in what has come. False: the connection broke. */
 static bool take(struct way *way, uint64_t now)
 {
-	size_t at = way->came % ROOM, room = ROOM - (way->came - way->gone);
+	size_t at = way->came % ROOM, room = options.room - (way->came - way->gone);
 	ssize_t n;
 
 	if (way->ended || way->last - way->first == PIECES || !room)
@@ -220,11 +221,9 @@ int main(int argc, char **argv)
 	socklen_t len = sizeof(at);
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	options_parse(argc, argv, about, rows);
-	if (!options.port || options.port > UINT16_MAX)
-		return complain("--port", "is 1 to 65535");
-	if (options.delay_us > 1000000)
-		return complain("--delay-us", "is a second at most");
+	OPTIONS_PARSE(argc, argv);
+	if (!options.port)
+		return complain("--port", "is missing");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof(at)) ||
 	    listen(listener, 64) || getsockname(listener, (struct sockaddr *)&at, &len))

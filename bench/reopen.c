@@ -6,7 +6,7 @@
 #include "fabric.h"
 #include "measure.h"
 #include "options.h"
-#include "../client/bytes.h"
+#include "../client/core/bytes.h"
 #include "../client/perseas.h"
 
 #include <errno.h>
@@ -16,15 +16,11 @@
 
 enum { MAKE_MS = 30000 }; /* for a mirror to find the memory, on a host that is busy */
 
-static struct {
+static struct options {
 	const char *mirrors, *store, *fabric;
 	uint64_t size, rounds;
 	bool make, json, copy;
-} options = {
-	.store = "reopen",
-	.size = 128 << 20,
-	.rounds = 5,
-};
+} options;
 
 static const char about[] =
 	"Opens a store with one segment, maps the segment, closes it, again and again. Mapping\n"
@@ -33,16 +29,17 @@ static const char about[] =
 	"as many bytes in every round: to memory that is new, as the segment's is, and, then, to\n"
 	"the same memory again.\n";
 
-static const struct option_row rows[] = {
-	{ "mirrors", OPTION_TEXT, &options.mirrors, "LIST  where the store is" },
-	{ "store", OPTION_TEXT, &options.store, "NAME  (reopen)" },
-	{ "make", OPTION_FLAG, &options.make, "the store, before the first round" },
-	{ "size", OPTION_NUMBER, &options.size, "BYTES  of the segment that is made (128M)" },
-	{ "against-copy", OPTION_FLAG, &options.copy, "in memory, of as many bytes" },
-	{ "fabric", OPTION_TEXT, &options.fabric, "NAME  fails when a mirror is on another" },
-	{ "rounds", OPTION_NUMBER, &options.rounds, "N  (5)" },
-	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
-	{ NULL, OPTION_FLAG, NULL, NULL },
+static const struct ps_option rows[] = {
+	{ "mirrors", PS_OPTION_TEXT, AT(mirrors), "LIST", .help = "Where the store is." },
+	{ "store", PS_OPTION_TEXT, AT(store), "NAME", "reopen", .help = "The store." },
+	{ "make", PS_OPTION_FLAG, AT(make), .help = "Makes the store before the first round." },
+	{ "size", PS_OPTION_SIZE, AT(size), "BYTES", "128M",
+	  .help = "Bytes of the segment that is made." },
+	{ "against-copy", PS_OPTION_FLAG, AT(copy),
+	  .help = "Copies as many bytes in memory, too." },
+	FABRIC_OPTION_ROW,
+	ROUNDS_OPTION_ROW,
+	JSON_OPTION_ROW,
 };
 
 /* What one round found. */
@@ -213,11 +210,9 @@ int main(int argc, char **argv)
 {
 	struct opening found = { 0, 0, 0 };
 
-	options_parse(argc, argv, about, rows);
+	OPTIONS_PARSE(argc, argv);
 	if (!options.mirrors)
 		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
-	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
-		return complain("--rounds", "is 1 to 101");
 	if ((options.make && make()) || run_rounds(&found))
 		return 2;
 	print("open_ms", figures.opens, 1);

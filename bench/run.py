@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 
+from certificates import Authority
 from cluster import Cluster
 from report import Report
 
@@ -48,10 +49,10 @@ class Bench:
         line = [self.build / "bench/compare", "--engines", engine, "--dry-run"]
         return not subprocess.run(line, stderr=subprocess.DEVNULL, check=False).returncode
 
-    def program(self, cluster, name, *words):
+    def program(self, cluster, name, *words, env=None):
         """Runs a benchmark; its JSON."""
         line = [self.build / "bench" / name, *words, "--json"]
-        done = cluster.run(*line, seconds=LIMIT_SECONDS)
+        done = cluster.run(*line, seconds=LIMIT_SECONDS, env=env)
         if done.returncode:
             raise RuntimeError("%s: status %d\n%s" % (name, done.returncode, done.stderr))
         return json.loads(done.stdout)
@@ -185,6 +186,57 @@ class Bench:
             [ns / 1e3 for ns in entry["pingpong"]["p50s_ns"]], "<= 1.2")
         say("8 bytes over tcp: %.1f us, ping-pong %.1f us" % (row["value"], row["against_value"]))
 
+    def tls(self):
+        """Large transactions inside TLS against the same over plain TCP, round by round."""
+        files = tempfile.mkdtemp(prefix="perseas-tls-")
+        try:
+            authority = Authority(files)
+            authority.issue("mirror", "IP:127.0.0.1")
+            authority.issue("owner")
+            spin = ("--spin-us", str(SPIN_US))
+            with self.cluster(1, *spin) as plain, \
+                    self.cluster(1, *spin, *authority.options("mirror")) as secure:
+                self.tls_rows(plain, secure, {**os.environ, **authority.environment("owner")})
+        finally:
+            shutil.rmtree(files, ignore_errors=True)
+
+    def cipher_ns(self):
+        """What TLS's cipher takes for a byte, in records of its size; openssl measures itself."""
+        done = subprocess.run(["taskset", "-c", str(self.near), "openssl", "speed", "-mr",
+                               "-seconds", "1", "-bytes", "16384", "-evp", "aes-256-gcm"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              check=True)
+        return 1e9 / float(done.stdout.split(":")[-1])
+
+    def tls_rows(self, plain, secure, environment):
+        sizes = {8: None, 64 << 10: "<= 2", MIB: "<= 2"}
+        took = {(size, name): [] for size in sizes for name in ("tcp", "tls")}
+        ciphers = []
+        for _ in range(self.rounds):
+            ciphers.append(self.cipher_ns())
+            for name, cluster, env in (("tcp", plain, None), ("tls", secure, environment)):
+                result = self.program(cluster, "synthetic", "--mirrors", cluster.tcp(), "--cpu",
+                                      self.near, "--sizes", ",".join(map(str, sizes)), "--spin-us",
+                                      SPIN_US, "--seconds", max(self.seconds, 0.3), "--rounds", 1,
+                                      env=env)
+                for size, entry in zip(sizes, result["sizes"]):
+                    took[size, name] += [ns / 1e3 for ns in entry["perseas"]["p50s_ns"]]
+        self.results["tls"] = {"%d %s" % key: rounds for key, rounds in took.items()}
+        self.results["tls"]["aes-256-gcm, ns a byte"] = ciphers
+        for size, target in sizes.items():
+            self.tls_row(size, took[size, "tls"], took[size, "tcp"], target, ciphers)
+
+    def tls_row(self, size, tls, tcp, target, ciphers):
+        """Beside tcp, and beside tcp and the cipher: both ends have undo and data to go through it,
+        one after the other where nothing of it overlaps."""
+        title = "%s transaction, tls, 1 mirror, p50" % bytes_text(size)
+        row = self.report.add(title, "us", tls, "tcp", tcp, target)
+        say("%s: %.2f times tcp" % (title, row["ratio"]))
+        if target:
+            alone = [t + 2 * 2 * size * ns / 1e3 for t, ns in zip(tcp, ciphers)]
+            self.report.add(title + ", its limit", "us", tls, "tcp and the cipher at both ends",
+                            alone, "<= 1")
+
     def threads(self):
         with self.cluster(1, cpus={}) as cluster:
             result = self.program(cluster, "threads", "--mirrors", cluster.unix(), "--threads",
@@ -312,7 +364,7 @@ class Bench:
         self.report.add("limit: " + name, "us", [ns / 1e3 for ns in result["pingpong"]["p50s_ns"]])
 
     def all(self):
-        parts = [self.tcp_latency, self.debit_credit, self.order_entry, self.sizes,
+        parts = [self.tcp_latency, self.tls, self.debit_credit, self.order_entry, self.sizes,
                  self.threads_far, self.recovery, self.limits]
         if RedisPair and self.knows("redis"):
             parts.insert(3, self.redis)

@@ -15,19 +15,15 @@
 
 enum { MEMORY = 50 << 20, CONTENDERS_MAX = 3, SIZES_MAX = 32 };
 
-static struct {
+static struct options {
 	const char *against, *sizes, *fabric;
-	double seconds;
+	uint32_t round_ms;
 	uint64_t rounds, transactions, cpu, far_spin_us, ping_bytes;
 	bool json;
 	struct engine_options engine;
 } options = {
-	.sizes = "8,64,256,1K,4K,16K,64K,256K,1M",
-	.seconds = 1,
-	.rounds = 5,
 	.cpu = UINT64_MAX,
-	.ping_bytes = 256,
-	.engine = { .store = "synthetic", .segment = "synthetic", .patience = 60 },
+	.engine = { .segment = "synthetic", .patience_ms = 60000 },
 };
 
 static const char about[] =
@@ -40,21 +36,27 @@ static const char about[] =
 	"one for --far-spin-us, which should be what the mirrors were given. How many bytes a\n"
 	"commit sends is told at the end.\n";
 
-static const struct option_row rows[] = {
-	{ "mirrors", OPTION_TEXT, &options.engine.mirrors, "LIST  run on libperseas over these" },
-	{ "store", OPTION_TEXT, &options.engine.store, "NAME  made when missing (synthetic)" },
-	{ "against", OPTION_TEXT, &options.against, "local, pingpong, or local,pingpong" },
-	{ "sizes", OPTION_TEXT, &options.sizes, "LIST  bytes (8,64,256,1K,4K,16K,64K,256K,1M)" },
-	ROUND_OPTION_ROWS(options.seconds, options.rounds),
-	{ "transactions", OPTION_NUMBER, &options.transactions, "N  at most, in half a round" },
-	ENGINE_OPTION_ROWS(options.engine),
-	{ "far-spin-us", OPTION_NUMBER, &options.far_spin_us, "N  of the ping-pong's far end (0)" },
-	{ "ping-bytes", OPTION_NUMBER, &options.ping_bytes, "N  of its messages (256)" },
-	{ "fabric", OPTION_TEXT, &options.fabric, "NAME  fails when a mirror is on another" },
-	{ "takeover", OPTION_FLAG, &options.engine.takeover, "fence a live owner" },
-	{ "cpu", OPTION_NUMBER, &options.cpu, "N  pins this process to a processor" },
-	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
-	{ NULL, OPTION_FLAG, NULL, NULL },
+static const struct ps_option rows[] = {
+	{ "mirrors", PS_OPTION_TEXT, AT(engine.mirrors), "LIST",
+	  .help = "Runs on libperseas over these." },
+	{ "store", PS_OPTION_TEXT, AT(engine.store), "NAME", "synthetic",
+	  .help = "Store, made when it is missing." },
+	{ "against", PS_OPTION_TEXT, AT(against), "LIST",
+	  .help = "local, pingpong, or local,pingpong." },
+	{ "sizes", PS_OPTION_TEXT, AT(sizes), "LIST", "8,64,256,1K,4K,16K,64K,256K,1M",
+	  .help = "Bytes of a transaction." },
+	ROUND_OPTION_ROWS,
+	{ "transactions", PS_OPTION_NUMBER, AT(transactions), "N",
+	  .help = "At most, in half a round." },
+	ENGINE_OPTION_ROWS,
+	{ "far-spin-us", PS_OPTION_NUMBER, AT(far_spin_us), "N", "0",
+	  .help = "The same of the ping-pong's far end." },
+	{ "ping-bytes", PS_OPTION_SIZE, AT(ping_bytes), "N", "256", 1, 1 << 20,
+	  .help = "Bytes of the ping-pong's messages." },
+	FABRIC_OPTION_ROW,
+	{ "takeover", PS_OPTION_FLAG, AT(engine.takeover), .help = "Fences a live owner." },
+	CPU_OPTION_ROW,
+	JSON_OPTION_ROW,
 };
 
 /* Memory, what runs transactions on it, and where the next one goes. */
@@ -212,7 +214,8 @@ static void print_size(struct measured *const *m, unsigned count, size_t size, b
 
 static int run_rounds(struct measured *const *m, unsigned count)
 {
-	const struct measured *failed = measure_in_turn(m, count, options.rounds, options.seconds,
+	const struct measured *failed = measure_in_turn(m, count, options.rounds,
+	                                                options.round_ms / 1000.0,
 	                                                options.transactions);
 	const struct writer *writer;
 
@@ -303,16 +306,10 @@ int main(int argc, char **argv)
 	unsigned count;
 	int status;
 
-	options_parse(argc, argv, about, rows);
+	OPTIONS_PARSE(argc, argv);
 	count = read_sizes(options.sizes, sizes);
 	if (!count)
 		return complain("--sizes", "takes up to 32 sizes, as 8,4K,1M, to 25M");
-	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
-		return complain("--rounds", "is 1 to 101");
-	if (!options.ping_bytes || options.ping_bytes > 1 << 20)
-		return complain("--ping-bytes", "is 1 to 1M");
-	if (options.cpu != UINT64_MAX && options.cpu > 1023)
-		return complain("--cpu", "is 0 to 1023");
 	if (!options.engine.mirrors && !listed(options.against, "local"))
 		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
 	status = contest_open(&contest);

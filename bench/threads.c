@@ -18,18 +18,12 @@
 enum { THREADS_MAX = 64, COUNTS_MAX = 16, SLICE = 1 << 20 };
 enum { MAKE_MS = 30000 }; /* for a mirror to find the memory, on a host that is busy */
 
-static struct {
+static struct options {
 	const char *mirrors, *store, *threads;
-	double seconds;
+	uint32_t round_ms;
 	uint64_t rounds, bytes, spin_us, acks;
 	bool json;
-} options = {
-	.store = "threads",
-	.threads = "1,2,4,8",
-	.seconds = 1,
-	.rounds = 5,
-	.bytes = 64,
-};
+} options;
 
 static const char about[] =
 	"Threads run transactions on one store, each in 1 MiB of its own: a transaction counts\n"
@@ -37,17 +31,19 @@ static const char about[] =
 	"it. The numbers of threads take turns, round by round. In the end the store is opened\n"
 	"again, and what was read back compared.\n";
 
-static const struct option_row rows[] = {
-	{ "mirrors", OPTION_TEXT, &options.mirrors, "LIST  where the store is" },
-	{ "store", OPTION_TEXT, &options.store, "NAME  that is made there (threads)" },
-	{ "threads", OPTION_TEXT, &options.threads, "LIST  (1,2,4,8)" },
-	{ "bytes", OPTION_NUMBER, &options.bytes, "N  of a transaction's range (64)" },
-	{ "acks", OPTION_NUMBER, &options.acks, "W  of the store (majority)" },
-	{ "spin-us", OPTION_NUMBER, &options.spin_us,
-	  "N  microseconds a commit spins before it sleeps (50)" },
-	ROUND_OPTION_ROWS(options.seconds, options.rounds),
-	{ "json", OPTION_FLAG, &options.json, "one JSON object on standard output" },
-	{ NULL, OPTION_FLAG, NULL, NULL },
+static const struct ps_option rows[] = {
+	{ "mirrors", PS_OPTION_TEXT, AT(mirrors), "LIST", .help = "Where the store is." },
+	{ "store", PS_OPTION_TEXT, AT(store), "NAME", "threads",
+	  .help = "Store that is made there." },
+	{ "threads", PS_OPTION_TEXT, AT(threads), "LIST", "1,2,4,8",
+	  .help = "Numbers of threads." },
+	{ "bytes", PS_OPTION_SIZE, AT(bytes), "N", "64", 1, SLICE / 2,
+	  .help = "Bytes of a transaction's range." },
+	{ "acks", PS_OPTION_NUMBER, AT(acks), "W", .help = "W of the store. Default: a majority." },
+	{ "spin-us", PS_OPTION_NUMBER, AT(spin_us), "N",
+	  .help = "Microseconds a commit spins before it sleeps. Default: 50." },
+	ROUND_OPTION_ROWS,
+	JSON_OPTION_ROW,
 };
 
 /* A thread, and the memory that is its own. */
@@ -116,10 +112,8 @@ static void *run(void *arg)
 /* One round of so many threads. */
 static int run_round(struct series *series, uint64_t round)
 {
-	const struct timespec length = {
-		(time_t)options.seconds,
-		(long)((options.seconds - (double)(time_t)options.seconds) * 1e9)
-	};
+	const struct timespec length = { options.round_ms / 1000,
+		                         options.round_ms % 1000 * 1000000L };
 	pthread_t threads[THREADS_MAX];
 	uint64_t start = clock_ns(), done = 0;
 	unsigned started = 0;
@@ -301,7 +295,7 @@ int main(int argc, char **argv)
 	unsigned count;
 	int status;
 
-	options_parse(argc, argv, about, rows);
+	OPTIONS_PARSE(argc, argv);
 	writers = calloc(THREADS_MAX, sizeof(*writers));
 	if (!series || !writers)
 		return complain("memory", "there is none");
@@ -310,10 +304,6 @@ int main(int argc, char **argv)
 		return complain("--threads", "takes up to 16 numbers from 1 to 64, as 1,2,4");
 	if (!options.mirrors)
 		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
-	if (!options.rounds || options.rounds > MEASURE_ROUNDS_MAX)
-		return complain("--rounds", "is 1 to 101");
-	if (!options.bytes || options.bytes > SLICE / 2)
-		return complain("--bytes", "is 1 to 512K");
 	status = open_store(&p, &memory);
 	if (!status)
 		status = measure(p, memory, series, count);

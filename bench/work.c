@@ -3,7 +3,7 @@
  */
 #include "work.h"
 
-#include "../proto/crc32c.h"
+#include "../proto/image/crc32c.h"
 #include "bank.h"
 #include "one_range.h"
 #include "order_entry.h"

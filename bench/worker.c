@@ -15,15 +15,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-static struct {
+static struct options {
 	const char *mirrors, *store, *fabric;
-	uint64_t size, bytes, resync_rate, acks;
-	bool make;
-} options = {
-	.store = "worker",
-	.size = 64 << 20,
-	.bytes = 256,
-};
+	uint64_t size, bytes, resync_rate, acks, ring, pace;
+	bool make, no_pace;
+} options;
 
 static const char about[] =
 	"Opens a store, maps its one segment, and runs transactions. Each counts up the number at\n"
@@ -33,16 +29,23 @@ static const char about[] =
 	"that tells how far it is; `longest_ns` is of the transactions since the line before. It\n"
 	"ends with its input.\n";
 
-static const struct option_row rows[] = {
-	{ "mirrors", OPTION_TEXT, &options.mirrors, "LIST  where the store is" },
-	{ "store", OPTION_TEXT, &options.store, "NAME  (worker)" },
-	{ "make", OPTION_FLAG, &options.make, "the store, with a segment that is full" },
-	{ "size", OPTION_NUMBER, &options.size, "BYTES  of the segment that is made (64M)" },
-	{ "bytes", OPTION_NUMBER, &options.bytes, "N  of a transaction's range (256)" },
-	{ "acks", OPTION_NUMBER, &options.acks, "W  of a store that is made (majority)" },
-	{ "resync-rate", OPTION_NUMBER, &options.resync_rate, "BYTES  a second (0: no limit)" },
-	{ "fabric", OPTION_TEXT, &options.fabric, "NAME  fails when a mirror is on another" },
-	{ NULL, OPTION_FLAG, NULL, NULL },
+static const struct ps_option rows[] = {
+	{ "mirrors", PS_OPTION_TEXT, AT(mirrors), "LIST", .help = "Where the store is." },
+	{ "store", PS_OPTION_TEXT, AT(store), "NAME", "worker", .help = "The store." },
+	{ "make", PS_OPTION_FLAG, AT(make), .help = "Makes it, with a segment that is full." },
+	{ "size", PS_OPTION_SIZE, AT(size), "BYTES", "64M", 8192,
+	  .help = "Bytes of the segment that is made." },
+	{ "bytes", PS_OPTION_SIZE, AT(bytes), "N", "256", 1, 4096,
+	  .help = "Bytes of a transaction's range." },
+	{ "acks", PS_OPTION_NUMBER, AT(acks), "W",
+	  .help = "W of a store that is made. Default: a majority." },
+	{ "resync-rate", PS_OPTION_SIZE, AT(resync_rate), "BYTES", "0",
+	  .help = "Bytes a second; 0: no limit." },
+	{ "ring", PS_OPTION_SIZE, AT(ring), "BYTES", .help = "Bytes of the owner's ring." },
+	{ "pace", PS_OPTION_NUMBER, AT(pace), "MS", .unit = "milliseconds",
+	  .help = "How long to wait for a mirror that lags." },
+	{ "no-pace", PS_OPTION_FLAG, AT(no_pace), .help = "Waits for no mirror that lags." },
+	FABRIC_OPTION_ROW,
 };
 
 struct worker {
@@ -141,6 +144,8 @@ static int start(struct worker *w, struct times *times)
 	how.flags = options.make ? PERSEAS_CREATE : 0;
 	how.acks = (uint32_t)options.acks;
 	how.resync_rate = options.resync_rate;
+	how.ring_size = options.ring;
+	how.pace_ms = options.no_pace ? UINT32_MAX : (uint32_t)options.pace;
 	if (perseas_open(options.store, options.mirrors, &how, &w->p))
 		return complain("open", perseas_message(NULL));
 	times->opened = clock_ns();
@@ -181,10 +186,12 @@ static void tell(struct worker *w)
 
 	perseas_stat(w->p, &stat);
 	printf("{\"at_ns\": %llu, \"number\": %llu, \"longest_ns\": %llu, \"live\": %u, "
-	       "\"resyncs\": %llu, \"dropped\": %llu, \"error\": \"%s\", ",
+	       "\"resyncs\": %llu, \"dropped\": %llu, \"paced\": %llu, \"paced_ns\": %llu, "
+	       "\"error\": \"%s\", ",
 	       (unsigned long long)clock_ns(), (unsigned long long)w->number,
 	       (unsigned long long)atomic_exchange(&w->longest, 0), stat.live,
 	       (unsigned long long)stat.resyncs, (unsigned long long)stat.dropped,
+	       (unsigned long long)stat.paced, (unsigned long long)stat.paced_ns,
 	       w->code ? perseas_error_name(w->code) : "");
 	fabric_json(stdout, w->p);
 	printf("}\n");
@@ -212,13 +219,9 @@ int main(int argc, char **argv)
 	int status;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	options_parse(argc, argv, about, rows);
+	OPTIONS_PARSE(argc, argv);
 	if (!options.mirrors)
 		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
-	if (!options.bytes || options.bytes > 4096)
-		return complain("--bytes", "is 1 to 4096");
-	if (options.size < 8192)
-		return complain("--size", "is 8192 at least");
 	status = start(&w, &times);
 	if (!status && transact(&w))
 		status = complain("commit", perseas_message(w.p));

@@ -72,25 +72,37 @@ typedef struct perseas_tx perseas_tx_t;
 
 /* Bits of perseas_options.flags. */
 enum perseas_flag {
-	PERSEAS_CREATE = 1,        /* create the store when no mirror has it: also when all have
-	                              lost it. Who wants to be told of that makes the store once,
-	                              by perseas_create or the command, and opens without this. */
+	PERSEAS_CREATE = 1,        /* create the store if no mirror has it and nobody else
+	                              creates it at the same time; also if all mirrors have
+	                              lost it. To be told of that, make the store once by
+	                              perseas_create or the command, and open without this. */
 	PERSEAS_TAKEOVER = 2,      /* fence a live owner instead of returning EBUSY */
 	PERSEAS_CHECK_OVERLAP = 4, /* set_range reports overlapping open transactions */
 	PERSEAS_CHECK_WRITES = 8,  /* commit compares all memory and reports undeclared writes */
-	PERSEAS_SALVAGE = 16       /* claim and map only: no transactions, nothing is mended */
+	PERSEAS_SALVAGE = 16,      /* claim and map only: no transactions, nothing is mended */
+	PERSEAS_CANCEL = 32        /* a change of the roster that an owner left unfinished is taken
+	                              back, instead of completed; EBUSY where it is decided */
 };
 
 enum perseas_event_kind {
 	PERSEAS_EVENT_MIRROR_DOWN = 1, /* a mirror that was live no longer takes transactions */
-	PERSEAS_EVENT_MIRROR_LIVE,     /* one is live again, or new and live */
+	PERSEAS_EVENT_MIRROR_LIVE,     /* one is live again, or new and live; the text says why,
+	                                  where it is not over the best fabric. It comes back to
+	                                  that when it works, by MIRROR_DOWN and MIRROR_LIVE. */
 	PERSEAS_EVENT_RESYNC_BEGUN,    /* one is being copied whole; the text says why */
-	PERSEAS_EVENT_RESYNC_DONE,     /* .. and is whole; that it is live is told, too */
-	PERSEAS_EVENT_RESYNC_BROKEN,   /* .. or was not copied to the end; is tried again */
+	PERSEAS_EVENT_RESYNC_DONE,     /* the copy is whole; MIRROR_LIVE comes, too */
+	PERSEAS_EVENT_RESYNC_BROKEN,   /* the copy broke off; it is tried again */
 	PERSEAS_EVENT_IN_DOUBT,        /* a commit is in doubt, where none was */
 	PERSEAS_EVENT_DURABLE,         /* W mirrors hold it: none is any more */
 	PERSEAS_EVENT_FENCED,          /* another owner has the store: close the handle */
-	PERSEAS_EVENT_ROSTER           /* a change of the roster counts, and is recorded */
+	PERSEAS_EVENT_ROSTER,          /* a change of the roster counts, and is recorded */
+	PERSEAS_EVENT_RENEWED,         /* another owner claimed mirrors and went away: this one has
+	                                  claimed them again, and lost nothing */
+	PERSEAS_EVENT_DENIED,          /* the access rules of so many mirrors refuse this owner that
+	                                  no commit can end; mirror and text name one. When they
+	                                  allow it again, MIRROR_LIVE is told. */
+	PERSEAS_EVENT_MIRROR_LAGS      /* a mirror cannot keep up: commits wait for it; told again
+	                                  when they did not for 10 s */
 };
 
 /* What happened to a store that is open here. Later versions may append fields and kinds. */
@@ -120,7 +132,9 @@ struct perseas_options {
 	                                record may take half of it, and 1 GiB at most. */
 	uint64_t ring_size;          /* bytes of the owner's ring of sent transactions, from 64 KiB;
 	                                0: 64 MiB. A transaction may take a quarter of it. */
-	uint32_t connect_timeout_ms; /* for one round of answers from the mirrors; 0: 3000 */
+	uint32_t connect_timeout_ms; /* for one round of answers from the mirrors; 0: 3000.
+	                                perseas_open waits for claims that it needs longer than
+	                                that, as long as open_timeout_ms. */
 	uint32_t commit_timeout_ms;  /* until a commit is in doubt; 0: 5000 */
 	uint32_t open_timeout_ms;    /* for perseas_open as a whole, without copying; 0: 15000 */
 	uint32_t spin_us;            /* how long a commit spins before it sleeps; 0: 50.
@@ -151,12 +165,19 @@ struct perseas_options {
 	const char *tls_cert;
 	const char *tls_key;
 	const char *tls_ca;
+	uint32_t pace_ms; /* how long a commit waits, at most, for a mirror that is about to be
+	                     dropped since it cannot keep up (it lags by half of the ring); 0: 100.
+	                     UINT32_MAX: not at all. */
+	/* With the three above: a PEM file with the lists of what these CAs have revoked, one of
+	 * every CA between a mirror's certificate and tls_ca, or no mirror can be connected to.
+	 * NULL: PERSEAS_TLS_CRL in the environment, or what is revoked is not asked. */
+	const char *tls_crl;
 };
 
 #define PERSEAS_OPTIONS_INIT                                                                       \
 	{                                                                                          \
 		sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, \
-			NULL, NULL                                                                 \
+			NULL, NULL, 0, NULL                                                        \
 	}
 
 /* The library's version, "major.minor.patch". Never NULL. */
@@ -181,11 +202,15 @@ const char *perseas_message(const perseas_t *p);
  *
  * mirrors is a comma-separated list, 1 to 16: "host:port" (rdma where both ends have it, else
  * tcp), "rdma://host:port" (rdma or nothing), "tcp://host:port", "unix:///path" (shared memory,
- * same host). options may be NULL. PERSEAS_RDMA=off in the environment switches RDMA off.
+ * same host). Without a port it is 7170, and "unix://" is unix:///run/perseas/socket. options may
+ * be NULL. PERSEAS_RDMA=off in the environment switches RDMA off.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, ETLS, EEXIST, EMIRRORMEM,
- * ELIMIT, EDENIED. After an error no mirror serves the store: what was made is taken back, or,
- * where a mirror broke, stays `creating`, which a later create replaces.
+ * ELIMIT, EDENIED. Several may create the same store at the same time: one of them succeeds, the
+ * others get EEXIST; it is tried again for open_timeout_ms. After an error no mirror serves the
+ * store: what was made is taken back, or, where a mirror broke, stays `creating`, which a later
+ * create withdraws. But EUNREACHABLE where the message says that it is not known: the first mirror
+ * of the list decides whether the store is made, and did not answer. Create it again, or open it.
  */
 int perseas_create(const char *store, const char *mirrors, const struct perseas_options *options);
 
@@ -200,13 +225,14 @@ int perseas_create(const char *store, const char *mirrors, const struct perseas_
  * the ring of options.ring_size is registered: RLIMIT_MEMLOCK must allow for it and 1 MiB more.
  * A mirror at rdma:// that cannot be reached so is missing; the report says why.
  *
- * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE, EPROTOCOL, EVERSION, ENOSTORE, EBUSY
+ * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE (also: sessions with mirrors broke again and again,
+ * and nobody else claimed the store), EPROTOCOL, EVERSION, ENOSTORE, EBUSY
  * (a live owner was seen for half a second; nothing was fenced), EQUORUM (the message names the
  * mirrors that are missing and the newest state seen), EDAMAGED, ERDMA (no mirror can be reached
  * over RDMA, and each was to be), ETLS (a file of the options cannot be used, or every mirror and
  * this process disagree about TLS; the message says what to do), EROSTER, EFENCED (another claimed
  * it meanwhile, again and again), EDENIED (no mirror's access rules allow it), ELIMIT (nor do its
- * quotas).
+ * quotas; or every mirror promised an epoch that no claim can follow: perseas recover --help).
  */
 int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,
                  perseas_t **p);
@@ -265,8 +291,10 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len);
  * EINDOUBT: it is applied here and W mirrors did not answer in time; perseas_flush waits
  * for it. EFENCED: another owner has the store; if any mirror was reached before, the
  * outcome is unknown. In these cases, as after 0, the transaction has ended.
- * EBLOCKED (an earlier commit is in doubt), ETOOBIG, EUNDECLARED (PERSEAS_CHECK_WRITES),
- * EINVAL: nothing was sent and the transaction is still open. EENDED: it was not.
+ * EBLOCKED (an earlier commit is in doubt, or mirrors that another owner claimed before it went
+ * away could not be claimed again within the commit timeout), ETOOBIG, EUNDECLARED
+ * (PERSEAS_CHECK_WRITES), EINVAL: nothing was sent and the transaction is still open. EENDED: it
+ * was not.
  */
 int perseas_commit(perseas_tx_t *tx, unsigned flags);
 
@@ -287,7 +315,8 @@ enum perseas_mirror_state {
 	PERSEAS_MIRROR_REPLAYING, /* connected again, being sent what it missed */
 	PERSEAS_MIRROR_LIVE,
 	PERSEAS_MIRROR_STALE,     /* missed more than the ring holds; waits to be copied whole */
-	PERSEAS_MIRROR_FENCED,    /* promised to another owner */
+	PERSEAS_MIRROR_FENCED,    /* promised to another owner: claimed again when that one is
+	                             gone, and adopted nothing */
 	PERSEAS_MIRROR_LOST,      /* no longer has the image; waits to be made anew (I9) */
 	PERSEAS_MIRROR_RESYNCING, /* being copied whole, while transactions go on */
 	PERSEAS_MIRROR_REMOVED    /* no longer in the roster */
@@ -301,8 +330,8 @@ struct perseas_mirror_stat {
 	char fabric[8]; /* "rdma", "tcp", "shm" */
 	enum perseas_mirror_state state;
 	uint64_t seq;          /* the last transaction that it is known to hold */
-	uint64_t resync_done;  /* RESYNCING: bytes that have been copied .. */
-	uint64_t resync_total; /* .. of these; else both are 0 */
+	uint64_t resync_done;  /* RESYNCING: bytes that have been copied; else 0 */
+	uint64_t resync_total; /* RESYNCING: bytes that are copied in all; else 0 */
 	char trouble[256];     /* why it is not live; or why it is, but not over the best
 	                          fabric that both ends have; else "" */
 };
@@ -334,6 +363,9 @@ struct perseas_stat {
 	uint64_t latency_p99_ns;
 	uint64_t latency_p999_ns;
 	uint64_t latency_max_ns; /* of those that were timed, exact */
+	uint64_t renewals;       /* times the store was claimed again while it was open */
+	uint64_t paced;          /* commits that waited for a mirror that could not keep up */
+	uint64_t paced_ns;       /* how long they waited, together */
 };
 
 /* Fills in *stat with a handle's figures. Never fails but for EINVAL. */
@@ -355,7 +387,7 @@ enum { PERSEAS_LATENCY_BUCKETS = 528 };
 struct perseas_latency {
 	uint64_t timed;  /* commits that were timed */
 	uint64_t count;  /* of all that are counted below: about as many as were run */
-	uint64_t sum_ns; /* .. of them together */
+	uint64_t sum_ns; /* all that are counted, together */
 	uint64_t max_ns; /* the longest that was timed, exact */
 	uint64_t counts[PERSEAS_LATENCY_BUCKETS]; /* by perseas_latency_bound() */
 };
@@ -378,22 +410,28 @@ int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat
 enum perseas_roster_kind {
 	PERSEAS_ROSTER_ADD = 1, /* `with` joins the roster */
 	PERSEAS_ROSTER_REMOVE,  /* `address` leaves it */
-	PERSEAS_ROSTER_REPLACE  /* `with` takes the place of `address` */
+	PERSEAS_ROSTER_REPLACE, /* `with` takes the place of `address` */
+	PERSEAS_ROSTER_CANCEL   /* the change that another thread waits for is taken back */
 };
 
 struct perseas_roster_change {
 	int kind;            /* enum perseas_roster_kind */
-	const char *address; /* of a member, as the roster has it; ADD: NULL */
-	const char *with;    /* of the new mirror, as perseas_create takes it; REMOVE: NULL */
-	uint32_t acks;       /* W afterwards; 0: as it is, or a majority where it no longer
+	const char *address; /* of a member, as the roster has it; ADD, CANCEL: NULL */
+	const char *with; /* of the new mirror, as perseas_create takes it; REMOVE, CANCEL: NULL */
+	uint32_t acks;    /* W afterwards; 0: as it is, or a majority where it no longer
 	                        fits */
-	int gone;            /* 1: the mirror at `address` is gone for good, with what it
+	int gone;         /* 1: the mirror at `address` is gone for good, with what it
 	                        holds, and will not be started again. Needed to replace a dead
 	                        mirror of two: while it may come back alone, it would not
 	                        know of the change. */
 };
 
 /*
+ * CANCEL takes the change back that another thread has asked for, or an order: as long as it is not
+ * decided, which it is as soon as enough mirrors know it. The roster is then as it was, and the
+ * other call returns EQUORUM. Errors: EINVAL (no change is being made), EBUSY (it is decided, and
+ * will be completed), EFENCED, ESALVAGE. The others:
+ *
  * Changes which mirrors the store has, one at a time, while transactions go on (a joint change, as
  * in Raft). A new mirror is copied whole first, without a vote; then both rosters must agree for
  * as long as it takes to record the change; then only the new one counts. A mirror that is dead
@@ -402,10 +440,13 @@ struct perseas_roster_change {
  * go on.
  *
  * Errors: EINVAL (no such member, an address that is not one or is in the roster, acks out of
- * range), ELIMIT (16 mirrors), EBUSY (another change is not over), EUNREACHABLE (for ten seconds
- * the new mirror could not be copied to; the message says why), EQUORUM (too few members can be
- * told), EFENCED, ESALVAGE, ENOMEM. After an error the roster is as it was, unless the owner was
- * fenced: then the next open completes the change, or knows nothing of it.
+ * range), ELIMIT (16 mirrors), EBUSY (another change is not over), EUNREACHABLE (nobody answers at
+ * the new mirror's address, or it could not be copied to for ten seconds; the message says why),
+ * EQUORUM (too few members can be told, or the roster as it is now, or as it would be, has fewer
+ * than W mirrors that are live, or the latter fewer than the next open needs; the message names the
+ * one that is short), EBLOCKED (a commit is in doubt, and the mirror that leaves is not what it
+ * waits for), EFENCED, ESALVAGE, ENOMEM. After an error the roster is as it was, unless the owner
+ * was fenced: then the next open completes the change, or knows nothing of it.
  */
 int perseas_roster(perseas_t *p, const struct perseas_roster_change *change);
 

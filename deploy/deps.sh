@@ -14,7 +14,7 @@ rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-
 	qemu-system-x86 xz-utils zstd"
 # redis-tools has the server's program; the package redis-server would add a service that runs.
 bench="libcmocka-dev libdb5.3-dev libhiredis-dev liblmdb-dev libpmemobj-dev libsqlite3-dev
-	python3-matplotlib python3-pytest redis-tools"
+	openssl python3-matplotlib python3-pytest redis-tools"
 
 coverage="lcov"
 format="clang-format-14"

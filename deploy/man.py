@@ -255,10 +255,9 @@ def daemon_pages(perseasd, folder):
                    "there; listeners of both are used. The unit of systemd reads "
                    "/etc/perseasd.conf.")
     page.heading("OPTIONS")
+    # What the file cannot have stands below a title of its own.
     options = [(term[2:], meaning) for block in blocks(rows) if is_table(block)
                for term, meaning in items(block)]
-    options = [(term, meaning) for term, meaning in options
-               if term.split()[0].rstrip(",") not in ("config", "help")]
     if len(options) < 5:
         raise Fault("perseasd --help has no table of options")
     for term, meaning in options:

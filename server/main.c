@@ -1,11 +1,12 @@
 /*
  * main.c - perseasd: keeps images of stores for their owners.
  */
-#include "access_file.h"
-#include "daemon.h"
-#include "metrics.h"
-#include "notify.h"
-#include "spill.h"
+#include "store/access_file.h"
+#include "loop/daemon.h"
+#include "host/jobs.h"
+#include "watch/metrics.h"
+#include "host/notify.h"
+#include "store/spill.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -29,9 +30,12 @@ struct rules {
 
 /* What a signal reads again. */
 struct reload {
+	struct job job; /* first */
 	struct daemon *daemon;
 	const struct config *config;
 	struct rules *rules;
+	struct event *event;   /* that brings it */
+	struct access *access; /* that were read, and are to be in force */
 };
 
 static void on_signal(evutil_socket_t number, short what, void *arg)
@@ -41,28 +45,48 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 	daemon_stop(arg);
 }
 
-/* The old rules stay in force where the new ones cannot be read. */
-static int read_rules(struct rules *rules)
+/* NULL: they cannot be read. */
+static struct access *read_access(const char *path)
 {
 	char why[PATH_MAX + 512];
-	struct access *access, *old = rules->access;
+	struct access *access = access_read(path, why, sizeof(why));
+
+	if (!access)
+		log_event(LOG_LEVEL_ERROR, "access-refused", NULL, "%s", why);
+	return access;
+}
+
+static void put_access(struct rules *rules, struct access *access)
+{
+	struct access *old = rules->access;
+	unsigned cut = 0;
+
+	rules->access = access;
+	if (rules->stores)
+		cut = stores_set_access(rules->stores, access);
+	access_free(old);
+	if (cut)
+		log_event(LOG_LEVEL_WARNING, "access-cut", NULL,
+		          "owners that lost their session by the new access rules: %u. They go on, "
+		          "and have lost nothing, when rules that allow them are read",
+		          cut);
+	log_event(LOG_LEVEL_INFO, "access", NULL, "access rules %s: %u are in force", rules->path,
+	          access_rules(access));
+}
+
+/* At the start of the daemon. */
+static int read_rules(struct rules *rules)
+{
+	struct access *access;
 
 	if (!rules->path[0]) {
 		log_event(LOG_LEVEL_DEBUG, "access", NULL, "there are no access rules to read");
 		return 0;
 	}
-	access = access_read(rules->path, why, sizeof(why));
-	if (!access) {
-		log_event(LOG_LEVEL_ERROR, "access-refused", NULL, "%s", why);
-		return -1;
-	}
-	rules->access = access;
-	if (rules->stores)
-		stores_set_access(rules->stores, access);
-	access_free(old);
-	log_event(LOG_LEVEL_INFO, "access", NULL, "access rules %s: %u are in force", rules->path,
-	          access_rules(access));
-	return 0;
+	access = read_access(rules->path);
+	if (access)
+		put_access(rules, access);
+	return access ? 0 : -1;
 }
 
 /* The same of the TLS files. */
@@ -82,21 +106,51 @@ static int read_tls(struct daemon *daemon, const struct config *config)
 	return -1;
 }
 
-static void on_hangup(evutil_socket_t number, short what, void *arg)
+/* An image may have to be copied away from an owner that lost its right. */
+static void run_reload(struct job *job)
 {
-	const struct reload *reload = arg;
+	const struct reload *reload = (const struct reload *)job;
 
-	(void)number;
-	(void)what;
-	if (read_rules(reload->rules) < 0)
+	put_access(reload->rules, reload->access);
+}
+
+/* The old rules stay in force where the new ones cannot be read. */
+static void reload_rules(struct reload *reload)
+{
+	if (!reload->rules->path[0]) {
+		log_event(LOG_LEVEL_DEBUG, "access", NULL, "there are no access rules to read");
+		return;
+	}
+	reload->access = read_access(reload->rules->path);
+	if (reload->access)
+		daemon_alone(reload->daemon, &reload->job);
+	else
 		log_event(LOG_LEVEL_ERROR, "access-refused", NULL,
 		          "the access rules from before stay in force");
+}
+
+static void reload_tls(const struct reload *reload)
+{
 	if (read_tls(reload->daemon, reload->config) < 0)
 		log_event(LOG_LEVEL_ERROR, "tls-files-refused", NULL,
 		          "the TLS files from before stay in use");
 	else if (reload->daemon->tls)
 		log_event(LOG_LEVEL_INFO, "tls-files", NULL,
 		          "new connections use the TLS files as they are now");
+}
+
+static void on_hangup(evutil_socket_t number, short what, void *arg)
+{
+	struct reload *reload = arg;
+
+	(void)number;
+	(void)what;
+	if (daemon_defer(reload->daemon, reload->event))
+		return;
+	daemon_enter(reload->daemon);
+	reload_rules(reload);
+	reload_tls(reload);
+	daemon_leave(reload->daemon);
 }
 
 /* arg: the event. */
@@ -144,15 +198,30 @@ static int open_listeners(struct daemon *daemon, const struct config *config)
 	return 0;
 }
 
+/* A second signal must not end the process before the images are written: not while libevent's
+ * handlers are taken away either, which puts back those that end it. */
+static void hold_signals(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+}
+
 /* From open sockets to the signal that ends it. */
 static int serve(struct daemon *daemon, const struct config *config, struct rules *rules)
 {
 	struct event *term = evsignal_new(daemon->base, SIGTERM, on_signal, daemon);
 	struct event *interrupt = evsignal_new(daemon->base, SIGINT, on_signal, daemon);
-	struct reload reload = { daemon, config, rules };
+	/* A reload that is under way is over only when the daemon's sessions are. */
+	static struct reload reload;
 	struct event *hangup = evsignal_new(daemon->base, SIGHUP, on_hangup, &reload);
 	int ret = -1;
 
+	reload = (struct reload){ { .run = run_reload }, daemon, config, rules, hangup, NULL };
 	if (!term || !interrupt || !hangup || event_add(term, NULL) < 0 ||
 	    event_add(interrupt, NULL) < 0 || event_add(hangup, NULL) < 0)
 		fail("signals cannot be caught");
@@ -164,6 +233,7 @@ static int serve(struct daemon *daemon, const struct config *config, struct rule
 		daemon_run(daemon);
 		notify("STOPPING=1\nSTATUS=ending sessions");
 	}
+	hold_signals();
 	if (term)
 		event_free(term);
 	if (interrupt)
@@ -212,6 +282,9 @@ static void on_progress(void *arg)
 	struct progress *progress = arg;
 	uint64_t now = daemon_now_ns();
 
+	/* Beside the loop, which answers everybody, and tells, itself. */
+	if (job_current())
+		return;
 	if (progress->daemon)
 		daemon_breathe(progress->daemon);
 	if (now - progress->told_ns < (uint64_t)PROGRESS_SECONDS * 1000000000)
@@ -220,16 +293,44 @@ static void on_progress(void *arg)
 	notify("EXTEND_TIMEOUT_USEC=60000000");
 }
 
-/* What was there before: images in memory, then those that only the spill directory has. */
-static void load(struct stores *stores, const struct config *config)
-{
+struct loading {
+	struct job job; /* first */
+	struct stores *stores;
 	unsigned loaded;
+};
 
-	stores_load(stores, complain, (void *)(uintptr_t) "load-trouble");
-	loaded = stores_load_spills(stores, complain, (void *)(uintptr_t) "load-trouble");
-	if (loaded > 0)
-		log_event(LOG_LEVEL_INFO, "loaded", NULL, "%u images were loaded from %s", loaded,
-		          config->spill_dir);
+/* What was there before: images in memory, then those that only the spill directory has. */
+static void run_load(struct job *job)
+{
+	struct loading *loading = (struct loading *)job;
+	char *event = (char *)(uintptr_t) "load-trouble";
+
+	stores_load(loading->stores, complain, event);
+	loading->loaded = stores_load_spills(loading->stores, complain, event);
+}
+
+static void still_loading(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	on_progress(arg);
+}
+
+/* Beside the loop, which answers those who watch meanwhile. */
+static void load(struct daemon *daemon, struct progress *progress, const struct config *config)
+{
+	const struct timeval often = { .tv_sec = 1 };
+	struct event *tick = event_new(daemon->base, -1, EV_PERSIST, still_loading, progress);
+	struct loading loading = { .job.run = run_load, .stores = daemon->stores };
+
+	if (tick)
+		event_add(tick, &often);
+	daemon_work(daemon, &loading.job);
+	if (tick)
+		event_free(tick);
+	if (loading.loaded > 0)
+		log_event(LOG_LEVEL_INFO, "loaded", NULL, "%u images were loaded from %s",
+		          loading.loaded, config->spill_dir);
 }
 
 /* After all connections have ended. */
@@ -239,8 +340,6 @@ static int write_spills(struct stores *stores, const struct config *config)
 
 	if (!config->spill_dir[0])
 		return 0;
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGINT, SIG_IGN);
 	notify("STATUS=writing images\nEXTEND_TIMEOUT_USEC=60000000");
 	if (!stores_spill(stores, &sum, complain, (void *)(uintptr_t) "spill-trouble"))
 		return 0;
@@ -257,7 +356,7 @@ static int set_up(struct daemon *daemon, const struct config *config)
 	daemon->exposed = config->exposed;
 	if (read_tls(daemon, config) < 0)
 		return -1;
-	if (start_rdma(daemon, config) < 0)
+	if (start_rdma(daemon, config) < 0 || lanes_open(daemon, config->threads) < 0)
 		return fail("out of memory");
 	return open_http(daemon, &config->http);
 }
@@ -272,7 +371,7 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		return fail("out of memory");
 	progress->daemon = daemon;
 	if (set_up(daemon, config) == 0) {
-		load(stores, config);
+		load(daemon, progress, config);
 		log_event(LOG_LEVEL_INFO, "begins", NULL,
 		          "perseasd %s keeps its images in %s, %llu bytes", PERSEAS_VERSION,
 		          config->memory_dir, (unsigned long long)memory->ops->used(memory));
@@ -282,6 +381,8 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		daemon_end_sessions(daemon);
 		ret = write_spills(stores, config);
 	}
+	/* The end of the process closes it: the memory directory is free again then. */
+	daemon->farewell = -1;
 	daemon_free(daemon);
 	return ret;
 }
@@ -319,11 +420,14 @@ static int run_stores(struct memory *memory, const struct config *config)
 static int run(const struct config *config)
 {
 	const char *why = "";
-	struct memory *memory = memory_file_new(config->memory_dir, config->max_memory, &why);
+	struct memory *memory = memory_file_new(config->memory_dir, config->max_memory,
+	                                        config->memory_on_disk, &why);
 	int ret;
 
 	if (!memory)
 		return fail(why);
+	if (config->boot_given)
+		memory_file_set_boot(memory, config->boot);
 	ret = run_stores(memory, config);
 	memory_file_free(memory);
 	return ret;
@@ -352,6 +456,20 @@ static int take_sockets(struct config *config)
 	return config->activated_count;
 }
 
+/* Lines of the log are this daemon's also before it listens. */
+static void set_name(const struct config *config)
+{
+	const struct endpoint *endpoint = &config->endpoints[0];
+	const struct activated *activated = &config->activated[0];
+	char text[LISTEN_TEXT];
+
+	if (config->activated_count > 0)
+		listen_text(text, activated->local, activated->host, activated->port);
+	else
+		listen_text(text, endpoint->local, endpoint->host, (unsigned)atoi(endpoint->port));
+	log_set_name(text);
+}
+
 int main(int argc, char **argv)
 {
 	struct config config;
@@ -361,8 +479,10 @@ int main(int argc, char **argv)
 		fail(why);
 		return 2;
 	}
-	if (config.help)
-		return say(config_help);
+	if (config.help) {
+		config_help(stdout);
+		return say("");
+	}
 	if (config.version)
 		return say("perseasd " PERSEAS_VERSION "\n");
 	if (config.metrics_help) {
@@ -372,7 +492,10 @@ int main(int argc, char **argv)
 	log_init(config.log_level, config.log_format);
 	if (take_sockets(&config) < 0)
 		return 1;
+	set_name(&config);
 	signal(SIGPIPE, SIG_IGN);
+	/* While memory_file.c holds a lease for a moment, another process can open the file. */
+	signal(SIGIO, SIG_IGN);
 	event_set_log_callback(on_libevent);
 	raise_files(config.max_connections);
 	return run(&config) < 0 ? 1 : 0;

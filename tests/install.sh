@@ -37,11 +37,29 @@ for path in bin/perseas sbin/perseasd sbin/perseas-rxe sbin/perseas-power includ
 		share/doc/perseas/perseasd.conf share/doc/perseas/README.md; do
 	[ -s "$root/usr/$path" ] || { echo "not installed: /usr/$path"; exit 1; }
 done
+tests/links.py "$root" "$root/usr/share/doc/perseas"
 grep -q '^ExecStart=/usr/sbin/perseasd --config /etc/perseasd.conf ' \
 	"$root/usr/lib/systemd/system/perseasd.service"
 if grep -r "@[A-Z]*@" "$root/usr/lib/systemd"; then
 	echo "a path is missing"
 	exit 1
+fi
+
+# What the compiler and the linker were told reached each program and the library. Marked jumps
+# are looked for in what is compiled: the C library's own files may take the mark away at the end.
+hardened() {
+	readelf -W -h -l -d --dyn-syms "$1" >"$top/elf"
+	for sign in 'Type: *DYN' GNU_RELRO BIND_NOW __stack_chk_fail '_chk@\|_chk '; do
+		grep -q "$sign" "$top/elf" || { echo "$1 is not hardened: no $sign"; exit 1; }
+	done
+	! grep -q 'GNU_STACK.*RWE' "$top/elf" || { echo "$1 may run its stack"; exit 1; }
+}
+hardened "$root/usr/sbin/perseasd"
+hardened "$root/usr/bin/perseas"
+hardened "$root/usr/lib/libperseas.so"
+if [ "$(uname -m)" = x86_64 ]; then
+	readelf -n "$root/usr/lib/libperseas.a" | grep -q IBT ||
+		{ echo "jumps are not marked"; exit 1; }
 fi
 
 cat >"$top/hello.c" <<'END'

@@ -4,6 +4,7 @@
     run.py SUITE [--timeout S] [--jobs N] [--user] COMMAND... [--root COMMAND]...
                                                        run; exit 1 unless all passed
     run.py --broken SUITE                              the suite did not get as far as counting
+    run.py --begin SUITE | --end SUITE                 a suite of `make check` begins, ends
     run.py --sum                                       one line a suite, then the sum
 
 A command is a program's path, or "label: words". Counted are, in this order: lines of TAP
@@ -11,6 +12,10 @@ A command is a program's path, or "label: words". Counted are, in this order: li
 exit status as one test. A status other than 0 is always a failure. Output goes to
 build/results/SUITE/, counts to build/results/SUITE.count. With --user root has an ordinary user do
 it, in a copy of the tree, but for what follows --root.
+
+PERSEAS_SUITES has the suites of `make check`: those that run alone, "/", those after them, "/",
+those beside the latter. --begin says with it which of them this is and how long the rest will
+take, by what each took the last time (build/durations/SUITE), or else takes usually.
 """
 import argparse
 import concurrent.futures
@@ -27,6 +32,14 @@ import time
 import ordinary
 
 RESULTS = pathlib.Path("build/results")
+DURATIONS = pathlib.Path("build/durations")
+
+# Seconds on two processors, with what is built for the suite and what runs beside it.
+USUALLY = {
+    "build": 90, "headers": 2, "style": 5, "unit": 170, "instructions": 15, "timing": 130,
+    "drills": 600, "rdma": 330, "install": 90,
+    "sim": 420, "clang": 60, "lint": 200, "model": 60, "crash": 60, "fuzz": 200, "mutants": 300,
+}
 
 
 def split(command):
@@ -163,6 +176,47 @@ def broken(suite):
     return 0
 
 
+def noted(path):
+    """The number in this file, None: there is none."""
+    try:
+        return float(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def seconds_left(suite, now):
+    """Of one that has ended: none. One that takes longer than the last time may end at once."""
+    if noted(RESULTS / (suite + ".ended")) is not None:
+        return 0
+    begun = noted(RESULTS / (suite + ".began"))
+    takes = noted(DURATIONS / suite) or USUALLY.get(suite, 60)
+    return max(0, takes - (now - begun if begun else 0))
+
+
+def begin(suite):
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    now = time.time()
+    (RESULTS / (suite + ".began")).write_text("%f\n" % now)
+    lanes = [lane.split() for lane in os.environ.get("PERSEAS_SUITES", "").split("/")]
+    if len(lanes) != 3:
+        return 0
+    alone, last, beside = (sum(seconds_left(each, now) for each in lane) for lane in lanes)
+    minutes = round((alone + max(last, beside)) / 60)
+    print("check     %s is %d of %d suites, %s left" % (
+        suite, len(list(RESULTS.glob("*.began"))), sum(map(len, lanes)),
+        "about %d min" % minutes if minutes else "less than a minute"), flush=True)
+    return 0
+
+
+def end(suite):
+    """Notes how long it took, for the next time."""
+    now, began = time.time(), noted(RESULTS / (suite + ".began"))
+    DURATIONS.mkdir(parents=True, exist_ok=True)
+    (DURATIONS / suite).write_text("%f\n" % (now - began))
+    (RESULTS / (suite + ".ended")).write_text("%f\n" % now)
+    return 0
+
+
 def sum_up():
     total = [0, 0, 0]
     for path in sorted(RESULTS.glob("*.count")):
@@ -181,6 +235,8 @@ def main():
     parser.add_argument("--user", action="store_true")
     parser.add_argument("--root", action="append", default=[])
     parser.add_argument("--broken", action="store_true")
+    parser.add_argument("--begin", action="store_true")
+    parser.add_argument("--end", action="store_true")
     parser.add_argument("--sum", action="store_true")
     parser.add_argument("command", nargs="*")
     args = parser.parse_intermixed_args()
@@ -188,8 +244,9 @@ def main():
         return sum_up()
     if not args.suite:
         parser.error("no suite is named")
-    if args.broken:
-        return broken(args.suite)
+    for chosen, act in (args.broken, broken), (args.begin, begin), (args.end, end):
+        if chosen:
+            return act(args.suite)
     return run_suite(args.suite, args)
 
 

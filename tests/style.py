@@ -4,12 +4,22 @@
 A function is what stands between a brace alone in the first column and the next one that
 closes there. Generated and built files are not looked at.
 """
+import os
 import pathlib
 import re
 import sys
 
 FOLDERS = ("proto", "client", "server", "tests", "bench", "deploy", "doc")
+PRODUCT = ("proto", "client", "server")
 COLUMNS, FUNCTION_LINES, FILE_LINES = 100, 70, 600
+# A room includes what stands before it in its list, and nothing else of ours.
+FORMATS = ("proto/base", "proto/image", "proto/data", "proto/control")
+ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "client/keeper",
+                    "client/open", "client/command"),
+         FORMATS + ("server/host", "server/store", "server/memory", "server/loop", "server/fabric",
+                    "server/watch", "server"))
+INCLUDE = re.compile(r'#\s*include "(.+)"')
+GOES_ON = re.compile(r"(/\*|#) *\.\.[^.]|[^.]\.\. *\*/")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 
 
@@ -29,10 +39,28 @@ def long_functions(lines):
             start = None
 
 
+def opens_with_a_paragraph(path, text):
+    """A comment, or a docstring; behind the line that names the interpreter, where there is one."""
+    if text.startswith("#!"):
+        text = text.partition("\n")[2]
+    return text.startswith({".py": ('"""', 'r"""'), ".sh": "# "}.get(path.suffix, "/*"))
+
+
+def wrong_way(path, included):
+    """Does a file of one room include one of a room that it must not know?"""
+    target = pathlib.Path(os.path.normpath(path.parent / included))
+    here, there = path.parent.as_posix(), target.parent.as_posix()
+    orders = [rooms for rooms in ROOMS if here in rooms]
+    return target.exists() and orders and not any(
+        there in rooms and rooms.index(there) <= rooms.index(here) for rooms in orders)
+
+
 def faults(path):
     text = path.read_text()
     lines = text.split("\n")
     c_file = path.suffix in (".c", ".h")
+    if not opens_with_a_paragraph(path, text):
+        yield 1, "no opening paragraph: what it is for, who calls it, what it must never do"
     if text and not text.endswith("\n"):
         yield len(lines), "no newline at the end"
     if c_file and len(lines) - 1 > FILE_LINES:
@@ -44,6 +72,15 @@ def faults(path):
             yield number, "space at the end"
         if UNFINISHED.search(line):
             yield number, "unfinished"
+        if GOES_ON.search(line):
+            yield number, "a comment that goes on with another one"
+        included = c_file and INCLUDE.match(line)
+        if included and wrong_way(path, included[1]):
+            yield number, "%s must not include %s: ROOMS in tests/style.py" % (path.parent,
+                                                                               included[1])
+    if c_file and path.parts[0] in PRODUCT and not any(
+            path.parent.as_posix() in rooms for rooms in ROOMS):
+        yield 1, "stands in no room: ROOMS in tests/style.py"
     if c_file:
         for number, length in long_functions(lines):
             yield number, "a function of %d lines, %d at most" % (length, FUNCTION_LINES)

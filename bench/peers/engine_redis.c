@@ -21,7 +21,7 @@ enum {
 	AHEAD_ROWS = 512, /* that a read outside of transactions fetches at most */
 	AHEAD_BYTES = 64 << 10,
 	LOAD_BYTES = 256 << 10,
-	PATIENCE = 60, /* seconds, when the options do not say */
+	PATIENCE_MS = 60000, /* when the options do not say */
 };
 
 /* A row that the open transaction, or a batch that loads, has put. */
@@ -338,13 +338,12 @@ static void redis_close(struct engine *engine)
 
 static int reach(struct redis *redis, const struct engine_options *options)
 {
-	double patience = options->patience > 0 ? options->patience : PATIENCE;
-	struct timeval limit = { .tv_sec = (time_t)patience };
+	uint32_t ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
+	struct timeval limit = { ms / 1000, ms % 1000 * 1000 };
 
 	if (!options->redis_port)
 		return peer_fail(&redis->peer, "no port of a server is given; redis_pair.py starts "
 		                               "one with a replica");
-	limit.tv_usec = (suseconds_t)((patience - (double)limit.tv_sec) * 1e6);
 	redis->context = redisConnectWithTimeout("127.0.0.1", options->redis_port, limit);
 	if (!redis->context)
 		return peer_fail(&redis->peer, "out of memory");

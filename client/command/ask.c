@@ -3,17 +3,21 @@
  */
 #include "panel.h"
 
+#include "../host/asked.h"
+
 #include <string.h>
 
-enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors, uint32_t timeout_ms)
+enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
+                           const struct perseas_options *options)
 {
 	struct ps_error error = { 0 };
 
 	memset(panel, 0, sizeof(*panel));
-	panel->timeout_ms = timeout_ms;
+	panel->timeout_ms = options->connect_timeout_ms;
 	if (ps_address_list(mirrors, panel->addresses, &panel->count, &error))
 		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
-	panel->env = ps_env_posix(NULL, &error);
+	panel->given = panel->count;
+	panel->env = ps_env_posix(options, &error);
 	if (!panel->env)
 		return ps_complain(PS_EXIT_FAILURE, "%s", error.text);
 	for (unsigned i = 0; i < panel->count; i++)
@@ -30,11 +34,12 @@ void ps_panel_connect(struct ps_panel *panel, unsigned i)
 	                                              &panel->errors[i]);
 }
 
-enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror, uint32_t timeout_ms)
+enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
+                               const struct perseas_options *options)
 {
 	if (strchr(mirror, ','))
 		return ps_complain(PS_EXIT_USAGE, "'%.80s' are several mirrors: name one", mirror);
-	return ps_panel_open(panel, mirror, timeout_ms);
+	return ps_panel_open(panel, mirror, options);
 }
 
 static void forget_replies(struct ps_panel *panel)
@@ -55,49 +60,18 @@ static void disconnect(struct ps_panel *panel, unsigned i)
 	panel->controls[i] = NULL;
 }
 
-static int code_of(Perseas__Status status)
-{
-	switch (status) {
-	case PERSEAS__STATUS__STATUS_NO_STORE:
-		return PERSEAS_ENOSTORE;
-	case PERSEAS__STATUS__STATUS_DAMAGED:
-		return PERSEAS_EDAMAGED;
-	case PERSEAS__STATUS__STATUS_NO_MEMORY:
-		return PERSEAS_EMIRRORMEM;
-	case PERSEAS__STATUS__STATUS_IO:
-		return PERSEAS_ESYSTEM;
-	case PERSEAS__STATUS__STATUS_BUSY:
-		return PERSEAS_EBUSY;
-	case PERSEAS__STATUS__STATUS_DENIED:
-		return PERSEAS_EDENIED;
-	default:
-		return PERSEAS_EPROTOCOL;
-	}
-}
-
 /* Takes one answer; *error is set when there is none of use. */
-static Perseas__Reply *receive(struct ps_panel *panel, unsigned i, Perseas__Request__BodyCase asked,
-                               uint64_t until_ns, struct ps_error *error)
+static Perseas__Reply *receive(struct ps_panel *panel, unsigned i, uint64_t until_ns,
+                               struct ps_error *error)
 {
-	const char *name = panel->addresses[i].text;
 	Perseas__Reply *reply = NULL;
 
 	if (panel->env->ops->receive(panel->controls[i], until_ns, &reply, NULL, NULL, error)) {
 		disconnect(panel, i);
 		return NULL;
 	}
-	if (reply->status != PERSEAS__STATUS__STATUS_OK) {
-		ps_error_set(error, code_of(reply->status), "%s: %s", name, reply->message);
-	} else if ((int)reply->body_case !=
-	           (int)asked + PERSEAS__REPLY__BODY_LIST - PERSEAS__REQUEST__BODY_LIST) {
-		/* The bodies of requests and of their replies stand in the same order. */
-		ps_error_set(error, PERSEAS_EPROTOCOL,
-		             "%s answered another question; is it a "
-		             "perseasd of this version?",
-		             name);
-	} else {
+	if (!ps_asked_refusal(reply, panel->addresses[i].text, error))
 		return reply;
-	}
 	perseas__reply__free_unpacked(reply, NULL);
 	return NULL;
 }
@@ -114,8 +88,7 @@ void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests
 			disconnect(panel, i);
 	for (unsigned i = 0; i < panel->count; i++)
 		if (requests[i] && panel->controls[i])
-			panel->replies[i] = receive(panel, i, requests[i]->body_case, until_ns,
-			                            &panel->errors[i]);
+			panel->replies[i] = receive(panel, i, until_ns, &panel->errors[i]);
 }
 
 bool ps_panel_send(struct ps_panel *panel, unsigned i, const Perseas__Request *request)
@@ -126,15 +99,14 @@ bool ps_panel_send(struct ps_panel *panel, unsigned i, const Perseas__Request *r
 	return panel->controls[i] != NULL;
 }
 
-Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i,
-                                 Perseas__Request__BodyCase asked)
+Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i)
 {
 	uint64_t until_ns = panel->env->ops->now(panel->env) +
 	                    (uint64_t)panel->timeout_ms * 1000000;
 
 	if (!panel->controls[i])
 		return NULL;
-	return receive(panel, i, asked, until_ns, &panel->errors[i]);
+	return receive(panel, i, until_ns, &panel->errors[i]);
 }
 
 void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request)

@@ -3,7 +3,7 @@
  */
 #include "command.h"
 #include "../perseas.h"
-#include "../socket.h"
+#include "../host/socket.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 
 #include "command.h"
 #include "histogram.h"
-#include "../handle.h"
+#include "../core/handle.h"
 #include "../perseas.h"
 
 /* Of one mirror. */

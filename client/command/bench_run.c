@@ -2,8 +2,8 @@
  * bench_run.c - round trips and commits, measured.
  */
 #include "bench.h"
-#include "../mirror.h"
-#include "../socket.h"
+#include "../core/mirror.h"
+#include "../host/socket.h"
 
 #include <poll.h>
 #include <stdatomic.h>

@@ -2,8 +2,8 @@
  * census.c - one store, as its mirrors tell it.
  */
 #include "census.h"
-#include "json.h"
-#include "../../proto/envelope.h"
+#include "../../proto/base/json.h"
+#include "../../proto/control/envelope.h"
 
 #include <string.h>
 
@@ -23,96 +23,40 @@ const char *ps_state_text(Perseas__State state)
 	}
 }
 
-static bool newer(const Perseas__Roster *a, const Perseas__Roster *b)
+void ps_census_tell(const struct ps_census *census, struct ps_told told[PS_MIRRORS_MAX])
 {
-	return a->epoch != b->epoch ? a->epoch > b->epoch : a->version > b->version;
-}
-
-static const Perseas__Roster *newest_roster(const Perseas__Header *header)
-{
-	const Perseas__Roster *next = header->next_roster;
-
-	return next && newer(next, header->roster) ? next : header->roster;
-}
-
-static bool lists(const Perseas__Roster *roster, ProtobufCBinaryData image)
-{
-	for (size_t i = 0; i < roster->n_members && image.len; i++)
-		if (ps_id_equal(roster->members[i]->image_id, image.data))
-			return true;
-	return false;
-}
-
-static bool same_store(const Perseas__Header *a, const Perseas__Header *b)
-{
-	return ps_id_equal(a->store_id, b->store_id.data);
-}
-
-/* Of the store that `like` belongs to: the header with the newest roster. A mirror that has not
- * heard that the making is over knows no newer one. */
-static const Perseas__Header *with_newest_roster(const struct ps_census *census,
-                                                 const Perseas__Header *like)
-{
-	const Perseas__Header *best = like;
-
+	memset(told, 0, PS_MIRRORS_MAX * sizeof(told[0]));
 	for (unsigned i = 0; i < census->panel->count; i++) {
 		const Perseas__StoreStatus *status = census->told[i];
+		const struct ps_address *address = &census->panel->addresses[i];
 
-		if (status && same_store(status->header, like) &&
-		    newer(newest_roster(status->header), newest_roster(best)))
-			best = status->header;
-	}
-	return best;
-}
-
-/* How many images of its store does this header's roster list? */
-static unsigned weight(const struct ps_census *census, const Perseas__Header *header)
-{
-	const Perseas__Roster *roster = newest_roster(header);
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < census->panel->count; i++) {
-		const Perseas__StoreStatus *status = census->told[i];
-
-		count += status && same_store(status->header, header) &&
-		         (lists(roster, status->header->image_id) ||
-		          lists(roster, status->header->parent_id));
-	}
-	return count;
-}
-
-static void choose_store(struct ps_census *census)
-{
-	unsigned best = 0;
-
-	for (unsigned i = 0; i < census->panel->count; i++) {
-		const Perseas__Header *header;
-		unsigned w;
-
-		if (!census->told[i])
+		/* A socket's address in the roster can be another mirror's on another host. */
+		if (i < census->panel->given || address->scheme != PS_SCHEME_UNIX)
+			told[i].address = address->text;
+		told[i].empty = census->errors[i].code == PERSEAS_ENOSTORE;
+		if (!status)
 			continue;
-		header = with_newest_roster(census, census->told[i]->header);
-		w = weight(census, header);
-		if (!census->header || w > best) {
-			best = w;
-			census->header = header;
-		}
+		told[i].header = status->header;
+		told[i].has_slot = status->slot;
+		told[i].epoch = status->slot ? status->slot->epoch : 0;
+		told[i].seq = status->slot ? status->slot->seq : 0;
 	}
-	if (census->header)
-		census->roster = newest_roster(census->header);
 }
 
-static bool later(const Perseas__Slot *a, const Perseas__Slot *b)
+static void take_judgement(struct ps_census *census)
 {
-	return a->epoch > b->epoch || (a->epoch == b->epoch && a->seq > b->seq);
-}
+	const struct ps_judgement *j = &census->judged;
+	const unsigned count = census->panel->count;
+	struct ps_told told[PS_MIRRORS_MAX];
 
-static void choose_newest(struct ps_census *census)
-{
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (ps_census_counts(census, i) &&
-		    (!census->newest || later(census->told[i]->slot, census->newest->slot)))
-			census->newest = census->told[i];
+	ps_census_tell(census, told);
+	ps_judge(&census->judged, told, count);
+	census->roster = j->next ? j->next : j->settled;
+	for (unsigned i = count; i-- > 0;)
+		if (ps_census_belongs(census, i))
+			census->header = census->told[i]->header;
+	if (j->newest >= 0)
+		census->newest = census->told[j->newest];
 }
 
 void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char *store)
@@ -137,8 +81,7 @@ void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char
 		census->have++;
 		census->told[i] = census->replies[i]->store->status;
 	}
-	choose_store(census);
-	choose_newest(census);
+	take_judgement(census);
 }
 
 void ps_census_free(struct ps_census *census)
@@ -151,60 +94,27 @@ void ps_census_free(struct ps_census *census)
 
 bool ps_census_belongs(const struct ps_census *census, unsigned i)
 {
-	return census->told[i] && same_store(census->told[i]->header, census->header);
-}
-
-/* Has another image this id, or was one before this loaded from it? No member counts twice. */
-static bool taken(const struct ps_census *census, unsigned i, ProtobufCBinaryData id)
-{
-	for (unsigned k = 0; k < census->panel->count; k++) {
-		const Perseas__Header *header;
-
-		if (k == i || !ps_census_belongs(census, k))
-			continue;
-		header = census->told[k]->header;
-		if (ps_id_equal(header->image_id, id.data))
-			return true;
-		if (k < i && ps_id_equal(header->parent_id, id.data) &&
-		    !lists(census->roster, header->image_id))
-			return true;
-	}
-	return false;
+	return census->judged.belongs >> i & 1;
 }
 
 bool ps_census_is(const struct ps_census *census, unsigned i, const Perseas__Member *member)
 {
-	const Perseas__Header *header;
-
-	if (!ps_census_belongs(census, i))
-		return false;
-	header = census->told[i]->header;
-	if (ps_id_equal(header->image_id, member->image_id.data))
-		return true;
-	return ps_id_equal(header->parent_id, member->image_id.data) &&
-	       !lists(census->roster, header->image_id) && !taken(census, i, member->image_id);
+	return ps_census_listed(census, i) && ps_id_equal(member->image_id, census->judged.as[i]);
 }
 
 bool ps_census_listed(const struct ps_census *census, unsigned i)
 {
-	for (size_t k = 0; census->roster && k < census->roster->n_members; k++)
-		if (ps_census_is(census, i, census->roster->members[k]))
-			return true;
-	return false;
+	return census->judged.listed >> i & 1;
 }
 
 bool ps_census_loaded(const struct ps_census *census, unsigned i)
 {
-	return ps_census_listed(census, i) &&
-	       !lists(census->roster, census->told[i]->header->image_id);
+	return census->judged.loaded >> i & 1;
 }
 
 bool ps_census_counts(const struct ps_census *census, unsigned i)
 {
-	const Perseas__StoreStatus *status = census->told[i];
-
-	return ps_census_listed(census, i) &&
-	       status->header->state == PERSEAS__STATE__STATE_CONSISTENT && status->slot;
+	return census->judged.candidates >> i & 1;
 }
 
 bool ps_census_born(const Perseas__Segment *segment, const Perseas__StoreStatus *status)

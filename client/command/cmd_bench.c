@@ -3,7 +3,7 @@
  */
 #include "bench.h"
 #include "drop.h"
-#include "json.h"
+#include "../../proto/base/json.h"
 #include "recover.h"
 #include "remake.h"
 
@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-static const char here[] = "127.0.0.1:7170"; /* where perseasd listens by default */
 
 static double us(uint64_t ns)
 {
@@ -235,7 +233,7 @@ static enum ps_exit take_away(struct ps_remake *remake)
 
 	memcpy(id, remake->p->store_id, sizeof(id));
 	ps_remake_end(remake);
-	if (!ps_drop_all(remake->store, remake->mirrors, id, remake->connect_timeout_ms))
+	if (!ps_drop_all(remake->store, remake->mirrors, id, &remake->options))
 		return PS_EXIT_OK;
 	return ps_complain(PS_EXIT_FAILURE, "store '%s' on %s is left: delete it with perseas drop",
 	                   remake->store, remake->mirrors);
@@ -246,9 +244,8 @@ enum ps_exit ps_verb_bench(const struct ps_args *args)
 	char name[PS_NAME_MAX + 1];
 	struct ps_remake remake = {
 		.store = name,
-		.mirrors = args->mirrors ? args->mirrors : here,
-		.acks = args->acks,
-		.connect_timeout_ms = args->connect_timeout_ms,
+		.mirrors = args->mirrors,
+		.options = args->options,
 		.hint = "try again",
 	};
 	struct ps_bench bench = { .args = args };

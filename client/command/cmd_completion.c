@@ -34,18 +34,16 @@ static bool is_any(const struct ps_option *option)
 	return option != NULL;
 }
 
-/* The names of those that are wanted, with `between` between them. Returns how many. */
-static unsigned options(unsigned verbs, bool (*wanted)(const struct ps_option *option),
-                        const char *between)
+/* The names of those that are wanted, with `between` between them. */
+static void options(unsigned verbs, bool (*wanted)(const struct ps_option *option),
+                    const char *between)
 {
+	const struct ps_option *option = ps_command_options.rows;
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < ps_option_count; i++) {
-		if (!(ps_options[i].verbs & verbs) || !wanted(&ps_options[i]))
-			continue;
-		printf("%s--%s", count++ ? between : "", ps_options[i].name);
-	}
-	return count;
+	for (; option < ps_command_options.rows + ps_command_options.count; option++)
+		if (option->groups & verbs && wanted(option))
+			printf("%s--%s", count++ ? between : "", option->name);
 }
 
 static void verbs(void)
@@ -105,7 +103,7 @@ static const char bash_tail[] =
 	"\tfi\n"
 	"\tcase ${words:place:1} in\n"
 	"\tf) _perseas_files -f \"$cur\" ;;\n"
-	"\tc) mapfile -t COMPREPLY < <(compgen -W 'add remove replace' -- \"$cur\") ;;\n"
+	"\tc) mapfile -t COMPREPLY < <(compgen -W 'add remove replace cancel' -- \"$cur\") ;;\n"
 	"\tS) mapfile -t COMPREPLY < <(compgen -W 'bash zsh' -- \"$cur\") ;;\n";
 
 /* One of the lists of options that say how the word behind them is completed. */
@@ -176,7 +174,7 @@ static void zsh_word(unsigned place, char word)
 		printf("FILE:_files");
 		break;
 	case 'c':
-		printf("change:(add remove replace)");
+		printf("change:(add remove replace cancel)");
 		break;
 	case 't':
 		printf("topic:(");
@@ -197,9 +195,9 @@ static void zsh_verb(const struct ps_verb *verb)
 	unsigned place = 0;
 
 	printf("\t%s)\n\t\t_arguments", verb->name);
-	for (unsigned i = 0; i < ps_option_count; i++)
-		if (ps_options[i].verbs & verb->bit)
-			zsh_option(&ps_options[i]);
+	for (unsigned i = 0; i < ps_command_options.count; i++)
+		if (ps_command_options.rows[i].groups & verb->bit)
+			zsh_option(&ps_command_options.rows[i]);
 	for (const char *word = verb->words; *word; word++)
 		zsh_word(++place, *word);
 	printf(" ;;\n");

@@ -2,18 +2,13 @@
  * cmd_create.c - perseas create: a store on all of the mirrors, or on none.
  */
 #include "command.h"
-#include "json.h"
+#include "../../proto/base/json.h"
 #include "../perseas.h"
 
 enum ps_exit ps_verb_create(const struct ps_args *args)
 {
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
-	int rc;
+	int rc = perseas_create(args->store, args->mirrors, &args->options);
 
-	options.acks = args->acks;
-	options.log_size = args->log_size;
-	options.connect_timeout_ms = args->connect_timeout_ms;
-	rc = perseas_create(args->store, args->mirrors, &options);
 	if (rc)
 		return ps_complain(ps_exit_of(rc), "%s", perseas_message(NULL));
 	if (args->json) {

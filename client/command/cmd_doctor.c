@@ -2,14 +2,18 @@
  * cmd_doctor.c - perseas doctor: is this host, and are these mirrors, as they should be?
  */
 #include "doctor.h"
-#include "json.h"
+#include "../../proto/base/json.h"
 #include "panel.h"
 #include "../perseas.h"
+#include "../host/socket.h"
+#include "../../proto/base/options.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	FOUND_COLUMN = 9,
@@ -75,7 +79,7 @@ static bool clock_of(struct ps_panel *panel, unsigned i, double *ahead, double *
 
 	if (!ps_panel_send(panel, i, list_request()))
 		return false;
-	reply = ps_panel_receive(panel, i, PERSEAS__REQUEST__BODY_LIST);
+	reply = ps_panel_receive(panel, i);
 	received = clock_ns();
 	if (!reply)
 		return false;
@@ -128,7 +132,7 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 
 	memset(finding, 0, sizeof(*finding));
 	if (!list) {
-		ps_finding_set(finding, PS_HEALTH_FAIL, "%.500s", panel->errors[i].text);
+		ps_finding_set(finding, PS_HEALTH_FAIL, "%s", panel->errors[i].text);
 		ps_finding_advise(finding, "%s", remedy(panel->errors[i].code));
 		return;
 	}
@@ -147,12 +151,32 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 	look_at_clock(panel, i, finding);
 }
 
-/* PARTLY is for those who ask for answers; to the doctor silence is one. */
-static enum ps_exit look_at_mirrors(struct report *report, const char *mirrors,
+/* A daemon of this host also listens where it answers browsers and Prometheus (perseasd --http). */
+static bool speaks_http(const struct ps_address *address, uint32_t timeout_ms)
+{
+	static const char ask[] = "GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n";
+	const uint64_t until_ns = ps_monotonic() + (uint64_t)timeout_ms * 1000000;
+	struct pollfd ready = { .fd = ps_dial(address, until_ns, NULL), .events = POLLIN };
+	char answer[5];
+	bool speaks;
+
+	if (ready.fd < 0)
+		return false;
+	speaks = send(ready.fd, ask, sizeof(ask) - 1, MSG_NOSIGNAL) == sizeof(ask) - 1 &&
+	         ps_poll(&ready, 1, until_ns) > 0 &&
+	         recv(ready.fd, answer, sizeof(answer), 0) == sizeof(answer) &&
+	         memcmp(answer, "HTTP/", sizeof(answer)) == 0;
+	close(ready.fd);
+	return speaks;
+}
+
+/* PARTLY is for those who ask for answers; to the doctor silence is one. own: these were found on
+ * this host, and nobody called them mirrors. */
+static enum ps_exit look_at_mirrors(struct report *report, const char *mirrors, bool own,
                                     const struct ps_args *args)
 {
 	struct ps_panel panel;
-	enum ps_exit status = ps_panel_open(&panel, mirrors, args->connect_timeout_ms);
+	enum ps_exit status = ps_panel_open(&panel, mirrors, &args->options);
 
 	if (status)
 		return status;
@@ -163,6 +187,12 @@ static enum ps_exit look_at_mirrors(struct report *report, const char *mirrors,
 
 		look_at_mirror(&panel, i, &finding);
 		snprintf(name, sizeof(name), "mirror %s", panel.addresses[i].text);
+		if (own && finding.health == PS_HEALTH_FAIL &&
+		    speaks_http(&panel.addresses[i], args->options.connect_timeout_ms)) {
+			finding = (struct ps_finding){ 0 };
+			ps_finding_set(&finding, PS_HEALTH_OK, "the daemon's page and metrics");
+			snprintf(name, sizeof(name), "HTTP %s", panel.addresses[i].text);
+		}
 		add(report, name, &finding);
 	}
 	ps_panel_close(&panel);
@@ -246,9 +276,9 @@ enum ps_exit ps_verb_doctor(const struct ps_args *args)
 		add(&report, check->name, &finding);
 	}
 	if (own_listeners(&host, args->mirrors, own, sizeof(own)))
-		status = look_at_mirrors(&report, own, args);
+		status = look_at_mirrors(&report, own, true, args);
 	if (!status && args->mirrors)
-		status = look_at_mirrors(&report, args->mirrors, args);
+		status = look_at_mirrors(&report, args->mirrors, false, args);
 	print_end(&report);
 	if (status)
 		return status;

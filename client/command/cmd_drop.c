@@ -1,9 +1,9 @@
 /*
- * cmd_drop.c - perseas drop: deletes the image of a store from one mirror.
+ * cmd_drop.c - perseas drop: deletes the images of a store from mirrors.
  */
 #include "drop.h"
-#include "json.h"
-#include "../../proto/envelope.h"
+#include "../../proto/base/json.h"
+#include "../../proto/control/envelope.h"
 
 #include <inttypes.h>
 
@@ -48,11 +48,11 @@ static enum ps_exit drop_each(struct ps_panel *panel, const struct ps_census *ce
 }
 
 enum ps_exit ps_drop_all(const char *store, const char *mirrors, const uint8_t *store_id,
-                         uint32_t timeout_ms)
+                         const struct perseas_options *options)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_panel_open(&panel, mirrors, timeout_ms);
+	enum ps_exit status = ps_panel_open(&panel, mirrors, options);
 
 	if (status)
 		return status;
@@ -65,12 +65,17 @@ enum ps_exit ps_drop_all(const char *store, const char *mirrors, const uint8_t *
 
 /* --- the verb --- */
 
+static bool is_damaged(const struct ps_census *census, unsigned i)
+{
+	return !census->told[i] && census->errors[i].code == PERSEAS_EDAMAGED;
+}
+
 /* How many mirrors of the roster remain when this image is gone. */
 static void warn(const struct ps_census *census, const char *store)
 {
 	const Perseas__Roster *roster = census->roster;
 
-	if (!ps_census_listed(census, 0) || roster->n_members == 0)
+	if (census->panel->count > 1 || !ps_census_listed(census, 0) || roster->n_members == 0)
 		return;
 	printf("it is one of the %zu images that the store's roster lists, by version %" PRIu64
 	       ", which this mirror has; of them W = %u must hold each transaction: perseas roster "
@@ -79,112 +84,160 @@ static void warn(const struct ps_census *census, const char *store)
 	       roster->n_members, roster->version, roster->acks, store, store);
 }
 
-static void describe(const struct ps_census *census, const char *store, const char *verb)
+static void describe(const struct ps_census *census, unsigned i, const struct ps_args *args)
 {
-	const Perseas__StoreStatus *status = census->told[0];
+	const Perseas__StoreStatus *status = census->told[i];
+	const char *mirror = census->panel->addresses[i].text;
 	char size[PS_SIZE_TEXT], id[PS_HEX_TEXT];
 
-	printf("%s: %s the image %s of store '%s': %s, %zu segment%s, %s",
-	       census->panel->addresses[0].text, verb,
-	       ps_hex_text(id, status->header->image_id.data), store,
+	if (!status && args->yes) {
+		printf("%s: deleted the damaged image of store '%s'\n", mirror, args->store);
+		return;
+	}
+	if (!status) {
+		printf("would delete: %s\n", census->errors[i].text);
+		return;
+	}
+	printf("%s: %s the image %s of store '%s': %s, %zu segment%s, %s", mirror,
+	       args->yes ? "deleted" : "would delete",
+	       ps_hex_text(id, status->header->image_id.data), args->store,
 	       ps_state_text(status->header->state), status->header->n_segments,
 	       status->header->n_segments == 1 ? "" : "s", ps_size_text(size, status->bytes));
 	if (status->slot)
 		printf(", at epoch %" PRIu64 ", transaction %" PRIu64, status->slot->epoch,
 		       status->slot->seq);
 	printf("\n");
+	if (!args->yes)
+		warn(census, args->store);
 }
 
-static void print_damaged(const struct ps_census *census, const struct ps_args *args)
+static void image_json(struct ps_json *json, const struct ps_census *census, unsigned i,
+                       bool deleted)
 {
-	const char *mirror = census->panel->addresses[0].text;
-	struct ps_json json = { .out = stdout };
-
-	if (!args->json && args->yes)
-		printf("%s: deleted the damaged image of store '%s'\n", mirror, args->store);
-	else if (!args->json)
-		printf("would delete: %s\n", census->errors[0].text);
-	if (!args->json)
-		return;
-	ps_json_begin(&json, NULL, '{');
-	ps_json_text(&json, "store", args->store);
-	ps_json_text(&json, "mirror", mirror);
-	ps_json_text(&json, "state", "damaged");
-	ps_json_bool(&json, "deleted", args->yes);
-	ps_json_end(&json, '}');
-}
-
-/* Nobody can read its ids, so it goes by its name. */
-static enum ps_exit drop_damaged(struct ps_panel *panel, const struct ps_census *census,
-                                 const struct ps_args *args)
-{
-	if (!args->yes) {
-		print_damaged(census, args);
-		return ps_complain(PS_EXIT_NO, "nothing is deleted without --yes");
-	}
-	ask_to_drop(panel, args->store, 0, NULL);
-	if (!panel->replies[0])
-		return ps_complain(ps_exit_of(panel->errors[0].code), "%s", panel->errors[0].text);
-	print_damaged(census, args);
-	return PS_EXIT_OK;
-}
-
-static void print(const struct ps_census *census, const struct ps_args *args)
-{
-	const Perseas__StoreStatus *status = census->told[0];
-	struct ps_json json = { .out = stdout };
+	const Perseas__StoreStatus *status = census->told[i];
 	char id[PS_HEX_TEXT];
 
-	if (!args->json) {
-		describe(census, args->store, args->yes ? "deleted" : "would delete");
-		if (!args->yes)
-			warn(census, args->store);
+	ps_json_text(json, "mirror", census->panel->addresses[i].text);
+	if (!status) {
+		ps_json_text(json, "state", "damaged");
+		ps_json_bool(json, "deleted", deleted);
 		return;
 	}
-	ps_json_begin(&json, NULL, '{');
-	ps_json_text(&json, "store", args->store);
-	ps_json_text(&json, "mirror", census->panel->addresses[0].text);
-	ps_json_text(&json, "image_id", ps_hex_text(id, status->header->image_id.data));
-	ps_json_text(&json, "state", ps_state_text(status->header->state));
-	ps_json_bool(&json, "listed", ps_census_listed(census, 0));
-	ps_json_number(&json, "segments", status->header->n_segments);
-	ps_json_number(&json, "bytes", status->bytes);
-	ps_json_slot(&json, "slot", status->slot);
-	ps_json_bool(&json, "deleted", args->yes);
-	ps_json_end(&json, '}');
+	ps_json_text(json, "image_id", ps_hex_text(id, status->header->image_id.data));
+	ps_json_text(json, "state", ps_state_text(status->header->state));
+	ps_json_bool(json, "listed", ps_census_listed(census, i));
+	ps_json_number(json, "segments", status->header->n_segments);
+	ps_json_number(json, "bytes", status->bytes);
+	ps_json_slot(json, "slot", status->slot);
+	ps_json_bool(json, "deleted", deleted);
+}
+
+/* What was deleted, or would be, of those in `chosen`: bits. Of one mirror the object has it
+ * itself, of a list there is an array. */
+static void print(const struct ps_census *census, uint32_t chosen, const struct ps_args *args)
+{
+	const bool list = census->panel->count > 1;
+	struct ps_json json = { .out = stdout };
+
+	if (args->json) {
+		ps_json_begin(&json, NULL, '{');
+		ps_json_text(&json, "store", args->store);
+		if (list)
+			ps_json_begin(&json, "mirrors", '[');
+	}
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		if (!(chosen >> i & 1))
+			continue;
+		if (!args->json) {
+			describe(census, i, args);
+			continue;
+		}
+		if (list)
+			ps_json_begin(&json, NULL, '{');
+		image_json(&json, census, i, args->yes);
+		if (list)
+			ps_json_end(&json, '}');
+	}
+	if (args->json && list)
+		ps_json_end(&json, ']');
+	if (args->json)
+		ps_json_end(&json, '}');
+}
+
+/* Asks those that are chosen, and takes out of them who did not do it. A damaged image goes by the
+ * store's name: nobody can read its ids. */
+static enum ps_exit drop_chosen(struct ps_panel *panel, const struct ps_census *census,
+                                uint32_t *chosen, const char *store)
+{
+	enum ps_exit status = PS_EXIT_OK;
+
+	for (unsigned i = 0; i < panel->count; i++) {
+		if (!(*chosen >> i & 1))
+			continue;
+		ask_to_drop(panel, store, i, census->told[i] ? census->told[i]->header : NULL);
+		if (panel->replies[i])
+			continue;
+		*chosen &= ~(UINT32_C(1) << i);
+		status = ps_complain(ps_exit_of(panel->errors[i].code), "%s",
+		                     panel->errors[i].text);
+	}
+	return status;
+}
+
+/* Who has an image, whole or damaged. Who has none is complained about: that is a failure where it
+ * did not answer. */
+static uint32_t choose(const struct ps_census *census, enum ps_exit *status)
+{
+	uint32_t chosen = 0;
+
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const struct ps_error *error = &census->errors[i];
+
+		if (census->told[i] || is_damaged(census, i))
+			chosen |= UINT32_C(1) << i;
+		else
+			*status = ps_complain(error->code == PERSEAS_ENOSTORE
+			                              ? *status
+			                              : ps_exit_of(error->code),
+			                      "%s", error->text);
+	}
+	return chosen;
 }
 
 static enum ps_exit drop(struct ps_panel *panel, const struct ps_census *census,
                          const struct ps_args *args)
 {
-	const Perseas__StoreStatus *status = census->told[0];
+	enum ps_exit status = PS_EXIT_OK, failed;
+	bool any = false;
+	uint32_t chosen;
 
-	if (!status && census->errors[0].code == PERSEAS_EDAMAGED)
-		return drop_damaged(panel, census, args);
-	if (!status)
+	for (unsigned i = 0; i < panel->count; i++) {
+		any |= census->told[i] || is_damaged(census, i);
+		if (census->told[i] && census->told[i]->live)
+			return ps_complain(PS_EXIT_NO,
+			                   "store '%s' has a live owner, at %s: take the "
+			                   "mirror out of its roster with perseas roster remove, "
+			                   "or end the owner",
+			                   args->store, census->told[i]->owner_address);
+	}
+	if (!any)
 		return ps_census_nobody(census, args->store);
-	if (status->live)
-		return ps_complain(PS_EXIT_NO,
-		                   "store '%s' has a live owner, at %s: take the "
-		                   "mirror out of its roster with perseas roster remove, or end "
-		                   "the owner",
-		                   args->store, status->owner_address);
+	chosen = choose(census, &status);
 	if (!args->yes) {
-		print(census, args);
+		print(census, chosen, args);
 		return ps_complain(PS_EXIT_NO, "nothing is deleted without --yes");
 	}
-	ask_to_drop(panel, args->store, 0, status->header);
-	if (!panel->replies[0])
-		return ps_complain(ps_exit_of(panel->errors[0].code), "%s", panel->errors[0].text);
-	print(census, args);
-	return PS_EXIT_OK;
+	failed = drop_chosen(panel, census, &chosen, args->store);
+	if (chosen)
+		print(census, chosen, args);
+	return failed ? failed : status;
 }
 
 enum ps_exit ps_verb_drop(const struct ps_args *args)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_panel_open_one(&panel, args->mirrors, args->connect_timeout_ms);
+	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
 
 	if (status)
 		return status;

@@ -1,7 +1,7 @@
 /*
  * cmd_help.c - perseas help, and what --help prints.
  */
-#include "command.h"
+#include "options.h"
 
 #include <string.h>
 
@@ -39,8 +39,9 @@ void ps_help(void)
 			printf("  %-9s %s\n", verb->name, verb->summary);
 	printf("\nLIST is one or more mirrors, MIRROR is one. Each may be given as a word or by "
 	       "--mirrors.\n"
+	       "Without it LIST is PERSEAS_MIRRORS in the environment, or 127.0.0.1:" PS_PORT ".\n"
 	       "\nOptions, anywhere on the line, as --name VALUE or --name=VALUE:\n");
-	ps_args_help(stdout, PS_EVERY_VERB);
+	ps_options_help(&ps_command_options, stdout, PS_EVERY_VERB);
 	printf("\n");
 	help_exits();
 }
@@ -49,7 +50,7 @@ void ps_help_verb(const struct ps_verb *verb)
 {
 	printf("Usage: perseas %s %s\n\n%s\nOptions, anywhere on the line:\n", verb->name,
 	       verb->usage, verb->details);
-	ps_args_help(stdout, verb->bit);
+	ps_options_help(&ps_command_options, stdout, verb->bit);
 	printf("\n");
 	help_exits();
 }

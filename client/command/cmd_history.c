@@ -2,7 +2,7 @@
  * cmd_history.c - perseas history: which transaction changed which bytes, and when.
  */
 #include "history.h"
-#include "../../proto/json.h"
+#include "../../proto/base/json.h"
 #include "live_copy.h"
 
 #include <inttypes.h>
@@ -11,8 +11,6 @@
 
 enum ps_exit ps_check_history(const struct ps_args *args)
 {
-	if (!args->from)
-		return ps_complain(PS_EXIT_USAGE, "which mirror? give --from host:port");
 	if ((args->offset || args->length) && !args->segment)
 		return ps_complain(PS_EXIT_USAGE, "--offset and --length are within a segment: "
 		                                  "name it with --segment");
@@ -167,8 +165,8 @@ static enum ps_exit print(const struct ps_history *history, const struct ps_args
 	if (args->json) {
 		ps_json_begin(&json, NULL, '{');
 		ps_json_text(&json, "store", args->store);
-		ps_json_number(&json, "epoch", history->live.from.epoch);
-		ps_json_number(&json, "seq", history->live.from.seq);
+		ps_json_number(&json, "epoch", history->live.log.from.epoch);
+		ps_json_number(&json, "seq", history->live.log.from.seq);
 		ps_json_begin(&json, "transactions", '[');
 	}
 	count = print_records(history, &out);
@@ -180,49 +178,67 @@ static enum ps_exit print(const struct ps_history *history, const struct ps_args
 	} else {
 		printf("%" PRIu64 " shown, of %zu looked at, back from transaction %" PRIu64
 		       "; it ends there: %s\n",
-		       count, history->count, history->live.from.seq, history->ends);
+		       count, history->count, history->live.log.from.seq, history->ends);
 	}
 	return count ? PS_EXIT_OK : PS_EXIT_NO;
 }
 
-/* One try. */
-static enum ps_live_step look(struct ps_panel *panel, const struct ps_census *census,
-                              const struct ps_args *args, unsigned try, enum ps_exit *status)
+/* Reads, and prints what was read unless the image was mended meanwhile. */
+static enum ps_log_step look(struct ps_panel *panel, const Perseas__StoreStatus *told,
+                             const struct ps_args *args, unsigned try, enum ps_exit *status)
 {
-	const Perseas__StoreStatus *told = census->told[0];
 	struct ps_history history;
-	enum ps_live_step step = PS_LIVE_FAILED;
+	enum ps_log_step step = PS_LOG_FAILED;
 
 	*status = ps_history_init(&history, panel, told, args);
 	if (!*status) {
 		step = ps_history_walk(&history, args, try);
 		if (!step)
+			step = ps_copy_check_same(panel, args->store, history.live.log.from.seq,
+			                          told);
+		if (!step)
 			*status = print(&history, args);
-		else if (step == PS_LIVE_FAILED)
+		else if (step == PS_LOG_FAILED)
 			*status = ps_complain(ps_exit_of(panel->errors[0].code), "%s",
 			                      panel->errors[0].text);
+		else if (try + 1 == PS_LIVE_TRIES)
+			*status = ps_copy_too_fast(args->store, told->header->log_size);
 	}
 	ps_history_free(&history);
+	return step;
+}
+
+/* One try, from the mirror's status on. An image that no roster lists has a history, too. */
+static enum ps_log_step try_once(struct ps_panel *panel, const struct ps_args *args, unsigned try,
+                                 enum ps_exit *status)
+{
+	enum ps_log_step step = PS_LOG_FAILED;
+	struct ps_census census;
+
+	ps_census_take(&census, panel, args->store);
+	if (!census.have)
+		*status = ps_census_nobody(&census, args->store);
+	else if (census.told[0]->header->state != PERSEAS__STATE__STATE_CONSISTENT)
+		*status = ps_complain(PS_EXIT_NO,
+		                      "%s: its image of store '%s' is not whole: its log holds no "
+		                      "history; ask another mirror of the store",
+		                      panel->addresses[0].text, args->store);
+	else
+		step = look(panel, census.told[0], args, try, status);
+	ps_census_free(&census);
 	return step;
 }
 
 enum ps_exit ps_verb_history(const struct ps_args *args)
 {
 	struct ps_panel panel;
-	struct ps_census census;
-	enum ps_live_step step = PS_LIVE_AGAIN;
-	enum ps_exit status = ps_panel_open_one(&panel, args->from, args->connect_timeout_ms);
+	enum ps_log_step step = PS_LOG_AGAIN;
+	enum ps_exit status = ps_panel_open_one(&panel, args->from, &args->options);
 
 	if (status)
 		return status;
-	ps_census_take(&census, &panel, args->store);
-	if (!census.have)
-		status = ps_census_nobody(&census, args->store);
-	for (unsigned try = 0; !status && step == PS_LIVE_AGAIN && try < PS_LIVE_TRIES; try++)
-		step = look(&panel, &census, args, try, &status);
-	if (!status && step == PS_LIVE_AGAIN)
-		status = ps_copy_too_fast(args->store, census.told[0]->header->log_size);
-	ps_census_free(&census);
+	for (unsigned try = 0; !status && step == PS_LOG_AGAIN && try < PS_LIVE_TRIES; try++)
+		step = try_once(&panel, args, try, &status);
 	ps_panel_close(&panel);
 	return status;
 }

@@ -2,7 +2,7 @@
  * cmd_ls.c - perseas ls: what each mirror has.
  */
 #include "census.h"
-#include "../../proto/json.h"
+#include "../../proto/base/json.h"
 
 #include <inttypes.h>
 
@@ -103,7 +103,7 @@ enum ps_exit ps_verb_ls(const struct ps_args *args)
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	struct ps_panel panel;
 	unsigned silent = 0;
-	enum ps_exit status = ps_panel_open(&panel, args->mirrors, args->connect_timeout_ms);
+	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
 
 	if (status)
 		return status;

@@ -2,9 +2,9 @@
  * cmd_recover.c - perseas recover: in place, into files, or onto other mirrors.
  */
 #include "census.h"
-#include "json.h"
+#include "../../proto/base/json.h"
 #include "recover.h"
-#include "../handle.h"
+#include "../open/claim.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,16 +19,10 @@ enum ps_exit ps_recover_failed(const perseas_t *p, int rc)
 
 void ps_recover_state(const perseas_t *p, uint64_t *epoch, uint64_t *seq)
 {
-	*epoch = *seq = 0;
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_found *f = &p->mirrors[i].found;
+	const struct ps_standing *newest = ps_newest(p);
 
-		if (f->claimed && f->candidate &&
-		    (f->at.epoch > *epoch || (f->at.epoch == *epoch && f->at.seq > *seq))) {
-			*epoch = f->at.epoch;
-			*seq = f->at.seq;
-		}
-	}
+	*epoch = newest ? newest->epoch : 0;
+	*seq = newest ? newest->seq : 0;
 }
 
 enum ps_exit ps_check_recover(const struct ps_args *args)
@@ -36,7 +30,7 @@ enum ps_exit ps_check_recover(const struct ps_args *args)
 	if (args->to && args->onto)
 		return ps_complain(PS_EXIT_USAGE, "--to and --onto do different things: give one "
 		                                  "of them");
-	if (!args->onto && (args->as || args->acks))
+	if (!args->onto && (args->as || args->options.acks))
 		return ps_complain(PS_EXIT_USAGE,
 		                   "--%s goes with --onto: it is about the new store",
 		                   args->as ? "as" : "acks");
@@ -46,16 +40,9 @@ enum ps_exit ps_check_recover(const struct ps_args *args)
 /* Is what is there the newest state, or the one that is accepted? Then it can be saved. */
 static bool known(const struct ps_args *args, const struct ps_census *census)
 {
-	const Perseas__Roster *roster = census->roster;
-	unsigned listed = 0;
-
-	for (unsigned i = 0; i < census->panel->count; i++)
-		listed += ps_census_listed(census, i);
-	if (!census->newest)
-		return false;
-	return listed > roster->n_members - roster->acks ||
-	       (args->accept_epoch == census->newest->slot->epoch &&
-	        args->accept_seq == census->newest->slot->seq);
+	return census->judged.outlook >= PS_OUTLOOK_UNSEEN ||
+	       (census->newest && args->options.accept_epoch == census->newest->slot->epoch &&
+	        args->options.accept_seq == census->newest->slot->seq);
 }
 
 /* The command that saves what cannot be recovered in place, on those mirrors that answer. */
@@ -65,16 +52,16 @@ static void advise(const struct ps_args *args)
 	struct ps_census census;
 	struct ps_panel panel;
 
-	if (ps_panel_open(&panel, args->mirrors, args->connect_timeout_ms))
+	if (ps_panel_open(&panel, args->mirrors, &args->options))
 		return;
 	ps_census_take(&census, &panel, args->store);
 	for (unsigned i = 0; i < panel.count; i++)
 		if (ps_panel_answered(&panel, i))
 			snprintf(onto + strlen(onto), sizeof(onto) - strlen(onto), "%s%s",
 			         *onto ? "," : "", panel.addresses[i].text);
-	if (args->accept_epoch)
+	if (args->options.accept_epoch)
 		snprintf(accept, sizeof(accept), " --accept-state %" PRIu64 ":%" PRIu64,
-		         args->accept_epoch, args->accept_seq);
+		         args->options.accept_epoch, args->options.accept_seq);
 	if (known(args, &census))
 		ps_complain(PS_EXIT_NO,
 		            "bring the missing mirrors back; or make the store again, "
@@ -88,13 +75,10 @@ static void advise(const struct ps_args *args)
 
 static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perseas_t **p)
 {
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct perseas_options options = args->options;
 	int rc;
 
 	options.flags = flags | (args->takeover ? PERSEAS_TAKEOVER : 0);
-	options.connect_timeout_ms = args->connect_timeout_ms;
-	options.accept_epoch = args->accept_epoch;
-	options.accept_seq = args->accept_seq;
 	rc = perseas_open(args->store, args->mirrors, &options, p);
 	ps_bar_clear();
 	if (rc == PERSEAS_EBUSY)

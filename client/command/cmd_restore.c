@@ -1,7 +1,7 @@
 /*
  * cmd_restore.c - perseas restore: a new store from a snapshot.
  */
-#include "json.h"
+#include "../../proto/base/json.h"
 #include "remake.h"
 #include "snapshot.h"
 
@@ -98,8 +98,7 @@ enum ps_exit ps_verb_restore(const struct ps_args *args)
 	struct ps_remake remake = {
 		.store = args->store,
 		.mirrors = args->mirrors,
-		.acks = args->acks,
-		.connect_timeout_ms = args->connect_timeout_ms,
+		.options = args->options,
 		.quiet = args->json,
 		.hint = "restore under another name",
 	};
@@ -107,7 +106,7 @@ enum ps_exit ps_verb_restore(const struct ps_args *args)
 
 	ps_bar_start();
 	ps_stop_catch();
-	status = check_file(args, &remake.log_size);
+	status = check_file(args, &remake.options.log_size);
 	if (!status)
 		status = ps_remake_check(&remake);
 	if (!status)

@@ -4,10 +4,10 @@
  * A store with a live owner is changed by that owner: a mirror passes the order on, and tells what
  * became of it. Without an owner the command is the owner for as long as it takes.
  */
-#include "json.h"
+#include "../../proto/base/json.h"
 #include "owner_report.h"
 #include "roster.h"
-#include "../../proto/envelope.h"
+#include "../../proto/control/envelope.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -19,6 +19,7 @@ static const struct ps_roster_action actions[] = {
 	{ "add", PERSEAS__ORDER_KIND__ORDER_ADD, 1, "NEW" },
 	{ "remove", PERSEAS__ORDER_KIND__ORDER_REMOVE, 1, "OLD" },
 	{ "replace", PERSEAS__ORDER_KIND__ORDER_REPLACE, 2, "OLD NEW" },
+	{ "cancel", PERSEAS__ORDER_KIND__ORDER_CANCEL, 0, "" },
 };
 
 const struct ps_roster_action *ps_roster_action(const char *word)
@@ -27,6 +28,11 @@ const struct ps_roster_action *ps_roster_action(const char *word)
 		if (!strcmp(actions[i].name, word))
 			return &actions[i];
 	return NULL;
+}
+
+static bool is_cancel(const struct ps_args *args)
+{
+	return args->action && args->action->order == PERSEAS__ORDER_KIND__ORDER_CANCEL;
 }
 
 enum ps_exit ps_check_roster(const struct ps_args *args)
@@ -38,7 +44,7 @@ enum ps_exit ps_check_roster(const struct ps_args *args)
 		return ps_complain(PS_EXIT_USAGE,
 		                   "'%.80s' is one word too many; perseas roster "
 		                   "--help says what it takes",
-		                   args->members[members]);
+		                   args->members[members].text);
 	if (args->member_count < members)
 		return ps_complain(PS_EXIT_USAGE,
 		                   "which mirror? usage: perseas roster %s STORE "
@@ -46,7 +52,7 @@ enum ps_exit ps_check_roster(const struct ps_args *args)
 		                   action->name, action->takes);
 	if (args->gone && (!action || !ps_roster_old(args)))
 		return ps_complain(PS_EXIT_USAGE, "--gone goes with roster remove or replace");
-	if (!action && args->acks)
+	if ((!action || is_cancel(args)) && args->options.acks)
 		return ps_complain(PS_EXIT_USAGE, "--acks goes with a change: roster add, remove "
 		                                  "or replace");
 	return PS_EXIT_OK;
@@ -54,14 +60,16 @@ enum ps_exit ps_check_roster(const struct ps_args *args)
 
 const char *ps_roster_old(const struct ps_args *args)
 {
-	return args->action->order == PERSEAS__ORDER_KIND__ORDER_ADD ? NULL : args->members[0];
+	return is_cancel(args) || args->action->order == PERSEAS__ORDER_KIND__ORDER_ADD
+	               ? NULL
+	               : args->members[0].text;
 }
 
 const char *ps_roster_new(const struct ps_args *args)
 {
-	return args->action->order == PERSEAS__ORDER_KIND__ORDER_REMOVE
+	return is_cancel(args) || args->action->order == PERSEAS__ORDER_KIND__ORDER_REMOVE
 	               ? NULL
-	               : args->members[args->action->members - 1];
+	               : args->members[args->action->members - 1].text;
 }
 
 /* --- showing --- */
@@ -119,16 +127,17 @@ static void roster_json(struct ps_json *json, const struct ps_census *census,
 
 static void print_json(const struct ps_census *census, const char *store)
 {
-	const Perseas__Header *header = census->header;
+	const struct ps_judgement *judged = &census->judged;
 	struct ps_json json = { .out = stdout };
 
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "store", store);
-	roster_json(&json, census, header->roster, "roster");
-	if (header->next_roster)
-		roster_json(&json, census, header->next_roster, "next_roster");
+	roster_json(&json, census, judged->settled, "roster");
+	if (judged->next)
+		roster_json(&json, census, judged->next, "next_roster");
 	else
 		ps_json_text(&json, "next_roster", NULL);
+	ps_json_bool(&json, "decided", judged->marked);
 	ps_json_end(&json, '}');
 }
 
@@ -154,16 +163,18 @@ void ps_roster_done(const struct ps_args *args, const char *told)
 
 static enum ps_exit show(const struct ps_census *census, const struct ps_args *args)
 {
-	const Perseas__Header *header = census->header;
+	const struct ps_judgement *judged = &census->judged;
 	enum ps_exit status = PS_EXIT_OK;
 
 	if (args->json) {
 		print_json(census, args->store);
-	} else if (header->next_roster) {
-		print_roster(census, header->roster, "the roster that is left");
-		print_roster(census, header->next_roster, "the roster that is not settled yet");
+	} else if (judged->next) {
+		print_roster(census, judged->settled, "the roster that is left");
+		print_roster(census, judged->next,
+		             judged->marked ? "the roster that is decided, and not settled yet"
+		                            : "the roster that is not settled yet");
 	} else {
-		print_roster(census, header->roster, "the roster");
+		print_roster(census, judged->settled, "the roster");
 	}
 	for (unsigned i = 0; i < census->panel->count; i++)
 		if (!ps_panel_answered(census->panel, i))
@@ -185,27 +196,33 @@ static bool leaves(const struct ps_census *census, unsigned i, const struct ps_a
 	return false;
 }
 
-/* A mirror that may pass the order on: its owner lives there, and does not leave it by the change,
- * so that the mirror hears the end. -1: none. */
-static int messenger(const struct ps_census *census, const struct ps_args *args)
+/* Has the mirror a live session of this owner, or, for NULL, of any? */
+static bool is_live(const struct ps_census *census, unsigned i, const uint8_t *owner)
 {
-	int owner = ps_owner_at(census);
+	return ps_census_belongs(census, i) && census->told[i]->live &&
+	       (!owner || ps_owner_is(census->told[i]->header->promised_owner, owner));
+}
 
-	if (owner < 0 || !leaves(census, (unsigned)owner, args))
-		return owner;
+/* A mirror that may pass the order on to this owner: one that does not leave by the change, where
+ * there is one, so that the mirror hears the end. -1: none. */
+static int messenger(const struct ps_census *census, const struct ps_args *args,
+                     const uint8_t *owner)
+{
+	int found = -1;
+
 	for (unsigned i = 0; i < census->panel->count; i++)
-		if (ps_census_belongs(census, i) && census->told[i]->live &&
-		    census->told[i]->header->promised_epoch ==
-		            census->told[owner]->header->promised_epoch &&
-		    !leaves(census, i, args))
-			return (int)i;
-	return owner;
+		if (is_live(census, i, owner) &&
+		    (found < 0 || leaves(census, (unsigned)found, args)))
+			found = (int)i;
+	return found;
 }
 
 struct wait {
 	uint8_t id[PS_ID_SIZE];
-	unsigned at;     /* the mirror that passes the order on */
-	char told[1024]; /* how far it was, when it was looked at last */
+	uint8_t owner[PS_ID_SIZE]; /* that was given the order */
+	unsigned at;               /* the mirror that passes it on */
+	char told[1024];           /* how far it was, when it was looked at last */
+	bool found;                /* a cancel: the order that it takes back */
 	bool over;
 	enum ps_exit status;
 };
@@ -225,7 +242,7 @@ static enum ps_exit give_order(struct ps_panel *panel, const struct ps_args *arg
 	/* The message has no const; it is only packed. */
 	order.address = (char *)(ps_roster_old(args) ? ps_roster_old(args) : "");
 	order.with = (char *)(ps_roster_new(args) ? ps_roster_new(args) : "");
-	order.acks = args->acks;
+	order.acks = args->options.acks;
 	order.gone = args->gone;
 	ask.store = (char *)args->store;
 	ask.order = &order;
@@ -238,6 +255,22 @@ static enum ps_exit give_order(struct ps_panel *panel, const struct ps_args *arg
 	return PS_EXIT_OK;
 }
 
+/* The result is that of the change that was to be taken back: it was, when it did not succeed. */
+static enum ps_exit cancelled(const Perseas__OrderResult *result, bool found,
+                              const struct ps_args *args)
+{
+	if (!result->code)
+		return ps_complain(PS_EXIT_NO,
+		                   "the change was decided already, and is completed: %s",
+		                   result->text);
+	if (result->code == PERSEAS_EINVAL && !found)
+		return ps_complain(PS_EXIT_NO, "%s", result->text);
+	ps_roster_done(args, result->code == PERSEAS_EINVAL
+	                             ? "the change is taken back: its owner had not begun it"
+	                             : result->text);
+	return PS_EXIT_OK;
+}
+
 static void take_result(struct wait *wait, const Perseas__OrderResult *result,
                         const struct ps_args *args)
 {
@@ -246,7 +279,9 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result,
 	fflush(stdout);
 	snprintf(wait->told, sizeof(wait->told), "%s", result->text);
 	wait->over = result->done;
-	if (result->done && result->code)
+	if (result->done && is_cancel(args))
+		wait->status = cancelled(result, wait->found, args);
+	else if (result->done && result->code)
 		wait->status = ps_complain(ps_exit_of(result->code), "%s", result->text);
 	else if (result->done)
 		ps_roster_done(args, result->text);
@@ -261,6 +296,56 @@ static const Perseas__OrderResult *result_of(const struct ps_census *census,
 	return result && ps_id_equal(result->id, wait->id) ? result : NULL;
 }
 
+/* Does the mirror still have the order, and a session of the owner that it is for? */
+static bool is_pending(const struct ps_census *census, const struct wait *wait)
+{
+	return is_live(census, wait->at, wait->owner) && census->told[wait->at]->order &&
+	       ps_id_equal(census->told[wait->at]->order->id, wait->id);
+}
+
+static bool lists(const Perseas__Roster *roster, const char *text)
+{
+	struct ps_address address;
+	struct ps_error ignored;
+	const bool parsed = !ps_address_parse(text, &address, &ignored);
+
+	for (size_t k = 0; k < roster->n_members; k++)
+		if (!strcmp(roster->members[k]->address, text) ||
+		    (parsed && !strcmp(roster->members[k]->address, address.text)))
+			return true;
+	return false;
+}
+
+/* Is the roster as the order wants it, and settled? Those that pass orders on may all have left by
+ * it: then the roster is what they were told last, and its owner is not to be seen there. */
+static bool is_made(const struct ps_census *census, const struct ps_args *args)
+{
+	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
+	const Perseas__Roster *roster = census->judged.settled;
+
+	return roster && !census->judged.next && (old || new) && !(old && lists(roster, old)) &&
+	       !(new && !lists(roster, new)) &&
+	       (!args->options.acks || args->options.acks == roster->acks);
+}
+
+/* No mirror has a session of the owner that took the order. */
+static void owner_is_gone(const struct ps_census *census, const struct ps_args *args,
+                          struct wait *wait)
+{
+	wait->over = true;
+	if (is_made(census, args)) {
+		ps_roster_done(args, "");
+		return;
+	}
+	wait->status = ps_complain(
+		PS_EXIT_PARTLY,
+		"the owner went away before it had told what became of the change%s; "
+		"perseas roster shows how it is",
+		messenger(census, args, NULL) < 0
+			? ""
+			: ", and another owner that knows nothing of it has taken over");
+}
+
 /* One look. Where the owner has lost the mirror that passes the order on, another gets it: the same
  * order, which an owner carries out once. */
 static void look(struct ps_panel *panel, const struct ps_args *args, struct wait *wait)
@@ -271,16 +356,12 @@ static void look(struct ps_panel *panel, const struct ps_args *args, struct wait
 
 	ps_census_take(&census, panel, args->store);
 	result = result_of(&census, wait);
-	now = messenger(&census, args);
+	now = messenger(&census, args, wait->owner);
 	if (result) {
 		take_result(wait, result, args);
 	} else if (now < 0) {
-		wait->over = true;
-		wait->status = ps_complain(PS_EXIT_PARTLY,
-		                           "the owner went away before it had told "
-		                           "what became of the change; perseas roster shows how it "
-		                           "is");
-	} else if (!census.told[wait->at] || !census.told[wait->at]->live) {
+		owner_is_gone(&census, args, wait);
+	} else if (!is_pending(&census, wait)) {
 		wait->at = (unsigned)now;
 		wait->status = give_order(panel, args, wait);
 		wait->over = wait->status != PS_EXIT_OK;
@@ -306,12 +387,34 @@ static enum ps_exit follow_order(struct ps_panel *panel, const struct ps_args *a
 	                   *wait->told ? ": " : "", wait->told);
 }
 
-static enum ps_exit change_by_owner(struct ps_panel *panel, unsigned at, const struct ps_args *args)
+/* The order that the owner carries out now: to take that back, a cancel bears its id, and goes to
+ * the mirror that has it. */
+static void find_order(const struct ps_census *census, struct wait *wait)
 {
-	struct wait wait = { .at = at, .status = PS_EXIT_OK };
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const Perseas__StoreStatus *status = census->told[i];
+
+		if (!is_live(census, i, wait->owner) || !status->order ||
+		    status->order->id.len != PS_ID_SIZE || (status->result && status->result->done))
+			continue;
+		wait->at = i;
+		wait->found = true;
+		memcpy(wait->id, status->order->id.data, PS_ID_SIZE);
+	}
+}
+
+static enum ps_exit change_by_owner(struct ps_panel *panel, const struct ps_census *census,
+                                    const struct ps_args *args)
+{
+	const uint8_t *owner = census->told[ps_owner_at(census)]->header->promised_owner.data;
+	struct wait wait = { .status = PS_EXIT_OK };
 	enum ps_exit status;
 
+	memcpy(wait.owner, owner, PS_ID_SIZE);
+	wait.at = (unsigned)messenger(census, args, wait.owner);
 	panel->env->ops->random(panel->env, wait.id, PS_ID_SIZE);
+	if (is_cancel(args))
+		find_order(census, &wait);
 	status = give_order(panel, args, &wait);
 	ps_stop_catch();
 	return status ? status : follow_order(panel, args, &wait);
@@ -324,19 +427,24 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	struct ps_panel panel;
 	struct ps_census census;
 	int owner;
-	enum ps_exit status = ps_panel_open(&panel, args->mirrors, args->connect_timeout_ms);
+	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
 
 	if (status)
 		return status;
 	ps_bar_start();
 	ps_census_take(&census, &panel, args->store);
-	owner = args->action && census.have ? messenger(&census, args) : -1;
+	owner = args->action && census.have ? ps_owner_at(&census) : -1;
 	if (!census.have)
 		status = ps_census_nobody(&census, args->store);
+	else if (is_cancel(args) && owner < 0 && !census.judged.next)
+		status = ps_complain(PS_EXIT_NO,
+		                     "store '%s' has no change of its roster that could "
+		                     "be taken back",
+		                     args->store);
 	else if (!args->action)
 		status = show(&census, args);
 	else if (owner >= 0)
-		status = change_by_owner(&panel, (unsigned)owner, args);
+		status = change_by_owner(&panel, &census, args);
 	ps_census_free(&census);
 	ps_panel_close(&panel);
 	if (!status && args->action && owner < 0)

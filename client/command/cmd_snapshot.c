@@ -1,7 +1,7 @@
 /*
  * cmd_snapshot.c - perseas snapshot: a copy of a store in a file, and the check of one.
  */
-#include "json.h"
+#include "../../proto/base/json.h"
 #include "snapshot.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@ enum ps_exit ps_check_snapshot(const struct ps_args *args)
 			return ps_complain(PS_EXIT_USAGE, "--check FILE stands alone");
 		return PS_EXIT_OK;
 	}
-	if (!args->store || !args->from || !args->to)
+	if (!args->store || !args->to)
 		return ps_complain(PS_EXIT_USAGE, "usage: perseas snapshot STORE --from MIRROR "
 		                                  "--to FILE, or perseas snapshot --check FILE");
 	return PS_EXIT_OK;
@@ -140,7 +140,7 @@ enum ps_exit ps_verb_snapshot(const struct ps_args *args)
 	ps_bar_start();
 	if (args->check)
 		return check(args->check, args->json);
-	status = ps_panel_open_one(&panel, args->from, args->connect_timeout_ms);
+	status = ps_panel_open_one(&panel, args->from, &args->options);
 	if (status)
 		return status;
 	status = take(args, &panel);

@@ -1,19 +1,33 @@
 /*
  * cmd_spill.c - perseas spill: a mirror writes its images to disk and ends.
  */
-#include "json.h"
+#include "../../proto/base/json.h"
 #include "panel.h"
 
-static void print(const struct ps_panel *panel, bool as_json)
+#include <inttypes.h>
+#include <poll.h>
+
+/* The mirror leaves this connection open until its process ends. What may still come on it, as
+ * TLS's goodbye, is no end. */
+static bool has_ended(const struct ps_panel *panel, uint32_t wait_ms)
+{
+	struct pollfd fd = { .fd = panel->env->ops->control_fd(panel->controls[0]),
+		             .events = POLLRDHUP };
+
+	return poll(&fd, 1, (int)wait_ms) > 0;
+}
+
+static void print(const struct ps_panel *panel, bool ended, bool as_json)
 {
 	const Perseas__SpillReply *reply = panel->replies[0]->spill;
 	struct ps_json json = { .out = stdout };
 	char size[PS_SIZE_TEXT];
 
 	if (!as_json) {
-		printf("%s: %u store%s, %s, written to %s; the mirror has ended\n",
+		printf("%s: %u store%s, %s, written to %s; the mirror %s\n",
 		       panel->addresses[0].text, reply->stores, reply->stores == 1 ? "" : "s",
-		       ps_size_text(size, reply->bytes), reply->directory);
+		       ps_size_text(size, reply->bytes), reply->directory,
+		       ended ? "has ended" : "is about to end");
 		return;
 	}
 	ps_json_begin(&json, NULL, '{');
@@ -21,6 +35,7 @@ static void print(const struct ps_panel *panel, bool as_json)
 	ps_json_number(&json, "stores", reply->stores);
 	ps_json_number(&json, "bytes", reply->bytes);
 	ps_json_text(&json, "directory", reply->directory);
+	ps_json_bool(&json, "ended", ended);
 	ps_json_end(&json, '}');
 }
 
@@ -36,12 +51,26 @@ static bool is_there(struct ps_panel *panel)
 	return panel->replies[0] != NULL;
 }
 
+/* The images are written: waits for the end, and tells. */
+static enum ps_exit see_off(const struct ps_panel *panel, const struct ps_args *args)
+{
+	const bool ended = has_ended(panel, args->wait_ms);
+
+	print(panel, ended, args->json);
+	if (ended)
+		return PS_EXIT_OK;
+	return ps_complain(PS_EXIT_PARTLY,
+	                   "%s has written its images, but has not ended within %" PRIu32
+	                   " s: see its log",
+	                   panel->addresses[0].text, args->wait_ms / 1000);
+}
+
 enum ps_exit ps_verb_spill(const struct ps_args *args)
 {
 	Perseas__SpillRequest ask = PERSEAS__SPILL_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	struct ps_panel panel;
-	enum ps_exit status = ps_panel_open_one(&panel, args->mirrors, args->connect_timeout_ms);
+	enum ps_exit status = ps_panel_open_one(&panel, args->mirrors, &args->options);
 
 	if (status)
 		return status;
@@ -52,7 +81,7 @@ enum ps_exit ps_verb_spill(const struct ps_args *args)
 		ps_panel_ask_all(&panel, &request);
 	}
 	if (panel.replies[0])
-		print(&panel, args->json);
+		status = see_off(&panel, args);
 	else
 		status = ps_complain(ps_exit_of(panel.errors[0].code), "%s", panel.errors[0].text);
 	ps_panel_close(&panel);

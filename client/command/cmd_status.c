@@ -3,9 +3,11 @@
  */
 #include "census.h"
 #include "owner_report.h"
-#include "../../proto/envelope.h"
+#include "verdict.h"
+#include "../../proto/control/envelope.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Transactions behind the newest seen. False: not to be said, as there is no slot, or it belongs
  * to another history. */
@@ -26,6 +28,8 @@ static const char *note_of(const struct ps_census *census, unsigned i)
 {
 	if (!ps_census_belongs(census, i))
 		return "another store of this name";
+	if (census->judged.twice >> i & 1)
+		return "the same image as another mirror's, counts once";
 	if (!ps_census_listed(census, i))
 		return "not in the roster, counts for nothing";
 	if (!census->told[i]->slot)
@@ -56,7 +60,7 @@ static void print_summary(const struct ps_census *census, const char *store)
 
 	printf("store '%s': %zu mirror%s, W = %u, R = %u, roster version %" PRIu64 "%s\n", store,
 	       roster->n_members, roster->n_members == 1 ? "" : "s", roster->acks, claimers(roster),
-	       roster->version, census->header->next_roster ? ", being changed" : "");
+	       roster->version, census->judged.next ? ", being changed" : "");
 	if (census->newest)
 		printf("newest state seen: epoch %" PRIu64 ", transaction %" PRIu64 "\n",
 		       census->newest->slot->epoch, census->newest->slot->seq);
@@ -167,6 +171,10 @@ static void print_segments(const Perseas__StoreStatus *status)
 
 static void print_text(const struct ps_census *census, const char *store)
 {
+	struct ps_verdict verdict;
+
+	ps_verdict_reach(&verdict, census);
+	ps_verdict_print(&verdict, census);
 	print_summary(census, store);
 	print_mirrors(census);
 	print_missing(census);
@@ -184,7 +192,7 @@ static void roster_json(struct ps_json *json, const struct ps_census *census)
 
 	ps_json_begin(json, "roster", '{');
 	ps_json_number(json, "version", roster->version);
-	ps_json_bool(json, "settled", !census->header->next_roster);
+	ps_json_bool(json, "settled", !census->judged.next);
 	ps_json_number(json, "mirrors", roster->n_members);
 	ps_json_number(json, "acks", roster->acks);
 	ps_json_number(json, "claims", claimers(roster));
@@ -263,12 +271,15 @@ static void print_json(const struct ps_census *census, const char *store)
 {
 	struct ps_json json = { .out = stdout };
 	int live = ps_owner_at(census);
+	struct ps_verdict verdict;
 	char id[PS_HEX_TEXT];
 
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "store", store);
 	ps_json_bool(&json, "found", census->header != NULL);
 	if (census->header) {
+		ps_verdict_reach(&verdict, census);
+		ps_verdict_json(&json, &verdict, census);
 		ps_json_text(&json, "store_id", ps_hex_text(id, census->header->store_id.data));
 		ps_json_number(&json, "log_size", census->header->log_size);
 		ps_json_bool(&json, "live", live >= 0);
@@ -297,6 +308,11 @@ static enum ps_exit show(const struct ps_census *census, const struct ps_args *a
 		return ps_census_nobody(census, args->store);
 	if (!args->json)
 		print_text(census, args->store);
+	if (census->judged.outlook == PS_OUTLOOK_AMBIGUOUS)
+		ps_complain(PS_EXIT_OK,
+		            "the mirrors hold two different stores named '%s', and neither can be "
+		            "opened with this list: give the mirrors of one of them",
+		            args->store);
 	for (unsigned i = 0; i < census->panel->count; i++) {
 		if (!census->told[i])
 			ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
@@ -306,15 +322,67 @@ static enum ps_exit show(const struct ps_census *census, const struct ps_args *a
 	return status;
 }
 
+/* Asks there, too, unless it is asked already. */
+static bool ask_at(struct ps_panel *panel, const char *address)
+{
+	struct ps_address *next = &panel->addresses[panel->count];
+
+	for (unsigned i = 0; i < panel->count; i++)
+		if (!strcmp(panel->addresses[i].text, address))
+			return false;
+	if (panel->count == PS_MIRRORS_MAX || ps_address_parse(address, next, NULL))
+		return false;
+	ps_panel_connect(panel, panel->count++);
+	return true;
+}
+
+/* The mirror that a change of the roster is to bring, while none lists it; NULL: there is none. */
+static const char *newcomer(const struct ps_census *census)
+{
+	const Perseas__Roster *rosters[] = { census->judged.settled, census->judged.next };
+	const int live = ps_owner_at(census);
+	const Perseas__StoreStatus *owner = live < 0 ? NULL : census->told[live];
+
+	if (!owner || !owner->order || !*owner->order->with ||
+	    (owner->result && owner->result->done))
+		return NULL;
+	for (unsigned r = 0; r < 2; r++)
+		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
+			if (!strcmp(rosters[r]->members[k]->address, owner->order->with))
+				return NULL;
+	return owner->order->with;
+}
+
+/* As perseas_open does: mirrors that a roster lists and the list does not, whose images were not
+ * seen; and the one that a change of the roster brings. False: there is none. */
+static bool ask_unnamed(struct ps_panel *panel, const struct ps_census *census)
+{
+	const Perseas__Roster *rosters[] = { census->judged.settled, census->judged.next };
+	const char *with = newcomer(census);
+	bool any = false;
+
+	for (unsigned r = 0; r < 2; r++)
+		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
+			if (!seen(census, rosters[r]->members[k]))
+				any |= ask_at(panel, rosters[r]->members[k]->address);
+	if (with)
+		any |= ask_at(panel, with);
+	return any;
+}
+
 enum ps_exit ps_verb_status(const struct ps_args *args)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_panel_open(&panel, args->mirrors, args->connect_timeout_ms);
+	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
 
 	if (status)
 		return status;
 	ps_census_take(&census, &panel, args->store);
+	if (ask_unnamed(&panel, &census)) {
+		ps_census_free(&census);
+		ps_census_take(&census, &panel, args->store);
+	}
 	status = show(&census, args);
 	ps_census_free(&census);
 	ps_panel_close(&panel);

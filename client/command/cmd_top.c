@@ -4,7 +4,7 @@
  */
 #include "screen.h"
 #include "top.h"
-#include "../socket.h"
+#include "../host/socket.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void ask(struct round *r)
 static void take(struct round *r, unsigned i)
 {
 	r->asked_ns[i] = 0;
-	r->replies[i] = ps_panel_receive(&r->panel, i, PERSEAS__REQUEST__BODY_LIST);
+	r->replies[i] = ps_panel_receive(&r->panel, i);
 	r->failed[i] = !r->replies[i];
 	if (!r->replies[i])
 		return;
@@ -250,11 +250,12 @@ enum ps_exit ps_verb_top(const struct ps_args *args)
 {
 	struct live live = { .args = args };
 	struct round *r = &live.round;
-	enum ps_exit status = ps_panel_open(&r->panel, args->mirrors, 0);
+	enum ps_exit status = ps_panel_open(&r->panel, args->mirrors, &args->options);
 
 	if (status)
 		return status;
-	r->timeout_ns = (uint64_t)args->connect_timeout_ms * 1000000;
+	r->timeout_ns = (uint64_t)args->options.connect_timeout_ms * 1000000;
+	r->panel.timeout_ms = 0;
 	r->look.count = r->panel.count;
 	r->look.addresses = r->panel.addresses;
 	live.on_screen = !args->once && !args->json && ps_screen_possible();

@@ -3,7 +3,7 @@
  */
 #include "compare.h"
 #include "digest.h"
-#include "json.h"
+#include "../../proto/base/json.h"
 #include "live_copy.h"
 
 #include <inttypes.h>
@@ -91,6 +91,8 @@ static void leave_out(const struct verify *v, unsigned i)
 	}
 	if (!ps_census_belongs(census, i))
 		why = "not compared: it has another store of this name";
+	else if (census->judged.twice >> i & 1)
+		why = "not compared: it is the same image as another mirror's";
 	else if (!ps_census_listed(census, i))
 		why = "not compared: its image is not in the store's roster";
 	else if (census->told[i]->header->state != PERSEAS__STATE__STATE_CONSISTENT)
@@ -499,7 +501,7 @@ static void print_json(struct ps_json *json, char **text, bool print)
 static enum ps_exit verify_once(const struct ps_args *args, bool *changed)
 {
 	struct verify v = { .store = args->store, .stride = STRIDE_FIRST };
-	enum ps_exit status = ps_panel_open(&v.panel, args->mirrors, args->connect_timeout_ms);
+	enum ps_exit status = ps_panel_open(&v.panel, args->mirrors, &args->options);
 	struct ps_json json = { .out = NULL };
 	char *text = NULL;
 	size_t size;

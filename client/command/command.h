@@ -4,6 +4,9 @@
 #ifndef PERSEAS_COMMAND_COMMAND_H
 #define PERSEAS_COMMAND_COMMAND_H
 
+#include "../core/address.h"
+#include "../perseas.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +24,7 @@
 	X(PS_EXIT_FAILURE, 4, "the system, the network or a mirror failed")
 
 enum ps_exit {
-#define PS_EXIT_ENUM(name, number, text) name = number,
+#define PS_EXIT_ENUM(name, number, text) name = (number),
 	PS_EXITS(PS_EXIT_ENUM)
 #undef PS_EXIT_ENUM
 };
@@ -48,33 +51,27 @@ struct ps_args {
 	const char *from;                      /* one mirror */
 	const char *check;                     /* a snapshot */
 	const struct ps_roster_action *action; /* roster: NULL: shows it */
-	const char *members[2];                /* .. of the change */
+	struct ps_address members[2];          /* roster: that come or go */
 	unsigned member_count;
 	const char *segment;
 	uint64_t offset, length; /* within the segment; length 0: not given */
 	uint64_t last;           /* 0: not given */
-	uint64_t seq;            /* with one_seq */
+	uint64_t seq;            /* the same */
 	const char *to;          /* directory or file */
 	const char *onto;        /* list of mirrors */
 	const char *as;
-	uint64_t log_size; /* bytes */
-	uint64_t accept_epoch;
-	uint64_t accept_seq;
-	uint32_t acks;
-	uint32_t connect_timeout_ms; /* never 0 once it is parsed */
-	uint32_t wait_ms;            /* the same */
-	uint32_t repeat_ms;          /* 0: once */
-	uint32_t interval_ms;        /* never 0 once it is parsed */
+	struct perseas_options options; /* what the library is told */
+	uint32_t wait_ms;               /* never 0 once it is parsed */
+	uint32_t repeat_ms;             /* 0: once */
+	uint32_t interval_ms;           /* never 0 once it is parsed */
 	bool once;
 	bool json;
-	bool one_seq;
 	bool bytes;
 	bool yes;
 	bool gone;
 	bool takeover;
 	bool help;
 	bool version;
-	uint64_t given; /* bits: the options, by their place in the table */
 };
 
 enum ps_verb_bit {
@@ -106,7 +103,9 @@ struct ps_verb {
 	 * file, c a change of the roster (may be left out), a an address, t a topic,
 	 * S a shell. */
 	const char *words;
-	const char *needs;   /* of s, m, f: what must have been given */
+	/* Of s, m, f: what must have been given. M: mirrors, which are PERSEAS_MIRRORS or the
+	 * daemon of this host unless they were. */
+	const char *needs;
 	const char *usage;   /* its command line behind its name */
 	const char *summary; /* half a sentence; NULL: --help does not list it */
 	const char *details; /* paragraphs for --help */
@@ -154,9 +153,6 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args);
 void ps_help(void);
 void ps_help_verb(const struct ps_verb *verb);
 
-/* options.c: the options that the verbs of `bits` have, one paragraph each. */
-void ps_args_help(FILE *out, unsigned bits);
-
 /* text.c */
 
 /* "perseas: " and the sentence on stderr. Returns `status`. */
@@ -167,9 +163,6 @@ enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
 enum ps_exit ps_exit_of(int code);
 
 enum { PS_SIZE_TEXT = 24 };
-
-/* Fills lines of 78 columns with words, from column `at` on; later lines begin at `column`. */
-void ps_fill(FILE *out, const char *text, unsigned at, unsigned column);
 
 /* "17.3 MiB", or "512 bytes". Returns text. */
 const char *ps_size_text(char text[PS_SIZE_TEXT], uint64_t size);

@@ -6,24 +6,26 @@
 #include <stddef.h>
 
 const struct ps_verb ps_verbs[] = {
-	{ "create", PS_CREATE, "sm", "sm", "STORE LIST [--acks W] [--log-size SIZE]",
+	{ "create", PS_CREATE, "sm", "sM", "STORE LIST [--acks W] [--log-size SIZE]",
 	  "makes a store",
 	  "Makes an empty store on all of the mirrors, or on none. All must answer, and none may\n"
 	  "have a store of that name. An application makes its segments in it.\n",
 	  NULL, ps_verb_create },
-	{ "status", PS_STATUS, "sm", "sm", "STORE LIST [--json]",
+	{ "status", PS_STATUS, "sm", "sM", "STORE LIST [--json]",
 	  "shows a store: its owner, its state on each mirror, its segments",
-	  "Says for each mirror whether it answers, the state of its image (consistent, joining,\n"
-	  "creating), the epoch that it promised, its commit slot (epoch:transaction), how many\n"
-	  "transactions it is behind the newest seen (lag), the memory that its image takes,\n"
-	  "and a live owner; then the store's roster and its segments.\n"
+	  "First says whether its owner can commit, whether it can be opened, and which single\n"
+	  "loss of a mirror would change that. Then, for each mirror of the list and each other\n"
+	  "one that the roster has: whether it answers, the state of its image (consistent,\n"
+	  "joining, creating), the epoch that it promised, its commit slot (epoch:transaction),\n"
+	  "how many transactions it is behind the newest seen (lag), the memory that its image\n"
+	  "takes, and a live owner; then the store's roster and its segments.\n"
 	  "\n"
 	  "It only reads: it fences nobody, and may be run beside a live owner.\n",
 	  NULL, ps_verb_status },
-	{ "ls", PS_LS, "m", "m", "LIST [--json]",
+	{ "ls", PS_LS, "m", "M", "LIST [--json]",
 	  "lists the stores on each mirror, its memory and version",
 	  "It only reads: it fences nobody.\n", NULL, ps_verb_ls },
-	{ "top", PS_TOP, "m", "m", "LIST [--interval SECONDS] [--once] [--json]",
+	{ "top", PS_TOP, "m", "M", "LIST [--interval SECONDS] [--once] [--json]",
 	  "shows what runs: transactions a second, latencies, how far mirrors are behind",
 	  "Asks the mirrors again and again, and shows the stores that they have: owner and\n"
 	  "epoch, transactions a second, how long half of the commits took at most, and all\n"
@@ -36,10 +38,10 @@ const struct ps_verb ps_verbs[] = {
 	  "reads: it fences nobody.\n"
 	  "\n"
 	  "Examples:\n"
-	  "  perseas top m1:7700,m2:7700,m3:7700\n"
-	  "  perseas top m1:7700 --interval 10 --json >>/var/log/perseas-top\n",
+	  "  perseas top m1:7170,m2:7170,m3:7170\n"
+	  "  perseas top m1:7170 --interval 10 --json >>/var/log/perseas-top\n",
 	  NULL, ps_verb_top },
-	{ "recover", PS_RECOVER, "sm", "sm",
+	{ "recover", PS_RECOVER, "sm", "sM",
 	  "STORE LIST [--takeover]\n"
 	  "                        [--to DIR | --onto LIST [--as NAME] [--acks W]]\n"
 	  "                        [--accept-state EPOCH:SEQ]",
@@ -53,9 +55,15 @@ const struct ps_verb ps_verbs[] = {
 	  "  --to reads the contents out into files, and changes nothing on the mirrors;\n"
 	  "  --onto makes the store again on other mirrors, and compares what they then hold.\n"
 	  "  It needs memory for the whole store and its largest segment once more. The old\n"
-	  "  store stays as it is.\n",
+	  "  store stays as it is.\n"
+	  "\n"
+	  "An image that promised an epoch which no claim can follow was spoilt, by a claim that\n"
+	  "an older version granted. Where enough other mirrors can be claimed, drop this image\n"
+	  "(perseas drop STORE MIRROR): it is made anew. Where they cannot, save the store with\n"
+	  "perseas snapshot, which needs no claim, from the mirror that perseas status shows\n"
+	  "to hold the newest state; drop all its images, and make it with perseas restore.\n",
 	  ps_check_recover, ps_verb_recover },
-	{ "verify", PS_VERIFY, "sm", "sm", "STORE LIST [--repeat SECONDS] [--json]",
+	{ "verify", PS_VERIFY, "sm", "sM", "STORE LIST [--repeat SECONDS] [--json]",
 	  "compares the segments on the mirrors, byte for byte, also while the store runs",
 	  "Prints a line for each mirror and segment that differs, with the first byte that\n"
 	  "does. It only reads. Where nothing is committed meanwhile, the mirrors sum their\n"
@@ -66,10 +74,10 @@ const struct ps_verb ps_verbs[] = {
 	  "compared, and the exit status is 3.\n"
 	  "\n"
 	  "Examples:\n"
-	  "  perseas verify bank --mirrors m1:7700,m2:7700,m3:7700\n"
-	  "  perseas verify bank --mirrors m1:7700,m2:7700,m3:7700 --repeat 3600\n",
+	  "  perseas verify bank --mirrors m1:7170,m2:7170,m3:7170\n"
+	  "  perseas verify bank --mirrors m1:7170,m2:7170,m3:7170 --repeat 3600\n",
 	  NULL, ps_verb_verify },
-	{ "snapshot", PS_SNAPSHOT, "s", "",
+	{ "snapshot", PS_SNAPSHOT, "s", "M",
 	  "STORE --from MIRROR --to FILE\n  perseas snapshot --check FILE",
 	  "copies a store into a file, also while it runs",
 	  "Reads the store from one mirror, as it was at one transaction, without its\n"
@@ -80,10 +88,10 @@ const struct ps_verb ps_verbs[] = {
 	  "what to do (status 1).\n"
 	  "\n"
 	  "Examples:\n"
-	  "  perseas snapshot bank --from m2:7700 --to /backup/bank.perseas\n"
+	  "  perseas snapshot bank --from m2:7170 --to /backup/bank.perseas\n"
 	  "  perseas snapshot --check /backup/bank.perseas\n",
 	  ps_check_snapshot, ps_verb_snapshot },
-	{ "restore", PS_RESTORE, "fsm", "fsm", "FILE STORE LIST [--acks W]",
+	{ "restore", PS_RESTORE, "fsm", "fsM", "FILE STORE LIST [--acks W]",
 	  "makes a new store from a snapshot",
 	  "The whole file is checked first. Then the store is made on all mirrors of the\n"
 	  "list, which must all answer, and none of which may have a store of that name;\n"
@@ -92,9 +100,9 @@ const struct ps_verb ps_verbs[] = {
 	  "between is deleted again. It counts its transactions anew.\n"
 	  "\n"
 	  "Example:\n"
-	  "  perseas restore /backup/bank.perseas bank2 m1:7700,m2:7700,m3:7700\n",
+	  "  perseas restore /backup/bank.perseas bank2 m1:7170,m2:7170,m3:7170\n",
 	  NULL, ps_verb_restore },
-	{ "history", PS_HISTORY, "s", "s",
+	{ "history", PS_HISTORY, "s", "sM",
 	  "STORE --from MIRROR [--last N] [--seq S] [--segment NAME\n"
 	  "                        [--offset BYTES] [--length BYTES]] [--bytes] [--json]",
 	  "shows which transaction changed which bytes, and when",
@@ -103,35 +111,38 @@ const struct ps_verb ps_verbs[] = {
 	  "store that runs. Times are those of the owner's clock, in UTC.\n"
 	  "\n"
 	  "Examples:\n"
-	  "  perseas history bank --from m1:7700 --last 5\n"
-	  "  perseas history bank --from m1:7700 --segment accounts --offset 4096 --bytes\n",
+	  "  perseas history bank --from m1:7170 --last 5\n"
+	  "  perseas history bank --from m1:7170 --segment accounts --offset 4096 --bytes\n",
 	  ps_check_history, ps_verb_history },
-	{ "roster", PS_ROSTER, "csmaa", "sm",
+	{ "roster", PS_ROSTER, "csmaa", "sM",
 	  "STORE LIST\n"
 	  "  perseas roster  add STORE LIST NEW [--acks W] [--wait SECONDS]\n"
 	  "  perseas roster  remove STORE LIST OLD [--gone] [--acks W] [--wait SECONDS]\n"
-	  "  perseas roster  replace STORE LIST OLD NEW [--gone] [--acks W] [--wait SECONDS]",
+	  "  perseas roster  replace STORE LIST OLD NEW [--gone] [--acks W] [--wait SECONDS]\n"
+	  "  perseas roster  cancel STORE LIST [--wait SECONDS]",
 	  "shows which mirrors a store has, and changes them",
 	  "LIST is that of the store's mirrors as they are; OLD is one as the roster has\n"
 	  "it, NEW how owners are to reach the one that comes. Where the store has a live\n"
 	  "owner, that owner is asked and makes the change while it goes on; the command\n"
 	  "follows it. Where it has none, the command opens the store, makes the change,\n"
 	  "and lets go of it. A mirror that leaves keeps its image, which counts for\n"
-	  "nothing: perseas drop deletes it.\n"
+	  "nothing: perseas drop deletes it. cancel takes back a change that cannot be\n"
+	  "finished, as long as it is not decided; also one that an owner left unfinished.\n"
 	  "\n"
 	  "Examples:\n"
-	  "  perseas roster bank m1:7700,m2:7700,m3:7700\n"
-	  "  perseas roster replace bank m1:7700,m2:7700,m3:7700 m3:7700 m4:7700\n"
-	  "  perseas roster add bank m1:7700,m2:7700 m3:7700 --acks 2\n",
+	  "  perseas roster bank m1:7170,m2:7170,m3:7170\n"
+	  "  perseas roster replace bank m1:7170,m2:7170,m3:7170 m3:7170 m4:7170\n"
+	  "  perseas roster add bank m1:7170,m2:7170 m3:7170 --acks 2\n",
 	  ps_check_roster, ps_verb_roster },
-	{ "drop", PS_DROP, "sm", "sm", "STORE MIRROR [--yes]",
-	  "deletes the image of a store from one mirror",
-	  "Without --yes it says what it would delete, and the status is 1. A mirror whose\n"
-	  "image has a live owner refuses. The other mirrors are not touched: to delete a\n"
-	  "store, drop it from each of them.\n"
+	{ "drop", PS_DROP, "sm", "sm", "STORE LIST [--yes]",
+	  "deletes the images of a store from mirrors",
+	  "Without --yes it says what it would delete, and the status is 1. Where a mirror's\n"
+	  "image has a live owner, nothing is deleted. Mirrors that are not in the list are\n"
+	  "not touched: to delete a store, name all of them.\n"
 	  "\n"
-	  "Example:\n"
-	  "  perseas drop bank m3:7700 --yes\n",
+	  "Examples:\n"
+	  "  perseas drop bank m3:7170 --yes\n"
+	  "  perseas drop bank m1:7170,m2:7170,m3:7170 --yes\n",
 	  NULL, ps_verb_drop },
 	{ "spill", PS_SPILL, "m", "m", "MIRROR [--wait SECONDS]",
 	  "has a mirror write its images to disk, and end",
@@ -140,22 +151,22 @@ const struct ps_verb ps_verbs[] = {
 	  "it is started again it loads them, and removes them from the disk.\n"
 	  "\n"
 	  "Example:\n"
-	  "  perseas spill 127.0.0.1:7700 --wait 120\n",
+	  "  perseas spill 127.0.0.1:7170 --wait 120\n",
 	  NULL, ps_verb_spill },
-	{ "bench", PS_BENCH, "m", "",
+	{ "bench", PS_BENCH, "m", "M",
 	  "[LIST] [--acks W] [--sizes LIST] [--seconds S] [--threads N] [--json]",
 	  "measures commits on these mirrors, beside the bare round trip to each",
 	  "Makes a store of its own, with a name that nobody has, runs transactions of each size\n"
 	  "in it, and deletes it again, also on SIGINT and SIGTERM; other stores are not touched.\n"
-	  "Without a list the mirror is 127.0.0.1:7170. A round trip is 8 bytes written over the\n"
-	  "data connection that commits take, and acknowledged; it waits as a commit does. The\n"
-	  "last column is the median commit in round trips to the slowest of the W mirrors that\n"
-	  "are nearest: what Perseas takes beside the network. Other work on these hosts, and\n"
-	  "owners of other stores, are measured with it. Latencies are in microseconds.\n"
+	  "A round trip is 8 bytes written over the data connection that commits take, and\n"
+	  "acknowledged; it waits as a commit does. The last column is the median commit in\n"
+	  "round trips to the slowest of the W mirrors that are nearest: what Perseas takes\n"
+	  "beside the network. Other work on these hosts, and owners of other stores, are\n"
+	  "measured with it. Latencies are in microseconds.\n"
 	  "\n"
 	  "Examples:\n"
-	  "  perseas bench m1:7700,m2:7700,m3:7700\n"
-	  "  perseas bench rdma://m1:7700,rdma://m2:7700 --sizes 64 --threads 4 --json\n",
+	  "  perseas bench m1:7170,m2:7170,m3:7170\n"
+	  "  perseas bench rdma://m1:7170,rdma://m2:7170 --sizes 64 --threads 4 --json\n",
 	  NULL, ps_verb_bench },
 	{ "doctor", PS_DOCTOR, "m", "", "[LIST] [--memory-dir DIR] [--json]",
 	  "checks this host, and mirrors: what is missing, and what to do about it",
@@ -168,7 +179,7 @@ const struct ps_verb ps_verbs[] = {
 	  "\n"
 	  "Examples:\n"
 	  "  perseas doctor\n"
-	  "  perseas doctor m1:7700,m2:7700,m3:7700 --json\n",
+	  "  perseas doctor m1:7170,m2:7170,m3:7170 --json\n",
 	  ps_check_doctor, ps_verb_doctor },
 	{ "help", PS_HELP, "t", "", "[COMMAND | exit-codes]",
 	  "says how a command is used, or what an exit status means",

@@ -61,12 +61,12 @@ static void leave(const struct ps_compare *compare, struct ps_piece *piece, unsi
 static void ask_slots(struct ps_compare *compare, struct ps_piece *piece)
 {
 	for (unsigned i = 0; i < compare->panel->count; i++) {
-		compare->of[i].before = compare->of[i].live.from;
+		compare->of[i].before = compare->of[i].live.log.from;
 		if (piece->ask[i] && !ps_live_ask_state(&compare->of[i].live))
 			leave(compare, piece, i);
 	}
 	for (unsigned i = 0; i < compare->panel->count; i++)
-		if (piece->ask[i] && ps_live_take_state(&compare->of[i].live))
+		if (piece->ask[i] && ps_log_take_state(&compare->of[i].live.log))
 			leave(compare, piece, i);
 }
 
@@ -78,7 +78,7 @@ static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
 		if (piece->ask[i] &&
 		    (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + piece->ids[i], piece->offset,
 		                     piece->length, compare->of[i].bytes) ||
-		     !ps_live_ask_tail(live)))
+		     !ps_log_ask_tail(&live->log)))
 			leave(compare, piece, i);
 	}
 }
@@ -91,16 +91,16 @@ static bool read_all(struct ps_compare *compare, struct ps_piece *piece)
 	ask_slots(compare, piece);
 	ask_bytes(compare, piece);
 	for (unsigned i = 0; i < compare->panel->count; i++) {
-		enum ps_live_step step;
+		enum ps_log_step step;
 
 		if (!piece->ask[i])
 			continue;
-		step = ps_live_take_tail(&compare->of[i].live);
+		step = ps_log_take_tail(&compare->of[i].live.log);
 		/* Nothing may be under way when it begins again. */
 		ps_fetch_drain(&compare->of[i].live.fetch);
-		if (step == PS_LIVE_FAILED)
+		if (step == PS_LOG_FAILED)
 			leave(compare, piece, i);
-		good &= step != PS_LIVE_AGAIN;
+		good &= step != PS_LOG_AGAIN;
 	}
 	return good;
 }
@@ -114,7 +114,7 @@ static unsigned lowest(const struct ps_compare *compare, const struct ps_piece *
 	for (unsigned i = 0; i < compare->panel->count; i++)
 		if (piece->ask[i] &&
 		    (best == PS_MIRRORS_MAX ||
-		     compare->of[i].live.from.seq < compare->of[best].live.from.seq))
+		     compare->of[i].live.log.from.seq < compare->of[best].live.log.from.seq))
 			best = i;
 	return best;
 }
@@ -122,36 +122,33 @@ static unsigned lowest(const struct ps_compare *compare, const struct ps_piece *
 /* Has it gone on since the try before? Then it is not behind for long. */
 static bool goes_on(const struct ps_compare *compare, unsigned i)
 {
-	return compare->of[i].live.from.seq != compare->of[i].before.seq;
+	return compare->of[i].live.log.from.seq != compare->of[i].before.seq;
 }
 
 enum reach { REACHED, TOO_SHORT, REACH_FAILED };
 
 /* Walks back until all records after `seq` are there. */
-static enum reach walk_to(struct ps_live *live, uint64_t seq)
+static enum reach walk_to(struct ps_log_reader *log, uint64_t seq)
 {
-	enum ps_live_step step;
+	const struct ps_record *record;
+	int rc = 0;
 
-	while (live->older_seq > seq)
-		if (!ps_live_older(live, &step))
-			return step ? REACH_FAILED : TOO_SHORT;
-	return REACHED;
+	while (!rc && log->past.seq > seq)
+		rc = ps_log_past(log, &record);
+	return rc < 0 ? REACH_FAILED : rc ? TOO_SHORT : REACHED;
 }
 
 /* Were both at the transaction where `low` stands, in the same history? An epoch has one owner,
  * so a record of the same epoch and seq is the same. */
-static bool same_history(struct ps_live *live, const struct ps_live *low)
+static bool same_history(struct ps_log_reader *log, const struct ps_log_reader *low)
 {
-	struct ps_live own = *low;
-	enum ps_live_step step;
+	struct ps_log_reader own = *low;
 	const struct ps_record *a, *b;
 
 	if (low->from.seq == 0)
 		return true;
-	a = ps_live_older(live, &step);
-	b = ps_live_older(&own, &step);
-	return a && b && a->epoch == b->epoch && a->seq == b->seq && a->position == b->position &&
-	       a->crc == b->crc;
+	return !ps_log_past(log, &a) && !ps_log_past(&own, &b) && a->epoch == b->epoch &&
+	       a->seq == b->seq && a->position == b->position && a->crc == b->crc;
 }
 
 static void exclude(const struct ps_compare *compare, struct ps_piece *piece, unsigned i,
@@ -159,8 +156,8 @@ static void exclude(const struct ps_compare *compare, struct ps_piece *piece, un
 {
 	ps_complain(PS_EXIT_OK,
 	            "%s: not compared, it stands at epoch %" PRIu64 ", transaction %" PRIu64 ", %s",
-	            name_of(compare, i), compare->of[i].live.from.epoch,
-	            compare->of[i].live.from.seq, why);
+	            name_of(compare, i), compare->of[i].live.log.from.epoch,
+	            compare->of[i].live.log.from.seq, why);
 	piece->ask[i] = false;
 }
 
@@ -169,14 +166,15 @@ static void exclude(const struct ps_compare *compare, struct ps_piece *piece, un
 static bool align(struct ps_compare *compare, struct ps_piece *piece, unsigned i, unsigned low,
                   bool last, bool *again)
 {
-	struct ps_live *live = &compare->of[i].live, *base = &compare->of[low].live;
-	enum reach reach = walk_to(live, base->from.seq);
+	struct ps_log_reader *log = &compare->of[i].live.log;
+	const struct ps_log_reader *base = &compare->of[low].live.log;
+	enum reach reach = walk_to(log, base->from.seq);
 
 	if (reach == REACH_FAILED) {
 		leave(compare, piece, i);
 		return false;
 	}
-	if (reach == REACHED && live->from.epoch == base->from.epoch)
+	if (reach == REACHED && log->from.epoch == base->from.epoch)
 		return true;
 	if (!last || (compare->patient && goes_on(compare, low))) {
 		*again = true;
@@ -184,9 +182,9 @@ static bool align(struct ps_compare *compare, struct ps_piece *piece, unsigned i
 		exclude(compare, piece, low, "further behind than the others' logs reach");
 	} else {
 		compare->patient = false;
-		if (same_history(live, base))
+		if (same_history(log, base))
 			return true;
-		exclude(compare, piece, live->from.epoch < base->from.epoch ? i : low,
+		exclude(compare, piece, log->from.epoch < base->from.epoch ? i : low,
 		        "and its history cannot be joined to that of the others");
 	}
 	return false;
@@ -202,17 +200,18 @@ static bool align_all(struct ps_compare *compare, struct ps_piece *piece, bool l
 		if (piece->ask[i] && i != low && !align(compare, piece, i, low, last, &again))
 			return false;
 	for (unsigned i = 0; i < compare->panel->count; i++) {
+		const struct ps_window window = {
+			.bytes = compare->of[i].bytes,
+			.offset = piece->offset,
+			.length = piece->length,
+			.segment = piece->ids[i],
+		};
 		struct ps_windows windows = { 0 };
 
 		if (!piece->ask[i])
 			continue;
-		windows.of[piece->ids[i]] = (struct ps_window){
-			.bytes = compare->of[i].bytes,
-			.offset = piece->offset,
-			.length = piece->length,
-			.size = piece->size,
-		};
-		compare->seq = compare->of[low].live.from.seq;
+		ps_windows_add(&windows, &window, piece->size);
+		compare->seq = compare->of[low].live.log.from.seq;
 		if (!ps_live_undo(&compare->of[i].live, &windows, compare->seq))
 			leave(compare, piece, i);
 	}

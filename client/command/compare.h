@@ -28,11 +28,10 @@ struct ps_piece {
 	uint32_t ids[PS_MIRRORS_MAX]; /* of the segment, as each mirror has it */
 	uint64_t size;                /* of the segment */
 	uint64_t offset, length;
-	bool ask[PS_MIRRORS_MAX]; /* takes part; cleared where that turns out impossible */
-	/* For each mirror: */
-	uint64_t differing;             /* .. set to the mirrors that differ, as bits */
-	uint64_t first[PS_MIRRORS_MAX]; /* .. the offset of its first byte that does */
-	uint64_t bytes[PS_MIRRORS_MAX]; /* .. and how many do */
+	bool ask[PS_MIRRORS_MAX];       /* takes part; cleared where that turns out impossible */
+	uint64_t differing;             /* set to the mirrors that differ, as bits */
+	uint64_t first[PS_MIRRORS_MAX]; /* where a mirror first differs: an offset */
+	uint64_t bytes[PS_MIRRORS_MAX]; /* of a mirror that differ */
 };
 
 enum ps_verdict {

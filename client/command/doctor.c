@@ -2,6 +2,7 @@
  * doctor.c - the table of checks, what they say, and what they ask of this host.
  */
 #include "doctor.h"
+#include "../../proto/base/text.h"
 
 #include <linux/membarrier.h>
 #include <stdarg.h>
@@ -50,7 +51,7 @@ void ps_finding_set(struct ps_finding *finding, enum ps_health health, const cha
 
 	finding->health = health;
 	va_start(args, format);
-	vsnprintf(finding->found, sizeof(finding->found), format, args);
+	ps_text_vformat(finding->found, sizeof(finding->found), format, args);
 	va_end(args);
 }
 
@@ -60,7 +61,7 @@ void ps_finding_add(struct ps_finding *finding, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(finding->found + len, sizeof(finding->found) - len, format, args);
+	ps_text_vformat(finding->found + len, sizeof(finding->found) - len, format, args);
 	va_end(args);
 }
 
@@ -69,7 +70,7 @@ void ps_finding_advise(struct ps_finding *finding, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(finding->advice, sizeof(finding->advice), format, args);
+	ps_text_vformat(finding->advice, sizeof(finding->advice), format, args);
 	va_end(args);
 }
 

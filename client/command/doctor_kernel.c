@@ -3,7 +3,7 @@
  */
 #include "doctor.h"
 #include "../perseas.h"
-#include "../../proto/frame.h"
+#include "../../proto/data/frame.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -224,7 +224,7 @@ void ps_check_open_files(const struct ps_host *host, struct ps_finding *finding)
 	}
 }
 
-/* Who may lock memory is not limited. */
+/* A process that may lock memory has no limit. */
 static bool may_lock(const struct ps_host *host, const char *process)
 {
 	char status[4096];

@@ -118,12 +118,14 @@ void ps_check_memory_dir(const struct ps_host *host, struct ps_finding *finding)
 	ps_finding_set(finding, PS_HEALTH_OK, "%s%s is on %s%s", dir,
 	               ps_host_exists(host, "%s", dir) ? "" : " is not there yet, and", mount.type,
 	               has_option(&mount, "noexec") ? " (noexec, which does no harm)" : "");
-	if (strcmp(mount.type, "tmpfs") != 0 && strcmp(mount.type, "hugetlbfs") != 0 &&
-	    strcmp(mount.type, "ramfs") != 0) {
-		finding->health = PS_HEALTH_WARNING;
-		ps_finding_advise(finding, "Images there are written to a disk all the time, and "
-		                           "RDMA may be refused: choose a directory on a tmpfs, as "
-		                           "--memory-dir /dev/shm/perseas");
+	if (strcmp(mount.type, "tmpfs") != 0 && strcmp(mount.type, "ramfs") != 0) {
+		finding->health = has_option(&mount, "dax") || has_option(&mount, "dax=always")
+		                          ? PS_HEALTH_WARNING
+		                          : PS_HEALTH_FAIL;
+		ps_finding_advise(finding, "perseasd starts there only where files are DAX: what a "
+		                           "disk has after a power cut may be old. Choose a "
+		                           "directory on a tmpfs, as --memory-dir "
+		                           "/dev/shm/perseas");
 	}
 	judge_room(host, finding);
 	if (has_option(&mount, "ro")) {

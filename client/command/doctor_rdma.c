@@ -136,6 +136,17 @@ static bool is_ethernet(const struct ps_host *host, const char *device, const ch
 	return node[0] != '4' && strcmp(layer, "InfiniBand") != 0;
 }
 
+/* Soft-RoCE can lose the queue pair by which connections are made, for good, and nothing in sysfs
+ * shows that. This tells where to look if owners are unexpectedly over TCP. */
+static void add_software(const struct ps_host *host, struct ps_finding *finding, const char *device)
+{
+	if (ps_host_exists(host, "%s/%s/parent", devices_path, device))
+		ps_finding_add(finding,
+		               "; that %s still makes connections is shown by `rdma resource show "
+		               "qp link %s type GSI`: state RTS (deploy/roce.md)",
+		               device, device);
+}
+
 void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *finding)
 {
 	unsigned count, without = 0;
@@ -157,6 +168,8 @@ void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *find
 				               *finding->found ? ", " : "", names[i], ports[k]);
 			}
 		ps_names_free(ports, port_count);
+		if (*finding->found)
+			add_software(host, finding, names[i]);
 	}
 	ps_names_free(names, count);
 	if (!*finding->found)

@@ -9,6 +9,6 @@
 /* Deletes the images of this making of a store from all mirrors of the list that have one. A
  * mirror that could not is complained about, and makes it PS_EXIT_FAILURE. */
 enum ps_exit ps_drop_all(const char *store, const char *mirrors, const uint8_t *store_id,
-                         uint32_t timeout_ms);
+                         const struct perseas_options *options);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef PERSEAS_COMMAND_HISTOGRAM_H
 #define PERSEAS_COMMAND_HISTOGRAM_H
 
-#include "../../proto/log_linear.h"
+#include "../../proto/base/log_linear.h"
 
 #include <stdint.h>
 

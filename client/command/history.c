@@ -18,8 +18,7 @@ enum {
 
 struct ps_block {
 	struct ps_block *next;
-	uint32_t segment;
-	uint64_t number; /* offset / PS_BLOCK */
+	struct ps_window window; /* bytes */
 	uint8_t bytes[PS_BLOCK];
 };
 
@@ -48,7 +47,7 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_panel *panel,
 	history->segment = -1;
 	history->offset = args->offset;
 	history->end = args->length ? args->offset + args->length : UINT64_MAX;
-	history->limit = args->last ? args->last : args->segment || args->one_seq ? UINT64_MAX : 20;
+	history->limit = args->last ? args->last : args->segment || args->seq ? UINT64_MAX : 20;
 	for (size_t k = 0; args->segment && k < status->header->n_segments; k++)
 		if (!strcmp(status->header->segments[k]->name, args->segment))
 			history->segment = (int)status->header->segments[k]->id;
@@ -93,7 +92,8 @@ static struct ps_block *find_block(const struct ps_history *history, uint32_t se
 {
 	struct ps_block *block = *bucket_of(history, segment, number);
 
-	while (block && (block->segment != segment || block->number != number))
+	while (block &&
+	       (block->window.segment != segment || block->window.offset != number * PS_BLOCK))
 		block = block->next;
 	return block;
 }
@@ -107,8 +107,8 @@ static bool track(struct ps_history *history, const Perseas__Segment *segment, u
 	if (find_block(history, segment->id, number))
 		return true;
 	block = or_end(calloc(1, sizeof(*block)));
-	block->segment = segment->id;
-	block->number = number;
+	block->window = (struct ps_window){ block->bytes, number * PS_BLOCK, PS_BLOCK,
+		                            segment->id };
 	block->next = *bucket;
 	*bucket = block;
 	return ps_fetch_ask(&history->live.fetch, PS_REGION_SEGMENT + segment->id,
@@ -116,65 +116,41 @@ static bool track(struct ps_history *history, const Perseas__Segment *segment, u
 	                    block->bytes);
 }
 
-/* A part of a range that lies in one block; false after the last. */
-struct part {
-	uint64_t at; /* within the range */
-	uint64_t block;
-	uint32_t from, length; /* within the block */
-};
-
-static bool next_part(const struct ps_range *range, struct part *part)
+static uint64_t first_block(const struct ps_range *range)
 {
-	uint64_t start;
-
-	part->at += part->length;
-	if (part->at >= range->length)
-		return false;
-	start = range->offset + part->at;
-	part->block = start / PS_BLOCK;
-	part->from = (uint32_t)(start % PS_BLOCK);
-	part->length = PS_BLOCK - part->from;
-	if (part->length > range->length - part->at)
-		part->length = (uint32_t)(range->length - part->at);
-	return true;
+	return range->offset / PS_BLOCK;
 }
 
-static void undo_range(const struct ps_history *history, const struct ps_range *range,
-                       const uint8_t *image)
+/* The block behind the range's last one; 0, so none at all, of a range without bytes. */
+static uint64_t blocks_end(const struct ps_range *range)
 {
-	struct part part = { 0 };
+	return range->length ? (range->offset + range->length - 1) / PS_BLOCK + 1 : 0;
+}
 
-	while (next_part(range, &part)) {
-		struct ps_block *block = find_block(history, range->segment, part.block);
+static void put_in_blocks(const void *history, const struct ps_range *range, const void *before)
+{
+	for (uint64_t k = first_block(range); k < blocks_end(range); k++) {
+		const struct ps_block *block = find_block(history, range->segment, k);
 
 		if (block)
-			memcpy(block->bytes + part.from, image + part.at, part.length);
+			ps_window_put(&block->window, range, before);
 	}
 }
 
 void ps_history_undo(const struct ps_history *history, const struct ps_record *record)
 {
-	const struct ps_range *range;
-	struct ps_cursor cursor;
-	const void *image;
-
-	if (record->kind == PS_RECORD_PUBLISH)
-		return;
-	ps_record_walk(record, &cursor);
-	while (ps_record_next(&cursor, &range, &image))
-		undo_range(history, range, image);
+	ps_undo_record(record, put_in_blocks, history);
 }
 
 void ps_history_after(const struct ps_history *history, const struct ps_range *range,
                       uint8_t *bytes)
 {
-	struct part part = { 0 };
+	for (uint64_t k = first_block(range); k < blocks_end(range); k++) {
+		const struct ps_block *block = find_block(history, range->segment, k);
+		struct ps_overlap part;
 
-	while (next_part(range, &part)) {
-		const struct ps_block *block = find_block(history, range->segment, part.block);
-
-		if (block)
-			memcpy(bytes + part.at, block->bytes + part.from, part.length);
+		if (block && ps_window_meets(&block->window, range, &part))
+			memcpy(bytes + part.in_range, block->bytes + part.in_window, part.length);
 	}
 }
 
@@ -196,7 +172,7 @@ static bool record_is_wanted(const struct ps_history *history, const struct ps_r
 	struct ps_cursor cursor;
 	const void *image;
 
-	if (args->one_seq && record->seq != args->seq)
+	if (args->seq && record->seq != args->seq)
 		return false;
 	if (history->segment < 0)
 		return true;
@@ -219,13 +195,12 @@ static bool track_record(struct ps_history *history, const struct ps_record *rec
 	ps_record_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &image)) {
 		const Perseas__Segment *segment = segment_of(history, range->segment);
-		struct part part = { 0 };
 
 		if (!segment || !ps_history_wants(history, range) ||
-		    range->offset > segment->size || range->length > segment->size - range->offset)
+		    !ps_range_inside(range, segment->size))
 			continue;
-		while (next_part(range, &part))
-			if (!track(history, segment, part.block))
+		for (uint64_t k = first_block(range); k < blocks_end(range); k++)
+			if (!track(history, segment, k))
 				return false;
 	}
 	return true;
@@ -248,79 +223,76 @@ static void push(struct ps_history *history, uint64_t position, bool shown)
 
 const struct ps_record *ps_history_record(const struct ps_history *history, size_t i)
 {
-	return ps_image_at(&history->live.image, history->positions[i]);
+	return ps_image_at(&history->live.log.image, history->positions[i]);
 }
 
-static const char *why_it_ends(const struct ps_live *live)
+static const char *why_it_ends(const struct ps_log_reader *log)
 {
-	if (live->older_seq == 0)
+	if (log->past.seq == 0)
 		return "the store's first transaction";
 	return "older records are no more in this mirror's log: they were overwritten, or its "
 	       "image was copied without them";
 }
 
-static enum ps_live_step walk(struct ps_history *history, const struct ps_args *args, unsigned try)
+static enum ps_log_step walk(struct ps_history *history, const struct ps_args *args, unsigned try)
 {
-	struct ps_live *live = &history->live;
+	struct ps_log_reader *log = &history->live.log;
 	/* Records that come while data is read need room in the ring, too. */
 	uint64_t reach = args->bytes && history->status->live
-	                         ? live->image.ring_size / 4 * 3 >> try / TRIES_EACH
+	                         ? log->image.ring_size / 4 * 3 >> try / TRIES_EACH
 	                         : UINT64_MAX;
 	uint64_t found = 0;
-	enum ps_live_step step = PS_LIVE_OK;
 
 	history->count = 0;
 	history->ends = "as many as were asked for";
-	while (found < history->limit && !(args->one_seq && live->older_seq < args->seq)) {
+	while (found < history->limit && !(args->seq && log->past.seq < args->seq)) {
 		const struct ps_record *record;
 		bool wanted;
+		int rc;
 
-		if (live->next - live->older_position > reach) {
+		if (log->next - log->past.position > reach) {
 			history->ends = "older records may be overwritten while they are read";
 			break;
 		}
-		record = ps_live_older(live, &step);
-		if (!record) {
-			history->ends = why_it_ends(live);
-			break;
+		rc = ps_log_past(log, &record);
+		if (rc) {
+			history->ends = why_it_ends(log);
+			return rc < 0 ? PS_LOG_FAILED : PS_LOG_OK;
 		}
 		wanted = record_is_wanted(history, record, args);
 		found += wanted;
 		push(history, record->position, wanted);
 	}
-	return step;
+	return PS_LOG_OK;
 }
 
 /* The present data, undone to the slot. */
-static enum ps_live_step read_present(struct ps_history *history)
+static enum ps_log_step read_present(struct ps_history *history)
 {
-	struct ps_live *live = &history->live;
-	enum ps_live_step step;
-	uint64_t position;
+	struct ps_log_reader *log = &history->live.log;
+	const struct ps_record *record;
+	struct ps_log_back back;
+	enum ps_log_step step;
 
 	for (size_t i = 0; i < history->count; i++) {
-		const struct ps_record *record = ps_history_record(history, i);
-
+		record = ps_history_record(history, i);
 		if (history->shown[i] && record && !track_record(history, record))
-			return PS_LIVE_FAILED;
+			return PS_LOG_FAILED;
 	}
-	step = ps_live_ask_tail(live) ? ps_live_take_tail(live) : PS_LIVE_FAILED;
-	position = live->position;
-	for (uint64_t seq = live->seq; !step && seq > live->from.seq; seq--) {
-		const struct ps_record *record = ps_image_at(&live->image, position);
-
-		if (!record)
-			return PS_LIVE_AGAIN;
+	step = ps_log_tail(log);
+	back = ps_log_newest(log);
+	while (!step && back.seq > log->from.seq) {
+		if (ps_log_followed(log, &back, &record))
+			return PS_LOG_AGAIN;
 		ps_history_undo(history, record);
-		position = record->previous;
 	}
 	return step;
 }
 
-enum ps_live_step ps_history_walk(struct ps_history *history, const struct ps_args *args,
-                                  unsigned try)
+enum ps_log_step ps_history_walk(struct ps_history *history, const struct ps_args *args,
+                                 unsigned try)
 {
-	enum ps_live_step step = ps_live_begin(&history->live);
+	enum ps_log_step step = ps_live_begin(&history->live);
 
 	if (!step)
 		step = walk(history, args, try);

@@ -19,8 +19,8 @@ struct ps_history {
 	uint64_t offset, end; /* of its bytes; end UINT64_MAX: all from offset on */
 	uint64_t limit;       /* transactions to show */
 	const char *ends;     /* why it goes back no further */
-	uint64_t *positions;  /* of the records, newest first .. */
-	bool *shown;          /* .. and which of them are asked for */
+	uint64_t *positions;  /* of the records, newest first */
+	bool *shown;          /* by the same index: is that record asked for? */
 	size_t count, room;
 	struct ps_block **blocks; /* by hash: present data, then that before each record */
 };
@@ -32,8 +32,8 @@ void ps_history_free(struct ps_history *history);
 
 /* Walks back, and with args->bytes reads what is needed to tell what became of the bytes: while the
  * store runs, the further back at the first try than at later ones. */
-enum ps_live_step ps_history_walk(struct ps_history *history, const struct ps_args *args,
-                                  unsigned try);
+enum ps_log_step ps_history_walk(struct ps_history *history, const struct ps_args *args,
+                                 unsigned try);
 
 /* The record at place i, and whether one of its ranges is asked for. */
 const struct ps_record *ps_history_record(const struct ps_history *history, size_t i);

@@ -3,7 +3,7 @@
  */
 #include "live_copy.h"
 #include "census.h"
-#include "../../proto/envelope.h"
+#include "../../proto/control/envelope.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -77,7 +77,8 @@ bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, 
 
 	return ps_id_equal(x->store_id, y->store_id.data) &&
 	       ps_id_equal(x->image_id, y->image_id.data) && x->generation == y->generation &&
-	       x->log_size == y->log_size && x->state == PERSEAS__STATE__STATE_CONSISTENT &&
+	       x->rewrites == y->rewrites && x->log_size == y->log_size &&
+	       x->state == PERSEAS__STATE__STATE_CONSISTENT &&
 	       y->state == PERSEAS__STATE__STATE_CONSISTENT && has_segments_of(x, y, seq) &&
 	       has_segments_of(y, x, seq);
 }
@@ -102,6 +103,7 @@ static void free_segments(struct ps_copy *copy)
 		if (copy->segments[id])
 			munmap(copy->segments[id], copy->sizes[id]);
 		copy->segments[id] = NULL;
+		copy->sizes[id] = 0;
 	}
 	copy->bytes = 0;
 }
@@ -154,32 +156,32 @@ static void forget(struct ps_copy *copy)
 
 /* The pieces of one segment, with the log followed beside them: its answer is taken when the next
  * pieces are already under way. */
-static enum ps_live_step read_segment(struct ps_live *live, const struct ps_copy *copy,
-                                      const Perseas__Segment *segment, uint64_t done)
+static enum ps_log_step read_segment(struct ps_live *live, const struct ps_copy *copy,
+                                     const Perseas__Segment *segment, uint64_t done)
 {
 	unsigned hurry = copy->tries < HURRY_MAX ? copy->tries : HURRY_MAX;
 	uint64_t stride = (uint64_t)PIECES * (PS_FETCH_MAX >> hurry);
-	enum ps_live_step step;
+	enum ps_log_step step;
 
 	for (uint64_t at = 0; at < segment->size; at += stride) {
 		uint64_t length = segment->size - at < stride ? segment->size - at : stride;
 
 		if (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + segment->id, at, length,
 		                    copy->segments[segment->id] + at))
-			return PS_LIVE_FAILED;
-		step = ps_live_take_log(live);
+			return PS_LOG_FAILED;
+		step = ps_log_take(&live->log);
 		if (step)
 			return step;
-		if (!ps_live_ask_log(live))
-			return PS_LIVE_FAILED;
+		if (!ps_log_ask(&live->log))
+			return PS_LOG_FAILED;
 		ps_bar_show("reading", done + at + length, copy->bytes);
 	}
-	return PS_LIVE_OK;
+	return PS_LOG_OK;
 }
 
-static enum ps_live_step read_segments(struct ps_live *live, const struct ps_copy *copy)
+static enum ps_log_step read_segments(struct ps_live *live, const struct ps_copy *copy)
 {
-	enum ps_live_step step = ps_live_ask_log(live) ? PS_LIVE_OK : PS_LIVE_FAILED;
+	enum ps_log_step step = ps_log_ask(&live->log) ? PS_LOG_OK : PS_LOG_FAILED;
 	uint64_t done = 0;
 
 	for (size_t k = 0; k < copy->header->n_segments && !step; k++) {
@@ -187,7 +189,7 @@ static enum ps_live_step read_segments(struct ps_live *live, const struct ps_cop
 		done += copy->header->segments[k]->size;
 	}
 	if (!step)
-		step = ps_live_take_log(live);
+		step = ps_log_take(&live->log);
 	return step;
 }
 
@@ -196,60 +198,58 @@ static bool undo(const struct ps_live *live, const struct ps_copy *copy)
 	struct ps_windows windows = { 0 };
 
 	for (unsigned id = 0; id < PS_SEGMENTS_MAX; id++) {
-		struct ps_window *window = &windows.of[id];
+		const uint64_t size = copy->sizes[id];
+		const struct ps_window all = { copy->segments[id], 0, size, id };
 
-		window->bytes = copy->segments[id];
-		window->length = window->size = copy->sizes[id];
+		ps_windows_add(&windows, &all, size);
 	}
 	return ps_live_undo(live, &windows, copy->slot.seq);
 }
 
 /* The record of the slot's own transaction, for its time. */
-static enum ps_live_step keep_record(struct ps_live *live, struct ps_copy *copy)
+static enum ps_log_step keep_record(struct ps_live *live, struct ps_copy *copy)
 {
-	enum ps_live_step step;
-	const struct ps_record *record = ps_live_older(live, &step);
+	const struct ps_record *record;
+	int rc = ps_log_past(&live->log, &record);
 
-	if (record) {
+	if (!rc) {
 		copy->record = malloc(record->length);
 		if (copy->record)
 			memcpy(copy->record, record, record->length);
 	}
-	return step;
+	return rc < 0 ? PS_LOG_FAILED : PS_LOG_OK;
 }
 
-static enum ps_live_step copy_once(struct ps_copy *copy, struct ps_live *live,
-                                   const Perseas__StoreStatus *status, enum ps_exit *failed)
+static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
+                                  const Perseas__StoreStatus *status, enum ps_exit *failed)
 {
-	enum ps_live_step step = ps_live_begin(live);
+	enum ps_log_step step = ps_live_begin(live);
 
 	if (step)
 		return step;
-	copy->slot = live->from;
+	copy->slot = live->log.from;
 	*failed = make_segments(copy, status->header);
 	if (*failed)
-		return PS_LIVE_FAILED;
+		return PS_LOG_FAILED;
 	step = keep_record(live, copy);
 	if (!step)
 		step = read_segments(live, copy);
 	if (!step)
-		step = ps_live_ask_tail(live) ? ps_live_take_tail(live) : PS_LIVE_FAILED;
+		step = ps_log_tail(&live->log);
 	if (!step && !undo(live, copy))
-		step = PS_LIVE_FAILED;
+		step = PS_LOG_FAILED;
 	return step;
 }
 
-/* Was it the same image all the time? An image that is mended, or replaced, changes without a
- * record of it. */
-static enum ps_live_step check_same(struct ps_panel *panel, const char *store, uint64_t seq,
+enum ps_log_step ps_copy_check_same(struct ps_panel *panel, const char *store, uint64_t seq,
                                     const Perseas__StoreStatus *before)
 {
 	struct ps_census census;
-	enum ps_live_step step = PS_LIVE_FAILED;
+	enum ps_log_step step = PS_LOG_FAILED;
 
 	ps_census_take(&census, panel, store);
 	if (census.have)
-		step = ps_copy_same(before, census.told[0], seq) ? PS_LIVE_OK : PS_LIVE_AGAIN;
+		step = ps_copy_same(before, census.told[0], seq) ? PS_LOG_OK : PS_LOG_AGAIN;
 	else
 		panel->errors[0] = census.errors[0];
 	ps_census_free(&census);
@@ -257,11 +257,11 @@ static enum ps_live_step check_same(struct ps_panel *panel, const char *store, u
 }
 
 /* One try, from the mirror's status to the check that it is still the same. */
-static enum ps_live_step try_copy(struct ps_copy *copy, struct ps_panel *panel, const char *store,
-                                  enum ps_exit *failed)
+static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_panel *panel, const char *store,
+                                 enum ps_exit *failed)
 {
 	const Perseas__StoreStatus *status;
-	enum ps_live_step step = PS_LIVE_FAILED;
+	enum ps_log_step step = PS_LOG_FAILED;
 	struct ps_census census;
 	struct ps_live live = { 0 };
 
@@ -274,10 +274,10 @@ static enum ps_live_step try_copy(struct ps_copy *copy, struct ps_panel *panel, 
 		step = copy_once(copy, &live, status, failed);
 		ps_fetch_drain(&live.fetch);
 		if (!step)
-			step = check_same(panel, store, copy->slot.seq, status);
-		if (step == PS_LIVE_AGAIN && copy->tries + 1 == PS_LIVE_TRIES)
+			step = ps_copy_check_same(panel, store, copy->slot.seq, status);
+		if (step == PS_LOG_AGAIN && copy->tries + 1 == PS_LIVE_TRIES)
 			*failed = ps_copy_too_fast(store, status->header->log_size);
-		else if (step == PS_LIVE_FAILED && !*failed)
+		else if (step == PS_LOG_FAILED && !*failed)
 			*failed = ps_complain(ps_exit_of(panel->errors[0].code), "%s",
 			                      panel->errors[0].text);
 	}
@@ -292,7 +292,7 @@ enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const ch
 
 	memset(copy, 0, sizeof(*copy));
 	for (; copy->tries < PS_LIVE_TRIES; copy->tries++) {
-		if (try_copy(copy, panel, store, &failed) == PS_LIVE_OK)
+		if (try_copy(copy, panel, store, &failed) == PS_LOG_OK)
 			return PS_EXIT_OK;
 		forget(copy);
 		if (failed)

@@ -30,8 +30,14 @@ struct ps_census;
 const Perseas__StoreStatus *ps_copy_source(const struct ps_census *census, const char *store,
                                            enum ps_exit *status);
 
-/* Is it still the same image, whole, with the same segments up to transaction `seq`? */
+/* Is it still the same image, whole, with the same segments up to transaction `seq`, and changed
+ * by nothing but transactions? One that is mended, or replaced, changes without a record of it. */
 bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, uint64_t seq);
+
+/* Asks the panel's only mirror once more, after all was read: is its image the same as before?
+ * AGAIN: it is not, and what was read may be of no state at all. */
+enum ps_log_step ps_copy_check_same(struct ps_panel *panel, const char *store, uint64_t seq,
+                                    const Perseas__StoreStatus *before);
 
 /* Complains that the store changes too fast. */
 enum ps_exit ps_copy_too_fast(const char *store, uint64_t log_size);

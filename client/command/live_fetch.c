@@ -20,7 +20,7 @@ static void collect_one(struct ps_fetch *fetch)
 	unsigned slot = (unsigned)(fetch->collected++ % PS_FETCH_DEPTH);
 	struct ps_panel *panel = fetch->panel;
 	struct ps_error before = panel->errors[fetch->mirror];
-	Perseas__Reply *reply = ps_panel_receive(panel, fetch->mirror, PERSEAS__REQUEST__BODY_READ);
+	Perseas__Reply *reply = ps_panel_receive(panel, fetch->mirror);
 
 	if (fetch->failed) {
 		panel->errors[fetch->mirror] = before;

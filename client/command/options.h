@@ -1,21 +1,14 @@
 /*
- * options.h - the table of options.
+ * options.h - the table of the command's options. The groups of a row are the verbs that take it.
  */
 #ifndef PERSEAS_COMMAND_OPTIONS_H
 #define PERSEAS_COMMAND_OPTIONS_H
 
 #include "command.h"
+#include "../../proto/base/options.h"
 
-struct ps_option {
-	const char *name;
-	const char *value; /* what its value is called, NULL: it has none */
-	unsigned verbs;
-	bool (*set)(struct ps_args *args, const char *value);
-	const char *must; /* what its value must be */
-	const char *help;
-};
+#define PS_MIRRORS_VARIABLE "PERSEAS_MIRRORS"
 
-extern const struct ps_option ps_options[];
-extern const unsigned ps_option_count;
+extern const struct ps_options ps_command_options;
 
 #endif

@@ -7,11 +7,11 @@
 
 enum { SILENT_MS = 2000 }; /* an owner is heard more often than that */
 
-static bool is_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)
+bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)
 {
-	return a->header->promised_epoch != b->header->promised_epoch
-	               ? a->header->promised_epoch > b->header->promised_epoch
-	               : a->silent_ms < b->silent_ms;
+	if (!b || a->header->promised_epoch != b->header->promised_epoch)
+		return !b || a->header->promised_epoch > b->header->promised_epoch;
+	return a->silent_ms < b->silent_ms;
 }
 
 int ps_owner_at(const struct ps_census *census)
@@ -20,7 +20,7 @@ int ps_owner_at(const struct ps_census *census)
 
 	for (unsigned i = 0; i < census->panel->count; i++)
 		if (ps_census_belongs(census, i) && census->told[i]->live &&
-		    (best < 0 || is_better(census->told[i], census->told[best])))
+		    ps_owner_better(census->told[i], best < 0 ? NULL : census->told[best]))
 			best = (int)i;
 	return best;
 }
@@ -41,6 +41,8 @@ static const char *kind_text(Perseas__OrderKind kind)
 		return "remove";
 	case PERSEAS__ORDER_KIND__ORDER_REPLACE:
 		return "replace";
+	case PERSEAS__ORDER_KIND__ORDER_CANCEL:
+		return "cancel";
 	default:
 		return "none";
 	}

@@ -5,10 +5,13 @@
 #define PERSEAS_COMMAND_OWNER_REPORT_H
 
 #include "census.h"
-#include "../../proto/json.h"
+#include "../../proto/base/json.h"
 
-/* The mirror that knows of the live owner of the highest epoch, or -1. Of several that know of it,
- * the one that heard from it last. */
+/* Does `a` know better than `b` (NULL: nothing) who the live owner is? The one of the higher epoch
+ * is; of several that know of it, the one that heard from it last. */
+bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b);
+
+/* The mirror that knows best, or -1: none sees one. */
 int ps_owner_at(const struct ps_census *census);
 
 /* status is that mirror's. */

@@ -5,12 +5,13 @@
 #define PERSEAS_COMMAND_PANEL_H
 
 #include "command.h"
-#include "../env.h"
+#include "../core/env.h"
 
 struct ps_panel {
 	struct ps_env *env;
 	uint32_t timeout_ms; /* of one round */
 	unsigned count;
+	unsigned given; /* of these, by the list; the others are as a roster has them */
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	struct ps_control *controls[PS_MIRRORS_MAX]; /* NULL: of no more use */
 	/* Of the last round; each has the body that was asked for. */
@@ -20,12 +21,14 @@ struct ps_panel {
 	struct ps_error errors[PS_MIRRORS_MAX];
 };
 
-/* Begins to connect to every mirror of the list. After an error, which is complained about, there
- * is nothing to close. */
-enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors, uint32_t timeout_ms);
+/* Begins to connect to every mirror of the list, by the options' certificates and within their
+ * connect_timeout_ms. After an error, which is complained about, there is nothing to close. */
+enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
+                           const struct perseas_options *options);
 
 /* The same, of one mirror: a list of several is refused. */
-enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror, uint32_t timeout_ms);
+enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
+                               const struct perseas_options *options);
 
 /* Asks each mirror whose request is not NULL, and waits for all. What the round before brought is
  * freed. A mirror that failed to answer stays failed. */
@@ -40,8 +43,7 @@ void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request);
  * broke (ps_panel_answered says so) has none.
  */
 bool ps_panel_send(struct ps_panel *panel, unsigned i, const Perseas__Request *request);
-Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i,
-                                 Perseas__Request__BodyCase asked);
+Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i);
 
 /* Begins to connect anew to a mirror that failed; nothing where it has a connection. */
 void ps_panel_connect(struct ps_panel *panel, unsigned i);

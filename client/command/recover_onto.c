@@ -5,10 +5,10 @@
  * new store at the same address, so that pointers in them stay good. They come to exist together
  * when all are there; the old store stays claimed until then, so that nobody changes it meanwhile.
  */
-#include "json.h"
+#include "../../proto/base/json.h"
 #include "recover.h"
 #include "remake.h"
-#include "../handle.h"
+#include "../core/handle.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,15 +25,18 @@ static const char *new_name(const struct ps_args *args)
 /* The store that is to be made. */
 static struct ps_remake remake_of(const struct ps_args *args, uint64_t log_size)
 {
-	return (struct ps_remake){
+	struct ps_remake remake = {
 		.store = new_name(args),
 		.mirrors = args->onto,
-		.acks = args->acks,
-		.log_size = log_size,
-		.connect_timeout_ms = args->connect_timeout_ms,
+		.options = args->options,
 		.quiet = args->json,
 		.hint = "give the new one another name with --as",
 	};
+
+	remake.options.log_size = log_size;
+	/* That was about the old store. */
+	remake.options.accept_epoch = remake.options.accept_seq = 0;
+	return remake;
 }
 
 enum ps_exit ps_recover_onto_check(const struct ps_args *args)

@@ -7,10 +7,10 @@
  */
 #include "recover.h"
 #include "census.h"
-#include "../../proto/json.h"
+#include "../../proto/base/json.h"
 #include "new_file.h"
-#include "../handle.h"
-#include "../../proto/crc32c.h"
+#include "../core/handle.h"
+#include "../../proto/image/crc32c.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +97,7 @@ enum ps_exit ps_recover_to_check(const struct ps_args *args)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_panel_open(&panel, args->mirrors, args->connect_timeout_ms);
+	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
 	int dir = -1;
 
 	if (status)

@@ -6,10 +6,10 @@
 #include "digest.h"
 #include "drop.h"
 #include "recover.h"
-#include "../handle.h"
-#include "../map.h"
-#include "../segment.h"
-#include "../../proto/crc32c.h"
+#include "../core/handle.h"
+#include "../open/map.h"
+#include "../core/segment.h"
+#include "../../proto/image/crc32c.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -31,14 +31,15 @@ static enum ps_exit check_free(const struct ps_census *census, const struct ps_r
 			                   "needs all of its mirrors: %s",
 			                   census->errors[i].text);
 	}
-	if (remake->acks > panel->count)
+	if (remake->options.acks > panel->count)
 		return ps_complain(PS_EXIT_USAGE, "--acks %u: there are only %u mirrors",
-		                   remake->acks, panel->count);
+		                   remake->options.acks, panel->count);
 	return PS_EXIT_OK;
 }
 
-/* Who may make a store but not own it could neither fill it nor take it back. A claim says so, for
- * rights are judged first; it is of a making that nobody has, so that it can claim nothing. */
+/* An identity that may make a store but not own it could neither fill nor remove it. A claim finds
+ * out, because rights are judged first. It names a creation that does not exist, so that it cannot
+ * claim anything. */
 static enum ps_exit check_own(struct ps_panel *panel, const struct ps_remake *remake)
 {
 	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
@@ -64,7 +65,7 @@ enum ps_exit ps_remake_check(const struct ps_remake *remake)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_panel_open(&panel, remake->mirrors, remake->connect_timeout_ms);
+	enum ps_exit status = ps_panel_open(&panel, remake->mirrors, &remake->options);
 
 	if (status)
 		return status;
@@ -87,7 +88,7 @@ void ps_remake_end(struct ps_remake *remake)
 
 static void drop(const struct ps_remake *remake, const uint8_t *store_id)
 {
-	if (ps_drop_all(remake->store, remake->mirrors, store_id, remake->connect_timeout_ms))
+	if (ps_drop_all(remake->store, remake->mirrors, store_id, &remake->options))
 		ps_complain(PS_EXIT_OK,
 		            "store '%s' on %s is not complete, and of no use: delete "
 		            "it with perseas drop",
@@ -103,7 +104,7 @@ static void take_back_empty(const struct ps_remake *remake)
 	struct ps_panel panel;
 	struct ps_census census;
 
-	if (ps_panel_open(&panel, remake->mirrors, remake->connect_timeout_ms))
+	if (ps_panel_open(&panel, remake->mirrors, &remake->options))
 		return;
 	ps_census_take(&census, &panel, remake->store);
 	if (census.header && census.header->n_segments == 0)
@@ -127,17 +128,12 @@ void ps_remake_take_back(struct ps_remake *remake)
 
 enum ps_exit ps_remake_begin(struct ps_remake *remake)
 {
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	enum ps_exit status;
-	int rc;
+	int rc = perseas_create(remake->store, remake->mirrors, &remake->options);
 
-	options.acks = remake->acks;
-	options.log_size = remake->log_size;
-	options.connect_timeout_ms = remake->connect_timeout_ms;
-	rc = perseas_create(remake->store, remake->mirrors, &options);
 	if (rc)
 		return ps_recover_failed(NULL, rc);
-	rc = perseas_open(remake->store, remake->mirrors, &options, &remake->p);
+	rc = perseas_open(remake->store, remake->mirrors, &remake->options, &remake->p);
 	if (!rc)
 		return PS_EXIT_OK;
 	status = ps_recover_failed(NULL, rc);
@@ -225,7 +221,7 @@ static void compare_segment(struct comparison *c, const char *store,
 enum ps_exit ps_remake_compare(struct ps_remake *remake)
 {
 	struct comparison c = { .different = 0 };
-	enum ps_exit status = ps_panel_open(&c.panel, remake->mirrors, remake->connect_timeout_ms);
+	enum ps_exit status = ps_panel_open(&c.panel, remake->mirrors, &remake->options);
 
 	if (status)
 		return status;

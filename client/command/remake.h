@@ -11,13 +11,11 @@
 struct ps_remake {
 	const char *store; /* the new one's name */
 	const char *mirrors;
-	uint32_t acks; /* 0: a majority */
-	uint64_t log_size;
-	uint32_t connect_timeout_ms;
-	bool quiet;       /* says nothing on stdout */
-	unsigned alike;   /* mirrors that hold what is mapped here, when compared */
-	const char *hint; /* what to do where the name is taken */
-	perseas_t *p;     /* the new store, open; NULL before, and after its end */
+	struct perseas_options options; /* by which it is made, and opened */
+	bool quiet;                     /* says nothing on stdout */
+	unsigned alike;                 /* mirrors that hold what is mapped here, when compared */
+	const char *hint;               /* what to do where the name is taken */
+	perseas_t *p;                   /* the new store, open; NULL before, and after its end */
 };
 
 /* Before anything is made: do all mirrors answer, is the name free on each, and may the store be

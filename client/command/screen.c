@@ -1,3 +1,7 @@
+/*
+ * screen.c - takes the terminal over and gives it back, also when a signal comes. cmd_top.c calls
+ * it. It must not leave a terminal that nobody can type at.
+ */
 #include "screen.h"
 
 #include "command.h"

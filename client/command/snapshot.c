@@ -3,7 +3,7 @@
  */
 #include "snapshot.h"
 #include "new_file.h"
-#include "../../proto/envelope.h"
+#include "../../proto/control/envelope.h"
 
 #include <errno.h>
 #include <fcntl.h>

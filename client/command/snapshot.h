@@ -1,11 +1,11 @@
 /*
- * snapshot.h - a copy of a store in a file (proto/archive.h).
+ * snapshot.h - a copy of a store in a file (proto/control/archive.h).
  */
 #ifndef PERSEAS_COMMAND_SNAPSHOT_H
 #define PERSEAS_COMMAND_SNAPSHOT_H
 
 #include "live_copy.h"
-#include "../../proto/archive.h"
+#include "../../proto/control/archive.h"
 
 /* Writes the copy to a new file; *length is what it takes. */
 enum ps_exit ps_snapshot_write(const struct ps_copy *copy, const char *path, uint64_t *length);

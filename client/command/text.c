@@ -9,8 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-enum { FILL_WIDTH = 78 };
-
 enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
 {
 	va_list args;
@@ -66,25 +64,6 @@ enum ps_exit ps_exit_of(int code)
 		return PS_EXIT_FAILURE;
 	}
 	return PS_EXIT_FAILURE;
-}
-
-void ps_fill(FILE *out, const char *text, unsigned at, unsigned column)
-{
-	while (*text) {
-		unsigned len = (unsigned)strcspn(text, " ");
-
-		if (at > column && at + 1 + len > FILL_WIDTH) {
-			fprintf(out, "\n%*s", (int)column, "");
-			at = column;
-		} else if (at > column) {
-			fputc(' ', out);
-			at++;
-		}
-		fprintf(out, "%.*s", (int)len, text);
-		at += len;
-		text += len + (text[len] == ' ');
-	}
-	fputc('\n', out);
 }
 
 const char *ps_size_text(char text[PS_SIZE_TEXT], uint64_t size)

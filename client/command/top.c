@@ -1,7 +1,13 @@
+/*
+ * top.c - merges what several mirrors say of the same stores and computes rates from two looks.
+ * cmd_top.c feeds it, top_show.c prints what it found. It asks no mirror and prints nothing.
+ */
 #include "top.h"
 
 #include "census.h"
-#include "../../proto/envelope.h"
+#include "owner_report.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/control/judge.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +25,8 @@ struct ps_top_past {
 	bool has_owner;
 	uint64_t epoch;            /* of that owner */
 	struct ps_latency latency; /* that it had counted */
-	uint64_t told_ns;          /* when it last told of commits .. */
-	struct ps_latency since;   /* .. and what had been counted in that interval */
+	uint64_t told_ns;          /* when it last told of commits */
+	struct ps_latency since;   /* what had been counted in the interval before that */
 };
 
 static void *or_end(void *memory)
@@ -47,28 +53,13 @@ static struct ps_top_store *store_of(struct ps_top *top, const Perseas__Header *
 	return store;
 }
 
-static bool newer_roster(const Perseas__Header *a, const Perseas__Header *b)
-{
-	if (a->roster->epoch != b->roster->epoch)
-		return a->roster->epoch > b->roster->epoch;
-	return a->roster->version > b->roster->version;
-}
-
-/* Does it know better who the owner is? */
-static bool knows_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)
-{
-	if (!b || a->header->promised_epoch != b->header->promised_epoch)
-		return !b || a->header->promised_epoch > b->header->promised_epoch;
-	return a->silent_ms < b->silent_ms;
-}
-
 static void merge(struct ps_top_store *store, const Perseas__StoreStatus *status, uint64_t heard_ns)
 {
 	const Perseas__Slot *slot = status->slot;
 
-	if (newer_roster(status->header, store->header))
+	if (ps_roster_newer(status->header->roster, store->header->roster))
 		store->header = status->header;
-	if (status->live && knows_better(status, store->owner))
+	if (status->live && ps_owner_better(status, store->owner))
 		store->owner = status;
 	if (!slot || !slot->next || status->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		return;
@@ -104,24 +95,16 @@ static void choose_figures(struct ps_top_store *store, const struct ps_top_look 
 
 /* --- mirrors --- */
 
-static const Perseas__Member *member_of(const Perseas__Roster *roster, ProtobufCBinaryData image)
-{
-	for (size_t k = 0; roster && k < roster->n_members; k++)
-		if (ps_id_equal(roster->members[k]->image_id, image.data))
-			return roster->members[k];
-	return NULL;
-}
-
 /* What the owner says of the mirror that has this image and that we know by `address`; NULL:
  * nothing. */
 static const Perseas__MirrorReport *report_of(const struct ps_top_store *store, const char *address,
                                               ProtobufCBinaryData image)
 {
 	const Perseas__Header *header = store->header;
-	const Perseas__Member *member = member_of(header->next_roster, image);
+	const Perseas__Member *member = ps_roster_member(header->next_roster, image.data);
 
 	if (!member)
-		member = member_of(header->roster, image);
+		member = ps_roster_member(header->roster, image.data);
 	for (size_t k = 0; store->owner && k < store->owner->n_mirrors; k++) {
 		const Perseas__MirrorReport *report = store->owner->mirrors[k];
 

@@ -6,15 +6,15 @@
 #define PERSEAS_COMMAND_TOP_H
 
 #include "panel.h"
-#include "../../proto/latency.h"
+#include "../../proto/base/latency.h"
 
 /* What the mirrors of a panel answered in one round. */
 struct ps_top_look {
 	unsigned count;
 	const struct ps_address *addresses;
-	const Perseas__ListReply *told[PS_MIRRORS_MAX]; /* NULL: no answer .. */
-	struct ps_error errors[PS_MIRRORS_MAX];         /* .. and why, with its address */
-	uint64_t heard_ns[PS_MIRRORS_MAX];              /* when the answer came */
+	const Perseas__ListReply *told[PS_MIRRORS_MAX]; /* NULL: no answer */
+	struct ps_error errors[PS_MIRRORS_MAX]; /* why there is no answer, with its address */
+	uint64_t heard_ns[PS_MIRRORS_MAX];      /* when the answer came */
 };
 
 struct ps_top_mirror {

@@ -3,7 +3,7 @@
  */
 #include "top.h"
 
-#include "json.h"
+#include "../../proto/base/json.h"
 
 #include <inttypes.h>
 

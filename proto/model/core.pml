@@ -13,15 +13,23 @@
  * is never acknowledged with other contents, and stays on W whole images less the copies of it that
  * were lost; two images with the same slot have the same contents.
  *
+ * To ask a mirror whether a claim still stands (Confirm), and to be answered, is one step, or two or
+ * three of their own: a request may then reach the mirror late, an answer may reach the owner late, and
+ * an open owner may stop waiting and ask again (ASKING, below).
+ *
  * Left out: rosters that change (roster.pml), steps within a resync, sessions that break without a
  * loss, several commits under way, image ids and spills; undo, data and slot as steps of their own
  * (the crash tests show those).
+ *
+ * Five mirrors are checked within a bound: all states of two owners, of which the first has the store
+ * open on all mirrors at the start, with one transaction, and no memory lost; with a loss, 20 million
+ * states were not all (the simulator's schedules lose memory with five mirrors, too).
  *
  * Without loss of generality, since mirrors and owners differ only by their numbers: the first
  * loss is mirror 0's, and owners are numbered by epoch (two of them may have the same).
  */
 #ifndef N
-#define N 3             /* mirrors */
+#define N 3             /* mirrors: 1, 2, 3, or 5 */
 #endif
 #ifndef W
 #define W 2
@@ -38,6 +46,24 @@
 #ifndef COVER
 #define COVER 0
 #endif
+#ifndef START
+#define START 0         /* 1: owner 1 is open already, on all mirrors */
+#endif
+#ifndef POSTS
+#define POSTS S         /* transactions of one owner's */
+#endif
+#ifndef INPLACE
+#define INPLACE 1       /* 0: no resync in place */
+#endif
+#ifndef ASKING
+#define ASKING 0        /* 0: at once; 1: the answer may be late; 2: the request, too */
+#endif
+#ifndef MATCH
+#define MATCH 0         /* what an answer counts for */
+#endif
+#define BY_ID 0         /* what was asked since the event; a request that timed out has none */
+#define BY_KIND 1       /* the question that is asked now: late ones answer newer questions */
+#define BEFORE 2        /* its own question, also where the event came after that */
 #define R (N-W+1)
 #define S 2             /* transactions of a history */
 #define cover(n) assert(COVER!=n)
@@ -54,13 +80,15 @@
 #define EACH(step) step(0)
 #elif N==2
 #define EACH(step) step(0) step(1)
-#else
+#elif N==3
 #define EACH(step) step(0) step(1) step(2)
+#else
+#define EACH(step) step(0) step(1) step(2) step(3) step(4)
 #endif
-#define bits(v) (((v)&1)+(((v)>>1)&1)+(((v)>>2)&1))
+#define bits(v) (((v)&1)+(((v)>>1)&1)+(((v)>>2)&1)+(((v)>>3)&1)+(((v)>>4)&1))
 #define in(v, x) (((v)>>(x))&1)
 #define with(v, x) ((v)|(1<<(x)))
-#define but(v, x) ((v)&(7-(1<<(x))))
+#define but(v, x) ((v)&(31-(1<<(x))))
 
 typedef image {
 	bool has;               /* the store is there */
@@ -83,8 +111,10 @@ byte losses;
 #define COPIES copy(0)
 #elif N==2
 #define COPIES (copy(0)+copy(1))
-#else
+#elif N==3
 #define COPIES (copy(0)+copy(1)+copy(2))
+#else
+#define COPIES (copy(0)+copy(1)+copy(2)+copy(3)+copy(4))
 #endif
 inline copies() {
 	k=1;
@@ -111,7 +141,7 @@ inline examine(x) {
 }
 inline forget() {
 	dead=true; some=false; adopted=false; seq=0; bep=0; h[1]=0; h[2]=0;
-	cl=0; ex=0; gd=0; cf=0; anew=0; must=0; made=false; sure=false
+	cl=0; ex=0; gd=0; cf=0; wa=0; rq=0; yes=0; anew=0; must=0; made=false; sure=false
 }
 
 /* I5: the owner before is cut off. A mirror that was claimed before: that session broke. */
@@ -123,14 +153,14 @@ inline claim(x) {
 	:: else ->
 		ex=but(ex,x); gd=but(gd,x);
 		if
-		:: open && MISTAKE!=13 -> anew=x+1; made=true; cf=0
+		:: open && MISTAKE!=13 -> anew=x+1; made=true; ask_again()
 		:: open && MISTAKE==13 -> skip
 		:: !open && MISTAKE==6 && ex!=0 -> cl=with(cl,x); ex=with(ex,x)
 		:: !open && adopted && MISTAKE!=8 ->
 			cl=with(cl,x); cover(1)
 		:: else -> cl=with(cl,x); examine(x)
 		fi;
-		if :: !open -> sure=false; cf=0 :: else fi;
+		if :: !open -> sure=false; ask_again() :: else fi;
 		printf("owner %d claims %d: epoch %d seq %d\n", id, x, m[x].ep, m[x].seq)
 	fi
 }
@@ -139,6 +169,15 @@ inline claim(x) {
  * them may have lost its memory, been made anew, and have helped to acknowledge what is overwritten
  * here. By its slot alone where the image is that state already, else by a copy beside it. An open
  * owner resyncs so, too. */
+/* From here on only answers to what is asked from here on count. */
+inline ask_again() {
+	cf=0;
+	if
+	:: MATCH==BY_ID -> wa=0; rq=0; yes=0
+	:: MATCH==BY_KIND -> wa=0
+	:: else
+	fi
+}
 #define stand (bits(ex)>=R && ((cf&ex)==ex || (MISTAKE==11 && bits(cf&ex)>=R)))
 #define chosen ((some && bits(ex)>=R) || (MISTAKE==2 && bits(ex)>=1) || MISTAKE==7)
 #define can_adopt(x) (mine(x) && !in(gd,x) && (open || chosen) && \
@@ -154,12 +193,12 @@ inline adopt(x) {
 	fi;
 	m[x].h[1]=(seq>0 -> h[1] : 0); m[x].h[2]=(seq>1 -> h[2] : 0);
 	m[x].seq=seq; m[x].ep=ep; m[x].joining=false; m[x].harmless=false;
-	gd=with(gd,x); cf=0; anew=0; made=false; copies();
+	gd=with(gd,x); ask_again(); anew=0; made=false; copies();
 	printf("owner %d adopts %d: epoch %d seq %d\n", id, x, ep, seq)
 }
 
 /* I8: in place, so the old image is gone. */
-#define can_join(x) (open && mine(x) && \
+#define can_join(x) (INPLACE && open && mine(x) && \
 	(anew==0 || (anew==x+1 && may_fill(x))) && !m[x].joining && m[x].seq!=seq && \
 	!in(gd,x) && (bits(but(gd,x))>=W || MISTAKE==3))
 inline join(x) { cover(2); m[x].joining=true; m[x].harmless=true; copies() }
@@ -168,7 +207,9 @@ inline join(x) { cover(2); m[x].joining=true; m[x].harmless=true; copies() }
  * (asked before, they may be another's by the time that the image is there), then it is filled. A
  * mirror that an open owner claims late is as one made anew: it may have lost its memory since, and
  * have been made anew by another. */
-#define can_see(x) (!m[x].has && anew==0 && (open || chosen))
+/* A claimer makes none anew that it had claimed: that session broke. Where it had examined that one,
+ * no open of its can end well; else it goes on without. */
+#define can_see(x) (!m[x].has && anew==0 && (open || (chosen && !in(cl,x))))
 #define can_make(x) (anew==x+1 && !made && !m[x].has)
 #define may_fill(x) (made && (MISTAKE==4 || (open && bits(but(cf,x))>=OTHERS) || \
 	(!open && bits(but(cf,x))>=CLAIMER && stand)))
@@ -178,7 +219,7 @@ inline make(x) {
 	if :: open -> cover(3) :: else -> cover(4) fi;
 	m[x].has=true; m[x].prom=ep; m[x].by=id; m[x].joining=true;
 	cl=with(cl,x); ex=but(ex,x); gd=but(gd,x);
-	made=true; cf=0;
+	made=true; ask_again();
 	printf("owner %d makes %d anew\n", id, x)
 }
 #define can_drop (anew!=0 && ((!made && m[anew-1].has) || (made && !mine(anew-1))))
@@ -186,11 +227,45 @@ inline make(x) {
 /* I6, I7: open returns once all those examined, R or more, and W of those adopted have confirmed
  * their claims. */
 #define enough_good (bits(gd)>=W || (MISTAKE==5 && bits(gd)>=1))
-#define can_confirm(x) (mine(x) && !in(cf,x) && (anew!=0 || (!open && chosen && in(cl,x) && \
-	(!sure || enough_good))))
-inline confirm(x) {
-	if :: cf==0 -> must=(acked[1]==0 -> 0 : (acked[2]==0 -> 1 : 2)) :: else fi;
-	cf=with(cf,x)
+#define can_ask(x) ((ASKING!=0 || mine(x)) && !in(cf,x) && !in(wa,x) && !in(rq,x) && (anew!=0 || (!open && chosen && \
+	in(cl,x) && (!sure || enough_good))))
+/* The mirror answers: yes, or that it is another's, which ends the session's use here. */
+inline answer(x) {
+	rq=but(rq,x);
+	if
+	:: mine(x) -> yes=with(yes,x); printf("mirror %d answers owner %d: yes\n", x, id)
+	:: !mine(x) && !(MATCH==BY_KIND && in(yes,x)) -> wa=but(wa,x)
+	:: else
+	fi
+}
+inline ask(x) {
+	if
+	:: (cf|wa)==0 -> must=(acked[1]==0 -> 0 : (acked[2]==0 -> 1 : 2))
+	:: else
+	fi;
+	printf("owner %d asks %d\n", id, x);
+	if
+	:: ASKING==0 -> cf=with(cf,x)
+	:: ASKING==1 -> wa=with(wa,x); answer(x)
+	:: else -> wa=with(wa,x); rq=with(rq,x)
+	fi
+}
+inline take(x) {
+	wa=but(wa,x); cf=with(cf,x);
+	if
+	:: yes=but(yes,x)
+	:: MATCH==BY_KIND       /* there were more that came late */
+	fi;
+	printf("owner %d takes %d's yes\n", id, x)
+}
+/* An open owner's sign of life, whose answer comes when nobody waits for it any more (BY_KIND), or
+ * counts whenever it comes (BEFORE). */
+#define can_beat(x) (MATCH!=BY_ID && open && mine(x) && !in(yes,x) && !in(rq,x) && !in(wa,x))
+/* A claimer begins again then, over new connections: it just ends here. */
+inline late(x) {
+	wa=but(wa,x);
+	if :: MATCH!=BY_KIND -> rq=but(rq,x); yes=but(yes,x) :: else fi;
+	printf("owner %d waits no longer for %d\n", id, x)
 }
 #define can_open (!open && anew==0 && chosen && \
 	(stand || MISTAKE==2 || MISTAKE==7 || MISTAKE==9) && \
@@ -206,12 +281,12 @@ inline returns() {
 		if :: k<=seq && acked[k]==0 -> acked[k]=h[k] :: else fi; k++
 	:: else -> break
 	od; k=0;
-	open=true; later=(bep>0); must=0; cf=0; ex=0; cl=0; bep=0; some=false; adopted=false;
+	open=true; later=(bep>0); must=0; ask_again(); ex=0; cl=0; bep=0; some=false; adopted=false;
 	printf("owner %d is open: seq %d\n", id, seq)
 }
 
 /* I3, I4 */
-#define can_post (open && !inflight && anew==0 && seq<S)
+#define can_post (open && !inflight && anew==0 && seq<POSTS)
 #define can_apply(x) (open && seq>0 && m[x].has && !m[x].joining && (MISTAKE==10 || mine(x)) && \
 	m[x].seq+1==seq && !in(gd,x) && (m[x].ep==ep || MISTAKE==10))
 inline apply(x) {
@@ -232,9 +307,16 @@ inline acknowledge() {
 #define CLAIM(x)   :: d_step { !dead && can_claim(x) -> claim(x) }
 #define ADOPT(x)   :: d_step { !dead && can_adopt(x) -> adopt(x) }
 #define JOIN(x)    :: d_step { !dead && can_join(x) -> join(x) }
-#define SEE(x)     :: d_step { !dead && can_see(x) -> anew=x+1; cf=0 }
+#define SEE(x)     :: d_step { !dead && can_see(x) -> anew=x+1; ask_again() }
 #define MAKE(x)    :: d_step { !dead && can_make(x) -> make(x) }
-#define CONFIRM(x) :: d_step { !dead && can_confirm(x) -> confirm(x) }
+#define ASK(x)     :: d_step { !dead && can_ask(x) -> ask(x) }
+#define ANSWER(x)  :: d_step { !dead && in(rq,x) -> answer(x) }
+#define TAKE(x)    :: d_step { !dead && in(wa,x) && in(yes,x) -> take(x) }
+#define BEAT(x)    :: d_step { !dead && can_beat(x) -> yes=with(yes,x);\
+	if :: MATCH==BEFORE -> wa=with(wa,x) :: else fi;\
+	printf("mirror %d answers a sign of life of %d, late\n", x, id)}
+#define LATE(x)    :: d_step { !dead && open && in(wa,x) && (in(rq,x) || in(yes,x)) && \
+	MATCH==BY_KIND -> late(x) }
 #define APPLY(x)   :: d_step { !dead && can_apply(x) -> apply(x) }
 
 proctype owner(byte id; byte ep) {
@@ -243,21 +325,30 @@ proctype owner(byte id; byte ep) {
 	byte ex;        /* .. and examined before the first adoption */
 	byte gd;        /* known to hold the state */
 	byte cf;        /* have confirmed their claims since that was needed */
+	byte wa, rq, yes;       /* waits for an answer; request, answer that is under way */
 	bool dead, some, adopted, open, later, inflight, made;
 	bool sure;      /* those examined have confirmed since the last claim */
 
+	if
+	:: START && id==1 -> open=true
+	:: else
+	fi;
 	do
 	EACH(CLAIM)
 	EACH(ADOPT)
 	EACH(JOIN)
 	EACH(SEE)
 	EACH(MAKE)
-	EACH(CONFIRM)
+	EACH(ASK)
+	EACH(ANSWER)
+	EACH(TAKE)
+	EACH(BEAT)
+	EACH(LATE)
 	EACH(APPLY)
-	:: d_step { !dead && can_drop -> anew=0; made=false; cf=0 }
-	:: d_step { !dead && can_sure -> sure=true; cf=0 }
+	:: d_step { !dead && can_drop -> anew=0; made=false; ask_again() }
+	:: d_step { !dead && can_sure -> sure=true; ask_again() }
 	:: d_step { !dead && can_open -> returns() }
-	:: d_step { !dead && can_post -> seq++; h[seq]=id; inflight=true; gd=0; cf=0 }
+	:: d_step { !dead && can_post -> seq++; h[seq]=id; inflight=true; gd=0; ask_again() }
 	:: d_step { !dead && can_return -> acknowledge() }
 	od
 }
@@ -290,12 +381,15 @@ init {
 	byte i, e=1;
 
 	atomic {
-		do :: i<N -> m[i].has=true; i++ :: else -> break od;
+		do
+		:: i<N -> m[i].has=true; if :: START -> m[i].prom=1; m[i].by=1; m[i].ep=1 :: else fi; i++
+		:: else -> break
+		od;
 		i=1;
 		do
 		:: i<=OWNERS ->
 			run owner(i, e); i++;
-			if :: e++ :: skip fi
+			if :: e++ :: !(START && i==2) -> skip fi
 		:: else -> break
 		od;
 		i=0; e=0;
@@ -310,6 +404,24 @@ init {
  * full holds -DW=1 -DLOSSES=1: one mirror is enough
  * full holds -DN=2 -DW=2 -DLOSSES=1 -DOWNERS=3: two mirrors, three owners
  * full holds -DN=2 -DW=1 -DLOSSES=1 -DOWNERS=3: two mirrors, three owners
+ * full holds -DN=2 -DW=2 -DLOSSES=2 -DOWNERS=3 -DPOSTS=1: two mirrors, three owners, two losses
+ * quick holds -DSTART=1 -DLOSSES=1 -DPOSTS=1 -DINPLACE=0 -DASKING=1: answers may be late, one loss
+ * full holds -DSTART=1 -DLOSSES=1 -DPOSTS=1 -DINPLACE=0 -DASKING=2: requests and answers may be late
+ * full holds -DN=2 -DW=2 -DLOSSES=1 -DOWNERS=3 -DPOSTS=1 -DASKING=1: two mirrors, three owners, late
+ * quick holds -DN=5 -DW=2 -DSTART=1 -DLOSSES=0 -DPOSTS=1 -DINPLACE=0: five mirrors, of which two are enough
+ * full holds -DN=5 -DW=3 -DSTART=1 -DLOSSES=0 -DPOSTS=1: five mirrors
+ * full holds -DN=5 -DW=4 -DSTART=1 -DLOSSES=0 -DPOSTS=1: five mirrors, four have every transaction
+ * full holds -DN=5 -DW=5 -DSTART=1 -DLOSSES=0 -DPOSTS=1: five mirrors, all have every transaction
+ * quick found -DN=5 -DW=3 -DSTART=1 -DLOSSES=0 -DPOSTS=1 -DMISTAKE=5: open returns before W of five (I7)
+ *   in the code: sim unadopted
+ * full found -DN=5 -DW=3 -DSTART=1 -DLOSSES=0 -DPOSTS=1 -DMISTAKE=2: fewer than R of five claimed (I6)
+ *   in the code: sim few
+ * full found -DN=5 -DW=3 -DSTART=1 -DLOSSES=0 -DPOSTS=1 -DMISTAKE=6: not all R of five are examined (I6)
+ *   in the code: sim unexamined
+ * full hunted -DSTART=1 -DLOSSES=1 -DPOSTS=1 -DINPLACE=0 -DASKING=1 -DMATCH=BY_KIND: late answers (I9)
+ *   in the code: sim by-kind
+ * full hunted -DSTART=1 -DLOSSES=1 -DPOSTS=1 -DINPLACE=0 -DASKING=1 -DMATCH=BEFORE: asked before (I9)
+ *   in the code: unit test_asked what_was_asked_before_counts_for_nothing
  * full found -DMISTAKE=1 -DLOSSES=1: an image that is not whole is taken for the state (I6)
  *   in the code: sim whole
  * full found -DMISTAKE=2 -DW=1 -DLOSSES=0: fewer than R claimed (I6)

@@ -9,7 +9,7 @@
 #define PERSEAS_TESTS_CRASH_H
 
 #include "../support/env_direct.h"
-#include "../../client/handle.h"
+#include "../../client/core/handle.h"
 
 #define STORE "bank"
 
@@ -26,7 +26,7 @@ enum event_kind {
 struct event {
 	enum event_kind kind;
 	unsigned mirror, session;
-	enum direct_part part; /* WRITE: .. */
+	enum direct_part part; /* of a WRITE */
 	uint64_t chain;
 	uint32_t region;
 	uint64_t offset;
@@ -167,7 +167,7 @@ struct workload {
 	bool staged;
 	bool torn;     /* small enough for every write to be cut at every byte */
 	bool instants; /* to be opened through the library at every instant */
-	bool pairs;    /* .. at every pair of beginnings of two mirrors */
+	bool pairs;    /* to be opened at every pair of beginnings of two mirrors */
 	void (*run)(struct work *w);
 	unsigned first, second; /* for run: where things break */
 };

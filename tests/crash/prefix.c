@@ -158,7 +158,7 @@ static void check_claimed(struct checker *checker, const struct replica *copy,
 
 static void check_instant(struct checker *checker, const struct replica *replica)
 {
-	const uint64_t epoch = (uint64_t)1 << 40;
+	const uint64_t epoch = PS_EPOCH_STEP;
 	struct replica copy = { .memory = memory_heap_copy(replica->memory) };
 	Perseas__Reply *reply;
 	struct ps_image image;

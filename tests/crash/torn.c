@@ -5,7 +5,7 @@
  */
 #include "crash.h"
 
-#include "../../proto/crc32c.h"
+#include "../../proto/image/crc32c.h"
 
 #include <assert.h>
 #include <stdlib.h>

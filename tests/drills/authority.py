@@ -1,79 +1,12 @@
-"""A small CA for drills, made by the openssl command when the first one asks for it."""
+"""A small CA for drills, made when the first one asks for it."""
 import os
-import pathlib
 import ssl
-import subprocess
 
 import pytest
 
+import drill  # noqa: F401  it knows where the benchmarks' modules are
 import wire
-
-CONFIG = """
-[ca]
-default_ca = small
-[small]
-database = %(folder)s/index
-serial = %(folder)s/serial
-crlnumber = %(folder)s/crlnumber
-new_certs_dir = %(folder)s
-certificate = %(folder)s/ca.pem
-private_key = %(folder)s/ca.key
-default_md = sha256
-default_crl_days = 1
-"""
-
-
-def openssl(*words):
-    subprocess.run(["openssl", *map(str, words)], check=True, stdin=subprocess.DEVNULL,
-                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
-
-
-class Authority:
-    """issue() makes NAME.pem and NAME.key in the folder; `ca` is the CA's own file."""
-    KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-
-    def __init__(self, folder):
-        self.folder, self.ca = pathlib.Path(folder), pathlib.Path(folder) / "ca.pem"
-        self.folder.mkdir(exist_ok=True)
-        openssl("req", "-x509", *self.KEY, "-days", 1, "-subj", "/CN=" + self.folder.name,
-                "-keyout", self.folder / "ca.key", "-out", self.ca)
-        for name, text in (("index", ""), ("serial", "01\n"), ("crlnumber", "01\n"),
-                           ("config", CONFIG % {"folder": self.folder})):
-            (self.folder / name).write_text(text)
-
-    def cert(self, name):
-        return self.folder / (name + ".pem")
-
-    def key(self, name):
-        return self.folder / (name + ".key")
-
-    def issue(self, name, names=None, days=1, use=None):
-        """`names` as openssl writes alternative names; by default a DNS name."""
-        extensions = self.folder / (name + ".ext")
-        extensions.write_text("subjectAltName=%s\n" % (names or "DNS:" + name) +
-                              ("extendedKeyUsage=%s\n" % use if use else ""))
-        request = self.folder / (name + ".csr")
-        openssl("req", *self.KEY, "-subj", "/CN=" + name, "-keyout", self.key(name), "-out",
-                request)
-        openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.folder / "ca.key",
-                "-CAcreateserial", "-days", days, "-extfile", extensions, "-out", self.cert(name))
-
-    def revoke(self, *names):
-        """The list of those that are revoked by now."""
-        crl = self.folder / "crl.pem"
-        for name in names:
-            openssl("ca", "-config", self.folder / "config", "-revoke", self.cert(name))
-        openssl("ca", "-config", self.folder / "config", "-gencrl", "-out", crl)
-        return crl
-
-    def options(self, name):
-        """As perseasd and perseas take them."""
-        return ("--tls-cert", str(self.cert(name)), "--tls-key", str(self.key(name)),
-                "--tls-ca", str(self.ca))
-
-    def environment(self, name):
-        return {"PERSEAS_TLS_CERT": str(self.cert(name)), "PERSEAS_TLS_KEY": str(self.key(name)),
-                "PERSEAS_TLS_CA": str(self.ca)}
+from certificates import Authority
 
 
 def dial(address, environment=os.environ):

@@ -26,7 +26,8 @@ class Options(ctypes.Structure):
                 ("log_size", ctypes.c_uint64), ("ring_size", ctypes.c_uint64),
                 ("connect_timeout_ms", ctypes.c_uint32), ("commit_timeout_ms", ctypes.c_uint32),
                 ("open_timeout_ms", ctypes.c_uint32), ("spin_us", ctypes.c_uint32),
-                ("accept_epoch", ctypes.c_uint64), ("accept_seq", ctypes.c_uint64)]
+                ("accept_epoch", ctypes.c_uint64), ("accept_seq", ctypes.c_uint64),
+                ("resync_rate", ctypes.c_uint64)]
 
 
 class PerseasError(Exception):
@@ -93,6 +94,10 @@ class Store:
 
     def read(self, segment, offset, size):
         return ctypes.string_at(self.segments[segment] + offset, size)
+
+    def unmap(self, segment):
+        address = ctypes.c_void_p(self.segments.pop(segment))
+        self._check(self.library.perseas_unmap(self.handle, address))
 
     def poke(self, segment, offset, data):
         """A plain store, in no transaction."""

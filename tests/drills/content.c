@@ -1,17 +1,29 @@
+/*
+ * content.c - computes the changes of transaction k, and the whole state after it. owner.c writes
+ * by it, and checks by it what was recovered. It keeps nothing between calls but the shape: k
+ * alone decides.
+ */
 #include "content.h"
 
 #include <string.h>
 
 enum {
-	SHORT_MAX = 400,     /* bytes of most ranges */
-	BULK_EVERY = 8,      /* one of so many transactions has a long range too .. */
-	BULK_MAX = 16 << 10, /* .. of so many bytes, that takes a while to copy */
+	STRIPES_MAX = 1 << 10, /* bytes of a segment's stripe */
+	SHORT_MAX = 400,       /* bytes of most ranges */
+	BULK_EVERY = 8,        /* one of so many transactions has a long range, too: */
+	BULK_MAX = 16 << 10,   /* of so many bytes at most, that takes a while to copy */
 };
 
-const struct book books[BOOKS] = {
+struct book books[BOOKS] = {
 	{ "ledger", 64 << 10 },
 	{ "journal", BOOK_MAX },
+	{ "accounts", 0 },
+	{ "notes", 0 },
 };
+unsigned book_count = 2;
+
+/* Bytes of ranges, at most, and one of how many transactions has a long one. */
+static uint32_t short_max = SHORT_MAX, bulk_max = BULK_MAX, bulk_every = BULK_EVERY;
 
 /* A sequence in which every seed begins somewhere else. */
 static uint64_t draw(uint64_t *state)
@@ -23,10 +35,26 @@ static uint64_t draw(uint64_t *state)
 	return z ^ z >> 31;
 }
 
+void content_shape(uint64_t seed)
+{
+	uint64_t state = seed;
+
+	if (!seed)
+		return;
+	book_count = 1 + (unsigned)(draw(&state) % BOOKS);
+	for (unsigned i = 0; i < book_count; i++)
+		books[i].size = STRIPES * (8 + draw(&state) % (STRIPES_MAX - 7));
+	short_max = 1 + (uint32_t)(draw(&state) % (4 * SHORT_MAX));
+	bulk_max = 1 + (uint32_t)(draw(&state) % (4 * BULK_MAX));
+	bulk_every = 1 + (uint32_t)(draw(&state) % (2 * BULK_EVERY));
+}
+
 static struct change random_change(uint64_t *state, uint32_t most)
 {
-	struct change change = { .book = (unsigned)(draw(state) % BOOKS) };
+	struct change change = { .book = (unsigned)(draw(state) % book_count) };
 
+	if (most > books[change.book].size / 2)
+		most = (uint32_t)(books[change.book].size / 2);
 	change.length = 1 + (uint32_t)(draw(state) % most);
 	change.offset = draw(state) % (books[change.book].size - change.length);
 	change.seed = draw(state);
@@ -38,7 +66,7 @@ unsigned content_plan(uint64_t k, struct change changes[CHANGES_MAX])
 	uint64_t state = k;
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < BOOKS; i++) {
+	for (unsigned i = 0; i < book_count; i++) {
 		uint64_t stripe = books[i].size / STRIPES;
 
 		changes[count++] = (struct change){ .book = i,
@@ -47,9 +75,9 @@ unsigned content_plan(uint64_t k, struct change changes[CHANGES_MAX])
 			                            .seed = draw(&state) };
 	}
 	for (unsigned i = 0; i < 3; i++)
-		changes[count++] = random_change(&state, SHORT_MAX);
-	if (k % BULK_EVERY == 0)
-		changes[count++] = random_change(&state, BULK_MAX);
+		changes[count++] = random_change(&state, short_max);
+	if (k % bulk_every == 0)
+		changes[count++] = random_change(&state, bulk_max);
 	changes[count++] = (struct change){ .length = sizeof(k), .seed = k, .counter = true };
 	return count;
 }

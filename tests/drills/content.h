@@ -1,5 +1,5 @@
 /*
- * content.h - what the drills' owner writes. Transaction k changes several ranges of two
+ * content.h - what the drills' owner writes. Transaction k changes several ranges of some
  * segments, all derived from k, so that the state after k transactions can be computed again
  * by somebody who knows nothing but k.
  *
@@ -13,10 +13,10 @@
 #include <stdint.h>
 
 enum {
-	BOOKS = 2,
-	BOOK_MAX = 256 << 10, /* bytes of the larger segment */
+	BOOKS = 4,            /* at most */
+	BOOK_MAX = 256 << 10, /* bytes of the largest segment */
 	STRIPES = 256,
-	CHANGES_MAX = 8, /* of one transaction */
+	CHANGES_MAX = 10, /* of one transaction */
 };
 
 struct book {
@@ -24,7 +24,12 @@ struct book {
 	uint64_t size;
 };
 
-extern const struct book books[BOOKS];
+extern struct book books[BOOKS];
+extern unsigned book_count; /* 2, unless they are shaped */
+
+/* Other numbers of segments, sizes and lengths of ranges, drawn by this seed; 0: those of a start.
+ * All who look at one store must have the same. */
+void content_shape(uint64_t seed);
 
 struct change {
 	unsigned book;

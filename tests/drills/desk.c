@@ -1,3 +1,8 @@
+/*
+ * desk.c - reads commands and answers each by one line. teller.c's main calls it, and drills
+ * speak to it through teller.py. It adds no retries or waits of its own: a drill must see what
+ * the library returns.
+ */
 #include "desk.h"
 
 #include <pthread.h>
@@ -104,8 +109,8 @@ bool option_set(struct perseas_options *options, const char *word)
 	const char *equals = strchr(word, '=');
 	uint64_t value = equals ? strtoull(equals + 1, NULL, 0) : 0;
 	size_t len = equals ? (size_t)(equals - word) : strlen(word);
-	const char *const names[] = { "create", "takeover",   "acks",      "log",
-		                      "ring",   "connect-ms", "commit-ms", "open-ms" };
+	const char *const names[] = { "create",     "takeover",  "acks",    "log",  "ring",
+		                      "connect-ms", "commit-ms", "open-ms", "shape" };
 	unsigned i = 0;
 
 	while (i < sizeof(names) / sizeof(names[0]) &&
@@ -135,6 +140,9 @@ bool option_set(struct perseas_options *options, const char *word)
 		return true;
 	case 7:
 		options->open_timeout_ms = (uint32_t)value;
+		return true;
+	case 8:
+		content_shape(value);
 		return true;
 	default:
 		return false;
@@ -243,6 +251,7 @@ static void *run_thread(void *arg)
 static void do_start(struct desk *desk)
 {
 	desk->owner->page->stop = 0;
+	desk->owner->page->phase = OWNER_RUNS;
 	desk->running = !desk->running &&
 	                pthread_create(&desk->thread, NULL, run_thread, desk) == 0;
 	answer(desk->running ? "ok" : "error COMMAND no thread");
@@ -386,7 +395,7 @@ static const struct command {
 	void (*run)(struct desk *desk);
 	unsigned words;   /* at least, the command included */
 	bool open;        /* a store must be */
-	bool transaction; /* .. must have been begun */
+	bool transaction; /* one must have been begun */
 } commands[] = {
 	{ "create", do_create, 3, false, false },   { "open", do_open, 3, false, false },
 	{ "close", do_close, 1, false, false },     { "books", do_books, 1, true, false },

@@ -13,7 +13,8 @@
  *   flush, stat, mirrors, message, report, exit
  *   events                               "ok kind:mirror …", all that the library told of
  *
- * Options: create, takeover, acks=N, log=BYTES, ring=BYTES, connect-ms=N, commit-ms=N, open-ms=N.
+ * Options: create, takeover, acks=N, log=BYTES, ring=BYTES, connect-ms=N, commit-ms=N, open-ms=N,
+ * shape=SEED (content.h).
  */
 #ifndef PERSEAS_DRILLS_DESK_H
 #define PERSEAS_DRILLS_DESK_H

@@ -1,7 +1,12 @@
+/*
+ * load.c - many connections in one poll loop, by hand and without the library, so that some of
+ * them can misbehave. teller.c's main calls it. It judges nothing: it counts, and the drill
+ * asserts.
+ */
 #include "load.h"
 
-#include "../../proto/envelope.h"
-#include "../../proto/frame.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/data/frame.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,8 +35,8 @@ struct visitor {
 	uint64_t due_ms;   /* when it does something next */
 	uint64_t asked_us; /* since when it waits for a reply; 0: it does not */
 	size_t sent;       /* of the request that it is slow with */
-	uint32_t have;     /* bytes that came: of the hello, .. */
-	uint32_t length;   /* .. of the length of a reply, and of the reply */
+	uint32_t have;     /* bytes that came: of the hello, then of the reply with its length */
+	uint32_t length;   /* of the reply that is arriving */
 	uint32_t status;   /* of the reply, as far as it came */
 	unsigned round;
 };
@@ -45,7 +50,7 @@ struct load {
 	size_t claim_len, list_len;
 	uint8_t *zeros;
 	uint64_t done[KINDS]; /* replies, or connections that ended as they had to */
-	uint64_t lost[KINDS]; /* .. that ended otherwise */
+	uint64_t lost[KINDS]; /* replies that did not come, or connections that ended otherwise */
 	uint64_t denied, slowest_us;
 };
 

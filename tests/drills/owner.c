@@ -1,3 +1,7 @@
+/*
+ * owner.c - opens, runs and checks the books for desk.c. What it was promised it notes in a
+ * mapped file before it goes on, so that a drill can read that after the process was killed.
+ */
 #include "owner.h"
 
 #include <fcntl.h>
@@ -55,7 +59,7 @@ int owner_books(struct owner *owner)
 	void *addr;
 	int rc;
 
-	for (unsigned i = 0; i < BOOKS; i++) {
+	for (unsigned i = 0; i < book_count; i++) {
 		bool there = perseas_segment(owner->p, books[i].name, &info) == 0;
 
 		rc = perseas_map(owner->p, books[i].name, there ? 0 : books[i].size, &addr);
@@ -169,7 +173,7 @@ int owner_run(struct owner *owner, uint64_t count)
 
 static bool compare(struct owner *owner, uint64_t k, uint8_t *const images[BOOKS])
 {
-	for (unsigned i = 0; i < BOOKS; i++) {
+	for (unsigned i = 0; i < book_count; i++) {
 		for (uint64_t at = 0; at < books[i].size; at++) {
 			if (images[i][at] == owner->books[i][at])
 				continue;
@@ -188,7 +192,7 @@ bool owner_check(struct owner *owner)
 	uint8_t *images[BOOKS];
 	bool good = true;
 
-	for (unsigned i = 0; i < BOOKS; i++) {
+	for (unsigned i = 0; i < book_count; i++) {
 		images[i] = calloc(1, BOOK_MAX);
 		good &= images[i] != NULL;
 	}
@@ -198,7 +202,7 @@ bool owner_check(struct owner *owner)
 	} else {
 		snprintf(owner->message, sizeof(owner->message), "out of memory");
 	}
-	for (unsigned i = 0; i < BOOKS; i++)
+	for (unsigned i = 0; i < book_count; i++)
 		free(images[i]);
 	return good;
 }

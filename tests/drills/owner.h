@@ -16,7 +16,7 @@ enum owner_phase { OWNER_IDLE, OWNER_RUNS, OWNER_FLUSHES, OWNER_ENDED };
  * `stop`; test_*.py know these offsets. */
 struct page {
 	_Atomic uint64_t acked;     /* transactions that were acknowledged */
-	_Atomic uint64_t attempted; /* .. that were begun */
+	_Atomic uint64_t attempted; /* transactions that were begun */
 	_Atomic int64_t error;      /* the last code that was not 0 */
 	_Atomic uint64_t phase;     /* enum owner_phase */
 	_Atomic uint64_t stop;      /* set from outside: end after this transaction */

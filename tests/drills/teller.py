@@ -21,6 +21,7 @@ from drill import BUILD, PATIENCE, die_with_parent, mirror_list, process_state, 
 TELLER = BUILD / "tests/drills/teller"
 SECONDS = 20 * PATIENCE                 # for what should take much less
 FENCED = 3                              # exit status
+ENDED = 3                               # a page's phase
 
 # Small enough that the log on the mirrors laps all the time.
 LOG = "log=262144"

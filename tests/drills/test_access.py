@@ -181,6 +181,23 @@ def test_an_owner_that_may_no_longer_own_is_cut_at_once(somebody, rules, mirror,
     assert tellers.verify("books", other, owner.page) >= owner.page.acked
 
 
+def test_an_empty_file_cuts_nobody(rules, mirror, tellers):
+    """It was truncated by mistake: its owner goes on. Whoever means to deny everybody says so, and
+    the log counts whom that cuts."""
+    owner = tellers.run("books", mirror.address, "create", LOG)
+    owner.advances(50)
+    for lines in ([], ["# " + EVERYTHING], ["limit * stores 4"]):
+        assert not rules.put(mirror, *lines)
+        assert 'write "deny *"' in mirror.log()
+        owner.advances(50)
+    assert "the session of" not in mirror.log() and "access-cut" not in mirror.log()
+    assert rules.put(mirror, "deny *")
+    assert "lost their session by the new access rules: 1." in mirror.log()
+    until(lambda: mirror.log().count('lacks the right "own"') > 1, "an owner that is denied")
+    assert rules.put(mirror, EVERYTHING)
+    owner.advances(50)
+
+
 def test_wrong_rules_change_nothing(rules, mirror, prey):
     """Those that were read before stay in force; a daemon does not start with wrong ones."""
     assert not rules.put(mirror, "allow * all", "allow %s everything" % ME)
@@ -195,7 +212,7 @@ def test_wrong_rules_change_nothing(rules, mirror, prey):
 
 def test_the_documents_examples_are_rules(rules, mirror):
     """With users and groups that this host has."""
-    for name in ("README.md", "deploy/access.md"):
+    for name in ("doc/installing.md", "deploy/access.md"):
         lines = re.findall(r"^    ((?:allow|limit|#) .*)$", (TOP / name).read_text(), re.M)
         lines = [re.sub(r"\b(user|group):\w+", r"\1:root", line) for line in lines
                  if "WHO" not in line]

@@ -12,6 +12,8 @@ import pytest
 from drill import BUILD, SECONDS  # which also finds what is in bench/
 from report import FIELDS, Report, met
 
+pytestmark = pytest.mark.timing("a relay's delay, and figures of a moment")
+
 DELAY_US = 20000
 
 

@@ -2,13 +2,15 @@
 import os
 import re
 import socket
+import subprocess
 import threading
 
 import pytest
 
+import wire
 from binding import CREATE, Store
-from drill import (FAILURE, MIB, NO, OK, PARTLY, TOP, USAGE, fill, mirror_list, status_of,
-                      wait_even)
+from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, SECONDS, TOP, USAGE, fill, mirror_list,
+                   status_of, wait_even)
 
 VERBS = ("create", "status", "ls", "recover", "verify", "snapshot", "restore", "history", "roster",
          "drop", "spill", "top", "doctor", "bench", "help")
@@ -34,7 +36,6 @@ def corrupt(daemon, store, offset):
     (["ls", "--mirors", NOBODY], "is --mirrors meant"),
     (["ls", "--zzzzzzzz"], "no option --zzzzzzzz; perseas --help"),
     (["ls", "-x"], "begin with two dashes"),
-    (["ls"], "which mirrors?"),
     (["ls", "store", "--mirrors", NOBODY], "one word too many"),
     (["status", "--mirrors", NOBODY], "which store?"),
     (["status", "a", "b", "--mirrors", NOBODY], "one word too many"),
@@ -43,7 +44,7 @@ def corrupt(daemon, store, offset):
     (["status", "s", "--mirrors"], "needs a list of mirrors"),
     (["status", "s", "--mirrors", ""], "must be a list"),
     (["status", "s", "--mirrors", NOBODY, "--mirrors", NOBODY], "given twice"),
-    (["status", "s", "--mirrors", "host"], "write host:port"),
+    (["status", "s", "--mirrors", "host:"], "write host:port"),
     (["status", "s", "--mirrors", NOBODY + "," + NOBODY], "twice"),
     (["status", "s", "--mirrors", ",".join("h%d:1" % i for i in range(17))], "more than 16"),
     (["status", "s", "--mirrors", NOBODY, "--json=yes"], "takes no value"),
@@ -59,7 +60,6 @@ def corrupt(daemon, store, offset):
     (["help", "frobnicate"], "no help on 'frobnicate'"),
     (["help", "ls", "status"], "one word too many"),
     (["status", "s", NOBODY, NOBODY], "one word too many"),
-    (["verify", "s"], "which mirrors?"),
     (["create", "s", "--mirrors", NOBODY, "--acks", "0"], "from 1 to 16"),
     (["create", "s", "--mirrors", NOBODY, "--acks", "17"], "from 1 to 16"),
     (["create", "s", "--mirrors", NOBODY, "--acks", "two"], "from 1 to 16"),
@@ -75,7 +75,7 @@ def corrupt(daemon, store, offset):
     (["recover", "s", "--mirrors", NOBODY, "--as", "t"], "goes with --onto"),
     (["recover", "s", "--mirrors", NOBODY, "--acks", "1"], "goes with --onto"),
     (["recover", "s", "--mirrors", NOBODY, "--onto", NOBODY, "--as", "a/b"], "must be a name"),
-    (["recover", "s", "--mirrors", NOBODY, "--onto", "host"], "write host:port"),
+    (["recover", "s", "--mirrors", NOBODY, "--onto", "host:"], "write host:port"),
     (["status", "s", "--mirrors", NOBODY, "--connect-timeout", "0"], "from 1 to 600000"),
     (["snapshot"], "--from MIRROR --to FILE"),
     (["snapshot", "s", "--from", NOBODY], "--from MIRROR --to FILE"),
@@ -84,16 +84,13 @@ def corrupt(daemon, store, offset):
     (["snapshot", "s", "--from", NOBODY, "--to", "f", "--mirrors", NOBODY], "takes no --mirrors"),
     (["restore"], "which file?"),
     (["restore", "f"], "which store?"),
-    (["restore", "f", "s"], "which mirrors?"),
     (["restore", "f", "a/b", NOBODY], "cannot name a store"),
     (["restore", "f", "s", NOBODY, "more"], "one word too many"),
-    (["history", "s"], "which mirror?"),
     (["history", "s", "--from", NOBODY, "--offset", "8"], "--segment"),
     (["history", "s", "--from", NOBODY, "--last", "0"], "a number from 1"),
     (["history", "s", "--from", NOBODY, "--segment", "a/b"], "a segment's name"),
     (["verify", "s", "--mirrors", NOBODY, "--repeat", "0"], "from 1 to 86400"),
     (["roster"], "which store?"),
-    (["roster", "s"], "which mirrors?"),
     (["roster", "s", NOBODY, NOBODY], "one word too many"),
     (["roster", "s", NOBODY, "--acks", "2"], "goes with a change"),
     (["roster", "add", "s", NOBODY], "which mirror?"),
@@ -101,11 +98,9 @@ def corrupt(daemon, store, offset):
     (["roster", "replace", "s", NOBODY, "a:1"], "which mirror?"),
     (["roster", "remove", "s", NOBODY], "which mirror?"),
     (["drop", "s"], "which mirrors?"),
-    (["drop", "s", "a:1,b:1", "--yes"], "name one"),
     (["status", "s", "--mirrors", NOBODY, "--yes"], "takes no --yes"),
     (["spill"], "which mirrors?"),
     (["spill", "a:1,b:1"], "name one"),
-    (["top"], "which mirrors?"),
     (["top", "s", "--mirrors", NOBODY], "one word too many"),
     (["top", "--mirrors", NOBODY, "--interval", "0.099"], "from 0.1 to 86400"),
     (["top", "--mirrors", NOBODY, "--interval", "86400.1"], "from 0.1 to 86400"),
@@ -140,14 +135,35 @@ def test_help_tells_of_every_verb_option_and_exit_status(perseas):
     assert "--takeover" not in perseas("status", "-h").out
 
 
-def test_the_readme_has_the_same_table_of_exit_statuses(perseas):
+def test_help_shows_the_ports_that_are_taken(perseas):
+    """Those of its examples, and of the daemon's help, are the default."""
+    texts = [perseas("--help").out, run_daemon("--help").stdout]
+    texts += [perseas(verb, "--help").out for verb in VERBS]
+    ports = [set(re.findall(r"[\w\]]:(\d{4,5})\b", text)) for text in texts]
+    assert ports[0] == ports[1] == {"7170"} and set().union(*ports) == {"7170"}
+
+
+def test_the_units_socket_is_the_one_that_is_taken(perseas):
+    """What perseasd.socket listens at is what a command without mirrors, or with unix://, asks."""
+    unit = (TOP / "deploy/perseasd.socket").read_text()
+    text = "".join(perseas("ls", "--help").out.split())
+    address, path = re.findall(r"^ListenStream=(.*)$", unit, re.M)
+    assert "allothersask" + address in text and "unix://isunix://" + path in text
+
+
+def run_daemon(*words):
+    return subprocess.run([BUILD / "perseasd", *words], stdout=subprocess.PIPE, text=True,
+                          timeout=SECONDS)
+
+
+def test_the_guide_has_the_same_table_of_exit_statuses(perseas):
     """One line of `perseas help exit-codes` after the other."""
-    readme = (TOP / "README.md").read_text()
+    guide = (TOP / "doc/operating.md").read_text()
     text = re.sub(r"\n {5}", " ", perseas("help", "exit-codes").out)
     rows = re.findall(r"^  (\d)  (.*)$", text, re.M)
     assert [int(number) for number, _ in rows] == [OK, NO, USAGE, PARTLY, FAILURE]
     for number, meaning in rows:
-        assert "| %s | %s |" % (number, meaning) in readme
+        assert "| %s | %s |" % (number, meaning) in guide
 
 
 def test_the_version_is_the_trees(perseas):
@@ -169,6 +185,64 @@ def test_options_may_stand_anywhere(perseas, mirrors):
     where = mirror_list(daemons)
     assert perseas("--mirrors=" + where, "create", "--acks", "1", "s").status == OK
     assert perseas("status", "--json", "--mirrors", where, "--", "s").json()["found"]
+
+
+# --- which mirrors ---
+
+def test_mirrors_come_from_the_environment(perseas, mirrors, monkeypatch):
+    """Where they are not named, by every command that takes a list; what is named goes before."""
+    daemons = mirrors(3)
+    monkeypatch.setenv("PERSEAS_MIRRORS", mirror_list(daemons[:2]))
+    assert perseas("create", "s", "--acks", "1").status == OK
+    for words in (["ls"], ["status", "s"], ["roster", "s"], ["doctor"], ["recover", "s"]):
+        done = perseas(*words)
+        assert all(d.address in done.out for d in daemons[:2]), done
+    for words in (["verify", "s"], ["top", "--once"], ["bench", "--seconds", "0.1"]):
+        done = perseas(*words)
+        assert done.status == OK and done.err == "", done
+    done = perseas("ls", daemons[2].address)
+    assert done.status == OK and daemons[0].address not in done.out, done
+    done = perseas("history", "s")
+    assert done.status == USAGE and "name one" in done.err, done
+    monkeypatch.setenv("PERSEAS_MIRRORS", daemons[0].address)
+    assert "0 shown" in perseas("history", "s").out
+
+
+def test_a_change_of_the_roster_takes_its_list_from_the_environment(perseas, mirrors, monkeypatch):
+    """Then the words behind the store are the mirrors that come and go."""
+    daemons = mirrors(3)
+    assert perseas("create", "s", mirrors=daemons[:2]).status == OK
+    monkeypatch.setenv("PERSEAS_MIRRORS", mirror_list(daemons))
+    assert perseas("roster", "add", "s", daemons[2].address).status == OK
+    assert perseas("roster", "remove", "s", daemons[0].address).status == OK
+    found = status_of("s", daemons[1:])["roster"]["members"]
+    assert {m["address"] for m in found} == {d.address for d in daemons[1:]}
+    monkeypatch.delenv("PERSEAS_MIRRORS")
+    done = perseas("roster", "remove", "s", daemons[1].address)
+    assert done.status == USAGE and "which mirror?" in done.err, done
+
+
+def test_a_mirror_that_is_to_lose_something_is_named(perseas, mirrors, monkeypatch):
+    """What ends a daemon or deletes an image takes none from the environment."""
+    daemon, = mirrors(1)
+    assert perseas("create", "s", mirrors=[daemon]).status == OK
+    monkeypatch.setenv("PERSEAS_MIRRORS", daemon.address)
+    for words in (["drop", "s", "--yes"], ["spill"]):
+        done = perseas(*words)
+        assert done.status == USAGE and "which mirrors?" in done.err, done
+    assert perseas("status", "s").status == OK
+
+
+def test_what_is_not_said_of_a_mirror_is_the_default(perseas, monkeypatch):
+    """The port, the socket, and the mirror itself: whoever is there or not, it is named."""
+    monkeypatch.delenv("PERSEAS_MIRRORS", raising=False)
+    for words, named in ((["ls"], "127.0.0.1:7170"), (["status", "s"], "127.0.0.1:7170"),
+                         (["history", "s"], "127.0.0.1:7170"),
+                         (["ls", "localhost"], "localhost:7170"),
+                         (["ls", "tcp://[::1]"], "tcp://[::1]:7170"),
+                         (["ls", "unix://"], "unix:///run/perseas/socket")):
+        done = perseas(*words)
+        assert named in done.out + done.err and done.status != USAGE, done
 
 
 # --- mirrors that are none ---
@@ -199,7 +273,7 @@ def serve(conversation):
     return listener.getsockname()[1], close
 
 
-HELLO = b"PSSC" + (3).to_bytes(4, "little")
+HELLO = wire.control_hello()
 
 
 def say(data):
@@ -227,11 +301,11 @@ HOSTILE = [
     ("another protocol", say(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "is not a perseasd"),
     ("another version", say(b"PSSC" + (9).to_bytes(4, "little")), "speaks version 9"),
     ("a huge length", say(message(0xffffffff, b"")), "is it a perseasd"),
-    ("garbage", say(message(16, b"\xff" * 16)), "is not a reply"),
-    ("an empty success", say(message(2, b"\x08\x00")), "is not a reply"),
-    ("an unknown status", say(message(2, b"\x08\x63")), "is not a reply"),
+    ("garbage", say(message(16, b"\xff" * 16)), "not the reply that is due"),
+    ("an empty success", say(message(2, b"\x08\x00")), "not the reply that is due"),
+    ("an unknown status", say(message(2, b"\x08\x63")), "not the reply that is due"),
     ("a cut message", say(message(64, b"\x08")), "ended the connection"),
-    ("another answer", say(message(2, b"\x32\x00")), "another question"),
+    ("another answer", say(message(2, b"\x32\x00")), "nothing that was asked"),
 ]
 
 

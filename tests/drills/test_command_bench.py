@@ -2,8 +2,12 @@
 import signal
 import subprocess
 
+import pytest
+
 from drill import (BUILD, FAILURE, OK, PARTLY, SECONDS, die_with_parent, fill, mirror_list,
                    status_of, wait_for)
+
+pytestmark = pytest.mark.timing("figures of a tenth of a second")
 
 BRIEF = ["--seconds", "0.1", "--sizes"]
 
@@ -20,7 +24,8 @@ def started(perseas, daemons, *words):
                                 "600", *words], stdin=subprocess.DEVNULL, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                preexec_fn=die_with_parent)
-    wait_for(lambda: stores(perseas, daemons), SECONDS, "the store of perseas bench")
+    wait_for(lambda: all(stores(perseas, [daemon]) for daemon in daemons), SECONDS,
+             "the store of perseas bench, on every mirror")
     return process
 
 

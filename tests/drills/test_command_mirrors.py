@@ -1,10 +1,18 @@
 """The commands that change what mirrors have: roster, drop, spill; and what status tells of a live
 owner's mirrors."""
+import concurrent.futures
+import fcntl
+import select
+import socket
+import subprocess
+
 import pytest
 
-from binding import CREATE, PerseasError, Store
-from drill import (FAILURE, NO, OK, PARTLY, SECONDS, fill, mirror_list, run_command, status_of,
-                   wait_even, wait_for)
+import wire
+from binding import CREATE, TAKEOVER, PerseasError, Store
+from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, SECONDS, fill, mirror_list, process_state,
+                   run_command, status_of, wait_even, wait_for)
+from test_command import serve
 
 
 # --- drop ---
@@ -38,6 +46,46 @@ def test_a_dropped_store_is_gone_from_memory_and_may_be_made_again(perseas, mirr
     with pytest.raises(PerseasError):
         Store("s", mirror_list(daemons))
     assert perseas("create", "s", mirrors=daemons).status == OK
+
+
+def test_a_list_of_mirrors_is_dropped_as_far_as_they_have_images(perseas, mirrors):
+    """Of four one is down, one has no image, and one a damaged one: nothing is deleted without
+    --yes; with it the images go, and the status is of who did not answer."""
+    daemons = mirrors(4)
+    fill("s", daemons[:3], {"accounts": b"contents"})
+    daemons[0].kill9()
+    daemons[1].kill9()
+    (daemons[1].memory / "s/header").write_bytes(b"?" * 100)
+    daemons[1].restart()
+    done = perseas("drop", "s", mirrors=daemons)
+    assert done.status == NO and "nothing is deleted without --yes" in done.err, done
+    assert done.out.count("would delete") == 2, done
+    assert (daemons[1].memory / "s").exists() and (daemons[2].memory / "s").exists()
+    done = perseas("drop", "s", "--yes", mirrors=daemons)
+    assert done.status == FAILURE and done.out.count("deleted") == 2, done
+    assert daemons[0].address in done.err and daemons[3].address in done.err, done
+    assert not (daemons[1].memory / "s").exists() and not (daemons[2].memory / "s").exists()
+    assert perseas("drop", "s", "--yes", mirrors=daemons[1:]).status == NO
+
+
+def test_a_store_is_dropped_from_all_of_its_mirrors_at_once(perseas, mirrors):
+    """With --json it is one object, whatever the number of mirrors."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents"})
+    told = perseas("drop", "s", "--yes", "--json", mirrors=daemons).json()
+    assert [(each["mirror"], each["deleted"], each["listed"]) for each in told["mirrors"]] == \
+        [(daemon.address, True, True) for daemon in daemons]
+    assert not any((daemon.memory / "s").exists() for daemon in daemons)
+
+
+def test_a_list_is_not_dropped_where_one_image_has_a_live_owner(perseas, mirrors):
+    """Another store of the same name on the second mirror: the first one keeps its own, too."""
+    daemons = mirrors(2)
+    fill("s", daemons[:1], {"accounts": b"contents"})
+    with Store("s", daemons[1].address, flags=CREATE):
+        done = perseas("drop", "s", "--yes", mirrors=daemons)
+        assert done.status == NO and "has a live owner" in done.err, done
+        assert (daemons[0].memory / "s").exists()
 
 
 def test_a_damaged_image_is_dropped_by_its_name(perseas, mirrors):
@@ -80,13 +128,88 @@ def test_spill_writes_the_images_and_ends_the_mirror(perseas, mirrors, tmp_path)
     fill("s", daemons, {"accounts": b"contents" * 1000})
     done = perseas("spill", daemons[0].address)
     assert done.status == OK and "1 store, " in done.out and str(tmp_path) in done.out, done
-    wait_for(lambda: not daemons[0].running(), SECONDS, "the mirror's end")
+    assert done.out.endswith("; the mirror has ended\n")
+    assert daemons[0].mirror.process.wait(SECONDS) == 0
     assert [each.name for each in tmp_path.glob("*.spill")] == ["s.spill"]
     daemons[0].lose_memory()
     daemons[0].restart()
     assert list(tmp_path.glob("*.spill")) == []
     assert perseas("recover", "s", mirrors=daemons).status == OK
     assert perseas("verify", "s", mirrors=daemons).status == OK
+
+
+def replies(connection, bodies):
+    """Answers request after request, each with one of these bodies of Reply."""
+    connection.sendall(wire.control_hello())
+    wire.receive(connection, 8)
+    for body in bodies:
+        length = int.from_bytes(wire.receive(connection, 4), "little")
+        asked = wire.fields(wire.receive(connection, length))
+        connection.sendall(wire.message(wire.field(30, asked[30]) + body))
+
+
+def test_spill_waits_for_the_end_of_the_mirror():
+    """This one says that the images are written, and takes its time: it ends once the command
+    sleeps without having said anything."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = "127.0.0.1:%d" % listener.getsockname()[1]
+        command = subprocess.Popen([BUILD / "perseas", "spill", address], text=True,
+                                   stdout=subprocess.PIPE)
+        connection, _ = listener.accept()
+        with connection:
+            listed = wire.field(4, wire.field(2, "0"))
+            spilled = wire.field(23, wire.field(1, 2) + wire.field(3, "/spill"))
+            replies(connection, [listed, spilled])
+            wait_for(lambda: command.poll() is not None or process_state(command.pid) == "S",
+                     SECONDS, "a command that waits")
+            assert select.select([command.stdout], [], [], 0)[0] == []
+        out, _ = command.communicate(timeout=SECONDS)
+    assert command.returncode == OK and out.endswith("written to /spill; the mirror has ended\n")
+
+
+def test_a_spill_that_does_not_end_is_not_told_as_an_end(perseas, mirrors, tmp_path):
+    """Its images are written; as long as it may take is over."""
+    listed = wire.field(4, wire.field(2, "0"))
+    spilled = wire.field(23, wire.field(1, 2) + wire.field(3, "/spill"))
+
+    def conversation(connection):
+        replies(connection, [listed, spilled])
+        connection.recv(1)
+
+    port, close = serve(conversation)
+    try:
+        done = perseas("spill", "127.0.0.1:%d" % port, "--wait", "1", "--json")
+    finally:
+        close()
+    assert done.status == PARTLY and done.json()["ended"] is False, done
+    assert "has not ended within 1 s" in done.err, done
+
+
+def test_the_connection_of_a_spill_ends_after_the_mirror_has_let_go_of_its_memory(mirrors,
+                                                                                tmp_path):
+    """Of much of it, which takes a while: its end is then that of the process."""
+    daemon, = mirrors(1, options=["--spill-dir", str(tmp_path)])
+    with Store("s", daemon.address, flags=CREATE) as store:
+        store.map("accounts", 64 * MIB)
+        store.publish()
+    control = wire.Control(daemon.address)
+    assert control.ask(wire.field(20, b"")).get(1, 0) == wire.STATUS_OK
+    assert wire.rest(control.peer) == b""
+    with open(daemon.memory / ".lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.parametrize("fabric", ["tcp", "shm", "tls"])
+def test_a_mirror_that_has_ended_can_be_started_at_once(perseas, mirrors, tmp_path, fabric):
+    """Port, socket and memory directory are free when the connection of who asked for it ends."""
+    daemon, = mirrors(1, fabric, ["--spill-dir", str(tmp_path)])
+    fill("s", [daemon], {"accounts": b"contents"})
+    for _ in range(3):
+        process = daemon.mirror.process
+        done = perseas("spill", daemon.address)
+        assert done.status == OK and done.out.endswith("; the mirror has ended\n"), done
+        daemon.mirror.start()
+        assert process.wait(SECONDS) == 0
 
 
 def test_a_mirror_without_a_spill_directory_refuses(perseas, mirrors):
@@ -156,6 +279,18 @@ def test_a_mirror_is_replaced(perseas, held):
     assert "not in the roster" in perseas("status", "s", mirrors=daemons).out
 
 
+def test_the_only_mirror_is_replaced(perseas, mirrors):
+    """The one that passed the order on has left, and nobody tells it that all is well."""
+    old, new = mirrors(1)[0], mirrors(1)[0]
+    fill("s", [old], {"accounts": b"contents" * 1000})
+    with Store("s", old.address) as owner:
+        owner.map("accounts")
+        done = perseas("roster", "replace", "s", old.address, old.address, new.address)
+        assert done.status == OK and "is changed" in done.out, done
+        assert members("s", [new]) == ({new.address}, 1, True)
+        contents_are_good("s", [new], owner)
+
+
 def test_a_mirror_is_added_and_removed_again(perseas, held):
     """W follows where it is told to."""
     daemons, extra, owner = held
@@ -179,8 +314,80 @@ def test_a_change_that_cannot_be_is_refused_with_a_sentence(perseas, held):
                   ["add", extra.address, "--acks", "9"], ["add", "127.0.0.1:1"]):
         done = perseas("roster", words[0], "s", mirror_list(daemons), *words[1:])
         assert done.status not in (OK, PARTLY) and len(done.err) > 20, (words, done)
+        assert "being copied" not in done.out, (words, done)
     assert members("s", daemons) == before
     contents_are_good("s", daemons, owner)
+
+
+def test_a_change_that_could_not_be_settled_is_refused(perseas, held):
+    """One of three is dead, and a live one is to leave: W of those that are left are not there.
+    What is short is named, and commits go on. To take the dead one out is no trouble."""
+    daemons, _, owner = held
+    daemons[2].kill9()
+    if owner:
+        wait_for(lambda: "down" in [m["state"] for m in status_of("s", daemons[:2])["owner"]
+                                    ["mirrors"]], SECONDS, "an owner that sees a dead mirror")
+    done = perseas("roster", "remove", "s", mirror_list(daemons), daemons[1].address)
+    assert done.status == NO, done
+    assert "as it would be has 1 of 2 mirrors live, and a commit needs 2" in done.err, done
+    assert "not live: " + daemons[2].address in done.err, done
+    assert members("s", daemons[:2]) == ({d.address for d in daemons}, 2, True)
+    if owner:
+        owner.write("accounts", 0, b"more....")
+    done = perseas("roster", "remove", "s", mirror_list(daemons), daemons[2].address)
+    assert done.status == OK, done
+    contents_are_good("s", daemons[:2], owner)
+
+
+def test_a_change_is_taken_back(perseas, mirrors):
+    """While a new mirror is being copied to, slowly: cancel takes the change back, and the command
+    that ordered it says so. There is nothing more to be taken back then, with an owner or
+    without."""
+    daemons, extra = mirrors(3), mirrors(1)[0]
+    with Store("s", mirror_list(daemons), flags=CREATE, resync_rate=100000) as store:
+        store.map("accounts", 8 * MIB)
+        store.publish()
+        done = perseas("roster", "cancel", "s", mirror_list(daemons))
+        assert done.status == NO and "no change of the roster is being made" in done.err, done
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(perseas, "roster", "add", "s", mirror_list(daemons),
+                                  extra.address, "--wait", "3600")
+            wait_for(lambda: any((status_of("s", [d])["owner"] or {}).get("order")
+                                 for d in daemons), SECONDS, "an order")
+            def states():
+                owner = status_of("s", daemons)["owner"]
+                return [m["state"] for m in owner["mirrors"]] if owner else []
+
+            wait_for(lambda: "resyncing" in states(), SECONDS, "a copy that is being made")
+            done = perseas("roster", "cancel", "s", mirror_list(daemons))
+            assert done.status == OK and "taken back" in done.out, done
+            done = waiting.result(SECONDS)
+        assert done.status == NO and "taken back" in done.err, done
+        assert members("s", daemons) == ({d.address for d in daemons}, 2, True)
+        store.write("accounts", 0, b"contents")
+    done = perseas("roster", "cancel", "s", mirror_list(daemons))
+    assert done.status == NO and "no change of its roster" in done.err, done
+
+
+def test_an_order_ends_with_the_owner_that_took_it(perseas, mirrors, owner):
+    """The owner is stopped when the order comes, and another takes the store over: the command
+    says so at once, however long it was to wait."""
+    daemons, extra = mirrors(3), mirrors(1)[0]
+    old = owner("s", daemons, "map,accounts,4096", "publish")
+
+    def orders():
+        told = [status_of("s", [d])["owner"] for d in daemons]
+        return None not in told and [owner["order"] for owner in told if owner["order"]]
+
+    wait_for(lambda: orders() == [], SECONDS, "an owner that every mirror has heard of")
+    old.stop()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(perseas, "roster", "add", "s", mirror_list(daemons), extra.address,
+                              "--wait", "3600")
+        wait_for(orders, SECONDS, "an order")
+        with Store("s", mirror_list(daemons), flags=TAKEOVER):
+            done = waiting.result(SECONDS)
+    assert done.status == PARTLY and "another owner that knows nothing of it" in done.err, done
 
 
 # --- what a live owner tells ---

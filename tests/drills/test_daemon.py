@@ -1,14 +1,17 @@
 """perseasd as a service manager sees it."""
 import os
+import pathlib
 import signal
 import socket
 import subprocess
 import time
+import uuid
 
 import pytest
 
-from cluster import wait_for
-from drill import BUILD, SECONDS, fill
+from cluster import in_memory, wait_for
+from drill import BUILD, OK, SECONDS, fill, status_of
+from test_recover import crc32c
 
 
 def listen(path):
@@ -24,7 +27,7 @@ def test_it_says_when_it_is_ready_and_when_it_stops(tmp_path):
     ports = tmp_path / "ports"
     with listen(tmp_path / "notify") as notices:
         words = [BUILD / "perseasd", "--listen", "127.0.0.1:0", "--port-file", ports,
-                 "--memory-dir", tmp_path / "memory"]
+                 "--memory-dir", tmp_path / "memory", "--unsafe-memory-on-disk", "on"]
         daemon = subprocess.Popen(words, stderr=subprocess.DEVNULL,
                                   env=dict(os.environ, NOTIFY_SOCKET=str(tmp_path / "notify")))
         try:
@@ -46,7 +49,7 @@ def test_options_come_from_a_file_and_the_command_line_goes_before_it(tmp_path):
     options = tmp_path / "perseasd.conf"
     first, second = tmp_path / "first", tmp_path / "second"
     options.write_text("# a mirror\nlisten 127.0.0.1:0\nport-file %s\nmemory-dir %s\n"
-                       % (first, tmp_path / "memory"))
+                       "unsafe-memory-on-disk on\n" % (first, tmp_path / "memory"))
     with listen(tmp_path / "notify") as notices:
         daemon = subprocess.Popen([BUILD / "perseasd", "--config", options, "--port-file", second],
                                   stderr=subprocess.DEVNULL,
@@ -58,6 +61,48 @@ def test_options_come_from_a_file_and_the_command_line_goes_before_it(tmp_path):
         finally:
             daemon.kill()
             daemon.wait()
+
+
+def ask(*words):
+    """A daemon that says something, and ends."""
+    return subprocess.run([BUILD / "perseasd", *words], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+
+
+def test_help_is_there_in_short_too(tmp_path):
+    """-h says what --help says: every option, with its default, and the port that is taken."""
+    done = ask("-h")
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout == ask("--help").stdout
+    text = " ".join(done.stdout.split())
+    for said in ("Usage: perseasd", "-h, --help", "--max-connections N", "Default: 1024.",
+                 "127.0.0.1:7170", "Exit status:"):
+        assert said in text, text
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--lisen", "127.0.0.1:0"], "there is no option --lisen; is --listen meant?"),
+    (["--log-lvl=info"], "is --log-level meant?"),
+    (["--zzzzzzzz"], "there is no option --zzzzzzzz; perseasd --help lists them"),
+    (["-x"], "there is no option -x"),
+    (["listen"], "is not an option"),
+    (["--max-connections", "15"], "--max-connections 15: it must be a number from 16 to 65536"),
+    (["--max-memory", "1X"], "a number of bytes"),
+    (["--log-level", "loud"], "it must be error, warning, info or debug"),
+])
+def test_a_wrong_option_is_refused_with_a_right_one(words, said):
+    """Nothing is opened."""
+    done = ask(*words)
+    assert done.returncode == 2 and said in done.stderr and done.stdout == "", done
+
+
+def test_a_misspelt_line_of_the_file_is_answered_with_the_right_one(tmp_path):
+    """Options that a file cannot have are not proposed there."""
+    file = tmp_path / "perseasd.conf"
+    for line, said in (("lisen 127.0.0.1:0", 'there is no option "lisen" in this file; is "listen" '
+                        'meant?'), ("boot-ids 1", 'no option "boot-ids" in this file\n')):
+        file.write_text("# first\n%s\n" % line)
+        done = ask("--config", file)
+        assert done.returncode == 2 and "line 2: " in done.stderr and said in done.stderr, done
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
@@ -76,6 +121,7 @@ def ticks(pid):
     return int(fields[11]) + int(fields[12])
 
 
+@pytest.mark.timing("the time of the processor")
 def test_a_mirror_that_spins_sleeps_when_idle(mirrors):
     """After each frame it looks for more without sleeping. When nothing comes it must give the
     processor back: half a second passes in which it uses none of it."""
@@ -90,3 +136,33 @@ def test_a_mirror_that_spins_sleeps_when_idle(mirrors):
         return time.monotonic() - seen[1] > 0.5
 
     wait_for(slept, 10, "a daemon that sleeps")
+
+
+def test_it_does_not_start_on_a_disk(tmp_path):
+    """A power cut would give back old images that look new."""
+    if in_memory(tmp_path):
+        pytest.skip("what tests write to is in memory here")
+    words = [BUILD / "perseasd", "--listen", "127.0.0.1:0", "--memory-dir", tmp_path / "memory"]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+    assert done.returncode == 1 and "neither in memory" in done.stderr, done.stderr
+
+
+def test_an_image_of_another_boot_is_not_served(mirrors, perseas):
+    """A memory directory that was copied, or came back from a disk, after the host had started
+    again: one mirror has it, and is made anew from the others."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"old"}, log_size=65536)
+    daemons[0].kill9()
+    path = daemons[0].memory / "s" / "header"
+    boot = uuid.UUID(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()).bytes
+    data = path.read_bytes()
+    length = int.from_bytes(data[12:16], "little")
+    packed = data[24:24 + length].replace(boot, bytes(15) + b"\1")
+    assert packed != data[24:24 + length]
+    head = data[:12] + len(packed).to_bytes(4, "little") + crc32c(packed).to_bytes(4, "little")
+    path.write_bytes(head + bytes(4) + packed)
+    daemons[0].restart()
+    assert "of another boot of this host" in daemons[0].log()
+    assert (daemons[0].memory / ".s.aside-1" / "header").exists()
+    assert perseas("recover", "s", mirrors=daemons).status == OK
+    assert len(status_of("s", daemons)["mirrors"]) == 3

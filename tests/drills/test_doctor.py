@@ -3,6 +3,7 @@ import pytest
 
 from drill import NO, OK, TOP, USAGE, mirror_list
 from test_command import NOBODY, say, serve, silent
+from watching import Watch, options
 
 
 def checks(done):
@@ -41,6 +42,17 @@ def test_the_daemons_of_the_host_are_asked(perseas, mirrors, fabric):
         assert "its clock is" in mirror["found"]
 
 
+@pytest.mark.parametrize("fabric", ["tcp", "tls"])
+def test_the_http_of_a_daemon_is_no_mirror_that_fails(perseas, mirrors, tmp_path, fabric):
+    """Unless somebody calls it one."""
+    daemon, = mirrors(1, fabric, options(tmp_path))
+    http = "127.0.0.1:%d" % Watch(tmp_path).port
+    told = checks(perseas("doctor", "--json"))
+    assert http in told["perseasd"]["found"] and "mirror " + http not in told
+    assert told["HTTP " + http]["result"] == told["mirror " + daemon.address]["result"] == "ok"
+    assert checks(perseas("doctor", "--json", http))["mirror " + http]["result"] == "fail"
+
+
 @pytest.mark.parametrize("conversation, said, advice", [
     (say(b"PSSC" + (9).to_bytes(4, "little")), "speaks version 9", "Upgrade"),
     (say(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "is not a perseasd", "Give the port"),
@@ -64,6 +76,6 @@ def test_a_mirror_that_is_none_fails(perseas, mirrors, conversation, said, advic
 
 def test_a_list_that_is_none_is_refused_before_anything_is_looked_at(perseas):
     """And so is a directory that is not absolute."""
-    for words in (["doctor", "host"], ["doctor", "--memory-dir", "here"]):
+    for words in (["doctor", "host:"], ["doctor", "--memory-dir", "here"]):
         done = perseas(*words)
         assert done.status == USAGE and done.out == "", done

@@ -43,7 +43,7 @@ def test_a_head_is_a_get_without_its_body(watched):
     for path in ("/", "/metrics", "/status.json", "/healthz", "/none"):
         status, headers, body = watch.ask(path)
         with socket.create_connection(("127.0.0.1", watch.port), SECONDS) as peer:
-            peer.sendall(b"HEAD %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode())
+            peer.sendall(b"HEAD %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path.encode())
             head, _, rest = wire.rest(peer).partition(b"\r\n\r\n")
         assert rest == b"" and head.startswith(b"HTTP/1.1 %d " % status)
         if path in ("/", "/healthz", "/none"):
@@ -57,6 +57,31 @@ def test_only_get_and_head_are_answered(watched):
         assert status == 405 and headers["Allow"] == "GET, HEAD", method
     assert watch.ask("/metrics", "POST", b"x" * 100)[0] in (405, 413)
     assert watch.ask("/metrics", "BREW")[0] in (405, 501)
+
+
+def test_whoever_is_led_here_by_another_name_sees_nothing(watched):
+    """A page of somebody else's whose name was made to lead to this host (DNS rebinding): browsers
+    name it. Numbers, localhost, and what --http-name says are the daemon."""
+    daemon, watch = watched("tcp", "--http-name", "node1.example", "--http-name", "other")
+
+    def ask(*hosts, target="/status.json"):
+        lines = "".join("Host: %s\r\n" % host for host in hosts)
+        with socket.create_connection(("127.0.0.1", watch.port), SECONDS) as peer:
+            peer.sendall(("GET %s HTTP/1.1\r\n%s\r\n" % (target, lines)).encode())
+            return wire.rest(peer).decode()
+
+    for host in ("evil.example", "evil.example:7180", "127.0.0.1.evil.example", "localhost.evil",
+                 "[::1", "[::1]x", "", "node1.example.evil", "x" * 300):
+        reply = ask(host)
+        assert reply.startswith("HTTP/1.1 421 "), host
+        assert "--http-name" in reply and '"stores"' not in reply
+    assert ask("localhost", "evil.example").startswith("HTTP/1.1 421 ")
+    assert ask("localhost", target="http://evil.example/metrics").startswith("HTTP/1.1 421 ")
+    for host in ("127.0.0.1", "127.0.0.1:1", "[::1]:7180", "localhost", "LocalHost:7180",
+                 "localhost.", "node1.example", "NODE1.example:80", "other",
+                 socket.gethostname()):
+        assert ask(host).startswith("HTTP/1.1 200 "), host
+    assert ask().startswith("HTTP/1.1 200 ")
 
 
 def test_the_page_runs_no_script_but_its_own(watched):
@@ -78,7 +103,8 @@ def test_the_page_runs_no_script_but_its_own(watched):
 def test_only_this_host_is_let_in_unless_it_is_said(tmp_path):
     for host in ("0.0.0.0", "[::]"):
         done = subprocess.run([BUILD / "perseasd", "--listen", "127.0.0.1:0", "--memory-dir",
-                               tmp_path / "memory", "--http", host + ":0"],
+                               tmp_path / "memory", "--unsafe-memory-on-disk", "on",
+                               "--http", host + ":0"],
                               stderr=subprocess.PIPE, text=True, timeout=SECONDS)
         assert done.returncode == 1 and "--http-anywhere on" in done.stderr
 
@@ -207,20 +233,20 @@ def test_who_is_ready_has_memory_for_more(mirrors, tmp_path):
 HOSTILE = {
     "silent": b"",
     "half a line": b"GET /met",
-    "no end": b"GET /metrics HTTP/1.1\r\nHost: x\r\n",
-    "takes no answer": b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+    "no end": b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n",
+    "takes no answer": b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 ANSWERED = {
     "huge header": b"GET / HTTP/1.1\r\nX: " + b"x" * 100000 + b"\r\n\r\n",
     "endless line": b"GET /" + b"x" * 100000,
     "no HTTP": b"\x00\xff\x16\x03\x01" * 100 + b"\r\n\r\n",
-    "no such method": b"BREW /pot HTTP/1.1\r\nHost: x\r\n\r\n",
+    "no such method": b"BREW /pot HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "a body too many": b"POST /metrics HTTP/1.1\r\nContent-Length: 9999999999999999\r\n\r\n",
     "a body that never comes": b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nxx",
     "negative length": b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
     "chunks": b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffff\r\n",
-    "controls in the path": b"GET /\x01\x1b[2J%00%0a HTTP/1.1\r\nHost: x\r\n\r\n",
-    "pipelined": b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 50,
+    "controls in the path": b"GET /\x01\x1b[2J%00%0a HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "pipelined": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50,
 }
 
 

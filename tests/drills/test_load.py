@@ -23,6 +23,8 @@ from rules import Rules
 from teller import SECONDS, TELLER, tellers, until  # noqa: F401
 from test_hostile import Busy
 
+pytestmark = pytest.mark.timing("the longest commit beside a crowd")
+
 IDLE, BUSY, ROOM = 1000, 200, 1700
 SLOW = BUSY // 2 // 5                   # of the busy ones
 WINDOWS = 7                             # with the load, and as many without

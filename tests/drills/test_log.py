@@ -36,11 +36,13 @@ def test_an_owners_life_is_told_once(mirrors, owner, fabric, form):
     assert run_command("drop", "data", daemon.address, "--yes").status == 0
     if form == "text":
         log = daemon.log()
-        assert log.count("perseasd: store data: created\n") == 1
-        assert log.count("perseasd: store data: claimed by ") == 3
+        mine = "Z perseasd %s: " % daemon.mirror.tcp
+        assert all("Z perseasd %s:" % daemon.mirror.host in line for line in log.splitlines())
+        assert log.count(mine + "store data: created\n") == 1
+        assert log.count(mine + "store data: claimed by ") == 3
         assert log.count(" is fenced by a claim with epoch ") == 1
         assert log.count(", is over\n") == 3
-        assert log.count("perseasd: store data: dropped\n") == 1
+        assert log.count(mine + "store data: dropped\n") == 1
         return
     claims, fences, ends = (named(daemon, event)
                             for event in ("claimed", "fenced", "session-over"))
@@ -90,15 +92,17 @@ def test_what_it_cannot_start_with_is_an_event_too(tmp_path):
     assert entry["event"] == "fails" and str(tmp_path) in entry["message"]
 
 
-def test_under_systemd_priorities_come_first(tmp_path):
-    """The journal takes <N> off a line of text; an object stays an object."""
+def test_in_the_journal_priorities_come_first(tmp_path):
+    """The journal takes <N> off a line of text, and notes the time; an object stays an object."""
     for words, begins in ((), "<6>perseasd "), (CODE["json"], "{\"time\":"):
         log = pathlib.Path(tmp_path / "log")
         with open(log, "wb") as err:
+            journal = os.fstat(err.fileno())
             daemon = subprocess.Popen(
                 [BUILD / "perseasd", "--listen", "127.0.0.1:0", "--memory-dir",
-                 tmp_path / "memory", *words], stderr=err,
-                env=dict(os.environ, JOURNAL_STREAM="8:1"))
+                 tmp_path / "memory", "--unsafe-memory-on-disk", "on", *words], stderr=err,
+                env=dict(os.environ,
+                         JOURNAL_STREAM="%d:%d" % (journal.st_dev, journal.st_ino)))
         try:
             wait_for(lambda: "listening" in log.read_text(), SECONDS, "a daemon that listens")
             assert log.read_text().startswith(begins)

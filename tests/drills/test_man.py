@@ -76,6 +76,18 @@ def test_a_page_of_a_command_has_what_its_help_has(pages):
         assert words in text, text
 
 
+def test_the_page_of_the_file_has_what_may_stand_in_it(pages):
+    """Options of the command line alone are in the daemon's page only, with the others."""
+    term = re.compile(r'^\.B "(?:\\-h, )?(?:\\-\\-)?([a-z\\-]+)', re.M)
+    terms = {name: set(term.findall(pages[name].read_text()))
+             for name in ("perseasd.conf.5", "perseasd.8")}
+    line = {name.replace("-", "\\-") for name in ("config", "boot-id", "metrics-help", "help",
+                                                  "version")}
+    assert "spin\\-us" in terms["perseasd.conf.5"]
+    assert line | terms["perseasd.conf.5"] == terms["perseasd.8"]
+    assert not line & terms["perseasd.conf.5"]
+
+
 def test_a_page_of_a_function_has_its_errors_and_threads(pages):
     """perseas_set_range; and its neighbours' are not among them."""
     needs("groff")

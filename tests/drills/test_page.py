@@ -1,6 +1,7 @@
 """The status page, in a headless Chromium."""
 import os
 import shutil
+import socket
 
 import pytest
 import wire
@@ -79,6 +80,17 @@ class Page:
                 if entry["level"] == "SEVERE"]
 
 
+def title(daemon):
+    return "%s %s - perseasd" % (socket.gethostname(), daemon.mirror.tcp)
+
+
+def test_it_says_which_daemon_it_is_of(page):
+    """Somebody has the pages of several mirrors open."""
+    assert page.texts("h1") == ["perseasd on %s, %s" % (socket.gethostname(),
+                                                        page.daemon.mirror.tcp)]
+    assert page.driver.title == title(page.daemon)
+
+
 def test_it_shows_a_store_that_moves_and_an_owner_that_ends(page, tellers):  # noqa: F811
     assert page.texts("#stores") == ["none"]
     owner = tellers.run("bank", [page.daemon], "create")
@@ -113,7 +125,7 @@ def test_what_a_hostile_owner_says_stays_text_on_a_phone(page):
     page.wait(lambda: page.texts(".mirrors .bad") == [HOSTILE], "the report")
     assert page.texts(".mirrors .row > :first-child") == [HOSTILE]
     assert "copied 3.0 MiB of 7.0 MiB" in page.texts(".mirrors li")[0]
-    assert page.texts("img") == [] and page.driver.title == "perseasd"
+    assert page.texts("img") == [] and page.driver.title == title(page.daemon)
     grounds = set()
     for scheme in "light", "dark":
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {

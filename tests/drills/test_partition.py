@@ -9,6 +9,8 @@ from drill import BUILD, Daemon, run_command
 from netns import network  # noqa: F401
 from teller import LOG, tellers, until  # noqa: F401
 
+pytestmark = pytest.mark.timing("partitions of a second")
+
 MIRRORS = ("m0", "m1", "m2")
 OWNERS = ("a", "b")
 ACKS = 2

@@ -1,12 +1,18 @@
 """The measurements of what an application notices: that its owner was killed, that a mirror is
-copied whole. Here they run small, with bounds that a wrong turn would exceed by far."""
+copied whole, that others ask much of a mirror. Here they run small, with bounds that a wrong turn
+would exceed by far."""
 import json
 import subprocess
 import sys
 
+import pytest
+
 from drill import BUILD, MIB, PATIENCE, SECONDS, TOP
 
+pytestmark = pytest.mark.timing("the longest pauses of an application")
+
 COPY_PAUSE = 100 * PATIENCE             # ms, of a transaction
+FLOOD_PAUSE = 300 * PATIENCE            # ms, of a transaction
 FAILOVER = 5000 * PATIENCE              # ms, of 64 MiB
 
 
@@ -43,3 +49,13 @@ def test_no_transaction_waits_long_while_a_mirror_is_copied_whole(tmp_path):
         assert min(pauses) < COPY_PAUSE, entry
         if entry["resync_rate"]:
             assert entry["seconds"]["max"] > 0.5 * entry["bytes"] / entry["resync_rate"]
+
+
+def test_no_owner_that_floods_a_mirror_stops_the_commits_of_others(tmp_path):
+    """Two owners send requests without an end. What the mirror does about it, it does each time, so
+    the least of the longest pauses counts, less what was taken from this machine meanwhile."""
+    told = measure("neighbours.py", tmp_path / "neighbours.json", "--short", "--seconds", 0.5,
+                   *["--only", "owners"] * 3)
+    pauses = [entry["longest_ms"] - entry["with"]["stolen_ms"] - entry["rest"]["stolen_ms"]
+              for entry in told["neighbours"]]
+    assert len(pauses) == 3 and min(pauses) < FLOOD_PAUSE, told

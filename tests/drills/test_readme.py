@@ -1,5 +1,6 @@
 """The README's first five minutes, as they stand there, and its program against three daemons."""
 import os
+import re
 
 from drill import BUILD, SECONDS, TOP
 from cluster import Cluster
@@ -38,3 +39,8 @@ def test_the_readmes_program_counts_its_runs(tmp_path, root):  # noqa: F811
         done = cluster.run(binary, cluster.tcp(), seconds=SECONDS, env=env)
         assert done.returncode == 1
         assert cluster.mirrors[0].tcp in done.stderr
+
+
+def test_the_readme_says_that_there_is_no_release_until_there_is_one():
+    released = re.findall(r"^## \[?\d", (TOP / "CHANGELOG.md").read_text(), re.M)
+    assert ("There is no release yet" in README.read_text()) == (not released)

@@ -11,6 +11,8 @@ import pytest
 from drill import SECONDS
 from relay import BACK, THERE, Relay
 
+pytestmark = pytest.mark.timing("delays and rates")
+
 RATE = 20e6                             # bytes a second that it must carry at least
 BULK = 64 << 20
 

@@ -2,7 +2,7 @@
 import pytest
 
 from binding import CREATE, PerseasError, Store
-from drill import fill, status_of, wait_ownerless
+from drill import FAILURE, fill, mirror_list, status_of, wait_ownerless
 
 
 def test_rdma_that_is_not_to_be_had_is_refused_with_the_reason(mirrors):
@@ -17,6 +17,28 @@ def test_rdma_that_is_not_to_be_had_is_refused_with_the_reason(mirrors):
     with Store("s", daemon.mirror.tcp) as store:
         store.map("a", 0)
         assert store.read("a", 0, 8) == b"keptkept"
+
+
+def test_a_store_that_could_not_be_opened_is_not_made(mirrors, perseas, monkeypatch):
+    """This host has no RDMA, and one of two addresses asks for it."""
+    monkeypatch.setenv("PERSEAS_RDMA", "off")
+    one, other = mirrors(2)
+    done = perseas("create", "s", "--mirrors", "%s,%s" % (one.mirror.tcp, other.mirror.rdma))
+    assert done.status == FAILURE and "RDMA" in done.err, done
+    assert other.mirror.rdma + ": " in done.err and "tcp://" + other.mirror.tcp in done.err, done
+    assert not any((daemon.memory / "s").exists() for daemon in (one, other))
+
+
+def test_a_mirror_that_cannot_be_reached_as_asked_is_not_left_out(mirrors, monkeypatch):
+    """One of three, where the two others would be enough to open the store: nothing is claimed."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"a": b"kept"})
+    before = status_of("s", daemons)["mirrors"]
+    monkeypatch.setenv("PERSEAS_RDMA", "off")
+    with pytest.raises(PerseasError) as caught:
+        Store("s", "%s,%s" % (mirror_list(daemons[:2]), daemons[2].mirror.rdma))
+    assert caught.value.name == "PERSEAS_ERDMA"
+    assert status_of("s", daemons)["mirrors"] == before
 
 
 @pytest.mark.parametrize("scheme", ["", "tcp://"], ids=["none", "tcp"])

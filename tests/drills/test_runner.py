@@ -1,12 +1,15 @@
 """The test runner must not call a failure a success, and gives away root's rights."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
+import time
 
 import pytest
 
-RUNNER = pathlib.Path(__file__).resolve().parents[1] / "run.py"
+TOP = pathlib.Path(__file__).resolve().parents[2]
+RUNNER = TOP / "tests/run.py"
 
 
 def run(folder, *words):
@@ -91,6 +94,60 @@ def test_the_sum_of_good_suites_is_good(tmp_path):
     assert text.splitlines()[-1] == "2 passed, 0 failed"
 
 
+def progress(folder, monkeypatch, suite, suites):
+    """What is said when this suite of `make check` begins, and the suite is over at once."""
+    monkeypatch.setenv("PERSEAS_SUITES", suites)
+    status, said = run(folder, "--begin", suite)
+    assert status == 0 and run(folder, "--end", suite) == (0, "")
+    return said
+
+
+def test_each_suite_of_a_check_says_how_far_it_is(tmp_path, monkeypatch):
+    """Two alone, then two lanes of one after the other beside each other, of which the longer one
+    counts. What the last time took counts, and what is done does not."""
+    durations = tmp_path / "build/durations"
+    durations.mkdir(parents=True)
+    for suite, minutes in (("a", 3), ("b", 4), ("c", 10), ("d", 1), ("e", 2)):
+        (durations / suite).write_text("%d\n" % (60 * minutes))
+    lanes = "a b / c / d e"
+    assert progress(tmp_path, monkeypatch, "a", lanes) == \
+        "check     a is 1 of 5 suites, about 17 min left\n"
+    assert progress(tmp_path, monkeypatch, "b", lanes) == \
+        "check     b is 2 of 5 suites, about 14 min left\n"
+    assert progress(tmp_path, monkeypatch, "c", lanes) == \
+        "check     c is 3 of 5 suites, about 10 min left\n"
+    assert "about 3 min left" in progress(tmp_path, monkeypatch, "d", lanes)
+    assert float((durations / "c").read_text()) < 60
+    (durations / "e").write_text("1\n")
+    assert "less than a minute left" in progress(tmp_path, monkeypatch, "e", lanes)
+
+
+def test_a_suite_that_has_begun_has_less_to_go(tmp_path, monkeypatch):
+    """It began two minutes ago, takes five, and runs beside one that takes one."""
+    results = tmp_path / "build/results"
+    results.mkdir(parents=True)
+    (tmp_path / "build/durations").mkdir()
+    for suite, minutes in (("c", 5), ("d", 1)):
+        (tmp_path / "build/durations" / suite).write_text("%d\n" % (60 * minutes))
+    (results / "c.began").write_text("%f\n" % (time.time() - 120))
+    assert progress(tmp_path, monkeypatch, "d", "/ c / d") == \
+        "check     d is 2 of 2 suites, about 3 min left\n"
+
+
+def test_a_suite_that_is_run_by_itself_says_nothing_of_others(tmp_path, monkeypatch):
+    monkeypatch.delenv("PERSEAS_SUITES", raising=False)
+    assert run(tmp_path, "--begin", "unit") == (0, "")
+
+
+def test_every_suite_of_a_check_has_its_usual_time():
+    """As the makefile has them, and no others."""
+    makefile = (TOP / "tests/check.mk").read_text()
+    suites = sum((re.findall("^%s := (.*)$" % lane, makefile, re.M)[0].split()
+                  for lane in ("ALONE", "LAST", "BESIDE")), [])
+    table = re.search(r"^USUALLY = {(.*?)^}", RUNNER.read_text(), re.M | re.S)[1]
+    assert sorted(re.findall(r'"(\w+)":', table)) == sorted(suites)
+
+
 # Who, where, whose home: in what is a result, too.
 SEE = """{ id -u; pwd; echo "${HOME-none}"; } >build/results/$1.seen; [ -w see ] && echo 1 passed
 """
@@ -143,3 +200,20 @@ def test_what_gives_way_does_so_as_a_session_too(tmp_path):
     done = subprocess.run(["nice", "-n", "15", sys.executable, str(RUNNER), "sim", see],
                           cwd=tmp_path, timeout=60)
     assert done.returncode == 0
+
+
+def drills(expression):
+    """Those that pytest selects so."""
+    words = ["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", expression]
+    done = subprocess.run([sys.executable, *words, "tests/drills"], cwd=TOP, text=True,
+                          stdout=subprocess.PIPE, timeout=60, check=True)
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_every_drill_is_run_once():
+    """By the suites together: alone or beside others, by an ordinary user or by root."""
+    recipes = subprocess.run(["make", "-n", "check-timing", "check-drills"], cwd=TOP, text=True,
+                             stdout=subprocess.PIPE, timeout=60, check=True).stdout
+    expressions = re.findall(r"-m '([^']*)'", recipes)
+    assert len(expressions) == 4
+    assert sorted(sum(map(drills, expressions), [])) == sorted(drills(""))

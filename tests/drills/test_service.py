@@ -9,11 +9,13 @@ import sys
 import pytest
 
 from cluster import die_with_parent
+from authority import authority  # noqa: F401
 from drill import BUILD, SECONDS, TOP, run_command
 from teller import LOG, tellers  # noqa: F401
 from test_daemon import listen
 
 LAUNCHER = str(TOP / "tests/drills/service.py")
+IP_FREEBIND = 15
 
 
 class Service:
@@ -35,7 +37,8 @@ class Service:
         sockets = [self.tcp, self.local] if sockets is None else sockets
         numbers = [each.fileno() for each in sockets]
         words = [sys.executable, LAUNCHER, "--sockets", ",".join(map(str, numbers)),
-                 self.program, "--memory-dir", self.memory, "--port-file", self.ports,
+                 self.program, "--memory-dir", self.memory, "--unsafe-memory-on-disk", "on",
+                 "--port-file", self.ports,
                  *self.words]
         with listen(self.folder / "notify") as notices, open(self.log, "ab") as log:
             self.process = subprocess.Popen(
@@ -102,6 +105,38 @@ def test_a_socket_that_is_of_no_use_is_named(service):
         assert it.process.wait(SECONDS) == 1
     assert "descriptor 4 from the service manager, of perseasd.socket is no stream socket" \
         in it.log.read_text()
+
+
+def guides_service():
+    """(what doc/installing.md adds to perseasd.conf, the address it adds to perseasd.socket)"""
+    text = (TOP / "doc/installing.md").read_text()
+    lines, = re.findall(r"^    cat >>/etc/perseasd.conf <<END\n(.*?)^    END$", text, re.M | re.S)
+    address, = re.findall(r"ListenStream=(\S+)", text)
+    return re.sub(r"^    ", "", lines, flags=re.M), address
+
+
+@pytest.mark.parametrize("network", [False, True], ids=["this host", "network"])
+def test_the_service_of_the_guide_starts(service, tmp_path, authority, network):  # noqa: F811
+    """With the sockets of the unit and the example of perseasd.conf; and with what the guide adds
+    to both for owners on other hosts, at an address that this host need not have."""
+    lines, address = guides_service() if network else ("", "")
+    for option, path in (("tls-cert", authority.cert("mirror")),
+                         ("tls-key", authority.key("mirror")), ("tls-ca", authority.ca)):
+        lines, count = re.subn("^%s .*$" % option, "%s %s" % (option, path), lines, flags=re.M)
+        assert count == network
+    conf = tmp_path / "perseasd.conf"
+    conf.write_text((TOP / "deploy/perseasd.conf").read_text() + lines)
+    it = service("--config", conf)
+    if network:
+        it.tcp.close()
+        it.tcp = socket.socket()
+        it.tcp.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
+        it.tcp.bind((address.rpartition(":")[0], 0))
+        it.tcp.listen()
+    it.start()
+    said = it.log.read_text()
+    assert said.count("listening at tcp://") == 1 and (", with TLS" in said) == network, said
+    assert it.stop() == 0
 
 
 @pytest.mark.parametrize("way", ["tcp", "shm"])

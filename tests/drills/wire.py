@@ -1,4 +1,4 @@
-"""The protocol by hand, for peers that do not keep to it: proto/envelope.h, proto/frame.h and as
+"""The protocol by hand, for peers that do not keep to it: envelope.h, frame.h and as
 much of proto/control.proto as a claim takes."""
 import collections
 import os
@@ -6,7 +6,7 @@ import socket
 import struct
 
 CONTROL_MAGIC, DATA_MAGIC = 0x43535350, 0x44535350
-VERSION = 3
+VERSION = 4
 WRITE, READ = 2, 3
 SIGNALLED = 1
 LOG, PROMISE, SEGMENT = 0, 1, 16
@@ -15,6 +15,7 @@ OTHER_IDENTITY = 7
 STATUS_OK, STATUS_BAD_REQUEST = 0, 1
 CLAIM = 6                               # field of Request
 CLAIM_REPLY, GRANT, TOKEN = 9, 5, 1     # fields of Reply, ClaimReply, Grant
+WORKING = 24                            # field of Reply
 SECONDS = 10
 Region = collections.namedtuple("Region", "address key length")
 
@@ -121,8 +122,12 @@ class Control:
         assert receive(self.peer, 8) == control_hello()
 
     def reply(self):
-        length, = struct.unpack("<I", receive(self.peer, 4))
-        return fields(receive(self.peer, length))
+        """The next answer; signs of progress before it are passed over."""
+        while True:
+            length, = struct.unpack("<I", receive(self.peer, 4))
+            reply = fields(receive(self.peer, length))
+            if WORKING not in reply:
+                return reply
 
     def ask(self, body):
         self.peer.sendall(message(body))

@@ -2,7 +2,7 @@
  * fuzz_access.c - any bytes as rules: they are refused with a sentence and a line, or one more line
  * takes nothing back: no right, and no limit that was set.
  */
-#include "../../server/access.h"
+#include "../../server/store/access.h"
 
 #include <stdlib.h>
 #include <string.h>

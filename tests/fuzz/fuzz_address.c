@@ -2,7 +2,7 @@
  * fuzz_address.c - any text as a list of mirrors: it is refused with a sentence, or each of its
  * entries means the same when it is parsed again.
  */
-#include "../../client/address.h"
+#include "../../client/core/address.h"
 
 #include <stdlib.h>
 #include <string.h>

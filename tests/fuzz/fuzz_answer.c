@@ -4,8 +4,8 @@
  *
  * Input: writes due, bytes asked for (2), length of the cuts, then the stream.
  */
-#include "../../client/answers.h"
-#include "../../client/fabric.h"
+#include "../../client/fabric/answers.h"
+#include "../../client/core/fabric.h"
 
 #include <stdlib.h>
 #include <string.h>

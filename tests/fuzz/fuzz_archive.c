@@ -4,9 +4,9 @@
  *
  * The first byte says whether checksums are made right, and how many bytes come at once.
  */
-#include "archive.h"
-#include "crc32c.h"
-#include "envelope.h"
+#include "../../proto/control/archive.h"
+#include "../../proto/image/crc32c.h"
+#include "../../proto/control/envelope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static bool mend_head(uint8_t *at, size_t size, size_t *pieces, uint32_t *sum)
 	return true;
 }
 
-/* .. and those of pieces and end, as far as they can be found. */
+/* Puts right the checksums of pieces and end, as far as they can be found. */
 static void mend(uint8_t *at, size_t size)
 {
 	struct ps_archive_piece_head head;

@@ -7,7 +7,7 @@
  * The input is a sequence of events: one byte each, with the connection in its two low bits
  * and the event above them, and what the event needs. A request has a 2-byte length before it.
  */
-#include "../../server/control.h"
+#include "../../server/store/control.h"
 #include "../support/mirror.h"
 #include "../support/spill_heap.h"
 

@@ -4,8 +4,8 @@
  *
  * The first byte is the size of the pieces; the stream follows.
  */
-#include "crc32c.h"
-#include "frame.h"
+#include "../../proto/image/crc32c.h"
+#include "../../proto/data/frame.h"
 
 #include <stdlib.h>
 #include <string.h>

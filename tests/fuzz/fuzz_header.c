@@ -4,8 +4,8 @@
  *
  * The first byte says whether length and checksum are made right.
  */
-#include "crc32c.h"
-#include "envelope.h"
+#include "../../proto/image/crc32c.h"
+#include "../../proto/control/envelope.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  */
 #include "../support/memory_heap.h"
 
-#include "../../server/daemon.h"
-#include "../../server/watch.h"
+#include "../../server/loop/daemon.h"
+#include "../../server/watch/watch.h"
 
 #include <arpa/inet.h>
 #include <event2/event.h>

@@ -6,8 +6,8 @@
  * counts says that the next record begins. Flag 1: the slots get right checksums; 2: the
  * record too; 4: it is at the next lap's start.
  */
-#include "crc32c.h"
-#include "image.h"
+#include "../../proto/image/crc32c.h"
+#include "../../proto/image/image.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * The first byte says whether the checksum is made right, so that what lies behind it is
  * reached too; the record follows.
  */
-#include "crc32c.h"
-#include "image.h"
+#include "../../proto/image/crc32c.h"
+#include "../../proto/image/image.h"
 
 #include <stdlib.h>
 #include <string.h>

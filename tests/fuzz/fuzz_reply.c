@@ -2,7 +2,7 @@
  * fuzz_reply.c - any bytes as a reply. What is accepted can be packed, and is accepted
  * again.
  */
-#include "envelope.h"
+#include "../../proto/control/envelope.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * fuzz_request.c - any bytes as a request. What is accepted can be packed, and is accepted
  * again.
  */
-#include "envelope.h"
+#include "../../proto/control/envelope.h"
 
 #include <stdlib.h>
 

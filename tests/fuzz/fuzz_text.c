@@ -2,8 +2,9 @@
  * fuzz_text.c - any text of a peer, as a string of JSON and as a label of a metric: each is closed
  * by its quote and by nothing before, is UTF-8, and has no control character.
  */
-#include "../../proto/json.h"
-#include "../../server/metrics.h"
+#include "../../proto/base/json.h"
+#include "../../proto/base/text.h"
+#include "../../server/watch/metrics.h"
 
 #include <stdint.h>
 #include <stdlib.h>

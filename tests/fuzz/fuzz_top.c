@@ -3,7 +3,7 @@
  * that pass the checks are merged, compared and printed.
  */
 #include "../../client/command/top.h"
-#include "../../proto/envelope.h"
+#include "../../proto/control/envelope.h"
 
 #include <stdlib.h>
 #include <string.h>

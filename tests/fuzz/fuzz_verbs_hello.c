@@ -8,9 +8,9 @@
 #include "../support/memory_heap.h"
 #include "../support/verbs_peer.h"
 
-#include "../../proto/envelope.h"
-#include "../../proto/frame.h"
-#include "../../server/daemon.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/data/frame.h"
+#include "../../server/loop/daemon.h"
 
 #include <arpa/inet.h>
 #include <event2/event.h>
@@ -56,6 +56,27 @@ static void take(void *bytes, size_t len)
 	}
 }
 
+/* Signs of progress before it are passed over. */
+static Perseas__Reply *take_reply(void)
+{
+	Perseas__Reply *reply = NULL;
+
+	do {
+		const char *why;
+		uint32_t length;
+		uint8_t *bytes;
+
+		perseas__reply__free_unpacked(reply, NULL);
+		take(&length, sizeof(length));
+		bytes = malloc(length);
+		take(bytes, length);
+		reply = ps_reply_unpack(bytes, length, &why);
+		require(reply != NULL);
+		free(bytes);
+	} while (reply->body_case == PERSEAS__REPLY__BODY_WORKING);
+	return reply;
+}
+
 /* A claim brings a new token. */
 static void claim(void)
 {
@@ -63,8 +84,6 @@ static void claim(void)
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	uint8_t owner[PS_ID_SIZE] = { 1 }, *bytes;
 	Perseas__Reply *reply;
-	const char *why;
-	uint32_t length;
 	size_t len;
 
 	body.store = (char *)"bank";
@@ -77,15 +96,11 @@ static void claim(void)
 	require(ps_request_pack(&request, &bytes, &len) == 0);
 	require(send(control, bytes, len, MSG_NOSIGNAL) == (ssize_t)len);
 	free(bytes);
-	take(&length, sizeof(length));
-	bytes = malloc(length);
-	take(bytes, length);
-	reply = ps_reply_unpack(bytes, length, &why);
-	require(reply && reply->claim && reply->claim->grant->rdma_port > 0);
+	reply = take_reply();
+	require(reply->claim && reply->claim->grant->rdma_port > 0);
 	memcpy(hello.token, reply->claim->grant->token.data, PS_ID_SIZE);
 	port = reply->claim->grant->rdma_port;
 	perseas__reply__free_unpacked(reply, NULL);
-	free(bytes);
 }
 
 static void make_store(void)

@@ -4,8 +4,8 @@
  *
  *     make_control tests/fuzz/corpus
  */
-#include "envelope.h"
-#include "frame.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/data/frame.h"
 
 #include <errno.h>
 #include <stdio.h>

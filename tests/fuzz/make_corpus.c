@@ -1,14 +1,14 @@
 /*
  * make_corpus.c - writes the seeds of the fuzz targets, with the real encoders, below the
- * folder that it is given: record/ image/ frame/ request/ reply/ header/ archive/
+ * folder that it is given: record/ image/ log/ frame/ request/ reply/ header/ archive/
  * verbs_hello/.
  *
  *     make_corpus tests/fuzz/corpus
  */
-#include "archive.h"
-#include "envelope.h"
-#include "frame.h"
-#include "image.h"
+#include "../../proto/control/archive.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/data/frame.h"
+#include "../../proto/image/image.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -93,19 +93,20 @@ static void save_record(const char *name, enum ps_record_kind kind, unsigned ran
 	save("record", name, seed.bytes, seed.len);
 }
 
-static void save_image(const char *name, unsigned ranges, uint64_t next, uint64_t position,
-                       uint8_t flags)
+/* A log that stands at (3, seq), and a record of (3, 8) in it. */
+static void save_log(const char *target, const char *name, unsigned ranges, uint64_t seq,
+                     uint64_t next, uint64_t last, uint64_t position, uint8_t flags)
 {
 	struct buffer record, seed = { .len = 0 };
 	struct ps_slot slots[2];
 
-	ps_slot_encode(&slots[0], 3, 6, 64, 0);
-	ps_slot_encode(&slots[1], 3, 7, next, 0);
+	ps_slot_encode(&slots[0], 3, seq - 1, 64, 0);
+	ps_slot_encode(&slots[1], 3, seq, next, last);
 	make_record(&record, PS_RECORD_TRANSACTION, ranges, position);
 	append(&seed, &flags, 1);
 	append(&seed, slots, sizeof slots);
 	append(&seed, record.bytes, record.len);
-	save("image", name, seed.bytes, seed.len);
+	save(target, name, seed.bytes, seed.len);
 }
 
 static void save_records_and_images(void)
@@ -114,10 +115,12 @@ static void save_records_and_images(void)
 	save_record("three", PS_RECORD_TRANSACTION, 3, 1);
 	save_record("many", PS_RECORD_TRANSACTION, 20, 1);
 	save_record("publish", PS_RECORD_PUBLISH, 2, 1);
-	save_image("unfinished", 3, 128, 128, 3);
-	save_image("many", 20, 128, 128, 3);
-	save_image("next-lap", 3, 2 * RING - 64, 2 * RING, 7);
-	save_image("other-lap", 3, 128, 128 + RING, 3);
+	save_log("image", "unfinished", 3, 7, 128, 0, 128, 3);
+	save_log("image", "many", 20, 7, 128, 0, 128, 3);
+	save_log("image", "next-lap", 3, 7, 2 * RING - 64, 0, 2 * RING, 7);
+	save_log("image", "other-lap", 3, 7, 128, 0, 128 + RING, 3);
+	save_log("log", "followed", 3, 7, 128, 64, 128, 3);
+	save_log("log", "past", 3, 8, 320, 128, 128, 7);
 }
 
 /* --- frames ------------------------------------------------------------------------ */

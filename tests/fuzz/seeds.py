@@ -273,6 +273,10 @@ def image(tape):
             for i, (slots, record) in enumerate(unfinished(tape))}
 
 
+def log(tape):
+    return {name.replace("image", "log"): seed for name, seed in image(tape).items()}
+
+
 def record(tape):
     return {"record-%d" % i: b"\0" + record for i, (_, record) in enumerate(unfinished(tape))}
 
@@ -288,4 +292,4 @@ def top(tapes):
 
 OF_A_DAEMON = {"request": request, "reply": reply, "frame": frame, "answer": answer,
                "connection": connection, "tls": inside, "control": control, "image": image,
-               "record": record}
+               "log": log, "record": record}

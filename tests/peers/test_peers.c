@@ -503,7 +503,7 @@ static void without_a_replica_nothing_is_acknowledged(void **state)
 	redisReply *reply;
 
 	rows_close(&rig->rows);
-	options.patience = 0.2;
+	options.patience_ms = 200;
 	assert_int_equal(try_open(rig, &options, why), 0);
 	freeReplyObject(ask(port, "REPLICAOF NO ONE"));
 	begin(rig);

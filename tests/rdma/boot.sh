@@ -35,6 +35,11 @@ if [ -n "$NODES" ]; then
 		fail "the nodes cannot be made, see $OUTPUT/nodes"
 fi
 
+# See maxcpus in qemu.py. The first processor, and so an only one, has no such file.
+for processor in /sys/devices/system/cpu/cpu[1-9]*/online; do
+	[ ! -e "$processor" ] || echo 1 >"$processor" || fail "no processor: $processor"
+done
+
 # Drills let mirrors listen on all nodes but the last, from which owners connect.
 case $NODES in
 up*)

@@ -11,7 +11,7 @@
  *
  * and "more TOKEN_HEX": another connection with that token, said as the first.
  */
-#include "../../proto/frame.h"
+#include "../../proto/data/frame.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>

@@ -1,4 +1,4 @@
-"""The README's drill on two hosts, command by command as it stands there, in two machines."""
+"""The drill on two hosts of deploy/roce.md, command by command as it stands there, in two VMs."""
 import os
 import pathlib
 import re
@@ -7,7 +7,7 @@ from machine import Pair
 from qemu import TREE
 
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TREE / "build"))
-README = TREE / "README.md"
+GUIDE = TREE / "deploy/roce.md"
 TITLE = "Soft-RoCE on two hosts"
 SECONDS = 240                           # for what takes one, where nobody emulates it
 UNTIL_IT_COMMITS = ("until [ \"$(od -An -tu8 -N8 /tmp/acked 2>&1)\" -gt 20 ] 2>/dev/null || "
@@ -16,7 +16,7 @@ UNTIL_IT_COMMITS = ("until [ \"$(od -An -tu8 -N8 /tmp/acked 2>&1)\" -gt 20 ] 2>/
 
 def blocks():
     """The commands of the section: on both hosts, B's mirrors, A's bank, its end, B's recovery."""
-    section = re.search(r"^##+ %s\n(.*?)(?=^##|\Z)" % TITLE, README.read_text(), re.M | re.S)[1]
+    section = re.search(r"^##+ %s\n(.*?)(?=^##|\Z)" % TITLE, GUIDE.read_text(), re.M | re.S)[1]
     section = section.replace("192.0.2.", "10.6.0.").replace("eth1", "n1")
     section = section.replace("build/", "%s/" % BUILD)
     found = [re.sub("^    ", "", block, flags=re.M)
@@ -29,7 +29,7 @@ def shell(machine, *scripts):
     return machine.start("bash", "-c", "".join(scripts))
 
 
-def test_the_readmes_drill_holds():
+def test_the_guides_drill_holds():
     """The bank is killed on host A while it commits; host B goes on with all that was acknowledged.
     Where a person looks until the bank commits, so does this."""
     both, serve, bank, kill, recover = blocks()

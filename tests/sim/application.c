@@ -1,6 +1,12 @@
+/*
+ * application.c - the life of a simulated owner, from perseas_open to its end. process.c runs it
+ * as a coroutine. What it is shown it compares with the oracle, and believes nothing that the
+ * oracle does not know.
+ */
 #include "application.h"
 
-#include "../../client/handle.h"
+#include "../../client/core/handle.h"
+#include "creators.h"
 #include "mirror.h"
 #include "operator.h"
 #include "oracle.h"
@@ -91,6 +97,14 @@ static void count_refusal(struct sim_application *a, int rc, const struct ps_err
 	}
 }
 
+static bool was_opened(const struct sim_world *w)
+{
+	for (unsigned i = 0; i < w->owner_count; i++)
+		if (w->owners[i]->opened)
+			return true;
+	return false;
+}
+
 static int try_open(struct sim_application *a)
 {
 	const struct sim_schedule *schedule = a->world->schedule;
@@ -100,14 +114,24 @@ static int try_open(struct sim_application *a)
 	int rc;
 
 	options.flags = a->flags;
+	/* Once the store was there, a loss of all that it was is no reason to make another. */
+	if (!sim_creators_at_work(a->world) || was_opened(a->world))
+		options.flags &= ~(uint32_t)PERSEAS_CREATE;
+	/* What another left is taken back by some, and completed by others. */
+	if (!a->last && sim_rosters_find(a->world).next && sim_chance(a->world, schedule->cancels))
+		options.flags |= PERSEAS_CANCEL;
 	options.acks = a->world->acks;
 	options.log_size = schedule->log_size;
 	options.ring_size = schedule->ring_size;
 	options.commit_timeout_ms = schedule->commit_timeout_ms;
 	options.connect_timeout_ms = schedule->connect_timeout_ms;
 	options.open_timeout_ms = schedule->open_timeout_ms;
+	options.pace_ms = schedule->pace_ms;
 	options.spin_us = UINT32_MAX;
-	sim_operator_list(a->world, a->owner->index == 0, a->last, list);
+	if (a->owner->creates)
+		sim_creators_list(a->world, a->owner, list, sizeof(list));
+	else
+		sim_operator_list(a->world, a->owner->index == 0, a->last, list);
 	rc = ps_open(&a->owner->env, SIM_STORE, list, &options, &a->p, &error);
 	if (a->owner->dead)
 		return rc;
@@ -119,6 +143,8 @@ static int try_open(struct sim_application *a)
 	          (unsigned long long)a->p->epoch, (unsigned long long)a->p->seq);
 	sim_count(a->world, SIM_OPENS, 1);
 	sim_count(a->world, SIM_CHANGES_NEXT, strstr(perseas_report(a->p), "is completed") != NULL);
+	sim_count(a->world, SIM_CHANGES_BACK,
+	          strstr(perseas_report(a->p), "is taken back") != NULL);
 	a->owner->opened = true;
 	a->owner->handle = a->p;
 	a->at = sim_oracle_opened(a->world, a->p->epoch, a->p->seq, &a->owner->confirmed);
@@ -169,6 +195,28 @@ static int unmap(struct sim_application *a)
 
 /* --- life --- */
 
+/* Another thread waits for a change of the roster: it may be copying, be settled just now, or hold
+ * commits up, since they wait for both rosters. */
+static void take_change_back(struct sim_application *a, unsigned percent)
+{
+	const struct perseas_roster_change change = { .kind = PERSEAS_ROSTER_CANCEL };
+	struct sim_world *w = a->world;
+	int rc;
+
+	if (!w->schedule->cancels || a->p->change.stage == PS_CHANGE_NONE)
+		return;
+	if (!sim_chance(w, percent))
+		return;
+	rc = perseas_roster(a->p, &change);
+	if (a->owner->dead)
+		return;
+	sim_trace(w, "owner %u takes the change back: %s", a->owner->index, perseas_error_name(rc));
+	if (!rc)
+		sim_count(w, SIM_CHANGES_BACK, 1);
+	else if (rc != PERSEAS_EBUSY && rc != PERSEAS_EINVAL && rc != PERSEAS_EFENCED)
+		sim_unexpected(a, "cancel", rc);
+}
+
 /* Waits for what is in doubt; some owners lose patience. */
 static int settle(struct sim_application *a)
 {
@@ -188,6 +236,7 @@ static int settle(struct sim_application *a)
 		}
 		if (rc != PERSEAS_EINDOUBT)
 			return sim_unexpected(a, "flush", rc);
+		take_change_back(a, 40);
 		sim_owner_sleep(a->owner, sim_below(w, 500 * SIM_MS));
 	}
 	return LEAVE;
@@ -213,6 +262,9 @@ static int step(struct sim_application *a)
 {
 	uint64_t what = sim_below(a->world, 100);
 
+	take_change_back(a, 2);
+	if (a->owner->dead)
+		return LEAVE;
 	if (a->p->in_doubt && sim_chance(a->world, 70))
 		return settle(a);
 	if (what < 5)
@@ -260,6 +312,8 @@ static void work(struct sim_application *a)
 		rc = sim_work_publish(a);
 	if (rc != GO_ON)
 		return;
+	a->owner->last_wait = sim_operator_let_go;
+	a->owner->last_wait_arg = a;
 	if (sim_chance(a->world, a->world->schedule->threads))
 		sim_task_begin(a->owner, SIM_SECOND, loop, a);
 	if (a->world->members < a->world->mirror_count)
@@ -270,6 +324,7 @@ static void work(struct sim_application *a)
 	if (!a->owner->tasks[SIM_OPERATOR].ended && sim_chance(a->world, 50))
 		sim_owner_kill(a->owner, false);
 	sim_task_join(a->owner, SIM_OPERATOR);
+	a->owner->last_wait = NULL;
 }
 
 static void note_figures(struct sim_application *a)
@@ -280,10 +335,12 @@ static void note_figures(struct sim_application *a)
 	sim_count(a->world, SIM_RECONNECTS, stat->reconnects);
 	sim_count(a->world, SIM_REPLAYED, stat->replayed);
 	sim_count(a->world, SIM_DROPPED, stat->dropped);
+	sim_count(a->world, SIM_PACED, stat->paced);
 	sim_count(a->world, SIM_FORWARD, stat->mended_forward);
 	sim_count(a->world, SIM_DELTAS, stat->mended_delta);
 	sim_count(a->world, SIM_WHOLES, stat->mended_whole);
 	sim_count(a->world, SIM_RESYNCS, stat->resyncs);
+	sim_count(a->world, SIM_RENEWALS, stat->renewals);
 }
 
 static void leave(struct sim_application *a)
@@ -291,9 +348,9 @@ static void leave(struct sim_application *a)
 	if (!a->owner->dead && sim_chance(a->world, 30))
 		perseas_flush(a->p);
 	note_figures(a);
-	a->owner->handle = NULL;
+	/* Its keeper may be renewing the claims, and finishes that first. */
 	perseas_close(a->p);
-	a->p = NULL;
+	a->owner->handle = a->p = NULL;
 	/* The process ends, too. */
 	if (!a->owner->dead) {
 		sim_trace(a->world, "owner %u closes and exits", a->owner->index);
@@ -373,5 +430,6 @@ struct sim_owner *sim_application_start(struct sim_world *w, uint32_t flags, boo
 	a->flags = flags;
 	a->last = is_last;
 	a->owner = sim_owner_new(w, is_last ? last : ordinary, a);
+	a->owner->creates = (flags & PERSEAS_CREATE) != 0;
 	return a->owner;
 }

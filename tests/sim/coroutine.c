@@ -1,3 +1,7 @@
+/*
+ * coroutine.c - switches stacks by ucontext, and tells the sanitizers of each switch. process.c
+ * calls it, in one thread. A coroutine is never resumed from another coroutine.
+ */
 #include "coroutine.h"
 
 #include <stdint.h>

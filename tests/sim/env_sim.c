@@ -1,6 +1,11 @@
+/*
+ * env_sim.c - the env that the library runs on in a schedule. The library calls it through struct
+ * ps_env_ops. It must never look at real time or real chance, or a seed would not repeat its
+ * schedule.
+ */
 #include "env_sim.h"
 
-#include "fabric_sim.h"
+#include "cable.h"
 #include "mirror.h"
 #include "mistakes.h"
 
@@ -93,12 +98,58 @@ static void env_join(struct ps_env *env)
 
 /* --- control connections --- */
 
+static uint64_t oldest_due(const struct ps_control *control)
+{
+	return control->due.last - control->due.due + 1;
+}
+
+/* Would receive not wait? */
+static bool has_reply(const struct ps_control *control)
+{
+	return control->first || control->ended ||
+	       (control->made_up && control->made_up == oldest_due(control));
+}
+
 static bool control_ready(const struct sim_endpoint *endpoint, short events)
 {
 	const struct ps_control *control = (const struct ps_control *)endpoint;
 
 	(void)events;
-	return !control->closed && (control->first || control->ended || control->made_up);
+	return !control->closed && has_reply(control);
+}
+
+static struct sim_message *take_first(struct ps_control *control)
+{
+	struct sim_message *message = control->first;
+
+	if (!message)
+		return NULL;
+	control->first = message->next;
+	if (!control->first)
+		control->last = NULL;
+	return message;
+}
+
+/* Signs of progress for the request that is due first: each gives it as long again. One that is not
+ * for it ends the connection. */
+static void take_signs(struct ps_control *control)
+{
+	const char *why = "";
+	Perseas__Reply *reply;
+
+	while (control->first && control->first->kind == SIM_SIGN && !sim_mistake_sign(control)) {
+		const struct sim_message *sign = take_first(control);
+
+		reply = ps_reply_unpack(sign->bytes + 4, sign->len - 4, &why);
+		if (!reply)
+			sim_fail(control->owner->world, "a sign is not valid: %s", why);
+		if (ps_asked_match(&control->due, reply) == PS_MATCH_WORKING)
+			control->worked_at = control->owner->world->now;
+		else if (!control->forged)
+			control->ended = control->strange = true;
+		perseas__reply__free_unpacked(reply, NULL);
+	}
+	control->arrived = has_reply(control);
 }
 
 static void control_arrived(void *arg, struct sim_message *message)
@@ -118,7 +169,7 @@ static void control_arrived(void *arg, struct sim_message *message)
 			control->first = message;
 		control->last = message;
 	}
-	control->arrived = true;
+	take_signs(control);
 	sim_owner_poke(control->owner);
 }
 
@@ -214,6 +265,7 @@ static int env_send(struct ps_control *control, const Perseas__Request *request,
                     struct ps_error *error)
 {
 	struct sim_owner *o = control->owner;
+	Perseas__Request numbered = *request;
 	struct sim_message *message;
 	uint8_t *bytes;
 	size_t len;
@@ -224,7 +276,8 @@ static int env_send(struct ps_control *control, const Perseas__Request *request,
 	/* Every mirror is unix://; only those on the owner's own host share their memory. */
 	set_shared(request, o->local[control->mirror->index]);
 	shift_request(request, -shift_of(o));
-	rc = ps_request_pack(request, &bytes, &len);
+	numbered.id = control->due.last + 1;
+	rc = ps_request_pack(&numbered, &bytes, &len);
 	shift_request(request, shift_of(o));
 	if (rc)
 		sim_fail(o->world, "a request of kind %d cannot be packed",
@@ -233,9 +286,13 @@ static int env_send(struct ps_control *control, const Perseas__Request *request,
 	if (request->body_case == PERSEAS__REQUEST__BODY_CONFIRM)
 		o->confirmed = sim_oracle_now(o->world);
 	control->asked = (int)request->body_case;
+	if (sim_mistake_by_kind(control))
+		control->due.due = 0;
+	ps_asked_add(&control->due, request->body_case);
 	if (sim_mistake_request(control, request)) {
 		free(bytes);
-		control->made_up = control->arrived = true;
+		control->made_up = control->due.last;
+		control->arrived = has_reply(control);
 		sim_owner_poke(o);
 		return 0;
 	}
@@ -244,19 +301,6 @@ static int env_send(struct ps_control *control, const Perseas__Request *request,
 	free(bytes);
 	sim_pipe_send(&control->out, message);
 	return 0;
-}
-
-static struct sim_message *take_reply(struct ps_control *control)
-{
-	struct sim_message *message = control->first;
-
-	if (!message)
-		return NULL;
-	control->first = message->next;
-	if (!control->first)
-		control->last = NULL;
-	control->arrived = control->first || control->ended;
-	return message;
 }
 
 static void note_reply(const struct ps_control *control, const Perseas__Reply *reply)
@@ -276,37 +320,87 @@ static void note_reply(const struct ps_control *control, const Perseas__Reply *r
 	sim_count(w, SIM_AWAY_UNDONE, reply->claim->copied && reply->claim->undone);
 }
 
+/* No answer came: the connection is over, or, with a mistake, one is made up. */
+static int no_reply(struct ps_control *control, Perseas__Reply **reply, struct ps_error *error)
+{
+	const bool ended = control->ended;
+
+	*reply = sim_mistake_no_reply(control);
+	if (*reply) {
+		control->made_up = 0;
+		control->forged = true;
+		control->due.due--;
+		control->arrived = has_reply(control);
+		return 0;
+	}
+	control->ended = control->arrived = !sim_mistake_by_kind(control);
+	if (control->strange)
+		return ps_error_set(error, PERSEAS_EPROTOCOL, "%s told progress of nothing",
+		                    control->mirror->address);
+	return unreachable(control, ended ? "the connection broke" : "no answer in time", error);
+}
+
+/* The oldest reply that has come, unpacked; NULL: there is none. */
+static Perseas__Reply *next_reply(struct ps_control *control, const struct sim_message **message)
+{
+	struct sim_world *w = control->owner->world;
+	Perseas__Reply *reply;
+	const char *why = "";
+
+	while ((*message = take_first(control))) {
+		reply = ps_reply_unpack((*message)->bytes + 4, (*message)->len - 4, &why);
+		if (!reply)
+			sim_fail(w, "a mirror's reply is not valid: %s", why);
+		if (!control->forged || reply->id >= oldest_due(control))
+			return reply;
+		perseas__reply__free_unpacked(reply, NULL);
+	}
+	return NULL;
+}
+
+/* Is it the answer that is due? If not, the connection is over. */
+static int match(struct ps_control *control, Perseas__Reply **reply, struct ps_error *error)
+{
+	if (sim_mistake_by_kind(control) ? sim_mistake_matches(control, *reply)
+	                                 : ps_asked_match(&control->due, *reply) == PS_MATCH_ANSWER)
+		return 0;
+	if (sim_mistake_signed(control, *reply))
+		return 0;
+	perseas__reply__free_unpacked(*reply, NULL);
+	*reply = NULL;
+	control->ended = control->arrived = !sim_mistake_by_kind(control);
+	return ps_error_set(error, PERSEAS_EPROTOCOL, "%s answered another question",
+	                    control->mirror->address);
+}
+
 static int env_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
                        int *fds, unsigned *count, struct ps_error *error)
 {
 	struct sim_owner *o = control->owner;
+	const uint64_t begun = sim_owner_now(o);
+	const uint64_t patience = until_ns > begun && until_ns != PS_NEVER ? until_ns - begun : 0;
 	struct sim_wait wait = { .until = until_ns, .sleeper = -1, .flag = &control->arrived };
-	struct sim_message *message;
-	const char *why = "";
+	const struct sim_message *message = NULL;
 
 	*count = 0;
 	*reply = NULL;
-	while (!control->arrived && !o->dead && sim_owner_now(o) < until_ns)
-		sim_task_block(o, &wait);
-	if (o->dead)
-		return unreachable(control, "this process is dead", error);
-	message = take_reply(control);
-	if (!message) {
-		bool ended = control->ended;
-
-		*reply = sim_mistake_no_reply(control);
-		control->made_up = false;
-		control->arrived = control->ended;
-		if (*reply)
-			return 0;
-		control->ended = true;
-		control->arrived = true;
-		return unreachable(control, ended ? "the connection broke" : "no answer in time",
-		                   error);
-	}
-	*reply = ps_reply_unpack(message->bytes + 4, message->len - 4, &why);
+	control->worked_at = begun;
+	do {
+		while (!control->arrived && !o->dead && sim_owner_now(o) < wait.until) {
+			sim_task_block(o, &wait);
+			if (control->worked_at + patience > wait.until)
+				wait.until = control->worked_at + patience;
+		}
+		if (o->dead)
+			return unreachable(control, "this process is dead", error);
+		if (control->first)
+			*reply = next_reply(control, &message);
+	} while (!*reply && !control->arrived && sim_owner_now(o) < wait.until);
 	if (!*reply)
-		sim_fail(o->world, "a mirror's reply is not valid: %s", why);
+		return no_reply(control, reply, error);
+	if (match(control, reply, error))
+		return error->code;
+	take_signs(control);
 	note_reply(control, *reply);
 	shift_reply(*reply, shift_of(o));
 	sim_mistake_reply(control, *reply);
@@ -321,12 +415,32 @@ static bool env_answered(struct ps_control *control)
 
 static bool env_ended(struct ps_control *control)
 {
-	return control->ended && !control->first;
+	/* Bytes that nobody asked for end it, too. */
+	return control->first
+	               ? !control->due.due && !sim_mistake_by_kind(control) && !control->forged
+	               : control->ended;
 }
 
 static int env_control_fd(struct ps_control *control)
 {
 	return control->fd;
+}
+
+static bool env_control_waits(struct ps_control *control, struct pollfd *fd)
+{
+	*fd = (struct pollfd){ control->fd, POLLIN, 0 };
+	return true;
+}
+
+static void env_trace(struct ps_env *env, const char *line)
+{
+	sim_trace(of(env)->world, "owner %u: %s", of(env)->index, line);
+}
+
+static uint64_t env_worked_at(struct ps_control *control)
+{
+	(void)control;
+	return 0;
 }
 
 static void env_disconnect(struct ps_control *control)
@@ -399,11 +513,15 @@ void sim_controls_died(struct sim_owner *o, bool silent)
 static const struct ps_fabric *env_fabric(struct ps_env *env, const struct ps_address *address,
                                           const Perseas__Grant *grant, unsigned tried)
 {
+	struct sim_mirror *m = sim_mirror_find(of(env)->world, address);
+	const struct ps_fabric *direct = sim_cable_fabric(m);
+
 	(void)grant;
-	if (tried)
+	if (direct && !tried)
+		return direct;
+	if (tried > (direct != NULL) || (tried && sim_mistake_insists(of(env)->world)))
 		return NULL;
-	return of(env)->local[sim_mirror_find(of(env)->world, address)->index] ? &sim_fabric_shared
-	                                                                       : &sim_fabric_stream;
+	return of(env)->local[m->index] ? &sim_fabric_shared : &sim_fabric_stream;
 }
 
 static void env_free(struct ps_env *env)
@@ -428,6 +546,9 @@ const struct ps_env_ops sim_env_ops = {
 	.answered = env_answered,
 	.ended = env_ended,
 	.control_fd = env_control_fd,
+	.control_waits = env_control_waits,
+	.worked_at = env_worked_at,
+	.trace = env_trace,
 	.disconnect = env_disconnect,
 	.fabric = env_fabric,
 	.free = env_free,

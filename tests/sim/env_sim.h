@@ -1,11 +1,12 @@
 /*
- * env_sim.h - client/env.h over the simulated world: time, waiting, and control connections to
+ * env_sim.h - client/core/env.h over the simulated world: time, waiting, and control connections to
  * the mirrors' real store logic.
  */
 #ifndef PERSEAS_SIM_ENV_SIM_H
 #define PERSEAS_SIM_ENV_SIM_H
 
-#include "../../server/store.h"
+#include "../../client/host/asked.h"
+#include "../../server/store/store.h"
 #include "process.h"
 
 extern const struct ps_env_ops sim_env_ops;
@@ -28,16 +29,25 @@ struct ps_control {
 	struct sim_message *first, *last; /* replies that have arrived */
 	bool arrived;                     /* there is one, or none will come */
 	bool ended;                       /* the peer has ended it */
+	bool strange;                     /* this end has, since a sign of progress did not fit */
 	bool closed;                      /* this end has */
 	int fd;
-	int asked;    /* body case of the last request */
-	bool made_up; /* its reply is, for a mistake */
+	struct ps_asked due; /* requests not yet answered */
+	int asked;           /* body case of the last one */
+	uint64_t made_up;    /* for a mistake: the request whose reply is; 0: none */
+	uint64_t worked_at;  /* when the last sign of progress came */
+	bool forged;         /* a reply was, so that an answer may come that is no longer due */
 	struct sim_session server;
+	/* Of the mirror: the request that takes long (or NULL), those behind it, and how many signs
+	 * of progress it has given, and will give. */
+	struct sim_message *job, *waiting;
+	uint64_t signs, signs_due;
 };
 
 enum sim_kind {
 	SIM_CONNECT = 1,
 	SIM_REQUEST,      /* a: body case; b: epoch of a claim or a rebuild */
+	SIM_SIGN,         /* of progress */
 	SIM_REPLY,        /* with: the memory that goes along */
 	SIM_END,          /* of a connection */
 	SIM_HELLO,        /* of a data connection: bytes are the token */

@@ -7,7 +7,7 @@
 #ifndef PERSEAS_SIM_FABRIC_SIM_H
 #define PERSEAS_SIM_FABRIC_SIM_H
 
-#include "../../server/memory.h"
+#include "../../server/store/memory.h"
 #include "env_sim.h"
 
 extern const struct ps_fabric sim_fabric_stream, sim_fabric_shared;
@@ -48,6 +48,8 @@ struct ps_link {
 	uint64_t epoch;
 	int fd;
 	bool broken, detached;
+	bool direct;        /* over a cable (cable.h) */
+	bool asks;          /* only asks whether the cable works */
 	int code;           /* shared: PS_LINK_…, for good */
 	unsigned completed; /* chains, since the last poll */
 
@@ -56,12 +58,13 @@ struct ps_link {
 	struct sim_queued *queue;
 	unsigned first, count, room;
 	uint64_t under_way; /* bytes sent and not acknowledged */
-	uint64_t window;    /* .. at most */
+	uint64_t window;    /* how much under_way may be */
 	uint64_t packet;    /* bytes of one, at most */
 	unsigned due;       /* chains posted and not completed */
 	unsigned ahead;     /* for a mistake: told before they were completed */
 	bool greeted;       /* the hello was answered */
 	bool accepted;
+	bool up;       /* the library was told that it is */
 	bool answered; /* the read was answered, or the link is broken */
 	const struct sim_message *answer;
 

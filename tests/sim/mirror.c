@@ -1,9 +1,18 @@
+/*
+ * mirror.c - what a daemon does around the store logic, without sockets: it takes messages, calls
+ * the real logic and sends the replies. The network calls it. It must not judge what a request
+ * asks; that is what is tested.
+ */
 #include "mirror.h"
 
-#include "../../server/control.h"
-#include "../../server/store_private.h"
+#include "../../server/store/control.h"
+#include "../../server/store/store_private.h"
+#include "cable.h"
+#include "creators.h"
+#include "long.h"
 #include "mistakes.h"
 #include "oracle.h"
+#include "schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +28,7 @@ static void drop_header(struct sim_mirror *m)
 /* What it held is lost, and counts among the losses with what its header said. */
 static void forget(struct sim_mirror *m)
 {
+	sim_creators_lost(m);
 	if (m->header) {
 		if (m->lost)
 			perseas__header__free_unpacked(m->lost, NULL);
@@ -82,7 +92,13 @@ static struct holder *session_keep(struct session *session)
 	return &keeper->holder;
 }
 
+static void session_offers(struct session *session, Perseas__Grant *grant)
+{
+	sim_cable_grant(((struct sim_session *)session)->control->mirror, grant);
+}
+
 static const struct session_ops session_functions = {
+	.grant = session_offers,
 	.cut = session_cut,
 	.may_write = session_may_write,
 	.keep = session_keep,
@@ -180,7 +196,27 @@ static void note_finish(const struct ps_control *control, const struct sim_messa
 	sim_count(control->mirror->world, beside ? SIM_BESIDE : SIM_IN_PLACE, 1);
 }
 
-static void handle(struct ps_control *control, struct sim_message *message)
+/* Its header can be written, however full the memory is; only a copy needs some. */
+static void check_claim(const struct sim_mirror *m, const struct control_reply *reply)
+{
+	if (reply->request == PERSEAS__REQUEST__BODY_CLAIM && reply->status == STATUS(NO_MEMORY) &&
+	    strstr(reply->refusal, "header"))
+		sim_fail(m->world, "mirror %u is full, and refuses a claim: %s", m->index,
+		         reply->refusal);
+}
+
+/* On some hosts the memory directory is on a disk, which gets to what is there now and then. */
+static void write_back(struct sim_mirror *m)
+{
+	if (!m->world->schedule->disks || m->gone_count == SIM_GONE)
+		return;
+	memory_heap_free(m->disk);
+	m->disk = memory_heap_copy(m->memory);
+	if (!m->disk)
+		sim_fail(m->world, "out of memory");
+}
+
+void sim_mirror_handle(struct ps_control *control, struct sim_message *message)
 {
 	struct sim_mirror *m = control->mirror;
 	struct sim_world *w = m->world;
@@ -190,10 +226,15 @@ static void handle(struct ps_control *control, struct sim_message *message)
 	struct sim_message *answer;
 
 	sim_mistake_before(control, message);
+	if (message->a == PERSEAS__REQUEST__BODY_CLAIM && store_find(m->stores, SIM_STORE))
+		write_back(m);
 	if (control_handle(m->stores, session, "sim", message->bytes + 4, message->len - 4, &reply))
 		sim_fail(w, "mirror %u is out of memory", m->index);
+	check_claim(m, &reply);
 	note_request(control, message, had_store);
 	note_finish(control, message, beside);
+	if (reply.request == PERSEAS__REQUEST__BODY_SETTLE && reply.status == STATUS(OK))
+		sim_creators_settled(m);
 	sim_mistake_after(control, message);
 	answer = sim_message_new(w, SIM_REPLY, reply.bytes, reply.len);
 	free(reply.bytes);
@@ -217,7 +258,7 @@ void sim_mirror_control(void *arg, struct sim_message *message)
 	} else if (message->kind == SIM_END) {
 		end_control(control);
 	} else if (control->server.open) {
-		handle(control, message);
+		sim_long_take(control, message);
 	}
 }
 
@@ -336,7 +377,10 @@ static void complain(void *arg, const char *text)
 {
 	struct sim_mirror *m = arg;
 
-	sim_fail(m->world, "mirror %u started, and complains: %s", m->index, text);
+	if (!strstr(text, "another boot"))
+		sim_fail(m->world, "mirror %u started, and complains: %s", m->index, text);
+	sim_count(m->world, SIM_SET_ASIDE, 1);
+	sim_trace(m->world, "mirror %u: %s", m->index, text);
 }
 
 /* Too little memory, or none that can be written: what was spilled waits for the next start. */
@@ -382,6 +426,7 @@ struct sim_mirror *sim_mirror_new(struct sim_world *w)
 		sim_fail(w, "out of memory");
 	m->spill = spill_heap_new();
 	memory_heap_on_fence(m->memory, on_fence, m);
+	sim_mistake_begin(m);
 	w->mirrors[w->mirror_count++] = m;
 	sim_mirror_start(m);
 	return m;
@@ -401,6 +446,7 @@ void sim_mirror_free(struct sim_mirror *m)
 	spill_heap_free(m->early);
 	memory_heap_free(m->memory);
 	memory_heap_free(m->before);
+	memory_heap_free(m->disk);
 	for (unsigned i = 0; i < m->gone_count; i++)
 		memory_heap_free(m->gone[i]);
 }
@@ -460,12 +506,27 @@ static void end_daemon(struct sim_mirror *m, bool silent)
 	m->stores = NULL;
 }
 
+/* The host lost its power, and this is what the disk has. */
+static void come_back(struct sim_mirror *m)
+{
+	if (!m->disk)
+		return;
+	/* What was given of the memory that is lost stays open until the schedule ends. */
+	m->gone[m->gone_count++] = m->memory;
+	m->memory = m->disk;
+	m->disk = NULL;
+	memory_heap_reboot(m->memory, sim_draw(m->world));
+	memory_heap_on_fence(m->memory, on_fence, m);
+	sim_mistake_begin(m);
+}
+
 static void lose(struct sim_mirror *m)
 {
 	memory_heap_lose(m->memory, NULL);
 	forget(m);
 	m->away = false;
 	sim_mistake_remember(m);
+	come_back(m);
 }
 
 void sim_mirror_stop(struct sim_mirror *m, enum sim_stopping how)

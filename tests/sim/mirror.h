@@ -5,14 +5,14 @@
 #ifndef PERSEAS_SIM_MIRROR_H
 #define PERSEAS_SIM_MIRROR_H
 
-#include "../../client/address.h"
+#include "../../client/core/address.h"
 #include "../support/memory_heap.h"
 #include "../support/spill_heap.h"
 #include "fabric_sim.h"
 
 struct sim_node;
 
-enum { SIM_GONE = 8 };
+enum { SIM_GONE = 8, SIM_LOST_MAX = 8 };
 
 struct sim_mirror {
 	struct sim_world *world;
@@ -33,10 +33,14 @@ struct sim_mirror {
 	uint64_t at_epoch;     /* of its slot */
 	uint64_t generation;   /* of that image */
 	Perseas__Header *lost; /* what the image said that was lost last; or NULL */
+	uint8_t lost_makings[SIM_LOST_MAX][PS_ID_SIZE]; /* ids of the stores that were lost */
+	unsigned lost_count;
 
-	/* For a mistake: what was there before the last claim, and what is lost. */
+	/* What its disk has got of the memory; NULL: nothing. */
+	struct memory *disk;
+	/* For a mistake: what was there before the last claim. What is lost. */
 	struct memory *before, *gone[SIM_GONE];
-	struct spill *old_spill, *early; /* .. early: written, and the daemon has not ended */
+	struct spill *old_spill, *early; /* early: written, and the daemon has not ended */
 	unsigned gone_count;
 
 	/* How it is reached. */
@@ -59,6 +63,9 @@ void sim_mirror_stop(struct sim_mirror *m, enum sim_stopping how);
 
 /* The mirror's end of a control connection, and of a data connection. */
 void sim_mirror_control(void *arg, struct sim_message *message);
+
+/* A request is carried out, and answered. */
+void sim_mirror_handle(struct ps_control *control, struct sim_message *message);
 void sim_mirror_data(void *arg, struct sim_message *message);
 
 /* Event: the mirror learns that a control connection broke. */

@@ -1,7 +1,12 @@
+/*
+ * mistakes.c - the mistakes that are made in messages and in what the mirrors keep; those of
+ * links, creators, owners and shapes are in mistakes_*.c. The simulator calls each at the place
+ * that its declaration names. Without its mistake none changes anything.
+ */
 #include "mistakes.h"
 
-#include "../../client/handle.h"
-#include "../../server/store_private.h"
+#include "../../client/core/handle.h"
+#include "../../server/store/store_private.h"
 #include "mirror.h"
 #include "rosters.h"
 
@@ -73,6 +78,8 @@ static void make_up(Perseas__Reply *reply, int asked)
 	static const Perseas__RosterReply roster = PERSEAS__ROSTER_REPLY__INIT;
 	static const Perseas__FinishReply finish = PERSEAS__FINISH_REPLY__INIT;
 	static const Perseas__JoiningReply joining = PERSEAS__JOINING_REPLY__INIT;
+	static const Perseas__SettleReply settle = PERSEAS__SETTLE_REPLY__INIT;
+	static const Perseas__AbandonReply abandon = PERSEAS__ABANDON_REPLY__INIT;
 
 	reply->status = PERSEAS__STATUS__STATUS_OK;
 	if (asked == PERSEAS__REQUEST__BODY_CONFIRM) {
@@ -84,6 +91,12 @@ static void make_up(Perseas__Reply *reply, int asked)
 	} else if (asked == PERSEAS__REQUEST__BODY_JOINING) {
 		reply->body_case = PERSEAS__REPLY__BODY_JOINING;
 		reply->joining = memcpy(allocate(sizeof(joining)), &joining, sizeof(joining));
+	} else if (asked == PERSEAS__REQUEST__BODY_SETTLE) {
+		reply->body_case = PERSEAS__REPLY__BODY_SETTLE;
+		reply->settle = memcpy(allocate(sizeof(settle)), &settle, sizeof(settle));
+	} else if (asked == PERSEAS__REQUEST__BODY_ABANDON) {
+		reply->body_case = PERSEAS__REPLY__BODY_ABANDON;
+		reply->abandon = memcpy(allocate(sizeof(abandon)), &abandon, sizeof(abandon));
 	} else {
 		reply->body_case = PERSEAS__REPLY__BODY_FINISH;
 		reply->finish = memcpy(allocate(sizeof(finish)), &finish, sizeof(finish));
@@ -161,13 +174,16 @@ void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply)
 		tell_first(o, reply->claim);
 	if (is(w, SIM_MISTAKE_OLD_CLAIMS))
 		tell_settled(header);
+	if (header && is(w, SIM_MISTAKE_UNMARKED))
+		header->marked = false;
 	if (is(w, SIM_MISTAKE_VERSIONS))
 		tell_versions(header);
 	if (is(w, SIM_MISTAKE_LATE) && claim)
 		tell_nothing_new(header);
 	if (claim && reply->claim->slot)
 		sim_mistake_claimed(control, reply->claim);
-	if (reply->status != PERSEAS__STATUS__STATUS_OK && is_made_up(control))
+	if (sim_mistake_settled(control, reply) ||
+	    (reply->status != PERSEAS__STATUS__STATUS_OK && is_made_up(control)))
 		make_up(reply, control->asked);
 }
 
@@ -189,6 +205,8 @@ bool sim_mistake_request(struct ps_control *control, const Perseas__Request *req
 
 	if (request->body_case == PERSEAS__REQUEST__BODY_CLAIM)
 		o->claims = request->claim->epoch;
+	if (sim_mistake_create_request(control, request))
+		return true;
 	if (request->body_case == PERSEAS__REQUEST__BODY_JOINING && !o->opened)
 		return is(o->world, SIM_MISTAKE_UNJOINED);
 	if (joint && is(o->world, SIM_MISTAKE_ALONE))
@@ -211,6 +229,39 @@ Perseas__Reply *sim_mistake_no_reply(struct ps_control *control)
 	perseas__reply__init(reply);
 	make_up(reply, control->asked);
 	return reply;
+}
+
+bool sim_mistake_by_kind(const struct ps_control *control)
+{
+	return is(control->owner->world, SIM_MISTAKE_BY_KIND);
+}
+
+bool sim_mistake_matches(const struct ps_control *control, const Perseas__Reply *reply)
+{
+	return reply->status != PERSEAS__STATUS__STATUS_OK ||
+	       (int)reply->body_case ==
+	               control->asked + PERSEAS__REPLY__BODY_LIST - PERSEAS__REQUEST__BODY_LIST;
+}
+
+bool sim_mistake_sign(const struct ps_control *control)
+{
+	return is(control->owner->world, SIM_MISTAKE_SIGN) && control->due.due == 1 &&
+	       (control->asked == PERSEAS__REQUEST__BODY_CONFIRM ||
+	        control->asked == PERSEAS__REQUEST__BODY_ROSTER ||
+	        control->asked == PERSEAS__REQUEST__BODY_FINISH);
+}
+
+/* The answer itself comes later, and is nobody's then. */
+bool sim_mistake_signed(struct ps_control *control, Perseas__Reply *reply)
+{
+	if (reply->body_case != PERSEAS__REPLY__BODY_WORKING || !sim_mistake_sign(control))
+		return false;
+	free(reply->working);
+	make_up(reply, control->asked);
+	control->due.due = 0;
+	control->due.done = 0;
+	control->forged = true;
+	return true;
 }
 
 /* --- the data path --- */
@@ -365,6 +416,7 @@ void sim_mistake_before(struct ps_control *control, const struct sim_message *me
 	struct session *session = &control->server.session;
 	struct store *store = store_of(m);
 
+	sim_mistake_replace(control, message);
 	if (is(m->world, SIM_MISTAKE_IN_PLACE) && session->store &&
 	    message->a == PERSEAS__REQUEST__BODY_REBUILD)
 		overwrite(store, session);
@@ -434,6 +486,25 @@ void sim_mistake_after(struct ps_control *control, const struct sim_message *mes
 		for (unsigned i = 0; i < m->world->mirror_count; i++)
 			sim_oracle_look(m->world->mirrors[i]);
 	}
+}
+
+void sim_mistake_begin(struct sim_mirror *m)
+{
+	if (is(m->world, SIM_MISTAKE_NO_ROOM))
+		memory_heap_need_room(m->memory);
+	if (is(m->world, SIM_MISTAKE_OTHER_BOOT))
+		memory_heap_trust_boots(m->memory);
+}
+
+void sim_mistake_jump(struct sim_mirror *m, uint64_t epoch)
+{
+	struct store *store = store_of(m);
+
+	if (!is(m->world, SIM_MISTAKE_JUMP) || !store->header->promised_owner.len)
+		return;
+	store->header->promised_epoch = epoch;
+	if (store->session)
+		store_session_ended(store->session);
 }
 
 void sim_mistake_remember(struct sim_mirror *m)

@@ -6,7 +6,7 @@
 #ifndef PERSEAS_SIM_MISTAKES_H
 #define PERSEAS_SIM_MISTAKES_H
 
-#include "../../client/env.h"
+#include "../../client/core/env.h"
 #include "net.h"
 
 struct ps_control;
@@ -33,6 +33,11 @@ struct ps_link;
 	X(UNCONFIRMED, "unconfirmed", 8000, "R are not counted when open returns")             \
 	X(CHANGED, "changed", 8000, "the choice changes after the first adoption")             \
 	X(KEPT, "kept", 8000, "a candidate from a session that broke is kept")                 \
+	X(JUMP, "jump", 100, "a mirror grants an epoch that owners cannot follow")             \
+	X(BY_KIND, "by-kind", 8000, "a late answer is taken for that to a newer request")      \
+	X(SIGN, "sign", 2000, "a sign of progress is taken for the answer")                    \
+	X(NO_ROOM, "no-room", 1000, "a full mirror has no room for a header")                  \
+	X(OTHER_BOOT, "other-boot", 4000, "an image of another boot is taken for memory")      \
 	X(LANDS, "lands", 2000, "a fenced owner's write lands")                                \
 	X(SLOT_FIRST, "slot-first", 100, "the slot is sent before the data")                   \
 	X(UNDO_LAST, "undo-last", 100, "the undo record is sent after the data")               \
@@ -42,7 +47,7 @@ struct ps_link;
 	X(NOT_UNDONE, "not-undone", 1000, "a claim does not roll back")                        \
 	X(AGAIN, "again", 1000, "replayed from what had completed")                            \
 	X(REUSED, "reused", 2000, "the ring is overwritten where a mirror needs it")           \
-	X(DROPPED, "dropped", 2000, "a link that was dropped still sends from the ring")       \
+	X(DROPPED, "dropped", 4000, "a link that was dropped still sends from the ring")       \
 	X(FOREIGN, "foreign", 2000, "another owner's image is replayed onto")                  \
 	X(REDONE, "redone", 2000, "what timed out is taken for not applied")                   \
 	X(LAPPED, "lapped", 2000, "replayed from what the ring no longer holds")               \
@@ -57,10 +62,11 @@ struct ps_link;
 	X(OLD_CLAIMS, "old-claims", 8000, "R of the old roster only, while it is joint")       \
 	X(OLD_ACKS, "old-acks", 2000, "W of the old roster only, while it is joint")           \
 	X(LATE, "late-roster", 8000, "a newer roster that a claim shows is ignored")           \
+	X(UNMARKED, "unmarked", 8000, "what has the mark is taken back")                       \
 	X(VERSIONS, "versions", 8000, "rosters are compared by version only")                  \
 	X(FEW_SEE, "few-see", 8000, "a change is settled when one of the old roster has it")   \
 	X(BEHIND, "behind", 8000, "a change is settled, and W do not hold everything")         \
-	X(UNTOUCHED, "untouched", 4000, "adopted by an open that touches fewer than T")        \
+	X(UNTOUCHED, "untouched", 8000, "adopted by an open that touches fewer than T")        \
 	X(JOINT_ANEW, "joint-anew", 4000, "made anew, and the joint roster does not list it")  \
 	X(PARENT_BACK, "parent-back", 8000, "a copy gets its parent's id back")                \
 	X(GONE, "gone", 8000, "a member that is called gone comes back")                       \
@@ -71,7 +77,15 @@ struct ps_link;
 	X(OLD_SPILL, "old-spill", 8000, "an old spill comes back as new")                      \
 	X(TWO_LOADS, "two-loads", 8000, "two loads of one spill both count")                   \
 	X(SPILLED_EARLY, "spilled-early", 2000, "spilled before the sessions are cut")         \
-	X(SPILL_WINS, "spill-wins", 8000, "an old spill wins over the memory")
+	X(SPILL_WINS, "spill-wins", 8000, "an old spill wins over the memory")                 \
+	X(STAYS, "stays", 100, "a detour has no end")                                          \
+	X(INSISTS, "insists", 100, "a fabric that does not work is the only one tried")        \
+	X(WORN, "worn", 200, "a fabric whose links all break is taken again and again")        \
+	X(RESTARTS, "restarts", 200, "an open begins again since a copy breaks")               \
+	X(REPLACED, "replaced", 1000, "a create replaces another; one that settles is enough") \
+	X(NOT_FIRST, "not-first", 4000, "a making is withdrawn, but not at its first mirror")  \
+	X(UNDECIDED, "undecided", 4000, "settled elsewhere before the first mirror has")       \
+	X(UNANSWERED, "unanswered", 4000, "abandoned elsewhere after a Settle without an answer")
 
 enum sim_mistake {
 	SIM_NO_MISTAKE,
@@ -96,14 +110,23 @@ void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 /* Is this mistake made? */
 bool sim_mistake_is(const struct sim_world *w, enum sim_mistake mistake);
 
-/* env: at every look at the clock; a request that is answered here (true), and sent to nobody; */
+/* What env_sim.c asks at every look at the clock. */
 void sim_mistake_poke(struct sim_owner *o);
+/* True: the request is answered here, and sent to nobody. */
 bool sim_mistake_request(struct ps_control *control, const Perseas__Request *request);
-/* .. a claim that was granted, with a slot; */
+/* A claim was granted, and has a slot. */
 void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim);
-/* .. a reply that has come; one that has not, and is made up (or NULL). */
+/* A reply has come. */
 void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply);
+/* A reply that has not come, and is made up; or NULL. */
 Perseas__Reply *sim_mistake_no_reply(struct ps_control *control);
+/* Are replies matched by kind alone, so that late ones wait for newer requests? Does this match? */
+bool sim_mistake_by_kind(const struct ps_control *control);
+bool sim_mistake_matches(const struct ps_control *control, const Perseas__Reply *reply);
+
+/* Is a sign of progress that comes now taken for the answer? It is one then. */
+bool sim_mistake_sign(const struct ps_control *control);
+bool sim_mistake_signed(struct ps_control *control, Perseas__Reply *reply);
 
 /* stream: completions at once; another order; a link that broke and seems not to have. */
 bool sim_mistake_early(const struct ps_link *link);
@@ -113,12 +136,13 @@ bool sim_mistake_order(struct ps_link *link, const struct ps_chain *chain,
 bool sim_mistake_kept(const struct ps_link *link);
 /* both: a slot that is adopted is not sent. */
 bool sim_mistake_unadopted(const struct ps_link *link, const struct ps_chain *chain);
-/* .. how many are told as completed that are not; these are completed, and were told. */
+/* both: how many chains are told as completed that are not; whether these, which are completed,
+ * were told before. */
 unsigned sim_mistake_ahead(struct ps_link *link);
 bool sim_mistake_told(struct ps_link *link, unsigned chains);
-/* .. it is detached and sends on (true): until it has nothing left, or cannot. */
+/* both: a detached link sends on (true), until it has nothing left or cannot. */
 bool sim_mistake_lingers(struct ps_link *link);
-/* .. a resync's chunk, or a transaction between two, is not sent; or it is changed. */
+/* both: a resync's chunk, or a transaction between two, is not sent, or is changed. */
 bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain);
 /* shared: is the promise overlooked? */
 bool sim_mistake_blind(const struct ps_link *link);
@@ -126,11 +150,28 @@ bool sim_mistake_blind(const struct ps_link *link);
 /* mirror: does what is under way on a connection that is cut still land? */
 bool sim_mistake_lands(const struct ps_link *link);
 void sim_mistake_stray(struct ps_link *link, struct sim_message *message);
-/* .. before and after it handles a request. */
+/* mirror: before and after it handles a request. */
 void sim_mistake_before(struct ps_control *control, const struct sim_message *message);
 void sim_mistake_after(struct ps_control *control, const struct sim_message *message);
-/* .. after it lost its memory: an old one is there again. */
+/* mirror: after it lost its memory, an old one is there again. */
 void sim_mistake_remember(struct sim_mirror *m);
+/* mirror: before its first start. */
+void sim_mistake_begin(struct sim_mirror *m);
+/* stranger: before this claim; the promise is such that it is granted. */
+void sim_mistake_jump(struct sim_mirror *m, uint64_t epoch);
+/* creating: must several do so? */
+bool sim_mistake_creates(const struct sim_world *w);
+/* creating: before a Create; a request that is made up; a refusal that is taken for a yes. */
+void sim_mistake_replace(struct ps_control *control, const struct sim_message *message);
+bool sim_mistake_create_request(struct ps_control *control, const Perseas__Request *request);
+bool sim_mistake_settled(const struct ps_control *control, const Perseas__Reply *reply);
+/* cables: is one made that needs them? Does the first fabric never lead? Is it the only one? */
+bool sim_mistake_cabled(const struct sim_world *w);
+bool sim_mistake_stays(const struct sim_world *w);
+bool sim_mistake_insists(const struct sim_world *w);
+/* owner: at every look at the clock. When a claim was granted. */
+void sim_mistake_worn(struct sim_owner *o);
+void sim_mistake_restarts(struct ps_control *control, Perseas__ClaimReply *claim);
 /* operator: is a member called gone, whatever it is? */
 bool sim_mistake_gone(const struct sim_world *w);
 /* mirror: it stops on purpose, and this is done here (true); before and after it loads spills. */

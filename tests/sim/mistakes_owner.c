@@ -4,9 +4,9 @@
  */
 #include "mistakes.h"
 
-#include "../../client/handle.h"
-#include "../../client/mirror.h"
-#include "../../client/quorum.h"
+#include "../../client/core/handle.h"
+#include "../../client/core/mirror.h"
+#include "../../client/core/quorum.h"
 #include "mirror.h"
 
 #include <stdlib.h>
@@ -43,6 +43,7 @@ void sim_mistake_poke(struct sim_owner *o)
 
 	if (!p)
 		return;
+	sim_mistake_worn(o);
 	if (p->quorum_count == 2 && sim_mistake_is(o->world, SIM_MISTAKE_OLD_ACKS))
 		p->quorum_count = 1;
 	if (sim_mistake_is(o->world, SIM_MISTAKE_REDONE))
@@ -80,6 +81,7 @@ void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim)
 	struct ps_mirror *m = o->handle ? mirror_of(o->handle, control->mirror) : NULL;
 	bool own;
 
+	sim_mistake_restarts(control, claim);
 	if (!m)
 		return;
 	own = claim->slot->epoch == o->handle->epoch;

@@ -54,6 +54,7 @@ static void flood(struct sim_schedule *schedule)
 	schedule->left = 3600;
 	schedule->large = 0;
 	schedule->steady = true;
+	schedule->cancels = 0;
 	schedule->ring_size = 1 << 20;
 	schedule->think = 150 * SIM_US;
 }
@@ -62,6 +63,15 @@ static void set_size(struct sim_world *w, unsigned *mirrors, unsigned n, unsigne
 {
 	*mirrors = n;
 	w->acks = acks;
+}
+
+/* Owners that begin a change and are gone, and others that take it back. */
+static void take_back(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+{
+	set_size(w, mirrors, 2, 2);
+	aim_at_changes(w->schedule, spares);
+	w->schedule->losses = 0;
+	w->schedule->cancels = 90;
 }
 
 /* Those that show while rosters change, or mirrors stop on purpose. */
@@ -91,11 +101,13 @@ static void shape_members(struct sim_world *w, unsigned *mirrors, unsigned *spar
 	case SIM_MISTAKE_UNTOUCHED:
 		set_size(w, mirrors, 3, 3);
 		aim_at_changes(schedule, spares);
+		schedule->cancels = 0;
 		break;
 	case SIM_MISTAKE_JOINT_ANEW:
 		set_size(w, mirrors, 3, 2);
 		aim_at_changes(schedule, spares);
-		schedule->losses = 2;
+		schedule->losses = 6;
+		schedule->cancels = 0;
 		break;
 	case SIM_MISTAKE_PARENT_BACK:
 		set_size(w, mirrors, 3, 3);
@@ -103,6 +115,9 @@ static void shape_members(struct sim_world *w, unsigned *mirrors, unsigned *spar
 		*spares = schedule->changes = 0;
 		schedule->stops = 50;
 		schedule->aimed = 90;
+		break;
+	case SIM_MISTAKE_UNMARKED:
+		take_back(w, mirrors, spares);
 		break;
 	case SIM_MISTAKE_ALONE:
 	case SIM_MISTAKE_FEW_SEE:
@@ -142,10 +157,21 @@ static void shape_owners(struct sim_world *w, unsigned *mirrors)
 	case SIM_MISTAKE_FEW:
 		set_size(w, mirrors, 3, 1);
 		break;
+	case SIM_MISTAKE_OTHER_BOOT:
+		schedule->disks = true;
+		set_size(w, mirrors, 3, 2);
+		be_busy(schedule);
+		schedule->losses = 6;
+		break;
 	case SIM_MISTAKE_FORGETS:
 		set_size(w, mirrors, 3, 2);
 		be_busy(schedule);
 		schedule->losses = 6;
+		break;
+	case SIM_MISTAKE_JUMP:
+		set_size(w, mirrors, 1, 1);
+		schedule->jumps = 50;
+		schedule->faults = 20;
 		break;
 	case SIM_MISTAKE_OWN:
 	case SIM_MISTAKE_CHANGED:
@@ -158,10 +184,12 @@ static void shape_owners(struct sim_world *w, unsigned *mirrors)
 		set_size(w, mirrors, 1, 1);
 		schedule->local = 100;
 		break;
+	case SIM_MISTAKE_SIGN:
 	case SIM_MISTAKE_UNASKED:
 		set_size(w, mirrors, 2, 1);
 		be_busy(schedule);
 		schedule->losses = 6;
+		schedule->work = w->mistake == SIM_MISTAKE_SIGN ? 30 : 0;
 		break;
 	case SIM_MISTAKE_TOGETHER:
 		set_size(w, mirrors, 3, 2);
@@ -177,9 +205,15 @@ static void shape_owners(struct sim_world *w, unsigned *mirrors)
 		schedule->slow = 40;
 		break;
 	case SIM_MISTAKE_LAPPED:
+		set_size(w, mirrors, 2, 1);
+		hurry(schedule);
+		break;
 	case SIM_MISTAKE_DROPPED:
 		set_size(w, mirrors, 2, 1);
 		hurry(schedule);
+		/* It does harm where a mirror is dropped while it is told that its copy is whole,
+		 * and the connection has not taken all that was sent. */
+		schedule->window = 1500;
 		break;
 	default:
 		break;
@@ -192,9 +226,15 @@ void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 
 	/* Most need neither changes of the roster nor stops on purpose. */
 	if (w->mistake && w->mistake <= SIM_MISTAKE_PLAIN)
-		*spares = schedule->changes = schedule->stops = 0;
+		*spares = schedule->changes = schedule->stops = schedule->jumps = 0;
+	schedule->disks = schedule->disks && !w->mistake;
 	/* That a commit is late is no proof. */
 	schedule->calm = schedule->calm && !w->mistake;
 	shape_members(w, mirrors, spares);
 	shape_owners(w, mirrors);
+	if (!sim_mistake_creates(w))
+		return;
+	set_size(w, mirrors, w->seed % 2 ? 2 : 3, 2);
+	*spares = schedule->changes = schedule->stops = 0;
+	schedule->left = 10;
 }

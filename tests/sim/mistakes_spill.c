@@ -3,7 +3,7 @@
  */
 #include "mistakes.h"
 
-#include "../../server/store_private.h"
+#include "../../server/store/store_private.h"
 #include "mirror.h"
 #include "oracle.h"
 

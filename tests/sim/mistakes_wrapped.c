@@ -1,16 +1,17 @@
 /*
  * mistakes_wrapped.c - faults of decisions that show at no seam: these functions stand in front of
  * functions of the library. The linker puts each __wrap_… where other files call the function
- * (SIM_WRAPPED in the Makefile); __real_… is that function.
+ * (SIM_WRAPPED in tests/programs.mk); __real_… is that function.
  */
 #include "mistakes.h"
 
-#include "../../client/claim.h"
-#include "../../client/mirror.h"
-#include "../../client/quorum.h"
-#include "../../client/rejoin.h"
-#include "../../client/roster.h"
-#include "../../client/step.h"
+#include "../../client/open/claim.h"
+#include "../../client/open/making.h"
+#include "../../client/core/mirror.h"
+#include "../../client/core/quorum.h"
+#include "../../client/keeper/rejoin.h"
+#include "../../client/keeper/roster.h"
+#include "../../client/open/step.h"
 #include "process.h"
 
 #include <stdlib.h>
@@ -21,6 +22,8 @@
 	type __real_##name(__VA_ARGS__); \
 	type __wrap_##name(__VA_ARGS__)
 
+WRAPPED(int, ps_making_withdraw, struct perseas *p, const uint8_t *store_id,
+        const Perseas__Roster *roster, bool *decided);
 WRAPPED(int, ps_mend_forward, struct perseas *p, struct ps_mirror *from, struct ps_mirror *m);
 WRAPPED(int, ps_mirror_read, struct perseas *p, struct ps_mirror *m, uint32_t region,
         uint64_t offset, void *bytes, uint64_t length);
@@ -39,6 +42,22 @@ static bool is(const struct perseas *p, enum sim_mistake mistake)
 	return sim_mistake_is(owner_of(p)->world, mistake);
 }
 
+/* --- a create --- */
+
+/* As if the first mirror were not in the roster: it is neither looked at nor abandoned there. */
+int __wrap_ps_making_withdraw(struct perseas *p, const uint8_t *store_id,
+                              const Perseas__Roster *roster, bool *decided)
+{
+	bool own = !memcmp(store_id, p->store_id, PS_ID_SIZE);
+	Perseas__Roster others = *roster;
+
+	if (!is(p, own ? SIM_MISTAKE_UNANSWERED : SIM_MISTAKE_NOT_FIRST))
+		return __real_ps_making_withdraw(p, store_id, roster, decided);
+	others.members++;
+	others.n_members--;
+	return __real_ps_making_withdraw(p, store_id, &others, decided);
+}
+
 /* --- an open --- */
 
 bool __wrap_ps_quorum_touched(const struct perseas *p, uint32_t set)
@@ -49,10 +68,10 @@ bool __wrap_ps_quorum_touched(const struct perseas *p, uint32_t set)
 /* The epoch of the last transaction; 0: it cannot be read. */
 static uint64_t last_epoch(struct perseas *p, struct ps_mirror *from)
 {
-	struct ps_step step = { .position = p->last };
+	struct ps_step step = { .back = ps_step_newest(p->epoch, p->seq, p->next, p->last) };
 	uint64_t epoch = 0;
 
-	if (p->seq && !ps_step_read(p, from, &step, p->seq))
+	if (p->seq && !ps_step_read(p, from, &step))
 		epoch = step.record->epoch;
 	free(step.bytes);
 	return epoch;

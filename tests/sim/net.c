@@ -1,3 +1,7 @@
+/*
+ * net.c - delays, order and breaks of messages, as events of the world. env_sim.c and
+ * fabric_sim.c send by it. It never looks into a message.
+ */
 #include "net.h"
 
 #include <string.h>

@@ -23,7 +23,7 @@ struct sim_pipe;
 
 struct sim_path {
 	uint64_t delay;   /* ns, at least */
-	uint64_t jitter;  /* .. and up to so much more */
+	uint64_t jitter;  /* ns, up to so much more */
 	uint64_t byte_ns; /* what a byte takes */
 	bool blocked[2];  /* by direction: what is sent waits */
 	struct sim_pipe *pipes;

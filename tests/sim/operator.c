@@ -1,6 +1,11 @@
+/*
+ * operator.c - draws changes of the roster and asks the library for them, as an operator would.
+ * application.c starts it as a thread. It knows the rosters only from rosters.c, and must be
+ * right without asking the library what it thinks.
+ */
 #include "operator.h"
 
-#include "../../client/handle.h"
+#include "../../client/core/handle.h"
 #include "mirror.h"
 #include "mistakes.h"
 #include "rosters.h"
@@ -60,6 +65,18 @@ static bool is_gone(const struct sim_world *w, const char *address)
 	return false;
 }
 
+/* A member of the roster that nobody can reach now, or NULL. */
+static const char *dead_member(const struct sim_application *a)
+{
+	const struct sim_world *w = a->world;
+
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		if (sim_roster_names(a->p->roster, w->mirrors[i]) &&
+		    (!w->mirrors[i]->stores || w->schedule->unreachable[i]))
+			return w->mirrors[i]->address;
+	return NULL;
+}
+
 /* False: there is nothing that could be changed so. */
 static bool draw(struct sim_application *a, struct perseas_roster_change *change)
 {
@@ -67,10 +84,14 @@ static bool draw(struct sim_application *a, struct perseas_roster_change *change
 	const Perseas__Roster *roster = a->p->roster;
 	const struct sim_mirror *spare = some_spare(a);
 	const unsigned members = (unsigned)roster->n_members;
+	const char *dead = dead_member(a);
 
 	*change = (struct perseas_roster_change){ .kind = (int)sim_between(w, 1, 3) };
 	if (change->kind != PERSEAS_ROSTER_ADD)
 		change->address = roster->members[sim_below(w, members)]->address;
+	/* What is dead is what an operator wants to be rid of. */
+	if (change->address && dead && sim_chance(w, 70))
+		change->address = dead;
 	if (change->kind != PERSEAS_ROSTER_REMOVE && !spare)
 		return false;
 	if (change->kind != PERSEAS_ROSTER_REMOVE)
@@ -109,6 +130,7 @@ static void change_roster(struct sim_application *a)
 	struct sim_world *w = a->world;
 	struct perseas_roster_change change;
 	char without[64], with[64];
+	bool dead;
 	int rc;
 
 	if (!draw(a, &change))
@@ -119,6 +141,8 @@ static void change_roster(struct sim_application *a)
 	change.address = change.address ? without : NULL;
 	sim_trace(w, "owner %u changes the roster: without '%s', with '%s', W %u", a->owner->index,
 	          without, with, change.acks);
+	dead = dead_member(a) != NULL;
+	sim_count(w, SIM_CHANGES_TRIED_DEAD, dead);
 	rc = perseas_roster(a->p, &change);
 	if (a->owner->dead)
 		return;
@@ -127,11 +151,13 @@ static void change_roster(struct sim_application *a)
 	switch (rc) {
 	case 0:
 		sim_count(w, SIM_CHANGES, 1);
+		sim_count(w, SIM_CHANGES_DEAD, dead);
 		check_changed(a, without, with);
 		break;
 	case PERSEAS_EUNREACHABLE:
 	case PERSEAS_EQUORUM:
 	case PERSEAS_EMIRRORMEM:
+	case PERSEAS_EBLOCKED:
 		sim_count(w, SIM_CHANGES_GIVEN_UP, 1);
 		break;
 	case PERSEAS_EBUSY:
@@ -142,8 +168,7 @@ static void change_roster(struct sim_application *a)
 	}
 }
 
-/* A process that is dead waits for nothing: else its thread could not end. */
-static void let_go(void *arg)
+void sim_operator_let_go(void *arg)
 {
 	struct sim_application *a = arg;
 
@@ -156,8 +181,6 @@ void sim_operate(void *application)
 	struct sim_application *a = application;
 	struct sim_schedule *s = a->world->schedule;
 
-	a->owner->last_wait = let_go;
-	a->owner->last_wait_arg = a;
 	while (!a->leaving && !a->owner->dead && s->left > 0 && s->changes > 0) {
 		sim_owner_sleep(a->owner, sim_below(a->world, s->change_gap));
 		if (a->leaving || a->owner->dead || !s->left)
@@ -165,5 +188,4 @@ void sim_operate(void *application)
 		s->changes--;
 		change_roster(a);
 	}
-	a->owner->last_wait = NULL;
 }

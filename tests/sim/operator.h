@@ -10,6 +10,9 @@
 /* A task of the application: now and then it adds, removes or replaces a mirror. */
 void sim_operate(void *application);
 
+/* A process that is dead waits for no change: else its threads could not end. */
+void sim_operator_let_go(void *application);
+
 /* The addresses that an owner is started with: those of the beginning, which may be outdated, all
  * that there are, or those of the newest roster, one of them missing perhaps. */
 enum { SIM_LIST = 200 };

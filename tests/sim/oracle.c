@@ -1,6 +1,12 @@
+/*
+ * oracle.c - the tree of states, and the assertions on images, openings and acknowledgements.
+ * Everything of the simulator that sees a change calls it. It must share no judgement with the
+ * library or the daemon: it reads images by itself.
+ */
 #include "oracle.h"
 
-#include "../../server/store_private.h"
+#include "../../client/core/handle.h"
+#include "../../server/store/store_private.h"
 #include "mirror.h"
 #include "rosters.h"
 
@@ -302,6 +308,29 @@ static void note_choice(struct sim_mirror *m, const struct store *store, uint64_
 	oracle->choices = choice;
 }
 
+/* An owner that renews its claims copies its memory where no mirror stands at it. */
+static struct sim_node *renewed(struct sim_mirror *m, const struct store *store,
+                                const struct ps_slot *slot)
+{
+	struct sim_world *w = m->world;
+
+	for (unsigned i = 0; i < w->owner_count; i++) {
+		const struct perseas *p = w->owners[i]->handle;
+		struct sim_node *node;
+
+		if (!p || !p->renewing || p->epoch != slot->epoch ||
+		    !ps_id_equal(store->header->promised_owner, p->owner))
+			continue;
+		node = find_name(w->oracle, p->renewal.sealed, slot->seq)->node;
+		if (!node)
+			return NULL;
+		give_name(w, node, slot->epoch, slot->seq);
+		note_choice(m, store, slot->epoch, node);
+		return node;
+	}
+	return NULL;
+}
+
 /* Which state must it be? */
 static struct sim_node *identify(struct sim_mirror *m, const struct store *store,
                                  const struct ps_slot *slot)
@@ -317,6 +346,8 @@ static struct sim_node *identify(struct sim_mirror *m, const struct store *store
 		give_name(w, node, slot->epoch, slot->seq);
 		note_choice(m, store, slot->epoch, node);
 	}
+	if (!node)
+		node = renewed(m, store, slot);
 	if (!node)
 		sim_fail(w, "mirror %u stands at %s, which nobody sent", m->index,
 		         sim_state(w, slot->epoch, slot->seq));

@@ -1,3 +1,7 @@
+/*
+ * process.c - runs, stops, wakes and kills the coroutines of an owner. The world's events and
+ * env_sim.c call it. It decides when a thread runs, and nothing of what it does.
+ */
 #include "process.h"
 
 #include "env_sim.h"

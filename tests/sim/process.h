@@ -5,7 +5,7 @@
 #ifndef PERSEAS_SIM_PROCESS_H
 #define PERSEAS_SIM_PROCESS_H
 
-#include "../../client/env.h"
+#include "../../client/core/env.h"
 #include "coroutine.h"
 #include "net.h"
 #include "oracle.h"
@@ -88,11 +88,15 @@ struct sim_owner {
 	/* What mistakes are made with. */
 	struct perseas *handle; /* NULL: it is not open */
 
-	bool opened; /* an open of its has returned */
+	bool creates; /* it asks for the store to be made */
+	bool opened;  /* an open of its has returned */
 	struct sim_examined examined;
 	struct sim_reading read;
-	uint64_t claims;             /* epoch of its last claim */
-	struct sim_moment confirmed; /* when its open asked for the last time */
+	uint64_t claims;                   /* epoch of its last claim */
+	uint64_t granted[SIM_MIRRORS_MAX]; /* epoch that each mirror granted it */
+	uint8_t making[PS_ID_SIZE];        /* id of what it creates, or created last */
+	bool decided;                      /* the first mirror is believed to have settled it */
+	struct sim_moment confirmed;       /* when its open asked for the last time */
 };
 
 /* A process whose application is fn(arg); it begins now. */

@@ -1,6 +1,11 @@
+/*
+ * rosters.c - finds the rosters that count in the images of all mirrors. The oracle and the
+ * operator call it. It is written apart from client/core/quorum.c on purpose, and must stay so: it
+ * checks that one.
+ */
 #include "rosters.h"
 
-#include "../../server/store_private.h"
+#include "../../server/store/store_private.h"
 #include "oracle.h"
 
 #include <string.h>
@@ -167,18 +172,32 @@ static bool knows(const struct sim_mirror *m, const void *arg)
 	return tells(sim_rosters_header(m), rosters->next);
 }
 
-/* How many of the next roster's images know it, or did when they were lost: from when W do it
- * counts, whatever is lost then. */
-static unsigned count_knowing(const struct sim_world *w, const struct sim_rosters *rosters)
+/* Does it say that the change is decided, or even settled? */
+static bool says_decided(const Perseas__Header *header, const Perseas__Roster *next)
 {
-	unsigned count = sim_roster_count(w, rosters->next, knows, rosters);
+	return (header->marked && is_same(header->next_roster, next)) ||
+	       is_same(header->roster, next);
+}
+
+static bool decides(const struct sim_mirror *m, const void *arg)
+{
+	const struct sim_rosters *rosters = arg;
+
+	return says_decided(sim_rosters_header(m), rosters->next);
+}
+
+/* How many of the next roster's images have its mark, or had when they were lost: from when W do it
+ * counts, whatever is lost then. */
+static unsigned count_deciding(const struct sim_world *w, const struct sim_rosters *rosters)
+{
+	unsigned count = sim_roster_count(w, rosters->next, decides, rosters);
 
 	for (size_t k = 0; k < rosters->next->n_members; k++)
 		for (unsigned i = 0; i < w->mirror_count; i++) {
 			const Perseas__Header *lost = w->mirrors[i]->lost;
 
 			count += lost && is_of(rosters->next->members[k], lost) &&
-			         tells(lost, rosters->next);
+			         says_decided(lost, rosters->next);
 		}
 	return count;
 }
@@ -210,7 +229,7 @@ static bool is_enough(const struct sim_world *w, struct sim_rosters by, copies_f
 		return true;
 	if (!is_newer(by.next, by.settled) || copies(w, by.next, arg) < by.next->acks)
 		return false;
-	return is_seen(w, &by) && count_knowing(w, &by) >= by.next->acks;
+	return is_seen(w, &by) && count_deciding(w, &by) >= by.next->acks;
 }
 
 /* The newest that is there decides; or the newest that ever was, where its headers were lost. */

@@ -5,7 +5,7 @@
 #ifndef PERSEAS_SIM_ROSTERS_H
 #define PERSEAS_SIM_ROSTERS_H
 
-#include "../../server/store.h"
+#include "../../server/store/store.h"
 #include "mirror.h"
 
 /* The newest roster that is settled (NULL: the store is not made), and a newer one, or NULL. */

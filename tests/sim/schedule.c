@@ -1,15 +1,25 @@
+/*
+ * schedule.c - draws and runs one schedule: sizes, owners, faults, the end, and the last checks.
+ * main.c calls it for each seed. All chance comes from the world's seed.
+ */
 #include "schedule.h"
 
-#include "../../client/handle.h"
+#include "../../client/core/handle.h"
 #include "application.h"
+#include "creators.h"
+#include "hang.h"
+#include "lossy.h"
 #include "mirror.h"
 #include "mistakes.h"
 #include "oracle.h"
 #include "rosters.h"
+#include "stranger.h"
+
+#include <string.h>
 
 /* After this much simulated time a schedule ends, whatever is left to do. */
 #define TIME_MAX (120000 * SIM_MS)
-/* .. and when it has healed, everybody has learned of what broke. */
+/* So long after the network has healed, everybody has learned of what broke. */
 #define SETTLING (12000 * SIM_MS)
 
 enum { RUNNING_MAX = 3 }; /* owners at the same time */
@@ -38,6 +48,7 @@ static void draw_times(struct sim_world *w, struct sim_schedule *s)
 	s->commit_timeout_ms = (uint32_t)sim_between(w, 10, 200);
 	s->connect_timeout_ms = (uint32_t)sim_between(w, 60, 300);
 	s->open_timeout_ms = (uint32_t)sim_between(w, 500, 3000);
+	s->pace_ms = w->mistake || s->ring_size > 65536 ? UINT32_MAX : 1 + w->seed % 20;
 	s->think = sim_chance(w, 50) ? 2 * SIM_MS : sim_between(w, 1, 60) * SIM_MS;
 	s->gap = sim_between(w, 2, 300) * SIM_MS;
 	s->takeover = (unsigned)(sim_chance(w, 70) ? 80 : 20);
@@ -46,6 +57,8 @@ static void draw_times(struct sim_world *w, struct sim_schedule *s)
 	s->splits = sim_chance(w, 30) ? 30 : 3;
 	s->uniform = sim_chance(w, 15);
 	s->losses = (unsigned)(sim_chance(w, 55) ? 0 : sim_between(w, 1, 2));
+	s->disks = w->seed % 4 == 1;
+	s->jumps = w->seed % 6 == 0 ? 15 : 0;
 }
 
 /* How many mirrors are spare; with none the roster stays as it is. */
@@ -54,6 +67,7 @@ static unsigned draw_changes(struct sim_world *w, struct sim_schedule *s)
 	s->stops = sim_chance(w, 30) ? (unsigned)sim_between(w, 5, 40) : 0;
 	s->changes = sim_chance(w, 40) ? (unsigned)sim_between(w, 1, 6) : 0;
 	s->change_gap = (sim_chance(w, 50) ? 20 : 500) * SIM_MS;
+	s->cancels = 30;
 	return s->changes ? (unsigned)sim_between(w, 1, 2) : 0;
 }
 
@@ -68,8 +82,13 @@ static void draw(struct sim_world *w)
 	draw_times(w, s);
 	w->acks = sim_chance(w, 60) ? n / 2 + 1 : (unsigned)sim_between(w, 1, n);
 	spares = draw_changes(w, s);
+	s->claimers = sim_chance(w, 30) ? (unsigned)sim_between(w, 10, 60) : 0;
+	s->work = w->seed % 5 == 2 && !s->calm && !w->mistake ? 8 : 0;
 	sim_mistake_shape(w, &n, &spares);
+	sim_hang_shape(w, &n, &spares);
+	sim_lossy_shape(w, &n, &spares);
 	w->members = n;
+	sim_count(w, SIM_FIVE, n == 5);
 	for (unsigned i = 0; i < n + spares; i++) {
 		struct sim_mirror *m = sim_mirror_new(w);
 
@@ -108,6 +127,11 @@ static void start_owner(struct sim_world *w, uint32_t flags, bool last)
 	for (unsigned i = 0; i < w->mirror_count; i++)
 		draw_path(w, o, i);
 	sim_trace(w, "owner %u starts%s", o->index, flags & PERSEAS_TAKEOVER ? ", takes over" : "");
+}
+
+static void start_creator(struct sim_world *w)
+{
+	start_owner(w, PERSEAS_CREATE, false);
 }
 
 static unsigned count_running(const struct sim_world *w)
@@ -156,6 +180,12 @@ static uint64_t some_time(struct sim_world *w)
 	static const uint64_t most[] = { 5, 50, 500, 3000 };
 
 	return sim_between(w, 1, most[sim_below(w, 4)] * 1000) * SIM_US;
+}
+
+/* Longer than anybody waits for anything, and than mirrors take a silent owner for live. */
+static uint64_t long_time(struct sim_world *w)
+{
+	return sim_between(w, 6000, 20000) * SIM_MS;
 }
 
 static void reset(struct sim_world *w, struct sim_owner *o, struct sim_mirror *m, uint64_t which)
@@ -253,12 +283,6 @@ static void start_again(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_mirror_start(m);
 }
 
-/* The first owner makes the store, and would make it again. */
-static bool being_made(const struct sim_world *w)
-{
-	return !w->owners[0]->opened && !w->owners[0]->dead;
-}
-
 static void stop(struct sim_world *w, struct sim_mirror *m)
 {
 	enum sim_stopping how = sim_chance(w, 40) ? SIM_MEMORY_KEPT : SIM_HOST_ENDS;
@@ -274,7 +298,7 @@ static void stop(struct sim_world *w, struct sim_mirror *m)
 /* One of them; or all at once, as when the power fails. */
 static void stop_on_purpose(struct sim_world *w, struct sim_mirror *m)
 {
-	if (being_made(w))
+	if (sim_creators_at_work(w))
 		return;
 	if (!sim_chance(w, 20)) {
 		stop(w, m);
@@ -287,7 +311,7 @@ static void stop_on_purpose(struct sim_world *w, struct sim_mirror *m)
 
 static void crash(struct sim_world *w, struct sim_mirror *m)
 {
-	bool making = being_made(w);
+	bool making = sim_creators_at_work(w);
 	bool lost = w->schedule->losses > 0 && sim_chance(w, 60);
 
 	if (!m->stores || (lost && making))
@@ -316,7 +340,7 @@ static void limit(struct sim_world *w, struct sim_mirror *m)
 		                 (unsigned)sim_between(w, 1, 3));
 		return;
 	}
-	memory_heap_set_limit(m->memory, used + sim_between(w, 1, 3000));
+	memory_heap_set_limit(m->memory, used + sim_below(w, 3000));
 	sim_at(w, w->now + some_time(w), lift, m, 0);
 }
 
@@ -406,6 +430,27 @@ static bool disturb_loaded(struct sim_world *w)
 	return true;
 }
 
+static void dies(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct sim_owner *o = arg;
+
+	(void)ticket;
+	if (o->dead)
+		return;
+	sim_count(w, SIM_OWNER_CRASHES, 1);
+	sim_owner_kill(o, false);
+}
+
+/* Another owner takes over, and dies wherever it is: when it asked, claimed some, adopted some. The
+ * one before lives on. */
+static void claimer_dies(struct sim_world *w)
+{
+	if (w->owner_count >= SIM_OWNERS_MAX - 1 || count_running(w) >= RUNNING_MAX)
+		return;
+	start_owner(w, PERSEAS_TAKEOVER, false);
+	sim_at(w, w->now + sim_below(w, 4000 * SIM_US), dies, w->owners[w->owner_count - 1], 0);
+}
+
 static void fault(struct sim_world *w)
 {
 	struct sim_owner *o = some_owner(w);
@@ -419,8 +464,12 @@ static void fault(struct sim_world *w)
 		another_owner(w);
 	else if (o && sim_chance(w, w->schedule->splits))
 		split(w, o);
+	else if (w->schedule->jumps && sim_chance(w, w->schedule->jumps))
+		sim_stranger_claim(w, m);
 	else if (sim_chance(w, w->schedule->stops))
 		stop_on_purpose(w, m);
+	else if (o && sim_chance(w, w->schedule->claimers))
+		claimer_dies(w);
 	else if (what < 10)
 		crash(w, m);
 	else if (what < 14)
@@ -434,8 +483,8 @@ static void fault(struct sim_world *w)
 	else if (what < 42)
 		kill_owner(w, o);
 	else if (what < 52)
-		sim_owner_stop(o, some_time(w));
-	else if (what < 62 && shares(o))
+		sim_owner_stop(o, sim_chance(w, 10) ? long_time(w) : some_time(w));
+	else if (what < 74 && shares(o))
 		tear(w, o);
 	else if (what >= 85)
 		block(w, o, m, sim_between(w, 1, 3), some_time(w));
@@ -463,6 +512,7 @@ static void start_last(struct sim_world *w, void *arg, uint64_t ticket)
 static void heal(struct sim_world *w)
 {
 	w->schedule->ending = true;
+	memset(w->schedule->cables, 0, sizeof(w->schedule->cables));
 	sim_trace(w, "everything heals");
 	for (unsigned i = 0; i < w->owner_count; i++)
 		sim_owner_kill(w->owners[i], false);
@@ -508,7 +558,10 @@ void sim_schedule_run(struct sim_world *w, uint64_t seed)
 	sim_world_begin(w, seed);
 	sim_oracle_begin(w);
 	draw(w);
-	start_owner(w, PERSEAS_CREATE, false);
+	start_creator(w);
+	sim_creators_begin(w, start_creator);
+	sim_hang_begin(w);
+	sim_lossy_begin(w);
 	sim_at(w, w->now + sim_below(w, w->schedule->gap), direct, NULL, 0);
 	while (!w->schedule->over)
 		if (!sim_step(w))

@@ -7,10 +7,17 @@
 
 #include "world.h"
 
+/* What becomes of a mirror's cable (cable.h). */
+struct sim_cable {
+	bool out;
+	unsigned loss; /* percent of chains, and of reads, that break their link */
+};
+
 struct sim_schedule {
 	/* Drawn at the beginning. */
 	uint64_t log_size, ring_size;
 	uint32_t commit_timeout_ms, connect_timeout_ms, open_timeout_ms;
+	uint32_t pace_ms;        /* UINT32_MAX: off */
 	unsigned takeover;       /* percent of opens that ask for it */
 	unsigned local;          /* percent of pairs that share memory */
 	bool near;               /* the first mirror does with all owners, and no other */
@@ -24,17 +31,25 @@ struct sim_schedule {
 	unsigned faults;         /* at most */
 	bool calm;               /* nothing goes wrong: no commit may be late */
 	unsigned splits;         /* percent of them that part two owners, each with its mirrors */
+	unsigned claimers;       /* percent of them that are claimers which soon die */
 	unsigned stops;          /* percent of them that stop mirrors on purpose */
+	bool held;               /* requests wait for sim_long_end */
+	unsigned work;           /* percent of requests that take a mirror long */
+	unsigned jumps;          /* percent of them that are a stranger's claims */
+	bool disks;              /* memory that is lost comes back, as it once was */
 	unsigned aimed;          /* percent of those during a change that are meant for it */
 	uint64_t change_gap;     /* ns between changes of the roster, at most */
+	unsigned cancels;        /* percent of opens that take a change back; 0: nobody does */
 	bool uniform;            /* transactions are all of one size */
 	bool steady;             /* segments neither come nor go, and no owner just leaves */
+	bool cabled;             /* mirrors are reached over cables first */
 
 	/* As it goes. */
 	unsigned changes;                      /* of rosters, at most */
 	unsigned left;                         /* operations of owners, over all of them */
 	bool ending;                           /* no more of them */
 	uint64_t unreachable[SIM_MIRRORS_MAX]; /* until when; 0: it is not */
+	struct sim_cable cables[SIM_MIRRORS_MAX];
 	bool over;
 };
 

@@ -1,6 +1,11 @@
+/*
+ * work.c - begins, fills and commits transactions with random ranges. application.c calls it from
+ * each of its threads. It declares every byte that it changes, and keeps ranges of open
+ * transactions apart, as an application must.
+ */
 #include "work.h"
 
-#include "../../client/handle.h"
+#include "../../client/core/handle.h"
 #include "schedule.h"
 
 #include <string.h>

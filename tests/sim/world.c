@@ -1,3 +1,8 @@
+/*
+ * world.c - the queue of events, chance and counts of one schedule, and its memory, which is
+ * freed at once at the end. Everything in tests/sim calls it; it calls nothing back but the
+ * events that it was given.
+ */
 #include "world.h"
 
 #include "mistakes.h"

@@ -16,14 +16,19 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 /* What is counted, over all schedules. The second word says whether a full run must have seen
  * it: X(NAME, needed, text). */
 #define SIM_COUNTS(X)                                                   \
+	X(FIVE, 1, "schedules of five mirrors")                         \
 	X(COMMITS, 1, "commits acknowledged")                           \
 	X(OPENS, 1, "opens")                                            \
+	X(CREATORS, 1, "second creators")                               \
 	X(TAKEOVERS, 1, "takeovers of a live owner")                    \
 	X(OWNER_CRASHES, 1, "owner crashes")                            \
 	X(OWNER_STOPS, 1, "owners stopped and woken")                   \
 	X(TORN, 1, "owners stopped inside a write to shared memory")    \
 	X(CRASHES, 1, "mirror crashes")                                 \
 	X(LOSSES, 1, "mirror losses")                                   \
+	X(SET_ASIDE, 1, "images of another boot that were set aside")   \
+	X(LONG, 1, "requests that took long")                           \
+	X(SIGNS, 1, "signs of progress")                                \
 	X(RESETS, 1, "connections reset")                               \
 	X(BLOCKS, 1, "paths blocked")                                   \
 	X(LIMITS, 1, "refusals for want of a mirror's memory")          \
@@ -32,22 +37,33 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(PUBLISHES, 1, "publishes")                                    \
 	X(IN_DOUBT, 1, "commits in doubt")                              \
 	X(FENCED, 1, "commits fenced")                                  \
+	X(JUMPS, 1, "epochs raised by a stranger")                      \
+	X(JUMPS_REFUSED, 1, ".. that nobody needs: refused")            \
 	X(FLUSHED, 1, "flushes that ended a doubt")                     \
 	X(BUSY, 1, "opens refused: EBUSY")                              \
 	X(QUORUM, 1, "opens refused: EQUORUM")                          \
 	X(RECONNECTS, 1, "sessions taken up again")                     \
 	X(REPLAYED, 1, "transactions replayed")                         \
 	X(DROPPED, 1, "laggards dropped")                               \
+	X(PACED, 1, "commits that waited for laggards")                 \
 	X(FORWARD, 1, "images sent what they missed")                   \
 	X(DELTAS, 1, "images mended by delta")                          \
 	X(WHOLES, 1, "images mended whole")                             \
 	X(RESYNCS, 1, "images copied whole while transactions went on") \
+	X(BESIDE_HUNG, 1, "images copied whole while a mirror hung")    \
+	X(CHANGED_BESIDE, 1, ".. rosters changed while one did")        \
+	X(DETOURS, 1, "mirrors reached over another fabric")            \
+	X(WAYS_BACK, 1, ".. and over the first one again")              \
 	X(ANEW, 1, "images made anew")                                  \
 	X(BESIDE, 1, ".. beside what was there")                        \
 	X(IN_PLACE, 1, ".. in place")                                   \
 	X(CHANGES, 1, "changes of a roster")                            \
+	X(CHANGES_TRIED_DEAD, 1, ".. begun while a member was dead")    \
+	X(CHANGES_DEAD, 0, ".. and settled then")                       \
 	X(CHANGES_NEXT, 1, ".. completed by the next owner")            \
+	X(RENEWALS, 1, "owners that claimed their mirrors again")       \
 	X(CHANGES_GIVEN_UP, 1, ".. given up")                           \
+	X(CHANGES_BACK, 1, ".. taken back")                             \
 	X(SPILLS, 1, "images spilled")                                  \
 	X(LOADS, 1, "spills loaded")                                    \
 	X(MEDIA, 1, "spills lost")                                      \
@@ -87,7 +103,7 @@ struct sim_world {
 	int mistake;   /* enum sim_mistake; 0: none */
 	bool sound;    /* the schedules of the mistake, without it */
 	bool tracing;  /* keep the hash of the trace */
-	bool printing; /* .. and print it */
+	bool printing; /* print the trace */
 	uint64_t hash;
 	uint64_t *counts; /* SIM_COUNTS_MAX of them */
 
@@ -104,7 +120,7 @@ struct sim_world {
 	struct sim_mirror *mirrors[SIM_MIRRORS_MAX];
 	unsigned mirror_count;
 	unsigned members; /* n at the beginning; the mirrors after those are spare */
-	unsigned acks;    /* .. and W */
+	unsigned acks;    /* W at the beginning */
 	struct sim_owner *owners[SIM_OWNERS_MAX];
 	unsigned owner_count;
 	struct sim_oracle *oracle;

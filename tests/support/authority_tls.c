@@ -1,3 +1,8 @@
+/*
+ * authority_tls.c - makes keys and certificates with OpenSSL and writes them into the test's
+ * folder. Tests of TLS call it. It is for tests alone: its certificates are made in a moment and
+ * guard nothing.
+ */
 #include "authority_tls.h"
 
 #include <openssl/evp.h>
@@ -19,6 +24,7 @@ struct authority {
 	X509 *certificate;
 	char stems[ISSUED_MAX][32]; /* the certificate of serial number i + 2 */
 	long issued;
+	bool below; /* another one: what it issues has its own certificate behind it */
 };
 
 static FILE *open_file(const char *folder, const char *stem, const char *end, const char *mode)
@@ -66,7 +72,27 @@ static void write_certificate(const struct authority *authority, const char *ste
 	FILE *file = open_file(authority->folder, stem, "pem", "w");
 
 	assert_int_equal(PEM_write_X509(file, certificate), 1);
+	if (authority->below)
+		assert_int_equal(PEM_write_X509(file, authority->certificate), 1);
 	fclose(file);
+}
+
+struct authority *authority_below(struct authority *above, const char *stem)
+{
+	struct authority *authority = calloc(1, sizeof(*authority));
+
+	snprintf(authority->folder, sizeof(authority->folder), "%s", above->folder);
+	authority->key = EVP_EC_gen("P-256");
+	assert_non_null(authority->key);
+	authority->below = true;
+	authority->certificate = begin(authority->key, stem, above->issued + 2, -HOUR, HOUR);
+	assert_true(above->issued < ISSUED_MAX);
+	snprintf(above->stems[above->issued++], sizeof(above->stems[0]), "%s", stem);
+	X509_set_issuer_name(authority->certificate, X509_get_subject_name(above->certificate));
+	add_extension(authority->certificate, above->certificate, NID_basic_constraints,
+	              "critical,CA:TRUE");
+	assert_true(X509_sign(authority->certificate, above->key, EVP_sha256()) > 0);
+	return authority;
 }
 
 struct authority *authority_new(const char *folder, const char *stem)
@@ -123,16 +149,16 @@ static long serial_of(const struct authority *authority, const char *stem)
 	return 0;
 }
 
-void authority_revoke(struct authority *authority, const char *stem)
+/* A list of this one certificate, or of none: NULL. */
+static void add_list(const struct authority *authority, FILE *file, const char *stem)
 {
-	FILE *file = open_file(authority->folder, stem, "crl", "w");
 	ASN1_INTEGER *serial = ASN1_INTEGER_new();
 	ASN1_TIME *time = ASN1_TIME_new();
 	X509_REVOKED *revoked = X509_REVOKED_new();
 	X509_CRL *list = X509_CRL_new();
 
-	ASN1_INTEGER_set(serial, serial_of(authority, stem));
 	X509_gmtime_adj(time, -HOUR);
+	ASN1_INTEGER_set(serial, stem ? serial_of(authority, stem) : ISSUED_MAX + 2);
 	X509_REVOKED_set_serialNumber(revoked, serial);
 	X509_REVOKED_set_revocationDate(revoked, time);
 	X509_CRL_set_version(list, 1);
@@ -143,10 +169,25 @@ void authority_revoke(struct authority *authority, const char *stem)
 	X509_CRL_add0_revoked(list, revoked);
 	assert_true(X509_CRL_sign(list, authority->key, EVP_sha256()) > 0);
 	assert_int_equal(PEM_write_X509_CRL(file, list), 1);
-	fclose(file);
 	X509_CRL_free(list);
 	ASN1_INTEGER_free(serial);
 	ASN1_TIME_free(time);
+}
+
+void authority_revoke(struct authority *authority, const char *stem)
+{
+	FILE *file = open_file(authority->folder, stem, "crl", "w");
+
+	add_list(authority, file, stem);
+	fclose(file);
+}
+
+void authority_list(struct authority *authority, const char *stem)
+{
+	FILE *file = open_file(authority->folder, stem, "crl", "a");
+
+	add_list(authority, file, NULL);
+	fclose(file);
 }
 
 struct ps_tls *authority_tls(const char *folder, const char *stem, const char *ca, const char *crl)

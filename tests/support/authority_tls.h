@@ -4,7 +4,7 @@
 #ifndef PERSEAS_TESTS_AUTHORITY_TLS_H
 #define PERSEAS_TESTS_AUTHORITY_TLS_H
 
-#include "../../proto/tls.h"
+#include "../../proto/base/tls.h"
 
 struct authority;
 
@@ -18,10 +18,14 @@ struct leaf {
 
 /* Its own certificate is STEM.pem of the folder, which must be there. A failure fails the test. */
 struct authority *authority_new(const char *folder, const char *stem);
+/* A CA of which another one issued the certificate: it stands behind those that this one issues. */
+struct authority *authority_below(struct authority *above, const char *stem);
 void authority_free(struct authority *authority);
 void authority_issue(struct authority *authority, const struct leaf *leaf);
 /* Revokes what was issued with this stem: STEM.crl is the list, good for an hour. */
 void authority_revoke(struct authority *authority, const char *stem);
+/* Adds this one's list, with nothing in it that was issued, to STEM.crl. */
+void authority_list(struct authority *authority, const char *stem);
 
 /* A ps_tls of STEM.pem and STEM.key that trusts CA.pem, all in the folder; with the list CRL.crl,
  * or NULL. */

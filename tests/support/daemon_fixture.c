@@ -1,6 +1,11 @@
+/*
+ * daemon_fixture.c - starts a daemon's loop in the test's process and steps it until something
+ * has happened. Tests of server/ call it. It never sleeps for a time, and takes ports that the
+ * system picks.
+ */
 #include "daemon_fixture.h"
 
-#include "../../proto/frame.h"
+#include "../../proto/data/frame.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,6 +22,8 @@
 #include <cmocka.h>
 
 enum { STEPS_MAX = 10000 }; /* of a millisecond each at most */
+
+unsigned fixture_threads = 1;
 
 static uint16_t read_port(struct fixture *fixture)
 {
@@ -49,14 +56,15 @@ int fixture_setup(void **state)
 
 	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
 	memset(&fixture, 0, sizeof(fixture));
-	strcpy(fixture.directory, "/tmp/perseas-daemon-XXXXXX");
+	strcpy(fixture.directory, "/dev/shm/perseas-daemon-XXXXXX");
 	assert_non_null(mkdtemp(fixture.directory));
 	snprintf(path, sizeof(path), "%s/memory", fixture.directory);
-	fixture.memory = memory_file_new(path, 0, &text);
+	fixture.memory = memory_file_new(path, 0, false, &text);
 	assert_non_null(fixture.memory);
 	fixture.stores = stores_new(fixture.memory);
 	fixture.daemon = daemon_new(fixture.stores, 0);
 	assert_non_null(fixture.daemon);
+	assert_int_equal(lanes_open(fixture.daemon, fixture_threads), 0);
 	assert_int_equal(fixture_listen(&fixture, &tcp), 0);
 	fixture.local.local = true;
 	snprintf(fixture.local.host, sizeof(fixture.local.host), "%s/socket", fixture.directory);
@@ -180,6 +188,17 @@ void fixture_greet(struct fixture *fixture, int fd)
 
 Perseas__Reply *fixture_reply(struct fixture *fixture, int fd)
 {
+	Perseas__Reply *reply = fixture_message(fixture, fd);
+
+	while (reply->body_case == PERSEAS__REPLY__BODY_WORKING) {
+		fixture_done(reply);
+		reply = fixture_message(fixture, fd);
+	}
+	return reply;
+}
+
+Perseas__Reply *fixture_message(struct fixture *fixture, int fd)
+{
 	Perseas__Reply *reply;
 	const char *text = NULL;
 	uint8_t *bytes;
@@ -250,10 +269,15 @@ void fixture_bank(struct fixture *fixture)
 
 void fixture_ask_claim(int fd, uint64_t epoch, bool shared)
 {
+	fixture_ask_claim_of(fd, "bank", epoch, shared);
+}
+
+void fixture_ask_claim_of(int fd, const char *store, uint64_t epoch, bool shared)
+{
 	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
 	uint8_t owner[PS_ID_SIZE] = { (uint8_t)epoch };
 
-	claim.store = (char *)"bank";
+	claim.store = (char *)(uintptr_t)store;
 	claim.epoch = epoch;
 	claim.owner = (ProtobufCBinaryData){ PS_ID_SIZE, owner };
 	claim.takeover = true;

@@ -5,8 +5,8 @@
 #ifndef PERSEAS_TESTS_DAEMON_FIXTURE_H
 #define PERSEAS_TESTS_DAEMON_FIXTURE_H
 
-#include "../../server/daemon.h"
-#include "../../server/status.h"
+#include "../../server/loop/daemon.h"
+#include "../../server/store/status.h"
 
 struct fixture {
 	char directory[64];
@@ -18,6 +18,10 @@ struct fixture {
 	struct endpoint local;
 	char why[512];
 };
+
+/* Of the daemons that are set up from now on: that carry data (lanes.h); 1, as at first: the
+ * test's alone. */
+extern unsigned fixture_threads;
 
 /* For cmocka: a daemon that listens on a free port and on a Unix socket. */
 int fixture_setup(void **state);
@@ -47,12 +51,16 @@ void fixture_ask(int fd, Perseas__Request__BodyCase body, void *message);
 void fixture_ask_list(int fd);
 /* With takeover; the owner's id is made of the epoch. */
 void fixture_ask_claim(int fd, uint64_t epoch, bool shared);
+void fixture_ask_claim_of(int fd, const char *store, uint64_t epoch, bool shared);
+/* The next reply; signs of progress before it are passed over. */
 Perseas__Reply *fixture_reply(struct fixture *fixture, int fd);
+/* The next reply or sign of progress. */
+Perseas__Reply *fixture_message(struct fixture *fixture, int fd);
 void fixture_done(Perseas__Reply *reply);
 
 /* Makes a settled store, with a ring of 1 MiB. */
 void fixture_make(struct fixture *fixture, const char *store);
-/* .. "bank". */
+/* Makes the store "bank" so. */
 void fixture_bank(struct fixture *fixture);
 /* Greets and claims it; the claim must be granted. */
 Perseas__Reply *fixture_claim(struct fixture *fixture, int fd, uint64_t epoch);

@@ -1,8 +1,13 @@
+/*
+ * daemon_peers.c - runs a sequence of events against a daemon and checks what comes back. The
+ * fuzz targets `connection` and `tls` call it. It must find every byte string to be a sequence,
+ * or a fuzzer would be held up.
+ */
 #include "daemon_peers.h"
 
-#include "../../proto/envelope.h"
-#include "../../proto/frame.h"
-#include "../../server/connection.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/data/frame.h"
+#include "../../server/loop/connection.h"
 #include "memory_heap.h"
 #include "spill_heap.h"
 
@@ -351,10 +356,10 @@ static void end(struct run *run)
 {
 	for (int i = 0; i < PEERS; i++)
 		hang_up(&run->peers[i]);
-	for (int turns = 0; turns < TURNS_MAX && (run->node->connections || run->node->links);
+	for (int turns = 0; turns < TURNS_MAX && (run->node->connections || run->node->lane.links);
 	     turns++)
 		event_base_loop(run->node->base, EVLOOP_NONBLOCK);
-	require(!run->node->connections && !run->node->links);
+	require(!run->node->connections && !run->node->lane.links);
 	require(run->node->held == 0 && run->node->crowd.count == 0);
 	run->node->tls = NULL; /* the caller's */
 	daemon_free(run->node);

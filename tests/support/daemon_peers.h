@@ -19,7 +19,7 @@
 #ifndef PERSEAS_TESTS_DAEMON_PEERS_H
 #define PERSEAS_TESTS_DAEMON_PEERS_H
 
-#include "../../proto/tls.h"
+#include "../../proto/base/tls.h"
 
 /* Both ends' TLS; each stays the caller's. */
 struct daemon_peers_tls {

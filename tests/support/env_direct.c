@@ -1,6 +1,11 @@
+/*
+ * env_direct.c - the env without a network: clock, pauses and control connections, each request
+ * handled before send returns. Unit tests open stores on it. It draws nothing by chance, so that
+ * a test is the same each time.
+ */
 #include "env_direct_private.h"
 
-#include "../../client/handle.h"
+#include "../../client/core/handle.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -13,6 +18,7 @@ volatile unsigned direct_inside;
 struct answer {
 	struct answer *next;
 	Perseas__Reply *reply;
+	uint64_t at; /* ns: when it is there */
 };
 
 /* ------------------------------------------------------------------ time and chance */
@@ -55,8 +61,8 @@ static void direct_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd 
 
 	(void)fds;
 	(void)count;
-	/* The keeper was called for one round. */
-	if (who == PS_KEEPER)
+	/* The keeper was called for one round. In it, it holds admin. */
+	if (who == PS_KEEPER && !((struct perseas *)self->arg)->admin)
 		((struct perseas *)self->arg)->stopping = true;
 	else
 		pass(self->d, until_ns);
@@ -102,13 +108,18 @@ static void direct_join(struct ps_env *env)
 	(void)env;
 }
 
-void direct_keep(struct direct *d, perseas_t *p)
+void direct_keep_after(struct direct *d, perseas_t *p, uint64_t ns)
 {
 	struct direct_env *env = of(p->env);
 
-	d->now += 10000000000u;
+	d->now += ns;
 	env->fn(env->arg);
 	p->stopping = false;
+}
+
+void direct_keep(struct direct *d, perseas_t *p)
+{
+	direct_keep_after(d, p, 10000000000u);
 }
 
 /* ------------------------------------------------------------------ the mirror's end */
@@ -171,6 +182,19 @@ void direct_cut(struct direct *d, unsigned mirror)
 {
 	for (struct ps_control *control = d->controls; control; control = control->next)
 		if (control->mirror == mirror)
+			direct_break(control);
+}
+
+void direct_hang(struct direct *d, unsigned mirror)
+{
+	d->mirrors[mirror].hung = true;
+}
+
+void direct_unhang(struct direct *d, unsigned mirror)
+{
+	d->mirrors[mirror].hung = false;
+	for (struct ps_control *control = d->controls; control; control = control->next)
+		if (control->mirror == mirror && control->owing)
 			direct_break(control);
 }
 
@@ -248,6 +272,13 @@ static Perseas__Reply *handle(struct ps_control *control, const uint8_t *bytes, 
 	return reply;
 }
 
+/* When the answer to a request that is sent now is there. */
+static uint64_t ready_at(const struct direct *d, const struct direct_mirror *m,
+                         const Perseas__Request *request)
+{
+	return d->now + (m->slow_at == (int)request->body_case ? m->slow_ns : 0);
+}
+
 static void answer_request(struct ps_control *control, const Perseas__Request *request)
 {
 	struct direct_mirror *m = &control->d->mirrors[control->mirror];
@@ -255,7 +286,11 @@ static void answer_request(struct ps_control *control, const Perseas__Request *r
 	struct answer *answer = calloc(1, sizeof(*answer));
 	uint8_t *bytes;
 	size_t len;
-	int rc = ps_request_pack(request, &bytes, &len);
+	Perseas__Request numbered = *request;
+	int rc;
+
+	numbered.id = ps_asked_add(&control->asked, request->body_case);
+	rc = ps_request_pack(&numbered, &bytes, &len);
 
 	assert(answer && !rc);
 	if (!control->broken && (!breaking || m->reply_lost))
@@ -268,6 +303,8 @@ static void answer_request(struct ps_control *control, const Perseas__Request *r
 	}
 	if (!answer->reply)
 		direct_break(control);
+	else if (m->slow_at)
+		answer->at = ready_at(control->d, m, request);
 	*control->last = answer;
 	control->last = &answer->next;
 }
@@ -277,7 +314,9 @@ static int direct_send(struct ps_control *control, const Perseas__Request *reque
 {
 	(void)error;
 	direct_inside++;
-	answer_request(control, request);
+	control->owing |= control->d->mirrors[control->mirror].hung;
+	if (!control->owing)
+		answer_request(control, request);
 	direct_inside--;
 	return 0;
 }
@@ -287,23 +326,44 @@ static int direct_receive(struct ps_control *control, uint64_t until_ns, Perseas
 {
 	struct answer *answer = control->answers;
 
-	(void)until_ns;
 	(void)fds;
-	*count = 0;
+	if (count)
+		*count = 0;
+	if (!answer && control->owing) {
+		if (!control->broken && control->d->now < until_ns)
+			control->d->now = until_ns;
+		direct_break(control);
+		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s: no answer in time",
+		                    control->name);
+	}
 	assert(answer);
+	if (answer->at > until_ns) {
+		direct_break(control);
+		control->d->now = until_ns > control->d->now ? until_ns : control->d->now;
+		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s did not answer in time",
+		                    control->name);
+	}
+	if (answer->at > control->d->now)
+		control->d->now = answer->at;
 	control->answers = answer->next;
 	if (!control->answers)
 		control->last = &control->answers;
 	*reply = answer->reply;
 	free(answer);
-	if (*reply)
+	if (*reply) {
+		enum ps_match match = ps_asked_match(&control->asked, *reply);
+
+		assert(match == PS_MATCH_ANSWER);
+		(void)match;
 		return 0;
+	}
+	control->asked.due--;
 	return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s: the connection broke", control->name);
 }
 
 static bool direct_answered(struct ps_control *control)
 {
-	return control->answers != NULL || control->broken;
+	return control->broken || (control->answers && control->answers->at <= control->d->now);
 }
 
 static bool direct_ended(struct ps_control *control)
@@ -315,6 +375,19 @@ static int direct_control_fd(struct ps_control *control)
 {
 	(void)control;
 	return -1;
+}
+
+static bool direct_control_waits(struct ps_control *control, struct pollfd *fd)
+{
+	(void)control;
+	(void)fd;
+	return false;
+}
+
+static uint64_t direct_worked_at(struct ps_control *control)
+{
+	(void)control;
+	return 0;
 }
 
 static void direct_disconnect(struct ps_control *control)
@@ -365,6 +438,8 @@ static const struct ps_env_ops direct_ops = {
 	.answered = direct_answered,
 	.ended = direct_ended,
 	.control_fd = direct_control_fd,
+	.control_waits = direct_control_waits,
+	.worked_at = direct_worked_at,
 	.disconnect = direct_disconnect,
 	.fabric = direct_fabric,
 	.free = direct_env_free,

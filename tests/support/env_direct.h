@@ -11,8 +11,8 @@
 #ifndef PERSEAS_TESTS_ENV_DIRECT_H
 #define PERSEAS_TESTS_ENV_DIRECT_H
 
-#include "../../client/env.h"
-#include "../../server/control.h"
+#include "../../client/core/env.h"
+#include "../../server/store/control.h"
 #include "memory_heap.h"
 
 #include <stdbool.h>
@@ -54,11 +54,14 @@ struct direct_mirror {
 	struct memory *memory;
 	struct stores *stores; /* NULL: its daemon does not run */
 	enum direct_hold hold;
+	bool hung;           /* it takes connections and requests, and answers none of them */
 	long writes_left;    /* after so many writes its data paths break; -1: never */
 	uint32_t torn;       /* bytes of the write that broke them that arrived */
 	int break_at;        /* the kind of request that breaks its connection, 0: none */
-	unsigned break_skip; /* .. after so many of them */
-	bool reply_lost;     /* .. was handled before that */
+	unsigned break_skip; /* so many of these are let through first */
+	bool reply_lost;     /* the request is handled before its connection breaks */
+	int slow_at;         /* the kind of request that takes long, 0: none */
+	uint64_t slow_ns;    /* how long it takes */
 };
 
 struct direct {
@@ -114,10 +117,18 @@ void direct_start(struct direct *d, unsigned mirror);
 /* The network drops every connection to the mirror, and both ends see it. */
 void direct_cut(struct direct *d, unsigned mirror);
 
+/* The mirror hangs, as when its process is stopped: what it is asked from now on on connections
+ * that are there, or new, it does not answer. */
+void direct_hang(struct direct *d, unsigned mirror);
+
+/* It goes on, and ends the connections on which it left something unanswered. */
+void direct_unhang(struct direct *d, unsigned mirror);
+
 /* Up to `count` chains that were held back come through, the oldest first. */
 void direct_release(struct direct *d, unsigned mirror, unsigned count);
 
-/* One round of the handle's keeper, with every retry due. */
+/* One round of the handle's keeper, with every retry due; or after so much time. */
 void direct_keep(struct direct *d, perseas_t *p);
+void direct_keep_after(struct direct *d, perseas_t *p, uint64_t ns);
 
 #endif

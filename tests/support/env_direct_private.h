@@ -4,6 +4,7 @@
 #ifndef PERSEAS_TESTS_ENV_DIRECT_PRIVATE_H
 #define PERSEAS_TESTS_ENV_DIRECT_PRIVATE_H
 
+#include "../../client/host/asked.h"
 #include "env_direct.h"
 
 struct direct_env {
@@ -25,7 +26,9 @@ struct ps_control {
 	unsigned id;
 	char name[32];
 	bool broken;
+	bool owing;                     /* it was asked something while its mirror hung */
 	struct answer *answers, **last; /* given, and not yet received */
+	struct ps_asked asked;
 };
 
 struct ps_link {

@@ -1,8 +1,15 @@
+/*
+ * memory_heap.c - images as pieces of heap memory, with room for failures and crashes that a test
+ * asks for. The store logic calls it through struct memory. It must keep the contract as
+ * memory_file.c does, or tests of the logic show nothing.
+ */
 #include "memory_heap.h"
 
-#include "../../server/status.h"
+#include "../../proto/image/layout.h"
+#include "../../server/store/status.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +29,15 @@ struct heap_piece {
 struct memory_heap {
 	struct memory memory;
 	struct heap_piece *pieces;
+	enum memory_whose whose; /* all of them are */
 	uint64_t limit;
 	uint64_t random;
 	unsigned skip;
 	unsigned fail;
 	bool keep_removed;
+	bool needs_room;
+	bool trusts_any_boot;
+	uint8_t boot[PS_ID_SIZE];
 	int fd;
 	void (*hook)(void *arg);
 	void *hook_arg;
@@ -53,7 +64,18 @@ static uint64_t used(struct memory *memory)
 	uint64_t bytes = 0;
 
 	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
-		if (!piece->removed)
+		if (!piece->removed || piece->open)
+			bytes += piece->size;
+	return bytes;
+}
+
+/* Removed pieces that somebody has open. */
+static uint64_t kept(struct memory *memory, const char *store)
+{
+	uint64_t bytes = 0;
+
+	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
+		if (piece->removed && piece->open && strcmp(piece->store, store) == 0)
 			bytes += piece->size;
 	return bytes;
 }
@@ -145,6 +167,7 @@ static void hand_out(const struct memory_heap *heap, struct heap_piece *from, st
 	piece->size = from->size;
 	piece->fd = heap->fd;
 	piece->fd_readonly = heap->fd;
+	piece->guard = NULL;
 }
 
 static int make(struct memory *memory, const char *store, const char *name, uint64_t size,
@@ -176,6 +199,25 @@ static int open_piece(struct memory *memory, const char *store, const char *name
 	return 0;
 }
 
+static int give(struct memory *memory, const char *store, const char *name,
+                const struct piece *piece, int *fd)
+{
+	const int from = heap_of(memory)->fd;
+
+	(void)store;
+	(void)name;
+	(void)piece;
+	*fd = from < 0 ? -1 : fcntl(from, F_DUPFD_CLOEXEC, 0);
+	return 0;
+}
+
+/* As long as no test says so, nobody can tell. */
+static enum memory_whose whose(struct memory *memory, const struct piece *piece)
+{
+	(void)piece;
+	return heap_of(memory)->whose;
+}
+
 static void close_piece(struct memory *memory, struct piece *piece)
 {
 	for (struct heap_piece *at = heap_of(memory)->pieces; at; at = at->next) {
@@ -190,6 +232,16 @@ static void close_piece(struct memory *memory, struct piece *piece)
 	sweep(heap_of(memory));
 }
 
+/* The first one reserves the room of all that follow, but for a heap that does not know how. */
+static bool has_room(struct memory *memory, const struct heap_piece *there, size_t len)
+{
+	const struct memory_heap *heap = heap_of(memory);
+
+	if (!heap->limit || (there && !heap->needs_room))
+		return true;
+	return len <= heap->limit && used(memory) <= heap->limit - len;
+}
+
 static int replace(struct memory *memory, const char *store, const char *name, const void *bytes,
                    size_t len)
 {
@@ -199,6 +251,8 @@ static int replace(struct memory *memory, const char *store, const char *name, c
 	change(heap);
 	if (fails(heap))
 		return -STATUS(IO);
+	if (!has_room(memory, find(heap, store, name), len))
+		return -STATUS(NO_MEMORY);
 	unlink_piece(memory, store, name);
 	piece = insert(heap, store, name, len);
 	if (!piece)
@@ -234,7 +288,7 @@ static bool told(const struct memory_heap *heap, const struct heap_piece *piece)
 static void stores(struct memory *memory, void (*found)(void *arg, const char *store), void *arg)
 {
 	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
-		if (!piece->removed && !told(heap_of(memory), piece))
+		if (!piece->removed && piece->store[0] != '.' && !told(heap_of(memory), piece))
 			found(arg, piece->store);
 }
 
@@ -250,6 +304,44 @@ static void forget(struct memory *memory, const char *store)
 {
 	(void)memory;
 	(void)store;
+}
+
+static bool has_store(const struct memory_heap *heap, const char *store)
+{
+	for (const struct heap_piece *piece = heap->pieces; piece; piece = piece->next)
+		if (!piece->removed && strcmp(piece->store, store) == 0)
+			return true;
+	return false;
+}
+
+/* Kept under a name that begins with a dot, as the real one does. */
+static int set_aside(struct memory *memory, const char *store, char *where, size_t size)
+{
+	struct memory_heap *heap = heap_of(memory);
+	unsigned number = 1;
+
+	change(heap);
+	if (fails(heap) || !has_store(heap, store))
+		return -STATUS(IO);
+	do
+		snprintf(where, size, ".%s.aside-%u", store, number++);
+	while (has_store(heap, where));
+	for (struct heap_piece *piece = heap->pieces; piece; piece = piece->next)
+		if (!piece->removed && strcmp(piece->store, store) == 0)
+			snprintf(piece->store, sizeof(piece->store), "%s", where);
+	return 0;
+}
+
+static const uint8_t *boot(struct memory *memory)
+{
+	return heap_of(memory)->boot;
+}
+
+static bool lasts(struct memory *memory, const uint8_t *of)
+{
+	const struct memory_heap *heap = heap_of(memory);
+
+	return heap->trusts_any_boot || !of || memcmp(of, heap->boot, PS_ID_SIZE) == 0;
 }
 
 static void fence(struct memory *memory)
@@ -279,13 +371,19 @@ static const struct memory_ops heap_ops = {
 	.make = make,
 	.open = open_piece,
 	.close = close_piece,
+	.give = give,
+	.whose = whose,
 	.remove = remove_piece,
 	.replace = replace,
 	.load = load,
 	.stores = stores,
 	.pieces = pieces,
 	.forget = forget,
+	.set_aside = set_aside,
+	.boot = boot,
+	.lasts = lasts,
 	.used = used,
+	.kept = kept,
 	.limit = limit,
 	.fence = fence,
 	.random = random_bytes,
@@ -301,6 +399,7 @@ struct memory *memory_heap_new(uint64_t limit_bytes, uint64_t seed)
 	heap->limit = limit_bytes;
 	heap->random = seed;
 	heap->fd = -1;
+	heap->boot[0] = 1;
 	return &heap->memory;
 }
 
@@ -323,6 +422,7 @@ struct memory *memory_heap_copy(const struct memory *memory)
 
 	if (!copy)
 		return NULL;
+	memcpy(heap_of(copy)->boot, from->boot, PS_ID_SIZE);
 	for (const struct heap_piece *piece = from->pieces; piece; piece = piece->next) {
 		struct heap_piece *made;
 
@@ -371,9 +471,33 @@ void memory_heap_set_limit(struct memory *memory, uint64_t bytes)
 	heap_of(memory)->limit = bytes;
 }
 
+void memory_heap_need_room(struct memory *memory)
+{
+	heap_of(memory)->needs_room = true;
+}
+
+void memory_heap_reboot(struct memory *memory, uint64_t seed)
+{
+	struct memory_heap *heap = heap_of(memory);
+
+	heap->random = seed;
+	for (unsigned i = 0; i < PS_ID_SIZE && ++heap->boot[i] == 0; i++)
+		;
+}
+
+void memory_heap_trust_boots(struct memory *memory)
+{
+	heap_of(memory)->trusts_any_boot = true;
+}
+
 void memory_heap_set_descriptor(struct memory *memory, int fd)
 {
 	heap_of(memory)->fd = fd;
+}
+
+void memory_heap_set_whose(struct memory *memory, enum memory_whose whose)
+{
+	heap_of(memory)->whose = whose;
 }
 
 void memory_heap_fail(struct memory *memory, unsigned skip, unsigned count)

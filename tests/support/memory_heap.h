@@ -1,13 +1,19 @@
 /*
- * memory_heap.h - server/memory.h in the heap, for tests and for the simulator: it can be
+ * memory_heap.h - server/store/memory.h in the heap, for tests and for the simulator: it can be
  * copied (a daemon that crashes, and what is left for the next one), lose what it holds (a
  * machine that crashes), and fail on purpose. A piece that is removed while it is open stays
- * until it is closed, as a file does.
+ * until it is closed, as a file does. It keeps the contract of memory.h, clause by clause
+ * (tests/unit/test_contract_memory.c).
+ *
+ * What files can do and this cannot: run out of descriptors, be made longer or cut short by an
+ * owner that has them (`taken`, `guard`), fail at a flush (`flush`) or become read-only (`usable`),
+ * have names that leave the directory, and lie in a file system that is full: a limit stands for
+ * that. What was set aside counts as used for ever here, there only until the next start.
  */
 #ifndef PERSEAS_TESTS_MEMORY_HEAP_H
 #define PERSEAS_TESTS_MEMORY_HEAP_H
 
-#include "../../server/memory.h"
+#include "../../server/store/memory.h"
 
 #include <stdbool.h>
 
@@ -32,8 +38,20 @@ uint8_t *memory_heap_piece(struct memory *memory, const char *store, const char 
 
 void memory_heap_set_limit(struct memory *memory, uint64_t limit);
 
+/* It keeps no room for what replaces a small piece, as it must (memory.h): a mistake. */
+void memory_heap_need_room(struct memory *memory);
+
+/* The host starts again: what is there was memory in another boot, unless it is written anew.
+ * seed: of its random ids from now on. */
+void memory_heap_reboot(struct memory *memory, uint64_t seed);
+/* It takes an image of any boot for memory: a mistake. */
+void memory_heap_trust_boots(struct memory *memory);
+
 /* What shared memory is handed out as; it stays the caller's. At first -1: there is none. */
 void memory_heap_set_descriptor(struct memory *memory, int fd);
+
+/* What the kernel says of all pieces; at first MEMORY_UNKNOWN. */
+void memory_heap_set_whose(struct memory *memory, enum memory_whose whose);
 
 /* The next `skip` makes and replaces succeed, then `count` fail (make: NO_MEMORY, replace:
  * IO). */

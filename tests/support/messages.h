@@ -4,7 +4,7 @@
 #ifndef PERSEAS_TESTS_MESSAGES_H
 #define PERSEAS_TESTS_MESSAGES_H
 
-#include "../../proto/envelope.h"
+#include "../../proto/control/envelope.h"
 
 /* What message_id gives for this is all zero, and so not valid; 0 to NO_ID - 1 differ. */
 enum { NO_ID = 20 };

@@ -1,3 +1,8 @@
+/*
+ * mirror.c - a mirror and its peers for tests of the store logic, called function by function. It
+ * sends nothing over sockets, and goes around none of the logic's checks but where a test says
+ * so.
+ */
 #include "mirror.h"
 
 #include <assert.h>

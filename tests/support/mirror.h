@@ -6,8 +6,8 @@
 #ifndef PERSEAS_TESTS_MIRROR_H
 #define PERSEAS_TESTS_MIRROR_H
 
-#include "../../server/status.h"
-#include "../../server/store.h"
+#include "../../server/store/status.h"
+#include "../../server/store/store.h"
 #include "memory_heap.h"
 
 struct mirror {

@@ -1,3 +1,7 @@
+/*
+ * spill_heap.c - spill files as buffers in the heap. The store logic calls it through struct
+ * spill. It must keep what a file system keeps after a crash, and no more.
+ */
 #include "spill_heap.h"
 
 #include <assert.h>
@@ -216,6 +220,7 @@ static const struct spill_ops heap_ops = {
 	.open = open_spill,
 	.close = close_spill,
 	.remove = remove_spill,
+	.retire = remove_spill,
 	.set_aside = set_aside,
 };
 

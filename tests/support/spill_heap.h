@@ -1,11 +1,11 @@
 /*
- * spill_heap.h - server/spill.h in the heap, for tests: it can be copied (what a crash leaves),
+ * spill_heap.h - spill.h in the heap, for tests: it can be copied (what a crash leaves),
  * spoiled, and fail on purpose. Every operation is whole or not done.
  */
 #ifndef PERSEAS_TESTS_SPILL_HEAP_H
 #define PERSEAS_TESTS_SPILL_HEAP_H
 
-#include "../../server/spill.h"
+#include "../../server/store/spill.h"
 
 #include <stdbool.h>
 

@@ -1,3 +1,8 @@
+/*
+ * verbs_fake.c - the world of the fake devices: its lock, its memory, its chance, and the count
+ * of what was left or done wrong. The other verbs_fake_*.c call it. Nothing of it may need a
+ * device or root.
+ */
 #include "verbs_fake_private.h"
 
 #include <arpa/inet.h>

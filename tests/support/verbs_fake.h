@@ -16,7 +16,7 @@
 #ifndef PERSEAS_TESTS_VERBS_FAKE_H
 #define PERSEAS_TESTS_VERBS_FAKE_H
 
-#include "../../proto/verbs.h"
+#include "../../proto/base/verbs.h"
 
 /* What to give env->verbs, and the daemon. */
 extern const struct ps_verbs verbs_fake_table;
@@ -53,7 +53,7 @@ struct verbs_fake_device {
 	uint32_t max_inline;         /* bytes that are granted at most; 400 */
 	bool inline_strict;          /* create_qp fails for more, instead of granting less */
 	uint32_t gid_type;           /* of its addresses; IBV_GID_TYPE_ROCE_V2 */
-	bool gid_v1_too;             /* .. and the same addresses as RoCE v1, first */
+	bool gid_v1_too;             /* its addresses are there as RoCE v1, too, and first */
 	bool exact;                  /* private data as long as it was sent (iWARP); else padded */
 	bool dead;                   /* nothing gets through, either way, and nobody is told */
 	bool lost;                   /* unplugged: what is destroyed is gone, but EIO is returned */
@@ -106,9 +106,9 @@ struct verbs_fake_counts {
 	unsigned posts;     /* calls of post_send: doorbells */
 	unsigned requests;  /* work requests in them */
 	unsigned signalled; /* of those, with IBV_SEND_SIGNALED */
-	unsigned inlined;   /* .. with IBV_SEND_INLINE */
+	unsigned inlined;   /* of the requests, with IBV_SEND_INLINE */
 	unsigned reads, writes, sends;
-	unsigned zero;     /* .. of no bytes */
+	unsigned zero;     /* of the requests, of no bytes */
 	unsigned notifies; /* calls of req_notify_cq */
 	unsigned polls;    /* calls of poll_cq */
 	unsigned gets;     /* of get_cq_event and get_cm_event that gave an event */
@@ -133,7 +133,7 @@ struct rdma_conn_param verbs_fake_accepted(void);
 /* The newest queue pair that an id made to connect, or to accept; NULL: there is none alive. */
 struct ibv_qp *verbs_fake_active_qp(void);
 struct ibv_qp *verbs_fake_passive_qp(void);
-/* .. and its id. */
+/* The id of a queue pair. */
 struct rdma_cm_id *verbs_fake_id(const struct ibv_qp *qp);
 /* As modify_qp to IBV_QPS_ERR, by the device itself. */
 void verbs_fake_break(struct ibv_qp *qp);

@@ -1,3 +1,8 @@
+/*
+ * verbs_fake_cm.c - the connection manager of the fake devices: channels, ids, addresses and
+ * events. Code under test calls it through struct ps_verbs. An event is told only to the channel
+ * of its id.
+ */
 #include "verbs_fake_private.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,8 @@
+/*
+ * verbs_fake_connect.c - connecting two ids of the fake devices: connect, accept, reject and
+ * disconnect. Code under test calls it through struct ps_verbs. It answers at once, but where a
+ * test holds an event back.
+ */
 #include "verbs_fake_private.h"
 
 #include <errno.h>

@@ -1,3 +1,8 @@
+/*
+ * verbs_fake_cq.c - completion queues and their channels. Code under test calls it through struct
+ * ps_verbs, and verbs_fake_qp.c adds completions. A queue that overruns is counted as a mistake
+ * of its user.
+ */
 #include "verbs_fake_private.h"
 
 #include <errno.h>

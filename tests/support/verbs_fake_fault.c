@@ -1,3 +1,8 @@
+/*
+ * verbs_fake_fault.c - the failures that a test orders: a call that fails, a completion with an
+ * error, an event instead of another. Every fake call asks here first. Without an order nothing
+ * fails.
+ */
 #include "verbs_fake_private.h"
 
 #include <string.h>

@@ -1,3 +1,8 @@
+/*
+ * verbs_fake_memory.c - protection domains and registered memory. Code under test calls it
+ * through struct ps_verbs, and verbs_fake_run.c looks keys up in it. It refuses what a device
+ * would: other domains, bounds, rights.
+ */
 #include "verbs_fake_private.h"
 
 #include <errno.h>

@@ -1,3 +1,8 @@
+/*
+ * verbs_fake_qp.c - queue pairs: their states, capacities and work requests. Code under test
+ * calls it through struct ps_verbs. It takes requests and moves no bytes; verbs_fake_run.c does
+ * that.
+ */
 #include "verbs_fake_private.h"
 
 #include <errno.h>

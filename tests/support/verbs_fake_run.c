@@ -1,3 +1,8 @@
+/*
+ * verbs_fake_run.c - moves the bytes of work requests, packet by packet. Tests step it, or
+ * post_send does where `automatic` is set. Every byte is checked against keys and bounds, as a
+ * device would.
+ */
 #include "verbs_fake_private.h"
 
 #include <stdlib.h>

@@ -1,3 +1,8 @@
+/*
+ * verbs_peer.c - the other end of an RDMA connection, made by hand over the fake devices. Tests
+ * of both ends call it. It also does what neither end should, which the library and the daemon
+ * must never be used for.
+ */
 #include "verbs_peer.h"
 
 #include <arpa/inet.h>

@@ -5,10 +5,10 @@
 #ifndef PERSEAS_TESTS_CONTROL_DAEMON_H
 #define PERSEAS_TESTS_CONTROL_DAEMON_H
 
-#include "../../client/control_socket.h"
-#include "../../client/socket.h"
-#include "../../proto/envelope.h"
-#include "../../proto/frame.h"
+#include "../../client/host/control_socket.h"
+#include "../../client/host/socket.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/data/frame.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -32,6 +32,7 @@ enum { MOST = 2 + PS_SEGMENTS_MAX }; /* regions, and so descriptors, of one gran
 
 struct daemon {
 	int listener, fd;
+	uint64_t replied; /* id of the request that was replied to last */
 	struct ps_address address;
 };
 
@@ -152,12 +153,24 @@ static void ask(struct fixture *f, struct ps_control *control, const char *store
 	assert_int_equal(f->ops->send(control, &request, NULL), 0);
 }
 
+/* A request whose reply is a grant. */
+static void ask_memory(struct fixture *f, struct ps_control *control)
+{
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
+
+	request.body_case = PERSEAS__REQUEST__BODY_DROP_SEGMENTS;
+	request.drop_segments = &drop;
+	assert_int_equal(f->ops->send(control, &request, NULL), 0);
+}
+
 /* The daemon's part: accept, and say hello. */
 static void welcome(struct daemon *d, uint32_t magic, uint32_t version)
 {
 	const struct ps_control_hello hello = { magic, version };
 
 	d->fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
+	d->replied = 0;
 	assert_true(d->fd >= 0);
 	assert_int_equal(send(d->fd, &hello, sizeof(hello), MSG_NOSIGNAL), sizeof(hello));
 }
@@ -207,7 +220,8 @@ static void send_with(int fd, const void *bytes, size_t len, const int *fds, uns
 	assert_int_equal(sendmsg(fd, &head, MSG_NOSIGNAL), len);
 }
 
-/* A reply that refuses with this sentence, or, with NULL, a grant of `descriptors` regions. */
+/* The reply to the next request: it refuses with this sentence, or, with NULL, is a grant of
+ * `descriptors` regions. */
 static void reply_with(struct daemon *d, const char *sentence, unsigned descriptors, const int *fds,
                        unsigned count)
 {
@@ -237,6 +251,7 @@ static void reply_with(struct daemon *d, const char *sentence, unsigned descript
 		reply.body_case = PERSEAS__REPLY__BODY_DROP_SEGMENTS;
 		reply.drop_segments = &drop;
 	}
+	reply.id = ++d->replied;
 	assert_int_equal(ps_reply_pack(&reply, &bytes, &len), 0);
 	send_with(d->fd, bytes, len, fds, count);
 	free(bytes);

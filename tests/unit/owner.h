@@ -5,7 +5,7 @@
 #define PERSEAS_TESTS_OWNER_H
 
 #include "../support/env_direct.h"
-#include "../../client/handle.h"
+#include "../../client/core/handle.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -152,6 +152,26 @@ static inline struct perseas_stat owner_stat(struct owner *o)
 	return stat;
 }
 
+/* As d->on_pause: the keeper is at work beside the application, while that waits. */
+static inline void owner_keep_beside(void *arg)
+{
+	struct owner *o = arg;
+
+	direct_keep(o->d, o->p);
+}
+
+/* A commit of an owner that another one, who lives, has fenced everywhere. */
+static inline int owner_put_fenced(struct owner *o, unsigned offset, unsigned length, uint8_t value)
+{
+	int rc;
+
+	o->d->on_pause = owner_keep_beside;
+	o->d->on_pause_arg = o;
+	rc = owner_put(o, offset, length, value);
+	o->d->on_pause = NULL;
+	return rc;
+}
+
 /* Was the message of the handle's last error meant for a person, with these words in it? */
 static inline void assert_says(struct owner *o, const char *words)
 {
@@ -163,6 +183,33 @@ static inline void assert_error_says(struct owner *o, const char *words)
 {
 	if (!strstr(o->error.text, words))
 		fail_msg("'%s' does not say '%s'", o->error.text, words);
+}
+
+/* A test's setup: an owner with so many mirrors, of which so many acknowledge (0: most). */
+static inline int owner_setup(void **state, unsigned mirrors, uint32_t acks)
+{
+	struct owner *o = owner_new(mirrors);
+
+	o->options.acks = acks;
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static inline int owner_setup_one(void **state)
+{
+	return owner_setup(state, 1, 0);
+}
+
+static inline int owner_setup_three(void **state)
+{
+	return owner_setup(state, 3, 0);
+}
+
+static inline int owner_teardown(void **state)
+{
+	owner_free(*state);
+	return 0;
 }
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "owner.h"
 
-#include "../../client/mirror.h"
+#include "../../client/core/mirror.h"
 
 enum {
 	BIG = 700 * 1000, /* bytes of segment "big": six chunks */

@@ -56,7 +56,7 @@ static void stop(struct rig *rig)
 	rig->mirror.stores = NULL;
 }
 
-static void lose_memory(struct rig *rig)
+static inline void lose_memory(struct rig *rig)
 {
 	stop(rig);
 	memory_heap_lose(rig->mirror.memory, NULL);
@@ -87,7 +87,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct spill_sum end(struct rig *rig)
+static inline struct spill_sum end(struct rig *rig)
 {
 	struct spill_sum sum;
 
@@ -96,7 +96,7 @@ static struct spill_sum end(struct rig *rig)
 }
 
 /* The next owner finds the state of (BANK_EPOCH, seq), with this at the beginning. */
-static void assert_bank(struct rig *rig, uint64_t seq, const char *text)
+static inline void assert_bank(struct rig *rig, uint64_t seq, const char *text)
 {
 	Perseas__ClaimReply reply;
 	struct peer peer;

@@ -5,12 +5,12 @@
 #ifndef PERSEAS_TESTS_TCP_MIRROR_H
 #define PERSEAS_TESTS_TCP_MIRROR_H
 
-#include "../../client/address.h"
-#include "../../client/env.h"
-#include "../../client/fabric.h"
-#include "../../client/socket.h"
-#include "../../proto/frame.h"
-#include "../../proto/tls.h"
+#include "../../client/core/address.h"
+#include "../../client/core/env.h"
+#include "../../client/core/fabric.h"
+#include "../../client/host/socket.h"
+#include "../../proto/data/frame.h"
+#include "../../proto/base/tls.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

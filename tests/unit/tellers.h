@@ -95,9 +95,9 @@ static inline perseas_t *open_store(const char *mirrors, uint64_t log_size, uint
 struct teller {
 	perseas_t *p;
 	size_t size;       /* bytes of its part of the segment */
-	uint8_t *area;     /* that part, .. */
-	uint8_t *expected; /* what must be there, .. */
-	uint8_t *wanted;   /* and what will be if the transaction commits */
+	uint8_t *area;     /* that part */
+	uint8_t *expected; /* what must be there */
+	uint8_t *wanted;   /* what will be there if the transaction commits */
 	uint64_t random;
 	unsigned commits;
 	int rc; /* the first error */

@@ -1,7 +1,7 @@
 /*
  * test_access.c - rules: what they allow, what they limit, and what is no rule.
  */
-#include "../../server/access_file.h"
+#include "../../server/store/access_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,6 +75,38 @@ static void a_file_without_rules_denies_everything(void **state)
 	for (unsigned right = RIGHT_CREATE; right <= RIGHT_ADMIN; right <<= 1)
 		assert_false(may(access, "uid:0", (enum right)right, "bank"));
 	access_free(access);
+}
+
+/* A file without a line that allows something was emptied by mistake, unless it says that it was
+ * not; and it cannot say so beside such a line. */
+static void to_deny_everybody_must_be_said(void **state)
+{
+	static const struct {
+		const char *text, *doubt;
+	} files[] = {
+		{ "", "no line allows anybody anything" },
+		{ "# allow * all\n", "no line allows anybody anything" },
+		{ "limit * stores 4\n", "no line allows anybody anything" },
+		{ "deny *\nallow uid:0 read\n", "beside lines that allow something" },
+		{ "deny * # for now\nlimit * stores 4\n", NULL },
+		{ "allow uid:0 read\n", NULL },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct access *access = rules(files[i].text);
+		const char *doubt = access_doubt(access);
+
+		assert_int_equal(doubt != NULL, files[i].doubt != NULL);
+		if (doubt)
+			assert_non_null(strstr(doubt, files[i].doubt));
+		assert_int_equal(may(access, "uid:0", RIGHT_READ, "bank"), i == 3 || i == 5);
+		access_free(access);
+	}
+	assert_null(parse("deny uid:0"));
+	assert_null(parse("deny * own"));
+	assert_null(parse("deny"));
+	assert_string_equal(fault.text, "only \"deny *\" is there: what no line allows is denied");
 }
 
 /* Two lines for the same identity, and one for others. */
@@ -291,6 +323,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_rules_everybody_may_do_everything),
 		cmocka_unit_test(a_file_without_rules_denies_everything),
+		cmocka_unit_test(to_deny_everybody_must_be_said),
 		cmocka_unit_test(rights_of_all_lines_add_up),
 		cmocka_unit_test(a_star_stands_for_any_characters),
 		cmocka_unit_test(a_pattern_of_stores_is_not_all_stores),

@@ -2,7 +2,7 @@
  * test_activation.c - what the daemon makes of descriptors that a service manager left it. A child
  * process has them at 3 and above, as the daemon would.
  */
-#include "../../server/activation.h"
+#include "../../server/host/activation.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

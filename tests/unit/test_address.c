@@ -1,7 +1,7 @@
 /*
  * test_address.c - the entries of the mirrors list.
  */
-#include "../../client/address.h"
+#include "../../client/core/address.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,6 +53,31 @@ static void every_form_is_understood(void **state)
 	}
 }
 
+/* Where a daemon is that was not told otherwise; the text says it, too. */
+static void what_is_left_out_is_the_default(void **state)
+{
+	static const char *const entries[][4] = {
+		{ "host", "host", "7170", "host:7170" },
+		{ "rdma://host", "host", "7170", "rdma://host:7170" },
+		{ "tcp://[::1]", "::1", "7170", "tcp://[::1]:7170" },
+		{ "[::1]", "::1", "7170", "[::1]:7170" },
+		{ "unix://", "/run/perseas/socket", "", "unix:///run/perseas/socket" },
+	};
+	struct ps_address address, two[2];
+	struct ps_error error;
+	unsigned count;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		assert_int_equal(ps_address_parse(entries[i][0], &address, &error), 0);
+		assert_string_equal(address.host, entries[i][1]);
+		assert_string_equal(address.port, entries[i][2]);
+		assert_string_equal(address.text, entries[i][3]);
+	}
+	assert_int_equal(ps_address_list("a,a:7170", two, &count, &error), PERSEAS_EINVAL);
+	assert_int_equal(ps_address_list("a , b", two, &count, &error), 0);
+}
+
 /* Entries that people get wrong, and a word of the sentence that tells them. */
 static void a_wrong_entry_is_refused_with_its_reason(void **state)
 {
@@ -60,7 +85,6 @@ static void a_wrong_entry_is_refused_with_its_reason(void **state)
 		const char *text, *why;
 	} bad[] = {
 		{ "", "empty" },
-		{ "host", "no port" },
 		{ "host:", "port is not a number" },
 		{ "host:0", "port is not a number" },
 		{ "host:65536", "port is not a number" },
@@ -75,18 +99,18 @@ static void a_wrong_entry_is_refused_with_its_reason(void **state)
 		{ "ho\nst:7170", "character" },
 		{ "h\xc3\xb6st:7170", "character" },
 		{ "::1:7170", "brackets" },
-		{ "[::1]", "no port" },
-		{ "[::1]7170", "no port" },
+		{ "[::1]7170", "a colon and a port" },
+		{ "tcp://", "no host" },
+		{ "host:,", "port is not a number" },
 		{ "[::1", "not an IPv6" },
 		{ "[]:1", "not an IPv6" },
 		{ "[host]:1", "not an IPv6" },
 		{ "[::1%]:1", "not an IPv6" },
 		{ "[1:2:3:4:5:6:7:8:9:1:2:3:4:5:6:7:8:9:1:2:3:4:5:6:7]:1", "not an IPv6" },
 		{ "unix://run/perseas", "slash" },
-		{ "unix://", "slash" },
 		{ "unix:///", "slash" },
 		{ "unix:///run/\001", "control" },
-		{ "rdma://host", "no port" },
+		{ "rdma://", "no host" },
 		{ "rdma://:7170", "no host" },
 		{ "RDMA://host:1", "not known" },
 		{ "http://host:1", "not known" },
@@ -130,6 +154,15 @@ static void lengths_are_bounded(void **state)
 	assert_int_equal(ps_address_parse(text, &address, &error), PERSEAS_EINVAL);
 	assert_true(strlen(error.text) < 300);
 
+	memset(text, 'h', sizeof(text));
+	memcpy(text, "rdma://", 7);
+	text[7 + 199] = '\0';
+	assert_int_equal(ps_address_parse(text, &address, &error), 0);
+	assert_int_equal(strlen(address.text), 7 + 199 + 5);
+	text[7 + 199] = 'h';
+	text[7 + 200] = '\0';
+	assert_int_equal(ps_address_parse(text, &address, &error), PERSEAS_EINVAL);
+
 	memset(text, 'p', sizeof(text));
 	memcpy(text, "unix:///", 8);
 	text[7 + 107] = '\0';
@@ -166,7 +199,9 @@ static void a_wrong_list_is_refused_and_gives_no_count(void **state)
 		"a:1,",
 		",a:1",
 		"a:1,,b:1",
-		"a:1,b",
+		"a:1,b:",
+		"a,tcp://A:7170",
+		"unix://,unix:///run/perseas/socket",
 		"a:1,a:1",
 		"a:1,tcp://A:01",
 		"unix:///x,a:1,unix:///x",
@@ -208,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_form_is_understood),
+		cmocka_unit_test(what_is_left_out_is_the_default),
 		cmocka_unit_test(a_wrong_entry_is_refused_with_its_reason),
 		cmocka_unit_test(lengths_are_bounded),
 		cmocka_unit_test(a_list_keeps_its_order),

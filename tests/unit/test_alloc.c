@@ -200,7 +200,7 @@ static void test_each_allocation_fails(void **state)
 		n++;
 }
 
-/* .. and for one that makes it. */
+/* The same for a program that makes the store. */
 static void test_each_allocation_of_making_fails(void **state)
 {
 	bool more = true;

@@ -1,8 +1,8 @@
 /*
  * test_answers.c - the stream of answers that a mirror sends over TCP, by itself.
  */
-#include "../../client/answers.h"
-#include "../../client/fabric.h"
+#include "../../client/fabric/answers.h"
+#include "../../client/core/fabric.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,9 +3,9 @@
  */
 #include "../support/messages.h"
 
-#include "archive.h"
-#include "crc32c.h"
-#include "image.h"
+#include "../../proto/control/archive.h"
+#include "../../proto/image/crc32c.h"
+#include "../../proto/image/image.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * test_bytes.c - copies against memcpy: every length around the limits at which they go another
  * way, at every place in a cache line, and not a byte beside.
  */
-#include "../../client/bytes.h"
+#include "../../client/core/bytes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -217,6 +217,8 @@ static void rosters_out_of_range_are_refused(void **state)
 	assert_true(header_accepted(&h->header));
 	address[10] = '\n';
 	assert_false(header_accepted(&h->header));
+	address[10] = '\x9b'; /* no character: what shows it would have to alter it */
+	assert_false(header_accepted(&h->header));
 	address[0] = 0;
 	assert_false(header_accepted(&h->header));
 	h->roster.acks = 1;
@@ -239,6 +241,10 @@ static void headers_out_of_range_are_refused(void **state)
 	h->header.image_id = message_id(NO_ID);
 	assert_false(header_accepted(&h->header));
 	h->header.image_id = message_id(0);
+	h->header.parent_id = message_id(0);
+	assert_false(header_accepted(&h->header));
+	h->header.parent_id = message_id(5);
+	assert_true(header_accepted(&h->header));
 	h->header.store_id.len = 8;
 	assert_false(header_accepted(&h->header));
 	h->header.store_id = message_id(3);

@@ -5,7 +5,7 @@
  */
 #include "check_rig.h"
 
-#include "../../proto/latency.h"
+#include "../../proto/base/latency.h"
 
 /* Texts of 255 bytes and of one more. */
 static char longest[256], too_long[257];

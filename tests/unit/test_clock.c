@@ -5,7 +5,7 @@
  */
 #include "owner.h"
 
-#include "image.h"
+#include "../../proto/image/image.h"
 
 enum { MIRRORS = 3, JUMPS = 7 };
 
@@ -53,7 +53,7 @@ static void take_over(struct history *h)
 	h->o->d->cut_code = PS_LINK_FENCED;
 	step(h);
 	assert_int_equal(direct_open(h->o->d, STORE, &options, &other, &h->o->error), 0);
-	assert_int_equal(owner_put(h->o, 0, 10, 0xee), PERSEAS_EFENCED);
+	assert_int_equal(owner_put_fenced(h->o, 0, 10, 0xee), PERSEAS_EFENCED);
 	h->o->d->cut_code = PS_LINK_BROKEN;
 	owner_die(h->o);
 	perseas_close(other);

@@ -1,8 +1,9 @@
 /*
  * test_config.c - what the daemon makes of its command line and its file.
  */
-#include "../../server/config.h"
+#include "../../server/loop/config.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -34,6 +35,7 @@ static void defaults_serve_this_host(void **state)
 	assert_string_equal(config.memory_dir, "/dev/shm/perseas");
 	assert_int_equal(config.max_memory, 0);
 	assert_int_equal(config.spin_us, 0);
+	assert_in_range(config.threads, 1, THREADS_USUAL);
 	assert_int_equal(config.owner_timeout_s, 5);
 	assert_string_equal(config.spill_dir, "");
 	assert_int_equal(config.log_level, LOG_LEVEL_INFO);
@@ -55,9 +57,22 @@ static void http_is_off_unless_an_address_is_given(void **state)
 	assert_true(config.http.anywhere && config.http.on);
 	assert_int_equal(parse("--http-port-file", "/a"), 0);
 	assert_string_equal(config.http.port_file, "/a");
+	assert_int_equal(parse("--http-name=a", "--http-name=node1.example"), 0);
+	assert_string_equal(config.http.names[1], "node1.example");
+	assert_int_equal(parse("--http-name", "node1.example:80"), -1);
+	assert_int_equal(parse("--http-name", ""), -1);
 	assert_int_equal(parse("--http", "7180"), -1);
 	assert_int_equal(parse("--http", "127.0.0.1:65536"), -1);
 	assert_int_equal(parse("--http-anywhere", "yes"), -1);
+	assert_false(config.memory_on_disk);
+	assert_int_equal(parse("--unsafe-memory-on-disk", "on"), 0);
+	assert_true(config.memory_on_disk);
+	assert_int_equal(parse("--boot-id", "0123456789abcdef0123456789ABCDEF"), 0);
+	assert_true(config.boot_given && config.boot[0] == 0x01 && config.boot[15] == 0xef);
+	assert_int_equal(parse("--boot-id", "01234567-89ab-cdef-0123-456789abcdef"), 0);
+	assert_int_equal(parse("--boot-id", "0123456789abcdef0123456789abcde"), -1);
+	assert_int_equal(parse("--boot-id", "0123456789abcdef0123456789abcdef0"), -1);
+	assert_int_equal(parse("--boot-id", "0123456789abcdef0123456789abcdeg"), -1);
 	assert_int_equal(parse("--metrics-help", NULL), 0);
 	assert_true(config.metrics_help);
 }
@@ -154,6 +169,29 @@ static void sizes_have_units(void **state)
 		assert_int_equal(parse("--max-memory", wrong[i]), -1);
 }
 
+/* As many as there are processors; a daemon that is bound to one has no thread beside its loop. */
+static void threads_are_as_many_as_the_processors(void **state)
+{
+	cpu_set_t all, one;
+	int first = 0;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	assert_int_equal(parse(NULL, NULL), 0);
+	assert_int_equal(config.threads,
+	                 CPU_COUNT(&all) < THREADS_USUAL ? CPU_COUNT(&all) : THREADS_USUAL);
+	while (!CPU_ISSET(first, &all))
+		first++;
+	CPU_ZERO(&one);
+	CPU_SET(first, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(parse(NULL, NULL), 0);
+	assert_int_equal(config.threads, 1);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	assert_int_equal(parse("--threads", "64"), 0);
+	assert_int_equal(config.threads, 64);
+}
+
 /* Misspelt options, missing values, other numbers. */
 static void what_is_not_understood_is_an_error(void **state)
 {
@@ -163,9 +201,11 @@ static void what_is_not_understood_is_an_error(void **state)
 	assert_int_equal(parse("listen", "a:1"), -1);
 	assert_int_equal(parse("--", NULL), -1);
 	assert_int_equal(parse("--listen", NULL), -1);
-	assert_non_null(strstr(why, "needs a value"));
+	assert_non_null(strstr(why, "--listen needs an address"));
 	assert_int_equal(parse("--spin-us", "1000001"), -1);
 	assert_int_equal(parse("--spin-us", "5us"), -1);
+	assert_int_equal(parse("--threads", "0"), -1);
+	assert_int_equal(parse("--threads", "65"), -1);
 	assert_int_equal(parse("--log-level", "loud"), -1);
 	assert_int_equal(parse("--memory-dir", ""), -1);
 	assert_int_equal(parse("--config", "/nonexistent/file"), -1);
@@ -285,6 +325,7 @@ int main(void)
 		cmocka_unit_test(owners_may_be_silent_for_as_long_as_is_said),
 		cmocka_unit_test(wrong_addresses_are_refused_with_a_right_one),
 		cmocka_unit_test(sizes_have_units),
+		cmocka_unit_test(threads_are_as_many_as_the_processors),
 		cmocka_unit_test(what_is_not_understood_is_an_error),
 		cmocka_unit_test(the_command_line_wins_over_the_file),
 		cmocka_unit_test(mistakes_in_the_file_are_named_by_line),

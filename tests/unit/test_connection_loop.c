@@ -3,7 +3,9 @@
  */
 #include "../support/daemon_fixture.h"
 
-#include "../../proto/frame.h"
+#include "../../proto/data/frame.h"
+#include "../../server/loop/connection.h"
+#include "../../server/watch/watch.h"
 
 #include <event2/event.h>
 #include <setjmp.h>
@@ -276,6 +278,107 @@ static void an_identity_has_only_so_many_connections(void **state)
 		close(fds[i]);
 }
 
+static void ask_confirm(struct fixture *fixture, int fd)
+{
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	fixture_done(fixture_reply(fixture, fd));
+}
+
+/* As often as an owner has reason to ask, it comes before others; beyond that it is one of them. */
+static void an_owner_that_floods_comes_after_commits(void **state)
+{
+	struct fixture *fixture = *state;
+	int fd = fixture_tcp(fixture);
+	struct connection *connection;
+	unsigned asked = 0;
+
+	fixture_bank(fixture);
+	fixture_done(fixture_claim(fixture, fd, 1));
+	connection = fixture->daemon->connections;
+	assert_int_equal(event_get_priority(connection->readable), PRIORITY_OWNERS);
+	for (; asked < 100000 && connection->hurries; asked++)
+		ask_confirm(fixture, fd);
+	assert_true(asked > 10);
+	assert_int_equal(event_get_priority(connection->readable), PRIORITY_OTHERS);
+	/* A second later. */
+	connection->haste.next_ns -= 1000000000u;
+	ask_confirm(fixture, fd);
+	assert_int_equal(event_get_priority(connection->readable), PRIORITY_OWNERS);
+	close(fd);
+}
+
+/* While owners' data comes, a stranger's many requests are not answered in one go. */
+static void others_get_one_message_while_owners_commit(void **state)
+{
+	struct fixture *fixture = *state;
+	int fd = fixture_tcp(fixture);
+	uint64_t before;
+
+	fixture_greet(fixture, fd);
+	for (int i = 0; i < 3; i++)
+		fixture_ask_list(fd);
+	fixture->daemon->lane.data_ns = now_ns() + 1000000000000u;
+	before = fixture->daemon->counters.requests[PERSEAS__REQUEST__BODY_LIST].count;
+	event_base_loop(fixture->daemon->base, EVLOOP_ONCE);
+	assert_int_equal(fixture->daemon->counters.requests[PERSEAS__REQUEST__BODY_LIST].count,
+	                 before + 1);
+	for (int i = 0; i < 3; i++)
+		expect_list(fixture, fd);
+	close(fd);
+}
+
+static int claim_store(struct fixture *fixture, int fd, const char *store)
+{
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+	uint8_t owner[PS_ID_SIZE] = { 7 };
+	Perseas__Reply *reply;
+	int status;
+
+	fixture_make(fixture, store);
+	fixture_greet(fixture, fd);
+	claim.store = (char *)(uintptr_t)store;
+	claim.epoch = 1;
+	claim.owner = (ProtobufCBinaryData){ PS_ID_SIZE, owner };
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_CLAIM, &claim);
+	reply = fixture_reply(fixture, fd);
+	status = reply->status;
+	if (status == PERSEAS__STATUS__STATUS_LIMIT)
+		assert_non_null(strstr(reply->message, "--max-connections"));
+	fixture_done(reply);
+	return status;
+}
+
+/* As many honest owners as there are places for, and one more: it is told, whoever watches is told,
+ * and operators still come in. */
+static void owners_lock_nobody_out(void **state)
+{
+	static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
+	struct fixture *fixture = *state;
+	char why[WATCH_REASON] = "";
+	int fds[8], other;
+
+	fixture->daemon->phase = DAEMON_SERVING;
+	daemon_set_connections(fixture->daemon, 16);
+	for (int i = 0; i < 7; i++) {
+		assert_true(watch_ready(fixture->daemon, why, sizeof(why)));
+		fds[i] = fixture_tcp(fixture);
+		assert_int_equal(claim_store(fixture, fds[i], names[i]), 0);
+	}
+	assert_false(watch_ready(fixture->daemon, why, sizeof(why)));
+	assert_non_null(strstr(why, "--max-connections"));
+	fds[7] = fixture_tcp(fixture);
+	assert_int_equal(claim_store(fixture, fds[7], names[7]), PERSEAS__STATUS__STATUS_LIMIT);
+	other = fixture_tcp(fixture);
+	fixture_greet(fixture, other);
+	fixture_ask_list(other);
+	expect_list(fixture, other);
+	close(other);
+	for (int i = 0; i < 8; i++)
+		close(fds[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +392,9 @@ int main(void)
 		TEST(an_owner_does_not_wait_for_its_identity),
 		TEST(a_crowd_locks_nobody_out),
 		TEST(an_identity_has_only_so_many_connections),
+		TEST(an_owner_that_floods_comes_after_commits),
+		TEST(others_get_one_message_while_owners_commit),
+		TEST(owners_lock_nobody_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

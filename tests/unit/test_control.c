@@ -3,7 +3,7 @@
  */
 #include "store_rig.h"
 
-#include "../../server/control.h"
+#include "../../server/store/control.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  * test_control_live.c - whether an owner is heard of, over real sockets; and a daemon that is
  * asked to spill.
  */
-#include "../../server/spill.h"
+#include "../../server/store/spill.h"
 #include "../support/daemon_fixture.h"
 
-#include "../../proto/frame.h"
+#include "../../proto/data/frame.h"
 
 #include <event2/event.h>
 #include <setjmp.h>

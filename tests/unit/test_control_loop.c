@@ -3,7 +3,7 @@
  */
 #include "../support/daemon_fixture.h"
 
-#include "../../proto/frame.h"
+#include "../../proto/data/frame.h"
 
 #include <event2/event.h>
 #include <setjmp.h>
@@ -137,6 +137,35 @@ static void a_socket_is_taken_over_only_from_the_dead(void **state)
 	assert_non_null(strstr(fixture->why, "not a socket"));
 }
 
+static unsigned refusals_told(void)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < LOG_KEPT && log_recent(i); i++)
+		count += strcmp(log_recent(i)->event, "refused") == 0;
+	return count;
+}
+
+/* Somebody claims what is not there as often as he can, over connections that come and go. */
+static void refusals_do_not_fill_the_log(void **state)
+{
+	struct fixture *fixture = *state;
+	const unsigned before = refusals_told();
+
+	for (uint64_t i = 1; i <= 40; i++) {
+		int fd = fixture_tcp(fixture);
+		Perseas__Reply *reply;
+
+		fixture_greet(fixture, fd);
+		fixture_ask_claim(fd, i, false);
+		reply = fixture_reply(fixture, fd);
+		assert_int_equal(reply->status, PERSEAS__STATUS__STATUS_NO_STORE);
+		fixture_done(reply);
+		close(fd);
+	}
+	assert_in_range(refusals_told() - before, 1, LOG_BURST);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +176,7 @@ int main(void)
 		TEST(requests_are_answered_in_order_however_they_come),
 		TEST(a_message_that_is_too_long_ends_the_connection),
 		TEST(a_socket_is_taken_over_only_from_the_dead),
+		TEST(refusals_do_not_fill_the_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void descriptors_come_with_their_own_reply(void **state)
 	Perseas__Reply *reply;
 
 	for (i = 0; i < 3; i++)
-		ask(f, control, "s");
+		ask_memory(f, control);
 	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	before = open_descriptors();
 	reply_with(&f->local, NULL, 3, given, 3);
@@ -75,9 +75,9 @@ static void unexpected_descriptors_are_closed(void **state)
 	unsigned count;
 	Perseas__Reply *reply;
 
-	ask(f, control, "s");
-	ask(f, control, "s");
-	ask(f, control, "s");
+	ask_memory(f, control);
+	ask_memory(f, control);
+	ask_memory(f, control);
 	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	before = open_descriptors();
 	reply_with(&f->local, "refused", 0, given, 5);
@@ -103,7 +103,7 @@ static void a_wrong_number_of_descriptors_is_an_error(void **state)
 	int before = open_descriptors();
 	struct ps_control *control = dial(f, &f->local);
 
-	ask(f, control, "s");
+	ask_memory(f, control);
 	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	reply_with(&f->local, NULL, 3, given, 2);
 	expect_failure(f, control, soon(), PERSEAS_EPROTOCOL, "fewer");
@@ -112,7 +112,7 @@ static void a_wrong_number_of_descriptors_is_an_error(void **state)
 	close(f->local.fd);
 
 	control = dial(f, &f->local);
-	ask(f, control, "s");
+	ask_memory(f, control);
 	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	reply_with(&f->local, NULL, 2, given, 253);
 	expect_failure(f, control, soon(), PERSEAS_EPROTOCOL, "more");
@@ -133,11 +133,12 @@ static void a_reply_may_arrive_in_any_pieces(void **state)
 
 	reply.status = PERSEAS__STATUS__STATUS_BUSY;
 	reply.message = (char *)(uintptr_t) "in pieces";
+	reply.id = 1;
 	assert_int_equal(ps_reply_pack(&reply, &bytes, &len), 0);
 	ask(f, control, "s");
 	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	for (i = 0; i < len; i++) {
-		expect_failure(f, control, 0, PERSEAS_EUNREACHABLE, "in time");
+		assert_false(f->ops->answered(control));
 		send_with(f->tcp.fd, bytes + i, 1, NULL, 0);
 	}
 	expect_reply(f, control, soon(), "in pieces");
@@ -155,15 +156,15 @@ static void a_wrong_peer_is_told_apart(void **state)
 		const char *word;
 	} peers[] = {
 		{ "HTTP/1.1 400 Bad Request\r\n", 26, PERSEAS_EPROTOCOL, "is not a perseasd" },
-		{ "PSSC\4\0\0\0", 8, PERSEAS_EVERSION, "version 4 of the protocol, this library" },
+		{ "PSSC\5\0\0\0", 8, PERSEAS_EVERSION, "version 5 of the protocol, this library" },
 		{ "PSS", 3, PERSEAS_EUNREACHABLE, "without a greeting" },
 		{ "", 0, PERSEAS_EUNREACHABLE, "without a greeting" },
-		{ "PSSC\3\0\0\0", 8, PERSEAS_EUNREACHABLE, "ended the connection" },
-		{ "PSSC\3\0\0\0\4\0\0\0abc", 15, PERSEAS_EUNREACHABLE, "ended the connection" },
-		{ "PSSC\3\0\0\0\3\0\0\0abc", 15, PERSEAS_EPROTOCOL, "not a reply" },
-		{ "PSSC\3\0\0\0\0\0\0\0", 12, PERSEAS_EPROTOCOL, "0 bytes" },
-		{ "PSSC\3\0\0\0\1\0\x10\0", 12, PERSEAS_EPROTOCOL, "1048577 bytes" },
-		{ "PSSC\3\0\0\0\xff\xff\xff\xff", 12, PERSEAS_EPROTOCOL, "4294967295 bytes" },
+		{ "PSSC\4\0\0\0", 8, PERSEAS_EUNREACHABLE, "ended the connection" },
+		{ "PSSC\4\0\0\0\4\0\0\0abc", 15, PERSEAS_EUNREACHABLE, "ended the connection" },
+		{ "PSSC\4\0\0\0\3\0\0\0abc", 15, PERSEAS_EPROTOCOL, "not the reply that is due" },
+		{ "PSSC\4\0\0\0\0\0\0\0", 12, PERSEAS_EPROTOCOL, "0 bytes" },
+		{ "PSSC\4\0\0\0\1\0\x10\0", 12, PERSEAS_EPROTOCOL, "1048577 bytes" },
+		{ "PSSC\4\0\0\0\xff\xff\xff\xff", 12, PERSEAS_EPROTOCOL, "4294967295 bytes" },
 	};
 	struct fixture *f = *state;
 	size_t i;
@@ -224,7 +225,7 @@ static void a_mirror_that_is_not_there_is_named_with_what_to_do(void **state)
 	expect_no_connection(f, "sim://3", "simulation");
 }
 
-/* A mirror takes the connection and is silent; later it is silent to a request. */
+/* A mirror takes the connection and is silent; another one greets, and is silent to a request. */
 static void silence_ends_at_the_deadline(void **state)
 {
 	struct fixture *f = *state;
@@ -234,11 +235,145 @@ static void silence_ends_at_the_deadline(void **state)
 	ask(f, control, "s");
 	expect_failure(f, control, begun + SHORTLY, PERSEAS_EUNREACHABLE, "said nothing in time");
 	assert_true(ps_monotonic() >= begun + SHORTLY);
+	disconnect(f, control);
+	close(accept4(f->tcp.listener, NULL, NULL, SOCK_CLOEXEC));
+	control = dial(f, &f->tcp);
+	ask(f, control, "s");
+	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	expect_failure(f, control, ps_monotonic() + SHORTLY, PERSEAS_EUNREACHABLE,
+	               "did not answer in time");
+	disconnect(f, control);
+}
+
+/* A mirror was stopped, and answers when the request's time is over: that is no answer to the next
+ * question, nor does it keep its descriptor readable. */
+static void a_late_answer_answers_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *control = dial(f, &f->tcp);
+
+	ask(f, control, "before");
 	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	expect_failure(f, control, ps_monotonic() + SHORTLY, PERSEAS_EUNREACHABLE,
 	               "did not answer in time");
 	reply_with(&f->tcp, "late", 0, NULL, 0);
-	expect_reply(f, control, soon(), "late");
+	assert_true(f->ops->ended(control));
+	assert_int_equal(f->ops->control_fd(control), -1);
+	ask(f, control, "after");
+	expect_failure(f, control, soon(), PERSEAS_EUNREACHABLE, "did not answer in time");
+	disconnect(f, control);
+}
+
+/* Replies to a request that was answered, to one that was never sent, and of another kind. */
+static void a_reply_that_answers_nothing_ends_the_connection(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < 3; i++) {
+		struct ps_control *control = dial(f, &f->local);
+
+		ask(f, control, "one");
+		ask(f, control, "two");
+		welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+		reply_with(&f->local, "first", 0, NULL, 0);
+		expect_reply(f, control, soon(), "first");
+		f->local.replied = i < 2 ? 2 * (uint64_t)i : 1;
+		reply_with(&f->local, i < 2 ? "wrong" : NULL, i < 2 ? 0 : 3, NULL, 0);
+		expect_failure(f, control, soon(), PERSEAS_EPROTOCOL, "nothing that was asked");
+		assert_true(f->ops->ended(control));
+		disconnect(f, control);
+		close(f->local.fd);
+	}
+	f->local.fd = -1;
+}
+
+static void work_on(struct daemon *d, uint64_t done)
+{
+	Perseas__WorkingReply working = PERSEAS__WORKING_REPLY__INIT;
+	Perseas__Reply reply = PERSEAS__REPLY__INIT;
+	uint8_t *bytes;
+	size_t len;
+
+	working.done = done;
+	reply.id = d->replied + 1;
+	reply.body_case = PERSEAS__REPLY__BODY_WORKING;
+	reply.working = &working;
+	assert_int_equal(ps_reply_pack(&reply, &bytes, &len), 0);
+	send_with(d->fd, bytes, len, NULL, 0);
+	free(bytes);
+}
+
+#define PATIENCE 1000000000ULL /* ns: so much that no busy host uses up three quarters of it */
+
+struct worker {
+	struct daemon *daemon;
+	unsigned signs;
+};
+
+/* Says that it works, each time before the owner would no longer wait, and then answers. */
+static void *work_slowly(void *arg)
+{
+	const struct worker *worker = arg;
+
+	for (unsigned i = 1; i <= worker->signs; i++) {
+		ps_poll(NULL, 0, ps_monotonic() + PATIENCE / 4);
+		work_on(worker->daemon, i);
+	}
+	reply_with(worker->daemon, "done", 0, NULL, 0);
+	return NULL;
+}
+
+/* A request that takes longer than the owner would wait for one that is silent. */
+static void signs_of_progress_are_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *control = dial(f, &f->tcp);
+	struct worker worker = { &f->tcp, 6 };
+	pthread_t thread;
+
+	ask(f, control, "s");
+	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	assert_int_equal(pthread_create(&thread, NULL, work_slowly, &worker), 0);
+	expect_reply(f, control, ps_monotonic() + PATIENCE, "done");
+	pthread_join(thread, NULL);
+	disconnect(f, control);
+}
+
+/* Two of a round work for long at the same time: the first one's answer is waited for until the
+ * time that both were given is long over. */
+static void signs_of_another_count_while_one_is_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *one = dial(f, &f->tcp), *other = dial(f, &f->local);
+	struct worker workers[] = { { &f->tcp, 6 }, { &f->local, 9 } };
+	const uint64_t until = ps_monotonic() + PATIENCE;
+	pthread_t threads[2];
+
+	ask(f, one, "s");
+	ask(f, other, "s");
+	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, work_slowly, &workers[i]), 0);
+	expect_reply(f, one, until, "done");
+	expect_reply(f, other, until, "done");
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	disconnect(f, one);
+	disconnect(f, other);
+}
+
+/* The same sign twice would be waited for without end. */
+static void a_sign_without_progress_ends_the_connection(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *control = dial(f, &f->tcp);
+
+	ask(f, control, "s");
+	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	work_on(&f->tcp, 1);
+	work_on(&f->tcp, 1);
+	expect_failure(f, control, soon(), PERSEAS_EPROTOCOL, "nothing that was asked");
 	disconnect(f, control);
 }
 
@@ -329,6 +464,11 @@ int main(void)
 		TEST(a_wrong_peer_is_told_apart),
 		TEST(a_mirror_that_is_not_there_is_named_with_what_to_do),
 		TEST(silence_ends_at_the_deadline),
+		TEST(a_late_answer_answers_nothing),
+		TEST(a_reply_that_answers_nothing_ends_the_connection),
+		TEST(signs_of_progress_are_waited_for),
+		TEST(signs_of_another_count_while_one_is_waited_for),
+		TEST(a_sign_without_progress_ends_the_connection),
 		TEST(a_dead_mirror_does_not_use_up_the_time_of_others),
 		TEST(the_end_of_an_idle_connection_is_noticed),
 		TEST(unasked_bytes_count_as_the_end),

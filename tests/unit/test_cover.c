@@ -1,7 +1,7 @@
 /*
  * test_cover.c - the intervals that a transaction declares, against a map of single bytes.
  */
-#include "../../client/cover.h"
+#include "../../client/core/cover.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

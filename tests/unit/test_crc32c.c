@@ -1,7 +1,7 @@
 /*
  * test_crc32c.c - the checksum is the Castagnoli one, by instruction and by table.
  */
-#include "crc32c.h"
+#include "../../proto/image/crc32c.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

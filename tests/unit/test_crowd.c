@@ -1,7 +1,7 @@
 /*
  * test_crowd.c - who gets in, who goes, and whose turn it is.
  */
-#include "../../server/crowd.h"
+#include "../../server/loop/crowd.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,12 +52,13 @@ static int teardown(void **state)
 	for (unsigned i = 0; i < rig->count; i++)
 		crowd_leave(&rig->ones[i].guest);
 	assert_int_equal(rig->crowd.count, 0);
+	crowd_forget(&rig->crowd);
 	assert_null(rig->crowd.origins);
 	free(rig);
 	return 0;
 }
 
-/* NULL: there is no room. Who comes later was heard later. */
+/* NULL: there is no room. Later guests were heard later. */
 static struct one *come(struct rig *rig, const char *origin, bool local)
 {
 	struct one *one = &rig->ones[rig->count];
@@ -91,6 +92,20 @@ static void the_longest_silent_of_the_most_goes(void **state)
 	assert_int_equal(rig->crowd.evicted, 2);
 }
 
+/* All within one millisecond: who came last has had no time to speak. */
+static void of_those_as_silent_the_first_goes(void **state)
+{
+	struct rig *rig = *state;
+
+	for (unsigned i = 0; i < MAX - KEPT; i++)
+		come(rig, "a", false)->guest.heard_ms = 7;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(crowd_make_room(&rig->crowd));
+		assert_true(rig->ones[i].gone);
+		assert_int_equal(rig->crowd.evicted, i + 1);
+	}
+}
+
 /* What TCP may not have, Unix sockets and owners may. */
 static void a_part_is_kept_from_plain_tcp(void **state)
 {
@@ -109,6 +124,51 @@ static void a_part_is_kept_from_plain_tcp(void **state)
 	assert_non_null(come(rig, "unix", true));
 	assert_int_equal(rig->crowd.count, MAX);
 	assert_false(owner->gone);
+}
+
+/* Connections over Unix sockets take all that there is, and then others come over TCP, or the other
+ * way. Those that come later get half of what owners leave, and no more. */
+static void neither_kind_keeps_the_other_out(void **state)
+{
+	struct rig *rig = *state;
+
+	for (int local = 0; local < 2; local++) {
+		unsigned late = 0;
+
+		rig->count = 0;
+		come(rig, "o", false)->owns = true;
+		come(rig, "o", true)->owns = true;
+		for (int i = 0; i < 2 * MAX; i++)
+			assert_non_null(come(rig, "a", local));
+		assert_int_equal(rig->crowd.count, local ? MAX : MAX - KEPT + 2);
+		for (int i = 0; i < 2 * MAX; i++)
+			assert_non_null(come(rig, i % 2 ? "b" : "c", !local));
+		assert_int_equal(rig->crowd.count, MAX);
+		for (unsigned i = 2; i < rig->count; i++)
+			late += !rig->ones[i].gone && rig->ones[i].guest.local != local;
+		assert_int_equal(late, (MAX - 2) / 2);
+		for (unsigned i = 0; i < rig->count; i++) {
+			crowd_leave(&rig->ones[i].guest);
+			rig->ones[i] = (struct one){ 0 };
+		}
+	}
+}
+
+/* All places are taken by owners and one user's silent connections: a data path still finds its
+ * own. The last one of all is not for TCP. */
+static void users_of_this_host_leave_a_place_to_tcp(void **state)
+{
+	struct rig *rig = *state;
+
+	for (int i = 0; i < MAX - 2; i++)
+		come(rig, "a", true)->owns = true;
+	assert_non_null(come(rig, "b", true));
+	assert_non_null(come(rig, "b", true));
+	assert_non_null(come(rig, "c", false));
+	assert_true(rig->ones[MAX - 2].gone);
+	rig->ones[MAX].owns = true;
+	assert_null(come(rig, "c", false));
+	assert_false(rig->ones[MAX - 1].gone);
 }
 
 /* As many owners as there is room for. */
@@ -164,14 +224,77 @@ static void a_bucket_gives_a_second_at_once_and_then_the_rate(void **state)
 	assert_int_equal(bucket_take(&bucket, 1, 1000 * second), second);
 }
 
+/* It hangs up after each request, and comes again. */
+static void who_comes_again_has_used_what_it_used(void **state)
+{
+	const uint64_t now = 5000000000;
+	struct rig *rig = *state;
+	struct one *one = come(rig, "a", false);
+
+	assert_int_equal(bucket_take(&one->guest.origin->bucket, 1, now), 0);
+	crowd_leave(&one->guest);
+	one = come(rig, "a", false);
+	assert_true(bucket_take(&one->guest.origin->bucket, 1, now) > 0);
+	assert_int_equal(rig->crowd.remembered, 0);
+}
+
+/* More than can be remembered come once each; the one that took most is not forgotten. */
+static void those_that_took_most_are_remembered(void **state)
+{
+	const uint64_t now = 5000000000;
+	struct rig *rig = *state;
+	struct one *one = come(rig, "greedy", false);
+
+	for (int i = 0; i < 5; i++)
+		bucket_take(&one->guest.origin->bucket, 1, now);
+	crowd_leave(&one->guest);
+	for (unsigned i = 0; i < 2 * CROWD_REMEMBERED; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "%u", i);
+		rig->count = 0;
+		one = come(rig, name, false);
+		bucket_take(&one->guest.origin->bucket, 1, now);
+		crowd_leave(&one->guest);
+	}
+	assert_int_equal(rig->crowd.remembered, CROWD_REMEMBERED);
+	one = come(rig, "greedy", false);
+	assert_true(bucket_take(&one->guest.origin->bucket, 1, now) > 4000000000);
+}
+
+/* Two places each, and some are not theirs; a data path is its owner's second one. */
+static void owners_leave_places_to_others(void **state)
+{
+	struct rig *rig = *state;
+
+	rig->crowd.operators = 2;
+	for (int i = 0; i < (MAX - 2) / 2; i++) {
+		assert_true(crowd_owner_fits(&rig->crowd));
+		come(rig, "a", false)->owns = true;
+		come(rig, "a", false)->owns = true;
+		rig->ones[2 * i + 1].guest.path = true;
+	}
+	assert_false(crowd_owner_fits(&rig->crowd));
+	for (int i = 0; i < 5; i++)
+		assert_non_null(come(rig, "b", false));
+	rig->ones[0].owns = false;
+	assert_true(crowd_owner_fits(&rig->crowd));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(the_longest_silent_of_the_most_goes),
+		TEST(of_those_as_silent_the_first_goes),
 		TEST(a_part_is_kept_from_plain_tcp),
+		TEST(neither_kind_keeps_the_other_out),
+		TEST(users_of_this_host_leave_a_place_to_tcp),
 		TEST(an_owner_never_goes),
+		TEST(owners_leave_places_to_others),
 		TEST(who_moves_is_counted_where_it_is),
+		TEST(who_comes_again_has_used_what_it_used),
+		TEST(those_that_took_most_are_remembered),
 		cmocka_unit_test(a_bucket_gives_a_second_at_once_and_then_the_rate),
 	};
 

@@ -4,21 +4,6 @@
  */
 #include "owner.h"
 
-static int setup(void **state)
-{
-	struct owner *o = owner_new(3);
-
-	owner_begin(o);
-	*state = o;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
-
 static void hold(struct owner *o, unsigned mirror, enum direct_hold how)
 {
 	o->d->mirrors[mirror].hold = how;
@@ -79,6 +64,19 @@ static void test_in_doubt_until_the_answers_come(void **state)
 	assert_int_equal(perseas_map(o->p, "new", 100, &addr), 0);
 	for (unsigned i = 0; i < 3; i++)
 		assert_mirrored(o, i);
+}
+
+/* A queue pair takes so many writes and no more: to a mirror that completes nothing, no more
+ * transactions than that are sent, however many are committed on the others. */
+static void test_a_mirror_that_completes_nothing_is_sent_so_many(void **state)
+{
+	struct owner *o = *state;
+
+	hold(o, 2, DIRECT_HOLD_COMPLETIONS);
+	for (unsigned i = 0; i < 300; i++)
+		assert_int_equal(owner_put(o, 0, 1, (uint8_t)i), 0);
+	assert_int_equal(o->p->mirrors[2].outstanding, 128);
+	let_go(o, 2);
 }
 
 /* Mapping and publishing are refused too while a commit is in doubt. */
@@ -211,7 +209,10 @@ static void fence(struct owner *o, int cut_code)
 		assert_int_equal(perseas_commit(open, 0), PERSEAS_EINDOUBT);
 		direct_keep(o->d, o->p);
 	} else {
+		o->d->on_pause = owner_keep_beside;
+		o->d->on_pause_arg = o;
 		assert_int_equal(perseas_commit(open, 0), PERSEAS_EFENCED);
+		o->d->on_pause = NULL;
 	}
 	assert_int_equal(perseas_flush(o->p), PERSEAS_EFENCED);
 	assert_says(o, "close this handle");
@@ -295,15 +296,22 @@ static void test_too_few_are_not_claimed(void **state)
 	assert_int_equal(owner_stat(o).live, 3);
 }
 
-/* One mirror of three has promised him, who got no further: two are enough to go on. */
+/* One mirror of three has promised him, who got no further: two are enough to go on, and when the
+ * keeper has found out that he is gone it is three again. */
 static void test_one_fenced_mirror_stops_nobody(void **state)
 {
 	struct owner *o = *state;
 
-	fail_to_take_over(o, PERSEAS__REQUEST__BODY_CLAIM);
+	o->d->cut_code = PS_LINK_FENCED;
+	try_to_take_over(o, PERSEAS__REQUEST__BODY_CLAIM);
+	o->d->cut_code = PS_LINK_BROKEN;
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
 	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_FENCED);
 	assert_int_equal(owner_put(o, 0, 10, 2), 0);
 	assert_int_equal(owner_stat(o).live, 2);
+	direct_keep(o->d, o->p);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_mirrored(o, 0);
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_int_equal(o->bytes[0], 2);
@@ -504,7 +512,8 @@ static void test_breaks_while_segments_are_made(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
+		TEST(test_a_mirror_that_completes_nothing_is_sent_so_many),
 		TEST(test_in_doubt_until_the_answers_come),
 		TEST(test_in_doubt_blocks_segments),
 		TEST(test_commit_waits_for_slow_mirrors),

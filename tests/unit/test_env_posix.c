@@ -1,7 +1,7 @@
 /*
  * test_env_posix.c - clocks, sleeping and waking, the keeper's thread.
  */
-#include "../../client/env.h"
+#include "../../client/core/env.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -193,6 +193,7 @@ static void assert_fabrics(struct ps_env *env, const char *text, uint32_t rdma_p
 	struct ps_address address;
 
 	grant.rdma_port = rdma_port;
+	grant.descriptors = strcmp(first, "shm") == 0;
 	assert_int_equal(ps_address_parse(text, &address, NULL), 0);
 	fabric = env->ops->fabric(env, &address, &grant, 0);
 	assert_non_null(fabric);
@@ -213,9 +214,10 @@ static void the_fabric_follows_from_the_address(void **state)
 	assert_fabrics(env, "tcp://host:1", 7171, "tcp", "");
 	assert_fabrics(env, "rdma://host:1", 7171, "rdma", "");
 	assert_fabrics(env, "unix:///x", 0, "shm", "");
+	assert_fabrics(env, "unix:///x", 7171, "tcp", ""); /* without descriptors */
 }
 
-/* .. and in one that has it: only where the mirror offers it, or where it is asked for. */
+/* In a build with RDMA it comes first, where the mirror offers it or where it is asked for. */
 static void rdma_is_tried_before_tcp(void **state)
 {
 	struct ps_env *env = *state;
@@ -244,6 +246,12 @@ static void without_rdma_its_address_is_refused(void **state)
 	assert_int_equal(error.code, PERSEAS_ERDMA);
 	assert_non_null(strstr(error.text, "rdma://host:1: "));
 	assert_non_null(strstr(error.text, "tcp://host:1"));
+	/* And before anything is asked for, unless the address leaves another way. */
+	error = (struct ps_error){ 0 };
+	assert_int_equal(env->ops->has_route(env, &address, &error), PERSEAS_ERDMA);
+	assert_non_null(strstr(error.text, "tcp://host:1"));
+	assert_int_equal(ps_address_parse("host:1", &address, NULL), 0);
+	assert_int_equal(env->ops->has_route(env, &address, &error), 0);
 }
 
 /* The variable by which a user switches RDMA off. */

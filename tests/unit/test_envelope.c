@@ -30,19 +30,41 @@ static void a_request_comes_back_as_it_was(void **state)
 
 	(void)state;
 	claim.store = message_bank;
-	claim.epoch = UINT64_MAX;
+	claim.epoch = PS_EPOCH_MAX;
 	claim.owner = message_id(1);
 	claim.takeover = 1;
 	back = through(&request, &why);
 	assert_non_null(back);
 	assert_string_equal(back->claim->store, "bank");
-	assert_int_equal(back->claim->epoch, UINT64_MAX);
+	assert_int_equal(back->claim->epoch, PS_EPOCH_MAX);
 	assert_true(ps_id_equal(back->claim->owner, message_id(1).data));
 	assert_true(back->claim->takeover);
 	perseas__request__free_unpacked(back, NULL);
 }
 
 /* A request without a body; bytes that are none; more of them than a message may have. */
+/* A mirror's sentence with what an 8-bit terminal obeys, what turns the direction of writing, half
+ * a character at its end, and letters of two, three and four bytes. */
+static void what_is_told_of_a_peer_is_printable(void **state)
+{
+	Perseas__Reply reply = PERSEAS__REPLY__INIT, *back;
+	const char *why;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	reply.status = PERSEAS__STATUS__STATUS_BUSY;
+	reply.message = (char *)(uintptr_t) "a\x9b"
+					    "31m \xe2\x80\xae \xe2\x80\xa8 \xc3\xa9"
+					    "\xe2\x82\xac\xf0\x9f\x99\x82 \xe2\x82";
+	assert_int_equal(ps_reply_pack(&reply, &bytes, &len), 0);
+	back = ps_reply_unpack(bytes + sizeof(uint32_t), len - sizeof(uint32_t), &why);
+	assert_non_null(back);
+	assert_string_equal(back->message, "a?31m ? ? \xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82 ??");
+	perseas__reply__free_unpacked(back, NULL);
+	free(bytes);
+}
+
 static void what_is_no_request_is_refused(void **state)
 {
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -222,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_comes_back_as_it_was),
+		cmocka_unit_test(what_is_told_of_a_peer_is_printable),
 		cmocka_unit_test(what_is_no_request_is_refused),
 		cmocka_unit_test(unknown_fields_are_refused),
 		cmocka_unit_test(names_are_checked),

@@ -1,7 +1,7 @@
 /*
  * test_error.c - codes, names, texts, and sentences handed up through the layers.
  */
-#include "../../client/error.h"
+#include "../../client/core/error.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

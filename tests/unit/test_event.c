@@ -4,7 +4,8 @@
  */
 #include "owner.h"
 
-#include "../../client/change.h"
+#include "../../client/keeper/change.h"
+#include "../../server/store/access.h"
 
 enum { TOLD_MAX = 128 };
 
@@ -168,7 +169,7 @@ static void a_fence_is_told_once(void **state)
 	options.flags = PERSEAS_TAKEOVER;
 	o->d->cut_code = PS_LINK_FENCED;
 	assert_int_equal(direct_open(o->d, STORE, &options, &other, &o->error), 0);
-	assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EFENCED);
+	assert_int_equal(owner_put_fenced(o, 0, 10, 1), PERSEAS_EFENCED);
 	direct_keep(o->d, o->p);
 	direct_keep(o->d, o->p);
 	for (unsigned i = 0; i < told->count; i++)
@@ -177,6 +178,51 @@ static void a_fence_is_told_once(void **state)
 	o->d->cut_code = PS_LINK_BROKEN;
 	owner_die(o);
 	perseas_close(other);
+}
+
+/* The rules of so many mirrors change at the same time, and the owner's signs of life find that. */
+static void set_rules(struct owner *o, unsigned mirrors, const struct access *rules)
+{
+	for (unsigned i = 0; i < mirrors; i++)
+		stores_set_access(o->d->mirrors[i].stores, rules);
+	for (unsigned rounds = 0; rounds < 4; rounds++) {
+		o->d->now += 600000000;
+		direct_keep(o->d, o->p);
+	}
+}
+
+/* One mirror of four, where W is 3, is not needed; of two the owner must hear, once, by an event
+ * and by the errors, until they allow it again. */
+static void rights_that_are_taken_are_told(void **state)
+{
+	static const char text[] = "allow uid:1 all\n";
+	static const struct access_names no_names;
+	struct told *told = *state;
+	struct owner *o = told->o;
+	struct access_fault fault;
+	struct access *rules = access_parse(text, strlen(text), &no_names, &fault);
+	perseas_tx_t *tx;
+
+	assert_non_null(rules);
+	set_rules(o, 1, rules);
+	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN);
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	set_rules(o, 2, rules);
+	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_DENIED);
+	assert_string_equal(told->events[1].mirror, "sim://1");
+	assert_non_null(strstr(told->events[1].text, "no longer allow this owner"));
+	assert_non_null(strstr(told->events[1].text, "lacks the right \"own\" on store"));
+	assert_int_equal(owner_put(o, 0, 10, 2), PERSEAS_EINDOUBT);
+	assert_says(o,
+	            "is held by 2 of 4 mirrors, and 3 must hold it: the access rules of mirrors no "
+	            "longer allow this owner (sim://1: nobody lacks the right \"own\" on store");
+	assert_int_equal(perseas_begin(o->p, 0, &tx), PERSEAS_EBLOCKED);
+	assert_says(o, "no longer allow this owner (sim://1");
+	EXPECT(told, PERSEAS_EVENT_IN_DOUBT);
+	set_rules(o, 2, NULL);
+	EXPECT(told, PERSEAS_EVENT_MIRROR_LIVE, PERSEAS_EVENT_MIRROR_LIVE, PERSEAS_EVENT_DURABLE);
+	assert_int_equal(owner_put(o, 0, 10, 3), 0);
+	access_free(rules);
 }
 
 static void a_roster_changes(void **state)
@@ -225,10 +271,10 @@ static void events_that_are_not_told_are_counted(void **state)
 static void every_event_has_a_name(void **state)
 {
 	(void)state;
-	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_ROSTER; kind++)
+	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_MIRROR_LAGS; kind++)
 		assert_string_not_equal(perseas_event_name(kind), "unknown");
 	assert_string_equal(perseas_event_name(0), "unknown");
-	assert_string_equal(perseas_event_name(PERSEAS_EVENT_ROSTER + 1), "unknown");
+	assert_string_equal(perseas_event_name(PERSEAS_EVENT_MIRROR_LAGS + 1), "unknown");
 }
 
 int main(void)
@@ -240,6 +286,7 @@ int main(void)
 		TEST(why_a_mirror_is_copied_whole_is_told),
 		TEST(a_commit_is_in_doubt_and_then_not),
 		TEST(a_fence_is_told_once),
+		TEST(rights_that_are_taken_are_told),
 		TEST(a_roster_changes),
 		TEST(events_that_are_not_told_are_counted),
 		cmocka_unit_test(every_event_has_a_name),

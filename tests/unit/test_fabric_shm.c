@@ -1,8 +1,9 @@
 /*
  * test_fabric_shm.c - the data path over shared memory, against files that stand for a mirror's.
  */
-#include "../../client/address.h"
-#include "../../client/fabric.h"
+#include "../../client/core/address.h"
+#include "../../client/core/fabric.h"
+#include "../../proto/image/guard.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -529,6 +530,49 @@ static void undo_comes_before_data_and_data_before_the_slot(void **state)
 	ps_fabric_shm.detach(link);
 }
 
+/* Somebody who had the store before cuts a file short: a segment, and the log. */
+static void a_link_whose_memory_is_cut_short_breaks(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_link *link = attach(f);
+	struct ps_write data = write_of("data", PS_REGION_SEGMENT, 8192, 4);
+	struct ps_chain chain = { .writes = &data, .count = 1 };
+	uint8_t read[64];
+
+	ps_guard_install(); /* over the one of cmocka */
+	assert_int_equal(ps_fabric_shm.post(link, &chain), PS_LINK_OK);
+	assert_int_equal(ftruncate(f->files[2], 4096), 0);
+	assert_int_equal(ps_fabric_shm.post(link, &chain), PS_LINK_BROKEN);
+	ps_fabric_shm.detach(link);
+	assert_int_equal(ftruncate(f->files[2], SEGMENT_SIZE), 0);
+	give(f, FILES);
+	link = attach(f);
+	assert_int_equal(ftruncate(f->files[0], 0), 0);
+	assert_int_equal(ps_fabric_shm.read(link, PS_REGION_LOG, 64, read, sizeof(read), 0),
+	                 PS_LINK_BROKEN);
+	ps_fabric_shm.detach(link);
+}
+
+/* What was torn is not used on, though the file is as long as before. */
+static void an_update_maps_torn_memory_anew(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_link *link = attach(f);
+	struct ps_error error;
+	uint8_t read[4];
+
+	ps_guard_install(); /* over the one of cmocka */
+	assert_int_equal(ftruncate(f->files[2], 0), 0);
+	assert_int_equal(ps_fabric_shm.mapped(link, PS_REGION_SEGMENT)[0], 0); /* the tear */
+	assert_int_equal(ftruncate(f->files[2], SEGMENT_SIZE), 0);
+	memcpy(f->memory[2], "good", 4);
+	give(f, FILES);
+	assert_int_equal(ps_fabric_shm.update(link, &f->grant, f->fds, &error), 0);
+	assert_int_equal(ps_fabric_shm.read(link, PS_REGION_SEGMENT, 0, read, 4, 0), PS_LINK_OK);
+	assert_memory_equal(read, "good", 4);
+	ps_fabric_shm.detach(link);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -547,6 +591,8 @@ int main(void)
 		TEST(an_update_moves_to_other_files),
 		TEST(a_failed_update_leaves_the_link_as_it_was),
 		TEST(a_child_does_not_inherit_the_memory),
+		TEST(a_link_whose_memory_is_cut_short_breaks),
+		TEST(an_update_maps_torn_memory_anew),
 		TEST(undo_comes_before_data_and_data_before_the_slot),
 	};
 

@@ -28,19 +28,6 @@ static void expect(struct verbs_mirror *m, int code, const char *words)
 	assert_text_says(&error, m->address.text);
 }
 
-static void works(struct verbs_mirror *m)
-{
-	struct ps_link *link = attach_well(m);
-	struct transaction t;
-	static uint8_t value;
-
-	fill_transaction(m, &t, ++value);
-	assert_int_equal(ps_fabric_rdma.post(link, &t.chain), PS_LINK_OK);
-	settle(link, 1);
-	assert_int_equal(m->segment[100], value);
-	ps_fabric_rdma.detach(link);
-}
-
 /* What is known of devices is asked anew. */
 static void forget_devices(struct verbs_mirror *m)
 {

@@ -20,7 +20,7 @@ static void post_one(struct verbs_mirror *m, struct ps_link *link)
 	assert_int_equal(ps_fabric_rdma.post(link, &t.chain), PS_LINK_OK);
 }
 
-/* Who has nothing under way has nothing to wait for; else a completion wakes. */
+/* A link with nothing in flight has nothing to wait for; else a completion wakes. */
 static void a_completion_wakes(void **state)
 {
 	struct verbs_mirror *m = *state;
@@ -38,7 +38,7 @@ static void a_completion_wakes(void **state)
 		assert_int_equal(ps_fabric_rdma.poll(link), 1);
 		assert_false(ps_fabric_rdma.waits(link, &fd));
 	}
-	/* Who does not sleep asks the device for no events. */
+	/* A thread that does not sleep asks the device for no events. */
 	(void)verbs_fake_counts();
 	for (int round = 0; round < 10; round++) {
 		post_one(m, link);

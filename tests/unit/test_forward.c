@@ -36,6 +36,33 @@ static void test_forward_where_a_delta_could_harm(void **state)
 	assert_mirrored(o, 1);
 }
 
+/* A mirror's slot says another place for the next record than the one that it has in history: a
+ * claim would look for it there, and not roll it back. So it is not sent one by one. */
+static void test_forward_only_where_a_claim_would_look(void **state)
+{
+	struct owner *o = *state;
+	Perseas__Header *header;
+	struct ps_slot *slot;
+	char name[40];
+	uint8_t *log;
+
+	direct_crash(o->d, 2);
+	header = header_of(o, 2);
+	snprintf(name, sizeof(name), "log.%llu", (unsigned long long)header->generation);
+	perseas__header__free_unpacked(header, NULL);
+	log = memory_heap_piece(o->d->mirrors[2].memory, STORE, name, NULL);
+	assert_non_null(log);
+	for (int i = 0; i < 2; i++) {
+		slot = (struct ps_slot *)(void *)(log + ps_slot_offset(i));
+		ps_slot_encode(slot, slot->epoch, slot->seq, slot->next + PS_ALIGN, slot->last);
+	}
+	put_many(o, 10, 1);
+	come_back(o, 2);
+	assert_int_equal(owner_stat(o).mended_forward, 0);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_carries(o, 2, 0);
+}
+
 enum { MISSED = 4 };
 
 /* Transactions that write over one another, in ranges of several sizes; contents[i] is what the
@@ -49,17 +76,18 @@ static void put_over(struct owner *o, uint8_t contents[][SIZE])
 	memcpy(contents[MISSED], o->bytes, SIZE);
 }
 
-static void break_second(void *arg)
+static void break_two(void *arg)
 {
 	struct owner *o = arg;
 
-	o->d->mirrors[1].writes_left = 0;
+	o->d->mirrors[1].writes_left = o->d->mirrors[2].writes_left = 0;
 }
 
 /*
  * Mirror 0 alone holds some transactions; the next owner's session with mirror 1 breaks after
- * `writes` of the writes that bring it forward, and the owner dies. Without mirror 0 the state is
- * one of those that there were. True: nothing broke.
+ * `writes` of the writes that bring it forward, that with mirror 2 at the first, and the owner
+ * dies. Without mirror 0 the state is one of those that there were. True: mirror 1 had all, so
+ * that the open went on without mirror 2.
  */
 static bool break_forward(struct owner *o, int writes)
 {
@@ -72,15 +100,16 @@ static bool break_forward(struct owner *o, int writes)
 	put_over(o, contents);
 	owner_die(o);
 	o->d->mirrors[1].writes_left = writes;
+	o->d->mirrors[2].writes_left = 0;
 	o->options.open_timeout_ms = 1;
-	o->d->on_pause = break_second;
+	o->d->on_pause = break_two;
 	o->d->on_pause_arg = o;
 	rc = owner_open(o, 0);
 	o->d->on_pause = NULL;
 	o->options.open_timeout_ms = 0;
 	if (!rc)
 		owner_die(o);
-	o->d->mirrors[1].writes_left = -1;
+	o->d->mirrors[1].writes_left = o->d->mirrors[2].writes_left = -1;
 	direct_crash(o->d, 0);
 	owner_reopen(o);
 	while (i <= MISSED && memcmp(o->bytes, contents[i], SIZE))
@@ -111,6 +140,7 @@ int main(void)
 #define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_behind_is_sent_what_it_missed, setup),
 		TEST(test_forward_where_a_delta_could_harm, setup_two),
+		TEST(test_forward_only_where_a_claim_would_look, setup),
 		TEST(test_forward_breaks, setup),
 	};
 

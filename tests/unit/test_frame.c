@@ -2,7 +2,7 @@
  * test_frame.c - the decoder applies what it is sent, in whatever pieces it comes, and
  * applies nothing of a frame that is wrong.
  */
-#include "frame.h"
+#include "../../proto/data/frame.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -196,9 +196,10 @@ static void a_write_is_answered_only_when_it_is_whole(void **state)
 	struct stream *stream = calloc(1, sizeof *stream);
 
 	(void)state;
-	append_frame(stream, PS_OP_WRITE, PS_FRAME_SIGNALLED, 1, 9);
+	append_frame(stream, PS_OP_WRITE, PS_FRAME_SIGNALLED, 2, 9);
 	append_extent(stream, PS_REGION_LOG, 10, 8);
-	append_payload(stream, 0x77, 8);
+	append_extent(stream, PS_REGION_LOG, 30, 8);
+	append_payload(stream, 0x77, 16);
 	for (size_t i = 0; i < stream->len; i++) {
 		assert_int_equal(mirror->count, 0);
 		assert_int_equal(ps_decoder_feed(&mirror->decoder, stream->bytes + i, 1), 0);

@@ -1,7 +1,7 @@
 /*
  * test_identity.c - who is at the other end of a socket, and what a name may be.
  */
-#include "../../server/identity.h"
+#include "../../server/store/identity.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

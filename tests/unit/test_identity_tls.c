@@ -1,7 +1,7 @@
 /*
  * test_identity_tls.c - who a certificate says that its holder is, also one that lies.
  */
-#include "../../proto/tls.h"
+#include "../../proto/base/tls.h"
 
 #include <openssl/x509v3.h>
 #include <setjmp.h>

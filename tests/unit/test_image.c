@@ -2,8 +2,9 @@
  * test_image.c - slots and undo records are refused when anything in them is wrong, and
  * an image is rolled back to its slot from whatever a dying owner left.
  */
-#include "crc32c.h"
-#include "image.h"
+#include "../../proto/image/crc32c.h"
+#include "../../proto/image/image.h"
+#include "record_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,32 +47,6 @@ static void write_slot(struct fixture *f, int index, uint64_t epoch, uint64_t se
 
 	ps_slot_encode(&slot, epoch, seq, next, last);
 	memcpy(f->log + ps_slot_offset(index), &slot, sizeof slot);
-}
-
-static struct ps_record *begin_record(void *memory, enum ps_record_kind kind)
-{
-	struct ps_record *record = memory;
-
-	memset(record, 0, sizeof *record);
-	record->kind = (uint16_t)kind;
-	record->length = sizeof *record;
-	return record;
-}
-
-static void add_range(struct ps_record *record, uint32_t segment, uint64_t offset, uint32_t length,
-                      const void *image)
-{
-	uint8_t *at = (uint8_t *)record + record->length;
-	struct ps_range range = { .segment = segment, .length = length, .offset = offset };
-
-	memcpy(at, &range, sizeof range);
-	record->length += sizeof range;
-	record->ranges++;
-	if (record->kind == PS_RECORD_TRANSACTION) {
-		memset(at + sizeof range, 0, ps_align8(length));
-		memcpy(at + sizeof range, image, length);
-		record->length += (uint32_t)ps_align8(length);
-	}
 }
 
 static uint8_t *ring_at(struct fixture *f, uint64_t position)

@@ -2,7 +2,7 @@
  * test_latency.c - the buckets in which latencies are counted: which time belongs where, what
  * percentiles say, and how counts travel.
  */
-#include "../../proto/latency.h"
+#include "../../proto/base/latency.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

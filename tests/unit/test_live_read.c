@@ -5,7 +5,7 @@
  */
 #include "../../client/command/compare.h"
 #include "../../client/command/live_copy.h"
-#include "../../proto/envelope.h"
+#include "../../proto/control/envelope.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,6 +44,10 @@ struct mirror {
 	struct write chain[RANGES + 2];
 	unsigned links, at;
 	uint32_t done; /* bytes of the link */
+	/* It is copied anew in place, in order; what is not there yet is of another state. */
+	bool joining;
+	uint64_t rewrites; /* how often */
+	uint32_t copied;   /* bytes of each segment that are there */
 };
 
 struct ps_control {
@@ -64,6 +68,7 @@ static struct world {
 	unsigned speed; /* writes of the owner between two requests, at most */
 	bool stopped;   /* the owner writes nothing any more */
 	unsigned spoil; /* one of so many replies is changed; 0: none */
+	unsigned mend;  /* before one of so many replies a copy in place begins; 0: never */
 	uint32_t seed;
 } world;
 
@@ -163,8 +168,38 @@ static void step(struct mirror *m)
 		finish(m);
 }
 
+/* Bytes that are of another state become what they were, or the reverse. */
+static void turn(struct mirror *m, uint32_t from, uint32_t to)
+{
+	for (unsigned i = 0; i < SEGMENTS; i++)
+		for (uint32_t at = from; at < to; at++)
+			m->segments[i][at] ^= 0xff;
+}
+
+/* A copy in place begins, goes on, or ends. The owner is silent meanwhile. */
+static void mend(struct mirror *m)
+{
+	uint32_t next = m->copied + 1 + draw() % 1500;
+
+	if (!m->joining) {
+		m->joining = true;
+		m->rewrites++;
+		m->copied = 0;
+		turn(m, 0, SIZE);
+		return;
+	}
+	next = next < SIZE ? next : SIZE;
+	turn(m, m->copied, next);
+	m->copied = next;
+	m->joining = next < SIZE;
+}
+
 static void go_on(void)
 {
+	if (world.mend && (world.controls[0].mirror.joining || draw() % world.mend == 0)) {
+		mend(&world.controls[0].mirror);
+		return;
+	}
 	if (world.stopped || world.speed == 0)
 		return;
 	for (unsigned n = draw() % world.speed; n > 0; n--)
@@ -217,7 +252,9 @@ static Perseas__Header *make_header(const struct mirror *m)
 	header.store = (char *)"s";
 	header.store_id = members[0].image_id;
 	header.image_id = members[m != &world.controls[0].mirror].image_id;
-	header.state = PERSEAS__STATE__STATE_CONSISTENT;
+	header.state = m->joining ? PERSEAS__STATE__STATE_JOINING
+	                          : PERSEAS__STATE__STATE_CONSISTENT;
+	header.rewrites = m->rewrites;
 	header.log_size = m->ring;
 	header.roster = &roster;
 	header.n_segments = SEGMENTS;
@@ -359,13 +396,13 @@ static void check_copy(const struct ps_copy *copy)
 {
 	static uint8_t want[SEGMENTS][SIZE];
 
+	if (copy->slot.seq == 0)
+		return; /* both segments are born later */
 	expect(copy->slot.seq, want);
 	for (unsigned i = 0; i < SEGMENTS; i++)
 		assert_memory_equal(copy->segments[i], want[i], SIZE);
-	if (copy->slot.seq > 0) {
-		assert_non_null(copy->record);
-		assert_int_equal(copy->record->time, copy->slot.seq * 1000);
-	}
+	assert_non_null(copy->record);
+	assert_int_equal(copy->record->time, copy->slot.seq * 1000);
 }
 
 /* Any interleaving; a store at rest, also in the middle of a transaction, is always copied. */
@@ -392,6 +429,30 @@ static void a_copy_is_the_state_after_one_transaction(void **state)
 		ps_copy_free(&copy);
 	}
 	assert_true(copied > 300 && tries > 20 && unfinished > 20);
+}
+
+/* The mirror is copied anew in place at any moment of the reading, by a silent owner: its header is
+ * as before when it is done, and so are its slot and its log. */
+static void what_is_mended_meanwhile_is_no_copy(void **state)
+{
+	unsigned copied = 0, mended = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 400; seed++) {
+		struct ps_copy copy;
+
+		start(seed, 1, 65536, 1 + seed % 20);
+		world.stopped = seed % 2 == 0;
+		world.mend = 10 + seed % 60;
+		if (ps_copy_take(&copy, &world.panel, "s"))
+			continue;
+		copied++;
+		mended += world.controls[0].mirror.rewrites > 0;
+		check_copy(&copy);
+		ps_copy_free(&copy);
+	}
+	if (copied <= 100 || mended <= 30)
+		fail_msg("%u copied, %u of them mended meanwhile", copied, mended);
 }
 
 /* An owner that laps the ring between any two requests. */
@@ -448,6 +509,13 @@ static struct ps_piece whole_piece(unsigned segment)
 	};
 }
 
+/* Two mirrors of one store; every fourth time without an owner. */
+static void start_two(uint32_t seed)
+{
+	start(seed, 2, 65536, 1 + seed % 30);
+	world.stopped = seed % 4 == 0;
+}
+
 /* Two mirrors, of which each goes on by itself; at rest too, wherever they stopped. */
 static void mirrors_of_one_history_are_never_said_to_differ(void **state)
 {
@@ -458,14 +526,32 @@ static void mirrors_of_one_history_are_never_said_to_differ(void **state)
 		struct ps_piece piece = whole_piece(seed % 2);
 		enum ps_verdict verdict;
 
-		start(seed, 2, 65536, 1 + seed % 30);
-		world.stopped = seed % 4 == 0;
+		start_two(seed);
 		verdict = compare(&piece);
 		assert_int_not_equal(verdict, PS_DIFFERENT);
 		assert_int_not_equal(verdict, PS_CHANGED);
 		same += verdict == PS_SAME && piece.ask[0] && piece.ask[1];
 	}
 	assert_true(same > 200);
+}
+
+/* One of them is copied anew in place meanwhile. */
+static void a_mirror_that_is_mended_is_never_said_to_differ(void **state)
+{
+	unsigned changed = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 400; seed++) {
+		struct ps_piece piece = whole_piece(seed % 2);
+		enum ps_verdict verdict;
+
+		start_two(seed);
+		world.mend = 2 + seed % 20;
+		verdict = compare(&piece);
+		assert_int_not_equal(verdict, PS_DIFFERENT);
+		changed += verdict == PS_CHANGED;
+	}
+	assert_true(changed > 20);
 }
 
 /* One byte that no transaction touches. */
@@ -479,8 +565,7 @@ static void a_flipped_byte_is_found_whatever_the_owner_does(void **state)
 		uint64_t at = QUIET + seed % (SIZE - QUIET);
 		enum ps_verdict verdict;
 
-		start(seed, 2, 65536, 1 + seed % 30);
-		world.stopped = seed % 4 == 0;
+		start_two(seed);
 		world.controls[1].mirror.segments[1][at] ^= 1;
 		verdict = compare(&piece);
 		if (verdict == PS_TOO_FAST || !piece.ask[0] || !piece.ask[1])
@@ -498,9 +583,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_copy_is_the_state_after_one_transaction),
+		cmocka_unit_test(what_is_mended_meanwhile_is_no_copy),
 		cmocka_unit_test(a_store_that_changes_too_fast_is_refused),
 		cmocka_unit_test(a_mirror_that_lies_does_no_harm),
 		cmocka_unit_test(mirrors_of_one_history_are_never_said_to_differ),
+		cmocka_unit_test(a_mirror_that_is_mended_is_never_said_to_differ),
 		cmocka_unit_test(a_flipped_byte_is_found_whatever_the_owner_does),
 	};
 

@@ -1,7 +1,7 @@
 /*
  * test_log.c - events as lines of text, as JSON, and as they are kept.
  */
-#include "../../server/log.h"
+#include "../../server/host/log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -38,8 +40,20 @@ static int setup(void **state)
 {
 	(void)state;
 	unsetenv("JOURNAL_STREAM");
-	unsetenv("INVOCATION_ID");
+	log_set_name("");
 	return 0;
+}
+
+/* The line behind its time. */
+static const char *timed(const char *line)
+{
+	char now[LOG_TIME_TEXT];
+	size_t len = strlen(log_time_text(now, (uint64_t)time(NULL) * 1000000));
+
+	assert_memory_equal(line, now, strlen("20"));
+	assert_true(strlen(line) > len);
+	assert_memory_equal(line + len - 1, "Z ", 2);
+	return line + len + 1;
 }
 
 static void claim(void)
@@ -57,22 +71,61 @@ static void warn(void)
 	log_event(LOG_LEVEL_WARNING, "odd", NULL, "odd");
 }
 
-/* As it was before there were events. */
-static void a_line_of_text_is_the_sentence(void **state)
+/* About the command line: whoever wrote it reads it at once. */
+static void before_it_begins_a_line_is_the_sentence(void **state)
 {
 	(void)state;
-	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-	assert_string_equal(written_by(claim), "perseasd: store bank: claimed by 192.0.2.1:9\n");
 	assert_string_equal(written_by(warn), "perseasd: warning: odd\n");
 }
 
-static void under_systemd_a_line_begins_with_its_priority(void **state)
+/* Lines of several daemons may be in one file. */
+static void a_line_of_text_says_when_and_which_daemon(void **state)
 {
 	(void)state;
-	setenv("JOURNAL_STREAM", "8:1", 1);
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-	assert_string_equal(written_by(claim), "<6>store bank: claimed by 192.0.2.1:9\n");
-	assert_string_equal(written_by(warn), "<4>odd\n");
+	assert_string_equal(timed(written_by(claim)),
+	                    "perseasd: store bank: claimed by 192.0.2.1:9\n");
+	log_set_name("127.0.0.1:7171");
+	assert_string_equal(timed(written_by(claim)),
+	                    "perseasd 127.0.0.1:7171: store bank: claimed by 192.0.2.1:9\n");
+	assert_string_equal(timed(written_by(warn)), "perseasd 127.0.0.1:7171: warning: odd\n");
+}
+
+/* Runs log_init() while standard error is a pipe, of which the environment says by how much its
+ * inode is another one than the journal's. */
+static int beside;
+
+static void begin_in_journal(void)
+{
+	char stream[64];
+	struct stat err;
+
+	assert_int_equal(fstat(STDERR_FILENO, &err), 0);
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)err.st_dev,
+	         (unsigned long long)err.st_ino + (unsigned)beside);
+	setenv("JOURNAL_STREAM", stream, 1);
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	claim();
+	warn();
+}
+
+/* The journal notes the time and the unit itself. */
+static void in_the_journal_a_line_begins_with_its_priority(void **state)
+{
+	(void)state;
+	log_set_name("127.0.0.1:7171");
+	beside = 0;
+	assert_string_equal(written_by(begin_in_journal),
+	                    "<6>store bank: claimed by 192.0.2.1:9\n<4>odd\n");
+}
+
+/* A service whose standard error is a file; a shell in a service. */
+static void what_has_the_journals_variable_and_is_not_the_journal_has_times(void **state)
+{
+	(void)state;
+	beside = 1;
+	assert_string_equal(timed(strchr(written_by(begin_in_journal), '\n') + 1),
+	                    "perseasd: warning: odd\n");
 }
 
 static void json_has_the_fields_that_apply(void **state)
@@ -112,7 +165,8 @@ static void what_a_peer_sent_gives_orders_to_no_terminal(void **state)
 {
 	(void)state;
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-	assert_string_equal(written_by(hostile), "perseasd: a?b?[2J?K?? \"\\? \xe2\x82\xac\n");
+	assert_string_equal(timed(written_by(hostile)),
+	                    "perseasd: a?b?[2J?K?? \"\\? \xe2\x82\xac\n");
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
 	assert_string_equal(strstr(written_by(hostile), "\"message\""),
 	                    "\"message\":\"a?b?[2J?K?? \\\"\\\\? \xe2\x82\xac\","
@@ -135,7 +189,7 @@ static void what_is_too_long_is_cut(void **state)
 
 	(void)state;
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-	assert_int_equal(strlen(written_by(say_much)),
+	assert_int_equal(strlen(timed(written_by(say_much))),
 	                 strlen("perseasd: error: \n") + LOG_MESSAGE_MAX);
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
 	line = written_by(say_much);
@@ -151,12 +205,16 @@ static void whisper(void)
 /* The log's level is of what is written; the status page shows what happened all the same. */
 static void events_are_kept_though_they_are_not_written(void **state)
 {
+	const char *line;
+
 	(void)state;
 	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
 	assert_string_equal(written_by(whisper), "");
 	assert_string_equal(log_recent(0)->event, "info");
 	log_init(LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
-	assert_string_equal(written_by(whisper), "perseasd: info\nperseasd: debug: debug\n");
+	line = timed(written_by(whisper));
+	assert_memory_equal(line, "perseasd: info\n", strlen("perseasd: info\n"));
+	assert_string_equal(timed(strchr(line, '\n') + 1), "perseasd: debug: debug\n");
 	assert_string_equal(log_recent(0)->event, "info");
 }
 
@@ -203,19 +261,61 @@ static void what_anybody_can_bring_about_fills_no_log(void **state)
 		char told[64];
 		int len = snprintf(told, sizeof(told), "perseasd: warning: knock %d\n", i);
 
+		line = timed(line);
 		assert_memory_equal(line, told, (size_t)len);
 		line += len;
 	}
-	assert_string_equal(line, "perseasd: warning: again 0; 10 more like it before\n");
+	assert_string_equal(timed(line), "perseasd: warning: again 0; 10 more like it before\n");
 	assert_int_equal(knocks.left_out, 2);
 	assert_int_equal(log_recent(0)->number, first + LOG_BURST + 1);
+}
+
+/* The pipe is full, and nobody reads: the daemon goes on. Once it is read again, what was kept
+ * comes, and how many lines are missing. */
+static void a_reader_that_stands_still_holds_nobody(void **state)
+{
+	int ends[2], before = dup(STDERR_FILENO), lines = 0, last = -1, at;
+	unsigned long long missing = 0;
+	char line[256];
+	FILE *text;
+
+	(void)state;
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+	close(ends[1]);
+	for (int i = 0; i < 20000; i++)
+		log_event(LOG_LEVEL_INFO, "odd", NULL, "line number %d", i);
+	text = fdopen(ends[0], "r");
+	while (missing == 0 && fgets(line, sizeof(line), text)) {
+		/* As the loop does, now and then. */
+		log_flush();
+		if (sscanf(line, "%*s perseasd: line number %d", &at) == 1) {
+			assert_int_equal(at, last + 1);
+			last = at;
+			lines++;
+		} else {
+			assert_int_equal(sscanf(line, "%*s perseasd: warning: %llu lines",
+			                        &missing),
+			                 1);
+		}
+	}
+	assert_int_equal(lines + (int)missing, 20000);
+	assert_true(lines > 1000);
+	assert_true(log_flush());
+	assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
+	close(before);
+	fclose(text);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_line_of_text_is_the_sentence, setup),
-		cmocka_unit_test_setup(under_systemd_a_line_begins_with_its_priority, setup),
+		cmocka_unit_test_setup(before_it_begins_a_line_is_the_sentence, setup),
+		cmocka_unit_test_setup(a_line_of_text_says_when_and_which_daemon, setup),
+		cmocka_unit_test_setup(in_the_journal_a_line_begins_with_its_priority, setup),
+		cmocka_unit_test_setup(
+			what_has_the_journals_variable_and_is_not_the_journal_has_times, setup),
 		cmocka_unit_test_setup(json_has_the_fields_that_apply, setup),
 		cmocka_unit_test_setup(times_are_in_utc_to_the_microsecond, setup),
 		cmocka_unit_test_setup(what_a_peer_sent_gives_orders_to_no_terminal, setup),
@@ -223,6 +323,7 @@ int main(void)
 		cmocka_unit_test_setup(events_are_kept_though_they_are_not_written, setup),
 		cmocka_unit_test_setup(the_newest_events_are_kept, setup),
 		cmocka_unit_test_setup(what_anybody_can_bring_about_fills_no_log, setup),
+		cmocka_unit_test(a_reader_that_stands_still_holds_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

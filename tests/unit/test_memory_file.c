@@ -1,18 +1,23 @@
 /*
  * test_memory_file.c - images as files: that they are reserved, found again and private.
  */
-#include "../../server/memory.h"
-#include "../../server/status.h"
+#include "../../server/store/memory.h"
+#include "../../server/memory/memory_place.h"
+#include "../../server/store/status.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -26,7 +31,7 @@ static struct memory *open_memory(struct place *place, uint64_t limit)
 {
 	const char *why = NULL;
 
-	place->memory = memory_file_new(place->directory, limit, &why);
+	place->memory = memory_file_new(place->directory, limit, false, &why);
 	return place->memory;
 }
 
@@ -34,7 +39,7 @@ static int setup(void **state)
 {
 	static struct place place;
 
-	strcpy(place.directory, "/tmp/perseas-memory-XXXXXX");
+	strcpy(place.directory, "/dev/shm/perseas-memory-XXXXXX");
 	if (!mkdtemp(place.directory))
 		return -1;
 	*state = &place;
@@ -106,17 +111,60 @@ static void the_limit_holds_for_all_stores_together(void **state)
 	memory->ops->close(memory, &two);
 }
 
-/* A file that is larger than its file system can ever hold. */
-static void what_cannot_be_reserved_is_refused_and_leaves_nothing(void **state)
+static volatile sig_atomic_t tries;
+
+static void note_try(int number)
+{
+	(void)number;
+	tries++;
+}
+
+/*
+ * A file that is larger than its file system can ever hold: nothing of it is taken first, which
+ * would stop everybody on the host until it failed. The limit that the test sets itself sees to it
+ * that nothing can be taken, and tells of each try.
+ */
+static void what_cannot_be_reserved_is_not_even_begun(void **state)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
 	struct piece piece;
+	struct rlimit before, least;
 
+	tries = 0;
+	signal(SIGXFSZ, note_try);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	least = before;
+	least.rlim_cur = 4096;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &least), 0);
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", (uint64_t)1 << 60, &piece),
 	                 -STATUS(NO_MEMORY));
+	assert_int_equal(tries, 0);
+	/* The limit does tell. */
+	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 8192, &piece),
+	                 -STATUS(NO_MEMORY));
+	assert_true(tries > 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, SIG_DFL);
 	assert_int_equal(access(path_of(place, "bank/log.1"), F_OK), -1);
 	assert_int_equal(memory->ops->used(memory), 0);
+}
+
+static void the_room_is_that_of_the_file_system_and_the_host(void **state)
+{
+	struct place *place = *state;
+	int fd = open(place->directory, O_RDONLY | O_DIRECTORY);
+	const char *advice;
+	uint64_t room = memory_place_room(fd, PLACE_MEMORY, &advice);
+	struct statvfs fs;
+	struct sysinfo host;
+
+	assert_int_equal(fstatvfs(fd, &fs), 0);
+	assert_int_equal(sysinfo(&host), 0);
+	assert_true(room > 0);
+	assert_true(room <= (uint64_t)fs.f_blocks * fs.f_frsize);
+	assert_true(room <= ((uint64_t)host.totalram + host.totalswap) * host.mem_unit);
+	close(fd);
 }
 
 /* Owners get the promise page to look at, not to write. */
@@ -142,20 +190,37 @@ static void a_small_piece_is_replaced_whole(void **state)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
+	struct stat before, after;
 	uint8_t *bytes;
 	size_t len;
+	int fd;
 
 	assert_int_equal(memory->ops->load(memory, "bank", "header", &bytes, &len),
 	                 -STATUS(NO_STORE));
 	assert_int_equal(memory->ops->replace(memory, "bank", "header", "first", 5), 0);
-	close(open(path_of(place, "bank/header.new"), O_CREAT | O_WRONLY, 0600));
+	fd = open(path_of(place, "bank/.header.spare"), O_WRONLY);
+	assert_int_equal(write(fd, "what was torn", 13), 13);
+	close(fd);
 	assert_int_equal(memory->ops->replace(memory, "bank", "header", "second!", 7), 0);
 	assert_int_equal(memory->ops->load(memory, "bank", "header", &bytes, &len), 0);
-	assert_int_equal(len, 7);
-	assert_memory_equal(bytes, "second!", 7);
+	assert_memory_equal(bytes, "second!\0\0", 9);
 	free(bytes);
-	assert_int_equal(memory->ops->used(memory), 7);
-	assert_int_equal(access(path_of(place, "bank/header.new"), F_OK), -1);
+	/* What was the header is the next spare: no memory is asked for. */
+	assert_int_equal(stat(path_of(place, "bank/header"), &before), 0);
+	assert_int_equal(memory->ops->replace(memory, "bank", "header", "3rd", 3), 0);
+	assert_int_equal(stat(path_of(place, "bank/.header.spare"), &after), 0);
+	assert_int_equal(after.st_ino, before.st_ino);
+	assert_int_equal(after.st_blocks, before.st_blocks);
+	assert_true(after.st_blocks * 512 >= 32768);
+	assert_int_equal(memory->ops->load(memory, "bank", "header", &bytes, &len), 0);
+	assert_memory_equal(bytes, "3rd\0\0\0\0\0", 8);
+	for (size_t i = 3; i < len; i++)
+		assert_int_equal(bytes[i], 0);
+	free(bytes);
+	assert_int_equal(memory->ops->used(memory), 2 * len);
+	memory->ops->remove(memory, "bank", "header");
+	memory->ops->forget(memory, "bank");
+	assert_int_equal(memory->ops->used(memory), 0);
 }
 
 /* Names come from checked requests; the files do not rely on it. */
@@ -194,7 +259,7 @@ static void a_second_daemon_is_refused(void **state)
 	struct place *place = *state;
 	const char *why = NULL;
 
-	assert_null(memory_file_new(place->directory, 0, &why));
+	assert_null(memory_file_new(place->directory, 0, false, &why));
 	assert_non_null(strstr(why, "in use by another perseasd"));
 }
 
@@ -207,7 +272,7 @@ static void a_directory_that_others_can_write_is_refused(void **state)
 	memory_file_free(place->memory);
 	place->memory = NULL;
 	assert_int_equal(chmod(place->directory, 0777), 0);
-	assert_null(memory_file_new(place->directory, 0, &why));
+	assert_null(memory_file_new(place->directory, 0, false, &why));
 	assert_non_null(strstr(why, "writable by no other"));
 }
 
@@ -254,13 +319,105 @@ static void a_removed_piece_stays_with_those_who_have_it(void **state)
 	munmap(view, 4096);
 }
 
+/* An owner makes the file that it was given longer, and keeps it when it is removed. */
+static void what_owners_take_is_counted(void **state)
+{
+	struct place *place = *state;
+	struct memory *memory = place->memory;
+	const uint64_t large = 1 << 20;
+	struct piece piece;
+	int fd;
+
+	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", 4096, &piece), 0);
+	fd = open(path_of(place, "bank/segment-0.1"), O_RDWR);
+	assert_true(fd >= 0);
+	assert_int_equal(memory->ops->taken(memory, &piece), 4096);
+	assert_int_equal(posix_fallocate(fd, 0, (off_t)large), 0);
+	assert_int_equal(memory->ops->taken(memory, &piece), large);
+	/* What is beyond the piece is given back when it is closed. */
+	memory->ops->close(memory, &piece);
+	assert_int_equal(memory->ops->open(memory, "bank", "segment-0.1", &piece), 0);
+	assert_int_equal(piece.size, 4096);
+	memory->ops->close(memory, &piece);
+	memory->ops->remove(memory, "bank", "segment-0.1");
+	assert_int_equal(posix_fallocate(fd, 0, (off_t)large), 0);
+	assert_int_equal(memory->ops->kept(memory, "bank"), large);
+	assert_int_equal(memory->ops->kept(memory, "other"), 0);
+	assert_int_equal(memory->ops->used(memory), large);
+	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 4096, &piece), 0);
+	assert_int_equal(memory->ops->used(memory), large + 4096);
+	close(fd);
+	assert_int_equal(memory->ops->kept(memory, "bank"), 0);
+	assert_int_equal(memory->ops->used(memory), 4096);
+	memory->ops->close(memory, &piece);
+}
+
+/* It has it mapped, and no descriptor of it any more; the daemon's limit counts it. */
+static void what_is_mapped_counts_for_the_limit(void **state)
+{
+	struct place *place = *state;
+	struct memory *memory;
+	struct piece piece;
+	uint8_t *view;
+
+	memory_file_free(place->memory);
+	memory = open_memory(place, 10000);
+	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 8192, &piece), 0);
+	view = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, piece.fd, 0);
+	assert_ptr_not_equal(view, MAP_FAILED);
+	memory->ops->close(memory, &piece);
+	memory->ops->remove(memory, "bank", "log.1");
+	assert_int_equal(memory->ops->make(memory, "bank", "log.2", 8192, &piece),
+	                 -STATUS(NO_MEMORY));
+	munmap(view, 8192);
+	assert_int_equal(memory->ops->make(memory, "bank", "log.2", 8192, &piece), 0);
+	memory->ops->close(memory, &piece);
+}
+
+/* What another process was given, has mapped, passed on to a child, or has cut short. */
+static void the_kernel_tells_who_has_a_piece(void **state)
+{
+	struct place *place = *state;
+	const struct memory_ops *ops = place->memory->ops;
+	struct piece piece;
+	void *mapped;
+	int fd;
+
+	assert_int_equal(ops->make(place->memory, "bank", "log.1", 8192, &piece), 0);
+	assert_int_equal(ops->whose(place->memory, &piece), MEMORY_ALONE);
+	assert_int_equal(ops->give(place->memory, "bank", "log.1", &piece, &fd), 0);
+	assert_int_equal(ops->whose(place->memory, &piece), MEMORY_HELD);
+	mapped = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	assert_int_equal(ops->whose(place->memory, &piece), MEMORY_HELD);
+	munmap(mapped, 4096);
+	assert_int_equal(ops->whose(place->memory, &piece), MEMORY_ALONE);
+	for (int size = 4096; size <= 12288; size += 8192) {
+		assert_int_equal(ops->give(place->memory, "bank", "log.1", &piece, &fd), 0);
+		assert_int_equal(ftruncate(fd, size), 0);
+		assert_int_equal(ops->whose(place->memory, &piece), MEMORY_HELD);
+		close(fd);
+		assert_int_equal(ops->whose(place->memory, &piece),
+		                 size < 8192 ? MEMORY_CUT : MEMORY_ALONE);
+	}
+	assert_int_equal(lseek(piece.fd, 0, SEEK_END), 8192);
+	ops->close(place->memory, &piece);
+	assert_int_equal(ops->make(place->memory, "bank", "promise.1", 4096, &piece), 0);
+	assert_int_equal(ops->give(place->memory, "bank", "promise.1", &piece, &fd), 0);
+	assert_int_equal(ftruncate(fd, 0), -1);
+	close(fd);
+	ops->close(place->memory, &piece);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(pieces_outlive_the_daemon),
+		TEST(the_kernel_tells_who_has_a_piece),
 		TEST(the_limit_holds_for_all_stores_together),
-		TEST(what_cannot_be_reserved_is_refused_and_leaves_nothing),
+		TEST(what_cannot_be_reserved_is_not_even_begun),
+		TEST(the_room_is_that_of_the_file_system_and_the_host),
 		TEST(the_promise_is_handed_out_read_only),
 		TEST(a_small_piece_is_replaced_whole),
 		TEST(no_name_leaves_the_directory),
@@ -269,6 +426,8 @@ int main(void)
 		TEST(a_directory_that_others_can_write_is_refused),
 		TEST(stores_and_pieces_are_found),
 		TEST(a_removed_piece_stays_with_those_who_have_it),
+		TEST(what_owners_take_is_counted),
+		TEST(what_is_mapped_counts_for_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ static void stores_are_counted_by_who_created_them(void **state)
 	assert_int_equal(create(mirror, "uid:7", "b", 2), 0);
 	assert_int_equal(create(mirror, "uid:7", "c", 3), -STATUS(LIMIT));
 	expect_refusal(mirror, "uid:7", "\"stores\"");
-	assert_int_equal(create(mirror, "uid:7", "b", 4), 0);
+	assert_int_equal(create(mirror, "uid:7", "b", 4), -STATUS(EXISTS));
 	assert_int_equal(create(mirror, "uid:8", "c", 3), 0);
 	assert_string_equal(mirror_header(mirror, "c")->creator, "uid:8");
 	assert_int_equal(create(mirror, "uid:7", "c", 5), -STATUS(LIMIT));
@@ -92,8 +92,8 @@ static void memory_is_counted_to_the_last_byte(void **state)
 	assert_int_equal(make(mirror, "uid:8", "c", 3), 0);
 }
 
-/* An image beside another takes its place, and so counts in its place. */
-static void an_image_beside_counts_where_it_is_larger(void **state)
+/* An image beside another is there together with it, and counts beside it. */
+static void an_image_beside_counts_as_well(void **state)
 {
 	struct mirror *mirror = *state;
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
@@ -101,7 +101,7 @@ static void an_image_beside_counts_where_it_is_larger(void **state)
 	struct peer owner;
 	char text[128], *creator;
 
-	snprintf(text, sizeof(text), "limit * memory %d", LEAST + 4096);
+	snprintf(text, sizeof(text), "limit * memory %d", 2 * LEAST + 4096);
 	set_rules(mirror, text);
 	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
 	peer_named(&owner, "uid:7");
@@ -116,13 +116,48 @@ static void an_image_beside_counts_where_it_is_larger(void **state)
 	                               &mirror->why),
 	                 -STATUS(NO_MEMORY));
 	request.header->log_size = 8192;
-	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
-	                               &mirror->why),
-	                 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
+		                               &mirror->why),
+		                 0);
 	assert_string_equal(reply.header->creator, "uid:7");
+	assert_int_equal(create(mirror, "uid:7", "b", 2), -STATUS(NO_MEMORY));
 	assert_int_equal(peer_add(&owner, &mirror->why, 0, "more", 1), -STATUS(NO_MEMORY));
 	request.header->creator = creator;
 	perseas__header__free_unpacked(request.header, NULL);
+}
+
+/* The owner's process has a piece, as one has that was given the memory. */
+static void keep_piece(struct mirror *mirror, const char *name, struct piece *piece)
+{
+	assert_int_equal(mirror->memory->ops->open(mirror->memory, "a", name, piece), 0);
+}
+
+/* Owners that live are fenced one after the other, and keep the memory that they were given: the
+ * first copy is allowed, and no second one while the first owner has not ended. */
+static void memory_that_owners_keep_is_counted(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owners[3];
+	struct piece kept;
+	char text[128];
+
+	snprintf(text, sizeof(text), "allow * all\nlimit * memory %d", 2 * LEAST - 1);
+	set_rules(mirror, text);
+	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
+	for (unsigned i = 0; i < 3; i++)
+		peer_named(&owners[i], "uid:7");
+	assert_int_equal(mirror_share(mirror, &owners[0], "a", 5, 1, NULL), 0);
+	keep_piece(mirror, "log.1", &kept);
+	assert_int_equal(mirror_share(mirror, &owners[1], "a", 6, 2, NULL), 0);
+	assert_int_equal(mirror_header(mirror, "a")->generation, 2);
+	assert_int_equal(mirror_share(mirror, &owners[2], "a", 7, 3, NULL), -STATUS(NO_MEMORY));
+	expect_refusal(mirror, "uid:7", "\"memory\"");
+	assert_int_equal(owners[1].cuts, 0);
+	assert_int_equal(mirror_header(mirror, "a")->promised_epoch, 6);
+	assert_int_equal(create(mirror, "uid:7", "b", 2), -STATUS(NO_MEMORY));
+	mirror->memory->ops->close(mirror->memory, &kept);
+	assert_int_equal(mirror_share(mirror, &owners[2], "a", 7, 3, NULL), 0);
 }
 
 /* An owner makes a store anew, which it did not create: whose it is now. */
@@ -139,7 +174,7 @@ static void a_store_made_anew_is_its_owners(void **state)
 	request.owner = OWNER(1);
 	memory_heap_lose(mirror->memory, "a");
 	mirror_restart(mirror);
-	set_rules(mirror, "limit uid:8 stores 0\nlimit uid:9 sessions 0");
+	set_rules(mirror, "allow * own,create\nlimit uid:8 stores 0\nlimit uid:9 sessions 0");
 	peer_named(&owner, "uid:8");
 	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
 	                               &mirror->why),
@@ -205,7 +240,8 @@ int main(void)
 		TEST(stores_are_counted_by_who_created_them),
 		TEST(the_creator_survives_a_restart),
 		TEST(memory_is_counted_to_the_last_byte),
-		TEST(an_image_beside_counts_where_it_is_larger),
+		TEST(an_image_beside_counts_as_well),
+		TEST(memory_that_owners_keep_is_counted),
 		TEST(a_store_made_anew_is_its_owners),
 		TEST(sessions_are_counted_by_who_holds_them),
 		TEST(a_quota_that_shrinks_takes_nothing_away),

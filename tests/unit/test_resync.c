@@ -177,6 +177,8 @@ static void test_lost_memory_is_made_anew(void **state)
 	assert_false(ps_id_equal(before->image_id, after->image_id.data));
 	assert_true(ps_id_equal(other->roster->members[1]->image_id, after->image_id.data));
 	assert_int_equal(other->roster->epoch, o->p->epoch);
+	/* An owner that sees both rosters knows which one is newer. */
+	assert_true(other->roster->version > before->roster->version);
 	perseas__header__free_unpacked(before, NULL);
 	perseas__header__free_unpacked(after, NULL);
 	perseas__header__free_unpacked(other, NULL);
@@ -214,7 +216,7 @@ static void test_loaded_image_goes_on(void **state)
 	assert_carries(f, 2);
 }
 
-/* .. but not while an owner that was fenced might commit through it: with too few others (I9). */
+/* It is not made anew with too few others (I9): a fenced owner might commit through it. */
 static void test_not_made_anew_with_too_few_others(void **state)
 {
 	struct fixture *f = *state;

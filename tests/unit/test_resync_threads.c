@@ -4,8 +4,8 @@
  */
 #include "tellers.h"
 
-#include "../../client/mirror.h"
-#include "../../proto/crc32c.h"
+#include "../../client/core/mirror.h"
+#include "../../proto/image/crc32c.h"
 
 #include <poll.h>
 #include <sched.h>

@@ -3,8 +3,8 @@
  */
 #include "access_rig.h"
 
-#include "../../server/control.h"
-#include "../../server/rights.h"
+#include "../../server/store/control.h"
+#include "../../server/store/rights.h"
 
 /* A request of each kind; all that name a store name "bank". */
 struct any {
@@ -78,7 +78,9 @@ static void each_request_needs_its_one_right(void **state)
 	mirror_bank(mirror, &holder, false);
 	strcpy(holder.session.identity.name, "uid:7");
 	peer_named(&other, "uid:7");
-	assert_int_equal(perseas__request__descriptor.n_fields, sizeof(table) / sizeof(table[0]));
+	/* One field is the request's id. */
+	assert_int_equal(perseas__request__descriptor.n_fields - 1,
+	                 sizeof(table) / sizeof(table[0]));
 	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct any any;
 
@@ -256,7 +258,8 @@ static void what_is_denied_touches_nobody(void **state)
 	perseas__header__free_unpacked(before, NULL);
 }
 
-static int claim(struct mirror *mirror, struct peer *peer, uint64_t epoch, bool takeover)
+static int claim_as(struct mirror *mirror, struct peer *peer, uint64_t epoch,
+                    ProtobufCBinaryData owner, bool takeover)
 {
 	Perseas__ClaimRequest body = PERSEAS__CLAIM_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -265,7 +268,7 @@ static int claim(struct mirror *mirror, struct peer *peer, uint64_t epoch, bool 
 
 	body.store = (char *)(uintptr_t) "bank";
 	body.epoch = epoch;
-	body.owner = OWNER(77);
+	body.owner = owner;
 	body.takeover = takeover;
 	request.body_case = PERSEAS__REQUEST__BODY_CLAIM;
 	request.claim = &body;
@@ -275,7 +278,100 @@ static int claim(struct mirror *mirror, struct peer *peer, uint64_t epoch, bool 
 	return status;
 }
 
-/* The owner lives. Who may own is told that it is busy, who may also recover gets it. */
+static int claim(struct mirror *mirror, struct peer *peer, uint64_t epoch, bool takeover)
+{
+	return claim_as(mirror, peer, epoch, OWNER(77), takeover);
+}
+
+/* Somebody learned the id of the owner that lives, and claims as that owner. Only the identity of
+ * its session is believed to be that owner. */
+static void an_owners_id_is_no_right_to_recover(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer holder, peer;
+
+	mirror_bank(mirror, &holder, false);
+	strcpy(holder.session.identity.name, "uid:7");
+	set_rules(mirror, "allow uid:7 own\nallow uid:8 own,read\nallow uid:9 own,recover");
+	peer_named(&peer, "uid:8");
+	assert_int_equal(claim_as(mirror, &peer, BANK_EPOCH, OWNER(BANK_OWNER), false),
+	                 STATUS(BUSY));
+	assert_int_equal(claim_as(mirror, &peer, 9, OWNER(BANK_OWNER), false), STATUS(BUSY));
+	assert_int_equal(claim_as(mirror, &peer, 9, OWNER(BANK_OWNER), true), STATUS(DENIED));
+	assert_int_equal(holder.cuts, 0);
+	peer_named(&peer, "uid:7");
+	assert_int_equal(claim_as(mirror, &peer, 9, OWNER(BANK_OWNER), false), STATUS(OK));
+	assert_int_equal(holder.cuts, 1);
+	peer_named(&holder, "uid:9");
+	assert_int_equal(claim_as(mirror, &holder, 10, OWNER(BANK_OWNER), true), STATUS(OK));
+	assert_int_equal(peer.cuts, 1);
+}
+
+/* What others are told of an owner's id tells owners apart, and is too little to claim as it. */
+static void nobody_is_told_an_owners_whole_id(void **state)
+{
+	static const uint8_t whole[PS_ID_SIZE] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 9, 9, 9, 9 };
+	struct mirror *mirror = *state;
+	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
+	Perseas__ReadReply bytes = PERSEAS__READ_REPLY__INIT;
+	Perseas__DigestRequest digest = PERSEAS__DIGEST_REQUEST__INIT;
+	Perseas__DigestReply crc = PERSEAS__DIGEST_REPLY__INIT;
+	Perseas__Reply *reply;
+	struct peer peer;
+
+	mirror_bank(mirror, &peer, false);
+	assert_int_equal(claim_as(mirror, &peer, 9,
+	                          (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)(uintptr_t)whole },
+	                          true),
+	                 STATUS(OK));
+	reply = ask_status(mirror, &peer, "bank");
+	assert_true(ps_owner_is(reply->store->status->header->promised_owner, whole));
+	for (unsigned i = PS_OWNER_TOLD; i < PS_ID_SIZE; i++)
+		assert_int_equal(reply->store->status->header->promised_owner.data[i], 0);
+	perseas__reply__free_unpacked(reply, NULL);
+	read.store = digest.store = (char *)(uintptr_t) "bank";
+	read.region = digest.region = PS_REGION_PROMISE;
+	read.length = digest.length = 24;
+	assert_int_equal(store_read(mirror->stores, &read, &bytes, &mirror->why),
+	                 -STATUS(BAD_REQUEST));
+	assert_int_equal(store_digest(mirror->stores, &digest, &crc, &mirror->why),
+	                 -STATUS(BAD_REQUEST));
+}
+
+/* The mirror has nothing of the store: to rebuild it here is to make it. Where there is something,
+ * it is the owner's to mend. */
+static void a_store_is_made_by_a_rebuild_with_the_right_to_create(void **state)
+{
+	struct mirror *mirror = *state;
+	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
+	Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
+	struct peer holder, peer;
+
+	mirror_bank(mirror, &holder, false);
+	request.header = ps_header_copy(mirror_header(mirror, "bank"));
+	request.epoch = 9;
+	request.owner = OWNER(77);
+	free(request.header->store);
+	request.header->store = strdup("ledger");
+	peer_named(&peer, "uid:7");
+	set_rules(mirror,
+	          "allow uid:7 own,read,recover,admin,share\nallow uid:7 create store other");
+	assert_int_equal(store_rebuild(mirror->stores, &peer.session, &request, &reply,
+	                               &mirror->why),
+	                 -STATUS(DENIED));
+	assert_string_equal(
+		mirror->why.text,
+		"uid:7 lacks the right \"create\" on store ledger, which this mirror does "
+		"not have; the access rules of this mirror give rights");
+	assert_int_equal(mirror_claim(mirror, &peer, "ledger", 9, 77, NULL), -STATUS(NO_STORE));
+	set_rules(mirror, "allow uid:7 own,create");
+	assert_int_equal(store_rebuild(mirror->stores, &peer.session, &request, &reply,
+	                               &mirror->why),
+	                 0);
+	perseas__header__free_unpacked(request.header, NULL);
+}
+
+/* The owner lives. The right to own gets an answer that it is busy; with recover, the store. */
 static void a_takeover_needs_the_right_to_recover(void **state)
 {
 	struct mirror *mirror = *state;
@@ -320,6 +416,35 @@ static void who_may_no_longer_own_is_cut_at_once(void **state)
 	assert_int_equal(claim(mirror, &holder, 9, false), STATUS(OK));
 }
 
+/* A claim that wants the memory itself is granted without it, and a session that has it ends with
+ * the right. */
+static void memory_is_shared_with_those_who_may(void **state)
+{
+	struct mirror *mirror = *state;
+	Perseas__ClaimReply reply;
+	struct peer peer;
+
+	mirror_bank(mirror, &peer, false);
+	store_session_ended(&peer.session);
+	peer_named(&peer, "uid:7");
+	set_rules(mirror, "allow uid:7 own");
+	assert_int_equal(mirror_share(mirror, &peer, "bank", 9, 2, &reply), 0);
+	assert_int_equal(reply.grant->descriptors, 0);
+	assert_false(reply.grant->barrier);
+	assert_false(peer.session.shared);
+	assert_false(mirror_header(mirror, "bank")->shared);
+	set_rules(mirror, "allow uid:7 own,share");
+	assert_int_equal(peer.cuts, 0);
+	assert_int_equal(mirror_share(mirror, &peer, "bank", 10, 2, &reply), 0);
+	assert_int_equal(reply.grant->descriptors, reply.grant->n_regions);
+	assert_true(mirror_header(mirror, "bank")->shared);
+	assert_string_equal(mirror_header(mirror, "bank")->sharer, "uid:7");
+	peer.cuts = 0;
+	set_rules(mirror, "allow uid:7 own\nallow * share store other");
+	assert_int_equal(peer.cuts, 1);
+	assert_null(session_store(&peer.session));
+}
+
 /* The owner on this host has the memory, and is in the middle of a transaction. What it writes
  * after the rules changed is in no image any more. */
 static void memory_that_was_given_is_copied_away(void **state)
@@ -361,7 +486,11 @@ int main(void)
 		TEST(a_list_shows_what_one_may_read),
 		TEST(what_is_denied_touches_nobody),
 		TEST(a_takeover_needs_the_right_to_recover),
+		TEST(an_owners_id_is_no_right_to_recover),
+		TEST(nobody_is_told_an_owners_whole_id),
+		TEST(a_store_is_made_by_a_rebuild_with_the_right_to_create),
 		TEST(who_may_no_longer_own_is_cut_at_once),
+		TEST(memory_is_shared_with_those_who_may),
 		TEST(memory_that_was_given_is_copied_away),
 	};
 

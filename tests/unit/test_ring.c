@@ -1,7 +1,7 @@
 /*
  * test_ring.c - the ring of sent transactions, against a list of what was appended.
  */
-#include "../../client/ring.h"
+#include "../../client/core/ring.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

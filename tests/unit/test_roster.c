@@ -3,43 +3,10 @@
  * replaced, dead or alive; owners die in the middle, and the next one finds all that was
  * acknowledged.
  */
-#include "owner.h"
+#include "roster_rig.h"
 
-#include "../../client/change.h"
-#include "../../client/mirror.h"
-
-enum { MIRRORS = 5, ROUNDS = 200 }; /* daemons that there are; stores begin on fewer */
-
-/* Opens with the first `count` mirrors only, whatever the roster says. */
-static int open_with(struct owner *o, unsigned first, unsigned count, uint32_t flags)
-{
-	struct perseas_options options = o->options;
-	char list[128] = "";
-
-	owner_close(o);
-	options.flags |= flags;
-	for (unsigned i = first; i < first + count; i++)
-		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%ssim://%u",
-		         i > first ? "," : "", i);
-	memset(&o->error, 0, sizeof(o->error));
-	return ps_open(direct_env(o->d), STORE, list, &options, &o->p, &o->error);
-}
-
-static struct owner *begin(unsigned count, uint32_t acks)
-{
-	struct owner *o = owner_new(MIRRORS);
-	void *addr;
-
-	o->options.acks = acks;
-	if (open_with(o, 0, count, PERSEAS_CREATE))
-		fail_msg("%s", o->error.text);
-	assert_int_equal(perseas_map(o->p, "accounts", SIZE, &addr), 0);
-	o->bytes = addr;
-	memset(o->bytes, 1, SIZE);
-	assert_int_equal(perseas_publish(o->p), 0);
-	assert_int_equal(owner_put(o, 0, 100, 2), 0);
-	return o;
-}
+#include "../../client/keeper/change.h"
+#include "../../client/core/mirror.h"
 
 /* The change is begun, as perseas_roster does; the test goes the keeper's rounds itself. */
 static int change(struct owner *o, int kind, const char *address, const char *with, uint32_t acks)
@@ -212,6 +179,38 @@ static void test_replace_dead(void **state)
 	}
 }
 
+/*
+ * Another owner took over through mirrors 0 and 2 while 1 was down, and mirror 0 has truly lost
+ * what it held. The first owner reaches only mirror 1: that 0 is gone does not tell it that nobody
+ * went by.
+ */
+static void test_gone_is_no_voice_of_three(void **state)
+{
+	struct owner *o = begin(3, 2);
+	struct perseas_options options = o->options;
+	struct ps_error error;
+	perseas_t *second;
+
+	(void)state;
+	direct_crash(o->d, 1);
+	options.flags = PERSEAS_TAKEOVER;
+	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://0,sim://2", &options, &second,
+	                         &error),
+	                 0);
+	direct_start(o->d, 1);
+	direct_crash(o->d, 0);
+	memory_heap_lose(o->d->mirrors[0].memory, NULL);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	replace_gone(o, true);
+	for (unsigned rounds = 0; !over(o); rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	assert_int_equal(o->p->change.code, PERSEAS_EQUORUM);
+	assert_int_equal(perseas_close(second), 0);
+	owner_free(o);
+}
+
 /* A dead mirror of two may come back alone, and would not know of the change: it is refused until
  * somebody says that it is gone, or it is there again. One that dies meanwhile is waited for. */
 static void test_a_dead_one_of_two(void **state)
@@ -221,12 +220,7 @@ static void test_a_dead_one_of_two(void **state)
 	(void)state;
 	direct_crash(o->d, 0);
 	direct_keep(o->d, o->p);
-	assert_int_equal(replace_gone(o, false), 0);
-	for (unsigned i = 0; !over(o); i++) {
-		assert_true(i < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
-	assert_int_equal(o->p->change.code, PERSEAS_EQUORUM);
+	assert_int_equal(replace_gone(o, false), PERSEAS_EQUORUM);
 	assert_null(o->p->next_roster);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	direct_start(o->d, 0);
@@ -352,7 +346,7 @@ static void test_refusals(void **state)
 	(void)state;
 	assert_int_equal(change(o, 0, NULL, NULL, 0), PERSEAS_EINVAL);
 	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://1", 0), PERSEAS_EINVAL);
-	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "nonsense", 0), PERSEAS_EINVAL);
+	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "nonsense:", 0), PERSEAS_EINVAL);
 	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://4", NULL, 0), PERSEAS_EINVAL);
 	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://2", 4), PERSEAS_EINVAL);
 	/* A mirror that is not there. */
@@ -370,6 +364,127 @@ static void test_refusals(void **state)
 	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://2", 0), 0);
 	complete(o);
 	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_LIVE);
+	owner_free(o);
+}
+
+static void assert_refused(struct owner *o, int kind, const char *address, const char *with,
+                           uint32_t acks, int code, const char *words)
+{
+	int rc = change(o, kind, address, with, acks);
+
+	for (unsigned i = 0; !rc && !over(o); i++) {
+		assert_true(i < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	assert_null(o->p->next_roster);
+	assert_int_equal(rc ? rc : o->p->change.code, code);
+	if (!strstr(o->p->change.text, words))
+		fail_msg("'%s' does not say '%s'", o->p->change.text, words);
+}
+
+/* A change that could not be settled would hold every commit back until a dead mirror returns: it
+ * is refused at once, and the roster that is short is named. */
+static void test_what_cannot_settle_is_refused(void **state)
+{
+	struct owner *o = begin(3, 2);
+
+	(void)state;
+	direct_crash(o->d, 2);
+	direct_keep(o->d, o->p);
+	assert_refused(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0, PERSEAS_EQUORUM,
+	               "as it would be has 1 of 2 mirrors live, and a commit needs 2; not live: "
+	               "sim://2");
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	/* R of it would be four. */
+	assert_refused(o, PERSEAS_ROSTER_ADD, NULL, "sim://3", 1, PERSEAS_EQUORUM,
+	               "the next open needs 4");
+	/* What takes the dead one out is a cure. */
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://2", NULL, 0), 0);
+	complete(o);
+	assert_int_equal(owner_put(o, 0, 100, 4), 0);
+	owner_free(o);
+	/* The roster that is there lacks one, and the change would not take that one out. */
+	o = begin(3, 3);
+	direct_crash(o->d, 2);
+	direct_keep(o->d, o->p);
+	assert_refused(o, PERSEAS_ROSTER_ADD, NULL, "sim://3", 3, PERSEAS_EQUORUM,
+	               "as it is now has 2 of 3 mirrors live, and a commit needs 3");
+	assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://2", "sim://3", 0), 0);
+	complete(o);
+	owner_free(o);
+}
+
+/* All are connected, and one that the change needs does not answer: it is asked before both rosters
+ * count. */
+static void test_one_that_hangs_is_found_before_both_count(void **state)
+{
+	struct owner *o = begin(3, 2);
+
+	(void)state;
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0), 0);
+	o->p->pulse_at = UINT64_MAX;
+	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
+	direct_keep(o->d, o->p);
+	assert_int_equal(o->p->change.code, PERSEAS_EQUORUM);
+	assert_null(o->p->next_roster);
+	o->d->mirrors[2].break_at = 0;
+	owner_free(o);
+}
+
+/* A member dies after both began to count: the message names the roster that is short. */
+static void test_a_commit_in_doubt_names_the_roster_that_is_short(void **state)
+{
+	struct owner *o = begin(3, 2);
+
+	(void)state;
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0), 0);
+	for (unsigned i = 0; i < 3; i++)
+		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+	while (!o->p->next_roster)
+		direct_keep(o->d, o->p);
+	direct_crash(o->d, 2);
+	direct_keep(o->d, o->p);
+	assert_int_equal(owner_put(o, 0, 100, 3), PERSEAS_EINDOUBT);
+	assert_says(o, "is held by 1 of 2 mirrors of the new roster, which is not settled yet, and "
+	               "2 must hold it");
+	direct_start(o->d, 2);
+	complete(o);
+	assert_int_equal(perseas_flush(o->p), 0);
+	owner_free(o);
+}
+
+/* A commit in doubt needs W of the roster by which it was sent. */
+static void test_no_change_while_a_commit_is_in_doubt(void **state)
+{
+	struct owner *o = begin(3, 2);
+
+	(void)state;
+	o->d->mirrors[1].hold = o->d->mirrors[2].hold = DIRECT_HOLD_COMPLETIONS;
+	assert_int_equal(owner_put(o, 0, 100, 3), PERSEAS_EINDOUBT);
+	assert_refused(o, PERSEAS_ROSTER_REMOVE, "sim://0", NULL, 0, PERSEAS_EBLOCKED, "in doubt");
+	o->d->mirrors[1].hold = DIRECT_HOLD_NOTHING;
+	direct_release(o->d, 1, 100);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://0", NULL, 0), 0);
+	o->d->mirrors[2].hold = DIRECT_HOLD_NOTHING;
+	direct_release(o->d, 2, 100);
+	complete(o);
+	owner_free(o);
+}
+
+/* Nobody is at the new mirror's address: the first attempt tells, no patience is needed. */
+static void test_a_dead_address_is_told_at_once(void **state)
+{
+	struct owner *o = begin(2, 2);
+
+	(void)state;
+	direct_crash(o->d, 3);
+	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://3", 0), 0);
+	assert_null(strstr(o->p->change.text, "copied"));
+	direct_keep(o->d, o->p);
+	assert_true(over(o));
+	assert_int_equal(o->p->change.code, PERSEAS_EUNREACHABLE);
+	assert_non_null(strstr(o->p->change.text, "sim://3"));
 	owner_free(o);
 }
 
@@ -396,11 +511,17 @@ int main(void)
 		cmocka_unit_test(test_acks_follow),
 		cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_replace_dead),
+		cmocka_unit_test(test_gone_is_no_voice_of_three),
 		cmocka_unit_test(test_a_dead_one_of_two),
 		cmocka_unit_test(test_owner_dies),
 		cmocka_unit_test(test_what_was_acknowledged_is_waited_for),
 		cmocka_unit_test(test_the_new_one_loses_its_memory),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_what_cannot_settle_is_refused),
+		cmocka_unit_test(test_one_that_hangs_is_found_before_both_count),
+		cmocka_unit_test(test_a_commit_in_doubt_names_the_roster_that_is_short),
+		cmocka_unit_test(test_no_change_while_a_commit_is_in_doubt),
+		cmocka_unit_test(test_a_dead_address_is_told_at_once),
 		cmocka_unit_test(test_members_not_given_are_asked),
 	};
 

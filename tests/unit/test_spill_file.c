@@ -1,7 +1,7 @@
 /*
  * test_spill_file.c - spills as files: whole under their name, or not there.
  */
-#include "../../server/spill.h"
+#include "../../server/store/spill.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,10 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 static char directory[64];
+
+enum { BLOCK = 512 };
+
+static fsblkcnt_t free_blocks; /* what the file system says that it has; 0: as it is */
+
+/* In place of libc's: what other programs take and give back meanwhile is not seen. */
+int fstatvfs(int fd, struct statvfs *st)
+{
+	struct statfs real;
+
+	memset(st, 0, sizeof(*st));
+	if (fstatfs(fd, &real) < 0)
+		return -1;
+	st->f_frsize = free_blocks ? BLOCK : (unsigned long)real.f_bsize;
+	st->f_bavail = free_blocks ? free_blocks : real.f_bavail;
+	return 0;
+}
 
 static int setup(void **state)
 {
@@ -180,12 +199,39 @@ static void a_directory_is_one_daemons(void **state)
 	assert_non_null(*state);
 }
 
+/* It was loaded: no daemon finds it any more, and people do, until the next one is written. */
+static void a_spill_that_was_loaded_is_kept_for_people_alone(void **state)
+{
+	struct spill *spill = *state;
+	uint64_t before, after;
+
+	assert_int_equal(spill->ops->retire(spill, "bank"), -1);
+	for (unsigned i = 0; i < 2; i++) {
+		write_spill(spill, "bank", "contents");
+		assert_false(there("bank.spill.loaded"));
+		assert_int_equal(spill->ops->commit(spill), 0);
+		assert_int_equal(spill->ops->retire(spill, "bank"), 0);
+		assert_true(there("bank.spill.loaded"));
+		assert_false(there("bank.spill"));
+		assert_int_equal(count(spill), 0);
+	}
+	/* What the next spill takes the place of is room for it. */
+	free_blocks = 1000;
+	assert_int_equal(spill->ops->room(spill, &before), 0);
+	assert_int_equal(truncate(path_of("bank.spill.loaded"), 0), 0);
+	assert_int_equal(spill->ops->room(spill, &after), 0);
+	free_blocks = 0;
+	assert_int_equal(after, 1000 * BLOCK);
+	assert_true(before > after);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(a_spill_has_its_name_when_it_is_whole),
 		TEST(an_abandoned_spill_leaves_the_one_before),
+		TEST(a_spill_that_was_loaded_is_kept_for_people_alone),
 		TEST(what_a_killed_daemon_left_is_removed),
 		TEST(nothing_is_replaced_by_what_is_set_aside),
 		TEST(only_files_are_spills),

@@ -17,16 +17,16 @@ static struct ps_promise promise_page(struct peer *peer)
 	return page;
 }
 
-/* A create that broke off on another mirror is repeated. */
-static void a_store_still_creating_is_replaced(void **state)
+/* Two clients create the same store at the same time. */
+static void a_store_still_creating_is_not_replaced(void **state)
 {
 	struct mirror *mirror = *state;
 
 	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
-	assert_int_equal(mirror_create(mirror, "bank", 2), 0);
-	assert_int_equal(mirror_settle(mirror, "bank", 1), -STATUS(BAD_STATE));
-	assert_int_equal(mirror_settle(mirror, "bank", 2), 0);
-	assert_int_equal(mirror_settle(mirror, "bank", 2), 0);
+	assert_int_equal(mirror_create(mirror, "bank", 2), -STATUS(EXISTS));
+	assert_int_equal(mirror_settle(mirror, "bank", 2), -STATUS(BAD_STATE));
+	assert_int_equal(mirror_settle(mirror, "bank", 1), 0);
+	assert_int_equal(mirror_settle(mirror, "bank", 1), 0);
 	assert_int_equal(mirror_header(mirror, "bank")->state, STATE(CONSISTENT));
 	/* header, log and promise of one generation alone */
 	assert_int_equal(memory_heap_pieces(mirror->memory), 3);
@@ -72,6 +72,20 @@ static void a_create_over_the_limit_leaves_nothing(void **state)
 	assert_null(mirror_header(mirror, "bank"));
 }
 
+/* The refusal says what to raise: a limit of 0 is none, and the file system is full. */
+static void a_refusal_of_memory_names_what_limits_it(void **state)
+{
+	struct mirror *mirror = *state;
+
+	memory_heap_set_limit(mirror->memory, 6000);
+	assert_int_equal(mirror_create(mirror, "bank", 1), -STATUS(NO_MEMORY));
+	assert_non_null(strstr(mirror->why.text, "(0 used, limit 6000); raise --max-memory or"));
+	memory_heap_set_limit(mirror->memory, 0);
+	memory_heap_fail(mirror->memory, 0, 1);
+	assert_int_equal(mirror_create(mirror, "bank", 1), -STATUS(NO_MEMORY));
+	assert_non_null(strstr(mirror->why.text, "(0 used, no limit); raise the size of its file"));
+}
+
 /* A store that is not on all its mirrors yet has no state to be claimed. */
 static void a_store_still_creating_is_not_claimed(void **state)
 {
@@ -81,7 +95,7 @@ static void a_store_still_creating_is_not_claimed(void **state)
 	peer_init(&peer);
 	assert_int_equal(mirror_claim(mirror, &peer, "bank", 5, 1, NULL), -STATUS(NO_STORE));
 	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
-	assert_int_equal(mirror_claim(mirror, &peer, "bank", 5, 1, NULL), -STATUS(BAD_STATE));
+	assert_int_equal(mirror_claim(mirror, &peer, "bank", 5, 1, NULL), -STATUS(NO_STORE));
 	assert_null(peer.session.store);
 }
 
@@ -400,10 +414,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_store_still_creating_is_replaced),
+		TEST(a_store_still_creating_is_not_replaced),
 		TEST(a_settled_store_is_not_replaced),
 		TEST(abandon_removes_only_what_its_caller_creates),
 		TEST(a_create_over_the_limit_leaves_nothing),
+		TEST(a_refusal_of_memory_names_what_limits_it),
 		TEST(a_store_still_creating_is_not_claimed),
 		TEST(a_claim_needs_a_higher_epoch_or_the_same_owner),
 		TEST(a_live_owner_is_not_fenced_without_takeover),

@@ -94,6 +94,28 @@ static void an_order_is_told_until_it_is_done(void **state)
 	assert_int_equal(say_nothing(mirror, &owner), 2);
 }
 
+/* By one of the same id: the owner hears of that one instead, and its result is that of both. */
+static void an_order_is_taken_back(void **state)
+{
+	struct mirror *mirror = *state;
+	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
+	Perseas__Order order = an_order(1);
+	struct peer owner;
+
+	mirror_bank(mirror, &owner, false);
+	assert_int_equal(ask(mirror, 1), 0);
+	order.kind = PERSEAS__ORDER_KIND__ORDER_CANCEL;
+	order.with = (char *)"";
+	request.store = (char *)"bank";
+	request.order = &order;
+	assert_int_equal(store_order(mirror->stores, &request, &mirror->why), 0);
+	assert_int_equal(say_nothing(mirror, &owner), 1);
+	assert_int_equal(status_of(mirror).order->kind, PERSEAS__ORDER_KIND__ORDER_CANCEL);
+	assert_string_equal(status_of(mirror).order->with, "");
+	assert_int_equal(say_result(mirror, &owner, 1, true, "taken back"), 0);
+	assert_string_equal(status_of(mirror).result->text, "taken back");
+}
+
 /* Nobody would hear of it. */
 static void an_order_needs_a_live_owner(void **state)
 {
@@ -278,6 +300,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(an_order_is_told_until_it_is_done),
+		TEST(an_order_is_taken_back),
 		TEST(an_order_needs_a_live_owner),
 		TEST(the_board_is_gone_with_its_session),
 		TEST(figures_are_kept_until_others_are_told),

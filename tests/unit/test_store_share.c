@@ -366,6 +366,78 @@ static void a_copy_of_a_store_that_runs_is_one_of_its_states(void **state)
 	assert_true(copied > 0);
 }
 
+/* The bank of uid:7, which says that it gave its memory back; what uid:`next`'s claim finds. */
+static bool is_copied_after_release(struct mirror *mirror, enum memory_whose whose,
+                                    const char *next)
+{
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, false);
+	store_session_ended(&first.session);
+	peer_init(&first);
+	strcpy(first.session.identity.name, "uid:7");
+	assert_int_equal(mirror_share(mirror, &first, "bank", BANK_EPOCH + 1, 2, &reply), 0);
+	memory_heap_set_whose(mirror->memory, whose);
+	assert_int_equal(store_release(&first.session, &mirror->why), 0);
+	peer_init(&second);
+	strcpy(second.session.identity.name, next);
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 99, 3, &reply), 0);
+	assert_string_equal(mirror_header(mirror, "bank")->sharer,
+	                    whose == MEMORY_UNKNOWN && !reply.copied ? "uid:7" : "");
+	return reply.copied;
+}
+
+/* The kernel knows that somebody has the memory, whatever the owner said, and whoever comes. */
+static void memory_that_is_held_is_copied_away_after_a_release(void **state)
+{
+	assert_true(is_copied_after_release(*state, MEMORY_HELD, "uid:7"));
+}
+
+static void memory_that_nobody_has_passes_to_anybody_in_place(void **state)
+{
+	assert_false(is_copied_after_release(*state, MEMORY_ALONE, "uid:8"));
+}
+
+/* Where the kernel cannot say, the owner's word is good for its own identity only. */
+static void another_identity_gets_a_copy_where_nobody_can_tell(void **state)
+{
+	assert_true(is_copied_after_release(*state, MEMORY_UNKNOWN, "uid:8"));
+}
+
+static void the_same_identity_is_believed_where_nobody_can_tell(void **state)
+{
+	assert_false(is_copied_after_release(*state, MEMORY_UNKNOWN, "uid:7"));
+}
+
+/* A process with the memory still lives, but has given everything back. */
+static void a_process_that_lives_without_the_memory_is_no_holder(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, true);
+	memory_heap_set_whose(mirror->memory, MEMORY_ALONE);
+	peer_init(&second);
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, &reply), 0);
+	assert_false(reply.copied);
+}
+
+/* It cut its image short, and went. */
+static void memory_that_was_cut_short_is_damaged_for_the_next_one(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, true);
+	memory_heap_set_whose(mirror->memory, MEMORY_CUT);
+	peer_init(&second);
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, &reply), -STATUS(DAMAGED));
+	assert_non_null(strstr(mirror->why.text, "cut its memory short"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +448,12 @@ int main(void)
 		TEST(an_image_that_may_be_written_is_copied_away),
 		TEST(memory_that_was_copied_away_acknowledges_nothing),
 		TEST(only_the_owner_itself_is_believed_to_be_quiesced),
+		TEST(memory_that_is_held_is_copied_away_after_a_release),
+		TEST(memory_that_nobody_has_passes_to_anybody_in_place),
+		TEST(another_identity_gets_a_copy_where_nobody_can_tell),
+		TEST(the_same_identity_is_believed_where_nobody_can_tell),
+		TEST(a_process_that_lives_without_the_memory_is_no_holder),
+		TEST(memory_that_was_cut_short_is_damaged_for_the_next_one),
 		TEST(a_failed_claim_does_not_make_its_owner_the_holder),
 		TEST(without_memory_for_a_copy_only_the_promise_changes),
 		TEST(after_a_restart_a_holder_is_taken_to_be_alive),

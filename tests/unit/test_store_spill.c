@@ -184,7 +184,7 @@ static void a_crash_in_a_spill_loses_nothing_that_memory_kept(void **state)
 	}
 }
 
-/* .. and of a load. Until the spill is removed, it can be loaded again. */
+/* A crash at each step of a load. Until the spill is removed, it can be loaded again. */
 static void a_crash_in_a_load_serves_one_image_at_most(void **state)
 {
 	struct rig *rig = *state;

@@ -152,7 +152,7 @@ static void a_spill_that_fails_is_taken_back_and_images_are_served(void **state)
 	assert_int_equal(mirror_settle(&rig->mirror, "small", 2), 0);
 }
 
-/* .. and what was written cannot be taken back. */
+/* The daemon writes a spill, goes on, and cannot remove what it wrote. */
 static void a_store_whose_spill_stays_is_served_no_more(void **state)
 {
 	struct rig *rig = *state;

@@ -143,19 +143,19 @@ static void of_two_rosters_the_later_epochs_is_newer(void **state)
 	struct peer peer;
 
 	mirror_bank(mirror, &peer, false);
-	assert_int_equal(set_rosters(mirror, &peer, 5, 90, 0, 0), 0);
-	assert_int_equal(set_rosters(mirror, &peer, 4, 91, 0, 0), -STATUS(BAD_STATE));
-	assert_int_equal(set_rosters(mirror, &peer, 6, 2, 0, 0), 0);
-	assert_int_equal(set_rosters(mirror, &peer, 6, 1, 6, 3), 0);
+	assert_int_equal(set_rosters(mirror, &peer, 3, 90, 0, 0), 0);
+	assert_int_equal(set_rosters(mirror, &peer, 2, 91, 0, 0), -STATUS(BAD_STATE));
+	assert_int_equal(set_rosters(mirror, &peer, 4, 2, 0, 0), 0);
+	assert_int_equal(set_rosters(mirror, &peer, 4, 1, 4, 3), 0);
 	header = mirror_header(mirror, "bank");
 	assert_int_equal(header->roster->version, 1);
 	assert_int_equal(header->next_roster->version, 3);
-	assert_int_equal(set_rosters(mirror, &peer, 6, 2, 0, 0), -STATUS(BAD_STATE));
-	assert_int_equal(set_rosters(mirror, &peer, 5, 9, 5, 10), -STATUS(BAD_STATE));
-	assert_int_equal(set_rosters(mirror, &peer, 7, 1, 0, 0), 0);
+	assert_int_equal(set_rosters(mirror, &peer, 4, 2, 0, 0), -STATUS(BAD_STATE));
+	assert_int_equal(set_rosters(mirror, &peer, 3, 9, 3, 10), -STATUS(BAD_STATE));
+	assert_int_equal(set_rosters(mirror, &peer, 5, 1, 0, 0), 0);
 	mirror_restart(mirror);
 	header = mirror_header(mirror, "bank");
-	assert_int_equal(header->roster->epoch, 7);
+	assert_int_equal(header->roster->epoch, 5);
 	assert_null(header->next_roster);
 }
 

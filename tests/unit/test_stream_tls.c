@@ -1,7 +1,7 @@
 /*
  * test_stream_tls.c - streams inside TLS, both ends in this thread, over a pair of sockets.
  */
-#include "../support/authority_tls.h"
+#include "stream_tls_rig.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,98 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { STEPS_MAX = 100, BIG = 1 << 20 };
-
-#define HOST "mirror.example"
-
-static struct authority *authority, *other;
-static char folder[] = "/tmp/perseas-tls-XXXXXX";
-
-static int make_certificates(void **state)
-{
-	const struct leaf leaves[] = {
-		{ "mirror", "DNS:" HOST ",IP:127.0.0.1,IP:::1", NULL, 0, 0 },
-		{ "alice", "DNS:alice", NULL, 0, 0 },
-		{ "common", NULL, NULL, 0, 0 },
-		{ "expired", "DNS:" HOST, NULL, -7200, -3600 },
-		{ "early", "DNS:" HOST, NULL, 3600, 7200 },
-		{ "client", "DNS:" HOST, "clientAuth", 0, 0 },
-		{ "server", "DNS:" HOST, "serverAuth", 0, 0 },
-		{ "revoked", "DNS:revoked", NULL, 0, 0 },
-		{ "nobody", "DNS:a b", NULL, 0, 0 },
-	};
-	const struct leaf stranger = { "stranger", "DNS:" HOST, NULL, 0, 0 };
-
-	(void)state;
-	assert_non_null(mkdtemp(folder));
-	authority = authority_new(folder, "ca");
-	other = authority_new(folder, "other-ca");
-	for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++)
-		authority_issue(authority, &leaves[i]);
-	authority_issue(other, &stranger);
-	authority_revoke(authority, "revoked");
-	return 0;
-}
-
-static int remove_certificates(void **state)
-{
-	char command[64];
-
-	(void)state;
-	authority_free(authority);
-	authority_free(other);
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	return system(command);
-}
-
-/* Two ends, and what they have of TLS. */
-struct pair {
-	struct ps_stream client, server;
-	struct ps_tls *client_tls, *server_tls;
-};
-
-static void connect_pair(struct pair *pair, const char *host)
-{
-	int fds[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-	pair->client.fd = fds[0];
-	pair->server.fd = fds[1];
-	assert_int_equal(ps_stream_secure(&pair->client, pair->client_tls, host), 0);
-	assert_int_equal(ps_stream_secure(&pair->server, pair->server_tls, NULL), 0);
-}
-
-static struct pair pair_of(const char *client, const char *server, const char *host,
-                           const char *crl)
-{
-	struct pair pair = {
-		.client_tls = authority_tls(folder, client, "ca", NULL),
-		.server_tls = authority_tls(folder, server, "ca", crl),
-	};
-
-	connect_pair(&pair, host);
-	return pair;
-}
-
-static void end(struct pair *pair)
-{
-	ps_stream_close(&pair->client);
-	ps_stream_close(&pair->server);
-	ps_tls_free(pair->client_tls);
-	ps_tls_free(pair->server_tls);
-}
-
-/* Both ends on, until neither goes on. What each says in the end. */
-static void shake(struct pair *pair, int *client, int *server)
-{
-	*client = *server = 0;
-	for (int i = 0; i < STEPS_MAX && !(*client && *server); i++) {
-		if (!*client)
-			*client = ps_stream_shake(&pair->client);
-		if (!*server)
-			*server = ps_stream_shake(&pair->server);
-	}
-}
+enum { BIG = 1 << 20 };
 
 static struct pair good_pair(void)
 {
@@ -190,7 +99,7 @@ static void wrong_certificates_are_told_apart_at_both_ends(void **state)
 	static const struct wrong {
 		const char *client, *server, *host, *crl;
 		bool at_client;         /* refuses */
-		const char *why, *told; /* by who refuses, by who is refused */
+		const char *why, *told; /* by the end that refuses, by the other end */
 	} wrongs[] = {
 		{ "alice", "expired", HOST, NULL, true, "expired", "expired" },
 		{ "alice", "early", HOST, NULL, true, "not yet valid", "bad" },
@@ -203,12 +112,18 @@ static void wrong_certificates_are_told_apart_at_both_ends(void **state)
 		{ "stranger", "mirror", HOST, NULL, false, "issuer certificate", "its CA" },
 		{ "server", "mirror", HOST, NULL, false, "purpose", "not for this use" },
 		{ "revoked", "mirror", HOST, "revoked", false, "revoked", "revoked" },
+		{ "alice", "revoked", "revoked", "revoked", true, "revoked", "revoked" },
+		/* Of a CA that was revoked itself, and of one whose list is not there. */
+		{ "deep", "mirror", HOST, "middle", false, "revoked", "revoked" },
+		{ "deep", "mirror", HOST, "revoked", false, "every CA between", "its CA" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		const struct wrong *wrong = &wrongs[i];
-		struct pair pair = pair_of(wrong->client, wrong->server, wrong->host, wrong->crl);
+		struct pair pair = pair_with(wrong->client, wrong->server, wrong->host,
+		                             wrong->at_client ? wrong->crl : NULL,
+		                             wrong->at_client ? NULL : wrong->crl);
 		struct ps_stream *refuses = wrong->at_client ? &pair.client : &pair.server;
 		struct ps_stream *refused = wrong->at_client ? &pair.server : &pair.client;
 		int client, server;
@@ -282,6 +197,76 @@ static void what_the_socket_does_not_take_is_sent_later(void **state)
 	free(sent);
 	free(got);
 	free(moved);
+	end(&pair);
+}
+
+/* Packets that lie in a socket of packets, each of one system call; their bytes. */
+static unsigned take_packets(int fd, size_t *bytes)
+{
+	unsigned packets = 0;
+	ssize_t n;
+	char byte;
+
+	*bytes = 0;
+	while ((n = recv(fd, &byte, 1, MSG_TRUNC | MSG_DONTWAIT)) > 0) {
+		packets++;
+		*bytes += (size_t)n;
+	}
+	return packets;
+}
+
+/* Records of 16 KiB leave by two or three: a system call for each took most of the time of a large
+ * transaction, and all of them together would have the other end decrypt only when this one has
+ * done its part. A socket of packets shows what one call has sent. */
+static void some_records_leave_by_one_system_call(void **state)
+{
+	enum { LEN = 96 << 10, CALLS = 3 };
+	struct pair pair = {
+		.client_tls = authority_tls(folder, "alice", "ca", NULL),
+		.server_tls = authority_tls(folder, "mirror", "ca", NULL),
+	};
+	uint8_t *sent = calloc(1, LEN);
+	int client, server;
+	size_t bytes;
+
+	(void)state;
+	connect_pair_of(&pair, HOST, SOCK_SEQPACKET);
+	shake(&pair, &client, &server);
+	assert_int_equal(server, 1);
+	assert_int_equal(send_one(&pair.client, sent, LEN), LEN);
+	assert_int_equal(take_packets(pair.server.fd, &bytes), CALLS);
+	assert_true(bytes > LEN);
+	free(sent);
+	end(&pair);
+}
+
+/* A peer that sends little but key updates, each of which costs this end more than the peer: no
+ * call may go on with them for ever, and the connection ends. */
+static void key_updates_without_end_are_refused(void **state)
+{
+	struct pair pair = {
+		.client_tls = authority_tls(folder, "alice", "ca", NULL),
+		.server_tls = authority_tls(folder, "mirror", "ca", NULL),
+	};
+	int client, server, got = 0;
+	uint8_t bytes[8];
+	ssize_t n;
+
+	(void)state;
+	ps_tls_set_key_records(pair.client_tls, 1);
+	connect_pair(&pair, HOST);
+	shake(&pair, &client, &server);
+	assert_int_equal(server, 1);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(send_one(&pair.client, "x", 1), 1);
+	while ((n = ps_stream_recv(&pair.server, bytes, sizeof(bytes))) > 0)
+		got += (int)n;
+	assert_int_equal(n, -1);
+	assert_int_equal(errno, EPROTO);
+	assert_true(got >= 32 && got < 100);
+	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_BROKEN);
+	assert_non_null(strstr(ps_stream_why(&pair.server), "key updates"));
+	assert_false(ps_stream_pending(&pair.server));
 	end(&pair);
 }
 
@@ -510,6 +495,8 @@ int main(void)
 		cmocka_unit_test(wrong_certificates_are_told_apart_at_both_ends),
 		cmocka_unit_test(a_certificate_that_is_good_is_not_always_a_name),
 		cmocka_unit_test(what_the_socket_does_not_take_is_sent_later),
+		cmocka_unit_test(some_records_leave_by_one_system_call),
+		cmocka_unit_test(key_updates_without_end_are_refused),
 		cmocka_unit_test(what_is_not_taken_is_pending),
 		cmocka_unit_test(the_end_comes_after_what_was_sent),
 		cmocka_unit_test(bytes_that_were_changed_are_refused),

@@ -485,6 +485,8 @@ static void a_queue_pair_that_stays_ends_the_daemon(void **state)
 		nothing = open("/dev/null", O_WRONLY);
 		dup2(nothing, STDERR_FILENO);
 		signal(SIGABRT, SIG_DFL);
+		/* Threads are not in the child. */
+		assert_int_equal(daemon_open_jobs(fixture->daemon), 0);
 		verbs_fake_fail(VERBS_FAKE_destroy_qp, 0, UINT32_MAX, EBUSY);
 		ask_claim(next.control, "bank", 6, true);
 		settle(fixture);

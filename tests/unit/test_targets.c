@@ -1,9 +1,9 @@
 /*
  * test_targets.c - the data paths of owners: data connections, and memory that is shared.
  */
-#include "../support/daemon_fixture.h"
+#include "data_rig.h"
 
-#include "../../proto/frame.h"
+#include "../../proto/image/guard.h"
 
 #include <event2/event.h>
 #include <setjmp.h>
@@ -16,36 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
-
-static struct ps_answer open_data(struct fixture *fixture, int fd, const uint8_t *token)
-{
-	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
-	struct ps_answer answer;
-
-	memcpy(hello.token, token, PS_ID_SIZE);
-	fixture_send(fd, &hello, sizeof(hello));
-	assert_true(fixture_receive(fixture, fd, &answer, sizeof(answer)));
-	assert_int_equal(answer.op, PS_OP_HELLO);
-	return answer;
-}
-
-struct request_frame {
-	struct ps_frame frame;
-	struct ps_extent extent;
-};
-
-static struct request_frame frame_of(enum ps_op op, uint64_t offset, uint32_t length,
-                                     uint64_t cookie)
-{
-	struct request_frame frame = {
-		.frame = { .op = (uint8_t)op, .count = 1, .cookie = cookie },
-		.extent = { .region = PS_REGION_LOG, .length = length, .offset = offset },
-	};
-
-	if (op == PS_OP_WRITE)
-		frame.frame.flags = PS_FRAME_SIGNALLED;
-	return frame;
-}
 
 /* An owner writes and reads its image. */
 static void a_data_connection_writes_and_reads_the_image(void **state)
@@ -233,11 +203,40 @@ static void reads_wait_for_their_reader(void **state)
 	close(control);
 }
 
+/* The length of the next reply, whose first bytes lie there still; signs of progress before it are
+ * passed over. */
+static uint32_t length_of_reply(struct fixture *fixture, int fd)
+{
+	static uint8_t bytes[8192];
+	uint32_t len = 0;
+
+	for (;;) {
+		const char *text = NULL;
+		Perseas__Reply *reply;
+		ssize_t whole;
+		bool working;
+
+		do {
+			fixture_wait(fixture, fd);
+			assert_int_equal(recv(fd, &len, sizeof(len), MSG_PEEK), sizeof(len));
+			assert_true(len <= sizeof(bytes) - sizeof(len));
+			whole = (ssize_t)(len + sizeof(len));
+		} while (recv(fd, bytes, (size_t)whole, MSG_PEEK) < whole);
+		reply = ps_reply_unpack(bytes + sizeof(len), len, &text);
+		assert_non_null(reply);
+		working = reply->body_case == PERSEAS__REPLY__BODY_WORKING;
+		fixture_done(reply);
+		if (!working)
+			return len;
+		assert_true(fixture_receive(fixture, fd, bytes, len + sizeof(len)));
+	}
+}
+
 /* Receives a reply and the descriptors that come with it. */
 static Perseas__Reply *receive_fds(struct fixture *fixture, int fd, int *fds, unsigned *count)
 {
 	static uint8_t bytes[8192];
-	struct iovec part = { bytes, sizeof(bytes) };
+	struct iovec part = { bytes, length_of_reply(fixture, fd) + sizeof(uint32_t) };
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(PS_REGIONS_MAX * sizeof(int))];
@@ -248,11 +247,9 @@ static Perseas__Reply *receive_fds(struct fixture *fixture, int fd, int *fds, un
 		                  .msg_controllen = sizeof(control) };
 	const char *text = NULL;
 	Perseas__Reply *reply;
-	ssize_t n;
+	ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
 
-	fixture_wait(fixture, fd);
-	n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-	assert_true(n > 4);
+	assert_int_equal(n, part.iov_len);
 	reply = ps_reply_unpack(bytes + 4, (size_t)n - 4, &text);
 	assert_non_null(reply);
 	*count = 0;
@@ -301,62 +298,186 @@ static void shared_memory_is_the_image_itself(void **state)
 	close(fd);
 }
 
-/* A process that claims shared memory and then does nothing more. */
-static pid_t start_owner(struct fixture *fixture, uint64_t epoch, int *ready)
+/* Takes a reply in with its descriptors, which stay open. */
+static bool take_fds(int fd)
+{
+	uint8_t bytes[4096];
+	struct iovec part = { bytes, sizeof(bytes) };
+	char room[CMSG_SPACE(PS_REGIONS_MAX * sizeof(int))];
+	struct msghdr message = { .msg_iov = &part,
+		                  .msg_iovlen = 1,
+		                  .msg_control = room,
+		                  .msg_controllen = sizeof(room) };
+
+	return recvmsg(fd, &message, 0) > 0 && message.msg_controllen > 0;
+}
+
+/* A process that claims shared memory and then does nothing more. With `forks` a child of it has
+ * the memory too, for as long as nobody writes to *ready. */
+static pid_t start_owner(struct fixture *fixture, uint64_t epoch, bool forks, int *ready)
 {
 	int ends[2];
 	pid_t pid;
 
-	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
 		int fd = fixture_unix(fixture);
-		uint8_t bytes[4096];
+		char over;
 
 		close(ends[0]);
 		fixture_send(fd, &hello, sizeof(hello));
 		if (recv(fd, &hello, sizeof(hello), MSG_WAITALL) != sizeof(hello))
 			_exit(1);
 		fixture_ask_claim(fd, epoch, true);
-		if (recv(fd, bytes, sizeof(bytes), 0) <= 0 || write(ends[1], "x", 1) != 1)
+		if (!take_fds(fd) || (forks && fork() > 0) || write(ends[1], "x", 1) != 1)
 			_exit(1);
-		for (;;)
-			pause();
+		(void)!read(ends[1], &over, 1); /* until the other end is closed */
+		_exit(0);
 	}
 	close(ends[1]);
 	*ready = ends[0];
 	return pid;
 }
 
-/* An owner with the memory is taken over while it lives, and another after kill -9. */
-static void only_a_dead_process_leaves_its_image_in_place(void **state)
+/* An owner with the memory is taken over while it lives, after kill -9, and after its end while a
+ * child that it forked goes on: only the kernel knows of that one. */
+static void only_memory_that_nobody_has_is_taken_in_place(void **state)
 {
+	enum { LIVES, KILLED, FORKED, CASES };
 	struct fixture *fixture = *state;
 
 	fixture_bank(fixture);
-	for (int killed = 0; killed < 2; killed++) {
+	for (int is = 0; is < CASES; is++) {
 		int ready, fd = fixture_tcp(fixture);
-		uint64_t epoch = 5 + 2 * (uint64_t)killed;
-		pid_t owner = start_owner(fixture, epoch, &ready);
+		uint64_t epoch = 5 + 2 * (uint64_t)is;
+		pid_t owner = start_owner(fixture, epoch, is == FORKED, &ready);
 		Perseas__Reply *reply;
 
 		fixture_wait(fixture, ready);
-		close(ready);
-		if (killed) {
+		if (is == KILLED)
 			kill(owner, SIGKILL);
+		if (is != LIVES)
 			waitpid(owner, NULL, 0);
-		}
 		reply = fixture_claim(fixture, fd, epoch + 1);
-		assert_int_equal(reply->claim->copied, !killed);
-		fixture_done(reply);
-		if (!killed) {
-			kill(owner, SIGKILL);
+		close(ready);
+		if (is == LIVES)
 			waitpid(owner, NULL, 0);
+		assert_int_equal(reply->claim->copied, is != KILLED);
+		fixture_done(reply);
+		close(fd);
+	}
+}
+
+/* Claims the bank with the memory itself; the descriptor of its log. */
+static int claim_log(struct fixture *fixture, int fd, uint64_t epoch)
+{
+	int fds[PS_REGIONS_MAX];
+	Perseas__Reply *reply;
+	unsigned count;
+
+	fixture_greet(fixture, fd);
+	fixture_ask_claim(fd, epoch, true);
+	reply = receive_fds(fixture, fd, fds, &count);
+	assert_int_equal(reply->status, STATUS(OK));
+	assert_int_equal(count, 2);
+	fixture_done(reply);
+	close(fds[1]);
+	return fds[0];
+}
+
+static Perseas__Status ask_digest(struct fixture *fixture, int fd, const char *store)
+{
+	Perseas__DigestRequest digest = PERSEAS__DIGEST_REQUEST__INIT;
+	Perseas__Status status;
+	Perseas__Reply *reply;
+
+	digest.store = (char *)store;
+	digest.length = PS_RING_OFFSET + (1 << 20);
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_DIGEST, &digest);
+	reply = fixture_reply(fixture, fd);
+	status = reply->status;
+	fixture_done(reply);
+	return status;
+}
+
+/* An owner cuts the log short that it was given. What looks at it finds it damaged, the owner is
+ * cut, and another store is served on; so it is at a view of all stores, as /metrics takes it. */
+static void memory_that_is_cut_short_damages_its_store_alone(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	const struct store_view *views;
+	Perseas__Reply *reply;
+	size_t count;
+
+	ps_guard_install(); /* over the one of cmocka */
+	fixture_bank(fixture);
+	fixture_make(fixture, "other");
+	for (int viewed = 0; viewed < 2; viewed++) {
+		int owner = fixture_unix(fixture), fd = fixture_tcp(fixture), log;
+
+		if (viewed)
+			fixture_make(fixture, "bank");
+		log = claim_log(fixture, owner, 5);
+		fixture_greet(fixture, fd);
+		assert_int_equal(ask_digest(fixture, fd, "bank"), STATUS(OK));
+		assert_int_equal(ftruncate(log, viewed ? 0 : PS_RING_OFFSET), 0);
+		if (viewed) {
+			daemon_enter(fixture->daemon);
+			assert_int_equal(stores_view(fixture->stores, &views, &count), 0);
+			daemon_leave(fixture->daemon);
+			assert_int_equal(count, 2);
+			assert_string_equal(views[0].name, "bank");
+			assert_non_null(strstr(views[0].damage, "cut short"));
+		}
+		assert_int_equal(ask_digest(fixture, fd, "bank"), STATUS(DAMAGED));
+		assert_int_equal(ask_digest(fixture, fd, "other"), STATUS(OK));
+		fixture_ask(owner, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+		reply = fixture_reply(fixture, owner);
+		assert_int_equal(reply->status, STATUS(NO_SESSION));
+		fixture_done(reply);
+		close(log);
+		close(owner);
+		if (!viewed) {
+			Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+
+			drop.store = (char *)"bank";
+			fixture_ask(fd, PERSEAS__REQUEST__BODY_DROP, &drop);
+			reply = fixture_reply(fixture, fd);
+			assert_int_equal(reply->status, STATUS(OK));
+			fixture_done(reply);
 		}
 		close(fd);
 	}
+}
+
+/* The host's administrator cuts the log short under an owner over tcp. */
+static void what_goes_to_torn_memory_is_not_acknowledged(void **state)
+{
+	struct fixture *fixture = *state;
+	int fd = fixture_tcp(fixture), data = fixture_tcp(fixture);
+	struct request_frame write = frame_of(PS_OP_WRITE, PS_RING_OFFSET, 8, 1);
+	Perseas__Reply *reply;
+	struct ps_answer answer;
+	char path[128];
+
+	ps_guard_install();
+	fixture_bank(fixture);
+	reply = fixture_claim(fixture, fd, 5);
+	assert_int_equal(open_data(fixture, data, reply->claim->grant->token.data).status, 0);
+	fixture_done(reply);
+	for (int cut = 0; cut < 2; cut++) {
+		fixture_send(data, &write, sizeof(write));
+		fixture_send(data, "12345678", 8);
+		assert_int_equal(fixture_receive(fixture, data, &answer, sizeof(answer)), !cut);
+		snprintf(path, sizeof(path), "%s/memory/bank/log.1", fixture->directory);
+		assert_int_equal(truncate(path, 0), 0);
+	}
+	close(data);
+	close(fd);
 }
 
 static void stop_daemon(evutil_socket_t fd, short what, void *arg)
@@ -393,19 +514,38 @@ static void a_daemon_that_spins_still_stops(void **state)
 	close(control);
 }
 
-int main(void)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+static int test_the_loop(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		TEST(a_data_connection_writes_and_reads_the_image),
 		TEST(a_commit_waits_for_one_of_the_others_at_most),
-		TEST(a_token_of_no_session_opens_nothing),
-		TEST(a_data_path_ends_with_its_session),
-		TEST(reads_wait_for_their_reader),
 		TEST(shared_memory_is_the_image_itself),
-		TEST(only_a_dead_process_leaves_its_image_in_place),
+		TEST(only_memory_that_nobody_has_is_taken_in_place),
 		TEST(a_daemon_that_spins_still_stops),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("the loop", tests, NULL, NULL);
+}
+
+static int test_data_paths(const char *name)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_data_connection_writes_and_reads_the_image),
+		TEST(a_token_of_no_session_opens_nothing),
+		TEST(a_data_path_ends_with_its_session),
+		TEST(reads_wait_for_their_reader),
+		TEST(memory_that_is_cut_short_damages_its_store_alone),
+		TEST(what_goes_to_torn_memory_is_not_acknowledged),
+	};
+
+	return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+}
+
+int main(void)
+{
+	int failed = test_the_loop() + test_data_paths("data paths of the loop");
+
+	fixture_threads = 3;
+	return failed + test_data_paths("data paths of threads");
 }

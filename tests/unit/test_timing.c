@@ -4,24 +4,9 @@
  */
 #include "owner.h"
 
-#include "../../client/timing.h"
+#include "../../client/core/timing.h"
 
 enum { MANY = 64000, GAP_MAX = 2 * PS_TIMING_EVERY - 1, US = 1000 };
-
-static int setup(void **state)
-{
-	struct owner *o = owner_new(1);
-
-	owner_begin(o);
-	*state = o;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
 
 static struct perseas_latency latency_of(struct owner *o)
 {
@@ -187,7 +172,7 @@ static void mirrors_are_told_of_them(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_one, owner_teardown)
 		TEST(each_commit_that_waits_is_timed),
 		TEST(what_sends_nothing_is_not_counted),
 		TEST(some_of_those_that_do_not_wait_stand_for_all),

@@ -3,13 +3,18 @@
  * back, and what is too large.
  */
 #include "../support/env_direct.h"
-#include "../../client/handle.h"
+#include "../../client/core/handle.h"
+#include "../../client/core/tx.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -337,6 +342,85 @@ static void test_steady_state_allocates_nothing(void **arg)
 	assert_true(last.log_laps > 100);
 }
 
+/* What the keeper's barrier was called for: set_range has no fence of its own. */
+static unsigned barriers;
+static bool was_careful;
+
+static bool note_barrier(struct ps_env *env)
+{
+	const struct fixture *f = *(struct fixture **)(void *)(env + 1);
+
+	barriers++;
+	was_careful = atomic_load(&f->p->careful);
+	return true;
+}
+
+/* A resync is about to look into transactions: all threads have seen that they are watched before
+ * it looks whether one of them is at work. */
+static void test_watching_begins_with_a_barrier(void **arg)
+{
+	struct fixture *f = *arg;
+	struct ps_env_ops ops = *f->p->env->ops;
+	struct {
+		struct ps_env env;
+		struct fixture *f;
+	} watched = { *f->p->env, f };
+	struct ps_env *before = f->p->env;
+
+	ops.barrier = note_barrier;
+	watched.env.ops = &ops;
+	f->p->env = &watched.env;
+	barriers = 0;
+	ps_tx_take_care(f->p);
+	f->p->env = before;
+	assert_int_equal(barriers, 1);
+	assert_true(was_careful);
+	ps_tx_careless(f->p);
+	assert_false(atomic_load(&f->p->careful));
+}
+
+/* The page that set_range is about to copy, which cannot be read before the handler has looked. */
+static struct {
+	uint8_t *page;
+	size_t size;
+	perseas_tx_t *tx;
+	unsigned looks;
+	bool busy;
+} hidden;
+
+static void look_inside(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	(void)info;
+	(void)context;
+	hidden.looks++;
+	hidden.busy = atomic_load(&hidden.tx->busy);
+	if (mprotect(hidden.page, hidden.size, PROT_READ | PROT_WRITE))
+		abort();
+}
+
+/* Without the lock, set_range says that it is at work: a resync waits for that to pass. */
+static void test_set_range_is_seen_at_work(void **arg)
+{
+	const struct sigaction look = { .sa_sigaction = look_inside, .sa_flags = SA_SIGINFO };
+	struct fixture *f = *arg;
+	struct sigaction before;
+
+	assert_false(atomic_load(&f->p->careful));
+	hidden.page = f->bytes;
+	hidden.size = (size_t)sysconf(_SC_PAGESIZE);
+	hidden.tx = begin(f);
+	hidden.looks = 0;
+	assert_int_equal(sigaction(SIGSEGV, &look, &before), 0);
+	assert_int_equal(mprotect(hidden.page, hidden.size, PROT_NONE), 0);
+	set(f, hidden.tx, 100, 10);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	assert_int_equal(hidden.looks, 1);
+	assert_true(hidden.busy);
+	assert_false(atomic_load(&hidden.tx->busy));
+	perseas_abort(hidden.tx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +435,8 @@ int main(void)
 		TEST(test_both_ways_log_alike, setup_small_ring),
 		TEST(test_thousands_of_ranges, setup),
 		TEST(test_steady_state_allocates_nothing, setup),
+		TEST(test_watching_begins_with_a_barrier, setup),
+		TEST(test_set_range_is_seen_at_work, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

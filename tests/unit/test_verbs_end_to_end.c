@@ -35,6 +35,33 @@ static void assert_over(perseas_t *p, const char *fabric)
 	}
 }
 
+/* How many mirrors are live over it. */
+static unsigned count_over(perseas_t *p, const char *fabric)
+{
+	struct perseas_stat stat;
+	unsigned count = 0;
+
+	assert_int_equal(perseas_stat(p, &stat), 0);
+	for (unsigned i = 0; i < stat.mirrors; i++) {
+		struct perseas_mirror_stat m = mirror_stat(p, i);
+
+		count += m.state == PERSEAS_MIRROR_LIVE && !strcmp(m.fabric, fabric);
+	}
+	return count;
+}
+
+static void await_over(perseas_t *p, const char *fabric, unsigned wanted)
+{
+	for (int i = 0; count_over(p, fabric) != wanted; i++) {
+		struct pollfd nothing = { .fd = -1 };
+
+		if (i == 20000)
+			fail_msg("%u of %u are live over %s", count_over(p, fabric), wanted,
+			         fabric);
+		poll(&nothing, 1, 1);
+	}
+}
+
 /* A bank from its making to the next owner, with three mirrors. */
 static void a_store_lives_over_rdma(void **state)
 {
@@ -112,7 +139,8 @@ static void a_takeover_fences_the_owner_before(void **state)
 	nodes_free(n);
 }
 
-/* Queue pairs break, at either end; nothing is lost, and the mirrors come back by replay. */
+/* Queue pairs break, at either end; nothing is lost, and the mirrors come back by replay: over tcp
+ * those that broke often, until rdma is asked again. */
 static void what_a_break_interrupted_is_replayed(void **state)
 {
 	struct nodes *n = nodes_new(3, &plain, "");
@@ -134,7 +162,7 @@ static void what_a_break_interrupted_is_replayed(void **state)
 		for (unsigned i = 0; i < 3; i++)
 			await_live(p, i);
 	}
-	assert_over(p, "rdma");
+	await_over(p, "rdma", 3);
 	assert_int_equal(perseas_flush(p), 0);
 	assert_int_equal(perseas_stat(p, &stat), 0);
 	assert_true(stat.reconnects >= 9);
@@ -203,6 +231,77 @@ static void without_rdma_it_is_tcp(void **state)
 	nodes_free(n);
 }
 
+static void await_later(perseas_t *p, unsigned index)
+{
+	const uint64_t first = p->mirrors[index].way_back.delay;
+
+	for (int i = 0; p->mirrors[index].way_back.delay == first; i++) {
+		struct pollfd nothing = { .fd = -1 };
+
+		assert_true(i < 20000);
+		poll(&nothing, 1, 1);
+	}
+}
+
+/* The owner's connection manager sends nothing any more, as after a cable was out: sessions that
+ * break are taken up over tcp, which says why, and stay there undisturbed. When it works again each
+ * goes back to rdma once. */
+static void rdma_that_works_again_is_taken_up(void **state)
+{
+	struct nodes *n = nodes_new(3, &plain, "");
+	struct perseas_stat before, after;
+	uint8_t *bytes;
+	perseas_t *p = begin(n, &bytes);
+
+	(void)state;
+	verbs_fake_fail(VERBS_FAKE_connect, 0, UINT32_MAX, EINVAL);
+	for (unsigned i = 0; i < 3; i++) {
+		verbs_fake_break(verbs_fake_active_qp());
+		put_well(p, bytes, 100, (uint8_t)i);
+		await_over(p, "tcp", i + 1);
+	}
+	assert_over(p, "tcp");
+	for (unsigned i = 0; i < 3; i++)
+		assert_non_null(strstr(mirror_stat(p, i).trouble, "over tcp, since 127.0.0."));
+	/* It was asked in vain: the next time is later. */
+	for (unsigned i = 0; i < 3; i++)
+		await_later(p, i);
+	put_well(p, bytes, 100, 7);
+	assert_int_equal(perseas_stat(p, &before), 0);
+	assert_int_equal(before.reconnects, 3);
+	verbs_fake_fail(VERBS_FAKE_connect, 0, 0, 0);
+	await_over(p, "rdma", 3);
+	put_well(p, bytes, 100, 8);
+	assert_int_equal(perseas_stat(p, &after), 0);
+	assert_int_equal(after.reconnects, before.reconnects + 3);
+	assert_string_equal(mirror_stat(p, 0).trouble, "");
+	perseas_close(p);
+	nodes_free(n);
+}
+
+/* Links come up, and each of them breaks, as where packets are lost. The third one is enough to go
+ * over tcp, and one more when rdma has been taken up again. */
+static void rdma_that_breaks_again_and_again_is_left(void **state)
+{
+	struct nodes *n = nodes_new(1, &plain, "");
+	uint8_t *bytes;
+	perseas_t *p = begin(n, &bytes);
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		await_over(p, "rdma", 1);
+		verbs_fake_break(verbs_fake_active_qp());
+		put_well(p, bytes, 100, (uint8_t)i);
+		await_over(p, i < 2 ? "rdma" : "tcp", 1);
+		if (i < 2)
+			assert_string_equal(mirror_stat(p, 0).trouble, "");
+		else
+			assert_non_null(strstr(mirror_stat(p, 0).trouble, "3 of them broke"));
+	}
+	perseas_close(p);
+	nodes_free(n);
+}
+
 static void rdma_that_is_insisted_on_is_missed(void **state)
 {
 	const struct rdma_options off = { .on = false };
@@ -249,6 +348,8 @@ int main(void)
 		cmocka_unit_test(what_a_break_interrupted_is_replayed),
 		cmocka_unit_test(a_mirror_that_was_away_catches_up),
 		cmocka_unit_test(without_rdma_it_is_tcp),
+		cmocka_unit_test(rdma_that_works_again_is_taken_up),
+		cmocka_unit_test(rdma_that_breaks_again_and_again_is_left),
 		cmocka_unit_test(rdma_that_is_insisted_on_is_missed),
 		cmocka_unit_test(a_dead_host_is_noticed_on_an_idle_link),
 	};

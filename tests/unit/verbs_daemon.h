@@ -7,7 +7,7 @@
 #include "../support/daemon_fixture.h"
 #include "../support/verbs_peer.h"
 
-#include "../../proto/frame.h"
+#include "../../proto/data/frame.h"
 
 #include <errno.h>
 #include <event2/event.h>

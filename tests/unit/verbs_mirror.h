@@ -8,12 +8,12 @@
 
 #include "../support/verbs_peer.h"
 
-#include "../../client/address.h"
-#include "../../client/env.h"
-#include "../../client/socket.h"
-#include "../../client/verbs_device.h"
-#include "../../client/verbs_link.h"
-#include "../../proto/frame.h"
+#include "../../client/core/address.h"
+#include "../../client/core/env.h"
+#include "../../client/host/socket.h"
+#include "../../client/fabric/verbs_device.h"
+#include "../../client/fabric/verbs_link.h"
+#include "../../proto/data/frame.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -215,6 +215,24 @@ static inline void settle(struct ps_link *link, int chains)
 			verbs_fake_run();
 	}
 	assert_int_equal(chains, 0);
+}
+
+/* A transaction reaches the mirror, and the link is detached. */
+static inline void is_up(struct verbs_mirror *m, struct ps_link *link)
+{
+	struct transaction t;
+	static uint8_t value;
+
+	fill_transaction(m, &t, ++value);
+	assert_int_equal(ps_fabric_rdma.post(link, &t.chain), PS_LINK_OK);
+	settle(link, 1);
+	assert_int_equal(m->segment[100], value);
+	ps_fabric_rdma.detach(link);
+}
+
+static inline void works(struct verbs_mirror *m)
+{
+	is_up(m, attach_well(m));
 }
 
 #endif

@@ -7,10 +7,10 @@
 
 #include "../support/verbs_fake.h"
 
-#include "../../client/env.h"
-#include "../../client/handle.h"
-#include "../../proto/image.h"
-#include "../../server/daemon.h"
+#include "../../client/core/env.h"
+#include "../../client/core/handle.h"
+#include "../../proto/image/image.h"
+#include "../../server/loop/daemon.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -96,7 +96,7 @@ static void node_start(struct nodes *n, unsigned index)
 
 	snprintf(at.host, sizeof(at.host), "127.0.0.%u", index + 1);
 	snprintf(at.port, sizeof(at.port), "%u", node->port);
-	node->memory = memory_file_new(node->directory, 0, &text);
+	node->memory = memory_file_new(node->directory, 0, false, &text);
 	assert_non_null(node->memory);
 	node->stores = stores_new(node->memory);
 	node->daemon = daemon_new(node->stores, 0);

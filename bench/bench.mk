@@ -1,0 +1,109 @@
+# What measures: the programs of bench/, and the targets that run them. The Makefile includes it. No
+# target here tests anything, and nothing that is installed takes anything from here.
+
+# --- programs ----------------------------------------------------------------------------
+
+# What has a main of its own, or needs rdma-core beside it; the rest is theirs to share.
+BENCH_MAINS := debit_credit synthetic pingpong reopen worker limits_verbs compare threads \
+	host_limits relay
+RAW_OBJ := $(call objects,bench/raw_*verbs.c)
+# The command measures too, and all programs have options.
+COMMON_OBJ := $(BUILD)/obj/client/command/histogram.o $(addprefix $(BUILD)/obj/proto/base/,log_linear.o \
+	number.o options.o)
+BENCH_OBJ := $(COMMON_OBJ) $(filter-out $(RAW_OBJ) $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call \
+	objects,bench/*.c))
+BENCH_ARCHIVE := $(BUILD)/libbench.a
+# The drivers of other transaction systems need those systems: PEERS=0 leaves them out.
+PEERS ?= 1
+PEERS_OBJ := $(if $(filter 1,$(PEERS)),$(call objects,bench/peers/*.c))
+PEERS_LIBS := $(if $(PEERS_OBJ),-llmdb -lsqlite3 -ldb-5.3 -lhiredis)
+BENCHES := $(addprefix $(BUILD)/bench/,debit-credit synthetic pingpong reopen worker threads \
+	host-limits relay $(if $(RAW_OBJ),limits))
+
+.PHONY: benches benches-peers
+benches: $(BENCHES)
+benches-peers: $(BUILD)/bench/compare
+
+$(BENCH_ARCHIVE): $(BENCH_OBJ)
+	$(archive)
+
+$(addprefix $(BUILD)/bench/,synthetic reopen worker threads): $(BUILD)/bench/%: \
+		$(BUILD)/obj/bench/%.o $(BENCH_ARCHIVE) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)
+
+$(BUILD)/bench/debit-credit: $(BUILD)/obj/bench/debit_credit.o $(BENCH_ARCHIVE) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)
+
+$(BUILD)/bench/compare: $(BUILD)/obj/bench/compare.o $(PEERS_OBJ) $(BENCH_ARCHIVE) $(ARCHIVE)
+	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
+
+$(addprefix $(BUILD)/bench/,pingpong relay): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o \
+		$(BENCH_ARCHIVE)
+	$(link)
+
+$(BUILD)/bench/host-limits: $(BUILD)/obj/bench/host_limits.o $(BENCH_ARCHIVE)
+	$(link)
+
+$(BUILD)/bench/limits: $(BUILD)/obj/bench/limits_verbs.o $(RAW_OBJ) $(BENCH_ARCHIVE)
+	$(link) $(VERBS_LIBS)
+
+# --- the demo and the benchmarks ---------------------------------------------------------
+
+.PHONY: demo bench bench-quick bench-failover bench-failover-rdma bench-resync bench-pace \
+	bench-neighbours bench-threads bench-rdma
+
+#: demo            kill an owner and a mirror, recover, check (about 15 s)
+demo:
+	@deploy/deps.sh build
+	@$(SUBMAKE) all
+	@$(PYTHON) bench/demo.py --build $(BUILD)
+
+#: bench           all measurements, beside other systems; bench-quick: the same, shorter
+bench bench-quick:
+	@deploy/deps.sh build bench
+	$(if $(findstring quick,$@),,@$(MAKE) --no-print-directory check-peers)
+	@$(SUBMAKE) all benches-peers
+	@$(PYTHON) bench/run.py --build $(BUILD) $(if $(findstring quick,$@),--quick)
+	@$(PYTHON) bench/figures.py $(BUILD)/bench/results.json
+
+#: bench-failover  from kill -9 of an owner to the first commit of the next
+bench-failover: all
+	@$(PYTHON) bench/failover.py --build $(BUILD)
+
+#: bench-resync    what commits notice of a mirror that is copied whole
+bench-resync: all
+	@$(PYTHON) bench/resync.py --build $(BUILD)
+
+#: bench-pace      what it costs to wait for a mirror that cannot keep up, and not to
+bench-pace: all
+	@$(PYTHON) bench/pace.py --build $(BUILD)
+
+#: bench-neighbours  what commits notice of the other stores of a daemon
+bench-neighbours: all
+	@$(PYTHON) bench/neighbours.py --build $(BUILD)
+
+#: bench-threads   stores that commit at the same time to one daemon, by its threads
+bench-threads: all
+	@$(PYTHON) bench/lanes.py --build $(BUILD)
+
+# In a virtual machine with soft-RoCE: ratios to the bare fabric.
+RDMA_BENCH := build/bench-rdma
+#: bench-rdma      commit and recovery over soft-RoCE against the bare fabric, under QEMU
+bench-rdma:
+	@deploy/deps.sh build rdma-test
+	@$(SUBMAKE) all
+	@mkdir -p $(RDMA_BENCH)
+	@tests/rdma/rig.py run --steady --nodes 4 --timeout 1800 --see $(BUILD) --output $(RDMA_BENCH) -- \
+		$(PYTHON) bench/run_rdma.py --build $(BUILD) --output $(abspath $(RDMA_BENCH))/results.json
+	@cp $(RDMA_BENCH)/results.json build/bench-rdma.json
+	@echo build/bench-rdma.json
+
+RDMA_FAILOVER := build/bench-failover-rdma
+#: bench-failover-rdma  the same as bench-failover over soft-RoCE, under QEMU
+bench-failover-rdma:
+	@deploy/deps.sh build rdma-test
+	@$(SUBMAKE) all
+	@mkdir -p $(RDMA_FAILOVER)
+	@tests/rdma/rig.py run --steady --nodes 4 --memory 4G --timeout 3600 --see $(BUILD) \
+		--output $(RDMA_FAILOVER) -- $(PYTHON) bench/failover.py --build $(BUILD) \
+		--output $(abspath $(RDMA_FAILOVER))/failover.json

@@ -1,0 +1,23 @@
+/*
+ * verdict.h - the first line of perseas status: can the store's owner commit, can the store be
+ * opened, and which single loss of a mirror would change that? cmd_status.c calls it. It must never
+ * ask a mirror: it judges what a census was told, and what would be told without one of them.
+ */
+#ifndef PERSEAS_COMMAND_VERDICT_H
+#define PERSEAS_COMMAND_VERDICT_H
+
+#include "census.h"
+
+struct ps_verdict {
+	bool commit;    /* W mirrors are live for the owner; without one: for who opens it */
+	bool open;      /* the next owner could open it now, from a live one by a takeover */
+	uint32_t hurts; /* mirrors of the panel, the loss of any of which makes a yes a no */
+};
+
+void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census);
+
+void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census);
+void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
+                     const struct ps_census *census);
+
+#endif

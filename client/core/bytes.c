@@ -1,0 +1,160 @@
+/*
+ * bytes.c - copies of many bytes, where memcpy is not the fastest way.
+ */
+#include "bytes.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+enum {
+	PAGE = 4096,
+	STEP = 64,             /* bytes that are copied at once */
+	CLOSE = 32,            /* so few bytes behind the source, a long memcpy stumbles */
+	LONG = 1024,           /* bytes from which on a copy is long in this sense */
+	BESIDE_MAX = 4,        /* processors for one copy */
+	BESIDE_PART = 2 << 20, /* bytes of it that are worth a thread */
+};
+
+/* 16 bytes at any address. */
+typedef uint64_t lane __attribute__((vector_size(16), aligned(1), may_alias));
+
+static void copy_down(uint8_t *to, const uint8_t *from, size_t len)
+{
+	while (len >= STEP) {
+		lane parts[STEP / sizeof(lane)];
+
+		len -= STEP;
+		for (unsigned i = 0; i < STEP / sizeof(lane); i++)
+			parts[i] = ((const lane *)(const void *)(from + len))[i];
+		for (unsigned i = 0; i < STEP / sizeof(lane); i++)
+			((lane *)(void *)(to + len))[i] = parts[i];
+	}
+	ps_copy_short(to, from, len);
+}
+
+/*
+ * Processors tell loads from stores that are under way by the place in a page. Where the copy lies
+ * a few bytes behind its source in these terms, each load of an ascending copy seems to be of what
+ * was stored just before it, and waits: some take ten times as long. A descending one has no such
+ * loads.
+ */
+void ps_copy_long(void *to, const void *from, size_t len)
+{
+	size_t behind = ((uintptr_t)to - (uintptr_t)from) % PAGE;
+
+	if (len >= LONG && behind > 0 && behind < CLOSE)
+		copy_down(to, from, len);
+	else
+		memcpy(to, from, len);
+}
+
+#if defined(__x86_64__)
+/* Around the caches: the lines need not be fetched before they are written. */
+static void stream(uint8_t *to, const uint8_t *from, size_t len)
+{
+	for (size_t at = 0; at < len; at += STEP) {
+		const __m128i *source = (const void *)(from + at);
+		__m128i *target = (void *)(to + at);
+		__m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1);
+		__m128i c = _mm_loadu_si128(source + 2), d = _mm_loadu_si128(source + 3);
+
+		_mm_stream_si128(target, a);
+		_mm_stream_si128(target + 1, b);
+		_mm_stream_si128(target + 2, c);
+		_mm_stream_si128(target + 3, d);
+	}
+}
+
+void ps_copy_away(void *to_bytes, const void *from_bytes, size_t len)
+{
+	const uint8_t *from = from_bytes;
+	uint8_t *to = to_bytes;
+	size_t head = -(uintptr_t)to % STEP, body;
+
+	if (len < PS_COPY_AWAY) {
+		ps_copy(to, from, len);
+		return;
+	}
+	body = (len - head) / STEP * STEP;
+	ps_copy_short(to, from, head);
+	stream(to + head, from + head, body);
+	ps_copy_short(to + head + body, from + head + body, len - head - body);
+	/* Such stores keep no order by themselves. */
+	_mm_sfence();
+}
+#else
+void ps_copy_away(void *to, const void *from, size_t len)
+{
+	ps_copy(to, from, len);
+}
+#endif
+
+struct part {
+	pthread_t thread;
+	uint8_t *to;
+	const uint8_t *from;
+	size_t len;
+	bool started;
+};
+
+static void *copy_part(void *arg)
+{
+	struct part *part = arg;
+
+	memcpy(part->to, part->from, part->len);
+	return NULL;
+}
+
+/* The application's signals are none of this thread's business, but what is copied may be a
+ * mirror's memory (proto/image/guard.h). */
+static bool start_part(struct part *part)
+{
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&part->thread, NULL, copy_part, part);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error == 0;
+}
+
+static unsigned parts_of(size_t len)
+{
+	size_t most = len / BESIDE_PART < BESIDE_MAX ? len / BESIDE_PART : BESIDE_MAX;
+	cpu_set_t cpus;
+
+	if (most < 2 || sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+		return 1;
+	return CPU_COUNT(&cpus) < (int)most ? (unsigned)CPU_COUNT(&cpus) : (unsigned)most;
+}
+
+void ps_copy_beside(void *to, const void *from, size_t len)
+{
+	struct part parts[BESIDE_MAX];
+	unsigned count = parts_of(len);
+	/* Large pages are not shared. */
+	size_t each = len / count / BESIDE_PART * BESIDE_PART;
+
+	for (unsigned i = 0; i < count; i++) {
+		size_t at = i * each;
+
+		parts[i] = (struct part){ .to = (uint8_t *)to + at,
+			                  .from = (const uint8_t *)from + at,
+			                  .len = i + 1 < count ? each : len - at };
+		parts[i].started = i > 0 && start_part(&parts[i]);
+	}
+	for (unsigned i = 0; i < count; i++)
+		if (!parts[i].started)
+			copy_part(&parts[i]);
+	for (unsigned i = 0; i < count; i++)
+		if (parts[i].started)
+			pthread_join(parts[i].thread, NULL);
+}

@@ -1,0 +1,410 @@
+/*
+ * commit.c - commit and flush (PERSEAS, section 3, steps 2 and 3 of figure 3).
+ */
+#include "commit.h"
+
+#include "event.h"
+#include "mirror.h"
+#include "pace.h"
+#include "quorum.h"
+#include "timing.h"
+#include "tx.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Lets the owner wait with others for what any of them sees. */
+void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
+{
+	struct pollfd fds[PS_MIRRORS_MAX];
+	unsigned count = 0;
+
+	p->waiters++;
+	if (p->leader) {
+		p->env->ops->wait(p->env, &p->progress, &p->lock, until_ns);
+		p->waiters--;
+		return;
+	}
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && m->outstanding && m->fabric->waits(m->link, &fds[count]))
+			count++;
+	}
+	p->leader = true;
+	pthread_mutex_unlock(&p->lock);
+	p->env->ops->pause(p->env, PS_COMMITTER, fds, count, until_ns);
+	pthread_mutex_lock(&p->lock);
+	p->leader = false;
+	p->waiters--;
+	ps_progress(p);
+}
+
+/* Spins for a while, then sleeps. */
+static void rest(struct perseas *p, uint64_t now, uint64_t spin_until, uint64_t deadline)
+{
+	if (now < spin_until) {
+		pthread_mutex_unlock(&p->lock);
+		ps_relax();
+		pthread_mutex_lock(&p->lock);
+		return;
+	}
+	ps_commit_sleep(p, deadline);
+}
+
+/* Of two rosters, the one that is short is named: while a change of the roster is not settled, a
+ * commit needs W of both. */
+static int fail_in_doubt(const struct perseas *p, uint64_t seq)
+{
+	const uint32_t holding = ps_mirrors_holding(p, seq);
+	const unsigned q = ps_quorum_short(p, holding);
+	const struct ps_quorum *quorum = &p->quorums[q];
+	const char *which = p->quorum_count == 1 ? ""
+	                    : q                  ? " of the new roster, which is not settled yet,"
+	                        : " of the old roster, while the new one is not settled yet,";
+	char advice[320];
+
+	return ps_fail(p, PERSEAS_EINDOUBT,
+	               "transaction %llu is held by %u of %u mirrors%s and %u must hold it: %s",
+	               (unsigned long long)seq, (unsigned)__builtin_popcount(holding & quorum->set),
+	               quorum->members, *which ? which : ",", quorum->acks,
+	               ps_doubt_advice(p, advice, sizeof(advice)));
+}
+
+int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
+{
+	uint64_t start = 0, now;
+
+	for (;;) {
+		ps_mirrors_poll(p);
+		if (ps_mirrors_hold(p, seq))
+			return 0;
+		if (ps_fenced(p))
+			return ps_fail_fenced(p);
+		now = ps_now(p);
+		if (!start)
+			start = now;
+		if (!*since)
+			*since = start;
+		if (now >= start + ps_ms(p->options.commit_timeout_ms))
+			break;
+		rest(p, now, start + (uint64_t)p->options.spin_us * 1000,
+		     start + ps_ms(p->options.commit_timeout_ms));
+	}
+	if (!p->in_doubt) {
+		p->doubt_at = now;
+		ps_event(p, PERSEAS_EVENT_IN_DOUBT, seq, NULL,
+		         "transaction %llu is in doubt: fewer than %u mirrors hold it",
+		         (unsigned long long)seq, p->acks);
+	}
+	if (seq > p->in_doubt)
+		p->in_doubt = seq;
+	return fail_in_doubt(p, seq);
+}
+
+/* Does the mirror stand in the way of an entry of `length` bytes? */
+static bool lags(const struct perseas *p, const struct ps_mirror *m, uint64_t length)
+{
+	uint64_t lag;
+
+	if (!m->active)
+		return false;
+	lag = ps_ring_lag(&p->ring, m->acked + 1);
+	if (!lag)
+		return false;
+	if (m->state != PERSEAS_MIRROR_REPLAYING)
+		return lag > p->ring.size / 2 - length;
+	/* One that is catching up may use all of the ring, less what padding may take. */
+	return lag > p->ring.size - 2 * length;
+}
+
+/* Sees to it that the next entry overwrites nothing that a connected mirror still needs. 0: so it
+ * is; 1: it slept, *since then at the latest, and everything must be looked at again. */
+static int make_room(struct perseas *p, uint64_t length, uint64_t *since)
+{
+	uint32_t slow = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		slow |= (uint32_t)lags(p, &p->mirrors[i], length) << i;
+	return slow ? ps_pace(p, slow, since) : 0;
+}
+
+/* The chain straight from the record and live memory, for fabrics that copy at once. */
+static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct ps_chain *chain)
+{
+	unsigned count = out->span_count + 1;
+
+	if (count > p->writes_max) {
+		struct ps_write *grown = realloc(p->writes, (size_t)2 * count * sizeof(*grown));
+
+		if (!grown)
+			return ps_fail(p, PERSEAS_ENOMEM, "no memory for a chain of %u writes",
+			               count);
+		p->writes = grown;
+		p->writes_max = 2 * count;
+		__atomic_fetch_add(&p->stat.allocations, 1, __ATOMIC_RELAXED);
+	}
+	for (unsigned i = 0; i < out->span_count; i++) {
+		const struct ps_span *span = &out->spans[i];
+
+		p->writes[i + 1] = (struct ps_write){ (const void *)span->start,
+			                              span->start - span->base,
+			                              PS_REGION_SEGMENT + span->segment,
+			                              (uint32_t)(span->end - span->start) };
+	}
+	chain->writes = p->writes;
+	chain->count = count;
+	chain->undo = 1;
+	return 0;
+}
+
+/* Copies record and after-images into the ring, and describes them there. */
+static struct ps_entry *build_staged(struct perseas *p, const struct ps_outgoing *out)
+{
+	struct ps_entry *entry = ps_ring_append(&p->ring, out->entry_length);
+	uint8_t *at = (uint8_t *)&entry->writes[out->span_count + 1];
+
+	entry->seq = p->seq + 1;
+	entry->length = out->entry_length;
+	entry->count = out->span_count + 1;
+	entry->kind = out->kind;
+	entry->slot = p->slot;
+	memcpy(at, out->record, out->length);
+	entry->writes[0].src = at;
+	at += ps_align8(out->length);
+	entry->bytes = out->length + sizeof(entry->slot);
+	for (unsigned i = 0; i < out->span_count; i++) {
+		const struct ps_span *span = &out->spans[i];
+		uint64_t length = span->end - span->start;
+
+		memcpy(at, (const void *)span->start, length);
+		entry->writes[i + 1] = (struct ps_write){ at, span->start - span->base,
+			                                  PS_REGION_SEGMENT + span->segment,
+			                                  (uint32_t)length };
+		at += length;
+		entry->bytes += length;
+	}
+	return entry;
+}
+
+/* ps_place without its divisions, which are the slowest of what a small commit computes. */
+static uint64_t place(struct perseas *p, uint64_t length)
+{
+	if (p->next + length <= p->lap + p->log_size)
+		return p->next;
+	p->lap += p->log_size;
+	p->stat.log_laps++;
+	return p->lap;
+}
+
+static struct ps_write record_write(const struct perseas *p, const void *src, uint64_t position,
+                                    uint64_t length)
+{
+	return (struct ps_write){ src, PS_RING_OFFSET + (position - p->lap), PS_REGION_LOG,
+		                  (uint32_t)length };
+}
+
+/* Without a ring: every connected mirror copies before post returns. */
+static void post_direct(struct perseas *p, struct ps_chain *chain, uint64_t bytes)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->active)
+			continue;
+		chain->slot = (struct ps_write){ &p->slot, ps_slot_offset(!m->slot), PS_REGION_LOG,
+			                         sizeof(p->slot) };
+		if (ps_mirror_post(p, m, chain))
+			continue;
+		m->posted = p->seq;
+		p->stat.bytes_sent += bytes;
+	}
+}
+
+int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
+{
+	struct ps_chain chain = { 0 };
+	uint64_t position;
+	int rc;
+
+	/* What is sent is sealed with the epoch, which must be one that mirrors granted. */
+	assert(!p->renewing);
+	rc = p->staged ? 0 : build_direct(p, out, &chain);
+
+	if (rc)
+		return rc;
+	position = place(p, out->length);
+	out->record->kind = (uint16_t)out->kind;
+	out->record->length = (uint32_t)out->length;
+	out->record->ranges = out->ranges;
+	ps_record_seal(out->record, p->epoch, p->seq + 1, position, p->last,
+	               p->env->ops->clock(p->env));
+	ps_slot_encode(&p->slot, p->epoch, p->seq + 1, position + ps_align64(out->length),
+	               position);
+	if (p->staged) {
+		struct ps_entry *entry = build_staged(p, out);
+
+		entry->writes[0] = record_write(p, entry->writes[0].src, position, out->length);
+	} else {
+		p->writes[0] = record_write(p, out->record, position, out->length);
+	}
+	p->seq++;
+	p->last = position;
+	p->next = p->slot.next;
+	if (p->staged) {
+		for (unsigned i = 0; i < p->mirror_count; i++)
+			if (p->mirrors[i].active)
+				ps_mirror_pump(p, &p->mirrors[i]);
+	} else {
+		post_direct(p, &chain, out->length + out->bytes + sizeof(p->slot));
+	}
+	return 0;
+}
+
+/* Commits are held back: for as long as somebody has the links for himself, but only until the
+ * commit timeout while the owner holds no claims. The transaction notes since when. */
+static void wait_at_gate(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+	uint64_t deadline;
+
+	tx->since = ps_now(p);
+	deadline = tx->since + ps_ms(p->options.commit_timeout_ms);
+	while (p->gate || (p->renewing && !ps_fenced(p) && ps_now(p) < deadline)) {
+		p->waiters++;
+		p->env->ops->wait(p->env, &p->progress, &p->lock, p->gate ? PS_NEVER : deadline);
+		p->waiters--;
+	}
+}
+
+int ps_fail_renewing(const struct perseas *p)
+{
+	return ps_fail(p, PERSEAS_EBLOCKED,
+	               "another owner claimed store '%s' and went away, and too few mirrors could "
+	               "be claimed again so far: perseas_mirror_stat says what is wrong with each",
+	               p->store);
+}
+
+/* What must be so for a transaction to be sent at all: 0, or 1 where it had to wait for it, from
+ * tx->since on. */
+static int may_commit(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+	uint64_t since = 0;
+	int waited = 0, rc;
+
+	do {
+		if (p->gate || p->renewing) {
+			wait_at_gate(tx);
+			waited = 1;
+		}
+		rc = ps_ready(p);
+		if (!rc && p->renewing)
+			rc = ps_fail_renewing(p);
+		if (!rc)
+			rc = p->staged ? make_room(p, ps_tx_entry_length(tx), &since) : 0;
+	} while (rc > 0);
+	/* It counts from before the first wait of either kind. */
+	if (since && (!waited || since < tx->since)) {
+		tx->since = since;
+		waited = 1;
+	}
+	if (rc == PERSEAS_EFENCED) {
+		/* The memory here must not show what the store does not have. */
+		ps_tx_undo(tx);
+		ps_tx_end(tx);
+	}
+	if (!rc && p->options.flags & PERSEAS_CHECK_WRITES)
+		rc = ps_check_undeclared(tx);
+	return rc ? rc : waited;
+}
+
+/* Most commits over fabrics that copy at once: nothing is to be waited for, nor to be timed. */
+static bool held_at_once(struct perseas *p)
+{
+	ps_mirrors_poll(p);
+	return ps_mirrors_hold(p, p->seq);
+}
+
+static int await_and_time(struct perseas *p, ps_start_t start)
+{
+	uint64_t since = 0;
+	int rc = ps_commit_await(p, p->seq, &since);
+
+	if (start || since)
+		ps_timing_take(p, ps_timing_waited(start, since), rc);
+	return rc;
+}
+
+static int commit_locked(struct perseas_tx *tx, ps_start_t start)
+{
+	struct perseas *p = tx->p;
+	struct ps_outgoing out = {
+		.record = (struct ps_record *)tx->record,
+		.length = tx->length,
+		.ranges = tx->ranges,
+		.kind = PS_RECORD_TRANSACTION,
+		.spans = tx->cover.spans,
+		.span_count = tx->cover.count,
+		.bytes = tx->cover.bytes,
+	};
+	int rc = may_commit(tx);
+
+	if (rc < 0)
+		return rc;
+	if (rc)
+		start = ps_timing_waited(start, tx->since);
+	if (tx->ranges) {
+		if (p->staged)
+			out.entry_length = ps_tx_entry_length(tx);
+		rc = ps_commit_send(p, &out);
+		if (rc)
+			return rc;
+		if (p->options.flags & PERSEAS_CHECK_WRITES)
+			ps_check_committed(tx);
+		/* From here on the transaction is over: its handle may serve another thread. */
+		ps_tx_end(tx);
+		p->stat.range_bytes += out.bytes;
+		rc = !start && held_at_once(p) ? 0 : await_and_time(p, start);
+	} else {
+		ps_tx_end(tx);
+		rc = 0;
+	}
+	p->stat.commits += !rc;
+	return rc;
+}
+
+int perseas_commit(perseas_tx_t *tx, unsigned flags)
+{
+	struct perseas *p;
+	ps_start_t start;
+	int rc;
+
+	if (!tx)
+		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
+	p = tx->p;
+	if (flags)
+		return ps_fail(p, PERSEAS_EINVAL, "commit's flags must be 0");
+	if (!tx->open)
+		return ps_fail(p, PERSEAS_EENDED,
+		               "the transaction has been committed or aborted: begin another");
+	start = ps_timing_start(tx);
+	ps_lock(p);
+	rc = commit_locked(tx, start);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+int perseas_flush(perseas_t *p)
+{
+	uint64_t since = 0;
+	int rc;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	pthread_mutex_lock(&p->lock);
+	rc = p->salvage ? 0 : ps_commit_await(p, p->seq, &since);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}

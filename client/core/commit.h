@@ -1,0 +1,35 @@
+/*
+ * commit.h - the one round trip: what a transaction sends, and waiting for W mirrors.
+ */
+#ifndef PERSEAS_CLIENT_COMMIT_H
+#define PERSEAS_CLIENT_COMMIT_H
+
+#include "handle.h"
+
+/* A record whose entries are in place, and the memory that follows it to the mirrors. */
+struct ps_outgoing {
+	struct ps_record *record;
+	uint64_t length; /* of the record */
+	uint32_t ranges;
+	uint32_t kind;
+	const struct ps_span *spans;
+	unsigned span_count;
+	uint64_t bytes;        /* of the spans together */
+	uint64_t entry_length; /* of its entry in the ring, where transactions go through it */
+};
+
+/* Seals the record as transaction p->seq + 1, and posts it to every mirror that is connected.
+ * The ring has room for it. 0, or a code and nothing was sent. Locked. */
+int ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
+
+/* Waits until W mirrors hold seq: 0, EINDOUBT, EFENCED. *since, where it is 0, becomes the time
+ * from which it had to wait, and stays 0 when it had not. Locked; lets go of the lock. */
+int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since);
+
+/* EBLOCKED, for an owner that holds no claims now. */
+int ps_fail_renewing(const struct perseas *p);
+
+/* Lets go of the lock and sleeps until a link has something, or until_ns. */
+void ps_commit_sleep(struct perseas *p, uint64_t until_ns);
+
+#endif

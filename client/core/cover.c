@@ -1,0 +1,92 @@
+/*
+ * cover.c - a sorted array of disjoint intervals. Transactions call it for every range, so it
+ * must not allocate in the common case, and does so only in ps_cover_reserve.
+ */
+#include "cover.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uint64_t *gap_start,
+                  uint64_t *gap_end)
+{
+	unsigned i = ps_cover_find(cover, from + 1);
+
+	for (; i < cover->count && cover->spans[i].start <= from; i++)
+		from = cover->spans[i].end;
+	if (from >= end)
+		return false;
+	*gap_start = from;
+	*gap_end = i < cover->count && cover->spans[i].start < end ? cover->spans[i].start : end;
+	return true;
+}
+
+int ps_cover_reserve(struct ps_cover *cover)
+{
+	struct ps_span *spans;
+	unsigned capacity;
+
+	if (cover->count < cover->capacity)
+		return 0;
+	capacity = cover->capacity ? 2 * cover->capacity : 64;
+	spans = realloc(cover->spans, capacity * sizeof(*spans));
+	if (!spans)
+		return -1;
+	cover->spans = spans;
+	cover->capacity = capacity;
+	return 1;
+}
+
+void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
+{
+	unsigned first = ps_cover_find(cover, span->start);
+	unsigned after = first;
+	struct ps_span merged = *span;
+
+	/* Every span from `first` that begins at or before the new one's end melts into it. */
+	for (; after < cover->count && cover->spans[after].start <= span->end; after++) {
+		const struct ps_span *old = &cover->spans[after];
+
+		cover->bytes -= old->end - old->start;
+		if (old->start < merged.start)
+			merged.start = old->start;
+		if (old->end > merged.end)
+			merged.end = old->end;
+	}
+	if (after != first + 1)
+		memmove(&cover->spans[first + 1], &cover->spans[after],
+		        (cover->count - after) * sizeof(*cover->spans));
+	cover->count += first + 1 - after;
+	cover->spans[first] = merged;
+	cover->bytes += merged.end - merged.start;
+}
+
+void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_span *span)
+{
+	struct ps_span *at = &cover->spans[place];
+
+	if (place < cover->count)
+		memmove(at + 1, at, (cover->count - place) * sizeof(*at));
+	*at = *span;
+	cover->count++;
+	cover->bytes += span->end - span->start;
+}
+
+bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t end)
+{
+	unsigned i = ps_cover_find(cover, start + 1);
+
+	return i < cover->count && cover->spans[i].start < end;
+}
+
+void ps_cover_clear(struct ps_cover *cover)
+{
+	cover->count = 0;
+	cover->bytes = 0;
+}
+
+void ps_cover_free(struct ps_cover *cover)
+{
+	free(cover->spans);
+	memset(cover, 0, sizeof(*cover));
+}

@@ -1,0 +1,170 @@
+/*
+ * detour.c - looks for the end of a detour. Called by the keeper between its other work. It never
+ * ends a session before the mirror has answered over the better fabric: what works is not given up
+ * for what may not.
+ */
+#include "detour.h"
+
+#include "mirror.h"
+#include "../../proto/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FIRST ps_ms(1000)
+#define MOST ps_ms(60000)
+#define ASK ps_ms(500)
+
+enum { BREAKS = 3 }; /* a path that loses packets lets links come up, and breaks each of them */
+
+void ps_detour_drop(struct ps_mirror *m)
+{
+	struct ps_way_back *way = &m->way_back;
+
+	if (way->asking)
+		way->fabric->detach(way->asking);
+	way->asking = NULL;
+}
+
+/* A mirror that cannot register its memory says so in the grant: to connect is of no use then. */
+static bool lacks_keys(const Perseas__Grant *grant)
+{
+	for (size_t i = 0; i < grant->n_regions; i++)
+		if (!grant->regions[i]->address && !grant->regions[i]->key)
+			return true;
+	return false;
+}
+
+/* Each look takes longer to come than the one before, until a detour comes long after the last. */
+static void put_off(struct ps_way_back *way, uint64_t now)
+{
+	way->delay = way->delay ? 2 * way->delay : FIRST;
+	if (way->delay > MOST)
+		way->delay = MOST;
+	way->at = now + way->delay;
+}
+
+void ps_detour_take(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                    const struct ps_fabric *next, struct ps_error *error)
+{
+	struct ps_way_back *way = &m->way_back;
+	const uint64_t now = ps_now(p);
+
+	ps_text_format(m->detour, sizeof(m->detour), "over %s, since %s", next->name, error->text);
+	if (!p->open)
+		ps_report(p, "%s; so it is over %s", error->text, next->name);
+	memset(error, 0, sizeof(*error));
+	if (now > way->at + MOST)
+		way->delay = 0;
+	put_off(way, now);
+	ps_detour_drop(m);
+	way->port = 0;
+	if (lacks_keys(grant) || grant->token.len != PS_ID_SIZE)
+		return;
+	way->port = grant->rdma_port;
+	memcpy(way->token, grant->token.data, PS_ID_SIZE);
+}
+
+void ps_detour_broke(struct perseas *p, struct ps_mirror *m, int rc)
+{
+	struct ps_way_back *way = &m->way_back;
+	const uint64_t now = ps_now(p);
+
+	if (rc != PS_LINK_BROKEN || m->detour[0])
+		return;
+	if (now > way->broke_at + MOST)
+		way->breaks = 0;
+	way->breaks++;
+	way->broke_at = now;
+}
+
+bool ps_detour_avoids(const struct ps_mirror *m, const struct ps_fabric *best,
+                      struct ps_error *error)
+{
+	if (!best->leads_begin || m->way_back.breaks < BREAKS)
+		return false;
+	ps_error_set(error, PERSEAS_ERDMA, "%s: links over %s come up, and %u of them broke",
+	             m->address.text, best->name, m->way_back.breaks);
+	return true;
+}
+
+static bool waits(const struct perseas *p, const struct ps_mirror *m)
+{
+	return m->state == PERSEAS_MIRROR_LIVE && m->detour[0] && m->way_back.port && !p->salvage;
+}
+
+/* Begins to ask whether the best fabric works. */
+static void ask(struct perseas *p, struct ps_mirror *m)
+{
+	Perseas__Grant grant = PERSEAS__GRANT__INIT;
+	struct ps_way_back *way = &m->way_back;
+	struct ps_error ignored;
+
+	grant.rdma_port = way->port;
+	grant.token = (ProtobufCBinaryData){ PS_ID_SIZE, way->token };
+	way->fabric = p->env->ops->fabric(p->env, &m->address, &grant, 0);
+	if (way->fabric->leads_begin)
+		way->asking = way->fabric->leads_begin(p->env, &m->address, &grant, &ignored);
+	way->until = ps_now(p) + ASK;
+	if (!way->asking)
+		put_off(way, ps_now(p));
+}
+
+/* Takes the answer in. The session that works goes on until there is a good one. */
+static void listen_for(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_way_back *way = &m->way_back;
+	const uint64_t start = ps_now(p);
+	struct ps_error ignored;
+	int rc = way->fabric->attach_step(way->asking, way->until, &ignored);
+
+	way->until += ps_now(p) - start;
+	if (!rc)
+		return;
+	ps_detour_drop(m);
+	put_off(way, ps_now(p));
+	pthread_mutex_lock(&p->lock);
+	if (rc > 0 && m->state == PERSEAS_MIRROR_LIVE) {
+		/* The next link that breaks soon is one too many again. */
+		if (way->breaks >= BREAKS)
+			way->breaks = BREAKS - 1;
+		ps_mirror_break(p, m, PS_LINK_BROKEN,
+		                "a better fabric works again: it is taken up over that");
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+void ps_detour_step(struct perseas *p, uint64_t now)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!waits(p, m))
+			ps_detour_drop(m);
+		else if (!m->way_back.asking && now >= m->way_back.at)
+			ask(p, m);
+		if (m->way_back.asking)
+			listen_for(p, m);
+	}
+}
+
+uint64_t ps_detour_due(const struct perseas *p)
+{
+	uint64_t due = PS_NEVER;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_way_back *way = &p->mirrors[i].way_back;
+		const uint64_t at = way->asking ? way->until : way->at;
+
+		if (waits(p, &p->mirrors[i]) && at < due)
+			due = at;
+	}
+	return due;
+}
+
+bool ps_detour_waits(const struct ps_mirror *m, struct pollfd *fd)
+{
+	const struct ps_way_back *way = &m->way_back;
+
+	return way->asking && way->fabric->waits(way->asking, fd);
+}

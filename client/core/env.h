@@ -1,0 +1,137 @@
+/*
+ * env.h - everything that is not deterministic: time, randomness, waiting, the
+ * keeper's thread, control connections, fabrics. env_posix.c is the real one; the simulator
+ * of tests/sim brings its own, under which the same core runs.
+ *
+ * One env belongs to one handle. tests/support/contract_env.h asks each clause of the real one and
+ * of the simulator's.
+ */
+#ifndef PERSEAS_CLIENT_ENV_H
+#define PERSEAS_CLIENT_ENV_H
+
+#include "control.pb-c.h"
+#include "address.h"
+#include "error.h"
+#include "fabric.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+struct ps_control;
+struct ps_env;
+struct ps_tls;
+
+enum ps_sleeper { PS_COMMITTER, PS_KEEPER, PS_SLEEPERS };
+
+#define PS_NEVER UINT64_MAX
+
+struct ps_env_ops {
+	uint64_t (*now)(struct ps_env *env);   /* monotonic, ns */
+	uint64_t (*clock)(struct ps_env *env); /* ns since 1970; coarse will do */
+	void (*random)(struct ps_env *env, void *bytes, size_t len);
+
+	/* Sleeps without the lock until one of the fds is ready, wake() was called for this
+	 * sleeper (also before pause began), or until_ns. May return early. */
+	void (*pause)(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
+	              uint64_t until_ns);
+	void (*wake)(struct ps_env *env, enum ps_sleeper who);
+
+	/* As pthread_cond_timedwait and pthread_cond_broadcast; may return early. */
+	void (*wait)(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *lock,
+	             uint64_t until_ns);
+	void (*broadcast)(struct ps_env *env, pthread_cond_t *cond);
+
+	/* After it returns true, every thread of this process has executed a full fence: what they
+	 * stored before, the caller sees. False: it cannot be had here. */
+	bool (*barrier)(struct ps_env *env);
+
+	/* Runs fn(arg) beside the caller; join waits until it has returned. */
+	int (*spawn)(struct ps_env *env, void (*fn)(void *arg), void *arg);
+	void (*join)(struct ps_env *env);
+
+	/*
+	 * Control connections. connect begins; it may return before the connection is up, a
+	 * failure then shows at receive. Both directions keep order. None of these is called
+	 * under the handle's lock. A control connection is used by one thread at a time, and has
+	 * fewer than PS_ASKED_MAX requests under way. send numbers the request: its id is none
+	 * that was sent on this connection before.
+	 */
+	struct ps_control *(*connect)(struct ps_env *env, const struct ps_address *address,
+	                              struct ps_error *error);
+	int (*send)(struct ps_control *control, const Perseas__Request *request,
+	            struct ps_error *error);
+	/*
+	 * The answer to the oldest request not yet answered, with its id and of its kind, or a
+	 * refusal of it; the caller frees *reply. fds takes up to PS_REGIONS_MAX descriptors (the
+	 * caller's then), *count says how many. A sign of progress that comes meanwhile, or
+	 * came before the call, moves until_ns to as long after it as it was after the request.
+	 * PERSEAS_EUNREACHABLE: not in time, or the connection broke; PERSEAS_EPROTOCOL: something
+	 * else came; PERSEAS_EVERSION, PERSEAS_ETLS. After any error the connection is over:
+	 * ended() is true, no later call gives a reply, and what still comes is never looked at.
+	 * The request may have been carried out, or still be.
+	 */
+	int (*receive)(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
+	               int *fds, unsigned *count, struct ps_error *error);
+	/* Is the answer to the oldest request here, or the connection over, so that receive would
+	 * not wait? A sign of progress is no answer. */
+	bool (*answered)(struct ps_control *control);
+	/* Is it over: ended by the peer, by a failure of receive, or by bytes that nobody asked for
+	 * (seen while no answer is due)? Never blocks. */
+	bool (*ended)(struct ps_control *control);
+	/* Readable when it ends. -1: there is none to wait for. */
+	int (*control_fd)(struct ps_control *control);
+	/* What to wait for until answered() may say something else, also while the connection is
+	 * being made: fills *fd in. False: nothing shows when it is time to ask again. */
+	bool (*control_waits)(struct ps_control *control, struct pollfd *fd);
+	/* When a sign of progress came last for a request on this connection; 0: none has. */
+	uint64_t (*worked_at)(struct ps_control *control);
+	void (*disconnect)(struct ps_control *control); /* NULL is allowed */
+
+	/* Can this host carry data over what the address asks for? 0; or PERSEAS_ERDMA, with a
+	 * sentence that says what is missing and what to do. Asked before anything is done at a
+	 * mirror. NULL: it can, whatever that is. */
+	int (*has_route)(struct ps_env *env, const struct ps_address *address,
+	                 struct ps_error *error);
+	/* The fabrics to try for an address, best first; the reply's grant says what the mirror
+	 * offers. NULL: there are no more. `tried`: how many have failed with PERSEAS_ERDMA. */
+	const struct ps_fabric *(*fabric)(struct ps_env *env, const struct ps_address *address,
+	                                  const Perseas__Grant *grant, unsigned tried);
+	/* Told of every move of a session, by one line of text. NULL: nobody wants to know. */
+	void (*trace)(struct ps_env *env, const char *line);
+	void (*free)(struct ps_env *env);
+};
+
+struct ps_verbs;
+struct ps_devices;
+
+/* Built with RDMA=1: the calls of rdma-core, and the end of what links shared, when there is none
+ * left (NULL is allowed). */
+extern const struct ps_verbs ps_verbs_system;
+void ps_devices_free(struct ps_devices *devices);
+/* As has_route, for an address that asks for RDMA. */
+int ps_verbs_possible(const struct ps_verbs *verbs, const struct ps_address *address,
+                      struct ps_error *error);
+
+struct ps_env {
+	const struct ps_env_ops *ops;
+	const struct ps_verbs *verbs; /* NULL: this process has no RDMA */
+	struct ps_devices *devices;   /* verbs: what links share; NULL: none yet */
+	struct ps_tls *tls;           /* of connections over tcp; NULL: they are plain text */
+	/* All memory that chains are sent from, for fabrics that must register it before they
+	 * attach; set by the handle before the first attach. */
+	void *staging;
+	size_t staging_size;
+};
+
+/* The real one. options: whose tls_… count, NULL: none (secure.h). NULL on failure, with *error
+ * set. */
+struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_error *error);
+
+/* Opens a handle over an env, which the handle then owns (also on failure): what perseas_open
+ * does with ps_env_posix. */
+int ps_open(struct ps_env *env, const char *store, const char *mirrors,
+            const struct perseas_options *options, perseas_t **p, struct ps_error *error);
+int ps_create(struct ps_env *env, const char *store, const char *mirrors,
+              const struct perseas_options *options, struct ps_error *error);
+
+#endif

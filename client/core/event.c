@@ -1,0 +1,174 @@
+/*
+ * event.c - notes events and tells them to the application. Whatever changes a mirror's state
+ * calls it under the lock; only the keeper tells. The application's function is never called with
+ * a lock held.
+ */
+#include "event.h"
+
+#include "mirror.h"
+#include "../../proto/base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NOTED_MAX = 64 }; /* events that wait to be told */
+
+struct ps_events {
+	struct perseas_event noted[NOTED_MAX]; /* a ring */
+	unsigned first, count;
+	uint32_t missed; /* since the last that was noted */
+	bool fenced;     /* that was noted: it does not end */
+	bool denied;     /* that was noted, and lasts */
+};
+
+int ps_events_init(struct perseas *p)
+{
+	if (!p->options.on_event || p->options.flags & PERSEAS_SALVAGE)
+		return 0;
+	p->events = calloc(1, sizeof(*p->events));
+	return p->events ? 0 : -1;
+}
+
+void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq,
+                   const struct ps_mirror *m, const char *format, ...)
+{
+	struct ps_events *events = p->events;
+	struct perseas_event *event;
+	va_list args;
+
+	if (!p->open)
+		return;
+	if (events->count == NOTED_MAX) {
+		events->missed++;
+		return;
+	}
+	event = &events->noted[(events->first + events->count++) % NOTED_MAX];
+	memset(event, 0, sizeof(*event));
+	event->kind = kind;
+	event->missed = events->missed;
+	events->missed = 0;
+	event->seq = seq;
+	if (m)
+		snprintf(event->mirror, sizeof(event->mirror), "%s", m->address.text);
+	va_start(args, format);
+	ps_text_vformat(event->text, sizeof(event->text), format, args);
+	va_end(args);
+	if (p->keeper)
+		p->env->ops->wake(p->env, PS_KEEPER);
+}
+
+/* A mirror that took transactions does so no longer. */
+static void left(struct perseas *p, const struct ps_mirror *m, const char *why)
+{
+	if (m->state == PERSEAS_MIRROR_RESYNCING)
+		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, p->seq, m,
+		         "mirror %s could not be copied to the end: %s", m->address.text, why);
+	else if (m->state == PERSEAS_MIRROR_LIVE)
+		ps_event(p, PERSEAS_EVENT_MIRROR_DOWN, p->seq, m, "mirror %s is down: %s",
+		         m->address.text, why);
+}
+
+void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_mirror_state state,
+                    const char *why)
+{
+	switch (state) {
+	case PERSEAS_MIRROR_LIVE:
+		if (m->state == PERSEAS_MIRROR_RESYNCING)
+			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, p->seq, m,
+			         "mirror %s has been copied whole", m->address.text);
+		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, p->seq, m, "mirror %s is live%s%s",
+		         m->address.text, m->detour[0] ? ", " : "", m->detour);
+		break;
+	case PERSEAS_MIRROR_RESYNCING:
+		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, p->seq, m, "mirror %s is %s",
+		         m->address.text, why);
+		break;
+	case PERSEAS_MIRROR_DOWN:
+	case PERSEAS_MIRROR_REMOVED:
+		left(p, m, why);
+		break;
+	default:
+		break; /* from states in which it took no transactions */
+	}
+}
+
+/* That is no move of one mirror: who counts has a part in it. */
+static void note_fence(struct perseas *p)
+{
+	if (p->events->fenced || !ps_fenced(p))
+		return;
+	p->events->fenced = true;
+	ps_event(p, PERSEAS_EVENT_FENCED, p->seq, NULL,
+	         "another owner has taken store '%s' over from epoch %llu: close this handle",
+	         p->store, (unsigned long long)p->epoch);
+}
+
+/* Nor is this; it can begin and end many times. */
+static void note_denial(struct perseas *p)
+{
+	const struct ps_mirror *m = ps_denied(p);
+
+	if (m && !p->events->denied)
+		ps_event(p, PERSEAS_EVENT_DENIED, p->seq, m,
+		         "no commit can end: mirrors no longer allow this owner: %s", m->trouble);
+	p->events->denied = m != NULL;
+}
+
+static bool take(struct perseas *p, struct perseas_event *event)
+{
+	struct ps_events *events = p->events;
+	bool any;
+
+	pthread_mutex_lock(&p->lock);
+	note_fence(p);
+	note_denial(p);
+	any = events->count > 0 && !p->stopping;
+	if (any) {
+		*event = events->noted[events->first];
+		events->first = (events->first + 1) % NOTED_MAX;
+		events->count--;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return any;
+}
+
+void ps_events_tell(struct perseas *p)
+{
+	struct perseas_event event;
+
+	while (p->events && take(p, &event))
+		p->options.on_event(p->options.event_arg, &event);
+}
+
+const char *perseas_event_name(int kind)
+{
+	switch ((enum perseas_event_kind)kind) {
+	case PERSEAS_EVENT_MIRROR_DOWN:
+		return "mirror-down";
+	case PERSEAS_EVENT_MIRROR_LIVE:
+		return "mirror-live";
+	case PERSEAS_EVENT_RESYNC_BEGUN:
+		return "resync-begun";
+	case PERSEAS_EVENT_RESYNC_DONE:
+		return "resync-done";
+	case PERSEAS_EVENT_RESYNC_BROKEN:
+		return "resync-broken";
+	case PERSEAS_EVENT_IN_DOUBT:
+		return "in-doubt";
+	case PERSEAS_EVENT_DURABLE:
+		return "durable";
+	case PERSEAS_EVENT_FENCED:
+		return "fenced";
+	case PERSEAS_EVENT_ROSTER:
+		return "roster";
+	case PERSEAS_EVENT_RENEWED:
+		return "renewed";
+	case PERSEAS_EVENT_DENIED:
+		return "denied";
+	case PERSEAS_EVENT_MIRROR_LAGS:
+		return "mirror-lags";
+	}
+	return "unknown";
+}

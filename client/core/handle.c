@@ -1,0 +1,251 @@
+/*
+ * handle.c - makes and frees a handle, checks its options, and keeps calls apart that exclude each
+ * other. The application calls it through perseas.h, and everything else takes its locks from here.
+ */
+#include "handle.h"
+
+#include "event.h"
+#include "quorum.h"
+#include "tx.h"
+#include "../../proto/base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { LOCK_TRIES = 50, LOCK_PAUSES = 16 }; /* some microseconds together */
+
+static _Thread_local struct {
+	const struct perseas *p;
+	char text[PS_ERROR_TEXT];
+} last_message;
+
+int ps_fail(const struct perseas *p, int code, const char *format, ...)
+{
+	va_list args;
+
+	last_message.p = p;
+	va_start(args, format);
+	ps_text_vformat(last_message.text, sizeof(last_message.text), format, args);
+	va_end(args);
+	return code;
+}
+
+int ps_fail_error(const struct perseas *p, const struct ps_error *error)
+{
+	return ps_fail(p, error->code, "%s", error->text);
+}
+
+const char *perseas_message(const perseas_t *p)
+{
+	return last_message.p == p ? last_message.text : "";
+}
+
+static int check_options(struct perseas_options *o, struct ps_error *error)
+{
+	const uint32_t known = PERSEAS_CREATE | PERSEAS_TAKEOVER | PERSEAS_CHECK_OVERLAP |
+	                       PERSEAS_CHECK_WRITES | PERSEAS_SALVAGE | PERSEAS_CANCEL;
+
+	if (o->flags & ~known)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "flags 0x%x has unknown bits; known are 0x%x", o->flags, known);
+	if (o->log_size < PS_LOG_MIN || o->log_size > PS_LOG_MAX)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "log_size %llu is not between 4096 bytes and 64 GiB",
+		                    (unsigned long long)o->log_size);
+	if (o->ring_size < 65536 || o->ring_size > PS_LOG_MAX)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "ring_size %llu is not between 65536 bytes and 64 GiB",
+		                    (unsigned long long)o->ring_size);
+	o->log_size = (o->log_size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
+	o->ring_size = (o->ring_size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
+	return 0;
+}
+
+static int fill_options(struct perseas_options *o, const struct perseas_options *given,
+                        struct ps_error *error)
+{
+	memset(o, 0, sizeof(*o));
+	if (given) {
+		if (given->size < sizeof(size_t) || given->size > sizeof(*o))
+			return ps_error_set(error, PERSEAS_EINVAL,
+			                    "options.size is %zu: begin with PERSEAS_OPTIONS_INIT",
+			                    given->size);
+		memcpy(o, given, given->size);
+	}
+	o->size = sizeof(*o);
+	/* The env has copied them. */
+	o->tls_cert = o->tls_key = o->tls_ca = o->tls_crl = NULL;
+	if (!o->log_size)
+		o->log_size = (uint64_t)16 << 20;
+	if (!o->ring_size)
+		o->ring_size = (uint64_t)64 << 20;
+	if (!o->connect_timeout_ms)
+		o->connect_timeout_ms = 3000;
+	if (!o->commit_timeout_ms)
+		o->commit_timeout_ms = 5000;
+	if (!o->open_timeout_ms)
+		o->open_timeout_ms = 15000;
+	if (!o->pace_ms)
+		o->pace_ms = 100;
+	else if (o->pace_ms == UINT32_MAX)
+		o->pace_ms = 0;
+	if (!o->spin_us)
+		o->spin_us = 50;
+	else if (o->spin_us == UINT32_MAX)
+		o->spin_us = 0;
+	return check_options(o, error);
+}
+
+static int fill_names(struct perseas *p, const char *store, const char *mirrors,
+                      struct ps_error *error)
+{
+	struct ps_address addresses[PS_MIRRORS_MAX];
+	int rc;
+
+	if (!store || !ps_name_valid(store))
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "'%.80s' cannot name a store: use 1 to 63 of A-Z a-z 0-9 . _ "
+		                    "-, not beginning with a dot",
+		                    store ? store : "");
+	rc = ps_address_list(mirrors ? mirrors : "", addresses, &p->mirror_count, error);
+	for (unsigned i = 0; i < p->mirror_count && !rc && p->env->ops->has_route; i++)
+		rc = p->env->ops->has_route(p->env, &addresses[i], error);
+	if (rc)
+		return rc;
+	snprintf(p->store, sizeof(p->store), "%s", store);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		p->mirrors[i].address = addresses[i];
+	return 0;
+}
+
+struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char *mirrors,
+                              const struct perseas_options *options, struct ps_error *error)
+{
+	struct perseas *p = calloc(1, sizeof(*p));
+	pthread_condattr_t attr;
+
+	if (!p) {
+		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
+		env->ops->free(env);
+		return NULL;
+	}
+	p->env = env;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->progress, &attr);
+	pthread_condattr_destroy(&attr);
+	if (fill_options(&p->options, options, error) || fill_names(p, store, mirrors, error)) {
+		ps_handle_free(p);
+		return NULL;
+	}
+	if (ps_ring_init(&p->ring, p->options.ring_size)) {
+		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a ring of %llu bytes",
+		             (unsigned long long)p->options.ring_size);
+		ps_handle_free(p);
+		return NULL;
+	}
+	/* Enough for a commit of one range; so publishing cannot fail for want of it. */
+	p->writes_max = 64;
+	p->writes = calloc(p->writes_max, sizeof(*p->writes));
+	if (!p->writes) {
+		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
+		ps_handle_free(p);
+		return NULL;
+	}
+	if (ps_events_init(p)) {
+		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
+		ps_handle_free(p);
+		return NULL;
+	}
+	ps_tx_begin_handle(p);
+	env->staging = p->ring.base;
+	env->staging_size = p->ring.size + PS_BOUNCE;
+	return p;
+}
+
+static void free_segments(struct perseas *p)
+{
+	struct ps_layout *layout = p->layout;
+
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		if (p->segments[i].base)
+			munmap(p->segments[i].base, p->segments[i].size);
+		free(p->segments[i].shadow);
+	}
+	while (layout) {
+		struct ps_layout *older = layout->older;
+
+		free(layout);
+		layout = older;
+	}
+}
+
+void ps_handle_free(struct perseas *p)
+{
+	/* First, with what is registered of the ring. */
+	p->env->ops->free(p->env);
+	free_segments(p);
+	ps_tx_free_all(p);
+	ps_ring_free(&p->ring);
+	ps_roster_free(&p->roster);
+	ps_roster_free(&p->next_roster);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].found.header)
+			perseas__header__free_unpacked(p->mirrors[i].found.header, NULL);
+	free(p->writes);
+	free(p->events);
+	free(p->report);
+	pthread_cond_destroy(&p->progress);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+void ps_report(struct perseas *p, const char *format, ...)
+{
+	char line[PS_ERROR_TEXT + 256]; /* what is wrong, and with what */
+	va_list args;
+	char *grown;
+	size_t len;
+
+	va_start(args, format);
+	len = ps_text_vformat(line, sizeof(line), format, args);
+	va_end(args);
+	grown = realloc(p->report, p->report_len + len + 2);
+	if (!grown)
+		return;
+	p->report = grown;
+	memcpy(p->report + p->report_len, line, len);
+	p->report_len += len;
+	p->report[p->report_len++] = '\n';
+	p->report[p->report_len] = 0;
+}
+
+const char *perseas_report(const perseas_t *p)
+{
+	return p && p->report ? p->report : "";
+}
+
+void ps_lock_slowly(struct perseas *p)
+{
+	for (unsigned i = 0; i < LOCK_TRIES; i++) {
+		for (unsigned pause = 0; pause < LOCK_PAUSES; pause++)
+			ps_relax();
+		if (!pthread_mutex_trylock(&p->lock))
+			return;
+	}
+	pthread_mutex_lock(&p->lock);
+}
+
+void ps_progress(struct perseas *p)
+{
+	if (!p->waiters)
+		return;
+	/* The leader sleeps on links, which another thread may have emptied. */
+	if (p->leader)
+		p->env->ops->wake(p->env, PS_COMMITTER);
+	p->env->ops->broadcast(p->env, &p->progress);
+}

@@ -1,0 +1,389 @@
+/*
+ * handle.h - what a handle is made of, for the files of the library.
+ *
+ * Locks: `lock` guards everything that commits touch, and is never held across a call that
+ * blocks. Work that talks to mirrors outside the data path (open, map, publish, the
+ * keeper) is serialised by `admin`, a flag rather than a lock since such work sleeps; work that
+ * also needs the links for itself raises `gate`, which holds commits back.
+ */
+#ifndef PERSEAS_CLIENT_HANDLE_H
+#define PERSEAS_CLIENT_HANDLE_H
+
+#include "cover.h"
+#include "env.h"
+#include "error.h"
+#include "fabric.h"
+#include "ring.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/image/image.h"
+#include "../../proto/control/judge.h"
+#include "../../proto/base/latency.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+struct ps_segment {
+	uint32_t id;
+	char name[PS_NAME_MAX + 1];
+	uint64_t size;
+	uint64_t address; /* where every owner maps it */
+	uint64_t born;    /* seq that published it, 0: none yet */
+	uint8_t *base;    /* mapped here, else NULL */
+	uint64_t left;    /* seq when it was last unmapped here */
+	uint8_t *shadow;  /* its committed contents (PERSEAS_CHECK_WRITES), else NULL */
+};
+
+/* The mapped segments by address, for set_range. Never changed once it is seen: a change makes
+ * a new one, and the old ones are kept until the handle is closed. */
+struct ps_layout {
+	struct ps_layout *older;
+	unsigned count;
+	struct ps_extent_of {
+		uint64_t start, end;
+		uint32_t segment; /* id */
+		bool published;
+	} segments[];
+};
+
+/* Where a mirror's image stands in history. */
+struct ps_standing {
+	uint64_t epoch, seq, next, last;
+	int index; /* the slot that counts */
+};
+
+/* What an attempt to open knows about a mirror. */
+struct ps_found {
+	int code;                /* 0: it has the store; else PERSEAS_E… */
+	struct ps_error error;   /* with code */
+	Perseas__Header *header; /* as it was told last */
+	struct ps_standing at;
+	bool live;       /* it has a live owner */
+	char owner[128]; /* where that owner is */
+	bool claimed;
+	bool counts;    /* towards R */
+	bool candidate; /* its state may be chosen */
+	bool good;      /* holds the chosen state under this epoch */
+	bool broke;     /* its session broke while it was adopted on, or mended */
+	bool listed;    /* a roster lists its image, or the one it was loaded from */
+};
+
+/* The mirror that is being copied whole while transactions go on: one at a time (resync.c). */
+struct ps_resync {
+	struct ps_mirror *mirror; /* NULL: none */
+	uint64_t seq;             /* where it began: what is born later comes with its publish */
+	uint32_t segment;         /* id that the next chunk is of */
+	uint64_t offset;          /* where in that segment it begins */
+	uint64_t done, total;     /* bytes */
+	bool ours;                /* the image was this owner's already */
+	bool begun;               /* a chunk was posted, and with it the slot */
+	uint64_t until;           /* seq up to which the last chunk may hold transactions */
+	bool awaited;             /* all is copied, and completions are waited for */
+	uint64_t next_at;         /* not before, for the rate's sake */
+};
+
+enum ps_change_stage {
+	PS_CHANGE_NONE,
+	PS_CHANGE_COPYING,    /* the new mirror is made, without a vote */
+	PS_CHANGE_JOINT,      /* both rosters count, and the mirrors are told so */
+	PS_CHANGE_MARKED,     /* it is decided: both count until W of the new one have the mark */
+	PS_CHANGE_SETTLING,   /* the new one counts, and the mirrors are told so */
+	PS_CHANGE_CANCELLING, /* it is taken back: the old one counts, and mirrors are told so */
+};
+
+/* The change of the roster that goes on, or that was the last (change.c). */
+struct ps_change {
+	enum ps_change_stage stage;
+	uint8_t id[PS_ID_SIZE];      /* of the order that asks for it; all zero: asked for here */
+	struct ps_mirror *old, *new; /* that leaves, that joins; or NULL */
+	bool gone;                   /* `old` leaves for good: no open can be through it */
+	bool leaves;       /* a member leaves, which need not be a mirror of this handle */
+	char address[256]; /* its address */
+	uint32_t acks;     /* W afterwards */
+	uint64_t seq;      /* what W of the new roster must hold before it counts alone */
+	bool met;          /* the new mirror was copied to, if only for a while */
+	uint64_t until;    /* the new mirror must be at work by then */
+	int code;          /* stage NONE: 0 or why it was refused */
+	char text[256];    /* how far it is, or why it was refused */
+};
+
+/* The rosters as they are told to the mirrors (telling.c). */
+struct ps_telling {
+	uint64_t what[5];  /* their epochs and versions, and the mark */
+	uint64_t round;    /* counts what was told */
+	uint32_t took;     /* the mirrors that have recorded it */
+	uint64_t again_at; /* then those that have not are told again */
+};
+
+/* The orders that were taken up last, so that none of them is carried out twice. */
+enum { PS_ORDERS_KEPT = 16 };
+struct ps_orders {
+	uint8_t ids[PS_ORDERS_KEPT][PS_ID_SIZE];
+	unsigned count;
+};
+
+/* An owner that claims its mirrors again (renew.c). */
+struct ps_renewal {
+	uint64_t above;  /* the highest promise that any mirror told of, and that can be followed */
+	uint64_t sealed; /* meanwhile: the epoch before, which the records in the ring are of */
+	uint64_t next_at; /* not before */
+	uint64_t delay;
+};
+
+/* Of the control connection and the data path to a mirror (session.c). */
+enum ps_session_state {
+	PS_SESSION_NONE,
+	PS_SESSION_CLAIMING,  /* connecting, or connected, and asked for the claim */
+	PS_SESSION_ATTACHING, /* the claim is granted, and the data path is being connected */
+	PS_SESSION_UP,
+};
+
+struct ps_session {
+	enum ps_session_state state;
+	uint64_t until;          /* CLAIMING: the answer must be there by then */
+	Perseas__Reply *granted; /* ATTACHING: the answer to the claim */
+};
+
+/* A data path that is being connected. */
+struct ps_attaching {
+	unsigned tried; /* fabrics that did not work */
+	uint64_t until; /* this one must be up by then */
+};
+
+/* From a detour to the best fabric (detour.c). */
+struct ps_way_back {
+	uint64_t at; /* when that is asked for next */
+	uint64_t delay;
+	uint32_t port; /* of the grant; 0: there is no way back before the next grant */
+	uint8_t token[PS_ID_SIZE];
+	const struct ps_fabric *fabric; /* whose way back is asked for */
+	struct ps_link *asking;         /* NULL: it is not being asked */
+	uint64_t until;                 /* it must answer by then */
+	unsigned breaks; /* of links over the best fabric, each within a minute of the one before */
+	uint64_t broke_at;
+};
+
+struct ps_mirror {
+	struct ps_address address;
+	enum perseas_mirror_state state;
+	struct ps_control *control;
+	struct ps_session session; /* once the store is open */
+	struct ps_attaching attaching;
+	unsigned asked;     /* so many answers to signs of life are due first */
+	unsigned tells;     /* bit i: the i-th of these is to be told the rosters */
+	uint64_t told;      /* the round of the last one that is or was under way */
+	uint64_t asked_at;  /* since then */
+	uint64_t answer_by; /* until then */
+	const struct ps_fabric *fabric;
+	struct ps_link *link; /* NULL: not connected */
+	bool active;          /* the link takes transactions: LIVE or REPLAYING */
+	bool known;           /* a roster lists it: as the image that image_id names */
+	uint8_t image_id[PS_ID_SIZE];
+	unsigned slot;        /* index of the slot that counts once all that was posted is there */
+	uint64_t posted;      /* seq of the last transaction posted */
+	uint64_t acked;       /* seq of the last one completed; also while the mirror is down */
+	unsigned outstanding; /* chains posted and not completed */
+	unsigned bulk;        /* completions until that of a resync's chunk is among them; 0:
+	                         none is under way */
+	bool votes;           /* the roster lists it: its acknowledgements count */
+	bool loaded;          /* from a spill, and its own id is not yet recorded */
+	uint8_t loaded_id[PS_ID_SIZE]; /* its own id, if it was loaded so */
+	bool added;                    /* it was not given: the roster has its address */
+	bool joins;                    /* a change of the roster brings it in: no vote yet */
+	uint64_t retry_at;             /* DOWN: when to connect again */
+	uint64_t retry_delay;
+	/* The epoch under which an image of it was LIVE last, and that image's id. */
+	uint64_t ours;
+	uint8_t ours_id[PS_ID_SIZE];
+	/* Epochs whose slot this owner wrote, or may have written, to this very image. */
+	uint64_t wrote[2];
+	bool denied;       /* its access rules refused this owner's last claim */
+	uint64_t paced_at; /* when a commit waited last for it to keep up */
+	char trouble[256];
+	char detour[256];            /* why the link is not over the best fabric, "" when it is */
+	struct ps_way_back way_back; /* with `detour` */
+	struct ps_found found;
+};
+
+/* While perseas_open is at work one thread has the handle, and tries until its time is up. */
+struct ps_opening {
+	uint64_t until;       /* its time is over then */
+	uint64_t accepted_as; /* the epoch under which an attempt adopted its state */
+	bool unanswered;      /* a claim was sent, and its answer did not come */
+	bool rivals;          /* others claimed the store meanwhile */
+	bool cancelled;       /* it took back a change of the roster that another began */
+};
+
+struct perseas {
+	/* What lives as long as the handle, and stays as it is once the store is open. */
+	struct ps_env *env;
+	char store[PS_NAME_MAX + 1];
+	struct perseas_options options; /* no zeros: defaults are filled in */
+	uint8_t store_id[PS_ID_SIZE];
+	uint8_t owner[PS_ID_SIZE];
+	uint64_t opened_as; /* the epoch with which the store was opened */
+	uint64_t log_size;  /* bytes of the ring on the mirrors */
+	bool salvage;
+	bool fences; /* env's barrier works */
+	bool open;   /* perseas_open has returned, or is about to */
+	bool keeper; /* runs */
+	char *report;
+	size_t report_len;
+	struct ps_opening opening;
+
+	/* Who may do what now. The lock guards these and all that commits touch. */
+	pthread_mutex_t lock;
+	pthread_cond_t progress; /* something that a waiter looks at has changed */
+	unsigned waiters;
+	bool leader;     /* a committer sleeps on the links, for all of them */
+	bool admin;      /* a thread is at the mirrors outside of commits */
+	bool gate;       /* commits wait */
+	bool renewing;   /* it holds no claims, and sends no transaction until it does (renew.c) */
+	bool superseded; /* another owner has the store, for good */
+	bool stopping;
+
+	uint64_t epoch; /* grows with each renewal that is tried; changes with admin */
+
+	/* Changed with both the lock and admin, so that either is enough to read them. Who may use
+	 * a mirror's link is in fabric.h. */
+	struct ps_mirror mirrors[PS_MIRRORS_MAX];
+	unsigned mirror_count;        /* that were given */
+	Perseas__Roster *roster;      /* the newest that is settled */
+	Perseas__Roster *next_roster; /* newer, and not settled: both count; or NULL */
+	bool marked;                  /* the change to that one is decided: a mirror may know */
+	struct ps_quorum quorums[2];  /* of the one, and of the other */
+	unsigned quorum_count;
+	unsigned members; /* n */
+	unsigned acks;    /* W */
+
+	/* What commits touch, with the lock. */
+	uint64_t seq;            /* last posted */
+	uint64_t next;           /* log position after it */
+	uint64_t last;           /* its record's */
+	uint64_t lap;            /* log position where its present lap began */
+	uint64_t in_doubt;       /* seq that a commit gave up waiting for; 0: none */
+	uint64_t doubt_at;       /* when the first commit gave up */
+	uint32_t fenced;         /* the mirrors that promised another owner, a bit for each */
+	bool staged;             /* transactions go through the ring */
+	struct ps_ring ring;     /* these, when they do */
+	struct ps_slot slot;     /* what is sent when nothing is staged */
+	struct ps_write *writes; /* writes_max of them, for the chain that is being made */
+	unsigned writes_max;
+	struct perseas_tx *open_list, *free_list, *all_list;
+	struct perseas_stat stat;  /* counters only */
+	struct ps_events *events;  /* to be told; NULL: nobody wants to know */
+	uint32_t untimed;          /* transactions to begin before one is timed (timing.h) */
+	uint64_t dice;             /* of how many these are */
+	struct ps_latency latency; /* of commits */
+
+	/* What set_range looks at without the lock. Segments change while commits are held back. */
+	struct ps_segment segments[PS_SEGMENTS_MAX];
+	unsigned segment_count;
+	struct ps_layout *_Atomic layout;
+	_Atomic bool careful; /* others look into transactions: set_range takes the lock */
+	/* Where it may have a mirror's memory of a segment fetched, so that its misses run beside
+	 * those of the memory here. By segment id; 0: nowhere. */
+	_Atomic uintptr_t hints[PS_SEGMENTS_MAX];
+
+	/* What admin is for. What commits and statistics see of it changes with the lock. */
+	struct ps_resync resync;
+	struct ps_change change;
+	struct ps_telling telling;
+	struct ps_orders orders;
+	struct ps_renewal renewal;
+	uint64_t pulse_at; /* when the next sign of life is due */
+	bool deaf;         /* orders that come with the answers to these are left for later */
+};
+
+/* The transaction under construction is its undo record, as the mirrors will get it. */
+struct perseas_tx {
+	struct perseas *p;
+	bool open;
+	uint8_t timed;     /* enum ps_timed */
+	_Atomic bool busy; /* its owner is inside set_range, without the lock */
+	uint8_t *record;   /* struct ps_record, entries */
+	uint64_t capacity;
+	uint64_t room;   /* a record up to this length fits wherever it goes (tx.h) */
+	uint64_t length; /* of the record so far */
+	uint64_t since;  /* when its commit began to wait for its turn */
+	uint32_t ranges;
+	uint64_t tail; /* offset of the last entry, 0: none */
+	struct ps_cover cover;
+	const struct ps_extent_of *hint;                /* the segment of the last range */
+	_Atomic uint64_t touched[PS_SEGMENTS_MAX / 64]; /* segments with ranges, a bit for each id:
+	                                                   what other threads may look at */
+	const struct ps_layout *layout;     /* that it is of: segments come, are born and go */
+	struct perseas_tx *next, *previous; /* open or free list */
+	struct perseas_tx *all;
+};
+
+/* error.c of the handle: the calling thread's last message. Returns code. */
+int ps_fail(const struct perseas *p, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+int ps_fail_error(const struct perseas *p, const struct ps_error *error);
+
+/* handle.c */
+struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char *mirrors,
+                              const struct perseas_options *options, struct ps_error *error);
+void ps_handle_free(struct perseas *p);
+void ps_report(struct perseas *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ps_progress(struct perseas *p); /* locked: wakes who waits for a change */
+void ps_lock_slowly(struct perseas *p);
+
+/* Tells the processor that this is a loop that waits. */
+static inline void ps_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* For transactions: takes the lock, which most hold for less time than it takes to put a thread to
+ * sleep and to wake it. */
+static inline void ps_lock(struct perseas *p)
+{
+	if (pthread_mutex_trylock(&p->lock))
+		ps_lock_slowly(p);
+}
+
+/* exclusive.c */
+void ps_admin_enter(struct perseas *p);
+void ps_admin_leave(struct perseas *p);
+/* Admin, and the links to itself: commits wait, nothing is outstanding. */
+void ps_exclusive_enter(struct perseas *p);
+void ps_exclusive_leave(struct perseas *p);
+
+/* segment.c */
+struct ps_segment *ps_segment_find(struct perseas *p, const char *name);
+struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id);
+/* What the control protocol calls it; the message points into the segment. */
+void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message);
+void ps_segment_load(struct perseas *p, const Perseas__Header *header);
+int ps_layout_renew(struct perseas *p); /* admin: publishes the mapped segments to set_range */
+
+/* A function that takes the lock for granted says so with this, where it does not run for every
+ * transaction. Before the store is open, one thread has the handle to itself. */
+static inline void ps_assert_locked(struct perseas *p)
+{
+	assert(!p->open || pthread_mutex_trylock(&p->lock) == EBUSY);
+}
+
+/* The same of admin. */
+static inline void ps_assert_admin(const struct perseas *p)
+{
+	assert(!p->open || p->admin);
+}
+
+static inline uint64_t ps_now(struct perseas *p)
+{
+	return p->env->ops->now(p->env);
+}
+static inline uint64_t ps_ms(uint64_t ms)
+{
+	return ms * 1000000;
+}
+
+#endif

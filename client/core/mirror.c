@@ -1,0 +1,521 @@
+/*
+ * mirror.c - posting to mirrors and collecting what they completed.
+ */
+#include "mirror.h"
+
+#include "detour.h"
+#include "event.h"
+#include "quorum.h"
+#include "timing.h"
+#include "../../proto/base/text.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Chains under way to one mirror at most: bounds what a fabric has to queue. */
+enum { WINDOW = 128 };
+
+#define RESYNC_PAUSE ps_ms(500)
+
+#define FROM(state) (1u << (state))
+
+/* Taken up again, or judged anew, by the keeper. */
+#define UNCONNECTED \
+	(FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_STALE) | FROM(PERSEAS_MIRROR_LOST))
+
+#define ANY ((1u << (PERSEAS_MIRROR_REMOVED + 1)) - 1)
+
+/* From which states each state may be entered. */
+static const unsigned entered_from[] = {
+	[PERSEAS_MIRROR_DOWN] = UNCONNECTED | FROM(PERSEAS_MIRROR_LIVE) |
+	                        FROM(PERSEAS_MIRROR_REPLAYING) | FROM(PERSEAS_MIRROR_RESYNCING) |
+	                        FROM(PERSEAS_MIRROR_FENCED),
+	[PERSEAS_MIRROR_REPLAYING] = UNCONNECTED,
+	[PERSEAS_MIRROR_LIVE] = FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_REPLAYING) |
+	                        FROM(PERSEAS_MIRROR_RESYNCING),
+	[PERSEAS_MIRROR_STALE] = UNCONNECTED,
+	[PERSEAS_MIRROR_FENCED] = UNCONNECTED,
+	[PERSEAS_MIRROR_LOST] = UNCONNECTED,
+	[PERSEAS_MIRROR_RESYNCING] = UNCONNECTED,
+	[PERSEAS_MIRROR_REMOVED] = ANY,
+};
+
+struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *address)
+{
+	struct ps_mirror *m = NULL;
+
+	ps_assert_locked(p);
+	for (unsigned i = 0; i < p->mirror_count && !m; i++)
+		if (p->mirrors[i].state == PERSEAS_MIRROR_REMOVED)
+			m = &p->mirrors[i];
+	if (!m && p->mirror_count == PS_MIRRORS_MAX)
+		return NULL;
+	if (!m)
+		m = &p->mirrors[p->mirror_count++];
+	else if (m->found.header)
+		perseas__header__free_unpacked(m->found.header, NULL);
+	memset(m, 0, sizeof(*m));
+	m->address = *address;
+	return m;
+}
+
+void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
+                    const char *why)
+{
+	ps_assert_locked(p);
+	assert(entered_from[state] & FROM(m->state));
+	ps_event_moves(p, m, state, why);
+	/* What is being overwritten holds nothing. */
+	if (m->state == PERSEAS_MIRROR_RESYNCING && state != PERSEAS_MIRROR_LIVE)
+		m->acked = 0;
+	m->state = state;
+	p->fenced &= ~ps_bit(p, m);
+	if (state == PERSEAS_MIRROR_FENCED)
+		p->fenced |= ps_bit(p, m);
+	m->active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING ||
+	            state == PERSEAS_MIRROR_RESYNCING;
+	if (m->active)
+		ps_mirror_wrote(m, p->epoch);
+	if (state == PERSEAS_MIRROR_LIVE) {
+		m->ours = p->epoch;
+		memcpy(m->ours_id, m->image_id, PS_ID_SIZE);
+	}
+	ps_text_format(m->trouble, sizeof(m->trouble), "%s",
+	               state == PERSEAS_MIRROR_LIVE ? m->detour : why);
+	ps_mirrors_staging(p);
+	ps_progress(p);
+}
+
+void ps_mirror_loaded(struct ps_mirror *m, const Perseas__Header *header)
+{
+	m->loaded = !ps_id_equal(header->image_id, m->image_id);
+	if (m->loaded)
+		memcpy(m->loaded_id, header->image_id.data, PS_ID_SIZE);
+}
+
+void ps_link_end(struct perseas *p, struct ps_mirror *m)
+{
+	if (m->link)
+		m->fabric->detach(m->link);
+	m->link = NULL;
+	m->outstanding = m->bulk = 0;
+	if (!m->active)
+		return;
+	ps_assert_locked(p);
+	m->active = false;
+	/* One sleeps on this link, for a commit; the other looks after the session and a copy. */
+	if (p->leader)
+		p->env->ops->wake(p->env, PS_COMMITTER);
+	if (p->keeper)
+		p->env->ops->wake(p->env, PS_KEEPER);
+}
+
+void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why)
+{
+	ps_link_end(p, m);
+	/* A resync begins again from its beginning: not at once, whatever ended it. */
+	m->retry_delay = m->state == PERSEAS_MIRROR_RESYNCING ? RESYNC_PAUSE : 0;
+	m->retry_at = m->retry_delay ? ps_now(p) + m->retry_delay : 0;
+	ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, why);
+	if (rc == PS_LINK_FENCED)
+		ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED,
+		               "another owner has claimed the store on this mirror");
+}
+
+void ps_mirror_stands(struct ps_mirror *m, unsigned slot, uint64_t seq)
+{
+	m->slot = slot;
+	m->posted = m->acked = seq;
+}
+
+static const char *link_trouble(int rc)
+{
+	return rc == PS_LINK_FENCED ? "fenced" : "the data connection broke";
+}
+
+int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
+{
+	ps_detour_broke(p, m, rc);
+	ps_mirror_break(p, m, rc, link_trouble(rc));
+	return rc;
+}
+
+/* The first mirror whose memory is mapped here serves as the hint. */
+static void renew_hints(struct perseas *p)
+{
+	const struct ps_mirror *shared = NULL;
+
+	for (unsigned i = 0; i < p->mirror_count && !shared; i++)
+		if (p->mirrors[i].active && p->mirrors[i].fabric->mapped)
+			shared = &p->mirrors[i];
+	for (uint32_t id = 0; id < PS_SEGMENTS_MAX; id++)
+		p->hints[id] = shared ? (uintptr_t)shared->fabric->mapped(shared->link,
+		                                                          PS_REGION_SEGMENT + id)
+		                      : 0;
+}
+
+void ps_mirrors_staging(struct perseas *p)
+{
+	bool staged = false;
+
+	ps_assert_locked(p);
+	renew_hints(p);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->state == PERSEAS_MIRROR_DOWN || m->state == PERSEAS_MIRROR_REPLAYING ||
+		    m->state == PERSEAS_MIRROR_FENCED)
+			staged |= m->votes;
+		else if (m->active)
+			staged |= m->fabric->staged;
+	}
+	/* The ring must hold a dense history: it begins anew with the next transaction, unless it
+	 * has them all. The one that is being sent can be the last of these. */
+	if (staged && !p->staged && p->ring.last != p->seq)
+		ps_ring_reset(&p->ring, p->seq + 1);
+	p->staged = staged;
+	ps_timing_renew(p);
+}
+
+/* The sleeper watches only the links that had chains under way when it went to sleep. */
+static void wake_sleeper(struct perseas *p, const struct ps_mirror *m)
+{
+	if (!m->outstanding && p->leader)
+		p->env->ops->wake(p->env, PS_COMMITTER);
+}
+
+static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_entry *entry)
+{
+	struct ps_chain chain = { entry->writes,
+		                  entry->count,
+		                  1,
+		                  { &entry->slot, ps_slot_offset(!m->slot), PS_REGION_LOG,
+		                    sizeof(entry->slot) } };
+
+	wake_sleeper(p, m);
+	if (ps_mirror_post(p, m, &chain))
+		return;
+	m->posted = entry->seq;
+	p->stat.bytes_sent += entry->bytes;
+}
+
+void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
+{
+	while (m->active && m->posted < p->seq && m->outstanding < WINDOW) {
+		const struct ps_entry *entry = ps_ring_find(&p->ring, m->posted + 1);
+
+		/* Commit makes room only when no connected mirror needs what it overwrites. */
+		assert(entry);
+		if (m->state == PERSEAS_MIRROR_REPLAYING)
+			p->stat.replayed++;
+		post_entry(p, m, entry);
+	}
+	if (m->state == PERSEAS_MIRROR_REPLAYING && m->posted == p->seq)
+		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
+}
+
+/* Chains complete in order; all but a resync's chunk are transactions. */
+static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned done)
+{
+	const bool copying = m->bulk != 0;
+	uint64_t acked;
+
+	assert(done <= m->outstanding);
+	m->outstanding -= done;
+	m->bulk -= m->bulk < done ? m->bulk : done;
+	/* Not for every transaction: those who commit would pay for it. */
+	if (copying ? !m->bulk : p->resync.mirror == m && p->resync.awaited)
+		p->env->ops->wake(p->env, PS_KEEPER);
+	acked = m->posted - (m->outstanding - (m->bulk != 0));
+	if (acked > m->acked)
+		m->acked = acked;
+}
+
+int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
+{
+	int rc;
+
+	ps_assert_locked(p);
+	wake_sleeper(p, m);
+	rc = ps_mirror_post(p, m, chain);
+	if (!rc)
+		m->bulk = m->outstanding;
+	return rc;
+}
+
+void ps_mirrors_settle_doubt(struct perseas *p)
+{
+	if (!p->in_doubt || !ps_mirrors_hold(p, p->in_doubt))
+		return;
+	ps_event(p, PERSEAS_EVENT_DURABLE, p->in_doubt, NULL,
+	         "transaction %llu is no longer in doubt: %u mirrors hold it",
+	         (unsigned long long)p->in_doubt, p->acks);
+	p->in_doubt = 0;
+}
+
+static void poll_mirror(struct perseas *p, struct ps_mirror *m)
+{
+	int done = m->fabric->poll(m->link);
+
+	if (done < 0) {
+		ps_mirror_lost_link(p, m, done);
+		return;
+	}
+	if (!done)
+		return;
+	take_completions(p, m, (unsigned)done);
+	ps_mirrors_settle_doubt(p);
+	ps_progress(p);
+}
+
+void ps_mirrors_poll(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		/* A beat shows in poll() alone. While commits are held back, the link is used
+		 * without the lock, by the thread that holds them back. */
+		if (m->active && (m->outstanding || (m->fabric->beat && !p->gate)))
+			poll_mirror(p, m);
+		if (m->active && m->posted < p->seq)
+			ps_mirror_pump(p, m);
+	}
+}
+
+void ps_mirrors_beat(struct perseas *p)
+{
+	ps_assert_locked(p);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && !m->outstanding && m->fabric->beat)
+			m->fabric->beat(m->link);
+	}
+}
+
+uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq)
+{
+	uint32_t holding = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->acked >= seq && m->state != PERSEAS_MIRROR_RESYNCING)
+			holding |= (uint32_t)1 << i;
+	}
+	return holding;
+}
+
+bool ps_mirrors_hold(const struct perseas *p, uint64_t seq)
+{
+	return ps_quorum_acks(p, ps_mirrors_holding(p, seq));
+}
+
+uint32_t ps_mirrors_whole(const struct perseas *p)
+{
+	uint32_t whole = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && m->state != PERSEAS_MIRROR_RESYNCING)
+			whole |= (uint32_t)1 << i;
+	}
+	return whole;
+}
+
+uint32_t ps_mirrors_live(const struct perseas *p)
+{
+	uint32_t live = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].state == PERSEAS_MIRROR_LIVE)
+			live |= (uint32_t)1 << i;
+	return live;
+}
+
+/* May this thread post to the link, and read from it, without the lock? */
+static bool has_link(const struct perseas *p, const struct ps_mirror *m)
+{
+	return !p->open || (p->admin && (p->gate || !m->active));
+}
+
+/* Waits until the chain that was posted outside of transactions is complete. */
+static int complete(struct perseas *p, struct ps_mirror *m, uint64_t until_ns)
+{
+	for (;;) {
+		struct pollfd fd = { -1, 0, 0 };
+		int done = m->fabric->poll(m->link);
+		bool waits;
+
+		if (done)
+			return done < 0 ? done : 0;
+		if (ps_now(p) >= until_ns)
+			return PS_LINK_BROKEN;
+		waits = m->fabric->waits(m->link, &fd);
+		p->env->ops->pause(p->env, PS_COMMITTER, &fd, waits, until_ns);
+	}
+}
+
+/* A link that broke outside of transactions; before open there is no state to move. */
+static int give_up(struct perseas *p, struct ps_mirror *m, int rc)
+{
+	if (!p->open) {
+		ps_detour_broke(p, m, rc);
+		ps_link_end(p, m);
+		snprintf(m->trouble, sizeof(m->trouble), "%s", link_trouble(rc));
+		return rc;
+	}
+	pthread_mutex_lock(&p->lock);
+	ps_mirror_lost_link(p, m, rc);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+/* An answer's time, and what a slow link (1 MiB a second) needs for the bytes. */
+static uint64_t until_copied(struct perseas *p, uint64_t bytes)
+{
+	return ps_now(p) + ps_ms(p->options.connect_timeout_ms + bytes / 1024);
+}
+
+unsigned ps_mirrors_write(struct perseas *p, const bool *to, const struct ps_chain *chain)
+{
+	uint64_t until = until_copied(p, chain->count ? chain->writes[0].length : 0);
+	int rc[PS_MIRRORS_MAX];
+	unsigned done = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		assert(!to[i] || has_link(p, m));
+		rc[i] = to[i] && m->link ? m->fabric->post(m->link, chain) : PS_LINK_BROKEN;
+	}
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!rc[i])
+			rc[i] = complete(p, m, until);
+		done += !rc[i];
+		if (rc[i] && to[i] && m->link)
+			give_up(p, m, rc[i]);
+	}
+	return done;
+}
+
+int ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
+{
+	bool to[PS_MIRRORS_MAX] = { false };
+
+	to[m - p->mirrors] = true;
+	return ps_mirrors_write(p, to, chain) ? 0 : PS_LINK_BROKEN;
+}
+
+int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
+                   void *bytes, uint64_t length)
+{
+	uint64_t until = until_copied(p, length);
+	int rc;
+
+	assert(has_link(p, m));
+	rc = m->link ? m->fabric->read(m->link, region, offset, bytes, length, until)
+	             : PS_LINK_BROKEN;
+	return rc && m->link ? give_up(p, m, rc) : rc;
+}
+
+bool ps_fenced_for_good(const struct perseas *p)
+{
+	uint32_t lost = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		lost |= p->fenced & (uint32_t)p->mirrors[i].votes << i;
+	return lost && !ps_quorum_possible(p, lost);
+}
+
+const struct ps_mirror *ps_denied(const struct perseas *p)
+{
+	const struct ps_mirror *one = NULL;
+	uint32_t lost = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->denied || !m->votes)
+			continue;
+		lost |= ps_bit(p, m);
+		one = m;
+	}
+	return one && !ps_quorum_possible(p, lost) ? one : NULL;
+}
+
+const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size)
+{
+	const struct ps_mirror *denied = ps_denied(p);
+
+	if (!denied)
+		return "perseas_flush waits for it; perseas_mirror_stat says what is wrong with "
+		       "each mirror";
+	ps_text_format(text, size,
+	               "the access rules of mirrors no longer allow this owner (%s): "
+	               "perseas_flush waits until they do",
+	               denied->trouble);
+	return text;
+}
+
+int ps_fail_fenced(const struct perseas *p)
+{
+	return ps_fail(p, PERSEAS_EFENCED,
+	               "another owner has taken store '%s' over from epoch %llu: close this handle",
+	               p->store, (unsigned long long)p->epoch);
+}
+
+/* Is the keeper still to find out what became of a mirror whose session broke? */
+static bool is_open_question(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->votes)
+			continue;
+		if (m->state == PERSEAS_MIRROR_FENCED || ps_session_under_way(m) ||
+		    (m->state == PERSEAS_MIRROR_DOWN && !m->retry_delay))
+			return true;
+	}
+	return false;
+}
+
+int ps_fail_why(struct perseas *p, int rc)
+{
+	const uint64_t until = ps_now(p) + ps_ms(p->options.connect_timeout_ms);
+
+	if (rc != PERSEAS_EUNREACHABLE && rc != PERSEAS_EFENCED)
+		return rc;
+	pthread_mutex_lock(&p->lock);
+	while (!ps_fenced(p) && ps_now(p) < until && (p->admin || is_open_question(p))) {
+		p->waiters++;
+		p->env->ops->wait(p->env, &p->progress, &p->lock, until);
+		p->waiters--;
+	}
+	if (ps_fenced(p))
+		rc = ps_fail_fenced(p);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+int ps_hardly_ready(struct perseas *p)
+{
+	char advice[320];
+
+	if (p->salvage)
+		return ps_fail(p, PERSEAS_ESALVAGE,
+		               "store '%s' was opened for salvage: open it again without "
+		               "PERSEAS_SALVAGE to run transactions",
+		               p->store);
+	if (ps_fenced(p))
+		return ps_fail_fenced(p);
+	if (p->in_doubt)
+		return ps_fail(p, PERSEAS_EBLOCKED, "transaction %llu is in doubt: %s",
+		               (unsigned long long)p->in_doubt,
+		               ps_doubt_advice(p, advice, sizeof(advice)));
+	return 0;
+}

@@ -1,0 +1,250 @@
+/*
+ * mirror.h - the owner's side of one mirror: its session, what was posted to it, what it has.
+ *
+ *            open: adopted            link breaks                 claim: promised higher
+ *   (open) ----------------> LIVE ----------------> DOWN ------------------------> FENCED
+ *                            ^  ^                   |  |
+ *                            |  |   all posted      |  +-- no such image ----> LOST
+ *                            |  +---- REPLAYING <---+  +-- more than the ring
+ *                            |                              holds was missed -> STALE
+ *                            |   all copied
+ *                            +----------------- RESYNCING <-- DOWN, STALE or LOST
+ *
+ * Only LIVE, REPLAYING and RESYNCING mirrors are active: transactions are posted to their links.
+ * One that is RESYNCING gets them too, in order, with chunks of the image between them; it holds
+ * nothing until it is whole. What leaves the roster is REMOVED, from any state.
+ */
+#ifndef PERSEAS_CLIENT_MIRROR_H
+#define PERSEAS_CLIENT_MIRROR_H
+
+#include "handle.h"
+
+/* A place for one more mirror, at this address, not in the roster; NULL: there is none. */
+struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *address);
+
+/* Has it an image of the handle's store, by what it told last, that can be used? */
+static inline bool ps_has_store(const struct perseas *p, const struct ps_mirror *m)
+{
+	return !m->found.code && m->found.header &&
+	       ps_id_equal(m->found.header->store_id, p->store_id);
+}
+
+/* Moves to another state; the move must be in the diagram. */
+void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
+                    const char *why);
+
+/*
+ * Notes whether the mirror stopped on purpose, and what it spilled was loaded again: the same
+ * image, under an id of its own. The roster lists its parent, so it counts all the same; its own id
+ * is recorded as soon as W can take it.
+ */
+void ps_mirror_loaded(struct ps_mirror *m, const Perseas__Header *header);
+
+/*
+ * Ends the data path, if there is one: what was under way on it is unknown. The one place that does
+ * so. A mirror that is active takes part in commits, so that the lock must be held; it is active no
+ * more, and whoever sleeps on the link looks again. What the mirror is then is the caller's to say
+ * (ps_mirror_move), before it lets go of the lock.
+ */
+void ps_link_end(struct perseas *p, struct ps_mirror *m);
+
+/* The link of an active mirror is of no more use: ends it, and the mirror is DOWN, or FENCED. rc is
+ * PS_LINK_…; why is told. */
+void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why);
+
+/* The mirror has all up to transaction seq, and its slot that counts is the one of this index: the
+ * next one goes to the other. Nothing is under way to it. */
+void ps_mirror_stands(struct ps_mirror *m, unsigned slot, uint64_t seq);
+
+/* The link of an active mirror ended by itself, with this code, which is returned. */
+int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc);
+
+/* Posts a chain to an active mirror. A link that does not take it is broken: the code says so. */
+static inline int ps_mirror_post(struct perseas *p, struct ps_mirror *m,
+                                 const struct ps_chain *chain)
+{
+	int rc = m->fabric->post(m->link, chain);
+
+	if (rc)
+		return ps_mirror_lost_link(p, m, rc);
+	if (chain->slot.length)
+		m->slot = !m->slot;
+	m->outstanding++;
+	return 0;
+}
+
+/* This owner is about to write a slot of its epoch to the mirror's image, or wrote one. */
+static inline void ps_mirror_wrote(struct ps_mirror *m, uint64_t epoch)
+{
+	if (m->wrote[1] == epoch)
+		return;
+	m->wrote[0] = m->wrote[1];
+	m->wrote[1] = epoch;
+}
+
+/* Is its session one that is not up yet? Its connection is for nothing else. */
+static inline bool ps_session_under_way(const struct ps_mirror *m)
+{
+	return m->session.state == PS_SESSION_CLAIMING || m->session.state == PS_SESSION_ATTACHING;
+}
+
+/* Posts what the ring holds and the mirror has not been sent. Locked. */
+void ps_mirror_pump(struct perseas *p, struct ps_mirror *m);
+
+/* Collects completions of all links, and pumps. Never blocks. Locked. */
+void ps_mirrors_poll(struct perseas *p);
+
+/* Asks links on which nothing is under way for a sign of life; polling sees whether it comes. */
+void ps_mirrors_beat(struct perseas *p);
+
+/* Posts a chain that is no transaction to the mirrors with to[i] set, and waits for all of them.
+ * Exclusive, or to mirrors that are not active. A link that fails is broken. Returns how many
+ * completed it. */
+unsigned ps_mirrors_write(struct perseas *p, const bool *to, const struct ps_chain *chain);
+int ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
+
+/* Reads from a mirror into memory; the link is broken on failure. Exclusive, or from a mirror that
+ * is not active. */
+int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
+                   void *bytes, uint64_t length);
+
+/* The last transaction that it is known to hold; none while its image is being copied. */
+static inline uint64_t ps_mirror_seq(const struct ps_mirror *m)
+{
+	return m->state == PERSEAS_MIRROR_RESYNCING ? 0 : m->acked;
+}
+
+/* The mirrors that hold transaction seq, by what they have acknowledged; are they W? */
+uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq);
+bool ps_mirrors_hold(const struct perseas *p, uint64_t seq);
+
+/* Those that are connected, and whole. */
+uint32_t ps_mirrors_whole(const struct perseas *p);
+
+/* Those that are LIVE: connected, and all transactions were sent to them. */
+uint32_t ps_mirrors_live(const struct perseas *p);
+
+/* Ends the doubt about a commit that W have come to hold. Locked. */
+void ps_mirrors_settle_doubt(struct perseas *p);
+
+/* Posts a chain that is no transaction between those that are; m->bulk is 0 again when it is
+ * complete, until when its sources must stay. */
+int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
+
+/* Decides whether transactions go through the ring: unless every mirror that may still come
+ * takes them at once. */
+void ps_mirrors_staging(struct perseas *p);
+
+/* Have so many mirrors promised another owner that W cannot be reached without them? */
+bool ps_fenced_for_good(const struct perseas *p);
+
+/* Do the access rules of so many mirrors refuse this owner that W cannot be reached without them?
+ * Then one of these; else NULL. It ends when they allow it again. */
+const struct ps_mirror *ps_denied(const struct perseas *p);
+
+/* What is to be done about a commit in doubt, as the end of a sentence. */
+const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size);
+
+/* Has another owner the store? Only the keeper finds out: of mirrors that promised one who is gone
+ * it may claim more, and go on (renew.h). */
+static inline bool ps_fenced(const struct perseas *p)
+{
+	return p->superseded;
+}
+
+/* PERSEAS_EFENCED, with its message. */
+int ps_fail_fenced(const struct perseas *p);
+
+/* A failure of sessions may be another owner's doing, which cuts them: EFENCED where the keeper
+ * finds that out within a round of answers, else rc as it is. Not with admin. */
+int ps_fail_why(struct perseas *p, int rc);
+
+/* Is the handle's state such that transactions may go on? 0, EBLOCKED, EFENCED or ESALVAGE. */
+int ps_hardly_ready(struct perseas *p);
+
+static inline int ps_ready(struct perseas *p)
+{
+	return p->salvage || p->superseded || p->in_doubt ? ps_hardly_ready(p) : 0;
+}
+
+/* rpc.c: control messages. */
+
+/* One request to one mirror, and its answer. A status that is not OK is an error. The caller
+ * frees *reply. fds of the reply's grant are taken over by *grant_fds (may be NULL: closed). */
+int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+           uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error);
+
+/* The answer to a request that was sent before, the oldest one: as ps_ask. Those to signs of life
+ * before it are taken first. */
+int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas__Reply **reply,
+              int *fds, struct ps_error *error);
+
+/* The same request to every mirror with ask[i] set, at the same time. replies[i] is NULL where
+ * it failed, with errors[i] set, and where nobody was asked. */
+struct ps_round {
+	bool ask[PS_MIRRORS_MAX]; /* this, requests and errors are zeroed before */
+	const Perseas__Request *requests[PS_MIRRORS_MAX];
+	Perseas__Reply *replies[PS_MIRRORS_MAX];
+	struct ps_error errors[PS_MIRRORS_MAX];
+	int fds[PS_MIRRORS_MAX][PS_REGIONS_MAX];
+};
+
+void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns);
+
+/* Its steps, for who looks at those that have answered meanwhile: await returns them, as soon as
+ * all have, or at until_ns, and gives nobody up. */
+void ps_round_send(struct perseas *p, struct ps_round *round);
+uint32_t ps_round_await(struct perseas *p, const struct ps_round *round, uint64_t until_ns);
+void ps_round_receive(struct perseas *p, struct ps_round *round, uint64_t until_ns);
+
+/* Asks the mirrors of a set what they have of the store, on a connection that is made where there
+ * is none. Sets up all of *round. */
+void ps_round_status(struct perseas *p, uint32_t set, struct ps_round *round, uint64_t until_ns);
+void ps_round_free(struct ps_round *round); /* replies, and descriptors not taken */
+
+/* One request, whose answer holds nothing that is wanted, to the mirrors of a set at the same time.
+ * Those that granted it. */
+uint32_t ps_ask_set(struct perseas *p, uint32_t set, const Perseas__Request *request);
+
+/* Those of a set that say, asked just now, that they are still claimed by this owner. */
+uint32_t ps_confirmed(struct perseas *p, uint32_t set);
+
+/* By when an answer that is asked for now must be there. */
+static inline uint64_t ps_answer_by(struct perseas *p)
+{
+	return ps_now(p) + ps_ms(p->options.connect_timeout_ms);
+}
+
+/* When an answer that was to be there by until_ns is given up: a sign of progress gives the mirror
+ * as long again. */
+uint64_t ps_answer_limit(const struct perseas *p, const struct ps_mirror *m, uint64_t until_ns);
+
+/* The claim's request body; `owner` and `store` are the handle's. */
+void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
+                      Perseas__ClaimRequest *claim, Perseas__Request *request);
+
+/* Are keys to the mirror's memory asked for, so that its data path can go over RDMA? */
+bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m);
+
+/* Takes up the data path that a reply's grant describes, over the best fabric that works. */
+int ps_mirror_attach(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                     const int *fds, struct ps_error *error);
+/* The same without waiting, where the fabric can: 0, and m->link is there; or a code. Then, until
+ * it is up: 1 it is; 0 it is not yet, and m->link says what for to wait, m->attaching until when;
+ * else a code, and the link is gone. */
+int ps_attach_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                    const int *fds, struct ps_error *error);
+int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                   struct ps_error *error);
+
+int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                      const int *fds, struct ps_error *error);
+
+/* Ends the session, as far as there is one: the link, the control connection, and what was asked on
+ * it. The mirror must not be active. */
+void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m);
+
+/* keeper.c: takes broken sessions up again. */
+void ps_keeper(void *arg);
+
+#endif

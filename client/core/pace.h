@@ -1,0 +1,22 @@
+/*
+ * pace.h - a mirror that cannot keep up with commits. It lags until the owner's ring is about to
+ * overwrite what it has not been sent, or has not completed. Commits then wait for it a bounded
+ * while (perseas_options.pace_ms), so that an owner that never pauses is as fast as its slowest
+ * mirror rather than dropping it again and again; one that does not get on in that time is dropped,
+ * as a dead one must not stop commits. Commits call it where they would wait or drop; it must never
+ * be on the way of one that need not.
+ */
+#ifndef PERSEAS_CLIENT_PACE_H
+#define PERSEAS_CLIENT_PACE_H
+
+#include "handle.h"
+
+/* These mirrors stand in the way of the next entry of the ring. *since: when this commit began to
+ * wait, 0 before it did. 1: it slept, and everything must be looked at again. 0: they are dropped.
+ * EBLOCKED: W need them, and they did not get on in time. Locked. */
+int ps_pace(struct perseas *p, uint32_t slow, uint64_t *since);
+
+/* What there is to say of a mirror, "" where nothing is. Locked. */
+const char *ps_trouble(struct perseas *p, const struct ps_mirror *m);
+
+#endif

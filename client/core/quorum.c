@@ -1,0 +1,126 @@
+/*
+ * quorum.c - counts sets of mirrors by the rosters that count. Whatever must know whether mirrors
+ * are enough asks here, under the lock. It knows nothing of links, and changes nothing.
+ */
+#include "quorum.h"
+
+#include <string.h>
+
+void ps_roster_free(Perseas__Roster **roster)
+{
+	if (*roster)
+		perseas__roster__free_unpacked(*roster, NULL);
+	*roster = NULL;
+}
+
+struct ps_quorum ps_quorum_of(const struct perseas *p, const Perseas__Roster *roster)
+{
+	struct ps_quorum quorum = { 0, (unsigned)roster->n_members, roster->acks };
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].known && ps_roster_member(roster, p->mirrors[i].image_id))
+			quorum.set |= (uint32_t)1 << i;
+	return quorum;
+}
+
+void ps_quorum_renew(struct perseas *p)
+{
+	p->quorums[0] = ps_quorum_of(p, p->roster);
+	p->quorum_count = 1;
+	if (p->next_roster)
+		p->quorums[p->quorum_count++] = ps_quorum_of(p, p->next_roster);
+	p->members = (unsigned)p->roster->n_members;
+	p->acks = p->roster->acks;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		m->votes = false;
+		for (unsigned q = 0; q < p->quorum_count; q++)
+			m->votes |= p->quorums[q].set >> i & 1;
+	}
+}
+
+static unsigned count(const struct ps_quorum *quorum, uint32_t set)
+{
+	unsigned count = 0;
+
+	/* A few steps, where a call for processors of any age takes some twenty. */
+	for (set &= quorum->set; set; set &= set - 1)
+		count++;
+	return count;
+}
+
+bool ps_quorum_acks(const struct perseas *p, uint32_t set)
+{
+	for (unsigned q = 0; q < p->quorum_count; q++)
+		if (count(&p->quorums[q], set) < p->quorums[q].acks)
+			return false;
+	return true;
+}
+
+unsigned ps_quorum_short(const struct perseas *p, uint32_t set)
+{
+	for (unsigned q = 0; q < p->quorum_count; q++)
+		if (count(&p->quorums[q], set) < p->quorums[q].acks)
+			return q;
+	return 0;
+}
+
+bool ps_quorum_newest(const struct perseas *p, uint32_t set)
+{
+	const struct ps_quorum *quorum = &p->quorums[p->quorum_count - 1];
+
+	return count(quorum, set) >= quorum->acks;
+}
+
+unsigned ps_quorum_touches(const struct perseas *p)
+{
+	return ps_quorum_t(&p->quorums[0]);
+}
+
+bool ps_quorum_touched(const struct perseas *p, uint32_t set)
+{
+	return count(&p->quorums[0], set) >= ps_quorum_touches(p);
+}
+
+bool ps_quorum_seen(const struct perseas *p, uint32_t set)
+{
+	return count(&p->quorums[0], set) > p->quorums[0].members - ps_quorum_touches(p);
+}
+
+bool ps_quorum_possible(const struct perseas *p, uint32_t lost)
+{
+	for (unsigned q = 0; q < p->quorum_count; q++) {
+		const struct ps_quorum *quorum = &p->quorums[q];
+
+		if (quorum->members - count(quorum, lost) < quorum->acks)
+			return false;
+	}
+	return true;
+}
+
+bool ps_quorum_claims(const struct perseas *p, uint32_t set)
+{
+	for (unsigned q = 0; q < p->quorum_count; q++)
+		if (count(&p->quorums[q], set) < ps_quorum_r(&p->quorums[q]))
+			return false;
+	return true;
+}
+
+bool ps_quorum_anew(const struct perseas *p, uint32_t set, const struct ps_mirror *but)
+{
+	for (unsigned q = 0; q < p->quorum_count; q++)
+		if (!ps_quorum_remakes(&p->quorums[q], set, (unsigned)(but - p->mirrors)))
+			return false;
+	return true;
+}
+
+unsigned ps_quorum_count(const struct perseas *p, uint32_t set)
+{
+	return count(&p->quorums[0], set);
+}
+
+unsigned ps_quorum_claimers(const struct perseas *p)
+{
+	return ps_quorum_r(&p->quorums[0]);
+}

@@ -1,0 +1,387 @@
+/*
+ * range.c - set_range: the before-image of what a transaction is about to change goes into its
+ * local undo log (PERSEAS, section 3, step 1 of figure 3), which is built in the very form in which
+ * commit sends it.
+ */
+#include "tx.h"
+
+#include "bytes.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHORT = PS_COPY_SHORT }; /* bytes of a range */
+
+void ps_range_room(struct perseas_tx *tx)
+{
+	const struct perseas *p = tx->p;
+	const uint64_t head = sizeof(struct ps_entry) + 2 * sizeof(struct ps_write) +
+	                      2 * (uint64_t)PS_ALIGN;
+	const uint64_t entry = p->ring.size / 4 > head ? (p->ring.size / 4 - head) / 3 : 0;
+	const uint64_t limit = ps_record_limit(p->log_size);
+
+	static_assert(sizeof(struct ps_write) <= sizeof(struct ps_range) + 8, "a range's write");
+	tx->room = entry < limit ? entry : limit;
+	if (tx->room > tx->capacity)
+		tx->room = tx->capacity;
+}
+
+/* The segment that holds all of [start, end), or NULL. */
+static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, uint64_t end)
+{
+	const struct ps_layout *layout = tx->p->layout;
+	unsigned low = 0, high;
+
+	if (tx->layout == layout && tx->hint && start >= tx->hint->start && end <= tx->hint->end &&
+	    end > start)
+		return tx->hint;
+	high = layout ? layout->count : 0;
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (layout->segments[middle].end > start)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (!layout || low == layout->count || layout->segments[low].start > start ||
+	    end > layout->segments[low].end || end < start)
+		return NULL;
+	tx->layout = layout;
+	return tx->hint = &layout->segments[low];
+}
+
+/* The transaction has ranges in the segment, from now on. One thread at a time changes it. */
+static inline void touch(struct perseas_tx *tx, uint32_t segment)
+{
+	_Atomic uint64_t *touched = &tx->touched[segment / 64];
+
+	atomic_store_explicit(touched,
+	                      atomic_load_explicit(touched, memory_order_relaxed) |
+	                              (uint64_t)1 << segment % 64,
+	                      memory_order_relaxed);
+}
+
+static int range_error(struct perseas_tx *tx, const void *addr, size_t len,
+                       const struct ps_extent_of *segment)
+{
+	if (!segment)
+		return ps_fail(tx->p, PERSEAS_ERANGE,
+		               "%zu bytes at %p are not wholly inside one mapped segment of "
+		               "store '%s'",
+		               len, addr, tx->p->store);
+	return ps_fail(tx->p, PERSEAS_EUNPUBLISHED,
+	               "%p is in a segment that is not published: call perseas_publish first",
+	               addr);
+}
+
+uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
+{
+	return ps_align64(sizeof(struct ps_entry) +
+	                  (tx->cover.count + 1) * sizeof(struct ps_write) + ps_align8(tx->length) +
+	                  ps_align8(tx->cover.bytes));
+}
+
+static int find_more_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
+{
+	struct perseas *p = tx->p;
+	uint64_t need = tx->length + more;
+	uint8_t *grown;
+	int rc;
+
+	if (need > ps_record_limit(p->log_size))
+		return ps_fail(p, PERSEAS_ETOOBIG,
+		               "an undo record of %llu bytes is more than half of the log of "
+		               "%llu, or than 1 GiB: split the transaction, or make the store "
+		               "with a larger log",
+		               (unsigned long long)need, (unsigned long long)p->log_size);
+	if (ps_tx_entry_length(tx) + more + bytes + 64 > p->ring.size / 4)
+		return ps_fail(p, PERSEAS_ETOOBIG,
+		               "the transaction takes more than a quarter of the ring of %llu "
+		               "bytes: split it, or open with a larger ring_size",
+		               (unsigned long long)p->ring.size);
+	rc = ps_cover_reserve(&tx->cover);
+	if (rc >= 0 && need > tx->capacity) {
+		uint64_t capacity = tx->capacity;
+
+		while (capacity < need)
+			capacity *= 2;
+		grown = realloc(tx->record, capacity);
+		if (grown) {
+			tx->record = grown;
+			tx->capacity = capacity;
+			ps_range_room(tx);
+		}
+		rc = grown ? 1 : -1;
+	}
+	if (rc < 0)
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for %llu bytes of undo record",
+		               (unsigned long long)need);
+	if (rc)
+		__atomic_fetch_add(&p->stat.allocations, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* Room for `more` bytes of record and a span, within the limits of log and ring. */
+static inline int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
+{
+	if (more <= tx->room && tx->length + more <= tx->room &&
+	    tx->cover.count < tx->cover.capacity)
+		return 0;
+	return find_more_room(tx, more, bytes);
+}
+
+/* Appends the before-image of [start, end) to the record, to its last entry if it goes on there. */
+static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+                      uint64_t end)
+{
+	struct ps_range *last = (struct ps_range *)(tx->record + tx->tail);
+	uint64_t offset = start - segment->start;
+	uint32_t length = (uint32_t)(end - start);
+	uint8_t *image;
+
+	if (tx->tail && last->segment == segment->segment &&
+	    last->offset + last->length == offset) {
+		image = (uint8_t *)(last + 1) + last->length;
+		last->length += length;
+	} else {
+		tx->tail = tx->length;
+		tx->ranges++;
+		last = (struct ps_range *)(tx->record + tx->tail);
+		ps_put_pair(&last->segment, segment->segment, length);
+		last->offset = offset;
+		image = (uint8_t *)(last + 1);
+	}
+	ps_copy(image, (const void *)start, length);
+	image += length;
+	tx->length = ps_align8((uint64_t)(image - tx->record));
+	if (image < tx->record + tx->length)
+		memset(image, 0, (size_t)(tx->record + tx->length - image));
+}
+
+/* Some of the range is covered, or touched on both sides. */
+static int add_across(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+                      uint64_t end)
+{
+	struct ps_span span = { start, end, segment->start, segment->segment };
+	uint64_t from, gap_start, gap_end, more = 0, bytes = 0;
+	int rc;
+
+	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end);
+	     from = gap_end) {
+		more += sizeof(struct ps_range) + ps_align8(gap_end - gap_start);
+		bytes += gap_end - gap_start;
+	}
+	rc = make_room(tx, more, bytes);
+	if (rc)
+		return rc;
+	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end);
+	     from = gap_end)
+		log_piece(tx, segment, gap_start, gap_end);
+	ps_cover_add(&tx->cover, &span);
+	return 0;
+}
+
+/* A range that is alone, or behind another. */
+static inline void cover(struct perseas_tx *tx, enum ps_fit fit, unsigned place,
+                         const struct ps_span *span)
+{
+	if (fit == PS_FIT_BEHIND)
+		ps_cover_extend(&tx->cover, place, span->end);
+	else
+		ps_cover_insert(&tx->cover, place, span);
+}
+
+static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+                     uint64_t end)
+{
+	unsigned place;
+	const enum ps_fit fit = ps_cover_fit(&tx->cover, start, end, &place);
+	int rc;
+
+	if (fit == PS_FIT_INSIDE)
+		return 0;
+	if (fit == PS_FIT_ACROSS)
+		return add_across(tx, segment, start, end);
+	rc = make_room(tx, sizeof(struct ps_range) + ps_align8(end - start), end - start);
+	if (rc)
+		return rc;
+	log_piece(tx, segment, start, end);
+	cover(tx, fit, place, &(struct ps_span){ start, end, segment->start, segment->segment });
+	return 0;
+}
+
+/* The checked modes and a resync look into transactions: then changes are made under the lock. */
+static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *segment,
+                            uint64_t start, uint64_t end)
+{
+	struct perseas *p = tx->p;
+	int rc;
+
+	pthread_mutex_lock(&p->lock);
+	rc = ps_check_overlap(tx, start, end);
+	if (!rc)
+		rc = add_range(tx, segment, start, end);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+/*
+ * Takes no lock, unless others look into transactions. A thread that wants to look sets `careful`
+ * and then waits until `busy` has passed. Its barrier orders the store of the one against the load
+ * of the other, so that this function needs no fence of its own.
+ */
+static inline void enter(struct perseas_tx *tx)
+{
+	atomic_store_explicit(&tx->busy, true, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline bool is_watched(const struct perseas_tx *tx)
+{
+	return atomic_load_explicit(&tx->p->careful, memory_order_relaxed);
+}
+
+static inline void leave(struct perseas_tx *tx)
+{
+	atomic_store_explicit(&tx->busy, false, memory_order_release);
+}
+
+static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *segment,
+                            uint64_t start, uint64_t end)
+{
+	int rc;
+
+	enter(tx);
+	if (is_watched(tx)) {
+		leave(tx);
+		return add_range_locked(tx, segment, start, end);
+	}
+	rc = add_range(tx, segment, start, end);
+	leave(tx);
+	return rc;
+}
+
+static inline void prefetch_mirror(struct perseas *p, const struct ps_extent_of *segment,
+                                   uint64_t start)
+{
+	uintptr_t hint = atomic_load_explicit(&p->hints[segment->segment], memory_order_relaxed);
+
+	if (hint)
+		__builtin_prefetch((const void *)(hint + (start - segment->start)), 1);
+}
+
+static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
+{
+	uint64_t start = (uint64_t)(uintptr_t)addr, end = start + len;
+	const struct ps_extent_of *segment;
+
+	if (!tx)
+		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
+	if (!tx->open)
+		return ps_fail(tx->p, PERSEAS_EENDED,
+		               "the transaction has been committed or aborted: begin another");
+	if (!len)
+		return 0;
+	segment = locate(tx, start, end);
+	if (!segment || !segment->published)
+		return range_error(tx, addr, len, segment);
+	touch(tx, segment->segment);
+	prefetch_mirror(tx->p, segment, start);
+	return add_range_beside(tx, segment, start, end);
+}
+
+/* What most ranges are: short, and in the segment of the one before. */
+static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len)
+{
+	const struct ps_extent_of *segment = tx->hint;
+
+	return tx->open && len - 1 < SHORT && segment && tx->layout == tx->p->layout &&
+	       start >= segment->start && start + len <= segment->end && segment->published &&
+	       tx->length + sizeof(struct ps_range) + ps_align8(len) <= tx->room &&
+	       tx->cover.count < tx->cover.capacity;
+}
+
+/* Does the last entry go on where this range begins? Then it is worth making that one longer. */
+static inline bool goes_on(const struct perseas_tx *tx, uint64_t start)
+{
+	const struct ps_range *last = (const struct ps_range *)(tx->record + tx->tail);
+
+	return tx->tail && last->segment == tx->hint->segment &&
+	       last->offset + last->length == start - tx->hint->start;
+}
+
+static inline struct ps_span usual_span(const struct perseas_tx *tx, uint64_t start, size_t len)
+{
+	return (struct ps_span){ start, start + len, tx->hint->start, tx->hint->segment };
+}
+
+/* Covers a usual range that is not behind all others. False: it is no entry of its own. */
+static inline bool cover_between(struct perseas_tx *tx, uint64_t start, size_t len)
+{
+	const struct ps_span span = usual_span(tx, start, len);
+	unsigned place;
+	const enum ps_fit fit = ps_cover_fit(&tx->cover, start, span.end, &place);
+
+	if (fit == PS_FIT_INSIDE || fit == PS_FIT_ACROSS ||
+	    (fit == PS_FIT_BEHIND && goes_on(tx, start)))
+		return false;
+	cover(tx, fit, place, &span);
+	return true;
+}
+
+/* Logs a usual range, without a call. */
+static inline __attribute__((always_inline)) void log_usual(struct perseas_tx *tx, uint64_t start,
+                                                            size_t len)
+{
+	const struct ps_extent_of *segment = tx->hint;
+	struct ps_range *range = (struct ps_range *)(tx->record + tx->length);
+	uint8_t *image = (uint8_t *)(range + 1), *end = image + ps_align8(len);
+
+	touch(tx, segment->segment);
+	tx->tail = tx->length;
+	tx->ranges++;
+	ps_put_pair(&range->segment, segment->segment, (uint32_t)len);
+	range->offset = start - segment->start;
+	/* Padding is zeros. */
+	memset(end - 8, 0, 8);
+	ps_copy_short(image, (const void *)start, len);
+	tx->length = (uint64_t)(end - tx->record);
+}
+
+/* Apart, so that a range behind all others needs no registers saved. */
+static __attribute__((noinline)) int add_between(struct perseas_tx *tx, uint64_t start, size_t len)
+{
+	prefetch_mirror(tx->p, tx->hint, start);
+	enter(tx);
+	if (is_watched(tx) || !cover_between(tx, start, len)) {
+		leave(tx);
+		return set_range(tx, (const void *)start, len);
+	}
+	log_usual(tx, start, len);
+	leave(tx);
+	return 0;
+}
+
+int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
+{
+	const uint64_t start = (uint64_t)(uintptr_t)addr;
+	struct ps_span span;
+
+	if (!tx || !usual(tx, start, len))
+		return set_range(tx, addr, len);
+	if (!ps_cover_behind(&tx->cover, start))
+		return add_between(tx, start, len);
+	prefetch_mirror(tx->p, tx->hint, start);
+	enter(tx);
+	if (is_watched(tx)) {
+		leave(tx);
+		return set_range(tx, addr, len);
+	}
+	span = usual_span(tx, start, len);
+	ps_cover_append(&tx->cover, &span);
+	log_usual(tx, start, len);
+	leave(tx);
+	return 0;
+}

@@ -1,0 +1,79 @@
+/*
+ * ring.c - entries of sent transactions in one block of memory. commit.c appends, links send and
+ * replay from it. It does not know which links still send: its user must ask ps_ring_lag first.
+ */
+#include "ring.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int ps_ring_init(struct ps_ring *ring, uint64_t size)
+{
+	memset(ring, 0, sizeof(*ring));
+	ring->where = calloc(PS_RING_ENTRIES, sizeof(*ring->where));
+	ring->base = mmap(NULL, size + PS_BOUNCE, PROT_READ | PROT_WRITE,
+	                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ring->base == MAP_FAILED)
+		ring->base = NULL;
+	ring->size = size;
+	ps_ring_reset(ring, 1);
+	if (ring->where && ring->base) {
+		madvise(ring->base, size + PS_BOUNCE, MADV_DONTFORK);
+		return 0;
+	}
+	ps_ring_free(ring);
+	return -1;
+}
+
+void ps_ring_free(struct ps_ring *ring)
+{
+	if (ring->base)
+		munmap(ring->base, ring->size + PS_BOUNCE);
+	free(ring->where);
+	memset(ring, 0, sizeof(*ring));
+}
+
+void ps_ring_reset(struct ps_ring *ring, uint64_t seq)
+{
+	ring->first = seq;
+	ring->last = seq - 1;
+	ring->head = 0;
+}
+
+static uint64_t tail(const struct ps_ring *ring)
+{
+	return ring->last < ring->first ? ring->head : ring->where[ring->first % PS_RING_ENTRIES];
+}
+
+struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
+{
+	uint64_t at = ps_place(ring->head, length, ring->size);
+
+	while (ring->first <= ring->last && (at + length - tail(ring) > ring->size ||
+	                                     ring->last - ring->first + 2 > PS_RING_ENTRIES))
+		ring->first++;
+	ring->last++;
+	ring->where[ring->last % PS_RING_ENTRIES] = at;
+	ring->head = at + length;
+	return (struct ps_entry *)(ring->base + at % ring->size);
+}
+
+struct ps_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq)
+{
+	if (seq < ring->first || seq > ring->last)
+		return NULL;
+	return (struct ps_entry *)(ring->base + ring->where[seq % PS_RING_ENTRIES] % ring->size);
+}
+
+uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq)
+{
+	if (seq > ring->last)
+		return 0;
+	if (seq < ring->first)
+		return UINT64_MAX;
+	/* An index that runs full counts as a ring that does. */
+	if (ring->last - seq >= PS_RING_ENTRIES / 2)
+		return ring->size;
+	return ring->head - ring->where[seq % PS_RING_ENTRIES];
+}

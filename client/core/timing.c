@@ -1,0 +1,50 @@
+/*
+ * timing.c - draws the commits that are timed, and counts their times. commit.c calls it. It must
+ * cost next to nothing for a commit that is not timed.
+ */
+#include "timing.h"
+
+#include <string.h>
+
+/* How many begin untimed before the next one: 0 to 2 * (EVERY - 1), all as likely. Marsaglia's
+ * xorshift is plenty for that, and repeatable where owners' ids are. */
+static uint32_t gap(struct perseas *p)
+{
+	if (!p->dice) {
+		memcpy(&p->dice, p->owner, sizeof(p->dice));
+		p->dice |= 1;
+	}
+	p->dice ^= p->dice << 13;
+	p->dice ^= p->dice >> 7;
+	p->dice ^= p->dice << 17;
+	return (uint32_t)((p->dice >> 32) % (2 * PS_TIMING_EVERY - 1));
+}
+
+void ps_timing_renew(struct perseas *p)
+{
+	if (p->staged)
+		p->untimed = 0;
+	else if (!p->untimed)
+		p->untimed = gap(p);
+}
+
+enum ps_timed ps_timing_draw(struct perseas *p)
+{
+	/* Nothing is counted down meanwhile: it is asked again for the next one. */
+	if (p->staged)
+		return PS_TIMED_ALWAYS;
+	p->untimed = gap(p);
+	return PS_TIMED_DRAWN;
+}
+
+void ps_timing_take(struct perseas *p, ps_start_t start, int rc)
+{
+	const uint64_t now = ps_now(p);
+
+	p->stat.doubts += rc == PERSEAS_EINDOUBT;
+	if (rc && rc != PERSEAS_EINDOUBT)
+		return;
+	p->stat.timed++;
+	ps_latency_add(&p->latency, now - (start & ~(ps_start_t)1),
+	               start & 1 ? PS_TIMING_EVERY : 1);
+}

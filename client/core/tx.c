@@ -1,0 +1,200 @@
+/*
+ * tx.c - begin and abort, and looking into transactions that are open.
+ */
+#include "tx.h"
+
+#include "../../proto/image/undo.h"
+#include "mirror.h"
+#include "timing.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FIRST_CAPACITY = 4096,
+	CHECKED = PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES,
+	BUSY_PAUSE = 20000, /* ns: a set_range is at most some copying */
+};
+
+void ps_tx_begin_handle(struct perseas *p)
+{
+	p->fences = p->env->ops->barrier(p->env);
+	atomic_store_explicit(&p->careful, p->options.flags & CHECKED || !p->fences,
+	                      memory_order_relaxed);
+}
+
+static struct perseas_tx *tx_new(struct perseas *p)
+{
+	struct perseas_tx *tx = calloc(1, sizeof(*tx));
+
+	if (!tx)
+		return NULL;
+	tx->record = aligned_alloc(PS_ALIGN, FIRST_CAPACITY);
+	if (!tx->record || ps_cover_reserve(&tx->cover) < 0) {
+		free(tx->record);
+		free(tx);
+		return NULL;
+	}
+	memset(tx->record, 0, sizeof(struct ps_record));
+	tx->capacity = FIRST_CAPACITY;
+	tx->p = p;
+	ps_range_room(tx);
+	tx->all = p->all_list;
+	p->all_list = tx;
+	__atomic_fetch_add(&p->stat.allocations, 3, __ATOMIC_RELAXED);
+	return tx;
+}
+
+static void list_push(struct perseas_tx **list, struct perseas_tx *tx)
+{
+	tx->previous = NULL;
+	tx->next = *list;
+	if (tx->next)
+		tx->next->previous = tx;
+	*list = tx;
+}
+
+static void list_remove(struct perseas_tx **list, struct perseas_tx *tx)
+{
+	if (tx->previous)
+		tx->previous->next = tx->next;
+	else
+		*list = tx->next;
+	if (tx->next)
+		tx->next->previous = tx->previous;
+}
+
+static int begin_locked(struct perseas *p, perseas_tx_t **out)
+{
+	struct perseas_tx *tx;
+	int rc = ps_ready(p);
+
+	if (rc)
+		return rc;
+	tx = p->free_list;
+	if (tx)
+		list_remove(&p->free_list, tx);
+	else if (!(tx = tx_new(p)))
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
+	list_push(&p->open_list, tx);
+	tx->open = true;
+	tx->timed = ps_timing_choose(p);
+	tx->length = sizeof(struct ps_record);
+	tx->ranges = 0;
+	tx->tail = 0;
+	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
+		atomic_store_explicit(&tx->touched[i], 0, memory_order_relaxed);
+	*out = tx;
+	return 0;
+}
+
+int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx)
+{
+	int rc;
+
+	if (!tx)
+		return ps_fail(p, PERSEAS_EINVAL, "begin needs a place for the transaction");
+	*tx = NULL;
+	if (!p || flags)
+		return ps_fail(p, PERSEAS_EINVAL, p ? "begin's flags must be 0" : "p is NULL");
+	ps_lock(p);
+	rc = begin_locked(p, tx);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+void ps_tx_end(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+
+	tx->open = false;
+	ps_cover_clear(&tx->cover);
+	list_remove(&p->open_list, tx);
+	list_push(&p->free_list, tx);
+}
+
+void ps_tx_free_all(struct perseas *p)
+{
+	struct perseas_tx *tx = p->all_list;
+
+	while (tx) {
+		struct perseas_tx *next = tx->all;
+
+		ps_cover_free(&tx->cover);
+		free(tx->record);
+		free(tx);
+		tx = next;
+	}
+}
+
+void ps_tx_take_care(struct perseas *p)
+{
+	bool busy;
+
+	atomic_store_explicit(&p->careful, true, memory_order_relaxed);
+	p->env->ops->barrier(p->env);
+	do {
+		busy = false;
+		pthread_mutex_lock(&p->lock);
+		for (const struct perseas_tx *tx = p->open_list; tx; tx = tx->next)
+			busy |= atomic_load_explicit(&tx->busy, memory_order_acquire);
+		pthread_mutex_unlock(&p->lock);
+		if (busy)
+			p->env->ops->pause(p->env, PS_KEEPER, NULL, 0, ps_now(p) + BUSY_PAUSE);
+	} while (busy);
+}
+
+void ps_tx_careless(struct perseas *p)
+{
+	if (!(p->options.flags & CHECKED) && p->fences)
+		atomic_store_explicit(&p->careful, false, memory_order_relaxed);
+}
+
+/* The entries that it has so far. */
+static struct ps_cursor entries_of(const struct perseas_tx *tx)
+{
+	return (struct ps_cursor){ tx->record + sizeof(struct ps_record), tx->record + tx->length,
+		                   tx->ranges, true };
+}
+
+void ps_tx_committed(const struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                     uint8_t *bytes, uint64_t length)
+{
+	struct ps_window window = { .offset = offset, .length = length, .segment = segment->id };
+
+	window.bytes = bytes;
+	for (const struct perseas_tx *tx = p->open_list; tx; tx = tx->next)
+		ps_undo(entries_of(tx), ps_window_put, &window);
+}
+
+void ps_tx_undo(struct perseas_tx *tx)
+{
+	const struct ps_range *range;
+	const void *image;
+	struct ps_cursor cursor = entries_of(tx);
+
+	/* No byte is logged twice, so the order does not matter. */
+	while (ps_record_next(&cursor, &range, &image)) {
+		const struct ps_segment *segment = ps_segment_by_id(tx->p, range->segment);
+
+		memcpy(segment->base + range->offset, image, range->length);
+	}
+}
+
+int perseas_abort(perseas_tx_t *tx)
+{
+	struct perseas *p;
+
+	if (!tx)
+		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
+	p = tx->p;
+	if (!tx->open)
+		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
+	pthread_mutex_lock(&p->lock);
+	ps_tx_undo(tx);
+	ps_tx_end(tx);
+	p->stat.aborts++;
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * tx.h - transactions before they are sent.
+ */
+#ifndef PERSEAS_CLIENT_TX_H
+#define PERSEAS_CLIENT_TX_H
+
+#include "handle.h"
+
+/*
+ * Notes up to where the record may grow without a further look: it fits into its memory, the log,
+ * and the ring, where an entry takes the record, the after-images, which are no more than the
+ * record, and a write for each range, which is no more either, since a range takes 24 bytes of
+ * record at least.
+ */
+void ps_range_room(struct perseas_tx *tx);
+
+/* Bytes of the ring entry that the transaction would take. */
+uint64_t ps_tx_entry_length(const struct perseas_tx *tx);
+
+/* Ends it: back to the pool, off the list of open ones. Locked. */
+void ps_tx_end(struct perseas_tx *tx);
+
+/* Whether set_range may go without the lock here; once, before the handle is used. */
+void ps_tx_begin_handle(struct perseas *p);
+
+/* From when this returns, and until ps_tx_careless, transactions change only under the lock, so
+ * that they can be looked into. Not locked; may sleep for as long as a set_range takes. */
+void ps_tx_take_care(struct perseas *p);
+void ps_tx_careless(struct perseas *p);
+
+/* `bytes` are a copy of the segment's memory at `offset`: what open transactions declared in them
+ * is put back as it was, so that they are what is committed. Locked, and taken care of. */
+void ps_tx_committed(const struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                     uint8_t *bytes, uint64_t length);
+
+/* Puts every before-image back. */
+void ps_tx_undo(struct perseas_tx *tx);
+
+void ps_tx_free_all(struct perseas *p);
+
+/* checked.c: what the checked modes look for. Locked. */
+int ps_check_overlap(struct perseas_tx *tx, uint64_t start, uint64_t end);
+int ps_check_undeclared(struct perseas_tx *tx);
+void ps_check_committed(struct perseas_tx *tx);
+
+#endif

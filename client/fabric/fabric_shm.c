@@ -1,0 +1,465 @@
+/*
+ * fabric_shm.c - the data path to a mirror on this host: its memory itself, mapped here. A
+ * chain is a few copies and a look at the promise; the mirror's process takes no part.
+ *
+ * The order of stores is what keeps the image right when this process dies between any two
+ * of them: undo record, release fence, data, release fence, slot. A large copy that uses
+ * non-temporal stores ends with a store fence of its own, so these fences cover it too.
+ *
+ * Fencing (I5): the slot is stored, then, behind a full fence, the promise is loaded. The mirror
+ * stores the promise, then, behind a full fence, reads the slot. So either this owner sees that
+ * it was fenced, or the mirror sees the slot. Where the mirror's fence is a membarrier(2), which
+ * runs a barrier on the processors of all processes that registered, ours is left to it.
+ *
+ * The files can be cut short by a process that owned the store earlier and by nobody's leave has
+ * them still. So what is mapped is guarded (proto/image/guard.h), and a link whose memory is torn
+ * acknowledges nothing more: it is broken.
+ */
+#include "../core/address.h"
+#include "../core/bytes.h"
+#include "../core/fabric.h"
+#include "../host/socket.h"
+#include "../../proto/image/guard.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Memory up to this size is mapped page by page at once, so that no commit takes the faults;
+ * for more it would make attaching slow. */
+#define POPULATE_MAX ((uint64_t)256 << 20)
+#define HUGE_PAGE ((uint64_t)2 << 20)
+
+/* Linux 6.1; the C library may be older. */
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+enum {
+	PREFETCH_MAX = 8,      /* writes of data */
+	PREFETCH_RECORD = 320, /* bytes of the next record */
+};
+
+struct region {
+	uint8_t *base; /* NULL: there is none */
+	uint64_t length;
+	struct ps_guard *guard;
+	dev_t dev; /* of the file */
+	ino_t ino;
+};
+
+struct ps_link {
+	const _Atomic uint64_t *promise; /* the promised epoch */
+	bool barrier;                    /* the mirror's fence reaches this process */
+	uint64_t epoch;                  /* ours */
+	unsigned completed;              /* chains, since the last poll */
+	unsigned tears;                  /* of this process, when its regions were last looked at */
+	int broken;                      /* PS_LINK_…, for good */
+	struct region regions[PS_REGIONS_MAX];
+};
+
+/* --- the data path --- */
+
+/* The memory of a part of a region, or NULL: it is not inside. */
+static inline uint8_t *part_of(const struct ps_link *link, uint32_t number, uint64_t offset,
+                               uint64_t length)
+{
+	const struct region *region;
+
+	if (number >= PS_REGIONS_MAX)
+		return NULL;
+	region = &link->regions[number];
+	if (length > region->length || offset > region->length - length)
+		return NULL;
+	return region->base + offset;
+}
+
+static inline __attribute__((always_inline)) bool put(const struct ps_link *link,
+                                                      const struct ps_write *write)
+{
+	uint8_t *to = part_of(link, write->region, write->offset, write->length);
+
+	if (!to || write->region == PS_REGION_PROMISE)
+		return false;
+	if (write->length > PS_COPY_SHORT)
+		ps_copy_away(to, write->src, write->length);
+	else
+		ps_copy_short(to, write->src, write->length);
+	return true;
+}
+
+static inline uint64_t promised(const struct ps_link *link)
+{
+	return atomic_load_explicit(link->promise, memory_order_relaxed);
+}
+
+static inline bool is_fenced(const struct ps_link *link)
+{
+	return promised(link) != link->epoch;
+}
+
+static bool find_tear(struct ps_link *link)
+{
+	link->tears = ps_guard_tears();
+	for (unsigned i = 0; i < PS_REGIONS_MAX; i++)
+		if (ps_guard_torn(link->regions[i].guard))
+			return true;
+	return false;
+}
+
+/* Is some of the memory that was written or read not the mirror's any more? */
+static inline bool is_torn(struct ps_link *link)
+{
+	return __builtin_expect(link->tears != ps_guard_tears(), 0) && find_tear(link);
+}
+
+/* The promise is not this owner's any more: whose is it? A mirror that ends, or serves this owner
+ * no longer, retires the page, and gives the reason when the owner connects again. */
+static int lose(struct ps_link *link)
+{
+	return link->broken = promised(link) == PS_PROMISE_RETIRED ? PS_LINK_BROKEN
+	                                                           : PS_LINK_FENCED;
+}
+
+/* Asks for the lines that the first writes of data go to, while the undo record is copied: else
+ * their misses come one after the other, in front of the full fence. */
+static inline void prefetch(const struct ps_link *link, const struct ps_chain *chain)
+{
+	unsigned end = chain->count < chain->undo + PREFETCH_MAX ? chain->count
+	                                                         : chain->undo + PREFETCH_MAX;
+	unsigned i;
+
+	for (i = chain->undo; i < end; i++) {
+		const struct ps_write *write = &chain->writes[i];
+		const uint8_t *to = part_of(link, write->region, write->offset, write->length);
+
+		if (to)
+			__builtin_prefetch(to, 1);
+	}
+}
+
+/* The next undo record most likely goes where this one ends: has its lines come meanwhile. */
+static inline void prefetch_next(const struct ps_link *link, const struct ps_chain *chain)
+{
+	const struct ps_write *record = chain->writes;
+	const uint8_t *to;
+
+	if (chain->undo == 0)
+		return;
+	to = part_of(link, record->region, record->offset + record->length, PREFETCH_RECORD);
+	for (unsigned at = 0; to && at < PREFETCH_RECORD; at += PS_ALIGN)
+		__builtin_prefetch(to + at, 1);
+}
+
+static int shm_post(struct ps_link *link, const struct ps_chain *chain)
+{
+	unsigned i;
+
+	if (link->broken)
+		return link->broken;
+	prefetch(link, chain);
+	for (i = 0; i < chain->undo; i++)
+		if (!put(link, &chain->writes[i]))
+			goto mistake;
+	atomic_thread_fence(memory_order_release);
+	for (; i < chain->count; i++)
+		if (!put(link, &chain->writes[i]))
+			goto mistake;
+	atomic_thread_fence(memory_order_release);
+	if (chain->slot.length > 0 && !put(link, &chain->slot))
+		goto mistake;
+	if (link->barrier)
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
+	if (is_torn(link))
+		return link->broken = PS_LINK_BROKEN;
+	if (is_fenced(link))
+		return lose(link);
+	link->completed++;
+	prefetch_next(link, chain);
+	return PS_LINK_OK;
+
+mistake:
+	return link->broken = PS_LINK_BROKEN;
+}
+
+static int shm_poll(struct ps_link *link)
+{
+	unsigned completed = link->completed;
+
+	link->completed = 0;
+	if (completed > 0)
+		return (int)completed;
+	if (!link->broken && is_fenced(link))
+		lose(link);
+	return link->broken;
+}
+
+static int shm_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
+                    uint64_t length, uint64_t until_ns)
+{
+	const uint8_t *from = part_of(link, region, offset, length);
+
+	(void)until_ns;
+	if (link->broken)
+		return link->broken;
+	if (length == 0)
+		return PS_LINK_OK;
+	if (!from)
+		return link->broken = PS_LINK_BROKEN;
+	ps_copy_beside(bytes, from, length);
+	/* Under a newer promise the image may have changed, or been replaced, meanwhile. */
+	atomic_thread_fence(memory_order_acquire);
+	if (is_torn(link))
+		return link->broken = PS_LINK_BROKEN;
+	if (is_fenced(link))
+		return lose(link);
+	return PS_LINK_OK;
+}
+
+static bool shm_waits(struct ps_link *link, struct pollfd *fd)
+{
+	(void)link;
+	(void)fd;
+	return false;
+}
+
+static const uint8_t *shm_mapped(const struct ps_link *link, uint32_t region)
+{
+	return region < PS_REGIONS_MAX ? link->regions[region].base : NULL;
+}
+
+/* --- mapping --- */
+
+/* An address for `length` bytes at which huge pages can be mapped; NULL: any will do. */
+static void *huge_place(uint64_t length)
+{
+	uint8_t *room, *place;
+	size_t before;
+
+	if (length < HUGE_PAGE || length > POPULATE_MAX)
+		return NULL;
+	room = mmap(NULL, length + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED)
+		return NULL;
+	before = (size_t)(-(uintptr_t)room % HUGE_PAGE);
+	place = room + before;
+	munmap(room, length + HUGE_PAGE);
+	return place;
+}
+
+/*
+ * Takes the page faults now, and has the kernel gather the pages to huge ones where it can: a
+ * chain goes to as many places as it has ranges, and looking up their small pages costs about as
+ * much as writing them. All of it is help that may be refused.
+ */
+static void settle_pages(void *base, uint64_t length)
+{
+	if (length > POPULATE_MAX)
+		return;
+	madvise(base, length, MADV_HUGEPAGE);
+#ifdef MADV_POPULATE_WRITE
+	madvise(base, length, MADV_POPULATE_WRITE);
+#endif
+	madvise(base, length, MADV_COLLAPSE);
+}
+
+static const struct region nothing[PS_REGIONS_MAX];
+
+static int map_region(struct region *region, uint32_t id, const struct stat *file, int fd,
+                      struct ps_error *error)
+{
+	const int access = id == PS_REGION_PROMISE ? PROT_READ : PROT_READ | PROT_WRITE;
+	void *base = mmap(huge_place(region->length), region->length, access, MAP_SHARED, fd, 0);
+
+	if (base == MAP_FAILED)
+		return ps_error_set(error, PERSEAS_ESYSTEM,
+		                    "mapping %llu bytes of a mirror's memory failed (%s); see the "
+		                    "limit on address space",
+		                    (unsigned long long)region->length, strerror(errno));
+	region->guard = ps_guard_new(base, region->length);
+	if (!region->guard) {
+		munmap(base, region->length);
+		return ps_error_set(error, PERSEAS_ENOMEM, "this process is out of memory");
+	}
+	region->base = base;
+	region->dev = file->st_dev;
+	region->ino = file->st_ino;
+	/* A child that wrote to it would be an owner that nobody can fence. */
+	madvise(base, region->length, MADV_DONTFORK);
+	if (id != PS_REGION_PROMISE)
+		settle_pages(base, region->length);
+	return 0;
+}
+
+static int add_region(struct region *regions, const struct region *old,
+                      const Perseas__Region *wanted, int fd, struct ps_error *error)
+{
+	struct region *region;
+	struct stat file;
+
+	if (wanted->id >= PS_REGIONS_MAX || wanted->length == 0 || wanted->length > SIZE_MAX ||
+	    regions[wanted->id].base)
+		return ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "the mirror named region %u of %llu bytes, which cannot be; "
+		                    "is it a perseasd of this version?",
+		                    wanted->id, (unsigned long long)wanted->length);
+	if (fstat(fd, &file) || !S_ISREG(file.st_mode) || file.st_size < 0 ||
+	    (uint64_t)file.st_size < wanted->length)
+		return ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "the file of region %u is shorter than its %llu bytes; see "
+		                    "perseasd's memory directory",
+		                    wanted->id, (unsigned long long)wanted->length);
+	region = &regions[wanted->id];
+	/* What is mapped already, at its full cost in page faults, is used on. */
+	if (old[wanted->id].base && !ps_guard_torn(old[wanted->id].guard) &&
+	    old[wanted->id].dev == file.st_dev && old[wanted->id].ino == file.st_ino &&
+	    old[wanted->id].length == wanted->length) {
+		*region = old[wanted->id];
+		return 0;
+	}
+	region->length = wanted->length;
+	return map_region(region, wanted->id, &file, fd, error);
+}
+
+/* Unmaps what is in `regions` and not in `kept`. */
+static void unmap(const struct region *regions, const struct region *kept)
+{
+	unsigned i;
+
+	for (i = 0; i < PS_REGIONS_MAX; i++)
+		if (regions[i].base && kept[i].base != regions[i].base) {
+			ps_guard_free(regions[i].guard);
+			munmap(regions[i].base, regions[i].length);
+		}
+}
+
+/* Maps all that the grant lists, as far as `old` has it not. On failure nothing is left. */
+static int map_grant(struct region *regions, const struct region *old, const Perseas__Grant *grant,
+                     const int *fds, struct ps_error *error)
+{
+	int code = 0;
+	size_t i;
+
+	memset(regions, 0, PS_REGIONS_MAX * sizeof(*regions));
+	if (grant->n_regions != grant->descriptors)
+		return ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "the mirror sent %u descriptors for %zu regions; does its "
+		                    "perseasd share memory, and is it of this version?",
+		                    grant->descriptors, grant->n_regions);
+	for (i = 0; i < grant->n_regions && code == 0; i++)
+		code = add_region(regions, old, grant->regions[i], fds[i], error);
+	if (code == 0 && (regions[PS_REGION_LOG].length <= PS_RING_OFFSET ||
+	                  regions[PS_REGION_PROMISE].length < sizeof(struct ps_promise)))
+		code = ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "the mirror gave no log, or no promise; is it a perseasd of "
+		                    "this version?");
+	if (code) {
+		unmap(regions, old);
+		memset(regions, 0, PS_REGIONS_MAX * sizeof(*regions));
+	}
+	return code;
+}
+
+static const _Atomic uint64_t *promise_in(const struct region *regions)
+{
+	return (const _Atomic uint64_t *)(void *)(regions[PS_REGION_PROMISE].base +
+	                                          offsetof(struct ps_promise, epoch));
+}
+
+static bool register_for_barriers(void)
+{
+	return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+/* Does the promise say what the grant said? */
+static int check_promise(const struct ps_link *link, struct ps_error *error)
+{
+	uint64_t now = atomic_load_explicit(link->promise, memory_order_acquire);
+
+	if (now == link->epoch)
+		return 0;
+	if (now == PS_PROMISE_RETIRED)
+		return ps_error_set(error, PERSEAS_EUNREACHABLE,
+		                    "the mirror has taken its promise back; it ends, or serves "
+		                    "this owner no longer");
+	return ps_error_set(error, now > link->epoch ? PERSEAS_EFENCED : PERSEAS_EPROTOCOL,
+	                    "the mirror's promise is of epoch %llu, this owner's is %llu: %s",
+	                    (unsigned long long)now, (unsigned long long)link->epoch,
+	                    now > link->epoch ? "another owner has claimed the store"
+	                                      : "is it a perseasd of this version?");
+}
+
+/* --- life --- */
+
+static void shm_detach(struct ps_link *link)
+{
+	if (!link)
+		return;
+	unmap(link->regions, nothing);
+	free(link);
+}
+
+static struct ps_link *shm_attach(struct ps_env *env, const struct ps_address *address,
+                                  const Perseas__Grant *grant, const int *fds, uint64_t epoch,
+                                  uint64_t until_ns, struct ps_error *error)
+{
+	struct ps_link *link = calloc(1, sizeof(*link));
+	int code = PERSEAS_ENOMEM;
+
+	(void)env;
+	(void)until_ns;
+	if (link)
+		code = map_grant(link->regions, nothing, grant, fds, error);
+	else
+		ps_error_set(error, PERSEAS_ENOMEM, "this process is out of memory");
+	if (code == 0) {
+		link->epoch = epoch;
+		link->tears = 0;
+		link->barrier = grant->barrier && register_for_barriers();
+		link->promise = promise_in(link->regions);
+		code = check_promise(link, error);
+	}
+	ps_close_all(fds, grant->descriptors);
+	if (code == 0)
+		return link;
+	ps_error_prefix(error, "%s", address->text);
+	shm_detach(link);
+	return NULL;
+}
+
+static int shm_update(struct ps_link *link, const Perseas__Grant *grant, const int *fds,
+                      struct ps_error *error)
+{
+	struct region regions[PS_REGIONS_MAX];
+	int code = map_grant(regions, link->regions, grant, fds, error);
+
+	ps_close_all(fds, grant->descriptors);
+	if (code)
+		return code;
+	unmap(link->regions, regions);
+	memcpy(link->regions, regions, sizeof(regions));
+	link->tears = 0; /* they are looked at again */
+	link->promise = promise_in(regions);
+	return 0;
+}
+
+const struct ps_fabric ps_fabric_shm = {
+	.name = "shm",
+	.staged = false,
+	.attach = shm_attach,
+	.update = shm_update,
+	.post = shm_post,
+	.poll = shm_poll,
+	.read = shm_read,
+	.waits = shm_waits,
+	.mapped = shm_mapped,
+	.detach = shm_detach,
+};

@@ -1,0 +1,496 @@
+/*
+ * fabric_tcp.c - the data path over a TCP connection (proto/data/frame.h).
+ *
+ * What is sent is a queue of pieces: a frame's head, then the runs of memory that are its
+ * payload. post() hands the queue to the kernel at once, in the good case whole, by one system
+ * call; what the socket does not take stays queued, by address, until poll() sends it on.
+ */
+#include "answers.h"
+#include "../core/env.h"
+#include "../core/fabric.h"
+#include "greeting.h"
+#include "../host/socket.h"
+#include "../../proto/data/frame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+	PIECES_ONCE = 64,   /* pieces that one system call sends */
+	ANSWERS_ONCE = 256, /* answers that one system call takes in */
+	READS_ONCE = 4,     /* reads that are under way at the same time */
+};
+
+#define SEND_ONCE ((size_t)1 << 20) /* bytes that one system call sends at most */
+#define SEND_BUDGET \
+	((size_t)8 << 20) /* bytes that one post or poll sends: others wait for the lock */
+
+/* The used part of a buffer that grows, and is used again from its start when it is empty. */
+struct queue {
+	uint8_t *base;
+	size_t start, end, size; /* bytes */
+};
+
+struct piece {
+	const uint8_t *payload; /* NULL: the next bytes of `heads` */
+	size_t length;
+};
+
+struct ps_link {
+	struct ps_greeting *greeting; /* NULL: the link is up */
+	struct ps_stream stream;      /* fd -1: it is being dialled */
+	int broken;                   /* PS_LINK_…, for good */
+	uint64_t cookie;              /* of the last frame that is to be answered */
+	struct queue heads;           /* frames and their extents */
+	struct queue pieces;          /* struct piece */
+	struct ps_answers answers;
+	uint64_t lengths[PS_REGIONS_MAX]; /* of the regions; 0: there is none */
+	uint8_t buffer[ANSWERS_ONCE * sizeof(struct ps_answer)];
+};
+
+/* --- the queue --- */
+
+/* Makes room for `len` bytes behind the end. NULL: out of memory. */
+static void *reserve(struct queue *queue, size_t len)
+{
+	size_t used = queue->end - queue->start;
+	size_t size = queue->size ? queue->size : PS_PAGE;
+	uint8_t *base;
+
+	if (len <= queue->size - queue->end)
+		return queue->base + queue->end;
+	if (used + len <= queue->size / 2) {
+		memmove(queue->base, queue->base + queue->start, used);
+		queue->start = 0;
+		queue->end = used;
+		return queue->base + used;
+	}
+	while (size < queue->end + len)
+		size *= 2;
+	base = realloc(queue->base, size);
+	if (!base)
+		return NULL;
+	queue->base = base;
+	queue->size = size;
+	return base + queue->end;
+}
+
+static void consume(struct queue *queue, size_t len)
+{
+	queue->start += len;
+	if (queue->start == queue->end)
+		queue->start = queue->end = 0;
+}
+
+static bool is_unsent(const struct ps_link *link)
+{
+	return link->pieces.start < link->pieces.end;
+}
+
+/* The chain's writes in order: the slot comes last. */
+static const struct ps_write *nth(const struct ps_chain *chain, unsigned i)
+{
+	return i < chain->count ? &chain->writes[i] : &chain->slot;
+}
+
+/* Does the write lie inside its region? One that does not is a mistake of ours, which the
+ * mirror would refuse together with all that follows. */
+static bool fits(const struct ps_link *link, uint32_t region, uint64_t offset, uint64_t length)
+{
+	return region < PS_REGIONS_MAX && length > 0 && length <= link->lengths[region] &&
+	       offset <= link->lengths[region] - length;
+}
+
+/* Queues one frame of writes first .. first + count - 1. False: out of memory, or a write
+ * that does not fit. */
+static bool queue_frame(struct ps_link *link, const struct ps_chain *chain, unsigned first,
+                        unsigned count, uint8_t flags)
+{
+	size_t head = sizeof(struct ps_frame) + count * sizeof(struct ps_extent);
+	uint8_t *bytes = reserve(&link->heads, head);
+	struct piece *piece = reserve(&link->pieces, (count + 1) * sizeof(*piece));
+	struct ps_frame frame = {
+		.op = PS_OP_WRITE,
+		.flags = flags,
+		.count = (uint16_t)count,
+		.cookie = link->cookie,
+	};
+	unsigned i;
+
+	if (!bytes || !piece)
+		return false;
+	memcpy(bytes, &frame, sizeof(frame));
+	bytes += sizeof(frame);
+	piece->payload = NULL;
+	piece->length = head;
+	for (i = 0; i < count; i++) {
+		const struct ps_write *write = nth(chain, first + i);
+		struct ps_extent extent = { write->region, write->length, write->offset };
+
+		if (extent.region == PS_REGION_PROMISE ||
+		    !fits(link, extent.region, extent.offset, extent.length))
+			return false;
+		memcpy(bytes, &extent, sizeof(extent));
+		bytes += sizeof(extent);
+		if (piece->payload && piece->payload + piece->length == write->src) {
+			piece->length += write->length;
+		} else {
+			piece++;
+			piece->payload = write->src;
+			piece->length = write->length;
+		}
+	}
+	link->heads.end += head;
+	link->pieces.end = (size_t)((uint8_t *)(piece + 1) - link->pieces.base);
+	return true;
+}
+
+static bool queue_read(struct ps_link *link, uint32_t region, uint64_t offset, uint32_t length)
+{
+	struct {
+		struct ps_frame frame;
+		struct ps_extent extent;
+	} head = {
+		.frame = { .op = PS_OP_READ, .count = 1, .cookie = link->cookie + 1 },
+		.extent = { .region = region, .length = length, .offset = offset },
+	};
+	struct piece piece = { .payload = NULL, .length = sizeof(head) };
+	void *bytes = reserve(&link->heads, sizeof(head));
+	void *at = reserve(&link->pieces, sizeof(piece));
+
+	if (!bytes || !at)
+		return false;
+	memcpy(bytes, &head, sizeof(head));
+	memcpy(at, &piece, sizeof(piece));
+	link->heads.end += sizeof(head);
+	link->pieces.end += sizeof(piece);
+	link->cookie++;
+	link->answers.reads++;
+	return true;
+}
+
+/* --- sending --- */
+
+/* The front of the queue as the kernel wants it. Returns the bytes that it is. */
+static size_t gather(const struct ps_link *link, struct iovec *parts, size_t *count)
+{
+	const struct piece *piece = (const struct piece *)(link->pieces.base + link->pieces.start);
+	const struct piece *end = (const struct piece *)(link->pieces.base + link->pieces.end);
+	const uint8_t *head = link->heads.base + link->heads.start;
+	size_t total = 0, n;
+
+	for (*count = 0; piece < end && *count < PIECES_ONCE && total < SEND_ONCE; piece++) {
+		n = piece->length < SEND_ONCE - total ? piece->length : SEND_ONCE - total;
+		/* sendmsg only reads what an iovec points to. */
+		parts[*count].iov_base = (void *)(piece->payload ? piece->payload : head);
+		parts[*count].iov_len = n;
+		if (!piece->payload)
+			head += n;
+		total += n;
+		++*count;
+	}
+	return total;
+}
+
+/* Takes `n` bytes, which are sent, off the front of the queue. */
+static void sent(struct ps_link *link, size_t n)
+{
+	while (n > 0) {
+		struct piece *piece = (struct piece *)(link->pieces.base + link->pieces.start);
+		size_t part = n < piece->length ? n : piece->length;
+
+		if (piece->payload)
+			piece->payload += part;
+		else
+			consume(&link->heads, part);
+		piece->length -= part;
+		n -= part;
+		if (piece->length == 0)
+			consume(&link->pieces, sizeof(*piece));
+	}
+}
+
+/* Sends what the socket takes. */
+static int flush(struct ps_link *link)
+{
+	size_t budget = SEND_BUDGET;
+	struct iovec parts[PIECES_ONCE];
+	size_t count;
+
+	while (is_unsent(link) && budget > 0) {
+		size_t total = gather(link, parts, &count);
+		ssize_t n = ps_stream_send(&link->stream, parts, count);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return ps_would_block(errno) ? PS_LINK_OK : PS_LINK_BROKEN;
+		sent(link, (size_t)n);
+		if ((size_t)n < total)
+			return PS_LINK_OK;
+		budget -= (size_t)n < budget ? (size_t)n : budget;
+	}
+	return PS_LINK_OK;
+}
+
+static int tcp_post(struct ps_link *link, const struct ps_chain *chain)
+{
+	unsigned total = chain->count + (chain->slot.length > 0);
+	unsigned first, count;
+
+	if (link->broken)
+		return link->broken;
+	link->cookie++;
+	link->answers.writes++;
+	for (first = 0; first < total; first += count) {
+		count = total - first;
+		if (count > PS_FRAME_EXTENTS_MAX)
+			count = PS_FRAME_EXTENTS_MAX;
+		if (!queue_frame(link, chain, first, count,
+		                 first + count == total ? PS_FRAME_SIGNALLED : 0))
+			return link->broken = PS_LINK_BROKEN;
+	}
+	if (total == 0)
+		return link->broken = PS_LINK_BROKEN;
+	/* A failure shows again in poll(), which first takes in what was answered before it. */
+	(void)flush(link);
+	return PS_LINK_OK;
+}
+
+/* --- receiving --- */
+
+/* Takes in what is there, by one system call (with TLS, by as many as there are records). *more:
+ * there may be more. */
+static int receive(struct ps_link *link, bool *more)
+{
+	struct ps_answers *answers = &link->answers;
+	bool direct = answers->payload > 0;
+	size_t room = direct ? answers->payload : sizeof(link->buffer);
+	ssize_t n;
+
+	do {
+		n = ps_stream_recv(&link->stream, direct ? answers->into : link->buffer, room);
+	} while (n < 0 && errno == EINTR);
+	*more = n == (ssize_t)room || ps_stream_pending(&link->stream);
+	if (n < 0)
+		return ps_would_block(errno) ? PS_LINK_OK : PS_LINK_BROKEN;
+	if (n == 0)
+		return PS_LINK_BROKEN;
+	if (!direct)
+		return ps_answers_feed(answers, link->buffer, (size_t)n);
+	ps_answers_received(answers, (size_t)n);
+	return PS_LINK_OK;
+}
+
+static int drain(struct ps_link *link)
+{
+	bool more = true;
+	int code = PS_LINK_OK;
+
+	while (more && code == PS_LINK_OK)
+		code = receive(link, &more);
+	return code;
+}
+
+static int tcp_poll(struct ps_link *link)
+{
+	uint64_t completed;
+	int unsent, code;
+
+	if (!link->broken) {
+		unsent = is_unsent(link) ? flush(link) : PS_LINK_OK;
+		/* Also when sending failed: what was answered before that is known. */
+		code = drain(link);
+		link->broken = code ? code : unsent;
+	}
+	completed = link->answers.completed;
+	link->answers.completed = 0;
+	return completed > 0 ? (int)completed : link->broken;
+}
+
+static bool tcp_waits(struct ps_link *link, struct pollfd *fd)
+{
+	if (link->greeting)
+		return ps_greeting_waits(link->greeting, &link->stream, fd);
+	fd->fd = link->stream.fd;
+	fd->revents = 0;
+	/* A broken link is ready at once, and then poll() says so: also one that an answer broke,
+	 * whose connection is good. */
+	if (link->broken) {
+		(void)shutdown(link->stream.fd, SHUT_RD);
+		fd->events = POLLIN;
+		return true;
+	}
+	/* What lies here already is no reason for the socket to be readable, so do not sleep. */
+	fd->events = ps_stream_events(&link->stream,
+	                              is_unsent(link) || ps_stream_pending(&link->stream));
+	return link->answers.writes > 0;
+}
+
+/* --- reading --- */
+
+/* One step of a read: asks, sends, receives, and waits if nothing came of it. */
+static int read_step(struct ps_link *link, uint64_t until_ns)
+{
+	struct pollfd fd = { .fd = link->stream.fd };
+	uint64_t left = link->answers.left;
+	uint64_t writes = link->answers.writes;
+	bool more = false;
+	int code = flush(link);
+
+	if (code == PS_LINK_OK)
+		code = receive(link, &more);
+	if (code || more || left != link->answers.left || writes != link->answers.writes)
+		return code;
+	/* What is still under way would be written to the caller's memory: no more of it. */
+	if (ps_monotonic() >= until_ns)
+		return PS_LINK_BROKEN;
+	fd.events = ps_stream_events(&link->stream, is_unsent(link));
+	ps_poll(&fd, 1, until_ns);
+	return PS_LINK_OK;
+}
+
+static int tcp_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
+                    uint64_t length, uint64_t until_ns)
+{
+	struct ps_answers *answers = &link->answers;
+	uint64_t asked = 0;
+	uint32_t piece;
+
+	if (length == 0 || link->broken)
+		return link->broken;
+	if (!fits(link, region, offset, length))
+		return link->broken = PS_LINK_BROKEN;
+	answers->into = bytes;
+	answers->left = length;
+	while (answers->left > 0 && !link->broken) {
+		while (asked < length && answers->reads < READS_ONCE && !link->broken) {
+			piece = length - asked < PS_READ_MAX ? (uint32_t)(length - asked)
+			                                     : PS_READ_MAX;
+			if (!queue_read(link, region, offset + asked, piece))
+				link->broken = PS_LINK_BROKEN;
+			asked += piece;
+		}
+		if (!link->broken)
+			link->broken = read_step(link, until_ns);
+	}
+	answers->into = NULL;
+	return link->broken;
+}
+
+/* --- life --- */
+
+/* Notes how long the regions are. */
+static int set_regions(struct ps_link *link, const Perseas__Grant *grant, struct ps_error *error)
+{
+	uint64_t lengths[PS_REGIONS_MAX] = { 0 };
+	size_t i;
+
+	for (i = 0; i < grant->n_regions; i++) {
+		const Perseas__Region *region = grant->regions[i];
+
+		if (region->id >= PS_REGIONS_MAX || region->length == 0 || lengths[region->id])
+			return ps_error_set(error, PERSEAS_EPROTOCOL,
+			                    "the mirror named region %u of %llu bytes, which "
+			                    "cannot be; is it a perseasd of this version?",
+			                    region->id, (unsigned long long)region->length);
+		lengths[region->id] = region->length;
+	}
+	memcpy(link->lengths, lengths, sizeof(lengths));
+	return 0;
+}
+
+static int tcp_attach_step(struct ps_link *link, uint64_t until_ns, struct ps_error *error)
+{
+	int code = link->greeting ? ps_greeting_step(link->greeting, &link->stream, until_ns, error)
+	                          : 1;
+
+	if (code > 0) {
+		ps_greeting_free(link->greeting);
+		link->greeting = NULL;
+	}
+	return code;
+}
+
+static struct ps_link *tcp_attach_begin(struct ps_env *env, const struct ps_address *address,
+                                        const Perseas__Grant *grant, const int *fds, uint64_t epoch,
+                                        struct ps_error *error)
+{
+	struct ps_link *link = calloc(1, sizeof(*link));
+
+	(void)epoch;
+	ps_close_all(fds, grant->descriptors);
+	if (!link) {
+		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
+		             address->text);
+		return NULL;
+	}
+	link->stream.fd = -1;
+	if (set_regions(link, grant, error))
+		ps_error_prefix(error, "%s", address->text);
+	else
+		link->greeting = ps_greeting_new(env ? env->tls : NULL, address, grant, error);
+	if (link->greeting)
+		return link;
+	free(link);
+	return NULL;
+}
+
+static void tcp_detach(struct ps_link *link);
+
+static struct ps_link *tcp_attach(struct ps_env *env, const struct ps_address *address,
+                                  const Perseas__Grant *grant, const int *fds, uint64_t epoch,
+                                  uint64_t until_ns, struct ps_error *error)
+{
+	struct ps_link *link = tcp_attach_begin(env, address, grant, fds, epoch, error);
+	int code;
+
+	if (!link)
+		return NULL;
+	while ((code = tcp_attach_step(link, until_ns, error)) == 0)
+		ps_greeting_await(link->greeting, &link->stream, until_ns);
+	if (code > 0)
+		return link;
+	tcp_detach(link);
+	return NULL;
+}
+
+static int tcp_update(struct ps_link *link, const Perseas__Grant *grant, const int *fds,
+                      struct ps_error *error)
+{
+	ps_close_all(fds, grant->descriptors);
+	return set_regions(link, grant, error);
+}
+
+static void tcp_detach(struct ps_link *link)
+{
+	const struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	if (!link)
+		return;
+	ps_greeting_free(link->greeting);
+	/* With something under way: takes back what the kernel has not sent yet. */
+	if (link->broken || link->answers.writes > 0)
+		(void)setsockopt(link->stream.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	ps_stream_close(&link->stream);
+	free(link->heads.base);
+	free(link->pieces.base);
+	free(link);
+}
+
+const struct ps_fabric ps_fabric_tcp = {
+	.name = "tcp",
+	.staged = true,
+	.attach = tcp_attach,
+	.attach_begin = tcp_attach_begin,
+	.attach_step = tcp_attach_step,
+	.update = tcp_update,
+	.post = tcp_post,
+	.poll = tcp_poll,
+	.read = tcp_read,
+	.waits = tcp_waits,
+	.detach = tcp_detach,
+};

@@ -1,0 +1,557 @@
+/*
+ * fabric_verbs.c - the data path over RDMA: a chain is linked work requests that write into the
+ * mirror's registered memory, behind one doorbell; the mirror's processor takes no part.
+ *
+ * A reliable connection delivers writes in the order in which they were posted, so undo record,
+ * data and slot go out together, and the slot's completion stands for all of them. There are two
+ * cases in which it does not, and both use the same barriers in the send queue:
+ *
+ * - phased: the mirror says that its fabric may reorder writes. Each of undo, data and slot is
+ *   posted when the one before is complete, and so is the next chain's undo.
+ * - flush: a write counts only when a read after it has come back. So it is for images on
+ *   persistent memory, where a completion may mean that the bytes are in a buffer that power loss
+ *   empties, and for iWARP, where it means that they have been handed to TCP. The read pushes what
+ *   was written before it to memory. As I1 to I3 hold for what counts, each phase ends with a read.
+ *   (Devices that can FLUSH could do without the reads, but rdma-core 44 has no call for it.)
+ *
+ * After a completion with an error, the fate of its writes is unknown. A fence looks the same: a
+ * fenced owner learns of it when it claims the session again.
+ */
+#include "verbs_link.h"
+
+#include "../core/address.h"
+#include "../host/socket.h"
+#include "verbs_refuse.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+	/* No message is longer: soft-RoCE says that it takes 8 MiB, and others take more. */
+	MESSAGE_MOST = 8 << 20,
+	PIECE = 64 << 10, /* bytes of one read */
+	STEP = 1024,      /* bytes copied at once */
+	SPINS = 64,       /* looks for a completion before read() sleeps */
+	SIGN = 8,         /* bytes of a read that only asks for an answer */
+};
+
+static_assert(PS_LANDING % PIECE == 0, "a piece does not wrap");
+
+struct region {
+	uint64_t address; /* at the mirror */
+	uint64_t length;  /* 0: there is none */
+	uint32_t key;
+};
+
+struct ps_link {
+	struct ps_connection c;
+	struct ps_attempt *attempt; /* NULL: the link is up */
+	struct ps_queue queue;
+	uintptr_t staging; /* memory that is registered for sending */
+	size_t staging_size;
+	bool phased;
+	bool flush;
+	bool armed; /* somebody sleeps on `c.wake`, or did */
+	int ready;  /* an eventfd that is always readable */
+	int broken; /* PS_LINK_…, for good */
+	struct region regions[PS_REGIONS_MAX];
+};
+
+/* --- posting --- */
+
+/* Where a part of a region lies at the mirror; false: not inside. That is a mistake of ours, which
+ * the mirror would refuse together with all that follows. */
+static bool locate(const struct ps_link *link, uint32_t region, uint64_t offset, uint64_t length,
+                   struct ps_request *request)
+{
+	const struct region *r;
+
+	if (region >= PS_REGIONS_MAX || length == 0)
+		return false;
+	r = &link->regions[region];
+	if (length > r->length || offset > r->length - length)
+		return false;
+	request->remote = r->address + offset;
+	request->rkey = r->key;
+	return true;
+}
+
+/* Where a write is sent from: the ring, or a copy in the pad. */
+static bool source(struct ps_link *link, const struct ps_write *write, struct ps_request *request)
+{
+	uintptr_t at = (uintptr_t)write->src - link->staging;
+	uint8_t *copy;
+
+	request->pad = 0;
+	if (at < link->staging_size && write->length <= link->staging_size - at) {
+		request->local = (uintptr_t)write->src;
+		request->lkey = link->c.device->staging->lkey;
+		return true;
+	}
+	copy = ps_queue_pad(&link->queue, write->length, &request->pad);
+	if (!copy)
+		return false;
+	memcpy(copy, write->src, write->length);
+	request->local = (uintptr_t)copy;
+	request->lkey = link->c.pad_mr->lkey;
+	return true;
+}
+
+/* Queues one write, in messages that devices take; the last of them gets `flags`. */
+static bool queue_write(struct ps_link *link, const struct ps_write *write, uint16_t flags)
+{
+	struct ps_request request;
+	uint32_t left = write->length;
+	uint16_t pad;
+
+	if (write->region == PS_REGION_PROMISE ||
+	    !locate(link, write->region, write->offset, write->length, &request) ||
+	    !source(link, write, &request))
+		return false;
+	pad = request.pad;
+	while (left > 0) {
+		request.length = left < MESSAGE_MOST ? left : MESSAGE_MOST;
+		left -= request.length;
+		request.flags = left ? 0 : flags;
+		request.pad = left ? 0 : pad;
+		if (!ps_queue_push(&link->queue, &request))
+			return false;
+		request.local += request.length;
+		request.remote += request.length;
+	}
+	return true;
+}
+
+/* Queues a read of a few bytes, whose answer comes after all that was written before. */
+static bool queue_sign(struct ps_link *link, uint16_t flags)
+{
+	struct ps_request request = {
+		.local = (uintptr_t)link->c.pad,
+		.length = SIGN,
+		.lkey = link->c.pad_mr->lkey,
+		.flags = (uint16_t)(PS_REQUEST_READ | PS_REQUEST_SIGNALLED | flags),
+	};
+
+	return locate(link, PS_REGION_LOG, 0, SIGN, &request) &&
+	       ps_queue_push(&link->queue, &request);
+}
+
+/* One of the three groups of a chain, `last` of those that it has. */
+static bool queue_group(struct ps_link *link, const struct ps_write *writes, unsigned count,
+                        bool last)
+{
+	uint16_t end = 0;
+
+	if (last)
+		end |= PS_REQUEST_SIGNALLED | PS_REQUEST_CHAIN;
+	if (link->phased)
+		end |= PS_REQUEST_SIGNALLED | PS_REQUEST_BARRIER;
+	for (unsigned i = 0; i < count; i++)
+		if (!queue_write(link, &writes[i], i + 1 < count || link->flush ? 0 : end))
+			return false;
+	return !link->flush || queue_sign(link, end);
+}
+
+static int rdma_post(struct ps_link *link, const struct ps_chain *chain)
+{
+	bool slot = chain->slot.length > 0, data = chain->count > chain->undo;
+	bool good = slot || chain->count > 0;
+
+	if (link->broken)
+		return link->broken;
+	if (chain->undo > 0)
+		good = good && queue_group(link, chain->writes, chain->undo, !data && !slot);
+	if (data)
+		good = good && queue_group(link, chain->writes + chain->undo,
+		                           chain->count - chain->undo, !slot);
+	if (slot)
+		good = good && queue_group(link, &chain->slot, 1, true);
+	if (!good)
+		return link->broken = PS_LINK_BROKEN;
+	ps_queue_pump(&link->queue);
+	/* A failure shows in poll(), which first takes in what was completed before it. */
+	return PS_LINK_OK;
+}
+
+/* --- completions --- */
+
+static void collect(struct ps_link *link)
+{
+	ps_queue_collect(&link->queue);
+	if (link->queue.broken)
+		link->broken = PS_LINK_BROKEN;
+}
+
+/* Takes in events of the channels, then the completions: a completion whose event was taken is
+ * then taken with it, and one that comes later has an event of its own. */
+static void look(struct ps_link *link)
+{
+	bool lives = ps_connection_look(&link->c);
+
+	link->armed = false;
+	collect(link);
+	if (!lives)
+		link->broken = PS_LINK_BROKEN;
+}
+
+/* Takes in what there is; without a system call of its own, unless somebody slept. */
+static void advance(struct ps_link *link)
+{
+	if (link->broken)
+		return;
+	if (link->armed)
+		look(link);
+	else
+		collect(link);
+}
+
+static int rdma_poll(struct ps_link *link)
+{
+	unsigned chains;
+
+	advance(link);
+	chains = link->queue.chains;
+	link->queue.chains = 0;
+	return chains > 0 ? (int)chains : link->broken;
+}
+
+static bool has_news(const struct ps_link *link, unsigned pieces)
+{
+	return link->broken || link->queue.chains || link->queue.pieces != pieces;
+}
+
+static bool rdma_waits(struct ps_link *link, struct pollfd *fd)
+{
+	unsigned pieces = link->queue.pieces;
+
+	*fd = (struct pollfd){ .fd = link->ready, .events = POLLIN };
+	if (link->attempt) {
+		if (link->c.channel)
+			fd->fd = link->c.channel->fd;
+		return true;
+	}
+	if (has_news(link, pieces))
+		return true;
+	if (ps_queue_idle(&link->queue))
+		return false;
+	/* What was completed before it was armed makes no event: it is looked for after. An event
+	 * of before, which nobody has taken, ends one sleep too early. */
+	if (link->c.verbs->req_notify_cq(link->c.cq, 0))
+		link->broken = PS_LINK_BROKEN;
+	else
+		collect(link);
+	link->armed = true;
+	if (!has_news(link, pieces))
+		fd->fd = link->c.wake;
+	return true;
+}
+
+static void rdma_beat(struct ps_link *link)
+{
+	if (link->broken || !ps_queue_idle(&link->queue))
+		return;
+	/* A read, which is answered by the mirror's device also where a write is not. */
+	if (!queue_sign(link, PS_REQUEST_BEAT))
+		link->broken = PS_LINK_BROKEN;
+	ps_queue_pump(&link->queue);
+}
+
+struct ps_link_counts ps_verbs_counts(const struct ps_link *link)
+{
+	return link->queue.counts;
+}
+
+/* --- reading --- */
+
+/* Waits until something has completed, without much of this processor. */
+static void rest(struct ps_link *link, uint64_t until_ns)
+{
+	const unsigned pieces = link->queue.pieces;
+	struct pollfd fd;
+
+	for (unsigned i = 0; i < SPINS; i++) {
+		advance(link);
+		if (link->broken || link->queue.pieces != pieces || ps_queue_idle(&link->queue))
+			return;
+	}
+	if (ps_monotonic() >= until_ns)
+		link->broken = PS_LINK_BROKEN;
+	else if (rdma_waits(link, &fd))
+		ps_poll(&fd, 1, until_ns);
+}
+
+/* A read that is under way: its pieces land in the buffer in turn, which holds a whole number of
+ * them. More are asked for than the mirror serves at once; the device makes them wait. */
+struct reading {
+	uint32_t region;
+	uint64_t offset, length;
+	uint8_t *to;
+	uint64_t asked, done; /* bytes */
+};
+
+static uint32_t piece_at(const struct reading *r, uint64_t at)
+{
+	return r->length - at < PIECE ? (uint32_t)(r->length - at) : PIECE;
+}
+
+static uint8_t *landing(const struct ps_link *link, uint64_t at)
+{
+	return link->c.device->buffer + at % PS_LANDING;
+}
+
+static bool ask(struct ps_link *link, struct reading *r)
+{
+	while (r->asked < r->length && r->asked - r->done < PS_LANDING) {
+		struct ps_request request = {
+			.local = (uintptr_t)landing(link, r->asked),
+			.length = piece_at(r, r->asked),
+			.lkey = link->c.device->landing->lkey,
+			.flags = PS_REQUEST_READ | PS_REQUEST_SIGNALLED | PS_REQUEST_PIECE,
+		};
+
+		if (!locate(link, r->region, r->offset + r->asked, request.length, &request) ||
+		    !ps_queue_push(&link->queue, &request))
+			return false;
+		r->asked += request.length;
+	}
+	ps_queue_pump(&link->queue);
+	return true;
+}
+
+/* What has landed is copied piece by piece, while the others are under way. In small steps: for
+ * large ones memcpy has one instruction do it all, which emulators do byte by byte. */
+static void take(struct ps_link *link, struct reading *r)
+{
+	const uint8_t *from = landing(link, r->done);
+	uint32_t length = piece_at(r, r->done);
+
+	for (uint32_t at = 0; at < length; at += STEP)
+		memcpy(r->to + r->done + at, from + at, length - at < STEP ? length - at : STEP);
+	r->done += length;
+	link->queue.pieces--;
+}
+
+static int rdma_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
+                     uint64_t length, uint64_t until_ns)
+{
+	struct reading r = { .region = region, .offset = offset, .length = length, .to = bytes };
+	struct ps_request whole;
+
+	if (length == 0 || link->broken)
+		return link->broken;
+	if (!locate(link, region, offset, length, &whole))
+		return link->broken = PS_LINK_BROKEN;
+	while (r.done < length && !link->broken) {
+		if (!ask(link, &r))
+			link->broken = PS_LINK_BROKEN;
+		if (link->queue.pieces == 0 && !link->broken)
+			rest(link, until_ns);
+		if (link->queue.pieces > 0)
+			take(link, &r);
+	}
+	if (r.done == length)
+		return PS_LINK_OK;
+	/* What is still under way lands in the buffer that the next read uses, over whatever link:
+	 * no more of it. */
+	ps_connection_end(&link->c);
+	return link->broken;
+}
+
+/* --- life --- */
+
+static int bad_region(const Perseas__Region *region, struct ps_error *error)
+{
+	return ps_error_set(error, PERSEAS_EPROTOCOL,
+	                    "the mirror named region %u of %llu bytes at 0x%llx, which cannot be; "
+	                    "is it a perseasd of this version?",
+	                    region->id, (unsigned long long)region->length,
+	                    (unsigned long long)region->address);
+}
+
+/* Notes where the regions are. */
+static int set_regions(struct ps_link *link, const Perseas__Grant *grant, struct ps_error *error)
+{
+	struct region regions[PS_REGIONS_MAX] = { { 0 } };
+
+	for (size_t i = 0; i < grant->n_regions; i++) {
+		const Perseas__Region *from = grant->regions[i];
+		struct region *to = from->id < PS_REGIONS_MAX ? &regions[from->id] : NULL;
+
+		if (!to || from->length == 0 || to->length ||
+		    from->address + from->length < from->address)
+			return bad_region(from, error);
+		if (from->address == 0 && from->key == 0)
+			return ps_error_set(error, PERSEAS_ERDMA,
+			                    "the mirror gave no key to region %u: %s", from->id,
+			                    *grant->rdma_trouble ? grant->rdma_trouble
+			                                         : "see its log");
+		*to = (struct region){ from->address, from->length, from->key };
+	}
+	if (regions[PS_REGION_LOG].length <= PS_RING_OFFSET)
+		return ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "the mirror gave no log; is it a "
+		                    "perseasd of this version?");
+	memcpy(link->regions, regions, sizeof(regions));
+	return 0;
+}
+
+static int check_grant(const struct ps_address *address, const Perseas__Grant *grant,
+                       struct ps_error *error)
+{
+	if (!grant->rdma_port)
+		return ps_error_set(error, PERSEAS_ERDMA,
+		                    "%s offers no RDMA: %s. Without RDMA it is tcp://%s:%s",
+		                    address->text,
+		                    *grant->rdma_trouble ? grant->rdma_trouble
+		                                         : "its perseasd was not told to",
+		                    address->host, address->port);
+	if (grant->rdma_port > UINT16_MAX || grant->token.len != PS_ID_SIZE)
+		return ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "%s gave no port, or no token, for the RDMA connection; is it "
+		                    "a perseasd of this version?",
+		                    address->text);
+	return 0;
+}
+
+static void rdma_detach(struct ps_link *link)
+{
+	if (!link)
+		return;
+	if (link->c.verbs)
+		ps_connection_close(&link->c);
+	ps_attempt_free(link->attempt);
+	ps_queue_free(&link->queue);
+	if (link->ready >= 0)
+		close(link->ready);
+	free(link);
+}
+
+static int no_memory(const struct ps_address *address, struct ps_error *error)
+{
+	return ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
+	                    address->text);
+}
+
+/* A link that is to be connected. NULL, with *error set. */
+static struct ps_link *link_new(struct ps_env *env, const struct ps_address *address,
+                                const Perseas__Grant *grant, bool asks, struct ps_error *error)
+{
+	struct ps_link *link;
+
+	if (check_grant(address, grant, error))
+		return NULL;
+	link = calloc(1, sizeof(*link));
+	if (!link) {
+		no_memory(address, error);
+		return NULL;
+	}
+	link->ready = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (link->ready < 0)
+		ps_error_set(error, PERSEAS_ESYSTEM,
+		             "%s: no eventfd (%s); raise the limit on open files", address->text,
+		             strerror(errno));
+	else if (!asks && set_regions(link, grant, error))
+		ps_error_prefix(error, "%s", address->text);
+	else
+		link->attempt = ps_attempt_new(&link->c, env, address, grant, asks, error);
+	if (link->attempt)
+		return link;
+	rdma_detach(link);
+	return NULL;
+}
+
+static struct ps_link *rdma_attach_begin(struct ps_env *env, const struct ps_address *address,
+                                         const Perseas__Grant *grant, const int *fds,
+                                         uint64_t epoch, struct ps_error *error)
+{
+	struct ps_link *link;
+
+	(void)epoch;
+	ps_close_all(fds, grant->descriptors);
+	link = link_new(env, address, grant, false, error);
+	if (!link)
+		return NULL;
+	link->staging = (uintptr_t)env->staging;
+	link->staging_size = env->staging_size;
+	link->flush = grant->flush;
+	link->phased = grant->phased;
+	return link;
+}
+
+static struct ps_link *rdma_leads_begin(struct ps_env *env, const struct ps_address *address,
+                                        const Perseas__Grant *grant, struct ps_error *error)
+{
+	return link_new(env, address, grant, true, error);
+}
+
+/* The connection is up: what depends on its device is known. */
+static int bring_up(struct ps_link *link, struct ps_error *error)
+{
+	if (ps_queue_init(&link->queue, &link->c))
+		return no_memory(&link->attempt->address, error);
+	link->flush = link->flush || ps_device_iwarp(link->c.device->context);
+	link->phased = link->phased || link->flush;
+	return 1;
+}
+
+static int rdma_attach_step(struct ps_link *link, uint64_t until_ns, struct ps_error *error)
+{
+	int code = link->attempt ? ps_attempt_step(link->attempt, until_ns, error) : 1;
+
+	if (code <= 0 || !link->attempt || link->attempt->asks)
+		return code;
+	code = bring_up(link, error);
+	if (code > 0) {
+		ps_attempt_free(link->attempt);
+		link->attempt = NULL;
+	}
+	return code;
+}
+
+static struct ps_link *rdma_attach(struct ps_env *env, const struct ps_address *address,
+                                   const Perseas__Grant *grant, const int *fds, uint64_t epoch,
+                                   uint64_t until_ns, struct ps_error *error)
+{
+	struct ps_link *link = rdma_attach_begin(env, address, grant, fds, epoch, error);
+	struct pollfd fd;
+	int code = link ? 0 : error->code;
+
+	while (!code) {
+		uint64_t start = ps_monotonic();
+
+		code = rdma_attach_step(link, until_ns, error);
+		until_ns += ps_monotonic() - start;
+		if (!code && rdma_waits(link, &fd))
+			ps_poll(&fd, 1, until_ns);
+	}
+	if (code > 0)
+		return link;
+	rdma_detach(link);
+	return NULL;
+}
+
+static int rdma_update(struct ps_link *link, const Perseas__Grant *grant, const int *fds,
+                       struct ps_error *error)
+{
+	ps_close_all(fds, grant->descriptors);
+	return set_regions(link, grant, error);
+}
+
+const struct ps_fabric ps_fabric_rdma = {
+	.name = "rdma",
+	.staged = true,
+	.attach = rdma_attach,
+	.attach_begin = rdma_attach_begin,
+	.attach_step = rdma_attach_step,
+	.leads_begin = rdma_leads_begin,
+	.update = rdma_update,
+	.post = rdma_post,
+	.poll = rdma_poll,
+	.read = rdma_read,
+	.waits = rdma_waits,
+	.beat = rdma_beat,
+	.detach = rdma_detach,
+};

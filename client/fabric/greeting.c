@@ -1,0 +1,198 @@
+/*
+ * greeting.c - see greeting.h. What a mirror answers to the hello is in proto/data/frame.h.
+ */
+#include "greeting.h"
+
+#include "../host/secure.h"
+#include "../host/socket.h"
+#include "../../proto/data/frame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ps_greeting {
+	struct ps_dial dial;
+	struct ps_tls *tls; /* the env's, or NULL */
+	bool shaken, greeted;
+	struct ps_hello hello;
+	struct ps_answer answer; /* to the hello, `have` bytes of it */
+	size_t have;
+};
+
+static int refused(const struct ps_address *address, const struct ps_answer *answer,
+                   struct ps_error *error)
+{
+	if (!ps_answer_valid(answer) ||
+	    (answer->status == PS_ANSWER_OK && answer->op != PS_OP_HELLO))
+		return ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "%s did not greet as a perseasd does; check the address",
+		                    address->text);
+	switch ((enum ps_answer_status)answer->status) {
+	case PS_ANSWER_OK:
+		return 0;
+	case PS_ANSWER_BAD_VERSION:
+		return ps_error_set(error, PERSEAS_EVERSION,
+		                    "%s does not speak version %d of the data protocol; upgrade "
+		                    "the older of the two",
+		                    address->text, PS_PROTOCOL_VERSION);
+	case PS_ANSWER_BAD_TOKEN:
+		return ps_error_set(error, PERSEAS_EUNREACHABLE,
+		                    "%s no longer knows the session; it was restarted, or another "
+		                    "owner has claimed the store",
+		                    address->text);
+	case PS_ANSWER_OTHER_IDENTITY:
+		return ps_error_set(error, PERSEAS_ETLS,
+		                    "%s says that the session is another's: the data connection "
+		                    "must show the certificate that claimed the store",
+		                    address->text);
+	case PS_ANSWER_BAD_FRAME:
+	case PS_ANSWER_USED_TOKEN:
+	case PS_ANSWER_ELSEWHERE:
+	case PS_ANSWER_NO_RESOURCES:
+		break;
+	}
+	return ps_error_set(error, PERSEAS_EPROTOCOL,
+	                    "%s did not understand the data protocol's greeting", address->text);
+}
+
+/* The mirror ended the connection before its answer was whole. */
+static int cut_short(const struct ps_stream *stream, const struct ps_address *address,
+                     const struct ps_answer *answer, struct ps_error *error)
+{
+	int code = ps_secure_failed(stream, address, error);
+
+	if (!code)
+		code = ps_secure_wanted((const uint8_t *)answer, address, error);
+	return code ? code
+	            : ps_error_set(error, PERSEAS_EUNREACHABLE,
+	                           "%s ended the data connection; see its log", address->text);
+}
+
+/* Connected at the socket's level; TLS, where there is any, begins. */
+static int step_dial(struct ps_greeting *g, struct ps_stream *stream, uint64_t until_ns,
+                     struct ps_error *error)
+{
+	int code = ps_dial_step(&g->dial, until_ns, error);
+
+	if (code <= 0)
+		return code;
+	stream->fd = g->dial.fd;
+	g->dial.fd = -1;
+	code = ps_secure_begin(stream, g->tls, &g->dial.address, error);
+	return code ? code : 1;
+}
+
+static int step_handshake(struct ps_greeting *g, struct ps_stream *stream, struct ps_error *error)
+{
+	int code = g->shaken ? 1 : ps_secure_step(stream, &g->dial.address, error);
+
+	g->shaken = code > 0;
+	return code;
+}
+
+/* Sends the hello, and takes in its answer. */
+static int step_hello(struct ps_greeting *g, struct ps_stream *stream, struct ps_error *error)
+{
+	struct iovec part = { &g->hello, sizeof(g->hello) };
+	ssize_t n = 1;
+	int code;
+
+	/* A new socket takes it whole, or is of no use. */
+	if (!g->greeted)
+		n = ps_stream_send(stream, &part, 1) == sizeof(g->hello);
+	g->greeted = true;
+	while (n > 0 && g->have < sizeof(g->answer)) {
+		n = ps_stream_recv(stream, (uint8_t *)&g->answer + g->have,
+		                   sizeof(g->answer) - g->have);
+		if (n > 0)
+			g->have += (size_t)n;
+	}
+	if (n < 0 && ps_would_block(errno))
+		return 0;
+	if (g->have < sizeof(g->answer))
+		return cut_short(stream, &g->dial.address, &g->answer, error);
+	code = refused(&g->dial.address, &g->answer, error);
+	return code ? code : 1;
+}
+
+static int late(const struct ps_greeting *g, const struct ps_stream *stream, struct ps_error *error)
+{
+	if (stream->fd < 0)
+		return ps_dial_late(&g->dial, error);
+	if (!g->shaken)
+		return ps_secure_late(&g->dial.address, error);
+	return ps_error_set(error, PERSEAS_EUNREACHABLE,
+	                    "%s took the data connection and did not answer in time; is its "
+	                    "perseasd stuck?",
+	                    g->dial.address.text);
+}
+
+int ps_greeting_step(struct ps_greeting *g, struct ps_stream *stream, uint64_t until_ns,
+                     struct ps_error *error)
+{
+	int code = stream->fd < 0 ? step_dial(g, stream, until_ns, error) : 1;
+
+	if (code > 0)
+		code = step_handshake(g, stream, error);
+	if (code > 0)
+		code = step_hello(g, stream, error);
+	if (code == 0 && ps_monotonic() >= until_ns)
+		return late(g, stream, error);
+	return code;
+}
+
+bool ps_greeting_waits(const struct ps_greeting *g, const struct ps_stream *stream,
+                       struct pollfd *fd)
+{
+	if (stream->fd < 0)
+		*fd = (struct pollfd){ g->dial.fd, POLLOUT, 0 };
+	else
+		*fd = (struct pollfd){ stream->fd, ps_stream_events(stream, false), 0 };
+	return fd->fd >= 0;
+}
+
+void ps_greeting_await(const struct ps_greeting *g, const struct ps_stream *stream,
+                       uint64_t until_ns)
+{
+	struct pollfd fd;
+	const bool waits = ps_greeting_waits(g, stream, &fd);
+
+	if (stream->fd < 0 && g->dial.until < until_ns)
+		until_ns = g->dial.until;
+	ps_poll(&fd, waits, until_ns);
+}
+
+struct ps_greeting *ps_greeting_new(struct ps_tls *tls, const struct ps_address *address,
+                                    const Perseas__Grant *grant, struct ps_error *error)
+{
+	struct ps_greeting *g;
+
+	if (grant->token.len != PS_ID_SIZE) {
+		ps_error_set(error, PERSEAS_EPROTOCOL,
+		             "%s gave no token for the data connection; "
+		             "is it a perseasd of this version?",
+		             address->text);
+		return NULL;
+	}
+	g = calloc(1, sizeof(*g));
+	if (!g) {
+		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
+		             address->text);
+		return NULL;
+	}
+	g->tls = tls;
+	g->hello = (struct ps_hello){ .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
+	memcpy(g->hello.token, grant->token.data, PS_ID_SIZE);
+	if (ps_dial_begin(&g->dial, address, error) == 0)
+		return g;
+	free(g);
+	return NULL;
+}
+
+void ps_greeting_free(struct ps_greeting *g)
+{
+	if (g)
+		ps_dial_end(&g->dial);
+	free(g);
+}

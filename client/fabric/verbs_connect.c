@@ -1,0 +1,520 @@
+/*
+ * verbs_connect.c - makes an RDMA connection step by step: address, route, queue pair, hello,
+ * answer. fabric_verbs.c steps it without blocking. Every way out leaves no id, queue pair or
+ * memory behind.
+ */
+#include "verbs_connect.h"
+
+#include "../host/socket.h"
+#include "verbs_pair.h"
+#include "verbs_refuse.h"
+#include "../../proto/data/frame.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	/*
+	 * A peer that is gone is noticed when a request has been sent 1 + RETRIES times, each
+	 * time with 4.096 us * 2^ACK_TIMEOUT (134 ms) for its acknowledgement: after about a
+	 * second (a device may take up to four times as long). That is short beside the seconds
+	 * after which a commit is in doubt, and long for a network that merely drops packets now
+	 * and then, or for soft-RoCE on hosts that are busy. Not 7 retries: some devices take
+	 * that for ever.
+	 */
+	ACK_TIMEOUT = 15,
+	RETRIES = 6,
+	RNR_RETRIES = 3,
+	/* Reads that the mirror is asked to serve at once, if the devices can. */
+	READS = 8,
+	ACK_BATCH = 64,      /* completion events that are acknowledged together */
+	ROUTES_MOST = 3,     /* times that a route is asked for until its device is known */
+	GIDS = 1024,         /* entries of a device's table of addresses */
+	DESTROY_TRIES = 100, /* a millisecond apart */
+};
+
+/* --- events of the connection manager --- */
+
+static void note(const struct rdma_cm_event *event, struct ps_cm_event *copy)
+{
+	const struct rdma_conn_param *conn = &event->param.conn;
+
+	memset(copy, 0, sizeof(*copy));
+	copy->type = event->event;
+	copy->status = event->status;
+	if (!conn->private_data || conn->private_data_len < sizeof(copy->answer))
+		return;
+	memcpy(&copy->answer, conn->private_data, sizeof(copy->answer));
+	copy->answered = true;
+}
+
+/* Copies the next event and acknowledges it at once: an id cannot be destroyed before. 1; 0: there
+ * is none; -1: the channel is of no more use. */
+static int next_event(struct ps_connection *c, struct ps_cm_event *copy)
+{
+	struct rdma_cm_event *event;
+
+	if (c->verbs->get_cm_event(c->channel, &event))
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	note(event, copy);
+	c->verbs->ack_cm_event(event);
+	return 1;
+}
+
+/* Milliseconds that are left, for the connection manager's own timers. */
+static int left_ms(const struct ps_attempt *a)
+{
+	uint64_t now = ps_monotonic();
+	uint64_t left = a->until_ns > now ? (a->until_ns - now) / 1000000 : 0;
+
+	return left < 1 ? 1 : left > 60000 ? 60000 : (int)left;
+}
+
+/* --- the route --- */
+
+/* NULL: with *error set. */
+static struct rdma_event_channel *
+open_channel(const struct ps_verbs *verbs, const struct ps_address *address, struct ps_error *error)
+{
+	struct rdma_event_channel *channel = verbs->create_event_channel();
+
+	if (!channel && errno == ENODEV)
+		ps_error_set(error, PERSEAS_ERDMA,
+		             "%s: this host has no RDMA device (`rdma link` lists them); give "
+		             "tcp://%s:%s to go without, or set soft-RoCE up with perseas-rxe",
+		             address->text, address->host, address->port);
+	else if (!channel)
+		ps_error_set(error, PERSEAS_ERDMA,
+		             "%s: the RDMA connection manager cannot be opened (%s); is the "
+		             "module rdma_ucm loaded, and may this user open "
+		             "/dev/infiniband/rdma_cm?",
+		             address->text, strerror(errno));
+	return channel;
+}
+
+int ps_verbs_possible(const struct ps_verbs *verbs, const struct ps_address *address,
+                      struct ps_error *error)
+{
+	struct rdma_event_channel *channel = open_channel(verbs, address, error);
+
+	if (!channel)
+		return PERSEAS_ERDMA;
+	verbs->destroy_event_channel(channel);
+	return 0;
+}
+
+static int begin(struct ps_attempt *a)
+{
+	struct ps_connection *c = a->c;
+	uint8_t timeout = ACK_TIMEOUT;
+
+	c->channel = open_channel(c->verbs, &a->address, a->error);
+	if (!c->channel)
+		return PERSEAS_ERDMA;
+	if (ps_verbs_nonblocking(c->channel->fd) ||
+	    c->verbs->create_id(c->channel, &c->id, NULL, RDMA_PS_TCP))
+		return ps_refuse(a, "the RDMA connection manager makes no connection (%s)",
+		                 strerror(errno));
+	/* Some devices and kernels have no such option; then a peer that is gone is noticed
+	 * later. */
+	(void)c->verbs->set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
+	                           sizeof(timeout));
+	return 0;
+}
+
+/* Asks for the device that leads there. */
+static int seek(struct ps_attempt *a)
+{
+	struct ps_connection *c = a->c;
+	int code = begin(a);
+
+	assert(a->at);
+	a->step = PS_STEP_DEVICE;
+	if (code || !c->verbs->resolve_addr(c->id, NULL, a->at->ai_addr, left_ms(a)))
+		return code;
+	return ps_refuse(a,
+	                 "no RDMA device of this host leads there (%s); give the "
+	                 "address that the mirror has on the RDMA network",
+	                 strerror(errno));
+}
+
+/* RoCE v1 is not IP: it ends at the first router, and what guards UDP does not see it. */
+static int check_roce(struct ps_attempt *a)
+{
+	const struct rdma_cm_id *id = a->c->id;
+	const union ibv_gid *own = &id->route.addr.addr.ibaddr.sgid;
+	struct ibv_gid_entry *entries;
+	bool v1 = false, other = false;
+	ssize_t count;
+
+	if (ps_device_iwarp(id->verbs))
+		return 0;
+	entries = calloc(GIDS, sizeof(*entries));
+	if (!entries)
+		return ps_error_set(a->error, PERSEAS_ENOMEM, "this process is out of memory");
+	/* A device that does not tell is taken as it is. */
+	count = a->c->verbs->query_gid_table(id->verbs, entries, GIDS, 0);
+	for (ssize_t i = 0; i < count; i++) {
+		if (entries[i].port_num != id->port_num ||
+		    memcmp(&entries[i].gid, own, sizeof(*own)) != 0)
+			continue;
+		if (entries[i].gid_type == IBV_GID_TYPE_ROCE_V1)
+			v1 = true;
+		else
+			other = true;
+	}
+	free(entries);
+	if (!v1 || other)
+		return 0;
+	return ps_refuse(a,
+	                 "device %s has its address for RoCE v1 only, and RoCE v2 is needed; "
+	                 "give its network interface an IP address, and see that the device is "
+	                 "one for RoCE v2 (`rdma link`, /sys/class/infiniband/%s/ports/%u/"
+	                 "gid_attrs/types)",
+	                 ps_verbs_device_name(id->verbs), ps_verbs_device_name(id->verbs),
+	                 id->port_num);
+}
+
+static void end_id(struct ps_connection *c)
+{
+	if (c->id)
+		c->verbs->destroy_id(c->id);
+	if (c->channel)
+		c->verbs->destroy_event_channel(c->channel);
+	c->id = NULL;
+	c->channel = NULL;
+}
+
+/* The first id on a device becomes its anchor. To register the ring may take long where a device
+ * or its emulation is slow. It is done once, by this host alone, and cannot be cut short: so the
+ * mirror gets the time to answer that it was to have. */
+static int make_device(struct ps_attempt *a)
+{
+	struct ps_connection *c = a->c;
+	uint64_t start = ps_monotonic();
+	int code = ps_device_make(a->env, c->id, c->channel, a->error);
+
+	a->until_ns += ps_monotonic() - start;
+	if (code)
+		return code;
+	c->id = NULL;
+	c->channel = NULL;
+	return 0;
+}
+
+/* Routed over a device, which is known, or is made and asked for again. */
+static int on_device(struct ps_attempt *a)
+{
+	struct ps_connection *c = a->c;
+	int code = check_roce(a);
+
+	if (code)
+		return code;
+	c->device = ps_device_find(a->env, c->id);
+	if (!c->device) {
+		code = make_device(a);
+		if (code)
+			return ps_error_prefix(a->error, "%s", a->address.text);
+		if (++a->tries == ROUTES_MOST)
+			return ps_refuse(a, "the route there goes over another device each time");
+		return seek(a);
+	}
+	a->step = PS_STEP_ROUTE;
+	return c->verbs->resolve_route(c->id, left_ms(a))
+	               ? ps_refuse(a, "no RDMA route leads there (%s)", strerror(errno))
+	               : 0;
+}
+
+/* --- connecting --- */
+
+static int on_route(struct ps_attempt *a)
+{
+	struct ps_connection *c = a->c;
+	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
+	struct rdma_conn_param param = {
+		.private_data = &hello,
+		.private_data_len = sizeof(hello),
+		.responder_resources = 1,
+		.initiator_depth = (uint8_t)ps_lesser(READS, c->device->attr.max_qp_init_rd_atom),
+		.retry_count = RETRIES,
+		.rnr_retry_count = RNR_RETRIES,
+	};
+	int code = ps_pair_make(a);
+
+	if (code)
+		return code;
+	memcpy(hello.token, a->token, PS_ID_SIZE);
+	a->step = PS_STEP_GREETING;
+	return c->verbs->connect(c->id, &param)
+	               ? ps_refuse(a, "the RDMA connection could not be begun (%s)",
+	                           strerror(errno))
+	               : 0;
+}
+
+static int on_answer(struct ps_attempt *a, const struct ps_cm_event *event)
+{
+	int code;
+
+	a->c->established = true;
+	code = ps_refuse_answer(a, event);
+	return code ? code : 1;
+}
+
+static const struct {
+	enum rdma_cm_event_type wanted;
+	const char *text;
+} steps[] = {
+	[PS_STEP_DEVICE] = { RDMA_CM_EVENT_ADDR_RESOLVED, "finding a route over an RDMA device" },
+	[PS_STEP_ROUTE] = { RDMA_CM_EVENT_ROUTE_RESOLVED, "finding the RDMA route" },
+	[PS_STEP_GREETING] = { RDMA_CM_EVENT_ESTABLISHED, "connecting" },
+};
+
+/* Goes on after an event. One that says nothing of the step is passed over. */
+static int on_event(struct ps_attempt *a, const struct ps_cm_event *event)
+{
+	if (event->type != steps[a->step].wanted || event->status)
+		return ps_refuse_event(a, event);
+	switch (a->step) {
+	case PS_STEP_DEVICE:
+		return on_device(a);
+	case PS_STEP_ROUTE:
+		return on_route(a);
+	case PS_STEP_GREETING:
+		break;
+	}
+	return on_answer(a, event);
+}
+
+/* Takes in the events that there are. 1: the connection is up; 0: not yet; else a code. */
+static int advance(struct ps_attempt *a)
+{
+	struct ps_cm_event event;
+	int code = 0, got;
+
+	while (!code && (got = next_event(a->c, &event)) > 0)
+		code = on_event(a, &event);
+	if (code)
+		return code;
+	if (got < 0)
+		return ps_refuse(a, "the connection manager's events cannot be read (%s)",
+		                 strerror(errno));
+	if (ps_monotonic() < a->until_ns)
+		return 0;
+	return ps_refuse(a,
+	                 "%s took too long; is the mirror's host up, and does the network between "
+	                 "pass RDMA (RoCE v2 is UDP port 4791)?",
+	                 steps[a->step].text);
+}
+
+/* Tries the next of the host's addresses, which share the time. */
+static int try_address(struct ps_attempt *a, uint64_t until_ns)
+{
+	uint64_t now = ps_monotonic();
+	unsigned left = 0;
+	int code;
+
+	a->at = a->at ? a->at->ai_next : a->list;
+	assert(a->at);
+	for (const struct addrinfo *one = a->at; one; one = one->ai_next)
+		left++;
+	a->until_ns = until_ns > now ? now + (until_ns - now) / left : now;
+	a->tries = 0;
+	code = seek(a);
+	return code ? code : advance(a);
+}
+
+int ps_attempt_step(struct ps_attempt *a, uint64_t until_ns, struct ps_error *error)
+{
+	int code;
+
+	a->error = error;
+	if (until_ns < a->until_ns)
+		a->until_ns = until_ns;
+	code = a->at ? advance(a) : try_address(a, until_ns);
+	/* What a mirror answers is the answer. */
+	while (code == PERSEAS_ERDMA && a->at->ai_next) {
+		ps_connection_close(a->c);
+		code = try_address(a, until_ns);
+	}
+	if (code < 0 || (code > 0 && a->asks))
+		ps_connection_close(a->c);
+	if (!a->asks || code == 0)
+		return code;
+	if (a->taken)
+		return 1;
+	return code < 0 ? code : ps_refuse(a, "the session's data path was not known to it");
+}
+
+static int look_up(const struct ps_address *address, uint32_t number, struct addrinfo **list,
+                   struct ps_error *error)
+{
+	struct addrinfo hints = {
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+	};
+	char port[16];
+	int refused;
+
+	snprintf(port, sizeof(port), "%u", number);
+	refused = getaddrinfo(address->host, port, &hints, list);
+	if (refused == EAI_NONAME) {
+		hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
+		refused = getaddrinfo(address->host, port, &hints, list);
+	}
+	if (!refused)
+		return 0;
+	return ps_error_set(error, PERSEAS_EUNREACHABLE,
+	                    "%s: the host is not known (%s); check its name in the list of mirrors",
+	                    address->text, gai_strerror(refused));
+}
+
+static void clear(struct ps_connection *c, const struct ps_verbs *verbs)
+{
+	memset(c, 0, sizeof(*c));
+	c->verbs = verbs;
+	c->wake = -1;
+}
+
+struct ps_attempt *ps_attempt_new(struct ps_connection *c, struct ps_env *env,
+                                  const struct ps_address *address, const Perseas__Grant *grant,
+                                  bool asks, struct ps_error *error)
+{
+	struct ps_attempt *a = calloc(1, sizeof(*a));
+
+	clear(c, env->verbs);
+	if (!a) {
+		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
+		             address->text);
+		return NULL;
+	}
+	a->c = c;
+	a->env = env;
+	a->address = *address;
+	a->port = grant->rdma_port;
+	memcpy(a->token, grant->token.data, PS_ID_SIZE);
+	a->asks = asks;
+	if (look_up(address, a->port, &a->list, error)) {
+		free(a);
+		return NULL;
+	}
+	return a;
+}
+
+void ps_attempt_free(struct ps_attempt *a)
+{
+	if (a)
+		freeaddrinfo(a->list);
+	free(a);
+}
+
+/* --- life --- */
+
+static bool take_cm_events(struct ps_connection *c)
+{
+	struct ps_cm_event event;
+	bool lives = true;
+	int got;
+
+	while ((got = next_event(c, &event)) > 0) {
+		if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			atomic_store(&c->device->gone, true);
+		/* What else may come concerns addresses, or a connection of before. */
+		if (event.type == RDMA_CM_EVENT_DISCONNECTED ||
+		    event.type == RDMA_CM_EVENT_DEVICE_REMOVAL ||
+		    event.type == RDMA_CM_EVENT_CONNECT_ERROR)
+			lives = false;
+	}
+	return lives && got == 0;
+}
+
+bool ps_connection_look(struct ps_connection *c)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	/* Mostly it is a completion, and there is no more than one event. Where there is more,
+	 * `wake` stays readable, and is looked at again. */
+	if (c->verbs->get_cq_event(c->completions, &cq, &context))
+		return (errno == EAGAIN || errno == EINTR) && take_cm_events(c);
+	if (++c->unacked >= ACK_BATCH) {
+		c->verbs->ack_cq_events(c->cq, c->unacked);
+		c->unacked = 0;
+	}
+	return true;
+}
+
+/* A device that is gone has taken its queue pairs along. */
+static bool is_unplugged(const struct ps_connection *c, int error)
+{
+	struct ibv_device_attr attr;
+
+	if (error != EIO && error != ENODEV)
+		return false;
+	return atomic_load(&c->device->gone) ||
+	       c->verbs->query_device(c->device->context, &attr) != 0;
+}
+
+/* When it returns, the device neither reads nor writes memory for the queue pair any more. One that
+ * lived on could send what its memory is used for next, under keys that are still good: rather
+ * than that, the process ends. */
+static void destroy_queue_pair(struct ps_connection *c)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+
+	if (!c->qp)
+		return;
+	assert(c->device);
+	(void)c->verbs->modify_qp(c->qp, &error, IBV_QP_STATE);
+	for (unsigned tries = 0; tries < DESTROY_TRIES; tries++) {
+		int failed = c->verbs->destroy_qp(c->qp);
+
+		if (!failed || is_unplugged(c, failed)) {
+			c->qp = NULL;
+			c->id->qp = NULL;
+			return;
+		}
+		nanosleep(&pause, NULL);
+	}
+	abort();
+}
+
+void ps_connection_end(struct ps_connection *c)
+{
+	/* Has the device gone? Then what is registered with it is of no more use. */
+	if (c->device && c->channel)
+		(void)take_cm_events(c);
+	/* So that the mirror hears of it now; if it fails, it hears of it later. */
+	if (c->established)
+		(void)c->verbs->disconnect(c->id);
+	c->established = false;
+	destroy_queue_pair(c);
+}
+
+void ps_connection_close(struct ps_connection *c)
+{
+	const struct ps_verbs *verbs = c->verbs;
+
+	ps_connection_end(c);
+	if (c->unacked)
+		verbs->ack_cq_events(c->cq, c->unacked);
+	if (c->cq)
+		verbs->destroy_cq(c->cq);
+	if (c->completions)
+		verbs->destroy_comp_channel(c->completions);
+	if (c->pad_mr)
+		verbs->dereg_mr(c->pad_mr);
+	ps_pages_free(c->pad, PS_PAD);
+	end_id(c);
+	if (c->wake >= 0)
+		close(c->wake);
+	if (c->device)
+		ps_device_drop(c->device);
+	clear(c, verbs);
+}

@@ -1,0 +1,600 @@
+/*
+ * control_socket.c - control connections: greeting, requests out, replies in, descriptors.
+ *
+ *     dialling --connected--> shaking --TLS, or none--> greeting --hello--> up
+ *         \_____________________\__________________________\________________\__ trouble
+ *
+ * Requests are queued from the start and leave as soon as the socket takes them; the mirror's
+ * hello is looked at before its first reply. A reply that answers nothing that is asked, and a
+ * request whose time is over, end the connection: what came later could else be taken for the
+ * answer to a newer request.
+ */
+#include "control_socket.h"
+#include "../core/mirror.h"
+#include "asked.h"
+#include "outbox.h"
+#include "secure.h"
+#include "socket.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/data/frame.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	DESCRIPTORS_MAX = 253,            /* that Linux sends with one message (SCM_MAX_FD) */
+	WATCHED_MAX = 2 * PS_MIRRORS_MAX, /* connections that one receive waits for */
+};
+
+#define DIAL_WITHIN_NS (1000 * (uint64_t)1000000)
+
+struct ps_control {
+	struct ps_controls *all;
+	struct ps_control *next;
+	struct ps_dial dial;
+	uint64_t dial_by;        /* what its addresses share, where nobody says until when */
+	struct ps_tls *tls;      /* the env's */
+	struct ps_stream stream; /* fd -1: dialling */
+	bool shaken;
+	struct ps_error trouble; /* code 0: none */
+	struct ps_asked asked;   /* requests not yet answered */
+
+	struct ps_outbox out; /* hello and requests that are not sent yet */
+
+	/* What is being received: the hello, then in turn a length and a message. */
+	bool greeted;
+	struct ps_control_hello hello;
+	uint32_t length;
+	uint8_t *message;      /* length bytes; NULL: the length is being received */
+	size_t have;           /* bytes of it that are there */
+	Perseas__Reply *reply; /* the answer to the oldest request, until it is taken; or NULL */
+	uint64_t asked_at;     /* when the last request was sent */
+	uint64_t worked_at;    /* when the last sign of progress came */
+
+	/* That came with the message. Reading never goes beyond a message's end, so they
+	 * cannot be another's. */
+	int fds[PS_REGIONS_MAX];
+	unsigned fd_count;
+	bool surplus;   /* more came than any reply has */
+	bool truncated; /* this process had no room for them */
+};
+
+static const char *name_of(const struct ps_control *control)
+{
+	return control->dial.address.text;
+}
+
+void ps_controls_init(struct ps_controls *all)
+{
+	pthread_mutex_init(&all->lock, NULL);
+	all->first = NULL;
+}
+
+void ps_controls_close(struct ps_controls *all)
+{
+	assert(!all->first);
+	pthread_mutex_destroy(&all->lock);
+}
+
+/* --- sending --- */
+
+static int ended(struct ps_control *control, int error);
+
+/* Towards a stream that takes what is to be sent. True: it is one. */
+static bool get_up(struct ps_control *control, uint64_t until_ns)
+{
+	int shaken;
+
+	if (control->stream.fd < 0) {
+		if (ps_dial_step(&control->dial, until_ns, &control->trouble) <= 0)
+			return false;
+		control->stream.fd = control->dial.fd;
+		control->dial.fd = -1;
+		if (ps_secure_begin(&control->stream, control->tls, &control->dial.address,
+		                    &control->trouble))
+			return false;
+	}
+	shaken = ps_stream_shake(&control->stream);
+	if (shaken < 0)
+		ended(control, errno);
+	control->shaken = shaken > 0;
+	return control->shaken;
+}
+
+/* Dials and sends as far as that goes without waiting. */
+static void push(struct ps_control *control, uint64_t until_ns)
+{
+	if (!control->trouble.code && (control->shaken || get_up(control, until_ns)))
+		ps_outbox_send(&control->out, &control->stream);
+}
+
+/* Is there something to do for it without an answer? */
+static bool is_pushing(const struct ps_control *control)
+{
+	return !control->trouble.code && (!control->shaken || !ps_outbox_empty(&control->out));
+}
+
+/* What to poll for. */
+static struct pollfd awaited(const struct ps_control *control)
+{
+	struct pollfd fd = { .fd = control->dial.fd, .events = POLLOUT };
+
+	if (control->stream.fd >= 0) {
+		fd.fd = control->stream.fd;
+		fd.events = ps_stream_events(&control->stream, is_pushing(control));
+	}
+	return fd;
+}
+
+/* --- receiving --- */
+
+static void keep_descriptors(struct ps_control *control, struct msghdr *head)
+{
+	struct cmsghdr *part;
+	unsigned count, i;
+	int fd;
+
+	if (head->msg_flags & MSG_CTRUNC)
+		control->truncated = true;
+	for (part = CMSG_FIRSTHDR(head); part; part = CMSG_NXTHDR(head, part)) {
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		count = (unsigned)((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		for (i = 0; i < count; i++) {
+			memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
+			if (control->fd_count < PS_REGIONS_MAX) {
+				control->fds[control->fd_count++] = fd;
+			} else {
+				close(fd);
+				control->surplus = true;
+			}
+		}
+	}
+}
+
+static int ended(struct ps_control *control, int error)
+{
+	const struct ps_address *address = &control->dial.address;
+	struct ps_error *trouble = &control->trouble;
+
+	if (ps_secure_failed(&control->stream, address, trouble) ||
+	    (!control->greeted &&
+	     ps_secure_wanted((const uint8_t *)&control->hello, address, trouble)))
+		return trouble->code;
+	if (error)
+		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+		                    "the connection to %s broke (%s); see whether its host and its "
+		                    "perseasd are still up",
+		                    name_of(control), strerror(error));
+	if (!control->greeted)
+		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+		                    "%s took the connection and ended it without a greeting; is it "
+		                    "a perseasd, and does its log say why?",
+		                    name_of(control));
+	return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+	                    "%s ended the connection; see whether its perseasd is still running",
+	                    name_of(control));
+}
+
+/* As recv(), and keeps the descriptors that come along. */
+static ssize_t receive_some(struct ps_control *control, void *to, size_t len)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
+	} ancillary;
+	struct iovec part = { .iov_base = to, .iov_len = len };
+	struct msghdr head = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = ancillary.bytes,
+		.msg_controllen = sizeof(ancillary.bytes),
+	};
+	ssize_t n;
+
+	if (control->stream.tls)
+		return ps_stream_recv(&control->stream, to, len);
+	n = recvmsg(control->stream.fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n > 0)
+		keep_descriptors(control, &head);
+	return n;
+}
+
+/* Receives up to `want` bytes in all to `to`. 1: they are there; 0: not yet; else a code. */
+static int take(struct ps_control *control, void *to, size_t want)
+{
+	while (control->have < want) {
+		ssize_t n = receive_some(control, (uint8_t *)to + control->have,
+		                         want - control->have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && ps_would_block(errno))
+			return 0;
+		if (n <= 0)
+			return ended(control, n < 0 ? errno : 0);
+		control->have += (size_t)n;
+	}
+	control->have = 0;
+	return 1;
+}
+
+static int check_hello(struct ps_control *control)
+{
+	if (ps_secure_wanted((const uint8_t *)&control->hello, &control->dial.address,
+	                     &control->trouble))
+		return control->trouble.code;
+	if (control->hello.magic != PS_CONTROL_MAGIC)
+		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
+		                    "%s is not a perseasd; check the address", name_of(control));
+	if (control->hello.version != PS_PROTOCOL_VERSION)
+		return ps_error_set(&control->trouble, PERSEAS_EVERSION,
+		                    "%s speaks version %u of the protocol, this library version "
+		                    "%d; upgrade the older of the two",
+		                    name_of(control), control->hello.version, PS_PROTOCOL_VERSION);
+	control->greeted = true;
+	return 0;
+}
+
+/* The length is there: makes room for the message. */
+static int begin_message(struct ps_control *control)
+{
+	if (control->length == 0 || control->length > PS_MESSAGE_MAX)
+		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
+		                    "%s sent a message of %u bytes, 1 to %u are allowed; is it a "
+		                    "perseasd of this version?",
+		                    name_of(control), control->length, PS_MESSAGE_MAX);
+	control->message = malloc(control->length);
+	if (!control->message)
+		return ps_error_set(&control->trouble, PERSEAS_ENOMEM,
+		                    "no memory for a message of %u bytes from %s", control->length,
+		                    name_of(control));
+	return 0;
+}
+
+static int take_stranger(struct ps_control *control, const char *why)
+{
+	return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
+	                    "%s sent what is not the reply that is due (%s); is it a perseasd of "
+	                    "this version?",
+	                    name_of(control), why);
+}
+
+/* A message is whole: is it a reply, and the answer to what was asked? 0 or a code. */
+static int take_message(struct ps_control *control)
+{
+	const char *why;
+	Perseas__Reply *reply = ps_reply_unpack(control->message, control->length, &why);
+	enum ps_match match;
+
+	free(control->message);
+	control->message = NULL;
+	if (!reply)
+		return take_stranger(control, why);
+	match = ps_asked_match(&control->asked, reply);
+	if (match == PS_MATCH_ANSWER) {
+		control->reply = reply;
+		return 0;
+	}
+	perseas__reply__free_unpacked(reply, NULL);
+	if (match == PS_MATCH_NONE)
+		return take_stranger(control, "it answers nothing that was asked");
+	control->worked_at = ps_monotonic();
+	return 0;
+}
+
+/* Receives a part without waiting: the hello, a length, or a message. 1: it is whole; 0: not yet;
+ * else a code. */
+static int pull_part(struct ps_control *control)
+{
+	int got;
+
+	if (!control->greeted) {
+		got = take(control, &control->hello, sizeof(control->hello));
+		return got > 0 && check_hello(control) ? control->trouble.code : got;
+	}
+	if (!control->message) {
+		got = take(control, &control->length, sizeof(control->length));
+		return got > 0 && begin_message(control) ? control->trouble.code : got;
+	}
+	got = take(control, control->message, control->length);
+	return got > 0 && take_message(control) ? control->trouble.code : got;
+}
+
+/* Receives without waiting. 1: an answer is there; 0: not yet; else a code. */
+static int pull(struct ps_control *control)
+{
+	int got = 1;
+
+	if (control->trouble.code)
+		return control->trouble.code;
+	if (!control->shaken)
+		return 0;
+	while (!control->reply && got > 0)
+		got = pull_part(control);
+	return got;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Waits, without the lock, until there may be something to do. */
+static void wait_ready(struct ps_control *control, uint64_t until_ns)
+{
+	struct pollfd fds[WATCHED_MAX];
+	struct ps_controls *all = control->all;
+	struct ps_control *at;
+	unsigned count = 0;
+
+	for (at = all->first; at && count < WATCHED_MAX - 1; at = at->next) {
+		if (at == control || !is_pushing(at))
+			continue;
+		fds[count] = awaited(at);
+		/* What has come is left to the thread that waits for it. */
+		if (at->shaken)
+			fds[count].events = POLLOUT;
+		count++;
+		if (at->stream.fd < 0)
+			until_ns = earlier(until_ns, at->dial.until);
+	}
+	fds[count] = awaited(control);
+	if (control->stream.fd < 0)
+		until_ns = earlier(until_ns, control->dial.until);
+	pthread_mutex_unlock(&all->lock);
+	ps_poll(fds, count + 1, until_ns);
+	pthread_mutex_lock(&all->lock);
+}
+
+/* The request's time is over, and with it the connection. */
+static int late(struct ps_control *control)
+{
+	struct ps_error *trouble = &control->trouble;
+
+	if (control->stream.fd < 0)
+		return ps_dial_late(&control->dial, trouble);
+	if (!control->shaken)
+		return ps_secure_late(&control->dial.address, trouble);
+	if (!control->greeted)
+		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+		                    "%s took the connection and said nothing in time; is it a "
+		                    "perseasd?",
+		                    name_of(control));
+	return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+	                    "%s did not answer in time; is its perseasd stuck, or the network?",
+	                    name_of(control));
+}
+
+/* Until when an answer is waited for: each sign of progress gives it as long again. */
+static uint64_t deadline(const struct ps_control *control, uint64_t until_ns, uint64_t patience)
+{
+	uint64_t again = control->worked_at + patience;
+
+	return again > until_ns ? again : until_ns;
+}
+
+/* Until an answer is there. 0 or a code. Another mirror's may have been waited for first, until the
+ * time is gone: what counts is how much there was when it was asked. */
+static int await(struct ps_control *control, uint64_t until_ns)
+{
+	const uint64_t since = earlier(ps_monotonic(), control->asked_at);
+	const uint64_t patience = until_ns > since && until_ns != PS_NEVER ? until_ns - since : 0;
+	struct ps_control *at;
+	uint64_t until;
+	int got;
+
+	control->worked_at = since;
+	for (;;) {
+		until = deadline(control, until_ns, patience);
+		for (at = control->all->first; at; at = at->next)
+			push(at, until);
+		got = pull(control);
+		if (got)
+			return got > 0 ? 0 : got;
+		/* Only now: what came in time counts, however late it is asked for. */
+		if (ps_monotonic() >= deadline(control, until_ns, patience))
+			return late(control);
+		wait_ready(control, deadline(control, until_ns, patience));
+	}
+}
+
+/* --- replies --- */
+
+static unsigned descriptors_of(const Perseas__Reply *reply)
+{
+	const bool granted = reply->status == PERSEAS__STATUS__STATUS_OK;
+	const Perseas__Grant *grant = granted ? ps_grant_of(reply) : NULL;
+
+	return grant ? grant->descriptors : 0;
+}
+
+/* Gives the caller the descriptors that belong to the reply, and closes those that do not. */
+static int hand_over(struct ps_control *control, const Perseas__Reply *reply, int *fds,
+                     unsigned *count)
+{
+	unsigned due = descriptors_of(reply);
+	unsigned have = control->fd_count;
+
+	if (control->truncated && have < due)
+		return ps_error_set(&control->trouble, PERSEAS_ESYSTEM,
+		                    "no room for the %u descriptors that %s sent; raise the "
+		                    "limit on open files",
+		                    due, name_of(control));
+	if (control->surplus || have < due)
+		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
+		                    "%s announced %u descriptors and sent %s; is it a perseasd of "
+		                    "this version?",
+		                    name_of(control), due, have < due ? "fewer" : "far more");
+	if (!fds || !count)
+		due = 0;
+	if (due)
+		memcpy(fds, control->fds, due * sizeof(*fds));
+	if (count)
+		*count = due;
+	ps_close_all(control->fds + due, have - due);
+	control->fd_count = 0;
+	control->truncated = false;
+	return 0;
+}
+
+int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
+                       int *fds, unsigned *count, struct ps_error *error)
+{
+	int code;
+
+	*reply = NULL;
+	if (count)
+		*count = 0;
+	pthread_mutex_lock(&control->all->lock);
+	assert(control->reply || control->asked.due > 0 || control->trouble.code);
+	code = await(control, until_ns);
+	if (!code)
+		code = hand_over(control, control->reply, fds, count);
+	if (!code) {
+		*reply = control->reply;
+		control->reply = NULL;
+	} else if (error) {
+		*error = control->trouble;
+	}
+	pthread_mutex_unlock(&control->all->lock);
+	return code;
+}
+
+int ps_control_send(struct ps_control *control, const Perseas__Request *request,
+                    struct ps_error *error)
+{
+	Perseas__Request numbered = *request;
+	uint8_t *bytes;
+	size_t len;
+	bool queued;
+
+	/* Only this thread asks on this connection. */
+	numbered.id = control->asked.last + 1;
+	if (ps_request_pack(&numbered, &bytes, &len))
+		return ps_error_set(error, PERSEAS_ENOMEM,
+		                    "no memory for a request to %s, or it is longer than %u bytes",
+		                    name_of(control), PS_MESSAGE_MAX);
+	pthread_mutex_lock(&control->all->lock);
+	queued = ps_outbox_add(&control->out, bytes, len);
+	if (queued) {
+		ps_asked_add(&control->asked, request->body_case);
+		control->asked_at = ps_monotonic();
+		/* As far as it goes at once; what fails here is told by receive. */
+		push(control, PS_NEVER);
+	}
+	pthread_mutex_unlock(&control->all->lock);
+	free(bytes);
+	if (!queued)
+		return ps_error_set(error, PERSEAS_ENOMEM, "no memory for a request to %s",
+		                    name_of(control));
+	return 0;
+}
+
+/* --- life --- */
+
+struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tls,
+                                      const struct ps_address *address, struct ps_error *error)
+{
+	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+	struct ps_control *control = calloc(1, sizeof(*control));
+
+	if (!control || !ps_outbox_add(&control->out, &hello, sizeof(hello))) {
+		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
+		             address->text);
+		free(control);
+		return NULL;
+	}
+	control->stream.fd = -1;
+	control->dial_by = ps_monotonic() + DIAL_WITHIN_NS;
+	control->tls = tls;
+	control->all = all;
+	if (ps_dial_begin(&control->dial, address, error)) {
+		ps_outbox_free(&control->out);
+		free(control);
+		return NULL;
+	}
+	pthread_mutex_lock(&all->lock);
+	control->next = all->first;
+	all->first = control;
+	push(control, PS_NEVER);
+	pthread_mutex_unlock(&all->lock);
+	return control;
+}
+
+bool ps_control_answered(struct ps_control *control)
+{
+	bool there;
+
+	pthread_mutex_lock(&control->all->lock);
+	push(control, control->dial_by);
+	there = pull(control) != 0;
+	pthread_mutex_unlock(&control->all->lock);
+	return there;
+}
+
+bool ps_control_ended(struct ps_control *control)
+{
+	bool over = true;
+	ssize_t n;
+
+	pthread_mutex_lock(&control->all->lock);
+	if (!control->trouble.code && !control->shaken) {
+		over = false;
+	} else if (!control->trouble.code) {
+		n = ps_stream_peek(&control->stream);
+		if (n < 0)
+			over = !ps_would_block(errno);
+		else
+			/* Bytes that nobody asked for would keep the descriptor readable. */
+			over = n == 0 || (control->asked.due == 0 && control->greeted);
+	}
+	pthread_mutex_unlock(&control->all->lock);
+	return over;
+}
+
+int ps_control_fd(struct ps_control *control)
+{
+	struct pollfd fd;
+
+	return ps_control_waits(control, &fd) && control->stream.fd >= 0 ? fd.fd : -1;
+}
+
+bool ps_control_waits(struct ps_control *control, struct pollfd *fd)
+{
+	pthread_mutex_lock(&control->all->lock);
+	*fd = awaited(control);
+	if (control->trouble.code)
+		fd->fd = -1;
+	pthread_mutex_unlock(&control->all->lock);
+	return fd->fd >= 0;
+}
+
+uint64_t ps_control_worked_at(struct ps_control *control)
+{
+	return control->worked_at;
+}
+
+void ps_control_disconnect(struct ps_control *control)
+{
+	struct ps_control **link;
+
+	if (!control)
+		return;
+	pthread_mutex_lock(&control->all->lock);
+	for (link = &control->all->first; *link != control; link = &(*link)->next)
+		;
+	*link = control->next;
+	pthread_mutex_unlock(&control->all->lock);
+	ps_dial_end(&control->dial);
+	ps_stream_close(&control->stream);
+	ps_close_all(control->fds, control->fd_count);
+	free(control->message);
+	if (control->reply)
+		perseas__reply__free_unpacked(control->reply, NULL);
+	ps_outbox_free(&control->out);
+	free(control);
+}

@@ -1,0 +1,38 @@
+/*
+ * control_socket.h - control connections over TCP and Unix sockets: the functions behind
+ * struct ps_env_ops of the same names, where their contract is.
+ *
+ * While one connection waits for its answer the others of the same env are moved on too, so
+ * that requests to several mirrors are under way at once, and a mirror that is dead does not
+ * use up the time of the others.
+ */
+#ifndef PERSEAS_CLIENT_CONTROL_SOCKET_H
+#define PERSEAS_CLIENT_CONTROL_SOCKET_H
+
+#include "../core/env.h"
+
+#include <stdbool.h>
+
+/* All connections of an env. */
+struct ps_controls {
+	pthread_mutex_t lock; /* guards the list, and what each of them holds */
+	struct ps_control *first;
+};
+
+void ps_controls_init(struct ps_controls *all);
+void ps_controls_close(struct ps_controls *all); /* every one must be disconnected */
+
+struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tls,
+                                      const struct ps_address *address, struct ps_error *error);
+int ps_control_send(struct ps_control *control, const Perseas__Request *request,
+                    struct ps_error *error);
+int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
+                       int *fds, unsigned *count, struct ps_error *error);
+bool ps_control_answered(struct ps_control *control);
+bool ps_control_ended(struct ps_control *control);
+int ps_control_fd(struct ps_control *control);
+uint64_t ps_control_worked_at(struct ps_control *control);
+bool ps_control_waits(struct ps_control *control, struct pollfd *fd);
+void ps_control_disconnect(struct ps_control *control);
+
+#endif

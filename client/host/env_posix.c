@@ -1,0 +1,361 @@
+/*
+ * env_posix.c - the real environment: this host's clocks, threads and sockets.
+ */
+#include "control_socket.h"
+#include "../core/env.h"
+#include "secure.h"
+#include "socket.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#if PERSEAS_RDMA
+
+#define WITHOUT_RDMA "RDMA is switched off (PERSEAS_RDMA=off in the environment)"
+#define RDMA_FABRIC (&ps_fabric_rdma)
+
+static const struct ps_verbs *verbs_of_process(void)
+{
+	const char *wanted = getenv("PERSEAS_RDMA");
+
+	return wanted && strcmp(wanted, "off") == 0 ? NULL : &ps_verbs_system;
+}
+
+static void free_devices(struct ps_env *env)
+{
+	ps_devices_free(env->devices);
+}
+
+static int has_rdma(struct ps_env *env, const struct ps_address *address, struct ps_error *error)
+{
+	return ps_verbs_possible(env->verbs, address, error);
+}
+
+#else
+
+#define WITHOUT_RDMA "this libperseas was built without RDMA"
+#define RDMA_FABRIC (&no_rdma)
+
+static const struct ps_verbs *verbs_of_process(void)
+{
+	return NULL;
+}
+
+static void free_devices(struct ps_env *env)
+{
+	(void)env;
+}
+
+static int has_rdma(struct ps_env *env, const struct ps_address *address, struct ps_error *error)
+{
+	(void)env;
+	(void)address;
+	(void)error;
+	return 0;
+}
+
+#endif
+
+enum { PAUSE_MAX = 4 * PS_MIRRORS_MAX }; /* descriptors that one pause waits for */
+
+/* Waking somebody who is awake costs no system call: `woken` is looked at before sleeping,
+ * `asleep` before the eventfd is written. */
+struct sleeper {
+	int fd;
+	atomic_bool asleep;
+	atomic_bool woken;
+};
+
+struct posix_env {
+	struct ps_env env;
+	struct ps_controls controls;
+	struct sleeper sleepers[PS_SLEEPERS];
+	pthread_t thread;
+	bool spawned;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+static struct posix_env *of(struct ps_env *env)
+{
+	return (struct posix_env *)env;
+}
+
+static uint64_t posix_now(struct ps_env *env)
+{
+	(void)env;
+	return ps_monotonic();
+}
+
+static uint64_t posix_clock(struct ps_env *env)
+{
+	struct timespec now;
+
+	(void)env;
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void posix_random(struct ps_env *env, void *bytes, size_t len)
+{
+	uint8_t *at = bytes;
+	ssize_t n;
+
+	(void)env;
+	while (len > 0) {
+		n = getrandom(at, len, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		/* An id that is not random could be given twice: better none at all. */
+		if (n <= 0)
+			abort();
+		at += n;
+		len -= (size_t)n;
+	}
+}
+
+static void posix_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
+                        uint64_t until_ns)
+{
+	struct sleeper *sleeper = &of(env)->sleepers[who];
+	struct pollfd all[PAUSE_MAX + 1];
+	uint64_t drained;
+
+	assert(count <= PAUSE_MAX);
+	if (count)
+		memcpy(all, fds, count * sizeof(*fds));
+	all[count].fd = sleeper->fd;
+	all[count].events = POLLIN;
+	all[count].revents = 0;
+
+	atomic_store(&sleeper->asleep, true);
+	ps_poll(all, count + 1, atomic_load(&sleeper->woken) ? 0 : until_ns);
+	atomic_store(&sleeper->asleep, false);
+	if (all[count].revents)
+		(void)!read(sleeper->fd, &drained, sizeof(drained));
+	/* What was done before the wake is seen by the caller from here on. */
+	atomic_exchange(&sleeper->woken, false);
+	if (count)
+		memcpy(fds, all, count * sizeof(*fds));
+}
+
+static void posix_wake(struct ps_env *env, enum ps_sleeper who)
+{
+	struct sleeper *sleeper = &of(env)->sleepers[who];
+	const uint64_t one = 1;
+
+	atomic_store(&sleeper->woken, true);
+	if (atomic_load(&sleeper->asleep))
+		(void)!write(sleeper->fd, &one, sizeof(one));
+}
+
+static void posix_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *lock,
+                       uint64_t until_ns)
+{
+	struct timespec until = {
+		.tv_sec = (time_t)(until_ns / 1000000000),
+		.tv_nsec = (long)(until_ns % 1000000000),
+	};
+
+	(void)env;
+	if (until_ns == PS_NEVER)
+		pthread_cond_wait(cond, lock);
+	else
+		pthread_cond_timedwait(cond, lock, &until);
+}
+
+static void posix_broadcast(struct ps_env *env, pthread_cond_t *cond)
+{
+	(void)env;
+	pthread_cond_broadcast(cond);
+}
+
+static bool posix_barrier(struct ps_env *env)
+{
+	(void)env;
+	/* Registering again costs nothing, and a child of fork must do so. */
+	return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+	       syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+static void *run(void *arg)
+{
+	struct posix_env *posix = arg;
+
+	posix->fn(posix->arg);
+	return NULL;
+}
+
+static int posix_spawn_thread(struct ps_env *env, void (*fn)(void *arg), void *arg)
+{
+	struct posix_env *posix = of(env);
+	sigset_t all, before;
+	int error;
+
+	assert(!posix->spawned);
+	posix->fn = fn;
+	posix->arg = arg;
+	/* The application's signals are for the application's threads; a fault in what a mirror
+	 * shares is for the thread that has it (proto/image/guard.h). */
+	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&posix->thread, NULL, run, posix);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	posix->spawned = error == 0;
+	return error == 0 ? 0 : PERSEAS_ESYSTEM;
+}
+
+static void posix_join(struct ps_env *env)
+{
+	struct posix_env *posix = of(env);
+
+	if (posix->spawned)
+		pthread_join(posix->thread, NULL);
+	posix->spawned = false;
+}
+
+static struct ps_control *posix_connect(struct ps_env *env, const struct ps_address *address,
+                                        struct ps_error *error)
+{
+	char ignored[512];
+
+	/* Certificates are renewed while an owner goes on. When those that are there cannot be
+	 * used, the ones of before may still be good, and else their error says so. */
+	if (env->tls)
+		(void)ps_tls_refresh(env->tls, ignored, sizeof(ignored));
+	return ps_control_connect(&of(env)->controls, env->tls, address, error);
+}
+
+static int without_rdma(const struct ps_address *address, struct ps_error *error)
+{
+	return ps_error_set(error, PERSEAS_ERDMA,
+	                    "%s: " WITHOUT_RDMA "; without RDMA it is tcp://%s:%s", address->text,
+	                    address->host, address->port);
+}
+
+static int posix_has_route(struct ps_env *env, const struct ps_address *address,
+                           struct ps_error *error)
+{
+	if (address->scheme != PS_SCHEME_TCP || address->route != PS_ROUTE_RDMA)
+		return 0;
+	return env->verbs ? has_rdma(env, address, error) : without_rdma(address, error);
+}
+
+/* Why there is no link over RDMA in a process that has no RDMA. */
+static struct ps_link *refuse_rdma(struct ps_env *env, const struct ps_address *address,
+                                   const Perseas__Grant *grant, const int *fds, uint64_t epoch,
+                                   uint64_t until_ns, struct ps_error *error)
+{
+	(void)env;
+	(void)epoch;
+	(void)until_ns;
+	ps_close_all(fds, grant->descriptors);
+	without_rdma(address, error);
+	return NULL;
+}
+
+static const struct ps_fabric no_rdma = { .name = "rdma", .attach = refuse_rdma };
+
+static const struct ps_fabric *posix_fabric(struct ps_env *env, const struct ps_address *address,
+                                            const Perseas__Grant *grant, unsigned tried)
+{
+	const struct ps_fabric *rdma = env->verbs ? RDMA_FABRIC : &no_rdma;
+
+	/* A mirror that does not give its memory away is reached over the socket. */
+	if (address->scheme == PS_SCHEME_UNIX && tried == 0)
+		return grant->descriptors > 0 ? &ps_fabric_shm : &ps_fabric_tcp;
+	if (address->scheme == PS_SCHEME_UNIX)
+		return NULL;
+	if (address->route == PS_ROUTE_RDMA)
+		return tried == 0 ? rdma : NULL;
+	if (address->route == PS_ROUTE_ANY && env->verbs && grant->rdma_port > 0) {
+		if (tried == 0)
+			return rdma;
+		tried--;
+	}
+	return tried == 0 ? &ps_fabric_tcp : NULL;
+}
+
+static void posix_free(struct ps_env *env)
+{
+	struct posix_env *posix = of(env);
+	int i;
+
+	if (!env)
+		return;
+	assert(!posix->spawned);
+	free_devices(env);
+	ps_controls_close(&posix->controls);
+	ps_tls_free(env->tls);
+	for (i = 0; i < PS_SLEEPERS; i++)
+		if (posix->sleepers[i].fd >= 0)
+			close(posix->sleepers[i].fd);
+	free(posix);
+}
+
+static const struct ps_env_ops posix_ops = {
+	.now = posix_now,
+	.clock = posix_clock,
+	.random = posix_random,
+	.pause = posix_pause,
+	.wake = posix_wake,
+	.wait = posix_wait,
+	.broadcast = posix_broadcast,
+	.barrier = posix_barrier,
+	.spawn = posix_spawn_thread,
+	.join = posix_join,
+	.connect = posix_connect,
+	.send = ps_control_send,
+	.receive = ps_control_receive,
+	.answered = ps_control_answered,
+	.ended = ps_control_ended,
+	.control_fd = ps_control_fd,
+	.control_waits = ps_control_waits,
+	.worked_at = ps_control_worked_at,
+	.disconnect = ps_control_disconnect,
+	.has_route = posix_has_route,
+	.fabric = posix_fabric,
+	.free = posix_free,
+};
+
+struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_error *error)
+{
+	struct posix_env *posix = calloc(1, sizeof(*posix));
+	int failed = 0;
+	int i;
+
+	if (!posix) {
+		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a handle");
+		return NULL;
+	}
+	posix->env.ops = &posix_ops;
+	posix->env.verbs = verbs_of_process();
+	ps_controls_init(&posix->controls);
+	for (i = 0; i < PS_SLEEPERS; i++) {
+		posix->sleepers[i].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (posix->sleepers[i].fd < 0)
+			failed = errno;
+	}
+	if (failed) {
+		ps_error_set(error, PERSEAS_ESYSTEM,
+		             "no eventfd (%s); raise the limit on open files", strerror(failed));
+		posix_free(&posix->env);
+		return NULL;
+	}
+	if (ps_secure_new(options, &posix->env.tls, error)) {
+		posix_free(&posix->env);
+		return NULL;
+	}
+	return &posix->env;
+}

@@ -1,0 +1,35 @@
+/*
+ * outbox.h - bytes that wait for a stream to take them, in order.
+ *
+ * Zeroed it is empty. One thread at a time.
+ */
+#ifndef PERSEAS_CLIENT_OUTBOX_H
+#define PERSEAS_CLIENT_OUTBOX_H
+
+#include "../../proto/base/stream.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ps_outbox {
+	uint8_t *bytes;
+	size_t start, end; /* of those that wait */
+	size_t size;
+};
+
+static inline bool ps_outbox_empty(const struct ps_outbox *outbox)
+{
+	return outbox->start == outbox->end;
+}
+
+/* Adds a copy of the bytes. False: out of memory, nothing is added. */
+bool ps_outbox_add(struct ps_outbox *outbox, const void *bytes, size_t len);
+
+/* Sends what the stream takes without waiting. When the stream is at its end, what is left is
+ * forgotten: who receives finds out why, and a last word may still be there. */
+void ps_outbox_send(struct ps_outbox *outbox, struct ps_stream *stream);
+
+void ps_outbox_free(struct ps_outbox *outbox);
+
+#endif

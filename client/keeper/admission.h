@@ -1,0 +1,21 @@
+/*
+ * admission.h - may a change of the roster begin? While it is joint, commits need W of both
+ * rosters: one that could not be settled would hold all of them back until a dead mirror returns.
+ */
+#ifndef PERSEAS_CLIENT_ADMISSION_H
+#define PERSEAS_CLIENT_ADMISSION_H
+
+#include "../core/handle.h"
+
+struct ps_admission {
+	const Perseas__Roster *next; /* the roster as it would be */
+	uint32_t answered; /* mirrors that can be told of it, with those that need not be */
+	uint32_t live;     /* mirrors that hold every transaction, or are just being sent it */
+	bool cures;        /* the mirror that leaves holds transactions no longer */
+};
+
+/* 0; or EQUORUM, or EBLOCKED while a commit is in doubt, with a sentence that names the roster that
+ * is short. Admin; takes the lock. */
+int ps_change_admit(struct perseas *p, const struct ps_admission *asked, char *text, size_t size);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * change.h - changes of the roster while transactions go on, one mirror at a time: the owner's, by
+ * perseas_roster, or by an order that a mirror passes on. The keeper carries them out.
+ *
+ *   NONE -> COPYING -> JOINT -> MARKED -> SETTLING -> NONE
+ *              |         |
+ *              |         +----> CANCELLING -> NONE
+ *              +----> NONE
+ *
+ * COPYING has no vote and changes nothing for anybody. While it is JOINT, commits need W of both
+ * rosters. The new one counts alone once every open of the old one would see the change, and W of
+ * the new one hold all that was acknowledged; this needs no W of the old one, so that a dead
+ * mirror of three can be replaced where W is three. Of two, the one that is left cannot be seen by
+ * an open through the other: the operator must say that it is gone.
+ */
+#ifndef PERSEAS_CLIENT_CHANGE_H
+#define PERSEAS_CLIENT_CHANGE_H
+
+#include "../core/handle.h"
+
+/* Begins a change; id is that of the order, or NULL. Admin. 0, or a code with its text in
+ * p->change. */
+int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wanted,
+                    const uint8_t *id);
+
+/* Takes the change back that goes on. Admin. 0; or EBUSY (it is decided) or EINVAL (there is none),
+ * with a text. */
+int ps_change_cancel(struct perseas *p, char *text, size_t size);
+
+/* The same, by an order; its result is that of the change. One for another change waits. Admin. */
+void ps_change_obey_cancel(struct perseas *p, const uint8_t *id);
+
+/* Goes on, as far as it goes without waiting. Admin. */
+void ps_change_step(struct perseas *p, uint64_t now);
+
+/* Until when there is nothing to do for it: PS_NEVER when none goes on. */
+uint64_t ps_change_due(const struct perseas *p);
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * copy.c - reads and writes segments in pieces, and tells of progress. map.c, adopt.c and mend.c
+ * call it, exclusively or before the store is open. It decides nothing about which mirror is
+ * right.
+ */
+#include "copy.h"
+
+#include "../core/mirror.h"
+#include "pulse.h"
+#include "../core/quorum.h"
+
+#include <string.h>
+
+static struct {
+	void (*call)(void *arg, const char *what, uint64_t done, uint64_t total);
+	void *arg;
+} progress;
+
+void perseas_set_progress(void (*call)(void *arg, const char *what, uint64_t done, uint64_t total),
+                          void *arg)
+{
+	progress.call = call;
+	progress.arg = arg;
+}
+
+void ps_copy_progress(const char *what, uint64_t done, uint64_t total)
+{
+	if (progress.call)
+		progress.call(progress.arg, what, done, total);
+}
+
+static uint64_t piece(uint64_t done, uint64_t total, uint64_t most)
+{
+	return total - done < most ? total - done : most;
+}
+
+static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segment *segment)
+{
+	const uint64_t most = 16 * (uint64_t)PS_BOUNCE;
+
+	for (uint64_t done = 0; done < segment->size;) {
+		uint64_t length = piece(done, segment->size, most);
+		int rc = ps_mirror_read(p, m, PS_REGION_SEGMENT + segment->id, done,
+		                        segment->base + done, length);
+
+		if (rc)
+			return rc;
+		done += length;
+		ps_pulse(p, ps_now(p));
+		ps_copy_progress(segment->name, done, segment->size);
+	}
+	return 0;
+}
+
+int ps_copy_here(struct perseas *p, struct ps_segment *segment)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		/* One that is being copied itself has not got it all. */
+		if (ps_mirrors_whole(p) & ps_bit(p, m) && !read_segment(p, m, segment))
+			return 0;
+	}
+	return ps_fail(p, PERSEAS_EUNREACHABLE,
+	               "no live mirror is left to read segment '%s' from: see that mirrors run, "
+	               "and open the store again",
+	               segment->name);
+}
+
+void ps_copy_out(struct perseas *p, const struct ps_segment *segment)
+{
+	uint8_t *bounce = ps_ring_bounce(&p->ring);
+	bool to[PS_MIRRORS_MAX];
+
+	for (uint64_t done = 0; done < segment->size;) {
+		uint64_t length = piece(done, segment->size, PS_BOUNCE);
+		struct ps_write write = { bounce, done, PS_REGION_SEGMENT + segment->id,
+			                  (uint32_t)length };
+		struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
+
+		memcpy(bounce, segment->base + done, length);
+		for (unsigned i = 0; i < p->mirror_count; i++)
+			to[i] = p->mirrors[i].active;
+		ps_mirrors_write(p, to, &chain);
+		done += length;
+		ps_pulse(p, ps_now(p));
+		ps_copy_progress(segment->name, done, segment->size);
+	}
+}
+
+int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to, uint32_t region,
+                   uint64_t offset, uint64_t length)
+{
+	uint8_t *bounce = ps_ring_bounce(&p->ring);
+
+	for (uint64_t done = 0; done < length;) {
+		uint64_t part = piece(done, length, PS_BOUNCE);
+		struct ps_write write = { bounce, offset + done, region, (uint32_t)part };
+		struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
+
+		if (ps_mirror_read(p, from, region, offset + done, bounce, part) ||
+		    ps_mirror_write(p, to, &chain))
+			return -1;
+		done += part;
+	}
+	return 0;
+}
+
+int ps_copy_slot(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_slot slot;
+	struct ps_chain chain = { NULL,
+		                  0,
+		                  0,
+		                  { &slot, ps_slot_offset(!m->found.at.index), PS_REGION_LOG,
+		                    sizeof(slot) } };
+
+	ps_slot_encode(&slot, p->epoch, p->seq, p->next, p->last);
+	if (ps_mirror_write(p, m, &chain))
+		return -1;
+	m->found.at = (struct ps_standing){ p->epoch, p->seq, p->next, p->last,
+		                            !m->found.at.index };
+	return 0;
+}

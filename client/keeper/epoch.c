@@ -1,0 +1,133 @@
+/*
+ * epoch.c - which epoch a claimer takes, and how it gets there. The steps of perseas_open and the
+ * keeper call it. A mirror grants no epoch that is far above its promise (I5), so that nobody can
+ * use the numbers up. This must never claim above what a mirror can follow: one mirror whose
+ * promise was spoilt would else take all others with it.
+ */
+#include "epoch.h"
+
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Can a claim that goes above this promise be granted by R mirrors? Those that promised less go up
+ * to it step by step. */
+static bool is_reached(const struct perseas *p, uint64_t promised)
+{
+	uint32_t near = 0;
+
+	if (promised >= PS_EPOCH_MAX)
+		return false;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+		const uint64_t its = ps_has_store(p, m) ? m->found.header->promised_epoch : 0;
+
+		if (m->found.listed && ps_has_store(p, m) &&
+		    (its >= promised || promised - its < PS_EPOCH_REACH))
+			near |= ps_bit(p, m);
+	}
+	return ps_quorum_claims(p, near);
+}
+
+/* The highest promise that can be followed. Where there are no R mirrors to follow, an operator
+ * may have accepted fewer: then it is the highest one that leaves room. */
+static uint64_t highest(const struct perseas *p, bool *enough)
+{
+	uint64_t reached = 0, usable = 0;
+
+	*enough = false;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		uint64_t its;
+
+		if (!ps_has_store(p, &p->mirrors[i]))
+			continue;
+		its = p->mirrors[i].found.header->promised_epoch;
+		if (its < PS_EPOCH_MAX && its > usable)
+			usable = its;
+		if (!is_reached(p, its))
+			continue;
+		*enough = true;
+		if (its > reached)
+			reached = its;
+	}
+	return *enough ? reached : usable;
+}
+
+unsigned ps_epoch_choose(struct perseas *p)
+{
+	bool enough;
+	const uint64_t most = highest(p, &enough);
+	unsigned left_out = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!ps_has_store(p, m) || m->found.header->promised_epoch <= most)
+			continue;
+		m->found.code = ps_error_set(
+			&m->found.error, PERSEAS_ELIMIT,
+			"%s: it promised epoch %llu, which no claim can follow; %s",
+			m->address.text, (unsigned long long)m->found.header->promised_epoch,
+			enough ? "drop this image, and the owner makes it anew"
+			       : "perseas recover --help says how the store is saved");
+		left_out++;
+	}
+	if (p->epoch < most)
+		p->epoch = most;
+	return left_out;
+}
+
+/* What the mirror promised last; 0 where it does not say. */
+static uint64_t ask_promise(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__Reply *reply;
+	uint64_t promised;
+
+	ask.store = p->store;
+	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
+	request.status = &ask;
+	if (ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, error))
+		return 0;
+	promised = reply->store->status->header->promised_epoch;
+	perseas__reply__free_unpacked(reply, NULL);
+	return promised;
+}
+
+/* Claims without memory: what the step hands out is not used. */
+static int claim_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch, bool quiesced,
+                      bool takeover, struct ps_error *error)
+{
+	Perseas__ClaimRequest claim;
+	Perseas__Request request;
+	Perseas__Reply *reply;
+	int rc;
+
+	ps_claim_request(p, m, quiesced, &claim, &request);
+	claim.epoch = epoch;
+	claim.takeover |= takeover;
+	claim.shared = claim.rdma = false;
+	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, error);
+	if (!rc)
+		perseas__reply__free_unpacked(reply, NULL);
+	return rc;
+}
+
+void ps_epoch_approach(struct perseas *p, struct ps_mirror *m, bool quiesced, bool takeover)
+{
+	struct ps_error error = { 0 };
+	uint64_t at = ask_promise(p, m, &error);
+
+	if (error.code || at >= p->epoch || p->epoch - at > PS_EPOCH_REACH)
+		return;
+	while (p->epoch - at > PS_EPOCH_STEP) {
+		at += PS_EPOCH_STEP;
+		if (claim_step(p, m, at, quiesced, takeover, &error))
+			return;
+	}
+}

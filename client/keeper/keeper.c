@@ -1,0 +1,157 @@
+/*
+ * keeper.c - runs beside the application: has broken sessions taken up again (session.c), an image
+ * copied whole (resync.c) and the roster changed (change.c), each as far as it goes without
+ * waiting, and moves on what lags when nobody commits. It never waits for one mirror: it sleeps on
+ * all of them.
+ */
+#include "change.h"
+#include "../core/detour.h"
+#include "../core/event.h"
+#include "../core/mirror.h"
+#include "pulse.h"
+#include "../core/quorum.h"
+#include "renew.h"
+#include "resync.h"
+#include "roster.h"
+#include "session.h"
+
+#define TICK ps_ms(500)
+
+static void record_loaded(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		uint32_t whole;
+
+		pthread_mutex_lock(&p->lock);
+		whole = ps_mirrors_whole(p);
+		pthread_mutex_unlock(&p->lock);
+		if (m->loaded && whole & ps_bit(p, m) && ps_quorum_acks(p, whole))
+			ps_roster_rename_loaded(p, m, whole);
+	}
+}
+
+/* A mirror whose daemon is gone takes no part, even where its memory is still mapped here. */
+static void watch_sessions(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->session.state != PS_SESSION_UP || !p->env->ops->ended(m->control))
+			continue;
+		pthread_mutex_lock(&p->lock);
+		if (m->active)
+			ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror ended the session");
+		pthread_mutex_unlock(&p->lock);
+		ps_mirror_disconnect(p, m);
+	}
+}
+
+/* Until when the keeper has nothing to do, if nothing happens. */
+static uint64_t next_due(const struct perseas *p, uint64_t now)
+{
+	uint64_t until = now + TICK;
+
+	if (ps_renew_due(p) < until)
+		until = ps_renew_due(p);
+	/* Nothing else is done then. */
+	if (p->renewing)
+		return until;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const uint64_t due = ps_session_due(p, &p->mirrors[i]);
+
+		until = due < until ? due : until;
+	}
+	if (ps_resync_due(p) < until)
+		until = ps_resync_due(p);
+	if (ps_detour_due(p) < until)
+		until = ps_detour_due(p);
+	return ps_change_due(p) < until ? ps_change_due(p) : until;
+}
+
+/* Links on which nothing happens are asked for a sign of life now and then: else a mirror whose
+ * host is gone would be noticed by the next commit only. */
+static void beat(struct perseas *p, uint64_t now, uint64_t *next)
+{
+	if (now < *next)
+		return;
+	ps_mirrors_beat(p);
+	*next = now + TICK;
+}
+
+/* One round, unless another thread is at the mirrors: it wakes the keeper when it leaves. */
+static uint64_t step(struct perseas *p, uint64_t *next_beat)
+{
+	uint64_t now = ps_now(p);
+	bool busy;
+
+	pthread_mutex_lock(&p->lock);
+	busy = p->admin || p->stopping;
+	if (!busy) {
+		p->admin = true;
+		ps_mirrors_poll(p);
+		beat(p, now, next_beat);
+	}
+	pthread_mutex_unlock(&p->lock);
+	if (busy)
+		return now + TICK;
+	watch_sessions(p);
+	ps_pulse(p, now);
+	if (!p->renewing) {
+		ps_detour_step(p, now);
+		ps_sessions_step(p);
+	}
+	if (!ps_renew_step(p, ps_now(p))) {
+		ps_resync_step(p);
+		record_loaded(p);
+		ps_change_step(p, now);
+	}
+	pthread_mutex_lock(&p->lock);
+	p->admin = false;
+	ps_progress(p);
+	pthread_mutex_unlock(&p->lock);
+	return next_due(p, ps_now(p));
+}
+
+/* What the keeper sleeps on: the control connections, and links that lag while nobody waits. */
+static unsigned collect(struct perseas *p, struct pollfd *fds)
+{
+	unsigned count = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < p->mirror_count && !p->admin; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		const bool attaching = m->session.state == PS_SESSION_ATTACHING;
+
+		if (m->session.state != PS_SESSION_NONE &&
+		    p->env->ops->control_waits(m->control, &fds[count]))
+			count++;
+		if (attaching && m->fabric->waits(m->link, &fds[count]))
+			count++;
+		if (ps_detour_waits(m, &fds[count]))
+			count++;
+		if (m->active && (m->outstanding || m->fabric->beat) && !p->leader &&
+		    m->fabric->waits(m->link, &fds[count]))
+			count++;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return count;
+}
+
+void ps_keeper(void *arg)
+{
+	struct perseas *p = arg;
+	struct pollfd fds[3 * PS_MIRRORS_MAX];
+	uint64_t next_beat = 0;
+	bool stopping;
+
+	do {
+		uint64_t until = step(p, &next_beat);
+
+		ps_events_tell(p);
+		p->env->ops->pause(p->env, PS_KEEPER, fds, collect(p, fds), until);
+		pthread_mutex_lock(&p->lock);
+		stopping = p->stopping;
+		pthread_mutex_unlock(&p->lock);
+	} while (!stopping);
+}

@@ -1,0 +1,126 @@
+/*
+ * rejoin.c - the requests by which a mirror's image is made again, in place or beside what it
+ * has. adopt.c, mend.c, resync.c and renew_adopt.c call it. It copies nothing: the image has no
+ * vote until its last request is granted.
+ */
+#include "rejoin.h"
+
+#include "../core/mirror.h"
+#include "pulse.h"
+
+/* Asks, where the answer holds nothing that is wanted. */
+static int ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+               struct ps_error *error)
+{
+	Perseas__Reply *reply;
+	int rc = m->active ? ps_ask(p, m, request, ps_answer_by(p), &reply, NULL, error)
+	                   : ps_ask_patiently(p, m, request, &reply, NULL, error);
+
+	if (!rc)
+		perseas__reply__free_unpacked(reply, NULL);
+	return rc;
+}
+
+int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struct ps_error *error)
+{
+	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	joining.harmless = true;
+	joining.whole = whole;
+	request.body_case = PERSEAS__REQUEST__BODY_JOINING;
+	request.joining = &joining;
+	return ask(p, m, &request, error);
+}
+
+int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	request.body_case = PERSEAS__REQUEST__BODY_FINISH;
+	request.finish = &finish;
+	return ask(p, m, &request, error);
+}
+
+/* Asks for a grant, and goes on with the memory that it names. */
+static int ask_grant(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                     struct ps_error *error)
+{
+	int fds[PS_REGIONS_MAX], rc;
+	const Perseas__Grant *grant;
+	Perseas__Reply *reply;
+
+	rc = ps_ask_patiently(p, m, request, &reply, fds, error);
+	if (rc)
+		return rc;
+	grant = ps_grant_of(reply);
+	rc = m->link ? ps_mirror_regrant(p, m, grant, fds, error)
+	             : ps_mirror_attach(p, m, grant, fds, error);
+	perseas__reply__free_unpacked(reply, NULL);
+	return rc;
+}
+
+/* The handle's segments, those that are published or those that are not, as messages. */
+struct table {
+	Perseas__Segment segments[PS_SEGMENTS_MAX], *list[PS_SEGMENTS_MAX];
+	size_t count;
+};
+
+static void fill_table(struct perseas *p, struct table *table, bool published)
+{
+	table->count = 0;
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		struct ps_segment *s = &p->segments[i];
+
+		if ((s->born != 0) != published)
+			continue;
+		table->list[table->count] = &table->segments[table->count];
+		ps_segment_message(s, table->list[table->count++]);
+	}
+}
+
+int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	Perseas__RebuildRequest ask_rebuild = PERSEAS__REBUILD_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__Header header = PERSEAS__HEADER__INIT;
+	struct table table;
+
+	fill_table(p, &table, true);
+	header.store = p->store;
+	header.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
+	header.image_id = (ProtobufCBinaryData){ PS_ID_SIZE,
+		                                 m->loaded ? m->loaded_id : m->image_id };
+	header.state = PERSEAS__STATE__STATE_JOINING;
+	header.log_size = p->log_size;
+	header.roster = p->roster;
+	header.next_roster = p->next_roster;
+	header.marked = p->marked;
+	header.n_segments = table.count;
+	header.segments = table.list;
+	ask_rebuild.header = &header;
+	ask_rebuild.epoch = p->epoch;
+	ask_rebuild.owner = (ProtobufCBinaryData){ PS_ID_SIZE, p->owner };
+	ask_rebuild.shared = m->address.scheme == PS_SCHEME_UNIX;
+	ask_rebuild.rdma = ps_wants_rdma(p, m);
+	request.body_case = PERSEAS__REQUEST__BODY_REBUILD;
+	request.rebuild = &ask_rebuild;
+	return ask_grant(p, m, &request, error);
+}
+
+int ps_rejoin_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct table table;
+
+	fill_table(p, &table, false);
+	if (!table.count)
+		return 0;
+	add.n_segments = table.count;
+	add.segments = table.list;
+	request.body_case = PERSEAS__REQUEST__BODY_ADD_SEGMENTS;
+	request.add_segments = &add;
+	return ask_grant(p, m, &request, error);
+}

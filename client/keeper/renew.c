@@ -1,0 +1,504 @@
+/*
+ * renew.c - decides whether an owner that is fenced on some mirrors claims all of them again, and
+ * does so: asks, claims, counts, confirms, adopts, confirms (renew.h). What a mirror needs to hold
+ * this owner's memory is in renew_adopt.c.
+ */
+#include "renew.h"
+
+#include "epoch.h"
+#include "../core/event.h"
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+#include "renew_adopt.h"
+#include "resync.h"
+#include "roster.h"
+#include "session.h"
+#include "../host/socket.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+const char ps_salvage_mark[8] = "SALVAGE";
+
+#define RETRY_FIRST ps_ms(10)
+#define RETRY_MOST ps_ms(1000)
+#define ANSWER_WITHIN ps_ms(1000)
+
+enum verdict {
+	WAIT, /* somebody else lives, or too few mirrors answer: later */
+	GO,
+	OVER, /* another owner succeeded this one */
+};
+
+static uint32_t voters(const struct perseas *p)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		set |= (uint32_t)p->mirrors[i].votes << i;
+	return set;
+}
+
+static uint32_t fenced_voters(const struct perseas *p)
+{
+	return p->fenced & voters(p);
+}
+
+static bool in(uint32_t set, unsigned i)
+{
+	return set >> i & 1;
+}
+
+/* --- what the mirrors tell --- */
+
+static void keep_header(struct ps_mirror *m, const Perseas__Header *header,
+                        const Perseas__Slot *slot)
+{
+	struct ps_found *f = &m->found;
+
+	if (f->header)
+		perseas__header__free_unpacked(f->header, NULL);
+	f->header = ps_header_copy(header);
+	if (!f->header)
+		f->code = ps_error_set(&f->error, PERSEAS_ENOMEM, "out of memory");
+	memset(&f->at, 0, sizeof(f->at));
+	if (slot)
+		f->at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
+			                      (int)slot->index };
+}
+
+/* The image that this owner knows, or one that was loaded from a spill of it. */
+static bool is_listed(const struct ps_mirror *m)
+{
+	const Perseas__Header *header = m->found.header;
+
+	return !m->found.code && header && header->promised_owner.len == PS_ID_SIZE &&
+	       (ps_id_equal(header->image_id, m->image_id) ||
+	        (header->parent_id.len && ps_id_equal(header->parent_id, m->image_id)));
+}
+
+static bool is_consistent(const struct ps_mirror *m)
+{
+	return is_listed(m) && m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT;
+}
+
+/* An epoch that only was tried is no owner's own, and two owners can have the same: what counts is
+ * that this one wrote it to this very image. */
+static bool wrote(const struct ps_mirror *m, uint64_t epoch)
+{
+	return epoch == m->wrote[0] || epoch == m->wrote[1];
+}
+
+void ps_renew_saw(const struct perseas *p, struct ps_mirror *m, uint64_t epoch)
+{
+	if (wrote(m, epoch) || epoch == p->opened_as)
+		m->wrote[0] = m->wrote[1] = epoch;
+}
+
+static bool is_newer(const Perseas__Roster *roster, const struct perseas *p)
+{
+	return ps_roster_newer(roster, p->roster) && ps_roster_newer(roster, p->next_roster);
+}
+
+/* Has somebody else adopted this image, or recorded a roster there, or come to save it? Then he may
+ * have opened the store, and what he committed is not here. */
+static bool is_anothers(const struct perseas *p, const struct ps_mirror *m)
+{
+	if (!is_listed(m))
+		return false;
+	if (!memcmp(m->found.header->promised_owner.data, ps_salvage_mark, sizeof(ps_salvage_mark)))
+		return true;
+	return (is_consistent(m) && m->found.at.epoch > p->opened_as &&
+	        !wrote(m, m->found.at.epoch)) ||
+	       is_newer(m->found.header->roster, p) || is_newer(m->found.header->next_roster, p);
+}
+
+static bool is_held_by_another(const struct perseas *p, const struct ps_mirror *m)
+{
+	return !m->found.code && m->found.header && m->found.live &&
+	       !ps_owner_is(m->found.header->promised_owner, p->owner);
+}
+
+/* A promise that no claim can follow is as good as a mirror that is away (epoch.h). */
+static void note_promise(struct perseas *p, struct ps_mirror *m)
+{
+	const uint64_t promised = m->found.header->promised_epoch;
+
+	if (!ps_id_equal(m->found.header->store_id, p->store_id))
+		return;
+	if (promised >= PS_EPOCH_MAX - 1 ||
+	    (promised > p->epoch && promised - p->epoch > PS_EPOCH_REACH))
+		m->found.code = ps_error_set(&m->found.error, PERSEAS_ELIMIT,
+		                             "%s: it promised epoch %llu, which no claim can "
+		                             "follow: drop this image",
+		                             m->address.text, (unsigned long long)promised);
+	else if (promised > p->renewal.above)
+		p->renewal.above = promised;
+}
+
+static void take_status(struct perseas *p, struct ps_mirror *m, const Perseas__Reply *reply,
+                        const struct ps_error *error)
+{
+	struct ps_found *f = &m->found;
+
+	f->error = *error;
+	f->code = error->code;
+	if (!reply)
+		return;
+	keep_header(m, reply->store->status->header, reply->store->status->slot);
+	f->live = reply->store->status->live;
+	if (!f->code)
+		note_promise(p, m);
+}
+
+/* Asks those of a set that have no session with this owner what they have. */
+static void look(struct perseas *p, uint32_t set)
+{
+	struct ps_round round;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (in(set, i) &&
+		    (ps_session_under_way(m) || (m->control && p->env->ops->ended(m->control))))
+			ps_mirror_disconnect(p, m);
+	}
+	ps_round_status(p, set, &round, ps_now(p) + ANSWER_WITHIN);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (round.ask[i])
+			take_status(p, &p->mirrors[i], round.replies[i], &round.errors[i]);
+	ps_round_free(&round);
+}
+
+/* One that lost its memory since has promised nothing any more: the keeper makes it anew (I9).
+ * True: one of the others can be claimed. */
+static bool any_to_claim(struct perseas *p)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!in(fenced_voters(p), i))
+			continue;
+		any |= !m->found.code;
+		if (m->found.code == PERSEAS_ENOSTORE)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, m->found.error.text);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return any;
+}
+
+static enum verdict judge(const struct perseas *p, uint32_t asked)
+{
+	bool held = false;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (!in(asked, i))
+			continue;
+		if (is_anothers(p, m))
+			return OVER;
+		held |= is_held_by_another(p, m);
+	}
+	if (held && ps_fenced_for_good(p))
+		return OVER;
+	return held && !p->renewing ? WAIT : GO;
+}
+
+/* Can an open with these listed images end well? An owner that could not would give up for nothing
+ * the claims that it has. */
+static bool is_enough(const struct perseas *p, uint32_t set)
+{
+	return ps_quorum_claims(p, set) && ps_quorum_acks(p, set) &&
+	       (p->next_roster ? ps_quorum_seen(p, set) : ps_quorum_touched(p, set));
+}
+
+/* First those that are known to be there, then the others, whose silence it may have to await. */
+static enum verdict probe(struct perseas *p)
+{
+	uint32_t unclaimed = voters(p), ready, listed = 0;
+	enum verdict verdict;
+
+	pthread_mutex_lock(&p->lock);
+	ready = ps_mirrors_whole(p);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].active)
+			unclaimed &= ~((uint32_t)1 << i);
+	pthread_mutex_unlock(&p->lock);
+	p->renewal.above = p->epoch;
+	look(p, fenced_voters(p));
+	verdict = judge(p, fenced_voters(p));
+	if (verdict == GO && !any_to_claim(p) && !p->renewing)
+		verdict = WAIT;
+	if (verdict != GO)
+		return verdict;
+	look(p, unclaimed & ~fenced_voters(p));
+	verdict = judge(p, unclaimed);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		listed |= (uint32_t)(in(unclaimed, i) && is_consistent(&p->mirrors[i])) << i;
+	return verdict == GO && !is_enough(p, ready | listed) ? WAIT : verdict;
+}
+
+/* --- an attempt --- */
+
+/* What was sent may still be acknowledged; nothing is sent any more, and no memory of a mirror is
+ * mapped here. */
+static void give_claims_up(struct perseas *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->gate = true;
+	if (!p->renewing) {
+		p->renewing = true;
+		p->renewal.sealed = p->epoch;
+	}
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active)
+			ps_mirror_break(p, m, PS_LINK_BROKEN, "its claim is being renewed");
+		else if (m->votes && m->state != PERSEAS_MIRROR_DOWN)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, "its claim is being renewed");
+	}
+	pthread_mutex_unlock(&p->lock);
+	p->env->ops->wake(p->env, PS_COMMITTER);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		ps_mirror_disconnect(p, &p->mirrors[i]);
+	/* It finds its link gone, and ends. */
+	ps_resync_step(p);
+	assert(!p->resync.mirror);
+}
+
+static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
+                       int *fds)
+{
+	struct ps_found *f = &m->found;
+
+	keep_header(m, claim->header, claim->slot);
+	if (!f->code)
+		f->code = ps_mirror_attach(p, m, claim->grant, fds, &f->error);
+	else
+		ps_close_all(fds, claim->grant->descriptors);
+	f->claimed = !f->code;
+	if (f->claimed && is_listed(m)) {
+		ps_mirror_loaded(m, f->header);
+		ps_renew_saw(p, m, f->at.epoch);
+	}
+}
+
+static void note_refusal(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+{
+	m->found.code = error->code;
+	m->found.error = *error;
+	ps_mirror_disconnect(p, m);
+	pthread_mutex_lock(&p->lock);
+	ps_mirror_move(p, m,
+	               error->code == PERSEAS_EBUSY ? PERSEAS_MIRROR_FENCED : PERSEAS_MIRROR_DOWN,
+	               error->text);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Claims all members, with the same owner's id. */
+static void claim_all(struct perseas *p)
+{
+	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
+	Perseas__Request requests[PS_MIRRORS_MAX];
+	struct ps_round round;
+
+	memset(round.ask, 0, sizeof(round.ask));
+	memset(round.errors, 0, sizeof(round.errors));
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		m->found.claimed = m->found.good = false;
+		m->found.code = 0;
+		if (!m->votes)
+			continue;
+		m->control = p->env->ops->connect(p->env, &m->address, &round.errors[i]);
+		if (m->control && m->found.header &&
+		    p->epoch - m->found.header->promised_epoch > PS_EPOCH_STEP)
+			ps_epoch_approach(p, m, true, false);
+		ps_claim_request(p, m, true, &claims[i], &requests[i]);
+		/* Whoever lives is left alone, however this owner came to the store. */
+		claims[i].takeover = false;
+		round.requests[i] = &requests[i];
+		round.ask[i] = true;
+	}
+	ps_round_run(p, &round, ps_now(p) + ANSWER_WITHIN);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		if (round.replies[i]) {
+			take_grant(p, &p->mirrors[i], round.replies[i]->claim, round.fds[i]);
+			memset(round.fds[i], 0xff, sizeof(round.fds[i]));
+		} else if (round.ask[i]) {
+			note_refusal(p, &p->mirrors[i], &round.errors[i]);
+		}
+	}
+	ps_round_free(&round);
+}
+
+/* Those that count towards R; OVER: one of them is somebody else's. */
+static enum verdict count(const struct perseas *p, uint32_t *counted)
+{
+	*counted = 0;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->found.claimed || !is_listed(m))
+			continue;
+		if (is_anothers(p, m))
+			return OVER;
+		/* What it acknowledged is not there: the image is not what it was. */
+		if (is_consistent(m) && m->found.at.epoch >= p->renewal.sealed &&
+		    m->found.at.seq < m->acked)
+			continue;
+		if (is_consistent(m) || (m->found.header->state == PERSEAS__STATE__STATE_JOINING &&
+		                         m->found.header->harmless))
+			*counted |= (uint32_t)1 << i;
+	}
+	return is_enough(p, *counted) ? GO : WAIT;
+}
+
+/* One attempt, from the claims on. GO: this owner has adopted its memory on W. */
+static enum verdict attempt(struct perseas *p)
+{
+	enum verdict verdict;
+	uint32_t counted, good;
+
+	give_claims_up(p);
+	p->epoch = p->renewal.above + 1;
+	claim_all(p);
+	verdict = count(p, &counted);
+	if (verdict != GO)
+		return verdict;
+	if (ps_confirmed(p, counted) != counted)
+		return WAIT;
+	good = ps_renew_adopt(p, counted);
+	if (!ps_quorum_acks(p, good) || ps_confirmed(p, counted | good) != (counted | good))
+		return WAIT;
+	return GO;
+}
+
+/* --- what comes of it --- */
+
+static void enlist(struct perseas *p, struct ps_mirror *m)
+{
+	if (m->found.good) {
+		ps_mirror_stands(m, m->found.at.index, p->seq);
+		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
+		return;
+	}
+	ps_link_end(p, m);
+	if (m->found.claimed)
+		ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
+		               "it waits to be copied whole since the owner's claim was renewed");
+	m->retry_at = m->retry_delay = 0;
+}
+
+static void go_on(struct perseas *p)
+{
+	pthread_mutex_lock(&p->lock);
+	/* The records in it are of the epoch before. */
+	ps_ring_reset(&p->ring, p->seq + 1);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].votes)
+			enlist(p, &p->mirrors[i]);
+	p->renewing = false;
+	p->renewal.delay = 0;
+	p->stat.renewals++;
+	ps_event(p, PERSEAS_EVENT_RENEWED, p->seq, NULL,
+	         "another owner claimed store '%s' and went away: this one has it again, as epoch "
+	         "%llu",
+	         p->store, (unsigned long long)p->epoch);
+	ps_mirrors_settle_doubt(p);
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (!p->mirrors[i].active)
+			ps_mirror_disconnect(p, &p->mirrors[i]);
+	ps_sessions_opened(p);
+	/* What is told of a change from now on is this epoch's. */
+	if (p->next_roster)
+		ps_roster_stamp(p);
+}
+
+static void give_up(struct perseas *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->superseded = true;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->votes && p->renewing && m->state != PERSEAS_MIRROR_FENCED)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED,
+			               "another owner has claimed the store");
+	}
+	ps_progress(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Two that claim at the same time must not do so again together. */
+static void back_off(struct perseas *p)
+{
+	struct ps_renewal *r = &p->renewal;
+	uint64_t bits;
+
+	r->delay = r->delay ? 2 * r->delay : RETRY_FIRST;
+	if (r->delay > RETRY_MOST)
+		r->delay = RETRY_MOST;
+	p->env->ops->random(p->env, &bits, sizeof(bits));
+	r->next_at = ps_now(p) + r->delay / 2 + bits % r->delay;
+}
+
+/* Sessions that hold a claim stay, so that others see an owner; data paths, and what was dialled
+ * to ask, end. */
+static void rest(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active || ps_session_under_way(m))
+			continue;
+		ps_link_end(p, m);
+		if (!p->renewing || p->superseded)
+			ps_mirror_disconnect(p, m);
+	}
+}
+
+static bool is_due(const struct perseas *p, uint64_t now)
+{
+	return !p->superseded && !p->salvage && (p->renewing || fenced_voters(p)) &&
+	       now >= p->renewal.next_at;
+}
+
+bool ps_renew_step(struct perseas *p, uint64_t now)
+{
+	enum verdict verdict;
+
+	if (!is_due(p, now))
+		return p->renewing;
+	verdict = probe(p);
+	if (verdict == GO)
+		verdict = attempt(p);
+	if (verdict == GO)
+		go_on(p);
+	if (verdict == OVER)
+		give_up(p);
+	if (verdict != GO)
+		rest(p);
+	back_off(p);
+	pthread_mutex_lock(&p->lock);
+	p->gate = false;
+	ps_progress(p);
+	pthread_mutex_unlock(&p->lock);
+	p->env->ops->wake(p->env, PS_COMMITTER);
+	return p->renewing;
+}
+
+uint64_t ps_renew_due(const struct perseas *p)
+{
+	if (p->superseded || p->salvage || !(p->renewing || fenced_voters(p)))
+		return PS_NEVER;
+	return p->renewal.next_at;
+}

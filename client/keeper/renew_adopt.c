@@ -1,0 +1,179 @@
+/*
+ * renew_adopt.c - a mirror that stands in this owner's history gets what it missed from the ring,
+ * and then the slot of the new epoch; one that does not, where W cannot be had without it, a whole
+ * copy of the memory here. The order matters: a slot of the new epoch counts for more than any of
+ * the epoch before, so that it must never stand at a transaction before the last.
+ */
+#include "renew_adopt.h"
+
+#include "copy.h"
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+#include "rejoin.h"
+#include "renew.h"
+#include "../core/tx.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum {
+	CHUNK = 128 << 10, /* copied at once, in memory, while set_range waits */
+	MISSED_MAX = 256,  /* transactions that are sent where W do without this mirror */
+};
+
+/* How much it may cost to have one mirror more. */
+enum effort { SLOT, RECENT, RING, WHOLE };
+
+/* Is what it has this owner's history, of the epoch whose transactions the ring holds, or adopted
+ * by a renewal that broke? */
+static bool is_ours(const struct perseas *p, const struct ps_mirror *m)
+{
+	const struct ps_standing *at = &m->found.at;
+
+	return m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT &&
+	       ((at->epoch == p->renewal.sealed && at->seq <= p->seq) ||
+	        (at->epoch > p->renewal.sealed && at->seq == p->seq));
+}
+
+static bool is_in_ring(const struct perseas *p, uint64_t seq)
+{
+	for (uint64_t s = seq + 1; s <= p->seq; s++) {
+		const struct ps_entry *entry = ps_ring_find(&p->ring, s);
+
+		if (!entry || entry->kind != PS_RECORD_TRANSACTION)
+			return false;
+	}
+	return true;
+}
+
+static enum effort effort_of(const struct perseas *p, const struct ps_mirror *m)
+{
+	const uint64_t seq = m->found.at.seq;
+
+	if (!is_ours(p, m) || !is_in_ring(p, seq))
+		return WHOLE;
+	if (seq == p->seq)
+		return SLOT;
+	return p->seq - seq <= MISSED_MAX ? RECENT : RING;
+}
+
+/* As they were sent under the epoch before, so that the image is a prefix at every moment. */
+static int send_missed(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_standing *at = &m->found.at;
+
+	while (at->seq < p->seq) {
+		const struct ps_entry *entry = ps_ring_find(&p->ring, at->seq + 1);
+		struct ps_chain chain = { entry->writes,
+			                  entry->count,
+			                  1,
+			                  { &entry->slot, ps_slot_offset(!at->index), PS_REGION_LOG,
+			                    sizeof(entry->slot) } };
+
+		assert(entry->slot.epoch == at->epoch);
+		if (ps_mirror_write(p, m, &chain))
+			return -1;
+		*at = (struct ps_standing){ entry->slot.epoch, entry->seq, entry->slot.next,
+			                    entry->slot.last, !at->index };
+	}
+	return 0;
+}
+
+/* What this process has not mapped is the same where the last transaction from when it was is. */
+static int read_elsewhere(struct perseas *p, const struct ps_mirror *m,
+                          const struct ps_segment *segment, uint64_t offset, uint64_t length)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *from = &p->mirrors[i];
+
+		if (from != m && from->found.claimed && from->link && is_ours(p, from) &&
+		    from->found.at.seq >= segment->left &&
+		    !ps_mirror_read(p, from, PS_REGION_SEGMENT + segment->id, offset,
+		                    ps_ring_bounce(&p->ring), length))
+			return 0;
+	}
+	return -1;
+}
+
+static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_segment *segment)
+{
+	uint8_t *bounce = ps_ring_bounce(&p->ring);
+
+	for (uint64_t done = 0; done < segment->size;) {
+		const uint64_t rest = segment->size - done;
+		const uint64_t length = rest < CHUNK ? rest : CHUNK;
+		struct ps_write write = { bounce, done, PS_REGION_SEGMENT + segment->id,
+			                  (uint32_t)length };
+		struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
+
+		if (segment->base) {
+			pthread_mutex_lock(&p->lock);
+			memcpy(bounce, segment->base + done, length);
+			ps_tx_committed(p, segment, done, bounce, length);
+			pthread_mutex_unlock(&p->lock);
+		} else if (read_elsewhere(p, m, segment, done, length)) {
+			return -1;
+		}
+		if (ps_mirror_write(p, m, &chain))
+			return -1;
+		done += length;
+	}
+	return 0;
+}
+
+/* Beside what it has, which may be the last copy of something. */
+static int copy_memory(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_error error = { 0 };
+	int rc = ps_rejoin_beside(p, m, &error);
+
+	if (rc)
+		return rc;
+	ps_tx_take_care(p);
+	for (unsigned i = 0; i < p->segment_count && !rc; i++)
+		if (p->segments[i].born)
+			rc = copy_segment(p, m, &p->segments[i]);
+	ps_tx_careless(p);
+	if (rc)
+		return rc;
+	m->found.at.index = 0;
+	ps_mirror_wrote(m, p->epoch);
+	if (ps_copy_slot(p, m))
+		return -1;
+	return ps_rejoin_finish(p, m, &error);
+}
+
+static int adopt(struct perseas *p, struct ps_mirror *m, enum effort effort)
+{
+	struct ps_error error = { 0 };
+	int rc;
+
+	if (effort == WHOLE) {
+		rc = copy_memory(p, m);
+	} else {
+		rc = send_missed(p, m);
+		ps_mirror_wrote(m, p->epoch);
+		if (!rc)
+			rc = ps_copy_slot(p, m);
+	}
+	return rc ? rc : ps_rejoin_unpublished(p, m, &error);
+}
+
+uint32_t ps_renew_adopt(struct perseas *p, uint32_t counted)
+{
+	uint32_t good = 0;
+
+	for (enum effort effort = SLOT; effort <= WHOLE; effort++) {
+		for (unsigned i = 0; i < p->mirror_count; i++) {
+			struct ps_mirror *m = &p->mirrors[i];
+
+			if (!(counted >> i & 1) || m->found.good || effort_of(p, m) != effort)
+				continue;
+			if (effort >= RING && ps_quorum_acks(p, good))
+				return good;
+			m->found.good = !adopt(p, m, effort);
+			good |= (uint32_t)m->found.good << i;
+		}
+	}
+	return good;
+}

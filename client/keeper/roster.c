@@ -1,0 +1,149 @@
+/*
+ * roster.c - edits the roster, records it on the mirrors, and renames members. adopt.c, change.c
+ * and resync.c call it. Nothing may rest on a roster that is not recorded on enough mirrors.
+ */
+#include "roster.h"
+
+#include "../core/mirror.h"
+#include "pulse.h"
+#include "../core/quorum.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ps_roster_request(struct perseas *p, Perseas__RosterRequest *ask, Perseas__Request *request)
+{
+	perseas__roster_request__init(ask);
+	perseas__request__init(request);
+	ask->roster = p->roster;
+	ask->settled = true;
+	ask->next = p->next_roster;
+	ask->mark = p->marked;
+	request->body_case = PERSEAS__REQUEST__BODY_ROSTER;
+	request->roster = ask;
+}
+
+uint32_t ps_roster_record(struct perseas *p, uint32_t on)
+{
+	Perseas__RosterRequest ask;
+	Perseas__Request request;
+
+	ps_roster_request(p, &ask, &request);
+	return ps_ask_set(p, on, &request);
+}
+
+void ps_roster_stamp(struct perseas *p)
+{
+	p->roster->epoch = p->epoch;
+	p->roster->version++;
+	if (!p->next_roster)
+		return;
+	p->next_roster->epoch = p->epoch;
+	if (p->next_roster->version <= p->roster->version)
+		p->next_roster->version = p->roster->version + 1;
+}
+
+void ps_roster_settle(struct perseas *p)
+{
+	ps_roster_free(&p->roster);
+	p->roster = p->next_roster;
+	p->next_roster = NULL;
+	p->marked = false;
+	ps_quorum_renew(p);
+}
+
+void ps_roster_mark(struct perseas *p)
+{
+	assert(p->next_roster);
+	if (!p->marked)
+		p->next_roster->version++;
+	p->marked = true;
+}
+
+void ps_roster_cancel(struct perseas *p)
+{
+	assert(p->next_roster && !p->marked);
+	p->roster->epoch = p->epoch;
+	if (p->roster->version <= p->next_roster->version)
+		p->roster->version = p->next_roster->version + 1;
+	ps_roster_free(&p->next_roster);
+	ps_quorum_renew(p);
+}
+
+bool ps_roster_add(Perseas__Roster *roster, const char *address, const uint8_t *image_id)
+{
+	Perseas__Member **members = realloc(roster->members,
+	                                    (roster->n_members + 1) * sizeof(*members));
+	Perseas__Member *member;
+
+	if (!members)
+		return false;
+	roster->members = members;
+	member = malloc(sizeof(*member));
+	if (!member)
+		return false;
+	perseas__member__init(member);
+	members[roster->n_members++] = member;
+	member->address = strdup(address);
+	member->image_id.data = malloc(PS_ID_SIZE);
+	if (!member->address || !member->image_id.data)
+		return false;
+	member->image_id.len = PS_ID_SIZE;
+	memcpy(member->image_id.data, image_id, PS_ID_SIZE);
+	return true;
+}
+
+void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id)
+{
+	for (size_t k = 0; k < roster->n_members; k++) {
+		if (!ps_id_equal(roster->members[k]->image_id, image_id))
+			continue;
+		perseas__member__free_unpacked(roster->members[k], NULL);
+		roster->members[k] = roster->members[--roster->n_members];
+		return;
+	}
+}
+
+void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id)
+{
+	Perseas__Member *member = ps_roster_member(p->roster, m->image_id);
+	Perseas__Member *next = ps_roster_member(p->next_roster, m->image_id);
+
+	if (member)
+		memcpy(member->image_id.data, image_id, PS_ID_SIZE);
+	if (next)
+		memcpy(next->image_id.data, image_id, PS_ID_SIZE);
+	memcpy(m->image_id, image_id, PS_ID_SIZE);
+	/* Another image, unless it only gets its own id after it was loaded from a spill. */
+	if (!m->loaded || memcmp(image_id, m->loaded_id, PS_ID_SIZE) != 0)
+		memset(m->wrote, 0, sizeof(m->wrote));
+	ps_roster_stamp(p);
+}
+
+static bool are_acks(struct perseas *p, uint32_t granted, const void *with)
+{
+	return ps_quorum_acks(p, granted | *(const uint32_t *)with);
+}
+
+bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id, uint32_t on,
+                      uint32_t with)
+{
+	Perseas__RosterRequest ask;
+	Perseas__Request request;
+
+	ps_roster_replace(p, m, image_id);
+	if (!p->open)
+		return ps_quorum_acks(p, ps_roster_record(p, on) | with);
+	ps_roster_request(p, &ask, &request);
+	return ps_quorum_acks(p, ps_ask_enough(p, on, &request, are_acks, &with) | with);
+}
+
+bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, uint32_t on)
+{
+	const uint32_t self = ps_bit(p, m);
+
+	m->loaded = !ps_roster_rename(p, m, m->loaded_id, on & ~self, self) ||
+	            ps_roster_record(p, self) != self;
+	return !m->loaded;
+}

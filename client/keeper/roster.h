@@ -1,0 +1,49 @@
+/*
+ * roster.h - the roster as this owner changes it. Every change is a newer roster, by (epoch,
+ * version), on the mirrors before anything rests on it. Admin, or before open.
+ */
+#ifndef PERSEAS_CLIENT_ROSTER_H
+#define PERSEAS_CLIENT_ROSTER_H
+
+#include "../core/handle.h"
+
+/* The request that has them recorded; it points into the handle. */
+void ps_roster_request(struct perseas *p, Perseas__RosterRequest *ask, Perseas__Request *request);
+
+/* Records the handle's rosters on the mirrors of a set that are connected; those that took them. */
+uint32_t ps_roster_record(struct perseas *p, uint32_t on);
+
+/* The rosters become this owner's: newer than any that another can have recorded. */
+void ps_roster_stamp(struct perseas *p);
+
+/* The roster that is not settled is the only one from now on. Locked once the store is open. */
+void ps_roster_settle(struct perseas *p);
+
+/* The roster that is not settled is decided: from before any mirror is told, it is completed, by
+ * this owner or by the next. Locked once the store is open. */
+void ps_roster_mark(struct perseas *p);
+
+/* The roster that is not settled, nor decided, is taken back: the one before it is the only one
+ * from now on, and newer than both. Locked once the store is open. */
+void ps_roster_cancel(struct perseas *p);
+
+/* Members of a roster that is being made. False: out of memory. */
+bool ps_roster_add(Perseas__Roster *roster, const char *address, const uint8_t *image_id);
+void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id);
+
+/* The handle's rosters list the mirror under this id, and are newer; no mirror is told. */
+void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);
+
+/*
+ * The mirror's image bears this id from now on: recorded on the mirrors of `on`, which must be W
+ * together with those of `with` (they learn of it otherwise). Once the store is open it waits for
+ * no more than are needed, but for a moment. False: they are fewer.
+ */
+bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id, uint32_t on,
+                      uint32_t with);
+
+/* The same for an image of `on` that was loaded from a spill: it is told itself only when W are. So
+ * nothing that may not be the newest roster takes its parent's place from it. */
+bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, uint32_t on);
+
+#endif

@@ -1,0 +1,339 @@
+/*
+ * rpc.c - control messages to one mirror or to many at the same time, and what their
+ * answers hand out.
+ */
+#include "../host/asked.h"
+#include "../core/detour.h"
+#include "../core/mirror.h"
+#include "pulse.h"
+#include "session.h"
+#include "telling.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void close_all(int *fds, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+/* Receives one answer; descriptors that no grant accounts for are closed. */
+int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas__Reply **reply,
+              int *fds, struct ps_error *error)
+{
+	int got[PS_REGIONS_MAX];
+	unsigned count = 0;
+	const Perseas__Grant *grant;
+	int rc = 0;
+
+	while (!rc && m->asked)
+		rc = ps_pulse_take(p, m, until_ns, error);
+	if (!rc)
+		rc = p->env->ops->receive(m->control, until_ns, reply, got, &count, error);
+	if (rc) {
+		/* The connection is over: the keeper takes the session up again. */
+		p->env->ops->wake(p->env, PS_KEEPER);
+		return rc;
+	}
+	rc = ps_asked_refusal(*reply, m->address.text, error);
+	grant = rc ? NULL : ps_grant_of(*reply);
+	if (!rc && count != (grant ? grant->descriptors : 0))
+		rc = ps_error_set(error, PERSEAS_EPROTOCOL,
+		                  "%s sent %u descriptors too many or few", m->address.text, count);
+	if (rc || !fds) {
+		close_all(got, count);
+		if (rc) {
+			perseas__reply__free_unpacked(*reply, NULL);
+			*reply = NULL;
+		}
+		return rc;
+	}
+	memcpy(fds, got, count * sizeof(*fds));
+	return 0;
+}
+
+int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+           uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error)
+{
+	int rc;
+
+	*reply = NULL;
+	if (!m->control)
+		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s is not connected",
+		                    m->address.text);
+	rc = p->env->ops->send(m->control, request, error);
+	return rc ? rc : ps_answer(p, m, until_ns, reply, fds, error);
+}
+
+uint64_t ps_answer_limit(const struct perseas *p, const struct ps_mirror *m, uint64_t until_ns)
+{
+	const uint64_t worked_at = p->env->ops->worked_at(m->control);
+	const uint64_t again = worked_at + ps_ms(p->options.connect_timeout_ms);
+
+	return worked_at && again > until_ns ? again : until_ns;
+}
+
+void ps_round_send(struct perseas *p, struct ps_round *round)
+{
+	memset(round->replies, 0, sizeof(round->replies));
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		memset(round->fds[i], 0xff, sizeof(round->fds[i]));
+		if (!round->ask[i])
+			continue;
+		if (!m->control && !round->errors[i].code)
+			ps_error_set(&round->errors[i], PERSEAS_EUNREACHABLE, "%s is not connected",
+			             m->address.text);
+		else if (m->control)
+			p->env->ops->send(m->control, round->requests[i], &round->errors[i]);
+	}
+}
+
+uint32_t ps_round_await(struct perseas *p, const struct ps_round *round, uint64_t until_ns)
+{
+	struct pollfd fds[PS_MIRRORS_MAX];
+
+	for (;;) {
+		uint32_t answered = 0;
+		unsigned count = 0;
+
+		for (unsigned i = 0; i < p->mirror_count; i++) {
+			struct ps_control *control = p->mirrors[i].control;
+
+			if (!round->ask[i] || round->errors[i].code)
+				continue;
+			if (p->env->ops->answered(control))
+				answered |= (uint32_t)1 << i;
+			else
+				fds[count++] = (struct pollfd){ p->env->ops->control_fd(control),
+					                        POLLIN, 0 };
+		}
+		if (!count || ps_now(p) >= until_ns)
+			return answered;
+		p->env->ops->pause(p->env, PS_COMMITTER, fds, count, until_ns);
+	}
+}
+
+void ps_round_receive(struct perseas *p, struct ps_round *round, uint64_t until_ns)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (round->ask[i] && !round->errors[i].code)
+			ps_answer(p, &p->mirrors[i], until_ns, &round->replies[i], round->fds[i],
+			          &round->errors[i]);
+}
+
+void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns)
+{
+	ps_round_send(p, round);
+	ps_round_receive(p, round, until_ns);
+}
+
+void ps_round_status(struct perseas *p, uint32_t set, struct ps_round *round, uint64_t until_ns)
+{
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	ask.store = p->store;
+	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
+	request.status = &ask;
+	memset(round->ask, 0, sizeof(round->ask));
+	memset(round->errors, 0, sizeof(round->errors));
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		round->ask[i] = set >> i & 1;
+		round->requests[i] = round->ask[i] ? &request : NULL;
+		if (round->ask[i] && !m->control)
+			m->control = p->env->ops->connect(p->env, &m->address, &round->errors[i]);
+	}
+	ps_round_run(p, round, until_ns);
+}
+
+void ps_round_free(struct ps_round *round)
+{
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		if (round->replies[i]) {
+			perseas__reply__free_unpacked(round->replies[i], NULL);
+			close_all(round->fds[i], PS_REGIONS_MAX);
+		}
+		round->replies[i] = NULL;
+	}
+}
+
+uint32_t ps_ask_set(struct perseas *p, uint32_t set, const Perseas__Request *request)
+{
+	struct ps_round round;
+	uint32_t granted = 0;
+
+	memset(round.errors, 0, sizeof(round.errors));
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		round.ask[i] = set >> i & 1 && !ps_silent(p, &p->mirrors[i]);
+		round.requests[i] = request;
+	}
+	ps_round_run(p, &round, ps_answer_by(p));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (round.replies[i])
+			granted |= (uint32_t)1 << i;
+	ps_round_free(&round);
+	return granted;
+}
+
+uint32_t ps_confirmed(struct perseas *p, uint32_t set)
+{
+	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
+	request.confirm = &ask;
+	return ps_ask_set(p, set, &request);
+}
+
+bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m)
+{
+	return p->env->verbs && m->address.scheme == PS_SCHEME_TCP &&
+	       m->address.route != PS_ROUTE_TCP;
+}
+
+void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
+                      Perseas__ClaimRequest *claim, Perseas__Request *request)
+{
+	perseas__claim_request__init(claim);
+	claim->store = p->store;
+	claim->epoch = p->epoch;
+	claim->owner = (ProtobufCBinaryData){ PS_ID_SIZE, p->owner };
+	claim->store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
+	claim->takeover = (p->options.flags & PERSEAS_TAKEOVER) != 0;
+	claim->quiesced = quiesced;
+	claim->shared = m->address.scheme == PS_SCHEME_UNIX;
+	claim->rdma = ps_wants_rdma(p, m);
+	perseas__request__init(request);
+	request->body_case = PERSEAS__REQUEST__BODY_CLAIM;
+	request->claim = claim;
+}
+
+/* Tries the fabric whose turn it is. wait: until it is up. */
+static int attach_next(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                       const int *fds, bool wait, struct ps_error *error)
+{
+	struct ps_attaching *a = &m->attaching;
+	const struct ps_fabric *fabric = p->env->ops->fabric(p->env, &m->address, grant, a->tried);
+
+	/* What another may follow has half of the time, and the last one what is left. */
+	if (!p->env->ops->fabric(p->env, &m->address, grant, a->tried + 1))
+		a->until += ps_ms(p->options.connect_timeout_ms) / 2;
+	m->fabric = fabric;
+	if (wait || !fabric->attach_begin)
+		m->link = fabric->attach(p->env, &m->address, grant, fds, p->epoch, a->until,
+		                         error);
+	else
+		m->link = fabric->attach_begin(p->env, &m->address, grant, fds, p->epoch, error);
+	return m->link ? 0 : error->code;
+}
+
+/* The next fabric after one that did not work, where there is one. 0, or the code. */
+static int attach_others(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                         const int *fds, bool wait, struct ps_error *error)
+{
+	struct ps_attaching *a = &m->attaching;
+	int code = error->code;
+
+	while (code == PERSEAS_ERDMA) {
+		const struct ps_fabric *next = p->env->ops->fabric(p->env, &m->address, grant,
+		                                                   ++a->tried);
+
+		if (!next)
+			break;
+		ps_detour_take(p, m, grant, next, error);
+		if (a->until < ps_now(p))
+			a->until = ps_now(p);
+		code = attach_next(p, m, grant, fds, wait, error);
+	}
+	return code;
+}
+
+static int attach_first(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                        const int *fds, bool wait, struct ps_error *error)
+{
+	ps_assert_admin(p);
+	assert(!m->active && !m->link);
+	m->detour[0] = 0;
+	m->attaching.tried = 0;
+	m->attaching.until = ps_now(p) + ps_ms(p->options.connect_timeout_ms) / 2;
+	if (p->env->ops->fabric(p->env, &m->address, grant, 1) &&
+	    ps_detour_avoids(m, p->env->ops->fabric(p->env, &m->address, grant, 0), error))
+		return attach_others(p, m, grant, fds, wait, error);
+	return attach_next(p, m, grant, fds, wait, error)
+	               ? attach_others(p, m, grant, fds, wait, error)
+	               : 0;
+}
+
+int ps_mirror_attach(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                     const int *fds, struct ps_error *error)
+{
+	return attach_first(p, m, grant, fds, true, error);
+}
+
+int ps_attach_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                    const int *fds, struct ps_error *error)
+{
+	return attach_first(p, m, grant, fds, false, error);
+}
+
+int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                   struct ps_error *error)
+{
+	const uint64_t start = ps_now(p);
+	int rc;
+
+	ps_assert_admin(p);
+	assert(!m->active);
+	rc = m->fabric->attach_step ? m->fabric->attach_step(m->link, m->attaching.until, error)
+	                            : 1;
+	/* A step does not wait: what it took was this host's own work, not the mirror's silence. */
+	m->attaching.until += ps_now(p) - start;
+	if (rc >= 0)
+		return rc;
+	ps_link_end(p, m);
+	/* Descriptors come with memory that is shared, which has no other way. */
+	return attach_others(p, m, grant, NULL, false, error);
+}
+
+int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                      const int *fds, struct ps_error *error)
+{
+	int rc;
+
+	ps_assert_admin(p);
+	if (!m->link) {
+		for (unsigned i = 0; i < grant->descriptors; i++)
+			close(fds[i]);
+		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s is not connected",
+		                    m->address.text);
+	}
+	pthread_mutex_lock(&p->lock);
+	rc = m->fabric->update(m->link, grant, fds, error);
+	ps_mirrors_staging(p);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
+{
+	assert(!m->active);
+	ps_link_end(p, m);
+	p->env->ops->disconnect(m->control);
+	m->control = NULL;
+	m->asked = 0;
+	ps_telling_ended(p, m);
+	ps_detour_drop(m);
+	ps_session_over(p, m);
+}

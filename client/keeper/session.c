@@ -1,0 +1,378 @@
+/*
+ * session.c - the table of a session's states, and what is done in each of them: the claim, the
+ * data path, and what becomes of a mirror that has both. The keeper calls it, with admin.
+ *
+ * RETRY and flushes mean unknown, never "not applied": a session is always taken up by asking the
+ * mirror where it stands, and replaying from there by seq.
+ */
+#include "session.h"
+
+#include "epoch.h"
+#include "../core/mirror.h"
+#include "rejoin.h"
+#include "resync.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RETRY_FIRST ps_ms(10)
+#define RETRY_MOST ps_ms(1000)
+#define DIAL_AGAIN ps_ms(10) /* a connection for which there is no descriptor to wait on */
+
+#define TO(state) (1u << (state))
+
+static const struct {
+	const char *name;
+	unsigned leads_to;
+} states[] = {
+	[PS_SESSION_NONE] = { "none", TO(PS_SESSION_CLAIMING) | TO(PS_SESSION_UP) },
+	[PS_SESSION_CLAIMING] = { "claiming", TO(PS_SESSION_ATTACHING) | TO(PS_SESSION_UP) |
+	                                              TO(PS_SESSION_NONE) },
+	[PS_SESSION_ATTACHING] = { "attaching", TO(PS_SESSION_UP) | TO(PS_SESSION_NONE) },
+	[PS_SESSION_UP] = { "up", TO(PS_SESSION_NONE) },
+};
+
+/* What is so in every state. A session under way has no part in transactions. */
+static bool is_sound(const struct ps_mirror *m)
+{
+	switch (m->session.state) {
+	case PS_SESSION_NONE:
+		return !m->control && !m->link && !m->session.granted && !m->active;
+	case PS_SESSION_CLAIMING:
+		return m->control && !m->link && !m->session.granted && !m->active;
+	case PS_SESSION_ATTACHING:
+		return m->control && m->link && m->session.granted && !m->active;
+	case PS_SESSION_UP:
+		return m->control && !m->session.granted;
+	}
+	return false;
+}
+
+static void move(struct perseas *p, struct ps_mirror *m, enum ps_session_state to)
+{
+	char line[320];
+
+	assert(states[m->session.state].leads_to & TO(to));
+	if (p->env->ops->trace) {
+		snprintf(line, sizeof(line), "session with %.255s: %s, then %s", m->address.text,
+		         states[m->session.state].name, states[to].name);
+		p->env->ops->trace(p->env, line);
+	}
+	m->session.state = to;
+	assert(is_sound(m));
+}
+
+void ps_session_over(struct perseas *p, struct ps_mirror *m)
+{
+	if (m->session.granted)
+		perseas__reply__free_unpacked(m->session.granted, NULL);
+	m->session.granted = NULL;
+	if (m->session.state != PS_SESSION_NONE)
+		move(p, m, PS_SESSION_NONE);
+}
+
+void ps_sessions_opened(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].control && p->mirrors[i].session.state == PS_SESSION_NONE)
+			move(p, &p->mirrors[i], PS_SESSION_UP);
+}
+
+void ps_sessions_close(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (ps_session_under_way(m))
+			ps_mirror_disconnect(p, m);
+	}
+}
+
+/* Can the ring bring a mirror from `seq` to where the owner is? Publishing cannot be replayed:
+ * the contents did not go through the ring. */
+static bool replayable(const struct perseas *p, uint64_t seq)
+{
+	for (uint64_t s = seq + 1; s <= p->seq; s++) {
+		const struct ps_entry *entry = ps_ring_find(&p->ring, s);
+
+		if (!entry || entry->kind != PS_RECORD_TRANSACTION)
+			return false;
+	}
+	return true;
+}
+
+/* What a mirror that granted the claim again says of itself decides how it goes on. */
+static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_mirror *m,
+                                       const Perseas__ClaimReply *claim, const char **why)
+{
+	const Perseas__Header *header = claim->header;
+	const Perseas__Slot *slot = claim->slot;
+
+	*why = "";
+	if (!ps_id_equal(header->image_id, m->image_id) &&
+	    (!header->parent_id.len || !ps_id_equal(header->parent_id, m->image_id))) {
+		*why = "it has another image now: the one that it had is lost";
+		return PERSEAS_MIRROR_LOST;
+	}
+	if (!slot || header->state != PERSEAS__STATE__STATE_CONSISTENT || slot->epoch != p->epoch) {
+		*why = "it was not adopted by this owner; it waits to be copied whole";
+		return PERSEAS_MIRROR_STALE;
+	}
+	if (slot->seq < m->acked || slot->seq > p->seq) {
+		*why = "it does not hold what it had acknowledged";
+		return PERSEAS_MIRROR_LOST;
+	}
+	if (!replayable(p, slot->seq)) {
+		*why = "it missed more than the ring holds; it waits to be copied whole";
+		return PERSEAS_MIRROR_STALE;
+	}
+	return PERSEAS_MIRROR_REPLAYING;
+}
+
+/* What the mirror's access rules say of this owner is known from each claim. */
+static void note_rights(struct perseas *p, struct ps_mirror *m, bool denied)
+{
+	pthread_mutex_lock(&p->lock);
+	m->denied = denied;
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Nothing more can be done with this mirror now; what it is in says what it lacks. */
+static void set_aside(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
+                      const char *why)
+{
+	pthread_mutex_lock(&p->lock);
+	ps_link_end(p, m);
+	ps_mirror_move(p, m, state, why);
+	pthread_mutex_unlock(&p->lock);
+	ps_mirror_disconnect(p, m);
+	p->env->ops->wake(p->env, PS_COMMITTER);
+}
+
+/* The ring holds what the mirror missed: it goes on from its slot. */
+static void replay(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim)
+{
+	const Perseas__Slot *slot = claim->slot;
+
+	ps_mirror_loaded(m, claim->header);
+	ps_mirror_stands(m, slot->index, slot->seq);
+	p->stat.reconnects++;
+	ps_mirror_move(p, m, PERSEAS_MIRROR_REPLAYING, "");
+	ps_mirrors_settle_doubt(p);
+	ps_mirror_pump(p, m);
+}
+
+/* It must be copied whole: now, or after the one that is being copied. claim is NULL where there is
+ * no image. */
+static void copy_whole(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
+                       enum perseas_mirror_state state, const char *why)
+{
+	struct ps_error error = { 0 };
+
+	if (p->resync.mirror) {
+		set_aside(p, m, state, why);
+		return;
+	}
+	m->loaded = false;
+	if (claim && state == PERSEAS_MIRROR_STALE)
+		ps_mirror_loaded(m, claim->header);
+	if (ps_resync_begin(p, m, claim, state == PERSEAS_MIRROR_LOST,
+	                    m->joins ? "it joins the roster" : why, &error))
+		set_aside(p, m, state, error.text);
+}
+
+/* Claimed and connected: goes on from the mirror's slot. The link is not active yet, so nothing is
+ * posted to it while this goes on. */
+static void resume(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim)
+{
+	struct ps_error error = { 0 };
+	enum perseas_mirror_state state;
+	const char *why;
+
+	/* Transactions go on meanwhile: the verdict counts only while nobody can overwrite what it
+	 * found in the ring. */
+	pthread_mutex_lock(&p->lock);
+	state = judge(p, m, claim, &why);
+	pthread_mutex_unlock(&p->lock);
+	if (state != PERSEAS_MIRROR_REPLAYING) {
+		copy_whole(p, m, claim, state, why);
+		return;
+	}
+	/* Segments come and go with admin, which is held from here on. */
+	if (ps_rejoin_unpublished(p, m, &error)) {
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		return;
+	}
+	pthread_mutex_lock(&p->lock);
+	state = judge(p, m, claim, &why);
+	if (state == PERSEAS_MIRROR_REPLAYING)
+		replay(p, m, claim);
+	pthread_mutex_unlock(&p->lock);
+	if (state != PERSEAS_MIRROR_REPLAYING)
+		set_aside(p, m, state, why);
+	/* Whoever waits for a commit sleeps on other links. */
+	p->env->ops->wake(p->env, PS_COMMITTER);
+}
+
+/* It may have been away while many owners came and went: the next try finds it nearer. */
+static void come_nearer(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+{
+	ps_epoch_approach(p, m, true, true);
+	set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
+}
+
+static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+{
+	if (error->code == PERSEAS_ENOSTORE) {
+		move(p, m, PS_SESSION_UP);
+		copy_whole(p, m, NULL, PERSEAS_MIRROR_LOST, error->text);
+	} else if (error->code == PERSEAS_EFENCED || error->code == PERSEAS_EBUSY) {
+		set_aside(p, m, PERSEAS_MIRROR_FENCED, error->text);
+	} else if (error->code == PERSEAS_EDAMAGED) {
+		set_aside(p, m, PERSEAS_MIRROR_LOST, error->text);
+	} else if (error->code == PERSEAS_ELIMIT) {
+		come_nearer(p, m, error);
+	} else {
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
+	}
+}
+
+static bool is_unconnected(const struct perseas *p, const struct ps_mirror *m)
+{
+	if (p->salvage || !(m->votes || m->joins))
+		return false;
+	/* Those that must be copied whole wait for their turn. */
+	return m->state == PERSEAS_MIRROR_DOWN ||
+	       (!p->resync.mirror &&
+	        (m->state == PERSEAS_MIRROR_STALE || m->state == PERSEAS_MIRROR_LOST));
+}
+
+static void back_off(struct ps_mirror *m, uint64_t now)
+{
+	m->retry_delay = m->retry_delay ? 2 * m->retry_delay : RETRY_FIRST;
+	if (m->retry_delay > RETRY_MOST)
+		m->retry_delay = RETRY_MOST;
+	m->retry_at = now + m->retry_delay;
+}
+
+/* Connects, and asks for the claim again, for this same owner. */
+static void begin(struct perseas *p, struct ps_mirror *m, uint64_t now)
+{
+	Perseas__ClaimRequest claim;
+	Perseas__Request request;
+	struct ps_error error = { 0 };
+
+	/* The session before is over at this end too, with all the memory it had. */
+	ps_mirror_disconnect(p, m);
+	back_off(m, now);
+	m->control = p->env->ops->connect(p->env, &m->address, &error);
+	if (!m->control) {
+		note_rights(p, m, false);
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		return;
+	}
+	m->session.until = ps_answer_by(p);
+	move(p, m, PS_SESSION_CLAIMING);
+	ps_claim_request(p, m, true, &claim, &request);
+	/* This owner has R claims: one of before that still lives there is to be fenced. */
+	claim.takeover = true;
+	if (p->env->ops->send(m->control, &request, &error))
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+}
+
+/* There is none, or its data path broke. */
+static bool step_idle(struct perseas *p, struct ps_mirror *m)
+{
+	const uint64_t now = ps_now(p);
+
+	if (!is_unconnected(p, m) || m->retry_at > now)
+		return false;
+	begin(p, m, now);
+	return m->session.state == PS_SESSION_CLAIMING;
+}
+
+static bool step_claiming(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_error error = { 0 };
+	Perseas__Reply *reply;
+	int fds[PS_REGIONS_MAX], code;
+
+	if (!p->env->ops->answered(m->control) &&
+	    ps_now(p) < ps_answer_limit(p, m, m->session.until))
+		return false;
+	code = ps_answer(p, m, m->session.until, &reply, fds, &error);
+	note_rights(p, m, code == PERSEAS_EDENIED);
+	if (code) {
+		refused(p, m, &error);
+		return false;
+	}
+	if (ps_attach_begin(p, m, reply->claim->grant, fds, &error)) {
+		perseas__reply__free_unpacked(reply, NULL);
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		return false;
+	}
+	m->session.granted = reply;
+	move(p, m, PS_SESSION_ATTACHING);
+	return true;
+}
+
+static bool step_attaching(struct perseas *p, struct ps_mirror *m)
+{
+	Perseas__Reply *reply = m->session.granted;
+	struct ps_error error = { 0 };
+	int rc = ps_attach_step(p, m, reply->claim->grant, &error);
+
+	if (!rc)
+		return false;
+	if (rc < 0) {
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		return false;
+	}
+	m->session.granted = NULL;
+	move(p, m, PS_SESSION_UP);
+	resume(p, m, reply->claim);
+	perseas__reply__free_unpacked(reply, NULL);
+	return true;
+}
+
+/* Could the session be moved on, so that there may be more to do? */
+static bool step(struct perseas *p, struct ps_mirror *m)
+{
+	switch (m->session.state) {
+	case PS_SESSION_NONE:
+	case PS_SESSION_UP:
+		return step_idle(p, m);
+	case PS_SESSION_CLAIMING:
+		return step_claiming(p, m);
+	case PS_SESSION_ATTACHING:
+		return step_attaching(p, m);
+	}
+	return false;
+}
+
+void ps_sessions_step(struct perseas *p)
+{
+	ps_assert_admin(p);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		while (step(p, &p->mirrors[i]))
+			;
+}
+
+uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
+{
+	struct pollfd ignored;
+
+	switch (m->session.state) {
+	case PS_SESSION_NONE:
+	case PS_SESSION_UP:
+		return is_unconnected(p, m) ? m->retry_at : PS_NEVER;
+	case PS_SESSION_CLAIMING:
+		if (!p->env->ops->control_waits(m->control, &ignored))
+			return p->env->ops->now(p->env) + DIAL_AGAIN;
+		return ps_answer_limit(p, m, m->session.until);
+	case PS_SESSION_ATTACHING:
+		return m->attaching.until;
+	}
+	return PS_NEVER;
+}

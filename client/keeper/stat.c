@@ -1,0 +1,155 @@
+/*
+ * stat.c - what a handle tells of itself.
+ */
+#include "../core/mirror.h"
+#include "../core/pace.h"
+#include "resync.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The highest seq that W mirrors hold. */
+static uint64_t durable(const struct perseas *p)
+{
+	uint64_t best = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->votes && m->acked > best && ps_mirrors_hold(p, m->acked))
+			best = m->acked;
+	}
+	return best;
+}
+
+static void fill_latencies(const struct ps_latency *latency, struct perseas_stat *stat)
+{
+	stat->latency_p50_ns = ps_latency_percentile(latency, 50);
+	stat->latency_p99_ns = ps_latency_percentile(latency, 99);
+	stat->latency_p999_ns = ps_latency_percentile(latency, 99.9);
+	stat->latency_max_ns = latency->max_ns;
+}
+
+int perseas_stat(perseas_t *p, struct perseas_stat *stat)
+{
+	struct ps_latency latency;
+
+	if (!p || !stat)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "stat needs a handle and a place for the figures");
+	pthread_mutex_lock(&p->lock);
+	if (!p->salvage && !p->gate)
+		ps_mirrors_poll(p);
+	*stat = p->stat;
+	stat->epoch = p->epoch;
+	stat->seq = p->seq;
+	stat->durable_seq = durable(p);
+	stat->mirrors = p->mirror_count;
+	stat->acks = p->acks;
+	stat->in_doubt = p->in_doubt != 0;
+	/* What is worked out from it need not hold commits up. */
+	latency = p->latency;
+	stat->live = 0;
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		stat->live += p->mirrors[i].state == PERSEAS_MIRROR_LIVE;
+	pthread_mutex_unlock(&p->lock);
+	fill_latencies(&latency, stat);
+	return 0;
+}
+
+static_assert((int)PERSEAS_LATENCY_BUCKETS == (int)PS_LATENCY_BUCKETS, "as perseas.h tells it");
+
+int perseas_latency(perseas_t *p, struct perseas_latency *latency)
+{
+	if (!p || !latency)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "latency needs a handle and a place for the figures");
+	pthread_mutex_lock(&p->lock);
+	latency->timed = p->stat.timed;
+	latency->sum_ns = p->latency.sum_ns;
+	latency->max_ns = p->latency.max_ns;
+	memcpy(latency->counts, p->latency.counts, sizeof(latency->counts));
+	pthread_mutex_unlock(&p->lock);
+	latency->count = 0;
+	for (unsigned i = 0; i < PERSEAS_LATENCY_BUCKETS; i++)
+		latency->count += latency->counts[i];
+	return 0;
+}
+
+uint64_t perseas_latency_bound(unsigned bucket)
+{
+	return ps_latency_end(bucket);
+}
+
+uint64_t perseas_latency_percentile(const struct perseas_latency *latency, double percent)
+{
+	struct ps_latency counted = { .max_ns = latency ? latency->max_ns : 0 };
+
+	if (latency)
+		memcpy(counted.counts, latency->counts, sizeof(counted.counts));
+	return ps_latency_percentile(&counted, percent);
+}
+
+int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat *stat)
+{
+	const struct ps_mirror *m;
+
+	if (!p || !stat || index >= p->mirror_count)
+		return ps_fail(p, PERSEAS_EINVAL, "there is no mirror %u", index);
+	m = &p->mirrors[index];
+	pthread_mutex_lock(&p->lock);
+	memset(stat, 0, sizeof(*stat));
+	snprintf(stat->address, sizeof(stat->address), "%s", m->address.text);
+	snprintf(stat->fabric, sizeof(stat->fabric), "%s", m->fabric ? m->fabric->name : "");
+	snprintf(stat->trouble, sizeof(stat->trouble), "%s", ps_trouble(p, m));
+	stat->state = m->state;
+	stat->seq = ps_mirror_seq(m);
+	ps_resync_progress(p, m, &stat->resync_done, &stat->resync_total);
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
+static void fill(const struct ps_segment *segment, struct perseas_segment_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	snprintf(info->name, sizeof(info->name), "%s", segment->name);
+	info->size = segment->size;
+	info->address = (void *)segment->address;
+	info->mapped = segment->base != NULL;
+	info->published = segment->born != 0;
+}
+
+int perseas_segment_at(perseas_t *p, unsigned index, struct perseas_segment_info *info)
+{
+	int rc = 0;
+
+	if (!p || !info)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "segment_at needs a handle and a place for the figures");
+	ps_admin_enter(p);
+	if (index < p->segment_count)
+		fill(&p->segments[index], info);
+	else
+		rc = ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has %u segments", p->store,
+		             p->segment_count);
+	ps_admin_leave(p);
+	return rc;
+}
+
+int perseas_segment(perseas_t *p, const char *name, struct perseas_segment_info *info)
+{
+	const struct ps_segment *segment;
+	int rc = 0;
+
+	if (!p || !name || !info)
+		return ps_fail(p, PERSEAS_EINVAL, "segment needs a handle, a name and a place");
+	ps_admin_enter(p);
+	segment = ps_segment_find(p, name);
+	if (segment)
+		fill(segment, info);
+	else
+		rc = ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
+		             name);
+	ps_admin_leave(p);
+	return rc;
+}

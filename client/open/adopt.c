@@ -1,0 +1,333 @@
+/*
+ * adopt.c - makes the chosen state this owner's on W mirrors (I7), and mends the others: behind,
+ * ahead, or empty.
+ *
+ * One that is behind by a few transactions is sent them. Else an image is overwritten in place only
+ * when W others hold the state (I8); before that, and wherever the logs do not reach, a whole copy
+ * is made beside it, which replaces it when it is whole. A mirror that has lost its memory gets a
+ * new image, under a new id (I9).
+ */
+#include "claim.h"
+#include "../keeper/copy.h"
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+#include "../keeper/rejoin.h"
+#include "../keeper/roster.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t good_ones(const struct perseas *p)
+{
+	uint32_t good = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		good |= (uint32_t)p->mirrors[i].found.good << i;
+	return good;
+}
+
+static int settled(struct perseas *p, struct ps_mirror *m, const char *how)
+{
+	m->found.good = true;
+	ps_report(p, "%s: %s", m->address.text, how);
+	return 0;
+}
+
+/* An open that has its W without this mirror goes on without it. */
+static int broke(struct perseas *p, struct ps_mirror *m, const char *why)
+{
+	ps_report(p, "%s: it broke while it was mended: %s", m->address.text, why);
+	m->found.broke = true;
+	return PS_AGAIN;
+}
+
+/* Those that stand there already need only their slot. Returns the first that has it; NULL: they
+ * all broke. */
+static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standing *chosen)
+{
+	struct ps_mirror *first = NULL;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->found.claimed || !ps_stands_at(m, chosen))
+			continue;
+		if (ps_copy_slot(p, m)) {
+			broke(p, m, "its slot was not written");
+			continue;
+		}
+		settled(p, m, "adopted as it is");
+		first = first ? first : m;
+	}
+	return first;
+}
+
+/* Copies log and segments of the source; -1 when a session broke. */
+static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	const Perseas__Header *header = from->found.header;
+
+	if (ps_copy_across(p, from, m, PS_REGION_LOG, PS_RING_OFFSET, header->log_size))
+		return -1;
+	for (size_t i = 0; i < header->n_segments; i++) {
+		const Perseas__Segment *s = header->segments[i];
+
+		ps_copy_progress(m->address.text, i, header->n_segments);
+		if (ps_copy_across(p, from, m, PS_REGION_SEGMENT + s->id, 0, s->size))
+			return -1;
+	}
+	ps_copy_progress(m->address.text, header->n_segments, header->n_segments);
+	m->found.at.index = 1;
+	return ps_copy_slot(p, m);
+}
+
+/* A refusal leaves the mirror behind. */
+static int left_behind(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+{
+	if (error->code == PERSEAS_EUNREACHABLE)
+		return broke(p, m, error->text);
+	ps_report(p, "%s: not mended: %s", m->address.text, error->text);
+	m->found.code = error->code;
+	m->found.error = *error;
+	return error->code == PERSEAS_EFENCED ? PS_AGAIN : 0;
+}
+
+static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	struct ps_error error = { 0 };
+
+	if (ps_rejoin_beside(p, m, &error))
+		return left_behind(p, m, &error);
+	m->found.claimed = true;
+	if (copy_image(p, from, m))
+		return broke(p, m, "the copy did not come to its end");
+	if (ps_rejoin_finish(p, m, &error))
+		return left_behind(p, m, &error);
+	p->stat.mended_whole++;
+	return settled(p, m, "copied whole, beside what it had");
+}
+
+/* The probe was before the claims: another owner may have made it anew in between, and then its
+ * image must not be taken out of the roster. With the claims nobody can any more. */
+static bool still_empty(struct perseas *p, struct ps_mirror *m)
+{
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_error error = { 0 };
+	Perseas__Reply *reply;
+	int rc;
+
+	ask.store = p->store;
+	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
+	request.status = &ask;
+	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &error);
+	if (!rc)
+		perseas__reply__free_unpacked(reply, NULL);
+	return rc == PERSEAS_ENOSTORE;
+}
+
+/*
+ * I9: the mirror lost its memory, and its promises with it. It is made anew only while so many
+ * others hold this owner's claim that no other owner can commit through it, and under a new
+ * image id that W mirrors know before it counts.
+ */
+static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	const uint32_t claimed = ps_claimed(p);
+	uint8_t image_id[PS_ID_SIZE];
+
+	if (!ps_quorum_anew(p, claimed, m)) {
+		ps_report(p,
+		          "%s: lost its image; %u of %u mirrors are claimed, too few to make it "
+		          "anew",
+		          m->address.text, ps_quorum_count(p, claimed), p->members);
+		return 0;
+	}
+	if (!m->found.claimed && !still_empty(p, m))
+		return PS_AGAIN;
+	p->env->ops->random(p->env, image_id, PS_ID_SIZE);
+	ps_report(p, "%s: lost its image; it is made anew", m->address.text);
+	/* The new image's own header is one of the W that must know its id. */
+	if (!ps_roster_rename(p, m, image_id, claimed & ~ps_bit(p, m), ps_bit(p, m)))
+		return PS_AGAIN;
+	return mend_whole(p, from, m);
+}
+
+/* Has this member a listed image that the claim reached? Then it can be mended as it is. */
+static bool mendable(const struct ps_mirror *m)
+{
+	return m->found.claimed && m->found.listed;
+}
+
+static int mend(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	int rc;
+
+	if (!mendable(m))
+		return make_anew(p, from, m);
+	rc = m->found.candidate ? ps_mend_forward(p, from, m) : 1;
+	if (!rc) {
+		p->stat.mended_forward++;
+		return settled(p, m, "sent the transactions that it missed");
+	}
+	if (rc > 0 && m->found.candidate && ps_quorum_acks(p, good_ones(p)))
+		rc = ps_mend_delta(p, from, m);
+	if (!rc) {
+		p->stat.mended_delta++;
+		return settled(p, m, "mended from the logs");
+	}
+	return rc < 0 ? broke(p, m, "the link broke") : mend_whole(p, from, m);
+}
+
+static int mend_all(struct perseas *p, struct ps_mirror *from)
+{
+	/* First those that have an image: they may be needed for W, and to make others anew. */
+	for (int pass = 0; pass < 2; pass++) {
+		for (unsigned i = 0; i < p->mirror_count; i++) {
+			struct ps_mirror *m = &p->mirrors[i];
+			int rc;
+
+			if (m->found.good || m->found.broke ||
+			    (pass ? !ps_empty(p, m) : !mendable(m)))
+				continue;
+			rc = mend(p, from, m);
+			if (rc && (!m->found.broke || !from->link))
+				return rc;
+		}
+	}
+	return 0;
+}
+
+/* Images that were loaded from a spill count from now on under ids of their own (I9). */
+static int record_loaded(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->loaded || !m->found.good)
+			continue;
+		if (!ps_roster_rename_loaded(p, m, good_ones(p)))
+			return PS_AGAIN;
+		ps_report(p, "%s: was loaded from a spill; its image has a new id",
+		          m->address.text);
+	}
+	return 0;
+}
+
+/*
+ * An owner died while it changed the roster: this one completes the change, or took it back. From
+ * when those that are claimed have it from this owner, nobody can open the store by the old roster
+ * alone; so only W of the new one must hold the state.
+ */
+static int continue_change(struct perseas *p)
+{
+	const uint32_t claimed = ps_claimed(p);
+
+	if (p->next_roster)
+		ps_roster_stamp(p);
+	return ps_roster_record(p, claimed) == claimed ? 0 : PS_AGAIN;
+}
+
+/* It is decided before the new roster counts alone: those that are good have the mark, so that a
+ * claimer that could take the change back sees it. */
+static int settle_change(struct perseas *p)
+{
+	const uint32_t good = good_ones(p);
+	uint32_t took;
+
+	ps_roster_mark(p);
+	took = ps_roster_record(p, ps_claimed(p) | good);
+	if (!ps_quorum_seen(p, took) || !ps_quorum_newest(p, took & good))
+		return PS_AGAIN;
+	ps_roster_settle(p);
+	ps_report(p, "a change of the roster that was not settled is completed: %u mirrors, W = %u",
+	          p->members, p->acks);
+	return ps_quorum_acks(p, ps_roster_record(p, ps_claimed(p)) & good) ? 0 : PS_AGAIN;
+}
+
+static int too_few(struct perseas *p, uint32_t holding)
+{
+	return ps_fail(p, PERSEAS_EQUORUM,
+	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
+	               "it can be opened. What was found:\n%s",
+	               ps_quorum_count(p, holding), p->members, p->store, p->acks,
+	               perseas_report(p));
+}
+
+/*
+ * Those that broke are left for the keeper, where W hold the state, and enough to let it copy to
+ * them (I9). They were examined, so each must still be this claimer's (I6): granted again to the
+ * same epoch and owner, with the same image, it was promised to nobody else meanwhile, and lost
+ * nothing.
+ */
+static int leave_broken(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->found.broke)
+			continue;
+		if (!ps_quorum_anew(p, good_ones(p), m) ||
+		    (m->found.claimed && !ps_claim_stands(p, m)))
+			return PS_AGAIN;
+	}
+	return 0;
+}
+
+static bool any_broke(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].found.broke)
+			return true;
+	return false;
+}
+
+/* Mirrors that hold the state, of which W must. */
+static int count_good(struct perseas *p)
+{
+	if (ps_quorum_newest(p, good_ones(p)))
+		return leave_broken(p);
+	return any_broke(p) ? PS_AGAIN : too_few(p, good_ones(p));
+}
+
+int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
+{
+	struct ps_mirror *from = NULL;
+	int rc;
+
+	for (unsigned i = 0; i < p->mirror_count && !from; i++)
+		if (p->mirrors[i].found.claimed && ps_stands_at(&p->mirrors[i], chosen))
+			from = &p->mirrors[i];
+	assert(from); /* it was chosen among these */
+	p->seq = chosen->seq;
+	p->next = chosen->next;
+	p->last = chosen->last;
+	p->log_size = from->found.header->log_size;
+	p->lap = p->next - p->next % p->log_size;
+	ps_segment_load(p, from->found.header);
+	if (p->salvage)
+		return 0;
+	rc = ps_adoptable(p, ps_claimed(p), chosen);
+	if (rc)
+		return rc;
+	/* When a session breaks from here on, the next attempt finds the one or the other. */
+	if (ps_accepted(p, chosen)) {
+		p->options.accept_epoch = chosen->epoch;
+		p->opening.accepted_as = p->epoch;
+	}
+	from = adopt_holders(p, chosen);
+	if (!from)
+		return PS_AGAIN;
+	if (p->next_roster || p->opening.cancelled)
+		rc = continue_change(p);
+	if (!rc)
+		rc = mend_all(p, from);
+	if (!rc)
+		rc = count_good(p);
+	if (!rc)
+		rc = record_loaded(p);
+	if (!rc && p->next_roster)
+		rc = settle_change(p);
+	return rc;
+}

@@ -1,0 +1,218 @@
+/*
+ * create.c - makes a store: on all mirrors or on none. Create replaces nothing, and goes to one
+ * mirror after the other in the roster's order; then Settle does, and the first mirror's yes
+ * decides. So of several that create the same store at the same time one succeeds at most. What
+ * others left is withdrawn first (making.c). ps_create and an open with PERSEAS_CREATE call it,
+ * with the mirrors probed; it must never abandon what may be decided, but as making.c does.
+ */
+#include "claim.h"
+#include "making.h"
+#include "../core/mirror.h"
+
+#include <string.h>
+
+static bool is_creating(const struct ps_found *f)
+{
+	return !f->code && f->header->state == PERSEAS__STATE__STATE_CREATING;
+}
+
+/* All must have answered, and none may have the store. */
+static int check_free(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+		const struct ps_found *f = &m->found;
+
+		if (!f->code && !is_creating(f))
+			return ps_fail(p, PERSEAS_EEXIST,
+			               "%s has a store '%s' already: open it, or take another name",
+			               m->address.text, p->store);
+		if (f->code && f->code != PERSEAS_ENOSTORE)
+			return ps_fail(p, f->code, "creating needs every mirror of the list: %s",
+			               f->error.text);
+	}
+	return 0;
+}
+
+static unsigned wanted_acks(const struct perseas *p)
+{
+	return p->options.acks ? p->options.acks : p->mirror_count / 2 + 1;
+}
+
+/* The attempt before this one ended in doubt: is the store its own? */
+static bool is_own(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_found *f = &p->mirrors[i].found;
+
+		if (!f->code && !is_creating(f) && ps_id_equal(f->header->store_id, p->store_id))
+			return true;
+	}
+	return false;
+}
+
+/* As many as say so before the first that does not: nobody withdraws what W of them have. */
+static int complete_own(struct perseas *p)
+{
+	unsigned have = 0;
+
+	ps_making_complete(p);
+	while (have < p->mirror_count && !p->mirrors[have].found.code &&
+	       ps_id_equal(p->mirrors[have].found.header->store_id, p->store_id))
+		have++;
+	if (have >= wanted_acks(p))
+		return 0;
+	return ps_fail(p, PERSEAS_EUNREACHABLE,
+	               "store '%s' is made, but only %u of %u mirrors say so: open it when the "
+	               "others are there",
+	               p->store, have, p->mirror_count);
+}
+
+struct making {
+	Perseas__Roster roster;
+	Perseas__Member members[PS_MIRRORS_MAX], *list[PS_MIRRORS_MAX];
+	Perseas__CreateRequest bodies[PS_MIRRORS_MAX];
+	Perseas__Request requests[PS_MIRRORS_MAX];
+	uint8_t ids[PS_MIRRORS_MAX][PS_ID_SIZE];
+};
+
+static void prepare(struct perseas *p, struct making *making)
+{
+	p->env->ops->random(p->env, p->store_id, PS_ID_SIZE);
+	p->env->ops->random(p->env, making->ids, sizeof(making->ids));
+	perseas__roster__init(&making->roster);
+	making->roster.version = 1;
+	making->roster.acks = wanted_acks(p);
+	making->roster.n_members = p->mirror_count;
+	making->roster.members = making->list;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		Perseas__CreateRequest *body = &making->bodies[i];
+
+		perseas__member__init(&making->members[i]);
+		making->members[i].address = p->mirrors[i].address.text;
+		making->members[i].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, making->ids[i] };
+		making->list[i] = &making->members[i];
+		perseas__create_request__init(body);
+		body->store = p->store;
+		body->store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
+		body->image_id = making->members[i].image_id;
+		body->log_size = p->options.log_size;
+		body->roster = &making->roster;
+		perseas__request__init(&making->requests[i]);
+		making->requests[i].body_case = PERSEAS__REQUEST__BODY_CREATE;
+		making->requests[i].create = body;
+	}
+}
+
+/* Withdraws what others began and did not finish, or are still at. */
+static int clear(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const Perseas__Header *header = p->mirrors[i].found.header;
+		bool decided;
+		int rc;
+
+		if (!is_creating(&p->mirrors[i].found))
+			continue;
+		rc = ps_making_withdraw(p, header->store_id.data, header->roster, &decided);
+		if (rc)
+			return rc;
+		ps_report(p, "%s: a making of store '%s' that was not finished is %s",
+		          p->mirrors[i].address.text, p->store,
+		          decided ? "completed" : "withdrawn");
+		if (decided)
+			return PS_AGAIN;
+	}
+	return 0;
+}
+
+/* Settle was never sent: nobody has it consistent. */
+static void abandon(struct perseas *p)
+{
+	Perseas__AbandonRequest body = PERSEAS__ABANDON_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	body.store = p->store;
+	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
+	request.body_case = PERSEAS__REQUEST__BODY_ABANDON;
+	request.abandon = &body;
+	ps_ask_set(p, (uint32_t)((UINT64_C(1) << p->mirror_count) - 1), &request);
+}
+
+/* One mirror after the other: where the first one refuses, the others are not touched. */
+static int create_all(struct perseas *p, const struct making *making)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_error error = { 0 };
+		Perseas__Reply *reply;
+		int rc = ps_ask(p, &p->mirrors[i], &making->requests[i],
+		                ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, NULL,
+		                &error);
+
+		if (!rc) {
+			perseas__reply__free_unpacked(reply, NULL);
+			continue;
+		}
+		abandon(p);
+		if (rc != PERSEAS_EEXIST)
+			return ps_fail(p, rc, "creating needs every mirror of the list: %s",
+			               error.text);
+		ps_report(p, "%s; it is created at the same time elsewhere", error.text);
+		return PS_AGAIN;
+	}
+	return 0;
+}
+
+/* The first mirror did not say yes. Was it too late? Nobody but that mirror can tell. */
+static int undecided(struct perseas *p, const struct making *making, const struct ps_error *error)
+{
+	bool decided;
+
+	ps_report(p, "%s; so the making of store '%s' is withdrawn", error->text, p->store);
+	if (ps_making_withdraw(p, p->store_id, &making->roster, &decided))
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "whether store '%s' was made is not known: %s; create it again, or "
+		               "open it, when that mirror answers",
+		               p->store, error->text);
+	return PS_AGAIN;
+}
+
+static int settle_all(struct perseas *p, const struct making *making)
+{
+	unsigned yes = 0;
+
+	while (yes < p->mirror_count) {
+		struct ps_error error = { 0 };
+
+		if (!ps_making_settle_at(p, &p->mirrors[yes], p->store_id, &error)) {
+			yes++;
+			continue;
+		}
+		if (!yes)
+			return undecided(p, making, &error);
+		ps_report(p, "%s; the next open settles it there", error.text);
+		break;
+	}
+	/* Where W know of it, it outlasts what a store must; else it is asked once more. */
+	return yes >= wanted_acks(p) ? 0 : PS_AGAIN;
+}
+
+int ps_create_probed(struct perseas *p)
+{
+	struct making making;
+	int rc;
+
+	if (p->options.acks > p->mirror_count)
+		return ps_fail(p, PERSEAS_EINVAL, "%u mirrors cannot give %u acknowledgements",
+		               p->mirror_count, p->options.acks);
+	if (is_own(p))
+		return complete_own(p);
+	rc = check_free(p);
+	if (!rc)
+		rc = clear(p);
+	if (rc)
+		return rc;
+	prepare(p, &making);
+	rc = create_all(p, &making);
+	return rc ? rc : settle_all(p, &making);
+}

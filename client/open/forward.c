@@ -1,0 +1,180 @@
+/*
+ * forward.c - a mirror that is only behind is sent the transactions that it missed, one after the
+ * other, as their owner would have sent them: undo record, data, slot. So its image is a prefix of
+ * history at every moment (I1 to I3), which harms nobody, however few others hold the state (I8).
+ *
+ * The logs keep before-images. What a transaction wrote is what lies there now, less what those
+ * after it did: their before-images put back.
+ */
+#include "../../proto/image/undo.h"
+#include "claim.h"
+#include "../keeper/copy.h"
+#include "../core/mirror.h"
+#include "step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MISSED_MAX = 64,    /* transactions: what many threads have under way at once */
+	ENTRIES_MAX = 4096, /* in all of their records */
+};
+
+/* The transactions that a mirror missed, the newest first. */
+struct missed {
+	struct ps_step steps[MISSED_MAX];
+	unsigned count;
+	unsigned entries; /* of all of them */
+};
+
+/* Takes note of what a record names. 0, or 1: it is none that can be sent again. */
+static int note(struct perseas *p, struct missed *missed, const struct ps_record *record)
+{
+	const struct ps_range *range;
+	struct ps_cursor cursor;
+	const void *before;
+
+	if (record->kind != PS_RECORD_TRANSACTION || record->ranges > ENTRIES_MAX - missed->entries)
+		return 1;
+	ps_record_walk(record, &cursor);
+	while (ps_record_next(&cursor, &range, &before))
+		if (!ps_step_names(p, range))
+			return 1;
+	missed->entries += record->ranges;
+	missed->count++;
+	return 0;
+}
+
+/*
+ * Follows the log back to where the mirror stands. An epoch has one owner: where all that is
+ * missing is of the epoch that the mirror stands at, their histories are the same up to there.
+ */
+static int follow(struct perseas *p, struct ps_mirror *from, const struct ps_mirror *m,
+                  struct missed *missed)
+{
+	const struct ps_standing *at = &m->found.at;
+	const struct ps_record *oldest;
+	struct ps_log_back back = ps_step_newest(p->epoch, p->seq, p->next, p->last);
+
+	do {
+		struct ps_step *step = &missed->steps[missed->count];
+		int rc;
+
+		step->back = back;
+		rc = ps_step_read(p, from, step);
+		if (rc)
+			return rc;
+		back = step->back;
+		oldest = step->record;
+		if (oldest->epoch != at->epoch || note(p, missed, oldest))
+			return 1;
+	} while (back.seq > at->seq);
+	/* Where a claim of the mirror would look for it, to roll it back. */
+	return oldest->previous == at->last &&
+	                       ps_place(at->next, oldest->length, p->log_size) == oldest->position
+	               ? 0
+	               : 1;
+}
+
+static int write_piece(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
+                       uint32_t length)
+{
+	struct ps_write write = { ps_ring_bounce(&p->ring), offset, region, length };
+	struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
+
+	return ps_mirror_write(p, m, &chain) ? -1 : 0;
+}
+
+static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_record *record)
+{
+	const uint64_t at = PS_RING_OFFSET + record->position % p->log_size;
+
+	for (uint32_t done = 0; done < record->length;) {
+		const uint32_t rest = record->length - done;
+		const uint32_t length = rest < PS_BOUNCE ? rest : PS_BOUNCE;
+
+		memcpy(ps_ring_bounce(&p->ring), (const uint8_t *)record + done, length);
+		if (write_piece(p, m, PS_REGION_LOG, at + done, length))
+			return -1;
+		done += length;
+	}
+	return 0;
+}
+
+/* Sends what missed->steps[i] wrote to a range. */
+static int send_range(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
+                      const struct missed *missed, unsigned i, const struct ps_range *range)
+{
+	struct ps_window window = { .bytes = ps_ring_bounce(&p->ring), .segment = range->segment };
+	const uint32_t region = PS_REGION_SEGMENT + range->segment;
+
+	for (uint32_t done = 0; done < range->length; done += (uint32_t)window.length) {
+		const uint32_t rest = range->length - done;
+
+		window.offset = range->offset + done;
+		window.length = rest < PS_BOUNCE ? rest : PS_BOUNCE;
+		if (ps_mirror_read(p, from, region, window.offset, window.bytes, window.length))
+			return -1;
+		for (unsigned younger = 0; younger < i; younger++)
+			ps_undo_record(missed->steps[younger].record, ps_window_put, &window);
+		if (write_piece(p, m, region, window.offset, (uint32_t)window.length))
+			return -1;
+	}
+	return 0;
+}
+
+static int send_slot(struct perseas *p, struct ps_mirror *m, const struct ps_record *record)
+{
+	const struct ps_standing now = {
+		record->epoch,    record->seq,        record->position + ps_align64(record->length),
+		record->position, !m->found.at.index,
+	};
+	struct ps_slot slot;
+	struct ps_chain chain = {
+		NULL, 0, 0, { &slot, ps_slot_offset(now.index), PS_REGION_LOG, sizeof(slot) }
+	};
+
+	ps_slot_encode(&slot, now.epoch, now.seq, now.next, now.last);
+	if (ps_mirror_write(p, m, &chain))
+		return -1;
+	m->found.at = now;
+	return 0;
+}
+
+static int send(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
+                const struct missed *missed, unsigned i)
+{
+	const struct ps_record *record = missed->steps[i].record;
+	const struct ps_range *range;
+	struct ps_cursor cursor;
+	const void *before;
+
+	if (send_record(p, m, record))
+		return -1;
+	ps_record_walk(record, &cursor);
+	while (ps_record_next(&cursor, &range, &before))
+		if (send_range(p, from, m, missed, i, range))
+			return -1;
+	return send_slot(p, m, record);
+}
+
+int ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	struct missed *missed;
+	int rc;
+
+	if (m->found.at.seq >= p->seq || p->seq - m->found.at.seq > MISSED_MAX)
+		return 1;
+	missed = calloc(1, sizeof(*missed));
+	if (!missed)
+		return 1;
+	rc = follow(p, from, m, missed);
+	for (unsigned i = missed->count; !rc && i > 0; i--)
+		rc = send(p, from, m, missed, i - 1);
+	if (!rc)
+		rc = ps_copy_slot(p, m);
+	for (unsigned i = 0; i < MISSED_MAX; i++)
+		free(missed->steps[i].bytes);
+	free(missed);
+	return rc;
+}

@@ -1,0 +1,273 @@
+/*
+ * making.c - see making.h; create.c and the probe of an open call it. It must never abandon at one
+ * mirror before every mirror that the making's roster names before it has said that it has none of
+ * it, or has abandoned it: the first of them decides, and the next where that has lost its memory.
+ */
+#include "making.h"
+
+#include "../core/mirror.h"
+
+#include <string.h>
+
+static uint64_t answer_by(struct perseas *p)
+{
+	return ps_now(p) + ps_ms(p->options.connect_timeout_ms);
+}
+
+/* Asks one mirror. What it answers later, it must answer nobody. */
+static int ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+               Perseas__Reply **reply, struct ps_error *error)
+{
+	int rc = ps_ask(p, m, request, answer_by(p), reply, NULL, error);
+
+	if (rc == PERSEAS_EUNREACHABLE)
+		ps_mirror_disconnect(p, m);
+	return rc;
+}
+
+int ps_making_settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
+                        struct ps_error *error)
+{
+	Perseas__SettleRequest body = PERSEAS__SETTLE_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__Reply *reply;
+	int rc;
+
+	body.store = p->store;
+	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)store_id };
+	request.body_case = PERSEAS__REQUEST__BODY_SETTLE;
+	request.settle = &body;
+	rc = ask(p, m, &request, &reply, error);
+	if (!rc)
+		perseas__reply__free_unpacked(reply, NULL);
+	return rc;
+}
+
+/* --- completing --- */
+
+static bool has_making(const struct perseas *p, const struct ps_mirror *m)
+{
+	return ps_has_store(p, m) && m->found.header->state != PERSEAS__STATE__STATE_JOINING;
+}
+
+static const Perseas__Roster *making_roster(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (has_making(p, &p->mirrors[i]) &&
+		    p->mirrors[i].found.header->state == PERSEAS__STATE__STATE_CREATING)
+			return p->mirrors[i].found.header->roster;
+	return NULL;
+}
+
+static bool same(ProtobufCBinaryData a, ProtobufCBinaryData b)
+{
+	return b.len == PS_ID_SIZE && ps_id_equal(a, b.data);
+}
+
+/* The mirror that has this member's image, or one that was loaded from its spill. */
+static struct ps_mirror *holder(struct perseas *p, const Perseas__Member *member)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (has_making(p, m) && (same(m->found.header->image_id, member->image_id) ||
+		                         same(m->found.header->parent_id, member->image_id)))
+			return m;
+	}
+	return NULL;
+}
+
+/* Whoever is left `creating` takes no part in what comes. */
+static void leave_out(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (has_making(p, m) && m->found.header->state == PERSEAS__STATE__STATE_CREATING)
+			m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE,
+			                             "%s: the making of store '%s' is not "
+			                             "settled there yet",
+			                             m->address.text, p->store);
+	}
+}
+
+/* Those that are in this state, up to the first that does not say yes: false, there is one. */
+static bool settle_those(struct perseas *p, const Perseas__Roster *roster, Perseas__State state)
+{
+	for (size_t k = 0; k < roster->n_members; k++) {
+		struct ps_mirror *m = holder(p, roster->members[k]);
+
+		if (!m || m->found.header->state != state)
+			continue;
+		m->found.code = ps_making_settle_at(p, m, p->store_id, &m->found.error);
+		if (m->found.code)
+			return false;
+		m->found.header->state = PERSEAS__STATE__STATE_CONSISTENT;
+	}
+	return true;
+}
+
+void ps_making_complete(struct perseas *p)
+{
+	const Perseas__Roster *roster = making_roster(p);
+
+	/* What is consistent must be so still: else it may be withdrawn at the others by now. */
+	if (roster && settle_those(p, roster, PERSEAS__STATE__STATE_CONSISTENT))
+		settle_those(p, roster, PERSEAS__STATE__STATE_CREATING);
+	leave_out(p);
+}
+
+/* --- withdrawing --- */
+
+/* A mirror of the making's roster: one of the handle's, or one that is visited for this alone. */
+static struct ps_mirror *go_to(struct perseas *p, const char *address, struct ps_mirror *visited,
+                               struct ps_error *error)
+{
+	struct ps_mirror *m = visited;
+
+	memset(visited, 0, sizeof(*visited));
+	if (ps_address_parse(address, &visited->address, error))
+		return NULL;
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (!strcmp(p->mirrors[i].address.text, visited->address.text))
+			m = &p->mirrors[i];
+	if (!m->control)
+		m->control = p->env->ops->connect(p->env, &m->address, error);
+	return m->control ? m : NULL;
+}
+
+typedef int step_fn(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *decided,
+                    struct ps_error *error);
+
+/* there: it has an image of this making. decided: consistent, or it was once. */
+static int look(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *there,
+                bool *decided, struct ps_error *error)
+{
+	Perseas__StatusRequest body = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Header *header;
+	Perseas__Reply *reply;
+	int rc;
+
+	*there = false;
+	body.store = p->store;
+	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
+	request.status = &body;
+	rc = ask(p, m, &request, &reply, error);
+	if (rc)
+		return rc == PERSEAS_ENOSTORE ? 0 : rc;
+	header = reply->store->status->header;
+	*there = ps_id_equal(header->store_id, store_id);
+	*decided = *there && header->state != PERSEAS__STATE__STATE_CREATING;
+	perseas__reply__free_unpacked(reply, NULL);
+	return 0;
+}
+
+static int look_at(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *decided,
+                   struct ps_error *error)
+{
+	bool there;
+
+	return look(p, m, store_id, &there, decided, error);
+}
+
+/* A mirror refuses where the making is decided, is not there, or ends just now. */
+static int abandon_at(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
+                      bool *decided, struct ps_error *error)
+{
+	Perseas__AbandonRequest body = PERSEAS__ABANDON_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_error refusal;
+	Perseas__Reply *reply;
+	bool there;
+	int rc;
+
+	body.store = p->store;
+	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)store_id };
+	request.body_case = PERSEAS__REQUEST__BODY_ABANDON;
+	request.abandon = &body;
+	rc = ask(p, m, &request, &reply, error);
+	if (!rc)
+		perseas__reply__free_unpacked(reply, NULL);
+	if (!rc || rc == PERSEAS_ENOSTORE)
+		return 0;
+	if (rc != PERSEAS_EPROTOCOL)
+		return rc;
+	refusal = *error;
+	rc = look(p, m, store_id, &there, decided, error);
+	if (rc || !there || *decided)
+		return rc;
+	*error = refusal;
+	return refusal.code;
+}
+
+static int settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *decided,
+                     struct ps_error *error)
+{
+	const int rc = ps_making_settle_at(p, m, store_id, error);
+
+	*decided = *decided || !rc;
+	return rc;
+}
+
+static int go(struct perseas *p, step_fn *step, const char *address, const uint8_t *store_id,
+              bool *decided, struct ps_error *error)
+{
+	struct ps_mirror visited, *m = go_to(p, address, &visited, error);
+	int rc = m ? step(p, m, store_id, decided, error) : error->code;
+
+	if (m == &visited)
+		ps_mirror_disconnect(p, m);
+	return rc;
+}
+
+/* The same step at every member, in the roster's order, up to the first that fails, or shows that
+ * the making is decided. *at is how far that was. */
+static int go_through(struct perseas *p, step_fn *step, const uint8_t *store_id,
+                      const Perseas__Roster *roster, size_t *at, bool *decided,
+                      struct ps_error *error)
+{
+	int rc = 0;
+
+	for (*at = 0; *at < roster->n_members; (*at)++) {
+		rc = go(p, step, roster->members[*at]->address, store_id, decided, error);
+		if (rc || *decided)
+			break;
+	}
+	return rc;
+}
+
+/* Member `at` has it consistent, and must have it still: else it may be withdrawn at the others by
+ * now. What cannot be settled now, the next open settles. */
+static void complete(struct perseas *p, const uint8_t *store_id, const Perseas__Roster *roster,
+                     size_t at)
+{
+	struct ps_error ignored = { 0 };
+	bool decided = true;
+	int rc = go(p, settle_at, roster->members[at]->address, store_id, &decided, &ignored);
+
+	for (size_t k = 0; k < roster->n_members && !rc; k++)
+		if (k != at)
+			rc = go(p, settle_at, roster->members[k]->address, store_id, &decided,
+			        &ignored);
+}
+
+int ps_making_withdraw(struct perseas *p, const uint8_t *store_id, const Perseas__Roster *roster,
+                       bool *decided)
+{
+	struct ps_error error = { 0 };
+	size_t at;
+	int rc;
+
+	*decided = false;
+	rc = go_through(p, look_at, store_id, roster, &at, decided, &error);
+	if (!rc && !*decided)
+		rc = go_through(p, abandon_at, store_id, roster, &at, decided, &error);
+	if (*decided)
+		complete(p, store_id, roster, at);
+	if (!rc || *decided)
+		return 0;
+	return ps_fail(p, rc,
+	               "a making of store '%s' was not finished, and cannot be withdrawn: %s",
+	               p->store, error.text);
+}

@@ -1,0 +1,403 @@
+/*
+ * map.c - perseas_map, perseas_publish and perseas_unmap (PERSEAS_malloc and
+ * PERSEAS_init_remote_db, PERSEAS section 3).
+ *
+ * A new segment is born by being published: until then the mirrors only keep memory for it, which
+ * the next claim takes back. So a segment appears with its first contents, or not at all.
+ */
+#include "map.h"
+
+#include "../core/commit.h"
+#include "../keeper/copy.h"
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+#include "../core/segment.h"
+#include "../core/tx.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* Takes segments back from every mirror. What a mirror that does not answer keeps, the next
+ * claim drops. */
+static void drop_everywhere(struct perseas *p, uint32_t id)
+{
+	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	drop.n_ids = 1;
+	drop.ids = &id;
+	request.body_case = PERSEAS__REQUEST__BODY_DROP_SEGMENTS;
+	request.drop_segments = &drop;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		struct ps_error error;
+		Perseas__Reply *reply;
+		int fds[PS_REGIONS_MAX];
+
+		if (!m->active ||
+		    ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply,
+		           fds, &error))
+			continue;
+		ps_mirror_regrant(p, m, reply->drop_segments->grant, fds, &error);
+		perseas__reply__free_unpacked(reply, NULL);
+	}
+}
+
+static void break_locked(struct perseas *p, struct ps_mirror *m, const char *why)
+{
+	pthread_mutex_lock(&p->lock);
+	if (m->active)
+		ps_mirror_break(p, m, PS_LINK_BROKEN, why);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Has every live mirror make memory for the segment. Those that do not answer are dropped; one
+ * that refuses refuses for all. */
+static int make_everywhere(struct perseas *p, struct ps_segment *segment)
+{
+	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__Segment message, *list = &message;
+	struct ps_error last = { 0 };
+	uint32_t made = 0;
+
+	ps_segment_message(segment, &message);
+	add.n_segments = 1;
+	add.segments = &list;
+	request.body_case = PERSEAS__REQUEST__BODY_ADD_SEGMENTS;
+	request.add_segments = &add;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		struct ps_error error = { 0 };
+		Perseas__Reply *reply;
+		int fds[PS_REGIONS_MAX], rc;
+
+		if (!m->active)
+			continue;
+		rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
+		            &reply, fds, &error);
+		if (!rc) {
+			rc = ps_mirror_regrant(p, m, reply->add_segments->grant, fds, &error);
+			perseas__reply__free_unpacked(reply, NULL);
+		}
+		if (rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_ELIMIT)
+			return ps_fail_error(p, &error);
+		if (rc) {
+			break_locked(p, m, error.text);
+			last = error;
+		} else {
+			made |= ps_bit(p, m);
+		}
+	}
+	if (!ps_quorum_acks(p, made & ps_mirrors_whole(p)))
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "only %u of %u mirrors could make segment '%s', and %u must hold "
+		               "it%s%s",
+		               ps_quorum_count(p, made), p->members, segment->name, p->acks,
+		               last.text[0] ? "; of the others: " : "", last.text);
+	return 0;
+}
+
+static int place_at(struct perseas *p, struct ps_segment *segment, uint64_t address)
+{
+	segment->address = address;
+	return ps_segment_place(p, segment);
+}
+
+static int map_new(struct perseas *p, const char *name, uint64_t size, uint64_t address,
+                   void **addr)
+{
+	struct ps_segment *segment;
+	int rc;
+
+	pthread_mutex_lock(&p->lock);
+	segment = ps_segment_add(p, name, size);
+	pthread_mutex_unlock(&p->lock);
+	if (!segment)
+		return ps_fail(p, PERSEAS_ELIMIT, "store '%s' has %d segments, more cannot be",
+		               p->store, PS_SEGMENTS_MAX);
+	rc = address ? place_at(p, segment, address) : ps_segment_choose(p, segment);
+	if (!rc)
+		rc = make_everywhere(p, segment);
+	if (!rc)
+		rc = ps_layout_renew(p);
+	if (rc) {
+		drop_everywhere(p, segment->id);
+		pthread_mutex_lock(&p->lock);
+		ps_segment_forget(p, segment);
+		pthread_mutex_unlock(&p->lock);
+		return rc;
+	}
+	*addr = segment->base;
+	return 0;
+}
+
+static int map_old(struct perseas *p, struct ps_segment *segment, void **addr)
+{
+	int rc = ps_segment_place(p, segment);
+
+	if (rc)
+		return rc;
+	rc = ps_copy_here(p, segment);
+	if (!rc)
+		rc = ps_segment_shadow(p, segment);
+	if (!rc)
+		rc = ps_layout_renew(p);
+	if (rc)
+		ps_segment_unplace(segment);
+	else
+		*addr = segment->base;
+	return rc;
+}
+
+static int map_exclusive(struct perseas *p, const char *name, uint64_t size, uint64_t address,
+                         void **addr)
+{
+	struct ps_segment *segment = ps_segment_find(p, name);
+
+	if (segment && size && size != segment->size)
+		return ps_fail(p, PERSEAS_ESIZE,
+		               "segment '%s' has %llu bytes, not %llu: map it with size 0, or "
+		               "use another name",
+		               name, (unsigned long long)segment->size, (unsigned long long)size);
+	if (segment && address && address != segment->address)
+		return ps_fail(p, PERSEAS_EADDRESS, "segment '%s' lies at 0x%llx, not at 0x%llx",
+		               name, (unsigned long long)segment->address,
+		               (unsigned long long)address);
+	if (segment && segment->base) {
+		*addr = segment->base;
+		return 0;
+	}
+	if (segment)
+		return map_old(p, segment, addr);
+	if (!size)
+		return ps_fail(p, PERSEAS_ENOSEGMENT,
+		               "store '%s' has no segment '%s': give a size to make it", p->store,
+		               name);
+	if (p->salvage)
+		return ps_ready(p);
+	return map_new(p, name, size, address, addr);
+}
+
+/* Asked before the links are taken for this alone, which waits for what is under way, and again
+ * then. */
+static int may_change(struct perseas *p)
+{
+	int rc;
+
+	pthread_mutex_lock(&p->lock);
+	rc = p->salvage ? 0 : ps_ready(p);
+	if (!rc && p->renewing)
+		rc = ps_fail_renewing(p);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+int ps_map_at(perseas_t *p, const char *segment, size_t size, uint64_t address, void **addr)
+{
+	int rc;
+
+	if (!p || !addr)
+		return ps_fail(p, PERSEAS_EINVAL, "map needs a handle and a place for the address");
+	*addr = NULL;
+	if (!segment || !ps_name_valid(segment) || size > PS_SEGMENT_MAX)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "a segment's name is 1 to 63 of A-Z a-z 0-9 . _ -, not beginning "
+		               "with a dot; its size is at most 1 TiB");
+	if (address % PS_PAGE)
+		return ps_fail(p, PERSEAS_EINVAL, "address 0x%llx is not a multiple of %d",
+		               (unsigned long long)address, PS_PAGE);
+	rc = may_change(p);
+	if (rc)
+		return rc;
+	ps_exclusive_enter(p);
+	rc = may_change(p);
+	if (!rc)
+		rc = map_exclusive(p, segment, size, address, addr);
+	ps_exclusive_leave(p);
+	return p->salvage ? rc : ps_fail_why(p, rc);
+}
+
+int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
+{
+	return ps_map_at(p, segment, size, 0, addr);
+}
+
+/* Tells every live mirror which segments are born with `seq`. */
+static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
+{
+	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_round round;
+
+	publish.n_ids = count;
+	publish.ids = ids;
+	publish.seq = seq;
+	request.body_case = PERSEAS__REQUEST__BODY_PUBLISH;
+	request.publish = &publish;
+	memset(round.errors, 0, sizeof(round.errors));
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		round.ask[i] = i < p->mirror_count && p->mirrors[i].active;
+		round.requests[i] = &request;
+	}
+	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (round.ask[i] && !round.replies[i])
+			break_locked(p, &p->mirrors[i], round.errors[i].text);
+	ps_round_free(&round);
+}
+
+/* Posts the PUBLISH record of these segments and its slot: from then on they exist. */
+static int post_publish(struct perseas *p, const uint32_t *ids, unsigned count)
+{
+	struct {
+		struct ps_record head;
+		struct ps_range ranges[PS_SEGMENTS_MAX];
+	} record;
+	struct ps_range *ranges = record.ranges;
+	struct ps_outgoing out = { .record = &record.head };
+	int rc;
+
+	memset(&record, 0, sizeof(record));
+	out.length = sizeof(struct ps_record) + count * sizeof(struct ps_range);
+	for (unsigned i = 0; i < count; i++)
+		ranges[i].segment = ids[i];
+	out.ranges = count;
+	out.kind = PS_RECORD_PUBLISH;
+	out.entry_length = ps_align64(sizeof(struct ps_entry) + sizeof(struct ps_write) +
+	                              out.length);
+	pthread_mutex_lock(&p->lock);
+	rc = ps_commit_send(p, &out);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+/* The segments are born with `seq`, 0: not after all. Commits wait meanwhile. */
+static int bear(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct ps_segment *segment = ps_segment_by_id(p, ids[i]);
+
+		segment->born = seq;
+		if (seq && !rc)
+			rc = ps_segment_shadow(p, segment);
+	}
+	return rc ? rc : ps_layout_renew(p);
+}
+
+static int publish_exclusive(struct perseas *p, uint64_t *seq)
+{
+	uint32_t ids[PS_SEGMENTS_MAX];
+	unsigned count = 0;
+	int rc = 0;
+
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (!p->segments[i].born)
+			ids[count++] = p->segments[i].id;
+	*seq = 0;
+	if (!count)
+		return 0;
+	for (unsigned i = 0; i < count; i++)
+		ps_copy_out(p, ps_segment_by_id(p, ids[i]));
+	if (!ps_quorum_acks(p, ps_mirrors_whole(p)))
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "only %u of %u mirrors took the contents, and %u must hold them: "
+		               "nothing is published",
+		               ps_quorum_count(p, ps_mirrors_whole(p)), p->members, p->acks);
+	/* All that can fail here comes before the first announcement: from then on this seq is
+	 * taken, whatever comes. */
+	rc = bear(p, ids, count, p->seq + 1);
+	if (rc) {
+		bear(p, ids, count, 0);
+		return rc;
+	}
+	*seq = p->seq + 1;
+	announce(p, ids, count, *seq);
+	return post_publish(p, ids, count);
+}
+
+int perseas_publish(perseas_t *p)
+{
+	uint64_t seq = 0, since = 0;
+	int rc;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	rc = p->salvage ? ps_ready(p) : may_change(p);
+	if (rc)
+		return rc;
+	ps_exclusive_enter(p);
+	rc = may_change(p);
+	if (!rc)
+		rc = publish_exclusive(p, &seq);
+	ps_exclusive_leave(p);
+	if (rc || !seq)
+		return ps_fail_why(p, rc);
+	pthread_mutex_lock(&p->lock);
+	rc = ps_commit_await(p, seq, &since);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+static bool in_use(const struct perseas *p, const struct ps_segment *segment)
+{
+	struct perseas_tx *tx = p->open_list;
+
+	for (; tx; tx = tx->next)
+		if (atomic_load_explicit(&tx->touched[segment->id / 64], memory_order_relaxed) >>
+		            segment->id % 64 &
+		    1)
+			return true;
+	return false;
+}
+
+static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
+{
+	uint8_t *base = segment->base;
+	bool used;
+	int rc;
+
+	pthread_mutex_lock(&p->lock);
+	used = in_use(p, segment);
+	pthread_mutex_unlock(&p->lock);
+	if (used)
+		return ps_fail(p, PERSEAS_ECONFLICT,
+		               "an open transaction has ranges in segment '%s': end it first",
+		               segment->name);
+	/* Out of set_range's sight first: this alone can fail. */
+	segment->base = NULL;
+	rc = ps_layout_renew(p);
+	segment->base = base;
+	if (rc)
+		return rc;
+	if (segment->born) {
+		segment->left = p->seq;
+		ps_segment_unplace(segment);
+	} else {
+		drop_everywhere(p, segment->id);
+		pthread_mutex_lock(&p->lock);
+		ps_segment_forget(p, segment);
+		pthread_mutex_unlock(&p->lock);
+	}
+	return 0;
+}
+
+int perseas_unmap(perseas_t *p, void *addr)
+{
+	struct ps_segment *segment = NULL;
+	int rc;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	ps_exclusive_enter(p);
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (addr && p->segments[i].base == addr)
+			segment = &p->segments[i];
+	rc = segment ? unmap_exclusive(p, segment)
+	             : ps_fail(p, PERSEAS_ERANGE, "%p is not the address of a mapped segment",
+	                       addr);
+	ps_exclusive_leave(p);
+	return rc;
+}

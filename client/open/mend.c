@@ -1,0 +1,160 @@
+/*
+ * mend.c - a delta from the logs. Two images whose histories parted hold the same bytes but for
+ * the ranges of the transactions since; those are copied from the one to the other, and the log
+ * with them. Transactions are the same when epoch and seq are: an epoch has one owner.
+ */
+#include "claim.h"
+#include "../keeper/copy.h"
+#include "../core/mirror.h"
+#include "../keeper/rejoin.h"
+#include "step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS_MAX = 4096 }; /* records that are followed, on both sides together */
+
+/* Adds a record's ranges to what must be copied. 0, or 1: it cannot be done by a delta. */
+static int collect(struct perseas *p, const struct ps_step *step, struct ps_cover *changed)
+{
+	const struct ps_range *range;
+	struct ps_cursor cursor;
+	const void *image;
+
+	if (step->record->kind != PS_RECORD_TRANSACTION)
+		return 1;
+	ps_record_walk(step->record, &cursor);
+	while (ps_record_next(&cursor, &range, &image)) {
+		uint64_t base = (uint64_t)range->segment << 41, start = base + range->offset;
+		struct ps_span span = { start, start + range->length, base, range->segment };
+
+		if (!ps_step_names(p, range))
+			return 1;
+		if (ps_cover_reserve(changed) < 0)
+			return 1;
+		ps_cover_add(changed, &span);
+	}
+	return 0;
+}
+
+/* The log's own bytes of a record, as a span of the log region. */
+static int collect_log(const struct perseas *p, const struct ps_step *step, struct ps_cover *log)
+{
+	uint64_t at = PS_RING_OFFSET + step->record->position % p->log_size;
+	struct ps_span span = { at, at + ps_align64(step->record->length), 0, 0 };
+
+	if (ps_cover_reserve(log) < 0)
+		return 1;
+	ps_cover_add(log, &span);
+	return 0;
+}
+
+/* Where a side stands: at the transaction before which it has not gone back yet. */
+static uint64_t stands_at(const struct ps_step *step)
+{
+	return step->record ? step->record->seq : 0;
+}
+
+/* Reads the next record; none, where history begins. */
+static int read_next(struct perseas *p, struct ps_mirror *m, struct ps_step *step)
+{
+	step->record = NULL;
+	return step->back.seq ? ps_step_read(p, m, step) : 0;
+}
+
+/* Goes back by one record on one side. */
+static int back(struct perseas *p, struct ps_mirror *m, struct ps_step *step,
+                struct ps_cover *changed, struct ps_cover *log)
+{
+	int rc = collect(p, step, changed);
+
+	if (!rc && log)
+		rc = collect_log(p, step, log);
+	return rc ? rc : read_next(p, m, step);
+}
+
+/*
+ * Follows both logs back to where the histories part. `changed` gets the ranges of either side
+ * since, `log` the records of the side that is right.
+ */
+static int compare(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
+                   struct ps_step *right, struct ps_step *wrong, struct ps_cover *changed,
+                   struct ps_cover *log)
+{
+	const struct ps_standing *at = &m->found.at;
+	int rc;
+
+	right->back = ps_step_newest(p->epoch, p->seq, p->next, p->last);
+	wrong->back = ps_step_newest(at->epoch, at->seq, at->next, at->last);
+	rc = read_next(p, from, right);
+	if (!rc)
+		rc = read_next(p, m, wrong);
+	for (int steps = 0; !rc && steps < STEPS_MAX; steps++) {
+		const uint64_t a = stands_at(right), b = stands_at(wrong);
+
+		if (a == b && (!a || right->record->epoch == wrong->record->epoch))
+			return 0;
+		if (a >= b)
+			rc = back(p, from, right, changed, log);
+		else
+			rc = back(p, m, wrong, changed, NULL);
+	}
+	return rc ? rc : 1;
+}
+
+static bool same_table(const Perseas__Header *a, const Perseas__Header *b)
+{
+	if (a->n_segments != b->n_segments || a->log_size != b->log_size)
+		return false;
+	for (size_t i = 0; i < a->n_segments; i++)
+		if (a->segments[i]->id != b->segments[i]->id ||
+		    a->segments[i]->size != b->segments[i]->size ||
+		    a->segments[i]->born != b->segments[i]->born)
+			return false;
+	return true;
+}
+
+static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
+                      const struct ps_cover *changed, const struct ps_cover *log)
+{
+	struct ps_error error = { 0 };
+
+	if (ps_rejoin_in_place(p, m, false, &error))
+		return -1;
+	for (unsigned i = 0; i < changed->count; i++) {
+		const struct ps_span *span = &changed->spans[i];
+
+		if (ps_copy_across(p, from, m, PS_REGION_SEGMENT + span->segment,
+		                   span->start - span->base, span->end - span->start))
+			return -1;
+	}
+	for (unsigned i = 0; i < log->count; i++)
+		if (ps_copy_across(p, from, m, PS_REGION_LOG, log->spans[i].start,
+		                   log->spans[i].end - log->spans[i].start))
+			return -1;
+	if (ps_copy_slot(p, m))
+		return -1;
+	return ps_rejoin_finish(p, m, &error) ? -1 : 0;
+}
+
+int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	struct ps_cover changed = { 0 }, log = { 0 };
+	struct ps_step right = { 0 }, wrong = { 0 };
+	uint64_t whole = 0;
+	int rc = 1;
+
+	for (unsigned i = 0; i < p->segment_count; i++)
+		whole += p->segments[i].size;
+	if (same_table(from->found.header, m->found.header))
+		rc = compare(p, from, m, &right, &wrong, &changed, &log);
+	if (!rc && changed.bytes > whole)
+		rc = 1;
+	if (!rc)
+		rc = copy_delta(p, from, m, &changed, &log);
+	ps_cover_free(&changed);
+	ps_cover_free(&log);
+	free(right.bytes);
+	free(wrong.bytes);
+	return rc;
+}

@@ -1,0 +1,345 @@
+/*
+ * open.c - perseas_open and perseas_close (PERSEAS_init; recovery as in PERSEAS, section 3,
+ * from more than one mirror). The steps are in claim.h.
+ */
+#include "claim.h"
+#include "../core/commit.h"
+#include "../core/mirror.h"
+#include "../keeper/session.h"
+#include "../../proto/base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Gives each mirror the state in which it begins. */
+static void enlist(struct perseas *p, const struct ps_standing *chosen)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		bool good = p->salvage ? m->found.claimed && ps_stands_at(m, chosen)
+		                       : m->found.good;
+
+		ps_mirror_stands(m, m->found.at.index, good ? p->seq : 0);
+		if (good && (m->votes || p->salvage)) {
+			ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
+			continue;
+		}
+		if (!m->votes)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST,
+			               "the store's roster does not list it");
+		else if (m->found.broke)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
+			               "it broke while it was mended for the open; it waits to be "
+			               "copied whole");
+		else if (m->found.claimed)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
+			               "it was not mended when the store was opened");
+		/* The keeper must not claim what is somebody else's. */
+		else if (!m->found.code)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST,
+			               "it has another store of this name");
+		else if (m->found.code == PERSEAS_ENOSTORE || m->found.code == PERSEAS_EDAMAGED)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST, m->found.error.text);
+		else
+			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, m->found.error.text);
+		/* The keeper connects again where there is hope. An answer that comes late must
+		 * find nobody: it would keep the keeper awake. */
+		ps_mirror_disconnect(p, m);
+	}
+	ps_ring_reset(&p->ring, p->seq + 1);
+	ps_mirrors_staging(p);
+}
+
+static bool nobody_has_it(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_found *f = &p->mirrors[i].found;
+
+		if (f->code != PERSEAS_ENOSTORE &&
+		    (f->code || f->header->state != PERSEAS__STATE__STATE_CREATING))
+			return false;
+	}
+	return true;
+}
+
+/* Has another owner been promised as much as the attempt before claimed? */
+static void look_for_rivals(struct perseas *p)
+{
+	for (unsigned i = 0; p->epoch && i < p->mirror_count; i++) {
+		const Perseas__Header *header = p->mirrors[i].found.header;
+
+		if (!p->mirrors[i].found.code && header && header->promised_epoch >= p->epoch &&
+		    ps_id_equal(header->store_id, p->store_id) &&
+		    !ps_owner_is(header->promised_owner, p->owner))
+			p->opening.rivals = true;
+	}
+}
+
+/* One attempt: everything from the probe on. */
+static int attempt(struct perseas *p, struct ps_standing *chosen)
+{
+	int rc = ps_probe(p);
+
+	look_for_rivals(p);
+	if (!rc && p->options.flags & PERSEAS_CREATE && nobody_has_it(p)) {
+		rc = ps_create_probed(p);
+		if (!rc)
+			rc = ps_probe(p);
+	}
+	if (!rc)
+		rc = ps_probe_judge(p);
+	if (!rc)
+		rc = ps_claim(p);
+	if (!rc)
+		rc = ps_choose(p, chosen);
+	/* A candidate whose session broke unseen must not be adopted anywhere (I6). */
+	if (!rc)
+		rc = ps_confirm(p);
+	if (!rc)
+		rc = ps_adopt(p, chosen);
+	if (!rc)
+		rc = ps_confirm(p);
+	return rc;
+}
+
+/* An owner that has just died may still be seen for a moment: its node closes its connections
+ * only then. A supervisor that starts the next one at once should not be refused for that. */
+#define BUSY_PATIENCE ps_ms(500)
+#define BUSY_PAUSE ps_ms(20)
+#define CLOSE_PATIENCE ps_ms(500)
+
+static bool still_patient(struct perseas *p, uint64_t since)
+{
+	uint64_t now = ps_now(p);
+
+	if (now >= since + BUSY_PATIENCE)
+		return false;
+	p->env->ops->pause(p->env, PS_COMMITTER, NULL, 0, now + BUSY_PAUSE);
+	return true;
+}
+
+/* Claimers that collide back off for random times, so that one of them gets through (I5). */
+static void back_off(struct perseas *p, unsigned tries)
+{
+	uint64_t bits, most = ps_ms(5) << (tries < 6 ? tries : 6);
+
+	p->env->ops->random(p->env, &bits, sizeof(bits));
+	p->env->ops->pause(p->env, PS_COMMITTER, NULL, 0, ps_now(p) + bits % most);
+}
+
+static int give_up(struct perseas *p)
+{
+	return ps_fail(p, p->opening.rivals ? PERSEAS_EFENCED : PERSEAS_EUNREACHABLE,
+	               "store '%s' could not be opened within %u ms: %s, again and again. What was "
+	               "seen:\n%s",
+	               p->store, p->options.open_timeout_ms,
+	               p->opening.rivals
+	                       ? "others claimed it"
+	                       : "sessions with mirrors broke, and nobody else claimed it",
+	               perseas_report(p));
+}
+
+/* Whoever had the store may have lost it by a claim that was not answered. */
+static int fail_unanswered(struct perseas *p, int rc)
+{
+	char text[PS_ERROR_TEXT - 256]; /* the advice must not be what is left out */
+
+	ps_text_format(text, sizeof(text), "%s", perseas_message(p));
+	return ps_fail(p, rc,
+	               "%s. A claim that was not answered may have fenced the owner before, or "
+	               "still do so: open the store again, with a longer open_timeout_ms (%u ms "
+	               "now) where a mirror is busy",
+	               text, p->options.open_timeout_ms);
+}
+
+static int open_handle(struct perseas *p)
+{
+	uint64_t start = ps_now(p);
+	struct ps_standing chosen;
+	int rc;
+
+	p->opening.until = start + ps_ms(p->options.open_timeout_ms);
+	for (unsigned tries = 0;; tries++) {
+		p->report_len = 0;
+		rc = attempt(p, &chosen);
+		if (rc == PERSEAS_EBUSY && still_patient(p, start))
+			continue;
+		if (rc != PS_AGAIN)
+			break;
+		if (ps_now(p) >= p->opening.until)
+			return give_up(p);
+		back_off(p, tries);
+	}
+	if (rc)
+		return rc == PERSEAS_EQUORUM && p->opening.unanswered ? fail_unanswered(p, rc) : rc;
+	p->opened_as = p->epoch;
+	enlist(p, &chosen);
+	rc = ps_layout_renew(p);
+	if (rc)
+		return rc;
+	p->open = true;
+	ps_sessions_opened(p);
+	p->keeper = !p->env->ops->spawn(p->env, ps_keeper, p);
+	if (!p->keeper)
+		return ps_fail(p, PERSEAS_ESYSTEM,
+		               "the thread that watches the mirrors did not start");
+	return 0;
+}
+
+/* Tells the mirrors that the owner is done; they then need not wonder whether it lives. */
+static void release(struct perseas *p)
+{
+	Perseas__ReleaseRequest ask = PERSEAS__RELEASE_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_round round;
+
+	request.body_case = PERSEAS__REQUEST__BODY_RELEASE;
+	request.release = &ask;
+	memset(round.errors, 0, sizeof(round.errors));
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		round.requests[i] = &request;
+		round.ask[i] = i < p->mirror_count && p->mirrors[i].control;
+		/* A release says that the mirror's memory is no longer mapped here. */
+		ps_link_end(p, &p->mirrors[i]);
+	}
+	pthread_mutex_unlock(&p->lock);
+	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms) / 3);
+	ps_round_free(&round);
+}
+
+static bool all_caught_up(struct perseas *p)
+{
+	bool all = true;
+
+	ps_mirrors_poll(p);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && (m->outstanding || m->posted < p->seq))
+			all = false;
+	}
+	return all;
+}
+
+/* W mirrors hold every commit that returned; a moment more lets the others have it too, so that
+ * the next open finds nothing to mend. */
+static void linger(struct perseas *p)
+{
+	uint64_t until = ps_now(p) + CLOSE_PATIENCE;
+
+	pthread_mutex_lock(&p->lock);
+	while (!all_caught_up(p) && ps_now(p) < until)
+		ps_commit_sleep(p, until);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void destroy(struct perseas *p)
+{
+	if (p->open && !p->salvage)
+		linger(p);
+	if (p->keeper) {
+		pthread_mutex_lock(&p->lock);
+		p->stopping = true;
+		pthread_mutex_unlock(&p->lock);
+		p->env->ops->wake(p->env, PS_KEEPER);
+		p->env->ops->join(p->env);
+		p->keeper = false;
+	}
+	ps_sessions_close(p);
+	release(p);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		ps_mirror_disconnect(p, &p->mirrors[i]);
+	ps_handle_free(p);
+}
+
+int perseas_close(perseas_t *p)
+{
+	if (p)
+		destroy(p);
+	return 0;
+}
+
+int ps_open(struct ps_env *env, const char *store, const char *mirrors,
+            const struct perseas_options *options, perseas_t **out, struct ps_error *error)
+{
+	struct perseas *p = ps_handle_new(env, store, mirrors, options, error);
+	int rc;
+
+	*out = NULL;
+	if (!p)
+		return error->code;
+	p->salvage = (p->options.flags & PERSEAS_SALVAGE) != 0;
+	rc = open_handle(p);
+	if (rc) {
+		ps_error_set(error, rc, "%s", perseas_message(p));
+		destroy(p);
+		return rc;
+	}
+	*out = p;
+	return 0;
+}
+
+/* Those who create the same store at the same time back off, too. */
+static int create_handle(struct perseas *p)
+{
+	uint64_t start = ps_now(p);
+
+	for (unsigned tries = 0;; tries++) {
+		int rc = ps_probe(p);
+
+		if (!rc)
+			rc = ps_create_probed(p);
+		if (rc != PS_AGAIN)
+			return rc;
+		if (ps_now(p) >= start + ps_ms(p->options.open_timeout_ms))
+			return ps_fail(p, PERSEAS_EEXIST,
+			               "others create store '%s' at the same time, again and "
+			               "again: see what they made, or try again. What was "
+			               "seen:\n%s",
+			               p->store, perseas_report(p));
+		back_off(p, tries);
+	}
+}
+
+int ps_create(struct ps_env *env, const char *store, const char *mirrors,
+              const struct perseas_options *options, struct ps_error *error)
+{
+	struct perseas *p = ps_handle_new(env, store, mirrors, options, error);
+	int rc;
+
+	if (!p)
+		return error->code;
+	rc = create_handle(p);
+	if (rc)
+		ps_error_set(error, rc, "%s", perseas_message(p));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		ps_mirror_disconnect(p, &p->mirrors[i]);
+	ps_handle_free(p);
+	return rc;
+}
+
+int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,
+                 perseas_t **p)
+{
+	struct ps_error error = { 0 };
+	struct ps_env *env;
+	int rc;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "open needs a place for the handle");
+	*p = NULL;
+	env = ps_env_posix(options, &error);
+	rc = env ? ps_open(env, store, mirrors, options, p, &error) : error.code;
+	return rc ? ps_fail_error(NULL, &error) : 0;
+}
+
+int perseas_create(const char *store, const char *mirrors, const struct perseas_options *options)
+{
+	struct ps_error error = { 0 };
+	struct ps_env *env = ps_env_posix(options, &error);
+	int rc = env ? ps_create(env, store, mirrors, options, &error) : error.code;
+
+	return rc ? ps_fail_error(NULL, &error) : 0;
+}

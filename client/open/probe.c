@@ -1,0 +1,360 @@
+/*
+ * probe.c - what the mirrors have, before anything is claimed: a refused open fences nobody.
+ */
+#include "claim.h"
+#include "../keeper/epoch.h"
+#include "making.h"
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+#include "../../proto/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void forget(struct perseas *p, struct ps_mirror *m)
+{
+	ps_mirror_disconnect(p, m);
+	if (m->found.header)
+		perseas__header__free_unpacked(m->found.header, NULL);
+	memset(&m->found, 0, sizeof(m->found));
+	m->known = m->votes = false;
+}
+
+static void note_status(struct ps_mirror *m, const Perseas__StoreStatus *status)
+{
+	const Perseas__Slot *slot = status->slot;
+
+	m->found.header = ps_header_copy(status->header);
+	if (!m->found.header)
+		m->found.code = ps_error_set(&m->found.error, PERSEAS_ENOMEM, "out of memory");
+	if (slot)
+		m->found.at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
+			                            (int)slot->index };
+	m->found.live = status->live;
+	snprintf(m->found.owner, sizeof(m->found.owner), "%s", status->owner_address);
+}
+
+/* Asks the mirrors from `first` on. */
+static void ask_from(struct perseas *p, unsigned first)
+{
+	struct ps_round round;
+	uint32_t set = 0;
+
+	for (unsigned i = first; i < p->mirror_count; i++) {
+		forget(p, &p->mirrors[i]);
+		set |= (uint32_t)1 << i;
+	}
+	ps_round_status(p, set, &round, ps_answer_by(p));
+	for (unsigned i = first; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		m->found.error = round.errors[i];
+		m->found.code = round.errors[i].code;
+		if (round.replies[i])
+			note_status(m, round.replies[i]->store->status);
+	}
+	ps_round_free(&round);
+}
+
+int ps_probe(struct perseas *p)
+{
+	ask_from(p, 0);
+	return 0;
+}
+
+void ps_probe_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
+{
+	memset(told, 0, PS_MIRRORS_MAX * sizeof(*told));
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		told[i].header = m->found.header;
+		told[i].empty = m->found.code == PERSEAS_ENOSTORE;
+		told[i].out = m->found.code != 0;
+		/* Where there is no slot, the claim will say that the image is damaged. */
+		told[i].has_slot = true;
+		told[i].epoch = m->found.at.epoch;
+		told[i].seq = m->found.at.seq;
+		/* A socket's address in the roster can be another mirror's on another host. */
+		if (!m->added || m->address.scheme != PS_SCHEME_UNIX)
+			told[i].address = m->address.text;
+	}
+}
+
+/* Of stores that bear the same name (one was made again elsewhere), the one with most images. */
+static int choose_store(struct perseas *p)
+{
+	struct ps_told told[PS_MIRRORS_MAX];
+	struct ps_judgement j;
+
+	ps_probe_told(p, told);
+	ps_judge_store(&j, told, p->mirror_count);
+	if (j.outlook == PS_OUTLOOK_AMBIGUOUS)
+		return ps_fail(p, PERSEAS_EROSTER,
+		               "the mirrors hold two different stores named '%s': give "
+		               "the mirrors of one of them",
+		               p->store);
+	if (j.outlook < PS_OUTLOOK_AMBIGUOUS)
+		return PERSEAS_ENOSTORE;
+	memcpy(p->store_id, j.store_id, PS_ID_SIZE);
+	return 0;
+}
+
+/* Lists what is wrong with each mirror for a message. */
+static const char *troubles(const struct perseas *p, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (unsigned i = 0; i < p->mirror_count && used < size; i++)
+		if (p->mirrors[i].found.code)
+			used += ps_text_format(text + used, (size - used) / (p->mirror_count - i),
+			                       "%s%s", used ? "; " : "",
+			                       p->mirrors[i].found.error.text);
+	return text;
+}
+
+static int no_store(struct perseas *p)
+{
+	unsigned without = 0, unfinished = 0, silent = 0;
+	int other = 0;
+	char text[PS_ERROR_TEXT - 256];
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		int code = p->mirrors[i].found.code;
+
+		without += code == PERSEAS_ENOSTORE;
+		silent += code == PERSEAS_EUNREACHABLE;
+		unfinished += !code;
+		if (code && code != PERSEAS_ENOSTORE && code != PERSEAS_EUNREACHABLE)
+			other = code;
+	}
+	troubles(p, text, sizeof(text));
+	if (other)
+		return ps_fail(p, other, "%s", text);
+	if (unfinished)
+		return ps_fail(p, PERSEAS_ENOSTORE,
+		               "the making of store '%s' was not finished: create it again",
+		               p->store);
+	if (silent)
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "no mirror that answered has store '%s': %s", p->store, text);
+	return ps_fail(p, PERSEAS_ENOSTORE,
+	               "%u mirrors answered, and none has a store '%s': create it, or give the "
+	               "mirrors that have it",
+	               without, p->store);
+}
+
+static int fail_twice(struct perseas *p, const struct ps_judgement *j)
+{
+	const unsigned second = (unsigned)__builtin_ctz(j->twice);
+	const struct ps_mirror *m = &p->mirrors[second];
+	unsigned first = 0;
+
+	while (!(j->listed >> first & 1) ||
+	       !ps_id_equal(m->found.header->image_id,
+	                    p->mirrors[first].found.header->image_id.data))
+		first++;
+	return ps_fail(p, PERSEAS_EINVAL, "%s and %s are the same mirror: name it once",
+	               p->mirrors[first].address.text, m->address.text);
+}
+
+/* Who is which member of the rosters of the handle. */
+static int find_members(struct perseas *p, const struct ps_told *told)
+{
+	struct ps_judgement j = { .store_id = p->store_id,
+		                  .settled = p->roster,
+		                  .next = p->next_roster };
+
+	ps_judge_members(&j, told, p->mirror_count);
+	if (j.twice)
+		return fail_twice(p, &j);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		m->known = j.as[i];
+		m->found.listed = j.listed >> i & 1;
+		m->loaded = false;
+		if (m->known)
+			memcpy(m->image_id, j.as[i], PS_ID_SIZE);
+		if (j.loaded >> i & 1)
+			ps_mirror_loaded(m, m->found.header);
+	}
+	ps_quorum_renew(p);
+	return 0;
+}
+
+/* *have becomes a copy of `found` where that is newer. */
+static int keep_newer(struct perseas *p, Perseas__Roster **have, const Perseas__Roster *found)
+{
+	Perseas__Roster *copy;
+
+	if (!ps_roster_newer(found, *have))
+		return 0;
+	copy = ps_roster_copy(found);
+	if (!copy)
+		return ps_fail(p, PERSEAS_ENOMEM, "out of memory");
+	ps_roster_free(have);
+	*have = copy;
+	return 0;
+}
+
+int ps_probe_roster(struct perseas *p)
+{
+	struct ps_told told[PS_MIRRORS_MAX];
+	struct ps_judgement j = { .store_id = p->store_id };
+	int rc;
+
+	ps_probe_told(p, told);
+	ps_judge_rosters(&j, told, p->mirror_count);
+	/* Those that were seen stay the newest, also when their mirror does not answer again. */
+	rc = keep_newer(p, &p->roster, j.settled);
+	if (!rc)
+		rc = keep_newer(p, &p->next_roster, j.next);
+	if (rc)
+		return rc;
+	if (p->next_roster && !ps_roster_newer(p->next_roster, p->roster))
+		ps_roster_free(&p->next_roster);
+	/* Once seen it stays decided, also when the mirror that told it does not answer again. */
+	p->marked = p->next_roster && (p->marked || j.marked);
+	return find_members(p, told);
+}
+
+static bool is_known(const struct perseas *p, const uint8_t *image_id)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].known && !memcmp(p->mirrors[i].image_id, image_id, PS_ID_SIZE))
+			return true;
+	return false;
+}
+
+static bool has_address(const struct perseas *p, const char *address)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (!strcmp(p->mirrors[i].address.text, address))
+			return true;
+	return false;
+}
+
+/* Whoever is in a roster and was not named gets a place here, once: both rosters may list it, and
+ * the attempt before may have added it. True: there was one. */
+static bool add_members(struct perseas *p, const Perseas__Roster *roster)
+{
+	bool added = false;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++) {
+		const Perseas__Member *member = roster->members[k];
+		struct ps_error ignored;
+		struct ps_address address;
+		struct ps_mirror *m;
+
+		if (is_known(p, member->image_id.data) ||
+		    ps_address_parse(member->address, &address, &ignored) ||
+		    has_address(p, address.text))
+			continue;
+		m = ps_mirror_add(p, &address);
+		if (m)
+			m->added = added = true;
+	}
+	return added;
+}
+
+/* The list that was given may be older than the roster: its members are asked too. */
+static int ask_members(struct perseas *p)
+{
+	const unsigned given = p->mirror_count;
+	bool added = add_members(p, p->roster);
+	int rc;
+
+	added |= add_members(p, p->next_roster);
+	if (!added)
+		return 0;
+	ask_from(p, given);
+	/* What they tell may be a making that others know to be complete. */
+	ps_making_complete(p);
+	rc = ps_probe_roster(p);
+	if (rc)
+		return rc;
+	for (unsigned i = given; i < p->mirror_count; i++)
+		ps_report(p, "%s: was not named, but the roster lists it",
+		          p->mirrors[i].address.text);
+	return 0;
+}
+
+static int check_live(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (ps_has_store(p, m) && m->found.live && !(p->options.flags & PERSEAS_TAKEOVER))
+			return ps_fail(p, PERSEAS_EBUSY,
+			               "store '%s' has a live owner (from %s, epoch %llu, seen "
+			               "by %s): stop it, or ask for a takeover to fence it",
+			               p->store, m->found.owner,
+			               (unsigned long long)m->found.header->promised_epoch,
+			               m->address.text);
+	}
+	return 0;
+}
+
+/* An open that cannot end well would fence an owner for nothing, and raise what it claims above
+ * the state that the operator was told of. Whoever accepts fewer than R has said so. */
+static int check_reach(struct perseas *p)
+{
+	const struct ps_standing *newest;
+	uint32_t reached = 0, counted;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].found.listed && !p->mirrors[i].found.code)
+			reached |= (uint32_t)1 << i;
+	counted = ps_examine(p, reached);
+	newest = ps_newest(p);
+	if (!ps_quorum_claims(p, counted) && !(newest && ps_accepted(p, newest)))
+		return ps_too_few(p, counted, newest);
+	return p->salvage || !newest ? 0 : ps_adoptable(p, reached, newest);
+}
+
+/* The epoch, and what the mirrors that can follow it know of the roster; where there is none of
+ * these, what all know of it serves to say what is missing. */
+static int judge_epoch(struct perseas *p)
+{
+	struct ps_told told[PS_MIRRORS_MAX];
+	struct ps_judgement j = { .store_id = p->store_id };
+
+	if (!ps_epoch_choose(p))
+		return 0;
+	ps_probe_told(p, told);
+	ps_judge_rosters(&j, told, p->mirror_count);
+	if (!j.settled)
+		return 0;
+	ps_roster_free(&p->roster);
+	ps_roster_free(&p->next_roster);
+	return ps_probe_roster(p);
+}
+
+int ps_probe_judge(struct perseas *p)
+{
+	int rc = choose_store(p);
+
+	if (rc == PERSEAS_ENOSTORE)
+		return no_store(p);
+	if (rc)
+		return rc;
+	/* All mirrors had the store once one of them calls it consistent: so do the others then. */
+	ps_making_complete(p);
+	/* The only mirror that had it so may just have gone. */
+	if (choose_store(p))
+		return PS_AGAIN;
+	/* What an attempt before made of it may be recorded nowhere. */
+	ps_roster_free(&p->roster);
+	ps_roster_free(&p->next_roster);
+	p->marked = p->opening.cancelled = false;
+	rc = ps_probe_roster(p);
+	if (!rc)
+		rc = ask_members(p);
+	if (!rc)
+		rc = check_live(p);
+	if (!rc)
+		rc = judge_epoch(p);
+	return rc ? rc : check_reach(p);
+}

@@ -1,0 +1,73 @@
+# What is installed where, and the tarball. The Makefile includes it; its variables say which folders.
+# The administrator's own $(SYSCONFDIR)/perseasd.conf, and what lies in memory or on disk, is none of
+# what is installed or taken away.
+
+.PHONY: install uninstall man dist
+
+UNIT := $(BUILD)/deploy/perseasd.service
+# Always written anew: PREFIX may be another at `make install`.
+$(UNIT): deploy/perseasd.service.in always
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|' \
+		-e 's|@DOCDIR@|$(DOCDIR)|' $< >$@
+
+# The manual pages, from what programs and header say of themselves.
+MAN := $(BUILD)/man
+#: man             the manual pages, into build/man
+man: $(MAN)/made
+$(MAN)/made: deploy/man.py client/perseas.h deploy/perseas-rxe VERSION $(COMMAND) $(DAEMON)
+	@echo "  MAN     $(MAN)"
+	$(Q)rm -rf $(MAN) && $(PYTHON) deploy/man.py --build $(BUILD) --output $(MAN) && touch $@
+
+# What goes where, by its name in the tree. Documents lie as in the tree, so that they find each other.
+SBIN_FILES := $(DAEMON) deploy/perseas-rxe deploy/nut/perseas-power
+DOC_FILES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md proto/PROTOCOL.md \
+	$(wildcard doc/*.md doc/examples/*.c deploy/*.md) deploy/grafana.json
+LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
+	pkgconfig/perseas.pc
+
+#: install uninstall   programs, library, documents, units; DESTDIR, PREFIX (/usr/local)
+install: programs man $(UNIT)
+	install -d $(addprefix $(DESTDIR),$(BINDIR) $(SBINDIR) $(INCLUDEDIR) $(LIBDIR)/pkgconfig \
+		$(DOCDIR) $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR))
+	install -m 755 $(COMMAND) $(DESTDIR)$(BINDIR)/
+	install -m 755 $(SBIN_FILES) $(DESTDIR)$(SBINDIR)/
+	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
+	ln -sf libperseas.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libperseas.so.$(SOVERSION)
+	ln -sf libperseas.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libperseas.so
+	install -m 644 $(ARCHIVE) $(DESTDIR)$(LIBDIR)/
+	install -m 644 $(PKGCONFIG) $(DESTDIR)$(LIBDIR)/pkgconfig/
+	install -m 644 client/perseas.h $(DESTDIR)$(INCLUDEDIR)/
+	cd $(MAN) && for page in man?/*; do \
+		install -D -m 644 $$page $(abspath $(DESTDIR)$(MANDIR))/$$page || exit 1; done
+	install -d $(DESTDIR)$(BASHCOMPDIR) $(DESTDIR)$(ZSHCOMPDIR)
+	$(COMMAND) completion bash >$(DESTDIR)$(BASHCOMPDIR)/perseas
+	$(COMMAND) completion zsh >$(DESTDIR)$(ZSHCOMPDIR)/_perseas
+	for file in $(DOC_FILES); do \
+		install -D -m 644 $$file $(DESTDIR)$(DOCDIR)/$$file || exit 1; done
+	install -m 644 deploy/perseasd.conf $(DESTDIR)$(DOCDIR)/
+	install -m 644 $(UNIT) deploy/perseasd.socket $(DESTDIR)$(UNITDIR)/
+	install -m 644 deploy/perseas.sysusers $(DESTDIR)$(SYSUSERSDIR)/perseas.conf
+	install -m 644 deploy/perseas.tmpfiles $(DESTDIR)$(TMPFILESDIR)/perseas.conf
+
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/perseas
+	rm -f $(addprefix $(DESTDIR)$(SBINDIR)/,$(notdir $(SBIN_FILES)))
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_NAMES))
+	rm -f $(DESTDIR)$(INCLUDEDIR)/perseas.h
+	rm -f $(addprefix $(DESTDIR)$(MANDIR)/,man1/perseas.1 man1/perseas-*.1 man3/libperseas.3 \
+		man3/perseas_*.3 man5/perseasd.conf.5 man8/perseasd.8 man8/perseas-rxe.8)
+	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas
+	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(DOC_FILES) perseasd.conf)
+	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,perseasd.service perseasd.socket)
+	rm -f $(DESTDIR)$(SYSUSERSDIR)/perseas.conf $(DESTDIR)$(TMPFILESDIR)/perseas.conf
+	for dir in doc/examples doc deploy proto ''; do [ ! -d $(DESTDIR)$(DOCDIR)/$$dir ] || \
+		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR)/$$dir || exit 1; done
+
+# What git knows of, as it lies in the tree.
+#: dist            build/perseas-VERSION.tar.gz
+dist:
+	@mkdir -p build
+	git ls-files | tar -czf build/perseas-$(VERSION).tar.gz --owner=0 --group=0 \
+		--transform 's|^|perseas-$(VERSION)/|' -T -
+	@echo build/perseas-$(VERSION).tar.gz

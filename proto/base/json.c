@@ -1,0 +1,125 @@
+/*
+ * json.c - writes JSON with commas and indentation right whatever the order of calls. Commands
+ * with --json and the daemon's status page call it. It must never write text that was not
+ * escaped.
+ */
+#include "json.h"
+
+#include "text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void quoted(FILE *out, const char *text)
+{
+	fputc('"', out);
+	while (*text) {
+		size_t plain = ps_plain_length(text);
+		unsigned length = ps_utf8_length(text += plain);
+		const unsigned char *at = (const unsigned char *)text;
+
+		fwrite(text - plain, 1, plain, out);
+		if (!*text)
+			break;
+		if (length == 0) {
+			fputs("\\ufffd", out);
+			length = 1;
+		} else if (*at == '"' || *at == '\\') {
+			fprintf(out, "\\%c", *at);
+		} else if (ps_is_control(text)) {
+			fprintf(out, "\\u%04x", ps_utf8_value(text));
+		} else {
+			fwrite(at, 1, length, out);
+		}
+		text += length;
+	}
+	fputc('"', out);
+}
+
+static void indent(struct ps_json *json)
+{
+	if (json->one_line)
+		return;
+	fputc('\n', json->out);
+	for (unsigned i = 0; i < json->depth; i++)
+		fputs("  ", json->out);
+}
+
+/* What stands before a value. */
+static void lead(struct ps_json *json, const char *key)
+{
+	if (json->filled)
+		fputc(',', json->out);
+	if (json->depth > 0)
+		indent(json);
+	json->filled = true;
+	if (key) {
+		quoted(json->out, key);
+		fputs(json->one_line ? ":" : ": ", json->out);
+	}
+}
+
+void ps_json_begin(struct ps_json *json, const char *key, char bracket)
+{
+	lead(json, key);
+	fputc(bracket, json->out);
+	json->depth++;
+	json->filled = false;
+}
+
+void ps_json_end(struct ps_json *json, char bracket)
+{
+	json->depth--;
+	if (json->filled)
+		indent(json);
+	fputc(bracket, json->out);
+	json->filled = true;
+	if (json->depth == 0)
+		fputc('\n', json->out);
+}
+
+void ps_json_text(struct ps_json *json, const char *key, const char *text)
+{
+	lead(json, key);
+	if (text)
+		quoted(json->out, text);
+	else
+		fputs("null", json->out);
+}
+
+void ps_json_number(struct ps_json *json, const char *key, uint64_t number)
+{
+	lead(json, key);
+	fprintf(json->out, "%" PRIu64, number);
+}
+
+void ps_json_real(struct ps_json *json, const char *key, double number)
+{
+	lead(json, key);
+	if (isfinite(number))
+		fprintf(json->out, "%.3f", number);
+	else
+		fputs("null", json->out);
+}
+
+void ps_json_bool(struct ps_json *json, const char *key, bool value)
+{
+	lead(json, key);
+	fputs(value ? "true" : "false", json->out);
+}
+
+void ps_json_list(struct ps_json *json, const char *key, const char *list)
+{
+	ps_json_begin(json, key, '[');
+	for (size_t len; *list; list += len + (list[len] == ',')) {
+		char *entry;
+
+		len = strcspn(list, ",");
+		entry = strndup(list, len);
+		ps_json_text(json, NULL, entry);
+		free(entry);
+	}
+	ps_json_end(json, ']');
+}

@@ -1,0 +1,154 @@
+/*
+ * wire_tls.c - the socket below a TLS stream. Called by OpenSSL, and by stream_tls.c, which says
+ * when records are gathered. It never waits and never raises SIGPIPE.
+ */
+#include "wire_tls.h"
+
+#include <errno.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+	/* After a batch, one more record and what TLS has to say itself. */
+	ROOM = PS_TLS_WIRE_BATCH + 2 * SSL3_RT_MAX_PACKET_SIZE,
+};
+
+static BIO_METHOD *method;
+
+static bool is_for_later(int error)
+{
+	return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
+}
+
+static ssize_t send_once(struct ps_tls_wire *wire, const void *bytes, size_t len)
+{
+	ssize_t n;
+
+	do {
+		n = send(wire->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0 && !is_for_later(errno))
+		wire->error = errno;
+	return n;
+}
+
+int ps_tls_wire_flush(struct ps_tls_wire *wire)
+{
+	while (wire->start < wire->end) {
+		ssize_t n = send_once(wire, wire->kept + wire->start, wire->end - wire->start);
+
+		if (n < 0)
+			return is_for_later(errno) ? 0 : -1;
+		wire->start += (size_t)n;
+	}
+	ps_tls_wire_clear(wire);
+	return 1;
+}
+
+void ps_tls_wire_clear(struct ps_tls_wire *wire)
+{
+	free(wire->kept);
+	wire->kept = NULL;
+	wire->start = wire->end = wire->room = 0;
+}
+
+/* Keeps the bytes behind what is kept. False: there is no room for them. */
+static bool keep(struct ps_tls_wire *wire, const void *bytes, size_t len)
+{
+	if (!wire->kept) {
+		wire->kept = malloc(ROOM);
+		if (!wire->kept)
+			return false;
+		wire->room = ROOM;
+	}
+	if (len > wire->room - (wire->end - wire->start))
+		return false;
+	if (len > wire->room - wire->end) {
+		memmove(wire->kept, wire->kept + wire->start, wire->end - wire->start);
+		wire->end -= wire->start;
+		wire->start = 0;
+	}
+	memcpy(wire->kept + wire->end, bytes, len);
+	wire->end += len;
+	return true;
+}
+
+static int bio_write(BIO *bio, const char *bytes, int len)
+{
+	struct ps_tls_wire *wire = BIO_get_data(bio);
+	ssize_t n;
+
+	BIO_clear_retry_flags(bio);
+	if (wire->gathers && keep(wire, bytes, (size_t)len))
+		return len;
+	/* What is kept goes first. */
+	n = ps_tls_wire_flush(wire);
+	if (n > 0)
+		n = send_once(wire, bytes, (size_t)len);
+	else if (n == 0)
+		errno = EAGAIN;
+	if (n > 0)
+		return (int)n;
+	if (is_for_later(errno))
+		BIO_set_retry_write(bio);
+	return -1;
+}
+
+static int bio_read(BIO *bio, char *bytes, int len)
+{
+	struct ps_tls_wire *wire = BIO_get_data(bio);
+	ssize_t n;
+
+	BIO_clear_retry_flags(bio);
+	do {
+		n = recv(wire->fd, bytes, (size_t)len, MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n > 0)
+		return (int)n;
+	if (n < 0 && is_for_later(errno))
+		BIO_set_retry_read(bio);
+	else
+		wire->error = n < 0 ? errno : 0;
+	return (int)n;
+}
+
+static long bio_control(BIO *bio, int command, long number, void *pointer)
+{
+	struct ps_tls_wire *wire = BIO_get_data(bio);
+
+	(void)number;
+	(void)pointer;
+	if (command == BIO_CTRL_EOF)
+		return wire->error == 0;
+	return command == BIO_CTRL_FLUSH;
+}
+
+static void make_method(void)
+{
+	int type = BIO_get_new_index();
+
+	method = BIO_meth_new(type | BIO_TYPE_SOURCE_SINK | BIO_TYPE_DESCRIPTOR, "perseas");
+	if (method &&
+	    !(BIO_meth_set_write(method, bio_write) && BIO_meth_set_read(method, bio_read) &&
+	      BIO_meth_set_ctrl(method, bio_control))) {
+		BIO_meth_free(method);
+		method = NULL;
+	}
+}
+
+BIO *ps_tls_wire_bio(struct ps_tls_wire *wire)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	BIO *bio;
+
+	pthread_once(&once, make_method);
+	bio = method ? BIO_new(method) : NULL;
+	if (!bio)
+		return NULL;
+	BIO_set_data(bio, wire);
+	BIO_set_init(bio, 1);
+	return bio;
+}

@@ -1,0 +1,565 @@
+/*
+ * check.c - the range of every field of a control message.
+ */
+#include "check.h"
+
+#include "envelope.h"
+#include "../data/frame.h"
+#include "judge.h"
+#include "../base/latency.h"
+#include "../base/text.h"
+
+#include <string.h>
+
+enum {
+	TEXT_MAX = 255,          /* bytes of an address or a version */
+	MESSAGE_TEXT_MAX = 768,  /* bytes of the sentence in a reply */
+	DIRECTORY_MAX = 4096,    /* bytes of a path */
+	IDENTITY_TEXT_MAX = 127, /* bytes of an identity */
+};
+
+#define DIGEST_MAX ((uint64_t)64 << 20)
+#define ADDRESS_MAX ((uint64_t)1 << 56) /* beyond what any process can map */
+
+static const char bad_name[] =
+	"a store's or segment's name must be 1 to 63 of A-Z a-z 0-9 . _ - and begin with no dot";
+static const char bad_id[] = "an id must be 16 bytes, not all zero";
+static const char bad_epoch[] = "an owner's epoch must be 1 to 2^63 - 1";
+static const char bad_roster_epoch[] = "a roster must not be of a later epoch than its owner";
+static const char bad_region[] = "a region must be the log, the promise or a segment";
+static const char bad_segments[] =
+	"segments must be 1 to 128, each with an id of its own, 0 to 127";
+
+/* At most `max` bytes, none of which moves a terminal's cursor: C0, DEL, and C1 in UTF-8. */
+static bool text_valid(const char *text, size_t max)
+{
+	size_t len = strnlen(text, max + 1);
+
+	if (len > max)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i], after = (unsigned char)text[i + 1];
+
+		if (c < 0x20 || c == 0x7f || (c == 0xc2 && after >= 0x80 && after < 0xa0))
+			return false;
+	}
+	return true;
+}
+
+/* Who prints an address must not alter it, for it is dialled: so it is printable as it is. */
+static bool address_valid(const char *address)
+{
+	return *address && text_valid(address, TEXT_MAX) && ps_printable(address);
+}
+
+const char *ps_roster_fault(const Perseas__Roster *roster)
+{
+	if (!roster)
+		return "the roster is missing";
+	if (roster->n_members < 1 || roster->n_members > PS_MIRRORS_MAX)
+		return "a roster must list 1 to 16 mirrors";
+	if (roster->acks < 1 || roster->acks > roster->n_members)
+		return "acks must be 1 to the number of mirrors";
+	for (size_t i = 0; i < roster->n_members; i++) {
+		const Perseas__Member *member = roster->members[i];
+
+		if (!address_valid(member->address))
+			return "a mirror's address must be 1 to 255 bytes of printable UTF-8";
+		if (!ps_id_valid(member->image_id))
+			return bad_id;
+		for (size_t j = 0; j < i; j++)
+			if (ps_id_equal(member->image_id, roster->members[j]->image_id.data))
+				return "a roster lists the same image twice";
+	}
+	return NULL;
+}
+
+static const char *segment_fault(const Perseas__Segment *segment)
+{
+	if (segment->id >= PS_SEGMENTS_MAX)
+		return bad_segments;
+	if (!ps_name_valid(segment->name))
+		return bad_name;
+	if (segment->size < 1 || segment->size > PS_SEGMENT_MAX)
+		return "a segment's size must be 1 byte to 1 TiB";
+	if (segment->address == 0 || segment->address % PS_PAGE != 0 ||
+	    segment->address > ADDRESS_MAX)
+		return "a segment's address must be a multiple of 4096 that a process can map";
+	return NULL;
+}
+
+/* As ids differ and are below 128, there are 128 at most: the loops end there. */
+static const char *segments_fault(Perseas__Segment *const *segments, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *fault = segment_fault(segments[i]);
+
+		if (fault)
+			return fault;
+		for (size_t j = 0; j < i; j++) {
+			if (segments[i]->id == segments[j]->id)
+				return bad_segments;
+			if (strcmp(segments[i]->name, segments[j]->name) == 0)
+				return "two segments have the same name";
+		}
+	}
+	return NULL;
+}
+
+static const char *promise_fault(const Perseas__Header *header)
+{
+	if (header->promised_epoch > 0)
+		return ps_id_valid(header->promised_owner) ? NULL : bad_id;
+	if (header->promised_owner.len != 0 && header->promised_owner.len != PS_ID_SIZE)
+		return bad_id;
+	return NULL;
+}
+
+static const char *log_size_fault(uint64_t size)
+{
+	if (size < PS_LOG_MIN || size > PS_LOG_MAX || size % PS_PAGE != 0)
+		return "a log's size must be a multiple of 4096 from 4 KiB to 64 GiB";
+	return NULL;
+}
+
+static const char *ids_of_image_fault(const Perseas__Header *header)
+{
+	if (!ps_id_valid(header->store_id) || !ps_id_valid(header->image_id))
+		return bad_id;
+	if (header->parent_id.len == 0)
+		return NULL;
+	if (!ps_id_valid(header->parent_id))
+		return bad_id;
+	return ps_id_equal(header->parent_id, header->image_id.data)
+	               ? "an image cannot be its own parent"
+	               : NULL;
+}
+
+const char *ps_header_fault(const Perseas__Header *header)
+{
+	const char *fault;
+
+	if (!header)
+		return "the header is missing";
+	if (!ps_name_valid(header->store))
+		return bad_name;
+	if ((fault = ids_of_image_fault(header)))
+		return fault;
+	if (header->state < PERSEAS__STATE__STATE_NONE ||
+	    header->state > PERSEAS__STATE__STATE_JOINING)
+		return "the image's state is none that this version knows";
+	if ((fault = promise_fault(header)) || (fault = log_size_fault(header->log_size)) ||
+	    (fault = ps_roster_fault(header->roster)))
+		return fault;
+	if (header->next_roster && (fault = ps_roster_fault(header->next_roster)))
+		return fault;
+	if (header->marked && !header->next_roster)
+		return "only a change to a next roster can be decided";
+	if (header->boot.len != 0 && header->boot.len != PS_ID_SIZE)
+		return "the id of a boot must be 16 bytes";
+	if (!text_valid(header->creator, IDENTITY_TEXT_MAX) ||
+	    !text_valid(header->sharer, IDENTITY_TEXT_MAX))
+		return "an image's creator and its sharer must be 127 bytes or less, no control "
+		       "characters";
+	return segments_fault(header->segments, header->n_segments);
+}
+
+/* Ids of 1 or more segments, no id twice. */
+static const char *ids_fault(const uint32_t *ids, size_t count)
+{
+	bool seen[PS_SEGMENTS_MAX] = { false };
+
+	if (count < 1 || count > PS_SEGMENTS_MAX)
+		return bad_segments;
+	for (size_t i = 0; i < count; i++) {
+		if (ids[i] >= PS_SEGMENTS_MAX || seen[ids[i]])
+			return bad_segments;
+		seen[ids[i]] = true;
+	}
+	return NULL;
+}
+
+static const char *name_fault(const char *store)
+{
+	return ps_name_valid(store) ? NULL : bad_name;
+}
+
+static const char *store_fault(const char *store, ProtobufCBinaryData id)
+{
+	if (!ps_name_valid(store))
+		return bad_name;
+	return ps_id_valid(id) ? NULL : bad_id;
+}
+
+static const char *owner_fault(uint64_t epoch, ProtobufCBinaryData owner)
+{
+	if (epoch < 1 || epoch > PS_EPOCH_MAX)
+		return bad_epoch;
+	return ps_id_valid(owner) ? NULL : bad_id;
+}
+
+static const char *create_fault(const Perseas__CreateRequest *create)
+{
+	const char *fault = store_fault(create->store, create->store_id);
+
+	if (fault)
+		return fault;
+	if (!ps_id_valid(create->image_id))
+		return bad_id;
+	if ((fault = log_size_fault(create->log_size)))
+		return fault;
+	return ps_roster_fault(create->roster);
+}
+
+static const char *add_segments_fault(const Perseas__AddSegmentsRequest *add)
+{
+	if (add->n_segments < 1)
+		return bad_segments;
+	for (size_t i = 0; i < add->n_segments; i++)
+		if (add->segments[i]->born != 0)
+			return "a segment that is added must not be born yet: publish it";
+	return segments_fault(add->segments, add->n_segments);
+}
+
+static const char *publish_fault(const Perseas__PublishRequest *publish)
+{
+	if (publish->seq < 1)
+		return "a publish must name the seq of its record, 1 or more";
+	return ids_fault(publish->ids, publish->n_ids);
+}
+
+/* Is the roster of this owner's, or of one before it? NULL: there is none. */
+static bool roster_known(const Perseas__Roster *roster, uint64_t epoch)
+{
+	return !roster || roster->epoch <= epoch;
+}
+
+static const char *rebuild_fault(const Perseas__RebuildRequest *rebuild)
+{
+	const char *fault = ps_header_fault(rebuild->header);
+
+	if (fault || (fault = owner_fault(rebuild->epoch, rebuild->owner)))
+		return fault;
+	return roster_known(rebuild->header->roster, rebuild->epoch) &&
+	                       roster_known(rebuild->header->next_roster, rebuild->epoch)
+	               ? NULL
+	               : bad_roster_epoch;
+}
+
+static const char *roster_request_fault(const Perseas__RosterRequest *request)
+{
+	const Perseas__Roster *settled = request->roster, *next = request->next;
+	const char *fault = ps_roster_fault(settled);
+
+	if (!fault && request->mark && !next)
+		return "only a change to a next roster can be decided";
+	if (fault || !next)
+		return fault;
+	if ((fault = ps_roster_fault(next)))
+		return fault;
+	if (!request->settled || !ps_roster_newer(next, settled))
+		return "a next roster must be newer than the one that it comes with, a settled one";
+	return NULL;
+}
+
+static bool region_valid(uint32_t region)
+{
+	return region == PS_REGION_LOG || region == PS_REGION_PROMISE ||
+	       (region >= PS_REGION_SEGMENT && region < PS_REGIONS_MAX);
+}
+
+static const char *digest_fault(const Perseas__DigestRequest *digest)
+{
+	if (!ps_name_valid(digest->store))
+		return bad_name;
+	if (!region_valid(digest->region))
+		return bad_region;
+	if (digest->length > DIGEST_MAX || digest->offset > UINT64_MAX - digest->length)
+		return "a digest must be of 64 MiB or less, inside its region";
+	return NULL;
+}
+
+static const char *read_fault(const Perseas__ReadRequest *read)
+{
+	if (!ps_name_valid(read->store))
+		return bad_name;
+	if (!region_valid(read->region))
+		return bad_region;
+	if (read->length < 1 || read->length > PS_READ_REQUEST_MAX ||
+	    read->offset > UINT64_MAX - read->length)
+		return "a read must be of 1 byte to 512 KiB, inside its region";
+	return NULL;
+}
+
+/* Both ids, or neither. */
+static const char *drop_fault(const Perseas__DropRequest *drop)
+{
+	if (!ps_name_valid(drop->store))
+		return bad_name;
+	if (drop->store_id.len == 0 && drop->image_id.len == 0)
+		return NULL;
+	return ps_id_valid(drop->store_id) && ps_id_valid(drop->image_id) ? NULL : bad_id;
+}
+
+static const char *reports_fault(Perseas__MirrorReport *const *reports, size_t count)
+{
+	if (count > PS_MIRRORS_MAX)
+		return "an owner reports on 16 mirrors at most";
+	for (size_t i = 0; i < count; i++) {
+		const Perseas__MirrorReport *report = reports[i];
+
+		if (!*report->address || !text_valid(report->address, TEXT_MAX) ||
+		    !text_valid(report->state, TEXT_MAX) || !text_valid(report->trouble, TEXT_MAX))
+			return "an owner's report on a mirror must be an address and texts, of 255 "
+			       "bytes at most, without control characters";
+	}
+	return NULL;
+}
+
+/* An address where one is due, and else nothing. */
+static bool order_address_valid(const char *address, bool due)
+{
+	return due ? address_valid(address) : !*address;
+}
+
+/* Does an order of this kind name a mirror that goes, or one that comes? */
+static bool names_old(Perseas__OrderKind kind)
+{
+	return kind == PERSEAS__ORDER_KIND__ORDER_REMOVE ||
+	       kind == PERSEAS__ORDER_KIND__ORDER_REPLACE;
+}
+
+static bool names_new(Perseas__OrderKind kind)
+{
+	return kind == PERSEAS__ORDER_KIND__ORDER_ADD || kind == PERSEAS__ORDER_KIND__ORDER_REPLACE;
+}
+
+static const char *order_fault(const Perseas__Order *order)
+{
+	if (!order)
+		return "the order is missing";
+	if (!ps_id_valid(order->id))
+		return bad_id;
+	if (order->kind < PERSEAS__ORDER_KIND__ORDER_ADD ||
+	    order->kind > PERSEAS__ORDER_KIND__ORDER_CANCEL)
+		return "an order must be to add, to remove or to replace a mirror, or to take that "
+		       "back";
+	if (!order_address_valid(order->address, names_old(order->kind)) ||
+	    !order_address_valid(order->with, names_new(order->kind)))
+		return "an order must name the mirror that goes, the one that comes, both or none, "
+		       "as its kind wants, by addresses of 1 to 255 bytes";
+	return order->acks <= PS_MIRRORS_MAX ? NULL : "acks must be 0 to 16";
+}
+
+static const char *order_request_fault(const Perseas__OrderRequest *request)
+{
+	return ps_name_valid(request->store) ? order_fault(request->order) : bad_name;
+}
+
+static const char *result_fault(const Perseas__OrderResult *result)
+{
+	if (!ps_id_valid(result->id))
+		return bad_id;
+	return text_valid(result->text, TEXT_MAX)
+	               ? NULL
+	               : "an order's result must be 255 bytes or less, no control characters";
+}
+
+/* NULL is allowed: an owner need not count. */
+static const char *figures_fault(const Perseas__OwnerFigures *figures)
+{
+	return figures && figures->commit ? ps_latency_fault(figures->commit) : NULL;
+}
+
+static const char *confirm_fault(const Perseas__ConfirmRequest *confirm)
+{
+	const char *fault = reports_fault(confirm->mirrors, confirm->n_mirrors);
+
+	if (fault || (fault = figures_fault(confirm->figures)))
+		return fault;
+	return confirm->result ? result_fault(confirm->result) : NULL;
+}
+
+static const char *claim_fault(const Perseas__ClaimRequest *claim)
+{
+	if (!ps_name_valid(claim->store))
+		return bad_name;
+	if (claim->store_id.len > 0 && !ps_id_valid(claim->store_id))
+		return "a claim's store id must be 16 bytes, not all zero, or left out";
+	return owner_fault(claim->epoch, claim->owner);
+}
+
+/* No default: the compiler reports a request that has no row. */
+const char *ps_request_fault(const Perseas__Request *request)
+{
+	switch (request->body_case) {
+#define MESSAGE(field, FIELD, Type, replied, REPLIED, fault, ...)            \
+	case PERSEAS__REQUEST__BODY_##FIELD: {                               \
+		const Perseas__##Type##Request *const body = request->field; \
+                                                                             \
+		(void)body;                                                  \
+		return fault;                                                \
+	}
+#include "messages.h"
+	case PERSEAS__REQUEST__BODY__NOT_SET:
+	case _PERSEAS__REQUEST__BODY__CASE_IS_INT_SIZE:
+		break;
+	}
+	return "the request is empty, or one that this version does not know";
+}
+
+/* A slot that was told; NULL is allowed. All zero is what an image without a valid one tells. */
+static const char *slot_fault(const Perseas__Slot *slot)
+{
+	bool none;
+
+	if (!slot)
+		return NULL;
+	none = !slot->epoch && !slot->seq && !slot->next && !slot->last;
+	if (slot->index > 1 || slot->next % PS_ALIGN != 0 || slot->last % PS_ALIGN != 0 ||
+	    (slot->last >= slot->next && !none))
+		return "a commit slot's fields do not fit together";
+	return NULL;
+}
+
+static bool region_length_valid(const Perseas__Region *region)
+{
+	if (region->id == PS_REGION_LOG)
+		return region->length >= PS_RING_OFFSET + PS_LOG_MIN &&
+		       region->length <= PS_RING_OFFSET + PS_LOG_MAX;
+	if (region->id == PS_REGION_PROMISE)
+		return region->length >= sizeof(struct ps_promise) && region->length <= PS_PAGE;
+	return region->length >= 1 && region->length <= PS_SEGMENT_MAX;
+}
+
+static const char *grant_fault(const Perseas__Grant *grant)
+{
+	bool seen[PS_REGIONS_MAX] = { false };
+
+	if (!grant)
+		return "the grant is missing";
+	if (!ps_id_valid(grant->token))
+		return bad_id;
+	if (grant->descriptors != 0 && grant->descriptors != grant->n_regions)
+		return "a grant must come with a descriptor for each region, or with none";
+	if (grant->rdma_port > 65535 || !text_valid(grant->rdma_trouble, TEXT_MAX))
+		return "the address of the rdma listener is not one";
+	for (size_t i = 0; i < grant->n_regions; i++) {
+		const Perseas__Region *region = grant->regions[i];
+
+		if (!region_valid(region->id) || seen[region->id] || !region_length_valid(region))
+			return "a grant must name known regions, each once, of a possible size";
+		seen[region->id] = true;
+	}
+	return NULL;
+}
+
+static const char *store_status_fault(const Perseas__StoreStatus *status)
+{
+	const char *fault;
+
+	if (!status)
+		return "the store's status is missing";
+	if ((fault = ps_header_fault(status->header)))
+		return fault;
+	if ((fault = slot_fault(status->slot)))
+		return fault;
+	if (!text_valid(status->owner_address, TEXT_MAX) || !text_valid(status->fabric, TEXT_MAX))
+		return "the owner's address or fabric must be text without control characters";
+	if ((fault = reports_fault(status->mirrors, status->n_mirrors)))
+		return fault;
+	if (status->order && (fault = order_fault(status->order)))
+		return fault;
+	if ((fault = figures_fault(status->figures)))
+		return fault;
+	return status->result ? result_fault(status->result) : NULL;
+}
+
+static const char *list_reply_fault(const Perseas__ListReply *list)
+{
+	if (!text_valid(list->version, TEXT_MAX))
+		return "the daemon's version must be text without control characters";
+	for (size_t i = 0; i < list->n_stores; i++) {
+		const char *fault = store_status_fault(list->stores[i]);
+
+		if (fault)
+			return fault;
+	}
+	return NULL;
+}
+
+static const char *claim_reply_fault(const Perseas__ClaimReply *claim)
+{
+	const char *fault = ps_header_fault(claim->header);
+
+	if (fault)
+		return fault;
+	if (claim->header->state != PERSEAS__STATE__STATE_JOINING &&
+	    (!claim->slot || claim->slot->next == 0))
+		return "the commit slot is missing";
+	if ((fault = slot_fault(claim->slot)))
+		return fault;
+	return grant_fault(claim->grant);
+}
+
+static const char *rebuild_reply_fault(const Perseas__RebuildReply *rebuild)
+{
+	const char *fault = ps_header_fault(rebuild->header);
+
+	return fault ? fault : grant_fault(rebuild->grant);
+}
+
+static const char *confirm_reply_fault(const Perseas__ConfirmReply *confirm)
+{
+	const char *fault = slot_fault(confirm->slot);
+
+	if (fault)
+		return fault;
+	return confirm->order ? order_fault(confirm->order) : NULL;
+}
+
+static const char *read_reply_fault(const Perseas__ReadReply *read)
+{
+	return read->bytes.len >= 1 && read->bytes.len <= PS_READ_REQUEST_MAX
+	               ? NULL
+	               : "what was read must be 1 byte to 512 KiB";
+}
+
+static const char *spill_reply_fault(const Perseas__SpillReply *spill)
+{
+	return text_valid(spill->directory, DIRECTORY_MAX)
+	               ? NULL
+	               : "the spill directory must be a path without control characters";
+}
+
+static const char *reply_body_fault(const Perseas__Reply *reply)
+{
+	switch (reply->body_case) {
+#define MESSAGE(field, FIELD, Type, replied, REPLIED, fault, answer_fault, ...) \
+	case PERSEAS__REPLY__BODY_##REPLIED: {                                  \
+		const Perseas__##Type##Reply *const body = reply->replied;      \
+                                                                                \
+		(void)body;                                                     \
+		return answer_fault;                                            \
+	}
+#include "messages.h"
+	case PERSEAS__REPLY__BODY_WORKING:
+		return NULL;
+	case PERSEAS__REPLY__BODY__NOT_SET:
+	case _PERSEAS__REPLY__BODY__CASE_IS_INT_SIZE:
+		break;
+	}
+	return reply->status == PERSEAS__STATUS__STATUS_OK
+	               ? "a reply that grants the request must have a body"
+	               : NULL;
+}
+
+const char *ps_reply_fault(const Perseas__Reply *reply)
+{
+	if (reply->status < PERSEAS__STATUS__STATUS_OK ||
+	    reply->status > PERSEAS__STATUS__STATUS_DENIED)
+		return "the reply's status is none that this version knows";
+	if (!text_valid(reply->message, MESSAGE_TEXT_MAX))
+		return "a reply's message must be 768 bytes or less without control characters";
+	return reply_body_fault(reply);
+}

@@ -1,0 +1,363 @@
+/*
+ * envelope.c - packing and unpacking of control messages and header files.
+ */
+#include "envelope.h"
+
+#include "check.h"
+#include "../image/crc32c.h"
+#include "../base/text.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t header_magic[8] = "PERSEAS";
+
+/*
+ * What one message may take when it is unpacked: an empty element of a repeated field is
+ * two bytes on the wire and over a hundred in memory. What passes the checks needs
+ * less than this.
+ */
+enum {
+	EXPANSION_MAX = 8,    /* times PS_MESSAGE_MAX */
+	ALLOCATION_COST = 16, /* what malloc adds to each allocation */
+};
+
+struct budget {
+	size_t left;
+};
+
+static void *budget_alloc(void *data, size_t size)
+{
+	struct budget *budget = data;
+
+	if (budget->left < ALLOCATION_COST || size > budget->left - ALLOCATION_COST)
+		return NULL;
+	budget->left -= size + ALLOCATION_COST;
+	return malloc(size);
+}
+
+static void budget_free(void *data, void *pointer)
+{
+	(void)data;
+	free(pointer);
+}
+
+/* The message in a field, or in element `i` of a repeated one; NULL: there is none. */
+static const ProtobufCMessage *inner(const ProtobufCMessage *message,
+                                     const ProtobufCFieldDescriptor *field, size_t i)
+{
+	const uint8_t *at = (const uint8_t *)message + field->offset;
+	const uint8_t *quantifier = (const uint8_t *)message + field->quantifier_offset;
+
+	if (field->type != PROTOBUF_C_TYPE_MESSAGE)
+		return NULL;
+	if (field->label == PROTOBUF_C_LABEL_REPEATED)
+		return i < *(const size_t *)quantifier ? (*(ProtobufCMessage *const *const *)at)[i]
+		                                       : NULL;
+	if (i > 0 || ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) &&
+	              *(const uint32_t *)quantifier != field->id))
+		return NULL;
+	return *(ProtobufCMessage *const *)at;
+}
+
+/* The text in a field; NULL: there is none. No message has several in one, or one of a choice. */
+static char *text_in(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+{
+	if (field->type != PROTOBUF_C_TYPE_STRING)
+		return NULL;
+	assert(field->label == PROTOBUF_C_LABEL_NONE &&
+	       !(field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF));
+	return *(char *const *)((const uint8_t *)message + field->offset);
+}
+
+/*
+ * Has neither the message nor one in it a field that this version does not know? Such a
+ * field may change the meaning of the others, so that it must not be ignored.
+ */
+static bool all_known(const ProtobufCMessage *message)
+{
+	const ProtobufCMessage *next;
+
+	if (message->n_unknown_fields > 0)
+		return false;
+	for (unsigned f = 0; f < message->descriptor->n_fields; f++)
+		for (size_t i = 0; (next = inner(message, &message->descriptor->fields[f], i)); i++)
+			if (!all_known(next))
+				return false;
+	return true;
+}
+
+/* Memory comes from malloc, so that it can be freed without the allocator. NULL: *why says. */
+static void *unpack(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t len,
+                    const char **why)
+{
+	struct budget budget = { (size_t)PS_MESSAGE_MAX * EXPANSION_MAX };
+	ProtobufCAllocator allocator = { budget_alloc, budget_free, &budget };
+	ProtobufCMessage *message = NULL;
+
+	*why = NULL;
+	if (len > PS_MESSAGE_MAX)
+		*why = "a message must be 1 MiB or less";
+	else if (!(message = protobuf_c_message_unpack(type, &allocator, len, bytes)))
+		*why = "the bytes are not a message of the kind that is due, or there is no memory";
+	else if (!all_known(message))
+		*why = "the message has a field that this version does not know";
+	if (*why && message) {
+		protobuf_c_message_free_unpacked(message, NULL);
+		message = NULL;
+	}
+	return message;
+}
+
+/* Packs behind `room` bytes, which the caller fills in. */
+static int pack(const ProtobufCMessage *message, size_t room, uint8_t **bytes, size_t *len)
+{
+	size_t size = protobuf_c_message_get_packed_size(message);
+	uint8_t *packed;
+
+	if (size > PS_MESSAGE_MAX)
+		return -1;
+	packed = malloc(room + size);
+	if (!packed)
+		return -1;
+	protobuf_c_message_pack(message, packed + room);
+	*bytes = packed;
+	*len = room + size;
+	return 0;
+}
+
+static int pack_with_length(const ProtobufCMessage *message, uint8_t **bytes, size_t *len)
+{
+	uint32_t length;
+
+	if (pack(message, sizeof length, bytes, len) != 0)
+		return -1;
+	length = (uint32_t)(*len - sizeof length);
+	memcpy(*bytes, &length, sizeof length);
+	return 0;
+}
+
+int ps_request_pack(const Perseas__Request *request, uint8_t **bytes, size_t *len)
+{
+	return pack_with_length(&request->base, bytes, len);
+}
+
+int ps_reply_pack(const Perseas__Reply *reply, uint8_t **bytes, size_t *len)
+{
+	return pack_with_length(&reply->base, bytes, len);
+}
+
+/* The message if it has no fault; else frees it and says which. */
+static void *faultless(void *message, const char *fault, const char **why)
+{
+	if (!fault)
+		return message;
+	protobuf_c_message_free_unpacked(message, NULL);
+	*why = fault;
+	return NULL;
+}
+
+Perseas__Request *ps_request_unpack(const uint8_t *bytes, size_t len, const char **why)
+{
+	Perseas__Request *request = unpack(&perseas__request__descriptor, bytes, len, why);
+
+	return request ? faultless(request, ps_request_fault(request), why) : NULL;
+}
+
+uint64_t ps_request_id(const uint8_t *bytes, size_t len)
+{
+	struct budget budget = { (size_t)PS_MESSAGE_MAX * EXPANSION_MAX };
+	ProtobufCAllocator allocator = { budget_alloc, budget_free, &budget };
+	Perseas__Request *request = NULL;
+	uint64_t id = 0;
+
+	if (len <= PS_MESSAGE_MAX)
+		request = perseas__request__unpack(&allocator, len, bytes);
+	if (request) {
+		id = request->id;
+		perseas__request__free_unpacked(request, NULL);
+	}
+	return id;
+}
+
+/*
+ * Every text of a mirror passes here before anybody sees it, in an error or at a terminal: what is
+ * not printable is replaced. Names and a roster's addresses are printable by then (check.c), so
+ * that only what is told is altered. What a mirror shows of its peers it makes printable when it
+ * writes that: in its log (server/host/log.c), as JSON, and as labels of metrics.
+ */
+static void make_printable(ProtobufCMessage *message)
+{
+	for (unsigned f = 0; f < message->descriptor->n_fields; f++) {
+		const ProtobufCFieldDescriptor *field = &message->descriptor->fields[f];
+		char *text = text_in(message, field);
+		const ProtobufCMessage *next;
+
+		if (text && *text)
+			ps_make_printable(text);
+		for (size_t i = 0; (next = inner(message, field, i)); i++)
+			make_printable((ProtobufCMessage *)(uintptr_t)next);
+	}
+}
+
+Perseas__Reply *ps_reply_unpack(const uint8_t *bytes, size_t len, const char **why)
+{
+	Perseas__Reply *reply = unpack(&perseas__reply__descriptor, bytes, len, why);
+
+	if (reply)
+		reply = faultless(reply, ps_reply_fault(reply), why);
+	if (reply)
+		make_printable(&reply->base);
+	return reply;
+}
+
+const void *ps_body_field(const ProtobufCMessage *message, unsigned body_case, const char *name)
+{
+	const ProtobufCFieldDescriptor *field =
+		protobuf_c_message_descriptor_get_field(message->descriptor, body_case);
+	const uint8_t *body;
+
+	if (!field)
+		return NULL;
+	body = *(uint8_t *const *)((const uint8_t *)message + field->offset);
+	field = protobuf_c_message_descriptor_get_field_by_name(field->descriptor, name);
+	return field ? body + field->offset : NULL;
+}
+
+const Perseas__Grant *ps_grant_of(const Perseas__Reply *reply)
+{
+	Perseas__Grant *const *grant = ps_body_field(&reply->base, reply->body_case, "grant");
+
+	return grant ? *grant : NULL;
+}
+
+int ps_header_pack(const Perseas__Header *header, uint8_t **bytes, size_t *len)
+{
+	struct ps_header_file head = { .format = PS_HEADER_FORMAT };
+
+	if (pack(&header->base, sizeof head, bytes, len) != 0)
+		return -1;
+	memcpy(head.magic, header_magic, sizeof head.magic);
+	head.length = (uint32_t)(*len - sizeof head);
+	head.crc = ps_crc32c(0, *bytes + sizeof head, head.length);
+	memcpy(*bytes, &head, sizeof head);
+	return 0;
+}
+
+static bool is_zero(const uint8_t *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
+/* What is wrong with a header file before its packed header is looked at, or NULL. */
+static const char *header_file_fault(const uint8_t *bytes, size_t len)
+{
+	struct ps_header_file head;
+
+	if (len < sizeof head)
+		return "the header file is too short";
+	memcpy(&head, bytes, sizeof head);
+	if (memcmp(head.magic, header_magic, sizeof head.magic) != 0)
+		return "the file is not a header of Perseas";
+	if (head.format != PS_HEADER_FORMAT)
+		return "the header file is of another format version";
+	if (head.zero != 0 || head.length > PS_MESSAGE_MAX || head.length > len - sizeof head ||
+	    !is_zero(bytes + sizeof head + head.length, len - sizeof head - head.length))
+		return "the header file's length is wrong";
+	if (head.crc != ps_crc32c(0, bytes + sizeof head, head.length))
+		return "the header file's checksum is wrong";
+	return NULL;
+}
+
+Perseas__Header *ps_header_unpack(const uint8_t *bytes, size_t len, const char **why)
+{
+	struct ps_header_file head;
+	Perseas__Header *header;
+	const char *fault;
+
+	*why = header_file_fault(bytes, len);
+	if (*why)
+		return NULL;
+	memcpy(&head, bytes, sizeof head);
+	header = unpack(&perseas__header__descriptor, bytes + sizeof head, head.length, why);
+	if (!header)
+		return NULL;
+	fault = ps_header_fault(header);
+	if (!fault && header->state == PERSEAS__STATE__STATE_NONE)
+		fault = "the header file names no state of its image";
+	return faultless(header, fault, why);
+}
+
+/* By packing and unpacking; the caller knows the type. */
+static void *copy(const ProtobufCMessage *message)
+{
+	ProtobufCMessage *result;
+	uint8_t *bytes;
+	size_t len;
+
+	if (pack(message, 0, &bytes, &len) != 0)
+		return NULL;
+	result = protobuf_c_message_unpack(message->descriptor, NULL, len, bytes);
+	free(bytes);
+	return result;
+}
+
+Perseas__Header *ps_header_copy(const Perseas__Header *header)
+{
+	return copy(&header->base);
+}
+
+Perseas__Roster *ps_roster_copy(const Perseas__Roster *roster)
+{
+	return copy(&roster->base);
+}
+
+bool ps_name_valid(const char *name)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789._-";
+	size_t len = strnlen(name, PS_NAME_MAX + 1);
+
+	return len >= 1 && len <= PS_NAME_MAX && name[0] != '.' && strspn(name, allowed) == len;
+}
+
+bool ps_header_valid(const Perseas__Header *header, const char **why)
+{
+	*why = ps_header_fault(header);
+	return !*why;
+}
+
+bool ps_id_valid(ProtobufCBinaryData id)
+{
+	static const uint8_t zeros[PS_ID_SIZE];
+
+	return id.len == PS_ID_SIZE && memcmp(id.data, zeros, PS_ID_SIZE) != 0;
+}
+
+bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes)
+{
+	return id.len == PS_ID_SIZE && memcmp(id.data, bytes, PS_ID_SIZE) == 0;
+}
+
+bool ps_owner_is(ProtobufCBinaryData told, const uint8_t owner[PS_ID_SIZE])
+{
+	return told.len == PS_ID_SIZE && memcmp(told.data, owner, PS_OWNER_TOLD) == 0;
+}
+
+uint64_t ps_log_region_size(const Perseas__Header *header)
+{
+	return PS_RING_OFFSET + header->log_size;
+}
+
+uint64_t ps_header_bytes(const Perseas__Header *header)
+{
+	uint64_t bytes = ps_log_region_size(header);
+
+	for (size_t i = 0; i < header->n_segments; i++)
+		bytes += header->segments[i]->size;
+	return bytes;
+}

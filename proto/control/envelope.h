@@ -1,0 +1,78 @@
+/*
+ * envelope.h - what surrounds control messages (on a stream) and headers (in a file),
+ * and the checks that every field of them must pass before it is used.
+ */
+#ifndef PERSEAS_PROTO_ENVELOPE_H
+#define PERSEAS_PROTO_ENVELOPE_H
+
+#include "control.pb-c.h"
+#include "../image/layout.h"
+
+#include <stdbool.h>
+
+#define PS_MESSAGE_MAX ((uint32_t)1 << 20)        /* bytes of one control message */
+#define PS_READ_REQUEST_MAX ((uint32_t)512 << 10) /* bytes that one ReadRequest asks for */
+
+/* The first bytes of a control connection, from both ends. */
+struct ps_control_hello {
+	uint32_t magic;   /* PS_CONTROL_MAGIC */
+	uint32_t version; /* PS_PROTOCOL_VERSION */
+};
+static_assert(sizeof(struct ps_control_hello) == 8, "control hello layout");
+
+/* The first bytes of a header file; the packed Header follows. */
+struct ps_header_file {
+	uint8_t magic[8]; /* "PERSEAS" and a zero */
+	uint32_t format;  /* PS_HEADER_FORMAT */
+	uint32_t length;  /* bytes of the packed Header */
+	uint32_t crc;     /* crc32c of the packed Header */
+	uint32_t zero;
+};
+static_assert(sizeof(struct ps_header_file) == 24, "header file layout");
+
+enum { PS_HEADER_FORMAT = 1 };
+
+/* Packs a message behind its 4-byte length. The caller frees *bytes with free().
+ * Returns 0, or -1: out of memory, or longer than PS_MESSAGE_MAX. */
+int ps_request_pack(const Perseas__Request *request, uint8_t **bytes, size_t *len);
+int ps_reply_pack(const Perseas__Reply *reply, uint8_t **bytes, size_t *len);
+
+/* Unpack and check one message without its length. NULL: not a message, or a field
+ * is out of its range; *why (never NULL then) says which. Free with the
+ * perseas__…__free_unpacked functions. A reply with status OK has a body. */
+Perseas__Request *ps_request_unpack(const uint8_t *bytes, size_t len, const char **why);
+Perseas__Reply *ps_reply_unpack(const uint8_t *bytes, size_t len, const char **why);
+
+/* The id of a request that ps_request_unpack refused, for the reply that says so; 0: it shows
+ * none. */
+uint64_t ps_request_id(const uint8_t *bytes, size_t len);
+
+/* What a reply gives access to, or NULL. */
+const Perseas__Grant *ps_grant_of(const Perseas__Reply *reply);
+
+/* The field of this name in the body of a request or reply whose body case this is; NULL: it has
+ * none. The caller knows its type. */
+const void *ps_body_field(const ProtobufCMessage *message, unsigned body_case, const char *name);
+
+/* A header as the bytes of its file. The caller frees *bytes. 0 or -1. */
+int ps_header_pack(const Perseas__Header *header, uint8_t **bytes, size_t *len);
+Perseas__Header *ps_header_unpack(const uint8_t *bytes, size_t len, const char **why);
+
+/* A deep copy; NULL when out of memory. Free with perseas__header__free_unpacked. */
+Perseas__Header *ps_header_copy(const Perseas__Header *header);
+Perseas__Roster *ps_roster_copy(const Perseas__Roster *roster);
+
+/* 1 to PS_NAME_MAX of A-Z a-z 0-9 . _ -, not beginning with a dot. */
+bool ps_name_valid(const char *name);
+
+bool ps_header_valid(const Perseas__Header *header, const char **why);
+bool ps_id_valid(ProtobufCBinaryData id); /* PS_ID_SIZE bytes, not all zero */
+bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes);
+/* Is what a status tells of an owner's id, its first PS_OWNER_TOLD bytes, of this one? */
+bool ps_owner_is(ProtobufCBinaryData told, const uint8_t owner[PS_ID_SIZE]);
+
+/* Bytes of the log region, and of an image with this header (slots, ring, segments). */
+uint64_t ps_log_region_size(const Perseas__Header *header);
+uint64_t ps_header_bytes(const Perseas__Header *header);
+
+#endif

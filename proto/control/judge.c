@@ -1,0 +1,369 @@
+/*
+ * judge.c - see judge.h. The rules are those of PROTOCOL.md: I6, I9, and the order of an open's
+ * steps.
+ */
+#include "judge.h"
+
+#include "envelope.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* --- rosters --- */
+
+int ps_roster_order(const Perseas__Roster *a, const Perseas__Roster *b)
+{
+	if (!a || !b)
+		return (a != NULL) - (b != NULL);
+	if (a->epoch != b->epoch)
+		return a->epoch > b->epoch ? 1 : -1;
+	return (a->version > b->version) - (a->version < b->version);
+}
+
+const Perseas__Roster *ps_roster_newest(const Perseas__Header *header)
+{
+	return ps_roster_newer(header->next_roster, header->roster) ? header->next_roster
+	                                                            : header->roster;
+}
+
+Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *image_id)
+{
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		if (ps_id_equal(roster->members[k]->image_id, image_id))
+			return roster->members[k];
+	return NULL;
+}
+
+/* --- how many are enough --- */
+
+static unsigned count_in(const struct ps_quorum *quorum, uint32_t set)
+{
+	return (unsigned)__builtin_popcount(quorum->set & set);
+}
+
+static unsigned max_r_w(const struct ps_quorum *quorum)
+{
+	const unsigned r = ps_quorum_r(quorum);
+
+	return quorum->acks > r ? quorum->acks : r;
+}
+
+unsigned ps_quorum_t(const struct ps_quorum *quorum)
+{
+	const unsigned most = max_r_w(quorum), others = quorum->members - 1;
+
+	return others && most > others ? others : most;
+}
+
+bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but)
+{
+	const unsigned need = max_r_w(quorum);
+	const unsigned others = quorum->members - (quorum->set >> but & 1);
+
+	set &= ~((uint32_t)1 << but);
+	return others && count_in(quorum, set) >= (need < others ? need : others);
+}
+
+/* --- the store, and its rosters --- */
+
+static bool is_of(const struct ps_told *told, const uint8_t *store_id)
+{
+	return told->header && ps_id_equal(told->header->store_id, store_id);
+}
+
+/* The header, if it has a say in which rosters are in force, else NULL. While the making goes on
+ * elsewhere, an image that is not settled knows only the first one. */
+static const Perseas__Header *heard(const struct ps_judgement *j, const struct ps_told *told)
+{
+	const Perseas__Header *header = told->header;
+
+	if (!header || told->out || !ps_id_equal(header->store_id, j->store_id) ||
+	    (!j->unfinished && header->state == PERSEAS__STATE__STATE_CREATING))
+		return NULL;
+	return header;
+}
+
+void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	j->settled = j->next = NULL;
+	j->marked = false;
+	for (unsigned i = 0; i < count; i++) {
+		const Perseas__Header *header = heard(j, &told[i]);
+
+		if (!header)
+			continue;
+		if (ps_roster_newer(header->roster, j->settled))
+			j->settled = header->roster;
+		if (ps_roster_newer(header->next_roster, j->next))
+			j->next = header->next_roster;
+		j->marked |= header->marked;
+	}
+	if (!ps_roster_newer(j->next, j->settled))
+		j->next = NULL;
+	j->marked &= j->next != NULL;
+}
+
+static bool is_listed(const struct ps_judgement *j, ProtobufCBinaryData image)
+{
+	return image.len == PS_ID_SIZE &&
+	       (ps_roster_member(j->settled, image.data) || ps_roster_member(j->next, image.data));
+}
+
+/* One image that is listed outweighs all that are not. */
+static unsigned weigh_store(const uint8_t *store_id, bool unfinished, const struct ps_told *told,
+                            unsigned count)
+{
+	struct ps_judgement j = { .store_id = store_id, .unfinished = unfinished };
+	unsigned weight = 0;
+
+	ps_judge_rosters(&j, told, count);
+	for (unsigned i = 0; i < count; i++) {
+		const Perseas__Header *header = heard(&j, &told[i]);
+
+		if (!header)
+			continue;
+		weight++;
+		if (is_listed(&j, header->image_id) || is_listed(&j, header->parent_id))
+			weight += PS_MIRRORS_MAX;
+	}
+	return weight;
+}
+
+/* True: two of them weigh the same. One of these is chosen all the same, whoever was asked. */
+static bool choose_store(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	bool ambiguous = false;
+	unsigned best = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const uint8_t *id = told[i].header ? told[i].header->store_id.data : NULL;
+		unsigned weight = id ? weigh_store(id, j->unfinished, told, count) : 0;
+		int order = id && j->store_id ? memcmp(id, j->store_id, PS_ID_SIZE) : -1;
+
+		if (!weight || weight < best || !order)
+			continue;
+		ambiguous = weight == best;
+		if (weight > best || order < 0)
+			j->store_id = id;
+		best = weight;
+	}
+	return ambiguous;
+}
+
+void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	bool ambiguous;
+
+	j->store_id = NULL;
+	j->unfinished = false;
+	ambiguous = choose_store(j, told, count);
+	if (!j->store_id) {
+		j->unfinished = true;
+		choose_store(j, told, count);
+	}
+	if (!j->store_id)
+		j->outlook = PS_OUTLOOK_NOTHING;
+	else if (j->unfinished)
+		j->outlook = PS_OUTLOOK_UNFINISHED;
+	else
+		j->outlook = ambiguous ? PS_OUTLOOK_AMBIGUOUS : PS_OUTLOOK_UNKNOWN;
+}
+
+/* --- members --- */
+
+static bool is_taken(const struct ps_judgement *j, unsigned count, const uint8_t *image_id)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (j->as[i] && !memcmp(j->as[i], image_id, PS_ID_SIZE))
+			return true;
+	return false;
+}
+
+static void take_images(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const Perseas__Header *header = told[i].header;
+
+		if (!is_of(&told[i], j->store_id) || !is_listed(j, header->image_id) ||
+		    is_taken(j, count, header->image_id.data))
+			continue;
+		j->as[i] = header->image_id.data;
+		j->listed |= (uint32_t)1 << i;
+	}
+}
+
+/* Is it an image that can be the member that its parent was? */
+static bool is_heir(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	return is_of(told, j->store_id) && !is_listed(j, told->header->image_id) &&
+	       is_listed(j, told->header->parent_id) &&
+	       !is_taken(j, count, told->header->parent_id.data);
+}
+
+/* Of two that were loaded from the same, the one with the lower id: whoever asks takes the same. */
+static void take_loaded(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const Perseas__Header *header = told[i].header;
+		bool first = true;
+
+		if (!is_heir(j, &told[i], count))
+			continue;
+		for (unsigned k = 0; k < count; k++)
+			if (is_heir(j, &told[k], count) &&
+			    ps_id_equal(told[k].header->parent_id, header->parent_id.data) &&
+			    memcmp(told[k].header->image_id.data, header->image_id.data,
+			           PS_ID_SIZE) < 0)
+				first = false;
+		if (!first)
+			continue;
+		j->as[i] = header->parent_id.data;
+		j->listed |= (uint32_t)1 << i;
+		j->loaded |= (uint32_t)1 << i;
+	}
+}
+
+/* A mirror without a listed image must be the member of its address: it lost what it had. */
+static void take_by_address(struct ps_judgement *j, const Perseas__Roster *roster,
+                            const struct ps_told *told, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		for (size_t k = 0; roster && told[i].address && k < roster->n_members; k++) {
+			const Perseas__Member *member = roster->members[k];
+
+			if (!j->as[i] && !is_taken(j, count, member->image_id.data) &&
+			    !strcmp(member->address, told[i].address))
+				j->as[i] = member->image_id.data;
+		}
+	}
+}
+
+static void find_twice(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned k = 0; k < count; k++)
+			if (j->listed >> k & 1 && !(j->listed >> i & 1) &&
+			    is_of(&told[i], j->store_id) &&
+			    ps_id_equal(told[i].header->image_id, told[k].header->image_id.data))
+				j->twice |= (uint32_t)1 << i;
+}
+
+void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	j->belongs = j->listed = j->loaded = j->twice = 0;
+	memset(j->as, 0, sizeof(j->as));
+	for (unsigned i = 0; i < count; i++)
+		j->belongs |= (uint32_t)is_of(&told[i], j->store_id) << i;
+	take_images(j, told, count);
+	take_loaded(j, told, count);
+	find_twice(j, told, count);
+	take_by_address(j, j->settled, told, count);
+	take_by_address(j, j->next, told, count);
+}
+
+/* --- the state --- */
+
+static bool is_later(const struct ps_told *a, const struct ps_told *b)
+{
+	return a->epoch != b->epoch ? a->epoch > b->epoch : a->seq > b->seq;
+}
+
+int ps_judge_newest(const struct ps_told *told, uint32_t set)
+{
+	int best = -1;
+
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		if (set >> i & 1 && (best < 0 || is_later(&told[i], &told[best])))
+			best = (int)i;
+	return best;
+}
+
+/* I6: one that is joining counts where that began in place and did no harm. One that is still being
+ * created is settled by an open, before it claims. */
+static bool has_voice(const Perseas__Header *header)
+{
+	return header->state == PERSEAS__STATE__STATE_CREATING ||
+	       (header->state == PERSEAS__STATE__STATE_JOINING && header->harmless);
+}
+
+void ps_judge_state(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	j->counts = j->candidates = 0;
+	for (unsigned i = 0; i < count; i++) {
+		const Perseas__Header *header = told[i].header;
+
+		if (!(j->listed >> i & 1) || told[i].out)
+			continue;
+		if (header->state == PERSEAS__STATE__STATE_CONSISTENT && told[i].has_slot)
+			j->candidates |= (uint32_t)1 << i;
+		else if (has_voice(header))
+			j->counts |= (uint32_t)1 << i;
+	}
+	j->counts |= j->candidates;
+	j->newest = ps_judge_newest(told, j->candidates);
+}
+
+/* --- the outlook --- */
+
+static struct ps_quorum quorum_of(const struct ps_judgement *j, const Perseas__Roster *roster)
+{
+	struct ps_quorum quorum = { 0, (unsigned)roster->n_members, roster->acks };
+
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		if (j->as[i] && ps_roster_member(roster, j->as[i]))
+			quorum.set |= (uint32_t)1 << i;
+	return quorum;
+}
+
+/* The members that lost their image, and that I9 lets an open make anew by these. */
+static uint32_t find_remade(const struct ps_judgement *j, const struct ps_told *told,
+                            unsigned count, const struct ps_quorum quorums[2], uint32_t by)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		if (j->as[i] && !(j->listed >> i & 1) && !told[i].out &&
+		    (told[i].empty || j->belongs >> i & 1) &&
+		    ps_quorum_remakes(&quorums[0], by, i) &&
+		    (!j->next || ps_quorum_remakes(&quorums[1], by, i)))
+			set |= (uint32_t)1 << i;
+	return set;
+}
+
+static enum ps_outlook look_ahead(const struct ps_judgement *j, const struct ps_told *told,
+                                  unsigned count)
+{
+	const struct ps_quorum quorums[2] = {
+		quorum_of(j, j->settled),
+		j->next ? quorum_of(j, j->next) : (struct ps_quorum){ 0 },
+	};
+	const struct ps_quorum *old = &quorums[0], *last = j->next ? &quorums[1] : old;
+	const unsigned t = ps_quorum_t(old);
+	uint32_t reached = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		if (j->listed >> i & 1 && !told[i].out)
+			reached |= (uint32_t)1 << i;
+	if (j->newest < 0 || count_in(old, j->counts) < ps_quorum_r(old) ||
+	    count_in(last, j->counts) < ps_quorum_r(last))
+		return PS_OUTLOOK_UNKNOWN;
+	if (count_in(old, reached) < (j->next ? old->members - t + 1 : t))
+		return PS_OUTLOOK_UNSEEN;
+	reached |= find_remade(j, told, count, quorums, reached);
+	return count_in(last, reached) < last->acks ? PS_OUTLOOK_SHORT : PS_OUTLOOK_OPENS;
+}
+
+void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	memset(j, 0, sizeof(*j));
+	j->newest = -1;
+	ps_judge_store(j, told, count);
+	if (!j->store_id)
+		return;
+	ps_judge_rosters(j, told, count);
+	assert(j->settled); /* a store is chosen by those that have a say */
+	ps_judge_members(j, told, count);
+	ps_judge_state(j, told, count);
+	if (j->outlook == PS_OUTLOOK_UNKNOWN)
+		j->outlook = j->twice ? PS_OUTLOOK_TWICE : look_ahead(j, told, count);
+}

@@ -1,0 +1,115 @@
+/*
+ * judge.h - what a set of headers means: which store bears the name, which rosters are in force,
+ * which images are members of these, which state is the newest, who is missing, and what an open
+ * would come to. perseas_open asks before it claims, and again with what its claims told; the
+ * command asks before it prints; the daemon asks for the order of rosters. It must never ask a
+ * mirror, keep anything, or allocate: what it returns points into the headers that it was given.
+ */
+#ifndef PERSEAS_PROTO_JUDGE_H
+#define PERSEAS_PROTO_JUDGE_H
+
+#include "control.pb-c.h"
+#include "../image/layout.h"
+
+#include <stdbool.h>
+
+/* Below, at or above 0: `a` is older than `b`, as new, or newer. By (epoch, version); NULL, no
+ * roster, is older than any. */
+int ps_roster_order(const Perseas__Roster *a, const Perseas__Roster *b);
+
+static inline bool ps_roster_newer(const Perseas__Roster *roster, const Perseas__Roster *other)
+{
+	return ps_roster_order(roster, other) > 0;
+}
+
+/* The newer one of the two that a header has. */
+const Perseas__Roster *ps_roster_newest(const Perseas__Header *header);
+
+/* The member that has this image; NULL: none, or no roster. */
+Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *image_id);
+
+/* A roster in terms of the mirrors that are looked at. */
+struct ps_quorum {
+	uint32_t set;           /* bit i: mirror i is a member */
+	unsigned members, acks; /* n, W */
+};
+
+/* R: how many members a claim must reach. */
+static inline unsigned ps_quorum_r(const struct ps_quorum *quorum)
+{
+	return quorum->members - quorum->acks + 1;
+}
+
+/* T: how many members, as they are, an open touches at least; min(n - 1, max(R, W)), n = 1: one. */
+unsigned ps_quorum_t(const struct ps_quorum *quorum);
+
+/* May mirror `but` be made anew while the others of the set hold the claim (I9)? By max(R, W) of
+ * this roster, or all others where these are fewer; never where there is no other. */
+bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but);
+
+/* What one mirror told of the name. All zero: it did not answer, or refused. */
+struct ps_told {
+	const Perseas__Header *header; /* of its image; NULL: it told of none */
+	bool empty;                    /* it answered that it has no image */
+	bool out;            /* it is the member that it is, but nothing that it says counts */
+	bool has_slot;       /* where the image stands is known: */
+	uint64_t epoch, seq; /* there */
+	const char *address; /* by which a roster can list it; NULL: by none */
+};
+
+/* What an open would come to. From PS_OUTLOOK_UNSEEN on the newest state is known, and can be saved
+ * elsewhere (perseas recover --onto, --to). */
+enum ps_outlook {
+	PS_OUTLOOK_NOTHING,    /* no image was told: create the store, or ask other mirrors */
+	PS_OUTLOOK_UNFINISHED, /* its making was not finished: create it again */
+	PS_OUTLOOK_AMBIGUOUS,  /* two stores of this name: ask the mirrors of one of them */
+	PS_OUTLOOK_TWICE,      /* two of the mirrors have the same image: name it once */
+	PS_OUTLOOK_UNKNOWN,    /* fewer than R count: more mirrors must answer */
+	PS_OUTLOOK_UNSEEN, /* fewer than T, or too few to see a change of the roster: the same */
+	PS_OUTLOOK_SHORT,  /* W cannot come to hold the state: the same */
+	PS_OUTLOOK_OPENS,  /* it can be opened, from a live owner by a takeover */
+};
+
+/* Sets have bit i for told[i]. */
+struct ps_judgement {
+	enum ps_outlook outlook;
+	const uint8_t *store_id; /* of the store that is meant; NULL: none */
+	bool unfinished;         /* no image of it was ever settled */
+
+	const Perseas__Roster *settled; /* the newest that is settled */
+	const Perseas__Roster *next;    /* newer, and not settled: both are in force; or NULL */
+	bool marked;                    /* the change to `next` is decided */
+
+	uint32_t belongs;                  /* those with an image of the store */
+	const uint8_t *as[PS_MIRRORS_MAX]; /* the id of the member that it is; NULL: none */
+	uint32_t listed;                   /* members by their image, not by their address */
+	uint32_t loaded;                   /* of these, by that from which it was loaded */
+	uint32_t twice;                    /* others that have the image of a member */
+
+	uint32_t counts;     /* listed, and a voice towards R (I6) */
+	uint32_t candidates; /* of these, whole: their states may be chosen */
+	int newest;          /* a candidate at the highest (epoch, seq); -1: there is none */
+};
+
+/* All of it. */
+void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count);
+
+/* Its steps, in this order, for perseas_open, which acts in between. Each takes what those before
+ * it found, or what is put there instead. */
+
+/* The store: of those that bear the name, the one with most images, first of all most that its
+ * rosters list; never one whose making was not finished where there is another. outlook is one of
+ * the first three, or undefined. */
+void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned count);
+/* The rosters of that store. */
+void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count);
+/* Who is which member: by its image, by the image that it was loaded from, by its address. Of two
+ * that were loaded from the same, one is. */
+void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsigned count);
+/* What the images that are listed are worth (I6), and the newest state of them. */
+void ps_judge_state(struct ps_judgement *j, const struct ps_told *told, unsigned count);
+
+/* Of a set, one that stands at the highest (epoch, seq); -1: the set is empty. */
+int ps_judge_newest(const struct ps_told *told, uint32_t set);
+
+#endif

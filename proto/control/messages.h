@@ -1,0 +1,106 @@
+/*
+ * messages.h - the table of control messages: one row for each request of control.proto, with all
+ * that differs from message to message. A new message is a body in control.proto, its row here, and
+ * the function that its row calls.
+ *
+ * Whoever needs some of the columns defines MESSAGE and includes this file, once for each use:
+ * check.c (faults), asked.c (which answer belongs to which request), rights.c and
+ * control.c. The file defines nothing by itself, and a column may only name what stands in
+ * the place where it is used:
+ *
+ *     field, FIELD, Type     the request's member, its body case, and the type of both bodies
+ *     replied, REPLIED         the same of the reply
+ *     fault, answer_fault    check.c: what is wrong with `body`, or NULL
+ *     rights, store          rights.c: every right that `body` takes (0: none), on which
+ *                            store (NULL: on all); `held` is the store of the session, or NULL
+ *     course, level          control.h: how it goes together with others; log.h: how loudly
+ *                            a refusal is logged (a question is refused all day long)
+ *     handle                 server/store/control.c: fills in `reply` for `body`
+ *
+ * Requests of a session name no store. Without a claim they take no right: they are refused anyway.
+ */
+/* clang-format off */
+
+MESSAGE(list, LIST, List, list, LIST,
+	NULL, list_reply_fault(body),
+	0, NULL, AT_ONCE, DEBUG,
+	answer_list(call, reply))
+MESSAGE(status, STATUS, Status, store, STORE,
+	name_fault(body->store), store_status_fault(body->status),
+	RIGHT_READ, body->store, AT_ONCE, DEBUG,
+	answer_status(call, body, reply))
+MESSAGE(create, CREATE, Create, create, CREATE,
+	create_fault(body), NULL,
+	RIGHT_CREATE, body->store, GROWS, INFO,
+	store_create(call->stores, &call->session->identity, body, call->why))
+MESSAGE(settle, SETTLE, Settle, settle, SETTLE,
+	store_fault(body->store, body->store_id), NULL,
+	RIGHT_CREATE, body->store, IN_TURN, INFO,
+	store_settle(call->stores, body, call->why))
+MESSAGE(abandon, ABANDON, Abandon, abandon, ABANDON,
+	store_fault(body->store, body->store_id), NULL,
+	RIGHT_CREATE, body->store, LONG, INFO,
+	store_abandon(call->stores, body, call->why))
+MESSAGE(claim, CLAIM, Claim, claim, CLAIM,
+	claim_fault(body), claim_reply_fault(body),
+	body->takeover ? RIGHT_OWN | RIGHT_RECOVER : RIGHT_OWN, body->store, LONG, INFO,
+	store_claim(call->stores, call->session, body, reply, call->why))
+MESSAGE(confirm, CONFIRM, Confirm, confirm, CONFIRM,
+	confirm_fault(body), confirm_reply_fault(body),
+	held ? RIGHT_OWN : 0, held, AT_ONCE, DEBUG,
+	store_confirm(call->session, body, reply, call->why))
+MESSAGE(add_segments, ADD_SEGMENTS, AddSegments, add_segments, ADD_SEGMENTS,
+	add_segments_fault(body), grant_fault(body->grant),
+	held ? RIGHT_OWN : 0, held, GROWS, INFO,
+	store_add_segments(call->session, body, reply, call->why))
+MESSAGE(drop_segments, DROP_SEGMENTS, DropSegments, drop_segments, DROP_SEGMENTS,
+	ids_fault(body->ids, body->n_ids), grant_fault(body->grant),
+	held ? RIGHT_OWN : 0, held, LONG, INFO,
+	store_drop_segments(call->session, body, reply, call->why))
+MESSAGE(publish, PUBLISH, Publish, publish, PUBLISH,
+	publish_fault(body), NULL,
+	held ? RIGHT_OWN : 0, held, IN_TURN, INFO,
+	store_publish(call->session, body, call->why))
+MESSAGE(rebuild, REBUILD, Rebuild, rebuild, REBUILD,
+	rebuild_fault(body), rebuild_reply_fault(body),
+	RIGHT_OWN, body->header->store, GROWS, INFO,
+	store_rebuild(call->stores, call->session, body, reply, call->why))
+MESSAGE(finish, FINISH, Finish, finish, FINISH,
+	NULL, ps_header_fault(body->header),
+	held ? RIGHT_OWN : 0, held, LONG, INFO,
+	store_finish(call->session, reply, call->why))
+MESSAGE(joining, JOINING, Joining, joining, JOINING,
+	NULL, NULL,
+	held ? RIGHT_OWN : 0, held, LONG, INFO,
+	store_joining(call->session, body, call->why))
+MESSAGE(roster, ROSTER, Roster, roster, ROSTER,
+	roster_request_fault(body), NULL,
+	held ? RIGHT_OWN : 0, held, IN_TURN, INFO,
+	store_roster(call->session, body, call->why))
+MESSAGE(release, RELEASE, Release, release, RELEASE,
+	NULL, NULL,
+	held ? RIGHT_OWN : 0, held, LONG, INFO,
+	store_release(call->session, call->why))
+MESSAGE(digest, DIGEST, Digest, digest, DIGEST,
+	digest_fault(body), slot_fault(body->slot),
+	RIGHT_READ, body->store, LONG, DEBUG,
+	store_digest(call->stores, body, reply, call->why))
+MESSAGE(read, READ, Read, read, READ,
+	read_fault(body), read_reply_fault(body),
+	RIGHT_READ, body->store, AT_ONCE, DEBUG,
+	store_read(call->stores, body, reply, call->why))
+MESSAGE(order, ORDER, Order, order, ORDER,
+	order_request_fault(body), NULL,
+	RIGHT_ADMIN, body->store, IN_TURN, INFO,
+	store_order(call->stores, body, call->why))
+MESSAGE(drop, DROP, Drop, drop, DROP,
+	drop_fault(body), NULL,
+	RIGHT_ADMIN, body->store, LONG, INFO,
+	store_drop(call->stores, body, call->why))
+MESSAGE(spill, SPILL, Spill, spill, SPILL,
+	NULL, spill_reply_fault(body),
+	RIGHT_ADMIN, NULL, ALONE, INFO,
+	answer_spill(call, reply))
+
+/* clang-format on */
+#undef MESSAGE

@@ -1,0 +1,306 @@
+/*
+ * image.c - reading, checking and rolling back an image.
+ *
+ * Whatever is checked here is first copied out of the image: an owner on the same host
+ * may still be able to change the memory, and what was checked must be what is used.
+ */
+#include "image.h"
+
+#include "crc32c.h"
+#include "undo.h"
+
+#include <string.h>
+
+static uint32_t slot_crc(const struct ps_slot *slot)
+{
+	return ps_crc32c(0, slot, offsetof(struct ps_slot, crc));
+}
+
+void ps_slot_encode(struct ps_slot *slot, uint64_t epoch, uint64_t seq, uint64_t next,
+                    uint64_t last)
+{
+	slot->epoch = epoch;
+	slot->seq = seq;
+	slot->next = next;
+	slot->last = last;
+	ps_put_pair(&slot->crc, slot_crc(slot), 0);
+}
+
+bool ps_slot_valid(const struct ps_slot *slot)
+{
+	return slot->crc == slot_crc(slot) && slot->zero == 0 && slot->next % PS_ALIGN == 0 &&
+	       slot->last % PS_ALIGN == 0 && slot->last < slot->next;
+}
+
+bool ps_slot_later(const struct ps_slot *a, const struct ps_slot *b)
+{
+	return a->epoch != b->epoch ? a->epoch > b->epoch : a->seq > b->seq;
+}
+
+int ps_slot_choose(const void *page, struct ps_slot *slot)
+{
+	int chosen = -1;
+
+	for (int i = 0; i < 2; i++) {
+		struct ps_slot copy;
+
+		ps_take(&copy, (const uint8_t *)page + ps_slot_offset(i), sizeof copy);
+		if (!ps_slot_valid(&copy) || (chosen >= 0 && !ps_slot_later(&copy, slot)))
+			continue;
+		*slot = copy;
+		chosen = i;
+	}
+	return chosen;
+}
+
+void ps_image_format(uint8_t *log)
+{
+	struct ps_slot slot;
+
+	ps_slot_encode(&slot, 0, 0, PS_FIRST_POSITION, 0);
+	memset(log, 0, PS_RING_OFFSET);
+	memcpy(log, &slot, sizeof slot);
+}
+
+const char *ps_record_fault_text(enum ps_record_fault fault)
+{
+	switch (fault) {
+	case PS_RECORD_OK:
+		return "the record is whole";
+	case PS_RECORD_BAD_MAGIC:
+		return "no record begins here";
+	case PS_RECORD_BAD_LENGTH:
+		return "the record's lengths do not agree";
+	case PS_RECORD_BAD_CRC:
+		return "the record's checksum is wrong";
+	case PS_RECORD_BAD_FIELD:
+		return "a field of the record has a value it cannot have";
+	}
+	return "unknown fault";
+}
+
+static enum ps_record_fault check_head(const struct ps_record *head, uint64_t available)
+{
+	if (head->magic != PS_RECORD_MAGIC)
+		return PS_RECORD_BAD_MAGIC;
+	if (head->length < sizeof *head || head->length > available)
+		return PS_RECORD_BAD_LENGTH;
+	if (head->kind != PS_RECORD_TRANSACTION && head->kind != PS_RECORD_PUBLISH)
+		return PS_RECORD_BAD_FIELD;
+	if (head->flags != 0 || head->zero != 0)
+		return PS_RECORD_BAD_FIELD;
+	if (head->position == 0 || head->position % PS_ALIGN != 0)
+		return PS_RECORD_BAD_FIELD;
+	if (head->previous % PS_ALIGN != 0 || head->previous >= head->position)
+		return PS_RECORD_BAD_FIELD;
+	return PS_RECORD_OK;
+}
+
+static enum ps_record_fault check_entries(const struct ps_record *head, const uint8_t *bytes)
+{
+	const bool images = head->kind == PS_RECORD_TRANSACTION;
+	uint64_t at = sizeof *head;
+	uint64_t padding = 0;
+
+	for (uint32_t i = 0; i < head->ranges; i++) {
+		struct ps_range range;
+
+		if (head->length - at < sizeof range)
+			return PS_RECORD_BAD_LENGTH;
+		ps_take(&range, bytes + at, sizeof range);
+		if (ps_entry_size(&range, images) > head->length - at)
+			return PS_RECORD_BAD_LENGTH;
+		at += ps_entry_size(&range, images);
+		for (uint64_t pad = images ? -(uint64_t)range.length % 8 : 0; pad > 0; pad--)
+			padding |= bytes[at - pad];
+	}
+	if (at != head->length)
+		return PS_RECORD_BAD_LENGTH;
+	return padding ? PS_RECORD_BAD_FIELD : PS_RECORD_OK;
+}
+
+/* Checks a record and gives a copy of its head, whose fields can then be trusted. */
+static enum ps_record_fault check_record(const uint8_t *bytes, uint64_t available,
+                                         struct ps_record *head)
+{
+	struct ps_record summed;
+	enum ps_record_fault fault;
+	uint32_t crc;
+
+	if (available < sizeof *head)
+		return PS_RECORD_BAD_LENGTH;
+	ps_take(head, bytes, sizeof *head);
+	fault = check_head(head, available);
+	if (fault == PS_RECORD_OK)
+		fault = check_entries(head, bytes);
+	if (fault != PS_RECORD_OK)
+		return fault;
+	summed = *head;
+	summed.crc = 0;
+	crc = ps_crc32c(0, &summed, sizeof summed);
+	crc = ps_crc32c(crc, bytes + sizeof summed, head->length - sizeof summed);
+	return crc == head->crc ? PS_RECORD_OK : PS_RECORD_BAD_CRC;
+}
+
+enum ps_record_fault ps_record_check(const void *bytes, uint64_t available)
+{
+	struct ps_record head;
+
+	return check_record(bytes, available, &head);
+}
+
+/* A walk over the entries of the record at `bytes`, of which `head` is a checked copy. */
+static void begin_walk(struct ps_cursor *cursor, const struct ps_record *head, const uint8_t *bytes)
+{
+	cursor->at = bytes + sizeof *head;
+	cursor->end = bytes + head->length;
+	cursor->left = head->ranges;
+	cursor->images = head->kind == PS_RECORD_TRANSACTION;
+}
+
+void ps_record_walk(const struct ps_record *record, struct ps_cursor *cursor)
+{
+	struct ps_record head;
+
+	ps_take(&head, record, sizeof head);
+	begin_walk(cursor, &head, (const uint8_t *)record);
+}
+
+bool ps_record_next(struct ps_cursor *cursor, const struct ps_range **range, const void **image)
+{
+	struct ps_range copy;
+
+	*range = (const struct ps_range *)cursor->at;
+	return ps_record_take(cursor, &copy, image);
+}
+
+bool ps_range_inside(const struct ps_range *range, uint64_t size)
+{
+	return range->offset <= size && range->length <= size - range->offset;
+}
+
+void ps_record_seal(struct ps_record *record, uint64_t epoch, uint64_t seq, uint64_t position,
+                    uint64_t previous, uint64_t time)
+{
+	ps_put_pair(&record->magic, PS_RECORD_MAGIC, record->kind);
+	ps_put_pair(&record->length, record->length, record->ranges);
+	record->epoch = epoch;
+	record->seq = seq;
+	record->position = position;
+	record->previous = previous;
+	record->time = time;
+	ps_put_pair(&record->crc, 0, 0);
+	ps_put_pair(&record->crc, ps_crc32c(0, record, record->length), 0);
+}
+
+/* The checked record at exactly `position`, with a copy of its head, or NULL. */
+static const uint8_t *record_at(const struct ps_image *image, uint64_t position,
+                                struct ps_record *head)
+{
+	uint64_t offset = position % image->ring_size;
+	const uint8_t *bytes = image->log + PS_RING_OFFSET + offset;
+
+	if (position == 0 || position % PS_ALIGN != 0)
+		return NULL;
+	if (check_record(bytes, image->ring_size - offset, head) != PS_RECORD_OK)
+		return NULL;
+	return head->position == position ? bytes : NULL;
+}
+
+const struct ps_record *ps_image_at(const struct ps_image *image, uint64_t position)
+{
+	struct ps_record head;
+
+	return (const struct ps_record *)record_at(image, position, &head);
+}
+
+/* ps_image_find, with a copy of the record's head. */
+static const uint8_t *find_record(const struct ps_image *image, uint64_t epoch, uint64_t seq,
+                                  uint64_t next, struct ps_record *head)
+{
+	const uint64_t places[2] = { next, ps_place(next, image->ring_size, image->ring_size) };
+
+	for (int i = 0; i < 2; i++) {
+		const uint8_t *bytes = record_at(image, places[i], head);
+
+		if (bytes && head->epoch == epoch && head->seq == seq &&
+		    ps_place(next, head->length, image->ring_size) == head->position)
+			return bytes;
+	}
+	return NULL;
+}
+
+const struct ps_record *ps_image_find(const struct ps_image *image, uint64_t epoch, uint64_t seq,
+                                      uint64_t next)
+{
+	struct ps_record head;
+
+	return (const struct ps_record *)find_record(image, epoch, seq, next, &head);
+}
+
+/* The bytes of the image that a range names, or NULL. */
+static uint8_t *range_bytes(const struct ps_image *image, const struct ps_range *range)
+{
+	uint8_t *base;
+
+	if (range->segment >= PS_SEGMENTS_MAX)
+		return NULL;
+	base = image->segments[range->segment].base;
+	if (!base || !ps_range_inside(range, image->segments[range->segment].size))
+		return NULL;
+	return base + range->offset;
+}
+
+static bool ranges_inside(const struct ps_image *image, struct ps_cursor cursor)
+{
+	struct ps_range range;
+	const void *before;
+
+	while (ps_record_take(&cursor, &range, &before))
+		if (!range_bytes(image, &range))
+			return false;
+	return true;
+}
+
+static void put_in_image(const void *image, const struct ps_range *range, const void *before)
+{
+	uint8_t *bytes = range_bytes(image, range);
+
+	if (bytes)
+		memcpy(bytes, before, range->length);
+}
+
+/* Undoes the record at `bytes`, of which `head` is a checked copy. */
+static bool undo(const struct ps_image *image, const struct ps_record *head, const uint8_t *bytes)
+{
+	struct ps_cursor cursor;
+
+	if (head->kind == PS_RECORD_PUBLISH)
+		return true; /* nothing was changed: what it names does not exist yet */
+	begin_walk(&cursor, head, bytes);
+	if (!ranges_inside(image, cursor))
+		return false;
+	ps_undo(cursor, put_in_image, image);
+	return true;
+}
+
+bool ps_image_undo(const struct ps_image *image, const struct ps_record *record)
+{
+	struct ps_record head;
+
+	ps_take(&head, record, sizeof head);
+	return undo(image, &head, (const uint8_t *)record);
+}
+
+enum ps_recovery ps_image_recover(const struct ps_image *image, struct ps_slot *slot)
+{
+	struct ps_record head;
+	const uint8_t *bytes;
+
+	if (ps_slot_choose(image->log, slot) < 0)
+		return PS_RECOVERY_NO_SLOT;
+	bytes = find_record(image, slot->epoch, slot->seq + 1, slot->next, &head);
+	if (!bytes)
+		return PS_RECOVERY_CLEAN;
+	return undo(image, &head, bytes) ? PS_RECOVERY_UNDONE : PS_RECOVERY_BAD_RANGE;
+}

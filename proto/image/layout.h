@@ -1,0 +1,162 @@
+/*
+ * layout.h - the bytes that a mirror's image is made of: commit slots and undo
+ * records. PROTOCOL.md has the same as tables of offsets.
+ *
+ * All fields are little-endian; Perseas runs on little-endian hosts only, so
+ * they are used as they lie in memory.
+ */
+#ifndef PERSEAS_PROTO_LAYOUT_H
+#define PERSEAS_PROTO_LAYOUT_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts only");
+
+/* Limits that both sides enforce. */
+enum {
+	PS_NAME_MAX = 63,      /* bytes in the name of a store or a segment */
+	PS_SEGMENTS_MAX = 128, /* segments of a store */
+	PS_MIRRORS_MAX = 16,   /* mirrors of a store */
+	PS_ID_SIZE = 16,       /* bytes of a random id (store, image, owner, token) */
+	PS_OWNER_TOLD = 8,     /* bytes of an owner's id that others are told: all of them
+	                          would let anybody claim as that owner */
+	PS_ALIGN = 64,         /* of every log position */
+	PS_PAGE = 4096,
+};
+
+#define PS_LOG_MIN ((uint64_t)4096) /* bytes of the smallest ring */
+#define PS_LOG_MAX ((uint64_t)1 << 36)
+#define PS_SEGMENT_MAX ((uint64_t)1 << 40) /* bytes of the largest segment */
+
+/* Where a daemon is, unless something else is said. */
+#define PS_PORT "7170"
+#define PS_SOCKET "/run/perseas/socket"
+
+/*
+ * Regions of an image, by number, as the data path names them.
+ *
+ * The log region is one page with the two commit slots (at 0 and at
+ * PS_SLOT_STRIDE), and then the ring of undo records.
+ */
+enum {
+	PS_REGION_LOG = 0,
+	PS_REGION_PROMISE = 1,  /* struct ps_promise; owners may only read it */
+	PS_REGION_SEGMENT = 16, /* + segment id */
+	PS_REGIONS_MAX = PS_REGION_SEGMENT + PS_SEGMENTS_MAX,
+	PS_SLOT_STRIDE = 128,
+	PS_RING_OFFSET = PS_PAGE, /* of the ring within the log region */
+};
+
+/*
+ * A commit slot. The valid one with the highest (epoch, seq) counts; a write
+ * goes to the other.
+ */
+struct ps_slot {
+	uint64_t epoch; /* the owner's term */
+	uint64_t seq;   /* of the last whole transaction */
+	uint64_t next;  /* log position where the next record may begin */
+	uint64_t last;  /* log position of seq's own record, 0: none */
+	uint32_t crc;   /* crc32c of the 32 bytes before */
+	uint32_t zero;
+};
+static_assert(sizeof(struct ps_slot) == 40, "slot layout");
+static_assert(offsetof(struct ps_slot, crc) == 32, "slot layout");
+
+enum ps_record_kind {
+	PS_RECORD_TRANSACTION = 1, /* entries with before-images */
+	PS_RECORD_PUBLISH = 2,     /* entries name segments born with this seq; no images */
+};
+
+#define PS_RECORD_MAGIC 0x52535031u /* "1PSR" in memory */
+
+/*
+ * The head of an undo record; `ranges` entries follow, each a struct ps_range
+ * and its before-image padded with zeros to 8 bytes. A record begins at a
+ * multiple of PS_ALIGN and never wraps: where it does not fit in the rest of the
+ * ring it begins at the ring's next lap, and the slot before it still points at
+ * the place that was too small.
+ */
+struct ps_record {
+	uint32_t magic; /* PS_RECORD_MAGIC */
+	uint16_t kind;  /* enum ps_record_kind */
+	uint16_t flags; /* 0 */
+	uint64_t epoch;
+	uint64_t seq;
+	uint64_t position; /* of this record; position % ring size is its offset */
+	uint64_t previous; /* position of the record of seq - 1, 0: none */
+	uint32_t length;   /* bytes of the whole record, this head included */
+	uint32_t ranges;   /* entries */
+	uint64_t time;     /* of the commit, nanoseconds since 1970, UTC */
+	uint32_t crc;      /* crc32c of the whole record with this field 0 */
+	uint32_t zero;
+};
+static_assert(sizeof(struct ps_record) == 64, "record layout");
+static_assert(offsetof(struct ps_record, crc) == 56, "record layout");
+
+struct ps_range {
+	uint32_t segment; /* id */
+	uint32_t length;  /* bytes */
+	uint64_t offset;  /* of the first byte within the segment */
+};
+static_assert(sizeof(struct ps_range) == 16, "range layout");
+
+/*
+ * An owner's epoch is 1 to PS_EPOCH_MAX. A mirror grants one that is at most PS_EPOCH_STEP above
+ * its promise, so that nobody uses the numbers up. An owner that needs a higher one claims step by
+ * step, and goes up by PS_EPOCH_REACH at most (I5).
+ */
+#define PS_EPOCH_MAX (UINT64_MAX / 2)
+#define PS_EPOCH_STEP ((uint64_t)1 << 20)
+#define PS_EPOCH_REACH ((uint64_t)1 << 26)
+
+/* The promise page: what owners on the same host read after each slot (I5). */
+#define PS_PROMISE_RETIRED UINT64_MAX /* as its epoch: the promise is nobody's */
+struct ps_promise {
+	uint64_t epoch; /* the promised epoch; stored last, whole */
+	uint8_t owner[PS_ID_SIZE];
+};
+static_assert(sizeof(struct ps_promise) == 24, "promise layout");
+
+#define PS_FIRST_POSITION ((uint64_t)PS_ALIGN) /* of a new log: 0 means none */
+
+/*
+ * Stores two neighbouring 32-bit fields as the one word that they are. What is sealed is read
+ * again at once, by words, for its checksum and to be copied; a processor hands a store on to
+ * such a load only when it was as wide, and else makes it wait for all stores before it.
+ */
+static inline void ps_put_pair(void *at, uint32_t low, uint32_t high)
+{
+	uint64_t word = low | (uint64_t)high << 32;
+
+	memcpy(at, &word, sizeof(word));
+}
+
+static inline uint64_t ps_align8(uint64_t n)
+{
+	return (n + 7) & ~(uint64_t)7;
+}
+static inline uint64_t ps_align64(uint64_t n)
+{
+	return (n + 63) & ~(uint64_t)63;
+}
+
+#define PS_RECORD_MAX ((uint64_t)1 << 30) /* bytes of a record: its lengths are 32 bits */
+
+/* The largest record that a ring of this size takes. */
+static inline uint64_t ps_record_limit(uint64_t ring_size)
+{
+	return ring_size / 2 < PS_RECORD_MAX ? ring_size / 2 : PS_RECORD_MAX;
+}
+
+/* Where a record of `length` bytes goes when the slot before it says `next`. */
+static inline uint64_t ps_place(uint64_t next, uint64_t length, uint64_t ring_size)
+{
+	uint64_t rest = ring_size - next % ring_size;
+
+	return length <= rest ? next : next + rest;
+}
+
+#endif

@@ -1,0 +1,16 @@
+# The rules of proto/PROTOCOL.md in Promela: every state of small stores, and mistakes that must be
+# found. The Makefile includes it.
+
+MODEL := nice -n 15 $(PYTHON) proto/model/check.py
+.PHONY: model model-quick check-model
+#: model           checks the rules, all of them (minutes); model-quick: within a minute
+model:
+	@deploy/deps.sh model
+	@$(MODEL) --jobs 2
+
+model-quick:
+	@deploy/deps.sh model
+	@$(MODEL) --jobs 2 --quick
+
+check-model:
+	@$(RUN) model --timeout 900 "model: $(MAKE) --no-print-directory model-quick"

@@ -1,0 +1,425 @@
+/*
+ * domain_verbs.c - devices, protection domains, and memory that is registered with them. Pinning
+ * the pages of a large piece, and letting them go, takes the kernel long: that goes on beside the
+ * loop (jobs.h). The request that it is for keeps the piece, and the session, meanwhile; only the
+ * device may go, and then the loop waits for what is under way with it.
+ */
+#include "target_verbs.h"
+
+#include "../host/jobs.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- memory --- */
+
+/* Registering memory, or taking that back. */
+struct verbs_work {
+	struct verbs_work *next;
+	struct verbs_domain *domain; /* not to be looked at when it is lost */
+	const struct ps_verbs *verbs;
+	struct ibv_mr *memory; /* NULL: there is none, or none yet */
+	struct ibv_pd *pd;
+	void *base;
+	uint64_t length;
+	int access;
+	int error;
+	char why[VERBS_TEXT];
+	bool done; /* with the lock */
+	bool lost; /* the domain is gone, and has taken the memory back */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t is_done = PTHREAD_COND_INITIALIZER;
+
+static void tell_done(struct verbs_work *work)
+{
+	pthread_mutex_lock(&lock);
+	work->done = true;
+	pthread_cond_broadcast(&is_done);
+	pthread_mutex_unlock(&lock);
+}
+
+static void run_register(void *arg)
+{
+	struct verbs_work *work = arg;
+
+	work->memory = ps_verbs_register(work->verbs, work->pd, work->base, work->length,
+	                                 work->access, work->why, sizeof(work->why));
+	tell_done(work);
+}
+
+static void run_deregister(void *arg)
+{
+	struct verbs_work *work = arg;
+
+	work->error = work->verbs->dereg_mr(work->memory);
+	work->memory = NULL;
+	tell_done(work);
+}
+
+/* Meanwhile the loop finds it in the target's list. */
+static void work_aside(struct verbs_work *work, void (*run)(void *arg))
+{
+	struct verbs_target *target = work->domain->device->target;
+	struct verbs_work **at = &target->works;
+
+	work->next = target->works;
+	target->works = work;
+	work->domain->under_way++;
+	job_aside(work->length, run, work);
+	while (*at != work)
+		at = &(*at)->next;
+	*at = work->next;
+	if (!work->lost)
+		work->domain->under_way--;
+}
+
+/* --- domains --- */
+
+static void tell_stays(const struct verbs_domain *domain, int error)
+{
+	if (error)
+		log_event(LOG_LEVEL_ERROR, "device-trouble", NULL,
+		          "memory stays registered with device %s: %s",
+		          ps_verbs_device_name(domain->device->context), strerror(error));
+}
+
+static void deregister(struct verbs_domain *domain, struct ibv_mr *memory)
+{
+	tell_stays(domain, domain->device->target->verbs->dereg_mr(memory));
+}
+
+/* What is under way with the domain has to end before it can. */
+static void end_works(struct verbs_domain *domain)
+{
+	struct verbs_work *work = domain->device->target->works;
+
+	for (; work; work = work->next) {
+		if (work->lost || work->domain != domain)
+			continue;
+		pthread_mutex_lock(&lock);
+		while (!work->done)
+			pthread_cond_wait(&is_done, &lock);
+		pthread_mutex_unlock(&lock);
+		work->lost = true;
+		if (work->memory)
+			deregister(domain, work->memory);
+	}
+}
+
+static void domain_close(struct verbs_domain *domain)
+{
+	struct verbs_target *target = domain->device->target;
+	struct verbs_domain **at = &target->domains;
+	int error;
+
+	while (*at != domain)
+		at = &(*at)->next;
+	*at = domain->next;
+	end_works(domain);
+	while (domain->count > 0)
+		deregister(domain, domain->memory[--domain->count]);
+	error = target->verbs->dealloc_pd(domain->pd);
+	if (error)
+		log_event(LOG_LEVEL_ERROR, "device-trouble", NULL,
+		          "a protection domain of device %s stays: %s",
+		          ps_verbs_device_name(domain->device->context), strerror(error));
+	free(domain);
+}
+
+struct verbs_domain *verbs_domain_find(struct verbs_target *target, const struct store *store)
+{
+	struct verbs_domain *domain = target->domains;
+
+	while (domain && domain->store != store)
+		domain = domain->next;
+	return domain;
+}
+
+struct verbs_domain *verbs_domain_open(struct verbs_target *target, const struct store *store,
+                                       struct verbs_device *device)
+{
+	struct verbs_domain *domain = verbs_domain_find(target, store);
+
+	if (domain && domain->device == device)
+		return domain;
+	if (domain)
+		domain_close(domain);
+	domain = calloc(1, sizeof(*domain));
+	if (domain)
+		domain->pd = target->verbs->alloc_pd(device->context);
+	if (!domain || !domain->pd) {
+		snprintf(target->trouble, sizeof(target->trouble),
+		         "device %s gives no protection domain: %s",
+		         ps_verbs_device_name(device->context), strerror(errno));
+		free(domain);
+		return NULL;
+	}
+	domain->device = device;
+	domain->store = store;
+	domain->next = target->domains;
+	target->domains = domain;
+	return domain;
+}
+
+static void close_unused(struct verbs_domain *domain)
+{
+	if (domain->links == 0 && domain->count == 0 && domain->under_way == 0)
+		domain_close(domain);
+}
+
+void verbs_domain_unlink(struct verbs_domain *domain)
+{
+	domain->links--;
+	close_unused(domain);
+}
+
+static struct ibv_mr *register_memory(struct verbs_domain *domain, void *base, uint64_t length,
+                                      int access)
+{
+	struct verbs_target *target = domain->device->target;
+	struct verbs_work work = {
+		.domain = domain,
+		.verbs = target->verbs,
+		.pd = domain->pd,
+		.base = base,
+		.length = length,
+		.access = access,
+	};
+
+	work_aside(&work, run_register);
+	if (!work.lost && work.memory)
+		return domain->memory[domain->count++] = work.memory;
+	snprintf(target->trouble, sizeof(target->trouble), "%s",
+	         work.lost ? "its device was taken away" : work.why);
+	return NULL;
+}
+
+struct ibv_mr *verbs_domain_memory(struct verbs_domain *domain, uint32_t region, uint8_t *base,
+                                   uint64_t length)
+{
+	struct verbs_target *target = domain->device->target;
+	/* The promise is for reading; the header is not registered at all. */
+	int access = IBV_ACCESS_REMOTE_READ;
+
+	for (unsigned i = 0; i < domain->count; i++)
+		if (domain->memory[i]->addr == base)
+			return domain->memory[i];
+	if (region != PS_REGION_PROMISE)
+		access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	if (domain->count == sizeof(domain->memory) / sizeof(domain->memory[0])) {
+		snprintf(target->trouble, sizeof(target->trouble), "too many regions");
+		return NULL;
+	}
+	return register_memory(domain, base, length, access);
+}
+
+static void forget(struct verbs_domain *domain, unsigned index)
+{
+	struct verbs_work work = {
+		.domain = domain,
+		.verbs = domain->device->target->verbs,
+		.memory = domain->memory[index],
+		.length = domain->memory[index]->length,
+	};
+
+	domain->memory[index] = domain->memory[--domain->count];
+	work_aside(&work, run_deregister);
+	if (work.lost)
+		return;
+	tell_stays(domain, work.error);
+	close_unused(domain);
+}
+
+void verbs_domain_leave(void *arg, const struct piece *piece)
+{
+	struct verbs_target *target = arg;
+
+	for (struct verbs_domain *domain = target->domains; domain; domain = domain->next) {
+		for (unsigned i = 0; i < domain->count; i++) {
+			if (domain->memory[i]->addr != piece->base)
+				continue;
+			forget(domain, i);
+			return;
+		}
+	}
+}
+
+/* --- devices --- */
+
+static const char *event_text(enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_DEVICE_FATAL:
+		return "it has failed";
+	case IBV_EVENT_PORT_ACTIVE:
+		return "its port is up";
+	case IBV_EVENT_PORT_ERR:
+		return "its port is down";
+	case IBV_EVENT_GID_CHANGE:
+		return "its addresses have changed";
+	default:
+		return "something happened to it";
+	}
+}
+
+/* The link that an event is about, NULL: it is about the device. */
+static struct verbs_link *link_of(struct verbs_device *device, const struct ibv_async_event *event)
+{
+	struct verbs_link *link = device->target->links;
+
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		while (link && link->id->qp != event->element.qp)
+			link = link->next;
+		return link;
+	case IBV_EVENT_CQ_ERR:
+		while (link && link->cq != event->element.cq)
+			link = link->next;
+		return link;
+	default:
+		return NULL;
+	}
+}
+
+static bool is_of_device(enum ibv_event_type type)
+{
+	return type == IBV_EVENT_DEVICE_FATAL || type == IBV_EVENT_PORT_ACTIVE ||
+	       type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_GID_CHANGE;
+}
+
+/* What happens to the device, or to a queue pair of it. */
+static void take_events(struct verbs_device *device)
+{
+	const struct ps_verbs *verbs = device->target->verbs;
+	struct ibv_async_event event;
+
+	while (verbs->get_async_event(device->context, &event) == 0) {
+		struct verbs_link *link = link_of(device, &event);
+
+		/* Destroying a queue pair waits until its events are acknowledged. */
+		verbs->ack_async_event(&event);
+		if (is_of_device(event.event_type))
+			log_event(LOG_LEVEL_WARNING, "device-event", NULL, "device %s: %s",
+			          ps_verbs_device_name(device->context),
+			          event_text(event.event_type));
+		if (link) {
+			log_event(LOG_LEVEL_INFO, "rdma-failed",
+			          &(struct log_fields){ .peer = link->peer },
+			          "the queue pair of %s has failed", link->peer);
+			verbs_link_close(link);
+		}
+	}
+}
+
+static void on_happened(evutil_socket_t fd, short what, void *arg)
+{
+	struct verbs_device *device = arg;
+	struct daemon *daemon = device->target->daemon;
+
+	(void)fd;
+	(void)what;
+	daemon_enter(daemon);
+	take_events(device);
+	daemon_leave(daemon);
+}
+
+static void on_completed(evutil_socket_t fd, short what, void *arg)
+{
+	struct verbs_device *device = arg;
+	struct daemon *daemon = device->target->daemon;
+
+	(void)fd;
+	(void)what;
+	daemon_enter(daemon);
+	verbs_link_completed(device);
+	daemon_leave(daemon);
+}
+
+static struct event *watch(struct verbs_device *device, int fd, event_callback_fn call)
+{
+	struct event *event;
+
+	if (ps_verbs_nonblocking(fd) < 0)
+		return NULL;
+	event = event_new(device->target->daemon->base, fd, EV_READ | EV_PERSIST, call, device);
+	if (event && event_add(event, NULL) == 0)
+		return event;
+	if (event)
+		event_free(event);
+	return NULL;
+}
+
+static void device_free(struct verbs_device *device)
+{
+	if (device->completed)
+		event_free(device->completed);
+	if (device->happened)
+		event_free(device->happened);
+	if (device->channel)
+		device->target->verbs->destroy_comp_channel(device->channel);
+	free(device);
+}
+
+struct verbs_device *verbs_device_open(struct verbs_target *target, struct ibv_context *context)
+{
+	struct verbs_device *device = target->devices;
+	struct ibv_device_attr attr;
+
+	while (device && (device->context != context || device->gone))
+		device = device->next;
+	if (device)
+		return device;
+	device = calloc(1, sizeof(*device));
+	if (!device)
+		goto fail;
+	device->target = target;
+	device->context = context;
+	if (target->verbs->query_device(context, &attr))
+		goto fail;
+	device->reads_max = attr.max_qp_rd_atom;
+	device->channel = target->verbs->create_comp_channel(context);
+	if (!device->channel)
+		goto fail;
+	device->completed = watch(device, device->channel->fd, on_completed);
+	device->happened = watch(device, context->async_fd, on_happened);
+	if (!device->completed || !device->happened)
+		goto fail;
+	device->next = target->devices;
+	target->devices = device;
+	return device;
+fail:
+	snprintf(target->trouble, sizeof(target->trouble), "device %s cannot be used: %s",
+	         ps_verbs_device_name(context), strerror(errno));
+	if (device)
+		device_free(device);
+	return NULL;
+}
+
+static struct verbs_domain *domain_of(struct verbs_device *device)
+{
+	struct verbs_domain *domain = device->target->domains;
+
+	while (domain && domain->device != device)
+		domain = domain->next;
+	return domain;
+}
+
+void verbs_device_close(struct verbs_device *device)
+{
+	struct verbs_device **at = &device->target->devices;
+
+	for (struct verbs_domain *domain = domain_of(device); domain; domain = domain_of(device))
+		domain_close(domain);
+	while (*at != device)
+		at = &(*at)->next;
+	*at = device->next;
+	device_free(device);
+}

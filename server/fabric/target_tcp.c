@@ -1,0 +1,507 @@
+/*
+ * target_tcp.c - data connections. Bytes go from the socket through one buffer into the image;
+ * answers go out by direct sends. A peer that does not take its answers is not read from.
+ *
+ * A connection is read by the loop until its session is known, and then by the thread of its
+ * lane, if there is one (lanes.h). The thread that reads it never closes it: it sets its fate,
+ * and the loop acts on it.
+ */
+#include "target_tcp.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { ROUNDS = 8 }; /* buffers that one link gets before the others' turn */
+
+static bool is_threaded(const struct data_link *link)
+{
+	return link->lane->epoll >= 0;
+}
+
+static void lane_join(struct data_link *link, struct lane *lane)
+{
+	link->lane = lane;
+	link->next = lane->links;
+	link->link = &lane->links;
+	if (link->next)
+		link->next->link = &link->next;
+	lane->links = link;
+	lane->count++;
+}
+
+static void lane_part(struct data_link *link)
+{
+	if (link->next)
+		link->next->link = link->link;
+	*link->link = link->next;
+	link->lane->count--;
+	link->lane->changes++;
+}
+
+/* The loop's, inside. */
+static void data_close(struct data_link *link)
+{
+	assert(daemon_is_inside(link->daemon));
+	if (ps_stream_fault(&link->stream))
+		log_event(LOG_LEVEL_WARNING, "tls-broken",
+		          &(struct log_fields){ .peer = link->peer },
+		          "the data connection from %s is over: %s", link->peer,
+		          ps_stream_why(&link->stream));
+	if (link->session)
+		link->session->fabric = NULL;
+	lane_part(link);
+	if (is_threaded(link) && link->watched)
+		epoll_ctl(link->lane->epoll, EPOLL_CTL_DEL, link->stream.fd, NULL);
+	if (link->readable)
+		event_free(link->readable);
+	if (link->writable)
+		event_free(link->writable);
+	if (link->deadline)
+		event_free(link->deadline);
+	ps_stream_close(&link->stream);
+	crowd_leave(&link->guest);
+	free(link->queue);
+	free(link);
+}
+
+/* As data_watch(), in a lane with a thread. */
+static void lane_watch(struct data_link *link)
+{
+	struct epoll_event event = { .events = link->count > 0 ? EPOLLOUT : EPOLLIN,
+		                     .data.ptr = link };
+	const int how = link->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+
+	if (event.events != link->watched &&
+	    epoll_ctl(link->lane->epoll, how, link->stream.fd, &event) < 0) {
+		link->fate = FATE_FAILED;
+		return;
+	}
+	link->watched = event.events;
+	link->again = link->count == 0 && ps_stream_pending(&link->stream);
+	link->lane->again |= link->again;
+}
+
+/* Reads only while nothing is to be sent. Bytes that are decrypted already wait with the others. */
+static void data_watch(struct data_link *link)
+{
+	if (is_threaded(link)) {
+		lane_watch(link);
+	} else if (link->count > 0) {
+		event_del(link->readable);
+		event_add(link->writable, NULL);
+	} else {
+		event_del(link->writable);
+		event_add(link->readable, NULL);
+		if (ps_stream_pending(&link->stream))
+			daemon_run_again(link->daemon, link->readable);
+	}
+}
+
+static void answer_hello(struct data_link *link, enum ps_answer_status status)
+{
+	struct ps_answer answer = { .op = PS_OP_HELLO, .status = (uint8_t)status };
+
+	data_answer(link, &answer, NULL);
+}
+
+static void free_event(struct event **event)
+{
+	event_free(*event);
+	*event = NULL;
+}
+
+/* From the loop to a thread, which has a turn when the loop leaves. */
+static void move_to(struct data_link *link, struct lane *lane)
+{
+	free_event(&link->readable);
+	free_event(&link->writable);
+	lane_part(link);
+	lane_join(link, lane);
+	link->moved = 0;
+	lane_watch(link);
+}
+
+/* One data path a session: what an earlier one still has buffered must not come later. */
+static void bind_session(struct data_link *link, struct session *session)
+{
+	struct lane *lane;
+
+	daemon_cut(link->daemon, session);
+	link->session = session;
+	session->fabric = target_tcp.name;
+	free_event(&link->deadline);
+	lane = lanes_pick(link->daemon);
+	if (lane)
+		move_to(link, lane);
+	else
+		event_priority_set(link->readable, PRIORITY_OWNERS);
+}
+
+/* The hello is whole. -1: the peer is told why not, and the link ends. */
+static int data_greet(struct data_link *link)
+{
+	struct session *session;
+
+	if (link->hello.version != PS_PROTOCOL_VERSION) {
+		(void)daemon_refuse(link->daemon, REFUSED_HELLO);
+		answer_hello(link, PS_ANSWER_BAD_VERSION);
+		return -1;
+	}
+	session = link->hello.zero ? NULL : stores_session(link->daemon->stores, link->hello.token);
+	if (!session) {
+		log_limited(daemon_refuse(link->daemon, REFUSED_TOKEN), LOG_LEVEL_INFO,
+		            "data-refused", &(struct log_fields){ .peer = link->peer },
+		            "data connection from %s has the token of no session", link->peer);
+		answer_hello(link, PS_ANSWER_BAD_TOKEN);
+		return -1;
+	}
+	if (strcmp(link->identity, session->identity.name) != 0) {
+		/* The token is right, the identity is not: it was stolen. Each time is logged. */
+		(void)daemon_refuse(link->daemon, REFUSED_TOKEN);
+		log_event(LOG_LEVEL_WARNING, "data-refused",
+		          &(struct log_fields){ .peer = link->peer },
+		          "data connection from %s (%s) has the token of %s (%s): it is refused",
+		          link->peer, link->identity, session->peer, session->identity.name);
+		answer_hello(link, PS_ANSWER_OTHER_IDENTITY);
+		return -1;
+	}
+	bind_session(link, session);
+	answer_hello(link, PS_ANSWER_OK);
+	return 0;
+}
+
+/* Takes bytes off the stream. -1: the link ends when its answers are sent. */
+static int data_take(struct data_link *link, const uint8_t *bytes, size_t len)
+{
+	if (!link->session) {
+		size_t want = sizeof(link->hello) - link->hello_have;
+		size_t part = len < want ? len : want;
+
+		memcpy((uint8_t *)&link->hello + link->hello_have, bytes, part);
+		link->hello_have += (uint32_t)part;
+		if (link->hello_have < sizeof(link->hello))
+			return 0;
+		if (data_greet(link) < 0)
+			return -1;
+		bytes += part;
+		len -= part;
+	}
+	return ps_decoder_feed(&link->decoder, bytes, len);
+}
+
+/* What becomes of a link after so many bytes were fed, with that result. */
+static enum fate fate_of(struct data_link *link, int fed)
+{
+	if (link->session && session_torn(link->session))
+		return FATE_TORN;
+	if (fed < 0) {
+		(void)data_flush(link);
+		return FATE_REFUSED;
+	}
+	return data_flush(link) < 0 || link->failed ? FATE_FAILED : link->fate;
+}
+
+/* -1: nothing was there; 0: the link has a fate; else bytes. */
+static ssize_t data_receive(struct data_link *link)
+{
+	uint8_t *buffer = link->lane->buffer;
+	ssize_t n = ps_stream_recv(&link->stream, buffer, DATA_BUFFER_SIZE);
+
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+		return -1;
+	if (n <= 0) {
+		link->fate = FATE_ENDED;
+		return 0;
+	}
+	link->lane->moved = true;
+	link->lane->data_ns = daemon_now_ns();
+	link->lane->traffic.bytes += (uint64_t)n;
+	link->moved = link->lane->spins;
+	link->fate = fate_of(link, data_take(link, buffer, (size_t)n));
+	return link->fate ? 0 : n;
+}
+
+/* True: something moved. The link may have a fate after it. */
+static bool data_read(struct data_link *link)
+{
+	ssize_t n = data_receive(link);
+	bool moved = n >= 0;
+
+	for (int round = 1; n == DATA_BUFFER_SIZE && link->count == 0 && round < ROUNDS; round++)
+		n = data_receive(link);
+	if (n != 0 && (link->count > 0 || ps_stream_pending(&link->stream)))
+		data_watch(link);
+	return moved;
+}
+
+/* The loop's, inside: closes the link, as its fate wants it. */
+static void data_end(struct data_link *link)
+{
+	struct stores *stores = link->daemon->stores;
+	const enum fate fate = link->fate;
+
+	if (fate == FATE_REFUSED)
+		log_event(LOG_LEVEL_DEBUG, "data-refused",
+		          &(struct log_fields){ .peer = link->peer },
+		          "data connection from %s is refused", link->peer);
+	if (fate == FATE_REFUSED || fate == FATE_FAILED)
+		shutdown(link->stream.fd, SHUT_WR);
+	data_close(link);
+	if (fate == FATE_TORN)
+		(void)stores_notice_torn(stores);
+}
+
+/* The loop's: goes on with a link that it has read from. */
+static void data_settle(struct data_link *link)
+{
+	if (link->fate)
+		data_end(link);
+	else if (link->again)
+		lane_wake(link->lane);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct data_link *link = arg;
+	struct daemon *daemon = link->daemon;
+
+	(void)fd;
+	(void)what;
+	daemon_enter(daemon);
+	link->paused = link->session && daemon_owners_pause(daemon);
+	if (link->paused) {
+		event_del(link->readable);
+	} else {
+		data_read(link);
+		data_settle(link);
+	}
+	daemon_leave(daemon);
+}
+
+/* The socket takes more of what is to be sent. */
+static void data_write(struct data_link *link)
+{
+	if (data_flush(link) < 0)
+		link->fate = FATE_ENDED;
+	else if (link->count == 0)
+		data_watch(link);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	struct data_link *link = arg;
+	struct daemon *daemon = link->daemon;
+
+	(void)fd;
+	(void)what;
+	daemon_enter(daemon);
+	data_write(link);
+	data_settle(link);
+	daemon_leave(daemon);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	struct data_link *link = arg;
+	struct daemon *daemon = link->daemon;
+
+	(void)fd;
+	(void)what;
+	daemon_enter(daemon);
+	log_limited(daemon_refuse(daemon, REFUSED_HELLO), LOG_LEVEL_INFO, "hello-late",
+	            &(struct log_fields){ .peer = link->peer },
+	            "data connection from %s did not say hello in time", link->peer);
+	data_close(link);
+	daemon_leave(daemon);
+}
+
+/* --- for a lane's thread, inside --- */
+
+struct data_link *data_link_next(const struct data_link *link)
+{
+	return link->next;
+}
+
+bool data_link_again(const struct data_link *link)
+{
+	return link->again && !link->fate;
+}
+
+bool data_link_moved(const struct data_link *link)
+{
+	return link->moved == link->lane->spins && link->count == 0 && !link->fate;
+}
+
+bool data_link_serve(struct data_link *link)
+{
+	bool moved = false;
+
+	link->again = false;
+	if (link->fate)
+		return false;
+	if (link->count > 0)
+		data_write(link);
+	else
+		moved = data_read(link);
+	if (link->fate) {
+		epoll_ctl(link->lane->epoll, EPOLL_CTL_DEL, link->stream.fd, NULL);
+		link->watched = 0;
+		lane_tell_ended(link->lane);
+	}
+	return moved;
+}
+
+/* --- from start to end --- */
+
+static bool make_events(struct data_link *link)
+{
+	const struct timeval limit = { .tv_sec = HANDSHAKE_SECONDS };
+	struct event_base *base = link->daemon->base;
+
+	link->readable = event_new(base, link->stream.fd, EV_READ | EV_PERSIST, on_readable, link);
+	link->writable = event_new(base, link->stream.fd, EV_WRITE | EV_PERSIST, on_writable, link);
+	link->deadline = evtimer_new(base, on_deadline, link);
+	return link->readable && link->writable && link->deadline &&
+	       event_add(link->readable, NULL) == 0 && event_add(link->deadline, &limit) == 0;
+}
+
+static bool guest_owns(const struct guest *guest)
+{
+	return ((const struct data_link *)guest)->session;
+}
+
+static void guest_evict(struct guest *guest)
+{
+	struct data_link *link = (struct data_link *)guest;
+
+	daemon_tell_crowded(link->daemon, link->peer);
+	data_close(link);
+}
+
+void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *peer,
+                 const char *identity, const char *origin)
+{
+	struct data_link *link = calloc(1, sizeof(*link));
+
+	if (!daemon->lane.buffer)
+		daemon->lane.buffer = data_buffer();
+	if (link)
+		link->guest = (struct guest){ .path = true,
+			                      .owns = guest_owns,
+			                      .evict = guest_evict };
+	if (!link || !daemon->lane.buffer || !crowd_enter(&daemon->crowd, &link->guest, origin)) {
+		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
+		          "out of memory for the data connection from %s", peer);
+		free(link);
+		ps_stream_close(stream);
+		return;
+	}
+	link->daemon = daemon;
+	link->stream = *stream;
+	link->hello.magic = PS_DATA_MAGIC;
+	link->hello_have = sizeof(link->hello.magic);
+	snprintf(link->peer, sizeof(link->peer), "%s", peer);
+	snprintf(link->identity, sizeof(link->identity), "%s", identity);
+	ps_decoder_init(&link->decoder, &data_ops, link);
+	lane_join(link, &daemon->lane);
+	if (!make_events(link)) {
+		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
+		          "out of memory for the data connection from %s", peer);
+		data_close(link);
+		return;
+	}
+	/* The rest of the hello may have come with the magic. */
+	if (ps_stream_pending(&link->stream))
+		daemon_run_again(daemon, link->readable);
+}
+
+uint8_t *data_buffer(void)
+{
+	return malloc(DATA_BUFFER_SIZE);
+}
+
+void data_links_end(struct daemon *daemon)
+{
+	struct lane *lane;
+
+	for (unsigned i = 1; (lane = daemon_lane(daemon, i)); i++) {
+		struct data_link *link = lane->links;
+
+		/* One end can be that of others. */
+		while (link)
+			if (link->fate) {
+				data_end(link);
+				link = lane->links;
+			} else {
+				link = link->next;
+			}
+	}
+}
+
+void data_links_close(struct daemon *daemon)
+{
+	struct lane *lane;
+
+	for (unsigned i = 0; (lane = daemon_lane(daemon, i)); i++)
+		while (lane->links)
+			data_close(lane->links);
+	free(daemon->lane.buffer);
+	daemon->lane.buffer = NULL;
+}
+
+/* Closing drops what is buffered: here, in TLS, and in the kernel. */
+static void tcp_cut(struct daemon *daemon, struct session *session)
+{
+	struct data_link *next;
+	struct lane *lane;
+
+	for (unsigned i = 0; (lane = daemon_lane(daemon, i)); i++)
+		for (struct data_link *link = lane->links; link; link = next) {
+			next = link->next;
+			if (link->session == session)
+				data_close(link);
+		}
+}
+
+static void tcp_resume(struct daemon *daemon)
+{
+	for (struct data_link *link = daemon->lane.links; link; link = link->next) {
+		if (link->paused)
+			data_watch(link);
+		link->paused = false;
+	}
+}
+
+/* Looks at the links that moved since the loop last slept, without asking the kernel which. */
+static bool tcp_spin(struct daemon *daemon)
+{
+	struct data_link *next;
+	bool moved = false;
+
+	for (struct data_link *link = daemon->lane.links; link; link = next) {
+		next = link->next;
+		if (!data_link_moved(link) || !link->session || link->paused)
+			continue;
+		moved |= data_read(link);
+		/* The end of one can be that of the next. */
+		if (link->fate) {
+			data_end(link);
+			return true;
+		}
+	}
+	return moved;
+}
+
+const struct target target_tcp = {
+	.name = "tcp",
+	.cut = tcp_cut,
+	.resume = tcp_resume,
+	.spin = tcp_spin,
+};

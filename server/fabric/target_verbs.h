@@ -1,0 +1,115 @@
+/*
+ * target_verbs.h - what the files of the rdma target share.
+ *
+ *   target_verbs.c    grants, the connection manager's events, ports to connect to
+ *   domain_verbs.c    devices, protection domains and registered memory
+ *   link_verbs.c      the queue pair of a session
+ *
+ * Nothing is opened before the first owner asks for keys: devices may come after the daemon.
+ * Owners read and write by themselves; this end has nothing to do but to connect and to cut.
+ */
+#ifndef PERSEAS_SERVER_TARGET_VERBS_H
+#define PERSEAS_SERVER_TARGET_VERBS_H
+
+#include "../loop/daemon.h"
+
+#include "../../proto/data/frame.h"
+#include "../../proto/base/verbs.h"
+
+enum {
+	VERBS_TEXT = 320,
+	GRANT_TEXT = 256, /* of which a grant takes so much, with its end */
+};
+
+/* An address of this host at which owners connect, and the device that it belongs to. */
+struct verbs_port {
+	struct verbs_port *next;
+	struct sockaddr_storage address; /* its port is 0 */
+	struct rdma_cm_id *id;
+	struct verbs_device *device;
+	unsigned number; /* of the port */
+};
+
+struct verbs_device {
+	struct verbs_device *next;
+	struct verbs_target *target;
+	struct ibv_context *context;
+	struct ibv_comp_channel *channel; /* completions of all links */
+	struct event *completed;
+	struct event *happened; /* to the device itself */
+	int reads_max;          /* RDMA reads that it answers at a time, for one queue pair */
+	bool gone;              /* it was taken away, with all that it did */
+};
+
+/* One protection domain a store, so that no key is good on the queue pair of another's owner. */
+struct verbs_domain {
+	struct verbs_domain *next;
+	struct verbs_device *device;
+	const struct store *store;
+	struct ibv_pd *pd;
+	unsigned links;
+	unsigned under_way; /* registrations, and what takes one back */
+	unsigned count;
+	struct ibv_mr *memory[2 * PS_REGIONS_MAX]; /* of the image and of one beside it */
+};
+
+/* The data path of a session. */
+struct verbs_link {
+	struct guest guest;
+	struct verbs_link *next;
+	struct verbs_target *target;
+	struct verbs_domain *domain;
+	struct session *session;
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	char peer[128];
+};
+
+struct verbs_work;
+
+struct verbs_target {
+	struct daemon *daemon;
+	const struct ps_verbs *verbs;
+	struct rdma_event_channel *channel; /* NULL: not opened yet */
+	struct event *readable;
+	struct verbs_port *ports;
+	struct verbs_device *devices;
+	struct verbs_domain *domains;
+	struct verbs_link *links;
+	struct verbs_work *works; /* with memory, beside the loop */
+	struct rdma_options options;
+	char trouble[VERBS_TEXT]; /* why the last grant has no rdma */
+};
+
+/* domain_verbs.c. Where a pointer is returned, NULL: target->trouble says why. */
+struct verbs_device *verbs_device_open(struct verbs_target *target, struct ibv_context *context);
+/* Closes the device with its domains; no link and no port of it is left. */
+void verbs_device_close(struct verbs_device *device);
+/* The domain of a store. One with another device is given up: its owner was cut off before. */
+struct verbs_domain *verbs_domain_open(struct verbs_target *target, const struct store *store,
+                                       struct verbs_device *device);
+struct verbs_domain *verbs_domain_find(struct verbs_target *target, const struct store *store);
+/* Memory of a region, registered now, beside the loop, or before. NULL: the domain may be gone,
+ * with its device. */
+struct ibv_mr *verbs_domain_memory(struct verbs_domain *domain, uint32_t region, uint8_t *base,
+                                   uint64_t length);
+/* As stores_on_leave. */
+void verbs_domain_leave(void *target, const struct piece *piece);
+void verbs_domain_unlink(struct verbs_domain *domain); /* one link less */
+
+/* link_verbs.c */
+struct verbs_request {
+	struct rdma_cm_id *id; /* the callee's */
+	struct ps_hello hello;
+	unsigned length; /* bytes of it that came */
+	unsigned reads;  /* RDMA reads at a time that the owner asks for */
+};
+
+/* Answers a request to connect: a queue pair for the session of its token, or a refusal. */
+void verbs_link_request(struct verbs_target *target, const struct verbs_request *request);
+/* Destroys the queue pair first; when that cannot be made sure of, this process ends. */
+void verbs_link_close(struct verbs_link *link);
+void verbs_link_completed(struct verbs_device *device);
+struct verbs_link *verbs_link_find(struct verbs_target *target, const struct rdma_cm_id *id);
+
+#endif

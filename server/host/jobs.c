@@ -1,0 +1,319 @@
+/*
+ * jobs.c - the threads of jobs, and who has the turn. Called by the loop (jobs_loop.c) and, through
+ * job_aside(), by what store logic and memory do for long. It must never let two threads have the
+ * turn at once.
+ */
+#include "jobs.h"
+#include "thread.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct worker {
+	struct jobs *jobs;
+	struct worker *next; /* idle, or waiting for its turn */
+	struct job *job;     /* NULL: idle */
+	pthread_cond_t told; /* it has the turn, or is to end */
+	pthread_t thread;
+	clockid_t clock; /* its processor time */
+};
+
+struct jobs {
+	pthread_mutex_t lock; /* guards the rest, and the workers */
+	pthread_cond_t given; /* the loop has the turn again */
+	struct worker *turn;  /* who has the turn; NULL: the loop */
+	struct worker *idle;
+	struct worker *first, **last; /* wait for their turn, in order */
+	struct worker *workers[JOBS_MAX];
+	unsigned threads, count; /* the loop's: jobs are those that are not over */
+	/* Of who has the turn: jobs that begin later. */
+	struct job *later, **later_last;
+	unsigned later_count;
+	bool ending;
+	void (*wake)(void *arg);
+	void *wake_arg;
+};
+
+static _Thread_local struct worker *self;
+static _Thread_local struct jobs *own; /* whose loop this thread is */
+
+/* With the lock: the turn goes to the worker, and comes back. */
+static void give_turn(struct jobs *jobs, struct worker *worker)
+{
+	assert(!jobs->turn);
+	jobs->turn = worker;
+	pthread_cond_signal(&worker->told);
+	while (jobs->turn)
+		pthread_cond_wait(&jobs->given, &jobs->lock);
+}
+
+static void return_turn(struct jobs *jobs)
+{
+	assert(jobs->turn == self);
+	jobs->turn = NULL;
+	pthread_cond_signal(&jobs->given);
+}
+
+static void wait_for_turn(struct worker *worker)
+{
+	struct jobs *jobs = worker->jobs;
+
+	while (jobs->turn != worker && !(jobs->ending && !worker->job))
+		pthread_cond_wait(&worker->told, &jobs->lock);
+}
+
+static void *jobs_thread(void *arg)
+{
+	struct worker *worker = arg;
+	struct jobs *jobs = worker->jobs;
+
+	self = worker;
+	pthread_mutex_lock(&jobs->lock);
+	for (;;) {
+		wait_for_turn(worker);
+		if (jobs->turn != worker)
+			break;
+		pthread_mutex_unlock(&jobs->lock);
+		worker->job->run(worker->job);
+		pthread_mutex_lock(&jobs->lock);
+		worker->job->over = true;
+		worker->job = NULL;
+		worker->next = jobs->idle;
+		jobs->idle = worker;
+		return_turn(jobs);
+	}
+	pthread_mutex_unlock(&jobs->lock);
+	return NULL;
+}
+
+static bool add_worker(struct jobs *jobs)
+{
+	struct worker *worker = calloc(1, sizeof(*worker));
+
+	if (!worker)
+		return false;
+	worker->jobs = jobs;
+	pthread_cond_init(&worker->told, NULL);
+	if (thread_start(&worker->thread, jobs_thread, worker) ||
+	    pthread_getcpuclockid(worker->thread, &worker->clock)) {
+		pthread_cond_destroy(&worker->told);
+		free(worker);
+		return false;
+	}
+	pthread_mutex_lock(&jobs->lock);
+	worker->next = jobs->idle;
+	jobs->idle = worker;
+	jobs->workers[jobs->threads++] = worker;
+	pthread_mutex_unlock(&jobs->lock);
+	return true;
+}
+
+struct jobs *jobs_new(void (*wake)(void *arg), void *arg)
+{
+	struct jobs *jobs = calloc(1, sizeof(*jobs));
+
+	if (!jobs)
+		return NULL;
+	pthread_mutex_init(&jobs->lock, NULL);
+	pthread_cond_init(&jobs->given, NULL);
+	jobs->last = &jobs->first;
+	jobs->later_last = &jobs->later;
+	jobs->wake = wake;
+	jobs->wake_arg = arg;
+	own = jobs;
+	return jobs;
+}
+
+void jobs_free(struct jobs *jobs)
+{
+	if (!jobs)
+		return;
+	jobs_drain(jobs);
+	own = NULL;
+	pthread_mutex_lock(&jobs->lock);
+	jobs->ending = true;
+	for (unsigned i = 0; i < jobs->threads; i++)
+		pthread_cond_signal(&jobs->workers[i]->told);
+	pthread_mutex_unlock(&jobs->lock);
+	for (unsigned i = 0; i < jobs->threads; i++) {
+		pthread_join(jobs->workers[i]->thread, NULL);
+		pthread_cond_destroy(&jobs->workers[i]->told);
+		free(jobs->workers[i]);
+	}
+	pthread_cond_destroy(&jobs->given);
+	pthread_mutex_destroy(&jobs->lock);
+	free(jobs);
+}
+
+bool jobs_has_room(struct jobs *jobs)
+{
+	return jobs->idle || (jobs->threads < JOBS_MAX && add_worker(jobs));
+}
+
+static uint64_t spent_us(const struct worker *worker)
+{
+	struct timespec time;
+
+	if (clock_gettime(worker->clock, &time))
+		return 0;
+	return (uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_nsec / 1000;
+}
+
+uint64_t jobs_spent_us(const struct jobs *jobs, const struct job *job)
+{
+	uint64_t sum = 0;
+
+	if (job)
+		return spent_us(job->worker) - job->began_us;
+	for (unsigned i = 0; i < jobs->threads; i++)
+		sum += spent_us(jobs->workers[i]);
+	return sum;
+}
+
+bool jobs_start(struct jobs *jobs, struct job *job)
+{
+	struct worker *worker;
+
+	job->over = false;
+	atomic_store(&job->cancelled, false);
+	pthread_mutex_lock(&jobs->lock);
+	worker = jobs->idle;
+	assert(worker);
+	jobs->idle = worker->next;
+	worker->job = job;
+	job->worker = worker;
+	job->began_us = spent_us(worker);
+	jobs->count++;
+	give_turn(jobs, worker);
+	jobs->count -= job->over;
+	pthread_mutex_unlock(&jobs->lock);
+	return job->over;
+}
+
+/* With the lock: the next that waits has a turn. The job, when it is over. */
+static struct job *next_turn(struct jobs *jobs)
+{
+	struct worker *worker = jobs->first;
+	struct job *job = worker->job;
+
+	jobs->first = worker->next;
+	if (!jobs->first)
+		jobs->last = &jobs->first;
+	give_turn(jobs, worker);
+	jobs->count -= job->over;
+	return job->over ? job : NULL;
+}
+
+bool job_later(struct job *job)
+{
+	struct jobs *jobs = self ? self->jobs : own;
+
+	if (!jobs) {
+		job->run(job);
+		return true;
+	}
+	job->next = NULL;
+	*jobs->later_last = job;
+	jobs->later_last = &job->next;
+	jobs->later_count++;
+	jobs->wake(jobs->wake_arg);
+	return false;
+}
+
+/* Where the host gives no thread at all, the loop runs them itself. */
+static void begin_later(struct jobs *jobs)
+{
+	while (jobs->later) {
+		struct job *job = jobs->later;
+		const bool room = jobs_has_room(jobs);
+
+		if (!room && jobs->count > 0)
+			return;
+		jobs->later = job->next;
+		if (!jobs->later)
+			jobs->later_last = &jobs->later;
+		jobs->later_count--;
+		if (!room)
+			job->run(job);
+		if (!room || jobs_start(jobs, job))
+			job->done(job);
+	}
+}
+
+/* As many as there can be: a job that comes back meanwhile wakes the loop again. */
+void jobs_turns(struct jobs *jobs)
+{
+	pthread_mutex_lock(&jobs->lock);
+	for (unsigned i = 0; i < JOBS_MAX && jobs->first; i++) {
+		struct job *job = next_turn(jobs);
+
+		if (!job)
+			continue;
+		pthread_mutex_unlock(&jobs->lock);
+		job->done(job);
+		pthread_mutex_lock(&jobs->lock);
+	}
+	pthread_mutex_unlock(&jobs->lock);
+	begin_later(jobs);
+}
+
+unsigned jobs_count(const struct jobs *jobs)
+{
+	return jobs->count + jobs->later_count;
+}
+
+void job_cancel(struct job *job)
+{
+	atomic_store(&job->cancelled, true);
+}
+
+void job_aside(uint64_t bytes, void (*run)(void *arg), void *arg)
+{
+	struct worker *worker = self;
+	struct jobs *jobs;
+
+	if (!worker || bytes < JOB_ASIDE_LEAST) {
+		run(arg);
+		return;
+	}
+	jobs = worker->jobs;
+	pthread_mutex_lock(&jobs->lock);
+	return_turn(jobs);
+	pthread_mutex_unlock(&jobs->lock);
+	run(arg);
+	pthread_mutex_lock(&jobs->lock);
+	worker->next = NULL;
+	*jobs->last = worker;
+	jobs->last = &worker->next;
+	pthread_cond_signal(&jobs->given);
+	jobs->wake(jobs->wake_arg);
+	wait_for_turn(worker);
+	pthread_mutex_unlock(&jobs->lock);
+}
+
+/* What goes on aside signals the condition, too, when it is over. */
+void jobs_drain(struct jobs *jobs)
+{
+	for (begin_later(jobs); jobs_count(jobs) > 0; begin_later(jobs)) {
+		pthread_mutex_lock(&jobs->lock);
+		for (unsigned i = 0; i < jobs->threads; i++)
+			if (jobs->workers[i]->job)
+				job_cancel(jobs->workers[i]->job);
+		while (!jobs->first)
+			pthread_cond_wait(&jobs->given, &jobs->lock);
+		pthread_mutex_unlock(&jobs->lock);
+		jobs_turns(jobs);
+	}
+}
+
+struct job *job_current(void)
+{
+	return self ? self->job : NULL;
+}
+
+bool job_cancelled(void)
+{
+	return self && atomic_load(&self->job->cancelled);
+}

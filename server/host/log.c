@@ -1,0 +1,252 @@
+/*
+ * log.c - formats events, writes them out through log_out.c and keeps the last ones. Everything
+ * in the daemon reports by it, in the loop's thread. It must never block, and drops lines (and
+ * counts them) rather than wait.
+ */
+#include "log.h"
+
+#include "log_out.h"
+
+#include "../../proto/base/json.h"
+#include "../../proto/base/text.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static enum log_level limit = LOG_LEVEL_INFO;
+static enum log_format form = LOG_FORMAT_TEXT;
+static bool journal; /* who reads the lines notes the time, and whose they are */
+static bool timed;   /* lines of text begin with the time */
+static char name[LOG_NAME_MAX + 1];
+
+static struct log_entry kept[LOG_KEPT];
+static uint64_t count; /* of all that was ever kept */
+
+static void (*on_stall)(void *arg);
+static void *on_stall_arg;
+
+/* Is standard error the stream that systemd has made for the journal? The variable alone does not
+ * tell: it is inherited, and standard error may have been put elsewhere since. */
+static bool goes_to_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat err;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+	       fstat(STDERR_FILENO, &err) == 0 && err.st_dev == device && err.st_ino == inode;
+}
+
+void log_init(enum log_level level, enum log_format format)
+{
+	limit = level;
+	form = format;
+	journal = goes_to_journal();
+	timed = !journal;
+}
+
+void log_set_name(const char *text)
+{
+	snprintf(name, sizeof(name), "%s", text);
+}
+
+const char *log_name(void)
+{
+	return name;
+}
+
+const char *log_level_name(enum log_level level)
+{
+	static const char *const names[] = { "error", "warning", "info", "debug" };
+
+	return names[level];
+}
+
+const char *log_time_text(char text[LOG_TIME_TEXT], uint64_t time_us)
+{
+	time_t seconds = (time_t)(time_us / 1000000);
+	struct tm parts = { .tm_mday = 1 };
+	size_t len;
+
+	gmtime_r(&seconds, &parts);
+	len = strftime(text, LOG_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &parts);
+	snprintf(text + len, LOG_TIME_TEXT - len, ".%06uZ", (unsigned)(time_us % 1000000));
+	return text;
+}
+
+static void copy_text(char *to, size_t size, const char *text)
+{
+	snprintf(to, size, "%s", text ? text : "");
+	ps_make_printable(to);
+}
+
+static void write_text(const struct log_entry *entry)
+{
+	static const char *const words[] = { "error: ", "warning: ", "", "debug: " };
+	static const int priorities[] = { 3, 4, 6, 7 };
+	char line[LOG_TIME_TEXT + LOG_NAME_MAX + LOG_MESSAGE_MAX + 64], time[LOG_TIME_TEXT];
+	int len;
+
+	if (journal)
+		len = snprintf(line, sizeof(line), "<%d>%s\n", priorities[entry->level],
+		               entry->message);
+	else
+		len = snprintf(line, sizeof(line), "%s%sperseasd%s%s: %s%s\n",
+		               timed ? log_time_text(time, entry->time_us) : "", timed ? " " : "",
+		               *name ? " " : "", name, words[entry->level], entry->message);
+	log_out_line(line, (size_t)len);
+}
+
+static void write_json(const struct log_entry *entry)
+{
+	char *line = NULL, time[LOG_TIME_TEXT];
+	size_t len = 0;
+	struct ps_json json = { .out = open_memstream(&line, &len), .one_line = true };
+
+	if (!json.out) {
+		write_text(entry);
+		return;
+	}
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "time", log_time_text(time, entry->time_us));
+	ps_json_text(&json, "level", log_level_name(entry->level));
+	ps_json_text(&json, "event", entry->event);
+	ps_json_text(&json, "message", entry->message);
+	if (entry->store[0])
+		ps_json_text(&json, "store", entry->store);
+	if (entry->epoch)
+		ps_json_number(&json, "epoch", entry->epoch);
+	if (entry->seq)
+		ps_json_number(&json, "seq", entry->seq);
+	if (entry->peer[0])
+		ps_json_text(&json, "peer", entry->peer);
+	ps_json_end(&json, '}');
+	if (fclose(json.out) == 0)
+		log_out_line(line, len);
+	else
+		write_text(entry);
+	free(line);
+}
+
+static void tell(enum log_level level, const char *event, const struct log_fields *fields,
+                 uint64_t left_out, const char *format, va_list args)
+{
+	static const struct log_fields nothing;
+	struct log_entry entry = { .level = level };
+	struct timespec now;
+	size_t len;
+
+	if (!fields)
+		fields = &nothing;
+	clock_gettime(CLOCK_REALTIME, &now);
+	entry.time_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	entry.epoch = fields->epoch;
+	entry.seq = fields->seq;
+	copy_text(entry.event, sizeof(entry.event), event);
+	copy_text(entry.store, sizeof(entry.store), fields->store);
+	copy_text(entry.peer, sizeof(entry.peer), fields->peer);
+	ps_text_vformat(entry.message, sizeof(entry.message), format, args);
+	len = strlen(entry.message);
+	if (left_out)
+		snprintf(entry.message + len, sizeof(entry.message) - len,
+		         "; %llu more like it before", (unsigned long long)left_out);
+	ps_make_printable(entry.message);
+	if (level <= LOG_LEVEL_INFO) {
+		entry.number = count + 1;
+		kept[count++ % LOG_KEPT] = entry;
+	}
+	if (level > limit)
+		return;
+	(form == LOG_FORMAT_JSON ? write_json : write_text)(&entry);
+	if (on_stall && !log_out_flush())
+		on_stall(on_stall_arg);
+}
+
+/* Standard error is read again: says what is missing there. */
+static void tell_dropped(void)
+{
+	uint64_t lines = log_out_dropped();
+
+	if (lines > 0)
+		log_event(LOG_LEVEL_WARNING, "log-dropped", NULL,
+		          "%llu lines of this log are missing here: standard error was not read",
+		          (unsigned long long)lines);
+}
+
+bool log_flush(void)
+{
+	if (log_out_flush())
+		tell_dropped();
+	return log_out_flush();
+}
+
+void log_on_stall(void (*stalled)(void *arg), void *arg)
+{
+	on_stall = stalled;
+	on_stall_arg = arg;
+}
+
+static bool is_told(enum log_level level)
+{
+	return level <= limit || level <= LOG_LEVEL_INFO;
+}
+
+void log_event(enum log_level level, const char *event, const struct log_fields *fields,
+               const char *format, ...)
+{
+	va_list args;
+
+	if (!is_told(level))
+		return;
+	va_start(args, format);
+	tell(level, event, fields, 0, format, args);
+	va_end(args);
+}
+
+/* Is its turn now? */
+static bool take_turn(struct log_limit *often)
+{
+	const uint64_t every = LOG_EVERY_SECONDS * 1000000000ull, saved = (LOG_BURST - 1) * every;
+	struct timespec time;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	/* Before the machine was started, it was quiet. */
+	now = saved + (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	if (often->due_ns + saved < now)
+		often->due_ns = now - saved;
+	if (often->due_ns > now)
+		return false;
+	often->due_ns += every;
+	return true;
+}
+
+void log_limited(struct log_limit *often, enum log_level level, const char *event,
+                 const struct log_fields *fields, const char *format, ...)
+{
+	va_list args;
+
+	if (!is_told(level))
+		return;
+	if (!take_turn(often)) {
+		often->left_out++;
+		return;
+	}
+	va_start(args, format);
+	tell(level, event, fields, often->left_out, format, args);
+	va_end(args);
+	often->left_out = 0;
+}
+
+const struct log_entry *log_recent(unsigned index)
+{
+	if (index >= LOG_KEPT || index >= count)
+		return NULL;
+	return &kept[(count - 1 - index) % LOG_KEPT];
+}

@@ -1,0 +1,378 @@
+/*
+ * config.c - the table of the daemon's options, and what they must be together. main.c has it read
+ * the command line and the file; options.c does the reading. It opens nothing but that file.
+ */
+#include "config.h"
+
+#include "../../proto/image/layout.h"
+#include "../../proto/base/number.h"
+#include "../../proto/base/options.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "host:port" or "[host]:port", as the parts of `value`. */
+static bool split_address(const char *value, struct endpoint *endpoint)
+{
+	const char *colon = strrchr(value, ':'), *host = value, *end;
+	uint64_t port;
+	size_t len;
+
+	if (!colon || !ps_number_read(colon + 1, &end, &port) || *end || port > 65535)
+		return false;
+	len = (size_t)(colon - host);
+	if (len >= 2 && host[0] == '[' && host[len - 1] == ']') {
+		host++;
+		len -= 2;
+	} else if (memchr(host, ':', len)) {
+		return false;
+	}
+	if (len == 0 || len >= sizeof(endpoint->host))
+		return false;
+	memcpy(endpoint->host, host, len);
+	endpoint->host[len] = '\0';
+	snprintf(endpoint->port, sizeof(endpoint->port), "%u", (unsigned)port);
+	return true;
+}
+
+/* NULL: there are as many as there may be. */
+static struct endpoint *next_endpoint(struct config *config)
+{
+	return config->endpoint_count < ENDPOINTS_MAX ? &config->endpoints[config->endpoint_count]
+	                                              : NULL;
+}
+
+static bool set_listen(void *into, const char *value)
+{
+	struct config *config = into;
+	struct endpoint *endpoint = next_endpoint(config);
+
+	if (!endpoint || !split_address(value, endpoint))
+		return false;
+	endpoint->local = false;
+	config->endpoint_count++;
+	return true;
+}
+
+/* sun_path has 108 bytes. */
+static bool set_unix(void *into, const char *value)
+{
+	struct config *config = into;
+	struct endpoint *endpoint = next_endpoint(config);
+
+	if (!endpoint || value[0] != '/' || strlen(value) > 107)
+		return false;
+	endpoint->local = true;
+	strcpy(endpoint->host, value);
+	config->endpoint_count++;
+	return true;
+}
+
+static bool set_unix_mode(void *into, const char *value)
+{
+	const size_t len = strspn(value, "01234567");
+	unsigned mode;
+
+	if (len == 0 || len > 4 || value[len])
+		return false;
+	mode = (unsigned)strtoul(value, NULL, 8);
+	((struct config *)into)->unix_mode = mode;
+	return mode <= 0777 && (mode & 0600) == 0600;
+}
+
+static bool set_http(void *into, const char *value)
+{
+	struct http_options *http = &((struct config *)into)->http;
+
+	return http->on = split_address(value, &http->endpoint);
+}
+
+static bool set_http_name(void *into, const char *value)
+{
+	struct http_options *http = &((struct config *)into)->http;
+
+	if (!*value || strlen(value) > HTTP_NAME_MAX || strpbrk(value, ":/[] ") ||
+	    http->name_count == HTTP_NAMES_MAX)
+		return false;
+	strcpy(http->names[http->name_count++], value);
+	return true;
+}
+
+static bool set_boot_id(void *into, const char *value)
+{
+	struct config *config = into;
+
+	return config->boot_given = memory_boot_parse(value, config->boot);
+}
+
+enum { CONFIG_FILE = 1, CONFIG_LINE = 2 };
+
+#define AT(member) PS_OPTION_AT(struct config, member)
+#define FILE_OR_LINE .groups = CONFIG_FILE
+#define LINE_ONLY .groups = CONFIG_LINE
+
+static const struct ps_option rows[] = {
+	{ "listen", PS_OPTION_OWN, .value = "HOST:PORT", .set = set_listen, FILE_OR_LINE,
+	  .must = "an address, for example 192.0.2.1:" PS_PORT " or [::1]:" PS_PORT
+	          "; there may be 16 listeners",
+	  .help = "Waits for owners over TCP; port 0 takes a free one. May be given several times, "
+	          "as may --unix. Without either, and without a socket from systemd "
+	          "(perseasd.socket): 127.0.0.1:" PS_PORT "." },
+	{ "unix", PS_OPTION_OWN, .value = "PATH", .set = set_unix, FILE_OR_LINE,
+	  .must = "an absolute path of 107 bytes or less; there may be 16 listeners",
+	  .help = "Waits for owners on this host, which share memory with the daemon." },
+	{ "unix-mode", PS_OPTION_OWN, .value = "MODE", .usual = "600", .set = set_unix_mode,
+	  FILE_OR_LINE, .must = "a mode, for example 600 or 666",
+	  .help = "Who may connect there, as for chmod, in octal." },
+	{ "tls-cert", PS_OPTION_PATH, AT(tls_cert), "FILE", FILE_OR_LINE,
+	  .help = "TLS 1.3 on all TCP connections: the daemon's certificate, then those between it "
+	          "and the CA, as PEM. Needs --tls-key and --tls-ca. SIGHUP reads the files again, "
+	          "for connections that come then." },
+	{ "tls-key", PS_OPTION_PATH, AT(tls_key), "FILE", FILE_OR_LINE,
+	  .help = "The certificate's key." },
+	{ "tls-ca", PS_OPTION_PATH, AT(tls_ca), "FILE", FILE_OR_LINE,
+	  .help = "The CA that signs the certificates of those who may connect." },
+	{ "tls-crl", PS_OPTION_PATH, AT(tls_crl), "FILE", FILE_OR_LINE,
+	  .help = "What is revoked: a list of that CA, and of each below it." },
+	{ "plaintext", PS_OPTION_CHOICE, AT(exposed), "WHERE", "loopback", FILE_OR_LINE,
+	  .choices = "loopback|anywhere",
+	  .help = "Where TCP may be spoken without TLS: loopback, or anywhere, where whoever "
+	          "reaches the port can read and change stores." },
+	{ "rdma", PS_OPTION_CHOICE, AT(rdma.on), "on|off", "on", FILE_OR_LINE, .choices = "off|on",
+	  .help = "Offers RDMA to owners over TCP, where the address that they came to is an RDMA "
+	          "device's." },
+	{ "rdma-port", PS_OPTION_NUMBER, AT(rdma.port), "PORT", "0", FILE_OR_LINE, .high = 65535,
+	  .help = "Where RDMA connections come to; 0: any that is free." },
+	{ "rdma-order", PS_OPTION_CHOICE, AT(rdma.phased), "MODE", "ordered", FILE_OR_LINE,
+	  .choices = "ordered|phased",
+	  .help = "ordered, or phased for a network that may reorder writes (adaptive routing): "
+	          "undo, data and slot one after the other." },
+	{ "rdma-flush", PS_OPTION_CHOICE, AT(rdma.flush), "on|off", "off", FILE_OR_LINE,
+	  .choices = "off|on",
+	  .help = "Images lie in persistent memory: RDMA writes count when a read after them has "
+	          "come back." },
+	{ "memory-dir", PS_OPTION_PATH, AT(memory_dir), "DIR", "/dev/shm/perseas", FILE_OR_LINE,
+	  .help = "Where images are kept: a directory that is new, empty or perseasd's; no "
+	          "symbolic link is followed. It must lie in memory (tmpfs, ramfs) or on a file "
+	          "system with DAX." },
+	{ "unsafe-memory-on-disk", PS_OPTION_CHOICE, AT(memory_on_disk), "on|off", "off",
+	  FILE_OR_LINE, .choices = "off|on",
+	  .help = "It may lie on a disk, for experiments: what a power cut leaves there may be "
+	          "old: images count in one boot." },
+	{ "max-memory", PS_OPTION_SIZE, AT(max_memory), "BYTES", "0", FILE_OR_LINE,
+	  .help = "Limit for all images together, with K, M, G or T; 0: there is none." },
+	{ "owner-timeout", PS_OPTION_NUMBER, AT(owner_timeout_s), "S", "5", FILE_OR_LINE,
+	  .high = 86400, .unit = "seconds",
+	  .help = "Seconds of silence after which an owner does not count as live, so that a claim "
+	          "needs no takeover; 0: it is while connected." },
+	{ "spill-dir", PS_OPTION_PATH, AT(spill_dir), "DIR", FILE_OR_LINE,
+	  .help = "Writes the images to DIR on SIGTERM, SIGINT or `perseas spill`; what memory has "
+	          "lost is loaded from there at start." },
+	{ "access", PS_OPTION_PATH, AT(access_file), "FILE", FILE_OR_LINE,
+	  .help = "Rules of who may do what, and how much of it: lines of\n"
+	          "    allow WHO RIGHT[,RIGHT]... [store STORES]\n"
+	          "    limit WHO [memory BYTES] [stores N]\n"
+	          "              [sessions N] [connections N]\n"
+	          "              [requests N/s]\n"
+	          "WHO is uid:N, user:NAME, gid:N, group:NAME, cert:NAME, anonymous or *; RIGHT is "
+	          "create, own, read, recover, admin, share or all; in names * stands for any "
+	          "characters; # begins a comment. What no line allows is denied; the first line "
+	          "that names a limit sets it. A FILE that allows nobody anything is refused "
+	          "without a line \"deny *\". SIGHUP reads FILE again. Without it everybody may do "
+	          "everything." },
+	{ "max-connections", PS_OPTION_NUMBER, AT(max_connections), "N", "1024", FILE_OR_LINE,
+	  .low = 16, .high = 65536,
+	  .help = "16 to 65536; a quarter is kept for owners and Unix sockets, a sixteenth from "
+	          "owners, who take two each; of what owners leave, Unix sockets and TCP can have "
+	          "half each." },
+	{ "threads", PS_OPTION_NUMBER, AT(threads), "N", FILE_OR_LINE, .low = 1,
+	  .high = THREADS_MAX,
+	  .help = "Threads for the data of owners over TCP and Unix sockets, 1 to 64; each serves "
+	          "some stores; 1: the thread that does all else. Default: the processors that "
+	          "perseasd may use, 8 at most." },
+	{ "spin-us", PS_OPTION_NUMBER, AT(spin_us), "N", "0", FILE_OR_LINE, .high = 1000000,
+	  .unit = "microseconds", .help = "Microseconds to spin for more data before sleeping." },
+	{ "log-level", PS_OPTION_CHOICE, AT(log_level), "LEVEL", "info", FILE_OR_LINE,
+	  .choices = "error|warning|info|debug", .help = "error, warning, info or debug." },
+	{ "log-format", PS_OPTION_CHOICE, AT(log_format), "FORMAT", "text", FILE_OR_LINE,
+	  .choices = "text|json", .help = "text, or json: an object a line." },
+	{ "http", PS_OPTION_OWN, .value = "HOST:PORT", .set = set_http, FILE_OR_LINE,
+	  .must = "an address, for example 127.0.0.1:7180",
+	  .help = "Answers HTTP there: /metrics, /healthz, /readyz, /status.json, and a page at /; "
+	          "port 0 takes a free one. HOST is of this host alone, as 127.0.0.1 or ::1. "
+	          "Without it: no HTTP." },
+	{ "http-anywhere", PS_OPTION_CHOICE, AT(http.anywhere), "on|off", "off", FILE_OR_LINE,
+	  .choices = "off|on", .help = "Whoever reaches the port may look: other hosts, too." },
+	{ "http-name", PS_OPTION_OWN, .value = "NAME", .set = set_http_name, FILE_OR_LINE,
+	  .must = "a host's name, for example node1.example, without a port; there may be 8",
+	  .help = "A name by which others reach it there, up to 8 times; numbers, localhost and "
+	          "the host's own name need none." },
+	{ "http-port-file", PS_OPTION_PATH, AT(http.port_file), "FILE", FILE_OR_LINE,
+	  .help = "Writes the port for HTTP to FILE once it is open." },
+	{ "port-file", PS_OPTION_PATH, AT(port_file), "FILE", FILE_OR_LINE,
+	  .help = "Writes the TCP ports to FILE once they are open, a line each." },
+	{ "config", PS_OPTION_PATH, AT(file), "FILE", LINE_ONLY,
+	  .help = "Reads options from FILE: lines of NAME VALUE, # begins a comment." },
+	{ "boot-id", PS_OPTION_OWN, .value = "ID", .set = set_boot_id, LINE_ONLY,
+	  .must = "32 hexadecimal digits",
+	  .help = "The boot of this host, where /proc does not tell it: 32 digits, hexadecimal, as "
+	          "%b in a unit of systemd." },
+	{ "metrics-help", PS_OPTION_FLAG, AT(metrics_help), LINE_ONLY,
+	  .help = "Prints a table of all metrics, and exits." },
+	{ "help", PS_OPTION_FLAG, AT(help), LINE_ONLY, .letter = 'h',
+	  .help = "Prints this text, and exits." },
+	{ "version", PS_OPTION_FLAG, AT(version), LINE_ONLY,
+	  .help = "Prints the version, and exits." },
+};
+
+static const struct ps_options options = {
+	.program = "perseasd",
+	.rows = rows,
+	.count = sizeof(rows) / sizeof(rows[0]),
+};
+static_assert(sizeof(rows) / sizeof(rows[0]) <= 64, "a bit for each in ps_reader.given");
+static_assert(ENDPOINTS_MAX == 16 && HTTP_NAMES_MAX == 8, "as the rows say");
+
+void config_help(FILE *out)
+{
+	fprintf(out, "Usage: perseasd [OPTION]...\n"
+	             "Keeps images of stores in memory for their owners on other hosts.\n"
+	             "\n");
+	ps_options_help(&options, out, CONFIG_FILE);
+	fprintf(out, "\nOn the command line alone:\n");
+	ps_options_help(&options, out, CONFIG_LINE);
+	fprintf(out, "\n"
+	             "Exit status:\n"
+	             "  0  it was ended, by a signal or by perseas spill\n"
+	             "  1  it could not start, or could not write an image to the disk\n"
+	             "  2  an option is wrong\n");
+}
+
+/* Splits a line of the file into name and value, in place. False: there is nothing on it. */
+static bool split_line(char *line, char **name, char **value)
+{
+	char *end;
+
+	line[strcspn(line, "#\r\n")] = '\0';
+	*name = line + strspn(line, " \t");
+	if (!**name)
+		return false;
+	*value = *name + strcspn(*name, " \t=");
+	end = *value;
+	*value += strspn(*value, " \t");
+	if (**value == '=')
+		*value += 1 + strspn(*value + 1, " \t");
+	*end = '\0';
+	end = *value + strlen(*value);
+	while (end > *value && (end[-1] == ' ' || end[-1] == '\t'))
+		*--end = '\0';
+	return true;
+}
+
+static int read_lines(struct ps_reader *reader, FILE *file, unsigned *number)
+{
+	char *line = NULL, *name, *value;
+	size_t room = 0;
+	ssize_t len;
+	int ret = 0;
+
+	errno = 0;
+	for (*number = 1; ret == 0 && (len = getline(&line, &room, file)) >= 0; ++*number) {
+		if (strlen(line) != (size_t)len)
+			ret = ps_reader_wrong(reader, "there is a byte 0; it must be a text");
+		else if (split_line(line, &name, &value))
+			ret = ps_options_read_line(reader, CONFIG_FILE, name, value);
+	}
+	--*number;
+	if (ret == 0 && !feof(file))
+		ret = ps_reader_wrong(reader, "%s", strerror(errno));
+	free(line);
+	return ret;
+}
+
+/* The lines of a configuration file: "name value" or "name = value"; # begins a comment. */
+static int read_file(struct ps_reader *reader, const char *path)
+{
+	char inner[PATH_MAX + 128] = "";
+	struct ps_reader lines = *reader;
+	FILE *file = fopen(path, "re");
+	unsigned number;
+	int ret;
+
+	if (!file)
+		return ps_reader_wrong(reader, "configuration file %s: %s", path, strerror(errno));
+	lines.why = inner;
+	lines.size = sizeof(inner);
+	ret = read_lines(&lines, file, &number);
+	if (ret && ferror(file))
+		ps_reader_wrong(reader, "configuration file %s: %s", path, inner);
+	else if (ret)
+		ps_reader_wrong(reader, "%s, line %u: %s", path, number, inner);
+	fclose(file);
+	return ret;
+}
+
+/* All or none of what TLS needs. */
+static int check_tls(struct ps_reader *reader)
+{
+	const struct config *config = reader->into;
+	bool any = config->tls_cert[0] || config->tls_key[0] || config->tls_ca[0] ||
+	           config->tls_crl[0];
+
+	if (any && !(config->tls_cert[0] && config->tls_key[0] && config->tls_ca[0]))
+		return ps_reader_wrong(
+			reader, "TLS needs --tls-cert, --tls-key and --tls-ca: %s is missing",
+			!config->tls_cert[0]  ? "--tls-cert"
+			: !config->tls_key[0] ? "--tls-key"
+					      : "--tls-ca");
+	if (any && config->exposed)
+		return ps_reader_wrong(reader, "with TLS there is no plain text: leave "
+		                               "--plaintext anywhere out, or --tls-cert");
+	return 0;
+}
+
+/* The processors that this process may use, unless they are many. */
+static unsigned usual_threads(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) < 1)
+		return 1;
+	return CPU_COUNT(&set) < THREADS_USUAL ? (unsigned)CPU_COUNT(&set) : THREADS_USUAL;
+}
+
+static void preset(struct config *config)
+{
+	memset(config, 0, sizeof(*config));
+	ps_options_preset(&options, config);
+	config->threads = usual_threads();
+}
+
+/* The command line names the file, and is read again after it, since it has the last word. */
+int config_parse(struct config *config, int argc, char *const *argv, char *why, size_t size)
+{
+	struct ps_reader reader = { .options = &options, .into = config };
+	char path[PATH_MAX];
+
+	reader.why = why;
+	reader.size = size;
+	preset(config);
+	if (ps_options_read(&reader, argc, argv) < 0)
+		return -1;
+	if (config->file[0]) {
+		strcpy(path, config->file);
+		preset(config);
+		if (read_file(&reader, path) < 0 || ps_options_read(&reader, argc, argv) < 0)
+			return -1;
+	}
+	if (check_tls(&reader) < 0)
+		return -1;
+	config->endpoint_default = config->endpoint_count == 0;
+	if (config->endpoint_default)
+		set_listen(config, "127.0.0.1:" PS_PORT);
+	return 0;
+}

@@ -1,0 +1,472 @@
+/*
+ * connection_loop.c - control connections from the moment they are accepted: who they are, how
+ * long they may take, and when it is their turn.
+ */
+#include "connection.h"
+
+#include <arpa/inet.h>
+#include <event2/event.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	HELD_MAX = 64 << 20, /* bytes of large messages, of all connections together, beyond
+	                        which those that hold no claim have to wait */
+	HELD_WAIT_MS = 100,
+	OWNER_REQUESTS = 50, /* a second, that no limit takes from the holder of a claim */
+	ROUNDS = 16,
+	BUSY_MS = 2, /* after data has come, owners wait for no more than a message of others' */
+	/* While threads carry data, others may have one part in OTHERS_PART of the loop's time.
+	 * They wait when they are OTHERS_AHEAD_MS ahead of that, but never longer than the
+	 * maximum. */
+	OTHERS_PART = 4,
+	OTHERS_AHEAD_MS = 2,
+	OTHERS_WAIT_MAX_MS = 100,
+};
+
+uint64_t connection_now_ms(void)
+{
+	return daemon_now_ns() / 1000000;
+}
+
+void connection_weigh(struct connection *connection)
+{
+	const bool owner = connection->session.store;
+	size_t held = 0;
+
+	if (!owner && connection->room > INPUT_FIRST)
+		held += connection->room;
+	if (!owner && connection->output.len > INPUT_FIRST)
+		held += connection->output.len;
+	connection->daemon->held += held - connection->held;
+	connection->held = held;
+}
+
+void connection_wait(struct connection *connection, enum due due, uint64_t ns)
+{
+	const struct timeval limit = { (time_t)(ns / 1000000000u),
+		                       (suseconds_t)(ns % 1000000000u / 1000) };
+
+	if (connection->due == due)
+		return;
+	connection->due = due;
+	event_add(connection->timer, &limit);
+}
+
+void connection_wait_no_more(struct connection *connection, enum due due)
+{
+	if (connection->due != due)
+		return;
+	connection->due = DUE_NOTHING;
+	event_del(connection->timer);
+}
+
+/* Requests a second, LIMIT_NONE: as many as it likes. */
+static uint64_t rate_of(const struct connection *connection)
+{
+	const struct session *session = &connection->session;
+	uint64_t rate = access_limit(stores_access(connection->daemon->stores),
+	                             session->identity.name, LIMIT_REQUESTS);
+
+	return session->store && rate < OWNER_REQUESTS ? OWNER_REQUESTS : rate;
+}
+
+/* The holder of a claim has a rate of its own: others of its identity do not delay it. */
+static struct bucket *bucket_of(struct connection *connection)
+{
+	return connection->session.store ? &connection->bucket : &connection->guest.origin->bucket;
+}
+
+bool connection_is_too_much(const struct connection *connection)
+{
+	return connection->daemon->held > HELD_MAX && !connection->session.store;
+}
+
+/* Has data come just now? */
+static bool is_busy(struct daemon *daemon)
+{
+	return daemon_now_ns() < daemon_data_ns(daemon) + BUSY_MS * 1000000ull;
+}
+
+/* Beside threads that carry data, the loop has a processor's time to itself, and would give all of
+ * it to whoever floods it: so much less is left to the threads where there are few processors. What
+ * others took is followed by a time in which they wait; a few messages are served at once. */
+static uint64_t others_wait_ns(const struct connection *connection)
+{
+	struct daemon *daemon = connection->daemon;
+	const uint64_t now_ns = daemon_now_ns();
+
+	if (connection->hurries || daemon->others_until_ns < now_ns + OTHERS_AHEAD_MS * 1000000ull)
+		return 0;
+	return lanes_run(daemon) && is_busy(daemon) ? daemon->others_until_ns - now_ns : 0;
+}
+
+static void note_others(struct daemon *daemon, uint64_t began_ns)
+{
+	const uint64_t now_ns = daemon_now_ns(), cost_ns = OTHERS_PART * (now_ns - began_ns);
+	const uint64_t most_ns = now_ns + OTHERS_WAIT_MAX_MS * 1000000ull;
+	uint64_t *until_ns = &daemon->others_until_ns;
+
+	if (*until_ns < now_ns)
+		*until_ns = now_ns;
+	if (*until_ns < most_ns)
+		*until_ns += cost_ns < most_ns - *until_ns ? cost_ns : most_ns - *until_ns;
+}
+
+/* Reads from a peer that has no claim, or asks more often than owners have reason to. */
+static void read_one(struct connection *connection)
+{
+	struct daemon *daemon = connection->daemon;
+	const bool other = !connection->hurries;
+	const uint64_t began_ns = daemon_now_ns();
+
+	if (other)
+		daemon_others_came(daemon);
+	connection_read(connection);
+	if (other)
+		note_others(daemon, began_ns);
+}
+
+/* It is read again after so long. The time to say hello goes on then. */
+static void hold(struct connection *connection, uint64_t wait_ns)
+{
+	connection->hello_until_ns += wait_ns;
+	connection_wait_no_more(connection, connection->due);
+	connection_wait(connection, DUE_TURN, wait_ns);
+	event_del(connection->readable);
+}
+
+static uint64_t turn_wait_ns(struct connection *connection)
+{
+	const uint64_t rate = rate_of(connection);
+	uint64_t wait = 0;
+
+	if (rate != LIMIT_NONE)
+		wait = bucket_take(bucket_of(connection), rate, connection_now_ms() * 1000000u);
+	return wait ? wait : others_wait_ns(connection);
+}
+
+/* A request that came too early waits. The next one is not read meanwhile, so that its sender is
+ * slowed down. The same holds for a step of a handshake, which costs more than most requests. */
+bool connection_must_wait(struct connection *connection)
+{
+	uint64_t wait = 0;
+
+	if (connection->stage != STAGE_OPEN && connection->stage != STAGE_TLS)
+		return false;
+	if (connection->stage == STAGE_OPEN && connection_is_too_much(connection)) {
+		wait = HELD_WAIT_MS * 1000000ull;
+	} else if (!connection->has_turn) {
+		wait = connection->stage == STAGE_TLS ? others_wait_ns(connection)
+		                                      : turn_wait_ns(connection);
+		connection->has_turn = true;
+	}
+	if (wait == 0)
+		return false;
+	hold(connection, wait);
+	return true;
+}
+
+void connection_give_up_turn(struct connection *connection)
+{
+	const uint64_t rate = rate_of(connection);
+
+	if (connection->has_turn && connection->due == DUE_TURN &&
+	    connection->stage == STAGE_OPEN && rate != LIMIT_NONE)
+		bucket_return(bucket_of(connection), rate);
+}
+
+/* Owners come before the others as often as they have reason to ask: an owner that floods the
+ * daemon does not come before the commits of all. */
+void connection_rank(struct connection *connection)
+{
+	const uint64_t now_ns = daemon_now_ns();
+
+	connection->hurries = connection->session.store &&
+	                      bucket_take(&connection->haste, OWNER_REQUESTS, now_ns) == 0;
+	if (connection->session.store && !connection->hurries)
+		bucket_return(&connection->haste, OWNER_REQUESTS);
+	event_priority_set(connection->readable,
+	                   connection->hurries ? PRIORITY_OWNERS : PRIORITY_OTHERS);
+}
+
+unsigned connection_rounds(const struct connection *connection)
+{
+	return connection->hurries || !is_busy(connection->daemon) ? ROUNDS : 1;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct connection *connection = arg;
+	struct daemon *daemon = connection->daemon;
+
+	(void)fd;
+	(void)what;
+	daemon_enter(daemon);
+	read_one(connection);
+	daemon_leave(daemon);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	struct connection *connection = arg;
+	struct daemon *daemon = connection->daemon;
+
+	(void)fd;
+	(void)what;
+	daemon_enter(daemon);
+	connection_write(connection);
+	daemon_leave(daemon);
+}
+
+static void tell_late(const struct connection *connection, enum due due)
+{
+	const char *peer = connection->session.peer, *who = connection->session.identity.name;
+	const struct log_fields fields = { .peer = peer };
+
+	if (due == DUE_HELLO)
+		log_limited(daemon_refuse(connection->daemon, REFUSED_HELLO), LOG_LEVEL_INFO,
+		            "hello-late", &fields,
+		            "connection from %s, %s, is closed: it did not say hello in time", peer,
+		            *who ? who : "in the handshake of TLS");
+	else
+		log_event(LOG_LEVEL_INFO, "too-slow", &fields,
+		          "connection from %s, %s, is closed: it %s", peer, who,
+		          due == DUE_REQUEST ? "sent half of a request and then was too slow"
+		                             : "did not take its reply in time");
+}
+
+static void expect_hello(struct connection *connection)
+{
+	const uint64_t now_ns = daemon_now_ns(), until_ns = connection->hello_until_ns;
+
+	connection_wait(connection, DUE_HELLO, until_ns > now_ns ? until_ns - now_ns : 0);
+}
+
+static void run_timer(struct connection *connection)
+{
+	const enum due due = connection->due;
+
+	connection->due = DUE_NOTHING;
+	if (due == DUE_TURN) {
+		event_add(connection->readable, NULL);
+		if (connection->stage == STAGE_TLS)
+			expect_hello(connection);
+		read_one(connection);
+		return;
+	}
+	if (due == DUE_SIGN) {
+		connection_sign(connection);
+		return;
+	}
+	tell_late(connection, due);
+	connection_close(connection);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct connection *connection = arg;
+	struct daemon *daemon = connection->daemon;
+
+	(void)fd;
+	(void)what;
+	daemon_enter(daemon);
+	run_timer(connection);
+	daemon_leave(daemon);
+}
+
+/* A host that died without a word is found out in about ten seconds. */
+static void set_options(int fd)
+{
+	const int on = 1, idle = 4, interval = 2, probes = 3;
+	const unsigned limit_ms = 10000;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms));
+}
+
+static void name_peer(struct connection *connection, const struct sockaddr *from)
+{
+	const struct sockaddr_in *v4 = (const void *)from;
+	const struct sockaddr_in6 *v6 = (const void *)from;
+	char *peer = connection->session.peer;
+	const size_t size = sizeof(connection->session.peer);
+	char number[INET6_ADDRSTRLEN] = "?";
+	struct ucred cred = { .pid = 0 };
+	socklen_t len = sizeof(cred);
+
+	if (connection->session.local) {
+		(void)getsockopt(connection->stream.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+		snprintf(peer, size, "process %d on this host", (int)cred.pid);
+	} else if (from->sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &v6->sin6_addr, number, sizeof(number));
+		snprintf(peer, size, "[%s]:%u", number, ntohs(v6->sin6_port));
+	} else {
+		inet_ntop(AF_INET, &v4->sin_addr, number, sizeof(number));
+		snprintf(peer, size, "%s:%u", number, ntohs(v4->sin_port));
+	}
+}
+
+/* A network of IPv6 is one origin: whoever has an address of it has all of them. */
+static void origin_of(const struct sockaddr *from, bool local, char origin[ORIGIN_MAX])
+{
+	struct in6_addr net;
+	char number[INET6_ADDRSTRLEN] = "?";
+
+	if (!local && from->sa_family == AF_INET6) {
+		net = ((const struct sockaddr_in6 *)(const void *)from)->sin6_addr;
+		if (!IN6_IS_ADDR_V4MAPPED(&net) && !IN6_IS_ADDR_LINKLOCAL(&net) &&
+		    !IN6_IS_ADDR_LOOPBACK(&net))
+			memset(&net.s6_addr[8], 0, 8);
+		inet_ntop(AF_INET6, &net, number, sizeof(number));
+	} else if (!local) {
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)from)->sin_addr,
+		          number, sizeof(number));
+	}
+	snprintf(origin, ORIGIN_MAX, "%s %s", local ? "unix" : "address", number);
+}
+
+static struct connection *connection_at(const struct guest *guest)
+{
+	return (struct connection *)((char *)(uintptr_t)guest - offsetof(struct connection, guest));
+}
+
+/* One that is worked for cannot go at once. */
+static bool guest_owns(const struct guest *guest)
+{
+	const struct connection *connection = connection_at(guest);
+
+	return connection->session.store || connection->working;
+}
+
+static void guest_evict(struct guest *guest)
+{
+	struct connection *connection = connection_at(guest);
+
+	daemon_tell_crowded(connection->daemon, connection->session.peer);
+	connection_close(connection);
+}
+
+int connection_identify(struct connection *connection, const char *certificate)
+{
+	struct identity *who = &connection->session.identity;
+	const struct access *access = stores_access(connection->daemon->stores);
+	bool named = true;
+
+	if (connection->session.local)
+		identity_of_process(who, connection->stream.fd);
+	else
+		named = identity_of_certificate(who, certificate);
+	if (strcmp(who->name, "anonymous") != 0 && !crowd_move(&connection->guest, who->name))
+		return -1;
+	if (named && connection->guest.origin->connections <=
+	                     access_limit(access, who->name, LIMIT_CONNECTIONS))
+		return 0;
+	log_limited(daemon_refuse(connection->daemon, named ? REFUSED_LIMIT : REFUSED_TLS),
+	            LOG_LEVEL_WARNING, "connection-refused",
+	            &(struct log_fields){ .peer = connection->session.peer },
+	            "connection from %s, %s, is refused: %s", connection->session.peer, who->name,
+	            named ? "it has all that its limit \"connections\" allows"
+	                  : "its certificate names nobody");
+	return -1;
+}
+
+static void tell_no_memory(const struct connection *connection)
+{
+	log_event(LOG_LEVEL_ERROR, "out-of-memory",
+	          &(struct log_fields){ .peer = connection->session.peer },
+	          "out of memory for a connection");
+}
+
+static bool make_events(struct connection *connection)
+{
+	struct event_base *base = connection->daemon->base;
+	int fd = connection->stream.fd;
+
+	connection->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, connection);
+	connection->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, connection);
+	connection->timer = evtimer_new(base, on_timer, connection);
+	connection->hangup = event_new(base, fd, EV_CLOSED, connection_on_hangup, connection);
+	if (!connection->readable || !connection->writable || !connection->timer ||
+	    !connection->hangup || event_add(connection->readable, NULL) < 0)
+		return false;
+	connection->hello_until_ns = daemon_now_ns() + HANDSHAKE_SECONDS * 1000000000ull;
+	expect_hello(connection);
+	return true;
+}
+
+static struct connection *connection_new(struct daemon *daemon, int fd, const struct sockaddr *from,
+                                         bool local)
+{
+	struct connection *connection = calloc(1, sizeof(*connection));
+	char origin[ORIGIN_MAX];
+
+	if (!connection)
+		return NULL;
+	connection->guest = (struct guest){
+		.local = local,
+		.heard_ms = connection_now_ms(),
+		.owns = guest_owns,
+		.evict = guest_evict,
+	};
+	origin_of(from, local, origin);
+	if (!crowd_enter(&daemon->crowd, &connection->guest, origin)) {
+		free(connection);
+		return NULL;
+	}
+	connection->session.ops = &connection_session;
+	connection->session.local = local;
+	connection->daemon = daemon;
+	connection->stream.fd = fd;
+	connection->process = local ? shm_process(fd) : -1;
+	connection->next = daemon->connections;
+	connection->link = &daemon->connections;
+	if (connection->next)
+		connection->next->link = &connection->next;
+	daemon->connections = connection;
+	daemon->counters.connections++;
+	name_peer(connection, from);
+	return connection;
+}
+
+/* Every byte of a TCP connection is inside TLS, where there is TLS; who it is, is not known before
+ * the handshake is over. */
+static int begin(struct connection *connection)
+{
+	connection->stage = STAGE_SNIFF;
+	if (connection->session.local || !connection->daemon->tls)
+		return connection_identify(connection, NULL);
+	connection->stage = STAGE_TLS;
+	if (ps_stream_secure(&connection->stream, connection->daemon->tls, NULL) == 0)
+		return 0;
+	tell_no_memory(connection);
+	return -1;
+}
+
+void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *from, bool local)
+{
+	struct connection *connection = connection_new(daemon, fd, from, local);
+
+	daemon_others_came(daemon);
+	if (!connection) {
+		daemon_tell_crowded(daemon, "who comes");
+		close(fd);
+		return;
+	}
+	if (!local)
+		set_options(fd);
+	if (!make_events(connection)) {
+		tell_no_memory(connection);
+		connection_close(connection);
+	} else if (begin(connection) < 0) {
+		connection_close(connection);
+	}
+}

@@ -1,0 +1,529 @@
+/*
+ * control_loop.c - control connections over libevent. A connection reads no more than the
+ * message that is due, and no request before the reply to the last one is sent, so that
+ * neither buffer grows beyond one message. A peer that is slow costs a timer.
+ */
+#include "connection.h"
+
+#include "../../proto/data/frame.h"
+#include "../../proto/base/tls.h"
+#include "../store/status.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	INPUT_KEEP = 64 << 10, /* bytes of input buffer that an owner keeps between messages */
+	TURN_MS = 2,           /* after which the others get their turn */
+};
+
+static struct connection *connection_of(struct session *session)
+{
+	return (struct connection *)session;
+}
+
+static void session_cut(struct session *session)
+{
+	daemon_cut(connection_of(session)->daemon, session);
+}
+
+static bool session_may_write(struct session *session)
+{
+	return session->shared && shm_lives(connection_of(session)->process);
+}
+
+static struct holder *session_keep(struct session *session)
+{
+	return shm_holder(connection_of(session)->process);
+}
+
+/* Bytes that lie in the socket were heard: it is this daemon that had no time for them. But not
+ * when it waits for the other end to take an answer. */
+static uint64_t session_silent_ms(struct session *session)
+{
+	struct connection *connection = connection_of(session);
+	char byte;
+
+	if (session->local && !shm_lives(connection->process))
+		return UINT64_MAX;
+	if (connection->due == DUE_TURN || connection->parked || connection->working)
+		return 0;
+	if (connection->output.len == 0 &&
+	    (ps_stream_pending(&connection->stream) ||
+	     recv(connection->stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0))
+		return 0;
+	return connection_now_ms() - connection->guest.heard_ms;
+}
+
+static uint64_t session_clock_ns(struct session *session)
+{
+	struct timespec now;
+
+	(void)session;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void session_offer(struct session *session, Perseas__Grant *grant)
+{
+	daemon_grant(connection_of(session)->daemon, session, grant);
+}
+
+static bool session_fits(const struct session *session)
+{
+	return crowd_owner_fits(&((const struct connection *)session)->daemon->crowd);
+}
+
+const char *connection_origin(const struct session *session)
+{
+	return ((const struct connection *)session)->guest.origin->name;
+}
+
+bool connection_address(const struct session *session, struct sockaddr_storage *address)
+{
+	socklen_t len = sizeof(*address);
+
+	return !session->local && getsockname(((const struct connection *)session)->stream.fd,
+	                                      (struct sockaddr *)address, &len) == 0;
+}
+
+const struct session_ops connection_session = {
+	.cut = session_cut,
+	.may_write = session_may_write,
+	.keep = session_keep,
+	.silent_ms = session_silent_ms,
+	.clock_ns = session_clock_ns,
+	.grant = session_offer,
+	.fits = session_fits,
+};
+
+/* The output is sent, or never will be. */
+static void drop_output(struct connection *connection)
+{
+	if (connection->output.ends) {
+		/* Whoever asked for the end sees it by this connection's. */
+		connection->daemon->farewell = fcntl(connection->stream.fd, F_DUPFD_CLOEXEC, 0);
+		daemon_stop(connection->daemon);
+	}
+	for (unsigned i = 0; i < connection->output.fd_count; i++)
+		close(connection->output.fds[i]);
+	free(connection->output.bytes);
+	memset(&connection->output, 0, sizeof(connection->output));
+	connection->sent = 0;
+	connection_wait_no_more(connection, DUE_REPLY);
+	connection_weigh(connection);
+}
+
+static void free_event(struct event **event)
+{
+	if (*event)
+		event_free(*event);
+	*event = NULL;
+}
+
+/* Frees all but the stream. */
+static void release(struct connection *connection)
+{
+	assert(daemon_is_inside(connection->daemon));
+	connection_give_up_turn(connection);
+	connection_unpark(connection);
+	store_session_ended(&connection->session);
+	if (connection->next)
+		connection->next->link = connection->link;
+	*connection->link = connection->next;
+	crowd_leave(&connection->guest);
+	connection->room = 0;
+	drop_output(connection);
+	free_event(&connection->readable);
+	free_event(&connection->writable);
+	free_event(&connection->timer);
+	free_event(&connection->hangup);
+	if (connection->process >= 0)
+		close(connection->process);
+	free(connection->input);
+	free(connection);
+}
+
+void connection_close(struct connection *connection)
+{
+	struct ps_stream stream = connection->stream;
+
+	if (connection->working) {
+		connection->gone = true;
+		job_cancel(&connection->job);
+		return;
+	}
+	/* A handshake that failed has been told already. */
+	if (connection->stage != STAGE_TLS && ps_stream_fault(&stream))
+		log_limited(&connection->guest.origin->told, LOG_LEVEL_WARNING, "tls-broken",
+		            &(struct log_fields){ .peer = connection->session.peer },
+		            "the connection from %s is over: %s", connection->session.peer,
+		            ps_stream_why(&stream));
+	release(connection);
+	ps_stream_close(&stream);
+}
+
+/* The rest has to wait until the peer takes it. */
+static int wait_writable(struct connection *connection)
+{
+	event_del(connection->readable);
+	event_add(connection->writable, NULL);
+	connection_wait(connection, DUE_REPLY, connection->daemon->message_ns);
+	return 0;
+}
+
+/* Once: the rest of the output, with its descriptors before the first byte. As sendmsg(). */
+static ssize_t send_rest(struct connection *connection)
+{
+	struct control_reply *output = &connection->output;
+	struct iovec rest = { output->bytes + connection->sent, output->len - connection->sent };
+
+	if (connection->sent == 0 && output->fd_count > 0)
+		return shm_send(connection->stream.fd, rest.iov_base, rest.iov_len, output->fds,
+		                output->fd_count);
+	return ps_stream_send(&connection->stream, &rest, 1);
+}
+
+/* Sends what the socket takes. -1: the connection is of no more use. */
+static int send_output(struct connection *connection)
+{
+	struct control_reply *output = &connection->output;
+
+	while (connection->sent < output->len) {
+		ssize_t n = send_rest(connection);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return wait_writable(connection);
+		if (n < 0)
+			return -1;
+		connection->sent += (size_t)n;
+	}
+	drop_output(connection);
+	return connection->stage == STAGE_LAST ? -1 : 0;
+}
+
+static int send_hello(struct connection *connection)
+{
+	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+
+	connection->output.bytes = malloc(sizeof(hello));
+	if (!connection->output.bytes)
+		return -1;
+	memcpy(connection->output.bytes, &hello, sizeof(hello));
+	connection->output.len = sizeof(hello);
+	return send_output(connection);
+}
+
+/* Our hello goes to a peer of another version too, so that it can say what is wrong. */
+static int take_hello(struct connection *connection)
+{
+	struct ps_control_hello hello;
+
+	memcpy(&hello, connection->input, sizeof(hello));
+	connection->have = 0;
+	connection->stage = STAGE_OPEN;
+	if (hello.version != PS_PROTOCOL_VERSION) {
+		log_limited(daemon_refuse(connection->daemon, REFUSED_HELLO), LOG_LEVEL_WARNING,
+		            "other-version",
+		            &(struct log_fields){ .peer = connection->session.peer },
+		            "%s speaks version %u of the protocol, this daemon version %d",
+		            connection->session.peer, hello.version, PS_PROTOCOL_VERSION);
+		connection->stage = STAGE_LAST;
+	}
+	connection_wait_no_more(connection, DUE_HELLO);
+	return send_hello(connection);
+}
+
+static uint32_t message_length(const struct connection *connection)
+{
+	uint32_t length;
+
+	memcpy(&length, connection->input, sizeof(length));
+	return length;
+}
+
+static void note_reply(struct connection *connection, const struct control_reply *reply,
+                       uint64_t took_ns)
+{
+	const char *peer = connection->session.peer;
+	const struct log_fields fields = { .store = reply->store,
+		                           .epoch = reply->epoch,
+		                           .peer = peer };
+
+	counters_note(&connection->daemon->counters, reply->request, reply->status, took_ns);
+	if (reply->status != STATUS(OK))
+		log_limited(&connection->guest.origin->told, control_refusal_level(reply->request),
+		            "refused", &fields, "%s is refused \"%s\": %s", peer,
+		            control_request_name(reply->request), reply->refusal);
+	if (reply->ends)
+		log_event(LOG_LEVEL_INFO, "spilled", &fields,
+		          "ends after a spill that %s asked for", peer);
+}
+
+/* A request was handled. -1: the connection is of no more use. */
+static int finish_request(struct connection *connection)
+{
+	if (connection->handled < 0)
+		return -1;
+	if (connection->output.fd_count > 0)
+		connection->session.fabric = target_shm.name;
+	note_reply(connection, &connection->output, daemon_now_ns() - connection->began_ns);
+	connection_rank(connection);
+	connection->have = 0;
+	connection->sign_last = 0;
+	if (connection->room > (connection->session.store ? INPUT_KEEP : INPUT_FIRST)) {
+		free(connection->input);
+		connection->input = NULL;
+		connection->room = 0;
+	}
+	connection_weigh(connection);
+	return send_output(connection);
+}
+
+/* Bytes of input that are needed before the next step. */
+static size_t wanted(const struct connection *connection)
+{
+	const size_t head = sizeof(uint32_t);
+
+	if (connection->stage == STAGE_HELLO)
+		return sizeof(struct ps_control_hello);
+	if (connection->stage == STAGE_SNIFF || connection->have < head ||
+	    message_length(connection) > PS_MESSAGE_MAX)
+		return head;
+	return head + message_length(connection);
+}
+
+enum taken { TAKEN, TAKEN_WAITS, TAKEN_CLOSE, TAKEN_AWAY };
+
+/* Something else connected, or an owner that has certificates. */
+static void refuse_stranger(const struct connection *connection)
+{
+	const struct log_fields fields = { .peer = connection->session.peer };
+	const uint8_t *bytes = connection->input;
+
+	if (bytes[0] != PS_TLS_HANDSHAKE || bytes[1] != PS_TLS_MAJOR) {
+		log_limited(daemon_refuse(connection->daemon, REFUSED_HELLO), LOG_LEVEL_INFO,
+		            "not-perseas", &fields, "connection from %s is not of this protocol",
+		            fields.peer);
+		return;
+	}
+	log_limited(daemon_refuse(connection->daemon, REFUSED_TLS), LOG_LEVEL_WARNING, "wants-tls",
+	            &fields,
+	            "%s wants TLS, and this daemon was started without: give it --tls-cert, "
+	            "--tls-key and --tls-ca",
+	            fields.peer);
+	ps_stream_refuse(&connection->stream);
+}
+
+static enum taken sniff(struct connection *connection)
+{
+	struct daemon *daemon = connection->daemon;
+	uint32_t magic = message_length(connection);
+	struct ps_stream stream = connection->stream;
+	struct session session = connection->session;
+	char origin[ORIGIN_MAX];
+
+	if (magic == PS_CONTROL_MAGIC) {
+		connection->stage = STAGE_HELLO;
+		return TAKEN;
+	}
+	if (magic != PS_DATA_MAGIC) {
+		refuse_stranger(connection);
+		return TAKEN_CLOSE;
+	}
+	snprintf(origin, sizeof(origin), "%s", connection->guest.origin->name);
+	release(connection);
+	data_accept(daemon, &stream, session.peer, session.identity.name, origin);
+	return TAKEN_AWAY;
+}
+
+_Static_assert(PS_TLS_NAME_MAX + sizeof("cert:") <= IDENTITY_MAX + 1, "each name is an identity");
+
+/* The handshake goes on. The certificate is good, and its name becomes the session's identity. */
+static enum taken shake(struct connection *connection)
+{
+	struct ps_stream *stream = &connection->stream;
+	const char *peer = connection->session.peer;
+	char name[PS_TLS_NAME_MAX + 1];
+	int ret = ps_stream_shake(stream);
+
+	connection->has_turn = false;
+	if (ret == 0) {
+		if (ps_stream_events(stream, false) == POLLOUT)
+			event_add(connection->writable, NULL);
+		return TAKEN_WAITS;
+	}
+	if (ret < 0 || ps_stream_name(stream, name) < 0) {
+		const bool fault = ps_stream_fault(stream);
+
+		/* Who looks at ports connects and goes: nobody has to do anything about that. */
+		log_limited(daemon_refuse(connection->daemon, REFUSED_TLS),
+		            fault ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "tls-refused",
+		            &(struct log_fields){ .peer = peer },
+		            "the TLS connection from %s is refused: %s", peer,
+		            fault ? ps_stream_why(stream) : "it ended in the handshake");
+		return TAKEN_CLOSE;
+	}
+	if (connection_identify(connection, name) < 0)
+		return TAKEN_CLOSE;
+	log_event(LOG_LEVEL_DEBUG, "identified", &(struct log_fields){ .peer = peer },
+	          "the connection from %s is of %s", peer, connection->session.identity.name);
+	connection->stage = STAGE_SNIFF;
+	return TAKEN;
+}
+
+/* A request is whole, or says that it will be longer than it may. */
+static enum taken take_request(struct connection *connection)
+{
+	connection_wait_no_more(connection, DUE_REQUEST);
+	if (message_length(connection) > PS_MESSAGE_MAX)
+		connection->stage = STAGE_LAST;
+	if (!connection_handle(connection))
+		return TAKEN_WAITS;
+	return finish_request(connection) < 0 ? TAKEN_CLOSE : TAKEN;
+}
+
+/* Does what the input allows, once. */
+static enum taken step(struct connection *connection)
+{
+	if (connection->stage == STAGE_SNIFF)
+		return sniff(connection);
+	if (connection->stage == STAGE_HELLO)
+		return take_hello(connection) < 0 ? TAKEN_CLOSE : TAKEN;
+	return take_request(connection);
+}
+
+/* By what has come, not by what was announced. */
+static bool grow_input(struct connection *connection)
+{
+	size_t room = connection->room ? 2 * connection->room : INPUT_FIRST;
+	uint8_t *input;
+
+	if (connection->have < connection->room)
+		return true;
+	if (room > INPUT_FIRST && connection_is_too_much(connection)) {
+		log_limited(
+			&connection->guest.origin->told, LOG_LEVEL_WARNING, "too-much",
+			&(struct log_fields){ .peer = connection->session.peer },
+			"connection from %s is closed: too much is under way for a large request",
+			connection->session.peer);
+		return false;
+	}
+	input = realloc(connection->input, room);
+	if (!input)
+		return false;
+	connection->input = input;
+	connection->room = room;
+	connection_weigh(connection);
+	return true;
+}
+
+/* Reads towards the next step. 1: it can be done; 0: more must come; -1: it is over. */
+static int receive(struct connection *connection)
+{
+	while (connection->have < wanted(connection)) {
+		size_t want = wanted(connection), part;
+		ssize_t n;
+
+		if (!grow_input(connection))
+			return -1;
+		part = (want < connection->room ? want : connection->room) - connection->have;
+		n = ps_stream_recv(&connection->stream, connection->input + connection->have, part);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return 0;
+		if (n <= 0)
+			return -1;
+		connection->have += (size_t)n;
+		connection->guest.heard_ms = connection_now_ms();
+	}
+	return 1;
+}
+
+/* Some of a request has come. */
+static void expect_more(struct connection *connection)
+{
+	if (connection->stage == STAGE_OPEN && connection->have > 0)
+		connection_wait(connection, DUE_REQUEST, connection->daemon->message_ns);
+}
+
+static enum taken advance(struct connection *connection)
+{
+	int ret;
+
+	if (connection->stage == STAGE_TLS)
+		return connection_must_wait(connection) ? TAKEN_WAITS : shake(connection);
+	ret = receive(connection);
+	if (ret == 0)
+		expect_more(connection);
+	if (ret == 0 || (ret > 0 && connection_must_wait(connection)))
+		return TAKEN_WAITS;
+	return ret < 0 ? TAKEN_CLOSE : step(connection);
+}
+
+/* No poll tells of what is decrypted already. */
+static void read_on(struct connection *connection)
+{
+	if (ps_stream_pending(&connection->stream))
+		daemon_run_again(connection->daemon, connection->readable);
+}
+
+void connection_read(struct connection *connection)
+{
+	const uint64_t began = connection_now_ms();
+
+	for (unsigned round = 0; round < connection_rounds(connection); round++) {
+		enum taken taken;
+
+		if (connection->output.len > 0)
+			return;
+		taken = advance(connection);
+
+		if (taken == TAKEN_CLOSE)
+			connection_close(connection);
+		if (taken != TAKEN)
+			return;
+		if (connection_now_ms() - began >= TURN_MS)
+			break;
+	}
+	if (connection->output.len == 0)
+		read_on(connection);
+}
+
+void connection_handled(struct connection *connection)
+{
+	event_add(connection->readable, NULL);
+	if (finish_request(connection) < 0)
+		connection_close(connection);
+	else
+		connection_read(connection);
+}
+
+void connection_write(struct connection *connection)
+{
+	if (connection->stage == STAGE_TLS) {
+		event_del(connection->writable);
+		connection_read(connection);
+	} else if (send_output(connection) < 0) {
+		connection_close(connection);
+	} else if (connection->output.len == 0) {
+		event_del(connection->writable);
+		event_add(connection->readable, NULL);
+		read_on(connection);
+	}
+}
+
+void connections_close(struct daemon *daemon)
+{
+	jobs_drain(daemon->jobs);
+	while (daemon->connections)
+		connection_close(daemon->connections);
+}

@@ -1,0 +1,300 @@
+/*
+ * daemon.c - the loop, its turns between owners and others, and what its parts share. main.c
+ * makes and runs it; the parts call it. Nothing in the loop may block: what takes long goes to
+ * jobs_loop.c.
+ */
+#include "daemon.h"
+
+#include <assert.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	LOOP_ROUNDS = 32,  /* looks at the data paths for each look at everything else */
+	FLUSH_US = 100000, /* between two tries to write what the log's reader did not take */
+};
+
+static const struct target *const targets[] = {
+	&target_tcp,
+	&target_shm,
+#if PERSEAS_RDMA
+	&target_rdma,
+#endif
+	NULL,
+};
+
+uint64_t daemon_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void daemon_cut(struct daemon *daemon, struct session *session)
+{
+	assert(daemon_is_inside(daemon));
+	for (const struct target *const *target = targets; *target; target++)
+		if ((*target)->cut)
+			(*target)->cut(daemon, session);
+	session->fabric = NULL;
+}
+
+void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant)
+{
+	for (const struct target *const *target = targets; *target; target++)
+		if ((*target)->grant)
+			(*target)->grant(daemon, session, grant);
+}
+
+/* Owners' events do not wait for more than one of the others'. */
+static struct event_base *make_base(void)
+{
+	struct event_config *config = event_config_new();
+	struct event_base *base;
+
+	if (!config)
+		return NULL;
+	event_config_set_max_dispatch_interval(config, NULL, 1, PRIORITY_OTHERS);
+	base = event_base_new_with_config(config);
+	event_config_free(config);
+	if (base && event_base_priority_init(base, PRIORITIES) == 0)
+		return base;
+	if (base)
+		event_base_free(base);
+	return NULL;
+}
+
+bool daemon_owners_pause(struct daemon *daemon)
+{
+	const uint64_t now = daemon_now_ns(), wait = OTHERS_WAIT_MS * 1000000ull;
+
+	if (daemon->last_since)
+		return now - daemon->last_since >= wait;
+	if (now - daemon->others_at < wait)
+		return false;
+	/* Nothing tells whether events of another priority wait, but one that waits behind them. */
+	daemon->last_since = now;
+	event_active(daemon->last, EV_TIMEOUT, 0);
+	return false;
+}
+
+void daemon_others_came(struct daemon *daemon)
+{
+	daemon->others_at = daemon_now_ns();
+	if (!daemon->last_since)
+		return;
+	daemon->last_since = daemon->others_at;
+	for (const struct target *const *target = targets; *target; target++)
+		if ((*target)->resume)
+			(*target)->resume(daemon);
+}
+
+static void on_flush(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	if (!log_flush())
+		evtimer_add(((struct daemon *)arg)->flush,
+		            &(struct timeval){ .tv_usec = FLUSH_US });
+}
+
+static void on_log_stall(void *arg)
+{
+	struct daemon *daemon = arg;
+
+	if (!evtimer_pending(daemon->flush, NULL))
+		evtimer_add(daemon->flush, &(struct timeval){ .tv_usec = FLUSH_US });
+}
+
+static void on_last(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *daemon = arg;
+
+	(void)fd;
+	(void)what;
+	daemon_others_came(daemon);
+	daemon->last_since = 0;
+}
+
+void daemon_set_connections(struct daemon *daemon, unsigned max)
+{
+	daemon->crowd.max = max;
+	daemon->crowd.kept = max / CONNECTIONS_KEPT;
+	daemon->crowd.operators = max / OPERATORS_KEPT;
+}
+
+struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
+{
+	struct daemon *daemon = calloc(1, sizeof(*daemon));
+
+	if (!daemon)
+		return NULL;
+	daemon->base = make_base();
+	if (daemon->base)
+		daemon->last = event_new(daemon->base, -1, 0, on_last, daemon);
+	if (daemon->base)
+		daemon->flush = evtimer_new(daemon->base, on_flush, daemon);
+	if (!daemon->last || !daemon->flush || daemon_open_jobs(daemon) < 0) {
+		if (daemon->flush)
+			event_free(daemon->flush);
+		if (daemon->last)
+			event_free(daemon->last);
+		if (daemon->base)
+			event_base_free(daemon->base);
+		free(daemon);
+		return NULL;
+	}
+	daemon->stores = stores;
+	stores_on_news(stores, journal_tell, NULL);
+	log_on_stall(on_log_stall, daemon);
+	daemon->spin_ns = spin_us * 1000;
+	daemon->farewell = -1;
+	daemon->lane.epoll = -1;
+	daemon->lane.wake = -1;
+	daemon->lane.spins = 1;
+	daemon->began_ns = daemon_now_ns();
+	daemon->message_ns = MESSAGE_SECONDS * 1000000000ull;
+	daemon_set_connections(daemon, CONNECTIONS_MAX);
+	return daemon;
+}
+
+void daemon_end_sessions(struct daemon *daemon)
+{
+	daemon->phase = DAEMON_ENDING;
+	lanes_stop(daemon);
+	daemon_unlisten(daemon);
+	connections_close(daemon);
+	data_links_close(daemon);
+#if PERSEAS_RDMA
+	rdma_stop(daemon);
+#endif
+}
+
+void daemon_free(struct daemon *daemon)
+{
+	if (!daemon)
+		return;
+	daemon_end_sessions(daemon);
+	if (daemon->farewell >= 0)
+		close(daemon->farewell);
+	http_close(daemon);
+	stores_on_news(daemon->stores, NULL, NULL);
+	lanes_close(daemon);
+	daemon_close_jobs(daemon);
+	log_on_stall(NULL, NULL);
+	event_free(daemon->flush);
+	event_free(daemon->last);
+	event_base_free(daemon->base);
+	ps_tls_free(daemon->tls);
+	crowd_forget(&daemon->crowd);
+	free(daemon);
+}
+
+struct log_limit *daemon_refuse(struct daemon *daemon, enum refusal refusal)
+{
+	daemon->counters.connections_refused[refusal]++;
+	return &daemon->told[refusal];
+}
+
+void daemon_tell_crowded(struct daemon *daemon, const char *peer)
+{
+	const struct crowd *crowd = &daemon->crowd;
+
+	log_limited(daemon_refuse(daemon, REFUSED_FULL), LOG_LEVEL_WARNING, "crowded",
+	            &(struct log_fields){ .peer = peer },
+	            "there is no room for more than %u connections, of which %u are open: that of "
+	            "%s is closed; %llu had to make room since the start",
+	            crowd->max, crowd->count, peer, (unsigned long long)crowd->evicted);
+}
+
+/* Whoever has the key is this mirror, for every owner. A group that is the daemon's own may read
+ * it: so root gives it to a daemon that is not root. */
+static void look_at_key(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return;
+	if ((st.st_mode & S_IROTH) || ((st.st_mode & S_IRGRP) && st.st_gid != getegid()))
+		log_event(LOG_LEVEL_WARNING, "tls-key-readable", NULL,
+		          "others may read the key %s (its mode is %o): make another one, with a "
+		          "certificate of its own, that only this daemon's user can read",
+		          path, (unsigned)(st.st_mode & 07777));
+}
+
+int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, char *why, size_t size)
+{
+	struct ps_tls *tls = ps_tls_new(files, why, size);
+
+	if (!tls)
+		return -1;
+	look_at_key(files->key);
+	ps_tls_free(daemon->tls);
+	daemon->tls = tls;
+	return 0;
+}
+
+/* The other events come first, and the loop looks at all sockets before it comes back to this
+ * one. */
+void daemon_run_again(struct daemon *daemon, struct event *readable)
+{
+	event_active(readable, EV_READ, 0);
+	event_base_loopcontinue(daemon->base);
+}
+
+void daemon_stop(struct daemon *daemon)
+{
+	daemon->stopping = true;
+	event_base_loopbreak(daemon->base);
+}
+
+static bool spin_targets(struct daemon *daemon)
+{
+	bool moved = false;
+
+	for (const struct target *const *target = targets; *target; target++)
+		if ((*target)->spin)
+			moved |= (*target)->spin(daemon);
+	return moved;
+}
+
+/* Goes on until no data path has moved for spin_ns. */
+static void spin(struct daemon *daemon)
+{
+	uint64_t until = daemon_now_ns() + daemon->spin_ns;
+
+	for (unsigned round = 1; !daemon->stopping; round++) {
+		uint64_t now;
+
+		if (round % LOOP_ROUNDS == 0)
+			event_base_loop(daemon->base, EVLOOP_NONBLOCK);
+		now = daemon_now_ns();
+		if (spin_targets(daemon))
+			until = now + daemon->spin_ns;
+		else if (now >= until)
+			break;
+	}
+	daemon->lane.spins++;
+}
+
+void daemon_breathe(struct daemon *daemon)
+{
+	if (!daemon->running && daemon->http)
+		event_base_loop(daemon->base, EVLOOP_NONBLOCK);
+}
+
+void daemon_run(struct daemon *daemon)
+{
+	daemon->running = true;
+	while (!daemon->stopping) {
+		daemon->lane.moved = false;
+		event_base_loop(daemon->base, EVLOOP_ONCE);
+		if (daemon->lane.moved && daemon->spin_ns > 0)
+			spin(daemon);
+	}
+	daemon->running = false;
+}

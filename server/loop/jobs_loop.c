@@ -1,0 +1,329 @@
+/*
+ * jobs_loop.c - requests that may take long, beside the loop: which may begin, which has to wait,
+ * and what becomes of those whose asker has gone. Called by the control connections and by the
+ * loop. Requests for a store are worked on in the order in which they came, one at a time; it must
+ * never let two of them be between their steps at once.
+ */
+#include "connection.h"
+
+#include <assert.h>
+#include <event2/event.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { SIGN_MS = 50 }; /* shorter than any timeout of a peer */
+
+static struct connection *connection_of(struct job *job)
+{
+	return (struct connection *)((char *)job - offsetof(struct connection, job));
+}
+
+/* --- who waits for whom --- */
+
+/* Is the other one, which waits or is worked on before it, in its way? */
+static bool is_in_way(const struct connection *connection, const struct connection *other)
+{
+	const struct control_subject *mine = &connection->subject, *theirs = &other->subject;
+
+	if (mine->course == CONTROL_ALONE || theirs->course == CONTROL_ALONE)
+		return true;
+	if (mine->store[0] && strcmp(mine->store, theirs->store) == 0)
+		return true;
+	/* Two that grow at once could both find room in one quota. */
+	return mine->course == CONTROL_GROWS && theirs->course == CONTROL_GROWS &&
+	       stores_access(connection->daemon->stores) &&
+	       strcmp(connection->session.identity.name, other->session.identity.name) == 0;
+}
+
+/* Is memory being given back that must be, before the request may begin? */
+static bool waits_for_memory(const struct connection *connection)
+{
+	const struct control_subject *subject = &connection->subject;
+
+	return stores_burying(connection->daemon->stores,
+	                      subject->course == CONTROL_ALONE ? NULL : subject->store);
+}
+
+static bool must_park(const struct connection *connection)
+{
+	const struct daemon *daemon = connection->daemon;
+
+	if (connection->subject.course == CONTROL_AT_ONCE)
+		return false;
+	if (daemon->alone || waits_for_memory(connection))
+		return true;
+	for (const struct connection *other = daemon->parked; other && other != connection;
+	     other = other->parked_next)
+		if (is_in_way(connection, other))
+			return true;
+	if (connection->subject.course >= CONTROL_LONG &&
+	    (daemon->deferred || daemon->phase == DAEMON_ENDING || !jobs_has_room(daemon->jobs)))
+		return true;
+	if (jobs_count(daemon->jobs) == 0)
+		return false;
+	for (const struct connection *other = daemon->connections; other; other = other->next)
+		if (other->working && is_in_way(connection, other))
+			return true;
+	return false;
+}
+
+/* Nothing more is read from it; but the end is seen. */
+static void watch(struct connection *connection)
+{
+	event_del(connection->readable);
+	event_add(connection->hangup, NULL);
+	connection_wait(connection, DUE_SIGN, SIGN_MS * 1000000ull);
+}
+
+static void unwatch(struct connection *connection)
+{
+	event_del(connection->hangup);
+	connection_wait_no_more(connection, DUE_SIGN);
+}
+
+static void park(struct connection *connection)
+{
+	struct daemon *daemon = connection->daemon;
+
+	connection->parked = true;
+	connection->parked_next = NULL;
+	*daemon->parked_last = connection;
+	daemon->parked_last = &connection->parked_next;
+	watch(connection);
+}
+
+void connection_unpark(struct connection *connection)
+{
+	struct daemon *daemon = connection->daemon;
+	struct connection **at = &daemon->parked;
+
+	if (!connection->parked)
+		return;
+	while (*at && *at != connection)
+		at = &(*at)->parked_next;
+	assert(*at);
+	*at = connection->parked_next;
+	if (!*at)
+		daemon->parked_last = at;
+	connection->parked = false;
+	unwatch(connection);
+}
+
+/* Those that nothing is in the way of any more go on, in their order: who waited longest is not
+ * sent behind those who came later. */
+static void unpark_all(struct daemon *daemon)
+{
+	struct connection *connection = daemon->parked;
+
+	while (connection && daemon->phase != DAEMON_ENDING) {
+		if (must_park(connection)) {
+			connection = connection->parked_next;
+			continue;
+		}
+		connection_unpark(connection);
+		event_add(connection->readable, NULL);
+		daemon->released = connection;
+		connection_read(connection);
+		daemon->released = NULL;
+		connection = daemon->parked;
+	}
+}
+
+/* --- working --- */
+
+static void handle(struct connection *connection)
+{
+	uint32_t length;
+
+	assert(daemon_is_inside(connection->daemon));
+	memcpy(&length, connection->input, sizeof(length));
+	connection->handled = control_handle(connection->daemon->stores, &connection->session,
+	                                     PERSEAS_VERSION, connection->input + sizeof(length),
+	                                     length, &connection->output);
+}
+
+static void run_job(struct job *job)
+{
+	struct connection *connection = connection_of(job);
+
+	stores_begin(connection->daemon->stores, connection->subject.store);
+	handle(connection);
+	stores_end(connection->daemon->stores, connection->subject.store);
+}
+
+static void finish_job(struct job *job)
+{
+	struct connection *connection = connection_of(job);
+
+	connection->working = false;
+	unwatch(connection);
+	if (connection->gone)
+		connection_close(connection);
+	else
+		connection_handled(connection);
+}
+
+bool connection_handle(struct connection *connection)
+{
+	struct daemon *daemon = connection->daemon;
+	uint32_t length;
+
+	memcpy(&length, connection->input, sizeof(length));
+	control_look(&connection->session, connection->input + sizeof(length), length,
+	             &connection->subject);
+	connection->sign_base = connection->sign_last;
+	if (daemon->released != connection && must_park(connection)) {
+		park(connection);
+		return false;
+	}
+	daemon->released = NULL;
+	connection->has_turn = false;
+	connection->began_ns = daemon_now_ns();
+	if (connection->subject.course < CONTROL_LONG) {
+		handle(connection);
+		return true;
+	}
+	connection->job.run = run_job;
+	connection->job.done = finish_job;
+	if (jobs_start(daemon->jobs, &connection->job))
+		return true;
+	connection->working = true;
+	watch(connection);
+	return false;
+}
+
+/* `done` grows with the processor time that is spent: a request that stands still gives no sign. */
+void connection_sign(struct connection *connection)
+{
+	const struct jobs *jobs = connection->daemon->jobs;
+	uint64_t done = jobs_spent_us(jobs, connection->working ? &connection->job : NULL);
+	uint8_t *bytes = NULL;
+	struct iovec part = { NULL, 0 };
+	ssize_t sent;
+
+	done += connection->working ? connection->sign_base : 0;
+	if (done > connection->sign_last &&
+	    control_sign(connection->subject.id, done, &bytes, &part.iov_len) == 0) {
+		part.iov_base = bytes;
+		connection->sign_last = done;
+		sent = ps_stream_send(&connection->stream, &part, 1);
+		free(bytes);
+		/* Nothing else is under way to it: it takes nothing any more. */
+		if (sent != (ssize_t)part.iov_len) {
+			connection_close(connection);
+			return;
+		}
+	}
+	connection_wait(connection, DUE_SIGN, SIGN_MS * 1000000ull);
+}
+
+void connection_on_hangup(evutil_socket_t fd, short what, void *arg)
+{
+	struct connection *connection = arg;
+	struct daemon *daemon = connection->daemon;
+
+	(void)fd;
+	(void)what;
+	daemon_enter(daemon);
+	unwatch(connection);
+	connection_close(connection);
+	daemon_leave(daemon);
+}
+
+static void on_turns(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *daemon = arg;
+	uint64_t times;
+
+	(void)what;
+	if (read(fd, &times, sizeof(times)) < 0)
+		return;
+	daemon_enter(daemon);
+	daemon_others_came(daemon);
+	jobs_turns(daemon->jobs);
+	if (daemon->alone && daemon->alone->over)
+		daemon->alone = NULL;
+	if (daemon->deferred && jobs_count(daemon->jobs) == 0) {
+		event_active(daemon->deferred, EV_TIMEOUT, 1);
+		daemon->deferred = NULL;
+	}
+	unpark_all(daemon);
+	daemon_leave(daemon);
+}
+
+static void wake(void *arg)
+{
+	const struct daemon *daemon = arg;
+	const uint64_t one = 1;
+
+	/* It fails only when 2^64 - 2 are unread. */
+	(void)!write(daemon->turns_fd, &one, sizeof(one));
+}
+
+bool daemon_defer(struct daemon *daemon, struct event *event)
+{
+	if (jobs_count(daemon->jobs) == 0)
+		return false;
+	daemon->deferred = event;
+	return true;
+}
+
+static void pass_over(struct job *job)
+{
+	(void)job;
+}
+
+/* Where the host gives no thread, nobody is answered meanwhile. */
+static void start(struct daemon *daemon, struct job *job)
+{
+	job->done = pass_over;
+	if (jobs_has_room(daemon->jobs)) {
+		(void)jobs_start(daemon->jobs, job);
+		return;
+	}
+	job->run(job);
+	job->over = true;
+}
+
+void daemon_alone(struct daemon *daemon, struct job *job)
+{
+	daemon->alone = job;
+	start(daemon, job);
+	if (job->over)
+		daemon->alone = NULL;
+}
+
+void daemon_work(struct daemon *daemon, struct job *job)
+{
+	daemon_enter(daemon);
+	start(daemon, job);
+	daemon_leave(daemon);
+	while (!job->over)
+		event_base_loop(daemon->base, EVLOOP_ONCE);
+}
+
+int daemon_open_jobs(struct daemon *daemon)
+{
+	daemon->parked_last = &daemon->parked;
+	daemon->turns_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	daemon->jobs = jobs_new(wake, daemon);
+	if (daemon->turns_fd >= 0)
+		daemon->turns = event_new(daemon->base, daemon->turns_fd, EV_READ | EV_PERSIST,
+		                          on_turns, daemon);
+	if (daemon->jobs && daemon->turns && event_add(daemon->turns, NULL) == 0)
+		return 0;
+	daemon_close_jobs(daemon);
+	return -1;
+}
+
+void daemon_close_jobs(struct daemon *daemon)
+{
+	jobs_free(daemon->jobs);
+	if (daemon->turns)
+		event_free(daemon->turns);
+	if (daemon->turns_fd >= 0)
+		close(daemon->turns_fd);
+}

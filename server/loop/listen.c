@@ -1,0 +1,374 @@
+/*
+ * listen.c - sockets that listen, on TCP and Unix addresses, and ports written to files. main.c
+ * opens them; each connection that comes is handed to connection_loop.c. It listens beyond
+ * loopback only where its caller allowed that.
+ */
+#include "daemon.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+	BACKLOG = 128,
+	ACCEPTS = 16,   /* connections that are taken at once */
+	PAUSE_MS = 100, /* after accept found no descriptor free */
+};
+
+struct listener {
+	struct listener *next;
+	struct daemon *daemon;
+	int fd;
+	struct event *readable;
+	struct event *resume;
+	bool local;     /* a Unix socket */
+	char path[108]; /* of a Unix socket that is removed at the end, else "" */
+	unsigned port;  /* of a TCP socket, else 0 */
+};
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+	struct listener *listener = arg;
+
+	(void)fd;
+	(void)what;
+	event_add(listener->readable, NULL);
+}
+
+/* Without a free descriptor the socket stays readable: do not spin on it. */
+static void pause_listener(struct listener *listener)
+{
+	const struct timeval pause = { .tv_usec = PAUSE_MS * 1000L };
+
+	log_event(LOG_LEVEL_WARNING, "connections-wait", NULL, "connections have to wait: %s",
+	          strerror(errno));
+	event_del(listener->readable);
+	event_add(listener->resume, &pause);
+}
+
+static void accept_some(struct listener *listener)
+{
+	for (int i = 0; i < ACCEPTS; i++) {
+		struct sockaddr_storage from = { 0 };
+		socklen_t len = sizeof(from);
+		int peer = accept4(listener->fd, (struct sockaddr *)&from, &len,
+		                   SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (peer >= 0) {
+			connection_accept(listener->daemon, peer, (struct sockaddr *)&from,
+			                  listener->local);
+			continue;
+		}
+		if (errno == EMFILE && crowd_make_room(&listener->daemon->crowd))
+			continue;
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			pause_listener(listener);
+		if (errno != ECONNABORTED && errno != EINTR)
+			return;
+	}
+}
+
+static void on_connection(evutil_socket_t fd, short what, void *arg)
+{
+	struct listener *listener = arg;
+
+	(void)fd;
+	(void)what;
+	daemon_enter(listener->daemon);
+	accept_some(listener);
+	daemon_leave(listener->daemon);
+}
+
+/* Is there a process that answers at this path? */
+static bool is_served(const struct sockaddr_un *address)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool served;
+
+	if (fd < 0)
+		return true;
+	served = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+	         errno == EAGAIN;
+	close(fd);
+	return served;
+}
+
+/* Removes a socket that a daemon left behind. -1: the path is taken. */
+static int clear_path(const struct sockaddr_un *address, char *why, size_t size)
+{
+	struct stat st;
+
+	if (lstat(address->sun_path, &st) < 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode)) {
+		snprintf(why, size, "%s is there already and is not a socket", address->sun_path);
+		return -1;
+	}
+	if (is_served(address)) {
+		snprintf(why, size, "another process answers at %s", address->sun_path);
+		return -1;
+	}
+	unlink(address->sun_path);
+	return 0;
+}
+
+static int bind_unix(const struct endpoint *endpoint, mode_t mode, char *why, size_t size)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	mode_t mask;
+	int fd, ret;
+
+	/* config.c lets no path through that is longer. */
+	memcpy(address.sun_path, endpoint->host, sizeof(address.sun_path) - 1);
+	if (clear_path(&address, why, size) < 0)
+		return -1;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	mask = umask(0777 & ~mode); /* the socket is never there with a wider mode */
+	ret = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof(address));
+	umask(mask);
+	if (ret == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	snprintf(why, size, "cannot listen at %s: %s", endpoint->host, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int bind_address(const struct addrinfo *address)
+{
+	const int on = 1;
+	int error;
+	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+/* Can only processes of this host connect to it? */
+static bool is_loopback(const struct sockaddr *address)
+{
+	const struct sockaddr_in *v4 = (const void *)address;
+	const struct sockaddr_in6 *v6 = (const void *)address;
+
+	if (address->sa_family == AF_INET)
+		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return address->sa_family == AF_INET6 && (IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+	                                          (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) &&
+	                                           v6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET));
+}
+
+static bool all_loopback(const struct addrinfo *list)
+{
+	for (; list; list = list->ai_next)
+		if (!is_loopback(list->ai_addr))
+			return false;
+	return true;
+}
+
+/* The first address that the name has and that can be bound. */
+int listen_tcp(const struct endpoint *endpoint, const char *exposed, char *why, size_t size)
+{
+	const struct addrinfo hints = {
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+	};
+	struct addrinfo *found;
+	int error = getaddrinfo(endpoint->host, endpoint->port, &hints, &found), fd = -1;
+
+	if (error) {
+		snprintf(why, size, "cannot listen on %s:%s: %s", endpoint->host, endpoint->port,
+		         gai_strerror(error));
+		return -1;
+	}
+	if (exposed && !all_loopback(found)) {
+		snprintf(why, size, "%s:%s %s", endpoint->host, endpoint->port, exposed);
+		freeaddrinfo(found);
+		return -1;
+	}
+	for (struct addrinfo *address = found; address && fd < 0; address = address->ai_next)
+		fd = bind_address(address);
+	if (fd < 0)
+		snprintf(why, size, "cannot listen on %s:%s: %s", endpoint->host, endpoint->port,
+		         strerror(errno));
+	freeaddrinfo(found);
+	return fd;
+}
+
+unsigned listen_port(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address = { 0 };
+	socklen_t len = sizeof(address);
+
+	getsockname(fd, &address.any, &len);
+	return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
+	                                               : address.v4.sin_port);
+}
+
+static struct listener *make_listener(struct daemon *daemon, int fd)
+{
+	struct listener *listener = calloc(1, sizeof(*listener));
+
+	if (!listener)
+		return NULL;
+	listener->daemon = daemon;
+	listener->fd = fd;
+	listener->readable = event_new(daemon->base, fd, EV_READ | EV_PERSIST, on_connection,
+	                               listener);
+	listener->resume = evtimer_new(daemon->base, on_resume, listener);
+	if (listener->readable && listener->resume && event_add(listener->readable, NULL) == 0)
+		return listener;
+	if (listener->readable)
+		event_free(listener->readable);
+	if (listener->resume)
+		event_free(listener->resume);
+	free(listener);
+	return NULL;
+}
+
+const char *listen_text(char text[LISTEN_TEXT], bool local, const char *host, unsigned port)
+{
+	const bool colons = strchr(host, ':');
+
+	if (local)
+		snprintf(text, LISTEN_TEXT, "unix://%s", host);
+	else
+		snprintf(text, LISTEN_TEXT, "%s%s%s:%u", colons ? "[" : "", host, colons ? "]" : "",
+		         port);
+	return text;
+}
+
+/* Takes the socket, and says where it listens. NULL: out of memory, it is closed. */
+static struct listener *add_listener(struct daemon *daemon, int fd, bool local, const char *host,
+                                     unsigned port)
+{
+	struct listener *listener = make_listener(daemon, fd), **end = &daemon->listeners;
+	char at[LISTEN_TEXT];
+
+	if (!listener) {
+		close(fd);
+		return NULL;
+	}
+	while (*end)
+		end = &(*end)->next;
+	*end = listener;
+	listener->local = local;
+	listener->port = port;
+	listen_text(at, local, host, port);
+	if (listener == daemon->listeners)
+		log_set_name(at);
+	log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at %s%s%s", local ? "" : "tcp://",
+	          at, !local && daemon->tls ? ", with TLS" : "");
+	return listener;
+}
+
+static const char exposed[] =
+	"would let everybody on the network read and change the stores, without TLS: give "
+	"--tls-cert, --tls-key and --tls-ca, or, on a network that is trusted, "
+	"--plaintext anywhere";
+
+int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *why, size_t size)
+{
+	const mode_t mode = daemon->unix_mode ? daemon->unix_mode : 0600;
+	const bool local = endpoint->local;
+	int fd = local ? bind_unix(endpoint, mode, why, size)
+	               : listen_tcp(endpoint, daemon->tls || daemon->exposed ? NULL : exposed, why,
+	                            size);
+	struct listener *listener;
+
+	if (fd < 0)
+		return -1;
+	listener = add_listener(daemon, fd, local, endpoint->host, local ? 0 : listen_port(fd));
+	if (!listener) {
+		snprintf(why, size, "out of memory");
+		return -1;
+	}
+	if (local)
+		memcpy(listener->path, endpoint->host, sizeof(listener->path) - 1);
+	return 0;
+}
+
+int daemon_adopt(struct daemon *daemon, const struct activated *socket, char *why, size_t size)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t len = sizeof(address);
+
+	if (!socket->local && !daemon->tls && !daemon->exposed &&
+	    (getsockname(socket->fd, (struct sockaddr *)&address, &len) < 0 ||
+	     !is_loopback((struct sockaddr *)&address))) {
+		snprintf(why, size, "the service manager's socket at %s:%u %s", socket->host,
+		         socket->port, exposed);
+		close(socket->fd);
+		return -1;
+	}
+	if (add_listener(daemon, socket->fd, socket->local, socket->host, socket->port))
+		return 0;
+	snprintf(why, size, "out of memory");
+	return -1;
+}
+
+void daemon_unlisten(struct daemon *daemon)
+{
+	while (daemon->listeners) {
+		struct listener *listener = daemon->listeners;
+
+		daemon->listeners = listener->next;
+		event_free(listener->readable);
+		event_free(listener->resume);
+		if (listener->path[0])
+			unlink(listener->path);
+		close(listener->fd);
+		free(listener);
+	}
+}
+
+int listen_write_file(const char *path, const char *text, char *why, size_t size)
+{
+	char beside[PATH_MAX + 8];
+	FILE *file;
+	int failed;
+
+	snprintf(beside, sizeof(beside), "%s.new", path);
+	file = fopen(beside, "we");
+	if (!file) {
+		snprintf(why, size, "port file %s: %s", beside, strerror(errno));
+		return -1;
+	}
+	fputs(text, file);
+	failed = ferror(file);
+	if (fclose(file) != 0 || failed || rename(beside, path) < 0) {
+		snprintf(why, size, "port file %s: %s", path, strerror(errno));
+		unlink(beside);
+		return -1;
+	}
+	return 0;
+}
+
+int daemon_write_ports(const struct daemon *daemon, const char *path, char *why, size_t size)
+{
+	char text[(ENDPOINTS_MAX + ACTIVATED_MAX) * 8] = "";
+	size_t len = 0;
+
+	for (const struct listener *at = daemon->listeners; at; at = at->next)
+		if (!at->local)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%u\n", at->port);
+	return listen_write_file(path, text, why, size);
+}

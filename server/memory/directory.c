@@ -1,0 +1,250 @@
+/*
+ * directory.c - opens, locks and marks the directories of the daemon. memory_file.c and
+ * spill_file.c call it. It must never change anything in a directory that may be somebody else's.
+ */
+#include "directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char mark[] = ".perseas", lock_name[] = ".lock";
+
+/* --- marks --- */
+
+bool directory_is_marked(int folder)
+{
+	struct stat st;
+
+	return fstatat(folder, mark, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
+int directory_mark(int folder)
+{
+	static const char text[] = "This folder and what is in it belong to perseasd.\n";
+	int fd = openat(folder, mark, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+	/* The name is the mark: a file system that is full takes it, too. */
+	ssize_t ignored = fd < 0 ? 0 : write(fd, text, sizeof(text) - 1);
+
+	(void)ignored;
+	if (fd < 0)
+		return -1;
+	close(fd);
+	return fsync(folder);
+}
+
+void directory_unmark(int folder)
+{
+	(void)unlinkat(folder, mark, 0);
+}
+
+/* --- what is in it --- */
+
+DIR *directory_list(int folder)
+{
+	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
+static bool is_dots(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static bool known_nothing(int directory, const char *name)
+{
+	(void)directory;
+	(void)name;
+	return false;
+}
+
+/* What a directory has, when it is made, that is nobody's. */
+static bool is_furniture(const char *name)
+{
+	return is_dots(name) || strcmp(name, lock_name) == 0 || strcmp(name, "lost+found") == 0;
+}
+
+/* The first name that is not known, in `stranger`. False: there is none. */
+static bool has_stranger(int folder, bool (*known)(int directory, const char *name),
+                         char stranger[NAME_MAX + 1])
+{
+	DIR *dir = directory_list(folder);
+	struct dirent *entry;
+	bool found = !dir;
+
+	snprintf(stranger, NAME_MAX + 1, "%s", "what cannot be listed");
+	while (dir && !found && (entry = readdir(dir))) {
+		if (is_furniture(entry->d_name) || known(folder, entry->d_name))
+			continue;
+		found = true;
+		snprintf(stranger, NAME_MAX + 1, "%s", entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+bool directory_is_empty(int folder)
+{
+	char stranger[NAME_MAX + 1];
+
+	return !has_stranger(folder, known_nothing, stranger);
+}
+
+/* --- the way to it --- */
+
+/* One step of the way, made when it is missing. */
+static int open_step(int at, const char *name, bool last)
+{
+	const int flags = O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | (last ? O_RDONLY : O_PATH);
+	struct stat st;
+	int fd = openat(at, name, flags);
+
+	if (fd < 0 && errno == ENOENT &&
+	    (mkdirat(at, name, last ? 0700 : 0755) == 0 || errno == EEXIST))
+		fd = openat(at, name, flags);
+	if (fd < 0 && errno == ENOTDIR && fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		errno = S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
+	return fd;
+}
+
+/* Step by step, so that no link is followed. On failure `part` is how far it came. */
+static int open_path(const char *path, char part[PATH_MAX])
+{
+	int at = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const char *from = path;
+
+	snprintf(part, PATH_MAX, "%s", path);
+	while (at >= 0) {
+		char name[NAME_MAX + 1];
+		size_t len;
+		bool last;
+		int next;
+
+		from += strspn(from, "/");
+		len = strcspn(from, "/");
+		last = from[len + strspn(from + len, "/")] == '\0';
+		if (len > NAME_MAX) {
+			errno = ENAMETOOLONG;
+			next = -1;
+		} else {
+			snprintf(name, sizeof(name), "%.*s", (int)len, len ? from : ".");
+			next = open_step(at, len ? name : ".", last);
+		}
+		snprintf(part, PATH_MAX, "%.*s", (int)(from + len - path), path);
+		close(at);
+		if (last || next < 0)
+			return next;
+		at = next;
+		from += len;
+	}
+	return at;
+}
+
+/* In a place that all may write to, such as /dev/shm, another user may have made it first. */
+static bool is_private(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 022) == 0;
+}
+
+/* --- all of it --- */
+
+struct opening {
+	const char *what, *path;
+	char *text;
+	size_t size;
+};
+
+static int open_own(const struct opening *opening, struct directory *directory)
+{
+	char part[PATH_MAX];
+
+	directory->fd = open_path(opening->path, part);
+	if (directory->fd < 0 && errno == ELOOP)
+		snprintf(opening->text, opening->size,
+		         "%s directory %s: %s is a symbolic link, and none is followed; give the "
+		         "path that it leads to",
+		         opening->what, opening->path, part);
+	else if (directory->fd < 0)
+		snprintf(opening->text, opening->size, "%s directory %s: %s: %s", opening->what,
+		         opening->path, part, strerror(errno));
+	else if (!is_private(directory->fd))
+		snprintf(opening->text, opening->size,
+		         "%s directory %s must belong to the daemon's user and be writable by no "
+		         "other",
+		         opening->what, opening->path);
+	else
+		return 0;
+	return -1;
+}
+
+static int check_content(const struct opening *opening, struct directory *directory,
+                         bool (*known)(int directory, const char *name))
+{
+	char stranger[NAME_MAX + 1];
+
+	directory->marked = directory_is_marked(directory->fd);
+	if (directory->marked || !has_stranger(directory->fd, known, stranger))
+		return 0;
+	snprintf(opening->text, opening->size,
+	         "%s directory %s has no mark of perseasd, and %s in it is not perseasd's: give "
+	         "--%s-dir a directory that is new or empty, or move that away",
+	         opening->what, opening->path, stranger, opening->what);
+	return -1;
+}
+
+static int lock_it(const struct opening *opening, struct directory *directory)
+{
+	directory->lock = openat(directory->fd, lock_name,
+	                         O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (directory->lock < 0)
+		snprintf(opening->text, opening->size, "%s directory %s: its lock file: %s",
+		         opening->what, opening->path, strerror(errno));
+	else if (flock(directory->lock, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	else if (errno == EWOULDBLOCK)
+		snprintf(opening->text, opening->size,
+		         "%s directory %s is in use by another perseasd; end that one, or give "
+		         "this one a --%s-dir of its own",
+		         opening->what, opening->path, opening->what);
+	else
+		snprintf(opening->text, opening->size, "%s directory %s cannot be locked",
+		         opening->what, opening->path);
+	return -1;
+}
+
+int directory_open(const char *what, const char *path,
+                   bool (*known)(int directory, const char *name), struct directory *directory,
+                   const char **why)
+{
+	static char text[2 * PATH_MAX + 400];
+	const struct opening opening = { what, path, text, sizeof(text) };
+
+	directory->fd = directory->lock = -1;
+	directory->marked = false;
+	*why = text;
+	if (open_own(&opening, directory) < 0 || check_content(&opening, directory, known) < 0 ||
+	    lock_it(&opening, directory) < 0)
+		return -1;
+	return 0;
+}
+
+void directory_close(struct directory *directory)
+{
+	if (directory->lock >= 0)
+		close(directory->lock);
+	if (directory->fd >= 0)
+		close(directory->fd);
+	directory->fd = directory->lock = -1;
+}

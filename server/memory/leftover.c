@@ -1,0 +1,136 @@
+/*
+ * leftover.c - watches removed files that others have. memory_file.c calls it. It must never keep a
+ * file that nobody else has: its memory would not be given back.
+ */
+#include "leftover.h"
+
+#include "../host/jobs.h"
+#include "piece_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct leftover {
+	struct leftover *next;
+	struct leftover **list;
+	char store[128];
+	int fd;
+	bool going; /* nobody else has it, and it is being closed */
+	uint64_t bytes;
+	struct job job;
+};
+
+/* The kernel grants a lease for writing only if nobody else has the file open. */
+static bool is_in_use(int fd)
+{
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+		return errno == EAGAIN;
+	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+	return false;
+}
+
+uint64_t leftover_blocks(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
+bool leftover_note(struct leftover **list, const char *store, int fd)
+{
+	struct leftover *leftover = is_in_use(fd) ? calloc(1, sizeof(*leftover)) : NULL;
+
+	if (!leftover)
+		return false;
+	snprintf(leftover->store, sizeof(leftover->store), "%s", store);
+	leftover->fd = fd;
+	leftover->list = list;
+	leftover->next = *list;
+	*list = leftover;
+	return true;
+}
+
+static void forget(struct leftover *leftover)
+{
+	struct leftover **link = leftover->list;
+
+	while (*link != leftover)
+		link = &(*link)->next;
+	*link = leftover->next;
+	free(leftover);
+}
+
+/* Does nobody else have it any more? Then whoever asks closes it. */
+static bool begin_to_go(struct leftover *leftover)
+{
+	if (leftover->going || is_in_use(leftover->fd))
+		return false;
+	leftover->going = true;
+	leftover->bytes = leftover_blocks(leftover->fd);
+	return true;
+}
+
+static void run_close(struct job *job)
+{
+	struct leftover *leftover = (struct leftover *)((char *)job -
+	                                                offsetof(struct leftover, job));
+
+	piece_file_release(leftover->fd, leftover->bytes);
+}
+
+static void forget_closed(struct job *job)
+{
+	forget((struct leftover *)((char *)job - offsetof(struct leftover, job)));
+}
+
+uint64_t leftover_sum(struct leftover **list, const char *store)
+{
+	struct leftover *next;
+	uint64_t bytes = 0;
+
+	for (struct leftover *leftover = *list; leftover; leftover = next) {
+		next = leftover->next;
+		if (store && strcmp(leftover->store, store) != 0)
+			continue;
+		if (begin_to_go(leftover)) {
+			leftover->job = (struct job){ .run = run_close, .done = forget_closed };
+			if (job_later(&leftover->job)) {
+				forget(leftover);
+				continue;
+			}
+		}
+		bytes += leftover->going ? leftover->bytes : leftover_blocks(leftover->fd);
+	}
+	return bytes;
+}
+
+/* The list may be another one after each that goes. */
+void leftover_settle(struct leftover **list)
+{
+	struct leftover *leftover = *list;
+
+	while (leftover) {
+		if (begin_to_go(leftover)) {
+			run_close(&leftover->job);
+			forget(leftover);
+			leftover = *list;
+		} else {
+			leftover = leftover->next;
+		}
+	}
+}
+
+void leftover_forget(struct leftover **list)
+{
+	while (*list) {
+		close((*list)->fd);
+		forget(*list);
+	}
+}

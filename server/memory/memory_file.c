@@ -1,0 +1,600 @@
+/*
+ * memory_file.c - images as files: DIRECTORY/STORE/PIECE, mapped shared, so that they outlive
+ * the daemon. The store logic calls it, through memory.h. Directory and folders carry a mark
+ * (directory.h): in a folder without one nothing is read, written or removed.
+ */
+#include "../host/cgroup.h"
+#include "directory.h"
+#include "leftover.h"
+#include "../store/memory.h"
+#include "memory_folder.h"
+#include "memory_place.h"
+#include "piece_file.h"
+#include "small_file.h"
+#include "../store/status.h"
+
+#include "../../proto/image/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ROOM_LEAST ((uint64_t)1 << 20) /* bytes; with less it is as good as full */
+enum { ASIDE_MAX = 1000, PIECE_ROOM = 160 };
+
+struct memory_file {
+	struct memory memory;
+	struct directory directory;
+	uint64_t limit;
+	uint64_t used;
+	_Atomic uint64_t taking; /* what pieces that are being made have still to take */
+	bool barrier;            /* membarrier(2) works */
+	const char *advice;      /* what leaves the least room, for people; or NULL */
+	enum memory_place place;
+	struct leftover *leftovers;
+	bool boot_known;
+	uint8_t boot[BOOT_ID_SIZE]; /* of this host */
+};
+
+static struct memory_file *file_of(struct memory *memory)
+{
+	return (struct memory_file *)memory;
+}
+
+static uint64_t size_of(int folder, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	return (uint64_t)st.st_size;
+}
+
+static uint64_t bytes_used(struct memory_file *file)
+{
+	return file->used + leftover_sum(&file->leftovers, NULL);
+}
+
+static void unlink_piece(struct memory_file *file, const char *store, int folder, const char *name)
+{
+	const uint64_t size = size_of(folder, name);
+	const int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (unlinkat(folder, name, 0) == 0)
+		file->used -= size < file->used ? size : file->used;
+	if (fd >= 0 && !leftover_note(&file->leftovers, store, fd))
+		piece_file_release(fd, size);
+}
+
+/* What is not there is refused before any of it is taken: a host without memory stops everybody.
+ * What others are about to take counts as taken: else two could fail where one had room. */
+static bool has_room(struct memory_file *file, uint64_t size)
+{
+	const uint64_t taking = atomic_load(&file->taking);
+	const uint64_t room = memory_place_room(file->directory.fd, file->place, &file->advice);
+
+	return size <= room && taking <= room - size;
+}
+
+static const char *file_advice(struct memory *memory)
+{
+	return file_of(memory)->advice;
+}
+
+static int reserve(struct memory_file *file, int fd, uint64_t size)
+{
+	atomic_fetch_add(&file->taking, size);
+	return piece_file_reserve(fd, size, &file->taking);
+}
+
+/* A file with holes gets what it lacks. */
+static int refill(struct memory_file *file, int fd, uint64_t size)
+{
+	const uint64_t has = leftover_blocks(fd);
+
+	return has < size && !has_room(file, size - has) ? ENOSPC : reserve(file, fd, size);
+}
+
+static int map_piece(int folder, const char *name, int fd, uint64_t size, struct piece *piece)
+{
+	void *base = piece_file_map(fd, size);
+
+	if (base == MAP_FAILED)
+		return file_status(errno);
+	piece->guard = ps_guard_new(base, size);
+	if (!piece->guard) {
+		munmap(base, size);
+		return -STATUS(NO_MEMORY);
+	}
+	piece->fd_readonly = -1;
+	if (strncmp(name, "promise", 7) == 0) {
+		piece->fd_readonly = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (piece->fd_readonly < 0) {
+			ps_guard_free(piece->guard);
+			munmap(base, size);
+			return -STATUS(IO);
+		}
+	}
+	piece->base = base;
+	piece->size = size;
+	piece->fd = fd;
+	return 0;
+}
+
+static int make_in(struct memory_file *file, const char *store, int folder, const char *name,
+                   uint64_t size, struct piece *piece)
+{
+	int fd, ret, error;
+
+	unlink_piece(file, store, folder, name);
+	leftover_settle(&file->leftovers);
+	file->advice = NULL;
+	if (file->limit && (size > file->limit || bytes_used(file) > file->limit - size))
+		return -STATUS(NO_MEMORY);
+	if (!has_room(file, size))
+		return -STATUS(NO_MEMORY);
+	fd = openat(folder, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return file_status(errno);
+	/* Before it is there: others may be making pieces at the same time. */
+	file->used += size;
+	error = reserve(file, fd, size);
+	ret = error ? file_status(error) : map_piece(folder, name, fd, size, piece);
+	if (ret) {
+		error = error ? error : errno;
+		close(fd);
+		piece_file_unlink(folder, name, size);
+		file->used -= size;
+		errno = error;
+	}
+	return ret;
+}
+
+static int file_make(struct memory *memory, const char *store, const char *name, uint64_t size,
+                     struct piece *piece)
+{
+	int folder, ret;
+
+	if (!folder_name_valid(name) || size == 0 || size > INT64_MAX)
+		return -STATUS(BAD_REQUEST);
+	folder = folder_open(file_of(memory)->directory.fd, store, true);
+	if (folder < 0)
+		return file_status(errno);
+	ret = make_in(file_of(memory), store, folder, name, size, piece);
+	close(folder);
+	return ret;
+}
+
+static int open_in(struct memory_file *file, int folder, const char *name, struct piece *piece)
+{
+	struct stat st;
+	uint64_t size;
+	int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW), ret;
+
+	if (fd < 0)
+		return file_status(errno);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0) {
+		close(fd);
+		return -STATUS(DAMAGED);
+	}
+	/* A file with holes (a copy made by hand) gets its memory now, or is refused. */
+	size = (uint64_t)st.st_size;
+	ret = refill(file, fd, size) ? -STATUS(NO_MEMORY)
+	                             : map_piece(folder, name, fd, size, piece);
+	if (ret)
+		close(fd);
+	return ret;
+}
+
+static int file_open(struct memory *memory, const char *store, const char *name,
+                     struct piece *piece)
+{
+	int folder, ret;
+
+	if (!folder_name_valid(name))
+		return -STATUS(NO_STORE);
+	folder = folder_open(file_of(memory)->directory.fd, store, false);
+	if (folder < 0)
+		return file_status(errno);
+	ret = open_in(file_of(memory), folder, name, piece);
+	close(folder);
+	return ret;
+}
+
+static void file_close(struct memory *memory, struct piece *piece)
+{
+	(void)memory;
+	if (!piece->base)
+		return;
+	ps_guard_free(piece->guard);
+	piece_file_unmap(piece->base, piece->size, piece->fd);
+	if (piece->fd_readonly >= 0)
+		close(piece->fd_readonly);
+	memset(piece, 0, sizeof(*piece));
+	piece->fd = piece->fd_readonly = -1;
+}
+
+/* Opened anew, and not a copy of the daemon's own: file_whose() tells them apart by that. */
+static int file_give(struct memory *memory, const char *store, const char *name,
+                     const struct piece *piece, int *fd)
+{
+	int folder;
+
+	if (piece->fd_readonly >= 0) {
+		*fd = fcntl(piece->fd_readonly, F_DUPFD_CLOEXEC, 0);
+		return *fd < 0 ? -STATUS(IO) : 0;
+	}
+	folder = folder_open(file_of(memory)->directory.fd, store, false);
+	if (folder < 0)
+		return -STATUS(IO);
+	*fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	close(folder);
+	return *fd < 0 ? -STATUS(IO) : 0;
+}
+
+/* Whoever had it can have cut it short, made it longer, or given some of its memory back. */
+static enum memory_whose regain(struct memory_file *file, const struct piece *piece)
+{
+	struct stat st;
+
+	if (ps_guard_torn(piece->guard) || fstat(piece->fd, &st) < 0 ||
+	    (uint64_t)st.st_size < piece->size)
+		return MEMORY_CUT;
+	if (piece_file_trim(piece->fd, piece->size) ||
+	    ((uint64_t)st.st_blocks * 512 < piece->size && refill(file, piece->fd, piece->size)))
+		return MEMORY_CUT;
+	return MEMORY_ALONE;
+}
+
+/*
+ * The kernel gives a lease for writing only where no other open file of the inode can write: what
+ * was given, be it mapped, inherited, passed on or under way between two processes, is another open
+ * file than the daemon's own. (A reader is enough to be refused where IMA counts readers: then the
+ * piece is taken to be held.) See fcntl(2), F_SETLEASE.
+ */
+static enum memory_whose file_whose(struct memory *memory, const struct piece *piece)
+{
+	if (fcntl(piece->fd, F_SETLEASE, F_WRLCK) < 0)
+		return errno == EAGAIN ? MEMORY_HELD : MEMORY_UNKNOWN;
+	(void)fcntl(piece->fd, F_SETLEASE, F_UNLCK);
+	return regain(file_of(memory), piece);
+}
+
+static int file_flush(struct memory *memory, const struct piece *piece)
+{
+	(void)memory;
+	return msync(piece->base, piece->size, MS_SYNC) == 0 ? 0 : -STATUS(IO);
+}
+
+static void file_remove(struct memory *memory, const char *store, const char *name)
+{
+	int folder;
+
+	if (!folder_name_valid(name))
+		return;
+	folder = folder_open(file_of(memory)->directory.fd, store, false);
+	if (folder < 0)
+		return;
+	unlink_piece(file_of(memory), store, folder, name);
+	(void)fsync(folder);
+	close(folder);
+}
+
+/* Its bytes, and those that are kept for the next one. */
+static uint64_t size_with_kept(int folder, const char *name)
+{
+	return size_of(folder, name) + small_file_kept(folder, name);
+}
+
+static int file_replace(struct memory *memory, const char *store, const char *name,
+                        const void *bytes, size_t len)
+{
+	struct memory_file *file = file_of(memory);
+	uint64_t before;
+	int folder, ret;
+
+	if (!folder_name_valid(name))
+		return -STATUS(BAD_REQUEST);
+	folder = folder_open(file->directory.fd, store, true);
+	if (folder < 0)
+		return errno == ENOSPC ? -STATUS(NO_MEMORY) : -STATUS(IO);
+	before = size_with_kept(folder, name);
+	ret = small_file_replace(folder, name, bytes, len);
+	file->used += size_with_kept(folder, name);
+	file->used -= before;
+	close(folder);
+	return ret;
+}
+
+static int file_load(struct memory *memory, const char *store, const char *name, uint8_t **bytes,
+                     size_t *len)
+{
+	int folder, ret;
+
+	if (!folder_name_valid(name))
+		return -STATUS(NO_STORE);
+	folder = folder_open(file_of(memory)->directory.fd, store, false);
+	if (folder < 0)
+		return file_status(errno);
+	ret = small_file_load(folder, name, bytes, len);
+	close(folder);
+	return ret;
+}
+
+static void file_stores(struct memory *memory, void (*found)(void *arg, const char *store),
+                        void *arg)
+{
+	folder_stores(file_of(memory)->directory.fd, found, arg);
+}
+
+static void file_pieces(struct memory *memory, const char *store,
+                        void (*found)(void *arg, const char *name), void *arg)
+{
+	int folder = folder_open(file_of(memory)->directory.fd, store, false);
+
+	if (folder < 0)
+		return;
+	folder_pieces(folder, found, arg);
+	close(folder);
+}
+
+static void file_forget(struct memory *memory, const char *store)
+{
+	struct memory_file *file = file_of(memory);
+	int folder = folder_open(file->directory.fd, store, false);
+
+	if (folder < 0)
+		return;
+	file->used -= small_file_kept(folder, "header");
+	small_file_forget(folder, "header");
+	close(folder);
+	folder_remove(file->directory.fd, store);
+}
+
+static int file_set_aside(struct memory *memory, const char *store, char *where, size_t size)
+{
+	const int directory = file_of(memory)->directory.fd;
+
+	for (unsigned number = 1; number <= ASIDE_MAX; number++) {
+		char aside[PIECE_ROOM];
+
+		snprintf(aside, sizeof(aside), ".%s.aside-%u", store, number);
+		if (renameat2(directory, store, directory, aside, RENAME_NOREPLACE) == 0) {
+			snprintf(where, size, "%s", aside);
+			return fsync(directory) < 0 ? -STATUS(IO) : 0;
+		}
+		if (errno != EEXIST)
+			break;
+	}
+	return -STATUS(IO);
+}
+
+static const uint8_t *file_boot(struct memory *memory)
+{
+	const struct memory_file *file = file_of(memory);
+
+	return file->place != PLACE_DAX && file->boot_known ? file->boot : NULL;
+}
+
+/* An image without a boot was written before images had one: it is good where nothing outlasts a
+ * boot. */
+static bool file_lasts(struct memory *memory, const uint8_t *boot)
+{
+	const struct memory_file *file = file_of(memory);
+
+	if (file->place == PLACE_DAX)
+		return true;
+	if (!boot || !file->boot_known)
+		return file->place == PLACE_MEMORY;
+	return memcmp(boot, file->boot, BOOT_ID_SIZE) == 0;
+}
+
+static uint64_t file_used(struct memory *memory)
+{
+	return bytes_used(file_of(memory));
+}
+
+static uint64_t file_taken(struct memory *memory, const struct piece *piece)
+{
+	(void)memory;
+	return leftover_blocks(piece->fd);
+}
+
+static uint64_t file_kept(struct memory *memory, const char *store)
+{
+	return leftover_sum(&file_of(memory)->leftovers, store);
+}
+
+static uint64_t file_limit(struct memory *memory)
+{
+	return file_of(memory)->limit;
+}
+
+static bool file_usable(struct memory *memory, char *why, size_t size)
+{
+	struct memory_file *file = file_of(memory);
+	const uint64_t used = bytes_used(file), left = file->limit > used ? file->limit - used : 0;
+	struct statvfs room;
+	struct stat st;
+
+	if (fstat(file->directory.fd, &st) < 0 || fstatvfs(file->directory.fd, &room) < 0) {
+		snprintf(why, size, "the memory directory cannot be used: %s", strerror(errno));
+	} else if (st.st_nlink == 0) {
+		snprintf(why, size, "the memory directory has been removed");
+	} else if (room.f_flag & ST_RDONLY) {
+		snprintf(why, size, "the memory directory's file system is read-only");
+	} else if (room.f_blocks > 0 && (uint64_t)room.f_bavail * room.f_frsize < ROOM_LEAST) {
+		snprintf(why, size, "the memory directory's file system is full");
+	} else if (file->place == PLACE_MEMORY && cgroup_room() < ROOM_LEAST) {
+		snprintf(why, size, "the memory limit of its control group is reached");
+	} else if (file->limit && left < ROOM_LEAST) {
+		snprintf(why, size, "the memory limit is reached: %llu of %llu bytes are used",
+		         (unsigned long long)used, (unsigned long long)file->limit);
+	} else {
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Claims are rare and commits are not: the whole cost of the fence between an owner's slot and
+ * its look at the promise is paid here, where the kernel can do that. An owner to which that
+ * was not granted has a full fence of its own.
+ */
+static void file_fence(struct memory *memory)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (file_of(memory)->barrier)
+		(void)syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static bool file_reaches_owners(struct memory *memory)
+{
+	return file_of(memory)->barrier;
+}
+
+static bool barrier_works(void)
+{
+	long commands = syscall(__NR_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+
+	return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) &&
+	       syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+static void file_random(struct memory *memory, void *bytes, size_t len)
+{
+	uint8_t *to = bytes;
+
+	(void)memory;
+	while (len > 0) {
+		ssize_t n = getrandom(to, len, 0);
+
+		if (n < 0 && errno != EINTR)
+			abort(); /* a token that can be guessed would be worse */
+		if (n <= 0)
+			continue;
+		to += n;
+		len -= (size_t)n;
+	}
+}
+
+static const struct memory_ops file_ops = {
+	.make = file_make,
+	.advice = file_advice,
+	.open = file_open,
+	.close = file_close,
+	.give = file_give,
+	.whose = file_whose,
+	.flush = file_flush,
+	.remove = file_remove,
+	.replace = file_replace,
+	.load = file_load,
+	.stores = file_stores,
+	.pieces = file_pieces,
+	.forget = file_forget,
+	.set_aside = file_set_aside,
+	.boot = file_boot,
+	.lasts = file_lasts,
+	.used = file_used,
+	.taken = file_taken,
+	.kept = file_kept,
+	.limit = file_limit,
+	.usable = file_usable,
+	.fence = file_fence,
+	.reaches_owners = file_reaches_owners,
+	.random = file_random,
+};
+
+struct counting {
+	struct memory_file *file;
+	const char *store;
+};
+
+static void count_piece(void *arg, const char *name)
+{
+	struct counting *counting = arg;
+	int folder = folder_open(counting->file->directory.fd, counting->store, false);
+
+	if (folder < 0)
+		return;
+	counting->file->used += size_with_kept(folder, name);
+	close(folder);
+}
+
+static void count_store(void *arg, const char *store)
+{
+	struct counting counting = { .file = arg, .store = store };
+
+	file_pieces(arg, store, count_piece, &counting);
+}
+
+/* False: it is on a disk, and that was not asked for. */
+static bool place_fits(struct memory_file *file, const char *path, bool on_disk, const char **why)
+{
+	file->place = memory_place_of(file->directory.fd, file->directory.lock);
+	file->boot_known = memory_boot_id(file->boot);
+	if (file->place != PLACE_DISK || on_disk)
+		return true;
+	*why = memory_place_refusal(path);
+	return false;
+}
+
+static int open_directory(struct memory_file *file, const char *path, bool on_disk,
+                          const char **why)
+{
+	if (directory_open("memory", path, folder_is_image, &file->directory, why) < 0 ||
+	    !place_fits(file, path, on_disk, why))
+		return -1;
+	if (file->directory.marked || folder_adopt(file->directory.fd) == 0)
+		return 0;
+	*why = "the memory directory cannot be marked: look at its file system";
+	return -1;
+}
+
+struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_disk,
+                               const char **why)
+{
+	struct memory_file *file = calloc(1, sizeof(*file));
+
+	if (!file) {
+		*why = "out of memory";
+		return NULL;
+	}
+	file->memory.ops = &file_ops;
+	file->directory.fd = file->directory.lock = -1;
+	file->limit = limit;
+	file->barrier = barrier_works();
+	if (open_directory(file, directory, on_disk, why) < 0) {
+		memory_file_free(&file->memory);
+		return NULL;
+	}
+	file_stores(&file->memory, count_store, file);
+	return &file->memory;
+}
+
+void memory_file_set_boot(struct memory *memory, const uint8_t *boot)
+{
+	file_of(memory)->boot_known = true;
+	memcpy(file_of(memory)->boot, boot, BOOT_ID_SIZE);
+}
+
+void memory_file_free(struct memory *memory)
+{
+	if (!memory)
+		return;
+	leftover_forget(&file_of(memory)->leftovers);
+	directory_close(&file_of(memory)->directory);
+	free(file_of(memory));
+}

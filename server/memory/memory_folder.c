@@ -1,0 +1,171 @@
+/*
+ * memory_folder.c - finds, makes and removes the folders of stores. memory_file.c calls it. It must
+ * never look into a folder that has no mark, but once, to know what a version without marks left.
+ */
+#include "memory_folder.h"
+
+#include "directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW };
+
+bool folder_name_valid(const char *name)
+{
+	return *name && *name != '.' && !strchr(name, '/') && strlen(name) < 128;
+}
+
+/* --- one folder --- */
+
+/* A folder that was just made, or whose making was not finished: it is empty. */
+static int claim_folder(int fd)
+{
+	if (directory_is_marked(fd))
+		return 0;
+	if (!directory_is_empty(fd)) {
+		errno = EEXIST;
+		return -1;
+	}
+	return directory_mark(fd);
+}
+
+int folder_open(int directory, const char *store, bool create)
+{
+	int fd;
+
+	if (!folder_name_valid(store)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (create && mkdirat(directory, store, 0700) < 0 && errno != EEXIST)
+		return -1;
+	fd = openat(directory, store, FOLDER_FLAGS);
+	if (fd < 0)
+		return -1;
+	if (create ? claim_folder(fd) == 0 : directory_is_marked(fd))
+		return fd;
+	close(fd);
+	errno = create ? errno : ENOENT;
+	return -1;
+}
+
+void folder_remove(int directory, const char *store)
+{
+	int folder = folder_open(directory, store, false);
+
+	if (folder < 0)
+		return;
+	directory_unmark(folder);
+	if (!directory_is_empty(folder) || unlinkat(directory, store, AT_REMOVEDIR) < 0)
+		(void)directory_mark(folder);
+	close(folder);
+	(void)fsync(directory);
+}
+
+/* --- names --- */
+
+static bool is_number(const char *text)
+{
+	return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* One that a daemon makes: "header", "log.G", "promise.G", "segment-N.G". */
+static bool is_piece_name(const char *name)
+{
+	const char *rest;
+
+	if (strcmp(name, "header") == 0 || strcmp(name, "header.new") == 0)
+		return true;
+	if (strncmp(name, "log.", 4) == 0)
+		return is_number(name + 4);
+	if (strncmp(name, "promise.", 8) == 0)
+		return is_number(name + 8);
+	if (strncmp(name, "segment-", 8) != 0)
+		return false;
+	rest = name + 8 + strspn(name + 8, "0123456789");
+	return rest > name + 8 && *rest == '.' && is_number(rest + 1);
+}
+
+static bool is_piece(int folder, const char *name)
+{
+	struct stat st;
+
+	return is_piece_name(name) && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISREG(st.st_mode);
+}
+
+static bool is_store(int directory, const char *name)
+{
+	int fd = openat(directory, name, FOLDER_FLAGS);
+	bool marked = fd >= 0 && directory_is_marked(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return marked;
+}
+
+/* Calls found() for each plain name in the folder for which it is so. */
+static void each_name(int folder, bool (*is_so)(int folder, const char *name),
+                      void (*found)(void *arg, const char *name), void *arg)
+{
+	DIR *dir = directory_list(folder);
+	struct dirent *entry;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)))
+		if (folder_name_valid(entry->d_name) && is_so(folder, entry->d_name))
+			found(arg, entry->d_name);
+	closedir(dir);
+}
+
+void folder_stores(int directory, void (*found)(void *arg, const char *name), void *arg)
+{
+	each_name(directory, is_store, found, arg);
+}
+
+void folder_pieces(int folder, void (*found)(void *arg, const char *name), void *arg)
+{
+	each_name(folder, is_piece, found, arg);
+}
+
+/* --- directories of versions without marks --- */
+
+bool folder_is_image(int directory, const char *name)
+{
+	static const char magic[8] = "PERSEAS";
+	int folder = openat(directory, name, FOLDER_FLAGS);
+	int fd = folder < 0 ? -1 : openat(folder, "header", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	char begins[sizeof(magic)];
+	bool so = fd >= 0 && read(fd, begins, sizeof(begins)) == (ssize_t)sizeof(begins) &&
+	          memcmp(begins, magic, sizeof(magic)) == 0;
+
+	so |= folder >= 0 && directory_is_marked(folder);
+	if (fd >= 0)
+		close(fd);
+	if (folder >= 0)
+		close(folder);
+	return so;
+}
+
+static void mark_image(void *arg, const char *name)
+{
+	int folder = openat(*(const int *)arg, name, FOLDER_FLAGS);
+
+	if (folder < 0)
+		return;
+	(void)directory_mark(folder);
+	close(folder);
+}
+
+/* The directory's own mark comes last: from then on no folder gets one for what is in it. */
+int folder_adopt(int directory)
+{
+	each_name(directory, folder_is_image, mark_image, &directory);
+	return directory_mark(directory);
+}

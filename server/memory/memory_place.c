@@ -1,0 +1,129 @@
+/*
+ * memory_place.c - asks the kernel what a directory lies on, and in which boot of the host it is.
+ * memory_file.c calls it, when the daemon starts. It must not take a disk for memory: what was
+ * written back before a power cut can be old, and would be served as the newest state.
+ */
+#include "memory_place.h"
+
+#include "../host/cgroup.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* A directory has no such attribute itself: it is asked of a file in it. */
+static bool is_dax(int file)
+{
+	struct statx st;
+
+	return statx(file, "", AT_EMPTY_PATH, STATX_TYPE, &st) == 0 &&
+	       (st.stx_attributes_mask & STATX_ATTR_DAX) && (st.stx_attributes & STATX_ATTR_DAX);
+}
+
+enum memory_place memory_place_of(int directory, int file)
+{
+	struct statfs fs;
+
+	if (fstatfs(directory, &fs) == 0 &&
+	    (fs.f_type == TMPFS_MAGIC || fs.f_type == (__fsword_t)RAMFS_MAGIC))
+		return PLACE_MEMORY;
+	return is_dax(file) ? PLACE_DAX : PLACE_DISK;
+}
+
+const char *memory_place_refusal(const char *path)
+{
+	static char text[PATH_MAX + 300];
+
+	snprintf(text, sizeof(text),
+	         "memory directory %s is neither in memory (tmpfs, ramfs) nor on a file system "
+	         "with DAX: after a power cut its images would come back old, and be taken for the "
+	         "newest; choose one in memory, as --memory-dir /dev/shm/perseas",
+	         path);
+	return text;
+}
+
+/* One line of /proc/meminfo, in bytes; UINT64_MAX: there is none. */
+static uint64_t meminfo(const char *text, const char *name)
+{
+	const char *line = strstr(text, name);
+	unsigned long long kib;
+
+	if (!line || sscanf(line + strlen(name), ": %llu kB", &kib) != 1)
+		return UINT64_MAX;
+	return (uint64_t)kib << 10;
+}
+
+/* A tmpfs may be larger than what the host has left: filling it stops everybody there. */
+static uint64_t host_room(void)
+{
+	int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+	char text[4096] = "";
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	uint64_t memory, swap;
+
+	if (fd >= 0)
+		close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	memory = meminfo(text, "\nMemAvailable");
+	swap = meminfo(text, "\nSwapFree");
+	return memory == UINT64_MAX || swap == UINT64_MAX ? memory : memory + swap;
+}
+
+uint64_t memory_place_room(int directory, enum memory_place place, const char **advice)
+{
+	const uint64_t group = place == PLACE_MEMORY ? cgroup_room() : UINT64_MAX;
+	uint64_t room = place == PLACE_MEMORY ? host_room() : UINT64_MAX;
+	struct statvfs fs;
+
+	*advice = NULL;
+	/* One without a size (ramfs) has no blocks at all. */
+	if (fstatvfs(directory, &fs) == 0 && fs.f_blocks > 0 &&
+	    (uint64_t)fs.f_bavail * fs.f_frsize < room)
+		room = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (group >= room)
+		return room;
+	*advice = "raise the memory limit of its control group (memory.max, MemoryMax=)";
+	return group;
+}
+
+static int digit(int c)
+{
+	return isdigit(c) ? c - '0' : isxdigit(c) ? tolower(c) - 'a' + 10 : -1;
+}
+
+bool memory_boot_parse(const char *text, uint8_t id[BOOT_ID_SIZE])
+{
+	unsigned digits = 0;
+
+	memset(id, 0, BOOT_ID_SIZE);
+	for (; *text; text++) {
+		int value = digit((unsigned char)*text);
+
+		if (*text == '-')
+			continue;
+		if (value < 0 || digits == 2 * BOOT_ID_SIZE)
+			return false;
+		id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | value);
+		digits++;
+	}
+	return digits == 2 * BOOT_ID_SIZE;
+}
+
+bool memory_boot_id(uint8_t id[BOOT_ID_SIZE])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	char text[64] = "";
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[len > 0 ? strcspn(text, "\n") : 0] = '\0';
+	return memory_boot_parse(text, id);
+}

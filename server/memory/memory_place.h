@@ -1,0 +1,37 @@
+/*
+ * memory_place.h - what a memory directory lies on: memory that is gone after a restart of the
+ * host, memory that outlasts it, or a disk; and how much room there is.
+ */
+#ifndef PERSEAS_SERVER_MEMORY_PLACE_H
+#define PERSEAS_SERVER_MEMORY_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum memory_place {
+	PLACE_MEMORY, /* tmpfs, ramfs */
+	PLACE_DAX,    /* a file there is persistent memory itself */
+	PLACE_DISK    /* anything else: its files are written back when it pleases the kernel */
+};
+
+enum { BOOT_ID_SIZE = 16 };
+
+/* Of a directory and a file in it. */
+enum memory_place memory_place_of(int directory, int file);
+
+/* Why a directory on a disk is refused; until it is asked for again. */
+const char *memory_place_refusal(const char *path);
+
+/*
+ * Bytes that a file in the directory can still take: of its file system, and, where that is memory,
+ * of the host's and of the daemon's control group, which it may promise beyond. UINT64_MAX: none of
+ * them says. *advice: what to raise for more; NULL: the size of the file system, or the host.
+ */
+uint64_t memory_place_room(int directory, enum memory_place place, const char **advice);
+
+/* The boot of this host. False: the kernel does not say, as where /proc shows processes only. */
+bool memory_boot_id(uint8_t id[BOOT_ID_SIZE]);
+/* Reads an id as the kernel and systemd write it: 32 hexadecimal digits, with "-" or without. */
+bool memory_boot_parse(const char *text, uint8_t id[BOOT_ID_SIZE]);
+
+#endif

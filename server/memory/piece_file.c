@@ -1,0 +1,149 @@
+/*
+ * piece_file.c - reserves, maps, unmaps and removes files while the rest of the daemon goes on.
+ * memory_file.c calls it. What runs aside must touch nothing but what it was given.
+ */
+#include "piece_file.h"
+
+#include "../host/jobs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define POPULATE_MAX ((uint64_t)256 << 20) /* bytes that are mapped page by page at once */
+#define RESERVE_SLICE ((uint64_t)16 << 20) /* bytes between two looks at who wants them */
+#define UNMAP_SLICE ((uint64_t)16 << 20)   /* bytes for which others' mappings wait */
+
+struct piece_work {
+	int fd; /* of the piece, or of its folder */
+	uint64_t size;
+	const char *name;
+	void *base;
+	int error;
+	_Atomic uint64_t *taking;
+};
+
+static int take(int fd, uint64_t at, uint64_t len)
+{
+	int error;
+
+	do
+		error = job_cancelled() ? ECANCELED : posix_fallocate(fd, (off_t)at, (off_t)len);
+	while (error == EINTR);
+	return error;
+}
+
+/* In slices: who no longer wants it does not get the rest. */
+static void run_reserve(void *arg)
+{
+	struct piece_work *work = arg;
+	uint64_t at = 0;
+
+	while (at < work->size && !work->error) {
+		uint64_t left = work->size - at, len = left < RESERVE_SLICE ? left : RESERVE_SLICE;
+
+		work->error = take(work->fd, at, len);
+		atomic_fetch_sub(work->taking, work->error ? left : len);
+		at += len;
+	}
+}
+
+int piece_file_reserve(int fd, uint64_t size, _Atomic uint64_t *taking)
+{
+	struct piece_work work = { .fd = fd, .size = size, .taking = taking };
+
+	job_aside(size, run_reserve, &work);
+	return work.error;
+}
+
+static void run_map(void *arg)
+{
+	struct piece_work *work = arg;
+	int flags = MAP_SHARED | (work->size <= POPULATE_MAX ? MAP_POPULATE : 0);
+
+	work->base = mmap(NULL, work->size, PROT_READ | PROT_WRITE, flags, work->fd, 0);
+	work->error = errno;
+}
+
+void *piece_file_map(int fd, uint64_t size)
+{
+	struct piece_work work = { .fd = fd, .size = size };
+
+	job_aside(size, run_map, &work);
+	errno = work.error;
+	return work.base;
+}
+
+static void run_trim(void *arg)
+{
+	struct piece_work *work = arg;
+
+	work->error = ftruncate(work->fd, (off_t)work->size) < 0 ? errno : 0;
+}
+
+int piece_file_trim(int fd, uint64_t size)
+{
+	struct piece_work work = { .fd = fd, .size = size };
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return errno;
+	if ((uint64_t)st.st_size > size)
+		job_aside((uint64_t)st.st_blocks * 512, run_trim, &work);
+	return work.error;
+}
+
+/* In slices: the loop may want a mapping of its own meanwhile. */
+static void run_unmap(void *arg)
+{
+	struct piece_work *work = arg;
+	uint8_t *base = work->base;
+
+	for (uint64_t left = work->size; left > 0;) {
+		const uint64_t len = left < UNMAP_SLICE ? left : UNMAP_SLICE;
+
+		munmap(base, len);
+		base += len;
+		left -= len;
+	}
+	close(work->fd);
+}
+
+void piece_file_unmap(void *base, uint64_t size, int fd)
+{
+	struct piece_work work = { .fd = fd, .size = size, .base = base };
+
+	(void)piece_file_trim(fd, size);
+	job_aside(size, run_unmap, &work);
+}
+
+static void run_unlink(void *arg)
+{
+	struct piece_work *work = arg;
+
+	(void)unlinkat(work->fd, work->name, 0);
+}
+
+void piece_file_unlink(int folder, const char *name, uint64_t size)
+{
+	struct piece_work work = { .fd = folder, .size = size, .name = name };
+
+	job_aside(size, run_unlink, &work);
+}
+
+static void run_release(void *arg)
+{
+	struct piece_work *work = arg;
+
+	close(work->fd);
+}
+
+void piece_file_release(int fd, uint64_t size)
+{
+	struct piece_work work = { .fd = fd, .size = size };
+
+	job_aside(size, run_release, &work);
+}

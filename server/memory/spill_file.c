@@ -1,0 +1,363 @@
+/*
+ * spill_file.c - spills as files: DIRECTORY/STORE.spill, and STORE.spill.tmp until it is whole. The
+ * store logic calls it, through spill.h. The directory carries a mark (directory.h): in one without
+ * it nothing is written or removed.
+ */
+#include "directory.h"
+#include "../store/spill.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { NAME_ROOM = 160, ASIDE_MAX = 1000, SYNC_BYTES = 64 << 20 };
+
+static const char ending[] = ".spill", unfinished[] = ".spill.tmp", retired[] = ".spill.loaded";
+
+struct spill_file {
+	struct spill spill;
+	struct directory directory;
+	int out, in;          /* the spill that is written, and that is read; -1: none */
+	uint64_t unsynced;    /* bytes of the one that is written */
+	char name[NAME_ROOM]; /* of the one that is written */
+	char path[PATH_MAX];
+};
+
+static struct spill_file *file_of(struct spill *spill)
+{
+	return (struct spill_file *)spill;
+}
+
+static void name_spill(char name[NAME_ROOM], const char *store, const char *more)
+{
+	snprintf(name, NAME_ROOM, "%s%s%s", store, ending, more);
+}
+
+static int failed(struct spill_file *file, const char *what, const char *name)
+{
+	snprintf(file->spill.trouble, sizeof(file->spill.trouble), "%s %.150s: %s", what, name,
+	         strerror(errno));
+	return -1;
+}
+
+/* Bit by bit, so that none of the calls takes long, and little memory holds what is unwritten. */
+static int sync_part(struct spill_file *file, size_t len)
+{
+	file->unsynced += len;
+	if (file->unsynced < SYNC_BYTES)
+		return 0;
+	file->unsynced = 0;
+	if (fdatasync(file->out) < 0)
+		return failed(file, "writing", file->name);
+	(void)posix_fadvise(file->out, 0, 0, POSIX_FADV_DONTNEED);
+	return 0;
+}
+
+static void moved(struct spill *spill)
+{
+	if (spill->progress)
+		spill->progress(spill->progress_arg);
+}
+
+static int file_begin(struct spill *spill, const char *store)
+{
+	struct spill_file *file = file_of(spill);
+	char beside[NAME_ROOM];
+
+	file->unsynced = 0;
+	name_spill(file->name, store, "");
+	name_spill(beside, store, ".loaded");
+	if (unlinkat(file->directory.fd, beside, 0) < 0 && errno != ENOENT)
+		return failed(file, "removing", beside);
+	name_spill(beside, store, ".tmp");
+	if (unlinkat(file->directory.fd, beside, 0) < 0 && errno != ENOENT)
+		return failed(file, "removing", beside);
+	file->out = openat(file->directory.fd, beside,
+	                   O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return file->out < 0 ? failed(file, "making", beside) : 0;
+}
+
+static struct spill_file *file_of_sink(struct ps_archive_sink *sink)
+{
+	return (struct spill_file *)((char *)sink - offsetof(struct spill, sink));
+}
+
+static int file_write(struct ps_archive_sink *sink, const void *bytes, size_t len)
+{
+	struct spill_file *file = file_of_sink(sink);
+	const uint8_t *from = bytes;
+
+	while (len > 0) {
+		ssize_t n = write(file->out, from, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return failed(file, "writing", file->name);
+		from += n;
+		len -= (size_t)n;
+	}
+	moved(&file->spill);
+	return sync_part(file, (size_t)(from - (const uint8_t *)bytes));
+}
+
+static void close_out(struct spill_file *file)
+{
+	if (file->out >= 0)
+		close(file->out);
+	file->out = -1;
+}
+
+static void file_abandon(struct spill *spill)
+{
+	struct spill_file *file = file_of(spill);
+	char beside[NAME_ROOM + 8];
+
+	close_out(file);
+	snprintf(beside, sizeof(beside), "%s.tmp", file->name);
+	unlinkat(file->directory.fd, beside, 0);
+}
+
+static int file_commit(struct spill *spill)
+{
+	struct spill_file *file = file_of(spill);
+	char beside[NAME_ROOM + 8];
+	int ret = 0;
+
+	snprintf(beside, sizeof(beside), "%s.tmp", file->name);
+	if (fsync(file->out) < 0 ||
+	    renameat(file->directory.fd, beside, file->directory.fd, file->name) < 0) {
+		ret = failed(file, "writing", file->name);
+		file_abandon(spill);
+		return ret;
+	}
+	close_out(file);
+	if (fsync(file->directory.fd) < 0) {
+		ret = failed(file, "writing", file->name);
+		unlinkat(file->directory.fd, file->name, 0);
+	}
+	return ret;
+}
+
+/* Calls found() for each name that ends so, with what is before that. */
+static void each_name(struct spill_file *file, const char *tail,
+                      void (*found)(void *arg, const char *store), void *arg)
+{
+	DIR *dir = directory_list(file->directory.fd);
+	struct dirent *entry;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		size_t len = strlen(entry->d_name), end = strlen(tail);
+		char store[NAME_MAX + 1];
+
+		if (len <= end || strcmp(entry->d_name + len - end, tail) != 0)
+			continue;
+		memcpy(store, entry->d_name, len - end);
+		store[len - end] = '\0';
+		found(arg, store);
+	}
+	closedir(dir);
+}
+
+struct room {
+	struct spill_file *file;
+	uint64_t bytes;
+};
+
+/* It goes when its store is spilled again. */
+static void add_retired(void *arg, const char *store)
+{
+	struct room *room = arg;
+	char name[NAME_MAX + 1];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "%.200s%s", store, retired);
+	if (fstatat(room->file->directory.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		room->bytes += (uint64_t)st.st_blocks * 512;
+}
+
+static int file_room(struct spill *spill, uint64_t *bytes)
+{
+	struct room room = { file_of(spill), 0 };
+	struct statvfs st;
+
+	if (fstatvfs(room.file->directory.fd, &st) < 0)
+		return failed(room.file, "the room in", spill->directory);
+	each_name(room.file, retired, add_retired, &room);
+	*bytes = (uint64_t)st.f_bavail * st.f_frsize + room.bytes;
+	return 0;
+}
+
+static void file_stores(struct spill *spill, void (*found)(void *arg, const char *store), void *arg)
+{
+	each_name(file_of(spill), ending, found, arg);
+}
+
+/* What a daemon that was killed in a spill left: it is no spill, and takes room. */
+static void remove_unfinished(void *arg, const char *store)
+{
+	struct spill_file *file = arg;
+	char name[NAME_MAX + 1];
+
+	snprintf(name, sizeof(name), "%.200s%s", store, unfinished);
+	unlinkat(file->directory.fd, name, 0);
+}
+
+static int file_open(struct spill *spill, const char *store)
+{
+	struct spill_file *file = file_of(spill);
+	char name[NAME_ROOM];
+	struct stat st;
+
+	name_spill(name, store, "");
+	file->in = openat(file->directory.fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (file->in < 0 || fstat(file->in, &st) < 0)
+		return failed(file, "opening", name);
+	if (S_ISREG(st.st_mode))
+		return 0;
+	errno = EINVAL;
+	return failed(file, "opening", name);
+}
+
+static long file_read(struct ps_archive_source *source, void *bytes, size_t len)
+{
+	struct spill *spill = (struct spill *)((char *)source - offsetof(struct spill, source));
+	ssize_t n;
+
+	do
+		n = read(file_of(spill)->in, bytes, len);
+	while (n < 0 && errno == EINTR);
+	moved(spill);
+	return n;
+}
+
+static void file_close(struct spill *spill)
+{
+	struct spill_file *file = file_of(spill);
+
+	if (file->in >= 0)
+		close(file->in);
+	file->in = -1;
+}
+
+static int file_remove(struct spill *spill, const char *store)
+{
+	struct spill_file *file = file_of(spill);
+	char name[NAME_ROOM];
+
+	name_spill(name, store, "");
+	if ((unlinkat(file->directory.fd, name, 0) < 0 && errno != ENOENT) ||
+	    fsync(file->directory.fd) < 0)
+		return failed(file, "removing", name);
+	return 0;
+}
+
+/* In the place of the one that was loaded before it. */
+static int file_retire(struct spill *spill, const char *store)
+{
+	struct spill_file *file = file_of(spill);
+	char name[NAME_ROOM], kept[NAME_ROOM];
+
+	name_spill(name, store, "");
+	name_spill(kept, store, ".loaded");
+	if (renameat(file->directory.fd, name, file->directory.fd, kept) < 0 ||
+	    fsync(file->directory.fd) < 0)
+		return failed(file, "renaming", name);
+	return 0;
+}
+
+/* Under the first name that is free: nothing is ever replaced. */
+static int file_set_aside(struct spill *spill, const char *store)
+{
+	struct spill_file *file = file_of(spill);
+	char name[NAME_ROOM], aside[NAME_ROOM + 16];
+
+	name_spill(name, store, "");
+	for (int i = 1; i <= ASIDE_MAX; i++) {
+		snprintf(aside, sizeof(aside), "%s.aside-%d", name, i);
+		if (renameat2(file->directory.fd, name, file->directory.fd, aside,
+		              RENAME_NOREPLACE) == 0)
+			return fsync(file->directory.fd) < 0 ? failed(file, "renaming", name) : 0;
+		if (errno == ENOENT)
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	return failed(file, "renaming", name);
+}
+
+static const struct spill_ops file_ops = {
+	.room = file_room,
+	.begin = file_begin,
+	.commit = file_commit,
+	.abandon = file_abandon,
+	.stores = file_stores,
+	.open = file_open,
+	.close = file_close,
+	.remove = file_remove,
+	.retire = file_retire,
+	.set_aside = file_set_aside,
+};
+
+/* Is it a file that a version without marks made: STORE.spill, and what follows that? */
+static bool is_spill(int directory, const char *name)
+{
+	const char *end = strstr(name, ending);
+	struct stat st;
+
+	return end && end > name && (!end[sizeof(ending) - 1] || end[sizeof(ending) - 1] == '.') &&
+	       fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
+static int open_directory(struct spill_file *file, const char *path, const char **why)
+{
+	if (directory_open("spill", path, is_spill, &file->directory, why) < 0)
+		return -1;
+	if (file->directory.marked || directory_mark(file->directory.fd) == 0)
+		return 0;
+	*why = "the spill directory cannot be marked: look at its file system";
+	return -1;
+}
+
+struct spill *spill_file_new(const char *directory, const char **why)
+{
+	struct spill_file *file = calloc(1, sizeof(*file));
+
+	if (!file) {
+		*why = "out of memory";
+		return NULL;
+	}
+	snprintf(file->path, sizeof(file->path), "%s", directory);
+	file->spill.ops = &file_ops;
+	file->spill.directory = file->path;
+	file->spill.sink.write = file_write;
+	file->spill.source.read = file_read;
+	file->out = file->in = file->directory.fd = file->directory.lock = -1;
+	if (open_directory(file, directory, why) < 0) {
+		spill_file_free(&file->spill);
+		return NULL;
+	}
+	each_name(file, unfinished, remove_unfinished, file);
+	return &file->spill;
+}
+
+void spill_file_free(struct spill *spill)
+{
+	struct spill_file *file;
+
+	if (!spill)
+		return;
+	file = file_of(spill);
+	close_out(file);
+	file_close(spill);
+	directory_close(&file->directory);
+	free(file);
+}

@@ -1,0 +1,238 @@
+/*
+ * control.c - one control request: it is unpacked, judged, handed to the store logic by its row in
+ * the table of messages, and answered. The connections call it, and the jobs of long requests. It
+ * does no I/O, and never leaves a request without a reply.
+ */
+#include "control.h"
+
+#include "rights.h"
+#include "status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A reply with every body that it may take. */
+struct answer {
+	Perseas__Reply reply;
+	bool ends; /* the daemon ends with it */
+	union {
+#define MESSAGE(field, FIELD, Type, ...) Perseas__##Type##Reply field;
+#include "../../proto/control/messages.h"
+	} body;
+	Perseas__StoreStatus status;
+	uint64_t id; /* of the request */
+};
+
+struct call {
+	struct stores *stores;
+	struct session *session;
+	const char *version;
+	const Perseas__Request *request;
+	struct answer *answer;
+	struct why *why;
+};
+
+static int answer_list(struct call *call, Perseas__ListReply *reply)
+{
+	const struct session_ops *ops = call->session->ops;
+
+	if (ops && ops->clock_ns)
+		reply->clock_ns = ops->clock_ns(call->session);
+	reply->version = (char *)call->version;
+	return store_list(call->stores, &call->session->identity, reply, call->why);
+}
+
+static int answer_status(struct call *call, const Perseas__StatusRequest *request,
+                         Perseas__StatusReply *reply)
+{
+	reply->status = &call->answer->status;
+	perseas__store_status__init(reply->status);
+	return store_status(call->stores, request->store, reply->status, call->why);
+}
+
+static int answer_spill(struct call *call, Perseas__SpillReply *reply)
+{
+	int ret = store_spill(call->stores, reply, call->why);
+
+	call->answer->ends = ret == 0;
+	return ret;
+}
+
+/* For each message, what prepares the body of its reply and has it filled in. */
+#define MESSAGE(field, FIELD, Type, replied, REPLIED, fault, replied_fault, rights, store, course, \
+                level, handle)                                                                     \
+	static int handle_##field(struct call *call)                                               \
+	{                                                                                          \
+		const Perseas__##Type##Request *const body = call->request->field;                 \
+		Perseas__##Type##Reply *const reply = &call->answer->body.field;                   \
+                                                                                                   \
+		(void)body;                                                                        \
+		perseas__##field##_reply__init(reply);                                             \
+		call->answer->reply.replied = reply;                                               \
+		call->answer->reply.body_case = PERSEAS__REPLY__BODY_##REPLIED;                    \
+		return handle;                                                                     \
+	}
+#include "../../proto/control/messages.h"
+
+static const struct {
+	int (*handle)(struct call *call);
+	enum control_course course;
+	enum log_level refusal;
+} messages[CONTROL_REQUESTS] = {
+	[0] = { NULL, CONTROL_AT_ONCE, LOG_LEVEL_INFO }, /* not understood */
+#define MESSAGE(field, FIELD, Type, replied, REPLIED, fault, replied_fault, rights, store, course, \
+                level, handle)                                                                     \
+	[PERSEAS__REQUEST__BODY_##FIELD] = { handle_##field, CONTROL_##course, LOG_LEVEL_##level },
+#include "../../proto/control/messages.h"
+};
+
+static void set_refusal(struct answer *answer, int ret, struct why *why)
+{
+	perseas__reply__init(&answer->reply);
+	answer->reply.status = (Perseas__Status)-ret;
+	answer->reply.message = why->text;
+	answer->reply.promised_epoch = why->promised_epoch;
+}
+
+const char *control_request_name(unsigned request)
+{
+	const ProtobufCFieldDescriptor *field =
+		protobuf_c_message_descriptor_get_field(&perseas__request__descriptor, request);
+
+	return field ? field->name : "unknown";
+}
+
+enum log_level control_refusal_level(unsigned request)
+{
+	return messages[request].refusal;
+}
+
+/* The name of the store that the request is about, "": none. */
+static const char *store_of(const Perseas__Request *request, const struct session *session)
+{
+	const char *store = rights_demand(request, session).store;
+
+	if (!store)
+		store = session_store(session);
+	return store ? store : "";
+}
+
+void control_look(const struct session *session, const uint8_t *bytes, size_t len,
+                  struct control_subject *subject)
+{
+	const char *text;
+	Perseas__Request *request = ps_request_unpack(bytes, len, &text);
+
+	memset(subject, 0, sizeof(*subject));
+	if (!request)
+		return;
+	subject->id = request->id;
+	subject->course = messages[request->body_case].course;
+	snprintf(subject->store, sizeof(subject->store), "%s", store_of(request, session));
+	perseas__request__free_unpacked(request, NULL);
+}
+
+int control_sign(uint64_t id, uint64_t done, uint8_t **bytes, size_t *len)
+{
+	Perseas__WorkingReply working = PERSEAS__WORKING_REPLY__INIT;
+	Perseas__Reply reply = PERSEAS__REPLY__INIT;
+
+	working.done = done;
+	reply.id = id;
+	reply.body_case = PERSEAS__REPLY__BODY_WORKING;
+	reply.working = &working;
+	return ps_reply_pack(&reply, bytes, len);
+}
+
+static void note_request(const struct call *call, struct control_reply *reply)
+{
+	const Perseas__Request *request = call->request;
+	const uint64_t *epoch = ps_body_field(&request->base, request->body_case, "epoch");
+
+	reply->request = request->body_case;
+	reply->epoch = epoch ? *epoch : 0;
+	snprintf(reply->store, sizeof(reply->store), "%s", store_of(request, call->session));
+}
+
+static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
+                           struct control_reply *reply)
+{
+	const char *text = "";
+	Perseas__Request *request = ps_request_unpack(bytes, len, &text);
+	int ret;
+
+	perseas__reply__init(&call->answer->reply);
+	call->answer->id = request ? request->id : ps_request_id(bytes, len);
+	if (!request) {
+		strncpy(call->why->text, text, sizeof(call->why->text) - 1);
+		set_refusal(call->answer, -STATUS(BAD_REQUEST), call->why);
+		return;
+	}
+	call->request = request;
+	note_request(call, reply);
+	ret = rights_check(call->stores, call->session, request, call->why);
+	if (!ret)
+		ret = messages[request->body_case].handle(call);
+	if (ret)
+		set_refusal(call->answer, ret, call->why);
+	perseas__request__free_unpacked(request, NULL);
+}
+
+/* What a packed answer says of an image that was torn meanwhile is not so. -1: out of memory. */
+static int discard_torn(struct call *call, struct control_reply *reply)
+{
+	int ret = store_check_torn(call->stores, reply->store, call->why);
+
+	if (!ret || call->answer->reply.status != STATUS(OK))
+		return 0;
+	free(reply->bytes);
+	reply->bytes = NULL;
+	set_refusal(call->answer, ret, call->why);
+	return ps_reply_pack(&call->answer->reply, &reply->bytes, &reply->len);
+}
+
+static int handle(struct stores *stores, struct session *session, const char *version,
+                  const uint8_t *bytes, size_t len, struct control_reply *reply)
+{
+	struct why why = { 0 };
+	struct answer answer = { 0 };
+	struct call call = {
+		.stores = stores,
+		.session = session,
+		.version = version,
+		.answer = &answer,
+		.why = &why,
+	};
+
+	memset(reply, 0, sizeof(*reply));
+	answer_request(&call, bytes, len, reply);
+	answer.reply.id = answer.id;
+	if (ps_reply_pack(&answer.reply, &reply->bytes, &reply->len) < 0) {
+		/* Only a list of very many segments is longer than a message may be. */
+		strcpy(why.text, "the answer is longer than a message may be; ask for one store");
+		set_refusal(&answer, -STATUS(LIMIT), &why);
+		answer.reply.id = answer.id;
+		if (ps_reply_pack(&answer.reply, &reply->bytes, &reply->len) < 0)
+			return -1;
+	}
+	if (discard_torn(&call, reply) < 0)
+		return -1;
+	reply->ends = answer.ends;
+	reply->status = answer.reply.status;
+	memcpy(reply->refusal, why.text, sizeof(reply->refusal));
+	if (!ps_grant_of(&answer.reply) ||
+	    session_descriptors(session, reply->fds, &reply->fd_count) == 0)
+		return 0;
+	free(reply->bytes);
+	return -1;
+}
+
+int control_handle(struct stores *stores, struct session *session, const char *version,
+                   const uint8_t *bytes, size_t len, struct control_reply *reply)
+{
+	int ret = handle(stores, session, version, bytes, len, reply);
+
+	stores_answered();
+	return ret;
+}

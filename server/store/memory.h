@@ -1,0 +1,124 @@
+/*
+ * memory.h - where images lie: the seam between the store logic and files. memory_file.c is
+ * the real one (a directory on tmpfs, or on a DAX file system); tests bring one of their
+ * own.
+ *
+ * A store is a folder of named pieces: "header", and for generation g "log.g", "promise.g" and
+ * "segment-<id>.g". All functions return 0 or a negative Perseas__Status; of make() and replace()
+ * errno says more of -STATUS_IO, where it is not 0.
+ */
+#ifndef PERSEAS_SERVER_MEMORY_H
+#define PERSEAS_SERVER_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct memory;
+struct ps_guard;
+
+struct piece {
+	uint8_t *base; /* mapped, shared */
+	uint64_t size;
+	int fd;          /* read and write; -1 where there are no files */
+	int fd_readonly; /* of the promise page, else -1 */
+	struct ps_guard
+		*guard; /* whether its file was cut short (proto/image/guard.h); NULL: it cannot
+	                           be */
+};
+
+/* Who can still write to a piece that other processes were given? */
+enum memory_whose {
+	MEMORY_UNKNOWN, /* that cannot be told here */
+	MEMORY_HELD,    /* somebody has a descriptor, or has it mapped */
+	MEMORY_ALONE,   /* nobody but this process: what was given has all been closed */
+	MEMORY_CUT,     /* nobody; but some of its memory is gone */
+};
+
+struct memory_ops {
+	/* Makes a zeroed piece, its memory reserved now, so that no later store can fail.
+	 * -STATUS_NO_MEMORY: over the limit, or the file system is full. Nothing is left then. */
+	int (*make)(struct memory *memory, const char *store, const char *name, uint64_t size,
+	            struct piece *piece);
+	/* What to raise when the last make() had no memory. NULL, or what it returns: the limit, or
+	 * the size of the file system. */
+	const char *(*advice)(struct memory *memory);
+	/* Opens one that is there. -STATUS_NO_STORE: it is not. Its size comes with it. */
+	int (*open)(struct memory *memory, const char *store, const char *name,
+	            struct piece *piece);
+	/* Unmaps and closes; the piece stays. */
+	void (*close)(struct memory *memory, struct piece *piece);
+	/* A descriptor of the piece for another process, the caller's to close: one to write with,
+	 * or, of a promise page, one that only reads. -1 where there are no files. */
+	int (*give)(struct memory *memory, const char *store, const char *name,
+	            const struct piece *piece, int *fd);
+	/* Asks the kernel. Nobody can get at a piece anew that nobody else has: MEMORY_ALONE stays
+	 * true until it is given again. A piece that was made longer meanwhile has its own size
+	 * again then. NULL: as MEMORY_UNKNOWN. */
+	enum memory_whose (*whose)(struct memory *memory, const struct piece *piece);
+	/* What was written to it outlasts what its file outlasts: on a DAX file system, the host.
+	 * NULL: nothing to do. */
+	int (*flush)(struct memory *memory, const struct piece *piece);
+	/* Removes it by name; other processes may still have it mapped. */
+	void (*remove)(struct memory *memory, const char *store, const char *name);
+	/* Replaces the small piece `name` by these bytes, whole or not at all. -STATUS_NO_MEMORY
+	 * only where there is none yet: with the first, room is kept for all that follow, so that
+	 * a header is written, and a claim granted, also when there is no memory left. */
+	int (*replace)(struct memory *memory, const char *store, const char *name,
+	               const void *bytes, size_t len);
+	/* Reads a small piece, and maybe zeros behind it; the caller frees *bytes.
+	 * -STATUS_NO_STORE: not there. */
+	int (*load)(struct memory *memory, const char *store, const char *name, uint8_t **bytes,
+	            size_t *len);
+	/* Calls found() for each store, or for each piece of a store. */
+	void (*stores)(struct memory *memory, void (*found)(void *arg, const char *store),
+	               void *arg);
+	void (*pieces)(struct memory *memory, const char *store,
+	               void (*found)(void *arg, const char *name), void *arg);
+	/* Removes the folder, when it is empty. */
+	void (*forget)(struct memory *memory, const char *store);
+	/* What is there of the store is kept under a name that is never looked at again, which
+	 * `where` tells. */
+	int (*set_aside)(struct memory *memory, const char *store, char *where, size_t size);
+	/* The id of the boot of this host, PS_ID_SIZE bytes; NULL: what is there outlasts a boot,
+	 * or it is not known. */
+	const uint8_t *(*boot)(struct memory *memory);
+	/* Is what was written in that boot (NULL: it is not known in which) as it was then? Not
+	 * where it may have been written back to a disk and come back old. */
+	bool (*lasts)(struct memory *memory, const uint8_t *boot);
+	/* Bytes of all pieces that are there, and of those that were removed and others have. */
+	uint64_t (*used)(struct memory *memory);
+	/* Bytes that the file of an open piece takes: an owner that has it can have made it longer.
+	 * NULL: its size. */
+	uint64_t (*taken)(struct memory *memory, const struct piece *piece);
+	/* Bytes of pieces of the store that were removed, but that another process still has.
+	 * NULL: nobody can. */
+	uint64_t (*kept)(struct memory *memory, const char *store);
+	uint64_t (*limit)(struct memory *memory); /* 0: none */
+	/* Can more be made, and what is there be changed? False: `why` says why not. NULL: it is
+	 * always taken to be so. */
+	bool (*usable)(struct memory *memory, char *why, size_t size);
+	/* A store to the promise page, and a full fence that also orders it against what
+	 * owners on this host do: after it returns, an owner that has not seen the new promise
+	 * has made its last slot visible (I5). */
+	void (*fence)(struct memory *memory);
+	/* Does fence() also execute a barrier on every processor on which an owner runs, so that
+	 * owners that registered for it need none of their own? NULL: no. */
+	bool (*reaches_owners)(struct memory *memory);
+	void (*random)(struct memory *memory, void *bytes, size_t len);
+};
+
+struct memory {
+	const struct memory_ops *ops;
+};
+
+/* Images as files below `directory`, which is made when missing and locked against a second
+ * daemon. limit in bytes, 0: none. It must lie in memory, or with DAX; on_disk: a disk will do, for
+ * experiments. NULL on failure; *why (static or until the next call) says. */
+struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_disk,
+                               const char **why);
+/* In which boot of the host this is, where the kernel does not tell it. */
+void memory_file_set_boot(struct memory *memory, const uint8_t *boot);
+void memory_file_free(struct memory *memory);
+
+#endif

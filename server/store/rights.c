@@ -1,0 +1,62 @@
+/*
+ * rights.c - which rights a request needs, by the table of messages, and whether they are there.
+ * control.c asks before it hands a request on. Nothing here may look at a store.
+ */
+#include "rights.h"
+
+#include "store_private.h"
+
+/* No default: the compiler reports a request that has no row. */
+struct demand rights_demand(const Perseas__Request *request, const struct session *session)
+{
+	const char *const held = session_store(session);
+
+	switch (request->body_case) {
+#define MESSAGE(field, FIELD, Type, replied, REPLIED, fault, answer_fault, rights, store, ...) \
+	case PERSEAS__REQUEST__BODY_##FIELD: {                                                 \
+		const Perseas__##Type##Request *const body = request->field;                   \
+                                                                                               \
+		(void)body;                                                                    \
+		return (struct demand){ rights, store };                                       \
+	}
+#include "../../proto/control/messages.h"
+	case PERSEAS__REQUEST__BODY__NOT_SET: /* ps_request_unpack lets none of these through */
+	case _PERSEAS__REQUEST__BODY__CASE_IS_INT_SIZE:
+		break;
+	}
+	return (struct demand){ RIGHT_ADMIN, NULL };
+}
+
+static int deny(const struct identity *who, enum right right, const char *store, const char *which,
+                struct why *why)
+{
+	return refuse(why, STATUS(DENIED),
+	              "%s lacks the right \"%s\" on %s%s%s; the access rules of this mirror give "
+	              "rights",
+	              who->name[0] ? who->name : "nobody", right_name(right),
+	              store ? "store " : "all stores", store ? store : "", which);
+}
+
+int rights_to_make(const struct stores *stores, const struct session *session, const char *store,
+                   struct why *why)
+{
+	if (access_allows(stores->access, &session->identity, RIGHT_CREATE, store))
+		return 0;
+	return deny(&session->identity, RIGHT_CREATE, store, ", which this mirror does not have",
+	            why);
+}
+
+int rights_check(const struct stores *stores, const struct session *session,
+                 const Perseas__Request *request, struct why *why)
+{
+	const struct identity *who = &session->identity;
+	const struct demand demand = rights_demand(request, session);
+
+	for (unsigned right = 1; right <= demand.rights; right <<= 1) {
+		if (!(demand.rights & right) ||
+		    access_allows(stores->access, who, (enum right)right, demand.store))
+			continue;
+		return deny(who, (enum right)right, demand.store, "", why);
+	}
+	return 0;
+}

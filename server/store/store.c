@@ -1,0 +1,444 @@
+/*
+ * store.c - the list of stores and what only looks at them: find, status, list, digest, read.
+ * control.c calls it for requests, and the other store_*.c for what they share. Nothing here
+ * changes an image.
+ */
+#include "store_private.h"
+
+#include "../../proto/image/crc32c.h"
+#include "../../proto/base/text.h"
+#include "../host/jobs.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DIGEST_MAX ((uint64_t)64 << 20)
+#define DIGEST_SLICE ((uint64_t)4 << 20)
+
+struct scratch {
+	struct scratch *next;
+	_Alignas(16) unsigned char bytes[];
+};
+
+int refuse(struct why *why, Perseas__Status status, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	ps_text_vformat(why->text, sizeof(why->text), format, args);
+	va_end(args);
+	return -(int)status;
+}
+
+const char *reason_text(char text[REASON_TEXT], int error)
+{
+	text[0] = '\0';
+	if (error)
+		snprintf(text, REASON_TEXT, " (%s)", strerror(error));
+	return text;
+}
+
+/* A thread's own: a job that is aside has filled in a part of its reply already. */
+static _Thread_local struct scratch *scratches;
+
+void scratch_reset(void)
+{
+	while (scratches) {
+		struct scratch *scratch = scratches;
+
+		scratches = scratch->next;
+		free(scratch);
+	}
+}
+
+void *scratch_alloc(size_t size)
+{
+	struct scratch *scratch = calloc(1, sizeof(*scratch) + size);
+
+	if (!scratch)
+		return NULL;
+	scratch->next = scratches;
+	scratches = scratch;
+	return scratch->bytes;
+}
+
+Perseas__Slot *scratch_slot(const struct ps_slot *slot, int index)
+{
+	Perseas__Slot *message = scratch_alloc(sizeof(*message));
+
+	if (!message)
+		return NULL;
+	perseas__slot__init(message);
+	if (index < 0)
+		return message;
+	message->epoch = slot->epoch;
+	message->seq = slot->seq;
+	message->next = slot->next;
+	message->last = slot->last;
+	message->index = (uint32_t)index;
+	return message;
+}
+
+bool same_id(ProtobufCBinaryData id, ProtobufCBinaryData other)
+{
+	return id.len == PS_ID_SIZE && other.len == PS_ID_SIZE &&
+	       memcmp(id.data, other.data, PS_ID_SIZE) == 0;
+}
+
+struct stores *stores_new(struct memory *memory)
+{
+	struct stores *stores = calloc(1, sizeof(*stores));
+
+	if (stores)
+		stores->memory = memory;
+	return stores;
+}
+
+void stores_set_owner_timeout(struct stores *stores, uint64_t ms)
+{
+	stores->owner_timeout_ms = ms;
+}
+
+void stores_begin(struct stores *stores, const char *name)
+{
+	struct store *store = store_find(stores, name);
+
+	if (store)
+		store->job = job_current();
+}
+
+void stores_end(struct stores *stores, const char *name)
+{
+	struct store *store = store_find(stores, name);
+
+	if (store)
+		store->job = NULL;
+}
+
+void stores_answered(void)
+{
+	scratch_reset();
+}
+
+int stores_check_open(struct stores *stores, struct why *why)
+{
+	scratch_reset();
+	if (stores->closing)
+		return refuse(why, STATUS(BAD_STATE), "this mirror is about to end");
+	return 0;
+}
+
+void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struct piece *piece),
+                     void *arg)
+{
+	stores->leave = leave;
+	stores->leave_arg = arg;
+}
+
+void stores_on_news(struct stores *stores, void (*tell)(void *arg, const struct store_news *news),
+                    void *arg)
+{
+	stores->tell = tell;
+	stores->tell_arg = arg;
+}
+
+void store_tell(struct store *store, enum store_event event, const struct session *session,
+                uint64_t epoch, uint64_t seq)
+{
+	const struct store_news news = { event, store->name, session, epoch, seq };
+
+	store->events[event]++;
+	if (store->stores->tell)
+		store->stores->tell(store->stores->tell_arg, &news);
+}
+
+void stores_free(struct stores *stores)
+{
+	if (!stores)
+		return;
+	scratch_reset();
+	while (stores->first)
+		store_delete(stores->first);
+	free(stores);
+}
+
+struct store *store_find(struct stores *stores, const char *name)
+{
+	for (struct store *store = stores->first; store; store = store->next)
+		if (strcmp(store->name, name) == 0)
+			return store;
+	return NULL;
+}
+
+struct store *store_named(struct stores *stores, const char *name, int *ret, struct why *why)
+{
+	struct store *store = store_find(stores, name);
+
+	/* One that is being made is not there yet. */
+	if (store && !store->header && !store->damage[0])
+		store = NULL;
+	if (!store)
+		*ret = refuse(why, STATUS(NO_STORE), "this mirror has no store named %s", name);
+	return store;
+}
+
+struct store *store_sound(struct stores *stores, const char *name, int *ret, struct why *why)
+{
+	struct store *store = store_named(stores, name, ret, why);
+
+	if (store && store->damage[0]) {
+		*ret = refuse(why, STATUS(DAMAGED), "the image of store %s is damaged: %s", name,
+		              store->damage);
+		return NULL;
+	}
+	return store;
+}
+
+struct store *store_to_change(struct stores *stores, const char *name, int *ret, struct why *why)
+{
+	*ret = stores_check_open(stores, why);
+	return *ret ? NULL : store_sound(stores, name, ret, why);
+}
+
+struct store *store_insert(struct stores *stores, const char *name)
+{
+	struct store *store = calloc(1, sizeof(*store));
+
+	if (!store)
+		return NULL;
+	snprintf(store->name, sizeof(store->name), "%s", name);
+	store->stores = stores;
+	image_init(&store->image);
+	image_init(&store->beside);
+	store->next = stores->first;
+	stores->first = store;
+	stores->count++;
+	return store;
+}
+
+/* Closes the image; its pieces stay. */
+void store_delete(struct store *store)
+{
+	struct store **link = &store->stores->first;
+
+	image_close(store, &store->beside);
+	header_free(store->beside_header);
+	holder_drop(store);
+	board_drop(store);
+	image_close(store, &store->image);
+	header_free(store->header);
+	while (*link != store)
+		link = &(*link)->next;
+	*link = store->next;
+	store->stores->count--;
+	free(store);
+}
+
+static void fill_session(struct store *store, Perseas__StoreStatus *status)
+{
+	struct session *session = store->session;
+	uint64_t silent;
+
+	status->live = session_lives(session);
+	if (!session)
+		return;
+	status->owner_address = session->peer;
+	if (session->fabric)
+		status->fabric = (char *)session->fabric;
+	silent = session->ops->silent_ms ? session->ops->silent_ms(session) : 0;
+	if (silent != UINT64_MAX)
+		status->silent_ms = silent;
+	board_status(store, status);
+}
+
+/* Of the owner's id so much as tells owners apart. NULL: out of memory. */
+static Perseas__Header *told_header(struct store *store)
+{
+	Perseas__Header *header = scratch_alloc(sizeof(*header));
+	uint8_t *owner = scratch_alloc(PS_ID_SIZE);
+
+	if (!header || !owner)
+		return NULL;
+	*header = *store->header;
+	if (header->promised_owner.len != PS_ID_SIZE)
+		return header;
+	memset(owner, 0, PS_ID_SIZE);
+	memcpy(owner, header->promised_owner.data, PS_OWNER_TOLD);
+	header->promised_owner.data = owner;
+	return header;
+}
+
+int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct why *why)
+{
+	struct ps_slot slot;
+	int index = image_slot(&store->image, &slot);
+
+	fill_session(store, status);
+	if (store->header) {
+		status->bytes = ps_header_bytes(store->header);
+		status->header = told_header(store);
+	}
+	if (index >= 0)
+		status->slot = scratch_slot(&slot, index);
+	if ((store->header && !status->header) || (index >= 0 && !status->slot))
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	return 0;
+}
+
+/* A damaged store is listed while its header can be read. */
+int store_list(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
+               struct why *why)
+{
+	const struct access *access = who ? stores->access : NULL;
+	int ret;
+
+	scratch_reset();
+	reply->memory_limit = stores->memory->ops->limit(stores->memory);
+	reply->stores = scratch_alloc((stores->count + 1) * sizeof(*reply->stores));
+	if (!reply->stores)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	for (struct store *store = stores->first; store; store = store->next) {
+		Perseas__StoreStatus *status = scratch_alloc(sizeof(*status));
+
+		if (!status)
+			return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+		if (!store->header || !access_allows(access, who, RIGHT_READ, store->name))
+			continue;
+		perseas__store_status__init(status);
+		ret = store_fill_status(store, status, why);
+		if (ret)
+			return ret;
+		reply->stores[reply->n_stores++] = status;
+		reply->memory_used += status->bytes;
+	}
+	if (access_allows(access, who, RIGHT_ADMIN, NULL))
+		reply->memory_used = stores->memory->ops->used(stores->memory);
+	return 0;
+}
+
+int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *status,
+                 struct why *why)
+{
+	struct store *store;
+	int ret = 0;
+
+	scratch_reset();
+	store = store_sound(stores, name, &ret, why);
+	if (!store)
+		return ret;
+	return store_fill_status(store, status, why);
+}
+
+/* The region, where the image has so many bytes of it; else NULL. */
+static struct piece *readable(struct store *store, uint32_t region, uint64_t offset,
+                              uint64_t length, struct why *why)
+{
+	struct piece *piece = region < PS_REGIONS_MAX ? &store->image.regions[region] : NULL;
+
+	/* The promise page has the owner's whole id, which is the owner's alone (told_header). */
+	if (!piece || !piece->base || region == PS_REGION_PROMISE) {
+		refuse(why, STATUS(BAD_REQUEST), "store %s has no region %u to read", store->name,
+		       region);
+		return NULL;
+	}
+	if (offset > piece->size || length > piece->size - offset) {
+		refuse(why, STATUS(BAD_REQUEST), "region %u has only %llu bytes", region,
+		       (unsigned long long)piece->size);
+		return NULL;
+	}
+	return piece;
+}
+
+struct digesting {
+	const uint8_t *bytes;
+	uint64_t left;
+	uint32_t crc;
+};
+
+static void digest(void *arg)
+{
+	struct digesting *digesting = arg;
+
+	while (digesting->left > 0 && !job_cancelled()) {
+		uint64_t len = digesting->left < DIGEST_SLICE ? digesting->left : DIGEST_SLICE;
+
+		digesting->crc = ps_crc32c(digesting->crc, digesting->bytes, len);
+		digesting->bytes += len;
+		digesting->left -= len;
+	}
+}
+
+int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
+                 Perseas__DigestReply *reply, struct why *why)
+{
+	struct store *store;
+	struct piece *piece;
+	struct digesting digesting = { 0 };
+	struct ps_slot slot;
+	int index, ret = 0;
+
+	scratch_reset();
+	store = store_sound(stores, request->store, &ret, why);
+	if (!store)
+		return ret;
+	if (request->length > DIGEST_MAX)
+		return refuse(why, STATUS(BAD_REQUEST), "a digest covers 64 MiB at most");
+	piece = readable(store, request->region, request->offset, request->length, why);
+	if (!piece)
+		return -STATUS(BAD_REQUEST);
+	index = image_slot(&store->image, &slot);
+	if (index >= 0) {
+		reply->slot = scratch_slot(&slot, index);
+		if (!reply->slot)
+			return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	}
+	digesting.bytes = piece->base + request->offset;
+	digesting.left = request->length;
+	job_aside(request->length, digest, &digesting);
+	reply->crc = digesting.crc;
+	reply->live = session_lives(store->session);
+	return 0;
+}
+
+int store_read(struct stores *stores, const Perseas__ReadRequest *request,
+               Perseas__ReadReply *reply, struct why *why)
+{
+	struct store *store;
+	struct piece *piece;
+	int ret = 0;
+
+	scratch_reset();
+	store = store_sound(stores, request->store, &ret, why);
+	if (!store)
+		return ret;
+	if (request->length < 1 || request->length > PS_READ_REQUEST_MAX)
+		return refuse(why, STATUS(BAD_REQUEST), "a read is of 1 byte to 512 KiB");
+	piece = readable(store, request->region, request->offset, request->length, why);
+	if (!piece)
+		return -STATUS(BAD_REQUEST);
+	reply->bytes.data = piece->base + request->offset;
+	reply->bytes.len = request->length;
+	return 0;
+}
+
+/* Compares every byte whatever they are, so that time tells nothing of a token. */
+static bool same_token(const uint8_t *a, const uint8_t *b)
+{
+	unsigned differ = 0;
+
+	for (int i = 0; i < PS_ID_SIZE; i++)
+		differ |= a[i] ^ b[i];
+	return differ == 0;
+}
+
+struct session *stores_session(struct stores *stores, const uint8_t token[PS_ID_SIZE])
+{
+	struct session *found = NULL;
+
+	for (struct store *store = stores->first; store; store = store->next)
+		if (store->session && same_token(store->session->token, token))
+			found = store->session;
+	return found;
+}

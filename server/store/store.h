@@ -1,0 +1,266 @@
+/*
+ * store.h - the stores of a mirror and the rules that it keeps (I5 to I9), as plain logic: no
+ * sockets, no clock, no files but through memory.h.
+ *
+ * Every function that can refuse returns 0 or a negative Perseas__Status, with a sentence in
+ * `why`, and has then changed nothing.
+ */
+#ifndef PERSEAS_SERVER_STORE_H
+#define PERSEAS_SERVER_STORE_H
+
+#include "../../proto/control/envelope.h"
+#include "../../proto/image/image.h"
+#include "access.h"
+#include "memory.h"
+
+#include <stdbool.h>
+
+struct spill;
+struct stores;
+struct store;
+
+struct why {
+	char text[768];          /* as much as a reply may have */
+	uint64_t promised_epoch; /* with STALE_EPOCH and BUSY */
+};
+
+/*
+ * A control connection, seen by the logic. It becomes the session of a store's owner by a
+ * claim, and stops being it by release, by a later claim, or when it ends.
+ */
+struct session;
+
+/* A process that was given the memory of an image. It outlives its session. */
+struct holder {
+	/* May it still write? False only when it is known to be dead. */
+	bool (*may_write)(struct holder *holder);
+	void (*free)(struct holder *holder);
+};
+
+struct session_ops {
+	/*
+	 * I5: ends the session's data paths (tcp: closes the connection with what is buffered;
+	 * rdma: destroys the queue pair and is sure that it is gone). After it returns, nothing
+	 * more of the session reaches the image over them. The control connection stays.
+	 */
+	void (*cut)(struct session *session);
+	/*
+	 * shm: may the process at the other end still write to memory that it was given?
+	 * False only when it is known to be dead (its pidfd says so).
+	 */
+	bool (*may_write)(struct session *session);
+	/*
+	 * shm: the process at the other end, asked when the session is over. NULL (the
+	 * function, or what it returns): not known, so it is taken to be alive.
+	 */
+	struct holder *(*keep)(struct session *session);
+	/*
+	 * For how many milliseconds nothing was received on the control connection; UINT64_MAX: the
+	 * process at its other end is dead. NULL: an owner lives as long as it is connected.
+	 */
+	uint64_t (*silent_ms)(struct session *session);
+	/* This host's clock in ns since 1970, which peers are told and nothing depends on. NULL:
+	 * they are not. */
+	uint64_t (*clock_ns)(struct session *session);
+	/* Adds to a grant what the fabrics of this daemon offer the session. NULL: nothing. What it
+	 * adds must last until the reply is packed. */
+	void (*grant)(struct session *session, Perseas__Grant *grant);
+	/* Is there a place for one more owner? NULL: there is. */
+	bool (*fits)(const struct session *session);
+};
+
+/* ops, local, peer, identity and fabric are the connection's, the rest is the logic's; zero to
+ * begin. */
+struct session {
+	const struct session_ops *ops;
+	struct store *store; /* claimed, or NULL */
+	uint64_t epoch;
+	uint8_t owner[PS_ID_SIZE];
+	uint8_t token[PS_ID_SIZE]; /* of the data connection; random at each claim */
+	bool shared;               /* it was given the memory itself */
+	bool rdma;                 /* it asked for keys to the memory */
+	bool opened;               /* its token has opened a data path, which it may do once */
+	bool beside;               /* its data path goes to the image beside */
+	bool local;                /* a Unix socket: descriptors can go along */
+	struct identity identity;  /* who it is, for rules and quotas; its data connection must be
+	                              of the same */
+	char peer[128];            /* where it comes from, for people */
+	const char *fabric;        /* "tcp", "shm", "rdma": set by the target, NULL: none yet */
+};
+
+/* What happens to a store, told to whoever keeps the books. */
+enum store_event {
+	STORE_CREATED,
+	STORE_CLAIMED,       /* by the session's owner, or made anew by it */
+	STORE_FENCED,        /* the session loses it to another's claim */
+	STORE_SESSION_OVER,  /* follows each of the two, in the end */
+	STORE_RESYNC_BEGUN,  /* the image is about to be changed in place */
+	STORE_REBUILD_BEGUN, /* an image is made beside, or anew */
+	STORE_CONSISTENT,    /* either is over */
+	STORE_DAMAGED,
+	STORE_DROPPED,
+	STORE_EVENTS
+};
+
+struct store_news {
+	enum store_event event;
+	const char *store;
+	const struct session *session; /* whose it is, NULL: nobody's */
+	uint64_t epoch, seq;           /* 0: none */
+};
+
+/* A store as who watches the daemon sees it; of one whose header cannot be read, status->header is
+ * NULL. */
+struct store_view {
+	const char *name;
+	const char *damage;     /* why it is refused, "": it is sound */
+	const uint64_t *events; /* by enum store_event: how often, since it is served */
+	const Perseas__StoreStatus *status;
+};
+
+struct stores *stores_new(struct memory *memory);
+/* tell() is called for each event, before the function that it happens in returns; it must not
+ * call a function of this file but session_store(). NULL, as at first: nobody is told. */
+void stores_on_news(struct stores *stores, void (*tell)(void *arg, const struct store_news *news),
+                    void *arg);
+/* leave() is told of each piece before its memory goes away, while it is still mapped: who
+ * registered it with a device takes that back. NULL: nobody is told any more. */
+void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struct piece *piece),
+                     void *arg);
+/* An owner that was silent for longer than this does not count as live; 0 (as at first): it
+ * does as long as it is connected. */
+void stores_set_owner_timeout(struct stores *stores, uint64_t ms);
+/*
+ * The rules in force from now on, the caller's until others are; NULL, as at first: everybody may
+ * do everything. A session whose identity may no longer own its store is cut at once: its promise
+ * is retired, its data paths end, and an image whose memory a process on this host has is copied
+ * away from it, as by a claim (where that fails, the next claim does it), beside the loop: nothing
+ * else may change a store meanwhile. Returns how many were.
+ */
+unsigned stores_set_access(struct stores *stores, const struct access *access);
+const struct access *stores_access(const struct stores *stores);
+/* A request for the store of that name is worked on by this thread's job from now on, or no
+ * longer. */
+void stores_begin(struct stores *stores, const char *name);
+void stores_end(struct stores *stores, const char *name);
+/* Is memory of the store (NULL: of any) being given back beside the loop? Its pieces still have
+ * their names: no request that changes the store may begin meanwhile. */
+bool stores_burying(const struct stores *stores, const char *name);
+/* The memory of this thread's last answer is freed: a thread that ends keeps none. */
+void stores_answered(void);
+/* Closes all images, which stay in memory. Sessions that still hold a store must not be used
+ * after it. */
+void stores_free(struct stores *stores);
+
+/*
+ * Serves what is in memory: reads every header, opens its image, removes pieces that belong
+ * to no image. A damaged store is kept and refused by name. complain() gets a sentence for
+ * each thing that was wrong.
+ */
+void stores_load(struct stores *stores, void (*complain)(void *arg, const char *text), void *arg);
+
+/*
+ * Where images are spilled to; NULL, as at first: nowhere.
+ *
+ * stores_load_spills() is due after stores_load() and before the first session. An image that is
+ * in memory is newer than its spill, which is removed; one that is only spilled is loaded, with a
+ * new id. Nothing is served whose spill is still there, and no spill that is damaged, or that finds
+ * no memory, is loaded or removed. Returns how many were loaded.
+ *
+ * stores_spill() ends all sessions for good and writes every sound image, as far as it can. False:
+ * there is nowhere to, or store_spill() has done so.
+ */
+struct spill_sum {
+	unsigned stores; /* that were written */
+	unsigned failed; /* that were not */
+	uint64_t bytes;
+};
+
+void stores_set_spill(struct stores *stores, struct spill *spill);
+unsigned stores_load_spills(struct stores *stores, void (*complain)(void *arg, const char *text),
+                            void *arg);
+bool stores_spill(struct stores *stores, struct spill_sum *sum,
+                  void (*complain)(void *arg, const char *text), void *arg);
+
+/* The handlers of the messages of the same names in control.proto. Replies are filled in
+ * with memory that lives until the next call of the same thread, or its stores_answered(). */
+/* Only the stores that `who` may read; NULL: all. So are the bytes that are used, but for who may
+ * administer all stores. */
+int store_list(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
+               struct why *why);
+int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *status,
+                 struct why *why);
+/* `who`, if it is known, becomes the creator: its quotas count the store. */
+int store_create(struct stores *stores, const struct identity *who,
+                 const Perseas__CreateRequest *request, struct why *why);
+int store_settle(struct stores *stores, const Perseas__SettleRequest *request, struct why *why);
+int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request, struct why *why);
+int store_claim(struct stores *stores, struct session *session,
+                const Perseas__ClaimRequest *request, Perseas__ClaimReply *reply, struct why *why);
+int store_rebuild(struct stores *stores, struct session *session,
+                  const Perseas__RebuildRequest *request, Perseas__RebuildReply *reply,
+                  struct why *why);
+int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
+                 Perseas__DigestReply *reply, struct why *why);
+/* The reply points into the image. */
+int store_read(struct stores *stores, const Perseas__ReadRequest *request,
+               Perseas__ReadReply *reply, struct why *why);
+int store_order(struct stores *stores, const Perseas__OrderRequest *request, struct why *why);
+int store_drop(struct stores *stores, const Perseas__DropRequest *request, struct why *why);
+/* When it is granted the daemon is to end. When it fails half way, with IO, sessions were ended,
+ * but images are served on. */
+int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *why);
+
+/* All stores, in the order of their names; memory that lives as that of replies. -1: out of
+ * memory. */
+int stores_view(struct stores *stores, const struct store_view **views, size_t *count);
+struct memory *stores_memory(const struct stores *stores);
+
+/* For the session that holds the claim; else -STATUS_NO_SESSION. */
+int store_confirm(struct session *session, const Perseas__ConfirmRequest *request,
+                  Perseas__ConfirmReply *reply, struct why *why);
+int store_add_segments(struct session *session, const Perseas__AddSegmentsRequest *request,
+                       Perseas__AddSegmentsReply *reply, struct why *why);
+int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequest *request,
+                        Perseas__DropSegmentsReply *reply, struct why *why);
+int store_publish(struct session *session, const Perseas__PublishRequest *request, struct why *why);
+int store_finish(struct session *session, Perseas__FinishReply *reply, struct why *why);
+int store_joining(struct session *session, const Perseas__JoiningRequest *request, struct why *why);
+int store_roster(struct session *session, const Perseas__RosterRequest *request, struct why *why);
+int store_release(struct session *session, struct why *why);
+
+/*
+ * Memory that an owner on this host was given can be truncated by it at any time; it reads as zeros
+ * from then on (guard.h), and what was read of it counts for nothing. session_torn() asks
+ * that of the image that the session's data path leads to, before anything of it is acknowledged.
+ * stores_notice_torn() finds every image that was torn since it was last asked: it is damaged from
+ * then on, and its session is cut. True: there was one. Nobody calls it with a session of his own
+ * in use.
+ */
+bool session_torn(const struct session *session);
+bool stores_notice_torn(struct stores *stores);
+/* After a request that names a store, if any ("": none): has its image been torn meanwhile? Then
+ * its answer is this refusal. */
+int store_check_torn(struct stores *stores, const char *name, struct why *why);
+
+/* The control connection ended, with or without a release. Cuts the data paths. */
+void store_session_ended(struct session *session);
+
+/* The name of the store that the session holds, or NULL. */
+const char *session_store(const struct session *session);
+
+/* The session that a data connection's token opens, or NULL. */
+struct session *stores_session(struct stores *stores, const uint8_t token[PS_ID_SIZE]);
+
+/*
+ * The memory of `length` bytes of a region of the session's image (beside, when it
+ * rebuilds), or NULL: no session, no such region, out of its bounds, or a write to the promise.
+ */
+uint8_t *session_memory(struct session *session, uint32_t region, uint64_t offset, uint64_t length,
+                        bool write);
+
+/* The descriptors of the regions of the grant that was last filled in for this session, in
+ * its order, for the caller to close; for shm. -1: they cannot be had. */
+int session_descriptors(struct session *session, int fds[PS_REGIONS_MAX], unsigned *count);
+
+#endif

@@ -1,0 +1,369 @@
+/*
+ * store_claim.c - claims: the promise, cutting the earlier session off, rolling back, copying
+ * away, and what the new session is told. control.c calls it. No claim may be answered before the
+ * earlier owner can write no more (I5).
+ */
+#include "store_private.h"
+#include "../host/jobs.h"
+
+#include <string.h>
+
+/* A claim on its way through the steps of I5. */
+struct claim {
+	struct store *store;
+	struct session *session;
+	const Perseas__ClaimRequest *request;
+	bool shared;             /* the session gets the memory itself */
+	enum memory_whose whose; /* the image is, where it was ever given */
+	bool away;               /* the old owner may still write: the image is copied away */
+	struct image copy;       /* what it was copied to */
+	struct ps_slot slot;
+	int index; /* of the slot; -1: a joining image has none */
+	bool undone;
+};
+
+int promise_check(const struct store *store, uint64_t epoch, ProtobufCBinaryData owner,
+                  struct why *why)
+{
+	const Perseas__Header *header = store->header;
+	const unsigned long long promised = header->promised_epoch;
+
+	if (epoch > promised && promised < PS_EPOCH_MAX && epoch - promised <= PS_EPOCH_STEP)
+		return 0;
+	if (epoch == promised && epoch > 0 && promised < PS_EPOCH_MAX &&
+	    same_id(owner, header->promised_owner))
+		return 0;
+	why->promised_epoch = promised;
+	if (promised >= PS_EPOCH_MAX)
+		return refuse(
+			why, STATUS(LIMIT),
+			"store %s is promised with epoch %llu, and no owner can have a higher "
+			"one: the image was spoilt; perseas recover --help says what to do",
+			store->name, promised);
+	if (epoch > promised)
+		return refuse(why, STATUS(LIMIT),
+		              "store %s is promised with epoch %llu, and epoch %llu is more than "
+		              "%llu above that: claim it step by step",
+		              store->name, promised, (unsigned long long)epoch,
+		              (unsigned long long)PS_EPOCH_STEP);
+	return refuse(why, STATUS(STALE_EPOCH),
+	              "store %s is promised to another owner with epoch %llu, so epoch %llu is too "
+	              "low",
+	              store->name, promised, (unsigned long long)epoch);
+}
+
+/* Has this owner come again? Its id alone, which others may have learned, does not tell. */
+static bool is_owner_of(const struct claim *claim, const struct session *old)
+{
+	return ps_id_equal(claim->request->owner, old->owner) &&
+	       strcmp(claim->session->identity.name, old->identity.name) == 0;
+}
+
+static int check_claim(const struct claim *claim, struct why *why)
+{
+	const struct store *store = claim->store;
+	const struct session *session = claim->session;
+	const struct session *old = store->session;
+	int ret;
+
+	if (session->store && session->store != store)
+		return refuse(why, STATUS(BAD_REQUEST),
+		              "this connection holds store %s; use another connection for store %s",
+		              session->store->name, store->name);
+	if (claim->request->store_id.len > 0 &&
+	    !same_id(claim->request->store_id, store->header->store_id))
+		return refuse(why, STATUS(NO_STORE),
+		              "this mirror has another store named %s, made at another time",
+		              store->name);
+	if (claim->request->shared && !session->local)
+		return refuse(why, STATUS(BAD_REQUEST),
+		              "memory can be shared over a Unix socket only");
+	if (store->header->state == STATE(CREATING))
+		return refuse(why, STATUS(NO_STORE),
+		              "store %s is still being created; create it again", store->name);
+	ret = promise_check(store, claim->request->epoch, claim->request->owner, why);
+	if (ret)
+		return ret;
+	if (session_lives(old) && !claim->request->takeover && !is_owner_of(claim, old)) {
+		why->promised_epoch = store->header->promised_epoch;
+		return refuse(why, STATUS(BUSY), "store %s has a live owner at %s", store->name,
+		              old->peer);
+	}
+	return quota_claim(session, store, why);
+}
+
+/*
+ * What is known of an owner's process, where the kernel cannot say who has the memory. Nobody but
+ * the identity that was given it is believed. The promise page says who the owner is (a retired
+ * one names nobody): the promise in the header may have moved on without a grant.
+ */
+static bool is_believed_to_write(const struct claim *claim)
+{
+	const struct store *store = claim->store;
+	struct session *old = store->session;
+	const char *sharer = store->header->sharer;
+	struct ps_promise page;
+
+	if (claim->session && *sharer && strcmp(sharer, claim->session->identity.name) != 0)
+		return true;
+	if (!store->header->shared)
+		return false;
+	memcpy(&page, store->image.regions[PS_REGION_PROMISE].base, sizeof(page));
+	if (claim->request->quiesced && ps_id_equal(claim->request->owner, page.owner))
+		return false;
+	if (old && old->shared)
+		return old->ops->may_write(old);
+	return store->holder ? store->holder->may_write(store->holder) : true;
+}
+
+/*
+ * May anybody who was given the memory of the image still write to it? The kernel is asked, and
+ * not the owner: what it says of itself, that its process has ended, and that it gave the memory
+ * back, says nothing of a child, or of another process to which it passed a descriptor.
+ */
+static bool may_write(struct claim *claim)
+{
+	const struct store *store = claim->store;
+
+	claim->whose = MEMORY_ALONE;
+	if (!store->header->shared && !store->header->sharer[0])
+		return false;
+	claim->whose = image_whose(store, &store->image);
+	return claim->whose == MEMORY_HELD ||
+	       (claim->whose == MEMORY_UNKNOWN && is_believed_to_write(claim));
+}
+
+/* The promise is durable, then seen by an owner on this host, then the old session is cut. */
+static int promise(struct claim *claim, struct why *why)
+{
+	static const ProtobufCBinaryData nobody = { 0, NULL };
+	const Perseas__ClaimRequest *request = claim->request;
+	struct store *store = claim->store;
+	struct memory *memory = store->stores->memory;
+	Perseas__Header *header;
+	uint64_t epoch = claim->away ? PS_PROMISE_RETIRED : request->epoch;
+	ProtobufCBinaryData owner = claim->away ? nobody : request->owner;
+	int ret = header_edit(store->header, &header, why);
+
+	if (ret)
+		return ret;
+	if (!header_promise(header, request->epoch, request->owner)) {
+		header_free(header);
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	}
+	/* What follows may roll back, of which the log tells no reader. */
+	header->rewrites++;
+	ret = header_commit(store, header, why);
+	if (ret)
+		return ret;
+	image_promise(&store->image, epoch, owner);
+	image_promise(&store->beside, epoch, owner);
+	memory->ops->fence(memory);
+	if (store->session && !ps_id_equal(request->owner, store->session->owner))
+		store_tell(store, STORE_FENCED, store->session, request->epoch, 0);
+	if (store->session)
+		session_detach(store);
+	return 0;
+}
+
+static int refuse_damaged(struct store *store, const char *text, struct why *why)
+{
+	strcpy(store->damage, text);
+	store_tell(store, STORE_DAMAGED, NULL, 0, 0);
+	return refuse(why, STATUS(DAMAGED), "the image of store %s is damaged: %s", store->name,
+	              text);
+}
+
+struct recovering {
+	struct ps_image image;
+	struct ps_slot slot;
+	enum ps_recovery recovery;
+};
+
+static void roll_back(void *arg)
+{
+	struct recovering *recovering = arg;
+
+	recovering->recovery = ps_image_recover(&recovering->image, &recovering->slot);
+}
+
+/* A joining image is no state of the store: it is left as it is. */
+static int recover(struct claim *claim, struct why *why)
+{
+	struct store *store = claim->store;
+	struct recovering recovering;
+	enum ps_recovery recovery;
+
+	if (claim->whose == MEMORY_CUT)
+		return refuse_damaged(store, "an owner on this host has cut its memory short", why);
+	if (store->header->state == STATE(JOINING)) {
+		claim->index = image_slot(&store->image, &claim->slot);
+		return 0;
+	}
+	image_view(&store->image, &recovering.image);
+	job_aside(recovering.image.ring_size, roll_back, &recovering);
+	claim->slot = recovering.slot;
+	recovery = recovering.recovery;
+	if (recovery >= 0) {
+		claim->undone = recovery == PS_RECOVERY_UNDONE;
+		claim->index = image_slot(&store->image, &claim->slot);
+		return 0;
+	}
+	return refuse_damaged(store,
+	                      recovery == PS_RECOVERY_NO_SLOT
+	                              ? "neither of its commit slots is valid"
+	                              : "its undo record names memory outside the image",
+	                      why);
+}
+
+static int copy_away(struct claim *claim, struct why *why)
+{
+	int ret = image_copy(claim->store, &claim->copy, &claim->slot, &claim->undone, why);
+
+	if (ret)
+		return ret;
+	claim->index = image_slot(&claim->copy, &claim->slot);
+	return 0;
+}
+
+/* The identity that has been given the memory of the image, after this claim. */
+static const char *sharer_of(const struct claim *claim)
+{
+	if (claim->shared)
+		return claim->session->identity.name;
+	return claim->away || claim->whose == MEMORY_ALONE ? "" : claim->store->header->sharer;
+}
+
+/* The header as it will be: without segments that were never born, with the memory given. */
+static int commit_image(struct claim *claim, struct why *why)
+{
+	struct store *store = claim->store;
+	const Perseas__Header *before = store->header;
+	const char *sharer = sharer_of(claim);
+	Perseas__Header *header;
+	unsigned pruned;
+	int ret = header_edit(before, &header, why);
+
+	if (ret)
+		return ret;
+	pruned = header_prune(header, claim->slot.seq);
+	header->shared = claim->shared;
+	if (claim->away)
+		header->generation = claim->copy.generation;
+	if (pruned == 0 && !claim->away && header->shared == before->shared &&
+	    strcmp(sharer, before->sharer) == 0) {
+		header_free(header);
+		return 0;
+	}
+	if (!header_set_name(&header->sharer, sharer)) {
+		header_free(header);
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	}
+	return header_commit(store, header, why);
+}
+
+static int take_image(struct claim *claim, struct why *why)
+{
+	struct store *store = claim->store;
+	int ret = claim->away ? copy_away(claim, why) : recover(claim, why);
+
+	if (ret)
+		return ret;
+	ret = commit_image(claim, why);
+	if (ret) {
+		if (claim->away)
+			image_remove(store, &claim->copy);
+		return ret;
+	}
+	if (claim->away) {
+		image_remove(store, &store->image);
+		store->image = claim->copy;
+		image_promise(&store->image, claim->request->epoch, claim->request->owner);
+	}
+	image_prune(store, &store->image, store->header);
+	holder_drop(store);
+	return 0;
+}
+
+int store_claim(struct stores *stores, struct session *session,
+                const Perseas__ClaimRequest *request, Perseas__ClaimReply *reply, struct why *why)
+{
+	struct claim claim = { .session = session, .request = request, .index = -1 };
+	int ret;
+
+	claim.store = store_to_change(stores, request->store, &ret, why);
+	if (!claim.store)
+		return ret;
+	ret = check_claim(&claim, why);
+	if (ret)
+		return ret;
+	claim.shared = session_shares(session, claim.store, request->shared);
+	claim.away = may_write(&claim);
+	ret = claim.away ? quota_copy(claim.store, why) : 0;
+	if (ret)
+		return ret;
+	ret = promise(&claim, why);
+	if (ret)
+		return ret;
+	ret = take_image(&claim, why);
+	if (ret)
+		return ret;
+	session_attach(claim.store, session, request->epoch, request->owner, claim.shared,
+	               request->rdma);
+	reply->header = claim.store->header;
+	reply->slot = scratch_slot(&claim.slot, claim.index);
+	reply->undone = claim.undone;
+	reply->copied = claim.away;
+	reply->grant = session_grant(session);
+	if (!reply->slot || !reply->grant) {
+		session_detach(claim.store);
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	}
+	return 0;
+}
+
+/* The steps of a claim, for nobody: after them the image is as it is while no owner has it. */
+static void revoke(struct store *store)
+{
+	const Perseas__ClaimRequest nobody = {
+		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__claim_request__descriptor),
+		.epoch = PS_PROMISE_RETIRED,
+	};
+	struct claim claim = { .store = store, .request = &nobody, .index = -1 };
+	struct why why = { .text = "" };
+
+	store->job = job_current();
+	claim.away = may_write(&claim);
+	promise_retire(store);
+	session_detach(store);
+	if (claim.away)
+		take_image(&claim, &why);
+	store->job = NULL;
+}
+
+const struct access *stores_access(const struct stores *stores)
+{
+	return stores->access;
+}
+
+/* Without the right to share, an owner that has the memory comes again, and gets no more of it. */
+static bool may_stay(const struct session *session)
+{
+	const struct store *store = session->store;
+
+	return access_allows(store->stores->access, &session->identity, RIGHT_OWN, store->name) &&
+	       (!session->shared || session_shares(session, store, true));
+}
+
+unsigned stores_set_access(struct stores *stores, const struct access *access)
+{
+	unsigned cut = 0;
+
+	stores->access = access;
+	for (struct store *store = stores->first; store; store = store->next)
+		if (store->session && !may_stay(store->session)) {
+			revoke(store);
+			cut++;
+		}
+	return cut;
+}

@@ -1,0 +1,146 @@
+/*
+ * store_copy.c - copying a store that runs, for a claim of an image that its old owner can still
+ * write to. That owner may go on writing, and may be hostile: what is read from its memory is
+ * copied first and checked in the copy (log_reader.h), in the reverse of the order in which
+ * an owner writes.
+ */
+#include "store_private.h"
+#include "../../proto/image/log_reader.h"
+#include "../host/jobs.h"
+
+#include <string.h>
+
+enum { COPY_TRIES = 16 };
+
+#define COPY_CHUNK ((uint64_t)4 << 20) /* bytes of data between two looks at the log */
+
+struct copying {
+	struct ps_image live;
+	struct ps_image copy;
+	struct ps_log_reader log; /* of the live image; its ring is the copy's */
+	bool good;                /* the copy is a state of the store */
+};
+
+static enum ps_log_step copy_segment(struct copying *copying, unsigned id)
+{
+	const uint64_t size = copying->copy.segments[id].size;
+	enum ps_log_step step = PS_LOG_OK;
+
+	for (uint64_t at = 0; at < size && !step; at += COPY_CHUNK) {
+		uint64_t len = size - at < COPY_CHUNK ? size - at : COPY_CHUNK;
+
+		memcpy(copying->copy.segments[id].base + at, copying->live.segments[id].base + at,
+		       len);
+		step = job_cancelled() ? PS_LOG_FAILED : ps_log_look(&copying->log);
+	}
+	return step;
+}
+
+static enum ps_log_step copy_data(struct copying *copying)
+{
+	enum ps_log_step step = PS_LOG_OK;
+
+	for (unsigned id = 0; id < PS_SEGMENTS_MAX && !step; id++)
+		step = copy_segment(copying, id);
+	return step ? step : ps_log_tail(&copying->log);
+}
+
+/* Undoes what was followed, the last first. False: the records do not hang together. */
+static bool undo_back(const struct copying *copying)
+{
+	struct ps_log_back back = ps_log_newest(&copying->log);
+	const struct ps_record *record;
+
+	while (back.seq > copying->log.from.seq)
+		if (ps_log_followed(&copying->log, &back, &record) ||
+		    !ps_image_undo(&copying->copy, record))
+			return false;
+	return true;
+}
+
+static void write_slot(struct copying *copying)
+{
+	struct ps_slot *slot = (void *)(copying->copy.log + ps_slot_offset(copying->log.index));
+
+	memset(copying->copy.log, 0, PS_RING_OFFSET);
+	*slot = copying->log.from;
+}
+
+/* One try. The whole ring comes along for its past: resync by delta needs it. */
+static bool copy_once(struct copying *copying)
+{
+	struct ps_image *copy = &copying->copy;
+
+	ps_log_init(&copying->log, &ps_log_memory, copying->live.log, copy->log, copy->ring_size);
+	if (ps_log_begin(&copying->log))
+		return false;
+	memcpy(copy->log + PS_RING_OFFSET, copying->live.log + PS_RING_OFFSET, copy->ring_size);
+	if (copy_data(copying) || !undo_back(copying))
+		return false;
+	write_slot(copying);
+	return true;
+}
+
+static void try_copy(void *arg)
+{
+	struct copying *copying = arg;
+
+	copying->good = false;
+	for (int tries = 0; tries < COPY_TRIES && !copying->good && !job_cancelled(); tries++)
+		copying->good = copy_once(copying);
+}
+
+static int copy_running(struct store *store, struct copying *copying, struct why *why)
+{
+	struct ps_slot slot;
+
+	job_aside(ps_header_bytes(store->header), try_copy, copying);
+	if (copying->good)
+		return 0;
+	if (ps_slot_choose(copying->live.log, &slot) < 0)
+		return refuse(why, STATUS(DAMAGED),
+		              "the image of store %s is damaged: neither of its commit slots is "
+		              "valid",
+		              store->name);
+	return refuse(why, STATUS(BUSY),
+	              "store %s changes too fast to be copied from its old owner, which still "
+	              "writes to this mirror's memory; end that process and try again",
+	              store->name);
+}
+
+/* The pieces to copy to. A segment that was not published has nothing to be copied. */
+static int make_copy(struct store *store, struct image *copy, struct why *why)
+{
+	Perseas__Header *header;
+	int ret = header_edit(store->header, &header, why);
+
+	if (ret)
+		return ret;
+	header_prune(header, header->state == STATE(JOINING) ? 0 : UINT64_MAX);
+	ret = image_make(store, header, header->generation + 1, copy, why);
+	header_free(header);
+	return ret;
+}
+
+int image_copy(struct store *store, struct image *copy, struct ps_slot *slot, bool *undone,
+               struct why *why)
+{
+	struct copying copying;
+	int ret = make_copy(store, copy, why);
+
+	*undone = false;
+	memset(slot, 0, sizeof(*slot));
+	/* A joining image is no state of the store: its successor begins empty. */
+	if (ret || store->header->state == STATE(JOINING))
+		return ret;
+	image_view(&store->image, &copying.live);
+	image_view(copy, &copying.copy);
+	ret = copy_running(store, &copying, why);
+	if (ret) {
+		image_remove(store, copy);
+		return ret;
+	}
+	*slot = copying.log.from;
+	*undone = copying.log.seq > copying.log.from.seq;
+	return 0;
+}

@@ -1,0 +1,207 @@
+/*
+ * store_header.c - the header of an image: editing copies of it, and committing one as the
+ * image's own. The store_*.c that change anything call it. A header counts from its commit on,
+ * whole, and must never be edited in place.
+ */
+#include "store_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void header_free(Perseas__Header *header)
+{
+	if (header)
+		perseas__header__free_unpacked(header, NULL);
+}
+
+int header_edit(const Perseas__Header *header, Perseas__Header **edit, struct why *why)
+{
+	*edit = NULL;
+	if (!header)
+		return refuse(why, STATUS(BAD_STATE),
+		              "the rebuild of the image failed; begin it again");
+	*edit = ps_header_copy(header);
+	if (!*edit)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	return 0;
+}
+
+bool header_promise(Perseas__Header *header, uint64_t epoch, ProtobufCBinaryData owner)
+{
+	uint8_t *data = malloc(owner.len ? owner.len : 1);
+
+	if (!data)
+		return false;
+	memcpy(data, owner.data, owner.len);
+	free(header->promised_owner.data);
+	header->promised_owner.data = data;
+	header->promised_owner.len = owner.len;
+	header->promised_epoch = epoch;
+	return true;
+}
+
+bool header_set_name(char **field, const char *name)
+{
+	char *copy = name && *name ? strdup(name) : (char *)protobuf_c_empty_string;
+
+	if (!copy)
+		return false;
+	if (*field != protobuf_c_empty_string)
+		free(*field);
+	*field = copy;
+	return true;
+}
+
+Perseas__Segment *header_segment(const Perseas__Header *header, uint32_t id)
+{
+	for (size_t i = 0; i < header->n_segments; i++)
+		if (header->segments[i]->id == id)
+			return header->segments[i];
+	return NULL;
+}
+
+bool header_add_segment(Perseas__Header *header, const Perseas__Segment *segment)
+{
+	size_t count = header->n_segments;
+	Perseas__Segment **table = realloc(header->segments, (count + 1) * sizeof(*table));
+	Perseas__Segment *copy;
+
+	if (!table)
+		return false;
+	header->segments = table;
+	copy = malloc(sizeof(*copy));
+	if (!copy)
+		return false;
+	perseas__segment__init(copy);
+	copy->name = strdup(segment->name);
+	if (!copy->name) {
+		free(copy);
+		return false;
+	}
+	copy->id = segment->id;
+	copy->size = segment->size;
+	copy->address = segment->address;
+	copy->born = segment->born;
+	table[count] = copy;
+	header->n_segments = count + 1;
+	return true;
+}
+
+void header_remove_segment(Perseas__Header *header, size_t index)
+{
+	perseas__segment__free_unpacked(header->segments[index], NULL);
+	header->n_segments--;
+	memmove(&header->segments[index], &header->segments[index + 1],
+	        (header->n_segments - index) * sizeof(*header->segments));
+}
+
+unsigned header_prune(Perseas__Header *header, uint64_t seq)
+{
+	unsigned removed = 0;
+
+	for (size_t i = header->n_segments; i-- > 0;) {
+		uint64_t born = header->segments[i]->born;
+
+		if (born != 0 && born <= seq)
+			continue;
+		header_remove_segment(header, i);
+		removed++;
+	}
+	return removed;
+}
+
+/* In which boot of the host the image is memory. False: out of memory. */
+static bool note_boot(const struct store *store, Perseas__Header *header)
+{
+	struct memory *memory = store->stores->memory;
+	const uint8_t *boot = memory->ops->boot ? memory->ops->boot(memory) : NULL;
+
+	free(header->boot.data);
+	header->boot = (ProtobufCBinaryData){ 0, NULL };
+	if (!boot)
+		return true;
+	header->boot.data = malloc(PS_ID_SIZE);
+	if (!header->boot.data)
+		return false;
+	memcpy(header->boot.data, boot, PS_ID_SIZE);
+	header->boot.len = PS_ID_SIZE;
+	return true;
+}
+
+bool header_is_old(const struct store *store, const Perseas__Header *header)
+{
+	struct memory *memory = store->stores->memory;
+	const uint8_t *boot = memory->ops->boot ? memory->ops->boot(memory) : NULL;
+
+	return header->boot.len != (boot ? PS_ID_SIZE : 0) ||
+	       (boot && !ps_id_equal(header->boot, boot));
+}
+
+bool header_lasts(const struct store *store, const Perseas__Header *header)
+{
+	struct memory *memory = store->stores->memory;
+	const uint8_t *boot = header->boot.len == PS_ID_SIZE ? header->boot.data : NULL;
+
+	return !memory->ops->lasts || memory->ops->lasts(memory, boot);
+}
+
+int header_commit(struct store *store, Perseas__Header *header, struct why *why)
+{
+	struct memory *memory = store->stores->memory;
+	const char *text = NULL;
+	char reason[REASON_TEXT];
+	uint8_t *bytes;
+	size_t len;
+	int ret;
+
+	if (!note_boot(store, header)) {
+		header_free(header);
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	}
+	if (!ps_header_valid(header, &text)) {
+		header_free(header);
+		return refuse(why, STATUS(BAD_REQUEST), "the header of store %s would be wrong: %s",
+		              store->name, text);
+	}
+	if (ps_header_pack(header, &bytes, &len) < 0) {
+		header_free(header);
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	}
+	errno = 0;
+	ret = memory->ops->replace(memory, store->name, "header", bytes, len);
+	reason_text(reason, errno);
+	free(bytes);
+	if (ret) {
+		header_free(header);
+		return refuse(why, (Perseas__Status)-ret,
+		              "the header of store %s cannot be written%s; look at the memory "
+		              "directory's file system",
+		              store->name, reason);
+	}
+	header_free(store->header);
+	store->header = header;
+	return 0;
+}
+
+Perseas__Header *header_of(const struct session *session)
+{
+	return session->beside ? session->store->beside_header : session->store->header;
+}
+
+int header_replace(struct session *session, Perseas__Header *header, struct why *why)
+{
+	struct store *store = session->store;
+	const char *text = NULL;
+
+	if (!session->beside)
+		return header_commit(store, header, why);
+	if (!ps_header_valid(header, &text)) {
+		header_free(header);
+		return refuse(why, STATUS(BAD_REQUEST), "the table of store %s would be wrong: %s",
+		              store->name, text);
+	}
+	header_free(store->beside_header);
+	store->beside_header = header;
+	return 0;
+}

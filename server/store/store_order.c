@@ -1,0 +1,197 @@
+/*
+ * store_order.c - the board of a live session: what its owner reports and counts, what an operator
+ * asks of it, and what became of that. It is in memory only, and gone with the session.
+ */
+#include "store_private.h"
+
+#include "../../proto/base/latency.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct board {
+	Perseas__ConfirmRequest *told;  /* the last one that had reports; NULL: none yet */
+	Perseas__Order *order;          /* NULL: none yet */
+	Perseas__OrderResult *result;   /* of the order, the last that was told; NULL: none */
+	Perseas__OwnerFigures *figures; /* the last that were told; NULL: none yet */
+};
+
+/* A deep copy, which the checks of messages have bounded; NULL: out of memory. */
+static void *copy(const ProtobufCMessage *message)
+{
+	size_t len = protobuf_c_message_get_packed_size(message);
+	uint8_t *bytes = malloc(len ? len : 1);
+	void *result;
+
+	if (!bytes)
+		return NULL;
+	protobuf_c_message_pack(message, bytes);
+	result = protobuf_c_message_unpack(message->descriptor, NULL, len, bytes);
+	free(bytes);
+	return result;
+}
+
+static void discard(void *message)
+{
+	if (message)
+		protobuf_c_message_free_unpacked(message, NULL);
+}
+
+void board_drop(struct store *store)
+{
+	struct board *board = store->board;
+
+	if (!board)
+		return;
+	discard(board->told);
+	discard(board->order);
+	discard(board->result);
+	discard(board->figures);
+	free(board);
+	store->board = NULL;
+}
+
+static struct board *board_of(struct store *store, struct why *why)
+{
+	if (!store->board)
+		store->board = calloc(1, sizeof(*store->board));
+	if (!store->board)
+		refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	return store->board;
+}
+
+static bool is_done(const struct board *board)
+{
+	return board->result && board->result->done;
+}
+
+/* A result that is over stays; one of another order is nobody's. */
+static bool is_news(const struct board *board, const Perseas__OrderResult *result)
+{
+	return result && board->order && same_id(result->id, board->order->id) && !is_done(board);
+}
+
+/* The reports of a Confirm, as a Confirm of their own; NULL: out of memory. */
+static void *copy_reports(const Perseas__ConfirmRequest *request)
+{
+	Perseas__ConfirmRequest reports = PERSEAS__CONFIRM_REQUEST__INIT;
+
+	reports.n_mirrors = request->n_mirrors;
+	reports.mirrors = request->mirrors;
+	return copy(&reports.base);
+}
+
+/* Counts of one session only grow: NULL, or a later message, never falls behind what was told. */
+static bool grew(const Perseas__OwnerFigures *earlier, const Perseas__OwnerFigures *later)
+{
+	if (!earlier || !later)
+		return true;
+	return later->commits >= earlier->commits && later->aborts >= earlier->aborts &&
+	       later->range_bytes >= earlier->range_bytes && later->in_doubt >= earlier->in_doubt &&
+	       ps_latency_grew(earlier->commit, later->commit);
+}
+
+/* What is there from now on: what was copied, or, where that is NULL, what was there. */
+static void *latest(void *old, void *copied)
+{
+	if (!copied)
+		return old;
+	discard(old);
+	return copied;
+}
+
+int board_tell(struct store *store, const Perseas__ConfirmRequest *request, struct why *why)
+{
+	struct board *board = board_of(store, why);
+	void *told = NULL, *result = NULL, *figures = NULL;
+	bool news;
+
+	if (!board)
+		return -STATUS(NO_MEMORY);
+	if (!grew(board->figures, request->figures))
+		return refuse(why, STATUS(BAD_REQUEST), "what an owner counts must not fall");
+	news = is_news(board, request->result);
+	if ((request->n_mirrors > 0 && !(told = copy_reports(request))) ||
+	    (news && !(result = copy(&request->result->base))) ||
+	    (request->figures && !(figures = copy(&request->figures->base)))) {
+		discard(told);
+		discard(result);
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	}
+	board->told = latest(board->told, told);
+	board->result = latest(board->result, result);
+	board->figures = latest(board->figures, figures);
+	return 0;
+}
+
+Perseas__Order *board_order(const struct store *store)
+{
+	const struct board *board = store->board;
+
+	return board && board->order && !is_done(board) ? board->order : NULL;
+}
+
+void board_status(const struct store *store, Perseas__StoreStatus *status)
+{
+	const struct board *board = store->board;
+
+	if (!board)
+		return;
+	if (board->told) {
+		status->n_mirrors = board->told->n_mirrors;
+		status->mirrors = board->told->mirrors;
+	}
+	status->order = board->order;
+	status->result = board->result;
+	status->figures = board->figures;
+}
+
+/* The order that is carried out is taken back by one of its id, which takes its place: the result
+ * is that of both. The same order once more changes nothing. */
+static int order_again(struct board *board, const Perseas__Order *order, struct why *why)
+{
+	Perseas__Order *cancel;
+
+	if (order->kind != PERSEAS__ORDER_KIND__ORDER_CANCEL)
+		return 0;
+	cancel = copy(&order->base);
+	if (!cancel)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	discard(board->order);
+	board->order = cancel;
+	return 0;
+}
+
+int store_order(struct stores *stores, const Perseas__OrderRequest *request, struct why *why)
+{
+	struct board *board;
+	Perseas__Order *order;
+	int ret;
+	struct store *store = store_to_change(stores, request->store, &ret, why);
+
+	if (!store)
+		return ret;
+	if (!session_lives(store->session))
+		return refuse(why, STATUS(BAD_STATE),
+		              "store %s has no live owner at this mirror, which could carry the "
+		              "order out; open the store, or ask another mirror",
+		              store->name);
+	board = board_of(store, why);
+	if (!board)
+		return -STATUS(NO_MEMORY);
+	if (board->order && same_id(board->order->id, request->order->id))
+		return order_again(board, request->order, why);
+	if (board_order(store))
+		return refuse(why, STATUS(BUSY),
+		              "the owner of store %s still carries out another order; ask again "
+		              "when that is over",
+		              store->name);
+	order = copy(&request->order->base);
+	if (!order)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	discard(board->order);
+	discard(board->result);
+	board->order = order;
+	board->result = NULL;
+	return 0;
+}

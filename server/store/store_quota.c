@@ -1,0 +1,137 @@
+/*
+ * store_quota.c - how much an identity may have (access.h). A store counts for its creator, whom
+ * its header names; one without a creator counts for nobody. The makers of images and segments
+ * ask it, and claims. It must count what is really taken: also what an owner that has the memory
+ * made of it, and images that were replaced while a process still has them.
+ */
+#include "store_private.h"
+
+#include <string.h>
+
+/* What the header says, or what there is where that is more. */
+static uint64_t bytes_of(const struct store *store, const struct image *image,
+                         const Perseas__Header *header)
+{
+	struct memory *memory = store->stores->memory;
+	uint64_t told = header ? ps_header_bytes(header) : 0, taken = 0;
+
+	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++) {
+		const struct piece *piece = &image->regions[region];
+		uint64_t now;
+
+		if (!piece->base || region == PS_REGION_PROMISE)
+			continue;
+		now = memory->ops->taken ? memory->ops->taken(memory, piece) : piece->size;
+		taken += now > piece->size ? now : piece->size;
+	}
+	return taken > told ? taken : told;
+}
+
+static uint64_t bytes_kept(const struct store *store)
+{
+	struct memory *memory = store->stores->memory;
+
+	return memory->ops->kept ? memory->ops->kept(memory, store->name) : 0;
+}
+
+static bool created(const struct store *store, const char *who)
+{
+	return store->header && strcmp(store->header->creator, who) == 0;
+}
+
+/* What it created beside `except`; the sizes of headers are checked, so that no sum overflows. */
+static void sum_up(const struct stores *stores, const char *who, const struct store *except,
+                   uint64_t *count, uint64_t *bytes)
+{
+	*count = *bytes = 0;
+	for (const struct store *store = stores->first; store; store = store->next) {
+		if (store == except || !created(store, who))
+			continue;
+		*count += 1;
+		*bytes += bytes_of(store, &store->image, store->header) +
+		          bytes_of(store, &store->beside, store->beside_header) + bytes_kept(store);
+	}
+}
+
+static int check_bytes(const char *who, uint64_t have, uint64_t more, uint64_t limit,
+                       struct why *why)
+{
+	const unsigned long long wanted = have + more;
+
+	if (limit == LIMIT_NONE || (have <= limit && more <= limit - have))
+		return 0;
+	return refuse(why, STATUS(NO_MEMORY),
+	              "the images that %s created would take %llu bytes of this mirror, and its "
+	              "quota \"%s\" is %llu",
+	              who, wanted, limit_name(LIMIT_MEMORY), (unsigned long long)limit);
+}
+
+int quota_create(struct stores *stores, const char *who, const struct store *instead,
+                 uint64_t bytes, struct why *why)
+{
+	uint64_t limit, count, have;
+
+	if (!who || !*who)
+		return 0;
+	limit = access_limit(stores->access, who, LIMIT_STORES);
+	sum_up(stores, who, instead, &count, &have);
+	if (count >= limit)
+		return refuse(why, STATUS(LIMIT),
+		              "%s has created %llu stores on this mirror, all that its quota "
+		              "\"%s\" allows",
+		              who, (unsigned long long)count, limit_name(LIMIT_STORES));
+	return check_bytes(who, have, bytes, access_limit(stores->access, who, LIMIT_MEMORY), why);
+}
+
+static int check_store(const struct store *store, uint64_t of_it, struct why *why)
+{
+	const char *who = store->header ? store->header->creator : "";
+	uint64_t count, have;
+
+	if (!*who)
+		return 0;
+	sum_up(store->stores, who, store, &count, &have);
+	return check_bytes(who, have + bytes_kept(store), of_it,
+	                   access_limit(store->stores->access, who, LIMIT_MEMORY), why);
+}
+
+int quota_grow(const struct store *store, bool beside, uint64_t bytes, struct why *why)
+{
+	const uint64_t other = beside ? bytes_of(store, &store->image, store->header)
+	                              : bytes_of(store, &store->beside, store->beside_header);
+
+	return check_store(store, bytes + other, why);
+}
+
+int quota_copy(const struct store *store, struct why *why)
+{
+	return check_store(store, ps_header_bytes(store->header), why);
+}
+
+/* A session that holds a store already, or takes one from its owner, needs no other place. */
+static int check_place(const struct session *session, const struct store *store, struct why *why)
+{
+	if (store->session || session->store || !session->ops->fits || session->ops->fits(session))
+		return 0;
+	return refuse(why, STATUS(LIMIT),
+	              "this mirror has as many owners as there are places for: its "
+	              "--max-connections leaves two to each, and some to those who look after "
+	              "stores; raise that, or close a store");
+}
+
+int quota_claim(const struct session *session, const struct store *store, struct why *why)
+{
+	const char *who = session->identity.name;
+	uint64_t limit = access_limit(store->stores->access, who, LIMIT_SESSIONS), count = 0;
+
+	for (const struct store *each = store->stores->first; each; each = each->next)
+		if (each != store && each->session &&
+		    strcmp(each->session->identity.name, who) == 0)
+			count++;
+	if (count < limit)
+		return check_place(session, store, why);
+	return refuse(why, STATUS(LIMIT),
+	              "%s holds %llu stores of this mirror already, all that its quota \"%s\" "
+	              "allows",
+	              who, (unsigned long long)count, limit_name(LIMIT_SESSIONS));
+}

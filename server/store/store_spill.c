@@ -1,0 +1,231 @@
+/*
+ * store_spill.c - writing every image to the spill directory, before the daemon ends.
+ *
+ * Sessions are cut first, and the promise of memory that was given out is retired: whatever an
+ * owner still writes after that is acknowledged to nobody. It is at most the transaction that was
+ * under way, and nothing is rolled back here: the slot is read first, then the data, then the
+ * log, so that the log holds the undo record of every change that the data can hold (I1), and
+ * the claim after the load undoes it.
+ */
+#include "store_private.h"
+
+#include "../../proto/control/archive.h"
+#include "../host/jobs.h"
+#include "spill.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void stores_set_spill(struct stores *stores, struct spill *spill)
+{
+	stores->spill = spill;
+}
+
+/* Nothing may change from now on. */
+static void close_stores(struct stores *stores)
+{
+	stores->closing = true;
+	for (struct store *store = stores->first; store; store = store->next) {
+		if (store->header && store->header->shared)
+			promise_retire(store);
+		if (store->session)
+			session_detach(store);
+	}
+}
+
+static int add_data(struct ps_archive_writer *writer, const struct image *image)
+{
+	for (uint32_t region = PS_REGION_SEGMENT; region < PS_REGIONS_MAX; region++) {
+		const struct piece *piece = &image->regions[region];
+
+		if (piece->base && ps_archive_add(writer, region, 0, piece->base, piece->size) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The image as an archive. page: its slots, as they were read before anything else. */
+static int write_image(struct store *store, struct ps_archive_sink *sink, const uint8_t *page)
+{
+	const struct piece *log = &store->image.regions[PS_REGION_LOG];
+	struct ps_archive_writer writer;
+	struct ps_slot slot;
+	int index = ps_slot_choose(page, &slot);
+	int ret = ps_archive_begin(&writer, sink, store->header, index < 0 ? NULL : &slot);
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (ret == 0)
+		ret = add_data(&writer, &store->image);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (ret == 0)
+		ret = ps_archive_add(&writer, PS_REGION_LOG, 0, page, PS_RING_OFFSET);
+	if (ret == 0)
+		ret = ps_archive_add(&writer, PS_REGION_LOG, PS_RING_OFFSET,
+		                     log->base + PS_RING_OFFSET, log->size - PS_RING_OFFSET);
+	if (ret == 0)
+		ret = ps_archive_end(&writer);
+	ps_archive_close(&writer);
+	return ret;
+}
+
+/* A store on its way to the disk. Its bytes are counted, and go to the spill's own sink. */
+struct writing {
+	struct ps_archive_sink sink;
+	struct store *store;
+	struct spill *spill;
+	uint64_t bytes;
+	int ret;
+};
+
+static int give_up(struct spill *spill)
+{
+	snprintf(spill->trouble, sizeof(spill->trouble), "nobody waits for it any more");
+	return -1;
+}
+
+static int count(struct ps_archive_sink *sink, const void *bytes, size_t len)
+{
+	struct writing *writing = (struct writing *)sink;
+
+	if (job_cancelled())
+		return give_up(writing->spill);
+	writing->bytes += len;
+	return writing->spill->sink.write(&writing->spill->sink, bytes, len);
+}
+
+/* A spill of this name that is there was not loaded: it is another image's, and kept. */
+static void run_writing(void *arg)
+{
+	struct writing *writing = arg;
+	struct store *store = writing->store;
+	struct spill *spill = writing->spill;
+	uint8_t page[PS_RING_OFFSET];
+
+	writing->ret = -1;
+	snprintf(spill->trouble, sizeof(spill->trouble), "the daemon is out of memory");
+	memcpy(page, store->image.regions[PS_REGION_LOG].base, sizeof(page));
+	if (spill->ops->set_aside(spill, store->name) < 0 ||
+	    spill->ops->begin(spill, store->name) < 0)
+		return;
+	if (write_image(store, &writing->sink, page) < 0 || store_is_torn(store))
+		spill->ops->abandon(spill);
+	else
+		writing->ret = spill->ops->commit(spill);
+}
+
+/* Beside the loop: stores are closed, so that nobody changes one meanwhile. */
+static int write_store(struct store *store, uint64_t *bytes)
+{
+	struct writing writing = { .sink.write = count, store, store->stores->spill };
+
+	store->job = job_current();
+	job_aside(ps_archive_bound(store->header), run_writing, &writing);
+	store->job = NULL;
+	if (writing.ret == 0)
+		*bytes += writing.bytes;
+	return writing.ret;
+}
+
+bool stores_spill(struct stores *stores, struct spill_sum *sum,
+                  void (*complain)(void *arg, const char *text), void *arg)
+{
+	char line[512];
+
+	memset(sum, 0, sizeof(*sum));
+	if (!stores->spill || stores->closing)
+		return false;
+	close_stores(stores);
+	for (struct store *store = stores->first; store; store = store->next) {
+		int ret = store->damage[0] ? 0 : write_store(store, &sum->bytes);
+
+		if (store_notice_torn(store) || store->damage[0]) {
+			snprintf(line, sizeof(line),
+			         "store %s is not spilled: its image is damaged: %s", store->name,
+			         store->damage);
+			complain(arg, line);
+		} else if (ret < 0) {
+			snprintf(line, sizeof(line), "store %s could not be spilled to %.150s: %s",
+			         store->name, stores->spill->directory, stores->spill->trouble);
+			complain(arg, line);
+			sum->failed++;
+		} else {
+			sum->stores++;
+		}
+	}
+	return true;
+}
+
+static int check_room(struct stores *stores, struct why *why)
+{
+	struct spill *spill = stores->spill;
+	uint64_t room, needed = 0;
+
+	for (struct store *store = stores->first; store; store = store->next)
+		if (!store->damage[0])
+			needed += ps_archive_bound(store->header);
+	if (spill->ops->room(spill, &room) < 0)
+		return refuse(why, STATUS(IO), "%s", spill->trouble);
+	if (room < needed)
+		return refuse(why, STATUS(IO),
+		              "the spill directory %.150s has room for %llu bytes, and the images "
+		              "may take %llu; nothing was ended",
+		              spill->directory, (unsigned long long)room,
+		              (unsigned long long)needed);
+	return 0;
+}
+
+/* Served on: but none whose spill could be taken for the image later. */
+static void reopen(struct stores *stores)
+{
+	struct spill *spill = stores->spill;
+
+	for (struct store *store = stores->first; store; store = store->next) {
+		if (store->damage[0] || spill->ops->remove(spill, store->name) == 0)
+			continue;
+		snprintf(store->damage, sizeof(store->damage),
+		         "its spill is old from now on and cannot be removed: %.150s",
+		         spill->trouble);
+	}
+	stores->closing = false;
+}
+
+int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *why)
+{
+	struct spill *spill = stores->spill;
+	uint64_t bytes = 0;
+	int ret = stores_check_open(stores, why);
+
+	if (ret)
+		return ret;
+	if (!spill)
+		return refuse(why, STATUS(BAD_STATE),
+		              "this mirror has no spill directory; start perseasd with "
+		              "--spill-dir");
+	ret = check_room(stores, why);
+	if (ret)
+		return ret;
+	close_stores(stores);
+	for (struct store *store = stores->first; store; store = store->next) {
+		if (store->damage[0])
+			continue;
+		if (write_store(store, &bytes) < 0) {
+			/* A tenant that spoils its own store stops nobody else's spill. */
+			if (store_notice_torn(store) || store->damage[0])
+				continue;
+			refuse(why, STATUS(IO),
+			       "store %s could not be spilled, so none is: %s; "
+			       "sessions were ended",
+			       store->name, spill->trouble);
+			reopen(stores);
+			return -STATUS(IO);
+		}
+		reply->stores++;
+	}
+	if (job_cancelled()) {
+		reopen(stores);
+		return -STATUS(IO);
+	}
+	reply->bytes = bytes;
+	reply->directory = (char *)spill->directory;
+	return 0;
+}

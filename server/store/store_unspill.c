@@ -1,0 +1,306 @@
+/*
+ * store_unspill.c - loading spills at start, before any session.
+ *
+ * A spill must never come back as new. So an image that is loaded gets an id of its own, and its
+ * spill loses its name, durably, before it is served. The steps, of which each may be the last:
+ *
+ *   pieces are made and filled   without a header they are nothing; the next start removes them
+ *   the header is written        the image is there, and its spill still is: memory wins
+ *   the spill is retired         nothing will ever load it again: only now the store is served
+ */
+#include "store_private.h"
+
+#include "../../proto/control/archive.h"
+#include "../host/jobs.h"
+#include "spill.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct unspilling {
+	struct stores *stores;
+	struct spill *spill;
+	void (*complain)(void *arg, const char *text);
+	void *arg;
+	unsigned loaded;
+};
+
+static void complain(struct unspilling *unspilling, const char *store, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void complain(struct unspilling *unspilling, const char *store, const char *format, ...)
+{
+	char line[700];
+	int len = snprintf(line, sizeof(line), "the spill of store %s: ", store);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line + len, sizeof(line) - (size_t)len, format, args);
+	va_end(args);
+	unspilling->complain(unspilling->arg, line);
+}
+
+/* Of this store, by its name and, where it is known, by its making. */
+static const char *header_fault(const struct ps_archive_reader *reader, const char *name)
+{
+	return strcmp(reader->header->store, name) == 0 ? NULL : "it is of another store";
+}
+
+/* Takes the name of a spill away, which a disk may take its time for. */
+struct ending {
+	struct spill *spill;
+	const char *store;
+	int (*end)(struct spill *spill, const char *store);
+	int ret;
+};
+
+static void run_ending(void *arg)
+{
+	struct ending *ending = arg;
+
+	ending->ret = ending->end(ending->spill, ending->store);
+}
+
+static int end_spill(struct spill *spill, const char *store,
+                     int (*end)(struct spill *spill, const char *store))
+{
+	struct ending ending = { .spill = spill, .store = store, .end = end };
+
+	job_aside(JOB_ASIDE_LEAST, run_ending, &ending);
+	return ending.ret;
+}
+
+/* The memory has the image. True: its spill is gone, or can be taken for nothing any more. */
+static bool give_up_spill(struct unspilling *unspilling, struct store *store)
+{
+	struct spill *spill = unspilling->spill;
+	struct ps_archive_reader reader = { .header = NULL };
+	const char *why = spill->trouble;
+	bool same = false;
+
+	if (spill->ops->open(spill, store->name) == 0 &&
+	    ps_archive_open(&reader, &spill->source, &why) == 0) {
+		why = "it is of another making of the store";
+		same = same_id(reader.header->store_id, store->header->store_id);
+	}
+	if (same) {
+		same = end_spill(spill, store->name, spill->ops->remove) == 0;
+	} else {
+		complain(unspilling, store->name, "it is set aside, not loaded: %s", why);
+		same = end_spill(spill, store->name, spill->ops->set_aside) == 0;
+	}
+	ps_archive_free(&reader);
+	spill->ops->close(spill);
+	return same;
+}
+
+/* It must not be served: whoever finds the spill later would take it for the image. */
+static void refuse_store(struct unspilling *unspilling, struct store *store)
+{
+	snprintf(store->damage, sizeof(store->damage),
+	         "it is not served, as its spill cannot be removed: %.150s",
+	         unspilling->spill->trouble);
+	complain(unspilling, store->name, "%s", store->damage);
+}
+
+/* Fills the new image. 0: the archive is whole. */
+static int fill(struct ps_archive_reader *reader, struct image *image, const char **why)
+{
+	struct ps_archive_piece piece;
+	struct ps_slot slot;
+	int ret;
+
+	while ((ret = ps_archive_next(reader, &piece, why)) > 0)
+		memcpy(image->regions[piece.region].base + piece.offset, piece.bytes, piece.length);
+	if (ret < 0)
+		return -1;
+	image_slot(image, &slot);
+	if (memcmp(&slot, &reader->slot, sizeof(slot)) == 0)
+		return 0;
+	*why = "its slot is not that of its log";
+	return -1;
+}
+
+static int flush(struct memory *memory, const struct image *image)
+{
+	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++)
+		if (image->regions[region].base && memory->ops->flush &&
+		    memory->ops->flush(memory, &image->regions[region]) < 0)
+			return -1;
+	return 0;
+}
+
+static bool is_listed(const Perseas__Roster *roster, ProtobufCBinaryData id)
+{
+	for (size_t i = 0; roster && i < roster->n_members; i++)
+		if (same_id(roster->members[i]->image_id, id))
+			return true;
+	return false;
+}
+
+/*
+ * The header of an image with a new id, which names the one that was spilled as its parent. One
+ * that has a parent, and whose own id nobody is known to have recorded, keeps both: some rosters
+ * can list the one by now, and some the other.
+ */
+static int renamed(struct store *store, const Perseas__Header *from, Perseas__Header **edit,
+                   struct why *why)
+{
+	struct memory *memory = store->stores->memory;
+	int ret = header_edit(from, edit, why);
+	ProtobufCBinaryData *parent, *id;
+	uint8_t *fresh;
+
+	if (ret)
+		return ret;
+	(*edit)->shared = false;
+	(void)header_set_name(&(*edit)->sharer, NULL);
+	parent = &(*edit)->parent_id;
+	id = &(*edit)->image_id;
+	if (parent->len && !is_listed(from->roster, *id) && !is_listed(from->next_roster, *id))
+		return 0;
+	fresh = malloc(PS_ID_SIZE);
+	if (!fresh) {
+		header_free(*edit);
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	}
+	do
+		memory->ops->random(memory, fresh, PS_ID_SIZE);
+	while (ps_id_equal(*id, fresh));
+	free(parent->data);
+	*parent = *id;
+	*id = (ProtobufCBinaryData){ PS_ID_SIZE, fresh };
+	return 0;
+}
+
+/* A spill on its way into memory. */
+struct filling {
+	struct ps_archive_reader *reader;
+	struct memory *memory;
+	struct image *image;
+	const char *damage; /* what is wrong with the archive */
+	int filled, flushed;
+};
+
+static void run_filling(void *arg)
+{
+	struct filling *filling = arg;
+
+	filling->filled = fill(filling->reader, filling->image, &filling->damage);
+	if (filling->filled == 0)
+		filling->flushed = flush(filling->memory, filling->image);
+}
+
+/* The image of the spill that is open, but for its header. Nobody sees it before it has that. */
+static int make_image(struct store *store, struct ps_archive_reader *reader, struct image *image,
+                      struct why *why)
+{
+	struct filling filling = { .reader = reader, .memory = store->stores->memory };
+	int ret = image_make(store, reader->header, reader->header->generation, image, why);
+
+	if (ret)
+		return ret;
+	filling.image = image;
+	job_aside(ps_header_bytes(reader->header), run_filling, &filling);
+	if (filling.filled < 0)
+		ret = refuse(why, STATUS(DAMAGED), "it is damaged: %s", filling.damage);
+	else if (filling.flushed < 0)
+		ret = refuse(why, STATUS(IO), "the image cannot be written");
+	if (ret)
+		image_remove(store, image);
+	return ret;
+}
+
+static int load_image(struct store *store, struct ps_archive_reader *reader, struct why *why)
+{
+	struct image image;
+	Perseas__Header *header;
+	int ret = make_image(store, reader, &image, why);
+
+	if (ret)
+		return ret;
+	ret = renamed(store, reader->header, &header, why);
+	if (ret == 0) {
+		image_promise(&image, header->promised_epoch, header->promised_owner);
+		ret = header_commit(store, header, why);
+	}
+	if (ret) {
+		image_remove(store, &image);
+		return ret;
+	}
+	store->image = image;
+	return 0;
+}
+
+static int read_spill(struct unspilling *unspilling, struct store *store, struct why *why)
+{
+	struct spill *spill = unspilling->spill;
+	struct ps_archive_reader reader = { .header = NULL };
+	const char *text = spill->trouble;
+	int ret = -STATUS(DAMAGED);
+
+	if (spill->ops->open(spill, store->name) < 0 ||
+	    ps_archive_open(&reader, &spill->source, &text) < 0 ||
+	    (text = header_fault(&reader, store->name)))
+		refuse(why, STATUS(DAMAGED), "it is damaged: %s", text);
+	else
+		ret = load_image(store, &reader, why);
+	ps_archive_free(&reader);
+	spill->ops->close(spill);
+	return ret;
+}
+
+static void load_spill(struct unspilling *unspilling, const char *name)
+{
+	struct stores *stores = unspilling->stores;
+	struct why why = { .text = "" };
+	struct store *store = stores->count < STORES_MAX ? store_insert(stores, name) : NULL;
+
+	if (!store) {
+		complain(unspilling, name,
+		         "it is kept, not loaded: too many stores, or out of "
+		         "memory");
+		return;
+	}
+	if (read_spill(unspilling, store, &why) < 0) {
+		complain(unspilling, name, "it is kept, not loaded: %s", why.text);
+		pieces_sweep(store, NULL);
+		store_delete(store);
+		return;
+	}
+	if (end_spill(unspilling->spill, name, unspilling->spill->ops->retire) < 0)
+		refuse_store(unspilling, store);
+	else
+		unspilling->loaded++;
+}
+
+static void take_spill(struct unspilling *unspilling, const char *name)
+{
+	struct store *store = store_find(unspilling->stores, name);
+
+	if (!store)
+		load_spill(unspilling, name);
+	else if (store->damage[0])
+		complain(unspilling, name,
+		         "it is kept, not loaded: memory has a damaged image; "
+		         "drop that one and start again");
+	else if (!give_up_spill(unspilling, store))
+		refuse_store(unspilling, store);
+}
+
+unsigned stores_load_spills(struct stores *stores, void (*report)(void *arg, const char *text),
+                            void *arg)
+{
+	struct unspilling unspilling = { stores, stores->spill, report, arg, 0 };
+	struct name_list list = { .names = NULL };
+
+	if (!stores->spill)
+		return 0;
+	stores->spill->ops->stores(stores->spill, note_name, &list);
+	for (size_t i = 0; i < list.count; i++)
+		take_spill(&unspilling, list.names[i]);
+	free(list.names);
+	return unspilling.loaded;
+}

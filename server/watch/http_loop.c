@@ -1,0 +1,518 @@
+/*
+ * http_loop.c - pages for monitoring, by libevent's HTTP server on the daemon's loop.
+ *
+ * The loop also serves owners, so nothing here may take long, or wait. A page is made at most
+ * once in FRESH_MS, however often it is requested. A connection has one request, and
+ * DEADLINE_SECONDS for all of it. There are at most CLIENTS_MAX connections; others wait in the
+ * kernel's queue.
+ */
+#include "../loop/daemon.h"
+#include "http_host.h"
+#include "metrics.h"
+#include "page.h"
+#include "status_json.h"
+#include "watch.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum {
+	CLIENTS_MAX = 32,
+	DEADLINE_SECONDS = 5,        /* from the connection to the last byte of the answer */
+	HEADERS_MAX = 8192,          /* bytes of a request */
+	FRESH_MS = 100,              /* for so long a page is good for everybody */
+	SWEEP_MS = 100,              /* until it is looked again which connections have ended */
+	INPUT_MAX = 2 * HEADERS_MAX, /* bytes that are read ahead of the server */
+	OUTPUT_MAX = 64 << 10,       /* bytes that the kernel holds for a client that takes none */
+	NONCE_BYTES = 16,
+	NONCE_TEXT = 2 * NONCE_BYTES + 1,
+};
+
+#define TEXT "text/plain; charset=utf-8"
+
+/*
+ * libevent tells when a connection comes, but not when it ends. So each one's bufferevent is kept
+ * alive here, too: when this is the last reference, the server's is gone. The socket, which the
+ * server has shut down by then, closes with the last reference.
+ */
+struct client {
+	struct http *http;
+	struct bufferevent *stream; /* NULL: this place is free */
+	struct event *deadline;
+};
+
+/* Bytes that any number of answers share. */
+struct sheet {
+	unsigned users;
+	char *bytes;
+	size_t len;
+};
+
+/* A page that costs something to make. */
+struct page {
+	void (*write)(FILE *out, struct daemon *daemon);
+	struct sheet *sheet; /* NULL: not made yet */
+	uint64_t made_ns;
+};
+
+struct http {
+	struct daemon *daemon;
+	struct http_options options;
+	struct evhttp *server;
+	struct evconnlistener *listener; /* the server's */
+	struct event *sweeper;           /* while there are clients */
+	struct client clients[CLIENTS_MAX];
+	struct page metrics, status;
+};
+
+/* --- connections --- */
+
+/* Gives up the place. True: the connection had ended before. */
+static bool let_go(struct client *client)
+{
+	struct bufferevent *stream = client->stream;
+
+	client->stream = NULL;
+	event_del(client->deadline);
+	return bufferevent_decref(stream);
+}
+
+/* Frees the places of connections that have ended; returns how many there still are. */
+static unsigned sweep(struct http *http)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < CLIENTS_MAX; i++) {
+		struct client *client = &http->clients[i];
+		struct bufferevent *stream = client->stream;
+
+		if (!stream)
+			continue;
+		if (bufferevent_decref(stream)) {
+			client->stream = NULL;
+			event_del(client->deadline);
+		} else {
+			bufferevent_incref(stream);
+			count++;
+		}
+	}
+	return count;
+}
+
+unsigned http_connections(const struct http *http)
+{
+	return http ? sweep((struct http *)(uintptr_t)http) : 0;
+}
+
+/* The server finds the end of the stream, and frees the connection. */
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	struct client *client = arg;
+	struct bufferevent *stream = client->stream;
+
+	(void)fd;
+	(void)what;
+	if (!let_go(client))
+		shutdown(bufferevent_getfd(stream), SHUT_RDWR);
+}
+
+static void sweep_later(struct http *http)
+{
+	const struct timeval pause = { .tv_usec = SWEEP_MS * 1000L };
+
+	if (!evtimer_pending(http->sweeper, NULL))
+		event_add(http->sweeper, &pause);
+}
+
+static void on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+	struct http *http = arg;
+	unsigned count = sweep(http);
+
+	(void)fd;
+	(void)what;
+	if (count > 0)
+		sweep_later(http);
+	if (count < CLIENTS_MAX)
+		evconnlistener_enable(http->listener);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	evconnlistener_enable(arg);
+}
+
+/* There is no descriptor for another connection: do not spin on it. */
+static void on_trouble(struct evconnlistener *listener, void *arg)
+{
+	const struct timeval pause = { .tv_usec = SWEEP_MS * 1000L };
+	struct event_base *base = evconnlistener_get_base(listener);
+
+	(void)arg; /* the server's */
+	log_event(LOG_LEVEL_WARNING, "connections-wait", NULL,
+	          "connections for HTTP have to wait: %s", strerror(errno));
+	evconnlistener_disable(listener);
+	(void)event_base_once(base, -1, EV_TIMEOUT, on_again, listener, &pause);
+}
+
+/* The server has accepted a connection, and asks for its stream. */
+static struct bufferevent *on_connection(struct event_base *base, void *arg)
+{
+	const struct timeval limit = { .tv_sec = DEADLINE_SECONDS };
+	struct http *http = arg;
+	unsigned count = sweep(http);
+	struct bufferevent *stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+	struct client *client = http->clients;
+
+	if (!stream || count == CLIENTS_MAX)
+		return stream;
+	while (client->stream)
+		client++;
+	bufferevent_setwatermark(stream, EV_READ, 0, INPUT_MAX);
+	bufferevent_incref(stream);
+	client->stream = stream;
+	event_add(client->deadline, &limit);
+	sweep_later(http);
+	if (count + 1 == CLIENTS_MAX)
+		evconnlistener_disable(http->listener); /* until a sweep */
+	return stream;
+}
+
+/* --- answers --- */
+
+static void add_header(struct evhttp_request *request, const char *name, const char *value)
+{
+	evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
+}
+
+/* The body is taken. A HEAD gets all but that. */
+static void answer(struct http *http, struct evhttp_request *request, int code, const char *reason,
+                   const char *type, struct evbuffer *body)
+{
+	char length[24];
+
+	http->daemon->counters.http_requests++;
+	snprintf(length, sizeof(length), "%zu", body ? evbuffer_get_length(body) : 0);
+	add_header(request, "Content-Type", type);
+	add_header(request, "Content-Length", length);
+	add_header(request, "Cache-Control", "no-store");
+	add_header(request, "X-Content-Type-Options", "nosniff");
+	add_header(request, "Referrer-Policy", "no-referrer");
+	add_header(request, "Connection", "close");
+	if (body && evhttp_request_get_command(request) == EVHTTP_REQ_HEAD)
+		evbuffer_drain(body, evbuffer_get_length(body));
+	evhttp_send_reply(request, code, reason, body);
+	if (body)
+		evbuffer_free(body);
+}
+
+static void answer_text(struct http *http, struct evhttp_request *request, int code,
+                        const char *reason, const char *text)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (body)
+		evbuffer_add_printf(body, "%s\n", text);
+	answer(http, request, code, reason, TEXT, body);
+}
+
+static void drop_sheet(struct sheet *sheet)
+{
+	if (!sheet || --sheet->users > 0)
+		return;
+	free(sheet->bytes);
+	free(sheet);
+}
+
+/* As an answer gives it back. */
+static void on_sent(const void *bytes, size_t len, void *arg)
+{
+	(void)bytes;
+	(void)len;
+	drop_sheet(arg);
+}
+
+static bool write_sheet(struct http *http, const struct page *page, struct sheet *sheet)
+{
+	FILE *out = open_memstream(&sheet->bytes, &sheet->len);
+
+	if (!out)
+		return false;
+	__fsetlocking(out, FSETLOCKING_BYCALLER); /* one thread */
+	page->write(out, http->daemon);
+	return fclose(out) == 0;
+}
+
+static bool make_page(struct http *http, struct page *page)
+{
+	uint64_t now = daemon_now_ns();
+	struct sheet *sheet;
+
+	if (page->sheet && now - page->made_ns < (uint64_t)FRESH_MS * 1000000)
+		return true;
+	sheet = calloc(1, sizeof(*sheet));
+	if (!sheet)
+		return false;
+	sheet->users = 1;
+	if (!write_sheet(http, page, sheet)) {
+		drop_sheet(sheet);
+		return false;
+	}
+	drop_sheet(page->sheet);
+	page->sheet = sheet;
+	page->made_ns = now;
+	return true;
+}
+
+static bool add_page(struct http *http, struct page *page, struct evbuffer *body)
+{
+	if (!make_page(http, page) ||
+	    evbuffer_add_reference(body, page->sheet->bytes, page->sheet->len, on_sent,
+	                           page->sheet) < 0)
+		return false;
+	page->sheet->users++;
+	return true;
+}
+
+static void answer_page(struct http *http, struct evhttp_request *request, struct page *page,
+                        const char *type)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (!body || !add_page(http, page, body)) {
+		if (body)
+			evbuffer_free(body);
+		answer_text(http, request, HTTP_SERVUNAVAIL, "Service Unavailable",
+		            "the daemon is out of memory");
+		return;
+	}
+	answer(http, request, HTTP_OK, "OK", type, body);
+}
+
+static void get_metrics(struct http *http, struct evhttp_request *request)
+{
+	answer_page(http, request, &http->metrics, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+static void get_status(struct http *http, struct evhttp_request *request)
+{
+	answer_page(http, request, &http->status, "application/json");
+}
+
+/* The loop runs. */
+static void get_health(struct http *http, struct evhttp_request *request)
+{
+	answer_text(http, request, HTTP_OK, "OK", "ok");
+}
+
+static void get_ready(struct http *http, struct evhttp_request *request)
+{
+	char why[WATCH_REASON] = "ready";
+
+	if (watch_ready(http->daemon, why, sizeof(why)))
+		answer_text(http, request, HTTP_OK, "OK", why);
+	else
+		answer_text(http, request, HTTP_SERVUNAVAIL, "Service Unavailable", why);
+}
+
+/* Its script and its style are what this answer names, and nothing else is. */
+static void get_root(struct http *http, struct evhttp_request *request)
+{
+	static const char place[] = "@NONCE@";
+	const char *at = (const char *)page_html, *end = at + page_html_size, *next;
+	struct evbuffer *body = evbuffer_new();
+	uint8_t random[NONCE_BYTES];
+	char nonce[NONCE_TEXT], policy[256];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		abort(); /* one that can be guessed would be worse */
+	for (unsigned i = 0; i < NONCE_BYTES; i++)
+		snprintf(nonce + 2 * (size_t)i, 3, "%02x", random[i]);
+	snprintf(policy, sizeof(policy),
+	         "default-src 'none'; connect-src 'self'; img-src data:; "
+	         "script-src 'nonce-%s'; style-src 'nonce-%s'; base-uri 'none'; "
+	         "form-action 'none'; frame-ancestors 'none'",
+	         nonce, nonce);
+	for (; body && (next = memmem(at, (size_t)(end - at), place, sizeof(place) - 1));
+	     at = next + sizeof(place) - 1) {
+		evbuffer_add(body, at, (size_t)(next - at));
+		evbuffer_add(body, nonce, sizeof(nonce) - 1);
+	}
+	if (body)
+		evbuffer_add(body, at, (size_t)(end - at));
+	add_header(request, "Content-Security-Policy", policy);
+	answer(http, request, HTTP_OK, "OK", "text/html; charset=utf-8", body);
+}
+
+static const struct {
+	const char *path;
+	void (*get)(struct http *http, struct evhttp_request *request);
+} paths[] = {
+	{ "/", get_root },        { "/healthz", get_health },     { "/metrics", get_metrics },
+	{ "/readyz", get_ready }, { "/status.json", get_status },
+};
+
+/* By each host that it names. Browsers always name one; who names none is no browser. */
+static bool is_for_us(const struct http *http, struct evhttp_request *request,
+                      const struct evhttp_uri *uri)
+{
+	const struct evkeyvalq *headers = evhttp_request_get_input_headers(request);
+	const char *host = uri ? evhttp_uri_get_host(uri) : NULL;
+
+	if (host && *host && !http_host_is_ours(&http->options, host))
+		return false;
+	for (const struct evkeyval *at = headers->tqh_first; at; at = at->next.tqe_next)
+		if (strcasecmp(at->key, "Host") == 0 &&
+		    !http_host_is_ours(&http->options, at->value))
+			return false;
+	return true;
+}
+
+static void answer_request(struct http *http, struct evhttp_request *request)
+{
+	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
+	const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
+	enum evhttp_cmd_type command = evhttp_request_get_command(request);
+
+	if (!is_for_us(http, request, uri)) {
+		answer_text(http, request, 421, "Misdirected Request",
+		            "this daemon goes by another name: ask for it by a number, or start it "
+		            "with --http-name and the name that you use");
+		return;
+	}
+	if (command != EVHTTP_REQ_GET && command != EVHTTP_REQ_HEAD) {
+		add_header(request, "Allow", "GET, HEAD");
+		answer_text(http, request, HTTP_BADMETHOD, "Method Not Allowed",
+		            "only GET and HEAD are answered");
+		return;
+	}
+	for (unsigned i = 0; path && i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (strcmp(path, paths[i].path) != 0)
+			continue;
+		paths[i].get(http, request);
+		return;
+	}
+	answer_text(http, request, HTTP_NOTFOUND, "Not Found",
+	            "there are /, /healthz, /metrics, /readyz and /status.json");
+}
+
+static void on_request(struct evhttp_request *request, void *arg)
+{
+	struct http *http = arg;
+
+	daemon_enter(http->daemon);
+	answer_request(http, request);
+	daemon_leave(http->daemon);
+}
+
+/* --- from start to end --- */
+
+static void configure(struct http *http)
+{
+	evhttp_set_max_headers_size(http->server, HEADERS_MAX);
+	evhttp_set_max_body_size(http->server, 0);
+	evhttp_set_timeout(http->server, DEADLINE_SECONDS);
+	evhttp_set_allowed_methods(http->server, UINT16_MAX);
+	evhttp_set_default_content_type(http->server, NULL);
+	evhttp_set_bevcb(http->server, on_connection, http);
+	evhttp_set_gencb(http->server, on_request, http);
+}
+
+static bool make_server(struct http *http, int fd)
+{
+	struct event_base *base = http->daemon->base;
+	struct evhttp_bound_socket *bound;
+
+	for (unsigned i = 0; i < CLIENTS_MAX; i++) {
+		http->clients[i].http = http;
+		http->clients[i].deadline = evtimer_new(base, on_deadline, &http->clients[i]);
+		if (!http->clients[i].deadline)
+			return false;
+	}
+	http->sweeper = evtimer_new(base, on_sweep, http);
+	http->server = evhttp_new(base);
+	if (!http->sweeper || !http->server)
+		return false;
+	configure(http);
+	bound = evhttp_accept_socket_with_handle(http->server, fd);
+	if (!bound)
+		return false;
+	http->listener = evhttp_bound_socket_get_listener(bound);
+	evconnlistener_set_error_cb(http->listener, on_trouble);
+	return true;
+}
+
+static int announce(const struct http_options *options, unsigned port, char *why, size_t size)
+{
+	const bool v6 = strchr(options->endpoint.host, ':') != NULL;
+	char text[16];
+
+	log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at http://%s%s%s:%u", v6 ? "[" : "",
+	          options->endpoint.host, v6 ? "]" : "", port);
+	snprintf(text, sizeof(text), "%u\n", port);
+	return options->port_file[0] ? listen_write_file(options->port_file, text, why, size) : 0;
+}
+
+int http_open(struct daemon *daemon, const struct http_options *options, char *why, size_t size)
+{
+	static const char exposed[] = "is not an address of this host alone, as 127.0.0.1 is; "
+				      "--http-anywhere on lets other hosts in";
+	int fd = listen_tcp(&options->endpoint, options->anywhere ? NULL : exposed, why, size);
+	unsigned port;
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ OUTPUT_MAX }, sizeof(int));
+	port = listen_port(fd);
+	daemon->http = calloc(1, sizeof(*daemon->http));
+	if (daemon->http) {
+		daemon->http->daemon = daemon;
+		daemon->http->options = *options;
+		daemon->http->metrics.write = metrics_write;
+		daemon->http->status.write = status_json_write;
+	}
+	if (!daemon->http || !make_server(daemon->http, fd)) {
+		snprintf(why, size, "out of memory");
+		if (!daemon->http || !daemon->http->listener)
+			close(fd);
+		http_close(daemon);
+		return -1;
+	}
+	return announce(options, port, why, size);
+}
+
+void http_close(struct daemon *daemon)
+{
+	struct http *http = daemon->http;
+
+	if (!http)
+		return;
+	daemon->http = NULL;
+	if (http->server)
+		evhttp_free(http->server);
+	for (unsigned i = 0; i < CLIENTS_MAX; i++) {
+		if (http->clients[i].stream)
+			let_go(&http->clients[i]);
+		if (http->clients[i].deadline)
+			event_free(http->clients[i].deadline);
+	}
+	if (http->sweeper)
+		event_free(http->sweeper);
+	drop_sheet(http->metrics.sheet);
+	drop_sheet(http->status.sheet);
+	free(http);
+}

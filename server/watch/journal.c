@@ -1,0 +1,56 @@
+/*
+ * journal.c - writes what happens to stores to the log: claims, fences, resyncs, ends of
+ * sessions. The store logic calls it through stores_on_news. It changes nothing.
+ */
+#include "../loop/daemon.h"
+
+void journal_tell(void *arg, const struct store_news *news)
+{
+	const char *peer = news->session ? news->session->peer : NULL;
+	const struct log_fields about = {
+		.store = news->store, .epoch = news->epoch, .seq = news->seq, .peer = peer
+	};
+	const unsigned long long epoch = news->epoch, seq = news->seq;
+
+	(void)arg;
+	switch (news->event) {
+	case STORE_CREATED:
+		log_event(LOG_LEVEL_INFO, "created", &about, "store %s: created", news->store);
+		break;
+	case STORE_CLAIMED:
+		log_event(LOG_LEVEL_INFO, "claimed", &about,
+		          "store %s: claimed by %s with epoch %llu", news->store, peer, epoch);
+		break;
+	case STORE_FENCED:
+		log_event(LOG_LEVEL_INFO, "fenced", &about,
+		          "store %s: %s is fenced by a claim with epoch %llu", news->store, peer,
+		          epoch);
+		break;
+	case STORE_SESSION_OVER:
+		log_event(LOG_LEVEL_INFO, "session-over", &about,
+		          "store %s: the session of %s, epoch %llu, is over", news->store, peer,
+		          epoch);
+		break;
+	case STORE_RESYNC_BEGUN:
+		log_event(LOG_LEVEL_INFO, "resync-begun", &about,
+		          "store %s: %s mends the image in place", news->store, peer);
+		break;
+	case STORE_REBUILD_BEGUN:
+		log_event(LOG_LEVEL_INFO, "rebuild-begun", &about,
+		          "store %s: %s makes the image anew", news->store, peer);
+		break;
+	case STORE_CONSISTENT:
+		log_event(LOG_LEVEL_INFO, "consistent", &about,
+		          "store %s: the image is whole, at transaction %llu", news->store, seq);
+		break;
+	case STORE_DAMAGED:
+		log_event(LOG_LEVEL_ERROR, "damaged", &about,
+		          "store %s: the image is damaged and refused", news->store);
+		break;
+	case STORE_DROPPED:
+		log_event(LOG_LEVEL_INFO, "dropped", &about, "store %s: dropped", news->store);
+		break;
+	case STORE_EVENTS:
+		break;
+	}
+}

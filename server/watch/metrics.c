@@ -1,0 +1,503 @@
+/*
+ * metrics.c - the table of metrics, with what each means, and their text format. http_loop.c
+ * calls it for /metrics, main.c for --metrics-help. It only reads.
+ */
+#include "metrics.h"
+
+#include "../../proto/base/text.h"
+#include "../../proto/base/latency.h"
+#include "../loop/daemon.h"
+#include "../store/status.h"
+#include "watch.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* One page as it is written. */
+struct sheet {
+	FILE *out;
+	struct daemon *daemon;
+	const struct store_view *views;
+	size_t count;
+	const char *name; /* of the metric that is due */
+};
+
+/* Of a sample; a name that is NULL ends them. */
+struct label {
+	const char *name, *value;
+};
+
+enum { LABELS_MAX = 3 };
+
+void metrics_label(FILE *out, const char *text)
+{
+	fputc('"', out);
+	while (*text) {
+		size_t plain = ps_plain_length(text);
+		unsigned length = ps_utf8_length(text += plain);
+
+		fwrite(text - plain, 1, plain, out);
+		if (!*text)
+			break;
+		if (length == 0 || ps_is_control(text))
+			fputs("\xef\xbf\xbd", out);
+		else if (*text == '"' || *text == '\\')
+			fprintf(out, "\\%c", *text);
+		else
+			fwrite(text, 1, length, out);
+		text += length ? length : 1;
+	}
+	fputc('"', out);
+}
+
+static void begin_sample(struct sheet *sheet, const char *suffix, const struct label *labels)
+{
+	fputs(sheet->name, sheet->out);
+	fputs(suffix, sheet->out);
+	for (unsigned i = 0; i < LABELS_MAX && labels && labels[i].name; i++) {
+		fputc(i ? ',' : '{', sheet->out);
+		fputs(labels[i].name, sheet->out);
+		fputc('=', sheet->out);
+		metrics_label(sheet->out, labels[i].value);
+	}
+	fputs(labels && labels[0].name ? "} " : " ", sheet->out);
+}
+
+static void number(struct sheet *sheet, const struct label *labels, uint64_t value)
+{
+	begin_sample(sheet, "", labels);
+	fprintf(sheet->out, "%" PRIu64 "\n", value);
+}
+
+static void seconds(struct sheet *sheet, const char *suffix, const struct label *labels,
+                    uint64_t ns)
+{
+	begin_sample(sheet, suffix, labels);
+	fprintf(sheet->out, "%" PRIu64 ".%09u\n", ns / 1000000000, (unsigned)(ns % 1000000000));
+}
+
+/* clang-format off */
+#define LABELS(...) (const struct label[LABELS_MAX]){ __VA_ARGS__ }
+/* clang-format on */
+
+/* --- the daemon --- */
+
+static void write_build_info(struct sheet *sheet)
+{
+	number(sheet, LABELS({ "version", PERSEAS_VERSION }, { "rdma", PERSEAS_RDMA ? "1" : "0" }),
+	       1);
+}
+
+static void write_uptime(struct sheet *sheet)
+{
+	seconds(sheet, "", NULL, daemon_now_ns() - sheet->daemon->began_ns);
+}
+
+static void write_ready(struct sheet *sheet)
+{
+	char why[WATCH_REASON];
+
+	number(sheet, NULL, watch_ready(sheet->daemon, why, sizeof(why)));
+}
+
+static void write_memory_used(struct sheet *sheet)
+{
+	struct memory *memory = stores_memory(sheet->daemon->stores);
+
+	number(sheet, NULL, memory->ops->used(memory));
+}
+
+static void write_memory_limit(struct sheet *sheet)
+{
+	struct memory *memory = stores_memory(sheet->daemon->stores);
+
+	number(sheet, NULL, memory->ops->limit(memory));
+}
+
+static void write_connections(struct sheet *sheet)
+{
+	number(sheet, NULL, sheet->daemon->crowd.count);
+}
+
+static void write_http_connections(struct sheet *sheet)
+{
+	number(sheet, NULL, http_connections(sheet->daemon->http));
+}
+
+#define COUNTER(name, field)                               \
+	static void write_##name(struct sheet *sheet)      \
+	{                                                  \
+		number(sheet, NULL, sheet->daemon->field); \
+	}
+
+COUNTER(accepted, counters.connections)
+COUNTER(http_requests, counters.http_requests)
+
+static void write_turned_away(struct sheet *sheet)
+{
+	static const char *const reasons[REFUSALS] = {
+		[REFUSED_FULL] = "full",   [REFUSED_LIMIT] = "limit", [REFUSED_TLS] = "tls",
+		[REFUSED_HELLO] = "hello", [REFUSED_TOKEN] = "token",
+	};
+
+	for (unsigned i = 0; i < REFUSALS; i++)
+		number(sheet, LABELS({ "reason", reasons[i] }),
+		       sheet->daemon->counters.connections_refused[i]);
+}
+
+static void write_tcp_bytes(struct sheet *sheet)
+{
+	number(sheet, NULL, daemon_traffic(sheet->daemon).bytes);
+}
+
+static void write_tcp_chains(struct sheet *sheet)
+{
+	number(sheet, NULL, daemon_traffic(sheet->daemon).chains);
+}
+
+static void write_spins(struct sheet *sheet)
+{
+	number(sheet, NULL, daemon_spins(sheet->daemon));
+}
+
+static void write_stores(struct sheet *sheet)
+{
+	for (unsigned state = 0; state < WATCH_STATES; state++) {
+		uint64_t count = 0;
+
+		for (size_t i = 0; i < sheet->count; i++)
+			count += watch_state(&sheet->views[i]) == state;
+		number(sheet, LABELS({ "state", watch_state_name(state) }), count);
+	}
+}
+
+static void write_sessions(struct sheet *sheet)
+{
+	static const char *const fabrics[] = { "none", "rdma", "shm", "tcp" };
+
+	for (unsigned fabric = 0; fabric < sizeof(fabrics) / sizeof(fabrics[0]); fabric++) {
+		uint64_t count = 0;
+
+		for (size_t i = 0; i < sheet->count; i++)
+			count += sheet->views[i].status->owner_address[0] &&
+			         strcmp(watch_fabric(&sheet->views[i]), fabrics[fabric]) == 0;
+		number(sheet, LABELS({ "fabric", fabrics[fabric] }), count);
+	}
+}
+
+/* --- control requests --- */
+
+static void write_requests(struct sheet *sheet)
+{
+	for (unsigned kind = 0; kind < CONTROL_REQUESTS; kind++)
+		number(sheet, LABELS({ "request", control_request_name(kind) }),
+		       sheet->daemon->counters.requests[kind].count);
+}
+
+static void write_refusals(struct sheet *sheet)
+{
+	for (unsigned status = 1; status < COUNTED_STATUSES; status++) {
+		char name[WATCH_STATUS_NAME];
+
+		number(sheet, LABELS({ "status", watch_status_name(name, status) }),
+		       sheet->daemon->counters.refusals[status]);
+	}
+}
+
+/* How many are no longer than that; 0: all, with no bound. */
+static void bucket(struct sheet *sheet, struct label of, uint64_t bound_ns, uint64_t count)
+{
+	char bound[32] = "+Inf";
+
+	if (bound_ns)
+		snprintf(bound, sizeof(bound), "%.10g", (double)bound_ns / 1e9);
+	begin_sample(sheet, "_bucket", LABELS(of, { "le", bound }));
+	fprintf(sheet->out, "%" PRIu64 "\n", count);
+}
+
+static void end_buckets(struct sheet *sheet, struct label of, uint64_t sum_ns, uint64_t count)
+{
+	bucket(sheet, of, 0, count);
+	seconds(sheet, "_sum", LABELS(of), sum_ns);
+	begin_sample(sheet, "_count", LABELS(of));
+	fprintf(sheet->out, "%" PRIu64 "\n", count);
+}
+
+static void write_buckets(struct sheet *sheet, struct label of, const struct histogram *histogram)
+{
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		count += histogram->buckets[i];
+		bucket(sheet, of, histogram_bounds_ns[i], count);
+	}
+	end_buckets(sheet, of, histogram->sum_ns, histogram->count);
+}
+
+/* Of the kinds that came, as there are many. */
+static void write_request_seconds(struct sheet *sheet)
+{
+	for (unsigned kind = 0; kind < CONTROL_REQUESTS; kind++)
+		if (sheet->daemon->counters.requests[kind].count > 0)
+			write_buckets(sheet,
+			              (struct label){ "request", control_request_name(kind) },
+			              &sheet->daemon->counters.requests[kind]);
+}
+
+/* --- stores --- */
+
+/* A metric with a number for each store for which `given` holds. */
+#define OF_STORES(id, given, value)                                                    \
+	static void write_##id(struct sheet *sheet)                                    \
+	{                                                                              \
+		for (size_t i = 0; i < sheet->count; i++) {                            \
+			const struct store_view *view = &sheet->views[i];              \
+			const Perseas__StoreStatus *status = view->status;             \
+                                                                                       \
+			if (given)                                                     \
+				number(sheet, LABELS({ "store", view->name }), value); \
+		}                                                                      \
+	}
+
+OF_STORES(promised_epoch, status->header, status->header->promised_epoch)
+OF_STORES(epoch, status->slot, status->slot->epoch)
+OF_STORES(seq, status->slot, status->slot->seq)
+OF_STORES(bytes, status->header, status->bytes)
+OF_STORES(segments, status->header, status->header->n_segments)
+OF_STORES(live, status->header, status->live)
+OF_STORES(claims, status, view->events[STORE_CLAIMED])
+OF_STORES(fences, status, view->events[STORE_FENCED])
+OF_STORES(resyncs, status, view->events[STORE_RESYNC_BEGUN])
+OF_STORES(rebuilds, status, view->events[STORE_REBUILD_BEGUN])
+
+static void write_store_state(struct sheet *sheet)
+{
+	for (size_t i = 0; i < sheet->count; i++)
+		number(sheet,
+		       LABELS({ "store", sheet->views[i].name },
+		              { "state", watch_state_name(watch_state(&sheet->views[i])) }),
+		       1);
+}
+
+static void write_silence(struct sheet *sheet)
+{
+	for (size_t i = 0; i < sheet->count; i++)
+		if (sheet->views[i].status->live)
+			seconds(sheet, "", LABELS({ "store", sheet->views[i].name }),
+			        sheet->views[i].status->silent_ms * 1000000);
+}
+
+static void write_owner_info(struct sheet *sheet)
+{
+	for (size_t i = 0; i < sheet->count; i++)
+		if (sheet->views[i].status->owner_address[0])
+			number(sheet,
+			       LABELS({ "store", sheet->views[i].name },
+			              { "fabric", watch_fabric(&sheet->views[i]) }),
+			       1);
+}
+
+/* --- what owners tell of their transactions --- */
+
+OF_STORES(owner_commits, status->figures, status->figures->commits)
+OF_STORES(owner_aborts, status->figures, status->figures->aborts)
+OF_STORES(owner_in_doubt, status->figures, status->figures->in_doubt)
+OF_STORES(owner_doubt, status->figures, status->figures->doubt_ms != 0)
+OF_STORES(owner_paced, status->figures, status->figures->paced)
+OF_STORES(owner_bytes, status->figures, status->figures->range_bytes)
+
+/* An owner's buckets are 16 to each power of two; here are some of the powers, in ns. */
+static void write_latencies(struct sheet *sheet, const char *store, const Perseas__Latencies *told)
+{
+	static const uint8_t powers[] = {
+		10, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 24, 26, 28, 30, 32,
+	};
+	const struct label of = { "store", store };
+	uint64_t count = 0;
+	size_t at = 0;
+
+	for (unsigned i = 0; i < sizeof(powers); i++) {
+		const uint64_t bound = UINT64_C(1) << powers[i];
+
+		for (; at < told->n_counts && told->first + at < ps_latency_bucket(bound); at++)
+			count += told->counts[at];
+		bucket(sheet, of, bound, count);
+	}
+	for (; at < told->n_counts; at++)
+		count += told->counts[at];
+	end_buckets(sheet, of, told->sum_ns, count);
+}
+
+static void write_owner_latency(struct sheet *sheet)
+{
+	for (size_t i = 0; i < sheet->count; i++) {
+		const Perseas__OwnerFigures *figures = sheet->views[i].status->figures;
+
+		if (figures && figures->commit)
+			write_latencies(sheet, sheet->views[i].name, figures->commit);
+	}
+}
+
+/* --- mirrors, as the owners see them --- */
+
+/* Calls it for each report; of several with one address, which would be one series, the first. */
+static void each_mirror(struct sheet *sheet,
+                        void (*write)(struct sheet *sheet, const struct store_view *view,
+                                      const Perseas__MirrorReport *report))
+{
+	for (size_t i = 0; i < sheet->count; i++) {
+		const Perseas__StoreStatus *status = sheet->views[i].status;
+
+		for (size_t j = 0; j < status->n_mirrors; j++)
+			if (watch_first(status, j))
+				write(sheet, &sheet->views[i], status->mirrors[j]);
+	}
+}
+
+#define OF_MIRRORS(id, value)                                                                 \
+	static void of_mirror_##id(struct sheet *sheet, const struct store_view *view,        \
+	                           const Perseas__MirrorReport *report)                       \
+	{                                                                                     \
+		number(sheet, LABELS({ "store", view->name }, { "mirror", report->address }), \
+		       value);                                                                \
+	}                                                                                     \
+                                                                                              \
+	static void write_mirror_##id(struct sheet *sheet)                                    \
+	{                                                                                     \
+		each_mirror(sheet, of_mirror_##id);                                           \
+	}
+
+OF_MIRRORS(seq, report->seq)
+OF_MIRRORS(lag, watch_lag(view->status, report))
+OF_MIRRORS(copied, report->done)
+OF_MIRRORS(to_copy, report->total)
+
+static void of_mirror_state(struct sheet *sheet, const struct store_view *view,
+                            const Perseas__MirrorReport *report)
+{
+	number(sheet,
+	       LABELS({ "store", view->name }, { "mirror", report->address },
+	              { "state", watch_mirror_state(report) }),
+	       1);
+}
+
+static void write_mirror_state(struct sheet *sheet)
+{
+	each_mirror(sheet, of_mirror_state);
+}
+
+/* --- all of them --- */
+
+static const struct metric {
+	const char *name, *type, *labels, *help;
+	void (*write)(struct sheet *sheet);
+} metrics[] = {
+	{ "perseas_build_info", "gauge", "version, rdma", "Which perseasd this is; always 1.",
+	  write_build_info },
+	{ "perseas_uptime_seconds", "gauge", "", "Since the daemon began.", write_uptime },
+	{ "perseas_ready", "gauge", "", "Whether /readyz says so: 1, else 0.", write_ready },
+	{ "perseas_memory_used_bytes", "gauge", "", "Memory that images take.", write_memory_used },
+	{ "perseas_memory_limit_bytes", "gauge", "", "What they may take; 0: no limit.",
+	  write_memory_limit },
+	{ "perseas_stores", "gauge", "state", "Stores by the state of their image.", write_stores },
+	{ "perseas_sessions", "gauge", "fabric",
+	  "Owners' sessions by data path; none: it is not there yet.", write_sessions },
+	{ "perseas_connections", "gauge", "", "Open connections of owners and commands.",
+	  write_connections },
+	{ "perseas_connections_total", "counter", "", "Connections that were accepted.",
+	  write_accepted },
+	{ "perseas_connections_refused_total", "counter", "reason",
+	  "Connections that were refused or closed: full, as too many were open; limit, of its "
+	  "identity; tls, its handshake failed; hello, it did not greet, or as something else; "
+	  "token, a data path for no session.",
+	  write_turned_away },
+	{ "perseas_http_connections", "gauge", "", "Open connections for HTTP.",
+	  write_http_connections },
+	{ "perseas_http_requests_total", "counter", "", "HTTP requests that were answered.",
+	  write_http_requests },
+	{ "perseas_control_requests_total", "counter", "request", "Control requests by kind.",
+	  write_requests },
+	{ "perseas_control_refusals_total", "counter", "status",
+	  "Control requests that were refused, by the status of the answer.", write_refusals },
+	{ "perseas_control_request_seconds", "histogram", "request",
+	  "How long control requests took, of the kinds that came.", write_request_seconds },
+	{ "perseas_tcp_received_bytes_total", "counter", "",
+	  "Bytes that data connections received.", write_tcp_bytes },
+	{ "perseas_tcp_chains_total", "counter", "",
+	  "Chains of writes that were applied and acknowledged over tcp.", write_tcp_chains },
+	{ "perseas_spins_total", "counter", "",
+	  "Times that a thread spun for more data (--spin-us).", write_spins },
+	{ "perseas_store_state", "gauge", "store, state", "The state of the image; always 1.",
+	  write_store_state },
+	{ "perseas_store_promised_epoch", "gauge", "store",
+	  "The epoch of the owner that the mirror promised to serve last.", write_promised_epoch },
+	{ "perseas_store_epoch", "gauge", "store", "The epoch of the last transaction.",
+	  write_epoch },
+	{ "perseas_store_seq", "gauge", "store",
+	  "The number of the last transaction; its rate is transactions per second.", write_seq },
+	{ "perseas_store_bytes", "gauge", "store", "Memory that the image takes.", write_bytes },
+	{ "perseas_store_segments", "gauge", "store", "Segments of the image.", write_segments },
+	{ "perseas_store_owner_live", "gauge", "store",
+	  "Whether a live owner is connected: 1, else 0.", write_live },
+	{ "perseas_store_owner_silent_seconds", "gauge", "store",
+	  "For how long the live owner was not heard.", write_silence },
+	{ "perseas_store_owner_info", "gauge", "store, fabric",
+	  "The session of the owner; always 1.", write_owner_info },
+	{ "perseas_store_claims_total", "counter", "store",
+	  "Claims that were granted since the store is served.", write_claims },
+	{ "perseas_store_fences_total", "counter", "store",
+	  "Owners that lost their session to another's claim.", write_fences },
+	{ "perseas_store_resyncs_total", "counter", "store",
+	  "Times that an owner began to mend the image in place.", write_resyncs },
+	{ "perseas_store_rebuilds_total", "counter", "store",
+	  "Times that an owner began to make the image anew.", write_rebuilds },
+	{ "perseas_owner_commits_total", "counter", "store",
+	  "Transactions that the owner committed since it opened the store.", write_owner_commits },
+	{ "perseas_owner_aborts_total", "counter", "store", "Transactions that it aborted.",
+	  write_owner_aborts },
+	{ "perseas_owner_in_doubt_total", "counter", "store",
+	  "Commits of which it does not know whether they count.", write_owner_in_doubt },
+	{ "perseas_owner_doubt", "gauge", "store",
+	  "Whether a commit is in doubt, as fewer than W mirrors hold it: 1, else 0.",
+	  write_owner_doubt },
+	{ "perseas_owner_paced_total", "counter", "store",
+	  "Commits that waited for a mirror that could not keep up.", write_owner_paced },
+	{ "perseas_owner_range_bytes_total", "counter", "store",
+	  "Bytes that its transactions changed.", write_owner_bytes },
+	{ "perseas_owner_commit_latency_seconds", "histogram", "store",
+	  "How long its commits took; an estimate where it times only some.", write_owner_latency },
+	{ "perseas_mirror_state", "gauge", "store, mirror, state",
+	  "A mirror as the store's owner sees it; always 1.", write_mirror_state },
+	{ "perseas_mirror_seq", "gauge", "store, mirror",
+	  "The last transaction that the mirror holds, as the owner knows.", write_mirror_seq },
+	{ "perseas_mirror_lag_transactions", "gauge", "store, mirror",
+	  "By how many transactions it was behind the furthest mirror when the owner told.",
+	  write_mirror_lag },
+	{ "perseas_mirror_resync_copied_bytes", "gauge", "store, mirror",
+	  "How much of a copy is done.", write_mirror_copied },
+	{ "perseas_mirror_resync_size_bytes", "gauge", "store, mirror",
+	  "How much the copy is; 0: none goes on.", write_mirror_to_copy },
+};
+
+enum { METRICS = sizeof(metrics) / sizeof(metrics[0]) };
+
+void metrics_write(FILE *out, struct daemon *daemon)
+{
+	struct sheet sheet = { .out = out, .daemon = daemon };
+
+	watch_stores(daemon, &sheet.views, &sheet.count);
+	for (unsigned i = 0; i < METRICS; i++) {
+		sheet.name = metrics[i].name;
+		fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[i].name, metrics[i].help,
+		        metrics[i].name, metrics[i].type);
+		metrics[i].write(&sheet);
+	}
+}
+
+void metrics_help(FILE *out)
+{
+	fputs("| metric | type | labels | |\n|---|---|---|---|\n", out);
+	for (unsigned i = 0; i < METRICS; i++)
+		fprintf(out, "| `%s` | %s | %s | %s |\n", metrics[i].name, metrics[i].type,
+		        metrics[i].labels, metrics[i].help);
+}

@@ -1,0 +1,129 @@
+/*
+ * watch.c - states, fabrics and lags in the words that people read. metrics.c, status_json.c and
+ * http_loop.c call it. It changes nothing and asks no mirror.
+ */
+#include "watch.h"
+
+#include "../../proto/base/text.h"
+#include "../loop/daemon.h"
+#include "../store/status.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+bool watch_ready(const struct daemon *daemon, char *why, size_t size)
+{
+	struct memory *memory = stores_memory(daemon->stores);
+
+	if (daemon->phase == DAEMON_LOADING)
+		snprintf(why, size, "images are being loaded");
+	else if (daemon->phase == DAEMON_ENDING)
+		snprintf(why, size, "the daemon ends, and writes its images before");
+	else if (!crowd_owner_fits(&daemon->crowd))
+		snprintf(why, size, "there is no place for another owner (--max-connections)");
+	else if (memory->ops->usable)
+		return memory->ops->usable(memory, why, size);
+	else
+		return true;
+	return false;
+}
+
+void watch_stores(struct daemon *daemon, const struct store_view **views, size_t *count)
+{
+	*views = NULL;
+	*count = 0;
+	if (daemon->phase == DAEMON_SERVING && stores_view(daemon->stores, views, count) < 0)
+		*count = 0;
+}
+
+enum watch_state watch_state(const struct store_view *view)
+{
+	if (view->damage[0] || !view->status->header)
+		return WATCH_DAMAGED;
+	switch (view->status->header->state) {
+	case STATE(CREATING):
+		return WATCH_CREATING;
+	case STATE(JOINING):
+		return WATCH_JOINING;
+	default:
+		return WATCH_CONSISTENT;
+	}
+}
+
+const char *watch_state_name(enum watch_state state)
+{
+	static const char *const names[] = { "creating", "consistent", "joining", "damaged" };
+
+	return names[state];
+}
+
+const char *watch_fabric(const struct store_view *view)
+{
+	return view->status->fabric[0] ? view->status->fabric : "none";
+}
+
+const char *watch_status_name(char name[WATCH_STATUS_NAME], unsigned status)
+{
+	const ProtobufCEnumValue *value =
+		protobuf_c_enum_descriptor_get_value(&perseas__status__descriptor, (int)status);
+	char *at = name;
+
+	snprintf(name, WATCH_STATUS_NAME, "%s",
+	         value ? value->name + strlen("STATUS_") : "unknown");
+	for (; *at; at++)
+		*at = (char)tolower((unsigned char)*at);
+	return name;
+}
+
+const char *watch_mirror_state(const Perseas__MirrorReport *report)
+{
+	static const char *const known[] = {
+		"down", "replaying", "live", "stale", "fenced", "lost", "resyncing", "removed",
+	};
+
+	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(report->state, known[i]) == 0)
+			return known[i];
+	return "unknown";
+}
+
+uint64_t watch_lag(const Perseas__StoreStatus *status, const Perseas__MirrorReport *report)
+{
+	uint64_t furthest = 0;
+
+	for (size_t i = 0; i < status->n_mirrors; i++)
+		if (status->mirrors[i]->seq > furthest)
+			furthest = status->mirrors[i]->seq;
+	return furthest - report->seq;
+}
+
+/* The next character as metrics_label() shows it: all that are none look the same. */
+static const char *shown(const char **text)
+{
+	const char *at = *text;
+	unsigned length = ps_utf8_length(at);
+
+	*text += length ? length : 1;
+	return length == 0 || ps_is_control(at) ? "\xef\xbf\xbd" : at;
+}
+
+static bool alike(const char *a, const char *b)
+{
+	while (*a && *b) {
+		const char *x = shown(&a), *y = shown(&b);
+		unsigned length = ps_utf8_length(x);
+
+		if (length != ps_utf8_length(y) || memcmp(x, y, length) != 0)
+			return false;
+	}
+	return *a == *b;
+}
+
+bool watch_first(const Perseas__StoreStatus *status, size_t index)
+{
+	for (size_t i = 0; i < index; i++)
+		if (alike(status->mirrors[i]->address, status->mirrors[index]->address))
+			return false;
+	return true;
+}

@@ -1,0 +1,75 @@
+"""A memory file system that is full: what needs no memory goes on, takeovers above all."""
+import contextlib
+import os
+import subprocess
+
+import pytest
+
+from binding import Store
+from drill import FAILURE, MIB, OK, fill, mirror_list, run_command, wait_ownerless
+
+
+@pytest.fixture
+def small_memory():
+    """small_memory(daemon): its memory directory is a tmpfs of 8 MiB of its own from now on."""
+    places = []
+
+    def mount(daemon):
+        daemon.lose_memory()
+        place = daemon.memory
+        place.mkdir(mode=0o700)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=0700", "none",
+                               str(place)], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip("a file system cannot be mounted here: " + done.stderr.strip())
+        places.append((daemon, place))
+        daemon.restart()
+
+    yield mount
+    for daemon, place in places:
+        if daemon.running():
+            daemon.kill9()
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def fill_up(place):
+    """Not a page is left."""
+    with open(place / ".filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(4096))
+    assert os.statvfs(place).f_bavail == 0
+
+
+def test_a_store_is_taken_over_while_its_memory_is_full(small_memory, mirrors, owner):
+    """An owner is killed, and the next ones claim its store again and again."""
+    daemon, = mirrors(1)
+    small_memory(daemon)
+    fill("s", [daemon], {"accounts": bytes(MIB)}, log_size=65536)
+    held = owner("s", [daemon], "map,accounts,%d" % MIB, "write,accounts,0,first",
+                 "write,accounts,8,second")
+    fill_up(daemon.memory)
+    held.kill9()
+    wait_ownerless("s", [daemon])
+    for _ in range(3):
+        done = run_command("recover", "s", mirrors=[daemon])
+        assert done.status == OK, done
+    with Store("s", mirror_list([daemon])) as store:
+        store.map("accounts")
+        store.write("accounts", 16, b"third")
+        assert store.read("accounts", 0, 21) == b"first\0\0\0second\0\0third"
+    # Also by a daemon that is started on what is full.
+    daemon.kill9()
+    daemon.restart()
+    assert run_command("recover", "s", mirrors=[daemon]).status == OK
+    # What needs memory is refused, and says so.
+    done = run_command("create", "other", mirror_list([daemon]))
+    assert done.status != OK and "memory" in done.err, done
+    assert not (daemon.memory / "other").exists()
+
+
+def test_what_the_system_says_of_a_piece_that_cannot_be_made_is_told(perseas, mirrors):
+    """Somebody's file has the name of the store's folder."""
+    daemon, = mirrors(1)
+    (daemon.memory / "s").write_text("")
+    done = perseas("create", "s", mirrors=[daemon])
+    assert done.status == FAILURE and "cannot be made (Not a directory); look at" in done.err, done

@@ -1,0 +1,126 @@
+"""A mirror that hangs with its connections up: SIGSTOP, as a host that is gone without a reset.
+What is done with other mirrors takes hardly longer than beside one that is dead, whose host
+says so."""
+import contextlib
+import subprocess
+import time
+
+import pytest
+
+from drill import BUILD, MIB, OK, PATIENCE, die_with_parent, mirror_list, run_command
+from teller import tellers, until  # noqa: F401
+
+pytestmark = pytest.mark.timing("how soon a mirror that hangs is done without")
+
+SIZE = 64 * MIB
+MOST = 4                                # times as long as beside a dead one
+ONCE = PATIENCE * 8.0                   # seconds for what is noticed once
+RING = 16 * MIB
+SMALL_RING = "ring=%d" % RING
+HELD = 4                                # the mirror that hangs, or is dead, of five
+
+
+@pytest.fixture
+def copied(mirrors, tellers):
+    """copied(count, acks, ...): so many mirrors, and a desk that has a store of 64 MiB open on
+    them, with these options."""
+    def start(count, acks, *options):
+        daemons = mirrors(count)
+        desk = tellers.desk()
+        desk.open("books", daemons, "create", "acks=%d" % acks, *options)
+        desk.ask("map", "large", SIZE)
+        desk.ask("publish")
+        desk.transaction("large", 0, 4096, 7)
+        desk.settle()
+        return daemons, desk
+    return start
+
+
+@contextlib.contextmanager
+def disturbed(daemon, how):
+    """It is dead, or hangs, and goes on at the end."""
+    if how == "dead":
+        daemon.kill9()
+        yield
+        return
+    daemon.stop()
+    yield
+    daemon.cont()
+
+
+def seconds_of(what):
+    start = time.monotonic()
+    what()
+    return time.monotonic() - start
+
+
+def compare(measure):
+    """measure("dead") and measure("hangs"), in seconds."""
+    dead, hangs = measure("dead"), measure("hangs")
+    print("beside a dead mirror: %.2f s; beside one that hangs: %.2f s" % (dead, hangs))
+    assert hangs < MOST * dead + ONCE
+
+
+def test_a_wiped_mirror_is_copied_beside_one_that_hangs(copied):
+    """Five mirrors, W = 3: one hangs, another lost its memory, and the three that are left must say
+    that it may be made anew. It has everything as soon as beside a dead one."""
+    def wiped(how):
+        daemons, desk = copied(5, 3)
+        with disturbed(daemons[HELD], how):
+            desk.transaction("large", 8192, 4096, 8)
+            daemons[1].lose_memory()
+            until(lambda: desk.states()[1][0] != "live", "a mirror that is down")
+            daemons[1].restart()
+            took = seconds_of(lambda: until(lambda: desk.states()[1][0] == "live",
+                                            "a mirror that was copied whole"))
+        assert desk.figures()["resyncs"] == 1
+        desk.exit()
+        return took
+
+    compare(wiped)
+
+
+def test_a_mirror_that_hangs_is_replaced(copied, mirrors):
+    """Three mirrors, W = 2: the one that hangs leaves the roster for a fresh one. The command is
+    told of those that answer."""
+    def replaced(how):
+        daemons, desk = copied(3, 2)
+        new = mirrors(1)[0]
+        with disturbed(daemons[2], how):
+            desk.transaction("large", 8192, 4096, 8)
+            took = seconds_of(lambda: done.append(run_command(
+                "roster", "replace", "books", mirror_list(daemons[:2]), daemons[2].address,
+                new.address)))
+            assert done[-1].status == OK, done[-1]
+        desk.transaction("large", 0, 4096, 9)
+        desk.exit()
+        return took
+
+    done = []
+    compare(replaced)
+
+
+def test_a_doubt_ends_by_a_copy_beside_one_that_hangs(copied):
+    """Five mirrors, W = 3: one hangs, another missed more than the ring holds, and when a third one
+    dies, a commit is in doubt. It is over when the second one is back and was copied whole."""
+    def doubt(how):
+        daemons, desk = copied(5, 3, SMALL_RING)
+        with disturbed(daemons[HELD], how):
+            until(lambda: desk.states()[HELD][0] == "down", "a mirror that is missed")
+            daemons[1].kill9()
+            until(lambda: desk.states()[1][0] == "down", "a mirror that is down")
+            for chunk in range(2 * RING // MIB):
+                desk.transaction("large", chunk * MIB, MIB, chunk)
+            daemons[2].kill9()
+            until(lambda: desk.states()[2][0] == "down", "another one")
+            desk.ask("begin")
+            desk.ask("range", "large", 0, 4096)
+            desk.ask("store", "large", 0, 4096, 3)
+            desk.send("commit")
+            daemons[1].restart()
+            took = seconds_of(desk.answer)
+        assert desk.figures()["resyncs"] == 1
+        desk.exit()
+        return took
+
+    compare(doubt)

@@ -1,0 +1,48 @@
+"""Segments are mapped while another owner takes the store over."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+from binding import CREATE, TAKEOVER, Store
+from drill import MIB, SECONDS, mirror_list
+
+ROUNDS = 5
+
+# An owner that makes a segment and gives it back, again and again, until it is told why not.
+MAPPER = """
+import sys
+from binding import PerseasError, Store
+with Store("s", sys.argv[1]) as store:
+    print("open", flush=True)
+    try:
+        while True:
+            store.map("more", 1 << 20)
+            store.unmap("more")
+    except PerseasError as error:
+        print(error, flush=True)
+"""
+
+
+def test_an_owner_that_is_fenced_while_it_maps_is_told_so(mirrors):
+    """It is stopped in the middle, and cut off: its sessions break, and it finds out why."""
+    daemons = mirrors(3)
+    drills = str(pathlib.Path(__file__).resolve().parent)
+    with Store("s", mirror_list(daemons), flags=CREATE) as store:
+        store.map("accounts", MIB)
+        store.publish()
+    for _ in range(ROUNDS):
+        mapper = subprocess.Popen([sys.executable, "-c", MAPPER, mirror_list(daemons)],
+                                  env={**os.environ, "PYTHONPATH": drills},
+                                  stdout=subprocess.PIPE, text=True)
+        try:
+            assert mapper.stdout.readline() == "open\n"
+            mapper.send_signal(signal.SIGSTOP)
+            with Store("s", mirror_list(daemons), flags=TAKEOVER):
+                mapper.send_signal(signal.SIGCONT)
+                said = mapper.communicate(timeout=SECONDS)[0]
+        finally:
+            mapper.kill()
+            mapper.wait()
+        assert said.startswith("PERSEAS_EFENCED"), said

@@ -1,0 +1,204 @@
+"""Shared memory as a border: what a user does with memory that a mirror gave him harms his own
+store at most."""
+import os
+import socket
+import threading
+
+import pytest
+
+import wire
+from drill import run_command
+from rules import Rules, open_to_all, user
+from teller import LOG, tellers  # noqa: F401
+from watching import Watch, options
+
+ME = "uid:%d" % os.geteuid()
+HIM = 12345
+CLAIM_SHARED = 6        # field of ClaimRequest
+
+
+@pytest.fixture
+def rules(tmp_path):
+    return Rules(tmp_path / "access", "allow %s all" % ME, "allow uid:%d all store his" % HIM)
+
+
+@pytest.fixture
+def mirror(mirrors, rules, tmp_path):
+    """One mirror that others may reach, which spills and is watched."""
+    daemon, = mirrors(1, "shm", (*rules.options, "--unix-mode", "666", "--spill-dir",
+                                 str(tmp_path / "spill"), *options(tmp_path)))
+    open_to_all(daemon)
+    return daemon
+
+
+def spilled(folder):
+    return sorted(each.name for each in (folder / "spill").glob("*.spill"))
+
+
+class Neighbour:
+    """A user who speaks the protocol by hand, and keeps what he was given."""
+
+    def __init__(self, daemon, uid):
+        with user(uid):
+            self.control = wire.Control(daemon.mirror.unix)
+        self.fds = []
+
+    def claim(self, store, epoch, owner=None):
+        """The status of the reply; descriptors that come are kept."""
+        body = wire.field(wire.CLAIM, wire.field(1, store) + wire.field(2, epoch) +
+                          wire.field(3, owner or os.urandom(16)) + wire.field(4, 1) +
+                          wire.field(CLAIM_SHARED, 1))
+        peer = self.control.peer
+        peer.sendall(wire.message(body))
+        data, fds, _, _ = socket.recv_fds(peer, 1 << 16, 64)
+        self.fds += fds
+        self.reply = wire.fields(data[4:])
+        return self.reply.get(1, wire.STATUS_OK)
+
+    def end(self):
+        self.control.peer.close()
+        for fd in self.fds:
+            os.close(fd)
+
+
+@pytest.fixture
+def neighbour(mirror, tellers):
+    """He has the memory of a store "his"; others' is "books"."""
+    desk = tellers.desk()
+    desk.open("his", [mirror], "create", "log=65536")
+    desk.ask("map", "a", 1 << 20)
+    desk.ask("publish")
+    desk.ask("close")
+    him = Neighbour(mirror, HIM)
+    assert him.claim("his", 1 << 16) == wire.STATUS_OK
+    assert len(him.fds) == 3
+    yield him
+    him.end()
+
+
+class Cutter(threading.Thread):
+    """Cuts every file short and lets it grow again, over and over."""
+
+    def __init__(self, fds):
+        super().__init__()
+        self.fds, self.rounds, self.over = fds, 0, threading.Event()
+
+    def run(self):
+        while not self.over.is_set():
+            for fd in self.fds:
+                for size in (0, 4096, 1 << 16, 1 << 20):
+                    try:
+                        os.ftruncate(fd, size)
+                    except OSError:     # the promise page, which he can only read
+                        break
+            self.rounds += 1
+
+    def stop(self):
+        self.over.set()
+        self.join()
+
+
+@pytest.mark.root("comes as another user")
+def test_whoever_cuts_his_memory_short_damages_his_own_store(mirror, neighbour, tellers, tmp_path):
+    """Again and again, while the daemon serves others, is watched, is asked for his store, and in
+    the end writes its spill."""
+    watch = Watch(tmp_path)
+    desk = tellers.desk()
+    desk.open("books", [mirror], "create", LOG)
+    desk.books()
+    desk.ask("start")
+    cutter = Cutter(neighbour.fds)
+    cutter.start()
+    try:
+        for _ in range(30):
+            watch.get("/metrics")
+            run_command("status", "his", mirrors=[mirror])
+            desk.page.advances(20)
+        assert cutter.rounds > 10
+        for fd in neighbour.fds:        # in the end they are all gone
+            try:
+                os.ftruncate(fd, 0)
+            except OSError:
+                pass
+        done = run_command("verify", "his", mirrors=[mirror])
+        assert done.status != 0
+        watch.get("/metrics")
+        assert mirror.running()
+        assert "store his: the image is damaged" in mirror.log()
+        k = int(desk.ask("halt"))
+        assert desk.check() == k
+        desk.ask("close")
+        assert mirror.terminate() == 0
+    finally:
+        cutter.stop()
+    assert spilled(tmp_path) == ["books.spill"]
+    assert "store his is not spilled: its image is damaged" in mirror.log()
+
+
+@pytest.mark.root("comes as another user")
+def test_a_spill_survives_memory_that_goes_meanwhile(mirror, neighbour, tellers, tmp_path):
+    """The daemon has not yet seen that it is gone, when it is told to spill."""
+    desk = tellers.desk()
+    desk.open("books", [mirror], "create", LOG)
+    desk.books()
+    desk.ask("run", 20)
+    desk.ask("close")
+    os.ftruncate(neighbour.fds[-1], 4096)
+    assert mirror.terminate() == 0
+    assert spilled(tmp_path) == ["books.spill"]
+
+
+@pytest.mark.root("comes as another user")
+def test_what_was_kept_is_no_other_owners_memory(mirror, neighbour, rules, tellers):
+    """He says that he holds nothing any more, and has everything. Who comes next has a copy: what
+    he writes is in no image, and he sees nothing of what is written."""
+    log, _, data = neighbour.fds
+    reply = neighbour.control.ask(wire.field(15, b""))          # Release
+    assert reply.get(1, wire.STATUS_OK) == wire.STATUS_OK
+    desk = tellers.desk()
+    desk.open("his", [mirror])
+    desk.ask("map", "a", 1 << 20)
+    desk.transaction("a", 0, 4096, 7)
+    assert os.pread(data, 4096, 0) == bytes(4096)
+    os.pwrite(data, b"x" * 4096, 0)
+    os.pwrite(log, b"x" * 4096, 0)
+    for fd in neighbour.fds:
+        try:
+            os.ftruncate(fd, 0)
+        except OSError:
+            pass
+    desk.transaction("a", 4096, 4096, 8)
+    desk.ask("close")
+    desk = tellers.desk()
+    desk.open("his", [mirror])
+    desk.ask("map", "a", 1 << 20)
+    desk.transaction("a", 0, 1, 9)
+
+
+@pytest.mark.root("comes as another user")
+def test_without_the_right_to_share_it_goes_over_the_socket(mirror, rules, tellers):
+    """The same application and the same address: it commits, the mirror keeps its memory, and says
+    so. With the right the next one shares memory, until it loses that."""
+    assert rules.put(mirror, "allow %s create,own,read,recover" % ME)
+    desk = tellers.desk()
+    desk.open("books", [mirror], "create", LOG)
+    desk.books()
+    k = desk.run(50)
+    assert run_command("status", "books", "--json", mirrors=[mirror]).json()[
+        "mirrors"][0]["fabric"] == "tcp"
+    maps = open("/proc/%d/maps" % desk.pid).read()
+    assert str(mirror.memory) not in maps
+    assert rules.put(mirror, "allow %s all" % ME)
+    k = desk.run(50)
+    assert desk.check() == k
+    desk.ask("close")
+    desk = tellers.desk()
+    desk.open("books", [mirror])
+    desk.books()
+    assert desk.run(1) == k + 1
+    assert run_command("status", "books", "--json", mirrors=[mirror]).json()[
+        "mirrors"][0]["fabric"] == "shm"
+    assert str(mirror.memory) in open("/proc/%d/maps" % desk.pid).read()
+    assert rules.put(mirror, "allow %s create,own,read,recover" % ME)   # which cuts it
+    desk.run(50)
+    assert str(mirror.memory) not in open("/proc/%d/maps" % desk.pid).read()

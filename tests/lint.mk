@@ -1,0 +1,53 @@
+# What looks at the text of the sources: the public header by itself, the style, the layout, and two
+# analyzers. The Makefile includes it. No target here runs what it looks at.
+
+.PHONY: check-headers check-style check-lint tidy cppcheck format check-format
+
+# The public header needs nothing before it, in C and in C++.
+HEADER_FLAGS := -fsyntax-only -Wall -Wextra -Werror -pedantic
+check-headers:
+	@$(RUN) headers "gcc C11: $(CC) -std=c11 $(HEADER_FLAGS) -x c client/perseas.h" \
+		"gcc C99: $(CC) -std=c99 $(HEADER_FLAGS) -x c client/perseas.h" \
+		"clang C11: $(CLANG) -std=c11 $(HEADER_FLAGS) -x c client/perseas.h" \
+		"clang C++11: $(CLANG) -std=c++11 $(HEADER_FLAGS) -x c++ client/perseas.h"
+
+check-style:
+	@$(RUN) style "style: $(PYTHON) tests/style.py"
+
+# What two tools say of the code that users run; .clang-tidy and tests/cppcheck.txt say what they are
+# not asked, and why. A file that passed is looked at again when it was compiled again. The analyzer
+# of clang-tidy takes seconds a file, so it leaves those of TIDY_LIGHTLY to cppcheck's; `make tidy
+# TIDY_LIGHTLY=` has it look at these as well.
+TIDY_LIGHTLY ?= client/command/%
+TIDIED := $(patsubst %.c,$(BUILD)/lint/%.ok,$(call sources,$(ROOMS:%=%/*.c)))
+
+$(BUILD)/lint/%.ok: $(BUILD)/obj/%.o .clang-tidy
+	@mkdir -p $(@D)
+	@echo "  TIDY    $*.c"
+	$(Q)$(CLANG_TIDY) --quiet $(if $(filter $(TIDY_LIGHTLY),$*),--checks=-clang-analyzer-*) \
+		$*.c -- $(BASE_CFLAGS) >$@.log 2>&1 || { cat $@.log; exit 1; }
+	$(Q)touch $@
+
+tidy: $(TIDIED)
+
+cppcheck: $(PB).h
+	@mkdir -p $(BUILD)/lint/cppcheck
+	$(Q)cppcheck -q -j2 --std=c11 --enable=warning,performance,portability --error-exitcode=1 \
+		--library=posix --cppcheck-build-dir=$(BUILD)/lint/cppcheck \
+		--suppressions-list=tests/cppcheck.txt -D_GNU_SOURCE -DPERSEAS_RDMA=1 \
+		-DPROTOBUF_C_VERSION_NUMBER=9999999 -DPROTOBUF_C_MIN_COMPILER_VERSION=0 \
+		-DPERSEAS_VERSION='"$(VERSION)"' -I$(BUILD)/proto proto client server
+
+# Lays out all that is C, or says where it is laid out otherwise.
+LAID_OUT = $(foreach dir,bench client doc proto server tests,$(shell find $(dir) -name '*.[ch]'))
+#: format          lays out all that is C by clang-format; check-lint sees whether it is
+format:
+	@deploy/deps.sh format
+	$(Q)$(CLANG_FORMAT) -i $(LAID_OUT)
+
+check-format:
+	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(LAID_OUT)
+
+check-lint:
+	@$(RUN) lint --timeout 900 "clang-format: $(SUBMAKE) check-format" \
+		"clang-tidy: $(SUBMAKE) -k tidy" "cppcheck: $(SUBMAKE) cppcheck"

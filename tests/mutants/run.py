@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""Edits the product's code in small ways, and sees that the tests find each edit.
+
+    run.py [--sample SEED/PART] [--only WORD]... [--jobs N] [--flags FILE]
+
+The edits are in *.mutants beside this file, which README.md explains. `make check-mutants` calls it
+in the top of a tree whose tests are built, with the commands that compile and link them in FILE.
+Each changed file is compiled by itself, below build/mutants, and linked into the one test program
+that should find it: nothing else is built, and neither the tree nor what was built is changed.
+
+--sample draws one part of PART by SEED, so that a failure can be had again; what is drawn, and how
+each test fares without any edit, is always looked at. The last line is "N passed, M failed".
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import random
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).parent
+WORK = pathlib.Path("build/mutants")
+SECONDS = 300                           # for a test; one that takes longer hangs, and has found it
+FIELDS = ("rule", "file", "found by", "changes nothing", "same code")
+# Every rule of proto/PROTOCOL.md must be broken by some edit that is found.
+RULES = ["I%d" % n for n in range(1, 10)]
+LEAST = 80                              # edits
+
+
+class Mistake(Exception):
+    """The table is wrong, or no longer fits the code."""
+
+
+class Mutant:
+    """One edit: which lines of which file become which, and who should notice."""
+
+    def __init__(self, name, where):
+        self.name, self.where = name, where
+        self.fields, self.old, self.new = {}, [], []
+
+    def take(self, line):
+        """A line of the table: of the edit, or a field."""
+        if line[0] in "-+ ":
+            if line[0] in "- ":
+                self.old.append(line[1:])
+            if line[0] in "+ ":
+                self.new.append(line[1:])
+            return
+        word, colon, value = line.partition(":")
+        if not colon or word not in FIELDS or word in self.fields:
+            raise Mistake("%s: '%s' is no field, or is there twice" % (self.where, line))
+        self.fields[word] = value.strip()
+
+    def check(self):
+        if not {"rule", "file", "found by"} <= set(self.fields) or self.old == self.new:
+            raise Mistake("%s: %s lacks a field, or changes no line" % (self.where, self.name))
+
+    @property
+    def equivalent(self):
+        """It is said to change nothing."""
+        return "changes nothing" in self.fields or "same code" in self.fields
+
+    @property
+    def finders(self):
+        return self.fields["found by"].split()
+
+    def source(self):
+        """The changed file."""
+        text = pathlib.Path(self.fields["file"]).read_text()
+        old, new = ("".join(line + "\n" for line in part) for part in (self.old, self.new))
+        if ("\n" + text).count("\n" + old) != 1:
+            raise Mistake("%s: the lines of %s are %d times in %s, and must be there once: "
+                          "bring the edit up to date" % (self.where, self.name,
+                          ("\n" + text).count("\n" + old), self.fields["file"]))
+        return ("\n" + text).replace("\n" + old, "\n" + new)[1:]
+
+
+def read_table(path):
+    mutants = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        name = re.fullmatch(r"\[([\w-]+)\]", line)
+        if name:
+            mutants.append(Mutant(name[1], "%s:%d" % (path, number)))
+        elif line and not line.startswith("#"):
+            if not mutants:
+                raise Mistake("%s:%d: no edit has begun" % (path, number))
+            mutants[-1].take(line)
+    return mutants
+
+
+def read_tables():
+    mutants = [m for path in sorted(HERE.glob("*.mutants")) for m in read_table(path)]
+    for mutant in mutants:
+        mutant.check()
+        mutant.source()
+    names = [m.name for m in mutants]
+    twice = {name for name in names if names.count(name) > 1}
+    broken = {m.fields["rule"] for m in mutants if not m.equivalent}
+    if twice:
+        raise Mistake("two edits have the name %s" % ", ".join(sorted(twice)))
+    if set(RULES) - broken:
+        raise Mistake("no edit breaks " + ", ".join(sorted(set(RULES) - broken)))
+    if len(mutants) < LEAST:
+        raise Mistake("%d edits, %d at least" % (len(mutants), LEAST))
+    return mutants
+
+
+class Builder:
+    """Compiles changed files, and links them into test programs."""
+
+    def __init__(self, flags):
+        lines = pathlib.Path(flags).read_text().splitlines()
+        self.compiler, self.linker, self.libraries, self.wrapped = map(shlex.split, lines)
+        self.archive = "build/libtest.a"
+
+    def object(self, mutant, folder):
+        """The object of the changed file."""
+        source = folder / pathlib.PurePath(mutant.fields["file"]).name
+        source.write_text(mutant.source())
+        out = source.with_suffix(".o")
+        beside = str(pathlib.PurePath(mutant.fields["file"]).parent)
+        done = subprocess.run([*self.compiler, "-w", "-iquote", beside, "-o", out, source],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            raise Mistake("%s: %s does not compile:\n%s" % (mutant.where, mutant.name, done.stdout))
+        return out
+
+    def program(self, finder, folder, changed):
+        """The test program of a finder, with the changed object in place of its like."""
+        kind, more = finder.partition(":")[0], []
+        if kind in ("sim", "crash"):
+            objects = sorted(pathlib.Path("build/obj/tests", kind).glob("*.o"))
+            more = self.wrapped if kind == "sim" else []
+        else:
+            objects = [pathlib.Path("build/obj/tests/unit", kind + ".o")]
+        out = folder / kind
+        done = subprocess.run([*self.linker, "-o", out, *objects, changed, self.archive, *more,
+                               *self.libraries],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            raise Mistake("%s does not link:\n%s" % (finder, done.stdout))
+        return out
+
+
+def code_of(path):
+    """The instructions of an object, with what they refer to."""
+    text = subprocess.run(["objdump", "-dr", "--no-show-raw-insn", path], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    return text.split("\n", 3)[3]
+
+
+def built(finder):
+    """The program of a finder as it was built."""
+    kind = finder.partition(":")[0]
+    return pathlib.Path("build/tests", kind if kind in ("sim", "crash") else "unit", kind)
+
+
+def run(program, finder):
+    """What a test program says: "passed", "skipped: why", or how it failed."""
+    words = [str(program.absolute())]
+    if finder.startswith("sim:"):
+        words += ["--seeds", finder.partition(":")[2]]
+    elif ":" in finder:
+        words.append(finder.partition(":")[2])
+    env = {**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"}
+    with open(WORK / ("%s.%d.log" % (re.sub(r"\W", "-", finder), os.getpid() * 1000 +
+              hash(program) % 1000)), "w+", errors="replace") as log:
+        child = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, env=env,
+                                 stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            status = child.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            status = None
+        try:                            # whatever it left behind goes with it
+            os.killpg(child.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        child.wait()
+        log.seek(0)
+        text = log.read()
+    os.unlink(log.name)
+    if status is None:
+        return "no end after %d s" % SECONDS
+    if status < 0:
+        return signal.Signals(-status).name
+    if status == 0:
+        skipped = re.search(r"# SKIP.*|^SKIP:? .*", text, re.M)
+        return "skipped: " + skipped[0] if skipped else "passed"
+    said = re.search(r"^not ok \d+ - (\S+)|^BAD +(.*?) *\d*$|^(seed \d+.*)$", text, re.M)
+    return next((s for s in said.groups() if s), "") if said else "status %d" % status
+
+
+def judge(builder, mutant):
+    """(does it stand as the table says, what to say)."""
+    start = time.monotonic()
+    folder = WORK / mutant.name
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        changed = builder.object(mutant, folder)
+        plain = pathlib.Path("build/obj", mutant.fields["file"]).with_suffix(".o")
+        if "same code" in mutant.fields and code_of(changed) == code_of(plain):
+            return True, "changes nothing: the same instructions"
+        if "same code" in mutant.fields:
+            return False, "is said to give the same instructions, and does not"
+        skipped = ""
+        for finder in mutant.finders:
+            what = run(builder.program(finder, folder, changed), finder)
+            if what.startswith("skipped"):
+                skipped = what
+            elif what != "passed" and mutant.equivalent:
+                return False, "is said to change nothing, and %s fails: %s" % (finder, what)
+            elif what != "passed" and not sound(finder, what):
+                return False, "%s fails without the edit, too" % what
+            elif what != "passed":
+                return True, "found by %s (%s) in %.1f s" % (finder, what[:60],
+                                                             time.monotonic() - start)
+        if mutant.equivalent:
+            return True, "changes nothing: " + mutant.fields["changes nothing"]
+        if skipped:
+            return None, skipped
+        return False, "SURVIVES %s" % ", ".join(mutant.finders)
+    finally:
+        for path in folder.glob("*"):
+            path.unlink()
+        folder.rmdir()
+
+
+def control(finder):
+    """A test that fails anyway finds nothing. Of simulated schedules only those that failed are run
+    without the edit; see sound()."""
+    if finder.startswith("sim:"):
+        return True, ""
+    what = run(built(finder), finder)
+    return what == "passed" or (None if what.startswith("skipped") else False), what
+
+
+def sound(finder, what):
+    """Does the schedule that failed pass without the edit?"""
+    seed = re.search(r"seed (\d+)", what)
+    return not (finder.startswith("sim:") and seed) or \
+        run(built("sim:"), "sim:%s..%s" % (seed[1], seed[1])) == "passed"
+
+
+def choose(mutants, args):
+    """Those to look at: some words, a part drawn by a seed, or all."""
+    if args.only:
+        return [m for m in mutants if any(word in m.name for word in args.only)]
+    if not args.sample:
+        return mutants
+    seed, _, part = args.sample.partition("/")
+    return random.Random(seed).sample(mutants, -(-len(mutants) // int(part)))
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--sample", metavar="SEED/PART")
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--flags", default=str(WORK / "flags"))
+    args = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    try:
+        mutants = choose(read_tables(), args)
+        builder = Builder(args.flags)
+    except Mistake as mistake:
+        print("%s\n0 passed, 1 failed" % mistake)
+        return 1
+    return look(mutants, builder, args)
+
+
+def look(mutants, builder, args):
+    def judged(mutant):
+        try:
+            return judge(builder, mutant)
+        except Mistake as mistake:
+            return False, str(mistake)
+
+    finders = sorted({finder for mutant in mutants for finder in mutant.finders})
+    counts = {True: 0, False: 0, None: 0}
+    print("%d edits%s" % (len(mutants), ", drawn by " + args.sample if args.sample else ""))
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for finder, (good, what) in zip(finders, pool.map(control, finders)):
+            if not good:
+                print("%-34s without any edit: %s" % (finder, what), flush=True)
+                counts[good] += good is False
+        for mutant, (good, what) in zip(mutants, pool.map(judged, mutants)):
+            print("%-34s %s %s" % (mutant.name, mutant.fields["rule"], what), flush=True)
+            counts[good] += 1
+    print("%d passed, %d failed%s" % (counts[True], counts[False],
+          ", %d skipped" % counts[None] if counts[None] else ""))
+    return 1 if counts[False] or not counts[True] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+# The programs of the tests: what they are made of and how they are linked. The Makefile includes it
+# and compiles their objects; tests/check.mk says which lane runs which program.
+
+SUPPORT_OBJ := $(call objects,tests/support/*.c)
+SIM_OBJ := $(call objects,tests/sim/*.c)
+CRASH_OBJ := $(call objects,tests/crash/*.c)
+DRILL_OBJ := $(call objects,tests/drills/*.c)
+
+UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(call sources,tests/unit/test_*.c))
+SIM := $(if $(SIM_OBJ),$(BUILD)/tests/sim/sim)
+CRASH := $(if $(CRASH_OBJ),$(BUILD)/tests/crash/crash)
+TELLER := $(if $(DRILL_OBJ),$(BUILD)/tests/drills/teller)
+
+# Everything of ours in one archive, for tests to take what they need from.
+TEST_ARCHIVE := $(BUILD)/libtest.a
+
+.PHONY: tests unit-tests
+tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(TELLER)
+unit-tests: $(UNIT_TESTS)
+
+$(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(filter-out %/main.o,$(COMMAND_OBJ)) $(SERVER_OBJ) \
+		$(SUPPORT_OBJ) $(BENCH_OBJ)
+	$(archive)
+
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_ARCHIVE)
+	$(link) -lcmocka $(SERVER_LIBS)
+
+# Where some of the simulator's mistakes are made: tests/sim/mistakes_wrapped.c.
+SIM_WRAPPED := ps_making_withdraw ps_mend_forward ps_mirror_read ps_mirror_write \
+	ps_quorum_touched ps_rejoin_beside ps_roster_replace
+
+$(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
+	$(link) $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SERVER_LIBS)
+
+$(BUILD)/tests/unit/test_contract_env $(BUILD)/tests/unit/test_contract_fabric_sim: \
+		$(BUILD)/tests/unit/test_contract_%: $(BUILD)/obj/tests/unit/test_contract_%.o \
+		$(filter-out %/main.o,$(SIM_OBJ)) $(TEST_ARCHIVE)
+	$(link) -lcmocka $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SERVER_LIBS)
+
+$(BUILD)/tests/crash/crash: $(CRASH_OBJ) $(TEST_ARCHIVE)
+	$(link) $(SERVER_LIBS)
+
+$(BUILD)/tests/drills/teller: $(DRILL_OBJ) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)

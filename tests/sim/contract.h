@@ -1,0 +1,31 @@
+/*
+ * contract.h - the simulator's env and fabrics on the stages of the contracts of env.h and
+ * client/core/fabric.h, for tests/unit/test_contract_env.c and test_contract_fabric_sim.c.
+ *
+ * What the world can do and this env cannot: run out of descriptors or memory, send a message in
+ * pieces (each arrives whole; the data path's do not), greet in another version or refuse TLS, wake
+ * threads on two processors at once (`barrier` has nothing to do), and fail to spawn.
+ *
+ * What the fabrics of the world can do and these cannot, by the clauses of client/core/fabric.h:
+ * - F3: `stream` ends, where a mirror of the world may answer that it promised another owner.
+ * - F5: a write outside of its region fails the schedule: the library must never post one.
+ * - F6: no device copies from its queue what is not in the ring; sources are always read later.
+ * - F10: regions are not checked; a mirror's store logic grants none that cannot be.
+ * - F16: no fabric has beats; the end of the control connection tells.
+ * - Completions are neither lost nor refused by a device, writes of one group overtake each other
+ *   only by going out in the other order, `shared` stores in one order that all see, and its
+ *   memory is never cut short.
+ */
+#ifndef PERSEAS_SIM_CONTRACT_H
+#define PERSEAS_SIM_CONTRACT_H
+
+#include <stdbool.h>
+
+/* Runs a clause, in a world of its own; env_clause_broken says what did not hold. */
+void sim_contract(unsigned clause);
+
+/* The same of a fabric, `stream` or `shared`, that makes a mistake (enum sim_mistake; 0: none);
+ * fabric_clause_broken says it. */
+void sim_contract_fabric(unsigned clause, bool shared, int mistake);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * creators.h - several applications that create the same store at the same time, what goes wrong
+ * while they do, and what must be so whatever does: where an image is settled, every member of its
+ * roster has that making, or has lost it.
+ */
+#ifndef PERSEAS_SIM_CREATORS_H
+#define PERSEAS_SIM_CREATORS_H
+
+#include "world.h"
+
+struct sim_mirror;
+struct sim_owner;
+
+/* How many come beside the first one. Drawn from the seed alone: other schedules stay as they are.
+ * */
+unsigned sim_creators_count(const struct sim_world *w);
+
+/* Starts them, and what goes wrong meanwhile. start: begins a creator, and is asked for the paths.
+ * */
+void sim_creators_begin(struct sim_world *w, void (*start)(struct sim_world *w));
+
+/* Is there one that may still make the store? */
+bool sim_creators_at_work(const struct sim_world *w);
+
+/* The mirrors that this creator names; some name them in the other order. */
+void sim_creators_list(const struct sim_world *w, const struct sim_owner *o, char *list,
+                       size_t size);
+
+/* A mirror has lost its memory, and what its header said with it; it has settled an image. */
+void sim_creators_lost(struct sim_mirror *m);
+void sim_creators_settled(struct sim_mirror *m);
+
+#endif

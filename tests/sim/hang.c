@@ -1,0 +1,221 @@
+/*
+ * hang.c - the schedules of hang.h. A mirror that hangs takes what is sent, and answers nothing, as
+ * a process that is stopped: in the simulated network, nothing that is sent to it or by it arrives.
+ */
+#include "hang.h"
+
+#include "../../client/keeper/change.h"
+#include "creators.h"
+#include "mirror.h"
+#include "schedule.h"
+
+#include <string.h>
+
+enum { EVERY = 32, ALL = 5, ACKS = 3 };
+
+/* From the start of the one that lost its memory on. It is tried again after 80 ms at most, and all
+ * others have 100 ms to answer, twice; the rest are some rounds of less than a ms. */
+#define WITHIN (1000 * SIM_MS)
+#define LOOKS (20 * SIM_MS)
+/* All that are asked have 100 ms, and so has who leaves; whether enough hold what was acknowledged
+ * before is looked at again after 500 ms. */
+#define LEAVES (800 * SIM_MS)
+#define LATELY (1200 * SIM_MS) /* as long as a mirror that hangs may not be known to */
+
+struct hang {
+	struct sim_owner *owner;
+	struct sim_mirror *hung, *wiped;
+	uint64_t resyncs; /* that the owner had made before */
+	uint64_t until;
+};
+
+static bool is_for_it(const struct sim_world *w)
+{
+	return !w->mistake && w->seed % EVERY == 5 && !sim_creators_count(w);
+}
+
+/* Another mirror leaves the roster meanwhile; else it loses its memory. */
+static bool is_of_change(const struct sim_world *w)
+{
+	return w->seed / EVERY % 2;
+}
+
+void sim_hang_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+{
+	struct sim_schedule *s = w->schedule;
+
+	if (!is_for_it(w))
+		return;
+	*mirrors = ALL;
+	*spares = 0;
+	w->acks = ACKS;
+	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
+	s->work = 0;
+	s->calm = false;
+	s->steady = true;
+	s->left = 1000;
+	s->think = 20 * SIM_MS;
+	if (is_of_change(w))
+		s->connect_timeout_ms = 3000;
+}
+
+static struct ps_mirror *mirror_of(const struct hang *h, const struct sim_mirror *mirror)
+{
+	struct perseas *p = h->owner->handle;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (!strcmp(p->mirrors[i].address.text, mirror->address))
+			return &p->mirrors[i];
+	sim_fail(mirror->world, "the owner does not know mirror %u", mirror->index);
+}
+
+static bool is_open(const struct sim_owner *o)
+{
+	return !o->dead && o->handle && o->handle->open && !o->handle->stopping;
+}
+
+/* An owner for which all mirrors are live, or NULL. */
+static struct sim_owner *find_owner(const struct sim_world *w)
+{
+	for (unsigned i = 0; i < w->owner_count; i++) {
+		struct sim_owner *o = w->owners[i];
+		unsigned live = 0;
+
+		for (unsigned k = 0; is_open(o) && k < o->handle->mirror_count; k++)
+			live += o->handle->mirrors[k].state == PERSEAS_MIRROR_LIVE;
+		if (live == ALL)
+			return o;
+	}
+	return NULL;
+}
+
+static void look(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct hang *h = arg;
+
+	(void)ticket;
+	if (w->schedule->ending || !is_open(h->owner))
+		return;
+	if (h->owner->handle->stat.resyncs > h->resyncs &&
+	    mirror_of(h, h->wiped)->state == PERSEAS_MIRROR_LIVE) {
+		sim_count(w, SIM_BESIDE_HUNG, 1);
+		return;
+	}
+	if (w->now > h->until)
+		sim_fail(w, "mirror %u hangs, and mirror %u is not copied", h->hung->index,
+		         h->wiped->index);
+	sim_at(w, w->now + LOOKS, look, h, 0);
+}
+
+/* Has it left the roster? */
+static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct hang *h = arg;
+	const struct ps_change *c;
+
+	(void)ticket;
+	if (w->schedule->ending || !is_open(h->owner))
+		return;
+	c = &h->owner->handle->change;
+	/* A thread of the application takes some back. */
+	if (c->stage == PS_CHANGE_NONE && strstr(c->text, "taken back"))
+		return;
+	if (c->stage == PS_CHANGE_NONE && c->code)
+		sim_fail(w, "mirror %u hangs, and mirror %u does not leave: %s", h->hung->index,
+		         h->wiped->index, c->text);
+	if (c->stage == PS_CHANGE_NONE) {
+		sim_count(w, SIM_CHANGED_BESIDE, 1);
+		return;
+	}
+	if (w->now > h->until)
+		sim_fail(w, "mirror %u hangs, and mirror %u has not left the roster: %s",
+		         h->hung->index, h->wiped->index, c->text);
+	sim_at(w, w->now + LOOKS, look_at_change, h, 0);
+}
+
+/* The mirror that is not to lose its memory leaves instead; when nobody else is at the mirrors, and
+ * the application has flushed what it was told to be in doubt. */
+static void take_out(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct hang *h = arg;
+	const struct perseas_roster_change wanted = {
+		.kind = PERSEAS_ROSTER_REMOVE,
+		.address = h->wiped->address,
+		.acks = ACKS,
+	};
+	struct perseas *p = h->owner->handle;
+
+	(void)ticket;
+	if (w->schedule->ending || !is_open(h->owner))
+		return;
+	if (!h->until)
+		h->until = w->now + WITHIN;
+	if (p->admin || (p->in_doubt && w->now < h->until)) {
+		sim_at(w, w->now + SIM_MS, take_out, h, 0);
+		return;
+	}
+	h->until = w->now + LEAVES;
+	sim_trace(w, "mirror %u is to leave the roster", h->wiped->index);
+	if (ps_change_begin(p, &wanted, NULL))
+		sim_fail(w, "no change is begun: %s", p->change.text);
+	p->env->ops->wake(p->env, PS_KEEPER);
+	look_at_change(w, h, 0);
+}
+
+static void come_back(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct hang *h = arg;
+
+	(void)ticket;
+	if (!h->wiped->stores)
+		sim_mirror_start(h->wiped);
+	h->until = w->now + WITHIN;
+	look(w, h, 0);
+}
+
+static void wipe(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct hang *h = arg;
+
+	(void)ticket;
+	if (w->schedule->ending || !is_open(h->owner))
+		return;
+	h->resyncs = h->owner->handle->stat.resyncs;
+	sim_mirror_crash(h->wiped, false, true);
+	sim_at(w, w->now + 50 * SIM_MS, come_back, h, 0);
+}
+
+/* It does so until everything heals. The other one loses its memory before that is noticed, or
+ * after. */
+static void hang(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct hang *h = arg;
+
+	(void)ticket;
+	if (w->schedule->ending)
+		return;
+	h->owner = find_owner(w);
+	if (!h->owner) {
+		sim_at(w, w->now + LOOKS, hang, h, 0);
+		return;
+	}
+	h->hung = w->mirrors[sim_below(w, ALL)];
+	h->wiped = w->mirrors[(h->hung->index + 1 + sim_below(w, ALL - 1)) % ALL];
+	sim_trace(w, "mirror %u hangs", h->hung->index);
+	w->schedule->unreachable[h->hung->index] = UINT64_MAX;
+	for (unsigned i = 0; i < w->owner_count; i++) {
+		sim_path_block(&w->owners[i]->paths[h->hung->index], SIM_OUT, true);
+		sim_path_block(&w->owners[i]->paths[h->hung->index], SIM_IN, true);
+	}
+	if (is_of_change(w))
+		sim_at(w, w->now + sim_below(w, LATELY), take_out, h, 0);
+	else
+		sim_at(w, w->now + sim_below(w, 4000 * SIM_MS), wipe, h, 0);
+}
+
+void sim_hang_begin(struct sim_world *w)
+{
+	if (is_for_it(w))
+		sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, hang,
+		       sim_alloc(w, sizeof(struct hang)), 0);
+}

@@ -1,0 +1,221 @@
+/*
+ * lossy.c - the schedules of lossy.h. Some owners die just when the cable begins to fail, and a
+ * mirror is behind then: the next owner opens with that one to be mended.
+ */
+#include "lossy.h"
+
+#include "../../client/core/handle.h"
+#include "cable.h"
+#include "creators.h"
+#include "mirror.h"
+#include "mistakes.h"
+#include "schedule.h"
+
+#include <string.h>
+
+enum { EVERY = 32 };
+
+#define LOOKS (20 * SIM_MS)
+
+/* An owner that is gone is followed by another within a second, which opens in three; a link
+ * that breaks is noticed in 200 ms, an attempt takes 150 ms, and three of them have to break. */
+#define DETOUR (8000 * SIM_MS)
+/* The questions come 1, 2, 4, .. s after each other, and it was out for less than 11 s. */
+#define BACK (25000 * SIM_MS)
+
+enum stage { FAILS, HEALED };
+
+struct lossy {
+	struct sim_mirror *mirror;
+	enum stage stage;
+	unsigned loss;  /* percent; 0: it is out */
+	uint64_t epoch; /* of the owner that died of it, or 0 */
+	bool elsewhere; /* what the mirror had then, another one had, too */
+	uint64_t seq;   /* that was sent when the stage began */
+	uint64_t until; /* the stage must be over by then */
+};
+
+static bool is_for_it(const struct sim_world *w)
+{
+	const bool wanted = w->mistake ? sim_mistake_cabled(w) : w->seed % EVERY == 14;
+
+	return wanted && !sim_creators_count(w);
+}
+
+void sim_lossy_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+{
+	struct sim_schedule *s = w->schedule;
+
+	if (!is_for_it(w))
+		return;
+	*mirrors = 2 + w->seed / EVERY % 2;
+	*spares = 0;
+	w->acks = 1 + (unsigned)(w->seed / EVERY / 2 % *mirrors);
+	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = s->work = 0;
+	s->calm = s->disks = false;
+	s->steady = s->cabled = true;
+	s->takeover = 100;
+	s->left = 1500;
+	s->think = 60 * SIM_MS;
+	s->commit_timeout_ms = 200;
+	s->open_timeout_ms = 3000;
+}
+
+static struct ps_mirror *mirror_of(struct perseas *p, const struct sim_mirror *mirror)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (!strcmp(p->mirrors[i].address.text, mirror->address))
+			return &p->mirrors[i];
+	sim_fail(mirror->world, "the owner does not know mirror %u", mirror->index);
+}
+
+static bool is_live(struct perseas *p, const struct sim_mirror *mirror, bool direct)
+{
+	const struct ps_mirror *m = mirror_of(p, mirror);
+
+	return m->state == PERSEAS_MIRROR_LIVE && m->link && m->link->direct == direct;
+}
+
+/* The one that is open, or NULL. */
+static struct sim_owner *find_owner(const struct sim_world *w)
+{
+	for (unsigned i = 0; i < w->owner_count; i++) {
+		struct sim_owner *o = w->owners[i];
+
+		if (!o->dead && o->handle && o->handle->open && !o->handle->stopping)
+			return o;
+	}
+	return NULL;
+}
+
+/* Has another mirror all that this one has? */
+static bool is_held_elsewhere(const struct sim_world *w, const struct sim_mirror *mirror)
+{
+	for (unsigned i = 0; i < w->members; i++) {
+		const struct sim_mirror *m = w->mirrors[i];
+
+		if (m != mirror && m->at && mirror->at && m->at_epoch == mirror->at_epoch &&
+		    m->at->seq >= mirror->at->seq)
+			return true;
+	}
+	return false;
+}
+
+/* No open that has its W, and the state, without this mirror begins again since the mirror's links
+ * break; else it does until the other fabric is taken. */
+static void check_epoch(struct sim_world *w, struct lossy *l, const struct perseas *p)
+{
+	const uint64_t most = w->acks < w->members && l->elsewhere ? 1 : 5;
+
+	if (l->epoch && p->opened_as > l->epoch + most)
+		sim_fail(w, "an open took epochs %llu to %llu, and nobody else claimed",
+		         (unsigned long long)l->epoch, (unsigned long long)p->opened_as);
+	l->epoch = 0;
+}
+
+static void look(struct sim_world *w, void *arg, uint64_t ticket);
+
+static void heal(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct lossy *l = arg;
+
+	(void)ticket;
+	sim_trace(w, "the cable of mirror %u works", l->mirror->index);
+	sim_cable_lose(l->mirror, 0);
+	l->stage = HEALED;
+	l->until = w->now + BACK;
+	look(w, l, 0);
+}
+
+/* It is reached over the fabric that works, and what is sent there goes on. */
+static bool is_over(const struct sim_world *w, struct lossy *l, struct perseas *p)
+{
+	const bool direct = l->stage == HEALED;
+
+	return is_live(p, l->mirror, direct) && !p->in_doubt &&
+	       (p->seq > l->seq || !w->schedule->left);
+}
+
+static void look(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct lossy *l = arg;
+	struct sim_owner *o = find_owner(w);
+
+	(void)ticket;
+	if (w->schedule->ending)
+		return;
+	if (o)
+		check_epoch(w, l, o->handle);
+	if (o && is_over(w, l, o->handle)) {
+		sim_count(w, l->stage == HEALED ? SIM_WAYS_BACK : SIM_DETOURS, 1);
+		l->seq = o->handle->seq;
+		if (l->stage == FAILS)
+			sim_at(w, w->now + sim_below(w, 3000 * SIM_MS), heal, l, 0);
+		return;
+	}
+	if (w->now > l->until)
+		sim_fail(w, "the cable of mirror %u %s, and the mirror is not live over %s",
+		         l->mirror->index, l->stage == HEALED ? "works again" : "fails",
+		         l->stage == HEALED ? "it" : "the other fabric");
+	sim_at(w, w->now + LOOKS, look, l, 0);
+}
+
+static void fail(struct sim_world *w, struct lossy *l)
+{
+	sim_trace(w, "the cable of mirror %u fails (%u %%)", l->mirror->index, l->loss);
+	if (l->loss)
+		sim_cable_lose(l->mirror, l->loss);
+	else
+		sim_cable_out(l->mirror);
+	l->until = w->now + DETOUR;
+	look(w, l, 0);
+}
+
+static void takes_over(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct lossy *l = arg;
+	struct sim_owner *o = find_owner(w);
+
+	(void)ticket;
+	if (w->schedule->ending)
+		return;
+	if (o) {
+		l->epoch = o->handle->epoch;
+		l->elsewhere = is_held_elsewhere(w, l->mirror);
+		sim_owner_kill(o, false);
+	}
+	fail(w, l);
+}
+
+static void begin(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct lossy *l = arg;
+	struct sim_owner *o = find_owner(w);
+	unsigned ready = 0;
+
+	(void)ticket;
+	for (unsigned i = 0; o && i < w->members; i++)
+		ready += is_live(o->handle, w->mirrors[i], true);
+	if (w->schedule->ending)
+		return;
+	if (ready < w->members) {
+		sim_at(w, w->now + LOOKS, begin, l, 0);
+		return;
+	}
+	l->mirror = w->mirrors[sim_below(w, w->members)];
+	l->loss = sim_chance(w, 40) ? 0 : (unsigned)sim_between(w, 30, 100);
+	l->seq = o->handle->seq;
+	if (sim_chance(w, 50)) {
+		fail(w, l);
+		return;
+	}
+	sim_path_block(&o->paths[l->mirror->index], SIM_OUT, true);
+	sim_at(w, w->now + sim_below(w, 400 * SIM_MS), takes_over, l, 0);
+}
+
+void sim_lossy_begin(struct sim_world *w)
+{
+	if (is_for_it(w))
+		sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, begin,
+		       sim_alloc(w, sizeof(struct lossy)), 0);
+}

@@ -1,0 +1,41 @@
+/*
+ * mistakes_cable.c - faults in how an owner goes on where the better fabric fails (lossy.h).
+ */
+#include "mistakes.h"
+
+#include "../../client/core/handle.h"
+#include "mirror.h"
+
+bool sim_mistake_cabled(const struct sim_world *w)
+{
+	return w->mistake >= SIM_MISTAKE_STAYS && w->mistake <= SIM_MISTAKE_RESTARTS;
+}
+
+bool sim_mistake_stays(const struct sim_world *w)
+{
+	return sim_mistake_is(w, SIM_MISTAKE_STAYS);
+}
+
+bool sim_mistake_insists(const struct sim_world *w)
+{
+	return sim_mistake_is(w, SIM_MISTAKE_INSISTS);
+}
+
+void sim_mistake_worn(struct sim_owner *o)
+{
+	for (unsigned i = 0; o->handle && i < o->handle->mirror_count; i++)
+		if (sim_mistake_is(o->world, SIM_MISTAKE_WORN))
+			o->handle->mirrors[i].way_back.breaks = 0;
+}
+
+/* Claimed once more under the same epoch, it seems to be another image. */
+void sim_mistake_restarts(struct ps_control *control, Perseas__ClaimReply *claim)
+{
+	struct sim_owner *o = control->owner;
+	uint64_t *granted = &o->granted[control->mirror->index];
+
+	if (!o->opened && *granted == claim->header->promised_epoch &&
+	    sim_mistake_is(o->world, SIM_MISTAKE_RESTARTS))
+		claim->header->image_id.data[0] ^= 1;
+	*granted = claim->header->promised_epoch;
+}

@@ -1,0 +1,315 @@
+/*
+ * contract_env.c - the clauses of the env's contract. test_contract_env.c runs each on the real
+ * env and on the simulator's. No clause may use what is not in client/core/env.h.
+ */
+#include "contract_env.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FAR 20000000000ULL /* ns: longer than anything here takes */
+
+char env_clause_broken[256];
+
+#define CHECK(what)                                                                           \
+	do {                                                                                  \
+		if (!(what)) {                                                                \
+			snprintf(env_clause_broken, sizeof(env_clause_broken), "line %d: %s", \
+			         __LINE__, #what);                                            \
+			return;                                                               \
+		}                                                                             \
+	} while (0)
+
+static uint64_t now(struct stage *s)
+{
+	return s->env->ops->now(s->env);
+}
+
+static struct ps_control *dial(struct stage *s)
+{
+	return s->env->ops->connect(s->env, &s->mirror, NULL);
+}
+
+static int ask(struct stage *s, struct ps_control *control)
+{
+	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	status.store = (char *)(uintptr_t) "none";
+	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
+	request.status = &status;
+	return s->env->ops->send(control, &request, NULL);
+}
+
+/* The id of the refusal that comes, or a code. */
+static int64_t take(struct stage *s, struct ps_control *control, uint64_t until_ns)
+{
+	struct ps_error error = { 0 };
+	int fds[PS_REGIONS_MAX];
+	Perseas__Reply *reply;
+	unsigned count = 1;
+	int64_t id;
+	int rc = s->env->ops->receive(control, until_ns, &reply, fds, &count, &error);
+
+	if (rc)
+		return rc == error.code && error.text[0] && !reply ? rc : 0;
+	id = count || reply->status == PERSEAS__STATUS__STATUS_OK ? 0 : (int64_t)reply->id;
+	perseas__reply__free_unpacked(reply, NULL);
+	return id;
+}
+
+/* Sleeps as long as is said, by any number of pauses: each may end early. */
+static void rest(struct stage *s, enum ps_sleeper who, uint64_t ns)
+{
+	const uint64_t until = now(s) + ns;
+
+	while (now(s) < until)
+		s->env->ops->pause(s->env, who, NULL, 0, until);
+}
+
+static void answers_come_in_order(struct stage *s)
+{
+	struct ps_control *control = dial(s);
+
+	CHECK(control);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(!ask(s, control));
+	for (int64_t id = 1; id <= 3; id++)
+		CHECK(take(s, control, now(s) + FAR) == id);
+	CHECK(!s->env->ops->ended(control));
+	CHECK(!ask(s, control));
+	CHECK(take(s, control, now(s) + FAR) == 4);
+	s->env->ops->disconnect(control);
+	s->env->ops->disconnect(NULL);
+}
+
+static void what_came_in_time_counts_later(struct stage *s)
+{
+	struct ps_control *control = dial(s);
+	const uint64_t until = now(s) + FAR;
+
+	CHECK(!ask(s, control));
+	while (!s->env->ops->answered(control) && now(s) < until)
+		rest(s, PS_KEEPER, s->short_ns / 100);
+	CHECK(s->env->ops->answered(control));
+	CHECK(take(s, control, now(s) - 1) == 1);
+	s->env->ops->disconnect(control);
+}
+
+static void a_late_answer_answers_nothing(struct stage *s)
+{
+	struct ps_control *control = dial(s);
+	const uint64_t until = now(s) + s->short_ns;
+
+	s->hold(s);
+	CHECK(!ask(s, control));
+	CHECK(!s->env->ops->answered(control));
+	CHECK(!s->env->ops->ended(control));
+	CHECK(take(s, control, until) == PERSEAS_EUNREACHABLE);
+	CHECK(now(s) >= until);
+	CHECK(s->env->ops->ended(control));
+	s->let_go(s, 1);
+	CHECK(s->env->ops->answered(control));
+	CHECK(take(s, control, now(s) + s->short_ns) == PERSEAS_EUNREACHABLE);
+	/* Nor is it taken for the answer to the next request. */
+	if (!ask(s, control))
+		CHECK(take(s, control, now(s) + s->short_ns) == PERSEAS_EUNREACHABLE);
+	CHECK(s->env->ops->ended(control));
+	s->env->ops->disconnect(control);
+}
+
+/* Beside the one who waits: each sign comes in time, the answer long after that time. */
+static void work_slowly(void *arg)
+{
+	struct stage *s = arg;
+
+	/* Often enough that a host with other work on it does not make one late. */
+	for (uint64_t done = 1; done <= 10; done++) {
+		rest(s, PS_COMMITTER, s->short_ns / 5);
+		s->sign(s, done);
+	}
+	rest(s, PS_COMMITTER, s->short_ns / 5);
+	s->let_go(s, 1);
+}
+
+static void signs_of_progress_give_it_as_long_again(struct stage *s)
+{
+	struct ps_control *control = dial(s);
+	uint64_t begun;
+
+	s->hold(s);
+	CHECK(!ask(s, control));
+	begun = now(s);
+	CHECK(!s->env->ops->spawn(s->env, work_slowly, s));
+	CHECK(take(s, control, begun + s->short_ns) == 1);
+	CHECK(now(s) >= begun + 2 * s->short_ns);
+	s->env->ops->join(s->env);
+	CHECK(!s->env->ops->ended(control));
+	s->env->ops->disconnect(control);
+}
+
+static void a_sign_is_no_answer(struct stage *s)
+{
+	struct ps_control *control = dial(s);
+
+	s->hold(s);
+	CHECK(!ask(s, control));
+	s->sign(s, 1);
+	CHECK(!s->env->ops->answered(control));
+	CHECK(!s->env->ops->ended(control));
+	CHECK(take(s, control, now(s) + s->short_ns) == PERSEAS_EUNREACHABLE);
+	s->let_go(s, 1);
+	s->env->ops->disconnect(control);
+}
+
+static void a_sign_without_progress_ends_it(struct stage *s)
+{
+	struct ps_control *control = dial(s);
+
+	s->hold(s);
+	CHECK(!ask(s, control));
+	s->sign(s, 5);
+	s->sign(s, 5);
+	CHECK(take(s, control, now(s) + FAR) == PERSEAS_EPROTOCOL);
+	CHECK(s->env->ops->ended(control));
+	s->env->ops->disconnect(control);
+}
+
+static void what_nobody_asked_ends_it(struct stage *s)
+{
+	struct ps_control *control = dial(s);
+
+	CHECK(!ask(s, control));
+	CHECK(take(s, control, now(s) + FAR) == 1);
+	CHECK(!s->env->ops->ended(control));
+	s->stray(s);
+	CHECK(s->env->ops->ended(control));
+	s->env->ops->disconnect(control);
+
+	control = dial(s);
+	s->hold(s);
+	CHECK(!ask(s, control));
+	s->stray(s);
+	CHECK(take(s, control, now(s) + FAR) == PERSEAS_EPROTOCOL);
+	CHECK(s->env->ops->ended(control));
+	s->env->ops->disconnect(control);
+}
+
+static void the_end_is_noticed(struct stage *s)
+{
+	struct ps_control *control = dial(s);
+	struct pollfd fd = { .events = POLLIN };
+	const uint64_t until = now(s) + FAR;
+
+	CHECK(!ask(s, control));
+	CHECK(take(s, control, now(s) + FAR) == 1);
+	fd.fd = s->env->ops->control_fd(control);
+	CHECK(fd.fd >= 0);
+	s->end(s);
+	s->env->ops->pause(s->env, PS_KEEPER, &fd, 1, until);
+	CHECK(now(s) < until);
+	CHECK(s->env->ops->ended(control));
+	if (!ask(s, control))
+		CHECK(take(s, control, now(s) + FAR) == PERSEAS_EUNREACHABLE);
+	CHECK(s->env->ops->ended(control));
+	s->env->ops->disconnect(control);
+}
+
+static void nobody_there_is_told_by_receive(struct stage *s)
+{
+	struct ps_control *control = s->env->ops->connect(s->env, &s->nobody, NULL);
+
+	CHECK(control);
+	if (!ask(s, control))
+		CHECK(take(s, control, now(s) + FAR) == PERSEAS_EUNREACHABLE);
+	CHECK(s->env->ops->ended(control));
+	s->env->ops->disconnect(control);
+}
+
+static void a_wake_before_the_pause_is_not_lost(struct stage *s)
+{
+	const uint64_t until = now(s) + FAR;
+
+	s->env->ops->wake(s->env, PS_KEEPER);
+	s->env->ops->pause(s->env, PS_KEEPER, NULL, 0, until);
+	CHECK(now(s) < until);
+	s->env->ops->pause(s->env, PS_KEEPER, NULL, 0, 0);
+	rest(s, PS_KEEPER, s->short_ns / 100);
+}
+
+struct beside {
+	struct stage *stage;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool told, returned;
+};
+
+static void tell(void *arg)
+{
+	struct beside *b = arg;
+	struct stage *s = b->stage;
+
+	rest(s, PS_COMMITTER, s->short_ns / 100);
+	pthread_mutex_lock(&b->lock);
+	b->told = true;
+	s->env->ops->broadcast(s->env, &b->cond);
+	pthread_mutex_unlock(&b->lock);
+	rest(s, PS_COMMITTER, s->short_ns / 100);
+	b->returned = true;
+}
+
+static void who_waits_is_told_and_join_waits(struct stage *s)
+{
+	struct beside b = { .stage = s, .lock = PTHREAD_MUTEX_INITIALIZER };
+	const uint64_t until = now(s) + FAR;
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&b.cond, &monotonic);
+	CHECK(!s->env->ops->spawn(s->env, tell, &b));
+	pthread_mutex_lock(&b.lock);
+	while (!b.told && now(s) < until)
+		s->env->ops->wait(s->env, &b.cond, &b.lock, until);
+	pthread_mutex_unlock(&b.lock);
+	CHECK(b.told && now(s) < until);
+	s->env->ops->join(s->env);
+	CHECK(b.returned);
+	CHECK(s->env->ops->barrier(s->env) || true);
+	pthread_mutex_lock(&b.lock);
+	s->env->ops->wait(s->env, &b.cond, &b.lock, now(s) + s->short_ns / 100);
+	pthread_mutex_unlock(&b.lock);
+	pthread_cond_destroy(&b.cond);
+}
+
+static void random_bytes_differ(struct stage *s)
+{
+	uint8_t a[PS_ID_SIZE] = { 0 }, b[PS_ID_SIZE + 2] = { 0 };
+
+	s->env->ops->random(s->env, a, sizeof(a));
+	s->env->ops->random(s->env, b + 1, PS_ID_SIZE);
+	CHECK(memcmp(a, b + 1, PS_ID_SIZE) != 0);
+	CHECK(b[0] + b[PS_ID_SIZE + 1] == 0);
+	CHECK(s->env->ops->clock(s->env) <= s->env->ops->clock(s->env));
+}
+
+#define CLAUSE(name)        \
+	{                   \
+#name, name \
+	}
+
+const struct clause env_clauses[] = {
+	CLAUSE(answers_come_in_order),
+	CLAUSE(what_came_in_time_counts_later),
+	CLAUSE(a_late_answer_answers_nothing),
+	CLAUSE(signs_of_progress_give_it_as_long_again),
+	CLAUSE(a_sign_is_no_answer),
+	CLAUSE(a_sign_without_progress_ends_it),
+	CLAUSE(what_nobody_asked_ends_it),
+	CLAUSE(the_end_is_noticed),
+	CLAUSE(nobody_there_is_told_by_receive),
+	CLAUSE(a_wake_before_the_pause_is_not_lost),
+	CLAUSE(who_waits_is_told_and_join_waits),
+	CLAUSE(random_bytes_differ),
+};
+const unsigned env_clause_count = sizeof(env_clauses) / sizeof(env_clauses[0]);

@@ -1,0 +1,39 @@
+/*
+ * contract_env.h - the contract of env.h, clause by clause: what every env must do, whoever
+ * brings it. test_contract_env.c has the real one and the simulator's keep it; a clause that one
+ * of them breaks is one on which no schedule of the simulator shows anything.
+ *
+ * Each env comes with a stage: a mirror that answers every request with a refusal, as soon as it
+ * may.
+ */
+#ifndef PERSEAS_TESTS_CONTRACT_ENV_H
+#define PERSEAS_TESTS_CONTRACT_ENV_H
+
+#include "../../client/core/env.h"
+
+struct stage {
+	struct ps_env *env;
+	struct ps_address mirror, nobody; /* nobody listens at the latter */
+	uint64_t short_ns;                /* what a clause waits for in vain */
+	/* From now on the mirror works on what it is asked: it gives signs of progress when told
+	 * to, and its answers when it may again. `requests`: that have come by now. */
+	void (*hold)(struct stage *stage);
+	void (*sign)(struct stage *stage, uint64_t done);
+	void (*let_go)(struct stage *stage, unsigned requests);
+	/* It answers what nobody asked; it ends the connection. That has arrived then. */
+	void (*stray)(struct stage *stage);
+	void (*end)(struct stage *stage);
+};
+
+struct clause {
+	const char *name;
+	void (*check)(struct stage *stage);
+};
+
+extern const struct clause env_clauses[];
+extern const unsigned env_clause_count;
+
+/* The first thing that did not hold, or "". */
+extern char env_clause_broken[256];
+
+#endif

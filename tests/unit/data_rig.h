@@ -1,0 +1,47 @@
+/*
+ * data_rig.h - an owner's end of a data connection, for the tests of the daemon's.
+ */
+#ifndef PERSEAS_TESTS_DATA_RIG_H
+#define PERSEAS_TESTS_DATA_RIG_H
+
+#include "../support/daemon_fixture.h"
+
+#include "../../proto/data/frame.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+static inline struct ps_answer open_data(struct fixture *fixture, int fd, const uint8_t *token)
+{
+	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
+	struct ps_answer answer;
+
+	memcpy(hello.token, token, PS_ID_SIZE);
+	fixture_send(fd, &hello, sizeof(hello));
+	assert_true(fixture_receive(fixture, fd, &answer, sizeof(answer)));
+	assert_int_equal(answer.op, PS_OP_HELLO);
+	return answer;
+}
+
+struct request_frame {
+	struct ps_frame frame;
+	struct ps_extent extent;
+};
+
+static inline struct request_frame frame_of(enum ps_op op, uint64_t offset, uint32_t length,
+                                            uint64_t cookie)
+{
+	struct request_frame frame = {
+		.frame = { .op = (uint8_t)op, .count = 1, .cookie = cookie },
+		.extent = { .region = PS_REGION_LOG, .length = length, .offset = offset },
+	};
+
+	if (op == PS_OP_WRITE)
+		frame.frame.flags = PS_FRAME_SIGNALLED;
+	return frame;
+}
+
+#endif

@@ -1,0 +1,148 @@
+/*
+ * log_reader_rig.h - an owner's log, and a reader of it, for the tests of log_reader.c. The owner
+ * may act between any two requests of the reader's.
+ */
+#ifndef PERSEAS_TESTS_LOG_READER_RIG_H
+#define PERSEAS_TESTS_LOG_READER_RIG_H
+
+#include "../../proto/image/log_reader.h"
+#include "record_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { RING = 4096, WIDE = 64 << 10, EPOCH = 5, RECORD_MAX = 32 << 10 };
+
+/* An owner, its log, and a reader of it with a ring of its own. */
+struct fixture {
+	struct ps_log_reader reader;
+	struct ps_slot slot; /* the one that counts */
+	int index;
+	uint64_t ring;
+	uint8_t *log, *copy;
+	_Alignas(64) uint8_t record[RECORD_MAX];
+	/* What the owner does, and what fails, before the reader's request of this number. */
+	unsigned asked, act_at, fail_at;
+	void (*act)(struct fixture *f);
+};
+
+static inline uint64_t ask(void *source, uint64_t offset, uint64_t length, void *to)
+{
+	struct fixture *f = source;
+
+	assert_true(length > 0 && offset <= PS_RING_OFFSET + f->ring &&
+	            length <= PS_RING_OFFSET + f->ring - offset);
+	f->asked++;
+	if (f->act && f->asked == f->act_at)
+		f->act(f);
+	if (f->asked == f->fail_at)
+		return 0;
+	return ps_log_memory.ask(f->log, offset, length, to);
+}
+
+static inline bool is_there(void *source, uint64_t ticket)
+{
+	(void)source;
+	return ticket != 0;
+}
+
+static const struct ps_log_ops ops = { .ask = ask, .wait = is_there };
+
+static inline void put_slot(struct fixture *f, uint64_t epoch, uint64_t seq, uint64_t next,
+                            uint64_t last)
+{
+	f->index = 1 - f->index;
+	ps_slot_encode(&f->slot, epoch, seq, next, last);
+	memcpy(f->log + ps_slot_offset(f->index), &f->slot, sizeof(f->slot));
+}
+
+/* Memory of just the log's size, so that a sanitizer sees what leaves it. */
+static inline void start(struct fixture *f, uint64_t ring)
+{
+	memset(f, 0, sizeof(*f));
+	f->ring = ring;
+	f->log = calloc(1, PS_RING_OFFSET + ring);
+	f->copy = calloc(1, PS_RING_OFFSET + ring);
+	assert_true(f->log && f->copy);
+	put_slot(f, EPOCH, 0, PS_FIRST_POSITION, 0);
+	ps_log_init(&f->reader, &ops, f, f->copy, ring);
+}
+
+static inline void stop(struct fixture *f)
+{
+	free(f->log);
+	free(f->copy);
+}
+
+/* The record that comes next, of one range. */
+static inline const struct ps_record *make_record(struct fixture *f, uint32_t length)
+{
+	static uint8_t before[RECORD_MAX];
+	struct ps_record *record = begin_record(f->record, PS_RECORD_TRANSACTION);
+
+	/* Of every byte it can be told whether it is this record's. */
+	memset(before, 1 + (int)(f->slot.seq % 255), length);
+	add_range(record, 0, 0, length, before);
+	ps_record_seal(record, f->slot.epoch, f->slot.seq + 1,
+	               ps_place(f->slot.next, record->length, f->ring), f->slot.last, 1);
+	return record;
+}
+
+static inline uint8_t *place_of(const struct fixture *f, uint64_t position)
+{
+	return f->log + PS_RING_OFFSET + position % f->ring;
+}
+
+static inline void commit(struct fixture *f, uint32_t length)
+{
+	const struct ps_record *record = make_record(f, length);
+
+	memcpy(place_of(f, record->position), record, record->length);
+	put_slot(f, record->epoch, record->seq, record->position + ps_align64(record->length),
+	         record->position);
+}
+
+static inline uint32_t length_of(uint64_t k)
+{
+	return 1 + (uint32_t)(k * 7919 % 700);
+}
+
+/* Is the next record, with what is left of the ring, beyond the one that was read first? */
+static inline bool is_room(struct fixture *f, uint32_t length)
+{
+	const struct ps_record *record = make_record(f, length);
+
+	return record->position + ps_align64(record->length) - f->reader.from.next <= f->ring;
+}
+
+/* All of them are there, back from `newest` to the one behind `oldest`. */
+static inline void assert_followed(const struct ps_log_reader *reader, uint64_t newest,
+                                   uint64_t oldest)
+{
+	struct ps_log_back back = ps_log_newest(reader);
+	const struct ps_record *record;
+
+	assert_int_equal(reader->seq, newest);
+	while (back.seq > oldest) {
+		assert_int_equal(ps_log_followed(reader, &back, &record), 0);
+		assert_int_equal(record->seq, newest--);
+	}
+	assert_int_equal(newest, oldest);
+}
+
+static inline void act_many(struct fixture *f)
+{
+	for (unsigned k = 0; k < 40; k++)
+		commit(f, 200);
+}
+
+static inline void act_another_owner(struct fixture *f)
+{
+	put_slot(f, EPOCH + 1, f->slot.seq, f->slot.next, f->slot.last);
+}
+
+#endif

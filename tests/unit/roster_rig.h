@@ -1,0 +1,43 @@
+/*
+ * roster_rig.h - what the tests of rosters share: more mirrors than a store has, and an owner that
+ * opens it with some of them.
+ */
+#ifndef PERSEAS_TESTS_ROSTER_RIG_H
+#define PERSEAS_TESTS_ROSTER_RIG_H
+
+#include "owner.h"
+
+enum { MIRRORS = 5, ROUNDS = 200 }; /* daemons that there are; stores begin on fewer */
+
+/* Opens with the first `count` mirrors only, whatever the roster says. */
+static inline int open_with(struct owner *o, unsigned first, unsigned count, uint32_t flags)
+{
+	struct perseas_options options = o->options;
+	char list[128] = "";
+
+	owner_close(o);
+	options.flags |= flags;
+	for (unsigned i = first; i < first + count; i++)
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%ssim://%u",
+		         i > first ? "," : "", i);
+	memset(&o->error, 0, sizeof(o->error));
+	return ps_open(direct_env(o->d), STORE, list, &options, &o->p, &o->error);
+}
+
+static inline struct owner *begin(unsigned count, uint32_t acks)
+{
+	struct owner *o = owner_new(MIRRORS);
+	void *addr;
+
+	o->options.acks = acks;
+	if (open_with(o, 0, count, PERSEAS_CREATE))
+		fail_msg("%s", o->error.text);
+	assert_int_equal(perseas_map(o->p, "accounts", SIZE, &addr), 0);
+	o->bytes = addr;
+	memset(o->bytes, 1, SIZE);
+	assert_int_equal(perseas_publish(o->p), 0);
+	assert_int_equal(owner_put(o, 0, 100, 2), 0);
+	return o;
+}
+
+#endif

@@ -1,0 +1,201 @@
+/*
+ * test_asked.c - which request a reply answers, and for what an answer counts.
+ */
+#include "owner.h"
+#include "../../client/host/asked.h"
+#include "../../client/core/mirror.h"
+#include "../../client/keeper/pulse.h"
+
+static Perseas__Reply a_reply(uint64_t id, Perseas__Reply__BodyCase body)
+{
+	static Perseas__WorkingReply working = PERSEAS__WORKING_REPLY__INIT;
+	Perseas__Reply reply = PERSEAS__REPLY__INIT;
+
+	reply.id = id;
+	reply.body_case = body;
+	if (body == PERSEAS__REPLY__BODY_WORKING)
+		reply.working = &working;
+	return reply;
+}
+
+static enum ps_match match(struct ps_asked *asked, uint64_t id, Perseas__Reply__BodyCase body)
+{
+	Perseas__Reply reply = a_reply(id, body);
+
+	return ps_asked_match(asked, &reply);
+}
+
+/* As many requests as there may be are answered in order, round after round. */
+static void replies_answer_the_oldest_request(void **state)
+{
+	struct ps_asked asked = { 0 };
+	uint64_t next = 1;
+
+	(void)state;
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < PS_ASKED_MAX; i++)
+			assert_int_equal(ps_asked_add(&asked, i % 2 ? PERSEAS__REQUEST__BODY_READ
+			                                            : PERSEAS__REQUEST__BODY_LIST),
+			                 next + i);
+		for (unsigned i = 0; i < PS_ASKED_MAX; i++) {
+			Perseas__Reply__BodyCase kind = i % 2 ? PERSEAS__REPLY__BODY_READ
+			                                      : PERSEAS__REPLY__BODY_LIST;
+			Perseas__Reply__BodyCase other = i % 2 ? PERSEAS__REPLY__BODY_LIST
+			                                       : PERSEAS__REPLY__BODY_READ;
+
+			assert_int_equal(match(&asked, next + 1, kind), PS_MATCH_NONE);
+			assert_int_equal(match(&asked, next - 1, kind), PS_MATCH_NONE);
+			assert_int_equal(match(&asked, next, other), PS_MATCH_NONE);
+			assert_int_equal(match(&asked, next++, kind), PS_MATCH_ANSWER);
+		}
+		assert_int_equal(match(&asked, next, PERSEAS__REPLY__BODY_LIST), PS_MATCH_NONE);
+	}
+}
+
+/* A refusal has no body, so that its id alone tells what it refuses. */
+static void a_refusal_answers_any_kind(void **state)
+{
+	struct ps_asked asked = { 0 };
+	Perseas__Reply reply = a_reply(1, PERSEAS__REPLY__BODY__NOT_SET);
+
+	(void)state;
+	ps_asked_add(&asked, PERSEAS__REQUEST__BODY_CLAIM);
+	reply.status = PERSEAS__STATUS__STATUS_BUSY;
+	assert_int_equal(ps_asked_match(&asked, &reply), PS_MATCH_ANSWER);
+	assert_int_equal(ps_asked_match(&asked, &reply), PS_MATCH_NONE);
+}
+
+/* Signs of progress count for the request that is worked on, and each must tell of more. */
+static void signs_of_progress_grow(void **state)
+{
+	struct ps_asked asked = { 0 };
+	Perseas__Reply reply = a_reply(1, PERSEAS__REPLY__BODY_WORKING);
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		ps_asked_add(&asked, PERSEAS__REQUEST__BODY_CLAIM);
+		reply.id = asked.last;
+		reply.working->done = 1;
+		assert_int_equal(ps_asked_match(&asked, &reply), PS_MATCH_WORKING);
+		assert_int_equal(ps_asked_match(&asked, &reply), PS_MATCH_NONE);
+		reply.working->done = 2;
+		assert_int_equal(ps_asked_match(&asked, &reply), PS_MATCH_WORKING);
+		reply.id++;
+		reply.working->done = 3;
+		assert_int_equal(ps_asked_match(&asked, &reply), PS_MATCH_NONE);
+		assert_int_equal(match(&asked, asked.last, PERSEAS__REPLY__BODY_CLAIM),
+		                 PS_MATCH_ANSWER);
+	}
+}
+
+/* The owner has asked all its mirrors for a sign of life, and has not looked at the answers, when
+ * another one takes over. Those answers are good, and say nothing of the time after. */
+static void what_was_asked_before_counts_for_nothing(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_options options = o->options;
+	struct ps_error error;
+	perseas_t *second;
+
+	o->p->pulse_at = 0;
+	ps_pulse(o->p, ps_now(o->p));
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(o->p->mirrors[i].asked);
+	options.flags = PERSEAS_TAKEOVER;
+	assert_int_equal(direct_open(o->d, STORE, &options, &second, &error), 0);
+	assert_int_equal(ps_confirmed(o->p, 7), 0);
+	assert_int_equal(perseas_close(second), 0);
+}
+
+static Perseas__Order an_order(uint8_t *id)
+{
+	Perseas__Order order = PERSEAS__ORDER__INIT;
+
+	order.id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	order.kind = PERSEAS__ORDER_KIND__ORDER_REMOVE;
+	order.address = (char *)"192.0.2.1:7170";
+	return order;
+}
+
+/* What the owner is told by one mirror's answer to a sign of life. */
+static void hear_order(struct owner *o, unsigned mirror, uint8_t id)
+{
+	uint8_t bytes[PS_ID_SIZE] = { id };
+	Perseas__Order order = an_order(bytes);
+	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
+	struct why why;
+
+	request.store = (char *)STORE;
+	request.order = &order;
+	assert_int_equal(store_order(o->d->mirrors[mirror].stores, &request, &why), 0);
+	o->p->pulse_at = 0;
+	ps_pulse(o->p, ps_now(o->p));
+	ps_pulse(o->p, ps_now(o->p));
+	assert_int_equal(o->p->change.stage, PS_CHANGE_NONE);
+}
+
+/* Two orders were carried out, and a mirror that was stopped meanwhile tells of the first one. */
+static void an_order_is_carried_out_once(void **state)
+{
+	struct owner *o = *state;
+
+	hear_order(o, 0, 1);
+	assert_int_equal(o->p->change.id[0], 1);
+	hear_order(o, 1, 2);
+	assert_int_equal(o->p->change.id[0], 2);
+	hear_order(o, 2, 1);
+	assert_int_equal(o->p->change.id[0], 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
+
+/* Every status but OK is an error, and those that a client goes by have codes of their own. */
+static void every_refusal_has_its_code(void **state)
+{
+	static const struct {
+		Perseas__Status status;
+		int code;
+	} codes[] = {
+		{ PERSEAS__STATUS__STATUS_OK, 0 },
+		{ PERSEAS__STATUS__STATUS_BAD_REQUEST, PERSEAS_EPROTOCOL },
+		{ PERSEAS__STATUS__STATUS_NO_STORE, PERSEAS_ENOSTORE },
+		{ PERSEAS__STATUS__STATUS_EXISTS, PERSEAS_EEXIST },
+		{ PERSEAS__STATUS__STATUS_BUSY, PERSEAS_EBUSY },
+		{ PERSEAS__STATUS__STATUS_STALE_EPOCH, PERSEAS_EFENCED },
+		{ PERSEAS__STATUS__STATUS_NO_SESSION, PERSEAS_EFENCED },
+		{ PERSEAS__STATUS__STATUS_NO_MEMORY, PERSEAS_EMIRRORMEM },
+		{ PERSEAS__STATUS__STATUS_DAMAGED, PERSEAS_EDAMAGED },
+		{ PERSEAS__STATUS__STATUS_BAD_STATE, PERSEAS_EPROTOCOL },
+		{ PERSEAS__STATUS__STATUS_BAD_VERSION, PERSEAS_EVERSION },
+		{ PERSEAS__STATUS__STATUS_LIMIT, PERSEAS_ELIMIT },
+		{ PERSEAS__STATUS__STATUS_IO, PERSEAS_ESYSTEM },
+		{ PERSEAS__STATUS__STATUS_DENIED, PERSEAS_EDENIED },
+	};
+	Perseas__Reply reply = a_reply(1, PERSEAS__REPLY__BODY__NOT_SET);
+
+	(void)state;
+	assert_int_equal(sizeof(codes) / sizeof(codes[0]), perseas__status__descriptor.n_values);
+	reply.message = (char *)(uintptr_t) "not today";
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		struct ps_error error = { 0 };
+
+		reply.status = codes[i].status;
+		assert_int_equal(ps_asked_refusal(&reply, "host:1", &error), codes[i].code);
+		assert_int_equal(error.code, codes[i].code);
+		assert_string_equal(error.text, codes[i].code ? "host:1: not today" : "");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_refusal_has_its_code),
+		cmocka_unit_test(replies_answer_the_oldest_request),
+		cmocka_unit_test(a_refusal_answers_any_kind),
+		cmocka_unit_test(signs_of_progress_grow),
+		TEST(what_was_asked_before_counts_for_nothing),
+		TEST(an_order_is_carried_out_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

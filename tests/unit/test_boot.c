@@ -1,0 +1,229 @@
+/*
+ * test_boot.c - what is memory: a directory on a disk is none, and neither is an image that another
+ * boot of the host left.
+ */
+#include "spill_rig.h"
+
+#include "../../server/memory/memory_place.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+/* The host starts again, and what was memory is there, as a disk may have it. */
+static void reboot(struct rig *rig)
+{
+	stop(rig);
+	memory_heap_reboot(rig->mirror.memory, 2);
+	start(rig, rig->mirror.memory, rig->spill);
+}
+
+static void assert_complaint(struct rig *rig, const char *words)
+{
+	if (!strstr(rig->complaint, words))
+		fail_msg("'%s' does not say '%s'", rig->complaint, words);
+}
+
+static unsigned stores_of(struct rig *rig)
+{
+	Perseas__ListReply reply = PERSEAS__LIST_REPLY__INIT;
+
+	assert_int_equal(store_list(rig->mirror.stores, NULL, &reply, &rig->mirror.why), 0);
+	return (unsigned)reply.n_stores;
+}
+
+/* A power cut: the image came back as some of it was written to a disk. It counts for nothing. */
+static void an_image_of_another_boot_is_set_aside(void **state)
+{
+	struct rig *rig = *state;
+
+	mirror_bank(&rig->mirror, &rig->owner, false);
+	store_session_ended(&rig->owner.session);
+	reboot(rig);
+	assert_int_equal(rig->complaints, 1);
+	assert_complaint(rig, "another boot of this host");
+	assert_complaint(rig, ".bank.aside");
+	assert_int_equal(stores_of(rig), 0);
+	/* It is found never again, and a new one can be made. */
+	reboot(rig);
+	assert_int_equal(rig->complaints, 0);
+	assert_int_equal(mirror_create(&rig->mirror, "bank", 1), 0);
+}
+
+/* A host shut down, and wrote its images to the spill directory; then the memory directory, which
+ * was on a disk, comes back with an image from before that. */
+static void a_spill_wins_over_an_image_of_another_boot(void **state)
+{
+	struct rig *rig = *state;
+	struct writer writer;
+	struct memory *before;
+
+	mirror_bank(&rig->mirror, &rig->owner, false);
+	writer_init(&writer, &rig->owner.session);
+	writer_adopt(&writer, BANK_EPOCH);
+	before = memory_heap_copy(rig->mirror.memory);
+	writer_write(&writer, 0, 0, "newer", 5, WRITE_ALL);
+	assert_int_equal(end(rig).stores, 1);
+	stop(rig);
+	memory_heap_free(rig->mirror.memory);
+	memory_heap_reboot(before, 2);
+	start(rig, before, rig->spill);
+	assert_int_equal(rig->loaded, 1);
+	assert_bank(rig, writer.slot.seq, "newe");
+}
+
+/* A daemon that only ended: the same boot, and so memory wins. */
+static void an_image_of_this_boot_is_served(void **state)
+{
+	struct rig *rig = *state;
+
+	mirror_bank(&rig->mirror, &rig->owner, false);
+	store_session_ended(&rig->owner.session);
+	stop(rig);
+	start(rig, rig->mirror.memory, rig->spill);
+	assert_int_equal(rig->complaints, 0);
+	assert_int_equal(stores_of(rig), 1);
+	assert_int_equal(mirror_header(&rig->mirror, "bank")->boot.len, PS_ID_SIZE);
+}
+
+/* An image that cannot be set aside is not served either. */
+static void what_cannot_be_set_aside_is_damaged(void **state)
+{
+	struct rig *rig = *state;
+	struct peer peer;
+
+	mirror_bank(&rig->mirror, &rig->owner, false);
+	store_session_ended(&rig->owner.session);
+	stop(rig);
+	memory_heap_reboot(rig->mirror.memory, 2);
+	memory_heap_fail(rig->mirror.memory, 0, 1);
+	start(rig, rig->mirror.memory, rig->spill);
+	peer_init(&peer);
+	assert_int_equal(mirror_claim(&rig->mirror, &peer, "bank", 9, 2, NULL), -STATUS(DAMAGED));
+}
+
+/* A version that knew no boots left the image, in memory, and this one takes over. */
+static void an_image_without_a_boot_gets_this_one(void **state)
+{
+	struct rig *rig = *state;
+	struct memory *memory = rig->mirror.memory;
+	Perseas__Header *header;
+	uint8_t *bytes;
+	size_t len;
+
+	mirror_bank(&rig->mirror, &rig->owner, false);
+	store_session_ended(&rig->owner.session);
+	header = ps_header_copy(mirror_header(&rig->mirror, "bank"));
+	stop(rig);
+	free(header->boot.data);
+	header->boot = (ProtobufCBinaryData){ 0, NULL };
+	assert_int_equal(ps_header_pack(header, &bytes, &len), 0);
+	assert_int_equal(memory->ops->replace(memory, "bank", "header", bytes, len), 0);
+	free(bytes);
+	perseas__header__free_unpacked(header, NULL);
+	start(rig, memory, rig->spill);
+	assert_int_equal(rig->complaints, 0);
+	assert_int_equal(mirror_header(&rig->mirror, "bank")->boot.len, PS_ID_SIZE);
+	reboot(rig);
+	assert_int_equal(stores_of(rig), 0);
+}
+
+/* --- files --- */
+
+static void remove_directory(const char *path)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", path);
+	assert_int_equal(system(command), 0);
+}
+
+/* The kernel tells what a directory lies on. */
+static void a_directory_on_a_disk_is_refused(void **state)
+{
+	char path[] = "/var/tmp/perseas-boot-XXXXXX";
+	const char *why = NULL;
+	struct memory *memory;
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (memory_place_of(fd, fd) != PLACE_DISK) {
+		close(fd);
+		remove_directory(path);
+		skip();
+	}
+	close(fd);
+	assert_null(memory_file_new(path, 0, false, &why));
+	assert_non_null(strstr(why, "neither in memory"));
+	assert_non_null(strstr(why, "--memory-dir /dev/shm/perseas"));
+	memory = memory_file_new(path, 0, true, &why);
+	assert_non_null(memory);
+	/* What a version left there that knew no boots cannot be told from what is old. */
+	assert_false(memory->ops->lasts(memory, NULL));
+	memory_file_free(memory);
+	remove_directory(path);
+}
+
+static void a_directory_in_memory_knows_its_boot(void **state)
+{
+	char path[] = "/dev/shm/perseas-boot-XXXXXX";
+	const char *why = NULL;
+	uint8_t id[BOOT_ID_SIZE], again[BOOT_ID_SIZE];
+	struct memory *memory;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	memory = memory_file_new(path, 0, false, &why);
+	assert_non_null(memory);
+	assert_true(memory_boot_id(id) && memory_boot_id(again));
+	assert_memory_equal(id, again, BOOT_ID_SIZE);
+	assert_memory_equal(memory->ops->boot(memory), id, BOOT_ID_SIZE);
+	assert_true(memory->ops->lasts(memory, id));
+	assert_true(memory->ops->lasts(memory, NULL));
+	id[15] ^= 1;
+	assert_false(memory->ops->lasts(memory, id));
+	memory_file_set_boot(memory, id);
+	assert_true(memory->ops->lasts(memory, id));
+	memory_file_free(memory);
+	remove_directory(path);
+}
+
+/* The folder keeps what it has, under a name that no store has. */
+static void a_folder_that_is_set_aside_keeps_its_files(void **state)
+{
+	char path[] = "/dev/shm/perseas-boot-XXXXXX", where[64], at[256];
+	const char *why = NULL;
+	struct memory *memory;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	memory = memory_file_new(path, 0, false, &why);
+	assert_non_null(memory);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(memory->ops->replace(memory, "bank", "header", "x", 1), 0);
+		assert_int_equal(memory->ops->set_aside(memory, "bank", where, sizeof(where)), 0);
+		snprintf(at, sizeof(at), "%s/%s/header", path, where);
+		assert_int_equal(access(at, R_OK), 0);
+	}
+	assert_string_equal(where, ".bank.aside-2");
+	memory_file_free(memory);
+	remove_directory(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(an_image_of_another_boot_is_set_aside),
+		TEST(a_spill_wins_over_an_image_of_another_boot),
+		TEST(an_image_of_this_boot_is_served),
+		TEST(what_cannot_be_set_aside_is_damaged),
+		TEST(an_image_without_a_boot_gets_this_one),
+		cmocka_unit_test(a_directory_on_a_disk_is_refused),
+		cmocka_unit_test(a_directory_in_memory_knows_its_boot),
+		cmocka_unit_test(a_folder_that_is_set_aside_keeps_its_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/*
+ * test_broken_copy.c - a session breaks while an open mends a mirror that it does not need: it goes
+ * on without that one, unless another owner broke it.
+ */
+#include "mend_rig.h"
+
+static int setup_lone_acks(void **state)
+{
+	struct owner *o = owner_new(2);
+
+	o->options.acks = 1;
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static void break_second(void *arg)
+{
+	struct owner *o = arg;
+
+	o->d->mirrors[1].writes_left = 1;
+}
+
+/* The second mirror missed more than it can be sent, and the owner, of this epoch, is dead. */
+static uint64_t fall_behind(struct owner *o)
+{
+	uint64_t epoch;
+
+	direct_crash(o->d, 1);
+	put_many(o, 200, 1);
+	epoch = owner_stat(o).epoch;
+	owner_die(o);
+	direct_start(o->d, 1);
+	return epoch;
+}
+
+/* One of two is enough, and every copy to the other breaks: the open has what it needs, claims
+ * once, and the keeper copies on. */
+static void test_a_copy_that_breaks_undoes_no_open(void **state)
+{
+	struct owner *o = *state;
+	const uint64_t before = fall_behind(o);
+
+	o->d->on_pause = break_second;
+	o->d->on_pause_arg = o;
+	break_second(o);
+	if (owner_open(o, 0))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	assert_int_equal(owner_stat(o).epoch, before + 1);
+	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_STALE);
+	o->d->on_pause = NULL;
+	o->d->mirrors[1].writes_left = -1;
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	put_many(o, 3, 9);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 2);
+}
+
+/* The mirror whose copy broke is claimed by another owner, before this one's open has returned:
+ * this one must not go on. */
+static void claim_second(void *arg, unsigned mirror, unsigned session)
+{
+	struct owner *o = arg;
+	struct perseas_options options = o->options;
+	struct ps_error error;
+	perseas_t *other;
+
+	(void)session;
+	if (mirror != 1)
+		return;
+	o->d->tap = NULL;
+	options.flags = PERSEAS_TAKEOVER;
+	assert_int_equal(direct_open(o->d, STORE, &options, &other, &error), 0);
+	perseas_close(other);
+}
+
+static void overlook_request(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,
+                             size_t len)
+{
+	(void)arg;
+	(void)mirror;
+	(void)session;
+	(void)bytes;
+	(void)len;
+}
+
+static void overlook_write(void *arg, const struct direct_write *write)
+{
+	(void)arg;
+	(void)write;
+}
+
+static void test_a_copy_that_another_claim_breaks_does(void **state)
+{
+	struct owner *o = *state;
+	const struct direct_tap tap = { o, overlook_request, overlook_write, claim_second };
+	const uint64_t before = fall_behind(o);
+
+	o->d->mirrors[1].writes_left = 1;
+	o->d->tap = &tap;
+	owner_reopen(o);
+	/* The other one's, and a second attempt after it. */
+	assert_int_equal(owner_stat(o).epoch, before + 3);
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup_lone_acks, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_copy_that_breaks_undoes_no_open),
+		TEST(test_a_copy_that_another_claim_breaks_does),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/*
+ * test_census.c - what perseas status says of a store, and what perseas_open does with it, is one
+ * judgement: the same mirrors are asked by both.
+ */
+#include "roster_rig.h"
+
+#include "../../client/keeper/change.h"
+#include "../../client/command/census.h"
+#include "../../client/core/mirror.h"
+#include "../../server/store/store_private.h"
+
+/* The command, with the mirrors of a test as its panel. */
+struct desk {
+	struct ps_panel panel;
+	struct ps_census census;
+};
+
+static void look(struct desk *desk, struct owner *o, unsigned count)
+{
+	struct ps_error error;
+
+	memset(desk, 0, sizeof(*desk));
+	desk->panel.env = direct_env(o->d);
+	desk->panel.timeout_ms = 1000;
+	desk->panel.count = count;
+	for (unsigned i = 0; i < count; i++) {
+		char text[24];
+
+		snprintf(text, sizeof(text), "sim://%u", i);
+		assert_int_equal(ps_address_parse(text, &desk->panel.addresses[i], &error), 0);
+		ps_panel_connect(&desk->panel, i);
+	}
+	ps_census_take(&desk->census, &desk->panel, STORE);
+}
+
+static void leave(struct desk *desk)
+{
+	ps_census_free(&desk->census);
+	for (unsigned i = 0; i < desk->panel.count; i++) {
+		if (desk->panel.replies[i])
+			perseas__reply__free_unpacked(desk->panel.replies[i], NULL);
+		if (desk->panel.controls[i])
+			desk->panel.env->ops->disconnect(desk->panel.controls[i]);
+	}
+	desk->panel.env->ops->free(desk->panel.env);
+}
+
+/* Mirror 1 is to leave, and the owner dies while both rosters count: its image still does, and with
+ * that of one other mirror the store is opened. */
+static void who_leaves_counts_until_the_change_is_settled(void **state)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0,
+		                                      0 };
+	struct owner *o = begin(3, 2);
+	struct desk desk;
+
+	(void)state;
+	assert_int_equal(ps_change_begin(o->p, &wanted, NULL), 0);
+	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+	for (unsigned rounds = 0; o->p->change.stage != PS_CHANGE_JOINT; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	direct_crash(o->d, 2);
+	direct_keep(o->d, o->p);
+	owner_die(o);
+	o->d->mirrors[2].break_at = 0;
+	direct_start(o->d, 2);
+	look(&desk, o, 3);
+	assert_non_null(desk.census.judged.next);
+	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_OPENS);
+	if (open_with(o, 0, 3, 0))
+		fail_msg("%s", o->error.text);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(o->p->mirrors[i].found.listed);
+		assert_true(ps_census_listed(&desk.census, i));
+	}
+	assert_int_equal(o->p->seq, desk.census.newest->slot->seq);
+	leave(&desk);
+	owner_free(o);
+}
+
+/* One of three is down, and one is being copied to. Where the copy goes in place over an older
+ * state of the same history it has a voice all the same; else nobody is claimed. */
+static void who_is_not_whole_may_have_no_voice(void **state)
+{
+	struct owner *o = begin(3, 2);
+	const struct store *store = store_find(o->d->mirrors[1].stores, STORE);
+	struct desk desk;
+
+	(void)state;
+	owner_die(o);
+	direct_crash(o->d, 2);
+	store->header->state = PERSEAS__STATE__STATE_JOINING;
+	look(&desk, o, 3);
+	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_UNKNOWN);
+	leave(&desk);
+	assert_int_equal(open_with(o, 0, 3, 0), PERSEAS_EQUORUM);
+	assert_error_says(o, "its image is not whole");
+	assert_int_equal(store->header->promised_epoch, 1);
+	store->header->harmless = true;
+	look(&desk, o, 3);
+	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_OPENS);
+	leave(&desk);
+	assert_int_equal(open_with(o, 0, 3, 0), 0);
+	owner_free(o);
+}
+
+static void make_image(struct owner *o, unsigned mirror, unsigned store)
+{
+	static uint8_t store_ids[2][PS_ID_SIZE] = { { 77 }, { 78 } };
+	static uint8_t image_ids[2][PS_ID_SIZE] = { { 1 }, { 2 } };
+	char addresses[2][16] = { "sim://0", "sim://1" };
+	Perseas__CreateRequest body = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member members[2], *list[2];
+	struct why why;
+
+	for (unsigned k = 0; k < 2; k++) {
+		perseas__member__init(&members[k]);
+		members[k].address = addresses[k];
+		members[k].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image_ids[k] };
+		list[k] = &members[k];
+	}
+	roster.version = roster.acks = 1;
+	roster.n_members = 2;
+	roster.members = list;
+	body.store = (char *)STORE;
+	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, store_ids[store] };
+	body.image_id = members[mirror].image_id;
+	body.log_size = o->options.log_size;
+	body.roster = &roster;
+	assert_int_equal(store_create(o->d->mirrors[mirror].stores, NULL, &body, &why), 0);
+}
+
+/* Two mirrors have what is left of a making; a third one has a store of that name. */
+static void a_store_is_found_beside_a_making(void **state)
+{
+	struct owner *o = owner_new(3);
+	struct desk desk;
+
+	(void)state;
+	make_image(o, 0, 0);
+	make_image(o, 1, 0);
+	look(&desk, o, 2);
+	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_UNFINISHED);
+	assert_non_null(desk.census.header);
+	leave(&desk);
+	assert_int_equal(owner_open(o, 0), PERSEAS_ENOSTORE);
+	assert_error_says(o, "not finished");
+	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://2", &o->options, &o->error), 0);
+	look(&desk, o, 3);
+	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_OPENS);
+	assert_true(ps_census_belongs(&desk.census, 2));
+	assert_false(ps_census_belongs(&desk.census, 0));
+	assert_int_equal(owner_open(o, 0), 0);
+	assert_memory_equal(o->p->store_id, desk.census.header->store_id.data, PS_ID_SIZE);
+	leave(&desk);
+	owner_free(o);
+}
+
+/* Neither is meant more than the other. */
+static void of_two_stores_none_is_taken(void **state)
+{
+	struct owner *o = owner_new(2);
+	struct desk desk;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(ps_create(direct_env(o->d), STORE, i ? "sim://1" : "sim://0",
+		                           &o->options, &o->error),
+		                 0);
+	look(&desk, o, 2);
+	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_AMBIGUOUS);
+	assert_int_equal(owner_open(o, 0), PERSEAS_EROSTER);
+	leave(&desk);
+	owner_free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_leaves_counts_until_the_change_is_settled),
+		cmocka_unit_test(who_is_not_whole_may_have_no_voice),
+		cmocka_unit_test(a_store_is_found_beside_a_making),
+		cmocka_unit_test(of_two_stores_none_is_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

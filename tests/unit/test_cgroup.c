@@ -1,0 +1,247 @@
+/*
+ * test_cgroup.c - what control groups leave of memory, in a tree of the test's own. Nothing that
+ * stands in their files does harm: what is not understood is no limit.
+ */
+#include "../../server/host/cgroup.h"
+#include "../../server/store/memory.h"
+#include "../../server/memory/memory_place.h"
+#include "../../server/store/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+
+static char place[64], self[128], root[128];
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(place, "/dev/shm/perseas-cgroup-XXXXXX");
+	assert_non_null(mkdtemp(place));
+	snprintf(self, sizeof(self), "%s/self", place);
+	snprintf(root, sizeof(root), "%s/root", place);
+	assert_int_equal(mkdir(root, 0700), 0);
+	cgroup_set_place(self, root);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	cgroup_set_place(NULL, NULL);
+	snprintf(command, sizeof(command), "rm -rf '%s'", place);
+	return system(command);
+}
+
+static void put_bytes(const char *path, const void *bytes, size_t len)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, len, file), len);
+	fclose(file);
+}
+
+/* A file of a group, below the root; the group is made when it is not there. */
+static void put(const char *group, const char *name, const char *text)
+{
+	char path[256];
+
+	for (const char *end = *group ? strchr(group + 1, '/') : NULL; *group;
+	     end = strchr(end + 1, '/')) {
+		snprintf(path, sizeof(path), "%s%.*s", root,
+		         end ? (int)(end - group) : (int)strlen(group), group);
+		assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+		if (!end)
+			break;
+	}
+	snprintf(path, sizeof(path), "%s%s/%s", root, group, name);
+	put_bytes(path, text, strlen(text));
+}
+
+static void put_self(const char *text)
+{
+	put_bytes(self, text, strlen(text));
+}
+
+/* A sixteenth of a small limit, and 64 MiB of a large one, are the daemon's own. */
+static void the_least_of_all_groups_above_counts(void **state)
+{
+	(void)state;
+	put_self("0::/system.slice/perseasd.service\n");
+	assert_true(cgroup_room() == UINT64_MAX);
+	put("/system.slice", "memory.max", "max\n");
+	put("/system.slice", "memory.current", "123456\n");
+	put("/system.slice/perseasd.service", "memory.max", "4294967296\n");
+	put("/system.slice/perseasd.service", "memory.current", "1073741824\n");
+	assert_int_equal(cgroup_room(), 3 * GIB - 64 * MIB);
+	/* The page cache goes before anybody is killed. */
+	put("/system.slice/perseasd.service", "memory.stat",
+	    "anon 5\ninactive_file 4096\nactive_file 8192\nworkingset_active_file 7\n");
+	assert_int_equal(cgroup_room(), 3 * GIB - 64 * MIB + 12288);
+	put("/system.slice", "memory.max", "167772160\n");
+	put("/system.slice", "memory.current", "104857600\n");
+	assert_int_equal(cgroup_room(), 50 * MIB);
+	put("/system.slice", "memory.high", "104857600\n");
+	assert_int_equal(cgroup_room(), 0);
+}
+
+static void version_1_has_a_tree_of_its_own(void **state)
+{
+	(void)state;
+	put_self("5:cpu,cpuacct:/a\n4:pids,memory:/box\n0::/\n");
+	put("/memory", "memory.limit_in_bytes", "9223372036854771712\n");
+	put("/memory", "memory.usage_in_bytes", "1000\n");
+	assert_true(cgroup_room() > (uint64_t)1 << 60);
+	put("/memory/box", "memory.limit_in_bytes", "2147483648\n");
+	put("/memory/box", "memory.usage_in_bytes", "1073741824\n");
+	put("/memory/box", "memory.stat", "inactive_file 9\ntotal_inactive_file 4096\n");
+	assert_int_equal(cgroup_room(), GIB - 64 * MIB + 4096);
+}
+
+/* In a container the path may be the host's, of which nothing is shown but the container's own. */
+static void a_group_that_is_not_shown_has_the_top(void **state)
+{
+	(void)state;
+	put("", "memory.max", "1073741824\n");
+	put("", "memory.current", "0\n");
+	put_self("0::/docker/0123456789\n");
+	assert_int_equal(cgroup_room(), GIB - 64 * MIB);
+	put_self("0::/../other\n");
+	assert_int_equal(cgroup_room(), GIB - 64 * MIB);
+}
+
+static void what_is_not_understood_is_no_limit(void **state)
+{
+	static const char *const lines[] = {
+		"",
+		"\n\n",
+		":",
+		"::",
+		"0::",
+		"0::relative\n",
+		"0:",
+		"memory",
+		"4:memory",
+		"4:memory:",
+		"0::/\xff\xfe\n",
+		"99999999999999999999:memory:/x\n",
+		":,,,:/\n",
+	};
+	static const char *const numbers[] = {
+		"",
+		"\n",
+		"-1\n",
+		"+5\n",
+		" 5\n",
+		"5x\n",
+		"1e3\n",
+		"0x10\n",
+		"maximum\n",
+		"18446744073709551616\n",
+		"99999999999999999999999999\n",
+	};
+	static char large[1 << 16];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		put_self(lines[i]);
+		assert_true(cgroup_room() == UINT64_MAX);
+	}
+	memset(large, '/', sizeof(large));
+	memcpy(large, "0::", 3);
+	put_bytes(self, large, sizeof(large));
+	assert_true(cgroup_room() == UINT64_MAX);
+	memset(large, 0, sizeof(large));
+	put_bytes(self, large, sizeof(large));
+	assert_true(cgroup_room() == UINT64_MAX);
+	put_self("0::/\n");
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		put("", "memory.max", numbers[i]);
+		put("", "memory.current", "4096\n");
+		assert_true(cgroup_room() == UINT64_MAX);
+		put("", "memory.max", "4294967296\n");
+		put("", "memory.current", numbers[i]);
+		assert_true(cgroup_room() == UINT64_MAX);
+		/* Cache that is more than all that is used is all of it. */
+		put("", "memory.current", "4096\n");
+		put("", "memory.stat", "inactive_file 18446744073709551615\nactive_file 9999999");
+		assert_true(cgroup_room() <= 4 * GIB - 64 * MIB);
+	}
+	unlink(self);
+	assert_true(cgroup_room() == UINT64_MAX);
+	assert_int_equal(mkdir(self, 0700), 0);
+	assert_true(cgroup_room() == UINT64_MAX);
+}
+
+/* The daemon refuses what would have it killed, and says what to raise; what fits is made. */
+static void memory_beyond_the_limit_is_refused(void **state)
+{
+	const char *why;
+	char directory[128], text[200];
+	struct memory *memory;
+	struct piece piece;
+	int fd;
+
+	(void)state;
+	put_self("0::/service\n");
+	put("/service", "memory.max", "167772160\n");
+	put("/service", "memory.current", "104857600\n");
+	snprintf(directory, sizeof(directory), "%s/memory", place);
+	memory = memory_file_new(directory, 0, false, &why);
+	assert_non_null(memory);
+	fd = open(directory, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(memory_place_room(fd, PLACE_MEMORY, &why), 50 * MIB);
+	assert_non_null(why);
+	assert_true(memory_place_room(fd, PLACE_DAX, &why) != 50 * MIB);
+	assert_null(why);
+	close(fd);
+	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 51 * MIB, &piece),
+	                 -STATUS(NO_MEMORY));
+	assert_non_null(memory->ops->advice(memory));
+	assert_non_null(strstr(memory->ops->advice(memory), "control group"));
+	assert_true(memory->ops->usable(memory, text, sizeof(text)));
+	assert_int_equal(memory->ops->make(memory, "bank", "log.1", MIB, &piece), 0);
+	memory->ops->close(memory, &piece);
+	/* The file system's room, and the limit, are told as before. */
+	assert_int_equal(memory->ops->make(memory, "bank", "log.1", (uint64_t)1 << 60, &piece),
+	                 -STATUS(NO_MEMORY));
+	put("/service", "memory.current", "167772160\n");
+	assert_false(memory->ops->usable(memory, text, sizeof(text)));
+	assert_non_null(strstr(text, "control group"));
+	put("/service", "memory.max", "max\n");
+	assert_int_equal(memory->ops->make(memory, "bank", "log.1", (uint64_t)1 << 60, &piece),
+	                 -STATUS(NO_MEMORY));
+	assert_null(memory->ops->advice(memory));
+	memory_file_free(memory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_least_of_all_groups_above_counts, setup,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(version_1_has_a_tree_of_its_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_group_that_is_not_shown_has_the_top, setup,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(what_is_not_understood_is_no_limit, setup,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(memory_beyond_the_limit_is_refused, setup,
+		                                teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

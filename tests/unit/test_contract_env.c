@@ -1,0 +1,263 @@
+/*
+ * test_contract_env.c - has the real env (env_posix.c, control_socket.c) and the simulator's
+ * (tests/sim/env_sim.c) keep the contract of client/core/env.h (tests/support/contract_env.h).
+ */
+#include "../sim/contract.h"
+#include "../support/contract_env.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/data/frame.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* A mirror in a thread: it refuses everything, at once or when it may. */
+struct real_stage {
+	struct stage stage; /* first */
+	char folder[64];
+	int listener, fd; /* fd -1: nobody is connected */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t came;
+	bool held;
+	uint64_t ids[PS_REGIONS_MAX]; /* of requests that wait */
+	unsigned waiting;
+};
+
+static struct real_stage *of(struct stage *stage)
+{
+	return (struct real_stage *)stage;
+}
+
+static void send_reply(struct real_stage *r, Perseas__Reply *reply)
+{
+	uint8_t *bytes;
+	size_t len;
+
+	assert_int_equal(ps_reply_pack(reply, &bytes, &len), 0);
+	(void)!send(r->fd, bytes, len, MSG_NOSIGNAL);
+	free(bytes);
+}
+
+static void refuse(struct real_stage *r, uint64_t id)
+{
+	Perseas__Reply reply = PERSEAS__REPLY__INIT;
+
+	reply.id = id;
+	reply.status = PERSEAS__STATUS__STATUS_NO_STORE;
+	reply.message = (char *)(uintptr_t) "there is no such store";
+	send_reply(r, &reply);
+}
+
+/* True: a request came, and its id is in *id. */
+static bool hear(int fd, uint64_t *id)
+{
+	uint8_t bytes[4096];
+	Perseas__Request *request;
+	const char *why;
+	uint32_t len;
+
+	if (recv(fd, &len, sizeof(len), MSG_WAITALL) != sizeof(len) || len > sizeof(bytes) ||
+	    recv(fd, bytes, len, MSG_WAITALL) != (ssize_t)len)
+		return false;
+	request = ps_request_unpack(bytes, len, &why);
+	if (!request)
+		return false;
+	*id = request->id;
+	perseas__request__free_unpacked(request, NULL);
+	return true;
+}
+
+static void serve(struct real_stage *r, int fd)
+{
+	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+	uint64_t id;
+
+	(void)!send(fd, &hello, sizeof(hello), MSG_NOSIGNAL);
+	if (recv(fd, &hello, sizeof(hello), MSG_WAITALL) != sizeof(hello))
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->fd = fd;
+	r->waiting = 0;
+	pthread_mutex_unlock(&r->lock);
+	while (hear(fd, &id)) {
+		pthread_mutex_lock(&r->lock);
+		if (r->held)
+			r->ids[r->waiting++] = id;
+		else
+			refuse(r, id);
+		pthread_cond_broadcast(&r->came);
+		pthread_mutex_unlock(&r->lock);
+	}
+}
+
+static void *mirror(void *arg)
+{
+	struct real_stage *r = arg;
+	int fd;
+
+	while ((fd = accept(r->listener, NULL, NULL)) >= 0) {
+		serve(r, fd);
+		pthread_mutex_lock(&r->lock);
+		r->fd = -1;
+		close(fd);
+		pthread_mutex_unlock(&r->lock);
+	}
+	return NULL;
+}
+
+/* Locked. */
+static void await(struct real_stage *r, unsigned requests)
+{
+	while (r->waiting < requests)
+		pthread_cond_wait(&r->came, &r->lock);
+}
+
+static void hold(struct stage *stage)
+{
+	pthread_mutex_lock(&of(stage)->lock);
+	of(stage)->held = true;
+	pthread_mutex_unlock(&of(stage)->lock);
+}
+
+static void sign(struct stage *stage, uint64_t done)
+{
+	Perseas__Reply reply = PERSEAS__REPLY__INIT;
+	Perseas__WorkingReply working = PERSEAS__WORKING_REPLY__INIT;
+	struct real_stage *r = of(stage);
+
+	pthread_mutex_lock(&r->lock);
+	await(r, 1);
+	working.done = done;
+	working.total = 100;
+	reply.id = r->ids[0];
+	reply.body_case = PERSEAS__REPLY__BODY_WORKING;
+	reply.working = &working;
+	send_reply(r, &reply);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void let_go(struct stage *stage, unsigned requests)
+{
+	struct real_stage *r = of(stage);
+
+	pthread_mutex_lock(&r->lock);
+	await(r, requests);
+	for (unsigned i = 0; i < r->waiting; i++)
+		refuse(r, r->ids[i]);
+	r->waiting = 0;
+	r->held = false;
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void stray(struct stage *stage)
+{
+	struct real_stage *r = of(stage);
+
+	pthread_mutex_lock(&r->lock);
+	if (r->held)
+		await(r, 1);
+	r->held = false;
+	refuse(r, 1000);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void end(struct stage *stage)
+{
+	pthread_mutex_lock(&of(stage)->lock);
+	shutdown(of(stage)->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&of(stage)->lock);
+}
+
+static void begin(struct real_stage *r)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	char text[128];
+
+	*r = (struct real_stage){ .fd = -1,
+		                  .folder = "/tmp/perseas-contract-XXXXXX",
+		                  .lock = PTHREAD_MUTEX_INITIALIZER,
+		                  .came = PTHREAD_COND_INITIALIZER,
+		                  .stage = { .short_ns = 400000000,
+		                             .hold = hold,
+		                             .sign = sign,
+		                             .let_go = let_go,
+		                             .stray = stray,
+		                             .end = end } };
+	assert_non_null(mkdtemp(r->folder));
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s/socket", r->folder);
+	r->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(r->listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(r->listener, 4), 0);
+	snprintf(text, sizeof(text), "unix://%s", at.sun_path);
+	assert_int_equal(ps_address_parse(text, &r->stage.mirror, NULL), 0);
+	snprintf(text, sizeof(text), "unix://%s/nobody", r->folder);
+	assert_int_equal(ps_address_parse(text, &r->stage.nobody, NULL), 0);
+	r->stage.env = ps_env_posix(NULL, NULL);
+	assert_non_null(r->stage.env);
+	assert_int_equal(pthread_create(&r->thread, NULL, mirror, r), 0);
+}
+
+static void finish(struct real_stage *r)
+{
+	char path[128];
+
+	shutdown(r->listener, SHUT_RDWR);
+	pthread_mutex_lock(&r->lock);
+	if (r->fd >= 0)
+		shutdown(r->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&r->lock);
+	pthread_join(r->thread, NULL);
+	close(r->listener);
+	snprintf(path, sizeof(path), "%s/socket", r->folder);
+	unlink(path);
+	rmdir(r->folder);
+}
+
+static void assert_kept(const struct clause *clause)
+{
+	if (env_clause_broken[0])
+		fail_msg("%s: %s", clause->name, env_clause_broken);
+}
+
+static void the_real_env_keeps_the_contract(void **state)
+{
+	struct real_stage r;
+
+	(void)state;
+	for (unsigned i = 0; i < env_clause_count; i++) {
+		begin(&r);
+		env_clauses[i].check(&r.stage);
+		assert_kept(&env_clauses[i]);
+		r.stage.env->ops->free(r.stage.env);
+		finish(&r);
+	}
+}
+
+static void the_simulated_env_keeps_the_contract(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < env_clause_count; i++) {
+		sim_contract(i);
+		assert_kept(&env_clauses[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_real_env_keeps_the_contract),
+		cmocka_unit_test(the_simulated_env_keeps_the_contract),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,69 @@
+/*
+ * test_contract_fabric_sim.c - has the simulator's fabrics (tests/sim/fabric_sim.c) keep the
+ * contract of fabric.h, as far as tests/sim/contract.h says, and that it finds mistakes.
+ */
+#include "../sim/contract.h"
+#include "../sim/mistakes.h"
+#include "../support/contract_fabric.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void keep(bool shared)
+{
+	for (unsigned i = 0; i < fabric_clause_count; i++) {
+		fabric_clause_broken[0] = '\0';
+		sim_contract_fabric(i, shared, 0);
+		if (fabric_clause_broken[0])
+			fail_msg("%s: %s", fabric_clauses[i].name, fabric_clause_broken);
+	}
+}
+
+static void the_simulated_stream_keeps_the_contract(void **state)
+{
+	(void)state;
+	keep(false);
+}
+
+static void simulated_shared_memory_keeps_the_contract(void **state)
+{
+	(void)state;
+	keep(true);
+}
+
+/* Those that fabrics make; some clause must find each. */
+static void mistakes_of_fabrics_are_found(void **state)
+{
+	static const struct {
+		int mistake;
+		bool shared;
+	} made[] = {
+		{ SIM_MISTAKE_SLOT_FIRST, false }, { SIM_MISTAKE_UNDO_LAST, false },
+		{ SIM_MISTAKE_EARLY, false },      { SIM_MISTAKE_KEPT, false },
+		{ SIM_MISTAKE_UNADOPTED, false },  { SIM_MISTAKE_BLIND, true },
+	};
+
+	(void)state;
+	for (unsigned m = 0; m < sizeof(made) / sizeof(made[0]); m++) {
+		fabric_clause_broken[0] = '\0';
+		for (unsigned i = 0; i < fabric_clause_count && !fabric_clause_broken[0]; i++)
+			sim_contract_fabric(i, made[m].shared, made[m].mistake);
+		if (!fabric_clause_broken[0])
+			fail_msg("no clause finds that %s", sim_mistakes[made[m].mistake].text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_simulated_stream_keeps_the_contract),
+		cmocka_unit_test(simulated_shared_memory_keeps_the_contract),
+		cmocka_unit_test(mistakes_of_fabrics_are_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

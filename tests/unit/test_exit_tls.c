@@ -1,0 +1,220 @@
+/*
+ * test_exit_tls.c - a process exits while another of its threads is inside of OpenSSL: that thread
+ * is out before OpenSSL frees what it uses, and none comes in any more. The thread is held where a
+ * handshake reads the socket.
+ */
+#include "../support/authority_tls.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define HOST "mirror.example"
+
+enum { ENOUGH = 3, STILL_INSIDE = 41, LET_IN = 42, WAITED = 43 };
+
+static atomic_bool exits; /* this process is one that exits, under the test */
+static atomic_bool held;  /* a thread is inside of OpenSSL */
+static bool forked;       /* this one is a child that exits, without threads */
+static atomic_uint naps;
+static struct ps_stream mirror, idle;
+
+/* Who exits like that frees nothing, which is no leak: the leak sanitizer asks this. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+	return 1;
+}
+
+/* By this the exit waits for threads that are inside: it is counted. */
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	atomic_fetch_add(&naps, 1);
+	return clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
+}
+
+/* What the handshake reads by. */
+ssize_t recv(int fd, void *bytes, size_t len, int flags)
+{
+	ssize_t n = recvfrom(fd, bytes, len, flags, NULL, NULL);
+	const int error = errno;
+
+	if (atomic_load(&exits) && fd == mirror.fd) {
+		/* Until the exit was seen to wait. One that does not comes to openssl_ends(). */
+		atomic_store(&held, true);
+		while (atomic_load(&naps) < ENOUGH)
+			sched_yield();
+		atomic_store(&held, false);
+	}
+	errno = error;
+	return n;
+}
+
+/* OpenSSL calls it when it begins to free what it has. */
+static void openssl_ends(void)
+{
+	if (atomic_load(&held))
+		_exit(STILL_INSIDE);
+}
+
+/* Registered before OpenSSL was used, so it runs when that has freed what it had. */
+static void all_is_over(void)
+{
+	if (forked && atomic_load(&naps))
+		_exit(WAITED);
+	if (forked || !atomic_load(&exits))
+		return;
+	if (ps_stream_shake(&idle) != -1 || errno != ESHUTDOWN)
+		_exit(LET_IN);
+	ps_stream_close(&idle);
+}
+
+static void *keep(void *arg)
+{
+	(void)arg;
+	while (ps_stream_shake(&mirror) == 0)
+		;
+	ps_stream_close(&mirror);
+	return NULL;
+}
+
+static void connect_to_nobody(struct ps_stream *stream, struct ps_tls *tls)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	stream->fd = fds[0];
+	stream->tls = NULL;
+	assert_int_equal(ps_stream_secure(stream, tls, HOST), 0);
+}
+
+/* used: the application has used OpenSSL before the library does. Never returns. */
+static void exit_with_a_thread_inside(const char *folder, bool used)
+{
+	struct authority *other = used ? authority_new(folder, "other") : NULL;
+	struct ps_tls *tls = authority_tls(folder, "mirror", "ca", NULL);
+	pthread_t keeper;
+
+	if (other)
+		authority_free(other);
+	connect_to_nobody(&mirror, tls);
+	connect_to_nobody(&idle, tls);
+	atomic_store(&exits, true);
+	if (!OPENSSL_atexit(openssl_ends) || pthread_create(&keeper, NULL, keep, NULL))
+		_exit(1);
+	while (!atomic_load(&held))
+		sched_yield();
+	exit(0);
+}
+
+static void make_certificate(const char *folder)
+{
+	const struct leaf leaf = { "mirror", "DNS:" HOST, NULL, 0, 0 };
+	struct authority *authority = authority_new(folder, "ca");
+
+	authority_issue(authority, &leaf);
+	authority_free(authority);
+}
+
+static int await(pid_t child)
+{
+	int status;
+
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static char folder[] = "/tmp/perseas-exit-XXXXXX";
+
+/* OpenSSL is not used in this process itself. */
+static int setup(void **state)
+{
+	pid_t child;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		make_certificate(folder);
+		_exit(0);
+	}
+	return await(child);
+}
+
+static int teardown(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	return system(command);
+}
+
+static void test_threads_are_out_of_openssl_at_exit(void **state)
+{
+	(void)state;
+	for (int used = 0; used < 2; used++) {
+		pid_t child;
+
+		fflush(stdout);
+		child = fork();
+		if (child == 0)
+			exit_with_a_thread_inside(folder, used);
+		assert_int_equal(await(child), 0);
+	}
+}
+
+/* A child of fork has no thread that could leave: it need not wait for one. */
+static void test_a_child_of_fork_waits_for_nobody(void **state)
+{
+	struct ps_tls *tls;
+	pthread_t keeper;
+	pid_t child;
+
+	(void)state;
+	tls = authority_tls(folder, "mirror", "ca", NULL);
+	connect_to_nobody(&mirror, tls);
+	atomic_store(&exits, true);
+	assert_int_equal(pthread_create(&keeper, NULL, keep, NULL), 0);
+	while (!atomic_load(&held))
+		sched_yield();
+	child = fork();
+	if (child == 0) {
+		forked = true;
+		atomic_store(&naps, 0);
+		exit(0);
+	}
+	assert_int_equal(await(child), 0);
+	atomic_store(&exits, false);
+	atomic_store(&naps, ENOUGH);
+	shutdown(mirror.fd, SHUT_RDWR);
+	pthread_join(keeper, NULL);
+	ps_tls_free(tls);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_threads_are_out_of_openssl_at_exit),
+		cmocka_unit_test(test_a_child_of_fork_waits_for_nobody),
+	};
+
+	if (atexit(all_is_over))
+		return 1;
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

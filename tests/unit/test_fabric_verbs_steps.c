@@ -1,0 +1,356 @@
+/*
+ * test_fabric_verbs_steps.c - RDMA connections that are made in steps: a mirror, a device or a
+ * connection manager that says nothing holds nobody up, and what it says later is taken in then.
+ */
+#include "verbs_mirror.h"
+
+#include <poll.h>
+
+enum { STEPS_MOST = 50 };
+
+static struct ps_link *begin(struct verbs_mirror *m)
+{
+	struct ps_error error = { 0 };
+	struct ps_link *link = ps_fabric_rdma.attach_begin(&m->env, &m->address, &m->grant, NULL, 5,
+	                                                   &error);
+
+	if (!link)
+		fail_msg("%s", error.text);
+	return link;
+}
+
+static struct ps_link *ask(struct verbs_mirror *m)
+{
+	struct ps_error error = { 0 };
+	struct ps_link *link = ps_fabric_rdma.leads_begin(&m->env, &m->address, &m->grant, &error);
+
+	if (!link)
+		fail_msg("%s", error.text);
+	return link;
+}
+
+static bool is_ready(struct ps_link *link)
+{
+	struct pollfd fd;
+
+	assert_true(ps_fabric_rdma.waits(link, &fd));
+	return poll(&fd, 1, 0) == 1;
+}
+
+/* Steps until there is nothing more to be taken in: the last step's result. */
+static int steps(struct ps_link *link, struct ps_error *error)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && is_ready(link); i++) {
+		assert_true(i < STEPS_MOST);
+		rc = ps_fabric_rdma.attach_step(link, soon(), error);
+	}
+	return rc;
+}
+
+/* Whatever the mirror left of its own ends. */
+static struct verbs_fake_alive alive(struct verbs_mirror *m)
+{
+	answer(m);
+	if (m->path)
+		peer_drop(m->path);
+	m->path = NULL;
+	return verbs_fake_alive();
+}
+
+/* At each step the other end may be silent. The steps return all the same, there is nothing to
+ * read, and another link is made meanwhile; once time is up the reason is told. */
+static void a_step_waits_for_nobody(void **state)
+{
+	const enum rdma_cm_event_type silent[] = {
+		RDMA_CM_EVENT_ADDR_RESOLVED,
+		RDMA_CM_EVENT_ROUTE_RESOLVED,
+		RDMA_CM_EVENT_CONNECT_REQUEST,
+		RDMA_CM_EVENT_ESTABLISHED,
+	};
+	struct verbs_mirror *m = *state;
+	struct verbs_fake_alive before, after;
+
+	works(m);
+	for (unsigned i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
+		const uint64_t until = soon();
+		struct ps_error error = { 0 };
+		struct ps_link *link;
+
+		before = alive(m);
+		verbs_fake_mute(silent[i], true);
+		link = begin(m);
+		assert_int_equal(steps(link, &error), 0);
+		verbs_fake_mute(silent[i], false);
+		/* This mirror keeps one connection: the newest that it accepted. */
+		if (silent[i] != RDMA_CM_EVENT_ESTABLISHED)
+			works(m);
+		assert_false(is_ready(link));
+		assert_int_equal(ps_fabric_rdma.attach_step(link, until, &error), 0);
+		assert_true(ps_monotonic() < until);
+		assert_int_equal(ps_fabric_rdma.attach_step(link, ps_monotonic(), &error),
+		                 PERSEAS_ERDMA);
+		assert_non_null(strstr(error.text, "took too long"));
+		ps_fabric_rdma.detach(link);
+		after = alive(m);
+		assert_memory_equal(&before, &after, sizeof(before));
+	}
+}
+
+/* A mirror that hangs takes no notice of the request: time passes, and it is given up. */
+static void silence_ends_in_time(void **state)
+{
+	struct verbs_mirror *m = *state;
+	struct ps_error error = { 0 };
+	struct ps_link *link;
+	uint64_t until;
+	struct pollfd fd;
+	int rc;
+
+	works(m);
+	m->silent = true;
+	link = begin(m);
+	until = ps_monotonic() + 20000000;
+	while ((rc = ps_fabric_rdma.attach_step(link, until, &error)) == 0) {
+		assert_true(ps_monotonic() < soon());
+		assert_true(ps_fabric_rdma.waits(link, &fd));
+		ps_poll(&fd, 1, until);
+	}
+	assert_true(ps_monotonic() >= until);
+	assert_int_equal(rc, PERSEAS_ERDMA);
+	assert_int_equal(error.code, PERSEAS_ERDMA);
+	assert_non_null(strstr(error.text, "took too long"));
+	ps_fabric_rdma.detach(link);
+	m->silent = false;
+	answer(m);
+	works(m);
+}
+
+/* The mirror goes on, and answers what it had been asked: that is readable, and the link is up. */
+static void a_late_answer_is_taken_in(void **state)
+{
+	struct verbs_mirror *m = *state;
+	struct ps_error error = { 0 };
+	struct ps_link *link;
+
+	m->silent = true;
+	link = begin(m);
+	assert_int_equal(steps(link, &error), 0);
+	assert_null(m->path);
+	m->silent = false;
+	answer(m);
+	assert_non_null(m->path);
+	assert_true(is_ready(link));
+	assert_int_equal(steps(link, &error), 1);
+	assert_memory_equal(m->hello.token, m->token, PS_ID_SIZE);
+	/* Up it is for good. */
+	assert_int_equal(ps_fabric_rdma.attach_step(link, 0, &error), 1);
+	is_up(m, link);
+}
+
+/* It refuses late, or its host does. */
+static void a_late_refusal_is_told(void **state)
+{
+	const struct {
+		enum ps_answer_status status;
+		int code;
+	} refusals[] = {
+		{ PS_ANSWER_BAD_TOKEN, PERSEAS_EUNREACHABLE },
+		{ PS_ANSWER_USED_TOKEN, PERSEAS_EUNREACHABLE },
+		{ PS_ANSWER_NO_RESOURCES, PERSEAS_ERDMA },
+		{ PS_ANSWER_BAD_VERSION, PERSEAS_EVERSION },
+	};
+	struct verbs_mirror *m = *state;
+
+	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		struct ps_error error = { 0 };
+		struct ps_link *link;
+
+		m->silent = true;
+		link = begin(m);
+		assert_int_equal(steps(link, &error), 0);
+		m->silent = false;
+		m->status = refusals[i].status;
+		answer(m);
+		assert_int_equal(steps(link, &error), refusals[i].code);
+		assert_int_equal(error.code, refusals[i].code);
+		ps_fabric_rdma.detach(link);
+		m->status = PS_ANSWER_OK;
+	}
+	works(m);
+}
+
+/* Events that belong to another step come first at each of them: they are passed over, and none
+ * stands for the one that is awaited. */
+static void events_of_other_steps_are_passed_over(void **state)
+{
+	const enum rdma_cm_event_type order[] = {
+		RDMA_CM_EVENT_ADDR_RESOLVED,
+		RDMA_CM_EVENT_ROUTE_RESOLVED,
+		RDMA_CM_EVENT_ESTABLISHED,
+	};
+	struct verbs_mirror *m = *state;
+
+	works(m);
+	for (unsigned i = 0; i < 3; i++) {
+		for (unsigned k = 0; k < 3; k++) {
+			struct ps_error error = { 0 };
+			struct ps_link *link;
+
+			if (k == i)
+				continue;
+			if (m->path)
+				peer_drop(m->path);
+			m->path = NULL;
+			verbs_fake_before(order[i], order[k]);
+			link = begin(m);
+			if (steps(link, &error) != 1)
+				fail_msg("event %d before %d: %s", order[k], order[i], error.text);
+			assert_non_null(m->path);
+			is_up(m, link);
+		}
+	}
+}
+
+/* The mirror's acceptance carries bytes of any length that are no welcome. */
+static void what_comes_with_the_acceptance_is_checked(void **state)
+{
+	struct verbs_mirror *m = *state;
+	uint8_t bytes[64];
+
+	m->here->exact = m->there->exact = true;
+	for (unsigned length = 0; length <= sizeof(bytes); length++) {
+		struct ps_error error = { 0 };
+		struct ps_link *link;
+
+		memset(bytes, 0xff, sizeof(bytes));
+		bytes[0] = PS_OP_HELLO;
+		m->greeting = bytes;
+		m->greeting_len = length;
+		link = begin(m);
+		assert_int_equal(steps(link, &error), PERSEAS_EPROTOCOL);
+		ps_fabric_rdma.detach(link);
+	}
+	m->greeting = NULL;
+	works(m);
+}
+
+static unsigned registered; /* times that the ring was */
+static const void *ring;
+
+static struct ibv_mr *count_reg_mr(struct ibv_pd *pd, void *memory, size_t length, int access)
+{
+	registered += memory == ring;
+	return verbs_fake_table.reg_mr(pd, memory, length, access);
+}
+
+/* The ring is registered with a device once, whether links are made one after the other or beside
+ * each other. */
+static void the_ring_is_registered_once(void **state)
+{
+	struct verbs_mirror *m = *state;
+	struct ps_error error = { 0 };
+	struct ps_link *first, *second;
+
+	registered = 0;
+	ring = m->env.staging;
+	m->verbs.reg_mr = count_reg_mr;
+	m->silent = true;
+	first = begin(m);
+	second = begin(m);
+	assert_int_equal(steps(first, &error), 0);
+	assert_int_equal(steps(second, &error), 0);
+	ps_fabric_rdma.detach(first);
+	ps_fabric_rdma.detach(second);
+	m->silent = false;
+	answer(m);
+	works(m);
+	works(m);
+	assert_int_equal(registered, 1);
+}
+
+/* It is given up after any number of steps; nothing is left. */
+static void it_may_be_given_up_at_any_time(void **state)
+{
+	struct verbs_mirror *m = *state;
+	int rc = 0;
+
+	works(m);
+	for (unsigned count = 0; rc == 0; count++) {
+		struct verbs_fake_alive before = alive(m), after;
+		struct ps_error error = { 0 };
+		struct ps_link *link = begin(m);
+
+		assert_true(count < STEPS_MOST);
+		for (unsigned i = 0; i < count && !rc; i++)
+			rc = ps_fabric_rdma.attach_step(link, soon(), &error);
+		assert_true(rc >= 0);
+		ps_fabric_rdma.detach(link);
+		after = alive(m);
+		assert_memory_equal(&before, &after, sizeof(before));
+	}
+}
+
+/* Does it lead there, while another fabric carries the session? A mirror that knows the session
+ * says that its data path is taken: it does. All else is no, and none of it is waited for. */
+static void a_question_is_answered_without_a_session(void **state)
+{
+	const struct {
+		enum ps_answer_status status;
+		int rc;
+	} answers[] = {
+		{ PS_ANSWER_USED_TOKEN, 1 },
+		{ PS_ANSWER_OK, PERSEAS_ERDMA },
+		{ PS_ANSWER_BAD_TOKEN, PERSEAS_EUNREACHABLE },
+		{ PS_ANSWER_NO_RESOURCES, PERSEAS_ERDMA },
+	};
+	struct verbs_mirror *m = *state;
+	unsigned port = m->grant.rdma_port;
+	struct ps_error error = { 0 };
+	struct ps_link *link;
+
+	m->grant.n_regions = 0;
+	for (unsigned i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		m->silent = true;
+		m->status = answers[i].status;
+		link = ask(m);
+		assert_int_equal(steps(link, &error), 0);
+		m->silent = false;
+		answer(m);
+		assert_int_equal(steps(link, &error), answers[i].rc);
+		ps_fabric_rdma.detach(link);
+	}
+	m->grant.rdma_port = 9;
+	link = ask(m);
+	assert_int_equal(steps(link, &error), PERSEAS_ERDMA);
+	ps_fabric_rdma.detach(link);
+	m->grant.rdma_port = port;
+	m->silent = true;
+	link = ask(m);
+	assert_int_equal(steps(link, &error), 0);
+	ps_fabric_rdma.detach(link);
+	m->silent = false;
+	m->status = PS_ANSWER_OK;
+	m->grant.n_regions = 2;
+	answer(m);
+	works(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(a_step_waits_for_nobody),
+		TEST(silence_ends_in_time),
+		TEST(a_late_answer_is_taken_in),
+		TEST(a_late_refusal_is_told),
+		TEST(events_of_other_steps_are_passed_over),
+		TEST(what_comes_with_the_acceptance_is_checked),
+		TEST(the_ring_is_registered_once),
+		TEST(it_may_be_given_up_at_any_time),
+		TEST(a_question_is_answered_without_a_session),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

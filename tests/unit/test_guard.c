@@ -1,0 +1,198 @@
+/*
+ * test_guard.c - mappings whose files are truncated: the process goes on, and knows of it; faults
+ * that are not of a guarded mapping end where they did before.
+ */
+#include "../../proto/image/guard.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { PAGE = 4096, PAGES = 8, SIZE = PAGE * PAGES };
+
+struct mapping {
+	int fd;
+	uint8_t *base;
+	struct ps_guard *guard;
+};
+
+static struct mapping map(bool guarded)
+{
+	struct mapping mapping = { .fd = memfd_create("guard", MFD_CLOEXEC) };
+
+	assert_int_equal(ftruncate(mapping.fd, SIZE), 0);
+	mapping.base = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, mapping.fd, 0);
+	assert_ptr_not_equal(mapping.base, MAP_FAILED);
+	memset(mapping.base, 7, SIZE);
+	if (guarded)
+		mapping.guard = ps_guard_new(mapping.base, SIZE);
+	return mapping;
+}
+
+static void unmap(struct mapping *mapping)
+{
+	ps_guard_free(mapping->guard);
+	munmap(mapping->base, SIZE);
+	close(mapping->fd);
+}
+
+/* Half of the file goes away. */
+static void a_hole_reads_as_zeros_and_is_known(void **state)
+{
+	struct mapping mapping = map(true), other = map(true);
+	const unsigned tears = ps_guard_tears();
+	volatile uint8_t *bytes = mapping.base;
+
+	(void)state;
+	ps_guard_install(); /* over the one of cmocka; so below */
+	assert_int_equal(ftruncate(mapping.fd, SIZE / 2), 0);
+	assert_int_equal(bytes[SIZE / 2 - 1], 7);
+	assert_false(ps_guard_torn(mapping.guard));
+	assert_int_equal(ps_guard_tears(), tears);
+	assert_int_equal(bytes[SIZE - 1], 0);
+	assert_true(ps_guard_torn(mapping.guard));
+	assert_int_equal(ps_guard_tears(), tears + 1);
+	bytes[SIZE / 2] = 9; /* before the page that was touched first */
+	assert_int_equal(bytes[SIZE / 2], 9);
+	assert_int_equal(bytes[0], 7);
+	assert_int_equal(ps_guard_tears(), tears + 1);
+	assert_false(ps_guard_torn(other.guard));
+	unmap(&mapping);
+	unmap(&other);
+}
+
+static void *fill(void *arg)
+{
+	memset(arg, 1, SIZE);
+	return NULL;
+}
+
+/* Threads write, and the file is cut and grown meanwhile. */
+static void threads_survive_a_file_that_is_cut_again_and_again(void **state)
+{
+	(void)state;
+	ps_guard_install();
+	for (int round = 0; round < 50; round++) {
+		struct mapping mapping = map(true);
+		pthread_t threads[2];
+
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, fill, mapping.base), 0);
+		assert_int_equal(ftruncate(mapping.fd, round % PAGES * PAGE), 0);
+		assert_int_equal(ftruncate(mapping.fd, SIZE), 0);
+		for (int i = 0; i < 2; i++)
+			pthread_join(threads[i], NULL);
+		unmap(&mapping);
+	}
+}
+
+/* Many guards come and go: each entry is used again. */
+static void guards_are_as_many_as_are_needed(void **state)
+{
+	enum { MANY = 2000 };
+	static struct ps_guard *guards[MANY];
+	struct mapping mapping = map(true);
+
+	(void)state;
+	ps_guard_install();
+	for (int round = 0; round < 2; round++) {
+		for (uintptr_t i = 0; i < MANY; i++)
+			assert_non_null(guards[i] = ps_guard_new((void *)(PAGE * (i + 1)), PAGE));
+		for (int i = 0; i < MANY; i++)
+			ps_guard_free(guards[i]);
+	}
+	assert_int_equal(ftruncate(mapping.fd, 0), 0);
+	assert_int_equal(*(volatile uint8_t *)mapping.base, 0);
+	assert_true(ps_guard_torn(mapping.guard));
+	unmap(&mapping);
+}
+
+/* What a child ends with that runs fn. */
+static int ends_with(void (*fn)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		fn();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void touch_without_guard(void)
+{
+	struct mapping mapping = map(false), guarded = map(true);
+
+	signal(SIGBUS, SIG_DFL);
+	(void)guarded;
+	if (ftruncate(mapping.fd, 0) == 0)
+		*(volatile uint8_t *)mapping.base = 1;
+}
+
+static void touch_after_guard(void)
+{
+	struct mapping mapping = map(true);
+
+	ps_guard_free(mapping.guard);
+	if (ftruncate(mapping.fd, 0) == 0)
+		*(volatile uint8_t *)mapping.base = 1;
+}
+
+static void send_bus(void)
+{
+	raise(SIGBUS);
+}
+
+/* The parent's mappings are not this process's. */
+static struct mapping parents;
+
+static void touch_parents(void)
+{
+	if (ftruncate(parents.fd, 0) == 0)
+		*(volatile uint8_t *)parents.base = 1;
+}
+
+/* A sanitizer has a handler of its own, which ends the process in its own way. */
+static bool is_end(int status)
+{
+	return status == -SIGBUS || status > 0 || status == -SIGABRT;
+}
+
+static void other_faults_end_the_process_as_before(void **state)
+{
+	(void)state;
+	signal(SIGBUS, SIG_DFL);
+	ps_guard_install();
+	parents = map(true);
+	assert_true(is_end(ends_with(touch_without_guard)));
+	assert_true(is_end(ends_with(touch_after_guard)));
+	assert_true(is_end(ends_with(touch_parents)));
+	assert_true(is_end(ends_with(send_bus)));
+	unmap(&parents);
+}
+
+#define TEST(name) cmocka_unit_test(name)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_hole_reads_as_zeros_and_is_known),
+		TEST(threads_survive_a_file_that_is_cut_again_and_again),
+		TEST(guards_are_as_many_as_are_needed),
+		TEST(other_faults_end_the_process_as_before),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/*
+ * test_hung.c - a mirror that hangs, with its connections up, as a process that is stopped does: it
+ * holds nothing up but what is done with itself. What a round of the keeper waited for shows in the
+ * clock: in these rounds nothing else lets time pass.
+ */
+#include "resync_rig.h"
+
+#define MS (uint64_t)1000000
+#define ROUND (20 * MS)   /* between rounds of the keeper */
+#define LITTLE (100 * MS) /* thousands of looks at the clock */
+#define MOMENT (100 * MS) /* that all have to answer; it is asked for twice in a copy */
+
+static int setup_five(void **state)
+{
+	return setup_of(state, 5, 3, true);
+}
+
+/* ns that rounds of the keeper waited until the mirror was copied whole. */
+static uint64_t waited(struct fixture *f, unsigned mirror)
+{
+	struct owner *o = f->o;
+	const uint64_t start = o->d->now;
+	const uint64_t resyncs = owner_stat(o).resyncs;
+	uint64_t rounds = 0;
+
+	while (owner_stat(o).resyncs == resyncs) {
+		assert_true(++rounds < ROUNDS);
+		direct_keep_after(o->d, o->p, ROUND);
+	}
+	assert_int_equal(owner_state(o, mirror), PERSEAS_MIRROR_LIVE);
+	return o->d->now - start - rounds * ROUND;
+}
+
+/* Its connections broke, and it takes new ones, and says nothing. */
+static void break_and_hang(struct owner *o, unsigned mirror)
+{
+	direct_hang(o->d, mirror);
+	direct_cut(o->d, mirror);
+	direct_keep(o->d, o->p);
+	assert_int_equal(owner_state(o, mirror), PERSEAS_MIRROR_DOWN);
+}
+
+/* Mirror 2 hangs while it is claimed again: mirror 1 is copied as if it were not there. */
+static void test_a_claim_that_is_not_answered_holds_up_no_copy(void **state)
+{
+	struct fixture *f = *state;
+
+	make_stale(f, 1);
+	break_and_hang(f->o, 2);
+	assert_true(waited(f, 1) < LITTLE);
+	assert_int_equal(owner_state(f->o, 2), PERSEAS_MIRROR_DOWN);
+	assert_image(f, 1);
+	direct_unhang(f->o->d, 2);
+	assert_catches_up(f, 2);
+}
+
+/* A mirror that is LIVE hangs. Once a sign of life is due for long it is asked nothing, so that one
+ * that lost its memory is made anew by the word of the others (I9), without a pause. */
+static void test_a_silent_mirror_is_not_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	direct_hang(o->d, 4);
+	for (unsigned i = 0; i < 2; i++)
+		direct_keep_after(o->d, o->p, 1100 * MS);
+	assert_int_equal(owner_state(o, 4), PERSEAS_MIRROR_LIVE);
+	direct_crash(o->d, 1);
+	memory_heap_lose(o->d->mirrors[1].memory, NULL);
+	direct_start(o->d, 1);
+	assert_true(waited(f, 1) < LITTLE);
+	assert_image(f, 1);
+	direct_unhang(o->d, 4);
+	assert_catches_up(f, 4);
+}
+
+/* It hung just before all were asked: it has the moment that all have, and no more, since enough
+ * others answer. What it says later answers nothing that is asked then. */
+static void test_a_mirror_that_just_hung_is_not_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	direct_crash(o->d, 1);
+	memory_heap_lose(o->d->mirrors[1].memory, NULL);
+	direct_start(o->d, 1);
+	o->d->mirrors[4].hung = true;
+	assert_true(waited(f, 1) < 2 * MOMENT + LITTLE);
+	assert_image(f, 1);
+	direct_unhang(o->d, 4);
+	assert_catches_up(f, 4);
+}
+
+/* Mirror after mirror hangs and goes on, while one is copied again and again: every copy comes to
+ * its end, and all catch up. */
+static void test_mirrors_hang_in_turn(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	for (unsigned hung = 2; hung < 5; hung++) {
+		make_stale(f, 1);
+		break_and_hang(o, hung);
+		assert_true(waited(f, 1) < LITTLE);
+		put_all_over(f, (uint8_t)hung);
+		direct_unhang(o->d, hung);
+		assert_catches_up(f, hung);
+	}
+	assert_carries(f, 0);
+}
+
+/* Mirror 1 needs seconds for one request before it is copied to: the others hear from this owner
+ * meanwhile, so that no other owner takes it for silent. */
+static void assert_heard_beside(struct fixture *f, int request)
+{
+	struct owner *o = f->o;
+	const uint64_t start = o->d->now;
+
+	o->d->mirrors[1].slow_at = request;
+	o->d->mirrors[1].slow_ns = 2500 * MS;
+	while (owner_state(o, 1) != PERSEAS_MIRROR_RESYNCING) {
+		assert_true(o->d->now - start < 6000 * MS);
+		direct_keep_after(o->d, o->p, ROUND);
+		assert_true(o->d->now - o->p->mirrors[0].asked_at < 600 * MS);
+		assert_true(o->d->now - o->p->mirrors[2].asked_at < 600 * MS);
+	}
+	assert_true(o->d->now - start >= 2500 * MS);
+	assert_catches_up(f, 1);
+}
+
+/* It lost its memory, and makes it anew. */
+static void test_signs_of_life_go_on_while_memory_is_made(void **state)
+{
+	struct fixture *f = *state;
+
+	direct_crash(f->o->d, 1);
+	memory_heap_lose(f->o->d->mirrors[1].memory, NULL);
+	direct_start(f->o->d, 1);
+	assert_heard_beside(f, PERSEAS__REQUEST__BODY_REBUILD);
+}
+
+/* It is copied to in place. */
+static void test_signs_of_life_go_on_while_a_copy_is_prepared(void **state)
+{
+	make_stale(*state, 1);
+	assert_heard_beside(*state, PERSEAS__REQUEST__BODY_JOINING);
+}
+
+#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_claim_that_is_not_answered_holds_up_no_copy, setup),
+		TEST(test_a_silent_mirror_is_not_waited_for, setup_five),
+		TEST(test_a_mirror_that_just_hung_is_not_waited_for, setup_five),
+		TEST(test_mirrors_hang_in_turn, setup_five),
+		TEST(test_signs_of_life_go_on_while_memory_is_made, setup),
+		TEST(test_signs_of_life_go_on_while_a_copy_is_prepared, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,124 @@
+/*
+ * test_image_long.c - records of very many entries are rolled back in order, and in linear time.
+ */
+#include "../../proto/image/image.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+/* An image whose unfinished transaction has `count` entries of 8 bytes, all at the same place and
+ * each with another before-image. */
+static struct ps_record *make_long_record(struct ps_image *image, uint8_t *segment, uint32_t count)
+{
+	const struct ps_range range = { .segment = 0, .length = 8 };
+	const uint64_t length = sizeof(struct ps_record) + (uint64_t)count * (sizeof(range) + 8);
+	struct ps_record *record;
+	uint8_t *at;
+
+	memset(image, 0, sizeof *image);
+	image->ring_size = 64 + (length + 63) / 64 * 64;
+	image->log = calloc(1, PS_RING_OFFSET + image->ring_size);
+	assert_non_null(image->log);
+	ps_image_format(image->log);
+	image->segments[0].base = segment;
+	image->segments[0].size = 8;
+	record = (struct ps_record *)(image->log + PS_RING_OFFSET + 64);
+	record->kind = PS_RECORD_TRANSACTION;
+	record->length = (uint32_t)length;
+	record->ranges = count;
+	at = (uint8_t *)(record + 1);
+	for (uint64_t i = 0; i < count; i++, at += sizeof(range) + 8) {
+		memcpy(at, &range, sizeof(range));
+		memcpy(at + sizeof(range), &i, 8);
+	}
+	ps_record_seal(record, 0, 1, 64, 0, 0);
+	return record;
+}
+
+/* Around the numbers at which the walk over the entries takes another shape. */
+static void any_number_of_entries_goes_back_last_first(void **state)
+{
+	static const uint32_t counts[] = { 1023,
+		                           1024,
+		                           1025,
+		                           1024 * 1024 - 1,
+		                           1024 * 1024 + 1,
+		                           1,
+		                           2,
+		                           255,
+		                           256,
+		                           257,
+		                           511,
+		                           512,
+		                           513,
+		                           65535,
+		                           65536,
+		                           65537,
+		                           131073,
+		                           70000,
+		                           99999,
+		                           256 * 300,
+		                           257 * 256,
+		                           300000 };
+	struct ps_image image;
+	struct ps_slot slot;
+	uint64_t first;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+		uint64_t segment = 12345;
+
+		make_long_record(&image, (uint8_t *)&segment, counts[i]);
+		assert_int_equal(ps_image_recover(&image, &slot), PS_RECOVERY_UNDONE);
+		memcpy(&first, &segment, sizeof(first));
+		assert_int_equal(first, 0);
+		free(image.log);
+	}
+}
+
+static uint64_t processor_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* A claim waits for it: each entry is walked over a few times, not once for each halving of their
+ * number, of which a million has twenty. Processor time, against that of a check of the record. */
+static void a_long_record_goes_back_in_linear_time(void **state)
+{
+	uint64_t segment = 0, began, check = UINT64_MAX, undo = UINT64_MAX;
+	struct ps_image image;
+	struct ps_record *record = make_long_record(&image, (uint8_t *)&segment, 1 << 20);
+
+	(void)state;
+	for (int round = 0; round < 5; round++) {
+		began = processor_ns();
+		assert_int_equal(ps_record_check(record, image.ring_size - 64), PS_RECORD_OK);
+		check = processor_ns() - began < check ? processor_ns() - began : check;
+		began = processor_ns();
+		assert_true(ps_image_undo(&image, record));
+		undo = processor_ns() - began < undo ? processor_ns() - began : undo;
+	}
+	print_message("check %llu us, undo %llu us\n", (unsigned long long)check / 1000,
+	              (unsigned long long)undo / 1000);
+	assert_true(undo < 6 * check);
+	free(image.log);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_number_of_entries_goes_back_last_first),
+		cmocka_unit_test(a_long_record_goes_back_in_linear_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

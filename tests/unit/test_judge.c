@@ -1,0 +1,284 @@
+/*
+ * test_judge.c - what a set of headers means: the order of rosters, and cases that the library and
+ * the command once judged otherwise. test_judge_random.c has random sets.
+ */
+#include "judge_rig.h"
+
+/* --- the order of rosters --- */
+
+static Perseas__Roster roster_of(uint64_t epoch, uint64_t version)
+{
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+
+	roster.epoch = epoch;
+	roster.version = version;
+	return roster;
+}
+
+/* Rosters of an owner that was fenced may have counted on. */
+static void of_two_rosters_the_later_owners_is_newer(void **state)
+{
+	const Perseas__Roster many = roster_of(5, 9), later = roster_of(6, 2);
+
+	(void)state;
+	assert_true(ps_roster_newer(&later, &many));
+	assert_false(ps_roster_newer(&many, &later));
+}
+
+/* By (epoch, version): every two, and every three, of a few, and of none. */
+static void the_order_of_rosters_is_total(void **state)
+{
+	enum { EPOCHS = 3, VERSIONS = 3, COUNT = EPOCHS * VERSIONS + 1 };
+	Perseas__Roster rosters[COUNT - 1];
+	const Perseas__Roster *all[COUNT] = { NULL };
+
+	(void)state;
+	for (int i = 0; i + 1 < COUNT; i++) {
+		rosters[i] = roster_of(UINT64_MAX - (unsigned)(i / VERSIONS),
+		                       UINT64_MAX - (unsigned)(i % VERSIONS));
+		all[i + 1] = &rosters[i];
+	}
+	for (int a = 0; a < COUNT; a++)
+		for (int b = 0; b < COUNT; b++) {
+			const int order = ps_roster_order(all[a], all[b]);
+
+			assert_int_equal(order == 0, a == b);
+			assert_true((order < 0) == ps_roster_newer(all[b], all[a]));
+			assert_int_equal(order > 0, ps_roster_newer(all[a], all[b]));
+			for (int c = 0; order > 0 && c < COUNT; c++)
+				if (ps_roster_newer(all[b], all[c]))
+					assert_true(ps_roster_newer(all[a], all[c]));
+		}
+}
+
+/* A mirror that was away may have a next roster that the settled one has overtaken. */
+static void a_next_roster_may_be_overtaken(void **state)
+{
+	Perseas__Header header = PERSEAS__HEADER__INIT;
+	Perseas__Roster settled = roster_of(5, 3), next = roster_of(5, 4);
+
+	(void)state;
+	header.roster = &settled;
+	assert_ptr_equal(ps_roster_newest(&header), &settled);
+	header.next_roster = &next;
+	assert_ptr_equal(ps_roster_newest(&header), &next);
+	settled.epoch = 6;
+	assert_ptr_equal(ps_roster_newest(&header), &settled);
+}
+
+/* --- which store --- */
+
+/* perseas status once took the store that was never made, for it has more images. */
+static void a_making_gives_way_to_a_store(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 1, 3);
+	list(&s, 1, 0, 1, 4);
+	tell(&s, 0, 0, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
+	tell(&s, 0, 1, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNFINISHED);
+	assert_true(is_store(&s, 0));
+	assert_int_equal(s.j.listed, 3);
+	tell(&s, 1, 2, 0, 5);
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_true(is_store(&s, 1));
+	assert_int_equal(s.j.belongs, 4);
+}
+
+/* One image that is settled decides: an open settles the others first. */
+static void a_making_that_is_decided_opens(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 2, 7);
+	tell(&s, 0, 0, 0, 0);
+	tell(&s, 0, 1, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_int_equal(s.j.candidates, 1);
+	s.told[0].out = true;
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNFINISHED);
+}
+
+/* perseas status once took the first one that it was told of, and the library refused, also where a
+ * third store, that it was told of later, had more images than either. */
+static void two_stores_of_one_weight_are_ambiguous(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	for (unsigned store = 0; store < 3; store++)
+		list(&s, store, 0, 1, 6);
+	tell(&s, 0, 1, 0, 9);
+	tell(&s, 1, 1, 0, 5);
+	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
+	tell(&s, 2, 1, 0, 7);
+	tell(&s, 2, 2, 0, 8);
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_true(is_store(&s, 2));
+	assert_int_equal(s.j.newest, 3);
+}
+
+/* Many images that left the roster, of a store that went on elsewhere. */
+static void one_listed_image_outweighs_those_that_are_not(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 1, 0x80);
+	list(&s, 1, 0, 1, 1);
+	for (unsigned k = 0; k < 4; k++)
+		tell(&s, 0, k, 0, 9);
+	tell(&s, 1, 0, 0, 5);
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_true(is_store(&s, 1));
+}
+
+/* --- which rosters, and who is a member --- */
+
+/* Mirror 0 makes way for mirror 3. perseas status once said that its image counts for nothing, and
+ * what it holds beyond the others was not the newest state that it named. */
+static void a_member_that_leaves_counts_until_the_change_is_settled(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 2, 0x7);
+	list(&s, 0, 1, 2, 0xe);
+	tell(&s, 0, 0, 0, 9);
+	tell(&s, 0, 1, 0, 7)->next_roster = &s.of[0].roster[1];
+	tell(&s, 0, 3, 0, 7)->next_roster = &s.of[0].roster[1];
+	s.headers[2].marked = true;
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_ptr_equal(s.j.settled, &s.of[0].roster[0]);
+	assert_ptr_equal(s.j.next, &s.of[0].roster[1]);
+	assert_true(s.j.marked);
+	assert_int_equal(s.j.listed, 7);
+	assert_int_equal(s.j.newest, 0);
+	/* Two of the old roster must be there, too. */
+	s.told[0].out = true;
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	/* Somebody has it settled: mirror 0 has left. */
+	s.told[0].out = false;
+	s.headers[1].roster = &s.of[0].roster[1];
+	s.headers[1].next_roster = NULL;
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_null(s.j.next);
+	assert_false(s.j.marked);
+	assert_int_equal(s.j.listed, 6);
+	assert_int_equal(s.told[s.j.newest].seq, 7);
+}
+
+/* A spill that was put back is a second image of the same parent: one of the two is the member, and
+ * the same one whoever is asked first. Where the parent is there as well, neither is. */
+static void of_two_loaded_from_the_same_one_counts(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 2, 0x7);
+	tell(&s, 0, 5, 0, 1)->parent_id = image_of(0, 0);
+	tell(&s, 0, 6, 0, 2)->parent_id = image_of(0, 0);
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(s.j.listed, 2); /* the lower id */
+	assert_int_equal(s.j.loaded, 2);
+	assert_ptr_equal(s.j.as[1], image_of(0, 0).data);
+	s.headers[0].image_id = image_of(0, 6);
+	s.headers[1].image_id = image_of(0, 5);
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(s.j.listed, 1);
+	tell(&s, 0, 0, 0, 1);
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(s.j.listed, 4);
+	assert_int_equal(s.j.loaded, 0);
+}
+
+/* By two addresses: it would have two voices. */
+static void one_image_has_one_voice(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 2, 0x7);
+	tell(&s, 0, 1, 0, 4);
+	tell(&s, 0, 1, 0, 4);
+	assert_int_equal(judge(&s), PS_OUTLOOK_TWICE);
+	assert_int_equal(s.j.listed, 1);
+	assert_int_equal(s.j.twice, 2);
+	s.headers[0].image_id = s.headers[1].image_id = image_of(0, 5);
+	s.headers[0].parent_id = s.headers[1].parent_id = image_of(0, 1);
+	assert_int_equal(judge(&s), PS_OUTLOOK_TWICE);
+	assert_int_equal(s.j.listed, 1);
+}
+
+/* --- what an open would come to --- */
+
+/* Three mirrors, W = 2: two voices make the state known. */
+static void r_must_have_a_voice(void **state)
+{
+	struct scene s = { .count = 0 };
+	Perseas__Header *other;
+
+	(void)state;
+	list(&s, 0, 0, 2, 0x7);
+	assert_int_equal(judge(&s), PS_OUTLOOK_NOTHING);
+	tell(&s, 0, 0, 0, 4);
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(s.j.newest, 0);
+	other = tell(&s, 0, 1, 0, 9);
+	other->state = PERSEAS__STATE__STATE_JOINING;
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	other->harmless = true;
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_int_equal(s.j.newest, 0);
+	other->state = PERSEAS__STATE__STATE_CONSISTENT;
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_int_equal(s.j.newest, 1);
+	s.told[1].has_slot = false;
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	s.told[1] = (struct ps_told){ .empty = true, .address = address_of(0, 1) };
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+}
+
+/* Three mirrors, W = 3: one knows the state, two must be touched, and the third may be made anew
+ * where it says that it lost its memory. */
+static void t_must_be_touched_and_w_be_had(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 3, 0x7);
+	tell(&s, 0, 0, 0, 4);
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNSEEN);
+	tell_empty(&s, 0, 2);
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNSEEN);
+	tell(&s, 0, 1, 0, 3);
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_ptr_equal(s.j.as[1], image_of(0, 2).data);
+	s.told[1].empty = false;
+	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
+	s.told[1].empty = true;
+	s.told[1].address = NULL;
+	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
+}
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_two_rosters_the_later_owners_is_newer),
+		cmocka_unit_test(the_order_of_rosters_is_total),
+		cmocka_unit_test(a_next_roster_may_be_overtaken),
+		cmocka_unit_test(a_making_gives_way_to_a_store),
+		cmocka_unit_test(a_making_that_is_decided_opens),
+		cmocka_unit_test(two_stores_of_one_weight_are_ambiguous),
+		cmocka_unit_test(one_listed_image_outweighs_those_that_are_not),
+		cmocka_unit_test(a_member_that_leaves_counts_until_the_change_is_settled),
+		cmocka_unit_test(of_two_loaded_from_the_same_one_counts),
+		cmocka_unit_test(one_image_has_one_voice),
+		cmocka_unit_test(r_must_have_a_voice),
+		cmocka_unit_test(t_must_be_touched_and_w_be_had),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

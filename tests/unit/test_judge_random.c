@@ -1,0 +1,352 @@
+/*
+ * test_judge_random.c - what holds for every set of headers, shown for thousands of random ones.
+ * The seeds are fixed, so that a run repeats.
+ */
+#include "judge_rig.h"
+
+enum { SEEDS = 20000 };
+
+static uint32_t dice;
+
+/* 0 to n - 1. */
+static unsigned roll(unsigned n)
+{
+	dice = dice * 1664525 + 1013904223;
+	return (unsigned)(((uint64_t)dice * n) >> 32);
+}
+
+static void draw_header(struct scene *s, unsigned k)
+{
+	static const Perseas__State states[] = {
+		PERSEAS__STATE__STATE_CREATING,   PERSEAS__STATE__STATE_JOINING,
+		PERSEAS__STATE__STATE_JOINING,    PERSEAS__STATE__STATE_CONSISTENT,
+		PERSEAS__STATE__STATE_CONSISTENT, PERSEAS__STATE__STATE_CONSISTENT,
+	};
+	const unsigned store = roll(4) ? 0 : roll(STORES), r = roll(ROSTERS);
+	Perseas__Header *header = tell(s, store, k, r, roll(4));
+	struct ps_told *told = &s->told[s->count - 1];
+	const unsigned next = r + 1 + roll(ROSTERS), parent = roll(IMAGES);
+
+	header->state = states[roll(sizeof(states) / sizeof(states[0]))];
+	header->harmless = roll(2);
+	if (next < ROSTERS) {
+		header->next_roster = &s->of[store].roster[next];
+		header->marked = !roll(4);
+	}
+	if (!roll(3) && parent != k)
+		header->parent_id = image_of(store, parent);
+	told->epoch = roll(3);
+	told->out = !roll(10);
+	told->has_slot = roll(10);
+}
+
+/* The mirror before is asked by another address, too. */
+static void draw_copy(struct scene *s, unsigned k)
+{
+	s->told[k] = s->told[k - 1];
+	s->told[k].address = NULL;
+	s->count++;
+}
+
+/* A set of headers, each from one of three stores, with rosters that overlap. */
+static void draw(struct scene *s, uint32_t seed)
+{
+	unsigned mirrors;
+
+	dice = seed * 2654435761u;
+	memset(s, 0, sizeof(*s));
+	for (unsigned store = 0; store < STORES; store++)
+		for (unsigned r = 0; r < ROSTERS; r++) {
+			unsigned mask = 1 + roll((1 << MEMBERS) - 1);
+
+			mask <<= roll(IMAGES - MEMBERS);
+			list(s, store, r, 1 + roll((unsigned)__builtin_popcount(mask)), mask);
+		}
+	mirrors = roll(MIRRORS + 1);
+	for (unsigned k = 0; k < mirrors; k++) {
+		if (!roll(8))
+			tell_empty(s, 0, k);
+		else if (!roll(8))
+			s->told[s->count++] = (struct ps_told){ .address = address_of(0, k) };
+		else if (k && !roll(20))
+			draw_copy(s, k);
+		else
+			draw_header(s, k);
+		/* Its image may have moved to another address since. */
+		if (!roll(4))
+			s->told[k].address = NULL;
+	}
+}
+
+/* The same mirrors in another order: told[i] goes to place to[i]. */
+static void shuffle(const struct scene *s, struct scene *other, unsigned to[MIRRORS])
+{
+	*other = *s;
+	for (unsigned i = 0; i < s->count; i++)
+		to[i] = i;
+	for (unsigned i = s->count; i > 1; i--) {
+		const unsigned k = roll(i), at = to[k];
+
+		to[k] = to[i - 1];
+		to[i - 1] = at;
+	}
+	for (unsigned i = 0; i < s->count; i++)
+		other->told[to[i]] = s->told[i];
+}
+
+static bool same_id(const uint8_t *a, const uint8_t *b)
+{
+	return a == b || (a && b && !memcmp(a, b, PS_ID_SIZE));
+}
+
+static void assert_alike(const struct ps_judgement *a, const struct ps_judgement *b)
+{
+	assert_int_equal(a->outlook, b->outlook);
+	assert_true(same_id(a->store_id, b->store_id));
+	assert_int_equal(a->unfinished, b->unfinished);
+	assert_ptr_equal(a->settled, b->settled);
+	assert_ptr_equal(a->next, b->next);
+	assert_int_equal(a->marked, b->marked);
+}
+
+static void whoever_is_asked_first_it_is_judged_alike(void **state)
+{
+	static struct scene s, other;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < SEEDS; seed++) {
+		unsigned to[MIRRORS];
+
+		draw(&s, seed);
+		judge(&s);
+		shuffle(&s, &other, to);
+		judge(&other);
+		assert_alike(&s.j, &other.j);
+		/* Which of two with the same image is the member depends on the order. */
+		for (unsigned i = 0; !s.j.twice && i < s.count; i++) {
+			assert_true(same_id(s.j.as[i], other.j.as[to[i]]));
+			assert_int_equal(s.j.belongs >> i & 1, other.j.belongs >> to[i] & 1);
+			assert_int_equal(s.j.listed >> i & 1, other.j.listed >> to[i] & 1);
+			assert_int_equal(s.j.loaded >> i & 1, other.j.loaded >> to[i] & 1);
+			assert_int_equal(s.j.counts >> i & 1, other.j.counts >> to[i] & 1);
+			assert_int_equal(s.j.candidates >> i & 1, other.j.candidates >> to[i] & 1);
+		}
+		assert_int_equal(s.j.newest < 0, other.j.newest < 0);
+		if (s.j.newest < 0 || s.j.twice)
+			continue;
+		assert_int_equal(s.told[s.j.newest].epoch, other.told[other.j.newest].epoch);
+		assert_int_equal(s.told[s.j.newest].seq, other.told[other.j.newest].seq);
+	}
+}
+
+/* One that does not answer, or whose image left the roster. */
+static void who_knows_no_more_changes_nothing(void **state)
+{
+	static struct scene s, more;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < SEEDS; seed++) {
+		Perseas__Header old = PERSEAS__HEADER__INIT;
+		unsigned at;
+
+		draw(&s, seed);
+		judge(&s);
+		more = s;
+		at = more.count++;
+		more.told[at] = (struct ps_told){ 0 };
+		if (roll(2) && s.j.settled && s.j.outlook != PS_OUTLOOK_AMBIGUOUS) {
+			old.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)s.j.store_id };
+			old.image_id = id_of(STORES * IMAGES);
+			old.roster = (Perseas__Roster *)s.j.settled;
+			old.state = s.j.unfinished ? PERSEAS__STATE__STATE_CREATING
+			                           : PERSEAS__STATE__STATE_CONSISTENT;
+			more.told[at] = (struct ps_told){ &old, false, false, true, 9, 9, NULL };
+		}
+		judge(&more);
+		assert_alike(&s.j, &more.j);
+		assert_memory_equal(s.j.as, more.j.as, sizeof(s.j.as));
+		assert_int_equal(s.j.listed, more.j.listed);
+		assert_int_equal(s.j.loaded, more.j.loaded);
+		assert_int_equal(s.j.counts, more.j.counts);
+		assert_int_equal(s.j.newest, more.j.newest);
+	}
+}
+
+static bool says(const struct scene *s, const struct ps_told *told)
+{
+	return told->header && !told->out && same_id(told->header->store_id.data, s->j.store_id) &&
+	       (s->j.unfinished || told->header->state != PERSEAS__STATE__STATE_CREATING);
+}
+
+/* Store, rosters and state are what some mirror told, and nobody with a say told of newer ones. */
+static void what_is_chosen_is_held_by_somebody(void **state)
+{
+	static struct scene s;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < SEEDS; seed++) {
+		bool store = false, settled = false, next = false;
+
+		draw(&s, seed);
+		judge(&s);
+		for (unsigned i = 0; i < s.count; i++) {
+			const struct ps_told *told = &s.told[i];
+
+			assert_false(told->header && !told->out && !s.j.store_id);
+			if (!says(&s, told))
+				continue;
+			store = true;
+			settled |= told->header->roster == s.j.settled;
+			next |= told->header->next_roster == s.j.next;
+			assert_false(ps_roster_newer(told->header->roster, s.j.settled));
+			if (ps_roster_newer(told->header->next_roster, s.j.settled))
+				assert_false(ps_roster_newer(told->header->next_roster, s.j.next));
+			if (s.j.candidates >> i & 1)
+				assert_true(told->epoch < s.told[s.j.newest].epoch ||
+				            (told->epoch == s.told[s.j.newest].epoch &&
+				             told->seq <= s.told[s.j.newest].seq));
+		}
+		assert_true(!s.j.store_id || store);
+		assert_true(!s.j.store_id || settled);
+		assert_true(!s.j.next || next);
+		assert_int_equal(s.j.newest >= 0, s.j.candidates != 0);
+		assert_true(s.j.newest < 0 || s.j.candidates >> s.j.newest & 1);
+	}
+}
+
+/* --- the rules, counted in another way: member by member --- */
+
+/* The image that is this member of a roster in force; of several the one with the lowest id. */
+static const struct ps_told *find_image(const struct scene *s, const Perseas__Member *member)
+{
+	const struct ps_told *heir = NULL;
+
+	for (unsigned i = 0; i < s->count; i++) {
+		const Perseas__Header *header = s->told[i].header;
+
+		if (!header || !same_id(header->store_id.data, s->j.store_id))
+			continue;
+		if (same_id(header->image_id.data, member->image_id.data))
+			return &s->told[i];
+		if (!same_id(header->parent_id.data, member->image_id.data) ||
+		    ps_roster_member(s->j.settled, header->image_id.data) ||
+		    ps_roster_member(s->j.next, header->image_id.data))
+			continue;
+		if (!heir ||
+		    memcmp(header->image_id.data, heir->header->image_id.data, PS_ID_SIZE) < 0)
+			heir = &s->told[i];
+	}
+	return heir;
+}
+
+enum worth { ABSENT, LOST, THERE, VOICE, CANDIDATE };
+
+static enum worth worth_of(const struct scene *s, const Perseas__Member *member)
+{
+	const struct ps_told *told = find_image(s, member);
+	const struct ps_told *by = NULL;
+
+	for (unsigned i = 0; i < s->count && !told; i++)
+		if (s->told[i].address && !strcmp(s->told[i].address, member->address) &&
+		    !(s->j.listed >> i & 1))
+			by = &s->told[i];
+	if (!told)
+		return by && !by->out &&
+		                       (by->empty ||
+		                        (by->header &&
+		                         same_id(by->header->store_id.data, s->j.store_id)))
+		               ? LOST
+		               : ABSENT;
+	if (told->out)
+		return ABSENT;
+	if (told->header->state == PERSEAS__STATE__STATE_CONSISTENT)
+		return told->has_slot ? CANDIDATE : THERE;
+	return told->header->state == PERSEAS__STATE__STATE_CREATING || told->header->harmless
+	               ? VOICE
+	               : THERE;
+}
+
+static unsigned count(const struct scene *s, const Perseas__Roster *roster, enum worth least)
+{
+	unsigned count = 0;
+
+	for (size_t k = 0; k < roster->n_members; k++)
+		count += worth_of(s, roster->members[k]) >= least;
+	return count;
+}
+
+static unsigned most(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+static unsigned r_of(const Perseas__Roster *roster)
+{
+	return (unsigned)roster->n_members - roster->acks + 1;
+}
+
+/* I9, by this roster. */
+static bool remakes(const struct scene *s, const Perseas__Roster *roster,
+                    const Perseas__Member *member)
+{
+	const bool own = ps_roster_member(roster, member->image_id.data);
+	const unsigned others = (unsigned)roster->n_members - own;
+
+	return others && count(s, roster, THERE) >= least(others, most(roster->acks, r_of(roster)));
+}
+
+static bool opens(const struct scene *s)
+{
+	const Perseas__Roster *old = s->j.settled, *next = s->j.next, *last = next ? next : old;
+	const unsigned n = (unsigned)old->n_members;
+	const unsigned t = n == 1 ? 1 : least(n - 1, most(old->acks, r_of(old)));
+	unsigned whole = count(s, last, THERE);
+
+	if (!s->j.candidates || count(s, old, VOICE) < r_of(old) ||
+	    count(s, last, VOICE) < r_of(last))
+		return false;
+	if (count(s, old, THERE) < (next ? n - t + 1 : t))
+		return false;
+	for (size_t k = 0; k < last->n_members; k++)
+		whole += worth_of(s, last->members[k]) == LOST &&
+		         remakes(s, old, last->members[k]) && remakes(s, last, last->members[k]);
+	return whole >= last->acks;
+}
+
+static void it_opens_where_the_rules_say_so(void **state)
+{
+	static struct scene s;
+	unsigned yes = 0, no = 0;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < SEEDS; seed++) {
+		draw(&s, seed);
+		if (judge(&s) < PS_OUTLOOK_UNKNOWN) {
+			assert_true(!s.j.store_id || s.j.unfinished || s.j.twice ||
+			            s.j.outlook == PS_OUTLOOK_AMBIGUOUS);
+			continue;
+		}
+		assert_int_equal(s.j.outlook == PS_OUTLOOK_OPENS, opens(&s));
+		yes += s.j.outlook == PS_OUTLOOK_OPENS;
+		no += s.j.outlook != PS_OUTLOOK_OPENS;
+	}
+	assert_in_range(yes, SEEDS / 20, SEEDS);
+	assert_in_range(no, SEEDS / 20, SEEDS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whoever_is_asked_first_it_is_judged_alike),
+		cmocka_unit_test(who_knows_no_more_changes_nothing),
+		cmocka_unit_test(what_is_chosen_is_held_by_somebody),
+		cmocka_unit_test(it_opens_where_the_rules_say_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/*
+ * test_link_end.c - the one end of a link: what is left of it, and who is told.
+ */
+#include "owner.h"
+#include "../../client/core/mirror.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static unsigned woken; /* bit i: enum ps_sleeper i */
+
+static void note_wake(struct ps_env *env, enum ps_sleeper who)
+{
+	(void)env;
+	woken |= 1u << who;
+}
+
+/* Ends the link of mirror 2, and gives who was woken by that. */
+static unsigned end_link(struct owner *o)
+{
+	struct ps_env *env = o->p->env;
+	const struct ps_env_ops *ops = env->ops;
+	struct ps_env_ops noting = *ops;
+
+	noting.wake = note_wake;
+	woken = 0;
+	pthread_mutex_lock(&o->p->lock);
+	env->ops = &noting;
+	ps_link_end(o->p, &o->p->mirrors[2]);
+	env->ops = ops;
+	pthread_mutex_unlock(&o->p->lock);
+	return woken;
+}
+
+static void assert_nothing_is_left(const struct ps_mirror *m)
+{
+	assert_null(m->link);
+	assert_false(m->active);
+	assert_int_equal(m->outstanding, 0);
+	assert_int_equal(m->bulk, 0);
+}
+
+/* A commit sleeps on the link, the keeper on all there is; and a link that has ended ends again. */
+static void an_end_takes_all_and_wakes_who_sleeps(void **state)
+{
+	const unsigned both = 1u << PS_COMMITTER | 1u << PS_KEEPER;
+	struct owner *o = *state;
+	struct ps_mirror *m = &o->p->mirrors[2];
+
+	o->d->mirrors[2].hold = DIRECT_HOLD_COMPLETIONS;
+	assert_int_equal(owner_put(o, 0, 8, 1), 0);
+	assert_int_equal(m->outstanding, 1);
+	m->bulk = 1; /* as while its image is copied */
+	o->p->leader = true;
+	assert_int_equal(end_link(o), both);
+	assert_nothing_is_left(m);
+	assert_int_equal(end_link(o), 0);
+	assert_nothing_is_left(m);
+	o->p->leader = false;
+}
+
+/* Nobody sleeps on the links: no commit is told. */
+static void an_end_wakes_no_more_than_those(void **state)
+{
+	struct owner *o = *state;
+
+	assert_int_equal(end_link(o), 1u << PS_KEEPER);
+	assert_nothing_is_left(&o->p->mirrors[2]);
+}
+
+/* What was under way is forgotten, and sent again over the next link. */
+static void a_mirror_goes_on_over_the_next_link(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_mirror_stat stat;
+
+	o->d->mirrors[2].hold = DIRECT_HOLD_COMPLETIONS;
+	assert_int_equal(owner_put(o, 0, 8, 1), 0);
+	pthread_mutex_lock(&o->p->lock);
+	ps_mirror_break(o->p, &o->p->mirrors[2], PS_LINK_BROKEN, "by the test");
+	pthread_mutex_unlock(&o->p->lock);
+	o->d->mirrors[2].hold = DIRECT_HOLD_NOTHING;
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_put(o, 8, 8, 2), 0);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(perseas_mirror_stat(o->p, 2, &stat), 0);
+	assert_int_equal(stat.seq, owner_stat(o).seq);
+}
+
+/* Whether commits go through the ring or not, a link that breaks under one is the same to who looks
+ * at the mirror, and to who counts the breaks of a fabric (detour.h). */
+static void a_link_breaks_in_one_way(void **state)
+{
+	struct owner *o = *state;
+	unsigned breaks = 0;
+
+	for (unsigned staged = 0; staged < 2; staged++) {
+		struct perseas_mirror_stat stat;
+
+		owner_close(o);
+		o->d->staged = staged;
+		owner_reopen(o);
+		owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+		assert_int_equal(o->p->staged, staged);
+		o->d->mirrors[2].writes_left = 0;
+		breaks = o->p->mirrors[2].way_back.breaks;
+		assert_int_equal(owner_put(o, 0, 8, (uint8_t)(staged + 1)), 0);
+		assert_int_equal(o->p->mirrors[2].way_back.breaks, breaks + 1);
+		assert_int_equal(perseas_mirror_stat(o->p, 2, &stat), 0);
+		assert_int_equal(stat.state, PERSEAS_MIRROR_DOWN);
+		assert_non_null(strstr(stat.trouble, "the data connection broke"));
+		o->d->mirrors[2].writes_left = -1;
+	}
+}
+
+/* Commits may be posting to it. */
+static void an_end_without_the_lock_is_a_mistake_of_ours(void **state)
+{
+	struct owner *o = *state;
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		const struct rlimit none = { 0, 0 };
+
+		setrlimit(RLIMIT_CORE, &none);
+		signal(SIGABRT, SIG_DFL);
+		close(STDERR_FILENO);
+		ps_link_end(o->p, &o->p->mirrors[2]);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGABRT);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_end_takes_all_and_wakes_who_sleeps),
+		TEST(an_end_wakes_no_more_than_those),
+		TEST(a_mirror_goes_on_over_the_next_link),
+		TEST(a_link_breaks_in_one_way),
+		TEST(an_end_without_the_lock_is_a_mistake_of_ours),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,495 @@
+/*
+ * test_litmus.c - the fences and the order of stores between a mirror and an owner on the same
+ * host, on two processors at once: the real fabric_shm.c against the real memory_file.c. No
+ * functional test notices that a fence is missing; what is looked at here is what a processor may
+ * then do.
+ *
+ * The owner is a process of its own, since a membarrier(2) reaches a process that registered, and
+ * the mirror's does not. Where there is but one processor, or these two are too busy to meet, the
+ * tests say so and are skipped. With an argument, only the tests run whose names it matches.
+ */
+#include "../../client/core/address.h"
+#include "../../client/core/fabric.h"
+#include "../../server/store/store_private.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum {
+	EPOCH = 7,
+	ROUNDS = 300000,  /* in which both write, and then look */
+	LOOKS = 200000,   /* at what an owner writes without a pause */
+	SECONDS = 10,     /* for a test; with few rounds by then, the processors were too busy */
+	LEAST = 10000,    /* rounds that show something */
+	PATIENCE = 20000, /* turns of a loop, before the other is let run */
+	LINES = 16,       /* of cache, that the owner writes to before its slot */
+	LINE = 64,        /* bytes */
+	RECORD = 128,     /* bytes, at the start of the ring */
+	DELAYS = 512,     /* turns of a loop */
+	SEGMENT_SIZE = 1 << 20,
+	REGIONS = 3,
+};
+
+/* What both processes see of each other, apart from the image itself. */
+struct desk {
+	_Alignas(LINE) _Atomic uint64_t go;   /* the round that has begun */
+	_Alignas(LINE) _Atomic uint64_t done; /* the last round that the owner ended */
+	_Atomic bool acknowledged;            /* what it was told in that round */
+	_Atomic bool ready, stop;
+};
+
+struct place {
+	char directory[64];
+	struct memory *memory;
+	struct image image;
+	struct desk *desk;
+	pid_t owner;
+	int processors[2];
+};
+
+static const struct ps_address here = { .scheme = PS_SCHEME_UNIX, .text = "unix:///mirror" };
+static const uint32_t ids[REGIONS] = { PS_REGION_LOG, PS_REGION_PROMISE, PS_REGION_SEGMENT };
+static const char *const names[REGIONS] = { "log.1", "promise.1", "segment-0.1" };
+static const uint64_t sizes[REGIONS] = { PS_RING_OFFSET + 8192, PS_PAGE, SEGMENT_SIZE };
+
+/* --- membarrier(2), which hosts may lack --- */
+
+enum barriers {
+	REAL,
+	NONE,      /* the call is not there */
+	FOR_OTHERS /* it is, and this owner may not register: it reaches others alone */
+};
+
+static enum barriers barriers;
+
+/* In the place of the C library's, for the code under test. */
+long syscall(long number, ...)
+{
+	static long (*real)(long, ...);
+	long a[6];
+	va_list args;
+
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (number == __NR_membarrier && barriers == FOR_OTHERS &&
+	    a[0] != MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)
+		return a[0] == MEMBARRIER_CMD_QUERY ? MEMBARRIER_CMD_GLOBAL_EXPEDITED : 0;
+	if (number == __NR_membarrier && barriers != REAL) {
+		errno = ENOSYS;
+		return -1;
+	}
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "syscall");
+	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* --- processors --- */
+
+static bool find_two(int processors[2])
+{
+	unsigned found = 0;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return false;
+	for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			processors[found++] = cpu;
+	return found == 2;
+}
+
+static void stay_on(int processor)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(processor, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+static void turn(unsigned turns)
+{
+	while (turns-- > 0)
+		__asm__ volatile("" ::: "memory");
+}
+
+/* Waits for the other process, which may have to be let run on this processor. */
+static void rest(unsigned *turns)
+{
+	if (++*turns % PATIENCE == 0)
+		sched_yield();
+}
+
+static bool is_over(const struct timespec *since, unsigned parts)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec - since->tv_sec >= SECONDS / (int)parts;
+}
+
+/* --- the mirror --- */
+
+static int setup(void **state)
+{
+	static struct place place;
+	const char *why = NULL;
+
+	if (!find_two(place.processors)) {
+		*state = NULL;
+		return 0;
+	}
+	strcpy(place.directory, "/dev/shm/perseas-litmus-XXXXXX");
+	if (!mkdtemp(place.directory))
+		return -1;
+	barriers = *state ? *(enum barriers *)*state : REAL;
+	place.memory = memory_file_new(place.directory, 0, false, &why);
+	if (!place.memory)
+		return -1;
+	image_init(&place.image);
+	for (unsigned i = 0; i < REGIONS; i++)
+		if (place.memory->ops->make(place.memory, "bank", names[i], sizes[i],
+		                            &place.image.regions[ids[i]]))
+			return -1;
+	place.desk = mmap(NULL, sizeof(*place.desk), PROT_READ | PROT_WRITE,
+	                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	*state = &place;
+	return place.desk == MAP_FAILED ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	struct place *place = *state;
+	char command[128];
+
+	if (!place)
+		return 0;
+	for (unsigned i = 0; i < REGIONS; i++)
+		place->memory->ops->close(place->memory, &place->image.regions[ids[i]]);
+	memory_file_free(place->memory);
+	munmap(place->desk, sizeof(*place->desk));
+	snprintf(command, sizeof(command), "rm -rf '%s'", place->directory);
+	return system(command);
+}
+
+static struct place *place_of(void **state)
+{
+	struct place *place = *state;
+
+	if (!place) {
+		print_message("SKIP: a fence orders what two processors do, and there is one\n");
+		skip();
+	}
+	return place;
+}
+
+static void promise(struct place *place, uint64_t epoch)
+{
+	static const ProtobufCBinaryData nobody = { 0, NULL };
+
+	image_promise(&place->image, epoch, nobody);
+}
+
+/* --- the owner --- */
+
+static struct ps_link *attach(struct place *place, bool barrier)
+{
+	Perseas__Region regions[REGIONS], *list[REGIONS];
+	Perseas__Grant grant = PERSEAS__GRANT__INIT;
+	struct ps_error error;
+	int fds[REGIONS];
+
+	for (unsigned i = 0; i < REGIONS; i++) {
+		const struct piece *piece = &place->image.regions[ids[i]];
+
+		perseas__region__init(&regions[i]);
+		regions[i].id = ids[i];
+		regions[i].length = sizes[i];
+		list[i] = &regions[i];
+		fds[i] = dup(ids[i] == PS_REGION_PROMISE ? piece->fd_readonly : piece->fd);
+	}
+	grant.regions = list;
+	grant.n_regions = grant.descriptors = REGIONS;
+	grant.barrier = barrier;
+	return ps_fabric_shm.attach(NULL, &here, &grant, fds, EPOCH, 0, &error);
+}
+
+/* A chain of transaction `seq`: a record, `count` writes of data, a slot. */
+struct chain {
+	uint64_t record[RECORD / 8];
+	uint64_t data[SEGMENT_SIZE / 8];
+	struct ps_slot slot;
+	struct ps_write writes[1 + LINES];
+	struct ps_chain chain;
+};
+
+static void fill(struct chain *c, uint64_t seq, unsigned count, uint32_t length)
+{
+	for (unsigned i = 0; i < RECORD / 8; i++)
+		c->record[i] = seq;
+	for (unsigned i = 0; i < length / 8; i++)
+		c->data[i] = seq;
+	ps_slot_encode(&c->slot, EPOCH, seq, 64, 0);
+	c->writes[0] = (struct ps_write){ c->record, PS_RING_OFFSET, PS_REGION_LOG, RECORD };
+	/* Two lines each, of which the processor fetches no other beforehand. */
+	for (unsigned i = 0; i < count; i++)
+		c->writes[1 + i] = (struct ps_write){ c->data, (uint64_t)i * PS_PAGE,
+			                              PS_REGION_SEGMENT, length };
+	c->chain = (struct ps_chain){ c->writes,
+		                      1 + count,
+		                      1,
+		                      { &c->slot, ps_slot_offset((int)(seq % 2)), PS_REGION_LOG,
+		                        sizeof(c->slot) } };
+}
+
+/*
+ * One chain a round. A link that was fenced stays so: what the link was like when it was new is put
+ * back, since to attach anew takes longer than all else.
+ */
+static void post_in_rounds(struct place *place, struct ps_link *link)
+{
+	const volatile uint64_t *promised = (void *)place->image.regions[PS_REGION_PROMISE].base;
+	const size_t size = malloc_usable_size(link);
+	struct desk *desk = place->desk;
+	void *new = malloc(size);
+	struct chain *chain = calloc(1, sizeof(*chain));
+
+	memcpy(new, link, size);
+	for (uint64_t round = 1;; round++) {
+		unsigned turns = 0;
+
+		fill(chain, round, LINES, 8);
+		while (atomic_load(&desk->go) < round)
+			if (rest(&turns), atomic_load(&desk->stop))
+				_exit(0);
+		memcpy(link, new, size);
+		(void)*promised;
+		turn((unsigned)(round * 7919 % DELAYS) / 4);
+		atomic_store(&desk->acknowledged,
+		             ps_fabric_shm.post(link, &chain->chain) == PS_LINK_OK);
+		atomic_store(&desk->done, round);
+	}
+}
+
+static void post_without_pause(struct place *place, struct ps_link *link, uint32_t length)
+{
+	struct chain *chain = calloc(1, sizeof(*chain));
+
+	for (uint64_t seq = 1; !atomic_load(&place->desk->stop); seq++) {
+		fill(chain, seq, 1, length);
+		if (ps_fabric_shm.post(link, &chain->chain))
+			_exit(1);
+	}
+	_exit(0);
+}
+
+/* length 0: in rounds. */
+static void start_owner(struct place *place, bool barrier, uint32_t length)
+{
+	promise(place, EPOCH);
+	memset(place->image.regions[PS_REGION_LOG].base, 0, sizes[0]);
+	memset(place->image.regions[PS_REGION_SEGMENT].base, 0, SEGMENT_SIZE);
+	memset((void *)place->desk, 0, sizeof(*place->desk));
+	place->owner = fork();
+	if (place->owner == 0) {
+		struct ps_link *link = attach(place, barrier);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!link)
+			_exit(2);
+		stay_on(place->processors[1]);
+		atomic_store(&place->desk->ready, true);
+		if (length)
+			post_without_pause(place, link, length);
+		else
+			post_in_rounds(place, link);
+	}
+	stay_on(place->processors[0]);
+	while (!atomic_load(&place->desk->ready) && kill(place->owner, 0) == 0)
+		sched_yield();
+}
+
+static void end_owner(struct place *place)
+{
+	cpu_set_t both;
+	int status;
+
+	atomic_store(&place->desk->stop, true);
+	assert_int_equal(waitpid(place->owner, &status, 0), place->owner);
+	CPU_ZERO(&both);
+	CPU_SET(place->processors[0], &both);
+	CPU_SET(place->processors[1], &both);
+	sched_setaffinity(0, sizeof(both), &both);
+	assert_int_equal(status, 0);
+}
+
+/* --- the tests --- */
+
+/* Takes the lines that the owner is about to write to, so that its stores have to wait for them. */
+static void take_lines(struct place *place, uint64_t round)
+{
+	for (unsigned i = 0; i < LINES; i++)
+		*(volatile uint64_t *)(place->image.regions[PS_REGION_SEGMENT].base +
+		                       (size_t)i * PS_PAGE) = round;
+}
+
+/* One takeover: does the mirror miss a slot that the owner was told is good? */
+static bool loses_slot(struct place *place, uint64_t round)
+{
+	struct desk *desk = place->desk;
+	struct ps_slot slot;
+	unsigned turns = 0;
+	bool seen;
+
+	promise(place, EPOCH);
+	take_lines(place, round);
+	atomic_store(&desk->go, round);
+	turn((unsigned)(round * 104729 % DELAYS));
+	promise(place, EPOCH + 1);
+	place->memory->ops->fence(place->memory);
+	seen = image_slot(&place->image, &slot) >= 0 && slot.seq == round;
+	while (atomic_load(&desk->done) < round)
+		rest(&turns);
+	return atomic_load(&desk->acknowledged) && !seen;
+}
+
+static void take_over_again_and_again(struct place *place, bool barrier)
+{
+	unsigned lost = 0, acknowledged = 0;
+	struct timespec since;
+	uint64_t round = 1;
+
+	start_owner(place, barrier, 0);
+	clock_gettime(CLOCK_MONOTONIC, &since);
+	for (; round <= ROUNDS && (round % 1024 || !is_over(&since, 1)); round++) {
+		lost += loses_slot(place, round);
+		acknowledged += atomic_load(&place->desk->acknowledged);
+	}
+	end_owner(place);
+	if (lost)
+		fail_msg("%u of %llu slots were acknowledged and not seen", lost,
+		         (unsigned long long)round - 1);
+	if (round <= LEAST || !acknowledged || acknowledged == round - 1) {
+		print_message("SKIP: the processors are too busy: %llu rounds in %d s, %u "
+		              "acknowledged\n",
+		              (unsigned long long)round - 1, SECONDS, acknowledged);
+		skip();
+	}
+}
+
+/* A host without membarrier(2): the owner stores its slot while it is fenced. */
+static void a_full_fence_is_between_slot_and_promise(void **state)
+{
+	struct place *place = place_of(state);
+
+	assert_false(place->memory->ops->reaches_owners(place->memory));
+	take_over_again_and_again(place, false);
+}
+
+/* The mirror's fence would reach an owner that registers, and this one may not. */
+static void an_owner_that_cannot_register_keeps_its_fence(void **state)
+{
+	struct place *place = place_of(state);
+
+	assert_true(place->memory->ops->reaches_owners(place->memory));
+	take_over_again_and_again(place, true);
+}
+
+/* The same with an owner that leaves its fence to the mirror's membarrier. */
+static void the_mirrors_fence_reaches_the_owner(void **state)
+{
+	struct place *place = place_of(state);
+
+	if (!place->memory->ops->reaches_owners(place->memory)) {
+		print_message("SKIP: this kernel has no membarrier(2)\n");
+		skip();
+	}
+	take_over_again_and_again(place, true);
+}
+
+static uint64_t word(const struct place *place, uint32_t region, uint64_t offset)
+{
+	return atomic_load_explicit(
+		(const _Atomic uint64_t *)(const void *)(place->image.regions[region].base +
+	                                                 offset),
+		memory_order_acquire);
+}
+
+/* What a mirror that dies now would find: data of a transaction that has no record, or a slot of
+ * one whose data is not there. The owner goes on meanwhile: what is read later may be newer. */
+static void look(struct place *place, uint32_t length, uint64_t offset)
+{
+	uint64_t data = word(place, PS_REGION_SEGMENT, offset);
+	struct ps_slot slot;
+
+	atomic_thread_fence(memory_order_acquire);
+	if (word(place, PS_REGION_LOG, PS_RING_OFFSET) < data ||
+	    word(place, PS_REGION_LOG, PS_RING_OFFSET + RECORD - 8) < data)
+		fail_msg("data of transaction %llu is there before its undo record (%u bytes)",
+		         (unsigned long long)data, length);
+	if (image_slot(&place->image, &slot) < 0)
+		return;
+	atomic_thread_fence(memory_order_acquire);
+	if (word(place, PS_REGION_SEGMENT, length - 8) < slot.seq ||
+	    word(place, PS_REGION_SEGMENT, offset) < slot.seq)
+		fail_msg("the slot of transaction %llu is there before its data (%u bytes)",
+		         (unsigned long long)slot.seq, length);
+}
+
+/* Short data, data that a library call copies, and data that goes around the caches. */
+static void a_prefix_is_there_at_every_moment(void **state)
+{
+	static const uint32_t lengths[] = { 64, 4096, 128 << 10, 1 << 20 };
+	struct place *place = place_of(state);
+
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct timespec since;
+
+		start_owner(place, true, lengths[i]);
+		clock_gettime(CLOCK_MONOTONIC, &since);
+		for (uint64_t n = 0; n < LOOKS && (n % 1024 || !is_over(&since, 4)); n++)
+			look(place, lengths[i], n * 8 * 61 % lengths[i]);
+		end_owner(place);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static enum barriers none = NONE, for_others = FOR_OTHERS;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate_setup_teardown(a_full_fence_is_between_slot_and_promise,
+		                                         setup, teardown, &none),
+		cmocka_unit_test_prestate_setup_teardown(
+			an_owner_that_cannot_register_keeps_its_fence, setup, teardown,
+			&for_others),
+		cmocka_unit_test_setup_teardown(the_mirrors_fence_reaches_the_owner, setup,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(a_prefix_is_there_at_every_moment, setup, teardown),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/*
+ * test_log_tail.c - the end of a log is read while its owner goes on: whatever it does before any
+ * request of the reader's, the reader has all that it needs, or knows that it has not.
+ */
+#include "log_reader_rig.h"
+
+static void act_some(struct fixture *f)
+{
+	for (unsigned k = 0; k < 3; k++)
+		commit(f, 200);
+}
+
+static void act_lap(struct fixture *f)
+{
+	commit(f, 300);
+	for (unsigned k = 0; k < 40; k++)
+		commit(f, 200);
+}
+
+/* At any request of the tail: what was begun before it is known, or it begins again. */
+static void what_an_owner_does_during_the_tail_is_no_loss(void **state)
+{
+	static void (*const acts[])(struct fixture *) = { act_some, act_many };
+
+	(void)state;
+	for (unsigned which = 0; which < 2; which++) {
+		for (unsigned at = 1; at < 12; at++) {
+			struct fixture f;
+			enum ps_log_step step;
+
+			start(&f, RING);
+			assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
+			act_some(&f);
+			f.act = acts[which];
+			f.act_at = f.asked + at;
+			step = ps_log_tail(&f.reader);
+			assert_true(step == PS_LOG_OK || (which == 1 && step == PS_LOG_AGAIN));
+			assert_true(step || f.reader.seq >= 3);
+			/* The first request asks for the slot, the second for the log. */
+			if (which == 1 && at <= 2)
+				assert_int_equal(step, PS_LOG_AGAIN);
+			stop(&f);
+		}
+	}
+}
+
+/* The next record lies at the start of the ring, its data may be there, and its slot is not yet: it
+ * has to be undone. The owner laps it before any of the tail's requests. */
+static void a_record_that_is_lapped_while_it_is_read_is_missed(void **state)
+{
+	(void)state;
+	for (unsigned at = 1; at < 9; at++) {
+		const struct ps_record *record;
+		enum ps_log_step step;
+		struct fixture f;
+		uint64_t under_way;
+
+		start(&f, RING);
+		while (RING - f.slot.next % RING > 320)
+			commit(&f, 100);
+		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
+		under_way = f.slot.seq + 1;
+		record = make_record(&f, 300);
+		memcpy(place_of(&f, record->position), record, record->length);
+		f.act = act_lap;
+		f.act_at = f.asked + at;
+		step = ps_log_tail(&f.reader);
+		assert_true(step == PS_LOG_AGAIN || f.reader.seq >= under_way);
+		stop(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_an_owner_does_during_the_tail_is_no_loss),
+		cmocka_unit_test(a_record_that_is_lapped_while_it_is_read_is_missed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

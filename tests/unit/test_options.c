@@ -1,0 +1,374 @@
+/*
+ * test_options.c - command lines and lines of files, read by a table of options; also those that
+ * nobody should write.
+ */
+#include "../../proto/base/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { ONE = 1, TWO = 2 };
+
+/* Guards between the members show what writes beside its own. */
+struct given {
+	bool flag;
+	uint8_t guard[7];
+	uint32_t number, number_guard;
+	uint64_t whole, size;
+	uint32_t ms, ms_guard;
+	enum { RED, GREEN, BLUE } colour;
+	bool on;
+	const char *text;
+	char path[16];
+	unsigned own_calls;
+};
+
+static bool set_own(void *into, const char *value)
+{
+	((struct given *)into)->own_calls++;
+	return !strcmp(value, "good");
+}
+
+#define AT(member) PS_OPTION_AT(struct given, member)
+
+static const struct ps_option rows[] = {
+	{ "flag", PS_OPTION_FLAG, AT(flag), .groups = ONE, .letter = 'f', .help = "A flag." },
+	{ "number", PS_OPTION_NUMBER, AT(number), "N", "7", 5, 70000, .unit = "sheep",
+	  .groups = ONE, .help = "How many." },
+	{ "whole", PS_OPTION_NUMBER, AT(whole), "N", .groups = ONE, .help = "Any." },
+	{ "size", PS_OPTION_SIZE, AT(size), "BYTES", "16M", 4096, (uint64_t)64 << 30, .groups = TWO,
+	  .help = "How large." },
+	{ "time", PS_OPTION_SECONDS, AT(ms), "S", "1.5", 100, 86400000, .groups = ONE,
+	  .help = "How long." },
+	{ "colour", PS_OPTION_CHOICE, AT(colour), "NAME", "green", .choices = "red|green|blue",
+	  .groups = ONE, .help = "Which." },
+	{ "on", PS_OPTION_CHOICE, AT(on), "on|off", "on", .choices = "off|on", .groups = ONE,
+	  .help = "Whether." },
+	{ "text", PS_OPTION_TEXT, AT(text), "TEXT", .variable = "PERSEAS_TEST_TEXT", .groups = ONE,
+	  .help = "What." },
+	{ "path", PS_OPTION_PATH, AT(path), "FILE", "/x", .groups = ONE, .help = "Where." },
+	{ "own", PS_OPTION_OWN, .value = "IT", .set = set_own, .must = "good", .groups = ONE,
+	  .help = "It." },
+};
+
+static const struct ps_options options = { "test", rows, sizeof(rows) / sizeof(rows[0]), false };
+static const struct ps_options strict = { "test", rows, sizeof(rows) / sizeof(rows[0]), true };
+
+static struct given given;
+static char why[256];
+static struct ps_reader reader;
+static const char *words[4];
+static unsigned word_count;
+
+static int take_word(struct ps_reader *from, const char *word)
+{
+	if (word_count == 4)
+		return ps_reader_wrong(from, "too many");
+	words[word_count++] = word;
+	return 0;
+}
+
+static void begin(const struct ps_options *table, bool takes_words)
+{
+	memset(&given, 0, sizeof(given));
+	memset(given.guard, 0xa5, sizeof(given.guard));
+	given.number_guard = given.ms_guard = 0xa5a5a5a5;
+	word_count = 0;
+	strcpy(why, "nothing");
+	reader = (struct ps_reader){ table,       &given, why,
+		                     sizeof(why), 0,      takes_words ? take_word : NULL };
+	ps_options_preset(table, &given);
+}
+
+static int read_words(const char *first, const char *second, const char *third)
+{
+	char *argv[] = { (char *)"test", (char *)first, (char *)second, (char *)third, NULL };
+	int argc = 1;
+
+	while (argv[argc])
+		argc++;
+	return ps_options_read(&reader, argc, argv);
+}
+
+static int read_two(const char *first, const char *second)
+{
+	begin(&options, false);
+	return read_words(first, second, NULL);
+}
+
+static void assert_guards(void)
+{
+	for (unsigned i = 0; i < sizeof(given.guard); i++)
+		assert_int_equal(given.guard[i], 0xa5);
+	assert_int_equal(given.number_guard, 0xa5a5a5a5);
+	assert_int_equal(given.ms_guard, 0xa5a5a5a5);
+}
+
+static void what_is_not_said_is_the_default(void **state)
+{
+	(void)state;
+	assert_int_equal(read_two(NULL, NULL), 0);
+	assert_false(given.flag);
+	assert_int_equal(given.number, 7);
+	assert_int_equal(given.size, 16 << 20);
+	assert_int_equal(given.ms, 1500);
+	assert_int_equal(given.colour, GREEN);
+	assert_true(given.on);
+	assert_null(given.text);
+	assert_string_equal(given.path, "/x");
+	assert_int_equal(given.own_calls, 0);
+	assert_int_equal(reader.given, 0);
+	assert_guards();
+}
+
+/* With and without an equals sign, at both ends of the range. */
+static void every_type_is_read(void **state)
+{
+	(void)state;
+	assert_int_equal(read_two("--flag", "-f"), 0);
+	assert_true(given.flag);
+	assert_int_equal(reader.given, 1);
+	assert_int_equal(read_two("--number", "70000"), 0);
+	assert_int_equal(given.number, 70000);
+	assert_int_equal(read_two("--number=5", NULL), 0);
+	assert_int_equal(given.number, 5);
+	assert_int_equal(read_two("--whole", "18446744073709551615"), 0);
+	assert_int_equal(given.whole, UINT64_MAX);
+	assert_int_equal(read_two("--size", "64g"), 0);
+	assert_int_equal(given.size, (uint64_t)64 << 30);
+	assert_int_equal(read_two("--time=0.1", NULL), 0);
+	assert_int_equal(given.ms, 100);
+	assert_int_equal(read_two("--time", "86400.000"), 0);
+	assert_int_equal(given.ms, 86400000);
+	assert_int_equal(read_two("--time", "2.05"), 0);
+	assert_int_equal(given.ms, 2050);
+	assert_int_equal(read_two("--colour", "blue"), 0);
+	assert_int_equal(given.colour, BLUE);
+	assert_int_equal(read_two("--on=off", NULL), 0);
+	assert_false(given.on);
+	assert_int_equal(read_two("--text", "--flag"), 0);
+	assert_string_equal(given.text, "--flag");
+	assert_false(given.flag);
+	assert_int_equal(read_two("--text==", NULL), 0);
+	assert_string_equal(given.text, "=");
+	assert_int_equal(read_two("--path", "123456789012345"), 0);
+	assert_string_equal(given.path, "123456789012345");
+	assert_int_equal(read_two("--own", "good"), 0);
+	assert_guards();
+}
+
+/* Empty, beyond the range or the type, with a sign, with something before or behind it. */
+static void what_a_value_must_be_is_said(void **state)
+{
+	static const struct {
+		const char *option, *value, *must;
+	} bad[] = {
+		{ "--number", "", "a number of sheep from 5 to 70000" },
+		{ "--number", "4", "from 5 to 70000" },
+		{ "--number", "70001", "from 5 to 70000" },
+		{ "--number", "4294967303", "from 5 to 70000" },
+		{ "--number", "99999999999999999999", "from 5 to 70000" },
+		{ "--number", "-7", "from 5 to 70000" },
+		{ "--number", "+7", "from 5 to 70000" },
+		{ "--number", " 7", "from 5 to 70000" },
+		{ "--number", "7x", "from 5 to 70000" },
+		{ "--number", "0x10", "from 5 to 70000" },
+		{ "--number", "7K", "from 5 to 70000" },
+		{ "--whole", "18446744073709551616", "it must be a number from 0" },
+		{ "--size", "4095", "a number of bytes from 4K to 64G, for example" },
+		{ "--size", "65G", "from 4K to 64G" },
+		{ "--size", "16777216T", "from 4K to 64G" },
+		{ "--size", "1MB", "from 4K to 64G" },
+		{ "--size", "M", "from 4K to 64G" },
+		{ "--time", "0.099", "a number of seconds from 0.1 to 86400, for example" },
+		{ "--time", "86400.001", "from 0.1 to 86400" },
+		{ "--time", "1.0000", "from 0.1 to 86400" },
+		{ "--time", "1.", "from 0.1 to 86400" },
+		{ "--time", ".5", "from 0.1 to 86400" },
+		{ "--time", "1.-5", "from 0.1 to 86400" },
+		{ "--time", "1.5s", "from 0.1 to 86400" },
+		{ "--time", "2x", "from 0.1 to 86400" },
+		{ "--time", "18446744073709552", "from 0.1 to 86400" },
+		{ "--time", "4294967297", "from 0.1 to 86400" },
+		{ "--time", "18446744073709551615", "from 0.1 to 86400" },
+		{ "--colour", "gre", "it must be red, green or blue" },
+		{ "--colour", "green|blue", "it must be red, green or blue" },
+		{ "--colour", "", "it must be red, green or blue" },
+		{ "--on", "yes", "it must be off or on" },
+		{ "--text", "", "a text that is not empty" },
+		{ "--path", "", "a path of less than 16 bytes" },
+		{ "--path", "1234567890123456", "a path of less than 16 bytes" },
+		{ "--own", "bad", "--own bad: it must be good" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(read_two(bad[i].option, bad[i].value), -1);
+		if (!strstr(why, bad[i].must))
+			fail_msg("%s %s gave: %s", bad[i].option, bad[i].value, why);
+		assert_guards();
+	}
+}
+
+/* Names cut short are not taken, however clear it is what is meant. */
+static void unknown_names_are_refused_with_the_nearest(void **state)
+{
+	static const struct {
+		const char *word, *said;
+	} bad[] = {
+		{ "--numbr", "there is no option --numbr; is --number meant?" },
+		{ "--num", "is --number meant?" },
+		{ "--numbers=3", "there is no option --numbers; is --number meant?" },
+		{ "--zzzzzz", "there is no option --zzzzzz; test --help lists them" },
+		{ "--", "there is no option --; test --help" },
+		{ "--=3", "there is no option --; test --help" },
+		{ "-x", "there is no option -x; options begin with two dashes" },
+		{ "-ff", "there is no option -ff" },
+		{ "-", "there is no option -;" },
+		{ "number", "\"number\" is not an option; test --help" },
+		{ "", "\"\" is not an option" },
+		{ "--flag=yes", "--flag takes no value" },
+		{ "--flag=", "--flag takes no value" },
+		{ "--number", "--number needs a number of sheep from 5 to 70000 behind it" },
+		{ "--own", "--own needs good behind it" },
+	};
+	char longest[4096];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(read_two(bad[i].word, NULL), -1);
+		if (!strstr(why, bad[i].said))
+			fail_msg("%s gave: %s", bad[i].word, why);
+	}
+	memset(longest, 'n', sizeof(longest));
+	memcpy(longest, "--", 2);
+	longest[sizeof(longest) - 1] = '\0';
+	assert_int_equal(read_two(longest, NULL), -1);
+	assert_true(strlen(why) < sizeof(why) - 1);
+}
+
+static void the_last_one_counts_unless_once_is_asked_for(void **state)
+{
+	(void)state;
+	assert_int_equal(read_two("--number=8", "--number=9"), 0);
+	assert_int_equal(given.number, 9);
+	begin(&strict, false);
+	assert_int_equal(read_words("--number=8", "--number=9", NULL), -1);
+	assert_string_equal(why, "--number is given twice");
+	begin(&strict, false);
+	assert_int_equal(read_words("--flag", "--flag", "--number=8"), 0);
+}
+
+/* Options may stand between words, and what is behind two dashes are words. */
+static void words_are_handed_on(void **state)
+{
+	(void)state;
+	begin(&options, true);
+	assert_int_equal(read_words("a", "--flag", "b"), 0);
+	assert_int_equal(word_count, 2);
+	assert_string_equal(words[1], "b");
+	assert_true(given.flag);
+	begin(&options, true);
+	assert_int_equal(read_words("--", "--flag", "--"), 0);
+	assert_int_equal(word_count, 2);
+	assert_string_equal(words[0], "--flag");
+	assert_false(given.flag);
+	begin(&options, true);
+	word_count = 4;
+	assert_int_equal(read_words("a", "--nonsense", NULL), -1);
+	assert_string_equal(why, "too many");
+}
+
+static void lines_of_a_file_are_of_some_groups(void **state)
+{
+	(void)state;
+	begin(&options, false);
+	assert_int_equal(ps_options_read_line(&reader, ONE, "number", "9"), 0);
+	assert_int_equal(given.number, 9);
+	assert_int_equal(ps_options_read_line(&reader, ONE, "size", "64K"), -1);
+	assert_string_equal(why, "there is no option \"size\" in this file");
+	assert_int_equal(ps_options_read_line(&reader, TWO, "size", "64K"), 0);
+	assert_int_equal(ps_options_read_line(&reader, ONE, "colou", "red"), -1);
+	assert_string_equal(why, "there is no option \"colou\" in this file; is \"colour\" meant?");
+	assert_int_equal(ps_options_read_line(&reader, ONE, "number", ""), -1);
+	assert_non_null(strstr(why, "option \"number\" needs a number of sheep"));
+	assert_int_equal(ps_options_read_line(&reader, ONE, "", ""), -1);
+	assert_int_equal(ps_options_read_line(&reader, ONE, "number", "x"), -1);
+	assert_non_null(strstr(why, "--number x: it must be"));
+}
+
+static void the_environment_fills_what_is_missing(void **state)
+{
+	(void)state;
+	begin(&options, false);
+	assert_int_equal(setenv("PERSEAS_TEST_TEXT", "", 1), 0);
+	ps_options_read_environment(&options, &given);
+	assert_null(given.text);
+	assert_int_equal(setenv("PERSEAS_TEST_TEXT", "there", 1), 0);
+	ps_options_read_environment(&options, &given);
+	assert_string_equal(given.text, "there");
+	assert_int_equal(read_two("--text", "here"), 0);
+	ps_options_read_environment(&options, &given);
+	assert_string_equal(given.text, "here");
+	unsetenv("PERSEAS_TEST_TEXT");
+}
+
+static void help_tells_of_defaults(void **state)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	(void)state;
+	assert_non_null(out);
+	ps_options_help(&options, out, ONE);
+	fclose(out);
+	assert_non_null(strstr(text, "\n  --number N                How many. Default: 7.\n"));
+	assert_non_null(strstr(text, "  -f, --flag                A flag.\n"));
+	assert_non_null(strstr(text, "What. Default: PERSEAS_TEST_TEXT in the\n"));
+	assert_null(strstr(text, "--size"));
+	free(text);
+}
+
+/* Words fill lines; a newline is kept, with the spaces behind it. */
+static void text_is_filled_up_to_the_margin(void **state)
+{
+	char text[400], *filled = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&filled, &size);
+
+	(void)state;
+	assert_non_null(out);
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	for (unsigned i = 9; i < sizeof(text) - 1; i += 10)
+		text[i] = ' ';
+	memcpy(text + 190, "\n  yy ", 6);
+	ps_fill(out, text, 0, 2);
+	fclose(out);
+	for (const char *line = filled; *line; line = strchr(line, '\n') + 1)
+		assert_true(strcspn(line, "\n") <= 78);
+	assert_non_null(strstr(filled, "\n    yy xxx"));
+	free(filled);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_not_said_is_the_default),
+		cmocka_unit_test(every_type_is_read),
+		cmocka_unit_test(what_a_value_must_be_is_said),
+		cmocka_unit_test(unknown_names_are_refused_with_the_nearest),
+		cmocka_unit_test(the_last_one_counts_unless_once_is_asked_for),
+		cmocka_unit_test(words_are_handed_on),
+		cmocka_unit_test(lines_of_a_file_are_of_some_groups),
+		cmocka_unit_test(the_environment_fills_what_is_missing),
+		cmocka_unit_test(help_tells_of_defaults),
+		cmocka_unit_test(text_is_filled_up_to_the_margin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

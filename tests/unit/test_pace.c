@@ -1,0 +1,174 @@
+/*
+ * test_pace.c - mirrors that cannot keep up with an owner that never pauses: commits wait for them
+ * a bounded while, so that they are not lost although W others are enough.
+ */
+#include "resync_rig.h"
+
+enum { COMMITS = 600, LENGTH = 3000 }; /* some laps of the ring */
+
+static unsigned told;
+
+static void note(void *arg, const struct perseas_event *event)
+{
+	(void)arg;
+	told += event->kind == PERSEAS_EVENT_MIRROR_LAGS;
+}
+
+/* Two mirrors, each of which can acknowledge alone. */
+static int setup_paced(void **state, uint32_t pace_ms)
+{
+	struct fixture *f;
+
+	setup_lone_acks(state);
+	f = *state;
+	f->o->options.pace_ms = pace_ms;
+	f->o->options.on_event = note;
+	told = 0;
+	owner_reopen(f->o);
+	map_big(f);
+	return 0;
+}
+
+static int setup_default(void **state)
+{
+	return setup_paced(state, 0);
+}
+
+static int setup_off(void **state)
+{
+	return setup_paced(state, UINT32_MAX);
+}
+
+/* While a commit waits, the slow mirror takes a little. */
+static void take_some(void *arg)
+{
+	direct_release(arg, 1, 3);
+}
+
+static void slow_down(struct fixture *f, bool goes_on)
+{
+	f->o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
+	f->o->d->on_pause = goes_on ? take_some : NULL;
+	f->o->d->on_pause_arg = f->o->d;
+}
+
+static void recover(struct fixture *f)
+{
+	f->o->d->mirrors[1].hold = DIRECT_HOLD_NOTHING;
+	f->o->d->on_pause = NULL;
+	direct_release(f->o->d, 1, 10000);
+}
+
+static void commit_without_pause(struct fixture *f)
+{
+	for (unsigned i = 0; i < COMMITS; i++)
+		assert_int_equal(put_big(f, i * 100, LENGTH, (uint8_t)i), 0);
+}
+
+/* It is slower than the owner, and is live all the time; status says so. */
+static void test_a_slow_mirror_is_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct perseas_mirror_stat stat;
+
+	slow_down(f, true);
+	commit_without_pause(f);
+	assert_int_equal(owner_stat(f->o).dropped, 0);
+	assert_true(owner_stat(f->o).paced > 0 && owner_stat(f->o).paced_ns > 0);
+	assert_int_equal(perseas_mirror_stat(f->o->p, 1, &stat), 0);
+	assert_int_equal(stat.state, PERSEAS_MIRROR_LIVE);
+	assert_non_null(strstr(stat.trouble, "cannot keep up"));
+	direct_keep(f->o->d, f->o->p);
+	assert_int_equal(told, 1);
+	recover(f);
+	assert_catches_up(f, 1);
+	direct_keep(f->o->d, f->o->p);
+	assert_int_equal(perseas_mirror_stat(f->o->p, 1, &stat), 0);
+	assert_string_equal(stat.trouble, "");
+}
+
+/* An owner that does not want to wait is not held up, and the mirror is dropped. */
+static void test_without_pacing_it_is_dropped(void **state)
+{
+	struct fixture *f = *state;
+
+	slow_down(f, true);
+	commit_without_pause(f);
+	assert_true(owner_stat(f->o).dropped > 0);
+	assert_int_equal(owner_stat(f->o).paced, 0);
+	recover(f);
+	assert_catches_up(f, 1);
+}
+
+/* One that takes nothing any more holds one commit up, once, for no longer than was said. */
+static void test_a_dead_mirror_stops_no_commits(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t start = f->o->d->now;
+	const uint64_t most = (uint64_t)f->o->p->options.pace_ms * 1000000;
+
+	slow_down(f, false);
+	commit_without_pause(f);
+	assert_int_equal(owner_stat(f->o).dropped, 1);
+	assert_int_equal(owner_stat(f->o).paced, 1);
+	assert_true(owner_stat(f->o).paced_ns >= most);
+	assert_true(f->o->d->now - start < most + most / 2);
+	recover(f);
+	assert_catches_up(f, 1);
+}
+
+/* The other one is gone, so that W need it: it is not dropped, however long it takes nothing. */
+static void test_a_mirror_that_is_needed_is_not_dropped(void **state)
+{
+	struct fixture *f = *state;
+	const struct perseas *p = f->o->p;
+
+	slow_down(f, false);
+	while (ps_ring_lag(&p->ring, p->mirrors[1].acked + 1) + 2 * LENGTH < p->ring.size / 2)
+		assert_int_equal(put_big(f, 0, LENGTH, 1), 0);
+	direct_crash(f->o->d, 0);
+	direct_keep(f->o->d, f->o->p);
+	assert_int_equal(owner_state(f->o, 0), PERSEAS_MIRROR_DOWN);
+	assert_int_equal(put_big(f, 0, 4 * LENGTH, 2), PERSEAS_EBLOCKED);
+	assert_int_equal(owner_stat(f->o).dropped, 0);
+	assert_int_equal(owner_state(f->o, 1), PERSEAS_MIRROR_LIVE);
+	recover(f);
+	assert_int_equal(put_big(f, 0, 4 * LENGTH, 2), 0);
+}
+
+/* It is being copied whole, and cannot keep up with the transactions that it is sent meanwhile: it
+ * becomes live all the same. */
+static void test_a_slow_mirror_is_copied_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	make_stale(f, 1);
+	slow_down(f, true);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	for (unsigned rounds = 0; owner_state(o, 1) != PERSEAS_MIRROR_LIVE; rounds++) {
+		assert_true(rounds < ROUNDS / 10);
+		for (unsigned i = 0; i < 50; i++)
+			assert_int_equal(put_big(f, rounds * 100 + i, LENGTH, (uint8_t)i), 0);
+		direct_keep(o->d, o->p);
+	}
+	assert_int_equal(owner_stat(o).dropped, 0);
+	assert_int_equal(owner_stat(o).resyncs, 1);
+	recover(f);
+	assert_catches_up(f, 1);
+}
+
+#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_slow_mirror_is_kept, setup_default),
+		TEST(test_without_pacing_it_is_dropped, setup_off),
+		TEST(test_a_dead_mirror_stops_no_commits, setup_default),
+		TEST(test_a_mirror_that_is_needed_is_not_dropped, setup_default),
+		TEST(test_a_slow_mirror_is_copied_whole, setup_default),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

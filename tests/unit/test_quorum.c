@@ -1,0 +1,123 @@
+/*
+ * test_quorum.c - how many mirrors each rule asks for, for every n and W, and for two rosters at
+ * once. The numbers are those of proto/PROTOCOL.md: R = n - W + 1, T = min(n - 1, max(W, R)).
+ */
+#include "../../client/core/quorum.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* An owner with the first n mirrors, of which `acks` must hold a transaction. */
+static void rosters(struct perseas *p, unsigned n, unsigned acks)
+{
+	memset(p, 0, sizeof(*p));
+	p->mirror_count = PS_MIRRORS_MAX;
+	p->quorum_count = 1;
+	p->quorums[0] = (struct ps_quorum){ (1u << n) - 1, n, acks };
+}
+
+static uint32_t first(unsigned count)
+{
+	return (1u << count) - 1;
+}
+
+static unsigned most(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* One roster: the fewest that are enough for each rule, and one less. */
+static void each_rule_asks_for_its_number(void **state)
+{
+	static struct perseas p;
+
+	(void)state;
+	for (unsigned n = 1; n <= 5; n++)
+		for (unsigned w = 1; w <= n; w++) {
+			const unsigned r = n - w + 1;
+			const unsigned t = n == 1 ? 1 : least(n - 1, most(w, r));
+
+			rosters(&p, n, w);
+			for (unsigned have = 0; have <= n; have++) {
+				assert_int_equal(ps_quorum_acks(&p, first(have)), have >= w);
+				assert_int_equal(ps_quorum_newest(&p, first(have)), have >= w);
+				assert_int_equal(ps_quorum_claims(&p, first(have)), have >= r);
+				assert_int_equal(ps_quorum_touched(&p, first(have)), have >= t);
+				assert_int_equal(ps_quorum_seen(&p, first(have)),
+				                 have >= n - t + 1);
+				assert_int_equal(ps_quorum_possible(&p, first(have)),
+				                 n - have >= w);
+			}
+			assert_int_equal(ps_quorum_touches(&p), t);
+			assert_int_equal(ps_quorum_claimers(&p), r);
+		}
+}
+
+/* I9: max(W, R) others, or all others; never where there is none, and the mirror itself does not
+ * count. */
+static void a_mirror_is_made_anew_by_enough_others(void **state)
+{
+	static struct perseas p;
+
+	(void)state;
+	for (unsigned n = 1; n <= 5; n++)
+		for (unsigned w = 1; w <= n; w++) {
+			const unsigned need = least(most(w, n - w + 1), n - 1);
+
+			rosters(&p, n, w);
+			for (unsigned others = 0; others < n; others++) {
+				const uint32_t set = first(others) << 1;
+
+				assert_int_equal(ps_quorum_anew(&p, set, &p.mirrors[0]),
+				                 n > 1 && others >= need);
+				assert_int_equal(ps_quorum_anew(&p, set | 1, &p.mirrors[0]),
+				                 n > 1 && others >= need);
+			}
+		}
+}
+
+/* Mirrors 0 to 2 make way for 2 to 4, W = 2: what is decided is decided by both. */
+static void while_two_rosters_count_both_are_asked(void **state)
+{
+	static struct perseas p;
+
+	(void)state;
+	rosters(&p, 3, 2);
+	p.quorum_count = 2;
+	p.quorums[1] = (struct ps_quorum){ 7u << 2, 3, 2 };
+	assert_false(ps_quorum_acks(&p, 0x03));
+	assert_false(ps_quorum_acks(&p, 0x18));
+	assert_true(ps_quorum_acks(&p, 0x0e));
+	assert_false(ps_quorum_claims(&p, 0x07));
+	assert_false(ps_quorum_claims(&p, 0x1c));
+	assert_true(ps_quorum_claims(&p, 0x0e));
+	assert_false(ps_quorum_newest(&p, 0x07));
+	assert_true(ps_quorum_newest(&p, 0x18));
+	assert_false(ps_quorum_possible(&p, 0x03));
+	assert_false(ps_quorum_possible(&p, 0x18));
+	assert_true(ps_quorum_possible(&p, 0x04));
+	/* One that the new roster alone lists: two of each must stand by it. */
+	assert_true(ps_quorum_anew(&p, 0x07 | 0x08, &p.mirrors[4]));
+	assert_false(ps_quorum_anew(&p, 0x07, &p.mirrors[4]));
+	assert_false(ps_quorum_anew(&p, 0x0c, &p.mirrors[4]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_rule_asks_for_its_number),
+		cmocka_unit_test(a_mirror_is_made_anew_by_enough_others),
+		cmocka_unit_test(while_two_rosters_count_both_are_asked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/*
+ * test_resync_asks.c - who must confirm that a mirror may be copied to (I9), and when.
+ */
+#include "resync_rig.h"
+
+/* Another owner claims all mirrors but one, and leaves. */
+static void take_over_the_others(struct owner *o, unsigned but)
+{
+	struct perseas_options options = o->options;
+	perseas_t *second;
+
+	options.flags = PERSEAS_TAKEOVER;
+	o->d->mirrors[but].break_at = PERSEAS__REQUEST__BODY_CLAIM;
+	assert_int_equal(direct_open(o->d, STORE, &options, &second, &o->error), 0);
+	assert_int_equal(o->d->mirrors[but].break_at, 0);
+	assert_int_equal(perseas_close(second), 0);
+}
+
+/* A mirror lost its memory and is being made anew when another owner takes the others over: they no
+ * longer confirm this one's claim, so the image must not count (I9). `breaks`: the copy broke after
+ * its first chunk, so that the image it left bears a slot of this owner's already. */
+static void assert_others_are_asked_again(struct fixture *f, bool breaks)
+{
+	struct owner *o = f->o;
+	Perseas__Header *header;
+
+	direct_crash(o->d, 1);
+	memory_heap_lose(o->d->mirrors[1].memory, NULL);
+	direct_start(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	direct_keep(o->d, o->p);
+	if (breaks)
+		direct_cut(o->d, 1);
+	take_over_the_others(o, 1);
+	for (unsigned i = 0; i < 40; i++) {
+		direct_keep(o->d, o->p);
+		header = header_of(f, 1);
+		assert_int_equal(header->state, PERSEAS__STATE__STATE_JOINING);
+		perseas__header__free_unpacked(header, NULL);
+		assert_int_not_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+	}
+}
+
+static void test_others_are_asked_again_at_the_end(void **state)
+{
+	assert_others_are_asked_again(*state, false);
+}
+
+static void test_others_are_asked_again_after_a_break(void **state)
+{
+	assert_others_are_asked_again(*state, true);
+}
+
+static int setup_any_acks(void **state)
+{
+	return setup_of(state, 3, 1, true);
+}
+
+/* W = 1 of 3, so R is all three. Two mirrors were this owner's and whole, fell behind, and the copy
+ * to each of them breaks half way: neither is whole, so neither can be asked for the other. Nobody
+ * but this owner had them since: they are copied again without. */
+static void test_half_copies_of_what_was_ours_do_not_wait_for_each_other(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	for (unsigned i = 1; i < 3; i++) {
+		Perseas__Header *header;
+
+		make_stale(f, i);
+		owner_keep(o, i, PERSEAS_MIRROR_RESYNCING);
+		direct_keep(o->d, o->p);
+		direct_crash(o->d, i);
+		header = header_of(f, i);
+		assert_int_equal(header->state, PERSEAS__STATE__STATE_JOINING);
+		perseas__header__free_unpacked(header, NULL);
+	}
+	for (unsigned i = 1; i < 3; i++)
+		direct_start(o->d, i);
+	assert_catches_up(f, 1);
+	assert_catches_up(f, 2);
+}
+
+#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
+
+/* Too few others take the roster with its new id: then it gets no image (I9). */
+static void test_nothing_is_made_anew_that_nobody_knows(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	direct_crash(o->d, 1);
+	memory_heap_lose(o->d->mirrors[1].memory, NULL);
+	direct_start(o->d, 1);
+	for (unsigned i = 0; i < 20; i++) {
+		o->d->mirrors[0].break_at = o->d->mirrors[2].break_at =
+			PERSEAS__REQUEST__BODY_ROSTER;
+		direct_keep(o->d, o->p);
+		assert_int_equal(memory_heap_pieces(o->d->mirrors[1].memory), 0);
+	}
+	o->d->mirrors[0].break_at = o->d->mirrors[2].break_at = 0;
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_image(f, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_others_are_asked_again_at_the_end, setup),
+		TEST(test_others_are_asked_again_after_a_break, setup),
+		TEST(test_nothing_is_made_anew_that_nobody_knows, setup),
+		TEST(test_half_copies_of_what_was_ours_do_not_wait_for_each_other, setup_any_acks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+/*
+ * test_roster_cancel.c - a change of the roster is taken back, by its owner or by the next one, as
+ * long as it is not decided: until W of the new roster can have the mark, a claimer sees that none
+ * has.
+ */
+#include "roster_rig.h"
+
+#include "../../client/keeper/change.h"
+#include "../../client/core/mirror.h"
+
+static void change(struct owner *o, int kind, const char *address, const char *with)
+{
+	const struct perseas_roster_change wanted = { kind, address, with, 0, 0 };
+
+	assert_int_equal(ps_change_begin(o->p, &wanted, NULL), 0);
+}
+
+/* The keeper goes its rounds until the change is there. */
+static void keep_until(struct owner *o, enum ps_change_stage stage)
+{
+	for (unsigned rounds = 0; o->p->change.stage != stage; rounds++) {
+		if (rounds == ROUNDS)
+			fail_msg("stage %d: %s", o->p->change.stage, o->p->change.text);
+		direct_keep(o->d, o->p);
+	}
+}
+
+static int cancel(struct owner *o)
+{
+	char text[256] = "";
+
+	return ps_change_cancel(o->p, text, sizeof(text));
+}
+
+/* The first mirror is to leave, and another dies just when both rosters begin to count. */
+static struct owner *begin_stuck(void)
+{
+	struct owner *o = begin(3, 2);
+
+	change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL);
+	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+	keep_until(o, PS_CHANGE_JOINT);
+	direct_crash(o->d, 2);
+	o->d->mirrors[2].break_at = 0;
+	direct_keep(o->d, o->p);
+	return o;
+}
+
+/* Opened by all that are there; of `members`, none of which is being changed; all is found. */
+static void assert_found(struct owner *o, unsigned members, uint8_t value)
+{
+	owner_die(o);
+	if (open_with(o, 0, MIRRORS, PERSEAS_TAKEOVER))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	assert_int_equal(o->bytes[99], value);
+	assert_null(o->p->next_roster);
+	assert_int_equal(o->p->members, members);
+}
+
+/* Transactions go on, and the next owner finds them; then the test is over. */
+static void assert_goes_on(struct owner *o, unsigned members)
+{
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	assert_found(o, members, 3);
+	owner_free(o);
+}
+
+/* Commits are in doubt, since the new roster is short: not when the old one counts again. */
+static void test_the_owner_takes_it_back(void **state)
+{
+	struct owner *o = begin_stuck();
+
+	(void)state;
+	assert_int_equal(owner_put(o, 0, 100, 3), PERSEAS_EINDOUBT);
+	assert_int_equal(cancel(o), 0);
+	assert_null(o->p->next_roster);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(owner_put(o, 0, 100, 4), 0);
+	keep_until(o, PS_CHANGE_NONE);
+	assert_int_equal(o->p->change.code, PERSEAS_EQUORUM);
+	assert_non_null(strstr(o->p->change.text, "taken back"));
+	assert_int_equal(cancel(o), PERSEAS_EINVAL);
+	assert_found(o, 3, 4);
+	/* One that comes back with the roster that was taken back learns better. */
+	direct_start(o->d, 2);
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_put(o, 0, 100, 5), 0);
+	assert_found(o, 3, 5);
+	owner_free(o);
+}
+
+/* A new mirror that is being copied to has no vote: it is let go at once. */
+static void test_a_copy_is_taken_back(void **state)
+{
+	struct owner *o = begin(2, 2);
+
+	(void)state;
+	change(o, PERSEAS_ROSTER_ADD, NULL, "sim://3");
+	owner_keep(o, 2, PERSEAS_MIRROR_RESYNCING);
+	assert_int_equal(cancel(o), 0);
+	assert_int_equal(o->p->change.stage, PS_CHANGE_NONE);
+	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_REMOVED);
+	assert_goes_on(o, 2);
+}
+
+/* From this mirror on, each takes one roster, and breaks its connection at the next one. */
+static void take_one_roster_from(struct direct *d, unsigned first)
+{
+	for (unsigned i = first; i < MIRRORS; i++) {
+		d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+		d->mirrors[i].break_skip = 1;
+	}
+}
+
+static void take_one_roster(void *arg)
+{
+	take_one_roster_from(arg, 0);
+}
+
+/* The mark was sent to a mirror, and not yet to W: both count, and it can only be completed. */
+static void test_what_is_decided_is_completed(void **state)
+{
+	struct owner *o = begin(3, 2);
+
+	(void)state;
+	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4");
+	take_one_roster_from(o->d, 1);
+	keep_until(o, PS_CHANGE_MARKED);
+	assert_int_equal(o->p->quorum_count, 2);
+	assert_int_equal(cancel(o), PERSEAS_EBUSY);
+	keep_until(o, PS_CHANGE_NONE);
+	assert_int_equal(o->p->change.code, 0);
+	assert_int_equal(cancel(o), PERSEAS_EINVAL);
+	assert_goes_on(o, 3);
+}
+
+/* The owner died before it was decided: no open ends while the new roster is short, and one that
+ * takes the change back does. */
+static void test_the_next_one_takes_it_back(void **state)
+{
+	struct owner *o = begin_stuck();
+
+	(void)state;
+	owner_die(o);
+	assert_int_equal(open_with(o, 0, 3, PERSEAS_TAKEOVER), PERSEAS_EQUORUM);
+	if (open_with(o, 0, 3, PERSEAS_TAKEOVER | PERSEAS_CANCEL))
+		fail_msg("%s", o->error.text);
+	assert_non_null(strstr(perseas_report(o->p), "is taken back"));
+	owner_map(o);
+	assert_int_equal(o->bytes[99], 2);
+	assert_null(o->p->next_roster);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	assert_found(o, 3, 3);
+	direct_start(o->d, 2);
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL);
+	keep_until(o, PS_CHANGE_NONE);
+	assert_int_equal(o->p->change.code, 0);
+	assert_found(o, 2, 3);
+	owner_free(o);
+}
+
+/* One mirror has the mark, and then the owner dies: whoever sees it may complete the change only,
+ * and records the mark with it, so that the next one sees it elsewhere. */
+static void test_the_mark_is_kept_by_who_sees_it(void **state)
+{
+	struct owner *o = begin(3, 2);
+
+	(void)state;
+	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4");
+	take_one_roster_from(o->d, 1);
+	keep_until(o, PS_CHANGE_MARKED);
+	owner_die(o);
+	for (unsigned i = 1; i < MIRRORS; i++)
+		o->d->mirrors[i].break_at = 0;
+	assert_int_equal(open_with(o, 0, 5, PERSEAS_TAKEOVER | PERSEAS_CANCEL), PERSEAS_EBUSY);
+	assert_error_says(o, "decided");
+	/* The next one records it, and ends when it would settle it. */
+	take_one_roster(o->d);
+	o->d->on_pause = take_one_roster;
+	o->d->on_pause_arg = o->d;
+	o->options.open_timeout_ms = 1;
+	assert_int_equal(open_with(o, 0, 5, PERSEAS_TAKEOVER), PERSEAS_EUNREACHABLE);
+	o->options.open_timeout_ms = 0;
+	o->d->on_pause = NULL;
+	for (unsigned i = 0; i < MIRRORS; i++)
+		o->d->mirrors[i].break_at = 0;
+	direct_crash(o->d, 0);
+	assert_int_equal(open_with(o, 1, 4, PERSEAS_TAKEOVER | PERSEAS_CANCEL), PERSEAS_EBUSY);
+	if (open_with(o, 1, 4, PERSEAS_TAKEOVER))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	assert_goes_on(o, 3);
+}
+
+/* Without R of the new roster nobody knows whether W of it have the mark. */
+static void test_not_without_r_of_the_new_roster(void **state)
+{
+	struct owner *o = begin(1, 1);
+
+	(void)state;
+	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://1");
+	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+	keep_until(o, PS_CHANGE_JOINT);
+	owner_die(o);
+	o->d->mirrors[1].break_at = 0;
+	direct_crash(o->d, 1);
+	assert_int_equal(open_with(o, 0, 1, PERSEAS_TAKEOVER | PERSEAS_CANCEL), PERSEAS_EQUORUM);
+	assert_error_says(o, "sim://1");
+	direct_start(o->d, 1);
+	/* Nor where it answers, and is gone when it is to be claimed. */
+	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_CLAIM;
+	assert_int_equal(open_with(o, 0, 1, PERSEAS_TAKEOVER | PERSEAS_CANCEL), PERSEAS_EQUORUM);
+	o->d->mirrors[1].break_at = 0;
+	if (open_with(o, 0, 1, PERSEAS_TAKEOVER | PERSEAS_CANCEL))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	assert_int_equal(o->p->members, 1);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	/* What was copied to the other one counts for nothing. */
+	direct_crash(o->d, 1);
+	assert_found(o, 1, 3);
+	owner_free(o);
+}
+
+/* While it is decided, and W of the new roster do not have the mark, commits need W of both. */
+static void test_the_new_one_alone_does_not_count_before_w_have_the_mark(void **state)
+{
+	struct owner *o = begin(1, 1);
+
+	(void)state;
+	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://1");
+	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+	o->d->mirrors[1].break_skip = 1;
+	keep_until(o, PS_CHANGE_MARKED);
+	direct_crash(o->d, 0);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_put(o, 0, 100, 3), PERSEAS_EINDOUBT);
+	direct_start(o->d, 0);
+	keep_until(o, PS_CHANGE_NONE);
+	assert_int_equal(perseas_flush(o->p), 0);
+	owner_free(o);
+}
+
+/* The first of two has it, and W of the new roster are two. */
+static void test_the_mark_counts_on_w_of_the_new_one(void **state)
+{
+	const struct perseas_roster_change two = { PERSEAS_ROSTER_ADD, NULL, "sim://1", 2, 0 };
+	struct owner *o = begin(1, 1);
+
+	(void)state;
+	assert_int_equal(ps_change_begin(o->p, &two, NULL), 0);
+	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+	o->d->mirrors[1].break_skip = 1;
+	keep_until(o, PS_CHANGE_MARKED);
+	assert_int_equal(o->p->quorum_count, 2);
+	keep_until(o, PS_CHANGE_NONE);
+	assert_int_equal(o->p->change.code, 0);
+	assert_found(o, 2, 2);
+	owner_free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_owner_takes_it_back),
+		cmocka_unit_test(test_a_copy_is_taken_back),
+		cmocka_unit_test(test_what_is_decided_is_completed),
+		cmocka_unit_test(test_the_next_one_takes_it_back),
+		cmocka_unit_test(test_the_mark_is_kept_by_who_sees_it),
+		cmocka_unit_test(test_not_without_r_of_the_new_roster),
+		cmocka_unit_test(test_the_mark_counts_on_w_of_the_new_one),
+		cmocka_unit_test(test_the_new_one_alone_does_not_count_before_w_have_the_mark),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

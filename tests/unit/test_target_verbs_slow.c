@@ -1,0 +1,222 @@
+/*
+ * test_target_verbs_slow.c - a device takes its time for memory: the loop goes on meanwhile, and
+ * nothing is left when the device is taken away.
+ */
+#include "verbs_daemon.h"
+
+#include "../../server/host/jobs.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+
+enum { PATIENCE = 1000 }; /* ms */
+
+static struct ps_verbs slow;
+static atomic_uint steps, held, aside; /* of the loop; calls that stopped it, and others */
+static atomic_bool port_gone, waits_for_port, registers;
+static struct event *stepping;
+
+static void count_step(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)arg;
+	atomic_fetch_add(&steps, 1);
+}
+
+/* Does the loop go on meanwhile? */
+static void look_at_loop(void)
+{
+	const unsigned before = atomic_load(&steps);
+
+	for (int i = 0; i < PATIENCE; i++) {
+		if (atomic_load(&steps) != before) {
+			atomic_fetch_add(&aside, 1);
+			return;
+		}
+		poll(NULL, 0, 1);
+	}
+	atomic_fetch_add(&held, 1);
+}
+
+/* Until the daemon's port is gone, or the test says so. */
+static void wait_for_port(void)
+{
+	atomic_store(&registers, true);
+	for (int i = 0; i < PATIENCE && !atomic_load(&port_gone); i++)
+		poll(NULL, 0, 1);
+}
+
+static struct ibv_mr *slow_reg_mr(struct ibv_pd *pd, void *base, size_t length, int access)
+{
+	if (length >= JOB_ASIDE_LEAST && atomic_load(&waits_for_port))
+		wait_for_port();
+	else if (length >= JOB_ASIDE_LEAST)
+		look_at_loop();
+	return verbs_fake_table.reg_mr(pd, base, length, access);
+}
+
+static int slow_dereg_mr(struct ibv_mr *memory)
+{
+	if (memory->length >= JOB_ASIDE_LEAST && !atomic_load(&waits_for_port))
+		look_at_loop();
+	return verbs_fake_table.dereg_mr(memory);
+}
+
+/* Of a port whose device goes, before what is registered with it. */
+static int note_destroy_id(struct rdma_cm_id *id)
+{
+	atomic_store(&port_gone, true);
+	return verbs_fake_table.destroy_id(id);
+}
+
+static int setup_slow(void **state)
+{
+	const struct rdma_options options = { .on = true };
+	const struct timeval often = { .tv_usec = 1000 };
+	struct fixture *fixture;
+	int ret;
+
+	slow = verbs_fake_table;
+	slow.reg_mr = slow_reg_mr;
+	slow.dereg_mr = slow_dereg_mr;
+	slow.destroy_id = note_destroy_id;
+	ret = start(state, &slow, &options);
+	fixture = *state;
+	stepping = event_new(fixture->daemon->base, -1, EV_PERSIST, count_step, NULL);
+	event_add(stepping, &often);
+	atomic_store(&held, 0);
+	atomic_store(&aside, 0);
+	atomic_store(&port_gone, false);
+	atomic_store(&registers, false);
+	atomic_store(&waits_for_port, false);
+	fixture_bank(fixture);
+	return ret;
+}
+
+static int teardown_slow(void **state)
+{
+	event_free(stepping);
+	atomic_store(&waits_for_port, true);
+	return teardown(state);
+}
+
+/* Steps the daemon until memory is being registered, which does not end. */
+static void wait_for_registration(struct fixture *fixture)
+{
+	for (int i = 0; i < PATIENCE && !atomic_load(&registers); i++) {
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		poll(NULL, 0, 1);
+	}
+	assert_true(atomic_load(&registers));
+}
+
+static void drop_bank(struct fixture *fixture, int fd, const Perseas__Header *header)
+{
+	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+	Perseas__Reply *reply;
+
+	drop.store = (char *)"bank";
+	drop.store_id = header->store_id;
+	drop.image_id = header->image_id;
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_DROP, &drop);
+	reply = fixture_reply(fixture, fd);
+	assert_string_equal(reply->message, "");
+	fixture_done(reply);
+}
+
+/* An owner gets its keys, and its store is dropped later. */
+static void memory_is_registered_beside_the_loop(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner = { .control = fixture_tcp(fixture) };
+	int other = fixture_tcp(fixture);
+	Perseas__Reply *reply;
+
+	fixture_greet(fixture, owner.control);
+	fixture_greet(fixture, other);
+	ask_claim(owner.control, "bank", 5, true);
+	reply = fixture_reply(fixture, owner.control);
+	assert_int_equal(reply->status, STATUS(OK));
+	take_grant(&owner, reply->claim->grant);
+	assert_string_equal(owner.trouble, "");
+	assert_int_equal(atomic_load(&aside), 1);
+	open_path(fixture, &owner);
+	assert_int_equal(put(&owner, PS_REGION_LOG, PS_RING_OFFSET, 64, 7), IBV_WC_SUCCESS);
+	leave(&owner);
+	settle(fixture);
+	drop_bank(fixture, other, reply->claim->header);
+	fixture_done(reply);
+	assert_int_equal(verbs_fake_alive().mrs, 0);
+	assert_int_equal(verbs_fake_alive().pds, 0);
+	assert_int_equal(atomic_load(&aside), 2);
+	assert_int_equal(atomic_load(&held), 0);
+	close(other);
+}
+
+/* The owner is told, and has its claim; it goes over tcp. */
+static void a_device_that_goes_meanwhile(void **state)
+{
+	struct fixture *fixture = *state;
+	struct far_owner owner = { .control = fixture_tcp(fixture) };
+	Perseas__Reply *reply;
+
+	atomic_store(&waits_for_port, true);
+	fixture_greet(fixture, owner.control);
+	ask_claim(owner.control, "bank", 5, true);
+	wait_for_registration(fixture);
+	verbs_fake_remove(rxe);
+	reply = fixture_reply(fixture, owner.control);
+	assert_true(atomic_load(&port_gone));
+	assert_int_equal(reply->status, STATUS(OK));
+	take_grant(&owner, reply->claim->grant);
+	fixture_done(reply);
+	assert_int_equal(owner.port, 0);
+	assert_int_equal(owner.regions[PS_REGION_LOG].key, 0);
+	assert_string_equal(owner.trouble, "its device was taken away");
+	assert_int_equal(verbs_fake_alive().mrs, 0);
+	assert_int_equal(verbs_fake_alive().pds, 0);
+	close(owner.control);
+}
+
+/* What was registered until then goes with the store; the rest is not begun. */
+static void who_hangs_up_gets_no_more_of_it(void **state)
+{
+	struct fixture *fixture = *state;
+	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture);
+	Perseas__Reply *reply;
+
+	atomic_store(&waits_for_port, true);
+	fixture_greet(fixture, owner);
+	fixture_greet(fixture, other);
+	ask_claim(owner, "bank", 5, true);
+	wait_for_registration(fixture);
+	close(owner);
+	settle(fixture);
+	atomic_store(&port_gone, true);
+	ask_claim(other, "bank", 6, false);
+	reply = fixture_reply(fixture, other);
+	assert_int_equal(reply->status, STATUS(OK));
+	fixture_done(reply);
+	/* The log's, and not the promise page's. */
+	assert_int_equal(verbs_fake_alive().mrs, 1);
+	close(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(memory_is_registered_beside_the_loop, setup_slow,
+		                                teardown_slow),
+		cmocka_unit_test_setup_teardown(a_device_that_goes_meanwhile, setup_slow,
+		                                teardown_slow),
+		cmocka_unit_test_setup_teardown(who_hangs_up_gets_no_more_of_it, setup_slow,
+		                                teardown_slow),
+	};
+
+	(void)setup;
+	(void)get;
+	(void)seen;
+	(void)refused_with;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+/*
+ * test_telling.c - mirrors are told the rosters, and nobody waits for what one of them does not
+ * say. What a round of the keeper waited for shows in the clock: in these rounds nothing else lets
+ * time pass.
+ */
+#include "roster_rig.h"
+
+#include "../../client/keeper/change.h"
+#include "../../client/core/mirror.h"
+#include "../../client/keeper/pulse.h"
+#include "../../client/keeper/roster.h"
+#include "../../client/keeper/telling.h"
+
+#define MS (uint64_t)1000000
+#define ROUND (20 * MS)   /* between rounds of the keeper */
+#define LITTLE (100 * MS) /* thousands of looks at the clock */
+#define MOMENT (100 * MS) /* that all have to say that they are this owner's, and to let it go */
+
+static int teardown(void **state)
+{
+	owner_free(*state);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	*state = begin(4, 2);
+	return 0;
+}
+
+/* Mirror 0 is replaced by mirror 4, and one hangs from a stage of that on: ns that rounds of the
+ * keeper waited. */
+static uint64_t replace(struct owner *o, unsigned mirror, enum ps_change_stage hangs)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
+		                                      0, 0 };
+	uint64_t start, rounds = 0;
+
+	assert_int_equal(ps_change_begin(o->p, &wanted, NULL), 0);
+	start = o->d->now;
+	while (o->p->change.stage != PS_CHANGE_NONE) {
+		assert_true(++rounds < ROUNDS);
+		if (o->p->change.stage == hangs)
+			o->d->mirrors[mirror].hung = true;
+		direct_keep_after(o->d, o->p, ROUND);
+	}
+	if (o->p->change.code)
+		fail_msg("%s", o->p->change.text);
+	assert_null(o->p->next_roster);
+	return o->d->now - start - rounds * ROUND;
+}
+
+/* A mirror that stays hangs, and no sign of life is due from it yet: it has the moment in which all
+ * are asked whether they know this owner. */
+static void test_a_mirror_that_just_hung_holds_no_change_up(void **state)
+{
+	struct owner *o = *state;
+
+	assert_true(replace(o, 3, PS_CHANGE_COPYING) < MOMENT + LITTLE);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	direct_unhang(o->d, 3);
+	owner_keep(o, 3, PERSEAS_MIRROR_LIVE);
+}
+
+/* It hangs when both rosters count: nothing that is told then is waited for. */
+static void test_a_change_is_told_beside_one_that_hangs(void **state)
+{
+	struct owner *o = *state;
+
+	assert_true(replace(o, 3, PS_CHANGE_JOINT) < LITTLE);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	direct_unhang(o->d, 3);
+	owner_keep(o, 3, PERSEAS_MIRROR_LIVE);
+}
+
+/* The one that leaves has a moment to be told so. */
+static void test_a_mirror_that_leaves_is_not_waited_for(void **state)
+{
+	struct owner *o = *state;
+
+	assert_true(replace(o, 0, PS_CHANGE_SETTLING) < MOMENT + LITTLE);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	o->d->mirrors[0].hung = false;
+}
+
+/* All mirrors take long to record a roster: the keeper goes on meanwhile. */
+static void test_nobody_waits_for_slow_answers(void **state)
+{
+	struct owner *o = *state;
+
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		o->d->mirrors[i].slow_at = PERSEAS__REQUEST__BODY_ROSTER;
+		o->d->mirrors[i].slow_ns = 300 * MS;
+	}
+	assert_true(replace(o, 0, PS_CHANGE_NONE) < LITTLE);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+}
+
+static void pass(struct owner *o, uint64_t ns)
+{
+	o->d->now += ns;
+	ps_pulse(o->p, o->d->now);
+}
+
+/* A mirror answers what it was told before: it has not recorded what is told now. */
+static void test_an_answer_counts_for_what_was_told(void **state)
+{
+	struct owner *o = *state;
+	struct perseas *p = o->p;
+	const uint32_t all = 15, slow = 2;
+
+	o->d->mirrors[1].slow_at = PERSEAS__REQUEST__BODY_ROSTER;
+	o->d->mirrors[1].slow_ns = 50 * MS;
+	p->pulse_at = PS_NEVER;
+	assert_int_equal(ps_tell(p, all), 0);
+	pass(o, 30 * MS);
+	assert_int_equal(ps_tell(p, all), all & ~slow);
+	ps_roster_stamp(p);
+	assert_int_equal(ps_tell(p, all), 0);
+	pass(o, 30 * MS);
+	assert_int_equal(ps_tell(p, all), all & ~slow);
+	pass(o, 30 * MS);
+	assert_int_equal(ps_tell(p, all), all);
+}
+
+/* A session that ends takes along what was recorded on it: the mirror may lose its memory before
+ * the next one. */
+static void test_a_new_session_is_told_anew(void **state)
+{
+	struct owner *o = *state;
+	struct perseas *p = o->p;
+
+	ps_tell(p, 15);
+	pass(o, MS);
+	assert_int_equal(ps_tell(p, 15), 15);
+	direct_cut(o->d, 1);
+	direct_keep(o->d, p);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(p->telling.took, 13);
+	ps_tell(p, 15);
+	pass(o, MS);
+	assert_int_equal(ps_tell(p, 15), 15);
+}
+
+/* One that was not asked, since too much is due from it, is told as soon as that is over; one that
+ * did not record it after a while. */
+static void test_one_that_was_not_told_is_told_later(void **state)
+{
+	struct owner *o = *state;
+	struct perseas *p = o->p;
+
+	p->pulse_at = PS_NEVER;
+	p->mirrors[2].asked = 4;
+	ps_tell(p, 15);
+	p->mirrors[2].asked = 0;
+	pass(o, MS);
+	assert_int_equal(ps_tell(p, 15), 11);
+	pass(o, MS);
+	assert_int_equal(ps_tell(p, 15), 15);
+	p->telling.took = 13;
+	ps_tell(p, 15);
+	pass(o, MS);
+	assert_int_equal(ps_tell(p, 15), 13);
+	pass(o, 600 * MS);
+	ps_tell(p, 15);
+	pass(o, MS);
+	assert_int_equal(ps_tell(p, 15), 15);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_mirror_that_just_hung_holds_no_change_up),
+		TEST(test_a_change_is_told_beside_one_that_hangs),
+		TEST(test_a_mirror_that_leaves_is_not_waited_for),
+		TEST(test_nobody_waits_for_slow_answers),
+		TEST(test_an_answer_counts_for_what_was_told),
+		TEST(test_a_new_session_is_told_anew),
+		TEST(test_one_that_was_not_told_is_told_later),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/*
+ * test_unlisted.c - images that count for nothing (I9): one that left the roster, and one that
+ * seemed to be lost when it was looked for.
+ */
+#include "owner.h"
+#include "../../client/keeper/change.h"
+
+enum { ROUNDS = 1000 };
+
+static uint8_t *log_of(struct owner *o, unsigned mirror)
+{
+	for (unsigned generation = 1; generation < 9; generation++) {
+		char name[16];
+		uint8_t *log;
+
+		snprintf(name, sizeof(name), "log.%u", generation);
+		log = memory_heap_piece(o->d->mirrors[mirror].memory, STORE, name, NULL);
+		if (log)
+			return log;
+	}
+	fail_msg("mirror %u has no log", mirror);
+	return NULL;
+}
+
+/* A mirror that was removed holds transactions that the store never had. */
+static void an_image_that_left_the_roster_is_no_candidate(void **state)
+{
+	const struct perseas_roster_change leave = { .kind = PERSEAS_ROSTER_REMOVE,
+		                                     .address = "sim://0" };
+	struct owner *o = owner_new(3);
+	struct ps_slot slot;
+	uint8_t *log;
+	int index;
+
+	(void)state;
+	o->options.acks = 2;
+	owner_begin(o);
+	assert_int_equal(ps_change_begin(o->p, &leave, NULL), 0);
+	for (unsigned rounds = 0; o->p->change.stage != PS_CHANGE_NONE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	assert_int_equal(owner_put(o, 0, 100, 7), 0);
+	owner_die(o);
+	log = log_of(o, 0);
+	index = ps_slot_choose(log, &slot);
+	assert_true(index >= 0);
+	ps_slot_encode(&slot, slot.epoch, slot.seq + 1000, slot.next, slot.last);
+	memcpy(log + ps_slot_offset(!index), &slot, sizeof(slot));
+	owner_reopen(o);
+	assert_true(owner_stat(o).seq < 1000);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(o->bytes[i], 7);
+	owner_free(o);
+}
+
+/* Another owner, between two questions of the one that is opening. */
+struct between {
+	struct owner *o;
+	bool done;
+	perseas_t *other;
+};
+
+static void open_between(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,
+                         size_t len)
+{
+	struct between *between = arg;
+	struct perseas_options options = between->o->options;
+
+	(void)session;
+	(void)bytes;
+	(void)len;
+	if (between->done || mirror != 1)
+		return;
+	between->done = true;
+	between->o->d->tap = NULL;
+	options.flags |= PERSEAS_TAKEOVER;
+	assert_int_equal(direct_open(between->o->d, STORE, &options, &between->other,
+	                             &between->o->error),
+	                 0);
+	perseas_close(between->other);
+}
+
+/* Mirror 0 lost its memory. It says so, and is then made anew by another owner, before the others
+ * are asked: what it said is no longer so. */
+static void a_mirror_that_was_empty_may_be_so_no_more(void **state)
+{
+	struct owner *o = owner_new(3);
+	struct between between = { .o = o };
+	struct direct_tap tap = { .arg = &between, .request = open_between };
+
+	(void)state;
+	o->options.acks = 2;
+	owner_begin(o);
+	assert_int_equal(owner_put(o, 0, 100, 7), 0);
+	owner_die(o);
+	memory_heap_lose(o->d->mirrors[0].memory, STORE);
+	direct_crash(o->d, 0);
+	direct_start(o->d, 0);
+	o->d->tap = &tap;
+	owner_reopen(o);
+	assert_true(between.done);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_int_equal(owner_stat(o).mended_whole, 0);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(o->bytes[i], 7);
+	owner_free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_image_that_left_the_roster_is_no_candidate),
+		cmocka_unit_test(a_mirror_that_was_empty_may_be_so_no_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
