@@ -21,6 +21,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).parent
@@ -168,8 +169,7 @@ def run(program, finder):
     elif ":" in finder:
         words.append(finder.partition(":")[2])
     env = {**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"}
-    with open(WORK / ("%s.%d.log" % (re.sub(r"\W", "-", finder), os.getpid() * 1000 +
-              hash(program) % 1000)), "w+", errors="replace") as log:
+    with tempfile.TemporaryFile("w+", dir=WORK, errors="replace") as log:
         child = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, env=env,
                                  stdin=subprocess.DEVNULL, start_new_session=True)
         try:
@@ -183,7 +183,6 @@ def run(program, finder):
         child.wait()
         log.seek(0)
         text = log.read()
-    os.unlink(log.name)
     if status is None:
         return "no end after %d s" % SECONDS
     if status < 0:
