@@ -96,7 +96,8 @@ struct ps_env_ops {
 	 * offers. NULL: there are no more. `tried`: how many have failed with PERSEAS_ERDMA. */
 	const struct ps_fabric *(*fabric)(struct ps_env *env, const struct ps_address *address,
 	                                  const Perseas__Grant *grant, unsigned tried);
-	/* Told of every move of a session, by one line of text. NULL: nobody wants to know. */
+	/* Told of every move of what has a table of states (states.h), by one line of text. NULL:
+	 * nobody wants to know. */
 	void (*trace)(struct ps_env *env, const char *line);
 	void (*free)(struct ps_env *env);
 };

@@ -13,25 +13,21 @@
 #include "resync.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #define RETRY_FIRST ps_ms(10)
 #define RETRY_MOST ps_ms(1000)
 #define DIAL_AGAIN ps_ms(10) /* a connection for which there is no descriptor to wait on */
 
-#define TO(state) (1u << (state))
-
-static const struct {
-	const char *name;
-	unsigned leads_to;
-} states[] = {
-	[PS_SESSION_NONE] = { "none", TO(PS_SESSION_CLAIMING) | TO(PS_SESSION_UP) },
-	[PS_SESSION_CLAIMING] = { "claiming", TO(PS_SESSION_ATTACHING) | TO(PS_SESSION_UP) |
-	                                              TO(PS_SESSION_NONE) },
-	[PS_SESSION_ATTACHING] = { "attaching", TO(PS_SESSION_UP) | TO(PS_SESSION_NONE) },
-	[PS_SESSION_UP] = { "up", TO(PS_SESSION_NONE) },
+static const struct ps_state states[] = {
+	[PS_SESSION_NONE] = { "none", PS_TO(PS_SESSION_CLAIMING) | PS_TO(PS_SESSION_UP) },
+	[PS_SESSION_CLAIMING] = { "claiming", PS_TO(PS_SESSION_ATTACHING) | PS_TO(PS_SESSION_UP) |
+	                                              PS_TO(PS_SESSION_NONE) },
+	[PS_SESSION_ATTACHING] = { "attaching", PS_TO(PS_SESSION_UP) | PS_TO(PS_SESSION_NONE) },
+	[PS_SESSION_UP] = { "up", PS_TO(PS_SESSION_NONE) },
 };
+
+const struct ps_states ps_session_states = { states, sizeof(states) / sizeof(states[0]) };
 
 /* What is so in every state. A session under way has no part in transactions. */
 static bool is_sound(const struct ps_mirror *m)
@@ -51,15 +47,8 @@ static bool is_sound(const struct ps_mirror *m)
 
 static void move(struct perseas *p, struct ps_mirror *m, enum ps_session_state to)
 {
-	char line[320];
-
-	assert(states[m->session.state].leads_to & TO(to));
-	if (p->env->ops->trace) {
-		snprintf(line, sizeof(line), "session with %.255s: %s, then %s", m->address.text,
-		         states[m->session.state].name, states[to].name);
-		p->env->ops->trace(p->env, line);
-	}
-	m->session.state = to;
+	m->session.state = ps_states_move(p->env, &ps_session_states, m->session.state, to,
+	                                  "session with %.255s", m->address.text);
 	assert(is_sound(m));
 }
 

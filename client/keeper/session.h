@@ -18,6 +18,9 @@
 #define PERSEAS_CLIENT_SESSION_H
 
 #include "../core/handle.h"
+#include "../core/states.h"
+
+extern const struct ps_states ps_session_states;
 
 /* The store is open, or this owner claimed it again: every mirror that is connected has a session
  * with its claim. */

@@ -421,6 +421,14 @@ static void direct_env_free(struct ps_env *env)
 	free(env);
 }
 
+static void direct_trace(struct ps_env *env, const char *line)
+{
+	struct direct *d = of(env)->d;
+
+	if (d->on_trace)
+		d->on_trace(d->on_trace_arg, line);
+}
+
 static const struct ps_env_ops direct_ops = {
 	.now = direct_now,
 	.clock = direct_clock,
@@ -442,6 +450,7 @@ static const struct ps_env_ops direct_ops = {
 	.worked_at = direct_worked_at,
 	.disconnect = direct_disconnect,
 	.fabric = direct_fabric,
+	.trace = direct_trace,
 	.free = direct_env_free,
 };
 

@@ -77,6 +77,9 @@ struct direct {
 	/* Called in every pause, before the time has passed. May be NULL. */
 	void (*on_pause)(void *arg);
 	void *on_pause_arg;
+	/* Told each line that an owner traces. May be NULL. */
+	void (*on_trace)(void *arg, const char *line);
+	void *on_trace_arg;
 	unsigned complaints; /* things that were wrong when a daemon started */
 
 	char list[PS_MIRRORS_MAX * 12];
