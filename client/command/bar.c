@@ -1,8 +1,7 @@
 /*
  * bar.c - how far a long copy is.
  */
-#include "command.h"
-#include "../perseas.h"
+#include "ui.h"
 #include "../host/socket.h"
 
 #include <string.h>

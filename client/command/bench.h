@@ -4,7 +4,7 @@
 #ifndef PERSEAS_COMMAND_BENCH_H
 #define PERSEAS_COMMAND_BENCH_H
 
-#include "command.h"
+#include "args.h"
 #include "histogram.h"
 #include "../core/handle.h"
 #include "../perseas.h"

@@ -1,10 +1,10 @@
 /*
  * cmd_bench.c - perseas bench: how far from one round trip is a commit on these mirrors?
  */
+#include "command.h"
 #include "bench.h"
 #include "drop.h"
 #include "../../proto/base/json.h"
-#include "recover.h"
 #include "remake.h"
 
 #include <inttypes.h>
@@ -204,7 +204,7 @@ static enum ps_exit measure(struct ps_bench *bench)
 	if (!rc)
 		rc = perseas_publish(bench->p);
 	if (rc)
-		return ps_recover_failed(bench->p, rc);
+		return ps_library_failed(bench->p, rc);
 	bench->base = base;
 	status = ps_bench_trips(bench);
 	if (!status)

@@ -10,7 +10,7 @@ enum ps_exit ps_verb_create(const struct ps_args *args)
 	int rc = perseas_create(args->store, args->mirrors, &args->options);
 
 	if (rc)
-		return ps_complain(ps_exit_of(rc), "%s", perseas_message(NULL));
+		return ps_library_failed(NULL, rc);
 	if (args->json) {
 		struct ps_json json = { .out = stdout };
 

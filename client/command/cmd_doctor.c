@@ -1,6 +1,7 @@
 /*
  * cmd_doctor.c - perseas doctor: is this host, and are these mirrors, as they should be?
  */
+#include "command.h"
 #include "doctor.h"
 #include "../../proto/base/json.h"
 #include "panel.h"

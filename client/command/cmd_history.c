@@ -1,6 +1,7 @@
 /*
  * cmd_history.c - perseas history: which transaction changed which bytes, and when.
  */
+#include "command.h"
 #include "history.h"
 #include "../../proto/base/json.h"
 #include "live_copy.h"

@@ -1,6 +1,7 @@
 /*
  * cmd_ls.c - perseas ls: what each mirror has.
  */
+#include "command.h"
 #include "census.h"
 #include "../../proto/base/json.h"
 

@@ -1,6 +1,7 @@
 /*
  * cmd_recover.c - perseas recover: in place, into files, or onto other mirrors.
  */
+#include "command.h"
 #include "census.h"
 #include "../../proto/base/json.h"
 #include "recover.h"
@@ -9,21 +10,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum ps_exit ps_recover_failed(const perseas_t *p, int rc)
-{
-	const char *message = perseas_message(p);
-
-	return ps_complain(ps_exit_of(rc), "%s", *message ? message : perseas_strerror(rc));
-}
-
-void ps_recover_state(const perseas_t *p, uint64_t *epoch, uint64_t *seq)
-{
-	const struct ps_standing *newest = ps_newest(p);
-
-	*epoch = newest ? newest->epoch : 0;
-	*seq = newest ? newest->seq : 0;
-}
 
 enum ps_exit ps_check_recover(const struct ps_args *args)
 {
@@ -84,7 +70,7 @@ static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perse
 	if (rc == PERSEAS_EBUSY)
 		return ps_complain(PS_EXIT_NO, "%s (--takeover)", perseas_message(NULL));
 	if (rc) {
-		ps_recover_failed(NULL, rc);
+		ps_library_failed(NULL, rc);
 		if (rc == PERSEAS_EQUORUM && !(flags & PERSEAS_SALVAGE))
 			advise(args);
 		return ps_exit_of(rc);
@@ -92,18 +78,6 @@ static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perse
 	if (!args->json)
 		fputs(perseas_report(*p), stdout);
 	return PS_EXIT_OK;
-}
-
-void ps_recover_json(struct ps_json *json, const struct ps_args *args, const perseas_t *p)
-{
-	uint64_t epoch, seq;
-
-	ps_recover_state(p, &epoch, &seq);
-	ps_json_begin(json, NULL, '{');
-	ps_json_text(json, "store", args->store);
-	ps_json_number(json, "epoch", epoch);
-	ps_json_number(json, "seq", seq);
-	ps_json_text(json, "report", perseas_report(p));
 }
 
 static void print_live(const struct ps_args *args, perseas_t *p)

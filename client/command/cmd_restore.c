@@ -1,6 +1,7 @@
 /*
  * cmd_restore.c - perseas restore: a new store from a snapshot.
  */
+#include "command.h"
 #include "../../proto/base/json.h"
 #include "remake.h"
 #include "snapshot.h"

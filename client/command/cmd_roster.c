@@ -4,6 +4,7 @@
  * A store with a live owner is changed by that owner: a mirror passes the order on, and tells what
  * became of it. Without an owner the command is the owner for as long as it takes.
  */
+#include "command.h"
 #include "../../proto/base/json.h"
 #include "owner_report.h"
 #include "roster.h"
@@ -30,11 +31,6 @@ const struct ps_roster_action *ps_roster_action(const char *word)
 	return NULL;
 }
 
-static bool is_cancel(const struct ps_args *args)
-{
-	return args->action && args->action->order == PERSEAS__ORDER_KIND__ORDER_CANCEL;
-}
-
 enum ps_exit ps_check_roster(const struct ps_args *args)
 {
 	const struct ps_roster_action *action = args->action;
@@ -52,24 +48,10 @@ enum ps_exit ps_check_roster(const struct ps_args *args)
 		                   action->name, action->takes);
 	if (args->gone && (!action || !ps_roster_old(args)))
 		return ps_complain(PS_EXIT_USAGE, "--gone goes with roster remove or replace");
-	if ((!action || is_cancel(args)) && args->options.acks)
+	if ((!action || ps_roster_is_cancel(args)) && args->options.acks)
 		return ps_complain(PS_EXIT_USAGE, "--acks goes with a change: roster add, remove "
 		                                  "or replace");
 	return PS_EXIT_OK;
-}
-
-const char *ps_roster_old(const struct ps_args *args)
-{
-	return is_cancel(args) || args->action->order == PERSEAS__ORDER_KIND__ORDER_ADD
-	               ? NULL
-	               : args->members[0].text;
-}
-
-const char *ps_roster_new(const struct ps_args *args)
-{
-	return is_cancel(args) || args->action->order == PERSEAS__ORDER_KIND__ORDER_REMOVE
-	               ? NULL
-	               : args->members[args->action->members - 1].text;
 }
 
 /* --- showing --- */
@@ -138,26 +120,6 @@ static void print_json(const struct ps_census *census, const char *store)
 	else
 		ps_json_text(&json, "next_roster", NULL);
 	ps_json_bool(&json, "decided", judged->marked);
-	ps_json_end(&json, '}');
-}
-
-void ps_roster_done(const struct ps_args *args, const char *told)
-{
-	struct ps_json json = { .out = stdout };
-
-	if (!args->json) {
-		if (*told)
-			printf("%s\n", told);
-		else
-			printf("the roster of store '%s' is changed\n", args->store);
-		return;
-	}
-	ps_json_begin(&json, NULL, '{');
-	ps_json_text(&json, "store", args->store);
-	ps_json_text(&json, "change", args->action->name);
-	ps_json_text(&json, "address", ps_roster_old(args));
-	ps_json_text(&json, "with", ps_roster_new(args));
-	ps_json_text(&json, "told", *told ? told : NULL);
 	ps_json_end(&json, '}');
 }
 
@@ -279,7 +241,7 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result,
 	fflush(stdout);
 	snprintf(wait->told, sizeof(wait->told), "%s", result->text);
 	wait->over = result->done;
-	if (result->done && is_cancel(args))
+	if (result->done && ps_roster_is_cancel(args))
 		wait->status = cancelled(result, wait->found, args);
 	else if (result->done && result->code)
 		wait->status = ps_complain(ps_exit_of(result->code), "%s", result->text);
@@ -413,7 +375,7 @@ static enum ps_exit change_by_owner(struct ps_panel *panel, const struct ps_cens
 	memcpy(wait.owner, owner, PS_ID_SIZE);
 	wait.at = (unsigned)messenger(census, args, wait.owner);
 	panel->env->ops->random(panel->env, wait.id, PS_ID_SIZE);
-	if (is_cancel(args))
+	if (ps_roster_is_cancel(args))
 		find_order(census, &wait);
 	status = give_order(panel, args, &wait);
 	ps_stop_catch();
@@ -436,7 +398,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	owner = args->action && census.have ? ps_owner_at(&census) : -1;
 	if (!census.have)
 		status = ps_census_nobody(&census, args->store);
-	else if (is_cancel(args) && owner < 0 && !census.judged.next)
+	else if (ps_roster_is_cancel(args) && owner < 0 && !census.judged.next)
 		status = ps_complain(PS_EXIT_NO,
 		                     "store '%s' has no change of its roster that could "
 		                     "be taken back",

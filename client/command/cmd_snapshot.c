@@ -1,6 +1,7 @@
 /*
  * cmd_snapshot.c - perseas snapshot: a copy of a store in a file, and the check of one.
  */
+#include "command.h"
 #include "../../proto/base/json.h"
 #include "snapshot.h"
 

@@ -1,6 +1,7 @@
 /*
  * cmd_spill.c - perseas spill: a mirror writes its images to disk and ends.
  */
+#include "command.h"
 #include "../../proto/base/json.h"
 #include "panel.h"
 

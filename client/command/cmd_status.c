@@ -1,6 +1,7 @@
 /*
  * cmd_status.c - perseas status: a store, as each mirror has it.
  */
+#include "command.h"
 #include "census.h"
 #include "owner_report.h"
 #include "verdict.h"

@@ -2,6 +2,7 @@
  * cmd_top.c - perseas top: stores that run, again and again. Mirrors are asked at the same time,
  * and what one of them answers late, or not at all, holds up neither the others nor the keys.
  */
+#include "command.h"
 #include "screen.h"
 #include "top.h"
 #include "../host/socket.h"

@@ -1,6 +1,7 @@
 /*
  * cmd_verify.c - perseas verify: are the images on the mirrors the same?
  */
+#include "command.h"
 #include "compare.h"
 #include "digest.h"
 #include "../../proto/base/json.h"

@@ -1,7 +1,7 @@
 /*
  * doctor_memory.c - where images lie, and what the kernel does with their pages.
  */
-#include "command.h"
+#include "ui.h"
 #include "doctor.h"
 
 #include <inttypes.h>

@@ -5,6 +5,7 @@
 #ifndef PERSEAS_COMMAND_HISTORY_H
 #define PERSEAS_COMMAND_HISTORY_H
 
+#include "args.h"
 #include "census.h"
 #include "live_read.h"
 

@@ -5,7 +5,7 @@
 #ifndef PERSEAS_COMMAND_NEW_FILE_H
 #define PERSEAS_COMMAND_NEW_FILE_H
 
-#include "command.h"
+#include "ui.h"
 
 /* All of them. False: errno says why. */
 bool ps_write_all(int fd, const void *bytes, uint64_t length);

@@ -4,7 +4,8 @@
 #ifndef PERSEAS_COMMAND_PANEL_H
 #define PERSEAS_COMMAND_PANEL_H
 
-#include "command.h"
+#include "ui.h"
+#include "../core/address.h"
 #include "../core/env.h"
 
 struct ps_panel {

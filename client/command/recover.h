@@ -4,7 +4,7 @@
 #ifndef PERSEAS_COMMAND_RECOVER_H
 #define PERSEAS_COMMAND_RECOVER_H
 
-#include "command.h"
+#include "args.h"
 #include "../perseas.h"
 
 /* Before anything is claimed: is there a reason why it would fail? 0, or with a complaint. */
@@ -19,9 +19,6 @@ enum ps_exit ps_recover_onto(const struct ps_args *args, perseas_t *p);
 
 /* The state that was chosen, under the epoch of the owner that committed it. */
 void ps_recover_state(const perseas_t *p, uint64_t *epoch, uint64_t *seq);
-
-/* Complains with the handle's last message (NULL: of the last open or create). */
-enum ps_exit ps_recover_failed(const perseas_t *p, int rc);
 
 struct ps_json;
 

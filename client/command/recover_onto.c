@@ -56,7 +56,7 @@ static void *keep_aside(perseas_t *from, const struct perseas_segment_info *info
 	int rc = perseas_map(from, info->name, 0, &base);
 
 	if (rc) {
-		*status = ps_recover_failed(from, rc);
+		*status = ps_library_failed(from, rc);
 		return NULL;
 	}
 	aside = mmap(NULL, info->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -158,7 +158,7 @@ static enum ps_exit read_out(struct export *export, perseas_t *p)
 		int rc = perseas_map(p, file->segment.name, 0, &base);
 
 		if (rc)
-			return ps_recover_failed(p, rc);
+			return ps_library_failed(p, rc);
 		status = write_partial(export, file, base);
 		perseas_unmap(p, base);
 		if (status)

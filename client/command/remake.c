@@ -5,7 +5,6 @@
 #include "census.h"
 #include "digest.h"
 #include "drop.h"
-#include "recover.h"
 #include "../core/handle.h"
 #include "../open/map.h"
 #include "../core/segment.h"
@@ -132,11 +131,11 @@ enum ps_exit ps_remake_begin(struct ps_remake *remake)
 	int rc = perseas_create(remake->store, remake->mirrors, &remake->options);
 
 	if (rc)
-		return ps_recover_failed(NULL, rc);
+		return ps_library_failed(NULL, rc);
 	rc = perseas_open(remake->store, remake->mirrors, &remake->options, &remake->p);
 	if (!rc)
 		return PS_EXIT_OK;
-	status = ps_recover_failed(NULL, rc);
+	status = ps_library_failed(NULL, rc);
 	take_back_empty(remake);
 	return status;
 }
@@ -154,7 +153,7 @@ enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64
 			            "and is now at %p: pointers into it are no longer good",
 			            segment, address, *base);
 	}
-	return rc ? ps_recover_failed(remake->p, rc) : PS_EXIT_OK;
+	return rc ? ps_library_failed(remake->p, rc) : PS_EXIT_OK;
 }
 
 enum ps_exit ps_remake_publish(struct ps_remake *remake)
@@ -167,7 +166,7 @@ enum ps_exit ps_remake_publish(struct ps_remake *remake)
 	ps_exclusive_enter(remake->p);
 	ps_exclusive_leave(remake->p);
 	ps_bar_clear();
-	return rc ? ps_recover_failed(remake->p, rc) : PS_EXIT_OK;
+	return rc ? ps_library_failed(remake->p, rc) : PS_EXIT_OK;
 }
 
 /* --- comparing --- */

@@ -5,7 +5,7 @@
 #ifndef PERSEAS_COMMAND_REMAKE_H
 #define PERSEAS_COMMAND_REMAKE_H
 
-#include "command.h"
+#include "ui.h"
 #include "../perseas.h"
 
 struct ps_remake {

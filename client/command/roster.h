@@ -4,7 +4,7 @@
 #ifndef PERSEAS_COMMAND_ROSTER_H
 #define PERSEAS_COMMAND_ROSTER_H
 
-#include "command.h"
+#include "args.h"
 #include "control.pb-c.h"
 
 struct ps_roster_action {
@@ -13,6 +13,9 @@ struct ps_roster_action {
 	unsigned members; /* addresses that it takes */
 	const char *takes;
 };
+
+/* Is it one that takes back another? False where no change is asked for. */
+bool ps_roster_is_cancel(const struct ps_args *args);
 
 /* The mirror that leaves, and the one that comes; NULL: none does. */
 const char *ps_roster_old(const struct ps_args *args);

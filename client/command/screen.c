@@ -4,7 +4,7 @@
  */
 #include "screen.h"
 
-#include "command.h"
+#include "ui.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /*
  * stop.c - a clean end on SIGINT and SIGTERM.
  */
-#include "command.h"
+#include "ui.h"
 
 #include <signal.h>
 

@@ -1,8 +1,7 @@
 /*
  * text.c - sentences, sizes and tables for people.
  */
-#include "command.h"
-#include "../perseas.h"
+#include "ui.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -21,6 +20,13 @@ enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
 	va_end(args);
 	fputc('\n', stderr);
 	return status;
+}
+
+enum ps_exit ps_library_failed(const perseas_t *p, int rc)
+{
+	const char *message = perseas_message(p);
+
+	return ps_complain(ps_exit_of(rc), "%s", *message ? message : perseas_strerror(rc));
 }
 
 /* No default, so that the compiler reports a code that is missing. */
