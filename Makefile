@@ -84,12 +84,13 @@ objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(call sources,$(1)))
 # The rooms; tests/style.py says which of them may include which.
 FORMATS := $(addprefix proto/,base image data control)
 LIBRARY := $(addprefix client/,core host fabric keeper open)
+COMMANDS := $(addprefix client/command/,ui ask live change doctor top bench) client/command
 SERVING := $(addprefix server/,host store memory loop fabric watch)
-ROOMS := $(FORMATS) $(LIBRARY) client/command $(SERVING) server
+ROOMS := $(FORMATS) $(LIBRARY) $(COMMANDS) $(SERVING) server
 
 PROTO_OBJ := $(BUILD)/obj/control.pb-c.o $(call objects,$(FORMATS:%=%/*.c))
 CLIENT_OBJ := $(call objects,$(LIBRARY:%=%/*.c))
-COMMAND_OBJ := $(call objects,client/command/*.c)
+COMMAND_OBJ := $(call objects,$(COMMANDS:%=%/*.c))
 SERVER_MAIN_OBJ := $(call objects,server/main.c)
 SERVER_OBJ := $(call objects,$(SERVING:%=%/*.c)) $(BUILD)/obj/page.o
 

@@ -8,7 +8,7 @@ BENCH_MAINS := debit_credit synthetic pingpong reopen worker limits_verbs compar
 	host_limits relay
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 # The command measures too, and all programs have options.
-COMMON_OBJ := $(BUILD)/obj/client/command/histogram.o $(addprefix $(BUILD)/obj/proto/base/,log_linear.o \
+COMMON_OBJ := $(BUILD)/obj/client/command/bench/histogram.o $(addprefix $(BUILD)/obj/proto/base/,log_linear.o \
 	number.o options.o)
 BENCH_OBJ := $(COMMON_OBJ) $(filter-out $(RAW_OBJ) $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call \
 	objects,bench/*.c))

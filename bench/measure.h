@@ -5,7 +5,7 @@
 #ifndef PERSEAS_BENCH_MEASURE_H
 #define PERSEAS_BENCH_MEASURE_H
 
-#include "../client/command/histogram.h"
+#include "../client/command/bench/histogram.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #include "measure.h"
 #include "options.h"
 #include "work.h"
-#include "../client/command/histogram.h"
+#include "../client/command/bench/histogram.h"
 #include "../client/perseas.h"
 
 #include <inttypes.h>

@@ -15,7 +15,9 @@ COLUMNS, FUNCTION_LINES, FILE_LINES = 100, 70, 600
 # A room includes what stands before it in its list, and nothing else of ours.
 FORMATS = ("proto/base", "proto/image", "proto/data", "proto/control")
 ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "client/keeper",
-                    "client/open", "client/command"),
+                    "client/open", "client/command/ui", "client/command/ask",
+                    "client/command/live", "client/command/change", "client/command/doctor",
+                    "client/command/top", "client/command/bench", "client/command"),
          FORMATS + ("server/host", "server/store", "server/memory", "server/loop", "server/fabric",
                     "server/watch", "server"))
 INCLUDE = re.compile(r'#\s*include "(.+)"')

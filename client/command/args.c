@@ -3,7 +3,7 @@
  * verb. main.c calls it; nothing is connected to before it is done.
  */
 #include "options.h"
-#include "roster.h"
+#include "change/roster.h"
 #include "../../proto/control/envelope.h"
 
 #include <stdlib.h>

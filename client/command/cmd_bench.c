@@ -2,10 +2,10 @@
  * cmd_bench.c - perseas bench: how far from one round trip is a commit on these mirrors?
  */
 #include "command.h"
-#include "bench.h"
-#include "drop.h"
+#include "bench/bench.h"
+#include "ask/drop.h"
 #include "../../proto/base/json.h"
-#include "remake.h"
+#include "change/remake.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

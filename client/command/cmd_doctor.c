@@ -2,9 +2,9 @@
  * cmd_doctor.c - perseas doctor: is this host, and are these mirrors, as they should be?
  */
 #include "command.h"
-#include "doctor.h"
+#include "doctor/doctor.h"
 #include "../../proto/base/json.h"
-#include "panel.h"
+#include "ask/panel.h"
 #include "../perseas.h"
 #include "../host/socket.h"
 #include "../../proto/base/options.h"

@@ -2,7 +2,7 @@
  * cmd_drop.c - perseas drop: deletes the images of a store from mirrors.
  */
 #include "command.h"
-#include "drop.h"
+#include "ask/drop.h"
 #include "../../proto/base/json.h"
 #include "../../proto/control/envelope.h"
 

@@ -2,9 +2,9 @@
  * cmd_history.c - perseas history: which transaction changed which bytes, and when.
  */
 #include "command.h"
-#include "history.h"
+#include "live/history.h"
 #include "../../proto/base/json.h"
-#include "live_copy.h"
+#include "live/live_copy.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

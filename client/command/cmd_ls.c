@@ -2,7 +2,7 @@
  * cmd_ls.c - perseas ls: what each mirror has.
  */
 #include "command.h"
-#include "census.h"
+#include "ask/census.h"
 #include "../../proto/base/json.h"
 
 #include <inttypes.h>

@@ -2,9 +2,9 @@
  * cmd_recover.c - perseas recover: in place, into files, or onto other mirrors.
  */
 #include "command.h"
-#include "census.h"
+#include "ask/census.h"
 #include "../../proto/base/json.h"
-#include "recover.h"
+#include "change/recover.h"
 #include "../open/claim.h"
 
 #include <inttypes.h>

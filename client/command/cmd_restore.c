@@ -3,8 +3,8 @@
  */
 #include "command.h"
 #include "../../proto/base/json.h"
-#include "remake.h"
-#include "snapshot.h"
+#include "change/remake.h"
+#include "live/snapshot.h"
 
 #include <inttypes.h>
 

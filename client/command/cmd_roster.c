@@ -6,8 +6,8 @@
  */
 #include "command.h"
 #include "../../proto/base/json.h"
-#include "owner_report.h"
-#include "roster.h"
+#include "ask/owner_report.h"
+#include "change/roster.h"
 #include "../../proto/control/envelope.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  */
 #include "command.h"
 #include "../../proto/base/json.h"
-#include "snapshot.h"
+#include "live/snapshot.h"
 
 #include <inttypes.h>
 

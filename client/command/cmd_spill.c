@@ -3,7 +3,7 @@
  */
 #include "command.h"
 #include "../../proto/base/json.h"
-#include "panel.h"
+#include "ask/panel.h"
 
 #include <inttypes.h>
 #include <poll.h>

@@ -2,9 +2,9 @@
  * cmd_status.c - perseas status: a store, as each mirror has it.
  */
 #include "command.h"
-#include "census.h"
-#include "owner_report.h"
-#include "verdict.h"
+#include "ask/census.h"
+#include "ask/owner_report.h"
+#include "ask/verdict.h"
 #include "../../proto/control/envelope.h"
 
 #include <inttypes.h>

@@ -3,8 +3,8 @@
  * and what one of them answers late, or not at all, holds up neither the others nor the keys.
  */
 #include "command.h"
-#include "screen.h"
-#include "top.h"
+#include "top/screen.h"
+#include "top/top.h"
 #include "../host/socket.h"
 
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  * cmd_verify.c - perseas verify: are the images on the mirrors the same?
  */
 #include "command.h"
-#include "compare.h"
-#include "digest.h"
+#include "live/compare.h"
+#include "ask/digest.h"
 #include "../../proto/base/json.h"
-#include "live_copy.h"
+#include "live/live_copy.h"
 
 #include <inttypes.h>
 #include <poll.h>

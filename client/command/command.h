@@ -5,7 +5,7 @@
 #ifndef PERSEAS_COMMAND_COMMAND_H
 #define PERSEAS_COMMAND_COMMAND_H
 
-#include "args.h"
+#include "ui/args.h"
 
 enum ps_verb_bit {
 	PS_CREATE = 1,

@@ -2,7 +2,7 @@
  * fuzz_top.c - any bytes as what mirrors answer to perseas top, one look after the other: those
  * that pass the checks are merged, compared and printed.
  */
-#include "../../client/command/top.h"
+#include "../../client/command/top/top.h"
 #include "../../proto/control/envelope.h"
 
 #include <stdlib.h>

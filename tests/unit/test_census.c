@@ -5,7 +5,7 @@
 #include "roster_rig.h"
 
 #include "../../client/keeper/change.h"
-#include "../../client/command/census.h"
+#include "../../client/command/ask/census.h"
 #include "../../client/core/mirror.h"
 #include "../../server/store/store_private.h"
 

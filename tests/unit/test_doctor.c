@@ -1,7 +1,7 @@
 /*
  * test_doctor.c - each check of perseas doctor, on hosts made of files.
  */
-#include "../../client/command/doctor.h"
+#include "../../client/command/doctor/doctor.h"
 
 #include <ftw.h>
 #include <limits.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../../client/command/histogram.h"
+#include "../../client/command/bench/histogram.h"
 
 static struct ps_histogram *new_histogram(void)
 {

@@ -3,8 +3,8 @@
  * owner goes on by some of its writes, in the order of I1 to I3, so that every interleaving of
  * reading and writing may come. What is read must be the state after one transaction.
  */
-#include "../../client/command/compare.h"
-#include "../../client/command/live_copy.h"
+#include "../../client/command/live/compare.h"
+#include "../../client/command/live/live_copy.h"
 #include "../../proto/control/envelope.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * test_top.c - perseas top: stores of several mirrors are merged, and compared with the look
  * before. Mirrors and owners are made up here.
  */
-#include "../../client/command/top.h"
+#include "../../client/command/top/top.h"
 #include "../support/messages.h"
 
 #include <setjmp.h>

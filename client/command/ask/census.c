@@ -1,0 +1,155 @@
+/*
+ * census.c - one store, as its mirrors tell it.
+ */
+#include "census.h"
+#include "../../../proto/base/json.h"
+#include "../../../proto/control/envelope.h"
+
+#include <string.h>
+
+const char *ps_state_text(Perseas__State state)
+{
+	switch (state) {
+	case PERSEAS__STATE__STATE_NONE:
+		return "none";
+	case PERSEAS__STATE__STATE_CREATING:
+		return "creating";
+	case PERSEAS__STATE__STATE_CONSISTENT:
+		return "consistent";
+	case PERSEAS__STATE__STATE_JOINING:
+		return "joining";
+	default:
+		return "unknown";
+	}
+}
+
+void ps_census_tell(const struct ps_census *census, struct ps_told told[PS_MIRRORS_MAX])
+{
+	memset(told, 0, PS_MIRRORS_MAX * sizeof(told[0]));
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const Perseas__StoreStatus *status = census->told[i];
+		const struct ps_address *address = &census->panel->addresses[i];
+
+		/* A socket's address in the roster can be another mirror's on another host. */
+		if (i < census->panel->given || address->scheme != PS_SCHEME_UNIX)
+			told[i].address = address->text;
+		told[i].empty = census->errors[i].code == PERSEAS_ENOSTORE;
+		if (!status)
+			continue;
+		told[i].header = status->header;
+		told[i].has_slot = status->slot;
+		told[i].epoch = status->slot ? status->slot->epoch : 0;
+		told[i].seq = status->slot ? status->slot->seq : 0;
+	}
+}
+
+static void take_judgement(struct ps_census *census)
+{
+	const struct ps_judgement *j = &census->judged;
+	const unsigned count = census->panel->count;
+	struct ps_told told[PS_MIRRORS_MAX];
+
+	ps_census_tell(census, told);
+	ps_judge(&census->judged, told, count);
+	census->roster = j->next ? j->next : j->settled;
+	for (unsigned i = count; i-- > 0;)
+		if (ps_census_belongs(census, i))
+			census->header = census->told[i]->header;
+	if (j->newest >= 0)
+		census->newest = census->told[j->newest];
+}
+
+void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char *store)
+{
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	memset(census, 0, sizeof(*census));
+	census->panel = panel;
+	/* The message has no const; it is only packed. */
+	ask.store = (char *)store;
+	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
+	request.status = &ask;
+	ps_panel_ask_all(panel, &request);
+	for (unsigned i = 0; i < panel->count; i++) {
+		census->answered += ps_panel_answered(panel, i);
+		census->errors[i] = panel->errors[i];
+		census->replies[i] = panel->replies[i];
+		panel->replies[i] = NULL;
+		if (!census->replies[i])
+			continue;
+		census->have++;
+		census->told[i] = census->replies[i]->store->status;
+	}
+	take_judgement(census);
+}
+
+void ps_census_free(struct ps_census *census)
+{
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		if (census->replies[i])
+			perseas__reply__free_unpacked(census->replies[i], NULL);
+	memset(census, 0, sizeof(*census));
+}
+
+bool ps_census_belongs(const struct ps_census *census, unsigned i)
+{
+	return census->judged.belongs >> i & 1;
+}
+
+bool ps_census_is(const struct ps_census *census, unsigned i, const Perseas__Member *member)
+{
+	return ps_census_listed(census, i) && ps_id_equal(member->image_id, census->judged.as[i]);
+}
+
+bool ps_census_listed(const struct ps_census *census, unsigned i)
+{
+	return census->judged.listed >> i & 1;
+}
+
+bool ps_census_loaded(const struct ps_census *census, unsigned i)
+{
+	return census->judged.loaded >> i & 1;
+}
+
+bool ps_census_counts(const struct ps_census *census, unsigned i)
+{
+	return census->judged.candidates >> i & 1;
+}
+
+bool ps_census_born(const Perseas__Segment *segment, const Perseas__StoreStatus *status)
+{
+	return segment->born && status->slot && segment->born <= status->slot->seq;
+}
+
+enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
+{
+	unsigned count = census->panel->count;
+
+	for (unsigned i = 0; i < count; i++)
+		if (census->errors[i].code != PERSEAS_ENOSTORE)
+			ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
+	if (census->answered == 0)
+		return ps_complain(PS_EXIT_FAILURE, "no mirror answers");
+	if (census->answered < count)
+		return ps_complain(PS_EXIT_PARTLY,
+		                   "%u of %u mirrors answer, and none of these has "
+		                   "a store '%s'",
+		                   census->answered, count, store);
+	return ps_complain(PS_EXIT_NO,
+	                   "no mirror has a store '%s' that can be read; perseas ls "
+	                   "shows what they have",
+	                   store);
+}
+
+void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot)
+{
+	if (!slot) {
+		ps_json_text(json, key, NULL);
+		return;
+	}
+	ps_json_begin(json, key, '{');
+	ps_json_number(json, "epoch", slot->epoch);
+	ps_json_number(json, "seq", slot->seq);
+	ps_json_end(json, '}');
+}

@@ -1,0 +1,60 @@
+/*
+ * drop.c - deletes images from mirrors: for perseas drop, and for who takes back what it made.
+ */
+#include "drop.h"
+#include "../../../proto/control/envelope.h"
+
+void ps_drop_ask(struct ps_panel *panel, const char *store, unsigned i,
+                 const Perseas__Header *header)
+{
+	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
+	Perseas__DropRequest ask = PERSEAS__DROP_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	/* The message has no const; it is only packed. */
+	ask.store = (char *)store;
+	if (header) {
+		ask.store_id = header->store_id;
+		ask.image_id = header->image_id;
+	}
+	request.body_case = PERSEAS__REQUEST__BODY_DROP;
+	request.drop = &ask;
+	requests[i] = &request;
+	ps_panel_ask(panel, requests);
+}
+
+static enum ps_exit drop_each(struct ps_panel *panel, const struct ps_census *census,
+                              const char *store, const uint8_t *store_id)
+{
+	enum ps_exit status = PS_EXIT_OK;
+
+	for (unsigned i = 0; i < panel->count; i++) {
+		if (!census->told[i]) {
+			if (census->errors[i].code != PERSEAS_ENOSTORE)
+				status = ps_complain(PS_EXIT_FAILURE, "%s", census->errors[i].text);
+			continue;
+		}
+		if (!ps_id_equal(census->told[i]->header->store_id, store_id))
+			continue;
+		ps_drop_ask(panel, store, i, census->told[i]->header);
+		if (!panel->replies[i])
+			status = ps_complain(PS_EXIT_FAILURE, "%s", panel->errors[i].text);
+	}
+	return status;
+}
+
+enum ps_exit ps_drop_all(const char *store, const char *mirrors, const uint8_t *store_id,
+                         const struct perseas_options *options)
+{
+	struct ps_panel panel;
+	struct ps_census census;
+	enum ps_exit status = ps_panel_open(&panel, mirrors, options);
+
+	if (status)
+		return status;
+	ps_census_take(&census, &panel, store);
+	status = drop_each(&panel, &census, store, store_id);
+	ps_census_free(&census);
+	ps_panel_close(&panel);
+	return status;
+}

@@ -1,0 +1,141 @@
+/*
+ * panel.c - control requests to several mirrors in parallel.
+ */
+#include "panel.h"
+
+#include "../../host/asked.h"
+
+#include <string.h>
+
+enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
+                           const struct perseas_options *options)
+{
+	struct ps_error error = { 0 };
+
+	memset(panel, 0, sizeof(*panel));
+	panel->timeout_ms = options->connect_timeout_ms;
+	if (ps_address_list(mirrors, panel->addresses, &panel->count, &error))
+		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
+	panel->given = panel->count;
+	panel->env = ps_env_posix(options, &error);
+	if (!panel->env)
+		return ps_complain(PS_EXIT_FAILURE, "%s", error.text);
+	for (unsigned i = 0; i < panel->count; i++)
+		ps_panel_connect(panel, i);
+	return PS_EXIT_OK;
+}
+
+void ps_panel_connect(struct ps_panel *panel, unsigned i)
+{
+	if (panel->controls[i])
+		return;
+	panel->errors[i].code = 0;
+	panel->controls[i] = panel->env->ops->connect(panel->env, &panel->addresses[i],
+	                                              &panel->errors[i]);
+}
+
+enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
+                               const struct perseas_options *options)
+{
+	if (strchr(mirror, ','))
+		return ps_complain(PS_EXIT_USAGE, "'%.80s' are several mirrors: name one", mirror);
+	return ps_panel_open(panel, mirror, options);
+}
+
+static void forget_replies(struct ps_panel *panel)
+{
+	for (unsigned i = 0; i < panel->count; i++) {
+		if (panel->replies[i])
+			perseas__reply__free_unpacked(panel->replies[i], NULL);
+		panel->replies[i] = NULL;
+		/* A refusal is of one request; a connection that broke is for good. */
+		if (panel->controls[i])
+			panel->errors[i].code = 0;
+	}
+}
+
+static void disconnect(struct ps_panel *panel, unsigned i)
+{
+	panel->env->ops->disconnect(panel->controls[i]);
+	panel->controls[i] = NULL;
+}
+
+/* Takes one answer; *error is set when there is none of use. */
+static Perseas__Reply *receive(struct ps_panel *panel, unsigned i, uint64_t until_ns,
+                               struct ps_error *error)
+{
+	Perseas__Reply *reply = NULL;
+
+	if (panel->env->ops->receive(panel->controls[i], until_ns, &reply, NULL, NULL, error)) {
+		disconnect(panel, i);
+		return NULL;
+	}
+	if (!ps_asked_refusal(reply, panel->addresses[i].text, error))
+		return reply;
+	perseas__reply__free_unpacked(reply, NULL);
+	return NULL;
+}
+
+void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests[PS_MIRRORS_MAX])
+{
+	uint64_t until_ns;
+
+	forget_replies(panel);
+	until_ns = panel->env->ops->now(panel->env) + (uint64_t)panel->timeout_ms * 1000000;
+	for (unsigned i = 0; i < panel->count; i++)
+		if (requests[i] && panel->controls[i] &&
+		    panel->env->ops->send(panel->controls[i], requests[i], &panel->errors[i]))
+			disconnect(panel, i);
+	for (unsigned i = 0; i < panel->count; i++)
+		if (requests[i] && panel->controls[i])
+			panel->replies[i] = receive(panel, i, until_ns, &panel->errors[i]);
+}
+
+bool ps_panel_send(struct ps_panel *panel, unsigned i, const Perseas__Request *request)
+{
+	if (panel->controls[i] &&
+	    panel->env->ops->send(panel->controls[i], request, &panel->errors[i]))
+		disconnect(panel, i);
+	return panel->controls[i] != NULL;
+}
+
+Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i)
+{
+	uint64_t until_ns = panel->env->ops->now(panel->env) +
+	                    (uint64_t)panel->timeout_ms * 1000000;
+
+	if (!panel->controls[i])
+		return NULL;
+	return receive(panel, i, until_ns, &panel->errors[i]);
+}
+
+void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request)
+{
+	const Perseas__Request *requests[PS_MIRRORS_MAX];
+
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		requests[i] = request;
+	ps_panel_ask(panel, requests);
+}
+
+void ps_panel_close(struct ps_panel *panel)
+{
+	forget_replies(panel);
+	for (unsigned i = 0; i < panel->count; i++)
+		disconnect(panel, i);
+	panel->env->ops->free(panel->env);
+}
+
+bool ps_panel_answered(const struct ps_panel *panel, unsigned i)
+{
+	return panel->controls[i] != NULL;
+}
+
+const char *ps_panel_absence(const struct ps_panel *panel, unsigned i)
+{
+	if (ps_panel_answered(panel, i))
+		return "refused";
+	if (panel->errors[i].code == PERSEAS_ETLS)
+		return "TLS failed";
+	return panel->errors[i].code == PERSEAS_EVERSION ? "another version" : "unreachable";
+}

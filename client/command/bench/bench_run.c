@@ -1,0 +1,255 @@
+/*
+ * bench_run.c - round trips and commits, measured.
+ */
+#include "bench.h"
+#include "../../core/mirror.h"
+#include "../../host/socket.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	TRIP_BYTES = 8,
+	TRIPS_MIN = 16,    /* to a mirror, however long they take */
+	TRIPS_MS = 500,    /* at most: commits, and signs of life, wait meanwhile */
+	WARM_PERCENT = 10, /* of a size's time, that is not counted */
+	LOOK_MS = 20,      /* between two looks at the clock and at signals */
+};
+
+static struct ps_histogram *new_histogram(void)
+{
+	struct ps_histogram *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		ps_complain(PS_EXIT_FAILURE, "out of memory");
+	return h;
+}
+
+/* --- round trips --- */
+
+/* Posts the chain and waits for its end as a commit does: spins, then sleeps. 0 or PS_LINK_…. */
+static int make_trip(perseas_t *p, struct ps_mirror *m, const struct ps_chain *chain)
+{
+	uint64_t start = ps_now(p), until = start + ps_ms(p->options.commit_timeout_ms);
+	int rc = m->fabric->post(m->link, chain);
+
+	while (!rc) {
+		struct pollfd fd = { -1, 0, 0 };
+		int done = m->fabric->poll(m->link);
+		uint64_t now = ps_now(p);
+		bool waits;
+
+		if (done)
+			return done < 0 ? done : 0;
+		if (now >= until)
+			return PS_LINK_BROKEN;
+		if (now - start < (uint64_t)p->options.spin_us * 1000)
+			continue;
+		waits = m->fabric->waits(m->link, &fd);
+		p->env->ops->pause(p->env, PS_COMMITTER, &fd, waits, until);
+	}
+	return rc;
+}
+
+/* The mirrors are ours alone meanwhile. The bytes are those that are there already. */
+static int make_trips(struct ps_bench *bench, struct ps_mirror *m, struct ps_histogram *latency)
+{
+	perseas_t *p = bench->p;
+	uint8_t *bytes = ps_ring_bounce(&p->ring);
+	struct ps_write write = { bytes, 0, PS_REGION_SEGMENT + p->segments[0].id, TRIP_BYTES };
+	struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
+	uint64_t ms = bench->args->run_ms / 4 < TRIPS_MS ? bench->args->run_ms / 4 : TRIPS_MS;
+	uint64_t until = ps_now(p) + ps_ms(ms);
+	int rc = 0;
+
+	memcpy(bytes, bench->base, TRIP_BYTES);
+	while (!rc && !ps_stopped() && (latency->total < TRIPS_MIN || ps_now(p) < until)) {
+		uint64_t before = ps_monotonic();
+
+		rc = make_trip(p, m, &chain);
+		if (!rc)
+			ps_histogram_add(latency, ps_monotonic() - before);
+	}
+	return rc;
+}
+
+static enum ps_exit measure_mirror(struct ps_bench *bench, unsigned i)
+{
+	struct ps_bench_trip *trip = &bench->trips[i];
+	struct ps_mirror *m = &bench->p->mirrors[i];
+	int rc = PS_LINK_BROKEN;
+
+	perseas_mirror_stat(bench->p, i, &trip->mirror);
+	trip->latency = new_histogram();
+	if (!trip->latency)
+		return PS_EXIT_FAILURE;
+	ps_exclusive_enter(bench->p);
+	if (m->active && m->link)
+		rc = make_trips(bench, m, trip->latency);
+	ps_exclusive_leave(bench->p);
+	if (!rc)
+		return PS_EXIT_OK;
+	free(trip->latency);
+	trip->latency = NULL;
+	return ps_complain(PS_EXIT_FAILURE,
+	                   "the connection to %s broke; perseas doctor looks at "
+	                   "both ends",
+	                   m->address.text);
+}
+
+enum ps_exit ps_bench_trips(struct ps_bench *bench)
+{
+	enum ps_exit status = PS_EXIT_OK;
+
+	for (unsigned i = 0; i < bench->p->mirror_count && !status && !ps_stopped(); i++) {
+		status = measure_mirror(bench, i);
+		bench->trip_count++;
+	}
+	return status;
+}
+
+/* --- commits --- */
+
+enum stage { WARMING, MEASURING, ENDING };
+
+struct run {
+	perseas_t *p;
+	uint32_t bytes;
+	_Atomic enum stage stage;
+	_Atomic unsigned failed;
+};
+
+struct worker {
+	struct run *run;
+	pthread_t thread;
+	uint8_t *slice;
+	uint64_t number; /* of its transactions so far */
+	int code;        /* that ended it */
+	struct ps_histogram commits;
+};
+
+static int transact(struct worker *w, uint64_t *ns)
+{
+	const size_t bytes = w->run->bytes;
+	const size_t places = PS_BENCH_SLICE / bytes;
+	uint8_t *at = w->slice + w->number++ % places * bytes;
+	perseas_tx_t *tx;
+	uint64_t before;
+	int rc = perseas_begin(w->run->p, 0, &tx);
+
+	if (rc)
+		return rc;
+	rc = perseas_set_range(tx, at, bytes);
+	if (rc) {
+		perseas_abort(tx);
+		return rc;
+	}
+	memset(at, (int)(w->number & 0xff), bytes);
+	before = ps_monotonic();
+	rc = perseas_commit(tx, 0);
+	*ns = ps_monotonic() - before;
+	return rc;
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	enum stage stage;
+	uint64_t ns;
+
+	while ((stage = atomic_load_explicit(&w->run->stage, memory_order_relaxed)) != ENDING) {
+		w->code = transact(w, &ns);
+		if (w->code)
+			break;
+		if (stage == MEASURING)
+			ps_histogram_add(&w->commits, ns);
+	}
+	/* One says why, for all of them. */
+	if (w->code && atomic_fetch_add(&w->run->failed, 1) == 0)
+		ps_complain(PS_EXIT_OK, "%s", perseas_message(w->run->p));
+	return NULL;
+}
+
+/* Sleeps; less when a signal says to stop, or a thread has. */
+static void run_for(const struct run *run, uint64_t ms)
+{
+	uint64_t until = ps_monotonic() + ms * 1000000;
+
+	while (!ps_stopped() && !atomic_load(&run->failed)) {
+		uint64_t now = ps_monotonic();
+
+		if (now >= until)
+			return;
+		poll(NULL, 0,
+		     until - now < (uint64_t)LOOK_MS * 1000000 ? (int)((until - now) / 1000000)
+		                                               : LOOK_MS);
+	}
+}
+
+static unsigned start(struct run *run, struct worker *workers, uint8_t *base, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		workers[i].run = run;
+		workers[i].slice = base + i * PS_BENCH_SLICE;
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
+			return i;
+	}
+	return count;
+}
+
+/* One size. What was measured when it was stopped counts all the same. */
+static enum ps_exit measure(struct ps_bench *bench, struct ps_bench_size *size,
+                            struct worker *workers)
+{
+	const struct ps_args *args = bench->args;
+	struct run run = { .p = bench->p, .bytes = size->bytes, .stage = WARMING };
+	unsigned count = start(&run, workers, bench->base, args->threads);
+	uint64_t before;
+
+	run_for(&run, args->run_ms * WARM_PERCENT / 100);
+	atomic_store(&run.stage, MEASURING);
+	before = ps_monotonic();
+	if (count == args->threads)
+		run_for(&run, args->run_ms);
+	size->seconds = (double)(ps_monotonic() - before) / 1e9;
+	atomic_store(&run.stage, ENDING);
+	for (unsigned i = 0; i < count; i++) {
+		pthread_join(workers[i].thread, NULL);
+		ps_histogram_merge(size->commits, &workers[i].commits);
+	}
+	if (count < args->threads)
+		return ps_complain(PS_EXIT_FAILURE, "the system has no room for %u threads",
+		                   args->threads);
+	return atomic_load(&run.failed) ? PS_EXIT_FAILURE : PS_EXIT_OK;
+}
+
+enum ps_exit ps_bench_commits(struct ps_bench *bench)
+{
+	const struct ps_args *args = bench->args;
+	enum ps_exit status = PS_EXIT_OK;
+
+	for (unsigned i = 0; i < args->size_count && !status && !ps_stopped(); i++) {
+		struct ps_bench_size *size = &bench->sizes[i];
+		struct worker *workers = calloc(args->threads, sizeof(*workers));
+
+		size->bytes = args->sizes[i];
+		size->commits = new_histogram();
+		if (!workers || !size->commits)
+			status = ps_complain(PS_EXIT_FAILURE, "out of memory");
+		else
+			status = measure(bench, size, workers);
+		free(workers);
+		bench->size_count += size->commits && size->commits->total > 0;
+	}
+	return status;
+}
+
+void ps_bench_free(struct ps_bench *bench)
+{
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		free(bench->trips[i].latency);
+	for (unsigned i = 0; i < PS_SIZES_MAX; i++)
+		free(bench->sizes[i].commits);
+}

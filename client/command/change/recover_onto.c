@@ -1,0 +1,152 @@
+/*
+ * recover_onto.c - a store made again on other mirrors.
+ *
+ * Segments go one after another: read from the old store, kept aside, unmapped, and mapped in the
+ * new store at the same address, so that pointers in them stay good. They come to exist together
+ * when all are there; the old store stays claimed until then, so that nobody changes it meanwhile.
+ */
+#include "../../../proto/base/json.h"
+#include "recover.h"
+#include "remake.h"
+#include "../../core/handle.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static const char *new_name(const struct ps_args *args)
+{
+	return args->as ? args->as : args->store;
+}
+
+/* --- before --- */
+
+/* The store that is to be made. */
+static struct ps_remake remake_of(const struct ps_args *args, uint64_t log_size)
+{
+	struct ps_remake remake = {
+		.store = new_name(args),
+		.mirrors = args->onto,
+		.options = args->options,
+		.quiet = args->json,
+		.hint = "give the new one another name with --as",
+	};
+
+	remake.options.log_size = log_size;
+	/* That was about the old store. */
+	remake.options.accept_epoch = remake.options.accept_seq = 0;
+	return remake;
+}
+
+enum ps_exit ps_recover_onto_check(const struct ps_args *args)
+{
+	struct ps_remake remake = remake_of(args, 0);
+
+	return ps_remake_check(&remake);
+}
+
+/* --- copying --- */
+
+/* Reads a segment and leaves its address free. NULL with a complaint. */
+static void *keep_aside(perseas_t *from, const struct perseas_segment_info *info,
+                        enum ps_exit *status)
+{
+	void *base, *aside;
+	int rc = perseas_map(from, info->name, 0, &base);
+
+	if (rc) {
+		*status = ps_library_failed(from, rc);
+		return NULL;
+	}
+	aside = mmap(NULL, info->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (aside == MAP_FAILED) {
+		*status = ps_complain(PS_EXIT_FAILURE,
+		                      "no memory for the %" PRIu64 " bytes of "
+		                      "segment '%s': %s",
+		                      info->size, info->name, strerror(errno));
+		aside = NULL;
+	} else {
+		memcpy(aside, base, info->size);
+	}
+	perseas_unmap(from, base);
+	return aside;
+}
+
+static enum ps_exit put(struct ps_remake *remake, const struct perseas_segment_info *info,
+                        const void *bytes)
+{
+	void *base;
+	enum ps_exit status = ps_remake_map(remake, info->name, info->size,
+	                                    (uint64_t)(uintptr_t)info->address, &base);
+
+	if (!status)
+		memcpy(base, bytes, info->size);
+	return status;
+}
+
+static enum ps_exit copy_segments(perseas_t *from, struct ps_remake *to)
+{
+	struct perseas_segment_info info;
+	enum ps_exit status = PS_EXIT_OK;
+
+	for (unsigned i = 0; !status && !perseas_segment_at(from, i, &info); i++) {
+		void *aside = keep_aside(from, &info, &status);
+
+		if (!aside)
+			break;
+		status = put(to, &info, aside);
+		munmap(aside, info.size);
+	}
+	return status;
+}
+
+/* --- all of it --- */
+
+static void print(const struct ps_args *args, const perseas_t *from, const struct ps_remake *to)
+{
+	struct ps_json json = { .out = stdout };
+	uint64_t epoch, seq;
+
+	ps_recover_state(from, &epoch, &seq);
+	if (!args->json) {
+		printf("store '%s', as it was at epoch %" PRIu64 ", transaction %" PRIu64 ", is "
+		       "now store '%s' on %s; open it there:\n    perseas_open(\"%s\", \"%s\", "
+		       "…)\n",
+		       args->store, epoch, seq, new_name(args), args->onto, new_name(args),
+		       args->onto);
+		return;
+	}
+	ps_recover_json(&json, args, from);
+	ps_json_text(&json, "as", new_name(args));
+	ps_json_list(&json, "onto", args->onto);
+	ps_json_number(&json, "alike", to->alike);
+	ps_json_end(&json, '}');
+}
+
+static enum ps_exit fill(const struct ps_args *args, perseas_t *from, struct ps_remake *to)
+{
+	enum ps_exit status = copy_segments(from, to);
+
+	if (!status)
+		status = ps_remake_publish(to);
+	if (status) {
+		ps_remake_take_back(to);
+		return status;
+	}
+	status = ps_remake_compare(to);
+	if (status == PS_EXIT_OK || status == PS_EXIT_PARTLY)
+		print(args, from, to);
+	return status;
+}
+
+enum ps_exit ps_recover_onto(const struct ps_args *args, perseas_t *from)
+{
+	struct ps_remake remake = remake_of(args, from->log_size);
+	enum ps_exit status = ps_remake_begin(&remake);
+
+	if (!status)
+		status = fill(args, from, &remake);
+	ps_remake_end(&remake);
+	return status;
+}

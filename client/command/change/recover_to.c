@@ -1,0 +1,314 @@
+/*
+ * recover_to.c - a store's segments as files.
+ *
+ * Each is written under a name of its own that begins with a dot and synced; only when all are
+ * there they get their names, without replacing anything, and then the manifest. So a directory
+ * with a manifest is complete, and one without it is not.
+ */
+#include "recover.h"
+#include "../ask/census.h"
+#include "../../../proto/base/json.h"
+#include "../ui/new_file.h"
+#include "../../core/handle.h"
+#include "../../../proto/image/crc32c.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MANIFEST "MANIFEST.json"
+#define WRITE_PIECE ((uint64_t)4 << 20)
+
+enum { FILE_NAME = PS_NAME_MAX + 32 };
+
+struct file {
+	struct perseas_segment_info segment;
+	char name[FILE_NAME];
+	char partial[FILE_NAME];
+	uint32_t crc;
+};
+
+struct export
+{
+	const char *path;
+	int dir;
+	unsigned count;   /* segments */
+	unsigned written; /* partial files that are there */
+	unsigned named;   /* of these, that have their names */
+	struct file files[PS_SEGMENTS_MAX];
+};
+
+/* A segment may be called like the manifest; no segment's name has a plus. */
+static void name_file(char name[FILE_NAME], const char *segment)
+{
+	snprintf(name, FILE_NAME, "%s%s", segment, strcmp(segment, MANIFEST) ? "" : "+");
+}
+
+static enum ps_exit failed(const struct export *export, const char *name, const char *what)
+{
+	return ps_file_failed(export->path, name, what);
+}
+
+/* --- before --- */
+
+/* The files of all segments that any mirror knows of. */
+static enum ps_exit check_census(const struct ps_census *census, int dir, const char *path)
+{
+	enum ps_exit status = ps_check_free(dir, path, MANIFEST);
+
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const Perseas__Header *header = ps_census_belongs(census, i)
+		                                        ? census->told[i]->header
+		                                        : NULL;
+
+		for (size_t k = 0; !status && header && k < header->n_segments; k++) {
+			char name[FILE_NAME];
+
+			name_file(name, header->segments[k]->name);
+			status = ps_check_free(dir, path, name);
+		}
+	}
+	return status;
+}
+
+static enum ps_exit open_directory(const char *path, int *dir)
+{
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return ps_complain(PS_EXIT_FAILURE, "directory %s cannot be made: %s", path,
+		                   strerror(errno));
+	*dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*dir < 0)
+		return ps_complain(PS_EXIT_FAILURE, "directory %s cannot be opened: %s", path,
+		                   strerror(errno));
+	if (faccessat(*dir, ".", W_OK | X_OK, AT_EACCESS)) {
+		int error = errno;
+
+		close(*dir);
+		return ps_complain(PS_EXIT_FAILURE, "no file can be made in directory %s: %s", path,
+		                   strerror(error));
+	}
+	return PS_EXIT_OK;
+}
+
+enum ps_exit ps_recover_to_check(const struct ps_args *args)
+{
+	struct ps_panel panel;
+	struct ps_census census;
+	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
+	int dir = -1;
+
+	if (status)
+		return status;
+	ps_census_take(&census, &panel, args->store);
+	status = census.have ? open_directory(args->to, &dir)
+	                     : ps_census_nobody(&census, args->store);
+	if (!status) {
+		status = check_census(&census, dir, args->to);
+		close(dir);
+	}
+	ps_census_free(&census);
+	ps_panel_close(&panel);
+	return status;
+}
+
+/* --- writing --- */
+
+static bool write_segment(int fd, struct file *file, const uint8_t *base)
+{
+	uint64_t size = file->segment.size;
+
+	file->crc = 0;
+	for (uint64_t done = 0; done < size;) {
+		uint64_t length = size - done < WRITE_PIECE ? size - done : WRITE_PIECE;
+
+		if (!ps_write_all(fd, base + done, length))
+			return false;
+		file->crc = ps_crc32c(file->crc, base + done, length);
+		done += length;
+		ps_bar_show("writing", done, size);
+	}
+	return fsync(fd) == 0;
+}
+
+static enum ps_exit write_partial(struct export *export, struct file *file, const void *base)
+{
+	enum ps_exit status = PS_EXIT_OK;
+	int fd = openat(export->dir, file->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return failed(export, file->partial, "cannot be made");
+	export->written++;
+	if (!write_segment(fd, file, base))
+		status = failed(export, file->partial, "cannot be written");
+	if (close(fd) && !status)
+		status = failed(export, file->partial, "cannot be written");
+	return status;
+}
+
+/* One segment is mapped at a time, so that no more memory than its is needed. */
+static enum ps_exit read_out(struct export *export, perseas_t *p)
+{
+	for (unsigned i = 0; i < export->count; i++) {
+		struct file *file = &export->files[i];
+		enum ps_exit status;
+		void *base;
+		int rc = perseas_map(p, file->segment.name, 0, &base);
+
+		if (rc)
+			return ps_library_failed(p, rc);
+		status = write_partial(export, file, base);
+		perseas_unmap(p, base);
+		if (status)
+			return status;
+	}
+	return PS_EXIT_OK;
+}
+
+/* --- the manifest --- */
+
+static void file_json(struct ps_json *json, const struct file *file)
+{
+	char text[PS_SIZE_TEXT];
+
+	ps_json_begin(json, NULL, '{');
+	ps_json_text(json, "name", file->segment.name);
+	ps_json_text(json, "file", file->name);
+	ps_json_number(json, "size", file->segment.size);
+	snprintf(text, sizeof(text), "0x%llx",
+	         (unsigned long long)(uintptr_t)file->segment.address);
+	ps_json_text(json, "address", text);
+	snprintf(text, sizeof(text), "%08x", file->crc);
+	ps_json_text(json, "crc32c", text);
+	ps_json_end(json, '}');
+}
+
+static void manifest_json(FILE *out, const struct export *export, const perseas_t *p)
+{
+	struct ps_json json = { .out = out };
+	char id[PS_HEX_TEXT];
+	uint64_t epoch, seq;
+
+	ps_recover_state(p, &epoch, &seq);
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", p->store);
+	ps_json_text(&json, "store_id", ps_hex_text(id, p->store_id));
+	ps_json_number(&json, "epoch", epoch);
+	ps_json_number(&json, "seq", seq);
+	ps_json_text(&json, "perseas", perseas_version());
+	ps_json_begin(&json, "segments", '[');
+	for (unsigned i = 0; i < export->count; i++)
+		file_json(&json, &export->files[i]);
+	ps_json_end(&json, ']');
+	ps_json_end(&json, '}');
+}
+
+static enum ps_exit write_manifest(const struct export *export, const perseas_t *p)
+{
+	enum ps_exit status = PS_EXIT_OK;
+	char partial[FILE_NAME];
+	FILE *out;
+	int fd;
+
+	snprintf(partial, sizeof(partial), ".%s.%d.partial", MANIFEST, (int)getpid());
+	fd = openat(export->dir, partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return failed(export, partial, "cannot be made");
+	out = fdopen(fd, "w");
+	if (!out)
+		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
+	manifest_json(out, export, p);
+	if (fflush(out) || fsync(fd))
+		status = failed(export, partial, "cannot be written");
+	if (fclose(out) && !status)
+		status = failed(export, partial, "cannot be written");
+	if (!status)
+		status = ps_name_partial(export->dir, export->path, partial, MANIFEST);
+	if (status)
+		unlinkat(export->dir, partial, 0);
+	return status;
+}
+
+/* --- all of it --- */
+
+static enum ps_exit collect(struct export *export, perseas_t *p)
+{
+	struct perseas_segment_info info;
+
+	while (export->count < PS_SEGMENTS_MAX && !perseas_segment_at(p, export->count, &info)) {
+		struct file *file = &export->files[export->count++];
+		enum ps_exit status;
+
+		file->segment = info;
+		name_file(file->name, info.name);
+		snprintf(file->partial, sizeof(file->partial), ".%s.%d.partial", info.name,
+		         (int)getpid());
+		status = ps_check_free(export->dir, export->path, file->name);
+		if (status)
+			return status;
+	}
+	return PS_EXIT_OK;
+}
+
+static enum ps_exit name_all(struct export *export)
+{
+	for (; export->named < export->count; export->named++) {
+		const struct file *file = &export->files[export->named];
+		enum ps_exit status = ps_name_partial(export->dir, export->path, file->partial,
+		                                      file->name);
+
+		if (status)
+			return status;
+	}
+	return PS_EXIT_OK;
+}
+
+/* Nothing is left of what did not come to its end. */
+static void take_back(const struct export *export)
+{
+	for (unsigned i = 0; i < export->written; i++)
+		unlinkat(export->dir,
+		         i < export->named ? export->files[i].name : export->files[i].partial, 0);
+}
+
+static void print(const struct export *export, const struct ps_args *args, const perseas_t *p)
+{
+	struct ps_json json = { .out = stdout };
+
+	if (!args->json) {
+		printf("%u segment%s of store '%s' written to %s, described by %s/%s\n",
+		       export->count, export->count == 1 ? "" : "s", args->store, args->to,
+		       args->to, MANIFEST);
+		return;
+	}
+	ps_recover_json(&json, args, p);
+	ps_json_text(&json, "to", args->to);
+	ps_json_number(&json, "segments", export->count);
+	ps_json_end(&json, '}');
+}
+
+enum ps_exit ps_recover_to(const struct ps_args *args, perseas_t *p)
+{
+	struct export export = { .path = args->to };
+	enum ps_exit status = open_directory(args->to, &export.dir);
+
+	if (status)
+		return status;
+	status = collect(&export, p);
+	if (!status)
+		status = read_out(&export, p);
+	if (!status)
+		status = name_all(&export);
+	if (!status)
+		status = write_manifest(&export, p);
+	if (!status && fsync(export.dir))
+		status = failed(&export, ".", "cannot be made durable");
+	if (status)
+		take_back(&export);
+	else
+		print(&export, args, p);
+	close(export.dir);
+	return status;
+}

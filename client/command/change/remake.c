@@ -1,0 +1,242 @@
+/*
+ * remake.c - a new store that is filled with what is already somebody's.
+ */
+#include "remake.h"
+#include "../ask/census.h"
+#include "../ask/digest.h"
+#include "../ask/drop.h"
+#include "../../core/handle.h"
+#include "../../open/map.h"
+#include "../../core/segment.h"
+#include "../../../proto/image/crc32c.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* --- before --- */
+
+static enum ps_exit check_free(const struct ps_census *census, const struct ps_remake *remake)
+{
+	const struct ps_panel *panel = census->panel;
+
+	for (unsigned i = 0; i < panel->count; i++) {
+		if (census->told[i] &&
+		    census->told[i]->header->state != PERSEAS__STATE__STATE_CREATING)
+			return ps_complain(PS_EXIT_NO, "%s has a store '%s' already: %s",
+			                   panel->addresses[i].text, remake->store, remake->hint);
+		if (!census->told[i] && census->errors[i].code != PERSEAS_ENOSTORE)
+			return ps_complain(ps_exit_of(census->errors[i].code),
+			                   "making a store "
+			                   "needs all of its mirrors: %s",
+			                   census->errors[i].text);
+	}
+	if (remake->options.acks > panel->count)
+		return ps_complain(PS_EXIT_USAGE, "--acks %u: there are only %u mirrors",
+		                   remake->options.acks, panel->count);
+	return PS_EXIT_OK;
+}
+
+/* An identity that may make a store but not own it could neither fill nor remove it. A claim finds
+ * out, because rights are judged first. It names a creation that does not exist, so that it cannot
+ * claim anything. */
+static enum ps_exit check_own(struct ps_panel *panel, const struct ps_remake *remake)
+{
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	uint8_t ids[2][PS_ID_SIZE];
+
+	panel->env->ops->random(panel->env, ids, sizeof(ids));
+	/* The message has no const; it is only packed. */
+	claim.store = (char *)remake->store;
+	claim.epoch = 1;
+	claim.owner = (ProtobufCBinaryData){ PS_ID_SIZE, ids[0] };
+	claim.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[1] };
+	request.body_case = PERSEAS__REQUEST__BODY_CLAIM;
+	request.claim = &claim;
+	ps_panel_ask_all(panel, &request);
+	for (unsigned i = 0; i < panel->count; i++)
+		if (panel->errors[i].code == PERSEAS_EDENIED)
+			return ps_complain(PS_EXIT_NO, "%s", panel->errors[i].text);
+	return PS_EXIT_OK;
+}
+
+enum ps_exit ps_remake_check(const struct ps_remake *remake)
+{
+	struct ps_panel panel;
+	struct ps_census census;
+	enum ps_exit status = ps_panel_open(&panel, remake->mirrors, &remake->options);
+
+	if (status)
+		return status;
+	ps_census_take(&census, &panel, remake->store);
+	status = check_free(&census, remake);
+	if (!status)
+		status = check_own(&panel, remake);
+	ps_census_free(&census);
+	ps_panel_close(&panel);
+	return status;
+}
+
+/* --- the end --- */
+
+void ps_remake_end(struct ps_remake *remake)
+{
+	perseas_close(remake->p);
+	remake->p = NULL;
+}
+
+static void drop(const struct ps_remake *remake, const uint8_t *store_id)
+{
+	if (ps_drop_all(remake->store, remake->mirrors, store_id, &remake->options))
+		ps_complain(PS_EXIT_OK,
+		            "store '%s' on %s is not complete, and of no use: delete "
+		            "it with perseas drop",
+		            remake->store, remake->mirrors);
+	else
+		ps_complain(PS_EXIT_OK, "store '%s' on %s is not complete, and was deleted again",
+		            remake->store, remake->mirrors);
+}
+
+/* A store that was made a moment ago, and could not be opened. */
+static void take_back_empty(const struct ps_remake *remake)
+{
+	struct ps_panel panel;
+	struct ps_census census;
+
+	if (ps_panel_open(&panel, remake->mirrors, &remake->options))
+		return;
+	ps_census_take(&census, &panel, remake->store);
+	if (census.header && census.header->n_segments == 0)
+		drop(remake, census.header->store_id.data);
+	ps_census_free(&census);
+	ps_panel_close(&panel);
+}
+
+void ps_remake_take_back(struct ps_remake *remake)
+{
+	uint8_t store_id[PS_ID_SIZE];
+
+	if (!remake->p)
+		return;
+	memcpy(store_id, remake->p->store_id, sizeof(store_id));
+	ps_remake_end(remake);
+	drop(remake, store_id);
+}
+
+/* --- making --- */
+
+enum ps_exit ps_remake_begin(struct ps_remake *remake)
+{
+	enum ps_exit status;
+	int rc = perseas_create(remake->store, remake->mirrors, &remake->options);
+
+	if (rc)
+		return ps_library_failed(NULL, rc);
+	rc = perseas_open(remake->store, remake->mirrors, &remake->options, &remake->p);
+	if (!rc)
+		return PS_EXIT_OK;
+	status = ps_library_failed(NULL, rc);
+	take_back_empty(remake);
+	return status;
+}
+
+enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64_t size,
+                           uint64_t address, void **base)
+{
+	int rc = ps_map_at(remake->p, segment, size, address, base);
+
+	if (rc == PERSEAS_EADDRESS) {
+		rc = perseas_map(remake->p, segment, size, base);
+		if (!rc)
+			ps_complain(PS_EXIT_OK,
+			            "segment '%s' cannot lie at 0x%" PRIx64 " again, "
+			            "and is now at %p: pointers into it are no longer good",
+			            segment, address, *base);
+	}
+	return rc ? ps_library_failed(remake->p, rc) : PS_EXIT_OK;
+}
+
+enum ps_exit ps_remake_publish(struct ps_remake *remake)
+{
+	int rc = perseas_publish(remake->p);
+
+	if (rc == PERSEAS_EINDOUBT)
+		rc = perseas_flush(remake->p);
+	/* All that take part shall have it, not only W. */
+	ps_exclusive_enter(remake->p);
+	ps_exclusive_leave(remake->p);
+	ps_bar_clear();
+	return rc ? ps_library_failed(remake->p, rc) : PS_EXIT_OK;
+}
+
+/* --- comparing --- */
+
+struct comparison {
+	struct ps_panel panel;
+	bool good[PS_MIRRORS_MAX]; /* has answered, and alike, so far */
+	unsigned different;
+	unsigned silent;
+};
+
+static void compare_piece(struct comparison *c, const struct ps_segment *segment, uint64_t offset,
+                          uint64_t length)
+{
+	uint32_t crc = ps_crc32c(0, segment->base + offset, length);
+
+	for (unsigned i = 0; i < c->panel.count; i++) {
+		if (!c->good[i])
+			continue;
+		if (c->panel.replies[i] && c->panel.replies[i]->digest->crc == crc)
+			continue;
+		c->good[i] = false;
+		if (c->panel.replies[i]) {
+			c->different++;
+			ps_complain(PS_EXIT_OK, "%s: segment '%s' is not what was sent",
+			            c->panel.addresses[i].text, segment->name);
+		} else {
+			c->silent++;
+			ps_complain(PS_EXIT_OK, "%s", c->panel.errors[i].text);
+		}
+	}
+}
+
+static void compare_segment(struct comparison *c, const char *store,
+                            const struct ps_segment *segment)
+{
+	uint32_t ids[PS_MIRRORS_MAX];
+
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		ids[i] = segment->id;
+	for (uint64_t offset = 0; offset < segment->size;) {
+		uint64_t length = ps_digest_length(offset, segment->size);
+
+		ps_digest_ask(&c->panel, store, c->good, ids, offset, length);
+		compare_piece(c, segment, offset, length);
+		offset += length;
+		ps_bar_show("comparing", offset, segment->size);
+	}
+}
+
+enum ps_exit ps_remake_compare(struct ps_remake *remake)
+{
+	struct comparison c = { .different = 0 };
+	enum ps_exit status = ps_panel_open(&c.panel, remake->mirrors, &remake->options);
+
+	if (status)
+		return status;
+	for (unsigned i = 0; i < c.panel.count; i++)
+		c.good[i] = true;
+	for (unsigned i = 0; i < remake->p->segment_count; i++)
+		compare_segment(&c, remake->store, &remake->p->segments[i]);
+	remake->alike = c.panel.count - c.different - c.silent;
+	if (!remake->quiet)
+		printf("%u of %u mirrors hold what was recovered, byte for byte\n", remake->alike,
+		       c.panel.count);
+	if (c.different)
+		status = ps_complain(PS_EXIT_FAILURE, "the copy is not good; where it was taken "
+		                                      "from is as it was");
+	else if (c.silent)
+		status = PS_EXIT_PARTLY;
+	ps_panel_close(&c.panel);
+	return status;
+}

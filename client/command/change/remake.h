@@ -1,0 +1,44 @@
+/*
+ * remake.h - a new store that is filled with what is already somebody's: recovered from other
+ * mirrors, or restored from a file. Its segments come to exist together, at the end.
+ */
+#ifndef PERSEAS_COMMAND_REMAKE_H
+#define PERSEAS_COMMAND_REMAKE_H
+
+#include "../ui/ui.h"
+#include "../../perseas.h"
+
+struct ps_remake {
+	const char *store; /* the new one's name */
+	const char *mirrors;
+	struct perseas_options options; /* by which it is made, and opened */
+	bool quiet;                     /* says nothing on stdout */
+	unsigned alike;                 /* mirrors that hold what is mapped here, when compared */
+	const char *hint;               /* what to do where the name is taken */
+	perseas_t *p;                   /* the new store, open; NULL before, and after its end */
+};
+
+/* Before anything is made: do all mirrors answer, is the name free on each, and may the store be
+ * owned there? */
+enum ps_exit ps_remake_check(const struct ps_remake *remake);
+
+/* Makes the store, and opens it. After an error nothing is left of it. */
+enum ps_exit ps_remake_begin(struct ps_remake *remake);
+
+/* Maps a new segment, at its old address where that is free; says so where it is not. */
+enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64_t size,
+                           uint64_t address, void **base);
+
+/* The segments come to exist, on all mirrors that take part. */
+enum ps_exit ps_remake_publish(struct ps_remake *remake);
+
+/* Compares what the mirrors hold with what is mapped here. PARTLY: one did not answer. */
+enum ps_exit ps_remake_compare(struct ps_remake *remake);
+
+/* Closes it; what is there stays. NULL in ->p is allowed. */
+void ps_remake_end(struct ps_remake *remake);
+
+/* Closes it and deletes it from its mirrors; says so where that is not possible. */
+void ps_remake_take_back(struct ps_remake *remake);
+
+#endif

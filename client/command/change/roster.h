@@ -1,0 +1,30 @@
+/*
+ * roster.h - a change of the roster, as the command line has it.
+ */
+#ifndef PERSEAS_COMMAND_ROSTER_H
+#define PERSEAS_COMMAND_ROSTER_H
+
+#include "../ui/args.h"
+#include "control.pb-c.h"
+
+struct ps_roster_action {
+	const char *name;
+	Perseas__OrderKind order;
+	unsigned members; /* addresses that it takes */
+	const char *takes;
+};
+
+/* Is it one that takes back another? False where no change is asked for. */
+bool ps_roster_is_cancel(const struct ps_args *args);
+
+/* The mirror that leaves, and the one that comes; NULL: none does. */
+const char *ps_roster_old(const struct ps_args *args);
+const char *ps_roster_new(const struct ps_args *args);
+
+/* Says that the change is made; `told` is what its owner said of it, or "". */
+void ps_roster_done(const struct ps_args *args, const char *told);
+
+/* Changes the roster of a store that has no owner: opens it, and lets go of it afterwards. */
+enum ps_exit ps_roster_here(const struct ps_args *args);
+
+#endif

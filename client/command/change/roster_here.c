@@ -1,0 +1,91 @@
+/*
+ * roster_here.c - a change of the roster: what the command line says of it, what is printed when it
+ * is made, and the change of a store that has no owner.
+ */
+#include "roster.h"
+#include "../../../proto/base/json.h"
+
+bool ps_roster_is_cancel(const struct ps_args *args)
+{
+	return args->action && args->action->order == PERSEAS__ORDER_KIND__ORDER_CANCEL;
+}
+
+const char *ps_roster_old(const struct ps_args *args)
+{
+	return ps_roster_is_cancel(args) || args->action->order == PERSEAS__ORDER_KIND__ORDER_ADD
+	               ? NULL
+	               : args->members[0].text;
+}
+
+const char *ps_roster_new(const struct ps_args *args)
+{
+	return ps_roster_is_cancel(args) || args->action->order == PERSEAS__ORDER_KIND__ORDER_REMOVE
+	               ? NULL
+	               : args->members[args->action->members - 1].text;
+}
+
+void ps_roster_done(const struct ps_args *args, const char *told)
+{
+	struct ps_json json = { .out = stdout };
+
+	if (!args->json) {
+		if (*told)
+			printf("%s\n", told);
+		else
+			printf("the roster of store '%s' is changed\n", args->store);
+		return;
+	}
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", args->store);
+	ps_json_text(&json, "change", args->action->name);
+	ps_json_text(&json, "address", ps_roster_old(args));
+	ps_json_text(&json, "with", ps_roster_new(args));
+	ps_json_text(&json, "told", *told ? told : NULL);
+	ps_json_end(&json, '}');
+}
+
+static enum perseas_roster_kind kind_of(const struct ps_args *args)
+{
+	switch (args->action->order) {
+	case PERSEAS__ORDER_KIND__ORDER_ADD:
+		return PERSEAS_ROSTER_ADD;
+	case PERSEAS__ORDER_KIND__ORDER_REMOVE:
+		return PERSEAS_ROSTER_REMOVE;
+	default:
+		return PERSEAS_ROSTER_REPLACE;
+	}
+}
+
+enum ps_exit ps_roster_here(const struct ps_args *args)
+{
+	struct perseas_options options = args->options;
+	struct perseas_roster_change change = {
+		.kind = kind_of(args),
+		.address = ps_roster_old(args),
+		.with = ps_roster_new(args),
+		.acks = args->options.acks,
+		.gone = args->gone,
+	};
+	enum ps_exit status = PS_EXIT_OK;
+	perseas_t *p;
+	int rc;
+
+	/* What an owner left is taken back by the open itself. */
+	if (ps_roster_is_cancel(args))
+		options.flags |= PERSEAS_CANCEL;
+	rc = perseas_open(args->store, args->mirrors, &options, &p);
+	ps_bar_clear();
+	if (rc)
+		return ps_library_failed(NULL, rc);
+	rc = ps_roster_is_cancel(args) ? 0 : perseas_roster(p, &change);
+	ps_bar_clear();
+	if (rc)
+		status = ps_library_failed(p, rc);
+	else
+		ps_roster_done(args, ps_roster_is_cancel(args)
+		                             ? "the change is taken back: the roster is as it "
+		                               "was before"
+		                             : "");
+	perseas_close(p);
+	return status;
+}

@@ -1,0 +1,261 @@
+/*
+ * doctor_memory.c - where images lie, and what the kernel does with their pages.
+ */
+#include "../ui/ui.h"
+#include "doctor.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#define ROOM_LEAST ((uint64_t)64 << 20) /* a store with a log of 16 MiB, and some data */
+
+enum { ROOM_FEW_PERCENT = 10 };
+
+struct mount {
+	const char *path; /* that is looked for */
+	size_t matched;   /* bytes of it that the best mount point has */
+	bool found;
+	char type[32];
+	char options[512];
+};
+
+/* Is `path` the folder, or in it? */
+static bool below(const char *path, const char *folder, size_t len)
+{
+	if (len == 1 && folder[0] == '/')
+		return true;
+	return strncmp(path, folder, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+/* The last mount on the longest folder is what is seen. */
+static bool consider(void *arg, const char *line)
+{
+	struct mount *mount = arg;
+	char folder[PATH_MAX], type[32], options[512];
+
+	if (sscanf(line, "%*s %4095s %31s %511s", folder, type, options) != 3)
+		return false;
+	if (strlen(folder) >= mount->matched && below(mount->path, folder, strlen(folder))) {
+		mount->found = true;
+		mount->matched = strlen(folder);
+		memcpy(mount->type, type, sizeof(type));
+		memcpy(mount->options, options, sizeof(options));
+	}
+	return false;
+}
+
+static bool find_mount(const struct ps_host *host, struct mount *mount)
+{
+	*mount = (struct mount){ .path = host->memory_dir };
+	ps_host_lines(host, "/proc/self/mounts", consider, mount);
+	return mount->found;
+}
+
+static bool has_option(const struct mount *mount, const char *name)
+{
+	const char *at = mount->options;
+	size_t len = strlen(name);
+
+	while (*at) {
+		size_t own = strcspn(at, ",");
+
+		if (own == len && strncmp(at, name, len) == 0)
+			return true;
+		at += own + (at[own] == ',');
+	}
+	return false;
+}
+
+/* The directory, or the nearest one above it that is there: the daemon makes the rest. */
+static bool existing(const struct ps_host *host, char path[PATH_MAX])
+{
+	if (snprintf(path, PATH_MAX, "%s%s", host->root, host->memory_dir) >= PATH_MAX)
+		return false;
+	while (!ps_host_exists(host, "%s", path + strlen(host->root))) {
+		char *slash = strrchr(path + strlen(host->root), '/');
+
+		if (!slash)
+			return false;
+		*slash = '\0';
+	}
+	return true;
+}
+
+static void judge_room(const struct ps_host *host, struct ps_finding *finding)
+{
+	char path[PATH_MAX], room[PS_SIZE_TEXT], all[PS_SIZE_TEXT];
+	uint64_t size, available;
+
+	if (!existing(host, path) || !host->space(path, &size, &available))
+		return;
+	ps_finding_add(finding, ", %s of %s free", ps_size_text(room, available),
+	               ps_size_text(all, size));
+	if (available < ROOM_LEAST)
+		finding->health = PS_HEALTH_FAIL;
+	else if (available < size / 100 * ROOM_FEW_PERCENT && finding->health == PS_HEALTH_OK)
+		finding->health = PS_HEALTH_WARNING;
+	else
+		return;
+	ps_finding_advise(finding, "Make room: perseas ls shows which stores take how much; mount "
+	                           "-o remount,size=BYTES raises the limit of a tmpfs.");
+}
+
+void ps_check_memory_dir(const struct ps_host *host, struct ps_finding *finding)
+{
+	const char *dir = host->memory_dir;
+	struct mount mount;
+
+	if (dir[0] != '/') {
+		ps_finding_set(finding, PS_HEALTH_FAIL, "%s is not an absolute path", dir);
+		ps_finding_advise(finding, "Give it as --memory-dir /dev/shm/perseas");
+		return;
+	}
+	if (!find_mount(host, &mount)) {
+		ps_finding_set(finding, PS_HEALTH_SKIPPED, "/proc/self/mounts cannot be read");
+		return;
+	}
+	ps_finding_set(finding, PS_HEALTH_OK, "%s%s is on %s%s", dir,
+	               ps_host_exists(host, "%s", dir) ? "" : " is not there yet, and", mount.type,
+	               has_option(&mount, "noexec") ? " (noexec, which does no harm)" : "");
+	if (strcmp(mount.type, "tmpfs") != 0 && strcmp(mount.type, "ramfs") != 0) {
+		finding->health = has_option(&mount, "dax") || has_option(&mount, "dax=always")
+		                          ? PS_HEALTH_WARNING
+		                          : PS_HEALTH_FAIL;
+		ps_finding_advise(finding, "perseasd starts there only where files are DAX: what a "
+		                           "disk has after a power cut may be old. Choose a "
+		                           "directory on a tmpfs, as --memory-dir "
+		                           "/dev/shm/perseas");
+	}
+	judge_room(host, finding);
+	if (has_option(&mount, "ro")) {
+		finding->health = PS_HEALTH_FAIL;
+		ps_finding_add(finding, ", mounted read-only");
+		ps_finding_advise(finding, "mount -o remount,rw it, or choose another "
+		                           "--memory-dir");
+	}
+}
+
+struct swap {
+	unsigned count;
+	uint64_t kib;
+};
+
+static bool count_swap(void *arg, const char *line)
+{
+	struct swap *swap = arg;
+	uint64_t kib;
+
+	if (sscanf(line, "/%*s %*s %" SCNu64, &kib) == 1) {
+		swap->count++;
+		swap->kib += kib;
+	}
+	return false;
+}
+
+void ps_check_swap(const struct ps_host *host, struct ps_finding *finding)
+{
+	struct swap swap = { 0 };
+	struct mount mount;
+	char size[PS_SIZE_TEXT];
+
+	if (!ps_host_exists(host, "/proc/swaps")) {
+		ps_finding_set(finding, PS_HEALTH_SKIPPED, "/proc/swaps cannot be read");
+		return;
+	}
+	ps_host_lines(host, "/proc/swaps", count_swap, &swap);
+	if (swap.count == 0) {
+		ps_finding_set(finding, PS_HEALTH_OK, "there is no swap");
+		return;
+	}
+	ps_finding_set(finding, PS_HEALTH_OK, "%s in %u place%s",
+	               ps_size_text(size, swap.kib << 10), swap.count, swap.count == 1 ? "" : "s");
+	if (find_mount(host, &mount) && has_option(&mount, "noswap")) {
+		ps_finding_add(finding, ", but %s is mounted with noswap", host->memory_dir);
+		return;
+	}
+	finding->health = PS_HEALTH_WARNING;
+	ps_finding_advise(finding,
+	                  "Pages of images may be swapped out, and then a commit waits "
+	                  "for the disk: swapoff -a, or mount the tmpfs of --memory-dir with "
+	                  "noswap (Linux 6.4).");
+}
+
+void ps_check_huge_pages(const struct ps_host *host, struct ps_finding *finding)
+{
+	uint64_t total = 0, unused = 0, kib = 0;
+	char size[PS_SIZE_TEXT];
+	struct mount mount;
+
+	if (!ps_host_number(host, "/proc/meminfo", "HugePages_Total:", &total)) {
+		ps_finding_set(finding, PS_HEALTH_SKIPPED, "/proc/meminfo does not tell");
+		return;
+	}
+	ps_host_number(host, "/proc/meminfo", "HugePages_Free:", &unused);
+	ps_host_number(host, "/proc/meminfo", "Hugepagesize:", &kib);
+	if (total == 0) {
+		ps_finding_set(finding, PS_HEALTH_OK, "none are reserved, and none are needed");
+		return;
+	}
+	ps_finding_set(finding, PS_HEALTH_OK,
+	               "%" PRIu64 " reserved, of which %" PRIu64 " (%s) are not in use", total,
+	               unused, ps_size_text(size, unused * kib << 10));
+	if (unused < total / 2 + 1 ||
+	    (find_mount(host, &mount) && !strcmp(mount.type, "hugetlbfs")))
+		return;
+	finding->health = PS_HEALTH_WARNING;
+	ps_finding_advise(finding,
+	                  "Images and segments do not use them, and cannot have that "
+	                  "memory: sysctl vm.nr_hugepages=0, unless something else here will.");
+}
+
+/* The word in brackets. */
+static void chosen(const char *words, char *word, size_t size)
+{
+	const char *open = strchr(words, '[');
+	size_t len = open ? strcspn(open + 1, "]") : 0;
+
+	snprintf(word, size, "%.*s", (int)(len < size ? len : size - 1), open ? open + 1 : "");
+}
+
+/* From 6.1 on a process may ask for huge pages whatever is set, but for `deny`. */
+static bool gathers(const struct ps_host *host)
+{
+	unsigned major, minor;
+	char release[64];
+
+	ps_host_read(host, release, sizeof(release), "/proc/sys/kernel/osrelease");
+	return sscanf(release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 1));
+}
+
+void ps_check_thp(const struct ps_host *host, struct ps_finding *finding)
+{
+	static const char place[] = "/sys/kernel/mm/transparent_hugepage";
+	char words[128], enabled[32], shmem[32];
+
+	if (!ps_host_read(host, words, sizeof(words), "%s/enabled", place)) {
+		ps_finding_set(finding, PS_HEALTH_SKIPPED, "this kernel has none");
+		return;
+	}
+	chosen(words, enabled, sizeof(enabled));
+	ps_host_read(host, words, sizeof(words), "%s/shmem_enabled", place);
+	chosen(words, shmem, sizeof(shmem));
+	ps_finding_set(finding, PS_HEALTH_OK, "%s, for shared memory %s", enabled,
+	               *shmem ? shmem : "none");
+	if (!strcmp(enabled, "never")) {
+		finding->health = PS_HEALTH_WARNING;
+		ps_finding_advise(finding,
+		                  "Segments get small pages, of which random changes look "
+		                  "up many: echo madvise >%s/enabled",
+		                  place);
+	} else if (!strcmp(shmem, "never") && gathers(host)) {
+		ps_finding_add(finding, " but on request (MADV_COLLAPSE)");
+	} else if (!strcmp(shmem, "deny") || !strcmp(shmem, "never")) {
+		finding->health = PS_HEALTH_WARNING;
+		ps_finding_advise(finding,
+		                  "Images that owners on this host write to, over "
+		                  "unix://, get small pages: echo advise >%s/shmem_enabled",
+		                  place);
+	}
+}

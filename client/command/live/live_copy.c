@@ -1,0 +1,307 @@
+/*
+ * live_copy.c - all segments of one mirror's image, as they were at one transaction.
+ */
+#include "live_copy.h"
+#include "../ask/census.h"
+#include "../../../proto/control/envelope.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+	PIECES = 4,    /* asked for between two looks at the log */
+	HURRY_MAX = 3, /* each try that failed halves a piece, so often */
+};
+
+/* --- what is there --- */
+
+const Perseas__StoreStatus *ps_copy_source(const struct ps_census *census, const char *store,
+                                           enum ps_exit *status)
+{
+	const char *name = census->panel->addresses[0].text;
+	const Perseas__StoreStatus *told = census->told[0];
+	const char *why = NULL;
+
+	if (!census->have) {
+		*status = ps_census_nobody(census, store);
+		return NULL;
+	}
+	if (told->header->state != PERSEAS__STATE__STATE_CONSISTENT)
+		why = "is not whole";
+	else if (!ps_census_listed(census, 0))
+		why = "is not in the store's roster, and counts for nothing";
+	else if (!told->slot)
+		why = "is damaged: neither of its commit slots is valid";
+	if (!why)
+		return told;
+	*status = ps_complain(PS_EXIT_NO,
+	                      "%s: its image of store '%s' %s; ask another mirror of "
+	                      "the store",
+	                      name, store, why);
+	return NULL;
+}
+
+static bool exists(const Perseas__Segment *segment, uint64_t seq)
+{
+	return segment->born && segment->born <= seq;
+}
+
+static const Perseas__Segment *find(const Perseas__Header *header, const Perseas__Segment *like)
+{
+	for (size_t k = 0; k < header->n_segments; k++)
+		if (header->segments[k]->id == like->id)
+			return header->segments[k];
+	return NULL;
+}
+
+/* All segments of `a` that exist are in `b`, and alike. */
+static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, uint64_t seq)
+{
+	for (size_t k = 0; k < a->n_segments; k++) {
+		const Perseas__Segment *segment = a->segments[k], *other = find(b, segment);
+
+		if (exists(segment, seq) &&
+		    (!other || other->born != segment->born || other->size != segment->size ||
+		     other->address != segment->address || strcmp(other->name, segment->name) != 0))
+			return false;
+	}
+	return true;
+}
+
+bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, uint64_t seq)
+{
+	const Perseas__Header *x = a->header, *y = b->header;
+
+	return ps_id_equal(x->store_id, y->store_id.data) &&
+	       ps_id_equal(x->image_id, y->image_id.data) && x->generation == y->generation &&
+	       x->rewrites == y->rewrites && x->log_size == y->log_size &&
+	       x->state == PERSEAS__STATE__STATE_CONSISTENT &&
+	       y->state == PERSEAS__STATE__STATE_CONSISTENT && has_segments_of(x, y, seq) &&
+	       has_segments_of(y, x, seq);
+}
+
+enum ps_exit ps_copy_too_fast(const char *store, uint64_t log_size)
+{
+	char size[PS_SIZE_TEXT];
+
+	return ps_complain(PS_EXIT_NO,
+	                   "store '%s' changes too fast to be read while it runs: its "
+	                   "log of %s is overwritten before it has been followed. Try at a "
+	                   "quieter time, from a host nearer to the mirror, or make the store "
+	                   "again with a larger --log-size",
+	                   store, ps_size_text(size, log_size));
+}
+
+/* --- copying --- */
+
+static void free_segments(struct ps_copy *copy)
+{
+	for (unsigned id = 0; id < PS_SEGMENTS_MAX; id++) {
+		if (copy->segments[id])
+			munmap(copy->segments[id], copy->sizes[id]);
+		copy->segments[id] = NULL;
+		copy->sizes[id] = 0;
+	}
+	copy->bytes = 0;
+}
+
+/* Memory for what exists, and a header that names nothing else. */
+static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *from)
+{
+	size_t kept = 0;
+
+	copy->header = ps_header_copy(from);
+	if (!copy->header)
+		return ps_complain(PS_EXIT_FAILURE, "out of memory");
+	for (size_t k = 0; k < copy->header->n_segments; k++) {
+		Perseas__Segment *segment = copy->header->segments[k];
+		void *memory;
+
+		if (!exists(segment, copy->slot.seq)) {
+			perseas__segment__free_unpacked(segment, NULL);
+			continue;
+		}
+		copy->header->segments[kept++] = segment;
+		memory = mmap(NULL, segment->size, PROT_READ | PROT_WRITE,
+		              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (memory == MAP_FAILED) {
+			while (++k < copy->header->n_segments)
+				copy->header->segments[kept++] = copy->header->segments[k];
+			copy->header->n_segments = kept;
+			return ps_complain(PS_EXIT_FAILURE,
+			                   "no memory for the %" PRIu64 " bytes "
+			                   "of segment '%s': %s",
+			                   segment->size, segment->name, strerror(errno));
+		}
+		copy->segments[segment->id] = memory;
+		copy->sizes[segment->id] = segment->size;
+		copy->bytes += segment->size;
+	}
+	copy->header->n_segments = kept;
+	return PS_EXIT_OK;
+}
+
+static void forget(struct ps_copy *copy)
+{
+	free_segments(copy);
+	if (copy->header)
+		perseas__header__free_unpacked(copy->header, NULL);
+	copy->header = NULL;
+	free(copy->record);
+	copy->record = NULL;
+}
+
+/* The pieces of one segment, with the log followed beside them: its answer is taken when the next
+ * pieces are already under way. */
+static enum ps_log_step read_segment(struct ps_live *live, const struct ps_copy *copy,
+                                     const Perseas__Segment *segment, uint64_t done)
+{
+	unsigned hurry = copy->tries < HURRY_MAX ? copy->tries : HURRY_MAX;
+	uint64_t stride = (uint64_t)PIECES * (PS_FETCH_MAX >> hurry);
+	enum ps_log_step step;
+
+	for (uint64_t at = 0; at < segment->size; at += stride) {
+		uint64_t length = segment->size - at < stride ? segment->size - at : stride;
+
+		if (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + segment->id, at, length,
+		                    copy->segments[segment->id] + at))
+			return PS_LOG_FAILED;
+		step = ps_log_take(&live->log);
+		if (step)
+			return step;
+		if (!ps_log_ask(&live->log))
+			return PS_LOG_FAILED;
+		ps_bar_show("reading", done + at + length, copy->bytes);
+	}
+	return PS_LOG_OK;
+}
+
+static enum ps_log_step read_segments(struct ps_live *live, const struct ps_copy *copy)
+{
+	enum ps_log_step step = ps_log_ask(&live->log) ? PS_LOG_OK : PS_LOG_FAILED;
+	uint64_t done = 0;
+
+	for (size_t k = 0; k < copy->header->n_segments && !step; k++) {
+		step = read_segment(live, copy, copy->header->segments[k], done);
+		done += copy->header->segments[k]->size;
+	}
+	if (!step)
+		step = ps_log_take(&live->log);
+	return step;
+}
+
+static bool undo(const struct ps_live *live, const struct ps_copy *copy)
+{
+	struct ps_windows windows = { 0 };
+
+	for (unsigned id = 0; id < PS_SEGMENTS_MAX; id++) {
+		const uint64_t size = copy->sizes[id];
+		const struct ps_window all = { copy->segments[id], 0, size, id };
+
+		ps_windows_add(&windows, &all, size);
+	}
+	return ps_live_undo(live, &windows, copy->slot.seq);
+}
+
+/* The record of the slot's own transaction, for its time. */
+static enum ps_log_step keep_record(struct ps_live *live, struct ps_copy *copy)
+{
+	const struct ps_record *record;
+	int rc = ps_log_past(&live->log, &record);
+
+	if (!rc) {
+		copy->record = malloc(record->length);
+		if (copy->record)
+			memcpy(copy->record, record, record->length);
+	}
+	return rc < 0 ? PS_LOG_FAILED : PS_LOG_OK;
+}
+
+static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
+                                  const Perseas__StoreStatus *status, enum ps_exit *failed)
+{
+	enum ps_log_step step = ps_live_begin(live);
+
+	if (step)
+		return step;
+	copy->slot = live->log.from;
+	*failed = make_segments(copy, status->header);
+	if (*failed)
+		return PS_LOG_FAILED;
+	step = keep_record(live, copy);
+	if (!step)
+		step = read_segments(live, copy);
+	if (!step)
+		step = ps_log_tail(&live->log);
+	if (!step && !undo(live, copy))
+		step = PS_LOG_FAILED;
+	return step;
+}
+
+enum ps_log_step ps_copy_check_same(struct ps_panel *panel, const char *store, uint64_t seq,
+                                    const Perseas__StoreStatus *before)
+{
+	struct ps_census census;
+	enum ps_log_step step = PS_LOG_FAILED;
+
+	ps_census_take(&census, panel, store);
+	if (census.have)
+		step = ps_copy_same(before, census.told[0], seq) ? PS_LOG_OK : PS_LOG_AGAIN;
+	else
+		panel->errors[0] = census.errors[0];
+	ps_census_free(&census);
+	return step;
+}
+
+/* One try, from the mirror's status to the check that it is still the same. */
+static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_panel *panel, const char *store,
+                                 enum ps_exit *failed)
+{
+	const Perseas__StoreStatus *status;
+	enum ps_log_step step = PS_LOG_FAILED;
+	struct ps_census census;
+	struct ps_live live = { 0 };
+
+	ps_census_take(&census, panel, store);
+	status = ps_copy_source(&census, store, failed);
+	if (status && !ps_live_init(&live, panel, 0, store, status->header->log_size))
+		*failed = PS_EXIT_FAILURE;
+	if (status && !*failed) {
+		copy->live = status->live;
+		step = copy_once(copy, &live, status, failed);
+		ps_fetch_drain(&live.fetch);
+		if (!step)
+			step = ps_copy_check_same(panel, store, copy->slot.seq, status);
+		if (step == PS_LOG_AGAIN && copy->tries + 1 == PS_LIVE_TRIES)
+			*failed = ps_copy_too_fast(store, status->header->log_size);
+		else if (step == PS_LOG_FAILED && !*failed)
+			*failed = ps_complain(ps_exit_of(panel->errors[0].code), "%s",
+			                      panel->errors[0].text);
+	}
+	ps_live_close(&live);
+	ps_census_free(&census);
+	return step;
+}
+
+enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const char *store)
+{
+	enum ps_exit failed = PS_EXIT_OK;
+
+	memset(copy, 0, sizeof(*copy));
+	for (; copy->tries < PS_LIVE_TRIES; copy->tries++) {
+		if (try_copy(copy, panel, store, &failed) == PS_LOG_OK)
+			return PS_EXIT_OK;
+		forget(copy);
+		if (failed)
+			break;
+	}
+	return failed;
+}
+
+void ps_copy_free(struct ps_copy *copy)
+{
+	forget(copy);
+}

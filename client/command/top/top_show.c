@@ -1,0 +1,264 @@
+/*
+ * top_show.c - what perseas top prints.
+ */
+#include "top.h"
+
+#include "../../../proto/base/json.h"
+
+#include <inttypes.h>
+
+enum { NUMBER_TEXT = 32, SILENT_MS = 2000 };
+
+/* "350 ns", "14.2 us", "3.1 ms", "5.0 s". */
+static const char *latency_text(char text[NUMBER_TEXT], uint64_t ns)
+{
+	static const char *const units[] = { "us", "ms", "s" };
+	double scaled = (double)ns / 1000;
+	unsigned unit = 0;
+
+	if (ns < 1000) {
+		snprintf(text, NUMBER_TEXT, "%u ns", (unsigned)ns);
+		return text;
+	}
+	/* 999.95 and more would be shown as 1000.0. */
+	while (scaled >= 999.95 && unit < 2) {
+		scaled /= 1000;
+		unit++;
+	}
+	snprintf(text, NUMBER_TEXT, "%.1f %s", scaled, units[unit]);
+	return text;
+}
+
+static const char *rate_text(char text[NUMBER_TEXT], double rate)
+{
+	if (rate < 0)
+		return "-";
+	snprintf(text, NUMBER_TEXT, rate < 100 ? "%.1f" : "%.0f", rate);
+	return text;
+}
+
+static void add_heads(struct ps_table *table, const char *const *heads)
+{
+	for (unsigned column = 0; heads[column]; column++)
+		ps_table_cell(table, column, "%s", heads[column]);
+}
+
+static void add_store(struct ps_table *table, const struct ps_top_store *store)
+{
+	char text[NUMBER_TEXT];
+
+	ps_table_cell(table, 0, "%s", store->header->store);
+	if (store->has_slot) {
+		ps_table_cell(table, 1, "%" PRIu64, store->epoch);
+		ps_table_cell(table, 2, "%" PRIu64, store->seq);
+	} else {
+		ps_table_cell(table, 1, "-");
+		ps_table_cell(table, 2, "-");
+	}
+	ps_table_cell(table, 3, "%s", rate_text(text, store->rate));
+	ps_table_cell(table, 4, "%s", store->has_latency ? latency_text(text, store->p50_ns) : "-");
+	ps_table_cell(table, 5, "%s", store->has_latency ? latency_text(text, store->p99_ns) : "-");
+	if (!store->owner)
+		ps_table_cell(table, 6, "-");
+	else if (store->owner->silent_ms > SILENT_MS)
+		ps_table_cell(table, 6, "%s, silent for %.0f s", store->owner->owner_address,
+		              (double)store->owner->silent_ms / 1000);
+	else
+		ps_table_cell(table, 6, "%s", store->owner->owner_address);
+}
+
+static void print_stores(const struct ps_top *top, FILE *out)
+{
+	static const char *const heads[] = { "STORE", "EPOCH", "SEQ",   "TX/S",
+		                             "P50",   "P99",   "OWNER", NULL };
+	struct ps_table table = { 0 };
+
+	add_heads(&table, heads);
+	for (unsigned i = 0; i < top->count; i++)
+		add_store(&table, &top->stores[i]);
+	ps_table_print(&table, out);
+}
+
+static unsigned percent(const struct ps_top_mirror *mirror)
+{
+	if (mirror->done >= mirror->total)
+		return 100;
+	return (unsigned)((double)mirror->done / (double)mirror->total * 100);
+}
+
+static void add_mirror(struct ps_table *table, const char *store,
+                       const struct ps_top_mirror *mirror)
+{
+	char total[PS_SIZE_TEXT];
+
+	ps_table_cell(table, 0, "%s", store);
+	ps_table_cell(table, 1, "%s", mirror->address);
+	ps_table_cell(table, 2, "%s", mirror->state);
+	if (mirror->has_seq)
+		ps_table_cell(table, 3, "%" PRIu64, mirror->lag);
+	else
+		ps_table_cell(table, 3, "-");
+	ps_table_cell(table, 4, "%s", *mirror->fabric ? mirror->fabric : "-");
+	if (mirror->total)
+		ps_table_cell(table, 5, "%u%% of %s", percent(mirror),
+		              ps_size_text(total, mirror->total));
+	else
+		ps_table_cell(table, 5, "-");
+	ps_table_cell(table, 6, "%s", mirror->trouble);
+}
+
+static void print_mirrors(const struct ps_top *top, FILE *out)
+{
+	static const char *const heads[] = { "STORE",  "MIRROR", "STATE", "LAG",
+		                             "FABRIC", "RESYNC", "",      NULL };
+	struct ps_table table = { 0 };
+
+	add_heads(&table, heads);
+	for (unsigned i = 0; i < top->count; i++)
+		for (unsigned k = 0; k < top->stores[i].mirror_count; k++)
+			add_mirror(&table, top->stores[i].header->store,
+			           &top->stores[i].mirrors[k]);
+	ps_table_print(&table, out);
+}
+
+void ps_top_print(const struct ps_top *top, const struct ps_top_look *look, FILE *out)
+{
+	for (unsigned i = 0; i < look->count; i++)
+		if (!look->told[i])
+			fprintf(out, "%s\n", look->errors[i].text);
+	if (!top->count) {
+		fprintf(out, "no stores are seen\n");
+		return;
+	}
+	print_stores(top, out);
+	fputc('\n', out);
+	print_mirrors(top, out);
+}
+
+/* --- for programs --- */
+
+static void addresses_json(struct ps_json *json, const struct ps_top_look *look)
+{
+	ps_json_begin(json, "addresses", '[');
+	for (unsigned i = 0; i < look->count; i++) {
+		const Perseas__ListReply *told = look->told[i];
+
+		ps_json_begin(json, NULL, '{');
+		ps_json_text(json, "address", look->addresses[i].text);
+		ps_json_bool(json, "answers", told != NULL);
+		ps_json_text(json, "error", told ? NULL : look->errors[i].text);
+		if (told) {
+			ps_json_text(json, "version", told->version);
+			ps_json_number(json, "memory_used", told->memory_used);
+			ps_json_number(json, "memory_limit", told->memory_limit);
+		}
+		ps_json_end(json, '}');
+	}
+	ps_json_end(json, ']');
+}
+
+static void mirror_json(struct ps_json *json, const struct ps_top_mirror *mirror)
+{
+	ps_json_begin(json, NULL, '{');
+	ps_json_text(json, "address", mirror->address);
+	ps_json_text(json, "state", mirror->state);
+	ps_json_bool(json, "reported", mirror->reported);
+	ps_json_text(json, "fabric", *mirror->fabric ? mirror->fabric : NULL);
+	if (mirror->has_seq) {
+		ps_json_number(json, "seq", mirror->seq);
+		ps_json_number(json, "lag", mirror->lag);
+	} else {
+		ps_json_text(json, "seq", NULL);
+		ps_json_text(json, "lag", NULL);
+	}
+	if (mirror->total) {
+		ps_json_begin(json, "resync", '{');
+		ps_json_number(json, "done", mirror->done);
+		ps_json_number(json, "total", mirror->total);
+		ps_json_end(json, '}');
+	} else {
+		ps_json_text(json, "resync", NULL);
+	}
+	ps_json_text(json, "trouble", mirror->trouble);
+	ps_json_end(json, '}');
+}
+
+/* What was counted since the owner opened the store. */
+static void figures_json(struct ps_json *json, const Perseas__OwnerFigures *figures)
+{
+	if (!figures) {
+		ps_json_text(json, "figures", NULL);
+		return;
+	}
+	ps_json_begin(json, "figures", '{');
+	ps_json_number(json, "commits", figures->commits);
+	ps_json_number(json, "aborts", figures->aborts);
+	ps_json_number(json, "range_bytes", figures->range_bytes);
+	ps_json_number(json, "in_doubt", figures->in_doubt);
+	ps_json_end(json, '}');
+}
+
+static void latency_json(struct ps_json *json, const struct ps_top_store *store)
+{
+	if (!store->has_latency) {
+		ps_json_text(json, "latency_ns", NULL);
+		return;
+	}
+	ps_json_begin(json, "latency_ns", '{');
+	ps_json_number(json, "p50", store->p50_ns);
+	ps_json_number(json, "p99", store->p99_ns);
+	ps_json_number(json, "p999", store->p999_ns);
+	ps_json_end(json, '}');
+}
+
+static void store_json(struct ps_json *json, const struct ps_top_store *store)
+{
+	char id[PS_HEX_TEXT];
+
+	ps_json_begin(json, NULL, '{');
+	ps_json_text(json, "store", store->header->store);
+	ps_json_text(json, "store_id", ps_hex_text(id, store->header->store_id.data));
+	if (store->has_slot) {
+		ps_json_number(json, "epoch", store->epoch);
+		ps_json_number(json, "seq", store->seq);
+	} else {
+		ps_json_text(json, "epoch", NULL);
+		ps_json_text(json, "seq", NULL);
+	}
+	if (store->owner) {
+		ps_json_begin(json, "owner", '{');
+		ps_json_text(json, "address", store->owner->owner_address);
+		ps_json_number(json, "epoch", store->owner->header->promised_epoch);
+		ps_json_number(json, "silent_ms", store->owner->silent_ms);
+		ps_json_end(json, '}');
+	} else {
+		ps_json_text(json, "owner", NULL);
+	}
+	if (store->rate >= 0)
+		ps_json_real(json, "tx_per_second", store->rate);
+	else
+		ps_json_text(json, "tx_per_second", NULL);
+	latency_json(json, store);
+	figures_json(json, store->figures);
+	ps_json_begin(json, "mirrors", '[');
+	for (unsigned k = 0; k < store->mirror_count; k++)
+		mirror_json(json, &store->mirrors[k]);
+	ps_json_end(json, ']');
+	ps_json_end(json, '}');
+}
+
+void ps_top_json(const struct ps_top *top, const struct ps_top_look *look, uint64_t clock_ns,
+                 FILE *out)
+{
+	struct ps_json json = { .out = out, .one_line = true };
+	char time[PS_TIME_TEXT];
+
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "time", ps_time_text(time, clock_ns));
+	addresses_json(&json, look);
+	ps_json_begin(&json, "stores", '[');
+	for (unsigned i = 0; i < top->count; i++)
+		store_json(&json, &top->stores[i]);
+	ps_json_end(&json, ']');
+	ps_json_end(&json, '}');
+}

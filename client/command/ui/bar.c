@@ -1,0 +1,82 @@
+/*
+ * bar.c - how far a long copy is.
+ */
+#include "ui.h"
+#include "../../host/socket.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	BAR_WIDTH = 30,
+	PATIENCE_MS = 500, /* what is done sooner is not shown at all */
+	REDRAW_MS = 100,
+};
+
+static struct {
+	bool on;
+	bool drawn;
+	char what[64];
+	uint64_t began_ns; /* with this what */
+	uint64_t drawn_ns;
+} bar;
+
+static uint64_t ms_since(uint64_t now_ns, uint64_t ns)
+{
+	return (now_ns - ns) / 1000000;
+}
+
+static void draw(uint64_t done, uint64_t total, uint64_t now_ns)
+{
+	unsigned filled = (unsigned)((double)done / (double)total * BAR_WIDTH);
+	char blocks[BAR_WIDTH + 1];
+
+	memset(blocks, '.', BAR_WIDTH);
+	memset(blocks, '#', filled);
+	blocks[BAR_WIDTH] = '\0';
+	fprintf(stderr, "\r\033[K%s [%s] %u%%", bar.what, blocks,
+	        (unsigned)((double)done / (double)total * 100));
+	fflush(stderr);
+	bar.drawn = true;
+	bar.drawn_ns = now_ns;
+}
+
+void ps_bar_show(const char *what, uint64_t done, uint64_t total)
+{
+	uint64_t now_ns;
+
+	if (!bar.on || total == 0 || done > total)
+		return;
+	now_ns = ps_monotonic();
+	if (strncmp(bar.what, what, sizeof(bar.what) - 1) != 0) {
+		ps_bar_clear();
+		snprintf(bar.what, sizeof(bar.what), "%s", what);
+		bar.began_ns = now_ns;
+	}
+	if (done == total)
+		ps_bar_clear();
+	else if (ms_since(now_ns, bar.began_ns) >= PATIENCE_MS &&
+	         ms_since(now_ns, bar.drawn_ns) >= REDRAW_MS)
+		draw(done, total, now_ns);
+}
+
+void ps_bar_clear(void)
+{
+	if (bar.drawn)
+		fputs("\r\033[K", stderr);
+	bar.drawn = false;
+	bar.what[0] = '\0';
+}
+
+static void from_library(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+	(void)arg;
+	ps_bar_show(what, done, total);
+}
+
+void ps_bar_start(void)
+{
+	bar.on = isatty(STDERR_FILENO);
+	if (bar.on)
+		perseas_set_progress(from_library, NULL);
+}

@@ -1,0 +1,87 @@
+/*
+ * ui.h - how the command speaks to people, and how it ends: exit statuses, complaints, sizes and
+ * times in words, tables, the progress bar, and signals that say to stop. All of the command calls
+ * it. It must know nothing of stores and mirrors.
+ */
+#ifndef PERSEAS_COMMAND_UI_H
+#define PERSEAS_COMMAND_UI_H
+
+#include "../../perseas.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The exit status, the same for every verb, and what --help, the manual and the README say of
+ * it. */
+#define PS_EXITS(X)                                                                                \
+	X(PS_EXIT_OK, 0, "done, or the answer is yes")                                             \
+	X(PS_EXIT_NO, 1,                                                                           \
+	  "the answer is no: there is no such store, the mirrors differ, a check fails, or it is " \
+	  "refused (a live owner, no quorum, a name that is taken, no room, no --yes)")            \
+	X(PS_EXIT_USAGE, 2, "the command line is wrong")                                           \
+	X(PS_EXIT_PARTLY, 3,                                                                       \
+	  "there is an answer, but not from all mirrors, or it is not conclusive")                 \
+	X(PS_EXIT_FAILURE, 4, "the system, the network or a mirror failed")
+
+enum ps_exit {
+#define PS_EXIT_ENUM(name, number, text) name = (number),
+	PS_EXITS(PS_EXIT_ENUM)
+#undef PS_EXIT_ENUM
+};
+
+/* text.c */
+
+/* "perseas: " and the sentence on stderr. Returns `status`. */
+enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Complains with the handle's last message (NULL: of the last open or create). */
+enum ps_exit ps_library_failed(const perseas_t *p, int rc);
+
+/* How the command ends after this PERSEAS_E… code of the library. */
+enum ps_exit ps_exit_of(int code);
+
+enum { PS_SIZE_TEXT = 24 };
+
+/* "17.3 MiB", or "512 bytes". Returns text. */
+const char *ps_size_text(char text[PS_SIZE_TEXT], uint64_t size);
+
+enum { PS_TIME_TEXT = 40 };
+
+/* "2026-03-01T12:00:00.123456789Z", of nanoseconds since 1970. Returns text. */
+const char *ps_time_text(char text[PS_TIME_TEXT], uint64_t time_ns);
+
+enum { PS_HEX_TEXT = 33 };
+
+/* 16 bytes as 32 digits. Returns text. */
+const char *ps_hex_text(char text[PS_HEX_TEXT], const uint8_t *id);
+
+/* Lines of cells, printed in columns that fit. */
+enum { PS_COLUMNS_MAX = 8 };
+
+struct ps_table {
+	unsigned columns;
+	unsigned rows;
+	char *(*cells)[PS_COLUMNS_MAX];
+};
+
+/* The next cell, printf-like; a row is full with `columns` of them. Out of memory ends the
+ * process, with PS_EXIT_FAILURE. */
+void ps_table_cell(struct ps_table *table, unsigned column, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void ps_table_print(struct ps_table *table, FILE *out); /* and frees it */
+
+/* bar.c: a progress bar on stderr, where that is a terminal and the work is long. */
+
+/* From now on the library's copies are shown. */
+void ps_bar_start(void);
+void ps_bar_show(const char *what, uint64_t done, uint64_t total);
+/* Wipes it, so that what is printed next stands on a line of its own. */
+void ps_bar_clear(void);
+
+/* stop.c: from now on SIGINT and SIGTERM are only noted. */
+void ps_stop_catch(void);
+bool ps_stopped(void);
+
+#endif
