@@ -56,15 +56,6 @@ enum ps_exit ps_check_roster(const struct ps_args *args)
 
 /* --- showing --- */
 
-static const Perseas__StoreStatus *image_of(const struct ps_census *census,
-                                            const Perseas__Member *member)
-{
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (ps_census_is(census, i, member))
-			return census->told[i];
-	return NULL;
-}
-
 static void print_roster(const struct ps_census *census, const Perseas__Roster *roster,
                          const char *what)
 {
@@ -73,13 +64,13 @@ static void print_roster(const struct ps_census *census, const Perseas__Roster *
 	printf("%s: version %" PRIu64 " of epoch %" PRIu64 ", W = %u of %zu\n", what,
 	       roster->version, roster->epoch, roster->acks, roster->n_members);
 	for (size_t k = 0; k < roster->n_members; k++) {
-		const Perseas__StoreStatus *status = image_of(census, roster->members[k]);
+		const Perseas__StoreStatus *status = ps_census_image(census, roster->members[k]);
 		char id[PS_HEX_TEXT];
 
 		ps_table_cell(&table, 0, "  %s", roster->members[k]->address);
 		ps_table_cell(&table, 1, "%s", ps_hex_text(id, roster->members[k]->image_id.data));
 		ps_table_cell(&table, 2, "%s",
-		              status ? ps_state_text(status->header->state) : "not seen");
+		              status ? ps_state_text(status->header->state) : PS_NOT_SEEN);
 	}
 	ps_table_print(&table, stdout);
 }
@@ -95,7 +86,7 @@ static void roster_json(struct ps_json *json, const struct ps_census *census,
 	ps_json_number(json, "acks", roster->acks);
 	ps_json_begin(json, "members", '[');
 	for (size_t k = 0; k < roster->n_members; k++) {
-		const Perseas__StoreStatus *status = image_of(census, roster->members[k]);
+		const Perseas__StoreStatus *status = ps_census_image(census, roster->members[k]);
 
 		ps_json_begin(json, NULL, '{');
 		ps_json_text(json, "address", roster->members[k]->address);
@@ -153,7 +144,7 @@ static bool leaves(const struct ps_census *census, unsigned i, const struct ps_a
 
 	for (size_t k = 0; ps_roster_old(args) && k < roster->n_members; k++)
 		if (!strcmp(roster->members[k]->address, ps_roster_old(args)) &&
-		    image_of(census, roster->members[k]) == census->told[i])
+		    ps_census_image(census, roster->members[k]) == census->told[i])
 			return true;
 	return false;
 }

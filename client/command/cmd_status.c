@@ -118,20 +118,12 @@ static void print_mirrors(const struct ps_census *census)
 	ps_table_print(&table, stdout);
 }
 
-static bool seen(const struct ps_census *census, const Perseas__Member *member)
-{
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (ps_census_is(census, i, member))
-			return true;
-	return false;
-}
-
 /* Members of the roster whose images nobody showed. */
 static void print_missing(const struct ps_census *census)
 {
 	for (size_t k = 0; k < census->roster->n_members; k++)
-		if (!seen(census, census->roster->members[k]))
-			printf("the roster lists %s, whose image was not seen\n",
+		if (!ps_census_image(census, census->roster->members[k]))
+			printf("the roster lists %s, whose image was " PS_NOT_SEEN "\n",
 			       census->roster->members[k]->address);
 }
 
@@ -202,7 +194,7 @@ static void roster_json(struct ps_json *json, const struct ps_census *census)
 		ps_json_begin(json, NULL, '{');
 		ps_json_text(json, "address", roster->members[k]->address);
 		ps_json_text(json, "image_id", ps_hex_text(id, roster->members[k]->image_id.data));
-		ps_json_bool(json, "seen", seen(census, roster->members[k]));
+		ps_json_bool(json, "seen", ps_census_image(census, roster->members[k]) != NULL);
 		ps_json_end(json, '}');
 	}
 	ps_json_end(json, ']');
@@ -337,34 +329,17 @@ static bool ask_at(struct ps_panel *panel, const char *address)
 	return true;
 }
 
-/* The mirror that a change of the roster is to bring, while none lists it; NULL: there is none. */
-static const char *newcomer(const struct ps_census *census)
-{
-	const Perseas__Roster *rosters[] = { census->judged.settled, census->judged.next };
-	const int live = ps_owner_at(census);
-	const Perseas__StoreStatus *owner = live < 0 ? NULL : census->told[live];
-
-	if (!owner || !owner->order || !*owner->order->with ||
-	    (owner->result && owner->result->done))
-		return NULL;
-	for (unsigned r = 0; r < 2; r++)
-		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
-			if (!strcmp(rosters[r]->members[k]->address, owner->order->with))
-				return NULL;
-	return owner->order->with;
-}
-
 /* As perseas_open does: mirrors that a roster lists and the list does not, whose images were not
  * seen; and the one that a change of the roster brings. False: there is none. */
 static bool ask_unnamed(struct ps_panel *panel, const struct ps_census *census)
 {
 	const Perseas__Roster *rosters[] = { census->judged.settled, census->judged.next };
-	const char *with = newcomer(census);
+	const char *with = ps_owner_newcomer(census);
 	bool any = false;
 
 	for (unsigned r = 0; r < 2; r++)
 		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
-			if (!seen(census, rosters[r]->members[k]))
+			if (!ps_census_image(census, rosters[r]->members[k]))
 				any |= ask_at(panel, rosters[r]->members[k]->address);
 	if (with)
 		any |= ask_at(panel, with);

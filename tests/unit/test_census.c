@@ -5,7 +5,7 @@
 #include "roster_rig.h"
 
 #include "../../client/keeper/change.h"
-#include "../../client/command/ask/census.h"
+#include "../../client/command/ask/owner_report.h"
 #include "../../client/core/mirror.h"
 #include "../../server/store/store_private.h"
 
@@ -77,6 +77,61 @@ static void who_leaves_counts_until_the_change_is_settled(void **state)
 	}
 	assert_int_equal(o->p->seq, desk.census.newest->slot->seq);
 	leave(&desk);
+	owner_free(o);
+}
+
+static const Perseas__Order *order_at(struct desk *desk, char *with)
+{
+	uint8_t id[PS_ID_SIZE] = { 9 };
+	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
+	Perseas__Order order = PERSEAS__ORDER__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request *requests[PS_MIRRORS_MAX] = { &request };
+
+	order.id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	order.kind = PERSEAS__ORDER_KIND__ORDER_ADD;
+	order.with = with;
+	order.address = (char *)"";
+	ask.store = (char *)STORE;
+	ask.order = &order;
+	request.body_case = PERSEAS__REQUEST__BODY_ORDER;
+	request.order = &ask;
+	ps_panel_ask(&desk->panel, requests);
+	if (!desk->panel.replies[0])
+		fail_msg("%s", desk->panel.errors[0].text);
+	ps_census_free(&desk->census);
+	ps_census_take(&desk->census, &desk->panel, STORE);
+	return desk->census.told[0]->order;
+}
+
+/* A live owner is ordered to add a mirror: status asks that one, too. As soon as a roster lists it,
+ * though the change is not made, it is known by its image: it may have been asked by another name
+ * of it. */
+static void who_comes_is_asked_until_a_roster_lists_it(void **state)
+{
+	char with[] = "sim://3";
+	struct owner *o = begin(3, 2);
+	struct desk desk;
+
+	(void)state;
+	look(&desk, o, 3);
+	assert_null(ps_owner_newcomer(&desk.census));
+	assert_non_null(order_at(&desk, with));
+	assert_string_equal(ps_owner_newcomer(&desk.census), with);
+	leave(&desk);
+	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+	for (unsigned rounds = 0; o->p->change.stage != PS_CHANGE_JOINT; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	look(&desk, o, 2);
+	assert_int_equal(ps_owner_at(&desk.census), 0);
+	assert_non_null(desk.census.judged.next);
+	assert_string_equal(desk.census.told[0]->order->with, with);
+	assert_false(desk.census.told[0]->result && desk.census.told[0]->result->done);
+	assert_null(ps_owner_newcomer(&desk.census));
+	leave(&desk);
+	o->d->mirrors[2].break_at = 0;
 	owner_free(o);
 }
 
@@ -181,6 +236,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_leaves_counts_until_the_change_is_settled),
+		cmocka_unit_test(who_comes_is_asked_until_a_roster_lists_it),
 		cmocka_unit_test(who_is_not_whole_may_have_no_voice),
 		cmocka_unit_test(a_store_is_found_beside_a_making),
 		cmocka_unit_test(of_two_stores_none_is_taken),

@@ -102,6 +102,15 @@ bool ps_census_is(const struct ps_census *census, unsigned i, const Perseas__Mem
 	return ps_census_listed(census, i) && ps_id_equal(member->image_id, census->judged.as[i]);
 }
 
+const Perseas__StoreStatus *ps_census_image(const struct ps_census *census,
+                                            const Perseas__Member *member)
+{
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (ps_census_is(census, i, member))
+			return census->told[i];
+	return NULL;
+}
+
 bool ps_census_listed(const struct ps_census *census, unsigned i)
 {
 	return census->judged.listed >> i & 1;

@@ -36,6 +36,12 @@ bool ps_census_belongs(const struct ps_census *census, unsigned i);
  * that member's image: the next open records its own id. */
 bool ps_census_is(const struct ps_census *census, unsigned i, const Perseas__Member *member);
 
+/* What shows the image of this member; NULL: nobody does, which texts call PS_NOT_SEEN. */
+const Perseas__StoreStatus *ps_census_image(const struct ps_census *census,
+                                            const Perseas__Member *member);
+
+#define PS_NOT_SEEN "not seen"
+
 /* Does a roster in force list that image, or the one that it was loaded from? */
 bool ps_census_listed(const struct ps_census *census, unsigned i);
 

@@ -4,6 +4,7 @@
 #include "owner_report.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum { SILENT_MS = 2000 }; /* an owner is heard more often than that */
 
@@ -23,6 +24,22 @@ int ps_owner_at(const struct ps_census *census)
 		    ps_owner_better(census->told[i], best < 0 ? NULL : census->told[best]))
 			best = (int)i;
 	return best;
+}
+
+const char *ps_owner_newcomer(const struct ps_census *census)
+{
+	const Perseas__Roster *rosters[] = { census->judged.settled, census->judged.next };
+	const int live = ps_owner_at(census);
+	const Perseas__StoreStatus *owner = live < 0 ? NULL : census->told[live];
+
+	if (!owner || !owner->order || !*owner->order->with ||
+	    (owner->result && owner->result->done))
+		return NULL;
+	for (unsigned r = 0; r < 2; r++)
+		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
+			if (!strcmp(rosters[r]->members[k]->address, owner->order->with))
+				return NULL;
+	return owner->order->with;
 }
 
 static unsigned percent(const Perseas__MirrorReport *report)

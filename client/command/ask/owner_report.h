@@ -14,6 +14,11 @@ bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *
 /* The mirror that knows best, or -1: none sees one. */
 int ps_owner_at(const struct ps_census *census);
 
+/* The mirror that a change of the roster, which the live owner makes now, is to bring. NULL: there
+ * is none, or a roster lists it already: as a member it is known by its image, wherever it was
+ * seen. */
+const char *ps_owner_newcomer(const struct ps_census *census);
+
 /* status is that mirror's. */
 void ps_owner_print(const Perseas__StoreStatus *status);
 void ps_owner_json(struct ps_json *json, const Perseas__StoreStatus *status);
