@@ -135,6 +135,7 @@ static void fill_in(struct ps_args *args)
 		args->mirrors = named;
 	else if (strchr(args->verb->needs, 'M') && !args->mirrors)
 		args->mirrors = "127.0.0.1:" PS_PORT;
+	args->unnamed = !named && args->mirrors;
 	if (!args->from && !args->check)
 		args->from = args->mirrors;
 }

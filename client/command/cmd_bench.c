@@ -251,6 +251,8 @@ enum ps_exit ps_verb_bench(const struct ps_args *args)
 	struct ps_bench bench = { .args = args };
 	enum ps_exit status, away;
 
+	if (args->unnamed)
+		ps_announce(args->json, "no list is given: the commits load %s", args->mirrors);
 	name_store(name);
 	ps_stop_catch();
 	status = ps_remake_begin(&remake);

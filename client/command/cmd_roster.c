@@ -366,6 +366,7 @@ static enum ps_exit change_by_owner(struct ps_panel *panel, const struct ps_cens
 	memcpy(wait.owner, owner, PS_ID_SIZE);
 	wait.at = (unsigned)messenger(census, args, wait.owner);
 	panel->env->ops->random(panel->env, wait.id, PS_ID_SIZE);
+	ps_roster_announce(args);
 	if (ps_roster_is_cancel(args))
 		find_order(census, &wait);
 	status = give_order(panel, args, &wait);

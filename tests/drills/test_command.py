@@ -214,12 +214,38 @@ def test_a_change_of_the_roster_takes_its_list_from_the_environment(perseas, mir
     assert perseas("create", "s", mirrors=daemons[:2]).status == OK
     monkeypatch.setenv("PERSEAS_MIRRORS", mirror_list(daemons))
     assert perseas("roster", "add", "s", daemons[2].address).status == OK
-    assert perseas("roster", "remove", "s", daemons[0].address).status == OK
+    done = perseas("roster", "remove", "s", daemons[0].address)
+    assert done.status == OK and done.out.splitlines()[0] == (
+        "roster remove of store 's': OLD %s, LIST %s" % (daemons[0].address, mirror_list(daemons)))
     found = status_of("s", daemons[1:])["roster"]["members"]
     assert {m["address"] for m in found} == {d.address for d in daemons[1:]}
     monkeypatch.delenv("PERSEAS_MIRRORS")
     done = perseas("roster", "remove", "s", daemons[1].address)
     assert done.status == USAGE and "which mirror?" in done.err, done
+
+
+def test_a_word_too_few_is_seen_before_a_change_is_ordered(perseas, mirrors, monkeypatch):
+    """OLD was forgotten, so that the list is taken for it, and the list of the environment counts:
+    the line says so, on stderr where a program reads the answer."""
+    a, b = mirrors(2)
+    assert perseas("create", "s", mirrors=[a]).status == OK
+    monkeypatch.setenv("PERSEAS_MIRRORS", a.address)
+    done = perseas("roster", "replace", "s", a.address, b.address, "--json")
+    assert done.status == OK and done.json()["with"] == b.address, done
+    assert done.err.splitlines()[0] == ("roster replace of store 's': OLD %s, NEW %s, LIST %s" % (
+        a.address, b.address, a.address)), done
+
+
+def test_a_measurement_names_the_mirrors_that_nobody_named(perseas, mirrors, monkeypatch):
+    """Before it loads them; those of a list are not named again."""
+    daemon, = mirrors(1)
+    monkeypatch.setenv("PERSEAS_MIRRORS", daemon.address)
+    loads = "no list is given: the commits load " + daemon.address
+    words = ("bench", "--seconds", "0.1", "--sizes", "8")
+    assert perseas(*words).out.splitlines()[0] == loads
+    done = perseas(*words, "--json")
+    assert done.err.splitlines() == [loads] and len(done.json()["sizes"]) == 1, done
+    assert loads not in perseas(*words, daemon.address).out
 
 
 def test_a_mirror_that_is_to_lose_something_is_named(perseas, mirrors, monkeypatch):

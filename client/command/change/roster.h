@@ -21,6 +21,10 @@ bool ps_roster_is_cancel(const struct ps_args *args);
 const char *ps_roster_old(const struct ps_args *args);
 const char *ps_roster_new(const struct ps_args *args);
 
+/* Says what is about to be ordered, before it is: with a list from the environment a word too few
+ * still is a command, of other mirrors than were meant. Nothing where neither comes nor leaves. */
+void ps_roster_announce(const struct ps_args *args);
+
 /* Says that the change is made; `told` is what its owner said of it, or "". */
 void ps_roster_done(const struct ps_args *args, const char *told);
 

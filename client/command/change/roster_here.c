@@ -24,6 +24,16 @@ const char *ps_roster_new(const struct ps_args *args)
 	               : args->members[args->action->members - 1].text;
 }
 
+void ps_roster_announce(const struct ps_args *args)
+{
+	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
+
+	if (old || new)
+		ps_announce(args->json, "roster %s of store '%s':%s%s%s%s, LIST %s",
+		            args->action->name, args->store, old ? " OLD " : "", old ? old : "",
+		            new ? (old ? ", NEW " : " NEW ") : "", new ? new : "", args->mirrors);
+}
+
 void ps_roster_done(const struct ps_args *args, const char *told)
 {
 	struct ps_json json = { .out = stdout };
@@ -70,6 +80,7 @@ enum ps_exit ps_roster_here(const struct ps_args *args)
 	perseas_t *p;
 	int rc;
 
+	ps_roster_announce(args);
 	/* What an owner left is taken back by the open itself. */
 	if (ps_roster_is_cancel(args))
 		options.flags |= PERSEAS_CANCEL;

@@ -18,6 +18,7 @@ struct ps_args {
 	const struct ps_verb *verb;
 	const char *store;
 	const char *mirrors;
+	bool unnamed; /* mirrors: nobody named these, they are the variable's or the default */
 	const char *words[PS_WORDS_MAX]; /* behind the verb, as they stand */
 	const char *topic;               /* help: of what; completion: for which shell */
 	uint32_t sizes[PS_SIZES_MAX];    /* bench: bytes of a transaction */

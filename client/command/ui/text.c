@@ -22,6 +22,18 @@ enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
 	return status;
 }
 
+void ps_announce(bool json, const char *format, ...)
+{
+	FILE *out = json ? stderr : stdout;
+	va_list args;
+
+	va_start(args, format);
+	vfprintf(out, format, args);
+	va_end(args);
+	fputc('\n', out);
+	fflush(out);
+}
+
 enum ps_exit ps_library_failed(const perseas_t *p, int rc)
 {
 	const char *message = perseas_message(p);

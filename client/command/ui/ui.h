@@ -36,6 +36,9 @@ enum ps_exit {
 enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The sentence, before what may take long; on stderr where stdout is for programs. */
+void ps_announce(bool json, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Complains with the handle's last message (NULL: of the last open or create). */
 enum ps_exit ps_library_failed(const perseas_t *p, int rc);
 
