@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int unknown_verb(struct ps_reader *reader, const char *word)
+static int verb_complain_unknown(struct ps_reader *reader, const char *word)
 {
 	const struct ps_verb *verb;
 
@@ -22,7 +22,7 @@ static int unknown_verb(struct ps_reader *reader, const char *word)
 	                       word);
 }
 
-static enum ps_exit too_many(const struct ps_args *args, const char *word)
+static enum ps_exit word_complain_surplus(const struct ps_args *args, const char *word)
 {
 	return ps_complain(PS_EXIT_USAGE,
 	                   "'%.80s' is one word too many; perseas %s --help says "
@@ -48,7 +48,7 @@ static int take_word(struct ps_reader *reader, const char *word)
 	while (verb->name && strcmp(verb->name, word) != 0)
 		verb++;
 	if (!verb->name)
-		return unknown_verb(reader, word);
+		return verb_complain_unknown(reader, word);
 	args->verb = verb;
 	return 0;
 }
@@ -122,7 +122,7 @@ static enum ps_exit place_words(struct ps_args *args)
 			return wrong;
 		i += taken;
 	}
-	return i < args->word_count ? too_many(args, args->words[i]) : PS_EXIT_OK;
+	return i < args->word_count ? word_complain_surplus(args, args->words[i]) : PS_EXIT_OK;
 }
 
 /* What nothing was said of. A verb that must be told its mirror takes no other. */
@@ -141,7 +141,7 @@ static void fill_in(struct ps_args *args)
 }
 
 /* What all of it must be together. */
-static enum ps_exit check(const struct ps_args *args, uint64_t given)
+static enum ps_exit args_check(const struct ps_args *args, uint64_t given)
 {
 	const struct ps_verb *verb = args->verb;
 
@@ -188,5 +188,5 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 	if (wrong)
 		return wrong;
 	fill_in(args);
-	return check(args, reader.given);
+	return args_check(args, reader.given);
 }

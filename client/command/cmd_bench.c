@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-static double us(uint64_t ns)
+static double us_of(uint64_t ns)
 {
 	return (double)ns / 1000;
 }
@@ -32,7 +32,7 @@ static int by_number(const void *a, const void *b)
 
 /* The median round trip, in ns, to the slowest of the W nearest mirrors: what a commit cannot do
  * without. 0: there is none, or it was not measured. */
-static uint64_t least(const struct ps_bench *bench)
+static uint64_t trips_least(const struct ps_bench *bench)
 {
 	uint64_t medians[PS_MIRRORS_MAX];
 	const struct ps_bench_trip *trip = bench->trips;
@@ -48,14 +48,14 @@ static uint64_t least(const struct ps_bench *bench)
 	return medians[bench->p->acks - 1];
 }
 
-static double in_trips(const struct ps_bench *bench, const struct ps_bench_size *size)
+static double size_in_trips(const struct ps_bench *bench, const struct ps_bench_size *size)
 {
-	uint64_t trip = least(bench);
+	uint64_t trip = trips_least(bench);
 
 	return trip ? (double)ps_histogram_percentile(size->commits, 50) / (double)trip : 0;
 }
 
-static double rate(const struct ps_bench_size *size)
+static double size_rate(const struct ps_bench_size *size)
 {
 	return size->seconds > 0 ? (double)size->commits->total / size->seconds : 0;
 }
@@ -68,11 +68,11 @@ static void latency_cells(struct ps_table *table, unsigned column, const struct 
 
 	for (unsigned i = 0; i < 3; i++)
 		ps_table_cell(table, column + i, "%.1f",
-		              us(ps_histogram_percentile(h, percents[i])));
-	ps_table_cell(table, column + 3, "%.1f", us(h->max));
+		              us_of(ps_histogram_percentile(h, percents[i])));
+	ps_table_cell(table, column + 3, "%.1f", us_of(h->max));
 }
 
-static void head(struct ps_table *table, const char *const *heads)
+static void table_heads(struct ps_table *table, const char *const *heads)
 {
 	for (unsigned column = 0; heads[column]; column++)
 		ps_table_cell(table, column, "%s", heads[column]);
@@ -84,7 +84,7 @@ static void print_trips(const struct ps_bench *bench)
 		                             "P99.9 US",      "MAX US", "",       NULL };
 	struct ps_table table = { 0 };
 
-	head(&table, heads);
+	table_heads(&table, heads);
 	for (unsigned i = 0; i < bench->trip_count; i++) {
 		const struct ps_bench_trip *trip = &bench->trips[i];
 
@@ -105,15 +105,15 @@ static void print_sizes(const struct ps_bench *bench)
 	struct ps_table table = { 0 };
 	char text[PS_SIZE_TEXT];
 
-	head(&table, heads);
+	table_heads(&table, heads);
 	for (unsigned i = 0; i < bench->size_count; i++) {
 		const struct ps_bench_size *size = &bench->sizes[i];
 
 		ps_table_cell(&table, 0, "%s", ps_size_text(text, size->bytes));
-		ps_table_cell(&table, 1, "%.0f", rate(size));
+		ps_table_cell(&table, 1, "%.0f", size_rate(size));
 		latency_cells(&table, 2, size->commits);
-		if (least(bench))
-			ps_table_cell(&table, 6, "%.2f", in_trips(bench, size));
+		if (trips_least(bench))
+			ps_table_cell(&table, 6, "%.2f", size_in_trips(bench, size));
 		else
 			ps_table_cell(&table, 6, "-");
 	}
@@ -142,10 +142,10 @@ static void latency_json(struct ps_json *json, const char *key, const struct ps_
 	}
 	ps_json_begin(json, key, '{');
 	ps_json_number(json, "count", h->total);
-	ps_json_real(json, "p50_us", us(ps_histogram_percentile(h, 50)));
-	ps_json_real(json, "p99_us", us(ps_histogram_percentile(h, 99)));
-	ps_json_real(json, "p99_9_us", us(ps_histogram_percentile(h, 99.9)));
-	ps_json_real(json, "max_us", us(h->max));
+	ps_json_real(json, "p50_us", us_of(ps_histogram_percentile(h, 50)));
+	ps_json_real(json, "p99_us", us_of(ps_histogram_percentile(h, 99)));
+	ps_json_real(json, "p99_9_us", us_of(ps_histogram_percentile(h, 99.9)));
+	ps_json_real(json, "max_us", us_of(h->max));
 	ps_json_end(json, '}');
 }
 
@@ -181,10 +181,10 @@ static void print_json(const struct ps_bench *bench)
 		ps_json_begin(&json, NULL, '{');
 		ps_json_number(&json, "bytes", size->bytes);
 		ps_json_real(&json, "seconds", size->seconds);
-		ps_json_real(&json, "rate", rate(size));
+		ps_json_real(&json, "rate", size_rate(size));
 		latency_json(&json, "commit", size->commits);
-		if (least(bench))
-			ps_json_real(&json, "round_trips", in_trips(bench, size));
+		if (trips_least(bench))
+			ps_json_real(&json, "round_trips", size_in_trips(bench, size));
 		else
 			ps_json_text(&json, "round_trips", NULL);
 		ps_json_end(&json, '}');
@@ -195,7 +195,7 @@ static void print_json(const struct ps_bench *bench)
 
 /* --- the verb --- */
 
-static enum ps_exit measure(struct ps_bench *bench)
+static enum ps_exit bench_measure(struct ps_bench *bench)
 {
 	enum ps_exit status;
 	void *base;
@@ -227,7 +227,7 @@ static void name_store(char name[PS_NAME_MAX + 1])
 }
 
 /* Closes the store and deletes it. */
-static enum ps_exit take_away(struct ps_remake *remake)
+static enum ps_exit store_take_away(struct ps_remake *remake)
 {
 	uint8_t id[PS_ID_SIZE];
 
@@ -259,9 +259,9 @@ enum ps_exit ps_verb_bench(const struct ps_args *args)
 	if (status)
 		return status;
 	bench.p = remake.p;
-	status = measure(&bench);
+	status = bench_measure(&bench);
 	ps_bench_free(&bench);
-	away = take_away(&remake);
+	away = store_take_away(&remake);
 	if (!status && ps_stopped())
 		status = ps_complain(PS_EXIT_PARTLY, "stopped by a signal before all was measured");
 	return away ? away : status;

@@ -35,8 +35,8 @@ static bool is_any(const struct ps_option *option)
 }
 
 /* The names of those that are wanted, with `between` between them. */
-static void options(unsigned verbs, bool (*wanted)(const struct ps_option *option),
-                    const char *between)
+static void print_options(unsigned verbs, bool (*wanted)(const struct ps_option *option),
+                          const char *between)
 {
 	const struct ps_option *option = ps_command_options.rows;
 	unsigned count = 0;
@@ -46,7 +46,7 @@ static void options(unsigned verbs, bool (*wanted)(const struct ps_option *optio
 			printf("%s--%s", count++ ? between : "", option->name);
 }
 
-static void verbs(void)
+static void print_verbs(void)
 {
 	const struct ps_verb *verb;
 
@@ -110,16 +110,16 @@ static const char bash_tail[] =
 static void bash_case(bool (*wanted)(const struct ps_option *option), const char *action)
 {
 	printf("\t");
-	options(PS_EVERY_VERB, wanted, "|");
+	print_options(PS_EVERY_VERB, wanted, "|");
 	printf(") %s ;;\n", action);
 }
 
-static void bash(void)
+static void print_bash(void)
 {
 	const struct ps_verb *verb;
 
 	printf("%s\t\t", bash_head);
-	options(PS_EVERY_VERB, has_value, "|");
+	print_options(PS_EVERY_VERB, has_value, "|");
 	printf("%s", bash_words);
 	bash_case(is_path, "_perseas_files -f \"$cur\"; return");
 	bash_case(is_folder, "_perseas_files -d \"$cur\"; return");
@@ -127,20 +127,20 @@ static void bash(void)
 	printf("\tesac\n\n\tcase $verb in\n\t'') options='--help --version' words=v ;;\n");
 	for (verb = ps_verbs; verb->name; verb++) {
 		printf("\t%s) words='%s' options='", verb->name, verb->words);
-		options(verb->bit, is_any, " ");
+		print_options(verb->bit, is_any, " ");
 		printf("' ;;\n");
 	}
 	printf("%s\tv) mapfile -t COMPREPLY < <(compgen -W '", bash_tail);
-	verbs();
+	print_verbs();
 	printf("' -- \"$cur\") ;;\n\tt) mapfile -t COMPREPLY < <(compgen -W '");
-	verbs();
+	print_verbs();
 	printf(" exit-codes' -- \"$cur\") ;;\n\tesac\n}\n\ncomplete -F _perseas perseas\n");
 }
 
 /* --- zsh --- */
 
 /* The first part of a sentence, in which nothing has a meaning to _arguments or the shell. */
-static void brief(const char *text)
+static void print_brief(const char *text)
 {
 	for (; *text && *text != ':' && *text != ';' && strncmp(text, ". ", 2) != 0; text++)
 		if (!strchr("'[]\\`$", *text) && !(*text == '.' && !text[1]))
@@ -150,7 +150,7 @@ static void brief(const char *text)
 static void zsh_option(const struct ps_option *option)
 {
 	printf(" \\\n\t\t\t'--%s%s[", option->name, option->value ? "=" : "");
-	brief(option->help);
+	print_brief(option->help);
 	printf("]");
 	if (option->value)
 		printf(":%s:%s", option->value,
@@ -178,7 +178,7 @@ static void zsh_word(unsigned place, char word)
 		break;
 	case 't':
 		printf("topic:(");
-		verbs();
+		print_verbs();
 		printf(" exit-codes)");
 		break;
 	case 'S':
@@ -203,7 +203,7 @@ static void zsh_verb(const struct ps_verb *verb)
 	printf(" ;;\n");
 }
 
-static void zsh(void)
+static void print_zsh(void)
 {
 	const struct ps_verb *verb;
 
@@ -217,7 +217,7 @@ static void zsh(void)
 		if (!verb->summary)
 			continue;
 		printf("\t\t'%s:", verb->name);
-		brief(verb->summary);
+		print_brief(verb->summary);
 		printf("'\n");
 	}
 	printf("\t)\n"
@@ -249,9 +249,9 @@ static void zsh(void)
 enum ps_exit ps_verb_completion(const struct ps_args *args)
 {
 	if (args->topic && !strcmp(args->topic, "bash"))
-		bash();
+		print_bash();
 	else if (args->topic && !strcmp(args->topic, "zsh"))
-		zsh();
+		print_zsh();
 	else
 		return ps_complain(PS_EXIT_USAGE, "for which shell? usage: perseas completion "
 		                                  "bash, or perseas completion zsh");

@@ -26,7 +26,7 @@ struct report {
 	unsigned counts[PS_HEALTH_SKIPPED + 1];
 };
 
-static void add(struct report *report, const char *name, const struct ps_finding *finding)
+static void report_add(struct report *report, const char *name, const struct ps_finding *finding)
 {
 	const char *health = ps_health_name(finding->health);
 	char line[64 + sizeof(finding->found)];
@@ -112,7 +112,7 @@ static void look_at_clock(struct ps_panel *panel, unsigned i, struct ps_finding 
 	                           "synchronise both hosts: apt-get install chrony");
 }
 
-static const char *remedy(int code)
+static const char *error_remedy(int code)
 {
 	switch (code) {
 	case PERSEAS_EVERSION:
@@ -134,7 +134,7 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 	memset(finding, 0, sizeof(*finding));
 	if (!list) {
 		ps_finding_set(finding, PS_HEALTH_FAIL, "%s", panel->errors[i].text);
-		ps_finding_advise(finding, "%s", remedy(panel->errors[i].code));
+		ps_finding_advise(finding, "%s", error_remedy(panel->errors[i].code));
 		return;
 	}
 	ps_finding_set(finding, PS_HEALTH_OK,
@@ -194,13 +194,13 @@ static enum ps_exit look_at_mirrors(struct report *report, const char *mirrors, 
 			ps_finding_set(&finding, PS_HEALTH_OK, "the daemon's page and metrics");
 			snprintf(name, sizeof(name), "HTTP %s", panel.addresses[i].text);
 		}
-		add(report, name, &finding);
+		report_add(report, name, &finding);
 	}
 	ps_panel_close(&panel);
 	return PS_EXIT_OK;
 }
 
-static bool lists(const char *list, const char *address)
+static bool list_names(const char *list, const char *address)
 {
 	size_t len = strlen(address);
 
@@ -219,7 +219,7 @@ static bool own_listeners(const struct ps_host *host, const char *but, char *lis
 
 	ps_daemons_find(host, &daemons);
 	for (unsigned i = 0; i < daemons.listener_count; i++) {
-		if (but && lists(but, daemons.listeners[i]))
+		if (but && list_names(but, daemons.listeners[i]))
 			continue;
 		len += (size_t)snprintf(list + len, size - len, "%s%s", len ? "," : "",
 		                        daemons.listeners[i]);
@@ -230,7 +230,7 @@ static bool own_listeners(const struct ps_host *host, const char *but, char *lis
 /* --- the verb --- */
 
 /* Before anything is looked at. */
-enum ps_exit ps_check_doctor(const struct ps_args *args)
+enum ps_exit ps_verb_doctor_check(const struct ps_args *args)
 {
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	struct ps_error error = { 0 };
@@ -274,7 +274,7 @@ enum ps_exit ps_verb_doctor(const struct ps_args *args)
 		struct ps_finding finding = { 0 };
 
 		check->look(&host, &finding);
-		add(&report, check->name, &finding);
+		report_add(&report, check->name, &finding);
 	}
 	if (own_listeners(&host, args->mirrors, own, sizeof(own)))
 		status = look_at_mirrors(&report, own, true, args);

@@ -14,7 +14,7 @@ static bool is_damaged(const struct ps_census *census, unsigned i)
 }
 
 /* How many mirrors of the roster remain when this image is gone. */
-static void warn(const struct ps_census *census, const char *store)
+static void warn_of_listed(const struct ps_census *census, const char *store)
 {
 	const Perseas__Roster *roster = census->roster;
 
@@ -27,7 +27,7 @@ static void warn(const struct ps_census *census, const char *store)
 	       roster->n_members, roster->version, roster->acks, store, store);
 }
 
-static void describe(const struct ps_census *census, unsigned i, const struct ps_args *args)
+static void print_image(const struct ps_census *census, unsigned i, const struct ps_args *args)
 {
 	const Perseas__StoreStatus *status = census->told[i];
 	const char *mirror = census->panel->addresses[i].text;
@@ -51,7 +51,7 @@ static void describe(const struct ps_census *census, unsigned i, const struct ps
 		       status->slot->seq);
 	printf("\n");
 	if (!args->yes)
-		warn(census, args->store);
+		warn_of_listed(census, args->store);
 }
 
 static void image_json(struct ps_json *json, const struct ps_census *census, unsigned i,
@@ -77,7 +77,8 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 
 /* What was deleted, or would be, of those in `chosen`: bits. Of one mirror the object has it
  * itself, of a list there is an array. */
-static void print(const struct ps_census *census, uint32_t chosen, const struct ps_args *args)
+static void print_images(const struct ps_census *census, uint32_t chosen,
+                         const struct ps_args *args)
 {
 	const bool list = census->panel->count > 1;
 	struct ps_json json = { .out = stdout };
@@ -92,7 +93,7 @@ static void print(const struct ps_census *census, uint32_t chosen, const struct 
 		if (!(chosen >> i & 1))
 			continue;
 		if (!args->json) {
-			describe(census, i, args);
+			print_image(census, i, args);
 			continue;
 		}
 		if (list)
@@ -129,7 +130,7 @@ static enum ps_exit drop_chosen(struct ps_panel *panel, const struct ps_census *
 
 /* Who has an image, whole or damaged. Who has none is complained about: that is a failure where it
  * did not answer. */
-static uint32_t choose(const struct ps_census *census, enum ps_exit *status)
+static uint32_t choose_images(const struct ps_census *census, enum ps_exit *status)
 {
 	uint32_t chosen = 0;
 
@@ -147,8 +148,8 @@ static uint32_t choose(const struct ps_census *census, enum ps_exit *status)
 	return chosen;
 }
 
-static enum ps_exit drop(struct ps_panel *panel, const struct ps_census *census,
-                         const struct ps_args *args)
+static enum ps_exit drop_images(struct ps_panel *panel, const struct ps_census *census,
+                                const struct ps_args *args)
 {
 	enum ps_exit status = PS_EXIT_OK, failed;
 	bool any = false;
@@ -165,14 +166,14 @@ static enum ps_exit drop(struct ps_panel *panel, const struct ps_census *census,
 	}
 	if (!any)
 		return ps_census_nobody(census, args->store);
-	chosen = choose(census, &status);
+	chosen = choose_images(census, &status);
 	if (!args->yes) {
-		print(census, chosen, args);
+		print_images(census, chosen, args);
 		return ps_complain(PS_EXIT_NO, "nothing is deleted without --yes");
 	}
 	failed = drop_chosen(panel, census, &chosen, args->store);
 	if (chosen)
-		print(census, chosen, args);
+		print_images(census, chosen, args);
 	return failed ? failed : status;
 }
 
@@ -185,7 +186,7 @@ enum ps_exit ps_verb_drop(const struct ps_args *args)
 	if (status)
 		return status;
 	ps_census_take(&census, &panel, args->store);
-	status = drop(&panel, &census, args);
+	status = drop_images(&panel, &census, args);
 	ps_census_free(&census);
 	ps_panel_close(&panel);
 	return status;

@@ -25,7 +25,7 @@ static void help_exits(void)
 	}
 }
 
-void ps_help(void)
+void ps_help_print(void)
 {
 	const struct ps_verb *verb;
 
@@ -46,7 +46,7 @@ void ps_help(void)
 	help_exits();
 }
 
-void ps_help_verb(const struct ps_verb *verb)
+void ps_help_print_verb(const struct ps_verb *verb)
 {
 	printf("Usage: perseas %s %s\n\n%s\nOptions, anywhere on the line:\n", verb->name,
 	       verb->usage, verb->details);
@@ -60,7 +60,7 @@ enum ps_exit ps_verb_help(const struct ps_args *args)
 	const struct ps_verb *verb = ps_verbs;
 
 	if (!args->topic) {
-		ps_help();
+		ps_help_print();
 		return PS_EXIT_OK;
 	}
 	if (!strcmp(args->topic, "exit-codes")) {
@@ -74,6 +74,6 @@ enum ps_exit ps_verb_help(const struct ps_args *args)
 		                   "there is no help on '%.40s'; perseas help lists "
 		                   "the commands, and there is perseas help exit-codes",
 		                   args->topic);
-	ps_help_verb(verb);
+	ps_help_print_verb(verb);
 	return PS_EXIT_OK;
 }

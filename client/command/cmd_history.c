@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum ps_exit ps_check_history(const struct ps_args *args)
+enum ps_exit ps_verb_history_check(const struct ps_args *args)
 {
 	if ((args->offset || args->length) && !args->segment)
 		return ps_complain(PS_EXIT_USAGE, "--offset and --length are within a segment: "
@@ -35,7 +35,7 @@ static const char *name_of(const struct ps_history *history, uint32_t id, char t
 }
 
 /* Bytes in hexadecimal; the caller frees it. */
-static char *hex(const uint8_t *bytes, uint32_t length)
+static char *hex_of(const uint8_t *bytes, uint32_t length)
 {
 	static const char digits[] = "0123456789abcdef";
 	char *text = malloc(2 * (size_t)length + 1);
@@ -58,7 +58,7 @@ struct output {
 static void print_bytes(const struct output *out, const char *key, const char *label,
                         const uint8_t *bytes, uint32_t length)
 {
-	char *text = hex(bytes, length);
+	char *text = hex_of(bytes, length);
 
 	if (out->json)
 		ps_json_text(out->json, key, text);
@@ -157,7 +157,7 @@ static uint64_t print_records(const struct ps_history *history, const struct out
 	return count;
 }
 
-static enum ps_exit print(const struct ps_history *history, const struct ps_args *args)
+static enum ps_exit print_history(const struct ps_history *history, const struct ps_args *args)
 {
 	struct ps_json json = { .out = stdout };
 	struct output out = { .json = args->json ? &json : NULL, .bytes = args->bytes };
@@ -185,8 +185,8 @@ static enum ps_exit print(const struct ps_history *history, const struct ps_args
 }
 
 /* Reads, and prints what was read unless the image was mended meanwhile. */
-static enum ps_log_step look(struct ps_panel *panel, const Perseas__StoreStatus *told,
-                             const struct ps_args *args, unsigned try, enum ps_exit *status)
+static enum ps_log_step history_read(struct ps_panel *panel, const Perseas__StoreStatus *told,
+                                     const struct ps_args *args, unsigned try, enum ps_exit *status)
 {
 	struct ps_history history;
 	enum ps_log_step step = PS_LOG_FAILED;
@@ -198,7 +198,7 @@ static enum ps_log_step look(struct ps_panel *panel, const Perseas__StoreStatus 
 			step = ps_copy_check_same(panel, args->store, history.live.log.from.seq,
 			                          told);
 		if (!step)
-			*status = print(&history, args);
+			*status = print_history(&history, args);
 		else if (step == PS_LOG_FAILED)
 			*status = ps_complain(ps_exit_of(panel->errors[0].code), "%s",
 			                      panel->errors[0].text);
@@ -225,7 +225,7 @@ static enum ps_log_step try_once(struct ps_panel *panel, const struct ps_args *a
 		                      "history; ask another mirror of the store",
 		                      panel->addresses[0].text, args->store);
 	else
-		step = look(panel, census.told[0], args, try, status);
+		step = history_read(panel, census.told[0], args, try, status);
 	ps_census_free(&census);
 	return step;
 }

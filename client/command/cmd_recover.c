@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum ps_exit ps_check_recover(const struct ps_args *args)
+enum ps_exit ps_verb_recover_check(const struct ps_args *args)
 {
 	if (args->to && args->onto)
 		return ps_complain(PS_EXIT_USAGE, "--to and --onto do different things: give one "
@@ -24,7 +24,7 @@ enum ps_exit ps_check_recover(const struct ps_args *args)
 }
 
 /* Is what is there the newest state, or the one that is accepted? Then it can be saved. */
-static bool known(const struct ps_args *args, const struct ps_census *census)
+static bool state_is_known(const struct ps_args *args, const struct ps_census *census)
 {
 	return census->judged.outlook >= PS_OUTLOOK_UNSEEN ||
 	       (census->newest && args->options.accept_epoch == census->newest->slot->epoch &&
@@ -32,7 +32,7 @@ static bool known(const struct ps_args *args, const struct ps_census *census)
 }
 
 /* The command that saves what cannot be recovered in place, on those mirrors that answer. */
-static void advise(const struct ps_args *args)
+static void advise_saving(const struct ps_args *args)
 {
 	char onto[PS_MIRRORS_MAX * sizeof(struct ps_address)] = "", accept[60] = "";
 	struct ps_census census;
@@ -48,7 +48,7 @@ static void advise(const struct ps_args *args)
 	if (args->options.accept_epoch)
 		snprintf(accept, sizeof(accept), " --accept-state %" PRIu64 ":%" PRIu64,
 		         args->options.accept_epoch, args->options.accept_seq);
-	if (known(args, &census))
+	if (state_is_known(args, &census))
 		ps_complain(PS_EXIT_NO,
 		            "bring the missing mirrors back; or make the store again, "
 		            "under another name, on those that answer:\n"
@@ -72,7 +72,7 @@ static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perse
 	if (rc) {
 		ps_library_failed(NULL, rc);
 		if (rc == PERSEAS_EQUORUM && !(flags & PERSEAS_SALVAGE))
-			advise(args);
+			advise_saving(args);
 		return ps_exit_of(rc);
 	}
 	if (!args->json)
@@ -112,7 +112,7 @@ static void print_live(const struct ps_args *args, perseas_t *p)
 }
 
 /* W mirrors hold the state when open has returned, so it is done even where some are down. */
-static enum ps_exit in_place(const struct ps_args *args)
+static enum ps_exit recover_in_place(const struct ps_args *args)
 {
 	perseas_t *p;
 	enum ps_exit status = open_store(args, 0, &p);
@@ -124,7 +124,7 @@ static enum ps_exit in_place(const struct ps_args *args)
 	return PS_EXIT_OK;
 }
 
-static enum ps_exit elsewhere(const struct ps_args *args)
+static enum ps_exit recover_elsewhere(const struct ps_args *args)
 {
 	perseas_t *p;
 	enum ps_exit status = args->to ? ps_recover_to_check(args) : ps_recover_onto_check(args);
@@ -141,5 +141,5 @@ static enum ps_exit elsewhere(const struct ps_args *args)
 enum ps_exit ps_verb_recover(const struct ps_args *args)
 {
 	ps_bar_start();
-	return args->to || args->onto ? elsewhere(args) : in_place(args);
+	return args->to || args->onto ? recover_elsewhere(args) : recover_in_place(args);
 }

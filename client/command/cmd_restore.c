@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 /* Maps what exists, and reads the file into it: what was unfinished is rolled back there. */
-static enum ps_exit load(struct ps_snapshot *snapshot, struct ps_remake *remake)
+static enum ps_exit snapshot_load(struct ps_snapshot *snapshot, struct ps_remake *remake)
 {
 	const Perseas__Header *header = snapshot->reader.header;
 	enum ps_exit status = PS_EXIT_OK;
@@ -36,7 +36,7 @@ static enum ps_exit load(struct ps_snapshot *snapshot, struct ps_remake *remake)
 	return status;
 }
 
-static void print(const struct ps_snapshot *snapshot, const struct ps_remake *remake)
+static void print_restored(const struct ps_snapshot *snapshot, const struct ps_remake *remake)
 {
 	const struct ps_slot *slot = &snapshot->reader.slot;
 	struct ps_json json = { .out = stdout };
@@ -60,14 +60,14 @@ static void print(const struct ps_snapshot *snapshot, const struct ps_remake *re
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit fill(const struct ps_args *args, struct ps_remake *remake)
+static enum ps_exit restore_fill(const struct ps_args *args, struct ps_remake *remake)
 {
 	struct ps_snapshot snapshot;
 	enum ps_exit status = ps_snapshot_open(&snapshot, args->file);
 
 	if (status)
 		return status;
-	status = load(&snapshot, remake);
+	status = snapshot_load(&snapshot, remake);
 	if (!status && ps_stopped())
 		status = ps_complain(PS_EXIT_FAILURE, "stopped by a signal");
 	if (!status)
@@ -75,7 +75,7 @@ static enum ps_exit fill(const struct ps_args *args, struct ps_remake *remake)
 	if (!status)
 		status = ps_remake_compare(remake);
 	if (!status || status == PS_EXIT_PARTLY)
-		print(&snapshot, remake);
+		print_restored(&snapshot, remake);
 	ps_snapshot_close(&snapshot);
 	return status;
 }
@@ -114,7 +114,7 @@ enum ps_exit ps_verb_restore(const struct ps_args *args)
 		status = ps_remake_begin(&remake);
 	if (status)
 		return status;
-	status = fill(args, &remake);
+	status = restore_fill(args, &remake);
 	if (status && status != PS_EXIT_PARTLY)
 		ps_remake_take_back(&remake);
 	else

@@ -31,7 +31,7 @@ const struct ps_roster_action *ps_roster_action(const char *word)
 	return NULL;
 }
 
-enum ps_exit ps_check_roster(const struct ps_args *args)
+enum ps_exit ps_verb_roster_check(const struct ps_args *args)
 {
 	const struct ps_roster_action *action = args->action;
 	unsigned members = action ? action->members : 0;
@@ -114,7 +114,7 @@ static void print_json(const struct ps_census *census, const char *store)
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit show(const struct ps_census *census, const struct ps_args *args)
+static enum ps_exit show_roster(const struct ps_census *census, const struct ps_args *args)
 {
 	const struct ps_judgement *judged = &census->judged;
 	enum ps_exit status = PS_EXIT_OK;
@@ -138,7 +138,7 @@ static enum ps_exit show(const struct ps_census *census, const struct ps_args *a
 /* --- by the owner --- */
 
 /* Is it the mirror that the change takes out of the roster? */
-static bool leaves(const struct ps_census *census, unsigned i, const struct ps_args *args)
+static bool mirror_leaves(const struct ps_census *census, unsigned i, const struct ps_args *args)
 {
 	const Perseas__Roster *roster = census->roster;
 
@@ -158,14 +158,14 @@ static bool is_live(const struct ps_census *census, unsigned i, const uint8_t *o
 
 /* A mirror that may pass the order on to this owner: one that does not leave by the change, where
  * there is one, so that the mirror hears the end. -1: none. */
-static int messenger(const struct ps_census *census, const struct ps_args *args,
-                     const uint8_t *owner)
+static int find_messenger(const struct ps_census *census, const struct ps_args *args,
+                          const uint8_t *owner)
 {
 	int found = -1;
 
 	for (unsigned i = 0; i < census->panel->count; i++)
 		if (is_live(census, i, owner) &&
-		    (found < 0 || leaves(census, (unsigned)found, args)))
+		    (found < 0 || mirror_leaves(census, (unsigned)found, args)))
 			found = (int)i;
 	return found;
 }
@@ -209,8 +209,8 @@ static enum ps_exit give_order(struct ps_panel *panel, const struct ps_args *arg
 }
 
 /* The result is that of the change that was to be taken back: it was, when it did not succeed. */
-static enum ps_exit cancelled(const Perseas__OrderResult *result, bool found,
-                              const struct ps_args *args)
+static enum ps_exit cancel_ends(const Perseas__OrderResult *result, bool found,
+                                const struct ps_args *args)
 {
 	if (!result->code)
 		return ps_complain(PS_EXIT_NO,
@@ -233,7 +233,7 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result,
 	snprintf(wait->told, sizeof(wait->told), "%s", result->text);
 	wait->over = result->done;
 	if (result->done && ps_roster_is_cancel(args))
-		wait->status = cancelled(result, wait->found, args);
+		wait->status = cancel_ends(result, wait->found, args);
 	else if (result->done && result->code)
 		wait->status = ps_complain(ps_exit_of(result->code), "%s", result->text);
 	else if (result->done)
@@ -256,7 +256,7 @@ static bool is_pending(const struct ps_census *census, const struct wait *wait)
 	       ps_id_equal(census->told[wait->at]->order->id, wait->id);
 }
 
-static bool lists(const Perseas__Roster *roster, const char *text)
+static bool roster_lists(const Perseas__Roster *roster, const char *text)
 {
 	struct ps_address address;
 	struct ps_error ignored;
@@ -276,8 +276,8 @@ static bool is_made(const struct ps_census *census, const struct ps_args *args)
 	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
 	const Perseas__Roster *roster = census->judged.settled;
 
-	return roster && !census->judged.next && (old || new) && !(old && lists(roster, old)) &&
-	       !(new && !lists(roster, new)) &&
+	return roster && !census->judged.next && (old || new) &&
+	       !(old && roster_lists(roster, old)) && !(new && !roster_lists(roster, new)) &&
 	       (!args->options.acks || args->options.acks == roster->acks);
 }
 
@@ -294,14 +294,14 @@ static void owner_is_gone(const struct ps_census *census, const struct ps_args *
 		PS_EXIT_PARTLY,
 		"the owner went away before it had told what became of the change%s; "
 		"perseas roster shows how it is",
-		messenger(census, args, NULL) < 0
+		find_messenger(census, args, NULL) < 0
 			? ""
 			: ", and another owner that knows nothing of it has taken over");
 }
 
 /* One look. Where the owner has lost the mirror that passes the order on, another gets it: the same
  * order, which an owner carries out once. */
-static void look(struct ps_panel *panel, const struct ps_args *args, struct wait *wait)
+static void wait_look(struct ps_panel *panel, const struct ps_args *args, struct wait *wait)
 {
 	const Perseas__OrderResult *result;
 	struct ps_census census;
@@ -309,7 +309,7 @@ static void look(struct ps_panel *panel, const struct ps_args *args, struct wait
 
 	ps_census_take(&census, panel, args->store);
 	result = result_of(&census, wait);
-	now = messenger(&census, args, wait->owner);
+	now = find_messenger(&census, args, wait->owner);
 	if (result) {
 		take_result(wait, result, args);
 	} else if (now < 0) {
@@ -329,7 +329,7 @@ static enum ps_exit follow_order(struct ps_panel *panel, const struct ps_args *a
 	uint64_t until_ns = panel->env->ops->now(panel->env) + (uint64_t)args->wait_ms * 1000000;
 
 	while (!ps_stopped() && panel->env->ops->now(panel->env) < until_ns) {
-		look(panel, args, wait);
+		wait_look(panel, args, wait);
 		if (wait->over)
 			return wait->status;
 		poll(NULL, 0, LOOK_MS);
@@ -364,7 +364,7 @@ static enum ps_exit change_by_owner(struct ps_panel *panel, const struct ps_cens
 	enum ps_exit status;
 
 	memcpy(wait.owner, owner, PS_ID_SIZE);
-	wait.at = (unsigned)messenger(census, args, wait.owner);
+	wait.at = (unsigned)find_messenger(census, args, wait.owner);
 	panel->env->ops->random(panel->env, wait.id, PS_ID_SIZE);
 	ps_roster_announce(args);
 	if (ps_roster_is_cancel(args))
@@ -396,7 +396,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 		                     "be taken back",
 		                     args->store);
 	else if (!args->action)
-		status = show(&census, args);
+		status = show_roster(&census, args);
 	else if (owner >= 0)
 		status = change_by_owner(&panel, &census, args);
 	ps_census_free(&census);

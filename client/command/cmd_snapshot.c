@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-enum ps_exit ps_check_snapshot(const struct ps_args *args)
+enum ps_exit ps_verb_snapshot_check(const struct ps_args *args)
 {
 	if (args->check) {
 		if (args->store || args->from || args->to)
@@ -63,7 +63,7 @@ static void print_copy(const struct ps_copy *copy, const struct ps_args *args, u
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit take(const struct ps_args *args, struct ps_panel *panel)
+static enum ps_exit snapshot_take(const struct ps_args *args, struct ps_panel *panel)
 {
 	struct ps_copy copy;
 	uint64_t length = 0;
@@ -119,7 +119,7 @@ static void print_good(const struct ps_snapshot *snapshot, bool as_json)
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit check(const char *path, bool as_json)
+static enum ps_exit snapshot_check(const char *path, bool as_json)
 {
 	struct ps_snapshot snapshot;
 	enum ps_exit status = ps_snapshot_open(&snapshot, path);
@@ -140,11 +140,11 @@ enum ps_exit ps_verb_snapshot(const struct ps_args *args)
 
 	ps_bar_start();
 	if (args->check)
-		return check(args->check, args->json);
+		return snapshot_check(args->check, args->json);
 	status = ps_panel_open_one(&panel, args->from, &args->options);
 	if (status)
 		return status;
-	status = take(args, &panel);
+	status = snapshot_take(args, &panel);
 	ps_panel_close(&panel);
 	return status;
 }

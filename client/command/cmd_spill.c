@@ -18,7 +18,7 @@ static bool has_ended(const struct ps_panel *panel, uint32_t wait_ms)
 	return poll(&fd, 1, (int)wait_ms) > 0;
 }
 
-static void print(const struct ps_panel *panel, bool ended, bool as_json)
+static void print_spilled(const struct ps_panel *panel, bool ended, bool as_json)
 {
 	const Perseas__SpillReply *reply = panel->replies[0]->spill;
 	struct ps_json json = { .out = stdout };
@@ -57,7 +57,7 @@ static enum ps_exit see_off(const struct ps_panel *panel, const struct ps_args *
 {
 	const bool ended = has_ended(panel, args->wait_ms);
 
-	print(panel, ended, args->json);
+	print_spilled(panel, ended, args->json);
 	if (ended)
 		return PS_EXIT_OK;
 	return ps_complain(PS_EXIT_PARTLY,

@@ -47,7 +47,7 @@ static const char *absence_of(const struct ps_census *census, unsigned i)
 	return ps_panel_absence(census->panel, i);
 }
 
-static unsigned claimers(const Perseas__Roster *roster)
+static unsigned roster_claimers(const Perseas__Roster *roster)
 {
 	return (unsigned)roster->n_members - roster->acks + 1;
 }
@@ -60,8 +60,9 @@ static void print_summary(const struct ps_census *census, const char *store)
 	int live = ps_owner_at(census);
 
 	printf("store '%s': %zu mirror%s, W = %u, R = %u, roster version %" PRIu64 "%s\n", store,
-	       roster->n_members, roster->n_members == 1 ? "" : "s", roster->acks, claimers(roster),
-	       roster->version, census->judged.next ? ", being changed" : "");
+	       roster->n_members, roster->n_members == 1 ? "" : "s", roster->acks,
+	       roster_claimers(roster), roster->version,
+	       census->judged.next ? ", being changed" : "");
 	if (census->newest)
 		printf("newest state seen: epoch %" PRIu64 ", transaction %" PRIu64 "\n",
 		       census->newest->slot->epoch, census->newest->slot->seq);
@@ -188,7 +189,7 @@ static void roster_json(struct ps_json *json, const struct ps_census *census)
 	ps_json_bool(json, "settled", !census->judged.next);
 	ps_json_number(json, "mirrors", roster->n_members);
 	ps_json_number(json, "acks", roster->acks);
-	ps_json_number(json, "claims", claimers(roster));
+	ps_json_number(json, "claims", roster_claimers(roster));
 	ps_json_begin(json, "members", '[');
 	for (size_t k = 0; k < roster->n_members; k++) {
 		ps_json_begin(json, NULL, '{');
@@ -291,7 +292,7 @@ static void print_json(const struct ps_census *census, const char *store)
 
 /* --- the verb --- */
 
-static enum ps_exit show(const struct ps_census *census, const struct ps_args *args)
+static enum ps_exit show_status(const struct ps_census *census, const struct ps_args *args)
 {
 	enum ps_exit status = PS_EXIT_OK;
 
@@ -359,7 +360,7 @@ enum ps_exit ps_verb_status(const struct ps_args *args)
 		ps_census_free(&census);
 		ps_census_take(&census, &panel, args->store);
 	}
-	status = show(&census, args);
+	status = show_status(&census, args);
 	ps_census_free(&census);
 	ps_panel_close(&panel);
 	return status;

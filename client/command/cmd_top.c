@@ -29,7 +29,7 @@ static uint64_t now_of(const struct round *r)
 
 /* --- asking --- */
 
-static void forget(struct round *r, unsigned i)
+static void round_forget(struct round *r, unsigned i)
 {
 	if (r->replies[i])
 		perseas__reply__free_unpacked(r->replies[i], NULL);
@@ -38,7 +38,7 @@ static void forget(struct round *r, unsigned i)
 }
 
 /* A new round: all are asked that do not yet owe an answer. */
-static void ask(struct round *r)
+static void round_ask(struct round *r)
 {
 	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -46,7 +46,7 @@ static void ask(struct round *r)
 	request.body_case = PERSEAS__REQUEST__BODY_LIST;
 	request.list = &list;
 	for (unsigned i = 0; i < r->panel.count; i++) {
-		forget(r, i);
+		round_forget(r, i);
 		r->failed[i] = false;
 		if (r->asked_ns[i])
 			continue;
@@ -59,7 +59,7 @@ static void ask(struct round *r)
 }
 
 /* The answer is there, or will not come: this does not wait. */
-static void take(struct round *r, unsigned i)
+static void round_take(struct round *r, unsigned i)
 {
 	r->asked_ns[i] = 0;
 	r->replies[i] = ps_panel_receive(&r->panel, i);
@@ -71,7 +71,7 @@ static void take(struct round *r, unsigned i)
 }
 
 /* Takes the answers that are there. Have all answered that will in this round? */
-static bool collect(struct round *r)
+static bool round_collect(struct round *r)
 {
 	bool all = true;
 
@@ -80,7 +80,7 @@ static bool collect(struct round *r)
 			continue;
 		if (r->panel.env->ops->answered(r->panel.controls[i]) ||
 		    now_of(r) - r->asked_ns[i] >= r->timeout_ns)
-			take(r, i);
+			round_take(r, i);
 		else
 			all = false;
 	}
@@ -88,7 +88,7 @@ static bool collect(struct round *r)
 }
 
 /* Until an answer, a key, a signal, or until_ns. Are there keys? */
-static bool rest(const struct round *r, uint64_t until_ns)
+static bool round_rest(const struct round *r, uint64_t until_ns)
 {
 	struct pollfd fds[PS_MIRRORS_MAX + 1];
 	const uint64_t step = now_of(r) + STEP_NS;
@@ -118,7 +118,7 @@ struct live {
 };
 
 /* Why there is no answer. What the attempt before came to is kept while the next one goes on. */
-static void explain(struct round *r)
+static void round_explain(struct round *r)
 {
 	for (unsigned i = 0; i < r->panel.count; i++) {
 		struct ps_error *error = &r->look.errors[i];
@@ -134,7 +134,7 @@ static void explain(struct round *r)
 	}
 }
 
-static unsigned answering(const struct ps_top_look *look)
+static unsigned count_answering(const struct ps_top_look *look)
 {
 	unsigned count = 0;
 
@@ -143,7 +143,7 @@ static unsigned answering(const struct ps_top_look *look)
 	return count;
 }
 
-static void draw(const struct live *live)
+static void live_draw(const struct live *live)
 {
 	const struct ps_top_look *look = &live->round.look;
 	char *text = NULL;
@@ -154,7 +154,7 @@ static void draw(const struct live *live)
 		fprintf(out,
 		        "perseas top: %u of %u mirrors answer, %u store%s; every %g s, q "
 		        "quits\n\n",
-		        answering(look), look->count, live->top.count,
+		        count_answering(look), look->count, live->top.count,
 		        live->top.count == 1 ? "" : "s", (double)live->args->interval_ms / 1000);
 		ps_top_print(&live->top, look, out);
 		fclose(out);
@@ -164,7 +164,7 @@ static void draw(const struct live *live)
 	free(text);
 }
 
-static void print(const struct live *live)
+static void live_print(const struct live *live)
 {
 	const struct ps_top_look *look = &live->round.look;
 	struct ps_env *env = live->round.panel.env;
@@ -174,8 +174,8 @@ static void print(const struct live *live)
 	if (live->args->json) {
 		ps_top_json(&live->top, look, clock, stdout);
 	} else {
-		printf("%s: %u of %u mirrors answer\n", ps_time_text(time, clock), answering(look),
-		       look->count);
+		printf("%s: %u of %u mirrors answer\n", ps_time_text(time, clock),
+		       count_answering(look), look->count);
 		ps_top_print(&live->top, look, stdout);
 		/* One table is followed by another. */
 		if (!live->args->once)
@@ -192,44 +192,44 @@ static bool is_over(void)
 }
 
 /* What was answered becomes what is shown. The first look has nothing to be compared with. */
-static void show(struct live *live, bool first)
+static void live_show(struct live *live, bool first)
 {
-	explain(&live->round);
+	round_explain(&live->round);
 	ps_top_take(&live->top, &live->round.look);
 	if (live->on_screen)
-		draw(live);
+		live_draw(live);
 	else if (!first)
-		print(live);
+		live_print(live);
 }
 
 /* One look, and then until the next one is due. */
-static void look(struct live *live, bool first)
+static void live_look(struct live *live, bool first)
 {
 	struct round *r = &live->round;
 	const uint64_t interval = (uint64_t)live->args->interval_ms * 1000000;
 	const uint64_t start = now_of(r), next = start + interval;
 	bool shown = false;
 
-	ask(r);
+	round_ask(r);
 	while (!is_over() && !(shown && (now_of(r) >= next || (live->args->once && !first)))) {
-		const bool all = collect(r);
+		const bool all = round_collect(r);
 		bool keys;
 
 		if (!shown && (all || now_of(r) >= start + PATIENCE_NS)) {
-			show(live, first);
+			live_show(live, first);
 			shown = true;
 			continue;
 		}
-		keys = rest(r, shown ? next : start + PATIENCE_NS);
+		keys = round_rest(r, shown ? next : start + PATIENCE_NS);
 		if (ps_screen_rest(keys) && shown)
-			draw(live);
+			live_draw(live);
 	}
 }
 
 /* Of a single look, as perseas ls ends. */
-static enum ps_exit verdict(const struct ps_top_look *look)
+static enum ps_exit look_verdict(const struct ps_top_look *look)
 {
-	const unsigned count = answering(look);
+	const unsigned count = count_answering(look);
 
 	for (unsigned i = 0; i < look->count; i++)
 		if (!look->told[i])
@@ -242,7 +242,7 @@ static enum ps_exit verdict(const struct ps_top_look *look)
 static void close_all(struct live *live)
 {
 	for (unsigned i = 0; i < live->round.panel.count; i++)
-		forget(&live->round, i);
+		round_forget(&live->round, i);
 	ps_top_free(&live->top);
 	ps_panel_close(&live->round.panel);
 }
@@ -264,13 +264,13 @@ enum ps_exit ps_verb_top(const struct ps_args *args)
 		ps_screen_begin();
 	else if (!args->once)
 		ps_stop_catch();
-	look(&live, true);
+	live_look(&live, true);
 	do
-		look(&live, false);
+		live_look(&live, false);
 	while (!args->once && !is_over());
 	ps_screen_end();
 	if (args->once)
-		status = verdict(&r->look);
+		status = look_verdict(&r->look);
 	close_all(&live);
 	return status;
 }

@@ -101,7 +101,7 @@ static void leave_out(const struct verify *v, unsigned i)
 	find_fault(v, i, NULL, "not compared", why);
 }
 
-static void choose(struct verify *v)
+static void choose_images(struct verify *v)
 {
 	const struct ps_census *census = &v->census;
 
@@ -123,7 +123,7 @@ static void choose(struct verify *v)
 
 /* --- segments --- */
 
-static const Perseas__Segment *find(const Perseas__StoreStatus *status, const char *name)
+static const Perseas__Segment *find_segment(const Perseas__StoreStatus *status, const char *name)
 {
 	for (size_t k = 0; k < status->header->n_segments; k++) {
 		const Perseas__Segment *segment = status->header->segments[k];
@@ -134,7 +134,7 @@ static const Perseas__Segment *find(const Perseas__StoreStatus *status, const ch
 	return NULL;
 }
 
-static void differs(struct verify *v, unsigned i, const char *segment, const char *how)
+static void find_difference(struct verify *v, unsigned i, const char *segment, const char *how)
 {
 	ps_bar_clear();
 	find_fault(v, i, segment, "differs", how);
@@ -152,20 +152,20 @@ static void find_surplus(struct verify *v)
 		for (size_t k = 0; v->compared[i] && k < status->header->n_segments; k++) {
 			const Perseas__Segment *segment = status->header->segments[k];
 
-			if (ps_census_born(segment, status) && !find(base, segment->name))
-				differs(v, i, segment->name, "is not in the newest state");
+			if (ps_census_born(segment, status) && !find_segment(base, segment->name))
+				find_difference(v, i, segment->name, "is not in the newest state");
 		}
 	}
 }
 
 /* The mirror has no such segment: it may not have heard of it yet. */
-static void missing(struct verify *v, unsigned i, const Perseas__Segment *segment)
+static void find_missing(struct verify *v, unsigned i, const Perseas__Segment *segment)
 {
 	const Perseas__Slot *slot = v->census.told[i]->slot;
 	char how[160];
 
 	if (slot->seq >= segment->born) {
-		differs(v, i, segment->name, "is missing");
+		find_difference(v, i, segment->name, "is missing");
 		return;
 	}
 	ps_bar_clear();
@@ -185,11 +185,11 @@ static void match_entries(struct verify *v, const Perseas__Segment *segment, str
 
 		if (!v->compared[i])
 			continue;
-		own = find(v->census.told[i], segment->name);
+		own = find_segment(v->census.told[i], segment->name);
 		if (!own) {
-			missing(v, i, segment);
+			find_missing(v, i, segment);
 		} else if (own->size != segment->size || own->address != segment->address) {
-			differs(v, i, segment->name, "has another size or address");
+			find_difference(v, i, segment->name, "has another size or address");
 		} else {
 			piece->ask[i] = true;
 			piece->ids[i] = own->id;
@@ -221,7 +221,7 @@ static bool sums_agree(struct verify *v, struct ps_piece *piece)
 	return alike && v->resting;
 }
 
-static void tally(struct verify *v, const struct ps_piece *piece, struct tally *tallies)
+static void tally_piece(struct verify *v, const struct ps_piece *piece, struct tally *tallies)
 {
 	for (unsigned i = 0; i < v->panel.count; i++) {
 		uint64_t number = piece->offset / PS_COMPARE_PIECE;
@@ -267,7 +267,7 @@ static void compare_piece(struct verify *v, struct ps_piece *piece, struct tally
 	case PS_SAME:
 		break;
 	case PS_DIFFERENT:
-		tally(v, piece, tallies);
+		tally_piece(v, piece, tallies);
 		break;
 	case PS_CHANGED:
 		v->changed = true;
@@ -297,7 +297,7 @@ static void report_segment(struct verify *v, const Perseas__Segment *segment,
 		         " of %" PRIu64 " pieces)",
 		         t->seq, t->first, t->bytes, t->bytes == 1 ? "" : "s", t->pieces,
 		         (segment->size + PS_COMPARE_PIECE - 1) / PS_COMPARE_PIECE);
-		differs(v, i, segment->name, how);
+		find_difference(v, i, segment->name, how);
 	}
 }
 
@@ -378,7 +378,7 @@ static enum ps_exit print_same(struct verify *v, unsigned count)
 	return count < members || count < v->mirrors ? PS_EXIT_PARTLY : PS_EXIT_OK;
 }
 
-static enum ps_exit verdict(struct verify *v)
+static enum ps_exit verify_verdict(struct verify *v)
 {
 	unsigned count = count_compared(v);
 	size_t members = v->census.roster->n_members;
@@ -411,7 +411,7 @@ static bool catching_up(const struct ps_census *census)
 		for (size_t k = 0; ps_census_counts(census, i) && k < header->n_segments; k++)
 			if (census->newest->live &&
 			    ps_census_born(header->segments[k], census->newest) &&
-			    !find(census->told[i], header->segments[k]->name))
+			    !find_segment(census->told[i], header->segments[k]->name))
 				return true;
 	}
 	return false;
@@ -433,7 +433,7 @@ static enum ps_exit compare_all(struct verify *v)
 {
 	const Perseas__Header *header;
 
-	choose(v);
+	choose_images(v);
 	if (v->mirrors == 0)
 		return ps_complain(PS_EXIT_PARTLY,
 		                   "not conclusive: no mirror has an image of "
@@ -446,7 +446,7 @@ static enum ps_exit compare_all(struct verify *v)
 	for (size_t k = 0; k < header->n_segments && !v->changed && !v->too_fast; k++)
 		if (ps_census_born(header->segments[k], v->census.newest))
 			compare_segment(v, header->segments[k]);
-	return v->changed ? PS_EXIT_PARTLY : verdict(v);
+	return v->changed ? PS_EXIT_PARTLY : verify_verdict(v);
 }
 
 static void begin_json(const struct verify *v)
@@ -551,14 +551,14 @@ static void pause_between(uint32_t ms)
 }
 
 /* The worst of all rounds; a difference is worse than no answer. */
-static enum ps_exit worse(enum ps_exit a, enum ps_exit b)
+static enum ps_exit worse_of(enum ps_exit a, enum ps_exit b)
 {
 	if (a == PS_EXIT_NO || b == PS_EXIT_NO)
 		return PS_EXIT_NO;
 	return a > b ? a : b;
 }
 
-static enum ps_exit scrub(const struct ps_args *args)
+static enum ps_exit verify_repeatedly(const struct ps_args *args)
 {
 	enum ps_exit worst = PS_EXIT_OK;
 
@@ -570,7 +570,7 @@ static enum ps_exit scrub(const struct ps_args *args)
 			return status;
 		/* A round that a signal cut short says nothing. */
 		if (status != PS_EXIT_PARTLY || !ps_stopped())
-			worst = worse(worst, status);
+			worst = worse_of(worst, status);
 		pause_between(args->repeat_ms);
 	}
 	return worst;
@@ -579,5 +579,5 @@ static enum ps_exit scrub(const struct ps_args *args)
 enum ps_exit ps_verb_verify(const struct ps_args *args)
 {
 	ps_bar_start();
-	return args->repeat_ms ? scrub(args) : verify_round(args);
+	return args->repeat_ms ? verify_repeatedly(args) : verify_round(args);
 }

@@ -65,11 +65,11 @@ enum ps_exit ps_verb_bench(const struct ps_args *args);
 enum ps_exit ps_verb_doctor(const struct ps_args *args);
 enum ps_exit ps_verb_completion(const struct ps_args *args);
 enum ps_exit ps_verb_help(const struct ps_args *args);
-enum ps_exit ps_check_recover(const struct ps_args *args);
-enum ps_exit ps_check_snapshot(const struct ps_args *args);
-enum ps_exit ps_check_history(const struct ps_args *args);
-enum ps_exit ps_check_doctor(const struct ps_args *args);
-enum ps_exit ps_check_roster(const struct ps_args *args);
+enum ps_exit ps_verb_recover_check(const struct ps_args *args);
+enum ps_exit ps_verb_snapshot_check(const struct ps_args *args);
+enum ps_exit ps_verb_history_check(const struct ps_args *args);
+enum ps_exit ps_verb_doctor_check(const struct ps_args *args);
+enum ps_exit ps_verb_roster_check(const struct ps_args *args);
 
 /* cmd_roster.c: add, remove or replace; NULL: the word is none of these. */
 const struct ps_roster_action *ps_roster_action(const char *word);
@@ -79,7 +79,7 @@ const struct ps_roster_action *ps_roster_action(const char *word);
 enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args);
 
 /* cmd_help.c: what --help prints, without a verb and with one. */
-void ps_help(void);
-void ps_help_verb(const struct ps_verb *verb);
+void ps_help_print(void);
+void ps_help_print_verb(const struct ps_verb *verb);
 
 #endif

@@ -62,7 +62,7 @@ const struct ps_verb ps_verbs[] = {
 	  "(perseas drop STORE MIRROR): it is made anew. Where they cannot, save the store with\n"
 	  "perseas snapshot, which needs no claim, from the mirror that perseas status shows\n"
 	  "to hold the newest state; drop all its images, and make it with perseas restore.\n",
-	  ps_check_recover, ps_verb_recover },
+	  ps_verb_recover_check, ps_verb_recover },
 	{ "verify", PS_VERIFY, "sm", "sM", "STORE LIST [--repeat SECONDS] [--json]",
 	  "compares the segments on the mirrors, byte for byte, also while the store runs",
 	  "Prints a line for each mirror and segment that differs, with the first byte that\n"
@@ -90,7 +90,7 @@ const struct ps_verb ps_verbs[] = {
 	  "Examples:\n"
 	  "  perseas snapshot bank --from m2:7170 --to /backup/bank.perseas\n"
 	  "  perseas snapshot --check /backup/bank.perseas\n",
-	  ps_check_snapshot, ps_verb_snapshot },
+	  ps_verb_snapshot_check, ps_verb_snapshot },
 	{ "restore", PS_RESTORE, "fsm", "fsM", "FILE STORE LIST [--acks W]",
 	  "makes a new store from a snapshot",
 	  "The whole file is checked first. Then the store is made on all mirrors of the\n"
@@ -113,7 +113,7 @@ const struct ps_verb ps_verbs[] = {
 	  "Examples:\n"
 	  "  perseas history bank --from m1:7170 --last 5\n"
 	  "  perseas history bank --from m1:7170 --segment accounts --offset 4096 --bytes\n",
-	  ps_check_history, ps_verb_history },
+	  ps_verb_history_check, ps_verb_history },
 	{ "roster", PS_ROSTER, "csmaa", "sM",
 	  "STORE LIST\n"
 	  "  perseas roster  add STORE LIST NEW [--acks W] [--wait SECONDS]\n"
@@ -133,7 +133,7 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas roster bank m1:7170,m2:7170,m3:7170\n"
 	  "  perseas roster replace bank m1:7170,m2:7170,m3:7170 m3:7170 m4:7170\n"
 	  "  perseas roster add bank m1:7170,m2:7170 m3:7170 --acks 2\n",
-	  ps_check_roster, ps_verb_roster },
+	  ps_verb_roster_check, ps_verb_roster },
 	{ "drop", PS_DROP, "sm", "sm", "STORE LIST [--yes]",
 	  "deletes the images of a store from mirrors",
 	  "Without --yes it says what it would delete, and the status is 1. Where a mirror's\n"
@@ -180,7 +180,7 @@ const struct ps_verb ps_verbs[] = {
 	  "Examples:\n"
 	  "  perseas doctor\n"
 	  "  perseas doctor m1:7170,m2:7170,m3:7170 --json\n",
-	  ps_check_doctor, ps_verb_doctor },
+	  ps_verb_doctor_check, ps_verb_doctor },
 	{ "help", PS_HELP, "t", "", "[COMMAND | exit-codes]",
 	  "says how a command is used, or what an exit status means",
 	  "Without a word it says what there is.\n", NULL, ps_verb_help },

@@ -7,12 +7,12 @@
 #include <errno.h>
 #include <string.h>
 
-static enum ps_exit run(const struct ps_args *args)
+static enum ps_exit verb_run(const struct ps_args *args)
 {
 	if (args->help && args->verb)
-		ps_help_verb(args->verb);
+		ps_help_print_verb(args->verb);
 	else if (args->help)
-		ps_help();
+		ps_help_print();
 	else if (args->version)
 		printf("%s\n", perseas_version());
 	else
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
 
 	if (status)
 		return status;
-	status = run(&args);
+	status = verb_run(&args);
 	if (fflush(stdout) || ferror(stdout))
 		return ps_complain(PS_EXIT_FAILURE, "the output could not be written: %s",
 		                   strerror(errno));

@@ -54,20 +54,20 @@ static void forget_replies(struct ps_panel *panel)
 	}
 }
 
-static void disconnect(struct ps_panel *panel, unsigned i)
+static void panel_disconnect(struct ps_panel *panel, unsigned i)
 {
 	panel->env->ops->disconnect(panel->controls[i]);
 	panel->controls[i] = NULL;
 }
 
 /* Takes one answer; *error is set when there is none of use. */
-static Perseas__Reply *receive(struct ps_panel *panel, unsigned i, uint64_t until_ns,
-                               struct ps_error *error)
+static Perseas__Reply *panel_receive_until(struct ps_panel *panel, unsigned i, uint64_t until_ns,
+                                           struct ps_error *error)
 {
 	Perseas__Reply *reply = NULL;
 
 	if (panel->env->ops->receive(panel->controls[i], until_ns, &reply, NULL, NULL, error)) {
-		disconnect(panel, i);
+		panel_disconnect(panel, i);
 		return NULL;
 	}
 	if (!ps_asked_refusal(reply, panel->addresses[i].text, error))
@@ -85,17 +85,18 @@ void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests
 	for (unsigned i = 0; i < panel->count; i++)
 		if (requests[i] && panel->controls[i] &&
 		    panel->env->ops->send(panel->controls[i], requests[i], &panel->errors[i]))
-			disconnect(panel, i);
+			panel_disconnect(panel, i);
 	for (unsigned i = 0; i < panel->count; i++)
 		if (requests[i] && panel->controls[i])
-			panel->replies[i] = receive(panel, i, until_ns, &panel->errors[i]);
+			panel->replies[i] = panel_receive_until(panel, i, until_ns,
+			                                        &panel->errors[i]);
 }
 
 bool ps_panel_send(struct ps_panel *panel, unsigned i, const Perseas__Request *request)
 {
 	if (panel->controls[i] &&
 	    panel->env->ops->send(panel->controls[i], request, &panel->errors[i]))
-		disconnect(panel, i);
+		panel_disconnect(panel, i);
 	return panel->controls[i] != NULL;
 }
 
@@ -106,7 +107,7 @@ Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i)
 
 	if (!panel->controls[i])
 		return NULL;
-	return receive(panel, i, until_ns, &panel->errors[i]);
+	return panel_receive_until(panel, i, until_ns, &panel->errors[i]);
 }
 
 void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request)
@@ -122,7 +123,7 @@ void ps_panel_close(struct ps_panel *panel)
 {
 	forget_replies(panel);
 	for (unsigned i = 0; i < panel->count; i++)
-		disconnect(panel, i);
+		panel_disconnect(panel, i);
 	panel->env->ops->free(panel->env);
 }
 

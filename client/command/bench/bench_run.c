@@ -130,7 +130,7 @@ struct worker {
 	struct ps_histogram commits;
 };
 
-static int transact(struct worker *w, uint64_t *ns)
+static int worker_transact(struct worker *w, uint64_t *ns)
 {
 	const size_t bytes = w->run->bytes;
 	const size_t places = PS_BENCH_SLICE / bytes;
@@ -153,14 +153,14 @@ static int transact(struct worker *w, uint64_t *ns)
 	return rc;
 }
 
-static void *work(void *arg)
+static void *worker_run(void *arg)
 {
 	struct worker *w = arg;
 	enum stage stage;
 	uint64_t ns;
 
 	while ((stage = atomic_load_explicit(&w->run->stage, memory_order_relaxed)) != ENDING) {
-		w->code = transact(w, &ns);
+		w->code = worker_transact(w, &ns);
 		if (w->code)
 			break;
 		if (stage == MEASURING)
@@ -188,24 +188,25 @@ static void run_for(const struct run *run, uint64_t ms)
 	}
 }
 
-static unsigned start(struct run *run, struct worker *workers, uint8_t *base, unsigned count)
+static unsigned workers_start(struct run *run, struct worker *workers, uint8_t *base,
+                              unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		workers[i].run = run;
 		workers[i].slice = base + i * PS_BENCH_SLICE;
-		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
+		if (pthread_create(&workers[i].thread, NULL, worker_run, &workers[i]))
 			return i;
 	}
 	return count;
 }
 
 /* One size. What was measured when it was stopped counts all the same. */
-static enum ps_exit measure(struct ps_bench *bench, struct ps_bench_size *size,
-                            struct worker *workers)
+static enum ps_exit size_measure(struct ps_bench *bench, struct ps_bench_size *size,
+                                 struct worker *workers)
 {
 	const struct ps_args *args = bench->args;
 	struct run run = { .p = bench->p, .bytes = size->bytes, .stage = WARMING };
-	unsigned count = start(&run, workers, bench->base, args->threads);
+	unsigned count = workers_start(&run, workers, bench->base, args->threads);
 	uint64_t before;
 
 	run_for(&run, args->run_ms * WARM_PERCENT / 100);
@@ -239,7 +240,7 @@ enum ps_exit ps_bench_commits(struct ps_bench *bench)
 		if (!workers || !size->commits)
 			status = ps_complain(PS_EXIT_FAILURE, "out of memory");
 		else
-			status = measure(bench, size, workers);
+			status = size_measure(bench, size, workers);
 		free(workers);
 		bench->size_count += size->commits && size->commits->total > 0;
 	}

@@ -73,8 +73,8 @@ static void *keep_aside(perseas_t *from, const struct perseas_segment_info *info
 	return aside;
 }
 
-static enum ps_exit put(struct ps_remake *remake, const struct perseas_segment_info *info,
-                        const void *bytes)
+static enum ps_exit segment_put(struct ps_remake *remake, const struct perseas_segment_info *info,
+                                const void *bytes)
 {
 	void *base;
 	enum ps_exit status = ps_remake_map(remake, info->name, info->size,
@@ -95,7 +95,7 @@ static enum ps_exit copy_segments(perseas_t *from, struct ps_remake *to)
 
 		if (!aside)
 			break;
-		status = put(to, &info, aside);
+		status = segment_put(to, &info, aside);
 		munmap(aside, info.size);
 	}
 	return status;
@@ -103,7 +103,8 @@ static enum ps_exit copy_segments(perseas_t *from, struct ps_remake *to)
 
 /* --- all of it --- */
 
-static void print(const struct ps_args *args, const perseas_t *from, const struct ps_remake *to)
+static void remake_print(const struct ps_args *args, const perseas_t *from,
+                         const struct ps_remake *to)
 {
 	struct ps_json json = { .out = stdout };
 	uint64_t epoch, seq;
@@ -124,7 +125,7 @@ static void print(const struct ps_args *args, const perseas_t *from, const struc
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit fill(const struct ps_args *args, perseas_t *from, struct ps_remake *to)
+static enum ps_exit remake_fill(const struct ps_args *args, perseas_t *from, struct ps_remake *to)
 {
 	enum ps_exit status = copy_segments(from, to);
 
@@ -136,7 +137,7 @@ static enum ps_exit fill(const struct ps_args *args, perseas_t *from, struct ps_
 	}
 	status = ps_remake_compare(to);
 	if (status == PS_EXIT_OK || status == PS_EXIT_PARTLY)
-		print(args, from, to);
+		remake_print(args, from, to);
 	return status;
 }
 
@@ -146,7 +147,7 @@ enum ps_exit ps_recover_onto(const struct ps_args *args, perseas_t *from)
 	enum ps_exit status = ps_remake_begin(&remake);
 
 	if (!status)
-		status = fill(args, from, &remake);
+		status = remake_fill(args, from, &remake);
 	ps_remake_end(&remake);
 	return status;
 }

@@ -47,7 +47,7 @@ static void name_file(char name[FILE_NAME], const char *segment)
 	snprintf(name, FILE_NAME, "%s%s", segment, strcmp(segment, MANIFEST) ? "" : "+");
 }
 
-static enum ps_exit failed(const struct export *export, const char *name, const char *what)
+static enum ps_exit export_failed(const struct export *export, const char *name, const char *what)
 {
 	return ps_file_failed(export->path, name, what);
 }
@@ -57,7 +57,7 @@ static enum ps_exit failed(const struct export *export, const char *name, const 
 /* The files of all segments that any mirror knows of. */
 static enum ps_exit check_census(const struct ps_census *census, int dir, const char *path)
 {
-	enum ps_exit status = ps_check_free(dir, path, MANIFEST);
+	enum ps_exit status = ps_file_check_free(dir, path, MANIFEST);
 
 	for (unsigned i = 0; i < census->panel->count; i++) {
 		const Perseas__Header *header = ps_census_belongs(census, i)
@@ -68,7 +68,7 @@ static enum ps_exit check_census(const struct ps_census *census, int dir, const 
 			char name[FILE_NAME];
 
 			name_file(name, header->segments[k]->name);
-			status = ps_check_free(dir, path, name);
+			status = ps_file_check_free(dir, path, name);
 		}
 	}
 	return status;
@@ -124,7 +124,7 @@ static bool write_segment(int fd, struct file *file, const uint8_t *base)
 	for (uint64_t done = 0; done < size;) {
 		uint64_t length = size - done < WRITE_PIECE ? size - done : WRITE_PIECE;
 
-		if (!ps_write_all(fd, base + done, length))
+		if (!ps_file_write(fd, base + done, length))
 			return false;
 		file->crc = ps_crc32c(file->crc, base + done, length);
 		done += length;
@@ -139,12 +139,12 @@ static enum ps_exit write_partial(struct export *export, struct file *file, cons
 	int fd = openat(export->dir, file->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return failed(export, file->partial, "cannot be made");
+		return export_failed(export, file->partial, "cannot be made");
 	export->written++;
 	if (!write_segment(fd, file, base))
-		status = failed(export, file->partial, "cannot be written");
+		status = export_failed(export, file->partial, "cannot be written");
 	if (close(fd) && !status)
-		status = failed(export, file->partial, "cannot be written");
+		status = export_failed(export, file->partial, "cannot be written");
 	return status;
 }
 
@@ -215,17 +215,17 @@ static enum ps_exit write_manifest(const struct export *export, const perseas_t 
 	snprintf(partial, sizeof(partial), ".%s.%d.partial", MANIFEST, (int)getpid());
 	fd = openat(export->dir, partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return failed(export, partial, "cannot be made");
+		return export_failed(export, partial, "cannot be made");
 	out = fdopen(fd, "w");
 	if (!out)
 		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
 	manifest_json(out, export, p);
 	if (fflush(out) || fsync(fd))
-		status = failed(export, partial, "cannot be written");
+		status = export_failed(export, partial, "cannot be written");
 	if (fclose(out) && !status)
-		status = failed(export, partial, "cannot be written");
+		status = export_failed(export, partial, "cannot be written");
 	if (!status)
-		status = ps_name_partial(export->dir, export->path, partial, MANIFEST);
+		status = ps_file_name_partial(export->dir, export->path, partial, MANIFEST);
 	if (status)
 		unlinkat(export->dir, partial, 0);
 	return status;
@@ -233,7 +233,7 @@ static enum ps_exit write_manifest(const struct export *export, const perseas_t 
 
 /* --- all of it --- */
 
-static enum ps_exit collect(struct export *export, perseas_t *p)
+static enum ps_exit export_collect(struct export *export, perseas_t *p)
 {
 	struct perseas_segment_info info;
 
@@ -245,19 +245,19 @@ static enum ps_exit collect(struct export *export, perseas_t *p)
 		name_file(file->name, info.name);
 		snprintf(file->partial, sizeof(file->partial), ".%s.%d.partial", info.name,
 		         (int)getpid());
-		status = ps_check_free(export->dir, export->path, file->name);
+		status = ps_file_check_free(export->dir, export->path, file->name);
 		if (status)
 			return status;
 	}
 	return PS_EXIT_OK;
 }
 
-static enum ps_exit name_all(struct export *export)
+static enum ps_exit export_name_files(struct export *export)
 {
 	for (; export->named < export->count; export->named++) {
 		const struct file *file = &export->files[export->named];
-		enum ps_exit status = ps_name_partial(export->dir, export->path, file->partial,
-		                                      file->name);
+		enum ps_exit status = ps_file_name_partial(export->dir, export->path, file->partial,
+		                                           file->name);
 
 		if (status)
 			return status;
@@ -266,14 +266,15 @@ static enum ps_exit name_all(struct export *export)
 }
 
 /* Nothing is left of what did not come to its end. */
-static void take_back(const struct export *export)
+static void export_take_back(const struct export *export)
 {
 	for (unsigned i = 0; i < export->written; i++)
 		unlinkat(export->dir,
 		         i < export->named ? export->files[i].name : export->files[i].partial, 0);
 }
 
-static void print(const struct export *export, const struct ps_args *args, const perseas_t *p)
+static void export_print(const struct export *export, const struct ps_args *args,
+                         const perseas_t *p)
 {
 	struct ps_json json = { .out = stdout };
 
@@ -296,19 +297,19 @@ enum ps_exit ps_recover_to(const struct ps_args *args, perseas_t *p)
 
 	if (status)
 		return status;
-	status = collect(&export, p);
+	status = export_collect(&export, p);
 	if (!status)
 		status = read_out(&export, p);
 	if (!status)
-		status = name_all(&export);
+		status = export_name_files(&export);
 	if (!status)
 		status = write_manifest(&export, p);
 	if (!status && fsync(export.dir))
-		status = failed(&export, ".", "cannot be made durable");
+		status = export_failed(&export, ".", "cannot be made durable");
 	if (status)
-		take_back(&export);
+		export_take_back(&export);
 	else
-		print(&export, args, p);
+		export_print(&export, args, p);
 	close(export.dir);
 	return status;
 }

@@ -85,7 +85,7 @@ void ps_remake_end(struct ps_remake *remake)
 	remake->p = NULL;
 }
 
-static void drop(const struct ps_remake *remake, const uint8_t *store_id)
+static void remake_drop(const struct ps_remake *remake, const uint8_t *store_id)
 {
 	if (ps_drop_all(remake->store, remake->mirrors, store_id, &remake->options))
 		ps_complain(PS_EXIT_OK,
@@ -107,7 +107,7 @@ static void take_back_empty(const struct ps_remake *remake)
 		return;
 	ps_census_take(&census, &panel, remake->store);
 	if (census.header && census.header->n_segments == 0)
-		drop(remake, census.header->store_id.data);
+		remake_drop(remake, census.header->store_id.data);
 	ps_census_free(&census);
 	ps_panel_close(&panel);
 }
@@ -120,7 +120,7 @@ void ps_remake_take_back(struct ps_remake *remake)
 		return;
 	memcpy(store_id, remake->p->store_id, sizeof(store_id));
 	ps_remake_end(remake);
-	drop(remake, store_id);
+	remake_drop(remake, store_id);
 }
 
 /* --- making --- */

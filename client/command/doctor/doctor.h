@@ -73,9 +73,9 @@ bool ps_host_exists(const struct ps_host *host, const char *path, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* The names in a folder, sorted, without those that begin with a dot; each and the array are the
- * caller's to free (ps_names_free). 0 when it cannot be read. */
+ * caller's to free (ps_host_names_free). 0 when it cannot be read. */
 unsigned ps_host_names(const struct ps_host *host, const char *path, char ***names);
-void ps_names_free(char **names, unsigned count);
+void ps_host_names_free(char **names, unsigned count);
 
 /* Calls line() for every line of a file until it returns true; was it so? */
 bool ps_host_lines(const struct ps_host *host, const char *path,

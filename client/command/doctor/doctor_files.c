@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool place(char path[PATH_MAX], const struct ps_host *host, const char *format, va_list args)
+static bool host_path(char path[PATH_MAX], const struct ps_host *host, const char *format,
+                      va_list args)
 {
 	int len = snprintf(path, PATH_MAX, "%s", host->root);
 	int rest;
@@ -32,7 +33,7 @@ bool ps_host_read(const struct ps_host *host, char *text, size_t size, const cha
 	bool good;
 
 	va_start(args, format);
-	good = place(path, host, format, args);
+	good = host_path(path, host, format, args);
 	va_end(args);
 	file = good ? fopen(path, "re") : NULL;
 	if (file) {
@@ -53,12 +54,12 @@ bool ps_host_exists(const struct ps_host *host, const char *format, ...)
 	bool good;
 
 	va_start(args, format);
-	good = place(path, host, format, args);
+	good = host_path(path, host, format, args);
 	va_end(args);
 	return good && access(path, F_OK) == 0;
 }
 
-static int visible(const struct dirent *entry)
+static int entry_is_visible(const struct dirent *entry)
 {
 	return entry->d_name[0] != '.';
 }
@@ -73,7 +74,7 @@ unsigned ps_host_names(const struct ps_host *host, const char *path, char ***nam
 	*names = NULL;
 	if (snprintf(whole, sizeof(whole), "%s%s", host->root, path) >= (int)sizeof(whole))
 		return 0;
-	count = scandir(whole, &entries, visible, alphasort);
+	count = scandir(whole, &entries, entry_is_visible, alphasort);
 	if (count > 0)
 		*names = calloc((size_t)count, sizeof(**names));
 	for (int i = 0; i < count; i++) {
@@ -87,7 +88,7 @@ unsigned ps_host_names(const struct ps_host *host, const char *path, char ***nam
 	return used;
 }
 
-void ps_names_free(char **names, unsigned count)
+void ps_host_names_free(char **names, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		free(names[i]);

@@ -257,7 +257,7 @@ void ps_check_memlock(const struct ps_host *host, struct ps_finding *finding)
 	char **names;
 	unsigned devices = ps_host_names(host, "/sys/class/infiniband", &names);
 
-	ps_names_free(names, devices);
+	ps_host_names_free(names, devices);
 	if (!read_limit(host, "self", "Max locked memory", &limit)) {
 		ps_finding_set(finding, PS_HEALTH_SKIPPED, "/proc/self/limits cannot be read");
 		return;

@@ -21,7 +21,7 @@ struct mount {
 };
 
 /* Is `path` the folder, or in it? */
-static bool below(const char *path, const char *folder, size_t len)
+static bool path_is_below(const char *path, const char *folder, size_t len)
 {
 	if (len == 1 && folder[0] == '/')
 		return true;
@@ -29,14 +29,15 @@ static bool below(const char *path, const char *folder, size_t len)
 }
 
 /* The last mount on the longest folder is what is seen. */
-static bool consider(void *arg, const char *line)
+static bool mount_consider(void *arg, const char *line)
 {
 	struct mount *mount = arg;
 	char folder[PATH_MAX], type[32], options[512];
 
 	if (sscanf(line, "%*s %4095s %31s %511s", folder, type, options) != 3)
 		return false;
-	if (strlen(folder) >= mount->matched && below(mount->path, folder, strlen(folder))) {
+	if (strlen(folder) >= mount->matched &&
+	    path_is_below(mount->path, folder, strlen(folder))) {
 		mount->found = true;
 		mount->matched = strlen(folder);
 		memcpy(mount->type, type, sizeof(type));
@@ -48,7 +49,7 @@ static bool consider(void *arg, const char *line)
 static bool find_mount(const struct ps_host *host, struct mount *mount)
 {
 	*mount = (struct mount){ .path = host->memory_dir };
-	ps_host_lines(host, "/proc/self/mounts", consider, mount);
+	ps_host_lines(host, "/proc/self/mounts", mount_consider, mount);
 	return mount->found;
 }
 
@@ -68,7 +69,7 @@ static bool has_option(const struct mount *mount, const char *name)
 }
 
 /* The directory, or the nearest one above it that is there: the daemon makes the rest. */
-static bool existing(const struct ps_host *host, char path[PATH_MAX])
+static bool directory_find(const struct ps_host *host, char path[PATH_MAX])
 {
 	if (snprintf(path, PATH_MAX, "%s%s", host->root, host->memory_dir) >= PATH_MAX)
 		return false;
@@ -87,7 +88,7 @@ static void judge_room(const struct ps_host *host, struct ps_finding *finding)
 	char path[PATH_MAX], room[PS_SIZE_TEXT], all[PS_SIZE_TEXT];
 	uint64_t size, available;
 
-	if (!existing(host, path) || !host->space(path, &size, &available))
+	if (!directory_find(host, path) || !host->space(path, &size, &available))
 		return;
 	ps_finding_add(finding, ", %s of %s free", ps_size_text(room, available),
 	               ps_size_text(all, size));
@@ -210,7 +211,7 @@ void ps_check_huge_pages(const struct ps_host *host, struct ps_finding *finding)
 }
 
 /* The word in brackets. */
-static void chosen(const char *words, char *word, size_t size)
+static void word_chosen(const char *words, char *word, size_t size)
 {
 	const char *open = strchr(words, '[');
 	size_t len = open ? strcspn(open + 1, "]") : 0;
@@ -219,7 +220,7 @@ static void chosen(const char *words, char *word, size_t size)
 }
 
 /* From 6.1 on a process may ask for huge pages whatever is set, but for `deny`. */
-static bool gathers(const struct ps_host *host)
+static bool kernel_gathers(const struct ps_host *host)
 {
 	unsigned major, minor;
 	char release[64];
@@ -238,9 +239,9 @@ void ps_check_thp(const struct ps_host *host, struct ps_finding *finding)
 		ps_finding_set(finding, PS_HEALTH_SKIPPED, "this kernel has none");
 		return;
 	}
-	chosen(words, enabled, sizeof(enabled));
+	word_chosen(words, enabled, sizeof(enabled));
 	ps_host_read(host, words, sizeof(words), "%s/shmem_enabled", place);
-	chosen(words, shmem, sizeof(shmem));
+	word_chosen(words, shmem, sizeof(shmem));
 	ps_finding_set(finding, PS_HEALTH_OK, "%s, for shared memory %s", enabled,
 	               *shmem ? shmem : "none");
 	if (!strcmp(enabled, "never")) {
@@ -249,7 +250,7 @@ void ps_check_thp(const struct ps_host *host, struct ps_finding *finding)
 		                  "Segments get small pages, of which random changes look "
 		                  "up many: echo madvise >%s/enabled",
 		                  place);
-	} else if (!strcmp(shmem, "never") && gathers(host)) {
+	} else if (!strcmp(shmem, "never") && kernel_gathers(host)) {
 		ps_finding_add(finding, " but on request (MADV_COLLAPSE)");
 	} else if (!strcmp(shmem, "deny") || !strcmp(shmem, "never")) {
 		finding->health = PS_HEALTH_WARNING;

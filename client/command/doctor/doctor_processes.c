@@ -47,7 +47,7 @@ static void note_sockets(const struct ps_host *host, struct ps_daemon_seen *daem
 		if (sscanf(target, "socket:[%" SCNu64 "]", &sockets->inodes[sockets->count]) == 1)
 			sockets->count++;
 	}
-	ps_names_free(names, count);
+	ps_host_names_free(names, count);
 }
 
 static bool is_theirs(const struct sockets *sockets, uint64_t inode)
@@ -159,7 +159,7 @@ void ps_daemons_find(const struct ps_host *host, struct ps_daemons *daemons)
 	for (unsigned i = 0; i < count && daemons->count < PS_DAEMONS_MAX; i++)
 		if (take_daemon(host, names[i], daemons) && sockets)
 			note_sockets(host, &daemons->daemons[daemons->count - 1], sockets);
-	ps_names_free(names, count);
+	ps_host_names_free(names, count);
 	if (!sockets)
 		return;
 	sockets->daemons = daemons;
@@ -215,7 +215,7 @@ static bool is_setting(void *arg, const char *line)
 }
 
 /* What logind is told; files of the folder come later, and win. */
-static bool removes(const struct ps_host *host)
+static bool logind_removes(const struct ps_host *host)
 {
 	static const char folder[] = "/etc/systemd/logind.conf.d";
 	struct setting setting = { .remove = true };
@@ -230,7 +230,7 @@ static bool removes(const struct ps_host *host)
 		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
 		ps_host_lines(host, path, is_setting, &setting);
 	}
-	ps_names_free(names, count);
+	ps_host_names_free(names, count);
 	return setting.remove;
 }
 
@@ -250,7 +250,7 @@ void ps_check_remove_ipc(const struct ps_host *host, struct ps_finding *finding)
 		uid = daemons.daemons[i].uid > uid ? daemons.daemons[i].uid : uid;
 	if (!ps_host_exists(host, "/run/systemd/system"))
 		ps_finding_set(finding, PS_HEALTH_SKIPPED, "systemd does not run here");
-	else if (!removes(host))
+	else if (!logind_removes(host))
 		ps_finding_set(finding, PS_HEALTH_OK, "logind has RemoveIPC=no");
 	else if (strncmp(host->memory_dir, "/dev/shm/", 9) != 0)
 		ps_finding_set(finding, PS_HEALTH_OK, "images are not in /dev/shm");

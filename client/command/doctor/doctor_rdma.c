@@ -57,7 +57,7 @@ static unsigned add_ports(const struct ps_host *host, struct ps_finding *finding
 		               ports[i], *word ? word : "in an unknown state");
 		active += strcmp(word, "ACTIVE") == 0;
 	}
-	ps_names_free(ports, count);
+	ps_host_names_free(ports, count);
 	return active;
 }
 
@@ -70,7 +70,7 @@ void ps_check_rdma_devices(const struct ps_host *host, struct ps_finding *findin
 		return;
 	for (unsigned i = 0; i < count; i++)
 		active += add_ports(host, finding, names[i]);
-	ps_names_free(names, count);
+	ps_host_names_free(names, count);
 	if (active == 0) {
 		finding->health = PS_HEALTH_FAIL;
 		ps_finding_advise(finding,
@@ -167,11 +167,11 @@ void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *find
 				ps_finding_add(finding, "%s%s port %s has none",
 				               *finding->found ? ", " : "", names[i], ports[k]);
 			}
-		ps_names_free(ports, port_count);
+		ps_host_names_free(ports, port_count);
 		if (*finding->found)
 			add_software(host, finding, names[i]);
 	}
-	ps_names_free(names, count);
+	ps_host_names_free(names, count);
 	if (!*finding->found)
 		ps_finding_set(finding, PS_HEALTH_SKIPPED, "no device is one of RoCE");
 	if (without == 0)

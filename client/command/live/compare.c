@@ -51,7 +51,7 @@ void ps_compare_close(struct ps_compare *compare)
 
 /* --- reading --- */
 
-static void leave(const struct ps_compare *compare, struct ps_piece *piece, unsigned i)
+static void piece_leave(const struct ps_compare *compare, struct ps_piece *piece, unsigned i)
 {
 	if (piece->ask[i])
 		ps_complain(PS_EXIT_OK, "%s", compare->panel->errors[i].text);
@@ -63,11 +63,11 @@ static void ask_slots(struct ps_compare *compare, struct ps_piece *piece)
 	for (unsigned i = 0; i < compare->panel->count; i++) {
 		compare->of[i].before = compare->of[i].live.log.from;
 		if (piece->ask[i] && !ps_live_ask_state(&compare->of[i].live))
-			leave(compare, piece, i);
+			piece_leave(compare, piece, i);
 	}
 	for (unsigned i = 0; i < compare->panel->count; i++)
 		if (piece->ask[i] && ps_log_take_state(&compare->of[i].live.log))
-			leave(compare, piece, i);
+			piece_leave(compare, piece, i);
 }
 
 static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
@@ -79,12 +79,12 @@ static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
 		    (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + piece->ids[i], piece->offset,
 		                     piece->length, compare->of[i].bytes) ||
 		     !ps_log_ask_tail(&live->log)))
-			leave(compare, piece, i);
+			piece_leave(compare, piece, i);
 	}
 }
 
 /* False: begin again. */
-static bool read_all(struct ps_compare *compare, struct ps_piece *piece)
+static bool piece_read(struct ps_compare *compare, struct ps_piece *piece)
 {
 	bool good = true;
 
@@ -99,7 +99,7 @@ static bool read_all(struct ps_compare *compare, struct ps_piece *piece)
 		/* Nothing may be under way when it begins again. */
 		ps_fetch_drain(&compare->of[i].live.fetch);
 		if (step == PS_LOG_FAILED)
-			leave(compare, piece, i);
+			piece_leave(compare, piece, i);
 		good &= step != PS_LOG_AGAIN;
 	}
 	return good;
@@ -107,7 +107,7 @@ static bool read_all(struct ps_compare *compare, struct ps_piece *piece)
 
 /* --- one transaction for all --- */
 
-static unsigned lowest(const struct ps_compare *compare, const struct ps_piece *piece)
+static unsigned piece_lowest(const struct ps_compare *compare, const struct ps_piece *piece)
 {
 	unsigned best = PS_MIRRORS_MAX;
 
@@ -120,7 +120,7 @@ static unsigned lowest(const struct ps_compare *compare, const struct ps_piece *
 }
 
 /* Has it gone on since the try before? Then it is not behind for long. */
-static bool goes_on(const struct ps_compare *compare, unsigned i)
+static bool mirror_goes_on(const struct ps_compare *compare, unsigned i)
 {
 	return compare->of[i].live.log.from.seq != compare->of[i].before.seq;
 }
@@ -151,8 +151,8 @@ static bool same_history(struct ps_log_reader *log, const struct ps_log_reader *
 	       a->seq == b->seq && a->position == b->position && a->crc == b->crc;
 }
 
-static void exclude(const struct ps_compare *compare, struct ps_piece *piece, unsigned i,
-                    const char *why)
+static void piece_exclude(const struct ps_compare *compare, struct ps_piece *piece, unsigned i,
+                          const char *why)
 {
 	ps_complain(PS_EXIT_OK,
 	            "%s: not compared, it stands at epoch %" PRIu64 ", transaction %" PRIu64 ", %s",
@@ -163,41 +163,41 @@ static void exclude(const struct ps_compare *compare, struct ps_piece *piece, un
 
 /* Takes mirror i back to where mirror `low` stands. False: one of them was left out instead, or
  * (*again) it may be better the next time. */
-static bool align(struct ps_compare *compare, struct ps_piece *piece, unsigned i, unsigned low,
-                  bool last, bool *again)
+static bool piece_align(struct ps_compare *compare, struct ps_piece *piece, unsigned i,
+                        unsigned low, bool last, bool *again)
 {
 	struct ps_log_reader *log = &compare->of[i].live.log;
 	const struct ps_log_reader *base = &compare->of[low].live.log;
 	enum reach reach = walk_to(log, base->from.seq);
 
 	if (reach == REACH_FAILED) {
-		leave(compare, piece, i);
+		piece_leave(compare, piece, i);
 		return false;
 	}
 	if (reach == REACHED && log->from.epoch == base->from.epoch)
 		return true;
-	if (!last || (compare->patient && goes_on(compare, low))) {
+	if (!last || (compare->patient && mirror_goes_on(compare, low))) {
 		*again = true;
 	} else if (reach == TOO_SHORT) {
-		exclude(compare, piece, low, "further behind than the others' logs reach");
+		piece_exclude(compare, piece, low, "further behind than the others' logs reach");
 	} else {
 		compare->patient = false;
 		if (same_history(log, base))
 			return true;
-		exclude(compare, piece, log->from.epoch < base->from.epoch ? i : low,
-		        "and its history cannot be joined to that of the others");
+		piece_exclude(compare, piece, log->from.epoch < base->from.epoch ? i : low,
+		              "and its history cannot be joined to that of the others");
 	}
 	return false;
 }
 
 /* Undoes all pieces to the same transaction. False: begin again; a mirror may have left. */
-static bool align_all(struct ps_compare *compare, struct ps_piece *piece, bool last)
+static bool piece_align_all(struct ps_compare *compare, struct ps_piece *piece, bool last)
 {
-	unsigned low = lowest(compare, piece);
+	unsigned low = piece_lowest(compare, piece);
 	bool again = false;
 
 	for (unsigned i = 0; i < compare->panel->count && low < PS_MIRRORS_MAX; i++)
-		if (piece->ask[i] && i != low && !align(compare, piece, i, low, last, &again))
+		if (piece->ask[i] && i != low && !piece_align(compare, piece, i, low, last, &again))
 			return false;
 	for (unsigned i = 0; i < compare->panel->count; i++) {
 		const struct ps_window window = {
@@ -213,7 +213,7 @@ static bool align_all(struct ps_compare *compare, struct ps_piece *piece, bool l
 		ps_windows_add(&windows, &window, piece->size);
 		compare->seq = compare->of[low].live.log.from.seq;
 		if (!ps_live_undo(&compare->of[i].live, &windows, compare->seq))
-			leave(compare, piece, i);
+			piece_leave(compare, piece, i);
 	}
 	return true;
 }
@@ -293,7 +293,7 @@ enum ps_verdict ps_compare_piece(struct ps_compare *compare, struct ps_piece *pi
 	for (unsigned try = 0; try < TRIES; try++) {
 		bool last = !compare->patient || try >= TRIES / 2;
 
-		if (!read_all(compare, piece) || !align_all(compare, piece, last))
+		if (!piece_read(compare, piece) || !piece_align_all(compare, piece, last))
 			continue;
 		find_differences(compare, piece, base);
 		if (!piece->differing)

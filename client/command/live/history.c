@@ -99,7 +99,8 @@ static struct ps_block *find_block(const struct ps_history *history, uint32_t se
 }
 
 /* Asks for a block's present data, if it is not tracked yet. */
-static bool track(struct ps_history *history, const Perseas__Segment *segment, uint64_t number)
+static bool block_track(struct ps_history *history, const Perseas__Segment *segment,
+                        uint64_t number)
 {
 	struct ps_block **bucket = bucket_of(history, segment->id, number), *block;
 	uint64_t rest = segment->size - number * PS_BLOCK;
@@ -200,7 +201,7 @@ static bool track_record(struct ps_history *history, const struct ps_record *rec
 		    !ps_range_inside(range, segment->size))
 			continue;
 		for (uint64_t k = first_block(range); k < blocks_end(range); k++)
-			if (!track(history, segment, k))
+			if (!block_track(history, segment, k))
 				return false;
 	}
 	return true;
@@ -208,7 +209,7 @@ static bool track_record(struct ps_history *history, const struct ps_record *rec
 
 /* --- walking --- */
 
-static void push(struct ps_history *history, uint64_t position, bool shown)
+static void position_push(struct ps_history *history, uint64_t position, bool shown)
 {
 	if (history->count == history->room) {
 		history->room = history->room ? 2 * history->room : 64;
@@ -234,7 +235,8 @@ static const char *why_it_ends(const struct ps_log_reader *log)
 	       "image was copied without them";
 }
 
-static enum ps_log_step walk(struct ps_history *history, const struct ps_args *args, unsigned try)
+static enum ps_log_step log_walk(struct ps_history *history, const struct ps_args *args,
+                                 unsigned try)
 {
 	struct ps_log_reader *log = &history->live.log;
 	/* Records that come while data is read need room in the ring, too. */
@@ -261,7 +263,7 @@ static enum ps_log_step walk(struct ps_history *history, const struct ps_args *a
 		}
 		wanted = record_is_wanted(history, record, args);
 		found += wanted;
-		push(history, record->position, wanted);
+		position_push(history, record->position, wanted);
 	}
 	return PS_LOG_OK;
 }
@@ -295,7 +297,7 @@ enum ps_log_step ps_history_walk(struct ps_history *history, const struct ps_arg
 	enum ps_log_step step = ps_live_begin(&history->live);
 
 	if (!step)
-		step = walk(history, args, try);
+		step = log_walk(history, args, try);
 	if (!step && args->bytes)
 		step = read_present(history);
 	ps_fetch_drain(&history->live.fetch);

@@ -44,12 +44,13 @@ const Perseas__StoreStatus *ps_copy_source(const struct ps_census *census, const
 	return NULL;
 }
 
-static bool exists(const Perseas__Segment *segment, uint64_t seq)
+static bool segment_exists(const Perseas__Segment *segment, uint64_t seq)
 {
 	return segment->born && segment->born <= seq;
 }
 
-static const Perseas__Segment *find(const Perseas__Header *header, const Perseas__Segment *like)
+static const Perseas__Segment *find_segment(const Perseas__Header *header,
+                                            const Perseas__Segment *like)
 {
 	for (size_t k = 0; k < header->n_segments; k++)
 		if (header->segments[k]->id == like->id)
@@ -61,9 +62,9 @@ static const Perseas__Segment *find(const Perseas__Header *header, const Perseas
 static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, uint64_t seq)
 {
 	for (size_t k = 0; k < a->n_segments; k++) {
-		const Perseas__Segment *segment = a->segments[k], *other = find(b, segment);
+		const Perseas__Segment *segment = a->segments[k], *other = find_segment(b, segment);
 
-		if (exists(segment, seq) &&
+		if (segment_exists(segment, seq) &&
 		    (!other || other->born != segment->born || other->size != segment->size ||
 		     other->address != segment->address || strcmp(other->name, segment->name) != 0))
 			return false;
@@ -120,7 +121,7 @@ static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *f
 		Perseas__Segment *segment = copy->header->segments[k];
 		void *memory;
 
-		if (!exists(segment, copy->slot.seq)) {
+		if (!segment_exists(segment, copy->slot.seq)) {
 			perseas__segment__free_unpacked(segment, NULL);
 			continue;
 		}
@@ -144,7 +145,7 @@ static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *f
 	return PS_EXIT_OK;
 }
 
-static void forget(struct ps_copy *copy)
+static void copy_forget(struct ps_copy *copy)
 {
 	free_segments(copy);
 	if (copy->header)
@@ -193,7 +194,7 @@ static enum ps_log_step read_segments(struct ps_live *live, const struct ps_copy
 	return step;
 }
 
-static bool undo(const struct ps_live *live, const struct ps_copy *copy)
+static bool copy_undo(const struct ps_live *live, const struct ps_copy *copy)
 {
 	struct ps_windows windows = { 0 };
 
@@ -236,7 +237,7 @@ static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
 		step = read_segments(live, copy);
 	if (!step)
 		step = ps_log_tail(&live->log);
-	if (!step && !undo(live, copy))
+	if (!step && !copy_undo(live, copy))
 		step = PS_LOG_FAILED;
 	return step;
 }
@@ -294,7 +295,7 @@ enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const ch
 	for (; copy->tries < PS_LIVE_TRIES; copy->tries++) {
 		if (try_copy(copy, panel, store, &failed) == PS_LOG_OK)
 			return PS_EXIT_OK;
-		forget(copy);
+		copy_forget(copy);
 		if (failed)
 			break;
 	}
@@ -303,5 +304,5 @@ enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const ch
 
 void ps_copy_free(struct ps_copy *copy)
 {
-	forget(copy);
+	copy_forget(copy);
 }

@@ -8,19 +8,19 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-static uint64_t ask(void *source, uint64_t offset, uint64_t length, void *to)
+static uint64_t fetch_log(void *source, uint64_t offset, uint64_t length, void *to)
 {
 	struct ps_fetch *fetch = source;
 
 	return ps_fetch_range(fetch, PS_REGION_LOG, offset, length, to) ? fetch->asked : 0;
 }
 
-static bool wait_for(void *source, uint64_t ticket)
+static bool fetch_wait(void *source, uint64_t ticket)
 {
 	return ps_fetch_collect(source, ticket);
 }
 
-static void damaged(void *source, const char *what)
+static void image_is_damaged(void *source, const char *what)
 {
 	const struct ps_fetch *fetch = source;
 	struct ps_panel *panel = fetch->panel;
@@ -30,7 +30,9 @@ static void damaged(void *source, const char *what)
 	             panel->addresses[fetch->mirror].text, fetch->store, what);
 }
 
-static const struct ps_log_ops by_requests = { .ask = ask, .wait = wait_for, .damaged = damaged };
+static const struct ps_log_ops by_requests = { .ask = fetch_log,
+	                                       .wait = fetch_wait,
+	                                       .damaged = image_is_damaged };
 
 bool ps_live_init(struct ps_live *live, struct ps_panel *panel, unsigned mirror, const char *store,
                   uint64_t log_size)
@@ -126,6 +128,6 @@ bool ps_live_undo(const struct ps_live *live, const struct ps_windows *windows, 
 			ps_undo_record(record, put_in_windows, windows);
 	}
 	if (why)
-		damaged((void *)&live->fetch, why);
+		image_is_damaged((void *)&live->fetch, why);
 	return !why;
 }

@@ -25,7 +25,7 @@ static int write_to_file(struct ps_archive_sink *base, const void *bytes, size_t
 	struct sink *sink = (struct sink *)base;
 
 	sink->written += len;
-	return ps_write_all(sink->fd, bytes, len) ? 0 : -1;
+	return ps_file_write(sink->fd, bytes, len) ? 0 : -1;
 }
 
 static int add_segments(struct ps_archive_writer *writer, const struct ps_copy *copy)
@@ -102,7 +102,7 @@ enum ps_exit ps_snapshot_write(const struct ps_copy *copy, const char *path, uin
 
 /* --- reading --- */
 
-static enum ps_exit bad(const struct ps_snapshot *snapshot, const char *why)
+static enum ps_exit snapshot_is_bad(const struct ps_snapshot *snapshot, const char *why)
 {
 	return ps_complain(PS_EXIT_NO, "%s cannot be used: %s", snapshot->path, why);
 }
@@ -146,13 +146,13 @@ enum ps_exit ps_snapshot_open(struct ps_snapshot *snapshot, const char *path)
 	ps_archive_file_init(&snapshot->file, snapshot->fd);
 	if (ps_archive_open(&snapshot->reader, &snapshot->file.source, &why) == 0)
 		why = head_fault(snapshot);
-	status = why ? bad(snapshot, why) : map_log(snapshot);
+	status = why ? snapshot_is_bad(snapshot, why) : map_log(snapshot);
 	if (status)
 		ps_snapshot_close(snapshot);
 	return status;
 }
 
-static void put(const struct ps_image *image, const struct ps_archive_piece *piece)
+static void piece_put(const struct ps_image *image, const struct ps_archive_piece *piece)
 {
 	uint8_t *base = piece->region == PS_REGION_LOG
 	                        ? image->log
@@ -186,7 +186,7 @@ enum ps_exit ps_snapshot_read(struct ps_snapshot *snapshot)
 	int rc;
 
 	while ((rc = ps_archive_next(&snapshot->reader, &piece, &why)) > 0) {
-		put(&snapshot->image, &piece);
+		piece_put(&snapshot->image, &piece);
 		snapshot->bytes += piece.length;
 		ps_bar_show("reading", snapshot->bytes, total);
 		if (ps_stopped())
@@ -195,7 +195,7 @@ enum ps_exit ps_snapshot_read(struct ps_snapshot *snapshot)
 	ps_bar_clear();
 	if (rc == 0)
 		why = log_fault(snapshot);
-	return why ? bad(snapshot, why) : PS_EXIT_OK;
+	return why ? snapshot_is_bad(snapshot, why) : PS_EXIT_OK;
 }
 
 bool ps_snapshot_has(const struct ps_snapshot *snapshot, const Perseas__Segment *segment)

@@ -26,7 +26,7 @@ static struct {
 
 static volatile sig_atomic_t resized, suspended;
 
-static void note(int signal)
+static void signal_note(int signal)
 {
 	if (signal == SIGWINCH)
 		resized = 1;
@@ -41,7 +41,7 @@ bool ps_screen_possible(void)
 	return isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
-static void take(void)
+static void screen_take(void)
 {
 	struct termios raw;
 
@@ -61,7 +61,7 @@ static void take(void)
 	screen.taken = true;
 }
 
-static void give_back(void)
+static void screen_give_back(void)
 {
 	fputs("\033[?7h\033[?25h\033[?1049l", stdout);
 	fflush(stdout);
@@ -72,20 +72,20 @@ static void give_back(void)
 
 void ps_screen_begin(void)
 {
-	struct sigaction action = { .sa_handler = note };
+	struct sigaction action = { .sa_handler = signal_note };
 
 	ps_stop_catch();
 	sigaction(SIGWINCH, &action, NULL);
 	sigaction(SIGTSTP, &action, NULL);
 	/* Whoever ends the process for want of memory need not know of the screen. */
 	atexit(ps_screen_end);
-	take();
+	screen_take();
 }
 
 void ps_screen_end(void)
 {
 	if (screen.taken)
-		give_back();
+		screen_give_back();
 }
 
 static void look_at_size(unsigned *rows, unsigned *columns)
@@ -101,7 +101,7 @@ static void look_at_size(unsigned *rows, unsigned *columns)
 }
 
 /* Bytes of a line's first characters that fill so many columns. A character takes one. */
-static size_t fitting(const char *line, size_t len, unsigned columns)
+static size_t bytes_fitting(const char *line, size_t len, unsigned columns)
 {
 	size_t at = 0;
 
@@ -132,7 +132,7 @@ void ps_screen_draw(const char *text)
 	for (unsigned i = 0; i < shown; i++) {
 		size_t len = strcspn(text, "\n");
 
-		fwrite(text, 1, fitting(text, len, columns), stdout);
+		fwrite(text, 1, bytes_fitting(text, len, columns), stdout);
 		fputs(i + 1 < rows ? "\033[K\r\n" : "\033[K", stdout);
 		text += len + 1;
 	}
@@ -140,7 +140,7 @@ void ps_screen_draw(const char *text)
 		char more[COLUMNS];
 		int len = snprintf(more, sizeof(more), "%u lines more", lines - shown);
 
-		fwrite(more, 1, fitting(more, (size_t)len, columns), stdout);
+		fwrite(more, 1, bytes_fitting(more, (size_t)len, columns), stdout);
 		fputs("\033[K", stdout);
 	} else if (shown < rows) {
 		fputs("\033[J", stdout);
@@ -168,10 +168,10 @@ bool ps_screen_rest(bool readable)
 	resized = 0;
 	if (suspended) {
 		suspended = 0;
-		give_back();
+		screen_give_back();
 		/* The caller's own signal was taken by us; this one cannot be. */
 		raise(SIGSTOP);
-		take();
+		screen_take();
 		again = true;
 	}
 	if (readable)

@@ -53,7 +53,8 @@ static struct ps_top_store *store_of(struct ps_top *top, const Perseas__Header *
 	return store;
 }
 
-static void merge(struct ps_top_store *store, const Perseas__StoreStatus *status, uint64_t heard_ns)
+static void store_merge(struct ps_top_store *store, const Perseas__StoreStatus *status,
+                        uint64_t heard_ns)
 {
 	const Perseas__Slot *slot = status->slot;
 
@@ -230,7 +231,7 @@ static void compare_seq(struct ps_top_store *store, struct ps_top_past *past)
 }
 
 /* Takes what was counted before away. False: those are not of the same owner, or are newer. */
-static bool subtract(struct ps_latency *counted, const struct ps_latency *before)
+static bool latency_subtract(struct ps_latency *counted, const struct ps_latency *before)
 {
 	for (unsigned i = 0; i < PS_LATENCY_BUCKETS; i++) {
 		if (counted->counts[i] < before->counts[i])
@@ -251,7 +252,7 @@ static void compare_figures(struct ps_top_store *store, struct ps_top_past *past
 	since = counted;
 	/* One that came since the look before has counted nothing before it. */
 	if (past->has_owner && past->epoch == epoch) {
-		if (!subtract(&since, &past->latency))
+		if (!latency_subtract(&since, &past->latency))
 			return;
 	} else if (first) {
 		memset(&since, 0, sizeof(since));
@@ -271,7 +272,7 @@ static void compare_figures(struct ps_top_store *store, struct ps_top_past *past
 	store->p999_ns = ps_latency_percentile(&past->since, 99.9);
 }
 
-static void compare(struct ps_top *top, struct ps_top_store *store)
+static void store_compare(struct ps_top *top, struct ps_top_store *store)
 {
 	const unsigned known = top->past_count;
 	struct ps_top_past *past = past_of(top, store);
@@ -307,14 +308,14 @@ void ps_top_take(struct ps_top *top, const struct ps_top_look *look)
 		for (size_t k = 0; look->told[i] && k < look->told[i]->n_stores; k++) {
 			const Perseas__StoreStatus *status = look->told[i]->stores[k];
 
-			merge(store_of(top, status->header), status, look->heard_ns[i]);
+			store_merge(store_of(top, status->header), status, look->heard_ns[i]);
 		}
 	if (top->count)
 		qsort(top->stores, top->count, sizeof(*top->stores), by_name);
 	for (unsigned i = 0; i < top->count; i++) {
 		choose_figures(&top->stores[i], look);
 		fill_mirrors(&top->stores[i], look);
-		compare(top, &top->stores[i]);
+		store_compare(top, &top->stores[i]);
 	}
 	forget_old(top);
 }

@@ -26,7 +26,7 @@ static uint64_t ms_since(uint64_t now_ns, uint64_t ns)
 	return (now_ns - ns) / 1000000;
 }
 
-static void draw(uint64_t done, uint64_t total, uint64_t now_ns)
+static void bar_draw(uint64_t done, uint64_t total, uint64_t now_ns)
 {
 	unsigned filled = (unsigned)((double)done / (double)total * BAR_WIDTH);
 	char blocks[BAR_WIDTH + 1];
@@ -57,7 +57,7 @@ void ps_bar_show(const char *what, uint64_t done, uint64_t total)
 		ps_bar_clear();
 	else if (ms_since(now_ns, bar.began_ns) >= PATIENCE_MS &&
 	         ms_since(now_ns, bar.drawn_ns) >= REDRAW_MS)
-		draw(done, total, now_ns);
+		bar_draw(done, total, now_ns);
 }
 
 void ps_bar_clear(void)

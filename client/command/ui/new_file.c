@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool ps_write_all(int fd, const void *bytes, uint64_t length)
+bool ps_file_write(int fd, const void *bytes, uint64_t length)
 {
 	const uint8_t *at = bytes;
 
@@ -33,7 +33,7 @@ enum ps_exit ps_file_failed(const char *path, const char *name, const char *what
 	return ps_complain(PS_EXIT_FAILURE, "%s/%s: %s: %s", path, name, what, strerror(errno));
 }
 
-enum ps_exit ps_check_free(int dir, const char *path, const char *name)
+enum ps_exit ps_file_check_free(int dir, const char *path, const char *name)
 {
 	struct stat stat;
 
@@ -47,26 +47,26 @@ enum ps_exit ps_check_free(int dir, const char *path, const char *name)
 	return PS_EXIT_OK;
 }
 
-enum ps_exit ps_name_partial(int dir, const char *path, const char *partial, const char *name)
+enum ps_exit ps_file_name_partial(int dir, const char *path, const char *partial, const char *name)
 {
 	int rc = renameat2(dir, partial, dir, name, RENAME_NOREPLACE);
 
 	/* Not all file systems can do that. */
 	if (rc && errno == EINVAL) {
-		enum ps_exit status = ps_check_free(dir, path, name);
+		enum ps_exit status = ps_file_check_free(dir, path, name);
 
 		if (status)
 			return status;
 		rc = renameat(dir, partial, dir, name);
 	}
 	if (rc && errno == EEXIST)
-		return ps_check_free(dir, path, name);
+		return ps_file_check_free(dir, path, name);
 	return rc ? ps_file_failed(path, name, "cannot be given its name") : PS_EXIT_OK;
 }
 
 /* --- one file --- */
 
-static enum ps_exit split(struct ps_new_file *file, const char *path)
+static enum ps_exit path_split(struct ps_new_file *file, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t len = slash ? (size_t)(slash - path) : 1;
@@ -86,7 +86,7 @@ static enum ps_exit split(struct ps_new_file *file, const char *path)
 
 enum ps_exit ps_new_file_open(struct ps_new_file *file, const char *path)
 {
-	enum ps_exit status = split(file, path);
+	enum ps_exit status = path_split(file, path);
 
 	if (status)
 		return status;
@@ -94,7 +94,7 @@ enum ps_exit ps_new_file_open(struct ps_new_file *file, const char *path)
 	if (file->dir < 0)
 		return ps_complain(PS_EXIT_FAILURE, "directory %s cannot be opened: %s", file->path,
 		                   strerror(errno));
-	status = ps_check_free(file->dir, file->path, file->name);
+	status = ps_file_check_free(file->dir, file->path, file->name);
 	if (!status) {
 		file->fd = openat(file->dir, file->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
 		                  0600);
@@ -120,7 +120,7 @@ enum ps_exit ps_new_file_keep(struct ps_new_file *file)
 	if (fsync(file->fd))
 		status = ps_file_failed(file->path, file->partial, "cannot be written");
 	if (!status)
-		status = ps_name_partial(file->dir, file->path, file->partial, file->name);
+		status = ps_file_name_partial(file->dir, file->path, file->partial, file->name);
 	if (status) {
 		ps_new_file_drop(file);
 		return status;

@@ -8,13 +8,13 @@
 #include "ui.h"
 
 /* All of them. False: errno says why. */
-bool ps_write_all(int fd, const void *bytes, uint64_t length);
+bool ps_file_write(int fd, const void *bytes, uint64_t length);
 
 /* Is there nothing of this name in the directory, which `path` names for people? */
-enum ps_exit ps_check_free(int dir, const char *path, const char *name);
+enum ps_exit ps_file_check_free(int dir, const char *path, const char *name);
 
 /* Gives a file of the directory its name. PS_EXIT_NO: something has it already. */
-enum ps_exit ps_name_partial(int dir, const char *path, const char *partial, const char *name);
+enum ps_exit ps_file_name_partial(int dir, const char *path, const char *partial, const char *name);
 
 /* The sentence "path/name: what: <errno>". Returns PS_EXIT_FAILURE. */
 enum ps_exit ps_file_failed(const char *path, const char *name, const char *what);

@@ -7,7 +7,7 @@
 
 static volatile sig_atomic_t stopped;
 
-static void note(int signal)
+static void signal_note(int signal)
 {
 	(void)signal;
 	stopped = 1;
@@ -15,7 +15,7 @@ static void note(int signal)
 
 void ps_stop_catch(void)
 {
-	struct sigaction action = { .sa_handler = note };
+	struct sigaction action = { .sa_handler = signal_note };
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
