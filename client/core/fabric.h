@@ -87,6 +87,13 @@ struct ps_fabric {
 	 *     until the chain completes or the link is detached. False: post() has copied.
 	 */
 	bool staged;
+	/*
+	 * Is the fabric tried for that address, with what the mirror's grant offers? Asked by
+	 * env_posix.c of all rows of PS_FABRICS. What does not suit costs nothing: neither does it
+	 * wait, nor is there an error. NULL in an env that chooses by itself, as those of tests do.
+	 */
+	bool (*suits)(const struct ps_env *env, const struct ps_address *address,
+	              const Perseas__Grant *grant);
 
 	/*
 	 * Opens the data path that `grant` describes. fds: the descriptors that came with it,
@@ -168,8 +175,22 @@ struct ps_fabric {
 	void (*detach)(struct ps_link *link);
 };
 
-extern const struct ps_fabric ps_fabric_tcp;
-extern const struct ps_fabric ps_fabric_shm;
-extern const struct ps_fabric ps_fabric_rdma; /* built with RDMA=1 */
+/*
+ * The fabrics of the library, best first. A row X(NAME) declares ps_fabric_NAME, and makes
+ * env_posix.c try it for the addresses that suit it.
+ */
+#if PERSEAS_RDMA
+#define PS_FABRICS_RDMA(X) X(rdma)
+#else
+#define PS_FABRICS_RDMA(X)
+#endif
+#define PS_FABRICS(X)      \
+	X(shm)             \
+	PS_FABRICS_RDMA(X) \
+	X(tcp)
+
+#define PS_FABRIC_DECLARED(name) extern const struct ps_fabric ps_fabric_##name;
+PS_FABRICS(PS_FABRIC_DECLARED)
+#undef PS_FABRIC_DECLARED
 
 #endif

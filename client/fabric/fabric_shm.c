@@ -451,9 +451,17 @@ static int shm_update(struct ps_link *link, const Perseas__Grant *grant, const i
 	return 0;
 }
 
+static bool shm_suits(const struct ps_env *env, const struct ps_address *address,
+                      const Perseas__Grant *grant)
+{
+	(void)env;
+	return address->scheme == PS_SCHEME_UNIX && grant->descriptors > 0;
+}
+
 const struct ps_fabric ps_fabric_shm = {
 	.name = "shm",
 	.staged = false,
+	.suits = shm_suits,
 	.attach = shm_attach,
 	.update = shm_update,
 	.post = shm_post,

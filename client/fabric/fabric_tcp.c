@@ -481,9 +481,20 @@ static void tcp_detach(struct ps_link *link)
 	free(link);
 }
 
+/* Also over the Unix socket of a mirror that does not give its memory away. */
+static bool tcp_suits(const struct ps_env *env, const struct ps_address *address,
+                      const Perseas__Grant *grant)
+{
+	(void)env;
+	if (address->scheme == PS_SCHEME_UNIX)
+		return grant->descriptors == 0;
+	return address->route == PS_ROUTE_ANY || address->route == PS_ROUTE_TCP;
+}
+
 const struct ps_fabric ps_fabric_tcp = {
 	.name = "tcp",
 	.staged = true,
+	.suits = tcp_suits,
 	.attach = tcp_attach,
 	.attach_begin = tcp_attach_begin,
 	.attach_step = tcp_attach_step,

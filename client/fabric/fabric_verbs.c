@@ -540,9 +540,19 @@ static int rdma_update(struct ps_link *link, const Perseas__Grant *grant, const 
 	return set_regions(link, grant, error);
 }
 
+static bool rdma_suits(const struct ps_env *env, const struct ps_address *address,
+                       const Perseas__Grant *grant)
+{
+	if (!env->verbs || address->scheme != PS_SCHEME_TCP)
+		return false;
+	return address->route == PS_ROUTE_RDMA ||
+	       (address->route == PS_ROUTE_ANY && grant->rdma_port > 0);
+}
+
 const struct ps_fabric ps_fabric_rdma = {
 	.name = "rdma",
 	.staged = true,
+	.suits = rdma_suits,
 	.attach = rdma_attach,
 	.attach_begin = rdma_attach_begin,
 	.attach_step = rdma_attach_step,

@@ -22,7 +22,6 @@
 #if PERSEAS_RDMA
 
 #define WITHOUT_RDMA "RDMA is switched off (PERSEAS_RDMA=off in the environment)"
-#define RDMA_FABRIC (&ps_fabric_rdma)
 
 static const struct ps_verbs *verbs_of_process(void)
 {
@@ -44,7 +43,6 @@ static int has_rdma(struct ps_env *env, const struct ps_address *address, struct
 #else
 
 #define WITHOUT_RDMA "this libperseas was built without RDMA"
-#define RDMA_FABRIC (&no_rdma)
 
 static const struct ps_verbs *verbs_of_process(void)
 {
@@ -267,24 +265,19 @@ static struct ps_link *refuse_rdma(struct ps_env *env, const struct ps_address *
 
 static const struct ps_fabric no_rdma = { .name = "rdma", .attach = refuse_rdma };
 
+#define FABRIC(name) &ps_fabric_##name,
+static const struct ps_fabric *const fabrics[] = { PS_FABRICS(FABRIC) };
+#undef FABRIC
+
 static const struct ps_fabric *posix_fabric(struct ps_env *env, const struct ps_address *address,
                                             const Perseas__Grant *grant, unsigned tried)
 {
-	const struct ps_fabric *rdma = env->verbs ? RDMA_FABRIC : &no_rdma;
-
-	/* A mirror that does not give its memory away is reached over the socket. */
-	if (address->scheme == PS_SCHEME_UNIX && tried == 0)
-		return grant->descriptors > 0 ? &ps_fabric_shm : &ps_fabric_tcp;
-	if (address->scheme == PS_SCHEME_UNIX)
-		return NULL;
-	if (address->route == PS_ROUTE_RDMA)
-		return tried == 0 ? rdma : NULL;
-	if (address->route == PS_ROUTE_ANY && env->verbs && grant->rdma_port > 0) {
-		if (tried == 0)
-			return rdma;
-		tried--;
-	}
-	return tried == 0 ? &ps_fabric_tcp : NULL;
+	if (address->route == PS_ROUTE_RDMA && !env->verbs)
+		return tried == 0 ? &no_rdma : NULL;
+	for (size_t i = 0; i < sizeof(fabrics) / sizeof(*fabrics); i++)
+		if (fabrics[i]->suits(env, address, grant) && tried-- == 0)
+			return fabrics[i];
+	return NULL;
 }
 
 static void posix_free(struct ps_env *env)

@@ -445,7 +445,7 @@ void data_links_end(struct daemon *daemon)
 	}
 }
 
-void data_links_close(struct daemon *daemon)
+static void tcp_stop(struct daemon *daemon)
 {
 	struct lane *lane;
 
@@ -504,4 +504,5 @@ const struct target target_tcp = {
 	.cut = tcp_cut,
 	.resume = tcp_resume,
 	.spin = tcp_spin,
+	.stop = tcp_stop,
 };

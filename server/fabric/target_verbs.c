@@ -409,8 +409,6 @@ static void rdma_cut(struct daemon *daemon, struct session *session)
 		verbs_link_close(link);
 }
 
-const struct target target_rdma = { .name = "rdma", .grant = rdma_grant, .cut = rdma_cut };
-
 int rdma_start(struct daemon *daemon, const struct ps_verbs *verbs,
                const struct rdma_options *options)
 {
@@ -439,3 +437,10 @@ void rdma_stop(struct daemon *daemon)
 	free(daemon->rdma);
 	daemon->rdma = NULL;
 }
+
+const struct target target_rdma = {
+	.name = "rdma",
+	.grant = rdma_grant,
+	.cut = rdma_cut,
+	.stop = rdma_stop,
+};

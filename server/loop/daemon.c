@@ -17,14 +17,9 @@ enum {
 	FLUSH_US = 100000, /* between two tries to write what the log's reader did not take */
 };
 
-static const struct target *const targets[] = {
-	&target_tcp,
-	&target_shm,
-#if PERSEAS_RDMA
-	&target_rdma,
-#endif
-	NULL,
-};
+#define TARGET(name) &target_##name,
+static const struct target *const targets[] = { TARGETS(TARGET) NULL };
+#undef TARGET
 
 uint64_t daemon_now_ns(void)
 {
@@ -168,10 +163,9 @@ void daemon_end_sessions(struct daemon *daemon)
 	lanes_stop(daemon);
 	daemon_unlisten(daemon);
 	connections_close(daemon);
-	data_links_close(daemon);
-#if PERSEAS_RDMA
-	rdma_stop(daemon);
-#endif
+	for (const struct target *const *target = targets; *target; target++)
+		if ((*target)->stop)
+			(*target)->stop(daemon);
 }
 
 void daemon_free(struct daemon *daemon)

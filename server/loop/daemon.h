@@ -185,10 +185,8 @@ bool connection_address(const struct session *session, struct sockaddr_storage *
 
 /* target_tcp.c: takes a stream whose first four bytes were PS_DATA_MAGIC. identity: the name in
  * session.identity. */
-extern const struct target target_tcp;
 void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *peer,
                  const char *identity, const char *origin);
-void data_links_close(struct daemon *daemon);
 /* Closes those of which a lane's thread has seen the end. */
 void data_links_end(struct daemon *daemon);
 uint8_t *data_buffer(void); /* of a lane; NULL: out of memory */
@@ -201,7 +199,6 @@ bool data_link_moved(const struct data_link *link);
 bool data_link_serve(struct data_link *link);
 
 /* target_shm.c */
-extern const struct target target_shm;
 /* A pidfd of the process at the other end of a Unix socket, -1: it cannot be told. */
 int shm_process(int fd);
 /* False only when the process is known to have ended. */
@@ -211,7 +208,6 @@ struct holder *shm_holder(int pidfd);
 ssize_t shm_send(int fd, const void *bytes, size_t len, const int *fds, unsigned count);
 
 /* target_verbs.c */
-extern const struct target target_rdma;
 /* verbs: whose calls are made; NULL: rdma-core's. Looks for the host's devices, which may also come
  * later. -1: out of memory. */
 int rdma_start(struct daemon *daemon, const struct ps_verbs *verbs,

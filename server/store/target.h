@@ -24,6 +24,24 @@ struct target {
 	void (*resume)(struct daemon *daemon);
 	/* Moves data paths on without waiting, while the loop spins. True: something moved. */
 	bool (*spin)(struct daemon *daemon);
+	/* Ends all data paths, and gives back what the fabric has: sessions are over, and no other
+	 * begins. It may be called again, and where nothing was begun. */
+	void (*stop)(struct daemon *daemon);
 };
+
+/* The fabrics of the daemon. A row X(NAME) declares target_NAME, and makes daemon.c ask it. */
+#if PERSEAS_RDMA
+#define TARGETS_RDMA(X) X(rdma)
+#else
+#define TARGETS_RDMA(X)
+#endif
+#define TARGETS(X) \
+	X(tcp)     \
+	X(shm)     \
+	TARGETS_RDMA(X)
+
+#define TARGET_DECLARED(name) extern const struct target target_##name;
+TARGETS(TARGET_DECLARED)
+#undef TARGET_DECLARED
 
 #endif
