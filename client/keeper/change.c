@@ -258,6 +258,8 @@ static int admit(struct perseas *p, uint32_t answered, uint32_t live)
 	return rc ? over(p, rc, text) : 0;
 }
 
+static const char saves[] = "the store is open for salvage: its roster stays as it is";
+
 int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wanted,
                     const uint8_t *id)
 {
@@ -267,6 +269,8 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 	memset(c, 0, sizeof(*c));
 	if (id)
 		memcpy(c->id, id, PS_ID_SIZE);
+	if (p->salvage)
+		return over(p, PERSEAS_ESALVAGE, saves);
 	if (wanted->kind < PERSEAS_ROSTER_ADD || wanted->kind > PERSEAS_ROSTER_REPLACE ||
 	    (wanted->kind != PERSEAS_ROSTER_ADD && !wanted->address) ||
 	    (wanted->kind != PERSEAS_ROSTER_REMOVE && !wanted->with))

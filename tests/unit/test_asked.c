@@ -107,21 +107,21 @@ static void what_was_asked_before_counts_for_nothing(void **state)
 	assert_int_equal(perseas_close(second), 0);
 }
 
-static Perseas__Order an_order(uint8_t *id)
+static Perseas__Order an_order(uint8_t *id, const char *address)
 {
 	Perseas__Order order = PERSEAS__ORDER__INIT;
 
 	order.id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
 	order.kind = PERSEAS__ORDER_KIND__ORDER_REMOVE;
-	order.address = (char *)"192.0.2.1:7170";
+	order.address = (char *)address;
 	return order;
 }
 
 /* What the owner is told by one mirror's answer to a sign of life. */
-static void hear_order(struct owner *o, unsigned mirror, uint8_t id)
+static void hear_order(struct owner *o, unsigned mirror, uint8_t id, const char *address)
 {
 	uint8_t bytes[PS_ID_SIZE] = { id };
-	Perseas__Order order = an_order(bytes);
+	Perseas__Order order = an_order(bytes, address);
 	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
 	struct why why;
 
@@ -129,8 +129,10 @@ static void hear_order(struct owner *o, unsigned mirror, uint8_t id)
 	request.order = &order;
 	assert_int_equal(store_order(o->d->mirrors[mirror].stores, &request, &why), 0);
 	o->p->pulse_at = 0;
+	ps_admin_enter(o->p);
 	ps_pulse(o->p, ps_now(o->p));
 	ps_pulse(o->p, ps_now(o->p));
+	ps_admin_leave(o->p);
 	assert_int_equal(o->p->change.stage, PS_CHANGE_NONE);
 }
 
@@ -139,12 +141,25 @@ static void an_order_is_carried_out_once(void **state)
 {
 	struct owner *o = *state;
 
-	hear_order(o, 0, 1);
+	hear_order(o, 0, 1, "192.0.2.1:7170");
 	assert_int_equal(o->p->change.id[0], 1);
-	hear_order(o, 1, 2);
+	hear_order(o, 1, 2, "192.0.2.1:7170");
 	assert_int_equal(o->p->change.id[0], 2);
-	hear_order(o, 2, 1);
+	hear_order(o, 2, 1, "192.0.2.1:7170");
 	assert_int_equal(o->p->change.id[0], 2);
+}
+
+/* Whoever saves a store has it open for reading alone, and a live owner is what operators see. */
+static void an_owner_that_saves_changes_no_roster(void **state)
+{
+	struct owner *o = *state;
+
+	assert_int_equal(owner_open(o, PERSEAS_SALVAGE), 0);
+	hear_order(o, 0, 1, "sim://2");
+	assert_int_equal(o->p->change.id[0], 1);
+	assert_int_equal(o->p->change.code, PERSEAS_ESALVAGE);
+	owner_reopen(o);
+	assert_int_equal(o->p->members, 3);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
@@ -195,6 +210,7 @@ int main(void)
 		cmocka_unit_test(signs_of_progress_grow),
 		TEST(what_was_asked_before_counts_for_nothing),
 		TEST(an_order_is_carried_out_once),
+		TEST(an_owner_that_saves_changes_no_roster),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
