@@ -12,25 +12,33 @@
  * the new one hold all that was acknowledged; this needs no W of the old one, so that a dead
  * mirror of three can be replaced where W is three. Of two, the one that is left cannot be seen by
  * an open through the other: the operator must say that it is gone.
+ *
+ * All of it is done with admin, and a stage is left with the lock, too.
  */
 #ifndef PERSEAS_CLIENT_CHANGE_H
 #define PERSEAS_CLIENT_CHANGE_H
 
 #include "../core/handle.h"
+#include "../core/states.h"
 
-/* Begins a change; id is that of the order, or NULL. Admin. 0, or a code with its text in
- * p->change. */
+extern const struct ps_states ps_change_stages;
+
+/* Are the handle's rosters what they are in the stage of its change? */
+bool ps_change_is_sound(const struct perseas *p);
+
+/* Begins a change, where none goes on; id is that of the order, or NULL. 0, or a code with its text
+ * in p->change. */
 int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wanted,
                     const uint8_t *id);
 
-/* Takes the change back that goes on. Admin. 0; or EBUSY (it is decided) or EINVAL (there is none),
+/* Takes the change back that goes on. 0; or EBUSY (it is decided) or EINVAL (there is none),
  * with a text. */
 int ps_change_cancel(struct perseas *p, char *text, size_t size);
 
-/* The same, by an order; its result is that of the change. One for another change waits. Admin. */
+/* The same, by an order; its result is that of the change. One for another change waits. */
 void ps_change_obey_cancel(struct perseas *p, const uint8_t *id);
 
-/* Goes on, as far as it goes without waiting. Admin. */
+/* Goes on, as far as it goes without waiting. */
 void ps_change_step(struct perseas *p, uint64_t now);
 
 /* Until when there is nothing to do for it: PS_NEVER when none goes on. */

@@ -156,8 +156,10 @@ static void take_out(struct sim_world *w, void *arg, uint64_t ticket)
 	}
 	h->until = w->now + LEAVES;
 	sim_trace(w, "mirror %u is to leave the roster", h->wiped->index);
+	p->admin = true;
 	if (ps_change_begin(p, &wanted, NULL))
 		sim_fail(w, "no change is begun: %s", p->change.text);
+	p->admin = false;
 	p->env->ops->wake(p->env, PS_KEEPER);
 	look_at_change(w, h, 0);
 }

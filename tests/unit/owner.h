@@ -6,6 +6,7 @@
 
 #include "../support/env_direct.h"
 #include "../../client/core/handle.h"
+#include "../../client/keeper/change.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -169,6 +170,17 @@ static inline int owner_put_fenced(struct owner *o, unsigned offset, unsigned le
 	o->d->on_pause_arg = o;
 	rc = owner_put(o, offset, length, value);
 	o->d->on_pause = NULL;
+	return rc;
+}
+
+/* A change of the roster is begun, as perseas_roster does; the test goes the keeper's rounds. */
+static inline int owner_change(struct owner *o, const struct perseas_roster_change *wanted)
+{
+	int rc;
+
+	ps_admin_enter(o->p);
+	rc = ps_change_begin(o->p, wanted, NULL);
+	ps_admin_leave(o->p);
 	return rc;
 }
 

@@ -4,7 +4,6 @@
  */
 #include "roster_rig.h"
 
-#include "../../client/keeper/change.h"
 #include "../../client/command/ask/owner_report.h"
 #include "../../client/core/mirror.h"
 #include "../../server/store/store_private.h"
@@ -55,7 +54,7 @@ static void who_leaves_counts_until_the_change_is_settled(void **state)
 	struct desk desk;
 
 	(void)state;
-	assert_int_equal(ps_change_begin(o->p, &wanted, NULL), 0);
+	assert_int_equal(owner_change(o, &wanted), 0);
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	for (unsigned rounds = 0; o->p->change.stage != PS_CHANGE_JOINT; rounds++) {
 		assert_true(rounds < ROUNDS);

@@ -4,7 +4,6 @@
  */
 #include "owner.h"
 
-#include "../../client/keeper/change.h"
 #include "../../server/store/access.h"
 
 enum { TOLD_MAX = 128 };
@@ -232,7 +231,7 @@ static void a_roster_changes(void **state)
 	struct told *told = *state;
 	struct owner *o = told->o;
 
-	assert_int_equal(ps_change_begin(o->p, &wanted, NULL), 0);
+	assert_int_equal(owner_change(o, &wanted), 0);
 	for (unsigned rounds = 0; o->p->change.stage != PS_CHANGE_NONE; rounds++) {
 		assert_true(rounds < 100);
 		direct_keep(o->d, o->p);

@@ -5,7 +5,6 @@
  */
 #include "roster_rig.h"
 
-#include "../../client/keeper/change.h"
 #include "../../client/core/mirror.h"
 
 /* The change is begun, as perseas_roster does; the test goes the keeper's rounds itself. */
@@ -13,7 +12,7 @@ static int change(struct owner *o, int kind, const char *address, const char *wi
 {
 	const struct perseas_roster_change wanted = { kind, address, with, acks, 0 };
 
-	return ps_change_begin(o->p, &wanted, NULL);
+	return owner_change(o, &wanted);
 }
 
 static int replace_gone(struct owner *o, bool gone)
@@ -21,7 +20,7 @@ static int replace_gone(struct owner *o, bool gone)
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
 		                                      0, gone };
 
-	return ps_change_begin(o->p, &wanted, NULL);
+	return owner_change(o, &wanted);
 }
 
 static bool over(struct owner *o)

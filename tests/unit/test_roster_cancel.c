@@ -5,14 +5,13 @@
  */
 #include "roster_rig.h"
 
-#include "../../client/keeper/change.h"
 #include "../../client/core/mirror.h"
 
 static void change(struct owner *o, int kind, const char *address, const char *with)
 {
 	const struct perseas_roster_change wanted = { kind, address, with, 0, 0 };
 
-	assert_int_equal(ps_change_begin(o->p, &wanted, NULL), 0);
+	assert_int_equal(owner_change(o, &wanted), 0);
 }
 
 /* The keeper goes its rounds until the change is there. */
@@ -28,8 +27,12 @@ static void keep_until(struct owner *o, enum ps_change_stage stage)
 static int cancel(struct owner *o)
 {
 	char text[256] = "";
+	int rc;
 
-	return ps_change_cancel(o->p, text, sizeof(text));
+	ps_admin_enter(o->p);
+	rc = ps_change_cancel(o->p, text, sizeof(text));
+	ps_admin_leave(o->p);
+	return rc;
 }
 
 /* The first mirror is to leave, and another dies just when both rosters begin to count. */
@@ -250,7 +253,7 @@ static void test_the_mark_counts_on_w_of_the_new_one(void **state)
 	struct owner *o = begin(1, 1);
 
 	(void)state;
-	assert_int_equal(ps_change_begin(o->p, &two, NULL), 0);
+	assert_int_equal(owner_change(o, &two), 0);
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	o->d->mirrors[1].break_skip = 1;
 	keep_until(o, PS_CHANGE_MARKED);

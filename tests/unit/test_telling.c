@@ -5,7 +5,6 @@
  */
 #include "roster_rig.h"
 
-#include "../../client/keeper/change.h"
 #include "../../client/core/mirror.h"
 #include "../../client/keeper/pulse.h"
 #include "../../client/keeper/roster.h"
@@ -36,7 +35,7 @@ static uint64_t replace(struct owner *o, unsigned mirror, enum ps_change_stage h
 		                                      0, 0 };
 	uint64_t start, rounds = 0;
 
-	assert_int_equal(ps_change_begin(o->p, &wanted, NULL), 0);
+	assert_int_equal(owner_change(o, &wanted), 0);
 	start = o->d->now;
 	while (o->p->change.stage != PS_CHANGE_NONE) {
 		assert_true(++rounds < ROUNDS);

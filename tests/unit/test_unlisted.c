@@ -3,7 +3,6 @@
  * seemed to be lost when it was looked for.
  */
 #include "owner.h"
-#include "../../client/keeper/change.h"
 
 enum { ROUNDS = 1000 };
 
@@ -35,7 +34,7 @@ static void an_image_that_left_the_roster_is_no_candidate(void **state)
 	(void)state;
 	o->options.acks = 2;
 	owner_begin(o);
-	assert_int_equal(ps_change_begin(o->p, &leave, NULL), 0);
+	assert_int_equal(owner_change(o, &leave), 0);
 	for (unsigned rounds = 0; o->p->change.stage != PS_CHANGE_NONE; rounds++) {
 		assert_true(rounds < ROUNDS);
 		direct_keep(o->d, o->p);

@@ -1,0 +1,66 @@
+/*
+ * change_wait.c - perseas_roster: begins a change of the roster, or takes one back, and waits until
+ * the keeper has carried that out. Only waiting happens here: the stages are change.c's.
+ */
+#include "change.h"
+#include "../core/mirror.h"
+
+#define LOOK ps_ms(500) /* how often one who waits looks whether the store is fenced */
+
+/* Waits for the end of a change, or of its stage `only`. */
+static int await(struct perseas *p, enum ps_change_stage only)
+{
+	const struct ps_change *c = &p->change;
+	int rc = 0;
+
+	pthread_mutex_lock(&p->lock);
+	while (only == PS_CHANGE_NONE ? c->stage != only : c->stage == only) {
+		rc = ps_fenced(p) ? ps_fail_fenced(p) : 0;
+		if (rc)
+			break;
+		p->waiters++;
+		p->env->ops->wait(p->env, &p->progress, &p->lock, ps_now(p) + LOOK);
+		p->waiters--;
+	}
+	if (!rc && only == PS_CHANGE_NONE && c->code)
+		rc = ps_fail(p, c->code, "%s", c->text);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+/* A cancel may come while another thread waits for the change. */
+static int cancel(struct perseas *p)
+{
+	char text[sizeof(p->change.text)];
+	int rc;
+
+	ps_admin_enter(p);
+	rc = ps_change_cancel(p, text, sizeof(text));
+	if (rc)
+		ps_fail(p, rc, "%s", text);
+	ps_admin_leave(p);
+	return rc ? rc : await(p, PS_CHANGE_CANCELLING);
+}
+
+int perseas_roster(perseas_t *p, const struct perseas_roster_change *change)
+{
+	int rc;
+
+	if (!p || !change)
+		return ps_fail(p, PERSEAS_EINVAL, "roster needs a handle and a change");
+	pthread_mutex_lock(&p->lock);
+	rc = p->salvage || ps_fenced(p) ? ps_ready(p) : 0;
+	pthread_mutex_unlock(&p->lock);
+	if (rc)
+		return rc;
+	if (change->kind == PERSEAS_ROSTER_CANCEL)
+		return cancel(p);
+	ps_admin_enter(p);
+	if (p->change.stage != PS_CHANGE_NONE)
+		rc = ps_fail(p, PERSEAS_EBUSY, "another change of the roster is not over: %s",
+		             p->change.text);
+	else if (ps_change_begin(p, change, NULL))
+		rc = ps_fail(p, p->change.code, "%s", p->change.text);
+	ps_admin_leave(p);
+	return rc ? rc : await(p, PS_CHANGE_NONE);
+}

@@ -1,0 +1,188 @@
+/*
+ * plan.c - who leaves the roster, who joins it, and W afterwards (plan.h). A member that leaves is
+ * found by its address, among the handle's mirrors or in the roster alone.
+ */
+#include "plan.h"
+
+#include "admission.h"
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+#include "roster.h"
+#include "../../proto/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct ps_mirror *member_at(struct perseas *p, const char *address)
+{
+	for (size_t k = 0; k < p->roster->n_members; k++) {
+		const Perseas__Member *member = p->roster->members[k];
+
+		for (unsigned i = 0; i < p->mirror_count; i++) {
+			struct ps_mirror *m = &p->mirrors[i];
+
+			if (m->votes && ps_id_equal(member->image_id, m->image_id) &&
+			    (!strcmp(member->address, address) ||
+			     !strcmp(m->address.text, address)))
+				return m;
+		}
+	}
+	return NULL;
+}
+
+/* A member that is not among the handle's mirrors can leave the roster all the same. */
+static const Perseas__Member *listed_at(const struct perseas *p, const char *address)
+{
+	for (size_t k = 0; k < p->roster->n_members; k++)
+		if (!strcmp(p->roster->members[k]->address, address))
+			return p->roster->members[k];
+	return NULL;
+}
+
+/* The member's image, as the roster lists it now; NULL: it is not there. */
+static const uint8_t *leaving(struct perseas *p)
+{
+	const struct ps_change *c = &p->change;
+	const Perseas__Member *member = listed_at(p, c->address);
+
+	if (c->old)
+		return c->old->image_id;
+	return member ? member->image_id.data : NULL;
+}
+
+static int take_out(struct perseas *p, const char *address, bool gone, char *text, size_t size)
+{
+	struct ps_change *c = &p->change;
+
+	c->leaves = true;
+	c->gone = gone;
+	snprintf(c->address, sizeof(c->address), "%.255s", address);
+	c->old = member_at(p, address);
+	if (leaving(p))
+		return 0;
+	ps_text_format(text, size, "the roster has no mirror %s: perseas roster shows it", address);
+	return PERSEAS_EINVAL;
+}
+
+/* The new mirror gets a place here; the keeper will copy to it. */
+static int bring_in(struct perseas *p, const char *with, char *text, size_t size)
+{
+	struct ps_change *c = &p->change;
+	struct ps_address address;
+	struct ps_error error = { 0 };
+
+	if (ps_address_parse(with, &address, &error)) {
+		ps_text_format(text, size, "%s", error.text);
+		return error.code;
+	}
+	if (member_at(p, address.text) || listed_at(p, address.text)) {
+		ps_text_format(text, size, "%s is in the roster already", address.text);
+		return PERSEAS_EINVAL;
+	}
+	pthread_mutex_lock(&p->lock);
+	c->new = ps_mirror_add(p, &address);
+	if (c->new) {
+		c->new->joins = c->new->known = true;
+		p->env->ops->random(p->env, c->new->image_id, PS_ID_SIZE);
+		ps_quorum_renew(p);
+	}
+	pthread_mutex_unlock(&p->lock);
+	if (c->new)
+		return 0;
+	snprintf(text, size, "a store has 16 mirrors at most");
+	return PERSEAS_ELIMIT;
+}
+
+/* How many members there will be, and W. */
+static int check_size(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
+                      size_t size)
+{
+	struct ps_change *c = &p->change;
+	const bool joins = wanted->kind != PERSEAS_ROSTER_REMOVE;
+	const unsigned members = p->members + joins - c->leaves;
+
+	if (!members || wanted->acks > members) {
+		snprintf(text, size,
+		         members ? "%u mirrors cannot give %u acknowledgements"
+		                 : "a store needs a mirror: replace the only one instead",
+		         members, wanted->acks);
+		return PERSEAS_EINVAL;
+	}
+	c->acks = wanted->acks ? wanted->acks : p->acks;
+	if (c->acks > members)
+		c->acks = members / 2 + 1;
+	return 0;
+}
+
+static bool is_well_formed(const struct perseas_roster_change *wanted)
+{
+	return wanted->kind >= PERSEAS_ROSTER_ADD && wanted->kind <= PERSEAS_ROSTER_REPLACE &&
+	       (wanted->kind == PERSEAS_ROSTER_ADD || wanted->address) &&
+	       (wanted->kind == PERSEAS_ROSTER_REMOVE || wanted->with);
+}
+
+int ps_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
+                 size_t size)
+{
+	int rc = 0;
+
+	ps_assert_admin(p);
+	if (!is_well_formed(wanted)) {
+		snprintf(text, size, "a change adds, removes or replaces a mirror");
+		return PERSEAS_EINVAL;
+	}
+	if (wanted->kind != PERSEAS_ROSTER_ADD)
+		rc = take_out(p, wanted->address, wanted->gone, text, size);
+	if (!rc)
+		rc = check_size(p, wanted, text, size);
+	if (!rc && wanted->kind != PERSEAS_ROSTER_REMOVE)
+		rc = bring_in(p, wanted->with, text, size);
+	return rc;
+}
+
+Perseas__Roster *ps_plan_roster(struct perseas *p)
+{
+	const struct ps_change *c = &p->change;
+	Perseas__Roster *roster = ps_roster_copy(p->roster);
+
+	if (!roster)
+		return NULL;
+	if (c->new && !ps_roster_add(roster, c->new->address.text, c->new->image_id)) {
+		ps_roster_free(&roster);
+		return NULL;
+	}
+	if (c->leaves && leaving(p))
+		ps_roster_remove(roster, leaving(p));
+	roster->acks = c->acks;
+	roster->epoch = p->epoch;
+	roster->version = p->roster->version + 1;
+	return roster;
+}
+
+uint32_t ps_plan_reach(const struct perseas *p, uint32_t told)
+{
+	const struct ps_change *c = &p->change;
+
+	return c->gone && c->old && p->members == 2 ? told | ps_bit(p, c->old) : told;
+}
+
+int ps_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *text, size_t size)
+{
+	struct ps_change *c = &p->change;
+	Perseas__Roster *next = ps_plan_roster(p);
+	const struct ps_admission asked = {
+		.next = next,
+		.answered = ps_plan_reach(p, answered),
+		.live = live,
+		.cures = c->leaves && !(c->old && live & ps_bit(p, c->old)),
+	};
+	int rc;
+
+	if (!next) {
+		snprintf(text, size, "out of memory");
+		return PERSEAS_ENOMEM;
+	}
+	rc = ps_change_admit(p, &asked, text, size);
+	ps_roster_free(&next);
+	return rc;
+}
