@@ -198,8 +198,10 @@ uint32_t ps_round_await(struct perseas *p, const struct ps_round *round, uint64_
 void ps_round_receive(struct perseas *p, struct ps_round *round, uint64_t until_ns);
 
 /* Asks the mirrors of a set what they have of the store, on a connection that is made where there
- * is none. Sets up all of *round. */
-void ps_round_status(struct perseas *p, uint32_t set, struct ps_round *round, uint64_t until_ns);
+ * is none. to_open: those whose address asks for RDMA refuse it where they offer none. Sets up all
+ * of *round. */
+void ps_round_status(struct perseas *p, uint32_t set, bool to_open, struct ps_round *round,
+                     uint64_t until_ns);
 void ps_round_free(struct ps_round *round); /* replies, and descriptors not taken */
 
 /* One request, whose answer holds nothing that is wanted, to the mirrors of a set at the same time.

@@ -164,7 +164,7 @@ static void look(struct perseas *p, uint32_t set)
 		    (ps_session_under_way(m) || (m->control && p->env->ops->ended(m->control))))
 			ps_mirror_disconnect(p, m);
 	}
-	ps_round_status(p, set, &round, ps_now(p) + ANSWER_WITHIN);
+	ps_round_status(p, set, false, &round, ps_now(p) + ANSWER_WITHIN);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (round.ask[i])
 			take_status(p, &p->mirrors[i], round.replies[i], &round.errors[i]);

@@ -137,21 +137,26 @@ void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns)
 	ps_round_receive(p, round, until_ns);
 }
 
-void ps_round_status(struct perseas *p, uint32_t set, struct ps_round *round, uint64_t until_ns)
+void ps_round_status(struct perseas *p, uint32_t set, bool to_open, struct ps_round *round,
+                     uint64_t until_ns)
 {
-	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__StatusRequest asks[2] = { PERSEAS__STATUS_REQUEST__INIT,
+		                           PERSEAS__STATUS_REQUEST__INIT };
+	Perseas__Request requests[2] = { PERSEAS__REQUEST__INIT, PERSEAS__REQUEST__INIT };
 
-	ask.store = p->store;
-	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
-	request.status = &ask;
+	asks[true].rdma = true;
+	for (unsigned rdma = 0; rdma < 2; rdma++) {
+		asks[rdma].store = p->store;
+		requests[rdma].body_case = PERSEAS__REQUEST__BODY_STATUS;
+		requests[rdma].status = &asks[rdma];
+	}
 	memset(round->ask, 0, sizeof(round->ask));
 	memset(round->errors, 0, sizeof(round->errors));
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		round->ask[i] = set >> i & 1;
-		round->requests[i] = round->ask[i] ? &request : NULL;
+		round->requests[i] = &requests[to_open && m->address.route == PS_ROUTE_RDMA];
 		if (round->ask[i] && !m->control)
 			m->control = p->env->ops->connect(p->env, &m->address, &round->errors[i]);
 	}

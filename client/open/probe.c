@@ -44,7 +44,7 @@ static void ask_from(struct perseas *p, unsigned first)
 		forget(p, &p->mirrors[i]);
 		set |= (uint32_t)1 << i;
 	}
-	ps_round_status(p, set, &round, ps_answer_by(p));
+	ps_round_status(p, set, true, &round, ps_answer_by(p));
 	for (unsigned i = first; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 

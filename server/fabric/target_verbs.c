@@ -347,14 +347,12 @@ static int add_keys(struct verbs_domain *domain, struct session *session, Persea
 	return 0;
 }
 
-/* The port at which the owner can connect, or NULL with target->trouble. */
-static struct verbs_port *offer(struct verbs_target *target, struct session *session,
-                                Perseas__Grant *grant)
+/* The port at the address that the session came to, or NULL with target->trouble. */
+static struct verbs_port *session_port(struct verbs_target *target, struct session *session)
 {
 	struct sockaddr_storage local, address;
-	struct verbs_port *port;
-	struct verbs_domain *domain;
 
+	target->trouble[0] = '\0';
 	if (!target->options.on) {
 		snprintf(target->trouble, sizeof(target->trouble),
 		         "its daemon was started with --rdma off");
@@ -363,7 +361,24 @@ static struct verbs_port *offer(struct verbs_target *target, struct session *ses
 	if (!connection_address(session, &local) || channel_open(target) < 0)
 		return NULL;
 	plain_address(&local, &address);
-	port = port_open(target, &address);
+	return port_open(target, &address);
+}
+
+static bool rdma_offers(struct daemon *daemon, struct session *session, char *why, size_t size)
+{
+	if (!daemon->rdma || session_port(daemon->rdma, session))
+		return daemon->rdma != NULL;
+	ps_text_format(why, size, "%s", daemon->rdma->trouble);
+	return false;
+}
+
+/* The port at which the owner can connect, or NULL with target->trouble. */
+static struct verbs_port *offer(struct verbs_target *target, struct session *session,
+                                Perseas__Grant *grant)
+{
+	struct verbs_port *port = session_port(target, session);
+	struct verbs_domain *domain;
+
 	if (!port)
 		return NULL;
 	domain = verbs_domain_open(target, session->store, port->device);
@@ -377,7 +392,6 @@ static void rdma_grant(struct daemon *daemon, struct session *session, Perseas__
 
 	if (!target || !session->rdma)
 		return;
-	target->trouble[0] = '\0';
 	port = offer(target, session, grant);
 	if (port) {
 		grant->rdma_port = port->number;
@@ -441,6 +455,7 @@ void rdma_stop(struct daemon *daemon)
 const struct target target_rdma = {
 	.name = "rdma",
 	.grant = rdma_grant,
+	.offers = rdma_offers,
 	.cut = rdma_cut,
 	.stop = rdma_stop,
 };

@@ -74,6 +74,11 @@ static void session_offer(struct session *session, Perseas__Grant *grant)
 	daemon_grant(connection_of(session)->daemon, session, grant);
 }
 
+static bool session_offers_rdma(struct session *session, char *why, size_t size)
+{
+	return daemon_offers_rdma(connection_of(session)->daemon, session, why, size);
+}
+
 static bool session_fits(const struct session *session)
 {
 	return crowd_owner_fits(&((const struct connection *)session)->daemon->crowd);
@@ -99,6 +104,7 @@ const struct session_ops connection_session = {
 	.silent_ms = session_silent_ms,
 	.clock_ns = session_clock_ns,
 	.grant = session_offer,
+	.offers_rdma = session_offers_rdma,
 	.fits = session_fits,
 };
 

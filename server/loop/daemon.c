@@ -5,6 +5,8 @@
  */
 #include "daemon.h"
 
+#include "../../proto/base/text.h"
+
 #include <assert.h>
 #include <event2/event.h>
 #include <stdlib.h>
@@ -43,6 +45,19 @@ void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant
 	for (const struct target *const *target = targets; *target; target++)
 		if ((*target)->grant)
 			(*target)->grant(daemon, session, grant);
+}
+
+bool daemon_offers_rdma(struct daemon *daemon, struct session *session, char *why, size_t size)
+{
+	char trouble[512] = "its perseasd was built without RDMA";
+
+	for (const struct target *const *target = targets; *target; target++)
+		if ((*target)->offers &&
+		    (*target)->offers(daemon, session, trouble, sizeof(trouble)))
+			return true;
+	ps_text_format(why, size, "it offers no RDMA: %s. Over TCP its address begins with tcp://",
+	               trouble);
+	return false;
 }
 
 /* Owners' events do not wait for more than one of the others'. */

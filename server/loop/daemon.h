@@ -122,6 +122,8 @@ struct log_limit *daemon_refuse(struct daemon *daemon, enum refusal refusal);
 void daemon_tell_crowded(struct daemon *daemon, const char *peer);
 /* Adds to a grant what the fabrics offer. */
 void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
+/* Could the session go over RDMA? If not, `why` becomes the reason. */
+bool daemon_offers_rdma(struct daemon *daemon, struct session *session, char *why, size_t size);
 /* TLS for the connections that come from now on, from these files. -1, with a sentence in why: what
  * was there before is kept. */
 int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, char *why,

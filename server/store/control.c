@@ -46,6 +46,13 @@ static int answer_list(struct call *call, Perseas__ListReply *reply)
 static int answer_status(struct call *call, const Perseas__StatusRequest *request,
                          Perseas__StatusReply *reply)
 {
+	struct session *session = call->session;
+
+	/* Known before anything is made or claimed, and whether there is such a store or not. */
+	if (request->rdma &&
+	    (!session->ops || !session->ops->offers_rdma ||
+	     !session->ops->offers_rdma(session, call->why->text, sizeof(call->why->text))))
+		return -PERSEAS__STATUS__STATUS_NO_RDMA;
 	reply->status = &call->answer->status;
 	perseas__store_status__init(reply->status);
 	return store_status(call->stores, request->store, reply->status, call->why);

@@ -65,6 +65,8 @@ struct session_ops {
 	/* Adds to a grant what the fabrics of this daemon offer the session. NULL: nothing. What it
 	 * adds must last until the reply is packed. */
 	void (*grant)(struct session *session, Perseas__Grant *grant);
+	/* Could the session go over RDMA? If not, `why` becomes the reason. NULL: it could not. */
+	bool (*offers_rdma)(struct session *session, char *why, size_t size);
 	/* Is there a place for one more owner? NULL: there is. */
 	bool (*fits)(const struct session *session);
 };

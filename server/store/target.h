@@ -18,6 +18,8 @@ struct target {
 	const char *name; /* "tcp", "shm", "rdma" */
 	/* Adds what the owner needs (keys, addresses, the listener) to a grant on its way. */
 	void (*grant)(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
+	/* Could the session have a data path of this fabric? If not, `why` becomes the reason. */
+	bool (*offers)(struct daemon *daemon, struct session *session, char *why, size_t size);
 	/* Ends the session's data path; see session_ops.cut. */
 	void (*cut)(struct daemon *daemon, struct session *session);
 	/* Data paths that paused for daemon_owners_pause() go on. */

@@ -185,6 +185,7 @@ static void every_refusal_has_its_code(void **state)
 		{ PERSEAS__STATUS__STATUS_LIMIT, PERSEAS_ELIMIT },
 		{ PERSEAS__STATUS__STATUS_IO, PERSEAS_ESYSTEM },
 		{ PERSEAS__STATUS__STATUS_DENIED, PERSEAS_EDENIED },
+		{ PERSEAS__STATUS__STATUS_NO_RDMA, PERSEAS_ERDMA },
 	};
 	Perseas__Reply reply = a_reply(1, PERSEAS__REPLY__BODY__NOT_SET);
 

@@ -286,9 +286,9 @@ static void replies_out_of_range_are_refused(void **state)
 	assert_true(reply_accepted(&reply));
 	reply.body_case = PERSEAS__REPLY__BODY__NOT_SET;
 	assert_false(reply_accepted(&reply));
-	reply.status = PERSEAS__STATUS__STATUS_DENIED;
+	reply.status = PERSEAS__STATUS__STATUS_NO_RDMA;
 	assert_true(reply_accepted(&reply));
-	reply.status = (Perseas__Status)14;
+	reply.status = (Perseas__Status)15;
 	assert_false(reply_accepted(&reply));
 	reply.status = PERSEAS__STATUS__STATUS_BUSY;
 	memset(text, 'a', sizeof text);

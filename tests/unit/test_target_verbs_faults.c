@@ -236,6 +236,57 @@ static int setup_bare(void **state)
 	return fixture_setup(state);
 }
 
+/* Asks for store `name` as who would go over RDMA alone; says the refusal's reason, or "". */
+static Perseas__Status ask_for_rdma(struct fixture *fixture, int control, const char *name,
+                                    char reason[800])
+{
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Status status;
+	Perseas__Reply *reply;
+
+	ask.store = (char *)(uintptr_t)name;
+	ask.rdma = true;
+	fixture_ask(control, PERSEAS__REQUEST__BODY_STATUS, &ask);
+	reply = fixture_reply(fixture, control);
+	status = reply->status;
+	snprintf(reason, 800, "%s", reply->message);
+	fixture_done(reply);
+	return status;
+}
+
+/* Before anything is made or claimed, and also of a store that is not there. */
+static void who_needs_rdma_is_told_that_there_is_none(void **state)
+{
+	static const char *const names[] = { "bank", "nowhere" };
+	struct fixture *fixture = *state;
+	char reason[800];
+	int control;
+
+	fixture_bank(fixture);
+	control = fixture_tcp(fixture);
+	fixture_greet(fixture, control);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(ask_for_rdma(fixture, control, names[i], reason), STATUS(NO_RDMA));
+		assert_says(reason, "built without RDMA");
+	}
+	later.on = false;
+	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(ask_for_rdma(fixture, control, names[i], reason), STATUS(NO_RDMA));
+		assert_says(reason, "--rdma off");
+		assert_says(reason, "tcp://");
+	}
+	later.on = true;
+	rdma_stop(fixture->daemon);
+	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
+	assert_int_equal(ask_for_rdma(fixture, control, "bank", reason), STATUS(NO_RDMA));
+	assert_says(reason, "perseas-rxe");
+	rxe = verbs_fake_device("rxe0", "127.0.0.1");
+	assert_int_equal(ask_for_rdma(fixture, control, "bank", reason), STATUS(OK));
+	assert_int_equal(ask_for_rdma(fixture, control, "nowhere", reason), STATUS(NO_STORE));
+	close(control);
+}
+
 /* No device at all; none with the address; RDMA is switched off; its port is taken. */
 static void a_daemon_without_rdma_says_why(void **state)
 {
@@ -513,6 +564,7 @@ int main(void)
 		TEST(memory_that_cannot_be_registered_is_named),
 		TEST(a_device_with_small_regions_is_named),
 		BARE(a_daemon_without_rdma_says_why),
+		BARE(who_needs_rdma_is_told_that_there_is_none),
 		BARE(an_owner_does_not_wait_for_the_first_look_at_devices),
 		BARE(modes_are_told_to_owners),
 		TEST(the_device_tells_of_its_troubles),

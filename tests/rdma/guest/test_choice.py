@@ -66,6 +66,21 @@ def test_a_daemon_that_was_told_not_to_offers_none(mirrors):
     assert "--rdma off" in str(caught.value)
 
 
+def test_a_store_is_not_made_where_one_mirror_offers_no_rdma(mirrors, perseas):
+    """rdma:// everywhere, and one of three daemons has none: nothing is made anywhere."""
+    daemons = mirrors(2, "tcp") + mirrors(1, "tcp", ["--rdma", "off"])
+    addresses = ",".join(daemon.mirror.rdma for daemon in daemons)
+    done = perseas("create", "s", mirrors=addresses)
+    assert done.status != 0, done
+    assert daemons[2].mirror.rdma in done.err and "--rdma off" in done.err, done
+    assert perseas("ls", "--json", mirrors=daemons).out.count('"s"') == 0
+    # Over TCP it is made; the two that have RDMA are enough to open it.
+    assert perseas("create", "s", mirrors=daemons).status == 0
+    with Store("s", addresses) as store:
+        store.map("a", 4096)
+        assert fabrics("s", addresses)[:2] == ["rdma", "rdma"]
+
+
 def test_loopback_is_no_devices_address(mirrors, monkeypatch):
     """rdma://127.0.0.1 says so, 127.0.0.1 goes over tcp."""
     monkeypatch.setenv("PERSEAS_HOSTS", "127.0.0.1")
