@@ -57,29 +57,14 @@ struct bank_transfer {
 	int64_t amount;
 };
 
-/* The sequence of transfers, and what the balances must add up to after them. */
-struct bank_plan {
-	uint64_t state;
-	uint64_t done; /* transfers given out */
-	int64_t sum;   /* of their amounts */
-};
-
-void bank_plan_init(struct bank_plan *plan);
+/* The next transfer of the sequence; the plan's first sum is that of their amounts. */
+void bank_plan_next(struct work_plan *plan, struct bank_transfer *transfer);
 
 /* Skips to after transfer number `done`. */
-void bank_plan_skip(struct bank_plan *plan, uint64_t done);
-
-void bank_plan_next(struct bank_plan *plan, struct bank_transfer *transfer);
-
-/* Carries a transfer out, on plain memory. */
-void bank_post(struct bank *bank, const struct bank_transfer *transfer);
+void bank_plan_skip(struct work_plan *plan, uint64_t done);
 
 /* The tables of a bank: in memory they lie as in struct bank. */
 enum { BANK_OF_ACCOUNTS, BANK_OF_TELLERS, BANK_OF_BRANCHES, BANK_OF_HISTORY, BANK_TABLES };
-extern const struct engine_table bank_tables[BANK_TABLES];
-
-/* The same as a transaction. 0 when it is acknowledged, else what the engine said. */
-int bank_transact(struct rows *rows, const struct bank_transfer *transfer);
 
 /* The workload "debit-credit". It has one size. */
 extern const struct work bank_work;
@@ -94,11 +79,24 @@ uint64_t bank_count(const struct bank *bank);
  * Do the accounts, the tellers and the branches each add up to what the plan says, and does
  * the history end where the plan is? False: a sentence in `why`.
  */
-bool bank_check(const struct bank *bank, const struct bank_plan *plan, char *why,
-                unsigned why_size);
+bool bank_check(const struct work_plan *plan, const void *bank, char *why, unsigned why_size);
 
-/* Is every byte what `done` transfers make? False: a sentence in `why`, which is also
- * said when memory for the comparison lacks. */
-bool bank_compare(const struct bank *bank, uint64_t done, char *why, unsigned why_size);
+/* --- what tpca.c takes of it --- */
+
+/* Do so many balances add up to that? False: a sentence in `why`. */
+bool bank_check_sum(const char *name, const struct bank_balance *balances, uint64_t count,
+                    int64_t wanted, char *why, unsigned why_size);
+
+/* The number that must stand at a place of a ring of so many records after `count` of them. */
+static inline uint64_t bank_number_at(uint64_t place, uint64_t ring, uint64_t count)
+{
+	return count <= place ? 0 : (count - 1 - place) / ring * ring + place + 1;
+}
+
+/* Adds to the balance of a row. The new balance. */
+static inline int64_t bank_add(struct rows *rows, unsigned table, uint32_t id, int64_t amount)
+{
+	return rows_add_i64(rows, table, id, offsetof(struct bank_balance, balance), amount);
+}
 
 #endif

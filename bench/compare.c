@@ -3,7 +3,6 @@
  */
 #include "measure.h"
 #include "options.h"
-#include "pinger.h"
 #include "work.h"
 
 #include <errno.h>
@@ -75,45 +74,35 @@ struct contest {
 	char *configurations[CONTENDERS_MAX];
 };
 
-static int complain(const char *what, const char *why)
-{
-	fprintf(stderr, "compare: %s: %s\n", what, why);
-	return 2;
-}
-
 static int read_engines(struct contest *contest)
 {
-	char name[32];
+	const char *list = options.engines;
+	char name[LIST_WORD];
 
-	for (const char *at = options.engines; *at;) {
-		size_t len = strcspn(at, ",");
-
-		snprintf(name, sizeof(name), "%.*s", (int)len, at);
+	while (list_next(&list, name)) {
 		if (contest->count == CONTENDERS_MAX)
-			return complain("--engines", "lists more than 16");
+			return program_fail("--engines", "lists more than 16");
 		if (!(contest->ops[contest->count++] = engine_by_name(name)))
-			return complain(name, "is not an engine of this build (see --help)");
+			return program_fail(name, "is not an engine of this build (see --help)");
 		if (contest->ops[contest->count - 1] == &engine_perseas && !options.engine.mirrors)
-			return complain("--mirrors", "is missing; it lists the mirrors of perseas");
-		at += len + (at[len] == ',');
+			return program_fail("--mirrors",
+			                    "is missing; it lists the mirrors of perseas");
 	}
-	return contest->count ? 0 : complain("--engines", "is empty");
+	return 0;
 }
 
 static int read_options(struct contest *contest)
 {
 	contest->work = work_by_name(options.work);
 	if (!contest->work)
-		return complain(options.work, "is not a workload (see --help)");
+		return program_fail(options.work, "is not a workload (see --help)");
 	contest->size = options.size ? options.size : contest->work->size;
 	if (!work_bytes(contest->work, contest->size))
-		return complain("--size", contest->work->sizes);
+		return program_fail("--size", contest->work->sizes);
 	if (options.warm_up_ms == UINT32_MAX)
 		options.warm_up_ms = options.round_ms / 2;
 	options.engine.redis_port = (uint16_t)options.redis_port;
-	if (options.cpu != UINT64_MAX && pin_to_cpu((int)options.cpu))
-		return complain("--cpu", strerror(errno));
-	return read_engines(contest);
+	return program_pin(options.cpu) ? 2 : read_engines(contest);
 }
 
 /* Every engine has a folder of its own. */
@@ -126,16 +115,16 @@ static int open_run(struct contest *contest, unsigned i)
 	if (engine.dir) {
 		snprintf(path, sizeof(path), "%s/%s", engine.dir, ops->name);
 		if (mkdir(path, 0700))
-			return complain(path, strerror(errno));
+			return program_fail(path, strerror(errno));
 		engine.dir = path;
 	}
 	if (work_open(&contest->runs[i], contest->work, contest->size, ops, &engine, why))
-		return complain(ops->name, why);
-	contest->configurations[i] = strdup(
-		ops->configuration ? ops->configuration(contest->runs[i].rows.engine) : "");
+		return program_fail(ops->name, why);
+	contest->configurations[i] = strdup(contest->runs[i].rows.engine->setup);
 	contest->m[i] = measured_new(ops->name, contest->work->step, &contest->runs[i]);
-	return contest->m[i] && contest->configurations[i] ? 0
-	                                                   : complain(ops->name, strerror(errno));
+	return contest->m[i] && contest->configurations[i]
+	               ? 0
+	               : program_fail(ops->name, strerror(errno));
 }
 
 /* `count` engines from `first` on, in turn. */
@@ -153,7 +142,7 @@ static int run_rounds(struct contest *contest, unsigned first, unsigned count)
 	if (!failed)
 		return 0;
 	run = failed->ctx;
-	return complain(failed->name, rows_why(&run->rows));
+	return program_fail(failed->name, rows_why(&run->rows));
 }
 
 static int run_together(struct contest *contest)
@@ -176,21 +165,9 @@ static int run_apart(struct contest *contest)
 		if (!status)
 			status = run_rounds(contest, i, 1);
 		if (!status && (status = work_let_go(&contest->runs[i], why)))
-			complain("check", why);
+			program_fail("check", why);
 	}
 	return status;
-}
-
-/* Names of folders may hold anything. */
-static void json_text(const char *text)
-{
-	putchar('"');
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			putchar('\\');
-		putchar((unsigned char)*text < ' ' ? ' ' : *text);
-	}
-	putchar('"');
 }
 
 static void print_json(const struct contest *contest)
@@ -202,7 +179,7 @@ static void print_json(const struct contest *contest)
 	for (unsigned i = 0; i < contest->count; i++) {
 		printf("%s\"%s\": {\"survives\": \"%s\", \"configuration\": ", i ? ", " : "",
 		       contest->ops[i]->name, contest->ops[i]->survives);
-		json_text(contest->configurations[i]);
+		measured_text_json(stdout, contest->configurations[i]);
 		printf("}");
 	}
 	printf("}}\n");
@@ -225,13 +202,13 @@ static void print_text(const struct contest *contest)
 	printf("every sum and every byte is right\n");
 }
 
-static int compare(struct contest *contest)
+static int run_contest(struct contest *contest)
 {
 	char why[WORK_WHY];
 	int status = options.apart ? run_apart(contest) : run_together(contest);
 
 	if (!status && (status = work_check(contest->runs, contest->count, why)))
-		complain("check", why);
+		program_fail("check", why);
 	if (!status && options.json)
 		print_json(contest);
 	else if (!status)
@@ -251,5 +228,5 @@ int main(int argc, char **argv)
 
 	OPTIONS_PARSE(argc, argv);
 	status = read_options(&contest);
-	return status || options.dry_run ? status : compare(&contest);
+	return status || options.dry_run ? status : run_contest(&contest);
 }

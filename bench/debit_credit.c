@@ -6,15 +6,18 @@
 #include "clock.h"
 #include "measure.h"
 #include "options.h"
-#include "oracle.h"
-#include "pinger.h"
 #include "../client/perseas.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { ORACLE_SIZE = 4096 };
 
 static struct options {
 	const char *against, *oracle;
@@ -68,71 +71,47 @@ static const struct ps_option rows[] = {
 	JSON_OPTION_ROW,
 };
 
-/* A bank, what runs it, and where it is. */
-struct desk {
-	struct rows rows;
-	const struct bank *bank; /* in memory: both engines give that */
-	struct bank_plan plan;
-};
-
-static int complain(int status, const char *what, const char *why)
+static int engine_failed(const struct work_run *run)
 {
-	fprintf(stderr, "debit-credit: %s: %s\n", what, why);
-	return status;
+	if (run->rows.engine->handle)
+		fprintf(stderr, "debit-credit: %s\n", perseas_error_name(run->rows.code));
+	return program_fail(run->rows.ops->name, rows_why(&run->rows));
 }
 
-static int engine_failed(const struct desk *desk, int code)
-{
-	if (desk->rows.ops->handle(desk->rows.engine))
-		fprintf(stderr, "debit-credit: %s\n", perseas_error_name(code));
-	return complain(2, desk->rows.ops->name, rows_why(&desk->rows));
-}
-
-static int check(const struct desk *desk)
+static int check_bank(const struct work_run *run)
 {
 	char why[256];
 
-	if (bank_check(desk->bank, &desk->plan, why, sizeof(why)))
+	if (bank_check(&run->plan, run->rows.memory, why, sizeof(why)))
 		return 0;
-	return complain(1, desk->rows.ops->name, why);
+	return program_refute(run->rows.ops->name, why);
 }
 
 /* Opens the engine, and the plan at the point where its bank is. An exit status. */
-static int desk_open(struct desk *desk, const struct engine_ops *ops)
+static int open_bank(struct work_run *run, const struct engine_ops *ops)
 {
-	char why[ENGINE_WHY];
+	char why[WORK_WHY];
 	uint64_t done;
 
-	if (rows_open(&desk->rows, ops, &options.engine, bank_tables, BANK_TABLES, why))
-		return complain(2, ops->name, why);
-	desk->bank = (const struct bank *)desk->rows.memory;
-	bank_plan_init(&desk->plan);
-	done = bank_count(desk->bank);
+	if (work_attach(run, &bank_work, 1, ops, &options.engine, why))
+		return program_fail(ops->name, why);
+	done = bank_count((const struct bank *)run->rows.memory);
 	if (done == BANK_NO_COUNT)
-		return check(desk);
+		return check_bank(run);
 	if (done && !options.go_on)
-		return complain(2, options.engine.store,
-		                "it holds a bank already; give --continue, or another --store");
-	bank_plan_skip(&desk->plan, done);
-	return check(desk);
-}
-
-static int desk_step(void *ctx)
-{
-	struct desk *desk = ctx;
-	struct bank_transfer transfer;
-
-	bank_plan_next(&desk->plan, &transfer);
-	return bank_transact(&desk->rows, &transfer);
+		return program_fail(options.engine.store, "it holds a bank already; give "
+		                                          "--continue, or another --store");
+	bank_plan_skip(&run->plan, done);
+	return check_bank(run);
 }
 
 /* --- measuring ---------------------------------------------------------------------- */
 
 enum { CONTENDERS = 2 };
 
-static void print_store(const struct desk *desk)
+static void print_store(const struct work_run *run)
 {
-	struct perseas *p = desk->rows.ops->handle(desk->rows.engine);
+	struct perseas *p = run->rows.engine->handle;
 	struct perseas_stat stat;
 
 	if (!p || perseas_stat(p, &stat))
@@ -153,8 +132,6 @@ static void print_store(const struct desk *desk)
 
 static void print_measured(struct measured *const *m, unsigned count)
 {
-	struct measured_ratio rate, latency;
-
 	if (!options.json) {
 		measured_print(stdout, m, count);
 		if (count > 1)
@@ -162,37 +139,31 @@ static void print_measured(struct measured *const *m, unsigned count)
 		return;
 	}
 	measured_json_all(stdout, m, count);
-	if (count < 2)
-		return;
-	rate = measured_rate_ratio(m[0], m[1]);
-	latency = measured_latency_ratio(m[0], m[1]);
-	printf(", \"rate_ratio\": ");
-	measured_ratio_json(stdout, &rate);
-	printf(", \"p50_ratio\": ");
-	measured_ratio_json(stdout, &latency);
+	if (count > 1)
+		measured_ratios_json(stdout, m[0], m[1], "");
 }
 
-static int run_rounds(struct measured *const *m, struct desk *desks, unsigned count)
+static int run_rounds(struct measured *const *m, struct work_run *runs, unsigned count)
 {
 	double seconds = options.round_ms == UINT32_MAX ? 1 : options.round_ms / 1000.0;
 	const struct measured *failed = measure_in_turn(m, count, options.rounds, seconds,
 	                                                options.transactions);
 
 	if (failed)
-		return engine_failed(failed->ctx, failed->code);
+		return engine_failed(failed->ctx);
 	for (unsigned i = 0; i < count; i++)
-		if (check(&desks[i]))
+		if (check_bank(&runs[i]))
 			return 1;
 	return 0;
 }
 
-static void print_results(struct measured *const *m, const struct desk *desks, unsigned count)
+static void print_results(struct measured *const *m, const struct work_run *runs, unsigned count)
 {
 	if (options.json)
 		printf("{\"workload\": \"debit-credit\", ");
 	else
 		printf("debit-credit: 4 ranges, 88 bytes; %u rounds\n", m[0]->rounds);
-	print_store(&desks[0]);
+	print_store(&runs[0]);
 	print_measured(m, count);
 	if (options.json)
 		printf("}\n");
@@ -200,11 +171,11 @@ static void print_results(struct measured *const *m, const struct desk *desks, u
 		printf("the sums of accounts, tellers and branches are right\n");
 }
 
-static int measure(void)
+static int measure_banks(void)
 {
 	const struct engine_ops *ops[CONTENDERS];
 	struct measured *m[CONTENDERS] = { NULL, NULL };
-	struct desk desks[CONTENDERS] = { 0 };
+	struct work_run runs[CONTENDERS] = { 0 };
 	unsigned count = 0;
 	int status = 0;
 
@@ -213,18 +184,18 @@ static int measure(void)
 	if (options.against)
 		ops[count++] = &engine_local;
 	for (unsigned i = 0; i < count && !status; i++) {
-		status = desk_open(&desks[i], ops[i]);
-		m[i] = measured_new(ops[i]->name, desk_step, &desks[i]);
+		status = open_bank(&runs[i], ops[i]);
+		m[i] = measured_new(ops[i]->name, bank_work.step, &runs[i]);
 		if (!status && !m[i])
-			status = complain(2, ops[i]->name, strerror(errno));
+			status = program_fail(ops[i]->name, strerror(errno));
 	}
 	if (!status)
-		status = run_rounds(m, desks, count);
+		status = run_rounds(m, runs, count);
 	if (!status)
-		print_results(m, desks, count);
+		print_results(m, runs, count);
 	for (unsigned i = 0; i < count; i++) {
 		measured_free(m[i]);
-		rows_close(&desks[i].rows);
+		work_close(&runs[i]);
 	}
 	return status;
 }
@@ -233,67 +204,74 @@ static int measure(void)
 
 static volatile sig_atomic_t stopped;
 
-static void stop(int signal)
+static void note_signal(int signal)
 {
 	(void)signal;
 	stopped = 1;
 }
 
-static struct oracle *open_oracle(void)
+/*
+ * What a process that may be killed was promised: how many transactions were acknowledged, in a
+ * page of a file, which is shared with the system's cache and so outlives the process. It has
+ * nothing to do with the store that it is the witness of. It stays mapped to the end.
+ */
+static _Atomic uint64_t *open_oracle(void)
 {
-	struct oracle *oracle = oracle_open(options.oracle);
+	int fd = open(options.oracle, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	void *page = MAP_FAILED;
 
-	if (!oracle)
-		complain(2, options.oracle, strerror(errno));
-	return oracle;
+	if (fd >= 0 && !ftruncate(fd, ORACLE_SIZE))
+		page = mmap(NULL, ORACLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		program_fail(options.oracle, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return page == MAP_FAILED ? NULL : page;
 }
 
-static int run_until_stopped(struct desk *desk, struct oracle *oracle)
+static int run_until_stopped(struct work_run *run, _Atomic uint64_t *oracle)
 {
 	const bool bounded = options.round_ms && options.round_ms != UINT32_MAX;
 	uint64_t ns = bounded ? (uint64_t)options.round_ms * 1000000 : UINT64_MAX;
-	uint64_t first = desk->plan.done, start = clock_ns();
+	uint64_t first = run->plan.done, start = clock_ns();
 	uint64_t most = options.transactions ? options.transactions : UINT64_MAX;
 	uint64_t done = 0;
 	double elapsed;
 
 	while (!stopped && done < most && (done % 64 || clock_ns() - start < ns)) {
-		int code = desk_step(desk);
-
-		if (code)
-			return engine_failed(desk, code);
+		if (bank_work.step(run))
+			return engine_failed(run);
 		done++;
-		oracle_note(oracle, first + done);
+		atomic_store_explicit(oracle, first + done, memory_order_release);
 	}
 	elapsed = (double)(clock_ns() - start) / 1e9;
 	printf(options.json ? "{\"transactions\": %" PRIu64 ", \"seconds\": %.3f, \"rate\": %.0f, "
 	                      "\"total\": %" PRIu64 "}\n"
 	                    : "%" PRIu64 " transactions in %.3f s: %.0f a second; %" PRIu64
 	                      " in all\n",
-	       done, elapsed, (double)done / elapsed, desk->plan.done);
-	return check(desk);
+	       done, elapsed, (double)done / elapsed, run->plan.done);
+	return check_bank(run);
 }
 
-static int serve(void)
+static int run_with_oracle(void)
 {
-	struct sigaction on_stop = { .sa_handler = stop };
-	struct oracle *oracle = open_oracle();
-	struct desk desk = { 0 };
+	struct sigaction on_stop = { .sa_handler = note_signal };
+	_Atomic uint64_t *oracle = open_oracle();
+	struct work_run run = { 0 };
 	int status;
 
 	if (!oracle)
 		return 2;
 	sigaction(SIGTERM, &on_stop, NULL);
 	sigaction(SIGINT, &on_stop, NULL);
-	status = desk_open(&desk, &engine_perseas);
-	if (!status && desk.plan.done < oracle_read(oracle))
-		status = complain(1, options.oracle, "acknowledged transactions are missing");
+	status = open_bank(&run, &engine_perseas);
+	if (!status && run.plan.done < *oracle)
+		status = program_refute(options.oracle, "acknowledged transactions are missing");
 	if (!status) {
-		oracle_note(oracle, desk.plan.done);
-		status = run_until_stopped(&desk, oracle);
+		*oracle = run.plan.done;
+		status = run_until_stopped(&run, oracle);
 	}
-	rows_close(&desk.rows);
-	oracle_close(oracle);
+	work_close(&run);
 	return status;
 }
 
@@ -311,43 +289,42 @@ static int open_left(perseas_t **p, const struct bank **bank)
 	how.flags = options.engine.takeover ? PERSEAS_TAKEOVER : 0;
 	code = perseas_open(options.engine.store, options.engine.mirrors, &how, p);
 	if (code)
-		return complain(2, perseas_error_name(code), perseas_message(NULL));
+		return program_fail(perseas_error_name(code), perseas_message(NULL));
 	code = perseas_map(*p, options.engine.segment, 0, &memory);
 	if (code == PERSEAS_ENOSEGMENT)
 		return 0;
 	if (code)
-		return complain(2, perseas_error_name(code), perseas_message(*p));
+		return program_fail(perseas_error_name(code), perseas_message(*p));
 	*bank = memory;
 	return 0;
 }
 
 /* Holds the bank all of the first `done` transactions, and these are what was promised? */
-static int compare(const struct bank *bank, uint64_t done)
+static int compare_bank(const struct bank *bank, uint64_t done)
 {
-	char why[256];
+	char why[WORK_WHY];
 	uint64_t acked = done;
 
 	if (done == BANK_NO_COUNT)
-		return complain(1, "the bank", "its history contradicts itself");
-	if (bank && !bank_compare(bank, done, why, sizeof(why)))
-		return complain(1, "the bank", why);
+		return program_refute("the bank", "its history contradicts itself");
+	if (bank && !work_compare(&bank_work, 1, bank, done, why))
+		return program_refute("the bank", why);
 	if (options.oracle) {
-		struct oracle *oracle = open_oracle();
+		_Atomic uint64_t *oracle = open_oracle();
 
 		if (!oracle)
 			return 2;
-		acked = oracle_read(oracle);
-		oracle_close(oracle);
+		acked = *oracle;
 	}
 	if (done < acked || done > acked + 1) {
 		snprintf(why, sizeof(why), "%" PRIu64 " were acknowledged, %" PRIu64 " are there",
 		         acked, done);
-		return complain(1, "transactions", why);
+		return program_refute("transactions", why);
 	}
 	return 0;
 }
 
-static int verify(void)
+static int verify_bank(void)
 {
 	const struct bank *bank;
 	perseas_t *p = NULL;
@@ -357,7 +334,7 @@ static int verify(void)
 
 	if (!status) {
 		done = bank ? bank_count(bank) : 0;
-		status = compare(bank, done);
+		status = compare_bank(bank, done);
 	}
 	if (status != 2) {
 		printf(options.json ? "{\"transactions\": %" PRIu64 ", \"opened_ms\": %.1f, "
@@ -375,12 +352,12 @@ int main(int argc, char **argv)
 {
 	OPTIONS_PARSE(argc, argv);
 	if (options.against && strcmp(options.against, "local"))
-		return complain(2, "--against", "takes local");
+		return program_fail("--against", "takes local");
 	if (!options.engine.mirrors && (!options.against || options.oracle || options.verify))
-		return complain(2, "--mirrors", "is missing; it lists the mirrors (see --help)");
-	if (options.cpu != UINT64_MAX && pin_to_cpu((int)options.cpu))
-		return complain(2, "--cpu", strerror(errno));
+		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
+	if (program_pin(options.cpu))
+		return 2;
 	if (options.verify)
-		return verify();
-	return options.oracle ? serve() : measure();
+		return verify_bank();
+	return options.oracle ? run_with_oracle() : measure_banks();
 }

@@ -32,47 +32,63 @@ struct engine_options {
 	uint64_t spin_us;     /* 0: the library's */
 	uint32_t patience_ms; /* to wait for a commit in doubt, or for mirrors */
 	bool takeover;
-	const struct engine_table *tables; /* of an engine that keeps rows */
+	const struct engine_table *tables; /* of an engine that keeps rows; they outlive it */
 	unsigned table_count;
 	const char *dir;     /* of an engine that keeps files: an empty folder */
 	uint16_t redis_port; /* of the server on this host that has a replica */
 };
 
+enum { ENGINE_WHY = 1024, ENGINE_SETUP = 512 };
+
+/* The first member of every engine's own struct. */
+struct engine {
+	const struct engine_ops *ops;
+	const struct engine_table *tables; /* those of the options */
+	unsigned table_count;
+	bool loading;             /* rows are put in order, before the first transaction */
+	struct perseas *handle;   /* the library's; NULL in others */
+	char setup[ENGINE_SETUP]; /* how it is set up, in a line; empty: there is nothing to say */
+	char why[ENGINE_WHY];     /* what failed last; the library's handle has its own */
+};
+
+/* What returns a number returns 0, or another number: engine_why says what is wrong then. */
 struct engine_ops {
 	const char *name;
-	/* Gives `size` bytes of transactional memory, zeros at first, in *memory. NULL on
-	 * failure, with the reason in `why` of ENGINE_WHY bytes. */
-	struct engine *(*open)(const struct engine_options *options, size_t size, void **memory,
-	                       char *why);
-	/* One transaction at a time. 0, or another number: engine_why says what is wrong. */
-	int (*begin)(struct engine *engine);
-	int (*range)(struct engine *engine, const void *addr, size_t len);
-	int (*commit)(struct engine *engine); /* 0: acknowledged */
-	const char *(*why)(const struct engine *engine);
-	/*
-	 * NULL in an engine that gives memory. `get` copies a row, with what the open transaction
-	 * put; it may stand outside of transactions, too. `put` stands inside of one. `load` fills
-	 * the tables before the first transaction, and may be NULL: then `put` does. 0, or another
-	 * number as above.
-	 */
-	int (*get)(struct engine *engine, unsigned table, uint64_t id, void *row);
-	int (*put)(struct engine *engine, unsigned table, uint64_t id, const void *row);
-	int (*load)(struct engine *engine, unsigned table, uint64_t id, const void *row);
 	/* What a committed transaction survives the end of: "nothing", "process", "host" (this
 	 * one, by a copy on another), "power". */
 	const char *survives;
-	/* How it is set up, in a line; NULL: there is nothing to say. */
-	const char *(*configuration)(const struct engine *engine);
-	/* The library's handle; NULL for others. */
-	struct perseas *(*handle)(struct engine *engine);
+	size_t size; /* of its struct, which is zeros but for `engine` when `open` is called */
+	/* Gives `size` bytes of transactional memory, zeros at first, in *memory. */
+	int (*open)(struct engine *engine, const struct engine_options *options, size_t size,
+	            void **memory);
+	/* One transaction at a time. */
+	int (*begin)(struct engine *engine);
+	int (*range)(struct engine *engine, const void *addr, size_t len);
+	int (*commit)(struct engine *engine); /* 0: acknowledged */
+	/*
+	 * NULL in an engine that gives memory. `get` copies a row, with what the open transaction
+	 * put; both stand inside of one. `read` copies so many rows from `id` on outside of
+	 * transactions; where it is NULL a transaction reads them with `get`.
+	 */
+	int (*get)(struct engine *engine, unsigned table, uint64_t id, void *row);
+	int (*put)(struct engine *engine, unsigned table, uint64_t id, const void *row);
+	int (*read)(struct engine *engine, unsigned table, uint64_t id, uint64_t count, void *rows);
+	int (*loaded)(struct engine *engine); /* after what was loaded is committed; may be NULL */
+	/* Lets go of what `open` took, also when that failed, and of what is not committed. */
 	void (*close)(struct engine *engine);
 };
 
-struct engine {
-	const struct engine_ops *ops;
-};
+/* Opens an engine. NULL on failure, with the reason in `why` of ENGINE_WHY bytes. */
+struct engine *engine_open(const struct engine_ops *ops, const struct engine_options *options,
+                           size_t size, void **memory, char *why);
+void engine_close(struct engine *engine); /* NULL is allowed */
 
-enum { ENGINE_WHY = 1024 };
+/* What failed last. */
+const char *engine_why(const struct engine *engine);
+
+/* Remembers what failed. Returns -1. */
+int engine_fail(struct engine *engine, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* libperseas over options->mirrors. */
 extern const struct engine_ops engine_perseas;
@@ -89,10 +105,11 @@ extern const struct engine_ops engine_copies;
 /* Memory, and no transactions: nothing is copied, nothing can be undone. */
 extern const struct engine_ops engine_none;
 
-/*
- * The engine of that name, NULL when there is none. Without the drivers in bench/peers/ only
- * those above have names.
- */
+/* All engines that are linked, NULL after the last: without the drivers in bench/peers/ those
+ * above. */
+extern const struct engine_ops *const engines[];
+
+/* The engine of that name, NULL when there is none. */
 const struct engine_ops *engine_by_name(const char *name);
 
 #endif

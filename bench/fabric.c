@@ -2,6 +2,7 @@
  * fabric.c - which fabric a store's mirrors are on.
  */
 #include "fabric.h"
+#include "measure.h"
 
 #include "../client/perseas.h"
 
@@ -27,18 +28,6 @@ int fabric_check(struct perseas *p, const char *asked, char *why, size_t size)
 	return 0;
 }
 
-/* Addresses are text that the caller of the program gave. */
-static void json_text(FILE *out, const char *text)
-{
-	fputc('"', out);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			fputc('\\', out);
-		fputc(*text, out);
-	}
-	fputc('"', out);
-}
-
 void fabric_json(FILE *out, struct perseas *p)
 {
 	struct perseas_mirror_stat mirror;
@@ -46,7 +35,7 @@ void fabric_json(FILE *out, struct perseas *p)
 	fprintf(out, "\"mirrors\": [");
 	for (unsigned i = 0; !perseas_mirror_stat(p, i, &mirror); i++) {
 		fprintf(out, "%s{\"address\": ", i ? ", " : "");
-		json_text(out, mirror.address);
+		measured_text_json(out, mirror.address);
 		fprintf(out, ", \"fabric\": \"%s\", \"state\": \"%s\"}", mirror.fabric,
 		        perseas_mirror_state_name(mirror.state));
 	}

@@ -43,12 +43,6 @@ static const struct ps_option rows[] = {
 	JSON_OPTION_ROW,
 };
 
-static int complain(const char *what, const char *why)
-{
-	fprintf(stderr, "host-limits: %s: %s\n", what, why);
-	return 2;
-}
-
 /* --- copying ------------------------------------------------------------------------ */
 
 struct copier {
@@ -133,11 +127,11 @@ static int disk_open(struct disk *disk)
 {
 	disk->fd = open(options.dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 	if (disk->fd < 0)
-		return complain(options.dir, strerror(errno));
+		return program_fail(options.dir, strerror(errno));
 	for (unsigned i = 0; i < FILE_PAGES; i++)
 		if (pwrite(disk->fd, disk->page, PAGE, (off_t)i * PAGE) != PAGE)
-			return complain(options.dir, strerror(errno));
-	return fsync(disk->fd) ? complain(options.dir, strerror(errno)) : 0;
+			return program_fail(options.dir, strerror(errno));
+	return fsync(disk->fd) ? program_fail(options.dir, strerror(errno)) : 0;
 }
 
 static int disk_step(void *ctx)
@@ -153,34 +147,16 @@ static int disk_step(void *ctx)
 
 /* --- all of it ---------------------------------------------------------------------- */
 
-static int run_rounds(struct measured *const *m, unsigned count)
-{
-	const struct measured *failed = measure_in_turn(m, count, options.rounds,
-	                                                options.round_ms / 1000.0, 0);
-
-	return failed ? complain(failed->name, strerror(errno)) : 0;
-}
-
-static void print(struct measured *const *m, unsigned count)
-{
-	if (!options.json) {
-		measured_print(stdout, m, count);
-		return;
-	}
-	printf("{");
-	measured_json_all(stdout, m, count);
-	printf("}\n");
-}
-
-static int measure(uint8_t *memory, struct handover *line, struct disk *disk)
+static int measure_all(uint8_t *memory, struct handover *line, struct disk *disk)
 {
 	static struct copier copiers[] = {
 		{ .size = 4 << 10 }, { .size = 64 << 10 }, { .size = 1 << 20 }, { .size = AREA }
 	};
 	static const char *const names[] = { "memcpy_4k", "memcpy_64k", "memcpy_1m", "memcpy_64m" };
 	struct measured *m[CONTENDERS_MAX] = { NULL };
+	const struct measured *failed;
 	unsigned count = 0;
-	int status;
+	int status = 0;
 
 	for (unsigned i = 0; i < sizeof(copiers) / sizeof(*copiers); i++) {
 		copiers[i].from = memory;
@@ -190,12 +166,12 @@ static int measure(uint8_t *memory, struct handover *line, struct disk *disk)
 	m[count++] = measured_new("handover", handover_step, line);
 	if (disk)
 		m[count++] = measured_new("fdatasync", disk_step, disk);
-	if (measured_all(m, count))
-		status = run_rounds(m, count);
+	if (!measured_all(m, count))
+		status = program_fail("memory", strerror(errno));
+	else if ((failed = measure_in_turn(m, count, options.rounds, options.round_ms / 1000.0, 0)))
+		status = program_fail(failed->name, strerror(errno));
 	else
-		status = complain("memory", strerror(errno));
-	if (!status)
-		print(m, count);
+		measured_print_all(m, count, options.json);
 	measured_free_all(m, count);
 	return status;
 }
@@ -209,14 +185,14 @@ int main(int argc, char **argv)
 
 	OPTIONS_PARSE(argc, argv);
 	if (other_cpu((int)options.cpu) == (int)options.cpu)
-		return complain("--cpu", "another processor must be there");
+		return program_fail("--cpu", "another processor must be there");
 	if (options.dir && disk_open(&disk))
 		return 2;
 	memory = area_filled(2 * AREA, 1);
 	if (!memory || handover_start(&line))
-		return complain("memory", strerror(errno));
-	pin_to_cpu((int)options.cpu);
-	status = measure(memory, &line, options.dir ? &disk : NULL);
+		return program_fail("memory", strerror(errno));
+	program_pin(options.cpu);
+	status = measure_all(memory, &line, options.dir ? &disk : NULL);
 	handover_stop(&line);
 	return status;
 }

@@ -111,7 +111,7 @@ const struct measured *measure_in_turn(struct measured *const *m, unsigned count
 	return NULL;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_numbers(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -124,7 +124,7 @@ struct measured_ratio measured_summary(double *values, unsigned count)
 
 	if (!count)
 		return ratio;
-	qsort(values, count, sizeof(*values), compare);
+	qsort(values, count, sizeof(*values), compare_numbers);
 	ratio.least = values[0];
 	ratio.most = values[count - 1];
 	ratio.median = count % 2 ? values[count / 2]
@@ -201,7 +201,7 @@ void measured_print_ratios(FILE *out, const struct measured *a, const struct mea
 	        latency.most);
 }
 
-static void numbers_json(FILE *out, const char *name, const double *numbers, unsigned count)
+void measured_numbers_json(FILE *out, const char *name, const double *numbers, unsigned count)
 {
 	fprintf(out, "\"%s\": [", name);
 	for (unsigned i = 0; i < count; i++)
@@ -215,12 +215,12 @@ void measured_json(FILE *out, const struct measured *m)
 
 	fprintf(out, "\"%s\": {\"rounds\": %u, \"rate\": ", m->name, m->rounds);
 	measured_ratio_json(out, &rate);
-	fprintf(out, ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"p99_9_ns\": %" PRIu64,
-	        measured_latency(m, 50), measured_latency(m, 99), measured_latency(m, 99.9));
-	fprintf(out, ", \"max_ns\": %" PRIu64 ", ", m->latency.max);
-	numbers_json(out, "rates", m->rates, m->rounds);
 	fprintf(out, ", ");
-	numbers_json(out, "busy_rates", m->busy_rates, m->rounds);
+	measured_percentiles_json(out, &m->latency);
+	fprintf(out, ", \"max_ns\": %" PRIu64 ", ", m->latency.max);
+	measured_numbers_json(out, "rates", m->rates, m->rounds);
+	fprintf(out, ", ");
+	measured_numbers_json(out, "busy_rates", m->busy_rates, m->rounds);
 	fprintf(out, ", \"p50s_ns\": [");
 	for (unsigned i = 0; i < m->rounds; i++)
 		fprintf(out, "%s%" PRIu64, i ? ", " : "", m->medians[i]);
@@ -235,8 +235,49 @@ void measured_json_all(FILE *out, struct measured *const *m, unsigned count)
 	}
 }
 
+void measured_print_all(struct measured *const *m, unsigned count, bool json)
+{
+	if (!json) {
+		measured_print(stdout, m, count);
+		return;
+	}
+	printf("{");
+	measured_json_all(stdout, m, count);
+	printf("}\n");
+}
+
 void measured_ratio_json(FILE *out, const struct measured_ratio *ratio)
 {
 	fprintf(out, "{\"median\": %.6g, \"min\": %.6g, \"max\": %.6g}", ratio->median,
 	        ratio->least, ratio->most);
+}
+
+void measured_ratios_json(FILE *out, const struct measured *a, const struct measured *b,
+                          const char *behind)
+{
+	struct measured_ratio rate = measured_rate_ratio(a, b);
+	struct measured_ratio latency = measured_latency_ratio(a, b);
+
+	fprintf(out, ", \"rate_ratio%s\": ", behind);
+	measured_ratio_json(out, &rate);
+	fprintf(out, ", \"p50_ratio%s\": ", behind);
+	measured_ratio_json(out, &latency);
+}
+
+void measured_percentiles_json(FILE *out, const struct ps_histogram *latency)
+{
+	fprintf(out, "\"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"p99_9_ns\": %" PRIu64,
+	        ps_histogram_percentile(latency, 50), ps_histogram_percentile(latency, 99),
+	        ps_histogram_percentile(latency, 99.9));
+}
+
+void measured_text_json(FILE *out, const char *text)
+{
+	fputc('"', out);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', out);
+		fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+	}
+	fputc('"', out);
 }

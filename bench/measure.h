@@ -68,9 +68,22 @@ struct measured_ratio measured_latency_ratio(const struct measured *a, const str
 void measured_print(FILE *out, struct measured *const *m, unsigned count);
 void measured_print_ratios(FILE *out, const struct measured *a, const struct measured *b);
 
+/* The table, or one JSON object of all, on stdout. */
+void measured_print_all(struct measured *const *m, unsigned count, bool json);
+
 /* A member of a JSON object, and several with commas between them. */
 void measured_json(FILE *out, const struct measured *m);
 void measured_json_all(FILE *out, struct measured *const *m, unsigned count);
 void measured_ratio_json(FILE *out, const struct measured_ratio *ratio);
+/* The members "rate_ratio" and "p50_ratio", with that behind their names, after a comma. */
+void measured_ratios_json(FILE *out, const struct measured *a, const struct measured *b,
+                          const char *behind);
+/* The members "p50_ns", "p99_ns" and "p99_9_ns". */
+void measured_percentiles_json(FILE *out, const struct ps_histogram *latency);
+/* An array. */
+void measured_numbers_json(FILE *out, const char *name, const double *numbers, unsigned count);
+
+/* A text, quoted. */
+void measured_text_json(FILE *out, const char *text);
 
 #endif

@@ -2,6 +2,8 @@
  * options.c - see options.h.
  */
 #include "options.h"
+#include "pinger.h"
+#include "../proto/base/number.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,4 +33,59 @@ void options_parse(int argc, char **argv, const char *about, const struct ps_opt
 		return;
 	fprintf(stderr, "%s: %s\n", table.program, why);
 	exit(2);
+}
+
+int program_fail(const char *what, const char *why)
+{
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, why);
+	return 2;
+}
+
+int program_refute(const char *what, const char *why)
+{
+	program_fail(what, why);
+	return 1;
+}
+
+int program_pin(uint64_t cpu)
+{
+	if (cpu != UINT64_MAX && pin_to_cpu((int)cpu))
+		return program_fail("--cpu", strerror(errno));
+	return 0;
+}
+
+bool list_next(const char **list, char word[LIST_WORD])
+{
+	size_t len;
+
+	if (!*list)
+		return false;
+	len = strcspn(*list, ",");
+	snprintf(word, LIST_WORD, "%.*s", (int)len, *list);
+	*list = (*list)[len] ? *list + len + 1 : NULL;
+	return true;
+}
+
+bool list_has(const char *list, const char *name)
+{
+	char word[LIST_WORD];
+
+	while (list_next(&list, word))
+		if (!strcmp(word, name))
+			return true;
+	return false;
+}
+
+unsigned list_numbers(const char *list, uint64_t high, unsigned most, uint64_t *numbers)
+{
+	char word[LIST_WORD];
+	unsigned count = 0;
+
+	while (list_next(&list, word)) {
+		if (count == most || !ps_size_read(word, &numbers[count]) || !numbers[count] ||
+		    numbers[count] > high)
+			return 0;
+		count++;
+	}
+	return count;
 }

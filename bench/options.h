@@ -1,6 +1,6 @@
 /*
- * options.h - the command lines of the benchmarks, read by options.c. Each program has its
- * options in a `struct options`, and a table of rows for it.
+ * options.h - the command lines of the benchmarks, read by options.c, and how they say what is
+ * wrong. Each program has its options in a `struct options`, and a table of rows for it.
  */
 #ifndef PERSEAS_BENCH_OPTIONS_H
 #define PERSEAS_BENCH_OPTIONS_H
@@ -51,5 +51,21 @@ void options_parse(int argc, char **argv, const char *about, const struct ps_opt
 /* The same, by the program's own `about`, `rows` and `options`. */
 #define OPTIONS_PARSE(argc, argv) \
 	options_parse(argc, argv, about, rows, sizeof(rows) / sizeof(rows[0]), &options)
+
+/* Says on stderr what is wrong with what. Returns 2: the program could not run. */
+int program_fail(const char *what, const char *why);
+/* The same. Returns 1: a check found something wrong. */
+int program_refute(const char *what, const char *why);
+
+/* Pins this process to a processor; UINT64_MAX: to none. 0, or 2 and says why not. */
+int program_pin(uint64_t cpu);
+
+enum { LIST_WORD = 96 };
+
+/* Takes the next word from a list that has commas. False: there is none. */
+bool list_next(const char **list, char word[LIST_WORD]);
+bool list_has(const char *list, const char *name);
+/* Numbers from 1 to `high`, as 8,4K,1M. How many; 0: it is no list of up to `most` of these. */
+unsigned list_numbers(const char *list, uint64_t high, unsigned most, uint64_t *numbers);
 
 #endif

@@ -10,31 +10,33 @@
 /* Constants of the non-uniform distribution, within TPC-C's limits. */
 enum { SPREAD_CUSTOMERS = 1023, SPREAD_ITEMS = 8191, SHIFT_CUSTOMERS = 259, SHIFT_ITEMS = 7911 };
 
-/* The sequence so far, and what it must add up to. */
-struct plan {
-	uint64_t state;
-	uint64_t done;
-	uint64_t orders;
-	uint64_t payments;
-	uint64_t deliveries; /* of single orders */
-	int64_t paid;
-	int64_t delivered; /* cents */
-	int64_t sold;      /* pieces */
-	int64_t billed;    /* cents, with discounts and taxes */
-	uint32_t warehouses;
+/* What the plan's sums are of; amounts are cents. */
+enum {
+	ORDERS,
+	PAYMENTS,
+	DELIVERIES, /* of single orders */
+	PAID,
+	DELIVERED,
+	SOLD,   /* pieces */
+	BILLED, /* with discounts and taxes */
 };
 
+static uint32_t warehouses_of(const struct work_plan *plan)
+{
+	return (uint32_t)plan->size;
+}
+
 /* TPC-C's NURand: 0 .. count - 1. */
-static uint32_t skewed(struct plan *plan, uint32_t spread, uint32_t shift, uint32_t count)
+static uint32_t draw_skewed(struct work_plan *plan, uint32_t spread, uint32_t shift, uint32_t count)
 {
 	uint32_t a = work_below(&plan->state, spread + 1), b = work_below(&plan->state, count);
 
 	return ((a | b) + shift) % count;
 }
 
-static uint32_t draw_customer(struct plan *plan)
+static uint32_t draw_customer(struct work_plan *plan)
 {
-	return skewed(plan, SPREAD_CUSTOMERS, SHIFT_CUSTOMERS, ORDER_CUSTOMERS);
+	return draw_skewed(plan, SPREAD_CUSTOMERS, SHIFT_CUSTOMERS, ORDER_CUSTOMERS);
 }
 
 /* --- delivery ----------------------------------------------------------------------- */
@@ -76,7 +78,8 @@ static uint32_t deliver_order(struct rows *rows, uint64_t slot, uint32_t carrier
 }
 
 /* The oldest order of a district, when there is one. */
-static void deliver_district(struct rows *rows, struct plan *plan, uint64_t id, uint32_t carrier)
+static void deliver_district(struct rows *rows, struct work_plan *plan, uint64_t id,
+                             uint32_t carrier)
 {
 	const struct order_district *seen = rows_read(rows, ORDER_DISTRICT, id);
 	uint32_t number = seen->next_delivery, lines, customer_number;
@@ -99,13 +102,13 @@ static void deliver_district(struct rows *rows, struct plan *plan, uint64_t id, 
 	customer->balance += sum;
 	customer->deliveries++;
 	rows_put(rows, ORDER_CUSTOMER, id, customer);
-	plan->delivered += sum;
-	plan->deliveries++;
+	plan->sums[DELIVERED] += sum;
+	plan->sums[DELIVERIES]++;
 }
 
-static void deliver(struct rows *rows, struct plan *plan)
+static void deliver_warehouse(struct rows *rows, struct work_plan *plan)
 {
-	uint64_t first = (uint64_t)work_below(&plan->state, plan->warehouses) * ORDER_DISTRICTS;
+	uint64_t first = (uint64_t)work_below(&plan->state, warehouses_of(plan)) * ORDER_DISTRICTS;
 	uint32_t carrier = 1 + work_below(&plan->state, 10);
 
 	for (unsigned i = 0; i < ORDER_DISTRICTS; i++)
@@ -130,9 +133,9 @@ static bool in_basket(const struct basket *basket, uint32_t lines, uint32_t item
 	return false;
 }
 
-static void draw_basket(struct plan *plan, struct basket *basket)
+static void draw_basket(struct work_plan *plan, struct basket *basket)
 {
-	basket->warehouse = work_below(&plan->state, plan->warehouses);
+	basket->warehouse = work_below(&plan->state, warehouses_of(plan));
 	basket->district = work_below(&plan->state, ORDER_DISTRICTS);
 	basket->customer = draw_customer(plan);
 	basket->lines = 5 + work_below(&plan->state, 11);
@@ -140,14 +143,14 @@ static void draw_basket(struct plan *plan, struct basket *basket)
 		uint32_t item;
 
 		do
-			item = skewed(plan, SPREAD_ITEMS, SHIFT_ITEMS, ORDER_ITEMS);
+			item = draw_skewed(plan, SPREAD_ITEMS, SHIFT_ITEMS, ORDER_ITEMS);
 		while (in_basket(basket, i, item));
 		basket->line[i].item = item;
 		basket->line[i].quantity = 1 + work_below(&plan->state, 10);
 		basket->line[i].warehouse = basket->warehouse;
 		/* One in a hundred comes from elsewhere. */
 		if (!work_below(&plan->state, 100))
-			basket->line[i].warehouse = (basket->warehouse + 1) % plan->warehouses;
+			basket->line[i].warehouse = (basket->warehouse + 1) % warehouses_of(plan);
 	}
 }
 
@@ -191,8 +194,8 @@ static int64_t order_line(struct rows *rows, const struct basket *basket, uint32
 }
 
 /* The rows of the order itself. */
-static void enter_order(struct rows *rows, const struct plan *plan, const struct basket *basket,
-                        uint32_t number)
+static void enter_order(struct rows *rows, const struct work_plan *plan,
+                        const struct basket *basket, uint32_t number)
 {
 	struct order_order *order = rows_new(rows, ORDER_ORDER, basket->slot);
 	struct order_new *waiting;
@@ -210,7 +213,7 @@ static void enter_order(struct rows *rows, const struct plan *plan, const struct
 }
 
 /* After the district's number was drawn: the rest. */
-static void make_order(struct rows *rows, struct plan *plan, const struct basket *basket,
+static void make_order(struct rows *rows, struct work_plan *plan, const struct basket *basket,
                        uint32_t number, uint32_t tax)
 {
 	const struct order_customer *customer;
@@ -226,13 +229,13 @@ static void make_order(struct rows *rows, struct plan *plan, const struct basket
 	enter_order(rows, plan, basket, number);
 	for (uint32_t i = 0; i < basket->lines; i++) {
 		sum += order_line(rows, basket, i);
-		plan->sold += basket->line[i].quantity;
+		plan->sums[SOLD] += basket->line[i].quantity;
 	}
-	plan->billed += sum * (10000 - discount) / 10000 * (10000 + tax) / 10000;
-	plan->orders++;
+	plan->sums[BILLED] += sum * (10000 - discount) / 10000 * (10000 + tax) / 10000;
+	plan->sums[ORDERS]++;
 }
 
-static void new_order(struct rows *rows, struct plan *plan)
+static void new_order(struct rows *rows, struct work_plan *plan)
 {
 	const struct order_district *seen;
 	struct order_district *district;
@@ -244,7 +247,7 @@ static void new_order(struct rows *rows, struct plan *plan)
 	id = (uint64_t)basket.warehouse * ORDER_DISTRICTS + basket.district;
 	seen = rows_read(rows, ORDER_DISTRICT, id);
 	if (seen->next_order - seen->next_delivery == ORDER_RING) {
-		deliver(rows, plan);
+		deliver_warehouse(rows, plan);
 		return;
 	}
 	district = rows_change(rows, seen, offsetof(struct order_district, next_order),
@@ -266,7 +269,7 @@ static void pay_district(struct rows *rows, uint32_t warehouse_id, uint64_t id, 
 }
 
 /* Puts the payment before what is noted of the customer already; the oldest falls off. */
-static void note(struct order_customer *customer, const struct order_payment *payment)
+static void note_payment(struct order_customer *customer, const struct order_payment *payment)
 {
 	memmove(customer->notes + sizeof(*payment), customer->notes,
 	        sizeof(customer->notes) - sizeof(*payment));
@@ -283,17 +286,17 @@ static void pay_customer(struct rows *rows, uint64_t id, const struct order_paym
 	customer->paid += payment->amount;
 	customer->payments++;
 	if (customer->bad_credit)
-		note(customer, payment);
+		note_payment(customer, payment);
 	rows_put(rows, ORDER_CUSTOMER, id, customer);
 }
 
-static void pay(struct rows *rows, struct plan *plan)
+static void make_payment(struct rows *rows, struct work_plan *plan)
 {
-	struct order_payment made = { .number = ++plan->payments }, *payment;
+	struct order_payment made = { .number = (uint64_t)++plan->sums[PAYMENTS] }, *payment;
 	uint64_t place = (made.number - 1) % ORDER_HISTORY;
 	uint32_t home, of;
 
-	made.warehouse = work_below(&plan->state, plan->warehouses);
+	made.warehouse = work_below(&plan->state, warehouses_of(plan));
 	made.district = work_below(&plan->state, ORDER_DISTRICTS);
 	made.customer = draw_customer(plan);
 	made.amount = 100 + (int64_t)work_below(&plan->state, 499901);
@@ -301,23 +304,23 @@ static void pay(struct rows *rows, struct plan *plan)
 	of = home;
 	/* 15 of a hundred pay elsewhere. */
 	if (work_below(&plan->state, 100) < 15)
-		of = (made.warehouse + 1) % plan->warehouses * ORDER_DISTRICTS +
+		of = (made.warehouse + 1) % warehouses_of(plan) * ORDER_DISTRICTS +
 		     work_below(&plan->state, ORDER_DISTRICTS);
 	pay_district(rows, made.warehouse, home, made.amount);
 	pay_customer(rows, (uint64_t)of * ORDER_CUSTOMERS + made.customer, &made);
 	payment = rows_new(rows, ORDER_PAYMENT, place);
 	*payment = made;
 	rows_put(rows, ORDER_PAYMENT, place, payment);
-	plan->paid += made.amount;
+	plan->sums[PAID] += made.amount;
 }
 
 /* --- as a workload ------------------------------------------------------------------ */
 
-static int step(void *ctx)
+static int order_step(void *ctx)
 {
 	struct work_run *run = ctx;
 	struct rows *rows = &run->rows;
-	struct plan *plan = run->plan;
+	struct work_plan *plan = &run->plan;
 	uint32_t kind = work_below(&plan->state, 92);
 
 	plan->done++;
@@ -326,13 +329,13 @@ static int step(void *ctx)
 	if (kind < 45)
 		new_order(rows, plan);
 	else if (kind < 88)
-		pay(rows, plan);
+		make_payment(rows, plan);
 	else
-		deliver(rows, plan);
+		deliver_warehouse(rows, plan);
 	return rows_commit(rows);
 }
 
-static unsigned tables(uint64_t size, struct engine_table *table)
+static unsigned order_tables(uint64_t size, struct engine_table *table)
 {
 	const uint64_t districts = size * ORDER_DISTRICTS;
 	const struct engine_table all[ORDER_TABLES] = {
@@ -362,7 +365,7 @@ struct view {
 
 static void view_init(struct view *view, uint64_t size, const void *image)
 {
-	rows_lay_out(view->table, tables(size, view->table), view->offsets);
+	rows_lay_out(view->table, order_tables(size, view->table), view->offsets);
 	view->image = (uint8_t *)image;
 }
 
@@ -386,7 +389,7 @@ static void fill_stock(const struct view *view, uint64_t *state)
 	}
 }
 
-static void fill(void *image, uint64_t size)
+static void fill_tables(void *image, uint64_t size)
 {
 	uint64_t state = WORK_SEED;
 	struct view view;
@@ -410,100 +413,65 @@ static void fill(void *image, uint64_t size)
 	fill_stock(&view, &state);
 }
 
-static void plan_init(void *ctx, uint64_t size)
-{
-	struct plan *plan = ctx;
-
-	*plan = (struct plan){ .state = WORK_SEED, .warehouses = (uint32_t)size };
-}
-
-static uint64_t done(const void *plan)
-{
-	return ((const struct plan *)plan)->done;
-}
-
 /* --- checking ----------------------------------------------------------------------- */
 
-/* What the tables add up to; unsigned, as sums of wrong bytes may wrap around. */
-struct sums {
-	uint64_t warehouses, districts, customers, owed, sold;
-	uint64_t orders, deliveries, customer_deliveries, payments, waiting;
+/* Columns of numbers, and which sum of the plan each of them must add up to; less `less`. */
+enum { NONE = -1 };
+static const struct column {
+	const char *name;
+	unsigned table;
+	size_t offset, width;
+	int sum, less;
+	uint64_t first; /* of a number that counts from there */
+} columns[] = {
+#define COLUMN(table, row, member) \
+	table, offsetof(struct row, member), sizeof(((struct row *)0)->member)
+	{ "payments to warehouses", COLUMN(ORDER_WAREHOUSE, order_warehouse, paid), PAID, NONE, 0 },
+	{ "payments to districts", COLUMN(ORDER_DISTRICT, order_district, paid), PAID, NONE, 0 },
+	{ "payments by customers", COLUMN(ORDER_CUSTOMER, order_customer, paid), PAID, NONE, 0 },
+	{ "numbers of payments", COLUMN(ORDER_CUSTOMER, order_customer, payments), PAYMENTS, NONE,
+	  0 },
+	{ "customers' balances", COLUMN(ORDER_CUSTOMER, order_customer, balance), DELIVERED, PAID,
+	  0 },
+	{ "pieces sold", COLUMN(ORDER_STOCK, order_stock, sold), SOLD, NONE, 0 },
+	{ "orders", COLUMN(ORDER_DISTRICT, order_district, next_order), ORDERS, NONE, 1 },
+	{ "deliveries of districts", COLUMN(ORDER_DISTRICT, order_district, next_delivery),
+	  DELIVERIES, NONE, 1 },
+	{ "deliveries to customers", COLUMN(ORDER_CUSTOMER, order_customer, deliveries), DELIVERIES,
+	  NONE, 0 },
+	{ "orders that wait", COLUMN(ORDER_NEW, order_new, waiting), ORDERS, DELIVERIES, 0 },
 };
 
-static void add_districts(const struct view *view, struct sums *sums)
+/* Unsigned: it may wrap around when the bytes are wrong. */
+static uint64_t add_up(const struct view *view, const struct column *column)
 {
-	for (uint64_t i = 0; i < view->table[ORDER_WAREHOUSE].count; i++) {
-		const struct order_warehouse *warehouse = view_row(view, ORDER_WAREHOUSE, i);
+	uint64_t sum = 0;
 
-		sums->warehouses += (uint64_t)warehouse->paid;
-	}
-	for (uint64_t i = 0; i < view->table[ORDER_DISTRICT].count; i++) {
-		const struct order_district *district = view_row(view, ORDER_DISTRICT, i);
+	for (uint64_t i = 0; i < view->table[column->table].count; i++) {
+		const uint8_t *at = view_row(view, column->table, i);
+		uint64_t number = 0;
 
-		sums->districts += (uint64_t)district->paid;
-		sums->orders += district->next_order - 1;
-		sums->deliveries += district->next_delivery - 1;
+		memcpy(&number, at + column->offset, column->width);
+		sum += number - column->first;
 	}
+	return sum;
 }
 
-static void add_others(const struct view *view, struct sums *sums)
+static bool check_sums(const struct work_plan *plan, const void *image, char *why,
+                       unsigned why_size)
 {
-	for (uint64_t i = 0; i < view->table[ORDER_CUSTOMER].count; i++) {
-		const struct order_customer *customer = view_row(view, ORDER_CUSTOMER, i);
-
-		sums->customers += (uint64_t)customer->paid;
-		sums->owed += (uint64_t)customer->balance;
-		sums->customer_deliveries += customer->deliveries;
-		sums->payments += customer->payments;
-	}
-	for (uint64_t i = 0; i < view->table[ORDER_STOCK].count; i++) {
-		const struct order_stock *stock = view_row(view, ORDER_STOCK, i);
-
-		sums->sold += (uint64_t)stock->sold;
-	}
-	for (uint64_t i = 0; i < view->table[ORDER_NEW].count; i++) {
-		const struct order_new *waiting = view_row(view, ORDER_NEW, i);
-
-		sums->waiting += waiting->waiting;
-	}
-}
-
-static struct sums add_up(uint64_t size, const void *image)
-{
-	struct sums sums = { 0 };
 	struct view view;
 
-	view_init(&view, size, image);
-	add_districts(&view, &sums);
-	add_others(&view, &sums);
-	return sums;
-}
+	view_init(&view, plan->size, image);
+	for (unsigned i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
+		int64_t less = columns[i].less == NONE ? 0 : plan->sums[columns[i].less];
+		uint64_t wanted = (uint64_t)(plan->sums[columns[i].sum] - less);
+		uint64_t sum = add_up(&view, &columns[i]);
 
-static bool check(const void *ctx, const void *image, char *why, unsigned why_size)
-{
-	const struct plan *plan = ctx;
-	const struct sums sums = add_up(plan->warehouses, image);
-	const struct {
-		const char *name;
-		uint64_t is, wanted;
-	} sides[] = {
-		{ "payments to warehouses", sums.warehouses, (uint64_t)plan->paid },
-		{ "payments to districts", sums.districts, (uint64_t)plan->paid },
-		{ "payments by customers", sums.customers, (uint64_t)plan->paid },
-		{ "numbers of payments", sums.payments, plan->payments },
-		{ "customers' balances", sums.owed, (uint64_t)(plan->delivered - plan->paid) },
-		{ "pieces sold", sums.sold, (uint64_t)plan->sold },
-		{ "orders", sums.orders, plan->orders },
-		{ "deliveries of districts", sums.deliveries, plan->deliveries },
-		{ "deliveries to customers", sums.customer_deliveries, plan->deliveries },
-		{ "orders that wait", sums.waiting, plan->orders - plan->deliveries },
-	};
-
-	for (unsigned i = 0; i < sizeof(sides) / sizeof(*sides); i++) {
-		if (sides[i].is == sides[i].wanted)
+		if (sum == wanted)
 			continue;
 		snprintf(why, why_size, "the %s add up to %" PRIu64 ", not to %" PRIu64,
-		         sides[i].name, sides[i].is, sides[i].wanted);
+		         columns[i].name, sum, wanted);
 		return false;
 	}
 	return true;
@@ -513,11 +481,8 @@ const struct work order_entry_work = {
 	.name = "order-entry",
 	.sizes = "warehouses, of 65 MB: 1 to 64",
 	.size = 1,
-	.plan_size = sizeof(struct plan),
-	.tables = tables,
-	.fill = fill,
-	.plan_init = plan_init,
-	.step = step,
-	.done = done,
-	.check = check,
+	.tables = order_tables,
+	.fill = fill_tables,
+	.step = order_step,
+	.check = check_sums,
 };

@@ -48,26 +48,20 @@ struct opening {
 	uint64_t size;
 };
 
-static int complain(const char *what, const char *why)
+static int give_up(perseas_t *p, const char *what)
 {
-	fprintf(stderr, "reopen: %s: %s\n", what, why);
-	return 2;
-}
-
-static int refuse(perseas_t *p, const char *what)
-{
-	complain(what, perseas_message(p));
+	program_fail(what, perseas_message(p));
 	perseas_close(p);
 	return 2;
 }
 
 /* The word at `index` of the segment. */
-static uint64_t word(uint64_t index)
+static uint64_t word_at(uint64_t index)
 {
 	return (index + 1) * 0x9e3779b97f4a7c15u;
 }
 
-static int make(void)
+static int make_store(void)
 {
 	struct perseas_options how = PERSEAS_OPTIONS_INIT;
 	uint64_t *words;
@@ -77,14 +71,14 @@ static int make(void)
 	how.flags = PERSEAS_CREATE;
 	how.connect_timeout_ms = MAKE_MS;
 	if (perseas_open(options.store, options.mirrors, &how, &p))
-		return refuse(NULL, "open");
+		return give_up(NULL, "open");
 	if (perseas_map(p, "segment", options.size, &memory))
-		return refuse(p, "map");
+		return give_up(p, "map");
 	words = memory;
 	for (uint64_t i = 0; i < options.size / sizeof(*words); i++)
-		words[i] = word(i);
+		words[i] = word_at(i);
 	if (perseas_publish(p) || perseas_flush(p))
-		return refuse(p, "publish");
+		return give_up(p, "publish");
 	return perseas_close(p);
 }
 
@@ -98,24 +92,24 @@ static int open_once(struct opening *found, bool last)
 	perseas_t *p;
 
 	if (perseas_open(options.store, options.mirrors, NULL, &p))
-		return refuse(NULL, "open");
+		return give_up(NULL, "open");
 	opened = clock_ns();
 	if (perseas_map(p, "segment", 0, &memory))
-		return refuse(p, "map");
+		return give_up(p, "map");
 	mapped = clock_ns();
 	perseas_segment(p, "segment", &info);
 	words = memory;
 	for (uint64_t i = 0; i < info.size / sizeof(*words); i++) {
-		if (words[i] != word(i)) {
+		if (words[i] != word_at(i)) {
 			perseas_close(p);
-			return complain("segment", "what was read is not what was written");
+			return program_fail("segment", "what was read is not what was written");
 		}
 	}
 	*found = (struct opening){ (double)(opened - start) / 1e9, (double)(mapped - opened) / 1e9,
 		                   info.size };
 	if (fabric_check(p, options.fabric, why, sizeof(why))) {
 		perseas_close(p);
-		return complain("fabric", why);
+		return program_fail("fabric", why);
 	}
 	if (last && options.json) {
 		printf("{");
@@ -138,7 +132,7 @@ static int copy_once(const uint8_t *from, uint64_t size, struct copying *took)
 	void *to = area_new(size);
 
 	if (!to)
-		return complain("memory", strerror(errno));
+		return program_fail("memory", strerror(errno));
 	memcpy(to, from, size);
 	middle = clock_ns();
 	took->new_s = (double)(middle - start) / 1e9;
@@ -149,7 +143,7 @@ static int copy_once(const uint8_t *from, uint64_t size, struct copying *took)
 	area_free(to, size);
 	to = area_new(size);
 	if (!to)
-		return complain("memory", strerror(errno));
+		return program_fail("memory", strerror(errno));
 	start = clock_ns();
 	ps_copy_beside(to, from, size);
 	took->beside_s = (double)(clock_ns() - start) / 1e9;
@@ -157,18 +151,17 @@ static int copy_once(const uint8_t *from, uint64_t size, struct copying *took)
 	return 0;
 }
 
-static void print(const char *name, double *values, double unit)
+static void print_figures(const char *name, double *values, double unit)
 {
 	struct measured_ratio ratio;
 
 	if (options.json) {
-		printf(", \"%s\": {\"rounds\": [", name);
-		for (uint64_t i = 0; i < options.rounds; i++)
-			printf("%s%.6g", i ? ", " : "", values[i]);
+		printf(", \"%s\": {", name);
+		measured_numbers_json(stdout, "rounds", values, (unsigned)options.rounds);
 	}
 	ratio = measured_summary(values, (unsigned)options.rounds);
 	if (options.json)
-		printf("], \"median\": %.6g, \"min\": %.6g, \"max\": %.6g}", ratio.median,
+		printf(", \"median\": %.6g, \"min\": %.6g, \"max\": %.6g}", ratio.median,
 		       ratio.least, ratio.most);
 	else
 		printf("%-12s %10.1f (%.1f - %.1f)\n", name, ratio.median / unit,
@@ -196,7 +189,7 @@ static int run_rounds(struct opening *found)
 		if (!options.copy)
 			continue;
 		if (!from && !(from = area_filled(found->size, 0xa5)))
-			return complain("memory", strerror(errno));
+			return program_fail("memory", strerror(errno));
 		if (copy_once(from, found->size, &copying))
 			return 2;
 		figures.copies_new[i] = copying.new_s * 1e3;
@@ -212,16 +205,16 @@ int main(int argc, char **argv)
 
 	OPTIONS_PARSE(argc, argv);
 	if (!options.mirrors)
-		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
-	if ((options.make && make()) || run_rounds(&found))
+		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
+	if ((options.make && make_store()) || run_rounds(&found))
 		return 2;
-	print("open_ms", figures.opens, 1);
-	print("map_ms", figures.maps, 1);
-	print(options.json ? "bytes_s" : "MB/s", figures.bytes, options.json ? 1 : 1e6);
+	print_figures("open_ms", figures.opens, 1);
+	print_figures("map_ms", figures.maps, 1);
+	print_figures(options.json ? "bytes_s" : "MB/s", figures.bytes, options.json ? 1 : 1e6);
 	if (options.copy) {
-		print("copy_new_ms", figures.copies_new, 1);
-		print("copy_beside_ms", figures.copies_beside, 1);
-		print("copy_ms", figures.copies_again, 1);
+		print_figures("copy_new_ms", figures.copies_new, 1);
+		print_figures("copy_beside_ms", figures.copies_beside, 1);
+		print_figures("copy_ms", figures.copies_again, 1);
 	}
 	if (options.json)
 		printf(", \"bytes\": %llu}\n", (unsigned long long)found.size);

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a transaction that fills memory: every engine's log takes it. */
-enum { LOAD_BYTES = 64 << 10 };
-
-/* Rows of a transaction that fills an engine without a way to load. */
-enum { LOAD_ROWS = 256 };
+enum {
+	/* Of a transaction that fills memory: every engine's log takes it. */
+	LOAD_BYTES = 64 << 10,
+	/* The same where the engine keeps rows. */
+	LOAD_ROWS = 64 << 10,
+	LOAD_ROWS_BYTES = 16 << 20,
+};
 
 uint64_t rows_lay_out(const struct engine_table *tables, unsigned count, uint64_t *offsets)
 {
@@ -58,7 +60,7 @@ int rows_open(struct rows *rows, const struct engine_ops *ops, const struct engi
 		rows_close(rows);
 		return -1;
 	}
-	rows->engine = ops->open(&mine, bytes, &memory, why);
+	rows->engine = engine_open(ops, &mine, bytes, &memory, why);
 	if (!rows->engine) {
 		rows_close(rows);
 		return -1;
@@ -69,8 +71,7 @@ int rows_open(struct rows *rows, const struct engine_ops *ops, const struct engi
 
 void rows_close(struct rows *rows)
 {
-	if (rows->engine)
-		rows->ops->close(rows->engine);
+	engine_close(rows->engine);
 	for (unsigned i = 0; i < ROWS_SCRATCH; i++)
 		free(rows->scratch[i]);
 	memset(rows, 0, sizeof(*rows));
@@ -78,7 +79,7 @@ void rows_close(struct rows *rows)
 
 const char *rows_why(const struct rows *rows)
 {
-	return rows->ops->why(rows->engine);
+	return engine_why(rows->engine);
 }
 
 void *rows_fetch(struct rows *rows, unsigned table, uint64_t id)
@@ -107,55 +108,50 @@ static int load_memory(struct rows *rows, const uint8_t *image)
 	return 0;
 }
 
-static int load_table(struct rows *rows, unsigned table, const uint8_t *image)
+static void load_table(struct rows *rows, unsigned table, const uint8_t *image)
 {
 	const struct engine_table *t = &rows->tables[table];
-
-	for (uint64_t id = 0; id < t->count && !rows->code; id++, image += t->size)
-		rows->code = rows->ops->load(rows->engine, table, id, image);
-	return rows->code;
-}
-
-static int put_table(struct rows *rows, unsigned table, const uint8_t *image)
-{
-	const struct engine_table *t = &rows->tables[table];
+	uint64_t most = LOAD_ROWS_BYTES / t->size < LOAD_ROWS ? LOAD_ROWS_BYTES / t->size + 1
+	                                                      : LOAD_ROWS;
 
 	for (uint64_t id = 0; id < t->count && !rows->code; id++, image += t->size) {
-		if (id % LOAD_ROWS == 0)
+		if (id % most == 0)
 			rows_begin(rows);
 		rows_put(rows, table, id, image);
-		if (id % LOAD_ROWS == LOAD_ROWS - 1 || id == t->count - 1)
+		if (id % most == most - 1 || id == t->count - 1)
 			rows_commit(rows);
 	}
-	return rows->code;
 }
 
 int rows_load(struct rows *rows, const void *image)
 {
 	if (rows->memory)
 		return load_memory(rows, image);
-	for (unsigned i = 0; i < rows->table_count && !rows->code; i++) {
-		const uint8_t *at = (const uint8_t *)image + rows->offsets[i];
-
-		if (rows->ops->load)
-			load_table(rows, i, at);
-		else
-			put_table(rows, i, at);
-	}
+	rows->engine->loading = true;
+	for (unsigned i = 0; i < rows->table_count; i++)
+		load_table(rows, i, (const uint8_t *)image + rows->offsets[i]);
+	rows->engine->loading = false;
+	if (!rows->code && rows->ops->loaded)
+		rows->code = rows->ops->loaded(rows->engine);
 	return rows->code;
 }
 
 const void *rows_image(struct rows *rows, void *room)
 {
+	const struct engine_table *t = rows->tables;
 	uint8_t *at = room;
 
 	if (rows->memory)
 		return rows->memory;
-	for (unsigned i = 0; i < rows->table_count; i++) {
-		for (uint64_t id = 0; id < rows->tables[i].count && !rows->code; id++) {
-			rows->code = rows->ops->get(rows->engine, i, id, at);
-			at += rows->tables[i].size;
-		}
+	if (!rows->ops->read)
+		rows_begin(rows);
+	for (unsigned i = 0; i < rows->table_count; at += t[i].count * t[i].size, i++) {
+		if (!rows->code && rows->ops->read)
+			rows->code = rows->ops->read(rows->engine, i, 0, t[i].count, at);
+		for (uint64_t id = 0; id < t[i].count && !rows->code && !rows->ops->read; id++)
+			rows->code = rows->ops->get(rows->engine, i, id, at + id * t[i].size);
 	}
+	if (!rows->ops->read)
+		rows_commit(rows);
 	return rows->code ? NULL : room;
 }

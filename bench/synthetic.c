@@ -1,16 +1,15 @@
 /*
  * synthetic - transactions of one range, of 8 bytes to 1 MiB, at random places.
  */
-#include "engine.h"
 #include "fabric.h"
 #include "measure.h"
 #include "options.h"
 #include "pinger.h"
+#include "work.h"
 #include "../client/perseas.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MEMORY = 50 << 20, CONTENDERS_MAX = 3, SIZES_MAX = 32 };
@@ -75,25 +74,14 @@ struct contest {
 	struct pinger *pinger;
 };
 
-static int complain(const char *what, const char *why)
-{
-	fprintf(stderr, "synthetic: %s: %s\n", what, why);
-	return 2;
-}
-
 static int writer_step(void *ctx)
 {
 	struct writer *writer = ctx;
 	const struct engine_ops *ops = writer->engine->ops;
-	uint64_t x = writer->state;
-	uint8_t *at;
+	uint8_t *at = writer->memory +
+	              work_below(&writer->state, (uint32_t)(MEMORY - writer->size));
 	int code;
 
-	x ^= x >> 12;
-	x ^= x << 25;
-	x ^= x >> 27;
-	writer->state = x;
-	at = writer->memory + ((x * 0x2545f4914f6cdd1du >> 32) * (MEMORY - writer->size) >> 32);
 	if ((code = ops->begin(writer->engine)) ||
 	    (code = ops->range(writer->engine, at, writer->size)))
 		return code;
@@ -106,25 +94,12 @@ static int writer_open(struct writer *writer, const struct engine_ops *ops)
 	char why[ENGINE_WHY];
 	void *memory;
 
-	writer->engine = ops->open(&options.engine, MEMORY, &memory, why);
+	writer->engine = engine_open(ops, &options.engine, MEMORY, &memory, why);
 	if (!writer->engine)
-		return complain(ops->name, why);
+		return program_fail(ops->name, why);
 	writer->memory = memory;
-	writer->state = 0x9e3779b97f4a7c15u;
+	writer->state = WORK_SEED;
 	return 0;
-}
-
-/* Is `name` in the comma-separated list? */
-static bool listed(const char *list, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (const char *at = list; at; at = strchr(at, ',')) {
-		at += *at == ',';
-		if (!strncmp(at, name, len) && (!at[len] || at[len] == ','))
-			return true;
-	}
-	return false;
 }
 
 /* The store's handle, NULL without mirrors. */
@@ -132,7 +107,7 @@ static struct perseas *handle(const struct contest *contest)
 {
 	struct engine *engine = contest->writers[0].engine;
 
-	return engine ? engine->ops->handle(engine) : NULL;
+	return engine ? engine->handle : NULL;
 }
 
 static int check_fabric(const struct contest *contest)
@@ -142,33 +117,33 @@ static int check_fabric(const struct contest *contest)
 	if (!options.fabric)
 		return 0;
 	if (!handle(contest))
-		return complain("--fabric", "is for --mirrors");
+		return program_fail("--fabric", "is for --mirrors");
 	if (fabric_check(handle(contest), options.fabric, why, sizeof(why)))
-		return complain("--fabric", why);
+		return program_fail("--fabric", why);
 	return 0;
 }
 
 static int contest_open(struct contest *contest)
 {
 	/* The ping-pong forks: before the store is opened. */
-	if (listed(options.against, "pingpong")) {
+	if (list_has(options.against, "pingpong")) {
 		int near = options.cpu == UINT64_MAX ? 0 : (int)options.cpu;
 		uint64_t spin_us = options.engine.spin_us ? options.engine.spin_us : 50;
 
 		contest->pinger = pinger_new((unsigned)options.ping_bytes, spin_us,
 		                             options.far_spin_us, other_cpu(near));
 		if (!contest->pinger)
-			return complain("ping-pong", strerror(errno));
+			return program_fail("ping-pong", strerror(errno));
 	}
 	/* The library's own thread inherits this. */
-	if (options.cpu != UINT64_MAX && pin_to_cpu((int)options.cpu))
-		return complain("--cpu", strerror(errno));
+	if (program_pin(options.cpu))
+		return 2;
 	if (options.engine.mirrors) {
 		if (writer_open(&contest->writers[contest->writer_count++], &engine_perseas) ||
 		    check_fabric(contest))
 			return 2;
 	}
-	if (listed(options.against, "local"))
+	if (list_has(options.against, "local"))
 		return writer_open(&contest->writers[contest->writer_count++], &engine_local);
 	return 0;
 }
@@ -176,25 +151,20 @@ static int contest_open(struct contest *contest)
 static void contest_close(struct contest *contest)
 {
 	for (unsigned i = 0; i < contest->writer_count; i++)
-		if (contest->writers[i].engine)
-			contest->writers[i].engine->ops->close(contest->writers[i].engine);
+		engine_close(contest->writers[i].engine);
 	pinger_free(contest->pinger);
 }
 
 static void print_ratios(struct measured *const *m, unsigned count)
 {
-	for (unsigned i = 1; i < count; i++) {
-		struct measured_ratio rate = measured_rate_ratio(m[0], m[i]);
-		struct measured_ratio latency = measured_latency_ratio(m[0], m[i]);
+	char behind[64];
 
-		if (!options.json) {
+	for (unsigned i = 1; i < count; i++) {
+		snprintf(behind, sizeof(behind), "_%s", m[i]->name);
+		if (options.json)
+			measured_ratios_json(stdout, m[0], m[i], behind);
+		else
 			measured_print_ratios(stdout, m[0], m[i]);
-			continue;
-		}
-		printf(", \"rate_ratio_%s\": ", m[i]->name);
-		measured_ratio_json(stdout, &rate);
-		printf(", \"p50_ratio_%s\": ", m[i]->name);
-		measured_ratio_json(stdout, &latency);
 	}
 }
 
@@ -222,9 +192,9 @@ static int run_rounds(struct measured *const *m, unsigned count)
 	if (!failed)
 		return 0;
 	if (failed->step == pinger_step)
-		return complain(failed->name, "the far end is gone");
+		return program_fail(failed->name, "the far end is gone");
 	writer = failed->ctx;
-	return complain(failed->name, writer->engine->ops->why(writer->engine));
+	return program_fail(failed->name, engine_why(writer->engine));
 }
 
 static int measure_size(struct contest *contest, size_t size, bool first)
@@ -244,32 +214,11 @@ static int measure_size(struct contest *contest, size_t size, bool first)
 	if (measured_all(m, count))
 		status = run_rounds(m, count);
 	else
-		status = complain("memory", strerror(errno));
+		status = program_fail("memory", strerror(errno));
 	if (!status)
 		print_size(m, count, size, first);
 	measured_free_all(m, count);
 	return status;
-}
-
-/* Reads the list of sizes. How many, 0 when it is not valid. */
-static unsigned read_sizes(const char *list, size_t sizes[SIZES_MAX])
-{
-	unsigned count = 0;
-
-	while (count < SIZES_MAX) {
-		char *end;
-		unsigned long long n = strtoull(list, &end, 10);
-		unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 0;
-
-		end += shift != 0;
-		if (end == list || !n || n > (unsigned)MEMORY / 2 >> shift || (*end && *end != ','))
-			return 0;
-		sizes[count++] = (size_t)n << shift;
-		if (!*end)
-			return count;
-		list = end + 1;
-	}
-	return 0;
 }
 
 /* Of all sizes together, to all mirrors. */
@@ -302,16 +251,16 @@ static void print_end(const struct contest *contest)
 int main(int argc, char **argv)
 {
 	struct contest contest = { 0 };
-	size_t sizes[SIZES_MAX];
+	uint64_t sizes[SIZES_MAX];
 	unsigned count;
 	int status;
 
 	OPTIONS_PARSE(argc, argv);
-	count = read_sizes(options.sizes, sizes);
+	count = list_numbers(options.sizes, MEMORY / 2, SIZES_MAX, sizes);
 	if (!count)
-		return complain("--sizes", "takes up to 32 sizes, as 8,4K,1M, to 25M");
-	if (!options.engine.mirrors && !listed(options.against, "local"))
-		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
+		return program_fail("--sizes", "takes up to 32 sizes, as 8,4K,1M, to 25M");
+	if (!options.engine.mirrors && !list_has(options.against, "local"))
+		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
 	status = contest_open(&contest);
 	if (!status && options.json)
 		printf("{\"workload\": \"synthetic\", \"sizes\": [");

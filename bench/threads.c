@@ -6,7 +6,6 @@
 #include "measure.h"
 #include "options.h"
 #include "work.h"
-#include "../client/command/bench/histogram.h"
 #include "../client/perseas.h"
 
 #include <inttypes.h>
@@ -66,13 +65,7 @@ struct series {
 static struct writer *writers;
 static _Atomic bool stop;
 
-static int complain(const char *what, const char *why)
-{
-	fprintf(stderr, "threads: %s: %s\n", what, why);
-	return 2;
-}
-
-static int transact(struct writer *w)
+static int count_up(struct writer *w)
 {
 	uint64_t number = w->number + 1;
 	uint8_t *at = w->slice + sizeof(number) +
@@ -93,7 +86,7 @@ static int transact(struct writer *w)
 	return code;
 }
 
-static void *run(void *arg)
+static void *run_writer(void *arg)
 {
 	struct writer *w = arg;
 	uint64_t before = clock_ns();
@@ -101,7 +94,7 @@ static void *run(void *arg)
 	while (!atomic_load_explicit(&stop, memory_order_relaxed) && !w->code) {
 		uint64_t after;
 
-		w->code = transact(w);
+		w->code = count_up(w);
 		after = clock_ns();
 		ps_histogram_add(&w->latency, after - before);
 		before = after;
@@ -121,7 +114,7 @@ static int run_round(struct series *series, uint64_t round)
 	atomic_store(&stop, false);
 	for (; started < series->threads; started++) {
 		ps_histogram_clear(&writers[started].latency);
-		if (pthread_create(&threads[started], NULL, run, &writers[started]))
+		if (pthread_create(&threads[started], NULL, run_writer, &writers[started]))
 			break;
 	}
 	if (started == series->threads)
@@ -131,12 +124,12 @@ static int run_round(struct series *series, uint64_t round)
 		pthread_join(threads[i], NULL);
 		done += writers[i].latency.total;
 		if (writers[i].code)
-			return complain(perseas_error_name(writers[i].code),
-			                perseas_message(writers[i].p));
+			return program_fail(perseas_error_name(writers[i].code),
+			                    perseas_message(writers[i].p));
 		ps_histogram_merge(&series->latency, &writers[i].latency);
 	}
 	series->rates[round] = (double)done * 1e9 / (double)(clock_ns() - start);
-	return started == series->threads ? 0 : complain("thread", "there is none");
+	return started == series->threads ? 0 : program_fail("thread", "there is none");
 }
 
 /* --- the store ---------------------------------------------------------------------- */
@@ -152,31 +145,31 @@ static int open_store(perseas_t **p, uint8_t **memory)
 	how.spin_us = (uint32_t)options.spin_us;
 	how.connect_timeout_ms = MAKE_MS;
 	if (perseas_open(options.store, options.mirrors, &how, p))
-		return complain("open", perseas_message(NULL));
+		return program_fail("open", perseas_message(NULL));
 	if (!perseas_segment(*p, "slices", &info))
-		return complain(options.store, "it was used already; give another store");
+		return program_fail(options.store, "it was used already; give another store");
 	if (perseas_map(*p, "slices", (size_t)THREADS_MAX * SLICE, &at))
-		return complain("map", perseas_message(*p));
+		return program_fail("map", perseas_message(*p));
 	memset(at, 0, (size_t)THREADS_MAX * SLICE);
 	if (perseas_publish(*p))
-		return complain("publish", perseas_message(*p));
+		return program_fail("publish", perseas_message(*p));
 	*memory = at;
 	return 0;
 }
 
 /* Does the store hold what the owner's memory held? */
-static int check(const uint8_t *kept)
+static int check_store(const uint8_t *kept)
 {
 	void *memory;
 	perseas_t *p;
 	int status = 0;
 
 	if (perseas_open(options.store, options.mirrors, NULL, &p))
-		return complain("open again", perseas_message(NULL));
+		return program_fail("open again", perseas_message(NULL));
 	if (perseas_map(p, "slices", 0, &memory))
-		status = complain("map again", perseas_message(p));
+		status = program_fail("map again", perseas_message(p));
 	else if (memcmp(memory, kept, (size_t)THREADS_MAX * SLICE))
-		status = complain("check", "the store does not hold what was committed") - 1;
+		status = program_refute("check", "the store does not hold what was committed");
 	perseas_close(p);
 	return status;
 }
@@ -188,15 +181,15 @@ static int close_and_check(perseas_t *p, const uint8_t *memory)
 	int status = 0;
 
 	if (!kept || perseas_flush(p))
-		status = complain("flush", kept ? perseas_message(p) : "out of memory");
+		status = program_fail("flush", kept ? perseas_message(p) : "out of memory");
 	for (unsigned i = 0; !status && i < THREADS_MAX; i++)
 		if (memcmp(writers[i].slice, &writers[i].number, sizeof(uint64_t)))
-			status = complain("check", "a thread's count is not in its memory") - 1;
+			status = program_refute("check", "a thread's count is not in its memory");
 	if (!status)
 		memcpy(kept, memory, (size_t)THREADS_MAX * SLICE);
 	perseas_close(p);
 	if (!status)
-		status = check(kept);
+		status = check_store(kept);
 	free(kept);
 	return status;
 }
@@ -205,10 +198,8 @@ static int close_and_check(perseas_t *p, const uint8_t *memory)
 
 static void print_series(const struct series *series, bool first)
 {
+	const struct ps_histogram *latency = &series->latency;
 	double sorted[MEASURE_ROUNDS_MAX];
-	uint64_t p50 = ps_histogram_percentile(&series->latency, 50);
-	uint64_t p99 = ps_histogram_percentile(&series->latency, 99);
-	uint64_t p99_9 = ps_histogram_percentile(&series->latency, 99.9);
 	struct measured_ratio rate;
 
 	memcpy(sorted, series->rates, sizeof(sorted));
@@ -216,20 +207,21 @@ static void print_series(const struct series *series, bool first)
 	if (!options.json) {
 		printf("%3u threads %12.0f %12.0f - %10.0f %9" PRIu64 " %9" PRIu64 " %9" PRIu64
 		       "\n",
-		       series->threads, rate.median, rate.least, rate.most, p50, p99, p99_9);
+		       series->threads, rate.median, rate.least, rate.most,
+		       ps_histogram_percentile(latency, 50), ps_histogram_percentile(latency, 99),
+		       ps_histogram_percentile(latency, 99.9));
 		return;
 	}
 	printf("%s{\"threads\": %u, \"rate\": ", first ? "" : ", ", series->threads);
 	measured_ratio_json(stdout, &rate);
-	printf(", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"p99_9_ns\": %" PRIu64
-	       ", \"rates\": [",
-	       p50, p99, p99_9);
-	for (uint64_t i = 0; i < options.rounds; i++)
-		printf("%s%.6g", i ? ", " : "", series->rates[i]);
-	printf("]}");
+	printf(", ");
+	measured_percentiles_json(stdout, latency);
+	printf(", ");
+	measured_numbers_json(stdout, "rates", series->rates, (unsigned)options.rounds);
+	printf("}");
 }
 
-static void print(perseas_t *p, const struct series *series, unsigned count)
+static void print_all(perseas_t *p, const struct series *series, unsigned count)
 {
 	if (options.json)
 		printf("{\"bytes\": %" PRIu64 ", \"series\": [", options.bytes);
@@ -238,36 +230,16 @@ static void print(perseas_t *p, const struct series *series, unsigned count)
 		       "p50 ns", "p99 ns", "p99.9 ns");
 	for (unsigned i = 0; i < count; i++)
 		print_series(&series[i], i == 0);
-	if (options.json) {
-		printf("], ");
-		fabric_json(stdout, p);
-		printf("}\n");
-	} else {
+	if (!options.json) {
 		fabric_print(stdout, p);
+		return;
 	}
+	printf("], ");
+	fabric_json(stdout, p);
+	printf("}\n");
 }
 
-/* Reads the list of numbers of threads. How many, 0 when it is not valid. */
-static unsigned read_counts(struct series *series)
-{
-	const char *at = options.threads;
-	unsigned count = 0;
-
-	while (count < COUNTS_MAX) {
-		char *end;
-		unsigned long n = strtoul(at, &end, 10);
-
-		if (end == at || !n || n > THREADS_MAX || (*end && *end != ','))
-			return 0;
-		series[count++].threads = (unsigned)n;
-		if (!*end)
-			return count;
-		at = end + 1;
-	}
-	return 0;
-}
-
-static int measure(perseas_t *p, uint8_t *memory, struct series *series, unsigned count)
+static int measure_all(perseas_t *p, uint8_t *memory, struct series *series, unsigned count)
 {
 	int status = 0;
 
@@ -292,25 +264,28 @@ int main(int argc, char **argv)
 	struct series *series = calloc(COUNTS_MAX, sizeof(*series));
 	uint8_t *memory = NULL;
 	perseas_t *p = NULL;
+	uint64_t numbers[COUNTS_MAX];
 	unsigned count;
 	int status;
 
 	OPTIONS_PARSE(argc, argv);
 	writers = calloc(THREADS_MAX, sizeof(*writers));
 	if (!series || !writers)
-		return complain("memory", "there is none");
-	count = read_counts(series);
+		return program_fail("memory", "there is none");
+	count = list_numbers(options.threads, THREADS_MAX, COUNTS_MAX, numbers);
+	for (unsigned i = 0; i < count; i++)
+		series[i].threads = (unsigned)numbers[i];
 	if (!count)
-		return complain("--threads", "takes up to 16 numbers from 1 to 64, as 1,2,4");
+		return program_fail("--threads", "takes up to 16 numbers from 1 to 64, as 1,2,4");
 	if (!options.mirrors)
-		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
+		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
 	status = open_store(&p, &memory);
 	if (!status)
-		status = measure(p, memory, series, count);
+		status = measure_all(p, memory, series, count);
 	if (status) {
 		perseas_close(p);
 		return status;
 	}
-	print(p, series, count);
+	print_all(p, series, count);
 	return close_and_check(p, memory);
 }

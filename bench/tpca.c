@@ -9,13 +9,6 @@
 
 typedef uint32_t (*pattern_fn)(uint64_t *state, uint64_t done, uint32_t accounts);
 
-struct plan {
-	uint64_t state;
-	uint64_t done;
-	int64_t sum;
-	uint32_t accounts;
-};
-
 uint32_t tpca_sequential(uint64_t *state, uint64_t done, uint32_t accounts)
 {
 	(void)state;
@@ -46,9 +39,9 @@ uint32_t tpca_localized(uint64_t *state, uint64_t done, uint32_t accounts)
 	return first * TPCA_PAGE + work_below(state, count * TPCA_PAGE);
 }
 
-static unsigned tables(uint64_t size, struct engine_table *table)
+static unsigned tpca_tables(uint64_t size, struct engine_table *table)
 {
-	const uint32_t balance = sizeof(struct tpca_balance);
+	const uint32_t balance = sizeof(struct bank_balance);
 
 	if (size < TPCA_ACCOUNTS_LEAST || size >> 28 || size % TPCA_PAGE)
 		return 0;
@@ -59,37 +52,24 @@ static unsigned tables(uint64_t size, struct engine_table *table)
 	return TPCA_TABLES;
 }
 
-static void plan_init(void *ctx, uint64_t size)
-{
-	struct plan *plan = ctx;
-
-	*plan = (struct plan){ .state = WORK_SEED, .accounts = (uint32_t)size };
-}
-
-/* Adds to the balance of a row. The new balance. */
-static inline int64_t add(struct rows *rows, unsigned table, uint32_t id, int64_t amount)
-{
-	return rows_add_i64(rows, table, id, offsetof(struct tpca_balance, balance), amount);
-}
-
-static inline int transact(struct work_run *run, pattern_fn pattern)
+static inline int tpca_step(struct work_run *run, pattern_fn pattern)
 {
 	struct rows *rows = &run->rows;
-	struct plan *plan = run->plan;
+	struct work_plan *plan = &run->plan;
 	struct tpca_record record = { 0 }, *row;
-	uint64_t place = plan->done % (2 * (uint64_t)plan->accounts);
+	uint64_t place = plan->done % (2 * plan->size);
 
-	record.account = pattern(&plan->state, plan->done, plan->accounts);
+	record.account = pattern(&plan->state, plan->done, (uint32_t)plan->size);
 	record.teller = work_below(&plan->state, TPCA_TELLER_COUNT);
 	record.branch = record.teller / (TPCA_TELLER_COUNT / TPCA_BRANCH_COUNT);
 	record.amount = (int64_t)work_below(&plan->state, 1 << 20) - (1 << 19);
 	record.number = ++plan->done;
-	plan->sum += record.amount;
+	plan->sums[0] += record.amount;
 	if (rows_begin(rows))
 		return rows->code;
-	record.balance = add(rows, TPCA_ACCOUNTS, record.account, record.amount);
-	add(rows, TPCA_TELLERS, record.teller, record.amount);
-	add(rows, TPCA_BRANCHES, record.branch, record.amount);
+	record.balance = bank_add(rows, TPCA_ACCOUNTS, record.account, record.amount);
+	bank_add(rows, TPCA_TELLERS, record.teller, record.amount);
+	bank_add(rows, TPCA_BRANCHES, record.branch, record.amount);
 	row = rows_new(rows, TPCA_TRAIL, place);
 	*row = record;
 	rows_put(rows, TPCA_TRAIL, place, row);
@@ -98,43 +78,24 @@ static inline int transact(struct work_run *run, pattern_fn pattern)
 
 static int step_sequential(void *run)
 {
-	return transact(run, tpca_sequential);
+	return tpca_step(run, tpca_sequential);
 }
 
 static int step_random(void *run)
 {
-	return transact(run, tpca_random);
+	return tpca_step(run, tpca_random);
 }
 
 static int step_localized(void *run)
 {
-	return transact(run, tpca_localized);
-}
-
-static uint64_t done(const void *plan)
-{
-	return ((const struct plan *)plan)->done;
-}
-
-static bool check_sum(const char *name, const struct tpca_balance *rows, uint64_t count,
-                      int64_t wanted, char *why, unsigned why_size)
-{
-	uint64_t total = 0; /* unsigned: it may wrap around when the bytes are wrong */
-
-	for (uint64_t i = 0; i < count; i++)
-		total += (uint64_t)rows[i].balance;
-	if ((int64_t)total == wanted)
-		return true;
-	snprintf(why, why_size, "the %s add up to %" PRId64 ", not to %" PRId64, name,
-	         (int64_t)total, wanted);
-	return false;
+	return tpca_step(run, tpca_localized);
 }
 
 static bool check_trail(const struct tpca_record *trail, uint64_t records, uint64_t count,
                         char *why, unsigned why_size)
 {
 	for (uint64_t i = 0; i < records; i++) {
-		uint64_t wanted = count <= i ? 0 : (count - 1 - i) / records * records + i + 1;
+		uint64_t wanted = bank_number_at(i, records, count);
 
 		if (trail[i].number == wanted)
 			continue;
@@ -147,21 +108,20 @@ static bool check_trail(const struct tpca_record *trail, uint64_t records, uint6
 	return true;
 }
 
-static bool check(const void *ctx, const void *image, char *why, unsigned why_size)
+static bool tpca_check(const struct work_plan *plan, const void *image, char *why,
+                       unsigned why_size)
 {
-	const struct plan *plan = ctx;
+	static const char *const names[] = { "accounts", "tellers", "branches" };
 	struct engine_table table[TPCA_TABLES];
 	uint64_t at[TPCA_TABLES + 1];
 	const uint8_t *bytes = image;
 
-	rows_lay_out(table, tables(plan->accounts, table), at);
-	return check_sum("accounts", (const void *)(bytes + at[TPCA_ACCOUNTS]),
-	                 table[TPCA_ACCOUNTS].count, plan->sum, why, why_size) &&
-	       check_sum("tellers", (const void *)(bytes + at[TPCA_TELLERS]),
-	                 table[TPCA_TELLERS].count, plan->sum, why, why_size) &&
-	       check_sum("branches", (const void *)(bytes + at[TPCA_BRANCHES]),
-	                 table[TPCA_BRANCHES].count, plan->sum, why, why_size) &&
-	       check_trail((const void *)(bytes + at[TPCA_TRAIL]), table[TPCA_TRAIL].count,
+	rows_lay_out(table, tpca_tables(plan->size, table), at);
+	for (unsigned i = TPCA_ACCOUNTS; i <= TPCA_BRANCHES; i++)
+		if (!bank_check_sum(names[i], (const void *)(bytes + at[i]), table[i].count,
+		                    plan->sums[0], why, why_size))
+			return false;
+	return check_trail((const void *)(bytes + at[TPCA_TRAIL]), table[TPCA_TRAIL].count,
 	                   plan->done, why, why_size);
 }
 
@@ -170,12 +130,9 @@ static bool check(const void *ctx, const void *image, char *why, unsigned why_si
 		.name = "tpca-" #pattern,                                                     \
 		.sizes = "accounts, 256 bytes of memory each: a multiple of 32, from 640 on", \
 		.size = 256 << 10,                                                            \
-		.plan_size = sizeof(struct plan),                                             \
-		.tables = tables,                                                             \
-		.plan_init = plan_init,                                                       \
+		.tables = tpca_tables,                                                        \
 		.step = step_##pattern,                                                       \
-		.done = done,                                                                 \
-		.check = check,                                                               \
+		.check = tpca_check,                                                          \
 	}
 
 TPCA_WORK(sequential);

@@ -9,7 +9,7 @@
 #ifndef PERSEAS_BENCH_TPCA_H
 #define PERSEAS_BENCH_TPCA_H
 
-#include "work.h"
+#include "bank.h"
 
 #include <assert.h>
 
@@ -21,12 +21,6 @@ enum {
 	TPCA_TELLER_COUNT = 100,
 	TPCA_BRANCH_COUNT = 10,
 };
-
-struct tpca_balance {
-	int64_t balance;
-	uint8_t rest[120]; /* never touched */
-};
-static_assert(sizeof(struct tpca_balance) == 128, "account layout");
 
 struct tpca_record {
 	uint64_t number; /* of the transaction, from 1 */

@@ -40,18 +40,18 @@ uint64_t work_bytes(const struct work *work, uint64_t size)
 }
 
 /* Memory of a store that was used before would be filled in part only. */
-static bool is_zero(const uint8_t *bytes, uint64_t count)
+static bool all_zero(const uint8_t *bytes, uint64_t count)
 {
 	return !count || (!*bytes && !memcmp(bytes, bytes + 1, count - 1));
 }
 
-static int fill(struct work_run *run, char *why)
+static int fill_tables(struct work_run *run, char *why)
 {
-	uint64_t bytes = work_bytes(run->work, run->size);
+	uint64_t bytes = work_bytes(run->work, run->plan.size);
 	void *image;
 	int code;
 
-	if (run->rows.memory && !is_zero(run->rows.memory, bytes)) {
+	if (run->rows.memory && !all_zero(run->rows.memory, bytes)) {
 		snprintf(why, WORK_WHY, "it holds something already; give another store");
 		return -1;
 	}
@@ -65,7 +65,7 @@ static int fill(struct work_run *run, char *why)
 		return -1;
 	}
 	if (run->work->fill)
-		run->work->fill(image, run->size);
+		run->work->fill(image, run->plan.size);
 	code = rows_load(&run->rows, image);
 	if (code)
 		snprintf(why, WORK_WHY, "%s", rows_why(&run->rows));
@@ -73,63 +73,88 @@ static int fill(struct work_run *run, char *why)
 	return code;
 }
 
-int work_open(struct work_run *run, const struct work *work, uint64_t size,
-              const struct engine_ops *ops, const struct engine_options *options, char *why)
+int work_attach(struct work_run *run, const struct work *work, uint64_t size,
+                const struct engine_ops *ops, const struct engine_options *options, char *why)
 {
 	struct engine_table tables[ROWS_TABLES_MAX];
 	unsigned count = work->tables(size, tables);
 
 	memset(run, 0, sizeof(*run));
 	run->work = work;
-	run->size = size;
-	run->plan = calloc(1, work->plan_size);
-	if (!run->plan) {
-		snprintf(why, WORK_WHY, "%s", strerror(errno));
+	run->plan = WORK_PLAN(size);
+	return rows_open(&run->rows, ops, options, tables, count, why);
+}
+
+int work_open(struct work_run *run, const struct work *work, uint64_t size,
+              const struct engine_ops *ops, const struct engine_options *options, char *why)
+{
+	if (work_attach(run, work, size, ops, options, why))
 		return -1;
-	}
-	work->plan_init(run->plan, size);
-	if (rows_open(&run->rows, ops, options, tables, count, why) || fill(run, why)) {
-		work_close(run);
-		return -1;
-	}
-	return 0;
+	if (!fill_tables(run, why))
+		return 0;
+	work_close(run);
+	return -1;
 }
 
 void work_close(struct work_run *run)
 {
 	rows_close(&run->rows);
-	free(run->plan);
 	free(run->digest);
 	memset(run, 0, sizeof(*run));
 }
 
 /* --- checking ----------------------------------------------------------------------- */
 
-/* Where two images differ first, and in how many bytes. */
-static void describe(const struct work_run *run, const uint8_t *a, const uint8_t *b, char *why)
+/* Where an image differs first from what it must be, and in how many bytes. */
+static void describe_difference(const struct work_run *wanted, const uint8_t *image, char *why,
+                                size_t why_size)
 {
-	uint64_t bytes = work_bytes(run->work, run->size), first = bytes, count = 0;
+	uint64_t bytes = wanted->rows.offsets[wanted->rows.table_count], first = bytes, count = 0;
 
 	for (uint64_t i = bytes; i-- > 0;) {
-		if (a[i] != b[i]) {
+		if (image[i] != wanted->rows.memory[i]) {
 			first = i;
 			count++;
 		}
 	}
-	snprintf(why, WORK_WHY,
-	         "%s: %" PRIu64 " bytes are not what %" PRIu64 " transactions make, "
-	         "the first at offset %" PRIu64,
-	         run->rows.ops->name, count, run->work->done(run->plan), first);
+	snprintf(why, why_size,
+	         "%" PRIu64 " bytes are not what %" PRIu64 " transactions make, the first at "
+	         "offset %" PRIu64,
+	         count, wanted->plan.done, first);
 }
 
-static uint64_t blocks(const struct work_run *run)
+/* Goes on until so many transactions are done. */
+static void run_until(struct work_run *run, uint64_t done)
 {
-	return (work_bytes(run->work, run->size) + BLOCK - 1) / BLOCK;
+	while (run->plan.done < done)
+		run->work->step(run);
+}
+
+bool work_compare(const struct work *work, uint64_t size, const void *image, uint64_t done,
+                  char *why)
+{
+	const struct engine_options none = { .store = "check" };
+	struct work_run plain;
+	bool same;
+
+	if (work_open(&plain, work, size, &engine_none, &none, why))
+		return false;
+	run_until(&plain, done);
+	same = !memcmp(image, plain.rows.memory, work_bytes(work, size));
+	if (!same)
+		describe_difference(&plain, image, why, WORK_WHY);
+	work_close(&plain);
+	return same;
+}
+
+static uint64_t block_count(const struct work_run *run)
+{
+	return (work_bytes(run->work, run->plan.size) + BLOCK - 1) / BLOCK;
 }
 
 static uint32_t block_digest(const struct work_run *run, const uint8_t *image, uint64_t block)
 {
-	uint64_t from = block * BLOCK, left = work_bytes(run->work, run->size) - from;
+	uint64_t from = block * BLOCK, left = work_bytes(run->work, run->plan.size) - from;
 
 	return ps_crc32c(0, image + from, left < BLOCK ? left : BLOCK);
 }
@@ -145,7 +170,7 @@ static const void *summed_image(struct work_run *run, void *room, int *status, c
 		*status = 2;
 		return NULL;
 	}
-	if (run->work->check(run->plan, image, sentence, sizeof(sentence)))
+	if (run->work->check(&run->plan, image, sentence, sizeof(sentence)))
 		return image;
 	snprintf(why, WORK_WHY, "%s: %s", run->rows.ops->name, sentence);
 	*status = 1;
@@ -154,16 +179,16 @@ static const void *summed_image(struct work_run *run, void *room, int *status, c
 
 int work_let_go(struct work_run *run, char *why)
 {
-	void *room = run->rows.memory ? NULL : malloc(work_bytes(run->work, run->size));
+	void *room = run->rows.memory ? NULL : malloc(work_bytes(run->work, run->plan.size));
 	const void *image;
 	int status = 2;
 
 	snprintf(why, WORK_WHY, "out of memory");
-	run->digest = malloc(blocks(run) * sizeof(*run->digest));
+	run->digest = malloc(block_count(run) * sizeof(*run->digest));
 	image = run->digest && (room || run->rows.memory) ? summed_image(run, room, &status, why)
 	                                                  : NULL;
 	if (image) {
-		for (uint64_t i = 0; i < blocks(run); i++)
+		for (uint64_t i = 0; i < block_count(run); i++)
 			run->digest[i] = block_digest(run, image, i);
 		status = 0;
 		rows_close(&run->rows);
@@ -175,13 +200,13 @@ int work_let_go(struct work_run *run, char *why)
 /* An engine that was let go, against `plain`. */
 static int check_digest(const struct work_run *run, const struct work_run *plain, char *why)
 {
-	for (uint64_t i = 0; i < blocks(run); i++) {
+	for (uint64_t i = 0; i < block_count(run); i++) {
 		if (run->digest[i] == block_digest(plain, plain->rows.memory, i))
 			continue;
 		snprintf(why, WORK_WHY,
 		         "what one engine held from offset %" PRIu64 " on is not "
 		         "what %" PRIu64 " transactions make",
-		         i * BLOCK, run->work->done(run->plan));
+		         i * BLOCK, run->plan.done);
 		return 1;
 	}
 	return 0;
@@ -191,15 +216,16 @@ static int check_digest(const struct work_run *run, const struct work_run *plain
 static int check_run(struct work_run *run, const struct work_run *plain, void *room, char *why)
 {
 	const void *image;
-	int status;
+	int status, used;
 
 	if (run->digest)
 		return check_digest(run, plain, why);
 	image = summed_image(run, room, &status, why);
 	if (!image)
 		return status;
-	if (memcmp(image, plain->rows.memory, work_bytes(run->work, run->size))) {
-		describe(run, image, plain->rows.memory, why);
+	if (memcmp(image, plain->rows.memory, work_bytes(run->work, run->plan.size))) {
+		used = snprintf(why, WORK_WHY, "%s: ", run->rows.ops->name);
+		describe_difference(plain, image, why + used, WORK_WHY - (size_t)used);
 		return 1;
 	}
 	return 0;
@@ -211,8 +237,7 @@ static struct work_run *next_run(struct work_run *runs, unsigned count, const bo
 	struct work_run *least = NULL;
 
 	for (unsigned i = 0; i < count; i++)
-		if (!checked[i] &&
-		    (!least || runs[i].work->done(runs[i].plan) < least->work->done(least->plan)))
+		if (!checked[i] && (!least || runs[i].plan.done < least->plan.done))
 			least = &runs[i];
 	return least;
 }
@@ -225,8 +250,7 @@ static int check_all(struct work_run *runs, unsigned count, struct work_run *pla
 	int status = 0;
 
 	while (!status && (run = next_run(runs, count, checked))) {
-		while (plain->work->done(plain->plan) < run->work->done(run->plan))
-			plain->work->step(plain);
+		run_until(plain, run->plan.done);
 		checked[run - runs] = true;
 		status = check_run(run, plain, room, why);
 	}
@@ -238,12 +262,12 @@ int work_check(struct work_run *runs, unsigned count, char *why)
 	const struct engine_options none = { .store = "check" };
 	struct work_run plain;
 	bool *checked = calloc(count, sizeof(*checked));
-	void *room = malloc(work_bytes(runs[0].work, runs[0].size));
+	void *room = malloc(work_bytes(runs[0].work, runs[0].plan.size));
 	int status = 2;
 
 	snprintf(why, WORK_WHY, "out of memory");
 	if (checked && room &&
-	    !work_open(&plain, runs[0].work, runs[0].size, &engine_none, &none, why)) {
+	    !work_open(&plain, runs[0].work, runs[0].plan.size, &engine_none, &none, why)) {
 		status = check_all(runs, count, &plain, room, checked, why);
 		work_close(&plain);
 	}

@@ -8,33 +8,39 @@
 
 #include "rows.h"
 
-enum { WORK_WHY = 1280 }; /* bytes of a reason; more than ENGINE_WHY */
+enum {
+	WORK_WHY = 1280, /* bytes of a reason; more than ENGINE_WHY */
+	WORK_SUMS = 8,
+};
+
+/* Where the sequence of transactions is. */
+struct work_plan {
+	uint64_t state;          /* of the random numbers */
+	uint64_t done;           /* transactions */
+	uint64_t size;           /* of the workload */
+	int64_t sums[WORK_SUMS]; /* what must have come of them, in the workload's own terms */
+};
 
 struct work {
 	const char *name;
 	const char *sizes; /* what --size means, and which are allowed */
 	uint64_t size;     /* the usual one */
-	size_t plan_size;
 	/* The tables of a database of that size, and how many they are. 0: no such size. */
 	unsigned (*tables)(uint64_t size, struct engine_table *tables);
 	/* What they hold at first, in an image that is zero. NULL: it stays so. */
 	void (*fill)(void *image, uint64_t size);
-	/* Where the sequence of transactions is, and what the sums must be then. */
-	void (*plan_init)(void *plan, uint64_t size);
 	/* One transaction of a struct work_run, the next of its plan. 0, or rows->code. */
 	int (*step)(void *run);
-	/* How many there were. */
-	uint64_t (*done)(const void *plan);
 	/* Does the image agree with the plan's sums? False: a sentence in `why`. */
-	bool (*check)(const void *plan, const void *image, char *why, unsigned why_size);
+	bool (*check)(const struct work_plan *plan, const void *image, char *why,
+	              unsigned why_size);
 };
 
 /* A workload on an engine. */
 struct work_run {
 	struct rows rows;
 	const struct work *work;
-	uint64_t size;
-	void *plan;
+	struct work_plan plan;
 	uint32_t *digest; /* of an engine that was let go: a checksum a block; else NULL */
 };
 
@@ -44,7 +50,12 @@ const struct work *work_by_name(const char *name);
 /* Bytes of the tables; 0: the workload has no such size. */
 uint64_t work_bytes(const struct work *work, uint64_t size);
 
-/* Opens the engine and fills its tables. 0, or -1 and the reason in `why` of WORK_WHY bytes. */
+/* Opens the engine, at the beginning of the plan. 0, or -1 and the reason in `why` of WORK_WHY
+ * bytes. */
+int work_attach(struct work_run *run, const struct work *work, uint64_t size,
+                const struct engine_ops *ops, const struct engine_options *options, char *why);
+
+/* The same, and fills its tables, which must hold nothing. */
 int work_open(struct work_run *run, const struct work *work, uint64_t size,
               const struct engine_ops *ops, const struct engine_options *options, char *why);
 
@@ -64,6 +75,15 @@ int work_let_go(struct work_run *run, char *why);
  */
 int work_check(struct work_run *runs, unsigned count, char *why);
 
+/* Is every byte of an image what `done` transactions make? False: the reason in `why` of WORK_WHY
+ * bytes, also when there is no memory to find out. */
+bool work_compare(const struct work *work, uint64_t size, const void *image, uint64_t done,
+                  char *why);
+
+/* The beginning of a plan. */
+#define WORK_SEED 0x9e3779b97f4a7c15u
+#define WORK_PLAN(usual) ((struct work_plan){ .state = WORK_SEED, .size = (usual) })
+
 /* Marsaglia's xorshift64 with a multiplied output: enough for picking rows. */
 static inline uint64_t work_random(uint64_t *state)
 {
@@ -81,7 +101,5 @@ static inline uint32_t work_below(uint64_t *state, uint32_t below)
 {
 	return (uint32_t)((work_random(state) >> 32) * below >> 32);
 }
-
-#define WORK_SEED 0x9e3779b97f4a7c15u
 
 #endif

@@ -5,8 +5,10 @@
 #include "clock.h"
 #include "fabric.h"
 #include "options.h"
+#include "work.h"
 #include "../client/perseas.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -63,24 +65,7 @@ struct times {
 	uint64_t began, opened, mapped, committed;
 };
 
-static int complain(const char *what, const char *why)
-{
-	fprintf(stderr, "worker: %s: %s\n", what, why);
-	return 2;
-}
-
-static uint64_t draw(struct worker *w)
-{
-	uint64_t x = w->state;
-
-	x ^= x >> 12;
-	x ^= x << 25;
-	x ^= x >> 27;
-	w->state = x;
-	return x * 0x2545f4914f6cdd1du;
-}
-
-static int put(perseas_tx_t *tx, void *at, const void *bytes, uint64_t len)
+static int write_range(perseas_tx_t *tx, void *at, const void *bytes, uint64_t len)
 {
 	int rc = perseas_set_range(tx, at, len);
 
@@ -89,20 +74,21 @@ static int put(perseas_tx_t *tx, void *at, const void *bytes, uint64_t len)
 	return rc;
 }
 
-static int transact(struct worker *w)
+static int change_range(struct worker *w)
 {
 	static uint8_t bytes[4096];
 	uint64_t number = w->number + 1, start = clock_ns(), took;
-	uint64_t at = sizeof(number) + draw(w) % (w->size - sizeof(number) - options.bytes);
+	uint64_t at = sizeof(number) +
+	              work_random(&w->state) % (w->size - sizeof(number) - options.bytes);
 	perseas_tx_t *tx;
 	int rc = perseas_begin(w->p, 0, &tx);
 
 	if (rc)
 		return rc;
 	memset(bytes, (int)number, options.bytes);
-	rc = put(tx, w->memory, &number, sizeof(number));
+	rc = write_range(tx, w->memory, &number, sizeof(number));
 	if (!rc)
-		rc = put(tx, w->memory + at, bytes, options.bytes);
+		rc = write_range(tx, w->memory + at, bytes, options.bytes);
 	if (rc) {
 		perseas_abort(tx);
 		return rc;
@@ -118,23 +104,23 @@ static int transact(struct worker *w)
 	return 0;
 }
 
-static void *run(void *arg)
+static void *run_worker(void *arg)
 {
 	struct worker *w = arg;
 
 	while (!w->stop && !w->code)
-		w->code = transact(w);
+		w->code = change_range(w);
 	return NULL;
 }
 
 /* Every page of it holds something, so that none can be left out. */
-static int fill(struct worker *w)
+static int fill_segment(struct worker *w)
 {
 	memset(w->memory + sizeof(uint64_t), 0xa5, w->size - sizeof(uint64_t));
 	return perseas_publish(w->p);
 }
 
-static int start(struct worker *w, struct times *times)
+static int open_segment(struct worker *w, struct times *times)
 {
 	struct perseas_options how = PERSEAS_OPTIONS_INIT;
 	struct perseas_segment_info info;
@@ -147,88 +133,87 @@ static int start(struct worker *w, struct times *times)
 	how.ring_size = options.ring;
 	how.pace_ms = options.no_pace ? UINT32_MAX : (uint32_t)options.pace;
 	if (perseas_open(options.store, options.mirrors, &how, &w->p))
-		return complain("open", perseas_message(NULL));
+		return program_fail("open", perseas_message(NULL));
 	times->opened = clock_ns();
 	if (fabric_check(w->p, options.fabric, why, sizeof(why)))
-		return complain("fabric", why);
+		return program_fail("fabric", why);
 	if (perseas_map(w->p, "segment", options.make ? options.size : 0, &memory) ||
 	    perseas_segment(w->p, "segment", &info))
-		return complain("map", perseas_message(w->p));
+		return program_fail("map", perseas_message(w->p));
 	w->memory = memory;
 	w->size = info.size;
-	if (options.make && fill(w))
-		return complain("publish", perseas_message(w->p));
+	if (options.make && fill_segment(w))
+		return program_fail("publish", perseas_message(w->p));
 	times->mapped = clock_ns();
 	memcpy(&w->number, w->memory, sizeof(uint64_t));
 	return 0;
 }
 
-static void tell_start(const struct worker *w, const struct times *times)
+/* The rest of a line. */
+static void end_line(struct worker *w)
 {
-	struct perseas_stat stat;
-
-	perseas_stat(w->p, &stat);
-	printf("{\"began_ns\": %llu, \"opened_ns\": %llu, \"mapped_ns\": %llu, "
-	       "\"committed_ns\": %llu, \"found\": %llu, \"bytes\": %llu, "
-	       "\"mended_delta\": %llu, \"mended_whole\": %llu, ",
-	       (unsigned long long)times->began, (unsigned long long)times->opened,
-	       (unsigned long long)times->mapped, (unsigned long long)times->committed,
-	       (unsigned long long)w->number - 1, (unsigned long long)w->size,
-	       (unsigned long long)stat.mended_delta, (unsigned long long)stat.mended_whole);
 	fabric_json(stdout, w->p);
 	printf("}\n");
 	fflush(stdout);
 }
 
-static void tell(struct worker *w)
+static void tell_start(struct worker *w, const struct times *times)
 {
 	struct perseas_stat stat;
 
 	perseas_stat(w->p, &stat);
-	printf("{\"at_ns\": %llu, \"number\": %llu, \"longest_ns\": %llu, \"live\": %u, "
-	       "\"resyncs\": %llu, \"dropped\": %llu, \"paced\": %llu, \"paced_ns\": %llu, "
-	       "\"error\": \"%s\", ",
-	       (unsigned long long)clock_ns(), (unsigned long long)w->number,
-	       (unsigned long long)atomic_exchange(&w->longest, 0), stat.live,
-	       (unsigned long long)stat.resyncs, (unsigned long long)stat.dropped,
-	       (unsigned long long)stat.paced, (unsigned long long)stat.paced_ns,
-	       w->code ? perseas_error_name(w->code) : "");
-	fabric_json(stdout, w->p);
-	printf("}\n");
-	fflush(stdout);
+	printf("{\"began_ns\": %" PRIu64 ", \"opened_ns\": %" PRIu64 ", \"mapped_ns\": %" PRIu64
+	       ", \"committed_ns\": %" PRIu64 ", \"found\": %" PRIu64 ", \"bytes\": %" PRIu64
+	       ", \"mended_delta\": %" PRIu64 ", \"mended_whole\": %" PRIu64 ", ",
+	       times->began, times->opened, times->mapped, times->committed, w->number - 1, w->size,
+	       stat.mended_delta, stat.mended_whole);
+	end_line(w);
 }
 
-static int serve(struct worker *w)
+static void tell_progress(struct worker *w)
+{
+	struct perseas_stat stat;
+
+	perseas_stat(w->p, &stat);
+	printf("{\"at_ns\": %" PRIu64 ", \"number\": %" PRIu64 ", \"longest_ns\": %" PRIu64
+	       ", \"live\": %u, \"resyncs\": %" PRIu64 ", \"dropped\": %" PRIu64
+	       ", \"paced\": %" PRIu64 ", \"paced_ns\": %" PRIu64 ", \"error\": \"%s\", ",
+	       clock_ns(), w->number, atomic_exchange(&w->longest, 0), stat.live, stat.resyncs,
+	       stat.dropped, stat.paced, stat.paced_ns, w->code ? perseas_error_name(w->code) : "");
+	end_line(w);
+}
+
+static int answer_lines(struct worker *w)
 {
 	pthread_t thread;
 	char line[64];
 
-	if (pthread_create(&thread, NULL, run, w))
-		return complain("thread", "there is none");
+	if (pthread_create(&thread, NULL, run_worker, w))
+		return program_fail("thread", "there is none");
 	while (fgets(line, sizeof(line), stdin))
-		tell(w);
+		tell_progress(w);
 	w->stop = true;
 	pthread_join(thread, NULL);
-	return w->code ? complain(perseas_error_name(w->code), perseas_strerror(w->code)) : 0;
+	return w->code ? program_fail(perseas_error_name(w->code), perseas_strerror(w->code)) : 0;
 }
 
 int main(int argc, char **argv)
 {
 	struct times times = { .began = clock_ns() };
-	struct worker w = { .state = 0x9e3779b97f4a7c15u };
+	struct worker w = { .state = WORK_SEED };
 	int status;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	OPTIONS_PARSE(argc, argv);
 	if (!options.mirrors)
-		return complain("--mirrors", "is missing; it lists the mirrors (see --help)");
-	status = start(&w, &times);
-	if (!status && transact(&w))
-		status = complain("commit", perseas_message(w.p));
+		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
+	status = open_segment(&w, &times);
+	if (!status && change_range(&w))
+		status = program_fail("commit", perseas_message(w.p));
 	if (!status) {
 		times.committed = clock_ns();
 		tell_start(&w, &times);
-		status = serve(&w);
+		status = answer_lines(&w);
 	}
 	perseas_close(w.p);
 	return status;

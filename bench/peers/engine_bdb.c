@@ -5,13 +5,11 @@
  * `bdb` gives the log to the system at a commit, `bdb-sync` waits until it is on the disk.
  */
 #include "peer.h"
-#include "peers.h"
 
 #include <db.h>
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -25,23 +23,25 @@ enum {
 	PAGE_MOST = 65536,
 };
 
+extern const struct engine_ops engine_bdb_sync;
+
 struct bdb {
-	struct peer peer;
+	struct engine engine;
 	DB_ENV *env;
 	DB *db;
-	DB_TXN *txn;        /* the one that is open, or that loads; else NULL */
+	DB_TXN *txn;        /* the one that is open, else NULL */
 	uint32_t at_commit; /* flags */
 	uint64_t logged;    /* bytes since the last checkpoint, about */
 	char message[256];  /* the library's last one */
 };
 
-static int fail(struct bdb *bdb, const char *what, int code)
+static int bdb_fail(struct bdb *bdb, const char *what, int code)
 {
-	return peer_fail(&bdb->peer, "%s: %s%s%s", what, db_strerror(code),
-	                 *bdb->message ? ": " : "", bdb->message);
+	return engine_fail(&bdb->engine, "%s: %s%s%s", what, db_strerror(code),
+	                   *bdb->message ? ": " : "", bdb->message);
 }
 
-static void take_message(const DB_ENV *env, const char *prefix, const char *message)
+static void keep_message(const DB_ENV *env, const char *prefix, const char *message)
 {
 	struct bdb *bdb = env->app_private;
 
@@ -49,21 +49,22 @@ static void take_message(const DB_ENV *env, const char *prefix, const char *mess
 	snprintf(bdb->message, sizeof(bdb->message), "%s", message);
 }
 
-static int start(struct engine *engine)
+static int bdb_begin(struct engine *engine)
 {
 	struct bdb *bdb = (struct bdb *)engine;
 	int code = bdb->env->txn_begin(bdb->env, NULL, &bdb->txn, 0);
 
-	return code ? fail(bdb, "begin", code) : 0;
+	return code ? bdb_fail(bdb, "begin", code) : 0;
 }
 
 /* Writes out what is in the cache only, so that older parts of the log can go. */
-static int checkpoint(struct bdb *bdb)
+static int bdb_checkpoint(struct engine *engine)
 {
+	struct bdb *bdb = (struct bdb *)engine;
 	int code = bdb->env->txn_checkpoint(bdb->env, 0, 0, 0);
 
 	bdb->logged = 0;
-	return code ? fail(bdb, "checkpoint", code) : 0;
+	return code ? bdb_fail(bdb, "checkpoint", code) : 0;
 }
 
 static int bdb_commit(struct engine *engine)
@@ -75,32 +76,26 @@ static int bdb_commit(struct engine *engine)
 	bdb->txn = NULL;
 	code = txn->commit(txn, bdb->at_commit);
 	if (code)
-		return fail(bdb, "commit", code);
-	return __builtin_expect(bdb->logged > LOG_FILE, 0) ? checkpoint(bdb) : 0;
+		return bdb_fail(bdb, "commit", code);
+	return __builtin_expect(bdb->logged > LOG_FILE, 0) ? bdb_checkpoint(engine) : 0;
 }
 
-/* Also gives up what is not committed. */
 static void bdb_close(struct engine *engine)
 {
 	struct bdb *bdb = (struct bdb *)engine;
 
-	if (!bdb)
-		return;
-	if (bdb->peer.loading)
-		peer_end_load(&bdb->peer);
 	if (bdb->txn)
 		bdb->txn->abort(bdb->txn);
 	if (bdb->db)
 		bdb->db->close(bdb->db, 0);
 	if (bdb->env)
 		bdb->env->close(bdb->env, 0);
-	free(bdb);
 }
 
 /* The whole database fits into it, as it does into the other engines' memory. */
 static uint64_t cache_size(const struct bdb *bdb)
 {
-	return 2 * peer_bytes(&bdb->peer, 32) + CACHE_LEAST;
+	return 2 * peer_bytes(&bdb->engine, 32) + CACHE_LEAST;
 }
 
 static int open_env(struct bdb *bdb, const char *folder)
@@ -111,27 +106,27 @@ static int open_env(struct bdb *bdb, const char *folder)
 	int code = db_env_create(&bdb->env, 0);
 
 	if (code)
-		return fail(bdb, "db_env_create", code);
+		return bdb_fail(bdb, "db_env_create", code);
 	bdb->env->app_private = bdb;
-	bdb->env->set_errcall(bdb->env, take_message);
+	bdb->env->set_errcall(bdb->env, keep_message);
 	if ((code = bdb->env->set_cachesize(bdb->env, (uint32_t)(cache >> 30),
 	                                    (uint32_t)(cache & ((1u << 30) - 1)), 1)) ||
 	    (code = bdb->env->set_lg_bsize(bdb->env, LOG_BUFFER)) ||
 	    (code = bdb->env->set_lg_max(bdb->env, LOG_FILE)) ||
 	    (code = bdb->env->log_set_config(bdb->env, DB_LOG_AUTO_REMOVE, 1)) ||
 	    (code = bdb->env->open(bdb->env, folder, flags, 0600)))
-		return fail(bdb, folder, code);
+		return bdb_fail(bdb, folder, code);
 	return 0;
 }
 
 static int open_tree(struct bdb *bdb)
 {
-	uint32_t page = peer_page(&bdb->peer, PAGE_ROWS, PAGE_LEAST, PAGE_MOST);
+	uint32_t page = peer_page(&bdb->engine, PAGE_ROWS, PAGE_LEAST, PAGE_MOST);
 	int code = db_create(&bdb->db, bdb->env, 0);
 
 	if (code)
-		return fail(bdb, "db_create", code);
-	snprintf(bdb->peer.setup, PEER_SETUP,
+		return bdb_fail(bdb, "db_create", code);
+	snprintf(bdb->engine.setup, ENGINE_SETUP,
 	         "Berkeley DB %d.%d.%d, B-tree, page size %u, %s, "
 	         "cache of %llu MiB, log buffer of %d MiB, no locks",
 	         DB_VERSION_MAJOR, DB_VERSION_MINOR, DB_VERSION_PATCH, page,
@@ -141,55 +136,30 @@ static int open_tree(struct bdb *bdb)
 	if (!code)
 		code = bdb->db->open(bdb->db, NULL, "rows", NULL, DB_BTREE,
 		                     DB_CREATE | DB_AUTO_COMMIT, 0600);
-	return code ? fail(bdb, "rows", code) : 0;
+	return code ? bdb_fail(bdb, "rows", code) : 0;
 }
 
-static struct engine *open_with(const struct engine_ops *ops, const struct engine_options *options,
-                                bool sync, char *why)
-{
-	struct bdb *bdb = peer_new(ops, options, sizeof(*bdb), why);
-	char folder[PEER_PATH];
-	bool bad;
-
-	if (!bdb)
-		return NULL;
-	bdb->peer.start = start;
-	bdb->at_commit = sync ? DB_TXN_SYNC : DB_TXN_WRITE_NOSYNC;
-	bad = (sync && peer_on_disk(&bdb->peer, options)) ||
-	      peer_path(&bdb->peer, options, "", folder) || open_env(bdb, folder) || open_tree(bdb);
-	return peer_opened(&bdb->peer, bad, why);
-}
-
-static struct engine *bdb_open(const struct engine_options *options, size_t size, void **memory,
-                               char *why)
-{
-	(void)size;
-	*memory = NULL;
-	return open_with(&engine_bdb, options, false, why);
-}
-
-static struct engine *bdb_sync_open(const struct engine_options *options, size_t size,
-                                    void **memory, char *why)
-{
-	(void)size;
-	*memory = NULL;
-	return open_with(&engine_bdb_sync, options, true, why);
-}
-
-static int bdb_begin(struct engine *engine)
+static int bdb_open(struct engine *engine, const struct engine_options *options, size_t size,
+                    void **memory)
 {
 	struct bdb *bdb = (struct bdb *)engine;
+	bool sync = engine->ops == &engine_bdb_sync;
+	char folder[PEER_PATH];
 
-	if (bdb->peer.loading && (peer_end_load(&bdb->peer) || checkpoint(bdb)))
+	(void)size;
+	(void)memory;
+	bdb->at_commit = sync ? DB_TXN_SYNC : DB_TXN_WRITE_NOSYNC;
+	if ((sync && peer_on_disk(engine, options)) || peer_path(engine, options, "", folder) ||
+	    open_env(bdb, folder) || open_tree(bdb))
 		return -1;
-	return start(engine);
+	return 0;
 }
 
 static int bdb_get(struct engine *engine, unsigned table, uint64_t id, void *row)
 {
 	struct bdb *bdb = (struct bdb *)engine;
 	uint64_t number = htobe64(peer_key(table, id));
-	uint32_t size = bdb->peer.tables[table].size;
+	uint32_t size = bdb->engine.tables[table].size;
 	DBT key = { .data = &number, .size = sizeof(number) };
 	DBT value = { .data = row, .ulen = size, .flags = DB_DBT_USERMEM };
 	int code = bdb->db->get(bdb->db, bdb->txn, &key, &value, 0);
@@ -199,8 +169,9 @@ static int bdb_get(struct engine *engine, unsigned table, uint64_t id, void *row
 		return 0;
 	}
 	if (code == DB_BUFFER_SMALL || (!code && value.size != size))
-		return peer_fail(&bdb->peer, "get: a row of another size; give an empty folder");
-	return code ? fail(bdb, "get", code) : 0;
+		return engine_fail(&bdb->engine,
+		                   "get: a row of another size; give an empty folder");
+	return code ? bdb_fail(bdb, "get", code) : 0;
 }
 
 static int bdb_put(struct engine *engine, unsigned table, uint64_t id, const void *row)
@@ -208,27 +179,16 @@ static int bdb_put(struct engine *engine, unsigned table, uint64_t id, const voi
 	struct bdb *bdb = (struct bdb *)engine;
 	uint64_t number = htobe64(peer_key(table, id));
 	DBT key = { .data = &number, .size = sizeof(number) };
-	DBT value = { .data = (void *)row, .size = bdb->peer.tables[table].size };
+	DBT value = { .data = (void *)row, .size = bdb->engine.tables[table].size };
 	int code = bdb->db->put(bdb->db, bdb->txn, &key, &value, 0);
 
 	bdb->logged += 2 * value.size + LOG_ROW;
-	return code ? fail(bdb, "put", code) : 0;
+	return code ? bdb_fail(bdb, "put", code) : 0;
 }
 
-#define BDB_OPS                                                                   \
-	.begin = bdb_begin, .commit = bdb_commit, .get = bdb_get, .put = bdb_put, \
-	.load = peer_load, .close = bdb_close, PEER_OPS
+#define BDB_OPS                                                                                 \
+	.size = sizeof(struct bdb), .open = bdb_open, .begin = bdb_begin, .commit = bdb_commit, \
+	.get = bdb_get, .put = bdb_put, .loaded = bdb_checkpoint, .close = bdb_close
 
-const struct engine_ops engine_bdb = {
-	.name = "bdb",
-	.open = bdb_open,
-	.survives = "process",
-	BDB_OPS,
-};
-
-const struct engine_ops engine_bdb_sync = {
-	.name = "bdb-sync",
-	.open = bdb_sync_open,
-	.survives = "power",
-	BDB_OPS,
-};
+const struct engine_ops engine_bdb = { .name = "bdb", .survives = "process", BDB_OPS };
+const struct engine_ops engine_bdb_sync = { .name = "bdb-sync", .survives = "power", BDB_OPS };

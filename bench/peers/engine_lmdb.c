@@ -6,46 +6,40 @@
  * the disk.
  */
 #include "peer.h"
-#include "peers.h"
 
 #include <lmdb.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+extern const struct engine_ops engine_lmdb_sync;
+
 struct lmdb {
-	struct peer peer;
+	struct engine engine;
 	MDB_env *env;
-	MDB_txn *txn; /* the one that is open, or that loads; else NULL */
+	MDB_txn *txn; /* the one that is open, else NULL */
 	MDB_dbi dbi;
 };
 
-static int fail(struct lmdb *lmdb, const char *what, int code)
+static int lmdb_fail(struct lmdb *lmdb, const char *what, int code)
 {
-	return peer_fail(&lmdb->peer, "%s: %s", what, mdb_strerror(code));
+	return engine_fail(&lmdb->engine, "%s: %s", what, mdb_strerror(code));
 }
 
-/* Also gives up what is not committed. */
 static void lmdb_close(struct engine *engine)
 {
 	struct lmdb *lmdb = (struct lmdb *)engine;
 
-	if (!lmdb)
-		return;
-	if (lmdb->peer.loading)
-		peer_end_load(&lmdb->peer);
 	mdb_txn_abort(lmdb->txn);
 	if (lmdb->env)
 		mdb_env_close(lmdb->env);
-	free(lmdb);
 }
 
-static int start(struct engine *engine)
+static int lmdb_begin(struct engine *engine)
 {
 	struct lmdb *lmdb = (struct lmdb *)engine;
 	int code = mdb_txn_begin(lmdb->env, NULL, 0, &lmdb->txn);
 
-	return code ? fail(lmdb, "begin", code) : 0;
+	return code ? lmdb_fail(lmdb, "begin", code) : 0;
 }
 
 static int lmdb_commit(struct engine *engine)
@@ -54,16 +48,16 @@ static int lmdb_commit(struct engine *engine)
 	int code = mdb_txn_commit(lmdb->txn);
 
 	lmdb->txn = NULL;
-	return code ? fail(lmdb, "commit", code) : 0;
+	return code ? lmdb_fail(lmdb, "commit", code) : 0;
 }
 
 /*
  * The map is address space, and a file with holes: it has room for each row twice, since a
  * transaction writes new pages before it frees old ones, and a row of 4 KiB takes two of them.
  */
-static size_t map_size(const struct peer *peer)
+static size_t map_size(const struct engine *engine)
 {
-	size_t size = 4 * peer_bytes(peer, 64) + ((size_t)1 << 30);
+	size_t size = 4 * peer_bytes(engine, 64) + ((size_t)1 << 30);
 
 	return size & ~(size_t)0xfff;
 }
@@ -73,132 +67,75 @@ static int open_tree(struct lmdb *lmdb, const char *path, unsigned flags)
 	int code = mdb_env_create(&lmdb->env);
 
 	if (code)
-		return fail(lmdb, "mdb_env_create", code);
-	code = mdb_env_set_mapsize(lmdb->env, map_size(&lmdb->peer));
+		return lmdb_fail(lmdb, "mdb_env_create", code);
+	code = mdb_env_set_mapsize(lmdb->env, map_size(&lmdb->engine));
 	if (!code)
 		code = mdb_env_open(lmdb->env, path, flags | MDB_NOSUBDIR, 0600);
 	if (code)
-		return fail(lmdb, path, code);
-	if (start(&lmdb->peer.engine))
+		return lmdb_fail(lmdb, path, code);
+	if (lmdb_begin(&lmdb->engine))
 		return -1;
 	code = mdb_dbi_open(lmdb->txn, NULL, MDB_INTEGERKEY, &lmdb->dbi);
-	return code ? fail(lmdb, path, code) : lmdb_commit(&lmdb->peer.engine);
+	return code ? lmdb_fail(lmdb, path, code) : lmdb_commit(&lmdb->engine);
 }
 
-static struct engine *open_with(const struct engine_ops *ops, const struct engine_options *options,
-                                unsigned flags, const char *setup, char *why)
-{
-	struct lmdb *lmdb = peer_new(ops, options, sizeof(*lmdb), why);
-	char path[PEER_PATH];
-	bool bad;
-
-	if (!lmdb)
-		return NULL;
-	lmdb->peer.start = start;
-	snprintf(lmdb->peer.setup, PEER_SETUP, "LMDB %d.%d.%d, %s; one tree, MDB_INTEGERKEY",
-	         MDB_VERSION_MAJOR, MDB_VERSION_MINOR, MDB_VERSION_PATCH, setup);
-	bad = (!(flags & MDB_NOSYNC) && peer_on_disk(&lmdb->peer, options)) ||
-	      peer_path(&lmdb->peer, options, "lmdb", path) || open_tree(lmdb, path, flags);
-	return peer_opened(&lmdb->peer, bad, why);
-}
-
-static struct engine *lmdb_open(const struct engine_options *options, size_t size, void **memory,
-                                char *why)
-{
-	(void)size;
-	*memory = NULL;
-	return open_with(&engine_lmdb, options, MDB_WRITEMAP | MDB_NOSYNC,
-	                 "MDB_WRITEMAP | MDB_NOSYNC", why);
-}
-
-static struct engine *lmdb_sync_open(const struct engine_options *options, size_t size,
-                                     void **memory, char *why)
-{
-	(void)size;
-	*memory = NULL;
-	return open_with(&engine_lmdb_sync, options, 0, "a sync at every commit", why);
-}
-
-static int lmdb_begin(struct engine *engine)
+static int lmdb_open(struct engine *engine, const struct engine_options *options, size_t size,
+                     void **memory)
 {
 	struct lmdb *lmdb = (struct lmdb *)engine;
+	bool sync = engine->ops == &engine_lmdb_sync;
+	char path[PEER_PATH];
 
-	if (lmdb->peer.loading && peer_end_load(&lmdb->peer))
+	(void)size;
+	(void)memory;
+	snprintf(engine->setup, ENGINE_SETUP, "LMDB %d.%d.%d, %s; one tree, MDB_INTEGERKEY",
+	         MDB_VERSION_MAJOR, MDB_VERSION_MINOR, MDB_VERSION_PATCH,
+	         sync ? "a sync at every commit" : "MDB_WRITEMAP | MDB_NOSYNC");
+	if ((sync && peer_on_disk(engine, options)) || peer_path(engine, options, "lmdb", path) ||
+	    open_tree(lmdb, path, sync ? 0 : MDB_WRITEMAP | MDB_NOSYNC))
 		return -1;
-	return start(engine);
-}
-
-static int get(struct lmdb *lmdb, MDB_txn *txn, unsigned table, uint64_t id, void *row)
-{
-	size_t number = peer_key(table, id);
-	uint32_t size = lmdb->peer.tables[table].size;
-	MDB_val key = { sizeof(number), &number }, value;
-	int code = mdb_get(txn, lmdb->dbi, &key, &value);
-
-	if (code == MDB_NOTFOUND) {
-		memset(row, 0, size);
-		return 0;
-	}
-	if (code)
-		return fail(lmdb, "get", code);
-	if (value.mv_size != size)
-		return peer_fail(&lmdb->peer, "get: a row of another size; give an empty folder");
-	memcpy(row, value.mv_data, size);
 	return 0;
 }
 
 static int lmdb_get(struct engine *engine, unsigned table, uint64_t id, void *row)
 {
 	struct lmdb *lmdb = (struct lmdb *)engine;
-	MDB_txn *reader;
-	int code;
-
-	if (lmdb->txn)
-		return get(lmdb, lmdb->txn, table, id, row);
-	code = mdb_txn_begin(lmdb->env, NULL, MDB_RDONLY, &reader);
-	if (code)
-		return fail(lmdb, "get", code);
-	code = get(lmdb, reader, table, id, row);
-	mdb_txn_abort(reader);
-	return code;
-}
-
-static int put(struct lmdb *lmdb, unsigned table, uint64_t id, const void *row, unsigned flags)
-{
 	size_t number = peer_key(table, id);
-	MDB_val key = { sizeof(number), &number };
-	MDB_val value = { lmdb->peer.tables[table].size, (void *)row };
+	uint32_t size = engine->tables[table].size;
+	MDB_val key = { sizeof(number), &number }, value;
+	int code = mdb_get(lmdb->txn, lmdb->dbi, &key, &value);
 
-	return mdb_put(lmdb->txn, lmdb->dbi, &key, &value, flags);
+	if (code == MDB_NOTFOUND) {
+		memset(row, 0, size);
+		return 0;
+	}
+	if (code)
+		return lmdb_fail(lmdb, "get", code);
+	if (value.mv_size != size)
+		return engine_fail(engine, "get: a row of another size; give an empty folder");
+	memcpy(row, value.mv_data, size);
+	return 0;
 }
 
 static int lmdb_put(struct engine *engine, unsigned table, uint64_t id, const void *row)
 {
 	struct lmdb *lmdb = (struct lmdb *)engine;
+	size_t number = peer_key(table, id);
+	MDB_val key = { sizeof(number), &number };
+	MDB_val value = { engine->tables[table].size, (void *)row };
 	int code = MDB_KEYEXIST;
 
 	/* Rows that are loaded in order are appended, and fill pages to their end. */
-	if (__builtin_expect(lmdb->peer.loading, 0))
-		code = put(lmdb, table, id, row, MDB_APPEND);
+	if (__builtin_expect(engine->loading, 0))
+		code = mdb_put(lmdb->txn, lmdb->dbi, &key, &value, MDB_APPEND);
 	if (code == MDB_KEYEXIST)
-		code = put(lmdb, table, id, row, 0);
-	return code ? fail(lmdb, "put", code) : 0;
+		code = mdb_put(lmdb->txn, lmdb->dbi, &key, &value, 0);
+	return code ? lmdb_fail(lmdb, "put", code) : 0;
 }
 
-#define LMDB_OPS                                                                      \
-	.begin = lmdb_begin, .commit = lmdb_commit, .get = lmdb_get, .put = lmdb_put, \
-	.load = peer_load, .close = lmdb_close, PEER_OPS
+#define LMDB_OPS                                                             \
+	.size = sizeof(struct lmdb), .open = lmdb_open, .begin = lmdb_begin, \
+	.commit = lmdb_commit, .get = lmdb_get, .put = lmdb_put, .close = lmdb_close
 
-const struct engine_ops engine_lmdb = {
-	.name = "lmdb",
-	.open = lmdb_open,
-	.survives = "process",
-	LMDB_OPS,
-};
-
-const struct engine_ops engine_lmdb_sync = {
-	.name = "lmdb-sync",
-	.open = lmdb_sync_open,
-	.survives = "power",
-	LMDB_OPS,
-};
+const struct engine_ops engine_lmdb = { .name = "lmdb", .survives = "process", LMDB_OPS };
+const struct engine_ops engine_lmdb_sync = { .name = "lmdb-sync", .survives = "power", LMDB_OPS };

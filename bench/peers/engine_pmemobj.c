@@ -11,7 +11,6 @@
 #define PMEMOBJ_DIRECT_NON_INLINE
 
 #include "peer.h"
-#include "peers.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,14 +29,16 @@ enum {
 	LOG_CACHE = 2 << 20,  /* undo log that is not given back after a transaction */
 };
 
+extern const struct engine_ops engine_pmemobj_replica;
+
 struct pool {
-	struct peer peer;
+	struct engine engine;
 	PMEMobjpool *pop;
 };
 
 /* --- the library --------------------------------------------------------------------- */
 
-/* What a user may set otherwise; configuration() prints what is. */
+/* What a user may set otherwise; engine->setup says what is. */
 static const char *const settings[][2] = {
 	{ "PMEM_IS_PMEM_FORCE", "1" },
 	{ "PMEM_NO_FLUSH", "1" },
@@ -62,32 +63,33 @@ static struct {
 } pmem;
 
 /* Once for the process. */
-static int load(struct pool *pool)
+static int load_library(struct pool *pool)
 {
 	void *library;
 
 	if (pmem.create)
 		return 0;
 	if (dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD))
-		return peer_fail(&pool->peer,
-		                 "%s was loaded before its settings were made; link "
-		                 "this program without it",
-		                 LIBRARY);
+		return engine_fail(&pool->engine,
+		                   "%s was loaded before its settings were made; link "
+		                   "this program without it",
+		                   LIBRARY);
 	for (unsigned i = 0; i < SETTINGS; i++)
 		setenv(settings[i][0], settings[i][1], 0);
 	library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!library)
-		return peer_fail(&pool->peer, "%s; deploy/deps.sh bench installs it", dlerror());
+		return engine_fail(&pool->engine, "%s; deploy/deps.sh bench installs it",
+		                   dlerror());
 	if (!(FUNCTIONS(LOOK_UP) true)) {
 		pmem.create = NULL;
-		return peer_fail(&pool->peer, "%s", dlerror());
+		return engine_fail(&pool->engine, "%s", dlerror());
 	}
 	return 0;
 }
 
-static int fail(struct pool *pool, const char *what)
+static int pool_fail(struct pool *pool, const char *what)
 {
-	return peer_fail(&pool->peer, "%s: %s", what, pmem.errormsg());
+	return engine_fail(&pool->engine, "%s: %s", what, pmem.errormsg());
 }
 
 /* --- opening and closing ------------------------------------------------------------- */
@@ -97,16 +99,13 @@ static void pool_close(struct engine *engine)
 {
 	struct pool *pool = (struct pool *)engine;
 
-	if (!pool)
+	if (!pool->pop)
 		return;
-	if (pool->pop) {
-		if (pmem.tx_stage() == TX_STAGE_WORK)
-			pmem.tx_abort(ECANCELED);
-		if (pmem.tx_stage() != TX_STAGE_NONE)
-			pmem.tx_end();
-		pmem.close(pool->pop);
-	}
-	free(pool);
+	if (pmem.tx_stage() == TX_STAGE_WORK)
+		pmem.tx_abort(ECANCELED);
+	if (pmem.tx_stage() != TX_STAGE_NONE)
+		pmem.tx_end();
+	pmem.close(pool->pop);
 }
 
 static size_t pool_size(size_t size)
@@ -122,16 +121,16 @@ static int write_set(struct pool *pool, const struct engine_options *options, co
 	FILE *set;
 	int bad;
 
-	if (peer_path(&pool->peer, options, "pmemobj.part", first) ||
-	    peer_path(&pool->peer, options, "pmemobj.replica", second))
+	if (peer_path(&pool->engine, options, "pmemobj.part", first) ||
+	    peer_path(&pool->engine, options, "pmemobj.replica", second))
 		return -1;
 	set = fopen(path, "wx");
 	if (!set)
-		return peer_fail_errno(&pool->peer, path);
+		return engine_fail(&pool->engine, "%s: %s", path, strerror(errno));
 	bad = fprintf(set, "PMEMPOOLSET\n%zu %s\nREPLICA\n%zu %s\n", pool_size(size), first,
 	              pool_size(size), second) < 0;
 	bad |= fclose(set) != 0;
-	return bad ? peer_fail_errno(&pool->peer, path) : 0;
+	return bad ? engine_fail(&pool->engine, "%s: %s", path, strerror(errno)) : 0;
 }
 
 /* The pool at `path`, made when it is not there. A set says its own size. */
@@ -144,7 +143,7 @@ static int open_pool(struct pool *pool, const struct engine_options *options, co
 	/* Every page is there before anything is measured. */
 	if (pmem.ctl_set(NULL, "prefault.at_create", &touch) ||
 	    pmem.ctl_set(NULL, "prefault.at_open", &touch))
-		return fail(pool, path);
+		return pool_fail(pool, path);
 	if (!access(path, F_OK)) {
 		pool->pop = pmem.open(path, LAYOUT);
 	} else {
@@ -153,7 +152,7 @@ static int open_pool(struct pool *pool, const struct engine_options *options, co
 		pool->pop = pmem.create(path, LAYOUT, replica ? 0 : pool_size(size), 0600);
 	}
 	if (!pool->pop || pmem.ctl_set(pool->pop, "tx.cache.size", &cache))
-		return fail(pool, path);
+		return pool_fail(pool, path);
 	return 0;
 }
 
@@ -164,53 +163,38 @@ static int open_root(struct pool *pool, size_t size, void **memory)
 	uintptr_t at;
 
 	if (OID_IS_NULL(root))
-		return fail(pool, "root object");
+		return pool_fail(pool, "root object");
 	at = (uintptr_t)pmem.direct(root);
 	*memory = (void *)((at + POOL_PAGE - 1) & ~(uintptr_t)(POOL_PAGE - 1));
 	return 0;
 }
 
-static void describe(struct pool *pool, bool replica)
+static void describe_pool(struct pool *pool, bool replica)
 {
-	char *text = pool->peer.setup;
+	char *text = pool->engine.setup;
 	size_t used;
 
-	used = (size_t)snprintf(text, PEER_SETUP, "libpmemobj (API %d.%d), %stx.cache.size=%d",
+	used = (size_t)snprintf(text, ENGINE_SETUP, "libpmemobj (API %d.%d), %stx.cache.size=%d",
 	                        PMEMOBJ_MAJOR_VERSION, PMEMOBJ_MINOR_VERSION,
 	                        replica ? "a pool set with a REPLICA beside it, " : "", LOG_CACHE);
-	for (unsigned i = 0; i < SETTINGS && used < PEER_SETUP; i++)
-		used += (size_t)snprintf(text + used, PEER_SETUP - used, ", %s=%s", settings[i][0],
-		                         getenv(settings[i][0]));
+	for (unsigned i = 0; i < SETTINGS && used < ENGINE_SETUP; i++)
+		used += (size_t)snprintf(text + used, ENGINE_SETUP - used, ", %s=%s",
+		                         settings[i][0], getenv(settings[i][0]));
 }
 
-static struct engine *open_with(const struct engine_ops *ops, const struct engine_options *options,
-                                size_t size, void **memory, char *why)
+static int pool_open(struct engine *engine, const struct engine_options *options, size_t size,
+                     void **memory)
 {
-	struct pool *pool = peer_new(ops, options, sizeof(*pool), why);
-	bool replica = ops == &engine_pmemobj_replica;
+	struct pool *pool = (struct pool *)engine;
+	bool replica = engine->ops == &engine_pmemobj_replica;
 	char path[PEER_PATH];
-	bool bad;
 
-	if (!pool)
-		return NULL;
-	bad = peer_path(&pool->peer, options, replica ? "pmemobj.set" : "pmemobj", path) ||
-	      load(pool) || open_pool(pool, options, path, size, replica) ||
-	      open_root(pool, size, memory);
-	if (!bad)
-		describe(pool, replica);
-	return peer_opened(&pool->peer, bad, why);
-}
-
-static struct engine *alone_open(const struct engine_options *options, size_t size, void **memory,
-                                 char *why)
-{
-	return open_with(&engine_pmemobj, options, size, memory, why);
-}
-
-static struct engine *replica_open(const struct engine_options *options, size_t size, void **memory,
-                                   char *why)
-{
-	return open_with(&engine_pmemobj_replica, options, size, memory, why);
+	if (peer_path(engine, options, replica ? "pmemobj.set" : "pmemobj", path) ||
+	    load_library(pool) || open_pool(pool, options, path, size, replica) ||
+	    open_root(pool, size, memory))
+		return -1;
+	describe_pool(pool, replica);
+	return 0;
 }
 
 /* --- transactions -------------------------------------------------------------------- */
@@ -219,34 +203,25 @@ static int pool_begin(struct engine *engine)
 {
 	struct pool *pool = (struct pool *)engine;
 
-	return pmem.tx_begin(pool->pop, NULL, TX_PARAM_NONE) ? fail(pool, "begin") : 0;
+	return pmem.tx_begin(pool->pop, NULL, TX_PARAM_NONE) ? pool_fail(pool, "begin") : 0;
 }
 
 static int pool_range(struct engine *engine, const void *addr, size_t len)
 {
 	if (__builtin_expect(pmem.tx_add_range_direct(addr, len), 0))
-		return fail((struct pool *)engine, "range");
+		return pool_fail((struct pool *)engine, "range");
 	return 0;
 }
 
 static int pool_commit(struct engine *engine)
 {
 	pmem.tx_commit();
-	return pmem.tx_end() ? fail((struct pool *)engine, "commit") : 0;
+	return pmem.tx_end() ? pool_fail((struct pool *)engine, "commit") : 0;
 }
 
-#define POOL_OPS                                                                                \
-	.begin = pool_begin, .range = pool_range, .commit = pool_commit, .survives = "process", \
-	.close = pool_close, PEER_OPS
+#define POOL_OPS                                                               \
+	.survives = "process", .size = sizeof(struct pool), .open = pool_open, \
+	.begin = pool_begin, .range = pool_range, .commit = pool_commit, .close = pool_close
 
-const struct engine_ops engine_pmemobj = {
-	.name = "pmemobj",
-	.open = alone_open,
-	POOL_OPS,
-};
-
-const struct engine_ops engine_pmemobj_replica = {
-	.name = "pmemobj-replica",
-	.open = replica_open,
-	POOL_OPS,
-};
+const struct engine_ops engine_pmemobj = { .name = "pmemobj", POOL_OPS };
+const struct engine_ops engine_pmemobj_replica = { .name = "pmemobj-replica", POOL_OPS };

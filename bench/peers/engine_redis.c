@@ -7,7 +7,6 @@
  */
 #include "../area.h"
 #include "peer.h"
-#include "peers.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -18,13 +17,12 @@
 
 enum {
 	KEY_SIZE = 32,
-	AHEAD_ROWS = 512, /* that a read outside of transactions fetches at most */
-	AHEAD_BYTES = 64 << 10,
-	LOAD_BYTES = 256 << 10,
+	TABLES_MAX = 12,     /* of a workload */
+	FETCH_ROWS = 512,    /* of a request, at most */
 	PATIENCE_MS = 60000, /* when the options do not say */
 };
 
-/* A row that the open transaction, or a batch that loads, has put. */
+/* A row that the open transaction has put. */
 struct put {
 	char key[KEY_SIZE];
 	size_t key_length;
@@ -33,65 +31,63 @@ struct put {
 };
 
 struct redis {
-	struct peer peer;
+	struct engine engine;
 	redisContext *context;
 	uint8_t *copies; /* of the rows, table after table */
-	uint64_t offsets[PEER_TABLES + 1];
-	uint8_t *known[PEER_TABLES]; /* which rows have a copy: a bit for each */
+	uint64_t offsets[TABLES_MAX + 1];
+	uint8_t *known[TABLES_MAX]; /* which rows have a copy: a bit for each */
 	struct put *puts;
 	unsigned put_count, put_room;
 	const char **words; /* of the command that puts them */
 	size_t *lengths;
-	bool open;      /* a transaction is */
-	uint8_t *ahead; /* rows after one that was asked for: AHEAD_BYTES, or one row */
-	unsigned ahead_table;
-	uint64_t ahead_first, ahead_count;
 };
 
 /* After this the connection is of no use: answers may be missing, or copies be ahead. */
-static int fail(struct redis *redis, const char *what)
+static int redis_fail(struct redis *redis, const char *what)
 {
-	return peer_fail(&redis->peer, "%s: %s", what,
-	                 redis->context->err ? redis->context->errstr : "a strange answer");
+	return engine_fail(&redis->engine, "%s: %s", what,
+	                   redis->context->err ? redis->context->errstr : "a strange answer");
 }
 
 /* --- talking ------------------------------------------------------------------------- */
 
 /* The next answer, which must be of that type. NULL, and the reason is remembered. */
-static redisReply *answer(struct redis *redis, int type, const char *what)
+static redisReply *take_answer(struct redis *redis, int type, const char *what)
 {
 	void *reply = NULL;
 	redisReply *r;
 
 	if (redisGetReply(redis->context, &reply) != REDIS_OK || !reply) {
-		fail(redis, what);
+		redis_fail(redis, what);
 		return NULL;
 	}
 	r = reply;
 	if (r->type == type)
 		return r;
 	if (r->type == REDIS_REPLY_ERROR)
-		peer_fail(&redis->peer, "%s: %s", what, r->str);
+		engine_fail(&redis->engine, "%s: %s", what, r->str);
 	else
-		fail(redis, what);
+		redis_fail(redis, what);
 	freeReplyObject(r);
 	return NULL;
 }
 
 static int send_wait(struct redis *redis)
 {
-	return redisAppendCommand(redis->context, "WAIT 1 0") == REDIS_OK ? 0 : fail(redis, "WAIT");
+	return redisAppendCommand(redis->context, "WAIT 1 0") == REDIS_OK
+	               ? 0
+	               : redis_fail(redis, "WAIT");
 }
 
 /* How many replicas there are is what WAIT answers. */
 static int take_wait(struct redis *redis)
 {
-	redisReply *reply = answer(redis, REDIS_REPLY_INTEGER, "WAIT");
+	redisReply *reply = take_answer(redis, REDIS_REPLY_INTEGER, "WAIT");
 	bool there = reply && reply->integer >= 1;
 
 	if (reply && !there)
-		peer_fail(&redis->peer, "the server on port %d has no replica",
-		          redis->context->tcp.port);
+		engine_fail(&redis->engine, "the server on port %d has no replica",
+		            redis->context->tcp.port);
 	freeReplyObject(reply);
 	return there ? 0 : -1;
 }
@@ -117,13 +113,13 @@ static int send_puts(struct redis *redis)
 	redis->put_count = 0;
 	if (redisAppendCommandArgv(redis->context, (int)count, redis->words, redis->lengths) !=
 	    REDIS_OK)
-		return fail(redis, "MSET");
+		return redis_fail(redis, "MSET");
 	return 0;
 }
 
 static int take_puts(struct redis *redis)
 {
-	redisReply *reply = answer(redis, REDIS_REPLY_STATUS, "MSET");
+	redisReply *reply = take_answer(redis, REDIS_REPLY_STATUS, "MSET");
 
 	freeReplyObject(reply);
 	return reply ? 0 : -1;
@@ -133,7 +129,7 @@ static int take_puts(struct redis *redis)
 
 static uint8_t *copy_of(const struct redis *redis, unsigned table, uint64_t id)
 {
-	return redis->copies + redis->offsets[table] + id * redis->peer.tables[table].size;
+	return redis->copies + redis->offsets[table] + id * redis->engine.tables[table].size;
 }
 
 static bool is_known(const struct redis *redis, unsigned table, uint64_t id)
@@ -162,7 +158,7 @@ static int more_room(struct redis *redis)
 	if (lengths)
 		redis->lengths = lengths;
 	if (!puts || !words || !lengths)
-		return peer_fail(&redis->peer, "put: out of memory");
+		return engine_fail(&redis->engine, "put: out of memory");
 	redis->put_room = room;
 	return 0;
 }
@@ -177,7 +173,7 @@ static int redis_put(struct engine *engine, unsigned table, uint64_t id, const v
 	put = &redis->puts[redis->put_count++];
 	put->key_length = make_key(put->key, table, id);
 	put->row = copy_of(redis, table, id);
-	put->size = redis->peer.tables[table].size;
+	put->size = redis->engine.tables[table].size;
 	memcpy(put->row, row, put->size);
 	now_known(redis, table, id);
 	return 0;
@@ -186,25 +182,27 @@ static int redis_put(struct engine *engine, unsigned table, uint64_t id, const v
 /* What the server said of a row. One that was never put is zeros. */
 static int take_row(struct redis *redis, const redisReply *reply, unsigned table, void *row)
 {
-	uint32_t size = redis->peer.tables[table].size;
+	uint32_t size = redis->engine.tables[table].size;
 
 	if (reply->type == REDIS_REPLY_NIL) {
 		memset(row, 0, size);
 		return 0;
 	}
 	if (reply->type != REDIS_REPLY_STRING || (size_t)reply->len != size)
-		return peer_fail(&redis->peer, "get: a row of another size; take a server that is "
-		                               "empty");
+		return engine_fail(&redis->engine,
+		                   "get: a row of another size; take a server that is "
+		                   "empty");
 	memcpy(row, reply->str, size);
 	return 0;
 }
 
 /* Fetches `count` rows from `id` on, into `rows`. */
-static int fetch(struct redis *redis, unsigned table, uint64_t id, unsigned count, uint8_t *rows)
+static int fetch_rows(struct redis *redis, unsigned table, uint64_t id, unsigned count,
+                      uint8_t *rows)
 {
-	char keys[AHEAD_ROWS][KEY_SIZE];
-	const char *words[AHEAD_ROWS + 1] = { "MGET" };
-	size_t lengths[AHEAD_ROWS + 1] = { 4 };
+	char keys[FETCH_ROWS][KEY_SIZE];
+	const char *words[FETCH_ROWS + 1] = { "MGET" };
+	size_t lengths[FETCH_ROWS + 1] = { 4 };
 	redisReply *reply;
 	int bad = 0;
 
@@ -213,49 +211,34 @@ static int fetch(struct redis *redis, unsigned table, uint64_t id, unsigned coun
 		lengths[i + 1] = make_key(keys[i], table, id + i);
 	}
 	if (redisAppendCommandArgv(redis->context, (int)count + 1, words, lengths) != REDIS_OK)
-		return fail(redis, "get");
-	reply = answer(redis, REDIS_REPLY_ARRAY, "get");
+		return redis_fail(redis, "get");
+	reply = take_answer(redis, REDIS_REPLY_ARRAY, "get");
 	if (!reply)
 		return -1;
 	if (reply->elements != count)
-		bad = fail(redis, "get");
-	for (unsigned i = 0; i < count && !bad; i++, rows += redis->peer.tables[table].size)
+		bad = redis_fail(redis, "get");
+	for (unsigned i = 0; i < count && !bad; i++, rows += redis->engine.tables[table].size)
 		bad = take_row(redis, reply->element[i], table, rows);
 	freeReplyObject(reply);
 	return bad;
 }
 
-/* A row as the server has it, and with it some of those after it. */
-static int read_ahead(struct redis *redis, unsigned table, uint64_t id, void *row)
+static int redis_read(struct engine *engine, unsigned table, uint64_t id, uint64_t count,
+                      void *rows)
 {
-	const struct engine_table *t = &redis->peer.tables[table];
-	uint64_t count = AHEAD_BYTES / t->size;
+	struct redis *redis = (struct redis *)engine;
+	uint8_t *at = rows;
 
-	if (table != redis->ahead_table || id - redis->ahead_first >= redis->ahead_count) {
-		count = count > AHEAD_ROWS ? AHEAD_ROWS : count ? count : 1;
-		count = count > t->count - id ? t->count - id : count;
-		redis->ahead_count = 0;
-		if (fetch(redis, table, id, (unsigned)count, redis->ahead))
+	while (count) {
+		unsigned some = count < FETCH_ROWS ? (unsigned)count : FETCH_ROWS;
+
+		if (fetch_rows(redis, table, id, some, at))
 			return -1;
-		redis->ahead_table = table;
-		redis->ahead_first = id;
-		redis->ahead_count = count;
+		id += some;
+		count -= some;
+		at += some * (size_t)engine->tables[table].size;
 	}
-	memcpy(row, redis->ahead + (id - redis->ahead_first) * t->size, t->size);
 	return 0;
-}
-
-/* Has the server take what was loaded, and its replica, too, when nothing more comes. */
-static int flush(struct redis *redis, bool last)
-{
-	if (redis->put_count && (send_puts(redis) || take_puts(redis)))
-		return -1;
-	redis->peer.batch = 0;
-	redis->ahead_count = 0;
-	if (!last)
-		return 0;
-	redis->peer.loading = false;
-	return send_wait(redis) || take_wait(redis) ? -1 : 0;
 }
 
 static int redis_get(struct engine *engine, unsigned table, uint64_t id, void *row)
@@ -263,41 +246,21 @@ static int redis_get(struct engine *engine, unsigned table, uint64_t id, void *r
 	struct redis *redis = (struct redis *)engine;
 	uint8_t *copy = copy_of(redis, table, id);
 
-	if (!redis->open) {
-		if (redis->peer.loading && flush(redis, true))
-			return -1;
-		return read_ahead(redis, table, id, row);
-	}
 	if (!is_known(redis, table, id)) {
-		if (fetch(redis, table, id, 1, copy))
+		if (fetch_rows(redis, table, id, 1, copy))
 			return -1;
 		now_known(redis, table, id);
 	}
-	memcpy(row, copy, redis->peer.tables[table].size);
+	memcpy(row, copy, engine->tables[table].size);
 	return 0;
-}
-
-static int redis_load(struct engine *engine, unsigned table, uint64_t id, const void *row)
-{
-	struct redis *redis = (struct redis *)engine;
-
-	redis->peer.loading = true;
-	if (redis_put(engine, table, id, row))
-		return -1;
-	redis->peer.batch += redis->peer.tables[table].size;
-	return redis->peer.batch < LOAD_BYTES ? 0 : flush(redis, false);
 }
 
 /* --- transactions -------------------------------------------------------------------- */
 
+/* The server hears of a transaction when it ends. */
 static int redis_begin(struct engine *engine)
 {
-	struct redis *redis = (struct redis *)engine;
-
-	if (redis->peer.loading && flush(redis, true))
-		return -1;
-	redis->open = true;
-	redis->ahead_count = 0;
+	(void)engine;
 	return 0;
 }
 
@@ -305,7 +268,6 @@ static int redis_commit(struct engine *engine)
 {
 	struct redis *redis = (struct redis *)engine;
 
-	redis->open = false;
 	if (!redis->put_count)
 		return 0;
 	if (send_puts(redis) || send_wait(redis) || take_puts(redis))
@@ -315,93 +277,82 @@ static int redis_commit(struct engine *engine)
 
 /* --- opening and closing ------------------------------------------------------------- */
 
-/* What was loaded stays; what is not committed was never sent. */
+/* What is not committed was never sent. */
 static void redis_close(struct engine *engine)
 {
 	struct redis *redis = (struct redis *)engine;
 
-	if (!redis)
-		return;
-	if (redis->peer.loading)
-		flush(redis, true);
 	if (redis->context)
 		redisFree(redis->context);
-	area_free(redis->copies, redis->offsets[redis->peer.table_count] + 1);
-	for (unsigned i = 0; i < PEER_TABLES; i++)
+	area_free(redis->copies, redis->offsets[redis->engine.table_count] + 1);
+	for (unsigned i = 0; i < TABLES_MAX; i++)
 		free(redis->known[i]);
 	free(redis->puts);
 	free(redis->words);
 	free(redis->lengths);
-	free(redis->ahead);
-	free(redis);
 }
 
-static int reach(struct redis *redis, const struct engine_options *options)
+static int reach_server(struct redis *redis, const struct engine_options *options)
 {
 	uint32_t ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
 	struct timeval limit = { ms / 1000, ms % 1000 * 1000 };
 
 	if (!options->redis_port)
-		return peer_fail(&redis->peer, "no port of a server is given; redis_pair.py starts "
-		                               "one with a replica");
+		return engine_fail(&redis->engine,
+		                   "no port of a server is given; redis_pair.py starts "
+		                   "one with a replica");
 	redis->context = redisConnectWithTimeout("127.0.0.1", options->redis_port, limit);
 	if (!redis->context)
-		return peer_fail(&redis->peer, "out of memory");
+		return engine_fail(&redis->engine, "out of memory");
 	if (redis->context->err)
-		return peer_fail(&redis->peer,
-		                 "port %u of 127.0.0.1: %s; redis_pair.py starts a "
-		                 "server with a replica",
-		                 options->redis_port, redis->context->errstr);
+		return engine_fail(&redis->engine,
+		                   "port %u of 127.0.0.1: %s; redis_pair.py starts a "
+		                   "server with a replica",
+		                   options->redis_port, redis->context->errstr);
 	/* A replica that has gone would be waited for for ever. */
 	if (redisSetTimeout(redis->context, limit) != REDIS_OK)
-		return fail(redis, "time limit");
+		return redis_fail(redis, "time limit");
 	return 0;
 }
 
 static int check_replica(struct redis *redis)
 {
 	if (redisAppendCommand(redis->context, "WAIT 0 0") != REDIS_OK)
-		return fail(redis, "WAIT");
+		return redis_fail(redis, "WAIT");
 	return take_wait(redis);
 }
 
-static int make_room(struct redis *redis)
+static int make_copies(struct redis *redis)
 {
-	const struct peer *peer = &redis->peer;
-	size_t largest = AHEAD_BYTES, bytes;
+	const struct engine *engine = &redis->engine;
 
-	for (unsigned i = 0; i < peer->table_count; i++) {
-		redis->offsets[i + 1] = redis->offsets[i] +
-		                        peer->tables[i].count * peer->tables[i].size;
-		if (peer->tables[i].size > largest)
-			largest = peer->tables[i].size;
-		redis->known[i] = calloc(1, peer->tables[i].count / 8 + 1);
+	for (unsigned i = 0; i < engine->table_count; i++) {
+		const struct engine_table *t = &engine->tables[i];
+
+		redis->offsets[i + 1] = redis->offsets[i] + t->count * t->size;
+		redis->known[i] = calloc(1, t->count / 8 + 1);
 		if (!redis->known[i])
-			return peer_fail(&redis->peer, "out of memory");
+			return engine_fail(&redis->engine, "out of memory");
 	}
-	redis->ahead = malloc(largest);
-	bytes = redis->offsets[peer->table_count] + 1;
-	redis->copies = area_new(bytes);
-	if (!redis->ahead || !redis->copies)
-		return peer_fail(&redis->peer, "out of memory");
-	return 0;
+	redis->copies = area_new(redis->offsets[engine->table_count] + 1);
+	return redis->copies ? 0 : engine_fail(&redis->engine, "out of memory");
 }
 
 /* The version of the server, for the line that says how things are set up. */
-static int describe(struct redis *redis)
+static int describe_server(struct redis *redis)
 {
 	static const char field[] = "redis_version:";
 	redisReply *reply;
 	const char *at;
 
 	if (redisAppendCommand(redis->context, "INFO server") != REDIS_OK)
-		return fail(redis, "INFO");
-	reply = answer(redis, REDIS_REPLY_STRING, "INFO");
+		return redis_fail(redis, "INFO");
+	reply = take_answer(redis, REDIS_REPLY_STRING, "INFO");
 	if (!reply)
 		return -1;
 	at = strstr(reply->str, field);
 	at = at ? at + sizeof(field) - 1 : "";
-	snprintf(redis->peer.setup, PEER_SETUP,
+	snprintf(redis->engine.setup, ENGINE_SETUP,
 	         "Redis %.*s, one replica, no files, tcp on "
 	         "127.0.0.1; a transaction is MSET and WAIT 1 0 in one round trip, the client "
 	         "keeps copies of rows",
@@ -410,29 +361,26 @@ static int describe(struct redis *redis)
 	return 0;
 }
 
-static struct engine *redis_open(const struct engine_options *options, size_t size, void **memory,
-                                 char *why)
+static int redis_open(struct engine *engine, const struct engine_options *options, size_t size,
+                      void **memory)
 {
-	struct redis *redis = peer_new(&engine_redis, options, sizeof(*redis), why);
-	bool bad;
+	struct redis *redis = (struct redis *)engine;
 
 	(void)size;
-	*memory = NULL;
-	if (!redis)
-		return NULL;
-	bad = make_room(redis) || reach(redis, options) || check_replica(redis) || describe(redis);
-	return peer_opened(&redis->peer, bad, why);
+	(void)memory;
+	return make_copies(redis) || reach_server(redis, options) || check_replica(redis) ||
+	       describe_server(redis);
 }
 
 const struct engine_ops engine_redis = {
 	.name = "redis",
+	.survives = "host",
+	.size = sizeof(struct redis),
 	.open = redis_open,
 	.begin = redis_begin,
 	.commit = redis_commit,
 	.get = redis_get,
 	.put = redis_put,
-	.load = redis_load,
-	.survives = "host",
+	.read = redis_read,
 	.close = redis_close,
-	PEER_OPS,
 };

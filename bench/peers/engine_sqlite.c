@@ -6,11 +6,9 @@
  * at every commit.
  */
 #include "peer.h"
-#include "peers.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -19,49 +17,52 @@ enum {
 	PAGE_ROWS = 4,
 	PAGE_LEAST = 512,
 	PAGE_MOST = 65536,
+	TABLES_MAX = 12, /* of a workload */
 };
+
+extern const struct engine_ops engine_sqlite_sync;
 
 struct sqlite {
-	struct peer peer;
+	struct engine engine;
 	sqlite3 *db;
 	sqlite3_stmt *begin, *commit;
-	sqlite3_stmt *get[PEER_TABLES], *put[PEER_TABLES];
+	sqlite3_stmt *get[TABLES_MAX], *put[TABLES_MAX];
 };
 
-static int fail(struct sqlite *sqlite, const char *what)
+static int sqlite_fail(struct sqlite *sqlite, const char *what)
 {
-	return peer_fail(&sqlite->peer, "%s: %s", what,
-	                 sqlite->db ? sqlite3_errmsg(sqlite->db) : "out of memory");
+	return engine_fail(&sqlite->engine, "%s: %s", what,
+	                   sqlite->db ? sqlite3_errmsg(sqlite->db) : "out of memory");
 }
 
-static int step(struct sqlite *sqlite, sqlite3_stmt *statement, const char *what)
+static int run_prepared(struct sqlite *sqlite, sqlite3_stmt *statement, const char *what)
 {
 	int code = sqlite3_step(statement);
 
 	if (code != SQLITE_DONE)
-		fail(sqlite, what);
+		sqlite_fail(sqlite, what);
 	sqlite3_reset(statement);
 	return code == SQLITE_DONE ? 0 : -1;
 }
 
-static int start(struct engine *engine)
+static int sqlite_begin(struct engine *engine)
 {
 	struct sqlite *sqlite = (struct sqlite *)engine;
 
-	return step(sqlite, sqlite->begin, "begin");
+	return run_prepared(sqlite, sqlite->begin, "begin");
 }
 
 static int sqlite_commit(struct engine *engine)
 {
 	struct sqlite *sqlite = (struct sqlite *)engine;
 
-	return step(sqlite, sqlite->commit, "commit");
+	return run_prepared(sqlite, sqlite->commit, "commit");
 }
 
-static int run(struct sqlite *sqlite, const char *format, ...)
+static int run_sql(struct sqlite *sqlite, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static int run(struct sqlite *sqlite, const char *format, ...)
+static int run_sql(struct sqlite *sqlite, const char *format, ...)
 {
 	char sql[256];
 	va_list args;
@@ -70,27 +71,21 @@ static int run(struct sqlite *sqlite, const char *format, ...)
 	vsnprintf(sql, sizeof(sql), format, args);
 	va_end(args);
 	if (sqlite3_exec(sqlite->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-		return fail(sqlite, sql);
+		return sqlite_fail(sqlite, sql);
 	return 0;
 }
 
-/* Also gives up what is not committed. */
 static void sqlite_close(struct engine *engine)
 {
 	struct sqlite *sqlite = (struct sqlite *)engine;
 
-	if (!sqlite)
-		return;
-	if (sqlite->peer.loading)
-		peer_end_load(&sqlite->peer);
-	for (unsigned i = 0; i < PEER_TABLES; i++) {
+	for (unsigned i = 0; i < TABLES_MAX; i++) {
 		sqlite3_finalize(sqlite->get[i]);
 		sqlite3_finalize(sqlite->put[i]);
 	}
 	sqlite3_finalize(sqlite->begin);
 	sqlite3_finalize(sqlite->commit);
 	sqlite3_close(sqlite->db);
-	free(sqlite);
 }
 
 static int prepare(struct sqlite *sqlite, sqlite3_stmt **statement, const char *format,
@@ -100,7 +95,7 @@ static int prepare(struct sqlite *sqlite, sqlite3_stmt **statement, const char *
 
 	snprintf(sql, sizeof(sql), format, table);
 	if (sqlite3_prepare_v3(sqlite->db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL))
-		return fail(sqlite, sql);
+		return sqlite_fail(sqlite, sql);
 	return 0;
 }
 
@@ -109,9 +104,9 @@ static int prepare_all(struct sqlite *sqlite)
 	if (prepare(sqlite, &sqlite->begin, "BEGIN IMMEDIATE", 0) ||
 	    prepare(sqlite, &sqlite->commit, "COMMIT", 0))
 		return -1;
-	for (unsigned i = 0; i < sqlite->peer.table_count; i++)
-		if (run(sqlite, "CREATE TABLE IF NOT EXISTS rows%u(id INTEGER PRIMARY KEY, row)",
-		        i) ||
+	for (unsigned i = 0; i < sqlite->engine.table_count; i++)
+		if (run_sql(sqlite,
+		            "CREATE TABLE IF NOT EXISTS rows%u(id INTEGER PRIMARY KEY, row)", i) ||
 		    prepare(sqlite, &sqlite->get[i], "SELECT row FROM rows%u WHERE id = ?1", i) ||
 		    prepare(sqlite, &sqlite->put[i], "REPLACE INTO rows%u VALUES(?1, ?2)", i))
 			return -1;
@@ -131,10 +126,10 @@ static int use_log(struct sqlite *sqlite)
 		mode = (const char *)sqlite3_column_text(use, 0);
 	wal = mode && !strcmp(mode, "wal");
 	if (!wal)
-		peer_fail(&sqlite->peer,
-		          "no write-ahead log (%s); give a folder on a file system "
-		          "of this host",
-		          mode ? mode : sqlite3_errmsg(sqlite->db));
+		engine_fail(&sqlite->engine,
+		            "no write-ahead log (%s); give a folder on a file system "
+		            "of this host",
+		            mode ? mode : sqlite3_errmsg(sqlite->db));
 	sqlite3_finalize(use);
 	return wal ? 0 : -1;
 }
@@ -142,73 +137,52 @@ static int use_log(struct sqlite *sqlite)
 /* The whole database fits into the cache, as it does in the other engines' memory. */
 static int open_database(struct sqlite *sqlite, const char *path, const char *synchronous)
 {
-	uint64_t cache = 2 * peer_bytes(&sqlite->peer, 32) + CACHE_LEAST;
-	uint32_t page = peer_page(&sqlite->peer, PAGE_ROWS, PAGE_LEAST, PAGE_MOST);
+	uint64_t cache = 2 * peer_bytes(&sqlite->engine, 32) + CACHE_LEAST;
+	uint32_t page = peer_page(&sqlite->engine, PAGE_ROWS, PAGE_LEAST, PAGE_MOST);
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
 
 	/* Before anything else of the library; later it is refused, and no matter. */
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 	if (sqlite3_open_v2(path, &sqlite->db, flags, NULL) != SQLITE_OK)
-		return fail(sqlite, path);
-	if (run(sqlite, "PRAGMA page_size = %u", page) ||
-	    run(sqlite, "PRAGMA locking_mode = EXCLUSIVE") || use_log(sqlite) ||
-	    run(sqlite, "PRAGMA synchronous = %s", synchronous) ||
-	    run(sqlite, "PRAGMA cache_size = -%llu", (unsigned long long)cache >> 10))
+		return sqlite_fail(sqlite, path);
+	if (run_sql(sqlite, "PRAGMA page_size = %u", page) ||
+	    run_sql(sqlite, "PRAGMA locking_mode = EXCLUSIVE") || use_log(sqlite) ||
+	    run_sql(sqlite, "PRAGMA synchronous = %s", synchronous) ||
+	    run_sql(sqlite, "PRAGMA cache_size = -%llu", (unsigned long long)cache >> 10))
 		return -1;
-	snprintf(sqlite->peer.setup, PEER_SETUP,
+	snprintf(sqlite->engine.setup, ENGINE_SETUP,
 	         "SQLite %s, WAL, synchronous=%s, "
 	         "locking_mode=EXCLUSIVE, page_size=%u, cache of %llu MiB, prepared statements",
 	         sqlite3_libversion(), synchronous, page, (unsigned long long)cache >> 20);
 	return prepare_all(sqlite);
 }
 
-static struct engine *open_with(const struct engine_ops *ops, const struct engine_options *options,
-                                bool sync, char *why)
-{
-	struct sqlite *sqlite = peer_new(ops, options, sizeof(*sqlite), why);
-	char path[PEER_PATH];
-	bool bad;
-
-	if (!sqlite)
-		return NULL;
-	sqlite->peer.start = start;
-	bad = (sync && peer_on_disk(&sqlite->peer, options)) ||
-	      peer_path(&sqlite->peer, options, "sqlite", path) ||
-	      open_database(sqlite, path, sync ? "FULL" : "OFF");
-	return peer_opened(&sqlite->peer, bad, why);
-}
-
-static struct engine *sqlite_open(const struct engine_options *options, size_t size, void **memory,
-                                  char *why)
-{
-	(void)size;
-	*memory = NULL;
-	return open_with(&engine_sqlite, options, false, why);
-}
-
-static struct engine *sqlite_sync_open(const struct engine_options *options, size_t size,
-                                       void **memory, char *why)
-{
-	(void)size;
-	*memory = NULL;
-	return open_with(&engine_sqlite_sync, options, true, why);
-}
-
-static int sqlite_begin(struct engine *engine)
+static int sqlite_open(struct engine *engine, const struct engine_options *options, size_t size,
+                       void **memory)
 {
 	struct sqlite *sqlite = (struct sqlite *)engine;
+	bool sync = engine->ops == &engine_sqlite_sync;
+	char path[PEER_PATH];
 
-	if (sqlite->peer.loading &&
-	    (peer_end_load(&sqlite->peer) || run(sqlite, "PRAGMA wal_checkpoint(TRUNCATE)")))
+	(void)size;
+	(void)memory;
+	if ((sync && peer_on_disk(engine, options)) || peer_path(engine, options, "sqlite", path) ||
+	    open_database(sqlite, path, sync ? "FULL" : "OFF"))
 		return -1;
-	return start(engine);
+	return 0;
+}
+
+/* What was loaded goes from the log to the tables. */
+static int sqlite_loaded(struct engine *engine)
+{
+	return run_sql((struct sqlite *)engine, "PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 static int sqlite_get(struct engine *engine, unsigned table, uint64_t id, void *row)
 {
 	struct sqlite *sqlite = (struct sqlite *)engine;
 	sqlite3_stmt *get = sqlite->get[table];
-	uint32_t size = sqlite->peer.tables[table].size;
+	uint32_t size = sqlite->engine.tables[table].size;
 	int code, bad = 0;
 
 	sqlite3_bind_int64(get, 1, (sqlite3_int64)id);
@@ -216,9 +190,10 @@ static int sqlite_get(struct engine *engine, unsigned table, uint64_t id, void *
 	if (code == SQLITE_DONE)
 		memset(row, 0, size);
 	else if (code != SQLITE_ROW)
-		bad = fail(sqlite, "get");
+		bad = sqlite_fail(sqlite, "get");
 	else if ((uint32_t)sqlite3_column_bytes(get, 0) != size)
-		bad = peer_fail(&sqlite->peer, "get: a row of another size; give an empty folder");
+		bad = engine_fail(&sqlite->engine,
+		                  "get: a row of another size; give an empty folder");
 	else
 		memcpy(row, sqlite3_column_blob(get, 0), size);
 	sqlite3_reset(get);
@@ -232,27 +207,19 @@ static int sqlite_put(struct engine *engine, unsigned table, uint64_t id, const 
 	int code;
 
 	sqlite3_bind_int64(put, 1, (sqlite3_int64)id);
-	sqlite3_bind_blob(put, 2, row, (int)sqlite->peer.tables[table].size, SQLITE_STATIC);
-	code = step(sqlite, put, "put");
+	sqlite3_bind_blob(put, 2, row, (int)sqlite->engine.tables[table].size, SQLITE_STATIC);
+	code = run_prepared(sqlite, put, "put");
 	/* The caller's row must not stay bound when it has returned. */
 	sqlite3_bind_null(put, 2);
 	return code;
 }
 
-#define SQLITE_OPS                                                                            \
-	.begin = sqlite_begin, .commit = sqlite_commit, .get = sqlite_get, .put = sqlite_put, \
-	.load = peer_load, .close = sqlite_close, PEER_OPS
+#define SQLITE_OPS                                                                              \
+	.size = sizeof(struct sqlite), .open = sqlite_open, .begin = sqlite_begin,              \
+	.commit = sqlite_commit, .get = sqlite_get, .put = sqlite_put, .loaded = sqlite_loaded, \
+	.close = sqlite_close
 
-const struct engine_ops engine_sqlite = {
-	.name = "sqlite",
-	.open = sqlite_open,
-	.survives = "process",
-	SQLITE_OPS,
-};
-
-const struct engine_ops engine_sqlite_sync = {
-	.name = "sqlite-sync",
-	.open = sqlite_sync_open,
-	.survives = "power",
-	SQLITE_OPS,
-};
+const struct engine_ops engine_sqlite = { .name = "sqlite", .survives = "process", SQLITE_OPS };
+const struct engine_ops engine_sqlite_sync = { .name = "sqlite-sync",
+	                                       .survives = "power",
+	                                       SQLITE_OPS };

@@ -15,7 +15,6 @@
 
 #include <cmocka.h>
 
-#include "../../bench/peers/peers.h"
 #include "../../bench/rows.h"
 
 #include <ftw.h>
@@ -339,7 +338,7 @@ static void it_says_what_it_survives(void **state)
 	assert_ptr_equal(engine_by_name(rig->ops->name), rig->ops);
 	assert_null(engine_by_name("nobody"));
 	if (keeps(rig->ops))
-		assert_true(strlen(rig->ops->configuration(rig->rows.engine)) > 10);
+		assert_true(strlen(rig->rows.engine->setup) > 10);
 }
 
 /* --- engines that keep what is committed --------------------------------------------- */

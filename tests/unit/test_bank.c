@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -14,26 +15,27 @@
 
 enum { TRANSFERS = 100000 }; /* the history wraps around three times */
 
+static const struct engine_options nowhere = { .store = "none" };
+
 static struct bank *bank_of(uint64_t transfers)
 {
-	struct bank *bank = calloc(1, sizeof(*bank));
-	struct bank_transfer transfer;
-	struct bank_plan plan;
+	struct bank *bank = malloc(sizeof(*bank));
+	char why[WORK_WHY];
+	struct work_run run;
 
 	assert_non_null(bank);
-	bank_plan_init(&plan);
-	while (plan.done < transfers) {
-		bank_plan_next(&plan, &transfer);
-		bank_post(bank, &transfer);
-	}
+	assert_int_equal(work_open(&run, &bank_work, 1, &engine_none, &nowhere, why), 0);
+	while (run.plan.done < transfers)
+		assert_int_equal(bank_work.step(&run), 0);
+	memcpy(bank, run.rows.memory, sizeof(*bank));
+	work_close(&run);
 	return bank;
 }
 
-static struct bank_plan plan_at(uint64_t done)
+static struct work_plan plan_at(uint64_t done)
 {
-	struct bank_plan plan;
+	struct work_plan plan = WORK_PLAN(1);
 
-	bank_plan_init(&plan);
 	bank_plan_skip(&plan, done);
 	return plan;
 }
@@ -42,7 +44,7 @@ static struct bank_plan plan_at(uint64_t done)
 static void transfers_stay_inside_the_bank_and_reach_all_of_it(void **state)
 {
 	bool accounts_high = false, tellers[BANK_TELLERS] = { false };
-	struct bank_plan plan = plan_at(0);
+	struct work_plan plan = plan_at(0);
 	struct bank_transfer transfer;
 
 	(void)state;
@@ -63,7 +65,7 @@ static void transfers_stay_inside_the_bank_and_reach_all_of_it(void **state)
 /* A plan that skips, and one that goes step by step. */
 static void a_plan_that_skips_goes_on_as_one_that_does_not(void **state)
 {
-	struct bank_plan skipped = plan_at(1234), stepped = plan_at(0);
+	struct work_plan skipped = plan_at(1234), stepped = plan_at(0);
 	struct bank_transfer a, b;
 
 	(void)state;
@@ -75,7 +77,7 @@ static void a_plan_that_skips_goes_on_as_one_that_does_not(void **state)
 	assert_int_equal(a.account, b.account);
 	assert_int_equal(a.teller, b.teller);
 	assert_int_equal(a.amount, b.amount);
-	assert_int_equal(skipped.sum, stepped.sum);
+	assert_int_equal(skipped.sums[0], stepped.sums[0]);
 }
 
 /* Before, at and after the end of the history's ring. */
@@ -86,12 +88,12 @@ static void a_bank_tells_how_many_transfers_it_holds(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		struct bank *bank = bank_of(counts[i]);
-		struct bank_plan plan = plan_at(counts[i]);
-		char why[256] = "";
+		struct work_plan plan = plan_at(counts[i]);
+		char why[WORK_WHY] = "";
 
 		assert_int_equal(bank_count(bank), counts[i]);
-		assert_true(bank_check(bank, &plan, why, sizeof(why)));
-		assert_true(bank_compare(bank, counts[i], why, sizeof(why)));
+		assert_true(bank_check(&plan, bank, why, sizeof(why)));
+		assert_true(work_compare(&bank_work, 1, bank, counts[i], why));
 		free(bank);
 	}
 }
@@ -100,19 +102,19 @@ static void a_bank_tells_how_many_transfers_it_holds(void **state)
 static void a_wrong_balance_is_found(void **state)
 {
 	struct bank *bank = bank_of(TRANSFERS);
-	struct bank_plan plan = plan_at(TRANSFERS);
+	struct work_plan plan = plan_at(TRANSFERS);
 	int64_t *balances[] = { &bank->accounts[7].balance, &bank->tellers[39].balance,
 		                &bank->branches[3].balance };
-	char why[256];
+	char why[WORK_WHY];
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		++*balances[i];
-		assert_false(bank_check(bank, &plan, why, sizeof(why)));
-		assert_false(bank_compare(bank, TRANSFERS, why, sizeof(why)));
+		assert_false(bank_check(&plan, bank, why, sizeof(why)));
+		assert_false(work_compare(&bank_work, 1, bank, TRANSFERS, why));
 		--*balances[i];
 	}
-	assert_true(bank_check(bank, &plan, why, sizeof(why)));
+	assert_true(bank_check(&plan, bank, why, sizeof(why)));
 	free(bank);
 }
 
@@ -120,14 +122,14 @@ static void a_wrong_balance_is_found(void **state)
 static void a_difference_that_the_sums_do_not_show_is_found(void **state)
 {
 	struct bank *bank = bank_of(1000);
-	struct bank_plan plan = plan_at(1000);
-	char why[256];
+	struct work_plan plan = plan_at(1000);
+	char why[WORK_WHY];
 
 	(void)state;
 	bank->accounts[1].balance += 5;
 	bank->accounts[2].balance -= 5;
-	assert_true(bank_check(bank, &plan, why, sizeof(why)));
-	assert_false(bank_compare(bank, 1000, why, sizeof(why)));
+	assert_true(bank_check(&plan, bank, why, sizeof(why)));
+	assert_false(work_compare(&bank_work, 1, bank, 1000, why));
 	free(bank);
 }
 
@@ -135,9 +137,9 @@ static void a_difference_that_the_sums_do_not_show_is_found(void **state)
 static void a_transfer_that_is_half_there_is_found(void **state)
 {
 	struct bank *bank = bank_of(1000);
-	struct bank_plan plan = plan_at(1000);
+	struct work_plan plan = plan_at(1000);
 	struct bank_transfer transfer;
-	char why[256];
+	char why[WORK_WHY];
 
 	(void)state;
 	bank_plan_next(&plan, &transfer);
@@ -145,8 +147,8 @@ static void a_transfer_that_is_half_there_is_found(void **state)
 	bank->tellers[transfer.teller].balance += transfer.amount;
 	bank->branches[transfer.branch].balance += transfer.amount;
 	assert_int_equal(bank_count(bank), 1000);
-	assert_false(bank_compare(bank, 1000, why, sizeof(why)));
-	assert_false(bank_compare(bank, 1001, why, sizeof(why)));
+	assert_false(work_compare(&bank_work, 1, bank, 1000, why));
+	assert_false(work_compare(&bank_work, 1, bank, 1001, why));
 	free(bank);
 }
 
@@ -154,12 +156,12 @@ static void a_transfer_that_is_half_there_is_found(void **state)
 static void a_missing_transfer_is_found(void **state)
 {
 	struct bank *bank = bank_of(999);
-	struct bank_plan plan = plan_at(1000);
-	char why[256];
+	struct work_plan plan = plan_at(1000);
+	char why[WORK_WHY];
 
 	(void)state;
-	assert_false(bank_check(bank, &plan, why, sizeof(why)));
-	assert_false(bank_compare(bank, 1000, why, sizeof(why)));
+	assert_false(bank_check(&plan, bank, why, sizeof(why)));
+	assert_false(work_compare(&bank_work, 1, bank, 1000, why));
 	free(bank);
 }
 
@@ -171,12 +173,12 @@ static void a_history_that_no_run_could_leave_has_no_count(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		struct bank *bank = bank_of(TRANSFERS);
-		struct bank_plan plan = plan_at(TRANSFERS);
-		char why[256];
+		struct work_plan plan = plan_at(TRANSFERS);
+		char why[WORK_WHY];
 
 		bank->history[4].number = wrong[i];
 		assert_true(bank_count(bank) == BANK_NO_COUNT);
-		assert_false(bank_check(bank, &plan, why, sizeof(why)));
+		assert_false(bank_check(&plan, bank, why, sizeof(why)));
 		free(bank);
 	}
 }
@@ -184,21 +186,15 @@ static void a_history_that_no_run_could_leave_has_no_count(void **state)
 /* The engine that the library is compared with, and plain memory. */
 static void the_local_engine_does_what_plain_memory_does(void **state)
 {
-	const struct engine_options options = { .store = "none" };
-	char why[ENGINE_WHY];
-	struct rows rows;
-	struct bank_plan plan = plan_at(0);
-	struct bank_transfer transfer;
+	char why[WORK_WHY];
+	struct work_run run;
 
 	(void)state;
-	assert_int_equal(rows_open(&rows, &engine_local, &options, bank_tables, BANK_TABLES, why),
-	                 0);
-	while (plan.done < 5000) {
-		bank_plan_next(&plan, &transfer);
-		assert_int_equal(bank_transact(&rows, &transfer), 0);
-	}
-	assert_true(bank_compare((const struct bank *)rows.memory, 5000, why, sizeof(why)));
-	rows_close(&rows);
+	assert_int_equal(work_attach(&run, &bank_work, 1, &engine_local, &nowhere, why), 0);
+	while (run.plan.done < 5000)
+		assert_int_equal(bank_work.step(&run), 0);
+	assert_true(work_compare(&bank_work, 1, run.rows.memory, 5000, why));
+	work_close(&run);
 }
 
 int main(void)

@@ -30,8 +30,6 @@ struct keeper {
 
 static uint64_t lose_put; /* the put of this number does nothing; 0: none */
 static uint64_t fail_get; /* the get of this number fails */
-static bool without_load;
-static const struct engine_ops engine_keeper, engine_slow_keeper;
 
 static uint8_t *kept(struct keeper *keeper, unsigned table, uint64_t id)
 {
@@ -39,26 +37,22 @@ static uint8_t *kept(struct keeper *keeper, unsigned table, uint64_t id)
 	return keeper->bytes + keeper->offsets[table] + id * keeper->tables[table].size;
 }
 
-static struct engine *keeper_open(const struct engine_options *options, size_t size, void **memory,
-                                  char *why)
+static int keeper_open(struct engine *engine, const struct engine_options *options, size_t size,
+                       void **memory)
 {
-	struct keeper *keeper = calloc(1, sizeof(*keeper));
+	struct keeper *keeper = (struct keeper *)engine;
 
-	(void)why;
-	assert_non_null(keeper);
-	keeper->engine.ops = without_load ? &engine_slow_keeper : &engine_keeper;
 	memcpy(keeper->tables, options->tables, options->table_count * sizeof(*keeper->tables));
 	assert_int_equal(rows_lay_out(keeper->tables, options->table_count, keeper->offsets), size);
 	keeper->bytes = calloc(1, size);
 	assert_non_null(keeper->bytes);
-	*memory = NULL;
-	return &keeper->engine;
+	assert_null(*memory);
+	return 0;
 }
 
 static void keeper_close(struct engine *engine)
 {
 	free(((struct keeper *)engine)->bytes);
-	free(engine);
 }
 
 static int keeper_begin(struct engine *engine)
@@ -83,16 +77,9 @@ static int keeper_get(struct engine *engine, unsigned table, uint64_t id, void *
 {
 	struct keeper *keeper = (struct keeper *)engine;
 
+	assert_true(keeper->open);
 	memcpy(row, kept(keeper, table, id), keeper->tables[table].size);
 	return ++keeper->gets == fail_get ? -5 : 0;
-}
-
-static int keeper_load(struct engine *engine, unsigned table, uint64_t id, const void *row)
-{
-	struct keeper *keeper = (struct keeper *)engine;
-
-	memcpy(kept(keeper, table, id), row, keeper->tables[table].size);
-	return 0;
 }
 
 static int keeper_put(struct engine *engine, unsigned table, uint64_t id, const void *row)
@@ -100,36 +87,40 @@ static int keeper_put(struct engine *engine, unsigned table, uint64_t id, const 
 	struct keeper *keeper = (struct keeper *)engine;
 
 	assert_true(keeper->open);
-	if (++keeper->puts == lose_put)
-		return 0;
-	return keeper_load(engine, table, id, row);
+	if (++keeper->puts != lose_put)
+		memcpy(kept(keeper, table, id), row, keeper->tables[table].size);
+	return 0;
 }
 
-static const char *keeper_why(const struct engine *engine)
+static int keeper_read(struct engine *engine, unsigned table, uint64_t id, uint64_t count,
+                       void *rows)
 {
-	(void)engine;
-	return "it was told to fail";
+	struct keeper *keeper = (struct keeper *)engine;
+
+	assert_false(keeper->open);
+	memcpy(rows, kept(keeper, table, id), count * keeper->tables[table].size);
+	return 0;
 }
 
 static const struct engine_ops engine_keeper = {
 	.name = "keeper",
+	.size = sizeof(struct keeper),
 	.open = keeper_open,
 	.begin = keeper_begin,
 	.commit = keeper_commit,
 	.get = keeper_get,
 	.put = keeper_put,
-	.load = keeper_load,
-	.why = keeper_why,
 	.close = keeper_close,
 };
-static const struct engine_ops engine_slow_keeper = {
-	.name = "slow keeper",
+static const struct engine_ops engine_reader = {
+	.name = "keeper that reads by itself",
+	.size = sizeof(struct keeper),
 	.open = keeper_open,
 	.begin = keeper_begin,
 	.commit = keeper_commit,
 	.get = keeper_get,
 	.put = keeper_put,
-	.why = keeper_why,
+	.read = keeper_read,
 	.close = keeper_close,
 };
 
@@ -156,7 +147,6 @@ static int open_case(unsigned i, const struct engine_ops *ops, struct work_run *
 	char why[WORK_WHY];
 
 	lose_put = fail_get = 0;
-	without_load = ops == &engine_slow_keeper;
 	return work_open(run, cases[i].work, cases[i].size, ops, &nowhere, why);
 }
 
@@ -170,7 +160,7 @@ static void run_steps(struct work_run *run, unsigned steps)
 static void all_engines_hold_the_same_after_the_same_transactions(void **state)
 {
 	static const struct engine_ops *const ops[] = { &engine_local, &engine_copies,
-		                                        &engine_keeper, &engine_slow_keeper };
+		                                        &engine_keeper, &engine_reader };
 
 	(void)state;
 	for (unsigned i = 0; i < CASES; i++) {
@@ -273,14 +263,14 @@ static void sums_of_orders_that_are_wrong_are_found(void **state)
 	(void)state;
 	assert_int_equal(open_case(1, &engine_none, &run), 0);
 	run_steps(&run, STEPS);
-	assert_true(run.work->check(run.plan, run.rows.memory, why, sizeof(why)));
+	assert_true(run.work->check(&run.plan, run.rows.memory, why, sizeof(why)));
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		uint8_t *at = (uint8_t *)rows_at(&run.rows, wrong[i].table,
 		                                 3 % run.rows.tables[wrong[i].table].count) +
 		              wrong[i].offset;
 
 		++*at;
-		assert_false(run.work->check(run.plan, run.rows.memory, why, sizeof(why)));
+		assert_false(run.work->check(&run.plan, run.rows.memory, why, sizeof(why)));
 		--*at;
 	}
 	work_close(&run);
@@ -358,13 +348,14 @@ static void sizes_that_a_workload_does_not_have_have_no_bytes(void **state)
 /* Rows that were read stay as they are while three others are. */
 static void scratch_rows_last_for_three_more(void **state)
 {
-	const struct tpca_balance *rows[4];
+	const struct bank_balance *rows[4];
 	struct work_run run;
 
 	(void)state;
 	assert_int_equal(open_case(TPCA_CASE, &engine_keeper, &run), 0);
 	for (unsigned i = 0; i < 4; i++)
-		((struct tpca_balance *)kept((struct keeper *)run.rows.engine, 0, i))->balance = i;
+		((struct bank_balance *)kept((struct keeper *)run.rows.engine, 0, i))->balance = i;
+	assert_int_equal(rows_begin(&run.rows), 0);
 	for (unsigned i = 0; i < 4; i++)
 		rows[i] = rows_read(&run.rows, TPCA_ACCOUNTS, i);
 	for (unsigned i = 0; i < 4; i++)
@@ -373,14 +364,12 @@ static void scratch_rows_last_for_three_more(void **state)
 }
 
 /* Memory that holds something, as that of a store that was used before. */
-static struct engine *used_open(const struct engine_options *options, size_t size, void **memory,
-                                char *why)
+static int used_open(struct engine *engine, const struct engine_options *options, size_t size,
+                     void **memory)
 {
-	struct engine *engine = engine_none.open(options, size, memory, why);
-
-	assert_non_null(engine);
+	assert_int_equal(engine_none.open(engine, options, size, memory), 0);
 	((uint8_t *)*memory)[size - 1] = 1;
-	return engine;
+	return 0;
 }
 
 static void memory_that_holds_something_is_not_filled(void **state)
