@@ -84,88 +84,45 @@ static struct {
 	unsigned shape_count;
 } limits;
 
-static int complain(const char *what, const char *why)
-{
-	fprintf(stderr, "limits: %s: %s\n", what, why);
-	return 2;
-}
-
 /* --- the command line --- */
 
 /* "host", "host:port", "[v6]:port" or "[v6]". */
-static int read_target(const char *text, size_t len, struct target *target)
+static int read_target(const char *text, struct target *target)
 {
-	const char *host = text, *end = text + len, *host_end = memchr(text, ':', len);
-	char *after;
+	const char *host = text + (*text == '[');
+	size_t len = strcspn(host, *text == '[' ? "]" : ":");
+	const char *after = host + len;
+	char *end;
 
-	if (*text == '[') {
-		host++;
-		host_end = memchr(text, ']', len);
-		if (!host_end)
-			return -1;
-	} else if (!host_end) {
-		host_end = end;
-	}
-	if (host == host_end || (size_t)(host_end - host) >= sizeof(target->host))
+	if (!len || len >= sizeof(target->host) || (*text == '[' && *after++ != ']'))
 		return -1;
-	memcpy(target->host, host, (size_t)(host_end - host));
-	host_end += *text == '[';
-	if (host_end == end)
+	memcpy(target->host, host, len);
+	if (!*after)
 		return 0;
-	target->port = (unsigned)strtoul(host_end + 1, &after, 10);
-	return *host_end == ':' && after == end && target->port && target->port < 65536 ? 0 : -1;
+	target->port = (unsigned)strtoul(after + 1, &end, 10);
+	return *after == ':' && !*end && target->port && target->port < 65536 ? 0 : -1;
 }
 
 static int read_targets(void)
 {
-	for (const char *at = options.to; at; at = strchr(at, ',')) {
-		at += *at == ',';
+	const char *list = options.to;
+	char word[LIST_WORD];
+
+	while (list_next(&list, word))
 		if (limits.count == RAW_TARGETS_MAX ||
-		    read_target(at, strcspn(at, ","), &limits.targets[limits.count++]))
-			return complain("--to", "takes up to 16 of HOST or HOST:PORT");
-	}
+		    read_target(word, &limits.targets[limits.count++]))
+			return program_fail("--to", "takes up to 16 of HOST or HOST:PORT");
 	return 0;
-}
-
-/* A list of numbers from 1 to `most`. How many; 0: it is not one. */
-static unsigned read_list(const char *list, uint64_t most, unsigned *numbers)
-{
-	for (unsigned count = 0; count < LIST_MAX; list++) {
-		char *end;
-		unsigned long long n = strtoull(list, &end, 10);
-		unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 0;
-
-		end += shift != 0;
-		if (end == list || !n || n > most >> shift || (*end && *end != ','))
-			return 0;
-		numbers[count++] = (unsigned)n << shift;
-		if (!*end)
-			return count;
-		list = end;
-	}
-	return 0;
-}
-
-static bool asked_for(const char *what)
-{
-	size_t len = strlen(what);
-
-	for (const char *at = options.what; at; at = strchr(at, ',')) {
-		at += *at == ',';
-		if (strcspn(at, ",") == len && !memcmp(at, what, len))
-			return true;
-	}
-	return false;
 }
 
 static int check_options(void)
 {
 	if (!limits.count)
-		return complain("--to", "is missing; it lists the targets (see --help)");
+		return program_fail("--to", "is missing; it lists the targets (see --help)");
 	if (!options.acks)
 		options.acks = limits.count / 2 + 1;
 	if (options.acks > limits.count)
-		return complain("--acks", "is more than there are targets");
+		return program_fail("--acks", "is more than there are targets");
 	return 0;
 }
 
@@ -219,19 +176,19 @@ static int connect_all(void)
 			continue;
 		target->child = raw_fork(target->host, options.segment, &target->port, why);
 		if (target->child < 0)
-			return complain(target->host, why);
+			return program_fail(target->host, why);
 	}
-	if (options.cpu != UINT64_MAX && pin_to_cpu((int)options.cpu))
-		return complain("--cpu", strerror(errno));
+	if (program_pin(options.cpu))
+		return 2;
 	for (unsigned i = 0; i < limits.count; i++) {
 		const struct target *target = &limits.targets[i];
 
 		limits.links[i] = raw_connect(target->host, target->port, &how, why);
 		if (!limits.links[i])
-			return complain(target->host, why);
+			return program_fail(target->host, why);
 	}
-	if (asked_for("read") && raw_prepare_reads(limits.links[0], why))
-		return complain(limits.targets[0].host, why);
+	if (list_has(options.what, "read") && raw_prepare_reads(limits.links[0], why))
+		return program_fail(limits.targets[0].host, why);
 	return 0;
 }
 
@@ -249,39 +206,40 @@ static void disconnect_all(void)
 
 static int add_timed(const char *name, int (*step)(void *ctx))
 {
-	if (!asked_for(name))
+	if (!list_has(options.what, name))
 		return 0;
 	limits.timed[limits.timed_count] = measured_new(name, step, limits.links[0]);
-	return limits.timed[limits.timed_count++] ? 0 : complain("memory", strerror(errno));
+	return limits.timed[limits.timed_count++] ? 0 : program_fail("memory", strerror(errno));
 }
 
 static int add_shapes(void)
 {
-	unsigned sizes[LIST_MAX], depths[LIST_MAX];
-	unsigned size_count = read_list(options.sizes, 1 << 30, sizes);
-	unsigned depth_count = read_list(options.depths, RAW_DEPTH_MAX, depths);
+	uint64_t sizes[LIST_MAX], depths[LIST_MAX];
+	unsigned size_count = list_numbers(options.sizes, 1 << 30, LIST_MAX, sizes);
+	unsigned depth_count = list_numbers(options.depths, RAW_DEPTH_MAX, LIST_MAX, depths);
 
 	if (!size_count || !depth_count)
-		return complain("--read-sizes, --read-depths", "take lists of 1 to 8 numbers, as "
-		                                               "64K,1M and 4,16");
-	for (unsigned i = 0; asked_for("read") && i < size_count * depth_count; i++) {
+		return program_fail("--read-sizes, --read-depths",
+		                    "take lists of 1 to 8 numbers, as "
+		                    "64K,1M and 4,16");
+	for (unsigned i = 0; list_has(options.what, "read") && i < size_count * depth_count; i++) {
 		struct shape *shape = &limits.shapes[limits.shape_count++];
 
-		*shape = (struct shape){ sizes[i / depth_count], depths[i % depth_count],
-			                 limits.links[0], NULL };
+		*shape = (struct shape){ (unsigned)sizes[i / depth_count],
+			                 (unsigned)depths[i % depth_count], limits.links[0], NULL };
 		shape->m = measured_new("read", step_read, shape);
 		if (!shape->m)
-			return complain("memory", strerror(errno));
+			return program_fail("memory", strerror(errno));
 	}
 	return 0;
 }
 
 /* What the first link that broke says. */
-static const char *broken(void)
+static const char *first_trouble(void)
 {
 	for (unsigned i = 0; i < limits.count; i++)
-		if (raw_trouble(limits.links[i]))
-			return raw_trouble(limits.links[i]);
+		if (limits.links[i]->trouble)
+			return limits.links[i]->trouble;
 	return "it cannot be posted to, or waited for";
 }
 
@@ -290,15 +248,15 @@ static int run_round(void)
 	for (unsigned i = 0; i < limits.timed_count; i++)
 		if (measure_round(limits.timed[i], options.round_ms / 1000.0, 0) ||
 		    raw_wait(limits.links, limits.count, limits.count))
-			return complain(limits.timed[i]->name, broken());
+			return program_fail(limits.timed[i]->name, first_trouble());
 	/* One pass over the segment is a step. */
 	for (unsigned i = 0; i < limits.shape_count; i++)
 		if (measure_round(limits.shapes[i].m, 0, 1))
-			return complain("read", broken());
+			return program_fail("read", first_trouble());
 	return 0;
 }
 
-static int run(void)
+static int run_all(void)
 {
 	int status = connect_all();
 
@@ -313,10 +271,10 @@ static int run(void)
 /* --- what came out --- */
 
 /* Bytes a second: a step was the whole segment. */
-static struct measured_ratio bandwidth(const struct shape *shape)
+static struct measured_ratio shape_bandwidth(const struct shape *shape)
 {
 	struct measured_ratio rate = measured_rates(shape->m);
-	double bytes = (double)raw_segment(shape->link);
+	double bytes = (double)shape->link->far.segment;
 
 	return (struct measured_ratio){ rate.median * bytes, rate.least * bytes,
 		                        rate.most * bytes };
@@ -327,14 +285,14 @@ static const struct shape *best_shape(void)
 	const struct shape *best = limits.shapes;
 
 	for (unsigned i = 1; i < limits.shape_count; i++)
-		if (bandwidth(&limits.shapes[i]).median > bandwidth(best).median)
+		if (shape_bandwidth(&limits.shapes[i]).median > shape_bandwidth(best).median)
 			best = &limits.shapes[i];
 	return best;
 }
 
 static void shape_json(const struct shape *shape)
 {
-	struct measured_ratio rate = bandwidth(shape);
+	struct measured_ratio rate = shape_bandwidth(shape);
 
 	printf("{\"size\": %u, \"depth\": %u, \"bytes_s\": ", shape->size, shape->depth);
 	measured_ratio_json(stdout, &rate);
@@ -347,8 +305,8 @@ static void print_json(void)
 
 	printf("{\"device\": \"%s\", \"mtu\": %u, \"inline\": %u, \"bytes\": %u, \"targets\": %u, "
 	       "\"acks\": %u",
-	       raw_device(link), raw_mtu(link), raw_inline(link), (unsigned)options.bytes,
-	       limits.count, (unsigned)options.acks);
+	       ibv_get_device_name(link->id->verbs->device), raw_mtu(link), link->inline_bytes,
+	       (unsigned)options.bytes, limits.count, (unsigned)options.acks);
 	printf("%s", limits.timed_count ? ", " : "");
 	measured_json_all(stdout, limits.timed, limits.timed_count);
 	if (limits.shape_count) {
@@ -370,13 +328,13 @@ static void print_text(void)
 
 	printf("device %s, MTU %u, %u bytes inline; %u bytes of data; chains to %u targets, %u "
 	       "waited for\n",
-	       raw_device(link), raw_mtu(link), raw_inline(link), (unsigned)options.bytes,
-	       limits.count, (unsigned)options.acks);
+	       ibv_get_device_name(link->id->verbs->device), raw_mtu(link), link->inline_bytes,
+	       (unsigned)options.bytes, limits.count, (unsigned)options.acks);
 	if (limits.timed_count)
 		measured_print(stdout, limits.timed, limits.timed_count);
 	for (unsigned i = 0; i < limits.shape_count; i++) {
 		const struct shape *shape = &limits.shapes[i];
-		struct measured_ratio rate = bandwidth(shape);
+		struct measured_ratio rate = shape_bandwidth(shape);
 
 		printf("reads of %7u bytes, %2u at a time: %8.1f MB/s (%.1f - %.1f)%s\n",
 		       shape->size, shape->depth, rate.median / 1e6, rate.least / 1e6,
@@ -384,15 +342,15 @@ static void print_text(void)
 	}
 }
 
-static int serve(void)
+static int serve_far_end(void)
 {
 	struct target target = { .port = 0 };
 	char why[RAW_WHY];
 
-	if (read_target(options.serve, strlen(options.serve), &target) || !target.port)
-		return complain("--serve", "takes HOST:PORT");
+	if (read_target(options.serve, &target) || !target.port)
+		return program_fail("--serve", "takes HOST:PORT");
 	raw_serve(target.host, target.port, options.segment, -1, why);
-	return complain(options.serve, why);
+	return program_fail(options.serve, why);
 }
 
 int main(int argc, char **argv)
@@ -401,10 +359,10 @@ int main(int argc, char **argv)
 
 	OPTIONS_PARSE(argc, argv);
 	if (options.serve)
-		return serve();
+		return serve_far_end();
 	if (read_targets() || check_options())
 		return 2;
-	status = run();
+	status = run_all();
 	if (!status && options.json)
 		print_json();
 	else if (!status)

@@ -4,8 +4,6 @@
 #include "raw_verbs.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <rdma/rdma_cma.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +14,6 @@
 
 struct far {
 	struct rdma_cm_id *listener;
-	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	uint8_t *memory;
 	uint64_t segment;
@@ -29,21 +26,38 @@ int raw_fail(char *why, const char *what)
 	return -1;
 }
 
-static int bind_to(struct far *far, const char *host, unsigned port, char *why)
+struct rdma_addrinfo *raw_resolve(const char *host, unsigned port, bool passive, const char *from,
+                                  char *why)
 {
-	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	struct addrinfo *found;
+	struct rdma_addrinfo hints = { .ai_flags = passive ? RAI_PASSIVE : 0,
+		                       .ai_qp_type = IBV_QPT_RC,
+		                       .ai_port_space = RDMA_PS_TCP };
+	struct rdma_addrinfo *source = NULL, *found = NULL;
 	char service[8];
+
+	if (from && !(source = raw_resolve(from, 0, true, NULL, why)))
+		return NULL;
+	if (source) {
+		hints.ai_src_addr = source->ai_src_addr;
+		hints.ai_src_len = source->ai_src_len;
+	}
+	snprintf(service, sizeof(service), "%u", port);
+	if (rdma_getaddrinfo(host, service, &hints, &found))
+		raw_fail(why, host);
+	if (source)
+		rdma_freeaddrinfo(source);
+	return found;
+}
+
+static int listen_at(struct far *far, const char *host, unsigned port, char *why)
+{
+	struct rdma_addrinfo *at = raw_resolve(host, port, true, NULL, why);
 	int code;
 
-	snprintf(service, sizeof(service), "%u", port);
-	code = getaddrinfo(host, service, &hints, &found);
-	if (code) {
-		snprintf(why, RAW_WHY, "%s: %s", host, gai_strerror(code));
+	if (!at)
 		return -1;
-	}
-	code = rdma_bind_addr(far->listener, found->ai_addr);
-	freeaddrinfo(found);
+	code = rdma_create_ep(&far->listener, at, NULL, NULL);
+	rdma_freeaddrinfo(at);
 	if (code || !far->listener->verbs) {
 		snprintf(why, RAW_WHY, "%s is not the address of an RDMA device%s%s", host,
 		         code ? ": " : "", code ? strerror(errno) : "");
@@ -71,26 +85,17 @@ static int make_memory(struct far *far, struct rdma_cm_id *id)
 	return far->mr ? 0 : -1;
 }
 
-static int make_queue_pair(struct far *far, struct rdma_cm_id *id)
+static int accept_one(struct far *far, struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
-
-	if (!far->cq)
-		far->cq = ibv_create_cq(id->verbs, 4, NULL, NULL, 0);
-	attr.send_cq = attr.recv_cq = far->cq;
-	return far->cq ? rdma_create_qp(id, NULL, &attr) : -1;
-}
-
-static int accept_one(struct far *far, struct rdma_cm_id *id)
-{
 	struct ibv_device_attr device;
 	struct raw_memory told = { .segment = far->segment };
 	struct rdma_conn_param param = { .private_data = &told, .private_data_len = sizeof(told) };
 
-	if (ibv_query_device(id->verbs, &device) || make_queue_pair(far, id) ||
+	if (ibv_query_device(id->verbs, &device) || rdma_create_qp(id, NULL, &attr) ||
 	    make_memory(far, id))
 		return -1;
 	told.address = (uintptr_t)far->memory;
@@ -119,9 +124,7 @@ int raw_serve(const char *host, unsigned port, uint64_t segment, int tell, char 
 	struct far far = { .segment = segment };
 	unsigned number;
 
-	if (rdma_create_id(NULL, &far.listener, NULL, RDMA_PS_TCP))
-		return raw_fail(why, "no RDMA connection manager");
-	if (bind_to(&far, host, port, why))
+	if (listen_at(&far, host, port, why))
 		return -1;
 	number = ntohs(rdma_get_src_port(far.listener));
 	if (tell >= 0 && write(tell, &number, sizeof(number)) != (ssize_t)sizeof(number))
@@ -139,7 +142,7 @@ int raw_serve(const char *host, unsigned port, uint64_t segment, int tell, char 
 	}
 }
 
-static void child(const char *host, uint64_t segment, int tell)
+static void run_child(const char *host, uint64_t segment, int tell)
 {
 	char why[RAW_WHY];
 
@@ -160,7 +163,7 @@ pid_t raw_fork(const char *host, uint64_t segment, unsigned *port, char *why)
 	pid = fork();
 	if (pid == 0) {
 		close(fds[0]);
-		child(host, segment, fds[1]);
+		run_child(host, segment, fds[1]);
 	}
 	close(fds[1]);
 	got = pid > 0 ? read(fds[0], port, sizeof(*port)) : -1;

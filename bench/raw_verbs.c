@@ -4,13 +4,13 @@
 #include "raw_verbs.h"
 
 #include "clock.h"
+#include "work.h"
 #include "../proto/image/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <poll.h>
-#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,68 +19,39 @@
 enum {
 	QUEUE = 1024,        /* work requests that the send queue takes */
 	BACKLOG = QUEUE / 4, /* chains under way, each of up to 3 work requests */
-	TIMEOUT_MS = 3000,
-	BATCH = 16, /* completions taken at once */
+	BATCH = 16,          /* completions taken at once */
 	/* As the library's: after a loss 4.096 us * 2^15 = 134 ms pass until it is sent again. */
 	ACK_TIMEOUT = 15,
 	RETRIES = 6,
 };
 
-struct raw_link {
-	struct rdma_cm_id *id;
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
-	struct ibv_mr *staging;
-	struct ibv_mr *reads; /* NULL: none prepared */
-	uint8_t *memory;      /* that reads go to */
-	struct raw_memory far;
-	uint64_t spin_ns;
-	unsigned inline_bytes;
-	unsigned depth;             /* reads that both ends take */
-	uint64_t posted, completed; /* signalled work requests */
-	uint64_t state;             /* of the random places */
-	uint64_t position;          /* of the next undo record in the ring */
-	unsigned slot;
-	const char *trouble; /* why it broke, if it did */
-	struct ibv_send_wr wr[3];
-	struct ibv_sge sge[3];
-	uint8_t bytes[3 * RAW_BYTES_MAX]; /* what is written */
-};
-
 /* --- connecting --- */
 
-static int resolve(struct raw_link *link, const char *host, unsigned port, const char *from,
+static int make_id(struct raw_link *link, const char *host, unsigned port, const char *from,
                    char *why)
 {
-	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	struct addrinfo *to = NULL, *source = NULL;
-	char service[8];
+	struct rdma_addrinfo *to = raw_resolve(host, port, false, from, why);
+	uint8_t timeout = ACK_TIMEOUT;
 	int code;
 
-	snprintf(service, sizeof(service), "%u", port);
-	code = getaddrinfo(host, service, &hints, &to);
-	if (!code && from)
-		code = getaddrinfo(from, NULL, &hints, &source);
+	if (!to)
+		return -1;
+	code = rdma_create_ep(&link->id, to, NULL, NULL);
 	if (code)
-		snprintf(why, RAW_WHY, "%s: %s", to ? from : host, gai_strerror(code));
-	else if (rdma_resolve_addr(link->id, source ? source->ai_addr : NULL, to->ai_addr,
-	                           TIMEOUT_MS) ||
-	         rdma_resolve_route(link->id, TIMEOUT_MS))
-		code = raw_fail(why, "no way to it over an RDMA device");
-	if (to)
-		freeaddrinfo(to);
-	if (source)
-		freeaddrinfo(source);
-	return code ? -1 : 0;
+		raw_fail(why, "no way to it over an RDMA device");
+	else
+		/* Not every device can do that. */
+		(void)rdma_set_option(link->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
+		                      &timeout, sizeof(timeout));
+	rdma_freeaddrinfo(to);
+	return code;
 }
 
 /* Devices that do not have this much room for inline data refuse, or give less. */
-static int make_queue_pair(struct raw_link *link, unsigned inline_bytes)
+static int make_queues(struct raw_link *link, unsigned inline_bytes, char *why)
 {
-	for (;;) {
+	for (;; inline_bytes /= 2) {
 		struct ibv_qp_init_attr attr = {
-			.send_cq = link->cq,
-			.recv_cq = link->cq,
 			.qp_type = IBV_QPT_RC,
 			.cap = { .max_send_wr = QUEUE,
 			         .max_recv_wr = 1,
@@ -90,32 +61,21 @@ static int make_queue_pair(struct raw_link *link, unsigned inline_bytes)
 		};
 
 		if (!rdma_create_qp(link->id, NULL, &attr)) {
-			link->inline_bytes = attr.cap.max_inline_data;
-			if (link->inline_bytes > inline_bytes)
-				link->inline_bytes = inline_bytes;
-			return 0;
+			link->inline_bytes = attr.cap.max_inline_data < inline_bytes
+			                             ? attr.cap.max_inline_data
+			                             : inline_bytes;
+			break;
 		}
 		if (!inline_bytes)
-			return -1;
-		inline_bytes /= 2;
+			return raw_fail(why, "no queue pair");
 	}
-}
-
-static int make_queues(struct raw_link *link, unsigned inline_bytes, char *why)
-{
-	struct ibv_context *context = link->id->verbs;
-
-	link->channel = ibv_create_comp_channel(context);
-	if (!link->channel || fcntl(link->channel->fd, F_SETFL, O_NONBLOCK))
+	if (fcntl(link->id->send_cq_channel->fd, F_SETFL, O_NONBLOCK))
 		return raw_fail(why, "no completion channel");
-	link->cq = ibv_create_cq(context, QUEUE, NULL, link->channel, 0);
-	if (!link->cq || make_queue_pair(link, inline_bytes))
-		return raw_fail(why, "no queue pair");
 	link->staging = ibv_reg_mr(link->id->pd, link->bytes, sizeof(link->bytes), 0);
 	return link->staging ? 0 : raw_fail(why, "no memory region");
 }
 
-static int meet(struct raw_link *link, char *why)
+static int meet_far_end(struct raw_link *link, char *why)
 {
 	struct rdma_conn_param param = { .retry_count = RETRIES, .rnr_retry_count = RETRIES };
 	struct ibv_device_attr device;
@@ -144,22 +104,17 @@ struct raw_link *raw_connect(const char *host, unsigned port, const struct raw_o
                              char *why)
 {
 	struct raw_link *link = calloc(1, sizeof(*link));
-	uint8_t timeout = ACK_TIMEOUT;
 
-	if (!link || rdma_create_id(NULL, &link->id, NULL, RDMA_PS_TCP)) {
-		raw_fail(why, "no RDMA connection manager");
-		free(link);
+	if (!link) {
+		raw_fail(why, "memory");
 		return NULL;
 	}
-	/* Not every device can do that. */
-	(void)rdma_set_option(link->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
-	                      sizeof(timeout));
 	link->spin_ns = options->spin_ns;
-	link->state = 0x9e3779b97f4a7c15u;
+	link->state = WORK_SEED;
 	link->position = PS_FIRST_POSITION;
 	memset(link->bytes, 0x5a, sizeof(link->bytes));
-	if (resolve(link, host, port, options->from, why) ||
-	    make_queues(link, (unsigned)options->inline_bytes, why) || meet(link, why)) {
+	if (make_id(link, host, port, options->from, why) ||
+	    make_queues(link, (unsigned)options->inline_bytes, why) || meet_far_end(link, why)) {
 		raw_disconnect(link);
 		return NULL;
 	}
@@ -171,7 +126,7 @@ void raw_disconnect(struct raw_link *link)
 	if (!link)
 		return;
 	/* rdma_disconnect would wait for an answer; the far end hears of destroy_id, too. */
-	if (link->id->qp)
+	if (link->id && link->id->qp)
 		rdma_destroy_qp(link->id);
 	if (link->reads)
 		ibv_dereg_mr(link->reads);
@@ -179,22 +134,9 @@ void raw_disconnect(struct raw_link *link)
 		munmap(link->memory, link->far.segment);
 	if (link->staging)
 		ibv_dereg_mr(link->staging);
-	if (link->cq)
-		ibv_destroy_cq(link->cq);
-	if (link->channel)
-		ibv_destroy_comp_channel(link->channel);
-	rdma_destroy_id(link->id);
+	if (link->id)
+		rdma_destroy_ep(link->id);
 	free(link);
-}
-
-const char *raw_device(const struct raw_link *link)
-{
-	return ibv_get_device_name(link->id->verbs->device);
-}
-
-unsigned raw_inline(const struct raw_link *link)
-{
-	return link->inline_bytes;
 }
 
 unsigned raw_mtu(const struct raw_link *link)
@@ -207,20 +149,10 @@ unsigned raw_mtu(const struct raw_link *link)
 	return 128u << attr.path_mtu;
 }
 
-const char *raw_trouble(const struct raw_link *link)
-{
-	return link->trouble;
-}
-
-uint64_t raw_segment(const struct raw_link *link)
-{
-	return link->far.segment;
-}
-
 /* --- writing --- */
 
 /* Prepares work request `i`: a write of what stands in the staging area, to `offset`. */
-static void put_write(struct raw_link *link, unsigned i, unsigned bytes, uint64_t offset)
+static void prepare_write(struct raw_link *link, unsigned i, unsigned bytes, uint64_t offset)
 {
 	struct ibv_send_wr *wr = &link->wr[i];
 
@@ -236,23 +168,17 @@ static void put_write(struct raw_link *link, unsigned i, unsigned bytes, uint64_
 }
 
 /* A random place for `bytes` in the segment, before its last word. */
-static uint64_t place(struct raw_link *link, unsigned bytes)
+static uint64_t draw_place(struct raw_link *link, unsigned bytes)
 {
-	uint64_t x = link->state;
+	uint64_t room = link->far.segment - bytes - sizeof(uint64_t);
 
-	x ^= x >> 12;
-	x ^= x << 25;
-	x ^= x >> 27;
-	link->state = x;
-	return RAW_SEGMENT_OFFSET +
-	       ((x * 0x2545f4914f6cdd1du >> 32) * (link->far.segment - bytes - sizeof(uint64_t)) >>
-	        32);
+	return RAW_SEGMENT_OFFSET + work_below(&link->state, (uint32_t)room);
 }
 
 static int take_completions(struct raw_link *link)
 {
 	struct ibv_wc wc[BATCH];
-	int count = ibv_poll_cq(link->cq, BATCH, wc);
+	int count = ibv_poll_cq(link->id->send_cq, BATCH, wc);
 
 	for (int i = 0; i < count; i++) {
 		if (wc[i].status != IBV_WC_SUCCESS) {
@@ -266,7 +192,7 @@ static int take_completions(struct raw_link *link)
 }
 
 /* Rings the doorbell for the prepared work requests from `first` on; the last one is signalled. */
-static int post(struct raw_link *link, struct ibv_send_wr *first, struct ibv_send_wr *last)
+static int post_writes(struct raw_link *link, struct ibv_send_wr *first, struct ibv_send_wr *last)
 {
 	struct ibv_send_wr *bad;
 
@@ -280,8 +206,8 @@ static int post(struct raw_link *link, struct ibv_send_wr *first, struct ibv_sen
 
 int raw_post_write(struct raw_link *link, unsigned bytes)
 {
-	put_write(link, 0, bytes, place(link, bytes));
-	return post(link, &link->wr[0], &link->wr[0]);
+	prepare_write(link, 0, bytes, draw_place(link, bytes));
+	return post_writes(link, &link->wr[0], &link->wr[0]);
 }
 
 int raw_post_chain(struct raw_link *link, unsigned bytes)
@@ -291,20 +217,20 @@ int raw_post_chain(struct raw_link *link, unsigned bytes)
 
 	if (RAW_RING - link->position < record)
 		link->position = 0;
-	put_write(link, 0, record, PS_RING_OFFSET + link->position);
-	put_write(link, 1, bytes, place(link, bytes));
-	put_write(link, 2, sizeof(struct ps_slot), link->slot * PS_SLOT_STRIDE);
+	prepare_write(link, 0, record, PS_RING_OFFSET + link->position);
+	prepare_write(link, 1, bytes, draw_place(link, bytes));
+	prepare_write(link, 2, sizeof(struct ps_slot), link->slot * PS_SLOT_STRIDE);
 	link->wr[0].next = &link->wr[1];
 	link->wr[1].next = &link->wr[2];
 	link->position += ps_align64(record);
 	link->slot = !link->slot;
-	return post(link, &link->wr[0], &link->wr[2]);
+	return post_writes(link, &link->wr[0], &link->wr[2]);
 }
 
 /* --- waiting --- */
 
 /* Sleeps until a link has something to tell, unless one has at once. 0 or -1. */
-static int rest(struct raw_link *const *links, unsigned count)
+static int sleep_until_news(struct raw_link *const *links, unsigned count)
 {
 	struct pollfd fds[RAW_TARGETS_MAX];
 	struct ibv_cq *cq;
@@ -314,8 +240,8 @@ static int rest(struct raw_link *const *links, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		int taken;
 
-		fds[i] = (struct pollfd){ links[i]->channel->fd, POLLIN, 0 };
-		if (ibv_req_notify_cq(links[i]->cq, 0))
+		fds[i] = (struct pollfd){ links[i]->id->send_cq_channel->fd, POLLIN, 0 };
+		if (ibv_req_notify_cq(links[i]->id->send_cq, 0))
 			return -1;
 		taken = take_completions(links[i]);
 		if (taken < 0)
@@ -325,7 +251,7 @@ static int rest(struct raw_link *const *links, unsigned count)
 	if (!news && poll(fds, count, -1) < 0 && errno != EINTR)
 		return -1;
 	for (unsigned i = 0; i < count; i++)
-		while (!ibv_get_cq_event(links[i]->channel, &cq, &context))
+		while (!ibv_get_cq_event(links[i]->id->send_cq_channel, &cq, &context))
 			ibv_ack_cq_events(cq, 1);
 	return 0;
 }
@@ -347,7 +273,7 @@ int raw_wait(struct raw_link *const *links, unsigned count, unsigned enough)
 			return 0;
 		if (!until)
 			until = clock_ns() + links[0]->spin_ns;
-		else if (clock_ns() >= until && rest(links, count))
+		else if (clock_ns() >= until && sleep_until_news(links, count))
 			return -1;
 	}
 }
@@ -363,7 +289,8 @@ static int await_any(struct raw_link *link)
 			return -1;
 		if (!until)
 			until = clock_ns() + link->spin_ns;
-		else if (link->completed == before && clock_ns() >= until && rest(&link, 1))
+		else if (link->completed == before && clock_ns() >= until &&
+		         sleep_until_news(&link, 1))
 			return -1;
 	}
 	return 0;
@@ -383,21 +310,6 @@ int raw_prepare_reads(struct raw_link *link, char *why)
 	return link->reads ? 0 : raw_fail(why, "memory for reads");
 }
 
-static int post_read(struct raw_link *link, uint64_t offset, unsigned size)
-{
-	struct ibv_sge sge = { (uintptr_t)link->memory + offset, size, link->reads->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = IBV_WR_RDMA_READ,
-		                  .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_send_wr *bad;
-
-	wr.wr.rdma.remote_addr = link->far.address + RAW_SEGMENT_OFFSET + offset;
-	wr.wr.rdma.rkey = link->far.key;
-	link->posted++;
-	return ibv_post_send(link->id->qp, &wr, &bad) ? -1 : 0;
-}
-
 int raw_read(struct raw_link *link, unsigned size, unsigned depth)
 {
 	uint64_t total = link->far.segment, *end;
@@ -411,7 +323,11 @@ int raw_read(struct raw_link *link, unsigned size, unsigned depth)
 		while (offset < total && link->posted - link->completed < depth) {
 			unsigned length = total - offset < size ? (unsigned)(total - offset) : size;
 
-			if (post_read(link, offset, length))
+			link->posted++;
+			if (rdma_post_read(link->id, NULL, link->memory + offset, length,
+			                   link->reads, IBV_SEND_SIGNALED,
+			                   link->far.address + RAW_SEGMENT_OFFSET + offset,
+			                   link->far.key))
 				return -1;
 			offset += length;
 		}

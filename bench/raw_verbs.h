@@ -8,8 +8,8 @@
 #ifndef PERSEAS_BENCH_RAW_VERBS_H
 #define PERSEAS_BENCH_RAW_VERBS_H
 
+#include <rdma/rdma_cma.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -44,20 +44,40 @@ struct raw_options {
 	uint64_t spin_ns;      /* to poll before sleeping */
 };
 
-struct raw_link;
+/* What the far end says when it accepts. */
+struct raw_memory {
+	uint64_t address; /* of the slots' page */
+	uint64_t segment; /* bytes; the segment comes after page and ring */
+	uint32_t key;
+	uint32_t reads; /* that it answers at a time */
+};
+
+struct raw_link {
+	struct rdma_cm_id *id; /* with its queues of completions */
+	struct ibv_mr *staging;
+	struct ibv_mr *reads; /* NULL: none prepared */
+	uint8_t *memory;      /* that reads go to */
+	struct raw_memory far;
+	uint64_t spin_ns;
+	unsigned inline_bytes;      /* granted */
+	unsigned depth;             /* reads that both ends take */
+	uint64_t posted, completed; /* signalled work requests */
+	uint64_t state;             /* of the random places */
+	uint64_t position;          /* of the next undo record in the ring */
+	unsigned slot;
+	const char *trouble; /* why it broke; NULL: nothing is known */
+	struct ibv_send_wr wr[3];
+	struct ibv_sge sge[3];
+	uint8_t bytes[3 * RAW_BYTES_MAX]; /* what is written */
+};
 
 /* NULL, and why. */
 struct raw_link *raw_connect(const char *host, unsigned port, const struct raw_options *options,
                              char *why);
 void raw_disconnect(struct raw_link *link); /* NULL is allowed */
 
-const char *raw_device(const struct raw_link *link);
-unsigned raw_inline(const struct raw_link *link);  /* granted, bytes */
-unsigned raw_mtu(const struct raw_link *link);     /* of the path, bytes; 0: unknown */
-uint64_t raw_segment(const struct raw_link *link); /* bytes */
-
-/* Why the link broke; NULL: nothing is known. */
-const char *raw_trouble(const struct raw_link *link);
+/* The MTU of the path, bytes; 0: unknown. */
+unsigned raw_mtu(const struct raw_link *link);
 
 /* Posts one signalled write of `bytes`. 0 or -1. */
 int raw_post_write(struct raw_link *link, unsigned bytes);
@@ -80,18 +100,15 @@ int raw_read(struct raw_link *link, unsigned size, unsigned depth);
 
 /* --- for both --- */
 
-/* What the far end says when it accepts. */
-struct raw_memory {
-	uint64_t address; /* of the slots' page */
-	uint64_t segment; /* bytes; the segment comes after page and ring */
-	uint32_t key;
-	uint32_t reads; /* that it answers at a time */
-};
-
 #define RAW_SEGMENT_OFFSET ((uint64_t)4096 + RAW_RING)
 
 /* The last word of the segment, which no write reaches. */
 #define RAW_END 0x646e652065687421u
+
+/* The address of host:port that one listens at (`passive`), or goes to, from `from` if that is not
+ * NULL. NULL, and why. */
+struct rdma_addrinfo *raw_resolve(const char *host, unsigned port, bool passive, const char *from,
+                                  char *why);
 
 /* Writes "what: errno's text". -1. */
 int raw_fail(char *why, const char *what);
