@@ -5,7 +5,7 @@
 #include "ask/census.h"
 #include "../../proto/base/json.h"
 #include "change/recover.h"
-#include "../open/claim.h"
+#include "../core/handle.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,8 +7,14 @@
  * is made beside it, which replaces it when it is whole. A mirror that has lost its memory gets a
  * new image, under a new id (I9).
  */
+#include "adopt.h"
+
+#include "attempt.h"
 #include "claim.h"
 #include "../keeper/copy.h"
+#include "examine.h"
+#include "forward.h"
+#include "mend.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "../keeper/rejoin.h"

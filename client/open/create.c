@@ -5,7 +5,9 @@
  * others left is withdrawn first (making.c). ps_create and an open with PERSEAS_CREATE call it,
  * with the mirrors probed; it must never abandon what may be decided, but as making.c does.
  */
-#include "claim.h"
+#include "create.h"
+
+#include "attempt.h"
 #include "making.h"
 #include "../core/mirror.h"
 

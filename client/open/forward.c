@@ -6,8 +6,9 @@
  * The logs keep before-images. What a transaction wrote is what lies there now, less what those
  * after it did: their before-images put back.
  */
+#include "forward.h"
+
 #include "../../proto/image/undo.h"
-#include "claim.h"
 #include "../keeper/copy.h"
 #include "../core/mirror.h"
 #include "step.h"

@@ -3,7 +3,8 @@
  * the ranges of the transactions since; those are copied from the one to the other, and the log
  * with them. Transactions are the same when epoch and seq are: an epoch has one owner.
  */
-#include "claim.h"
+#include "mend.h"
+
 #include "../keeper/copy.h"
 #include "../core/mirror.h"
 #include "../keeper/rejoin.h"

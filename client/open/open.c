@@ -1,10 +1,16 @@
 /*
  * open.c - perseas_open and perseas_close (PERSEAS_init; recovery as in PERSEAS, section 3,
- * from more than one mirror). The steps are in claim.h.
+ * from more than one mirror). The steps of an attempt are in attempt.h.
  */
+#include "adopt.h"
+#include "attempt.h"
+#include "choose.h"
 #include "claim.h"
 #include "../core/commit.h"
+#include "create.h"
+#include "examine.h"
 #include "../core/mirror.h"
+#include "probe.h"
 #include "../keeper/session.h"
 #include "../../proto/base/text.h"
 

@@ -1,8 +1,11 @@
 /*
  * probe.c - what the mirrors have, before anything is claimed: a refused open fences nobody.
  */
-#include "claim.h"
+#include "probe.h"
+
+#include "attempt.h"
 #include "../keeper/epoch.h"
+#include "examine.h"
 #include "making.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -62,32 +65,13 @@ int ps_probe(struct perseas *p)
 	return 0;
 }
 
-void ps_probe_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
-{
-	memset(told, 0, PS_MIRRORS_MAX * sizeof(*told));
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_mirror *m = &p->mirrors[i];
-
-		told[i].header = m->found.header;
-		told[i].empty = m->found.code == PERSEAS_ENOSTORE;
-		told[i].out = m->found.code != 0;
-		/* Where there is no slot, the claim will say that the image is damaged. */
-		told[i].has_slot = true;
-		told[i].epoch = m->found.at.epoch;
-		told[i].seq = m->found.at.seq;
-		/* A socket's address in the roster can be another mirror's on another host. */
-		if (!m->added || m->address.scheme != PS_SCHEME_UNIX)
-			told[i].address = m->address.text;
-	}
-}
-
 /* Of stores that bear the same name (one was made again elsewhere), the one with most images. */
 static int choose_store(struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
 	struct ps_judgement j;
 
-	ps_probe_told(p, told);
+	ps_examine_told(p, told);
 	ps_judge_store(&j, told, p->mirror_count);
 	if (j.outlook == PS_OUTLOOK_AMBIGUOUS)
 		return ps_fail(p, PERSEAS_EROSTER,
@@ -205,7 +189,7 @@ int ps_probe_roster(struct perseas *p)
 	struct ps_judgement j = { .store_id = p->store_id };
 	int rc;
 
-	ps_probe_told(p, told);
+	ps_examine_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);
 	/* Those that were seen stay the newest, also when their mirror does not answer again. */
 	rc = keep_newer(p, &p->roster, j.settled);
@@ -323,7 +307,7 @@ static int judge_epoch(struct perseas *p)
 
 	if (!ps_epoch_choose(p))
 		return 0;
-	ps_probe_told(p, told);
+	ps_examine_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);
 	if (!j.settled)
 		return 0;

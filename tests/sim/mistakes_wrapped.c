@@ -5,7 +5,7 @@
  */
 #include "mistakes.h"
 
-#include "../../client/open/claim.h"
+#include "../../client/open/forward.h"
 #include "../../client/open/making.h"
 #include "../../client/core/mirror.h"
 #include "../../client/core/quorum.h"

@@ -5,7 +5,6 @@
  */
 #include "resync_rig.h"
 
-#include "../../client/open/claim.h"
 #include "../../server/store/store.h"
 
 /* How the attempts of another owner to open the store end: at a kind of request, or a write, of

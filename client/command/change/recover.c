@@ -3,7 +3,7 @@
  */
 #include "recover.h"
 #include "../../../proto/base/json.h"
-#include "../../open/claim.h"
+#include "../../open/examine.h"
 
 void ps_recover_state(const perseas_t *p, uint64_t *epoch, uint64_t *seq)
 {

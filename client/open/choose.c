@@ -1,0 +1,79 @@
+/*
+ * choose.c - the choice of the state (I6), among the images that are claimed; and a change of the
+ * roster that was left is taken back here, where that is asked for.
+ */
+#include "choose.h"
+
+#include "attempt.h"
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+#include "examine.h"
+#include "../keeper/roster.h"
+#include "probe.h"
+
+#include <string.h>
+
+static uint32_t examine_claimed(struct perseas *p)
+{
+	uint32_t claimed = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_found *f = &p->mirrors[i].found;
+
+		f->good = false;
+		claimed |= (uint32_t)f->claimed << i;
+		if (f->claimed && !f->listed)
+			ps_report(p, "%s: its image is not in the roster, and counts for nothing",
+			          p->mirrors[i].address.text);
+	}
+	return ps_examine(p, claimed);
+}
+
+/*
+ * Takes back what an owner of before began, and left: none of R of the new roster has the mark, so
+ * W of it never had, and never will; and the old roster's R and T are claimed, as for any open of
+ * it. The state is the old roster's from here on. *counted are those examined.
+ */
+static int cancel(struct perseas *p, uint32_t *counted)
+{
+	int rc;
+
+	if (p->marked)
+		return ps_fail(p, PERSEAS_EBUSY,
+		               "the change of the roster is decided and cannot be taken back: open "
+		               "the store without PERSEAS_CANCEL, which completes it");
+	if (!ps_quorum_claims(p, *counted))
+		return ps_too_few(p, *counted, ps_newest(p));
+	if (!ps_quorum_touched(p, ps_claimed(p)))
+		return PS_AGAIN;
+	ps_roster_cancel(p);
+	ps_report(p, "a change of the roster that was not settled is taken back");
+	p->opening.cancelled = true;
+	rc = ps_probe_roster(p);
+	*counted = examine_claimed(p);
+	return rc;
+}
+
+int ps_choose(struct perseas *p, struct ps_standing *chosen)
+{
+	uint32_t counted = examine_claimed(p);
+	const struct ps_standing *best;
+	bool enough;
+	int rc = p->next_roster && p->options.flags & PERSEAS_CANCEL ? cancel(p, &counted) : 0;
+
+	if (rc)
+		return rc;
+	enough = ps_quorum_claims(p, counted);
+	best = ps_newest(p);
+
+	memset(chosen, 0, sizeof(*chosen));
+	if (best)
+		*chosen = *best;
+	if (!best || (!enough && !ps_accepted(p, chosen)))
+		return ps_too_few(p, counted, best ? chosen : NULL);
+	ps_report(p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",
+	          (unsigned long long)chosen->epoch, (unsigned long long)chosen->seq,
+	          ps_quorum_count(p, counted), ps_quorum_claimers(p),
+	          enough ? "" : "; fewer, and accepted as asked");
+	return 0;
+}

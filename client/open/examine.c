@@ -1,0 +1,223 @@
+/*
+ * examine.c - what the images that mirrors told of are worth, and the sentences that say which are
+ * missing. It asks no mirror, and changes nothing but what is noted in the handle.
+ */
+#include "examine.h"
+
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+#include "../../proto/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at)
+{
+	return m->found.candidate && m->found.at.epoch == at->epoch && m->found.at.seq == at->seq;
+}
+
+uint32_t ps_claimed(const struct perseas *p)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].found.claimed && p->mirrors[i].found.listed)
+			set |= (uint32_t)1 << i;
+	return set;
+}
+
+void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
+{
+	memset(told, 0, PS_MIRRORS_MAX * sizeof(*told));
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		told[i].header = m->found.header;
+		told[i].empty = m->found.code == PERSEAS_ENOSTORE;
+		told[i].out = m->found.code != 0;
+		/* Where there is no slot, the claim will say that the image is damaged. */
+		told[i].has_slot = true;
+		told[i].epoch = m->found.at.epoch;
+		told[i].seq = m->found.at.seq;
+		/* A socket's address in the roster can be another mirror's on another host. */
+		if (!m->added || m->address.scheme != PS_SCHEME_UNIX)
+			told[i].address = m->address.text;
+	}
+}
+
+uint32_t ps_examine(struct perseas *p, uint32_t set)
+{
+	struct ps_judgement j = { .store_id = p->store_id };
+	struct ps_told told[PS_MIRRORS_MAX];
+
+	ps_examine_told(p, told);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		told[i].out = !(set >> i & 1);
+		j.listed |= (uint32_t)p->mirrors[i].found.listed << i;
+	}
+	ps_judge_state(&j, told, p->mirror_count);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		p->mirrors[i].found.counts = j.counts >> i & 1;
+		p->mirrors[i].found.candidate = j.candidates >> i & 1;
+	}
+	return j.counts;
+}
+
+/* Names a roster's members that did not count, and why. */
+static size_t add_missing(char *text, size_t size, bool more, const char *address, const char *why)
+{
+	const size_t around = strlen(address) + sizeof(",  ()");
+	char reason[PS_ERROR_TEXT];
+
+	ps_text_format(reason, size > around ? size - around : 1, "%s", why);
+	return ps_text_format(text, size, "%s%s (%s)", more ? ", " : "", address, reason);
+}
+
+static void missing(const struct perseas *p, const Perseas__Roster *roster, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (size_t k = 0; k < roster->n_members && used < size; k++) {
+		const struct ps_mirror *m = NULL;
+		const char *why = "not among the mirrors given";
+
+		for (unsigned i = 0; i < p->mirror_count; i++)
+			if (p->mirrors[i].known &&
+			    ps_id_equal(roster->members[k]->image_id, p->mirrors[i].image_id))
+				m = &p->mirrors[i];
+		if (m && m->found.counts)
+			continue;
+		if (m)
+			why = m->found.code ? m->found.error.text : "its image is not whole";
+		used += add_missing(text + used, (size - used) / (roster->n_members - k), used > 0,
+		                    roster->members[k]->address, why);
+	}
+}
+
+bool ps_accepted(const struct perseas *p, const struct ps_standing *state)
+{
+	return state->epoch && p->options.accept_seq == state->seq &&
+	       (p->options.accept_epoch == state->epoch || p->opening.accepted_as == state->epoch);
+}
+
+static bool all_failed(const struct perseas *p, int code)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].found.code != code)
+			return false;
+	return true;
+}
+
+/* Where nothing but damaged images was found, no mirror can be reached over RDMA as was asked for,
+ * or by TLS, or none allows it, to wait for more mirrors is of no use. */
+static int too_few_code(const struct perseas *p)
+{
+	static const int useless[] = {
+		PERSEAS_EDAMAGED, PERSEAS_ERDMA, PERSEAS_ETLS, PERSEAS_EDENIED, PERSEAS_ELIMIT,
+	};
+
+	for (unsigned i = 0; i < sizeof(useless) / sizeof(useless[0]); i++)
+		if (all_failed(p, useless[i]))
+			return useless[i];
+	return PERSEAS_EQUORUM;
+}
+
+int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state)
+{
+	char names[PS_ERROR_TEXT - 512], newest[120] = "no state was seen";
+	const struct ps_quorum *quorum = &p->quorums[0];
+	const Perseas__Roster *roster = p->roster;
+	const int code = too_few_code(p);
+
+	/* What all mirrors refuse needs no list of them. */
+	if (code == PERSEAS_EDENIED || code == PERSEAS_ELIMIT)
+		return ps_fail_error(p, &p->mirrors[0].found.error);
+	/* Of two rosters, the one that lacks mirrors. */
+	if (p->next_roster && ps_quorum_count(p, counted) >= ps_quorum_claimers(p)) {
+		quorum = &p->quorums[1];
+		roster = p->next_roster;
+	}
+	missing(p, roster, names, sizeof(names));
+	if (state)
+		snprintf(newest, sizeof(newest),
+		         "the newest state seen is %llu:%llu (epoch:transaction)",
+		         (unsigned long long)state->epoch, (unsigned long long)state->seq);
+	return ps_fail(p, code,
+	               "%u of %u mirrors answered for store '%s' and %u must, to know its newest "
+	               "state. Missing: %s. %s",
+	               (unsigned)__builtin_popcount(counted & quorum->set), quorum->members,
+	               p->store, quorum->members - quorum->acks + 1, names, newest);
+}
+
+/* The state is known, and too few hold it or can be mended to it; some have lost their memory. */
+static int too_few_hold(struct perseas *p, const struct ps_standing *state, bool lost)
+{
+	char names[PS_ERROR_TEXT - 512], anew[120] = "";
+	unsigned holding = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		holding += p->mirrors[i].found.listed && ps_stands_at(&p->mirrors[i], state);
+	missing(p, p->roster, names, sizeof(names));
+	if (lost)
+		snprintf(anew, sizeof(anew),
+		         "; one that lost its memory is made anew only while "
+		         "%u others have theirs (I9)",
+		         ps_quorum_touches(p));
+	return ps_fail(p, PERSEAS_EQUORUM,
+	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
+	               "it can be opened%s. It is %llu:%llu (epoch:transaction), no state was "
+	               "changed, and perseas recover --onto or --to saves it. Missing: %s",
+	               holding, p->members, p->store, p->acks, anew,
+	               (unsigned long long)state->epoch, (unsigned long long)state->seq, names);
+}
+
+bool ps_empty(const struct perseas *p, const struct ps_mirror *m)
+{
+	return m->votes && !m->found.listed && m->control &&
+	       (ps_has_store(p, m) || m->found.code == PERSEAS_ENOSTORE);
+}
+
+/* Those that I9 lets it make anew, with these claimed. */
+static uint32_t made_anew(const struct perseas *p, uint32_t claimed, bool *lost)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (!ps_empty(p, m))
+			continue;
+		*lost = true;
+		if (ps_quorum_anew(p, claimed, m))
+			set |= ps_bit(p, m);
+	}
+	return set;
+}
+
+int ps_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *state)
+{
+	bool lost = false;
+	const uint32_t whole = claimed | made_anew(p, claimed, &lost);
+
+	if (p->next_roster && !ps_quorum_seen(p, claimed))
+		return ps_too_few(p, claimed, NULL);
+	if (!ps_quorum_claims(p, claimed))
+		return ps_quorum_newest(p, whole) ? 0 : too_few_hold(p, state, lost);
+	if (p->next_roster && !(p->options.flags & PERSEAS_CANCEL))
+		return 0;
+	return ps_quorum_touched(p, claimed) ? 0 : too_few_hold(p, state, lost);
+}
+
+const struct ps_standing *ps_newest(const struct perseas *p)
+{
+	struct ps_told told[PS_MIRRORS_MAX];
+	uint32_t candidates = 0;
+	int newest;
+
+	ps_examine_told(p, told);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		candidates |= (uint32_t)p->mirrors[i].found.candidate << i;
+	newest = ps_judge_newest(told, candidates);
+	return newest < 0 ? NULL : &p->mirrors[newest].found.at;
+}

@@ -1,0 +1,39 @@
+/*
+ * examine.h - what the images that mirrors told of are worth for an open: candidates for the state,
+ * voices towards R, or nothing; and whether they are enough. Before the handle is open.
+ */
+#ifndef PERSEAS_CLIENT_EXAMINE_H
+#define PERSEAS_CLIENT_EXAMINE_H
+
+#include "../core/handle.h"
+
+/* What the mirrors told, for proto/control/judge.h. It points into the handle. */
+void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX]);
+
+/* Notes what the listed images of a set are worth. Those with a voice. */
+uint32_t ps_examine(struct perseas *p, uint32_t set);
+
+uint32_t ps_claimed(const struct perseas *p); /* the listed images that are claimed */
+
+/* Is it a candidate at this very state? */
+bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at);
+
+/* The highest (epoch, seq) among the candidates, or NULL. */
+const struct ps_standing *ps_newest(const struct perseas *p);
+
+/* Did the operator name this state? Or is it that one, adopted by an attempt before this? */
+bool ps_accepted(const struct perseas *p, const struct ps_standing *state);
+
+/* Has this member no image that counts: none at all, or one that the roster no longer lists? */
+bool ps_empty(const struct perseas *p, const struct ps_mirror *m);
+
+/* EQUORUM, or why it is so: only these mirrors counted; the newest state seen, or NULL. */
+int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state);
+
+/* 0, or EQUORUM: with these listed images it cannot be opened at that state, and may adopt on none.
+ * R are enough to know the state; but an open that touches fewer than T cannot end well, and a
+ * change of the roster may go on that it does not see. Fewer than R, accepted, must be W with those
+ * that are made anew. */
+int ps_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *state);
+
+#endif
