@@ -193,6 +193,8 @@ void ps_handle_free(struct perseas *p)
 	ps_ring_free(&p->ring);
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
+	if (p->orders.waiting)
+		perseas__reply__free_unpacked(p->orders.waiting, NULL);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].found.header)
 			perseas__header__free_unpacked(p->mirrors[i].found.header, NULL);

@@ -53,6 +53,10 @@ struct ps_standing {
 	int index; /* the slot that counts */
 };
 
+struct perseas;
+struct ps_mirror;
+struct ps_due;
+
 /* What an attempt to open knows about a mirror. */
 struct ps_found {
 	int code;                /* 0: it has the store; else PERSEAS_E… */
@@ -116,11 +120,12 @@ struct ps_telling {
 	uint64_t again_at; /* then those that have not are told again */
 };
 
-/* The orders that were taken up last, so that none of them is carried out twice. */
+/* The orders that were taken up last, so that none of them is carried out twice (orders.c). */
 enum { PS_ORDERS_KEPT = 16 };
 struct ps_orders {
 	uint8_t ids[PS_ORDERS_KEPT][PS_ID_SIZE];
 	unsigned count;
+	Perseas__Reply *waiting; /* the answer with which one came that is to be obeyed, or NULL */
 };
 
 /* An owner that claims its mirrors again (renew.c). */
@@ -164,17 +169,43 @@ struct ps_way_back {
 	uint64_t broke_at;
 };
 
+/*
+ * Who takes an answer that nobody waits for (due.h): it may keep *reply, and then sets it to NULL.
+ * *reply is NULL where the connection is over before the answer, and `why` says so. It only takes
+ * note, and disconnects nobody: whoever takes answers may be at work with any mirror. Admin.
+ */
+typedef void ps_taker(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
+                      Perseas__Reply **reply, const struct ps_error *why);
+
+enum { PS_DUE_MAX = 4 }; /* of one mirror */
+
+struct ps_due {
+	ps_taker *take;
+	void *arg;
+	uint64_t ticket; /* the taker's: what was asked */
+};
+
+/* One request to several mirrors, and what they said so far (due.h). */
+struct ps_question {
+	uint64_t id;           /* 0: nothing is asked */
+	uint32_t due;          /* those whose answer is still due */
+	uint32_t granted;      /* those that granted it */
+	uint64_t until;        /* then its time is over */
+	Perseas__Reply *reply; /* the last that granted it, or NULL */
+	struct ps_error error; /* of the last that did not */
+};
+
 struct ps_mirror {
 	struct ps_address address;
 	enum perseas_mirror_state state;
 	struct ps_control *control;
 	struct ps_session session; /* once the store is open */
 	struct ps_attaching attaching;
-	unsigned asked;     /* so many answers to signs of life are due first */
-	unsigned tells;     /* bit i: the i-th of these is to be told the rosters */
-	uint64_t told;      /* the round of the last one that is or was under way */
-	uint64_t asked_at;  /* since then */
+	unsigned asked; /* so many answers are due that nobody waits for, the oldest first: */
+	struct ps_due due[PS_DUE_MAX];
+	uint64_t asked_at;  /* since then the oldest is */
 	uint64_t answer_by; /* until then */
+	uint64_t told;      /* the round of the rosters that it was told last (telling.c) */
 	const struct ps_fabric *fabric;
 	struct ps_link *link; /* NULL: not connected */
 	bool active;          /* the link takes transactions: LIVE or REPLAYING */
@@ -292,8 +323,9 @@ struct perseas {
 	struct ps_telling telling;
 	struct ps_orders orders;
 	struct ps_renewal renewal;
-	uint64_t pulse_at; /* when the next sign of life is due */
-	bool deaf;         /* orders that come with the answers to these are left for later */
+	uint64_t questions;        /* so many were asked */
+	struct ps_question asking; /* whose answers ps_ask_enough waits for */
+	uint64_t pulse_at;         /* when the next sign of life is due */
 };
 
 /* The transaction under construction is its undo record, as the mirrors will get it. */

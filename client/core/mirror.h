@@ -174,8 +174,8 @@ static inline int ps_ready(struct perseas *p)
 int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
            uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error);
 
-/* The answer to a request that was sent before, the oldest one: as ps_ask. Those to signs of life
- * before it are taken first. */
+/* The answer to a request that was sent before, the oldest one: as ps_ask. Those before it that
+ * nobody waits for (due.h) are taken first. */
 int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas__Reply **reply,
               int *fds, struct ps_error *error);
 

@@ -6,10 +6,10 @@
  */
 #include "change.h"
 
+#include "due.h"
 #include "../core/event.h"
 #include "../core/mirror.h"
 #include "plan.h"
-#include "pulse.h"
 #include "../core/quorum.h"
 #include "resync.h"
 #include "roster.h"

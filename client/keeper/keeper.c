@@ -8,6 +8,7 @@
 #include "../core/detour.h"
 #include "../core/event.h"
 #include "../core/mirror.h"
+#include "orders.h"
 #include "pulse.h"
 #include "../core/quorum.h"
 #include "renew.h"
@@ -97,6 +98,7 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 		return now + TICK;
 	watch_sessions(p);
 	ps_pulse(p, now);
+	ps_orders_obey(p);
 	if (!p->renewing) {
 		ps_detour_step(p, now);
 		ps_sessions_step(p);

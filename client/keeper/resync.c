@@ -6,7 +6,7 @@
 #include "resync.h"
 
 #include "../core/mirror.h"
-#include "pulse.h"
+#include "due.h"
 #include "../core/quorum.h"
 #include "rejoin.h"
 #include "renew.h"
@@ -27,6 +27,11 @@ enum {
 
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
 
+static bool are_enough_anew(struct perseas *p, uint32_t granted, const void *but)
+{
+	return ps_quorum_anew(p, granted, but);
+}
+
 /* The others that are connected and whole, asked just now whether they are still this owner's: as
  * many of them as are there before one that hangs would have to be waited for. */
 static uint32_t confirmed_others(struct perseas *p, const struct ps_mirror *but)
@@ -36,7 +41,7 @@ static uint32_t confirmed_others(struct perseas *p, const struct ps_mirror *but)
 	pthread_mutex_lock(&p->lock);
 	others = ps_mirrors_whole(p) & ~ps_bit(p, but);
 	pthread_mutex_unlock(&p->lock);
-	return ps_confirmed_anew(p, others, but);
+	return ps_confirmed_enough(p, others, are_enough_anew, but);
 }
 
 /* Does the roster that counts list it? Where only the one that is to be does, nobody can commit

@@ -5,7 +5,7 @@
 #include "roster.h"
 
 #include "../core/mirror.h"
-#include "pulse.h"
+#include "due.h"
 #include "../core/quorum.h"
 
 #include <assert.h>

@@ -4,10 +4,8 @@
  */
 #include "../host/asked.h"
 #include "../core/detour.h"
+#include "due.h"
 #include "../core/mirror.h"
-#include "pulse.h"
-#include "session.h"
-#include "telling.h"
 
 #include <assert.h>
 #include <poll.h>
@@ -35,7 +33,7 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 	int rc = 0;
 
 	while (!rc && m->asked)
-		rc = ps_pulse_take(p, m, until_ns, error);
+		rc = ps_due_take(p, m, until_ns, error);
 	if (!rc)
 		rc = p->env->ops->receive(m->control, until_ns, reply, got, &count, error);
 	if (rc) {
@@ -329,16 +327,4 @@ int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Gra
 	ps_mirrors_staging(p);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
-}
-
-void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
-{
-	assert(!m->active);
-	ps_link_end(p, m);
-	p->env->ops->disconnect(m->control);
-	m->control = NULL;
-	m->asked = 0;
-	ps_telling_ended(p, m);
-	ps_detour_drop(m);
-	ps_session_over(p, m);
 }

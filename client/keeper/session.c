@@ -7,10 +7,13 @@
  */
 #include "session.h"
 
+#include "../core/detour.h"
+#include "due.h"
 #include "epoch.h"
 #include "../core/mirror.h"
 #include "rejoin.h"
 #include "resync.h"
+#include "telling.h"
 
 #include <assert.h>
 #include <string.h>
@@ -52,13 +55,28 @@ static void move(struct perseas *p, struct ps_mirror *m, enum ps_session_state t
 	assert(is_sound(m));
 }
 
-void ps_session_over(struct perseas *p, struct ps_mirror *m)
+/* What was under way is given up. */
+static void end(struct perseas *p, struct ps_mirror *m)
 {
 	if (m->session.granted)
 		perseas__reply__free_unpacked(m->session.granted, NULL);
 	m->session.granted = NULL;
 	if (m->session.state != PS_SESSION_NONE)
 		move(p, m, PS_SESSION_NONE);
+}
+
+void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
+{
+	const struct ps_error over = { PERSEAS_EUNREACHABLE, "the session is over" };
+
+	assert(!m->active);
+	ps_link_end(p, m);
+	p->env->ops->disconnect(m->control);
+	m->control = NULL;
+	ps_dues_drop(p, m, &over);
+	ps_telling_ended(p, m);
+	ps_detour_drop(m);
+	end(p, m);
 }
 
 void ps_sessions_opened(struct perseas *p)

@@ -33,9 +33,6 @@ void ps_sessions_step(struct perseas *p);
 /* Until when there is nothing to do for a session, if nothing comes. */
 uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m);
 
-/* The control connection is gone, and what was under way on it. */
-void ps_session_over(struct perseas *p, struct ps_mirror *m);
-
 /* Those under way are given up: the store is being closed. */
 void ps_sessions_close(struct perseas *p);
 

@@ -1,10 +1,10 @@
 /*
- * telling.c - see telling.h. Answers of a mirror come in the order of its requests, so the last one
- * that is due is that to the last roster that it was told.
+ * telling.c - tells rosters round by round, and counts who has recorded those of the present round.
+ * change.c calls it. An answer to what was told before counts for nothing.
  */
 #include "telling.h"
 
-#include "pulse.h"
+#include "due.h"
 #include "../core/quorum.h"
 #include "roster.h"
 
@@ -29,6 +29,16 @@ static void look(struct perseas *p)
 	t->again_at = 0;
 }
 
+/* Did it record what it was told in the present round? */
+static void take_told(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
+                      Perseas__Reply **reply, const struct ps_error *why)
+{
+	(void)why;
+	if (*reply && (*reply)->status == PERSEAS__STATUS__STATUS_OK &&
+	    due->ticket == p->telling.round)
+		p->telling.took |= ps_bit(p, m);
+}
+
 uint32_t ps_tell(struct perseas *p, uint32_t set)
 {
 	struct ps_telling *t = &p->telling;
@@ -47,17 +57,11 @@ uint32_t ps_tell(struct perseas *p, uint32_t set)
 
 		/* One that was not there before is told at once, one that refused in a while. */
 		if (set & ~t->took & ps_bit(p, m) &&
-		    (m->told != t->round || (again && !m->tells)) &&
-		    ps_pulse_ask(p, m, &request, true))
+		    (m->told != t->round || (again && !ps_due_has(m, take_told))) &&
+		    ps_due_ask(p, m, &request, (struct ps_due){ take_told, NULL, t->round }))
 			m->told = t->round;
 	}
 	return t->took;
-}
-
-void ps_telling_answered(struct perseas *p, struct ps_mirror *m, bool granted)
-{
-	if (granted && !m->tells && m->told == p->telling.round)
-		p->telling.took |= ps_bit(p, m);
 }
 
 void ps_telling_ended(struct perseas *p, struct ps_mirror *m)
@@ -65,7 +69,6 @@ void ps_telling_ended(struct perseas *p, struct ps_mirror *m)
 	/* One that never was told may be none of the store's: a making visits others. */
 	if (m->told)
 		p->telling.took &= ~ps_bit(p, m);
-	m->tells = 0;
 	m->told = 0;
 }
 

@@ -1,7 +1,7 @@
 /*
  * telling.h - the mirrors are told the rosters as they are now, and nobody waits for their answers:
- * these are taken in with those to signs of life (pulse.h), and the keeper looks again. One that
- * hangs holds up what needs it, and nothing else. Admin.
+ * these are taken when they come (due.h), and the keeper looks again. One that hangs holds up what
+ * needs it, and nothing else. Admin.
  */
 #ifndef PERSEAS_CLIENT_TELLING_H
 #define PERSEAS_CLIENT_TELLING_H
@@ -11,9 +11,6 @@
 /* Tells those of a set that have not been told the present rosters, now and then again. Those that
  * have recorded them, on a session that lasts. */
 uint32_t ps_tell(struct perseas *p, uint32_t set);
-
-/* The oldest answer of a mirror that is due to this: did it record what it was told? */
-void ps_telling_answered(struct perseas *p, struct ps_mirror *m, bool granted);
 
 /* Its session ended. */
 void ps_telling_ended(struct perseas *p, struct ps_mirror *m);

@@ -4,6 +4,7 @@
 #include "owner.h"
 #include "../../client/host/asked.h"
 #include "../../client/core/mirror.h"
+#include "../../client/keeper/orders.h"
 #include "../../client/keeper/pulse.h"
 
 static Perseas__Reply a_reply(uint64_t id, Perseas__Reply__BodyCase body)
@@ -98,12 +99,14 @@ static void what_was_asked_before_counts_for_nothing(void **state)
 	perseas_t *second;
 
 	o->p->pulse_at = 0;
+	o->p->admin = true;
 	ps_pulse(o->p, ps_now(o->p));
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(o->p->mirrors[i].asked);
 	options.flags = PERSEAS_TAKEOVER;
 	assert_int_equal(direct_open(o->d, STORE, &options, &second, &error), 0);
 	assert_int_equal(ps_confirmed(o->p, 7), 0);
+	o->p->admin = false;
 	assert_int_equal(perseas_close(second), 0);
 }
 
@@ -132,6 +135,7 @@ static void hear_order(struct owner *o, unsigned mirror, uint8_t id, const char 
 	ps_admin_enter(o->p);
 	ps_pulse(o->p, ps_now(o->p));
 	ps_pulse(o->p, ps_now(o->p));
+	ps_orders_obey(o->p);
 	ps_admin_leave(o->p);
 	assert_int_equal(o->p->change.stage, PS_CHANGE_NONE);
 }

@@ -1,0 +1,65 @@
+/*
+ * due.h - answers of mirrors that nobody waits for. Each of them says who takes it: a sign of life
+ * (pulse.c), rosters that are told (telling.c), or a question to several mirrors at once, for who
+ * goes on when enough of them have answered. So a mirror that is stopped holds up nothing but what
+ * needs its answer. Admin.
+ */
+#ifndef PERSEAS_CLIENT_DUE_H
+#define PERSEAS_CLIENT_DUE_H
+
+#include "../core/handle.h"
+
+/* Sends a request whose answer `due` takes. False: not to this mirror, or not now. */
+bool ps_due_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                struct ps_due due);
+
+/* Is an answer due that this one takes? */
+bool ps_due_has(const struct ps_mirror *m, ps_taker *take);
+
+/* Has the answer that is due before any other from this mirror taken. 0; or a code: the connection
+ * is over, and no answer is due any more. */
+int ps_due_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, struct ps_error *error);
+
+/* The same, from every mirror, for all that are there. The connection of one whose answer is not
+ * there in time ends: who watches sessions finds that. */
+void ps_dues_take(struct perseas *p, uint64_t now);
+
+/* The keeper sleeps until there may be an answer of one of these. */
+void ps_dues_sleep(struct perseas *p, uint32_t due, uint64_t until);
+
+/* Its session is over, for this reason: its answers will not come. */
+void ps_dues_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error *why);
+
+/* Has it left a request unanswered for so long that nothing should wait for it? It is not asked
+ * what others are asked; when the time of that request is over, its session ends. Not under the
+ * lock. */
+bool ps_silent(struct perseas *p, const struct ps_mirror *m);
+
+/*
+ * The same request to those mirrors of a set that it makes sense to ask. Their answers come into
+ * *question, which must last until it is forgotten or asked anew: what was asked before is answered
+ * to nobody.
+ */
+void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t set,
+                     const Perseas__Request *request);
+void ps_question_confirm(struct perseas *p, struct ps_question *question, uint32_t set);
+void ps_question_forget(struct ps_question *question);
+
+/* Will no answer change it any more, or is its time over? */
+bool ps_question_over(struct perseas *p, const struct ps_question *question);
+
+/* Are these enough, of those that were asked? */
+typedef bool ps_enough(struct perseas *p, uint32_t granted, const void *arg);
+
+/*
+ * A question whose answers hold nothing that is wanted, and who granted it. It waits for all that
+ * were asked for a moment, and then only until they are enough: one that hangs must not hold that
+ * up. The keeper calls it; it sleeps.
+ */
+uint32_t ps_ask_enough(struct perseas *p, uint32_t set, const Perseas__Request *request,
+                       ps_enough *enough, const void *arg);
+
+/* Those that say, asked so, that they are still claimed by this owner. */
+uint32_t ps_confirmed_enough(struct perseas *p, uint32_t set, ps_enough *enough, const void *arg);
+
+#endif

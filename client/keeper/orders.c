@@ -1,0 +1,78 @@
+/*
+ * orders.c - keeps an order until the keeper can obey it, and tells what became of it. pulse.c
+ * brings orders in. One is carried out at a time, and none twice: others wait at their mirrors.
+ */
+#include "orders.h"
+
+#include "change.h"
+
+#include <string.h>
+
+void ps_orders_note(struct perseas *p, Perseas__Reply **reply)
+{
+	if (p->orders.waiting)
+		return;
+	p->orders.waiting = *reply;
+	*reply = NULL;
+	p->env->ops->wake(p->env, PS_KEEPER);
+}
+
+/* A mirror that was stopped may tell anew of an order that was carried out before others were. */
+static bool was_taken_up(const struct perseas *p, const Perseas__Order *order)
+{
+	for (unsigned i = 0; i < PS_ORDERS_KEPT; i++)
+		if (ps_id_equal(order->id, p->orders.ids[i]))
+			return true;
+	return false;
+}
+
+static void obey(struct perseas *p, const Perseas__Order *order)
+{
+	const struct perseas_roster_change wanted = {
+		.kind = (int)order->kind,
+		.address = order->address,
+		.with = order->with,
+		.acks = order->acks,
+		.gone = order->gone,
+	};
+	const bool cancels = order->kind == PERSEAS__ORDER_KIND__ORDER_CANCEL;
+
+	if (cancels && p->change.stage != PS_CHANGE_NONE) {
+		ps_change_obey_cancel(p, order->id.data);
+		return;
+	}
+	if (p->change.stage != PS_CHANGE_NONE || was_taken_up(p, order))
+		return;
+	memcpy(p->orders.ids[p->orders.count++ % PS_ORDERS_KEPT], order->id.data, PS_ID_SIZE);
+	if (cancels)
+		ps_change_obey_cancel(p, order->id.data);
+	else
+		ps_change_begin(p, &wanted, order->id.data);
+}
+
+void ps_orders_obey(struct perseas *p)
+{
+	Perseas__Reply *reply = p->orders.waiting;
+
+	ps_assert_admin(p);
+	p->orders.waiting = NULL;
+	if (!reply)
+		return;
+	obey(p, reply->confirm->order);
+	perseas__reply__free_unpacked(reply, NULL);
+}
+
+bool ps_orders_result(struct perseas *p, Perseas__OrderResult *result)
+{
+	static const uint8_t none[PS_ID_SIZE];
+	struct ps_change *c = &p->change;
+
+	if (!memcmp(c->id, none, PS_ID_SIZE))
+		return false;
+	perseas__order_result__init(result);
+	result->id = (ProtobufCBinaryData){ PS_ID_SIZE, c->id };
+	result->done = c->stage == PS_CHANGE_NONE;
+	result->code = result->done ? c->code : 0;
+	result->text = c->text;
+	return true;
+}

@@ -1,0 +1,130 @@
+/*
+ * test_due.c - answers that nobody waits for: who takes them, and what a question counts.
+ */
+#include "owner.h"
+
+#include "../../client/core/mirror.h"
+#include "../../client/keeper/due.h"
+
+#define MS (uint64_t)1000000
+
+/* Confirm takes them 50 ms, and only the questions of a test are asked. */
+static int setup(void **state)
+{
+	struct owner *o;
+
+	owner_setup(state, 3, 2);
+	o = *state;
+	for (unsigned i = 0; i < 3; i++) {
+		o->d->mirrors[i].slow_at = PERSEAS__REQUEST__BODY_CONFIRM;
+		o->d->mirrors[i].slow_ns = 50 * MS;
+	}
+	o->p->admin = true;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct owner *o = *state;
+
+	o->p->admin = false;
+	return owner_teardown(state);
+}
+
+static void pass(struct owner *o, uint64_t ns)
+{
+	o->d->now += ns;
+	ps_dues_take(o->p, o->d->now);
+}
+
+/* Those that answered count, and a mirror that hangs leaves the others' answers as they are. */
+static void test_answers_are_counted_as_they_come(void **state)
+{
+	struct owner *o = *state;
+	struct ps_question q = { 0 };
+
+	o->d->mirrors[1].slow_ns = 200 * MS;
+	direct_hang(o->d, 2);
+	ps_question_confirm(o->p, &q, 7);
+	assert_int_equal(q.due, 7);
+	pass(o, 60 * MS);
+	assert_int_equal(q.granted, 1);
+	pass(o, 200 * MS);
+	assert_int_equal(q.granted, 3);
+	assert_int_equal(q.due, 4);
+	assert_false(ps_question_over(o->p, &q));
+	pass(o, 4000 * MS);
+	assert_true(ps_question_over(o->p, &q));
+	assert_int_equal(q.granted, 3);
+	assert_int_equal(q.error.code, PERSEAS_EUNREACHABLE);
+	assert_int_equal(o->p->mirrors[2].asked, 0);
+	ps_question_forget(&q);
+}
+
+/* What is asked anew counts answers to that alone. */
+static void test_an_answer_to_what_was_asked_before_counts_for_nothing(void **state)
+{
+	struct owner *o = *state;
+	struct ps_question q = { 0 };
+
+	ps_question_confirm(o->p, &q, 7);
+	o->d->now += 30 * MS;
+	ps_question_confirm(o->p, &q, 3);
+	pass(o, 30 * MS);
+	assert_int_equal(q.granted, 0);
+	assert_int_equal(q.due, 3);
+	pass(o, 30 * MS);
+	assert_int_equal(q.granted, 3);
+	ps_question_forget(&q);
+}
+
+/* A session that ends takes its answers along, and is told to who wants them. */
+static void test_the_answers_of_a_session_end_with_it(void **state)
+{
+	struct owner *o = *state;
+	struct ps_question q = { 0 };
+
+	ps_question_confirm(o->p, &q, 7);
+	pthread_mutex_lock(&o->p->lock);
+	ps_mirror_break(o->p, &o->p->mirrors[1], PS_LINK_BROKEN, "the test ends it");
+	pthread_mutex_unlock(&o->p->lock);
+	ps_mirror_disconnect(o->p, &o->p->mirrors[1]);
+	assert_int_equal(q.due, 5);
+	assert_int_equal(o->p->mirrors[1].asked, 0);
+	pass(o, 60 * MS);
+	assert_int_equal(q.granted, 5);
+	assert_true(ps_question_over(o->p, &q));
+	ps_question_forget(&q);
+}
+
+/* What a mirror asked for too much does not answer, nobody asks it. */
+static void test_a_mirror_is_not_asked_without_end(void **state)
+{
+	struct owner *o = *state;
+	struct ps_question q[PS_DUE_MAX + 1] = { 0 };
+
+	for (unsigned i = 0; i <= PS_DUE_MAX; i++)
+		ps_question_confirm(o->p, &q[i], 1);
+	assert_int_equal(q[PS_DUE_MAX - 1].due, 1);
+	assert_int_equal(q[PS_DUE_MAX].due, 0);
+	for (unsigned i = 0; i < PS_DUE_MAX; i++)
+		pass(o, 60 * MS);
+	for (unsigned i = 0; i <= PS_DUE_MAX; i++) {
+		assert_int_equal(q[i].granted, i < PS_DUE_MAX);
+		ps_question_forget(&q[i]);
+	}
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_answers_are_counted_as_they_come),
+		TEST(test_an_answer_to_what_was_asked_before_counts_for_nothing),
+		TEST(test_the_answers_of_a_session_end_with_it),
+		TEST(test_a_mirror_is_not_asked_without_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

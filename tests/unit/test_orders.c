@@ -1,0 +1,87 @@
+/*
+ * test_orders.c - an operator orders something of an owner that is in the middle of something else.
+ */
+#include "roster_rig.h"
+
+#include "../../client/keeper/change.h"
+#include "../../client/keeper/orders.h"
+#include "../../client/keeper/pulse.h"
+
+static int teardown(void **state)
+{
+	owner_free(*state);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	*state = begin(3, 2);
+	return 0;
+}
+
+/* perseas roster cancel, said to one mirror. */
+static void order_cancel(struct owner *o, const char *mirror)
+{
+	const struct ps_env_ops *ops = o->p->env->ops;
+	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__Order order = PERSEAS__ORDER__INIT;
+	uint8_t id[PS_ID_SIZE] = "an order's own i";
+	struct ps_address address;
+	struct ps_control *control;
+	Perseas__Reply *reply;
+	unsigned count;
+
+	assert_int_equal(ps_address_parse(mirror, &address, &o->error), 0);
+	control = ops->connect(o->p->env, &address, &o->error);
+	assert_non_null(control);
+	order.id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	order.kind = PERSEAS__ORDER_KIND__ORDER_CANCEL;
+	ask.store = o->p->store;
+	ask.order = &order;
+	request.body_case = PERSEAS__REQUEST__BODY_ORDER;
+	request.order = &ask;
+	assert_int_equal(ops->send(control, &request, &o->error), 0);
+	assert_int_equal(ops->receive(control, PS_NEVER, &reply, NULL, &count, &o->error), 0);
+	assert_int_equal(reply->status, PERSEAS__STATUS__STATUS_OK);
+	perseas__reply__free_unpacked(reply, NULL);
+	ops->disconnect(control);
+}
+
+/* The mirror that is to join tells that the change is to be taken back, while the application waits
+ * for that very mirror to make a segment: it takes part in that to its end, and leaves after it. */
+static void test_an_order_ends_no_session_that_is_waited_for(void **state)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
+	struct owner *o = *state;
+	struct perseas *p = o->p;
+	void *addr;
+
+	ps_admin_enter(p);
+	assert_int_equal(ps_change_begin(p, &wanted, NULL), 0);
+	ps_admin_leave(p);
+	owner_keep(o, 3, PERSEAS_MIRROR_RESYNCING);
+	order_cancel(o, "sim://4");
+	p->pulse_at = 0;
+	p->admin = true;
+	ps_pulse(p, o->d->now);
+	p->admin = false;
+	assert_true(p->mirrors[3].asked > 0);
+	assert_int_equal(perseas_map(p, "other", 1000, &addr), 0);
+	assert_int_equal(owner_state(o, 3), PERSEAS_MIRROR_RESYNCING);
+	direct_keep(o->d, p);
+	assert_int_equal(owner_state(o, 3), PERSEAS_MIRROR_REMOVED);
+	assert_int_equal(p->change.stage, PS_CHANGE_NONE);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_an_order_ends_no_session_that_is_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
