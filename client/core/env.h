@@ -93,7 +93,8 @@ struct ps_env_ops {
 	int (*has_route)(struct ps_env *env, const struct ps_address *address,
 	                 struct ps_error *error);
 	/* The fabrics to try for an address, best first; the reply's grant says what the mirror
-	 * offers. NULL: there are no more. `tried`: how many have failed with PERSEAS_ERDMA. */
+	 * offers. NULL: there are no more; never for 0 tried. `tried`: how many have failed with
+	 * PERSEAS_ERDMA. */
 	const struct ps_fabric *(*fabric)(struct ps_env *env, const struct ps_address *address,
 	                                  const Perseas__Grant *grant, unsigned tried);
 	/* Told of every move of what has a table of states (states.h), by one line of text. NULL:

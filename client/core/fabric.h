@@ -81,16 +81,18 @@ enum {
  */
 
 struct ps_fabric {
-	const char *name; /* "tcp", "shm", … */
+	const char *name; /* "tcp", "shm", …: 7 characters at most (perseas_mirror_stat.fabric) */
 	/*
 	 * F6  True: post() may only take note of where the sources lie; they must stay as they are
 	 *     until the chain completes or the link is detached. False: post() has copied.
 	 */
 	bool staged;
 	/*
-	 * Is the fabric tried for that address, with what the mirror's grant offers? Asked by
-	 * env_posix.c of all rows of PS_FABRICS. What does not suit costs nothing: neither does it
-	 * wait, nor is there an error. NULL in an env that chooses by itself, as those of tests do.
+	 * Is the fabric tried for that address, with what the mirror's grant offers? env_posix.c
+	 * asks all rows of PS_FABRICS, and tries those that say yes, in that order. Some fabric
+	 * must suit every address. So one that an address asks for by its scheme says yes whatever
+	 * the grant offers; attach then fails, with a sentence. Waits for nothing. NULL in an env
+	 * that chooses by itself, as those of tests do.
 	 */
 	bool (*suits)(const struct ps_env *env, const struct ps_address *address,
 	              const Perseas__Grant *grant);
@@ -102,7 +104,11 @@ struct ps_fabric {
 	 * F7  Waits for the mirror until until_ns at the latest (and as much longer as it takes to
 	 *     resolve the address's name, and a device to register memory for the first time).
 	 *     NULL on failure, with *error set (error is never NULL): its code, and a sentence that
-	 *     names the address. What the mirror answers after that does no harm.
+	 *     names the address. PERSEAS_ERDMA: this fabric does not work to that mirror, and the
+	 *     next one that suits is tried; after any other code none is. PERSEAS_EPROTOCOL: the
+	 *     grant cannot be, as a region of no bytes, with an id that is none, or named twice;
+	 *     update refuses such a grant, too. What the mirror answers after a failure does no
+	 *     harm.
 	 * F8  The callee takes the descriptors, also on failure. The same of update.
 	 */
 	struct ps_link *(*attach)(struct ps_env *env, const struct ps_address *address,

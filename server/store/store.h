@@ -87,7 +87,7 @@ struct session {
 	struct identity identity;  /* who it is, for rules and quotas; its data connection must be
 	                              of the same */
 	char peer[128];            /* where it comes from, for people */
-	const char *fabric;        /* "tcp", "shm", "rdma": set by the target, NULL: none yet */
+	const char *fabric;        /* the target's name, set by it; NULL: there is no data path */
 };
 
 /* What happens to a store, told to whoever keeps the books. */

@@ -1,7 +1,24 @@
 /*
- * target.h - how a fabric's data path ends at a mirror: one file a fabric (target_tcp.c,
- * target_shm.c, target_verbs.c). The control connection (control_loop.c) owns the
- * targets of its session; store.c reaches them through session_ops.
+ * target.h - the mirror's end of a fabric: one file a fabric (target_tcp.c, target_shm.c,
+ * target_verbs.c). daemon.c calls all of them, in the order of TARGETS; the logic of stores reaches
+ * them through session_ops (store.h).
+ *
+ * What a target sees to, beside the order of writes (F1 of client/core/fabric.h):
+ *
+ * - Sessions and images are used between daemon_enter() and daemon_leave() only (lanes.h). The
+ *   members below are called there; an event of the target's own enters and leaves by itself.
+ * - A data path shows the token of a grant, and stores_session() says whose it is. A path that
+ *   shows none in HANDSHAKE_SECONDS ends. Where the path has an identity of its own, it must be
+ *   that of the session.
+ * - A session has one data path, of whatever fabric. Another one is refused, or daemon_cut() ends
+ *   the first before the other is bound. session->fabric is the target's name while there is one.
+ * - session_memory() says where bytes go, and refuses what the owner must not touch. It is asked
+ *   anew for each frame, since the session's next request may move the image. Who keeps memory for
+ *   longer, as a device does, lets go of it when stores_on_leave() says so.
+ * - Before anything is acknowledged session_torn() is asked. If it is true nothing is, the path
+ *   ends, and then stores_notice_torn() is due.
+ * - A path has a place in the crowd (crowd.h), as an owner's. In a busy loop it leaves its data
+ *   where it is while daemon_owners_pause() says so, until resume().
  */
 #ifndef PERSEAS_SERVER_TARGET_H
 #define PERSEAS_SERVER_TARGET_H
@@ -16,7 +33,9 @@ struct daemon;
  */
 struct target {
 	const char *name; /* "tcp", "shm", "rdma" */
-	/* Adds what the owner needs (keys, addresses, the listener) to a grant on its way. */
+	/* Adds what the owner needs (keys, addresses, the listener) to a grant on its way. What it
+	 * adds lasts until the reply is packed. A target may begin to listen here, at its first
+	 * grant; one that has options is started by main.c, as rdma_start(). */
 	void (*grant)(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
 	/* Could the session have a data path of this fabric? If not, `why` becomes the reason. */
 	bool (*offers)(struct daemon *daemon, struct session *session, char *why, size_t size);
