@@ -8,6 +8,7 @@
 #include "change/remake.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -72,19 +73,11 @@ static void latency_cells(struct ps_table *table, unsigned column, const struct 
 	ps_table_cell(table, column + 3, "%.1f", us_of(h->max));
 }
 
-static void table_heads(struct ps_table *table, const char *const *heads)
-{
-	for (unsigned column = 0; heads[column]; column++)
-		ps_table_cell(table, column, "%s", heads[column]);
-}
-
 static void print_trips(const struct ps_bench *bench)
 {
-	static const char *const heads[] = { "ROUND TRIP TO", "OVER",   "P50 US", "P99 US",
-		                             "P99.9 US",      "MAX US", "",       NULL };
 	struct ps_table table = { 0 };
 
-	table_heads(&table, heads);
+	ps_table_heads(&table, "ROUND TRIP TO|OVER|P50 US|P99 US|P99.9 US|MAX US|");
 	for (unsigned i = 0; i < bench->trip_count; i++) {
 		const struct ps_bench_trip *trip = &bench->trips[i];
 
@@ -100,12 +93,10 @@ static void print_trips(const struct ps_bench *bench)
 
 static void print_sizes(const struct ps_bench *bench)
 {
-	static const char *const heads[] = { "COMMIT OF", "RATE /S", "P50 US",      "P99 US",
-		                             "P99.9 US",  "MAX US",  "ROUND TRIPS", NULL };
 	struct ps_table table = { 0 };
 	char text[PS_SIZE_TEXT];
 
-	table_heads(&table, heads);
+	ps_table_heads(&table, "COMMIT OF|RATE /S|P50 US|P99 US|P99.9 US|MAX US|ROUND TRIPS");
 	for (unsigned i = 0; i < bench->size_count; i++) {
 		const struct ps_bench_size *size = &bench->sizes[i];
 
@@ -125,9 +116,8 @@ static void print_text(const struct ps_bench *bench)
 {
 	const unsigned mirrors = bench->p->mirror_count, threads = bench->args->threads;
 
-	printf("%u mirror%s, W = %u, %u thread%s, %.1f s a size\n\n", mirrors,
-	       mirrors == 1 ? "" : "s", bench->p->acks, threads, threads == 1 ? "" : "s",
-	       bench->args->run_ms / 1000.0);
+	printf("%u mirror%s, W = %u, %u thread%s, %.1f s a size\n\n", mirrors, ps_plural(mirrors),
+	       bench->p->acks, threads, ps_plural(threads), bench->args->run_ms / 1000.0);
 	print_trips(bench);
 	print_sizes(bench);
 }
@@ -136,11 +126,8 @@ static void print_text(const struct ps_bench *bench)
 
 static void latency_json(struct ps_json *json, const char *key, const struct ps_histogram *h)
 {
-	if (!h) {
-		ps_json_text(json, key, NULL);
+	if (!ps_json_begin_if(json, key, h))
 		return;
-	}
-	ps_json_begin(json, key, '{');
 	ps_json_number(json, "count", h->total);
 	ps_json_real(json, "p50_us", us_of(ps_histogram_percentile(h, 50)));
 	ps_json_real(json, "p99_us", us_of(ps_histogram_percentile(h, 99)));
@@ -183,10 +170,8 @@ static void print_json(const struct ps_bench *bench)
 		ps_json_real(&json, "seconds", size->seconds);
 		ps_json_real(&json, "rate", size_rate(size));
 		latency_json(&json, "commit", size->commits);
-		if (trips_least(bench))
-			ps_json_real(&json, "round_trips", size_in_trips(bench, size));
-		else
-			ps_json_text(&json, "round_trips", NULL);
+		ps_json_real(&json, "round_trips",
+		             trips_least(bench) ? size_in_trips(bench, size) : NAN);
 		ps_json_end(&json, '}');
 	}
 	ps_json_end(&json, ']');

@@ -45,7 +45,7 @@ static void print_image(const struct ps_census *census, unsigned i, const struct
 	       args->yes ? "deleted" : "would delete",
 	       ps_hex_text(id, status->header->image_id.data), args->store,
 	       ps_state_text(status->header->state), status->header->n_segments,
-	       status->header->n_segments == 1 ? "" : "s", ps_size_text(size, status->bytes));
+	       ps_plural(status->header->n_segments), ps_size_text(size, status->bytes));
 	if (status->slot)
 		printf(", at epoch %" PRIu64 ", transaction %" PRIu64, status->slot->epoch,
 		       status->slot->seq);
@@ -122,8 +122,7 @@ static enum ps_exit drop_chosen(struct ps_panel *panel, const struct ps_census *
 		if (panel->replies[i])
 			continue;
 		*chosen &= ~(UINT32_C(1) << i);
-		status = ps_complain(ps_exit_of(panel->errors[i].code), "%s",
-		                     panel->errors[i].text);
+		status = ps_panel_failed(panel, i);
 	}
 	return status;
 }
@@ -181,13 +180,12 @@ enum ps_exit ps_verb_drop(const struct ps_args *args)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
+	enum ps_exit status = ps_census_open(&census, &panel, args->store, args->mirrors,
+	                                     &args->options);
 
 	if (status)
 		return status;
-	ps_census_take(&census, &panel, args->store);
 	status = drop_images(&panel, &census, args);
-	ps_census_free(&census);
-	ps_panel_close(&panel);
+	ps_census_close(&census, &panel);
 	return status;
 }

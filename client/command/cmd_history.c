@@ -38,10 +38,8 @@ static const char *name_of(const struct ps_history *history, uint32_t id, char t
 static char *hex_of(const uint8_t *bytes, uint32_t length)
 {
 	static const char digits[] = "0123456789abcdef";
-	char *text = malloc(2 * (size_t)length + 1);
+	char *text = ps_or_end(malloc(2 * (size_t)length + 1));
 
-	if (!text)
-		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
 	for (uint32_t i = 0; i < length; i++) {
 		text[2 * (size_t)i] = digits[bytes[i] >> 4];
 		text[2 * (size_t)i + 1] = digits[bytes[i] & 15];
@@ -80,15 +78,13 @@ static void print_range(const struct ps_history *history, const struct output *o
 		ps_json_number(out->json, "length", range->length);
 	} else if (image) {
 		printf("    %s, offset %" PRIu64 ", %u byte%s\n", name, range->offset,
-		       range->length, range->length == 1 ? "" : "s");
+		       range->length, ps_plural(range->length));
 	} else {
 		printf("    %s\n", name);
 	}
 	if (out->bytes && image) {
-		uint8_t *after = calloc(1, (size_t)range->length + 1);
+		uint8_t *after = ps_or_end(calloc(1, (size_t)range->length + 1));
 
-		if (!after)
-			exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
 		ps_history_after(history, range, after);
 		print_bytes(out, "before", "was   ", image, range->length);
 		print_bytes(out, "after", "became", after, range->length);
@@ -121,7 +117,7 @@ static void print_record(const struct ps_history *history, const struct output *
 		printf("transaction %" PRIu64 "  epoch %" PRIu64 "  %s%s  %u range%s\n",
 		       record->seq, record->epoch, time,
 		       record->kind == PS_RECORD_PUBLISH ? "  publish" : "", record->ranges,
-		       record->ranges == 1 ? "" : "s");
+		       ps_plural(record->ranges));
 		print_ranges(history, out, record);
 		return;
 	}
@@ -200,8 +196,7 @@ static enum ps_log_step history_read(struct ps_panel *panel, const Perseas__Stor
 		if (!step)
 			*status = print_history(&history, args);
 		else if (step == PS_LOG_FAILED)
-			*status = ps_complain(ps_exit_of(panel->errors[0].code), "%s",
-			                      panel->errors[0].text);
+			*status = ps_panel_failed(panel, 0);
 		else if (try + 1 == PS_LIVE_TRIES)
 			*status = ps_copy_too_fast(args->store, told->header->log_size);
 	}

@@ -5,28 +5,18 @@
 #include "ask/census.h"
 #include "../../proto/base/json.h"
 
-#include <inttypes.h>
-
 static void print_stores(const Perseas__ListReply *list)
 {
 	struct ps_table table = { 0 };
 	char size[PS_SIZE_TEXT];
 
-	ps_table_cell(&table, 0, "  STORE");
-	ps_table_cell(&table, 1, "STATE");
-	ps_table_cell(&table, 2, "EPOCH:SEQ");
-	ps_table_cell(&table, 3, "BYTES");
-	ps_table_cell(&table, 4, "OWNER");
+	ps_table_heads(&table, "  STORE|STATE|EPOCH:SEQ|BYTES|OWNER");
 	for (size_t i = 0; i < list->n_stores; i++) {
 		const Perseas__StoreStatus *status = list->stores[i];
 
 		ps_table_cell(&table, 0, "  %s", status->header->store);
 		ps_table_cell(&table, 1, "%s", ps_state_text(status->header->state));
-		if (status->slot)
-			ps_table_cell(&table, 2, "%" PRIu64 ":%" PRIu64, status->slot->epoch,
-			              status->slot->seq);
-		else
-			ps_table_cell(&table, 2, "-");
+		ps_table_slot(&table, 2, status->slot);
 		ps_table_cell(&table, 3, "%s", ps_size_text(size, status->bytes));
 		ps_table_cell(&table, 4, status->live ? "%s %s" : "-", status->owner_address,
 		              status->fabric);
@@ -45,7 +35,7 @@ static void print_mirror(const struct ps_panel *panel, unsigned i)
 	}
 	list = panel->replies[i]->list;
 	printf("%s: perseasd %s, %zu store%s, memory %s%s%s\n", panel->addresses[i].text,
-	       list->version, list->n_stores, list->n_stores == 1 ? "" : "s",
+	       list->version, list->n_stores, ps_plural(list->n_stores),
 	       ps_size_text(used, list->memory_used), list->memory_limit ? " of " : ", no limit",
 	       list->memory_limit ? ps_size_text(limit, list->memory_limit) : "");
 	if (list->n_stores > 0)
@@ -100,17 +90,13 @@ static void print_json(const struct ps_panel *panel)
 
 enum ps_exit ps_verb_ls(const struct ps_args *args)
 {
-	Perseas__ListRequest ask = PERSEAS__LIST_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	struct ps_panel panel;
 	unsigned silent = 0;
 	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
 
 	if (status)
 		return status;
-	request.body_case = PERSEAS__REQUEST__BODY_LIST;
-	request.list = &ask;
-	ps_panel_ask_all(&panel, &request);
+	ps_panel_ask_all(&panel, ps_panel_list_request());
 	if (args->json)
 		print_json(&panel);
 	for (unsigned i = 0; i < panel.count; i++) {

@@ -38,9 +38,8 @@ static void advise_saving(const struct ps_args *args)
 	struct ps_census census;
 	struct ps_panel panel;
 
-	if (ps_panel_open(&panel, args->mirrors, &args->options))
+	if (ps_census_open(&census, &panel, args->store, args->mirrors, &args->options))
 		return;
-	ps_census_take(&census, &panel, args->store);
 	for (unsigned i = 0; i < panel.count; i++)
 		if (ps_panel_answered(&panel, i))
 			snprintf(onto + strlen(onto), sizeof(onto) - strlen(onto), "%s%s",
@@ -55,8 +54,7 @@ static void advise_saving(const struct ps_args *args)
 		            "    perseas recover %s %s%s%s --onto %s --as %.*s.saved",
 		            args->store, args->mirrors, accept, args->takeover ? " --takeover" : "",
 		            onto, PS_NAME_MAX - (int)strlen(".saved"), args->store);
-	ps_census_free(&census);
-	ps_panel_close(&panel);
+	ps_census_close(&census, &panel);
 }
 
 static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perseas_t **p)

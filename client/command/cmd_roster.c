@@ -204,7 +204,7 @@ static enum ps_exit give_order(struct ps_panel *panel, const struct ps_args *arg
 	requests[i] = &request;
 	ps_panel_ask(panel, requests);
 	if (!panel->replies[i])
-		return ps_complain(ps_exit_of(panel->errors[i].code), "%s", panel->errors[i].text);
+		return ps_panel_failed(panel, i);
 	return PS_EXIT_OK;
 }
 
@@ -381,12 +381,12 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	struct ps_panel panel;
 	struct ps_census census;
 	int owner;
-	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
+	enum ps_exit status = ps_census_open(&census, &panel, args->store, args->mirrors,
+	                                     &args->options);
 
 	if (status)
 		return status;
 	ps_bar_start();
-	ps_census_take(&census, &panel, args->store);
 	owner = args->action && census.have ? ps_owner_at(&census) : -1;
 	if (!census.have)
 		status = ps_census_nobody(&census, args->store);
@@ -399,8 +399,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 		status = show_roster(&census, args);
 	else if (owner >= 0)
 		status = change_by_owner(&panel, &census, args);
-	ps_census_free(&census);
-	ps_panel_close(&panel);
+	ps_census_close(&census, &panel);
 	if (!status && args->action && owner < 0)
 		status = ps_roster_here(args);
 	return status;

@@ -48,7 +48,7 @@ static void print_copy(const struct ps_copy *copy, const struct ps_args *args, u
 		printf("store '%s' on %s, as it was at ", args->store, args->from);
 		print_state(&copy->slot, time);
 		printf(": %zu segment%s, %s; %s written to %s\n", copy->header->n_segments,
-		       copy->header->n_segments == 1 ? "" : "s", ps_size_text(bytes, copy->bytes),
+		       ps_plural(copy->header->n_segments), ps_size_text(bytes, copy->bytes),
 		       ps_size_text(size, length), args->to);
 		return;
 	}
@@ -106,8 +106,7 @@ static void print_good(const struct ps_snapshot *snapshot, bool as_json)
 	if (!as_json) {
 		printf("%s is good: store '%s' at ", snapshot->path, store);
 		print_state(&snapshot->reader.slot, snapshot->time);
-		printf(", %u segment%s, %s\n", count, count == 1 ? "" : "s",
-		       ps_size_text(size, bytes));
+		printf(", %u segment%s, %s\n", count, ps_plural(count), ps_size_text(size, bytes));
 		return;
 	}
 	ps_json_begin(&json, NULL, '{');

@@ -26,7 +26,7 @@ static void print_spilled(const struct ps_panel *panel, bool ended, bool as_json
 
 	if (!as_json) {
 		printf("%s: %u store%s, %s, written to %s; the mirror %s\n",
-		       panel->addresses[0].text, reply->stores, reply->stores == 1 ? "" : "s",
+		       panel->addresses[0].text, reply->stores, ps_plural(reply->stores),
 		       ps_size_text(size, reply->bytes), reply->directory,
 		       ended ? "has ended" : "is about to end");
 		return;
@@ -43,12 +43,7 @@ static void print_spilled(const struct ps_panel *panel, bool ended, bool as_json
 /* One that is not there is not waited for as long as the disk of one that is. */
 static bool is_there(struct ps_panel *panel)
 {
-	Perseas__ListRequest ask = PERSEAS__LIST_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-
-	request.body_case = PERSEAS__REQUEST__BODY_LIST;
-	request.list = &ask;
-	ps_panel_ask_all(panel, &request);
+	ps_panel_ask_all(panel, ps_panel_list_request());
 	return panel->replies[0] != NULL;
 }
 
@@ -84,7 +79,7 @@ enum ps_exit ps_verb_spill(const struct ps_args *args)
 	if (panel.replies[0])
 		status = see_off(&panel, args);
 	else
-		status = ps_complain(ps_exit_of(panel.errors[0].code), "%s", panel.errors[0].text);
+		status = ps_panel_failed(&panel, 0);
 	ps_panel_close(&panel);
 	return status;
 }

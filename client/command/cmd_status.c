@@ -60,7 +60,7 @@ static void print_summary(const struct ps_census *census, const char *store)
 	int live = ps_owner_at(census);
 
 	printf("store '%s': %zu mirror%s, W = %u, R = %u, roster version %" PRIu64 "%s\n", store,
-	       roster->n_members, roster->n_members == 1 ? "" : "s", roster->acks,
+	       roster->n_members, ps_plural(roster->n_members), roster->acks,
 	       roster_claimers(roster), roster->version,
 	       census->judged.next ? ", being changed" : "");
 	if (census->newest)
@@ -80,7 +80,8 @@ static void print_mirror(struct ps_table *table, const struct ps_census *census,
 {
 	const Perseas__StoreStatus *status = census->told[i];
 	char size[PS_SIZE_TEXT];
-	uint64_t lag;
+	uint64_t lag = 0;
+	const bool has_lag = lag_of(census, i, &lag);
 
 	ps_table_cell(table, 0, "%s", census->panel->addresses[i].text);
 	if (!status) {
@@ -89,15 +90,8 @@ static void print_mirror(struct ps_table *table, const struct ps_census *census,
 	}
 	ps_table_cell(table, 1, "%s", ps_state_text(status->header->state));
 	ps_table_cell(table, 2, "%" PRIu64, status->header->promised_epoch);
-	if (status->slot)
-		ps_table_cell(table, 3, "%" PRIu64 ":%" PRIu64, status->slot->epoch,
-		              status->slot->seq);
-	else
-		ps_table_cell(table, 3, "-");
-	if (lag_of(census, i, &lag))
-		ps_table_cell(table, 4, "%" PRIu64, lag);
-	else
-		ps_table_cell(table, 4, "-");
+	ps_table_slot(table, 3, status->slot);
+	ps_table_number(table, 4, has_lag, lag);
 	ps_table_cell(table, 5, "%s", ps_size_text(size, status->bytes));
 	ps_table_cell(table, 6, status->live ? "%s %s" : "-", status->owner_address,
 	              status->fabric);
@@ -106,13 +100,9 @@ static void print_mirror(struct ps_table *table, const struct ps_census *census,
 
 static void print_mirrors(const struct ps_census *census)
 {
-	static const char *const heads[] = {
-		"MIRROR", "STATE", "PROMISED", "EPOCH:SEQ", "LAG", "BYTES", "LIVE OWNER", "",
-	};
 	struct ps_table table = { 0 };
 
-	for (unsigned column = 0; column < sizeof(heads) / sizeof(heads[0]); column++)
-		ps_table_cell(&table, column, "%s", heads[column]);
+	ps_table_heads(&table, "MIRROR|STATE|PROMISED|EPOCH:SEQ|LAG|BYTES|LIVE OWNER|");
 	for (unsigned i = 0; i < census->panel->count; i++)
 		print_mirror(&table, census, i);
 	printf("\n");
@@ -144,10 +134,7 @@ static void print_segments(const Perseas__StoreStatus *status)
 		printf("\nno segments\n");
 		return;
 	}
-	ps_table_cell(&table, 0, "SEGMENT");
-	ps_table_cell(&table, 1, "BYTES");
-	ps_table_cell(&table, 2, "ADDRESS");
-	ps_table_cell(&table, 3, "BORN");
+	ps_table_heads(&table, "SEGMENT|BYTES|ADDRESS|BORN");
 	for (size_t k = 0; k < status->header->n_segments; k++) {
 		const Perseas__Segment *segment = status->header->segments[k];
 
@@ -206,7 +193,8 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 {
 	const Perseas__StoreStatus *status = census->told[i];
 	char id[PS_HEX_TEXT];
-	uint64_t lag;
+	uint64_t lag = 0;
+	const bool has_lag = lag_of(census, i, &lag);
 
 	ps_json_text(json, "state", ps_state_text(status->header->state));
 	ps_json_bool(json, "same_store", ps_census_belongs(census, i));
@@ -214,10 +202,7 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 	ps_json_text(json, "image_id", ps_hex_text(id, status->header->image_id.data));
 	ps_json_number(json, "promised_epoch", status->header->promised_epoch);
 	ps_json_slot(json, "slot", status->slot);
-	if (lag_of(census, i, &lag))
-		ps_json_number(json, "lag", lag);
-	else
-		ps_json_text(json, "lag", NULL);
+	ps_json_number_if(json, "lag", has_lag, lag);
 	ps_json_bool(json, "live", status->live);
 	ps_json_text(json, "owner_address", status->live ? status->owner_address : NULL);
 	ps_json_text(json, "fabric", status->live ? status->fabric : NULL);
@@ -351,17 +336,16 @@ enum ps_exit ps_verb_status(const struct ps_args *args)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
+	enum ps_exit status = ps_census_open(&census, &panel, args->store, args->mirrors,
+	                                     &args->options);
 
 	if (status)
 		return status;
-	ps_census_take(&census, &panel, args->store);
 	if (ask_unnamed(&panel, &census)) {
 		ps_census_free(&census);
 		ps_census_take(&census, &panel, args->store);
 	}
 	status = show_status(&census, args);
-	ps_census_free(&census);
-	ps_panel_close(&panel);
+	ps_census_close(&census, &panel);
 	return status;
 }

@@ -40,18 +40,13 @@ static void round_forget(struct round *r, unsigned i)
 /* A new round: all are asked that do not yet owe an answer. */
 static void round_ask(struct round *r)
 {
-	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-
-	request.body_case = PERSEAS__REQUEST__BODY_LIST;
-	request.list = &list;
 	for (unsigned i = 0; i < r->panel.count; i++) {
 		round_forget(r, i);
 		r->failed[i] = false;
 		if (r->asked_ns[i])
 			continue;
 		ps_panel_connect(&r->panel, i);
-		if (ps_panel_send(&r->panel, i, &request))
+		if (ps_panel_send(&r->panel, i, ps_panel_list_request()))
 			r->asked_ns[i] = now_of(r);
 		else
 			r->failed[i] = true;
@@ -155,7 +150,7 @@ static void live_draw(const struct live *live)
 		        "perseas top: %u of %u mirrors answer, %u store%s; every %g s, q "
 		        "quits\n\n",
 		        count_answering(look), look->count, live->top.count,
-		        live->top.count == 1 ? "" : "s", (double)live->args->interval_ms / 1000);
+		        ps_plural(live->top.count), (double)live->args->interval_ms / 1000);
 		ps_top_print(&live->top, look, out);
 		fclose(out);
 	}

@@ -295,7 +295,7 @@ static void report_segment(struct verify *v, const Perseas__Segment *segment,
 		         "differs from the other mirrors at transaction %" PRIu64
 		         ", first at offset %" PRIu64 " (%" PRIu64 " byte%s in %" PRIu64
 		         " of %" PRIu64 " pieces)",
-		         t->seq, t->first, t->bytes, t->bytes == 1 ? "" : "s", t->pieces,
+		         t->seq, t->first, t->bytes, ps_plural(t->bytes), t->pieces,
 		         (segment->size + PS_COMPARE_PIECE - 1) / PS_COMPARE_PIECE);
 		find_difference(v, i, segment->name, how);
 	}
@@ -370,7 +370,7 @@ static enum ps_exit print_same(struct verify *v, unsigned count)
 	if (!v->json)
 		printf("store '%s': %u of %zu mirrors hold the same: %u segment%s, %s, "
 		       "epoch %" PRIu64 ", transaction %" PRIu64 "%s\n",
-		       v->store, count, members, v->segments, v->segments == 1 ? "" : "s",
+		       v->store, count, members, v->segments, ps_plural(v->segments),
 		       ps_size_text(size, v->bytes), v->census.newest->slot->epoch, seq_of(v),
 		       v->live ? ", while it runs" : "");
 	print_behind(v);
@@ -511,9 +511,7 @@ static enum ps_exit verify_once(const struct ps_args *args, bool *changed)
 	if (status)
 		return status;
 	if (args->json) {
-		json.out = open_memstream(&text, &size);
-		if (!json.out)
-			exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
+		json.out = ps_or_end(open_memstream(&text, &size));
 		v.json = &json;
 	}
 	status = verify_panel(&v);

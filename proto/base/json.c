@@ -95,6 +95,23 @@ void ps_json_number(struct ps_json *json, const char *key, uint64_t number)
 	fprintf(json->out, "%" PRIu64, number);
 }
 
+void ps_json_number_if(struct ps_json *json, const char *key, bool known, uint64_t number)
+{
+	if (known)
+		ps_json_number(json, key, number);
+	else
+		ps_json_text(json, key, NULL);
+}
+
+bool ps_json_begin_if(struct ps_json *json, const char *key, bool there)
+{
+	if (there)
+		ps_json_begin(json, key, '{');
+	else
+		ps_json_text(json, key, NULL);
+	return there;
+}
+
 void ps_json_real(struct ps_json *json, const char *key, double number)
 {
 	lead(json, key);

@@ -22,6 +22,10 @@ void ps_json_end(struct ps_json *json, char bracket);                    /* '}' 
 /* Any bytes: what is not UTF-8 is replaced by U+FFFD, controls are escaped. NULL is null. */
 void ps_json_text(struct ps_json *json, const char *key, const char *text);
 void ps_json_number(struct ps_json *json, const char *key, uint64_t number);
+/* null where it is not known. */
+void ps_json_number_if(struct ps_json *json, const char *key, bool known, uint64_t number);
+/* Begins an object where there is one, else writes null. Returns `there`. */
+bool ps_json_begin_if(struct ps_json *json, const char *key, bool there);
 /* With three decimals; one that is not finite is null. */
 void ps_json_real(struct ps_json *json, const char *key, double number);
 /* The entries of a list that has commas between them, as an array. */

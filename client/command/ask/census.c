@@ -5,6 +5,7 @@
 #include "../../../proto/base/json.h"
 #include "../../../proto/control/envelope.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 const char *ps_state_text(Perseas__State state)
@@ -84,6 +85,22 @@ void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char
 	take_judgement(census);
 }
 
+enum ps_exit ps_census_open(struct ps_census *census, struct ps_panel *panel, const char *store,
+                            const char *mirrors, const struct perseas_options *options)
+{
+	enum ps_exit status = ps_panel_open(panel, mirrors, options);
+
+	if (!status)
+		ps_census_take(census, panel, store);
+	return status;
+}
+
+void ps_census_close(struct ps_census *census, struct ps_panel *panel)
+{
+	ps_census_free(census);
+	ps_panel_close(panel);
+}
+
 void ps_census_free(struct ps_census *census)
 {
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
@@ -126,9 +143,14 @@ bool ps_census_counts(const struct ps_census *census, unsigned i)
 	return census->judged.candidates >> i & 1;
 }
 
+bool ps_segment_born(const Perseas__Segment *segment, uint64_t seq)
+{
+	return segment->born && segment->born <= seq;
+}
+
 bool ps_census_born(const Perseas__Segment *segment, const Perseas__StoreStatus *status)
 {
-	return segment->born && status->slot && segment->born <= status->slot->seq;
+	return status->slot && ps_segment_born(segment, status->slot->seq);
 }
 
 enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
@@ -151,13 +173,18 @@ enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
 	                   store);
 }
 
+void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot *slot)
+{
+	if (slot)
+		ps_table_cell(table, column, "%" PRIu64 ":%" PRIu64, slot->epoch, slot->seq);
+	else
+		ps_table_cell(table, column, "-");
+}
+
 void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot)
 {
-	if (!slot) {
-		ps_json_text(json, key, NULL);
+	if (!ps_json_begin_if(json, key, slot))
 		return;
-	}
-	ps_json_begin(json, key, '{');
 	ps_json_number(json, "epoch", slot->epoch);
 	ps_json_number(json, "seq", slot->seq);
 	ps_json_end(json, '}');

@@ -26,6 +26,12 @@ struct ps_census {
 void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char *store);
 void ps_census_free(struct ps_census *census);
 
+/* The same with a panel that is opened for it, and closed with it. After an error, which is
+ * complained about, there is nothing to close. */
+enum ps_exit ps_census_open(struct ps_census *census, struct ps_panel *panel, const char *store,
+                            const char *mirrors, const struct perseas_options *options);
+void ps_census_close(struct ps_census *census, struct ps_panel *panel);
+
 /* What the mirrors told, as it is judged. It points into the census. */
 void ps_census_tell(const struct ps_census *census, struct ps_told told[PS_MIRRORS_MAX]);
 
@@ -51,6 +57,9 @@ bool ps_census_loaded(const struct ps_census *census, unsigned i);
 /* Whole, listed, and with a slot: such an image may be compared with others. */
 bool ps_census_counts(const struct ps_census *census, unsigned i);
 
+/* Does it exist at that transaction? */
+bool ps_segment_born(const Perseas__Segment *segment, uint64_t seq);
+
 /* The segment exists: published by a transaction that the image holds. */
 bool ps_census_born(const Perseas__Segment *segment, const Perseas__StoreStatus *status);
 
@@ -58,6 +67,9 @@ bool ps_census_born(const Perseas__Segment *segment, const Perseas__StoreStatus 
 enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store);
 
 const char *ps_state_text(Perseas__State state);
+
+/* A commit slot as "epoch:seq", "-" where there is none. */
+void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot *slot);
 
 struct ps_json;
 

@@ -48,13 +48,11 @@ enum ps_exit ps_drop_all(const char *store, const char *mirrors, const uint8_t *
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_panel_open(&panel, mirrors, options);
+	enum ps_exit status = ps_census_open(&census, &panel, store, mirrors, options);
 
 	if (status)
 		return status;
-	ps_census_take(&census, &panel, store);
 	status = drop_each(&panel, &census, store, store_id);
-	ps_census_free(&census);
-	ps_panel_close(&panel);
+	ps_census_close(&census, &panel);
 	return status;
 }

@@ -42,13 +42,6 @@ const char *ps_owner_newcomer(const struct ps_census *census)
 	return owner->order->with;
 }
 
-static unsigned percent(const Perseas__MirrorReport *report)
-{
-	if (report->done >= report->total)
-		return 100;
-	return (unsigned)((double)report->done / (double)report->total * 100);
-}
-
 static const char *kind_text(Perseas__OrderKind kind)
 {
 	switch (kind) {
@@ -93,7 +86,8 @@ static void print_mirror(struct ps_table *table, const Perseas__MirrorReport *re
 	ps_table_cell(table, 2, "%" PRIu64, report->seq);
 	if (report->total)
 		ps_table_cell(table, 3, "%s of %s (%u%%)", ps_size_text(done, report->done),
-		              ps_size_text(total, report->total), percent(report));
+		              ps_size_text(total, report->total),
+		              ps_percent(report->done, report->total));
 	else
 		ps_table_cell(table, 3, "-");
 	ps_table_cell(table, 4, "%s", report->trouble);
@@ -115,11 +109,7 @@ void ps_owner_print(const Perseas__StoreStatus *status)
 		printf("a commit has been in doubt for %.1f s: fewer than W mirrors hold it\n",
 		       (double)doubt_ms(status) / 1000);
 	if (status->n_mirrors) {
-		ps_table_cell(&table, 0, "AS ITS OWNER SEES IT");
-		ps_table_cell(&table, 1, "STATE");
-		ps_table_cell(&table, 2, "SEQ");
-		ps_table_cell(&table, 3, "RESYNC");
-		ps_table_cell(&table, 4, "TROUBLE");
+		ps_table_heads(&table, "AS ITS OWNER SEES IT|STATE|SEQ|RESYNC|TROUBLE");
 		for (size_t k = 0; k < status->n_mirrors; k++)
 			print_mirror(&table, status->mirrors[k]);
 		printf("\n");
@@ -135,14 +125,11 @@ static void mirror_json(struct ps_json *json, const Perseas__MirrorReport *repor
 	ps_json_text(json, "address", report->address);
 	ps_json_text(json, "state", report->state);
 	ps_json_number(json, "seq", report->seq);
-	if (report->total) {
-		ps_json_begin(json, "resync", '{');
+	if (ps_json_begin_if(json, "resync", report->total)) {
 		ps_json_number(json, "done", report->done);
 		ps_json_number(json, "total", report->total);
-		ps_json_number(json, "percent", percent(report));
+		ps_json_number(json, "percent", ps_percent(report->done, report->total));
 		ps_json_end(json, '}');
-	} else {
-		ps_json_text(json, "resync", NULL);
 	}
 	ps_json_text(json, "trouble", report->trouble);
 	ps_json_end(json, '}');
@@ -152,11 +139,8 @@ static void order_json(struct ps_json *json, const Perseas__StoreStatus *status)
 {
 	const Perseas__OrderResult *result = status->result;
 
-	if (!has_order(status)) {
-		ps_json_text(json, "order", NULL);
+	if (!ps_json_begin_if(json, "order", has_order(status)))
 		return;
-	}
-	ps_json_begin(json, "order", '{');
 	ps_json_text(json, "change", kind_text(status->order->kind));
 	ps_json_text(json, "address", status->order->address);
 	ps_json_text(json, "with", status->order->with);

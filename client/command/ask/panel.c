@@ -119,6 +119,21 @@ void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request)
 	ps_panel_ask(panel, requests);
 }
 
+const Perseas__Request *ps_panel_list_request(void)
+{
+	static Perseas__ListRequest ask = PERSEAS__LIST_REQUEST__INIT;
+	static Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	request.body_case = PERSEAS__REQUEST__BODY_LIST;
+	request.list = &ask;
+	return &request;
+}
+
+enum ps_exit ps_panel_failed(const struct ps_panel *panel, unsigned i)
+{
+	return ps_complain(ps_exit_of(panel->errors[i].code), "%s", panel->errors[i].text);
+}
+
 void ps_panel_close(struct ps_panel *panel)
 {
 	forget_replies(panel);

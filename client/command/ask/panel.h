@@ -38,6 +38,12 @@ void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests
 /* The same request to all. */
 void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request);
 
+/* What a mirror is, and which stores it has. */
+const Perseas__Request *ps_panel_list_request(void);
+
+/* Complains with errors[i]. */
+enum ps_exit ps_panel_failed(const struct ps_panel *panel, unsigned i);
+
 /*
  * One mirror, with several requests under way: answers come in the order of the requests. False,
  * or NULL: errors[i] says why. A refusal leaves the answers behind it good; a connection that

@@ -97,20 +97,19 @@ enum ps_exit ps_recover_to_check(const struct ps_args *args)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
+	enum ps_exit status = ps_census_open(&census, &panel, args->store, args->mirrors,
+	                                     &args->options);
 	int dir = -1;
 
 	if (status)
 		return status;
-	ps_census_take(&census, &panel, args->store);
 	status = census.have ? open_directory(args->to, &dir)
 	                     : ps_census_nobody(&census, args->store);
 	if (!status) {
 		status = check_census(&census, dir, args->to);
 		close(dir);
 	}
-	ps_census_free(&census);
-	ps_panel_close(&panel);
+	ps_census_close(&census, &panel);
 	return status;
 }
 
@@ -216,9 +215,7 @@ static enum ps_exit write_manifest(const struct export *export, const perseas_t 
 	fd = openat(export->dir, partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return export_failed(export, partial, "cannot be made");
-	out = fdopen(fd, "w");
-	if (!out)
-		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
+	out = ps_or_end(fdopen(fd, "w"));
 	manifest_json(out, export, p);
 	if (fflush(out) || fsync(fd))
 		status = export_failed(export, partial, "cannot be written");
@@ -280,8 +277,8 @@ static void export_print(const struct export *export, const struct ps_args *args
 
 	if (!args->json) {
 		printf("%u segment%s of store '%s' written to %s, described by %s/%s\n",
-		       export->count, export->count == 1 ? "" : "s", args->store, args->to,
-		       args->to, MANIFEST);
+		       export->count, ps_plural(export->count), args->store, args->to, args->to,
+		       MANIFEST);
 		return;
 	}
 	ps_recover_json(&json, args, p);

@@ -64,16 +64,15 @@ enum ps_exit ps_remake_check(const struct ps_remake *remake)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_panel_open(&panel, remake->mirrors, &remake->options);
+	enum ps_exit status = ps_census_open(&census, &panel, remake->store, remake->mirrors,
+	                                     &remake->options);
 
 	if (status)
 		return status;
-	ps_census_take(&census, &panel, remake->store);
 	status = check_free(&census, remake);
 	if (!status)
 		status = check_own(&panel, remake);
-	ps_census_free(&census);
-	ps_panel_close(&panel);
+	ps_census_close(&census, &panel);
 	return status;
 }
 
@@ -103,13 +102,11 @@ static void take_back_empty(const struct ps_remake *remake)
 	struct ps_panel panel;
 	struct ps_census census;
 
-	if (ps_panel_open(&panel, remake->mirrors, &remake->options))
+	if (ps_census_open(&census, &panel, remake->store, remake->mirrors, &remake->options))
 		return;
-	ps_census_take(&census, &panel, remake->store);
 	if (census.header && census.header->n_segments == 0)
 		remake_drop(remake, census.header->store_id.data);
-	ps_census_free(&census);
-	ps_panel_close(&panel);
+	ps_census_close(&census, &panel);
 }
 
 void ps_remake_take_back(struct ps_remake *remake)

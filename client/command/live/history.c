@@ -22,13 +22,6 @@ struct ps_block {
 	uint8_t bytes[PS_BLOCK];
 };
 
-static void *or_end(void *memory)
-{
-	if (!memory)
-		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
-	return memory;
-}
-
 static const Perseas__Segment *segment_of(const struct ps_history *history, uint32_t id)
 {
 	const Perseas__Header *header = history->status->header;
@@ -56,7 +49,7 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_panel *panel,
 		                   "store '%s' has no segment '%s'; perseas status "
 		                   "shows those that it has",
 		                   args->store, args->segment);
-	history->blocks = or_end(calloc(BUCKETS, sizeof(struct ps_block *)));
+	history->blocks = ps_or_end(calloc(BUCKETS, sizeof(struct ps_block *)));
 	return ps_live_init(&history->live, panel, 0, args->store, status->header->log_size)
 	               ? PS_EXIT_OK
 	               : PS_EXIT_FAILURE;
@@ -107,7 +100,7 @@ static bool block_track(struct ps_history *history, const Perseas__Segment *segm
 
 	if (find_block(history, segment->id, number))
 		return true;
-	block = or_end(calloc(1, sizeof(*block)));
+	block = ps_or_end(calloc(1, sizeof(*block)));
 	block->window = (struct ps_window){ block->bytes, number * PS_BLOCK, PS_BLOCK,
 		                            segment->id };
 	block->next = *bucket;
@@ -213,9 +206,9 @@ static void position_push(struct ps_history *history, uint64_t position, bool sh
 {
 	if (history->count == history->room) {
 		history->room = history->room ? 2 * history->room : 64;
-		history->positions = or_end(
+		history->positions = ps_or_end(
 			realloc(history->positions, history->room * sizeof(*history->positions)));
-		history->shown = or_end(
+		history->shown = ps_or_end(
 			realloc(history->shown, history->room * sizeof(*history->shown)));
 	}
 	history->positions[history->count] = position;

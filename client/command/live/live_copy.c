@@ -44,11 +44,6 @@ const Perseas__StoreStatus *ps_copy_source(const struct ps_census *census, const
 	return NULL;
 }
 
-static bool segment_exists(const Perseas__Segment *segment, uint64_t seq)
-{
-	return segment->born && segment->born <= seq;
-}
-
 static const Perseas__Segment *find_segment(const Perseas__Header *header,
                                             const Perseas__Segment *like)
 {
@@ -64,7 +59,7 @@ static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, 
 	for (size_t k = 0; k < a->n_segments; k++) {
 		const Perseas__Segment *segment = a->segments[k], *other = find_segment(b, segment);
 
-		if (segment_exists(segment, seq) &&
+		if (ps_segment_born(segment, seq) &&
 		    (!other || other->born != segment->born || other->size != segment->size ||
 		     other->address != segment->address || strcmp(other->name, segment->name) != 0))
 			return false;
@@ -121,7 +116,7 @@ static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *f
 		Perseas__Segment *segment = copy->header->segments[k];
 		void *memory;
 
-		if (!segment_exists(segment, copy->slot.seq)) {
+		if (!ps_segment_born(segment, copy->slot.seq)) {
 			perseas__segment__free_unpacked(segment, NULL);
 			continue;
 		}
@@ -279,8 +274,7 @@ static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_panel *panel, c
 		if (step == PS_LOG_AGAIN && copy->tries + 1 == PS_LIVE_TRIES)
 			*failed = ps_copy_too_fast(store, status->header->log_size);
 		else if (step == PS_LOG_FAILED && !*failed)
-			*failed = ps_complain(ps_exit_of(panel->errors[0].code), "%s",
-			                      panel->errors[0].text);
+			*failed = ps_panel_failed(panel, 0);
 	}
 	ps_live_close(&live);
 	ps_census_free(&census);

@@ -2,6 +2,7 @@
  * snapshot.c - a copy of a store in a file.
  */
 #include "snapshot.h"
+#include "../ask/census.h"
 #include "../ui/new_file.h"
 #include "../../../proto/control/envelope.h"
 
@@ -200,7 +201,7 @@ enum ps_exit ps_snapshot_read(struct ps_snapshot *snapshot)
 
 bool ps_snapshot_has(const struct ps_snapshot *snapshot, const Perseas__Segment *segment)
 {
-	return segment->born && segment->born <= snapshot->reader.slot.seq;
+	return ps_segment_born(segment, snapshot->reader.slot.seq);
 }
 
 void ps_snapshot_close(struct ps_snapshot *snapshot)

@@ -29,13 +29,6 @@ struct ps_top_past {
 	struct ps_latency since;   /* what had been counted in the interval before that */
 };
 
-static void *or_end(void *memory)
-{
-	if (!memory)
-		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
-	return memory;
-}
-
 /* --- merging --- */
 
 static struct ps_top_store *store_of(struct ps_top *top, const Perseas__Header *header)
@@ -45,7 +38,7 @@ static struct ps_top_store *store_of(struct ps_top *top, const Perseas__Header *
 	for (unsigned i = 0; i < top->count; i++)
 		if (ps_id_equal(header->store_id, top->stores[i].header->store_id.data))
 			return &top->stores[i];
-	top->stores = or_end(realloc(top->stores, (top->count + 1) * sizeof(*top->stores)));
+	top->stores = ps_or_end(realloc(top->stores, (top->count + 1) * sizeof(*top->stores)));
 	store = &top->stores[top->count++];
 	memset(store, 0, sizeof(*store));
 	store->header = header;
@@ -210,7 +203,7 @@ static struct ps_top_past *past_of(struct ps_top *top, const struct ps_top_store
 	for (unsigned i = 0; i < top->past_count; i++)
 		if (ps_id_equal(store->header->store_id, top->past[i].store_id))
 			return &top->past[i];
-	top->past = or_end(realloc(top->past, (top->past_count + 1) * sizeof(*top->past)));
+	top->past = ps_or_end(realloc(top->past, (top->past_count + 1) * sizeof(*top->past)));
 	past = &top->past[top->past_count++];
 	memset(past, 0, sizeof(*past));
 	memcpy(past->store_id, store->header->store_id.data, PS_ID_SIZE);

@@ -5,7 +5,7 @@
 
 #include "../../../proto/base/json.h"
 
-#include <inttypes.h>
+#include <math.h>
 
 enum { NUMBER_TEXT = 32, SILENT_MS = 2000 };
 
@@ -37,24 +37,13 @@ static const char *rate_text(char text[NUMBER_TEXT], double rate)
 	return text;
 }
 
-static void add_heads(struct ps_table *table, const char *const *heads)
-{
-	for (unsigned column = 0; heads[column]; column++)
-		ps_table_cell(table, column, "%s", heads[column]);
-}
-
 static void add_store(struct ps_table *table, const struct ps_top_store *store)
 {
 	char text[NUMBER_TEXT];
 
 	ps_table_cell(table, 0, "%s", store->header->store);
-	if (store->has_slot) {
-		ps_table_cell(table, 1, "%" PRIu64, store->epoch);
-		ps_table_cell(table, 2, "%" PRIu64, store->seq);
-	} else {
-		ps_table_cell(table, 1, "-");
-		ps_table_cell(table, 2, "-");
-	}
+	ps_table_number(table, 1, store->has_slot, store->epoch);
+	ps_table_number(table, 2, store->has_slot, store->seq);
 	ps_table_cell(table, 3, "%s", rate_text(text, store->rate));
 	ps_table_cell(table, 4, "%s", store->has_latency ? latency_text(text, store->p50_ns) : "-");
 	ps_table_cell(table, 5, "%s", store->has_latency ? latency_text(text, store->p99_ns) : "-");
@@ -69,21 +58,12 @@ static void add_store(struct ps_table *table, const struct ps_top_store *store)
 
 static void print_stores(const struct ps_top *top, FILE *out)
 {
-	static const char *const heads[] = { "STORE", "EPOCH", "SEQ",   "TX/S",
-		                             "P50",   "P99",   "OWNER", NULL };
 	struct ps_table table = { 0 };
 
-	add_heads(&table, heads);
+	ps_table_heads(&table, "STORE|EPOCH|SEQ|TX/S|P50|P99|OWNER");
 	for (unsigned i = 0; i < top->count; i++)
 		add_store(&table, &top->stores[i]);
 	ps_table_print(&table, out);
-}
-
-static unsigned percent(const struct ps_top_mirror *mirror)
-{
-	if (mirror->done >= mirror->total)
-		return 100;
-	return (unsigned)((double)mirror->done / (double)mirror->total * 100);
 }
 
 static void add_mirror(struct ps_table *table, const char *store,
@@ -94,13 +74,10 @@ static void add_mirror(struct ps_table *table, const char *store,
 	ps_table_cell(table, 0, "%s", store);
 	ps_table_cell(table, 1, "%s", mirror->address);
 	ps_table_cell(table, 2, "%s", mirror->state);
-	if (mirror->has_seq)
-		ps_table_cell(table, 3, "%" PRIu64, mirror->lag);
-	else
-		ps_table_cell(table, 3, "-");
+	ps_table_number(table, 3, mirror->has_seq, mirror->lag);
 	ps_table_cell(table, 4, "%s", *mirror->fabric ? mirror->fabric : "-");
 	if (mirror->total)
-		ps_table_cell(table, 5, "%u%% of %s", percent(mirror),
+		ps_table_cell(table, 5, "%u%% of %s", ps_percent(mirror->done, mirror->total),
 		              ps_size_text(total, mirror->total));
 	else
 		ps_table_cell(table, 5, "-");
@@ -109,11 +86,9 @@ static void add_mirror(struct ps_table *table, const char *store,
 
 static void print_mirrors(const struct ps_top *top, FILE *out)
 {
-	static const char *const heads[] = { "STORE",  "MIRROR", "STATE", "LAG",
-		                             "FABRIC", "RESYNC", "",      NULL };
 	struct ps_table table = { 0 };
 
-	add_heads(&table, heads);
+	ps_table_heads(&table, "STORE|MIRROR|STATE|LAG|FABRIC|RESYNC|");
 	for (unsigned i = 0; i < top->count; i++)
 		for (unsigned k = 0; k < top->stores[i].mirror_count; k++)
 			add_mirror(&table, top->stores[i].header->store,
@@ -164,20 +139,12 @@ static void mirror_json(struct ps_json *json, const struct ps_top_mirror *mirror
 	ps_json_text(json, "state", mirror->state);
 	ps_json_bool(json, "reported", mirror->reported);
 	ps_json_text(json, "fabric", *mirror->fabric ? mirror->fabric : NULL);
-	if (mirror->has_seq) {
-		ps_json_number(json, "seq", mirror->seq);
-		ps_json_number(json, "lag", mirror->lag);
-	} else {
-		ps_json_text(json, "seq", NULL);
-		ps_json_text(json, "lag", NULL);
-	}
-	if (mirror->total) {
-		ps_json_begin(json, "resync", '{');
+	ps_json_number_if(json, "seq", mirror->has_seq, mirror->seq);
+	ps_json_number_if(json, "lag", mirror->has_seq, mirror->lag);
+	if (ps_json_begin_if(json, "resync", mirror->total)) {
 		ps_json_number(json, "done", mirror->done);
 		ps_json_number(json, "total", mirror->total);
 		ps_json_end(json, '}');
-	} else {
-		ps_json_text(json, "resync", NULL);
 	}
 	ps_json_text(json, "trouble", mirror->trouble);
 	ps_json_end(json, '}');
@@ -186,11 +153,8 @@ static void mirror_json(struct ps_json *json, const struct ps_top_mirror *mirror
 /* What was counted since the owner opened the store. */
 static void figures_json(struct ps_json *json, const Perseas__OwnerFigures *figures)
 {
-	if (!figures) {
-		ps_json_text(json, "figures", NULL);
+	if (!ps_json_begin_if(json, "figures", figures))
 		return;
-	}
-	ps_json_begin(json, "figures", '{');
 	ps_json_number(json, "commits", figures->commits);
 	ps_json_number(json, "aborts", figures->aborts);
 	ps_json_number(json, "range_bytes", figures->range_bytes);
@@ -200,11 +164,8 @@ static void figures_json(struct ps_json *json, const Perseas__OwnerFigures *figu
 
 static void latency_json(struct ps_json *json, const struct ps_top_store *store)
 {
-	if (!store->has_latency) {
-		ps_json_text(json, "latency_ns", NULL);
+	if (!ps_json_begin_if(json, "latency_ns", store->has_latency))
 		return;
-	}
-	ps_json_begin(json, "latency_ns", '{');
 	ps_json_number(json, "p50", store->p50_ns);
 	ps_json_number(json, "p99", store->p99_ns);
 	ps_json_number(json, "p999", store->p999_ns);
@@ -218,26 +179,15 @@ static void store_json(struct ps_json *json, const struct ps_top_store *store)
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", store->header->store);
 	ps_json_text(json, "store_id", ps_hex_text(id, store->header->store_id.data));
-	if (store->has_slot) {
-		ps_json_number(json, "epoch", store->epoch);
-		ps_json_number(json, "seq", store->seq);
-	} else {
-		ps_json_text(json, "epoch", NULL);
-		ps_json_text(json, "seq", NULL);
-	}
-	if (store->owner) {
-		ps_json_begin(json, "owner", '{');
+	ps_json_number_if(json, "epoch", store->has_slot, store->epoch);
+	ps_json_number_if(json, "seq", store->has_slot, store->seq);
+	if (ps_json_begin_if(json, "owner", store->owner)) {
 		ps_json_text(json, "address", store->owner->owner_address);
 		ps_json_number(json, "epoch", store->owner->header->promised_epoch);
 		ps_json_number(json, "silent_ms", store->owner->silent_ms);
 		ps_json_end(json, '}');
-	} else {
-		ps_json_text(json, "owner", NULL);
 	}
-	if (store->rate >= 0)
-		ps_json_real(json, "tx_per_second", store->rate);
-	else
-		ps_json_text(json, "tx_per_second", NULL);
+	ps_json_real(json, "tx_per_second", store->rate < 0 ? NAN : store->rate);
 	latency_json(json, store);
 	figures_json(json, store->figures);
 	ps_json_begin(json, "mirrors", '[');

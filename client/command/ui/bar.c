@@ -34,8 +34,7 @@ static void bar_draw(uint64_t done, uint64_t total, uint64_t now_ns)
 	memset(blocks, '.', BAR_WIDTH);
 	memset(blocks, '#', filled);
 	blocks[BAR_WIDTH] = '\0';
-	fprintf(stderr, "\r\033[K%s [%s] %u%%", bar.what, blocks,
-	        (unsigned)((double)done / (double)total * 100));
+	fprintf(stderr, "\r\033[K%s [%s] %u%%", bar.what, blocks, ps_percent(done, total));
 	fflush(stderr);
 	bar.drawn = true;
 	bar.drawn_ns = now_ns;

@@ -3,6 +3,7 @@
  */
 #include "ui.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,17 @@ const char *ps_hex_text(char text[PS_HEX_TEXT], const uint8_t *id)
 	return text;
 }
 
-static void *or_end(void *memory)
+const char *ps_plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+unsigned ps_percent(uint64_t done, uint64_t total)
+{
+	return done >= total ? 100 : (unsigned)((double)done / (double)total * 100);
+}
+
+void *ps_or_end(void *memory)
 {
 	if (!memory)
 		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
@@ -135,7 +146,7 @@ void ps_table_cell(struct ps_table *table, unsigned column, const char *format, 
 	char *cell;
 
 	if (column == 0) {
-		table->cells = or_end(
+		table->cells = ps_or_end(
 			realloc(table->cells, (table->rows + 1) * sizeof(*table->cells)));
 		memset(table->cells[table->rows], 0, sizeof(*table->cells));
 		table->rows++;
@@ -144,9 +155,29 @@ void ps_table_cell(struct ps_table *table, unsigned column, const char *format, 
 	if (vasprintf(&cell, format, args) < 0)
 		cell = NULL;
 	va_end(args);
-	table->cells[table->rows - 1][column] = or_end(cell);
+	table->cells[table->rows - 1][column] = ps_or_end(cell);
 	if (column >= table->columns)
 		table->columns = column + 1;
+}
+
+void ps_table_heads(struct ps_table *table, const char *heads)
+{
+	for (unsigned column = 0;; column++) {
+		const size_t len = strcspn(heads, "|");
+
+		ps_table_cell(table, column, "%.*s", (int)len, heads);
+		if (!heads[len])
+			return;
+		heads += len + 1;
+	}
+}
+
+void ps_table_number(struct ps_table *table, unsigned column, bool known, uint64_t number)
+{
+	if (known)
+		ps_table_cell(table, column, "%" PRIu64, number);
+	else
+		ps_table_cell(table, column, "-");
 }
 
 static const char *cell_of(const struct ps_table *table, unsigned row, unsigned column)

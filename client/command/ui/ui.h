@@ -45,6 +45,15 @@ enum ps_exit ps_library_failed(const perseas_t *p, int rc);
 /* How the command ends after this PERSEAS_E… code of the library. */
 enum ps_exit ps_exit_of(int code);
 
+/* "" of one, "s" of all others. */
+const char *ps_plural(uint64_t count);
+
+/* 100 is all of it. */
+unsigned ps_percent(uint64_t done, uint64_t total);
+
+/* Where it is NULL the process ends, with PS_EXIT_FAILURE. */
+void *ps_or_end(void *memory);
+
 enum { PS_SIZE_TEXT = 24 };
 
 /* "17.3 MiB", or "512 bytes". Returns text. */
@@ -73,6 +82,13 @@ struct ps_table {
  * process, with PS_EXIT_FAILURE. */
 void ps_table_cell(struct ps_table *table, unsigned column, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* A row of heads, which have a bar between them: "MIRROR|STATE". */
+void ps_table_heads(struct ps_table *table, const char *heads);
+
+/* A number, or "-" where it is not known. */
+void ps_table_number(struct ps_table *table, unsigned column, bool known, uint64_t number);
+
 void ps_table_print(struct ps_table *table, FILE *out); /* and frees it */
 
 /* bar.c: a progress bar on stderr, where that is a terminal and the work is long. */
