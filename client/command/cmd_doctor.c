@@ -60,16 +60,6 @@ static uint64_t clock_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static const Perseas__Request *list_request(void)
-{
-	static Perseas__ListRequest ask = PERSEAS__LIST_REQUEST__INIT;
-	static Perseas__Request request = PERSEAS__REQUEST__INIT;
-
-	request.body_case = PERSEAS__REQUEST__BODY_LIST;
-	request.list = &ask;
-	return &request;
-}
-
 /* By how much the clock of mirror i is ahead, and how far off that may be, in seconds: it was read
  * somewhere between the question and the answer. False: it does not tell. */
 static bool clock_of(struct ps_panel *panel, unsigned i, double *ahead, double *error)
@@ -78,7 +68,7 @@ static bool clock_of(struct ps_panel *panel, unsigned i, double *ahead, double *
 	Perseas__Reply *reply;
 	uint64_t there;
 
-	if (!ps_panel_send(panel, i, list_request()))
+	if (!ps_panel_send(panel, i, ps_panel_list_request()))
 		return false;
 	reply = ps_panel_receive(panel, i);
 	received = clock_ns();
@@ -106,10 +96,9 @@ static void look_at_clock(struct ps_panel *panel, unsigned i, struct ps_finding 
 		               ahead > 0 ? "ahead" : "behind");
 	if (fabs(ahead) - error <= CLOCK_SECONDS)
 		return;
-	if (finding->health == PS_HEALTH_OK)
-		finding->health = PS_HEALTH_WARNING;
-	ps_finding_advise(finding, "Nothing is lost by it, but times of two owners do not compare: "
-	                           "synchronise both hosts: apt-get install chrony");
+	ps_finding_fault(finding, PS_HEALTH_WARNING,
+	                 "Nothing is lost by it, but times of two owners do not compare: "
+	                 "synchronise both hosts: apt-get install chrony");
 }
 
 static const char *error_remedy(int code)
@@ -140,14 +129,13 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 	ps_finding_set(finding, PS_HEALTH_OK,
 	               "perseasd %s answers, the same protocol; %zu "
 	               "store%s, %s",
-	               list->version, list->n_stores, list->n_stores == 1 ? "" : "s",
+	               list->version, list->n_stores, ps_plural(list->n_stores),
 	               ps_size_text(used, list->memory_used));
 	if (strcmp(list->version, perseas_version()) != 0) {
-		finding->health = PS_HEALTH_WARNING;
-		ps_finding_advise(finding,
-		                  "This is %s: upgrade the older of the two, mirrors "
-		                  "first.",
-		                  perseas_version());
+		ps_finding_fault(finding, PS_HEALTH_WARNING,
+		                 "This is %s: upgrade the older of the two, mirrors "
+		                 "first.",
+		                 perseas_version());
 	}
 	look_at_clock(panel, i, finding);
 }
@@ -181,7 +169,7 @@ static enum ps_exit look_at_mirrors(struct report *report, const char *mirrors, 
 
 	if (status)
 		return status;
-	ps_panel_ask_all(&panel, list_request());
+	ps_panel_ask_all(&panel, ps_panel_list_request());
 	for (unsigned i = 0; i < panel.count; i++) {
 		struct ps_finding finding;
 		char name[300];
@@ -253,8 +241,8 @@ static void print_end(const struct report *report)
 		return;
 	}
 	printf("%u ok, %u warning%s, %u failure%s, %u skipped\n", counts[PS_HEALTH_OK],
-	       counts[PS_HEALTH_WARNING], counts[PS_HEALTH_WARNING] == 1 ? "" : "s",
-	       counts[PS_HEALTH_FAIL], counts[PS_HEALTH_FAIL] == 1 ? "" : "s",
+	       counts[PS_HEALTH_WARNING], ps_plural(counts[PS_HEALTH_WARNING]),
+	       counts[PS_HEALTH_FAIL], ps_plural(counts[PS_HEALTH_FAIL]),
 	       counts[PS_HEALTH_SKIPPED]);
 }
 

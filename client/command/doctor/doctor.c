@@ -74,6 +74,17 @@ void ps_finding_advise(struct ps_finding *finding, const char *format, ...)
 	va_end(args);
 }
 
+void ps_finding_fault(struct ps_finding *finding, enum ps_health health, const char *format, ...)
+{
+	va_list args;
+
+	if (finding->health < health)
+		finding->health = health;
+	va_start(args, format);
+	ps_text_vformat(finding->advice, sizeof(finding->advice), format, args);
+	va_end(args);
+}
+
 bool ps_check_run(const char *name, const struct ps_host *host, struct ps_finding *finding)
 {
 	memset(finding, 0, sizeof(*finding));

@@ -58,6 +58,10 @@ void ps_finding_set(struct ps_finding *finding, enum ps_health health, const cha
 void ps_finding_advise(struct ps_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Is at least as bad as `health`, and this is what to do about it. */
+void ps_finding_fault(struct ps_finding *finding, enum ps_health health, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* The same words behind what was found so far. */
 void ps_finding_add(struct ps_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -81,7 +85,7 @@ void ps_host_names_free(char **names, unsigned count);
 bool ps_host_lines(const struct ps_host *host, const char *path,
                    bool (*line)(void *arg, const char *text), void *arg);
 
-/* The number behind "key" at the beginning of a line of a file. */
+/* The number behind "key" at the beginning of a line of a file; "unlimited" is UINT64_MAX. */
 bool ps_host_number(const struct ps_host *host, const char *path, const char *key,
                     uint64_t *number);
 

@@ -129,9 +129,13 @@ static bool has_number(void *arg, const char *text)
 
 	if (strncmp(text, sought->key, len) != 0)
 		return false;
+	text += len + strspn(text + len, " ");
+	sought->number = UINT64_MAX;
+	if (strncmp(text, "unlimited", strlen("unlimited")) == 0)
+		return true;
 	errno = 0;
-	sought->number = strtoull(text + len, &end, 10);
-	return end > text + len && errno == 0;
+	sought->number = strtoull(text, &end, 10);
+	return end > text && errno == 0;
 }
 
 bool ps_host_number(const struct ps_host *host, const char *path, const char *key, uint64_t *number)

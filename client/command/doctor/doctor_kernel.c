@@ -43,11 +43,10 @@ void ps_check_kernel(const struct ps_host *host, struct ps_finding *finding)
 	ps_finding_set(finding, PS_HEALTH_OK, "Linux %s", release);
 	if (major > TESTED_MAJOR || (major == TESTED_MAJOR && minor >= TESTED_MINOR))
 		return;
-	finding->health = PS_HEALTH_WARNING;
-	ps_finding_advise(finding,
-	                  "Perseas is tested on Linux %d.%d and later; the checks below "
-	                  "say what is missing here.",
-	                  TESTED_MAJOR, TESTED_MINOR);
+	ps_finding_fault(finding, PS_HEALTH_WARNING,
+	                 "Perseas is tested on Linux %d.%d and later; the checks below "
+	                 "say what is missing here.",
+	                 TESTED_MAJOR, TESTED_MINOR);
 }
 
 void ps_check_proc(const struct ps_host *host, struct ps_finding *finding)
@@ -144,84 +143,90 @@ void ps_check_clock_source(const struct ps_host *host, struct ps_finding *findin
 
 /* --- limits --- */
 
-struct limit {
+/* A limit of processes, and what is to be said of one that has it. */
+struct resource {
 	const char *name;
-	uint64_t soft;
+	const char *unit;
+	unsigned shift; /* to that unit */
+	void (*judge)(const struct ps_host *host, struct ps_finding *finding, const char *process,
+	              uint64_t limit);
 };
 
-static bool is_limit(void *arg, const char *line)
-{
-	struct limit *limit = arg;
-	size_t len = strlen(limit->name);
-	char soft[24];
-
-	if (strncmp(line, limit->name, len) != 0 || sscanf(line + len, "%23s", soft) != 1)
-		return false;
-	limit->soft = strcmp(soft, "unlimited") ? strtoull(soft, NULL, 10) : UINT64_MAX;
-	return true;
-}
-
-static bool read_limit(const struct ps_host *host, const char *process, const char *name,
-                       uint64_t *soft)
-{
-	struct limit limit = { .name = name };
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%s/limits", process);
-	if (!ps_host_lines(host, path, is_limit, &limit))
-		return false;
-	*soft = limit.soft;
-	return true;
-}
-
-static bool daemon_limit(const struct ps_host *host, const struct ps_daemon_seen *daemon,
-                         const char *name, uint64_t *soft)
-{
-	char pid[16];
-
-	snprintf(pid, sizeof(pid), "%d", (int)daemon->pid);
-	return read_limit(host, pid, name, soft);
-}
-
-static const char *limit_text(char text[32], uint64_t limit, unsigned shift, const char *unit)
+static const char *limit_text(char text[32], uint64_t limit, const struct resource *resource)
 {
 	if (limit == UINT64_MAX)
 		return "unlimited";
-	snprintf(text, 32, "%" PRIu64 "%s", limit >> shift, unit);
+	snprintf(text, 32, "%" PRIu64 "%s", limit >> resource->shift, resource->unit);
 	return text;
+}
+
+static bool read_limit(const struct ps_host *host, const char *process,
+                       const struct resource *resource, uint64_t *limit)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%s/limits", process);
+	return ps_host_number(host, path, resource->name, limit);
+}
+
+/* What this process may, which is what owners get. False: nobody tells. */
+static bool find_own_limit(const struct ps_host *host, struct ps_finding *finding,
+                           const struct resource *resource, uint64_t *limit)
+{
+	char text[32];
+	const bool found = read_limit(host, "self", resource, limit);
+
+	if (found)
+		ps_finding_set(finding, PS_HEALTH_OK, "%s here",
+		               limit_text(text, *limit, resource));
+	else
+		ps_finding_set(finding, PS_HEALTH_SKIPPED, "/proc/self/limits cannot be read");
+	return found;
+}
+
+/* Judges that, and what each perseasd may. */
+static void judge_limits(const struct ps_host *host, struct ps_finding *finding,
+                         const struct resource *resource, uint64_t own)
+{
+	struct ps_daemons daemons;
+	char text[32], pid[16];
+	uint64_t limit;
+
+	resource->judge(host, finding, "self", own);
+	ps_daemons_find(host, &daemons);
+	for (unsigned i = 0; i < daemons.count; i++) {
+		snprintf(pid, sizeof(pid), "%d", (int)daemons.daemons[i].pid);
+		if (!read_limit(host, pid, resource, &limit))
+			continue;
+		ps_finding_add(finding, ", %s for perseasd %s", limit_text(text, limit, resource),
+		               pid);
+		resource->judge(host, finding, pid, limit);
+	}
+}
+
+static void judge_files(const struct ps_host *host, struct ps_finding *finding, const char *process,
+                        uint64_t limit)
+{
+	const bool own = strcmp(process, "self") == 0;
+
+	(void)host;
+	if (own && limit < FILES_FEW)
+		ps_finding_fault(finding, limit < FILES_LEAST ? PS_HEALTH_FAIL : PS_HEALTH_WARNING,
+		                 "Raise it for owners: ulimit -n 65536, or "
+		                 "LimitNOFILE=65536 in their unit.");
+	if (!own && limit < FILES_DAEMON)
+		ps_finding_fault(finding, PS_HEALTH_WARNING,
+		                 "perseasd needs several for each store and session: "
+		                 "LimitNOFILE=65536 in its unit.");
 }
 
 void ps_check_open_files(const struct ps_host *host, struct ps_finding *finding)
 {
-	struct ps_daemons daemons;
-	uint64_t here, there;
-	char text[32];
+	static const struct resource files = { "Max open files", "", 0, judge_files };
+	uint64_t limit;
 
-	if (!read_limit(host, "self", "Max open files", &here)) {
-		ps_finding_set(finding, PS_HEALTH_SKIPPED, "/proc/self/limits cannot be read");
-		return;
-	}
-	ps_finding_set(finding,
-	               here < FILES_LEAST ? PS_HEALTH_FAIL
-	               : here < FILES_FEW ? PS_HEALTH_WARNING
-	                                  : PS_HEALTH_OK,
-	               "%s here", limit_text(text, here, 0, ""));
-	if (here < FILES_FEW)
-		ps_finding_advise(finding, "Raise it for owners: ulimit -n 65536, or "
-		                           "LimitNOFILE=65536 in their unit.");
-	ps_daemons_find(host, &daemons);
-	for (unsigned i = 0; i < daemons.count; i++) {
-		if (!daemon_limit(host, &daemons.daemons[i], "Max open files", &there))
-			continue;
-		ps_finding_add(finding, ", %s for perseasd %d", limit_text(text, there, 0, ""),
-		               (int)daemons.daemons[i].pid);
-		if (there >= FILES_DAEMON)
-			continue;
-		if (finding->health == PS_HEALTH_OK)
-			finding->health = PS_HEALTH_WARNING;
-		ps_finding_advise(finding, "perseasd needs several for each store and session: "
-		                           "LimitNOFILE=65536 in its unit.");
-	}
+	if (find_own_limit(host, finding, &files, &limit))
+		judge_limits(host, finding, &files, limit);
 }
 
 /* A process that may lock memory has no limit. */
@@ -236,49 +241,36 @@ static bool may_lock(const struct ps_host *host, const char *process)
 	return line && strtoull(line + 8, NULL, 16) >> CAP_IPC_LOCK_BIT & 1;
 }
 
-static void judge_memlock(struct ps_finding *finding, uint64_t limit, const char *who)
+static void judge_memlock(const struct ps_host *host, struct ps_finding *finding,
+                          const char *process, uint64_t limit)
 {
-	if (limit == UINT64_MAX)
+	const bool own = strcmp(process, "self") == 0;
+
+	if (may_lock(host, process)) {
+		if (own)
+			ps_finding_add(finding, " (of no effect: CAP_IPC_LOCK)");
 		return;
-	if (finding->health != PS_HEALTH_FAIL)
-		finding->health = limit < PINNED_OWNER ? PS_HEALTH_FAIL : PS_HEALTH_WARNING;
-	ps_finding_advise(finding,
-	                  "RDMA pins what it registers: at an owner its ring, 65 MiB by "
-	                  "default, at a mirror all images. For %s: ulimit -l unlimited, or "
-	                  "LimitMEMLOCK=infinity in the unit.",
-	                  who);
+	}
+	if (limit != UINT64_MAX)
+		ps_finding_fault(finding, limit < PINNED_OWNER ? PS_HEALTH_FAIL : PS_HEALTH_WARNING,
+		                 "RDMA pins what it registers: at an owner its ring, 65 MiB by "
+		                 "default, at a mirror all images. For %s: ulimit -l unlimited, "
+		                 "or LimitMEMLOCK=infinity in the unit.",
+		                 own ? "owners" : "perseasd");
 }
 
 void ps_check_memlock(const struct ps_host *host, struct ps_finding *finding)
 {
-	struct ps_daemons daemons;
+	static const struct resource locked = { "Max locked memory", " KiB", 10, judge_memlock };
 	uint64_t limit;
-	char text[32], pid[16];
 	char **names;
 	unsigned devices = ps_host_names(host, "/sys/class/infiniband", &names);
 
 	ps_host_names_free(names, devices);
-	if (!read_limit(host, "self", "Max locked memory", &limit)) {
-		ps_finding_set(finding, PS_HEALTH_SKIPPED, "/proc/self/limits cannot be read");
+	if (!find_own_limit(host, finding, &locked, &limit))
 		return;
-	}
-	ps_finding_set(finding, PS_HEALTH_OK, "%s here", limit_text(text, limit, 10, " KiB"));
-	if (devices == 0 || !host->has(PS_FEATURE_RDMA)) {
+	if (devices == 0 || !host->has(PS_FEATURE_RDMA))
 		ps_finding_add(finding, "; only RDMA needs it, which there is none of");
-		return;
-	}
-	if (may_lock(host, "self"))
-		ps_finding_add(finding, " (of no effect: CAP_IPC_LOCK)");
 	else
-		judge_memlock(finding, limit, "owners");
-	ps_daemons_find(host, &daemons);
-	for (unsigned i = 0; i < daemons.count; i++) {
-		snprintf(pid, sizeof(pid), "%d", (int)daemons.daemons[i].pid);
-		if (!read_limit(host, pid, "Max locked memory", &limit))
-			continue;
-		ps_finding_add(finding, ", %s for perseasd %s", limit_text(text, limit, 10, " KiB"),
-		               pid);
-		if (!may_lock(host, pid))
-			judge_memlock(finding, limit, "perseasd");
-	}
+		judge_limits(host, finding, &locked, limit);
 }

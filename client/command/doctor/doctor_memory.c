@@ -92,14 +92,12 @@ static void judge_room(const struct ps_host *host, struct ps_finding *finding)
 		return;
 	ps_finding_add(finding, ", %s of %s free", ps_size_text(room, available),
 	               ps_size_text(all, size));
-	if (available < ROOM_LEAST)
-		finding->health = PS_HEALTH_FAIL;
-	else if (available < size / 100 * ROOM_FEW_PERCENT && finding->health == PS_HEALTH_OK)
-		finding->health = PS_HEALTH_WARNING;
-	else
+	if (available >= ROOM_LEAST &&
+	    (available >= size / 100 * ROOM_FEW_PERCENT || finding->health != PS_HEALTH_OK))
 		return;
-	ps_finding_advise(finding, "Make room: perseas ls shows which stores take how much; mount "
-	                           "-o remount,size=BYTES raises the limit of a tmpfs.");
+	ps_finding_fault(finding, available < ROOM_LEAST ? PS_HEALTH_FAIL : PS_HEALTH_WARNING,
+	                 "Make room: perseas ls shows which stores take how much; mount "
+	                 "-o remount,size=BYTES raises the limit of a tmpfs.");
 }
 
 void ps_check_memory_dir(const struct ps_host *host, struct ps_finding *finding)
@@ -120,20 +118,20 @@ void ps_check_memory_dir(const struct ps_host *host, struct ps_finding *finding)
 	               ps_host_exists(host, "%s", dir) ? "" : " is not there yet, and", mount.type,
 	               has_option(&mount, "noexec") ? " (noexec, which does no harm)" : "");
 	if (strcmp(mount.type, "tmpfs") != 0 && strcmp(mount.type, "ramfs") != 0) {
-		finding->health = has_option(&mount, "dax") || has_option(&mount, "dax=always")
-		                          ? PS_HEALTH_WARNING
-		                          : PS_HEALTH_FAIL;
-		ps_finding_advise(finding, "perseasd starts there only where files are DAX: what a "
-		                           "disk has after a power cut may be old. Choose a "
-		                           "directory on a tmpfs, as --memory-dir "
-		                           "/dev/shm/perseas");
+		const bool dax = has_option(&mount, "dax") || has_option(&mount, "dax=always");
+
+		ps_finding_fault(finding, dax ? PS_HEALTH_WARNING : PS_HEALTH_FAIL,
+		                 "perseasd starts there only where files are DAX: what a "
+		                 "disk has after a power cut may be old. Choose a "
+		                 "directory on a tmpfs, as --memory-dir "
+		                 "/dev/shm/perseas");
 	}
 	judge_room(host, finding);
 	if (has_option(&mount, "ro")) {
-		finding->health = PS_HEALTH_FAIL;
 		ps_finding_add(finding, ", mounted read-only");
-		ps_finding_advise(finding, "mount -o remount,rw it, or choose another "
-		                           "--memory-dir");
+		ps_finding_fault(finding, PS_HEALTH_FAIL,
+		                 "mount -o remount,rw it, or choose another "
+		                 "--memory-dir");
 	}
 }
 
@@ -170,16 +168,15 @@ void ps_check_swap(const struct ps_host *host, struct ps_finding *finding)
 		return;
 	}
 	ps_finding_set(finding, PS_HEALTH_OK, "%s in %u place%s",
-	               ps_size_text(size, swap.kib << 10), swap.count, swap.count == 1 ? "" : "s");
+	               ps_size_text(size, swap.kib << 10), swap.count, ps_plural(swap.count));
 	if (find_mount(host, &mount) && has_option(&mount, "noswap")) {
 		ps_finding_add(finding, ", but %s is mounted with noswap", host->memory_dir);
 		return;
 	}
-	finding->health = PS_HEALTH_WARNING;
-	ps_finding_advise(finding,
-	                  "Pages of images may be swapped out, and then a commit waits "
-	                  "for the disk: swapoff -a, or mount the tmpfs of --memory-dir with "
-	                  "noswap (Linux 6.4).");
+	ps_finding_fault(finding, PS_HEALTH_WARNING,
+	                 "Pages of images may be swapped out, and then a commit waits "
+	                 "for the disk: swapoff -a, or mount the tmpfs of --memory-dir with "
+	                 "noswap (Linux 6.4).");
 }
 
 void ps_check_huge_pages(const struct ps_host *host, struct ps_finding *finding)
@@ -204,10 +201,9 @@ void ps_check_huge_pages(const struct ps_host *host, struct ps_finding *finding)
 	if (unused < total / 2 + 1 ||
 	    (find_mount(host, &mount) && !strcmp(mount.type, "hugetlbfs")))
 		return;
-	finding->health = PS_HEALTH_WARNING;
-	ps_finding_advise(finding,
-	                  "Images and segments do not use them, and cannot have that "
-	                  "memory: sysctl vm.nr_hugepages=0, unless something else here will.");
+	ps_finding_fault(finding, PS_HEALTH_WARNING,
+	                 "Images and segments do not use them, and cannot have that "
+	                 "memory: sysctl vm.nr_hugepages=0, unless something else here will.");
 }
 
 /* The word in brackets. */
@@ -245,18 +241,16 @@ void ps_check_thp(const struct ps_host *host, struct ps_finding *finding)
 	ps_finding_set(finding, PS_HEALTH_OK, "%s, for shared memory %s", enabled,
 	               *shmem ? shmem : "none");
 	if (!strcmp(enabled, "never")) {
-		finding->health = PS_HEALTH_WARNING;
-		ps_finding_advise(finding,
-		                  "Segments get small pages, of which random changes look "
-		                  "up many: echo madvise >%s/enabled",
-		                  place);
+		ps_finding_fault(finding, PS_HEALTH_WARNING,
+		                 "Segments get small pages, of which random changes look "
+		                 "up many: echo madvise >%s/enabled",
+		                 place);
 	} else if (!strcmp(shmem, "never") && kernel_gathers(host)) {
 		ps_finding_add(finding, " but on request (MADV_COLLAPSE)");
 	} else if (!strcmp(shmem, "deny") || !strcmp(shmem, "never")) {
-		finding->health = PS_HEALTH_WARNING;
-		ps_finding_advise(finding,
-		                  "Images that owners on this host write to, over "
-		                  "unix://, get small pages: echo advise >%s/shmem_enabled",
-		                  place);
+		ps_finding_fault(finding, PS_HEALTH_WARNING,
+		                 "Images that owners on this host write to, over "
+		                 "unix://, get small pages: echo advise >%s/shmem_enabled",
+		                 place);
 	}
 }

@@ -72,15 +72,14 @@ void ps_check_rdma_devices(const struct ps_host *host, struct ps_finding *findin
 		active += add_ports(host, finding, names[i]);
 	ps_host_names_free(names, count);
 	if (active == 0) {
-		finding->health = PS_HEALTH_FAIL;
-		ps_finding_advise(finding,
-		                  "No port is ACTIVE: look at the cable and the switch, "
-		                  "and bring the network device up: ip link set DEVICE up");
+		ps_finding_fault(finding, PS_HEALTH_FAIL,
+		                 "No port is ACTIVE: look at the cable and the switch, "
+		                 "and bring the network device up: ip link set DEVICE up");
 	} else if (!ps_host_exists(host, "/dev/infiniband/rdma_cm")) {
-		finding->health = PS_HEALTH_FAIL;
 		ps_finding_add(finding, "; /dev/infiniband/rdma_cm is missing");
-		ps_finding_advise(finding, "modprobe rdma_ucm; a unit with PrivateDevices= or "
-		                           "DevicePolicy= needs DeviceAllow= for it");
+		ps_finding_fault(finding, PS_HEALTH_FAIL,
+		                 "modprobe rdma_ucm; a unit with PrivateDevices= or "
+		                 "DevicePolicy= needs DeviceAllow= for it");
 	}
 }
 
@@ -176,8 +175,7 @@ void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *find
 		ps_finding_set(finding, PS_HEALTH_SKIPPED, "no device is one of RoCE");
 	if (without == 0)
 		return;
-	finding->health = PS_HEALTH_FAIL;
-	ps_finding_advise(finding,
-	                  "Owners need a GID of RoCE v2 for an address that is not "
-	                  "link-local: ip addr add ADDRESS/BITS dev DEVICE (deploy/roce.md)");
+	ps_finding_fault(finding, PS_HEALTH_FAIL,
+	                 "Owners need a GID of RoCE v2 for an address that is not "
+	                 "link-local: ip addr add ADDRESS/BITS dev DEVICE (deploy/roce.md)");
 }
