@@ -91,6 +91,7 @@ ROOMS := $(FORMATS) $(LIBRARY) $(COMMANDS) $(SERVING) server
 PROTO_OBJ := $(BUILD)/obj/control.pb-c.o $(call objects,$(FORMATS:%=%/*.c))
 CLIENT_OBJ := $(call objects,$(LIBRARY:%=%/*.c))
 COMMAND_OBJ := $(call objects,$(COMMANDS:%=%/*.c))
+COMMAND_OBJ += $(if $(COMMAND_OBJ),$(BUILD)/obj/completion.o)
 SERVER_MAIN_OBJ := $(call objects,server/main.c)
 SERVER_OBJ := $(call objects,$(SERVING:%=%/*.c)) $(BUILD)/obj/page.o
 
@@ -134,6 +135,21 @@ $(BUILD)/page.c: server/watch/page.html Makefile | $(NEEDS)
 		echo '};'; echo 'const unsigned long page_html_size = sizeof(page_html);'; } >$@
 
 $(BUILD)/obj/page.o: $(BUILD)/page.c server/watch/page.h
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(COMPILE) -I. $(WARNINGS) -o $@ $<
+
+# The scripts of completion, as texts.
+COMPLETION := $(addprefix client/command/completion.,bash zsh)
+$(BUILD)/completion.c: $(COMPLETION) Makefile | $(NEEDS)
+	@mkdir -p $(@D)
+	@echo "  EMBED   $(COMPLETION)"
+	$(Q){ echo '#include "client/command/command.h"'; for shell in bash zsh; do \
+		echo "const char ps_completion_$$shell[] ="; \
+		sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' client/command/completion.$$shell; \
+		echo ';'; done; } >$@
+
+$(BUILD)/obj/completion.o: $(BUILD)/completion.c client/command/command.h | $(PB).h
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(COMPILE) -I. $(WARNINGS) -o $@ $<

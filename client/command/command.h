@@ -49,6 +49,9 @@ struct ps_verb {
 
 extern const struct ps_verb ps_verbs[]; /* ends with a name of NULL */
 
+/* completion.bash and completion.zsh, as texts. */
+extern const char ps_completion_bash[], ps_completion_zsh[];
+
 enum ps_exit ps_verb_create(const struct ps_args *args);
 enum ps_exit ps_verb_status(const struct ps_args *args);
 enum ps_exit ps_verb_ls(const struct ps_args *args);
