@@ -25,11 +25,10 @@ static const char *kind_text(const struct ps_record *record)
 
 static const char *name_of(const struct ps_history *history, uint32_t id, char text[32])
 {
-	const Perseas__Header *header = history->status->header;
+	const Perseas__Segment *segment = ps_header_segment(history->status->header, id);
 
-	for (size_t k = 0; k < header->n_segments; k++)
-		if (header->segments[k]->id == id)
-			return header->segments[k]->name;
+	if (segment)
+		return segment->name;
 	snprintf(text, 32, "segment %u (gone)", id);
 	return text;
 }

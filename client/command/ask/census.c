@@ -143,6 +143,14 @@ bool ps_census_counts(const struct ps_census *census, unsigned i)
 	return census->judged.candidates >> i & 1;
 }
 
+const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_t id)
+{
+	for (size_t k = 0; k < header->n_segments; k++)
+		if (header->segments[k]->id == id)
+			return header->segments[k];
+	return NULL;
+}
+
 bool ps_segment_born(const Perseas__Segment *segment, uint64_t seq)
 {
 	return segment->born && segment->born <= seq;

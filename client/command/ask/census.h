@@ -57,6 +57,9 @@ bool ps_census_loaded(const struct ps_census *census, unsigned i);
 /* Whole, listed, and with a slot: such an image may be compared with others. */
 bool ps_census_counts(const struct ps_census *census, unsigned i);
 
+/* The header's entry of that number; NULL: it has none. */
+const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_t id);
+
 /* Does it exist at that transaction? */
 bool ps_segment_born(const Perseas__Segment *segment, uint64_t seq);
 

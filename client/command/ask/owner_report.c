@@ -6,8 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SILENT_MS = 2000 }; /* an owner is heard more often than that */
-
 bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)
 {
 	if (!b || a->header->promised_epoch != b->header->promised_epoch)
@@ -103,7 +101,7 @@ void ps_owner_print(const Perseas__StoreStatus *status)
 {
 	struct ps_table table = { 0 };
 
-	if (status->silent_ms > SILENT_MS)
+	if (status->silent_ms > PS_OWNER_SILENT_MS)
 		printf("the owner was last heard %.1f s ago\n", (double)status->silent_ms / 1000);
 	if (doubt_ms(status))
 		printf("a commit has been in doubt for %.1f s: fewer than W mirrors hold it\n",

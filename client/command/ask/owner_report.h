@@ -7,6 +7,8 @@
 #include "census.h"
 #include "../../../proto/base/json.h"
 
+enum { PS_OWNER_SILENT_MS = 2000 }; /* an owner is heard more often than that */
+
 /* Does `a` know better than `b` (NULL: nothing) who the live owner is? The one of the higher epoch
  * is; of several that know of it, the one that heard from it last. */
 bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b);

@@ -22,16 +22,6 @@ struct ps_block {
 	uint8_t bytes[PS_BLOCK];
 };
 
-static const Perseas__Segment *segment_of(const struct ps_history *history, uint32_t id)
-{
-	const Perseas__Header *header = history->status->header;
-
-	for (size_t k = 0; k < header->n_segments; k++)
-		if (header->segments[k]->id == id)
-			return header->segments[k];
-	return NULL;
-}
-
 enum ps_exit ps_history_init(struct ps_history *history, struct ps_panel *panel,
                              const Perseas__StoreStatus *status, const struct ps_args *args)
 {
@@ -188,7 +178,8 @@ static bool track_record(struct ps_history *history, const struct ps_record *rec
 		return true;
 	ps_record_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &image)) {
-		const Perseas__Segment *segment = segment_of(history, range->segment);
+		const Perseas__Segment *segment = ps_header_segment(history->status->header,
+		                                                    range->segment);
 
 		if (!segment || !ps_history_wants(history, range) ||
 		    !ps_range_inside(range, segment->size))

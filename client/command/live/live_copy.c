@@ -44,20 +44,12 @@ const Perseas__StoreStatus *ps_copy_source(const struct ps_census *census, const
 	return NULL;
 }
 
-static const Perseas__Segment *find_segment(const Perseas__Header *header,
-                                            const Perseas__Segment *like)
-{
-	for (size_t k = 0; k < header->n_segments; k++)
-		if (header->segments[k]->id == like->id)
-			return header->segments[k];
-	return NULL;
-}
-
 /* All segments of `a` that exist are in `b`, and alike. */
 static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, uint64_t seq)
 {
 	for (size_t k = 0; k < a->n_segments; k++) {
-		const Perseas__Segment *segment = a->segments[k], *other = find_segment(b, segment);
+		const Perseas__Segment *segment = a->segments[k];
+		const Perseas__Segment *other = ps_header_segment(b, segment->id);
 
 		if (ps_segment_born(segment, seq) &&
 		    (!other || other->born != segment->born || other->size != segment->size ||

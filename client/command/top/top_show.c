@@ -3,31 +3,12 @@
  */
 #include "top.h"
 
+#include "../ask/owner_report.h"
 #include "../../../proto/base/json.h"
 
 #include <math.h>
 
-enum { NUMBER_TEXT = 32, SILENT_MS = 2000 };
-
-/* "350 ns", "14.2 us", "3.1 ms", "5.0 s". */
-static const char *latency_text(char text[NUMBER_TEXT], uint64_t ns)
-{
-	static const char *const units[] = { "us", "ms", "s" };
-	double scaled = (double)ns / 1000;
-	unsigned unit = 0;
-
-	if (ns < 1000) {
-		snprintf(text, NUMBER_TEXT, "%u ns", (unsigned)ns);
-		return text;
-	}
-	/* 999.95 and more would be shown as 1000.0. */
-	while (scaled >= 999.95 && unit < 2) {
-		scaled /= 1000;
-		unit++;
-	}
-	snprintf(text, NUMBER_TEXT, "%.1f %s", scaled, units[unit]);
-	return text;
-}
+enum { NUMBER_TEXT = PS_DURATION_TEXT };
 
 static const char *rate_text(char text[NUMBER_TEXT], double rate)
 {
@@ -45,11 +26,13 @@ static void add_store(struct ps_table *table, const struct ps_top_store *store)
 	ps_table_number(table, 1, store->has_slot, store->epoch);
 	ps_table_number(table, 2, store->has_slot, store->seq);
 	ps_table_cell(table, 3, "%s", rate_text(text, store->rate));
-	ps_table_cell(table, 4, "%s", store->has_latency ? latency_text(text, store->p50_ns) : "-");
-	ps_table_cell(table, 5, "%s", store->has_latency ? latency_text(text, store->p99_ns) : "-");
+	ps_table_cell(table, 4, "%s",
+	              store->has_latency ? ps_duration_text(text, store->p50_ns) : "-");
+	ps_table_cell(table, 5, "%s",
+	              store->has_latency ? ps_duration_text(text, store->p99_ns) : "-");
 	if (!store->owner)
 		ps_table_cell(table, 6, "-");
-	else if (store->owner->silent_ms > SILENT_MS)
+	else if (store->owner->silent_ms > PS_OWNER_SILENT_MS)
 		ps_table_cell(table, 6, "%s, silent for %.0f s", store->owner->owner_address,
 		              (double)store->owner->silent_ms / 1000);
 	else

@@ -85,22 +85,34 @@ enum ps_exit ps_exit_of(int code)
 	return PS_EXIT_FAILURE;
 }
 
+/* In the first unit that needs fewer than `step` of it, also when rounded; the last is NULL. */
+static void scale_text(char *text, size_t size, double scaled, double step,
+                       const char *const *units)
+{
+	for (; scaled >= step - 0.05 && units[1]; units++)
+		scaled /= step;
+	snprintf(text, size, "%.1f %s", scaled, *units);
+}
+
 const char *ps_size_text(char text[PS_SIZE_TEXT], uint64_t size)
 {
-	static const char units[] = "KMGT";
-	double scaled = (double)size / 1024;
-	unsigned unit = 0;
+	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", NULL };
 
-	if (size < 1024) {
+	if (size < 1024)
 		snprintf(text, PS_SIZE_TEXT, "%u bytes", (unsigned)size);
-		return text;
-	}
-	/* 1023.95 and more would be shown as 1024.0. */
-	while (scaled >= 1023.95 && units[unit + 1]) {
-		scaled /= 1024;
-		unit++;
-	}
-	snprintf(text, PS_SIZE_TEXT, "%.1f %ciB", scaled, units[unit]);
+	else
+		scale_text(text, PS_SIZE_TEXT, (double)size / 1024, 1024, units);
+	return text;
+}
+
+const char *ps_duration_text(char text[PS_DURATION_TEXT], uint64_t ns)
+{
+	static const char *const units[] = { "us", "ms", "s", NULL };
+
+	if (ns < 1000)
+		snprintf(text, PS_DURATION_TEXT, "%u ns", (unsigned)ns);
+	else
+		scale_text(text, PS_DURATION_TEXT, (double)ns / 1000, 1000, units);
 	return text;
 }
 

@@ -59,6 +59,11 @@ enum { PS_SIZE_TEXT = 24 };
 /* "17.3 MiB", or "512 bytes". Returns text. */
 const char *ps_size_text(char text[PS_SIZE_TEXT], uint64_t size);
 
+enum { PS_DURATION_TEXT = 32 };
+
+/* "350 ns", "14.2 us", "3.1 ms", "5.0 s". Returns text. */
+const char *ps_duration_text(char text[PS_DURATION_TEXT], uint64_t ns);
+
 enum { PS_TIME_TEXT = 40 };
 
 /* "2026-03-01T12:00:00.123456789Z", of nanoseconds since 1970. Returns text. */
