@@ -4,7 +4,7 @@
 # --- programs ----------------------------------------------------------------------------
 
 # What has a main of its own, or needs rdma-core beside it; the rest is theirs to share.
-BENCH_MAINS := debit_credit synthetic pingpong reopen worker limits_verbs compare threads \
+BENCH_MAINS := debit_credit synthetic reopen worker limits_verbs compare threads \
 	host_limits relay
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 # The command measures too, and all programs have options.
@@ -17,7 +17,7 @@ BENCH_ARCHIVE := $(BUILD)/libbench.a
 PEERS ?= 1
 PEERS_OBJ := $(if $(filter 1,$(PEERS)),$(call objects,bench/peers/*.c))
 PEERS_LIBS := $(if $(PEERS_OBJ),-llmdb -lsqlite3 -ldb-5.3 -lhiredis)
-BENCHES := $(addprefix $(BUILD)/bench/,debit-credit synthetic pingpong reopen worker threads \
+BENCHES := $(addprefix $(BUILD)/bench/,debit-credit synthetic reopen worker threads \
 	host-limits relay $(if $(RAW_OBJ),limits))
 
 .PHONY: benches benches-peers
@@ -37,8 +37,7 @@ $(BUILD)/bench/debit-credit: $(BUILD)/obj/bench/debit_credit.o $(BENCH_ARCHIVE) 
 $(BUILD)/bench/compare: $(BUILD)/obj/bench/compare.o $(PEERS_OBJ) $(BENCH_ARCHIVE) $(ARCHIVE)
 	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
 
-$(addprefix $(BUILD)/bench/,pingpong relay): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o \
-		$(BENCH_ARCHIVE)
+$(BUILD)/bench/relay: $(BUILD)/obj/bench/relay.o $(BENCH_ARCHIVE)
 	$(link)
 
 $(BUILD)/bench/host-limits: $(BUILD)/obj/bench/host_limits.o $(BENCH_ARCHIVE)

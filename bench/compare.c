@@ -122,9 +122,7 @@ static int open_run(struct contest *contest, unsigned i)
 		return program_fail(ops->name, why);
 	contest->configurations[i] = strdup(contest->runs[i].rows.engine->setup);
 	contest->m[i] = measured_new(ops->name, contest->work->step, &contest->runs[i]);
-	return contest->m[i] && contest->configurations[i]
-	               ? 0
-	               : program_fail(ops->name, strerror(errno));
+	return contest->configurations[i] ? 0 : program_fail(ops->name, strerror(errno));
 }
 
 /* `count` engines from `first` on, in turn. */

@@ -1,10 +1,9 @@
 /*
- * debit-credit - measures the debit-credit workload, or runs it as a process to be killed,
- * or checks what was left of it.
+ * debit-credit - runs the debit-credit workload as a process to be killed, or checks what was left
+ * of it. `compare` measures it.
  */
 #include "bank.h"
 #include "clock.h"
-#include "measure.h"
 #include "options.h"
 #include "../client/perseas.h"
 
@@ -20,13 +19,12 @@
 enum { ORACLE_SIZE = 4096 };
 
 static struct options {
-	const char *against, *oracle;
-	uint32_t round_ms;
-	uint64_t rounds, transactions, cpu;
+	const char *oracle;
+	uint32_t ms;
+	uint64_t transactions, cpu;
 	bool json, verify, go_on;
 	struct engine_options engine;
 } options = {
-	.round_ms = UINT32_MAX,
 	.cpu = UINT64_MAX,
 	.engine = { .segment = "bank" },
 };
@@ -35,29 +33,20 @@ static const char about[] =
 	"Adds amounts to the balances of an account (409600 of 128 bytes: 50 MiB), a teller (40)\n"
 	"and a branch (4), and writes a history record of 64 bytes (ring of 2 MiB), in\n"
 	"transactions of four ranges. The i-th transaction is the same in every run.\n\n"
-	"Each round is half a pass without a clock, for the rate, and half a pass with one, for\n"
-	"the latencies: reading the clock costs 25 to 50 ns a transaction. What is compared\n"
-	"takes turns, round by round. The sums of the balances are checked at the end.\n\n"
-	"With --oracle it does not measure but runs until --seconds, --transactions or SIGTERM;\n"
-	"after each commit that returned 0 the file says how many there were, also when this\n"
-	"process is killed. With --verify it opens the store, works out from the history how\n"
-	"many transactions it holds, computes what every byte must be, and compares; with\n"
-	"--oracle also that none that was acknowledged is missing, and at most one that was not\n"
-	"is there.\n\n"
+	"It runs until --seconds, --transactions or SIGTERM. With --oracle, after each commit\n"
+	"that returned 0 the file says how many there were, also when this process is killed.\n"
+	"The sums of the balances are checked at the end. With --verify it opens the store,\n"
+	"works out from the history how many transactions it holds, computes what every byte\n"
+	"must be, and compares; with --oracle also that none that was acknowledged is missing,\n"
+	"and at most one that was not is there.\n\n"
 	"Exit status: 0, 1 when a check failed, 2 when it could not run.\n";
 
 static const struct ps_option rows[] = {
-	{ "mirrors", PS_OPTION_TEXT, AT(engine.mirrors), "LIST",
-	  .help = "Runs on libperseas over these." },
+	{ "mirrors", PS_OPTION_TEXT, AT(engine.mirrors), "LIST", .help = "Where the store is." },
 	{ "store", PS_OPTION_TEXT, AT(engine.store), "NAME", "bench",
 	  .help = "Store, made when it is not there." },
-	{ "against", PS_OPTION_TEXT, AT(against), "local",
-	  .help = "Does the same with Vista's scheme." },
-	{ "seconds", PS_OPTION_SECONDS, AT(round_ms), "S",
-	  .help = "Length of a round, by default 1; with --oracle of all." },
-	ROUNDS_OPTION_ROW,
-	{ "transactions", PS_OPTION_NUMBER, AT(transactions), "N",
-	  .help = "At most, in each half of a round; with --oracle in all." },
+	{ "seconds", PS_OPTION_SECONDS, AT(ms), "S", .help = "How long. Default: no limit." },
+	{ "transactions", PS_OPTION_NUMBER, AT(transactions), "N", .help = "At most." },
 	ENGINE_OPTION_ROWS,
 	{ "patience", PS_OPTION_SECONDS, AT(engine.patience_ms), "S", "60",
 	  .help = "How long to wait for a commit in doubt." },
@@ -105,101 +94,6 @@ static int open_bank(struct work_run *run, const struct engine_ops *ops)
 	return check_bank(run);
 }
 
-/* --- measuring ---------------------------------------------------------------------- */
-
-enum { CONTENDERS = 2 };
-
-static void print_store(const struct work_run *run)
-{
-	struct perseas *p = run->rows.engine->handle;
-	struct perseas_stat stat;
-
-	if (!p || perseas_stat(p, &stat))
-		return;
-	if (options.json)
-		printf("\"mirrors\": %u, \"acks\": %u, \"live\": %u, \"commits\": %" PRIu64
-		       ", \"bytes_sent\": %" PRIu64 ", \"dropped\": %" PRIu64
-		       ", \"reconnects\": %" PRIu64 ", \"allocations\": %" PRIu64 ", ",
-		       stat.mirrors, stat.acks, stat.live, stat.commits, stat.bytes_sent,
-		       stat.dropped, stat.reconnects, stat.allocations);
-	else
-		printf("store %s: %u of %u mirrors live, W = %u; %" PRIu64 " commits, %.0f bytes "
-		       "sent for each, %" PRIu64 " allocations\n",
-		       options.engine.store, stat.live, stat.mirrors, stat.acks, stat.commits,
-		       (double)stat.bytes_sent / (double)(stat.commits + !stat.commits),
-		       stat.allocations);
-}
-
-static void print_measured(struct measured *const *m, unsigned count)
-{
-	if (!options.json) {
-		measured_print(stdout, m, count);
-		if (count > 1)
-			measured_print_ratios(stdout, m[0], m[1]);
-		return;
-	}
-	measured_json_all(stdout, m, count);
-	if (count > 1)
-		measured_ratios_json(stdout, m[0], m[1], "");
-}
-
-static int run_rounds(struct measured *const *m, struct work_run *runs, unsigned count)
-{
-	double seconds = options.round_ms == UINT32_MAX ? 1 : options.round_ms / 1000.0;
-	const struct measured *failed = measure_in_turn(m, count, options.rounds, seconds,
-	                                                options.transactions);
-
-	if (failed)
-		return engine_failed(failed->ctx);
-	for (unsigned i = 0; i < count; i++)
-		if (check_bank(&runs[i]))
-			return 1;
-	return 0;
-}
-
-static void print_results(struct measured *const *m, const struct work_run *runs, unsigned count)
-{
-	if (options.json)
-		printf("{\"workload\": \"debit-credit\", ");
-	else
-		printf("debit-credit: 4 ranges, 88 bytes; %u rounds\n", m[0]->rounds);
-	print_store(&runs[0]);
-	print_measured(m, count);
-	if (options.json)
-		printf("}\n");
-	else
-		printf("the sums of accounts, tellers and branches are right\n");
-}
-
-static int measure_banks(void)
-{
-	const struct engine_ops *ops[CONTENDERS];
-	struct measured *m[CONTENDERS] = { NULL, NULL };
-	struct work_run runs[CONTENDERS] = { 0 };
-	unsigned count = 0;
-	int status = 0;
-
-	if (options.engine.mirrors)
-		ops[count++] = &engine_perseas;
-	if (options.against)
-		ops[count++] = &engine_local;
-	for (unsigned i = 0; i < count && !status; i++) {
-		status = open_bank(&runs[i], ops[i]);
-		m[i] = measured_new(ops[i]->name, bank_work.step, &runs[i]);
-		if (!status && !m[i])
-			status = program_fail(ops[i]->name, strerror(errno));
-	}
-	if (!status)
-		status = run_rounds(m, runs, count);
-	if (!status)
-		print_results(m, runs, count);
-	for (unsigned i = 0; i < count; i++) {
-		measured_free(m[i]);
-		work_close(&runs[i]);
-	}
-	return status;
-}
-
 /* --- a process to be killed --------------------------------------------------------- */
 
 static volatile sig_atomic_t stopped;
@@ -231,8 +125,7 @@ static _Atomic uint64_t *open_oracle(void)
 
 static int run_until_stopped(struct work_run *run, _Atomic uint64_t *oracle)
 {
-	const bool bounded = options.round_ms && options.round_ms != UINT32_MAX;
-	uint64_t ns = bounded ? (uint64_t)options.round_ms * 1000000 : UINT64_MAX;
+	uint64_t ns = options.ms ? (uint64_t)options.ms * 1000000 : UINT64_MAX;
 	uint64_t first = run->plan.done, start = clock_ns();
 	uint64_t most = options.transactions ? options.transactions : UINT64_MAX;
 	uint64_t done = 0;
@@ -253,10 +146,10 @@ static int run_until_stopped(struct work_run *run, _Atomic uint64_t *oracle)
 	return check_bank(run);
 }
 
-static int run_with_oracle(void)
+static int run_bank(void)
 {
 	struct sigaction on_stop = { .sa_handler = note_signal };
-	_Atomic uint64_t *oracle = open_oracle();
+	_Atomic uint64_t unseen = 0, *oracle = options.oracle ? open_oracle() : &unseen;
 	struct work_run run = { 0 };
 	int status;
 
@@ -351,13 +244,9 @@ static int verify_bank(void)
 int main(int argc, char **argv)
 {
 	OPTIONS_PARSE(argc, argv);
-	if (options.against && strcmp(options.against, "local"))
-		return program_fail("--against", "takes local");
-	if (!options.engine.mirrors && (!options.against || options.oracle || options.verify))
+	if (!options.engine.mirrors)
 		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
 	if (program_pin(options.cpu))
 		return 2;
-	if (options.verify)
-		return verify_bank();
-	return options.oracle ? run_with_oracle() : measure_banks();
+	return options.verify ? verify_bank() : run_bank();
 }

@@ -38,10 +38,10 @@ def owners(args, count, threads):
 def debit_credit(args, threads):
     with Cluster(args.build, 1, ("--threads", str(threads))) as cluster:
         done = cluster.run(cluster.build / "bench/debit-credit", "--mirrors", cluster.tcp(),
-                           "--rounds", 1, "--seconds", args.seconds, "--json", seconds=SECONDS)
+                           "--seconds", args.seconds, "--json", seconds=SECONDS)
     if done.returncode:
         raise RuntimeError("debit-credit: " + done.stderr)
-    return [json.loads(done.stdout)["perseas"]["rate"]["median"]]
+    return [json.loads(done.stdout)["rate"]]
 
 
 def compare(args, measure):

@@ -204,12 +204,10 @@ static void disconnect_all(void)
 	}
 }
 
-static int add_timed(const char *name, int (*step)(void *ctx))
+static void add_timed(const char *name, int (*step)(void *ctx))
 {
-	if (!list_has(options.what, name))
-		return 0;
-	limits.timed[limits.timed_count] = measured_new(name, step, limits.links[0]);
-	return limits.timed[limits.timed_count++] ? 0 : program_fail("memory", strerror(errno));
+	if (list_has(options.what, name))
+		limits.timed[limits.timed_count++] = measured_new(name, step, limits.links[0]);
 }
 
 static int add_shapes(void)
@@ -228,8 +226,6 @@ static int add_shapes(void)
 		*shape = (struct shape){ (unsigned)sizes[i / depth_count],
 			                 (unsigned)depths[i % depth_count], limits.links[0], NULL };
 		shape->m = measured_new("read", step_read, shape);
-		if (!shape->m)
-			return program_fail("memory", strerror(errno));
 	}
 	return 0;
 }
@@ -260,9 +256,12 @@ static int run_all(void)
 {
 	int status = connect_all();
 
-	if (!status && (add_timed("write", step_write) || add_timed("chain", step_chain) ||
-	                add_timed("chains", step_chains) || add_shapes()))
-		status = 2;
+	if (status)
+		return status;
+	add_timed("write", step_write);
+	add_timed("chain", step_chain);
+	add_timed("chains", step_chains);
+	status = add_shapes();
 	for (uint64_t i = 0; i < options.rounds && !status; i++)
 		status = run_round();
 	return status;
@@ -290,11 +289,11 @@ static const struct shape *best_shape(void)
 	return best;
 }
 
-static void shape_json(const struct shape *shape)
+static void shape_json(const struct shape *shape, const char *before)
 {
 	struct measured_ratio rate = shape_bandwidth(shape);
 
-	printf("{\"size\": %u, \"depth\": %u, \"bytes_s\": ", shape->size, shape->depth);
+	printf("%s{\"size\": %u, \"depth\": %u, \"bytes_s\": ", before, shape->size, shape->depth);
 	measured_ratio_json(stdout, &rate);
 	printf("}");
 }
@@ -310,13 +309,10 @@ static void print_json(void)
 	printf("%s", limits.timed_count ? ", " : "");
 	measured_json_all(stdout, limits.timed, limits.timed_count);
 	if (limits.shape_count) {
-		printf(", \"read\": ");
-		shape_json(best_shape());
+		shape_json(best_shape(), ", \"read\": ");
 		printf(", \"reads\": [");
-		for (unsigned i = 0; i < limits.shape_count; i++) {
-			printf("%s", i ? ", " : "");
-			shape_json(&limits.shapes[i]);
-		}
+		for (unsigned i = 0; i < limits.shape_count; i++)
+			shape_json(&limits.shapes[i], i ? ", " : "");
 		printf("]");
 	}
 	printf("}\n");

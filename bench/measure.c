@@ -3,7 +3,9 @@
  */
 #include "clock.h"
 #include "measure.h"
+#include "options.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +16,11 @@ struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ct
 {
 	struct measured *m = calloc(1, sizeof(*m));
 
-	if (m) {
-		m->name = name;
-		m->step = step;
-		m->ctx = ctx;
-	}
+	if (!m)
+		exit(program_fail("memory", strerror(errno)));
+	m->name = name;
+	m->step = step;
+	m->ctx = ctx;
 	return m;
 }
 
@@ -31,14 +33,6 @@ void measured_free_all(struct measured *const *m, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		measured_free(m[i]);
-}
-
-bool measured_all(struct measured *const *m, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (!m[i])
-			return false;
-	return true;
 }
 
 static int pass_untimed(struct measured *m, uint64_t ns, uint64_t steps)

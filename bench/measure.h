@@ -28,12 +28,10 @@ struct measured {
 	struct ps_histogram round;
 };
 
+/* Ends the program where there is no memory. */
 struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ctx);
 void measured_free(struct measured *m);
 void measured_free_all(struct measured *const *m, unsigned count);
-
-/* Is none of them NULL, for which there was no memory? */
-bool measured_all(struct measured *const *m, unsigned count);
 
 /* Steps for that long that are not counted. 0, or what step returned. */
 int measure_warm_up(struct measured *m, double seconds);

@@ -1,7 +1,10 @@
 /*
- * one_range.c - the synthetic workload, and the one of several small ranges.
+ * one_range.c - the synthetic workload: every transaction overwrites one range, of 8 bytes to
+ * 1 MiB, at a random place of 50 MiB. On engines that keep rows it is a row, or a part of one. And
+ * the workload of several small ranges: it adds to numbers of 8 bytes at as many random places as
+ * its size says.
  */
-#include "one_range.h"
+#include "work.h"
 
 #include <inttypes.h>
 #include <stdio.h>

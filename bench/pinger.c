@@ -47,7 +47,7 @@ int other_cpu(int cpu)
 }
 
 /* Receives a whole message: spins first, then sleeps. 0 or -1. */
-static int receive(int fd, uint8_t *bytes, unsigned len, uint64_t spin_ns)
+static int receive_all(int fd, uint8_t *bytes, unsigned len, uint64_t spin_ns)
 {
 	uint64_t until = clock_ns() + spin_ns;
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -67,7 +67,7 @@ static int receive(int fd, uint8_t *bytes, unsigned len, uint64_t spin_ns)
 	return 0;
 }
 
-static int transmit(int fd, const uint8_t *bytes, unsigned len)
+static int send_all(int fd, const uint8_t *bytes, unsigned len)
 {
 	while (len) {
 		ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL);
@@ -88,55 +88,41 @@ static int tcp_pair(int fds[2])
 	struct sockaddr_in at = { .sin_family = AF_INET,
 		                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(at);
-	int on = 1, error;
+	int on = 1;
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	fds[0] = fds[1] = -1;
-	if (listener < 0)
-		return -1;
-	if (bind(listener, (struct sockaddr *)&at, sizeof(at)) || listen(listener, 1) ||
-	    getsockname(listener, (struct sockaddr *)&at, &len) ||
+	if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof(at)) ||
+	    listen(listener, 1) || getsockname(listener, (struct sockaddr *)&at, &len) ||
 	    (fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0 ||
 	    connect(fds[0], (struct sockaddr *)&at, sizeof(at)) ||
 	    (fds[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) < 0 ||
 	    setsockopt(fds[0], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) ||
 	    setsockopt(fds[1], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)))
-		goto fail;
+		return -1;
 	close(listener);
 	return 0;
-fail:
-	error = errno;
-	close(listener);
-	if (fds[0] >= 0)
-		close(fds[0]);
-	if (fds[1] >= 0)
-		close(fds[1]);
-	errno = error;
-	return -1;
 }
 
 /* The far end: sends back what comes, until the near end closes. */
-static void echo(struct pinger *pinger, int fd, uint64_t spin_us, int cpu)
+static void send_back(struct pinger *pinger, int fd, uint64_t spin_us, int cpu)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	pin_to_cpu(cpu);
-	while (!receive(fd, pinger->message, pinger->bytes, spin_us * 1000) &&
-	       !transmit(fd, pinger->message, pinger->bytes))
+	while (!receive_all(fd, pinger->message, pinger->bytes, spin_us * 1000) &&
+	       !send_all(fd, pinger->message, pinger->bytes))
 		;
 	_exit(0);
 }
 
-/* Takes both sockets. */
-static struct pinger *fork_far_end(const int fds[2], unsigned bytes, uint64_t spin_us,
-                                   uint64_t far_spin_us, int cpu)
+struct pinger *pinger_new(bool unix_sockets, unsigned bytes, uint64_t spin_us, uint64_t far_spin_us,
+                          int cpu)
 {
 	struct pinger *pinger = calloc(1, sizeof(*pinger) + bytes);
+	int fds[2];
 
-	if (!pinger) {
-		close(fds[0]);
-		close(fds[1]);
+	if (!pinger || (unix_sockets ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)
+	                             : tcp_pair(fds)))
 		return NULL;
-	}
 	pinger->fd = fds[0];
 	pinger->bytes = bytes;
 	pinger->spin_ns = spin_us * 1000;
@@ -144,39 +130,19 @@ static struct pinger *fork_far_end(const int fds[2], unsigned bytes, uint64_t sp
 	pinger->child = fork();
 	if (!pinger->child) {
 		close(fds[0]);
-		echo(pinger, fds[1], far_spin_us, cpu);
+		send_back(pinger, fds[1], far_spin_us, cpu);
 	}
 	close(fds[1]);
-	if (pinger->child < 0) {
-		pinger_free(pinger);
-		return NULL;
-	}
-	return pinger;
-}
-
-struct pinger *pinger_new(unsigned bytes, uint64_t spin_us, uint64_t far_spin_us, int cpu)
-{
-	int fds[2];
-
-	return tcp_pair(fds) ? NULL : fork_far_end(fds, bytes, spin_us, far_spin_us, cpu);
-}
-
-struct pinger *pinger_new_unix(unsigned bytes, uint64_t spin_us, uint64_t far_spin_us, int cpu)
-{
-	int fds[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
-		return NULL;
-	return fork_far_end(fds, bytes, spin_us, far_spin_us, cpu);
+	return pinger->child < 0 ? NULL : pinger;
 }
 
 int pinger_step(void *ctx)
 {
 	struct pinger *pinger = ctx;
 
-	if (transmit(pinger->fd, pinger->message, pinger->bytes))
+	if (send_all(pinger->fd, pinger->message, pinger->bytes))
 		return -1;
-	return receive(pinger->fd, pinger->message, pinger->bytes, pinger->spin_ns);
+	return receive_all(pinger->fd, pinger->message, pinger->bytes, pinger->spin_ns);
 }
 
 void pinger_free(struct pinger *pinger)

@@ -5,19 +5,18 @@
 #ifndef PERSEAS_BENCH_PINGER_H
 #define PERSEAS_BENCH_PINGER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct pinger;
 
 /*
- * Forks the far end, pinned to `cpu`, and connects to it over the loopback. Both ends
- * spin for their time with receives that do not block before they sleep in poll. Fork
- * before a store is opened. NULL, and errno set, on failure.
+ * Forks the far end, pinned to `cpu`, and connects to it over the loopback, or by a pair of Unix
+ * sockets. Both ends spin for their time with receives that do not block before they sleep in poll.
+ * Fork before a store is opened. NULL, and errno set, on failure, after which the caller ends.
  */
-struct pinger *pinger_new(unsigned bytes, uint64_t spin_us, uint64_t far_spin_us, int cpu);
-
-/* The same over a pair of Unix sockets. */
-struct pinger *pinger_new_unix(unsigned bytes, uint64_t spin_us, uint64_t far_spin_us, int cpu);
+struct pinger *pinger_new(bool unix_sockets, unsigned bytes, uint64_t spin_us, uint64_t far_spin_us,
+                          int cpu);
 
 /* One message there and back. 0, or -1: the far end is gone. */
 int pinger_step(void *pinger);

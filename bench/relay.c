@@ -59,20 +59,11 @@ struct way {
 	uint8_t bytes[ROOM];
 };
 
-struct connection {
-	struct way ways[2];
-};
-
-static struct connection *connections[CONNECTIONS_MAX];
-
-static int complain(const char *what, const char *why)
-{
-	fprintf(stderr, "relay: %s: %s\n", what, why);
-	return 2;
-}
+/* Two for each connection, of which one is the way back; NULL: none. */
+static struct way *ways[2 * CONNECTIONS_MAX];
 
 /* Takes in what has come. False: the connection broke. */
-static bool take(struct way *way, uint64_t now)
+static bool take_in(struct way *way, uint64_t now)
 {
 	size_t at = way->came % ROOM, room = options.room - (way->came - way->gone);
 	ssize_t n;
@@ -94,7 +85,7 @@ static bool take(struct way *way, uint64_t now)
 }
 
 /* Sends on what has waited long enough. False: the connection broke. */
-static bool pass(struct way *way, uint64_t now)
+static bool pass_on(struct way *way, uint64_t now)
 {
 	while (way->first != way->last && way->pieces[way->first % PIECES].due <= now) {
 		size_t end = way->pieces[way->first % PIECES].end, at = way->gone % ROOM;
@@ -116,30 +107,26 @@ static bool pass(struct way *way, uint64_t now)
 	return true;
 }
 
-static void drop(unsigned i)
+/* Moves what can be moved, both ways; lets go of a connection that is over. Is anything under
+ * way? */
+static bool serve_connection(struct way **pair, uint64_t now)
 {
-	close(connections[i]->ways[0].from);
-	close(connections[i]->ways[0].to);
-	free(connections[i]);
-	connections[i] = NULL;
-}
-
-/* Is anything under way? */
-static bool serve(unsigned i, uint64_t now)
-{
-	struct way *ways = connections[i]->ways;
 	bool good = true, over = true, busy = false;
 
 	for (unsigned k = 0; k < 2; k++) {
-		good = good && take(&ways[k], now) && pass(&ways[k], now);
-		busy = busy || ways[k].first != ways[k].last;
-		over = over && ways[k].ended;
+		good = good && take_in(pair[k], now) && pass_on(pair[k], now);
+		busy = busy || pair[k]->first != pair[k]->last;
+		over = over && pair[k]->ended;
 	}
-	if (!good || (over && !busy)) {
-		drop(i);
-		return false;
+	if (good && (busy || !over))
+		return busy;
+	close(pair[0]->from);
+	close(pair[0]->to);
+	for (unsigned k = 0; k < 2; k++) {
+		free(pair[k]);
+		pair[k] = NULL;
 	}
-	return busy;
+	return false;
 }
 
 static int connect_to_target(void)
@@ -156,18 +143,30 @@ static int connect_to_target(void)
 	return fd;
 }
 
-/* Takes a connection on, or closes it when it cannot be passed on. */
-static void welcome(int fd)
+static struct way *make_way(int from, int to)
 {
-	int on = 1, to = connect_to_target();
+	struct way *way = calloc(1, sizeof(*way));
+	int on = 1;
 
-	for (unsigned i = 0; to >= 0 && i < CONNECTIONS_MAX; i++) {
-		if (connections[i] || !(connections[i] = calloc(1, sizeof(struct connection))))
-			continue;
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		setsockopt(to, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		connections[i]->ways[0].from = connections[i]->ways[1].to = fd;
-		connections[i]->ways[0].to = connections[i]->ways[1].from = to;
+	if (!way)
+		exit(program_fail("memory", strerror(errno)));
+	way->from = from;
+	way->to = to;
+	setsockopt(from, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return way;
+}
+
+/* Takes a connection on, or closes it when it cannot be passed on. */
+static void add_connection(int fd)
+{
+	int to = connect_to_target();
+	unsigned i = 0;
+
+	while (i < 2 * CONNECTIONS_MAX && ways[i])
+		i += 2;
+	if (to >= 0 && i < 2 * CONNECTIONS_MAX) {
+		ways[i] = make_way(fd, to);
+		ways[i + 1] = make_way(to, fd);
 		return;
 	}
 	if (to >= 0)
@@ -175,42 +174,35 @@ static void welcome(int fd)
 	close(fd);
 }
 
-/* Sleeps until something comes. */
-static void rest(int listener)
+static void sleep_until_news(int listener)
 {
 	struct pollfd wait[1 + 2 * CONNECTIONS_MAX] = { { .fd = listener, .events = POLLIN } };
 	nfds_t count = 1;
 
-	for (unsigned i = 0; i < CONNECTIONS_MAX; i++)
-		for (unsigned k = 0; connections[i] && k < 2; k++)
-			if (!connections[i]->ways[k].ended)
-				wait[count++] = (struct pollfd){ .fd = connections[i]->ways[k].from,
-					                         .events = POLLIN };
+	for (unsigned i = 0; i < 2 * CONNECTIONS_MAX; i++)
+		if (ways[i] && !ways[i]->ended)
+			wait[count++] = (struct pollfd){ .fd = ways[i]->from, .events = POLLIN };
 	poll(wait, count, -1);
 }
 
-static void relay(int listener)
+static void relay_for_ever(int listener)
 {
-	uint64_t rounds = 0;
-
-	for (;;) {
+	for (uint64_t rounds = 1;; rounds++) {
 		uint64_t now = clock_ns();
 		bool busy = false;
 		int fd;
 
-		rounds++;
-
-		for (unsigned i = 0; i < CONNECTIONS_MAX; i++)
-			if (connections[i])
-				busy |= serve(i, now);
+		for (unsigned i = 0; i < 2 * CONNECTIONS_MAX; i += 2)
+			if (ways[i])
+				busy |= serve_connection(&ways[i], now);
 		/* Who wants to connect is not kept waiting for good by those who are. */
 		if (busy && rounds % 256)
 			continue;
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0)
-			welcome(fd);
+			add_connection(fd);
 		else if (!busy)
-			rest(listener);
+			sleep_until_news(listener);
 	}
 }
 
@@ -223,13 +215,13 @@ int main(int argc, char **argv)
 
 	OPTIONS_PARSE(argc, argv);
 	if (!options.port)
-		return complain("--port", "is missing");
+		return program_fail("--port", "is missing");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof(at)) ||
 	    listen(listener, 64) || getsockname(listener, (struct sockaddr *)&at, &len))
-		return complain("listen", strerror(errno));
+		return program_fail("listen", strerror(errno));
 	printf("%u\n", ntohs(at.sin_port));
 	fflush(stdout);
-	relay(listener);
+	relay_for_ever(listener);
 	return 0;
 }

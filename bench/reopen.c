@@ -42,11 +42,33 @@ static const struct ps_option rows[] = {
 	JSON_OPTION_ROW,
 };
 
-/* What one round found. */
-struct opening {
-	double open_s, map_s;
-	uint64_t size;
+/* What rounds found, in the order of the table: what it is called as JSON and for people, and the
+ * unit that people read it in. */
+enum figure { OPEN_MS, MAP_MS, BYTES_S, COPY_NEW_MS, COPY_BESIDE_MS, COPY_MS, FIGURES };
+static struct {
+	const char *json, *name;
+	double unit;
+	double rounds[MEASURE_ROUNDS_MAX];
+} figures[FIGURES] = {
+	[OPEN_MS] = { "open_ms", "open_ms", 1, { 0 } },
+	[MAP_MS] = { "map_ms", "map_ms", 1, { 0 } },
+	[BYTES_S] = { "bytes_s", "MB/s", 1e6, { 0 } },
+	/* Copies of as many bytes: to memory that is not there yet, by one processor and, as
+	 * recovery does it, by several; and to memory that is there. */
+	[COPY_NEW_MS] = { "copy_new_ms", "copy_new_ms", 1, { 0 } },
+	[COPY_BESIDE_MS] = { "copy_beside_ms", "copy_beside_ms", 1, { 0 } },
+	[COPY_MS] = { "copy_ms", "copy_ms", 1, { 0 } },
 };
+static uint64_t segment_size;
+
+/* Notes how long something took since `start`. Returns now. */
+static uint64_t note_ms(enum figure figure, uint64_t round, uint64_t start)
+{
+	uint64_t now = clock_ns();
+
+	figures[figure].rounds[round] = (double)(now - start) / 1e6;
+	return now;
+}
 
 static int give_up(perseas_t *p, const char *what)
 {
@@ -82,141 +104,110 @@ static int make_store(void)
 	return perseas_close(p);
 }
 
-static int open_once(struct opening *found, bool last)
+static bool is_right(const uint64_t *words)
 {
-	char why[512];
-	uint64_t start = clock_ns(), opened, mapped;
+	for (uint64_t i = 0; i < segment_size / sizeof(*words); i++)
+		if (words[i] != word_at(i))
+			return false;
+	return true;
+}
+
+static int open_once(uint64_t round)
+{
+	uint64_t opened = clock_ns();
 	struct perseas_segment_info info;
-	const uint64_t *words;
+	char why[512];
 	void *memory;
 	perseas_t *p;
 
 	if (perseas_open(options.store, options.mirrors, NULL, &p))
 		return give_up(NULL, "open");
-	opened = clock_ns();
+	opened = note_ms(OPEN_MS, round, opened);
 	if (perseas_map(p, "segment", 0, &memory))
 		return give_up(p, "map");
-	mapped = clock_ns();
+	note_ms(MAP_MS, round, opened);
 	perseas_segment(p, "segment", &info);
-	words = memory;
-	for (uint64_t i = 0; i < info.size / sizeof(*words); i++) {
-		if (words[i] != word_at(i)) {
-			perseas_close(p);
-			return program_fail("segment", "what was read is not what was written");
-		}
+	segment_size = info.size;
+	figures[BYTES_S].rounds[round] = (double)info.size * 1e3 / figures[MAP_MS].rounds[round];
+	if (!is_right(memory)) {
+		perseas_close(p);
+		return program_fail("segment", "what was read is not what was written");
 	}
-	*found = (struct opening){ (double)(opened - start) / 1e9, (double)(mapped - opened) / 1e9,
-		                   info.size };
 	if (fabric_check(p, options.fabric, why, sizeof(why))) {
 		perseas_close(p);
 		return program_fail("fabric", why);
 	}
-	if (last && options.json) {
+	if (round + 1 == options.rounds && options.json) {
 		printf("{");
 		fabric_json(stdout, p);
-	} else if (last) {
+	} else if (round + 1 == options.rounds) {
 		fabric_print(stdout, p);
 	}
 	return perseas_close(p);
 }
 
-/* What a copy of the segment's size takes, in s: to memory that is not there yet, by one processor
- * and as recovery does it, by several; and to memory that is there. */
-struct copying {
-	double new_s, beside_s, again_s;
-};
-
-static int copy_once(const uint8_t *from, uint64_t size, struct copying *took)
+static int copy_once(const uint8_t *from, uint64_t round)
 {
-	uint64_t start = clock_ns(), middle;
-	void *to = area_new(size);
+	uint64_t start = clock_ns();
+	void *to = area_new(segment_size);
 
-	if (!to)
+	if (!from || !to)
 		return program_fail("memory", strerror(errno));
-	memcpy(to, from, size);
-	middle = clock_ns();
-	took->new_s = (double)(middle - start) / 1e9;
-	memcpy(to, from, size);
+	memcpy(to, from, segment_size);
+	start = note_ms(COPY_NEW_MS, round, start);
+	memcpy(to, from, segment_size);
 	/* The compiler may not leave the copies out. */
 	__asm__ volatile("" : : "r"(to) : "memory");
-	took->again_s = (double)(clock_ns() - middle) / 1e9;
-	area_free(to, size);
-	to = area_new(size);
+	note_ms(COPY_MS, round, start);
+	area_free(to, segment_size);
+	to = area_new(segment_size);
 	if (!to)
 		return program_fail("memory", strerror(errno));
 	start = clock_ns();
-	ps_copy_beside(to, from, size);
-	took->beside_s = (double)(clock_ns() - start) / 1e9;
-	area_free(to, size);
+	ps_copy_beside(to, from, segment_size);
+	note_ms(COPY_BESIDE_MS, round, start);
+	area_free(to, segment_size);
 	return 0;
 }
 
-static void print_figures(const char *name, double *values, double unit)
+static void print_figure(enum figure figure)
 {
+	double *rounds = figures[figure].rounds, unit = figures[figure].unit;
 	struct measured_ratio ratio;
 
 	if (options.json) {
-		printf(", \"%s\": {", name);
-		measured_numbers_json(stdout, "rounds", values, (unsigned)options.rounds);
+		printf(", \"%s\": {", figures[figure].json);
+		measured_numbers_json(stdout, "rounds", rounds, (unsigned)options.rounds);
 	}
-	ratio = measured_summary(values, (unsigned)options.rounds);
+	ratio = measured_summary(rounds, (unsigned)options.rounds);
 	if (options.json)
 		printf(", \"median\": %.6g, \"min\": %.6g, \"max\": %.6g}", ratio.median,
 		       ratio.least, ratio.most);
 	else
-		printf("%-12s %10.1f (%.1f - %.1f)\n", name, ratio.median / unit,
+		printf("%-12s %10.1f (%.1f - %.1f)\n", figures[figure].name, ratio.median / unit,
 		       ratio.least / unit, ratio.most / unit);
-}
-
-/* The figures of all rounds. */
-static struct {
-	double opens[MEASURE_ROUNDS_MAX], maps[MEASURE_ROUNDS_MAX], bytes[MEASURE_ROUNDS_MAX];
-	double copies_new[MEASURE_ROUNDS_MAX], copies_again[MEASURE_ROUNDS_MAX];
-	double copies_beside[MEASURE_ROUNDS_MAX];
-} figures;
-
-static int run_rounds(struct opening *found)
-{
-	struct copying copying = { 0, 0, 0 };
-	uint8_t *from = NULL;
-
-	for (uint64_t i = 0; i < options.rounds; i++) {
-		if (open_once(found, i + 1 == options.rounds))
-			return 2;
-		figures.opens[i] = found->open_s * 1e3;
-		figures.maps[i] = found->map_s * 1e3;
-		figures.bytes[i] = (double)found->size / found->map_s;
-		if (!options.copy)
-			continue;
-		if (!from && !(from = area_filled(found->size, 0xa5)))
-			return program_fail("memory", strerror(errno));
-		if (copy_once(from, found->size, &copying))
-			return 2;
-		figures.copies_new[i] = copying.new_s * 1e3;
-		figures.copies_beside[i] = copying.beside_s * 1e3;
-		figures.copies_again[i] = copying.again_s * 1e3;
-	}
-	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	struct opening found = { 0, 0, 0 };
+	uint8_t *from = NULL;
 
 	OPTIONS_PARSE(argc, argv);
 	if (!options.mirrors)
 		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
-	if ((options.make && make_store()) || run_rounds(&found))
+	if (options.make && make_store())
 		return 2;
-	print_figures("open_ms", figures.opens, 1);
-	print_figures("map_ms", figures.maps, 1);
-	print_figures(options.json ? "bytes_s" : "MB/s", figures.bytes, options.json ? 1 : 1e6);
-	if (options.copy) {
-		print_figures("copy_new_ms", figures.copies_new, 1);
-		print_figures("copy_beside_ms", figures.copies_beside, 1);
-		print_figures("copy_ms", figures.copies_again, 1);
+	for (uint64_t i = 0; i < options.rounds; i++) {
+		if (open_once(i))
+			return 2;
+		if (options.copy && !from)
+			from = area_filled(segment_size, 0xa5);
+		if (options.copy && copy_once(from, i))
+			return 2;
 	}
+	for (enum figure i = 0; i < (options.copy ? FIGURES : COPY_NEW_MS); i++)
+		print_figure(i);
 	if (options.json)
-		printf(", \"bytes\": %llu}\n", (unsigned long long)found.size);
+		printf(", \"bytes\": %llu}\n", (unsigned long long)segment_size);
 	return 0;
 }

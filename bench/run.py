@@ -336,9 +336,9 @@ class Bench:
             for name, entry in result.items():
                 self.report.add("limit: " + name.replace("_", " of "), "us",
                                 [ns / 1e3 for ns in entry["p50s_ns"]])
-            for kind, flags in (("TCP", []), ("Unix-socket", ["--unix"])):
-                for how, spin in (("spinning", SPIN_US), ("asleep", 0)):
-                    self.ping(cluster, "%s ping-pong, %s" % (kind, how), spin, flags)
+            for kind, against in (("TCP", "pingpong"), ("Unix-socket", "unix-pingpong")):
+                for how, spin in (("spinning", SPIN_US), ("asleep", SLEEP_AT_ONCE)):
+                    self.ping(cluster, "%s ping-pong, %s" % (kind, how), spin, against)
 
     def round_trips(self):
         """What is measured over tcp against bare round trips of the same run, of which a commit is
@@ -357,9 +357,11 @@ class Bench:
                             "TCP ping-pong, " + how,
                             [1e9 / ns for ns in ping["pingpong"]["p50s_ns"]])
 
-    def ping(self, cluster, name, spin, flags):
-        result = self.program(cluster, "pingpong", "--bytes", 64, "--spin-us", spin, "--cpu",
-                              self.near, *flags, *self.timed())
+    def ping(self, cluster, name, spin, against):
+        far = 0 if spin == SLEEP_AT_ONCE else spin
+        result = self.program(cluster, "synthetic", "--against", against, "--sizes", 8,
+                              "--ping-bytes", 64, "--spin-us", spin, "--far-spin-us", far,
+                              "--cpu", self.near, *self.timed())["sizes"][0]
         self.results[name] = result
         self.report.add("limit: " + name, "us", [ns / 1e3 for ns in result["pingpong"]["p50s_ns"]])
 

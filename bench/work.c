@@ -5,7 +5,6 @@
 
 #include "../proto/image/crc32c.h"
 #include "bank.h"
-#include "one_range.h"
 #include "order_entry.h"
 #include "tpca.h"
 
@@ -106,8 +105,7 @@ void work_close(struct work_run *run)
 /* --- checking ----------------------------------------------------------------------- */
 
 /* Where an image differs first from what it must be, and in how many bytes. */
-static void describe_difference(const struct work_run *wanted, const uint8_t *image, char *why,
-                                size_t why_size)
+static void describe_difference(const struct work_run *wanted, const uint8_t *image, char *why)
 {
 	uint64_t bytes = wanted->rows.offsets[wanted->rows.table_count], first = bytes, count = 0;
 
@@ -117,7 +115,7 @@ static void describe_difference(const struct work_run *wanted, const uint8_t *im
 			count++;
 		}
 	}
-	snprintf(why, why_size,
+	snprintf(why, WORK_WHY,
 	         "%" PRIu64 " bytes are not what %" PRIu64 " transactions make, the first at "
 	         "offset %" PRIu64,
 	         count, wanted->plan.done, first);
@@ -142,7 +140,7 @@ bool work_compare(const struct work *work, uint64_t size, const void *image, uin
 	run_until(&plain, done);
 	same = !memcmp(image, plain.rows.memory, work_bytes(work, size));
 	if (!same)
-		describe_difference(&plain, image, why, WORK_WHY);
+		describe_difference(&plain, image, why);
 	work_close(&plain);
 	return same;
 }
@@ -177,58 +175,53 @@ static const void *summed_image(struct work_run *run, void *room, int *status, c
 	return NULL;
 }
 
-int work_let_go(struct work_run *run, char *why)
+/* Keeps so much of what the run's engine holds that it can be compared. As work_check. */
+static int take_digest(struct work_run *run, char *why)
 {
 	void *room = run->rows.memory ? NULL : malloc(work_bytes(run->work, run->plan.size));
-	const void *image;
+	const void *image = NULL;
 	int status = 2;
 
 	snprintf(why, WORK_WHY, "out of memory");
 	run->digest = malloc(block_count(run) * sizeof(*run->digest));
-	image = run->digest && (room || run->rows.memory) ? summed_image(run, room, &status, why)
-	                                                  : NULL;
-	if (image) {
-		for (uint64_t i = 0; i < block_count(run); i++)
-			run->digest[i] = block_digest(run, image, i);
-		status = 0;
-		rows_close(&run->rows);
-	}
+	if (run->digest && (room || run->rows.memory))
+		image = summed_image(run, room, &status, why);
+	for (uint64_t i = 0; image && i < block_count(run); i++)
+		run->digest[i] = block_digest(run, image, i);
 	free(room);
+	return image ? 0 : status;
+}
+
+int work_let_go(struct work_run *run, char *why)
+{
+	int status = take_digest(run, why);
+
+	if (!status)
+		rows_close(&run->rows);
 	return status;
 }
 
-/* An engine that was let go, against `plain`. */
-static int check_digest(const struct work_run *run, const struct work_run *plain, char *why)
+/* Against `plain`, which has gone as far as this run. */
+static int check_run(struct work_run *run, const struct work_run *plain, char *why)
 {
-	for (uint64_t i = 0; i < block_count(run); i++) {
+	const char *name = run->rows.ops ? run->rows.ops->name : "one engine";
+	bool let_go = run->digest;
+	int status = let_go ? 0 : take_digest(run, why);
+
+	for (uint64_t i = 0; !status && i < block_count(run); i++) {
 		if (run->digest[i] == block_digest(plain, plain->rows.memory, i))
 			continue;
 		snprintf(why, WORK_WHY,
-		         "what one engine held from offset %" PRIu64 " on is not "
-		         "what %" PRIu64 " transactions make",
-		         i * BLOCK, run->plan.done);
-		return 1;
+		         "what %s held from offset %" PRIu64 " on is not what %" PRIu64
+		         " transactions make",
+		         name, i * BLOCK, run->plan.done);
+		status = 1;
 	}
-	return 0;
-}
-
-/* Against `plain`, which has gone as far as this run. */
-static int check_run(struct work_run *run, const struct work_run *plain, void *room, char *why)
-{
-	const void *image;
-	int status, used;
-
-	if (run->digest)
-		return check_digest(run, plain, why);
-	image = summed_image(run, room, &status, why);
-	if (!image)
-		return status;
-	if (memcmp(image, plain->rows.memory, work_bytes(run->work, run->plan.size))) {
-		used = snprintf(why, WORK_WHY, "%s: ", run->rows.ops->name);
-		describe_difference(plain, image, why + used, WORK_WHY - (size_t)used);
-		return 1;
+	if (!let_go) {
+		free(run->digest);
+		run->digest = NULL;
 	}
-	return 0;
+	return status;
 }
 
 /* The run that went least far of those that are not checked yet. */
@@ -242,36 +235,26 @@ static struct work_run *next_run(struct work_run *runs, unsigned count, const bo
 	return least;
 }
 
-/* The plain run goes on from one run's end to the next's: the sequence is the same. */
-static int check_all(struct work_run *runs, unsigned count, struct work_run *plain, void *room,
-                     bool *checked, char *why)
-{
-	struct work_run *run;
-	int status = 0;
-
-	while (!status && (run = next_run(runs, count, checked))) {
-		run_until(plain, run->plan.done);
-		checked[run - runs] = true;
-		status = check_run(run, plain, room, why);
-	}
-	return status;
-}
-
 int work_check(struct work_run *runs, unsigned count, char *why)
 {
 	const struct engine_options none = { .store = "check" };
-	struct work_run plain;
 	bool *checked = calloc(count, sizeof(*checked));
-	void *room = malloc(work_bytes(runs[0].work, runs[0].plan.size));
-	int status = 2;
+	struct work_run plain, *run;
+	int status = 0;
 
-	snprintf(why, WORK_WHY, "out of memory");
-	if (checked && room &&
-	    !work_open(&plain, runs[0].work, runs[0].plan.size, &engine_none, &none, why)) {
-		status = check_all(runs, count, &plain, room, checked, why);
-		work_close(&plain);
+	if (!checked) {
+		snprintf(why, WORK_WHY, "out of memory");
+		return 2;
 	}
-	free(room);
+	if (work_open(&plain, runs[0].work, runs[0].plan.size, &engine_none, &none, why))
+		status = 2;
+	/* The plain run goes on from one run's end to the next's: the sequence is the same. */
+	while (!status && (run = next_run(runs, count, checked))) {
+		run_until(&plain, run->plan.done);
+		checked[run - runs] = true;
+		status = check_run(run, &plain, why);
+	}
+	work_close(&plain);
 	free(checked);
 	return status;
 }

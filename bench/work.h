@@ -44,6 +44,9 @@ struct work_run {
 	uint32_t *digest; /* of an engine that was let go: a checksum a block; else NULL */
 };
 
+/* Synthetic: its size is the range's. Ranges: how many there are. */
+extern const struct work synthetic_work, ranges_work;
+
 /* The workload of that name, NULL when there is none. */
 const struct work *work_by_name(const char *name);
 

@@ -22,24 +22,16 @@ enum {
 	PATIENCE_MS = 60000, /* when the options do not say */
 };
 
-/* A row that the open transaction has put. */
-struct put {
-	char key[KEY_SIZE];
-	size_t key_length;
-	uint8_t *row; /* its copy */
-	uint32_t size;
-};
-
 struct redis {
 	struct engine engine;
 	redisContext *context;
 	uint8_t *copies; /* of the rows, table after table */
 	uint64_t offsets[TABLES_MAX + 1];
 	uint8_t *known[TABLES_MAX]; /* which rows have a copy: a bit for each */
-	struct put *puts;
-	unsigned put_count, put_room;
-	const char **words; /* of the command that puts them */
-	size_t *lengths;
+	FILE *puts; /* the rows that the open transaction has put, as arguments of MSET */
+	char *text; /* what was written to `puts` */
+	size_t text_length;
+	unsigned put_count;
 };
 
 /* After this the connection is of no use: answers may be missing, or copies be ahead. */
@@ -97,23 +89,20 @@ static size_t make_key(char *key, unsigned table, uint64_t id)
 	return (size_t)snprintf(key, KEY_SIZE, "%u:%" PRIu64, table, id);
 }
 
-/* One command that puts all rows of the list. */
+/* One command that puts all rows. */
 static int send_puts(struct redis *redis)
 {
-	unsigned count = 1;
+	char head[64];
+	int length = snprintf(head, sizeof(head), "*%u\r\n$4\r\nMSET\r\n",
+	                      2 * redis->put_count + 1);
 
-	redis->words[0] = "MSET";
-	redis->lengths[0] = 4;
-	for (unsigned i = 0; i < redis->put_count; i++) {
-		redis->words[count] = redis->puts[i].key;
-		redis->lengths[count++] = redis->puts[i].key_length;
-		redis->words[count] = (const char *)redis->puts[i].row;
-		redis->lengths[count++] = redis->puts[i].size;
-	}
 	redis->put_count = 0;
-	if (redisAppendCommandArgv(redis->context, (int)count, redis->words, redis->lengths) !=
-	    REDIS_OK)
+	if (fflush(redis->puts) ||
+	    redisAppendFormattedCommand(redis->context, head, (size_t)length) != REDIS_OK ||
+	    redisAppendFormattedCommand(redis->context, redis->text, redis->text_length) !=
+	            REDIS_OK)
 		return redis_fail(redis, "MSET");
+	rewind(redis->puts);
 	return 0;
 }
 
@@ -142,41 +131,20 @@ static void now_known(struct redis *redis, unsigned table, uint64_t id)
 	redis->known[table][id / 8] |= (uint8_t)(1 << id % 8);
 }
 
-static int more_room(struct redis *redis)
-{
-	unsigned room = redis->put_room ? 2 * redis->put_room : 64;
-	struct put *puts = reallocarray(redis->puts, room, sizeof(*puts));
-	const char **words;
-	size_t *lengths;
-
-	if (puts)
-		redis->puts = puts;
-	words = reallocarray(redis->words, 2 * room + 1, sizeof(*words));
-	if (words)
-		redis->words = words;
-	lengths = reallocarray(redis->lengths, 2 * room + 1, sizeof(*lengths));
-	if (lengths)
-		redis->lengths = lengths;
-	if (!puts || !words || !lengths)
-		return engine_fail(&redis->engine, "put: out of memory");
-	redis->put_room = room;
-	return 0;
-}
-
 static int redis_put(struct engine *engine, unsigned table, uint64_t id, const void *row)
 {
 	struct redis *redis = (struct redis *)engine;
-	struct put *put;
+	uint32_t size = engine->tables[table].size;
+	char key[KEY_SIZE];
+	size_t length = make_key(key, table, id);
 
-	if (redis->put_count == redis->put_room && more_room(redis))
-		return -1;
-	put = &redis->puts[redis->put_count++];
-	put->key_length = make_key(put->key, table, id);
-	put->row = copy_of(redis, table, id);
-	put->size = redis->engine.tables[table].size;
-	memcpy(put->row, row, put->size);
+	redis->put_count++;
+	fprintf(redis->puts, "$%zu\r\n%s\r\n$%u\r\n", length, key, size);
+	fwrite(row, size, 1, redis->puts);
+	fputs("\r\n", redis->puts);
+	memcpy(copy_of(redis, table, id), row, size);
 	now_known(redis, table, id);
-	return 0;
+	return ferror(redis->puts) ? engine_fail(engine, "put: out of memory") : 0;
 }
 
 /* What the server said of a row. One that was never put is zeros. */
@@ -287,9 +255,9 @@ static void redis_close(struct engine *engine)
 	area_free(redis->copies, redis->offsets[redis->engine.table_count] + 1);
 	for (unsigned i = 0; i < TABLES_MAX; i++)
 		free(redis->known[i]);
-	free(redis->puts);
-	free(redis->words);
-	free(redis->lengths);
+	if (redis->puts)
+		fclose(redis->puts);
+	free(redis->text);
 }
 
 static int reach_server(struct redis *redis, const struct engine_options *options)
@@ -335,7 +303,8 @@ static int make_copies(struct redis *redis)
 			return engine_fail(&redis->engine, "out of memory");
 	}
 	redis->copies = area_new(redis->offsets[engine->table_count] + 1);
-	return redis->copies ? 0 : engine_fail(&redis->engine, "out of memory");
+	redis->puts = open_memstream(&redis->text, &redis->text_length);
+	return redis->copies && redis->puts ? 0 : engine_fail(&redis->engine, "out of memory");
 }
 
 /* The version of the server, for the line that says how things are set up. */

@@ -41,7 +41,6 @@ static const struct measured *run(struct stepper *steppers, struct measured **m,
 	done = 0;
 	for (unsigned i = 0; i < 2; i++)
 		m[i] = measured_new(i ? "second" : "first", step, &steppers[i]);
-	assert_true(measured_all(m, 2));
 	return measure_in_turn(m, 2, rounds, 0, STEPS);
 }
 
@@ -74,17 +73,6 @@ static void one_that_fails_ends_it(void **state)
 	measured_free_all(m, 2);
 }
 
-static void what_there_was_no_memory_for_is_noticed(void **state)
-{
-	struct stepper stepper = { 'a', 0 };
-	struct measured *m[2] = { measured_new("first", step, &stepper), NULL };
-
-	(void)state;
-	assert_true(measured_all(m, 1));
-	assert_false(measured_all(m, 2));
-	measured_free_all(m, 2);
-}
-
 /* The one in the middle, or half way between two. */
 static void the_median_is_of_the_middle(void **state)
 {
@@ -104,7 +92,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rounds_take_turns),
 		cmocka_unit_test(one_that_fails_ends_it),
-		cmocka_unit_test(what_there_was_no_memory_for_is_noticed),
 		cmocka_unit_test(the_median_is_of_the_middle),
 	};
 

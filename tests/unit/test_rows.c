@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "../../bench/bank.h"
-#include "../../bench/one_range.h"
 #include "../../bench/order_entry.h"
 #include "../../bench/tpca.h"
 
