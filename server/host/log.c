@@ -115,6 +115,8 @@ static void write_json(const struct log_entry *entry)
 	}
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "time", log_time_text(time, entry->time_us));
+	if (*name)
+		ps_json_text(&json, "daemon", name);
 	ps_json_text(&json, "level", log_level_name(entry->level));
 	ps_json_text(&json, "event", entry->event);
 	ps_json_text(&json, "message", entry->message);

@@ -18,7 +18,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 enum log_format {
 	LOG_FORMAT_TEXT, /* time, daemon, sentence; in systemd's journal, which notes the time
 	                    and the unit itself, priority and sentence */
-	LOG_FORMAT_JSON, /* an object: time, level, event, message and the fields */
+	LOG_FORMAT_JSON, /* an object: time, daemon, level, event, message and the fields */
 };
 
 enum {
@@ -54,7 +54,7 @@ enum { LOG_TIME_TEXT = 32 };
  * command line, and for who wrote it. */
 void log_init(enum log_level level, enum log_format format);
 
-/* Which daemon this is, for lines of text and the status page: where it listens, or is to listen.
+/* Which daemon this is, for the lines and the status page: where it listens, or is to listen.
  * Cut after LOG_NAME_MAX bytes; "" at first. */
 void log_set_name(const char *name);
 const char *log_name(void);

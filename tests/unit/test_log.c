@@ -144,6 +144,17 @@ static void json_has_the_fields_that_apply(void **state)
 	                    ",\"level\":\"warning\",\"event\":\"odd\",\"message\":\"odd\"}\n");
 }
 
+/* Several daemons whose lines are collected in one place. */
+static void json_says_which_daemon_a_line_is_of(void **state)
+{
+	(void)state;
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+	log_set_name("127.0.0.1:7171");
+	assert_string_equal(strchr(written_by(warn), ','),
+	                    ",\"daemon\":\"127.0.0.1:7171\",\"level\":\"warning\","
+	                    "\"event\":\"odd\",\"message\":\"odd\"}\n");
+}
+
 static void times_are_in_utc_to_the_microsecond(void **state)
 {
 	char text[LOG_TIME_TEXT];
@@ -317,6 +328,7 @@ int main(void)
 		cmocka_unit_test_setup(
 			what_has_the_journals_variable_and_is_not_the_journal_has_times, setup),
 		cmocka_unit_test_setup(json_has_the_fields_that_apply, setup),
+		cmocka_unit_test_setup(json_says_which_daemon_a_line_is_of, setup),
 		cmocka_unit_test_setup(times_are_in_utc_to_the_microsecond, setup),
 		cmocka_unit_test_setup(what_a_peer_sent_gives_orders_to_no_terminal, setup),
 		cmocka_unit_test_setup(what_is_too_long_is_cut, setup),
