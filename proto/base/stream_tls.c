@@ -521,8 +521,9 @@ static bool send_kept(struct ps_tls_stream *tls)
 static bool send_records(struct ps_tls_stream *tls, const struct iovec *parts, size_t count,
                          size_t *at)
 {
+	const size_t start = *at;
+	size_t batch = ps_tls_wire_batch(0), len, n;
 	const uint8_t *bytes;
-	size_t len, n;
 
 	while ((bytes = front(tls, parts, count, *at, &len)) != NULL) {
 		if (!SSL_write_ex(tls->ssl, bytes, len, &n)) {
@@ -541,8 +542,11 @@ static bool send_records(struct ps_tls_stream *tls, const struct iovec *parts, s
 		if (++tls->records >= tls->key_records &&
 		    SSL_key_update(tls->ssl, SSL_KEY_UPDATE_NOT_REQUESTED))
 			tls->records = 0;
-		if (tls->wire.end - tls->wire.start >= PS_TLS_WIRE_BATCH && !send_kept(tls))
+		if (tls->wire.end - tls->wire.start < batch)
+			continue;
+		if (!send_kept(tls))
 			return errno == EAGAIN;
+		batch = ps_tls_wire_batch(*at - start);
 	}
 	return true;
 }

@@ -35,6 +35,13 @@ static ssize_t send_once(struct ps_tls_wire *wire, const void *bytes, size_t len
 	return n;
 }
 
+size_t ps_tls_wire_batch(size_t done)
+{
+	size_t batch = SSL3_RT_MAX_PLAIN_LENGTH + done / 8;
+
+	return batch < PS_TLS_WIRE_BATCH ? batch : PS_TLS_WIRE_BATCH;
+}
+
 int ps_tls_wire_flush(struct ps_tls_wire *wire)
 {
 	while (wire->start < wire->end) {

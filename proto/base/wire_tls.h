@@ -20,9 +20,15 @@ struct ps_tls_wire {
 	size_t start, end, room;
 };
 
-/* Kept bytes from which on it is time to flush. By one call for each record it is the calls that
- * take the time; by few calls the other end has nothing to decrypt while this one encrypts. */
-enum { PS_TLS_WIRE_BATCH = 32 << 10 };
+enum { PS_TLS_WIRE_BATCH = 48 << 10 }; /* the most that ps_tls_wire_batch() gives */
+
+/*
+ * Kept bytes from which on it is time to flush, when so many bytes of the same send are gone
+ * before. A call for each record takes more time than a larger batch. But the other end has nothing
+ * to decrypt before the first batch comes, and is alone with the last one: batches are small at
+ * first, and grow as the two matter less.
+ */
+size_t ps_tls_wire_batch(size_t done);
 
 /* NULL: out of memory. The wire must outlive it. */
 BIO *ps_tls_wire_bio(struct ps_tls_wire *wire);
