@@ -9,7 +9,7 @@
  */
 #include "adopt.h"
 
-#include "attempt.h"
+#include "again.h"
 #include "claim.h"
 #include "../keeper/copy.h"
 #include "examine.h"

@@ -4,7 +4,7 @@
  */
 #include "choose.h"
 
-#include "attempt.h"
+#include "again.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "examine.h"

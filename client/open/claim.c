@@ -4,7 +4,7 @@
  */
 #include "claim.h"
 
-#include "attempt.h"
+#include "again.h"
 #include "../keeper/epoch.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -19,7 +19,7 @@
  * nearer first. */
 static void take_epoch(struct perseas *p)
 {
-	p->epoch++;
+	p->opening.above = p->epoch++;
 	p->env->ops->random(p->env, p->owner, sizeof(p->owner));
 	if (p->salvage)
 		memcpy(p->owner, ps_salvage_mark, sizeof(ps_salvage_mark));

@@ -7,7 +7,7 @@
  */
 #include "create.h"
 
-#include "attempt.h"
+#include "again.h"
 #include "making.h"
 #include "../core/mirror.h"
 

@@ -1,16 +1,12 @@
 /*
  * open.c - perseas_open and perseas_close (PERSEAS_init; recovery as in PERSEAS, section 3,
- * from more than one mirror). The steps of an attempt are in attempt.h.
+ * from more than one mirror). An attempt is in attempt.c.
  */
-#include "adopt.h"
+#include "again.h"
 #include "attempt.h"
-#include "choose.h"
-#include "claim.h"
 #include "../core/commit.h"
-#include "create.h"
 #include "examine.h"
 #include "../core/mirror.h"
-#include "probe.h"
 #include "../keeper/session.h"
 #include "../../proto/base/text.h"
 
@@ -55,58 +51,6 @@ static void enlist(struct perseas *p, const struct ps_standing *chosen)
 	}
 	ps_ring_reset(&p->ring, p->seq + 1);
 	ps_mirrors_staging(p);
-}
-
-static bool nobody_has_it(const struct perseas *p)
-{
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_found *f = &p->mirrors[i].found;
-
-		if (f->code != PERSEAS_ENOSTORE &&
-		    (f->code || f->header->state != PERSEAS__STATE__STATE_CREATING))
-			return false;
-	}
-	return true;
-}
-
-/* Has another owner been promised as much as the attempt before claimed? */
-static void look_for_rivals(struct perseas *p)
-{
-	for (unsigned i = 0; p->epoch && i < p->mirror_count; i++) {
-		const Perseas__Header *header = p->mirrors[i].found.header;
-
-		if (!p->mirrors[i].found.code && header && header->promised_epoch >= p->epoch &&
-		    ps_id_equal(header->store_id, p->store_id) &&
-		    !ps_owner_is(header->promised_owner, p->owner))
-			p->opening.rivals = true;
-	}
-}
-
-/* One attempt: everything from the probe on. */
-static int attempt(struct perseas *p, struct ps_standing *chosen)
-{
-	int rc = ps_probe(p);
-
-	look_for_rivals(p);
-	if (!rc && p->options.flags & PERSEAS_CREATE && nobody_has_it(p)) {
-		rc = ps_create_probed(p);
-		if (!rc)
-			rc = ps_probe(p);
-	}
-	if (!rc)
-		rc = ps_probe_judge(p);
-	if (!rc)
-		rc = ps_claim(p);
-	if (!rc)
-		rc = ps_choose(p, chosen);
-	/* A candidate whose session broke unseen must not be adopted anywhere (I6). */
-	if (!rc)
-		rc = ps_confirm(p);
-	if (!rc)
-		rc = ps_adopt(p, chosen);
-	if (!rc)
-		rc = ps_confirm(p);
-	return rc;
 }
 
 /* An owner that has just died may still be seen for a moment: its node closes its connections
@@ -162,13 +106,12 @@ static int fail_unanswered(struct perseas *p, int rc)
 static int open_handle(struct perseas *p)
 {
 	uint64_t start = ps_now(p);
-	struct ps_standing chosen;
 	int rc;
 
 	p->opening.until = start + ps_ms(p->options.open_timeout_ms);
 	for (unsigned tries = 0;; tries++) {
 		p->report_len = 0;
-		rc = attempt(p, &chosen);
+		rc = ps_attempt_open(p);
 		if (rc == PERSEAS_EBUSY && still_patient(p, start))
 			continue;
 		if (rc != PS_AGAIN)
@@ -180,7 +123,7 @@ static int open_handle(struct perseas *p)
 	if (rc)
 		return rc == PERSEAS_EQUORUM && p->opening.unanswered ? fail_unanswered(p, rc) : rc;
 	p->opened_as = p->epoch;
-	enlist(p, &chosen);
+	enlist(p, &p->opening.chosen);
 	rc = ps_layout_renew(p);
 	if (rc)
 		return rc;
@@ -253,6 +196,7 @@ static void destroy(struct perseas *p)
 		p->env->ops->join(p->env);
 		p->keeper = false;
 	}
+	ps_attempt_end(p);
 	ps_sessions_close(p);
 	release(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -293,10 +237,8 @@ static int create_handle(struct perseas *p)
 	uint64_t start = ps_now(p);
 
 	for (unsigned tries = 0;; tries++) {
-		int rc = ps_probe(p);
+		int rc = ps_attempt_create(p);
 
-		if (!rc)
-			rc = ps_create_probed(p);
 		if (rc != PS_AGAIN)
 			return rc;
 		if (ps_now(p) >= start + ps_ms(p->options.open_timeout_ms))

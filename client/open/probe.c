@@ -3,7 +3,7 @@
  */
 #include "probe.h"
 
-#include "attempt.h"
+#include "again.h"
 #include "../keeper/epoch.h"
 #include "examine.h"
 #include "making.h"
@@ -59,10 +59,9 @@ static void ask_from(struct perseas *p, unsigned first)
 	ps_round_free(&round);
 }
 
-int ps_probe(struct perseas *p)
+void ps_probe(struct perseas *p)
 {
 	ask_from(p, 0);
-	return 0;
 }
 
 /* Of stores that bear the same name (one was made again elsewhere), the one with most images. */

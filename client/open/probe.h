@@ -8,7 +8,7 @@
 #include "../core/handle.h"
 
 /* Asks every mirror that was given. */
-int ps_probe(struct perseas *p);
+void ps_probe(struct perseas *p);
 
 /* Decides which store is meant, and which roster is the newest. EBUSY for a live owner. */
 int ps_probe_judge(struct perseas *p);

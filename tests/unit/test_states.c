@@ -3,17 +3,19 @@
  * a move that a table does not allow ends the process; and each move is traced in one line.
  */
 #include "owner.h"
+#include "traced.h"
 
 #include "../../client/core/quorum.h"
 #include "../../client/keeper/roster.h"
 #include "../../client/keeper/session.h"
+#include "../../client/open/attempt.h"
 
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOVES_MAX = 40, LINES_MAX = 32, ROUNDS_MAX = 200 };
+enum { MOVES_MAX = 40, ROUNDS_MAX = 200 };
 
 struct drawn {
 	const struct ps_states *states;
@@ -32,6 +34,12 @@ static const struct drawn drawn[] = {
 	  { "none, then copying", "copying, then joint", "copying, then none", "joint, then marked",
 	    "joint, then cancelling", "marked, then settling", "settling, then none",
 	    "cancelling, then none" } },
+	{ &ps_attempt_steps, 9,
+	  { "none, then probed", "probed, then made", "probed, then judged", "probed, then none",
+	    "made, then probed", "made, then none", "judged, then claimed", "judged, then none",
+	    "claimed, then chosen", "claimed, then none", "chosen, then confirmed",
+	    "chosen, then none", "confirmed, then adopted", "confirmed, then none",
+	    "adopted, then open", "adopted, then none", "open, then none" } },
 };
 /* clang-format on */
 
@@ -149,43 +157,6 @@ static void assert_ends(struct owner *o, void (*step)(struct owner *o))
 static void a_move_that_is_not_allowed_ends_the_process(void **state)
 {
 	assert_ends(*state, step_up);
-}
-
-/* The lines that begin with `of`. */
-struct traced {
-	const char *of;
-	char moves[LINES_MAX][80];
-	unsigned count;
-};
-
-static void take_line(void *arg, const char *line)
-{
-	struct traced *t = arg;
-	const size_t length = strlen(t->of);
-
-	if (strncmp(line, t->of, length) != 0)
-		return;
-	if (t->count < LINES_MAX)
-		snprintf(t->moves[t->count], sizeof(t->moves[0]), "%s", line + length);
-	t->count++;
-}
-
-static void listen_to(struct owner *o, struct traced *t)
-{
-	o->d->on_trace = take_line;
-	o->d->on_trace_arg = t;
-}
-
-/* These moves were traced and no others; the last is followed by NULL. */
-static void assert_traced(struct owner *o, const struct traced *t, const char *const *moves)
-{
-	o->d->on_trace = NULL;
-	for (unsigned i = 0; i < t->count && i < LINES_MAX; i++) {
-		if (!moves[i])
-			fail_msg("not expected: %s", t->moves[i]);
-		assert_string_equal(t->moves[i], moves[i]);
-	}
-	assert_null(moves[t->count]);
 }
 
 /* A mirror's daemon is started again. */

@@ -1,0 +1,386 @@
+/*
+ * test_attempt.c - the steps of an attempt to open a store: which are taken, in an open that ends
+ * well and in others; and what is so after each, of which every part is looked at by a mistake.
+ */
+#include "owner.h"
+#include "traced.h"
+
+#include "../../client/core/mirror.h"
+#include "../../client/core/quorum.h"
+#include "../../client/open/attempt.h"
+
+/* --- the steps that are taken --- */
+
+static const char of[] = "open of store 'bank': ";
+
+#define JUDGED_TO_OPEN                                                            \
+	"judged, then claimed", "claimed, then chosen", "chosen, then confirmed", \
+		"confirmed, then adopted", "adopted, then open"
+
+static void an_open_takes_every_step(void **state)
+{
+	static const char *const moves[] = { "open, then none", "none, then probed",
+		                             "probed, then judged", JUDGED_TO_OPEN, NULL };
+	struct traced t = { .of = of };
+	struct owner *o = *state;
+
+	listen_to(o, &t);
+	assert_int_equal(owner_open(o, 0), 0);
+	assert_traced(o, &t, moves);
+	assert_int_equal(o->p->opening.step, PS_ATTEMPT_OPEN);
+}
+
+static void an_open_that_saves_takes_the_same_steps(void **state)
+{
+	static const char *const moves[] = { "open, then none", "none, then probed",
+		                             "probed, then judged", JUDGED_TO_OPEN, NULL };
+	struct traced t = { .of = of };
+	struct owner *o = *state;
+
+	listen_to(o, &t);
+	assert_int_equal(owner_open(o, PERSEAS_SALVAGE), 0);
+	assert_traced(o, &t, moves);
+}
+
+static void a_store_that_was_made_is_probed_again(void **state)
+{
+	static const char *const made[] = { "none, then probed", "probed, then made",
+		                            "made, then none", NULL };
+	static const char *const opened[] = { "none, then probed", "probed, then made",
+		                              "made, then probed", "probed, then judged",
+		                              JUDGED_TO_OPEN,      NULL };
+	struct owner *fresh = owner_new(3);
+	struct traced t = { .of = of };
+
+	(void)state;
+	listen_to(fresh, &t);
+	assert_int_equal(owner_open(fresh, PERSEAS_CREATE), 0);
+	assert_traced(fresh, &t, opened);
+	owner_free(fresh);
+	fresh = owner_new(3);
+	t.count = 0;
+	listen_to(fresh, &t);
+	assert_int_equal(direct_create(fresh->d, STORE, &fresh->options, &fresh->error), 0);
+	assert_traced(fresh, &t, made);
+	owner_free(fresh);
+}
+
+/* A store that is not there, and one that is another's. */
+static void a_refused_open_claims_nothing(void **state)
+{
+	static const char *const moves[] = { "none, then probed", "probed, then none", NULL };
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct owner *o = *state, *fresh = owner_new(3);
+	struct traced t = { .of = of };
+	perseas_t *second;
+
+	listen_to(fresh, &t);
+	assert_int_equal(owner_open(fresh, 0), PERSEAS_ENOSTORE);
+	assert_traced(fresh, &t, moves);
+	owner_free(fresh);
+	t.count = 0;
+	listen_to(o, &t);
+	assert_int_equal(direct_open(o->d, STORE, &options, &second, &o->error), PERSEAS_EBUSY);
+	o->d->on_trace = NULL;
+	assert_true(t.count >= 2 && t.count % 2 == 0);
+	for (unsigned i = 0; i < t.count && i < LINES_MAX; i++)
+		assert_string_equal(t.moves[i], moves[i % 2]);
+}
+
+static void heal(void *arg)
+{
+	struct owner *o = arg;
+
+	o->d->mirrors[1].break_at = 0;
+}
+
+/* A candidate's session breaks before the state is adopted: nothing of it may be, and the next
+ * attempt begins with the probe. */
+static void a_broken_session_begins_it_again(void **state)
+{
+	static const char *const moves[] = {
+		"none, then probed",    "probed, then judged", "judged, then claimed",
+		"claimed, then chosen", "chosen, then none",   "none, then probed",
+		"probed, then judged",  JUDGED_TO_OPEN,        NULL
+	};
+	struct traced t = { .of = of };
+	struct owner *o = *state;
+
+	owner_close(o);
+	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
+	o->d->on_pause = heal;
+	o->d->on_pause_arg = o;
+	listen_to(o, &t);
+	assert_int_equal(owner_open(o, 0), 0);
+	o->d->on_pause = NULL;
+	assert_traced(o, &t, moves);
+}
+
+/* --- what is so after each --- */
+
+/* What tests change of a handle, to put back. */
+struct kept {
+	struct ps_mirror mirrors[3];
+	struct perseas_options options;
+	struct ps_opening opening;
+	Perseas__Roster *roster;
+	uint64_t epoch, seq, next, last;
+};
+
+static struct kept keep(const struct perseas *p)
+{
+	struct kept k = { .options = p->options,
+		          .opening = p->opening,
+		          .roster = p->roster,
+		          .epoch = p->epoch,
+		          .seq = p->seq,
+		          .next = p->next,
+		          .last = p->last };
+
+	memcpy(k.mirrors, p->mirrors, sizeof(k.mirrors));
+	return k;
+}
+
+static void put_back(struct perseas *p, const struct kept *k)
+{
+	memcpy(p->mirrors, k->mirrors, sizeof(k->mirrors));
+	p->options = k->options;
+	p->opening = k->opening;
+	p->roster = k->roster;
+	p->next_roster = NULL;
+	p->marked = p->salvage = false;
+	p->epoch = k->epoch;
+	p->seq = k->seq;
+	p->next = k->next;
+	p->last = k->last;
+	ps_quorum_renew(p);
+}
+
+/* The handle as it is after a step, from one that is open. */
+static void stand_at(struct perseas *p, enum ps_attempt_step step)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (step < PS_ATTEMPT_ADOPTED) {
+			m->found.good = false;
+			m->found.at = p->opening.chosen;
+		}
+		if (step < PS_ATTEMPT_CLAIMED) {
+			m->found.claimed = false;
+			m->link = NULL;
+		}
+	}
+	p->opening.step = step;
+}
+
+struct mistake {
+	const char *what;
+	void (*make)(struct perseas *p);
+	unsigned steps; /* those after which it is one */
+};
+
+static void make_claimed(struct perseas *p)
+{
+	p->mirrors[2].found.claimed = true;
+}
+
+static void make_linked(struct perseas *p)
+{
+	static char any;
+
+	p->mirrors[2].link = (struct ps_link *)(void *)&any;
+}
+
+static void make_unclaimed(struct perseas *p)
+{
+	for (unsigned i = 0; i < 3; i++)
+		p->mirrors[i].found.claimed = false;
+}
+
+static void make_unlinked(struct perseas *p)
+{
+	p->mirrors[1].link = NULL;
+}
+
+static void make_silent(struct perseas *p)
+{
+	p->mirrors[1].control = NULL;
+}
+
+static void make_good(struct perseas *p)
+{
+	p->mirrors[0].found.good = true;
+}
+
+static void make_few_good(struct perseas *p)
+{
+	p->mirrors[0].found.good = p->mirrors[1].found.good = false;
+}
+
+static void make_broke(struct perseas *p)
+{
+	p->mirrors[0].found.broke = true;
+}
+
+static void make_two_rosters(struct perseas *p)
+{
+	p->next_roster = p->roster;
+}
+
+static void make_miscounted(struct perseas *p)
+{
+	p->quorum_count = 2;
+	p->quorums[1] = p->quorums[0];
+}
+
+static void make_marked(struct perseas *p)
+{
+	p->marked = true;
+}
+
+static void make_none_of_it(struct perseas *p)
+{
+	p->roster = NULL;
+}
+
+static void make_low(struct perseas *p)
+{
+	p->epoch = p->mirrors[0].found.header->promised_epoch - 1;
+}
+
+static void make_high(struct perseas *p)
+{
+	p->epoch++;
+}
+
+static void make_few_examined(struct perseas *p)
+{
+	p->mirrors[0].found.counts = p->mirrors[1].found.counts = false;
+}
+
+static void make_unlisted(struct perseas *p)
+{
+	p->mirrors[0].found.listed = false;
+}
+
+static void make_other(struct perseas *p)
+{
+	p->opening.chosen.seq++;
+}
+
+static void make_further(struct perseas *p)
+{
+	p->next++;
+}
+
+static void make_elsewhere(struct perseas *p)
+{
+	p->last++;
+}
+
+static void make_saved(struct perseas *p)
+{
+	p->salvage = true;
+}
+
+#define AT(step) PS_TO(PS_ATTEMPT_##step)
+#define BEFORE_CLAIMS (AT(PROBED) | AT(MADE) | AT(JUDGED))
+#define HOLDS (AT(ADOPTED) | AT(OPEN))
+#define CHOICE (AT(CHOSEN) | AT(CONFIRMED))
+#define JUDGES (AT(JUDGED) | AT(CLAIMED) | CHOICE | HOLDS)
+
+/* clang-format off */
+static const struct mistake mistakes[] = {
+	{ "claimed too early", make_claimed, BEFORE_CLAIMS },
+	{ "linked too early", make_linked, BEFORE_CLAIMS },
+	{ "nothing claimed", make_unclaimed, AT(CLAIMED) | CHOICE | HOLDS },
+	{ "a link that broke", make_unlinked, AT(CLAIMED) | AT(OPEN) },
+	{ "no session", make_silent, AT(CLAIMED) | AT(OPEN) },
+	{ "adopted too early", make_good, BEFORE_CLAIMS | AT(CLAIMED) | CHOICE },
+	{ "adopted on too few", make_few_good, HOLDS },
+	{ "broken before it was mended, or good", make_broke, BEFORE_CLAIMS | HOLDS },
+	{ "a roster that is not newer", make_two_rosters, JUDGES },
+	{ "a roster that is not there", make_miscounted, JUDGES },
+	{ "nothing to be decided", make_marked, JUDGES },
+	{ "no roster", make_none_of_it, JUDGES },
+	{ "below a promise", make_low, JUDGES },
+	{ "another epoch", make_high, JUDGES & ~AT(JUDGED) },
+	{ "too few examined", make_few_examined, CHOICE },
+	{ "an image that is not listed", make_unlisted, CHOICE },
+	{ "another state", make_other, CHOICE | HOLDS },
+	{ "another end of the log", make_further, HOLDS },
+	{ "another last record", make_elsewhere, HOLDS },
+	{ "adopted by one that saves", make_saved, HOLDS },
+};
+/* clang-format on */
+
+static void each_step_says_what_is_so(void **state)
+{
+	struct owner *o = *state;
+	struct perseas *p = o->p;
+	const struct kept k = keep(p);
+
+	for (enum ps_attempt_step step = PS_ATTEMPT_PROBED; step <= PS_ATTEMPT_OPEN; step++) {
+		const char *name = ps_attempt_steps.rows[step].name;
+
+		stand_at(p, step);
+		if (!ps_attempt_is_sound(p))
+			fail_msg("%s: not sound as it is", name);
+		for (unsigned i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+			const bool is_one = mistakes[i].steps & PS_TO(step);
+			bool sound;
+
+			stand_at(p, step);
+			mistakes[i].make(p);
+			sound = ps_attempt_is_sound(p);
+			put_back(p, &k);
+			if (sound == is_one)
+				fail_msg("%s, %s: %s", name, mistakes[i].what,
+				         sound ? "sound" : "not sound");
+		}
+	}
+}
+
+/* Fewer than R will do where the operator has named the state. */
+static void an_accepted_state_needs_fewer(void **state)
+{
+	struct owner *o = *state;
+	struct perseas *p = o->p;
+	const struct kept k = keep(p);
+
+	stand_at(p, PS_ATTEMPT_CHOSEN);
+	make_few_examined(p);
+	assert_false(ps_attempt_is_sound(p));
+	p->options.accept_epoch = p->opening.chosen.epoch;
+	p->options.accept_seq = p->opening.chosen.seq;
+	assert_true(ps_attempt_is_sound(p));
+	put_back(p, &k);
+}
+
+static int setup_opened(void **state)
+{
+	struct owner *o = owner_new(3);
+
+	owner_begin(o);
+	owner_reopen(o);
+	*state = o;
+	return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_opened, owner_teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(an_open_takes_every_step),
+		TEST(an_open_that_saves_takes_the_same_steps),
+		TEST(a_store_that_was_made_is_probed_again),
+		TEST(a_refused_open_claims_nothing),
+		TEST(a_broken_session_begins_it_again),
+		TEST(each_step_says_what_is_so),
+		TEST(an_accepted_state_needs_fewer),
+	};
+
+	return cmocka_run_group_tests_name("attempt", tests, NULL, NULL);
+}
