@@ -22,6 +22,7 @@
 struct sight {
 	Perseas__MirrorReport reports[PS_MIRRORS_MAX], *list[PS_MIRRORS_MAX];
 	char troubles[PS_MIRRORS_MAX][256];
+	uint8_t ids[PS_MIRRORS_MAX][PS_ID_SIZE];
 	unsigned count;
 	Perseas__OwnerFigures figures;
 	Perseas__Latencies commit;
@@ -66,6 +67,10 @@ static void look(struct perseas *p, struct sight *sight)
 		report->state = (char *)perseas_mirror_state_name(m->state);
 		report->seq = ps_mirror_seq(m);
 		report->trouble = trouble;
+		if (m->known)
+			report->image_id = (ProtobufCBinaryData){ PS_ID_SIZE,
+				                                  sight->ids[sight->count] };
+		memcpy(sight->ids[sight->count], m->image_id, PS_ID_SIZE);
 		ps_resync_progress(p, m, &report->done, &report->total);
 		sight->list[sight->count] = report;
 	}

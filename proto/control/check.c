@@ -312,6 +312,8 @@ static const char *reports_fault(Perseas__MirrorReport *const *reports, size_t c
 		    !text_valid(report->state, TEXT_MAX) || !text_valid(report->trouble, TEXT_MAX))
 			return "an owner's report on a mirror must be an address and texts, of 255 "
 			       "bytes at most, without control characters";
+		if (report->image_id.len && !ps_id_valid(report->image_id))
+			return bad_id;
 	}
 	return NULL;
 }

@@ -404,9 +404,9 @@ static void fill_order(Perseas__Order *order, Perseas__OrderResult *result,
 	perseas__mirror_report__init(report);
 	report->address = address[0];
 	report->state = bank;
-	report->done = 5;
-	report->total = 1000;
+	report->done = report->total = 1000;
 	report->trouble = sentence;
+	report->image_id = id(2);
 }
 
 static void fill_figures(Perseas__OwnerFigures *figures, Perseas__Latencies *commit)
@@ -437,8 +437,8 @@ static void save_live_requests(void)
 	Perseas__RosterRequest change = PERSEAS__ROSTER_REQUEST__INIT;
 	Perseas__MirrorReport report, *reports[1] = { &report };
 	Perseas__Roster next = roster;
-	Perseas__OrderResult result;
 	Perseas__Order order;
+	Perseas__OrderResult result;
 	Perseas__OwnerFigures figures;
 	Perseas__Latencies commit;
 

@@ -154,6 +154,11 @@ static void what_an_owner_says_out_of_range_is_refused(void **state)
 	report.state = too_long;
 	assert_false(accepted(&request));
 	report.state = longest;
+	report.image_id = message_id(1);
+	assert_true(accepted(&request));
+	report.image_id.len--;
+	assert_false(accepted(&request));
+	report.image_id.len = 0;
 	confirm.result = &result;
 	assert_false(accepted(&request));
 	result.id = message_id(1);

@@ -3,11 +3,12 @@
  */
 #include "verdict.h"
 #include "../../../proto/base/json.h"
+#include "../../../proto/control/envelope.h"
 #include "owner_report.h"
 
 #include <string.h>
 
-enum { NOBODY = -1, NOT_KNOWN = PS_MIRRORS_MAX };
+enum { NOBODY = -1 };
 
 /* Could the store be opened if this mirror did not answer? */
 static bool opens_without(const struct ps_census *census, int lost)
@@ -29,52 +30,31 @@ static bool is_member(const struct ps_census *census, unsigned i, const Perseas_
 	       !strcmp(census->panel->addresses[i].text, member->address);
 }
 
-/* What the owner reports of a member, which it may have by the roster's address or by that of its
- * own list; NOT_KNOWN: neither is known here. */
-static unsigned report_of(const struct ps_census *census, const Perseas__StoreStatus *owner,
-                          const Perseas__Member *member)
+/* Does the owner call it live? It may be listed under another id since the owner reported. */
+static bool is_live(const Perseas__StoreStatus *owner, const Perseas__Member *member)
 {
-	for (unsigned k = 0; k < owner->n_mirrors && k < NOT_KNOWN; k++) {
-		const char *address = owner->mirrors[k]->address;
+	for (size_t k = 0; k < owner->n_mirrors; k++) {
+		const Perseas__MirrorReport *report = owner->mirrors[k];
 
-		if (!strcmp(address, member->address))
-			return k;
-		for (unsigned i = 0; i < census->panel->count; i++)
-			if (is_member(census, i, member) &&
-			    !strcmp(address, census->panel->addresses[i].text))
-				return k;
+		if (!strcmp(report->address, member->address) ||
+		    (report->image_id.len && ps_id_equal(member->image_id, report->image_id.data)))
+			return !strcmp(report->state, "live");
 	}
-	return NOT_KNOWN;
+	return false;
 }
 
-static bool is_live(const Perseas__MirrorReport *report)
-{
-	return !strcmp(report->state, "live");
-}
-
-/* Are W members of the roster live for the owner, but for the one that is lost? Members that the
- * owner calls by names that are not known here are behind the reports that are of no other. */
+/* Are W members of the roster live for the owner, but for the one that is lost? */
 static bool has_acks(const struct ps_census *census, const Perseas__Roster *roster,
                      const Perseas__StoreStatus *owner, int lost)
 {
-	unsigned live = 0, strange = 0, spare = 0, gone = 0;
-	bool taken[NOT_KNOWN + 1] = { false };
+	unsigned live = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
 		const Perseas__Member *member = roster->members[k];
-		const unsigned at = report_of(census, owner, member);
 		const bool is_lost = lost != NOBODY && is_member(census, (unsigned)lost, member);
 
-		taken[at] = true;
-		if (at == NOT_KNOWN)
-			*(is_lost ? &gone : &strange) += 1;
-		else
-			live += !is_lost && is_live(owner->mirrors[at]);
+		live += !is_lost && is_live(owner, member);
 	}
-	for (unsigned k = 0; k < owner->n_mirrors && k < NOT_KNOWN; k++)
-		spare += !taken[k] && is_live(owner->mirrors[k]);
-	spare -= spare < gone ? spare : gone;
-	live += strange < spare ? strange : spare;
 	return !roster || live >= roster->acks;
 }
 

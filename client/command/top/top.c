@@ -89,21 +89,24 @@ static void choose_figures(struct ps_top_store *store, const struct ps_top_look 
 
 /* --- mirrors --- */
 
+/* Is it of this image? A roster may list it as the one that it was loaded from. */
+static bool is_report_of(const Perseas__MirrorReport *report, const Perseas__Header *header)
+{
+	const uint8_t *listed = report->image_id.data;
+
+	return report->image_id.len &&
+	       (ps_id_equal(header->image_id, listed) || ps_id_equal(header->parent_id, listed));
+}
+
 /* What the owner says of the mirror that has this image and that we know by `address`; NULL:
  * nothing. */
 static const Perseas__MirrorReport *report_of(const struct ps_top_store *store, const char *address,
-                                              ProtobufCBinaryData image)
+                                              const Perseas__Header *header)
 {
-	const Perseas__Header *header = store->header;
-	const Perseas__Member *member = ps_roster_member(header->next_roster, image.data);
-
-	if (!member)
-		member = ps_roster_member(header->roster, image.data);
 	for (size_t k = 0; store->owner && k < store->owner->n_mirrors; k++) {
 		const Perseas__MirrorReport *report = store->owner->mirrors[k];
 
-		if (!strcmp(report->address, address) ||
-		    (member && !strcmp(report->address, member->address)))
+		if (!strcmp(report->address, address) || is_report_of(report, header))
 			return report;
 	}
 	return NULL;
@@ -137,7 +140,7 @@ static void add_image(struct ps_top_store *store, const char *address,
                       const Perseas__StoreStatus *status, const Perseas__MirrorReport **used)
 {
 	struct ps_top_mirror *mirror = add_mirror(store, address);
-	const Perseas__MirrorReport *report = report_of(store, address, status->header->image_id);
+	const Perseas__MirrorReport *report = report_of(store, address, status->header);
 
 	if (!mirror)
 		return;
