@@ -73,18 +73,71 @@ struct ps_found {
 	bool listed;    /* a roster lists its image, or the one it was loaded from */
 };
 
+/*
+ * Who takes an answer that nobody waits for (due.h): it may keep *reply, and then sets it to NULL.
+ * *reply is NULL where the connection is over before the answer, and `why` says so. It only takes
+ * note, and disconnects nobody: whoever takes answers may be at work with any mirror. Admin.
+ */
+typedef void ps_taker(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
+                      Perseas__Reply **reply, const struct ps_error *why);
+
+enum { PS_DUE_MAX = 4 }; /* of one mirror */
+
+struct ps_due {
+	ps_taker *take;
+	void *arg;
+	uint64_t ticket; /* the taker's: what was asked */
+};
+
+/* One request to several mirrors, and what they said so far (due.h). */
+struct ps_question {
+	uint64_t id;           /* 0: nothing is asked */
+	uint32_t due;          /* those whose answer is still due */
+	uint32_t granted;      /* those that granted it */
+	uint64_t until;        /* then its time is over */
+	Perseas__Reply *reply; /* the last that granted it, or NULL */
+	struct ps_error error; /* of the last that did not */
+};
+
+enum ps_resync_state {
+	PS_RESYNC_NONE,
+	PS_RESYNC_ASKING,     /* others are asked whether the mirror may be made anew */
+	PS_RESYNC_RECORDING,  /* others record its new id */
+	PS_RESYNC_MAKING,     /* it is asked for room for the copy, in place or beside */
+	PS_RESYNC_ATTACHING,  /* its data path is being connected */
+	PS_RESYNC_ADDING,     /* it is asked for the segments that are not published */
+	PS_RESYNC_COPYING,    /* from here on it gets transactions, and chunks between them */
+	PS_RESYNC_READING,    /* another mirror is asked for a chunk that is not mapped here */
+	PS_RESYNC_VOUCHING,   /* and whether it is still this owner's */
+	PS_RESYNC_CONFIRMING, /* others are asked whether it may vote */
+	PS_RESYNC_FINISHING,  /* it is asked to count the image from now on */
+};
+
 /* The mirror that is being copied whole while transactions go on: one at a time (resync.c). */
 struct ps_resync {
-	struct ps_mirror *mirror; /* NULL: none */
-	uint64_t seq;             /* where it began: what is born later comes with its publish */
-	uint32_t segment;         /* id that the next chunk is of */
-	uint64_t offset;          /* where in that segment it begins */
-	uint64_t done, total;     /* bytes */
-	bool ours;                /* the image was this owner's already */
-	bool begun;               /* a chunk was posted, and with it the slot */
-	uint64_t until;           /* seq up to which the last chunk may hold transactions */
-	bool awaited;             /* all is copied, and completions are waited for */
-	uint64_t next_at;         /* not before, for the rate's sake */
+	enum ps_resync_state state;
+	struct ps_mirror *mirror;     /* NULL: none */
+	char why[256];                /* it is copied */
+	bool anew;                    /* what it has does not count */
+	bool in_place;                /* what it has is overwritten */
+	uint8_t image_id[PS_ID_SIZE]; /* anew: the id that it gets */
+	uint64_t births, comings;     /* the handle's when the mirror was told of its segments */
+	uint64_t answer_by;           /* its own answer must be there by then */
+	struct ps_question question;  /* ASKING, RECORDING and from READING on */
+	Perseas__Reply *reply;        /* ATTACHING: the grant; VOUCHING: the chunk */
+	uint32_t tried;               /* the mirrors that the chunk was asked of */
+	uint64_t left;                /* READING: when its segment was unmapped */
+	bool confirmed;               /* enough others were asked since it was claimed */
+
+	uint64_t seq;         /* where it began: what is born later comes with its publish */
+	uint32_t segment;     /* id that the next chunk is of */
+	uint64_t offset;      /* where in that segment it begins */
+	uint64_t done, total; /* bytes */
+	bool ours;            /* the image was this owner's already */
+	bool begun;           /* a chunk was posted, and with it the slot */
+	uint64_t until;       /* seq up to which the last chunk may hold transactions */
+	bool awaited;         /* all is copied, and completions are waited for */
+	uint64_t next_at;     /* not before, for the rate's sake */
 };
 
 enum ps_change_stage {
@@ -141,13 +194,15 @@ enum ps_session_state {
 	PS_SESSION_NONE,
 	PS_SESSION_CLAIMING,  /* connecting, or connected, and asked for the claim */
 	PS_SESSION_ATTACHING, /* the claim is granted, and the data path is being connected */
+	PS_SESSION_PREPARING, /* and the image is made ready for what it lacks */
 	PS_SESSION_UP,
 };
 
 struct ps_session {
 	enum ps_session_state state;
-	uint64_t until;          /* CLAIMING: the answer must be there by then */
-	Perseas__Reply *granted; /* ATTACHING: the answer to the claim */
+	uint64_t until;          /* CLAIMING and PREPARING: its answer must be there by then */
+	uint64_t comings;        /* PREPARING: the handle's when it was told of its segments */
+	Perseas__Reply *granted; /* ATTACHING and PREPARING: the answer to the claim, or NULL */
 };
 
 /* A data path that is being connected. */
@@ -167,32 +222,6 @@ struct ps_way_back {
 	uint64_t until;                 /* it must answer by then */
 	unsigned breaks; /* of links over the best fabric, each within a minute of the one before */
 	uint64_t broke_at;
-};
-
-/*
- * Who takes an answer that nobody waits for (due.h): it may keep *reply, and then sets it to NULL.
- * *reply is NULL where the connection is over before the answer, and `why` says so. It only takes
- * note, and disconnects nobody: whoever takes answers may be at work with any mirror. Admin.
- */
-typedef void ps_taker(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
-                      Perseas__Reply **reply, const struct ps_error *why);
-
-enum { PS_DUE_MAX = 4 }; /* of one mirror */
-
-struct ps_due {
-	ps_taker *take;
-	void *arg;
-	uint64_t ticket; /* the taker's: what was asked */
-};
-
-/* One request to several mirrors, and what they said so far (due.h). */
-struct ps_question {
-	uint64_t id;           /* 0: nothing is asked */
-	uint32_t due;          /* those whose answer is still due */
-	uint32_t granted;      /* those that granted it */
-	uint64_t until;        /* then its time is over */
-	Perseas__Reply *reply; /* the last that granted it, or NULL */
-	struct ps_error error; /* of the last that did not */
 };
 
 struct ps_mirror {
@@ -334,6 +363,8 @@ struct perseas {
 	_Atomic uintptr_t hints[PS_SEGMENTS_MAX];
 
 	/* What admin is for. What commits and statistics see of it changes with the lock. */
+	uint64_t births;  /* grows with each publish of segments */
+	uint64_t comings; /* the same with each segment that comes or goes, and is not published */
 	struct ps_resync resync;
 	struct ps_change change;
 	struct ps_telling telling;

@@ -85,7 +85,8 @@ static inline void ps_mirror_wrote(struct ps_mirror *m, uint64_t epoch)
 /* Is its session one that is not up yet? Its connection is for nothing else. */
 static inline bool ps_session_under_way(const struct ps_mirror *m)
 {
-	return m->session.state == PS_SESSION_CLAIMING || m->session.state == PS_SESSION_ATTACHING;
+	return m->session.state == PS_SESSION_CLAIMING ||
+	       m->session.state == PS_SESSION_ATTACHING || m->session.state == PS_SESSION_PREPARING;
 }
 
 /* Posts what the ring holds and the mirror has not been sent. Locked. */

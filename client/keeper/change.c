@@ -234,10 +234,10 @@ static void copying(struct perseas *p, uint64_t now)
 		c->until = now + PATIENCE;
 		snprintf(c->text, sizeof(c->text), "%llu of %llu bytes are copied",
 		         (unsigned long long)done, (unsigned long long)total);
-	} else if (p->resync.mirror) {
+	} else if (p->resync.mirror && p->resync.mirror != c->new) {
 		c->until = now + PATIENCE;
 		snprintf(c->text, sizeof(c->text), "another mirror is being copied first");
-	} else {
+	} else if (!p->resync.mirror) {
 		trouble(p, state == PERSEAS_MIRROR_DOWN, text, now);
 	}
 }

@@ -156,7 +156,7 @@ bool ps_question_over(struct perseas *p, const struct ps_question *question)
 
 /* --- waiting for enough --- */
 
-void ps_dues_sleep(struct perseas *p, uint32_t due, uint64_t until)
+static void sleep_on(struct perseas *p, uint32_t due, uint64_t until)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
 	unsigned count = 0;
@@ -178,7 +178,7 @@ static uint32_t await_enough(struct perseas *p, const struct ps_question *q, ps_
 		ps_dues_take(p, now);
 		if (ps_question_over(p, q) || (now >= grace && enough(p, q->granted, arg)))
 			return q->granted;
-		ps_dues_sleep(p, q->due, now < grace ? grace : q->until);
+		sleep_on(p, q->due, now < grace ? grace : q->until);
 	}
 }
 

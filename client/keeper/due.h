@@ -24,9 +24,6 @@ int ps_due_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, struc
  * there in time ends: who watches sessions finds that. */
 void ps_dues_take(struct perseas *p, uint64_t now);
 
-/* The keeper sleeps until there may be an answer of one of these. */
-void ps_dues_sleep(struct perseas *p, uint32_t due, uint64_t until);
-
 /* Its session is over, for this reason: its answers will not come. */
 void ps_dues_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error *why);
 

@@ -123,7 +123,8 @@ static unsigned collect(struct perseas *p, struct pollfd *fds)
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count && !p->admin; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
-		const bool attaching = m->session.state == PS_SESSION_ATTACHING;
+		const bool attaching = m->session.state == PS_SESSION_ATTACHING ||
+		                       ps_resync_attaches(p, m);
 
 		if (m->session.state != PS_SESSION_NONE &&
 		    p->env->ops->control_waits(m->control, &fds[count]))

@@ -8,11 +8,9 @@
 #include "due.h"
 #include "../core/mirror.h"
 #include "../core/pace.h"
-#include "../core/quorum.h"
 #include "orders.h"
 #include "resync.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 #define PULSE ps_ms(500)
@@ -129,33 +127,4 @@ void ps_pulse(struct perseas *p, uint64_t now)
 		return;
 	p->pulse_at = now + PULSE;
 	ask_all(p);
-}
-
-int ps_ask_patiently(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                     Perseas__Reply **reply, int *fds, struct ps_error *error)
-{
-	const uint64_t until = ps_answer_by(p);
-	uint64_t limit;
-	int rc;
-
-	assert(!m->active);
-	if (!p->open || !m->control)
-		return ps_ask(p, m, request, until, reply, fds, error);
-	*reply = NULL;
-	rc = p->env->ops->send(m->control, request, error);
-	if (rc)
-		return rc;
-	while (!p->env->ops->answered(m->control) || m->asked) {
-		uint32_t due = ps_bit(p, m);
-
-		limit = ps_answer_limit(p, m, until);
-		if (ps_now(p) >= limit)
-			break;
-		ps_pulse(p, ps_now(p));
-		for (unsigned i = 0; i < p->mirror_count; i++)
-			due |= (uint32_t)(p->mirrors[i].asked > 0) << i;
-		ps_dues_sleep(p, due, p->pulse_at < limit ? p->pulse_at : limit);
-	}
-	p->env->ops->wake(p->env, PS_KEEPER);
-	return ps_answer(p, m, until, reply, fds, error);
 }

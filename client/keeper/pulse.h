@@ -13,11 +13,4 @@
  * (due.h). */
 void ps_pulse(struct perseas *p, uint64_t now);
 
-/*
- * As ps_ask, for a request that may take the mirror long, as one that makes memory does: signs of
- * life go on while it is waited for. The mirror is not active. Once the store is open, the keeper.
- */
-int ps_ask_patiently(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                     Perseas__Reply **reply, int *fds, struct ps_error *error);
-
 #endif

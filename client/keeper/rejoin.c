@@ -1,27 +1,51 @@
 /*
  * rejoin.c - the requests by which a mirror's image is made again, in place or beside what it
- * has. adopt.c, mend.c, resync.c and renew_adopt.c call it. It copies nothing: the image has no
- * vote until its last request is granted.
+ * has. adopt.c, mend.c and renew_adopt.c wait for their answers, prepare.c, resync.c and session.c
+ * do not. It copies nothing: the image has no vote until its last request is granted.
  */
 #include "rejoin.h"
 
 #include "../core/mirror.h"
-#include "pulse.h"
 
-/* Asks, where the answer holds nothing that is wanted. */
-static int ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-               struct ps_error *error)
+static int send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                struct ps_error *error)
+{
+	if (!m->control)
+		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s is not connected",
+		                    m->address.text);
+	return p->env->ops->send(m->control, request, error);
+}
+
+/* Waits for the answer to what was sent, where it holds nothing that is wanted. */
+static int await(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__Reply *reply;
-	int rc = m->active ? ps_ask(p, m, request, ps_answer_by(p), &reply, NULL, error)
-	                   : ps_ask_patiently(p, m, request, &reply, NULL, error);
+	int rc = ps_answer(p, m, ps_answer_by(p), &reply, NULL, error);
 
 	if (!rc)
 		perseas__reply__free_unpacked(reply, NULL);
 	return rc;
 }
 
-int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struct ps_error *error)
+/* Waits for a grant, and goes on with the memory that it names. */
+static int await_grant(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	int fds[PS_REGIONS_MAX], rc;
+	const Perseas__Grant *grant;
+	Perseas__Reply *reply;
+
+	rc = ps_answer(p, m, ps_answer_by(p), &reply, fds, error);
+	if (rc)
+		return rc;
+	grant = ps_grant_of(reply);
+	rc = m->link ? ps_mirror_regrant(p, m, grant, fds, error)
+	             : ps_mirror_attach(p, m, grant, fds, error);
+	perseas__reply__free_unpacked(reply, NULL);
+	return rc;
+}
+
+int ps_rejoin_ask_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
+                           struct ps_error *error)
 {
 	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -30,35 +54,33 @@ int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struc
 	joining.whole = whole;
 	request.body_case = PERSEAS__REQUEST__BODY_JOINING;
 	request.joining = &joining;
-	return ask(p, m, &request, error);
+	return send(p, m, &request, error);
+}
+
+int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struct ps_error *error)
+{
+	int rc = ps_rejoin_ask_in_place(p, m, whole, error);
+
+	return rc ? rc : await(p, m, error);
+}
+
+void ps_rejoin_finish_request(Perseas__FinishRequest *finish, Perseas__Request *request)
+{
+	perseas__finish_request__init(finish);
+	perseas__request__init(request);
+	request->body_case = PERSEAS__REQUEST__BODY_FINISH;
+	request->finish = finish;
 }
 
 int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
-	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__FinishRequest finish;
+	Perseas__Request request;
+	int rc;
 
-	request.body_case = PERSEAS__REQUEST__BODY_FINISH;
-	request.finish = &finish;
-	return ask(p, m, &request, error);
-}
-
-/* Asks for a grant, and goes on with the memory that it names. */
-static int ask_grant(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                     struct ps_error *error)
-{
-	int fds[PS_REGIONS_MAX], rc;
-	const Perseas__Grant *grant;
-	Perseas__Reply *reply;
-
-	rc = ps_ask_patiently(p, m, request, &reply, fds, error);
-	if (rc)
-		return rc;
-	grant = ps_grant_of(reply);
-	rc = m->link ? ps_mirror_regrant(p, m, grant, fds, error)
-	             : ps_mirror_attach(p, m, grant, fds, error);
-	perseas__reply__free_unpacked(reply, NULL);
-	return rc;
+	ps_rejoin_finish_request(&finish, &request);
+	rc = send(p, m, &request, error);
+	return rc ? rc : await(p, m, error);
 }
 
 /* The handle's segments, those that are published or those that are not, as messages. */
@@ -80,7 +102,7 @@ static void fill_table(struct perseas *p, struct table *table, bool published)
 	}
 }
 
-int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__RebuildRequest ask_rebuild = PERSEAS__REBUILD_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -106,21 +128,44 @@ int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *er
 	ask_rebuild.rdma = ps_wants_rdma(p, m);
 	request.body_case = PERSEAS__REQUEST__BODY_REBUILD;
 	request.rebuild = &ask_rebuild;
-	return ask_grant(p, m, &request, error);
+	return send(p, m, &request, error);
 }
 
-int ps_rejoin_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	int rc = ps_rejoin_ask_beside(p, m, error);
+
+	return rc ? rc : await_grant(p, m, error);
+}
+
+bool ps_rejoin_has_unpublished(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (!p->segments[i].born)
+			return true;
+	return false;
+}
+
+int ps_rejoin_ask_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	struct table table;
 
 	fill_table(p, &table, false);
-	if (!table.count)
-		return 0;
 	add.n_segments = table.count;
 	add.segments = table.list;
 	request.body_case = PERSEAS__REQUEST__BODY_ADD_SEGMENTS;
 	request.add_segments = &add;
-	return ask_grant(p, m, &request, error);
+	return send(p, m, &request, error);
+}
+
+int ps_rejoin_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	int rc;
+
+	if (!ps_rejoin_has_unpublished(p))
+		return 0;
+	rc = ps_rejoin_ask_unpublished(p, m, error);
+	return rc ? rc : await_grant(p, m, error);
 }

@@ -22,4 +22,13 @@ int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *er
 /* Segments that are mapped here and not published are made again: a claim drops them. */
 int ps_rejoin_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
+/* The same, sent only: the answer is the caller's to take (ps_answer), and the grant that Rebuild
+ * and AddSegments bring. */
+int ps_rejoin_ask_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
+                           struct ps_error *error);
+int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
+bool ps_rejoin_has_unpublished(const struct perseas *p);
+int ps_rejoin_ask_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
+void ps_rejoin_finish_request(Perseas__FinishRequest *finish, Perseas__Request *request);
+
 #endif

@@ -226,7 +226,8 @@ static enum verdict probe(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	ready = ps_mirrors_whole(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].active)
+		/* One that is made ready for a copy says so as soon as it is. */
+		if (p->mirrors[i].active || p->mirrors[i].session.state == PS_SESSION_PREPARING)
 			unclaimed &= ~((uint32_t)1 << i);
 	pthread_mutex_unlock(&p->lock);
 	p->renewal.above = p->epoch;
@@ -267,9 +268,7 @@ static void give_claims_up(struct perseas *p)
 	p->env->ops->wake(p->env, PS_COMMITTER);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_mirror_disconnect(p, &p->mirrors[i]);
-	/* It finds its link gone, and ends. */
-	ps_resync_step(p);
-	assert(!p->resync.mirror);
+	assert(p->resync.state == PS_RESYNC_NONE);
 }
 
 static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,

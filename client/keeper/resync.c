@@ -1,19 +1,20 @@
 /*
- * resync.c - copies one mirror whole, a chunk at a time between transactions. session.c begins
- * it, and the keeper steps it. A commit must never wait for more than the copying of one chunk in
- * memory.
+ * resync.c - the table of a resync's states, and the copy: one mirror, a chunk at a time between
+ * transactions, and what makes it count at the end. prepare.c makes it ready, and the keeper steps
+ * it. A commit must never wait for more than the copying of one chunk in memory, and the keeper for
+ * no mirror.
  */
 #include "resync.h"
 
-#include "../core/mirror.h"
 #include "due.h"
+#include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "rejoin.h"
 #include "renew.h"
-#include "roster.h"
+#include "resync_move.h"
 #include "../core/tx.h"
 
-#include <stdio.h>
+#include <assert.h>
 #include <string.h>
 
 /* A chunk is copied in memory while commits wait: 128 KiB are some 20 us. Its slot lies behind it.
@@ -25,108 +26,135 @@ enum {
 	CHUNKS_A_STEP = 32, /* then other work of the keeper has its turn */
 };
 
+#define ASK_AGAIN ps_ms(10) /* a mirror from which too many answers are due */
+
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
 
-static bool are_enough_anew(struct perseas *p, uint32_t granted, const void *but)
+/* --- its states --- */
+
+#define READYING (PS_TO(PS_RESYNC_ADDING) | PS_TO(PS_RESYNC_COPYING) | PS_TO(PS_RESYNC_NONE))
+
+static const struct ps_state states[] = {
+	[PS_RESYNC_NONE] = { "none", PS_TO(PS_RESYNC_ASKING) | PS_TO(PS_RESYNC_MAKING) },
+	[PS_RESYNC_ASKING] = { "asking", PS_TO(PS_RESYNC_RECORDING) | PS_TO(PS_RESYNC_NONE) },
+	[PS_RESYNC_RECORDING] = { "recording", PS_TO(PS_RESYNC_MAKING) | PS_TO(PS_RESYNC_NONE) },
+	[PS_RESYNC_MAKING] = { "making", PS_TO(PS_RESYNC_ATTACHING) | READYING },
+	[PS_RESYNC_ATTACHING] = { "attaching", READYING },
+	[PS_RESYNC_ADDING] = { "adding", PS_TO(PS_RESYNC_COPYING) | PS_TO(PS_RESYNC_NONE) },
+	[PS_RESYNC_COPYING] = { "copying", PS_TO(PS_RESYNC_READING) | PS_TO(PS_RESYNC_CONFIRMING) |
+	                                           PS_TO(PS_RESYNC_FINISHING) |
+	                                           PS_TO(PS_RESYNC_NONE) },
+	[PS_RESYNC_READING] = { "reading", PS_TO(PS_RESYNC_READING) | PS_TO(PS_RESYNC_VOUCHING) |
+	                                           PS_TO(PS_RESYNC_NONE) },
+	[PS_RESYNC_VOUCHING] = { "vouching", PS_TO(PS_RESYNC_READING) | PS_TO(PS_RESYNC_COPYING) |
+	                                             PS_TO(PS_RESYNC_NONE) },
+	[PS_RESYNC_CONFIRMING] = { "confirming", PS_TO(PS_RESYNC_FINISHING) |
+	                                                 PS_TO(PS_RESYNC_COPYING) |
+	                                                 PS_TO(PS_RESYNC_NONE) },
+	[PS_RESYNC_FINISHING] = { "finishing", PS_TO(PS_RESYNC_NONE) },
+};
+
+const struct ps_states ps_resync_states = { states, sizeof(states) / sizeof(states[0]) };
+
+static bool is_preparing(const struct ps_mirror *m)
 {
-	return ps_quorum_anew(p, granted, but);
+	return m->session.state == PS_SESSION_PREPARING && m->control && !m->active;
 }
 
-/* The others that are connected and whole, asked just now whether they are still this owner's: as
- * many of them as are there before one that hangs would have to be waited for. */
-static uint32_t confirmed_others(struct perseas *p, const struct ps_mirror *but)
+/* What is so in every state. */
+static bool is_sound(const struct ps_resync *r)
+{
+	const struct ps_mirror *m = r->mirror;
+
+	switch (r->state) {
+	case PS_RESYNC_NONE:
+		return !m && !r->question.id && !r->reply;
+	case PS_RESYNC_ASKING:
+	case PS_RESYNC_RECORDING:
+		return is_preparing(m) && r->anew && r->question.id;
+	case PS_RESYNC_MAKING:
+		return is_preparing(m) && !r->question.id && !r->reply;
+	case PS_RESYNC_ATTACHING:
+		return is_preparing(m) && m->link && r->reply;
+	case PS_RESYNC_ADDING:
+		return is_preparing(m) && m->link && !r->reply;
+	case PS_RESYNC_COPYING:
+		return m->control && !r->question.id && !r->reply;
+	case PS_RESYNC_VOUCHING:
+		return m->control && r->question.id && r->reply;
+	case PS_RESYNC_READING:
+	case PS_RESYNC_CONFIRMING:
+	case PS_RESYNC_FINISHING:
+		return m->control && r->question.id && !r->reply;
+	}
+	return false;
+}
+
+void ps_resync_move(struct perseas *p, enum ps_resync_state to)
+{
+	struct ps_resync *r = &p->resync;
+
+	r->state = ps_states_move(p->env, &ps_resync_states, r->state, to, "copy to %.255s",
+	                          r->mirror->address.text);
+	if (to == PS_RESYNC_NONE)
+		memset(r, 0, sizeof(*r));
+	assert(is_sound(r));
+}
+
+static void forget_reply(struct ps_resync *r)
+{
+	if (r->reply)
+		perseas__reply__free_unpacked(r->reply, NULL);
+	r->reply = NULL;
+}
+
+/* Commits look whether a link is that of the copy. */
+static void end(struct perseas *p)
+{
+	struct ps_resync *r = &p->resync;
+
+	ps_question_forget(&r->question);
+	forget_reply(r);
+	pthread_mutex_lock(&p->lock);
+	if (r->state == PS_RESYNC_NONE)
+		memset(r, 0, sizeof(*r));
+	else
+		ps_resync_move(p, PS_RESYNC_NONE);
+	pthread_mutex_unlock(&p->lock);
+	ps_tx_careless(p);
+}
+
+void ps_resync_over(struct perseas *p, struct ps_mirror *m)
+{
+	if (p->resync.mirror == m)
+		end(p);
+}
+
+/* --- who is asked --- */
+
+uint32_t ps_resync_others(struct perseas *p)
 {
 	uint32_t others;
 
 	pthread_mutex_lock(&p->lock);
-	others = ps_mirrors_whole(p) & ~ps_bit(p, but);
+	others = ps_mirrors_whole(p) & ~ps_bit(p, p->resync.mirror);
 	pthread_mutex_unlock(&p->lock);
-	return ps_confirmed_enough(p, others, are_enough_anew, but);
+	return others;
 }
 
-/* Does the roster that counts list it? Where only the one that is to be does, nobody can commit
- * through it alone, and before that one is settled enough of the old are asked again (change.c). */
-static bool is_settled(const struct perseas *p, const struct ps_mirror *m)
+bool ps_resync_is_confirmed(struct perseas *p)
 {
-	return ps_roster_member(p->roster, m->image_id) != NULL;
+	const struct ps_resync *r = &p->resync;
+
+	return ps_quorum_anew(p, r->question.granted & ps_resync_others(p), r->mirror);
 }
 
-/* I9: its promises are lost with its memory. */
-static int make_anew(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+bool ps_resync_is_settled(const struct perseas *p)
 {
-	uint8_t image_id[PS_ID_SIZE];
-	uint32_t others;
-
-	p->env->ops->random(p->env, image_id, sizeof(image_id));
-	if (!is_settled(p, m)) {
-		ps_roster_replace(p, m, image_id);
-		return 0;
-	}
-	others = confirmed_others(p, m);
-	if (!ps_quorum_anew(p, others, m))
-		return ps_error_set(error, PERSEAS_EQUORUM,
-		                    "it lost its image, and too few other mirrors are live to make "
-		                    "it anew");
-	if (!ps_roster_rename(p, m, image_id, others, ps_bit(p, m)))
-		return ps_error_set(error, PERSEAS_EQUORUM,
-		                    "too few mirrors recorded that it is made anew");
-	return 0;
+	return ps_roster_member(p->roster, p->resync.mirror->image_id) != NULL;
 }
 
-/* Has the image the regions that the store has now? */
-static bool same_regions(struct perseas *p, const Perseas__Header *header)
-{
-	unsigned published = 0;
-
-	for (unsigned i = 0; i < p->segment_count; i++)
-		published += p->segments[i].born != 0;
-	if (header->log_size != p->log_size || header->n_segments != published)
-		return false;
-	for (size_t i = 0; i < header->n_segments; i++) {
-		const Perseas__Segment *theirs = header->segments[i];
-		const struct ps_segment *ours = ps_segment_by_id(p, theirs->id);
-
-		if (!ours || ours->born != theirs->born || ours->size != theirs->size)
-			return false;
-	}
-	return true;
-}
-
-/* May it be copied in place? Not while an acknowledged transaction needs what is there (I8): W
- * others must hold as much as it does. What it has of another owner, they all have. */
-static bool in_place(struct perseas *p, const struct ps_mirror *m, const Perseas__ClaimReply *claim)
-{
-	const Perseas__Slot *slot = claim->slot;
-	const uint64_t seq = slot && slot->epoch == p->epoch ? slot->seq : 0;
-	bool enough;
-
-	if (!same_regions(p, claim->header))
-		return false;
-	if (claim->header->state == PERSEAS__STATE__STATE_JOINING)
-		return true;
-	pthread_mutex_lock(&p->lock);
-	enough = ps_quorum_acks(p,
-	                        ps_mirrors_whole(p) & ps_mirrors_holding(p, seq) & ~ps_bit(p, m));
-	pthread_mutex_unlock(&p->lock);
-	return enough;
-}
-
-static int make_room(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
-                     bool anew, unsigned *slot, struct ps_error *error)
-{
-	int rc = anew ? make_anew(p, m, error) : 0;
-
-	if (rc)
-		return rc;
-	*slot = 0;
-	if (!anew && in_place(p, m, claim)) {
-		*slot = claim->slot ? claim->slot->index : 0;
-		rc = ps_rejoin_in_place(p, m, true, error);
-	} else {
-		rc = ps_rejoin_beside(p, m, error);
-	}
-	return rc ? rc : ps_rejoin_unpublished(p, m, error);
-}
+/* --- it begins --- */
 
 /*
  * Did its image count under this owner already? A whole one with a slot of this epoch did. One that
@@ -142,35 +170,27 @@ static bool was_ours(const struct perseas *p, const struct ps_mirror *m,
 	return m->ours == p->epoch && ps_id_equal(claim->header->image_id, m->ours_id);
 }
 
-int ps_resync_begin(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
-                    bool anew, const char *why, struct ps_error *error)
+void ps_resync_copy(struct perseas *p)
 {
 	struct ps_resync *r = &p->resync;
-	char text[sizeof(m->trouble)];
-	unsigned slot;
-	int rc;
+	struct ps_mirror *m = r->mirror;
+	const Perseas__ClaimReply *claim = m->session.granted ? m->session.granted->claim : NULL;
 
-	ps_assert_admin(p);
-	rc = make_room(p, m, claim, anew, &slot, error);
-	if (rc)
-		return rc;
 	ps_tx_take_care(p);
 	pthread_mutex_lock(&p->lock);
-	memset(r, 0, sizeof(*r));
-	r->mirror = m;
 	r->seq = p->seq;
-	if (!anew && claim->slot)
+	if (!r->anew && claim->slot)
 		ps_renew_saw(p, m, claim->slot->epoch);
-	r->ours = !anew && was_ours(p, m, claim);
+	r->ours = !r->anew && was_ours(p, m, claim);
 	for (unsigned i = 0; i < p->segment_count; i++)
 		r->total += p->segments[i].born ? p->segments[i].size : 0;
-	ps_mirror_stands(m, slot, p->seq);
-	/* What stands behind the reason is that it waits. */
-	snprintf(text, sizeof(text), "being copied whole: %.*s", (int)strcspn(why, ";"), why);
-	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, text);
+	ps_mirror_stands(m, r->in_place && claim->slot ? claim->slot->index : 0, p->seq);
+	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, r->why);
+	ps_resync_move(p, PS_RESYNC_COPYING);
 	pthread_mutex_unlock(&p->lock);
-	return 0;
 }
+
+/* --- a chunk --- */
 
 /* The segment with the lowest id from r->segment on that is to be copied, or NULL. */
 static struct ps_segment *next_segment(struct perseas *p)
@@ -184,43 +204,6 @@ static struct ps_segment *next_segment(struct perseas *p)
 			return s;
 	}
 	return NULL;
-}
-
-/* What this process has not mapped is the same on every whole mirror that holds the last
- * transaction from when it was. */
-static int read_elsewhere(struct perseas *p, const struct ps_segment *segment, uint64_t length)
-{
-	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	uint32_t whole;
-
-	pthread_mutex_lock(&p->lock);
-	whole = ps_mirrors_whole(p) & ps_mirrors_holding(p, segment->left);
-	pthread_mutex_unlock(&p->lock);
-	read.store = p->store;
-	read.region = PS_REGION_SEGMENT + segment->id;
-	read.offset = p->resync.offset;
-	read.length = length;
-	request.body_case = PERSEAS__REQUEST__BODY_READ;
-	request.read = &read;
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_error error;
-		Perseas__Reply *reply;
-		bool got;
-
-		if (!(whole >> i & 1) || ps_silent(p, &p->mirrors[i]) ||
-		    ps_ask(p, &p->mirrors[i], &request, ps_answer_by(p), &reply, NULL, &error))
-			continue;
-		got = reply->read->bytes.len == length;
-		if (got)
-			memcpy(ps_ring_bounce(&p->ring), reply->read->bytes.data, length);
-		perseas__reply__free_unpacked(reply, NULL);
-		/* Anybody may read: the next owner's transactions can be there, unless the claim
-		 * still stands. */
-		if (got && ps_confirmed(p, ps_bit(p, &p->mirrors[i])))
-			return 0;
-	}
-	return -1;
 }
 
 static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint64_t length)
@@ -237,6 +220,8 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 		if (segment->base) {
 			memcpy(bounce, segment->base + r->offset, length);
 			ps_tx_committed(p, segment, r->offset, bounce, length);
+		} else {
+			memcpy(bounce, r->reply->read->bytes.data, length);
 		}
 	}
 	/* The image gets a slot of this owner's, unless a transaction brings one; nobody takes it
@@ -257,69 +242,196 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 		r->next_at += length * 1000000000 / p->options.resync_rate - GIVE_WAY;
 }
 
-static void end(struct perseas *p)
+static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *segment)
 {
-	memset(&p->resync, 0, sizeof(p->resync));
-	ps_tx_careless(p);
+	const uint64_t rest = segment ? segment->size - p->resync.offset : 0;
+
+	return rest < CHUNK ? rest : CHUNK;
 }
+
+/* The copy cannot go on. */
+static void give_up(struct perseas *p, const char *why)
+{
+	struct ps_mirror *m = p->resync.mirror;
+
+	pthread_mutex_lock(&p->lock);
+	if (m->state == PERSEAS_MIRROR_RESYNCING)
+		ps_mirror_break(p, m, PS_LINK_BROKEN, why);
+	pthread_mutex_unlock(&p->lock);
+	p->env->ops->wake(p->env, PS_COMMITTER);
+}
+
+static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
+{
+	pthread_mutex_lock(&p->lock);
+	if (p->resync.mirror->state == PERSEAS_MIRROR_RESYNCING)
+		post_chunk(p, segment, chunk_length(p, segment));
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* --- what is not mapped here --- */
+
+/* What this process has not mapped is the same on every whole mirror that holds the last
+ * transaction from when it was: the first that was not asked yet is. */
+static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
+{
+	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_resync *r = &p->resync;
+	uint32_t from;
+
+	pthread_mutex_lock(&p->lock);
+	from = ps_mirrors_whole(p) & ps_mirrors_holding(p, segment->left) & ~r->tried;
+	pthread_mutex_unlock(&p->lock);
+	read.store = p->store;
+	read.region = PS_REGION_SEGMENT + segment->id;
+	read.offset = r->offset;
+	read.length = chunk_length(p, segment);
+	request.body_case = PERSEAS__REQUEST__BODY_READ;
+	request.read = &read;
+	r->left = segment->left;
+	forget_reply(r);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		if (!(from >> i & 1))
+			continue;
+		r->tried |= (uint32_t)1 << i;
+		ps_question_ask(p, &r->question, (uint32_t)1 << i, &request);
+		if (!r->question.due)
+			continue;
+		ps_resync_move(p, PS_RESYNC_READING);
+		return;
+	}
+	give_up(p, "no other mirror could be read to copy it");
+}
+
+/* Anybody may read: the next owner's transactions can be there, unless the claim still stands. */
+static bool step_reading(struct perseas *p)
+{
+	struct ps_resync *r = &p->resync;
+	const struct ps_segment *segment = next_segment(p);
+
+	ps_dues_take(p, ps_now(p));
+	if (!ps_question_over(p, &r->question))
+		return false;
+	if (!r->question.granted ||
+	    r->question.reply->read->bytes.len != chunk_length(p, segment)) {
+		ask_chunk(p, segment);
+		return true;
+	}
+	r->reply = r->question.reply;
+	r->question.reply = NULL;
+	ps_question_confirm(p, &r->question, r->question.granted);
+	ps_resync_move(p, PS_RESYNC_VOUCHING);
+	return true;
+}
+
+/* Was it mapped since it was asked for? Then transactions may have changed it, which the mirror got
+ * already: what was read is of before. */
+static bool is_unchanged(const struct perseas *p, const struct ps_segment *segment)
+{
+	return !segment->base && segment->left == p->resync.left;
+}
+
+static bool step_vouching(struct perseas *p)
+{
+	struct ps_resync *r = &p->resync;
+	const struct ps_segment *segment = next_segment(p);
+
+	ps_dues_take(p, ps_now(p));
+	if (!ps_question_over(p, &r->question))
+		return false;
+	if (!r->question.granted) {
+		ask_chunk(p, segment);
+		return true;
+	}
+	if (is_unchanged(p, segment))
+		copy_chunk(p, segment);
+	r->tried = 0;
+	ps_question_forget(&r->question);
+	forget_reply(r);
+	ps_resync_move(p, PS_RESYNC_COPYING);
+	return true;
+}
+
+/* --- it counts --- */
 
 /*
  * Is this owner still the one, elsewhere? A mirror that forgot its promises, and one that this
  * owner claims after its open, would let one that is fenced commit through it (I9): so it must not
  * vote before enough others were asked since. What was adopted by this very owner needs no asking.
  */
-static int confirm(struct perseas *p, struct ps_error *error)
+static bool needs_word(const struct perseas *p)
 {
-	struct ps_mirror *m = p->resync.mirror;
-
-	if (p->resync.ours || !is_settled(p, m) || ps_quorum_anew(p, confirmed_others(p, m), m))
-		return 0;
-	return ps_error_set(error, PERSEAS_EQUORUM,
-	                    "too few other mirrors confirmed that it may be copied to");
+	return !p->resync.ours && !p->resync.confirmed && ps_resync_is_settled(p);
 }
 
 /* All chunks are there, so the image is as whole as any: a prefix up to its slot. */
-static void finish(struct perseas *p)
+static bool ask_finish(struct perseas *p)
 {
-	struct ps_mirror *m = p->resync.mirror;
-	struct ps_error error = { 0 };
-	int rc = confirm(p, &error);
+	struct ps_resync *r = &p->resync;
+	Perseas__FinishRequest finish;
+	Perseas__Request request;
 
-	if (!rc)
-		rc = ps_rejoin_finish(p, m, &error);
+	ps_rejoin_finish_request(&finish, &request);
+	ps_question_ask(p, &r->question, ps_bit(p, r->mirror), &request);
+	if (r->question.due) {
+		ps_resync_move(p, PS_RESYNC_FINISHING);
+		return true;
+	}
+	/* Too many of its answers are due: they come, or its session ends. */
+	ps_question_forget(&r->question);
+	r->next_at = ps_now(p) + ASK_AGAIN;
+	if (r->state != PS_RESYNC_COPYING)
+		ps_resync_move(p, PS_RESYNC_COPYING);
+	return false;
+}
 
+static bool step_confirming(struct perseas *p)
+{
+	struct ps_resync *r = &p->resync;
+
+	ps_dues_take(p, ps_now(p));
+	if (ps_resync_is_confirmed(p)) {
+		r->confirmed = true;
+		return ask_finish(p);
+	}
+	if (!ps_question_over(p, &r->question))
+		return false;
+	give_up(p, "too few other mirrors confirmed that it may be copied to");
+	return true;
+}
+
+static bool step_finishing(struct perseas *p)
+{
+	struct ps_resync *r = &p->resync;
+	struct ps_mirror *m = r->mirror;
+
+	ps_dues_take(p, ps_now(p));
+	if (r->question.due)
+		return false;
+	if (!r->question.granted) {
+		give_up(p, r->question.error.text);
+		return true;
+	}
+	/* The roster that is to be may have become the one that counts since others were not asked
+	 * for its sake. */
+	if (needs_word(p)) {
+		give_up(p, "a change of the roster was settled while its copy ended");
+		return true;
+	}
 	pthread_mutex_lock(&p->lock);
-	if (m->state == PERSEAS_MIRROR_RESYNCING && rc) {
-		ps_mirror_break(p, m, PS_LINK_BROKEN, error.text);
-	} else if (m->state == PERSEAS_MIRROR_RESYNCING) {
+	if (m->state == PERSEAS_MIRROR_RESYNCING) {
 		p->stat.resyncs++;
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 		ps_mirrors_settle_doubt(p);
 	}
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->wake(p->env, PS_COMMITTER);
+	end(p);
+	return true;
 }
 
-static void copy_next(struct perseas *p, const struct ps_segment *segment)
-{
-	struct ps_mirror *m = p->resync.mirror;
-	uint64_t length = segment ? segment->size - p->resync.offset : 0;
-
-	if (length > CHUNK)
-		length = CHUNK;
-	if (segment && !segment->base && read_elsewhere(p, segment, length)) {
-		pthread_mutex_lock(&p->lock);
-		if (m->state == PERSEAS_MIRROR_RESYNCING)
-			ps_mirror_break(p, m, PS_LINK_BROKEN,
-			                "no other mirror could be read to copy it");
-		pthread_mutex_unlock(&p->lock);
-		return;
-	}
-	pthread_mutex_lock(&p->lock);
-	if (m->state == PERSEAS_MIRROR_RESYNCING)
-		post_chunk(p, segment, length);
-	pthread_mutex_unlock(&p->lock);
-}
+/* --- all of it --- */
 
 enum stage { BROKEN, WAITS, READY };
 
@@ -339,36 +451,100 @@ static enum stage stage(struct perseas *p, bool last)
 	return now;
 }
 
-void ps_resync_step(struct perseas *p)
+static bool step_copying(struct perseas *p)
 {
 	struct ps_resync *r = &p->resync;
+	const struct ps_segment *segment = next_segment(p);
+	const bool last = !segment && r->begun;
 
-	ps_assert_admin(p);
-	for (unsigned i = 0; r->mirror && i < CHUNKS_A_STEP; i++) {
-		const struct ps_segment *segment = next_segment(p);
-		const bool last = !segment && r->begun;
-		const enum stage now = stage(p, last);
-
-		if (now == WAITS || (now == READY && ps_now(p) < r->next_at))
-			return;
-		if (now == READY && !last) {
-			copy_next(p, segment);
-			continue;
-		}
-		if (now == READY)
-			finish(p);
-		end(p);
+	if (stage(p, last) != READY || ps_now(p) < r->next_at)
+		return false;
+	if (!last) {
+		if (segment && !segment->base)
+			ask_chunk(p, segment);
+		else
+			copy_chunk(p, segment);
+		return true;
 	}
+	if (!needs_word(p))
+		return ask_finish(p);
+	ps_question_confirm(p, &r->question, ps_resync_others(p));
+	ps_resync_move(p, PS_RESYNC_CONFIRMING);
+	return true;
+}
+
+/* May there be more to do? */
+static bool step(struct perseas *p)
+{
+	switch (p->resync.state) {
+	case PS_RESYNC_COPYING:
+		return step_copying(p);
+	case PS_RESYNC_READING:
+		return step_reading(p);
+	case PS_RESYNC_VOUCHING:
+		return step_vouching(p);
+	case PS_RESYNC_CONFIRMING:
+		return step_confirming(p);
+	case PS_RESYNC_FINISHING:
+		return step_finishing(p);
+	default:
+		return false;
+	}
+}
+
+static bool is_copying(const struct perseas *p)
+{
+	return p->resync.state >= PS_RESYNC_COPYING;
+}
+
+/* Is its link still there? It may break at any time. */
+static bool is_broken(struct perseas *p)
+{
+	bool broken;
+
+	pthread_mutex_lock(&p->lock);
+	broken = p->resync.mirror->state != PERSEAS_MIRROR_RESYNCING;
+	pthread_mutex_unlock(&p->lock);
+	return broken;
+}
+
+void ps_resync_step(struct perseas *p)
+{
+	ps_assert_admin(p);
+	for (unsigned i = 0; is_copying(p) && i < CHUNKS_A_STEP; i++) {
+		if (is_broken(p))
+			end(p);
+		else if (!step(p))
+			break;
+	}
+	if (is_copying(p) && is_broken(p))
+		end(p);
+}
+
+bool ps_resync_attaches(const struct perseas *p, const struct ps_mirror *m)
+{
+	return p->resync.mirror == m && p->resync.state == PS_RESYNC_ATTACHING;
 }
 
 uint64_t ps_resync_due(const struct perseas *p)
 {
 	const struct ps_resync *r = &p->resync;
 
-	/* Completions wake the keeper. */
-	if (!r->mirror || r->mirror->bulk || r->awaited)
+	switch (r->state) {
+	case PS_RESYNC_NONE:
+	case PS_RESYNC_FINISHING: /* its answer wakes the keeper, and so does the end of it */
 		return PS_NEVER;
-	return r->next_at;
+	case PS_RESYNC_MAKING:
+	case PS_RESYNC_ADDING:
+		return ps_answer_limit(p, r->mirror, r->answer_by);
+	case PS_RESYNC_ATTACHING:
+		return r->mirror->attaching.until;
+	case PS_RESYNC_COPYING:
+		/* Completions wake the keeper. */
+		return r->mirror->bulk || r->awaited ? PS_NEVER : r->next_at;
+	default:
+		return r->question.until;
+	}
 }
 
 void ps_resync_progress(const struct perseas *p, const struct ps_mirror *m, uint64_t *done,

@@ -24,9 +24,12 @@
 
 static const struct ps_state states[] = {
 	[PS_SESSION_NONE] = { "none", PS_TO(PS_SESSION_CLAIMING) | PS_TO(PS_SESSION_UP) },
-	[PS_SESSION_CLAIMING] = { "claiming", PS_TO(PS_SESSION_ATTACHING) | PS_TO(PS_SESSION_UP) |
+	[PS_SESSION_CLAIMING] = { "claiming", PS_TO(PS_SESSION_ATTACHING) |
+	                                              PS_TO(PS_SESSION_PREPARING) |
 	                                              PS_TO(PS_SESSION_NONE) },
-	[PS_SESSION_ATTACHING] = { "attaching", PS_TO(PS_SESSION_UP) | PS_TO(PS_SESSION_NONE) },
+	[PS_SESSION_ATTACHING] = { "attaching",
+	                           PS_TO(PS_SESSION_PREPARING) | PS_TO(PS_SESSION_NONE) },
+	[PS_SESSION_PREPARING] = { "preparing", PS_TO(PS_SESSION_UP) | PS_TO(PS_SESSION_NONE) },
 	[PS_SESSION_UP] = { "up", PS_TO(PS_SESSION_NONE) },
 };
 
@@ -42,6 +45,8 @@ static bool is_sound(const struct ps_mirror *m)
 		return m->control && !m->link && !m->session.granted && !m->active;
 	case PS_SESSION_ATTACHING:
 		return m->control && m->link && m->session.granted && !m->active;
+	case PS_SESSION_PREPARING:
+		return m->control && !m->active;
 	case PS_SESSION_UP:
 		return m->control && !m->session.granted;
 	}
@@ -61,6 +66,7 @@ static void end(struct perseas *p, struct ps_mirror *m)
 	if (m->session.granted)
 		perseas__reply__free_unpacked(m->session.granted, NULL);
 	m->session.granted = NULL;
+	ps_resync_over(p, m);
 	if (m->session.state != PS_SESSION_NONE)
 		move(p, m, PS_SESSION_NONE);
 }
@@ -170,11 +176,21 @@ static void replay(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimR
 	ps_mirror_pump(p, m);
 }
 
-/* It must be copied whole: now, or after the one that is being copied. claim is NULL where there is
- * no image. */
-static void copy_whole(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
-                       enum perseas_mirror_state state, const char *why)
+/* Its session is up, and what the claim told of is of no more use. */
+static void come_up(struct perseas *p, struct ps_mirror *m)
 {
+	if (m->session.granted)
+		perseas__reply__free_unpacked(m->session.granted, NULL);
+	m->session.granted = NULL;
+	move(p, m, PS_SESSION_UP);
+}
+
+/* It must be copied whole: now, or after the one that is being copied. It has no image where
+ * nothing was granted. */
+static void copy_whole(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
+                       const char *why)
+{
+	const bool lost = state == PERSEAS_MIRROR_LOST;
 	struct ps_error error = { 0 };
 
 	if (p->resync.mirror) {
@@ -182,44 +198,60 @@ static void copy_whole(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 		return;
 	}
 	m->loaded = false;
-	if (claim && state == PERSEAS_MIRROR_STALE)
-		ps_mirror_loaded(m, claim->header);
-	if (ps_resync_begin(p, m, claim, state == PERSEAS_MIRROR_LOST,
-	                    m->joins ? "it joins the roster" : why, &error))
+	if (!lost)
+		ps_mirror_loaded(m, m->session.granted->claim->header);
+	if (ps_resync_begin(p, m, lost, m->joins ? "it joins the roster" : why, &error))
 		set_aside(p, m, state, error.text);
 }
 
-/* Claimed and connected: goes on from the mirror's slot. The link is not active yet, so nothing is
- * posted to it while this goes on. */
-static void resume(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim)
+/* Goes on from the mirror's slot. Transactions go on meanwhile: the verdict counts only while
+ * nobody can overwrite what it found in the ring. */
+static void go_on(struct perseas *p, struct ps_mirror *m)
 {
-	struct ps_error error = { 0 };
+	const Perseas__ClaimReply *claim = m->session.granted->claim;
 	enum perseas_mirror_state state;
 	const char *why;
 
-	/* Transactions go on meanwhile: the verdict counts only while nobody can overwrite what it
-	 * found in the ring. */
-	pthread_mutex_lock(&p->lock);
-	state = judge(p, m, claim, &why);
-	pthread_mutex_unlock(&p->lock);
-	if (state != PERSEAS_MIRROR_REPLAYING) {
-		copy_whole(p, m, claim, state, why);
-		return;
-	}
-	/* Segments come and go with admin, which is held from here on. */
-	if (ps_rejoin_unpublished(p, m, &error)) {
-		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
-		return;
-	}
 	pthread_mutex_lock(&p->lock);
 	state = judge(p, m, claim, &why);
 	if (state == PERSEAS_MIRROR_REPLAYING)
 		replay(p, m, claim);
 	pthread_mutex_unlock(&p->lock);
-	if (state != PERSEAS_MIRROR_REPLAYING)
+	if (state == PERSEAS_MIRROR_REPLAYING)
+		come_up(p, m);
+	else
 		set_aside(p, m, state, why);
 	/* Whoever waits for a commit sleeps on other links. */
 	p->env->ops->wake(p->env, PS_COMMITTER);
+}
+
+/* The claim dropped what is mapped here and not published. */
+static void add_unpublished(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_error error = { 0 };
+
+	m->session.until = ps_answer_by(p);
+	m->session.comings = p->comings;
+	if (ps_rejoin_ask_unpublished(p, m, &error))
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+}
+
+/* Claimed and connected: what it has decides how it goes on. The link is not active yet, so nothing
+ * is posted to it while this goes on. */
+static void prepare(struct perseas *p, struct ps_mirror *m)
+{
+	enum perseas_mirror_state state;
+	const char *why;
+
+	pthread_mutex_lock(&p->lock);
+	state = judge(p, m, m->session.granted->claim, &why);
+	pthread_mutex_unlock(&p->lock);
+	if (state != PERSEAS_MIRROR_REPLAYING)
+		copy_whole(p, m, state, why);
+	else if (ps_rejoin_has_unpublished(p))
+		add_unpublished(p, m);
+	else
+		go_on(p, m);
 }
 
 /* It may have been away while many owners came and went: the next try finds it nearer. */
@@ -232,8 +264,8 @@ static void come_nearer(struct perseas *p, struct ps_mirror *m, const struct ps_
 static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	if (error->code == PERSEAS_ENOSTORE) {
-		move(p, m, PS_SESSION_UP);
-		copy_whole(p, m, NULL, PERSEAS_MIRROR_LOST, error->text);
+		move(p, m, PS_SESSION_PREPARING);
+		copy_whole(p, m, PERSEAS_MIRROR_LOST, error->text);
 	} else if (error->code == PERSEAS_EFENCED || error->code == PERSEAS_EBUSY) {
 		set_aside(p, m, PERSEAS_MIRROR_FENCED, error->text);
 	} else if (error->code == PERSEAS_EDAMAGED) {
@@ -299,6 +331,7 @@ static bool step_idle(struct perseas *p, struct ps_mirror *m)
 	return m->session.state == PS_SESSION_CLAIMING;
 }
 
+/* True: there may be more to do for it. */
 static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
@@ -312,7 +345,7 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 	note_rights(p, m, code == PERSEAS_EDENIED);
 	if (code) {
 		refused(p, m, &error);
-		return false;
+		return m->session.state == PS_SESSION_PREPARING;
 	}
 	if (ps_attach_begin(p, m, reply->claim->grant, fds, &error)) {
 		perseas__reply__free_unpacked(reply, NULL);
@@ -336,11 +369,50 @@ static bool step_attaching(struct perseas *p, struct ps_mirror *m)
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 		return false;
 	}
-	m->session.granted = NULL;
-	move(p, m, PS_SESSION_UP);
-	resume(p, m, reply->claim);
-	perseas__reply__free_unpacked(reply, NULL);
+	move(p, m, PS_SESSION_PREPARING);
+	prepare(p, m);
 	return true;
+}
+
+/* Has it added the segments that are not published? Those that came or went since it was asked, it
+ * does not know of, or still has. */
+static bool step_adding(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_error error = { 0 };
+	int fds[PS_REGIONS_MAX], rc;
+	Perseas__Reply *reply;
+
+	if (!p->env->ops->answered(m->control) &&
+	    ps_now(p) < ps_answer_limit(p, m, m->session.until))
+		return false;
+	rc = ps_answer(p, m, m->session.until, &reply, fds, &error);
+	if (!rc) {
+		rc = ps_mirror_regrant(p, m, ps_grant_of(reply), fds, &error);
+		perseas__reply__free_unpacked(reply, NULL);
+	}
+	if (!rc && m->session.comings != p->comings)
+		rc = ps_error_set(&error, PERSEAS_EBUSY, "segments came or went meanwhile");
+	if (rc)
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+	else
+		go_on(p, m);
+	return false;
+}
+
+static bool step_preparing(struct perseas *p, struct ps_mirror *m)
+{
+	const struct ps_resync *r = &p->resync;
+	struct ps_error error = { 0 };
+	int rc;
+
+	if (r->mirror != m)
+		return step_adding(p, m);
+	rc = ps_resync_prepare(p, &error);
+	if (rc < 0)
+		set_aside(p, m, r->anew ? PERSEAS_MIRROR_LOST : PERSEAS_MIRROR_STALE, error.text);
+	else if (rc)
+		come_up(p, m);
+	return false;
 }
 
 /* Could the session be moved on, so that there may be more to do? */
@@ -354,6 +426,8 @@ static bool step(struct perseas *p, struct ps_mirror *m)
 		return step_claiming(p, m);
 	case PS_SESSION_ATTACHING:
 		return step_attaching(p, m);
+	case PS_SESSION_PREPARING:
+		return step_preparing(p, m);
 	}
 	return false;
 }
@@ -380,6 +454,9 @@ uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
 		return ps_answer_limit(p, m, m->session.until);
 	case PS_SESSION_ATTACHING:
 		return m->attaching.until;
+	case PS_SESSION_PREPARING:
+		return p->resync.mirror == m ? ps_resync_due(p)
+		                             : ps_answer_limit(p, m, m->session.until);
 	}
 	return PS_NEVER;
 }

@@ -1,16 +1,17 @@
 /*
  * session.h - how an owner that is open takes up its session with a mirror again.
  *
- *            asked            granted              data path up
- *    NONE ----------> CLAIMING -------> ATTACHING -----------------> UP
- *     ^                 |  \                |                       ^ |
- *     |                 |   `- no image ----|-----------------------' |
- *     +--- hung up -----+-------------------+-------------------------+
+ *            asked            granted              data path up               ready
+ *    NONE ----------> CLAIMING -------> ATTACHING --------------> PREPARING ------> UP
+ *     ^                 |  \                |                       ^ |             |
+ *     |                 |   `- no image ----|-----------------------' |             |
+ *     +--- hung up -----+-------------------+-------------------------+-------------+
  *
  * Nothing here waits for a mirror that is silent: each session is moved on when its answer is
  * there, or when its time is over, and the keeper sleeps on all of them at once. So a mirror
  * that hangs holds up nothing but its own session. What the mirror's image then takes part in is
- * its state (mirror.h), which this moves once the session is UP.
+ * its state (mirror.h). While the session is PREPARING the mirror gets room for a copy of the image
+ * (resync.h), or the segments that are not published, and takes no transactions.
  *
  * Sessions that an open made are UP from the beginning. All of it is done with admin.
  */

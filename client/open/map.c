@@ -277,6 +277,7 @@ static int bear(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t
 {
 	int rc = 0;
 
+	p->births++;
 	for (unsigned i = 0; i < count; i++) {
 		struct ps_segment *segment = ps_segment_by_id(p, ids[i]);
 

@@ -29,6 +29,7 @@ WRAPPED(int, ps_mirror_read, struct perseas *p, struct ps_mirror *m, uint32_t re
         uint64_t offset, void *bytes, uint64_t length);
 WRAPPED(int, ps_mirror_write, struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
 WRAPPED(bool, ps_quorum_touched, const struct perseas *p, uint32_t set);
+WRAPPED(int, ps_rejoin_ask_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(int, ps_rejoin_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(void, ps_roster_replace, struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);
 
@@ -124,6 +125,13 @@ int __wrap_ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct 
 /* --- a copy --- */
 
 /* It bears the id that the roster listed before. */
+int __wrap_ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	if (is(p, SIM_MISTAKE_PARENT_BACK))
+		m->loaded = false;
+	return __real_ps_rejoin_ask_beside(p, m, error);
+}
+
 int __wrap_ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	if (is(p, SIM_MISTAKE_PARENT_BACK))

@@ -7,6 +7,7 @@
 
 #include "../../client/core/quorum.h"
 #include "../../client/keeper/roster.h"
+#include "../../client/keeper/resync.h"
 #include "../../client/keeper/session.h"
 #include "../../client/open/attempt.h"
 
@@ -26,10 +27,22 @@ struct drawn {
 /* By hand, from what each state means: not from the tables. */
 /* clang-format off */
 static const struct drawn drawn[] = {
-	{ &ps_session_states, 4,
-	  { "none, then claiming", "none, then up", "claiming, then attaching", "claiming, then up",
-	    "claiming, then none", "attaching, then up", "attaching, then none",
+	{ &ps_session_states, 5,
+	  { "none, then claiming", "none, then up", "claiming, then attaching",
+	    "claiming, then preparing", "claiming, then none", "attaching, then preparing",
+	    "attaching, then none", "preparing, then up", "preparing, then none",
 	    "up, then none" } },
+	{ &ps_resync_states, 11,
+	  { "none, then asking", "none, then making", "asking, then recording", "asking, then none",
+	    "recording, then making", "recording, then none", "making, then attaching",
+	    "making, then adding", "making, then copying", "making, then none",
+	    "attaching, then adding", "attaching, then copying", "attaching, then none",
+	    "adding, then copying", "adding, then none", "copying, then reading",
+	    "copying, then confirming", "copying, then finishing", "copying, then none",
+	    "reading, then reading", "reading, then vouching", "reading, then none",
+	    "vouching, then reading", "vouching, then copying", "vouching, then none",
+	    "confirming, then finishing", "confirming, then copying", "confirming, then none",
+	    "finishing, then none" } },
 	{ &ps_change_stages, 6,
 	  { "none, then copying", "copying, then joint", "copying, then none", "joint, then marked",
 	    "joint, then cancelling", "marked, then settling", "settling, then none",
@@ -162,14 +175,37 @@ static void a_move_that_is_not_allowed_ends_the_process(void **state)
 /* A mirror's daemon is started again. */
 static void the_moves_of_a_session_are_traced(void **state)
 {
-	static const char *const moves[] = { "up, then none", "none, then claiming",
-		                             "claiming, then attaching", "attaching, then up",
+	static const char *const moves[] = { "up, then none",
+		                             "none, then claiming",
+		                             "claiming, then attaching",
+		                             "attaching, then preparing",
+		                             "preparing, then up",
 		                             NULL };
 	struct traced t = { .of = "session with sim://1: " };
 	struct owner *o = *state;
 
 	listen_to(o, &t);
 	direct_crash(o->d, 1);
+	direct_start(o->d, 1);
+	direct_keep(o->d, o->p);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_traced(o, &t, moves);
+}
+
+/* It lost its memory: all that is to be asked before and after the copy is. */
+static void the_states_of_a_copy_are_traced(void **state)
+{
+	static const char *const moves[] = {
+		"none, then asking",          "asking, then recording",  "recording, then making",
+		"making, then attaching",     "attaching, then copying", "copying, then confirming",
+		"confirming, then finishing", "finishing, then none",    NULL
+	};
+	struct traced t = { .of = "copy to sim://1: " };
+	struct owner *o = *state;
+
+	listen_to(o, &t);
+	direct_crash(o->d, 1);
+	memory_heap_lose(o->d->mirrors[1].memory, NULL);
 	direct_start(o->d, 1);
 	direct_keep(o->d, o->p);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
@@ -316,6 +352,7 @@ int main(void)
 		cmocka_unit_test(states_that_do_not_exist_lead_nowhere),
 		TEST(a_move_that_is_not_allowed_ends_the_process),
 		TEST(the_moves_of_a_session_are_traced),
+		TEST(the_states_of_a_copy_are_traced),
 		TEST(the_stages_of_a_change_are_traced),
 		TEST(a_change_is_stepped_with_admin),
 		TEST(a_second_change_ends_the_process),

@@ -1,0 +1,27 @@
+/*
+ * resync_move.h - what the two halves of a resync share: how a mirror is made ready for it
+ * (prepare.c), and the copy (resync.c).
+ */
+#ifndef PERSEAS_CLIENT_RESYNC_MOVE_H
+#define PERSEAS_CLIENT_RESYNC_MOVE_H
+
+#include "../core/handle.h"
+
+/* The one way to another state; the move must be in the table. */
+void ps_resync_move(struct perseas *p, enum ps_resync_state to);
+
+/* The mirror is ready. Transactions, and the copy, go to it from now on. */
+void ps_resync_copy(struct perseas *p);
+
+/* The others that are connected and whole. Takes the lock. */
+uint32_t ps_resync_others(struct perseas *p);
+
+/* Have enough of those that are still connected and whole confirmed that this owner is the one, for
+ * the mirror to be made anew (I9)? */
+bool ps_resync_is_confirmed(struct perseas *p);
+
+/* Does the roster that counts list it? Where only the one that is to be does, nobody can commit
+ * through it alone, and before that one is settled enough of the old are asked again (change.c). */
+bool ps_resync_is_settled(const struct perseas *p);
+
+#endif

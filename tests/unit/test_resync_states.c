@@ -1,0 +1,380 @@
+/*
+ * test_resync_states.c - a copy goes from state to state without waiting for anybody, and what
+ * happens between any two of them does it no harm. What a round of the keeper waited for shows in
+ * the clock: in these rounds nothing else lets time pass.
+ */
+#include "resync_rig.h"
+
+#include "../../client/keeper/resync.h"
+#include "../../client/keeper/session.h"
+
+#define MS (uint64_t)1000000
+#define ROUND (20 * MS)   /* between rounds of the keeper */
+#define LITTLE (100 * MS) /* thousands of looks at the clock */
+#define SLOW (2500 * MS)
+
+enum { ALL = 5 };
+
+static int setup_five(void **state)
+{
+	return setup_of(state, ALL, 3, true);
+}
+
+static void lose(struct owner *o, unsigned mirror)
+{
+	direct_crash(o->d, mirror);
+	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
+	direct_start(o->d, mirror);
+}
+
+/* Takes so long for requests of this kind, from now on. */
+static void slow_down(struct owner *o, unsigned mirror, int request)
+{
+	o->d->mirrors[mirror].slow_at = request;
+	o->d->mirrors[mirror].slow_ns = SLOW;
+}
+
+static void round_of(struct owner *o)
+{
+	const uint64_t start = o->d->now;
+
+	direct_keep_after(o->d, o->p, ROUND);
+	assert_true(o->d->now - start < ROUND + LITTLE);
+}
+
+/* Rounds that wait for nobody until the copy is in this state. */
+static void reach(struct owner *o, enum ps_resync_state state)
+{
+	for (unsigned rounds = 0; o->p->resync.state != state; rounds++) {
+		if (rounds == ROUNDS)
+			fail_msg("state %d is not reached, but %d", state, o->p->resync.state);
+		round_of(o);
+	}
+}
+
+static void reach_live(struct owner *o, unsigned mirror)
+{
+	for (unsigned rounds = 0; owner_state(o, mirror) != PERSEAS_MIRROR_LIVE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		round_of(o);
+	}
+}
+
+/* The copy is in this state, and an answer that it needs is not there for long: another mirror's
+ * session is taken up meanwhile, which hears from this owner then, and commits go on. */
+static void assert_nothing_waits(struct fixture *f, enum ps_resync_state state)
+{
+	struct owner *o = f->o;
+
+	reach(o, state);
+	direct_cut(o->d, 4);
+	round_of(o);
+	reach_live(o, 4);
+	for (unsigned i = 0; i < 40; i++) {
+		round_of(o);
+		assert_int_equal(put_big(f, 1000 * i, 900, (uint8_t)i), 0);
+		assert_true(o->d->now - o->p->mirrors[4].asked_at < 600 * MS);
+	}
+	assert_int_equal(o->p->resync.state, state);
+	reach_live(o, 1);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_image(f, 1);
+}
+
+/* The mirror that lost its memory needs long to make it anew. */
+static void test_nothing_waits_while_memory_is_made(void **state)
+{
+	struct fixture *f = *state;
+
+	lose(f->o, 1);
+	slow_down(f->o, 1, PERSEAS__REQUEST__BODY_REBUILD);
+	assert_nothing_waits(f, PS_RESYNC_MAKING);
+}
+
+static void test_nothing_waits_while_an_image_is_given_up(void **state)
+{
+	struct fixture *f = *state;
+
+	make_stale(f, 1);
+	slow_down(f->o, 1, PERSEAS__REQUEST__BODY_JOINING);
+	assert_nothing_waits(f, PS_RESYNC_MAKING);
+}
+
+static void test_nothing_waits_while_segments_are_added(void **state)
+{
+	struct fixture *f = *state;
+	void *addr;
+
+	assert_int_equal(perseas_map(f->o->p, "waiting", 5000, &addr), 0);
+	make_stale(f, 1);
+	slow_down(f->o, 1, PERSEAS__REQUEST__BODY_ADD_SEGMENTS);
+	assert_nothing_waits(f, PS_RESYNC_ADDING);
+}
+
+static void test_nothing_waits_while_the_copy_is_ended(void **state)
+{
+	struct fixture *f = *state;
+
+	make_stale(f, 1);
+	slow_down(f->o, 1, PERSEAS__REQUEST__BODY_FINISH);
+	assert_nothing_waits(f, PS_RESYNC_FINISHING);
+}
+
+/* The others, but one, need long to say whether the mirror may be made anew, and to record its id;
+ * and at the end, whether it may vote. */
+static void test_nothing_waits_while_others_are_asked(void **state)
+{
+	static const struct {
+		int request;
+		enum ps_resync_state state;
+	} waits[] = {
+		{ PERSEAS__REQUEST__BODY_CONFIRM, PS_RESYNC_ASKING },
+		{ PERSEAS__REQUEST__BODY_ROSTER, PS_RESYNC_RECORDING },
+		{ PERSEAS__REQUEST__BODY_CONFIRM, PS_RESYNC_CONFIRMING },
+	};
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	for (unsigned n = 0; n < 3; n++) {
+		lose(o, 1);
+		if (waits[n].state == PS_RESYNC_CONFIRMING)
+			reach(o, PS_RESYNC_COPYING);
+		for (unsigned i = 0; i < 4; i++)
+			if (i != 1)
+				slow_down(o, i, waits[n].request);
+		reach(o, waits[n].state);
+		for (unsigned i = 0; i < 20; i++) {
+			round_of(o);
+			assert_int_equal(put_big(f, 1000 * i, 900, (uint8_t)i), 0);
+		}
+		assert_int_equal(o->p->resync.state, waits[n].state);
+		reach_live(o, 1);
+		for (unsigned i = 0; i < 4; i++)
+			o->d->mirrors[i].slow_at = 0;
+		assert_int_equal(perseas_flush(o->p), 0);
+		assert_image(f, 1);
+	}
+}
+
+/* What is not mapped here is read from a mirror that needs long to tell it: nobody waits. */
+static void test_nothing_waits_for_what_is_read_elsewhere(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	make_stale(f, 1);
+	assert_int_equal(perseas_unmap(o->p, f->big), 0);
+	slow_down(o, 0, PERSEAS__REQUEST__BODY_READ);
+	reach(o, PS_RESYNC_READING);
+	for (unsigned i = 0; i < 10; i++) {
+		round_of(o);
+		assert_int_equal(owner_put(o, 0, 100, (uint8_t)i), 0);
+		memset(f->ledger->accounts, (int)i, 100);
+	}
+	assert_int_equal(o->p->resync.state, PS_RESYNC_READING);
+	reach_live(o, 1);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_image(f, 1);
+}
+
+/* A segment is mapped while a chunk of it is read elsewhere, and transactions change just that: the
+ * mirror that is copied to got them already, so what was read must not come after them. */
+static void test_what_was_read_is_not_newer_than_what_was_committed(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	for (unsigned again = 0; again < 2; again++) {
+		make_stale(f, 1);
+		assert_int_equal(perseas_unmap(o->p, f->big), 0);
+		slow_down(o, 0, PERSEAS__REQUEST__BODY_READ);
+		reach(o, PS_RESYNC_READING);
+		map_big(f);
+		assert_int_equal(put_big(f, 100, 3000, (uint8_t)(0xa5 + again)), 0);
+		if (again)
+			assert_int_equal(perseas_unmap(o->p, f->big), 0);
+		o->d->mirrors[0].slow_ns = 0;
+		reach_live(o, 1);
+		assert_int_equal(perseas_flush(o->p), 0);
+		assert_image(f, 1);
+		if (again)
+			map_big(f);
+	}
+}
+
+/* The mirror that is to be copied to goes silent: its time is over after 3 s, and the copy to
+ * another begins. */
+static void test_a_silent_mirror_gives_its_turn_up(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	make_stale(f, 1);
+	slow_down(o, 1, PERSEAS__REQUEST__BODY_JOINING);
+	o->d->mirrors[1].slow_ns = PS_NEVER / 2;
+	reach(o, PS_RESYNC_MAKING);
+	lose(o, 2);
+	round_of(o);
+	assert_int_not_equal(owner_state(o, 2), PERSEAS_MIRROR_LIVE);
+	reach_live(o, 2);
+	o->d->mirrors[1].slow_at = 0;
+	reach_live(o, 1);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_image(f, 1);
+	assert_image(f, 2);
+}
+
+/* Segments are published while the mirror makes its image, which has none of them in its table: the
+ * copy begins again, with all of them. */
+static void test_a_segment_that_is_born_meanwhile_is_not_left_out(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	void *born, *late;
+
+	lose(o, 1);
+	slow_down(o, 1, PERSEAS__REQUEST__BODY_REBUILD);
+	reach(o, PS_RESYNC_MAKING);
+	o->d->mirrors[1].slow_ns = 0;
+	assert_int_equal(perseas_map(o->p, "born", 4000, &born), 0);
+	memset(born, 1, 4000);
+	assert_int_equal(perseas_publish(o->p), 0);
+	o->d->mirrors[1].slow_at = 0;
+	assert_int_equal(perseas_map(o->p, "late", 4000, &late), 0);
+	reach_live(o, 1);
+	assert_image(f, 1);
+	assert_memory_equal(image_of(f, 1, "segment-2"), born, 4000);
+	memset(late, 2, 4000);
+	assert_int_equal(perseas_publish(o->p), 0);
+	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+	assert_memory_equal(image_of(f, 1, "segment-3"), late, 4000);
+}
+
+/* The same, while the mirror makes those that are not published: one goes, and another one of its
+ * number comes, of another size. */
+static void assert_adds_what_there_is(struct fixture *f)
+{
+	struct owner *o = f->o;
+	void *addr;
+
+	slow_down(o, 1, PERSEAS__REQUEST__BODY_ADD_SEGMENTS);
+	for (unsigned rounds = 0; o->p->mirrors[1].session.state != PS_SESSION_PREPARING ||
+	                          o->p->resync.state == PS_RESYNC_MAKING;
+	     rounds++) {
+		assert_true(rounds < ROUNDS);
+		round_of(o);
+	}
+	round_of(o);
+	addr = o->p->segments[o->p->segment_count - 1].base;
+	assert_int_equal(perseas_unmap(o->p, addr), 0);
+	assert_int_equal(perseas_map(o->p, "other", 9000, &addr), 0);
+	assert_int_equal(o->p->mirrors[1].session.state, PS_SESSION_PREPARING);
+	o->d->mirrors[1].slow_at = 0;
+	reach_live(o, 1);
+	memset(addr, 7, 9000);
+	assert_int_equal(perseas_publish(o->p), 0);
+	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+	assert_memory_equal(image_of(f, 1, "segment-2"), addr, 9000);
+}
+
+static void test_segments_come_and_go_before_a_copy(void **state)
+{
+	struct fixture *f = *state;
+	void *addr;
+
+	assert_int_equal(perseas_map(f->o->p, "waiting", 5000, &addr), 0);
+	make_stale(f, 1);
+	assert_adds_what_there_is(f);
+}
+
+static void test_segments_come_and_go_before_a_replay(void **state)
+{
+	struct fixture *f = *state;
+	void *addr;
+
+	assert_int_equal(perseas_map(f->o->p, "waiting", 5000, &addr), 0);
+	direct_cut(f->o->d, 1);
+	assert_adds_what_there_is(f);
+	assert_int_equal(owner_stat(f->o).resyncs, 0);
+}
+
+/* A mirror said that the other may be made anew, and was lost itself before enough of them had: its
+ * word does not count (I9). W = 3 of 5: three others are needed. */
+static void test_the_word_of_a_mirror_that_is_gone_does_not_count(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	direct_crash(o->d, 4);
+	lose(o, 1);
+	slow_down(o, 2, PERSEAS__REQUEST__BODY_CONFIRM);
+	reach(o, PS_RESYNC_ASKING);
+	assert_int_equal(o->p->resync.question.granted, 1 | 8);
+	direct_crash(o->d, 3);
+	for (unsigned i = 0; i < 200; i++) {
+		round_of(o);
+		assert_int_equal(memory_heap_pieces(o->d->mirrors[1].memory), 0);
+	}
+	o->d->mirrors[2].slow_at = 0;
+	direct_start(o->d, 3);
+	reach_live(o, 1);
+	assert_image(f, 1);
+}
+
+/* The store is closed in each of the states. */
+static void test_it_ends_in_any_state(void **state)
+{
+	static const struct {
+		unsigned slow; /* the mirror, or one of the others, and for what */
+		int request;
+		enum ps_resync_state state;
+	} ends[] = {
+		{ 0, PERSEAS__REQUEST__BODY_CONFIRM, PS_RESYNC_ASKING },
+		{ 0, PERSEAS__REQUEST__BODY_ROSTER, PS_RESYNC_RECORDING },
+		{ 1, PERSEAS__REQUEST__BODY_REBUILD, PS_RESYNC_MAKING },
+		{ 1, PERSEAS__REQUEST__BODY_ADD_SEGMENTS, PS_RESYNC_ADDING },
+		{ 1, PERSEAS__REQUEST__BODY_FINISH, PS_RESYNC_FINISHING },
+	};
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	void *addr;
+
+	for (unsigned n = 0; n < sizeof(ends) / sizeof(ends[0]); n++) {
+		assert_int_equal(perseas_map(o->p, "waiting", 5000, &addr), 0);
+		lose(o, 1);
+		slow_down(o, ends[n].slow, ends[n].request);
+		if (ends[n].slow != 1)
+			slow_down(o, 2, ends[n].request);
+		reach(o, ends[n].state);
+		for (unsigned i = 0; i < 3; i++)
+			o->d->mirrors[i].slow_at = 0;
+		owner_reopen(o);
+		map_big(f);
+		owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+		assert_image(f, 1);
+	}
+	assert_carries(f, 0);
+}
+
+#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_nothing_waits_while_memory_is_made, setup_five),
+		TEST(test_nothing_waits_while_an_image_is_given_up, setup_five),
+		TEST(test_nothing_waits_while_segments_are_added, setup_five),
+		TEST(test_nothing_waits_while_the_copy_is_ended, setup_five),
+		TEST(test_nothing_waits_while_others_are_asked, setup_five),
+		TEST(test_nothing_waits_for_what_is_read_elsewhere, setup),
+		TEST(test_what_was_read_is_not_newer_than_what_was_committed, setup),
+		TEST(test_a_silent_mirror_gives_its_turn_up, setup_five),
+		TEST(test_a_segment_that_is_born_meanwhile_is_not_left_out, setup),
+		TEST(test_segments_come_and_go_before_a_copy, setup),
+		TEST(test_segments_come_and_go_before_a_replay, setup),
+		TEST(test_the_word_of_a_mirror_that_is_gone_does_not_count, setup_five),
+		TEST(test_it_ends_in_any_state, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
