@@ -22,7 +22,7 @@ enum {
 	BUSY_MS = 2, /* after data has come, owners wait for no more than a message of others' */
 	/* While threads carry data, others may have one part in OTHERS_PART of the loop's time.
 	 * They wait when they are OTHERS_AHEAD_MS ahead of that, but never longer than the
-	 * maximum. */
+	 * maximum: so many of them together have more, a message each in that time. */
 	OTHERS_PART = 4,
 	OTHERS_AHEAD_MS = 2,
 	OTHERS_WAIT_MAX_MS = 100,
