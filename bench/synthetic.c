@@ -104,7 +104,7 @@ static int writer_open(struct writer *writer, const struct engine_ops *ops)
 }
 
 /* The store's handle, NULL without mirrors. */
-static struct perseas *handle(const struct contest *contest)
+static struct perseas *store_handle(const struct contest *contest)
 {
 	struct engine *engine = contest->writers[0].engine;
 
@@ -117,9 +117,9 @@ static int check_fabric(const struct contest *contest)
 
 	if (!options.fabric)
 		return 0;
-	if (!handle(contest))
+	if (!store_handle(contest))
 		return program_fail("--fabric", "is for --mirrors");
-	if (fabric_check(handle(contest), options.fabric, why, sizeof(why)))
+	if (fabric_check(store_handle(contest), options.fabric, why, sizeof(why)))
 		return program_fail("--fabric", why);
 	return 0;
 }
@@ -233,7 +233,7 @@ static double bytes_a_commit(struct perseas *p)
 
 static void print_end(const struct contest *contest)
 {
-	struct perseas *p = handle(contest);
+	struct perseas *p = store_handle(contest);
 
 	if (options.json) {
 		printf("]");

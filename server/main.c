@@ -154,13 +154,13 @@ static void on_hangup(evutil_socket_t number, short what, void *arg)
 }
 
 /* arg: the event. */
-static void complain(void *arg, const char *text)
+static void report_rules(void *arg, const char *text)
 {
 	log_event(LOG_LEVEL_WARNING, arg, NULL, "%s", text);
 }
 
 /* Why it does not start. */
-static int fail(const char *why)
+static int fail_start(const char *why)
 {
 	log_event(LOG_LEVEL_ERROR, "fails", NULL, "%s", why);
 	return -1;
@@ -179,7 +179,7 @@ static int open_http(struct daemon *daemon, const struct http_options *options)
 
 	if (!options->on || http_open(daemon, options, why, sizeof(why)) == 0)
 		return 0;
-	return fail(why);
+	return fail_start(why);
 }
 
 static int open_listeners(struct daemon *daemon, const struct config *config)
@@ -188,13 +188,13 @@ static int open_listeners(struct daemon *daemon, const struct config *config)
 
 	for (int i = 0; i < config->activated_count; i++)
 		if (daemon_adopt(daemon, &config->activated[i], why, sizeof(why)) < 0)
-			return fail(why);
+			return fail_start(why);
 	for (unsigned i = 0; i < config->endpoint_count; i++)
 		if (daemon_listen(daemon, &config->endpoints[i], why, sizeof(why)) < 0)
-			return fail(why);
+			return fail_start(why);
 	if (config->port_file[0] &&
 	    daemon_write_ports(daemon, config->port_file, why, sizeof(why)) < 0)
-		return fail(why);
+		return fail_start(why);
 	return 0;
 }
 
@@ -212,7 +212,8 @@ static void hold_signals(void)
 }
 
 /* From open sockets to the signal that ends it. */
-static int serve(struct daemon *daemon, const struct config *config, struct rules *rules)
+static int serve_until_signal(struct daemon *daemon, const struct config *config,
+                              struct rules *rules)
 {
 	struct event *term = evsignal_new(daemon->base, SIGTERM, on_signal, daemon);
 	struct event *interrupt = evsignal_new(daemon->base, SIGINT, on_signal, daemon);
@@ -224,7 +225,7 @@ static int serve(struct daemon *daemon, const struct config *config, struct rule
 	reload = (struct reload){ { .run = run_reload }, daemon, config, rules, hangup, NULL };
 	if (!term || !interrupt || !hangup || event_add(term, NULL) < 0 ||
 	    event_add(interrupt, NULL) < 0 || event_add(hangup, NULL) < 0)
-		fail("signals cannot be caught");
+		fail_start("signals cannot be caught");
 	else
 		ret = open_listeners(daemon, config);
 	if (ret == 0) {
@@ -305,8 +306,8 @@ static void run_load(struct job *job)
 	struct loading *loading = (struct loading *)job;
 	char *event = (char *)(uintptr_t) "load-trouble";
 
-	stores_load(loading->stores, complain, event);
-	loading->loaded = stores_load_spills(loading->stores, complain, event);
+	stores_load(loading->stores, report_rules, event);
+	loading->loaded = stores_load_spills(loading->stores, report_rules, event);
 }
 
 static void still_loading(evutil_socket_t fd, short what, void *arg)
@@ -317,7 +318,8 @@ static void still_loading(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Beside the loop, which answers those who watch meanwhile. */
-static void load(struct daemon *daemon, struct progress *progress, const struct config *config)
+static void load_images(struct daemon *daemon, struct progress *progress,
+                        const struct config *config)
 {
 	const struct timeval often = { .tv_sec = 1 };
 	struct event *tick = event_new(daemon->base, -1, EV_PERSIST, still_loading, progress);
@@ -341,7 +343,7 @@ static int write_spills(struct stores *stores, const struct config *config)
 	if (!config->spill_dir[0])
 		return 0;
 	notify("STATUS=writing images\nEXTEND_TIMEOUT_USEC=60000000");
-	if (!stores_spill(stores, &sum, complain, (void *)(uintptr_t) "spill-trouble"))
+	if (!stores_spill(stores, &sum, report_rules, (void *)(uintptr_t) "spill-trouble"))
 		return 0;
 	log_event(LOG_LEVEL_INFO, "spilled", NULL, "%u images were written to %s, %llu bytes",
 	          sum.stores, config->spill_dir, (unsigned long long)sum.bytes);
@@ -357,7 +359,7 @@ static int set_up(struct daemon *daemon, const struct config *config)
 	if (read_tls(daemon, config) < 0)
 		return -1;
 	if (start_rdma(daemon, config) < 0 || lanes_open(daemon, config->threads) < 0)
-		return fail("out of memory");
+		return fail_start("out of memory");
 	return open_http(daemon, &config->http);
 }
 
@@ -368,14 +370,14 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 	int ret = -1;
 
 	if (!daemon)
-		return fail("out of memory");
+		return fail_start("out of memory");
 	progress->daemon = daemon;
 	if (set_up(daemon, config) == 0) {
-		load(daemon, progress, config);
+		load_images(daemon, progress, config);
 		log_event(LOG_LEVEL_INFO, "begins", NULL,
 		          "perseasd %s keeps its images in %s, %llu bytes", PERSEAS_VERSION,
 		          config->memory_dir, (unsigned long long)memory->ops->used(memory));
-		ret = serve(daemon, config, rules);
+		ret = serve_until_signal(daemon, config, rules);
 	}
 	if (ret == 0) {
 		daemon_end_sessions(daemon);
@@ -399,7 +401,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 	if (stores && config->spill_dir[0])
 		spill = spill_file_new(config->spill_dir, &why);
 	if (!stores || (config->spill_dir[0] && !spill)) {
-		fail(why);
+		fail_start(why);
 	} else if (read_rules(&rules) == 0) {
 		if (spill) {
 			spill->progress = on_progress;
@@ -417,7 +419,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 	return ret;
 }
 
-static int run(const struct config *config)
+static int run_with(const struct config *config)
 {
 	const char *why = "";
 	struct memory *memory = memory_file_new(config->memory_dir, config->max_memory,
@@ -425,7 +427,7 @@ static int run(const struct config *config)
 	int ret;
 
 	if (!memory)
-		return fail(why);
+		return fail_start(why);
 	if (config->boot_given)
 		memory_file_set_boot(memory, config->boot);
 	ret = run_stores(memory, config);
@@ -434,7 +436,7 @@ static int run(const struct config *config)
 }
 
 /* The exit status. */
-static int say(const char *text)
+static int say_text(const char *text)
 {
 	if (fputs(text, stdout) >= 0 && fflush(stdout) == 0)
 		return 0;
@@ -450,7 +452,7 @@ static int take_sockets(struct config *config)
 
 	config->activated_count = activation_take(config->activated, why, sizeof(why));
 	if (config->activated_count < 0)
-		fail(why);
+		fail_start(why);
 	if (config->activated_count > 0 && config->endpoint_default)
 		config->endpoint_count = 0;
 	return config->activated_count;
@@ -476,18 +478,18 @@ int main(int argc, char **argv)
 	char why[2 * PATH_MAX];
 
 	if (config_parse(&config, argc, argv, why, sizeof(why)) < 0) {
-		fail(why);
+		fail_start(why);
 		return 2;
 	}
 	if (config.help) {
 		config_help(stdout);
-		return say("");
+		return say_text("");
 	}
 	if (config.version)
-		return say("perseasd " PERSEAS_VERSION "\n");
+		return say_text("perseasd " PERSEAS_VERSION "\n");
 	if (config.metrics_help) {
 		metrics_help(stdout);
-		return say("");
+		return say_text("");
 	}
 	log_init(config.log_level, config.log_format);
 	if (take_sockets(&config) < 0)
@@ -498,5 +500,5 @@ int main(int argc, char **argv)
 	signal(SIGIO, SIG_IGN);
 	event_set_log_callback(on_libevent);
 	raise_files(config.max_connections);
-	return run(&config) < 0 ? 1 : 0;
+	return run_with(&config) < 0 ? 1 : 0;
 }

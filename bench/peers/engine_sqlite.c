@@ -88,8 +88,8 @@ static void sqlite_close(struct engine *engine)
 	sqlite3_close(sqlite->db);
 }
 
-static int prepare(struct sqlite *sqlite, sqlite3_stmt **statement, const char *format,
-                   unsigned table)
+static int prepare_statement(struct sqlite *sqlite, sqlite3_stmt **statement, const char *format,
+                             unsigned table)
 {
 	char sql[256];
 
@@ -101,14 +101,16 @@ static int prepare(struct sqlite *sqlite, sqlite3_stmt **statement, const char *
 
 static int prepare_all(struct sqlite *sqlite)
 {
-	if (prepare(sqlite, &sqlite->begin, "BEGIN IMMEDIATE", 0) ||
-	    prepare(sqlite, &sqlite->commit, "COMMIT", 0))
+	if (prepare_statement(sqlite, &sqlite->begin, "BEGIN IMMEDIATE", 0) ||
+	    prepare_statement(sqlite, &sqlite->commit, "COMMIT", 0))
 		return -1;
 	for (unsigned i = 0; i < sqlite->engine.table_count; i++)
 		if (run_sql(sqlite,
 		            "CREATE TABLE IF NOT EXISTS rows%u(id INTEGER PRIMARY KEY, row)", i) ||
-		    prepare(sqlite, &sqlite->get[i], "SELECT row FROM rows%u WHERE id = ?1", i) ||
-		    prepare(sqlite, &sqlite->put[i], "REPLACE INTO rows%u VALUES(?1, ?2)", i))
+		    prepare_statement(sqlite, &sqlite->get[i],
+		                      "SELECT row FROM rows%u WHERE id = ?1", i) ||
+		    prepare_statement(sqlite, &sqlite->put[i], "REPLACE INTO rows%u VALUES(?1, ?2)",
+		                      i))
 			return -1;
 	return 0;
 }
@@ -120,7 +122,7 @@ static int use_log(struct sqlite *sqlite)
 	sqlite3_stmt *use;
 	bool wal;
 
-	if (prepare(sqlite, &use, "PRAGMA journal_mode = WAL", 0))
+	if (prepare_statement(sqlite, &use, "PRAGMA journal_mode = WAL", 0))
 		return -1;
 	if (sqlite3_step(use) == SQLITE_ROW)
 		mode = (const char *)sqlite3_column_text(use, 0);

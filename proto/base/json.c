@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void quoted(FILE *out, const char *text)
+static void write_quoted(FILE *out, const char *text)
 {
 	fputc('"', out);
 	while (*text) {
@@ -38,7 +38,7 @@ static void quoted(FILE *out, const char *text)
 	fputc('"', out);
 }
 
-static void indent(struct ps_json *json)
+static void indent_line(struct ps_json *json)
 {
 	if (json->one_line)
 		return;
@@ -48,22 +48,22 @@ static void indent(struct ps_json *json)
 }
 
 /* What stands before a value. */
-static void lead(struct ps_json *json, const char *key)
+static void lead_value(struct ps_json *json, const char *key)
 {
 	if (json->filled)
 		fputc(',', json->out);
 	if (json->depth > 0)
-		indent(json);
+		indent_line(json);
 	json->filled = true;
 	if (key) {
-		quoted(json->out, key);
+		write_quoted(json->out, key);
 		fputs(json->one_line ? ":" : ": ", json->out);
 	}
 }
 
 void ps_json_begin(struct ps_json *json, const char *key, char bracket)
 {
-	lead(json, key);
+	lead_value(json, key);
 	fputc(bracket, json->out);
 	json->depth++;
 	json->filled = false;
@@ -73,7 +73,7 @@ void ps_json_end(struct ps_json *json, char bracket)
 {
 	json->depth--;
 	if (json->filled)
-		indent(json);
+		indent_line(json);
 	fputc(bracket, json->out);
 	json->filled = true;
 	if (json->depth == 0)
@@ -82,16 +82,16 @@ void ps_json_end(struct ps_json *json, char bracket)
 
 void ps_json_text(struct ps_json *json, const char *key, const char *text)
 {
-	lead(json, key);
+	lead_value(json, key);
 	if (text)
-		quoted(json->out, text);
+		write_quoted(json->out, text);
 	else
 		fputs("null", json->out);
 }
 
 void ps_json_number(struct ps_json *json, const char *key, uint64_t number)
 {
-	lead(json, key);
+	lead_value(json, key);
 	fprintf(json->out, "%" PRIu64, number);
 }
 
@@ -114,7 +114,7 @@ bool ps_json_begin_if(struct ps_json *json, const char *key, bool there)
 
 void ps_json_real(struct ps_json *json, const char *key, double number)
 {
-	lead(json, key);
+	lead_value(json, key);
 	if (isfinite(number))
 		fprintf(json->out, "%.3f", number);
 	else
@@ -123,7 +123,7 @@ void ps_json_real(struct ps_json *json, const char *key, double number)
 
 void ps_json_bool(struct ps_json *json, const char *key, bool value)
 {
-	lead(json, key);
+	lead_value(json, key);
 	fputs(value ? "true" : "false", json->out);
 }
 

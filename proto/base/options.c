@@ -27,13 +27,13 @@ int ps_reader_wrong(struct ps_reader *reader, const char *format, ...)
 
 /* --- hints --- */
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned least_of(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
 
 /* How many letters must be put in, left out or changed to make the one of the other. */
-static unsigned distance(const char *a, const char *b)
+static unsigned spelling_distance(const char *a, const char *b)
 {
 	unsigned row[NAME_SHOWN + 1];
 	size_t columns = strlen(b);
@@ -50,7 +50,7 @@ static unsigned distance(const char *a, const char *b)
 			unsigned changed = diagonal + (a[i] != b[j]);
 
 			diagonal = row[j + 1];
-			row[j + 1] = least(changed, least(diagonal, row[j]) + 1);
+			row[j + 1] = least_of(changed, least_of(diagonal, row[j]) + 1);
 		}
 	}
 	return row[columns];
@@ -59,7 +59,7 @@ static unsigned distance(const char *a, const char *b)
 bool ps_spelt_like(const char *word, const char *name)
 {
 	const size_t len = strlen(word);
-	const size_t letters = distance(word, name);
+	const size_t letters = spelling_distance(word, name);
 
 	return (letters <= 2 && 2 * letters < strlen(name)) ||
 	       (len >= 2 && strncmp(word, name, len) == 0);
@@ -137,7 +137,7 @@ static const char *must_be(const struct ps_option *row, char text[MUST_TEXT])
 
 /* --- values --- */
 
-static void put(const struct ps_option *row, void *member, uint64_t number)
+static void put_number(const struct ps_option *row, void *member, uint64_t number)
 {
 	switch (row->width) {
 	case 1:
@@ -197,7 +197,7 @@ static bool read_choice(const char *choices, const char *value, uint64_t *place)
 }
 
 /* Takes a value; false: it is not what it must be. */
-static bool take(const struct ps_option *row, void *into, const char *value)
+static bool take_value(const struct ps_option *row, void *into, const char *value)
 {
 	void *member = (uint8_t *)into + row->at;
 	uint64_t number = 0;
@@ -224,7 +224,7 @@ static bool take(const struct ps_option *row, void *into, const char *value)
 		if (!read_number(row, value, &number) || number < row->low || number > high_of(row))
 			return false;
 	}
-	put(row, member, number);
+	put_number(row, member, number);
 	return true;
 }
 
@@ -232,7 +232,7 @@ void ps_options_preset(const struct ps_options *options, void *into)
 {
 	for (unsigned i = 0; i < options->count; i++)
 		if (options->rows[i].usual)
-			take(&options->rows[i], into, options->rows[i].usual);
+			take_value(&options->rows[i], into, options->rows[i].usual);
 }
 
 void ps_options_read_environment(const struct ps_options *options, void *into)
@@ -249,7 +249,8 @@ void ps_options_read_environment(const struct ps_options *options, void *into)
 
 /* --- command lines and files --- */
 
-static const struct ps_option *find(const struct ps_options *options, const char *name, size_t len)
+static const struct ps_option *find_row(const struct ps_options *options, const char *name,
+                                        size_t len)
 {
 	for (unsigned i = 0; i < options->count; i++)
 		if (strlen(options->rows[i].name) == len &&
@@ -264,7 +265,7 @@ static bool is_of(const struct ps_option *row, unsigned groups)
 }
 
 /* The name of a row of these groups that is spelt like the word; NULL: there is none. */
-static const char *meant(const struct ps_options *options, unsigned groups, const char *word)
+static const char *name_meant(const struct ps_options *options, unsigned groups, const char *word)
 {
 	for (unsigned i = 0; i < options->count; i++)
 		if (is_of(&options->rows[i], groups) && ps_spelt_like(word, options->rows[i].name))
@@ -272,25 +273,25 @@ static const char *meant(const struct ps_options *options, unsigned groups, cons
 	return NULL;
 }
 
-static int set(struct ps_reader *reader, const struct ps_option *row, const char *value)
+static int set_row(struct ps_reader *reader, const struct ps_option *row, const char *value)
 {
 	char must[MUST_TEXT];
 
 	reader->given |= (uint64_t)1 << (row - reader->options->rows);
-	if (take(row, reader->into, value))
+	if (take_value(row, reader->into, value))
 		return 0;
 	return ps_reader_wrong(reader, "--%s %.80s: it must be %s", row->name, value,
 	                       must_be(row, must));
 }
 
-static int unknown(struct ps_reader *reader, const char *word)
+static int refuse_unknown(struct ps_reader *reader, const char *word)
 {
 	const struct ps_options *options = reader->options;
 	const char *name;
 	char text[2 * NAME_SHOWN];
 
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(word, "="), word);
-	name = meant(options, UINT_MAX, text);
+	name = name_meant(options, UINT_MAX, text);
 	if (name)
 		return ps_reader_wrong(reader, "there is no option --%s; is --%s meant?", text,
 		                       name);
@@ -303,20 +304,20 @@ static int read_option(struct ps_reader *reader, int argc, char *const *argv, in
 {
 	const char *word = argv[*at] + 2, *equals = strchr(word, '=');
 	const size_t len = equals ? (size_t)(equals - word) : strlen(word);
-	const struct ps_option *row = find(reader->options, word, len);
+	const struct ps_option *row = find_row(reader->options, word, len);
 	char must[MUST_TEXT];
 
 	if (!row)
-		return unknown(reader, word);
+		return refuse_unknown(reader, word);
 	if (row->type == PS_OPTION_FLAG)
 		return equals ? ps_reader_wrong(reader, "--%s takes no value", row->name)
-		              : set(reader, row, "");
+		              : set_row(reader, row, "");
 	if (reader->options->once && reader->given & (uint64_t)1 << (row - reader->options->rows))
 		return ps_reader_wrong(reader, "--%s is given twice", row->name);
 	if (!equals && *at + 1 == argc)
 		return ps_reader_wrong(reader, "--%s needs %s behind it", row->name,
 		                       must_be(row, must));
-	return set(reader, row, equals ? equals + 1 : argv[++*at]);
+	return set_row(reader, row, equals ? equals + 1 : argv[++*at]);
 }
 
 static int read_letter(struct ps_reader *reader, const char *word)
@@ -325,7 +326,7 @@ static int read_letter(struct ps_reader *reader, const char *word)
 		const struct ps_option *row = &reader->options->rows[i];
 
 		if (row->letter && word[1] == row->letter && !word[2])
-			return set(reader, row, "");
+			return set_row(reader, row, "");
 	}
 	return ps_reader_wrong(reader,
 	                       "there is no option %.40s; options begin with two dashes, %s "
@@ -359,12 +360,12 @@ int ps_options_read(struct ps_reader *reader, int argc, char *const *argv)
 int ps_options_read_line(struct ps_reader *reader, unsigned groups, const char *name,
                          const char *value)
 {
-	const struct ps_option *row = find(reader->options, name, strlen(name));
-	const char *like = meant(reader->options, groups, name);
+	const struct ps_option *row = find_row(reader->options, name, strlen(name));
+	const char *like = name_meant(reader->options, groups, name);
 	char must[MUST_TEXT];
 
 	if (row && is_of(row, groups))
-		return *value ? set(reader, row, value)
+		return *value ? set_row(reader, row, value)
 		              : ps_reader_wrong(reader, "option \"%s\" needs %s behind it", name,
 		                                must_be(row, must));
 	return ps_reader_wrong(reader, "there is no option \"%.80s\" in this file%s%s%s", name,

@@ -96,8 +96,8 @@ int ps_verbs_nonblocking(int fd)
 }
 
 /* What registration failed for; `error` is its errno. */
-static void explain(const struct ps_verbs *verbs, const struct ibv_pd *pd, size_t length, int error,
-                    char *why, size_t size)
+static void explain_failure(const struct ps_verbs *verbs, const struct ibv_pd *pd, size_t length,
+                            int error, char *why, size_t size)
 {
 	struct ibv_device_attr attr = { .max_mr_size = 0 };
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
@@ -127,6 +127,6 @@ struct ibv_mr *ps_verbs_register(const struct ps_verbs *verbs, struct ibv_pd *pd
 	struct ibv_mr *mr = verbs->reg_mr(pd, base, length, access);
 
 	if (!mr)
-		explain(verbs, pd, length, errno, why, size);
+		explain_failure(verbs, pd, length, errno, why, size);
 	return mr;
 }

@@ -25,7 +25,7 @@ static uint32_t sum_piece(uint32_t crc, const struct ps_archive_piece_head *head
 
 /* --- writing --- */
 
-static int put(struct ps_archive_writer *writer, const void *bytes, size_t len)
+static int put_bytes(struct ps_archive_writer *writer, const void *bytes, size_t len)
 {
 	return writer->sink->write(writer->sink, bytes, len) == 0 ? 0 : -1;
 }
@@ -42,7 +42,7 @@ static int put_head(struct ps_archive_writer *writer, const uint8_t *header, siz
 	head.header_crc = ps_crc32c(0, header, len);
 	head.crc = ps_crc32c(0, &head, offsetof(struct ps_archive_head, crc));
 	writer->heads_crc = head.crc;
-	return put(writer, &head, sizeof head) || put(writer, header, len) ? -1 : 0;
+	return put_bytes(writer, &head, sizeof head) || put_bytes(writer, header, len) ? -1 : 0;
 }
 
 int ps_archive_begin(struct ps_archive_writer *writer, struct ps_archive_sink *sink,
@@ -83,7 +83,9 @@ static int put_piece(struct ps_archive_writer *writer, uint32_t region, uint64_t
 	writer->heads_crc = sum_piece(writer->heads_crc, &head);
 	writer->pieces++;
 	writer->bytes += length;
-	return put(writer, &head, sizeof head) || put(writer, writer->piece, length) ? -1 : 0;
+	return put_bytes(writer, &head, sizeof head) || put_bytes(writer, writer->piece, length)
+	               ? -1
+	               : 0;
 }
 
 int ps_archive_add(struct ps_archive_writer *writer, uint32_t region, uint64_t offset,
@@ -115,7 +117,7 @@ int ps_archive_end(struct ps_archive_writer *writer)
 	};
 
 	end.crc = ps_crc32c(0, &end, offsetof(struct ps_archive_end, crc));
-	return put(writer, &end, sizeof end);
+	return put_bytes(writer, &end, sizeof end);
 }
 
 void ps_archive_close(struct ps_archive_writer *writer)
@@ -155,7 +157,7 @@ void ps_archive_file_init(struct ps_archive_file *file, int fd)
 }
 
 /* Exactly so many bytes; -1: there are fewer. */
-static int get(struct ps_archive_reader *reader, void *bytes, size_t len, const char **why)
+static int get_bytes(struct ps_archive_reader *reader, void *bytes, size_t len, const char **why)
 {
 	uint8_t *to = bytes;
 
@@ -206,7 +208,7 @@ static int get_header(struct ps_archive_reader *reader, const struct ps_archive_
 		*why = "there is no memory to read it";
 		return -1;
 	}
-	if (get(reader, bytes, head->length, why) == 0) {
+	if (get_bytes(reader, bytes, head->length, why) == 0) {
 		if (head->header_crc != ps_crc32c(0, bytes, head->length))
 			*why = "the checksum of its header is wrong";
 		else
@@ -224,7 +226,7 @@ int ps_archive_open(struct ps_archive_reader *reader, struct ps_archive_source *
 
 	memset(reader, 0, sizeof *reader);
 	reader->source = source;
-	if (get(reader, &head, sizeof head, why) != 0)
+	if (get_bytes(reader, &head, sizeof head, why) != 0)
 		return -1;
 	*why = head_fault(&head);
 	if (*why || get_header(reader, &head, why) != 0)
@@ -250,7 +252,7 @@ static uint64_t region_size(const Perseas__Header *header, uint32_t region)
 }
 
 /* Where a region stands in the order: the log is the last. */
-static uint32_t rank(uint32_t region)
+static uint32_t region_rank(uint32_t region)
 {
 	return region == PS_REGION_LOG ? PS_REGIONS_MAX : region;
 }
@@ -266,7 +268,7 @@ static const char *piece_fault(const struct ps_archive_reader *reader,
 	if (head->zero != 0 || head->length < 1 || head->length > PS_ARCHIVE_PIECE_MAX ||
 	    head->offset > size || head->length > size - head->offset)
 		return "a piece lies outside its region";
-	if (reader->pieces > 0 && (rank(head->region) < rank(reader->region) ||
+	if (reader->pieces > 0 && (region_rank(head->region) < region_rank(reader->region) ||
 	                           (head->region == reader->region && head->offset < reader->end)))
 		return "its pieces are out of order";
 	return NULL;
@@ -307,13 +309,13 @@ int ps_archive_next(struct ps_archive_reader *reader, struct ps_archive_piece *p
 		struct ps_archive_end end;
 	} head;
 
-	if (get(reader, &head, sizeof head, why) != 0)
+	if (get_bytes(reader, &head, sizeof head, why) != 0)
 		return -1;
 	if (head.end.magic == PS_ARCHIVE_END_MAGIC)
 		return at_end(reader, &head.end, why);
 	*why = head.piece.magic == PS_ARCHIVE_PIECE_MAGIC ? piece_fault(reader, &head.piece)
 	                                                  : "no piece begins where one should";
-	if (*why || get(reader, reader->piece, head.piece.length, why) != 0)
+	if (*why || get_bytes(reader, reader->piece, head.piece.length, why) != 0)
 		return -1;
 	if (head.piece.bytes_crc != ps_crc32c(0, reader->piece, head.piece.length)) {
 		*why = "the checksum of a piece is wrong";

@@ -44,8 +44,8 @@ static void budget_free(void *data, void *pointer)
 }
 
 /* The message in a field, or in element `i` of a repeated one; NULL: there is none. */
-static const ProtobufCMessage *inner(const ProtobufCMessage *message,
-                                     const ProtobufCFieldDescriptor *field, size_t i)
+static const ProtobufCMessage *inner_message(const ProtobufCMessage *message,
+                                             const ProtobufCFieldDescriptor *field, size_t i)
 {
 	const uint8_t *at = (const uint8_t *)message + field->offset;
 	const uint8_t *quantifier = (const uint8_t *)message + field->quantifier_offset;
@@ -82,15 +82,16 @@ static bool all_known(const ProtobufCMessage *message)
 	if (message->n_unknown_fields > 0)
 		return false;
 	for (unsigned f = 0; f < message->descriptor->n_fields; f++)
-		for (size_t i = 0; (next = inner(message, &message->descriptor->fields[f], i)); i++)
+		for (size_t i = 0;
+		     (next = inner_message(message, &message->descriptor->fields[f], i)); i++)
 			if (!all_known(next))
 				return false;
 	return true;
 }
 
 /* Memory comes from malloc, so that it can be freed without the allocator. NULL: *why says. */
-static void *unpack(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t len,
-                    const char **why)
+static void *unpack_message(const ProtobufCMessageDescriptor *type, const uint8_t *bytes,
+                            size_t len, const char **why)
 {
 	struct budget budget = { (size_t)PS_MESSAGE_MAX * EXPANSION_MAX };
 	ProtobufCAllocator allocator = { budget_alloc, budget_free, &budget };
@@ -111,7 +112,7 @@ static void *unpack(const ProtobufCMessageDescriptor *type, const uint8_t *bytes
 }
 
 /* Packs behind `room` bytes, which the caller fills in. */
-static int pack(const ProtobufCMessage *message, size_t room, uint8_t **bytes, size_t *len)
+static int pack_message(const ProtobufCMessage *message, size_t room, uint8_t **bytes, size_t *len)
 {
 	size_t size = protobuf_c_message_get_packed_size(message);
 	uint8_t *packed;
@@ -131,7 +132,7 @@ static int pack_with_length(const ProtobufCMessage *message, uint8_t **bytes, si
 {
 	uint32_t length;
 
-	if (pack(message, sizeof length, bytes, len) != 0)
+	if (pack_message(message, sizeof length, bytes, len) != 0)
 		return -1;
 	length = (uint32_t)(*len - sizeof length);
 	memcpy(*bytes, &length, sizeof length);
@@ -149,7 +150,7 @@ int ps_reply_pack(const Perseas__Reply *reply, uint8_t **bytes, size_t *len)
 }
 
 /* The message if it has no fault; else frees it and says which. */
-static void *faultless(void *message, const char *fault, const char **why)
+static void *message_if_faultless(void *message, const char *fault, const char **why)
 {
 	if (!fault)
 		return message;
@@ -160,9 +161,9 @@ static void *faultless(void *message, const char *fault, const char **why)
 
 Perseas__Request *ps_request_unpack(const uint8_t *bytes, size_t len, const char **why)
 {
-	Perseas__Request *request = unpack(&perseas__request__descriptor, bytes, len, why);
+	Perseas__Request *request = unpack_message(&perseas__request__descriptor, bytes, len, why);
 
-	return request ? faultless(request, ps_request_fault(request), why) : NULL;
+	return request ? message_if_faultless(request, ps_request_fault(request), why) : NULL;
 }
 
 uint64_t ps_request_id(const uint8_t *bytes, size_t len)
@@ -196,17 +197,17 @@ static void make_printable(ProtobufCMessage *message)
 
 		if (text && *text)
 			ps_make_printable(text);
-		for (size_t i = 0; (next = inner(message, field, i)); i++)
+		for (size_t i = 0; (next = inner_message(message, field, i)); i++)
 			make_printable((ProtobufCMessage *)(uintptr_t)next);
 	}
 }
 
 Perseas__Reply *ps_reply_unpack(const uint8_t *bytes, size_t len, const char **why)
 {
-	Perseas__Reply *reply = unpack(&perseas__reply__descriptor, bytes, len, why);
+	Perseas__Reply *reply = unpack_message(&perseas__reply__descriptor, bytes, len, why);
 
 	if (reply)
-		reply = faultless(reply, ps_reply_fault(reply), why);
+		reply = message_if_faultless(reply, ps_reply_fault(reply), why);
 	if (reply)
 		make_printable(&reply->base);
 	return reply;
@@ -236,7 +237,7 @@ int ps_header_pack(const Perseas__Header *header, uint8_t **bytes, size_t *len)
 {
 	struct ps_header_file head = { .format = PS_HEADER_FORMAT };
 
-	if (pack(&header->base, sizeof head, bytes, len) != 0)
+	if (pack_message(&header->base, sizeof head, bytes, len) != 0)
 		return -1;
 	memcpy(head.magic, header_magic, sizeof head.magic);
 	head.length = (uint32_t)(*len - sizeof head);
@@ -283,23 +284,24 @@ Perseas__Header *ps_header_unpack(const uint8_t *bytes, size_t len, const char *
 	if (*why)
 		return NULL;
 	memcpy(&head, bytes, sizeof head);
-	header = unpack(&perseas__header__descriptor, bytes + sizeof head, head.length, why);
+	header = unpack_message(&perseas__header__descriptor, bytes + sizeof head, head.length,
+	                        why);
 	if (!header)
 		return NULL;
 	fault = ps_header_fault(header);
 	if (!fault && header->state == PERSEAS__STATE__STATE_NONE)
 		fault = "the header file names no state of its image";
-	return faultless(header, fault, why);
+	return message_if_faultless(header, fault, why);
 }
 
 /* By packing and unpacking; the caller knows the type. */
-static void *copy(const ProtobufCMessage *message)
+static void *copy_message(const ProtobufCMessage *message)
 {
 	ProtobufCMessage *result;
 	uint8_t *bytes;
 	size_t len;
 
-	if (pack(message, 0, &bytes, &len) != 0)
+	if (pack_message(message, 0, &bytes, &len) != 0)
 		return NULL;
 	result = protobuf_c_message_unpack(message->descriptor, NULL, len, bytes);
 	free(bytes);
@@ -308,12 +310,12 @@ static void *copy(const ProtobufCMessage *message)
 
 Perseas__Header *ps_header_copy(const Perseas__Header *header)
 {
-	return copy(&header->base);
+	return copy_message(&header->base);
 }
 
 Perseas__Roster *ps_roster_copy(const Perseas__Roster *roster)
 {
-	return copy(&roster->base);
+	return copy_message(&roster->base);
 }
 
 bool ps_name_valid(const char *name)

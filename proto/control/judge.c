@@ -73,7 +73,7 @@ static bool is_of(const struct ps_told *told, const uint8_t *store_id)
 
 /* The header, if it has a say in which rosters are in force, else NULL. While the making goes on
  * elsewhere, an image that is not settled knows only the first one. */
-static const Perseas__Header *heard(const struct ps_judgement *j, const struct ps_told *told)
+static const Perseas__Header *heard_header(const struct ps_judgement *j, const struct ps_told *told)
 {
 	const Perseas__Header *header = told->header;
 
@@ -88,7 +88,7 @@ void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsign
 	j->settled = j->next = NULL;
 	j->marked = false;
 	for (unsigned i = 0; i < count; i++) {
-		const Perseas__Header *header = heard(j, &told[i]);
+		const Perseas__Header *header = heard_header(j, &told[i]);
 
 		if (!header)
 			continue;
@@ -118,7 +118,7 @@ static unsigned weigh_store(const uint8_t *store_id, bool unfinished, const stru
 
 	ps_judge_rosters(&j, told, count);
 	for (unsigned i = 0; i < count; i++) {
-		const Perseas__Header *header = heard(&j, &told[i]);
+		const Perseas__Header *header = heard_header(&j, &told[i]);
 
 		if (!header)
 			continue;

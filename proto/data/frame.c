@@ -49,7 +49,7 @@ static void give_answer(struct ps_decoder *decoder, enum ps_answer_status status
 }
 
 /* The stream cannot be understood any more. */
-static int refuse(struct ps_decoder *decoder)
+static int refuse_stream(struct ps_decoder *decoder)
 {
 	decoder->have = BROKEN;
 	give_answer(decoder, PS_ANSWER_BAD_FRAME, 0, NULL);
@@ -91,7 +91,7 @@ static bool extents_valid(const struct ps_decoder *decoder)
 }
 
 /* Moves bytes to `to`, of which `have` are there, until it is `size` long. */
-static uint32_t gather(void *to, uint32_t have, uint32_t size, struct input *input)
+static uint32_t gather_bytes(void *to, uint32_t have, uint32_t size, struct input *input)
 {
 	uint32_t len = size - have;
 
@@ -106,9 +106,9 @@ static uint32_t gather(void *to, uint32_t have, uint32_t size, struct input *inp
 /* Takes bytes of the frame's head. 0, or -1: it is refused. */
 static int take_frame(struct ps_decoder *decoder, struct input *input)
 {
-	decoder->have += gather(&decoder->frame, decoder->have, sizeof decoder->frame, input);
+	decoder->have += gather_bytes(&decoder->frame, decoder->have, sizeof decoder->frame, input);
 	if (decoder->have == sizeof decoder->frame && !frame_valid(&decoder->frame))
-		return refuse(decoder);
+		return refuse_stream(decoder);
 	return 0;
 }
 
@@ -118,7 +118,7 @@ static int answer_read(struct ps_decoder *decoder)
 	const uint8_t *bytes = decoder->ops->where(decoder->ctx, extent, false);
 
 	if (!bytes)
-		return refuse(decoder);
+		return refuse_stream(decoder);
 	give_answer(decoder, PS_ANSWER_OK, extent->length, bytes);
 	end_frame(decoder);
 	return 0;
@@ -130,11 +130,11 @@ static int take_extents(struct ps_decoder *decoder, struct input *input)
 	const uint32_t head = sizeof decoder->frame;
 	const uint32_t size = decoder->frame.count * (uint32_t)sizeof decoder->extents[0];
 
-	decoder->have += gather(decoder->extents, decoder->have - head, size, input);
+	decoder->have += gather_bytes(decoder->extents, decoder->have - head, size, input);
 	if (decoder->have < head + size)
 		return 0;
 	if (!extents_valid(decoder))
-		return refuse(decoder);
+		return refuse_stream(decoder);
 	if (decoder->frame.op == PS_OP_READ)
 		return answer_read(decoder);
 	decoder->payload = true;
@@ -148,8 +148,8 @@ static int take_payload(struct ps_decoder *decoder, struct input *input)
 	uint8_t *to = decoder->ops->where(decoder->ctx, extent, true);
 
 	if (!to)
-		return refuse(decoder);
-	decoder->filled += gather(to, decoder->filled, extent->length, input);
+		return refuse_stream(decoder);
+	decoder->filled += gather_bytes(to, decoder->filled, extent->length, input);
 	if (decoder->filled < extent->length)
 		return 0;
 	decoder->filled = 0;

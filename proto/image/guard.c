@@ -55,7 +55,7 @@ static struct ps_guard *guard_of(uintptr_t address)
 }
 
 /* Zeroed memory from the page of the address to the mapping's end. */
-static bool replace(const struct ps_guard *guard, uintptr_t address)
+static bool replace_pages(const struct ps_guard *guard, uintptr_t address)
 {
 	const uintptr_t page = address & ~(page_size - 1);
 	const uintptr_t end = atomic_load(&guard->base) + atomic_load(&guard->size);
@@ -95,7 +95,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 		/* Before the page is mapped: a reader of its zeros must find the guard torn. */
 		if (!atomic_exchange(&guard->torn, true))
 			atomic_fetch_add(&ps_guard_count, 1);
-		if (!replace(guard, address))
+		if (!replace_pages(guard, address))
 			pass_on(number, info, context);
 	}
 	errno = error;
@@ -116,7 +116,7 @@ void ps_guard_install(void)
 }
 
 /* Takes a free entry of the block. NULL: all are taken. */
-static struct ps_guard *take(struct block *block)
+static struct ps_guard *take_entry(struct block *block)
 {
 	for (unsigned i = 0; i < BLOCK_ENTRIES; i++) {
 		size_t none = 0;
@@ -133,13 +133,13 @@ static struct ps_guard *take_any(void)
 	struct block *block;
 
 	for (block = atomic_load(&blocks); block && !guard; block = block->next)
-		guard = take(block);
+		guard = take_entry(block);
 	if (guard)
 		return guard;
 	block = calloc(1, sizeof(*block));
 	if (!block)
 		return NULL;
-	guard = take(block);
+	guard = take_entry(block);
 	block->next = atomic_load(&blocks);
 	while (!atomic_compare_exchange_weak(&blocks, &block->next, block))
 		;

@@ -271,7 +271,8 @@ static void put_in_image(const void *image, const struct ps_range *range, const 
 }
 
 /* Undoes the record at `bytes`, of which `head` is a checked copy. */
-static bool undo(const struct ps_image *image, const struct ps_record *head, const uint8_t *bytes)
+static bool undo_record(const struct ps_image *image, const struct ps_record *head,
+                        const uint8_t *bytes)
 {
 	struct ps_cursor cursor;
 
@@ -289,7 +290,7 @@ bool ps_image_undo(const struct ps_image *image, const struct ps_record *record)
 	struct ps_record head;
 
 	ps_take(&head, record, sizeof head);
-	return undo(image, &head, (const uint8_t *)record);
+	return undo_record(image, &head, (const uint8_t *)record);
 }
 
 enum ps_recovery ps_image_recover(const struct ps_image *image, struct ps_slot *slot)
@@ -302,5 +303,5 @@ enum ps_recovery ps_image_recover(const struct ps_image *image, struct ps_slot *
 	bytes = find_record(image, slot->epoch, slot->seq + 1, slot->next, &head);
 	if (!bytes)
 		return PS_RECOVERY_CLEAN;
-	return undo(image, &head, bytes) ? PS_RECOVERY_UNDONE : PS_RECOVERY_BAD_RANGE;
+	return undo_record(image, &head, bytes) ? PS_RECOVERY_UNDONE : PS_RECOVERY_BAD_RANGE;
 }

@@ -204,7 +204,7 @@ static bool is_next(const struct ps_log_reader *reader, const struct ps_record *
 }
 
 /* Moves over every whole record that is there. */
-static enum ps_log_step advance(struct ps_log_reader *reader)
+static enum ps_log_step advance_records(struct ps_log_reader *reader)
 {
 	for (;;) {
 		const struct ps_record *record = ps_image_find(&reader->image, reader->from.epoch,
@@ -228,11 +228,11 @@ static enum ps_log_step read_whole(struct ps_log_reader *reader, uint64_t positi
 	if (ps_align64(length) > room_at(reader, position))
 		return PS_LOG_AGAIN;
 	reader->read_late = true;
-	return read_ring(reader, position, length) ? advance(reader) : PS_LOG_FAILED;
+	return read_ring(reader, position, length) ? advance_records(reader) : PS_LOG_FAILED;
 }
 
 /* More of the log is asked for at once where there is more. */
-static void adapt(struct ps_log_reader *reader, uint64_t taken)
+static void adapt_reach(struct ps_log_reader *reader, uint64_t taken)
 {
 	if (taken > reader->chunk / 2 && reader->chunk < CHUNK_MAX)
 		reader->chunk *= 2;
@@ -250,7 +250,7 @@ enum ps_log_step ps_log_take(struct ps_log_reader *reader)
 		return PS_LOG_FAILED;
 	if (reader->looked == 0 && is_next(reader, &reader->ahead, before))
 		return PS_LOG_AGAIN;
-	step = advance(reader);
+	step = advance_records(reader);
 	if (!step && looked_to > reader->next && looked_to - reader->next >= sizeof(head)) {
 		memcpy(&head, place_of(reader, reader->next), sizeof(head));
 		if (is_next(reader, &head, reader->next) && head.length > looked_to - reader->next)
@@ -258,7 +258,7 @@ enum ps_log_step ps_log_take(struct ps_log_reader *reader)
 	}
 	if (!step && is_next(reader, &reader->lap, before + to_lap(reader, before)))
 		step = read_whole(reader, reader->lap.position, reader->lap.length);
-	adapt(reader, reader->next - before);
+	adapt_reach(reader, reader->next - before);
 	return step;
 }
 
@@ -270,7 +270,7 @@ enum ps_log_step ps_log_look(struct ps_log_reader *reader)
 /* --- the tail --- */
 
 /* Looks until record `goal` was followed, or nothing is new. */
-static enum ps_log_step follow(struct ps_log_reader *reader, uint64_t goal)
+static enum ps_log_step follow_to(struct ps_log_reader *reader, uint64_t goal)
 {
 	while (reader->seq < goal) {
 		uint64_t before = reader->seq;
@@ -316,7 +316,7 @@ enum ps_log_step ps_log_take_tail(struct ps_log_reader *reader)
 	/* A look that found something may not have seen all; and what was read after the slot may
 	 * be torn, without this slot telling of it. */
 	if (!step && (reader->seq > before || reader->read_late)) {
-		step = follow(reader, goal);
+		step = follow_to(reader, goal);
 		if (!step && reader->seq < goal && !ask_slot(reader, 1))
 			step = PS_LOG_FAILED;
 	}
@@ -325,7 +325,7 @@ enum ps_log_step ps_log_take_tail(struct ps_log_reader *reader)
 	step = check_slot(reader, 1);
 	if (step || reader->now.seq <= reader->seq)
 		return step;
-	step = follow(reader, goal);
+	step = follow_to(reader, goal);
 	return step || reader->seq >= goal ? step : PS_LOG_AGAIN;
 }
 

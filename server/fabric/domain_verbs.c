@@ -89,7 +89,7 @@ static void tell_stays(const struct verbs_domain *domain, int error)
 		          ps_verbs_device_name(domain->device->context), strerror(error));
 }
 
-static void deregister(struct verbs_domain *domain, struct ibv_mr *memory)
+static void deregister_memory(struct verbs_domain *domain, struct ibv_mr *memory)
 {
 	tell_stays(domain, domain->device->target->verbs->dereg_mr(memory));
 }
@@ -108,7 +108,7 @@ static void end_works(struct verbs_domain *domain)
 		pthread_mutex_unlock(&lock);
 		work->lost = true;
 		if (work->memory)
-			deregister(domain, work->memory);
+			deregister_memory(domain, work->memory);
 	}
 }
 
@@ -123,7 +123,7 @@ static void domain_close(struct verbs_domain *domain)
 	*at = domain->next;
 	end_works(domain);
 	while (domain->count > 0)
-		deregister(domain, domain->memory[--domain->count]);
+		deregister_memory(domain, domain->memory[--domain->count]);
 	error = target->verbs->dealloc_pd(domain->pd);
 	if (error)
 		log_event(LOG_LEVEL_ERROR, "device-trouble", NULL,
@@ -219,7 +219,7 @@ struct ibv_mr *verbs_domain_memory(struct verbs_domain *domain, uint32_t region,
 	return register_memory(domain, base, length, access);
 }
 
-static void forget(struct verbs_domain *domain, unsigned index)
+static void forget_device(struct verbs_domain *domain, unsigned index)
 {
 	struct verbs_work work = {
 		.domain = domain,
@@ -244,7 +244,7 @@ void verbs_domain_leave(void *arg, const struct piece *piece)
 		for (unsigned i = 0; i < domain->count; i++) {
 			if (domain->memory[i]->addr != piece->base)
 				continue;
-			forget(domain, i);
+			forget_device(domain, i);
 			return;
 		}
 	}
@@ -343,7 +343,7 @@ static void on_completed(evutil_socket_t fd, short what, void *arg)
 	daemon_leave(daemon);
 }
 
-static struct event *watch(struct verbs_device *device, int fd, event_callback_fn call)
+static struct event *watch_fd(struct verbs_device *device, int fd, event_callback_fn call)
 {
 	struct event *event;
 
@@ -388,8 +388,8 @@ struct verbs_device *verbs_device_open(struct verbs_target *target, struct ibv_c
 	device->channel = target->verbs->create_comp_channel(context);
 	if (!device->channel)
 		goto fail;
-	device->completed = watch(device, device->channel->fd, on_completed);
-	device->happened = watch(device, context->async_fd, on_happened);
+	device->completed = watch_fd(device, device->channel->fd, on_completed);
+	device->happened = watch_fd(device, context->async_fd, on_happened);
 	if (!device->completed || !device->happened)
 		goto fail;
 	device->next = target->devices;

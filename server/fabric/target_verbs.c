@@ -237,7 +237,7 @@ static void device_removed(struct verbs_target *target, const struct rdma_cm_id 
 	device_gone(target, device);
 }
 
-static void handle(struct verbs_target *target, const struct cm_event *event)
+static void handle_event(struct verbs_target *target, const struct cm_event *event)
 {
 	struct verbs_link *link;
 
@@ -275,7 +275,7 @@ static void take_events(struct verbs_target *target)
 		if (target->verbs->get_cm_event(target->channel, &event) == 0) {
 			copy_event(event, &copy);
 			target->verbs->ack_cm_event(event);
-			handle(target, &copy);
+			handle_event(target, &copy);
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			return;
 		} else if (errno != EINTR) {
@@ -373,8 +373,8 @@ static bool rdma_offers(struct daemon *daemon, struct session *session, char *wh
 }
 
 /* The port at which the owner can connect, or NULL with target->trouble. */
-static struct verbs_port *offer(struct verbs_target *target, struct session *session,
-                                Perseas__Grant *grant)
+static struct verbs_port *offer_port(struct verbs_target *target, struct session *session,
+                                     Perseas__Grant *grant)
 {
 	struct verbs_port *port = session_port(target, session);
 	struct verbs_domain *domain;
@@ -392,7 +392,7 @@ static void rdma_grant(struct daemon *daemon, struct session *session, Perseas__
 
 	if (!target || !session->rdma)
 		return;
-	port = offer(target, session, grant);
+	port = offer_port(target, session, grant);
 	if (port) {
 		grant->rdma_port = port->number;
 		grant->phased = target->options.phased;

@@ -98,7 +98,7 @@ static const char *read_address(struct activated *socket)
 	return NULL;
 }
 
-static const char *take(int fd, struct activated *socket)
+static const char *take_socket(int fd, struct activated *socket)
 {
 	const char *fault = fault_of(fd);
 	int flags;
@@ -130,7 +130,7 @@ static int take_all(struct activated *sockets, const char *count, const char *na
 		return -1;
 	}
 	for (unsigned i = 0; i < number; i++) {
-		const char *fault = take(FIRST + (int)i, &sockets[i]);
+		const char *fault = take_socket(FIRST + (int)i, &sockets[i]);
 
 		if (!fault)
 			continue;

@@ -136,8 +136,8 @@ static void write_json(const struct log_entry *entry)
 	free(line);
 }
 
-static void tell(enum log_level level, const char *event, const struct log_fields *fields,
-                 uint64_t left_out, const char *format, va_list args)
+static void tell_event(enum log_level level, const char *event, const struct log_fields *fields,
+                       uint64_t left_out, const char *format, va_list args)
 {
 	static const struct log_fields nothing;
 	struct log_entry entry = { .level = level };
@@ -207,7 +207,7 @@ void log_event(enum log_level level, const char *event, const struct log_fields 
 	if (!is_told(level))
 		return;
 	va_start(args, format);
-	tell(level, event, fields, 0, format, args);
+	tell_event(level, event, fields, 0, format, args);
 	va_end(args);
 }
 
@@ -241,7 +241,7 @@ void log_limited(struct log_limit *often, enum log_level level, const char *even
 		return;
 	}
 	va_start(args, format);
-	tell(level, event, fields, often->left_out, format, args);
+	tell_event(level, event, fields, often->left_out, format, args);
 	va_end(args);
 	often->left_out = 0;
 }

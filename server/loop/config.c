@@ -345,7 +345,7 @@ static unsigned usual_threads(void)
 	return CPU_COUNT(&set) < THREADS_USUAL ? (unsigned)CPU_COUNT(&set) : THREADS_USUAL;
 }
 
-static void preset(struct config *config)
+static void preset_config(struct config *config)
 {
 	memset(config, 0, sizeof(*config));
 	ps_options_preset(&options, config);
@@ -360,12 +360,12 @@ int config_parse(struct config *config, int argc, char *const *argv, char *why, 
 
 	reader.why = why;
 	reader.size = size;
-	preset(config);
+	preset_config(config);
 	if (ps_options_read(&reader, argc, argv) < 0)
 		return -1;
 	if (config->file[0]) {
 		strcpy(path, config->file);
-		preset(config);
+		preset_config(config);
 		if (read_file(&reader, path) < 0 || ps_options_read(&reader, argc, argv) < 0)
 			return -1;
 	}

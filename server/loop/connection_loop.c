@@ -132,7 +132,7 @@ static void read_one(struct connection *connection)
 }
 
 /* It is read again after so long. The time to say hello goes on then. */
-static void hold(struct connection *connection, uint64_t wait_ns)
+static void hold_connection(struct connection *connection, uint64_t wait_ns)
 {
 	connection->hello_until_ns += wait_ns;
 	connection_wait_no_more(connection, connection->due);
@@ -167,7 +167,7 @@ bool connection_must_wait(struct connection *connection)
 	}
 	if (wait == 0)
 		return false;
-	hold(connection, wait);
+	hold_connection(connection, wait);
 	return true;
 }
 
@@ -439,7 +439,7 @@ static struct connection *connection_new(struct daemon *daemon, int fd, const st
 
 /* Every byte of a TCP connection is inside TLS, where there is TLS; who it is, is not known before
  * the handshake is over. */
-static int begin(struct connection *connection)
+static int begin_stream(struct connection *connection)
 {
 	connection->stage = STAGE_SNIFF;
 	if (connection->session.local || !connection->daemon->tls)
@@ -466,7 +466,7 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 	if (!make_events(connection)) {
 		tell_no_memory(connection);
 		connection_close(connection);
-	} else if (begin(connection) < 0) {
+	} else if (begin_stream(connection) < 0) {
 		connection_close(connection);
 	}
 }

@@ -133,7 +133,7 @@ static void free_event(struct event **event)
 }
 
 /* Frees all but the stream. */
-static void release(struct connection *connection)
+static void release_buffers(struct connection *connection)
 {
 	assert(daemon_is_inside(connection->daemon));
 	connection_give_up_turn(connection);
@@ -170,7 +170,7 @@ void connection_close(struct connection *connection)
 		            &(struct log_fields){ .peer = connection->session.peer },
 		            "the connection from %s is over: %s", connection->session.peer,
 		            ps_stream_why(&stream));
-	release(connection);
+	release_buffers(connection);
 	ps_stream_close(&stream);
 }
 
@@ -294,7 +294,7 @@ static int finish_request(struct connection *connection)
 }
 
 /* Bytes of input that are needed before the next step. */
-static size_t wanted(const struct connection *connection)
+static size_t wanted_input(const struct connection *connection)
 {
 	const size_t head = sizeof(uint32_t);
 
@@ -328,7 +328,7 @@ static void refuse_stranger(const struct connection *connection)
 	ps_stream_refuse(&connection->stream);
 }
 
-static enum taken sniff(struct connection *connection)
+static enum taken sniff_kind(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	uint32_t magic = message_length(connection);
@@ -345,7 +345,7 @@ static enum taken sniff(struct connection *connection)
 		return TAKEN_CLOSE;
 	}
 	snprintf(origin, sizeof(origin), "%s", connection->guest.origin->name);
-	release(connection);
+	release_buffers(connection);
 	data_accept(daemon, &stream, session.peer, session.identity.name, origin);
 	return TAKEN_AWAY;
 }
@@ -353,7 +353,7 @@ static enum taken sniff(struct connection *connection)
 _Static_assert(PS_TLS_NAME_MAX + sizeof("cert:") <= IDENTITY_MAX + 1, "each name is an identity");
 
 /* The handshake goes on. The certificate is good, and its name becomes the session's identity. */
-static enum taken shake(struct connection *connection)
+static enum taken shake_hands(struct connection *connection)
 {
 	struct ps_stream *stream = &connection->stream;
 	const char *peer = connection->session.peer;
@@ -397,10 +397,10 @@ static enum taken take_request(struct connection *connection)
 }
 
 /* Does what the input allows, once. */
-static enum taken step(struct connection *connection)
+static enum taken step_once(struct connection *connection)
 {
 	if (connection->stage == STAGE_SNIFF)
-		return sniff(connection);
+		return sniff_kind(connection);
 	if (connection->stage == STAGE_HELLO)
 		return take_hello(connection) < 0 ? TAKEN_CLOSE : TAKEN;
 	return take_request(connection);
@@ -432,10 +432,10 @@ static bool grow_input(struct connection *connection)
 }
 
 /* Reads towards the next step. 1: it can be done; 0: more must come; -1: it is over. */
-static int receive(struct connection *connection)
+static int receive_input(struct connection *connection)
 {
-	while (connection->have < wanted(connection)) {
-		size_t want = wanted(connection), part;
+	while (connection->have < wanted_input(connection)) {
+		size_t want = wanted_input(connection), part;
 		ssize_t n;
 
 		if (!grow_input(connection))
@@ -461,18 +461,18 @@ static void expect_more(struct connection *connection)
 		connection_wait(connection, DUE_REQUEST, connection->daemon->message_ns);
 }
 
-static enum taken advance(struct connection *connection)
+static enum taken advance_stage(struct connection *connection)
 {
 	int ret;
 
 	if (connection->stage == STAGE_TLS)
-		return connection_must_wait(connection) ? TAKEN_WAITS : shake(connection);
-	ret = receive(connection);
+		return connection_must_wait(connection) ? TAKEN_WAITS : shake_hands(connection);
+	ret = receive_input(connection);
 	if (ret == 0)
 		expect_more(connection);
 	if (ret == 0 || (ret > 0 && connection_must_wait(connection)))
 		return TAKEN_WAITS;
-	return ret < 0 ? TAKEN_CLOSE : step(connection);
+	return ret < 0 ? TAKEN_CLOSE : step_once(connection);
 }
 
 /* No poll tells of what is decrypted already. */
@@ -491,7 +491,7 @@ void connection_read(struct connection *connection)
 
 		if (connection->output.len > 0)
 			return;
-		taken = advance(connection);
+		taken = advance_stage(connection);
 
 		if (taken == TAKEN_CLOSE)
 			connection_close(connection);

@@ -132,7 +132,7 @@ bool crowd_owner_fits(const struct crowd *crowd)
 	return taken + OWNER_PLACES <= crowd->max - crowd->operators;
 }
 
-static void evict(struct crowd *crowd, struct guest *guest)
+static void evict_guest(struct crowd *crowd, struct guest *guest)
 {
 	crowd->evicted++;
 	guest->evict(guest);
@@ -146,7 +146,7 @@ bool crowd_make_room(struct crowd *crowd)
 	if (!near || (far && goes_first(far, near)))
 		near = far;
 	if (near)
-		evict(crowd, near);
+		evict_guest(crowd, near);
 	return near;
 }
 
@@ -167,7 +167,7 @@ static bool has_room(struct crowd *crowd, bool local)
 			own = other;
 	}
 	if (own.first)
-		evict(crowd, own.first);
+		evict_guest(crowd, own.first);
 	return own.first;
 }
 

@@ -272,7 +272,7 @@ static bool spin_targets(struct daemon *daemon)
 }
 
 /* Goes on until no data path has moved for spin_ns. */
-static void spin(struct daemon *daemon)
+static void spin_paths(struct daemon *daemon)
 {
 	uint64_t until = daemon_now_ns() + daemon->spin_ns;
 
@@ -303,7 +303,7 @@ void daemon_run(struct daemon *daemon)
 		daemon->lane.moved = false;
 		event_base_loop(daemon->base, EVLOOP_ONCE);
 		if (daemon->lane.moved && daemon->spin_ns > 0)
-			spin(daemon);
+			spin_paths(daemon);
 	}
 	daemon->running = false;
 }

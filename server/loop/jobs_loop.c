@@ -71,20 +71,20 @@ static bool must_park(const struct connection *connection)
 }
 
 /* Nothing more is read from it; but the end is seen. */
-static void watch(struct connection *connection)
+static void watch_hangup(struct connection *connection)
 {
 	event_del(connection->readable);
 	event_add(connection->hangup, NULL);
 	connection_wait(connection, DUE_SIGN, SIGN_MS * 1000000ull);
 }
 
-static void unwatch(struct connection *connection)
+static void unwatch_hangup(struct connection *connection)
 {
 	event_del(connection->hangup);
 	connection_wait_no_more(connection, DUE_SIGN);
 }
 
-static void park(struct connection *connection)
+static void park_request(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 
@@ -92,7 +92,7 @@ static void park(struct connection *connection)
 	connection->parked_next = NULL;
 	*daemon->parked_last = connection;
 	daemon->parked_last = &connection->parked_next;
-	watch(connection);
+	watch_hangup(connection);
 }
 
 void connection_unpark(struct connection *connection)
@@ -109,7 +109,7 @@ void connection_unpark(struct connection *connection)
 	if (!*at)
 		daemon->parked_last = at;
 	connection->parked = false;
-	unwatch(connection);
+	unwatch_hangup(connection);
 }
 
 /* Those that nothing is in the way of any more go on, in their order: who waited longest is not
@@ -134,7 +134,7 @@ static void unpark_all(struct daemon *daemon)
 
 /* --- working --- */
 
-static void handle(struct connection *connection)
+static void handle_request(struct connection *connection)
 {
 	uint32_t length;
 
@@ -150,7 +150,7 @@ static void run_job(struct job *job)
 	struct connection *connection = connection_of(job);
 
 	stores_begin(connection->daemon->stores, connection->subject.store);
-	handle(connection);
+	handle_request(connection);
 	stores_end(connection->daemon->stores, connection->subject.store);
 }
 
@@ -159,7 +159,7 @@ static void finish_job(struct job *job)
 	struct connection *connection = connection_of(job);
 
 	connection->working = false;
-	unwatch(connection);
+	unwatch_hangup(connection);
 	if (connection->gone)
 		connection_close(connection);
 	else
@@ -176,14 +176,14 @@ bool connection_handle(struct connection *connection)
 	             &connection->subject);
 	connection->sign_base = connection->sign_last;
 	if (daemon->released != connection && must_park(connection)) {
-		park(connection);
+		park_request(connection);
 		return false;
 	}
 	daemon->released = NULL;
 	connection->has_turn = false;
 	connection->began_ns = daemon_now_ns();
 	if (connection->subject.course < CONTROL_LONG) {
-		handle(connection);
+		handle_request(connection);
 		return true;
 	}
 	connection->job.run = run_job;
@@ -191,7 +191,7 @@ bool connection_handle(struct connection *connection)
 	if (jobs_start(daemon->jobs, &connection->job))
 		return true;
 	connection->working = true;
-	watch(connection);
+	watch_hangup(connection);
 	return false;
 }
 
@@ -228,7 +228,7 @@ void connection_on_hangup(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_enter(daemon);
-	unwatch(connection);
+	unwatch_hangup(connection);
 	connection_close(connection);
 	daemon_leave(daemon);
 }
@@ -254,7 +254,7 @@ static void on_turns(evutil_socket_t fd, short what, void *arg)
 	daemon_leave(daemon);
 }
 
-static void wake(void *arg)
+static void wake_parked(void *arg)
 {
 	const struct daemon *daemon = arg;
 	const uint64_t one = 1;
@@ -277,7 +277,7 @@ static void pass_over(struct job *job)
 }
 
 /* Where the host gives no thread, nobody is answered meanwhile. */
-static void start(struct daemon *daemon, struct job *job)
+static void start_job(struct daemon *daemon, struct job *job)
 {
 	job->done = pass_over;
 	if (jobs_has_room(daemon->jobs)) {
@@ -291,7 +291,7 @@ static void start(struct daemon *daemon, struct job *job)
 void daemon_alone(struct daemon *daemon, struct job *job)
 {
 	daemon->alone = job;
-	start(daemon, job);
+	start_job(daemon, job);
 	if (job->over)
 		daemon->alone = NULL;
 }
@@ -299,7 +299,7 @@ void daemon_alone(struct daemon *daemon, struct job *job)
 void daemon_work(struct daemon *daemon, struct job *job)
 {
 	daemon_enter(daemon);
-	start(daemon, job);
+	start_job(daemon, job);
 	daemon_leave(daemon);
 	while (!job->over)
 		event_base_loop(daemon->base, EVLOOP_ONCE);
@@ -309,7 +309,7 @@ int daemon_open_jobs(struct daemon *daemon)
 {
 	daemon->parked_last = &daemon->parked;
 	daemon->turns_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	daemon->jobs = jobs_new(wake, daemon);
+	daemon->jobs = jobs_new(wake_parked, daemon);
 	if (daemon->turns_fd >= 0)
 		daemon->turns = event_new(daemon->base, daemon->turns_fd, EV_READ | EV_PERSIST,
 		                          on_turns, daemon);

@@ -57,7 +57,7 @@ bool leftover_note(struct leftover **list, const char *store, int fd)
 	return true;
 }
 
-static void forget(struct leftover *leftover)
+static void forget_leftover(struct leftover *leftover)
 {
 	struct leftover **link = leftover->list;
 
@@ -87,7 +87,7 @@ static void run_close(struct job *job)
 
 static void forget_closed(struct job *job)
 {
-	forget((struct leftover *)((char *)job - offsetof(struct leftover, job)));
+	forget_leftover((struct leftover *)((char *)job - offsetof(struct leftover, job)));
 }
 
 uint64_t leftover_sum(struct leftover **list, const char *store)
@@ -102,7 +102,7 @@ uint64_t leftover_sum(struct leftover **list, const char *store)
 		if (begin_to_go(leftover)) {
 			leftover->job = (struct job){ .run = run_close, .done = forget_closed };
 			if (job_later(&leftover->job)) {
-				forget(leftover);
+				forget_leftover(leftover);
 				continue;
 			}
 		}
@@ -119,7 +119,7 @@ void leftover_settle(struct leftover **list)
 	while (leftover) {
 		if (begin_to_go(leftover)) {
 			run_close(&leftover->job);
-			forget(leftover);
+			forget_leftover(leftover);
 			leftover = *list;
 		} else {
 			leftover = leftover->next;
@@ -131,6 +131,6 @@ void leftover_forget(struct leftover **list)
 {
 	while (*list) {
 		close((*list)->fd);
-		forget(*list);
+		forget_leftover(*list);
 	}
 }

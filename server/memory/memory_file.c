@@ -92,18 +92,18 @@ static const char *file_advice(struct memory *memory)
 	return file_of(memory)->advice;
 }
 
-static int reserve(struct memory_file *file, int fd, uint64_t size)
+static int reserve_file(struct memory_file *file, int fd, uint64_t size)
 {
 	atomic_fetch_add(&file->taking, size);
 	return piece_file_reserve(fd, size, &file->taking);
 }
 
 /* A file with holes gets what it lacks. */
-static int refill(struct memory_file *file, int fd, uint64_t size)
+static int fill_up(struct memory_file *file, int fd, uint64_t size)
 {
 	const uint64_t has = leftover_blocks(fd);
 
-	return has < size && !has_room(file, size - has) ? ENOSPC : reserve(file, fd, size);
+	return has < size && !has_room(file, size - has) ? ENOSPC : reserve_file(file, fd, size);
 }
 
 static int map_piece(int folder, const char *name, int fd, uint64_t size, struct piece *piece)
@@ -149,7 +149,7 @@ static int make_in(struct memory_file *file, const char *store, int folder, cons
 		return file_status(errno);
 	/* Before it is there: others may be making pieces at the same time. */
 	file->used += size;
-	error = reserve(file, fd, size);
+	error = reserve_file(file, fd, size);
 	ret = error ? file_status(error) : map_piece(folder, name, fd, size, piece);
 	if (ret) {
 		error = error ? error : errno;
@@ -190,8 +190,8 @@ static int open_in(struct memory_file *file, int folder, const char *name, struc
 	}
 	/* A file with holes (a copy made by hand) gets its memory now, or is refused. */
 	size = (uint64_t)st.st_size;
-	ret = refill(file, fd, size) ? -STATUS(NO_MEMORY)
-	                             : map_piece(folder, name, fd, size, piece);
+	ret = fill_up(file, fd, size) ? -STATUS(NO_MEMORY)
+	                              : map_piece(folder, name, fd, size, piece);
 	if (ret)
 		close(fd);
 	return ret;
@@ -244,7 +244,7 @@ static int file_give(struct memory *memory, const char *store, const char *name,
 }
 
 /* Whoever had it can have cut it short, made it longer, or given some of its memory back. */
-static enum memory_whose regain(struct memory_file *file, const struct piece *piece)
+static enum memory_whose regain_piece(struct memory_file *file, const struct piece *piece)
 {
 	struct stat st;
 
@@ -252,7 +252,7 @@ static enum memory_whose regain(struct memory_file *file, const struct piece *pi
 	    (uint64_t)st.st_size < piece->size)
 		return MEMORY_CUT;
 	if (piece_file_trim(piece->fd, piece->size) ||
-	    ((uint64_t)st.st_blocks * 512 < piece->size && refill(file, piece->fd, piece->size)))
+	    ((uint64_t)st.st_blocks * 512 < piece->size && fill_up(file, piece->fd, piece->size)))
 		return MEMORY_CUT;
 	return MEMORY_ALONE;
 }
@@ -268,7 +268,7 @@ static enum memory_whose file_whose(struct memory *memory, const struct piece *p
 	if (fcntl(piece->fd, F_SETLEASE, F_WRLCK) < 0)
 		return errno == EAGAIN ? MEMORY_HELD : MEMORY_UNKNOWN;
 	(void)fcntl(piece->fd, F_SETLEASE, F_UNLCK);
-	return regain(file_of(memory), piece);
+	return regain_piece(file_of(memory), piece);
 }
 
 static int file_flush(struct memory *memory, const struct piece *piece)

@@ -50,7 +50,7 @@ const char *memory_place_refusal(const char *path)
 }
 
 /* One line of /proc/meminfo, in bytes; UINT64_MAX: there is none. */
-static uint64_t meminfo(const char *text, const char *name)
+static uint64_t meminfo_bytes(const char *text, const char *name)
 {
 	const char *line = strstr(text, name);
 	unsigned long long kib;
@@ -71,8 +71,8 @@ static uint64_t host_room(void)
 	if (fd >= 0)
 		close(fd);
 	text[len > 0 ? len : 0] = '\0';
-	memory = meminfo(text, "\nMemAvailable");
-	swap = meminfo(text, "\nSwapFree");
+	memory = meminfo_bytes(text, "\nMemAvailable");
+	swap = meminfo_bytes(text, "\nSwapFree");
 	return memory == UINT64_MAX || swap == UINT64_MAX ? memory : memory + swap;
 }
 
@@ -93,7 +93,7 @@ uint64_t memory_place_room(int directory, enum memory_place place, const char **
 	return group;
 }
 
-static int digit(int c)
+static int digit_value(int c)
 {
 	return isdigit(c) ? c - '0' : isxdigit(c) ? tolower(c) - 'a' + 10 : -1;
 }
@@ -104,7 +104,7 @@ bool memory_boot_parse(const char *text, uint8_t id[BOOT_ID_SIZE])
 
 	memset(id, 0, BOOT_ID_SIZE);
 	for (; *text; text++) {
-		int value = digit((unsigned char)*text);
+		int value = digit_value((unsigned char)*text);
 
 		if (*text == '-')
 			continue;

@@ -26,7 +26,7 @@ struct piece_work {
 	_Atomic uint64_t *taking;
 };
 
-static int take(int fd, uint64_t at, uint64_t len)
+static int take_space(int fd, uint64_t at, uint64_t len)
 {
 	int error;
 
@@ -45,7 +45,7 @@ static void run_reserve(void *arg)
 	while (at < work->size && !work->error) {
 		uint64_t left = work->size - at, len = left < RESERVE_SLICE ? left : RESERVE_SLICE;
 
-		work->error = take(work->fd, at, len);
+		work->error = take_space(work->fd, at, len);
 		atomic_fetch_sub(work->taking, work->error ? left : len);
 		at += len;
 	}

@@ -42,7 +42,7 @@ static void name_spare(char spare[NAME_ROOM], const char *name)
 	snprintf(spare, NAME_ROOM, ".%s.spare", name);
 }
 
-static int reserve(int fd, size_t size)
+static int reserve_space(int fd, size_t size)
 {
 	struct stat st;
 	int error;
@@ -61,7 +61,7 @@ static int reserve(int fd, size_t size)
 static int open_with_room(int folder, const char *name, size_t size)
 {
 	int fd = openat(folder, name, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int error = fd < 0 ? errno : reserve(fd, size);
+	int error = fd < 0 ? errno : reserve_space(fd, size);
 
 	if (!error)
 		return fd;
@@ -90,7 +90,7 @@ static int write_all(int fd, const uint8_t *bytes, size_t len)
 }
 
 /* The bytes, and zeros up to the end of the file, which keeps its size. */
-static int fill(int fd, const void *bytes, size_t len)
+static int fill_file(int fd, const void *bytes, size_t len)
 {
 	struct stat st;
 	uint8_t *whole;
@@ -146,7 +146,7 @@ static void grow_spare(int folder, const char *name, size_t size)
 	(void)add_spare(folder, name, size);
 }
 
-static int swap(int folder, const char *name, const char *written, size_t size)
+static int swap_files(int folder, const char *name, const char *written, size_t size)
 {
 	struct stat st;
 
@@ -169,10 +169,10 @@ int small_file_replace(int folder, const char *name, const void *bytes, size_t l
 
 	name_spare(spare, name);
 	fd = open_with_room(folder, spare, size);
-	error = fd < 0 || fill(fd, bytes, len) < 0 ? errno : 0;
+	error = fd < 0 || fill_file(fd, bytes, len) < 0 ? errno : 0;
 	if (fd >= 0)
 		close(fd);
-	if (!error && (swap(folder, name, spare, size) < 0 || fsync(folder) < 0))
+	if (!error && (swap_files(folder, name, spare, size) < 0 || fsync(folder) < 0))
 		error = errno;
 	errno = error;
 	return error ? file_status(error == ENOENT ? EIO : error) : 0;

@@ -39,7 +39,7 @@ static void name_spill(char name[NAME_ROOM], const char *store, const char *more
 	snprintf(name, NAME_ROOM, "%s%s%s", store, ending, more);
 }
 
-static int failed(struct spill_file *file, const char *what, const char *name)
+static int spill_failed(struct spill_file *file, const char *what, const char *name)
 {
 	snprintf(file->spill.trouble, sizeof(file->spill.trouble), "%s %.150s: %s", what, name,
 	         strerror(errno));
@@ -54,12 +54,12 @@ static int sync_part(struct spill_file *file, size_t len)
 		return 0;
 	file->unsynced = 0;
 	if (fdatasync(file->out) < 0)
-		return failed(file, "writing", file->name);
+		return spill_failed(file, "writing", file->name);
 	(void)posix_fadvise(file->out, 0, 0, POSIX_FADV_DONTNEED);
 	return 0;
 }
 
-static void moved(struct spill *spill)
+static void spill_moved(struct spill *spill)
 {
 	if (spill->progress)
 		spill->progress(spill->progress_arg);
@@ -74,13 +74,13 @@ static int file_begin(struct spill *spill, const char *store)
 	name_spill(file->name, store, "");
 	name_spill(beside, store, ".loaded");
 	if (unlinkat(file->directory.fd, beside, 0) < 0 && errno != ENOENT)
-		return failed(file, "removing", beside);
+		return spill_failed(file, "removing", beside);
 	name_spill(beside, store, ".tmp");
 	if (unlinkat(file->directory.fd, beside, 0) < 0 && errno != ENOENT)
-		return failed(file, "removing", beside);
+		return spill_failed(file, "removing", beside);
 	file->out = openat(file->directory.fd, beside,
 	                   O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return file->out < 0 ? failed(file, "making", beside) : 0;
+	return file->out < 0 ? spill_failed(file, "making", beside) : 0;
 }
 
 static struct spill_file *file_of_sink(struct ps_archive_sink *sink)
@@ -99,11 +99,11 @@ static int file_write(struct ps_archive_sink *sink, const void *bytes, size_t le
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return failed(file, "writing", file->name);
+			return spill_failed(file, "writing", file->name);
 		from += n;
 		len -= (size_t)n;
 	}
-	moved(&file->spill);
+	spill_moved(&file->spill);
 	return sync_part(file, (size_t)(from - (const uint8_t *)bytes));
 }
 
@@ -133,13 +133,13 @@ static int file_commit(struct spill *spill)
 	snprintf(beside, sizeof(beside), "%s.tmp", file->name);
 	if (fsync(file->out) < 0 ||
 	    renameat(file->directory.fd, beside, file->directory.fd, file->name) < 0) {
-		ret = failed(file, "writing", file->name);
+		ret = spill_failed(file, "writing", file->name);
 		file_abandon(spill);
 		return ret;
 	}
 	close_out(file);
 	if (fsync(file->directory.fd) < 0) {
-		ret = failed(file, "writing", file->name);
+		ret = spill_failed(file, "writing", file->name);
 		unlinkat(file->directory.fd, file->name, 0);
 	}
 	return ret;
@@ -190,7 +190,7 @@ static int file_room(struct spill *spill, uint64_t *bytes)
 	struct statvfs st;
 
 	if (fstatvfs(room.file->directory.fd, &st) < 0)
-		return failed(room.file, "the room in", spill->directory);
+		return spill_failed(room.file, "the room in", spill->directory);
 	each_name(room.file, retired, add_retired, &room);
 	*bytes = (uint64_t)st.f_bavail * st.f_frsize + room.bytes;
 	return 0;
@@ -220,11 +220,11 @@ static int file_open(struct spill *spill, const char *store)
 	name_spill(name, store, "");
 	file->in = openat(file->directory.fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (file->in < 0 || fstat(file->in, &st) < 0)
-		return failed(file, "opening", name);
+		return spill_failed(file, "opening", name);
 	if (S_ISREG(st.st_mode))
 		return 0;
 	errno = EINVAL;
-	return failed(file, "opening", name);
+	return spill_failed(file, "opening", name);
 }
 
 static long file_read(struct ps_archive_source *source, void *bytes, size_t len)
@@ -235,7 +235,7 @@ static long file_read(struct ps_archive_source *source, void *bytes, size_t len)
 	do
 		n = read(file_of(spill)->in, bytes, len);
 	while (n < 0 && errno == EINTR);
-	moved(spill);
+	spill_moved(spill);
 	return n;
 }
 
@@ -256,7 +256,7 @@ static int file_remove(struct spill *spill, const char *store)
 	name_spill(name, store, "");
 	if ((unlinkat(file->directory.fd, name, 0) < 0 && errno != ENOENT) ||
 	    fsync(file->directory.fd) < 0)
-		return failed(file, "removing", name);
+		return spill_failed(file, "removing", name);
 	return 0;
 }
 
@@ -270,7 +270,7 @@ static int file_retire(struct spill *spill, const char *store)
 	name_spill(kept, store, ".loaded");
 	if (renameat(file->directory.fd, name, file->directory.fd, kept) < 0 ||
 	    fsync(file->directory.fd) < 0)
-		return failed(file, "renaming", name);
+		return spill_failed(file, "renaming", name);
 	return 0;
 }
 
@@ -285,13 +285,14 @@ static int file_set_aside(struct spill *spill, const char *store)
 		snprintf(aside, sizeof(aside), "%s.aside-%d", name, i);
 		if (renameat2(file->directory.fd, name, file->directory.fd, aside,
 		              RENAME_NOREPLACE) == 0)
-			return fsync(file->directory.fd) < 0 ? failed(file, "renaming", name) : 0;
+			return fsync(file->directory.fd) < 0 ? spill_failed(file, "renaming", name)
+			                                     : 0;
 		if (errno == ENOENT)
 			return 0;
 		if (errno != EEXIST)
 			break;
 	}
-	return failed(file, "renaming", name);
+	return spill_failed(file, "renaming", name);
 }
 
 static const struct spill_ops file_ops = {

@@ -52,7 +52,7 @@ const char *limit_name(enum limit limit)
 }
 
 /* A * of the pattern stands for any characters, also for none. */
-static bool matches(const char *pattern, const char *text)
+static bool pattern_matches(const char *pattern, const char *text)
 {
 	const char *star = NULL, *again = NULL;
 
@@ -81,7 +81,7 @@ static bool has_group(const struct rule *rule, const struct identity *who)
 		char number[16];
 
 		snprintf(number, sizeof(number), "%u", (unsigned)who->gids[i]);
-		if (matches(rule->group, number))
+		if (pattern_matches(rule->group, number))
 			return true;
 	}
 	return false;
@@ -89,7 +89,7 @@ static bool has_group(const struct rule *rule, const struct identity *who)
 
 static bool is_for(const struct rule *rule, const struct identity *who)
 {
-	return rule->who[0] ? matches(rule->who, who->name) : has_group(rule, who);
+	return rule->who[0] ? pattern_matches(rule->who, who->name) : has_group(rule, who);
 }
 
 const char *access_doubt(const struct access *access)
@@ -112,7 +112,7 @@ bool access_allows(const struct access *access, const struct identity *who, enum
 		const struct rule *rule = &access->rules[i];
 
 		if ((rule->rights & right) && is_for(rule, who) &&
-		    (store ? matches(rule->stores, store) : strcmp(rule->stores, "*") == 0))
+		    (store ? pattern_matches(rule->stores, store) : strcmp(rule->stores, "*") == 0))
 			return true;
 	}
 	return false;
@@ -123,7 +123,8 @@ uint64_t access_limit(const struct access *access, const char *name, enum limit 
 	for (unsigned i = 0; access && i < access->count; i++) {
 		const struct rule *rule = &access->rules[i];
 
-		if (!rule->rights && rule->limits[limit] != LIMIT_NONE && matches(rule->who, name))
+		if (!rule->rights && rule->limits[limit] != LIMIT_NONE &&
+		    pattern_matches(rule->who, name))
 			return rule->limits[limit];
 	}
 	return LIMIT_NONE;
@@ -151,11 +152,11 @@ struct reader {
 	struct access_fault *fault;
 };
 
-static int wrong(struct reader *reader, const char *format, ...)
+static int rule_is_wrong(struct reader *reader, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* What is not printable came from the file. */
-static int wrong(struct reader *reader, const char *format, ...)
+static int rule_is_wrong(struct reader *reader, const char *format, ...)
 {
 	va_list args;
 
@@ -200,22 +201,23 @@ static int read_number_of(struct reader *reader, const char *word, char *pattern
 
 	if (!by_name) {
 		if (strcmp(value, "*") != 0 && !is_number(value))
-			return wrong(reader,
-			             "\"%.60s\" is not of a number; write for example "
-			             "%s",
-			             word,
-			             group ? "gid:100 or group:NAME" : "uid:1000 or user:NAME");
+			return rule_is_wrong(reader,
+			                     "\"%.60s\" is not of a number; write for example "
+			                     "%s",
+			                     word,
+			                     group ? "gid:100 or group:NAME"
+			                           : "uid:1000 or user:NAME");
 		snprintf(pattern, size, "%s", value);
 		return 0;
 	}
 	if (!(group ? reader->names->group : reader->names->user)(value, &number))
-		return wrong(reader, "this host has no %s \"%.60s\"", group ? "group" : "user",
-		             value);
+		return rule_is_wrong(reader, "this host has no %s \"%.60s\"",
+		                     group ? "group" : "user", value);
 	snprintf(pattern, size, "%u", (unsigned)number);
 	return 0;
 }
 
-static bool begins(const char *word, const char *with)
+static bool word_begins(const char *word, const char *with)
 {
 	return strncmp(word, with, strlen(with)) == 0;
 }
@@ -226,23 +228,23 @@ static int read_who(struct reader *reader, struct rule *rule)
 	char number[16];
 
 	if (!word)
-		return wrong(reader, "it does not say for whom it is");
-	if (begins(word, "gid:") || begins(word, "group:"))
+		return rule_is_wrong(reader, "it does not say for whom it is");
+	if (word_begins(word, "gid:") || word_begins(word, "group:"))
 		return read_number_of(reader, word, rule->group, sizeof(rule->group));
-	if (begins(word, "uid:") || begins(word, "user:")) {
+	if (word_begins(word, "uid:") || word_begins(word, "user:")) {
 		if (read_number_of(reader, word, number, sizeof(number)) < 0)
 			return -1;
 		snprintf(rule->who, sizeof(rule->who), "uid:%s", number);
 		return 0;
 	}
 	if (strlen(word) > IDENTITY_MAX)
-		return wrong(reader, "\"%.60s...\" is longer than any identity", word);
+		return rule_is_wrong(reader, "\"%.60s...\" is longer than any identity", word);
 	if (strcmp(word, "*") != 0 && strcmp(word, "anonymous") != 0 &&
-	    (!begins(word, "cert:") || !word[5]))
-		return wrong(reader,
-		             "\"%.60s\" is no identity; write uid:N, user:NAME, gid:N, "
-		             "group:NAME, cert:NAME, anonymous or *",
-		             word);
+	    (!word_begins(word, "cert:") || !word[5]))
+		return rule_is_wrong(reader,
+		                     "\"%.60s\" is no identity; write uid:N, user:NAME, gid:N, "
+		                     "group:NAME, cert:NAME, anonymous or *",
+		                     word);
 	strcpy(rule->who, word);
 	return 0;
 }
@@ -252,7 +254,7 @@ static int read_rights(struct reader *reader, struct rule *rule)
 	char *word = next_word(reader), *rest = word, *name;
 
 	if (!word)
-		return wrong(reader, "it does not say which rights it gives");
+		return rule_is_wrong(reader, "it does not say which rights it gives");
 	while ((name = strsep(&rest, ","))) {
 		unsigned right = strcmp(name, "all") == 0 ? RIGHTS_ALL : 0;
 
@@ -260,10 +262,10 @@ static int read_rights(struct reader *reader, struct rule *rule)
 			if (strcmp(name, right_names[i]) == 0)
 				right = 1u << i;
 		if (!right)
-			return wrong(reader,
-			             "\"%.60s\" is no right; there are create, own, read, "
-			             "recover, admin, share and all",
-			             name);
+			return rule_is_wrong(reader,
+			                     "\"%.60s\" is no right; there are create, own, read, "
+			                     "recover, admin, share and all",
+			                     name);
 		rule->rights |= right;
 	}
 	return 0;
@@ -279,13 +281,14 @@ static int read_stores(struct reader *reader, struct rule *rule)
 	if (!word)
 		return 0;
 	if (strcmp(word, "store") != 0)
-		return wrong(reader,
-		             "\"%.60s\" is not understood; after the rights comes "
-		             "\"store\" and a name, or nothing",
-		             word);
+		return rule_is_wrong(reader,
+		                     "\"%.60s\" is not understood; after the rights comes "
+		                     "\"store\" and a name, or nothing",
+		                     word);
 	value = next_word(reader);
 	if (!value || strlen(value) >= STORES_TEXT || value[strspn(value, letters)])
-		return wrong(reader, "\"store\" needs a store's name, 1 to 63 of A-Z a-z 0-9 . _ "
+		return rule_is_wrong(reader,
+		                     "\"store\" needs a store's name, 1 to 63 of A-Z a-z 0-9 . _ "
 		                     "- in which * stands for any characters");
 	strcpy(rule->stores, value);
 	return 0;
@@ -297,19 +300,21 @@ static int read_figure(struct reader *reader, enum limit limit, uint64_t *figure
 
 	if (limit == LIMIT_MEMORY) {
 		if (!value || !ps_size_read(value, figure) || *figure == LIMIT_NONE)
-			return wrong(reader, "\"memory\" needs a number of bytes, for example 512M "
+			return rule_is_wrong(reader,
+			                     "\"memory\" needs a number of bytes, for example 512M "
 			                     "or 64G");
 		return 0;
 	}
 	if (!value || !ps_number_read(value, &end, figure) || *figure > RATE_MAX ||
 	    strcmp(end, limit == LIMIT_REQUESTS ? "/s" : "") != 0)
-		return wrong(reader,
-		             limit == LIMIT_REQUESTS ? "\"%s\" needs a rate from 1/s to %d/s"
-		                                     : "\"%s\" needs a number from 0 to %d",
-		             limit_names[limit], RATE_MAX);
+		return rule_is_wrong(reader,
+		                     limit == LIMIT_REQUESTS
+		                             ? "\"%s\" needs a rate from 1/s to %d/s"
+		                             : "\"%s\" needs a number from 0 to %d",
+		                     limit_names[limit], RATE_MAX);
 	if (limit == LIMIT_REQUESTS && *figure == 0)
-		return wrong(reader, "a rate of 0/s would answer no request; allow nothing "
-		                     "instead");
+		return rule_is_wrong(reader, "a rate of 0/s would answer no request; allow nothing "
+		                             "instead");
 	return 0;
 }
 
@@ -318,22 +323,23 @@ static int read_limits(struct reader *reader, struct rule *rule)
 	const char *word = next_word(reader);
 
 	if (!rule->who[0])
-		return wrong(reader, "limits are of identities, not of groups: each is counted "
+		return rule_is_wrong(reader,
+		                     "limits are of identities, not of groups: each is counted "
 		                     "for itself");
 	if (!word)
-		return wrong(reader, "it does not say what it limits");
+		return rule_is_wrong(reader, "it does not say what it limits");
 	for (; word; word = next_word(reader)) {
 		unsigned limit = 0;
 
 		while (limit < LIMITS && strcmp(word, limit_names[limit]) != 0)
 			limit++;
 		if (limit == LIMITS)
-			return wrong(reader,
-			             "\"%.60s\" is no limit; there are memory, stores, "
-			             "sessions, connections and requests",
-			             word);
+			return rule_is_wrong(reader,
+			                     "\"%.60s\" is no limit; there are memory, stores, "
+			                     "sessions, connections and requests",
+			                     word);
 		if (rule->limits[limit] != LIMIT_NONE)
-			return wrong(reader, "it names \"%s\" twice", word);
+			return rule_is_wrong(reader, "it names \"%s\" twice", word);
 		if (read_figure(reader, (enum limit)limit, &rule->limits[limit]) < 0)
 			return -1;
 	}
@@ -348,7 +354,7 @@ static int read_allow(struct reader *reader, struct rule *rule)
 		return -1;
 	word = next_word(reader);
 	if (word)
-		return wrong(reader, "\"%.60s\" is one word too many", word);
+		return rule_is_wrong(reader, "\"%.60s\" is one word too many", word);
 	return 0;
 }
 
@@ -358,7 +364,8 @@ static int read_deny(struct access *access, struct reader *reader)
 	const char *word = next_word(reader);
 
 	if (!word || strcmp(word, "*") != 0 || next_word(reader))
-		return wrong(reader, "only \"deny *\" is there: what no line allows is denied");
+		return rule_is_wrong(reader,
+		                     "only \"deny *\" is there: what no line allows is denied");
 	access->denies = true;
 	return 0;
 }
@@ -375,7 +382,8 @@ static int read_rule(struct access *access, struct reader *reader, struct rule *
 		return read_deny(access, reader);
 	allow = strcmp(word, "allow") == 0;
 	if (!allow && strcmp(word, "limit") != 0)
-		return wrong(reader, "\"%.60s\" begins no rule: it is allow, limit or deny", word);
+		return rule_is_wrong(reader, "\"%.60s\" begins no rule: it is allow, limit or deny",
+		                     word);
 	memset(rule, 0, sizeof(*rule));
 	for (unsigned i = 0; i < LIMITS; i++)
 		rule->limits[i] = LIMIT_NONE;
@@ -390,12 +398,13 @@ static int keep_rule(struct access *access, const struct rule *rule, struct read
 	struct rule *rules;
 
 	if (access->count == ACCESS_RULES_MAX)
-		return wrong(reader, "there are %d rules before it, the most that are taken",
-		             ACCESS_RULES_MAX);
+		return rule_is_wrong(reader,
+		                     "there are %d rules before it, the most that are taken",
+		                     ACCESS_RULES_MAX);
 	if (access->count == access->room) {
 		rules = realloc(access->rules, room * sizeof(*rules));
 		if (!rules)
-			return wrong(reader, "out of memory");
+			return rule_is_wrong(reader, "out of memory");
 		access->rules = rules;
 		access->room = room;
 	}
@@ -432,14 +441,15 @@ struct access *access_parse(const char *text, size_t len, const struct access_na
 
 	memset(fault, 0, sizeof(*fault));
 	if (len > ACCESS_TEXT_MAX) {
-		wrong(&reader, "there may be %d bytes of rules at most", ACCESS_TEXT_MAX);
+		rule_is_wrong(&reader, "there may be %d bytes of rules at most", ACCESS_TEXT_MAX);
 	} else if (!copy || !access) {
-		wrong(&reader, "out of memory");
+		rule_is_wrong(&reader, "out of memory");
 	} else {
 		memcpy(copy, text, len);
 		copy[len] = '\0';
-		ret = strlen(copy) < len ? wrong(&reader, "it has a zero byte: it is no text")
-		                         : read_lines(access, copy, &reader);
+		ret = strlen(copy) < len
+		              ? rule_is_wrong(&reader, "it has a zero byte: it is no text")
+		              : read_lines(access, copy, &reader);
 	}
 	free(copy);
 	if (ret == 0)

@@ -199,8 +199,8 @@ static int discard_torn(struct call *call, struct control_reply *reply)
 	return ps_reply_pack(&call->answer->reply, &reply->bytes, &reply->len);
 }
 
-static int handle(struct stores *stores, struct session *session, const char *version,
-                  const uint8_t *bytes, size_t len, struct control_reply *reply)
+static int handle_request(struct stores *stores, struct session *session, const char *version,
+                          const uint8_t *bytes, size_t len, struct control_reply *reply)
 {
 	struct why why = { 0 };
 	struct answer answer = { 0 };
@@ -238,7 +238,7 @@ static int handle(struct stores *stores, struct session *session, const char *ve
 int control_handle(struct stores *stores, struct session *session, const char *version,
                    const uint8_t *bytes, size_t len, struct control_reply *reply)
 {
-	int ret = handle(stores, session, version, bytes, len, reply);
+	int ret = handle_request(stores, session, version, bytes, len, reply);
 
 	stores_answered();
 	return ret;

@@ -27,8 +27,8 @@ struct demand rights_demand(const Perseas__Request *request, const struct sessio
 	return (struct demand){ RIGHT_ADMIN, NULL };
 }
 
-static int deny(const struct identity *who, enum right right, const char *store, const char *which,
-                struct why *why)
+static int deny_right(const struct identity *who, enum right right, const char *store,
+                      const char *which, struct why *why)
 {
 	return refuse(why, STATUS(DENIED),
 	              "%s lacks the right \"%s\" on %s%s%s; the access rules of this mirror give "
@@ -42,8 +42,8 @@ int rights_to_make(const struct stores *stores, const struct session *session, c
 {
 	if (access_allows(stores->access, &session->identity, RIGHT_CREATE, store))
 		return 0;
-	return deny(&session->identity, RIGHT_CREATE, store, ", which this mirror does not have",
-	            why);
+	return deny_right(&session->identity, RIGHT_CREATE, store,
+	                  ", which this mirror does not have", why);
 }
 
 int rights_check(const struct stores *stores, const struct session *session,
@@ -56,7 +56,7 @@ int rights_check(const struct stores *stores, const struct session *session,
 		if (!(demand.rights & right) ||
 		    access_allows(stores->access, who, (enum right)right, demand.store))
 			continue;
-		return deny(who, (enum right)right, demand.store, "", why);
+		return deny_right(who, (enum right)right, demand.store, "", why);
 	}
 	return 0;
 }

@@ -332,8 +332,8 @@ int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *
 }
 
 /* The region, where the image has so many bytes of it; else NULL. */
-static struct piece *readable(struct store *store, uint32_t region, uint64_t offset,
-                              uint64_t length, struct why *why)
+static struct piece *readable_piece(struct store *store, uint32_t region, uint64_t offset,
+                                    uint64_t length, struct why *why)
 {
 	struct piece *piece = region < PS_REGIONS_MAX ? &store->image.regions[region] : NULL;
 
@@ -357,7 +357,7 @@ struct digesting {
 	uint32_t crc;
 };
 
-static void digest(void *arg)
+static void digest_region(void *arg)
 {
 	struct digesting *digesting = arg;
 
@@ -385,7 +385,7 @@ int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
 		return ret;
 	if (request->length > DIGEST_MAX)
 		return refuse(why, STATUS(BAD_REQUEST), "a digest covers 64 MiB at most");
-	piece = readable(store, request->region, request->offset, request->length, why);
+	piece = readable_piece(store, request->region, request->offset, request->length, why);
 	if (!piece)
 		return -STATUS(BAD_REQUEST);
 	index = image_slot(&store->image, &slot);
@@ -396,7 +396,7 @@ int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
 	}
 	digesting.bytes = piece->base + request->offset;
 	digesting.left = request->length;
-	job_aside(request->length, digest, &digesting);
+	job_aside(request->length, digest_region, &digesting);
 	reply->crc = digesting.crc;
 	reply->live = session_lives(store->session);
 	return 0;
@@ -415,7 +415,7 @@ int store_read(struct stores *stores, const Perseas__ReadRequest *request,
 		return ret;
 	if (request->length < 1 || request->length > PS_READ_REQUEST_MAX)
 		return refuse(why, STATUS(BAD_REQUEST), "a read is of 1 byte to 512 KiB");
-	piece = readable(store, request->region, request->offset, request->length, why);
+	piece = readable_piece(store, request->region, request->offset, request->length, why);
 	if (!piece)
 		return -STATUS(BAD_REQUEST);
 	reply->bytes.data = piece->base + request->offset;

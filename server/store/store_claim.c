@@ -134,7 +134,7 @@ static bool may_write(struct claim *claim)
 }
 
 /* The promise is durable, then seen by an owner on this host, then the old session is cut. */
-static int promise(struct claim *claim, struct why *why)
+static int promise_epoch(struct claim *claim, struct why *why)
 {
 	static const ProtobufCBinaryData nobody = { 0, NULL };
 	const Perseas__ClaimRequest *request = claim->request;
@@ -188,7 +188,7 @@ static void roll_back(void *arg)
 }
 
 /* A joining image is no state of the store: it is left as it is. */
-static int recover(struct claim *claim, struct why *why)
+static int recover_image(struct claim *claim, struct why *why)
 {
 	struct store *store = claim->store;
 	struct recovering recovering;
@@ -265,7 +265,7 @@ static int commit_image(struct claim *claim, struct why *why)
 static int take_image(struct claim *claim, struct why *why)
 {
 	struct store *store = claim->store;
-	int ret = claim->away ? copy_away(claim, why) : recover(claim, why);
+	int ret = claim->away ? copy_away(claim, why) : recover_image(claim, why);
 
 	if (ret)
 		return ret;
@@ -302,7 +302,7 @@ int store_claim(struct stores *stores, struct session *session,
 	ret = claim.away ? quota_copy(claim.store, why) : 0;
 	if (ret)
 		return ret;
-	ret = promise(&claim, why);
+	ret = promise_epoch(&claim, why);
 	if (ret)
 		return ret;
 	ret = take_image(&claim, why);
@@ -323,7 +323,7 @@ int store_claim(struct stores *stores, struct session *session,
 }
 
 /* The steps of a claim, for nobody: after them the image is as it is while no owner has it. */
-static void revoke(struct store *store)
+static void revoke_claim(struct store *store)
 {
 	const Perseas__ClaimRequest nobody = {
 		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__claim_request__descriptor),
@@ -362,7 +362,7 @@ unsigned stores_set_access(struct stores *stores, const struct access *access)
 	stores->access = access;
 	for (struct store *store = stores->first; store; store = store->next)
 		if (store->session && !may_stay(store->session)) {
-			revoke(store);
+			revoke_claim(store);
 			cut++;
 		}
 	return cut;

@@ -15,7 +15,7 @@ struct loading {
 	void *arg;
 };
 
-static void complain(struct loading *loading, const char *store, const char *text)
+static void report_store(struct loading *loading, const char *store, const char *text)
 {
 	char line[1024];
 
@@ -85,14 +85,14 @@ static void set_aside(struct loading *loading, struct store *store)
 	if (memory->ops->set_aside(memory, store->name, where, sizeof(where)) < 0) {
 		snprintf(store->damage, sizeof(store->damage),
 		         "it is of another boot of this host, and cannot be set aside");
-		complain(loading, store->name, store->damage);
+		report_store(loading, store->name, store->damage);
 		return;
 	}
 	snprintf(text, sizeof(text),
 	         "its image is of another boot of this host, and what is there may be old: it is "
 	         "not used, and set aside as %s in the memory directory",
 	         where);
-	complain(loading, store->name, text);
+	report_store(loading, store->name, text);
 	store_delete(store);
 }
 
@@ -106,7 +106,7 @@ static void renew_header(struct loading *loading, struct store *store)
 	if (!header_is_old(store, store->header) || header_edit(store->header, &header, &why) ||
 	    header_commit(store, header, &why) == 0)
 		return;
-	complain(loading, store->name, why.text);
+	report_store(loading, store->name, why.text);
 }
 
 /* The header is there for those who look on when its image is. */
@@ -129,12 +129,12 @@ static void load_store(void *arg, const char *name)
 		return;
 	store = loading->stores->count < STORES_MAX ? store_insert(loading->stores, name) : NULL;
 	if (!store) {
-		complain(loading, name, "it is not served: too many stores, or out of memory");
+		report_store(loading, name, "it is not served: too many stores, or out of memory");
 		return;
 	}
 	header = read_header(store, &ret);
 	if (ret == -STATUS(NO_STORE)) {
-		complain(loading, name, "what a creation that was interrupted left is removed");
+		report_store(loading, name, "what a creation that was interrupted left is removed");
 		pieces_sweep(store, NULL);
 		store_delete(store);
 		return;
@@ -145,7 +145,7 @@ static void load_store(void *arg, const char *name)
 		return;
 	}
 	if (!header || open_image(store, header) < 0) {
-		complain(loading, name, store->damage);
+		report_store(loading, name, store->damage);
 		return;
 	}
 	pieces_sweep(store, store->header);

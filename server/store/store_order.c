@@ -17,7 +17,7 @@ struct board {
 };
 
 /* A deep copy, which the checks of messages have bounded; NULL: out of memory. */
-static void *copy(const ProtobufCMessage *message)
+static void *copy_message(const ProtobufCMessage *message)
 {
 	size_t len = protobuf_c_message_get_packed_size(message);
 	uint8_t *bytes = malloc(len ? len : 1);
@@ -31,7 +31,7 @@ static void *copy(const ProtobufCMessage *message)
 	return result;
 }
 
-static void discard(void *message)
+static void discard_message(void *message)
 {
 	if (message)
 		protobuf_c_message_free_unpacked(message, NULL);
@@ -43,10 +43,10 @@ void board_drop(struct store *store)
 
 	if (!board)
 		return;
-	discard(board->told);
-	discard(board->order);
-	discard(board->result);
-	discard(board->figures);
+	discard_message(board->told);
+	discard_message(board->order);
+	discard_message(board->result);
+	discard_message(board->figures);
 	free(board);
 	store->board = NULL;
 }
@@ -78,11 +78,11 @@ static void *copy_reports(const Perseas__ConfirmRequest *request)
 
 	reports.n_mirrors = request->n_mirrors;
 	reports.mirrors = request->mirrors;
-	return copy(&reports.base);
+	return copy_message(&reports.base);
 }
 
 /* Counts of one session only grow: NULL, or a later message, never falls behind what was told. */
-static bool grew(const Perseas__OwnerFigures *earlier, const Perseas__OwnerFigures *later)
+static bool figures_grew(const Perseas__OwnerFigures *earlier, const Perseas__OwnerFigures *later)
 {
 	if (!earlier || !later)
 		return true;
@@ -92,11 +92,11 @@ static bool grew(const Perseas__OwnerFigures *earlier, const Perseas__OwnerFigur
 }
 
 /* What is there from now on: what was copied, or, where that is NULL, what was there. */
-static void *latest(void *old, void *copied)
+static void *latest_message(void *old, void *copied)
 {
 	if (!copied)
 		return old;
-	discard(old);
+	discard_message(old);
 	return copied;
 }
 
@@ -108,19 +108,19 @@ int board_tell(struct store *store, const Perseas__ConfirmRequest *request, stru
 
 	if (!board)
 		return -STATUS(NO_MEMORY);
-	if (!grew(board->figures, request->figures))
+	if (!figures_grew(board->figures, request->figures))
 		return refuse(why, STATUS(BAD_REQUEST), "what an owner counts must not fall");
 	news = is_news(board, request->result);
 	if ((request->n_mirrors > 0 && !(told = copy_reports(request))) ||
-	    (news && !(result = copy(&request->result->base))) ||
-	    (request->figures && !(figures = copy(&request->figures->base)))) {
-		discard(told);
-		discard(result);
+	    (news && !(result = copy_message(&request->result->base))) ||
+	    (request->figures && !(figures = copy_message(&request->figures->base)))) {
+		discard_message(told);
+		discard_message(result);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
-	board->told = latest(board->told, told);
-	board->result = latest(board->result, result);
-	board->figures = latest(board->figures, figures);
+	board->told = latest_message(board->told, told);
+	board->result = latest_message(board->result, result);
+	board->figures = latest_message(board->figures, figures);
 	return 0;
 }
 
@@ -154,10 +154,10 @@ static int order_again(struct board *board, const Perseas__Order *order, struct 
 
 	if (order->kind != PERSEAS__ORDER_KIND__ORDER_CANCEL)
 		return 0;
-	cancel = copy(&order->base);
+	cancel = copy_message(&order->base);
 	if (!cancel)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	discard(board->order);
+	discard_message(board->order);
 	board->order = cancel;
 	return 0;
 }
@@ -186,11 +186,11 @@ int store_order(struct stores *stores, const Perseas__OrderRequest *request, str
 		              "the owner of store %s still carries out another order; ask again "
 		              "when that is over",
 		              store->name);
-	order = copy(&request->order->base);
+	order = copy_message(&request->order->base);
 	if (!order)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	discard(board->order);
-	discard(board->result);
+	discard_message(board->order);
+	discard_message(board->result);
 	board->order = order;
 	board->result = NULL;
 	return 0;

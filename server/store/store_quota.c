@@ -34,7 +34,7 @@ static uint64_t bytes_kept(const struct store *store)
 	return memory->ops->kept ? memory->ops->kept(memory, store->name) : 0;
 }
 
-static bool created(const struct store *store, const char *who)
+static bool created_by(const struct store *store, const char *who)
 {
 	return store->header && strcmp(store->header->creator, who) == 0;
 }
@@ -45,7 +45,7 @@ static void sum_up(const struct stores *stores, const char *who, const struct st
 {
 	*count = *bytes = 0;
 	for (const struct store *store = stores->first; store; store = store->next) {
-		if (store == except || !created(store, who))
+		if (store == except || !created_by(store, who))
 			continue;
 		*count += 1;
 		*bytes += bytes_of(store, &store->image, store->header) +

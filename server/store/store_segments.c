@@ -138,7 +138,7 @@ int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequ
 }
 
 /* Said twice, with the same seq, it is as said once. */
-static int bear(Perseas__Header *header, uint32_t id, uint64_t seq, struct why *why)
+static int record_segment(Perseas__Header *header, uint32_t id, uint64_t seq, struct why *why)
 {
 	Perseas__Segment *segment = header_segment(header, id);
 	size_t index = 0;
@@ -166,7 +166,7 @@ int store_publish(struct session *session, const Perseas__PublishRequest *reques
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < request->n_ids; i++) {
-		ret = bear(header, request->ids[i], request->seq, why);
+		ret = record_segment(header, request->ids[i], request->seq, why);
 		if (ret) {
 			header_free(header);
 			return ret;

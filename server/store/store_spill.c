@@ -83,7 +83,7 @@ static int give_up(struct spill *spill)
 	return -1;
 }
 
-static int count(struct ps_archive_sink *sink, const void *bytes, size_t len)
+static int count_bytes(struct ps_archive_sink *sink, const void *bytes, size_t len)
 {
 	struct writing *writing = (struct writing *)sink;
 
@@ -116,7 +116,7 @@ static void run_writing(void *arg)
 /* Beside the loop: stores are closed, so that nobody changes one meanwhile. */
 static int write_store(struct store *store, uint64_t *bytes)
 {
-	struct writing writing = { .sink.write = count, store, store->stores->spill };
+	struct writing writing = { .sink.write = count_bytes, store, store->stores->spill };
 
 	store->job = job_current();
 	job_aside(ps_archive_bound(store->header), run_writing, &writing);
@@ -175,7 +175,7 @@ static int check_room(struct stores *stores, struct why *why)
 }
 
 /* Served on: but none whose spill could be taken for the image later. */
-static void reopen(struct stores *stores)
+static void reopen_stores(struct stores *stores)
 {
 	struct spill *spill = stores->spill;
 
@@ -216,13 +216,13 @@ int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *w
 			       "store %s could not be spilled, so none is: %s; "
 			       "sessions were ended",
 			       store->name, spill->trouble);
-			reopen(stores);
+			reopen_stores(stores);
 			return -STATUS(IO);
 		}
 		reply->stores++;
 	}
 	if (job_cancelled()) {
-		reopen(stores);
+		reopen_stores(stores);
 		return -STATUS(IO);
 	}
 	reply->bytes = bytes;

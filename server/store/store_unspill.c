@@ -27,10 +27,10 @@ struct unspilling {
 	unsigned loaded;
 };
 
-static void complain(struct unspilling *unspilling, const char *store, const char *format, ...)
+static void report_spill(struct unspilling *unspilling, const char *store, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void complain(struct unspilling *unspilling, const char *store, const char *format, ...)
+static void report_spill(struct unspilling *unspilling, const char *store, const char *format, ...)
 {
 	char line[700];
 	int len = snprintf(line, sizeof(line), "the spill of store %s: ", store);
@@ -88,7 +88,7 @@ static bool give_up_spill(struct unspilling *unspilling, struct store *store)
 	if (same) {
 		same = end_spill(spill, store->name, spill->ops->remove) == 0;
 	} else {
-		complain(unspilling, store->name, "it is set aside, not loaded: %s", why);
+		report_spill(unspilling, store->name, "it is set aside, not loaded: %s", why);
 		same = end_spill(spill, store->name, spill->ops->set_aside) == 0;
 	}
 	ps_archive_free(&reader);
@@ -102,11 +102,11 @@ static void refuse_store(struct unspilling *unspilling, struct store *store)
 	snprintf(store->damage, sizeof(store->damage),
 	         "it is not served, as its spill cannot be removed: %.150s",
 	         unspilling->spill->trouble);
-	complain(unspilling, store->name, "%s", store->damage);
+	report_spill(unspilling, store->name, "%s", store->damage);
 }
 
 /* Fills the new image. 0: the archive is whole. */
-static int fill(struct ps_archive_reader *reader, struct image *image, const char **why)
+static int fill_image(struct ps_archive_reader *reader, struct image *image, const char **why)
 {
 	struct ps_archive_piece piece;
 	struct ps_slot slot;
@@ -123,7 +123,7 @@ static int fill(struct ps_archive_reader *reader, struct image *image, const cha
 	return -1;
 }
 
-static int flush(struct memory *memory, const struct image *image)
+static int flush_image(struct memory *memory, const struct image *image)
 {
 	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++)
 		if (image->regions[region].base && memory->ops->flush &&
@@ -145,8 +145,8 @@ static bool is_listed(const Perseas__Roster *roster, ProtobufCBinaryData id)
  * that has a parent, and whose own id nobody is known to have recorded, keeps both: some rosters
  * can list the one by now, and some the other.
  */
-static int renamed(struct store *store, const Perseas__Header *from, Perseas__Header **edit,
-                   struct why *why)
+static int make_renamed(struct store *store, const Perseas__Header *from, Perseas__Header **edit,
+                        struct why *why)
 {
 	struct memory *memory = store->stores->memory;
 	int ret = header_edit(from, edit, why);
@@ -188,9 +188,9 @@ static void run_filling(void *arg)
 {
 	struct filling *filling = arg;
 
-	filling->filled = fill(filling->reader, filling->image, &filling->damage);
+	filling->filled = fill_image(filling->reader, filling->image, &filling->damage);
 	if (filling->filled == 0)
-		filling->flushed = flush(filling->memory, filling->image);
+		filling->flushed = flush_image(filling->memory, filling->image);
 }
 
 /* The image of the spill that is open, but for its header. Nobody sees it before it has that. */
@@ -221,7 +221,7 @@ static int load_image(struct store *store, struct ps_archive_reader *reader, str
 
 	if (ret)
 		return ret;
-	ret = renamed(store, reader->header, &header, why);
+	ret = make_renamed(store, reader->header, &header, why);
 	if (ret == 0) {
 		image_promise(&image, header->promised_epoch, header->promised_owner);
 		ret = header_commit(store, header, why);
@@ -259,13 +259,13 @@ static void load_spill(struct unspilling *unspilling, const char *name)
 	struct store *store = stores->count < STORES_MAX ? store_insert(stores, name) : NULL;
 
 	if (!store) {
-		complain(unspilling, name,
-		         "it is kept, not loaded: too many stores, or out of "
-		         "memory");
+		report_spill(unspilling, name,
+		             "it is kept, not loaded: too many stores, or out of "
+		             "memory");
 		return;
 	}
 	if (read_spill(unspilling, store, &why) < 0) {
-		complain(unspilling, name, "it is kept, not loaded: %s", why.text);
+		report_spill(unspilling, name, "it is kept, not loaded: %s", why.text);
 		pieces_sweep(store, NULL);
 		store_delete(store);
 		return;
@@ -283,9 +283,9 @@ static void take_spill(struct unspilling *unspilling, const char *name)
 	if (!store)
 		load_spill(unspilling, name);
 	else if (store->damage[0])
-		complain(unspilling, name,
-		         "it is kept, not loaded: memory has a damaged image; "
-		         "drop that one and start again");
+		report_spill(unspilling, name,
+		             "it is kept, not loaded: memory has a damaged image; "
+		             "drop that one and start again");
 	else if (!give_up_spill(unspilling, store))
 		refuse_store(unspilling, store);
 }

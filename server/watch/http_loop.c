@@ -90,7 +90,7 @@ static bool let_go(struct client *client)
 }
 
 /* Frees the places of connections that have ended; returns how many there still are. */
-static unsigned sweep(struct http *http)
+static unsigned sweep_connections(struct http *http)
 {
 	unsigned count = 0;
 
@@ -113,7 +113,7 @@ static unsigned sweep(struct http *http)
 
 unsigned http_connections(const struct http *http)
 {
-	return http ? sweep((struct http *)(uintptr_t)http) : 0;
+	return http ? sweep_connections((struct http *)(uintptr_t)http) : 0;
 }
 
 /* The server finds the end of the stream, and frees the connection. */
@@ -139,7 +139,7 @@ static void sweep_later(struct http *http)
 static void on_sweep(evutil_socket_t fd, short what, void *arg)
 {
 	struct http *http = arg;
-	unsigned count = sweep(http);
+	unsigned count = sweep_connections(http);
 
 	(void)fd;
 	(void)what;
@@ -174,7 +174,7 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
 	const struct timeval limit = { .tv_sec = DEADLINE_SECONDS };
 	struct http *http = arg;
-	unsigned count = sweep(http);
+	unsigned count = sweep_connections(http);
 	struct bufferevent *stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
 	struct client *client = http->clients;
 
@@ -200,8 +200,8 @@ static void add_header(struct evhttp_request *request, const char *name, const c
 }
 
 /* The body is taken. A HEAD gets all but that. */
-static void answer(struct http *http, struct evhttp_request *request, int code, const char *reason,
-                   const char *type, struct evbuffer *body)
+static void send_answer(struct http *http, struct evhttp_request *request, int code,
+                        const char *reason, const char *type, struct evbuffer *body)
 {
 	char length[24];
 
@@ -227,7 +227,7 @@ static void answer_text(struct http *http, struct evhttp_request *request, int c
 
 	if (body)
 		evbuffer_add_printf(body, "%s\n", text);
-	answer(http, request, code, reason, TEXT, body);
+	send_answer(http, request, code, reason, TEXT, body);
 }
 
 static void drop_sheet(struct sheet *sheet)
@@ -300,7 +300,7 @@ static void answer_page(struct http *http, struct evhttp_request *request, struc
 		            "the daemon is out of memory");
 		return;
 	}
-	answer(http, request, HTTP_OK, "OK", type, body);
+	send_answer(http, request, HTTP_OK, "OK", type, body);
 }
 
 static void get_metrics(struct http *http, struct evhttp_request *request)
@@ -355,7 +355,7 @@ static void get_root(struct http *http, struct evhttp_request *request)
 	if (body)
 		evbuffer_add(body, at, (size_t)(end - at));
 	add_header(request, "Content-Security-Policy", policy);
-	answer(http, request, HTTP_OK, "OK", "text/html; charset=utf-8", body);
+	send_answer(http, request, HTTP_OK, "OK", "text/html; charset=utf-8", body);
 }
 
 static const struct {
@@ -421,7 +421,7 @@ static void on_request(struct evhttp_request *request, void *arg)
 
 /* --- from start to end --- */
 
-static void configure(struct http *http)
+static void configure_server(struct http *http)
 {
 	evhttp_set_max_headers_size(http->server, HEADERS_MAX);
 	evhttp_set_max_body_size(http->server, 0);
@@ -447,7 +447,7 @@ static bool make_server(struct http *http, int fd)
 	http->server = evhttp_new(base);
 	if (!http->sweeper || !http->server)
 		return false;
-	configure(http);
+	configure_server(http);
 	bound = evhttp_accept_socket_with_handle(http->server, fd);
 	if (!bound)
 		return false;
@@ -456,7 +456,8 @@ static bool make_server(struct http *http, int fd)
 	return true;
 }
 
-static int announce(const struct http_options *options, unsigned port, char *why, size_t size)
+static int announce_address(const struct http_options *options, unsigned port, char *why,
+                            size_t size)
 {
 	const bool v6 = strchr(options->endpoint.host, ':') != NULL;
 	char text[16];
@@ -492,7 +493,7 @@ int http_open(struct daemon *daemon, const struct http_options *options, char *w
 		http_close(daemon);
 		return -1;
 	}
-	return announce(options, port, why, size);
+	return announce_address(options, port, why, size);
 }
 
 void http_close(struct daemon *daemon)

@@ -63,14 +63,14 @@ static void begin_sample(struct sheet *sheet, const char *suffix, const struct l
 	fputs(labels && labels[0].name ? "} " : " ", sheet->out);
 }
 
-static void number(struct sheet *sheet, const struct label *labels, uint64_t value)
+static void metric_number(struct sheet *sheet, const struct label *labels, uint64_t value)
 {
 	begin_sample(sheet, "", labels);
 	fprintf(sheet->out, "%" PRIu64 "\n", value);
 }
 
-static void seconds(struct sheet *sheet, const char *suffix, const struct label *labels,
-                    uint64_t ns)
+static void metric_seconds(struct sheet *sheet, const char *suffix, const struct label *labels,
+                           uint64_t ns)
 {
 	begin_sample(sheet, suffix, labels);
 	fprintf(sheet->out, "%" PRIu64 ".%09u\n", ns / 1000000000, (unsigned)(ns % 1000000000));
@@ -84,50 +84,51 @@ static void seconds(struct sheet *sheet, const char *suffix, const struct label 
 
 static void write_build_info(struct sheet *sheet)
 {
-	number(sheet, LABELS({ "version", PERSEAS_VERSION }, { "rdma", PERSEAS_RDMA ? "1" : "0" }),
-	       1);
+	metric_number(sheet,
+	              LABELS({ "version", PERSEAS_VERSION }, { "rdma", PERSEAS_RDMA ? "1" : "0" }),
+	              1);
 }
 
 static void write_uptime(struct sheet *sheet)
 {
-	seconds(sheet, "", NULL, daemon_now_ns() - sheet->daemon->began_ns);
+	metric_seconds(sheet, "", NULL, daemon_now_ns() - sheet->daemon->began_ns);
 }
 
 static void write_ready(struct sheet *sheet)
 {
 	char why[WATCH_REASON];
 
-	number(sheet, NULL, watch_ready(sheet->daemon, why, sizeof(why)));
+	metric_number(sheet, NULL, watch_ready(sheet->daemon, why, sizeof(why)));
 }
 
 static void write_memory_used(struct sheet *sheet)
 {
 	struct memory *memory = stores_memory(sheet->daemon->stores);
 
-	number(sheet, NULL, memory->ops->used(memory));
+	metric_number(sheet, NULL, memory->ops->used(memory));
 }
 
 static void write_memory_limit(struct sheet *sheet)
 {
 	struct memory *memory = stores_memory(sheet->daemon->stores);
 
-	number(sheet, NULL, memory->ops->limit(memory));
+	metric_number(sheet, NULL, memory->ops->limit(memory));
 }
 
 static void write_connections(struct sheet *sheet)
 {
-	number(sheet, NULL, sheet->daemon->crowd.count);
+	metric_number(sheet, NULL, sheet->daemon->crowd.count);
 }
 
 static void write_http_connections(struct sheet *sheet)
 {
-	number(sheet, NULL, http_connections(sheet->daemon->http));
+	metric_number(sheet, NULL, http_connections(sheet->daemon->http));
 }
 
-#define COUNTER(name, field)                               \
-	static void write_##name(struct sheet *sheet)      \
-	{                                                  \
-		number(sheet, NULL, sheet->daemon->field); \
+#define COUNTER(name, field)                                      \
+	static void write_##name(struct sheet *sheet)             \
+	{                                                         \
+		metric_number(sheet, NULL, sheet->daemon->field); \
 	}
 
 COUNTER(accepted, counters.connections)
@@ -141,23 +142,23 @@ static void write_turned_away(struct sheet *sheet)
 	};
 
 	for (unsigned i = 0; i < REFUSALS; i++)
-		number(sheet, LABELS({ "reason", reasons[i] }),
-		       sheet->daemon->counters.connections_refused[i]);
+		metric_number(sheet, LABELS({ "reason", reasons[i] }),
+		              sheet->daemon->counters.connections_refused[i]);
 }
 
 static void write_tcp_bytes(struct sheet *sheet)
 {
-	number(sheet, NULL, daemon_traffic(sheet->daemon).bytes);
+	metric_number(sheet, NULL, daemon_traffic(sheet->daemon).bytes);
 }
 
 static void write_tcp_chains(struct sheet *sheet)
 {
-	number(sheet, NULL, daemon_traffic(sheet->daemon).chains);
+	metric_number(sheet, NULL, daemon_traffic(sheet->daemon).chains);
 }
 
 static void write_spins(struct sheet *sheet)
 {
-	number(sheet, NULL, daemon_spins(sheet->daemon));
+	metric_number(sheet, NULL, daemon_spins(sheet->daemon));
 }
 
 static void write_stores(struct sheet *sheet)
@@ -167,7 +168,7 @@ static void write_stores(struct sheet *sheet)
 
 		for (size_t i = 0; i < sheet->count; i++)
 			count += watch_state(&sheet->views[i]) == state;
-		number(sheet, LABELS({ "state", watch_state_name(state) }), count);
+		metric_number(sheet, LABELS({ "state", watch_state_name(state) }), count);
 	}
 }
 
@@ -181,7 +182,7 @@ static void write_sessions(struct sheet *sheet)
 		for (size_t i = 0; i < sheet->count; i++)
 			count += sheet->views[i].status->owner_address[0] &&
 			         strcmp(watch_fabric(&sheet->views[i]), fabrics[fabric]) == 0;
-		number(sheet, LABELS({ "fabric", fabrics[fabric] }), count);
+		metric_number(sheet, LABELS({ "fabric", fabrics[fabric] }), count);
 	}
 }
 
@@ -190,8 +191,8 @@ static void write_sessions(struct sheet *sheet)
 static void write_requests(struct sheet *sheet)
 {
 	for (unsigned kind = 0; kind < CONTROL_REQUESTS; kind++)
-		number(sheet, LABELS({ "request", control_request_name(kind) }),
-		       sheet->daemon->counters.requests[kind].count);
+		metric_number(sheet, LABELS({ "request", control_request_name(kind) }),
+		              sheet->daemon->counters.requests[kind].count);
 }
 
 static void write_refusals(struct sheet *sheet)
@@ -199,13 +200,13 @@ static void write_refusals(struct sheet *sheet)
 	for (unsigned status = 1; status < COUNTED_STATUSES; status++) {
 		char name[WATCH_STATUS_NAME];
 
-		number(sheet, LABELS({ "status", watch_status_name(name, status) }),
-		       sheet->daemon->counters.refusals[status]);
+		metric_number(sheet, LABELS({ "status", watch_status_name(name, status) }),
+		              sheet->daemon->counters.refusals[status]);
 	}
 }
 
 /* How many are no longer than that; 0: all, with no bound. */
-static void bucket(struct sheet *sheet, struct label of, uint64_t bound_ns, uint64_t count)
+static void metric_bucket(struct sheet *sheet, struct label of, uint64_t bound_ns, uint64_t count)
 {
 	char bound[32] = "+Inf";
 
@@ -217,8 +218,8 @@ static void bucket(struct sheet *sheet, struct label of, uint64_t bound_ns, uint
 
 static void end_buckets(struct sheet *sheet, struct label of, uint64_t sum_ns, uint64_t count)
 {
-	bucket(sheet, of, 0, count);
-	seconds(sheet, "_sum", LABELS(of), sum_ns);
+	metric_bucket(sheet, of, 0, count);
+	metric_seconds(sheet, "_sum", LABELS(of), sum_ns);
 	begin_sample(sheet, "_count", LABELS(of));
 	fprintf(sheet->out, "%" PRIu64 "\n", count);
 }
@@ -229,7 +230,7 @@ static void write_buckets(struct sheet *sheet, struct label of, const struct his
 
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		count += histogram->buckets[i];
-		bucket(sheet, of, histogram_bounds_ns[i], count);
+		metric_bucket(sheet, of, histogram_bounds_ns[i], count);
 	}
 	end_buckets(sheet, of, histogram->sum_ns, histogram->count);
 }
@@ -247,16 +248,16 @@ static void write_request_seconds(struct sheet *sheet)
 /* --- stores --- */
 
 /* A metric with a number for each store for which `given` holds. */
-#define OF_STORES(id, given, value)                                                    \
-	static void write_##id(struct sheet *sheet)                                    \
-	{                                                                              \
-		for (size_t i = 0; i < sheet->count; i++) {                            \
-			const struct store_view *view = &sheet->views[i];              \
-			const Perseas__StoreStatus *status = view->status;             \
-                                                                                       \
-			if (given)                                                     \
-				number(sheet, LABELS({ "store", view->name }), value); \
-		}                                                                      \
+#define OF_STORES(id, given, value)                                                           \
+	static void write_##id(struct sheet *sheet)                                           \
+	{                                                                                     \
+		for (size_t i = 0; i < sheet->count; i++) {                                   \
+			const struct store_view *view = &sheet->views[i];                     \
+			const Perseas__StoreStatus *status = view->status;                    \
+                                                                                              \
+			if (given)                                                            \
+				metric_number(sheet, LABELS({ "store", view->name }), value); \
+		}                                                                             \
 	}
 
 OF_STORES(promised_epoch, status->header, status->header->promised_epoch)
@@ -273,28 +274,28 @@ OF_STORES(rebuilds, status, view->events[STORE_REBUILD_BEGUN])
 static void write_store_state(struct sheet *sheet)
 {
 	for (size_t i = 0; i < sheet->count; i++)
-		number(sheet,
-		       LABELS({ "store", sheet->views[i].name },
-		              { "state", watch_state_name(watch_state(&sheet->views[i])) }),
-		       1);
+		metric_number(sheet,
+		              LABELS({ "store", sheet->views[i].name },
+		                     { "state", watch_state_name(watch_state(&sheet->views[i])) }),
+		              1);
 }
 
 static void write_silence(struct sheet *sheet)
 {
 	for (size_t i = 0; i < sheet->count; i++)
 		if (sheet->views[i].status->live)
-			seconds(sheet, "", LABELS({ "store", sheet->views[i].name }),
-			        sheet->views[i].status->silent_ms * 1000000);
+			metric_seconds(sheet, "", LABELS({ "store", sheet->views[i].name }),
+			               sheet->views[i].status->silent_ms * 1000000);
 }
 
 static void write_owner_info(struct sheet *sheet)
 {
 	for (size_t i = 0; i < sheet->count; i++)
 		if (sheet->views[i].status->owner_address[0])
-			number(sheet,
-			       LABELS({ "store", sheet->views[i].name },
-			              { "fabric", watch_fabric(&sheet->views[i]) }),
-			       1);
+			metric_number(sheet,
+			              LABELS({ "store", sheet->views[i].name },
+			                     { "fabric", watch_fabric(&sheet->views[i]) }),
+			              1);
 }
 
 /* --- what owners tell of their transactions --- */
@@ -321,7 +322,7 @@ static void write_latencies(struct sheet *sheet, const char *store, const Persea
 
 		for (; at < told->n_counts && told->first + at < ps_latency_bucket(bound); at++)
 			count += told->counts[at];
-		bucket(sheet, of, bound, count);
+		metric_bucket(sheet, of, bound, count);
 	}
 	for (; at < told->n_counts; at++)
 		count += told->counts[at];
@@ -358,8 +359,9 @@ static void each_mirror(struct sheet *sheet,
 	static void of_mirror_##id(struct sheet *sheet, const struct store_view *view,        \
 	                           const Perseas__MirrorReport *report)                       \
 	{                                                                                     \
-		number(sheet, LABELS({ "store", view->name }, { "mirror", report->address }), \
-		       value);                                                                \
+		metric_number(sheet,                                                          \
+		              LABELS({ "store", view->name }, { "mirror", report->address }), \
+		              value);                                                         \
 	}                                                                                     \
                                                                                               \
 	static void write_mirror_##id(struct sheet *sheet)                                    \
@@ -375,10 +377,10 @@ OF_MIRRORS(to_copy, report->total)
 static void of_mirror_state(struct sheet *sheet, const struct store_view *view,
                             const Perseas__MirrorReport *report)
 {
-	number(sheet,
-	       LABELS({ "store", view->name }, { "mirror", report->address },
-	              { "state", watch_mirror_state(report) }),
-	       1);
+	metric_number(sheet,
+	              LABELS({ "store", view->name }, { "mirror", report->address },
+	                     { "state", watch_mirror_state(report) }),
+	              1);
 }
 
 static void write_mirror_state(struct sheet *sheet)

@@ -99,7 +99,7 @@ uint64_t watch_lag(const Perseas__StoreStatus *status, const Perseas__MirrorRepo
 }
 
 /* The next character as metrics_label() shows it: all that are none look the same. */
-static const char *shown(const char **text)
+static const char *next_shown(const char **text)
 {
 	const char *at = *text;
 	unsigned length = ps_utf8_length(at);
@@ -108,10 +108,10 @@ static const char *shown(const char **text)
 	return length == 0 || ps_is_control(at) ? "\xef\xbf\xbd" : at;
 }
 
-static bool alike(const char *a, const char *b)
+static bool look_alike(const char *a, const char *b)
 {
 	while (*a && *b) {
-		const char *x = shown(&a), *y = shown(&b);
+		const char *x = next_shown(&a), *y = next_shown(&b);
 		unsigned length = ps_utf8_length(x);
 
 		if (length != ps_utf8_length(y) || memcmp(x, y, length) != 0)
@@ -123,7 +123,7 @@ static bool alike(const char *a, const char *b)
 bool watch_first(const Perseas__StoreStatus *status, size_t index)
 {
 	for (size_t i = 0; i < index; i++)
-		if (alike(status->mirrors[i]->address, status->mirrors[index]->address))
+		if (look_alike(status->mirrors[i]->address, status->mirrors[index]->address))
 			return false;
 	return true;
 }
