@@ -30,6 +30,7 @@ struct engine_options {
 	uint64_t acks;        /* W of a store that is made; 0: a majority */
 	uint64_t log_size;    /* of a store that is made; 0: the library's */
 	uint64_t spin_us;     /* 0: the library's */
+	uint32_t connect_ms;  /* for a mirror to answer; 0: the library's */
 	uint32_t patience_ms; /* to wait for a commit in doubt, or for mirrors */
 	bool takeover;
 	const struct engine_table *tables; /* of an engine that keeps rows; they outlive it */

@@ -26,6 +26,7 @@ static int open_store(struct engine *engine, const struct engine_options *option
 	how.acks = (uint32_t)options->acks;
 	how.log_size = options->log_size;
 	how.spin_us = (uint32_t)options->spin_us;
+	how.connect_timeout_ms = options->connect_ms;
 	if (perseas_open(options->store, options->mirrors, &how, &engine->handle))
 		return engine_fail(engine, "%s", perseas_message(NULL));
 	return 0;

@@ -14,15 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS_MAX = 64, COUNTS_MAX = 16, SLICE = 1 << 20 };
-enum { MAKE_MS = 30000 }; /* for a mirror to find the memory, on a host that is busy */
+enum { THREADS_MAX = 64, COUNTS_MAX = 16, SLICE = 1 << 20, MEMORY = THREADS_MAX * SLICE };
 
 static struct options {
-	const char *mirrors, *store, *threads;
+	const char *threads;
 	uint32_t round_ms;
-	uint64_t rounds, bytes, spin_us, acks;
+	uint64_t rounds, bytes;
 	bool json;
-} options;
+	struct engine_options engine;
+} options = {
+	/* For a mirror to find the memory, on a host that is busy. */
+	.engine = { .segment = "slices", .connect_ms = 30000 },
+};
 
 static const char about[] =
 	"Threads run transactions on one store, each in 1 MiB of its own: a transaction counts\n"
@@ -31,16 +34,14 @@ static const char about[] =
 	"again, and what was read back compared.\n";
 
 static const struct ps_option rows[] = {
-	{ "mirrors", PS_OPTION_TEXT, AT(mirrors), "LIST", .help = "Where the store is." },
-	{ "store", PS_OPTION_TEXT, AT(store), "NAME", "threads",
+	{ "mirrors", PS_OPTION_TEXT, AT(engine.mirrors), "LIST", .help = "Where the store is." },
+	{ "store", PS_OPTION_TEXT, AT(engine.store), "NAME", "threads",
 	  .help = "Store that is made there." },
 	{ "threads", PS_OPTION_TEXT, AT(threads), "LIST", "1,2,4,8",
 	  .help = "Numbers of threads." },
 	{ "bytes", PS_OPTION_SIZE, AT(bytes), "N", "64", 1, SLICE / 2,
 	  .help = "Bytes of a transaction's range." },
-	{ "acks", PS_OPTION_NUMBER, AT(acks), "W", .help = "W of the store. Default: a majority." },
-	{ "spin-us", PS_OPTION_NUMBER, AT(spin_us), "N",
-	  .help = "Microseconds a commit spins before it sleeps. Default: 50." },
+	ENGINE_OPTION_ROWS,
 	ROUND_OPTION_ROWS,
 	JSON_OPTION_ROW,
 };
@@ -62,7 +63,9 @@ struct series {
 	struct ps_histogram latency;
 };
 
-static struct writer *writers;
+static struct writer writers[THREADS_MAX];
+static struct series series[COUNTS_MAX];
+static unsigned series_count;
 static _Atomic bool stop;
 
 static int count_up(struct writer *w)
@@ -103,7 +106,7 @@ static void *run_writer(void *arg)
 }
 
 /* One round of so many threads. */
-static int run_round(struct series *series, uint64_t round)
+static int run_round(struct series *one, uint64_t round)
 {
 	const struct timespec length = { options.round_ms / 1000,
 		                         options.round_ms % 1000 * 1000000L };
@@ -112,12 +115,12 @@ static int run_round(struct series *series, uint64_t round)
 	unsigned started = 0;
 
 	atomic_store(&stop, false);
-	for (; started < series->threads; started++) {
+	for (; started < one->threads; started++) {
 		ps_histogram_clear(&writers[started].latency);
 		if (pthread_create(&threads[started], NULL, run_writer, &writers[started]))
 			break;
 	}
-	if (started == series->threads)
+	if (started == one->threads)
 		nanosleep(&length, NULL);
 	atomic_store(&stop, true);
 	for (unsigned i = 0; i < started; i++) {
@@ -126,36 +129,13 @@ static int run_round(struct series *series, uint64_t round)
 		if (writers[i].code)
 			return program_fail(perseas_error_name(writers[i].code),
 			                    perseas_message(writers[i].p));
-		ps_histogram_merge(&series->latency, &writers[i].latency);
+		ps_histogram_merge(&one->latency, &writers[i].latency);
 	}
-	series->rates[round] = (double)done * 1e9 / (double)(clock_ns() - start);
-	return started == series->threads ? 0 : program_fail("thread", "there is none");
+	one->rates[round] = (double)done * 1e9 / (double)(clock_ns() - start);
+	return started == one->threads ? 0 : program_fail("thread", "there is none");
 }
 
 /* --- the store ---------------------------------------------------------------------- */
-
-static int open_store(perseas_t **p, uint8_t **memory)
-{
-	struct perseas_options how = PERSEAS_OPTIONS_INIT;
-	struct perseas_segment_info info;
-	void *at;
-
-	how.flags = PERSEAS_CREATE;
-	how.acks = (uint32_t)options.acks;
-	how.spin_us = (uint32_t)options.spin_us;
-	how.connect_timeout_ms = MAKE_MS;
-	if (perseas_open(options.store, options.mirrors, &how, p))
-		return program_fail("open", perseas_message(NULL));
-	if (!perseas_segment(*p, "slices", &info))
-		return program_fail(options.store, "it was used already; give another store");
-	if (perseas_map(*p, "slices", (size_t)THREADS_MAX * SLICE, &at))
-		return program_fail("map", perseas_message(*p));
-	memset(at, 0, (size_t)THREADS_MAX * SLICE);
-	if (perseas_publish(*p))
-		return program_fail("publish", perseas_message(*p));
-	*memory = at;
-	return 0;
-}
 
 /* Does the store hold what the owner's memory held? */
 static int check_store(const uint8_t *kept)
@@ -164,30 +144,30 @@ static int check_store(const uint8_t *kept)
 	perseas_t *p;
 	int status = 0;
 
-	if (perseas_open(options.store, options.mirrors, NULL, &p))
+	if (perseas_open(options.engine.store, options.engine.mirrors, NULL, &p))
 		return program_fail("open again", perseas_message(NULL));
 	if (perseas_map(p, "slices", 0, &memory))
 		status = program_fail("map again", perseas_message(p));
-	else if (memcmp(memory, kept, (size_t)THREADS_MAX * SLICE))
+	else if (memcmp(memory, kept, MEMORY))
 		status = program_refute("check", "the store does not hold what was committed");
 	perseas_close(p);
 	return status;
 }
 
 /* The numbers of all threads are what they counted; then the mirrors are looked at. */
-static int close_and_check(perseas_t *p, const uint8_t *memory)
+static int close_and_check(struct engine *engine, const uint8_t *memory)
 {
-	uint8_t *kept = malloc((size_t)THREADS_MAX * SLICE);
+	uint8_t *kept = malloc(MEMORY);
 	int status = 0;
 
-	if (!kept || perseas_flush(p))
-		status = program_fail("flush", kept ? perseas_message(p) : "out of memory");
+	if (!kept || perseas_flush(engine->handle))
+		status = program_fail("flush", kept ? engine_why(engine) : "out of memory");
 	for (unsigned i = 0; !status && i < THREADS_MAX; i++)
 		if (memcmp(writers[i].slice, &writers[i].number, sizeof(uint64_t)))
 			status = program_refute("check", "a thread's count is not in its memory");
 	if (!status)
-		memcpy(kept, memory, (size_t)THREADS_MAX * SLICE);
-	perseas_close(p);
+		memcpy(kept, memory, MEMORY);
+	engine_close(engine);
 	if (!status)
 		status = check_store(kept);
 	free(kept);
@@ -196,39 +176,39 @@ static int close_and_check(perseas_t *p, const uint8_t *memory)
 
 /* --- results ------------------------------------------------------------------------ */
 
-static void print_series(const struct series *series, bool first)
+static void print_series(const struct series *one, bool first)
 {
-	const struct ps_histogram *latency = &series->latency;
+	const struct ps_histogram *latency = &one->latency;
 	double sorted[MEASURE_ROUNDS_MAX];
 	struct measured_ratio rate;
 
-	memcpy(sorted, series->rates, sizeof(sorted));
+	memcpy(sorted, one->rates, sizeof(sorted));
 	rate = measured_summary(sorted, (unsigned)options.rounds);
 	if (!options.json) {
 		printf("%3u threads %12.0f %12.0f - %10.0f %9" PRIu64 " %9" PRIu64 " %9" PRIu64
 		       "\n",
-		       series->threads, rate.median, rate.least, rate.most,
+		       one->threads, rate.median, rate.least, rate.most,
 		       ps_histogram_percentile(latency, 50), ps_histogram_percentile(latency, 99),
 		       ps_histogram_percentile(latency, 99.9));
 		return;
 	}
-	printf("%s{\"threads\": %u, \"rate\": ", first ? "" : ", ", series->threads);
+	printf("%s{\"threads\": %u, \"rate\": ", first ? "" : ", ", one->threads);
 	measured_ratio_json(stdout, &rate);
 	printf(", ");
 	measured_percentiles_json(stdout, latency);
 	printf(", ");
-	measured_numbers_json(stdout, "rates", series->rates, (unsigned)options.rounds);
+	measured_numbers_json(stdout, "rates", one->rates, (unsigned)options.rounds);
 	printf("}");
 }
 
-static void print_all(perseas_t *p, const struct series *series, unsigned count)
+static void print_all(perseas_t *p)
 {
 	if (options.json)
 		printf("{\"bytes\": %" PRIu64 ", \"series\": [", options.bytes);
 	else
 		printf("%11s %12s %25s %9s %9s %9s\n", "", "rate/s", "of rounds, min - max",
 		       "p50 ns", "p99 ns", "p99.9 ns");
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < series_count; i++)
 		print_series(&series[i], i == 0);
 	if (!options.json) {
 		fabric_print(stdout, p);
@@ -239,7 +219,7 @@ static void print_all(perseas_t *p, const struct series *series, unsigned count)
 	printf("}\n");
 }
 
-static int measure_all(perseas_t *p, uint8_t *memory, struct series *series, unsigned count)
+static int measure_all(perseas_t *p, uint8_t *memory)
 {
 	int status = 0;
 
@@ -249,43 +229,50 @@ static int measure_all(perseas_t *p, uint8_t *memory, struct series *series, uns
 		writers[i].state = WORK_SEED + i;
 	}
 	/* The first turn of each warms up, and is forgotten. */
-	for (unsigned i = 0; i < count && !status; i++) {
+	for (unsigned i = 0; i < series_count && !status; i++) {
 		status = run_round(&series[i], 0);
 		ps_histogram_clear(&series[i].latency);
 	}
 	for (uint64_t round = 0; round < options.rounds; round++)
-		for (unsigned i = 0; i < count && !status; i++)
+		for (unsigned i = 0; i < series_count && !status; i++)
 			status = run_round(&series[i], round);
 	return status;
 }
 
+static int read_threads(void)
+{
+	uint64_t numbers[COUNTS_MAX];
+
+	series_count = list_numbers(options.threads, THREADS_MAX, COUNTS_MAX, numbers);
+	for (unsigned i = 0; i < series_count; i++)
+		series[i].threads = (unsigned)numbers[i];
+	if (!series_count)
+		return program_fail("--threads", "takes up to 16 numbers from 1 to 64, as 1,2,4");
+	if (!options.engine.mirrors)
+		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	struct series *series = calloc(COUNTS_MAX, sizeof(*series));
-	uint8_t *memory = NULL;
-	perseas_t *p = NULL;
-	uint64_t numbers[COUNTS_MAX];
-	unsigned count;
+	char why[ENGINE_WHY];
+	struct engine *engine;
+	void *memory;
 	int status;
 
 	OPTIONS_PARSE(argc, argv);
-	writers = calloc(THREADS_MAX, sizeof(*writers));
-	if (!series || !writers)
-		return program_fail("memory", "there is none");
-	count = list_numbers(options.threads, THREADS_MAX, COUNTS_MAX, numbers);
-	for (unsigned i = 0; i < count; i++)
-		series[i].threads = (unsigned)numbers[i];
-	if (!count)
-		return program_fail("--threads", "takes up to 16 numbers from 1 to 64, as 1,2,4");
-	if (!options.mirrors)
-		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
-	status = open_store(&p, &memory);
-	if (!status)
-		status = measure_all(p, memory, series, count);
+	if (read_threads())
+		return 2;
+	engine = engine_open(&engine_perseas, &options.engine, MEMORY, &memory, why);
+	if (!engine)
+		return program_fail("open", why);
+	status = *(const uint64_t *)memory ? program_fail(options.engine.store,
+	                                                  "it was used already; give another store")
+	                                   : measure_all(engine->handle, memory);
 	if (status) {
-		perseas_close(p);
+		engine_close(engine);
 		return status;
 	}
-	print_all(p, series, count);
-	return close_and_check(p, memory);
+	print_all(engine->handle);
+	return close_and_check(engine, memory);
 }
