@@ -71,7 +71,7 @@ struct contest {
 	const struct engine_ops *ops[CONTENDERS_MAX];
 	struct work_run runs[CONTENDERS_MAX];
 	struct measured *m[CONTENDERS_MAX];
-	char *configurations[CONTENDERS_MAX];
+	char configurations[CONTENDERS_MAX][ENGINE_SETUP];
 };
 
 static int read_engines(struct contest *contest)
@@ -120,9 +120,9 @@ static int open_run(struct contest *contest, unsigned i)
 	}
 	if (work_open(&contest->runs[i], contest->work, contest->size, ops, &engine, why))
 		return program_fail(ops->name, why);
-	contest->configurations[i] = strdup(contest->runs[i].rows.engine->setup);
+	memcpy(contest->configurations[i], contest->runs[i].rows.engine->setup, ENGINE_SETUP);
 	contest->m[i] = measured_new(ops->name, contest->work->step, &contest->runs[i]);
-	return contest->configurations[i] ? 0 : program_fail(ops->name, strerror(errno));
+	return 0;
 }
 
 /* `count` engines from `first` on, in turn. */
@@ -213,7 +213,6 @@ static int run_contest(struct contest *contest)
 		print_text(contest);
 	for (unsigned i = 0; i < contest->count; i++) {
 		measured_free(contest->m[i]);
-		free(contest->configurations[i]);
 		work_close(&contest->runs[i]);
 	}
 	return status;

@@ -259,9 +259,9 @@ int main(int argc, char **argv)
 	count = list_numbers(options.sizes, MEMORY / 2, SIZES_MAX, sizes);
 	if (!count)
 		return program_fail("--sizes", "takes up to 32 sizes, as 8,4K,1M, to 25M");
-	if (!options.engine.mirrors && !options.against)
-		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
 	status = contest_open(&contest);
+	if (!status && !contest.writer_count && !contest.pinger)
+		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
 	if (!status && options.json)
 		printf("{\"workload\": \"synthetic\", \"sizes\": [");
 	for (unsigned i = 0; i < count && !status; i++)
