@@ -9,6 +9,7 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,20 @@ static void pause_listener(struct listener *listener)
 	event_add(listener->resume, &pause);
 }
 
+/* accept() may say so of a connection that nobody wants: it takes a descriptor, and memory, before
+ * it looks whether one waits. */
+static bool is_scarce(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+static bool somebody_waits(const struct listener *listener)
+{
+	struct pollfd fd = { .fd = listener->fd, .events = POLLIN };
+
+	return poll(&fd, 1, 0) != 0;
+}
+
 static void accept_some(struct listener *listener)
 {
 	for (int i = 0; i < ACCEPTS; i++) {
@@ -66,9 +81,11 @@ static void accept_some(struct listener *listener)
 			                  listener->local);
 			continue;
 		}
+		if (is_scarce(errno) && !somebody_waits(listener))
+			return;
 		if (errno == EMFILE && crowd_make_room(&listener->daemon->crowd))
 			continue;
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+		if (is_scarce(errno))
 			pause_listener(listener);
 		if (errno != ECONNABORTED && errno != EINTR)
 			return;

@@ -187,6 +187,27 @@ def test_too_few_descriptors_lock_nobody_out(busy):
         peer.close()
 
 
+def test_the_last_descriptor_costs_nobody_a_place(busy):
+    """As many connections come, one by one, as the daemon may still open files. It has none left to
+    look with whether another one waits; but none does."""
+    daemon, = busy.daemons
+    there = [int(name) for name in os.listdir("/proc/%d/fd" % daemon.pid)]
+    limit = max(there) + 4
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (limit, limit))
+    peers = []
+    for _ in range(limit - len(there)):
+        peers.append(wire.connect(daemon.mirror.tcp))   # each takes one
+        peers[-1].sendall(wire.control_hello())
+        assert wire.receive(peers[-1], 8) == wire.control_hello()
+    busy.goes_on()
+    for peer in peers:
+        peer.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            peer.recv(1)                # it is still open
+        peer.close()
+    assert "have to wait" not in daemon.log()
+
+
 # --- a claim of one's own, and then ---
 
 class Session:
