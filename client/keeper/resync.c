@@ -359,6 +359,8 @@ static bool step_vouching(struct perseas *p)
  * Is this owner still the one, elsewhere? A mirror that forgot its promises, and one that this
  * owner claims after its open, would let one that is fenced commit through it (I9): so it must not
  * vote before enough others were asked since. What was adopted by this very owner needs no asking.
+ * Nor does one that only the roster to be lists: where that one is settled while the mirror
+ * finishes, enough of both were told of its id since, and answered.
  */
 static bool needs_word(const struct perseas *p)
 {
@@ -411,12 +413,6 @@ static bool step_finishing(struct perseas *p)
 		return false;
 	if (!r->question.granted) {
 		give_up(p, r->question.error.text);
-		return true;
-	}
-	/* The roster that is to be may have become the one that counts since others were not asked
-	 * for its sake. */
-	if (needs_word(p)) {
-		give_up(p, "a change of the roster was settled while its copy ended");
 		return true;
 	}
 	pthread_mutex_lock(&p->lock);
