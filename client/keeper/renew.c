@@ -83,19 +83,6 @@ static bool is_consistent(const struct ps_mirror *m)
 	return is_listed(m) && m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT;
 }
 
-/* An epoch that only was tried is no owner's own, and two owners can have the same: what counts is
- * that this one wrote it to this very image. */
-static bool wrote(const struct ps_mirror *m, uint64_t epoch)
-{
-	return epoch == m->wrote[0] || epoch == m->wrote[1];
-}
-
-void ps_renew_saw(const struct perseas *p, struct ps_mirror *m, uint64_t epoch)
-{
-	if (wrote(m, epoch) || epoch == p->opened_as)
-		m->wrote[0] = m->wrote[1] = epoch;
-}
-
 static bool is_newer(const Perseas__Roster *roster, const struct perseas *p)
 {
 	return ps_roster_newer(roster, p->roster) && ps_roster_newer(roster, p->next_roster);
@@ -110,7 +97,7 @@ static bool is_anothers(const struct perseas *p, const struct ps_mirror *m)
 	if (!memcmp(m->found.header->promised_owner.data, ps_salvage_mark, sizeof(ps_salvage_mark)))
 		return true;
 	return (is_consistent(m) && m->found.at.epoch > p->opened_as &&
-	        !wrote(m, m->found.at.epoch)) ||
+	        !ps_mirror_has_written(m, m->found.at.epoch)) ||
 	       is_newer(m->found.header->roster, p) || is_newer(m->found.header->next_roster, p);
 }
 
@@ -284,7 +271,7 @@ static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 	f->claimed = !f->code;
 	if (f->claimed && is_listed(m)) {
 		ps_mirror_loaded(m, f->header);
-		ps_renew_saw(p, m, f->at.epoch);
+		ps_mirror_saw(p, m, f->at.epoch);
 	}
 }
 

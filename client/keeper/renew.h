@@ -25,8 +25,4 @@ bool ps_renew_step(struct perseas *p, uint64_t now);
 /* Until when there is nothing to do for it: PS_NEVER when no mirror is fenced. */
 uint64_t ps_renew_due(const struct perseas *p);
 
-/* A mirror that was claimed just now told a slot: where that is this owner's, none that it sent
- * after it can be there any more. */
-void ps_renew_saw(const struct perseas *p, struct ps_mirror *m, uint64_t epoch);
-
 #endif

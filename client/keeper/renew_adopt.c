@@ -10,7 +10,6 @@
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "rejoin.h"
-#include "renew.h"
 #include "../core/tx.h"
 
 #include <assert.h>

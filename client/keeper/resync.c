@@ -10,7 +10,6 @@
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "rejoin.h"
-#include "renew.h"
 #include "resync_move.h"
 #include "../core/tx.h"
 
@@ -180,7 +179,7 @@ void ps_resync_copy(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	r->seq = p->seq;
 	if (!r->anew && claim->slot)
-		ps_renew_saw(p, m, claim->slot->epoch);
+		ps_mirror_saw(p, m, claim->slot->epoch);
 	r->ours = !r->anew && was_ours(p, m, claim);
 	for (unsigned i = 0; i < p->segment_count; i++)
 		r->total += p->segments[i].born ? p->segments[i].size : 0;
