@@ -39,9 +39,9 @@ static uint64_t trips_least(const struct ps_bench *bench)
 	const struct ps_bench_trip *trip = bench->trips;
 
 	for (unsigned i = 0; i < bench->trip_count; i++, trip++) {
-		if (!trip->latency)
+		if (!trip->latency.total)
 			return 0;
-		medians[i] = is_remote(trip) ? ps_histogram_percentile(trip->latency, 50) : 0;
+		medians[i] = is_remote(trip) ? ps_histogram_percentile(&trip->latency, 50) : 0;
 	}
 	if (bench->p->acks > bench->trip_count)
 		return 0;
@@ -53,12 +53,12 @@ static double size_in_trips(const struct ps_bench *bench, const struct ps_bench_
 {
 	uint64_t trip = trips_least(bench);
 
-	return trip ? (double)ps_histogram_percentile(size->commits, 50) / (double)trip : 0;
+	return trip ? (double)ps_histogram_percentile(&size->commits, 50) / (double)trip : 0;
 }
 
 static double size_rate(const struct ps_bench_size *size)
 {
-	return size->seconds > 0 ? (double)size->commits->total / size->seconds : 0;
+	return size->seconds > 0 ? (double)size->commits.total / size->seconds : 0;
 }
 
 /* --- for people --- */
@@ -84,8 +84,8 @@ static void print_trips(const struct ps_bench *bench)
 		ps_table_cell(&table, 0, "%s", trip->mirror.address);
 		ps_table_cell(&table, 1, is_remote(trip) ? "%s data connection" : "%s (no network)",
 		              trip->mirror.fabric);
-		if (trip->latency)
-			latency_cells(&table, 2, trip->latency);
+		if (trip->latency.total)
+			latency_cells(&table, 2, &trip->latency);
 		ps_table_cell(&table, 6, "%s", trip->mirror.trouble);
 	}
 	ps_table_print(&table, stdout);
@@ -102,7 +102,7 @@ static void print_sizes(const struct ps_bench *bench)
 
 		ps_table_cell(&table, 0, "%s", ps_size_text(text, size->bytes));
 		ps_table_cell(&table, 1, "%.0f", size_rate(size));
-		latency_cells(&table, 2, size->commits);
+		latency_cells(&table, 2, &size->commits);
 		if (trips_least(bench))
 			ps_table_cell(&table, 6, "%.2f", size_in_trips(bench, size));
 		else
@@ -126,7 +126,7 @@ static void print_text(const struct ps_bench *bench)
 
 static void latency_json(struct ps_json *json, const char *key, const struct ps_histogram *h)
 {
-	if (!ps_json_begin_if(json, key, h))
+	if (!ps_json_begin_if(json, key, h->total))
 		return;
 	ps_json_number(json, "count", h->total);
 	ps_json_real(json, "p50_us", us_of(ps_histogram_percentile(h, 50)));
@@ -147,7 +147,7 @@ static void trips_json(struct ps_json *json, const struct ps_bench *bench)
 		ps_json_text(json, "fabric", trip->mirror.fabric);
 		ps_json_text(json, "over", is_remote(trip) ? "data connection" : "shared memory");
 		ps_json_text(json, "trouble", *trip->mirror.trouble ? trip->mirror.trouble : NULL);
-		latency_json(json, "round_trip", trip->latency);
+		latency_json(json, "round_trip", &trip->latency);
 		ps_json_end(json, '}');
 	}
 	ps_json_end(json, ']');
@@ -169,7 +169,7 @@ static void print_json(const struct ps_bench *bench)
 		ps_json_number(&json, "bytes", size->bytes);
 		ps_json_real(&json, "seconds", size->seconds);
 		ps_json_real(&json, "rate", size_rate(size));
-		latency_json(&json, "commit", size->commits);
+		latency_json(&json, "commit", &size->commits);
 		ps_json_real(&json, "round_trips",
 		             trips_least(bench) ? size_in_trips(bench, size) : NAN);
 		ps_json_end(&json, '}');
@@ -233,7 +233,7 @@ enum ps_exit ps_verb_bench(const struct ps_args *args)
 		.options = args->options,
 		.hint = "try again",
 	};
-	struct ps_bench bench = { .args = args };
+	static struct ps_bench bench;
 	enum ps_exit status, away;
 
 	if (args->unnamed)
@@ -243,9 +243,9 @@ enum ps_exit ps_verb_bench(const struct ps_args *args)
 	status = ps_remake_begin(&remake);
 	if (status)
 		return status;
+	bench.args = args;
 	bench.p = remake.p;
 	status = bench_measure(&bench);
-	ps_bench_free(&bench);
 	away = store_take_away(&remake);
 	if (!status && ps_stopped())
 		status = ps_complain(PS_EXIT_PARTLY, "stopped by a signal before all was measured");

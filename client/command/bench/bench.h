@@ -12,16 +12,17 @@
 /* Of one mirror. */
 struct ps_bench_trip {
 	struct perseas_mirror_stat mirror;
-	struct ps_histogram *latency; /* ns; NULL: it could not be measured */
+	struct ps_histogram latency; /* ns; nothing in it: it could not be measured */
 };
 
 /* Of one size. */
 struct ps_bench_size {
 	uint32_t bytes;
 	double seconds;
-	struct ps_histogram *commits; /* ns in perseas_commit */
+	struct ps_histogram commits; /* ns in perseas_commit */
 };
 
+/* Too large for a stack. */
 struct ps_bench {
 	const struct ps_args *args;
 	perseas_t *p;
@@ -38,7 +39,5 @@ struct ps_bench {
  * stop. What was measured is good also after an error, which was complained about. */
 enum ps_exit ps_bench_trips(struct ps_bench *bench);
 enum ps_exit ps_bench_commits(struct ps_bench *bench);
-
-void ps_bench_free(struct ps_bench *bench); /* what was measured */
 
 #endif

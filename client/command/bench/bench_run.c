@@ -18,15 +18,6 @@ enum {
 	LOOK_MS = 20,      /* between two looks at the clock and at signals */
 };
 
-static struct ps_histogram *new_histogram(void)
-{
-	struct ps_histogram *h = calloc(1, sizeof(*h));
-
-	if (!h)
-		ps_complain(PS_EXIT_FAILURE, "out of memory");
-	return h;
-}
-
 /* --- round trips --- */
 
 /* Posts the chain and waits for its end as a commit does: spins, then sleeps. 0 or PS_LINK_…. */
@@ -82,17 +73,13 @@ static enum ps_exit measure_mirror(struct ps_bench *bench, unsigned i)
 	int rc = PS_LINK_BROKEN;
 
 	perseas_mirror_stat(bench->p, i, &trip->mirror);
-	trip->latency = new_histogram();
-	if (!trip->latency)
-		return PS_EXIT_FAILURE;
 	ps_exclusive_enter(bench->p);
 	if (m->active && m->link)
-		rc = make_trips(bench, m, trip->latency);
+		rc = make_trips(bench, m, &trip->latency);
 	ps_exclusive_leave(bench->p);
 	if (!rc)
 		return PS_EXIT_OK;
-	free(trip->latency);
-	trip->latency = NULL;
+	ps_histogram_clear(&trip->latency);
 	return ps_complain(PS_EXIT_FAILURE,
 	                   "the connection to %s broke; perseas doctor looks at "
 	                   "both ends",
@@ -218,7 +205,7 @@ static enum ps_exit size_measure(struct ps_bench *bench, struct ps_bench_size *s
 	atomic_store(&run.stage, ENDING);
 	for (unsigned i = 0; i < count; i++) {
 		pthread_join(workers[i].thread, NULL);
-		ps_histogram_merge(size->commits, &workers[i].commits);
+		ps_histogram_merge(&size->commits, &workers[i].commits);
 	}
 	if (count < args->threads)
 		return ps_complain(PS_EXIT_FAILURE, "the system has no room for %u threads",
@@ -236,21 +223,12 @@ enum ps_exit ps_bench_commits(struct ps_bench *bench)
 		struct worker *workers = calloc(args->threads, sizeof(*workers));
 
 		size->bytes = args->sizes[i];
-		size->commits = new_histogram();
-		if (!workers || !size->commits)
-			status = ps_complain(PS_EXIT_FAILURE, "out of memory");
-		else
+		if (workers)
 			status = size_measure(bench, size, workers);
+		else
+			status = ps_complain(PS_EXIT_FAILURE, "out of memory");
 		free(workers);
-		bench->size_count += size->commits && size->commits->total > 0;
+		bench->size_count += size->commits.total > 0;
 	}
 	return status;
-}
-
-void ps_bench_free(struct ps_bench *bench)
-{
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
-		free(bench->trips[i].latency);
-	for (unsigned i = 0; i < PS_SIZES_MAX; i++)
-		free(bench->sizes[i].commits);
 }
