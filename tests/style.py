@@ -20,6 +20,9 @@ ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "cl
                     "client/command/top", "client/command/bench", "client/command"),
          FORMATS + ("server/host", "server/store", "server/memory", "server/loop", "server/fabric",
                     "server/watch", "server"))
+# Here a function's name says what it acts on: one word is too little.
+NAMED = "client/command"
+ONE_WORD = re.compile(r"static [\w *]*[ *]([a-z]+)\(")
 INCLUDE = re.compile(r'#\s*include "(.+)"')
 GOES_ON = re.compile(r"(/\*|#) *\.\.[^.]|[^.]\.\. *\*/")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
@@ -76,6 +79,8 @@ def faults(path):
             yield number, "unfinished"
         if GOES_ON.search(line):
             yield number, "a comment that goes on with another one"
+        if c_file and path.as_posix().startswith(NAMED) and ONE_WORD.match(line):
+            yield number, "%s(): of what? A name of one word" % ONE_WORD.match(line)[1]
         included = c_file and INCLUDE.match(line)
         if included and wrong_way(path, included[1]):
             yield number, "%s must not include %s: ROOMS in tests/style.py" % (path.parent,
