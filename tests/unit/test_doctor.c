@@ -87,7 +87,13 @@ static int drop(const char *path, const struct stat *stat, int type, struct FTW 
 /* The check's result; its words are in m->finding. */
 static enum ps_health look(struct made_up *m, const char *name)
 {
-	assert_true(ps_check_run(name, &m->host, &m->finding));
+	const struct ps_check *check = ps_checks;
+
+	while (check->name && strcmp(check->name, name) != 0)
+		check++;
+	assert_non_null(check->name);
+	memset(&m->finding, 0, sizeof(m->finding));
+	check->look(&m->host, &m->finding);
 	assert_true(*m->finding.found);
 	/* What is wrong comes with what to do about it. */
 	if (m->finding.health == PS_HEALTH_FAIL || m->finding.health == PS_HEALTH_WARNING)
@@ -191,7 +197,6 @@ static void nothing_is_wrong_with_a_host_that_is_right(void **state)
 			fail_msg("%s: %s", check->name, m->finding.found);
 		assert_string_equal(m->finding.advice, "");
 	}
-	assert_false(ps_check_run("none", &m->host, &m->finding));
 }
 
 /* Every check of the table, where there is no file at all. */

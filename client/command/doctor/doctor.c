@@ -85,18 +85,6 @@ void ps_finding_fault(struct ps_finding *finding, enum ps_health health, const c
 	va_end(args);
 }
 
-bool ps_check_run(const char *name, const struct ps_host *host, struct ps_finding *finding)
-{
-	memset(finding, 0, sizeof(*finding));
-	for (const struct ps_check *check = ps_checks; check->name; check++) {
-		if (strcmp(check->name, name) != 0)
-			continue;
-		check->look(host, finding);
-		return true;
-	}
-	return false;
-}
-
 /* --- this host --- */
 
 static bool has_membarrier(int first, int second)

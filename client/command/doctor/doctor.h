@@ -50,9 +50,6 @@ extern const struct ps_check ps_checks[]; /* ends with a name of NULL */
 
 const char *ps_health_name(enum ps_health health); /* "ok", "warning", "fail", "skipped" */
 
-/* The check of that name, on this host. False: there is none. */
-bool ps_check_run(const char *name, const struct ps_host *host, struct ps_finding *finding);
-
 void ps_finding_set(struct ps_finding *finding, enum ps_health health, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void ps_finding_advise(struct ps_finding *finding, const char *format, ...)

@@ -18,8 +18,10 @@ enum {
 
 /* --- what is there --- */
 
-const Perseas__StoreStatus *ps_copy_source(const struct ps_census *census, const char *store,
-                                           enum ps_exit *status)
+/* The one mirror's answer, which the census holds. NULL with a complaint: it has no such store that
+ * can be read, or one that is not whole. */
+static const Perseas__StoreStatus *find_source(const struct ps_census *census, const char *store,
+                                               enum ps_exit *status)
 {
 	const char *name = census->panel->addresses[0].text;
 	const Perseas__StoreStatus *told = census->told[0];
@@ -254,7 +256,7 @@ static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_panel *panel, c
 	struct ps_live live = { 0 };
 
 	ps_census_take(&census, panel, store);
-	status = ps_copy_source(&census, store, failed);
+	status = find_source(&census, store, failed);
 	if (status && !ps_live_init(&live, panel, 0, store, status->header->log_size))
 		*failed = PS_EXIT_FAILURE;
 	if (status && !*failed) {

@@ -24,12 +24,6 @@ struct ps_copy {
 enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const char *store);
 void ps_copy_free(struct ps_copy *copy);
 
-/* One mirror's answer about a store of which only it is asked: its status, which the census
- * holds. NULL with a complaint: it has none that can be read, or one that is not whole. */
-struct ps_census;
-const Perseas__StoreStatus *ps_copy_source(const struct ps_census *census, const char *store,
-                                           enum ps_exit *status);
-
 /* Is it still the same image, whole, with the same segments up to transaction `seq`, and changed
  * by nothing but transactions? One that is mended, or replaced, changes without a record of it. */
 bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, uint64_t seq);
