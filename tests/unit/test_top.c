@@ -205,14 +205,15 @@ static void an_owner_tells_of_its_mirrors(void **state)
 	assert_string_equal(store->mirrors[2].fabric, "");
 }
 
-/* The owner calls it by another address than we do: the roster says which image is meant. */
+/* The owner calls it by another address than we do: its report says which image is meant. */
 static void a_mirror_may_have_two_addresses(void **state)
 {
 	struct scene *s = *state;
 	const struct ps_top_store *store;
 
 	live_at(s, 0);
-	s->reports[1].address = s->headers[1]->roster.members[1]->address;
+	s->reports[1].address = (char *)"tcp://the.owners.name:7";
+	s->reports[1].image_id = s->headers[1]->header.image_id;
 	snprintf(s->addresses[1].text, sizeof(s->addresses[1].text), "tcp://by.another.name:7");
 	store = take(s);
 	assert_int_equal(store->mirror_count, MIRRORS);
