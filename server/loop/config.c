@@ -119,114 +119,117 @@ static const struct ps_option rows[] = {
 	{ "listen", PS_OPTION_OWN, .value = "HOST:PORT", .set = set_listen, FILE_OR_LINE,
 	  .must = "an address, for example 192.0.2.1:" PS_PORT " or [::1]:" PS_PORT
 	          "; there may be 16 listeners",
-	  .help = "Waits for owners over TCP; port 0 takes a free one. May be given several times, "
-	          "as may --unix. Without either, and without a socket from systemd "
+	  .help = "Listens for owners over TCP; port 0 takes a free one. May be given several "
+	          "times, like --unix. Without either, and without a socket from systemd "
 	          "(perseasd.socket): 127.0.0.1:" PS_PORT "." },
 	{ "unix", PS_OPTION_OWN, .value = "PATH", .set = set_unix, FILE_OR_LINE,
 	  .must = "an absolute path of 107 bytes or less; there may be 16 listeners",
-	  .help = "Waits for owners on this host, which share memory with the daemon." },
+	  .help = "Listens for owners on this host, which share memory with the daemon." },
 	{ "unix-mode", PS_OPTION_OWN, .value = "MODE", .usual = "600", .set = set_unix_mode,
 	  FILE_OR_LINE, .must = "a mode, for example 600 or 666",
-	  .help = "Who may connect there, as for chmod, in octal." },
+	  .help = "Permissions of that socket, as for chmod, in octal: who may connect." },
 	{ "tls-cert", PS_OPTION_PATH, AT(tls_cert), "FILE", FILE_OR_LINE,
-	  .help = "TLS 1.3 on all TCP connections: the daemon's certificate, then those between it "
-	          "and the CA, as PEM. Needs --tls-key and --tls-ca. SIGHUP reads the files again, "
-	          "for connections that come then." },
+	  .help = "Uses TLS 1.3 on all TCP connections, with the daemon's certificate and those "
+	          "between it and the CA, as PEM. Needs --tls-key and --tls-ca. SIGHUP reads "
+	          "the files again, for new connections." },
 	{ "tls-key", PS_OPTION_PATH, AT(tls_key), "FILE", FILE_OR_LINE,
-	  .help = "The certificate's key." },
+	  .help = "The key of that certificate." },
 	{ "tls-ca", PS_OPTION_PATH, AT(tls_ca), "FILE", FILE_OR_LINE,
-	  .help = "The CA that signs the certificates of those who may connect." },
+	  .help = "The CA that signs the certificates of peers that may connect." },
 	{ "tls-crl", PS_OPTION_PATH, AT(tls_crl), "FILE", FILE_OR_LINE,
-	  .help = "What is revoked: a list of that CA, and of each below it." },
+	  .help = "Revoked certificates: the list of that CA, and of each CA below it." },
 	{ "plaintext", PS_OPTION_CHOICE, AT(exposed), "WHERE", "loopback", FILE_OR_LINE,
 	  .choices = "loopback|anywhere",
-	  .help = "Where TCP may be spoken without TLS: loopback, or anywhere, where whoever "
-	          "reaches the port can read and change stores." },
+	  .help = "Where TCP without TLS is allowed: loopback, or anywhere. With anywhere, "
+	          "whoever reaches the port can read and change stores." },
 	{ "rdma", PS_OPTION_CHOICE, AT(rdma.on), "on|off", "on", FILE_OR_LINE, .choices = "off|on",
-	  .help = "Offers RDMA to owners over TCP, where the address that they came to is an RDMA "
-	          "device's." },
+	  .help = "Offers RDMA to owners over TCP if the address to which they connected is "
+	          "that of an RDMA device." },
 	{ "rdma-port", PS_OPTION_NUMBER, AT(rdma.port), "PORT", "0", FILE_OR_LINE, .high = 65535,
-	  .help = "Where RDMA connections come to; 0: any that is free." },
+	  .help = "The port for RDMA connections; 0: any that is free." },
 	{ "rdma-order", PS_OPTION_CHOICE, AT(rdma.phased), "MODE", "ordered", FILE_OR_LINE,
 	  .choices = "ordered|phased",
 	  .help = "ordered, or phased for a network that may reorder writes (adaptive routing): "
-	          "undo, data and slot one after the other." },
+	          "then undo, data and slot are written one after the other." },
 	{ "rdma-flush", PS_OPTION_CHOICE, AT(rdma.flush), "on|off", "off", FILE_OR_LINE,
 	  .choices = "off|on",
-	  .help = "Images lie in persistent memory: RDMA writes count when a read after them has "
-	          "come back." },
+	  .help = "For images in persistent memory: RDMA writes count only when a read after "
+	          "them has come back." },
 	{ "memory-dir", PS_OPTION_PATH, AT(memory_dir), "DIR", "/dev/shm/perseas", FILE_OR_LINE,
-	  .help = "Where images are kept: a directory that is new, empty or perseasd's; no "
-	          "symbolic link is followed. It must lie in memory (tmpfs, ramfs) or on a file "
-	          "system with DAX." },
+	  .help = "Keeps the images in DIR, which is new, empty or perseasd's own; no symbolic "
+	          "link is followed. It must lie in memory (tmpfs, ramfs) or on a file system "
+	          "with DAX." },
 	{ "unsafe-memory-on-disk", PS_OPTION_CHOICE, AT(memory_on_disk), "on|off", "off",
 	  FILE_OR_LINE, .choices = "off|on",
-	  .help = "It may lie on a disk, for experiments: what a power cut leaves there may be "
-	          "old: images count in one boot." },
+	  .help = "Allows --memory-dir on a disk, for experiments. What a power cut leaves "
+	          "there may be old, so images count only during the boot that wrote them." },
 	{ "max-memory", PS_OPTION_SIZE, AT(max_memory), "BYTES", "0", FILE_OR_LINE,
-	  .help = "Limit for all images together, with K, M, G or T; 0: there is none." },
+	  .help = "Limit for all images together, with K, M, G or T; 0: no limit." },
 	{ "owner-timeout", PS_OPTION_NUMBER, AT(owner_timeout_s), "S", "5", FILE_OR_LINE,
 	  .high = 86400, .unit = "seconds",
-	  .help = "Seconds of silence after which an owner does not count as live, so that a claim "
-	          "needs no takeover; 0: it is while connected." },
+	  .help = "Seconds of silence after which an owner no longer counts as live, so that a "
+	          "claim needs no takeover; 0: it is live while it is connected." },
 	{ "spill-dir", PS_OPTION_PATH, AT(spill_dir), "DIR", FILE_OR_LINE,
-	  .help = "Writes the images to DIR on SIGTERM, SIGINT or `perseas spill`; what memory has "
-	          "lost is loaded from there at start." },
+	  .help = "Writes the images to DIR on SIGTERM, SIGINT or `perseas spill`. At start, "
+	          "loads from there the images that memory has lost." },
 	{ "access", PS_OPTION_PATH, AT(access_file), "FILE", FILE_OR_LINE,
-	  .help = "Rules of who may do what, and how much of it: lines of\n"
+	  .help = "Rules of who may do what, and how much: lines of\n"
 	          "    allow WHO RIGHT[,RIGHT]... [store STORES]\n"
 	          "    limit WHO [memory BYTES] [stores N]\n"
 	          "              [sessions N] [connections N]\n"
 	          "              [requests N/s]\n"
-	          "WHO is uid:N, user:NAME, gid:N, group:NAME, cert:NAME, anonymous or *; RIGHT is "
-	          "create, own, read, recover, admin, share or all; in names * stands for any "
-	          "characters; # begins a comment. What no line allows is denied; the first line "
-	          "that names a limit sets it. A FILE that allows nobody anything is refused "
-	          "without a line \"deny *\". SIGHUP reads FILE again. Without it everybody may do "
-	          "everything." },
+	          "WHO is uid:N, user:NAME, gid:N, group:NAME, cert:NAME, anonymous or *. RIGHT is "
+	          "create, own, read, recover, admin, share or all. In names * stands for any "
+	          "characters; # begins a comment. What no line allows is denied. The first line "
+	          "that names a limit sets it. A FILE that allows nobody anything is refused, "
+	          "unless it has a line \"deny *\". SIGHUP reads FILE again. Without this option "
+	          "everybody may do everything." },
 	{ "max-connections", PS_OPTION_NUMBER, AT(max_connections), "N", "1024", FILE_OR_LINE,
 	  .low = 16, .high = 65536,
-	  .help = "16 to 65536; a quarter is kept for owners and Unix sockets, a sixteenth from "
-	          "owners, who take two each; of what owners leave, Unix sockets and TCP can have "
-	          "half each." },
+	  .help = "Most connections at the same time, 16 to 65536. A quarter is kept for "
+	          "owners and Unix sockets. Owners, who take two each, cannot have the last "
+	          "sixteenth. Of what owners leave, Unix sockets and TCP can have half each." },
 	{ "threads", PS_OPTION_NUMBER, AT(threads), "N", FILE_OR_LINE, .low = 1,
 	  .high = THREADS_MAX,
-	  .help = "Threads for the data of owners over TCP and Unix sockets, 1 to 64; each serves "
-	          "some stores; 1: the thread that does all else. Default: the processors that "
-	          "perseasd may use, 8 at most." },
+	  .help = "Threads for the data of owners over TCP and Unix sockets, 1 to 64. Each "
+	          "serves some of the stores; with 1, the main thread does it. Default: the "
+	          "processors that perseasd may use, 8 at most." },
 	{ "spin-us", PS_OPTION_NUMBER, AT(spin_us), "N", "0", FILE_OR_LINE, .high = 1000000,
 	  .unit = "microseconds", .help = "Microseconds to spin for more data before sleeping." },
 	{ "log-level", PS_OPTION_CHOICE, AT(log_level), "LEVEL", "info", FILE_OR_LINE,
-	  .choices = "error|warning|info|debug", .help = "error, warning, info or debug." },
+	  .choices = "error|warning|info|debug",
+	  .help = "The least important messages to log: error, warning, info or debug." },
 	{ "log-format", PS_OPTION_CHOICE, AT(log_format), "FORMAT", "text", FILE_OR_LINE,
-	  .choices = "text|json", .help = "text, or json: an object a line." },
+	  .choices = "text|json", .help = "text, or json: one object a line." },
 	{ "http", PS_OPTION_OWN, .value = "HOST:PORT", .set = set_http, FILE_OR_LINE,
 	  .must = "an address, for example 127.0.0.1:7180",
-	  .help = "Answers HTTP there: /metrics, /healthz, /readyz, /status.json, and a page at /; "
-	          "port 0 takes a free one. HOST is of this host alone, as 127.0.0.1 or ::1. "
-	          "Without it: no HTTP." },
+	  .help = "Serves HTTP there: /metrics, /healthz, /readyz, /status.json, and a page "
+	          "at /; port 0 takes a free one. Unless --http-anywhere is on, HOST is an "
+	          "address that only this host reaches, like 127.0.0.1 or ::1. Without --http "
+	          "there is no HTTP." },
 	{ "http-anywhere", PS_OPTION_CHOICE, AT(http.anywhere), "on|off", "off", FILE_OR_LINE,
-	  .choices = "off|on", .help = "Whoever reaches the port may look: other hosts, too." },
+	  .choices = "off|on",
+	  .help = "Serves HTTP to other hosts, too: whoever reaches the port may look." },
 	{ "http-name", PS_OPTION_OWN, .value = "NAME", .set = set_http_name, FILE_OR_LINE,
 	  .must = "a host's name, for example node1.example, without a port; there may be 8",
-	  .help = "A name by which others reach it there, up to 8 times; numbers, localhost and "
-	          "the host's own name need none." },
+	  .help = "Another name of this host under which HTTP requests are answered; up to 8 "
+	          "times. Numbers, localhost and the host's own name need no option." },
 	{ "http-port-file", PS_OPTION_PATH, AT(http.port_file), "FILE", FILE_OR_LINE,
 	  .help = "Writes the port for HTTP to FILE once it is open." },
 	{ "port-file", PS_OPTION_PATH, AT(port_file), "FILE", FILE_OR_LINE,
-	  .help = "Writes the TCP ports to FILE once they are open, a line each." },
+	  .help = "Writes the TCP ports to FILE once they are open, one a line." },
 	{ "config", PS_OPTION_PATH, AT(file), "FILE", LINE_ONLY,
-	  .help = "Reads options from FILE: lines of NAME VALUE, # begins a comment." },
+	  .help = "Reads options from FILE: lines of NAME VALUE; # begins a comment." },
 	{ "boot-id", PS_OPTION_OWN, .value = "ID", .set = set_boot_id, LINE_ONLY,
 	  .must = "32 hexadecimal digits",
-	  .help = "The boot of this host, where /proc does not tell it: 32 digits, hexadecimal, as "
-	          "%b in a unit of systemd." },
+	  .help = "The id of this boot of the host, if /proc does not give it: 32 hexadecimal "
+	          "digits, like %b in a systemd unit." },
 	{ "metrics-help", PS_OPTION_FLAG, AT(metrics_help), LINE_ONLY,
-	  .help = "Prints a table of all metrics, and exits." },
+	  .help = "Prints a table of all metrics and exits." },
 	{ "help", PS_OPTION_FLAG, AT(help), LINE_ONLY, .letter = 'h',
-	  .help = "Prints this text, and exits." },
+	  .help = "Prints this text and exits." },
 	{ "version", PS_OPTION_FLAG, AT(version), LINE_ONLY,
-	  .help = "Prints the version, and exits." },
+	  .help = "Prints the version and exits." },
 };
 
 static const struct ps_options options = {
@@ -240,14 +243,14 @@ static_assert(ENDPOINTS_MAX == 16 && HTTP_NAMES_MAX == 8, "as the rows say");
 void config_help(FILE *out)
 {
 	fprintf(out, "Usage: perseasd [OPTION]...\n"
-	             "Keeps images of stores in memory for their owners on other hosts.\n"
+	             "Keeps images of stores in memory, as a mirror for owners on other hosts.\n"
 	             "\n");
 	ps_options_help(&options, out, CONFIG_FILE);
-	fprintf(out, "\nOn the command line alone:\n");
+	fprintf(out, "\nOnly on the command line:\n");
 	ps_options_help(&options, out, CONFIG_LINE);
 	fprintf(out, "\n"
 	             "Exit status:\n"
-	             "  0  it was ended, by a signal or by perseas spill\n"
+	             "  0  a signal or perseas spill ended it\n"
 	             "  1  it could not start, or could not write an image to the disk\n"
 	             "  2  an option is wrong\n");
 }
