@@ -65,7 +65,7 @@ static int complete_own(struct perseas *p)
 	if (have >= wanted_acks(p))
 		return 0;
 	return ps_fail(p, PERSEAS_EUNREACHABLE,
-	               "store '%s' is made, but only %u of %u mirrors say so: open it when the "
+	               "store '%s' is made, but only %u of %u mirrors confirm it: open it when the "
 	               "others are there",
 	               p->store, have, p->mirror_count);
 }

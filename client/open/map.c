@@ -114,8 +114,9 @@ static int map_new(struct perseas *p, const char *name, uint64_t size, uint64_t 
 	segment = ps_segment_add(p, name, size);
 	pthread_mutex_unlock(&p->lock);
 	if (!segment)
-		return ps_fail(p, PERSEAS_ELIMIT, "store '%s' has %d segments, more cannot be",
-		               p->store, PS_SEGMENTS_MAX);
+		return ps_fail(p, PERSEAS_ELIMIT,
+		               "store '%s' has %d segments, and can have no more", p->store,
+		               PS_SEGMENTS_MAX);
 	rc = address ? place_at(p, segment, address) : ps_segment_choose(p, segment);
 	if (!rc)
 		rc = make_everywhere(p, segment);

@@ -236,7 +236,7 @@ static void tell_late(const struct connection *connection, enum due due)
 	else
 		log_event(LOG_LEVEL_INFO, "too-slow", &fields,
 		          "connection from %s, %s, is closed: it %s", peer, who,
-		          due == DUE_REQUEST ? "sent half of a request and then was too slow"
+		          due == DUE_REQUEST ? "sent half of a request, and not the rest in time"
 		                             : "did not take its reply in time");
 }
 

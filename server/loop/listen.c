@@ -48,8 +48,8 @@ static void pause_listener(struct listener *listener)
 {
 	const struct timeval pause = { .tv_usec = PAUSE_MS * 1000L };
 
-	log_event(LOG_LEVEL_WARNING, "connections-wait", NULL, "connections have to wait: %s",
-	          strerror(errno));
+	log_event(LOG_LEVEL_WARNING, "connections-wait", NULL,
+	          "no connection can be accepted for now: %s", strerror(errno));
 	event_del(listener->readable);
 	event_add(listener->resume, &pause);
 }

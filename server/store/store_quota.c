@@ -113,10 +113,10 @@ static int check_place(const struct session *session, const struct store *store,
 {
 	if (store->session || session->store || !session->ops->fits || session->ops->fits(session))
 		return 0;
-	return refuse(why, STATUS(LIMIT),
-	              "this mirror has as many owners as there are places for: its "
-	              "--max-connections leaves two to each, and some to those who look after "
-	              "stores; raise that, or close a store");
+	return refuse(
+		why, STATUS(LIMIT),
+		"this mirror has no place for another owner: its --max-connections leaves two "
+		"connections to each, and some to operators; raise it, or close a store");
 }
 
 int quota_claim(const struct session *session, const struct store *store, struct why *why)

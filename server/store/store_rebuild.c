@@ -118,8 +118,8 @@ static int check_anew(const struct store *store, const Perseas__RebuildRequest *
 	if (header->state == STATE(CREATING) &&
 	    !same_id(header->store_id, request->header->store_id))
 		return refuse(why, STATUS(BAD_STATE),
-		              "store %s is being created on this mirror by another create; drop "
-		              "what that left, when it has ended",
+		              "store %s is being created on this mirror by another create; when "
+		              "that has ended, drop what it left",
 		              store->name);
 	if (!store->damage[0] && header->state != STATE(CREATING)) {
 		if (header->state == STATE(CONSISTENT) &&

@@ -164,7 +164,7 @@ static void on_trouble(struct evconnlistener *listener, void *arg)
 
 	(void)arg; /* the server's */
 	log_event(LOG_LEVEL_WARNING, "connections-wait", NULL,
-	          "connections for HTTP have to wait: %s", strerror(errno));
+	          "no connection for HTTP can be accepted for now: %s", strerror(errno));
 	evconnlistener_disable(listener);
 	(void)event_base_once(base, -1, EV_TIMEOUT, on_again, listener, &pause);
 }
