@@ -5,6 +5,7 @@
  */
 #include "resync_rig.h"
 
+#include "../../client/keeper/due.h"
 #include "../../client/keeper/resync.h"
 #include "../../client/keeper/session.h"
 
@@ -98,6 +99,62 @@ static void test_nothing_waits_while_an_image_is_given_up(void **state)
 	make_stale(f, 1);
 	slow_down(f->o, 1, PERSEAS__REQUEST__BODY_JOINING);
 	assert_nothing_waits(f, PS_RESYNC_MAKING);
+}
+
+/* A fabric over which mirror 1 needs long to let a link come up. */
+static struct {
+	struct direct *d;
+	struct ps_env_ops ops;
+	struct ps_fabric fabric;
+	const struct ps_fabric *real;
+	const struct ps_link *link; /* that is coming up */
+	uint64_t until;
+} slow;
+
+static struct ps_link *slow_begin(struct ps_env *env, const struct ps_address *address,
+                                  const Perseas__Grant *grant, const int *fds, uint64_t epoch,
+                                  struct ps_error *error)
+{
+	struct ps_link *link = slow.real->attach(env, address, grant, fds, epoch, 0, error);
+
+	if (!strcmp(address->port, "1")) {
+		slow.link = link;
+		slow.until = slow.d->now + SLOW;
+	}
+	return link;
+}
+
+static int slow_step(struct ps_link *link, uint64_t until_ns, struct ps_error *error)
+{
+	(void)until_ns;
+	(void)error;
+	return link != slow.link || slow.d->now >= slow.until;
+}
+
+static const struct ps_fabric *slow_fabric(struct ps_env *env, const struct ps_address *address,
+                                           const Perseas__Grant *grant, unsigned tried)
+{
+	(void)env;
+	(void)address;
+	(void)grant;
+	return tried ? NULL : &slow.fabric;
+}
+
+static void test_nothing_waits_while_the_data_path_comes_up(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	slow.d = o->d;
+	slow.real = o->p->mirrors[1].fabric;
+	slow.fabric = *slow.real;
+	slow.fabric.attach_begin = slow_begin;
+	slow.fabric.attach_step = slow_step;
+	slow.ops = *o->p->env->ops;
+	slow.ops.fabric = slow_fabric;
+	o->p->env->ops = &slow.ops;
+	lose(o, 1);
+	assert_nothing_waits(f, PS_RESYNC_ATTACHING);
 }
 
 static void test_nothing_waits_while_segments_are_added(void **state)
@@ -221,6 +278,137 @@ static void test_a_silent_mirror_gives_its_turn_up(void **state)
 	reach_live(o, 1);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_image(f, 1);
+	assert_image(f, 2);
+}
+
+/* It goes silent when it is to end the copy: its time is over, and it is copied to again. */
+static void test_a_copy_that_is_not_ended_begins_again(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	make_stale(f, 1);
+	slow_down(o, 1, PERSEAS__REQUEST__BODY_FINISH);
+	o->d->mirrors[1].slow_ns = PS_NEVER / 2;
+	reach(o, PS_RESYNC_FINISHING);
+	reach(o, PS_RESYNC_NONE);
+	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_DOWN);
+	assert_int_equal(owner_stat(o).resyncs, 0);
+	o->d->mirrors[1].slow_at = 0;
+	reach_live(o, 1);
+	assert_image(f, 1);
+}
+
+/* So many answers of the mirror are due that it cannot be asked to end the copy yet: that is asked
+ * as soon as they are there. Others have said by then that it may. */
+static void test_a_copy_ends_when_the_mirror_can_be_asked(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	struct ps_question questions[PS_DUE_MAX] = { 0 };
+
+	lose(o, 1);
+	slow_down(o, 1, PERSEAS__REQUEST__BODY_CONFIRM);
+	reach(o, PS_RESYNC_COPYING);
+	ps_admin_enter(o->p);
+	for (unsigned i = 0; i < PS_DUE_MAX; i++)
+		ps_question_confirm(o->p, &questions[i], 2);
+	ps_admin_leave(o->p);
+	for (unsigned rounds = 0; !o->p->resync.confirmed; rounds++) {
+		assert_true(rounds < ROUNDS);
+		round_of(o);
+	}
+	assert_int_equal(o->p->resync.state, PS_RESYNC_COPYING);
+	round_of(o);
+	assert_int_equal(o->p->resync.state, PS_RESYNC_COPYING);
+	reach_live(o, 1);
+	for (unsigned i = 0; i < PS_DUE_MAX; i++)
+		ps_question_forget(&questions[i]);
+	assert_image(f, 1);
+}
+
+/* Another owner claims a mirror, and is gone at once. */
+static void claim_and_die(struct owner *o, unsigned mirror)
+{
+	const struct ps_env_ops *ops = o->p->env->ops;
+	uint8_t other[PS_ID_SIZE] = { 77, 1 };
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_control *control = ops->connect(o->p->env, &o->p->mirrors[mirror].address,
+	                                          &o->error);
+	Perseas__Reply *reply;
+	unsigned count;
+
+	assert_non_null(control);
+	claim.store = o->p->store;
+	claim.epoch = o->p->epoch + 1;
+	claim.owner = (ProtobufCBinaryData){ PS_ID_SIZE, other };
+	claim.takeover = true;
+	request.body_case = PERSEAS__REQUEST__BODY_CLAIM;
+	request.claim = &claim;
+	assert_int_equal(ops->send(control, &request, &o->error), 0);
+	assert_int_equal(ops->receive(control, PS_NEVER, &reply, NULL, &count, &o->error), 0);
+	assert_int_equal(reply->status, PERSEAS__STATUS__STATUS_OK);
+	perseas__reply__free_unpacked(reply, NULL);
+	ops->disconnect(control);
+}
+
+/* The owner claims all mirrors again under a higher epoch, while one is made ready for a copy: what
+ * was begun under the epoch before is given up, and begins again. */
+static void test_a_renewal_ends_what_was_begun_before(void **state)
+{
+	static const struct {
+		int request;
+		enum ps_resync_state state;
+	} when[] = {
+		{ PERSEAS__REQUEST__BODY_JOINING, PS_RESYNC_MAKING },
+		{ PERSEAS__REQUEST__BODY_ADD_SEGMENTS, PS_RESYNC_ADDING },
+		{ PERSEAS__REQUEST__BODY_FINISH, PS_RESYNC_FINISHING },
+	};
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	void *addr;
+
+	assert_int_equal(perseas_map(o->p, "waiting", 5000, &addr), 0);
+	for (unsigned n = 0; n < 3; n++) {
+		make_stale(f, 1);
+		slow_down(o, 1, when[n].request);
+		reach(o, when[n].state);
+		claim_and_die(o, 2);
+		o->d->mirrors[1].slow_at = 0;
+		for (unsigned rounds = 0; owner_stat(o).renewals <= n; rounds++) {
+			assert_true(rounds < ROUNDS);
+			direct_keep_after(o->d, o->p, ROUND);
+		}
+		owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+		owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+		assert_int_equal(put_big(f, 1000 * n, 900, (uint8_t)n), 0);
+		assert_int_equal(perseas_flush(o->p), 0);
+		assert_image(f, 1);
+	}
+	assert_carries(f, 0);
+}
+
+/* The mirror that is made ready leaves the roster: its copy ends, and another one can begin. */
+static void test_a_mirror_that_leaves_takes_its_copy_along(void **state)
+{
+	const struct perseas_roster_change leaves = { PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0,
+		                                      0 };
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	lose(o, 1);
+	slow_down(o, 1, PERSEAS__REQUEST__BODY_REBUILD);
+	reach(o, PS_RESYNC_MAKING);
+	assert_int_equal(owner_change(o, &leaves), 0);
+	for (unsigned rounds = 0; owner_state(o, 1) != PERSEAS_MIRROR_REMOVED; rounds++) {
+		assert_true(rounds < 20);
+		round_of(o);
+	}
+	assert_int_equal(o->p->resync.state, PS_RESYNC_NONE);
+	lose(o, 2);
+	reach(o, PS_RESYNC_COPYING);
+	reach_live(o, 2);
 	assert_image(f, 2);
 }
 
@@ -363,12 +551,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_nothing_waits_while_memory_is_made, setup_five),
 		TEST(test_nothing_waits_while_an_image_is_given_up, setup_five),
+		TEST(test_nothing_waits_while_the_data_path_comes_up, setup_five),
 		TEST(test_nothing_waits_while_segments_are_added, setup_five),
 		TEST(test_nothing_waits_while_the_copy_is_ended, setup_five),
 		TEST(test_nothing_waits_while_others_are_asked, setup_five),
 		TEST(test_nothing_waits_for_what_is_read_elsewhere, setup),
 		TEST(test_what_was_read_is_not_newer_than_what_was_committed, setup),
 		TEST(test_a_silent_mirror_gives_its_turn_up, setup_five),
+		TEST(test_a_copy_that_is_not_ended_begins_again, setup),
+		TEST(test_a_copy_ends_when_the_mirror_can_be_asked, setup),
+		TEST(test_a_renewal_ends_what_was_begun_before, setup),
+		TEST(test_a_mirror_that_leaves_takes_its_copy_along, setup_five),
 		TEST(test_a_segment_that_is_born_meanwhile_is_not_left_out, setup),
 		TEST(test_segments_come_and_go_before_a_copy, setup),
 		TEST(test_segments_come_and_go_before_a_replay, setup),
