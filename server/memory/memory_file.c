@@ -3,7 +3,6 @@
  * the daemon. The store logic calls it, through memory.h. Directory and folders carry a mark
  * (directory.h): in a folder without one nothing is read, written or removed.
  */
-#include "../host/cgroup.h"
 #include "directory.h"
 #include "leftover.h"
 #include "../store/memory.h"
@@ -26,11 +25,9 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define ROOM_LEAST ((uint64_t)1 << 20) /* bytes; with less it is as good as full */
 enum { ASIDE_MAX = 1000, PIECE_ROOM = 160 };
 
 struct memory_file {
@@ -421,29 +418,27 @@ static uint64_t file_limit(struct memory *memory)
 	return file_of(memory)->limit;
 }
 
+static uint64_t file_room(struct memory *memory)
+{
+	struct memory_file *file = file_of(memory);
+	const uint64_t used = bytes_used(file), left = file->limit > used ? file->limit - used : 0;
+	const char *advice;
+	const uint64_t room = memory_place_room(file->directory.fd, file->place, &advice);
+
+	return file->limit && left < room ? left : room;
+}
+
 static bool file_usable(struct memory *memory, char *why, size_t size)
 {
 	struct memory_file *file = file_of(memory);
 	const uint64_t used = bytes_used(file), left = file->limit > used ? file->limit - used : 0;
-	struct statvfs room;
-	struct stat st;
 
-	if (fstat(file->directory.fd, &st) < 0 || fstatvfs(file->directory.fd, &room) < 0) {
-		snprintf(why, size, "the memory directory cannot be used: %s", strerror(errno));
-	} else if (st.st_nlink == 0) {
-		snprintf(why, size, "the memory directory has been removed");
-	} else if (room.f_flag & ST_RDONLY) {
-		snprintf(why, size, "the memory directory's file system is read-only");
-	} else if (room.f_blocks > 0 && (uint64_t)room.f_bavail * room.f_frsize < ROOM_LEAST) {
-		snprintf(why, size, "the memory directory's file system is full");
-	} else if (file->place == PLACE_MEMORY && cgroup_room() < ROOM_LEAST) {
-		snprintf(why, size, "the memory limit of its control group is reached");
-	} else if (file->limit && left < ROOM_LEAST) {
-		snprintf(why, size, "the memory limit is reached: %llu of %llu bytes are used",
-		         (unsigned long long)used, (unsigned long long)file->limit);
-	} else {
+	if (!memory_place_usable(file->directory.fd, file->place, why, size))
+		return false;
+	if (!file->limit || left >= MEMORY_ROOM_LEAST)
 		return true;
-	}
+	snprintf(why, size, "the memory limit is reached: %llu of %llu bytes are used",
+	         (unsigned long long)used, (unsigned long long)file->limit);
 	return false;
 }
 
@@ -511,6 +506,7 @@ static const struct memory_ops file_ops = {
 	.taken = file_taken,
 	.kept = file_kept,
 	.limit = file_limit,
+	.room = file_room,
 	.usable = file_usable,
 	.fence = file_fence,
 	.reaches_owners = file_reaches_owners,

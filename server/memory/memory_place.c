@@ -1,6 +1,6 @@
 /*
- * memory_place.c - asks the kernel what a directory lies on, and in which boot of the host it is.
- * memory_file.c calls it, when the daemon starts. It must not take a disk for memory: what was
+ * memory_place.c - asks the kernel what a directory lies on, how much room there is, and in which
+ * boot of the host it is. memory_file.c calls it. It must not take a disk for memory: what was
  * written back before a power cut can be old, and would be served as the newest state.
  */
 #include "memory_place.h"
@@ -8,6 +8,7 @@
 #include "../host/cgroup.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
@@ -91,6 +92,26 @@ uint64_t memory_place_room(int directory, enum memory_place place, const char **
 		return room;
 	*advice = "raise the memory limit of its control group (memory.max, MemoryMax=)";
 	return group;
+}
+
+bool memory_place_usable(int directory, enum memory_place place, char *why, size_t size)
+{
+	struct statvfs room;
+	struct stat st;
+
+	if (fstat(directory, &st) < 0 || fstatvfs(directory, &room) < 0)
+		snprintf(why, size, "the memory directory cannot be used: %s", strerror(errno));
+	else if (st.st_nlink == 0)
+		snprintf(why, size, "the memory directory has been removed");
+	else if (room.f_flag & ST_RDONLY)
+		snprintf(why, size, "the memory directory's file system is read-only");
+	else if (room.f_blocks > 0 && (uint64_t)room.f_bavail * room.f_frsize < MEMORY_ROOM_LEAST)
+		snprintf(why, size, "the memory directory's file system is full");
+	else if (place == PLACE_MEMORY && cgroup_room() < MEMORY_ROOM_LEAST)
+		snprintf(why, size, "the memory limit of its control group is reached");
+	else
+		return true;
+	return false;
 }
 
 static int digit_value(int c)

@@ -6,6 +6,7 @@
 #define PERSEAS_SERVER_MEMORY_PLACE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum memory_place {
@@ -15,6 +16,8 @@ enum memory_place {
 };
 
 enum { BOOT_ID_SIZE = 16 };
+
+#define MEMORY_ROOM_LEAST ((uint64_t)1 << 20) /* bytes; with less it is as good as full */
 
 /* Of a directory and a file in it. */
 enum memory_place memory_place_of(int directory, int file);
@@ -28,6 +31,9 @@ const char *memory_place_refusal(const char *path);
  * them says. *advice: what to raise for more; NULL: the size of the file system, or the host.
  */
 uint64_t memory_place_room(int directory, enum memory_place place, const char **advice);
+
+/* Can files be made in the directory, and those there be changed? False: `why` says why not. */
+bool memory_place_usable(int directory, enum memory_place place, char *why, size_t size);
 
 /* The boot of this host. False: the kernel does not say, as where /proc shows processes only. */
 bool memory_boot_id(uint8_t id[BOOT_ID_SIZE]);

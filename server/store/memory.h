@@ -95,6 +95,9 @@ struct memory_ops {
 	 * NULL: nobody can. */
 	uint64_t (*kept)(struct memory *memory, const char *store);
 	uint64_t (*limit)(struct memory *memory); /* 0: none */
+	/* Bytes that make() can still take: of the limit, and of what the file system, the host and
+	 * its control group leave. UINT64_MAX, or NULL: none of them says. */
+	uint64_t (*room)(struct memory *memory);
 	/* Can more be made, and what is there be changed? False: `why` says why not. NULL: it is
 	 * always taken to be so. */
 	bool (*usable)(struct memory *memory, char *why, size_t size);

@@ -115,6 +115,15 @@ static void write_memory_limit(struct sheet *sheet)
 	metric_number(sheet, NULL, memory->ops->limit(memory));
 }
 
+static void write_memory_room(struct sheet *sheet)
+{
+	struct memory *memory = stores_memory(sheet->daemon->stores);
+	const uint64_t room = memory->ops->room ? memory->ops->room(memory) : UINT64_MAX;
+
+	if (room != UINT64_MAX)
+		metric_number(sheet, NULL, room);
+}
+
 static void write_connections(struct sheet *sheet)
 {
 	metric_number(sheet, NULL, sheet->daemon->crowd.count);
@@ -401,6 +410,9 @@ static const struct metric {
 	{ "perseas_memory_used_bytes", "gauge", "", "Memory that images take.", write_memory_used },
 	{ "perseas_memory_limit_bytes", "gauge", "", "What they may take; 0: no limit.",
 	  write_memory_limit },
+	{ "perseas_memory_room_bytes", "gauge", "",
+	  "What they can still take: of the limit, file system, host and control group.",
+	  write_memory_room },
 	{ "perseas_stores", "gauge", "state", "Stores by the state of their image.", write_stores },
 	{ "perseas_sessions", "gauge", "fabric",
 	  "Owners' sessions by data path; none: it is not there yet.", write_sessions },

@@ -136,6 +136,7 @@ def test_metrics_follow_what_happens_to_a_store(watched, tellers, fabric):  # no
     assert of(before, "perseas_store_state", store="bank", state="consistent") == 1
     assert of(before, "perseas_memory_used_bytes") >= of(before, "perseas_store_bytes",
                                                          store="bank") > 0
+    assert of(before, "perseas_memory_room_bytes") > 0
     assert of(before, "perseas_control_requests_total", request="claim") == 1
     assert of(before, "perseas_control_request_seconds_count", request="claim") == 1
     first.advances(100)

@@ -214,6 +214,7 @@ static void memory_beyond_the_limit_is_refused(void **state)
 	assert_non_null(memory->ops->advice(memory));
 	assert_non_null(strstr(memory->ops->advice(memory), "control group"));
 	assert_true(memory->ops->usable(memory, text, sizeof(text)));
+	assert_int_equal(memory->ops->room(memory), 50 * MIB);
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", MIB, &piece), 0);
 	memory->ops->close(memory, &piece);
 	/* The file system's room, and the limit, are told as before. */
@@ -222,6 +223,7 @@ static void memory_beyond_the_limit_is_refused(void **state)
 	put("/service", "memory.current", "167772160\n");
 	assert_false(memory->ops->usable(memory, text, sizeof(text)));
 	assert_non_null(strstr(text, "control group"));
+	assert_int_equal(memory->ops->room(memory), 0);
 	put("/service", "memory.max", "max\n");
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", (uint64_t)1 << 60, &piece),
 	                 -STATUS(NO_MEMORY));

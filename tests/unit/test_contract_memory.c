@@ -135,6 +135,10 @@ static void what_is_too_large_is_refused_and_leaves_nothing(void **state)
 
 	make_and_close(s, "log.1", SIZE);
 	assert_int_equal(s->ops->limit(s->memory), LIMIT);
+	/* room: "of the limit, and of what the file system, the host and its control group
+	 * leave". */
+	if (s->ops->room)
+		assert_int_equal(s->ops->room(s->memory), LIMIT - SIZE);
 	assert_int_equal(s->ops->make(s->memory, "bank", "segment-0.1", LIMIT - SIZE + 1, &piece),
 	                 -STATUS(NO_MEMORY));
 	assert_int_equal(s->ops->make(s->memory, "bank", "segment-0.1", INT64_MAX, &piece),
