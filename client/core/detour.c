@@ -136,6 +136,7 @@ static void listen_for(struct perseas *p, struct ps_mirror *m)
 
 void ps_detour_step(struct perseas *p, uint64_t now)
 {
+	ps_assert_admin(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 

@@ -34,6 +34,7 @@ int ps_events_init(struct perseas *p)
 void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq,
                    const struct ps_mirror *m, const char *format, ...)
 {
+	ps_assert_locked(p);
 	struct ps_events *events = p->events;
 	struct perseas_event *event;
 	va_list args;
@@ -73,6 +74,7 @@ static void left(struct perseas *p, const struct ps_mirror *m, const char *why)
 void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_mirror_state state,
                     const char *why)
 {
+	ps_assert_locked(p);
 	switch (state) {
 	case PERSEAS_MIRROR_LIVE:
 		if (m->state == PERSEAS_MIRROR_RESYNCING)

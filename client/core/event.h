@@ -10,7 +10,7 @@
 /* 0, or -1: out of memory. Nothing is made where nobody wants to be told. */
 int ps_events_init(struct perseas *p);
 
-/* Notes an event about mirror m, or NULL. Locked. Where nobody wants to know, or the store is not
+/* Notes an event about mirror m, or NULL. Where nobody wants to know, or the store is not
  * open yet, it does nothing. */
 #define ps_event(p, ...)                               \
 	do {                                           \
@@ -22,7 +22,7 @@ void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq
                    const struct ps_mirror *m, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* A mirror is about to move to another state: notes what that is to others. Locked. */
+/* A mirror is about to move to another state: notes what that is to others. */
 void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_mirror_state state,
                     const char *why);
 

@@ -441,7 +441,7 @@ struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id);
 /* What the control protocol calls it; the message points into the segment. */
 void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message);
 void ps_segment_load(struct perseas *p, const Perseas__Header *header);
-int ps_layout_renew(struct perseas *p); /* admin: publishes the mapped segments to set_range */
+int ps_layout_renew(struct perseas *p); /* publishes the mapped segments to set_range */
 
 /* A function that takes the lock for granted says so with this, where it does not run for every
  * transaction. Before the store is open, one thread has the handle to itself. */

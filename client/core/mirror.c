@@ -248,6 +248,7 @@ void ps_mirrors_settle_doubt(struct perseas *p)
 {
 	if (!p->in_doubt || !ps_mirrors_hold(p, p->in_doubt))
 		return;
+	ps_assert_locked(p);
 	ps_event(p, PERSEAS_EVENT_DURABLE, p->in_doubt, NULL,
 	         "transaction %llu is no longer in doubt: %u mirrors hold it",
 	         (unsigned long long)p->in_doubt, p->acks);

@@ -21,6 +21,7 @@ static bool is_paced(struct perseas *p, const struct ps_mirror *m)
 
 const char *ps_trouble(struct perseas *p, const struct ps_mirror *m)
 {
+	ps_assert_locked(p);
 	return m->state == PERSEAS_MIRROR_LIVE && is_paced(p, m) ? "it " PACED : m->trouble;
 }
 
@@ -58,6 +59,7 @@ int ps_pace(struct perseas *p, uint32_t slow, uint64_t *since)
 	const uint64_t patience = ps_ms(needed ? p->options.commit_timeout_ms : p->options.pace_ms);
 	const bool first = !*since;
 
+	ps_assert_locked(p);
 	if (first)
 		*since = now;
 	if (now < *since + patience) {

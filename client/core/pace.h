@@ -13,10 +13,10 @@
 
 /* These mirrors stand in the way of the next entry of the ring. *since: when this commit began to
  * wait, 0 before it did. 1: it slept, and everything must be looked at again. 0: they are dropped.
- * EBLOCKED: W need them, and they did not get on in time. Locked. */
+ * EBLOCKED: W need them, and they did not get on in time. */
 int ps_pace(struct perseas *p, uint32_t slow, uint64_t *since);
 
-/* What there is to say of a mirror, "" where nothing is. Locked. */
+/* What there is to say of a mirror, "" where nothing is. */
 const char *ps_trouble(struct perseas *p, const struct ps_mirror *m);
 
 #endif

@@ -25,6 +25,7 @@ struct ps_quorum ps_quorum_of(const struct perseas *p, const Perseas__Roster *ro
 
 void ps_quorum_renew(struct perseas *p)
 {
+	ps_assert_locked(p);
 	p->quorums[0] = ps_quorum_of(p, p->roster);
 	p->quorum_count = 1;
 	if (p->next_roster)

@@ -7,7 +7,7 @@
 
 #include "handle.h"
 
-/* Takes up the rosters of the handle: who votes in which, by image id. Locked once it is open. */
+/* Takes up the rosters of the handle: who votes in which, by image id. */
 void ps_quorum_renew(struct perseas *p);
 
 /* A roster in terms of the handle's mirrors; it need not be one of the handle's. */

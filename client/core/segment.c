@@ -197,6 +197,7 @@ static int by_start(const void *a, const void *b)
 
 int ps_layout_renew(struct perseas *p)
 {
+	ps_assert_admin(p);
 	struct ps_layout *layout = calloc(1, sizeof(*layout) +
 	                                             PS_SEGMENTS_MAX * sizeof(layout->segments[0]));
 

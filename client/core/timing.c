@@ -22,6 +22,7 @@ static uint32_t gap(struct perseas *p)
 
 void ps_timing_renew(struct perseas *p)
 {
+	ps_assert_locked(p);
 	if (p->staged)
 		p->untimed = 0;
 	else if (!p->untimed)

@@ -27,7 +27,7 @@ enum ps_timed {
  */
 typedef uint64_t ps_start_t;
 
-/* Whether transactions go through the ring has been decided anew. Locked. */
+/* Whether transactions go through the ring has been decided anew. */
 void ps_timing_renew(struct perseas *p);
 
 /* The turn of the transaction that begins has come, or there are no turns. Locked. */

@@ -158,11 +158,12 @@ static struct ps_cursor entries_of(const struct perseas_tx *tx)
 		                   tx->ranges, true };
 }
 
-void ps_tx_committed(const struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+void ps_tx_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                      uint8_t *bytes, uint64_t length)
 {
 	struct ps_window window = { .offset = offset, .length = length, .segment = segment->id };
 
+	ps_assert_locked(p);
 	window.bytes = bytes;
 	for (const struct perseas_tx *tx = p->open_list; tx; tx = tx->next)
 		ps_undo(entries_of(tx), ps_window_put, &window);

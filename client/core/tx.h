@@ -29,8 +29,8 @@ void ps_tx_take_care(struct perseas *p);
 void ps_tx_careless(struct perseas *p);
 
 /* `bytes` are a copy of the segment's memory at `offset`: what open transactions declared in them
- * is put back as it was, so that they are what is committed. Locked, and taken care of. */
-void ps_tx_committed(const struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+ * is put back as it was, so that they are what is committed. Taken care of. */
+void ps_tx_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                      uint8_t *bytes, uint64_t length);
 
 /* Puts every before-image back. */

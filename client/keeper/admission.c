@@ -99,6 +99,7 @@ int ps_change_admit(struct perseas *p, const struct ps_admission *asked, char *t
 {
 	int rc;
 
+	ps_assert_admin(p);
 	if (!ps_quorum_seen(p, asked->answered)) {
 		snprintf(
 			text, size,

@@ -15,7 +15,7 @@ struct ps_admission {
 };
 
 /* 0; or EQUORUM, or EBLOCKED while a commit is in doubt, with a sentence that names the roster that
- * is short. Admin; takes the lock. */
+ * is short. Takes the lock. */
 int ps_change_admit(struct perseas *p, const struct ps_admission *asked, char *text, size_t size);
 
 #endif

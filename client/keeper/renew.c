@@ -462,6 +462,7 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 {
 	enum verdict verdict;
 
+	ps_assert_admin(p);
 	if (!is_due(p, now))
 		return p->renewing;
 	verdict = probe(p);

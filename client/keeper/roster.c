@@ -29,12 +29,14 @@ uint32_t ps_roster_record(struct perseas *p, uint32_t on)
 	Perseas__RosterRequest ask;
 	Perseas__Request request;
 
+	ps_assert_admin(p);
 	ps_roster_request(p, &ask, &request);
 	return ps_ask_set(p, on, &request);
 }
 
 void ps_roster_stamp(struct perseas *p)
 {
+	ps_assert_admin(p);
 	p->roster->epoch = p->epoch;
 	p->roster->version++;
 	if (!p->next_roster)
@@ -46,6 +48,7 @@ void ps_roster_stamp(struct perseas *p)
 
 void ps_roster_settle(struct perseas *p)
 {
+	ps_assert_locked(p);
 	ps_roster_free(&p->roster);
 	p->roster = p->next_roster;
 	p->next_roster = NULL;
@@ -55,6 +58,7 @@ void ps_roster_settle(struct perseas *p)
 
 void ps_roster_mark(struct perseas *p)
 {
+	ps_assert_locked(p);
 	assert(p->next_roster);
 	if (!p->marked)
 		p->next_roster->version++;
@@ -63,6 +67,7 @@ void ps_roster_mark(struct perseas *p)
 
 void ps_roster_cancel(struct perseas *p)
 {
+	ps_assert_locked(p);
 	assert(p->next_roster && !p->marked);
 	p->roster->epoch = p->epoch;
 	if (p->roster->version <= p->next_roster->version)

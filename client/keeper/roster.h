@@ -16,15 +16,15 @@ uint32_t ps_roster_record(struct perseas *p, uint32_t on);
 /* The rosters become this owner's: newer than any that another can have recorded. */
 void ps_roster_stamp(struct perseas *p);
 
-/* The roster that is not settled is the only one from now on. Locked once the store is open. */
+/* The roster that is not settled is the only one from now on. */
 void ps_roster_settle(struct perseas *p);
 
 /* The roster that is not settled is decided: from before any mirror is told, it is completed, by
- * this owner or by the next. Locked once the store is open. */
+ * this owner or by the next. */
 void ps_roster_mark(struct perseas *p);
 
 /* The roster that is not settled, nor decided, is taken back: the one before it is the only one
- * from now on, and newer than both. Locked once the store is open. */
+ * from now on, and newer than both. */
 void ps_roster_cancel(struct perseas *p);
 
 /* Members of a roster that is being made. False: out of memory. */

@@ -153,7 +153,9 @@ static void put_back(struct perseas *p, const struct kept *k)
 	p->seq = k->seq;
 	p->next = k->next;
 	p->last = k->last;
+	pthread_mutex_lock(&p->lock);
 	ps_quorum_renew(p);
+	pthread_mutex_unlock(&p->lock);
 }
 
 /* The handle as it is after a step, from one that is open. */

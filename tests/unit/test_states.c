@@ -2,6 +2,7 @@
  * test_states.c - tables of states allow the moves that are listed here, one by one, and no others;
  * a move that a table does not allow ends the process; and each move is traced in one line.
  */
+#include "ends.h"
 #include "owner.h"
 #include "traced.h"
 
@@ -10,11 +11,6 @@
 #include "../../client/keeper/resync.h"
 #include "../../client/keeper/session.h"
 #include "../../client/open/attempt.h"
-
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { MOVES_MAX = 40, ROUNDS_MAX = 200 };
 
@@ -143,27 +139,6 @@ static void step_up(struct owner *o)
 {
 	ps_states_move(o->p->env, &ps_session_states, PS_SESSION_UP, PS_SESSION_CLAIMING,
 	               "session");
-}
-
-/* Does the process end by an assertion? */
-static void assert_ends(struct owner *o, void (*step)(struct owner *o))
-{
-	pid_t child = fork();
-	int status;
-
-	assert_true(child >= 0);
-	if (!child) {
-		const struct rlimit none = { 0, 0 };
-
-		setrlimit(RLIMIT_CORE, &none);
-		signal(SIGABRT, SIG_DFL);
-		close(STDERR_FILENO);
-		step(o);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status));
-	assert_int_equal(WTERMSIG(status), SIGABRT);
 }
 
 /* None is up without a claim that was granted, or an open that had it. */
