@@ -233,6 +233,42 @@ static enum verdict probe(struct perseas *p)
 
 /* --- an attempt --- */
 
+static const struct ps_state states[] = {
+	[PS_RENEWAL_HOLDING] = { "holding",
+	                         PS_TO(PS_RENEWAL_CLAIMING) | PS_TO(PS_RENEWAL_SUPERSEDED) },
+	[PS_RENEWAL_CLAIMING] = { "claiming",
+	                          PS_TO(PS_RENEWAL_HOLDING) | PS_TO(PS_RENEWAL_SUPERSEDED) },
+	[PS_RENEWAL_SUPERSEDED] = { "superseded", 0 },
+};
+
+const struct ps_states ps_renewal_states = { states, sizeof(states) / sizeof(states[0]) };
+
+/* What is so when a state is entered. */
+static bool is_sound(const struct perseas *p)
+{
+	switch (p->renewal.state) {
+	case PS_RENEWAL_HOLDING:
+		return !p->superseded && ps_quorum_acks(p, ps_mirrors_live(p));
+	case PS_RENEWAL_CLAIMING:
+		return !p->superseded && p->gate && p->renewal.sealed == p->epoch;
+	case PS_RENEWAL_SUPERSEDED:
+		return true;
+	}
+	return false;
+}
+
+static void move(struct perseas *p, enum ps_renewal_state to)
+{
+	ps_assert_locked(p);
+	p->renewal.state = ps_states_move(p->env, &ps_renewal_states, p->renewal.state, to,
+	                                  "claims of store '%s'", p->store);
+	if (to == PS_RENEWAL_SUPERSEDED)
+		p->superseded = true;
+	else
+		p->renewing = to == PS_RENEWAL_CLAIMING;
+	assert(is_sound(p));
+}
+
 /* What was sent may still be acknowledged; nothing is sent any more, and no memory of a mirror is
  * mapped here. */
 static void give_claims_up(struct perseas *p)
@@ -240,8 +276,8 @@ static void give_claims_up(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	p->gate = true;
 	if (!p->renewing) {
-		p->renewing = true;
 		p->renewal.sealed = p->epoch;
+		move(p, PS_RENEWAL_CLAIMING);
 	}
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -391,7 +427,7 @@ static void go_on(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].votes)
 			enlist(p, &p->mirrors[i]);
-	p->renewing = false;
+	move(p, PS_RENEWAL_HOLDING);
 	p->renewal.delay = 0;
 	p->stat.renewals++;
 	ps_event(p, PERSEAS_EVENT_RENEWED, p->seq, NULL,
@@ -412,7 +448,7 @@ static void go_on(struct perseas *p)
 static void give_up(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
-	p->superseded = true;
+	move(p, PS_RENEWAL_SUPERSEDED);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
