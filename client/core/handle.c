@@ -195,6 +195,8 @@ void ps_handle_free(struct perseas *p)
 	ps_roster_free(&p->next_roster);
 	if (p->orders.waiting)
 		perseas__reply__free_unpacked(p->orders.waiting, NULL);
+	if (p->change.question.reply)
+		perseas__reply__free_unpacked(p->change.question.reply, NULL);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].found.header)
 			perseas__header__free_unpacked(p->mirrors[i].found.header, NULL);

@@ -143,9 +143,11 @@ struct ps_resync {
 enum ps_change_stage {
 	PS_CHANGE_NONE,
 	PS_CHANGE_COPYING,    /* the new mirror is made, without a vote */
+	PS_CHANGE_ASKING,     /* enough mirrors are asked whether they still are this owner's */
 	PS_CHANGE_JOINT,      /* both rosters count, and the mirrors are told so */
 	PS_CHANGE_MARKED,     /* it is decided: both count until W of the new one have the mark */
 	PS_CHANGE_SETTLING,   /* the new one counts, and the mirrors are told so */
+	PS_CHANGE_RELEASING,  /* the mirror that left is told so */
 	PS_CHANGE_CANCELLING, /* it is taken back: the old one counts, and mirrors are told so */
 };
 
@@ -161,8 +163,10 @@ struct ps_change {
 	uint64_t seq;      /* what W of the new roster must hold before it counts alone */
 	bool met;          /* the new mirror was copied to, if only for a while */
 	uint64_t until;    /* the new mirror must be at work by then */
-	int code;          /* stage NONE: 0 or why it was refused */
-	char text[256];    /* how far it is, or why it was refused */
+	uint64_t grace;    /* until then all that were asked are waited for */
+	struct ps_question question; /* ASKING, RELEASING */
+	int code;                    /* stage NONE: 0 or why it was refused */
+	char text[256];              /* how far it is, or why it was refused */
 };
 
 /* The rosters as they are told to the mirrors (telling.c). */
@@ -378,9 +382,8 @@ struct perseas {
 	struct ps_telling telling;
 	struct ps_orders orders;
 	struct ps_renewal renewal;
-	uint64_t questions;        /* so many were asked */
-	struct ps_question asking; /* whose answers ps_ask_enough waits for */
-	uint64_t pulse_at;         /* when the next sign of life is due */
+	uint64_t questions; /* so many were asked */
+	uint64_t pulse_at;  /* when the next sign of life is due */
 };
 
 /* The transaction under construction is its undo record, as the mirrors will get it. */

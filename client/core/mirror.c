@@ -89,7 +89,9 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 
 void ps_mirror_loaded(struct ps_mirror *m, const Perseas__Header *header)
 {
-	m->loaded = !ps_id_equal(header->image_id, m->image_id);
+	const bool unrecorded = m->loaded && ps_id_equal(header->image_id, m->loaded_id);
+
+	m->loaded = unrecorded || !ps_id_equal(header->image_id, m->image_id);
 	if (m->loaded)
 		memcpy(m->loaded_id, header->image_id.data, PS_ID_SIZE);
 }

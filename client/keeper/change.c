@@ -21,13 +21,17 @@
 #include <string.h>
 
 #define PATIENCE ps_ms(10000) /* with a new mirror that cannot be copied to */
+#define GRACE ps_ms(100)      /* for those without whose answers there are enough */
 
 static const struct ps_state stages[] = {
 	[PS_CHANGE_NONE] = { "none", PS_TO(PS_CHANGE_COPYING) },
-	[PS_CHANGE_COPYING] = { "copying", PS_TO(PS_CHANGE_JOINT) | PS_TO(PS_CHANGE_NONE) },
+	[PS_CHANGE_COPYING] = { "copying", PS_TO(PS_CHANGE_ASKING) | PS_TO(PS_CHANGE_NONE) },
+	[PS_CHANGE_ASKING] = { "asking", PS_TO(PS_CHANGE_JOINT) | PS_TO(PS_CHANGE_COPYING) |
+	                                         PS_TO(PS_CHANGE_NONE) },
 	[PS_CHANGE_JOINT] = { "joint", PS_TO(PS_CHANGE_MARKED) | PS_TO(PS_CHANGE_CANCELLING) },
 	[PS_CHANGE_MARKED] = { "marked", PS_TO(PS_CHANGE_SETTLING) },
-	[PS_CHANGE_SETTLING] = { "settling", PS_TO(PS_CHANGE_NONE) },
+	[PS_CHANGE_SETTLING] = { "settling", PS_TO(PS_CHANGE_RELEASING) | PS_TO(PS_CHANGE_NONE) },
+	[PS_CHANGE_RELEASING] = { "releasing", PS_TO(PS_CHANGE_NONE) },
 	[PS_CHANGE_CANCELLING] = { "cancelling", PS_TO(PS_CHANGE_NONE) },
 };
 
@@ -50,6 +54,7 @@ bool ps_change_is_sound(const struct perseas *p)
 	case PS_CHANGE_NONE:
 		return !joint && !p->marked && !joins;
 	case PS_CHANGE_COPYING:
+	case PS_CHANGE_ASKING:
 	case PS_CHANGE_CANCELLING:
 		return !joint && !p->marked && joins == (c->new != NULL);
 	case PS_CHANGE_JOINT:
@@ -57,6 +62,7 @@ bool ps_change_is_sound(const struct perseas *p)
 	case PS_CHANGE_MARKED:
 		return joint && p->marked && is_wanted(c, p->next_roster);
 	case PS_CHANGE_SETTLING:
+	case PS_CHANGE_RELEASING:
 		return !joint && !p->marked && is_wanted(c, p->roster);
 	}
 	return false;
@@ -93,6 +99,7 @@ static int finish(struct perseas *p, int code, const char *text)
 		take_away(p, c->new, "it did not join the roster");
 		ps_mirror_disconnect(p, c->new);
 	}
+	ps_question_forget(&c->question);
 	pthread_mutex_lock(&p->lock);
 	/* One that is refused has not begun. */
 	if (c->stage == PS_CHANGE_NONE)
@@ -121,7 +128,7 @@ static uint32_t connected(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (set >> i & 1 && ps_silent(p, &p->mirrors[i]))
 			set &= ~((uint32_t)1 << i);
-	return set;
+	return set & ~ps_roster_unrecorded(p);
 }
 
 /* Ends a change that could not be settled. 0: it may go on. */
@@ -163,41 +170,68 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 	return 0;
 }
 
-static bool are_admitted(struct perseas *p, uint32_t answered, const void *ignored)
+/* All are waited for at first; then it goes on when `enough` have answered, or none will. */
+static bool is_answered(struct perseas *p, bool enough)
 {
-	char text[sizeof(p->change.text)];
+	const struct ps_change *c = &p->change;
 
-	(void)ignored;
-	return !ps_plan_admit(p, answered, ps_mirrors_live(p) & answered, text, sizeof(text));
+	return ps_question_over(p, &c->question) || (ps_now(p) >= c->grace && enough);
+}
+
+/* Which mirrors can be told of the change: one that hangs is not yet known to. */
+static void ask(struct perseas *p)
+{
+	struct ps_change *c = &p->change;
+
+	c->grace = ps_now(p) + GRACE;
+	ps_question_confirm(p, &c->question, connected(p));
+	pthread_mutex_lock(&p->lock);
+	move(p, PS_CHANGE_ASKING, "the mirrors are asked whether they can be told of the change");
+	pthread_mutex_unlock(&p->lock);
 }
 
 /* Both rosters count from here on, before any mirror is told. */
 static void make_joint(struct perseas *p)
 {
-	struct ps_change *c = &p->change;
-	const struct ps_change before = *c;
-	Perseas__Roster *roster;
-	/* One that hangs is not yet known to. */
-	const uint32_t answered = ps_confirmed_enough(p, connected(p), are_admitted, NULL);
+	Perseas__Roster *roster = ps_plan_roster(p);
 
-	/* Orders may have come with the answers: to take it back, and to make another one. */
-	if (c->stage != before.stage || memcmp(c->id, before.id, PS_ID_SIZE) != 0)
-		return;
-	if (admit(p, answered, ps_mirrors_live(p) & answered))
-		return;
-	roster = ps_plan_roster(p);
 	if (!roster) {
 		finish(p, PERSEAS_ENOMEM, "out of memory");
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
 	p->next_roster = roster;
-	c->seq = p->seq;
+	p->change.seq = p->seq;
 	ps_quorum_renew(p);
 	move(p, PS_CHANGE_JOINT,
 	     "both rosters count until the change is recorded; perseas roster cancel takes it "
 	     "back");
 	pthread_mutex_unlock(&p->lock);
+}
+
+static void asking(struct perseas *p)
+{
+	struct ps_change *c = &p->change;
+	char text[sizeof(c->text)];
+	uint32_t answered, live;
+	bool copied;
+
+	ps_dues_take(p, ps_now(p));
+	answered = c->question.granted & connected(p);
+	pthread_mutex_lock(&p->lock);
+	copied = !c->new || c->new->state == PERSEAS_MIRROR_LIVE;
+	if (!copied)
+		move(p, PS_CHANGE_COPYING, "the new mirror must be copied to again");
+	live = ps_mirrors_live(p) & answered;
+	pthread_mutex_unlock(&p->lock);
+	if (!copied) {
+		c->until = ps_now(p) + PATIENCE;
+		ps_question_forget(&c->question);
+	} else if (is_answered(p, !ps_plan_admit(p, answered, live, text, sizeof(text))) &&
+	           !admit(p, answered, live)) {
+		ps_question_forget(&c->question);
+		make_joint(p);
+	}
 }
 
 /* There is no copy under way to the new mirror, and it does not wait for its turn. */
@@ -228,7 +262,7 @@ static void copying(struct perseas *p, uint64_t now)
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (state == PERSEAS_MIRROR_LIVE) {
-		make_joint(p);
+		ask(p);
 	} else if (state == PERSEAS_MIRROR_RESYNCING) {
 		c->met = true;
 		c->until = now + PATIENCE;
@@ -313,6 +347,7 @@ int ps_change_cancel(struct perseas *p, char *text, size_t size)
 	ps_assert_admin(p);
 	switch (p->change.stage) {
 	case PS_CHANGE_COPYING:
+	case PS_CHANGE_ASKING:
 		finish(p, PERSEAS_EQUORUM, taken_back);
 		return 0;
 	case PS_CHANGE_JOINT:
@@ -322,6 +357,7 @@ int ps_change_cancel(struct perseas *p, char *text, size_t size)
 		return 0;
 	case PS_CHANGE_MARKED:
 	case PS_CHANGE_SETTLING:
+	case PS_CHANGE_RELEASING:
 		snprintf(text, size, "the change is decided, and can only be completed");
 		return PERSEAS_EBUSY;
 	case PS_CHANGE_NONE:
@@ -358,27 +394,33 @@ static void cancelling(struct perseas *p)
 		finish(p, PERSEAS_EQUORUM, taken_back);
 }
 
-/* Whoever answers in a moment. */
-static bool is_enough(struct perseas *p, uint32_t granted, const void *ignored)
-{
-	(void)p;
-	(void)granted;
-	(void)ignored;
-	return true;
-}
-
 /* It is told that the owner is done with it; its image stays. */
 static void let_go(struct perseas *p, struct ps_mirror *m)
 {
-	Perseas__ReleaseRequest ask = PERSEAS__RELEASE_REQUEST__INIT;
+	Perseas__ReleaseRequest ask_release = PERSEAS__RELEASE_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_change *c = &p->change;
 
 	take_away(p, m, "it was taken out of the roster");
 	request.body_case = PERSEAS__REQUEST__BODY_RELEASE;
-	request.release = &ask;
+	request.release = &ask_release;
+	c->grace = ps_now(p) + GRACE;
 	if (m->session.state == PS_SESSION_UP)
-		ps_ask_enough(p, ps_bit(p, m), &request, is_enough, NULL);
-	ps_mirror_disconnect(p, m);
+		ps_question_ask(p, &c->question, ps_bit(p, m), &request);
+	pthread_mutex_lock(&p->lock);
+	move(p, PS_CHANGE_RELEASING, "the mirror that left is told so");
+	pthread_mutex_unlock(&p->lock);
+}
+
+static const char changed[] = "the roster is changed";
+
+static void releasing(struct perseas *p)
+{
+	ps_dues_take(p, ps_now(p));
+	if (!is_answered(p, true))
+		return;
+	ps_mirror_disconnect(p, p->change.old);
+	finish(p, 0, changed);
 }
 
 static void settling(struct perseas *p)
@@ -391,7 +433,8 @@ static void settling(struct perseas *p)
 		c->new->joins = false;
 	if (c->old)
 		let_go(p, c->old);
-	finish(p, 0, "the roster is changed");
+	else
+		finish(p, 0, changed);
 }
 
 void ps_change_step(struct perseas *p, uint64_t now)
@@ -401,6 +444,8 @@ void ps_change_step(struct perseas *p, uint64_t now)
 	ps_assert_admin(p);
 	if (c->stage == PS_CHANGE_COPYING)
 		copying(p, now);
+	if (c->stage == PS_CHANGE_ASKING)
+		asking(p);
 	if (c->stage == PS_CHANGE_JOINT)
 		joint(p);
 	if (c->stage == PS_CHANGE_MARKED)
@@ -409,13 +454,17 @@ void ps_change_step(struct perseas *p, uint64_t now)
 		cancelling(p);
 	if (c->stage == PS_CHANGE_SETTLING)
 		settling(p);
+	if (c->stage == PS_CHANGE_RELEASING)
+		releasing(p);
 }
 
-uint64_t ps_change_due(const struct perseas *p)
+uint64_t ps_change_due(const struct perseas *p, uint64_t now)
 {
 	const struct ps_change *c = &p->change;
 
 	if (c->stage == PS_CHANGE_COPYING)
 		return c->until;
+	if (c->stage == PS_CHANGE_ASKING || c->stage == PS_CHANGE_RELEASING)
+		return now < c->grace ? c->grace : c->question.until;
 	return c->stage == PS_CHANGE_NONE ? PS_NEVER : ps_telling_due(p);
 }

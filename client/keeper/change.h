@@ -42,6 +42,6 @@ void ps_change_obey_cancel(struct perseas *p, const uint8_t *id);
 void ps_change_step(struct perseas *p, uint64_t now);
 
 /* Until when there is nothing to do for it: PS_NEVER when none goes on. */
-uint64_t ps_change_due(const struct perseas *p);
+uint64_t ps_change_due(const struct perseas *p, uint64_t now);
 
 #endif

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define SILENT ps_ms(1000)
-#define GRACE ps_ms(100) /* for those without which there are enough */
 
 /* From now on the oldest answer that is due is waited for. */
 static void note_asked(struct perseas *p, struct ps_mirror *m)
@@ -105,6 +104,7 @@ static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_
 {
 	struct ps_question *q = due->arg;
 
+	assert(*reply || why);
 	if (due->ticket != q->id)
 		return;
 	q->due &= ~ps_bit(p, m);
@@ -152,55 +152,4 @@ void ps_question_confirm(struct perseas *p, struct ps_question *question, uint32
 bool ps_question_over(struct perseas *p, const struct ps_question *question)
 {
 	return !question->due || ps_now(p) >= question->until;
-}
-
-/* --- waiting for enough --- */
-
-static void sleep_on(struct perseas *p, uint32_t due, uint64_t until)
-{
-	struct pollfd fds[PS_MIRRORS_MAX];
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (due >> i & 1 && p->env->ops->control_waits(p->mirrors[i].control, &fds[count]))
-			count++;
-	p->env->ops->pause(p->env, PS_KEEPER, fds, count, until);
-}
-
-static uint32_t await_enough(struct perseas *p, const struct ps_question *q, ps_enough *enough,
-                             const void *arg)
-{
-	const uint64_t grace = ps_now(p) + GRACE;
-
-	for (;;) {
-		const uint64_t now = ps_now(p);
-
-		ps_dues_take(p, now);
-		if (ps_question_over(p, q) || (now >= grace && enough(p, q->granted, arg)))
-			return q->granted;
-		sleep_on(p, q->due, now < grace ? grace : q->until);
-	}
-}
-
-uint32_t ps_ask_enough(struct perseas *p, uint32_t set, const Perseas__Request *request,
-                       ps_enough *enough, const void *arg)
-{
-	uint32_t granted;
-
-	ps_question_ask(p, &p->asking, set, request);
-	granted = await_enough(p, &p->asking, enough, arg);
-	ps_question_forget(&p->asking);
-	/* What woke it meanwhile is looked at when this round of the keeper is over. */
-	p->env->ops->wake(p->env, PS_KEEPER);
-	return granted;
-}
-
-uint32_t ps_confirmed_enough(struct perseas *p, uint32_t set, ps_enough *enough, const void *arg)
-{
-	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-
-	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
-	request.confirm = &ask;
-	return ps_ask_enough(p, set, &request, enough, arg);
 }

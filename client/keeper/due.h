@@ -45,18 +45,4 @@ void ps_question_forget(struct ps_question *question);
 /* Will no answer change it any more, or is its time over? */
 bool ps_question_over(struct perseas *p, const struct ps_question *question);
 
-/* Are these enough, of those that were asked? */
-typedef bool ps_enough(struct perseas *p, uint32_t granted, const void *arg);
-
-/*
- * A question whose answers hold nothing that is wanted, and who granted it. It waits for all that
- * were asked for a moment, and then only until they are enough: one that hangs must not hold that
- * up. The keeper calls it; it sleeps.
- */
-uint32_t ps_ask_enough(struct perseas *p, uint32_t set, const Perseas__Request *request,
-                       ps_enough *enough, const void *arg);
-
-/* Those that say, asked so, that they are still claimed by this owner. */
-uint32_t ps_confirmed_enough(struct perseas *p, uint32_t set, ps_enough *enough, const void *arg);
-
 #endif

@@ -15,21 +15,42 @@
 #include "resync.h"
 #include "roster.h"
 #include "session.h"
+#include "telling.h"
+
+#include <string.h>
 
 #define TICK ps_ms(500)
 
+/* Does this image, which was loaded from a spill, count under its own id, and know it? False where
+ * W are not there to record that. */
+static bool record_own_id(struct perseas *p, struct ps_mirror *m)
+{
+	const uint32_t self = ps_bit(p, m);
+	uint32_t whole, others;
+
+	pthread_mutex_lock(&p->lock);
+	whole = ps_mirrors_whole(p);
+	pthread_mutex_unlock(&p->lock);
+	if (!(whole & self) || !ps_quorum_acks(p, whole))
+		return false;
+	if (memcmp(m->image_id, m->loaded_id, PS_ID_SIZE) != 0)
+		ps_roster_replace(p, m, m->loaded_id);
+	others = whole & ~ps_roster_unrecorded(p);
+	if (!ps_quorum_acks(p, others | self))
+		others = whole & ~self;
+	if (ps_quorum_acks(p, (ps_tell(p, others) & whole) | self) &&
+	    ps_tell(p, others | self) & self)
+		m->loaded = false;
+	return true;
+}
+
+/* One after the other, since each is told the ids of the others. */
 static void record_loaded(struct perseas *p)
 {
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
-		uint32_t whole;
+	bool going = false;
 
-		pthread_mutex_lock(&p->lock);
-		whole = ps_mirrors_whole(p);
-		pthread_mutex_unlock(&p->lock);
-		if (m->loaded && whole & ps_bit(p, m) && ps_quorum_acks(p, whole))
-			ps_roster_rename_loaded(p, m, whole);
-	}
+	for (unsigned i = 0; i < p->mirror_count && !going; i++)
+		going = p->mirrors[i].loaded && record_own_id(p, &p->mirrors[i]);
 }
 
 /* A mirror whose daemon is gone takes no part, even where its memory is still mapped here. */
@@ -67,7 +88,7 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 		until = ps_resync_due(p);
 	if (ps_detour_due(p) < until)
 		until = ps_detour_due(p);
-	return ps_change_due(p) < until ? ps_change_due(p) : until;
+	return ps_change_due(p, now) < until ? ps_change_due(p, now) : until;
 }
 
 /* Links on which nothing happens are asked for a sign of life now and then: else a mirror whose

@@ -143,7 +143,7 @@ static int ask_anew(struct perseas *p, struct ps_error *error)
 static int step_asking(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->resync;
-	const uint32_t on = r->question.granted;
+	const uint32_t on = r->question.granted & ~ps_roster_unrecorded(p);
 	Perseas__RosterRequest ask;
 	Perseas__Request request;
 

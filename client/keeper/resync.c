@@ -164,6 +164,8 @@ bool ps_resync_is_settled(const struct perseas *p)
 static bool was_ours(const struct perseas *p, const struct ps_mirror *m,
                      const Perseas__ClaimReply *claim)
 {
+	if (!claim)
+		return false;
 	if (claim->header->state == PERSEAS__STATE__STATE_CONSISTENT)
 		return claim->slot && claim->slot->epoch == p->epoch;
 	return m->ours == p->epoch && ps_id_equal(claim->header->image_id, m->ours_id);
@@ -174,16 +176,18 @@ void ps_resync_copy(struct perseas *p)
 	struct ps_resync *r = &p->resync;
 	struct ps_mirror *m = r->mirror;
 	const Perseas__ClaimReply *claim = m->session.granted ? m->session.granted->claim : NULL;
+	const Perseas__Slot *slot = claim ? claim->slot : NULL;
 
+	assert(claim || r->anew);
 	ps_tx_take_care(p);
 	pthread_mutex_lock(&p->lock);
 	r->seq = p->seq;
-	if (!r->anew && claim->slot)
-		ps_mirror_saw(p, m, claim->slot->epoch);
+	if (!r->anew && slot)
+		ps_mirror_saw(p, m, slot->epoch);
 	r->ours = !r->anew && was_ours(p, m, claim);
 	for (unsigned i = 0; i < p->segment_count; i++)
 		r->total += p->segments[i].born ? p->segments[i].size : 0;
-	ps_mirror_stands(m, r->in_place && claim->slot ? claim->slot->index : 0, p->seq);
+	ps_mirror_stands(m, r->in_place && slot ? slot->index : 0, p->seq);
 	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, r->why);
 	ps_resync_move(p, PS_RESYNC_COPYING);
 	pthread_mutex_unlock(&p->lock);

@@ -5,7 +5,6 @@
 #include "roster.h"
 
 #include "../core/mirror.h"
-#include "due.h"
 #include "../core/quorum.h"
 
 #include <assert.h>
@@ -126,22 +125,25 @@ void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *im
 	ps_roster_stamp(p);
 }
 
-static bool are_acks(struct perseas *p, uint32_t granted, const void *with)
-{
-	return ps_quorum_acks(p, granted | *(const uint32_t *)with);
-}
-
 bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id, uint32_t on,
                       uint32_t with)
 {
-	Perseas__RosterRequest ask;
-	Perseas__Request request;
-
+	assert(!p->open);
 	ps_roster_replace(p, m, image_id);
-	if (!p->open)
-		return ps_quorum_acks(p, ps_roster_record(p, on) | with);
-	ps_roster_request(p, &ask, &request);
-	return ps_quorum_acks(p, ps_ask_enough(p, on, &request, are_acks, &with) | with);
+	return ps_quorum_acks(p, ps_roster_record(p, on) | with);
+}
+
+uint32_t ps_roster_unrecorded(const struct perseas *p)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->loaded && !memcmp(m->image_id, m->loaded_id, PS_ID_SIZE))
+			set |= ps_bit(p, m);
+	}
+	return set;
 }
 
 bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, uint32_t on)

@@ -34,16 +34,18 @@ void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id);
 /* The handle's rosters list the mirror under this id, and are newer; no mirror is told. */
 void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);
 
-/*
- * The mirror's image bears this id from now on: recorded on the mirrors of `on`, which must be W
- * together with those of `with` (they learn of it otherwise). Once the store is open it waits for
- * no more than are needed, but for a moment. False: they are fewer.
- */
+/* Before the store is open: the mirror's image bears this id from now on, as is recorded on the
+ * mirrors of `on`, which must be W together with those of `with` (they learn of it otherwise).
+ * False: they are fewer. */
 bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id, uint32_t on,
                       uint32_t with);
 
 /* The same for an image of `on` that was loaded from a spill: it is told itself only when W are. So
  * nothing that may not be the newest roster takes its parent's place from it. */
 bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, uint32_t on);
+
+/* Once the store is open: the mirrors that the handle's rosters list by the ids with which they
+ * were loaded, while W may not know these. A mirror is not told of its own before they do. */
+uint32_t ps_roster_unrecorded(const struct perseas *p);
 
 #endif

@@ -197,8 +197,9 @@ static void copy_whole(struct perseas *p, struct ps_mirror *m, enum perseas_mirr
 		set_aside(p, m, state, why);
 		return;
 	}
-	m->loaded = false;
-	if (!lost)
+	if (lost)
+		m->loaded = false;
+	else
 		ps_mirror_loaded(m, m->session.granted->claim->header);
 	if (ps_resync_begin(p, m, lost, m->joins ? "it joins the roster" : why, &error))
 		set_aside(p, m, state, error.text);

@@ -40,6 +40,7 @@ static struct noted note(const struct perseas *p)
 {
 	struct noted n = { 0 };
 
+	assert(p->mirror_count <= PS_MIRRORS_MAX);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 

@@ -141,6 +141,9 @@ static inline void come_back_late(struct fixture *f, unsigned mirror)
 	direct_start(f->o->d, mirror);
 }
 
+/* It stopped on purpose, and was loaded from what it spilled: the same image under this id. */
+static const uint8_t loaded_id[PS_ID_SIZE] = "a new image's id";
+
 static inline Perseas__Header *header_of(struct fixture *f, unsigned mirror)
 {
 	uint64_t size;
@@ -150,6 +153,25 @@ static inline Perseas__Header *header_of(struct fixture *f, unsigned mirror)
 
 	assert_non_null(bytes);
 	return ps_header_unpack(bytes, size, &why);
+}
+
+static inline void load_spilled(struct fixture *f, unsigned mirror)
+{
+	struct memory *memory = f->o->d->mirrors[mirror].memory;
+	Perseas__Header *header = header_of(f, mirror);
+	ProtobufCBinaryData none = header->parent_id;
+	uint8_t *bytes;
+	size_t len;
+
+	header->parent_id = header->image_id;
+	header->image_id = (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)(uintptr_t)loaded_id };
+	assert_int_equal(ps_header_pack(header, &bytes, &len), 0);
+	assert_int_equal(memory->ops->replace(memory, STORE, "header", bytes, len), 0);
+	free(bytes);
+	header->image_id = header->parent_id;
+	header->parent_id = none;
+	perseas__header__free_unpacked(header, NULL);
+	direct_start(f->o->d, mirror);
 }
 
 /* What lies in a mirror's image of a segment. */
@@ -198,6 +220,37 @@ static inline void assert_carries(struct fixture *f, unsigned without)
 	map_big(f);
 	assert_memory_equal(f->o->bytes, f->ledger->accounts, SIZE);
 	assert_memory_equal(f->big, f->ledger->big, BIG);
+}
+
+/* --- rounds that wait for nobody, by the clock --- */
+
+#define MS (uint64_t)1000000
+#define ROUND (20 * MS)   /* between rounds of the keeper */
+#define LITTLE (100 * MS) /* thousands of looks at the clock */
+#define SLOW (2500 * MS)
+
+/* Takes so long for requests of this kind, from now on. */
+static inline void answer_slowly(struct owner *o, unsigned mirror, int request)
+{
+	o->d->mirrors[mirror].slow_at = request;
+	o->d->mirrors[mirror].slow_ns = SLOW;
+}
+
+static inline void round_of(struct owner *o)
+{
+	const uint64_t start = o->d->now;
+
+	direct_keep_after(o->d, o->p, ROUND);
+	assert_true(o->d->now - start < ROUND + LITTLE);
+}
+
+/* Rounds that wait for nobody until the mirror is live. */
+static inline void reach_live(struct owner *o, unsigned mirror)
+{
+	for (unsigned rounds = 0; owner_state(o, mirror) != PERSEAS_MIRROR_LIVE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		round_of(o);
+	}
 }
 
 #endif

@@ -185,37 +185,6 @@ static void test_lost_memory_is_made_anew(void **state)
 	assert_carries(f, 2);
 }
 
-/* The mirror stopped on purpose and was loaded from what it spilled: the same image under an id of
- * its own, which goes on from where it was, and which the others know. */
-static void test_loaded_image_goes_on(void **state)
-{
-	struct fixture *f = *state;
-	struct owner *o = f->o;
-	struct memory *memory = o->d->mirrors[1].memory;
-	Perseas__Header *header = header_of(f, 1), *other;
-	uint8_t id[PS_ID_SIZE] = "a new image's id", *bytes;
-	size_t len;
-
-	direct_crash(o->d, 1);
-	put_all_over(f, 3);
-	header->parent_id = header->image_id;
-	header->image_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
-	assert_int_equal(ps_header_pack(header, &bytes, &len), 0);
-	assert_int_equal(memory->ops->replace(memory, STORE, "header", bytes, len), 0);
-	free(bytes);
-	direct_start(o->d, 1);
-	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	assert_int_equal(owner_stat(o).resyncs, 0);
-	assert_image(f, 1);
-	other = header_of(f, 0);
-	assert_true(ps_id_equal(other->roster->members[1]->image_id, id));
-	perseas__header__free_unpacked(other, NULL);
-	header->image_id = header->parent_id;
-	header->parent_id = (ProtobufCBinaryData){ 0, NULL };
-	perseas__header__free_unpacked(header, NULL);
-	assert_carries(f, 2);
-}
-
 /* It is not made anew with too few others (I9): a fenced owner might commit through it. */
 static void test_not_made_anew_with_too_few_others(void **state)
 {
@@ -570,7 +539,6 @@ int main(void)
 		TEST(test_beside_while_the_other_lags, setup_lone_acks),
 		TEST(test_lost_memory_is_made_anew, setup),
 		TEST(test_lost_memory_is_made_anew, setup_direct),
-		TEST(test_loaded_image_goes_on, setup),
 		TEST(test_not_made_anew_with_too_few_others, setup),
 		TEST(test_the_only_mirror_is_not_made_anew, setup_one),
 		TEST(test_segments_come_and_go, setup),

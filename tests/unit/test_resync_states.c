@@ -9,11 +9,6 @@
 #include "../../client/keeper/resync.h"
 #include "../../client/keeper/session.h"
 
-#define MS (uint64_t)1000000
-#define ROUND (20 * MS)   /* between rounds of the keeper */
-#define LITTLE (100 * MS) /* thousands of looks at the clock */
-#define SLOW (2500 * MS)
-
 enum { ALL = 5 };
 
 static int setup_five(void **state)
@@ -28,35 +23,12 @@ static void lose(struct owner *o, unsigned mirror)
 	direct_start(o->d, mirror);
 }
 
-/* Takes so long for requests of this kind, from now on. */
-static void slow_down(struct owner *o, unsigned mirror, int request)
-{
-	o->d->mirrors[mirror].slow_at = request;
-	o->d->mirrors[mirror].slow_ns = SLOW;
-}
-
-static void round_of(struct owner *o)
-{
-	const uint64_t start = o->d->now;
-
-	direct_keep_after(o->d, o->p, ROUND);
-	assert_true(o->d->now - start < ROUND + LITTLE);
-}
-
 /* Rounds that wait for nobody until the copy is in this state. */
 static void reach(struct owner *o, enum ps_resync_state state)
 {
 	for (unsigned rounds = 0; o->p->resync.state != state; rounds++) {
 		if (rounds == ROUNDS)
 			fail_msg("state %d is not reached, but %d", state, o->p->resync.state);
-		round_of(o);
-	}
-}
-
-static void reach_live(struct owner *o, unsigned mirror)
-{
-	for (unsigned rounds = 0; owner_state(o, mirror) != PERSEAS_MIRROR_LIVE; rounds++) {
-		assert_true(rounds < ROUNDS);
 		round_of(o);
 	}
 }
@@ -88,7 +60,7 @@ static void test_nothing_waits_while_memory_is_made(void **state)
 	struct fixture *f = *state;
 
 	lose(f->o, 1);
-	slow_down(f->o, 1, PERSEAS__REQUEST__BODY_REBUILD);
+	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_REBUILD);
 	assert_nothing_waits(f, PS_RESYNC_MAKING);
 }
 
@@ -97,7 +69,7 @@ static void test_nothing_waits_while_an_image_is_given_up(void **state)
 	struct fixture *f = *state;
 
 	make_stale(f, 1);
-	slow_down(f->o, 1, PERSEAS__REQUEST__BODY_JOINING);
+	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_JOINING);
 	assert_nothing_waits(f, PS_RESYNC_MAKING);
 }
 
@@ -164,7 +136,7 @@ static void test_nothing_waits_while_segments_are_added(void **state)
 
 	assert_int_equal(perseas_map(f->o->p, "waiting", 5000, &addr), 0);
 	make_stale(f, 1);
-	slow_down(f->o, 1, PERSEAS__REQUEST__BODY_ADD_SEGMENTS);
+	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_ADD_SEGMENTS);
 	assert_nothing_waits(f, PS_RESYNC_ADDING);
 }
 
@@ -173,7 +145,7 @@ static void test_nothing_waits_while_the_copy_is_ended(void **state)
 	struct fixture *f = *state;
 
 	make_stale(f, 1);
-	slow_down(f->o, 1, PERSEAS__REQUEST__BODY_FINISH);
+	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_FINISH);
 	assert_nothing_waits(f, PS_RESYNC_FINISHING);
 }
 
@@ -198,7 +170,7 @@ static void test_nothing_waits_while_others_are_asked(void **state)
 			reach(o, PS_RESYNC_COPYING);
 		for (unsigned i = 0; i < 4; i++)
 			if (i != 1)
-				slow_down(o, i, waits[n].request);
+				answer_slowly(o, i, waits[n].request);
 		reach(o, waits[n].state);
 		for (unsigned i = 0; i < 20; i++) {
 			round_of(o);
@@ -221,7 +193,7 @@ static void test_nothing_waits_for_what_is_read_elsewhere(void **state)
 
 	make_stale(f, 1);
 	assert_int_equal(perseas_unmap(o->p, f->big), 0);
-	slow_down(o, 0, PERSEAS__REQUEST__BODY_READ);
+	answer_slowly(o, 0, PERSEAS__REQUEST__BODY_READ);
 	reach(o, PS_RESYNC_READING);
 	for (unsigned i = 0; i < 10; i++) {
 		round_of(o);
@@ -244,7 +216,7 @@ static void test_what_was_read_is_not_newer_than_what_was_committed(void **state
 	for (unsigned again = 0; again < 2; again++) {
 		make_stale(f, 1);
 		assert_int_equal(perseas_unmap(o->p, f->big), 0);
-		slow_down(o, 0, PERSEAS__REQUEST__BODY_READ);
+		answer_slowly(o, 0, PERSEAS__REQUEST__BODY_READ);
 		reach(o, PS_RESYNC_READING);
 		map_big(f);
 		assert_int_equal(put_big(f, 100, 3000, (uint8_t)(0xa5 + again)), 0);
@@ -267,7 +239,7 @@ static void test_a_silent_mirror_gives_its_turn_up(void **state)
 	struct owner *o = f->o;
 
 	make_stale(f, 1);
-	slow_down(o, 1, PERSEAS__REQUEST__BODY_JOINING);
+	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_JOINING);
 	o->d->mirrors[1].slow_ns = PS_NEVER / 2;
 	reach(o, PS_RESYNC_MAKING);
 	lose(o, 2);
@@ -288,7 +260,7 @@ static void test_a_copy_that_is_not_ended_begins_again(void **state)
 	struct owner *o = f->o;
 
 	make_stale(f, 1);
-	slow_down(o, 1, PERSEAS__REQUEST__BODY_FINISH);
+	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_FINISH);
 	o->d->mirrors[1].slow_ns = PS_NEVER / 2;
 	reach(o, PS_RESYNC_FINISHING);
 	reach(o, PS_RESYNC_NONE);
@@ -308,7 +280,7 @@ static void test_a_copy_ends_when_the_mirror_can_be_asked(void **state)
 	struct ps_question questions[PS_DUE_MAX] = { 0 };
 
 	lose(o, 1);
-	slow_down(o, 1, PERSEAS__REQUEST__BODY_CONFIRM);
+	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_CONFIRM);
 	reach(o, PS_RESYNC_COPYING);
 	ps_admin_enter(o->p);
 	for (unsigned i = 0; i < PS_DUE_MAX; i++)
@@ -372,7 +344,7 @@ static void test_a_renewal_ends_what_was_begun_before(void **state)
 	assert_int_equal(perseas_map(o->p, "waiting", 5000, &addr), 0);
 	for (unsigned n = 0; n < 3; n++) {
 		make_stale(f, 1);
-		slow_down(o, 1, when[n].request);
+		answer_slowly(o, 1, when[n].request);
 		reach(o, when[n].state);
 		claim_and_die(o, 2);
 		o->d->mirrors[1].slow_at = 0;
@@ -398,7 +370,7 @@ static void test_a_mirror_that_leaves_takes_its_copy_along(void **state)
 	struct owner *o = f->o;
 
 	lose(o, 1);
-	slow_down(o, 1, PERSEAS__REQUEST__BODY_REBUILD);
+	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_REBUILD);
 	reach(o, PS_RESYNC_MAKING);
 	assert_int_equal(owner_change(o, &leaves), 0);
 	for (unsigned rounds = 0; owner_state(o, 1) != PERSEAS_MIRROR_REMOVED; rounds++) {
@@ -421,7 +393,7 @@ static void test_a_segment_that_is_born_meanwhile_is_not_left_out(void **state)
 	void *born, *late;
 
 	lose(o, 1);
-	slow_down(o, 1, PERSEAS__REQUEST__BODY_REBUILD);
+	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_REBUILD);
 	reach(o, PS_RESYNC_MAKING);
 	o->d->mirrors[1].slow_ns = 0;
 	assert_int_equal(perseas_map(o->p, "born", 4000, &born), 0);
@@ -445,7 +417,7 @@ static void assert_adds_what_there_is(struct fixture *f)
 	struct owner *o = f->o;
 	void *addr;
 
-	slow_down(o, 1, PERSEAS__REQUEST__BODY_ADD_SEGMENTS);
+	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_ADD_SEGMENTS);
 	for (unsigned rounds = 0; o->p->mirrors[1].session.state != PS_SESSION_PREPARING ||
 	                          o->p->resync.state == PS_RESYNC_MAKING;
 	     rounds++) {
@@ -495,7 +467,7 @@ static void test_the_word_of_a_mirror_that_is_gone_does_not_count(void **state)
 
 	direct_crash(o->d, 4);
 	lose(o, 1);
-	slow_down(o, 2, PERSEAS__REQUEST__BODY_CONFIRM);
+	answer_slowly(o, 2, PERSEAS__REQUEST__BODY_CONFIRM);
 	reach(o, PS_RESYNC_ASKING);
 	assert_int_equal(o->p->resync.question.granted, 1 | 8);
 	direct_crash(o->d, 3);
@@ -530,9 +502,9 @@ static void test_it_ends_in_any_state(void **state)
 	for (unsigned n = 0; n < sizeof(ends) / sizeof(ends[0]); n++) {
 		assert_int_equal(perseas_map(o->p, "waiting", 5000, &addr), 0);
 		lose(o, 1);
-		slow_down(o, ends[n].slow, ends[n].request);
+		answer_slowly(o, ends[n].slow, ends[n].request);
 		if (ends[n].slow != 1)
-			slow_down(o, 2, ends[n].request);
+			answer_slowly(o, 2, ends[n].request);
 		reach(o, ends[n].state);
 		for (unsigned i = 0; i < 3; i++)
 			o->d->mirrors[i].slow_at = 0;

@@ -40,9 +40,11 @@ static const struct drawn drawn[] = {
 	    "vouching, then reading", "vouching, then copying", "vouching, then none",
 	    "confirming, then finishing", "confirming, then copying", "confirming, then none",
 	    "finishing, then none" } },
-	{ &ps_change_stages, 6,
-	  { "none, then copying", "copying, then joint", "copying, then none", "joint, then marked",
-	    "joint, then cancelling", "marked, then settling", "settling, then none",
+	{ &ps_change_stages, 8,
+	  { "none, then copying", "copying, then asking", "copying, then none",
+	    "asking, then joint", "asking, then copying", "asking, then none",
+	    "joint, then marked", "joint, then cancelling", "marked, then settling",
+	    "settling, then releasing", "settling, then none", "releasing, then none",
 	    "cancelling, then none" } },
 	{ &ps_renewal_states, 3,
 	  { "holding, then claiming", "holding, then superseded", "claiming, then holding",
@@ -207,11 +209,19 @@ static const struct perseas_roster_change leaves = { PERSEAS_ROSTER_REMOVE, "sim
 /* A mirror is to leave, which is taken back when both rosters count; then it leaves. */
 static void the_stages_of_a_change_are_traced(void **state)
 {
-	static const char *const moves[] = { "none, then copying",     "copying, then joint",
-		                             "joint, then cancelling", "cancelling, then none",
-		                             "none, then copying",     "copying, then joint",
-		                             "joint, then marked",     "marked, then settling",
-		                             "settling, then none",    NULL };
+	static const char *const moves[] = { "none, then copying",
+		                             "copying, then asking",
+		                             "asking, then joint",
+		                             "joint, then cancelling",
+		                             "cancelling, then none",
+		                             "none, then copying",
+		                             "copying, then asking",
+		                             "asking, then joint",
+		                             "joint, then marked",
+		                             "marked, then settling",
+		                             "settling, then releasing",
+		                             "releasing, then none",
+		                             NULL };
 	struct traced t = { .of = "change of the roster: " };
 	struct owner *o = *state;
 	char text[256];
@@ -287,7 +297,8 @@ static void stages_say_what_the_rosters_are(void **state)
 			                                     marked == (stage == PS_CHANGE_MARKED)
 			                           : !two && !marked &&
 			                                     (changed ||
-			                                      stage != PS_CHANGE_SETTLING);
+			                                      (stage != PS_CHANGE_SETTLING &&
+			                                       stage != PS_CHANGE_RELEASING));
 
 			p->next_roster = two ? counts : NULL;
 			p->roster = two ? settled : counts;
