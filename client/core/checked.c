@@ -10,7 +10,7 @@
 int ps_check_overlap(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
 	struct perseas *p = tx->p;
-	const struct perseas_tx *other = p->open_list;
+	const struct perseas_tx *other = p->commit.open_list;
 
 	if (!(p->options.flags & PERSEAS_CHECK_OVERLAP))
 		return 0;
@@ -28,7 +28,7 @@ int ps_check_overlap(struct perseas_tx *tx, uint64_t start, uint64_t end)
 /* The end of the declared span, of any open transaction, that holds `at`; or `at`. */
 static uint64_t skip_declared(const struct perseas *p, uint64_t at)
 {
-	const struct perseas_tx *tx = p->open_list;
+	const struct perseas_tx *tx = p->commit.open_list;
 
 	for (; tx; tx = tx->next)
 		for (unsigned i = 0; i < tx->cover.count; i++)
@@ -40,7 +40,7 @@ static uint64_t skip_declared(const struct perseas *p, uint64_t at)
 /* Where the next declared span begins, or `end`. */
 static uint64_t next_declared(const struct perseas *p, uint64_t at, uint64_t end)
 {
-	const struct perseas_tx *tx = p->open_list;
+	const struct perseas_tx *tx = p->commit.open_list;
 
 	for (; tx; tx = tx->next)
 		for (unsigned i = 0; i < tx->cover.count; i++)

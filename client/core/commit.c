@@ -92,14 +92,14 @@ int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
 		rest(p, now, start + (uint64_t)p->options.spin_us * 1000,
 		     start + ps_ms(p->options.commit_timeout_ms));
 	}
-	if (!p->in_doubt) {
-		p->doubt_at = now;
+	if (!p->commit.in_doubt) {
+		p->commit.doubt_at = now;
 		ps_event(p, PERSEAS_EVENT_IN_DOUBT, seq, NULL,
 		         "transaction %llu is in doubt: fewer than %u mirrors hold it",
 		         (unsigned long long)seq, p->acks);
 	}
-	if (seq > p->in_doubt)
-		p->in_doubt = seq;
+	if (seq > p->commit.in_doubt)
+		p->commit.in_doubt = seq;
 	return fail_in_doubt(p, seq);
 }
 
@@ -110,13 +110,13 @@ static bool lags(const struct perseas *p, const struct ps_mirror *m, uint64_t le
 
 	if (!m->active)
 		return false;
-	lag = ps_ring_lag(&p->ring, m->acked + 1);
+	lag = ps_ring_lag(&p->commit.ring, m->acked + 1);
 	if (!lag)
 		return false;
 	if (m->state != PERSEAS_MIRROR_REPLAYING)
-		return lag > p->ring.size / 2 - length;
+		return lag > p->commit.ring.size / 2 - length;
 	/* One that is catching up may use all of the ring, less what padding may take. */
-	return lag > p->ring.size - 2 * length;
+	return lag > p->commit.ring.size - 2 * length;
 }
 
 /* Sees to it that the next entry overwrites nothing that a connected mirror still needs. 0: so it
@@ -135,25 +135,26 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 {
 	unsigned count = out->span_count + 1;
 
-	if (count > p->writes_max) {
-		struct ps_write *grown = realloc(p->writes, (size_t)2 * count * sizeof(*grown));
+	if (count > p->commit.writes_max) {
+		struct ps_write *grown = realloc(p->commit.writes,
+		                                 (size_t)2 * count * sizeof(*grown));
 
 		if (!grown)
 			return ps_fail(p, PERSEAS_ENOMEM, "no memory for a chain of %u writes",
 			               count);
-		p->writes = grown;
-		p->writes_max = 2 * count;
-		__atomic_fetch_add(&p->stat.allocations, 1, __ATOMIC_RELAXED);
+		p->commit.writes = grown;
+		p->commit.writes_max = 2 * count;
+		__atomic_fetch_add(&p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
 	}
 	for (unsigned i = 0; i < out->span_count; i++) {
 		const struct ps_span *span = &out->spans[i];
 
-		p->writes[i + 1] = (struct ps_write){ (const void *)span->start,
-			                              span->start - span->base,
-			                              PS_REGION_SEGMENT + span->segment,
-			                              (uint32_t)(span->end - span->start) };
+		p->commit.writes[i + 1] = (struct ps_write){ (const void *)span->start,
+			                                     span->start - span->base,
+			                                     PS_REGION_SEGMENT + span->segment,
+			                                     (uint32_t)(span->end - span->start) };
 	}
-	chain->writes = p->writes;
+	chain->writes = p->commit.writes;
 	chain->count = count;
 	chain->undo = 1;
 	return 0;
@@ -162,14 +163,14 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 /* Copies record and after-images into the ring, and describes them there. */
 static struct ps_entry *build_staged(struct perseas *p, const struct ps_outgoing *out)
 {
-	struct ps_entry *entry = ps_ring_append(&p->ring, out->entry_length);
+	struct ps_entry *entry = ps_ring_append(&p->commit.ring, out->entry_length);
 	uint8_t *at = (uint8_t *)&entry->writes[out->span_count + 1];
 
-	entry->seq = p->seq + 1;
+	entry->seq = p->commit.seq + 1;
 	entry->length = out->entry_length;
 	entry->count = out->span_count + 1;
 	entry->kind = out->kind;
-	entry->slot = p->slot;
+	entry->slot = p->commit.slot;
 	memcpy(at, out->record, out->length);
 	entry->writes[0].src = at;
 	at += ps_align8(out->length);
@@ -191,17 +192,17 @@ static struct ps_entry *build_staged(struct perseas *p, const struct ps_outgoing
 /* ps_place without its divisions, which are the slowest of what a small commit computes. */
 static uint64_t place(struct perseas *p, uint64_t length)
 {
-	if (p->next + length <= p->lap + p->log_size)
-		return p->next;
-	p->lap += p->log_size;
-	p->stat.log_laps++;
-	return p->lap;
+	if (p->commit.next + length <= p->commit.lap + p->log_size)
+		return p->commit.next;
+	p->commit.lap += p->log_size;
+	p->commit.stat.log_laps++;
+	return p->commit.lap;
 }
 
 static struct ps_write record_write(const struct perseas *p, const void *src, uint64_t position,
                                     uint64_t length)
 {
-	return (struct ps_write){ src, PS_RING_OFFSET + (position - p->lap), PS_REGION_LOG,
+	return (struct ps_write){ src, PS_RING_OFFSET + (position - p->commit.lap), PS_REGION_LOG,
 		                  (uint32_t)length };
 }
 
@@ -213,12 +214,12 @@ static void post_direct(struct perseas *p, struct ps_chain *chain, uint64_t byte
 
 		if (!m->active)
 			continue;
-		chain->slot = (struct ps_write){ &p->slot, ps_slot_offset(!m->slot), PS_REGION_LOG,
-			                         sizeof(p->slot) };
+		chain->slot = (struct ps_write){ &p->commit.slot, ps_slot_offset(!m->slot),
+			                         PS_REGION_LOG, sizeof(p->commit.slot) };
 		if (ps_mirror_post(p, m, chain))
 			continue;
-		m->posted = p->seq;
-		p->stat.bytes_sent += bytes;
+		m->posted = p->commit.seq;
+		p->commit.stat.bytes_sent += bytes;
 	}
 }
 
@@ -230,7 +231,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 
 	/* What is sent is sealed with the epoch, which must be one that mirrors granted. */
 	assert(!p->renewing);
-	rc = p->staged ? 0 : build_direct(p, out, &chain);
+	rc = p->commit.staged ? 0 : build_direct(p, out, &chain);
 
 	if (rc)
 		return rc;
@@ -238,26 +239,26 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	out->record->kind = (uint16_t)out->kind;
 	out->record->length = (uint32_t)out->length;
 	out->record->ranges = out->ranges;
-	ps_record_seal(out->record, p->epoch, p->seq + 1, position, p->last,
+	ps_record_seal(out->record, p->epoch, p->commit.seq + 1, position, p->commit.last,
 	               p->env->ops->clock(p->env));
-	ps_slot_encode(&p->slot, p->epoch, p->seq + 1, position + ps_align64(out->length),
-	               position);
-	if (p->staged) {
+	ps_slot_encode(&p->commit.slot, p->epoch, p->commit.seq + 1,
+	               position + ps_align64(out->length), position);
+	if (p->commit.staged) {
 		struct ps_entry *entry = build_staged(p, out);
 
 		entry->writes[0] = record_write(p, entry->writes[0].src, position, out->length);
 	} else {
-		p->writes[0] = record_write(p, out->record, position, out->length);
+		p->commit.writes[0] = record_write(p, out->record, position, out->length);
 	}
-	p->seq++;
-	p->last = position;
-	p->next = p->slot.next;
-	if (p->staged) {
+	p->commit.seq++;
+	p->commit.last = position;
+	p->commit.next = p->commit.slot.next;
+	if (p->commit.staged) {
 		for (unsigned i = 0; i < p->mirror_count; i++)
 			if (p->mirrors[i].active)
 				ps_mirror_pump(p, &p->mirrors[i]);
 	} else {
-		post_direct(p, &chain, out->length + out->bytes + sizeof(p->slot));
+		post_direct(p, &chain, out->length + out->bytes + sizeof(p->commit.slot));
 	}
 	return 0;
 }
@@ -303,7 +304,7 @@ static int may_commit(struct perseas_tx *tx)
 		if (!rc && p->renewing)
 			rc = ps_fail_renewing(p);
 		if (!rc)
-			rc = p->staged ? make_room(p, ps_tx_entry_length(tx), &since) : 0;
+			rc = p->commit.staged ? make_room(p, ps_tx_entry_length(tx), &since) : 0;
 	} while (rc > 0);
 	/* It counts from before the first wait of either kind. */
 	if (since && (!waited || since < tx->since)) {
@@ -324,13 +325,13 @@ static int may_commit(struct perseas_tx *tx)
 static bool held_at_once(struct perseas *p)
 {
 	ps_mirrors_poll(p);
-	return ps_mirrors_hold(p, p->seq);
+	return ps_mirrors_hold(p, p->commit.seq);
 }
 
 static int await_and_time(struct perseas *p, ps_start_t start)
 {
 	uint64_t since = 0;
-	int rc = ps_commit_await(p, p->seq, &since);
+	int rc = ps_commit_await(p, p->commit.seq, &since);
 
 	if (start || since)
 		ps_timing_take(p, ps_timing_waited(start, since), rc);
@@ -356,7 +357,7 @@ static int commit_locked(struct perseas_tx *tx, ps_start_t start)
 	if (rc)
 		start = ps_timing_waited(start, tx->since);
 	if (tx->ranges) {
-		if (p->staged)
+		if (p->commit.staged)
 			out.entry_length = ps_tx_entry_length(tx);
 		rc = ps_commit_send(p, &out);
 		if (rc)
@@ -365,13 +366,13 @@ static int commit_locked(struct perseas_tx *tx, ps_start_t start)
 			ps_check_committed(tx);
 		/* From here on the transaction is over: its handle may serve another thread. */
 		ps_tx_end(tx);
-		p->stat.range_bytes += out.bytes;
+		p->commit.stat.range_bytes += out.bytes;
 		rc = !start && held_at_once(p) ? 0 : await_and_time(p, start);
 	} else {
 		ps_tx_end(tx);
 		rc = 0;
 	}
-	p->stat.commits += !rc;
+	p->commit.stat.commits += !rc;
 	return rc;
 }
 
@@ -404,7 +405,7 @@ int perseas_flush(perseas_t *p)
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	pthread_mutex_lock(&p->lock);
-	rc = p->salvage ? 0 : ps_commit_await(p, p->seq, &since);
+	rc = p->salvage ? 0 : ps_commit_await(p, p->commit.seq, &since);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

@@ -18,8 +18,8 @@ struct ps_outgoing {
 	uint64_t entry_length; /* of its entry in the ring, where transactions go through it */
 };
 
-/* Seals the record as transaction p->seq + 1, and posts it to every mirror that is connected.
- * The ring has room for it. 0, or a code and nothing was sent. Locked. */
+/* Seals the record as the next transaction, and posts it to every mirror that is connected. The
+ * ring has room for it. 0, or a code and nothing was sent. Locked. */
 int ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
 
 /* Waits until W mirrors hold seq: 0, EINDOUBT, EFENCED. *since, where it is 0, becomes the time

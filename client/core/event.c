@@ -27,15 +27,15 @@ int ps_events_init(struct perseas *p)
 {
 	if (!p->options.on_event || p->options.flags & PERSEAS_SALVAGE)
 		return 0;
-	p->events = calloc(1, sizeof(*p->events));
-	return p->events ? 0 : -1;
+	p->commit.events = calloc(1, sizeof(*p->commit.events));
+	return p->commit.events ? 0 : -1;
 }
 
 void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq,
                    const struct ps_mirror *m, const char *format, ...)
 {
 	ps_assert_locked(p);
-	struct ps_events *events = p->events;
+	struct ps_events *events = p->commit.events;
 	struct perseas_event *event;
 	va_list args;
 
@@ -64,10 +64,10 @@ void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq
 static void left(struct perseas *p, const struct ps_mirror *m, const char *why)
 {
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
-		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, p->seq, m,
+		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, p->commit.seq, m,
 		         "mirror %s could not be copied to the end: %s", m->address.text, why);
 	else if (m->state == PERSEAS_MIRROR_LIVE)
-		ps_event(p, PERSEAS_EVENT_MIRROR_DOWN, p->seq, m, "mirror %s is down: %s",
+		ps_event(p, PERSEAS_EVENT_MIRROR_DOWN, p->commit.seq, m, "mirror %s is down: %s",
 		         m->address.text, why);
 }
 
@@ -78,13 +78,13 @@ void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_m
 	switch (state) {
 	case PERSEAS_MIRROR_LIVE:
 		if (m->state == PERSEAS_MIRROR_RESYNCING)
-			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, p->seq, m,
+			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, p->commit.seq, m,
 			         "mirror %s has been copied whole", m->address.text);
-		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, p->seq, m, "mirror %s is live%s%s",
+		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, p->commit.seq, m, "mirror %s is live%s%s",
 		         m->address.text, m->detour[0] ? ", " : "", m->detour);
 		break;
 	case PERSEAS_MIRROR_RESYNCING:
-		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, p->seq, m, "mirror %s is %s",
+		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, p->commit.seq, m, "mirror %s is %s",
 		         m->address.text, why);
 		break;
 	case PERSEAS_MIRROR_DOWN:
@@ -99,10 +99,10 @@ void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_m
 /* That is no move of one mirror: who counts has a part in it. */
 static void note_fence(struct perseas *p)
 {
-	if (p->events->fenced || !ps_fenced(p))
+	if (p->commit.events->fenced || !ps_fenced(p))
 		return;
-	p->events->fenced = true;
-	ps_event(p, PERSEAS_EVENT_FENCED, p->seq, NULL,
+	p->commit.events->fenced = true;
+	ps_event(p, PERSEAS_EVENT_FENCED, p->commit.seq, NULL,
 	         "another owner has taken store '%s' over from epoch %llu: close this handle",
 	         p->store, (unsigned long long)p->epoch);
 }
@@ -112,15 +112,15 @@ static void note_denial(struct perseas *p)
 {
 	const struct ps_mirror *m = ps_denied(p);
 
-	if (m && !p->events->denied)
-		ps_event(p, PERSEAS_EVENT_DENIED, p->seq, m,
+	if (m && !p->commit.events->denied)
+		ps_event(p, PERSEAS_EVENT_DENIED, p->commit.seq, m,
 		         "no commit can end: mirrors no longer allow this owner: %s", m->trouble);
-	p->events->denied = m != NULL;
+	p->commit.events->denied = m != NULL;
 }
 
 static bool take(struct perseas *p, struct perseas_event *event)
 {
-	struct ps_events *events = p->events;
+	struct ps_events *events = p->commit.events;
 	bool any;
 
 	pthread_mutex_lock(&p->lock);
@@ -140,7 +140,7 @@ void ps_events_tell(struct perseas *p)
 {
 	struct perseas_event event;
 
-	while (p->events && take(p, &event))
+	while (p->commit.events && take(p, &event))
 		p->options.on_event(p->options.event_arg, &event);
 }
 

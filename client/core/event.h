@@ -14,7 +14,7 @@ int ps_events_init(struct perseas *p);
  * open yet, it does nothing. */
 #define ps_event(p, ...)                               \
 	do {                                           \
-		if ((p)->events)                       \
+		if ((p)->commit.events)                \
 			ps_event_note(p, __VA_ARGS__); \
 	} while (0)
 

@@ -42,7 +42,7 @@ static bool drained(struct perseas *p, bool late)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->active || (!m->outstanding && m->posted == p->seq))
+		if (!m->active || (!m->outstanding && m->posted == p->commit.seq))
 			continue;
 		if (late)
 			ps_mirror_break(p, m, PS_LINK_BROKEN, "it did not complete in time");

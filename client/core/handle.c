@@ -142,16 +142,16 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		ps_handle_free(p);
 		return NULL;
 	}
-	if (ps_ring_init(&p->ring, p->options.ring_size)) {
+	if (ps_ring_init(&p->commit.ring, p->options.ring_size)) {
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a ring of %llu bytes",
 		             (unsigned long long)p->options.ring_size);
 		ps_handle_free(p);
 		return NULL;
 	}
 	/* Enough for a commit of one range; so publishing cannot fail for want of it. */
-	p->writes_max = 64;
-	p->writes = calloc(p->writes_max, sizeof(*p->writes));
-	if (!p->writes) {
+	p->commit.writes_max = 64;
+	p->commit.writes = calloc(p->commit.writes_max, sizeof(*p->commit.writes));
+	if (!p->commit.writes) {
 		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
 		ps_handle_free(p);
 		return NULL;
@@ -162,8 +162,8 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		return NULL;
 	}
 	ps_tx_begin_handle(p);
-	env->staging = p->ring.base;
-	env->staging_size = p->ring.size + PS_BOUNCE;
+	env->staging = p->commit.ring.base;
+	env->staging_size = p->commit.ring.size + PS_BOUNCE;
 	return p;
 }
 
@@ -190,18 +190,18 @@ void ps_handle_free(struct perseas *p)
 	p->env->ops->free(p->env);
 	free_segments(p);
 	ps_tx_free_all(p);
-	ps_ring_free(&p->ring);
+	ps_ring_free(&p->commit.ring);
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
-	if (p->orders.waiting)
-		perseas__reply__free_unpacked(p->orders.waiting, NULL);
-	if (p->change.question.reply)
-		perseas__reply__free_unpacked(p->change.question.reply, NULL);
+	if (p->upkeep.orders.waiting)
+		perseas__reply__free_unpacked(p->upkeep.orders.waiting, NULL);
+	if (p->upkeep.change.question.reply)
+		perseas__reply__free_unpacked(p->upkeep.change.question.reply, NULL);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].found.header)
 			perseas__header__free_unpacked(p->mirrors[i].found.header, NULL);
-	free(p->writes);
-	free(p->events);
+	free(p->commit.writes);
+	free(p->commit.events);
 	free(p->report);
 	pthread_cond_destroy(&p->progress);
 	pthread_mutex_destroy(&p->lock);

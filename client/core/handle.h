@@ -303,6 +303,41 @@ struct ps_opening {
 	bool cancelled;            /* it took back a change of the roster that another began */
 };
 
+/* What commits touch, with the lock. */
+struct ps_commit {
+	uint64_t seq;            /* last posted */
+	uint64_t next;           /* log position after it */
+	uint64_t last;           /* its record's */
+	uint64_t lap;            /* log position where its present lap began */
+	uint64_t in_doubt;       /* seq that a commit gave up waiting for; 0: none */
+	uint64_t doubt_at;       /* when the first commit gave up */
+	uint32_t fenced;         /* the mirrors that promised another owner, a bit for each */
+	bool staged;             /* transactions go through the ring */
+	struct ps_ring ring;     /* these, when they do */
+	struct ps_slot slot;     /* what is sent when nothing is staged */
+	struct ps_write *writes; /* writes_max of them, for the chain that is being made */
+	unsigned writes_max;
+	struct perseas_tx *open_list, *free_list, *all_list;
+	struct perseas_stat stat;  /* counters only */
+	struct ps_events *events;  /* to be told; NULL: nobody wants to know */
+	uint32_t untimed;          /* transactions to begin before one is timed (timing.h) */
+	uint64_t dice;             /* of how many these are */
+	struct ps_latency latency; /* of commits */
+};
+
+/* What admin is for. What commits and statistics see of it changes with the lock. */
+struct ps_upkeep {
+	uint64_t births;  /* grows with each publish of segments */
+	uint64_t comings; /* the same with each segment that comes or goes, and is not published */
+	struct ps_resync resync;
+	struct ps_change change;
+	struct ps_telling telling;
+	struct ps_orders orders;
+	struct ps_renewal renewal;
+	uint64_t questions; /* so many were asked */
+	uint64_t pulse_at;  /* when the next sign of life is due */
+};
+
 struct perseas {
 	/* What lives as long as the handle, and stays as it is once the store is open. */
 	struct ps_env *env;
@@ -345,25 +380,7 @@ struct perseas {
 	unsigned members; /* n */
 	unsigned acks;    /* W */
 
-	/* What commits touch, with the lock. */
-	uint64_t seq;            /* last posted */
-	uint64_t next;           /* log position after it */
-	uint64_t last;           /* its record's */
-	uint64_t lap;            /* log position where its present lap began */
-	uint64_t in_doubt;       /* seq that a commit gave up waiting for; 0: none */
-	uint64_t doubt_at;       /* when the first commit gave up */
-	uint32_t fenced;         /* the mirrors that promised another owner, a bit for each */
-	bool staged;             /* transactions go through the ring */
-	struct ps_ring ring;     /* these, when they do */
-	struct ps_slot slot;     /* what is sent when nothing is staged */
-	struct ps_write *writes; /* writes_max of them, for the chain that is being made */
-	unsigned writes_max;
-	struct perseas_tx *open_list, *free_list, *all_list;
-	struct perseas_stat stat;  /* counters only */
-	struct ps_events *events;  /* to be told; NULL: nobody wants to know */
-	uint32_t untimed;          /* transactions to begin before one is timed (timing.h) */
-	uint64_t dice;             /* of how many these are */
-	struct ps_latency latency; /* of commits */
+	struct ps_commit commit; /* with the lock */
 
 	/* What set_range looks at without the lock. Segments change while commits are held back. */
 	struct ps_segment segments[PS_SEGMENTS_MAX];
@@ -374,16 +391,7 @@ struct perseas {
 	 * those of the memory here. By segment id; 0: nowhere. */
 	_Atomic uintptr_t hints[PS_SEGMENTS_MAX];
 
-	/* What admin is for. What commits and statistics see of it changes with the lock. */
-	uint64_t births;  /* grows with each publish of segments */
-	uint64_t comings; /* the same with each segment that comes or goes, and is not published */
-	struct ps_resync resync;
-	struct ps_change change;
-	struct ps_telling telling;
-	struct ps_orders orders;
-	struct ps_renewal renewal;
-	uint64_t questions; /* so many were asked */
-	uint64_t pulse_at;  /* when the next sign of life is due */
+	struct ps_upkeep upkeep; /* with admin */
 };
 
 /* The transaction under construction is its undo record, as the mirrors will get it. */

@@ -70,9 +70,9 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	if (m->state == PERSEAS_MIRROR_RESYNCING && state != PERSEAS_MIRROR_LIVE)
 		m->acked = 0;
 	m->state = state;
-	p->fenced &= ~ps_bit(p, m);
+	p->commit.fenced &= ~ps_bit(p, m);
 	if (state == PERSEAS_MIRROR_FENCED)
-		p->fenced |= ps_bit(p, m);
+		p->commit.fenced |= ps_bit(p, m);
 	m->active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING ||
 	            state == PERSEAS_MIRROR_RESYNCING;
 	if (m->active)
@@ -174,9 +174,9 @@ void ps_mirrors_staging(struct perseas *p)
 	}
 	/* The ring must hold a dense history: it begins anew with the next transaction, unless it
 	 * has them all. The one that is being sent can be the last of these. */
-	if (staged && !p->staged && p->ring.last != p->seq)
-		ps_ring_reset(&p->ring, p->seq + 1);
-	p->staged = staged;
+	if (staged && !p->commit.staged && p->commit.ring.last != p->commit.seq)
+		ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
+	p->commit.staged = staged;
 	ps_timing_renew(p);
 }
 
@@ -199,21 +199,21 @@ static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_e
 	if (ps_mirror_post(p, m, &chain))
 		return;
 	m->posted = entry->seq;
-	p->stat.bytes_sent += entry->bytes;
+	p->commit.stat.bytes_sent += entry->bytes;
 }
 
 void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
 {
-	while (m->active && m->posted < p->seq && m->outstanding < WINDOW) {
-		const struct ps_entry *entry = ps_ring_find(&p->ring, m->posted + 1);
+	while (m->active && m->posted < p->commit.seq && m->outstanding < WINDOW) {
+		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, m->posted + 1);
 
 		/* Commit makes room only when no connected mirror needs what it overwrites. */
 		assert(entry);
 		if (m->state == PERSEAS_MIRROR_REPLAYING)
-			p->stat.replayed++;
+			p->commit.stat.replayed++;
 		post_entry(p, m, entry);
 	}
-	if (m->state == PERSEAS_MIRROR_REPLAYING && m->posted == p->seq)
+	if (m->state == PERSEAS_MIRROR_REPLAYING && m->posted == p->commit.seq)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 }
 
@@ -227,7 +227,7 @@ static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned do
 	m->outstanding -= done;
 	m->bulk -= m->bulk < done ? m->bulk : done;
 	/* Not for every transaction: those who commit would pay for it. */
-	if (copying ? !m->bulk : p->resync.mirror == m && p->resync.awaited)
+	if (copying ? !m->bulk : p->upkeep.resync.mirror == m && p->upkeep.resync.awaited)
 		p->env->ops->wake(p->env, PS_KEEPER);
 	acked = m->posted - (m->outstanding - (m->bulk != 0));
 	if (acked > m->acked)
@@ -248,13 +248,13 @@ int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain
 
 void ps_mirrors_settle_doubt(struct perseas *p)
 {
-	if (!p->in_doubt || !ps_mirrors_hold(p, p->in_doubt))
+	if (!p->commit.in_doubt || !ps_mirrors_hold(p, p->commit.in_doubt))
 		return;
 	ps_assert_locked(p);
-	ps_event(p, PERSEAS_EVENT_DURABLE, p->in_doubt, NULL,
+	ps_event(p, PERSEAS_EVENT_DURABLE, p->commit.in_doubt, NULL,
 	         "transaction %llu is no longer in doubt: %u mirrors hold it",
-	         (unsigned long long)p->in_doubt, p->acks);
-	p->in_doubt = 0;
+	         (unsigned long long)p->commit.in_doubt, p->acks);
+	p->commit.in_doubt = 0;
 }
 
 static void poll_mirror(struct perseas *p, struct ps_mirror *m)
@@ -281,7 +281,7 @@ void ps_mirrors_poll(struct perseas *p)
 		 * without the lock, by the thread that holds them back. */
 		if (m->active && (m->outstanding || (m->fabric->beat && !p->gate)))
 			poll_mirror(p, m);
-		if (m->active && m->posted < p->seq)
+		if (m->active && m->posted < p->commit.seq)
 			ps_mirror_pump(p, m);
 	}
 }
@@ -431,7 +431,7 @@ bool ps_fenced_for_good(const struct perseas *p)
 	uint32_t lost = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		lost |= p->fenced & (uint32_t)p->mirrors[i].votes << i;
+		lost |= p->commit.fenced & (uint32_t)p->mirrors[i].votes << i;
 	return lost && !ps_quorum_possible(p, lost);
 }
 
@@ -516,9 +516,9 @@ int ps_hardly_ready(struct perseas *p)
 		               p->store);
 	if (ps_fenced(p))
 		return ps_fail_fenced(p);
-	if (p->in_doubt)
+	if (p->commit.in_doubt)
 		return ps_fail(p, PERSEAS_EBLOCKED, "transaction %llu is in doubt: %s",
-		               (unsigned long long)p->in_doubt,
+		               (unsigned long long)p->commit.in_doubt,
 		               ps_doubt_advice(p, advice, sizeof(advice)));
 	return 0;
 }

@@ -180,7 +180,7 @@ int ps_hardly_ready(struct perseas *p);
 
 static inline int ps_ready(struct perseas *p)
 {
-	return p->salvage || p->superseded || p->in_doubt ? ps_hardly_ready(p) : 0;
+	return p->salvage || p->superseded || p->commit.in_doubt ? ps_hardly_ready(p) : 0;
 }
 
 /* rpc.c: control messages. */

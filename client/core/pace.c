@@ -34,7 +34,7 @@ static void note(struct perseas *p, uint32_t slow, uint64_t now)
 		if (!(slow >> i & 1))
 			continue;
 		if (!is_paced(p, m))
-			ps_event(p, PERSEAS_EVENT_MIRROR_LAGS, p->seq, m, "mirror %s " PACED,
+			ps_event(p, PERSEAS_EVENT_MIRROR_LAGS, p->commit.seq, m, "mirror %s " PACED,
 			         m->address.text);
 		m->paced_at = now;
 	}
@@ -47,7 +47,7 @@ static void drop(struct perseas *p, uint32_t slow)
 			continue;
 		ps_mirror_break(p, &p->mirrors[i], PS_LINK_BROKEN,
 		                "dropped: it lags by half of the ring");
-		p->stat.dropped++;
+		p->commit.stat.dropped++;
 	}
 }
 
@@ -63,10 +63,10 @@ int ps_pace(struct perseas *p, uint32_t slow, uint64_t *since)
 	if (first)
 		*since = now;
 	if (now < *since + patience) {
-		p->stat.paced += first;
+		p->commit.stat.paced += first;
 		note(p, slow, now);
 		ps_commit_sleep(p, *since + patience);
-		p->stat.paced_ns += ps_now(p) - now;
+		p->commit.stat.paced_ns += ps_now(p) - now;
 		ps_mirrors_poll(p);
 		return 1;
 	}

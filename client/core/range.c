@@ -18,7 +18,8 @@ void ps_range_room(struct perseas_tx *tx)
 	const struct perseas *p = tx->p;
 	const uint64_t head = sizeof(struct ps_entry) + 2 * sizeof(struct ps_write) +
 	                      2 * (uint64_t)PS_ALIGN;
-	const uint64_t entry = p->ring.size / 4 > head ? (p->ring.size / 4 - head) / 3 : 0;
+	const uint64_t entry = p->commit.ring.size / 4 > head ? (p->commit.ring.size / 4 - head) / 3
+	                                                      : 0;
 	const uint64_t limit = ps_record_limit(p->log_size);
 
 	static_assert(sizeof(struct ps_write) <= sizeof(struct ps_range) + 8, "a range's write");
@@ -96,11 +97,11 @@ static int find_more_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 		               "%llu, or than 1 GiB: split the transaction, or make the store "
 		               "with a larger log",
 		               (unsigned long long)need, (unsigned long long)p->log_size);
-	if (ps_tx_entry_length(tx) + more + bytes + 64 > p->ring.size / 4)
+	if (ps_tx_entry_length(tx) + more + bytes + 64 > p->commit.ring.size / 4)
 		return ps_fail(p, PERSEAS_ETOOBIG,
 		               "the transaction takes more than a quarter of the ring of %llu "
 		               "bytes: split it, or open with a larger ring_size",
-		               (unsigned long long)p->ring.size);
+		               (unsigned long long)p->commit.ring.size);
 	rc = ps_cover_reserve(&tx->cover);
 	if (rc >= 0 && need > tx->capacity) {
 		uint64_t capacity = tx->capacity;
@@ -119,7 +120,7 @@ static int find_more_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for %llu bytes of undo record",
 		               (unsigned long long)need);
 	if (rc)
-		__atomic_fetch_add(&p->stat.allocations, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 

@@ -88,7 +88,7 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 	segment->size = size;
 	snprintf(segment->name, sizeof(segment->name), "%s", name);
 	p->segment_count++;
-	p->comings++;
+	p->upkeep.comings++;
 	return segment;
 }
 
@@ -98,7 +98,7 @@ void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 	memmove(segment, segment + 1,
 	        (size_t)(&p->segments[p->segment_count] - (segment + 1)) * sizeof(*segment));
 	p->segment_count--;
-	p->comings++;
+	p->upkeep.comings++;
 }
 
 static int reserve(uint64_t address, uint64_t size, uint8_t **base)

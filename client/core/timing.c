@@ -10,31 +10,31 @@
  * xorshift is plenty for that, and repeatable where owners' ids are. */
 static uint32_t gap(struct perseas *p)
 {
-	if (!p->dice) {
-		memcpy(&p->dice, p->owner, sizeof(p->dice));
-		p->dice |= 1;
+	if (!p->commit.dice) {
+		memcpy(&p->commit.dice, p->owner, sizeof(p->commit.dice));
+		p->commit.dice |= 1;
 	}
-	p->dice ^= p->dice << 13;
-	p->dice ^= p->dice >> 7;
-	p->dice ^= p->dice << 17;
-	return (uint32_t)((p->dice >> 32) % (2 * PS_TIMING_EVERY - 1));
+	p->commit.dice ^= p->commit.dice << 13;
+	p->commit.dice ^= p->commit.dice >> 7;
+	p->commit.dice ^= p->commit.dice << 17;
+	return (uint32_t)((p->commit.dice >> 32) % (2 * PS_TIMING_EVERY - 1));
 }
 
 void ps_timing_renew(struct perseas *p)
 {
 	ps_assert_locked(p);
-	if (p->staged)
-		p->untimed = 0;
-	else if (!p->untimed)
-		p->untimed = gap(p);
+	if (p->commit.staged)
+		p->commit.untimed = 0;
+	else if (!p->commit.untimed)
+		p->commit.untimed = gap(p);
 }
 
 enum ps_timed ps_timing_draw(struct perseas *p)
 {
 	/* Nothing is counted down meanwhile: it is asked again for the next one. */
-	if (p->staged)
+	if (p->commit.staged)
 		return PS_TIMED_ALWAYS;
-	p->untimed = gap(p);
+	p->commit.untimed = gap(p);
 	return PS_TIMED_DRAWN;
 }
 
@@ -42,10 +42,10 @@ void ps_timing_take(struct perseas *p, ps_start_t start, int rc)
 {
 	const uint64_t now = ps_now(p);
 
-	p->stat.doubts += rc == PERSEAS_EINDOUBT;
+	p->commit.stat.doubts += rc == PERSEAS_EINDOUBT;
 	if (rc && rc != PERSEAS_EINDOUBT)
 		return;
-	p->stat.timed++;
-	ps_latency_add(&p->latency, now - (start & ~(ps_start_t)1),
+	p->commit.stat.timed++;
+	ps_latency_add(&p->commit.latency, now - (start & ~(ps_start_t)1),
 	               start & 1 ? PS_TIMING_EVERY : 1);
 }

@@ -36,9 +36,9 @@ enum ps_timed ps_timing_draw(struct perseas *p);
 /* Is the transaction that begins to be timed? Locked. */
 static inline enum ps_timed ps_timing_choose(struct perseas *p)
 {
-	if (!p->untimed)
+	if (!p->commit.untimed)
 		return ps_timing_draw(p);
-	p->untimed--;
+	p->commit.untimed--;
 	return PS_TIMED_NOT;
 }
 

@@ -40,9 +40,9 @@ static struct perseas_tx *tx_new(struct perseas *p)
 	tx->capacity = FIRST_CAPACITY;
 	tx->p = p;
 	ps_range_room(tx);
-	tx->all = p->all_list;
-	p->all_list = tx;
-	__atomic_fetch_add(&p->stat.allocations, 3, __ATOMIC_RELAXED);
+	tx->all = p->commit.all_list;
+	p->commit.all_list = tx;
+	__atomic_fetch_add(&p->commit.stat.allocations, 3, __ATOMIC_RELAXED);
 	return tx;
 }
 
@@ -72,12 +72,12 @@ static int begin_locked(struct perseas *p, perseas_tx_t **out)
 
 	if (rc)
 		return rc;
-	tx = p->free_list;
+	tx = p->commit.free_list;
 	if (tx)
-		list_remove(&p->free_list, tx);
+		list_remove(&p->commit.free_list, tx);
 	else if (!(tx = tx_new(p)))
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
-	list_push(&p->open_list, tx);
+	list_push(&p->commit.open_list, tx);
 	tx->open = true;
 	tx->timed = ps_timing_choose(p);
 	tx->length = sizeof(struct ps_record);
@@ -110,13 +110,13 @@ void ps_tx_end(struct perseas_tx *tx)
 
 	tx->open = false;
 	ps_cover_clear(&tx->cover);
-	list_remove(&p->open_list, tx);
-	list_push(&p->free_list, tx);
+	list_remove(&p->commit.open_list, tx);
+	list_push(&p->commit.free_list, tx);
 }
 
 void ps_tx_free_all(struct perseas *p)
 {
-	struct perseas_tx *tx = p->all_list;
+	struct perseas_tx *tx = p->commit.all_list;
 
 	while (tx) {
 		struct perseas_tx *next = tx->all;
@@ -137,7 +137,7 @@ void ps_tx_take_care(struct perseas *p)
 	do {
 		busy = false;
 		pthread_mutex_lock(&p->lock);
-		for (const struct perseas_tx *tx = p->open_list; tx; tx = tx->next)
+		for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
 			busy |= atomic_load_explicit(&tx->busy, memory_order_acquire);
 		pthread_mutex_unlock(&p->lock);
 		if (busy)
@@ -165,7 +165,7 @@ void ps_tx_committed(struct perseas *p, const struct ps_segment *segment, uint64
 
 	ps_assert_locked(p);
 	window.bytes = bytes;
-	for (const struct perseas_tx *tx = p->open_list; tx; tx = tx->next)
+	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
 		ps_undo(entries_of(tx), ps_window_put, &window);
 }
 
@@ -195,7 +195,7 @@ int perseas_abort(perseas_tx_t *tx)
 	pthread_mutex_lock(&p->lock);
 	ps_tx_undo(tx);
 	ps_tx_end(tx);
-	p->stat.aborts++;
+	p->commit.stat.aborts++;
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }

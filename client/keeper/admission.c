@@ -86,12 +86,12 @@ static int judge(struct perseas *p, const struct ps_admission *asked, char *text
 		return 0;
 	if (!can_commit(&old, live))
 		return too_few(p, &old, live, old.quorum.acks, "a commit", text, size);
-	if (!p->in_doubt || ps_mirrors_hold(p, p->in_doubt))
+	if (!p->commit.in_doubt || ps_mirrors_hold(p, p->commit.in_doubt))
 		return 0;
 	snprintf(text, size,
 	         "transaction %llu is in doubt: the roster is changed when perseas_flush has "
 	         "returned 0, or a mirror that is dead is replaced",
-	         (unsigned long long)p->in_doubt);
+	         (unsigned long long)p->commit.in_doubt);
 	return PERSEAS_EBLOCKED;
 }
 

@@ -46,7 +46,7 @@ static bool is_wanted(const struct ps_change *c, const Perseas__Roster *roster)
 
 bool ps_change_is_sound(const struct perseas *p)
 {
-	const struct ps_change *c = &p->change;
+	const struct ps_change *c = &p->upkeep.change;
 	const bool joint = p->next_roster != NULL;
 	const bool joins = c->new && c->new->joins;
 
@@ -71,7 +71,7 @@ bool ps_change_is_sound(const struct perseas *p)
 /* The one place where a stage is left for another; text says how far it is. */
 static void move(struct perseas *p, enum ps_change_stage to, const char *text)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 
 	ps_assert_locked(p);
 	ps_assert_admin(p);
@@ -92,7 +92,7 @@ static void take_away(struct perseas *p, struct ps_mirror *m, const char *why)
 /* It is over. A refusal has changed nothing: the new mirror had no vote. */
 static int finish(struct perseas *p, int code, const char *text)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 
 	if (code && c->new) {
 		c->new->joins = false;
@@ -108,11 +108,11 @@ static int finish(struct perseas *p, int code, const char *text)
 		move(p, PS_CHANGE_NONE, text);
 	c->code = code;
 	if (!code)
-		ps_event(p, PERSEAS_EVENT_ROSTER, p->seq, c->new ? c->new : c->old,
+		ps_event(p, PERSEAS_EVENT_ROSTER, p->commit.seq, c->new ? c->new : c->old,
 		         "the roster has %u mirrors now, W = %u", p->members, p->acks);
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
-	p->pulse_at = 0;
+	p->upkeep.pulse_at = 0;
 	return code;
 }
 
@@ -134,7 +134,7 @@ static uint32_t connected(struct perseas *p)
 /* Ends a change that could not be settled. 0: it may go on. */
 static int admit(struct perseas *p, uint32_t answered, uint32_t live)
 {
-	char text[sizeof(p->change.text)];
+	char text[sizeof(p->upkeep.change.text)];
 	int rc = ps_plan_admit(p, answered, live, text, sizeof(text));
 
 	return rc ? finish(p, rc, text) : 0;
@@ -145,7 +145,7 @@ static const char saves[] = "the store is open for salvage: its roster stays as 
 int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wanted,
                     const uint8_t *id)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 	char text[sizeof(c->text)];
 	int rc;
 
@@ -173,7 +173,7 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 /* All are waited for at first; then it goes on when `enough` have answered, or none will. */
 static bool is_answered(struct perseas *p, bool enough)
 {
-	const struct ps_change *c = &p->change;
+	const struct ps_change *c = &p->upkeep.change;
 
 	return ps_question_over(p, &c->question) || (ps_now(p) >= c->grace && enough);
 }
@@ -181,7 +181,7 @@ static bool is_answered(struct perseas *p, bool enough)
 /* Which mirrors can be told of the change: one that hangs is not yet known to. */
 static void ask(struct perseas *p)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 
 	c->grace = ps_now(p) + GRACE;
 	ps_question_confirm(p, &c->question, connected(p));
@@ -201,7 +201,7 @@ static void make_joint(struct perseas *p)
 	}
 	pthread_mutex_lock(&p->lock);
 	p->next_roster = roster;
-	p->change.seq = p->seq;
+	p->upkeep.change.seq = p->commit.seq;
 	ps_quorum_renew(p);
 	move(p, PS_CHANGE_JOINT,
 	     "both rosters count until the change is recorded; perseas roster cancel takes it "
@@ -211,7 +211,7 @@ static void make_joint(struct perseas *p)
 
 static void asking(struct perseas *p)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 	char text[sizeof(c->text)];
 	uint32_t answered, live;
 	bool copied;
@@ -237,7 +237,7 @@ static void asking(struct perseas *p)
 /* There is no copy under way to the new mirror, and it does not wait for its turn. */
 static void trouble(struct perseas *p, bool down, const char *text, uint64_t now)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 	const bool tried = c->new->retry_delay > 0 && !ps_session_under_way(c->new);
 
 	/* Nobody is at that address, or it refuses: that is not going to mend itself. */
@@ -249,7 +249,7 @@ static void trouble(struct perseas *p, bool down, const char *text, uint64_t now
 
 static void copying(struct perseas *p, uint64_t now)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 	char text[sizeof(c->new->trouble)];
 	enum perseas_mirror_state state;
 	uint64_t done, total;
@@ -268,10 +268,10 @@ static void copying(struct perseas *p, uint64_t now)
 		c->until = now + PATIENCE;
 		snprintf(c->text, sizeof(c->text), "%llu of %llu bytes are copied",
 		         (unsigned long long)done, (unsigned long long)total);
-	} else if (p->resync.mirror && p->resync.mirror != c->new) {
+	} else if (p->upkeep.resync.mirror && p->upkeep.resync.mirror != c->new) {
 		c->until = now + PATIENCE;
 		snprintf(c->text, sizeof(c->text), "another mirror is being copied first");
-	} else if (!p->resync.mirror) {
+	} else if (!p->upkeep.resync.mirror) {
 		trouble(p, state == PERSEAS_MIRROR_DOWN, text, now);
 	}
 }
@@ -280,7 +280,7 @@ static void copying(struct perseas *p, uint64_t now)
  * which hold all that was acknowledged by the old one alone? */
 static bool is_known(struct perseas *p, uint32_t took)
 {
-	const uint32_t holding = ps_mirrors_holding(p, p->change.seq);
+	const uint32_t holding = ps_mirrors_holding(p, p->upkeep.change.seq);
 
 	ps_mirrors_poll(p);
 	return ps_quorum_seen(p, ps_plan_reach(p, took)) && ps_quorum_newest(p, took & holding);
@@ -345,7 +345,7 @@ static const char taken_back[] = "the change was taken back: the roster is as it
 int ps_change_cancel(struct perseas *p, char *text, size_t size)
 {
 	ps_assert_admin(p);
-	switch (p->change.stage) {
+	switch (p->upkeep.change.stage) {
 	case PS_CHANGE_COPYING:
 	case PS_CHANGE_ASKING:
 		finish(p, PERSEAS_EQUORUM, taken_back);
@@ -370,7 +370,7 @@ int ps_change_cancel(struct perseas *p, char *text, size_t size)
 void ps_change_obey_cancel(struct perseas *p, const uint8_t *id)
 {
 	static const uint8_t none[PS_ID_SIZE];
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 	char text[sizeof(c->text)];
 	int rc;
 
@@ -399,7 +399,7 @@ static void let_go(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__ReleaseRequest ask_release = PERSEAS__RELEASE_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 
 	take_away(p, m, "it was taken out of the roster");
 	request.body_case = PERSEAS__REQUEST__BODY_RELEASE;
@@ -419,13 +419,13 @@ static void releasing(struct perseas *p)
 	ps_dues_take(p, ps_now(p));
 	if (!is_answered(p, true))
 		return;
-	ps_mirror_disconnect(p, p->change.old);
+	ps_mirror_disconnect(p, p->upkeep.change.old);
 	finish(p, 0, changed);
 }
 
 static void settling(struct perseas *p)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 
 	if (!ps_quorum_acks(p, ps_tell(p, connected(p))))
 		return;
@@ -439,7 +439,7 @@ static void settling(struct perseas *p)
 
 void ps_change_step(struct perseas *p, uint64_t now)
 {
-	const struct ps_change *c = &p->change;
+	const struct ps_change *c = &p->upkeep.change;
 
 	ps_assert_admin(p);
 	if (c->stage == PS_CHANGE_COPYING)
@@ -460,7 +460,7 @@ void ps_change_step(struct perseas *p, uint64_t now)
 
 uint64_t ps_change_due(const struct perseas *p, uint64_t now)
 {
-	const struct ps_change *c = &p->change;
+	const struct ps_change *c = &p->upkeep.change;
 
 	if (c->stage == PS_CHANGE_COPYING)
 		return c->until;

@@ -27,7 +27,7 @@ extern const struct ps_states ps_change_stages;
 bool ps_change_is_sound(const struct perseas *p);
 
 /* Begins a change, where none goes on; id is that of the order, or NULL. 0, or a code with its text
- * in p->change. */
+ * in p->upkeep.change. */
 int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wanted,
                     const uint8_t *id);
 

@@ -10,7 +10,7 @@
 /* Waits for the end of a change, or of its stage `only`. */
 static int await(struct perseas *p, enum ps_change_stage only)
 {
-	const struct ps_change *c = &p->change;
+	const struct ps_change *c = &p->upkeep.change;
 	int rc = 0;
 
 	pthread_mutex_lock(&p->lock);
@@ -31,7 +31,7 @@ static int await(struct perseas *p, enum ps_change_stage only)
 /* A cancel may come while another thread waits for the change. */
 static int cancel(struct perseas *p)
 {
-	char text[sizeof(p->change.text)];
+	char text[sizeof(p->upkeep.change.text)];
 	int rc;
 
 	ps_admin_enter(p);
@@ -56,11 +56,11 @@ int perseas_roster(perseas_t *p, const struct perseas_roster_change *change)
 	if (change->kind == PERSEAS_ROSTER_CANCEL)
 		return cancel(p);
 	ps_admin_enter(p);
-	if (p->change.stage != PS_CHANGE_NONE)
+	if (p->upkeep.change.stage != PS_CHANGE_NONE)
 		rc = ps_fail(p, PERSEAS_EBUSY, "another change of the roster is not over: %s",
-		             p->change.text);
+		             p->upkeep.change.text);
 	else if (ps_change_begin(p, change, NULL))
-		rc = ps_fail(p, p->change.code, "%s", p->change.text);
+		rc = ps_fail(p, p->upkeep.change.code, "%s", p->upkeep.change.text);
 	ps_admin_leave(p);
 	return rc ? rc : await(p, PS_CHANGE_NONE);
 }

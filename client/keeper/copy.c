@@ -69,7 +69,7 @@ int ps_copy_here(struct perseas *p, struct ps_segment *segment)
 
 void ps_copy_out(struct perseas *p, const struct ps_segment *segment)
 {
-	uint8_t *bounce = ps_ring_bounce(&p->ring);
+	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 	bool to[PS_MIRRORS_MAX];
 
 	for (uint64_t done = 0; done < segment->size;) {
@@ -91,7 +91,7 @@ void ps_copy_out(struct perseas *p, const struct ps_segment *segment)
 int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to, uint32_t region,
                    uint64_t offset, uint64_t length)
 {
-	uint8_t *bounce = ps_ring_bounce(&p->ring);
+	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 
 	for (uint64_t done = 0; done < length;) {
 		uint64_t part = piece(done, length, PS_BOUNCE);
@@ -115,10 +115,10 @@ int ps_copy_slot(struct perseas *p, struct ps_mirror *m)
 		                  { &slot, ps_slot_offset(!m->found.at.index), PS_REGION_LOG,
 		                    sizeof(slot) } };
 
-	ps_slot_encode(&slot, p->epoch, p->seq, p->next, p->last);
+	ps_slot_encode(&slot, p->epoch, p->commit.seq, p->commit.next, p->commit.last);
 	if (ps_mirror_write(p, m, &chain))
 		return -1;
-	m->found.at = (struct ps_standing){ p->epoch, p->seq, p->next, p->last,
+	m->found.at = (struct ps_standing){ p->epoch, p->commit.seq, p->commit.next, p->commit.last,
 		                            !m->found.at.index };
 	return 0;
 }

@@ -129,7 +129,7 @@ void ps_question_forget(struct ps_question *question)
 void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t set,
                      const Perseas__Request *request)
 {
-	const struct ps_due due = { take_answer, question, ++p->questions };
+	const struct ps_due due = { take_answer, question, ++p->upkeep.questions };
 
 	ps_question_forget(question);
 	question->id = due.ticket;

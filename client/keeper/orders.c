@@ -10,9 +10,9 @@
 
 void ps_orders_note(struct perseas *p, Perseas__Reply **reply)
 {
-	if (p->orders.waiting)
+	if (p->upkeep.orders.waiting)
 		return;
-	p->orders.waiting = *reply;
+	p->upkeep.orders.waiting = *reply;
 	*reply = NULL;
 	p->env->ops->wake(p->env, PS_KEEPER);
 }
@@ -21,7 +21,7 @@ void ps_orders_note(struct perseas *p, Perseas__Reply **reply)
 static bool was_taken_up(const struct perseas *p, const Perseas__Order *order)
 {
 	for (unsigned i = 0; i < PS_ORDERS_KEPT; i++)
-		if (ps_id_equal(order->id, p->orders.ids[i]))
+		if (ps_id_equal(order->id, p->upkeep.orders.ids[i]))
 			return true;
 	return false;
 }
@@ -37,13 +37,14 @@ static void obey(struct perseas *p, const Perseas__Order *order)
 	};
 	const bool cancels = order->kind == PERSEAS__ORDER_KIND__ORDER_CANCEL;
 
-	if (cancels && p->change.stage != PS_CHANGE_NONE) {
+	if (cancels && p->upkeep.change.stage != PS_CHANGE_NONE) {
 		ps_change_obey_cancel(p, order->id.data);
 		return;
 	}
-	if (p->change.stage != PS_CHANGE_NONE || was_taken_up(p, order))
+	if (p->upkeep.change.stage != PS_CHANGE_NONE || was_taken_up(p, order))
 		return;
-	memcpy(p->orders.ids[p->orders.count++ % PS_ORDERS_KEPT], order->id.data, PS_ID_SIZE);
+	memcpy(p->upkeep.orders.ids[p->upkeep.orders.count++ % PS_ORDERS_KEPT], order->id.data,
+	       PS_ID_SIZE);
 	if (cancels)
 		ps_change_obey_cancel(p, order->id.data);
 	else
@@ -52,10 +53,10 @@ static void obey(struct perseas *p, const Perseas__Order *order)
 
 void ps_orders_obey(struct perseas *p)
 {
-	Perseas__Reply *reply = p->orders.waiting;
+	Perseas__Reply *reply = p->upkeep.orders.waiting;
 
 	ps_assert_admin(p);
-	p->orders.waiting = NULL;
+	p->upkeep.orders.waiting = NULL;
 	if (!reply)
 		return;
 	obey(p, reply->confirm->order);
@@ -65,7 +66,7 @@ void ps_orders_obey(struct perseas *p)
 bool ps_orders_result(struct perseas *p, Perseas__OrderResult *result)
 {
 	static const uint8_t none[PS_ID_SIZE];
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 
 	if (!memcmp(c->id, none, PS_ID_SIZE))
 		return false;

@@ -42,7 +42,7 @@ static const Perseas__Member *listed_at(const struct perseas *p, const char *add
 /* The member's image, as the roster lists it now; NULL: it is not there. */
 static const uint8_t *leaving(struct perseas *p)
 {
-	const struct ps_change *c = &p->change;
+	const struct ps_change *c = &p->upkeep.change;
 	const Perseas__Member *member = listed_at(p, c->address);
 
 	if (c->old)
@@ -52,7 +52,7 @@ static const uint8_t *leaving(struct perseas *p)
 
 static int take_out(struct perseas *p, const char *address, bool gone, char *text, size_t size)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 
 	c->leaves = true;
 	c->gone = gone;
@@ -67,7 +67,7 @@ static int take_out(struct perseas *p, const char *address, bool gone, char *tex
 /* The new mirror gets a place here; the keeper will copy to it. */
 static int bring_in(struct perseas *p, const char *with, char *text, size_t size)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 	struct ps_address address;
 	struct ps_error error = { 0 };
 
@@ -97,7 +97,7 @@ static int bring_in(struct perseas *p, const char *with, char *text, size_t size
 static int check_size(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
                       size_t size)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 	const bool joins = wanted->kind != PERSEAS_ROSTER_REMOVE;
 	const unsigned members = p->members + joins - c->leaves;
 
@@ -142,7 +142,7 @@ int ps_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, 
 
 Perseas__Roster *ps_plan_roster(struct perseas *p)
 {
-	const struct ps_change *c = &p->change;
+	const struct ps_change *c = &p->upkeep.change;
 	Perseas__Roster *roster = ps_roster_copy(p->roster);
 
 	if (!roster)
@@ -161,14 +161,14 @@ Perseas__Roster *ps_plan_roster(struct perseas *p)
 
 uint32_t ps_plan_reach(const struct perseas *p, uint32_t told)
 {
-	const struct ps_change *c = &p->change;
+	const struct ps_change *c = &p->upkeep.change;
 
 	return c->gone && c->old && p->members == 2 ? told | ps_bit(p, c->old) : told;
 }
 
 int ps_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *text, size_t size)
 {
-	struct ps_change *c = &p->change;
+	struct ps_change *c = &p->upkeep.change;
 	Perseas__Roster *next = ps_plan_roster(p);
 	const struct ps_admission asked = {
 		.next = next,

@@ -7,8 +7,8 @@
 
 #include "../core/handle.h"
 
-/* Fills p->change in with what is wanted; a mirror that joins gets its place here. 0; or a code,
- * with a sentence. */
+/* Fills p->upkeep.change in with what is wanted; a mirror that joins gets its place here. 0; or a
+ * code, with a sentence. */
 int ps_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
                  size_t size);
 

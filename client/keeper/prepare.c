@@ -68,11 +68,11 @@ static bool in_place(struct perseas *p, const struct ps_mirror *m, const Perseas
 
 static int ask_room(struct perseas *p, struct ps_error *error)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->mirror;
 	int rc;
 
-	r->births = p->births;
+	r->births = p->upkeep.births;
 	r->answer_by = ps_answer_by(p);
 	r->in_place = !r->anew && in_place(p, m, claim_of(m));
 	rc = r->in_place ? ps_rejoin_ask_in_place(p, m, true, error)
@@ -86,7 +86,7 @@ static int ask_room(struct perseas *p, struct ps_error *error)
  * not told of it. */
 static int check_born(const struct perseas *p, struct ps_error *error)
 {
-	return p->births == p->resync.births
+	return p->upkeep.births == p->upkeep.resync.births
 	               ? 0
 	               : ps_error_set(error, PERSEAS_EBUSY,
 	                              "segments were published meanwhile; it waits to be copied "
@@ -99,7 +99,7 @@ static int begin_copy(struct perseas *p, struct ps_error *error)
 {
 	int rc = check_born(p, error);
 
-	if (!rc && p->resync.comings != p->comings)
+	if (!rc && p->upkeep.resync.comings != p->upkeep.comings)
 		rc = ps_error_set(error, PERSEAS_EBUSY,
 		                  "segments came or went meanwhile; it waits to be copied whole");
 	if (!rc)
@@ -109,12 +109,12 @@ static int begin_copy(struct perseas *p, struct ps_error *error)
 
 static int ask_unpublished(struct perseas *p, struct ps_error *error)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	int rc = check_born(p, error);
 
 	if (rc)
 		return rc;
-	r->comings = p->comings;
+	r->comings = p->upkeep.comings;
 	if (!ps_rejoin_has_unpublished(p))
 		return begin_copy(p, error);
 	r->answer_by = ps_answer_by(p);
@@ -128,7 +128,7 @@ static int ask_unpublished(struct perseas *p, struct ps_error *error)
 
 static int ask_anew(struct perseas *p, struct ps_error *error)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 
 	if (!ps_resync_is_settled(p)) {
 		ps_roster_replace(p, r->mirror, r->image_id);
@@ -142,7 +142,7 @@ static int ask_anew(struct perseas *p, struct ps_error *error)
 /* I9: its promises are lost with its memory. */
 static int step_asking(struct perseas *p, struct ps_error *error)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	const uint32_t on = r->question.granted & ~ps_roster_unrecorded(p);
 	Perseas__RosterRequest ask;
 	Perseas__Request request;
@@ -163,7 +163,7 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 /* Have W, with itself, recorded its new id? They still are as they were then. */
 static bool is_recorded(struct perseas *p)
 {
-	const struct ps_resync *r = &p->resync;
+	const struct ps_resync *r = &p->upkeep.resync;
 	const uint32_t took = r->question.granted & ps_resync_others(p);
 
 	return ps_quorum_acks(p, took | ps_bit(p, r->mirror));
@@ -171,7 +171,7 @@ static bool is_recorded(struct perseas *p)
 
 static int step_recording(struct perseas *p, struct ps_error *error)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 
 	if (!is_recorded(p))
 		return ps_question_over(p, &r->question)
@@ -187,7 +187,7 @@ static int step_recording(struct perseas *p, struct ps_error *error)
 /* Takes the answer to its request: 1, 0 while it is not there, or a code. */
 static int take(struct perseas *p, Perseas__Reply **reply, int *fds, struct ps_error *error)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->mirror;
 	int rc;
 
@@ -199,7 +199,7 @@ static int take(struct perseas *p, Perseas__Reply **reply, int *fds, struct ps_e
 
 static int step_making(struct perseas *p, struct ps_error *error)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->mirror;
 	int fds[PS_REGIONS_MAX], rc;
 	Perseas__Reply *reply;
@@ -223,7 +223,7 @@ static int step_making(struct perseas *p, struct ps_error *error)
 
 static int step_attaching(struct perseas *p, struct ps_error *error)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	int rc = ps_attach_step(p, r->mirror, ps_grant_of(r->reply), error);
 
 	if (rc <= 0)
@@ -235,7 +235,7 @@ static int step_attaching(struct perseas *p, struct ps_error *error)
 
 static int step_adding(struct perseas *p, struct ps_error *error)
 {
-	struct ps_mirror *m = p->resync.mirror;
+	struct ps_mirror *m = p->upkeep.resync.mirror;
 	int fds[PS_REGIONS_MAX], rc;
 	Perseas__Reply *reply;
 
@@ -252,7 +252,7 @@ static int step_adding(struct perseas *p, struct ps_error *error)
 /* 1: it was moved on, and there may be more to do. */
 static int step(struct perseas *p, struct ps_error *error)
 {
-	switch (p->resync.state) {
+	switch (p->upkeep.resync.state) {
 	case PS_RESYNC_ASKING:
 		return step_asking(p, error);
 	case PS_RESYNC_RECORDING:
@@ -270,7 +270,7 @@ static int step(struct perseas *p, struct ps_error *error)
 
 int ps_resync_prepare(struct perseas *p, struct ps_error *error)
 {
-	const struct ps_resync *r = &p->resync;
+	const struct ps_resync *r = &p->upkeep.resync;
 	int rc;
 
 	ps_assert_admin(p);
@@ -284,7 +284,7 @@ int ps_resync_prepare(struct perseas *p, struct ps_error *error)
 int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const char *why,
                     struct ps_error *error)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	int rc;
 
 	ps_assert_admin(p);

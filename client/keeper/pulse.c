@@ -30,7 +30,7 @@ struct sight {
 /* For how long a commit has been in doubt, in ms, rounded up; 0: none is. */
 static uint64_t doubt_ms(struct perseas *p)
 {
-	return p->in_doubt ? (ps_now(p) - p->doubt_at) / ps_ms(1) + 1 : 0;
+	return p->commit.in_doubt ? (ps_now(p) - p->commit.doubt_at) / ps_ms(1) + 1 : 0;
 }
 
 static void look_at_figures(struct perseas *p, struct sight *sight)
@@ -38,14 +38,14 @@ static void look_at_figures(struct perseas *p, struct sight *sight)
 	Perseas__OwnerFigures *figures = &sight->figures;
 
 	perseas__owner_figures__init(figures);
-	figures->commits = p->stat.commits;
-	figures->aborts = p->stat.aborts;
-	figures->range_bytes = p->stat.range_bytes;
-	figures->in_doubt = p->stat.doubts;
+	figures->commits = p->commit.stat.commits;
+	figures->aborts = p->commit.stat.aborts;
+	figures->range_bytes = p->commit.stat.range_bytes;
+	figures->in_doubt = p->commit.stat.doubts;
 	figures->doubt_ms = doubt_ms(p);
-	figures->paced = p->stat.paced;
-	figures->paced_ms = p->stat.paced_ns / ps_ms(1);
-	sight->latency = p->latency;
+	figures->paced = p->commit.stat.paced;
+	figures->paced_ms = p->commit.stat.paced_ns / ps_ms(1);
+	sight->latency = p->commit.latency;
 	ps_latency_message(&sight->latency, &sight->commit);
 	figures->commit = &sight->commit;
 }
@@ -123,8 +123,8 @@ static void ask_all(struct perseas *p)
 void ps_pulse(struct perseas *p, uint64_t now)
 {
 	ps_dues_take(p, now);
-	if (now < p->pulse_at)
+	if (now < p->upkeep.pulse_at)
 		return;
-	p->pulse_at = now + PULSE;
+	p->upkeep.pulse_at = now + PULSE;
 	ask_all(p);
 }

@@ -42,7 +42,7 @@ static uint32_t voters(const struct perseas *p)
 
 static uint32_t fenced_voters(const struct perseas *p)
 {
-	return p->fenced & voters(p);
+	return p->commit.fenced & voters(p);
 }
 
 static bool in(uint32_t set, unsigned i)
@@ -120,8 +120,8 @@ static void note_promise(struct perseas *p, struct ps_mirror *m)
 		                             "%s: it promised epoch %llu, which no claim can "
 		                             "follow: drop this image",
 		                             m->address.text, (unsigned long long)promised);
-	else if (promised > p->renewal.above)
-		p->renewal.above = promised;
+	else if (promised > p->upkeep.renewal.above)
+		p->upkeep.renewal.above = promised;
 }
 
 static void take_status(struct perseas *p, struct ps_mirror *m, const Perseas__Reply *reply,
@@ -217,7 +217,7 @@ static enum verdict probe(struct perseas *p)
 		if (p->mirrors[i].active || p->mirrors[i].session.state == PS_SESSION_PREPARING)
 			unclaimed &= ~((uint32_t)1 << i);
 	pthread_mutex_unlock(&p->lock);
-	p->renewal.above = p->epoch;
+	p->upkeep.renewal.above = p->epoch;
 	look(p, fenced_voters(p));
 	verdict = judge(p, fenced_voters(p));
 	if (verdict == GO && !any_to_claim(p) && !p->renewing)
@@ -246,11 +246,11 @@ const struct ps_states ps_renewal_states = { states, sizeof(states) / sizeof(sta
 /* What is so when a state is entered. */
 static bool is_sound(const struct perseas *p)
 {
-	switch (p->renewal.state) {
+	switch (p->upkeep.renewal.state) {
 	case PS_RENEWAL_HOLDING:
 		return !p->superseded && ps_quorum_acks(p, ps_mirrors_live(p));
 	case PS_RENEWAL_CLAIMING:
-		return !p->superseded && p->gate && p->renewal.sealed == p->epoch;
+		return !p->superseded && p->gate && p->upkeep.renewal.sealed == p->epoch;
 	case PS_RENEWAL_SUPERSEDED:
 		return true;
 	}
@@ -260,8 +260,9 @@ static bool is_sound(const struct perseas *p)
 static void move(struct perseas *p, enum ps_renewal_state to)
 {
 	ps_assert_locked(p);
-	p->renewal.state = ps_states_move(p->env, &ps_renewal_states, p->renewal.state, to,
-	                                  "claims of store '%s'", p->store);
+	p->upkeep.renewal.state = ps_states_move(p->env, &ps_renewal_states,
+	                                         p->upkeep.renewal.state, to,
+	                                         "claims of store '%s'", p->store);
 	if (to == PS_RENEWAL_SUPERSEDED)
 		p->superseded = true;
 	else
@@ -276,7 +277,7 @@ static void give_claims_up(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	p->gate = true;
 	if (!p->renewing) {
-		p->renewal.sealed = p->epoch;
+		p->upkeep.renewal.sealed = p->epoch;
 		move(p, PS_RENEWAL_CLAIMING);
 	}
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -291,7 +292,7 @@ static void give_claims_up(struct perseas *p)
 	p->env->ops->wake(p->env, PS_COMMITTER);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_mirror_disconnect(p, &p->mirrors[i]);
-	assert(p->resync.state == PS_RESYNC_NONE);
+	assert(p->upkeep.resync.state == PS_RESYNC_NONE);
 }
 
 static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
@@ -373,7 +374,7 @@ static enum verdict count(const struct perseas *p, uint32_t *counted)
 		if (is_anothers(p, m))
 			return OVER;
 		/* What it acknowledged is not there: the image is not what it was. */
-		if (is_consistent(m) && m->found.at.epoch >= p->renewal.sealed &&
+		if (is_consistent(m) && m->found.at.epoch >= p->upkeep.renewal.sealed &&
 		    m->found.at.seq < m->acked)
 			continue;
 		if (is_consistent(m) || (m->found.header->state == PERSEAS__STATE__STATE_JOINING &&
@@ -390,7 +391,7 @@ static enum verdict attempt(struct perseas *p)
 	uint32_t counted, good;
 
 	give_claims_up(p);
-	p->epoch = p->renewal.above + 1;
+	p->epoch = p->upkeep.renewal.above + 1;
 	claim_all(p);
 	verdict = count(p, &counted);
 	if (verdict != GO)
@@ -408,7 +409,7 @@ static enum verdict attempt(struct perseas *p)
 static void enlist(struct perseas *p, struct ps_mirror *m)
 {
 	if (m->found.good) {
-		ps_mirror_stands(m, m->found.at.index, p->seq);
+		ps_mirror_stands(m, m->found.at.index, p->commit.seq);
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 		return;
 	}
@@ -423,14 +424,14 @@ static void go_on(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
 	/* The records in it are of the epoch before. */
-	ps_ring_reset(&p->ring, p->seq + 1);
+	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].votes)
 			enlist(p, &p->mirrors[i]);
 	move(p, PS_RENEWAL_HOLDING);
-	p->renewal.delay = 0;
-	p->stat.renewals++;
-	ps_event(p, PERSEAS_EVENT_RENEWED, p->seq, NULL,
+	p->upkeep.renewal.delay = 0;
+	p->commit.stat.renewals++;
+	ps_event(p, PERSEAS_EVENT_RENEWED, p->commit.seq, NULL,
 	         "another owner claimed store '%s' and went away: this one has it again, as epoch "
 	         "%llu",
 	         p->store, (unsigned long long)p->epoch);
@@ -463,7 +464,7 @@ static void give_up(struct perseas *p)
 /* Two that claim at the same time must not do so again together. */
 static void back_off(struct perseas *p)
 {
-	struct ps_renewal *r = &p->renewal;
+	struct ps_renewal *r = &p->upkeep.renewal;
 	uint64_t bits;
 
 	r->delay = r->delay ? 2 * r->delay : RETRY_FIRST;
@@ -491,7 +492,7 @@ static void rest(struct perseas *p)
 static bool is_due(const struct perseas *p, uint64_t now)
 {
 	return !p->superseded && !p->salvage && (p->renewing || fenced_voters(p)) &&
-	       now >= p->renewal.next_at;
+	       now >= p->upkeep.renewal.next_at;
 }
 
 bool ps_renew_step(struct perseas *p, uint64_t now)
@@ -523,5 +524,5 @@ uint64_t ps_renew_due(const struct perseas *p)
 {
 	if (p->superseded || p->salvage || !(p->renewing || fenced_voters(p)))
 		return PS_NEVER;
-	return p->renewal.next_at;
+	return p->upkeep.renewal.next_at;
 }

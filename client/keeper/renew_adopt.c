@@ -30,14 +30,14 @@ static bool is_ours(const struct perseas *p, const struct ps_mirror *m)
 	const struct ps_standing *at = &m->found.at;
 
 	return m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT &&
-	       ((at->epoch == p->renewal.sealed && at->seq <= p->seq) ||
-	        (at->epoch > p->renewal.sealed && at->seq == p->seq));
+	       ((at->epoch == p->upkeep.renewal.sealed && at->seq <= p->commit.seq) ||
+	        (at->epoch > p->upkeep.renewal.sealed && at->seq == p->commit.seq));
 }
 
 static bool is_in_ring(const struct perseas *p, uint64_t seq)
 {
-	for (uint64_t s = seq + 1; s <= p->seq; s++) {
-		const struct ps_entry *entry = ps_ring_find(&p->ring, s);
+	for (uint64_t s = seq + 1; s <= p->commit.seq; s++) {
+		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, s);
 
 		if (!entry || entry->kind != PS_RECORD_TRANSACTION)
 			return false;
@@ -51,9 +51,9 @@ static enum effort effort_of(const struct perseas *p, const struct ps_mirror *m)
 
 	if (!is_ours(p, m) || !is_in_ring(p, seq))
 		return WHOLE;
-	if (seq == p->seq)
+	if (seq == p->commit.seq)
 		return SLOT;
-	return p->seq - seq <= MISSED_MAX ? RECENT : RING;
+	return p->commit.seq - seq <= MISSED_MAX ? RECENT : RING;
 }
 
 /* As they were sent under the epoch before, so that the image is a prefix at every moment. */
@@ -61,8 +61,8 @@ static int send_missed(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_standing *at = &m->found.at;
 
-	while (at->seq < p->seq) {
-		const struct ps_entry *entry = ps_ring_find(&p->ring, at->seq + 1);
+	while (at->seq < p->commit.seq) {
+		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, at->seq + 1);
 		struct ps_chain chain = { entry->writes,
 			                  entry->count,
 			                  1,
@@ -88,7 +88,7 @@ static int read_elsewhere(struct perseas *p, const struct ps_mirror *m,
 		if (from != m && from->found.claimed && from->link && is_ours(p, from) &&
 		    from->found.at.seq >= segment->left &&
 		    !ps_mirror_read(p, from, PS_REGION_SEGMENT + segment->id, offset,
-		                    ps_ring_bounce(&p->ring), length))
+		                    ps_ring_bounce(&p->commit.ring), length))
 			return 0;
 	}
 	return -1;
@@ -96,7 +96,7 @@ static int read_elsewhere(struct perseas *p, const struct ps_mirror *m,
 
 static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_segment *segment)
 {
-	uint8_t *bounce = ps_ring_bounce(&p->ring);
+	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 
 	for (uint64_t done = 0; done < segment->size;) {
 		const uint64_t rest = segment->size - done;

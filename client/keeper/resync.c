@@ -91,7 +91,7 @@ static bool is_sound(const struct ps_resync *r)
 
 void ps_resync_move(struct perseas *p, enum ps_resync_state to)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 
 	r->state = ps_states_move(p->env, &ps_resync_states, r->state, to, "copy to %.255s",
 	                          r->mirror->address.text);
@@ -110,7 +110,7 @@ static void forget_reply(struct ps_resync *r)
 /* Commits look whether a link is that of the copy. */
 static void end(struct perseas *p)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 
 	ps_question_forget(&r->question);
 	forget_reply(r);
@@ -125,7 +125,7 @@ static void end(struct perseas *p)
 
 void ps_resync_over(struct perseas *p, struct ps_mirror *m)
 {
-	if (p->resync.mirror == m)
+	if (p->upkeep.resync.mirror == m)
 		end(p);
 }
 
@@ -136,21 +136,21 @@ uint32_t ps_resync_others(struct perseas *p)
 	uint32_t others;
 
 	pthread_mutex_lock(&p->lock);
-	others = ps_mirrors_whole(p) & ~ps_bit(p, p->resync.mirror);
+	others = ps_mirrors_whole(p) & ~ps_bit(p, p->upkeep.resync.mirror);
 	pthread_mutex_unlock(&p->lock);
 	return others;
 }
 
 bool ps_resync_is_confirmed(struct perseas *p)
 {
-	const struct ps_resync *r = &p->resync;
+	const struct ps_resync *r = &p->upkeep.resync;
 
 	return ps_quorum_anew(p, r->question.granted & ps_resync_others(p), r->mirror);
 }
 
 bool ps_resync_is_settled(const struct perseas *p)
 {
-	return ps_roster_member(p->roster, p->resync.mirror->image_id) != NULL;
+	return ps_roster_member(p->roster, p->upkeep.resync.mirror->image_id) != NULL;
 }
 
 /* --- it begins --- */
@@ -173,7 +173,7 @@ static bool was_ours(const struct perseas *p, const struct ps_mirror *m,
 
 void ps_resync_copy(struct perseas *p)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->mirror;
 	const Perseas__ClaimReply *claim = m->session.granted ? m->session.granted->claim : NULL;
 	const Perseas__Slot *slot = claim ? claim->slot : NULL;
@@ -181,13 +181,13 @@ void ps_resync_copy(struct perseas *p)
 	assert(claim || r->anew);
 	ps_tx_take_care(p);
 	pthread_mutex_lock(&p->lock);
-	r->seq = p->seq;
+	r->seq = p->commit.seq;
 	if (!r->anew && slot)
 		ps_mirror_saw(p, m, slot->epoch);
 	r->ours = !r->anew && was_ours(p, m, claim);
 	for (unsigned i = 0; i < p->segment_count; i++)
 		r->total += p->segments[i].born ? p->segments[i].size : 0;
-	ps_mirror_stands(m, r->in_place && slot ? slot->index : 0, p->seq);
+	ps_mirror_stands(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
 	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, r->why);
 	ps_resync_move(p, PS_RESYNC_COPYING);
 	pthread_mutex_unlock(&p->lock);
@@ -198,7 +198,7 @@ void ps_resync_copy(struct perseas *p)
 /* The segment with the lowest id from r->segment on that is to be copied, or NULL. */
 static struct ps_segment *next_segment(struct perseas *p)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 
 	for (; r->segment < PS_SEGMENTS_MAX; r->segment++, r->offset = 0) {
 		struct ps_segment *s = ps_segment_by_id(p, r->segment);
@@ -211,9 +211,9 @@ static struct ps_segment *next_segment(struct perseas *p)
 
 static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint64_t length)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->mirror;
-	uint8_t *bounce = ps_ring_bounce(&p->ring);
+	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 	struct ps_slot *slot = (struct ps_slot *)(bounce + SLOT_AT);
 	struct ps_write write = { bounce, r->offset, 0, (uint32_t)length };
 	struct ps_chain chain = { &write, length != 0, 0, { NULL, 0, 0, 0 } };
@@ -229,8 +229,8 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	}
 	/* The image gets a slot of this owner's, unless a transaction brings one; nobody takes it
 	 * for whole before the end. */
-	if (!r->begun && p->seq == r->seq) {
-		ps_slot_encode(slot, p->epoch, p->seq, p->next, p->last);
+	if (!r->begun && p->commit.seq == r->seq) {
+		ps_slot_encode(slot, p->epoch, p->commit.seq, p->commit.next, p->commit.last);
 		chain.slot = (struct ps_write){ slot, ps_slot_offset(!m->slot), PS_REGION_LOG,
 			                        sizeof(*slot) };
 	}
@@ -239,7 +239,7 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	r->begun = true;
 	r->offset += length;
 	r->done += length;
-	r->until = p->seq;
+	r->until = p->commit.seq;
 	r->next_at = ps_now(p) + GIVE_WAY;
 	if (p->options.resync_rate && length * 1000000000 / p->options.resync_rate > GIVE_WAY)
 		r->next_at += length * 1000000000 / p->options.resync_rate - GIVE_WAY;
@@ -247,7 +247,7 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 
 static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *segment)
 {
-	const uint64_t rest = segment ? segment->size - p->resync.offset : 0;
+	const uint64_t rest = segment ? segment->size - p->upkeep.resync.offset : 0;
 
 	return rest < CHUNK ? rest : CHUNK;
 }
@@ -255,7 +255,7 @@ static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *s
 /* The copy cannot go on. */
 static void give_up(struct perseas *p, const char *why)
 {
-	struct ps_mirror *m = p->resync.mirror;
+	struct ps_mirror *m = p->upkeep.resync.mirror;
 
 	pthread_mutex_lock(&p->lock);
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
@@ -267,7 +267,7 @@ static void give_up(struct perseas *p, const char *why)
 static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
 {
 	pthread_mutex_lock(&p->lock);
-	if (p->resync.mirror->state == PERSEAS_MIRROR_RESYNCING)
+	if (p->upkeep.resync.mirror->state == PERSEAS_MIRROR_RESYNCING)
 		post_chunk(p, segment, chunk_length(p, segment));
 	pthread_mutex_unlock(&p->lock);
 }
@@ -280,7 +280,7 @@ static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	uint32_t from;
 
 	pthread_mutex_lock(&p->lock);
@@ -310,7 +310,7 @@ static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
 /* Anybody may read: the next owner's transactions can be there, unless the claim still stands. */
 static bool step_reading(struct perseas *p)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	const struct ps_segment *segment = next_segment(p);
 
 	ps_dues_take(p, ps_now(p));
@@ -332,12 +332,12 @@ static bool step_reading(struct perseas *p)
  * already: what was read is of before. */
 static bool is_unchanged(const struct perseas *p, const struct ps_segment *segment)
 {
-	return !segment->base && segment->left == p->resync.left;
+	return !segment->base && segment->left == p->upkeep.resync.left;
 }
 
 static bool step_vouching(struct perseas *p)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	const struct ps_segment *segment = next_segment(p);
 
 	ps_dues_take(p, ps_now(p));
@@ -367,13 +367,13 @@ static bool step_vouching(struct perseas *p)
  */
 static bool needs_word(const struct perseas *p)
 {
-	return !p->resync.ours && !p->resync.confirmed && ps_resync_is_settled(p);
+	return !p->upkeep.resync.ours && !p->upkeep.resync.confirmed && ps_resync_is_settled(p);
 }
 
 /* All chunks are there, so the image is as whole as any: a prefix up to its slot. */
 static bool ask_finish(struct perseas *p)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	Perseas__FinishRequest finish;
 	Perseas__Request request;
 
@@ -393,7 +393,7 @@ static bool ask_finish(struct perseas *p)
 
 static bool step_confirming(struct perseas *p)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 
 	ps_dues_take(p, ps_now(p));
 	if (ps_resync_is_confirmed(p)) {
@@ -408,7 +408,7 @@ static bool step_confirming(struct perseas *p)
 
 static bool step_finishing(struct perseas *p)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->mirror;
 
 	ps_dues_take(p, ps_now(p));
@@ -420,7 +420,7 @@ static bool step_finishing(struct perseas *p)
 	}
 	pthread_mutex_lock(&p->lock);
 	if (m->state == PERSEAS_MIRROR_RESYNCING) {
-		p->stat.resyncs++;
+		p->commit.stat.resyncs++;
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 		ps_mirrors_settle_doubt(p);
 	}
@@ -437,22 +437,22 @@ enum stage { BROKEN, WAITS, READY };
 /* Has the chunk before arrived, and, after the last one, every transaction that it may hold? */
 static enum stage stage(struct perseas *p, bool last)
 {
-	const struct ps_mirror *m = p->resync.mirror;
+	const struct ps_mirror *m = p->upkeep.resync.mirror;
 	enum stage now = BROKEN;
 
 	pthread_mutex_lock(&p->lock);
 	if (m->state == PERSEAS_MIRROR_RESYNCING && m->outstanding)
 		ps_mirrors_poll(p);
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
-		now = m->bulk || (last && m->acked < p->resync.until) ? WAITS : READY;
-	p->resync.awaited = last && now == WAITS;
+		now = m->bulk || (last && m->acked < p->upkeep.resync.until) ? WAITS : READY;
+	p->upkeep.resync.awaited = last && now == WAITS;
 	pthread_mutex_unlock(&p->lock);
 	return now;
 }
 
 static bool step_copying(struct perseas *p)
 {
-	struct ps_resync *r = &p->resync;
+	struct ps_resync *r = &p->upkeep.resync;
 	const struct ps_segment *segment = next_segment(p);
 	const bool last = !segment && r->begun;
 
@@ -475,7 +475,7 @@ static bool step_copying(struct perseas *p)
 /* May there be more to do? */
 static bool step(struct perseas *p)
 {
-	switch (p->resync.state) {
+	switch (p->upkeep.resync.state) {
 	case PS_RESYNC_COPYING:
 		return step_copying(p);
 	case PS_RESYNC_READING:
@@ -493,7 +493,7 @@ static bool step(struct perseas *p)
 
 static bool is_copying(const struct perseas *p)
 {
-	return p->resync.state >= PS_RESYNC_COPYING;
+	return p->upkeep.resync.state >= PS_RESYNC_COPYING;
 }
 
 /* Is its link still there? It may break at any time. */
@@ -502,7 +502,7 @@ static bool is_broken(struct perseas *p)
 	bool broken;
 
 	pthread_mutex_lock(&p->lock);
-	broken = p->resync.mirror->state != PERSEAS_MIRROR_RESYNCING;
+	broken = p->upkeep.resync.mirror->state != PERSEAS_MIRROR_RESYNCING;
 	pthread_mutex_unlock(&p->lock);
 	return broken;
 }
@@ -522,12 +522,12 @@ void ps_resync_step(struct perseas *p)
 
 bool ps_resync_attaches(const struct perseas *p, const struct ps_mirror *m)
 {
-	return p->resync.mirror == m && p->resync.state == PS_RESYNC_ATTACHING;
+	return p->upkeep.resync.mirror == m && p->upkeep.resync.state == PS_RESYNC_ATTACHING;
 }
 
 uint64_t ps_resync_due(const struct perseas *p)
 {
-	const struct ps_resync *r = &p->resync;
+	const struct ps_resync *r = &p->upkeep.resync;
 
 	switch (r->state) {
 	case PS_RESYNC_NONE:
@@ -549,8 +549,8 @@ uint64_t ps_resync_due(const struct perseas *p)
 void ps_resync_progress(const struct perseas *p, const struct ps_mirror *m, uint64_t *done,
                         uint64_t *total)
 {
-	const bool going = p->resync.mirror == m && m->state == PERSEAS_MIRROR_RESYNCING;
+	const bool going = p->upkeep.resync.mirror == m && m->state == PERSEAS_MIRROR_RESYNCING;
 
-	*done = going ? p->resync.done : 0;
-	*total = going ? p->resync.total : 0;
+	*done = going ? p->upkeep.resync.done : 0;
+	*total = going ? p->upkeep.resync.total : 0;
 }

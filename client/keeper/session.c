@@ -106,8 +106,8 @@ void ps_sessions_close(struct perseas *p)
  * the contents did not go through the ring. */
 static bool replayable(const struct perseas *p, uint64_t seq)
 {
-	for (uint64_t s = seq + 1; s <= p->seq; s++) {
-		const struct ps_entry *entry = ps_ring_find(&p->ring, s);
+	for (uint64_t s = seq + 1; s <= p->commit.seq; s++) {
+		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, s);
 
 		if (!entry || entry->kind != PS_RECORD_TRANSACTION)
 			return false;
@@ -132,7 +132,7 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 		*why = "it was not adopted by this owner; it waits to be copied whole";
 		return PERSEAS_MIRROR_STALE;
 	}
-	if (slot->seq < m->acked || slot->seq > p->seq) {
+	if (slot->seq < m->acked || slot->seq > p->commit.seq) {
 		*why = "it does not hold what it had acknowledged";
 		return PERSEAS_MIRROR_LOST;
 	}
@@ -170,7 +170,7 @@ static void replay(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimR
 
 	ps_mirror_loaded(m, claim->header);
 	ps_mirror_stands(m, slot->index, slot->seq);
-	p->stat.reconnects++;
+	p->commit.stat.reconnects++;
 	ps_mirror_move(p, m, PERSEAS_MIRROR_REPLAYING, "");
 	ps_mirrors_settle_doubt(p);
 	ps_mirror_pump(p, m);
@@ -193,7 +193,7 @@ static void copy_whole(struct perseas *p, struct ps_mirror *m, enum perseas_mirr
 	const bool lost = state == PERSEAS_MIRROR_LOST;
 	struct ps_error error = { 0 };
 
-	if (p->resync.mirror) {
+	if (p->upkeep.resync.mirror) {
 		set_aside(p, m, state, why);
 		return;
 	}
@@ -232,7 +232,7 @@ static void add_unpublished(struct perseas *p, struct ps_mirror *m)
 	struct ps_error error = { 0 };
 
 	m->session.until = ps_answer_by(p);
-	m->session.comings = p->comings;
+	m->session.comings = p->upkeep.comings;
 	if (ps_rejoin_ask_unpublished(p, m, &error))
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
@@ -284,7 +284,7 @@ static bool is_unconnected(const struct perseas *p, const struct ps_mirror *m)
 		return false;
 	/* Those that must be copied whole wait for their turn. */
 	return m->state == PERSEAS_MIRROR_DOWN ||
-	       (!p->resync.mirror &&
+	       (!p->upkeep.resync.mirror &&
 	        (m->state == PERSEAS_MIRROR_STALE || m->state == PERSEAS_MIRROR_LOST));
 }
 
@@ -391,7 +391,7 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 		rc = ps_mirror_regrant(p, m, ps_grant_of(reply), fds, &error);
 		perseas__reply__free_unpacked(reply, NULL);
 	}
-	if (!rc && m->session.comings != p->comings)
+	if (!rc && m->session.comings != p->upkeep.comings)
 		rc = ps_error_set(&error, PERSEAS_EBUSY, "segments came or went meanwhile");
 	if (rc)
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
@@ -402,7 +402,7 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 
 static bool step_preparing(struct perseas *p, struct ps_mirror *m)
 {
-	const struct ps_resync *r = &p->resync;
+	const struct ps_resync *r = &p->upkeep.resync;
 	struct ps_error error = { 0 };
 	int rc;
 
@@ -456,8 +456,8 @@ uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
 	case PS_SESSION_ATTACHING:
 		return m->attaching.until;
 	case PS_SESSION_PREPARING:
-		return p->resync.mirror == m ? ps_resync_due(p)
-		                             : ps_answer_limit(p, m, m->session.until);
+		return p->upkeep.resync.mirror == m ? ps_resync_due(p)
+		                                    : ps_answer_limit(p, m, m->session.until);
 	}
 	return PS_NEVER;
 }

@@ -40,15 +40,15 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 	pthread_mutex_lock(&p->lock);
 	if (!p->salvage && !p->gate)
 		ps_mirrors_poll(p);
-	*stat = p->stat;
+	*stat = p->commit.stat;
 	stat->epoch = p->epoch;
-	stat->seq = p->seq;
+	stat->seq = p->commit.seq;
 	stat->durable_seq = durable(p);
 	stat->mirrors = p->mirror_count;
 	stat->acks = p->acks;
-	stat->in_doubt = p->in_doubt != 0;
+	stat->in_doubt = p->commit.in_doubt != 0;
 	/* What is worked out from it need not hold commits up. */
-	latency = p->latency;
+	latency = p->commit.latency;
 	stat->live = 0;
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		stat->live += p->mirrors[i].state == PERSEAS_MIRROR_LIVE;
@@ -65,10 +65,10 @@ int perseas_latency(perseas_t *p, struct perseas_latency *latency)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "latency needs a handle and a place for the figures");
 	pthread_mutex_lock(&p->lock);
-	latency->timed = p->stat.timed;
-	latency->sum_ns = p->latency.sum_ns;
-	latency->max_ns = p->latency.max_ns;
-	memcpy(latency->counts, p->latency.counts, sizeof(latency->counts));
+	latency->timed = p->commit.stat.timed;
+	latency->sum_ns = p->commit.latency.sum_ns;
+	latency->max_ns = p->commit.latency.max_ns;
+	memcpy(latency->counts, p->commit.latency.counts, sizeof(latency->counts));
 	pthread_mutex_unlock(&p->lock);
 	latency->count = 0;
 	for (unsigned i = 0; i < PERSEAS_LATENCY_BUCKETS; i++)

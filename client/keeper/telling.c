@@ -18,7 +18,7 @@ static void look(struct perseas *p)
 	const Perseas__Roster *next = p->next_roster;
 	const uint64_t what[] = { p->roster->epoch, p->roster->version, next ? next->epoch : 0,
 		                  next ? next->version : 0, p->marked };
-	struct ps_telling *t = &p->telling;
+	struct ps_telling *t = &p->upkeep.telling;
 
 	static_assert(sizeof(what) == sizeof(t->what), "all that is compared");
 	if (t->round && !memcmp(t->what, what, sizeof(what)))
@@ -35,13 +35,13 @@ static void take_told(struct perseas *p, struct ps_mirror *m, const struct ps_du
 {
 	(void)why;
 	if (*reply && (*reply)->status == PERSEAS__STATUS__STATUS_OK &&
-	    due->ticket == p->telling.round)
-		p->telling.took |= ps_bit(p, m);
+	    due->ticket == p->upkeep.telling.round)
+		p->upkeep.telling.took |= ps_bit(p, m);
 }
 
 uint32_t ps_tell(struct perseas *p, uint32_t set)
 {
-	struct ps_telling *t = &p->telling;
+	struct ps_telling *t = &p->upkeep.telling;
 	const uint64_t now = ps_now(p);
 	Perseas__RosterRequest ask;
 	Perseas__Request request;
@@ -68,11 +68,11 @@ void ps_telling_ended(struct perseas *p, struct ps_mirror *m)
 {
 	/* One that never was told may be none of the store's: a making visits others. */
 	if (m->told)
-		p->telling.took &= ~ps_bit(p, m);
+		p->upkeep.telling.took &= ~ps_bit(p, m);
 	m->told = 0;
 }
 
 uint64_t ps_telling_due(const struct perseas *p)
 {
-	return p->telling.again_at;
+	return p->upkeep.telling.again_at;
 }

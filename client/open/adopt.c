@@ -110,7 +110,7 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 		return broke(p, m, "the copy did not come to its end");
 	if (ps_rejoin_finish(p, m, &error))
 		return left_behind(p, m, &error);
-	p->stat.mended_whole++;
+	p->commit.stat.mended_whole++;
 	return settled(p, m, "copied whole, beside what it had");
 }
 
@@ -174,13 +174,13 @@ static int mend(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 		return make_anew(p, from, m);
 	rc = m->found.candidate ? ps_mend_forward(p, from, m) : 1;
 	if (!rc) {
-		p->stat.mended_forward++;
+		p->commit.stat.mended_forward++;
 		return settled(p, m, "sent the transactions that it missed");
 	}
 	if (rc > 0 && m->found.candidate && ps_quorum_acks(p, good_ones(p)))
 		rc = ps_mend_delta(p, from, m);
 	if (!rc) {
-		p->stat.mended_delta++;
+		p->commit.stat.mended_delta++;
 		return settled(p, m, "mended from the logs");
 	}
 	return rc < 0 ? broke(p, m, "the link broke") : mend_whole(p, from, m);
@@ -306,11 +306,11 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 		if (p->mirrors[i].found.claimed && ps_stands_at(&p->mirrors[i], chosen))
 			from = &p->mirrors[i];
 	assert(from); /* it was chosen among these */
-	p->seq = chosen->seq;
-	p->next = chosen->next;
-	p->last = chosen->last;
+	p->commit.seq = chosen->seq;
+	p->commit.next = chosen->next;
+	p->commit.last = chosen->last;
 	p->log_size = from->found.header->log_size;
-	p->lap = p->next - p->next % p->log_size;
+	p->commit.lap = p->commit.next - p->commit.next % p->log_size;
 	ps_segment_load(p, from->found.header);
 	if (p->salvage)
 		return 0;

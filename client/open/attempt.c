@@ -105,7 +105,8 @@ static bool has_state(const struct perseas *p, const struct noted *n)
 {
 	const struct ps_standing *chosen = &p->opening.chosen;
 
-	if (p->seq != chosen->seq || p->next != chosen->next || p->last != chosen->last)
+	if (p->commit.seq != chosen->seq || p->commit.next != chosen->next ||
+	    p->commit.last != chosen->last)
 		return false;
 	if (p->salvage)
 		return !n->good;

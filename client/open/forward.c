@@ -55,7 +55,8 @@ static int follow(struct perseas *p, struct ps_mirror *from, const struct ps_mir
 {
 	const struct ps_standing *at = &m->found.at;
 	const struct ps_record *oldest;
-	struct ps_log_back back = ps_step_newest(p->epoch, p->seq, p->next, p->last);
+	struct ps_log_back back = ps_step_newest(p->epoch, p->commit.seq, p->commit.next,
+	                                         p->commit.last);
 
 	do {
 		struct ps_step *step = &missed->steps[missed->count];
@@ -80,7 +81,7 @@ static int follow(struct perseas *p, struct ps_mirror *from, const struct ps_mir
 static int write_piece(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
                        uint32_t length)
 {
-	struct ps_write write = { ps_ring_bounce(&p->ring), offset, region, length };
+	struct ps_write write = { ps_ring_bounce(&p->commit.ring), offset, region, length };
 	struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
 
 	return ps_mirror_write(p, m, &chain) ? -1 : 0;
@@ -94,7 +95,7 @@ static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_r
 		const uint32_t rest = record->length - done;
 		const uint32_t length = rest < PS_BOUNCE ? rest : PS_BOUNCE;
 
-		memcpy(ps_ring_bounce(&p->ring), (const uint8_t *)record + done, length);
+		memcpy(ps_ring_bounce(&p->commit.ring), (const uint8_t *)record + done, length);
 		if (write_piece(p, m, PS_REGION_LOG, at + done, length))
 			return -1;
 		done += length;
@@ -106,7 +107,8 @@ static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_r
 static int send_range(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
                       const struct missed *missed, unsigned i, const struct ps_range *range)
 {
-	struct ps_window window = { .bytes = ps_ring_bounce(&p->ring), .segment = range->segment };
+	struct ps_window window = { .bytes = ps_ring_bounce(&p->commit.ring),
+		                    .segment = range->segment };
 	const uint32_t region = PS_REGION_SEGMENT + range->segment;
 
 	for (uint32_t done = 0; done < range->length; done += (uint32_t)window.length) {
@@ -164,7 +166,7 @@ int ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror 
 	struct missed *missed;
 	int rc;
 
-	if (m->found.at.seq >= p->seq || p->seq - m->found.at.seq > MISSED_MAX)
+	if (m->found.at.seq >= p->commit.seq || p->commit.seq - m->found.at.seq > MISSED_MAX)
 		return 1;
 	missed = calloc(1, sizeof(*missed));
 	if (!missed)

@@ -278,7 +278,7 @@ static int bear(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t
 {
 	int rc = 0;
 
-	p->births++;
+	p->upkeep.births++;
 	for (unsigned i = 0; i < count; i++) {
 		struct ps_segment *segment = ps_segment_by_id(p, ids[i]);
 
@@ -310,12 +310,12 @@ static int publish_exclusive(struct perseas *p, uint64_t *seq)
 		               ps_quorum_count(p, ps_mirrors_whole(p)), p->members, p->acks);
 	/* All that can fail here comes before the first announcement: from then on this seq is
 	 * taken, whatever comes. */
-	rc = bear(p, ids, count, p->seq + 1);
+	rc = bear(p, ids, count, p->commit.seq + 1);
 	if (rc) {
 		bear(p, ids, count, 0);
 		return rc;
 	}
-	*seq = p->seq + 1;
+	*seq = p->commit.seq + 1;
 	announce(p, ids, count, *seq);
 	return post_publish(p, ids, count);
 }
@@ -345,7 +345,7 @@ int perseas_publish(perseas_t *p)
 
 static bool in_use(const struct perseas *p, const struct ps_segment *segment)
 {
-	struct perseas_tx *tx = p->open_list;
+	struct perseas_tx *tx = p->commit.open_list;
 
 	for (; tx; tx = tx->next)
 		if (atomic_load_explicit(&tx->touched[segment->id / 64], memory_order_relaxed) >>
@@ -375,7 +375,7 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 	if (rc)
 		return rc;
 	if (segment->born) {
-		segment->left = p->seq;
+		segment->left = p->commit.seq;
 		ps_segment_unplace(segment);
 	} else {
 		drop_everywhere(p, segment->id);

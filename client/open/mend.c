@@ -85,7 +85,7 @@ static int compare(struct perseas *p, struct ps_mirror *from, struct ps_mirror *
 	const struct ps_standing *at = &m->found.at;
 	int rc;
 
-	right->back = ps_step_newest(p->epoch, p->seq, p->next, p->last);
+	right->back = ps_step_newest(p->epoch, p->commit.seq, p->commit.next, p->commit.last);
 	wrong->back = ps_step_newest(at->epoch, at->seq, at->next, at->last);
 	rc = read_next(p, from, right);
 	if (!rc)

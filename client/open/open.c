@@ -22,7 +22,7 @@ static void enlist(struct perseas *p, const struct ps_standing *chosen)
 		bool good = p->salvage ? m->found.claimed && ps_stands_at(m, chosen)
 		                       : m->found.good;
 
-		ps_mirror_stands(m, m->found.at.index, good ? p->seq : 0);
+		ps_mirror_stands(m, m->found.at.index, good ? p->commit.seq : 0);
 		if (good && (m->votes || p->salvage)) {
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 			continue;
@@ -49,7 +49,7 @@ static void enlist(struct perseas *p, const struct ps_standing *chosen)
 		 * find nobody: it would keep the keeper awake. */
 		ps_mirror_disconnect(p, m);
 	}
-	ps_ring_reset(&p->ring, p->seq + 1);
+	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
 	ps_mirrors_staging(p);
 }
 
@@ -166,7 +166,7 @@ static bool all_caught_up(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && (m->outstanding || m->posted < p->seq))
+		if (m->active && (m->outstanding || m->posted < p->commit.seq))
 			all = false;
 	}
 	return all;

@@ -66,13 +66,13 @@ static void check_handle(struct checker *checker, perseas_t *p, struct ps_image 
 
 	map_image(checker, p, image);
 	for (state = model->count - 1; state >= 0; state--)
-		if (model->states[state].seq == p->seq &&
+		if (model->states[state].seq == p->commit.seq &&
 		    model->states[state].count == p->segment_count &&
 		    model_equal(model, state, image))
 			break;
 	if (state < 0)
 		fault(checker, "open found no state that ever was, as %llu",
-		      (unsigned long long)p->seq);
+		      (unsigned long long)p->commit.seq);
 	else if (!model_contains(model, state, floor))
 		fault(checker, "open found %llu:%llu, without the acknowledged %llu:%llu",
 		      (unsigned long long)model->states[state].epoch,
@@ -91,7 +91,7 @@ static void check_next_owner(struct checker *checker, struct direct *d, uint64_t
 	if (!p)
 		return;
 	map_image(checker, p, &image);
-	if (p->seq != seq || (size && memcmp(image.segments[0].base, bytes, size) != 0))
+	if (p->commit.seq != seq || (size && memcmp(image.segments[0].base, bytes, size) != 0))
 		fault(checker, "the next owner found something else");
 	perseas_close(p);
 }
@@ -108,12 +108,12 @@ static void go_on(struct checker *checker, struct direct *d, perseas_t *p,
 	if (base) {
 		if (perseas_begin(p, 0, &tx) || perseas_set_range(tx, base + 10, 50))
 			fault(checker, "the store cannot be changed: %s", perseas_message(p));
-		memset(base + 10, (int)p->seq, 50);
+		memset(base + 10, (int)p->commit.seq, 50);
 		if (perseas_commit(tx, 0))
 			fault(checker, "commit: %s", perseas_message(p));
 		memcpy(kept, base, size);
 	}
-	seq = p->seq;
+	seq = p->commit.seq;
 	perseas_close(p);
 	check_next_owner(checker, d, seq, kept, base ? size : 0);
 	free(kept);

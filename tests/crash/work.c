@@ -81,7 +81,7 @@ static unsigned holders(struct work *w)
 		struct perseas_mirror_stat stat;
 
 		perseas_mirror_stat(w->p, i, &stat);
-		if (stat.seq >= w->p->seq && stat.state != PERSEAS_MIRROR_LOST)
+		if (stat.seq >= w->p->commit.seq && stat.state != PERSEAS_MIRROR_LOST)
 			bits |= 1u << i;
 	}
 	return bits;
@@ -150,7 +150,7 @@ bool work_open(struct work *w)
 		return false;
 	live_image(w, &image);
 	for (found = w->model.count - 1; found >= 0; found--)
-		if (w->model.states[found].seq == w->p->seq &&
+		if (w->model.states[found].seq == w->p->commit.seq &&
 		    w->model.states[found].count == w->p->segment_count &&
 		    model_equal(&w->model, found, &image))
 			break;
@@ -159,7 +159,7 @@ bool work_open(struct work *w)
 		                   : "open found a state without what was acknowledged");
 		return false;
 	}
-	w->current = model_derive(&w->model, found, w->p->epoch, w->p->seq);
+	w->current = model_derive(&w->model, found, w->p->epoch, w->p->commit.seq);
 	w->open = 0;
 	acknowledge(w, w->current);
 	return true;
@@ -210,7 +210,7 @@ void work_lose(struct work *w, unsigned mirror)
 /* What came of sending the state that was derived last. */
 static int sent(struct work *w, int rc, int state, uint64_t seq)
 {
-	if (w->p->seq == seq) {
+	if (w->p->commit.seq == seq) {
 		model_drop(&w->model);
 		return rc;
 	}
@@ -227,7 +227,7 @@ static uint8_t *base_of(struct work *w, uint32_t id)
 
 int work_publish(struct work *w, const uint32_t *ids, const uint64_t *sizes, unsigned count)
 {
-	uint64_t seq = w->p->seq;
+	uint64_t seq = w->p->commit.seq;
 	int state, rc;
 
 	state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
@@ -280,7 +280,7 @@ bool work_change(struct work *w, struct change *change, uint32_t id, uint64_t of
 
 int work_commit(struct work *w, struct change *change)
 {
-	uint64_t seq = w->p->seq;
+	uint64_t seq = w->p->commit.seq;
 	int rc, state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
 
 	for (unsigned i = 0; i < change->count; i++) {

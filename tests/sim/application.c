@@ -140,14 +140,14 @@ static int try_open(struct sim_application *a)
 		return rc;
 	}
 	sim_trace(a->world, "owner %u: open, epoch %llu, transaction %llu", a->owner->index,
-	          (unsigned long long)a->p->epoch, (unsigned long long)a->p->seq);
+	          (unsigned long long)a->p->epoch, (unsigned long long)a->p->commit.seq);
 	sim_count(a->world, SIM_OPENS, 1);
 	sim_count(a->world, SIM_CHANGES_NEXT, strstr(perseas_report(a->p), "is completed") != NULL);
 	sim_count(a->world, SIM_CHANGES_BACK,
 	          strstr(perseas_report(a->p), "is taken back") != NULL);
 	a->owner->opened = true;
 	a->owner->handle = a->p;
-	a->at = sim_oracle_opened(a->world, a->p->epoch, a->p->seq, &a->owner->confirmed);
+	a->at = sim_oracle_opened(a->world, a->p->epoch, a->p->commit.seq, &a->owner->confirmed);
 	return 0;
 }
 
@@ -203,7 +203,7 @@ static void take_change_back(struct sim_application *a, unsigned percent)
 	struct sim_world *w = a->world;
 	int rc;
 
-	if (!w->schedule->cancels || a->p->change.stage == PS_CHANGE_NONE)
+	if (!w->schedule->cancels || a->p->upkeep.change.stage == PS_CHANGE_NONE)
 		return;
 	if (!sim_chance(w, percent))
 		return;
@@ -224,7 +224,7 @@ static int settle(struct sim_application *a)
 
 	for (int tries = 0; tries < FLUSH_TRIES && !a->owner->dead; tries++) {
 		struct sim_node *at = a->at;
-		bool doubt = a->p->in_doubt != 0;
+		bool doubt = a->p->commit.in_doubt != 0;
 		int rc = perseas_flush(a->p);
 
 		if (a->owner->dead || rc == PERSEAS_EFENCED)
@@ -265,7 +265,7 @@ static int step(struct sim_application *a)
 	take_change_back(a, 2);
 	if (a->owner->dead)
 		return LEAVE;
-	if (a->p->in_doubt && sim_chance(a->world, 70))
+	if (a->p->commit.in_doubt && sim_chance(a->world, 70))
 		return settle(a);
 	if (what < 5)
 		return change_segments(a, 0);
@@ -329,7 +329,7 @@ static void work(struct sim_application *a)
 
 static void note_figures(struct sim_application *a)
 {
-	const struct perseas_stat *stat = &a->p->stat;
+	const struct perseas_stat *stat = &a->p->commit.stat;
 
 	sim_count(a->world, SIM_LAPS, stat->log_laps);
 	sim_count(a->world, SIM_RECONNECTS, stat->reconnects);

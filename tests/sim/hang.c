@@ -96,7 +96,7 @@ static void look(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (w->schedule->ending || !is_open(h->owner))
 		return;
-	if (h->owner->handle->stat.resyncs > h->resyncs &&
+	if (h->owner->handle->commit.stat.resyncs > h->resyncs &&
 	    mirror_of(h, h->wiped)->state == PERSEAS_MIRROR_LIVE) {
 		sim_count(w, SIM_BESIDE_HUNG, 1);
 		return;
@@ -116,7 +116,7 @@ static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (w->schedule->ending || !is_open(h->owner))
 		return;
-	c = &h->owner->handle->change;
+	c = &h->owner->handle->upkeep.change;
 	/* A thread of the application takes some back. */
 	if (c->stage == PS_CHANGE_NONE && strstr(c->text, "taken back"))
 		return;
@@ -150,7 +150,7 @@ static void take_out(struct sim_world *w, void *arg, uint64_t ticket)
 		return;
 	if (!h->until)
 		h->until = w->now + WITHIN;
-	if (p->admin || (p->in_doubt && w->now < h->until)) {
+	if (p->admin || (p->commit.in_doubt && w->now < h->until)) {
 		sim_at(w, w->now + SIM_MS, take_out, h, 0);
 		return;
 	}
@@ -158,7 +158,7 @@ static void take_out(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_trace(w, "mirror %u is to leave the roster", h->wiped->index);
 	p->admin = true;
 	if (ps_change_begin(p, &wanted, NULL))
-		sim_fail(w, "no change is begun: %s", p->change.text);
+		sim_fail(w, "no change is begun: %s", p->upkeep.change.text);
 	p->admin = false;
 	p->env->ops->wake(p->env, PS_KEEPER);
 	look_at_change(w, h, 0);
@@ -182,7 +182,7 @@ static void wipe(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (w->schedule->ending || !is_open(h->owner))
 		return;
-	h->resyncs = h->owner->handle->stat.resyncs;
+	h->resyncs = h->owner->handle->commit.stat.resyncs;
 	sim_mirror_crash(h->wiped, false, true);
 	sim_at(w, w->now + 50 * SIM_MS, come_back, h, 0);
 }

@@ -132,8 +132,8 @@ static bool is_over(const struct sim_world *w, struct lossy *l, struct perseas *
 {
 	const bool direct = l->stage == HEALED;
 
-	return is_live(p, l->mirror, direct) && !p->in_doubt &&
-	       (p->seq > l->seq || !w->schedule->left);
+	return is_live(p, l->mirror, direct) && !p->commit.in_doubt &&
+	       (p->commit.seq > l->seq || !w->schedule->left);
 }
 
 static void look(struct sim_world *w, void *arg, uint64_t ticket)
@@ -148,7 +148,7 @@ static void look(struct sim_world *w, void *arg, uint64_t ticket)
 		check_epoch(w, l, o->handle);
 	if (o && is_over(w, l, o->handle)) {
 		sim_count(w, l->stage == HEALED ? SIM_WAYS_BACK : SIM_DETOURS, 1);
-		l->seq = o->handle->seq;
+		l->seq = o->handle->commit.seq;
 		if (l->stage == FAILS)
 			sim_at(w, w->now + sim_below(w, 3000 * SIM_MS), heal, l, 0);
 		return;
@@ -204,7 +204,7 @@ static void begin(struct sim_world *w, void *arg, uint64_t ticket)
 	}
 	l->mirror = w->mirrors[sim_below(w, w->members)];
 	l->loss = sim_chance(w, 40) ? 0 : (unsigned)sim_between(w, 30, 100);
-	l->seq = o->handle->seq;
+	l->seq = o->handle->commit.seq;
 	if (sim_chance(w, 50)) {
 		fail(w, l);
 		return;

@@ -311,7 +311,7 @@ static bool is_copied_to(const struct ps_link *link)
 {
 	const struct perseas *p = link->owner->handle;
 
-	return p && p->resync.mirror && p->resync.mirror->link == link;
+	return p && p->upkeep.resync.mirror && p->upkeep.resync.mirror->link == link;
 }
 
 bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain)
@@ -322,8 +322,8 @@ bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain)
 	if (!is_copied_to(link) || !chain->count)
 		return false;
 	if (chain->undo)
-		return is(link->owner->world, SIM_MISTAKE_BETWEEN) && p->resync.begun &&
-		       p->resync.done < p->resync.total;
+		return is(link->owner->world, SIM_MISTAKE_BETWEEN) && p->upkeep.resync.begun &&
+		       p->upkeep.resync.done < p->upkeep.resync.total;
 	segment = ps_segment_by_id(p, chain->writes[0].region - PS_REGION_SEGMENT);
 	if (is(link->owner->world, SIM_MISTAKE_UNCOMMITTED) && segment && segment->base)
 		memcpy((void *)(uintptr_t)chain->writes[0].src,

@@ -17,23 +17,23 @@
 /* As if the transaction that is in doubt had not been sent: the next one gets its seq. */
 static void redo(struct perseas *p)
 {
-	const struct ps_entry *entry = ps_ring_find(&p->ring, p->seq);
+	const struct ps_entry *entry = ps_ring_find(&p->commit.ring, p->commit.seq);
 	const struct ps_record *record = entry ? (const void *)entry->writes[0].src : NULL;
 
-	if (!p->in_doubt || p->in_doubt != p->seq || !record || p->next_roster)
+	if (!p->commit.in_doubt || p->commit.in_doubt != p->commit.seq || !record || p->next_roster)
 		return;
-	p->next = record->position;
-	p->last = record->previous;
-	p->lap = p->next - p->next % p->log_size;
-	p->ring.head = p->ring.where[p->seq % PS_RING_ENTRIES];
-	p->ring.last--;
-	p->seq--;
-	p->in_doubt = 0;
+	p->commit.next = record->position;
+	p->commit.last = record->previous;
+	p->commit.lap = p->commit.next - p->commit.next % p->log_size;
+	p->commit.ring.head = p->commit.ring.where[p->commit.seq % PS_RING_ENTRIES];
+	p->commit.ring.last--;
+	p->commit.seq--;
+	p->commit.in_doubt = 0;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->posted = m->posted > p->seq ? p->seq : m->posted;
-		m->acked = m->acked > p->seq ? p->seq : m->acked;
+		m->posted = m->posted > p->commit.seq ? p->commit.seq : m->posted;
+		m->acked = m->acked > p->commit.seq ? p->commit.seq : m->acked;
 	}
 }
 
@@ -49,9 +49,10 @@ void sim_mistake_poke(struct sim_owner *o)
 	if (sim_mistake_is(o->world, SIM_MISTAKE_REDONE))
 		redo(p);
 	if (sim_mistake_is(o->world, SIM_MISTAKE_UNAWAITED))
-		p->resync.until = 0;
-	if (p->change.stage == PS_CHANGE_JOINT && sim_mistake_is(o->world, SIM_MISTAKE_BEHIND))
-		p->change.seq = 0;
+		p->upkeep.resync.until = 0;
+	if (p->upkeep.change.stage == PS_CHANGE_JOINT &&
+	    sim_mistake_is(o->world, SIM_MISTAKE_BEHIND))
+		p->upkeep.change.seq = 0;
 }
 
 /* --- a mirror that is claimed again --- */
@@ -67,7 +68,7 @@ static struct ps_mirror *mirror_of(struct perseas *p, const struct sim_mirror *m
 /* It stands where this owner knew it to stand, or where its ring begins. */
 static void tell_seq(struct sim_owner *o, const struct ps_mirror *m, Perseas__Slot *slot)
 {
-	const struct ps_ring *ring = &o->handle->ring;
+	const struct ps_ring *ring = &o->handle->commit.ring;
 
 	if (sim_mistake_is(o->world, SIM_MISTAKE_AGAIN) && slot->seq > m->acked && m->acked)
 		slot->seq = m->acked;
@@ -101,9 +102,9 @@ unsigned sim_mistake_ahead(struct ps_link *link)
 	struct ps_mirror *m = p ? mirror_of(p, link->mirror) : NULL;
 	unsigned rest = link->due - link->completed;
 
-	if (!m || p->resync.mirror || m->link != link ||
+	if (!m || p->upkeep.resync.mirror || m->link != link ||
 	    !sim_mistake_is(link->owner->world, SIM_MISTAKE_REUSED) ||
-	    !ps_quorum_acks(p, ps_mirrors_holding(p, p->seq) & ~ps_bit(p, m)))
+	    !ps_quorum_acks(p, ps_mirrors_holding(p, p->commit.seq) & ~ps_bit(p, m)))
 		return 0;
 	link->ahead += rest;
 	return rest;

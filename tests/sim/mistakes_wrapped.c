@@ -69,10 +69,11 @@ bool __wrap_ps_quorum_touched(const struct perseas *p, uint32_t set)
 /* The epoch of the last transaction; 0: it cannot be read. */
 static uint64_t last_epoch(struct perseas *p, struct ps_mirror *from)
 {
-	struct ps_step step = { .back = ps_step_newest(p->epoch, p->seq, p->next, p->last) };
+	struct ps_step step = { .back = ps_step_newest(p->epoch, p->commit.seq, p->commit.next,
+		                                       p->commit.last) };
 	uint64_t epoch = 0;
 
-	if (p->seq && !ps_step_read(p, from, &step))
+	if (p->commit.seq && !ps_step_read(p, from, &step))
 		epoch = step.record->epoch;
 	free(step.bytes);
 	return epoch;

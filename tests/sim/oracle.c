@@ -321,7 +321,7 @@ static struct sim_node *renewed(struct sim_mirror *m, const struct store *store,
 		if (!p || !p->renewing || p->epoch != slot->epoch ||
 		    !ps_id_equal(store->header->promised_owner, p->owner))
 			continue;
-		node = find_name(w->oracle, p->renewal.sealed, slot->seq)->node;
+		node = find_name(w->oracle, p->upkeep.renewal.sealed, slot->seq)->node;
 		if (!node)
 			return NULL;
 		give_name(w, node, slot->epoch, slot->seq);

@@ -375,7 +375,7 @@ static struct sim_owner *who_changes(const struct sim_world *w)
 	for (unsigned i = 0; i < w->owner_count; i++) {
 		struct sim_owner *o = w->owners[i];
 
-		if (!o->dead && o->handle && o->handle->change.stage != PS_CHANGE_NONE)
+		if (!o->dead && o->handle && o->handle->upkeep.change.stage != PS_CHANGE_NONE)
 			return o;
 	}
 	return NULL;
@@ -404,7 +404,7 @@ static bool disturb_change(struct sim_world *w)
 
 	if (!o || !sim_chance(w, w->schedule->aimed))
 		return false;
-	if (lose_new(w, &o->handle->change))
+	if (lose_new(w, &o->handle->upkeep.change))
 		return true;
 	if (sim_chance(w, 50))
 		split(w, o);

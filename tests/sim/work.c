@@ -151,7 +151,7 @@ static void sealing(void *arg)
 {
 	struct work *work = arg;
 	struct sim_application *a = work->application;
-	struct sim_node *node = sim_node_new(a->world, a->at, a->p->epoch, a->p->seq + 1);
+	struct sim_node *node = sim_node_new(a->world, a->at, a->p->epoch, a->p->commit.seq + 1);
 
 	if (work->publish)
 		bear(a, node);

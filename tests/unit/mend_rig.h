@@ -93,7 +93,7 @@ static inline void assert_carries(struct owner *o, unsigned mended, unsigned oth
 static inline void put_in_doubt(struct owner *o, uint64_t offset, uint64_t length, uint8_t value)
 {
 	/* Only the first is in doubt: the others are open at the same time. */
-	o->p->in_doubt = 0;
+	o->p->commit.in_doubt = 0;
 	assert_int_equal(owner_put(o, offset, length, value), PERSEAS_EINDOUBT);
 }
 

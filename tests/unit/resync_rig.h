@@ -137,7 +137,7 @@ static inline void make_stale(struct fixture *f, unsigned mirror)
 /* A mirror comes back, and the ring does not hold what it missed any more. */
 static inline void come_back_late(struct fixture *f, unsigned mirror)
 {
-	ps_ring_reset(&f->o->p->ring, f->o->p->seq + 1);
+	ps_ring_reset(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
 	direct_start(f->o->d, mirror);
 }
 

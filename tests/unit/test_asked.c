@@ -98,7 +98,7 @@ static void what_was_asked_before_counts_for_nothing(void **state)
 	struct ps_error error;
 	perseas_t *second;
 
-	o->p->pulse_at = 0;
+	o->p->upkeep.pulse_at = 0;
 	o->p->admin = true;
 	ps_pulse(o->p, ps_now(o->p));
 	for (unsigned i = 0; i < 3; i++)
@@ -131,13 +131,13 @@ static void hear_order(struct owner *o, unsigned mirror, uint8_t id, const char 
 	request.store = (char *)STORE;
 	request.order = &order;
 	assert_int_equal(store_order(o->d->mirrors[mirror].stores, &request, &why), 0);
-	o->p->pulse_at = 0;
+	o->p->upkeep.pulse_at = 0;
 	ps_admin_enter(o->p);
 	ps_pulse(o->p, ps_now(o->p));
 	ps_pulse(o->p, ps_now(o->p));
 	ps_orders_obey(o->p);
 	ps_admin_leave(o->p);
-	assert_int_equal(o->p->change.stage, PS_CHANGE_NONE);
+	assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_NONE);
 }
 
 /* Two orders were carried out, and a mirror that was stopped meanwhile tells of the first one. */
@@ -146,11 +146,11 @@ static void an_order_is_carried_out_once(void **state)
 	struct owner *o = *state;
 
 	hear_order(o, 0, 1, "192.0.2.1:7170");
-	assert_int_equal(o->p->change.id[0], 1);
+	assert_int_equal(o->p->upkeep.change.id[0], 1);
 	hear_order(o, 1, 2, "192.0.2.1:7170");
-	assert_int_equal(o->p->change.id[0], 2);
+	assert_int_equal(o->p->upkeep.change.id[0], 2);
 	hear_order(o, 2, 1, "192.0.2.1:7170");
-	assert_int_equal(o->p->change.id[0], 2);
+	assert_int_equal(o->p->upkeep.change.id[0], 2);
 }
 
 /* Whoever saves a store has it open for reading alone, and a live owner is what operators see. */
@@ -160,8 +160,8 @@ static void an_owner_that_saves_changes_no_roster(void **state)
 
 	assert_int_equal(owner_open(o, PERSEAS_SALVAGE), 0);
 	hear_order(o, 0, 1, "sim://2");
-	assert_int_equal(o->p->change.id[0], 1);
-	assert_int_equal(o->p->change.code, PERSEAS_ESALVAGE);
+	assert_int_equal(o->p->upkeep.change.id[0], 1);
+	assert_int_equal(o->p->upkeep.change.code, PERSEAS_ESALVAGE);
 	owner_reopen(o);
 	assert_int_equal(o->p->members, 3);
 }

@@ -133,9 +133,9 @@ static struct kept keep(const struct perseas *p)
 		          .opening = p->opening,
 		          .roster = p->roster,
 		          .epoch = p->epoch,
-		          .seq = p->seq,
-		          .next = p->next,
-		          .last = p->last };
+		          .seq = p->commit.seq,
+		          .next = p->commit.next,
+		          .last = p->commit.last };
 
 	memcpy(k.mirrors, p->mirrors, sizeof(k.mirrors));
 	return k;
@@ -150,9 +150,9 @@ static void put_back(struct perseas *p, const struct kept *k)
 	p->next_roster = NULL;
 	p->marked = p->salvage = false;
 	p->epoch = k->epoch;
-	p->seq = k->seq;
-	p->next = k->next;
-	p->last = k->last;
+	p->commit.seq = k->seq;
+	p->commit.next = k->next;
+	p->commit.last = k->last;
 	pthread_mutex_lock(&p->lock);
 	ps_quorum_renew(p);
 	pthread_mutex_unlock(&p->lock);
@@ -273,12 +273,12 @@ static void make_other(struct perseas *p)
 
 static void make_further(struct perseas *p)
 {
-	p->next++;
+	p->commit.next++;
 }
 
 static void make_elsewhere(struct perseas *p)
 {
-	p->last++;
+	p->commit.last++;
 }
 
 static void make_saved(struct perseas *p)

@@ -56,7 +56,7 @@ static void who_leaves_counts_until_the_change_is_settled(void **state)
 	(void)state;
 	assert_int_equal(owner_change(o, &wanted), 0);
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
-	for (unsigned rounds = 0; o->p->change.stage != PS_CHANGE_JOINT; rounds++) {
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_JOINT; rounds++) {
 		assert_true(rounds < ROUNDS);
 		direct_keep(o->d, o->p);
 	}
@@ -74,7 +74,7 @@ static void who_leaves_counts_until_the_change_is_settled(void **state)
 		assert_true(o->p->mirrors[i].found.listed);
 		assert_true(ps_census_listed(&desk.census, i));
 	}
-	assert_int_equal(o->p->seq, desk.census.newest->slot->seq);
+	assert_int_equal(o->p->commit.seq, desk.census.newest->slot->seq);
 	leave(&desk);
 	owner_free(o);
 }
@@ -119,7 +119,7 @@ static void who_comes_is_asked_until_a_roster_lists_it(void **state)
 	assert_string_equal(ps_owner_newcomer(&desk.census), with);
 	leave(&desk);
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
-	for (unsigned rounds = 0; o->p->change.stage != PS_CHANGE_JOINT; rounds++) {
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_JOINT; rounds++) {
 		assert_true(rounds < ROUNDS);
 		direct_keep(o->d, o->p);
 	}

@@ -232,7 +232,7 @@ static void a_roster_changes(void **state)
 	struct owner *o = told->o;
 
 	assert_int_equal(owner_change(o, &wanted), 0);
-	for (unsigned rounds = 0; o->p->change.stage != PS_CHANGE_NONE; rounds++) {
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
 		assert_true(rounds < 100);
 		direct_keep(o->d, o->p);
 	}

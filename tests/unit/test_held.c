@@ -36,7 +36,7 @@ static void renew_timing(struct owner *o)
 
 static void settle_doubt(struct owner *o)
 {
-	o->p->in_doubt = 1;
+	o->p->commit.in_doubt = 1;
 	ps_mirrors_settle_doubt(o->p);
 }
 

@@ -103,7 +103,7 @@ static void a_link_breaks_in_one_way(void **state)
 		o->d->staged = staged;
 		owner_reopen(o);
 		owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
-		assert_int_equal(o->p->staged, staged);
+		assert_int_equal(o->p->commit.staged, staged);
 		o->d->mirrors[2].writes_left = 0;
 		breaks = o->p->mirrors[2].way_back.breaks;
 		assert_int_equal(owner_put(o, 0, 8, (uint8_t)(staged + 1)), 0);

@@ -62,7 +62,7 @@ static void test_an_order_ends_no_session_that_is_waited_for(void **state)
 	ps_admin_leave(p);
 	owner_keep(o, 3, PERSEAS_MIRROR_RESYNCING);
 	order_cancel(o, "sim://4");
-	p->pulse_at = 0;
+	p->upkeep.pulse_at = 0;
 	p->admin = true;
 	ps_pulse(p, o->d->now);
 	p->admin = false;
@@ -71,7 +71,7 @@ static void test_an_order_ends_no_session_that_is_waited_for(void **state)
 	assert_int_equal(owner_state(o, 3), PERSEAS_MIRROR_RESYNCING);
 	direct_keep(o->d, p);
 	assert_int_equal(owner_state(o, 3), PERSEAS_MIRROR_REMOVED);
-	assert_int_equal(p->change.stage, PS_CHANGE_NONE);
+	assert_int_equal(p->upkeep.change.stage, PS_CHANGE_NONE);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 }
 

@@ -124,7 +124,8 @@ static void test_a_mirror_that_is_needed_is_not_dropped(void **state)
 	const struct perseas *p = f->o->p;
 
 	slow_down(f, false);
-	while (ps_ring_lag(&p->ring, p->mirrors[1].acked + 1) + 2 * LENGTH < p->ring.size / 2)
+	while (ps_ring_lag(&p->commit.ring, p->mirrors[1].acked + 1) + 2 * LENGTH <
+	       p->commit.ring.size / 2)
 		assert_int_equal(put_big(f, 0, LENGTH, 1), 0);
 	direct_crash(f->o->d, 0);
 	direct_keep(f->o->d, f->o->p);

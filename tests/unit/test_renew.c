@@ -447,7 +447,8 @@ static void test_an_epoch_that_it_wrote_elsewhere_is_not_its_own(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		slots = (void *)session_memory(session, PS_REGION_LOG, ps_slot_offset((int)i),
 		                               sizeof(*slots), true);
-		ps_slot_encode(slots, f->o->p->epoch, f->o->p->seq, f->o->p->next, f->o->p->last);
+		ps_slot_encode(slots, f->o->p->epoch, f->o->p->commit.seq, f->o->p->commit.next,
+		               f->o->p->commit.last);
 	}
 	drop(&claim);
 	keep(f);

@@ -496,17 +496,17 @@ static void test_who_sleeps_learns_of_another_link(void **state)
 	counting.wake = count_wakes;
 	direct_crash(o->d, 1);
 	assert_int_equal(put_big(f, 77, 7, 7), 0);
-	ps_ring_reset(&o->p->ring, o->p->seq + 1);
+	ps_ring_reset(&o->p->commit.ring, o->p->commit.seq + 1);
 	direct_start(o->d, 1);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
 	perseas_flush(o->p);
-	done = o->p->resync.done;
+	done = o->p->upkeep.resync.done;
 	o->p->env->ops = &counting;
 	o->p->leader = true;
 	wakes = 0;
-	for (unsigned i = 0; i < ROUNDS && o->p->resync.done == done; i++)
+	for (unsigned i = 0; i < ROUNDS && o->p->upkeep.resync.done == done; i++)
 		direct_keep(o->d, o->p);
-	assert_true(o->p->resync.done > done);
+	assert_true(o->p->upkeep.resync.done > done);
 	assert_true(wakes > 0);
 	wakes = 0;
 	pthread_mutex_lock(&o->p->lock);

@@ -26,9 +26,10 @@ static void lose(struct owner *o, unsigned mirror)
 /* Rounds that wait for nobody until the copy is in this state. */
 static void reach(struct owner *o, enum ps_resync_state state)
 {
-	for (unsigned rounds = 0; o->p->resync.state != state; rounds++) {
+	for (unsigned rounds = 0; o->p->upkeep.resync.state != state; rounds++) {
 		if (rounds == ROUNDS)
-			fail_msg("state %d is not reached, but %d", state, o->p->resync.state);
+			fail_msg("state %d is not reached, but %d", state,
+			         o->p->upkeep.resync.state);
 		round_of(o);
 	}
 }
@@ -48,7 +49,7 @@ static void assert_nothing_waits(struct fixture *f, enum ps_resync_state state)
 		assert_int_equal(put_big(f, 1000 * i, 900, (uint8_t)i), 0);
 		assert_true(o->d->now - o->p->mirrors[4].asked_at < 600 * MS);
 	}
-	assert_int_equal(o->p->resync.state, state);
+	assert_int_equal(o->p->upkeep.resync.state, state);
 	reach_live(o, 1);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_image(f, 1);
@@ -176,7 +177,7 @@ static void test_nothing_waits_while_others_are_asked(void **state)
 			round_of(o);
 			assert_int_equal(put_big(f, 1000 * i, 900, (uint8_t)i), 0);
 		}
-		assert_int_equal(o->p->resync.state, waits[n].state);
+		assert_int_equal(o->p->upkeep.resync.state, waits[n].state);
 		reach_live(o, 1);
 		for (unsigned i = 0; i < 4; i++)
 			o->d->mirrors[i].slow_at = 0;
@@ -200,7 +201,7 @@ static void test_nothing_waits_for_what_is_read_elsewhere(void **state)
 		assert_int_equal(owner_put(o, 0, 100, (uint8_t)i), 0);
 		memset(f->ledger->accounts, (int)i, 100);
 	}
-	assert_int_equal(o->p->resync.state, PS_RESYNC_READING);
+	assert_int_equal(o->p->upkeep.resync.state, PS_RESYNC_READING);
 	reach_live(o, 1);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_image(f, 1);
@@ -286,13 +287,13 @@ static void test_a_copy_ends_when_the_mirror_can_be_asked(void **state)
 	for (unsigned i = 0; i < PS_DUE_MAX; i++)
 		ps_question_confirm(o->p, &questions[i], 2);
 	ps_admin_leave(o->p);
-	for (unsigned rounds = 0; !o->p->resync.confirmed; rounds++) {
+	for (unsigned rounds = 0; !o->p->upkeep.resync.confirmed; rounds++) {
 		assert_true(rounds < ROUNDS);
 		round_of(o);
 	}
-	assert_int_equal(o->p->resync.state, PS_RESYNC_COPYING);
+	assert_int_equal(o->p->upkeep.resync.state, PS_RESYNC_COPYING);
 	round_of(o);
-	assert_int_equal(o->p->resync.state, PS_RESYNC_COPYING);
+	assert_int_equal(o->p->upkeep.resync.state, PS_RESYNC_COPYING);
 	reach_live(o, 1);
 	for (unsigned i = 0; i < PS_DUE_MAX; i++)
 		ps_question_forget(&questions[i]);
@@ -377,7 +378,7 @@ static void test_a_mirror_that_leaves_takes_its_copy_along(void **state)
 		assert_true(rounds < 20);
 		round_of(o);
 	}
-	assert_int_equal(o->p->resync.state, PS_RESYNC_NONE);
+	assert_int_equal(o->p->upkeep.resync.state, PS_RESYNC_NONE);
 	lose(o, 2);
 	reach(o, PS_RESYNC_COPYING);
 	reach_live(o, 2);
@@ -419,7 +420,7 @@ static void assert_adds_what_there_is(struct fixture *f)
 
 	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_ADD_SEGMENTS);
 	for (unsigned rounds = 0; o->p->mirrors[1].session.state != PS_SESSION_PREPARING ||
-	                          o->p->resync.state == PS_RESYNC_MAKING;
+	                          o->p->upkeep.resync.state == PS_RESYNC_MAKING;
 	     rounds++) {
 		assert_true(rounds < ROUNDS);
 		round_of(o);
@@ -469,7 +470,7 @@ static void test_the_word_of_a_mirror_that_is_gone_does_not_count(void **state)
 	lose(o, 1);
 	answer_slowly(o, 2, PERSEAS__REQUEST__BODY_CONFIRM);
 	reach(o, PS_RESYNC_ASKING);
-	assert_int_equal(o->p->resync.question.granted, 1 | 8);
+	assert_int_equal(o->p->upkeep.resync.question.granted, 1 | 8);
 	direct_crash(o->d, 3);
 	for (unsigned i = 0; i < 200; i++) {
 		round_of(o);

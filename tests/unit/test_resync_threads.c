@@ -115,16 +115,16 @@ static void make_stale(perseas_t *p, unsigned mirror)
 	ps_admin_enter(p);
 	pthread_mutex_lock(&p->lock);
 	ps_mirror_break(p, &p->mirrors[mirror], PS_LINK_BROKEN, "by the test");
-	seq = p->seq;
+	seq = p->commit.seq;
 	pthread_mutex_unlock(&p->lock);
 	while (last_seq(p) < seq + 10)
 		sched_yield();
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		while (p->mirrors[i].active &&
-		       (p->mirrors[i].outstanding || p->mirrors[i].posted < p->seq))
+		       (p->mirrors[i].outstanding || p->mirrors[i].posted < p->commit.seq))
 			ps_mirrors_poll(p);
-	ps_ring_reset(&p->ring, p->seq + 1);
+	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
 	pthread_mutex_unlock(&p->lock);
 	ps_admin_leave(p);
 }

@@ -25,7 +25,7 @@ static int replace_gone(struct owner *o, bool gone)
 
 static bool over(struct owner *o)
 {
-	return o->p->change.stage == PS_CHANGE_NONE;
+	return o->p->upkeep.change.stage == PS_CHANGE_NONE;
 }
 
 static void complete(struct owner *o)
@@ -34,8 +34,8 @@ static void complete(struct owner *o)
 		assert_true(rounds < ROUNDS);
 		direct_keep(o->d, o->p);
 	}
-	if (o->p->change.code)
-		fail_msg("%s", o->p->change.text);
+	if (o->p->upkeep.change.code)
+		fail_msg("%s", o->p->upkeep.change.text);
 }
 
 static unsigned images(struct owner *o, unsigned mirror)
@@ -120,7 +120,7 @@ static void test_acks_follow(void **state)
 	complete(o);
 	assert_int_equal(owner_stat(o).acks, 1);
 	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://2", NULL, 0), PERSEAS_EINVAL);
-	assert_non_null(strstr(o->p->change.text, "replace"));
+	assert_non_null(strstr(o->p->upkeep.change.text, "replace"));
 	assert_int_equal(owner_put(o, 0, 100, 8), 0);
 	assert_found(o, 2, 1, 8);
 	owner_free(o);
@@ -205,7 +205,7 @@ static void test_gone_is_no_voice_of_three(void **state)
 		assert_true(rounds < ROUNDS);
 		direct_keep(o->d, o->p);
 	}
-	assert_int_equal(o->p->change.code, PERSEAS_EQUORUM);
+	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EQUORUM);
 	assert_int_equal(perseas_close(second), 0);
 	owner_free(o);
 }
@@ -283,7 +283,7 @@ static void test_what_was_acknowledged_is_waited_for(void **state)
 	assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://1", 0), 0);
 	/* Its only chunk is under way; what comes behind it does not arrive. */
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
-	assert_int_equal(o->p->resync.done, SIZE);
+	assert_int_equal(o->p->upkeep.resync.done, SIZE);
 	o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
 	assert_int_equal(owner_put(o, 0, 100, 9), 0);
 	for (unsigned i = 0; i < 5; i++)
@@ -356,7 +356,7 @@ static void test_refusals(void **state)
 		direct_keep(o->d, o->p);
 		assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	}
-	assert_int_equal(o->p->change.code, PERSEAS_EUNREACHABLE);
+	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EUNREACHABLE);
 	assert_int_equal(o->p->members, 2);
 	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_REMOVED);
 	direct_start(o->d, 2);
@@ -376,9 +376,9 @@ static void assert_refused(struct owner *o, int kind, const char *address, const
 		direct_keep(o->d, o->p);
 	}
 	assert_null(o->p->next_roster);
-	assert_int_equal(rc ? rc : o->p->change.code, code);
-	if (!strstr(o->p->change.text, words))
-		fail_msg("'%s' does not say '%s'", o->p->change.text, words);
+	assert_int_equal(rc ? rc : o->p->upkeep.change.code, code);
+	if (!strstr(o->p->upkeep.change.text, words))
+		fail_msg("'%s' does not say '%s'", o->p->upkeep.change.text, words);
 }
 
 /* A change that could not be settled would hold every commit back until a dead mirror returns: it
@@ -421,10 +421,10 @@ static void test_one_that_hangs_is_found_before_both_count(void **state)
 
 	(void)state;
 	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0), 0);
-	o->p->pulse_at = UINT64_MAX;
+	o->p->upkeep.pulse_at = UINT64_MAX;
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
 	direct_keep(o->d, o->p);
-	assert_int_equal(o->p->change.code, PERSEAS_EQUORUM);
+	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EQUORUM);
 	assert_null(o->p->next_roster);
 	o->d->mirrors[2].break_at = 0;
 	owner_free(o);
@@ -479,11 +479,11 @@ static void test_a_dead_address_is_told_at_once(void **state)
 	(void)state;
 	direct_crash(o->d, 3);
 	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://3", 0), 0);
-	assert_null(strstr(o->p->change.text, "copied"));
+	assert_null(strstr(o->p->upkeep.change.text, "copied"));
 	direct_keep(o->d, o->p);
 	assert_true(over(o));
-	assert_int_equal(o->p->change.code, PERSEAS_EUNREACHABLE);
-	assert_non_null(strstr(o->p->change.text, "sim://3"));
+	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EUNREACHABLE);
+	assert_non_null(strstr(o->p->upkeep.change.text, "sim://3"));
 	owner_free(o);
 }
 

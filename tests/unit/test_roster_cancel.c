@@ -17,9 +17,10 @@ static void change(struct owner *o, int kind, const char *address, const char *w
 /* The keeper goes its rounds until the change is there. */
 static void keep_until(struct owner *o, enum ps_change_stage stage)
 {
-	for (unsigned rounds = 0; o->p->change.stage != stage; rounds++) {
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != stage; rounds++) {
 		if (rounds == ROUNDS)
-			fail_msg("stage %d: %s", o->p->change.stage, o->p->change.text);
+			fail_msg("stage %d: %s", o->p->upkeep.change.stage,
+			         o->p->upkeep.change.text);
 		direct_keep(o->d, o->p);
 	}
 }
@@ -81,8 +82,8 @@ static void test_the_owner_takes_it_back(void **state)
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(owner_put(o, 0, 100, 4), 0);
 	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->change.code, PERSEAS_EQUORUM);
-	assert_non_null(strstr(o->p->change.text, "taken back"));
+	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EQUORUM);
+	assert_non_null(strstr(o->p->upkeep.change.text, "taken back"));
 	assert_int_equal(cancel(o), PERSEAS_EINVAL);
 	assert_found(o, 3, 4);
 	/* One that comes back with the roster that was taken back learns better. */
@@ -102,7 +103,7 @@ static void test_a_copy_is_taken_back(void **state)
 	change(o, PERSEAS_ROSTER_ADD, NULL, "sim://3");
 	owner_keep(o, 2, PERSEAS_MIRROR_RESYNCING);
 	assert_int_equal(cancel(o), 0);
-	assert_int_equal(o->p->change.stage, PS_CHANGE_NONE);
+	assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_NONE);
 	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_REMOVED);
 	assert_goes_on(o, 2);
 }
@@ -133,7 +134,7 @@ static void test_what_is_decided_is_completed(void **state)
 	assert_int_equal(o->p->quorum_count, 2);
 	assert_int_equal(cancel(o), PERSEAS_EBUSY);
 	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->change.code, 0);
+	assert_int_equal(o->p->upkeep.change.code, 0);
 	assert_int_equal(cancel(o), PERSEAS_EINVAL);
 	assert_goes_on(o, 3);
 }
@@ -159,7 +160,7 @@ static void test_the_next_one_takes_it_back(void **state)
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
 	change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL);
 	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->change.code, 0);
+	assert_int_equal(o->p->upkeep.change.code, 0);
 	assert_found(o, 2, 3);
 	owner_free(o);
 }
@@ -259,7 +260,7 @@ static void test_the_mark_counts_on_w_of_the_new_one(void **state)
 	keep_until(o, PS_CHANGE_MARKED);
 	assert_int_equal(o->p->quorum_count, 2);
 	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->change.code, 0);
+	assert_int_equal(o->p->upkeep.change.code, 0);
 	assert_found(o, 2, 2);
 	owner_free(o);
 }

@@ -198,7 +198,7 @@ static void the_states_of_a_copy_are_traced(void **state)
 
 static void keep_until(struct owner *o, enum ps_change_stage stage)
 {
-	for (unsigned rounds = 0; o->p->change.stage != stage; rounds++) {
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != stage; rounds++) {
 		assert_true(rounds < ROUNDS_MAX);
 		direct_keep(o->d, o->p);
 	}
@@ -235,11 +235,11 @@ static void the_stages_of_a_change_are_traced(void **state)
 	assert_int_equal(ps_change_cancel(o->p, text, sizeof(text)), 0);
 	ps_admin_leave(o->p);
 	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->change.code, PERSEAS_EQUORUM);
+	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EQUORUM);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(owner_change(o, &leaves), 0);
 	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->change.code, 0);
+	assert_int_equal(o->p->upkeep.change.code, 0);
 	assert_traced(o, &t, moves);
 }
 
@@ -276,7 +276,7 @@ static void stages_say_what_the_rosters_are(void **state)
 	};
 	struct owner *o = *state;
 	struct perseas *p = o->p;
-	const struct ps_change before = p->change;
+	const struct ps_change before = p->upkeep.change;
 	Perseas__Roster *wanted;
 	struct ps_mirror *old = &p->mirrors[2];
 
@@ -284,11 +284,11 @@ static void stages_say_what_the_rosters_are(void **state)
 	wanted = ps_roster_copy(p->roster);
 	assert_non_null(wanted);
 	ps_roster_remove(wanted, old->image_id);
-	wanted->acks = p->change.acks;
+	wanted->acks = p->upkeep.change.acks;
 	for (enum ps_change_stage stage = PS_CHANGE_NONE; stage <= PS_CHANGE_CANCELLING; stage++) {
 		Perseas__Roster *const settled = p->roster;
 
-		p->change.stage = stage;
+		p->upkeep.change.stage = stage;
 		for (unsigned bits = 0; bits < 8; bits++) {
 			const bool two = bits & 1, marked = bits & 2, changed = bits & 4;
 			Perseas__Roster *const counts = changed ? wanted : settled;
@@ -310,7 +310,7 @@ static void stages_say_what_the_rosters_are(void **state)
 	}
 	p->next_roster = NULL;
 	p->marked = false;
-	p->change = before;
+	p->upkeep.change = before;
 	ps_roster_free(&wanted);
 }
 
@@ -319,20 +319,20 @@ static void whoever_joins_does_so_while_the_change_goes_on(void **state)
 {
 	struct owner *o = *state;
 	struct perseas *p = o->p;
-	const struct ps_change before = p->change;
+	const struct ps_change before = p->upkeep.change;
 
-	p->change.new = &p->mirrors[2];
+	p->upkeep.change.new = &p->mirrors[2];
 	for (unsigned joins = 0; joins < 2; joins++) {
 		p->mirrors[2].joins = joins;
-		p->change.stage = PS_CHANGE_NONE;
+		p->upkeep.change.stage = PS_CHANGE_NONE;
 		assert_int_equal(ps_change_is_sound(p), !joins);
-		p->change.stage = PS_CHANGE_COPYING;
+		p->upkeep.change.stage = PS_CHANGE_COPYING;
 		assert_int_equal(ps_change_is_sound(p), joins);
-		p->change.stage = PS_CHANGE_CANCELLING;
+		p->upkeep.change.stage = PS_CHANGE_CANCELLING;
 		assert_int_equal(ps_change_is_sound(p), joins);
 	}
 	p->mirrors[2].joins = false;
-	p->change = before;
+	p->upkeep.change = before;
 }
 
 /* Another owner lives that claimed the store. */

@@ -36,14 +36,14 @@ static uint64_t replace(struct owner *o, unsigned mirror, enum ps_change_stage h
 
 	assert_int_equal(owner_change(o, &wanted), 0);
 	start = o->d->now;
-	while (o->p->change.stage != PS_CHANGE_NONE) {
+	while (o->p->upkeep.change.stage != PS_CHANGE_NONE) {
 		assert_true(++rounds < ROUNDS);
-		if (o->p->change.stage == hangs)
+		if (o->p->upkeep.change.stage == hangs)
 			o->d->mirrors[mirror].hung = true;
 		direct_keep_after(o->d, o->p, ROUND);
 	}
-	if (o->p->change.code)
-		fail_msg("%s", o->p->change.text);
+	if (o->p->upkeep.change.code)
+		fail_msg("%s", o->p->upkeep.change.text);
 	assert_null(o->p->next_roster);
 	return o->d->now - start - rounds * ROUND;
 }
@@ -122,7 +122,7 @@ static void test_an_answer_counts_for_what_was_told(void **state)
 
 	o->d->mirrors[1].slow_at = PERSEAS__REQUEST__BODY_ROSTER;
 	o->d->mirrors[1].slow_ns = 50 * MS;
-	p->pulse_at = PS_NEVER;
+	p->upkeep.pulse_at = PS_NEVER;
 	assert_int_equal(tell(p, all), 0);
 	pass(o, 30 * MS);
 	assert_int_equal(tell(p, all), all & ~slow);
@@ -149,7 +149,7 @@ static void test_a_new_session_is_told_anew(void **state)
 	direct_cut(o->d, 1);
 	direct_keep(o->d, p);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	assert_int_equal(p->telling.took, 13);
+	assert_int_equal(p->upkeep.telling.took, 13);
 	tell(p, 15);
 	pass(o, MS);
 	assert_int_equal(tell(p, 15), 15);
@@ -162,7 +162,7 @@ static void test_one_that_was_not_told_is_told_later(void **state)
 	struct owner *o = *state;
 	struct perseas *p = o->p;
 
-	p->pulse_at = PS_NEVER;
+	p->upkeep.pulse_at = PS_NEVER;
 	p->mirrors[2].asked = 4;
 	tell(p, 15);
 	p->mirrors[2].asked = 0;
@@ -170,7 +170,7 @@ static void test_one_that_was_not_told_is_told_later(void **state)
 	assert_int_equal(tell(p, 15), 11);
 	pass(o, MS);
 	assert_int_equal(tell(p, 15), 15);
-	p->telling.took = 13;
+	p->upkeep.telling.took = 13;
 	tell(p, 15);
 	pass(o, MS);
 	assert_int_equal(tell(p, 15), 13);

@@ -68,9 +68,9 @@ static void some_of_those_that_do_not_wait_stand_for_all(void **state)
 	for (int i = 0; i < MANY; i++) {
 		assert_int_equal(owner_put(o, 0, 8, (uint8_t)i), 0);
 		since++;
-		if (o->p->stat.timed == timed)
+		if (o->p->commit.stat.timed == timed)
 			continue;
-		timed = o->p->stat.timed;
+		timed = o->p->commit.stat.timed;
 		most = since > most ? since : most;
 		least = timed > 1 && since < least ? since : least;
 		since = 0;
@@ -93,8 +93,8 @@ static void a_pattern_of_the_application_has_no_part_in_it(void **state)
 	owner_reopen(o);
 	for (int i = 0; i < MANY; i++) {
 		assert_int_equal(owner_put(o, 0, i % 64 ? 8 : SIZE, (uint8_t)i), 0);
-		long_ones += o->p->stat.timed != timed && i % 64 == 0;
-		timed = o->p->stat.timed;
+		long_ones += o->p->commit.stat.timed != timed && i % 64 == 0;
+		timed = o->p->commit.stat.timed;
 	}
 	assert_in_range(long_ones, 4, 40);
 }

@@ -206,13 +206,13 @@ static void test_open_transactions_do_not_disturb_each_other(void **arg)
 static void test_empty_transaction_sends_nothing(void **arg)
 {
 	struct fixture *f = *arg;
-	uint64_t chains = f->d->chain_count, seq = f->p->seq;
+	uint64_t chains = f->d->chain_count, seq = f->p->commit.seq;
 	perseas_tx_t *tx = begin(f);
 
 	set(f, tx, 5, 0);
 	assert_int_equal(perseas_set_range(tx, NULL, 0), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_true(f->d->chain_count == chains && f->p->seq == seq);
+	assert_true(f->d->chain_count == chains && f->p->commit.seq == seq);
 }
 
 /* The largest record that a log of 4096 bytes takes has 2048; one byte more is refused, leaves

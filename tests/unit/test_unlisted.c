@@ -35,7 +35,7 @@ static void an_image_that_left_the_roster_is_no_candidate(void **state)
 	o->options.acks = 2;
 	owner_begin(o);
 	assert_int_equal(owner_change(o, &leave), 0);
-	for (unsigned rounds = 0; o->p->change.stage != PS_CHANGE_NONE; rounds++) {
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
 		assert_true(rounds < ROUNDS);
 		direct_keep(o->d, o->p);
 	}

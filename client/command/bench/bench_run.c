@@ -48,7 +48,7 @@ static int make_trip(perseas_t *p, struct ps_mirror *m, const struct ps_chain *c
 static int make_trips(struct ps_bench *bench, struct ps_mirror *m, struct ps_histogram *latency)
 {
 	perseas_t *p = bench->p;
-	uint8_t *bytes = ps_ring_bounce(&p->ring);
+	uint8_t *bytes = ps_ring_bounce(&p->commit.ring);
 	struct ps_write write = { bytes, 0, PS_REGION_SEGMENT + p->segments[0].id, TRIP_BYTES };
 	struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
 	uint64_t ms = bench->args->run_ms / 4 < TRIPS_MS ? bench->args->run_ms / 4 : TRIPS_MS;
