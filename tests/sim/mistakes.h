@@ -66,7 +66,7 @@ struct ps_link;
 	X(VERSIONS, "versions", 8000, "rosters are compared by version only")                  \
 	X(FEW_SEE, "few-see", 8000, "a change is settled when one of the old roster has it")   \
 	X(BEHIND, "behind", 8000, "a change is settled, and W do not hold everything")         \
-	X(UNTOUCHED, "untouched", 8000, "adopted by an open that touches fewer than T")        \
+	X(UNTOUCHED, "untouched", 16000, "adopted by an open that touches fewer than T")       \
 	X(JOINT_ANEW, "joint-anew", 4000, "made anew, and the joint roster does not list it")  \
 	X(PARENT_BACK, "parent-back", 8000, "a copy gets its parent's id back")                \
 	X(GONE, "gone", 8000, "a member that is called gone comes back")                       \
