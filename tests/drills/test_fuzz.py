@@ -1,12 +1,14 @@
 """What the fuzz targets begin with: seeds of real sessions, and a report that misses them."""
 import pathlib
+import re
+import struct
 import subprocess
 import sys
 
 import pytest
 
 from binding import CREATE, Store
-from drill import HERE, OK, run_command
+from drill import HERE, OK, TOP, run_command
 
 FUZZ = pathlib.Path(HERE).parent / "fuzz"
 sys.path.append(str(FUZZ))
@@ -67,3 +69,16 @@ def test_a_tap_changes_nothing_and_keeps_all(mirrors, fabric):
     for stream in tape.streams(BACK).values():
         assert stream[:8] == wire.control_hello() or wire.answer(stream[:16])[:2] == (1, wire.OK)
     assert seeds.connection(tape)["session"][0] >> 2 == (1 if fabric == "tcp" else 3)
+
+
+def test_recorded_sessions_greet_in_the_version_of_the_protocol():
+    """A daemon closes a connection of another version, so that nothing behind such a greeting
+    would be tried."""
+    header = (TOP / "proto/data/frame.h").read_text()
+    version = int(re.search(r"PS_PROTOCOL_VERSION = (\d+)", header)[1])
+    assert wire.VERSION == version
+    magic = struct.pack("<I", wire.CONTROL_MAGIC)
+    spoken = {data[at.end():at.end() + 4] for target in ("connection", "tls")
+              for path in (FUZZ / "corpus" / target).glob("recorded-*")
+              for data in [path.read_bytes()] for at in re.finditer(re.escape(magic), data)}
+    assert spoken == {struct.pack("<I", version)}
