@@ -101,6 +101,10 @@ MESSAGE(spill, SPILL, Spill, spill, SPILL,
 	NULL, spill_reply_fault(body),
 	RIGHT_ADMIN, NULL, ALONE, INFO,
 	answer_spill(call, reply))
+MESSAGE(watch, WATCH, Watch, watch, WATCH,
+	name_fault(body->store), NULL,
+	RIGHT_READ, body->store, WATCHES, DEBUG,
+	store_watch(call->stores, body, reply, call->why))
 
 /* clang-format on */
 #undef MESSAGE

@@ -35,6 +35,7 @@ enum due {
 	DUE_REPLY,   /* the reply must have been taken */
 	DUE_TURN,    /* it is read again */
 	DUE_SIGN,    /* its request waits, or is worked on: a sign of progress */
+	DUE_WATCH,   /* nothing is new to it: whether that is still so */
 };
 
 struct connection {
@@ -68,7 +69,10 @@ struct connection {
 	bool parked;          /* the request waits for what is under way */
 	bool working;         /* it is worked on aside */
 	bool gone;            /* nobody waits for the answer: it is closed afterwards */
-	int handled;          /* what control_handle() said */
+	/* watch_loop.c's: */
+	struct connection *watch_next, **watch_link; /* watch_link NULL: it does not wait there */
+	uint64_t watch_until_ns;
+	int handled; /* what control_handle() said */
 	uint64_t began_ns;
 	uint64_t sign_base, sign_last; /* of `done` in signs of progress */
 };
@@ -117,5 +121,13 @@ void connection_on_hangup(int fd, short what, void *arg);
 void connection_sign(struct connection *connection);
 /* It is about to be freed: it waits for nothing any more. */
 void connection_unpark(struct connection *connection);
+
+/* watch_loop.c */
+/* Does its request wait until something is new to it? connection_handled() comes then. */
+bool connection_watches(struct connection *connection);
+/* Its timer has come, to see whether something is. */
+void connection_watch(struct connection *connection);
+/* It waits there no more; nothing when it did not. */
+void connection_unwatch(struct connection *connection);
 
 #endif

@@ -263,6 +263,10 @@ static void run_timer(struct connection *connection)
 		connection_sign(connection);
 		return;
 	}
+	if (due == DUE_WATCH) {
+		connection_watch(connection);
+		return;
+	}
 	tell_late(connection, due);
 	connection_close(connection);
 }

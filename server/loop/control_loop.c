@@ -138,6 +138,7 @@ static void release_buffers(struct connection *connection)
 	assert(daemon_is_inside(connection->daemon));
 	connection_give_up_turn(connection);
 	connection_unpark(connection);
+	connection_unwatch(connection);
 	store_session_ended(&connection->session);
 	if (connection->next)
 		connection->next->link = connection->link;

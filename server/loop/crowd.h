@@ -37,7 +37,8 @@ struct crowd;
 struct origin {
 	struct origin *next;
 	unsigned connections;
-	bool remembered; /* it has none, but what it took and what was said of it are kept */
+	unsigned watching; /* of these, who wait for news of a store (watch_loop.c) */
+	bool remembered;   /* it has none, but what it took and what was said of it are kept */
 	struct bucket bucket;
 	struct log_limit told; /* of what was refused to it */
 	char name[];

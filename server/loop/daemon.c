@@ -103,6 +103,18 @@ void daemon_others_came(struct daemon *daemon)
 			(*target)->resume(daemon);
 }
 
+/* Who watches a store is told when the function that it happens in has returned. */
+static void on_news(void *arg, const struct store_news *news)
+{
+	struct daemon *daemon = arg;
+
+	journal_tell(NULL, news);
+	if (!daemon->watchers || daemon->stirred)
+		return;
+	daemon->stirred = true;
+	daemon_wake(daemon);
+}
+
 static void on_flush(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
@@ -159,9 +171,12 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 		return NULL;
 	}
 	daemon->stores = stores;
-	stores_on_news(stores, journal_tell, NULL);
+	stores_on_news(stores, on_news, daemon);
 	log_on_stall(on_log_stall, daemon);
 	daemon->spin_ns = spin_us * 1000;
+	daemon->watchers_last = &daemon->watchers;
+	daemon->watchers_max = WATCHERS_MAX;
+	daemon->watch_ns = WATCH_SECONDS * 1000000000ull;
 	daemon->farewell = -1;
 	daemon->lane.epoll = -1;
 	daemon->lane.wake = -1;

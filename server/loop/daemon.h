@@ -8,6 +8,7 @@
  *   connection_loop.c  control connections: who they are, and how long they may take
  *   control_loop.c     what they ask; tells them from data connections
  *   jobs_loop.c        what takes long, in turns with the loop (jobs.c)
+ *   watch_loop.c       requests that wait until a store gets or loses its owner
  *   crowd.c            how many there may be, and which one goes
  *   target_tcp.c       data connections (with answers_tcp.c)
  *   lanes.c            their threads, and the lock that keeps them and the loop apart
@@ -54,7 +55,9 @@ enum {
 	PRIORITY_OTHERS = 1,    /* what others wait for: one of these, then owners' again */
 	OTHERS_WAIT_MS = 5,     /* for one of theirs, where owners never pause */
 	PRIORITIES = 2,
-	LISTEN_TEXT = 272, /* bytes of listen_text() */
+	LISTEN_TEXT = 272,  /* bytes of listen_text() */
+	WATCHERS_MAX = 256, /* requests that wait for news, unless another number is set */
+	WATCH_SECONDS = 30, /* how long they do at most, unless another time is set */
 };
 
 enum daemon_phase {
@@ -95,6 +98,10 @@ struct daemon {
 	const struct connection *released;        /* waited longest, and goes on now; or NULL */
 	const struct job *alone;                  /* that no request may begin beside; NULL: none */
 	struct event *deferred;                   /* to come when no job is under way; NULL: none */
+	struct connection *watchers, **watchers_last; /* that wait for news, in their order */
+	unsigned watcher_count, watchers_max;         /* as WATCHERS_MAX */
+	uint64_t watch_ns;                            /* as WATCH_SECONDS */
+	bool stirred; /* there is news that they have not been told of */
 	int farewell; /* a descriptor of the connection that asked for a spill; -1: none did */
 	enum daemon_phase phase;
 	bool running; /* daemon_run() */
@@ -150,6 +157,12 @@ void daemon_alone(struct daemon *daemon, struct job *job);
 /* For what must not come between the steps of a request, such as other rules. True: something is
  * worked on; nothing else begins until it is over, and then the event comes. */
 bool daemon_defer(struct daemon *daemon, struct event *event);
+
+/* Has the loop look at what waits; for any thread. */
+void daemon_wake(const struct daemon *daemon);
+
+/* watch_loop.c: something happened to a store. */
+void daemon_tell_watchers(struct daemon *daemon);
 
 /* journal.c: as stores_on_news() wants it. */
 void journal_tell(void *arg, const struct store_news *news);

@@ -51,7 +51,7 @@ static bool must_park(const struct connection *connection)
 {
 	const struct daemon *daemon = connection->daemon;
 
-	if (connection->subject.course == CONTROL_AT_ONCE)
+	if (connection->subject.course <= CONTROL_WATCHES)
 		return false;
 	if (daemon->alone || waits_for_memory(connection))
 		return true;
@@ -159,6 +159,8 @@ static void finish_job(struct job *job)
 	struct connection *connection = connection_of(job);
 
 	connection->working = false;
+	/* What it told of may have come about only now. */
+	connection->daemon->stirred = true;
 	unwatch_hangup(connection);
 	if (connection->gone)
 		connection_close(connection);
@@ -179,6 +181,8 @@ bool connection_handle(struct connection *connection)
 		park_request(connection);
 		return false;
 	}
+	if (daemon->released != connection && connection_watches(connection))
+		return false;
 	daemon->released = NULL;
 	connection->has_turn = false;
 	connection->began_ns = daemon_now_ns();
@@ -251,12 +255,18 @@ static void on_turns(evutil_socket_t fd, short what, void *arg)
 		daemon->deferred = NULL;
 	}
 	unpark_all(daemon);
+	if (daemon->stirred)
+		daemon_tell_watchers(daemon);
 	daemon_leave(daemon);
 }
 
 static void wake_parked(void *arg)
 {
-	const struct daemon *daemon = arg;
+	daemon_wake(arg);
+}
+
+void daemon_wake(const struct daemon *daemon)
+{
 	const uint64_t one = 1;
 
 	/* It fails only when 2^64 - 2 are unread. */

@@ -140,6 +140,23 @@ void control_look(const struct session *session, const uint8_t *bytes, size_t le
 	perseas__request__free_unpacked(request, NULL);
 }
 
+bool control_waits(struct stores *stores, const struct session *session, const uint8_t *bytes,
+                   size_t len, uint64_t *ms)
+{
+	const char *text;
+	struct why why = { 0 };
+	Perseas__Request *request = ps_request_unpack(bytes, len, &text);
+	bool waits;
+
+	if (!request)
+		return false;
+	waits = request->body_case == PERSEAS__REQUEST__BODY_WATCH && !session->store &&
+	        !rights_check(stores, session, request, &why) &&
+	        store_is_as_seen(stores, request->watch, ms);
+	perseas__request__free_unpacked(request, NULL);
+	return waits;
+}
+
 int control_sign(uint64_t id, uint64_t done, uint8_t **bytes, size_t *len)
 {
 	Perseas__WorkingReply working = PERSEAS__WORKING_REPLY__INIT;

@@ -27,6 +27,7 @@ struct control_reply {
 /* How a request goes together with what is under way aside (jobs.h). */
 enum control_course {
 	CONTROL_AT_ONCE, /* it only looks: it never waits */
+	CONTROL_WATCHES, /* it only looks, and may wait until it sees something new */
 	CONTROL_IN_TURN, /* it waits for what is under way for its store */
 	CONTROL_LONG,    /* in turn, and may take long itself */
 	CONTROL_GROWS,   /* long, and may take memory, of which there are quotas */
@@ -42,6 +43,11 @@ struct control_subject {
 
 void control_look(const struct session *session, const uint8_t *bytes, size_t len,
                   struct control_subject *subject);
+
+/* May this message wait, as nothing is new to its sender? Then it is to be looked at again in *ms
+ * at the latest. A holder of a claim never waits: its signs of life would wait behind it. */
+bool control_waits(struct stores *stores, const struct session *session, const uint8_t *bytes,
+                   size_t len, uint64_t *ms);
 
 /* Packs a sign of progress for the request of that id, its length before it. 0, or -1: out of
  * memory. The caller frees *bytes. */

@@ -207,11 +207,17 @@ int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
 /* The reply points into the image. */
 int store_read(struct stores *stores, const Perseas__ReadRequest *request,
                Perseas__ReadReply *reply, struct why *why);
+int store_watch(struct stores *stores, const Perseas__WatchRequest *request,
+                Perseas__WatchReply *reply, struct why *why);
 int store_order(struct stores *stores, const Perseas__OrderRequest *request, struct why *why);
 int store_drop(struct stores *stores, const Perseas__DropRequest *request, struct why *why);
 /* When it is granted the daemon is to end. When it fails half way, with IO, sessions were ended,
  * but images are served on. */
 int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *why);
+
+/* Is it as who watches has seen it? It may then be otherwise by time alone, in *ms at the earliest;
+ * UINT64_MAX: never. */
+bool store_is_as_seen(struct stores *stores, const Perseas__WatchRequest *request, uint64_t *ms);
 
 /* All stores, in the order of their names; memory that lives as that of replies. -1: out of
  * memory. */

@@ -13,6 +13,7 @@
  *   store_segments.c  segments that come and go
  *   store_session.c   what a session holds, and how it ends
  *   store_order.c     what a session's owner reports and is asked for
+ *   store_watch.c     whether a store has got or lost its owner
  *   store_quota.c     how much an identity may have
  *   store_torn.c      images whose memory was truncated by an owner that has it
  *   store_spill.c     images written when the daemon ends

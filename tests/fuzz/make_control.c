@@ -174,8 +174,11 @@ static void ask_live(struct seed *seed, int peer)
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
 	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
 	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
 
-	read.store = order.store = drop.store = status.store = (char *)"bank";
+	read.store = order.store = drop.store = status.store = watch.store = (char *)"bank";
+	watch.epoch = 5;
+	watch.live = true;
 	read.length = 4096;
 	add.id = result.id = id(owners[0]);
 	add.kind = PERSEAS__ORDER_KIND__ORDER_ADD;
@@ -192,7 +195,9 @@ static void ask_live(struct seed *seed, int peer)
 	ask(seed, peer, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
 	ask(seed, peer, PERSEAS__REQUEST__BODY_STATUS, &status);
 	ask(seed, peer, PERSEAS__REQUEST__BODY_JOINING, &joining);
+	ask(seed, peer + 1, PERSEAS__REQUEST__BODY_WATCH, &watch);
 	event(seed, END, peer);
+	ask(seed, peer + 1, PERSEAS__REQUEST__BODY_WATCH, &watch);
 	ask(seed, peer, PERSEAS__REQUEST__BODY_ORDER, &order);
 	ask(seed, peer, PERSEAS__REQUEST__BODY_DROP, &drop);
 }

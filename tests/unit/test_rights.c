@@ -67,6 +67,7 @@ static const struct {
 	{ "order", RIGHT_ADMIN, false },
 	{ "drop", RIGHT_ADMIN, false },
 	{ "spill", RIGHT_ADMIN, false },
+	{ "watch", RIGHT_READ, false },
 };
 
 /* Every request of control.proto, under rules that give one right each. */

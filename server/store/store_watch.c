@@ -1,0 +1,45 @@
+/*
+ * store_watch.c - whether a store has got or lost its owner since somebody looked. control.c calls
+ * it, and asks again when something happened to a store, or when time alone may have changed the
+ * answer. It changes nothing.
+ */
+#include "store_private.h"
+
+/* In how many milliseconds the owner will have been silent for too long. */
+static uint64_t ms_to_silence(const struct store *store)
+{
+	struct session *session = store->session;
+	const uint64_t limit = store->stores->owner_timeout_ms;
+	uint64_t silent;
+
+	if (!session || !session->ops->silent_ms || limit == 0)
+		return UINT64_MAX;
+	silent = session->ops->silent_ms(session);
+	return silent > limit ? UINT64_MAX : limit - silent + 1;
+}
+
+bool store_is_as_seen(struct stores *stores, const Perseas__WatchRequest *request, uint64_t *ms)
+{
+	struct why why;
+	int ret;
+	const struct store *store = store_sound(stores, request->store, &ret, &why);
+
+	if (!store || store->header->promised_epoch != request->epoch ||
+	    session_lives(store->session) != (bool)request->live)
+		return false;
+	*ms = ms_to_silence(store);
+	return true;
+}
+
+int store_watch(struct stores *stores, const Perseas__WatchRequest *request,
+                Perseas__WatchReply *reply, struct why *why)
+{
+	int ret = 0;
+	const struct store *store = store_sound(stores, request->store, &ret, why);
+
+	if (!store)
+		return ret;
+	reply->epoch = store->header->promised_epoch;
+	reply->live = session_lives(store->session);
+	return 0;
+}

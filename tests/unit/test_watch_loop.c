@@ -1,0 +1,326 @@
+/*
+ * test_watch_loop.c - who watches a store is told when it gets or loses its owner, however that
+ * happens, and costs nobody anything meanwhile.
+ */
+#include "../support/daemon_fixture.h"
+
+#include "../../server/loop/connection.h"
+
+#include <arpa/inet.h>
+#include <event2/event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 1000, SHORTLY_NS = 30000000 };
+
+static void ask_watch(int fd, const char *store, uint64_t epoch, bool live)
+{
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
+
+	watch.store = (char *)(uintptr_t)store;
+	watch.epoch = epoch;
+	watch.live = live;
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_WATCH, &watch);
+}
+
+static int dial_from(struct fixture *fixture, const char *from)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = inet_addr(from) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	at.sin_port = htons(fixture->port);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+/* A connection of which the request waits by now, as the n-th one. */
+static int begin_watch(struct fixture *fixture, const char *from, uint64_t epoch, bool live,
+                       unsigned n)
+{
+	int fd = dial_from(fixture, from);
+
+	fixture_greet(fixture, fd);
+	ask_watch(fd, "bank", epoch, live);
+	for (int i = 0; i < STEPS && fixture->daemon->watcher_count < n; i++)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	assert_int_equal(fixture->daemon->watcher_count, n);
+	return fd;
+}
+
+static void expect_news(struct fixture *fixture, int fd, uint64_t epoch, bool live)
+{
+	Perseas__Reply *reply = fixture_reply(fixture, fd);
+
+	assert_int_equal(reply->status, STATUS(OK));
+	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_WATCH);
+	assert_int_equal(reply->watch->epoch, epoch);
+	assert_int_equal((bool)reply->watch->live, live);
+	fixture_done(reply);
+}
+
+static void expect_refusal(struct fixture *fixture, int fd, Perseas__Status status)
+{
+	Perseas__Reply *reply = fixture_reply(fixture, fd);
+
+	assert_int_equal(reply->status, status);
+	fixture_done(reply);
+}
+
+static void expect_list(struct fixture *fixture, int fd)
+{
+	Perseas__Reply *reply;
+
+	fixture_ask_list(fd);
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
+	fixture_done(reply);
+}
+
+static void expect_watchers(struct fixture *fixture, unsigned n)
+{
+	for (int i = 0; i < STEPS && fixture->daemon->watcher_count != n; i++)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	assert_int_equal(fixture->daemon->watcher_count, n);
+}
+
+/* The one that it had goes, and another one comes. */
+static void an_owner_that_goes_or_comes_is_told_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	int owner = fixture_tcp(fixture), next = fixture_tcp(fixture), fd;
+
+	fixture_bank(fixture);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	fd = begin_watch(fixture, "127.0.0.1", 5, true, 1);
+	/* What happens to others, or changes nothing, is no news. */
+	fixture_make(fixture, "other");
+	expect_watchers(fixture, 1);
+	close(owner);
+	expect_news(fixture, fd, 5, false);
+	ask_watch(fd, "bank", 5, false);
+	expect_watchers(fixture, 1);
+	fixture_done(fixture_claim(fixture, next, 6));
+	expect_news(fixture, fd, 6, true);
+	expect_watchers(fixture, 0);
+	close(next);
+	close(fd);
+}
+
+/* It was looked at before a claim, before another one's, and before the owner went. */
+static void what_is_new_already_is_told_without_waiting(void **state)
+{
+	struct fixture *fixture = *state;
+	int owner = fixture_tcp(fixture), fd = fixture_tcp(fixture);
+
+	fixture_bank(fixture);
+	fixture_greet(fixture, fd);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	ask_watch(fd, "bank", 0, false);
+	expect_news(fixture, fd, 5, true);
+	ask_watch(fd, "bank", 4, true);
+	expect_news(fixture, fd, 5, true);
+	ask_watch(fd, "bank", 5, false);
+	expect_news(fixture, fd, 5, true);
+	ask_watch(fd, "none", 5, false);
+	expect_refusal(fixture, fd, STATUS(NO_STORE));
+	close(owner);
+	close(fd);
+}
+
+/* Its connection stays, but it says nothing: no event tells of that. */
+static void an_owner_that_fell_silent_is_told(void **state)
+{
+	struct fixture *fixture = *state;
+	int owner = fixture_tcp(fixture), fd;
+
+	fixture_bank(fixture);
+	stores_set_owner_timeout(fixture->stores, 300);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	fd = begin_watch(fixture, "127.0.0.1", 5, true, 1);
+	expect_news(fixture, fd, 5, false);
+	close(owner);
+	close(fd);
+}
+
+static void after_a_while_it_is_told_that_nothing_is_new(void **state)
+{
+	struct fixture *fixture = *state;
+	int fd;
+
+	fixture_bank(fixture);
+	fixture->daemon->watch_ns = SHORTLY_NS;
+	fd = begin_watch(fixture, "127.0.0.1", 0, false, 1);
+	for (int i = 0; i < 2; i++) {
+		expect_news(fixture, fd, 0, false);
+		ask_watch(fd, "bank", 0, false);
+	}
+	expect_news(fixture, fd, 0, false);
+	expect_watchers(fixture, 0);
+	close(fd);
+}
+
+/* First, last, and between two others; the connection ends, and with it what it waits for. */
+static void who_goes_is_forgotten(void **state)
+{
+	struct fixture *fixture = *state;
+	int owner = fixture_tcp(fixture), fds[5];
+
+	fixture_bank(fixture);
+	for (unsigned i = 0; i < 5; i++)
+		fds[i] = begin_watch(fixture, "127.0.0.1", 0, false, i + 1);
+	close(fds[2]);
+	expect_watchers(fixture, 4);
+	close(fds[0]);
+	expect_watchers(fixture, 3);
+	close(fds[4]);
+	expect_watchers(fixture, 2);
+	fds[0] = begin_watch(fixture, "127.0.0.1", 0, false, 3);
+	fixture_done(fixture_claim(fixture, owner, 1));
+	expect_news(fixture, fds[1], 1, true);
+	expect_news(fixture, fds[3], 1, true);
+	expect_news(fixture, fds[0], 1, true);
+	close(owner);
+	close(fds[0]);
+	close(fds[1]);
+	close(fds[3]);
+}
+
+/* One address takes all places, and two others come: the longest of the many is let go. */
+static void a_full_table_lets_go_of_whoever_has_most(void **state)
+{
+	struct fixture *fixture = *state;
+	int owner = fixture_tcp(fixture), first, many[3], last;
+
+	fixture_bank(fixture);
+	fixture->daemon->watchers_max = 4;
+	first = begin_watch(fixture, "127.0.0.2", 0, false, 1);
+	for (unsigned i = 0; i < 3; i++)
+		many[i] = begin_watch(fixture, "127.0.0.3", 0, false, i + 2);
+	last = begin_watch(fixture, "127.0.0.4", 0, false, 4);
+	expect_news(fixture, many[0], 0, false);
+	assert_int_equal(fixture->daemon->watcher_count, 4);
+	/* It comes again, and takes the place of its own next one. */
+	ask_watch(many[0], "bank", 0, false);
+	expect_news(fixture, many[1], 0, false);
+	assert_int_equal(fixture->daemon->watcher_count, 4);
+	fixture_done(fixture_claim(fixture, owner, 1));
+	expect_news(fixture, first, 1, true);
+	expect_news(fixture, last, 1, true);
+	expect_news(fixture, many[0], 1, true);
+	expect_news(fixture, many[2], 1, true);
+	expect_watchers(fixture, 0);
+	close(owner);
+	close(first);
+	close(last);
+	for (unsigned i = 0; i < 3; i++)
+		close(many[i]);
+}
+
+/* Its signs of life would wait behind it, and it would be taken for dead. */
+static void an_owner_is_not_made_to_wait(void **state)
+{
+	struct fixture *fixture = *state;
+	int owner = fixture_tcp(fixture);
+
+	fixture_bank(fixture);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	ask_watch(owner, "bank", 5, true);
+	expect_news(fixture, owner, 5, true);
+	close(owner);
+}
+
+/* The answers come in the order of the requests, also when the one behind would not wait. */
+static void what_is_asked_behind_it_waits_with_it(void **state)
+{
+	struct fixture *fixture = *state;
+	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture), fd;
+	Perseas__Reply *reply;
+
+	fixture_bank(fixture);
+	fixture_greet(fixture, other);
+	fd = begin_watch(fixture, "127.0.0.1", 0, false, 1);
+	fixture_ask_list(fd);
+	expect_list(fixture, other);
+	expect_watchers(fixture, 1);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	expect_news(fixture, fd, 5, true);
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
+	fixture_done(reply);
+	close(owner);
+	close(other);
+	close(fd);
+}
+
+/* Rules come that allow no more to read: the news is not told. */
+static void a_right_that_was_lost_is_missed(void **state)
+{
+	struct fixture *fixture = *state;
+	int owner = fixture_tcp(fixture), fd;
+
+	fixture_bank(fixture);
+	fixture_rules(fixture, "allow anonymous read,own,recover\n");
+	fd = begin_watch(fixture, "127.0.0.1", 0, false, 1);
+	fixture_rules(fixture, "allow anonymous own,recover\n");
+	fixture_done(fixture_claim(fixture, owner, 5));
+	expect_refusal(fixture, fd, STATUS(DENIED));
+	ask_watch(fd, "bank", 5, true);
+	expect_refusal(fixture, fd, STATUS(DENIED));
+	assert_int_equal(fixture->daemon->watcher_count, 0);
+	close(owner);
+	close(fd);
+}
+
+static void a_store_that_is_dropped_is_told(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	int other = fixture_tcp(fixture), fd;
+	Perseas__Reply *reply, *told;
+
+	fixture_bank(fixture);
+	fixture_greet(fixture, other);
+	fd = begin_watch(fixture, "127.0.0.1", 0, false, 1);
+	ask.store = drop.store = (char *)(uintptr_t) "bank";
+	fixture_ask(other, PERSEAS__REQUEST__BODY_STATUS, &ask);
+	told = fixture_reply(fixture, other);
+	drop.store_id = told->store->status->header->store_id;
+	drop.image_id = told->store->status->header->image_id;
+	fixture_ask(other, PERSEAS__REQUEST__BODY_DROP, &drop);
+	reply = fixture_reply(fixture, other);
+	assert_int_equal(reply->status, STATUS(OK));
+	fixture_done(reply);
+	fixture_done(told);
+	expect_refusal(fixture, fd, STATUS(NO_STORE));
+	close(other);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+		TEST(an_owner_that_goes_or_comes_is_told_at_once),
+		TEST(what_is_new_already_is_told_without_waiting),
+		TEST(an_owner_that_fell_silent_is_told),
+		TEST(after_a_while_it_is_told_that_nothing_is_new),
+		TEST(who_goes_is_forgotten),
+		TEST(a_full_table_lets_go_of_whoever_has_most),
+		TEST(an_owner_is_not_made_to_wait),
+		TEST(what_is_asked_behind_it_waits_with_it),
+		TEST(a_right_that_was_lost_is_missed),
+		TEST(a_store_that_is_dropped_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
