@@ -12,6 +12,7 @@
 #include "control_socket.h"
 #include "../core/mirror.h"
 #include "asked.h"
+#include "descriptors.h"
 #include "outbox.h"
 #include "secure.h"
 #include "socket.h"
@@ -22,12 +23,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum {
-	DESCRIPTORS_MAX = 253,            /* that Linux sends with one message (SCM_MAX_FD) */
-	WATCHED_MAX = 2 * PS_MIRRORS_MAX, /* connections that one receive waits for */
-};
+enum { WATCHED_MAX = 2 * PS_MIRRORS_MAX }; /* connections that one receive waits for */
 
 #define DIAL_WITHIN_NS (1000 * (uint64_t)1000000)
 
@@ -56,10 +53,7 @@ struct ps_control {
 
 	/* That came with the message. Reading never goes beyond a message's end, so they
 	 * cannot be another's. */
-	int fds[PS_REGIONS_MAX];
-	unsigned fd_count;
-	bool surplus;   /* more came than any reply has */
-	bool truncated; /* this process had no room for them */
+	struct ps_descriptors descriptors;
 };
 
 static const char *name_of(const struct ps_control *control)
@@ -131,30 +125,6 @@ static struct pollfd awaited(const struct ps_control *control)
 
 /* --- receiving --- */
 
-static void keep_descriptors(struct ps_control *control, struct msghdr *head)
-{
-	struct cmsghdr *part;
-	unsigned count, i;
-	int fd;
-
-	if (head->msg_flags & MSG_CTRUNC)
-		control->truncated = true;
-	for (part = CMSG_FIRSTHDR(head); part; part = CMSG_NXTHDR(head, part)) {
-		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (unsigned)((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		for (i = 0; i < count; i++) {
-			memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-			if (control->fd_count < PS_REGIONS_MAX) {
-				control->fds[control->fd_count++] = fd;
-			} else {
-				close(fd);
-				control->surplus = true;
-			}
-		}
-	}
-}
-
 static int ended(struct ps_control *control, int error)
 {
 	const struct ps_address *address = &control->dial.address;
@@ -182,25 +152,9 @@ static int ended(struct ps_control *control, int error)
 /* As recv(), and keeps the descriptors that come along. */
 static ssize_t receive_some(struct ps_control *control, void *to, size_t len)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
-	} ancillary;
-	struct iovec part = { .iov_base = to, .iov_len = len };
-	struct msghdr head = {
-		.msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = ancillary.bytes,
-		.msg_controllen = sizeof(ancillary.bytes),
-	};
-	ssize_t n;
-
 	if (control->stream.tls)
 		return ps_stream_recv(&control->stream, to, len);
-	n = recvmsg(control->stream.fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (n > 0)
-		keep_descriptors(control, &head);
-	return n;
+	return ps_descriptors_recv(&control->descriptors, control->stream.fd, to, len);
 }
 
 /* Receives up to `want` bytes in all to `to`. 1: they are there; 0: not yet; else a code. */
@@ -412,35 +366,6 @@ static unsigned descriptors_of(const Perseas__Reply *reply)
 	return grant ? grant->descriptors : 0;
 }
 
-/* Gives the caller the descriptors that belong to the reply, and closes those that do not. */
-static int hand_over(struct ps_control *control, const Perseas__Reply *reply, int *fds,
-                     unsigned *count)
-{
-	unsigned due = descriptors_of(reply);
-	unsigned have = control->fd_count;
-
-	if (control->truncated && have < due)
-		return ps_error_set(&control->trouble, PERSEAS_ESYSTEM,
-		                    "no room for the %u descriptors that %s sent; raise the "
-		                    "limit on open files",
-		                    due, name_of(control));
-	if (control->surplus || have < due)
-		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
-		                    "%s announced %u descriptors and sent %s; is it a perseasd of "
-		                    "this version?",
-		                    name_of(control), due, have < due ? "fewer" : "far more");
-	if (!fds || !count)
-		due = 0;
-	if (due)
-		memcpy(fds, control->fds, due * sizeof(*fds));
-	if (count)
-		*count = due;
-	ps_close_all(control->fds + due, have - due);
-	control->fd_count = 0;
-	control->truncated = false;
-	return 0;
-}
-
 int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
                        int *fds, unsigned *count, struct ps_error *error)
 {
@@ -453,7 +378,8 @@ int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__R
 	assert(control->reply || control->asked.due > 0 || control->trouble.code);
 	code = await(control, until_ns);
 	if (!code)
-		code = hand_over(control, control->reply, fds, count);
+		code = ps_descriptors_give(&control->descriptors, descriptors_of(control->reply),
+		                           fds, count, name_of(control), &control->trouble);
 	if (!code) {
 		*reply = control->reply;
 		control->reply = NULL;
@@ -591,7 +517,7 @@ void ps_control_disconnect(struct ps_control *control)
 	pthread_mutex_unlock(&control->all->lock);
 	ps_dial_end(&control->dial);
 	ps_stream_close(&control->stream);
-	ps_close_all(control->fds, control->fd_count);
+	ps_descriptors_close(&control->descriptors);
 	free(control->message);
 	if (control->reply)
 		perseas__reply__free_unpacked(control->reply, NULL);
