@@ -51,10 +51,12 @@ struct ps_env_ops {
 
 	/*
 	 * Control connections. connect begins; it may return before the connection is up, a
-	 * failure then shows at receive. Both directions keep order. None of these is called
-	 * under the handle's lock. A control connection is used by one thread at a time, and has
-	 * fewer than PS_ASKED_MAX requests under way. send numbers the request: its id is none
-	 * that was sent on this connection before.
+	 * failure then shows at send or receive. Both directions keep order. None of these is
+	 * called under the handle's lock. A control connection is used by one thread at a time, and
+	 * has fewer than PS_ASKED_MAX requests under way. send numbers the request: its id is none
+	 * that was sent on this connection before. Where the connection is over, send takes
+	 * nothing, so that no answer is due: it returns the code with which the connection ended.
+	 * Any error of send is told in *error.
 	 */
 	struct ps_control *(*connect)(struct ps_env *env, const struct ps_address *address,
 	                              struct ps_error *error);

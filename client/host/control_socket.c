@@ -366,6 +366,14 @@ static unsigned descriptors_of(const Perseas__Reply *reply)
 	return grant ? grant->descriptors : 0;
 }
 
+/* Why the connection is over. */
+static int tell_trouble(const struct ps_control *control, struct ps_error *error)
+{
+	if (error)
+		*error = control->trouble;
+	return control->trouble.code;
+}
+
 int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
                        int *fds, unsigned *count, struct ps_error *error)
 {
@@ -383,8 +391,8 @@ int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__R
 	if (!code) {
 		*reply = control->reply;
 		control->reply = NULL;
-	} else if (error) {
-		*error = control->trouble;
+	} else {
+		tell_trouble(control, error);
 	}
 	pthread_mutex_unlock(&control->all->lock);
 	return code;
@@ -396,7 +404,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 	Perseas__Request numbered = *request;
 	uint8_t *bytes;
 	size_t len;
-	bool queued;
+	int code = 0;
 
 	/* Only this thread asks on this connection. */
 	numbered.id = control->asked.last + 1;
@@ -405,8 +413,12 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 		                    "no memory for a request to %s, or it is longer than %u bytes",
 		                    name_of(control), PS_MESSAGE_MAX);
 	pthread_mutex_lock(&control->all->lock);
-	queued = ps_outbox_add(&control->out, bytes, len);
-	if (queued) {
+	if (control->trouble.code) {
+		code = tell_trouble(control, error);
+	} else if (!ps_outbox_add(&control->out, bytes, len)) {
+		code = ps_error_set(error, PERSEAS_ENOMEM, "no memory for a request to %s",
+		                    name_of(control));
+	} else {
 		ps_asked_add(&control->asked, request->body_case);
 		control->asked_at = ps_monotonic();
 		/* As far as it goes at once; what fails here is told by receive. */
@@ -414,10 +426,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 	}
 	pthread_mutex_unlock(&control->all->lock);
 	free(bytes);
-	if (!queued)
-		return ps_error_set(error, PERSEAS_ENOMEM, "no memory for a request to %s",
-		                    name_of(control));
-	return 0;
+	return code;
 }
 
 /* --- life --- */

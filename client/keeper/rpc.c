@@ -58,6 +58,17 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 	return 0;
 }
 
+/* A connection that is over is for the keeper to take up again, whoever finds it. */
+static int send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                struct ps_error *error)
+{
+	const int rc = p->env->ops->send(m->control, request, error);
+
+	if (rc)
+		p->env->ops->wake(p->env, PS_KEEPER);
+	return rc;
+}
+
 int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
            uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error)
 {
@@ -67,7 +78,7 @@ int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *reque
 	if (!m->control)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s is not connected",
 		                    m->address.text);
-	rc = p->env->ops->send(m->control, request, error);
+	rc = send(p, m, request, error);
 	return rc ? rc : ps_answer(p, m, until_ns, reply, fds, error);
 }
 
@@ -92,7 +103,7 @@ void ps_round_send(struct perseas *p, struct ps_round *round)
 			ps_error_set(&round->errors[i], PERSEAS_EUNREACHABLE, "%s is not connected",
 			             m->address.text);
 		else if (m->control)
-			p->env->ops->send(m->control, round->requests[i], &round->errors[i]);
+			send(p, m, round->requests[i], &round->errors[i]);
 	}
 }
 

@@ -307,18 +307,17 @@ static void begin(struct perseas *p, struct ps_mirror *m, uint64_t now)
 	ps_mirror_disconnect(p, m);
 	back_off(m, now);
 	m->control = p->env->ops->connect(p->env, &m->address, &error);
-	if (!m->control) {
-		note_rights(p, m, false);
-		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
-		return;
+	if (m->control) {
+		m->session.until = ps_answer_by(p);
+		move(p, m, PS_SESSION_CLAIMING);
+		ps_claim_request(p, m, true, &claim, &request);
+		/* This owner has R claims: one of before that still lives there is to be fenced. */
+		claim.takeover = true;
+		if (!p->env->ops->send(m->control, &request, &error))
+			return;
 	}
-	m->session.until = ps_answer_by(p);
-	move(p, m, PS_SESSION_CLAIMING);
-	ps_claim_request(p, m, true, &claim, &request);
-	/* This owner has R claims: one of before that still lives there is to be fenced. */
-	claim.takeover = true;
-	if (p->env->ops->send(m->control, &request, &error))
-		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+	note_rights(p, m, false);
+	set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
 /* There is none, or its data path broke. */

@@ -173,8 +173,12 @@ static void control_arrived(void *arg, struct sim_message *message)
 	sim_owner_poke(control->owner);
 }
 
+/* With what it ended. */
 static int unreachable(const struct ps_control *control, const char *why, struct ps_error *error)
 {
+	if (control->strange)
+		return ps_error_set(error, PERSEAS_EPROTOCOL, "%s answered another question",
+		                    control->mirror->address);
 	return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s: %s", control->mirror->address, why);
 }
 
@@ -334,9 +338,6 @@ static int no_reply(struct ps_control *control, Perseas__Reply **reply, struct p
 		return 0;
 	}
 	control->ended = control->arrived = !sim_mistake_by_kind(control);
-	if (control->strange)
-		return ps_error_set(error, PERSEAS_EPROTOCOL, "%s told progress of nothing",
-		                    control->mirror->address);
 	return unreachable(control, ended ? "the connection broke" : "no answer in time", error);
 }
 
@@ -369,6 +370,7 @@ static int match(struct ps_control *control, Perseas__Reply **reply, struct ps_e
 	perseas__reply__free_unpacked(*reply, NULL);
 	*reply = NULL;
 	control->ended = control->arrived = !sim_mistake_by_kind(control);
+	control->strange = control->ended;
 	return ps_error_set(error, PERSEAS_EPROTOCOL, "%s answered another question",
 	                    control->mirror->address);
 }

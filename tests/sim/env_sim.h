@@ -29,7 +29,7 @@ struct ps_control {
 	struct sim_message *first, *last; /* replies that have arrived */
 	bool arrived;                     /* there is one, or none will come */
 	bool ended;                       /* the peer has ended it */
-	bool strange;                     /* this end has, since a sign of progress did not fit */
+	bool strange;                     /* this end has, since something came that did not fit */
 	bool closed;                      /* this end has */
 	int fd;
 	struct ps_asked due; /* requests not yet answered */

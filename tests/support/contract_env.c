@@ -4,6 +4,8 @@
  */
 #include "contract_env.h"
 
+#include "../../client/host/asked.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -32,13 +34,16 @@ static struct ps_control *dial(struct stage *s)
 
 static int ask(struct stage *s, struct ps_control *control)
 {
+	struct ps_error error = { 0 };
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	int rc;
 
 	status.store = (char *)(uintptr_t) "none";
 	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
 	request.status = &status;
-	return s->env->ops->send(control, &request, NULL);
+	rc = s->env->ops->send(control, &request, &error);
+	return rc == error.code && !rc == !error.text[0] ? rc : -1;
 }
 
 /* The id of the refusal that comes, or a code. */
@@ -56,6 +61,15 @@ static int64_t take(struct stage *s, struct ps_control *control, uint64_t until_
 	id = count || reply->status == PERSEAS__STATUS__STATUS_OK ? 0 : (int64_t)reply->id;
 	perseas__reply__free_unpacked(reply, NULL);
 	return id;
+}
+
+/* Is it refused with this code, however often it is tried? */
+static bool is_shut(struct stage *s, struct ps_control *control, int code)
+{
+	for (unsigned i = 0; i <= 2 * PS_ASKED_MAX; i++)
+		if (ask(s, control) != code)
+			return false;
+	return take(s, control, now(s) + FAR) == code && s->env->ops->ended(control);
 }
 
 /* Sleeps as long as is said, by any number of pauses: each may end early. */
@@ -112,9 +126,7 @@ static void a_late_answer_answers_nothing(struct stage *s)
 	CHECK(s->env->ops->answered(control));
 	CHECK(take(s, control, now(s) + s->short_ns) == PERSEAS_EUNREACHABLE);
 	/* Nor is it taken for the answer to the next request. */
-	if (!ask(s, control))
-		CHECK(take(s, control, now(s) + s->short_ns) == PERSEAS_EUNREACHABLE);
-	CHECK(s->env->ops->ended(control));
+	CHECK(is_shut(s, control, PERSEAS_EUNREACHABLE));
 	s->env->ops->disconnect(control);
 }
 
@@ -171,7 +183,7 @@ static void a_sign_without_progress_ends_it(struct stage *s)
 	s->sign(s, 5);
 	s->sign(s, 5);
 	CHECK(take(s, control, now(s) + FAR) == PERSEAS_EPROTOCOL);
-	CHECK(s->env->ops->ended(control));
+	CHECK(is_shut(s, control, PERSEAS_EPROTOCOL));
 	s->env->ops->disconnect(control);
 }
 
@@ -191,7 +203,7 @@ static void what_nobody_asked_ends_it(struct stage *s)
 	CHECK(!ask(s, control));
 	s->stray(s);
 	CHECK(take(s, control, now(s) + FAR) == PERSEAS_EPROTOCOL);
-	CHECK(s->env->ops->ended(control));
+	CHECK(is_shut(s, control, PERSEAS_EPROTOCOL));
 	s->env->ops->disconnect(control);
 }
 
@@ -215,14 +227,28 @@ static void the_end_is_noticed(struct stage *s)
 	s->env->ops->disconnect(control);
 }
 
-static void nobody_there_is_told_by_receive(struct stage *s)
+/* Whoever asks on, as an owner that is busy copying does, must not fill what is under way. */
+static void what_is_over_takes_no_request(struct stage *s)
+{
+	struct ps_control *control = dial(s);
+
+	CHECK(!ask(s, control));
+	CHECK(take(s, control, now(s) + FAR) == 1);
+	s->end(s);
+	if (!ask(s, control))
+		CHECK(take(s, control, now(s) + FAR) == PERSEAS_EUNREACHABLE);
+	CHECK(is_shut(s, control, PERSEAS_EUNREACHABLE));
+	s->env->ops->disconnect(control);
+}
+
+static void nobody_there_is_told_by_send_or_receive(struct stage *s)
 {
 	struct ps_control *control = s->env->ops->connect(s->env, &s->nobody, NULL);
 
 	CHECK(control);
 	if (!ask(s, control))
 		CHECK(take(s, control, now(s) + FAR) == PERSEAS_EUNREACHABLE);
-	CHECK(s->env->ops->ended(control));
+	CHECK(is_shut(s, control, PERSEAS_EUNREACHABLE));
 	s->env->ops->disconnect(control);
 }
 
@@ -307,7 +333,8 @@ const struct clause env_clauses[] = {
 	CLAUSE(a_sign_without_progress_ends_it),
 	CLAUSE(what_nobody_asked_ends_it),
 	CLAUSE(the_end_is_noticed),
-	CLAUSE(nobody_there_is_told_by_receive),
+	CLAUSE(what_is_over_takes_no_request),
+	CLAUSE(nobody_there_is_told_by_send_or_receive),
 	CLAUSE(a_wake_before_the_pause_is_not_lost),
 	CLAUSE(who_waits_is_told_and_join_waits),
 	CLAUSE(random_bytes_differ),

@@ -282,7 +282,7 @@ static uint64_t ready_at(const struct direct *d, const struct direct_mirror *m,
 static void answer_request(struct ps_control *control, const Perseas__Request *request)
 {
 	struct direct_mirror *m = &control->d->mirrors[control->mirror];
-	bool breaking = !control->broken && breaks(m, request);
+	bool breaking = breaks(m, request);
 	struct answer *answer = calloc(1, sizeof(*answer));
 	uint8_t *bytes;
 	size_t len;
@@ -293,7 +293,7 @@ static void answer_request(struct ps_control *control, const Perseas__Request *r
 	rc = ps_request_pack(&numbered, &bytes, &len);
 
 	assert(answer && !rc);
-	if (!control->broken && (!breaking || m->reply_lost))
+	if (!breaking || m->reply_lost)
 		answer->reply = handle(control, bytes + 4, len - 4);
 	free(bytes);
 	if (breaking) {
@@ -312,7 +312,9 @@ static void answer_request(struct ps_control *control, const Perseas__Request *r
 static int direct_send(struct ps_control *control, const Perseas__Request *request,
                        struct ps_error *error)
 {
-	(void)error;
+	if (control->broken)
+		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s: the connection is broken",
+		                    control->name);
 	direct_inside++;
 	control->owing |= control->d->mirrors[control->mirror].hung;
 	if (!control->owing)
@@ -329,8 +331,12 @@ static int direct_receive(struct ps_control *control, uint64_t until_ns, Perseas
 	(void)fds;
 	if (count)
 		*count = 0;
+	*reply = NULL;
+	if (!answer && control->broken)
+		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s: the connection is broken",
+		                    control->name);
 	if (!answer && control->owing) {
-		if (!control->broken && control->d->now < until_ns)
+		if (control->d->now < until_ns)
 			control->d->now = until_ns;
 		direct_break(control);
 		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s: no answer in time",

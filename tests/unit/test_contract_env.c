@@ -1,9 +1,11 @@
 /*
  * test_contract_env.c - has the real env (env_posix.c, control_socket.c) and the simulator's
- * (tests/sim/env_sim.c) keep the contract of client/core/env.h (tests/support/contract_env.h).
+ * (tests/sim/env_sim.c) keep the contract of client/core/env.h (tests/support/contract_env.h), and
+ * that of the unit tests (env_direct.c), which has no threads, what is about connections that end.
  */
 #include "../sim/contract.h"
 #include "../support/contract_env.h"
+#include "../support/env_direct.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/data/frame.h"
 
@@ -252,11 +254,65 @@ static void the_simulated_env_keeps_the_contract(void **state)
 	}
 }
 
+/* A mirror of env_direct.c. Once it has hung, its connections are over. */
+struct direct_stage {
+	struct stage stage; /* first */
+	struct direct *d;
+};
+
+static struct direct *direct_of(struct stage *stage)
+{
+	return ((struct direct_stage *)stage)->d;
+}
+
+static void direct_stage_hold(struct stage *stage)
+{
+	direct_hang(direct_of(stage), 0);
+}
+
+static void direct_stage_let_go(struct stage *stage, unsigned requests)
+{
+	(void)requests;
+	direct_unhang(direct_of(stage), 0);
+}
+
+static void direct_stage_end(struct stage *stage)
+{
+	direct_cut(direct_of(stage), 0);
+}
+
+static void the_direct_env_keeps(const char *clause)
+{
+	struct direct_stage s = { .stage = { .short_ns = 1000000,
+		                             .hold = direct_stage_hold,
+		                             .let_go = direct_stage_let_go,
+		                             .end = direct_stage_end },
+		                  .d = direct_new(1, 1) };
+	unsigned i = 0;
+
+	while (strcmp(env_clauses[i].name, clause))
+		assert_true(++i < env_clause_count);
+	s.stage.env = direct_env(s.d);
+	assert_int_equal(ps_address_parse(direct_list(s.d), &s.stage.mirror, NULL), 0);
+	env_clauses[i].check(&s.stage);
+	assert_kept(&env_clauses[i]);
+	s.stage.env->ops->free(s.stage.env);
+	direct_free(s.d);
+}
+
+static void the_direct_env_keeps_the_contract_of_what_is_over(void **state)
+{
+	(void)state;
+	the_direct_env_keeps("a_late_answer_answers_nothing");
+	the_direct_env_keeps("what_is_over_takes_no_request");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_real_env_keeps_the_contract),
 		cmocka_unit_test(the_simulated_env_keeps_the_contract),
+		cmocka_unit_test(the_direct_env_keeps_the_contract_of_what_is_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
