@@ -3,18 +3,21 @@
  */
 #include "work.h"
 
-#include "../proto/image/crc32c.h"
 #include "bank.h"
 #include "order_entry.h"
 #include "tpca.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-enum { BLOCK = 1 << 20 }; /* bytes that a digest has one checksum of */
+/* Where files are that take the place of memory: on a disk, on all but a few hosts. */
+#define KEPT_IN "/var/tmp"
 
 const struct work *work_by_name(const char *name)
 {
@@ -98,17 +101,22 @@ int work_open(struct work_run *run, const struct work *work, uint64_t size,
 void work_close(struct work_run *run)
 {
 	rows_close(&run->rows);
-	free(run->digest);
+	if (run->kept)
+		munmap(run->kept, run->kept_size);
 	memset(run, 0, sizeof(*run));
 }
 
 /* --- checking ----------------------------------------------------------------------- */
 
-/* Where an image differs first from what it must be, and in how many bytes. */
-static void describe_difference(const struct work_run *wanted, const uint8_t *image, char *why)
+/* Is the image, which is `name`'s, what `wanted` holds? False: where it differs first, and in how
+ * many bytes. */
+static bool compare_image(const struct work_run *wanted, const char *name, const uint8_t *image,
+                          char *why)
 {
 	uint64_t bytes = wanted->rows.offsets[wanted->rows.table_count], first = bytes, count = 0;
 
+	if (!memcmp(image, wanted->rows.memory, bytes))
+		return true;
 	for (uint64_t i = bytes; i-- > 0;) {
 		if (image[i] != wanted->rows.memory[i]) {
 			first = i;
@@ -116,9 +124,10 @@ static void describe_difference(const struct work_run *wanted, const uint8_t *im
 		}
 	}
 	snprintf(why, WORK_WHY,
-	         "%" PRIu64 " bytes are not what %" PRIu64 " transactions make, the first at "
+	         "%s: %" PRIu64 " bytes are not what %" PRIu64 " transactions make, the first at "
 	         "offset %" PRIu64,
-	         count, wanted->plan.done, first);
+	         name, count, wanted->plan.done, first);
+	return false;
 }
 
 /* Goes on until so many transactions are done. */
@@ -138,23 +147,9 @@ bool work_compare(const struct work *work, uint64_t size, const void *image, uin
 	if (work_open(&plain, work, size, &engine_none, &none, why))
 		return false;
 	run_until(&plain, done);
-	same = !memcmp(image, plain.rows.memory, work_bytes(work, size));
-	if (!same)
-		describe_difference(&plain, image, why);
+	same = compare_image(&plain, work->name, image, why);
 	work_close(&plain);
 	return same;
-}
-
-static uint64_t block_count(const struct work_run *run)
-{
-	return (work_bytes(run->work, run->plan.size) + BLOCK - 1) / BLOCK;
-}
-
-static uint32_t block_digest(const struct work_run *run, const uint8_t *image, uint64_t block)
-{
-	uint64_t from = block * BLOCK, left = work_bytes(run->work, run->plan.size) - from;
-
-	return ps_crc32c(0, image + from, left < BLOCK ? left : BLOCK);
 }
 
 /* What the tables hold, if the sums are right; else NULL and *status. */
@@ -175,52 +170,64 @@ static const void *summed_image(struct work_run *run, void *room, int *status, c
 	return NULL;
 }
 
-/* Keeps so much of what the run's engine holds that it can be compared. As work_check. */
-static int take_digest(struct work_run *run, char *why)
+/* Room in a file without a name, whose blocks are there. NULL, and errno set, on failure. */
+static void *map_file(uint64_t bytes)
 {
-	void *room = run->rows.memory ? NULL : malloc(work_bytes(run->work, run->plan.size));
-	const void *image = NULL;
-	int status = 2;
+	int fd = open(KEPT_IN, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	void *room = MAP_FAILED;
 
-	snprintf(why, WORK_WHY, "out of memory");
-	run->digest = malloc(block_count(run) * sizeof(*run->digest));
-	if (run->digest && (room || run->rows.memory))
-		image = summed_image(run, room, &status, why);
-	for (uint64_t i = 0; image && i < block_count(run); i++)
-		run->digest[i] = block_digest(run, image, i);
-	free(room);
-	return image ? 0 : status;
+	if (fd < 0)
+		return NULL;
+	errno = posix_fallocate(fd, 0, (off_t)bytes);
+	if (!errno)
+		room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return room == MAP_FAILED ? NULL : room;
 }
 
 int work_let_go(struct work_run *run, char *why)
 {
-	int status = take_digest(run, why);
+	const struct engine_ops *ops = run->rows.ops;
+	uint64_t bytes = work_bytes(run->work, run->plan.size);
+	const void *image;
+	int status = 2;
 
-	if (!status)
-		rows_close(&run->rows);
-	return status;
+	run->kept_size = bytes;
+	run->kept = map_file(bytes);
+	if (!run->kept) {
+		snprintf(why, WORK_WHY, "%s: %s", KEPT_IN, strerror(errno));
+		return status;
+	}
+	image = summed_image(run, run->kept, &status, why);
+	if (!image)
+		return status;
+	if (image != run->kept)
+		memcpy(run->kept, image, bytes);
+	/* The next engine shall have its memory, and nothing be written beside it. */
+	if (msync(run->kept, bytes, MS_SYNC)) {
+		snprintf(why, WORK_WHY, "%s: %s", KEPT_IN, strerror(errno));
+		return status;
+	}
+	rows_close(&run->rows);
+	run->rows.ops = ops;
+	return 0;
 }
 
 /* Against `plain`, which has gone as far as this run. */
 static int check_run(struct work_run *run, const struct work_run *plain, char *why)
 {
-	const char *name = run->rows.ops ? run->rows.ops->name : "one engine";
-	bool let_go = run->digest;
-	int status = let_go ? 0 : take_digest(run, why);
+	void *room = NULL;
+	const void *image = run->kept;
+	int status = 2;
 
-	for (uint64_t i = 0; !status && i < block_count(run); i++) {
-		if (run->digest[i] == block_digest(plain, plain->rows.memory, i))
-			continue;
-		snprintf(why, WORK_WHY,
-		         "what %s held from offset %" PRIu64 " on is not what %" PRIu64
-		         " transactions make",
-		         name, i * BLOCK, run->plan.done);
-		status = 1;
-	}
-	if (!let_go) {
-		free(run->digest);
-		run->digest = NULL;
-	}
+	snprintf(why, WORK_WHY, "out of memory");
+	if (!image && !run->rows.memory)
+		room = malloc(work_bytes(run->work, run->plan.size));
+	if (!image && (room || run->rows.memory))
+		image = summed_image(run, room, &status, why);
+	if (image)
+		status = !compare_image(plain, run->rows.ops->name, image, why);
+	free(room);
 	return status;
 }
 

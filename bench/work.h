@@ -41,7 +41,9 @@ struct work_run {
 	struct rows rows;
 	const struct work *work;
 	struct work_plan plan;
-	uint32_t *digest; /* of an engine that was let go: a checksum a block; else NULL */
+	uint8_t *
+		kept; /* what an engine held that was let go, in a file that is mapped; else NULL */
+	uint64_t kept_size;
 };
 
 /* Synthetic: its size is the range's. Ranges: how many there are. */
@@ -66,8 +68,8 @@ int work_open(struct work_run *run, const struct work *work, uint64_t size,
 void work_close(struct work_run *run);
 
 /*
- * Closes the engine, and keeps so much of what it held, of which the sums are checked, that
- * work_check can check the rest: where memory does not hold two engines. As work_check otherwise.
+ * Checks the sums of what the engine holds, keeps that in a file for work_check, and closes the
+ * engine: where memory does not hold two. Otherwise as work_check.
  */
 int work_let_go(struct work_run *run, char *why);
 

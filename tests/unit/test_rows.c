@@ -211,6 +211,32 @@ static void a_byte_that_no_sum_shows_is_found(void **state)
 	}
 }
 
+/* Five bytes that leave every CRC-32C over them as it was: its polynomial. The engine has memory or
+ * rows, and is still there when it is checked, or was let go. */
+static void bytes_that_no_checksum_shows_are_found(void **state)
+{
+	static const uint8_t polynomial[] = { 0xf1, 0x76, 0xec, 0x05, 0x01 };
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		bool by_rows = i & 1, let_go = i & 2, wrong = i & 4;
+		struct work_run run;
+		char why[WORK_WHY] = "";
+		uint8_t *bytes;
+
+		assert_int_equal(open_case(0, by_rows ? &engine_reader : &engine_local, &run), 0);
+		run_steps(&run, 100);
+		bytes = by_rows ? kept((struct keeper *)run.rows.engine, 0, 0) : run.rows.memory;
+		for (unsigned k = 0; wrong && k < sizeof(polynomial); k++)
+			bytes[120 + k] ^= polynomial[k];
+		if (let_go)
+			assert_int_equal(work_let_go(&run, why), 0);
+		assert_int_equal(work_check(&run, 1, why), wrong);
+		assert_int_equal(strstr(why, ": 5 bytes are not") && strstr(why, " 120"), wrong);
+		work_close(&run);
+	}
+}
+
 /* A read fails in the middle of a transaction, and the workload goes on to its commit. */
 static void after_a_failure_nothing_is_changed(void **state)
 {
@@ -389,6 +415,7 @@ int main(void)
 		cmocka_unit_test(all_engines_hold_the_same_after_the_same_transactions),
 		cmocka_unit_test(a_put_that_is_lost_is_found),
 		cmocka_unit_test(a_byte_that_no_sum_shows_is_found),
+		cmocka_unit_test(bytes_that_no_checksum_shows_are_found),
 		cmocka_unit_test(after_a_failure_nothing_is_changed),
 		cmocka_unit_test(sums_of_orders_that_are_wrong_are_found),
 		cmocka_unit_test(orders_that_find_their_ring_full_deliver),
