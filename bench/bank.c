@@ -92,33 +92,20 @@ uint64_t bank_count(const struct bank *bank)
 	return count;
 }
 
-bool bank_check_sum(const char *name, const struct bank_balance *balances, uint64_t count,
-                    int64_t wanted, char *why, unsigned why_size)
-{
-	uint64_t total = 0; /* unsigned: it may wrap around when the bytes are wrong */
-
-	for (uint64_t i = 0; i < count; i++)
-		total += (uint64_t)balances[i].balance;
-	if ((int64_t)total == wanted)
-		return true;
-	snprintf(why, why_size, "the %s add up to %" PRId64 ", not to %" PRId64, name,
-	         (int64_t)total, wanted);
-	return false;
-}
-
 bool bank_check(const struct work_plan *plan, const void *image, char *why, unsigned why_size)
 {
-	const struct bank *bank = image;
-	const int64_t sum = plan->sums[0];
-	uint64_t count = bank_count(bank);
+	static const struct work_column columns[] = {
+		{ "accounts", BANK_COLUMN(BANK_OF_ACCOUNTS) },
+		{ "tellers", BANK_COLUMN(BANK_OF_TELLERS) },
+		{ "branches", BANK_COLUMN(BANK_OF_BRANCHES) },
+	};
+	uint64_t count = bank_count(image);
 
 	if (count == BANK_NO_COUNT) {
 		snprintf(why, why_size, "the history contradicts itself");
 		return false;
 	}
-	if (!bank_check_sum("accounts", bank->accounts, BANK_ACCOUNTS, sum, why, why_size) ||
-	    !bank_check_sum("tellers", bank->tellers, BANK_TELLERS, sum, why, why_size) ||
-	    !bank_check_sum("branches", bank->branches, BANK_BRANCHES, sum, why, why_size))
+	if (!work_check_columns(&bank_work, plan, image, columns, 3, why, why_size))
 		return false;
 	if (count != plan->done)
 		snprintf(why, why_size, "the history ends at %" PRIu64 ", not at %" PRIu64, count,

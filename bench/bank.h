@@ -83,9 +83,8 @@ bool bank_check(const struct work_plan *plan, const void *bank, char *why, unsig
 
 /* --- what tpca.c takes of it --- */
 
-/* Do so many balances add up to that? False: a sentence in `why`. */
-bool bank_check_sum(const char *name, const struct bank_balance *balances, uint64_t count,
-                    int64_t wanted, char *why, unsigned why_size);
+/* A column of balances, which add up to the plan's first sum. */
+#define BANK_COLUMN(table) WORK_COLUMN(table, bank_balance, balance), 0, WORK_NO_SUM, 0
 
 /* The number that must stand at a place of a ring of so many records after `count` of them. */
 static inline uint64_t bank_number_at(uint64_t place, uint64_t ring, uint64_t count)

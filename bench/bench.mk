@@ -4,12 +4,12 @@
 # --- programs ----------------------------------------------------------------------------
 
 # What has a main of its own, or needs rdma-core beside it; the rest is theirs to share.
-BENCH_MAINS := debit_credit synthetic reopen worker limits_verbs compare threads \
+BENCH_MAINS := debit_credit reopen worker limits_verbs compare threads \
 	host_limits relay
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 # The command measures too, and all programs have options.
-COMMON_OBJ := $(BUILD)/obj/client/command/bench/histogram.o $(addprefix $(BUILD)/obj/proto/base/,log_linear.o \
-	number.o options.o)
+COMMON_OBJ := $(BUILD)/obj/client/command/bench/histogram.o $(addprefix $(BUILD)/obj/proto/base/,json.o \
+	log_linear.o number.o options.o text.o)
 BENCH_OBJ := $(COMMON_OBJ) $(filter-out $(RAW_OBJ) $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call \
 	objects,bench/*.c))
 BENCH_ARCHIVE := $(BUILD)/libbench.a
@@ -17,24 +17,25 @@ BENCH_ARCHIVE := $(BUILD)/libbench.a
 PEERS ?= 1
 PEERS_OBJ := $(if $(filter 1,$(PEERS)),$(call objects,bench/peers/*.c))
 PEERS_LIBS := $(if $(PEERS_OBJ),-llmdb -lsqlite3 -ldb-5.3 -lhiredis)
-BENCHES := $(addprefix $(BUILD)/bench/,debit-credit synthetic reopen worker threads \
+BENCHES := $(addprefix $(BUILD)/bench/,debit-credit compare reopen worker threads \
 	host-limits relay $(if $(RAW_OBJ),limits))
 
 .PHONY: benches benches-peers
 benches: $(BENCHES)
-benches-peers: $(BUILD)/bench/compare
+benches-peers: $(BUILD)/bench/compare-peers
 
 $(BENCH_ARCHIVE): $(BENCH_OBJ)
 	$(archive)
 
-$(addprefix $(BUILD)/bench/,synthetic reopen worker threads): $(BUILD)/bench/%: \
+$(addprefix $(BUILD)/bench/,compare reopen worker threads): $(BUILD)/bench/%: \
 		$(BUILD)/obj/bench/%.o $(BENCH_ARCHIVE) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
 $(BUILD)/bench/debit-credit: $(BUILD)/obj/bench/debit_credit.o $(BENCH_ARCHIVE) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
-$(BUILD)/bench/compare: $(BUILD)/obj/bench/compare.o $(PEERS_OBJ) $(BENCH_ARCHIVE) $(ARCHIVE)
+# The same with the drivers of other systems.
+$(BUILD)/bench/compare-peers: $(BUILD)/obj/bench/compare.o $(PEERS_OBJ) $(BENCH_ARCHIVE) $(ARCHIVE)
 	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
 
 $(BUILD)/bench/relay: $(BUILD)/obj/bench/relay.o $(BENCH_ARCHIVE)

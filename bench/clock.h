@@ -7,22 +7,24 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds of a clock that never steps back. */
-static inline uint64_t clock_ns(void)
+static inline uint64_t clock_read(clockid_t clock)
 {
 	struct timespec at;
 
-	clock_gettime(CLOCK_MONOTONIC, &at);
+	clock_gettime(clock, &at);
 	return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
+}
+
+/* Nanoseconds of a clock that never steps back. */
+static inline uint64_t clock_ns(void)
+{
+	return clock_read(CLOCK_MONOTONIC);
 }
 
 /* Nanoseconds that the calling thread has had a processor for. */
 static inline uint64_t clock_thread_ns(void)
 {
-	struct timespec at;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-	return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
+	return clock_read(CLOCK_THREAD_CPUTIME_ID);
 }
 
 #endif

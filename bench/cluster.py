@@ -188,6 +188,12 @@ class Cluster:
     def rdma(self, count=None):
         return ",".join(m.rdma for m in self.mirrors[:count])
 
+    def drop(self, store, mirrors, **keywords):
+        """Deletes a store from these mirrors."""
+        done = self.run(self.build / "perseas", "drop", store, mirrors, "--yes", **keywords)
+        if done.returncode:
+            raise RuntimeError("drop: status %d\n%s" % (done.returncode, done.stderr))
+
     def spawn(self, *words, **keywords):
         """A process that goes when the cluster goes."""
         process = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL,

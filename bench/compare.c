@@ -1,9 +1,11 @@
 /*
  * compare - one workload on several engines, which take turns.
  */
+#include "fabric.h"
 #include "measure.h"
 #include "options.h"
 #include "work.h"
+#include "../client/perseas.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +16,7 @@
 enum { CONTENDERS_MAX = 16, PATH = 4096 };
 
 static struct options {
-	const char *work, *engines;
+	const char *work, *engines, *fabric;
 	uint32_t round_ms, warm_up_ms;
 	uint64_t size, rounds, transactions, cpu, redis_port;
 	bool json, dry_run, apart;
@@ -35,8 +37,11 @@ static const char about[] =
 	"Workloads: debit-credit, order-entry, synthetic, ranges, tpca-sequential, tpca-random,\n"
 	"tpca-localized. Engines: perseas (over --mirrors), local (undo log in this process),\n"
 	"copies (the three copies that a mirror takes, and nothing else), none (no\n"
-	"transactions), and those of bench/peers/ when they are built in. Ratios are the first\n"
-	"engine's to each other.\n\n"
+	"transactions), pingpong and unix-pingpong (no transactions, but the round trip of\n"
+	"--ping-bytes over bare TCP on the loopback, or Unix sockets, to a process on another\n"
+	"processor for each: the near end spins for --spin-us, the far one for --far-spin-us,\n"
+	"which should be what the mirrors were given), and those of bench/peers/ when they are\n"
+	"built in. Ratios are the first engine's to each other.\n\n"
 	"Exit status: 0, 1 when a check failed, 2 when it could not run.\n";
 
 static const struct ps_option rows[] = {
@@ -57,6 +62,11 @@ static const struct ps_option rows[] = {
 	{ "transactions", PS_OPTION_NUMBER, AT(transactions), "N",
 	  .help = "At most, in half a round." },
 	ENGINE_OPTION_ROWS,
+	{ "far-spin-us", PS_OPTION_NUMBER, AT(engine.far_spin_us), "N", "0",
+	  .help = "The same of the ping-pong's far end." },
+	{ "ping-bytes", PS_OPTION_SIZE, AT(engine.ping_bytes), "N", "256", 1, 1 << 20,
+	  .help = "Bytes of the ping-pong's messages." },
+	FABRIC_OPTION_ROW,
 	CPU_OPTION_ROW,
 	{ "apart", PS_OPTION_FLAG, AT(apart),
 	  .help = "Runs one after another, none beside another's memory." },
@@ -73,6 +83,8 @@ struct contest {
 	struct work_run runs[CONTENDERS_MAX];
 	struct measured *m[CONTENDERS_MAX];
 	char configurations[CONTENDERS_MAX][ENGINE_SETUP];
+	struct perseas_stat stats[CONTENDERS_MAX]; /* of those with mirrors */
+	double bytes_a_commit[CONTENDERS_MAX];     /* to all mirrors; 0: there are none */
 };
 
 static int read_engines(struct contest *contest)
@@ -100,10 +112,34 @@ static int read_options(struct contest *contest)
 	contest->size = options.size ? options.size : contest->work->size;
 	if (!work_bytes(contest->work, contest->size))
 		return program_fail("--size", contest->work->sizes);
+	if (options.fabric && !options.engine.mirrors)
+		return program_fail("--fabric", "is for --mirrors");
 	if (options.warm_up_ms == UINT32_MAX)
 		options.warm_up_ms = options.round_ms / 2;
 	options.engine.redis_port = (uint16_t)options.redis_port;
+	options.engine.far_cpu = cpu_other(options.cpu == UINT64_MAX ? 0 : (int)options.cpu);
 	return program_pin(options.cpu) ? 2 : read_engines(contest);
+}
+
+/* The library's handle, NULL of any other engine and of one that was let go. */
+static struct perseas *run_handle(const struct work_run *run)
+{
+	return run->rows.engine ? run->rows.engine->handle : NULL;
+}
+
+/* What was sent to an engine's mirrors for each commit since this was called last, and whether they
+ * are on the fabric that is meant: one that came back meanwhile may be on another. */
+static int look_at_mirrors(struct contest *contest, unsigned i)
+{
+	struct perseas_stat *stat = &contest->stats[i], before = *stat;
+	struct perseas *p = run_handle(&contest->runs[i]);
+
+	if (!p)
+		return 0;
+	perseas_stat(p, stat);
+	contest->bytes_a_commit[i] = (double)(stat->bytes_sent - before.bytes_sent) /
+	                             (double)(stat->commits - before.commits);
+	return options.fabric ? fabric_check(p, options.fabric) : 0;
 }
 
 /* Every engine has a folder of its own. */
@@ -123,7 +159,7 @@ static int open_run(struct contest *contest, unsigned i)
 		return program_fail(ops->name, why);
 	memcpy(contest->configurations[i], contest->runs[i].rows.engine->setup, ENGINE_SETUP);
 	contest->m[i] = measured_new(ops->name, contest->work->step, &contest->runs[i]);
-	return 0;
+	return look_at_mirrors(contest, i);
 }
 
 /* `count` engines from `first` on, in turn. */
@@ -131,6 +167,7 @@ static int run_rounds(struct contest *contest, unsigned first, unsigned count)
 {
 	const struct measured *failed = NULL;
 	const struct work_run *run;
+	int status = 0;
 
 	for (unsigned i = first; i < first + count && !failed; i++)
 		if (measure_warm_up(contest->m[i], options.warm_up_ms / 1000.0))
@@ -138,18 +175,23 @@ static int run_rounds(struct contest *contest, unsigned first, unsigned count)
 	if (!failed)
 		failed = measure_in_turn(contest->m + first, count, options.rounds,
 		                         options.round_ms / 1000.0, options.transactions);
-	if (!failed)
-		return 0;
-	run = failed->ctx;
-	return program_fail(failed->name, rows_why(&run->rows));
+	if (failed) {
+		run = failed->ctx;
+		return program_fail(failed->name, rows_why(&run->rows));
+	}
+	for (unsigned i = first; i < first + count && !status; i++)
+		status = look_at_mirrors(contest, i);
+	return status;
 }
 
 static int run_together(struct contest *contest)
 {
 	int status = 0;
 
-	for (unsigned i = 0; i < contest->count && !status; i++)
-		status = open_run(contest, i);
+	for (unsigned forks = 2; forks-- > 0;)
+		for (unsigned i = 0; i < contest->count && !status; i++)
+			if (contest->ops[i]->forks == forks)
+				status = open_run(contest, i);
 	return status ? status : run_rounds(contest, 0, contest->count);
 }
 
@@ -171,17 +213,29 @@ static int run_apart(struct contest *contest)
 
 static void print_json(const struct contest *contest)
 {
-	printf("{\"work\": \"%s\", \"size\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"engines\": {",
-	       contest->work->name, contest->size, work_bytes(contest->work, contest->size));
-	measured_json_all(stdout, contest->m, contest->count);
-	printf("}, \"about\": {");
+	struct ps_json json = { .out = stdout };
+
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "work", contest->work->name);
+	ps_json_number(&json, "size", contest->size);
+	ps_json_number(&json, "bytes", work_bytes(contest->work, contest->size));
+	ps_json_begin(&json, "engines", '{');
+	measured_json_all(&json, contest->m, contest->count);
+	ps_json_end(&json, '}');
+	ps_json_begin(&json, "about", '{');
 	for (unsigned i = 0; i < contest->count; i++) {
-		printf("%s\"%s\": {\"survives\": \"%s\", \"configuration\": ", i ? ", " : "",
-		       contest->ops[i]->name, contest->ops[i]->survives);
-		measured_text_json(stdout, contest->configurations[i]);
-		printf("}");
+		ps_json_begin(&json, contest->ops[i]->name, '{');
+		ps_json_text(&json, "survives", contest->ops[i]->survives);
+		ps_json_text(&json, "configuration", contest->configurations[i]);
+		if (contest->bytes_a_commit[i] > 0)
+			ps_json_real(&json, "bytes_a_commit", contest->bytes_a_commit[i]);
+		ps_json_end(&json, '}');
 	}
-	printf("}}\n");
+	ps_json_end(&json, '}');
+	for (unsigned i = 0; i < contest->count; i++)
+		if (run_handle(&contest->runs[i]))
+			fabric_json(&json, run_handle(&contest->runs[i]));
+	ps_json_end(&json, '}');
 }
 
 static void print_text(const struct contest *contest)
@@ -189,15 +243,17 @@ static void print_text(const struct contest *contest)
 	printf("%s, size %" PRIu64 ", %" PRIu64 " bytes, %u rounds\n", contest->work->name,
 	       contest->size, work_bytes(contest->work, contest->size), contest->m[0]->rounds);
 	measured_print(stdout, contest->m, contest->count);
-	for (unsigned i = 1; i < contest->count; i++) {
-		struct measured_ratio rate = measured_rate_ratio(contest->m[0], contest->m[i]);
-
-		printf("%s / %s: rate %.3f (%.3f - %.3f)\n", contest->m[0]->name,
-		       contest->m[i]->name, rate.median, rate.least, rate.most);
-	}
-	for (unsigned i = 0; i < contest->count; i++)
+	for (unsigned i = 1; i < contest->count; i++)
+		measured_print_ratios(stdout, contest->m[0], contest->m[i]);
+	for (unsigned i = 0; i < contest->count; i++) {
 		printf("%s survives the end of: %s. %s\n", contest->m[i]->name,
 		       contest->ops[i]->survives, contest->configurations[i]);
+		if (contest->bytes_a_commit[i] > 0)
+			printf("%.1f bytes were sent for each commit\n",
+			       contest->bytes_a_commit[i]);
+		if (run_handle(&contest->runs[i]))
+			fabric_print(stdout, run_handle(&contest->runs[i]));
+	}
 	printf("every sum and every byte is right\n");
 }
 
@@ -212,10 +268,9 @@ static int run_contest(struct contest *contest)
 		print_json(contest);
 	else if (!status)
 		print_text(contest);
-	for (unsigned i = 0; i < contest->count; i++) {
-		measured_free(contest->m[i]);
+	for (unsigned i = 0; i < contest->count; i++)
 		work_close(&contest->runs[i]);
-	}
+	measured_free_all(contest->m, contest->count);
 	return status;
 }
 

@@ -37,6 +37,10 @@ struct engine_options {
 	unsigned table_count;
 	const char *dir;     /* of an engine that keeps files: an empty folder */
 	uint16_t redis_port; /* of the server on this host that has a replica */
+	/* Of the bare round trips. */
+	uint64_t ping_bytes; /* 0: 256 */
+	uint64_t far_spin_us;
+	int far_cpu; /* where the far end is */
 };
 
 enum { ENGINE_WHY = 1024, ENGINE_SETUP = 512 };
@@ -58,6 +62,8 @@ struct engine_ops {
 	/* What a committed transaction survives the end of: "nothing", "process", "host" (this
 	 * one, by a copy on another), "power". */
 	const char *survives;
+	/* It is opened before others: a process that forks would copy what it then writes to. */
+	bool forks;
 	size_t size; /* of its struct, which is zeros but for `engine` when `open` is called */
 	/* Gives `size` bytes of transactional memory, zeros at first, in *memory. */
 	int (*open)(struct engine *engine, const struct engine_options *options, size_t size,
@@ -105,6 +111,13 @@ extern const struct engine_ops engine_copies;
 
 /* Memory, and no transactions: nothing is copied, nothing can be undone. */
 extern const struct engine_ops engine_none;
+
+/* Memory, and a round trip over TCP, or a Unix socket, to another process for each transaction. */
+extern const struct engine_ops engine_pingpong, engine_unix_pingpong;
+
+/* `begin` and `range` of an engine that has nothing to do there. */
+int engine_begin_nothing(struct engine *engine);
+int engine_range_nothing(struct engine *engine, const void *addr, size_t len);
 
 /* All engines that are linked, NULL after the last: without the drivers in bench/peers/ those
  * above. */

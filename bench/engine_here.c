@@ -70,13 +70,13 @@ static int here_open(struct engine *engine, const struct engine_options *options
 	return 0;
 }
 
-static int none_begin(struct engine *engine)
+int engine_begin_nothing(struct engine *engine)
 {
 	(void)engine;
 	return 0;
 }
 
-static int none_range(struct engine *engine, const void *addr, size_t len)
+int engine_range_nothing(struct engine *engine, const void *addr, size_t len)
 {
 	(void)engine;
 	(void)addr;
@@ -153,9 +153,9 @@ static int copies_commit(struct engine *engine)
 
 const struct engine_ops engine_none = {
 	.name = "none",
-	.begin = none_begin,
-	.range = none_range,
-	.commit = none_begin,
+	.begin = engine_begin_nothing,
+	.range = engine_range_nothing,
+	.commit = engine_begin_nothing,
 	HERE_OPS,
 };
 

@@ -16,26 +16,20 @@
  * The ones whose names end in -sync survive a power failure, and refuse a folder in memory. They
  * are weak: where the drivers in bench/peers/ are not linked, all of them are NULL.
  */
-#define PEER_ENGINE(name) extern const struct engine_ops engine_##name __attribute__((weak))
-PEER_ENGINE(lmdb);
-PEER_ENGINE(lmdb_sync);
-PEER_ENGINE(pmemobj);
-PEER_ENGINE(pmemobj_replica);
-PEER_ENGINE(sqlite);
-PEER_ENGINE(sqlite_sync);
-PEER_ENGINE(bdb);
-PEER_ENGINE(bdb_sync);
-PEER_ENGINE(redis);
+#define PEERS(with)                                                                 \
+	with(lmdb) with(lmdb_sync) with(pmemobj) with(pmemobj_replica) with(sqlite) \
+		with(sqlite_sync) with(bdb) with(bdb_sync) with(redis)
+#define DECLARE(name) extern const struct engine_ops engine_##name __attribute__((weak));
+#define LIST(name) &engine_##name,
+
+/* clang-format off */
+PEERS(DECLARE)
 
 const struct engine_ops *const engines[] = {
-	&engine_perseas, &engine_local,
-	&engine_copies,  &engine_none,
-	&engine_lmdb,    &engine_lmdb_sync,
-	&engine_pmemobj, &engine_pmemobj_replica,
-	&engine_sqlite,  &engine_sqlite_sync,
-	&engine_bdb,     &engine_bdb_sync,
-	&engine_redis,   NULL,
+	&engine_perseas, &engine_local, &engine_copies, &engine_none,
+	&engine_pingpong, &engine_unix_pingpong, PEERS(LIST) NULL,
 };
+/* clang-format on */
 
 const struct engine_ops *engine_by_name(const char *name)
 {

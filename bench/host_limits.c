@@ -6,7 +6,6 @@
 #include "clock.h"
 #include "measure.h"
 #include "options.h"
-#include "pinger.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +78,7 @@ static void *hand_back(void *arg)
 	struct handover *line = arg;
 	uint64_t seen = 0, next, idle = 0;
 
-	pin_to_cpu(line->cpu);
+	cpu_pin(line->cpu);
 	while ((next = atomic_load_explicit(&line->there, memory_order_acquire)) != UINT64_MAX) {
 		if (next != seen) {
 			atomic_store_explicit(&line->back, seen = next, memory_order_release);
@@ -100,18 +99,6 @@ static int handover_step(void *ctx)
 	while (atomic_load_explicit(&line->back, memory_order_acquire) != next)
 		;
 	return 0;
-}
-
-static int handover_start(struct handover *line)
-{
-	line->cpu = other_cpu((int)options.cpu);
-	return pthread_create(&line->thread, NULL, hand_back, line);
-}
-
-static void handover_stop(struct handover *line)
-{
-	atomic_store(&line->there, UINT64_MAX);
-	pthread_join(line->thread, NULL);
 }
 
 /* --- the disk ----------------------------------------------------------------------- */
@@ -156,6 +143,7 @@ static int measure_all(uint8_t *memory, struct handover *line, struct disk *disk
 	struct measured *m[CONTENDERS_MAX] = { NULL };
 	const struct measured *failed;
 	unsigned count = 0;
+	struct ps_json json = { .out = stdout };
 	int status = 0;
 
 	for (unsigned i = 0; i < sizeof(copiers) / sizeof(*copiers); i++) {
@@ -167,10 +155,15 @@ static int measure_all(uint8_t *memory, struct handover *line, struct disk *disk
 	if (disk)
 		m[count++] = measured_new("fdatasync", disk_step, disk);
 	failed = measure_in_turn(m, count, options.rounds, options.round_ms / 1000.0, 0);
-	if (failed)
+	if (failed) {
 		status = program_fail(failed->name, strerror(errno));
-	else
-		measured_print_all(m, count, options.json);
+	} else if (options.json) {
+		ps_json_begin(&json, NULL, '{');
+		measured_json_all(&json, m, count);
+		ps_json_end(&json, '}');
+	} else {
+		measured_print(stdout, m, count);
+	}
 	measured_free_all(m, count);
 	return status;
 }
@@ -183,15 +176,17 @@ int main(int argc, char **argv)
 	int status;
 
 	OPTIONS_PARSE(argc, argv);
-	if (other_cpu((int)options.cpu) == (int)options.cpu)
+	if (cpu_other((int)options.cpu) == (int)options.cpu)
 		return program_fail("--cpu", "another processor must be there");
 	if (options.dir && disk_open(&disk))
 		return 2;
+	line.cpu = cpu_other((int)options.cpu);
 	memory = area_filled(2 * AREA, 1);
-	if (!memory || handover_start(&line))
+	if (!memory || pthread_create(&line.thread, NULL, hand_back, &line))
 		return program_fail("memory", strerror(errno));
 	program_pin(options.cpu);
 	status = measure_all(memory, &line, options.dir ? &disk : NULL);
-	handover_stop(&line);
+	atomic_store(&line.there, UINT64_MAX);
+	pthread_join(line.thread, NULL);
 	return status;
 }

@@ -21,11 +21,12 @@ SLACK = 1.02
 
 
 def instructions(build, cluster, transactions):
-    """Of a whole run."""
+    """Of all rounds: not of the check afterwards, which does the same transactions again."""
     words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-             build / "bench/synthetic", "--mirrors", cluster.unix(), "--fabric", "shm",
-             "--store", "count%d" % transactions, "--sizes", 8, "--rounds", 1, "--seconds", 3600,
-             "--transactions", transactions]
+             "--toggle-collect=measure_in_turn",
+             build / "bench/compare", "--work", "synthetic", "--size", 8, "--engines", "perseas",
+             "--mirrors", cluster.unix(), "--fabric", "shm", "--store", "count%d" % transactions,
+             "--warm-up", 0, "--rounds", 1, "--seconds", 3600, "--transactions", transactions]
     done = cluster.run(*words, seconds=300)
     collected = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode or not collected:

@@ -4,7 +4,6 @@
  */
 #include "measure.h"
 #include "options.h"
-#include "pinger.h"
 #include "raw_verbs.h"
 
 #include <errno.h>
@@ -70,7 +69,6 @@ struct target {
 /* Reads of one size, so many at a time. */
 struct shape {
 	unsigned size, depth;
-	struct raw_link *link;
 	struct measured *m;
 };
 
@@ -112,11 +110,6 @@ static int read_targets(void)
 		if (limits.count == RAW_TARGETS_MAX ||
 		    read_target(word, &limits.targets[limits.count++]))
 			return program_fail("--to", "takes up to 16 of HOST or HOST:PORT");
-	return 0;
-}
-
-static int check_options(void)
-{
 	if (!limits.count)
 		return program_fail("--to", "is missing; it lists the targets (see --help)");
 	if (!options.acks)
@@ -155,7 +148,7 @@ static int step_read(void *ctx)
 {
 	const struct shape *shape = ctx;
 
-	return raw_read(shape->link, shape->size, shape->depth);
+	return raw_read(limits.links[0], shape->size, shape->depth);
 }
 
 /* --- a run --- */
@@ -224,7 +217,7 @@ static int add_shapes(void)
 		struct shape *shape = &limits.shapes[limits.shape_count++];
 
 		*shape = (struct shape){ (unsigned)sizes[i / depth_count],
-			                 (unsigned)depths[i % depth_count], limits.links[0], NULL };
+			                 (unsigned)depths[i % depth_count], NULL };
 		shape->m = measured_new("read", step_read, shape);
 	}
 	return 0;
@@ -273,7 +266,7 @@ static int run_all(void)
 static struct measured_ratio shape_bandwidth(const struct shape *shape)
 {
 	struct measured_ratio rate = measured_rates(shape->m);
-	double bytes = (double)shape->link->far.segment;
+	double bytes = (double)limits.links[0]->far.segment;
 
 	return (struct measured_ratio){ rate.median * bytes, rate.least * bytes,
 		                        rate.most * bytes };
@@ -289,33 +282,36 @@ static const struct shape *best_shape(void)
 	return best;
 }
 
-static void shape_json(const struct shape *shape, const char *before)
+static void shape_json(struct ps_json *json, const char *key, const struct shape *shape)
 {
-	struct measured_ratio rate = shape_bandwidth(shape);
-
-	printf("%s{\"size\": %u, \"depth\": %u, \"bytes_s\": ", before, shape->size, shape->depth);
-	measured_ratio_json(stdout, &rate);
-	printf("}");
+	ps_json_begin(json, key, '{');
+	ps_json_number(json, "size", shape->size);
+	ps_json_number(json, "depth", shape->depth);
+	measured_ratio_json(json, "bytes_s", shape_bandwidth(shape));
+	ps_json_end(json, '}');
 }
 
 static void print_json(void)
 {
 	const struct raw_link *link = limits.links[0];
+	struct ps_json json = { .out = stdout };
 
-	printf("{\"device\": \"%s\", \"mtu\": %u, \"inline\": %u, \"bytes\": %u, \"targets\": %u, "
-	       "\"acks\": %u",
-	       ibv_get_device_name(link->id->verbs->device), raw_mtu(link), link->inline_bytes,
-	       (unsigned)options.bytes, limits.count, (unsigned)options.acks);
-	printf("%s", limits.timed_count ? ", " : "");
-	measured_json_all(stdout, limits.timed, limits.timed_count);
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "device", ibv_get_device_name(link->id->verbs->device));
+	ps_json_number(&json, "mtu", raw_mtu(link));
+	ps_json_number(&json, "inline", link->inline_bytes);
+	ps_json_number(&json, "bytes", options.bytes);
+	ps_json_number(&json, "targets", limits.count);
+	ps_json_number(&json, "acks", options.acks);
+	measured_json_all(&json, limits.timed, limits.timed_count);
 	if (limits.shape_count) {
-		shape_json(best_shape(), ", \"read\": ");
-		printf(", \"reads\": [");
+		shape_json(&json, "read", best_shape());
+		ps_json_begin(&json, "reads", '[');
 		for (unsigned i = 0; i < limits.shape_count; i++)
-			shape_json(&limits.shapes[i], i ? ", " : "");
-		printf("]");
+			shape_json(&json, NULL, &limits.shapes[i]);
+		ps_json_end(&json, ']');
 	}
-	printf("}\n");
+	ps_json_end(&json, '}');
 }
 
 static void print_text(void)
@@ -356,7 +352,7 @@ int main(int argc, char **argv)
 	OPTIONS_PARSE(argc, argv);
 	if (options.serve)
 		return serve_far_end();
-	if (read_targets() || check_options())
+	if (read_targets())
 		return 2;
 	status = run_all();
 	if (!status && options.json)
@@ -366,6 +362,6 @@ int main(int argc, char **argv)
 	disconnect_all();
 	measured_free_all(limits.timed, limits.timed_count);
 	for (unsigned i = 0; i < limits.shape_count; i++)
-		measured_free(limits.shapes[i].m);
+		measured_free_all(&limits.shapes[i].m, 1);
 	return status;
 }

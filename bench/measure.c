@@ -24,15 +24,10 @@ struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ct
 	return m;
 }
 
-void measured_free(struct measured *m)
-{
-	free(m);
-}
-
 void measured_free_all(struct measured *const *m, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
-		measured_free(m[i]);
+		free(m[i]);
 }
 
 static int pass_untimed(struct measured *m, uint64_t ns, uint64_t steps)
@@ -134,38 +129,9 @@ struct measured_ratio measured_rates(const struct measured *m)
 	return measured_summary(values, m->rounds);
 }
 
-double measured_rate(const struct measured *m)
-{
-	return measured_rates(m).median;
-}
-
-uint64_t measured_latency(const struct measured *m, double percent)
+static uint64_t measured_latency(const struct measured *m, double percent)
 {
 	return ps_histogram_percentile(&m->latency, percent);
-}
-
-struct measured_ratio measured_rate_ratio(const struct measured *a, const struct measured *b)
-{
-	double values[MEASURE_ROUNDS_MAX];
-	struct measured_ratio ratio;
-
-	for (unsigned i = 0; i < a->rounds; i++)
-		values[i] = a->rates[i] / b->rates[i];
-	ratio = measured_summary(values, a->rounds);
-	ratio.median = measured_rate(a) / measured_rate(b);
-	return ratio;
-}
-
-struct measured_ratio measured_latency_ratio(const struct measured *a, const struct measured *b)
-{
-	double values[MEASURE_ROUNDS_MAX];
-	struct measured_ratio ratio;
-
-	for (unsigned i = 0; i < a->rounds; i++)
-		values[i] = (double)a->medians[i] / (double)(b->medians[i] + !b->medians[i]);
-	ratio = measured_summary(values, a->rounds);
-	ratio.median = (double)measured_latency(a, 50) / (double)measured_latency(b, 50);
-	return ratio;
 }
 
 static void print_line(FILE *out, const struct measured *m)
@@ -187,91 +153,60 @@ void measured_print(FILE *out, struct measured *const *m, unsigned count)
 
 void measured_print_ratios(FILE *out, const struct measured *a, const struct measured *b)
 {
-	struct measured_ratio rate = measured_rate_ratio(a, b);
-	struct measured_ratio latency = measured_latency_ratio(a, b);
+	double rates[MEASURE_ROUNDS_MAX], medians[MEASURE_ROUNDS_MAX];
+	struct measured_ratio rate, median;
 
+	for (unsigned i = 0; i < a->rounds; i++) {
+		rates[i] = a->rates[i] / b->rates[i];
+		medians[i] = (double)a->medians[i] / (double)(b->medians[i] + !b->medians[i]);
+	}
+	rate = measured_summary(rates, a->rounds);
+	median = measured_summary(medians, a->rounds);
 	fprintf(out, "%s / %s: rate %.3f (%.3f - %.3f), median latency %.2f (%.2f - %.2f)\n",
-	        a->name, b->name, rate.median, rate.least, rate.most, latency.median, latency.least,
-	        latency.most);
+	        a->name, b->name, measured_rates(a).median / measured_rates(b).median, rate.least,
+	        rate.most, (double)measured_latency(a, 50) / (double)measured_latency(b, 50),
+	        median.least, median.most);
 }
 
-void measured_numbers_json(FILE *out, const char *name, const double *numbers, unsigned count)
+void measured_ratio_json(struct ps_json *json, const char *key, struct measured_ratio ratio)
 {
-	fprintf(out, "\"%s\": [", name);
+	ps_json_begin(json, key, '{');
+	ps_json_real(json, "median", ratio.median);
+	ps_json_real(json, "min", ratio.least);
+	ps_json_real(json, "max", ratio.most);
+	ps_json_end(json, '}');
+}
+
+void measured_numbers_json(struct ps_json *json, const char *key, const double *numbers,
+                           unsigned count)
+{
+	ps_json_begin(json, key, '[');
 	for (unsigned i = 0; i < count; i++)
-		fprintf(out, "%s%.6g", i ? ", " : "", numbers[i]);
-	fprintf(out, "]");
+		ps_json_real(json, NULL, numbers[i]);
+	ps_json_end(json, ']');
 }
 
-void measured_json(FILE *out, const struct measured *m)
+void measured_json(struct ps_json *json, const struct measured *m)
 {
-	struct measured_ratio rate = measured_rates(m);
-
-	fprintf(out, "\"%s\": {\"rounds\": %u, \"rate\": ", m->name, m->rounds);
-	measured_ratio_json(out, &rate);
-	fprintf(out, ", ");
-	measured_percentiles_json(out, &m->latency);
-	fprintf(out, ", \"max_ns\": %" PRIu64 ", ", m->latency.max);
-	measured_numbers_json(out, "rates", m->rates, m->rounds);
-	fprintf(out, ", ");
-	measured_numbers_json(out, "busy_rates", m->busy_rates, m->rounds);
-	fprintf(out, ", \"p50s_ns\": [");
+	ps_json_number(json, "rounds", m->rounds);
+	measured_ratio_json(json, "rate", measured_rates(m));
+	ps_json_number(json, "p50_ns", measured_latency(m, 50));
+	ps_json_number(json, "p99_ns", measured_latency(m, 99));
+	ps_json_number(json, "p99_9_ns", measured_latency(m, 99.9));
+	ps_json_number(json, "max_ns", m->latency.max);
+	measured_numbers_json(json, "rates", m->rates, m->rounds);
+	measured_numbers_json(json, "busy_rates", m->busy_rates, m->rounds);
+	ps_json_begin(json, "p50s_ns", '[');
 	for (unsigned i = 0; i < m->rounds; i++)
-		fprintf(out, "%s%" PRIu64, i ? ", " : "", m->medians[i]);
-	fprintf(out, "]}");
+		ps_json_number(json, NULL, m->medians[i]);
+	ps_json_end(json, ']');
 }
 
-void measured_json_all(FILE *out, struct measured *const *m, unsigned count)
+void measured_json_all(struct ps_json *json, struct measured *const *m, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		fprintf(out, "%s", i ? ", " : "");
-		measured_json(out, m[i]);
+		ps_json_begin(json, m[i]->name, '{');
+		measured_json(json, m[i]);
+		ps_json_end(json, '}');
 	}
-}
-
-void measured_print_all(struct measured *const *m, unsigned count, bool json)
-{
-	if (!json) {
-		measured_print(stdout, m, count);
-		return;
-	}
-	printf("{");
-	measured_json_all(stdout, m, count);
-	printf("}\n");
-}
-
-void measured_ratio_json(FILE *out, const struct measured_ratio *ratio)
-{
-	fprintf(out, "{\"median\": %.6g, \"min\": %.6g, \"max\": %.6g}", ratio->median,
-	        ratio->least, ratio->most);
-}
-
-void measured_ratios_json(FILE *out, const struct measured *a, const struct measured *b,
-                          const char *behind)
-{
-	struct measured_ratio rate = measured_rate_ratio(a, b);
-	struct measured_ratio latency = measured_latency_ratio(a, b);
-
-	fprintf(out, ", \"rate_ratio%s\": ", behind);
-	measured_ratio_json(out, &rate);
-	fprintf(out, ", \"p50_ratio%s\": ", behind);
-	measured_ratio_json(out, &latency);
-}
-
-void measured_percentiles_json(FILE *out, const struct ps_histogram *latency)
-{
-	fprintf(out, "\"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"p99_9_ns\": %" PRIu64,
-	        ps_histogram_percentile(latency, 50), ps_histogram_percentile(latency, 99),
-	        ps_histogram_percentile(latency, 99.9));
-}
-
-void measured_text_json(FILE *out, const char *text)
-{
-	fputc('"', out);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			fputc('\\', out);
-		fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
-	}
-	fputc('"', out);
 }

@@ -6,6 +6,7 @@
 #define PERSEAS_BENCH_MEASURE_H
 
 #include "../client/command/bench/histogram.h"
+#include "../proto/base/json.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,7 +31,6 @@ struct measured {
 
 /* Ends the program where there is no memory. */
 struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ctx);
-void measured_free(struct measured *m);
 void measured_free_all(struct measured *const *m, unsigned count);
 
 /* Steps for that long that are not counted. 0, or what step returned. */
@@ -55,33 +55,19 @@ struct measured_ratio {
 struct measured_ratio measured_summary(double *values, unsigned count);
 
 struct measured_ratio measured_rates(const struct measured *m);
-double measured_rate(const struct measured *m); /* median of the rounds */
-uint64_t measured_latency(const struct measured *m, double percent);
 
-/* The median of a by the median of b; the extremes are of rounds of the same number. */
-struct measured_ratio measured_rate_ratio(const struct measured *a, const struct measured *b);
-struct measured_ratio measured_latency_ratio(const struct measured *a, const struct measured *b);
-
-/* A table, and the line below it that compares two of its lines. */
+/* A table, and the line below it that compares two of its lines: the median of one by that of the
+ * other, and the extremes of rounds of the same number. */
 void measured_print(FILE *out, struct measured *const *m, unsigned count);
 void measured_print_ratios(FILE *out, const struct measured *a, const struct measured *b);
 
-/* The table, or one JSON object of all, on stdout. */
-void measured_print_all(struct measured *const *m, unsigned count, bool json);
-
-/* A member of a JSON object, and several with commas between them. */
-void measured_json(FILE *out, const struct measured *m);
-void measured_json_all(FILE *out, struct measured *const *m, unsigned count);
-void measured_ratio_json(FILE *out, const struct measured_ratio *ratio);
-/* The members "rate_ratio" and "p50_ratio", with that behind their names, after a comma. */
-void measured_ratios_json(FILE *out, const struct measured *a, const struct measured *b,
-                          const char *behind);
-/* The members "p50_ns", "p99_ns" and "p99_9_ns". */
-void measured_percentiles_json(FILE *out, const struct ps_histogram *latency);
-/* An array. */
-void measured_numbers_json(FILE *out, const char *name, const double *numbers, unsigned count);
-
-/* A text, quoted. */
-void measured_text_json(FILE *out, const char *text);
+/* Members of a JSON object: an object for each, by its name. */
+void measured_json_all(struct ps_json *json, struct measured *const *m, unsigned count);
+/* Those of one: its rounds, rates and latencies. */
+void measured_json(struct ps_json *json, const struct measured *m);
+/* A ratio, and an array, by that key. */
+void measured_ratio_json(struct ps_json *json, const char *key, struct measured_ratio ratio);
+void measured_numbers_json(struct ps_json *json, const char *key, const double *numbers,
+                           unsigned count);
 
 #endif

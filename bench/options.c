@@ -2,10 +2,10 @@
  * options.c - see options.h.
  */
 #include "options.h"
-#include "pinger.h"
 #include "../proto/base/number.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,9 +47,30 @@ int program_refute(const char *what, const char *why)
 	return 1;
 }
 
+int cpu_pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+int cpu_other(int cpu)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return cpu;
+	for (int i = CPU_SETSIZE - 1; i >= 0; i--)
+		if (i != cpu && CPU_ISSET((unsigned)i, &set))
+			return i;
+	return cpu;
+}
+
 int program_pin(uint64_t cpu)
 {
-	if (cpu != UINT64_MAX && pin_to_cpu((int)cpu))
+	if (cpu != UINT64_MAX && cpu_pin((int)cpu))
 		return program_fail("--cpu", strerror(errno));
 	return 0;
 }

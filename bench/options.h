@@ -60,6 +60,11 @@ int program_refute(const char *what, const char *why);
 /* Pins this process to a processor; UINT64_MAX: to none. 0, or 2 and says why not. */
 int program_pin(uint64_t cpu);
 
+/* Pins the calling thread. 0 or -1 with errno. */
+int cpu_pin(int cpu);
+/* A processor that this process may use, other than `cpu` when there is one. */
+int cpu_other(int cpu);
+
 enum { LIST_WORD = 96 };
 
 /* Takes the next word from a list that has commas. False: there is none. */

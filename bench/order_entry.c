@@ -356,34 +356,16 @@ static unsigned order_tables(uint64_t size, struct engine_table *table)
 	return ORDER_TABLES;
 }
 
-/* An image's tables. */
-struct view {
-	struct engine_table table[ORDER_TABLES];
-	uint64_t offsets[ORDER_TABLES + 1];
-	uint8_t *image;
-};
-
-static void view_init(struct view *view, uint64_t size, const void *image)
+static void fill_stock(const struct rows *view, uint64_t *state)
 {
-	rows_lay_out(view->table, order_tables(size, view->table), view->offsets);
-	view->image = (uint8_t *)image;
-}
-
-static void *view_row(const struct view *view, unsigned table, uint64_t id)
-{
-	return view->image + view->offsets[table] + id * view->table[table].size;
-}
-
-static void fill_stock(const struct view *view, uint64_t *state)
-{
-	for (uint64_t i = 0; i < view->table[ORDER_STOCK].count; i++) {
-		struct order_stock *stock = view_row(view, ORDER_STOCK, i);
+	for (uint64_t i = 0; i < view->tables[ORDER_STOCK].count; i++) {
+		struct order_stock *stock = rows_at(view, ORDER_STOCK, i);
 
 		stock->quantity = 10 + (int32_t)work_below(state, 91);
 		memset(stock->district, 'a' + (int)(i % 26), sizeof(stock->district));
 	}
 	for (uint64_t i = 0; i < ORDER_ITEMS; i++) {
-		struct order_item *item = view_row(view, ORDER_ITEM, i);
+		struct order_item *item = rows_at(view, ORDER_ITEM, i);
 
 		item->price = 100 + (int64_t)work_below(state, 9901);
 	}
@@ -391,21 +373,20 @@ static void fill_stock(const struct view *view, uint64_t *state)
 
 static void fill_tables(void *image, uint64_t size)
 {
+	const struct rows view = work_view(&order_entry_work, size, image);
 	uint64_t state = WORK_SEED;
-	struct view view;
 
-	view_init(&view, size, image);
 	for (uint64_t i = 0; i < size; i++)
-		((struct order_warehouse *)view_row(&view, ORDER_WAREHOUSE, i))->tax =
+		((struct order_warehouse *)rows_at(&view, ORDER_WAREHOUSE, i))->tax =
 			work_below(&state, 2001);
-	for (uint64_t i = 0; i < view.table[ORDER_DISTRICT].count; i++) {
-		struct order_district *district = view_row(&view, ORDER_DISTRICT, i);
+	for (uint64_t i = 0; i < view.tables[ORDER_DISTRICT].count; i++) {
+		struct order_district *district = rows_at(&view, ORDER_DISTRICT, i);
 
 		district->tax = work_below(&state, 2001);
 		district->next_order = district->next_delivery = 1;
 	}
-	for (uint64_t i = 0; i < view.table[ORDER_CUSTOMER].count; i++) {
-		struct order_customer *customer = view_row(&view, ORDER_CUSTOMER, i);
+	for (uint64_t i = 0; i < view.tables[ORDER_CUSTOMER].count; i++) {
+		struct order_customer *customer = rows_at(&view, ORDER_CUSTOMER, i);
 
 		customer->discount = work_below(&state, 5001);
 		customer->bad_credit = !work_below(&state, 10);
@@ -413,68 +394,32 @@ static void fill_tables(void *image, uint64_t size)
 	fill_stock(&view, &state);
 }
 
-/* --- checking ----------------------------------------------------------------------- */
-
-/* Columns of numbers, and which sum of the plan each of them must add up to; less `less`. */
-enum { NONE = -1 };
-static const struct column {
-	const char *name;
-	unsigned table;
-	size_t offset, width;
-	int sum, less;
-	uint64_t first; /* of a number that counts from there */
-} columns[] = {
-#define COLUMN(table, row, member) \
-	table, offsetof(struct row, member), sizeof(((struct row *)0)->member)
-	{ "payments to warehouses", COLUMN(ORDER_WAREHOUSE, order_warehouse, paid), PAID, NONE, 0 },
-	{ "payments to districts", COLUMN(ORDER_DISTRICT, order_district, paid), PAID, NONE, 0 },
-	{ "payments by customers", COLUMN(ORDER_CUSTOMER, order_customer, paid), PAID, NONE, 0 },
-	{ "numbers of payments", COLUMN(ORDER_CUSTOMER, order_customer, payments), PAYMENTS, NONE,
-	  0 },
-	{ "customers' balances", COLUMN(ORDER_CUSTOMER, order_customer, balance), DELIVERED, PAID,
-	  0 },
-	{ "pieces sold", COLUMN(ORDER_STOCK, order_stock, sold), SOLD, NONE, 0 },
-	{ "orders", COLUMN(ORDER_DISTRICT, order_district, next_order), ORDERS, NONE, 1 },
-	{ "deliveries of districts", COLUMN(ORDER_DISTRICT, order_district, next_delivery),
-	  DELIVERIES, NONE, 1 },
-	{ "deliveries to customers", COLUMN(ORDER_CUSTOMER, order_customer, deliveries), DELIVERIES,
-	  NONE, 0 },
-	{ "orders that wait", COLUMN(ORDER_NEW, order_new, waiting), ORDERS, DELIVERIES, 0 },
+/* Sums of all tables' numbers. */
+static const struct work_column columns[] = {
+#define PLAIN WORK_NO_SUM, 0
+	{ "payments to warehouses", WORK_COLUMN(ORDER_WAREHOUSE, order_warehouse, paid), PAID,
+	  PLAIN },
+	{ "payments to districts", WORK_COLUMN(ORDER_DISTRICT, order_district, paid), PAID, PLAIN },
+	{ "payments by customers", WORK_COLUMN(ORDER_CUSTOMER, order_customer, paid), PAID, PLAIN },
+	{ "numbers of payments", WORK_COLUMN(ORDER_CUSTOMER, order_customer, payments), PAYMENTS,
+	  PLAIN },
+	{ "customers' balances", WORK_COLUMN(ORDER_CUSTOMER, order_customer, balance), DELIVERED,
+	  PAID, 0 },
+	{ "pieces sold", WORK_COLUMN(ORDER_STOCK, order_stock, sold), SOLD, PLAIN },
+	{ "orders", WORK_COLUMN(ORDER_DISTRICT, order_district, next_order), ORDERS, WORK_NO_SUM,
+	  1 },
+	{ "deliveries of districts", WORK_COLUMN(ORDER_DISTRICT, order_district, next_delivery),
+	  DELIVERIES, WORK_NO_SUM, 1 },
+	{ "deliveries to customers", WORK_COLUMN(ORDER_CUSTOMER, order_customer, deliveries),
+	  DELIVERIES, PLAIN },
+	{ "orders that wait", WORK_COLUMN(ORDER_NEW, order_new, waiting), ORDERS, DELIVERIES, 0 },
 };
-
-/* Unsigned: it may wrap around when the bytes are wrong. */
-static uint64_t add_up(const struct view *view, const struct column *column)
-{
-	uint64_t sum = 0;
-
-	for (uint64_t i = 0; i < view->table[column->table].count; i++) {
-		const uint8_t *at = view_row(view, column->table, i);
-		uint64_t number = 0;
-
-		memcpy(&number, at + column->offset, column->width);
-		sum += number - column->first;
-	}
-	return sum;
-}
 
 static bool check_sums(const struct work_plan *plan, const void *image, char *why,
                        unsigned why_size)
 {
-	struct view view;
-
-	view_init(&view, plan->size, image);
-	for (unsigned i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
-		int64_t less = columns[i].less == NONE ? 0 : plan->sums[columns[i].less];
-		uint64_t wanted = (uint64_t)(plan->sums[columns[i].sum] - less);
-		uint64_t sum = add_up(&view, &columns[i]);
-
-		if (sum == wanted)
-			continue;
-		snprintf(why, why_size, "the %s add up to %" PRIu64 ", not to %" PRIu64,
-		         columns[i].name, sum, wanted);
-		return false;
-	}
-	return true;
+	return work_check_columns(&order_entry_work, plan, image, columns,
+	                          sizeof(columns) / sizeof(*columns), why, why_size);
 }
 
 const struct work order_entry_work = {

@@ -3,6 +3,7 @@
  */
 #include "raw_verbs.h"
 
+#include "area.h"
 #include "clock.h"
 #include "work.h"
 #include "../proto/image/layout.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum {
 	QUEUE = 1024,        /* work requests that the send queue takes */
@@ -130,8 +130,7 @@ void raw_disconnect(struct raw_link *link)
 		rdma_destroy_qp(link->id);
 	if (link->reads)
 		ibv_dereg_mr(link->reads);
-	if (link->memory)
-		munmap(link->memory, link->far.segment);
+	area_free(link->memory, link->far.segment);
 	if (link->staging)
 		ibv_dereg_mr(link->staging);
 	if (link->id)
@@ -256,7 +255,9 @@ static int sleep_until_news(struct raw_link *const *links, unsigned count)
 	return 0;
 }
 
-int raw_wait(struct raw_link *const *links, unsigned count, unsigned enough)
+/* Until `enough` links have at most `left` work requests under way: polls first, then sleeps. */
+static int await_links(struct raw_link *const *links, unsigned count, unsigned enough,
+                       unsigned left)
 {
 	uint64_t until = 0;
 
@@ -267,7 +268,7 @@ int raw_wait(struct raw_link *const *links, unsigned count, unsigned enough)
 			if (links[i]->completed != links[i]->posted &&
 			    take_completions(links[i]) < 0)
 				return -1;
-			done += links[i]->completed == links[i]->posted;
+			done += links[i]->posted - links[i]->completed <= left;
 		}
 		if (done >= enough)
 			return 0;
@@ -278,62 +279,43 @@ int raw_wait(struct raw_link *const *links, unsigned count, unsigned enough)
 	}
 }
 
-/* Until something has completed: polls first, then sleeps. 0 or -1. */
-static int await_any(struct raw_link *link)
+int raw_wait(struct raw_link *const *links, unsigned count, unsigned enough)
 {
-	const uint64_t before = link->completed;
-	uint64_t until = 0;
-
-	while (link->completed == before) {
-		if (take_completions(link) < 0)
-			return -1;
-		if (!until)
-			until = clock_ns() + link->spin_ns;
-		else if (link->completed == before && clock_ns() >= until &&
-		         sleep_until_news(&link, 1))
-			return -1;
-	}
-	return 0;
+	return await_links(links, count, enough, 0);
 }
 
 /* --- reading --- */
 
 int raw_prepare_reads(struct raw_link *link, char *why)
 {
-	void *memory = mmap(NULL, link->far.segment, PROT_READ | PROT_WRITE,
-	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-
-	if (memory == MAP_FAILED)
+	link->memory = area_filled(link->far.segment, 0);
+	if (!link->memory)
 		return raw_fail(why, "memory for reads");
-	link->memory = memory;
-	link->reads = ibv_reg_mr(link->id->pd, memory, link->far.segment, IBV_ACCESS_LOCAL_WRITE);
+	link->reads = ibv_reg_mr(link->id->pd, link->memory, link->far.segment,
+	                         IBV_ACCESS_LOCAL_WRITE);
 	return link->reads ? 0 : raw_fail(why, "memory for reads");
 }
 
 int raw_read(struct raw_link *link, unsigned size, unsigned depth)
 {
-	uint64_t total = link->far.segment, *end;
-	uint64_t offset = 0;
+	uint64_t total = link->far.segment;
+	uint64_t *end = (uint64_t *)(void *)(link->memory + total) - 1;
 
 	if (depth > link->depth)
 		depth = link->depth;
-	end = (uint64_t *)(void *)(link->memory + total) - 1;
 	*end = 0;
-	while (offset < total || link->completed != link->posted) {
-		while (offset < total && link->posted - link->completed < depth) {
-			unsigned length = total - offset < size ? (unsigned)(total - offset) : size;
-
-			link->posted++;
-			if (rdma_post_read(link->id, NULL, link->memory + offset, length,
-			                   link->reads, IBV_SEND_SIGNALED,
-			                   link->far.address + RAW_SEGMENT_OFFSET + offset,
-			                   link->far.key))
-				return -1;
-			offset += length;
-		}
-		if (await_any(link))
+	for (uint64_t offset = 0; offset < total; offset += size) {
+		if (await_links(&link, 1, 1, depth - 1))
+			return -1;
+		link->posted++;
+		if (rdma_post_read(link->id, NULL, link->memory + offset,
+		                   total - offset < size ? total - offset : size, link->reads,
+		                   IBV_SEND_SIGNALED,
+		                   link->far.address + RAW_SEGMENT_OFFSET + offset, link->far.key))
 			return -1;
 	}
+	if (raw_wait(&link, 1, 1))
+		return -1;
 	if (*end == RAW_END)
 		return 0;
 	link->trouble = "what was read is not what is there";

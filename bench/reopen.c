@@ -60,6 +60,7 @@ static struct {
 	[COPY_MS] = { "copy_ms", "copy_ms", 1, { 0 } },
 };
 static uint64_t segment_size;
+static struct ps_json json;
 
 /* Notes how long something took since `start`. Returns now. */
 static uint64_t note_ms(enum figure figure, uint64_t round, uint64_t start)
@@ -112,38 +113,40 @@ static bool is_right(const uint64_t *words)
 	return true;
 }
 
-static int open_once(uint64_t round)
+/* Maps the segment, and checks what was read. */
+static int read_segment(perseas_t *p, uint64_t round, uint64_t opened)
 {
-	uint64_t opened = clock_ns();
 	struct perseas_segment_info info;
-	char why[512];
 	void *memory;
-	perseas_t *p;
 
-	if (perseas_open(options.store, options.mirrors, NULL, &p))
-		return give_up(NULL, "open");
-	opened = note_ms(OPEN_MS, round, opened);
 	if (perseas_map(p, "segment", 0, &memory))
-		return give_up(p, "map");
+		return program_fail("map", perseas_message(p));
 	note_ms(MAP_MS, round, opened);
 	perseas_segment(p, "segment", &info);
 	segment_size = info.size;
 	figures[BYTES_S].rounds[round] = (double)info.size * 1e3 / figures[MAP_MS].rounds[round];
-	if (!is_right(memory)) {
-		perseas_close(p);
+	if (!is_right(memory))
 		return program_fail("segment", "what was read is not what was written");
-	}
-	if (fabric_check(p, options.fabric, why, sizeof(why))) {
-		perseas_close(p);
-		return program_fail("fabric", why);
-	}
-	if (round + 1 == options.rounds && options.json) {
-		printf("{");
-		fabric_json(stdout, p);
-	} else if (round + 1 == options.rounds) {
+	return fabric_check(p, options.fabric);
+}
+
+static int open_once(uint64_t round)
+{
+	uint64_t start = clock_ns();
+	perseas_t *p;
+	int status;
+
+	if (perseas_open(options.store, options.mirrors, NULL, &p))
+		return program_fail("open", perseas_message(NULL));
+	status = read_segment(p, round, note_ms(OPEN_MS, round, start));
+	if (!status && round + 1 == options.rounds && options.json) {
+		ps_json_begin(&json, NULL, '{');
+		fabric_json(&json, p);
+	} else if (!status && round + 1 == options.rounds) {
 		fabric_print(stdout, p);
 	}
-	return perseas_close(p);
+	perseas_close(p);
+	return status;
 }
 
 static int copy_once(const uint8_t *from, uint64_t round)
@@ -176,16 +179,19 @@ static void print_figure(enum figure figure)
 	struct measured_ratio ratio;
 
 	if (options.json) {
-		printf(", \"%s\": {", figures[figure].json);
-		measured_numbers_json(stdout, "rounds", rounds, (unsigned)options.rounds);
+		ps_json_begin(&json, figures[figure].json, '{');
+		measured_numbers_json(&json, "rounds", rounds, (unsigned)options.rounds);
 	}
 	ratio = measured_summary(rounds, (unsigned)options.rounds);
-	if (options.json)
-		printf(", \"median\": %.6g, \"min\": %.6g, \"max\": %.6g}", ratio.median,
-		       ratio.least, ratio.most);
-	else
+	if (options.json) {
+		ps_json_real(&json, "median", ratio.median);
+		ps_json_real(&json, "min", ratio.least);
+		ps_json_real(&json, "max", ratio.most);
+		ps_json_end(&json, '}');
+	} else {
 		printf("%-12s %10.1f (%.1f - %.1f)\n", figures[figure].name, ratio.median / unit,
 		       ratio.least / unit, ratio.most / unit);
+	}
 }
 
 int main(int argc, char **argv)
@@ -197,6 +203,7 @@ int main(int argc, char **argv)
 		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
 	if (options.make && make_store())
 		return 2;
+	json.out = stdout;
 	for (uint64_t i = 0; i < options.rounds; i++) {
 		if (open_once(i))
 			return 2;
@@ -207,7 +214,9 @@ int main(int argc, char **argv)
 	}
 	for (enum figure i = 0; i < (options.copy ? FIGURES : COPY_NEW_MS); i++)
 		print_figure(i);
-	if (options.json)
-		printf(", \"bytes\": %llu}\n", (unsigned long long)segment_size);
+	if (options.json) {
+		ps_json_number(&json, "bytes", segment_size);
+		ps_json_end(&json, '}');
+	}
 	return 0;
 }

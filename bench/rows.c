@@ -55,12 +55,10 @@ int rows_open(struct rows *rows, const struct engine_ops *ops, const struct engi
 	bytes = rows_lay_out(tables, count, rows->offsets);
 	mine.tables = rows->tables;
 	mine.table_count = count;
-	if (make_scratch(rows)) {
+	if (make_scratch(rows))
 		snprintf(why, ENGINE_WHY, "%s", strerror(errno));
-		rows_close(rows);
-		return -1;
-	}
-	rows->engine = engine_open(ops, &mine, bytes, &memory, why);
+	else
+		rows->engine = engine_open(ops, &mine, bytes, &memory, why);
 	if (!rows->engine) {
 		rows_close(rows);
 		return -1;

@@ -46,7 +46,7 @@ class Bench:
 
     def knows(self, engine):
         """Is an engine built in?"""
-        line = [self.build / "bench/compare", "--engines", engine, "--dry-run"]
+        line = [self.build / "bench/compare-peers", "--engines", engine, "--dry-run"]
         return not subprocess.run(line, stderr=subprocess.DEVNULL, check=False).returncode
 
     def program(self, cluster, name, *words, env=None):
@@ -73,7 +73,7 @@ class Bench:
             words += ["--size", size]
         folder = tempfile.mkdtemp(prefix="files-", dir=place or cluster.folder)
         try:
-            result = self.program(cluster, "compare", "--dir", folder, *words)
+            result = self.program(cluster, "compare-peers", "--dir", folder, *words)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         self.results[title] = result
@@ -170,16 +170,16 @@ class Bench:
 
     def tcp_latency(self):
         """A commit of 8 bytes against bare round trips of as many, both ends waiting alike."""
-        words = ["--against", "pingpong", "--sizes", 8, "--spin-us", SPIN_US, "--far-spin-us",
-                 SPIN_US, "--cpu", self.near]
+        words = ["--work", "synthetic", "--size", 8, "--engines", "perseas,pingpong", "--spin-us",
+                 SPIN_US, "--far-spin-us", SPIN_US, "--cpu", self.near]
         with self.cluster(1, "--spin-us", str(SPIN_US)) as cluster:
-            first = self.program(cluster, "synthetic", "--mirrors", cluster.tcp(), *words,
+            first = self.program(cluster, "compare", "--mirrors", cluster.tcp(), *words,
                                  "--seconds", 0.1, "--rounds", 1)
-            sent = round(first["bytes_a_commit"])
-            result = self.program(cluster, "synthetic", "--mirrors", cluster.tcp(), *words,
+            sent = round(first["about"]["perseas"]["bytes_a_commit"])
+            result = self.program(cluster, "compare", "--mirrors", cluster.tcp(), *words,
                                   "--store", "again", "--ping-bytes", sent, *self.timed())
         self.results["8 bytes, tcp"] = result
-        entry = result["sizes"][0]
+        entry = result["engines"]
         row = self.report.add(
             "8-byte transaction, tcp, 1 mirror, p50", "us",
             [ns / 1e3 for ns in entry["perseas"]["p50s_ns"]], "TCP ping-pong of %d bytes" % sent,
@@ -215,12 +215,14 @@ class Bench:
         for _ in range(self.rounds):
             ciphers.append(self.cipher_ns())
             for name, cluster, env in (("tcp", plain, None), ("tls", secure, environment)):
-                result = self.program(cluster, "synthetic", "--mirrors", cluster.tcp(), "--cpu",
-                                      self.near, "--sizes", ",".join(map(str, sizes)), "--spin-us",
-                                      SPIN_US, "--seconds", max(self.seconds, 0.3), "--rounds", 1,
-                                      env=env)
-                for size, entry in zip(sizes, result["sizes"]):
-                    took[size, name] += [ns / 1e3 for ns in entry["perseas"]["p50s_ns"]]
+                for size in sizes:
+                    result = self.program(cluster, "compare", "--work", "synthetic", "--engines",
+                                          "perseas", "--mirrors", cluster.tcp(), "--cpu",
+                                          self.near, "--size", size, "--spin-us", SPIN_US,
+                                          "--seconds", max(self.seconds, 0.3), "--rounds", 1,
+                                          env=env)
+                    cluster.drop("compare", cluster.tcp(), env=env)
+                    took[size, name] += [ns / 1e3 for ns in result["engines"]["perseas"]["p50s_ns"]]
         self.results["tls"] = {"%d %s" % key: rounds for key, rounds in took.items()}
         self.results["tls"]["aes-256-gcm, ns a byte"] = ciphers
         for size, target in sizes.items():
@@ -357,15 +359,15 @@ class Bench:
             self.report.add("limit: " + name, "/s",
                             self.results[name]["engines"]["perseas"]["rates"],
                             "TCP ping-pong, " + how,
-                            [1e9 / ns for ns in ping["pingpong"]["p50s_ns"]])
+                            [1e9 / ns for ns in ping["p50s_ns"]])
 
     def ping(self, cluster, name, spin, against):
         far = 0 if spin == SLEEP_AT_ONCE else spin
-        result = self.program(cluster, "synthetic", "--against", against, "--sizes", 8,
-                              "--ping-bytes", 64, "--spin-us", spin, "--far-spin-us", far,
-                              "--cpu", self.near, *self.timed())["sizes"][0]
-        self.results[name] = result
-        self.report.add("limit: " + name, "us", [ns / 1e3 for ns in result["pingpong"]["p50s_ns"]])
+        result = self.program(cluster, "compare", "--work", "synthetic", "--size", 8, "--engines",
+                              against, "--ping-bytes", 64, "--spin-us", spin, "--far-spin-us", far,
+                              "--cpu", self.near, *self.timed())
+        self.results[name] = entry = result["engines"][against]
+        self.report.add("limit: " + name, "us", [ns / 1e3 for ns in entry["p50s_ns"]])
 
     def all(self):
         parts = [self.tcp_latency, self.tls, self.debit_credit, self.order_entry, self.sizes,

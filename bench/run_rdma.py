@@ -59,11 +59,12 @@ class Bench:
 
     def commit(self, store, mirrors):
         """Median latency of a commit, in microseconds; every mirror must be on rdma."""
-        result = self.program("synthetic", "--store", store, "--mirrors", mirrors,
-                              "--fabric", "rdma", "--sizes", BYTES, "--acks",
-                              min(ACKS, mirrors.count(",") + 1), "--spin-us", self.args.spin_us,
-                              "--seconds", self.args.seconds)
-        return result["sizes"][0]["perseas"]["p50_ns"] / 1e3
+        result = self.program("compare", "--work", "synthetic", "--engines", "perseas", "--store",
+                              store, "--mirrors", mirrors, "--fabric", "rdma", "--size", BYTES,
+                              "--acks", min(ACKS, mirrors.count(",") + 1), "--spin-us",
+                              self.args.spin_us, "--seconds", self.args.seconds)
+        self.cluster.drop(store, mirrors)
+        return result["engines"]["perseas"]["p50_ns"] / 1e3
 
     def raw(self, what, hosts, *more):
         return self.program("limits", "--to", ",".join(hosts), "--bytes", BYTES, "--measure", what,

@@ -53,18 +53,18 @@ struct writer {
 	uint64_t state;
 	uint64_t number; /* of its transactions so far */
 	int code;
-	struct ps_histogram latency; /* of one round */
-};
-
-/* What one number of threads measured. */
-struct series {
-	unsigned threads;
-	double rates[MEASURE_ROUNDS_MAX];
+	/* Of one round. */
+	uint64_t busy_ns; /* of a processor's time */
 	struct ps_histogram latency;
 };
 
 static struct writer writers[THREADS_MAX];
-static struct series series[COUNTS_MAX];
+/* What each number of threads measured. */
+static struct series {
+	unsigned threads;
+	char name[16];
+} series[COUNTS_MAX];
+static struct measured *measured[COUNTS_MAX];
 static unsigned series_count;
 static _Atomic bool stop;
 
@@ -92,7 +92,7 @@ static int count_up(struct writer *w)
 static void *run_writer(void *arg)
 {
 	struct writer *w = arg;
-	uint64_t before = clock_ns();
+	uint64_t before = clock_ns(), busy = clock_thread_ns();
 
 	while (!atomic_load_explicit(&stop, memory_order_relaxed) && !w->code) {
 		uint64_t after;
@@ -102,37 +102,52 @@ static void *run_writer(void *arg)
 		ps_histogram_add(&w->latency, after - before);
 		before = after;
 	}
+	w->busy_ns = clock_thread_ns() - busy;
 	return NULL;
 }
 
+/* What the threads of a round did, one after another. */
+static void note_round(struct measured *m, uint64_t start, unsigned threads)
+{
+	uint64_t took = clock_ns() - start, busy = 0;
+
+	ps_histogram_clear(&m->round);
+	for (unsigned i = 0; i < threads; i++) {
+		ps_histogram_merge(&m->round, &writers[i].latency);
+		busy += writers[i].busy_ns;
+	}
+	ps_histogram_merge(&m->latency, &m->round);
+	m->rates[m->rounds] = (double)m->round.total * 1e9 / (double)took;
+	m->busy_rates[m->rounds] = (double)m->round.total * 1e9 / (double)(busy + !busy);
+	m->medians[m->rounds++] = ps_histogram_percentile(&m->round, 50);
+}
+
 /* One round of so many threads. */
-static int run_round(struct series *one, uint64_t round)
+static int run_round(struct measured *m, unsigned count)
 {
 	const struct timespec length = { options.round_ms / 1000,
 		                         options.round_ms % 1000 * 1000000L };
 	pthread_t threads[THREADS_MAX];
-	uint64_t start = clock_ns(), done = 0;
+	uint64_t start = clock_ns();
 	unsigned started = 0;
 
 	atomic_store(&stop, false);
-	for (; started < one->threads; started++) {
+	for (; started < count; started++) {
 		ps_histogram_clear(&writers[started].latency);
 		if (pthread_create(&threads[started], NULL, run_writer, &writers[started]))
 			break;
 	}
-	if (started == one->threads)
+	if (started == count)
 		nanosleep(&length, NULL);
 	atomic_store(&stop, true);
 	for (unsigned i = 0; i < started; i++) {
 		pthread_join(threads[i], NULL);
-		done += writers[i].latency.total;
 		if (writers[i].code)
 			return program_fail(perseas_error_name(writers[i].code),
 			                    perseas_message(writers[i].p));
-		ps_histogram_merge(&one->latency, &writers[i].latency);
 	}
-	one->rates[round] = (double)done * 1e9 / (double)(clock_ns() - start);
-	return started == one->threads ? 0 : program_fail("thread", "there is none");
+	note_round(m, start, started);
+	return started == count ? 0 : program_fail("thread", "there is none");
 }
 
 /* --- the store ---------------------------------------------------------------------- */
@@ -176,47 +191,22 @@ static int close_and_check(struct engine *engine, const uint8_t *memory)
 
 /* --- results ------------------------------------------------------------------------ */
 
-static void print_series(const struct series *one, bool first)
+static void print_json(perseas_t *p)
 {
-	const struct ps_histogram *latency = &one->latency;
-	double sorted[MEASURE_ROUNDS_MAX];
-	struct measured_ratio rate;
+	struct ps_json json = { .out = stdout };
 
-	memcpy(sorted, one->rates, sizeof(sorted));
-	rate = measured_summary(sorted, (unsigned)options.rounds);
-	if (!options.json) {
-		printf("%3u threads %12.0f %12.0f - %10.0f %9" PRIu64 " %9" PRIu64 " %9" PRIu64
-		       "\n",
-		       one->threads, rate.median, rate.least, rate.most,
-		       ps_histogram_percentile(latency, 50), ps_histogram_percentile(latency, 99),
-		       ps_histogram_percentile(latency, 99.9));
-		return;
+	ps_json_begin(&json, NULL, '{');
+	ps_json_number(&json, "bytes", options.bytes);
+	ps_json_begin(&json, "series", '[');
+	for (unsigned i = 0; i < series_count; i++) {
+		ps_json_begin(&json, NULL, '{');
+		ps_json_number(&json, "threads", series[i].threads);
+		measured_json(&json, measured[i]);
+		ps_json_end(&json, '}');
 	}
-	printf("%s{\"threads\": %u, \"rate\": ", first ? "" : ", ", one->threads);
-	measured_ratio_json(stdout, &rate);
-	printf(", ");
-	measured_percentiles_json(stdout, latency);
-	printf(", ");
-	measured_numbers_json(stdout, "rates", one->rates, (unsigned)options.rounds);
-	printf("}");
-}
-
-static void print_all(perseas_t *p)
-{
-	if (options.json)
-		printf("{\"bytes\": %" PRIu64 ", \"series\": [", options.bytes);
-	else
-		printf("%11s %12s %25s %9s %9s %9s\n", "", "rate/s", "of rounds, min - max",
-		       "p50 ns", "p99 ns", "p99.9 ns");
-	for (unsigned i = 0; i < series_count; i++)
-		print_series(&series[i], i == 0);
-	if (!options.json) {
-		fabric_print(stdout, p);
-		return;
-	}
-	printf("], ");
-	fabric_json(stdout, p);
-	printf("}\n");
+	ps_json_end(&json, ']');
+	fabric_json(&json, p);
+	ps_json_end(&json, '}');
 }
 
 static int measure_all(perseas_t *p, uint8_t *memory)
@@ -230,12 +220,13 @@ static int measure_all(perseas_t *p, uint8_t *memory)
 	}
 	/* The first turn of each warms up, and is forgotten. */
 	for (unsigned i = 0; i < series_count && !status; i++) {
-		status = run_round(&series[i], 0);
-		ps_histogram_clear(&series[i].latency);
+		status = run_round(measured[i], series[i].threads);
+		ps_histogram_clear(&measured[i]->latency);
+		measured[i]->rounds = 0;
 	}
 	for (uint64_t round = 0; round < options.rounds; round++)
 		for (unsigned i = 0; i < series_count && !status; i++)
-			status = run_round(&series[i], round);
+			status = run_round(measured[i], series[i].threads);
 	return status;
 }
 
@@ -244,8 +235,11 @@ static int read_threads(void)
 	uint64_t numbers[COUNTS_MAX];
 
 	series_count = list_numbers(options.threads, THREADS_MAX, COUNTS_MAX, numbers);
-	for (unsigned i = 0; i < series_count; i++)
+	for (unsigned i = 0; i < series_count; i++) {
 		series[i].threads = (unsigned)numbers[i];
+		snprintf(series[i].name, sizeof(series[i].name), "%u threads", series[i].threads);
+		measured[i] = measured_new(series[i].name, NULL, NULL);
+	}
 	if (!series_count)
 		return program_fail("--threads", "takes up to 16 numbers from 1 to 64, as 1,2,4");
 	if (!options.engine.mirrors)
@@ -273,6 +267,11 @@ int main(int argc, char **argv)
 		engine_close(engine);
 		return status;
 	}
-	print_all(engine->handle);
+	if (options.json) {
+		print_json(engine->handle);
+	} else {
+		measured_print(stdout, measured, series_count);
+		fabric_print(stdout, engine->handle);
+	}
 	return close_and_check(engine, memory);
 }

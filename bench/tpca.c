@@ -76,21 +76,6 @@ static inline int tpca_step(struct work_run *run, pattern_fn pattern)
 	return rows_commit(rows);
 }
 
-static int step_sequential(void *run)
-{
-	return tpca_step(run, tpca_sequential);
-}
-
-static int step_random(void *run)
-{
-	return tpca_step(run, tpca_random);
-}
-
-static int step_localized(void *run)
-{
-	return tpca_step(run, tpca_localized);
-}
-
 static bool check_trail(const struct tpca_record *trail, uint64_t records, uint64_t count,
                         char *why, unsigned why_size)
 {
@@ -111,21 +96,23 @@ static bool check_trail(const struct tpca_record *trail, uint64_t records, uint6
 static bool tpca_check(const struct work_plan *plan, const void *image, char *why,
                        unsigned why_size)
 {
-	static const char *const names[] = { "accounts", "tellers", "branches" };
-	struct engine_table table[TPCA_TABLES];
-	uint64_t at[TPCA_TABLES + 1];
-	const uint8_t *bytes = image;
+	static const struct work_column columns[] = {
+		{ "accounts", BANK_COLUMN(TPCA_ACCOUNTS) },
+		{ "tellers", BANK_COLUMN(TPCA_TELLERS) },
+		{ "branches", BANK_COLUMN(TPCA_BRANCHES) },
+	};
+	const struct rows view = work_view(&tpca_random_work, plan->size, image);
 
-	rows_lay_out(table, tpca_tables(plan->size, table), at);
-	for (unsigned i = TPCA_ACCOUNTS; i <= TPCA_BRANCHES; i++)
-		if (!bank_check_sum(names[i], (const void *)(bytes + at[i]), table[i].count,
-		                    plan->sums[0], why, why_size))
-			return false;
-	return check_trail((const void *)(bytes + at[TPCA_TRAIL]), table[TPCA_TRAIL].count,
-	                   plan->done, why, why_size);
+	return work_check_columns(&tpca_random_work, plan, image, columns, 3, why, why_size) &&
+	       check_trail(rows_at(&view, TPCA_TRAIL, 0), view.tables[TPCA_TRAIL].count, plan->done,
+	                   why, why_size);
 }
 
 #define TPCA_WORK(pattern)                                                                    \
+	static int step_##pattern(void *run)                                                  \
+	{                                                                                     \
+		return tpca_step(run, tpca_##pattern);                                        \
+	}                                                                                     \
 	const struct work tpca_##pattern##_work = {                                           \
 		.name = "tpca-" #pattern,                                                     \
 		.sizes = "accounts, 256 bytes of memory each: a multiple of 32, from 640 on", \

@@ -41,6 +41,15 @@ uint64_t work_bytes(const struct work *work, uint64_t size)
 	return rows_lay_out(tables, work->tables(size, tables), offsets);
 }
 
+struct rows work_view(const struct work *work, uint64_t size, const void *image)
+{
+	struct rows view = { .memory = (uint8_t *)image };
+
+	view.table_count = work->tables(size, view.tables);
+	rows_lay_out(view.tables, view.table_count, view.offsets);
+	return view;
+}
+
 /* Memory of a store that was used before would be filled in part only. */
 static bool all_zero(const uint8_t *bytes, uint64_t count)
 {
@@ -82,6 +91,7 @@ int work_attach(struct work_run *run, const struct work *work, uint64_t size,
 	unsigned count = work->tables(size, tables);
 
 	memset(run, 0, sizeof(*run));
+	run->name = ops->name;
 	run->work = work;
 	run->plan = WORK_PLAN(size);
 	return rows_open(&run->rows, ops, options, tables, count, why);
@@ -102,23 +112,58 @@ void work_close(struct work_run *run)
 {
 	rows_close(&run->rows);
 	if (run->kept)
-		munmap(run->kept, run->kept_size);
+		munmap(run->kept, work_bytes(run->work, run->plan.size));
 	memset(run, 0, sizeof(*run));
 }
 
 /* --- checking ----------------------------------------------------------------------- */
 
-/* Is the image, which is `name`'s, what `wanted` holds? False: where it differs first, and in how
- * many bytes. */
-static bool compare_image(const struct work_run *wanted, const char *name, const uint8_t *image,
-                          char *why)
+/* Unsigned: it may wrap around when the bytes are wrong. */
+static uint64_t add_up(const struct rows *view, const struct work_column *column)
 {
-	uint64_t bytes = wanted->rows.offsets[wanted->rows.table_count], first = bytes, count = 0;
+	uint64_t sum = 0;
 
-	if (!memcmp(image, wanted->rows.memory, bytes))
+	for (uint64_t i = 0; i < view->tables[column->table].count; i++) {
+		const uint8_t *at = rows_at(view, column->table, i);
+		uint64_t number = 0;
+
+		memcpy(&number, at + column->offset, column->width);
+		sum += number - column->first;
+	}
+	return sum;
+}
+
+bool work_check_columns(const struct work *work, const struct work_plan *plan, const void *image,
+                        const struct work_column *columns, unsigned count, char *why,
+                        unsigned why_size)
+{
+	const struct rows view = work_view(work, plan->size, image);
+
+	for (unsigned i = 0; i < count; i++) {
+		int64_t less = columns[i].less == WORK_NO_SUM ? 0 : plan->sums[columns[i].less];
+		int64_t wanted = plan->sums[columns[i].sum] - less;
+		int64_t sum = (int64_t)add_up(&view, &columns[i]);
+
+		if (sum == wanted)
+			continue;
+		snprintf(why, why_size, "the %s add up to %" PRId64 ", not to %" PRId64,
+		         columns[i].name, sum, wanted);
+		return false;
+	}
+	return true;
+}
+
+/* Is the image, which is the run's, what `plain` holds? False: in how many bytes it is not, and the
+ * first of them. */
+static bool compare_image(const struct work_run *run, const struct work_run *plain,
+                          const uint8_t *image, char *why)
+{
+	uint64_t bytes = plain->rows.offsets[plain->rows.table_count], first = bytes, count = 0;
+
+	if (!memcmp(image, plain->rows.memory, bytes))
 		return true;
 	for (uint64_t i = bytes; i-- > 0;) {
-		if (image[i] != wanted->rows.memory[i]) {
+		if (image[i] != plain->rows.memory[i]) {
 			first = i;
 			count++;
 		}
@@ -126,7 +171,7 @@ static bool compare_image(const struct work_run *wanted, const char *name, const
 	snprintf(why, WORK_WHY,
 	         "%s: %" PRIu64 " bytes are not what %" PRIu64 " transactions make, the first at "
 	         "offset %" PRIu64,
-	         name, count, wanted->plan.done, first);
+	         run->name, count, plain->plan.done, first);
 	return false;
 }
 
@@ -137,21 +182,6 @@ static void run_until(struct work_run *run, uint64_t done)
 		run->work->step(run);
 }
 
-bool work_compare(const struct work *work, uint64_t size, const void *image, uint64_t done,
-                  char *why)
-{
-	const struct engine_options none = { .store = "check" };
-	struct work_run plain;
-	bool same;
-
-	if (work_open(&plain, work, size, &engine_none, &none, why))
-		return false;
-	run_until(&plain, done);
-	same = compare_image(&plain, work->name, image, why);
-	work_close(&plain);
-	return same;
-}
-
 /* What the tables hold, if the sums are right; else NULL and *status. */
 static const void *summed_image(struct work_run *run, void *room, int *status, char *why)
 {
@@ -159,13 +189,13 @@ static const void *summed_image(struct work_run *run, void *room, int *status, c
 	char sentence[256];
 
 	if (!image) {
-		snprintf(why, WORK_WHY, "%s: %s", run->rows.ops->name, rows_why(&run->rows));
+		snprintf(why, WORK_WHY, "%s: %s", run->name, rows_why(&run->rows));
 		*status = 2;
 		return NULL;
 	}
 	if (run->work->check(&run->plan, image, sentence, sizeof(sentence)))
 		return image;
-	snprintf(why, WORK_WHY, "%s: %s", run->rows.ops->name, sentence);
+	snprintf(why, WORK_WHY, "%s: %s", run->name, sentence);
 	*status = 1;
 	return NULL;
 }
@@ -187,12 +217,10 @@ static void *map_file(uint64_t bytes)
 
 int work_let_go(struct work_run *run, char *why)
 {
-	const struct engine_ops *ops = run->rows.ops;
 	uint64_t bytes = work_bytes(run->work, run->plan.size);
 	const void *image;
 	int status = 2;
 
-	run->kept_size = bytes;
 	run->kept = map_file(bytes);
 	if (!run->kept) {
 		snprintf(why, WORK_WHY, "%s: %s", KEPT_IN, strerror(errno));
@@ -209,7 +237,6 @@ int work_let_go(struct work_run *run, char *why)
 		return status;
 	}
 	rows_close(&run->rows);
-	run->rows.ops = ops;
 	return 0;
 }
 
@@ -226,7 +253,7 @@ static int check_run(struct work_run *run, const struct work_run *plain, char *w
 	if (!image && (room || run->rows.memory))
 		image = summed_image(run, room, &status, why);
 	if (image)
-		status = !compare_image(plain, run->rows.ops->name, image, why);
+		status = !compare_image(run, plain, image, why);
 	free(room);
 	return status;
 }
@@ -264,4 +291,13 @@ int work_check(struct work_run *runs, unsigned count, char *why)
 	work_close(&plain);
 	free(checked);
 	return status;
+}
+
+bool work_compare(const struct work *work, uint64_t size, const void *image, uint64_t done,
+                  char *why)
+{
+	struct work_run run = { .name = work->name, .work = work, .kept = (uint8_t *)image };
+
+	run.plan = (struct work_plan){ .size = size, .done = done };
+	return !work_check(&run, 1, why);
 }

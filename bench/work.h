@@ -39,12 +39,24 @@ struct work {
 /* A workload on an engine. */
 struct work_run {
 	struct rows rows;
+	const char *name; /* the engine's */
 	const struct work *work;
 	struct work_plan plan;
 	uint8_t *
 		kept; /* what an engine held that was let go, in a file that is mapped; else NULL */
-	uint64_t kept_size;
 };
+
+/* A column of a table's numbers, and which sum of the plan they add up to. */
+struct work_column {
+	const char *name;
+	unsigned table;
+	size_t offset, width;
+	int sum, less;  /* less that one; WORK_NO_SUM: nothing is taken off */
+	uint64_t first; /* of a number that counts from there */
+};
+enum { WORK_NO_SUM = -1 };
+#define WORK_COLUMN(table, row, member) \
+	table, offsetof(struct row, member), sizeof(((struct row *)0)->member)
 
 /* Synthetic: its size is the range's. Ranges: how many there are. */
 extern const struct work synthetic_work, ranges_work;
@@ -54,6 +66,14 @@ const struct work *work_by_name(const char *name);
 
 /* Bytes of the tables; 0: the workload has no such size. */
 uint64_t work_bytes(const struct work *work, uint64_t size);
+
+/* The tables of an image, for rows_at and nothing else. */
+struct rows work_view(const struct work *work, uint64_t size, const void *image);
+
+/* Do the columns of an image add up to the plan's sums? False: a sentence in `why`. */
+bool work_check_columns(const struct work *work, const struct work_plan *plan, const void *image,
+                        const struct work_column *columns, unsigned count, char *why,
+                        unsigned why_size);
 
 /* Opens the engine, at the beginning of the plan. 0, or -1 and the reason in `why` of WORK_WHY
  * bytes. */

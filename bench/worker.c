@@ -7,6 +7,7 @@
 #include "options.h"
 #include "work.h"
 #include "../client/perseas.h"
+#include "../proto/base/json.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -65,34 +66,23 @@ struct times {
 	uint64_t began, opened, mapped, committed;
 };
 
-static int write_range(perseas_tx_t *tx, void *at, const void *bytes, uint64_t len)
-{
-	int rc = perseas_set_range(tx, at, len);
-
-	if (!rc)
-		memcpy(at, bytes, len);
-	return rc;
-}
-
 static int change_range(struct worker *w)
 {
-	static uint8_t bytes[4096];
 	uint64_t number = w->number + 1, start = clock_ns(), took;
-	uint64_t at = sizeof(number) +
+	uint8_t *at = w->memory + sizeof(number) +
 	              work_random(&w->state) % (w->size - sizeof(number) - options.bytes);
 	perseas_tx_t *tx;
 	int rc = perseas_begin(w->p, 0, &tx);
 
 	if (rc)
 		return rc;
-	memset(bytes, (int)number, options.bytes);
-	rc = write_range(tx, w->memory, &number, sizeof(number));
-	if (!rc)
-		rc = write_range(tx, w->memory + at, bytes, options.bytes);
-	if (rc) {
+	if ((rc = perseas_set_range(tx, w->memory, sizeof(number))) ||
+	    (rc = perseas_set_range(tx, at, options.bytes))) {
 		perseas_abort(tx);
 		return rc;
 	}
+	memcpy(w->memory, &number, sizeof(number));
+	memset(at, (int)number, options.bytes);
 	rc = perseas_commit(tx, 0);
 	/* From begin on: that may wait for a lock, too. */
 	took = clock_ns() - start;
@@ -124,7 +114,6 @@ static int open_segment(struct worker *w, struct times *times)
 {
 	struct perseas_options how = PERSEAS_OPTIONS_INIT;
 	struct perseas_segment_info info;
-	char why[512];
 	void *memory;
 
 	how.flags = options.make ? PERSEAS_CREATE : 0;
@@ -135,8 +124,8 @@ static int open_segment(struct worker *w, struct times *times)
 	if (perseas_open(options.store, options.mirrors, &how, &w->p))
 		return program_fail("open", perseas_message(NULL));
 	times->opened = clock_ns();
-	if (fabric_check(w->p, options.fabric, why, sizeof(why)))
-		return program_fail("fabric", why);
+	if (fabric_check(w->p, options.fabric))
+		return 2;
 	if (perseas_map(w->p, "segment", options.make ? options.size : 0, &memory) ||
 	    perseas_segment(w->p, "segment", &info))
 		return program_fail("map", perseas_message(w->p));
@@ -150,37 +139,48 @@ static int open_segment(struct worker *w, struct times *times)
 }
 
 /* The rest of a line. */
-static void end_line(struct worker *w)
+static void end_line(struct worker *w, struct ps_json *json)
 {
-	fabric_json(stdout, w->p);
-	printf("}\n");
+	fabric_json(json, w->p);
+	ps_json_end(json, '}');
 	fflush(stdout);
 }
 
 static void tell_start(struct worker *w, const struct times *times)
 {
+	struct ps_json json = { .out = stdout, .one_line = true };
 	struct perseas_stat stat;
 
 	perseas_stat(w->p, &stat);
-	printf("{\"began_ns\": %" PRIu64 ", \"opened_ns\": %" PRIu64 ", \"mapped_ns\": %" PRIu64
-	       ", \"committed_ns\": %" PRIu64 ", \"found\": %" PRIu64 ", \"bytes\": %" PRIu64
-	       ", \"mended_delta\": %" PRIu64 ", \"mended_whole\": %" PRIu64 ", ",
-	       times->began, times->opened, times->mapped, times->committed, w->number - 1, w->size,
-	       stat.mended_delta, stat.mended_whole);
-	end_line(w);
+	ps_json_begin(&json, NULL, '{');
+	ps_json_number(&json, "began_ns", times->began);
+	ps_json_number(&json, "opened_ns", times->opened);
+	ps_json_number(&json, "mapped_ns", times->mapped);
+	ps_json_number(&json, "committed_ns", times->committed);
+	ps_json_number(&json, "found", w->number - 1);
+	ps_json_number(&json, "bytes", w->size);
+	ps_json_number(&json, "mended_delta", stat.mended_delta);
+	ps_json_number(&json, "mended_whole", stat.mended_whole);
+	end_line(w, &json);
 }
 
 static void tell_progress(struct worker *w)
 {
+	struct ps_json json = { .out = stdout, .one_line = true };
 	struct perseas_stat stat;
 
 	perseas_stat(w->p, &stat);
-	printf("{\"at_ns\": %" PRIu64 ", \"number\": %" PRIu64 ", \"longest_ns\": %" PRIu64
-	       ", \"live\": %u, \"resyncs\": %" PRIu64 ", \"dropped\": %" PRIu64
-	       ", \"paced\": %" PRIu64 ", \"paced_ns\": %" PRIu64 ", \"error\": \"%s\", ",
-	       clock_ns(), w->number, atomic_exchange(&w->longest, 0), stat.live, stat.resyncs,
-	       stat.dropped, stat.paced, stat.paced_ns, w->code ? perseas_error_name(w->code) : "");
-	end_line(w);
+	ps_json_begin(&json, NULL, '{');
+	ps_json_number(&json, "at_ns", clock_ns());
+	ps_json_number(&json, "number", w->number);
+	ps_json_number(&json, "longest_ns", atomic_exchange(&w->longest, 0));
+	ps_json_number(&json, "live", stat.live);
+	ps_json_number(&json, "resyncs", stat.resyncs);
+	ps_json_number(&json, "dropped", stat.dropped);
+	ps_json_number(&json, "paced", stat.paced);
+	ps_json_number(&json, "paced_ns", stat.paced_ns);
+	ps_json_text(&json, "error", w->code ? perseas_error_name(w->code) : "");
+	end_line(w, &json);
 }
 
 static int answer_lines(struct worker *w)

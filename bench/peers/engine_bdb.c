@@ -13,7 +13,6 @@
 #include <string.h>
 
 enum {
-	CACHE_LEAST = 64 << 20,
 	LOG_BUFFER = 8 << 20,
 	LOG_FILE = 64 << 20,
 	LOG_ROW = 128, /* bytes of the log that a row takes beside its own */
@@ -22,8 +21,6 @@ enum {
 	PAGE_LEAST = 4096,
 	PAGE_MOST = 65536,
 };
-
-extern const struct engine_ops engine_bdb_sync;
 
 struct bdb {
 	struct engine engine;
@@ -92,17 +89,11 @@ static void bdb_close(struct engine *engine)
 		bdb->env->close(bdb->env, 0);
 }
 
-/* The whole database fits into it, as it does into the other engines' memory. */
-static uint64_t cache_size(const struct bdb *bdb)
-{
-	return 2 * peer_bytes(&bdb->engine, 32) + CACHE_LEAST;
-}
-
 static int open_env(struct bdb *bdb, const char *folder)
 {
 	const uint32_t flags = DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_INIT_TXN | DB_INIT_LOG |
 	                       DB_INIT_MPOOL;
-	uint64_t cache = cache_size(bdb);
+	uint64_t cache = peer_cache(&bdb->engine);
 	int code = db_env_create(&bdb->env, 0);
 
 	if (code)
@@ -131,7 +122,7 @@ static int open_tree(struct bdb *bdb)
 	         "cache of %llu MiB, log buffer of %d MiB, no locks",
 	         DB_VERSION_MAJOR, DB_VERSION_MINOR, DB_VERSION_PATCH, page,
 	         bdb->at_commit == DB_TXN_SYNC ? "DB_TXN_SYNC" : "DB_TXN_WRITE_NOSYNC",
-	         (unsigned long long)cache_size(bdb) >> 20, LOG_BUFFER >> 20);
+	         (unsigned long long)peer_cache(&bdb->engine) >> 20, LOG_BUFFER >> 20);
 	code = bdb->db->set_pagesize(bdb->db, page);
 	if (!code)
 		code = bdb->db->open(bdb->db, NULL, "rows", NULL, DB_BTREE,
@@ -143,14 +134,13 @@ static int bdb_open(struct engine *engine, const struct engine_options *options,
                     void **memory)
 {
 	struct bdb *bdb = (struct bdb *)engine;
-	bool sync = engine->ops == &engine_bdb_sync;
+	bool sync = peer_sync(engine);
 	char folder[PEER_PATH];
 
 	(void)size;
 	(void)memory;
 	bdb->at_commit = sync ? DB_TXN_SYNC : DB_TXN_WRITE_NOSYNC;
-	if ((sync && peer_on_disk(engine, options)) || peer_path(engine, options, "", folder) ||
-	    open_env(bdb, folder) || open_tree(bdb))
+	if (peer_path(engine, options, "", folder) || open_env(bdb, folder) || open_tree(bdb))
 		return -1;
 	return 0;
 }

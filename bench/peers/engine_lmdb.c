@@ -9,9 +9,6 @@
 
 #include <lmdb.h>
 #include <stdio.h>
-#include <string.h>
-
-extern const struct engine_ops engine_lmdb_sync;
 
 struct lmdb {
 	struct engine engine;
@@ -83,7 +80,7 @@ static int lmdb_open(struct engine *engine, const struct engine_options *options
                      void **memory)
 {
 	struct lmdb *lmdb = (struct lmdb *)engine;
-	bool sync = engine->ops == &engine_lmdb_sync;
+	bool sync = peer_sync(engine);
 	char path[PEER_PATH];
 
 	(void)size;
@@ -91,7 +88,7 @@ static int lmdb_open(struct engine *engine, const struct engine_options *options
 	snprintf(engine->setup, ENGINE_SETUP, "LMDB %d.%d.%d, %s; one tree, MDB_INTEGERKEY",
 	         MDB_VERSION_MAJOR, MDB_VERSION_MINOR, MDB_VERSION_PATCH,
 	         sync ? "a sync at every commit" : "MDB_WRITEMAP | MDB_NOSYNC");
-	if ((sync && peer_on_disk(engine, options)) || peer_path(engine, options, "lmdb", path) ||
+	if (peer_path(engine, options, "lmdb", path) ||
 	    open_tree(lmdb, path, sync ? 0 : MDB_WRITEMAP | MDB_NOSYNC))
 		return -1;
 	return 0;
@@ -101,20 +98,12 @@ static int lmdb_get(struct engine *engine, unsigned table, uint64_t id, void *ro
 {
 	struct lmdb *lmdb = (struct lmdb *)engine;
 	size_t number = peer_key(table, id);
-	uint32_t size = engine->tables[table].size;
-	MDB_val key = { sizeof(number), &number }, value;
+	MDB_val key = { sizeof(number), &number }, value = { 0 };
 	int code = mdb_get(lmdb->txn, lmdb->dbi, &key, &value);
 
-	if (code == MDB_NOTFOUND) {
-		memset(row, 0, size);
-		return 0;
-	}
-	if (code)
+	if (code && code != MDB_NOTFOUND)
 		return lmdb_fail(lmdb, "get", code);
-	if (value.mv_size != size)
-		return engine_fail(engine, "get: a row of another size; give an empty folder");
-	memcpy(row, value.mv_data, size);
-	return 0;
+	return peer_row(engine, table, value.mv_data, value.mv_size, row);
 }
 
 static int lmdb_put(struct engine *engine, unsigned table, uint64_t id, const void *row)

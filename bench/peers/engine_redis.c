@@ -6,6 +6,7 @@
  * transaction a row is asked for once. Outside of transactions rows are always the server's.
  */
 #include "../area.h"
+#include "../rows.h"
 #include "peer.h"
 
 #include <errno.h>
@@ -64,9 +65,9 @@ static redisReply *take_answer(struct redis *redis, int type, const char *what)
 	return NULL;
 }
 
-static int send_wait(struct redis *redis)
+static int send_wait(struct redis *redis, int replicas)
 {
-	return redisAppendCommand(redis->context, "WAIT 1 0") == REDIS_OK
+	return redisAppendCommand(redis->context, "WAIT %d 0", replicas) == REDIS_OK
 	               ? 0
 	               : redis_fail(redis, "WAIT");
 }
@@ -147,21 +148,12 @@ static int redis_put(struct engine *engine, unsigned table, uint64_t id, const v
 	return ferror(redis->puts) ? engine_fail(engine, "put: out of memory") : 0;
 }
 
-/* What the server said of a row. One that was never put is zeros. */
+/* What the server said of a row. */
 static int take_row(struct redis *redis, const redisReply *reply, unsigned table, void *row)
 {
-	uint32_t size = redis->engine.tables[table].size;
-
-	if (reply->type == REDIS_REPLY_NIL) {
-		memset(row, 0, size);
-		return 0;
-	}
-	if (reply->type != REDIS_REPLY_STRING || (size_t)reply->len != size)
-		return engine_fail(&redis->engine,
-		                   "get: a row of another size; take a server that is "
-		                   "empty");
-	memcpy(row, reply->str, size);
-	return 0;
+	if (reply->type != REDIS_REPLY_NIL && reply->type != REDIS_REPLY_STRING)
+		return redis_fail(redis, "get");
+	return peer_row(&redis->engine, table, reply->str, reply->len, row);
 }
 
 /* Fetches `count` rows from `id` on, into `rows`. */
@@ -238,7 +230,7 @@ static int redis_commit(struct engine *engine)
 
 	if (!redis->put_count)
 		return 0;
-	if (send_puts(redis) || send_wait(redis) || take_puts(redis))
+	if (send_puts(redis) || send_wait(redis, 1) || take_puts(redis))
 		return -1;
 	return take_wait(redis);
 }
@@ -283,22 +275,13 @@ static int reach_server(struct redis *redis, const struct engine_options *option
 	return 0;
 }
 
-static int check_replica(struct redis *redis)
-{
-	if (redisAppendCommand(redis->context, "WAIT 0 0") != REDIS_OK)
-		return redis_fail(redis, "WAIT");
-	return take_wait(redis);
-}
-
 static int make_copies(struct redis *redis)
 {
 	const struct engine *engine = &redis->engine;
 
+	rows_lay_out(engine->tables, engine->table_count, redis->offsets);
 	for (unsigned i = 0; i < engine->table_count; i++) {
-		const struct engine_table *t = &engine->tables[i];
-
-		redis->offsets[i + 1] = redis->offsets[i] + t->count * t->size;
-		redis->known[i] = calloc(1, t->count / 8 + 1);
+		redis->known[i] = calloc(1, engine->tables[i].count / 8 + 1);
 		if (!redis->known[i])
 			return engine_fail(&redis->engine, "out of memory");
 	}
@@ -337,8 +320,8 @@ static int redis_open(struct engine *engine, const struct engine_options *option
 
 	(void)size;
 	(void)memory;
-	return make_copies(redis) || reach_server(redis, options) || check_replica(redis) ||
-	       describe_server(redis);
+	return make_copies(redis) || reach_server(redis, options) || send_wait(redis, 0) ||
+	       take_wait(redis) || describe_server(redis);
 }
 
 const struct engine_ops engine_redis = {

@@ -12,15 +12,12 @@
 #include <string.h>
 
 enum {
-	CACHE_LEAST = 64 << 20,
 	/* A commit writes whole pages: small ones for small rows. */
 	PAGE_ROWS = 4,
 	PAGE_LEAST = 512,
 	PAGE_MOST = 65536,
 	TABLES_MAX = 12, /* of a workload */
 };
-
-extern const struct engine_ops engine_sqlite_sync;
 
 struct sqlite {
 	struct engine engine;
@@ -136,10 +133,9 @@ static int use_log(struct sqlite *sqlite)
 	return wal ? 0 : -1;
 }
 
-/* The whole database fits into the cache, as it does in the other engines' memory. */
 static int open_database(struct sqlite *sqlite, const char *path, const char *synchronous)
 {
-	uint64_t cache = 2 * peer_bytes(&sqlite->engine, 32) + CACHE_LEAST;
+	uint64_t cache = peer_cache(&sqlite->engine);
 	uint32_t page = peer_page(&sqlite->engine, PAGE_ROWS, PAGE_LEAST, PAGE_MOST);
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
 
@@ -163,12 +159,12 @@ static int sqlite_open(struct engine *engine, const struct engine_options *optio
                        void **memory)
 {
 	struct sqlite *sqlite = (struct sqlite *)engine;
-	bool sync = engine->ops == &engine_sqlite_sync;
+	bool sync = peer_sync(engine);
 	char path[PEER_PATH];
 
 	(void)size;
 	(void)memory;
-	if ((sync && peer_on_disk(engine, options)) || peer_path(engine, options, "sqlite", path) ||
+	if (peer_path(engine, options, "sqlite", path) ||
 	    open_database(sqlite, path, sync ? "FULL" : "OFF"))
 		return -1;
 	return 0;
@@ -184,20 +180,17 @@ static int sqlite_get(struct engine *engine, unsigned table, uint64_t id, void *
 {
 	struct sqlite *sqlite = (struct sqlite *)engine;
 	sqlite3_stmt *get = sqlite->get[table];
-	uint32_t size = sqlite->engine.tables[table].size;
-	int code, bad = 0;
+	int code, bad;
 
 	sqlite3_bind_int64(get, 1, (sqlite3_int64)id);
 	code = sqlite3_step(get);
 	if (code == SQLITE_DONE)
-		memset(row, 0, size);
-	else if (code != SQLITE_ROW)
-		bad = sqlite_fail(sqlite, "get");
-	else if ((uint32_t)sqlite3_column_bytes(get, 0) != size)
-		bad = engine_fail(&sqlite->engine,
-		                  "get: a row of another size; give an empty folder");
+		bad = peer_row(engine, table, NULL, 0, row);
+	else if (code == SQLITE_ROW)
+		bad = peer_row(engine, table, sqlite3_column_blob(get, 0),
+		               (size_t)sqlite3_column_bytes(get, 0), row);
 	else
-		memcpy(row, sqlite3_column_blob(get, 0), size);
+		bad = sqlite_fail(sqlite, "get");
 	sqlite3_reset(get);
 	return bad;
 }

@@ -13,36 +13,46 @@
 int peer_path(struct engine *engine, const struct engine_options *options, const char *name,
               char *path)
 {
+	struct statfs fs;
 	char *folder;
 	int length;
 
 	if (!options->dir)
 		return engine_fail(engine, "no folder is given for its files");
 	folder = realpath(options->dir, NULL);
-	if (!folder)
+	if (!folder || statfs(folder, &fs)) {
+		free(folder);
 		return engine_fail(engine, "%s: %s; give a folder for its files", options->dir,
 		                   strerror(errno));
+	}
 	length = snprintf(path, PEER_PATH, "%s/%s", folder, name);
 	free(folder);
 	if (length >= PEER_PATH)
 		return engine_fail(engine, "the name of the folder is too long");
-	return 0;
-}
-
-int peer_on_disk(struct engine *engine, const struct engine_options *options)
-{
-	struct statfs fs;
-
-	if (!options->dir)
-		return engine_fail(engine, "no folder is given for its files");
-	if (statfs(options->dir, &fs))
-		return engine_fail(engine, "%s: %s", options->dir, strerror(errno));
-	if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)
+	if (peer_sync(engine) && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC))
 		return engine_fail(engine,
 		                   "%s is memory, which survives no power failure; give a "
 		                   "folder on a disk",
 		                   options->dir);
 	return 0;
+}
+
+int peer_row(struct engine *engine, unsigned table, const void *found, size_t size, void *row)
+{
+	uint32_t wanted = engine->tables[table].size;
+
+	if (found && size != wanted)
+		return engine_fail(engine, "get: a row of another size; begin with nothing");
+	if (found)
+		memcpy(row, found, wanted);
+	else
+		memset(row, 0, wanted);
+	return 0;
+}
+
+uint64_t peer_cache(const struct engine *engine)
+{
+	return 2 * peer_bytes(engine, 32) + ((uint64_t)64 << 20);
 }
 
 uint64_t peer_bytes(const struct engine *engine, size_t overhead)

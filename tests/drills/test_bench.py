@@ -17,14 +17,15 @@ def bench(program, mirrors, *words):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS)
 
 
-def synthetic(mirrors, *words):
-    return bench("synthetic", mirrors, "--sizes", 64, "--seconds", 0.05, "--rounds", 1, *words)
+def compare(mirrors, *words):
+    return bench("compare", mirrors, "--work", "synthetic", "--engines", "perseas",
+                 "--seconds", 0.05, "--rounds", 1, *words)
 
 
 def test_a_figure_tells_its_fabric(mirrors, fabric):
     """The fabric that was asked for: the mirror is listed with it."""
     started = mirrors(1, fabric)
-    done = synthetic(started, "--fabric", fabric, "--json")
+    done = compare(started, "--fabric", fabric, "--json")
     assert done.returncode == MEASURED, done.stderr
     assert json.loads(done.stdout)["mirrors"] == [
         {"address": started[0].address, "fabric": fabric, "state": "live"}]
@@ -32,7 +33,7 @@ def test_a_figure_tells_its_fabric(mirrors, fabric):
 
 def test_another_fabric_gives_no_figure(mirrors, fabric):
     """A fabric was asked for that is not the mirror's."""
-    done = synthetic(mirrors(1, fabric), "--fabric", "pigeon")
+    done = compare(mirrors(1, fabric), "--fabric", "pigeon")
     assert done.returncode == NOT_MEASURED and not done.stdout
     assert "is on %s, not on pigeon" % fabric in done.stderr
 
