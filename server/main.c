@@ -1,11 +1,11 @@
 /*
  * main.c - perseasd: keeps images of stores for their owners.
  */
+#include "../proto/base/notify.h"
 #include "store/access_file.h"
 #include "loop/daemon.h"
 #include "host/jobs.h"
 #include "watch/metrics.h"
-#include "host/notify.h"
 #include "store/spill.h"
 
 #include <errno.h>
@@ -230,9 +230,9 @@ static int serve_until_signal(struct daemon *daemon, const struct config *config
 		ret = open_listeners(daemon, config);
 	if (ret == 0) {
 		daemon->phase = DAEMON_SERVING;
-		notify("READY=1\nSTATUS=serving");
+		ps_notify("READY=1\nSTATUS=serving");
 		daemon_run(daemon);
-		notify("STOPPING=1\nSTATUS=ending sessions");
+		ps_notify("STOPPING=1\nSTATUS=ending sessions");
 	}
 	hold_signals();
 	if (term)
@@ -291,7 +291,7 @@ static void on_progress(void *arg)
 	if (now - progress->told_ns < (uint64_t)PROGRESS_SECONDS * 1000000000)
 		return;
 	progress->told_ns = now;
-	notify("EXTEND_TIMEOUT_USEC=60000000");
+	ps_notify("EXTEND_TIMEOUT_USEC=60000000");
 }
 
 struct loading {
@@ -342,7 +342,7 @@ static int write_spills(struct stores *stores, const struct config *config)
 
 	if (!config->spill_dir[0])
 		return 0;
-	notify("STATUS=writing images\nEXTEND_TIMEOUT_USEC=60000000");
+	ps_notify("STATUS=writing images\nEXTEND_TIMEOUT_USEC=60000000");
 	if (!stores_spill(stores, &sum, report_rules, (void *)(uintptr_t) "spill-trouble"))
 		return 0;
 	log_event(LOG_LEVEL_INFO, "spilled", NULL, "%u images were written to %s, %llu bytes",

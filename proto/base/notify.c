@@ -1,6 +1,6 @@
 /*
- * notify.c - sends a line to the service manager's socket, where there is one. main.c calls it
- * when the daemon is ready, loads, spills or ends. Its failure changes nothing for the daemon.
+ * notify.c - sends a line to the service manager's socket, where there is one. The daemon calls it
+ * when it is ready, loads, spills or ends. Its failure changes nothing for who calls.
  */
 #include "notify.h"
 
@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-void notify(const char *state)
+void ps_notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
