@@ -12,6 +12,7 @@
 #include "control.pb-c.h"
 #include "address.h"
 #include "error.h"
+#include "../../proto/control/envelope.h"
 #include "fabric.h"
 
 #include <poll.h>
@@ -120,7 +121,11 @@ struct ps_env {
 	const struct ps_env_ops *ops;
 	const struct ps_verbs *verbs; /* NULL: this process has no RDMA */
 	struct ps_devices *devices;   /* verbs: what links share; NULL: none yet */
-	struct ps_tls *tls;           /* of connections over tcp; NULL: they are plain text */
+	/* With what its owners' ids begin, where `marked`: so who started this process knows
+	 * them. */
+	uint8_t mark[PS_OWNER_MARK];
+	bool marked;
+	struct ps_tls *tls; /* of connections over tcp; NULL: they are plain text */
 	/* All memory that chains are sent from, for fabrics that must register it before they
 	 * attach; set by the handle before the first attach. */
 	void *staging;

@@ -11,6 +11,7 @@
 #include <linux/membarrier.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -322,6 +323,19 @@ static const struct ps_env_ops posix_ops = {
 	.free = posix_free,
 };
 
+/* One that is not as it should be is nobody's. */
+static void take_mark(struct ps_env *env)
+{
+	const char *text = getenv(PS_OWNER_MARK_VARIABLE);
+	unsigned byte;
+
+	env->marked = text && strlen(text) == 2 * sizeof(env->mark) &&
+	              strspn(text, "0123456789abcdef") == 2 * sizeof(env->mark);
+	for (size_t i = 0; env->marked && i < sizeof(env->mark); i++)
+		if (sscanf(text + 2 * i, "%2x", &byte) == 1)
+			env->mark[i] = (uint8_t)byte;
+}
+
 struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_error *error)
 {
 	struct posix_env *posix = calloc(1, sizeof(*posix));
@@ -334,6 +348,7 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	}
 	posix->env.ops = &posix_ops;
 	posix->env.verbs = verbs_of_process();
+	take_mark(&posix->env);
 	ps_controls_init(&posix->controls);
 	for (i = 0; i < PS_SLEEPERS; i++) {
 		posix->sleepers[i].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -21,6 +21,8 @@ static void take_epoch(struct perseas *p)
 {
 	p->opening.above = p->epoch++;
 	p->env->ops->random(p->env, p->owner, sizeof(p->owner));
+	if (p->env->marked)
+		memcpy(p->owner, p->env->mark, sizeof(p->env->mark));
 	if (p->salvage)
 		memcpy(p->owner, ps_salvage_mark, sizeof(ps_salvage_mark));
 	for (unsigned i = 0; i < p->mirror_count; i++) {

@@ -68,6 +68,12 @@ bool ps_name_valid(const char *name);
 bool ps_header_valid(const Perseas__Header *header, const char **why);
 bool ps_id_valid(ProtobufCBinaryData id); /* PS_ID_SIZE bytes, not all zero */
 bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes);
+enum { PS_WATCH_MS = 30000 }; /* within which a Watch is answered */
+
+/* By which an owner is known to who started its process: so many bytes, as hexadecimal digits in
+ * the variable, with which its id begins. */
+enum { PS_OWNER_MARK = 4 };
+#define PS_OWNER_MARK_VARIABLE "PERSEAS_OWNER_MARK"
 /* Is what a status tells of an owner's id, its first PS_OWNER_TOLD bytes, of this one? */
 bool ps_owner_is(ProtobufCBinaryData told, const uint8_t owner[PS_ID_SIZE]);
 

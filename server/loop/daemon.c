@@ -176,7 +176,7 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 	daemon->spin_ns = spin_us * 1000;
 	daemon->watchers_last = &daemon->watchers;
 	daemon->watchers_max = WATCHERS_MAX;
-	daemon->watch_ns = WATCH_SECONDS * 1000000000ull;
+	daemon->watch_ns = PS_WATCH_MS * 1000000ull;
 	daemon->farewell = -1;
 	daemon->lane.epoll = -1;
 	daemon->lane.wake = -1;

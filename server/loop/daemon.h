@@ -57,7 +57,6 @@ enum {
 	PRIORITIES = 2,
 	LISTEN_TEXT = 272,  /* bytes of listen_text() */
 	WATCHERS_MAX = 256, /* requests that wait for news, unless another number is set */
-	WATCH_SECONDS = 30, /* how long they do at most, unless another time is set */
 };
 
 enum daemon_phase {
@@ -100,7 +99,7 @@ struct daemon {
 	struct event *deferred;                   /* to come when no job is under way; NULL: none */
 	struct connection *watchers, **watchers_last; /* that wait for news, in their order */
 	unsigned watcher_count, watchers_max;         /* as WATCHERS_MAX */
-	uint64_t watch_ns;                            /* as WATCH_SECONDS */
+	uint64_t watch_ns;                            /* as PS_WATCH_MS */
 	bool stirred; /* there is news that they have not been told of */
 	int farewell; /* a descriptor of the connection that asked for a spill; -1: none did */
 	enum daemon_phase phase;

@@ -45,6 +45,29 @@ static void clocks_are_those_of_the_host(void **state)
 	assert_true(wall / 1000000000 + 2 >= seconds && wall / 1000000000 <= seconds);
 }
 
+/* As perseas run gives it to COMMAND; and what cannot have come from there. */
+static void a_process_is_marked_by_its_environment(void **state)
+{
+	static const char *const wrong[] = { "",         "0011aabb0", "0011aab",
+		                             "0011AABB", "0x11aabb",  "0011aab " };
+	static const uint8_t mark[PS_OWNER_MARK] = { 0x00, 0x11, 0xaa, 0xbb };
+	struct ps_env *env = *state;
+
+	assert_false(env->marked);
+	setenv(PS_OWNER_MARK_VARIABLE, "0011aabb", 1);
+	env = ps_env_posix(NULL, NULL);
+	assert_true(env->marked);
+	assert_memory_equal(env->mark, mark, sizeof(mark));
+	env->ops->free(env);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		setenv(PS_OWNER_MARK_VARIABLE, wrong[i], 1);
+		env = ps_env_posix(NULL, NULL);
+		assert_false(env->marked);
+		env->ops->free(env);
+	}
+	unsetenv(PS_OWNER_MARK_VARIABLE);
+}
+
 /* Ids are drawn for two owners. */
 static void random_bytes_differ(void **state)
 {
@@ -274,6 +297,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(clocks_are_those_of_the_host),
+		TEST(a_process_is_marked_by_its_environment),
 		TEST(random_bytes_differ),
 		TEST(a_wake_before_the_pause_is_not_lost),
 		TEST(a_pause_lasts_until_its_time),
