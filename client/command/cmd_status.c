@@ -301,37 +301,6 @@ static enum ps_exit show_status(const struct ps_census *census, const struct ps_
 	return status;
 }
 
-/* Asks there, too, unless it is asked already. */
-static bool ask_at(struct ps_panel *panel, const char *address)
-{
-	struct ps_address *next = &panel->addresses[panel->count];
-
-	for (unsigned i = 0; i < panel->count; i++)
-		if (!strcmp(panel->addresses[i].text, address))
-			return false;
-	if (panel->count == PS_MIRRORS_MAX || ps_address_parse(address, next, NULL))
-		return false;
-	ps_panel_connect(panel, panel->count++);
-	return true;
-}
-
-/* As perseas_open does: mirrors that a roster lists and the list does not, whose images were not
- * seen; and the one that a change of the roster brings. False: there is none. */
-static bool ask_unnamed(struct ps_panel *panel, const struct ps_census *census)
-{
-	const Perseas__Roster *rosters[] = { census->judged.settled, census->judged.next };
-	const char *with = ps_owner_newcomer(census);
-	bool any = false;
-
-	for (unsigned r = 0; r < 2; r++)
-		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
-			if (!ps_census_image(census, rosters[r]->members[k]))
-				any |= ask_at(panel, rosters[r]->members[k]->address);
-	if (with)
-		any |= ask_at(panel, with);
-	return any;
-}
-
 enum ps_exit ps_verb_status(const struct ps_args *args)
 {
 	struct ps_panel panel;
@@ -341,10 +310,7 @@ enum ps_exit ps_verb_status(const struct ps_args *args)
 
 	if (status)
 		return status;
-	if (ask_unnamed(&panel, &census)) {
-		ps_census_free(&census);
-		ps_census_take(&census, &panel, args->store);
-	}
+	(void)ps_census_widen(&census, &panel, args->store);
 	status = show_status(&census, args);
 	ps_census_close(&census, &panel);
 	return status;

@@ -2,6 +2,7 @@
  * census.c - one store, as its mirrors tell it.
  */
 #include "census.h"
+#include "owner_report.h"
 #include "../../../proto/base/json.h"
 #include "../../../proto/control/envelope.h"
 
@@ -179,6 +180,45 @@ enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
 	                   "no mirror has a store '%s' that can be read; perseas ls "
 	                   "shows what they have",
 	                   store);
+}
+
+/* Asks there, too, unless it is asked already. */
+static bool ask_at(struct ps_panel *panel, const char *address)
+{
+	struct ps_address *next = &panel->addresses[panel->count];
+
+	for (unsigned i = 0; i < panel->count; i++)
+		if (!strcmp(panel->addresses[i].text, address))
+			return false;
+	if (panel->count == PS_MIRRORS_MAX || ps_address_parse(address, next, NULL))
+		return false;
+	ps_panel_connect(panel, panel->count++);
+	return true;
+}
+
+/* False: there is none. */
+static bool ask_unnamed(struct ps_panel *panel, const struct ps_census *census)
+{
+	const Perseas__Roster *rosters[] = { census->judged.settled, census->judged.next };
+	const char *with = ps_owner_newcomer(census);
+	bool any = false;
+
+	for (unsigned r = 0; r < 2; r++)
+		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
+			if (!ps_census_image(census, rosters[r]->members[k]))
+				any |= ask_at(panel, rosters[r]->members[k]->address);
+	if (with)
+		any |= ask_at(panel, with);
+	return any;
+}
+
+bool ps_census_widen(struct ps_census *census, struct ps_panel *panel, const char *store)
+{
+	if (!ask_unnamed(panel, census))
+		return false;
+	ps_census_free(census);
+	ps_census_take(census, panel, store);
+	return true;
 }
 
 void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot *slot)

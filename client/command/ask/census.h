@@ -26,6 +26,11 @@ struct ps_census {
 void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char *store);
 void ps_census_free(struct ps_census *census);
 
+/* As perseas_open does, takes it again with mirrors that a roster lists and the list does not, of
+ * which the images were not seen; and with the one that a change of the roster brings. False: there
+ * are none. */
+bool ps_census_widen(struct ps_census *census, struct ps_panel *panel, const char *store);
+
 /* The same with a panel that is opened for it, and closed with it. After an error, which is
  * complained about, there is nothing to close. */
 enum ps_exit ps_census_open(struct ps_census *census, struct ps_panel *panel, const char *store,
