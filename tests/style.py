@@ -17,7 +17,8 @@ FORMATS = ("proto/base", "proto/image", "proto/data", "proto/control")
 ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "client/keeper",
                     "client/open", "client/command/ui", "client/command/ask",
                     "client/command/live", "client/command/change", "client/command/doctor",
-                    "client/command/top", "client/command/bench", "client/command"),
+                    "client/command/top", "client/command/bench", "client/command/run",
+                    "client/command"),
          FORMATS + ("server/host", "server/store", "server/memory", "server/loop", "server/fabric",
                     "server/watch", "server"))
 # Here a function's name says what it acts on: one word is too little.

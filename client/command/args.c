@@ -53,6 +53,18 @@ static int take_word(struct ps_reader *reader, const char *word)
 	return 0;
 }
 
+/* What run is to start has options of its own. */
+static bool take_rest(struct ps_reader *reader, char *const *rest)
+{
+	struct ps_args *args = reader->into;
+
+	if (!args->verb || args->verb->bit != PS_RUN)
+		return false;
+	if (*rest)
+		args->command = rest;
+	return true;
+}
+
 static enum ps_exit set_store(struct ps_args *args, const char *word)
 {
 	if (!ps_name_valid(word))
@@ -173,6 +185,7 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 		.why = why,
 		.size = sizeof(why),
 		.word = take_word,
+		.rest = take_rest,
 	};
 	enum ps_exit wrong;
 

@@ -24,7 +24,8 @@ enum ps_verb_bit {
 	PS_BENCH = 8192,
 	PS_COMPLETION = 16384,
 	PS_TOP = 32768,
-	PS_EVERY_VERB = 65535,
+	PS_RUN = 65536,
+	PS_EVERY_VERB = 131071,
 	/* Those that speak with mirrors. */
 	PS_ASKING_VERBS = PS_EVERY_VERB & ~(PS_HELP | PS_COMPLETION),
 };
@@ -63,6 +64,7 @@ enum ps_exit ps_verb_history(const struct ps_args *args);
 enum ps_exit ps_verb_roster(const struct ps_args *args);
 enum ps_exit ps_verb_drop(const struct ps_args *args);
 enum ps_exit ps_verb_spill(const struct ps_args *args);
+enum ps_exit ps_verb_run(const struct ps_args *args);
 enum ps_exit ps_verb_top(const struct ps_args *args);
 enum ps_exit ps_verb_bench(const struct ps_args *args);
 enum ps_exit ps_verb_doctor(const struct ps_args *args);
@@ -72,6 +74,7 @@ enum ps_exit ps_verb_recover_check(const struct ps_args *args);
 enum ps_exit ps_verb_snapshot_check(const struct ps_args *args);
 enum ps_exit ps_verb_history_check(const struct ps_args *args);
 enum ps_exit ps_verb_doctor_check(const struct ps_args *args);
+enum ps_exit ps_verb_run_check(const struct ps_args *args);
 enum ps_exit ps_verb_roster_check(const struct ps_args *args);
 
 /* cmd_roster.c: add, remove or replace; NULL: the word is none of these. */

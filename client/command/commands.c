@@ -168,6 +168,31 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas bench m1:7170,m2:7170,m3:7170\n"
 	  "  perseas bench rdma://m1:7170,rdma://m2:7170 --sizes 64 --threads 4 --json\n",
 	  NULL, ps_verb_bench },
+	{ "run", PS_RUN, "sm", "sM",
+	  "STORE LIST [--order N] [--restarts N] [--stop-after SECONDS]\n"
+	  "                       [--patience SECONDS] -- COMMAND [ARGUMENT ...]",
+	  "has a program own a store wherever no other owner lives: failover",
+	  "Waits as a standby while the store has an owner; the mirrors tell at once when it has\n"
+	  "none any more. Then it starts COMMAND, which opens the store without a takeover: of\n"
+	  "several standbys the mirrors let one in, and COMMAND ends with an error elsewhere,\n"
+	  "which counts as no failure. COMMAND finds PERSEAS_STORE and PERSEAS_MIRRORS in its\n"
+	  "environment, and the certificates that were given here. run never claims the store\n"
+	  "itself, so a wrong decision does no harm.\n"
+	  "\n"
+	  "COMMAND is sent SIGTERM, and SIGKILL later, when another owner has fenced it. When it\n"
+	  "fails it is started again, after 0.1 s at first and 10 s at most. SIGTERM, SIGINT,\n"
+	  "SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to it; the first three end run,\n"
+	  "when COMMAND has ended. systemd is told READY=1 by a standby, too (Type=notify).\n"
+	  "\n"
+	  "The status is that of COMMAND, 128 and the signal that ended it, 126 if it cannot be\n"
+	  "started, 127 if it is not found; 0 for a standby that is told to end; 123 if the\n"
+	  "mirrors have no such store, 124 if too few answer at the start, 125 if the system\n"
+	  "refuses something. Of those below only 2 is run's own.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas run bank m1:7170,m2:7170,m3:7170 -- /usr/bin/bank --port 80\n"
+	  "  perseas run bank m1:7170,m2:7170,m3:7170 --order 1 -- /usr/bin/bank --port 80\n",
+	  ps_verb_run_check, ps_verb_run },
 	{ "doctor", PS_DOCTOR, "m", "", "[LIST] [--memory-dir DIR] [--json]",
 	  "checks this host, and mirrors: what is missing, and what to do about it",
 	  "Looks at what a mirror or an owner on this host needs: memory, limits, clocks, RDMA,\n"

@@ -84,7 +84,7 @@ static const struct ps_option rows[] = {
 	  .help = "Bytes of the undo log on each mirror, 4K to 64G; K, M and G are 1024, 1024^2 "
 	          "and 1024^3. Rounded up to 4K. A transaction's undo record may take half of "
 	          "it." },
-	{ "json", PS_OPTION_FLAG, AT(json), .groups = PS_ASKING_VERBS,
+	{ "json", PS_OPTION_FLAG, AT(json), .groups = PS_ASKING_VERBS & ~PS_RUN,
 	  .help = "Writes one JSON object instead of text. Sizes are in bytes. What went wrong is "
 	          "said on stderr all the same." },
 	{ "takeover", PS_OPTION_FLAG, AT(takeover), .groups = PS_RECOVER,
@@ -157,6 +157,20 @@ static const struct ps_option rows[] = {
 	  .help = "How long each size is measured." },
 	{ "threads", PS_OPTION_NUMBER, AT(threads), "N", "1", 1, 64, .groups = PS_BENCH,
 	  .help = "How many threads run transactions at the same time." },
+	{ "order", PS_OPTION_NUMBER, AT(order), "N", "0", .high = 100, .groups = PS_RUN,
+	  .help = "Waits N times 0.25 s when the store has lost its owner, and looks again: of "
+	          "several standbys, those with a lower N come first." },
+	{ "restarts", PS_OPTION_NUMBER, AT(restarts), "N", "5", .high = 1000000, .groups = PS_RUN,
+	  .help = "How often COMMAND is started again when it fails again and again, 0 for never; "
+	          "then run ends with its status. Counts anew when it ran for a minute, or another "
+	          "owner came." },
+	{ "stop-after", PS_OPTION_SECONDS, AT(stop_ms), "SECONDS", "10", 100, 86400000,
+	  .groups = PS_RUN,
+	  .help = "How long after SIGTERM a COMMAND that was fenced is sent SIGKILL." },
+	{ "patience", PS_OPTION_SECONDS, AT(patience_ms), "SECONDS", "60", 100, 86400000,
+	  .groups = PS_RUN,
+	  .help = "At the start, how long to wait for a mirror that has the store. Later on, run "
+	          "waits for mirrors without end." },
 	{ "memory-dir", PS_OPTION_OWN, .value = "DIR", .usual = "/dev/shm/perseas",
 	  .set = set_memory_dir, .must = "an absolute path", .groups = PS_DOCTOR,
 	  .help = "Where perseasd keeps images on this host." },

@@ -341,10 +341,13 @@ int ps_options_read(struct ps_reader *reader, int argc, char *const *argv)
 
 	for (int i = 1; i < argc && ret == 0; i++) {
 		const char *word = argv[i];
+		const bool dashes = reader->word && !words_only && strcmp(word, "--") == 0;
 
+		if (dashes && reader->rest && reader->rest(reader, argv + i + 1))
+			break;
 		if (reader->word && (words_only || word[0] != '-'))
 			ret = reader->word(reader, word);
-		else if (reader->word && strcmp(word, "--") == 0)
+		else if (dashes)
 			words_only = true;
 		else if (word[0] != '-')
 			ret = ps_reader_wrong(reader,

@@ -63,6 +63,8 @@ struct ps_reader {
 	uint64_t given; /* a bit for each row */
 	/* Takes a word that is no option: 0, or -1 with `why`. NULL: there may be none. */
 	int (*word)(struct ps_reader *reader, const char *word);
+	/* Takes all that is behind `--`, which ends with NULL. False, or NULL: these are words. */
+	bool (*rest)(struct ps_reader *reader, char *const *rest);
 };
 
 /* Puts the sentence in reader->why. Returns -1. */

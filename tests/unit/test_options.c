@@ -78,8 +78,13 @@ static void begin(const struct ps_options *table, bool takes_words)
 	given.number_guard = given.ms_guard = 0xa5a5a5a5;
 	word_count = 0;
 	strcpy(why, "nothing");
-	reader = (struct ps_reader){ table,       &given, why,
-		                     sizeof(why), 0,      takes_words ? take_word : NULL };
+	reader = (struct ps_reader){
+		.options = table,
+		.into = &given,
+		.why = why,
+		.size = sizeof(why),
+		.word = takes_words ? take_word : NULL,
+	};
 	ps_options_preset(table, &given);
 }
 
@@ -282,6 +287,39 @@ static void words_are_handed_on(void **state)
 	assert_string_equal(why, "too many");
 }
 
+static char *const *rest;
+
+static bool take_rest(struct ps_reader *from, char *const *behind)
+{
+	assert_ptr_equal(from, &reader);
+	rest = behind;
+	return word_count == 1;
+}
+
+/* Behind a word that has something started, all is for that; behind none, these are words. */
+static void what_is_behind_two_dashes_can_be_another_command_line(void **state)
+{
+	(void)state;
+	begin(&options, true);
+	reader.rest = take_rest;
+	assert_int_equal(read_words("run", "--", "--flag"), 0);
+	assert_string_equal(rest[0], "--flag");
+	assert_null(rest[1]);
+	assert_int_equal(word_count, 1);
+	assert_false(given.flag);
+	begin(&options, true);
+	reader.rest = take_rest;
+	assert_int_equal(read_words("--", "--flag", "word"), 0);
+	assert_int_equal(word_count, 2);
+	assert_string_equal(words[0], "--flag");
+	assert_false(given.flag);
+	/* One of the words by then. */
+	begin(&options, true);
+	reader.rest = take_rest;
+	assert_int_equal(read_words("--", "word", "--"), 0);
+	assert_int_equal(word_count, 2);
+}
+
 static void lines_of_a_file_are_of_some_groups(void **state)
 {
 	(void)state;
@@ -365,6 +403,7 @@ int main(void)
 		cmocka_unit_test(the_last_one_counts_unless_once_is_asked_for),
 		cmocka_unit_test(words_are_handed_on),
 		cmocka_unit_test(lines_of_a_file_are_of_some_groups),
+		cmocka_unit_test(what_is_behind_two_dashes_can_be_another_command_line),
 		cmocka_unit_test(the_environment_fills_what_is_missing),
 		cmocka_unit_test(help_tells_of_defaults),
 		cmocka_unit_test(text_is_filled_up_to_the_margin),

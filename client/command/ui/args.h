@@ -33,6 +33,8 @@ struct ps_args {
 	const struct ps_roster_action *action; /* roster: NULL: shows it */
 	struct ps_address members[2];          /* roster: that come or go */
 	unsigned member_count;
+	char *const *command; /* run: what is behind `--`, ends with NULL; NULL: nothing is */
+	uint32_t order, restarts, stop_ms, patience_ms; /* run */
 	const char *segment;
 	uint64_t offset, length; /* within the segment; length 0: not given */
 	uint64_t last;           /* 0: not given */

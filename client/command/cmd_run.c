@@ -1,0 +1,32 @@
+/*
+ * cmd_run.c - perseas run: a program owns a store wherever no other owner lives.
+ */
+#include "command.h"
+#include "run/runner.h"
+
+enum ps_exit ps_verb_run_check(const struct ps_args *args)
+{
+	if (args->command)
+		return PS_EXIT_OK;
+	return ps_complain(PS_EXIT_USAGE,
+	                   "which COMMAND? give it behind --, for example: perseas run %s "
+	                   "m1:7170,m2:7170 -- /usr/bin/bank --port 80",
+	                   args->store);
+}
+
+enum ps_exit ps_verb_run(const struct ps_args *args)
+{
+	const struct ps_run run = {
+		.store = args->store,
+		.mirrors = args->mirrors,
+		.command = args->command,
+		.options = &args->options,
+		.order = args->order,
+		.restarts = args->restarts,
+		.stop_ms = args->stop_ms,
+		.patience_ms = args->patience_ms,
+	};
+
+	/* Among them are statuses of COMMAND's. */
+	return (enum ps_exit)ps_runner_run(&run);
+}

@@ -1,0 +1,98 @@
+/*
+ * child.c - see child.h.
+ */
+#include "child.h"
+
+#include "../ui/ui.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* In the new process. It ends, or becomes COMMAND. */
+static void become_command(char *const *command, const sigset_t *blocked, pid_t parent, int told)
+{
+	int error;
+
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	/* The signals that tell of the parent's end could have come before that. */
+	if (getppid() != parent)
+		_exit(PS_CHILD_SIGNALLED + SIGTERM);
+	sigprocmask(SIG_UNBLOCK, blocked, NULL);
+	/* It is not the service, which tells the manager of itself. */
+	unsetenv("NOTIFY_SOCKET");
+	execvp(command[0], command);
+	error = errno;
+	(void)!write(told, &error, sizeof(error));
+	_exit(error == ENOENT ? PS_CHILD_NOT_FOUND : PS_CHILD_CANNOT);
+}
+
+/* Nothing is told where it became COMMAND: the descriptor is closed then. */
+static int hear_fault(int told)
+{
+	int error = 0;
+	ssize_t n;
+
+	do
+		n = read(told, &error, sizeof(error));
+	while (n < 0 && errno == EINTR);
+	return n == sizeof(error) ? error : 0;
+}
+
+static int complain_start(const char *what, int error)
+{
+	ps_complain(PS_EXIT_FAILURE, "'%.200s' cannot be started: %s", what, strerror(error));
+	return error == ENOENT ? PS_CHILD_NOT_FOUND : PS_CHILD_CANNOT;
+}
+
+int ps_child_start(struct ps_child *child, char *const *command, const sigset_t *blocked)
+{
+	const pid_t parent = getpid();
+	int told[2], error, status;
+
+	if (pipe2(told, O_CLOEXEC) < 0)
+		return complain_start(command[0], errno);
+	child->pid = fork();
+	if (child->pid == 0)
+		become_command(command, blocked, parent, told[1]);
+	error = child->pid < 0 ? errno : 0;
+	close(told[1]);
+	if (!error) {
+		error = hear_fault(told[0]);
+		if (error)
+			waitpid(child->pid, &status, 0);
+	}
+	close(told[0]);
+	if (!error)
+		return 0;
+	child->pid = 0;
+	return complain_start(command[0], error);
+}
+
+void ps_child_signal(const struct ps_child *child, int signal)
+{
+	/* Nobody but ps_child_ended() takes its end, so the number is still its own. */
+	if (child->pid > 0)
+		kill(child->pid, signal);
+}
+
+/* As the first process of a container it also gets those that others left. */
+bool ps_child_ended(struct ps_child *child, int *status)
+{
+	bool ended = false;
+	pid_t pid;
+	int how;
+
+	while ((pid = waitpid(-1, &how, WNOHANG)) > 0) {
+		if (pid != child->pid)
+			continue;
+		ended = true;
+		child->pid = 0;
+		*status = WIFEXITED(how) ? WEXITSTATUS(how) : PS_CHILD_SIGNALLED + WTERMSIG(how);
+	}
+	return ended;
+}

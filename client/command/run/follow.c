@@ -1,0 +1,276 @@
+/*
+ * follow.c - see follow.h. Two connections to each mirror: on one its status is asked, by which the
+ * store is judged as perseas_open judges it; on the other a Watch waits, whose answer says no more
+ * than that another look is worth it.
+ */
+#include "follow.h"
+
+#include "../../../proto/control/envelope.h"
+#include "../ask/owner_report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define MS_NS ((uint64_t)1000000)
+
+enum {
+	AGAIN_MS = 1000,    /* until a mirror that is not there, or has no news, is asked again */
+	PATIENCE_PART = 10, /* one that took time to say nothing may take one part in so many */
+};
+
+uint64_t ps_follow_now(const struct ps_follow *follow)
+{
+	return follow->looks.env->ops->now(follow->looks.env);
+}
+
+enum ps_exit ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
+                            const uint8_t *mark, const struct perseas_options *options)
+{
+	enum ps_exit status;
+
+	memset(follow, 0, sizeof(*follow));
+	follow->store = store;
+	follow->mark = mark;
+	status = ps_panel_open(&follow->looks, mirrors, options);
+	if (status)
+		return status;
+	status = ps_panel_open(&follow->watches, mirrors, options);
+	if (status)
+		ps_panel_close(&follow->looks);
+	return status;
+}
+
+void ps_follow_close(struct ps_follow *follow)
+{
+	ps_panel_close(&follow->watches);
+	ps_panel_close(&follow->looks);
+}
+
+/* --- what the mirrors said --- */
+
+static bool is_marked(const struct ps_follow *follow, const Perseas__StoreStatus *status)
+{
+	const ProtobufCBinaryData *owner = &status->header->promised_owner;
+
+	return owner->len == PS_ID_SIZE && memcmp(owner->data, follow->mark, PS_OWNER_MARK) == 0;
+}
+
+/* Is that member held by an owner that lives and is not ours? */
+static bool is_lost(const struct ps_follow *follow, const struct ps_census *census,
+                    const Perseas__Member *member)
+{
+	const Perseas__StoreStatus *status = ps_census_image(census, member);
+
+	return status && status->live && !is_marked(follow, status);
+}
+
+/* W of the roster are not to be had by ours any more: R are others'. */
+static bool is_roster_lost(const struct ps_follow *follow, const struct ps_census *census,
+                           const Perseas__Roster *roster)
+{
+	unsigned lost = 0;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		lost += is_lost(follow, census, roster->members[k]);
+	return roster && lost + roster->acks > roster->n_members;
+}
+
+/* As perseas_open looks at it: whoever lives anywhere is in its way. */
+static int live_at(const struct ps_follow *follow, const struct ps_census *census, bool ours)
+{
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (ps_census_belongs(census, i) && census->told[i]->live &&
+		    is_marked(follow, census->told[i]) == ours)
+			return (int)i;
+	return -1;
+}
+
+static void say_owner(const struct ps_census *census, int at, struct ps_standing_now *now)
+{
+	const Perseas__StoreStatus *status = census->told[at];
+
+	snprintf(now->text, sizeof(now->text), "its owner lives (from %.100s, epoch %" PRIu64 ")",
+	         status->owner_address, status->header->promised_epoch);
+}
+
+/* Of what is missing, one thing: perseas status tells all. */
+static void say_trouble(const struct ps_census *census, struct ps_standing_now *now)
+{
+	const char *trouble = "perseas status says more";
+
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (!census->told[i] && census->errors[i].code)
+			trouble = census->errors[i].text;
+	snprintf(now->text, sizeof(now->text),
+	         "%u of %u mirrors answer, which do not let it be opened (%.300s)",
+	         census->answered, census->panel->count, trouble);
+}
+
+static void judge_census(const struct ps_follow *follow, const struct ps_census *census,
+                         struct ps_standing_now *now)
+{
+	const int other = live_at(follow, census, false), own = live_at(follow, census, true);
+
+	memset(now, 0, sizeof(*now));
+	now->found = census->have > 0;
+	now->nowhere = !census->have && census->answered == census->panel->count;
+	now->ours = own >= 0;
+	now->fenced = is_roster_lost(follow, census, census->judged.settled) ||
+	              is_roster_lost(follow, census, census->judged.next);
+	if (other >= 0 || own >= 0) {
+		now->ownership = PS_OWNER_LIVES;
+		say_owner(census, other >= 0 ? other : own, now);
+	} else if (census->judged.outlook == PS_OUTLOOK_OPENS) {
+		now->ownership = PS_OWNER_NONE;
+		snprintf(now->text, sizeof(now->text), "it has no owner");
+	} else {
+		say_trouble(census, now);
+	}
+	if (now->nowhere)
+		ps_census_nobody(census, follow->store);
+}
+
+/* --- watches --- */
+
+static void end_watch(struct ps_follow *follow, unsigned i, uint64_t again_ns)
+{
+	follow->mirrors[i].asked = false;
+	follow->mirrors[i].watch_ns = again_ns;
+}
+
+/* Has the mirror say when it is no longer as it was just told to be. */
+static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__StoreStatus *status)
+{
+	Perseas__WatchRequest ask = PERSEAS__WATCH_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	struct ps_followed *mirror = &follow->mirrors[i];
+	const uint64_t now_ns = ps_follow_now(follow);
+
+	if (mirror->asked || now_ns < mirror->watch_ns)
+		return;
+	/* The message has no const; it is only packed. */
+	ask.store = (char *)(uintptr_t)follow->store;
+	ask.epoch = mirror->epoch = status->header->promised_epoch;
+	ask.live = mirror->live = status->live;
+	request.body_case = PERSEAS__REQUEST__BODY_WATCH;
+	request.watch = &ask;
+	ps_panel_connect(&follow->watches, i);
+	mirror->asked = ps_panel_send(&follow->watches, i, &request);
+	mirror->asked_ns = now_ns;
+	mirror->until_ns = now_ns + (PS_WATCH_MS + follow->watches.timeout_ms) * MS_NS;
+	if (!mirror->asked)
+		end_watch(follow, i, now_ns + AGAIN_MS * MS_NS);
+}
+
+/* The answer is here, or never will be. */
+static void take_watch(struct ps_follow *follow, unsigned i)
+{
+	const struct ps_followed *mirror = &follow->mirrors[i];
+	const uint64_t now_ns = ps_follow_now(follow);
+	const uint32_t timeout_ms = follow->watches.timeout_ms;
+	Perseas__Reply *reply;
+	bool hasty;
+
+	follow->watches.timeout_ms = 0;
+	reply = ps_panel_receive(&follow->watches, i);
+	follow->watches.timeout_ms = timeout_ms;
+	/* A mirror that too many watch answers before there is news, again and again. */
+	hasty = now_ns - mirror->asked_ns < AGAIN_MS * MS_NS &&
+	        !(reply && (reply->watch->epoch != mirror->epoch ||
+	                    (bool)reply->watch->live != mirror->live));
+	end_watch(follow, i, hasty ? now_ns + AGAIN_MS * MS_NS : 0);
+	if (reply)
+		perseas__reply__free_unpacked(reply, NULL);
+}
+
+unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_MIRRORS_MAX],
+                       uint64_t *until_ns)
+{
+	struct ps_panel *panel = &follow->watches;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < panel->count; i++) {
+		const struct ps_followed *mirror = &follow->mirrors[i];
+		const uint64_t due_ns = mirror->asked ? mirror->until_ns : mirror->watch_ns;
+
+		if (due_ns < *until_ns)
+			*until_ns = due_ns;
+		if (mirror->asked &&
+		    panel->env->ops->control_waits(panel->controls[i], &fds[count]))
+			count++;
+	}
+	return count;
+}
+
+bool ps_follow_stirred(struct ps_follow *follow)
+{
+	struct ps_panel *panel = &follow->watches;
+	const uint64_t now_ns = ps_follow_now(follow);
+	bool stirred = false;
+
+	for (unsigned i = 0; i < panel->count; i++) {
+		struct ps_followed *mirror = &follow->mirrors[i];
+
+		if (!mirror->asked) {
+			stirred |= now_ns >= mirror->watch_ns;
+		} else if (panel->env->ops->answered(panel->controls[i]) ||
+		           now_ns >= mirror->until_ns) {
+			take_watch(follow, i);
+			stirred = true;
+		}
+	}
+	return stirred;
+}
+
+/* --- looks --- */
+
+/* Mirrors that the roster lists and the list does not are followed, too. */
+static void follow_unnamed(struct ps_follow *follow)
+{
+	struct ps_panel *looks = &follow->looks, *watches = &follow->watches;
+
+	for (; watches->count < looks->count; watches->count++)
+		watches->addresses[watches->count] = looks->addresses[watches->count];
+}
+
+/* Those that did not answer are asked again after a while: that of one that is not there costs
+ * nothing, but one that says nothing keeps everybody waiting. */
+static void connect_looks(struct ps_follow *follow)
+{
+	const uint64_t now_ns = ps_follow_now(follow);
+
+	for (unsigned i = 0; i < follow->looks.count; i++)
+		if (now_ns >= follow->mirrors[i].look_ns)
+			ps_panel_connect(&follow->looks, i);
+}
+
+static void note_census(struct ps_follow *follow, const struct ps_census *census, uint64_t began_ns)
+{
+	const uint64_t now_ns = ps_follow_now(follow);
+	const uint64_t wait_ns = AGAIN_MS * MS_NS + PATIENCE_PART * (now_ns - began_ns);
+
+	for (unsigned i = 0; i < follow->looks.count; i++) {
+		struct ps_followed *mirror = &follow->mirrors[i];
+
+		if (census->told[i])
+			begin_watch(follow, i, census->told[i]);
+		else if (!mirror->asked)
+			end_watch(follow, i, now_ns + wait_ns);
+		if (!ps_panel_answered(&follow->looks, i) && mirror->look_ns <= now_ns)
+			mirror->look_ns = now_ns + wait_ns;
+	}
+}
+
+void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
+{
+	uint64_t began_ns = ps_follow_now(follow);
+	struct ps_census census;
+
+	connect_looks(follow);
+	ps_census_take(&census, &follow->looks, follow->store);
+	if (ps_census_widen(&census, &follow->looks, follow->store))
+		follow_unnamed(follow);
+	note_census(follow, &census, began_ns);
+	judge_census(follow, &census, now);
+	ps_census_free(&census);
+}

@@ -1,0 +1,67 @@
+/*
+ * follow.h - who owns a store, from now on: what its mirrors say, asked once and then told by them.
+ * runner.c calls it. It must never claim the store, and be wrong only in ways that an open of the
+ * store finds out.
+ */
+#ifndef PERSEAS_COMMAND_FOLLOW_H
+#define PERSEAS_COMMAND_FOLLOW_H
+
+#include "../ask/census.h"
+
+#include <poll.h>
+
+enum { PS_SENTENCE = 512 };
+
+enum ps_ownership {
+	PS_OWNER_UNKNOWN, /* too few mirrors answer to say, or an open would not succeed */
+	PS_OWNER_LIVES,   /* an open without takeover would be refused */
+	PS_OWNER_NONE,    /* an open may begin */
+};
+
+/* What one look found. */
+struct ps_standing_now {
+	enum ps_ownership ownership;
+	bool ours;    /* the owner that lives is one whose id begins with the mark */
+	bool fenced;  /* others hold so many mirrors that such a one cannot commit any more */
+	bool found;   /* a mirror has the store */
+	bool nowhere; /* all mirrors answered, and none has it */
+	char text[PS_SENTENCE]; /* all that, in half a sentence */
+};
+
+/* One mirror, by its number in both panels. */
+struct ps_followed {
+	bool asked;                  /* a Watch is under way */
+	bool live;                   /* what the last one says was seen */
+	uint64_t epoch;              /* the same */
+	uint64_t asked_ns, until_ns; /* since when, and until when an answer must have come */
+	uint64_t watch_ns;           /* not before then again */
+	uint64_t look_ns;            /* the same of its status: it did not answer */
+};
+
+struct ps_follow {
+	const char *store;
+	const uint8_t *mark;
+	struct ps_panel looks;   /* the mirrors, asked for their status */
+	struct ps_panel watches; /* the same, on connections of their own */
+	struct ps_followed mirrors[PS_MIRRORS_MAX];
+};
+
+/* mark: PS_OWNER_MARK bytes; both are the caller's. After an error, which is complained about,
+ * there is nothing to close. */
+enum ps_exit ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
+                            const uint8_t *mark, const struct perseas_options *options);
+void ps_follow_close(struct ps_follow *follow);
+
+/* Asks the mirrors, for connect_timeout_ms at most, and has them watched from now on. Complains
+ * where the store is nowhere. */
+void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now);
+
+/* What to poll for, and until when at most. The count. */
+unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_MIRRORS_MAX],
+                       uint64_t *until_ns);
+/* After that: is it time for another look? */
+bool ps_follow_stirred(struct ps_follow *follow);
+
+uint64_t ps_follow_now(const struct ps_follow *follow); /* monotonic, ns */
+
+#endif

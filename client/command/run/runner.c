@@ -1,0 +1,408 @@
+/*
+ * runner.c - see runner.h.
+ *
+ *     SEEKING --found--> STANDBY --no owner--> DELAYED --still none--> RUNNING --fenced--> ENDING
+ *                           ^                     |                       |                  |
+ *                           +-----an owner--------+---------lost it-------+------------------+
+ *                           +--after a while-- RESTING <-----failed-------+
+ *
+ * What happens (a signal, news of the store, a time that is over) is waited for in one place, and
+ * each state has one function that says what it does about it. A look at the mirrors can take as
+ * long as one of them takes to be given up.
+ */
+#include "runner.h"
+
+#include "../../../proto/base/notify.h"
+#include "../../../proto/control/envelope.h"
+#include "../../host/secure.h"
+#include "child.h"
+#include "follow.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define MS_NS ((uint64_t)1000000)
+
+enum {
+	LOOK_AGAIN_MS = 1000, /* while it is not known who owns the store */
+	REST_MS = 100,        /* before the first restart; twice as long before each further one */
+	REST_MAX_MS = 10000,  /* but no longer than this */
+	SOUND_MS = 60000,     /* COMMAND ran for so long: its restarts are counted anew */
+	STATUS_TEXT = PS_SENTENCE + 128,
+	GOES_ON = -1, /* instead of an exit status */
+};
+
+enum state { SEEKING, STANDBY, DELAYED, RUNNING, ENDING, RESTING, STATES };
+
+#define TO(state) (1u << (state))
+
+/* Where each may go. */
+static const unsigned moves[STATES] = {
+	[SEEKING] = TO(STANDBY),
+	[STANDBY] = TO(DELAYED),
+	[DELAYED] = TO(STANDBY) | TO(RUNNING),
+	[RUNNING] = TO(ENDING) | TO(STANDBY) | TO(RESTING),
+	[ENDING] = TO(STANDBY),
+	[RESTING] = TO(STANDBY),
+};
+
+struct runner {
+	const struct ps_run *run;
+	struct ps_follow follow;
+	struct ps_standing_now now; /* as the last look found it */
+	struct ps_child child;
+	enum state state;
+	uint64_t since_ns; /* in this state */
+	uint64_t until_ns; /* when time alone makes a difference to it; PS_NEVER: it does not */
+	bool told;         /* by a signal, to end */
+	bool owned;        /* COMMAND has been seen to own the store, since it was started */
+	bool killed;       /* ENDING: SIGKILL was sent */
+	uint32_t failures; /* in succession */
+	uint8_t mark[PS_OWNER_MARK];
+	sigset_t signals;
+	int signal_fd;
+	char last[STATUS_TEXT]; /* that was said */
+};
+
+/* To people and to the service manager, once. */
+static void say_state(struct runner *r, const char *text)
+{
+	char status[STATUS_TEXT + 16];
+
+	if (strcmp(text, r->last) == 0)
+		return;
+	snprintf(r->last, sizeof(r->last), "%s", text);
+	ps_complain(PS_EXIT_OK, "store '%s': %s", r->run->store, text);
+	snprintf(status, sizeof(status), "STATUS=%s", text);
+	ps_notify(status);
+}
+
+static void say_standing(struct runner *r, const char *before)
+{
+	char text[STATUS_TEXT];
+
+	snprintf(text, sizeof(text), "%s: %s", before, r->now.text);
+	say_state(r, text);
+}
+
+/* for_ms 0: for as long as nothing happens. */
+static void move_to(struct runner *r, enum state state, uint64_t for_ms)
+{
+	assert(moves[r->state] & TO(state));
+	assert((r->child.pid > 0) == (state == RUNNING || state == ENDING));
+	r->state = state;
+	r->since_ns = ps_follow_now(&r->follow);
+	r->until_ns = for_ms ? r->since_ns + for_ms * MS_NS : PS_NEVER;
+	r->killed = false;
+}
+
+/* --- what a look found, by state --- */
+
+static int seek_store(struct runner *r)
+{
+	if (r->now.nowhere)
+		return PS_RUN_NO_STORE;
+	if (r->now.found) {
+		ps_notify("READY=1");
+		move_to(r, STANDBY, 0);
+		return GOES_ON;
+	}
+	if (ps_follow_now(&r->follow) < r->until_ns) {
+		say_standing(r, "waits for its mirrors");
+		return GOES_ON;
+	}
+	ps_complain(PS_EXIT_OK,
+	            "%s; see whether the mirrors run, and whether the list is right, or wait "
+	            "longer (--patience)",
+	            r->now.text);
+	return PS_RUN_UNREACHED;
+}
+
+static int stand_by(struct runner *r)
+{
+	if (r->now.nowhere)
+		return PS_RUN_NO_STORE;
+	say_standing(r, "standby");
+	if (r->now.ownership == PS_OWNER_NONE)
+		move_to(r, DELAYED, (uint64_t)r->run->order * PS_RUN_ORDER_MS);
+	else if (r->now.ownership == PS_OWNER_UNKNOWN)
+		r->until_ns = ps_follow_now(&r->follow) + LOOK_AGAIN_MS * MS_NS;
+	else
+		r->until_ns = PS_NEVER;
+	return GOES_ON;
+}
+
+static int start_command(struct runner *r)
+{
+	int status = ps_child_start(&r->child, r->run->command, &r->signals);
+
+	if (status)
+		return status;
+	r->owned = false;
+	move_to(r, RUNNING, 0);
+	say_state(r, "COMMAND runs");
+	return GOES_ON;
+}
+
+/* Those of a lower order go first; then it is looked at again. */
+static int await_order(struct runner *r)
+{
+	if (r->now.ownership != PS_OWNER_NONE) {
+		move_to(r, STANDBY, 0);
+		return stand_by(r);
+	}
+	if (r->until_ns != PS_NEVER && ps_follow_now(&r->follow) < r->until_ns)
+		return GOES_ON;
+	return start_command(r);
+}
+
+static void watch_command(struct runner *r)
+{
+	if (r->now.ours)
+		say_state(r, "COMMAND runs, and owns the store");
+	r->owned |= r->now.ours;
+	/* One that never was the owner, as far as is known, finds out by its open. */
+	if (!r->owned || !r->now.fenced)
+		return;
+	say_standing(r, "COMMAND was fenced, and is ended");
+	ps_child_signal(&r->child, SIGTERM);
+	move_to(r, ENDING, r->run->stop_ms);
+}
+
+static void press_command(struct runner *r)
+{
+	if (r->killed || ps_follow_now(&r->follow) < r->until_ns)
+		return;
+	ps_child_signal(&r->child, SIGKILL);
+	r->killed = true;
+	r->until_ns = PS_NEVER;
+}
+
+static int consider_look(struct runner *r)
+{
+	switch (r->state) {
+	case SEEKING:
+		return seek_store(r);
+	case STANDBY:
+		return stand_by(r);
+	case DELAYED:
+		return await_order(r);
+	case RUNNING:
+		watch_command(r);
+		return GOES_ON;
+	case ENDING:
+		press_command(r);
+		return GOES_ON;
+	case RESTING:
+		if (ps_follow_now(&r->follow) < r->until_ns)
+			return GOES_ON;
+		move_to(r, STANDBY, 0);
+		return stand_by(r);
+	case STATES:
+		break;
+	}
+	return GOES_ON;
+}
+
+static int look_around(struct runner *r)
+{
+	int status = GOES_ON;
+	enum state before;
+
+	ps_follow_look(&r->follow, &r->now);
+	/* What was found is news to the next state, too. */
+	do {
+		before = r->state;
+		status = consider_look(r);
+	} while (status == GOES_ON && r->state != before);
+	return status;
+}
+
+/* --- what became of COMMAND --- */
+
+static uint64_t rest_ms(const struct runner *r)
+{
+	uint64_t ms = REST_MS;
+
+	for (uint32_t i = 1; i < r->failures && ms < REST_MAX_MS; i++)
+		ms *= 2;
+	return ms < REST_MAX_MS ? ms : REST_MAX_MS;
+}
+
+/* It ended although nothing took the store from it. */
+static int count_failure(struct runner *r, int status)
+{
+	char text[STATUS_TEXT];
+
+	if (ps_follow_now(&r->follow) - r->since_ns >= SOUND_MS * MS_NS)
+		r->failures = 0;
+	/* Without its mirrors no COMMAND can work. */
+	if (r->now.ownership == PS_OWNER_UNKNOWN) {
+		move_to(r, RESTING, rest_ms(r));
+		return GOES_ON;
+	}
+	if (r->failures == r->run->restarts) {
+		ps_complain(PS_EXIT_OK, "COMMAND ended with status %d, and is not restarted",
+		            status);
+		return status;
+	}
+	r->failures++;
+	snprintf(text, sizeof(text), "COMMAND ended with status %d; it may be restarted in %llu ms",
+	         status, (unsigned long long)rest_ms(r));
+	say_state(r, text);
+	move_to(r, RESTING, rest_ms(r));
+	return GOES_ON;
+}
+
+static int command_ended(struct runner *r, int status)
+{
+	const bool fenced = r->state == ENDING;
+
+	if (r->told || status == 0)
+		return status;
+	ps_follow_look(&r->follow, &r->now);
+	if (fenced || (r->now.ownership == PS_OWNER_LIVES && !r->now.ours)) {
+		r->failures = 0;
+		move_to(r, STANDBY, 0);
+		say_standing(r, "standby");
+		return GOES_ON;
+	}
+	return count_failure(r, status);
+}
+
+/* --- signals --- */
+
+static bool is_to_end(int signal)
+{
+	return signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
+}
+
+/* A terminal has sent it to COMMAND, too. */
+static bool is_of_terminal(const struct signalfd_siginfo *info)
+{
+	return info->ssi_code == SI_KERNEL;
+}
+
+static int take_signal(struct runner *r, const struct signalfd_siginfo *info)
+{
+	const int signal = (int)info->ssi_signo;
+	int status;
+
+	if (signal == SIGCHLD)
+		return ps_child_ended(&r->child, &status) ? command_ended(r, status) : GOES_ON;
+	if (is_to_end(signal)) {
+		if (!r->told)
+			ps_notify("STOPPING=1");
+		r->told = true;
+	}
+	if (r->child.pid == 0)
+		return r->told ? PS_RUN_STOPPED : GOES_ON;
+	if (!is_of_terminal(info))
+		ps_child_signal(&r->child, signal);
+	return GOES_ON;
+}
+
+static int take_signals(struct runner *r)
+{
+	struct signalfd_siginfo info;
+	int status = GOES_ON;
+
+	while (status == GOES_ON && read(r->signal_fd, &info, sizeof(info)) == sizeof(info))
+		status = take_signal(r, &info);
+	return status;
+}
+
+static bool catch_signals(struct runner *r)
+{
+	static const int caught[] = { SIGCHLD, SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 };
+
+	sigemptyset(&r->signals);
+	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+		sigaddset(&r->signals, caught[i]);
+	/* Who ignores the ends of its children hears of none. */
+	signal(SIGCHLD, SIG_DFL);
+	if (sigprocmask(SIG_BLOCK, &r->signals, NULL) == 0)
+		r->signal_fd = signalfd(-1, &r->signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (r->signal_fd >= 0)
+		return true;
+	ps_complain(PS_EXIT_FAILURE, "no signals can be waited for: %s", strerror(errno));
+	return false;
+}
+
+/* --- all of it --- */
+
+/* COMMAND is told what the command line said, and the mark by which its owner is known. */
+static void set_environment(const struct runner *r)
+{
+	const struct perseas_options *options = r->run->options;
+	char mark[2 * PS_OWNER_MARK + 1];
+
+	for (unsigned i = 0; i < PS_OWNER_MARK; i++)
+		snprintf(mark + 2 * i, 3, "%02x", r->mark[i]);
+	setenv(PS_OWNER_MARK_VARIABLE, mark, 1);
+	setenv("PERSEAS_STORE", r->run->store, 1);
+	setenv("PERSEAS_MIRRORS", r->run->mirrors, 1);
+	if (options->tls_cert)
+		setenv("PERSEAS_TLS_CERT", options->tls_cert, 1);
+	if (options->tls_key)
+		setenv("PERSEAS_TLS_KEY", options->tls_key, 1);
+	if (options->tls_ca)
+		setenv("PERSEAS_TLS_CA", options->tls_ca, 1);
+	if (options->tls_crl)
+		setenv("PERSEAS_TLS_CRL", options->tls_crl, 1);
+}
+
+/* Until a signal, news of the store, or the time comes. */
+static int await_something(struct runner *r)
+{
+	struct pollfd fds[PS_MIRRORS_MAX + 1] = { { .fd = r->signal_fd, .events = POLLIN } };
+	uint64_t until_ns = r->until_ns, now_ns;
+	unsigned count = 1 + ps_follow_fds(&r->follow, fds + 1, &until_ns);
+	int status, wait_ms = -1;
+
+	now_ns = ps_follow_now(&r->follow);
+	if (until_ns != PS_NEVER)
+		wait_ms = until_ns > now_ns ? (int)((until_ns - now_ns) / MS_NS) + 1 : 0;
+	(void)poll(fds, count, wait_ms);
+	status = take_signals(r);
+	if (status != GOES_ON)
+		return status;
+	if (ps_follow_stirred(&r->follow) || ps_follow_now(&r->follow) >= r->until_ns)
+		return look_around(r);
+	return GOES_ON;
+}
+
+static int run_states(struct runner *r)
+{
+	int status;
+
+	r->state = SEEKING;
+	r->since_ns = ps_follow_now(&r->follow);
+	r->until_ns = r->since_ns + r->run->patience_ms * MS_NS;
+	status = look_around(r);
+	while (status == GOES_ON)
+		status = await_something(r);
+	return status;
+}
+
+int ps_runner_run(const struct ps_run *run)
+{
+	struct runner r = { .run = run, .signal_fd = -1 };
+	int status;
+
+	if (getrandom(r.mark, sizeof(r.mark), 0) != sizeof(r.mark) || !catch_signals(&r))
+		return PS_RUN_FAILED;
+	status = (int)ps_follow_open(&r.follow, run->store, run->mirrors, r.mark, run->options);
+	if (status)
+		return status == PS_EXIT_USAGE ? status : PS_RUN_FAILED;
+	set_environment(&r);
+	status = run_states(&r);
+	ps_follow_close(&r.follow);
+	close(r.signal_fd);
+	return status;
+}

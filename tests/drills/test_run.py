@@ -1,0 +1,367 @@
+"""`perseas run`: a program owns a store wherever no other owner lives, and whoever supervises it is
+told what became of that."""
+import ctypes
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from binding import TAKEOVER, Store
+from drill import (BUILD, FABRICS, HERE, NO, SECONDS, USAGE, WITH_TLS, die_with_parent, fill,
+                   mirror_list, status_of, wait_for)
+
+OWNER_TIMEOUT = 5   # seconds, perseasd's --owner-timeout
+PR_SET_CHILD_SUBREAPER = 36
+NO_STORE, UNREACHED, CANNOT, NOT_FOUND, SIGNALLED = 123, 124, 126, 127, 128
+
+# What the environment says is what it owns.
+APPLICATION = ("sh", "-c", 'exec "%s" "%s" "$PERSEAS_STORE" "$PERSEAS_MIRRORS" hold'
+               % (sys.executable, HERE / "binding.py"))
+
+# It names the signals that it gets, and ends with 7 at the first SIGTERM.
+LISTENER = (sys.executable, "-uc", """
+import signal, sys
+def name(number, frame):
+    print(signal.Signals(number).name)
+    if number == signal.SIGTERM:
+        sys.exit(7)
+for each in ("HUP", "INT", "QUIT", "USR1", "USR2", "TERM"):
+    signal.signal(getattr(signal, "SIG" + each), name)
+print("ready")
+while True:
+    signal.pause()
+""")
+
+
+class Run:
+    """A `perseas run`, what it says, and what its COMMAND prints."""
+
+    def __init__(self, folder, store, daemons, command, options, subreaper, environment):
+        def prepare():
+            die_with_parent()
+            if subreaper:
+                ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+        self.log, self.output = folder / "log", folder / "output"
+        with open(self.log, "wb") as log, open(self.output, "wb") as output:
+            self.process = subprocess.Popen(
+                [BUILD / "perseas", "run", store, "--mirrors", mirror_list(daemons), *options,
+                 "--", *command], stdin=subprocess.PIPE, stdout=output, stderr=log,
+                env=dict(os.environ, **environment), preexec_fn=prepare)
+
+    def said(self):
+        return self.log.read_text()
+
+    def printed(self):
+        return self.output.read_text().splitlines()
+
+    def wait_said(self, text, times=1):
+        wait_for(lambda: self.said().count(text) >= times, SECONDS, "'%s' of a run" % text)
+
+    def wait_printed(self, line, times=1):
+        wait_for(lambda: self.printed().count(line) >= times, SECONDS, "'%s' of COMMAND" % line)
+
+    def command(self):
+        """The process id of COMMAND."""
+        path = pathlib.Path("/proc/%d/task/%d/children" % (self.process.pid, self.process.pid))
+        pid, = path.read_text().split()
+        return int(pid)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def ended(self):
+        return self.process.wait(SECONDS)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """run(store, daemons, command=APPLICATION, options=(), subreaper=False, **environment): a
+    Run."""
+    runs = []
+
+    def start(store, daemons, command=APPLICATION, options=(), subreaper=False, **environment):
+        folder = tmp_path / ("run-%d" % len(runs))
+        folder.mkdir()
+        runs.append(Run(folder, store, daemons, command, options, subreaper, environment))
+        return runs[-1]
+
+    yield start
+    for each in runs:
+        if each.process.poll() is None:
+            each.process.kill()
+            each.process.wait()
+        each.process.stdin.close()
+
+
+LIVES, RUNS, OWNS = "standby: its owner lives", "COMMAND runs", "COMMAND runs, and owns the store"
+
+
+# --- taking over ---
+
+@pytest.mark.timing("an owner that is killed is replaced before its mirrors would call it dead")
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_a_standby_takes_over_at_once(fabric, mirrors, owner, run):
+    """The mirrors see the end of the owner's connections, and tell who watches."""
+    daemons = mirrors(3, fabric)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons)
+    standby = run("bank", daemons)
+    standby.wait_said(LIVES)
+    first.kill9()
+    began = time.monotonic()
+    standby.wait_printed("holding")
+    took = time.monotonic() - began
+    print("from kill -9 to the next owner: %.3f s" % took)
+    assert took < OWNER_TIMEOUT
+    standby.wait_said(OWNS)
+
+
+@pytest.mark.parametrize("fabric", WITH_TLS)
+def test_of_two_standbys_one_wins_and_the_other_waits_on(fabric, mirrors, owner, run):
+    """Both may start COMMAND; the mirrors let one in. When its host is gone, the other one takes
+    over."""
+    daemons = mirrors(3, fabric)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons)
+    both = [run("bank", daemons), run("bank", daemons)]
+    for each in both:
+        each.wait_said(LIVES)
+    first.kill9()
+    wait_for(lambda: any("holding" in each.printed() for each in both), SECONDS, "an owner")
+    winner, other = sorted(both, key=lambda each: "holding" not in each.printed())
+    other.wait_said(LIVES, 2)
+    assert "holding" not in other.printed()
+    assert other.process.poll() is None
+    winner.process.kill()
+    other.wait_printed("holding")
+    other.wait_said(OWNS)
+
+
+def test_those_of_a_lower_order_come_first(mirrors, owner, run):
+    """The second one would wait for five seconds, and finds an owner then."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons)
+    late = run("bank", daemons, options=("--order", "20"))
+    soon = run("bank", daemons)
+    for each in (late, soon):
+        each.wait_said(LIVES)
+    first.kill9()
+    soon.wait_said(OWNS)
+    late.wait_said(LIVES, 2)
+    assert RUNS not in late.said()
+
+
+def test_it_waits_for_mirrors_that_an_open_needs(mirrors, owner, run):
+    """With one of three mirrors nobody can open the store; the standby waits until two are back."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons)
+    standby = run("bank", daemons)
+    standby.wait_said(LIVES)
+    daemons[1].kill9()
+    daemons[2].kill9()
+    first.kill9()
+    standby.wait_said("standby: 1 of 3 mirrors answer")
+    assert RUNS not in standby.said()
+    daemons[2].restart()
+    standby.wait_printed("holding")
+
+
+def test_it_finds_mirrors_that_only_the_roster_names(mirrors, owner, run):
+    """The list has one of three; that one does not suffice, and knows the others."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons)
+    standby = run("bank", daemons[:1])
+    standby.wait_said(LIVES)
+    first.kill9()
+    standby.wait_printed("holding")
+
+
+# --- ending COMMAND ---
+
+def test_a_command_that_was_fenced_is_ended(mirrors, run):
+    """It ignores SIGTERM, and is killed. That is no failure of its own: run waits on, and starts it
+    again when the store is free."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    stubborn = ("sh", "-c", 'trap "" TERM; %s' % APPLICATION[2])
+    runner = run("bank", daemons, stubborn, ("--stop-after", "0.3", "--restarts", "0"))
+    runner.wait_printed("holding")
+    runner.wait_said(OWNS)
+    before = runner.command()
+    with Store("bank", mirror_list(daemons), flags=TAKEOVER):
+        runner.wait_said("COMMAND was fenced, and is ended: its owner lives")
+        runner.wait_said(LIVES)
+        assert not pathlib.Path("/proc/%d" % before).exists()
+    runner.wait_printed("holding", 2)
+
+
+def test_a_command_that_lost_the_store_has_not_failed(mirrors, run):
+    """It ends with an error: once while somebody else owns the store, once while nobody does."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    runner = run("bank", daemons, LISTENER, ("--restarts", "0"))
+    runner.wait_printed("ready")
+    with Store("bank", mirror_list(daemons)):
+        os.kill(runner.command(), signal.SIGTERM)
+        runner.wait_said(LIVES)
+    runner.wait_printed("ready", 2)
+    os.kill(runner.command(), signal.SIGTERM)
+    assert runner.ended() == 7
+    assert "COMMAND ended with status 7, and is not restarted" in runner.said()
+
+
+def test_a_command_that_fails_is_restarted_after_longer_and_longer(mirrors, run, tmp_path):
+    """The times are those at which it began, by a clock that only moves on."""
+    daemons = mirrors(1)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    begins = (sys.executable, "-c", "import sys, time; print(time.monotonic()); sys.exit(3)")
+    runner = run("bank", daemons, begins, ("--restarts", "3"))
+    assert runner.ended() == 3
+    times = [float(line) for line in runner.printed()]
+    assert len(times) == 4
+    gaps = [after - before for before, after in zip(times, times[1:])]
+    assert gaps[0] >= 0.1 and gaps[1] >= 0.2 and gaps[2] >= 0.4
+
+
+def test_a_command_does_not_outlive_its_run(mirrors, run):
+    """Whoever supervises run may kill it, and starts another: the store must be free then."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    runner = run("bank", daemons)
+    runner.wait_said(OWNS)
+    runner.process.kill()
+    wait_for(lambda: not status_of("bank", daemons)["live"], SECONDS, "the end of COMMAND")
+
+
+def test_processes_that_others_left_are_no_command(mirrors, run):
+    """As the first process of a container, here as a subreaper: their end is taken, and is not that
+    of COMMAND."""
+    daemons = mirrors(1)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    runner = run("bank", daemons, (
+        "sh", "-c", "(sh -c 'echo $$; read line' <&0 &) ; exec \"$@\"", "sh", *LISTENER),
+        subreaper=True)
+    runner.wait_printed("ready")
+    left = int(runner.printed()[0])
+    runner.process.stdin.close()
+    wait_for(lambda: not pathlib.Path("/proc/%d" % left).exists(), SECONDS, "an end that is taken")
+    assert runner.process.poll() is None
+    runner.signal(signal.SIGTERM)
+    assert runner.ended() == 7
+
+
+# --- signals, statuses, notices ---
+
+def test_signals_are_passed_on(mirrors, run):
+    """Of those that end run, COMMAND decides when and how."""
+    daemons = mirrors(1)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    runner = run("bank", daemons, LISTENER)
+    runner.wait_printed("ready")
+    for name in ("HUP", "USR1", "USR2", "INT", "QUIT"):
+        runner.signal(getattr(signal, "SIG" + name))
+        runner.wait_printed("SIG" + name)
+    assert runner.process.poll() is None
+    runner.signal(signal.SIGTERM)
+    assert runner.ended() == 7
+
+
+def test_a_standby_ends_when_it_is_told_to(mirrors, run):
+    """Other signals are for COMMAND, and there is none."""
+    daemons = mirrors(1)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    with Store("bank", mirror_list(daemons)):
+        runner = run("bank", daemons)
+        runner.wait_said(LIVES)
+        runner.signal(signal.SIGHUP)
+        runner.signal(signal.SIGUSR1)
+        runner.signal(signal.SIGTERM)
+        assert runner.ended() == 0
+    assert RUNS not in runner.said()
+
+
+@pytest.mark.parametrize("command, status", [
+    (("true",), 0),
+    (("sh", "-c", "exit 9"), 9),
+    (("sh", "-c", "kill -9 $$"), SIGNALLED + signal.SIGKILL),
+    (("/nowhere/at-all",), NOT_FOUND),
+    (("/dev/null",), CANNOT),
+    (("sh", "-c", 'test -z "$NOTIFY_SOCKET" && exit 8'), 8),
+    (("sh", "-c", "exec printf '%s|' \"$@\"", "sh", "--order", "x y", "--"), 0),
+], ids=["done", "status", "signal", "not-found", "cannot", "without-notify", "words"])
+def test_its_status_is_that_of_command(command, status, mirrors, run, tmp_path):
+    """A COMMAND that ends with 0 has done what it was to do."""
+    daemons = mirrors(1)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    runner = run("bank", daemons, command, ("--restarts", "0"),
+                 NOTIFY_SOCKET=str(tmp_path / "nobody"))
+    assert runner.ended() == status
+    if command[0].startswith("/"):
+        assert "'%s' cannot be started: " % command[0] in runner.said()
+    if "--" in command:
+        assert runner.printed() == ["--order|x y|--|"]
+
+
+def test_bad_input_has_statuses_of_its_own(mirrors, run, perseas):
+    daemons = mirrors(1)
+    no_store = run("bank", daemons)
+    assert no_store.ended() == NO_STORE
+    assert "no mirror has a store 'bank'" in no_store.said()
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons[0].kill9()
+    gone = run("bank", daemons, options=("--patience", "0.3"))
+    assert gone.ended() == UNREACHED
+    assert "see whether the mirrors run, and whether the list is right" in gone.said()
+    for words, sentence in [
+            (("run", "bank", "m1:1"), "which COMMAND? give it behind --"),
+            (("run", "bank", "m1:1", "--"), "which COMMAND? give it behind --"),
+            (("run", "bank", "m1:1", "--order", "101", "--", "true"), "--order"),
+            (("run", "bank", "m1:1", "true"), "one word too many"),
+            (("run", "bank", "a:b:c", "--", "true"), "a:b:c"),
+            (("status", "bank", "--restarts", "1"), "status takes no --restarts")]:
+        done = perseas(*words)
+        assert done.status == USAGE, done
+        assert sentence in done.err
+
+
+def test_a_store_that_is_dropped_ends_the_standby(mirrors, run, perseas):
+    """There is nothing left to wait for."""
+    daemons = mirrors(1)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    with Store("bank", mirror_list(daemons)):
+        runner = run("bank", daemons, options=("--order", "100"))
+        runner.wait_said(LIVES)
+        assert perseas("drop", "bank", daemons[0].address, "--yes").status == NO
+    assert perseas("drop", "bank", daemons[0].address, "--yes").status == 0
+    assert runner.ended() == NO_STORE
+
+
+def test_the_service_manager_is_told(mirrors, run, tmp_path):
+    """A standby is ready: what depends on the service is the store's, wherever it is owned."""
+    daemons = mirrors(1)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
+        notices.bind(str(tmp_path / "notify"))
+        notices.settimeout(SECONDS)
+
+        def hear(state):
+            while state not in notices.recv(4096).decode():
+                pass
+
+        with Store("bank", mirror_list(daemons)):
+            runner = run("bank", daemons, NOTIFY_SOCKET=str(tmp_path / "notify"))
+            hear("READY=1")
+            hear("STATUS=standby: its owner lives")
+        hear("STATUS=COMMAND runs, and owns the store")
+        runner.signal(signal.SIGTERM)
+        hear("STOPPING=1")
+        assert runner.ended() == SIGNALLED + signal.SIGTERM
