@@ -7,6 +7,7 @@
  */
 #include "connection.h"
 
+#include <assert.h>
 #include <event2/event.h>
 #include <string.h>
 
@@ -55,6 +56,7 @@ static void make_room(struct daemon *daemon)
 {
 	struct connection *longest = daemon->watchers;
 
+	assert(longest);
 	for (struct connection *at = longest; at; at = at->watch_next)
 		if (at->guest.origin->watching > longest->guest.origin->watching)
 			longest = at;

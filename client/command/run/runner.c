@@ -342,7 +342,7 @@ static void set_environment(const struct runner *r)
 	const struct perseas_options *options = r->run->options;
 	char mark[2 * PS_OWNER_MARK + 1];
 
-	for (unsigned i = 0; i < PS_OWNER_MARK; i++)
+	for (size_t i = 0; i < PS_OWNER_MARK; i++)
 		snprintf(mark + 2 * i, 3, "%02x", r->mark[i]);
 	setenv(PS_OWNER_MARK_VARIABLE, mark, 1);
 	setenv("PERSEAS_STORE", r->run->store, 1);
