@@ -4,11 +4,11 @@
 
 .PHONY: install uninstall man dist
 
-UNIT := $(BUILD)/deploy/perseasd.service
+UNITS := $(addprefix $(BUILD)/deploy/,perseasd.service perseas-owner@.service)
 # Always written anew: PREFIX may be another at `make install`.
-$(UNIT): deploy/perseasd.service.in always
+$(UNITS): $(BUILD)/%: %.in always
 	@mkdir -p $(@D)
-	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|' \
+	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|' \
 		-e 's|@DOCDIR@|$(DOCDIR)|' $< >$@
 
 # The manual pages, from what programs and header say of themselves.
@@ -27,7 +27,7 @@ LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so l
 	pkgconfig/perseas.pc
 
 #: install uninstall   programs, library, documents, units; DESTDIR, PREFIX (/usr/local)
-install: programs man $(UNIT)
+install: programs man $(UNITS)
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(SBINDIR) $(INCLUDEDIR) $(LIBDIR)/pkgconfig \
 		$(DOCDIR) $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR))
 	install -m 755 $(COMMAND) $(DESTDIR)$(BINDIR)/
@@ -46,7 +46,7 @@ install: programs man $(UNIT)
 	for file in $(DOC_FILES); do \
 		install -D -m 644 $$file $(DESTDIR)$(DOCDIR)/$$file || exit 1; done
 	install -m 644 deploy/perseasd.conf $(DESTDIR)$(DOCDIR)/
-	install -m 644 $(UNIT) deploy/perseasd.socket $(DESTDIR)$(UNITDIR)/
+	install -m 644 $(UNITS) deploy/perseasd.socket $(DESTDIR)$(UNITDIR)/
 	install -m 644 deploy/perseas.sysusers $(DESTDIR)$(SYSUSERSDIR)/perseas.conf
 	install -m 644 deploy/perseas.tmpfiles $(DESTDIR)$(TMPFILESDIR)/perseas.conf
 
@@ -59,7 +59,7 @@ uninstall:
 		man3/perseas_*.3 man5/perseasd.conf.5 man8/perseasd.8 man8/perseas-rxe.8)
 	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas
 	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(DOC_FILES) perseasd.conf)
-	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,perseasd.service perseasd.socket)
+	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(notdir $(UNITS)) perseasd.socket)
 	rm -f $(DESTDIR)$(SYSUSERSDIR)/perseas.conf $(DESTDIR)$(TMPFILESDIR)/perseas.conf
 	for dir in doc/examples doc deploy proto ''; do [ ! -d $(DESTDIR)$(DOCDIR)/$$dir ] || \
 		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR)/$$dir || exit 1; done

@@ -33,6 +33,7 @@ make_there PREFIX=/usr install DESTDIR="$root"
 for path in bin/perseas sbin/perseasd sbin/perseas-rxe sbin/perseas-power include/perseas.h \
 		lib/libperseas.so lib/libperseas.a lib/pkgconfig/perseas.pc \
 		lib/systemd/system/perseasd.service lib/systemd/system/perseasd.socket \
+		lib/systemd/system/perseas-owner@.service \
 		lib/sysusers.d/perseas.conf lib/tmpfiles.d/perseas.conf \
 		share/doc/perseas/perseasd.conf share/doc/perseas/README.md; do
 	[ -s "$root/usr/$path" ] || { echo "not installed: /usr/$path"; exit 1; }
@@ -40,6 +41,7 @@ done
 tests/links.py "$root" "$root/usr/share/doc/perseas"
 grep -q '^ExecStart=/usr/sbin/perseasd --config /etc/perseasd.conf ' \
 	"$root/usr/lib/systemd/system/perseasd.service"
+grep -q '^ExecStart=/usr/bin/perseas run %i ' "$root/usr/lib/systemd/system/perseas-owner@.service"
 if grep -r "@[A-Z]*@" "$root/usr/lib/systemd"; then
 	echo "a path is missing"
 	exit 1
@@ -106,7 +108,8 @@ diff -r "$top/before/etc" "$root/etc"
 if command -v systemd-analyze >/dev/null; then
 	make_there PREFIX="$top/usr" SYSCONFDIR="$top/etc" install
 	units=$top/usr/lib/systemd/system
-	systemd-analyze verify "$units/perseasd.service" "$units/perseasd.socket"
+	systemd-analyze verify "$units/perseasd.service" "$units/perseasd.socket" \
+		"$units/perseas-owner@.service"
 	systemd-analyze --no-pager security --offline=true --threshold=20 \
 		"$units/perseasd.service" >"$top/security" || { cat "$top/security"; exit 1; }
 	mkdir -p "$top/host/etc"

@@ -3,6 +3,7 @@ told what became of that."""
 import ctypes
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import time
 import pytest
 
 from binding import TAKEOVER, Store
-from drill import (BUILD, FABRICS, HERE, NO, SECONDS, USAGE, WITH_TLS, die_with_parent, fill,
+from drill import (BUILD, FABRICS, HERE, NO, SECONDS, TOP, USAGE, WITH_TLS, die_with_parent, fill,
                    mirror_list, status_of, wait_for)
 
 OWNER_TIMEOUT = 5   # seconds, perseasd's --owner-timeout
@@ -156,6 +157,19 @@ def test_those_of_a_lower_order_come_first(mirrors, owner, run):
     soon.wait_said(OWNS)
     late.wait_said(LIVES, 2)
     assert RUNS not in late.said()
+
+
+def test_an_owner_that_hangs_is_replaced(mirrors, owner, run):
+    """Its connections stay, and nothing happens to them: the mirrors call it dead by themselves,
+    and tell that, too."""
+    daemons = mirrors(3, options=("--owner-timeout", "1"))
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons)
+    standby = run("bank", daemons)
+    standby.wait_said(LIVES)
+    first.stop()
+    standby.wait_printed("holding")
+    standby.wait_said(OWNS)
 
 
 def test_it_waits_for_mirrors_that_an_open_needs(mirrors, owner, run):
@@ -365,3 +379,23 @@ def test_the_service_manager_is_told(mirrors, run, tmp_path):
         runner.signal(signal.SIGTERM)
         hear("STOPPING=1")
         assert runner.ended() == SIGNALLED + signal.SIGTERM
+
+
+def test_the_unit_starts_what_its_file_names(mirrors):
+    """ExecStart as systemd takes it apart: %i is the store, a variable alone is as many words as it
+    has. The list of mirrors comes by the environment."""
+    daemons = mirrors(1)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    unit = (TOP / "deploy/perseas-owner@.service.in").read_text()
+    line, = re.findall(r"^ExecStart=(.*)$", unit, re.M)
+    named = {"$OPTIONS": ["--order", "0", "--restarts", "0"],
+             "$COMMAND": ["sh", "-c", 'test "$PERSEAS_STORE" = bank && exit 9']}
+    words = [part for word in line.replace("%i", "bank").split()
+             for part in named.get(word, [word])]
+    assert words[0] == "@BINDIR@/perseas"
+    done = subprocess.run([BUILD / "perseas", *words[1:]], timeout=SECONDS, stderr=subprocess.PIPE,
+                          env=dict(os.environ, PERSEAS_MIRRORS=mirror_list(daemons)))
+    assert done.returncode == 9
+    settled = re.findall(r"^RestartPreventExitStatus=(.*)$", unit, re.M)
+    assert settled == ["%d %d %d %d" % (USAGE, NO_STORE, CANNOT, NOT_FOUND)]
+    assert "\nSuccessExitStatus=%d\n" % (SIGNALLED + signal.SIGTERM) in unit
