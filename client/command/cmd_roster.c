@@ -186,7 +186,7 @@ static enum ps_exit give_order(struct ps_panel *panel, const struct ps_args *arg
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
 	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
 	Perseas__Order order = PERSEAS__ORDER__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(order, ORDER, &ask);
 	unsigned i = wait->at;
 
 	order.id.data = wait->id;
@@ -199,8 +199,6 @@ static enum ps_exit give_order(struct ps_panel *panel, const struct ps_args *arg
 	order.gone = args->gone;
 	ask.store = (char *)args->store;
 	ask.order = &order;
-	request.body_case = PERSEAS__REQUEST__BODY_ORDER;
-	request.order = &ask;
 	requests[i] = &request;
 	ps_panel_ask(panel, requests);
 	if (!panel->replies[i])

@@ -3,6 +3,7 @@
  */
 #include "command.h"
 #include "../../proto/base/json.h"
+#include "../../proto/control/envelope.h"
 #include "ask/panel.h"
 
 #include <inttypes.h>
@@ -64,14 +65,12 @@ static enum ps_exit see_off(const struct ps_panel *panel, const struct ps_args *
 enum ps_exit ps_verb_spill(const struct ps_args *args)
 {
 	Perseas__SpillRequest ask = PERSEAS__SPILL_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(spill, SPILL, &ask);
 	struct ps_panel panel;
 	enum ps_exit status = ps_panel_open_one(&panel, args->mirrors, &args->options);
 
 	if (status)
 		return status;
-	request.body_case = PERSEAS__REQUEST__BODY_SPILL;
-	request.spill = &ask;
 	if (is_there(&panel)) {
 		panel.timeout_ms = args->wait_ms;
 		ps_panel_ask_all(&panel, &request);

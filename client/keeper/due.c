@@ -142,10 +142,8 @@ void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t s
 void ps_question_confirm(struct perseas *p, struct ps_question *question, uint32_t set)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
 
-	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
-	request.confirm = &ask;
 	ps_question_ask(p, question, set, &request);
 }
 

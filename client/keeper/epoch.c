@@ -85,13 +85,11 @@ unsigned ps_epoch_choose(struct perseas *p)
 static uint64_t ask_promise(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
 	Perseas__Reply *reply;
 	uint64_t promised;
 
 	ask.store = p->store;
-	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
-	request.status = &ask;
 	if (ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, error))
 		return 0;
 	promised = reply->store->status->header->promised_epoch;

@@ -48,12 +48,10 @@ int ps_rejoin_ask_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
                            struct ps_error *error)
 {
 	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(joining, JOINING, &joining);
 
 	joining.harmless = true;
 	joining.whole = whole;
-	request.body_case = PERSEAS__REQUEST__BODY_JOINING;
-	request.joining = &joining;
 	return send(p, m, &request, error);
 }
 
@@ -67,9 +65,7 @@ int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struc
 void ps_rejoin_finish_request(Perseas__FinishRequest *finish, Perseas__Request *request)
 {
 	perseas__finish_request__init(finish);
-	perseas__request__init(request);
-	request->body_case = PERSEAS__REQUEST__BODY_FINISH;
-	request->finish = finish;
+	*request = PS_REQUEST(finish, FINISH, finish);
 }
 
 int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
@@ -105,7 +101,7 @@ static void fill_table(struct perseas *p, struct table *table, bool published)
 int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__RebuildRequest ask_rebuild = PERSEAS__REBUILD_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(rebuild, REBUILD, &ask_rebuild);
 	Perseas__Header header = PERSEAS__HEADER__INIT;
 	struct table table;
 
@@ -126,8 +122,6 @@ int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error
 	ask_rebuild.owner = (ProtobufCBinaryData){ PS_ID_SIZE, p->owner };
 	ask_rebuild.shared = m->address.scheme == PS_SCHEME_UNIX;
 	ask_rebuild.rdma = ps_wants_rdma(p, m);
-	request.body_case = PERSEAS__REQUEST__BODY_REBUILD;
-	request.rebuild = &ask_rebuild;
 	return send(p, m, &request, error);
 }
 
@@ -149,14 +143,12 @@ bool ps_rejoin_has_unpublished(const struct perseas *p)
 int ps_rejoin_ask_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(add_segments, ADD_SEGMENTS, &add);
 	struct table table;
 
 	fill_table(p, &table, false);
 	add.n_segments = table.count;
 	add.segments = table.list;
-	request.body_case = PERSEAS__REQUEST__BODY_ADD_SEGMENTS;
-	request.add_segments = &add;
 	return send(p, m, &request, error);
 }
 

@@ -102,8 +102,7 @@ void ps_resync_move(struct perseas *p, enum ps_resync_state to)
 
 static void forget_reply(struct ps_resync *r)
 {
-	if (r->reply)
-		perseas__reply__free_unpacked(r->reply, NULL);
+	perseas__reply__free_unpacked(r->reply, NULL);
 	r->reply = NULL;
 }
 
@@ -279,7 +278,7 @@ static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
 static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(read, READ, &read);
 	struct ps_resync *r = &p->upkeep.resync;
 	uint32_t from;
 
@@ -290,8 +289,6 @@ static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
 	read.region = PS_REGION_SEGMENT + segment->id;
 	read.offset = r->offset;
 	read.length = chunk_length(p, segment);
-	request.body_case = PERSEAS__REQUEST__BODY_READ;
-	request.read = &read;
 	r->left = segment->left;
 	forget_reply(r);
 	for (unsigned i = 0; i < p->mirror_count; i++) {

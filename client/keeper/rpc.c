@@ -151,14 +151,11 @@ void ps_round_status(struct perseas *p, uint32_t set, bool to_open, struct ps_ro
 {
 	Perseas__StatusRequest asks[2] = { PERSEAS__STATUS_REQUEST__INIT,
 		                           PERSEAS__STATUS_REQUEST__INIT };
-	Perseas__Request requests[2] = { PERSEAS__REQUEST__INIT, PERSEAS__REQUEST__INIT };
+	const Perseas__Request requests[2] = { PS_REQUEST(status, STATUS, &asks[0]),
+		                               PS_REQUEST(status, STATUS, &asks[1]) };
 
 	asks[true].rdma = true;
-	for (unsigned rdma = 0; rdma < 2; rdma++) {
-		asks[rdma].store = p->store;
-		requests[rdma].body_case = PERSEAS__REQUEST__BODY_STATUS;
-		requests[rdma].status = &asks[rdma];
-	}
+	asks[false].store = asks[true].store = p->store;
 	memset(round->ask, 0, sizeof(round->ask));
 	memset(round->errors, 0, sizeof(round->errors));
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -204,10 +201,8 @@ uint32_t ps_ask_set(struct perseas *p, uint32_t set, const Perseas__Request *req
 uint32_t ps_confirmed(struct perseas *p, uint32_t set)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
 
-	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
-	request.confirm = &ask;
 	return ps_ask_set(p, set, &request);
 }
 
@@ -229,9 +224,7 @@ void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
 	claim->quiesced = quiesced;
 	claim->shared = m->address.scheme == PS_SCHEME_UNIX;
 	claim->rdma = ps_wants_rdma(p, m);
-	perseas__request__init(request);
-	request->body_case = PERSEAS__REQUEST__BODY_CLAIM;
-	request->claim = claim;
+	*request = PS_REQUEST(claim, CLAIM, claim);
 }
 
 /* Tries the fabric whose turn it is. wait: until it is up. */

@@ -119,17 +119,14 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 static bool still_empty(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
 	struct ps_error error = { 0 };
 	Perseas__Reply *reply;
 	int rc;
 
 	ask.store = p->store;
-	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
-	request.status = &ask;
 	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &error);
-	if (!rc)
-		perseas__reply__free_unpacked(reply, NULL);
+	perseas__reply__free_unpacked(reply, NULL);
 	return rc == PERSEAS_ENOSTORE;
 }
 

@@ -100,9 +100,7 @@ static void prepare(struct perseas *p, struct making *making)
 		body->image_id = making->members[i].image_id;
 		body->log_size = p->options.log_size;
 		body->roster = &making->roster;
-		perseas__request__init(&making->requests[i]);
-		making->requests[i].body_case = PERSEAS__REQUEST__BODY_CREATE;
-		making->requests[i].create = body;
+		making->requests[i] = PS_REQUEST(create, CREATE, body);
 	}
 }
 
@@ -132,12 +130,10 @@ static int clear(struct perseas *p)
 static void abandon(struct perseas *p)
 {
 	Perseas__AbandonRequest body = PERSEAS__ABANDON_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(abandon, ABANDON, &body);
 
 	body.store = p->store;
 	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
-	request.body_case = PERSEAS__REQUEST__BODY_ABANDON;
-	request.abandon = &body;
 	ps_ask_set(p, (uint32_t)((UINT64_C(1) << p->mirror_count) - 1), &request);
 }
 

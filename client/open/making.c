@@ -29,17 +29,14 @@ int ps_making_settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *s
                         struct ps_error *error)
 {
 	Perseas__SettleRequest body = PERSEAS__SETTLE_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(settle, SETTLE, &body);
 	Perseas__Reply *reply;
 	int rc;
 
 	body.store = p->store;
 	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)store_id };
-	request.body_case = PERSEAS__REQUEST__BODY_SETTLE;
-	request.settle = &body;
 	rc = ask(p, m, &request, &reply, error);
-	if (!rc)
-		perseas__reply__free_unpacked(reply, NULL);
+	perseas__reply__free_unpacked(reply, NULL);
 	return rc;
 }
 
@@ -144,15 +141,13 @@ static int look(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
                 bool *decided, struct ps_error *error)
 {
 	Perseas__StatusRequest body = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(status, STATUS, &body);
 	const Perseas__Header *header;
 	Perseas__Reply *reply;
 	int rc;
 
 	*there = false;
 	body.store = p->store;
-	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
-	request.status = &body;
 	rc = ask(p, m, &request, &reply, error);
 	if (rc)
 		return rc == PERSEAS_ENOSTORE ? 0 : rc;
@@ -176,7 +171,7 @@ static int abandon_at(struct perseas *p, struct ps_mirror *m, const uint8_t *sto
                       bool *decided, struct ps_error *error)
 {
 	Perseas__AbandonRequest body = PERSEAS__ABANDON_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(abandon, ABANDON, &body);
 	struct ps_error refusal;
 	Perseas__Reply *reply;
 	bool there;
@@ -184,11 +179,8 @@ static int abandon_at(struct perseas *p, struct ps_mirror *m, const uint8_t *sto
 
 	body.store = p->store;
 	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)store_id };
-	request.body_case = PERSEAS__REQUEST__BODY_ABANDON;
-	request.abandon = &body;
 	rc = ask(p, m, &request, &reply, error);
-	if (!rc)
-		perseas__reply__free_unpacked(reply, NULL);
+	perseas__reply__free_unpacked(reply, NULL);
 	if (!rc || rc == PERSEAS_ENOSTORE)
 		return 0;
 	if (rc != PERSEAS_EPROTOCOL)

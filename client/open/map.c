@@ -22,12 +22,10 @@
 static void drop_everywhere(struct perseas *p, uint32_t id)
 {
 	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(drop_segments, DROP_SEGMENTS, &drop);
 
 	drop.n_ids = 1;
 	drop.ids = &id;
-	request.body_case = PERSEAS__REQUEST__BODY_DROP_SEGMENTS;
-	request.drop_segments = &drop;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 		struct ps_error error;
@@ -56,7 +54,7 @@ static void break_locked(struct perseas *p, struct ps_mirror *m, const char *why
 static int make_everywhere(struct perseas *p, struct ps_segment *segment)
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(add_segments, ADD_SEGMENTS, &add);
 	Perseas__Segment message, *list = &message;
 	struct ps_error last = { 0 };
 	uint32_t made = 0;
@@ -64,8 +62,6 @@ static int make_everywhere(struct perseas *p, struct ps_segment *segment)
 	ps_segment_message(segment, &message);
 	add.n_segments = 1;
 	add.segments = &list;
-	request.body_case = PERSEAS__REQUEST__BODY_ADD_SEGMENTS;
-	request.add_segments = &add;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 		struct ps_error error = { 0 };
@@ -228,14 +224,12 @@ int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
 static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
 {
 	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(publish, PUBLISH, &publish);
 	struct ps_round round;
 
 	publish.n_ids = count;
 	publish.ids = ids;
 	publish.seq = seq;
-	request.body_case = PERSEAS__REQUEST__BODY_PUBLISH;
-	request.publish = &publish;
 	memset(round.errors, 0, sizeof(round.errors));
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		round.ask[i] = i < p->mirror_count && p->mirrors[i].active;

@@ -140,11 +140,9 @@ static int open_handle(struct perseas *p)
 static void release(struct perseas *p)
 {
 	Perseas__ReleaseRequest ask = PERSEAS__RELEASE_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(release, RELEASE, &ask);
 	struct ps_round round;
 
-	request.body_case = PERSEAS__REQUEST__BODY_RELEASE;
-	request.release = &ask;
 	memset(round.errors, 0, sizeof(round.errors));
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {

@@ -32,6 +32,14 @@ static_assert(sizeof(struct ps_header_file) == 24, "header file layout");
 
 enum { PS_HEADER_FORMAT = 1 };
 
+/* A request with this body: PS_REQUEST(status, STATUS, &body). */
+#define PS_REQUEST(field, FIELD, message)                                       \
+	((Perseas__Request){                                                    \
+		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__request__descriptor), \
+		.body_case = PERSEAS__REQUEST__BODY_##FIELD,                    \
+		.field = (message),                                             \
+	})
+
 /* Packs a message behind its 4-byte length. The caller frees *bytes with free().
  * Returns 0, or -1: out of memory, or longer than PS_MESSAGE_MAX. */
 int ps_request_pack(const Perseas__Request *request, uint8_t **bytes, size_t *len);

@@ -64,14 +64,12 @@ static void take_judgement(struct ps_census *census)
 void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char *store)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
 
 	memset(census, 0, sizeof(*census));
 	census->panel = panel;
 	/* The message has no const; it is only packed. */
 	ask.store = (char *)store;
-	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
-	request.status = &ask;
 	ps_panel_ask_all(panel, &request);
 	for (unsigned i = 0; i < panel->count; i++) {
 		census->answered += ps_panel_answered(panel, i);

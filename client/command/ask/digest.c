@@ -2,6 +2,7 @@
  * digest.c - asks for checksums.
  */
 #include "digest.h"
+#include "../../../proto/control/envelope.h"
 
 #include <string.h>
 
@@ -20,9 +21,7 @@ void ps_digest_ask(struct ps_panel *panel, const char *store, const bool *ask, c
 		bodies[i].region = PS_REGION_SEGMENT + ids[i];
 		bodies[i].offset = offset;
 		bodies[i].length = length;
-		perseas__request__init(&requests[i]);
-		requests[i].body_case = PERSEAS__REQUEST__BODY_DIGEST;
-		requests[i].digest = &bodies[i];
+		requests[i] = PS_REQUEST(digest, DIGEST, &bodies[i]);
 		list[i] = &requests[i];
 	}
 	ps_panel_ask(panel, list);

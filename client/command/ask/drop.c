@@ -9,7 +9,7 @@ void ps_drop_ask(struct ps_panel *panel, const char *store, unsigned i,
 {
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
 	Perseas__DropRequest ask = PERSEAS__DROP_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(drop, DROP, &ask);
 
 	/* The message has no const; it is only packed. */
 	ask.store = (char *)store;
@@ -17,8 +17,6 @@ void ps_drop_ask(struct ps_panel *panel, const char *store, unsigned i,
 		ask.store_id = header->store_id;
 		ask.image_id = header->image_id;
 	}
-	request.body_case = PERSEAS__REQUEST__BODY_DROP;
-	request.drop = &ask;
 	requests[i] = &request;
 	ps_panel_ask(panel, requests);
 }

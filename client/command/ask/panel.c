@@ -3,6 +3,7 @@
  */
 #include "panel.h"
 
+#include "../../../proto/control/envelope.h"
 #include "../../host/asked.h"
 
 #include <string.h>
@@ -45,8 +46,7 @@ enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
 static void forget_replies(struct ps_panel *panel)
 {
 	for (unsigned i = 0; i < panel->count; i++) {
-		if (panel->replies[i])
-			perseas__reply__free_unpacked(panel->replies[i], NULL);
+		perseas__reply__free_unpacked(panel->replies[i], NULL);
 		panel->replies[i] = NULL;
 		/* A refusal is of one request; a connection that broke is for good. */
 		if (panel->controls[i])
@@ -122,10 +122,9 @@ void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request)
 const Perseas__Request *ps_panel_list_request(void)
 {
 	static Perseas__ListRequest ask = PERSEAS__LIST_REQUEST__INIT;
-	static Perseas__Request request = PERSEAS__REQUEST__INIT;
+	static Perseas__Request request;
 
-	request.body_case = PERSEAS__REQUEST__BODY_LIST;
-	request.list = &ask;
+	request = PS_REQUEST(list, LIST, &ask);
 	return &request;
 }
 

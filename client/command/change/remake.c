@@ -42,7 +42,7 @@ static enum ps_exit check_free(const struct ps_census *census, const struct ps_r
 static enum ps_exit check_own(struct ps_panel *panel, const struct ps_remake *remake)
 {
 	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(claim, CLAIM, &claim);
 	uint8_t ids[2][PS_ID_SIZE];
 
 	panel->env->ops->random(panel->env, ids, sizeof(ids));
@@ -51,8 +51,6 @@ static enum ps_exit check_own(struct ps_panel *panel, const struct ps_remake *re
 	claim.epoch = 1;
 	claim.owner = (ProtobufCBinaryData){ PS_ID_SIZE, ids[0] };
 	claim.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[1] };
-	request.body_case = PERSEAS__REQUEST__BODY_CLAIM;
-	request.claim = &claim;
 	ps_panel_ask_all(panel, &request);
 	for (unsigned i = 0; i < panel->count; i++)
 		if (panel->errors[i].code == PERSEAS_EDENIED)

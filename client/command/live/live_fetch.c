@@ -3,6 +3,8 @@
  */
 #include "live_fetch.h"
 
+#include "../../../proto/control/envelope.h"
+
 #include <string.h>
 
 void ps_fetch_init(struct ps_fetch *fetch, struct ps_panel *panel, unsigned mirror,
@@ -36,8 +38,7 @@ static void collect_one(struct ps_fetch *fetch)
 	} else {
 		memcpy(fetch->due[slot].to, reply->read->bytes.data, reply->read->bytes.len);
 	}
-	if (reply)
-		perseas__reply__free_unpacked(reply, NULL);
+	perseas__reply__free_unpacked(reply, NULL);
 }
 
 bool ps_fetch_collect(struct ps_fetch *fetch, uint64_t count)
@@ -56,7 +57,7 @@ bool ps_fetch_ask(struct ps_fetch *fetch, uint32_t region, uint64_t offset, uint
                   void *to)
 {
 	Perseas__ReadRequest ask = PERSEAS__READ_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(read, READ, &ask);
 	unsigned slot = (unsigned)(fetch->asked % PS_FETCH_DEPTH);
 
 	if (fetch->asked - fetch->collected == PS_FETCH_DEPTH)
@@ -68,8 +69,6 @@ bool ps_fetch_ask(struct ps_fetch *fetch, uint32_t region, uint64_t offset, uint
 	ask.region = region;
 	ask.offset = offset;
 	ask.length = length;
-	request.body_case = PERSEAS__REQUEST__BODY_READ;
-	request.read = &ask;
 	if (!ps_panel_send(fetch->panel, fetch->mirror, &request)) {
 		fetch->failed = true;
 		return false;
