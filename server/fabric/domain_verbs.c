@@ -319,29 +319,8 @@ static void take_events(struct verbs_device *device)
 	}
 }
 
-static void on_happened(evutil_socket_t fd, short what, void *arg)
-{
-	struct verbs_device *device = arg;
-	struct daemon *daemon = device->target->daemon;
-
-	(void)fd;
-	(void)what;
-	daemon_enter(daemon);
-	take_events(device);
-	daemon_leave(daemon);
-}
-
-static void on_completed(evutil_socket_t fd, short what, void *arg)
-{
-	struct verbs_device *device = arg;
-	struct daemon *daemon = device->target->daemon;
-
-	(void)fd;
-	(void)what;
-	daemon_enter(daemon);
-	verbs_link_completed(device);
-	daemon_leave(daemon);
-}
+DAEMON_CALLBACK(on_happened, struct verbs_device, target->daemon, take_events)
+DAEMON_CALLBACK(on_completed, struct verbs_device, target->daemon, verbs_link_completed)
 
 static struct event *watch_fd(struct verbs_device *device, int fd, event_callback_fn call)
 {

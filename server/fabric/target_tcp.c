@@ -267,23 +267,18 @@ static void data_settle(struct data_link *link)
 		lane_wake(link->lane);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void link_readable(struct data_link *link)
 {
-	struct data_link *link = arg;
-	struct daemon *daemon = link->daemon;
-
-	(void)fd;
-	(void)what;
-	daemon_enter(daemon);
-	link->paused = link->session && daemon_owners_pause(daemon);
+	link->paused = link->session && daemon_owners_pause(link->daemon);
 	if (link->paused) {
 		event_del(link->readable);
 	} else {
 		data_read(link);
 		data_settle(link);
 	}
-	daemon_leave(daemon);
 }
+
+DAEMON_CALLBACK(on_readable, struct data_link, daemon, link_readable)
 
 /* The socket takes more of what is to be sent. */
 static void data_write(struct data_link *link)
@@ -294,33 +289,23 @@ static void data_write(struct data_link *link)
 		data_watch(link);
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+static void link_writable(struct data_link *link)
 {
-	struct data_link *link = arg;
-	struct daemon *daemon = link->daemon;
-
-	(void)fd;
-	(void)what;
-	daemon_enter(daemon);
 	data_write(link);
 	data_settle(link);
-	daemon_leave(daemon);
 }
 
-static void on_deadline(evutil_socket_t fd, short what, void *arg)
-{
-	struct data_link *link = arg;
-	struct daemon *daemon = link->daemon;
+DAEMON_CALLBACK(on_writable, struct data_link, daemon, link_writable)
 
-	(void)fd;
-	(void)what;
-	daemon_enter(daemon);
-	log_limited(daemon_refuse(daemon, REFUSED_HELLO), LOG_LEVEL_INFO, "hello-late",
+static void link_late(struct data_link *link)
+{
+	log_limited(daemon_refuse(link->daemon, REFUSED_HELLO), LOG_LEVEL_INFO, "hello-late",
 	            &(struct log_fields){ .peer = link->peer },
 	            "data connection from %s did not say hello in time", link->peer);
 	data_close(link);
-	daemon_leave(daemon);
 }
+
+DAEMON_CALLBACK(on_deadline, struct data_link, daemon, link_late)
 
 /* --- for a lane's thread, inside --- */
 

@@ -288,17 +288,7 @@ static void take_events(struct verbs_target *target)
 	}
 }
 
-static void on_event(evutil_socket_t fd, short what, void *arg)
-{
-	struct verbs_target *target = arg;
-	struct daemon *daemon = target->daemon;
-
-	(void)fd;
-	(void)what;
-	daemon_enter(daemon);
-	take_events(target);
-	daemon_leave(daemon);
-}
+DAEMON_CALLBACK(on_event, struct verbs_target, daemon, take_events)
 
 static int channel_open(struct verbs_target *target)
 {

@@ -199,29 +199,8 @@ unsigned connection_rounds(const struct connection *connection)
 	return connection->hurries || !is_busy(connection->daemon) ? ROUNDS : 1;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
-{
-	struct connection *connection = arg;
-	struct daemon *daemon = connection->daemon;
-
-	(void)fd;
-	(void)what;
-	daemon_enter(daemon);
-	read_one(connection);
-	daemon_leave(daemon);
-}
-
-static void on_writable(evutil_socket_t fd, short what, void *arg)
-{
-	struct connection *connection = arg;
-	struct daemon *daemon = connection->daemon;
-
-	(void)fd;
-	(void)what;
-	daemon_enter(daemon);
-	connection_write(connection);
-	daemon_leave(daemon);
-}
+DAEMON_CALLBACK(on_readable, struct connection, daemon, read_one)
+DAEMON_CALLBACK(on_writable, struct connection, daemon, connection_write)
 
 static void tell_late(const struct connection *connection, enum due due)
 {
@@ -271,17 +250,7 @@ static void run_timer(struct connection *connection)
 	connection_close(connection);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
-{
-	struct connection *connection = arg;
-	struct daemon *daemon = connection->daemon;
-
-	(void)fd;
-	(void)what;
-	daemon_enter(daemon);
-	run_timer(connection);
-	daemon_leave(daemon);
-}
+DAEMON_CALLBACK(on_timer, struct connection, daemon, run_timer)
 
 /* A host that died without a word is found out in about ten seconds. */
 static void set_options(int fd)

@@ -61,6 +61,21 @@ void lanes_close(struct daemon *daemon);
 /* Around each of the loop's callbacks that uses stores, sessions or data connections. */
 void daemon_enter(struct daemon *daemon);
 void daemon_leave(struct daemon *daemon);
+/*
+ * Defines a callback of an event that calls `run`, inside, with its argument: a `type` that has the
+ * daemon at this member, and that may be gone when `run` returns.
+ */
+#define DAEMON_CALLBACK(name, type, member, run)                     \
+	static void name(evutil_socket_t fd, short what, void *arg)  \
+	{                                                            \
+		struct daemon *daemon = ((const type *)arg)->member; \
+                                                                     \
+		(void)fd;                                            \
+		(void)what;                                          \
+		daemon_enter(daemon);                                \
+		run(arg);                                            \
+		daemon_leave(daemon);                                \
+	}
 /* For assertions: may the caller, which is no lane's thread, use them? */
 bool daemon_is_inside(const struct daemon *daemon);
 

@@ -92,16 +92,7 @@ static void accept_some(struct listener *listener)
 	}
 }
 
-static void on_connection(evutil_socket_t fd, short what, void *arg)
-{
-	struct listener *listener = arg;
-
-	(void)fd;
-	(void)what;
-	daemon_enter(listener->daemon);
-	accept_some(listener);
-	daemon_leave(listener->daemon);
-}
+DAEMON_CALLBACK(on_connection, struct listener, daemon, accept_some)
 
 /* Is there a process that answers at this path? */
 static bool is_served(const struct sockaddr_un *address)

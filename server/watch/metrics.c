@@ -101,47 +101,36 @@ static void write_ready(struct sheet *sheet)
 	metric_number(sheet, NULL, watch_ready(sheet->daemon, why, sizeof(why)));
 }
 
-static void write_memory_used(struct sheet *sheet)
+static struct memory *memory_of(const struct sheet *sheet)
 {
-	struct memory *memory = stores_memory(sheet->daemon->stores);
-
-	metric_number(sheet, NULL, memory->ops->used(memory));
+	return stores_memory(sheet->daemon->stores);
 }
 
-static void write_memory_limit(struct sheet *sheet)
-{
-	struct memory *memory = stores_memory(sheet->daemon->stores);
+/* A metric of one number. */
+#define ONE_NUMBER(name, value)                       \
+	static void write_##name(struct sheet *sheet) \
+	{                                             \
+		metric_number(sheet, NULL, value);    \
+	}
 
-	metric_number(sheet, NULL, memory->ops->limit(memory));
-}
+ONE_NUMBER(memory_used, memory_of(sheet)->ops->used(memory_of(sheet)))
+ONE_NUMBER(memory_limit, memory_of(sheet)->ops->limit(memory_of(sheet)))
+ONE_NUMBER(connections, sheet->daemon->crowd.count)
+ONE_NUMBER(http_connections, http_connections(sheet->daemon->http))
+ONE_NUMBER(accepted, sheet->daemon->counters.connections)
+ONE_NUMBER(http_requests, sheet->daemon->counters.http_requests)
+ONE_NUMBER(tcp_bytes, daemon_traffic(sheet->daemon).bytes)
+ONE_NUMBER(tcp_chains, daemon_traffic(sheet->daemon).chains)
+ONE_NUMBER(spins, daemon_spins(sheet->daemon))
 
 static void write_memory_room(struct sheet *sheet)
 {
-	struct memory *memory = stores_memory(sheet->daemon->stores);
+	struct memory *memory = memory_of(sheet);
 	const uint64_t room = memory->ops->room ? memory->ops->room(memory) : UINT64_MAX;
 
 	if (room != UINT64_MAX)
 		metric_number(sheet, NULL, room);
 }
-
-static void write_connections(struct sheet *sheet)
-{
-	metric_number(sheet, NULL, sheet->daemon->crowd.count);
-}
-
-static void write_http_connections(struct sheet *sheet)
-{
-	metric_number(sheet, NULL, http_connections(sheet->daemon->http));
-}
-
-#define COUNTER(name, field)                                      \
-	static void write_##name(struct sheet *sheet)             \
-	{                                                         \
-		metric_number(sheet, NULL, sheet->daemon->field); \
-	}
-
-COUNTER(accepted, counters.connections)
-COUNTER(http_requests, counters.http_requests)
 
 static void write_turned_away(struct sheet *sheet)
 {
@@ -153,21 +142,6 @@ static void write_turned_away(struct sheet *sheet)
 	for (unsigned i = 0; i < REFUSALS; i++)
 		metric_number(sheet, LABELS({ "reason", reasons[i] }),
 		              sheet->daemon->counters.connections_refused[i]);
-}
-
-static void write_tcp_bytes(struct sheet *sheet)
-{
-	metric_number(sheet, NULL, daemon_traffic(sheet->daemon).bytes);
-}
-
-static void write_tcp_chains(struct sheet *sheet)
-{
-	metric_number(sheet, NULL, daemon_traffic(sheet->daemon).chains);
-}
-
-static void write_spins(struct sheet *sheet)
-{
-	metric_number(sheet, NULL, daemon_spins(sheet->daemon));
 }
 
 static void write_stores(struct sheet *sheet)
