@@ -314,8 +314,7 @@ int store_claim(struct stores *stores, struct session *session,
 	reply->slot = scratch_slot(&claim.slot, claim.index);
 	reply->undone = claim.undone;
 	reply->copied = claim.away;
-	reply->grant = session_grant(session);
-	if (!reply->slot || !reply->grant) {
+	if (!reply->slot || session_grant(session, &reply->grant, why)) {
 		session_detach(claim.store);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}

@@ -190,7 +190,7 @@ void beside_drop(struct store *store);
 /* As beside_drop(), but beside the loop: the store has no image beside from now on. */
 void beside_bury(struct store *store);
 void holder_drop(struct store *store);
-Perseas__Grant *session_grant(struct session *session); /* NULL: out of memory */
+int session_grant(struct session *session, Perseas__Grant **grant, struct why *why);
 /* The image that the session's data path leads to. */
 static inline struct image *image_of(const struct session *session)
 {

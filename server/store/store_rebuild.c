@@ -54,10 +54,7 @@ static int rebuilt_header(const struct store *store, const struct session *sessi
 static int fill_reply(struct session *session, Perseas__RebuildReply *reply, struct why *why)
 {
 	reply->header = header_of(session);
-	reply->grant = session_grant(session);
-	if (!reply->grant)
-		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	return 0;
+	return session_grant(session, &reply->grant, why);
 }
 
 /*

@@ -84,10 +84,7 @@ int store_add_segments(struct session *session, const Perseas__AddSegmentsReques
 		image_prune(session->store, image_of(session), header_of(session));
 		return ret;
 	}
-	reply->grant = session_grant(session);
-	if (!reply->grant)
-		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	return 0;
+	return session_grant(session, &reply->grant, why);
 }
 
 /* Where in the header's table the segment is, which must be there and not be born. */
@@ -131,10 +128,7 @@ int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequ
 	if (ret)
 		return ret;
 	image_prune(session->store, image_of(session), header_of(session));
-	reply->grant = session_grant(session);
-	if (!reply->grant)
-		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	return 0;
+	return session_grant(session, &reply->grant, why);
 }
 
 /* Said twice, with the same seq, it is as said once. */

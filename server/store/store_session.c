@@ -175,7 +175,7 @@ int session_check(struct session *session, struct why *why)
 	return 0;
 }
 
-Perseas__Grant *session_grant(struct session *session)
+int session_grant(struct session *session, Perseas__Grant **given, struct why *why)
 {
 	struct stores *stores = session->store->stores;
 	struct image *image = image_of(session);
@@ -184,7 +184,7 @@ Perseas__Grant *session_grant(struct session *session)
 	Perseas__Region **table = scratch_alloc(PS_REGIONS_MAX * sizeof(*table));
 
 	if (!grant || !regions || !table)
-		return NULL;
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	perseas__grant__init(grant);
 	grant->token.data = session->token;
 	grant->token.len = PS_ID_SIZE;
@@ -204,7 +204,8 @@ Perseas__Grant *session_grant(struct session *session)
 	                 stores->memory->ops->reaches_owners(stores->memory);
 	if (session->ops->grant)
 		session->ops->grant(session, grant);
-	return grant;
+	*given = grant;
+	return 0;
 }
 
 int session_descriptors(struct session *session, int fds[PS_REGIONS_MAX], unsigned *count)
