@@ -53,17 +53,10 @@ struct client {
 	struct event *deadline;
 };
 
-/* Bytes that any number of answers share. */
-struct sheet {
-	unsigned users;
-	char *bytes;
-	size_t len;
-};
-
-/* A page that costs something to make. */
+/* A page that costs something to make: any number of answers share its bytes. */
 struct page {
 	void (*write)(FILE *out, struct daemon *daemon);
-	struct sheet *sheet; /* NULL: not made yet */
+	struct evbuffer *body; /* NULL: not made yet */
 	uint64_t made_ns;
 };
 
@@ -230,62 +223,49 @@ static void answer_text(struct http *http, struct evhttp_request *request, int c
 	send_answer(http, request, code, reason, TEXT, body);
 }
 
-static void drop_sheet(struct sheet *sheet)
-{
-	if (!sheet || --sheet->users > 0)
-		return;
-	free(sheet->bytes);
-	free(sheet);
-}
-
-/* As an answer gives it back. */
+/* When no answer has the bytes any more, and the page has others. */
 static void on_sent(const void *bytes, size_t len, void *arg)
 {
 	(void)bytes;
 	(void)len;
-	drop_sheet(arg);
+	free(arg);
 }
 
-static bool write_sheet(struct http *http, const struct page *page, struct sheet *sheet)
+static struct evbuffer *write_page(struct http *http, const struct page *page)
 {
-	FILE *out = open_memstream(&sheet->bytes, &sheet->len);
+	struct evbuffer *body = evbuffer_new();
+	char *bytes = NULL;
+	size_t len;
+	FILE *out = body ? open_memstream(&bytes, &len) : NULL;
 
-	if (!out)
-		return false;
-	__fsetlocking(out, FSETLOCKING_BYCALLER); /* one thread */
-	page->write(out, http->daemon);
-	return fclose(out) == 0;
-}
-
-static bool make_page(struct http *http, struct page *page)
-{
-	uint64_t now = daemon_now_ns();
-	struct sheet *sheet;
-
-	if (page->sheet && now - page->made_ns < (uint64_t)FRESH_MS * 1000000)
-		return true;
-	sheet = calloc(1, sizeof(*sheet));
-	if (!sheet)
-		return false;
-	sheet->users = 1;
-	if (!write_sheet(http, page, sheet)) {
-		drop_sheet(sheet);
-		return false;
+	if (out) {
+		__fsetlocking(out, FSETLOCKING_BYCALLER); /* one thread */
+		page->write(out, http->daemon);
 	}
-	drop_sheet(page->sheet);
-	page->sheet = sheet;
-	page->made_ns = now;
-	return true;
+	if (out && fclose(out) == 0 &&
+	    evbuffer_add_reference(body, bytes, len, on_sent, bytes) == 0)
+		return body;
+	free(bytes);
+	if (body)
+		evbuffer_free(body);
+	return NULL;
 }
 
 static bool add_page(struct http *http, struct page *page, struct evbuffer *body)
 {
-	if (!make_page(http, page) ||
-	    evbuffer_add_reference(body, page->sheet->bytes, page->sheet->len, on_sent,
-	                           page->sheet) < 0)
-		return false;
-	page->sheet->users++;
-	return true;
+	uint64_t now = daemon_now_ns();
+	struct evbuffer *made;
+
+	if (!page->body || now - page->made_ns >= (uint64_t)FRESH_MS * 1000000) {
+		made = write_page(http, page);
+		if (!made)
+			return false;
+		if (page->body)
+			evbuffer_free(page->body);
+		page->body = made;
+		page->made_ns = now;
+	}
+	return evbuffer_add_buffer_reference(body, page->body) == 0;
 }
 
 static void answer_page(struct http *http, struct evhttp_request *request, struct page *page,
@@ -513,7 +493,9 @@ void http_close(struct daemon *daemon)
 	}
 	if (http->sweeper)
 		event_free(http->sweeper);
-	drop_sheet(http->metrics.sheet);
-	drop_sheet(http->status.sheet);
+	if (http->metrics.body)
+		evbuffer_free(http->metrics.body);
+	if (http->status.body)
+		evbuffer_free(http->status.body);
 	free(http);
 }
