@@ -109,7 +109,7 @@ static void on_news(void *arg, const struct store_news *news)
 	struct daemon *daemon = arg;
 
 	journal_tell(NULL, news);
-	if (!daemon->watchers || daemon->stirred)
+	if (!daemon->watchers)
 		return;
 	daemon->stirred = true;
 	daemon_wake(daemon);

@@ -188,6 +188,26 @@ def test_it_waits_for_mirrors_that_an_open_needs(mirrors, owner, run):
     standby.wait_printed("holding")
 
 
+def test_mirrors_that_were_restarted_tell_again(mirrors, owner, run):
+    """Each of them ends its connections once, while the owner goes on with the others."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons)
+    standby = run("bank", daemons)
+    standby.wait_said(LIVES)
+
+    def whole():
+        told = status_of("bank", daemons).get("owner") or {}
+        return [m["state"] for m in told.get("mirrors", [])] == ["live"] * 3
+
+    for each in daemons:
+        each.restart()
+        wait_for(whole, SECONDS, "an owner with all its mirrors")
+    assert RUNS not in standby.said()
+    first.kill9()
+    standby.wait_printed("holding")
+
+
 def test_it_finds_mirrors_that_only_the_roster_names(mirrors, owner, run):
     """The list has one of three; that one does not suffice, and knows the others."""
     daemons = mirrors(3)

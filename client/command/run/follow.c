@@ -195,9 +195,12 @@ unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_MIRRORS_MA
 
 		if (due_ns < *until_ns)
 			*until_ns = due_ns;
-		if (mirror->asked &&
-		    panel->env->ops->control_waits(panel->controls[i], &fds[count]))
+		if (!mirror->asked)
+			continue;
+		if (panel->env->ops->control_waits(panel->controls[i], &fds[count]))
 			count++;
+		else
+			*until_ns = 0; /* it is over already */
 	}
 	return count;
 }
@@ -233,15 +236,26 @@ static void follow_unnamed(struct ps_follow *follow)
 		watches->addresses[watches->count] = looks->addresses[watches->count];
 }
 
-/* Those that did not answer are asked again after a while: that of one that is not there costs
- * nothing, but one that says nothing keeps everybody waiting. */
+/* Between two looks a mirror may have been restarted, or have had no room for who asks nothing. */
+static void drop_ended(struct ps_panel *panel, unsigned i)
+{
+	if (!panel->controls[i] || !panel->env->ops->ended(panel->controls[i]))
+		return;
+	panel->env->ops->disconnect(panel->controls[i]);
+	panel->controls[i] = NULL;
+}
+
+/* Those that did not answer are asked again after a while: one that is not there costs nothing, but
+ * one that says nothing keeps everybody waiting. */
 static void connect_looks(struct ps_follow *follow)
 {
 	const uint64_t now_ns = ps_follow_now(follow);
 
-	for (unsigned i = 0; i < follow->looks.count; i++)
+	for (unsigned i = 0; i < follow->looks.count; i++) {
+		drop_ended(&follow->looks, i);
 		if (now_ns >= follow->mirrors[i].look_ns)
 			ps_panel_connect(&follow->looks, i);
+	}
 }
 
 static void note_census(struct ps_follow *follow, const struct ps_census *census, uint64_t began_ns)
