@@ -287,12 +287,13 @@ static void words_are_handed_on(void **state)
 	assert_string_equal(why, "too many");
 }
 
-static char *const *rest;
+static const char *rest[2]; /* copies: the command line is gone when it was read */
 
 static bool take_rest(struct ps_reader *from, char *const *behind)
 {
 	assert_ptr_equal(from, &reader);
-	rest = behind;
+	rest[0] = behind[0];
+	rest[1] = behind[0] ? behind[1] : NULL;
 	return word_count == 1;
 }
 
