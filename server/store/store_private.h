@@ -17,7 +17,7 @@
  *   store_quota.c     how much an identity may have
  *   store_torn.c      images whose memory was truncated by an owner that has it
  *   store_spill.c     images written when the daemon ends
- *   store_unspill.c   .. and loaded when it starts
+ *   store_unspill.c   images loaded from the spill when the daemon starts
  */
 #ifndef PERSEAS_SERVER_STORE_PRIVATE_H
 #define PERSEAS_SERVER_STORE_PRIVATE_H

@@ -7,7 +7,7 @@
  *   sim --seed N [--trace]     one, with what happens in it
  *   sim --mistakes             every mistake must be found
  *   sim --mistake WORD [--seed N [--trace]] [--sound]
- *                              .. it, or the same schedules without it
+ *                              this mistake, or the same schedules without it
  */
 #include "coroutine.h"
 #include "mistakes.h"
