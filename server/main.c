@@ -41,7 +41,8 @@ struct reload {
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
 	(void)what;
-	log_event(LOG_LEVEL_INFO, "ends", NULL, "ends by signal %d", (int)number);
+	log_event(LOG_LEVEL_INFO, "ends", NULL, "perseasd ends: it received signal %d",
+	          (int)number);
 	daemon_stop(arg);
 }
 
@@ -375,8 +376,9 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 	if (set_up(daemon, config) == 0) {
 		load_images(daemon, progress, config);
 		log_event(LOG_LEVEL_INFO, "begins", NULL,
-		          "perseasd %s keeps its images in %s, %llu bytes", PERSEAS_VERSION,
-		          config->memory_dir, (unsigned long long)memory->ops->used(memory));
+		          "perseasd %s has started and keeps %llu bytes of images in %s",
+		          PERSEAS_VERSION, (unsigned long long)memory->ops->used(memory),
+		          config->memory_dir);
 		ret = serve_until_signal(daemon, config, rules);
 	}
 	if (ret == 0) {

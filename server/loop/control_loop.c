@@ -271,7 +271,7 @@ static void note_reply(struct connection *connection, const struct control_reply
 		            control_request_name(reply->request), reply->refusal);
 	if (reply->ends)
 		log_event(LOG_LEVEL_INFO, "spilled", &fields,
-		          "ends after a spill that %s asked for", peer);
+		          "perseasd ends, as %s asked, now that every image is written", peer);
 }
 
 /* A request was handled. -1: the connection is of no more use. */
@@ -381,7 +381,7 @@ static enum taken shake_hands(struct connection *connection)
 	if (connection_identify(connection, name) < 0)
 		return TAKEN_CLOSE;
 	log_event(LOG_LEVEL_DEBUG, "identified", &(struct log_fields){ .peer = peer },
-	          "the connection from %s is of %s", peer, connection->session.identity.name);
+	          "the connection from %s belongs to %s", peer, connection->session.identity.name);
 	connection->stage = STAGE_SNIFF;
 	return TAKEN;
 }

@@ -228,11 +228,12 @@ void daemon_tell_crowded(struct daemon *daemon, const char *peer)
 {
 	const struct crowd *crowd = &daemon->crowd;
 
-	log_limited(daemon_refuse(daemon, REFUSED_FULL), LOG_LEVEL_WARNING, "crowded",
-	            &(struct log_fields){ .peer = peer },
-	            "there is no room for more than %u connections, of which %u are open: that of "
-	            "%s is closed; %llu had to make room since the start",
-	            crowd->max, crowd->count, peer, (unsigned long long)crowd->evicted);
+	log_limited(
+		daemon_refuse(daemon, REFUSED_FULL), LOG_LEVEL_WARNING, "crowded",
+		&(struct log_fields){ .peer = peer },
+		"there is no room for more than %u connections, and %u are open: the connection "
+		"of %s is closed; since the start, %llu had to make room for others",
+		crowd->max, crowd->count, peer, (unsigned long long)crowd->evicted);
 }
 
 /* Whoever has the key is this mirror, for every owner. A group that is the daemon's own may read
