@@ -41,6 +41,8 @@ void ps_roster_stamp(struct perseas *p)
 	if (!p->next_roster)
 		return;
 	p->next_roster->epoch = p->epoch;
+	/* It may have other ids now: one that was recorded before must not pass for it. */
+	p->next_roster->version++;
 	if (p->next_roster->version <= p->roster->version)
 		p->next_roster->version = p->roster->version + 1;
 }

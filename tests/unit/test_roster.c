@@ -6,6 +6,8 @@
 #include "roster_rig.h"
 
 #include "../../client/core/mirror.h"
+#include "../../client/core/quorum.h"
+#include "../../client/keeper/roster.h"
 
 /* The change is begun, as perseas_roster does; the test goes the keeper's rounds itself. */
 static int change(struct owner *o, int kind, const char *address, const char *with, uint32_t acks)
@@ -337,6 +339,34 @@ static void test_the_new_one_loses_its_memory(void **state)
 }
 
 /* What cannot be is refused by name, and changes nothing. */
+/* An image gets another id while a change is decided: who has recorded the next roster as it was
+ * must not take it for the one that has the new id. */
+static void test_an_edited_next_roster_is_newer(void **state)
+{
+	struct owner *o = begin(3, 2);
+	struct perseas *p = o->p;
+	const uint8_t id[PS_ID_SIZE] = { 77 };
+	uint64_t version;
+
+	(void)state;
+	pthread_mutex_lock(&p->lock);
+	p->admin = true;
+	p->next_roster = ps_roster_copy(p->roster);
+	assert_non_null(p->next_roster);
+	ps_roster_stamp(p);
+	ps_roster_mark(p);
+	version = p->next_roster->version;
+	ps_roster_replace(p, &p->mirrors[1], id);
+	assert_true(ps_id_equal(p->next_roster->members[1]->image_id, id));
+	assert_true(p->next_roster->version > version);
+	assert_true(p->next_roster->version > p->roster->version);
+	ps_roster_free(&p->next_roster);
+	p->marked = false;
+	p->admin = false;
+	pthread_mutex_unlock(&p->lock);
+	owner_free(o);
+}
+
 static void test_refusals(void **state)
 {
 	struct owner *o = begin(2, 2);
@@ -515,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_owner_dies),
 		cmocka_unit_test(test_what_was_acknowledged_is_waited_for),
 		cmocka_unit_test(test_the_new_one_loses_its_memory),
+		cmocka_unit_test(test_an_edited_next_roster_is_newer),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_what_cannot_settle_is_refused),
 		cmocka_unit_test(test_one_that_hangs_is_found_before_both_count),
