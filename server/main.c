@@ -409,7 +409,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 			spill->progress = on_progress;
 			spill->progress_arg = &progress;
 		}
-		stores_set_owner_timeout(stores, (uint64_t)config->owner_timeout_s * 1000);
+		stores_set_owner_timeout(stores, config->owner_timeout_ms);
 		stores_set_spill(stores, spill);
 		rules.stores = stores;
 		stores_set_access(stores, rules.access);

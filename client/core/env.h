@@ -88,6 +88,11 @@ struct ps_env_ops {
 	bool (*control_waits)(struct ps_control *control, struct pollfd *fd);
 	/* When a sign of progress came last for a request on this connection; 0: none has. */
 	uint64_t (*worked_at)(struct ps_control *control);
+	/* From now on a sign of life, which asks for nothing, is sent whenever nothing was sent on
+	 * this connection for every_ns; 0: no more of them. They come from a thread of the env's
+	 * own, so that nothing holds them up that the handle or its keeper waits for. Where no
+	 * thread can be had there are none. NULL: there never are. */
+	void (*beat)(struct ps_control *control, uint64_t every_ns);
 	void (*disconnect)(struct ps_control *control); /* NULL is allowed */
 
 	/* Can this host carry data over what the address asks for? 0; or PERSEAS_ERDMA, with a

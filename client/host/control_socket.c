@@ -49,6 +49,8 @@ struct ps_control {
 	size_t have;           /* bytes of it that are there */
 	Perseas__Reply *reply; /* the answer to the oldest request, until it is taken; or NULL */
 	uint64_t asked_at;     /* when the last request was sent */
+	uint64_t beat_ns;      /* how often a sign of life is due; 0: never */
+	uint64_t beat_at;      /* when the last one, or a request after it, was sent */
 	uint64_t worked_at;    /* when the last sign of progress came */
 
 	/* That came with the message. Reading never goes beyond a message's end, so they
@@ -59,18 +61,6 @@ struct ps_control {
 static const char *name_of(const struct ps_control *control)
 {
 	return control->dial.address.text;
-}
-
-void ps_controls_init(struct ps_controls *all)
-{
-	pthread_mutex_init(&all->lock, NULL);
-	all->first = NULL;
-}
-
-void ps_controls_close(struct ps_controls *all)
-{
-	assert(!all->first);
-	pthread_mutex_destroy(&all->lock);
 }
 
 /* --- sending --- */
@@ -420,7 +410,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 		                    name_of(control));
 	} else {
 		ps_asked_add(&control->asked, request->body_case);
-		control->asked_at = ps_monotonic();
+		control->asked_at = control->beat_at = ps_monotonic();
 		/* As far as it goes at once; what fails here is told by receive. */
 		push(control, PS_NEVER);
 	}
@@ -429,7 +419,59 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 	return code;
 }
 
+/* --- signs of life --- */
+
+/* A message without a byte. What the socket does not take yet is a sign of life itself. */
+static void beat(struct ps_control *control)
+{
+	static const uint32_t nothing = 0;
+
+	if (ps_outbox_empty(&control->out))
+		ps_outbox_add(&control->out, &nothing, sizeof(nothing));
+	push(control, PS_NEVER);
+	control->beat_at = ps_monotonic();
+}
+
+/* Sends those that are due, and says when the next is. */
+static uint64_t beat_all(void *arg)
+{
+	const struct ps_controls *all = arg;
+	uint64_t next = PS_NEVER;
+
+	for (struct ps_control *at = all->first; at; at = at->next) {
+		if (!at->beat_ns || at->trouble.code)
+			continue;
+		if (ps_monotonic() >= at->beat_at + at->beat_ns)
+			beat(at);
+		next = earlier(next, at->beat_at + at->beat_ns);
+	}
+	return next;
+}
+
+void ps_control_beat(struct ps_control *control, uint64_t every_ns)
+{
+	pthread_mutex_lock(&control->all->lock);
+	control->beat_ns = every_ns;
+	if (every_ns)
+		ps_beats_wake(&control->all->beats);
+	pthread_mutex_unlock(&control->all->lock);
+}
+
 /* --- life --- */
+
+void ps_controls_init(struct ps_controls *all)
+{
+	pthread_mutex_init(&all->lock, NULL);
+	all->first = NULL;
+	ps_beats_init(&all->beats, &all->lock, beat_all, all);
+}
+
+void ps_controls_close(struct ps_controls *all)
+{
+	assert(!all->first);
+	ps_beats_end(&all->beats);
+	pthread_mutex_destroy(&all->lock);
+}
 
 struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tls,
                                       const struct ps_address *address, struct ps_error *error)

@@ -10,6 +10,7 @@
 #define PERSEAS_CLIENT_CONTROL_SOCKET_H
 
 #include "../core/env.h"
+#include "beats.h"
 
 #include <stdbool.h>
 
@@ -17,10 +18,12 @@
 struct ps_controls {
 	pthread_mutex_t lock; /* guards the list, and what each of them holds */
 	struct ps_control *first;
+	struct ps_beats beats;
 };
 
 void ps_controls_init(struct ps_controls *all);
-void ps_controls_close(struct ps_controls *all); /* every one must be disconnected */
+/* Every one must be disconnected. */
+void ps_controls_close(struct ps_controls *all);
 
 struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tls,
                                       const struct ps_address *address, struct ps_error *error);
@@ -33,6 +36,7 @@ bool ps_control_ended(struct ps_control *control);
 int ps_control_fd(struct ps_control *control);
 uint64_t ps_control_worked_at(struct ps_control *control);
 bool ps_control_waits(struct ps_control *control, struct pollfd *fd);
+void ps_control_beat(struct ps_control *control, uint64_t every_ns);
 void ps_control_disconnect(struct ps_control *control);
 
 #endif

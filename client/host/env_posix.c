@@ -317,6 +317,7 @@ static const struct ps_env_ops posix_ops = {
 	.control_fd = ps_control_fd,
 	.control_waits = ps_control_waits,
 	.worked_at = ps_control_worked_at,
+	.beat = ps_control_beat,
 	.disconnect = ps_control_disconnect,
 	.has_route = posix_has_route,
 	.fabric = posix_fabric,

@@ -267,11 +267,25 @@ static int attach_others(struct perseas *p, struct ps_mirror *m, const Perseas__
 	return code;
 }
 
+/* Four signs of life in the time after which a mirror takes a silent owner for dead. Where that is
+ * long, the keeper's own are enough (pulse.c). */
+static void keep_heard(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant)
+{
+	uint64_t ms = grant->owner_timeout_ms;
+
+	if (ms == 0 || ms >= PS_OWNER_TIMEOUT_LONG_MS || !p->env->ops->beat)
+		return;
+	if (ms < PS_OWNER_TIMEOUT_MIN_MS)
+		ms = PS_OWNER_TIMEOUT_MIN_MS;
+	p->env->ops->beat(m->control, ps_ms(ms) / 4);
+}
+
 static int attach_first(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                         const int *fds, bool wait, struct ps_error *error)
 {
 	ps_assert_admin(p);
 	assert(!m->active && !m->link);
+	keep_heard(p, m, grant);
 	m->detour[0] = 0;
 	m->attaching.tried = 0;
 	m->attaching.until = ps_now(p) + ps_ms(p->options.connect_timeout_ms) / 2;

@@ -7,6 +7,7 @@
 #include "../../proto/image/layout.h"
 #include "../../proto/base/number.h"
 #include "../../proto/base/options.h"
+#include "../../proto/control/envelope.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -165,10 +166,10 @@ static const struct ps_option rows[] = {
 	          "there may be old, so images count only during the boot that wrote them." },
 	{ "max-memory", PS_OPTION_SIZE, AT(max_memory), "BYTES", "0", FILE_OR_LINE,
 	  .help = "Limit for all images together, with K, M, G or T; 0: no limit." },
-	{ "owner-timeout", PS_OPTION_NUMBER, AT(owner_timeout_s), "S", "5", FILE_OR_LINE,
-	  .high = 86400, .unit = "seconds",
+	{ "owner-timeout", PS_OPTION_SECONDS, AT(owner_timeout_ms), "SECONDS", "5", FILE_OR_LINE,
+	  .high = 86400000,
 	  .help = "Seconds of silence after which an owner no longer counts as live, so that a "
-	          "claim needs no takeover; 0: it is live while it is connected." },
+	          "claim needs no takeover: 0.1 or more; 0: it is live while it is connected." },
 	{ "spill-dir", PS_OPTION_PATH, AT(spill_dir), "DIR", FILE_OR_LINE,
 	  .help = "Writes the images to DIR on SIGTERM, SIGINT or `perseas spill`. At start, "
 	          "loads from there the images that memory has lost." },
@@ -338,6 +339,16 @@ static int check_tls(struct ps_reader *reader)
 	return 0;
 }
 
+static int check_owner_timeout(struct ps_reader *reader)
+{
+	const struct config *config = reader->into;
+
+	if (config->owner_timeout_ms > 0 && config->owner_timeout_ms < PS_OWNER_TIMEOUT_MIN_MS)
+		return ps_reader_wrong(reader, "--owner-timeout is 0, or at least 0.1: owners on a "
+		                               "busy host are silent for shorter times");
+	return 0;
+}
+
 /* The processors that this process may use, unless they are many. */
 static unsigned usual_threads(void)
 {
@@ -372,7 +383,7 @@ int config_parse(struct config *config, int argc, char *const *argv, char *why, 
 		if (read_file(&reader, path) < 0 || ps_options_read(&reader, argc, argv) < 0)
 			return -1;
 	}
-	if (check_tls(&reader) < 0)
+	if (check_tls(&reader) < 0 || check_owner_timeout(&reader) < 0)
 		return -1;
 	config->endpoint_default = config->endpoint_count == 0;
 	if (config->endpoint_default)

@@ -68,8 +68,8 @@ struct config {
 	uint32_t spin_us;
 	unsigned threads; /* for data; 1: the loop's alone */
 	uint32_t max_connections;
-	unsigned unix_mode;       /* of the files of Unix sockets */
-	uint32_t owner_timeout_s; /* 0: none */
+	unsigned unix_mode;        /* of the files of Unix sockets */
+	uint32_t owner_timeout_ms; /* 0: none */
 	struct rdma_options rdma;
 	struct http_options http;
 	enum log_level log_level;

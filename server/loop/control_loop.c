@@ -390,6 +390,11 @@ static enum taken shake_hands(struct connection *connection)
 static enum taken take_request(struct connection *connection)
 {
 	connection_wait_no_more(connection, DUE_REQUEST);
+	if (message_length(connection) == 0) {
+		/* A sign of life: it was heard, and that is all. */
+		connection->have = 0;
+		return TAKEN;
+	}
 	if (message_length(connection) > PS_MESSAGE_MAX)
 		connection->stage = STAGE_LAST;
 	if (!connection_handle(connection))

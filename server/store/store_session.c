@@ -188,6 +188,7 @@ int session_grant(struct session *session, Perseas__Grant **given, struct why *w
 	perseas__grant__init(grant);
 	grant->token.data = session->token;
 	grant->token.len = PS_ID_SIZE;
+	grant->owner_timeout_ms = (uint32_t)stores->owner_timeout_ms;
 	grant->regions = table;
 	for (uint32_t id = 0; id < PS_REGIONS_MAX; id++) {
 		Perseas__Region *region = &regions[grant->n_regions];

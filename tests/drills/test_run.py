@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from binding import TAKEOVER, Store
+from binding import CREATE, TAKEOVER, Store
 from drill import (BUILD, FABRICS, HERE, NO, SECONDS, TOP, USAGE, WITH_TLS, die_with_parent, fill,
                    mirror_list, status_of, wait_for)
 
@@ -216,6 +216,46 @@ def test_it_finds_mirrors_that_only_the_roster_names(mirrors, owner, run):
     standby = run("bank", daemons[:1])
     standby.wait_said(LIVES)
     first.kill9()
+    standby.wait_printed("holding")
+
+
+# --- owners that fall silent ---
+
+BRIEF = 0.25   # seconds, for perseasd's --owner-timeout
+
+
+@pytest.mark.timing("an owner that hangs is noticed within twice the mirrors' timeout")
+@pytest.mark.parametrize("fabric", WITH_TLS)
+def test_an_owner_that_hangs_is_replaced_within_twice_the_timeout(fabric, mirrors, owner, run):
+    """Its connections stay, so that only its silence tells."""
+    daemons = mirrors(3, fabric, ("--owner-timeout", str(BRIEF)))
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons)
+    standby = run("bank", daemons)
+    standby.wait_said(LIVES)
+    first.stop()
+    began = time.monotonic()
+    standby.wait_said(RUNS)
+    took = time.monotonic() - began
+    print("from SIGSTOP to the start of COMMAND: %.3f s" % took)
+    assert took < 2 * BRIEF
+    standby.wait_printed("holding")
+
+
+@pytest.mark.timing("mirrors call an owner dead that says nothing for a tenth of a second")
+@pytest.mark.parametrize("fabric", WITH_TLS)
+def test_an_owner_that_waits_or_works_is_not_silent(fabric, mirrors, run):
+    """Whatever holds its keeper up: nothing to do, and segments that are made and published."""
+    daemons = mirrors(3, fabric, ("--owner-timeout", "0.1"))
+    with Store("bank", mirror_list(daemons), flags=CREATE) as store:
+        standby = run("bank", daemons)
+        standby.wait_said(LIVES)
+        for number in range(4):
+            store.map("large-%d" % number, 64 << 20)
+            store.publish()
+            store.write("large-%d" % number, 0, b"here")
+            time.sleep(BRIEF)
+        assert RUNS not in standby.said()
     standby.wait_printed("holding")
 
 

@@ -36,7 +36,7 @@ static void defaults_serve_this_host(void **state)
 	assert_int_equal(config.max_memory, 0);
 	assert_int_equal(config.spin_us, 0);
 	assert_in_range(config.threads, 1, THREADS_USUAL);
-	assert_int_equal(config.owner_timeout_s, 5);
+	assert_int_equal(config.owner_timeout_ms, 5000);
 	assert_string_equal(config.spill_dir, "");
 	assert_int_equal(config.log_level, LOG_LEVEL_INFO);
 	assert_int_equal(config.log_format, LOG_FORMAT_TEXT);
@@ -89,9 +89,13 @@ static void owners_may_be_silent_for_as_long_as_is_said(void **state)
 {
 	(void)state;
 	assert_int_equal(parse("--owner-timeout", "0"), 0);
-	assert_int_equal(config.owner_timeout_s, 0);
+	assert_int_equal(config.owner_timeout_ms, 0);
 	assert_int_equal(parse("--owner-timeout=86400", NULL), 0);
-	assert_int_equal(config.owner_timeout_s, 86400);
+	assert_int_equal(config.owner_timeout_ms, 86400000);
+	assert_int_equal(parse("--owner-timeout", "0.1"), 0);
+	assert_int_equal(config.owner_timeout_ms, 100);
+	assert_int_equal(parse("--owner-timeout", "0.099"), -1);
+	assert_non_null(strstr(why, "at least 0.1"));
 	assert_int_equal(parse("--owner-timeout", "86401"), -1);
 	assert_int_equal(parse("--owner-timeout", "5s"), -1);
 	assert_int_equal(parse("--spill-dir", "/var/lib/perseas/spill"), 0);

@@ -62,6 +62,34 @@ static void an_owner_is_heard_by_what_it_sends(void **state)
 	close(fd);
 }
 
+/* It asks for nothing, so nothing is answered; the next request is understood behind it. */
+static void an_owner_is_heard_by_a_sign_of_life(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	const uint32_t nothing = 0;
+	struct session *session;
+	uint64_t before;
+	char byte;
+	int fd;
+
+	fixture_bank(fixture);
+	fd = fixture_tcp(fixture);
+	session = claim_session(fixture, fd, 5);
+	while (session->ops->silent_ms(session) < 20)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	before = now_ms();
+	fixture_send(fd, &nothing, sizeof(nothing));
+	for (int steps = 0; steps < 100; steps++)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	assert_true(session->ops->silent_ms(session) <= now_ms() - before);
+	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+	fixture_send(fd, &nothing, sizeof(nothing));
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	fixture_done(fixture_reply(fixture, fd));
+	close(fd);
+}
+
 /* In another process: claims over the Unix socket, and leaves it to a child when it ends. */
 static void claim_and_die(struct fixture *fixture, int until)
 {
@@ -166,6 +194,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 		TEST(an_owner_is_heard_by_what_it_sends),
+		TEST(an_owner_is_heard_by_a_sign_of_life),
 		TEST(an_owner_whose_process_ended_is_dead),
 		TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for),
 	};

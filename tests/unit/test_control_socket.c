@@ -454,6 +454,88 @@ static void unasked_bytes_count_as_the_end(void **state)
 	disconnect(f, control);
 }
 
+/* Reads signs of life, and gives what follows them: the length of a request. */
+static uint32_t hear_signs(struct daemon *d, unsigned *count)
+{
+	uint32_t length = 0;
+
+	for (*count = 0; length == 0; ++*count)
+		assert_int_equal(recv(d->fd, &length, sizeof(length), MSG_WAITALL), sizeof(length));
+	--*count;
+	return length;
+}
+
+static void signs_of_life_come_by_themselves_between_requests(void **state)
+{
+	struct fixture *f = *state;
+	struct daemon *daemons[] = { &f->tcp, &f->local };
+	struct pollfd fd = { .events = POLLIN };
+	uint32_t length;
+	uint8_t bytes[512];
+	unsigned count;
+	uint64_t first;
+
+	for (int i = 0; i < 2; i++) {
+		struct ps_control *control = dial(f, daemons[i]);
+
+		ask(f, control, "one");
+		welcome(daemons[i], PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+		reply_with(daemons[i], "r", 0, NULL, 0);
+		expect_reply(f, control, soon(), "r");
+		hear_hello(daemons[i]);
+		hear(daemons[i], "one");
+		f->ops->beat(control, SHORTLY);
+		assert_int_equal(recv(daemons[i]->fd, &length, 4, MSG_WAITALL), 4);
+		assert_int_equal(length, 0);
+		first = ps_monotonic();
+		for (count = 0; count < 3; count++) {
+			assert_int_equal(recv(daemons[i]->fd, &length, 4, MSG_WAITALL), 4);
+			assert_int_equal(length, 0);
+		}
+		/* The first one may have been read late. */
+		assert_true(ps_monotonic() - first >= SHORTLY);
+		ask(f, control, "two");
+		length = hear_signs(daemons[i], &count);
+		assert_int_equal(recv(daemons[i]->fd, bytes, length, MSG_WAITALL), length);
+		reply_with(daemons[i], "second", 0, NULL, 0);
+		expect_reply(f, control, soon(), "second");
+		f->ops->beat(control, 0);
+		fd.fd = daemons[i]->fd;
+		while (poll(&fd, 1, 0) == 1)
+			assert_int_equal(recv(fd.fd, &length, 4, MSG_WAITALL), 4);
+		assert_int_equal(poll(&fd, 1, 3 * (int)(SHORTLY / 1000000)), 0);
+		disconnect(f, control);
+	}
+}
+
+/* One connection's end leaves the other's signs alone. */
+static void signs_of_life_end_with_their_connection(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *one = dial(f, &f->tcp), *other = dial(f, &f->local);
+	struct daemon *daemons[] = { &f->tcp, &f->local };
+	uint32_t length;
+
+	for (int i = 0; i < 2; i++) {
+		ask(f, i ? other : one, "s");
+		welcome(daemons[i], PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+		reply_with(daemons[i], "r", 0, NULL, 0);
+		expect_reply(f, i ? other : one, soon(), "r");
+		hear_hello(daemons[i]);
+		hear(daemons[i], "s");
+		f->ops->beat(i ? other : one, SHORTLY);
+	}
+	close(f->tcp.fd);
+	f->tcp.fd = -1;
+	for (unsigned count = 0; count < 3; count++)
+		assert_int_equal(recv(f->local.fd, &length, 4, MSG_WAITALL), 4);
+	disconnect(f, one);
+	for (unsigned count = 0; count < 3; count++)
+		assert_int_equal(recv(f->local.fd, &length, 4, MSG_WAITALL), 4);
+	disconnect(f, other);
+	assert_int_equal(recv(f->local.fd, &length, 4, MSG_WAITALL) % 4, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -475,6 +557,8 @@ int main(void)
 		TEST(a_dead_mirror_does_not_use_up_the_time_of_others),
 		TEST(the_end_of_an_idle_connection_is_noticed),
 		TEST(unasked_bytes_count_as_the_end),
+		TEST(signs_of_life_come_by_themselves_between_requests),
+		TEST(signs_of_life_end_with_their_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
