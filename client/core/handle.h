@@ -124,6 +124,7 @@ struct ps_resync {
 	uint64_t births, comings;     /* the handle's when the mirror was told of its segments */
 	uint64_t answer_by;           /* its own answer must be there by then */
 	struct ps_question question;  /* ASKING, RECORDING and from READING on */
+	uint32_t last, took;          /* RECORDING: to be asked after the others; asked before */
 	Perseas__Reply *reply;        /* ATTACHING: the grant; VOUCHING: the chunk */
 	uint32_t tried;               /* the mirrors that the chunk was asked of */
 	uint64_t left;                /* READING: when its segment was unmapped */

@@ -128,7 +128,7 @@ static uint32_t connected(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (set >> i & 1 && ps_silent(p, &p->mirrors[i]))
 			set &= ~((uint32_t)1 << i);
-	return set & ~ps_roster_unrecorded(p);
+	return set;
 }
 
 /* Ends a change that could not be settled. 0: it may go on. */
@@ -276,6 +276,21 @@ static void copying(struct perseas *p, uint64_t now)
 	}
 }
 
+/* Tells all that can be told; who has recorded it. One that was loaded from a spill and may not
+ * know its own id is told last: when those who have, and it, are enough. */
+static uint32_t tell(struct perseas *p, bool (*are_enough)(struct perseas *p, uint32_t took))
+{
+	const uint32_t set = connected(p), last = set & ps_roster_unrecorded(p);
+	const uint32_t took = ps_tell(p, set & ~last);
+
+	return last && are_enough(p, took | last) ? ps_tell(p, set) : took;
+}
+
+static bool are_acks(struct perseas *p, uint32_t took)
+{
+	return ps_quorum_acks(p, took);
+}
+
 /* Have so many been told that every open of the old roster sees the change, and W of the new one,
  * which hold all that was acknowledged by the old one alone? */
 static bool is_known(struct perseas *p, uint32_t took)
@@ -286,11 +301,21 @@ static bool is_known(struct perseas *p, uint32_t took)
 	return ps_quorum_seen(p, ps_plan_reach(p, took)) && ps_quorum_newest(p, took & holding);
 }
 
+static bool are_known_to(struct perseas *p, uint32_t took)
+{
+	bool known;
+
+	pthread_mutex_lock(&p->lock);
+	known = is_known(p, took);
+	pthread_mutex_unlock(&p->lock);
+	return known;
+}
+
 /* Tells the mirrors; when enough of them know it, does what comes then, with the lock. False: not
  * yet. */
 static bool tell_all(struct perseas *p, void (*go_on)(struct perseas *p))
 {
-	const uint32_t took = ps_tell(p, connected(p));
+	const uint32_t took = tell(p, are_known_to);
 	bool known;
 
 	pthread_mutex_lock(&p->lock);
@@ -390,7 +415,7 @@ void ps_change_obey_cancel(struct perseas *p, const uint8_t *id)
 
 static void cancelling(struct perseas *p)
 {
-	if (ps_quorum_acks(p, ps_tell(p, connected(p))))
+	if (are_acks(p, tell(p, are_acks)))
 		finish(p, PERSEAS_EQUORUM, taken_back);
 }
 
@@ -427,7 +452,7 @@ static void settling(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (!ps_quorum_acks(p, ps_tell(p, connected(p))))
+	if (!are_acks(p, tell(p, are_acks)))
 		return;
 	if (c->new)
 		c->new->joins = false;

@@ -139,13 +139,20 @@ static int ask_anew(struct perseas *p, struct ps_error *error)
 	return 1;
 }
 
+static void ask_to_record(struct perseas *p, uint32_t on)
+{
+	Perseas__RosterRequest ask;
+	Perseas__Request request;
+
+	ps_roster_request(p, &ask, &request);
+	ps_question_ask(p, &p->upkeep.resync.question, on, &request);
+}
+
 /* I9: its promises are lost with its memory. */
 static int step_asking(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	const uint32_t on = r->question.granted & ~ps_roster_unrecorded(p);
-	Perseas__RosterRequest ask;
-	Perseas__Request request;
+	uint32_t granted;
 
 	if (!ps_resync_is_confirmed(p))
 		return ps_question_over(p, &r->question)
@@ -153,31 +160,49 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 		                              "it lost its image, and too few other mirrors are "
 		                              "live to make it anew")
 		               : 0;
+	granted = r->question.granted;
+	r->last = granted & ps_roster_unrecorded(p);
 	ps_roster_replace(p, r->mirror, r->image_id);
-	ps_roster_request(p, &ask, &request);
-	ps_question_ask(p, &r->question, on, &request);
+	ask_to_record(p, granted & ~r->last);
 	ps_resync_move(p, PS_RESYNC_RECORDING);
 	return 1;
 }
 
-/* Have W, with itself, recorded its new id? They still are as they were then. */
-static bool is_recorded(struct perseas *p)
+/* Those that recorded its new id, and itself. They still are as they were then. */
+static uint32_t recorders(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
-	const uint32_t took = r->question.granted & ps_resync_others(p);
 
-	return ps_quorum_acks(p, took | ps_bit(p, r->mirror));
+	return ((r->took | r->question.granted) & ps_resync_others(p)) | ps_bit(p, r->mirror);
+}
+
+/* Some were loaded from spills, and may not know their own ids: they are asked last, where W need
+ * them, and have all others. */
+static bool ask_last(struct perseas *p)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+	const uint32_t last = r->last;
+
+	if (!last || !ps_quorum_acks(p, recorders(p) | (last & ps_resync_others(p))))
+		return false;
+	r->took = recorders(p);
+	r->last = 0;
+	ask_to_record(p, last);
+	return true;
 }
 
 static int step_recording(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	if (!is_recorded(p))
+	if (!ps_quorum_acks(p, recorders(p))) {
+		if (ask_last(p))
+			return 1;
 		return ps_question_over(p, &r->question)
 		               ? ps_error_set(error, PERSEAS_EQUORUM,
 		                              "too few mirrors recorded that it is made anew")
 		               : 0;
+	}
 	ps_question_forget(&r->question);
 	return ask_room(p, error);
 }

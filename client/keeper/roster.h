@@ -45,7 +45,8 @@ bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *ima
 bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, uint32_t on);
 
 /* Once the store is open: the mirrors that the handle's rosters list by the ids with which they
- * were loaded, while W may not know these. A mirror is not told of its own before they do. */
+ * were loaded, while W may not know these. A mirror is told of its own last: when all others that
+ * are needed, with it, have recorded it. */
 uint32_t ps_roster_unrecorded(const struct perseas *p);
 
 #endif

@@ -8,6 +8,7 @@
 #include "application.h"
 #include "creators.h"
 #include "hang.h"
+#include "loaded.h"
 #include "lossy.h"
 #include "mirror.h"
 #include "mistakes.h"
@@ -87,6 +88,7 @@ static void draw(struct sim_world *w)
 	sim_mistake_shape(w, &n, &spares);
 	sim_hang_shape(w, &n, &spares);
 	sim_lossy_shape(w, &n, &spares);
+	sim_loaded_shape(w, &n, &spares);
 	w->members = n;
 	sim_count(w, SIM_FIVE, n == 5);
 	for (unsigned i = 0; i < n + spares; i++) {
@@ -562,6 +564,7 @@ void sim_schedule_run(struct sim_world *w, uint64_t seed)
 	sim_creators_begin(w, start_creator);
 	sim_hang_begin(w);
 	sim_lossy_begin(w);
+	sim_loaded_begin(w);
 	sim_at(w, w->now + sim_below(w, w->schedule->gap), direct, NULL, 0);
 	while (!w->schedule->over)
 		if (!sim_step(w))

@@ -52,6 +52,8 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(RESYNCS, 1, "images copied whole while transactions went on") \
 	X(BESIDE_HUNG, 1, "images copied whole while a mirror hung")    \
 	X(CHANGED_BESIDE, 1, ".. rosters changed while one did")        \
+	X(BESIDE_LOADED, 1, "images made anew beside an unrecorded id") \
+	X(CHANGED_BESIDE_LOADED, 1, ".. mirrors replaced beside one")   \
 	X(DETOURS, 1, "mirrors reached over another fabric")            \
 	X(WAYS_BACK, 1, ".. and over the first one again")              \
 	X(ANEW, 1, "images made anew")                                  \

@@ -11,6 +11,22 @@ static int setup_five(void **state)
 	return setup_of(state, 5, 3, true);
 }
 
+/* Three mirrors, all of which acknowledge, and one that is none of the store's. */
+static int setup_all(void **state)
+{
+	struct fixture *f;
+	struct direct *d;
+
+	setup_of(state, 3, 3, true);
+	f = *state;
+	d = f->o->d;
+	d->mirrors[d->count] = (struct direct_mirror){ .memory = memory_heap_new(0, 9),
+		                                       .writes_left = -1 };
+	assert_non_null(d->mirrors[d->count].memory);
+	direct_start(d, d->count++);
+	return 0;
+}
+
 /* It goes on from where it was, and the others know its id. */
 static void a_loaded_image_goes_on(void **state)
 {
@@ -117,6 +133,127 @@ static void a_session_that_breaks_meanwhile_changes_nothing(void **state)
 	assert_image(f, 1);
 }
 
+/* --- it is not recorded, and something else is told --- */
+
+/* It comes back while all are told of a change of the roster: it hears of its own id when W of the
+ * others have said that they know it. */
+static void a_change_tells_it_after_the_others(void **state)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://4", NULL, 3,
+		                                      0 };
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	const struct ps_change *c = &o->p->upkeep.change;
+	uint64_t start;
+
+	for (unsigned i = 0; i < 5; i++)
+		answer_slowly(o, i, PERSEAS__REQUEST__BODY_ROSTER);
+	assert_int_equal(owner_change(o, &wanted), 0);
+	round_of(o);
+	assert_int_equal(c->stage, PS_CHANGE_JOINT);
+	direct_crash(o->d, 1);
+	load_spilled(f, 1);
+	for (unsigned i = 0; !ps_roster_unrecorded(o->p); i++) {
+		assert_true(i < ROUNDS);
+		round_of(o);
+	}
+	assert_int_equal(c->stage, PS_CHANGE_JOINT);
+	start = o->d->now;
+	for (unsigned i = 0; c->stage != PS_CHANGE_NONE; i++) {
+		assert_true(i < ROUNDS);
+		round_of(o);
+		assert_true(!knows_own_id(f, 1) || o->d->now - start > SLOW - LITTLE);
+	}
+	assert_int_equal(c->code, 0);
+	assert_true(knows_own_id(f, 1));
+}
+
+/* Mirror 1 comes back with what it spilled; mirror 0 does not say that it recorded the new id, and
+ * then it loses its host. */
+static void lose_before_it_is_recorded(struct fixture *f)
+{
+	struct owner *o = f->o;
+
+	answer_slowly(o, 0, PERSEAS__REQUEST__BODY_ROSTER);
+	direct_crash(o->d, 1);
+	load_spilled(f, 1);
+	reach_live(o, 1);
+	for (unsigned i = 0; i < 5; i++)
+		round_of(o);
+	assert_int_equal(ps_roster_unrecorded(o->p), 1 << 1);
+	direct_crash(o->d, 0);
+	memory_heap_lose(o->d->mirrors[0].memory, NULL);
+	o->d->mirrors[0].slow_at = 0;
+	round_of(o);
+	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_DOWN);
+}
+
+/* Commits can go on, and the id is recorded. */
+static void assert_goes_on(struct fixture *f)
+{
+	assert_int_equal(put_big(f, 100, 90, 1), 0);
+	for (unsigned i = 0; f->o->p->mirrors[1].loaded; i++) {
+		assert_true(i < ROUNDS);
+		round_of(f->o);
+	}
+	assert_true(knows_own_id(f, 1));
+	assert_image(f, 1);
+}
+
+/* There is no W without the loaded one: it is told of both ids when the others have taken them. */
+static void a_lost_mirror_is_made_anew_beside_it(void **state)
+{
+	struct fixture *f = *state;
+
+	lose_before_it_is_recorded(f);
+	direct_start(f->o->d, 0);
+	reach_live(f->o, 0);
+	assert_goes_on(f);
+	assert_image(f, 0);
+}
+
+/* One of the others takes long: the loaded one is not told before it, since it could be the only
+ * one that knows its id then. */
+static void a_making_tells_it_after_the_others(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	uint64_t start;
+
+	lose_before_it_is_recorded(f);
+	answer_slowly(o, 2, PERSEAS__REQUEST__BODY_ROSTER);
+	direct_start(o->d, 0);
+	start = o->d->now;
+	for (unsigned i = 0; owner_state(o, 0) != PERSEAS_MIRROR_LIVE; i++) {
+		assert_true(i < ROUNDS);
+		round_of(o);
+		assert_true(!knows_own_id(f, 1) || o->d->now - start > SLOW);
+	}
+	assert_true(knows_own_id(f, 1));
+	o->d->mirrors[2].slow_at = 0;
+	assert_goes_on(f);
+}
+
+/* So it is of a change, by which the one that was lost is replaced. */
+static void a_dead_mirror_is_replaced_beside_it(void **state)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://3",
+		                                      0, 0 };
+	struct fixture *f = *state;
+	const struct ps_change *c = &f->o->p->upkeep.change;
+
+	lose_before_it_is_recorded(f);
+	assert_int_equal(owner_change(f->o, &wanted), 0);
+	for (unsigned i = 0; c->stage != PS_CHANGE_NONE; i++) {
+		assert_true(i < ROUNDS);
+		round_of(f->o);
+	}
+	if (c->code)
+		fail_msg("%s", c->text);
+	assert_goes_on(f);
+	assert_image(f, 3);
+}
+
 #define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
 
 int main(void)
@@ -126,6 +263,11 @@ int main(void)
 		TEST(nobody_waits_until_it_is_recorded, setup_five),
 		TEST(nobody_waits_for_a_loaded_mirror, setup_five),
 		TEST(a_session_that_breaks_meanwhile_changes_nothing, setup_five),
+		TEST(a_change_tells_it_after_the_others, setup_five),
+		TEST(a_lost_mirror_is_made_anew_beside_it, setup_two),
+		TEST(a_lost_mirror_is_made_anew_beside_it, setup_all),
+		TEST(a_making_tells_it_after_the_others, setup_all),
+		TEST(a_dead_mirror_is_replaced_beside_it, setup_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,243 @@
+/*
+ * loaded.c - the schedules of loaded.h. The mirror that is to lose its memory hangs first, so that
+ * it does not record what it is told: nothing that is sent to it or by it arrives.
+ */
+#include "loaded.h"
+
+#include "../../client/keeper/change.h"
+#include "../../client/keeper/roster.h"
+#include "creators.h"
+#include "mirror.h"
+#include "schedule.h"
+
+#include <string.h>
+
+enum { EVERY = 32 };
+
+/* From when the owner can know that the other one lost its memory: it is tried again after a second
+ * at most, and the rest are some rounds of less than a ms. */
+#define WITHIN (2000 * SIM_MS)
+#define LOOKS SIM_MS
+#define AWAY (20 * SIM_MS)
+
+struct loaded {
+	struct sim_owner *owner;
+	struct sim_mirror *loaded, *other;
+	uint64_t until;
+};
+
+static bool is_for_it(const struct sim_world *w)
+{
+	return !w->mistake && w->seed % EVERY == 24 && !sim_creators_count(w);
+}
+
+/* Another one takes the place of the mirror that lost its memory, and does not come back. */
+static bool is_of_change(const struct sim_world *w)
+{
+	return w->seed / EVERY % 2;
+}
+
+void sim_loaded_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+{
+	struct sim_schedule *s = w->schedule;
+
+	if (!is_for_it(w))
+		return;
+	*mirrors = is_of_change(w) ? 3 : 2 + (unsigned)(w->seed / EVERY / 2 % 2);
+	*spares = is_of_change(w);
+	w->acks = *mirrors;
+	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
+	s->work = 0;
+	s->calm = s->near = s->disks = false;
+	s->steady = true;
+	s->left = 1000;
+	s->think = 20 * SIM_MS;
+	/* So long the one that hangs is not known to. */
+	s->connect_timeout_ms = 3000;
+}
+
+static struct ps_mirror *mirror_of(const struct loaded *l, const struct sim_mirror *mirror)
+{
+	struct perseas *p = l->owner->handle;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (!strcmp(p->mirrors[i].address.text, mirror->address))
+			return &p->mirrors[i];
+	sim_fail(mirror->world, "the owner does not know mirror %u", mirror->index);
+}
+
+static bool is_open(const struct sim_owner *o)
+{
+	return !o->dead && o->handle && o->handle->open && !o->handle->stopping;
+}
+
+/* An owner for which all members are live, or NULL. */
+static struct sim_owner *find_owner(const struct sim_world *w)
+{
+	for (unsigned i = 0; i < w->owner_count; i++) {
+		struct sim_owner *o = w->owners[i];
+		unsigned live = 0;
+
+		for (unsigned k = 0; is_open(o) && k < o->handle->mirror_count; k++)
+			live += o->handle->mirrors[k].state == PERSEAS_MIRROR_LIVE;
+		if (live == w->members)
+			return o;
+	}
+	return NULL;
+}
+
+static bool is_over(const struct sim_world *w, const struct loaded *l)
+{
+	return w->schedule->ending || !is_open(l->owner);
+}
+
+/* Is the new id recorded, and the other mirror whole again? */
+static void look_at_copy(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct loaded *l = arg;
+
+	(void)ticket;
+	if (is_over(w, l))
+		return;
+	if (!mirror_of(l, l->loaded)->loaded &&
+	    mirror_of(l, l->other)->state == PERSEAS_MIRROR_LIVE) {
+		sim_count(w, SIM_BESIDE_LOADED, 1);
+		return;
+	}
+	if (w->now > l->until)
+		sim_fail(w, "mirror %u was loaded, and mirror %u is not made anew: %s",
+		         l->loaded->index, l->other->index, mirror_of(l, l->other)->trouble);
+	sim_at(w, w->now + LOOKS, look_at_copy, l, 0);
+}
+
+static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct loaded *l = arg;
+	const struct ps_change *c;
+
+	(void)ticket;
+	if (is_over(w, l))
+		return;
+	c = &l->owner->handle->upkeep.change;
+	/* A thread of the application takes some back. */
+	if (c->stage == PS_CHANGE_NONE && strstr(c->text, "taken back"))
+		return;
+	if (c->stage == PS_CHANGE_NONE && c->code)
+		sim_fail(w, "mirror %u was loaded, and mirror %u is not replaced: %s",
+		         l->loaded->index, l->other->index, c->text);
+	if (c->stage == PS_CHANGE_NONE && !mirror_of(l, l->loaded)->loaded) {
+		sim_count(w, SIM_CHANGED_BESIDE_LOADED, 1);
+		return;
+	}
+	if (w->now > l->until)
+		sim_fail(w, "mirror %u was loaded, and mirror %u has not left the roster: %s",
+		         l->loaded->index, l->other->index, c->text);
+	sim_at(w, w->now + LOOKS, look_at_change, l, 0);
+}
+
+/* When the owner knows that the other one is gone, and nobody else is at the mirrors. */
+static void replace(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct loaded *l = arg;
+	const struct perseas_roster_change wanted = {
+		.kind = PERSEAS_ROSTER_REPLACE,
+		.address = l->other->address,
+		.with = w->mirrors[w->members]->address,
+	};
+	struct perseas *p = l->owner->handle;
+
+	(void)ticket;
+	if (is_over(w, l))
+		return;
+	if (p->admin || mirror_of(l, l->other)->state != PERSEAS_MIRROR_DOWN) {
+		sim_at(w, w->now + LOOKS, replace, l, 0);
+		return;
+	}
+	l->until = w->now + WITHIN;
+	sim_trace(w, "mirror %u is to be replaced", l->other->index);
+	p->admin = true;
+	if (ps_change_begin(p, &wanted, NULL))
+		sim_fail(w, "no change is begun: %s", p->upkeep.change.text);
+	p->admin = false;
+	p->env->ops->wake(p->env, PS_KEEPER);
+	look_at_change(w, l, 0);
+}
+
+static void block(struct sim_world *w, const struct sim_mirror *m, bool blocked)
+{
+	w->schedule->unreachable[m->index] = blocked ? UINT64_MAX : 0;
+	for (unsigned i = 0; i < w->owner_count; i++) {
+		sim_path_block(&w->owners[i]->paths[m->index], SIM_OUT, blocked);
+		sim_path_block(&w->owners[i]->paths[m->index], SIM_IN, blocked);
+	}
+}
+
+/* The owner has the new id, and W have not recorded it. */
+static void wipe(struct sim_world *w, struct loaded *l)
+{
+	sim_trace(w, "mirror %u has not recorded the id of mirror %u", l->other->index,
+	          l->loaded->index);
+	sim_mirror_crash(l->other, false, true);
+	block(w, l->other, false);
+	if (is_of_change(w)) {
+		replace(w, l, 0);
+		return;
+	}
+	sim_mirror_start(l->other);
+	l->until = w->now + WITHIN;
+	look_at_copy(w, l, 0);
+}
+
+static void await_id(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct loaded *l = arg;
+
+	(void)ticket;
+	if (is_over(w, l))
+		return;
+	if (ps_roster_unrecorded(l->owner->handle)) {
+		wipe(w, l);
+		return;
+	}
+	if (w->now > l->until)
+		sim_fail(w, "mirror %u was loaded, and does not get its own id", l->loaded->index);
+	sim_at(w, w->now + LOOKS, await_id, l, 0);
+}
+
+static void come_back(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct loaded *l = arg;
+
+	(void)ticket;
+	if (!l->loaded->stores)
+		sim_mirror_start(l->loaded);
+	l->until = w->now + WITHIN;
+	await_id(w, l, 0);
+}
+
+static void stop(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct loaded *l = arg;
+
+	(void)ticket;
+	if (w->schedule->ending)
+		return;
+	l->owner = find_owner(w);
+	if (!l->owner) {
+		sim_at(w, w->now + LOOKS, stop, l, 0);
+		return;
+	}
+	l->loaded = w->mirrors[sim_below(w, w->members)];
+	l->other = w->mirrors[(l->loaded->index + 1 + sim_below(w, w->members - 1)) % w->members];
+	sim_trace(w, "mirror %u hangs", l->other->index);
+	block(w, l->other, true);
+	sim_mirror_stop(l->loaded, SIM_HOST_ENDS);
+	sim_at(w, w->now + AWAY, come_back, l, 0);
+}
+
+void sim_loaded_begin(struct sim_world *w)
+{
+	if (is_for_it(w))
+		sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, stop,
+		       sim_alloc(w, sizeof(struct loaded)), 0);
+}
