@@ -517,6 +517,12 @@ void ps_resync_step(struct perseas *p)
 		end(p);
 }
 
+bool ps_resync_awaits(const struct perseas *p)
+{
+	return p->upkeep.resync.state == PS_RESYNC_MAKING ||
+	       p->upkeep.resync.state == PS_RESYNC_ADDING;
+}
+
 bool ps_resync_attaches(const struct perseas *p, const struct ps_mirror *m)
 {
 	return p->upkeep.resync.mirror == m && p->upkeep.resync.state == PS_RESYNC_ATTACHING;

@@ -61,6 +61,9 @@ void ps_resync_over(struct perseas *p, struct ps_mirror *m);
 /* Until when there is nothing to do for it, if nothing comes: PS_NEVER when none goes on. */
 uint64_t ps_resync_due(const struct perseas *p);
 
+/* While it is made ready: is an answer due from the mirror itself? */
+bool ps_resync_awaits(const struct perseas *p);
+
 /* Is its data path being connected, for the copy? */
 bool ps_resync_attaches(const struct perseas *p, const struct ps_mirror *m);
 

@@ -357,12 +357,23 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 	return true;
 }
 
+/* Where no answer is due from it, nobody reads that it ended the session; and the keeper, which
+ * sleeps on it, would not sleep any more. */
+static int check_ended(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	return p->env->ops->ended(m->control)
+	               ? ps_error_set(error, PERSEAS_EUNREACHABLE, "the mirror ended the session")
+	               : 0;
+}
+
 static bool step_attaching(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__Reply *reply = m->session.granted;
 	struct ps_error error = { 0 };
-	int rc = ps_attach_step(p, m, reply->claim->grant, &error);
+	int rc = check_ended(p, m, &error);
 
+	if (!rc)
+		rc = ps_attach_step(p, m, reply->claim->grant, &error);
 	if (!rc)
 		return false;
 	if (rc < 0) {
@@ -403,11 +414,14 @@ static bool step_preparing(struct perseas *p, struct ps_mirror *m)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 	struct ps_error error = { 0 };
-	int rc;
+	int rc = 0;
 
 	if (r->mirror != m)
 		return step_adding(p, m);
-	rc = ps_resync_prepare(p, &error);
+	if (!ps_resync_awaits(p))
+		rc = check_ended(p, m, &error);
+	if (!rc)
+		rc = ps_resync_prepare(p, &error);
 	if (rc < 0)
 		set_aside(p, m, r->anew ? PERSEAS_MIRROR_LOST : PERSEAS_MIRROR_STALE, error.text);
 	else if (rc)

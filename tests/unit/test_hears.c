@@ -1,0 +1,163 @@
+/*
+ * test_hears.c - what the keeper hears while mirrors are connected to and copied: that one hung up,
+ * for else it could not sleep on that connection.
+ */
+#include "resync_rig.h"
+
+#include "../../client/keeper/resync.h"
+#include "../../client/keeper/session.h"
+
+static int setup_five(void **state)
+{
+	return setup_of(state, 5, 3, true);
+}
+
+static void lose(struct owner *o, unsigned mirror)
+{
+	direct_crash(o->d, mirror);
+	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
+	direct_start(o->d, mirror);
+}
+
+/* Rounds that wait for nobody until mirror 1, and its copy, are in these states. */
+static void reach(struct owner *o, enum ps_session_state session, enum ps_resync_state state)
+{
+	for (unsigned rounds = 0;
+	     o->p->mirrors[1].session.state != session || o->p->upkeep.resync.state != state;
+	     rounds++) {
+		assert_true(rounds < ROUNDS);
+		round_of(o);
+	}
+}
+
+/* It hangs up in these states, and that is known in the next round. */
+static void assert_hears(struct fixture *f, enum ps_session_state session,
+                         enum ps_resync_state state)
+{
+	struct owner *o = f->o;
+
+	reach(o, session, state);
+	direct_crash(o->d, 1);
+	round_of(o);
+	assert_int_equal(o->p->mirrors[1].session.state, PS_SESSION_NONE);
+	assert_int_equal(o->p->upkeep.resync.state, PS_RESYNC_NONE);
+	assert_int_not_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+	for (unsigned i = 0; i < 5; i++)
+		o->d->mirrors[i].slow_at = 0;
+	direct_start(o->d, 1);
+	reach_live(o, 1);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_image(f, 1);
+}
+
+/* --- mirror 1 hangs up --- */
+
+/* The others are asked whether it may be made anew, or record its id. */
+static void test_it_hangs_up_while_others_are_asked(void **state)
+{
+	static const struct {
+		int request;
+		enum ps_resync_state state;
+	} waits[] = {
+		{ PERSEAS__REQUEST__BODY_CONFIRM, PS_RESYNC_ASKING },
+		{ PERSEAS__REQUEST__BODY_ROSTER, PS_RESYNC_RECORDING },
+	};
+	struct fixture *f = *state;
+
+	for (unsigned n = 0; n < 2; n++) {
+		lose(f->o, 1);
+		for (unsigned i = 0; i < 5; i++)
+			if (i != 1)
+				answer_slowly(f->o, i, waits[n].request);
+		assert_hears(f, PS_SESSION_PREPARING, waits[n].state);
+	}
+}
+
+/* A fabric over which no link to mirror 1 comes up while `held`. */
+static struct {
+	struct ps_env_ops ops;
+	struct ps_fabric fabric;
+	const struct ps_fabric *real;
+	const struct ps_link *link;
+	bool held;
+} slow;
+
+static struct ps_link *slow_begin(struct ps_env *env, const struct ps_address *address,
+                                  const Perseas__Grant *grant, const int *fds, uint64_t epoch,
+                                  struct ps_error *error)
+{
+	struct ps_link *link = slow.real->attach(env, address, grant, fds, epoch, 0, error);
+
+	if (!strcmp(address->port, "1"))
+		slow.link = link;
+	return link;
+}
+
+static int slow_step(struct ps_link *link, uint64_t until_ns, struct ps_error *error)
+{
+	(void)until_ns;
+	(void)error;
+	return link != slow.link || !slow.held;
+}
+
+static const struct ps_fabric *slow_fabric(struct ps_env *env, const struct ps_address *address,
+                                           const Perseas__Grant *grant, unsigned tried)
+{
+	(void)env;
+	(void)address;
+	(void)grant;
+	return tried ? NULL : &slow.fabric;
+}
+
+static void hold_links(struct owner *o)
+{
+	slow.real = o->p->mirrors[1].fabric;
+	slow.fabric = *slow.real;
+	slow.fabric.attach_begin = slow_begin;
+	slow.fabric.attach_step = slow_step;
+	slow.ops = *o->p->env->ops;
+	slow.ops.fabric = slow_fabric;
+	o->p->env->ops = &slow.ops;
+	slow.held = true;
+}
+
+/* Its data path is being connected, for a copy of what it lost, or after a break. */
+static void test_it_hangs_up_while_the_data_path_comes_up(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned n = 0; n < 2; n++) {
+		struct owner *o = f->o;
+
+		if (!n)
+			hold_links(o);
+		slow.held = true;
+		if (n)
+			direct_cut(o->d, 1);
+		else
+			lose(o, 1);
+		reach(o, n ? PS_SESSION_ATTACHING : PS_SESSION_PREPARING,
+		      n ? PS_RESYNC_NONE : PS_RESYNC_ATTACHING);
+		direct_crash(o->d, 1);
+		round_of(o);
+		assert_int_equal(o->p->mirrors[1].session.state, PS_SESSION_NONE);
+		assert_int_not_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+		slow.held = false;
+		direct_start(o->d, 1);
+		reach_live(o, 1);
+		assert_int_equal(perseas_flush(o->p), 0);
+		assert_image(f, 1);
+	}
+}
+
+#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_it_hangs_up_while_others_are_asked, setup_five),
+		TEST(test_it_hangs_up_while_the_data_path_comes_up, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
