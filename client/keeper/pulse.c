@@ -114,8 +114,8 @@ static void ask_all(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		/* One whose answer is still due is not asked again. */
-		if (m->active && !m->asked)
+		/* One whose answer to this is still due is not asked again. */
+		if (m->active && !ps_due_has(m, take_sign))
 			ps_due_ask(p, m, &request, (struct ps_due){ take_sign, NULL, 0 });
 	}
 }

@@ -1,6 +1,6 @@
 /*
  * test_hears.c - what the keeper hears while mirrors are connected to and copied: that one hung up,
- * for else it could not sleep on that connection.
+ * for else it could not sleep on that connection, and the answers to signs of life.
  */
 #include "resync_rig.h"
 
@@ -150,6 +150,61 @@ static void test_it_hangs_up_while_the_data_path_comes_up(void **state)
 	}
 }
 
+/* --- signs of life --- */
+
+static unsigned signs;
+
+static void count_signs(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,
+                        size_t len)
+{
+	const char *why;
+	Perseas__Request *request = ps_request_unpack(bytes, len, &why);
+
+	(void)arg;
+	(void)session;
+	assert_non_null(request);
+	signs += mirror == 0 && request->body_case == PERSEAS__REQUEST__BODY_CONFIRM &&
+	         request->confirm->figures;
+	perseas__request__free_unpacked(request, NULL);
+}
+
+static void ignore_write(void *arg, const struct direct_write *write)
+{
+	(void)arg;
+	(void)write;
+}
+
+static void ignore_end(void *arg, unsigned mirror, unsigned session)
+{
+	(void)arg;
+	(void)mirror;
+	(void)session;
+}
+
+/* A mirror from which chunks are read, one after the other, hears of this owner's figures, and
+ * tells of orders, as the others do. */
+static void test_signs_go_to_a_mirror_that_is_read(void **state)
+{
+	static const struct direct_tap tap = { NULL, count_signs, ignore_write, ignore_end };
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	uint64_t start;
+
+	make_stale(f, 1);
+	assert_int_equal(perseas_unmap(o->p, f->big), 0);
+	answer_slowly(o, 0, PERSEAS__REQUEST__BODY_READ);
+	o->d->mirrors[0].slow_ns = 990 * MS;
+	reach(o, PS_SESSION_UP, PS_RESYNC_READING);
+	o->d->tap = &tap;
+	signs = 0;
+	start = o->d->now;
+	reach_live(o, 1);
+	o->d->tap = NULL;
+	assert_true(o->d->now - start > 5000 * MS);
+	assert_true(signs >= (o->d->now - start) / (1000 * MS));
+	map_big(f);
+}
+
 #define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
 
 int main(void)
@@ -157,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_it_hangs_up_while_others_are_asked, setup_five),
 		TEST(test_it_hangs_up_while_the_data_path_comes_up, setup),
+		TEST(test_signs_go_to_a_mirror_that_is_read, setup_five),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
