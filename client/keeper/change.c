@@ -487,8 +487,9 @@ uint64_t ps_change_due(const struct perseas *p, uint64_t now)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
+	/* Making memory for the copy may take longer: the end of that wakes the keeper. */
 	if (c->stage == PS_CHANGE_COPYING)
-		return c->until;
+		return now < c->until ? c->until : PS_NEVER;
 	if (c->stage == PS_CHANGE_ASKING || c->stage == PS_CHANGE_RELEASING)
 		return now < c->grace ? c->grace : c->question.until;
 	return c->stage == PS_CHANGE_NONE ? PS_NEVER : ps_telling_due(p);

@@ -1,7 +1,7 @@
 /*
- * test_telling.c - mirrors are told the rosters, and nobody waits for what one of them does not
- * say. What a round of the keeper waited for shows in the clock: in these rounds nothing else lets
- * time pass.
+ * test_telling.c - a change of the roster: mirrors are told of it, and nobody waits for what one of
+ * them does not say. What a round of the keeper waited for shows in the clock: in these rounds
+ * nothing else lets time pass.
  */
 #include "roster_rig.h"
 
@@ -180,6 +180,50 @@ static void test_one_that_was_not_told_is_told_later(void **state)
 	assert_int_equal(tell(p, 15), 15);
 }
 
+/* The new mirror needs longer to make memory for the copy than the change has patience with one
+ * that cannot be copied to: the keeper sleeps meanwhile. */
+static void test_the_keeper_sleeps_while_memory_is_made(void **state)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
+		                                      0, 0 };
+	struct owner *o = *state;
+
+	o->p->options.connect_timeout_ms = 30000;
+	o->d->mirrors[4].slow_at = PERSEAS__REQUEST__BODY_REBUILD;
+	o->d->mirrors[4].slow_ns = 20000 * MS;
+	assert_int_equal(owner_change(o, &wanted), 0);
+	for (unsigned i = 0; i < 900; i++) {
+		direct_keep_after(o->d, o->p, ROUND);
+		assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_COPYING);
+		if (ps_change_due(o->p, o->d->now) <= o->d->now)
+			fail_msg("after %u rounds it is due at a time that is past", i);
+	}
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep_after(o->d, o->p, ROUND);
+	}
+	assert_int_equal(o->p->upkeep.change.code, 0);
+}
+
+/* It refuses, each time that it is asked again: the patience ends. */
+static void test_a_mirror_without_memory_does_not_join(void **state)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
+	struct owner *o = *state;
+	const uint64_t start = o->d->now;
+
+	o->d->mirrors[4].slow_at = PERSEAS__REQUEST__BODY_REBUILD;
+	o->d->mirrors[4].slow_ns = 50 * MS;
+	memory_heap_set_limit(o->d->mirrors[4].memory, 1);
+	assert_int_equal(owner_change(o, &wanted), 0);
+	while (o->p->upkeep.change.stage != PS_CHANGE_NONE) {
+		assert_true(o->d->now - start < 12000 * MS);
+		direct_keep_after(o->d, o->p, ROUND);
+	}
+	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EUNREACHABLE);
+	assert_non_null(strstr(o->p->upkeep.change.text, "memory"));
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -192,6 +236,8 @@ int main(void)
 		TEST(test_an_answer_counts_for_what_was_told),
 		TEST(test_a_new_session_is_told_anew),
 		TEST(test_one_that_was_not_told_is_told_later),
+		TEST(test_the_keeper_sleeps_while_memory_is_made),
+		TEST(test_a_mirror_without_memory_does_not_join),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
