@@ -408,7 +408,7 @@ static enum verdict attempt(struct perseas *p)
 
 static void enlist(struct perseas *p, struct ps_mirror *m)
 {
-	if (m->found.good) {
+	if (m->found.good && m->link) {
 		ps_mirror_stands(m, m->found.at.index, p->commit.seq);
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 		return;

@@ -158,21 +158,29 @@ static int adopt(struct perseas *p, struct ps_mirror *m, enum effort effort)
 	return rc ? rc : ps_rejoin_unpublished(p, m, &error);
 }
 
+/* Those that were adopted on, and can be written to: a link may break while another's copy is read
+ * from there. */
+static uint32_t adopted(const struct perseas *p)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		set |= (uint32_t)(p->mirrors[i].found.good && p->mirrors[i].link) << i;
+	return set;
+}
+
 uint32_t ps_renew_adopt(struct perseas *p, uint32_t counted)
 {
-	uint32_t good = 0;
-
 	for (enum effort effort = SLOT; effort <= WHOLE; effort++) {
 		for (unsigned i = 0; i < p->mirror_count; i++) {
 			struct ps_mirror *m = &p->mirrors[i];
 
 			if (!(counted >> i & 1) || m->found.good || effort_of(p, m) != effort)
 				continue;
-			if (effort >= RING && ps_quorum_acks(p, good))
-				return good;
+			if (effort >= RING && ps_quorum_acks(p, adopted(p)))
+				return adopted(p);
 			m->found.good = !adopt(p, m, effort);
-			good |= (uint32_t)m->found.good << i;
 		}
 	}
-	return good;
+	return adopted(p);
 }

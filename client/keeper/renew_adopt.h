@@ -8,7 +8,8 @@
 #include "../core/handle.h"
 
 /* Of the mirrors of `counted`, which are claimed: those that hold the memory, and the slot of this
- * epoch, afterwards. The others are left as they are, or with an image beside that is not whole. */
+ * epoch, afterwards, and have their data path. The others are left as they are, or with an image
+ * beside that is not whole. */
 uint32_t ps_renew_adopt(struct perseas *p, uint32_t counted);
 
 #endif

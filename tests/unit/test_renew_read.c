@@ -1,0 +1,119 @@
+/*
+ * test_renew_read.c - a renewal reads what the owner has not mapped from a mirror that it adopted
+ * on, to make a copy for another one, and the data path breaks then. The session does not, so that
+ * the mirror still confirms.
+ */
+#include "resync_rig.h"
+
+static int setup_all(void **state)
+{
+	return setup_of(state, 3, 3, true);
+}
+
+/* A fabric whose first read breaks its link, once `armed`. */
+static struct {
+	struct ps_env_ops ops;
+	struct ps_fabric fabric;
+	const struct ps_fabric *real;
+	bool armed;
+} breaking;
+
+static int breaking_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
+                         uint64_t length, uint64_t until_ns)
+{
+	const bool breaks = breaking.armed;
+
+	breaking.armed = false;
+	return breaks ? PS_LINK_BROKEN
+	              : breaking.real->read(link, region, offset, bytes, length, until_ns);
+}
+
+static const struct ps_fabric *breaking_fabric(struct ps_env *env, const struct ps_address *address,
+                                               const Perseas__Grant *grant, unsigned tried)
+{
+	(void)env;
+	(void)address;
+	(void)grant;
+	return tried ? NULL : &breaking.fabric;
+}
+
+static void arm(struct owner *o)
+{
+	breaking.real = o->p->mirrors[0].fabric;
+	breaking.fabric = *breaking.real;
+	breaking.fabric.read = breaking_read;
+	breaking.ops = *o->p->env->ops;
+	breaking.ops.fabric = breaking_fabric;
+	o->p->env->ops = &breaking.ops;
+	breaking.armed = true;
+}
+
+/* Another owner claims all mirrors, and is gone before it adopts. */
+static void come_and_go(void *arg)
+{
+	struct direct *d = arg;
+
+	d->mirrors[0].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
+	/* It does not try for ever. */
+	d->now += 1000 * MS;
+}
+
+static void claim_all_and_die(struct owner *o)
+{
+	struct perseas_options options = o->options;
+	perseas_t *second;
+
+	options.flags = PERSEAS_TAKEOVER;
+	options.open_timeout_ms = 1;
+	o->d->on_pause = come_and_go;
+	o->d->on_pause_arg = o->d;
+	come_and_go(o->d);
+	assert_true(direct_open(o->d, STORE, &options, &second, &o->error) < 0);
+	o->d->on_pause = NULL;
+	o->d->mirrors[0].break_at = 0;
+}
+
+/* Mirror 2 missed what the ring does not hold any more, and W cannot be had without it. */
+static void fall_behind(struct fixture *f)
+{
+	struct owner *o = f->o;
+
+	assert_int_equal(perseas_unmap(o->p, f->big), 0);
+	direct_crash(o->d, 2);
+	assert_int_equal(owner_put(o, 0, 100, 7), PERSEAS_EINDOUBT);
+	memset(f->ledger->accounts, 7, 100);
+	come_back_late(f, 2);
+}
+
+static void test_a_link_that_breaks_counts_for_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	fall_behind(f);
+	claim_all_and_die(o);
+	arm(o);
+	for (unsigned rounds = 0; rounds < 30; rounds++) {
+		direct_keep(o->d, o->p);
+		for (unsigned i = 0; i < 3; i++)
+			assert_true(owner_state(o, i) != PERSEAS_MIRROR_LIVE ||
+			            o->p->mirrors[i].link);
+	}
+	assert_false(breaking.armed);
+	assert_int_equal(owner_stat(o).renewals, 1);
+	assert_int_equal(perseas_flush(o->p), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(owner_state(o, i), PERSEAS_MIRROR_LIVE);
+		assert_image(f, i);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_link_that_breaks_counts_for_nothing,
+		                                setup_all, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
