@@ -44,6 +44,8 @@ static const char *absence_of(const struct ps_census *census, unsigned i)
 		return "no such store";
 	if (census->errors[i].code == PERSEAS_EDAMAGED)
 		return "damaged";
+	if (census->elsewhere >> i & 1)
+		return "not reached";
 	return ps_panel_absence(census->panel, i);
 }
 
@@ -215,7 +217,8 @@ static void mirrors_json(struct ps_json *json, const struct ps_census *census)
 	for (unsigned i = 0; i < census->panel->count; i++) {
 		ps_json_begin(json, NULL, '{');
 		ps_json_text(json, "address", census->panel->addresses[i].text);
-		ps_json_bool(json, "reachable", ps_panel_answered(census->panel, i));
+		ps_json_bool(json, "reachable",
+		             ps_panel_answered(census->panel, i) && !(census->elsewhere >> i & 1));
 		ps_json_bool(json, "has_store", census->told[i] != NULL);
 		ps_json_text(json, "error", census->told[i] ? NULL : census->errors[i].text);
 		if (census->told[i])
@@ -295,7 +298,7 @@ static enum ps_exit show_status(const struct ps_census *census, const struct ps_
 	for (unsigned i = 0; i < census->panel->count; i++) {
 		if (!census->told[i])
 			ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
-		if (!ps_panel_answered(census->panel, i))
+		if (!ps_panel_answered(census->panel, i) || census->elsewhere >> i & 1)
 			status = PS_EXIT_PARTLY;
 	}
 	return status;

@@ -39,6 +39,7 @@ void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX
 		told[i].has_slot = true;
 		told[i].epoch = m->found.at.epoch;
 		told[i].seq = m->found.at.seq;
+		told[i].added = m->added;
 		/* A socket's address in the roster can be another mirror's on another host. */
 		if (!m->added || m->address.scheme != PS_SCHEME_UNIX)
 			told[i].address = m->address.text;
@@ -73,6 +74,16 @@ static size_t add_missing(char *text, size_t size, bool more, const char *addres
 	return ps_text_format(text, size, "%s%s (%s)", more ? ", " : "", address, reason);
 }
 
+/* Of a member that no mirror here is. */
+static const char *absence(const struct perseas *p, const Perseas__Member *member)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].found.code &&
+		    !strcmp(p->mirrors[i].address.text, member->address))
+			return p->mirrors[i].found.error.text;
+	return "not among the mirrors given";
+}
+
 static void missing(const struct perseas *p, const Perseas__Roster *roster, char *text, size_t size)
 {
 	size_t used = 0;
@@ -80,7 +91,7 @@ static void missing(const struct perseas *p, const Perseas__Roster *roster, char
 	text[0] = 0;
 	for (size_t k = 0; k < roster->n_members && used < size; k++) {
 		const struct ps_mirror *m = NULL;
-		const char *why = "not among the mirrors given";
+		const char *why = absence(p, roster->members[k]);
 
 		for (unsigned i = 0; i < p->mirror_count; i++)
 			if (p->mirrors[i].known &&

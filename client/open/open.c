@@ -29,7 +29,9 @@ static void enlist(struct perseas *p, const struct ps_standing *chosen)
 		}
 		if (!m->votes)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST,
-			               "the store's roster does not list it");
+			               m->added && m->found.code
+			                       ? m->found.error.text
+			                       : "the store's roster does not list it");
 		else if (m->found.broke)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
 			               "it broke while it was mended for the open; it waits to be "

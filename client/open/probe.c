@@ -128,18 +128,34 @@ static int no_store(struct perseas *p)
 	               without, p->store);
 }
 
-static int fail_twice(struct perseas *p, const struct ps_judgement *j)
+/* The address of the member whose image this one shows, too. */
+static const char *same_as(const struct perseas *p, const struct ps_judgement *j,
+                           const struct ps_mirror *m)
 {
-	const unsigned second = (unsigned)__builtin_ctz(j->twice);
-	const struct ps_mirror *m = &p->mirrors[second];
 	unsigned first = 0;
 
 	while (!(j->listed >> first & 1) ||
 	       !ps_id_equal(m->found.header->image_id,
 	                    p->mirrors[first].found.header->image_id.data))
 		first++;
+	return p->mirrors[first].address.text;
+}
+
+static int fail_twice(struct perseas *p, const struct ps_judgement *j)
+{
+	const struct ps_mirror *m = &p->mirrors[__builtin_ctz(j->twice)];
+
 	return ps_fail(p, PERSEAS_EINVAL, "%s and %s are the same mirror: name it once",
-	               p->mirrors[first].address.text, m->address.text);
+	               same_as(p, j, m), m->address.text);
+}
+
+/* A second session would end the other's. */
+static void leave_elsewhere(struct perseas *p, const struct ps_judgement *j, struct ps_mirror *m)
+{
+	m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE, PS_ELSEWHERE,
+	                             m->address.text, same_as(p, j, m));
+	ps_mirror_disconnect(p, m);
+	m->found.claimed = false;
 }
 
 /* Who is which member of the rosters of the handle. */
@@ -162,6 +178,8 @@ static int find_members(struct perseas *p, const struct ps_told *told)
 			memcpy(m->image_id, j.as[i], PS_ID_SIZE);
 		if (j.loaded >> i & 1)
 			ps_mirror_loaded(m, m->found.header);
+		if (j.elsewhere >> i & 1)
+			leave_elsewhere(p, &j, m);
 	}
 	ps_quorum_renew(p);
 	return 0;

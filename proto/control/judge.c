@@ -109,6 +109,18 @@ static bool is_listed(const struct ps_judgement *j, ProtobufCBinaryData image)
 	       (ps_roster_member(j->settled, image.data) || ps_roster_member(j->next, image.data));
 }
 
+/* Was it heard of at another address already? */
+static bool is_repeated(const struct ps_judgement *j, const struct ps_told *told, unsigned i)
+{
+	for (unsigned k = 0; k < i; k++) {
+		const Perseas__Header *header = heard_header(j, &told[k]);
+
+		if (header && ps_id_equal(header->image_id, told[i].header->image_id.data))
+			return true;
+	}
+	return false;
+}
+
 /* One image that is listed outweighs all that are not. */
 static unsigned weigh_store(const uint8_t *store_id, bool unfinished, const struct ps_told *told,
                             unsigned count)
@@ -120,7 +132,7 @@ static unsigned weigh_store(const uint8_t *store_id, bool unfinished, const stru
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = heard_header(&j, &told[i]);
 
-		if (!header)
+		if (!header || is_repeated(&j, told, i))
 			continue;
 		weight++;
 		if (is_listed(&j, header->image_id) || is_listed(&j, header->parent_id))
@@ -179,11 +191,40 @@ static bool is_taken(const struct ps_judgement *j, unsigned count, const uint8_t
 	return false;
 }
 
-static void take_images(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+static bool lists_there(const Perseas__Roster *roster, const struct ps_told *told)
+{
+	const Perseas__Header *header = told->header;
+
+	for (size_t k = 0; roster && told->address && k < roster->n_members; k++) {
+		const Perseas__Member *member = roster->members[k];
+
+		if (!strcmp(member->address, told->address) &&
+		    (ps_id_equal(header->image_id, member->image_id.data) ||
+		     ps_id_equal(header->parent_id, member->image_id.data)))
+			return true;
+	}
+	return false;
+}
+
+enum { TURNS = 3 };
+
+/* Of two that show the same image, the one whose turn is first has it. */
+static unsigned turn_of(const struct ps_judgement *j, const struct ps_told *told)
+{
+	if (!told->added)
+		return 0;
+	return told->header && (lists_there(j->settled, told) || lists_there(j->next, told)) ? 1
+	                                                                                     : 2;
+}
+
+static void take_images(struct ps_judgement *j, const struct ps_told *told, unsigned count,
+                        unsigned turn)
 {
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = told[i].header;
 
+		if (turn_of(j, &told[i]) != turn)
+			continue;
 		if (!is_of(&told[i], j->store_id) || !is_listed(j, header->image_id) ||
 		    is_taken(j, count, header->image_id.data))
 			continue;
@@ -201,13 +242,14 @@ static bool is_heir(const struct ps_judgement *j, const struct ps_told *told, un
 }
 
 /* Of two that were loaded from the same, the one with the lower id: whoever asks takes the same. */
-static void take_loaded(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+static void take_loaded(struct ps_judgement *j, const struct ps_told *told, unsigned count,
+                        unsigned turn)
 {
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = told[i].header;
 		bool first = true;
 
-		if (!is_heir(j, &told[i], count))
+		if (turn_of(j, &told[i]) != turn || !is_heir(j, &told[i], count))
 			continue;
 		for (unsigned k = 0; k < count; k++)
 			if (is_heir(j, &told[k], count) &&
@@ -223,11 +265,14 @@ static void take_loaded(struct ps_judgement *j, const struct ps_told *told, unsi
 	}
 }
 
-/* A mirror without a listed image must be the member of its address: it lost what it had. */
+/* A mirror without a listed image must be the member of its address: it lost what it had. One that
+ * shows another's image did not. */
 static void take_by_address(struct ps_judgement *j, const Perseas__Roster *roster,
                             const struct ps_told *told, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
+		if ((j->twice | j->elsewhere) >> i & 1)
+			continue;
 		for (size_t k = 0; roster && told[i].address && k < roster->n_members; k++) {
 			const Perseas__Member *member = roster->members[k];
 
@@ -245,17 +290,19 @@ static void find_twice(struct ps_judgement *j, const struct ps_told *told, unsig
 			if (j->listed >> k & 1 && !(j->listed >> i & 1) &&
 			    is_of(&told[i], j->store_id) &&
 			    ps_id_equal(told[i].header->image_id, told[k].header->image_id.data))
-				j->twice |= (uint32_t)1 << i;
+				*(told[i].added ? &j->elsewhere : &j->twice) |= (uint32_t)1 << i;
 }
 
 void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
-	j->belongs = j->listed = j->loaded = j->twice = 0;
+	j->belongs = j->listed = j->loaded = j->twice = j->elsewhere = 0;
 	memset(j->as, 0, sizeof(j->as));
 	for (unsigned i = 0; i < count; i++)
 		j->belongs |= (uint32_t)is_of(&told[i], j->store_id) << i;
-	take_images(j, told, count);
-	take_loaded(j, told, count);
+	for (unsigned turn = 0; turn < TURNS; turn++)
+		take_images(j, told, count, turn);
+	for (unsigned turn = 0; turn < TURNS; turn++)
+		take_loaded(j, told, count, turn);
 	find_twice(j, told, count);
 	take_by_address(j, j->settled, told, count);
 	take_by_address(j, j->next, told, count);

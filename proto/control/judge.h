@@ -55,6 +55,7 @@ struct ps_told {
 	bool has_slot;       /* where the image stands is known: */
 	uint64_t epoch, seq; /* there */
 	const char *address; /* by which a roster can list it; NULL: by none */
+	bool added;          /* nobody named it: whoever asks has its address from a roster */
 };
 
 /* What an open would come to. From PS_OUTLOOK_UNSEEN on the newest state is known, and can be saved
@@ -85,11 +86,19 @@ struct ps_judgement {
 	uint32_t listed;                   /* members by their image, not by their address */
 	uint32_t loaded;                   /* of these, by that from which it was loaded */
 	uint32_t twice;                    /* others that have the image of a member */
+	/* The same of those that nobody named, which count as not reached: seen from another host,
+	 * an address of a roster can be another mirror's. */
+	uint32_t elsewhere;
 
 	uint32_t counts;     /* listed, and a voice towards R (I6) */
 	uint32_t candidates; /* of these, whole: their states may be chosen */
 	int newest;          /* a candidate at the highest (epoch, seq); -1: there is none */
 };
+
+/* What is to be said of one that is `elsewhere`: its address, and that of the mirror that it is. */
+#define PS_ELSEWHERE                                                             \
+	"%s is the same mirror as %s, seen from this host: the member that the " \
+	"roster lists there was not reached"
 
 /* All of it. */
 void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count);
@@ -104,7 +113,8 @@ void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned
 /* The rosters of that store. */
 void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 /* Who is which member: by its image, by the image that it was loaded from, by its address. Of two
- * that were loaded from the same, one is. */
+ * that were loaded from the same, one is; of two that show the same image, the one that was named,
+ * else the one at the address by which a roster lists it. */
 void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 /* What the images that are listed are worth (I6), and the newest state of them. */
 void ps_judge_state(struct ps_judgement *j, const struct ps_told *told, unsigned count);

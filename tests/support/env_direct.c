@@ -212,7 +212,7 @@ static struct ps_control *direct_connect(struct ps_env *env, const struct ps_add
                                          struct ps_error *error)
 {
 	struct direct *d = of(env)->d;
-	unsigned mirror = (unsigned)atoi(address->port);
+	unsigned mirror = direct_at(d, address);
 	struct ps_control *control;
 
 	assert(address->scheme == PS_SCHEME_SIM && mirror < d->count);
@@ -504,6 +504,9 @@ struct direct *direct_new(unsigned count, uint64_t seed)
 	d->cut_code = PS_LINK_BROKEN;
 	d->seed = seed;
 	d->clock = 1000000000000000000u;
+	/* Tests add mirrors. */
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		d->leads[i] = i;
 	for (unsigned i = 0; i < count; i++) {
 		d->mirrors[i].memory = memory_heap_new(0, seed + 1 + i);
 		d->mirrors[i].writes_left = -1;

@@ -67,6 +67,9 @@ struct direct_mirror {
 struct direct {
 	struct direct_mirror mirrors[PS_MIRRORS_MAX];
 	unsigned count;
+	/* To which mirror each address leads: its own, but for what a test says, as where the one
+	 * who opens is on another host than those before. */
+	unsigned leads[PS_MIRRORS_MAX];
 	bool staged;     /* the fabric takes note of sources only */
 	int cut_code;    /* what a link that its mirror cut off says: PS_LINK_… */
 	bool no_threads; /* spawn fails */

@@ -22,7 +22,7 @@ static struct ps_link *direct_attach(struct ps_env *env, const struct ps_address
                                      uint64_t until_ns, struct ps_error *error)
 {
 	struct direct *d = of(env)->d;
-	unsigned mirror = (unsigned)atoi(address->port);
+	unsigned mirror = direct_at(d, address);
 	struct stores *stores = d->mirrors[mirror].stores;
 	struct session *session = stores ? stores_session(stores, grant->token.data) : NULL;
 	struct ps_link *link;

@@ -7,6 +7,8 @@
 #include "../../client/host/asked.h"
 #include "env_direct.h"
 
+#include <stdlib.h>
+
 struct direct_env {
 	struct ps_env env;
 	struct direct *d;
@@ -44,6 +46,11 @@ struct ps_link {
 static inline struct direct_env *of(struct ps_env *env)
 {
 	return (struct direct_env *)env;
+}
+
+static inline unsigned direct_at(const struct direct *d, const struct ps_address *address)
+{
+	return d->leads[atoi(address->port)];
 }
 
 /* env_direct.c: a control connection is over, for both ends. */

@@ -102,7 +102,7 @@ static inline Perseas__Header *tell(struct scene *s, unsigned store, unsigned k,
 	header->image_id = image_of(store, k);
 	header->state = PERSEAS__STATE__STATE_CONSISTENT;
 	header->roster = &s->of[store].roster[r];
-	*told = (struct ps_told){ header, false, false, true, 1, seq, address_of(store, k) };
+	*told = (struct ps_told){ header, false, false, true, 1, seq, address_of(store, k), false };
 	return header;
 }
 

@@ -21,7 +21,7 @@ static void look(struct desk *desk, struct owner *o, unsigned count)
 	memset(desk, 0, sizeof(*desk));
 	desk->panel.env = direct_env(o->d);
 	desk->panel.timeout_ms = 1000;
-	desk->panel.count = count;
+	desk->panel.count = desk->panel.given = count;
 	for (unsigned i = 0; i < count; i++) {
 		char text[24];
 

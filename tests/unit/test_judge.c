@@ -213,6 +213,80 @@ static void one_image_has_one_voice(void **state)
 	assert_int_equal(s.j.listed, 1);
 }
 
+/* The same where nobody named one of the two: this host's own daemon, at the address by which the
+ * roster lists another host's. It has no voice, is no member that lost its memory, and keeps nobody
+ * from opening the store by those that were named. */
+static void an_address_that_leads_elsewhere_counts_for_nothing(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 2, 0x7);
+	tell(&s, 0, 1, 0, 4);
+	tell(&s, 0, 1, 0, 4);
+	s.told[1].added = true;
+	s.told[1].address = address_of(0, 2);
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(s.j.listed, 1);
+	assert_int_equal(s.j.counts, 1);
+	assert_int_equal(s.j.twice, 0);
+	assert_int_equal(s.j.elsewhere, 2);
+	assert_null(s.j.as[1]);
+	tell(&s, 0, 0, 0, 4);
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_int_equal(s.j.listed, 5);
+	assert_int_equal(s.j.elsewhere, 2);
+	/* Also where both were loaded from a spill. */
+	s.headers[0].image_id = s.headers[1].image_id = image_of(0, 5);
+	s.headers[0].parent_id = s.headers[1].parent_id = image_of(0, 1);
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_int_equal(s.j.listed, 5);
+	assert_int_equal(s.j.elsewhere, 2);
+}
+
+/* Whoever was named has it, in whatever order they are; of two that were not, the one that the
+ * roster lists there. */
+static void an_image_is_where_the_roster_lists_it(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 2, 0x7);
+	tell(&s, 0, 1, 0, 4);
+	tell(&s, 0, 1, 0, 4);
+	tell(&s, 0, 1, 0, 4);
+	s.told[0].added = s.told[1].added = s.told[2].added = true;
+	s.told[0].address = address_of(0, 2);
+	s.told[2].address = NULL;
+	judge(&s);
+	assert_int_equal(s.j.listed, 2);
+	assert_int_equal(s.j.elsewhere, 5);
+	s.told[2].added = false;
+	judge(&s);
+	assert_int_equal(s.j.listed, 4);
+	assert_int_equal(s.j.elsewhere, 3);
+	s.headers[0].image_id = s.headers[1].image_id = s.headers[2].image_id = image_of(0, 5);
+	s.headers[0].parent_id = s.headers[1].parent_id = s.headers[2].parent_id = image_of(0, 1);
+	judge(&s);
+	assert_int_equal(s.j.listed, 4);
+	assert_int_equal(s.j.elsewhere, 3);
+}
+
+/* Nor does an image weigh more, in the choice between two stores, for being told of twice. */
+static void an_image_weighs_once(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 1, 0x1);
+	list(&s, 1, 0, 1, 0x1);
+	tell(&s, 0, 0, 0, 4);
+	tell(&s, 1, 0, 0, 4);
+	tell(&s, 0, 0, 0, 4);
+	s.told[2].added = true;
+	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
+}
+
 /* --- what an open would come to --- */
 
 /* Three mirrors, W = 2: two voices make the state known. */
@@ -276,6 +350,9 @@ int main(void)
 		cmocka_unit_test(a_member_that_leaves_counts_until_the_change_is_settled),
 		cmocka_unit_test(of_two_loaded_from_the_same_one_counts),
 		cmocka_unit_test(one_image_has_one_voice),
+		cmocka_unit_test(an_address_that_leads_elsewhere_counts_for_nothing),
+		cmocka_unit_test(an_image_is_where_the_roster_lists_it),
+		cmocka_unit_test(an_image_weighs_once),
 		cmocka_unit_test(r_must_have_a_voice),
 		cmocka_unit_test(t_must_be_touched_and_w_be_had),
 	};

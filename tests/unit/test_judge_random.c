@@ -160,7 +160,8 @@ static void who_knows_no_more_changes_nothing(void **state)
 			old.roster = (Perseas__Roster *)s.j.settled;
 			old.state = s.j.unfinished ? PERSEAS__STATE__STATE_CREATING
 			                           : PERSEAS__STATE__STATE_CONSISTENT;
-			more.told[at] = (struct ps_told){ &old, false, false, true, 9, 9, NULL };
+			more.told[at] = (struct ps_told){ &old, false, false, true,
+				                          9,    9,     NULL,  false };
 		}
 		judge(&more);
 		assert_alike(&s.j, &more.j);

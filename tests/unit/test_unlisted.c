@@ -1,6 +1,6 @@
 /*
- * test_unlisted.c - images that count for nothing (I9): one that left the roster, and one that
- * seemed to be lost when it was looked for.
+ * test_unlisted.c - images that count for nothing (I9): one that left the roster, one that seemed
+ * to be lost when it was looked for, and one that is told of at the address of another.
  */
 #include "owner.h"
 
@@ -106,11 +106,92 @@ static void a_mirror_that_was_empty_may_be_so_no_more(void **state)
 	owner_free(o);
 }
 
+/* The owner dies, and the next one is on a host on which the address of mirror 2 leads to mirror 1,
+ * as that of a Unix socket can: it gives the addresses of this list. */
+static int open_elsewhere(struct owner *o, const char *list)
+{
+	struct perseas_options options = o->options;
+
+	owner_die(o);
+	o->d->leads[2] = 1;
+	options.flags |= PERSEAS_TAKEOVER;
+	memset(&o->error, 0, sizeof(o->error));
+	return ps_open(direct_env(o->d), STORE, list, &options, &o->p, &o->error);
+}
+
+static struct owner *begin_three(void)
+{
+	struct owner *o = owner_new(3);
+
+	o->options.acks = 2;
+	owner_begin(o);
+	assert_int_equal(owner_put(o, 0, 100, 7), 0);
+	return o;
+}
+
+/* Nobody named it: the store is opened by the two others, and mirror 1 has one session. */
+static void an_address_that_leads_elsewhere_keeps_nobody_out(void **state)
+{
+	struct perseas_mirror_stat stat;
+	struct owner *o = begin_three();
+
+	(void)state;
+	if (open_elsewhere(o, "sim://0,sim://1"))
+		fail_msg("%s", o->error.text);
+	assert_non_null(strstr(perseas_report(o->p), "sim://2 is the same mirror as sim://1"));
+	owner_map(o);
+	assert_int_equal(o->bytes[0], 7);
+	assert_int_equal(owner_put(o, 0, 100, 8), 0);
+	for (unsigned rounds = 0; rounds < 5; rounds++)
+		direct_keep(o->d, o->p);
+	assert_int_equal(owner_stat(o).live, 2);
+	assert_int_equal(owner_stat(o).mended_whole, 0);
+	assert_int_equal(owner_stat(o).resyncs, 0);
+	assert_int_equal(perseas_mirror_stat(o->p, 2, &stat), 0);
+	assert_int_equal(stat.state, PERSEAS_MIRROR_LOST);
+	assert_non_null(strstr(stat.trouble, "same mirror as sim://1"));
+	/* Back where the address is its own, it has its vote. */
+	owner_die(o);
+	o->d->leads[2] = 2;
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_int_equal(o->bytes[0], 8);
+	owner_free(o);
+}
+
+/* One of the two others does not run: what is told twice is not R of three. */
+static void an_address_that_leads_elsewhere_has_no_vote(void **state)
+{
+	struct owner *o = begin_three();
+
+	(void)state;
+	direct_crash(o->d, 0);
+	assert_int_equal(open_elsewhere(o, "sim://1"), PERSEAS_EQUORUM);
+	assert_non_null(strstr(o->error.text, "1 of 3 mirrors answered"));
+	assert_non_null(strstr(o->error.text, "sim://2 is the same mirror as sim://1"));
+	owner_free(o);
+}
+
+/* That both were named is a mistake of who named them. */
+static void a_mirror_that_is_named_twice_is_refused(void **state)
+{
+	struct owner *o = begin_three();
+
+	(void)state;
+	assert_int_equal(open_elsewhere(o, "sim://0,sim://1,sim://2"), PERSEAS_EINVAL);
+	assert_non_null(
+		strstr(o->error.text, "sim://1 and sim://2 are the same mirror: name it once"));
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_image_that_left_the_roster_is_no_candidate),
 		cmocka_unit_test(a_mirror_that_was_empty_may_be_so_no_more),
+		cmocka_unit_test(an_address_that_leads_elsewhere_keeps_nobody_out),
+		cmocka_unit_test(an_address_that_leads_elsewhere_has_no_vote),
+		cmocka_unit_test(a_mirror_that_is_named_twice_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,7 @@ void ps_census_tell(const struct ps_census *census, struct ps_told told[PS_MIRRO
 		const Perseas__StoreStatus *status = census->told[i];
 		const struct ps_address *address = &census->panel->addresses[i];
 
+		told[i].added = i >= census->panel->given;
 		/* A socket's address in the roster can be another mirror's on another host. */
 		if (i < census->panel->given || address->scheme != PS_SCHEME_UNIX)
 			told[i].address = address->text;
@@ -45,6 +46,30 @@ void ps_census_tell(const struct ps_census *census, struct ps_told told[PS_MIRRO
 	}
 }
 
+/* What they told is another mirror's. */
+static void leave_elsewhere(struct ps_census *census)
+{
+	const struct ps_judgement *j = &census->judged;
+	const struct ps_address *addresses = census->panel->addresses;
+
+	census->elsewhere = j->elsewhere;
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const Perseas__Header *header;
+		unsigned first = 0;
+
+		if (!(j->elsewhere >> i & 1))
+			continue;
+		header = census->told[i]->header;
+		while (!(j->listed >> first & 1) ||
+		       !ps_id_equal(census->told[first]->header->image_id, header->image_id.data))
+			first++;
+		ps_error_set(&census->errors[i], PERSEAS_EUNREACHABLE, PS_ELSEWHERE,
+		             addresses[i].text, addresses[first].text);
+		census->told[i] = NULL;
+		census->have--;
+	}
+}
+
 static void take_judgement(struct ps_census *census)
 {
 	const struct ps_judgement *j = &census->judged;
@@ -53,6 +78,11 @@ static void take_judgement(struct ps_census *census)
 
 	ps_census_tell(census, told);
 	ps_judge(&census->judged, told, count);
+	leave_elsewhere(census);
+	if (census->elsewhere) {
+		ps_census_tell(census, told);
+		ps_judge(&census->judged, told, count);
+	}
 	census->roster = j->next ? j->next : j->settled;
 	for (unsigned i = count; i-- > 0;)
 		if (ps_census_belongs(census, i))

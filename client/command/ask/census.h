@@ -16,6 +16,8 @@ struct ps_census {
 	unsigned answered;          /* mirrors */
 	unsigned have;              /* mirrors with a store of this name */
 	struct ps_judgement judged; /* as perseas_open judges it, too */
+	/* Nobody named them, and they are mirrors that were named: they count as not reached. */
+	uint32_t elsewhere;
 	/* Of the store that is meant; NULL: no mirror has one. */
 	const Perseas__Header *header;      /* of one of its images */
 	const Perseas__Roster *roster;      /* the newest, settled or not */
