@@ -213,6 +213,20 @@ Perseas__Reply *ps_reply_unpack(const uint8_t *bytes, size_t len, const char **w
 	return reply;
 }
 
+Perseas__Reply *ps_reply_unpack_in(ProtobufCAllocator *memory, const uint8_t *bytes, size_t len,
+                                   const char **why)
+{
+	Perseas__Reply *reply = NULL;
+
+	*why = "the bytes are not a reply, or there is no memory";
+	if (len <= PS_MESSAGE_MAX)
+		reply = perseas__reply__unpack(memory, len, bytes);
+	if (!reply)
+		return NULL;
+	*why = all_known(&reply->base) ? ps_reply_fault(reply) : "it has an unknown field";
+	return *why ? NULL : reply;
+}
+
 const void *ps_body_field(const ProtobufCMessage *message, unsigned body_case, const char *name)
 {
 	const ProtobufCFieldDescriptor *field =
