@@ -103,8 +103,35 @@ enum perseas_event_kind {
 	PERSEAS_EVENT_DENIED,          /* the access rules of mirrors refuse this owner, of so many
 	                                  that no commit can end; mirror and text name one of them.
 	                                  MIRROR_LIVE follows when the rules allow it again. */
-	PERSEAS_EVENT_MIRROR_LAGS      /* a mirror cannot keep up, and commits wait for it. It comes
+	PERSEAS_EVENT_MIRROR_LAGS,     /* a mirror cannot keep up, and commits wait for it. It comes
 	                                  again only after 10 s without such a wait. */
+	PERSEAS_EVENT_WHOLE,           /* all memory that is mapped is here
+	                                  (PERSEAS_RECOVERY_ON_DEMAND) */
+	PERSEAS_EVENT_MEMORY_WAITS     /* memory is missing, and for a second no mirror gave any:
+	                                  who touches it waits */
+};
+
+/* How the contents of segments come into this process: perseas_options.recovery. */
+enum perseas_recovery {
+	PERSEAS_RECOVERY_READ_FIRST, /* perseas_map returns when all of it is here */
+	/*
+	 * perseas_map returns at once. A page comes when it is touched, and the others meanwhile.
+	 *
+	 * Who touches a page that is missing waits until a mirror has given it: as long as there is
+	 * none, for ever. Where another owner has taken the store over before a page was here, the
+	 * access ends in SIGBUS: what that owner has is never shown. perseas_set_range waits for
+	 * its range in the same way, and returns PERSEAS_EFENCED then.
+	 *
+	 * A system call that is given missing memory waits, too, where the process may have the
+	 * kernel's own accesses waited for (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd=1);
+	 * otherwise it fails with EFAULT, and perseas_report says so. on_event must not touch
+	 * memory that may be missing, nor may anybody discard pages (madvise).
+	 *
+	 * Takes Linux 6.6 and userfaultfd(2). Where a process cannot have them, memory is read
+	 * first, and perseas_report says why. Goes neither with PERSEAS_CHECK_WRITES and
+	 * PERSEAS_SALVAGE nor with TLS.
+	 */
+	PERSEAS_RECOVERY_ON_DEMAND
 };
 
 /* Something that happened to a store that is open here. Later versions may append members and
@@ -179,12 +206,13 @@ struct perseas_options {
 	 * connected to. NULL: PERSEAS_TLS_CRL in the environment; if that is not set either,
 	 * revocation is not checked. */
 	const char *tls_crl;
+	uint32_t recovery; /* open: enum perseas_recovery; 0: PERSEAS_RECOVERY_READ_FIRST */
 };
 
 #define PERSEAS_OPTIONS_INIT                                                                       \
 	{                                                                                          \
 		sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, \
-			NULL, NULL, 0, NULL                                                        \
+			NULL, NULL, 0, NULL, 0                                                     \
 	}
 
 /* The library's version, "major.minor.patch". Never NULL; the text is static. Any thread. */
@@ -301,8 +329,9 @@ int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx);
  * overlap; each byte is kept once. len 0 does nothing. Sends nothing.
  *
  * Errors: EINVAL, EENDED, ERANGE (not wholly inside one mapped segment), EUNPUBLISHED, ETOOBIG
- * (half of the log, 1 GiB, or a quarter of the ring), ENOMEM, ECONFLICT (PERSEAS_CHECK_OVERLAP).
- * After an error the transaction is as it was.
+ * (half of the log, 1 GiB, or a quarter of the ring), ENOMEM, ECONFLICT (PERSEAS_CHECK_OVERLAP),
+ * EFENCED (memory of the range is missing: PERSEAS_RECOVERY_ON_DEMAND). After an error the
+ * transaction is as it was.
  */
 int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len);
 
@@ -395,6 +424,9 @@ struct perseas_stat {
 	uint64_t renewals;       /* times the store was claimed again while it was open */
 	uint64_t paced;          /* commits that waited for a mirror that could not keep up */
 	uint64_t paced_ns;       /* how long they waited, together */
+	uint64_t missing;        /* about so many bytes that are mapped are not here yet */
+	uint64_t fetched;        /* bytes that came after perseas_map had returned */
+	uint64_t faults;         /* times somebody touched what was missing */
 };
 
 /* Fills in *stat with a handle's figures, counted since it was opened. Errors: EINVAL. */
@@ -511,6 +543,20 @@ void perseas_set_progress(void (*progress)(void *arg, const char *what, uint64_t
  * transaction has ranges in it), ENOMEM.
  */
 int perseas_unmap(perseas_t *p, void *addr);
+
+/*
+ * Waits until all memory that is mapped is here (PERSEAS_RECOVERY_ON_DEMAND; else it is), for
+ * timeout_ms at most; negative: for ever.
+ *
+ * Errors: EINVAL, EUNREACHABLE (not in time; the message says how much is missing), EFENCED.
+ */
+int perseas_wait_whole(perseas_t *p, int64_t timeout_ms);
+
+/*
+ * Has len bytes at addr fetched before what nobody waits for, and does not wait. Bytes that are
+ * here, or not inside one mapped segment, do nothing. Errors: EINVAL.
+ */
+int perseas_prefetch(perseas_t *p, const void *addr, size_t len);
 
 /*
  * Ends the session, unmaps all segments and frees the handle and its transactions; open

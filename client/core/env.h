@@ -11,6 +11,7 @@
 
 #include "control.pb-c.h"
 #include "address.h"
+#include "demand.h"
 #include "error.h"
 #include "../../proto/control/envelope.h"
 #include "fabric.h"
@@ -135,6 +136,10 @@ struct ps_env {
 	 * attach; set by the handle before the first attach. */
 	void *staging;
 	size_t staging_size;
+	const struct ps_pager_ops *pager; /* NULL: memory cannot be fetched on demand */
+	/* What wake() writes to, for a thread that has descriptors of its own; only of the real
+	 * one. */
+	int wakers[PS_SLEEPERS];
 };
 
 /* The real one. options: whose tls_… count, NULL: none (secure.h). NULL on failure, with *error

@@ -171,6 +171,10 @@ const char *perseas_event_name(int kind)
 		return "denied";
 	case PERSEAS_EVENT_MIRROR_LAGS:
 		return "mirror-lags";
+	case PERSEAS_EVENT_WHOLE:
+		return "whole";
+	case PERSEAS_EVENT_MEMORY_WAITS:
+		return "memory-waits";
 	}
 	return "unknown";
 }

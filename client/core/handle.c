@@ -45,12 +45,19 @@ const char *perseas_message(const perseas_t *p)
 
 static int check_options(struct perseas_options *o, struct ps_error *error)
 {
+	const uint32_t unserved = PERSEAS_CHECK_WRITES | PERSEAS_SALVAGE;
 	const uint32_t known = PERSEAS_CREATE | PERSEAS_TAKEOVER | PERSEAS_CHECK_OVERLAP |
 	                       PERSEAS_CHECK_WRITES | PERSEAS_SALVAGE | PERSEAS_CANCEL;
 
 	if (o->flags & ~known)
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "flags 0x%x has unknown bits; known are 0x%x", o->flags, known);
+	if (o->recovery > PERSEAS_RECOVERY_ON_DEMAND)
+		return ps_error_set(error, PERSEAS_EINVAL, "recovery %u is not known", o->recovery);
+	if (o->recovery == PERSEAS_RECOVERY_ON_DEMAND && o->flags & unserved)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "PERSEAS_CHECK_WRITES and PERSEAS_SALVAGE need all memory: "
+		                    "open with PERSEAS_RECOVERY_READ_FIRST");
 	if (o->log_size < PS_LOG_MIN || o->log_size > PS_LOG_MAX)
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "log_size %llu is not between 4096 bytes and 64 GiB",
@@ -139,6 +146,13 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 	pthread_cond_init(&p->progress, &attr);
 	pthread_condattr_destroy(&attr);
 	if (fill_options(&p->options, options, error) || fill_names(p, store, mirrors, error)) {
+		ps_handle_free(p);
+		return NULL;
+	}
+	if (p->options.recovery == PERSEAS_RECOVERY_ON_DEMAND && env->tls) {
+		ps_error_set(error, PERSEAS_EINVAL,
+		             "memory cannot be fetched on demand over TLS: open with "
+		             "PERSEAS_RECOVERY_READ_FIRST");
 		ps_handle_free(p);
 		return NULL;
 	}

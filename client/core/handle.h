@@ -44,6 +44,7 @@ struct ps_layout {
 		uint64_t start, end;
 		uint32_t segment; /* id */
 		bool published;
+		bool usual; /* published, and all of it is here */
 	} segments[];
 };
 
@@ -138,6 +139,7 @@ struct ps_resync {
 	bool begun;           /* a chunk was posted, and with it the slot */
 	uint64_t until;       /* seq up to which the last chunk may hold transactions */
 	bool awaited;         /* all is copied, and completions are waited for */
+	bool fetching;        /* memory of the next chunk is not here yet */
 	uint64_t next_at;     /* not before, for the rate's sake */
 };
 
@@ -355,6 +357,7 @@ struct perseas {
 	char *report;
 	size_t report_len;
 	struct ps_opening opening;
+	struct ps_demand *demand; /* fetches memory that is missing; NULL: none ever is */
 
 	/* Who may do what now. The lock guards these and all that commits touch. */
 	pthread_mutex_t lock;

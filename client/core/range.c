@@ -6,6 +6,7 @@
 #include "tx.h"
 
 #include "bytes.h"
+#include "demand.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -289,6 +290,13 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 	if (!segment || !segment->published)
 		return range_error(tx, addr, len, segment);
 	touch(tx, segment->segment);
+	/* While nothing is held that others may wait for: it may take long. */
+	if (!segment->usual) {
+		const int rc = ps_demand_bring(tx->p, start, end);
+
+		if (rc)
+			return rc;
+	}
 	prefetch_mirror(tx->p, segment, start);
 	return add_range_beside(tx, segment, start, end);
 }
@@ -299,7 +307,7 @@ static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len
 	const struct ps_extent_of *segment = tx->hint;
 
 	return tx->open && len - 1 < SHORT && segment && tx->layout == tx->p->layout &&
-	       start >= segment->start && start + len <= segment->end && segment->published &&
+	       start >= segment->start && start + len <= segment->end && segment->usual &&
 	       tx->length + sizeof(struct ps_range) + ps_align8(len) <= tx->room &&
 	       tx->cover.count < tx->cover.capacity;
 }

@@ -5,6 +5,8 @@
  */
 #include "segment.h"
 
+#include "demand.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,7 +210,8 @@ int ps_layout_renew(struct perseas *p)
 
 		if (s->base)
 			layout->segments[layout->count++] = (struct ps_extent_of){
-				s->address, s->address + s->size, s->id, s->born != 0
+				s->address, s->address + s->size, s->id, s->born != 0,
+				s->born != 0 && !ps_demand_lacks(p, s)
 			};
 	}
 	qsort(layout->segments, layout->count, sizeof(layout->segments[0]), by_start);

@@ -350,11 +350,13 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	posix->env.ops = &posix_ops;
 	posix->env.verbs = verbs_of_process();
 	take_mark(&posix->env);
+	posix->env.pager = &ps_pager_uffd;
 	ps_controls_init(&posix->controls);
 	for (i = 0; i < PS_SLEEPERS; i++) {
 		posix->sleepers[i].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (posix->sleepers[i].fd < 0)
 			failed = errno;
+		posix->env.wakers[i] = posix->sleepers[i].fd;
 	}
 	if (failed) {
 		ps_error_set(error, PERSEAS_ESYSTEM,

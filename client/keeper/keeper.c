@@ -129,6 +129,7 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 		record_loaded(p);
 		ps_change_step(p, now);
 	}
+	ps_demand_step(p);
 	pthread_mutex_lock(&p->lock);
 	p->admin = false;
 	ps_progress(p);

@@ -78,7 +78,8 @@ static int send_missed(struct perseas *p, struct ps_mirror *m)
 	return 0;
 }
 
-/* What this process has not mapped is the same where the last transaction from when it was is. */
+/* What this process has not mapped, or has not got yet, is the same where the last transaction from
+ * when it was is. */
 static int read_elsewhere(struct perseas *p, const struct ps_mirror *m,
                           const struct ps_segment *segment, uint64_t offset, uint64_t length)
 {
@@ -99,13 +100,14 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 
 	for (uint64_t done = 0; done < segment->size;) {
-		const uint64_t rest = segment->size - done;
-		const uint64_t length = rest < CHUNK ? rest : CHUNK;
+		const uint64_t rest = segment->size - done, most = rest < CHUNK ? rest : CHUNK;
+		bool here;
+		const uint64_t length = ps_demand_run(p, segment, done, most, &here);
 		struct ps_write write = { bounce, done, PS_REGION_SEGMENT + segment->id,
 			                  (uint32_t)length };
 		struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
 
-		if (segment->base) {
+		if (segment->base && here) {
 			pthread_mutex_lock(&p->lock);
 			memcpy(bounce, segment->base + done, length);
 			ps_tx_committed(p, segment, done, bounce, length);

@@ -455,9 +455,14 @@ static bool step_copying(struct perseas *p)
 
 	if (stage(p, last) != READY || ps_now(p) < r->next_at)
 		return false;
+	/* Under the lock it must not be touched before it is here. */
+	r->fetching = segment && segment->base &&
+	              !ps_demand_want(p, segment, r->offset, chunk_length(p, segment));
 	if (!last) {
 		if (segment && !segment->base)
 			ask_chunk(p, segment);
+		else if (r->fetching)
+			return false;
 		else
 			copy_chunk(p, segment);
 		return true;
@@ -542,8 +547,8 @@ uint64_t ps_resync_due(const struct perseas *p)
 	case PS_RESYNC_ATTACHING:
 		return r->mirror->attaching.until;
 	case PS_RESYNC_COPYING:
-		/* Completions wake the keeper. */
-		return r->mirror->bulk || r->awaited ? PS_NEVER : r->next_at;
+		/* Completions wake the keeper, and so does memory that comes. */
+		return r->mirror->bulk || r->awaited || r->fetching ? PS_NEVER : r->next_at;
 	default:
 		return r->question.until;
 	}

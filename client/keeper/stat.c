@@ -54,6 +54,7 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 		stat->live += p->mirrors[i].state == PERSEAS_MIRROR_LIVE;
 	pthread_mutex_unlock(&p->lock);
 	fill_latencies(&latency, stat);
+	ps_demand_figures(p, stat);
 	return 0;
 }
 

@@ -135,15 +135,18 @@ static int map_old(struct perseas *p, struct ps_segment *segment, void **addr)
 
 	if (rc)
 		return rc;
-	rc = ps_copy_here(p, segment);
+	if (!ps_demand_map(p, segment))
+		rc = ps_copy_here(p, segment);
 	if (!rc)
 		rc = ps_segment_shadow(p, segment);
 	if (!rc)
 		rc = ps_layout_renew(p);
-	if (rc)
+	if (rc) {
+		ps_demand_unmap(p, segment);
 		ps_segment_unplace(segment);
-	else
+	} else {
 		*addr = segment->base;
+	}
 	return rc;
 }
 
@@ -370,6 +373,7 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 		return rc;
 	if (segment->born) {
 		segment->left = p->commit.seq;
+		ps_demand_unmap(p, segment);
 		ps_segment_unplace(segment);
 	} else {
 		drop_everywhere(p, segment->id);

@@ -129,8 +129,10 @@ static int open_handle(struct perseas *p)
 	rc = ps_layout_renew(p);
 	if (rc)
 		return rc;
-	p->open = true;
+	p->admin = p->open = true;
 	ps_sessions_opened(p);
+	ps_demand_begin(p);
+	p->admin = false;
 	p->keeper = !p->env->ops->spawn(p->env, ps_keeper, p);
 	if (!p->keeper)
 		return ps_fail(p, PERSEAS_ESYSTEM,
@@ -197,6 +199,7 @@ static void destroy(struct perseas *p)
 		p->keeper = false;
 	}
 	ps_attempt_end(p);
+	ps_demand_end(p);
 	ps_sessions_close(p);
 	release(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)

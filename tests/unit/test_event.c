@@ -270,10 +270,10 @@ static void events_that_are_not_told_are_counted(void **state)
 static void every_event_has_a_name(void **state)
 {
 	(void)state;
-	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_MIRROR_LAGS; kind++)
+	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_MEMORY_WAITS; kind++)
 		assert_string_not_equal(perseas_event_name(kind), "unknown");
 	assert_string_equal(perseas_event_name(0), "unknown");
-	assert_string_equal(perseas_event_name(PERSEAS_EVENT_MIRROR_LAGS + 1), "unknown");
+	assert_string_equal(perseas_event_name(PERSEAS_EVENT_MEMORY_WAITS + 1), "unknown");
 }
 
 int main(void)

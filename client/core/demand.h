@@ -1,0 +1,135 @@
+/*
+ * demand.h - recovery on demand: a segment is mapped before it has been read, and each of its pages
+ * is fetched from a mirror when it is touched, or before that. What the library asks of it is here,
+ * and so is the contract of the means by which it is done (struct ps_pager_ops), of which the
+ * simulator has its own. The rules are in proto/PROTOCOL.md, "Memory that is there before it is
+ * read"; client/demand keeps them.
+ *
+ * A page that is not here is in no thread's way but that of who touches it. So nobody in the
+ * library touches memory that may be missing while it holds the lock, admin or a transaction's
+ * `busy`: what fetches pages may need what these guard, and who waits for a page may wait for long.
+ */
+#ifndef PERSEAS_CLIENT_DEMAND_H
+#define PERSEAS_CLIENT_DEMAND_H
+
+#include "address.h"
+#include "error.h"
+#include "control.pb-c.h"
+#include "../../proto/image/layout.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct perseas;
+struct ps_demand;
+struct ps_env;
+struct ps_pager;
+struct ps_segment;
+
+/* --- what the library asks --- */
+
+/* Begins, where the options ask for it. What cannot be had here is said in the handle's report, and
+ * memory is then read first. The handle is open, and has no keeper yet. */
+void ps_demand_begin(struct perseas *p);
+
+/* Ends it: what is mapped is unmapped first. Nobody uses the handle. */
+void ps_demand_end(struct perseas *p);
+
+/* The segment's memory, which was placed just now, is fetched from now on. False: it is to be read
+ * first. Admin. */
+bool ps_demand_map(struct perseas *p, const struct ps_segment *segment);
+
+/* The segment is about to be unmapped: nothing is filled in from when it returns. Admin. */
+void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment);
+
+/* Waits until [start, end) of a mapped segment is here. 0, or PERSEAS_EFENCED. No lock is held. */
+int ps_demand_bring(struct perseas *p, uint64_t start, uint64_t end);
+
+/* Is a page of the segment missing? */
+bool ps_demand_lacks(struct perseas *p, const struct ps_segment *segment);
+
+/* So many bytes from offset on, up to `length`, are alike: here, or missing. */
+uint64_t ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                       uint64_t length, bool *here);
+
+/* Are these bytes here? If not, they are asked for, and the keeper is woken when some of them have
+ * come. */
+bool ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                    uint64_t length);
+
+/* The keeper's round: from whom pages may be fetched now, and what is to be told. Admin. */
+void ps_demand_step(struct perseas *p);
+
+struct perseas_stat;
+void ps_demand_figures(struct perseas *p, struct perseas_stat *stat);
+
+/* --- the means --- */
+
+enum { PS_WAYS_MAX = 4 };
+
+/* How to connect to a mirror without looking its name up. */
+struct ps_way {
+	struct ps_address address;
+	unsigned count; /* of the addresses behind its name */
+	uint32_t lengths[PS_WAYS_MAX];
+	_Alignas(8) uint8_t to[PS_WAYS_MAX][128]; /* as connect(2) takes them */
+};
+
+/* Bytes of a segment that are asked for, and with them the mirror's status before and after. */
+struct ps_missing {
+	const char *store;
+	uint32_t region;
+	uint32_t length; /* a granule at most */
+	uint64_t offset;
+};
+
+/* What a mirror said, valid until the next call for the same source. */
+struct ps_fetched {
+	const Perseas__StoreStatus *before, *after;
+	ProtobufCBinaryData bytes;
+};
+
+/*
+ * One thread runs the function that `begin` is given, and calls all of those below it. That thread
+ * must never wait for one that touches missing memory, whatever that one holds: so it has no
+ * malloc, no stdio, none of the handle's locks, and no descriptor that the application can close.
+ */
+struct ps_pager_ops {
+	uint32_t granule; /* bytes that are fetched at once, a power of two */
+	/* NULL, with *error set: this process cannot do it. `end` waits until fn has returned. */
+	struct ps_pager *(*begin)(struct ps_env *env, void (*fn)(void *arg), void *arg,
+	                          struct ps_error *error);
+	void (*end)(struct ps_pager *pager);
+	/* What cannot wait for memory here, as a sentence; NULL: everything can. */
+	const char *(*limit)(const struct ps_pager *pager);
+	void (*wake)(struct ps_pager *pager); /* any thread; also before `sleep` began */
+	/* Looks the mirror's name up; may wait. Any thread, with admin. 0 or a code. */
+	int (*look_up)(struct ps_pager *pager, const struct ps_address *address, struct ps_way *way,
+	               struct ps_error *error);
+
+	/* From now on who touches the range waits. 0, or -1: that cannot be had. */
+	int (*cover)(struct ps_pager *pager, uint8_t *base, uint64_t size);
+	/* An address at which somebody waits. False: nobody does who was not told before. */
+	bool (*fault)(struct ps_pager *pager, uint64_t *address);
+	/* The range gets these bytes at once for everybody, and zeros up to the end of its last
+	 * page; who waits goes on. False: there is no memory for it now. */
+	bool (*fill)(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length);
+	/* Who touches a page of the range that is missing gets SIGBUS; who waits goes on. */
+	void (*refuse)(struct ps_pager *pager, uint8_t *at, uint32_t length);
+
+	/* Source `which` is the mirror at this way from now on: a connection is made anew when it
+	 * is needed. NULL: there is none. */
+	void (*lead)(struct ps_pager *pager, unsigned which, const struct ps_way *way);
+	/* Gives up what is being fetched: its answer finds nobody. The way stays. */
+	void (*drop)(struct ps_pager *pager, unsigned which);
+	/* Begins to fetch, where nothing is being fetched. False: the way does not lead there. */
+	bool (*ask)(struct ps_pager *pager, unsigned which, const struct ps_missing *fetch);
+	/* 1: *fetched is set; 0: not yet; -1: it will not come. */
+	int (*answer)(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched);
+	/* Until something may have come, somebody waits, wake() was called, or until_ns. */
+	void (*sleep)(struct ps_pager *pager, uint64_t until_ns);
+};
+
+extern const struct ps_pager_ops ps_pager_uffd;
+
+#endif

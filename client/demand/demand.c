@@ -1,0 +1,466 @@
+/*
+ * demand.c - what the library and the application ask of recovery on demand, by any of their
+ * threads: mapping and unmapping, waiting for pages, and what the keeper tells it of mirrors,
+ * epochs and fences. It never touches the memory that may be missing.
+ */
+#include "demand.h"
+
+#include "../core/env.h"
+#include "../core/event.h"
+#include "../core/mirror.h"
+#include "../core/segment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_UP_AGAIN ps_ms(5000)
+#define STARVED_FOR ps_ms(1000) /* before that is told */
+
+static void lock(struct ps_demand *d)
+{
+	pthread_mutex_lock(&d->lock);
+}
+
+static void unlock(struct ps_demand *d)
+{
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void wait_change(struct ps_demand *d, uint64_t until)
+{
+	d->env->ops->wait(d->env, &d->change, &d->lock, until);
+}
+
+/* --- life --- */
+
+static struct ps_demand *demand_new(struct perseas *p)
+{
+	struct ps_demand *d = calloc(1, sizeof(*d));
+	pthread_condattr_t attr;
+
+	if (!d)
+		return NULL;
+	d->env = p->env;
+	d->ops = p->env->pager;
+	d->patience = ps_ms(p->options.connect_timeout_ms);
+	memcpy(d->store, p->store, sizeof(d->store));
+	memcpy(d->store_id, p->store_id, PS_ID_SIZE);
+	memcpy(d->owner, p->owner, PS_ID_SIZE);
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&d->change, &attr);
+	pthread_condattr_destroy(&attr);
+	return d;
+}
+
+static void demand_free(struct ps_demand *d)
+{
+	pthread_cond_destroy(&d->change);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+void ps_demand_begin(struct perseas *p)
+{
+	struct ps_error error = { PERSEAS_ENOMEM, "out of memory" };
+	struct ps_demand *d;
+
+	if (p->options.recovery != PERSEAS_RECOVERY_ON_DEMAND)
+		return;
+	if (!p->env->pager) {
+		ps_report(p, "memory is read first: this process cannot fetch it on demand");
+		return;
+	}
+	d = demand_new(p);
+	if (d) {
+		/* The thread waits for the lock until it can see the pager. */
+		lock(d);
+		d->pager = d->ops->begin(p->env, ps_demand_thread, d, &error);
+		unlock(d);
+	}
+	if (!d || !d->pager) {
+		ps_report(p, "memory is read first: %s", error.text);
+		if (d)
+			demand_free(d);
+		return;
+	}
+	p->demand = d;
+	if (d->ops->limit(d->pager))
+		ps_report(p, "memory is fetched on demand: %s", d->ops->limit(d->pager));
+	ps_demand_step(p);
+}
+
+/* No page gets zeros by what comes after: nothing is mapped then. */
+static void unmap_all(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		struct ps_segment *segment = &p->segments[i];
+
+		if (!segment->base || !ps_mapping_segment(p->demand, segment->id))
+			continue;
+		ps_demand_unmap(p, segment);
+		ps_segment_unplace(segment);
+	}
+}
+
+void ps_demand_end(struct perseas *p)
+{
+	struct ps_demand *d = p->demand;
+
+	if (!d)
+		return;
+	unmap_all(p);
+	lock(d);
+	d->stopping = true;
+	unlock(d);
+	d->ops->wake(d->pager);
+	d->ops->end(d->pager);
+	p->demand = NULL;
+	demand_free(d);
+}
+
+/* --- mapping --- */
+
+static void forget(struct ps_demand *d, struct ps_mapping *mapping)
+{
+	free(mapping->states);
+	memmove(mapping, mapping + 1,
+	        (size_t)(&d->mappings[d->mapping_count] - (mapping + 1)) * sizeof(*mapping));
+	d->mapping_count--;
+}
+
+bool ps_demand_map(struct perseas *p, const struct ps_segment *segment)
+{
+	struct ps_demand *d = p->demand;
+	struct ps_mapping *mapping;
+	uint8_t *states;
+	uint64_t count, generation;
+	bool covered;
+
+	if (!d)
+		return false;
+	count = (segment->size + d->ops->granule - 1) / d->ops->granule;
+	states = calloc(count, sizeof(*states));
+	if (!states)
+		return false;
+	lock(d);
+	generation = ++d->generations;
+	d->mappings[d->mapping_count++] = (struct ps_mapping){
+		.generation = generation,
+		.segment = segment->id,
+		.base = segment->base,
+		.size = segment->size,
+		.left = segment->left,
+		.states = states,
+		.count = count,
+		.missing = count,
+	};
+	d->ops->wake(d->pager);
+	while (!(mapping = ps_mapping_of(d, generation))->covered)
+		wait_change(d, PS_NEVER);
+	covered = mapping->covered > 0;
+	if (!covered)
+		forget(d, mapping);
+	else
+		d->told_whole = false;
+	unlock(d);
+	return covered;
+}
+
+void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
+{
+	struct ps_demand *d = p->demand;
+	struct ps_mapping *mapping;
+
+	if (!d)
+		return;
+	lock(d);
+	while ((mapping = ps_mapping_segment(d, segment->id)) && d->filling == mapping->generation)
+		wait_change(d, PS_NEVER);
+	if (mapping)
+		forget(d, mapping);
+	unlock(d);
+}
+
+/* --- what is here --- */
+
+static bool is_here(const struct ps_mapping *mapping, uint64_t granule)
+{
+	return mapping->states[granule] == PS_GRANULE_HERE;
+}
+
+bool ps_demand_lacks(struct perseas *p, const struct ps_segment *segment)
+{
+	const struct ps_mapping *mapping;
+	bool lacks;
+
+	if (!p->demand)
+		return false;
+	lock(p->demand);
+	mapping = ps_mapping_segment(p->demand, segment->id);
+	lacks = mapping && mapping->missing > 0;
+	unlock(p->demand);
+	return lacks;
+}
+
+uint64_t ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                       uint64_t length, bool *here)
+{
+	struct ps_demand *d = p->demand;
+	const struct ps_mapping *mapping;
+	uint64_t granule, end = offset + length, at;
+
+	*here = true;
+	if (!d)
+		return length;
+	lock(d);
+	mapping = ps_mapping_segment(d, segment->id);
+	if (mapping) {
+		granule = offset / d->ops->granule;
+		*here = is_here(mapping, granule);
+		do
+			at = ++granule * d->ops->granule;
+		while (at < end && is_here(mapping, granule) == *here);
+		length = (at < end ? at : end) - offset;
+	}
+	unlock(d);
+	return length;
+}
+
+bool ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                    uint64_t length)
+{
+	struct ps_demand *d = p->demand;
+	struct ps_mapping *mapping;
+	bool here = true;
+
+	if (!d || !length)
+		return true;
+	lock(d);
+	mapping = ps_mapping_segment(d, segment->id);
+	for (uint64_t g = offset / d->ops->granule;
+	     mapping && g <= (offset + length - 1) / d->ops->granule; g++) {
+		here &= is_here(mapping, g);
+		ps_granule_want(d, mapping, g);
+	}
+	d->tell_keeper |= !here;
+	unlock(d);
+	if (!here)
+		d->ops->wake(d->pager);
+	return here;
+}
+
+/* With the lock. 0, PERSEAS_EFENCED, or 1: it is not here yet. */
+static int bring_granule(struct ps_demand *d, uint64_t address)
+{
+	struct ps_mapping *mapping = ps_mapping_at(d, address);
+	uint64_t granule;
+
+	if (!mapping)
+		return 0;
+	granule = ps_granule_at(d, mapping, address);
+	if (is_here(mapping, granule))
+		return 0;
+	if (d->fenced)
+		return PERSEAS_EFENCED;
+	ps_granule_want(d, mapping, granule);
+	return 1;
+}
+
+int ps_demand_bring(struct perseas *p, uint64_t start, uint64_t end)
+{
+	struct ps_demand *d = p->demand;
+	const uint64_t granule = d ? d->ops->granule : 0;
+	int rc = 0;
+
+	if (!d)
+		return 0;
+	lock(d);
+	for (uint64_t at = start; at < end && rc >= 0; at = (at / granule + 1) * granule) {
+		while ((rc = bring_granule(d, at)) > 0) {
+			d->ops->wake(d->pager);
+			wait_change(d, PS_NEVER);
+		}
+	}
+	unlock(d);
+	return rc ? ps_fail_fenced(p) : 0;
+}
+
+/* --- what the keeper tells --- */
+
+static bool is_same(const struct ps_source *source, const struct ps_mirror *m, bool counts)
+{
+	return source->counts == counts &&
+	       (!counts || (!memcmp(source->image_id, m->image_id, PS_ID_SIZE) &&
+	                    !strcmp(source->way.address.text, m->address.text)));
+}
+
+/* A mirror of the roster is a source, connected or not: what it says of itself decides. */
+static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
+{
+	const struct ps_mirror *m = &p->mirrors[i];
+	const bool counts = i < p->mirror_count && m->known && m->state != PERSEAS_MIRROR_REMOVED;
+	struct ps_demand *d = p->demand;
+	struct ps_source *source = &d->sources[i];
+	struct ps_error error;
+	struct ps_way way;
+
+	if (is_same(source, m, counts) || (counts && now < d->look_up_at[i]))
+		return false;
+	if (counts && d->ops->look_up(d->pager, &m->address, &way, &error)) {
+		d->look_up_at[i] = now + LOOK_UP_AGAIN;
+		return false;
+	}
+	lock(d);
+	source->version++;
+	source->counts = counts;
+	if (counts) {
+		memcpy(source->image_id, m->image_id, PS_ID_SIZE);
+		source->way = way;
+	}
+	unlock(d);
+	return true;
+}
+
+static void tell(struct perseas *p, uint64_t missing, bool starved)
+{
+	struct ps_demand *d = p->demand;
+
+	pthread_mutex_lock(&p->lock);
+	if (starved && !d->told_starved)
+		ps_event(p, PERSEAS_EVENT_MEMORY_WAITS, p->commit.seq, NULL,
+		         "%llu bytes of memory are missing, and no mirror gives them",
+		         (unsigned long long)missing);
+	if (!missing && !d->told_whole)
+		ps_event(p, PERSEAS_EVENT_WHOLE, p->commit.seq, NULL, "all memory is here");
+	pthread_mutex_unlock(&p->lock);
+	d->told_starved = starved;
+	d->told_whole = !missing;
+}
+
+static uint64_t bytes_missing(const struct ps_demand *d, bool *any)
+{
+	uint64_t missing = 0;
+
+	for (unsigned i = 0; i < d->mapping_count; i++)
+		missing += d->mappings[i].missing * d->ops->granule;
+	*any = d->mapping_count > 0;
+	return missing;
+}
+
+/* set_range looks out for what is missing only where something is. */
+static void renew_layout(struct perseas *p)
+{
+	const struct ps_layout *layout = p->layout;
+
+	for (unsigned i = 0; layout && i < layout->count; i++) {
+		const struct ps_extent_of *extent = &layout->segments[i];
+
+		if (extent->published && !extent->usual &&
+		    !ps_demand_lacks(p, ps_segment_by_id(p, extent->segment))) {
+			(void)ps_layout_renew(p);
+			return;
+		}
+	}
+}
+
+void ps_demand_step(struct perseas *p)
+{
+	struct ps_demand *d = p->demand;
+	bool changed = false, starved, any;
+	uint64_t epoch, missing, now;
+
+	if (!d)
+		return;
+	now = ps_now(p);
+	ps_assert_admin(p);
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		changed |= follow_mirror(p, i, now);
+	epoch = p->renewing ? 0 : p->epoch;
+	lock(d);
+	changed |= d->epoch != epoch || (p->superseded && !d->fenced);
+	d->epoch = epoch;
+	d->fenced |= p->superseded;
+	missing = bytes_missing(d, &any);
+	starved = missing && !d->fenced && d->starved_at && now > d->starved_at + STARVED_FOR;
+	if (changed)
+		d->env->ops->broadcast(d->env, &d->change);
+	unlock(d);
+	if (changed)
+		d->ops->wake(d->pager);
+	if (any)
+		tell(p, missing, starved);
+	renew_layout(p);
+}
+
+void ps_demand_figures(struct perseas *p, struct perseas_stat *stat)
+{
+	struct ps_demand *d = p->demand;
+	bool any;
+
+	if (!d)
+		return;
+	lock(d);
+	stat->missing = bytes_missing(d, &any);
+	stat->fetched = d->fetched;
+	stat->faults = d->faults;
+	unlock(d);
+}
+
+/* --- what the application asks --- */
+
+static int fail_missing(struct perseas *p, uint64_t missing)
+{
+	return ps_fail(p, PERSEAS_EUNREACHABLE,
+	               "%llu bytes of memory are not here yet: perseas_wait_whole again, and see "
+	               "perseas_mirror_stat for mirrors that give none",
+	               (unsigned long long)missing);
+}
+
+int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
+{
+	struct ps_demand *d;
+	uint64_t until = PS_NEVER, missing;
+	bool any, fenced;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	d = p->demand;
+	if (!d)
+		return 0;
+	if (timeout_ms >= 0)
+		until = ps_now(p) + ps_ms((uint64_t)timeout_ms);
+	lock(d);
+	while ((missing = bytes_missing(d, &any)) && !d->fenced && ps_now(p) < until)
+		wait_change(d, until);
+	fenced = d->fenced;
+	unlock(d);
+	if (!missing)
+		return 0;
+	return fenced ? ps_fail_fenced(p) : fail_missing(p, missing);
+}
+
+int perseas_prefetch(perseas_t *p, const void *addr, size_t len)
+{
+	const uint64_t start = (uint64_t)(uintptr_t)addr;
+	struct ps_mapping *mapping;
+	struct ps_demand *d;
+	bool inside;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	d = p->demand;
+	if (!d || !len)
+		return 0;
+	lock(d);
+	mapping = ps_mapping_at(d, start);
+	inside = mapping && len <= mapping->size &&
+	         start - (uint64_t)(uintptr_t)mapping->base <= mapping->size - len;
+	for (uint64_t g = inside ? ps_granule_at(d, mapping, start) : 1;
+	     inside && g <= ps_granule_at(d, mapping, start + len - 1); g++)
+		ps_granule_want(d, mapping, g);
+	unlock(d);
+	d->ops->wake(d->pager);
+	return 0;
+}

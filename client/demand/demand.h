@@ -1,0 +1,119 @@
+/*
+ * demand.h - what the files of this room share: which granules of which mappings are here, and
+ * from whom the others may be fetched. `lock` guards all of it but the thread's own part. It is
+ * held for a moment only, by nobody who touches a segment's memory, and no other lock is taken
+ * under it.
+ */
+#ifndef PERSEAS_CLIENT_DEMAND_PRIVATE_H
+#define PERSEAS_CLIENT_DEMAND_PRIVATE_H
+
+#include "../core/demand.h"
+#include "../core/handle.h"
+
+enum ps_granule {
+	PS_GRANULE_MISSING,
+	PS_GRANULE_WANTED, /* somebody waits for it, or asked for it */
+	PS_GRANULE_ASKED,  /* a mirror is asked */
+	PS_GRANULE_HERE,   /* for as long as it is mapped: it is never filled again */
+	PS_GRANULE_REFUSED,
+};
+
+struct ps_mapping {
+	uint64_t generation; /* of all mappings: no two have the same; 0: none */
+	uint32_t segment;
+	uint8_t *base;
+	uint64_t size;
+	uint64_t left;   /* the segment's, when it was mapped: a source must hold it */
+	uint8_t *states; /* enum ps_granule, `count` of them */
+	uint64_t count, missing;
+	uint64_t next; /* no granule before it is PS_GRANULE_MISSING */
+	int covered;   /* 0: not yet; 1; -1: it cannot be */
+};
+
+/* A mirror, as the keeper knows it. */
+struct ps_source {
+	uint64_t version; /* grows with each change; 0: there has never been one */
+	bool counts;
+	uint8_t image_id[PS_ID_SIZE];
+	struct ps_way way;
+};
+
+/* What is being fetched, and by which rules it was asked for. */
+struct ps_wanted {
+	uint8_t store_id[PS_ID_SIZE];
+	uint8_t owner[PS_ID_SIZE];
+	uint8_t image_id[PS_ID_SIZE];
+	uint64_t epoch, left;
+	uint32_t length;
+};
+
+/* The thread's own view of a source. */
+struct ps_fetching {
+	uint64_t version; /* of the source that it leads to */
+	bool busy;
+	struct ps_wanted wanted;
+	uint64_t generation, granule; /* busy: what of, and which */
+	uint64_t until;               /* busy: the answer must be there by then */
+	uint64_t again_at, delay;     /* not asked before */
+};
+
+enum { PS_WANTS = 256 };
+
+struct ps_want {
+	uint64_t generation, granule;
+};
+
+struct ps_demand {
+	struct ps_env *env;
+	const struct ps_pager_ops *ops;
+	struct ps_pager *pager;
+	char store[PS_NAME_MAX + 1];
+	uint64_t patience; /* ns for an answer */
+
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	bool stopping, fenced;
+	uint8_t store_id[PS_ID_SIZE], owner[PS_ID_SIZE];
+	uint64_t epoch; /* under which this owner adopted; 0: it is renewing its claims */
+	struct ps_mapping mappings[PS_SEGMENTS_MAX];
+	unsigned mapping_count;
+	uint64_t generations;
+	uint64_t filling; /* the generation that is being filled without the lock; 0: none */
+	struct ps_source sources[PS_MIRRORS_MAX];
+	struct ps_want wants[PS_WANTS]; /* a ring, the oldest first */
+	unsigned want_first, want_count;
+	bool wants_lost; /* there were more: some granule is WANTED that is not in the ring */
+	bool tell_keeper;
+	uint64_t starved_at; /* since then somebody waits, and no source gave anything; 0: not so */
+	uint64_t faults, fetched, refusals;
+
+	struct ps_fetching fetching[PS_MIRRORS_MAX]; /* the thread's */
+
+	/* The keeper's. */
+	bool told_starved, told_whole;
+	uint64_t look_up_at[PS_MIRRORS_MAX]; /* a name that was not found, not before */
+};
+
+/* source.c: why these bytes may not fill missing memory; NULL: they may. */
+const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetched *fetched);
+
+/* granules.c: with the lock. */
+struct ps_mapping *ps_mapping_of(struct ps_demand *d, uint64_t generation);
+struct ps_mapping *ps_mapping_at(struct ps_demand *d, uint64_t address);
+struct ps_mapping *ps_mapping_segment(struct ps_demand *d, uint32_t segment);
+uint64_t ps_granule_at(const struct ps_demand *d, const struct ps_mapping *mapping,
+                       uint64_t address);
+/* Bytes of the segment in it. */
+uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *mapping,
+                           uint64_t granule);
+/* It is asked for before those that nobody wants, where it is missing. */
+void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule);
+/* It was asked for in vain. */
+void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
+/* What to fetch next, which is ASKED then. False: nothing is missing. */
+bool ps_granule_next(struct ps_demand *d, struct ps_want *next);
+
+/* fetch.c: the thread, whose arg is the struct ps_demand. */
+void ps_demand_thread(void *arg);
+
+#endif

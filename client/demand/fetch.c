@@ -1,0 +1,282 @@
+/*
+ * fetch.c - the thread that fetches missing memory: what is waited for first, then the rest, from
+ * several mirrors at once. It has one thing under way at each source. It must never wait for a
+ * thread that touches missing memory (struct ps_pager_ops), and never fill what was filled before.
+ */
+#include "demand.h"
+
+#include <string.h>
+
+#define FIRST_DELAY ps_ms(2)
+#define LAST_DELAY ps_ms(250)
+
+/* --- faults --- */
+
+static void refuse(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
+{
+	const uint64_t at = granule * d->ops->granule;
+
+	mapping->states[granule] = PS_GRANULE_REFUSED;
+	d->refusals++;
+	d->ops->refuse(d->pager, mapping->base + at, ps_granule_length(d, mapping, granule));
+}
+
+/* It was here: who discarded it has lost what was there, and gets no older bytes. Where it is here
+ * after all, the fault is from before it came. */
+static void refuse_again(struct ps_demand *d, uint64_t address)
+{
+	d->ops->refuse(d->pager, (uint8_t *)(uintptr_t)(address & ~(uint64_t)(PS_PAGE - 1)),
+	               PS_PAGE);
+}
+
+static void take_fault(struct ps_demand *d, uint64_t address)
+{
+	struct ps_mapping *mapping = ps_mapping_at(d, address);
+	uint64_t granule;
+
+	if (!mapping)
+		return;
+	d->faults++;
+	granule = ps_granule_at(d, mapping, address);
+	if (mapping->states[granule] >= PS_GRANULE_HERE)
+		refuse_again(d, address);
+	else
+		ps_granule_want(d, mapping, granule);
+}
+
+static void take_faults(struct ps_demand *d)
+{
+	uint64_t address;
+
+	while (d->ops->fault(d->pager, &address)) {
+		pthread_mutex_lock(&d->lock);
+		take_fault(d, address);
+		pthread_mutex_unlock(&d->lock);
+	}
+}
+
+/* Those who wait; others find out when they touch it. */
+static void refuse_waiting(struct ps_demand *d)
+{
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+
+		for (uint64_t g = 0; g < mapping->count; g++)
+			if (mapping->states[g] == PS_GRANULE_WANTED ||
+			    mapping->states[g] == PS_GRANULE_ASKED)
+				refuse(d, mapping, g);
+	}
+	d->want_count = 0;
+	d->wants_lost = false;
+}
+
+static void cover_new(struct ps_demand *d)
+{
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+
+		if (mapping->covered)
+			continue;
+		mapping->covered = d->ops->cover(d->pager, mapping->base, mapping->size) ? -1 : 1;
+		d->env->ops->broadcast(d->env, &d->change);
+	}
+}
+
+/* --- sources --- */
+
+static void give_back(struct ps_demand *d, struct ps_fetching *f)
+{
+	pthread_mutex_lock(&d->lock);
+	ps_granule_give_back(d, f->generation, f->granule);
+	pthread_mutex_unlock(&d->lock);
+	f->busy = false;
+}
+
+/* It gave nothing: others are asked, and this one in a while. */
+static void strike(struct ps_demand *d, struct ps_fetching *f, uint64_t now)
+{
+	if (f->busy)
+		give_back(d, f);
+	f->again_at = now + f->delay;
+	f->delay = 2 * f->delay < LAST_DELAY ? 2 * f->delay : LAST_DELAY;
+	pthread_mutex_lock(&d->lock);
+	if (!d->starved_at)
+		d->starved_at = now;
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* The keeper has other news of the mirror. */
+static void follow(struct ps_demand *d, unsigned i)
+{
+	struct ps_fetching *f = &d->fetching[i];
+	struct ps_source source;
+
+	pthread_mutex_lock(&d->lock);
+	source = d->sources[i];
+	pthread_mutex_unlock(&d->lock);
+	if (source.version == f->version)
+		return;
+	if (f->busy)
+		give_back(d, f);
+	d->ops->drop(d->pager, i);
+	d->ops->lead(d->pager, i, source.counts ? &source.way : NULL);
+	f->version = source.version;
+	f->again_at = 0;
+	f->delay = FIRST_DELAY;
+}
+
+/* Chooses what to fetch, by the rules of now. */
+static bool choose(struct ps_demand *d, unsigned i, struct ps_missing *fetch)
+{
+	struct ps_fetching *f = &d->fetching[i];
+	const struct ps_source *source = &d->sources[i];
+	struct ps_wanted *wanted = &f->wanted;
+	struct ps_mapping *mapping;
+	struct ps_want next;
+
+	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
+	    !ps_granule_next(d, &next))
+		return false;
+	mapping = ps_mapping_of(d, next.generation);
+	f->generation = next.generation;
+	f->granule = next.granule;
+	memcpy(wanted->store_id, d->store_id, PS_ID_SIZE);
+	memcpy(wanted->owner, d->owner, PS_ID_SIZE);
+	memcpy(wanted->image_id, source->image_id, PS_ID_SIZE);
+	wanted->epoch = d->epoch;
+	wanted->left = mapping->left;
+	wanted->length = ps_granule_length(d, mapping, next.granule);
+	*fetch = (struct ps_missing){ d->store, PS_REGION_SEGMENT + mapping->segment,
+		                      wanted->length, next.granule * d->ops->granule };
+	return true;
+}
+
+static void ask(struct ps_demand *d, unsigned i, uint64_t now)
+{
+	struct ps_fetching *f = &d->fetching[i];
+	struct ps_missing fetch;
+
+	pthread_mutex_lock(&d->lock);
+	f->busy = choose(d, i, &fetch);
+	pthread_mutex_unlock(&d->lock);
+	if (!f->busy)
+		return;
+	f->until = now + d->patience;
+	if (d->ops->ask(d->pager, i, &fetch))
+		return;
+	d->ops->drop(d->pager, i);
+	strike(d, f, now);
+}
+
+/* With the lock, which it lets go of while it fills: unmap waits for that. */
+static bool fill(struct ps_demand *d, struct ps_fetching *f, const uint8_t *bytes)
+{
+	struct ps_mapping *mapping = ps_mapping_of(d, f->generation);
+	uint8_t *to;
+	bool filled;
+
+	if (!mapping || d->fenced || mapping->states[f->granule] != PS_GRANULE_ASKED)
+		return true;
+	to = mapping->base + f->granule * d->ops->granule;
+	d->filling = f->generation;
+	pthread_mutex_unlock(&d->lock);
+	filled = d->ops->fill(d->pager, to, bytes, f->wanted.length);
+	pthread_mutex_lock(&d->lock);
+	d->filling = 0;
+	mapping = ps_mapping_of(d, f->generation);
+	if (filled) {
+		mapping->states[f->granule] = PS_GRANULE_HERE;
+		mapping->missing--;
+		d->fetched += f->wanted.length;
+		d->starved_at = 0;
+	}
+	d->env->ops->broadcast(d->env, &d->change);
+	return filled;
+}
+
+static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetched *fetched, uint64_t now)
+{
+	struct ps_fetching *f = &d->fetching[i];
+	const struct ps_mapping *mapping;
+	bool filled, tell;
+
+	if (ps_source_fault(&f->wanted, fetched)) {
+		strike(d, f, now);
+		return;
+	}
+	pthread_mutex_lock(&d->lock);
+	filled = fill(d, f, fetched->bytes.data);
+	mapping = ps_mapping_of(d, f->generation);
+	tell = d->tell_keeper || (mapping && !mapping->missing);
+	d->tell_keeper = false;
+	pthread_mutex_unlock(&d->lock);
+	if (tell)
+		d->env->ops->wake(d->env, PS_KEEPER);
+	if (!filled) {
+		strike(d, f, now);
+		return;
+	}
+	f->busy = false;
+	f->delay = FIRST_DELAY;
+}
+
+/* One source, as far as it goes. When it is to be looked at again, if nothing comes. */
+static uint64_t step(struct ps_demand *d, unsigned i, uint64_t now)
+{
+	struct ps_fetching *f = &d->fetching[i];
+	struct ps_fetched fetched;
+	int rc;
+
+	follow(d, i);
+	if (f->busy) {
+		rc = d->ops->answer(d->pager, i, &fetched);
+		if (rc > 0) {
+			arrived(d, i, &fetched, now);
+		} else if (rc < 0 || now >= f->until) {
+			d->ops->drop(d->pager, i);
+			strike(d, f, now);
+			return f->again_at;
+		}
+	}
+	if (!f->busy && now >= f->again_at)
+		ask(d, i, now);
+	if (f->busy)
+		return f->until;
+	return f->again_at > now ? f->again_at : PS_NEVER;
+}
+
+static bool prepare(struct ps_demand *d)
+{
+	bool goes_on;
+
+	take_faults(d);
+	pthread_mutex_lock(&d->lock);
+	cover_new(d);
+	if (d->fenced)
+		refuse_waiting(d);
+	goes_on = !d->stopping;
+	pthread_mutex_unlock(&d->lock);
+	return goes_on;
+}
+
+void ps_demand_thread(void *arg)
+{
+	struct ps_demand *d = arg;
+
+	/* Until whoever began it has noted the pager. */
+	pthread_mutex_lock(&d->lock);
+	pthread_mutex_unlock(&d->lock);
+	while (prepare(d)) {
+		const uint64_t now = d->env->ops->now(d->env);
+		uint64_t until = PS_NEVER;
+
+		for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+			const uint64_t due = step(d, i, now);
+
+			until = due < until ? due : until;
+		}
+		d->ops->sleep(d->pager, until);
+	}
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		d->ops->lead(d->pager, i, NULL);
+}

@@ -1,0 +1,124 @@
+/*
+ * granules.c - the table of what is here and what is missing, with the lock of demand.h. It never
+ * touches the memory that it tells of.
+ */
+#include "demand.h"
+
+#include <string.h>
+
+struct ps_mapping *ps_mapping_of(struct ps_demand *d, uint64_t generation)
+{
+	for (unsigned i = 0; i < d->mapping_count; i++)
+		if (d->mappings[i].generation == generation)
+			return &d->mappings[i];
+	return NULL;
+}
+
+struct ps_mapping *ps_mapping_at(struct ps_demand *d, uint64_t address)
+{
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+		const uint64_t start = (uint64_t)(uintptr_t)mapping->base;
+
+		/* The last page may be longer than the segment. */
+		if (address >= start &&
+		    address < ((start + mapping->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1)))
+			return mapping;
+	}
+	return NULL;
+}
+
+struct ps_mapping *ps_mapping_segment(struct ps_demand *d, uint32_t segment)
+{
+	for (unsigned i = 0; i < d->mapping_count; i++)
+		if (d->mappings[i].segment == segment)
+			return &d->mappings[i];
+	return NULL;
+}
+
+uint64_t ps_granule_at(const struct ps_demand *d, const struct ps_mapping *mapping,
+                       uint64_t address)
+{
+	return (address - (uint64_t)(uintptr_t)mapping->base) / d->ops->granule;
+}
+
+uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *mapping,
+                           uint64_t granule)
+{
+	const uint64_t rest = mapping->size - granule * d->ops->granule;
+
+	return rest < d->ops->granule ? (uint32_t)rest : d->ops->granule;
+}
+
+static void push(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t granule)
+{
+	if (d->want_count == PS_WANTS) {
+		d->wants_lost = true;
+		return;
+	}
+	d->wants[(d->want_first + d->want_count++) % PS_WANTS] = (struct ps_want){
+		mapping->generation, granule
+	};
+}
+
+void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
+{
+	if (mapping->states[granule] != PS_GRANULE_MISSING)
+		return;
+	mapping->states[granule] = PS_GRANULE_WANTED;
+	push(d, mapping, granule);
+}
+
+void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule)
+{
+	struct ps_mapping *mapping = ps_mapping_of(d, generation);
+
+	if (!mapping || mapping->states[granule] != PS_GRANULE_ASKED)
+		return;
+	mapping->states[granule] = PS_GRANULE_WANTED;
+	push(d, mapping, granule);
+}
+
+static bool ask(struct ps_mapping *mapping, uint64_t granule, struct ps_want *next)
+{
+	mapping->states[granule] = PS_GRANULE_ASKED;
+	*next = (struct ps_want){ mapping->generation, granule };
+	return true;
+}
+
+/* The first granule of any mapping that is WANTED, where the ring had no room for it. */
+static bool find_lost(struct ps_demand *d, struct ps_want *next)
+{
+	for (unsigned i = 0; i < d->mapping_count && d->wants_lost; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+		const uint8_t *at = memchr(mapping->states, PS_GRANULE_WANTED, mapping->count);
+
+		if (at)
+			return ask(mapping, (uint64_t)(at - mapping->states), next);
+	}
+	d->wants_lost = false;
+	return false;
+}
+
+bool ps_granule_next(struct ps_demand *d, struct ps_want *next)
+{
+	while (d->want_count > 0) {
+		const struct ps_want want = d->wants[d->want_first];
+		struct ps_mapping *mapping = ps_mapping_of(d, want.generation);
+
+		d->want_first = (d->want_first + 1) % PS_WANTS;
+		d->want_count--;
+		if (mapping && mapping->states[want.granule] == PS_GRANULE_WANTED)
+			return ask(mapping, want.granule, next);
+	}
+	if (find_lost(d, next))
+		return true;
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+
+		for (; mapping->covered > 0 && mapping->next < mapping->count; mapping->next++)
+			if (mapping->states[mapping->next] == PS_GRANULE_MISSING)
+				return ask(mapping, mapping->next, next);
+	}
+	return false;
+}

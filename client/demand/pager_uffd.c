@@ -1,0 +1,397 @@
+/*
+ * pager_uffd.c - memory that is fetched when it is touched, by userfaultfd(2): the real means of
+ * recovery on demand, for every fabric. One thread has it, with descriptors of its own, so that no
+ * closefrom() of the application can end it: what is missing would then become zeros. It must never
+ * wait for who waits for it (core/demand.h).
+ */
+#include "../core/env.h"
+#include "../host/socket.h"
+#include "reach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+	GRANULE = 128 << 10,
+	TICK_MS = 100, /* wake() may go astray where the application closes what is not its own */
+	EVENTS = 16,
+	KEPT = PS_SLEEPERS + 1,
+};
+
+/* Younger than some headers that this is built with (Linux 5.11, 5.9 and 6.6). */
+#define USER_MODE_ONLY 1
+#define UNSHARE (1u << 1)
+#define FEATURE_POISON ((uint64_t)1 << 14)
+
+struct poison {
+	struct uffdio_range range;
+	uint64_t mode;
+	int64_t updated;
+};
+#define POISON _IOWR(UFFDIO, 0x08, struct poison)
+
+struct ps_pager {
+	struct ps_env *env;
+	pthread_t thread;
+	void (*fn)(void *arg);
+	void *arg;
+	sem_t begun;
+	struct ps_error error; /* why it did not begin; code 0: it has */
+	int uffd;
+	int wake_fd;
+	bool user_only; /* faults of the kernel itself are not told */
+	struct uffd_msg events[EVENTS];
+	unsigned event_count, event_at;
+	uint8_t *page; /* for the end of what is no multiple of a page */
+	struct ps_reach reaches[PS_MIRRORS_MAX];
+};
+
+static void fail(struct ps_pager *pager, const char *what, int error)
+{
+	ps_error_set(&pager->error, PERSEAS_ESYSTEM, "%s (%s)", what, strerror(error));
+}
+
+/* --- descriptors of its own --- */
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+static int close_between(unsigned first, unsigned last, unsigned flags)
+{
+	return first > last ? 0 : (int)syscall(__NR_close_range, first, last, flags);
+}
+
+/* A table without what the application has open: to keep that open here would be seen by its
+ * peers. */
+static bool part_descriptors(struct ps_pager *pager)
+{
+	int kept[KEPT] = { pager->wake_fd };
+	unsigned next = 0;
+
+	memcpy(kept + 1, pager->env->wakers, sizeof(pager->env->wakers));
+	qsort(kept, KEPT, sizeof(kept[0]), by_number);
+	/* Nothing is this number, so that it only parts the tables. */
+	if (close_between(~0U, ~0U, UNSHARE))
+		return false;
+	for (unsigned i = 0; i < KEPT; i++) {
+		if (kept[i] > 0 && close_between(next, (unsigned)kept[i] - 1, 0))
+			return false;
+		next = (unsigned)kept[i] + 1;
+	}
+	if (close_between(next, ~0U, 0))
+		return false;
+	/* No connection gets the number of a standard stream. */
+	while (next = (unsigned)open("/dev/null", O_RDWR | O_CLOEXEC), next < 2)
+		;
+	return next != ~0U;
+}
+
+static bool open_uffd(struct ps_pager *pager)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = FEATURE_POISON };
+
+	pager->uffd = (int)syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (pager->uffd < 0) {
+		pager->user_only = true;
+		pager->uffd = (int)syscall(__NR_userfaultfd,
+		                           O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY);
+	}
+	if (pager->uffd < 0) {
+		fail(pager, "this process may not use userfaultfd(2)", errno);
+		return false;
+	}
+	if (ioctl(pager->uffd, UFFDIO_API, &api)) {
+		fail(pager, "this kernel cannot refuse missing memory: it takes Linux 6.6", errno);
+		return false;
+	}
+	return true;
+}
+
+static void *run(void *arg)
+{
+	struct ps_pager *pager = arg;
+	bool ready = part_descriptors(pager);
+
+	if (!ready)
+		fail(pager, "the thread that fetches memory got no descriptors of its own", errno);
+	ready = ready && open_uffd(pager);
+	sem_post(&pager->begun);
+	if (ready)
+		pager->fn(pager->arg);
+	/* Its descriptors end with it. Nothing is mapped any more. */
+	return NULL;
+}
+
+/* --- life --- */
+
+static void pager_free(struct ps_pager *pager)
+{
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		ps_reach_free(&pager->reaches[i]);
+	if (pager->wake_fd >= 0)
+		close(pager->wake_fd);
+	sem_destroy(&pager->begun);
+	free(pager->page);
+	free(pager);
+}
+
+static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
+{
+	struct ps_pager *pager = calloc(1, sizeof(*pager));
+	bool all = true;
+
+	if (!pager)
+		return NULL;
+	sem_init(&pager->begun, 0, 0);
+	pager->env = env;
+	pager->uffd = -1;
+	pager->page = malloc(GRANULE);
+	pager->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		all &= ps_reach_init(&pager->reaches[i]);
+	if (all && pager->page && pager->wake_fd >= 0)
+		return pager;
+	ps_error_set(error, PERSEAS_ESYSTEM,
+	             "no memory or no descriptor for the thread that fetches memory");
+	pager_free(pager);
+	return NULL;
+}
+
+static int spawn(struct ps_pager *pager)
+{
+	sigset_t all, before;
+	int error;
+
+	/* The application's signals are for its own threads. */
+	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&pager->thread, NULL, run, pager);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
+}
+
+static struct ps_pager *uffd_begin(struct ps_env *env, void (*fn)(void *arg), void *arg,
+                                   struct ps_error *error)
+{
+	struct ps_pager *pager = pager_new(env, error);
+
+	if (!pager)
+		return NULL;
+	pager->fn = fn;
+	pager->arg = arg;
+	if (spawn(pager)) {
+		ps_error_set(error, PERSEAS_ESYSTEM,
+		             "the thread that fetches memory did not start");
+		pager_free(pager);
+		return NULL;
+	}
+	while (sem_wait(&pager->begun))
+		;
+	if (pager->error.code) {
+		*error = pager->error;
+		pthread_join(pager->thread, NULL);
+		pager_free(pager);
+		return NULL;
+	}
+	return pager;
+}
+
+static void uffd_end(struct ps_pager *pager)
+{
+	pthread_join(pager->thread, NULL);
+	pager_free(pager);
+}
+
+static const char *uffd_limit(const struct ps_pager *pager)
+{
+	return pager->user_only
+	               ? "system calls that are given missing memory fail with EFAULT, since this "
+	                 "process may not handle faults of the kernel: give it CAP_SYS_PTRACE, or "
+	                 "set vm.unprivileged_userfaultfd=1"
+	               : NULL;
+}
+
+static void uffd_wake(struct ps_pager *pager)
+{
+	const uint64_t one = 1;
+
+	(void)!write(pager->wake_fd, &one, sizeof(one));
+}
+
+static int uffd_look_up(struct ps_pager *pager, const struct ps_address *address,
+                        struct ps_way *way, struct ps_error *error)
+{
+	struct ps_dial dial;
+	int rc = ps_dial_begin(&dial, address, error);
+
+	(void)pager;
+	if (rc)
+		return rc;
+	memset(way, 0, sizeof(*way));
+	way->address = *address;
+	for (; way->count < dial.count && way->count < PS_WAYS_MAX; way->count++) {
+		static_assert(sizeof(way->to[0]) == sizeof(dial.to[0]), "any address");
+		memcpy(way->to[way->count], &dial.to[way->count], sizeof(way->to[0]));
+		way->lengths[way->count] = dial.to_len[way->count];
+	}
+	ps_dial_end(&dial);
+	return way->count ? 0 : ps_error_set(error, PERSEAS_EUNREACHABLE, "it has no address");
+}
+
+/* --- memory --- */
+
+static uint64_t whole_pages(uint64_t length)
+{
+	return (length + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
+}
+
+static struct uffdio_range range_of(const uint8_t *at, uint64_t length)
+{
+	return (struct uffdio_range){ (uint64_t)(uintptr_t)at, whole_pages(length) };
+}
+
+static int uffd_cover(struct ps_pager *pager, uint8_t *base, uint64_t size)
+{
+	struct uffdio_register covered = { .range = range_of(base, size),
+		                           .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	return ioctl(pager->uffd, UFFDIO_REGISTER, &covered) ? -1 : 0;
+}
+
+static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
+{
+	ssize_t n;
+
+	if (pager->event_at == pager->event_count) {
+		pager->event_at = pager->event_count = 0;
+		n = read(pager->uffd, pager->events, sizeof(pager->events));
+		if (n <= 0)
+			return false;
+		pager->event_count = (unsigned)((size_t)n / sizeof(pager->events[0]));
+	}
+	*address = pager->events[pager->event_at++].arg.pagefault.address;
+	return true;
+}
+
+/* From `done` on; false: there is no memory. A page that is here already keeps what it has. */
+static bool copy_rest(struct ps_pager *pager, uint8_t *to, const uint8_t *from, uint64_t length)
+{
+	uint64_t done = 0;
+
+	while (done < length) {
+		struct uffdio_copy copy = { .dst = (uint64_t)(uintptr_t)to + done,
+			                    .src = (uint64_t)(uintptr_t)from + done,
+			                    .len = length - done };
+
+		if (!ioctl(pager->uffd, UFFDIO_COPY, &copy))
+			return true;
+		if (copy.copy > 0)
+			done += (uint64_t)copy.copy;
+		else if (errno == EEXIST)
+			done += PS_PAGE;
+		else if (errno == ENOMEM || errno == EFAULT)
+			return false;
+		else if (errno != EAGAIN)
+			abort(); /* nobody else may change this range: who waits would for ever */
+	}
+	return true;
+}
+
+static bool uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length)
+{
+	const uint64_t whole = whole_pages(length);
+
+	if (whole != length) {
+		memcpy(pager->page, bytes, length);
+		memset(pager->page + length, 0, whole - length);
+		bytes = pager->page;
+	}
+	return copy_rest(pager, to, bytes, whole);
+}
+
+static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
+{
+	struct uffdio_range all = range_of(at, length);
+
+	for (uint64_t done = 0; done < all.len;) {
+		struct poison poison = { .range = { all.start + done, all.len - done } };
+
+		if (!ioctl(pager->uffd, POISON, &poison))
+			break;
+		if (poison.updated > 0)
+			done += (uint64_t)poison.updated;
+		else if (errno == EEXIST)
+			done += PS_PAGE; /* it is here */
+		else if (errno != EAGAIN && errno != ENOMEM)
+			abort();
+	}
+	(void)ioctl(pager->uffd, UFFDIO_WAKE, &all);
+}
+
+/* --- mirrors --- */
+
+static void uffd_lead(struct ps_pager *pager, unsigned which, const struct ps_way *way)
+{
+	ps_reach_lead(&pager->reaches[which], way);
+}
+
+static void uffd_drop(struct ps_pager *pager, unsigned which)
+{
+	ps_reach_drop(&pager->reaches[which]);
+}
+
+static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *fetch)
+{
+	return ps_reach_ask(&pager->reaches[which], fetch);
+}
+
+static int uffd_answer(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched)
+{
+	return ps_reach_answer(&pager->reaches[which], fetched);
+}
+
+static void uffd_sleep(struct ps_pager *pager, uint64_t until_ns)
+{
+	const uint64_t tick = ps_monotonic() + (uint64_t)TICK_MS * 1000000;
+	struct pollfd fds[PS_MIRRORS_MAX + 2] = { { pager->uffd, POLLIN, 0 },
+		                                  { pager->wake_fd, POLLIN, 0 } };
+	unsigned count = 2;
+	uint64_t drained;
+
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		count += ps_reach_waits(&pager->reaches[i], &fds[count]);
+	ps_poll(fds, count, until_ns < tick ? until_ns : tick);
+	if (fds[1].revents)
+		(void)!read(pager->wake_fd, &drained, sizeof(drained));
+}
+
+const struct ps_pager_ops ps_pager_uffd = {
+	.granule = GRANULE,
+	.begin = uffd_begin,
+	.end = uffd_end,
+	.limit = uffd_limit,
+	.wake = uffd_wake,
+	.look_up = uffd_look_up,
+	.cover = uffd_cover,
+	.fault = uffd_fault,
+	.fill = uffd_fill,
+	.refuse = uffd_refuse,
+	.lead = uffd_lead,
+	.drop = uffd_drop,
+	.ask = uffd_ask,
+	.answer = uffd_answer,
+	.sleep = uffd_sleep,
+};

@@ -1,0 +1,308 @@
+/*
+ * reach.c - see reach.h; pager_uffd.c calls it, on the thread that fetches. A mirror that says
+ * anything but what it was asked is given up: the caller asks again over a new connection.
+ */
+#include "reach.h"
+
+#include "../../proto/control/envelope.h"
+#include "../../proto/data/frame.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	IN = (1 << 20) + 8, /* a message behind its length */
+	MEMORY = 12 << 20,  /* three messages, unpacked */
+	SILENCE_MS = 10000,
+};
+
+bool ps_reach_init(struct ps_reach *reach)
+{
+	void *memory = mmap(NULL, IN + MEMORY, PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	memset(reach, 0, sizeof(*reach));
+	reach->fd = -1;
+	if (memory == MAP_FAILED)
+		return false;
+	reach->memory = memory;
+	reach->in = reach->memory + MEMORY;
+	return true;
+}
+
+void ps_reach_free(struct ps_reach *reach)
+{
+	if (reach->memory)
+		munmap(reach->memory, IN + MEMORY);
+	reach->memory = NULL;
+}
+
+void ps_reach_drop(struct ps_reach *reach)
+{
+	if (reach->fd >= 0)
+		close(reach->fd);
+	reach->fd = -1;
+	reach->connected = reach->greeted = reach->asking = false;
+	reach->out_length = reach->out_done = 0;
+	reach->have = reach->used = 0;
+	reach->answered = 0;
+	reach->id = 0;
+}
+
+void ps_reach_lead(struct ps_reach *reach, const struct ps_way *way)
+{
+	ps_reach_drop(reach);
+	reach->leads = way != NULL;
+	reach->at = 0;
+	if (way)
+		reach->way = *way;
+}
+
+/* --- connecting --- */
+
+static void set_option(int fd, int option, int value)
+{
+	(void)setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
+}
+
+/* Begins with the address whose turn it is; the next time it is the next one's. */
+static bool dial(struct ps_reach *reach)
+{
+	const struct sockaddr *to = (const void *)reach->way.to[reach->at];
+	const socklen_t length = reach->way.lengths[reach->at];
+
+	reach->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (reach->fd < 0)
+		return false;
+	if (to->sa_family != AF_UNIX) {
+		set_option(reach->fd, TCP_NODELAY, 1);
+		set_option(reach->fd, TCP_USER_TIMEOUT, SILENCE_MS);
+	}
+	if (connect(reach->fd, to, length) == 0 || errno == EINPROGRESS)
+		return true;
+	return false;
+}
+
+/* 1: it is; 0: not yet; -1: it cannot be. */
+static int is_connected(struct ps_reach *reach)
+{
+	struct pollfd fd = { .fd = reach->fd, .events = POLLOUT };
+	socklen_t len = sizeof(int);
+	int error = 0;
+
+	if (reach->connected)
+		return 1;
+	if (poll(&fd, 1, 0) <= 0)
+		return 0;
+	if (getsockopt(reach->fd, SOL_SOCKET, SO_ERROR, &error, &len) || error) {
+		reach->at = (reach->at + 1) % reach->way.count;
+		return -1;
+	}
+	reach->connected = true;
+	return 1;
+}
+
+/* --- asking --- */
+
+static bool add(struct ps_reach *reach, const void *bytes, size_t length)
+{
+	if (length > PS_REACH_OUT - reach->out_length)
+		return false;
+	memcpy(reach->out + reach->out_length, bytes, length);
+	reach->out_length += length;
+	return true;
+}
+
+static bool add_request(struct ps_reach *reach, Perseas__Request *request)
+{
+	uint32_t length;
+
+	request->id = ++reach->id;
+	length = (uint32_t)perseas__request__get_packed_size(request);
+	if (!add(reach, &length, sizeof(length)) || length > PS_REACH_OUT - reach->out_length)
+		return false;
+	perseas__request__pack(request, reach->out + reach->out_length);
+	reach->out_length += length;
+	return true;
+}
+
+static bool add_status(struct ps_reach *reach, const struct ps_missing *fetch)
+{
+	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	status.store = (char *)(uintptr_t)fetch->store;
+	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
+	request.status = &status;
+	return add_request(reach, &request);
+}
+
+static bool add_read(struct ps_reach *reach, const struct ps_missing *fetch)
+{
+	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	read.store = (char *)(uintptr_t)fetch->store;
+	read.region = fetch->region;
+	read.offset = fetch->offset;
+	read.length = fetch->length;
+	request.body_case = PERSEAS__REQUEST__BODY_READ;
+	request.read = &read;
+	return add_request(reach, &request);
+}
+
+/* As far as the socket takes it. */
+static bool push(struct ps_reach *reach)
+{
+	while (reach->out_done < reach->out_length) {
+		const ssize_t n = send(reach->fd, reach->out + reach->out_done,
+		                       reach->out_length - reach->out_done,
+		                       MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
+		reach->out_done += (size_t)n;
+	}
+	return true;
+}
+
+bool ps_reach_ask(struct ps_reach *reach, const struct ps_missing *fetch)
+{
+	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+
+	if (!reach->leads)
+		return false;
+	reach->out_length = reach->out_done = 0;
+	reach->used = 0;
+	reach->answered = 0;
+	if (reach->fd < 0 && (!dial(reach) || !add(reach, &hello, sizeof(hello))))
+		return false;
+	/* A mirror answers in the order in which it is asked. */
+	reach->asking = true;
+	return add_status(reach, fetch) && add_read(reach, fetch) && add_status(reach, fetch);
+}
+
+/* --- answers --- */
+
+/* Until `want` bytes are there. 1, 0: not yet, -1: the connection is over. */
+static int take(struct ps_reach *reach, size_t want)
+{
+	while (reach->have < want) {
+		const ssize_t n = recv(reach->fd, reach->in + reach->have, want - reach->have,
+		                       MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == ENOMEM))
+			return 0;
+		if (n <= 0)
+			return -1;
+		reach->have += (size_t)n;
+	}
+	return 1;
+}
+
+static int take_hello(struct ps_reach *reach)
+{
+	const struct ps_control_hello *hello = (const void *)reach->in;
+	const int got = take(reach, sizeof(*hello));
+
+	if (got <= 0)
+		return got;
+	reach->have = 0;
+	reach->greeted = true;
+	return hello->magic == PS_CONTROL_MAGIC && hello->version == PS_PROTOCOL_VERSION ? 1 : -1;
+}
+
+static void *get_memory(void *data, size_t size)
+{
+	struct ps_reach *reach = data;
+	void *at = reach->memory + reach->used;
+
+	size = (size + 15) & ~(size_t)15;
+	if (size > MEMORY - reach->used)
+		return NULL;
+	reach->used += size;
+	return at;
+}
+
+static void keep_memory(void *data, void *memory)
+{
+	(void)data;
+	(void)memory;
+}
+
+/* Is it the answer that is due, or a sign of progress? 1, 0, -1: something else. */
+static int match(struct ps_reach *reach, Perseas__Reply *reply)
+{
+	const uint64_t due = reach->id - (PS_REACH_ANSWERS - 1) + reach->answered;
+	const bool is_status = reach->answered != 1;
+
+	if (reply->id != due || reply->status != PERSEAS__STATUS__STATUS_OK)
+		return -1;
+	if (reply->body_case == PERSEAS__REPLY__BODY_WORKING)
+		return 0;
+	return reply->body_case ==
+	                       (is_status ? PERSEAS__REPLY__BODY_STORE : PERSEAS__REPLY__BODY_READ)
+	               ? 1
+	               : -1;
+}
+
+static int take_message(struct ps_reach *reach)
+{
+	ProtobufCAllocator memory = { get_memory, keep_memory, reach };
+	Perseas__Reply *reply;
+	uint32_t length;
+	const char *why;
+	int rc = take(reach, sizeof(length));
+
+	if (rc <= 0)
+		return rc;
+	memcpy(&length, reach->in, sizeof(length));
+	if (!length || length > PS_MESSAGE_MAX)
+		return -1;
+	rc = take(reach, sizeof(length) + length);
+	if (rc <= 0)
+		return rc;
+	reach->have = 0;
+	reply = ps_reply_unpack_in(&memory, reach->in + sizeof(length), length, &why);
+	rc = reply ? match(reach, reply) : -1;
+	if (rc > 0)
+		reach->answers[reach->answered++] = reply;
+	return rc < 0 ? rc : 1;
+}
+
+int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched)
+{
+	int rc = reach->fd >= 0 ? is_connected(reach) : -1;
+
+	if (rc > 0 && !push(reach))
+		rc = -1;
+	if (rc > 0 && !reach->greeted)
+		rc = take_hello(reach);
+	while (rc > 0 && reach->answered < PS_REACH_ANSWERS)
+		rc = take_message(reach);
+	if (rc <= 0)
+		return rc;
+	reach->asking = false;
+	fetched->before = reach->answers[0]->store->status;
+	fetched->bytes = reach->answers[1]->read->bytes;
+	fetched->after = reach->answers[2]->store->status;
+	return 1;
+}
+
+bool ps_reach_waits(const struct ps_reach *reach, struct pollfd *fd)
+{
+	const bool sends = !reach->connected || reach->out_done < reach->out_length;
+
+	*fd = (struct pollfd){ reach->fd, (short)(sends ? POLLIN | POLLOUT : POLLIN), 0 };
+	/* One that ends while nothing is asked shows when something is. */
+	return reach->asking && reach->fd >= 0;
+}

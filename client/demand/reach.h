@@ -1,0 +1,44 @@
+/*
+ * reach.h - a control connection of the fetching thread's own, over which it asks one mirror for
+ * bytes of a segment, and for its status before and after. Nothing of it calls malloc, waits, or
+ * looks a name up.
+ */
+#ifndef PERSEAS_CLIENT_REACH_H
+#define PERSEAS_CLIENT_REACH_H
+
+#include "../core/demand.h"
+
+#include <poll.h>
+
+enum { PS_REACH_OUT = 1024, PS_REACH_ANSWERS = 3 };
+
+struct ps_reach {
+	bool leads; /* somewhere: `way` */
+	struct ps_way way;
+	unsigned at; /* the address of the way that is tried, or used */
+	int fd;      /* -1: not connected */
+	bool connected, greeted;
+	bool asking; /* an answer is due, and not whole */
+	uint64_t id; /* of the last request on this connection */
+	uint8_t out[PS_REACH_OUT];
+	size_t out_length, out_done;
+	uint8_t *in;     /* a hello, or a message behind its length */
+	uint8_t *memory; /* what answers are unpacked into */
+	size_t have, used;
+	unsigned answered;
+	Perseas__Reply *answers[PS_REACH_ANSWERS];
+};
+
+/* Memory for what is received; it is used only where something is. False: there is none. */
+bool ps_reach_init(struct ps_reach *reach);
+void ps_reach_free(struct ps_reach *reach);
+
+void ps_reach_lead(struct ps_reach *reach, const struct ps_way *way);
+void ps_reach_drop(struct ps_reach *reach);
+bool ps_reach_ask(struct ps_reach *reach, const struct ps_missing *fetch);
+int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched);
+
+/* What to wait for. False: nothing. */
+bool ps_reach_waits(const struct ps_reach *reach, struct pollfd *fd);
+
+#endif

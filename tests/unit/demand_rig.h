@@ -1,0 +1,307 @@
+/*
+ * demand_rig.h - what the tests of recovery on demand share: mirrors that are processes of their
+ * own, which can be killed and started again, a store in them, and a gate through which nothing is
+ * fetched while it is shut.
+ */
+#ifndef PERSEAS_TESTS_DEMAND_RIG_H
+#define PERSEAS_TESTS_DEMAND_RIG_H
+
+#include "../../client/core/env.h"
+#include "../../client/core/handle.h"
+#include "../../server/loop/daemon.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define STORE "bank"
+
+enum {
+	MIRRORS = 2,
+	SIZE = (1 << 20) + 1234, /* no multiple of anything */
+	TRIES = 20000,           /* of a millisecond */
+};
+
+struct rig_mirror {
+	char directory[64];
+	uint16_t port; /* 0: it has never run */
+	pid_t pid;
+};
+
+struct rig {
+	struct rig_mirror mirrors[MIRRORS];
+	char list[256];
+	perseas_t *p;
+	uint8_t *bytes;                 /* of segment "accounts" */
+	_Atomic unsigned waits, wholes; /* events of these kinds */
+};
+
+/* --- the gate --- */
+
+static struct ps_pager_ops rig_pager;
+static atomic_bool rig_shut;
+
+static bool rig_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
+{
+	return !atomic_load(&rig_shut) && ps_pager_uffd.ask(pager, which, missing);
+}
+
+/* --- mirrors --- */
+
+static void rig_complain(void *arg, const char *text)
+{
+	(void)arg;
+	(void)text;
+}
+
+static void rig_serve(const struct rig_mirror *m)
+{
+	struct endpoint tcp = { .host = "127.0.0.1" }, local = { .local = true };
+	char path[128], why[512];
+	const char *text;
+	struct stores *stores;
+	struct daemon *daemon;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
+	snprintf(path, sizeof(path), "%s/memory", m->directory);
+	stores = stores_new(memory_file_new(path, 0, false, &text));
+	stores_load(stores, rig_complain, NULL);
+	daemon = daemon_new(stores, 0);
+	snprintf(tcp.port, sizeof(tcp.port), "%u", m->port);
+	snprintf(local.host, sizeof(local.host), "%s/socket", m->directory);
+	unlink(local.host);
+	snprintf(path, sizeof(path), "%s/port", m->directory);
+	if (lanes_open(daemon, 1) || daemon_listen(daemon, &tcp, why, sizeof(why)) ||
+	    daemon_listen(daemon, &local, why, sizeof(why)) ||
+	    daemon_write_ports(daemon, path, why, sizeof(why)))
+		_exit(1);
+	daemon_run(daemon);
+	_exit(0);
+}
+
+static void rig_start(struct rig_mirror *m)
+{
+	char path[128];
+	unsigned port = 0;
+
+	snprintf(path, sizeof(path), "%s/port", m->directory);
+	unlink(path);
+	m->pid = fork();
+	assert_true(m->pid >= 0);
+	if (!m->pid)
+		rig_serve(m);
+	for (int i = 0; i < TRIES && !port; i++) {
+		FILE *file = fopen(path, "r");
+
+		if (!file || fscanf(file, "%u", &port) != 1)
+			usleep(1000);
+		if (file)
+			fclose(file);
+	}
+	assert_int_not_equal(port, 0);
+	m->port = (uint16_t)port;
+}
+
+static void rig_kill(struct rig_mirror *m)
+{
+	kill(m->pid, SIGKILL);
+	assert_int_equal(waitpid(m->pid, NULL, 0), m->pid);
+	m->pid = 0;
+}
+
+/* --- owners --- */
+
+static void rig_event(void *arg, const struct perseas_event *event)
+{
+	struct rig *rig = arg;
+
+	rig->waits += event->kind == PERSEAS_EVENT_MEMORY_WAITS;
+	rig->wholes += event->kind == PERSEAS_EVENT_WHOLE;
+}
+
+static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
+{
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct ps_error error = { 0 };
+	struct ps_env *env;
+	int rc;
+
+	options.flags = flags;
+	options.recovery = recovery;
+	options.ring_size = 1 << 20;
+	options.connect_timeout_ms = 1000;
+	options.on_event = rig_event;
+	options.event_arg = rig;
+	env = ps_env_posix(&options, &error);
+	assert_non_null(env);
+	rig_pager = ps_pager_uffd;
+	rig_pager.ask = rig_ask;
+	env->pager = &rig_pager;
+	rc = ps_open(env, STORE, rig->list, &options, &rig->p, &error);
+	if (rc)
+		ps_fail(NULL, rc, "%s", error.text);
+	return rc;
+}
+
+static int rig_map(struct rig *rig)
+{
+	void *addr;
+	int rc = perseas_map(rig->p, "accounts", 0, &addr);
+
+	rig->bytes = addr;
+	return rc;
+}
+
+static uint8_t rig_byte(uint64_t i)
+{
+	return (uint8_t)(i * 7 + (i >> 12));
+}
+
+/* One transaction. */
+static int rig_put(struct rig *rig, uint64_t offset, uint64_t length, uint8_t value)
+{
+	perseas_tx_t *tx;
+	int rc = perseas_begin(rig->p, 0, &tx);
+
+	if (!rc)
+		rc = perseas_set_range(tx, rig->bytes + offset, length);
+	if (rc)
+		return rc;
+	memset(rig->bytes + offset, value, length);
+	return perseas_commit(tx, 0);
+}
+
+/* Opens on demand, with the gate shut. */
+static void rig_begin(struct rig *rig)
+{
+	atomic_store(&rig_shut, true);
+	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
+	assert_string_equal(strstr(perseas_report(rig->p), "read first") ? "read first" : "", "");
+	assert_int_equal(rig_map(rig), 0);
+}
+
+/* An owner in a process of its own: what it returns. */
+static int rig_apart(struct rig *rig, int (*fn)(struct rig *rig))
+{
+	int status;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(fn(rig));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status;
+}
+
+static int rig_make(struct rig *rig)
+{
+	void *addr;
+
+	if (rig_open(rig, PERSEAS_CREATE, 0) || perseas_map(rig->p, "accounts", SIZE, &addr))
+		return 1;
+	rig->bytes = addr;
+	for (uint64_t i = 0; i < SIZE; i++)
+		rig->bytes[i] = rig_byte(i);
+	if (perseas_publish(rig->p))
+		return 1;
+	perseas_close(rig->p);
+	return 0;
+}
+
+/* shared: over Unix sockets, so that mirrors share their memory. */
+static int rig_setup(void **state, bool shared)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+	size_t used = 0;
+
+	assert_non_null(rig);
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		struct rig_mirror *m = &rig->mirrors[i];
+
+		strcpy(m->directory, "/dev/shm/perseas-demand-XXXXXX");
+		assert_non_null(mkdtemp(m->directory));
+		rig_start(m);
+		used += (size_t)(shared ? snprintf(rig->list + used, sizeof(rig->list) - used,
+		                                   "%sunix://%s/socket", i ? "," : "", m->directory)
+		                        : snprintf(rig->list + used, sizeof(rig->list) - used,
+		                                   "%stcp://127.0.0.1:%u", i ? "," : "", m->port));
+	}
+	/* Far more than a test takes: one that waits for ever ends. */
+	alarm(60);
+	assert_int_equal(rig_apart(rig, rig_make), 0);
+	*state = rig;
+	return 0;
+}
+
+static int rig_teardown(void **state)
+{
+	struct rig *rig = *state;
+	char command[192];
+
+	atomic_store(&rig_shut, false);
+	perseas_close(rig->p);
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		if (rig->mirrors[i].pid)
+			rig_kill(&rig->mirrors[i]);
+		snprintf(command, sizeof(command), "rm -rf '%s'", rig->mirrors[i].directory);
+		assert_int_equal(system(command), 0);
+	}
+	free(rig);
+	alarm(0);
+	return 0;
+}
+
+/* --- looking --- */
+
+static _Thread_local sigjmp_buf *rig_way_out;
+
+static void rig_bus(int signal)
+{
+	(void)signal;
+	if (!rig_way_out)
+		_exit(99);
+	siglongjmp(*rig_way_out, 1);
+}
+
+/* The byte, or -1: the access ended in SIGBUS. */
+static int rig_look(const uint8_t *at)
+{
+	const struct sigaction action = { .sa_handler = rig_bus };
+	sigjmp_buf out;
+	volatile int found = -1;
+
+	sigaction(SIGBUS, &action, NULL);
+	rig_way_out = &out;
+	if (!sigsetjmp(out, 1))
+		found = *(const volatile uint8_t *)at;
+	rig_way_out = NULL;
+	return found;
+}
+
+/* How many bytes are not those of the beginning. */
+static uint64_t rig_wrong(const struct rig *rig)
+{
+	uint64_t wrong = 0;
+
+	for (uint64_t i = 0; i < SIZE; i++)
+		wrong += rig->bytes[i] != rig_byte(i);
+	return wrong;
+}
+
+#endif

@@ -1,0 +1,407 @@
+/*
+ * test_demand.c - recovery on demand with real mirrors, sockets and pages: what is touched before
+ * it is here comes, from whom it may come, and how it ends where it may come from nobody
+ * (proto/PROTOCOL.md, "Memory that is there before it is read").
+ */
+#include "demand_rig.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+static int setup_tcp(void **state)
+{
+	return rig_setup(state, false);
+}
+
+static int setup_shm(void **state)
+{
+	return rig_setup(state, true);
+}
+
+static uint64_t missing(struct rig *rig)
+{
+	struct perseas_stat stat;
+
+	assert_int_equal(perseas_stat(rig->p, &stat), 0);
+	return stat.missing;
+}
+
+/* --- it comes --- */
+
+/* Nothing has come when map returns. Then a page comes since it is touched. */
+static void test_a_page_comes_when_it_is_touched(void **state)
+{
+	struct rig *rig = *state;
+	struct perseas_stat stat;
+
+	rig_begin(rig);
+	assert_true(missing(rig) >= SIZE);
+	atomic_store(&rig_shut, false);
+	for (uint64_t i = SIZE - 1; i > 4096; i -= 4001)
+		assert_int_equal(rig_look(rig->bytes + i), rig_byte(i));
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(perseas_stat(rig->p, &stat), 0);
+	assert_int_equal(stat.missing, 0);
+	assert_int_equal(stat.fetched, SIZE);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+/* Nobody touches anything, and it comes all the same; and that is told. */
+static void test_the_rest_comes_by_itself(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	assert_int_equal(perseas_wait_whole(rig->p, 10), PERSEAS_EUNREACHABLE);
+	assert_non_null(strstr(perseas_message(rig->p), "are not here yet"));
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+	for (int i = 0; i < TRIES && !rig->wholes; i++)
+		usleep(1000);
+	assert_int_equal(rig->wholes, 1);
+}
+
+/* Transactions before all is here, and an unmap and a map: what was committed stays. */
+static void test_transactions_go_on_meanwhile(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_put(rig, 500000, 300, 77), 0);
+	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
+	atomic_store(&rig_shut, true);
+	assert_int_equal(rig_map(rig), 0);
+	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
+	assert_int_equal(rig_map(rig), 0);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_look(rig->bytes + 500299), 77);
+	assert_int_equal(rig_put(rig, 500000, 300, 78), 0);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	for (uint64_t i = 0; i < SIZE; i++)
+		assert_int_equal(rig->bytes[i], i >= 500000 && i < 500300 ? 78 : rig_byte(i));
+}
+
+static void *put(void *arg)
+{
+	struct rig *rig = arg;
+
+	return (void *)(intptr_t)rig_put(rig, 0, 10, 5);
+}
+
+/* A set_range that waits for its page holds nothing that others need, in the checked mode too. */
+static void test_who_waits_holds_up_nobody(void **state)
+{
+	struct rig *rig = *state;
+	struct perseas_stat stat;
+	pthread_t thread;
+	perseas_tx_t *tx;
+	void *rc;
+
+	atomic_store(&rig_shut, true);
+	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER | PERSEAS_CHECK_OVERLAP,
+	                          PERSEAS_RECOVERY_ON_DEMAND),
+	                 0);
+	assert_int_equal(rig_map(rig), 0);
+	pthread_create(&thread, NULL, put, rig);
+	for (int i = 0; i < 300; i++) {
+		assert_int_equal(perseas_begin(rig->p, 0, &tx), 0);
+		assert_int_equal(perseas_abort(tx), 0);
+		assert_int_equal(perseas_stat(rig->p, &stat), 0);
+		usleep(1000);
+	}
+	atomic_store(&rig_shut, false);
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, 0);
+	assert_int_equal(rig_look(rig->bytes + 9), 5);
+}
+
+/* --- mirrors that die --- */
+
+static void test_a_source_dies(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	rig_kill(&rig->mirrors[0]);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+static void *look_at_all(void *arg)
+{
+	return (void *)(uintptr_t)rig_wrong(arg);
+}
+
+/* The access waits, that is told, and it ends when they are back. */
+static void test_all_sources_die(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t thread;
+	void *wrong;
+
+	rig_begin(rig);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		rig_kill(&rig->mirrors[i]);
+	atomic_store(&rig_shut, false);
+	pthread_create(&thread, NULL, look_at_all, rig);
+	for (int i = 0; i < TRIES && !rig->waits; i++)
+		usleep(1000);
+	assert_int_equal(rig->waits, 1);
+	assert_true(missing(rig) >= SIZE);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		rig_start(&rig->mirrors[i]);
+	pthread_join(thread, &wrong);
+	assert_int_equal((uintptr_t)wrong, 0);
+}
+
+/* One has lost its memory, and is made anew while memory is missing: from what comes of the other.
+ * After that it alone is enough. */
+static void test_a_mirror_is_copied_to_meanwhile(void **state)
+{
+	struct rig *rig = *state;
+	struct perseas_mirror_stat stat = { 0 };
+	char command[192];
+
+	rig_begin(rig);
+	rig_kill(&rig->mirrors[1]);
+	snprintf(command, sizeof(command), "rm -rf '%s/memory'", rig->mirrors[1].directory);
+	assert_int_equal(system(command), 0);
+	rig_start(&rig->mirrors[1]);
+	for (int i = 0; i < TRIES && stat.state != PERSEAS_MIRROR_RESYNCING; i++) {
+		assert_int_equal(perseas_mirror_stat(rig->p, 1, &stat), 0);
+		usleep(1000);
+	}
+	assert_int_equal(stat.state, PERSEAS_MIRROR_RESYNCING);
+	atomic_store(&rig_shut, false);
+	for (int i = 0; i < TRIES && stat.state != PERSEAS_MIRROR_LIVE; i++) {
+		assert_int_equal(perseas_mirror_stat(rig->p, 1, &stat), 0);
+		usleep(1000);
+	}
+	assert_int_equal(stat.state, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
+	rig_kill(&rig->mirrors[0]);
+	assert_int_equal(rig_map(rig), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+/* --- another owner --- */
+
+static int take_over(struct rig *rig)
+{
+	uint64_t done;
+
+	atomic_store(&rig_shut, false);
+	if (rig_open(rig, PERSEAS_TAKEOVER, 0) || rig_map(rig))
+		return 1;
+	for (done = 0; done < SIZE; done += 4096)
+		if (rig_put(rig, done, 1, 255))
+			return 1;
+	perseas_close(rig->p);
+	return 0;
+}
+
+static void *look_at_one(void *arg)
+{
+	return (void *)(intptr_t)rig_look(arg);
+}
+
+/* Neither who waits already nor who comes later sees a byte, though mirrors give them. */
+static void test_a_later_state_is_never_seen(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t thread;
+	perseas_tx_t *tx;
+	void *found;
+	int rc = 0;
+
+	rig_begin(rig);
+	pthread_create(&thread, NULL, look_at_one, rig->bytes + 100);
+	assert_int_equal(rig_apart(rig, take_over), 0);
+	atomic_store(&rig_shut, false);
+	pthread_join(thread, &found);
+	assert_int_equal((intptr_t)found, -1);
+	for (uint64_t i = 0; i < SIZE; i += 1000)
+		assert_int_equal(rig_look(rig->bytes + i), -1);
+	for (int i = 0; i < TRIES && rc != PERSEAS_EFENCED; i++) {
+		rc = perseas_begin(rig->p, 0, &tx);
+		if (!rc)
+			perseas_abort(tx);
+	}
+	assert_int_equal(rc, PERSEAS_EFENCED);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), PERSEAS_EFENCED);
+}
+
+/* A transaction that is open when another owner comes: set_range waits, and says it. */
+static void test_set_range_says_that_it_is_fenced(void **state)
+{
+	struct rig *rig = *state;
+	perseas_tx_t *tx;
+
+	rig_begin(rig);
+	assert_int_equal(perseas_begin(rig->p, 0, &tx), 0);
+	assert_int_equal(rig_apart(rig, take_over), 0);
+	assert_int_equal(perseas_set_range(tx, rig->bytes + 7, 3), PERSEAS_EFENCED);
+	assert_int_equal(perseas_abort(tx), 0);
+}
+
+/* --- what an application does --- */
+
+static int close_everything(struct rig *rig)
+{
+	rig_begin(rig);
+	if (syscall(__NR_close_range, 3, ~0U, 0))
+		return 1;
+	atomic_store(&rig_shut, false);
+	return rig_wrong(rig) != 0;
+}
+
+/* closefrom(): the thread has descriptors of its own, so that no page becomes zeros. */
+static void test_descriptors_are_closed(void **state)
+{
+	assert_int_equal(rig_apart(*state, close_everything), 0);
+}
+
+static int seen_by_peer(struct rig *rig)
+{
+	int ends[2], high;
+	char byte;
+
+	/* Below and above those that the thread has. */
+	if (pipe(ends) || (high = fcntl(ends[1], F_DUPFD, 200)) < 0)
+		return 1;
+	rig_begin(rig);
+	close(ends[1]);
+	close(high);
+	return read(ends[0], &byte, 1) != 0;
+}
+
+/* What the application closes is closed: the thread keeps no copy. */
+static void test_descriptors_are_not_kept(void **state)
+{
+	assert_int_equal(rig_apart(*state, seen_by_peer), 0);
+}
+
+/* What was here and is discarded is lost: an older state must not take its place. */
+static void test_a_page_is_discarded(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_put(rig, 8192, 100, 9), 0);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(madvise(rig->bytes + 8192, 4096, MADV_DONTNEED), 0);
+	assert_int_equal(rig_look(rig->bytes + 8192), -1);
+	assert_int_equal(rig_look(rig->bytes + 4096), rig_byte(4096));
+	assert_int_equal(rig_look(rig->bytes + 12288), rig_byte(12288));
+}
+
+static void test_what_cannot_be_served_is_refused(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(rig_open(rig, PERSEAS_CHECK_WRITES, PERSEAS_RECOVERY_ON_DEMAND),
+	                 PERSEAS_EINVAL);
+	assert_non_null(strstr(perseas_message(NULL), "PERSEAS_RECOVERY_READ_FIRST"));
+	assert_int_equal(rig_open(rig, PERSEAS_SALVAGE, PERSEAS_RECOVERY_ON_DEMAND),
+	                 PERSEAS_EINVAL);
+	assert_int_equal(rig_open(rig, 0, 2), PERSEAS_EINVAL);
+}
+
+static int deny_and_read(struct rig *rig)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_userfaultfd, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ||
+	    rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND) || rig_map(rig))
+		return 1;
+	if (!strstr(perseas_report(rig->p), "memory is read first: this process may not use"))
+		return 2;
+	return missing(rig) || perseas_wait_whole(rig->p, 0) || rig_wrong(rig) ? 3 : 0;
+}
+
+/* As under Docker's rules for system calls. */
+static void test_without_userfaultfd_memory_is_read_first(void **state)
+{
+	assert_int_equal(rig_apart(*state, deny_and_read), 0);
+}
+
+/* A system call that is given missing memory: it waits, or fails and that was said. */
+static int write_what_is_missing(struct rig *rig)
+{
+	int ends[2];
+	ssize_t n;
+
+	if (setuid(65534) && geteuid() == 0)
+		return 1;
+	rig_begin(rig);
+	if (pipe(ends))
+		return 2;
+	n = write(ends[1], rig->bytes, 1);
+	if (n >= 0 || errno != EFAULT)
+		return 3;
+	return strstr(perseas_report(rig->p), "fail with EFAULT") ? 0 : 4;
+}
+
+/* As an ordinary user, who may not handle faults of the kernel. */
+static void test_a_system_call_on_missing_memory_fails(void **state)
+{
+	char setting = '0';
+	FILE *file = fopen("/proc/sys/vm/unprivileged_userfaultfd", "r");
+
+	if (file) {
+		assert_int_equal(fread(&setting, 1, 1, file), 1);
+		fclose(file);
+	}
+	if (setting == '1')
+		skip();
+	assert_int_equal(rig_apart(*state, write_what_is_missing), 0);
+}
+
+#define BY(fabric, name)                                                         \
+	{                                                                        \
+#name " over " #fabric, name, setup_##fabric, rig_teardown, NULL \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BY(tcp, test_a_page_comes_when_it_is_touched),
+		BY(shm, test_a_page_comes_when_it_is_touched),
+		BY(tcp, test_the_rest_comes_by_itself),
+		BY(tcp, test_transactions_go_on_meanwhile),
+		BY(shm, test_transactions_go_on_meanwhile),
+		BY(tcp, test_who_waits_holds_up_nobody),
+		BY(tcp, test_a_source_dies),
+		BY(shm, test_a_source_dies),
+		BY(tcp, test_all_sources_die),
+		BY(shm, test_all_sources_die),
+		BY(tcp, test_a_mirror_is_copied_to_meanwhile),
+		BY(tcp, test_a_later_state_is_never_seen),
+		BY(shm, test_a_later_state_is_never_seen),
+		BY(tcp, test_set_range_says_that_it_is_fenced),
+		BY(tcp, test_descriptors_are_closed),
+		BY(tcp, test_descriptors_are_not_kept),
+		BY(tcp, test_a_page_is_discarded),
+		BY(tcp, test_what_cannot_be_served_is_refused),
+		BY(tcp, test_a_system_call_on_missing_memory_fails),
+		BY(tcp, test_without_userfaultfd_memory_is_read_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/*
+ * test_source.c - whose answer may fill missing memory: a good one, and those in which one thing is
+ * not as it must be.
+ */
+#include "../../client/demand/demand.h"
+#include "../support/messages.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { EPOCH = 7, LEFT = 40, LENGTH = 100 };
+
+struct fixture {
+	struct ps_wanted wanted;
+	struct message_header *before, *after;
+	Perseas__StoreStatus first, second;
+	Perseas__Slot slot;
+	uint8_t image_id[PS_ID_SIZE], owner[PS_ID_SIZE]; /* as the answers have them */
+	struct ps_fetched fetched;
+};
+
+static struct message_header *header_of(struct fixture *f)
+{
+	struct message_header *m = message_header_new();
+	Perseas__Header *header = &m->header;
+
+	header->state = PERSEAS__STATE__STATE_CONSISTENT;
+	header->promised_epoch = EPOCH;
+	header->promised_owner = (ProtobufCBinaryData){ PS_ID_SIZE, f->owner };
+	header->image_id = (ProtobufCBinaryData){ PS_ID_SIZE, f->image_id };
+	header->generation = 3;
+	header->rewrites = 5;
+	return m;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	memset(f->image_id, 1, PS_ID_SIZE);
+	memset(f->owner, 2, PS_ID_SIZE);
+	f->before = header_of(f);
+	f->after = header_of(f);
+	memcpy(f->wanted.image_id, f->image_id, PS_ID_SIZE);
+	memcpy(f->wanted.owner, f->owner, PS_ID_SIZE);
+	memcpy(f->wanted.store_id, f->before->header.store_id.data, PS_ID_SIZE);
+	f->wanted.epoch = EPOCH;
+	f->wanted.left = LEFT;
+	f->wanted.length = LENGTH;
+	perseas__slot__init(&f->slot);
+	f->slot.epoch = EPOCH;
+	f->slot.seq = LEFT;
+	perseas__store_status__init(&f->first);
+	perseas__store_status__init(&f->second);
+	f->first.header = &f->before->header;
+	f->first.slot = &f->slot;
+	f->second.header = &f->after->header;
+	f->fetched = (struct ps_fetched){ &f->first, &f->second, { LENGTH, NULL } };
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	free(f->before);
+	free(f->after);
+	free(f);
+	return 0;
+}
+
+static void assert_refused(struct fixture *f)
+{
+	assert_non_null(ps_source_fault(&f->wanted, &f->fetched));
+}
+
+static void assert_taken(struct fixture *f)
+{
+	assert_null(ps_source_fault(&f->wanted, &f->fetched));
+}
+
+static void test_a_good_one(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_taken(f);
+	f->slot.seq = LEFT + 1;
+	assert_taken(f);
+}
+
+static void test_no_image(void **state)
+{
+	struct fixture *f = *state;
+
+	f->fetched.before = NULL;
+	assert_refused(f);
+	f->fetched.before = &f->first;
+	f->second.header = NULL;
+	assert_refused(f);
+}
+
+static void test_another_image(void **state)
+{
+	struct fixture *f = *state;
+
+	f->wanted.image_id[0]++;
+	assert_refused(f);
+	f->wanted.image_id[0]--;
+	f->wanted.store_id[0]++;
+	assert_refused(f);
+}
+
+/* At first, or then. */
+static void test_it_joins(void **state)
+{
+	struct fixture *f = *state;
+
+	f->before->header.state = PERSEAS__STATE__STATE_JOINING;
+	assert_refused(f);
+	f->before->header.state = PERSEAS__STATE__STATE_CONSISTENT;
+	f->after->header.state = PERSEAS__STATE__STATE_JOINING;
+	assert_refused(f);
+}
+
+static void test_it_was_changed_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+
+	f->after->header.generation++;
+	assert_refused(f);
+	f->after->header.generation--;
+	f->after->header.rewrites++;
+	assert_refused(f);
+}
+
+static void test_it_is_promised_to_another(void **state)
+{
+	struct fixture *f = *state;
+
+	f->after->header.promised_epoch++;
+	assert_refused(f);
+	f->after->header.promised_epoch--;
+	f->before->header.promised_epoch--;
+	assert_refused(f);
+	f->before->header.promised_epoch++;
+	f->owner[0]++;
+	assert_refused(f);
+}
+
+static void test_it_is_not_adopted(void **state)
+{
+	struct fixture *f = *state;
+
+	f->slot.epoch--;
+	assert_refused(f);
+	f->slot.epoch++;
+	f->slot.seq--;
+	assert_refused(f);
+	f->first.slot = NULL;
+	assert_refused(f);
+}
+
+static void test_its_answer_is_not_whole(void **state)
+{
+	struct fixture *f = *state;
+
+	f->fetched.bytes.len--;
+	assert_refused(f);
+	f->fetched.bytes.len += 2;
+	assert_refused(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_a_good_one),
+		TEST(test_no_image),
+		TEST(test_another_image),
+		TEST(test_it_joins),
+		TEST(test_it_was_changed_meanwhile),
+		TEST(test_it_is_promised_to_another),
+		TEST(test_it_is_not_adopted),
+		TEST(test_its_answer_is_not_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
