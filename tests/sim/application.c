@@ -5,9 +5,11 @@
  */
 #include "application.h"
 
+#include "../../client/core/demand.h"
 #include "../../client/core/handle.h"
 #include "creators.h"
 #include "mirror.h"
+#include "mistakes.h"
 #include "operator.h"
 #include "oracle.h"
 #include "rosters.h"
@@ -24,9 +26,19 @@ enum { OPEN_TRIES = 6, FLUSH_TRIES = 8 };
 static void compare(struct sim_application *a, unsigned i, const char *when)
 {
 	const struct sim_segment *s = &a->at->segments[i];
+	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
 	uint32_t at = 0;
+	bool here;
 
-	if (!a->mapped[i].base || !s->present || !memcmp(a->mapped[i].base, s->bytes, s->size))
+	if (!a->mapped[i].base || !s->present)
+		return;
+	/* What is missing is nobody's to look at. */
+	for (uint64_t run; at < s->size; at += (uint32_t)run) {
+		run = ps_demand_run(a->p, segment, at, s->size - at, &here);
+		if (here && memcmp(a->mapped[i].base + at, s->bytes + at, run) != 0)
+			break;
+	}
+	if (at >= s->size)
 		return;
 	while (a->mapped[i].base[at] == s->bytes[at])
 		at++;
@@ -128,6 +140,9 @@ static int try_open(struct sim_application *a)
 	options.open_timeout_ms = schedule->open_timeout_ms;
 	options.pace_ms = schedule->pace_ms;
 	options.spin_us = UINT32_MAX;
+	if (schedule->demand && !(a->flags & PERSEAS_CHECK_WRITES) &&
+	    (a->world->seed / 8 + a->owner->index) % 3)
+		options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
 	if (a->owner->creates)
 		sim_creators_list(a->world, a->owner, list, sizeof(list));
 	else
@@ -258,9 +273,33 @@ static int change_segments(struct sim_application *a, uint64_t what)
 	return rc;
 }
 
+/* Looks at some memory, which may be missing. compare() looks whether it is right. */
+static int touch(struct sim_application *a)
+{
+	struct sim_world *w = a->world;
+	const struct mapped *m = &a->mapped[sim_below(w, SIM_SEGMENTS)];
+	uint64_t start, end;
+	int rc;
+
+	if (!m->base || a->mapping)
+		return GO_ON;
+	start = (uint64_t)(uintptr_t)m->base + sim_below(w, m->size);
+	end = (uint64_t)(uintptr_t)m->base + m->size;
+	end = start + sim_between(w, 1, end - start);
+	if (sim_chance(w, 20)) {
+		perseas_prefetch(a->p, (const void *)start, end - start);
+		return GO_ON;
+	}
+	rc = ps_demand_bring(a->p, start, end);
+	if (rc == PERSEAS_EFENCED || a->owner->dead)
+		return LEAVE;
+	return rc ? sim_unexpected(a, "memory", rc) : GO_ON;
+}
+
 static int step(struct sim_application *a)
 {
 	uint64_t what = sim_below(a->world, 100);
+	const unsigned often = sim_mistake_demands(a->world) ? 10 : 2;
 
 	take_change_back(a, 2);
 	if (a->owner->dead)
@@ -271,9 +310,11 @@ static int step(struct sim_application *a)
 		return change_segments(a, 0);
 	if (what < 12)
 		return change_segments(a, 1);
-	if (what < 14)
+	if (what < 12 + often)
 		return change_segments(a, 2);
-	if (what < 17)
+	if (a->world->schedule->demand && sim_chance(a->world, 30))
+		return touch(a);
+	if (what < 15 + often)
 		return settle(a);
 	if (what < 25)
 		return sim_work_two(a);
@@ -395,6 +436,17 @@ static void check_all_equal(struct sim_application *a)
 	}
 }
 
+/* All that was acknowledged can be had. */
+static void wait_whole(struct sim_application *a)
+{
+	const int rc = perseas_wait_whole(a->p, 20000);
+
+	if (rc)
+		sim_fail(a->world, "at the end memory is missing: %s", perseas_message(a->p));
+	for (unsigned i = 0; i < SIM_SEGMENTS; i++)
+		compare(a, i, "whole");
+}
+
 static void last(void *arg)
 {
 	struct sim_application *a = arg;
@@ -410,6 +462,7 @@ static void last(void *arg)
 		if (map_all(a) != GO_ON)
 			sim_fail(w, "at the end the segments cannot be mapped: %s",
 			         perseas_message(a->p));
+		wait_whole(a);
 		check_all_equal(a);
 		for (int i = 0; i < 3; i++)
 			if (sim_work_one(a) != GO_ON)

@@ -4,7 +4,8 @@
  *
  * What the world can do and this env cannot: run out of descriptors or memory, send a message in
  * pieces (each arrives whole; the data path's do not), greet in another version or refuse TLS, wake
- * threads on two processors at once (`barrier` has nothing to do), and fail to spawn.
+ * threads on two processors at once (`barrier` has nothing to do), and fail to spawn. Missing
+ * memory (client/core/demand.h) is filled with what no mirror has, and holds nobody up.
  *
  * What the fabrics of the world can do and these cannot, by the clauses of client/core/fabric.h:
  * - F3: `stream` ends, where a mirror of the world may answer that it promised another owner.

@@ -8,6 +8,7 @@
 #include "cable.h"
 #include "mirror.h"
 #include "mistakes.h"
+#include "schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -311,9 +312,11 @@ static void note_reply(const struct ps_control *control, const Perseas__Reply *r
 {
 	struct sim_world *w = control->owner->world;
 
-	/* A segment is taken back also where it was never made. */
+	/* A segment is taken back also where it was never made. Missing memory is asked of a mirror
+	 * that may have another image. */
 	if (reply->status == PERSEAS__STATUS__STATUS_BAD_REQUEST &&
-	    control->asked != PERSEAS__REQUEST__BODY_DROP_SEGMENTS)
+	    control->asked != PERSEAS__REQUEST__BODY_DROP_SEGMENTS &&
+	    !(w->schedule->demand && control->asked == PERSEAS__REQUEST__BODY_STATUS))
 		sim_fail(w, "a mirror does not understand the library: %s", reply->message);
 	if (reply->status == PERSEAS__STATUS__STATUS_NO_MEMORY)
 		sim_count(w, SIM_LIMITS, 1);

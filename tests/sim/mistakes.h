@@ -85,7 +85,13 @@ struct ps_link;
 	X(REPLACED, "replaced", 1000, "a create replaces another; one that settles is enough") \
 	X(NOT_FIRST, "not-first", 4000, "a making is withdrawn, but not at its first mirror")  \
 	X(UNDECIDED, "undecided", 4000, "settled elsewhere before the first mirror has")       \
-	X(UNANSWERED, "unanswered", 4000, "abandoned elsewhere after a Settle without an answer")
+	X(UNANSWERED, "unanswered", 4000, "abandoned elsewhere after a Settle unanswered")     \
+	X(LATER, "later", 2000, "memory on demand: another owner's state is taken")            \
+	X(LAGS, "lags", 8000, ".. of a mirror that lags behind the map")                       \
+	X(HALF, "half", 4000, ".. of an image that is not whole")                              \
+	X(OUTLIVES, "outlives", 4000, ".. that was asked for an earlier mapping")              \
+	X(UNFETCHED, "unfetched", 2000, "a chunk is copied from memory that is missing")       \
+	X(RENEWED, "renewed", 8000, ".. and so is an image, by a renewal")
 
 enum sim_mistake {
 	SIM_NO_MISTAKE,
@@ -95,6 +101,8 @@ enum sim_mistake {
 		SIM_MISTAKES_END,
 	/* Up to here neither the roster changes nor mirrors stop on purpose. */
 	SIM_MISTAKE_PLAIN = SIM_MISTAKE_OWN,
+	/* After this one every owner recovers on demand. */
+	SIM_MISTAKE_DEMANDS = SIM_MISTAKE_UNANSWERED,
 };
 
 struct sim_mistake_about {
@@ -169,6 +177,16 @@ bool sim_mistake_settled(const struct ps_control *control, const Perseas__Reply 
 bool sim_mistake_cabled(const struct sim_world *w);
 bool sim_mistake_stays(const struct sim_world *w);
 bool sim_mistake_insists(const struct sim_world *w);
+/* Is one of recovery on demand made, or left out? An answer is changed before it is looked at. */
+bool sim_mistake_demands(const struct sim_world *w);
+struct ps_wanted;
+struct ps_fetched;
+void sim_mistake_fetched(struct sim_owner *o, const struct ps_wanted *wanted,
+                         struct ps_fetched *fetched);
+struct ps_demand;
+struct ps_missing;
+void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
+                      const struct ps_missing *missing, const struct ps_fetched *fetched);
 /* owner: at every look at the clock. When a claim was granted. */
 void sim_mistake_worn(struct sim_owner *o);
 void sim_mistake_restarts(struct ps_control *control, Perseas__ClaimReply *claim);

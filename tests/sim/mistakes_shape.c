@@ -220,6 +220,17 @@ static void shape_owners(struct sim_world *w, unsigned *mirrors)
 	}
 }
 
+/* Memory comes slowly, and others claim all the time and go away. */
+static void shape_renewals(struct sim_world *w, unsigned *mirrors)
+{
+	set_size(w, mirrors, 2, 2);
+	be_busy(w->schedule);
+	w->schedule->splits = 0;
+	w->schedule->slow = 100;
+	w->schedule->claimers = 90;
+	w->schedule->losses = 4;
+}
+
 void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *schedule = w->schedule;
@@ -232,6 +243,8 @@ void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	schedule->calm = schedule->calm && !w->mistake;
 	shape_members(w, mirrors, spares);
 	shape_owners(w, mirrors);
+	if (w->mistake == SIM_MISTAKE_RENEWED)
+		shape_renewals(w, mirrors);
 	if (!sim_mistake_creates(w))
 		return;
 	set_size(w, mirrors, w->seed % 2 ? 2 : 3, 2);

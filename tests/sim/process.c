@@ -6,6 +6,7 @@
 
 #include "env_sim.h"
 #include "fabric_sim.h"
+#include "pager_sim.h"
 
 #define SCHEDULING SIM_US         /* from a wake-up to running */
 #define DEAD_STEP (1000 * SIM_MS) /* what each look at the clock costs the dead */
@@ -143,6 +144,7 @@ struct sim_owner *sim_owner_new(struct sim_world *w, void (*fn)(void *arg), void
 	o->index = w->owner_count;
 	o->stop_after = UINT64_MAX;
 	o->env.ops = &sim_env_ops;
+	o->env.pager = &sim_pager_ops;
 	for (int i = 0; i < SIM_TASKS; i++) {
 		o->tasks[i].owner = o;
 		o->tasks[i].ended = true;

@@ -46,7 +46,7 @@ struct sim_task {
 
 enum sim_stop { SIM_STOP, SIM_CRASH };
 
-enum { SIM_APP, SIM_SECOND, SIM_OPERATOR, SIM_KEEPER, SIM_TASKS };
+enum { SIM_APP, SIM_SECOND, SIM_OPERATOR, SIM_KEEPER, SIM_FETCHER, SIM_TASKS };
 
 /* The first image that this owner examined, for a mistake. */
 struct sim_examined {
@@ -61,11 +61,18 @@ struct sim_reading {
 	uint8_t bytes[SIM_SEGMENT_MAX];
 };
 
+/* What came of a segment that was fetched on demand, for a third. */
+struct sim_late {
+	uint64_t generation, offset;
+	uint32_t segment, length; /* 0: nothing did */
+	uint8_t bytes[SIM_SEGMENT_MAX];
+};
+
 struct sim_owner {
 	struct ps_env env; /* first: the operations find the owner by it */
 	struct sim_world *world;
 	unsigned index;
-	struct sim_task tasks[SIM_TASKS]; /* application, its other threads, keeper */
+	struct sim_task tasks[SIM_TASKS]; /* application, its other threads, those of the library */
 	struct sim_task *running;
 	struct sim_task *inside; /* stopped between two stores; the lock may be its own */
 	bool stopped, dead;
@@ -92,6 +99,7 @@ struct sim_owner {
 	bool opened;  /* an open of its has returned */
 	struct sim_examined examined;
 	struct sim_reading read;
+	struct sim_late late;
 	uint64_t claims;                   /* epoch of its last claim */
 	uint64_t granted[SIM_MIRRORS_MAX]; /* epoch that each mirror granted it */
 	uint8_t making[PS_ID_SIZE];        /* id of what it creates, or created last */

@@ -43,6 +43,7 @@ struct sim_schedule {
 	bool uniform;            /* transactions are all of one size */
 	bool steady;             /* segments neither come nor go, and no owner just leaves */
 	bool cabled;             /* mirrors are reached over cables first */
+	bool demand;             /* memory is fetched on demand, by most owners */
 
 	/* As it goes. */
 	unsigned changes;                      /* of rosters, at most */

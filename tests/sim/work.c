@@ -103,13 +103,17 @@ static void change(struct work *work, bool large)
 	range.offset = (uint32_t)sim_below(w, m->size - range.length + 1);
 	if (taken(work, &range))
 		return;
+	/* No other thread takes it while this one waits for memory. */
+	work->ranges[work->count++] = range;
 	rc = perseas_set_range(work->tx, m->base + range.offset, range.length);
-	if (rc == PERSEAS_ETOOBIG)
+	if (rc)
+		work->count--;
+	/* Fenced while it waits for memory. */
+	if (rc == PERSEAS_ETOOBIG || (rc == PERSEAS_EFENCED && w->schedule->demand))
 		return;
 	if (rc)
 		sim_unexpected(a, "set_range", rc);
 	sim_fill(w, m->base + range.offset, range.length);
-	work->ranges[work->count++] = range;
 }
 
 static void fill(struct work *work)

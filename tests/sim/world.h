@@ -72,6 +72,8 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(AWAY, 1, "images copied away from a live owner")              \
 	X(UNDONE, 1, "transactions rolled back by a claim")             \
 	X(AWAY_UNDONE, 1, "transactions undone in a copy")              \
+	X(FETCHED, 1, "granules fetched on demand")                     \
+	X(UNFETCHED, 0, ".. refused to owners that are fenced")         \
 	X(BEYOND, 0, "schedules that lost more than is promised")       \
 	X(CHECKS, 1, "images checked")                                  \
 	X(EVENTS, 1, "events")

@@ -1,0 +1,118 @@
+/*
+ * mistakes_demand.c - faults of recovery on demand: answers that are taken although a rule forbids
+ * it, and memory that is used although it is missing. Without its mistake none changes anything.
+ */
+#include "mistakes.h"
+
+#include "../../client/demand/demand.h"
+#include "process.h"
+
+#include <string.h>
+
+bool sim_mistake_demands(const struct sim_world *w)
+{
+	return w->mistake > SIM_MISTAKE_DEMANDS && w->mistake < SIM_MISTAKES_END;
+}
+
+static bool is(const struct sim_owner *o, enum sim_mistake mistake)
+{
+	return sim_mistake_is(o->world, mistake);
+}
+
+static Perseas__StoreStatus *changeable(const Perseas__StoreStatus *status)
+{
+	return (Perseas__StoreStatus *)(uintptr_t)status;
+}
+
+/* As if it were promised to this owner still, and had its slot. */
+static void claim(const struct ps_wanted *wanted, const Perseas__StoreStatus *status)
+{
+	Perseas__Header *header = changeable(status)->header;
+
+	header->promised_epoch = wanted->epoch;
+	if (header->promised_owner.len == PS_ID_SIZE)
+		memcpy(header->promised_owner.data, wanted->owner, 8);
+	if (status->slot)
+		changeable(status)->slot->epoch = wanted->epoch;
+}
+
+void sim_mistake_fetched(struct sim_owner *o, const struct ps_wanted *wanted,
+                         struct ps_fetched *fetched)
+{
+	Perseas__StoreStatus *before = changeable(fetched->before);
+	Perseas__StoreStatus *after = changeable(fetched->after);
+
+	if (!before->header || !after->header)
+		return;
+	if (is(o, SIM_MISTAKE_LATER)) {
+		claim(wanted, before);
+		claim(wanted, after);
+		after->header->rewrites = before->header->rewrites;
+	}
+	if (is(o, SIM_MISTAKE_LAGS) && before->slot && before->slot->seq < wanted->left)
+		before->slot->seq = wanted->left;
+	if (is(o, SIM_MISTAKE_HALF)) {
+		before->header->state = after->header->state = PERSEAS__STATE__STATE_CONSISTENT;
+		after->header->rewrites = before->header->rewrites;
+	}
+}
+
+/* What came for an earlier mapping comes once more, over what is here by now. */
+static void come_late(struct sim_owner *o, struct ps_demand *d, const struct ps_missing *missing,
+                      uint64_t generation, const struct ps_fetched *fetched)
+{
+	struct sim_late *late = &o->late;
+	struct ps_mapping *mapping = ps_mapping_segment(d, late->segment);
+
+	if (late->length && mapping && mapping->generation != late->generation &&
+	    mapping->states[late->offset / d->ops->granule] == PS_GRANULE_HERE) {
+		memcpy(mapping->base + late->offset, late->bytes, late->length);
+		late->length = 0;
+	}
+	if (late->length || fetched->bytes.len > sizeof(late->bytes))
+		return;
+	late->generation = generation;
+	late->segment = missing->region - PS_REGION_SEGMENT;
+	late->offset = missing->offset;
+	late->length = (uint32_t)fetched->bytes.len;
+	memcpy(late->bytes, fetched->bytes.data, late->length);
+}
+
+void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
+                      const struct ps_missing *missing, const struct ps_fetched *fetched)
+{
+	if (is(o, SIM_MISTAKE_OUTLIVES) && !ps_source_fault(&d->fetching[which].wanted, fetched))
+		come_late(o, d, missing, d->fetching[which].generation, fetched);
+}
+
+/* --- functions that these stand in front of --- */
+
+bool __real_ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                           uint64_t length);
+bool __wrap_ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                           uint64_t length);
+
+uint64_t __real_ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                              uint64_t length, bool *here);
+uint64_t __wrap_ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                              uint64_t length, bool *here);
+
+/* A chunk of a resync is copied from memory that is missing. */
+bool __wrap_ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                           uint64_t length)
+{
+	const bool here = __real_ps_demand_want(p, segment, offset, length);
+
+	return here || is((struct sim_owner *)p->env, SIM_MISTAKE_UNFETCHED);
+}
+
+/* As if all were here, for a renewal that copies images. */
+uint64_t __wrap_ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                              uint64_t length, bool *here)
+{
+	const uint64_t run = __real_ps_demand_run(p, segment, offset, length, here);
+	const struct sim_owner *o = (const struct sim_owner *)p->env;
+
+	*here |= p->renewing && o->running == &o->tasks[SIM_KEEPER] && is(o, SIM_MISTAKE_RENEWED);
+	return run;
+}

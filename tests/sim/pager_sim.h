@@ -1,0 +1,17 @@
+/*
+ * pager_sim.h - missing memory in a schedule: it is filled with what no mirror has, and nobody is
+ * held up who touches it. So whoever reads it without having asked for it is found by the oracle.
+ */
+#ifndef PERSEAS_SIM_PAGER_SIM_H
+#define PERSEAS_SIM_PAGER_SIM_H
+
+#include "../../client/core/demand.h"
+#include "process.h"
+
+struct ps_wanted;
+
+enum { SIM_GRANULE = 128 };
+
+extern const struct ps_pager_ops sim_pager_ops;
+
+#endif
