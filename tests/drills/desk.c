@@ -109,8 +109,8 @@ bool option_set(struct perseas_options *options, const char *word)
 	const char *equals = strchr(word, '=');
 	uint64_t value = equals ? strtoull(equals + 1, NULL, 0) : 0;
 	size_t len = equals ? (size_t)(equals - word) : strlen(word);
-	const char *const names[] = { "create",     "takeover",  "acks",    "log",  "ring",
-		                      "connect-ms", "commit-ms", "open-ms", "shape" };
+	const char *const names[] = { "create",     "takeover",  "acks",    "log",   "ring",
+		                      "connect-ms", "commit-ms", "open-ms", "shape", "demand" };
 	unsigned i = 0;
 
 	while (i < sizeof(names) / sizeof(names[0]) &&
@@ -143,6 +143,9 @@ bool option_set(struct perseas_options *options, const char *word)
 		return true;
 	case 8:
 		content_shape(value);
+		return true;
+	case 9:
+		options->recovery = PERSEAS_RECOVERY_ON_DEMAND;
 		return true;
 	default:
 		return false;

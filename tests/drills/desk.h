@@ -14,7 +14,7 @@
  *   events                               "ok kind:mirror …", all that the library told of
  *
  * Options: create, takeover, acks=N, log=BYTES, ring=BYTES, connect-ms=N, commit-ms=N, open-ms=N,
- * shape=SEED (content.h).
+ * shape=SEED (content.h), demand (PERSEAS_RECOVERY_ON_DEMAND).
  */
 #ifndef PERSEAS_DRILLS_DESK_H
 #define PERSEAS_DRILLS_DESK_H

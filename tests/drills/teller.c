@@ -4,13 +4,15 @@
  *   teller run STORE MIRRORS PAGE [option...]      transactions until the page says stop
  *   teller verify STORE MIRRORS PAGE [option...]   takes over, and compares all bytes with what
  *                                                  they must be, and with what the page says
+ *   teller large STORE MIRRORS PAGE [option...]    one large segment (large.h)
  *   teller desk PAGE                               commands on standard input (desk.h)
  *   teller load HOST PORT IDLE BUSY                no owner, but others who come (load.h)
  *
- * Options are those of desk.h, and transactions=N. Exit status: 0 good; 1 something does not hold;
- * 2 wrong use; 3 fenced.
+ * Options are those of desk.h, and transactions=N; of large also mib=N, and check. Exit status: 0
+ * good; 1 something does not hold; 2 wrong use; 3 fenced.
  */
 #include "desk.h"
+#include "large.h"
 #include "load.h"
 
 #include <signal.h>
@@ -24,12 +26,13 @@ enum { EXIT_WRONG_USE = 2, EXIT_FENCED = 3 };
 struct words {
 	const char *store, *mirrors, *page;
 	struct perseas_options options;
-	uint64_t transactions;
+	uint64_t transactions, mib;
+	bool check;
 };
 
 static bool read_words(struct words *words, int argc, char **argv)
 {
-	static const char limit[] = "transactions=";
+	static const char limit[] = "transactions=", mib[] = "mib=";
 
 	if (argc < 5)
 		return false;
@@ -38,6 +41,10 @@ static bool read_words(struct words *words, int argc, char **argv)
 	for (int i = 5; i < argc; i++) {
 		if (strncmp(argv[i], limit, sizeof(limit) - 1) == 0)
 			words->transactions = strtoull(argv[i] + sizeof(limit) - 1, NULL, 0);
+		else if (strncmp(argv[i], mib, sizeof(mib) - 1) == 0)
+			words->mib = strtoull(argv[i] + sizeof(mib) - 1, NULL, 0);
+		else if (strcmp(argv[i], "check") == 0)
+			words->check = true;
 		else if (!option_set(&words->options, argv[i]))
 			return false;
 	}
@@ -123,6 +130,9 @@ int main(int argc, char **argv)
 		status = run(&owner, &words);
 	else if (strcmp(mode, "verify") == 0)
 		status = verify(&owner, &words);
+	else if (strcmp(mode, "large") == 0)
+		status = large_run(&owner, words.store, words.mirrors, &words.options, words.mib,
+		                   words.transactions, words.check);
 	else
 		status = wrong_use();
 	owner_close(&owner);

@@ -1,0 +1,96 @@
+"""Owners that recover on demand: killed again and again, also while memory is still coming, and the
+time until the first commit of the next."""
+import statistics
+import subprocess
+
+import pytest
+
+from drill import mirror_list, rounds
+from teller import LOG, SECONDS, Process, dice, random_moment, tellers  # noqa: F401
+
+KILLS = rounds(50)
+MIB = 24
+SIZES = (64, 512)
+TIMES = 5
+MOST = 2        # a read of all of it would take eight times as long
+
+
+class Large(Process):
+    """teller large; what its line said is in `told`."""
+
+    def __init__(self, page, daemons, *options):
+        super().__init__(page, ["large", "large", mirror_list(daemons), page.path, *options],
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True)
+
+    def begins(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("the owner ended: " + self.process.stderr.read())
+        self.told = {name: int(value) for name, value in
+                     (word.split("=") for word in line.split())}
+        return self.told
+
+    def ends(self):
+        """Waits until it has ended well."""
+        status = self.process.wait(SECONDS)
+        assert status == 0, self.process.stderr.read()
+
+
+@pytest.fixture
+def large(tellers):  # noqa: F811
+    """Starts owners of one segment; each begins when the one before has ended."""
+    page = tellers.page()
+
+    def start(daemons, *options):
+        return tellers._keep(Large(page, daemons, *options))
+
+    return start
+
+
+def test_owners_that_recover_on_demand_are_killed(mirrors, large, dice, fabric):  # noqa: F811
+    """kill -9, a third of the time as soon as the first commit is there, most memory being away;
+    what was acknowledged is found each time, and all bytes are compared now and then."""
+    daemons = mirrors(2, fabric)
+    large(daemons, "create", LOG, "mib=%d" % MIB, "transactions=50").ends()
+    early = 0
+    for number in range(KILLS):
+        if number % 10 == 9:
+            owner = large(daemons, "demand", "takeover", "transactions=20", "check")
+            told = owner.begins()
+            owner.ends()
+        else:
+            owner = large(daemons, "demand", "takeover")
+            told = owner.begins()
+            if number % 3:
+                random_moment(dice, 0.2)
+            else:
+                early += told["missing"] > (MIB << 20) // 2
+            owner.kill9()
+        assert told["acked"] <= told["found"] <= told["acked"] + 1
+    assert early > 0
+    owner = large(daemons, "takeover", "transactions=1", "check")
+    assert owner.begins()["missing"] == 0
+    owner.ends()
+
+
+def first_commit(large, daemons, *options):
+    """An owner is killed, and the next one commits: after how many ms."""
+    owner = large(daemons, "takeover", *options)
+    owner.begins()
+    owner.kill9()
+    return owner.told["first"] / 1e6
+
+
+@pytest.mark.timing("how soon the next owner commits")
+def test_the_first_commit_does_not_wait_for_the_memory(mirrors, large):
+    """64 and 512 MiB by turns: eight times the memory takes hardly longer."""
+    stores = [mirrors(1, "tcp") for _ in SIZES]
+    for daemons, mib in zip(stores, SIZES):
+        large(daemons, "create", LOG, "mib=%d" % mib, "transactions=20").ends()
+    taken = [[first_commit(large, daemons, "demand") for daemons in stores]
+             for _ in range(TIMES)]
+    small, big = map(statistics.median, zip(*taken))
+    print("first commit after kill -9: %.1f ms with %d MiB, %.1f ms with %d MiB" %
+          (small, SIZES[0], big, SIZES[1]))
+    assert big < MOST * small
