@@ -348,7 +348,13 @@ static struct verbs_port *session_port(struct verbs_target *target, struct sessi
 		         "its daemon was started with --rdma off");
 		return NULL;
 	}
-	if (!connection_address(session, &local) || channel_open(target) < 0)
+	if (!connection_address(session, &local)) {
+		snprintf(target->trouble, sizeof(target->trouble), "%s",
+		         session->local ? "no rdma is offered to those that come over a Unix socket"
+		                        : strerror(errno));
+		return NULL;
+	}
+	if (channel_open(target) < 0)
 		return NULL;
 	plain_address(&local, &address);
 	return port_open(target, &address);

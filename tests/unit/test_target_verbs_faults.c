@@ -285,6 +285,12 @@ static void who_needs_rdma_is_told_that_there_is_none(void **state)
 	assert_int_equal(ask_for_rdma(fixture, control, "bank", reason), STATUS(OK));
 	assert_int_equal(ask_for_rdma(fixture, control, "nowhere", reason), STATUS(NO_STORE));
 	close(control);
+	/* Where it was asked has no address at which a device could be. */
+	control = fixture_unix(fixture);
+	fixture_greet(fixture, control);
+	assert_int_equal(ask_for_rdma(fixture, control, "bank", reason), STATUS(NO_RDMA));
+	assert_says(reason, "Unix socket");
+	close(control);
 }
 
 /* No device at all; none with the address; RDMA is switched off; its port is taken. */
