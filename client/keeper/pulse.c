@@ -65,7 +65,7 @@ static void look(struct perseas *p, struct sight *sight)
 		report->state = (char *)perseas_mirror_state_name(m->state);
 		report->seq = ps_mirror_seq(m);
 		report->trouble = trouble;
-		if (m->known)
+		if (m->votes)
 			report->image_id = (ProtobufCBinaryData){ PS_ID_SIZE,
 				                                  sight->ids[sight->count] };
 		memcpy(sight->ids[sight->count], m->image_id, PS_ID_SIZE);

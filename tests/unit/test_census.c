@@ -231,6 +231,40 @@ static void of_two_stores_none_is_taken(void **state)
 	owner_free(o);
 }
 
+static Perseas__MirrorReport **reports_of(struct desk *desk)
+{
+	const int at = ps_owner_at(&desk->census);
+
+	assert_true(at >= 0);
+	return desk->census.told[at]->mirrors;
+}
+
+/* The owner's report of one that was removed is of no image: its address is all that is known. */
+static void a_report_names_images_that_rosters_list(void **state)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0,
+		                                      0 };
+	struct owner *o = begin(3, 2);
+	Perseas__MirrorReport **reports;
+	struct desk desk;
+
+	(void)state;
+	assert_int_equal(owner_change(o, &wanted), 0);
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	direct_keep(o->d, o->p);
+	look(&desk, o, 3);
+	reports = reports_of(&desk);
+	assert_string_equal(reports[1]->state, "removed");
+	assert_int_equal(reports[0]->image_id.len, PS_ID_SIZE);
+	assert_int_equal(reports[1]->image_id.len, 0);
+	assert_int_equal(reports[2]->image_id.len, PS_ID_SIZE);
+	leave(&desk);
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +273,7 @@ int main(void)
 		cmocka_unit_test(who_is_not_whole_may_have_no_voice),
 		cmocka_unit_test(a_store_is_found_beside_a_making),
 		cmocka_unit_test(of_two_stores_none_is_taken),
+		cmocka_unit_test(a_report_names_images_that_rosters_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
