@@ -5,6 +5,7 @@
 #include "roster_rig.h"
 
 #include "../../client/command/ask/owner_report.h"
+#include "../../client/command/ask/verdict.h"
 #include "../../client/core/mirror.h"
 #include "../../server/store/store_private.h"
 
@@ -239,6 +240,43 @@ static Perseas__MirrorReport **reports_of(struct desk *desk)
 	return desk->census.told[at]->mirrors;
 }
 
+/* Mirror 2 is stale, and its owner calls it by the address of mirror 1, and that one by 2's: with 1
+ * the last but one that is live would be lost. */
+static void a_report_is_of_the_image_that_it_names(void **state)
+{
+	struct owner *o = begin(3, 2);
+	Perseas__MirrorReport **reports;
+	Perseas__StoreStatus *owner;
+	struct ps_verdict verdict;
+	struct desk desk;
+	char *address, *live;
+
+	(void)state;
+	direct_keep(o->d, o->p);
+	look(&desk, o, 3);
+	reports = reports_of(&desk);
+	live = reports[2]->state;
+	reports[2]->state = (char *)"stale";
+	address = reports[1]->address;
+	reports[1]->address = reports[2]->address;
+	reports[2]->address = address;
+	ps_verdict_reach(&verdict, &desk.census);
+	reports[2]->state = live;
+	assert_true(verdict.commit && verdict.open);
+	assert_int_equal(verdict.hurts, 3);
+	/* Nor is member 1 live by the report of member 0, where there is none of its own. */
+	owner = (Perseas__StoreStatus *)desk.census.told[ps_owner_at(&desk.census)];
+	address = reports[0]->address;
+	reports[0]->address = reports[2]->address;
+	reports[2]->address = address;
+	owner->n_mirrors = 1;
+	ps_verdict_reach(&verdict, &desk.census);
+	owner->n_mirrors = 3;
+	assert_false(verdict.commit);
+	leave(&desk);
+	owner_free(o);
+}
+
 /* The owner's report of one that was removed is of no image: its address is all that is known. */
 static void a_report_names_images_that_rosters_list(void **state)
 {
@@ -273,6 +311,7 @@ int main(void)
 		cmocka_unit_test(who_is_not_whole_may_have_no_voice),
 		cmocka_unit_test(a_store_is_found_beside_a_making),
 		cmocka_unit_test(of_two_stores_none_is_taken),
+		cmocka_unit_test(a_report_is_of_the_image_that_it_names),
 		cmocka_unit_test(a_report_names_images_that_rosters_list),
 	};
 

@@ -221,6 +221,52 @@ static void a_mirror_may_have_two_addresses(void **state)
 	assert_string_equal(store->mirrors[1].address, "tcp://by.another.name:7");
 }
 
+/* The owner's names of two of them are ours, each of the other one. */
+static void addresses_may_be_swapped(void **state)
+{
+	struct scene *s = *state;
+	const struct ps_top_store *store;
+
+	live_at(s, 0);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		s->reports[i].image_id = s->headers[i]->header.image_id;
+	s->reports[0].address = s->addresses[1].text;
+	s->reports[1].address = s->addresses[0].text;
+	s->reports[1].state = (char *)"stale";
+	store = take(s);
+	assert_int_equal(store->mirror_count, MIRRORS);
+	assert_string_equal(store->mirrors[0].state, "live");
+	assert_string_equal(store->mirrors[1].state, "stale");
+	/* Of mirror 1 it tells nothing: what it tells of 0 is not meant. */
+	s->statuses[0].n_mirrors = 1;
+	store = take(s);
+	assert_true(store->mirrors[0].reported);
+	assert_false(store->mirrors[1].reported);
+}
+
+/* One that is made anew has an image that no roster lists yet: the report of its address is its,
+ * and that of an id that no roster lists any more. */
+static void an_address_tells_of_an_image_that_is_not_listed(void **state)
+{
+	struct scene *s = *state;
+	uint8_t id[PS_ID_SIZE] = { 77 };
+	const struct ps_top_store *store;
+
+	live_at(s, 0);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		s->reports[i].image_id = s->headers[i]->header.image_id;
+	s->reports[1].state = (char *)"resyncing";
+	s->headers[1]->header.image_id.data = id;
+	store = take(s);
+	assert_int_equal(store->mirror_count, MIRRORS);
+	assert_string_equal(store->mirrors[1].state, "resyncing");
+	s->headers[1]->header.image_id = s->reports[1].image_id;
+	s->reports[1].image_id.data = id;
+	store = take(s);
+	assert_int_equal(store->mirror_count, MIRRORS);
+	assert_string_equal(store->mirrors[1].state, "resyncing");
+}
+
 /* An owner that was seen before: what it counted since; a new one: all that it counted. */
 static void latencies_are_those_of_the_interval(void **state)
 {
@@ -308,6 +354,8 @@ int main(void)
 		TEST(a_mirror_that_is_behind_gives_no_rate),
 		TEST(an_owner_tells_of_its_mirrors),
 		TEST(a_mirror_may_have_two_addresses),
+		TEST(addresses_may_be_swapped),
+		TEST(an_address_tells_of_an_image_that_is_not_listed),
 		TEST(latencies_are_those_of_the_interval),
 		TEST(what_is_printed_names_what_does_not_answer),
 	};

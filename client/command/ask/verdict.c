@@ -30,14 +30,29 @@ static bool is_member(const struct ps_census *census, unsigned i, const Perseas_
 	       !strcmp(census->panel->addresses[i].text, member->address);
 }
 
-/* Does the owner call it live? It may be listed under another id since the owner reported. */
-static bool is_live(const Perseas__StoreStatus *owner, const Perseas__Member *member)
+/* Is the report of an image that a roster lists? */
+static bool names_member(const struct ps_census *census, const Perseas__MirrorReport *report)
+{
+	return report->image_id.len &&
+	       (ps_roster_member(census->judged.settled, report->image_id.data) ||
+	        ps_roster_member(census->judged.next, report->image_id.data));
+}
+
+/* Does the owner call it live? It may be listed under another id since the owner reported: then the
+ * address tells. A report of another member never is meant, whatever the owner's addresses are. */
+static bool is_live(const struct ps_census *census, const Perseas__StoreStatus *owner,
+                    const Perseas__Member *member)
 {
 	for (size_t k = 0; k < owner->n_mirrors; k++) {
 		const Perseas__MirrorReport *report = owner->mirrors[k];
 
-		if (!strcmp(report->address, member->address) ||
-		    (report->image_id.len && ps_id_equal(member->image_id, report->image_id.data)))
+		if (report->image_id.len && ps_id_equal(member->image_id, report->image_id.data))
+			return !strcmp(report->state, "live");
+	}
+	for (size_t k = 0; k < owner->n_mirrors; k++) {
+		const Perseas__MirrorReport *report = owner->mirrors[k];
+
+		if (!names_member(census, report) && !strcmp(report->address, member->address))
 			return !strcmp(report->state, "live");
 	}
 	return false;
@@ -53,7 +68,7 @@ static bool has_acks(const struct ps_census *census, const Perseas__Roster *rost
 		const Perseas__Member *member = roster->members[k];
 		const bool is_lost = lost != NOBODY && is_member(census, (unsigned)lost, member);
 
-		live += !is_lost && is_live(owner, member);
+		live += !is_lost && is_live(census, owner, member);
 	}
 	return !roster || live >= roster->acks;
 }

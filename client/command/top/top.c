@@ -98,15 +98,49 @@ static bool is_report_of(const Perseas__MirrorReport *report, const Perseas__Hea
 	       (ps_id_equal(header->image_id, listed) || ps_id_equal(header->parent_id, listed));
 }
 
+static bool is_listed(const struct ps_top_store *store, ProtobufCBinaryData image)
+{
+	return image.len && (ps_roster_member(store->header->roster, image.data) ||
+	                     ps_roster_member(store->header->next_roster, image.data));
+}
+
+/* Is it of an image that a mirror shows? */
+static bool is_shown(const struct ps_top_store *store, const struct ps_top_look *look,
+                     const Perseas__MirrorReport *report)
+{
+	for (unsigned i = 0; i < look->count; i++)
+		for (size_t k = 0; look->told[i] && k < look->told[i]->n_stores; k++)
+			if (is_of(look->told[i]->stores[k], store) &&
+			    is_report_of(report, look->told[i]->stores[k]->header))
+				return true;
+	return false;
+}
+
+/* May an address alone say that the report is of this image? It may be known by another id since
+ * the owner reported, or be made anew; a member's report is not another member's. */
+static bool may_be_of(const struct ps_top_store *store, const struct ps_top_look *look,
+                      const Perseas__MirrorReport *report, const Perseas__Header *header)
+{
+	return !is_listed(store, report->image_id) ||
+	       (!is_listed(store, header->image_id) && !is_listed(store, header->parent_id) &&
+	        !is_shown(store, look, report));
+}
+
 /* What the owner says of the mirror that has this image and that we know by `address`; NULL:
  * nothing. */
-static const Perseas__MirrorReport *report_of(const struct ps_top_store *store, const char *address,
+static const Perseas__MirrorReport *report_of(const struct ps_top_store *store,
+                                              const struct ps_top_look *look, const char *address,
                                               const Perseas__Header *header)
 {
-	for (size_t k = 0; store->owner && k < store->owner->n_mirrors; k++) {
+	const size_t count = store->owner ? store->owner->n_mirrors : 0;
+
+	for (size_t k = 0; k < count; k++)
+		if (is_report_of(store->owner->mirrors[k], header))
+			return store->owner->mirrors[k];
+	for (size_t k = 0; k < count; k++) {
 		const Perseas__MirrorReport *report = store->owner->mirrors[k];
 
-		if (!strcmp(report->address, address) || is_report_of(report, header))
+		if (!strcmp(report->address, address) && may_be_of(store, look, report, header))
 			return report;
 	}
 	return NULL;
@@ -136,11 +170,12 @@ static void fill_from_report(struct ps_top_mirror *mirror, const Perseas__Mirror
 	mirror->total = report->total;
 }
 
-static void add_image(struct ps_top_store *store, const char *address,
-                      const Perseas__StoreStatus *status, const Perseas__MirrorReport **used)
+static void add_image(struct ps_top_store *store, const struct ps_top_look *look,
+                      const char *address, const Perseas__StoreStatus *status,
+                      const Perseas__MirrorReport **used)
 {
 	struct ps_top_mirror *mirror = add_mirror(store, address);
-	const Perseas__MirrorReport *report = report_of(store, address, status->header);
+	const Perseas__MirrorReport *report = report_of(store, look, address, status->header);
 
 	if (!mirror)
 		return;
@@ -180,8 +215,8 @@ static void fill_mirrors(struct ps_top_store *store, const struct ps_top_look *l
 	for (unsigned i = 0; i < look->count; i++)
 		for (size_t k = 0; look->told[i] && k < look->told[i]->n_stores; k++)
 			if (is_of(look->told[i]->stores[k], store))
-				add_image(store, look->addresses[i].text, look->told[i]->stores[k],
-				          &used[i]);
+				add_image(store, look, look->addresses[i].text,
+				          look->told[i]->stores[k], &used[i]);
 	/* Mirrors that were not asked, or did not answer. */
 	for (size_t k = 0; store->owner && k < store->owner->n_mirrors; k++) {
 		const Perseas__MirrorReport *report = store->owner->mirrors[k];
