@@ -286,13 +286,13 @@ static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
 	return true;
 }
 
-/* From `done` on; false: there is no memory. A page that is here already keeps what it has. */
-static bool copy_rest(struct ps_pager *pager, uint8_t *to, const uint8_t *from, uint64_t length)
+/* Whole pages, to an address. False: there is no memory. A page that is here keeps what it has. */
+static bool copy_pages(struct ps_pager *pager, uint64_t to, const uint8_t *from, uint64_t length)
 {
 	uint64_t done = 0;
 
 	while (done < length) {
-		struct uffdio_copy copy = { .dst = (uint64_t)(uintptr_t)to + done,
+		struct uffdio_copy copy = { .dst = to + done,
 			                    .src = (uint64_t)(uintptr_t)from + done,
 			                    .len = length - done };
 
@@ -319,7 +319,7 @@ static bool uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
 		memset(pager->page + length, 0, whole - length);
 		bytes = pager->page;
 	}
-	return copy_rest(pager, to, bytes, whole);
+	return copy_pages(pager, (uint64_t)(uintptr_t)to, bytes, whole);
 }
 
 static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
