@@ -166,6 +166,7 @@ static uint32_t adopted(const struct perseas *p)
 {
 	uint32_t set = 0;
 
+	assert(p->mirror_count <= PS_MIRRORS_MAX);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		set |= (uint32_t)(p->mirrors[i].found.good && p->mirrors[i].link) << i;
 	return set;
