@@ -66,6 +66,17 @@ struct ps_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq)
 	return (struct ps_entry *)(ring->base + ring->where[seq % PS_RING_ENTRIES] % ring->size);
 }
 
+bool ps_ring_replays(const struct ps_ring *ring, uint64_t from, uint64_t to)
+{
+	for (uint64_t seq = from + 1; seq <= to; seq++) {
+		const struct ps_entry *entry = ps_ring_find(ring, seq);
+
+		if (!entry || entry->kind != PS_RECORD_TRANSACTION)
+			return false;
+	}
+	return true;
+}
+
 uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq)
 {
 	if (seq > ring->last)

@@ -58,6 +58,10 @@ static inline uint8_t *ps_ring_bounce(const struct ps_ring *ring)
 /* NULL: it is no longer (or not yet) there. */
 struct ps_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq);
 
+/* Can the ring bring a mirror from transaction `from` to `to`? Publishing cannot be replayed: the
+ * contents did not go through the ring. */
+bool ps_ring_replays(const struct ps_ring *ring, uint64_t from, uint64_t to);
+
 /* Bytes from the entry of `seq` to the head: what must stay for a mirror whose oldest
  * uncompleted transaction it is. 0 when seq is past the last. */
 uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq);

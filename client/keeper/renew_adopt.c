@@ -34,22 +34,11 @@ static bool is_ours(const struct perseas *p, const struct ps_mirror *m)
 	        (at->epoch > p->upkeep.renewal.sealed && at->seq == p->commit.seq));
 }
 
-static bool is_in_ring(const struct perseas *p, uint64_t seq)
-{
-	for (uint64_t s = seq + 1; s <= p->commit.seq; s++) {
-		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, s);
-
-		if (!entry || entry->kind != PS_RECORD_TRANSACTION)
-			return false;
-	}
-	return true;
-}
-
 static enum effort effort_of(const struct perseas *p, const struct ps_mirror *m)
 {
 	const uint64_t seq = m->found.at.seq;
 
-	if (!is_ours(p, m) || !is_in_ring(p, seq))
+	if (!is_ours(p, m) || !ps_ring_replays(&p->commit.ring, seq, p->commit.seq))
 		return WHOLE;
 	if (seq == p->commit.seq)
 		return SLOT;

@@ -102,19 +102,6 @@ void ps_sessions_close(struct perseas *p)
 	}
 }
 
-/* Can the ring bring a mirror from `seq` to where the owner is? Publishing cannot be replayed:
- * the contents did not go through the ring. */
-static bool replayable(const struct perseas *p, uint64_t seq)
-{
-	for (uint64_t s = seq + 1; s <= p->commit.seq; s++) {
-		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, s);
-
-		if (!entry || entry->kind != PS_RECORD_TRANSACTION)
-			return false;
-	}
-	return true;
-}
-
 /* What a mirror that granted the claim again says of itself decides how it goes on. */
 static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_mirror *m,
                                        const Perseas__ClaimReply *claim, const char **why)
@@ -136,7 +123,7 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 		*why = "it does not hold what it had acknowledged";
 		return PERSEAS_MIRROR_LOST;
 	}
-	if (!replayable(p, slot->seq)) {
+	if (!ps_ring_replays(&p->commit.ring, slot->seq, p->commit.seq)) {
 		*why = "it missed more than the ring holds; it waits to be copied whole";
 		return PERSEAS_MIRROR_STALE;
 	}
