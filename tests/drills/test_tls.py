@@ -44,7 +44,7 @@ def test_an_owner_is_known_by_its_certificate(mirrors, perseas):
     """All of its life, over TLS; the data connection is inside it, too."""
     daemon, = mirrors(1, "tls", ("--log-level", "debug"))
     fill("books", [daemon], {"a": b"contents" * 1000})
-    assert "of cert:owner" in daemon.log()
+    assert "belongs to cert:owner" in daemon.log()
     assert "with TLS" in daemon.log()
     told = perseas("status", "books", mirrors=[daemon])
     assert told.status == OK and "books" in told.out
