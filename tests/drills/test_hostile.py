@@ -110,11 +110,21 @@ def test_a_message_that_would_be_huge_is_refused_before_it_comes(busy):
 def test_a_message_that_is_none_is_refused_and_the_connection_goes_on(busy, dice):
     """Its length is right, so what follows it can be understood."""
     control = wire.Control(busy.daemons[0].address)
-    for length in (0, 1, 7, 300):
+    for length in (1, 7, 300):
         for _ in range(20):
-            reply = control.ask(b"\xff" * (length > 0) + dice.randbytes(max(length - 1, 0)))
+            reply = control.ask(b"\xff" + dice.randbytes(length - 1))
             assert reply[1] == wire.STATUS_BAD_REQUEST
     assert control.ask(wire.field(1, b""))[4]           # the list of stores
+    control.peer.close()
+
+
+def test_a_flood_of_signs_of_life_is_answered_with_nothing(busy):
+    """From somebody who owns no store: the store beside goes on, and a request behind them is
+    answered."""
+    control = wire.Control(busy.daemons[0].address)
+    control.peer.sendall(bytes(1 << 20))
+    busy.goes_on()
+    assert control.ask(wire.field(1, b""))[4]
     control.peer.close()
 
 
