@@ -1,0 +1,172 @@
+/*
+ * test_granules.c - what is fetched next: what somebody waits for, in the order in which they came,
+ * however much that is, and then the rest; each granule once, unless it was asked for in vain.
+ */
+#include "../../client/demand/demand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { GRANULE = 4096, COUNT = 1000, LAST = 7 /* bytes of the last */ };
+
+struct fixture {
+	struct ps_pager_ops ops;
+	struct ps_demand d;
+	struct ps_mapping *mapping;
+};
+
+static void map(struct fixture *f, uint64_t generation, uint64_t count)
+{
+	f->mapping = &f->d.mappings[f->d.mapping_count++];
+	*f->mapping = (struct ps_mapping){
+		.generation = generation,
+		.segment = (uint32_t)generation,
+		.base = (uint8_t *)(uintptr_t)(generation << 40),
+		.size = (count - 1) * GRANULE + LAST,
+		.states = calloc(count, 1),
+		.count = count,
+		.missing = count,
+		.covered = 1,
+	};
+	assert_non_null(f->mapping->states);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->ops.granule = GRANULE;
+	f->d.ops = &f->ops;
+	map(f, 1, COUNT);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < f->d.mapping_count; i++)
+		free(f->d.mappings[i].states);
+	free(f);
+	return 0;
+}
+
+static uint64_t next(struct fixture *f)
+{
+	struct ps_want want;
+
+	assert_true(ps_granule_next(&f->d, &want));
+	assert_int_equal(ps_mapping_of(&f->d, want.generation)->states[want.granule],
+	                 PS_GRANULE_ASKED);
+	return want.granule;
+}
+
+static void assert_nothing_is_missing(struct fixture *f)
+{
+	struct ps_want want;
+
+	assert_false(ps_granule_next(&f->d, &want));
+}
+
+static void test_the_rest_comes_in_order(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t g = 0; g < COUNT; g++)
+		assert_int_equal(next(f), g);
+	assert_nothing_is_missing(f);
+}
+
+static void test_what_is_wanted_comes_first(void **state)
+{
+	struct fixture *f = *state;
+
+	ps_granule_want(&f->d, f->mapping, 700);
+	ps_granule_want(&f->d, f->mapping, 3);
+	ps_granule_want(&f->d, f->mapping, 700);
+	assert_int_equal(next(f), 700);
+	assert_int_equal(next(f), 3);
+	assert_int_equal(next(f), 0);
+}
+
+/* More than are remembered: none is forgotten, and none comes twice. */
+static void test_all_are_wanted(void **state)
+{
+	struct fixture *f = *state;
+	bool seen[COUNT] = { false };
+
+	for (uint64_t g = COUNT; g-- > 0;)
+		ps_granule_want(&f->d, f->mapping, g);
+	for (unsigned i = 0; i < COUNT; i++) {
+		const uint64_t g = next(f);
+
+		assert_false(seen[g]);
+		seen[g] = true;
+	}
+	assert_nothing_is_missing(f);
+}
+
+static void test_what_was_asked_in_vain_is_asked_again(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(next(f), 0);
+	assert_int_equal(next(f), 1);
+	ps_granule_give_back(&f->d, 1, 0);
+	assert_int_equal(next(f), 0);
+	f->mapping->states[0] = PS_GRANULE_HERE;
+	ps_granule_give_back(&f->d, 1, 0);
+	assert_int_equal(next(f), 2);
+}
+
+/* Those who wanted something of a mapping that is gone wait for nothing. */
+static void test_a_mapping_goes(void **state)
+{
+	struct fixture *f = *state;
+
+	ps_granule_want(&f->d, f->mapping, 5);
+	assert_int_equal(next(f), 5);
+	ps_granule_want(&f->d, f->mapping, 6);
+	f->mapping->generation = 2;
+	ps_granule_give_back(&f->d, 1, 5);
+	assert_int_equal(f->mapping->states[5], PS_GRANULE_ASKED);
+	assert_int_equal(next(f), 0);
+}
+
+static void test_where_an_address_is(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t base = (uint64_t)(uintptr_t)f->mapping->base;
+
+	assert_ptr_equal(ps_mapping_at(&f->d, base), f->mapping);
+	assert_null(ps_mapping_at(&f->d, base - 1));
+	/* The rest of the last page belongs to it. */
+	assert_ptr_equal(ps_mapping_at(&f->d, base + COUNT * GRANULE - 1), f->mapping);
+	assert_null(ps_mapping_at(&f->d, base + COUNT * GRANULE));
+	assert_int_equal(ps_granule_at(&f->d, f->mapping, base + GRANULE - 1), 0);
+	assert_int_equal(ps_granule_at(&f->d, f->mapping, base + GRANULE), 1);
+	assert_int_equal(ps_granule_length(&f->d, f->mapping, 0), GRANULE);
+	assert_int_equal(ps_granule_length(&f->d, f->mapping, COUNT - 1), LAST);
+	assert_ptr_equal(ps_mapping_segment(&f->d, 1), f->mapping);
+	assert_null(ps_mapping_segment(&f->d, 2));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_the_rest_comes_in_order),
+		TEST(test_what_is_wanted_comes_first),
+		TEST(test_all_are_wanted),
+		TEST(test_what_was_asked_in_vain_is_asked_again),
+		TEST(test_a_mapping_goes),
+		TEST(test_where_an_address_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
