@@ -59,8 +59,8 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 }
 
 /* A connection that is over is for the keeper to take up again, whoever finds it. */
-static int send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                struct ps_error *error)
+static int send_request(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                        struct ps_error *error)
 {
 	const int rc = p->env->ops->send(m->control, request, error);
 
@@ -78,7 +78,7 @@ int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *reque
 	if (!m->control)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s is not connected",
 		                    m->address.text);
-	rc = send(p, m, request, error);
+	rc = send_request(p, m, request, error);
 	return rc ? rc : ps_answer(p, m, until_ns, reply, fds, error);
 }
 
@@ -103,7 +103,7 @@ void ps_round_send(struct perseas *p, struct ps_round *round)
 			ps_error_set(&round->errors[i], PERSEAS_EUNREACHABLE, "%s is not connected",
 			             m->address.text);
 		else if (m->control)
-			send(p, m, round->requests[i], &round->errors[i]);
+			send_request(p, m, round->requests[i], &round->errors[i]);
 	}
 }
 
