@@ -33,7 +33,7 @@ SIM_WRAPPED := ps_making_withdraw ps_mend_forward ps_mirror_read ps_mirror_write
 $(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
 	$(link) $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SERVER_LIBS)
 
-$(BUILD)/tests/unit/test_contract_env $(BUILD)/tests/unit/test_contract_fabric_sim: \
+$(addprefix $(BUILD)/tests/unit/test_contract_,env fabric_sim demand_sim): \
 		$(BUILD)/tests/unit/test_contract_%: $(BUILD)/obj/tests/unit/test_contract_%.o \
 		$(filter-out %/main.o,$(SIM_OBJ)) $(TEST_ARCHIVE)
 	$(link) -lcmocka $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SERVER_LIBS)

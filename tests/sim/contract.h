@@ -1,11 +1,21 @@
 /*
- * contract.h - the simulator's env and fabrics on the stages of the contracts of env.h and
- * client/core/fabric.h, for tests/unit/test_contract_env.c and test_contract_fabric_sim.c.
+ * contract.h - the simulator's env, fabrics and pager on the stages of the contracts of env.h,
+ * fabric.h and demand.h (all in client/core), for tests/unit/test_contract_env.c,
+ * test_contract_fabric_sim.c and test_contract_demand_sim.c.
  *
  * What the world can do and this env cannot: run out of descriptors or memory, send a message in
  * pieces (each arrives whole; the data path's do not), greet in another version or refuse TLS, wake
- * threads on two processors at once (`barrier` has nothing to do), and fail to spawn. Missing
- * memory (client/core/demand.h) is filled with what no mirror has, and holds nobody up.
+ * threads on two processors at once (`barrier` has nothing to do), and fail to spawn.
+ *
+ * What the pager of the world can do and this one cannot:
+ * - Missing memory holds nobody up who touches it, and gives nobody SIGBUS: it has what no mirror
+ *   has. So `fault` tells of nobody, `refuse` only counts, and who touches memory in a schedule
+ *   must ask for it first.
+ * - A page that was here cannot be discarded, nor the pager's descriptors be closed.
+ * - `begin`, `cover`, `fill` and `look_up` cannot fail, and there is no `limit`.
+ * - `fill` puts its bytes over what is there, where the world's leaves a page that is here; and not
+ *   at once for everybody, but no other thread runs meanwhile. It knows no pages, so that nothing
+ *   behind the end of a segment becomes zeros.
  *
  * What the fabrics of the world can do and these cannot, by the clauses of client/core/fabric.h:
  * - F3: `stream` ends, where a mirror of the world may answer that it promised another owner.
@@ -28,5 +38,8 @@ void sim_contract(unsigned clause);
 /* The same of a fabric, `stream` or `shared`, that makes a mistake (enum sim_mistake; 0: none);
  * fabric_clause_broken says it. */
 void sim_contract_fabric(unsigned clause, bool shared, int mistake);
+
+/* The same of recovery on demand; demand_clause_broken says it. */
+void sim_contract_demand(unsigned clause);
 
 #endif

@@ -1,0 +1,241 @@
+/*
+ * contract_demand.c - the clauses of recovery on demand. test_contract_demand.c runs each with the
+ * real pager, test_contract_demand_sim.c with the simulator's. No clause may look into
+ * client/demand.
+ */
+#include "contract_demand_rig.h"
+
+char demand_clause_broken[256];
+
+#define CHECK(what)                                                                  \
+	do {                                                                         \
+		if (!(what)) {                                                       \
+			snprintf(demand_clause_broken, sizeof(demand_clause_broken), \
+			         "line %d: %s", __LINE__, #what);                    \
+			return;                                                      \
+		}                                                                    \
+	} while (0)
+
+/* Whoever touches a byte finds it, up to the last one; and what nobody touches comes too. */
+static void what_is_touched_comes(struct demand_stage *s)
+{
+	struct owner o;
+	bool here;
+
+	CHECK(begin(s, &o));
+	CHECK(map(&o));
+	CHECK(look(&o, o.segment.size - 1) == byte(o.segment.size - 1, 0));
+	CHECK(look(&o, 3 * o.granule + 5) == byte(3 * o.granule + 5, 0));
+	CHECK(comes(&o));
+	CHECK(has(&o, 0));
+	CHECK(!ps_demand_lacks(o.p, &o.segment));
+	CHECK(ps_demand_run(o.p, &o.segment, 0, o.segment.size, &here) == o.segment.size && here);
+	CHECK(asks() == GRANULES);
+	end(&o);
+}
+
+static void what_is_here_stays(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	CHECK(map(&o));
+	CHECK(comes(&o));
+	o.segment.base[3] = 77;
+	age();
+	CHECK(!perseas_prefetch(o.p, o.segment.base, o.segment.size));
+	for (uint64_t g = 0; g < GRANULES; g++)
+		CHECK(want(&o, g));
+	/* Other sources, and other epochs, are no reason either. */
+	o.p->epoch++;
+	o.p->mirrors[0].image_id[0]++;
+	step(&o);
+	rest(PS_KEEPER, s->short_ns);
+	CHECK(asks() == GRANULES && fills() == GRANULES);
+	CHECK(o.segment.base[3] == 77);
+	o.segment.base[3] = byte(3, 0);
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
+static void what_is_wanted_comes_first(struct demand_stage *s)
+{
+	static const uint64_t order[GRANULES] = { 0, 1, 5, 3, 2, 4, 6 };
+	struct owner o;
+	bool here;
+
+	CHECK(begin(s, &o));
+	set_all(true, false);
+	CHECK(map(&o));
+	CHECK(asked(2));
+	CHECK(!want(&o, 5) && !want(&o, 3) && !want(&o, 5));
+	CHECK(ps_demand_run(o.p, &o.segment, 0, o.segment.size, &here) == o.segment.size && !here);
+	set_all(false, false);
+	CHECK(comes(&o));
+	CHECK(asks() == GRANULES);
+	for (unsigned i = 0; i < GRANULES; i++)
+		CHECK(script.granules[i] == order[i]);
+	end(&o);
+}
+
+/* Nothing is filled in once unmap has returned. */
+static void unmap_waits_for_a_fill(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	script.slow = s->short_ns;
+	CHECK(map(&o));
+	while (!fills())
+		rest(PS_KEEPER, s->short_ns / 100);
+	unmap(&o);
+	CHECK(none_is_filling());
+	end(&o);
+}
+
+/* Each mapping has a number: what was asked for before is nothing to the one after. */
+static void an_answer_for_an_earlier_mapping_is_dropped(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	set_all(true, false);
+	CHECK(map(&o));
+	CHECK(asked(2));
+	unmap(&o);
+	age();
+	CHECK(map(&o));
+	/* The other one is asked for the same granule of the new mapping. */
+	set(1, true, true);
+	rest(PS_KEEPER, s->short_ns);
+	set(1, true, false);
+	CHECK(asked(3) && script.granules[2] == script.granules[0]);
+	set(0, false, false);
+	rest(PS_KEEPER, s->short_ns);
+	CHECK(fills() == GRANULES - 1);
+	set(1, false, false);
+	CHECK(comes(&o));
+	CHECK(has(&o, 1));
+	end(&o);
+}
+
+/* They die while they are asked, and one returns. */
+static void without_a_source_memory_waits(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	set_all(true, false);
+	CHECK(map(&o));
+	CHECK(asked(2));
+	CHECK(!want(&o, 4));
+	set_all(false, true);
+	CHECK(does_not_come(&o));
+	CHECK(asks() == 2 && !fills());
+	CHECK(ps_demand_lacks(o.p, &o.segment));
+	set(1, false, false);
+	CHECK(comes(&o));
+	CHECK(has(&o, 0));
+	/* What was wanted, or asked for in vain, before the rest. */
+	for (unsigned i = 2; i < 5; i++)
+		CHECK(script.granules[i] < 2 || script.granules[i] == 4);
+	end(&o);
+}
+
+/* What had been asked for before, and comes of the state that was adopted, comes too late. */
+static void who_is_fenced_gets_nothing(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	set_all(true, false);
+	CHECK(map(&o));
+	CHECK(asked(2));
+	o.p->superseded = true;
+	step(&o);
+	CHECK(perseas_wait_whole(o.p, -1) == PERSEAS_EFENCED);
+	set_all(false, false);
+	rest(PS_KEEPER, s->short_ns);
+	CHECK(ps_demand_bring(o.p, (uint64_t)(uintptr_t)o.segment.base,
+	                      (uint64_t)(uintptr_t)o.segment.base + 1) == PERSEAS_EFENCED);
+	CHECK(look(&o, 0) == -1 && look(&o, o.granule) == -1);
+	CHECK(look(&o, o.segment.size - 1) == -1);
+	CHECK(!fills() && asks() == 2);
+	end(&o);
+}
+
+static struct owner *to_be_fenced;
+
+static void be_fenced(void)
+{
+	to_be_fenced->p->superseded = true;
+	step(to_be_fenced);
+}
+
+/* The answer is there, and good. */
+static void a_fence_comes_just_before_the_fill(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	set(0, true, false);
+	set(1, true, true);
+	CHECK(map(&o));
+	CHECK(asked(1));
+	to_be_fenced = &o;
+	script.answers = be_fenced;
+	set(0, false, false);
+	CHECK(perseas_wait_whole(o.p, -1) == PERSEAS_EFENCED);
+	rest(PS_KEEPER, s->short_ns);
+	CHECK(!fills());
+	CHECK(look(&o, 0) == -1);
+	end(&o);
+}
+
+/* Nothing is asked for then. What was asked before counts if the promise is still that of before;
+ * what spans the renewal does not, and is asked for again. */
+static void a_renewal_divides(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	set_all(true, false);
+	CHECK(map(&o));
+	CHECK(asked(2));
+	o.p->renewing = true;
+	step(&o);
+	set(0, false, false);
+	CHECK(does_not_come(&o));
+	CHECK(asks() == 2 && fills() == 1);
+	promise(0, EPOCH + 1);
+	promise(1, EPOCH + 1);
+	set(1, false, false);
+	CHECK(does_not_come(&o));
+	CHECK(asks() == 2 && fills() == 1);
+	o.p->epoch = EPOCH + 1;
+	o.p->renewing = false;
+	step(&o);
+	CHECK(comes(&o));
+	CHECK(has(&o, 0));
+	CHECK(asks() == GRANULES + 1 && fills() == GRANULES);
+	end(&o);
+}
+
+#define CLAUSE(name)        \
+	{                   \
+#name, name \
+	}
+
+const struct demand_clause demand_clauses[] = {
+	CLAUSE(what_is_touched_comes),
+	CLAUSE(what_is_here_stays),
+	CLAUSE(what_is_wanted_comes_first),
+	CLAUSE(unmap_waits_for_a_fill),
+	CLAUSE(an_answer_for_an_earlier_mapping_is_dropped),
+	CLAUSE(without_a_source_memory_waits),
+	CLAUSE(who_is_fenced_gets_nothing),
+	CLAUSE(a_fence_comes_just_before_the_fill),
+	CLAUSE(a_renewal_divides),
+};
+
+const unsigned demand_clause_count = sizeof(demand_clauses) / sizeof(demand_clauses[0]);

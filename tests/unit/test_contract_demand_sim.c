@@ -1,0 +1,32 @@
+/*
+ * test_contract_demand_sim.c - has recovery on demand (client/core/demand.h) keep its contract with
+ * the simulator's pager (tests/sim/pager_sim.c), for what schedules show is shown by it alone.
+ */
+#include "../sim/contract.h"
+#include "../support/contract_demand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void the_simulated_pager_keeps_the_contract(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < demand_clause_count; i++) {
+		sim_contract_demand(i);
+		if (demand_clause_broken[0])
+			fail_msg("%s: %s", demand_clauses[i].name, demand_clause_broken);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_simulated_pager_keeps_the_contract),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
