@@ -57,6 +57,9 @@ uint64_t ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint
 bool ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                     uint64_t length);
 
+/* The owner gives its claims up to renew them: nothing is fetched until the next round. Admin. */
+void ps_demand_hold(struct perseas *p);
+
 /* The keeper's round: from whom pages may be fetched now, and what is to be told. Admin. */
 void ps_demand_step(struct perseas *p);
 

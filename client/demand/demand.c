@@ -365,6 +365,18 @@ static void renew_layout(struct perseas *p)
 	}
 }
 
+void ps_demand_hold(struct perseas *p)
+{
+	struct ps_demand *d = p->demand;
+
+	ps_assert_admin(p);
+	if (!d)
+		return;
+	lock(d);
+	d->epoch = 0;
+	unlock(d);
+}
+
 void ps_demand_step(struct perseas *p)
 {
 	struct ps_demand *d = p->demand;

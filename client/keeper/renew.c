@@ -6,6 +6,7 @@
 #include "renew.h"
 
 #include "epoch.h"
+#include "../core/demand.h"
 #include "../core/event.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -289,6 +290,7 @@ static void give_claims_up(struct perseas *p)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, "its claim is being renewed");
 	}
 	pthread_mutex_unlock(&p->lock);
+	ps_demand_hold(p);
 	p->env->ops->wake(p->env, PS_COMMITTER);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_mirror_disconnect(p, &p->mirrors[i]);

@@ -77,11 +77,18 @@ static void direct_wake(struct ps_env *env, enum ps_sleeper who)
 static void direct_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *lock,
                         uint64_t until_ns)
 {
+	struct direct *d = of(env)->d;
+
 	(void)cond;
-	(void)lock;
+	if (d->on_wait) {
+		pthread_mutex_unlock(lock);
+		d->on_wait(d);
+		pthread_mutex_lock(lock);
+		return;
+	}
 	/* There is no other thread that could end it. */
 	assert(until_ns != PS_NEVER);
-	pass(of(env)->d, until_ns);
+	pass(d, until_ns);
 }
 
 static void direct_broadcast(struct ps_env *env, pthread_cond_t *cond)
@@ -469,6 +476,7 @@ struct ps_env *direct_env(struct direct *d)
 	direct_inside--;
 	assert(env);
 	env->env.ops = &direct_ops;
+	env->env.pager = d->pager;
 	env->d = d;
 	return &env->env;
 }

@@ -80,6 +80,9 @@ struct direct {
 	/* Called in every pause, before the time has passed. May be NULL. */
 	void (*on_pause)(void *arg);
 	void *on_pause_arg;
+	/* Called in every wait for another thread, without the lock. NULL: there is none. */
+	void (*on_wait)(struct direct *d);
+	const struct ps_pager_ops *pager; /* of owners that open from now on; may be NULL */
 	/* Told each line that an owner traces. May be NULL. */
 	void (*on_trace)(void *arg, const char *line);
 	void *on_trace_arg;

@@ -1,0 +1,225 @@
+/*
+ * test_renew_demand.c - the owner claims its mirrors again under a higher epoch (a renewal) while
+ * memory is missing: what was fetched before stays, nothing is fetched meanwhile, and afterwards
+ * only from mirrors that have a slot of the new epoch.
+ */
+#include "demand_direct_rig.h"
+
+static int setup_all_three(void **state)
+{
+	return setup_on_demand(state, 3, 3);
+}
+
+static int setup_two_of_three(void **state)
+{
+	return setup_on_demand(state, 3, 2);
+}
+
+/* Another owner claims all mirrors, and is gone before it adopts. */
+static void come_and_go(void *arg)
+{
+	struct direct *d = arg;
+
+	d->mirrors[0].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
+	/* It does not try for ever. */
+	d->now += 1000 * MS;
+}
+
+static void claim_all_and_die(struct owner *o)
+{
+	const struct ps_pager_ops *pager = o->d->pager;
+	struct perseas_options options = o->options;
+	perseas_t *second;
+
+	options.recovery = 0;
+	options.flags = PERSEAS_TAKEOVER;
+	options.open_timeout_ms = 1;
+	o->d->pager = NULL;
+	o->d->on_pause = come_and_go;
+	o->d->on_pause_arg = o->d;
+	come_and_go(o->d);
+	assert_true(direct_open(o->d, STORE, &options, &second, &o->error) < 0);
+	o->d->on_pause = NULL;
+	o->d->mirrors[0].break_at = 0;
+	o->d->pager = pager;
+}
+
+/* The thread that fetches has a turn whenever a mirror is asked something, or written to. */
+static struct beside {
+	struct owner *o;
+	bool fetches; /* it has turns */
+	bool inside;
+	unsigned turns, asks; /* while the owner is renewing its claims */
+} beside;
+
+static void go_beside(void)
+{
+	const unsigned asks = pager_gate.asks;
+
+	if (beside.inside || !beside.fetches)
+		return;
+	beside.inside = true;
+	pager_direct_turns(beside.o->d, 1);
+	if (beside.o->p->renewing) {
+		beside.turns++;
+		beside.asks += pager_gate.asks - asks;
+	}
+	beside.inside = false;
+}
+
+static void on_request(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,
+                       size_t len)
+{
+	(void)arg;
+	(void)mirror;
+	(void)session;
+	(void)bytes;
+	(void)len;
+	go_beside();
+}
+
+static void on_write(void *arg, const struct direct_write *write)
+{
+	(void)arg;
+	(void)write;
+	go_beside();
+}
+
+static void on_end(void *arg, unsigned mirror, unsigned session)
+{
+	(void)arg;
+	(void)mirror;
+	(void)session;
+}
+
+static const struct direct_tap tap = { NULL, on_request, on_write, on_end };
+
+/* The keeper's rounds until the claims are renewed. `fetches`: so does the thread for that, all the
+ * while. */
+static void renew(struct fixture *f, bool fetches)
+{
+	struct owner *o = f->o;
+	const uint64_t epoch = o->p->epoch;
+
+	beside = (struct beside){ .o = o, .fetches = fetches };
+	o->d->tap = &tap;
+	for (unsigned i = 0; i < 30 && !owner_stat(o).renewals; i++)
+		direct_keep(o->d, o->p);
+	o->d->tap = NULL;
+	assert_int_equal(owner_stat(o).renewals, 1);
+	assert_true(o->p->epoch > epoch);
+}
+
+/* Fetched before, and changed since; fetched afterwards. */
+static void test_memory_comes_before_and_after(void **state)
+{
+	struct fixture *f = *state;
+
+	fetch_some(f, 7);
+	assert_int_equal(put_big(f, 10, 500, 77), 0);
+	claim_all_and_die(f->o);
+	renew(f, false);
+	assert_int_equal(pager_gate.asks, 2);
+	fetch_all(f, 7);
+	assert_int_equal(pager_gate.fills, 1 + GRANULES);
+	assert_int_equal(put_big(f, BIG - 600, 500, 78), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_image(f, i);
+}
+
+/* All mirrors would answer, at every step of the renewal. */
+static void test_nothing_is_fetched_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+
+	fetch_some(f, 7);
+	claim_all_and_die(f->o);
+	pager_gate.mirrors = 7;
+	renew(f, true);
+	assert_true(beside.turns > 10);
+	assert_int_equal(beside.asks, 0);
+	fetch_all(f, 7);
+}
+
+/* Asked under the epoch before, and answered when the mirror is promised to this owner again: the
+ * promise of another owner was in between. */
+static void test_what_spans_a_renewal_counts_for_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	fetch_some(f, 7);
+	pager_gate.mirrors = pager_gate.held = 1;
+	pager_direct_turns(f->o->d, 600);
+	assert_int_equal(pager_gate.asks, 3);
+	pager_gate.mirrors = 0;
+	claim_all_and_die(f->o);
+	renew(f, false);
+	pager_gate.held = 0;
+	pager_direct_turns(f->o->d, 600);
+	assert_int_equal(pager_gate.fills, 2);
+	fetch_all(f, 7);
+	assert_int_equal(pager_gate.asks, pager_gate.fills + 1);
+}
+
+/* It missed what the ring does not hold any more, and W can be had without it: it is claimed, and
+ * not adopted on. Its slot is of the epoch before. */
+static void test_a_mirror_without_a_slot_of_the_epoch_is_no_source(void **state)
+{
+	struct fixture *f = *state;
+	Perseas__Header *header;
+
+	fetch_some(f, 7);
+	direct_crash(f->o->d, 2);
+	assert_int_equal(put_big(f, 10, 500, 77), 0);
+	come_back_late(f, 2);
+	claim_all_and_die(f->o);
+	renew(f, false);
+	header = header_of(f, 2);
+	assert_int_equal(header->promised_epoch, f->o->p->epoch);
+	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
+	perseas__header__free_unpacked(header, NULL);
+	pager_gate.mirrors = 4;
+	pager_direct_turns(f->o->d, 1000);
+	assert_true(pager_gate.asks > 2);
+	assert_int_equal(pager_gate.fills, 2);
+	fetch_all(f, 2);
+	assert_catches_up(f, 2);
+}
+
+/* W cannot be had without a mirror that missed what the ring does not hold any more, so the renewal
+ * copies all of it there: what is missing here from a mirror that has it. */
+static void test_what_is_missing_is_copied_from_a_mirror(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	fetch_some(f, 7);
+	direct_crash(o->d, 2);
+	assert_int_equal(owner_put(o, 0, 100, 7), PERSEAS_EINDOUBT);
+	memset(f->ledger->accounts, 7, 100);
+	come_back_late(f, 2);
+	claim_all_and_die(o);
+	renew(f, false);
+	assert_int_equal(pager_gate.fills, 2);
+	assert_int_equal(perseas_flush(o->p), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		owner_keep(o, i, PERSEAS_MIRROR_LIVE);
+		assert_image(f, i);
+	}
+	/* And from there it comes. */
+	fetch_all(f, 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_memory_comes_before_and_after, setup_two_of_three),
+		TEST(test_nothing_is_fetched_meanwhile, setup_two_of_three),
+		TEST(test_what_spans_a_renewal_counts_for_nothing, setup_two_of_three),
+		TEST(test_a_mirror_without_a_slot_of_the_epoch_is_no_source, setup_two_of_three),
+		TEST(test_what_is_missing_is_copied_from_a_mirror, setup_all_three),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
