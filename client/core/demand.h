@@ -32,6 +32,11 @@ struct ps_segment;
  * memory is then read first. The handle is open, and has no keeper yet. */
 void ps_demand_begin(struct perseas *p);
 
+/* Could this process do it? By the steps that ps_demand_begin takes, without a store. 0, with what
+ * cannot wait for memory here in *limit (a literal, or NULL: everything can); or PERSEAS_ESYSTEM or
+ * ENOMEM, with *error set. */
+int ps_demand_probe(struct ps_env *env, const char **limit, struct ps_error *error);
+
 /* Ends it: what is mapped is unmapped first. Nobody uses the handle. */
 void ps_demand_end(struct perseas *p);
 

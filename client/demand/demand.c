@@ -91,6 +91,25 @@ void ps_demand_begin(struct perseas *p)
 	ps_demand_step(p);
 }
 
+static void do_nothing(void *arg)
+{
+	(void)arg;
+}
+
+int ps_demand_probe(struct ps_env *env, const char **limit, struct ps_error *error)
+{
+	struct ps_pager *pager;
+
+	*error = (struct ps_error){ PERSEAS_ENOMEM, "out of memory" };
+	*limit = NULL;
+	pager = env->pager->begin(env, do_nothing, NULL, error);
+	if (!pager)
+		return error->code;
+	*limit = env->pager->limit(pager);
+	env->pager->end(pager);
+	return 0;
+}
+
 /* No page gets zeros by what comes after: nothing is mapped then. */
 static void unmap_all(struct perseas *p)
 {

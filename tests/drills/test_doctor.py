@@ -19,7 +19,8 @@ def checks(done):
 def test_every_check_says_what_it_found_and_what_to_do(perseas):
     """No mirror is asked for."""
     told = checks(perseas("doctor", "--json", "--connect-timeout", "500"))
-    assert {"kernel", "swap", "memory directory", "RDMA devices", "perseasd"} <= set(told)
+    assert {"kernel", "swap", "memory directory", "recovery on demand", "RDMA devices",
+            "perseasd"} <= set(told)
     for check in told.values():
         assert check["result"] in ("ok", "warning", "fail", "skipped") and check["found"], check
         assert check["advice"] or check["result"] in ("ok", "skipped"), check

@@ -1,10 +1,15 @@
 /*
- * test_doctor.c - each check of perseas doctor, on hosts made of files.
+ * test_doctor.c - each check of perseas doctor, on hosts made of files, and what this host
+ * lets its processes do.
  */
 #include "../../client/command/doctor/doctor.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <limits.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -26,6 +34,7 @@ struct made_up {
 static unsigned lacks; /* bits of enum ps_feature */
 static enum ps_clock_state clock_state;
 static uint64_t fs_size, fs_available;
+static const char *demand_trouble, *demand_limit; /* NULL: none */
 
 static bool has(enum ps_feature feature)
 {
@@ -43,6 +52,12 @@ static bool space(const char *path, uint64_t *size, uint64_t *available)
 	*size = fs_size;
 	*available = fs_available;
 	return true;
+}
+
+static int demand(const char **limit, struct ps_error *error)
+{
+	*limit = demand_limit;
+	return demand_trouble ? ps_error_set(error, PERSEAS_ESYSTEM, "%s", demand_trouble) : 0;
 }
 
 /* Makes the folders above a path too. */
@@ -132,7 +147,8 @@ static int setup(void **state)
 	clock_state = PS_CLOCK_SYNCHRONISED;
 	fs_size = (uint64_t)64 << 30;
 	fs_available = (uint64_t)32 << 30;
-	m->host = (struct ps_host){ m->root, "/dev/shm/perseas", has, clock_now, space };
+	demand_trouble = demand_limit = NULL;
+	m->host = (struct ps_host){ m->root, "/dev/shm/perseas", has, clock_now, space, demand };
 	put(m, "/proc/sys/kernel/osrelease", "6.1.0-13-amd64\n");
 	put(m, "/proc/self/limits", LIMITS("65536", "unlimited"));
 	put(m, "/proc/self/status", "Name:\tperseas\nCapEff:\t0000000000000000\n");
@@ -341,6 +357,115 @@ static void huge_pages_are_looked_at(void **state)
 	advised(m, "echo madvise");
 }
 
+/* For all; not for system calls; refused; on a kernel that is too old. */
+static void recovery_on_demand_is_looked_at(void **state)
+{
+	struct made_up *m = *state;
+
+	demand_limit = "some calls fail";
+	assert_int_equal(look(m, "recovery on demand"), PS_HEALTH_OK);
+	found(m, "but some calls fail");
+	advised(m, "perseas_wait_whole");
+	demand_trouble = "it may not";
+	assert_int_equal(look(m, "recovery on demand"), PS_HEALTH_WARNING);
+	found(m, "it may not");
+	advised(m, "Linux 6.6");
+	put(m, "/proc/sys/kernel/osrelease", "6.6.1\n");
+	assert_int_equal(look(m, "recovery on demand"), PS_HEALTH_WARNING);
+	advised(m, "seccomp");
+}
+
+/* --- this host --- */
+
+/* What the check says of a process that has done `first`. */
+static struct ps_finding look_apart(void (*first)(void))
+{
+	struct ps_finding finding = { 0 };
+	const struct ps_host host = ps_host_here("/dev/shm");
+	int ends[2], status;
+	pid_t child;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		if (first)
+			first();
+		ps_check_demand(&host, &finding);
+		_exit(write(ends[1], &finding, sizeof(finding)) != sizeof(finding));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(read(ends[0], &finding, sizeof(finding)), sizeof(finding));
+	close(ends[0]);
+	close(ends[1]);
+	return finding;
+}
+
+static void deny_userfaultfd(void)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_userfaultfd, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		_exit(1);
+}
+
+static void become_nobody(void)
+{
+	if (geteuid() == 0 && (setgid(65534) || setuid(65534)))
+		_exit(1);
+}
+
+/* Under rules for system calls as Docker's; whatever the kernel, userfaultfd(2) comes first. */
+static void a_process_that_is_refused_userfaultfd_cannot(void **state)
+{
+	const struct ps_finding finding = look_apart(deny_userfaultfd);
+
+	(void)state;
+	assert_int_equal(finding.health, PS_HEALTH_WARNING);
+	assert_non_null(strstr(finding.found, "may not use userfaultfd(2) (Operation not"));
+}
+
+static bool may_handle_faults_of_the_kernel(void)
+{
+	const struct ps_host host = { .root = "" };
+	char status[4096];
+	const char *effective;
+
+	assert_true(ps_host_read(&host, status, sizeof(status), "/proc/self/status"));
+	effective = strstr(status, "\nCapEff:");
+	assert_non_null(effective);
+	return strtoull(effective + 8, NULL, 16) >> CAP_SYS_PTRACE & 1;
+}
+
+/* Who runs this, who may be root, and an ordinary user: only one who may handle faults of the
+ * kernel has no limit. */
+static void users_are_told_apart(void **state)
+{
+	const struct ps_finding ours = look_apart(NULL), nobody = look_apart(become_nobody);
+	char setting = '0';
+	FILE *file = fopen("/proc/sys/vm/unprivileged_userfaultfd", "r");
+
+	(void)state;
+	if (file) {
+		assert_int_equal(fread(&setting, 1, 1, file), 1);
+		fclose(file);
+	}
+	assert_int_equal(ours.health, nobody.health);
+	if (ours.health != PS_HEALTH_OK)
+		skip(); /* this kernel, or what confines us, refuses it to all */
+	assert_true(!*nobody.advice == (setting == '1'));
+	assert_true(!*ours.advice == (setting == '1' || may_handle_faults_of_the_kernel()));
+	assert_true(!strstr(nobody.found, "EFAULT") == (setting == '1'));
+}
+
 /* A port that is down; no connection manager; no device; a build without RDMA. */
 static void rdma_devices_are_looked_at(void **state)
 {
@@ -449,6 +574,9 @@ int main(void)
 		HERE(the_memory_directory_is_looked_at),
 		HERE(swap_is_named),
 		HERE(huge_pages_are_looked_at),
+		HERE(recovery_on_demand_is_looked_at),
+		HERE(a_process_that_is_refused_userfaultfd_cannot),
+		HERE(users_are_told_apart),
 		HERE(rdma_devices_are_looked_at),
 		HERE(rdma_addresses_are_those_of_roce_v2),
 		HERE(the_daemons_of_the_host_are_found),

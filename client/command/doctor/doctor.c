@@ -2,6 +2,8 @@
  * doctor.c - the table of checks, what they say, and what they ask of this host.
  */
 #include "doctor.h"
+#include "../../core/demand.h"
+#include "../../core/env.h"
 #include "../../../proto/base/text.h"
 
 #include <linux/membarrier.h>
@@ -28,6 +30,7 @@ const struct ps_check ps_checks[] = {
 	{ "swap", ps_check_swap },
 	{ "huge pages", ps_check_huge_pages },
 	{ "transparent huge pages", ps_check_thp },
+	{ "recovery on demand", ps_check_demand },
 	{ "RDMA devices", ps_check_rdma_devices },
 	{ "RDMA addresses", ps_check_rdma_addresses },
 	{ "locked memory", ps_check_memlock },
@@ -142,6 +145,18 @@ static bool space_here(const char *path, uint64_t *size, uint64_t *available)
 	return true;
 }
 
+static int demand_here(const char **limit, struct ps_error *error)
+{
+	struct ps_env *env = ps_env_posix(NULL, error);
+	int rc;
+
+	if (!env)
+		return error->code;
+	rc = ps_demand_probe(env, limit, error);
+	env->ops->free(env);
+	return rc;
+}
+
 struct ps_host ps_host_here(const char *memory_dir)
 {
 	return (struct ps_host){
@@ -150,5 +165,6 @@ struct ps_host ps_host_here(const char *memory_dir)
 		.has = has_here,
 		.clock = clock_here,
 		.space = space_here,
+		.demand = demand_here,
 	};
 }

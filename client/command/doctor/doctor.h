@@ -7,6 +7,8 @@
 #ifndef PERSEAS_COMMAND_DOCTOR_H
 #define PERSEAS_COMMAND_DOCTOR_H
 
+#include "../../core/error.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +30,8 @@ struct ps_host {
 	enum ps_clock_state (*clock)(void);
 	/* Bytes of the file system that `path`, which has the root before it, is on. */
 	bool (*space)(const char *path, uint64_t *size, uint64_t *available);
+	/* Can this process recover on demand? As ps_demand_probe says it. */
+	int (*demand)(const char **limit, struct ps_error *error);
 };
 
 /* This host. */
@@ -120,6 +124,7 @@ void ps_check_memory_dir(const struct ps_host *host, struct ps_finding *finding)
 void ps_check_swap(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_huge_pages(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_thp(const struct ps_host *host, struct ps_finding *finding);
+void ps_check_demand(const struct ps_host *host, struct ps_finding *finding);
 
 void ps_check_rdma_devices(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *finding);

@@ -215,15 +215,21 @@ static void word_chosen(const char *words, char *word, size_t size)
 	snprintf(word, size, "%.*s", (int)(len < size ? len : size - 1), open ? open + 1 : "");
 }
 
-/* From 6.1 on a process may ask for huge pages whatever is set, but for `deny`. */
-static bool kernel_gathers(const struct ps_host *host)
+/* Is it Linux 6.`least`, or later? */
+static bool kernel_from_6(const struct ps_host *host, unsigned least)
 {
 	unsigned major, minor;
 	char release[64];
 
 	ps_host_read(host, release, sizeof(release), "/proc/sys/kernel/osrelease");
 	return sscanf(release, "%u.%u", &major, &minor) == 2 &&
-	       (major > 6 || (major == 6 && minor >= 1));
+	       (major > 6 || (major == 6 && minor >= least));
+}
+
+/* From 6.1 on a process may ask for huge pages whatever is set, but for `deny`. */
+static bool kernel_gathers(const struct ps_host *host)
+{
+	return kernel_from_6(host, 1);
 }
 
 void ps_check_thp(const struct ps_host *host, struct ps_finding *finding)
@@ -253,4 +259,42 @@ void ps_check_thp(const struct ps_host *host, struct ps_finding *finding)
 		                 "unix://, get small pages: echo advise >%s/shmem_enabled",
 		                 place);
 	}
+}
+
+/* Owners read all memory first where they cannot, which costs them time and nothing else. */
+static void advise_demand(const struct ps_host *host, struct ps_finding *finding)
+{
+	if (!kernel_from_6(host, 6))
+		ps_finding_advise(finding,
+		                  "An owner's first commit waits until all memory is read: "
+		                  "PERSEAS_RECOVERY_ON_DEMAND takes Linux 6.6 or later.");
+	else
+		ps_finding_advise(finding,
+		                  "An owner's first commit waits until all memory is read. Allow "
+		                  "userfaultfd(2) and close_range(2): in a container by its "
+		                  "seccomp profile (Docker's default refuses the former), "
+		                  "elsewhere by a kernel with CONFIG_USERFAULTFD.");
+}
+
+void ps_check_demand(const struct ps_host *host, struct ps_finding *finding)
+{
+	struct ps_error error = { 0 };
+	const char *limit = NULL;
+
+	if (host->demand(&limit, &error)) {
+		ps_finding_set(finding, PS_HEALTH_WARNING, "not for this user, here: %s",
+		               error.text);
+		advise_demand(host, finding);
+		return;
+	}
+	if (!limit) {
+		ps_finding_set(finding, PS_HEALTH_OK,
+		               "this user's processes can, and their system calls wait for "
+		               "memory, too");
+		return;
+	}
+	ps_finding_set(finding, PS_HEALTH_OK, "this user's processes can, but %s", limit);
+	ps_finding_advise(finding,
+	                  "Without that right, let an owner call perseas_wait_whole before "
+	                  "it gives its memory to system calls.");
 }
