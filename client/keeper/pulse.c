@@ -6,6 +6,7 @@
 #include "pulse.h"
 
 #include "due.h"
+#include "../core/demand.h"
 #include "../core/mirror.h"
 #include "../core/pace.h"
 #include "orders.h"
@@ -36,6 +37,7 @@ static uint64_t doubt_ms(struct perseas *p)
 static void look_at_figures(struct perseas *p, struct sight *sight)
 {
 	Perseas__OwnerFigures *figures = &sight->figures;
+	struct perseas_stat memory = { 0 };
 
 	perseas__owner_figures__init(figures);
 	figures->commits = p->commit.stat.commits;
@@ -45,6 +47,8 @@ static void look_at_figures(struct perseas *p, struct sight *sight)
 	figures->doubt_ms = doubt_ms(p);
 	figures->paced = p->commit.stat.paced;
 	figures->paced_ms = p->commit.stat.paced_ns / ps_ms(1);
+	ps_demand_figures(p, &memory);
+	figures->missing = memory.missing;
 	sight->latency = p->commit.latency;
 	ps_latency_message(&sight->latency, &sight->commit);
 	figures->commit = &sight->commit;

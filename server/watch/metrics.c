@@ -288,6 +288,7 @@ OF_STORES(owner_aborts, status->figures, status->figures->aborts)
 OF_STORES(owner_in_doubt, status->figures, status->figures->in_doubt)
 OF_STORES(owner_doubt, status->figures, status->figures->doubt_ms != 0)
 OF_STORES(owner_paced, status->figures, status->figures->paced)
+OF_STORES(owner_missing, status->figures, status->figures->missing)
 OF_STORES(owner_bytes, status->figures, status->figures->range_bytes)
 
 /* An owner's buckets are 16 to each power of two; here are some of the powers, in ns. */
@@ -450,6 +451,9 @@ static const struct metric {
 	  write_owner_doubt },
 	{ "perseas_owner_paced_total", "counter", "store",
 	  "Commits that waited for a mirror that could not keep up.", write_owner_paced },
+	{ "perseas_owner_missing_bytes", "gauge", "store",
+	  "About so much mapped memory it has still to read from mirrors (recovery on demand).",
+	  write_owner_missing },
 	{ "perseas_owner_range_bytes_total", "counter", "store",
 	  "Bytes that its transactions changed.", write_owner_bytes },
 	{ "perseas_owner_commit_latency_seconds", "histogram", "store",

@@ -190,7 +190,7 @@ def test_what_an_owner_counts_is_passed_on(watched):
         wire.field(4, 20000)
     figures = wire.field(1, 5) + wire.field(2, 4) + wire.field(3, 1234) + wire.field(4, 2) + \
         wire.field(5, commit)
-    doubt = wire.field(6, 1500)
+    doubt = wire.field(6, 1500) + wire.field(57, 24 << 20)
     assert control.ask(wire.field(7, wire.field(3, figures + doubt))).get(1, 0) == 0
     wait_for(lambda: watch.value("perseas_owner_commits_total", store="data") == 5, SECONDS, "it")
     assert watch.value("perseas_owner_aborts_total", store="data") == 4
@@ -209,8 +209,11 @@ def test_what_an_owner_counts_is_passed_on(watched):
     assert store["figures"]["p50_ns"] < 110 and store["figures"]["p99_ns"] == 20000
     assert store["figures"]["doubt_ms"] == 1500
     assert watch.value("perseas_owner_doubt", store="data") == 1
+    assert store["figures"]["missing"] == 24 << 20
+    assert watch.value("perseas_owner_missing_bytes", store="data") == 24 << 20
     assert control.ask(wire.field(7, wire.field(3, figures))).get(1, 0) == 0
     wait_for(lambda: watch.value("perseas_owner_doubt", store="data") == 0, SECONDS, "no doubt")
+    assert watch.value("perseas_owner_missing_bytes", store="data") == 0
 
 
 def test_who_is_ready_has_memory_for_more(mirrors, tmp_path):

@@ -1,5 +1,6 @@
 """The first line of perseas status: what can be done now, and which loss would end that."""
 import pytest
+import wire
 
 from binding import CREATE, Store
 from drill import SECONDS, fill, mirror_list, wait_for
@@ -83,6 +84,21 @@ def test_a_store_on_one_mirror_hangs_on_it(perseas, mirrors):
     assert verdict(perseas, [daemon]) == (
         "can commit: yes; can open: yes; next loss that hurts: " + daemon.address,
         told(True, True, (daemon,)))
+
+
+def test_how_much_the_owner_still_reads_is_said(perseas, mirrors):
+    """An owner that recovers on demand: each loss hurts as without that."""
+    daemon, = mirrors(1)
+    fill("s", [daemon], {"accounts": b"contents"})
+    owner = wire.Control(daemon.address)
+    owner.claim("s", 1000)
+    whole = "can commit: yes; can open: yes; next loss that hurts: " + daemon.address
+    for missing, clause in ((24 << 20, "; its owner still reads 24.0 MiB from mirrors"), (0, "")):
+        figures = wire.field(57, missing)
+        assert owner.ask(wire.field(7, wire.field(3, figures))).get(1, 0) == 0
+        assert verdict(perseas, [daemon]) == (whole + clause, told(True, True, (daemon,)))
+        shown = perseas("status", "s", "--json", mirrors=[daemon]).json()
+        assert shown["owner"]["missing"] == missing
 
 
 def test_the_new_mirror_of_a_change_is_asked_too(perseas, mirrors):

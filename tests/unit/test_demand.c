@@ -5,6 +5,8 @@
  */
 #include "demand_rig.h"
 
+#include "../../client/command/ask/panel.h"
+
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -49,6 +51,46 @@ static void test_a_page_comes_when_it_is_touched(void **state)
 	assert_int_equal(stat.missing, 0);
 	assert_int_equal(stat.fetched, SIZE);
 	assert_int_equal(rig_wrong(rig), 0);
+}
+
+/* How much the owner told the first mirror that it misses, as the command sees it. */
+static uint64_t missing_told(struct rig *rig)
+{
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	const Perseas__OwnerFigures *figures;
+	struct ps_panel panel;
+	uint64_t told = 0;
+
+	options.connect_timeout_ms = 10000;
+	assert_int_equal(ps_panel_open(&panel, rig->list, &options), PS_EXIT_OK);
+	ps_panel_ask_all(&panel, ps_panel_list_request());
+	assert_non_null(panel.replies[0]);
+	assert_int_equal(panel.replies[0]->list->n_stores, 1);
+	figures = panel.replies[0]->list->stores[0]->figures;
+	if (figures)
+		told = figures->missing;
+	ps_panel_close(&panel);
+	return told;
+}
+
+static void told_that(struct rig *rig, uint64_t expected)
+{
+	for (int i = 0; i < TRIES && missing_told(rig) != expected; i++)
+		usleep(1000);
+	assert_int_equal(missing_told(rig), expected);
+}
+
+/* All that was mapped; then nothing. */
+static void test_mirrors_are_told_how_much_is_missing(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	assert_true(missing(rig) >= SIZE);
+	told_that(rig, missing(rig));
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	told_that(rig, 0);
 }
 
 /* Nobody touches anything, and it comes all the same; and that is told. */
@@ -383,6 +425,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BY(tcp, test_a_page_comes_when_it_is_touched),
 		BY(shm, test_a_page_comes_when_it_is_touched),
+		BY(tcp, test_mirrors_are_told_how_much_is_missing),
 		BY(tcp, test_the_rest_comes_by_itself),
 		BY(tcp, test_transactions_go_on_meanwhile),
 		BY(shm, test_transactions_go_on_meanwhile),

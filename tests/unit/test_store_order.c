@@ -226,6 +226,22 @@ static void figures_that_fall_are_refused(void **state)
 	assert_int_equal(status_of(mirror).figures->commit->counts[1], 6);
 }
 
+/* What is missing has come; then another segment is mapped. */
+static void what_is_missing_may_fall(void **state)
+{
+	struct mirror *mirror = *state;
+	const uint64_t told[] = { 1 << 20, 1 << 17, 0, 1 << 18 };
+	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
+	struct peer owner;
+
+	mirror_bank(mirror, &owner, false);
+	for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		figures.missing = told[i];
+		assert_int_equal(tell(mirror, &owner, &figures), 0);
+		assert_int_equal(status_of(mirror).figures->missing, told[i]);
+	}
+}
+
 /* Its host hangs: the connection is there, and nothing comes. */
 static void a_silent_owner_is_not_live(void **state)
 {
@@ -305,6 +321,7 @@ int main(void)
 		TEST(the_board_is_gone_with_its_session),
 		TEST(figures_are_kept_until_others_are_told),
 		TEST(figures_that_fall_are_refused),
+		TEST(what_is_missing_may_fall),
 		TEST(a_silent_owner_is_not_live),
 		TEST(without_a_timeout_an_owner_lives_while_it_is_connected),
 		TEST(a_dead_owner_is_not_live),

@@ -324,6 +324,7 @@ static void what_is_printed_names_what_does_not_answer(void **state)
 	s->reports[1].done = 5;
 	s->reports[1].total = 20 << 20;
 	s->statuses[0].silent_ms = 4000;
+	s->figures.missing = 24 << 20;
 	s->look.told[2] = NULL;
 	ps_error_set(&s->look.errors[2], PERSEAS_EUNREACHABLE, "it is away");
 	take(s);
@@ -334,13 +335,20 @@ static void what_is_printed_names_what_does_not_answer(void **state)
 	assert_non_null(strstr(text, "it is away\n"));
 	assert_non_null(strstr(text, "1234"));
 	assert_non_null(strstr(text, "1.5 ms"));
-	assert_non_null(strstr(text, "192.0.2.9:1, silent for 4 s"));
+	assert_non_null(strstr(text, "192.0.2.9:1, silent for 4 s, reads 24.0 MiB from mirrors"));
 	assert_non_null(strstr(text, "0% of 20.0 MiB"));
 	free(text);
 	text = printed(s, true);
 	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 	assert_non_null(strstr(text, "\"error\":\"it is away\""));
 	assert_non_null(strstr(text, "\"tx_per_second\":1234.000"));
+	assert_non_null(strstr(text, "\"missing\":25165824"));
+	free(text);
+	s->statuses[0].silent_ms = 0;
+	s->figures.missing = 0;
+	take(s);
+	text = printed(s, false);
+	assert_non_null(strstr(text, "192.0.2.9:1\n"));
 	free(text);
 }
 

@@ -97,6 +97,11 @@ static uint64_t doubt_ms(const Perseas__StoreStatus *status)
 	return status->figures ? status->figures->doubt_ms : 0;
 }
 
+uint64_t ps_owner_missing(const Perseas__StoreStatus *status)
+{
+	return status->figures ? status->figures->missing : 0;
+}
+
 void ps_owner_print(const Perseas__StoreStatus *status)
 {
 	struct ps_table table = { 0 };
@@ -154,6 +159,7 @@ void ps_owner_json(struct ps_json *json, const Perseas__StoreStatus *status)
 	ps_json_number(json, "epoch", status->header->promised_epoch);
 	ps_json_number(json, "silent_ms", status->silent_ms);
 	ps_json_number(json, "doubt_ms", doubt_ms(status));
+	ps_json_number(json, "missing", ps_owner_missing(status));
 	ps_json_begin(json, "mirrors", '[');
 	for (size_t k = 0; k < status->n_mirrors; k++)
 		mirror_json(json, status->mirrors[k]);

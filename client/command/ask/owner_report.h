@@ -21,6 +21,9 @@ int ps_owner_at(const struct ps_census *census);
  * seen. */
 const char *ps_owner_newcomer(const struct ps_census *census);
 
+/* About so many bytes of its memory the live owner has still to read from mirrors. */
+uint64_t ps_owner_missing(const Perseas__StoreStatus *status);
+
 /* status is that mirror's. */
 void ps_owner_print(const Perseas__StoreStatus *status);
 void ps_owner_json(struct ps_json *json, const Perseas__StoreStatus *status);

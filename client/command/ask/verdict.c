@@ -124,6 +124,18 @@ static const char *why_not(enum ps_outlook outlook)
 	return "";
 }
 
+/* Each live mirror has all that is missing, so a loss hurts where it would hurt without that: but
+ * those that are left must be read from, and a lost copy is not made anew before. */
+static void print_missing(const struct ps_census *census)
+{
+	const int at = ps_owner_at(census);
+	const uint64_t missing = at < 0 ? 0 : ps_owner_missing(census->told[at]);
+	char size[PS_SIZE_TEXT];
+
+	if (missing)
+		printf("; its owner still reads %s from mirrors", ps_size_text(size, missing));
+}
+
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census)
 {
 	const bool several = verdict->hurts & (verdict->hurts - 1);
@@ -139,6 +151,7 @@ void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *
 		printf("%s%s", between, census->panel->addresses[i].text);
 		between = ", ";
 	}
+	print_missing(census);
 	printf("\n");
 }
 

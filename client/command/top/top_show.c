@@ -18,6 +18,25 @@ static const char *rate_text(char text[NUMBER_TEXT], double rate)
 	return text;
 }
 
+static void add_owner(struct ps_table *table, const struct ps_top_store *store)
+{
+	const uint64_t missing = store->figures ? store->figures->missing : 0;
+	char size[PS_SIZE_TEXT], reads[PS_SIZE_TEXT + 32] = "";
+
+	if (!store->owner) {
+		ps_table_cell(table, 6, "-");
+		return;
+	}
+	if (missing)
+		snprintf(reads, sizeof(reads), ", reads %s from mirrors",
+		         ps_size_text(size, missing));
+	if (store->owner->silent_ms > PS_OWNER_SILENT_MS)
+		ps_table_cell(table, 6, "%s, silent for %.0f s%s", store->owner->owner_address,
+		              (double)store->owner->silent_ms / 1000, reads);
+	else
+		ps_table_cell(table, 6, "%s%s", store->owner->owner_address, reads);
+}
+
 static void add_store(struct ps_table *table, const struct ps_top_store *store)
 {
 	char text[NUMBER_TEXT];
@@ -30,13 +49,7 @@ static void add_store(struct ps_table *table, const struct ps_top_store *store)
 	              store->has_latency ? ps_duration_text(text, store->p50_ns) : "-");
 	ps_table_cell(table, 5, "%s",
 	              store->has_latency ? ps_duration_text(text, store->p99_ns) : "-");
-	if (!store->owner)
-		ps_table_cell(table, 6, "-");
-	else if (store->owner->silent_ms > PS_OWNER_SILENT_MS)
-		ps_table_cell(table, 6, "%s, silent for %.0f s", store->owner->owner_address,
-		              (double)store->owner->silent_ms / 1000);
-	else
-		ps_table_cell(table, 6, "%s", store->owner->owner_address);
+	add_owner(table, store);
 }
 
 static void print_stores(const struct ps_top *top, FILE *out)
@@ -142,6 +155,7 @@ static void figures_json(struct ps_json *json, const Perseas__OwnerFigures *figu
 	ps_json_number(json, "aborts", figures->aborts);
 	ps_json_number(json, "range_bytes", figures->range_bytes);
 	ps_json_number(json, "in_doubt", figures->in_doubt);
+	ps_json_number(json, "missing", figures->missing);
 	ps_json_end(json, '}');
 }
 
