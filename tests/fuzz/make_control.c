@@ -185,6 +185,7 @@ static void ask_live(struct seed *seed, int peer)
 	add.with = (char *)"b:1";
 	order.order = &add;
 	figures.commits = 9;
+	figures.missing = 24 << 20;
 	confirm.result = &result;
 	confirm.figures = &figures;
 	joining.whole = true;

@@ -1,7 +1,6 @@
 /*
- * make_corpus.c - writes the seeds of the fuzz targets, with the real encoders, below the
- * folder that it is given: record/ image/ log/ frame/ request/ reply/ header/ archive/
- * verbs_hello/.
+ * make_corpus.c - writes seeds of the fuzz targets, with the real encoders, below the folder that
+ * it is given: in a folder for each target.
  *
  *     make_corpus tests/fuzz/corpus
  */
@@ -424,6 +423,7 @@ static void fill_figures(Perseas__OwnerFigures *figures, Perseas__Latencies *com
 	figures->aborts = 7;
 	figures->range_bytes = 3120;
 	figures->in_doubt = 1;
+	figures->missing = 24 << 20;
 	figures->commit = commit;
 }
 

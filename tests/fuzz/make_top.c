@@ -48,6 +48,7 @@ static void write_looks(FILE *file)
 	commit.counts = counts;
 	commit.max_ns = 18;
 	figures.commit = &commit;
+	figures.missing = 24 << 20;
 	status.header = &h->header;
 	status.slot = &slot;
 	status.live = 1;
