@@ -8,6 +8,7 @@
 #include "env_direct_private.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <semaphore.h>
 #include <string.h>
 
@@ -218,7 +219,7 @@ static bool direct_ask(struct ps_pager *pager, unsigned which, const struct ps_m
 	struct ps_error error;
 
 	if (!source->leads || !(pager_gate.mirrors >> which & 1) ||
-	    missing->offset >= pager_gate.below)
+	    missing->offset >= pager_gate.below || !pager_gate.budget)
 		return false;
 	direct_drop(pager, which);
 	source->control = pager->env->ops->connect(pager->env, &source->address, &error);
@@ -226,6 +227,7 @@ static bool direct_ask(struct ps_pager *pager, unsigned which, const struct ps_m
 	if (!source->control || !take_status(pager, source) || !take_bytes(pager, source))
 		return false;
 	pager_gate.asks++;
+	pager_gate.budget--;
 	return true;
 }
 
@@ -268,7 +270,7 @@ static void wait_a_turn(struct direct *d)
 
 void pager_direct_use(struct direct *d)
 {
-	pager_gate = (struct pager_gate){ .mirrors = ~0U, .below = UINT64_MAX };
+	pager_gate = (struct pager_gate){ .mirrors = ~0U, .below = UINT64_MAX, .budget = UINT_MAX };
 	d->pager = &ops;
 	d->on_wait = wait_a_turn;
 }

@@ -15,6 +15,7 @@ extern struct pager_gate {
 	uint32_t mirrors; /* that are asked */
 	uint32_t held;    /* whose second status is asked for later, and whose answer comes then */
 	uint64_t below;   /* offsets in a segment */
+	unsigned budget;  /* so many are asked for still */
 	unsigned asks;    /* so many were asked for */
 	unsigned fills;
 } pager_gate;

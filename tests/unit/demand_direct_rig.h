@@ -9,19 +9,22 @@
 
 #include "../support/pager_direct.h"
 
-enum { ALL = BIG + SIZE, GRANULES = (BIG + PAGER_GRANULE - 1) / PAGER_GRANULE };
+enum { GRANULES = (BIG + PAGER_GRANULE - 1) / PAGER_GRANULE };
 
-static inline int setup_on_demand(void **state, unsigned mirrors, uint32_t acks)
+static inline void open_on_demand(struct fixture *f)
 {
-	struct fixture *f;
-	int rc = setup_of(state, mirrors, acks, true);
-
-	f = *state;
 	f->o->options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
 	pager_direct_use(f->o->d);
 	pager_gate.mirrors = 0;
 	owner_reopen(f->o);
 	map_big(f);
+}
+
+static inline int setup_on_demand(void **state, unsigned mirrors, uint32_t acks)
+{
+	int rc = setup_of(state, mirrors, acks, true);
+
+	open_on_demand(*state);
 	return rc;
 }
 

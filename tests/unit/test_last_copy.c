@@ -1,0 +1,157 @@
+/*
+ * test_last_copy.c - memory that is missing here is left on one mirror only, and that one is to be
+ * made anew, or to leave the roster: what it has is read before it is given up.
+ */
+#include "demand_direct_rig.h"
+
+static int setup_one_ack(void **state)
+{
+	return setup_on_demand(state, 2, 1);
+}
+
+static uint64_t generation(struct fixture *f, unsigned mirror)
+{
+	Perseas__Header *header = header_of(f, mirror);
+	const uint64_t is = header->generation;
+
+	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
+	perseas__header__free_unpacked(header, NULL);
+	return is;
+}
+
+/* Mirror 1 missed more than the ring holds. */
+static void fall_behind(struct fixture *f)
+{
+	direct_crash(f->o->d, 1);
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(put_big(f, 5000 + i, 3000, (uint8_t)i), 0);
+}
+
+/* W = 1: mirror 0 is lost with its memory, and mirror 1 is stale. Its image is the only one with
+ * what is missing here, and is read, a granule at a time, until all is here. Only then is the one
+ * that was made beside it put in its place. */
+static void test_the_old_image_is_read_until_all_is_here(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	uint64_t was;
+
+	fetch_some(f, 3);
+	fall_behind(f);
+	direct_crash(o->d, 0);
+	direct_start(o->d, 1);
+	was = generation(f, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	for (unsigned i = 0; i < 50; i++)
+		direct_keep(o->d, o->p);
+	pager_gate.mirrors = 2;
+	pager_gate.budget = 0;
+	for (unsigned done = 1; done < GRANULES; done++) {
+		assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_RESYNCING);
+		assert_int_equal(generation(f, 1), was);
+		assert_true(owner_stat(o).missing > 0);
+		pager_gate.budget = 1;
+		for (unsigned i = 0; i < ROUNDS && pager_gate.fills < 2 + done; i++)
+			pager_direct_turns(o->d, 10);
+		assert_int_equal(pager_gate.fills, 2 + done);
+		for (unsigned i = 0; i < 20; i++)
+			direct_keep(o->d, o->p);
+	}
+	assert_int_equal(owner_stat(o).missing, 0);
+	assert_catches_up(f, 1);
+	assert_int_equal(generation(f, 1), was + 1);
+	fetch_all(f, 0);
+	/* The other one, which is back without its memory, gets it from here. */
+	memory_heap_lose(o->d->mirrors[0].memory, NULL);
+	direct_start(o->d, 0);
+	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
+	assert_image(f, 0);
+}
+
+static int change(struct owner *o, int kind, const char *address, const char *with)
+{
+	const struct perseas_roster_change wanted = { kind, address, with, 0, 0 };
+
+	return owner_change(o, &wanted);
+}
+
+/* Mirror 0 is back without its memory, and waits for what is missing: mirror 1 alone has that, and
+ * cannot leave. */
+static void test_the_last_source_cannot_leave(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	fetch_some(f, 3);
+	direct_crash(o->d, 0);
+	memory_heap_lose(o->d->mirrors[0].memory, NULL);
+	direct_start(o->d, 0);
+	owner_keep(o, 0, PERSEAS_MIRROR_RESYNCING);
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL), PERSEAS_EQUORUM);
+	assert_non_null(strstr(o->p->upkeep.change.text, "as it would be has 0 of 1 mirrors live"));
+	for (unsigned i = 0; i < 50; i++)
+		direct_keep(o->d, o->p);
+	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_RESYNCING);
+	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+	/* Once all is there, it can. */
+	fetch_all(f, 2);
+	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
+	assert_image(f, 0);
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL), 0);
+	owner_keep(o, 1, PERSEAS_MIRROR_REMOVED);
+	assert_int_equal(put_big(f, BIG - 900, 900, 99), 0);
+	o->options.recovery = 0;
+	assert_carries(f, 1);
+}
+
+/* Of two mirrors there are, the store has one. */
+static int setup_only_one(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->ledger = malloc(sizeof(*f->ledger));
+	assert_non_null(f->ledger);
+	f->o = owner_new(2);
+	f->o->options.acks = 1;
+	strcpy(f->o->d->list, "sim://0");
+	begin(f);
+	open_on_demand(f);
+	*state = f;
+	return 0;
+}
+
+/* The only mirror is replaced: it leaves when the new one has what is missing here, too. */
+static void test_the_last_source_is_replaced(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+
+	fetch_some(f, 1);
+	assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://1"), 0);
+	for (unsigned i = 0; i < 50; i++)
+		direct_keep(o->d, o->p);
+	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_LIVE);
+	assert_int_equal(put_big(f, 100, 900, 99), 0);
+	pager_gate.mirrors = 1;
+	for (unsigned i = 0; i < ROUNDS && owner_state(o, 0) == PERSEAS_MIRROR_LIVE; i++) {
+		pager_direct_turns(o->d, 1);
+		direct_keep(o->d, o->p);
+	}
+	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_REMOVED);
+	assert_int_equal(pager_gate.fills, 1 + GRANULES);
+	fetch_all(f, 0);
+	assert_image(f, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_the_old_image_is_read_until_all_is_here, setup_one_ack),
+		TEST(test_the_last_source_cannot_leave, setup_one_ack),
+		TEST(test_the_last_source_is_replaced, setup_only_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
