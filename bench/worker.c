@@ -20,8 +20,8 @@
 
 static struct options {
 	const char *mirrors, *store, *fabric;
-	uint64_t size, bytes, resync_rate, acks, ring, pace;
-	bool make, no_pace;
+	uint64_t size, bytes, resync_rate, acks, ring, pace, part;
+	bool make, no_pace, demand;
 } options;
 
 static const char about[] =
@@ -48,6 +48,8 @@ static const struct ps_option rows[] = {
 	{ "pace", PS_OPTION_NUMBER, AT(pace), "MS", .unit = "milliseconds",
 	  .help = "How long to wait for a mirror that lags." },
 	{ "no-pace", PS_OPTION_FLAG, AT(no_pace), .help = "Waits for no mirror that lags." },
+	{ "part", PS_OPTION_NUMBER, AT(part), "N", "1", 1, .help = "Changes an Nth of it." },
+	{ "demand", PS_OPTION_FLAG, AT(demand), .help = "Has memory come on demand." },
 	FABRIC_OPTION_ROW,
 };
 
@@ -68,9 +70,9 @@ struct times {
 
 static int change_range(struct worker *w)
 {
-	uint64_t number = w->number + 1, start = clock_ns(), took;
+	uint64_t number = w->number + 1, start = clock_ns(), took, part = w->size / options.part;
 	uint8_t *at = w->memory + sizeof(number) +
-	              work_random(&w->state) % (w->size - sizeof(number) - options.bytes);
+	              work_random(&w->state) % (part - sizeof(number) - options.bytes);
 	perseas_tx_t *tx;
 	int rc = perseas_begin(w->p, 0, &tx);
 
@@ -120,6 +122,7 @@ static int open_segment(struct worker *w, struct times *times)
 	how.acks = (uint32_t)options.acks;
 	how.resync_rate = options.resync_rate;
 	how.ring_size = options.ring;
+	how.recovery = options.demand ? PERSEAS_RECOVERY_ON_DEMAND : PERSEAS_RECOVERY_READ_FIRST;
 	how.pace_ms = options.no_pace ? UINT32_MAX : (uint32_t)options.pace;
 	if (perseas_open(options.store, options.mirrors, &how, &w->p))
 		return program_fail("open", perseas_message(NULL));
@@ -177,8 +180,9 @@ static void tell_progress(struct worker *w)
 	ps_json_number(&json, "live", stat.live);
 	ps_json_number(&json, "resyncs", stat.resyncs);
 	ps_json_number(&json, "dropped", stat.dropped);
-	ps_json_number(&json, "paced", stat.paced);
 	ps_json_number(&json, "paced_ns", stat.paced_ns);
+	ps_json_number(&json, "missing", stat.missing);
+	ps_json_number(&json, "fetched", stat.fetched);
 	ps_json_text(&json, "error", w->code ? perseas_error_name(w->code) : "");
 	end_line(w, &json);
 }

@@ -9,15 +9,20 @@ MIB = 1 << 20
 
 
 class Worker:
-    """Started when it is made; `first` is what it said after its first commit."""
+    """Started when it is made; `first` is what it said after its first commit. `under` are the
+    words before its own, of a program that starts it later: then `await_first` reads that."""
 
-    def __init__(self, cluster, mirrors, *words):
-        line = [cluster.build / "bench/worker", "--mirrors", mirrors, *words]
+    def __init__(self, cluster, mirrors, *words, under=()):
+        line = [*under, cluster.build / "bench/worker", "--mirrors", mirrors, *words]
         self.process = subprocess.Popen([str(word) for word in line], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         preexec_fn=die_with_parent)
         cluster.processes.append(self.process)
+        self.first = None if under else self._answer()
+
+    def await_first(self):
         self.first = self._answer()
+        return self.first
 
     def _answer(self):
         line = self.process.stdout.readline()
