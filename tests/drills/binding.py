@@ -17,6 +17,7 @@ BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
 # As options_init in desk.h: what an owner has in an emulated machine, and elsewhere.
 OWN = dict(ring_size=8 << 20, connect_timeout_ms=18000) if "PERSEAS_GUEST" in os.environ else {}
 
+READ_FIRST, ON_DEMAND = 0, 1            # Options.recovery
 CREATE, TAKEOVER, CHECK_OVERLAP, CHECK_WRITES, SALVAGE = 1, 2, 4, 8, 16
 
 
@@ -27,7 +28,23 @@ class Options(ctypes.Structure):
                 ("connect_timeout_ms", ctypes.c_uint32), ("commit_timeout_ms", ctypes.c_uint32),
                 ("open_timeout_ms", ctypes.c_uint32), ("spin_us", ctypes.c_uint32),
                 ("accept_epoch", ctypes.c_uint64), ("accept_seq", ctypes.c_uint64),
-                ("resync_rate", ctypes.c_uint64)]
+                ("resync_rate", ctypes.c_uint64), ("on_event", ctypes.c_void_p),
+                ("event_arg", ctypes.c_void_p), ("tls_cert", ctypes.c_char_p),
+                ("tls_key", ctypes.c_char_p), ("tls_ca", ctypes.c_char_p),
+                ("pace_ms", ctypes.c_uint32), ("tls_crl", ctypes.c_char_p),
+                ("recovery", ctypes.c_uint32)]
+
+
+class Stat(ctypes.Structure):
+    """struct perseas_stat."""
+    _fields_ = [(name, ctypes.c_uint64) for name in ("epoch", "seq", "durable_seq")] + [
+        (name, ctypes.c_uint32) for name in ("mirrors", "acks", "live", "in_doubt")] + [
+            (name, ctypes.c_uint64) for name in (
+                "commits", "aborts", "bytes_sent", "reconnects", "replayed", "dropped",
+                "log_laps", "mended_forward", "mended_delta", "mended_whole", "resyncs",
+                "allocations", "range_bytes", "doubts", "timed", "latency_p50_ns",
+                "latency_p99_ns", "latency_p999_ns", "latency_max_ns", "renewals", "paced",
+                "paced_ns", "missing", "fetched", "faults")]
 
 
 class PerseasError(Exception):
@@ -51,6 +68,8 @@ def load():
                                       ctypes.POINTER(ctypes.c_void_p)]
     library.perseas_set_range.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     library.perseas_commit.argtypes = [ctypes.c_void_p, ctypes.c_uint]
+    library.perseas_stat.argtypes = [ctypes.c_void_p, ctypes.POINTER(Stat)]
+    library.perseas_wait_whole.argtypes = [ctypes.c_void_p, ctypes.c_int64]
     return library
 
 
@@ -121,6 +140,14 @@ class Store:
             self.library.perseas_abort(tx)
             raise message
         self._check(rc)
+
+    def stat(self):
+        figures = Stat()
+        self._check(self.library.perseas_stat(self.handle, ctypes.byref(figures)))
+        return figures
+
+    def wait_whole(self):
+        self._check(self.library.perseas_wait_whole(self.handle, -1))
 
     def flush(self):
         self._check(self.library.perseas_flush(self.handle))
