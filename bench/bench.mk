@@ -66,7 +66,7 @@ bench bench-quick:
 	@$(PYTHON) bench/run.py --build $(BUILD) $(if $(findstring quick,$@),--quick)
 	@$(PYTHON) bench/figures.py $(BUILD)/bench/results.json
 
-#: bench-failover  from kill -9 of an owner to the first commit of the next
+#: bench-failover  from the end of an owner to the first commit of the next, and to all its memory
 bench-failover: all
 	@$(PYTHON) bench/failover.py --build $(BUILD)
 

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from drill import BUILD, SECONDS  # which also finds what is in bench/
+from failover import Row, verdict
 from report import FIELDS, Report, met
 
 pytestmark = pytest.mark.timing("a relay's delay, and figures of a moment")
@@ -31,6 +32,21 @@ def test_a_row_has_the_ratio_of_medians_and_the_spread_of_rounds():
 def test_a_target_is_met_or_not(ratio, target, verdict):
     """At the bound, beyond it, and without one."""
     assert met(ratio, target) is verdict
+
+
+@pytest.mark.parametrize("row, says", [
+    (Row("kill", "ms", [40, 90, 49], "first", [400, 900, 490], "<= 50"), None),
+    (Row("kill", "ms", [51, 90, 40], "first", [400, 900, 490], "<= 50"),
+     "51 ms, target <= 50 ms"),
+    (Row("growth", "ms", [130, 10, 200], "small", [100, 8, 150], "<= 1.3", True), None),
+    (Row("growth", "ms", [14, 14, 7], "small", [10, 9, 10], "<= 1.3", True),
+     "1.4 times small, target <= 1.3"),
+    (Row("shown", "ms", [1, 2, 3]), None)])
+def test_a_target_that_failover_misses_is_named(row, says, capsys):
+    """Of the median, or of the medians' ratio; what is only shown has none."""
+    assert verdict([Row("other", "ms", [1], target="<= 1"), row]) == (1 if says else 0)
+    told = capsys.readouterr().out
+    assert told == ("Missed: %s: %s\n" % (row.what, says) if says else "All targets are met.\n")
 
 
 def test_json_and_csv_hold_the_same_rows(tmp_path):
