@@ -107,10 +107,11 @@ static void an_answer_for_an_earlier_mapping_is_dropped(struct demand_stage *s)
 	CHECK(map(&o));
 	/* The other one is asked for the same granule of the new mapping. */
 	set(1, true, true);
-	rest(PS_KEEPER, s->short_ns);
+	CHECK(died(1));
 	set(1, true, false);
 	CHECK(asked(3) && script.granules[2] == script.granules[0]);
 	set(0, false, false);
+	CHECK(filled(GRANULES - 1));
 	rest(PS_KEEPER, s->short_ns);
 	CHECK(fills() == GRANULES - 1);
 	set(1, false, false);
@@ -130,6 +131,7 @@ static void without_a_source_memory_waits(struct demand_stage *s)
 	CHECK(asked(2));
 	CHECK(!want(&o, 4));
 	set_all(false, true);
+	CHECK(died(2));
 	CHECK(does_not_come(&o));
 	CHECK(asks() == 2 && !fills());
 	CHECK(ps_demand_lacks(o.p, &o.segment));
@@ -205,6 +207,7 @@ static void a_renewal_divides(struct demand_stage *s)
 	o.p->renewing = true;
 	step(&o);
 	set(0, false, false);
+	CHECK(filled(1));
 	CHECK(does_not_come(&o));
 	CHECK(asks() == 2 && fills() == 1);
 	promise(0, EPOCH + 1);

@@ -41,7 +41,7 @@ static struct script {
 	struct ps_pager *pager;
 	struct ps_env *env;
 	uint8_t age; /* of what mirrors have */
-	unsigned asks, fills, filled;
+	unsigned asks, fills, filled, deaths;
 	uint64_t granules[ASKS]; /* which were asked for, in this order */
 	uint64_t slow;           /* so long a fill waits before it happens, ns */
 	void (*answers)(void);   /* called when the next answer is there; or NULL */
@@ -107,6 +107,7 @@ static int script_answer(struct ps_pager *pager, unsigned which, struct ps_fetch
 		                        &source->second,
 		                        { source->length, source->bytes } };
 	rc = source->dead ? -1 : !source->held;
+	script.deaths += source->dead;
 	if (rc > 0) {
 		answers = script.answers;
 		script.answers = NULL;
@@ -133,24 +134,24 @@ static bool script_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *byte
 	return filled;
 }
 
-static unsigned asks(void)
+static unsigned count_of(const unsigned *count)
 {
-	unsigned count;
+	unsigned is;
 
 	pthread_mutex_lock(&script.lock);
-	count = script.asks;
+	is = *count;
 	pthread_mutex_unlock(&script.lock);
-	return count;
+	return is;
+}
+
+static unsigned asks(void)
+{
+	return count_of(&script.asks);
 }
 
 static unsigned fills(void)
 {
-	unsigned count;
-
-	pthread_mutex_lock(&script.lock);
-	count = script.fills;
-	pthread_mutex_unlock(&script.lock);
-	return count;
+	return count_of(&script.fills);
 }
 
 static bool none_is_filling(void)
@@ -195,14 +196,30 @@ static void age(void)
 	pthread_mutex_unlock(&script.lock);
 }
 
-/* True: so many were asked for. */
-static bool asked(unsigned count)
+/* True: it is so many, in the end. */
+static bool becomes(const unsigned *count, unsigned many)
 {
 	const uint64_t until = script.env->ops->now(script.env) + FAR;
 
-	while (asks() < count && script.env->ops->now(script.env) < until)
+	while (count_of(count) < many && script.env->ops->now(script.env) < until)
 		rest(PS_KEEPER, 1000000);
-	return asks() == count;
+	return count_of(count) == many;
+}
+
+static bool asked(unsigned many)
+{
+	return becomes(&script.asks, many);
+}
+
+/* So many answers will not come. */
+static bool died(unsigned many)
+{
+	return becomes(&script.deaths, many);
+}
+
+static bool filled(unsigned many)
+{
+	return becomes(&script.fills, many);
 }
 
 static struct ps_pager *script_begin(struct ps_env *env, void (*fn)(void *arg), void *arg,
@@ -315,7 +332,7 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.ops.fill = script_fill;
 	script.env = s->env;
 	script.age = 0;
-	script.asks = script.fills = script.filled = 0;
+	script.asks = script.fills = script.filled = script.deaths = 0;
 	script.slow = 0;
 	script.answers = NULL;
 	for (unsigned i = 0; i < SOURCES; i++)
