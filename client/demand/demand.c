@@ -490,7 +490,7 @@ int perseas_prefetch(perseas_t *p, const void *addr, size_t len)
 	         start - (uint64_t)(uintptr_t)mapping->base <= mapping->size - len;
 	for (uint64_t g = inside ? ps_granule_at(d, mapping, start) : 1;
 	     inside && g <= ps_granule_at(d, mapping, start + len - 1); g++)
-		ps_granule_want(d, mapping, g);
+		ps_granule_soon(mapping, g);
 	unlock(d);
 	d->ops->wake(d->pager);
 	return 0;

@@ -12,7 +12,8 @@
 
 enum ps_granule {
 	PS_GRANULE_MISSING,
-	PS_GRANULE_WANTED, /* somebody waits for it, or asked for it */
+	PS_GRANULE_SOON,   /* nobody waits for it, but it comes before the rest */
+	PS_GRANULE_WANTED, /* somebody waits for it, or it was asked for in vain */
 	PS_GRANULE_ASKED,  /* a mirror is asked */
 	PS_GRANULE_HERE,   /* for as long as it is mapped: it is never filled again */
 	PS_GRANULE_REFUSED,
@@ -26,8 +27,9 @@ struct ps_mapping {
 	uint64_t left;   /* the segment's, when it was mapped: a source must hold it */
 	uint8_t *states; /* enum ps_granule, `count` of them */
 	uint64_t count, missing;
-	uint64_t next; /* no granule before it is PS_GRANULE_MISSING */
-	int covered;   /* 0: not yet; 1; -1: it cannot be */
+	uint64_t next;           /* no granule before it is PS_GRANULE_MISSING */
+	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
+	int covered;             /* 0: not yet; 1; -1: it cannot be */
 };
 
 /* A mirror, as the keeper knows it. */
@@ -106,8 +108,10 @@ uint64_t ps_granule_at(const struct ps_demand *d, const struct ps_mapping *mappi
 /* Bytes of the segment in it. */
 uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                            uint64_t granule);
-/* It is asked for before those that nobody wants, where it is missing. */
+/* Somebody waits for it: where it is missing, it is asked for before all that nobody waits for. */
 void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule);
+/* It is asked for before the rest, and after what somebody waits for: much of it delays nobody. */
+void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule);
 /* It was asked for in vain. */
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
 /* What to fetch next, which is ASKED then. False: nothing is missing. */

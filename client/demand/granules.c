@@ -63,10 +63,24 @@ static void push(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t
 
 void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
 {
-	if (mapping->states[granule] != PS_GRANULE_MISSING)
+	if (mapping->states[granule] != PS_GRANULE_MISSING &&
+	    mapping->states[granule] != PS_GRANULE_SOON)
 		return;
 	mapping->states[granule] = PS_GRANULE_WANTED;
 	push(d, mapping, granule);
+}
+
+void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule)
+{
+	const bool first = mapping->soon == mapping->soon_end;
+
+	if (mapping->states[granule] != PS_GRANULE_MISSING)
+		return;
+	mapping->states[granule] = PS_GRANULE_SOON;
+	if (first || granule < mapping->soon)
+		mapping->soon = granule;
+	if (first || granule >= mapping->soon_end)
+		mapping->soon_end = granule + 1;
 }
 
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule)
@@ -100,6 +114,18 @@ static bool find_lost(struct ps_demand *d, struct ps_want *next)
 	return false;
 }
 
+static bool find_soon(struct ps_demand *d, struct ps_want *next)
+{
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+
+		for (; mapping->covered > 0 && mapping->soon < mapping->soon_end; mapping->soon++)
+			if (mapping->states[mapping->soon] == PS_GRANULE_SOON)
+				return ask(mapping, mapping->soon, next);
+	}
+	return false;
+}
+
 bool ps_granule_next(struct ps_demand *d, struct ps_want *next)
 {
 	while (d->want_count > 0) {
@@ -111,7 +137,7 @@ bool ps_granule_next(struct ps_demand *d, struct ps_want *next)
 		if (mapping && mapping->states[want.granule] == PS_GRANULE_WANTED)
 			return ask(mapping, want.granule, next);
 	}
-	if (find_lost(d, next))
+	if (find_lost(d, next) || find_soon(d, next))
 		return true;
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];

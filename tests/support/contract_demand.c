@@ -78,6 +78,27 @@ static void what_is_wanted_comes_first(struct demand_stage *s)
 	end(&o);
 }
 
+/* What somebody waits for, what was to come before the rest, and the rest. */
+static void what_is_prefetched_comes_next(struct demand_stage *s)
+{
+	static const uint64_t order[GRANULES] = { 0, 1, 6, 4, 5, 2, 3 };
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	set_all(true, false);
+	CHECK(map(&o));
+	CHECK(asked(2));
+	CHECK(!perseas_prefetch(o.p, o.segment.base + 4 * o.granule,
+	                        o.segment.size - 4 * o.granule));
+	CHECK(!want(&o, 6));
+	set_all(false, false);
+	CHECK(comes(&o));
+	CHECK(asks() == GRANULES);
+	for (unsigned i = 0; i < GRANULES; i++)
+		CHECK(script.granules[i] == order[i]);
+	end(&o);
+}
+
 /* Nothing is filled in once unmap has returned. */
 static void unmap_waits_for_a_fill(struct demand_stage *s)
 {
@@ -233,6 +254,7 @@ const struct demand_clause demand_clauses[] = {
 	CLAUSE(what_is_touched_comes),
 	CLAUSE(what_is_here_stays),
 	CLAUSE(what_is_wanted_comes_first),
+	CLAUSE(what_is_prefetched_comes_next),
 	CLAUSE(unmap_waits_for_a_fill),
 	CLAUSE(an_answer_for_an_earlier_mapping_is_dropped),
 	CLAUSE(without_a_source_memory_waits),

@@ -1,6 +1,7 @@
 /*
  * test_granules.c - what is fetched next: what somebody waits for, in the order in which they came,
- * however much that is, and then the rest; each granule once, unless it was asked for in vain.
+ * however much that is, then what is to come soon, and then the rest; each granule once, unless it
+ * was asked for in vain.
  */
 #include "../../client/demand/demand.h"
 
@@ -94,6 +95,52 @@ static void test_what_is_wanted_comes_first(void **state)
 	assert_int_equal(next(f), 0);
 }
 
+/* Not even those who wait for some of what is to come soon, however much that is, wait for the
+ * others of it. */
+static void test_what_comes_soon_delays_nobody(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t g = 100; g < 900; g++)
+		ps_granule_soon(f->mapping, g);
+	assert_int_equal(next(f), 100);
+	ps_granule_want(&f->d, f->mapping, 899);
+	ps_granule_want(&f->d, f->mapping, 950);
+	ps_granule_want(&f->d, f->mapping, 500);
+	ps_granule_soon(f->mapping, 500);
+	assert_int_equal(next(f), 899);
+	assert_int_equal(next(f), 950);
+	assert_int_equal(next(f), 500);
+	for (uint64_t g = 101; g < 899; g++)
+		if (g != 500)
+			assert_int_equal(next(f), g);
+	assert_int_equal(next(f), 0);
+}
+
+/* Before what was to come soon already, after it, and once all of that is under way. */
+static void test_more_comes_soon(void **state)
+{
+	struct fixture *f = *state;
+
+	ps_granule_soon(f->mapping, 500);
+	ps_granule_soon(f->mapping, COUNT - 1);
+	ps_granule_soon(f->mapping, 700);
+	ps_granule_soon(f->mapping, 3);
+	assert_int_equal(next(f), 3);
+	assert_int_equal(next(f), 500);
+	ps_granule_soon(f->mapping, 3);
+	ps_granule_soon(f->mapping, 2);
+	assert_int_equal(next(f), 2);
+	assert_int_equal(next(f), 700);
+	assert_int_equal(next(f), COUNT - 1);
+	ps_granule_soon(f->mapping, 10);
+	assert_int_equal(next(f), 10);
+	for (uint64_t g = 0; g < COUNT - 1; g++)
+		if (g != 2 && g != 3 && g != 10 && g != 500 && g != 700)
+			assert_int_equal(next(f), g);
+	assert_nothing_is_missing(f);
+}
+
 /* More than are remembered: none is forgotten, and none comes twice. */
 static void test_all_are_wanted(void **state)
 {
@@ -162,6 +209,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_the_rest_comes_in_order),
 		TEST(test_what_is_wanted_comes_first),
+		TEST(test_what_comes_soon_delays_nobody),
+		TEST(test_more_comes_soon),
 		TEST(test_all_are_wanted),
 		TEST(test_what_was_asked_in_vain_is_asked_again),
 		TEST(test_a_mapping_goes),
