@@ -1,7 +1,9 @@
 /*
  * pager_uffd.c - memory that is fetched when it is touched, by userfaultfd(2): the real means of
- * recovery on demand, for every fabric. One thread has it, with descriptors of its own, so that no
- * closefrom() of the application can end it: what is missing would then become zeros. It must never
+ * recovery on demand, for every fabric. What is missing becomes zeros when its last descriptor is
+ * closed. So there are two: the thread that fetches has one, in a table of its own, which no
+ * closefrom() of the application ends; and the application's table has one, since of a process that is
+ * killed that thread may be gone while another is still in a system call. The thread must never
  * wait for who waits for it (core/demand.h).
  */
 #include "../core/env.h"
@@ -25,11 +27,12 @@ enum {
 	GRANULE = 128 << 10,
 	TICK_MS = 100, /* wake() may go astray where the application closes what is not its own */
 	EVENTS = 16,
-	KEPT = PS_SLEEPERS + 1,
+	KEPT = PS_SLEEPERS + 2,
 };
 
-/* Younger than some headers that this is built with (Linux 5.11, 5.9 and 6.6). */
+/* Younger than some headers that this is built with (Linux 5.11, 5.18, 5.9 and 6.6). */
 #define USER_MODE_ONLY 1
+#define DONTNEED_LOCKED 24
 #define UNSHARE (1u << 1)
 #define FEATURE_POISON ((uint64_t)1 << 14)
 
@@ -77,10 +80,10 @@ static int close_between(unsigned first, unsigned last, unsigned flags)
  * peers. */
 static bool part_descriptors(struct ps_pager *pager)
 {
-	int kept[KEPT] = { pager->wake_fd };
+	int kept[KEPT] = { pager->wake_fd, pager->uffd };
 	unsigned next = 0;
 
-	memcpy(kept + 1, pager->env->wakers, sizeof(pager->env->wakers));
+	memcpy(kept + 2, pager->env->wakers, sizeof(pager->env->wakers));
 	qsort(kept, KEPT, sizeof(kept[0]), by_number);
 	/* Nothing is this number, so that it only parts the tables. */
 	if (close_between(~0U, ~0U, UNSHARE))
@@ -126,7 +129,6 @@ static void *run(void *arg)
 
 	if (!ready)
 		fail(pager, "the thread that fetches memory got no descriptors of its own", errno);
-	ready = ready && open_uffd(pager);
 	sem_post(&pager->begun);
 	if (ready)
 		pager->fn(pager->arg);
@@ -142,6 +144,8 @@ static void pager_free(struct ps_pager *pager)
 		ps_reach_free(&pager->reaches[i]);
 	if (pager->wake_fd >= 0)
 		close(pager->wake_fd);
+	if (pager->uffd >= 0)
+		close(pager->uffd);
 	sem_destroy(&pager->begun);
 	free(pager->page);
 	free(pager);
@@ -192,6 +196,11 @@ static struct ps_pager *uffd_begin(struct ps_env *env, void (*fn)(void *arg), vo
 		return NULL;
 	pager->fn = fn;
 	pager->arg = arg;
+	if (!open_uffd(pager)) {
+		*error = pager->error;
+		pager_free(pager);
+		return NULL;
+	}
 	if (spawn(pager)) {
 		ps_error_set(error, PERSEAS_ESYSTEM,
 		             "the thread that fetches memory did not start");
@@ -268,7 +277,14 @@ static int uffd_cover(struct ps_pager *pager, uint8_t *base, uint64_t size)
 	struct uffdio_register covered = { .range = range_of(base, size),
 		                           .mode = UFFDIO_REGISTER_MODE_MISSING };
 
-	return ioctl(pager->uffd, UFFDIO_REGISTER, &covered) ? -1 : 0;
+	if (ioctl(pager->uffd, UFFDIO_REGISTER, &covered))
+		return -1;
+	/* What is there already is zeros, and would count as fetched: the memory of a process that
+	 * locks what it maps, or that touched it before. */
+	if (!madvise(base, covered.range.len, DONTNEED_LOCKED))
+		return 0;
+	(void)ioctl(pager->uffd, UFFDIO_UNREGISTER, &covered.range);
+	return -1;
 }
 
 static bool uffd_fault(struct ps_pager *pager, uint64_t *address)

@@ -34,6 +34,22 @@ static void what_is_touched_comes(struct demand_stage *s)
 	end(&o);
 }
 
+/* The memory was touched, and locked where that is allowed, before it was covered: the zeros in it
+ * are no bytes of the store. */
+static void what_was_there_before_is_fetched_all_the_same(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	script.touched = true;
+	CHECK(map(&o));
+	script.touched = false;
+	CHECK(look(&o, 2 * o.granule) == byte(2 * o.granule, 0));
+	CHECK(comes(&o));
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
 static void what_is_here_stays(struct demand_stage *s)
 {
 	struct owner o;
@@ -252,6 +268,7 @@ static void a_renewal_divides(struct demand_stage *s)
 
 const struct demand_clause demand_clauses[] = {
 	CLAUSE(what_is_touched_comes),
+	CLAUSE(what_was_there_before_is_fetched_all_the_same),
 	CLAUSE(what_is_here_stays),
 	CLAUSE(what_is_wanted_comes_first),
 	CLAUSE(what_is_prefetched_comes_next),

@@ -44,6 +44,7 @@ static struct script {
 	unsigned asks, fills, filled, deaths;
 	uint64_t granules[ASKS]; /* which were asked for, in this order */
 	uint64_t slow;           /* so long a fill waits before it happens, ns */
+	bool touched;            /* memory has zeros in it before it is mapped */
 	void (*answers)(void);   /* called when the next answer is there; or NULL */
 } script = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -279,6 +280,10 @@ static bool map(struct owner *o)
 
 	if (at == MAP_FAILED)
 		abort();
+	if (script.touched) {
+		(void)mlock(at, pages(o));
+		memset(at, 0, pages(o));
+	}
 	o->segment.base = at;
 	return ps_demand_map(o->p, &o->segment);
 }
@@ -334,6 +339,7 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.age = 0;
 	script.asks = script.fills = script.filled = script.deaths = 0;
 	script.slow = 0;
+	script.touched = false;
 	script.answers = NULL;
 	for (unsigned i = 0; i < SOURCES; i++)
 		make_source(&script.sources[i]);

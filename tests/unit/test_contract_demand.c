@@ -4,11 +4,16 @@
  */
 #include "../support/contract_demand.h"
 
+#include <dirent.h>
+#include <limits.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -54,10 +59,74 @@ static void the_real_pager_keeps_the_contract(void **state)
 	alarm(0);
 }
 
+/* How many userfaultfds the table of a thread has. */
+static unsigned count_uffds(const char *table)
+{
+	char path[PATH_MAX], to[64];
+	struct dirent *entry;
+	unsigned count = 0;
+	DIR *folder = opendir(table);
+
+	assert_non_null(folder);
+	while ((entry = readdir(folder))) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "%s/%s", table, entry->d_name);
+		n = readlink(path, to, sizeof(to) - 1);
+		to[n > 0 ? n : 0] = 0;
+		count += strstr(to, "userfaultfd") != NULL;
+	}
+	closedir(folder);
+	return count;
+}
+
+struct tables {
+	unsigned own;
+	sem_t counted, over;
+};
+
+static void count_own(void *arg)
+{
+	struct tables *tables = arg;
+
+	tables->own = count_uffds("/proc/thread-self/fd");
+	sem_post(&tables->counted);
+	while (sem_wait(&tables->over))
+		;
+}
+
+/* When a process is killed the thread may be gone while another is in a system call: what is
+ * missing becomes zeros with the last one of these. */
+static void the_applications_table_has_it_too(void **state)
+{
+	struct ps_env *env = ps_env_posix(NULL, NULL);
+	struct ps_error error = { 0 };
+	struct tables tables = { 0 };
+	struct ps_pager *pager;
+
+	(void)state;
+	sem_init(&tables.counted, 0, 0);
+	sem_init(&tables.over, 0, 0);
+	pager = ps_pager_uffd.begin(env, count_own, &tables, &error);
+	if (!pager)
+		fail_msg("%s", error.text);
+	while (sem_wait(&tables.counted))
+		;
+	assert_int_equal(tables.own, 1);
+	assert_int_equal(count_uffds("/proc/self/fd"), 1);
+	sem_post(&tables.over);
+	ps_pager_uffd.end(pager);
+	assert_int_equal(count_uffds("/proc/self/fd"), 0);
+	env->ops->free(env);
+	sem_destroy(&tables.counted);
+	sem_destroy(&tables.over);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_real_pager_keeps_the_contract),
+		cmocka_unit_test(the_applications_table_has_it_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
