@@ -278,6 +278,29 @@ def test_a_command_that_was_fenced_is_ended(mirrors, run):
     runner.wait_printed("holding", 2)
 
 
+def test_a_fenced_command_that_ends_well_is_started_again(mirrors, run):
+    """It ends with 0 at SIGTERM, as most programs do that are told to end."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    polite = (sys.executable, "-uc", """
+import os, signal, sys
+sys.path.insert(0, %r)
+from binding import Store
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"]):
+    print("holding")
+    while True:
+        signal.pause()
+""" % str(HERE))
+    runner = run("bank", daemons, polite, ("--restarts", "0"))
+    runner.wait_printed("holding")
+    runner.wait_said(OWNS)
+    with Store("bank", mirror_list(daemons), flags=TAKEOVER):
+        runner.wait_said("COMMAND was fenced, and is ended: its owner lives")
+        runner.wait_said(LIVES)
+    runner.wait_printed("holding", 2)
+
+
 def test_a_command_that_lost_the_store_has_not_failed(mirrors, run):
     """It ends with an error: once while somebody else owns the store, once while nobody does."""
     daemons = mirrors(3)

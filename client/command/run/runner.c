@@ -134,13 +134,22 @@ static int stand_by(struct runner *r)
 		r->until_ns = ps_follow_now(&r->follow) + LOOK_AGAIN_MS * MS_NS;
 	else
 		r->until_ns = PS_NEVER;
+	/* Another owner came: what COMMAND ended with before says nothing of the next one. */
+	if (r->now.ownership == PS_OWNER_LIVES)
+		r->failures = 0;
 	return GOES_ON;
 }
 
+static int take_signals(struct runner *r);
+
 static int start_command(struct runner *r)
 {
-	int status = ps_child_start(&r->child, r->run->command, &r->signals);
+	/* A look can take seconds, in which it may have been told to end. */
+	int status = take_signals(r);
 
+	if (status != GOES_ON)
+		return status;
+	status = ps_child_start(&r->child, r->run->command, &r->signals);
 	if (status)
 		return status;
 	r->owned = false;
@@ -263,7 +272,7 @@ static int command_ended(struct runner *r, int status)
 {
 	const bool fenced = r->state == ENDING;
 
-	if (r->told || status == 0)
+	if (r->told || (status == 0 && !fenced))
 		return status;
 	ps_follow_look(&r->follow, &r->now);
 	if (fenced || (r->now.ownership == PS_OWNER_LIVES && !r->now.ours)) {
@@ -282,10 +291,10 @@ static bool is_to_end(int signal)
 	return signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
 }
 
-/* A terminal has sent it to COMMAND, too. */
+/* A terminal has sent it to COMMAND, too. When it hangs up it tells only who leads the session. */
 static bool is_of_terminal(const struct signalfd_siginfo *info)
 {
-	return info->ssi_code == SI_KERNEL;
+	return info->ssi_code == SI_KERNEL && info->ssi_signo != SIGHUP;
 }
 
 static int take_signal(struct runner *r, const struct signalfd_siginfo *info)
