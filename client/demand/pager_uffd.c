@@ -2,8 +2,8 @@
  * pager_uffd.c - memory that is fetched when it is touched, by userfaultfd(2): the real means of
  * recovery on demand, for every fabric. What is missing becomes zeros when its last descriptor is
  * closed. So there are two: the thread that fetches has one, in a table of its own, which no
- * closefrom() of the application ends; and the application's table has one, since of a process that is
- * killed that thread may be gone while another is still in a system call. The thread must never
+ * closefrom() of the application ends; and the application's table has one, since of a process that
+ * is killed that thread may be gone while another is still in a system call. The thread must never
  * wait for who waits for it (core/demand.h).
  */
 #include "../core/env.h"

@@ -17,7 +17,8 @@ enum {
 	HELD_MAX = 64 << 20, /* bytes of large messages, of all connections together, beyond
 	                        which those that hold no claim have to wait */
 	HELD_WAIT_MS = 100,
-	OWNER_REQUESTS = 50, /* a second, that no limit takes from the holder of a claim */
+	/* A second, that no limit takes from the holder of a claim; up to 40 are signs of life. */
+	OWNER_REQUESTS = 100,
 	ROUNDS = 16,
 	BUSY_MS = 2, /* after data has come, owners wait for no more than a message of others' */
 	/* While threads carry data, others may have one part in OTHERS_PART of the loop's time.

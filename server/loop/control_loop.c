@@ -391,8 +391,10 @@ static enum taken take_request(struct connection *connection)
 {
 	connection_wait_no_more(connection, DUE_REQUEST);
 	if (message_length(connection) == 0) {
-		/* A sign of life: it was heard, and that is all. */
+		/* A sign of life: it was heard, and that is all. It costs a turn as requests do. */
 		connection->have = 0;
+		connection->has_turn = false;
+		connection_rank(connection);
 		return TAKEN;
 	}
 	if (message_length(connection) > PS_MESSAGE_MAX)

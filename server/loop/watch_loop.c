@@ -91,6 +91,7 @@ bool connection_watches(struct connection *connection)
 void connection_watch(struct connection *connection)
 {
 	const uint64_t ns = wait_ns(connection);
+	struct daemon *daemon = connection->daemon;
 
 	if (ns > 0) {
 		connection_wait(connection, DUE_WATCH, ns);
@@ -100,8 +101,10 @@ void connection_watch(struct connection *connection)
 	event_del(connection->hangup);
 	event_add(connection->readable, NULL);
 	/* Answered by what is so now, new to it or not. */
-	connection->daemon->released = connection;
+	daemon->released = connection;
 	connection_read(connection);
+	/* It may have had to wait all the same, or be gone: nobody else is meant. */
+	daemon->released = NULL;
 }
 
 void daemon_tell_watchers(struct daemon *daemon)

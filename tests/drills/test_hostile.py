@@ -128,6 +128,33 @@ def test_a_flood_of_signs_of_life_is_answered_with_nothing(busy):
     control.peer.close()
 
 
+def test_an_owner_that_floods_with_signs_of_life_holds_nobody_up(busy):
+    """Others connect, claim and ask while it does, and commits go on."""
+    fill("flooder", busy.daemons, {"a": bytes(4096)})
+    control = wire.Control(busy.daemons[0].address)
+    control.claim("flooder", 1000)
+    over = threading.Event()
+
+    def flood():
+        while not over.is_set():
+            control.peer.sendall(bytes(64 << 10))
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    try:
+        busy.goes_on()
+        for _ in range(3):
+            other = wire.Control(busy.daemons[0].address)
+            assert other.ask(wire.field(1, b""))[4]
+            other.peer.close()
+        fill("beside", busy.daemons, {"a": bytes(4096)})
+        assert thread.is_alive()
+    finally:
+        over.set()
+        thread.join()
+        control.peer.close()
+
+
 BEGINNINGS = {
     "nothing": b"",
     "half a magic": wire.control_hello()[:2],

@@ -115,6 +115,27 @@ static void an_owner_that_goes_or_comes_is_told_at_once(void **state)
 	close(fd);
 }
 
+/* Its time is over, and it has to wait all the same, since large messages are under way: what was
+ * meant for it is for nobody else. */
+static void one_that_is_let_go_and_must_wait_leaves_nothing_behind(void **state)
+{
+	struct fixture *fixture = *state;
+	int owner = fixture_tcp(fixture), fd;
+
+	fixture_bank(fixture);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	fd = begin_watch(fixture, "127.0.0.1", 5, true, 1);
+	fixture->daemon->held += (size_t)1 << 30;
+	close(owner);
+	expect_watchers(fixture, 0);
+	for (int i = 0; i < STEPS; i++)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	assert_null(fixture->daemon->released);
+	fixture->daemon->held -= (size_t)1 << 30;
+	expect_news(fixture, fd, 5, false);
+	close(fd);
+}
+
 /* It was looked at before a claim, before another one's, and before the owner went. */
 static void what_is_new_already_is_told_without_waiting(void **state)
 {
@@ -312,6 +333,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 		TEST(an_owner_that_goes_or_comes_is_told_at_once),
 		TEST(what_is_new_already_is_told_without_waiting),
+		TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind),
 		TEST(an_owner_that_fell_silent_is_told),
 		TEST(after_a_while_it_is_told_that_nothing_is_new),
 		TEST(who_goes_is_forgotten),
