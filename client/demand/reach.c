@@ -42,11 +42,25 @@ void ps_reach_free(struct ps_reach *reach)
 	reach->memory = NULL;
 }
 
-void ps_reach_drop(struct ps_reach *reach)
+static void try_next(struct ps_reach *reach)
+{
+	if (reach->way.count)
+		reach->at = (reach->at + 1) % reach->way.count;
+}
+
+static void hang_up(struct ps_reach *reach)
 {
 	if (reach->fd >= 0)
 		close(reach->fd);
 	reach->fd = -1;
+}
+
+void ps_reach_drop(struct ps_reach *reach)
+{
+	/* No mirror spoke at this address, in whatever way that failed. */
+	if (reach->fd >= 0 && !reach->greeted)
+		try_next(reach);
+	hang_up(reach);
 	reach->connected = reach->greeted = reach->asking = false;
 	reach->out_length = reach->out_done = 0;
 	reach->have = reach->used = 0;
@@ -70,21 +84,21 @@ static void set_option(int fd, int option, int value)
 	(void)setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
 }
 
-/* Begins with the address whose turn it is; the next time it is the next one's. */
+/* Begins with the address whose turn it is. Where that fails at once, it is the next one's. */
 static bool dial(struct ps_reach *reach)
 {
 	const struct sockaddr *to = (const void *)reach->way.to[reach->at];
 	const socklen_t length = reach->way.lengths[reach->at];
 
 	reach->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (reach->fd < 0)
-		return false;
-	if (to->sa_family != AF_UNIX) {
+	if (reach->fd >= 0 && to->sa_family != AF_UNIX) {
 		set_option(reach->fd, TCP_NODELAY, 1);
 		set_option(reach->fd, TCP_USER_TIMEOUT, SILENCE_MS);
 	}
-	if (connect(reach->fd, to, length) == 0 || errno == EINPROGRESS)
+	if (reach->fd >= 0 && (!connect(reach->fd, to, length) || errno == EINPROGRESS))
 		return true;
+	hang_up(reach);
+	try_next(reach);
 	return false;
 }
 
@@ -99,10 +113,8 @@ static int is_connected(struct ps_reach *reach)
 		return 1;
 	if (poll(&fd, 1, 0) <= 0)
 		return 0;
-	if (getsockopt(reach->fd, SOL_SOCKET, SO_ERROR, &error, &len) || error) {
-		reach->at = (reach->at + 1) % reach->way.count;
+	if (getsockopt(reach->fd, SOL_SOCKET, SO_ERROR, &error, &len) || error)
 		return -1;
-	}
 	reach->connected = true;
 	return 1;
 }
@@ -217,8 +229,8 @@ static int take_hello(struct ps_reach *reach)
 	if (got <= 0)
 		return got;
 	reach->have = 0;
-	reach->greeted = true;
-	return hello->magic == PS_CONTROL_MAGIC && hello->version == PS_PROTOCOL_VERSION ? 1 : -1;
+	reach->greeted = hello->magic == PS_CONTROL_MAGIC && hello->version == PS_PROTOCOL_VERSION;
+	return reach->greeted ? 1 : -1;
 }
 
 static void *get_memory(void *data, size_t size)

@@ -34,6 +34,7 @@ bool ps_reach_init(struct ps_reach *reach);
 void ps_reach_free(struct ps_reach *reach);
 
 void ps_reach_lead(struct ps_reach *reach, const struct ps_way *way);
+/* Where no mirror has spoken yet, the next connection goes to the way's next address. */
 void ps_reach_drop(struct ps_reach *reach);
 bool ps_reach_ask(struct ps_reach *reach, const struct ps_missing *fetch);
 int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched);

@@ -1,17 +1,22 @@
 /*
  * test_reach.c - what a mirror answers to who fetches missing memory: taken when it is whole and in
- * order, however it arrives, and given up when it is anything else.
+ * order, however it arrives, and given up when it is anything else. And which of its addresses is
+ * tried when.
  */
 #include "../../client/demand/reach.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/data/frame.h"
 #include "../support/messages.h"
 
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -25,9 +30,10 @@ struct fixture {
 	size_t length;
 };
 
+static const struct ps_missing missing = { "bank", PS_REGION_SEGMENT, LENGTH, 0 };
+
 static int setup(void **state)
 {
-	const struct ps_missing missing = { "bank", PS_REGION_SEGMENT, LENGTH, 0 };
 	struct fixture *f = calloc(1, sizeof(*f));
 	int ends[2];
 
@@ -251,14 +257,134 @@ static void test_anything(void **state)
 	}
 }
 
+/* --- several addresses --- */
+
+/* A Unix socket, at which somebody listens from listen() on. */
+static int add_address(struct ps_way *way)
+{
+	struct sockaddr_un *to = (void *)way->to[way->count];
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), length;
+
+	to->sun_family = AF_UNIX;
+	length = snprintf(to->sun_path + 1, sizeof(to->sun_path) - 1, "perseas-reach-%d-%u",
+	                  (int)getpid(), way->count);
+	way->lengths[way->count] = (uint32_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+	                                      (size_t)length);
+	assert_int_equal(bind(fd, (void *)to, way->lengths[way->count]), 0);
+	way->count++;
+	return fd;
+}
+
+/* A port of this host that refuses, at once or in a while. */
+static int add_port(struct ps_way *way)
+{
+	struct sockaddr_in *to = (void *)way->to[way->count];
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t length = sizeof(*to);
+
+	to->sin_family = AF_INET;
+	to->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(fd, (void *)to, length), 0);
+	assert_int_equal(getsockname(fd, (void *)to, &length), 0);
+	way->lengths[way->count++] = length;
+	return fd;
+}
+
+/* Asks over a new connection, which is to come to this socket. */
+static int ask_at(struct fixture *f, int listener)
+{
+	struct ps_fetched fetched;
+	int fd;
+
+	assert_true(ps_reach_ask(&f->reach, &missing));
+	assert_int_equal(ps_reach_answer(&f->reach, &fetched), 0);
+	fd = accept(listener, NULL, NULL);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* It refuses at once, or its family is unknown here: the other one's turn, then its own again. */
+static void test_an_address_that_refuses(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_way way = { 0 };
+	int refuses = add_address(&way), listens = add_address(&way);
+
+	assert_int_equal(listen(listens, 5), 0);
+	for (unsigned round = 0; round < 2; round++) {
+		ps_reach_lead(&f->reach, &way);
+		assert_false(ps_reach_ask(&f->reach, &missing));
+		ps_reach_drop(&f->reach);
+		close(ask_at(f, listens));
+		ps_reach_drop(&f->reach);
+		assert_false(ps_reach_ask(&f->reach, &missing));
+		((struct sockaddr *)way.to[0])->sa_family = AF_MAX;
+	}
+	close(refuses);
+	close(listens);
+}
+
+static void test_a_port_that_refuses(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_way way = { 0 };
+	int refuses = add_port(&way), listens = add_address(&way);
+
+	assert_int_equal(listen(listens, 5), 0);
+	ps_reach_lead(&f->reach, &way);
+	if (ps_reach_ask(&f->reach, &missing)) {
+		struct ps_fetched fetched;
+		struct pollfd fd;
+
+		assert_true(ps_reach_waits(&f->reach, &fd));
+		assert_int_equal(poll(&fd, 1, -1), 1);
+		assert_int_equal(ps_reach_answer(&f->reach, &fetched), -1);
+	}
+	ps_reach_drop(&f->reach);
+	close(ask_at(f, listens));
+	close(refuses);
+	close(listens);
+}
+
+/* The first says nothing, and is given up. Where a mirror has spoken, that address is kept. */
+static void test_an_address_that_never_answers(void **state)
+{
+	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+	struct fixture *f = *state;
+	struct ps_fetched fetched;
+	struct ps_way way = { 0 };
+	int silent = add_address(&way), speaks = add_address(&way), fd;
+
+	assert_int_equal(listen(silent, 5), 0);
+	assert_int_equal(listen(speaks, 5), 0);
+	ps_reach_lead(&f->reach, &way);
+	close(ask_at(f, silent));
+	ps_reach_drop(&f->reach);
+	fd = ask_at(f, speaks);
+	assert_int_equal(write(fd, &hello, sizeof(hello)), sizeof(hello));
+	assert_int_equal(ps_reach_answer(&f->reach, &fetched), 0);
+	ps_reach_drop(&f->reach);
+	close(fd);
+	close(ask_at(f, speaks));
+	close(silent);
+	close(speaks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_an_answer_in_pieces),    TEST(test_a_refusal),
-		TEST(test_another_order),          TEST(test_an_answer_to_another_request),
-		TEST(test_the_connection_ends),    TEST(test_another_version),
-		TEST(test_lengths_that_cannot_be), TEST(test_anything),
+		TEST(test_an_answer_in_pieces),
+		TEST(test_a_refusal),
+		TEST(test_another_order),
+		TEST(test_an_answer_to_another_request),
+		TEST(test_the_connection_ends),
+		TEST(test_another_version),
+		TEST(test_lengths_that_cannot_be),
+		TEST(test_anything),
+		TEST(test_an_address_that_refuses),
+		TEST(test_a_port_that_refuses),
+		TEST(test_an_address_that_never_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
