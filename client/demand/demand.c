@@ -141,12 +141,17 @@ void ps_demand_end(struct perseas *p)
 
 /* --- mapping --- */
 
-static void forget(struct ps_demand *d, struct ps_mapping *mapping)
+/* What the caller is to free without the lock: the thread that fetches must not wait for malloc. */
+static uint8_t *forget(struct ps_demand *d, struct ps_mapping *mapping)
 {
-	free(mapping->states);
+	uint8_t *states = mapping->states;
+
 	memmove(mapping, mapping + 1,
 	        (size_t)(&d->mappings[d->mapping_count] - (mapping + 1)) * sizeof(*mapping));
 	d->mapping_count--;
+	/* Who waits for its pages waits for nothing now. */
+	d->env->ops->broadcast(d->env, &d->change);
+	return states;
 }
 
 bool ps_demand_map(struct perseas *p, const struct ps_segment *segment)
@@ -184,6 +189,8 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment)
 	else
 		d->told_whole = false;
 	unlock(d);
+	if (!covered)
+		free(states);
 	return covered;
 }
 
@@ -191,6 +198,7 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 {
 	struct ps_demand *d = p->demand;
 	struct ps_mapping *mapping;
+	uint8_t *states = NULL;
 
 	if (!d)
 		return;
@@ -198,8 +206,9 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 	while ((mapping = ps_mapping_segment(d, segment->id)) && d->filling == mapping->generation)
 		wait_change(d, PS_NEVER);
 	if (mapping)
-		forget(d, mapping);
+		states = forget(d, mapping);
 	unlock(d);
+	free(states);
 }
 
 /* --- what is here --- */
@@ -287,16 +296,26 @@ static int bring_granule(struct ps_demand *d, uint64_t address)
 	return 1;
 }
 
+/* Where the granule after that of the address begins: they count from the segment's first byte. */
+static uint64_t next_granule(struct ps_demand *d, uint64_t address)
+{
+	const struct ps_mapping *mapping = ps_mapping_at(d, address);
+
+	if (!mapping)
+		return UINT64_MAX;
+	return (uint64_t)(uintptr_t)mapping->base +
+	       (ps_granule_at(d, mapping, address) + 1) * d->ops->granule;
+}
+
 int ps_demand_bring(struct perseas *p, uint64_t start, uint64_t end)
 {
 	struct ps_demand *d = p->demand;
-	const uint64_t granule = d ? d->ops->granule : 0;
 	int rc = 0;
 
 	if (!d)
 		return 0;
 	lock(d);
-	for (uint64_t at = start; at < end && rc >= 0; at = (at / granule + 1) * granule) {
+	for (uint64_t at = start; at < end && rc >= 0; at = next_granule(d, at)) {
 		while ((rc = bring_granule(d, at)) > 0) {
 			d->ops->wake(d->pager);
 			wait_change(d, PS_NEVER);
@@ -449,10 +468,20 @@ static int fail_missing(struct perseas *p, uint64_t missing)
 	               (unsigned long long)missing);
 }
 
+/* A time that is too far away to be told is never. */
+static uint64_t deadline(struct perseas *p, int64_t timeout_ms)
+{
+	const uint64_t now = ps_now(p);
+
+	if (timeout_ms < 0 || (uint64_t)timeout_ms > (PS_NEVER - now) / ps_ms(1))
+		return PS_NEVER;
+	return now + ps_ms((uint64_t)timeout_ms);
+}
+
 int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 {
 	struct ps_demand *d;
-	uint64_t until = PS_NEVER, missing;
+	uint64_t until, missing;
 	bool any, fenced;
 
 	if (!p)
@@ -460,8 +489,7 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 	d = p->demand;
 	if (!d)
 		return 0;
-	if (timeout_ms >= 0)
-		until = ps_now(p) + ps_ms((uint64_t)timeout_ms);
+	until = deadline(p, timeout_ms);
 	lock(d);
 	while ((missing = bytes_missing(d, &any)) && !d->fenced && ps_now(p) < until)
 		wait_change(d, until);

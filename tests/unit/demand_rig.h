@@ -57,6 +57,22 @@ static bool rig_ask(struct ps_pager *pager, unsigned which, const struct ps_miss
 	return !atomic_load(&rig_shut) && ps_pager_uffd.ask(pager, which, missing);
 }
 
+/* --- who waits --- */
+
+static struct ps_env_ops rig_ops;
+static void (*rig_real_wait)(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *lock,
+                             uint64_t until_ns);
+static _Atomic(pthread_cond_t *) rig_watched;
+static atomic_bool rig_waited; /* somebody, for rig_watched, or has its lock and is about to */
+
+static void rig_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *lock,
+                     uint64_t until_ns)
+{
+	if (cond == atomic_load(&rig_watched))
+		atomic_store(&rig_waited, true);
+	rig_real_wait(env, cond, lock, until_ns);
+}
+
 /* --- mirrors --- */
 
 static void rig_complain(void *arg, const char *text)
@@ -149,6 +165,10 @@ static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
 	rig_pager = ps_pager_uffd;
 	rig_pager.ask = rig_ask;
 	env->pager = &rig_pager;
+	rig_ops = *env->ops;
+	rig_real_wait = rig_ops.wait;
+	rig_ops.wait = rig_wait;
+	env->ops = &rig_ops;
 	rc = ps_open(env, STORE, rig->list, &options, &rig->p, &error);
 	if (rc)
 		ps_fail(NULL, rc, "%s", error.text);

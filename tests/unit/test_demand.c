@@ -6,6 +6,7 @@
 #include "demand_rig.h"
 
 #include "../../client/command/ask/panel.h"
+#include "../../client/demand/demand.h"
 
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -128,6 +129,81 @@ static void test_transactions_go_on_meanwhile(void **state)
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
 	for (uint64_t i = 0; i < SIZE; i++)
 		assert_int_equal(rig->bytes[i], i >= 500000 && i < 500300 ? 78 : rig_byte(i));
+}
+
+/* --- who waits --- */
+
+static void *wait_whole(void *arg)
+{
+	struct rig *rig = arg;
+
+	return (void *)(intptr_t)perseas_wait_whole(rig->p, INT64_MAX);
+}
+
+/* A thread that waits until all memory is here, for as long as can be said. */
+static pthread_t begin_wait(struct rig *rig)
+{
+	pthread_t thread;
+
+	rig_begin(rig);
+	atomic_store(&rig_waited, false);
+	atomic_store(&rig_watched, &rig->p->demand->change);
+	pthread_create(&thread, NULL, wait_whole, rig);
+	for (int i = 0; i < TRIES && !atomic_load(&rig_waited); i++)
+		usleep(1000);
+	assert_true(atomic_load(&rig_waited));
+	return thread;
+}
+
+static void test_the_longest_wait_ends_when_all_is_here(void **state)
+{
+	pthread_t thread = begin_wait(*state);
+	void *rc;
+
+	atomic_store(&rig_shut, false);
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, 0);
+}
+
+/* What is unmapped is not missed. */
+static void test_an_unmap_ends_a_wait(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t thread = begin_wait(rig);
+	void *rc;
+
+	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, 0);
+}
+
+/* Granules count from the segment's first byte, wherever that lies: here the second is missing, and
+ * nobody gives it any more. */
+static void test_a_base_that_is_no_multiple_of_granules(void **state)
+{
+	struct rig *rig = *state;
+	uint8_t states[2] = { PS_GRANULE_HERE, PS_GRANULE_MISSING };
+	struct ps_mapping odd = { .states = states, .count = 2, .missing = 1, .covered = 1 };
+	struct ps_demand *d;
+	uint64_t start;
+
+	rig_begin(rig);
+	d = rig->p->demand;
+	start = (UINT64_C(1) << 32) + PS_PAGE;
+	odd.base = (uint8_t *)(uintptr_t)start;
+	odd.size = 2 * d->ops->granule;
+	pthread_mutex_lock(&d->lock);
+	odd.generation = ++d->generations;
+	odd.segment = UINT32_MAX;
+	d->mappings[d->mapping_count++] = odd;
+	d->fenced = true;
+	pthread_mutex_unlock(&d->lock);
+	assert_int_equal(ps_demand_bring(rig->p, start, start + d->ops->granule), 0);
+	assert_int_equal(ps_demand_bring(rig->p, start, start + d->ops->granule + 1),
+	                 PERSEAS_EFENCED);
+	pthread_mutex_lock(&d->lock);
+	d->mapping_count--;
+	pthread_mutex_unlock(&d->lock);
 }
 
 static void *put(void *arg)
@@ -429,6 +505,9 @@ int main(void)
 		BY(tcp, test_the_rest_comes_by_itself),
 		BY(tcp, test_transactions_go_on_meanwhile),
 		BY(shm, test_transactions_go_on_meanwhile),
+		BY(tcp, test_the_longest_wait_ends_when_all_is_here),
+		BY(tcp, test_an_unmap_ends_a_wait),
+		BY(tcp, test_a_base_that_is_no_multiple_of_granules),
 		BY(tcp, test_who_waits_holds_up_nobody),
 		BY(tcp, test_a_source_dies),
 		BY(shm, test_a_source_dies),
