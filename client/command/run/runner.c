@@ -101,137 +101,6 @@ static void move_to(struct runner *r, enum state state, uint64_t for_ms)
 	r->killed = false;
 }
 
-/* --- what a look found, by state --- */
-
-static int seek_store(struct runner *r)
-{
-	if (r->now.nowhere)
-		return PS_RUN_NO_STORE;
-	if (r->now.found) {
-		ps_notify("READY=1");
-		move_to(r, STANDBY, 0);
-		return GOES_ON;
-	}
-	if (ps_follow_now(&r->follow) < r->until_ns) {
-		say_standing(r, "waits for its mirrors");
-		return GOES_ON;
-	}
-	ps_complain(PS_EXIT_OK,
-	            "%s; see whether the mirrors run, and whether the list is right, or wait "
-	            "longer (--patience)",
-	            r->now.text);
-	return PS_RUN_UNREACHED;
-}
-
-static int stand_by(struct runner *r)
-{
-	if (r->now.nowhere)
-		return PS_RUN_NO_STORE;
-	say_standing(r, "standby");
-	if (r->now.ownership == PS_OWNER_NONE)
-		move_to(r, DELAYED, (uint64_t)r->run->order * PS_RUN_ORDER_MS);
-	else if (r->now.ownership == PS_OWNER_UNKNOWN)
-		r->until_ns = ps_follow_now(&r->follow) + LOOK_AGAIN_MS * MS_NS;
-	else
-		r->until_ns = PS_NEVER;
-	/* Another owner came: what COMMAND ended with before says nothing of the next one. */
-	if (r->now.ownership == PS_OWNER_LIVES)
-		r->failures = 0;
-	return GOES_ON;
-}
-
-static int take_signals(struct runner *r);
-
-static int start_command(struct runner *r)
-{
-	/* A look can take seconds, in which it may have been told to end. */
-	int status = take_signals(r);
-
-	if (status != GOES_ON)
-		return status;
-	status = ps_child_start(&r->child, r->run->command, &r->signals);
-	if (status)
-		return status;
-	r->owned = false;
-	move_to(r, RUNNING, 0);
-	say_state(r, "COMMAND runs");
-	return GOES_ON;
-}
-
-/* Those of a lower order go first; then it is looked at again. */
-static int await_order(struct runner *r)
-{
-	if (r->now.ownership != PS_OWNER_NONE) {
-		move_to(r, STANDBY, 0);
-		return stand_by(r);
-	}
-	if (r->until_ns != PS_NEVER && ps_follow_now(&r->follow) < r->until_ns)
-		return GOES_ON;
-	return start_command(r);
-}
-
-static void watch_command(struct runner *r)
-{
-	if (r->now.ours)
-		say_state(r, "COMMAND runs, and owns the store");
-	r->owned |= r->now.ours;
-	/* One that never was the owner, as far as is known, finds out by its open. */
-	if (!r->owned || !r->now.fenced)
-		return;
-	say_standing(r, "COMMAND was fenced, and is ended");
-	ps_child_signal(&r->child, SIGTERM);
-	move_to(r, ENDING, r->run->stop_ms);
-}
-
-static void press_command(struct runner *r)
-{
-	if (r->killed || ps_follow_now(&r->follow) < r->until_ns)
-		return;
-	ps_child_signal(&r->child, SIGKILL);
-	r->killed = true;
-	r->until_ns = PS_NEVER;
-}
-
-static int consider_look(struct runner *r)
-{
-	switch (r->state) {
-	case SEEKING:
-		return seek_store(r);
-	case STANDBY:
-		return stand_by(r);
-	case DELAYED:
-		return await_order(r);
-	case RUNNING:
-		watch_command(r);
-		return GOES_ON;
-	case ENDING:
-		press_command(r);
-		return GOES_ON;
-	case RESTING:
-		if (ps_follow_now(&r->follow) < r->until_ns)
-			return GOES_ON;
-		move_to(r, STANDBY, 0);
-		return stand_by(r);
-	case STATES:
-		break;
-	}
-	return GOES_ON;
-}
-
-static int look_around(struct runner *r)
-{
-	int status = GOES_ON;
-	enum state before;
-
-	ps_follow_look(&r->follow, &r->now);
-	/* What was found is news to the next state, too. */
-	do {
-		before = r->state;
-		status = consider_look(r);
-	} while (status == GOES_ON && r->state != before);
-	return status;
-}
-
 /* --- what became of COMMAND --- */
 
 static uint64_t rest_ms(const struct runner *r)
@@ -341,6 +210,135 @@ static bool catch_signals(struct runner *r)
 		return true;
 	ps_complain(PS_EXIT_FAILURE, "no signals can be waited for: %s", strerror(errno));
 	return false;
+}
+
+/* --- what a look found, by state --- */
+
+static int seek_store(struct runner *r)
+{
+	if (r->now.nowhere)
+		return PS_RUN_NO_STORE;
+	if (r->now.found) {
+		ps_notify("READY=1");
+		move_to(r, STANDBY, 0);
+		return GOES_ON;
+	}
+	if (ps_follow_now(&r->follow) < r->until_ns) {
+		say_standing(r, "waits for its mirrors");
+		return GOES_ON;
+	}
+	ps_complain(PS_EXIT_OK,
+	            "%s; see whether the mirrors run, and whether the list is right, or wait "
+	            "longer (--patience)",
+	            r->now.text);
+	return PS_RUN_UNREACHED;
+}
+
+static int stand_by(struct runner *r)
+{
+	if (r->now.nowhere)
+		return PS_RUN_NO_STORE;
+	say_standing(r, "standby");
+	if (r->now.ownership == PS_OWNER_NONE)
+		move_to(r, DELAYED, (uint64_t)r->run->order * PS_RUN_ORDER_MS);
+	else if (r->now.ownership == PS_OWNER_UNKNOWN)
+		r->until_ns = ps_follow_now(&r->follow) + LOOK_AGAIN_MS * MS_NS;
+	else
+		r->until_ns = PS_NEVER;
+	/* Another owner came: what COMMAND ended with before says nothing of the next one. */
+	if (r->now.ownership == PS_OWNER_LIVES)
+		r->failures = 0;
+	return GOES_ON;
+}
+
+static int start_command(struct runner *r)
+{
+	/* A look can take seconds, in which it may have been told to end. */
+	int status = take_signals(r);
+
+	if (status != GOES_ON)
+		return status;
+	status = ps_child_start(&r->child, r->run->command, &r->signals);
+	if (status)
+		return status;
+	r->owned = false;
+	move_to(r, RUNNING, 0);
+	say_state(r, "COMMAND runs");
+	return GOES_ON;
+}
+
+/* Those of a lower order go first; then it is looked at again. */
+static int await_order(struct runner *r)
+{
+	if (r->now.ownership != PS_OWNER_NONE) {
+		move_to(r, STANDBY, 0);
+		return stand_by(r);
+	}
+	if (r->until_ns != PS_NEVER && ps_follow_now(&r->follow) < r->until_ns)
+		return GOES_ON;
+	return start_command(r);
+}
+
+static void watch_command(struct runner *r)
+{
+	if (r->now.ours)
+		say_state(r, "COMMAND runs, and owns the store");
+	r->owned |= r->now.ours;
+	/* One that never was the owner, as far as is known, finds out by its open. */
+	if (!r->owned || !r->now.fenced)
+		return;
+	say_standing(r, "COMMAND was fenced, and is ended");
+	ps_child_signal(&r->child, SIGTERM);
+	move_to(r, ENDING, r->run->stop_ms);
+}
+
+static void press_command(struct runner *r)
+{
+	if (r->killed || ps_follow_now(&r->follow) < r->until_ns)
+		return;
+	ps_child_signal(&r->child, SIGKILL);
+	r->killed = true;
+	r->until_ns = PS_NEVER;
+}
+
+static int consider_look(struct runner *r)
+{
+	switch (r->state) {
+	case SEEKING:
+		return seek_store(r);
+	case STANDBY:
+		return stand_by(r);
+	case DELAYED:
+		return await_order(r);
+	case RUNNING:
+		watch_command(r);
+		return GOES_ON;
+	case ENDING:
+		press_command(r);
+		return GOES_ON;
+	case RESTING:
+		if (ps_follow_now(&r->follow) < r->until_ns)
+			return GOES_ON;
+		move_to(r, STANDBY, 0);
+		return stand_by(r);
+	case STATES:
+		break;
+	}
+	return GOES_ON;
+}
+
+static int look_around(struct runner *r)
+{
+	int status = GOES_ON;
+	enum state before;
+
+	ps_follow_look(&r->follow, &r->now);
+	/* What was found is news to the next state, too. */
+	do {
+		before = r->state;
+		status = consider_look(r);
+	} while (status == GOES_ON && r->state != before);
+	return status;
 }
 
 /* --- all of it --- */
