@@ -33,6 +33,12 @@ void ps_census_free(struct ps_census *census);
  * are none. */
 bool ps_census_widen(struct ps_census *census, struct ps_panel *panel, const char *store);
 
+/* Is it at that address for the roster? NULL: it names nobody. */
+bool ps_roster_names(const Perseas__Roster *roster, const char *address);
+
+/* Is it of the list, or one that the rosters that the census saw, or a change, have there? */
+bool ps_census_needs(const struct ps_census *census, unsigned i);
+
 /* The same with a panel that is opened for it, and closed with it. After an error, which is
  * complained about, there is nothing to close. */
 enum ps_exit ps_census_open(struct ps_census *census, struct ps_panel *panel, const char *store,

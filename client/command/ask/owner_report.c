@@ -26,17 +26,15 @@ int ps_owner_at(const struct ps_census *census)
 
 const char *ps_owner_newcomer(const struct ps_census *census)
 {
-	const Perseas__Roster *rosters[] = { census->judged.settled, census->judged.next };
 	const int live = ps_owner_at(census);
 	const Perseas__StoreStatus *owner = live < 0 ? NULL : census->told[live];
 
 	if (!owner || !owner->order || !*owner->order->with ||
 	    (owner->result && owner->result->done))
 		return NULL;
-	for (unsigned r = 0; r < 2; r++)
-		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
-			if (!strcmp(rosters[r]->members[k]->address, owner->order->with))
-				return NULL;
+	if (ps_roster_names(census->judged.settled, owner->order->with) ||
+	    ps_roster_names(census->judged.next, owner->order->with))
+		return NULL;
 	return owner->order->with;
 }
 

@@ -6,6 +6,7 @@
 #include "../../../proto/control/envelope.h"
 #include "../../host/asked.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
@@ -131,6 +132,23 @@ const Perseas__Request *ps_panel_list_request(void)
 enum ps_exit ps_panel_failed(const struct ps_panel *panel, unsigned i)
 {
 	return ps_complain(ps_exit_of(panel->errors[i].code), "%s", panel->errors[i].text);
+}
+
+void ps_panel_forget(struct ps_panel *panel, unsigned i)
+{
+	const unsigned behind = panel->count - i - 1;
+
+	assert(i >= panel->given && i < panel->count && !panel->replies[i]);
+	panel_disconnect(panel, i);
+	memmove(&panel->addresses[i], &panel->addresses[i + 1],
+	        behind * sizeof(panel->addresses[0]));
+	memmove(&panel->controls[i], &panel->controls[i + 1], behind * sizeof(panel->controls[0]));
+	memmove(&panel->replies[i], &panel->replies[i + 1], behind * sizeof(panel->replies[0]));
+	memmove(&panel->errors[i], &panel->errors[i + 1], behind * sizeof(panel->errors[0]));
+	panel->count--;
+	panel->controls[panel->count] = NULL;
+	panel->replies[panel->count] = NULL;
+	panel->errors[panel->count].code = 0;
 }
 
 void ps_panel_close(struct ps_panel *panel)

@@ -55,6 +55,10 @@ Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i);
 /* Begins to connect anew to a mirror that failed; nothing where it has a connection. */
 void ps_panel_connect(struct ps_panel *panel, unsigned i);
 
+/* Forgets one that no list gave. Those behind it move up. Between two rounds only: replies are
+ * taken. */
+void ps_panel_forget(struct ps_panel *panel, unsigned i);
+
 void ps_panel_close(struct ps_panel *panel);
 
 /* Did it answer, be it with a refusal? */

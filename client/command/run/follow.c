@@ -236,6 +236,45 @@ static void follow_unnamed(struct ps_follow *follow)
 		watches->addresses[watches->count] = looks->addresses[watches->count];
 }
 
+/* Is that of the newest roster that was ever seen, or newer? Then it is noted. */
+static bool is_newest(struct ps_follow *follow, const Perseas__Roster *roster)
+{
+	if (roster->epoch < follow->roster_epoch ||
+	    (roster->epoch == follow->roster_epoch && roster->version < follow->roster_version))
+		return false;
+	follow->roster_epoch = roster->epoch;
+	follow->roster_version = roster->version;
+	return true;
+}
+
+/* Those that are followed only since a roster named them, and that the newest names no more. Where
+ * the newest that was ever seen is not told now, those that do not answer may be its members. */
+static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_census *census)
+{
+	uint32_t set = 0;
+
+	if (!census->roster || !is_newest(follow, census->roster))
+		return 0;
+	for (unsigned i = census->panel->given; i < census->panel->count; i++)
+		if (!ps_census_needs(census, i))
+			set |= 1u << i;
+	return set;
+}
+
+/* They would take the places of mirrors to come. */
+static void forget_unneeded(struct ps_follow *follow, uint32_t set)
+{
+	for (unsigned i = follow->looks.count; i-- > 0;) {
+		if (!(set >> i & 1))
+			continue;
+		ps_panel_forget(&follow->looks, i);
+		ps_panel_forget(&follow->watches, i);
+		memmove(&follow->mirrors[i], &follow->mirrors[i + 1],
+		        (follow->looks.count - i) * sizeof(follow->mirrors[0]));
+		memset(&follow->mirrors[follow->looks.count], 0, sizeof(follow->mirrors[0]));
+	}
+}
+
 /* Between two looks a mirror may have been restarted, or have had no room for who asks nothing. */
 static void drop_ended(struct ps_panel *panel, unsigned i)
 {
@@ -279,6 +318,7 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 {
 	uint64_t began_ns = ps_follow_now(follow);
 	struct ps_census census;
+	uint32_t left;
 
 	connect_looks(follow);
 	ps_census_take(&census, &follow->looks, follow->store);
@@ -286,5 +326,7 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 		follow_unnamed(follow);
 	note_census(follow, &census, began_ns);
 	judge_census(follow, &census, now);
+	left = find_unneeded(follow, &census);
 	ps_census_free(&census);
+	forget_unneeded(follow, left);
 }

@@ -44,6 +44,8 @@ struct ps_follow {
 	struct ps_panel looks;   /* the mirrors, asked for their status */
 	struct ps_panel watches; /* the same, on connections of their own */
 	struct ps_followed mirrors[PS_MIRRORS_MAX];
+	/* Of the newest roster that any of them ever told; 0: none did. */
+	uint64_t roster_epoch, roster_version;
 };
 
 /* mark: PS_OWNER_MARK bytes; both are the caller's. After an error, which is complained about,

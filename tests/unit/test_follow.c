@@ -1,0 +1,140 @@
+/*
+ * test_follow.c - a standby of perseas run sees who owns its store, whatever becomes of the mirrors
+ * that it was given.
+ */
+#include "roster_rig.h"
+
+#include "../../client/command/run/follow.h"
+
+enum { LEFT = 13 }; /* mirrors that a roster named once, beside the three of the list */
+
+#define LONG_NS 60000000000ULL
+
+static const uint8_t mark[PS_OWNER_MARK] = { 1 };
+
+static void panel_add(struct ps_panel *panel, const char *text)
+{
+	struct ps_error error;
+
+	assert_int_equal(ps_address_parse(text, &panel->addresses[panel->count++], &error), 0);
+}
+
+static void panel_begin(struct ps_panel *panel, struct direct *d, unsigned given)
+{
+	panel->env = direct_env(d);
+	panel->timeout_ms = 1000;
+	for (panel->count = 0; panel->count < given;) {
+		char text[24];
+
+		snprintf(text, sizeof(text), "sim://%u", panel->count);
+		panel_add(panel, text);
+	}
+	panel->given = panel->count;
+}
+
+/* A standby that was given the first so many mirrors, and that learnt of others since. */
+static void follow_begin(struct ps_follow *follow, struct owner *o, unsigned given, unsigned others)
+{
+	memset(follow, 0, sizeof(*follow));
+	follow->store = STORE;
+	follow->mark = mark;
+	panel_begin(&follow->looks, o->d, given);
+	panel_begin(&follow->watches, o->d, given);
+	while (follow->looks.count < given + others) {
+		panel_add(&follow->looks, "sim://4");
+		panel_add(&follow->watches, "sim://4");
+	}
+}
+
+/* Both panels have the same mirrors, of which the last has this address. */
+static void expect_last(const struct ps_follow *follow, unsigned count, const char *address)
+{
+	assert_int_equal(follow->looks.count, count);
+	assert_int_equal(follow->watches.count, count);
+	for (unsigned i = 0; i < count; i++)
+		assert_string_equal(follow->looks.addresses[i].text,
+		                    follow->watches.addresses[i].text);
+	assert_string_equal(follow->looks.addresses[count - 1].text, address);
+}
+
+static void change_roster(struct owner *o, const char *address, const char *with)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, address, with, 0, 0 };
+
+	assert_int_equal(owner_change(o, &wanted), 0);
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	assert_int_equal(o->p->upkeep.change.code, 0);
+}
+
+/* One mirror was replaced again and again, and the panel of those that were ever named is full. The
+ * one that came last is followed all the same: with it and one of the list the store is opened. */
+static void mirrors_that_left_make_room_for_others(void **state)
+{
+	struct owner *o = begin(3, 2);
+	struct ps_standing_now now;
+	struct ps_follow follow;
+
+	(void)state;
+	change_roster(o, "sim://2", "sim://3");
+	direct_crash(o->d, 4);
+	direct_crash(o->d, 2);
+	follow_begin(&follow, o, 3, LEFT);
+	assert_int_equal(follow.looks.count, PS_MIRRORS_MAX);
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_LIVES);
+	expect_last(&follow, 3, "sim://2");
+	ps_follow_look(&follow, &now);
+	expect_last(&follow, 4, "sim://3");
+	owner_die(o);
+	direct_crash(o->d, 0);
+	o->d->now += LONG_NS;
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	ps_follow_close(&follow);
+	owner_free(o);
+}
+
+/* One of the list was down while another one was replaced, and is the only one that answers for a
+ * while. The one that came is not forgotten for that: what is told then is an older roster. */
+static void members_of_the_newest_roster_stay(void **state)
+{
+	struct owner *o = begin(3, 2);
+	struct ps_standing_now now;
+	struct ps_follow follow;
+
+	(void)state;
+	follow_begin(&follow, o, 3, 0);
+	direct_crash(o->d, 0);
+	direct_keep(o->d, o->p);
+	change_roster(o, "sim://1", "sim://3");
+	ps_follow_look(&follow, &now);
+	expect_last(&follow, 4, "sim://3");
+	owner_die(o);
+	direct_crash(o->d, 1);
+	direct_crash(o->d, 2);
+	direct_crash(o->d, 3);
+	direct_start(o->d, 0);
+	o->d->now += LONG_NS;
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
+	expect_last(&follow, 4, "sim://3");
+	direct_start(o->d, 3);
+	o->d->now += LONG_NS;
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	ps_follow_close(&follow);
+	owner_free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mirrors_that_left_make_room_for_others),
+		cmocka_unit_test(members_of_the_newest_roster_stay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
