@@ -127,6 +127,8 @@ void connection_unpark(struct connection *connection);
 bool connection_watches(struct connection *connection);
 /* Its timer has come, to see whether something is. */
 void connection_watch(struct connection *connection);
+/* Bytes of it have come: it is noted when, and an owner that was silent for long may be back. */
+void connection_heard(struct connection *connection);
 /* It waits there no more; nothing when it did not. */
 void connection_unwatch(struct connection *connection);
 

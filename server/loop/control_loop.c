@@ -457,7 +457,7 @@ static int receive_input(struct connection *connection)
 		if (n <= 0)
 			return -1;
 		connection->have += (size_t)n;
-		connection->guest.heard_ms = connection_now_ms();
+		connection_heard(connection);
 	}
 	return 1;
 }

@@ -107,6 +107,20 @@ void connection_watch(struct connection *connection)
 	daemon->released = NULL;
 }
 
+/* Nothing else tells of it: its session never ended. */
+void connection_heard(struct connection *connection)
+{
+	struct daemon *daemon = connection->daemon;
+	const uint64_t now_ms = connection_now_ms();
+	const uint64_t silent_ms = now_ms - connection->guest.heard_ms;
+
+	connection->guest.heard_ms = now_ms;
+	if (!daemon->watchers || !session_was_dead(&connection->session, silent_ms))
+		return;
+	daemon->stirred = true;
+	daemon_wake(daemon);
+}
+
 void daemon_tell_watchers(struct daemon *daemon)
 {
 	struct connection *next;

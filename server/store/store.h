@@ -215,6 +215,9 @@ int store_drop(struct stores *stores, const Perseas__DropRequest *request, struc
  * but images are served on. */
 int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *why);
 
+/* Was its owner silent for too long, if for so many milliseconds? */
+bool session_was_dead(const struct session *session, uint64_t silent_ms);
+
 /* Is it as who watches has seen it? It may then be otherwise by time alone, in *ms at the earliest;
  * UINT64_MAX: never. */
 bool store_is_as_seen(struct stores *stores, const Perseas__WatchRequest *request, uint64_t *ms);

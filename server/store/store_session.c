@@ -105,16 +105,27 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 	store_tell(store, STORE_CLAIMED, session, epoch, 0);
 }
 
+static bool is_too_long(const struct session *session, uint64_t silent_ms)
+{
+	const uint64_t limit = session->store->stores->owner_timeout_ms;
+
+	return limit != 0 && silent_ms > limit;
+}
+
+bool session_was_dead(const struct session *session, uint64_t silent_ms)
+{
+	return session->store && is_too_long(session, silent_ms);
+}
+
 bool session_lives(const struct session *session)
 {
-	uint64_t silent = 0, limit;
+	uint64_t silent = 0;
 
 	if (!session)
 		return false;
 	if (session->ops->silent_ms)
 		silent = session->ops->silent_ms((struct session *)session);
-	limit = session->store->stores->owner_timeout_ms;
-	return silent != UINT64_MAX && (limit == 0 || silent <= limit);
+	return silent != UINT64_MAX && !is_too_long(session, silent);
 }
 
 bool session_shares(const struct session *session, const struct store *store, bool wanted)

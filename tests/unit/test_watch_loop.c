@@ -172,6 +172,26 @@ static void an_owner_that_fell_silent_is_told(void **state)
 	close(fd);
 }
 
+/* Nobody took the store from it meanwhile. */
+static void an_owner_that_speaks_again_is_told(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint32_t sign = 0;
+	int owner = fixture_tcp(fixture), fd;
+
+	fixture_bank(fixture);
+	stores_set_owner_timeout(fixture->stores, 300);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	fd = begin_watch(fixture, "127.0.0.1", 5, true, 1);
+	expect_news(fixture, fd, 5, false);
+	ask_watch(fd, "bank", 5, false);
+	expect_watchers(fixture, 1);
+	fixture_send(owner, &sign, sizeof(sign));
+	expect_news(fixture, fd, 5, true);
+	close(owner);
+	close(fd);
+}
+
 static void after_a_while_it_is_told_that_nothing_is_new(void **state)
 {
 	struct fixture *fixture = *state;
@@ -335,6 +355,7 @@ int main(void)
 		TEST(what_is_new_already_is_told_without_waiting),
 		TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind),
 		TEST(an_owner_that_fell_silent_is_told),
+		TEST(an_owner_that_speaks_again_is_told),
 		TEST(after_a_while_it_is_told_that_nothing_is_new),
 		TEST(who_goes_is_forgotten),
 		TEST(a_full_table_lets_go_of_whoever_has_most),
