@@ -4,7 +4,7 @@
 #include "command.h"
 #include "doctor/doctor.h"
 #include "../../proto/base/json.h"
-#include "ask/panel.h"
+#include "ask/ask.h"
 #include "../perseas.h"
 #include "../host/socket.h"
 #include "../../proto/base/options.h"

@@ -2,7 +2,7 @@
  * cmd_ls.c - perseas ls: what each mirror has.
  */
 #include "command.h"
-#include "ask/census.h"
+#include "ask/ask.h"
 #include "../../proto/base/json.h"
 
 static void print_stores(const Perseas__ListReply *list)

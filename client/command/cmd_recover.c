@@ -2,7 +2,7 @@
  * cmd_recover.c - perseas recover: in place, into files, or onto other mirrors.
  */
 #include "command.h"
-#include "ask/census.h"
+#include "ask/ask.h"
 #include "../../proto/base/json.h"
 #include "change/recover.h"
 #include "../core/handle.h"

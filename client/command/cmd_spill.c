@@ -4,7 +4,7 @@
 #include "command.h"
 #include "../../proto/base/json.h"
 #include "../../proto/control/envelope.h"
-#include "ask/panel.h"
+#include "ask/ask.h"
 
 #include <inttypes.h>
 #include <poll.h>

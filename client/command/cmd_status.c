@@ -2,7 +2,7 @@
  * cmd_status.c - perseas status: a store, as each mirror has it.
  */
 #include "command.h"
-#include "ask/census.h"
+#include "ask/ask.h"
 #include "ask/owner_report.h"
 #include "ask/verdict.h"
 #include "../../proto/control/envelope.h"

@@ -5,7 +5,7 @@
  */
 #include "demand_rig.h"
 
-#include "../../client/command/ask/panel.h"
+#include "../../client/command/ask/ask.h"
 #include "../../client/demand/demand.h"
 
 #include <fcntl.h>

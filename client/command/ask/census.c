@@ -1,29 +1,10 @@
 /*
- * census.c - one store, as its mirrors tell it.
+ * census.c - see census.h.
  */
 #include "census.h"
-#include "owner_report.h"
-#include "../../../proto/base/json.h"
 #include "../../../proto/control/envelope.h"
 
-#include <inttypes.h>
 #include <string.h>
-
-const char *ps_state_text(Perseas__State state)
-{
-	switch (state) {
-	case PERSEAS__STATE__STATE_NONE:
-		return "none";
-	case PERSEAS__STATE__STATE_CREATING:
-		return "creating";
-	case PERSEAS__STATE__STATE_CONSISTENT:
-		return "consistent";
-	case PERSEAS__STATE__STATE_JOINING:
-		return "joining";
-	default:
-		return "unknown";
-	}
-}
 
 void ps_census_tell(const struct ps_census *census, struct ps_told told[PS_MIRRORS_MAX])
 {
@@ -114,22 +95,6 @@ void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char
 	take_judgement(census);
 }
 
-enum ps_exit ps_census_open(struct ps_census *census, struct ps_panel *panel, const char *store,
-                            const char *mirrors, const struct perseas_options *options)
-{
-	enum ps_exit status = ps_panel_open(panel, mirrors, options);
-
-	if (!status)
-		ps_census_take(census, panel, store);
-	return status;
-}
-
-void ps_census_close(struct ps_census *census, struct ps_panel *panel)
-{
-	ps_census_free(census);
-	ps_panel_close(panel);
-}
-
 void ps_census_free(struct ps_census *census)
 {
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
@@ -172,42 +137,36 @@ bool ps_census_counts(const struct ps_census *census, unsigned i)
 	return census->judged.candidates >> i & 1;
 }
 
-const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_t id)
+bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)
 {
-	for (size_t k = 0; k < header->n_segments; k++)
-		if (header->segments[k]->id == id)
-			return header->segments[k];
-	return NULL;
+	if (!b || a->header->promised_epoch != b->header->promised_epoch)
+		return !b || a->header->promised_epoch > b->header->promised_epoch;
+	return a->silent_ms < b->silent_ms;
 }
 
-bool ps_segment_born(const Perseas__Segment *segment, uint64_t seq)
+int ps_owner_at(const struct ps_census *census)
 {
-	return segment->born && segment->born <= seq;
+	int best = -1;
+
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (ps_census_belongs(census, i) && census->told[i]->live &&
+		    ps_owner_better(census->told[i], best < 0 ? NULL : census->told[best]))
+			best = (int)i;
+	return best;
 }
 
-bool ps_census_born(const Perseas__Segment *segment, const Perseas__StoreStatus *status)
+const char *ps_owner_newcomer(const struct ps_census *census)
 {
-	return status->slot && ps_segment_born(segment, status->slot->seq);
-}
+	const int live = ps_owner_at(census);
+	const Perseas__StoreStatus *owner = live < 0 ? NULL : census->told[live];
 
-enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
-{
-	unsigned count = census->panel->count;
-
-	for (unsigned i = 0; i < count; i++)
-		if (census->errors[i].code != PERSEAS_ENOSTORE)
-			ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
-	if (census->answered == 0)
-		return ps_complain(PS_EXIT_FAILURE, "no mirror answers");
-	if (census->answered < count)
-		return ps_complain(PS_EXIT_PARTLY,
-		                   "%u of %u mirrors answer, and none of these has "
-		                   "a store '%s'",
-		                   census->answered, count, store);
-	return ps_complain(PS_EXIT_NO,
-	                   "no mirror has a store '%s' that can be read; perseas ls "
-	                   "shows what they have",
-	                   store);
+	if (!owner || !owner->order || !*owner->order->with ||
+	    (owner->result && owner->result->done))
+		return NULL;
+	if (ps_roster_names(census->judged.settled, owner->order->with) ||
+	    ps_roster_names(census->judged.next, owner->order->with))
+		return NULL;
+	return owner->order->with;
 }
 
 /* Asks there, too, unless it is asked already. */
@@ -264,21 +223,4 @@ bool ps_census_widen(struct ps_census *census, struct ps_panel *panel, const cha
 	ps_census_free(census);
 	ps_census_take(census, panel, store);
 	return true;
-}
-
-void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot *slot)
-{
-	if (slot)
-		ps_table_cell(table, column, "%" PRIu64 ":%" PRIu64, slot->epoch, slot->seq);
-	else
-		ps_table_cell(table, column, "-");
-}
-
-void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot)
-{
-	if (!ps_json_begin_if(json, key, slot))
-		return;
-	ps_json_number(json, "epoch", slot->epoch);
-	ps_json_number(json, "seq", slot->seq);
-	ps_json_end(json, '}');
 }

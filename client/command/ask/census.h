@@ -1,5 +1,6 @@
 /*
- * census.h - what the mirrors of a panel tell about one store, without claiming it.
+ * census.h - what the mirrors of a panel tell about one store, without claiming it. Standbys take
+ * it, and the command. It must never change anything on a mirror.
  */
 #ifndef PERSEAS_COMMAND_CENSUS_H
 #define PERSEAS_COMMAND_CENSUS_H
@@ -39,11 +40,17 @@ bool ps_roster_names(const Perseas__Roster *roster, const char *address);
 /* Is it of the list, or one that the rosters that the census saw, or a change, have there? */
 bool ps_census_needs(const struct ps_census *census, unsigned i);
 
-/* The same with a panel that is opened for it, and closed with it. After an error, which is
- * complained about, there is nothing to close. */
-enum ps_exit ps_census_open(struct ps_census *census, struct ps_panel *panel, const char *store,
-                            const char *mirrors, const struct perseas_options *options);
-void ps_census_close(struct ps_census *census, struct ps_panel *panel);
+/* Does `a` know better than `b` (NULL: nothing) who the live owner is? The one of the higher epoch
+ * is; of several that know of it, the one that heard from it last. */
+bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b);
+
+/* The mirror that knows best, or -1: none sees one. */
+int ps_owner_at(const struct ps_census *census);
+
+/* The mirror that a change of the roster, which the live owner makes now, is to bring. NULL: there
+ * is none, or a roster lists it already: as a member it is known by its image, wherever it was
+ * seen. */
+const char *ps_owner_newcomer(const struct ps_census *census);
 
 /* What the mirrors told, as it is judged. It points into the census. */
 void ps_census_tell(const struct ps_census *census, struct ps_told told[PS_MIRRORS_MAX]);
@@ -55,11 +62,9 @@ bool ps_census_belongs(const struct ps_census *census, unsigned i);
  * that member's image: the next open records its own id. */
 bool ps_census_is(const struct ps_census *census, unsigned i, const Perseas__Member *member);
 
-/* What shows the image of this member; NULL: nobody does, which texts call PS_NOT_SEEN. */
+/* What shows the image of this member; NULL: nobody does. */
 const Perseas__StoreStatus *ps_census_image(const struct ps_census *census,
                                             const Perseas__Member *member);
-
-#define PS_NOT_SEEN "not seen"
 
 /* Does a roster in force list that image, or the one that it was loaded from? */
 bool ps_census_listed(const struct ps_census *census, unsigned i);
@@ -69,27 +74,5 @@ bool ps_census_loaded(const struct ps_census *census, unsigned i);
 
 /* Whole, listed, and with a slot: such an image may be compared with others. */
 bool ps_census_counts(const struct ps_census *census, unsigned i);
-
-/* The header's entry of that number; NULL: it has none. */
-const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_t id);
-
-/* Does it exist at that transaction? */
-bool ps_segment_born(const Perseas__Segment *segment, uint64_t seq);
-
-/* The segment exists: published by a transaction that the image holds. */
-bool ps_census_born(const Perseas__Segment *segment, const Perseas__StoreStatus *status);
-
-/* Complains that no mirror has the store, with each mirror's own sentence. */
-enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store);
-
-const char *ps_state_text(Perseas__State state);
-
-/* A commit slot as "epoch:seq", "-" where there is none. */
-void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot *slot);
-
-struct ps_json;
-
-/* A commit slot as an object, null where there is none. */
-void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef PERSEAS_COMMAND_DIGEST_H
 #define PERSEAS_COMMAND_DIGEST_H
 
-#include "panel.h"
+#include "ask.h"
 
 /* Bytes that one request covers. The mirror serves nobody else meanwhile, so less than the
  * 64 MiB that it allows. */

@@ -4,7 +4,7 @@
 #ifndef PERSEAS_COMMAND_DROP_H
 #define PERSEAS_COMMAND_DROP_H
 
-#include "census.h"
+#include "ask.h"
 
 /* Asks mirror i of the panel to delete its image of the store. header NULL: whatever is damaged
  * under that name. */

@@ -6,38 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)
-{
-	if (!b || a->header->promised_epoch != b->header->promised_epoch)
-		return !b || a->header->promised_epoch > b->header->promised_epoch;
-	return a->silent_ms < b->silent_ms;
-}
-
-int ps_owner_at(const struct ps_census *census)
-{
-	int best = -1;
-
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (ps_census_belongs(census, i) && census->told[i]->live &&
-		    ps_owner_better(census->told[i], best < 0 ? NULL : census->told[best]))
-			best = (int)i;
-	return best;
-}
-
-const char *ps_owner_newcomer(const struct ps_census *census)
-{
-	const int live = ps_owner_at(census);
-	const Perseas__StoreStatus *owner = live < 0 ? NULL : census->told[live];
-
-	if (!owner || !owner->order || !*owner->order->with ||
-	    (owner->result && owner->result->done))
-		return NULL;
-	if (ps_roster_names(census->judged.settled, owner->order->with) ||
-	    ps_roster_names(census->judged.next, owner->order->with))
-		return NULL;
-	return owner->order->with;
-}
-
 static const char *kind_text(Perseas__OrderKind kind)
 {
 	switch (kind) {

@@ -9,22 +9,18 @@
 #include <assert.h>
 #include <string.h>
 
-enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
-                           const struct perseas_options *options)
+int ps_panel_begin(struct ps_panel *panel, struct ps_env *env, const char *mirrors,
+                   uint32_t timeout_ms, struct ps_error *error)
 {
-	struct ps_error error = { 0 };
-
 	memset(panel, 0, sizeof(*panel));
-	panel->timeout_ms = options->connect_timeout_ms;
-	if (ps_address_list(mirrors, panel->addresses, &panel->count, &error))
-		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
+	panel->env = env;
+	panel->timeout_ms = timeout_ms;
+	if (ps_address_list(mirrors, panel->addresses, &panel->count, error))
+		return error->code;
 	panel->given = panel->count;
-	panel->env = ps_env_posix(options, &error);
-	if (!panel->env)
-		return ps_complain(PS_EXIT_FAILURE, "%s", error.text);
 	for (unsigned i = 0; i < panel->count; i++)
 		ps_panel_connect(panel, i);
-	return PS_EXIT_OK;
+	return 0;
 }
 
 void ps_panel_connect(struct ps_panel *panel, unsigned i)
@@ -34,14 +30,6 @@ void ps_panel_connect(struct ps_panel *panel, unsigned i)
 	panel->errors[i].code = 0;
 	panel->controls[i] = panel->env->ops->connect(panel->env, &panel->addresses[i],
 	                                              &panel->errors[i]);
-}
-
-enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
-                               const struct perseas_options *options)
-{
-	if (strchr(mirror, ','))
-		return ps_complain(PS_EXIT_USAGE, "'%.80s' are several mirrors: name one", mirror);
-	return ps_panel_open(panel, mirror, options);
 }
 
 static void forget_replies(struct ps_panel *panel)
@@ -120,20 +108,6 @@ void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request)
 	ps_panel_ask(panel, requests);
 }
 
-const Perseas__Request *ps_panel_list_request(void)
-{
-	static Perseas__ListRequest ask = PERSEAS__LIST_REQUEST__INIT;
-	static Perseas__Request request;
-
-	request = PS_REQUEST(list, LIST, &ask);
-	return &request;
-}
-
-enum ps_exit ps_panel_failed(const struct ps_panel *panel, unsigned i)
-{
-	return ps_complain(ps_exit_of(panel->errors[i].code), "%s", panel->errors[i].text);
-}
-
 void ps_panel_forget(struct ps_panel *panel, unsigned i)
 {
 	const unsigned behind = panel->count - i - 1;
@@ -151,24 +125,14 @@ void ps_panel_forget(struct ps_panel *panel, unsigned i)
 	panel->errors[panel->count].code = 0;
 }
 
-void ps_panel_close(struct ps_panel *panel)
+void ps_panel_end(struct ps_panel *panel)
 {
 	forget_replies(panel);
 	for (unsigned i = 0; i < panel->count; i++)
 		panel_disconnect(panel, i);
-	panel->env->ops->free(panel->env);
 }
 
 bool ps_panel_answered(const struct ps_panel *panel, unsigned i)
 {
 	return panel->controls[i] != NULL;
-}
-
-const char *ps_panel_absence(const struct ps_panel *panel, unsigned i)
-{
-	if (ps_panel_answered(panel, i))
-		return "refused";
-	if (panel->errors[i].code == PERSEAS_ETLS)
-		return "TLS failed";
-	return panel->errors[i].code == PERSEAS_EVERSION ? "another version" : "unreachable";
 }

@@ -1,10 +1,10 @@
 /*
- * panel.h - the mirrors of a list, asked at the same time, outside of any claim.
+ * panel.h - the mirrors of a list, asked at the same time, outside of any claim. A census is taken
+ * with it, and the command asks what else it wants to know. It must never claim a store.
  */
 #ifndef PERSEAS_COMMAND_PANEL_H
 #define PERSEAS_COMMAND_PANEL_H
 
-#include "../ui/ui.h"
 #include "../../core/address.h"
 #include "../../core/env.h"
 
@@ -22,14 +22,10 @@ struct ps_panel {
 	struct ps_error errors[PS_MIRRORS_MAX];
 };
 
-/* Begins to connect to every mirror of the list, by the options' certificates and within their
- * connect_timeout_ms. After an error, which is complained about, there is nothing to close. */
-enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
-                           const struct perseas_options *options);
-
-/* The same, of one mirror: a list of several is refused. */
-enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
-                               const struct perseas_options *options);
+/* Begins to connect to every mirror of the list, over the env, which is the caller's and must
+ * outlive the panel. 0, or PERSEAS_EINVAL with *error: then there is nothing to end. */
+int ps_panel_begin(struct ps_panel *panel, struct ps_env *env, const char *mirrors,
+                   uint32_t timeout_ms, struct ps_error *error);
 
 /* Asks each mirror whose request is not NULL, and waits for all. What the round before brought is
  * freed. A mirror that failed to answer stays failed. */
@@ -37,12 +33,6 @@ void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests
 
 /* The same request to all. */
 void ps_panel_ask_all(struct ps_panel *panel, const Perseas__Request *request);
-
-/* What a mirror is, and which stores it has. */
-const Perseas__Request *ps_panel_list_request(void);
-
-/* Complains with errors[i]. */
-enum ps_exit ps_panel_failed(const struct ps_panel *panel, unsigned i);
 
 /*
  * One mirror, with several requests under way: answers come in the order of the requests. False,
@@ -59,12 +49,10 @@ void ps_panel_connect(struct ps_panel *panel, unsigned i);
  * taken. */
 void ps_panel_forget(struct ps_panel *panel, unsigned i);
 
-void ps_panel_close(struct ps_panel *panel);
+/* Ends every connection. */
+void ps_panel_end(struct ps_panel *panel);
 
 /* Did it answer, be it with a refusal? */
 bool ps_panel_answered(const struct ps_panel *panel, unsigned i);
-
-/* Why there is no reply, in a word or two for a table; errors[i] has the sentence. */
-const char *ps_panel_absence(const struct ps_panel *panel, unsigned i);
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef PERSEAS_COMMAND_VERDICT_H
 #define PERSEAS_COMMAND_VERDICT_H
 
-#include "census.h"
+#include "ask.h"
 
 struct ps_verdict {
 	bool commit;    /* W mirrors are live for the owner; without one: for who opens it */

@@ -6,7 +6,7 @@
  * with a manifest is complete, and one without it is not.
  */
 #include "recover.h"
-#include "../ask/census.h"
+#include "../ask/ask.h"
 #include "../../../proto/base/json.h"
 #include "../ui/new_file.h"
 #include "../../core/handle.h"

@@ -2,7 +2,7 @@
  * remake.c - a new store that is filled with what is already somebody's.
  */
 #include "remake.h"
-#include "../ask/census.h"
+#include "../ask/ask.h"
 #include "../ask/digest.h"
 #include "../ask/drop.h"
 #include "../../core/handle.h"

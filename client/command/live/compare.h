@@ -5,7 +5,7 @@
 #ifndef PERSEAS_COMMAND_COMPARE_H
 #define PERSEAS_COMMAND_COMPARE_H
 
-#include "../ask/census.h"
+#include "../ask/ask.h"
 #include "live_read.h"
 
 #define PS_COMPARE_PIECE ((uint64_t)2 << 20)

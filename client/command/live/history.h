@@ -6,7 +6,7 @@
 #define PERSEAS_COMMAND_HISTORY_H
 
 #include "../ui/args.h"
-#include "../ask/census.h"
+#include "../ask/ask.h"
 #include "live_read.h"
 
 enum { PS_BLOCK = 1024 }; /* bytes that are tracked together */

@@ -2,7 +2,7 @@
  * live_copy.c - all segments of one mirror's image, as they were at one transaction.
  */
 #include "live_copy.h"
-#include "../ask/census.h"
+#include "../ask/ask.h"
 #include "../../../proto/control/envelope.h"
 
 #include <errno.h>

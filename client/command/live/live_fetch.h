@@ -4,7 +4,7 @@
 #ifndef PERSEAS_COMMAND_LIVE_FETCH_H
 #define PERSEAS_COMMAND_LIVE_FETCH_H
 
-#include "../ask/panel.h"
+#include "../ask/ask.h"
 
 enum {
 	PS_FETCH_MAX = 512 << 10, /* bytes of one request */

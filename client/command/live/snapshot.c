@@ -2,7 +2,7 @@
  * snapshot.c - a copy of a store in a file.
  */
 #include "snapshot.h"
-#include "../ask/census.h"
+#include "../ask/ask.h"
 #include "../ui/new_file.h"
 #include "../../../proto/control/envelope.h"
 

@@ -6,9 +6,9 @@
 #include "follow.h"
 
 #include "../../../proto/control/envelope.h"
-#include "../ask/owner_report.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MS_NS ((uint64_t)1000000)
@@ -23,27 +23,22 @@ uint64_t ps_follow_now(const struct ps_follow *follow)
 	return follow->looks.env->ops->now(follow->looks.env);
 }
 
-enum ps_exit ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
-                            const uint8_t *mark, const struct perseas_options *options)
+int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
+                   const uint8_t *mark, struct ps_env *looks, struct ps_env *watches,
+                   uint32_t timeout_ms, struct ps_error *error)
 {
-	enum ps_exit status;
-
 	memset(follow, 0, sizeof(*follow));
 	follow->store = store;
 	follow->mark = mark;
-	status = ps_panel_open(&follow->looks, mirrors, options);
-	if (status)
-		return status;
-	status = ps_panel_open(&follow->watches, mirrors, options);
-	if (status)
-		ps_panel_close(&follow->looks);
-	return status;
+	if (ps_panel_begin(&follow->looks, looks, mirrors, timeout_ms, error))
+		return error->code;
+	return ps_panel_begin(&follow->watches, watches, mirrors, timeout_ms, error);
 }
 
 void ps_follow_close(struct ps_follow *follow)
 {
-	ps_panel_close(&follow->watches);
-	ps_panel_close(&follow->looks);
+	ps_panel_end(&follow->watches);
+	ps_panel_end(&follow->looks);
 }
 
 /* --- what the mirrors said --- */
@@ -52,7 +47,8 @@ static bool is_marked(const struct ps_follow *follow, const Perseas__StoreStatus
 {
 	const ProtobufCBinaryData *owner = &status->header->promised_owner;
 
-	return owner->len == PS_ID_SIZE && memcmp(owner->data, follow->mark, PS_OWNER_MARK) == 0;
+	return follow->mark && owner->len == PS_ID_SIZE &&
+	       memcmp(owner->data, follow->mark, PS_OWNER_MARK) == 0;
 }
 
 /* Is that member held by an owner that lives and is not ours? */
@@ -126,8 +122,6 @@ static void judge_census(const struct ps_follow *follow, const struct ps_census 
 	} else {
 		say_trouble(census, now);
 	}
-	if (now->nowhere)
-		ps_census_nobody(census, follow->store);
 }
 
 /* --- watches --- */
@@ -326,6 +320,8 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 		follow_unnamed(follow);
 	note_census(follow, &census, began_ns);
 	judge_census(follow, &census, now);
+	if (follow->seen)
+		follow->seen(follow->seen_arg, &census, now);
 	left = find_unneeded(follow, &census);
 	ps_census_free(&census);
 	forget_unneeded(follow, left);

@@ -1,6 +1,6 @@
 /*
  * follow.h - who owns a store, from now on: what its mirrors say, asked once and then told by them.
- * runner.c calls it. It must never claim the store, and be wrong only in ways that an open of the
+ * Standbys call it. It must never claim the store, and be wrong only in ways that an open of the
  * store finds out.
  */
 #ifndef PERSEAS_COMMAND_FOLLOW_H
@@ -40,22 +40,26 @@ struct ps_followed {
 
 struct ps_follow {
 	const char *store;
-	const uint8_t *mark;
+	const uint8_t *mark;     /* NULL: none */
 	struct ps_panel looks;   /* the mirrors, asked for their status */
 	struct ps_panel watches; /* the same, on connections of their own */
 	struct ps_followed mirrors[PS_MIRRORS_MAX];
 	/* Of the newest roster that any of them ever told; 0: none did. */
 	uint64_t roster_epoch, roster_version;
+	/* Called with what each look found, before it returns; NULL: nobody wants to know more. */
+	void (*seen)(void *arg, const struct ps_census *census, const struct ps_standing_now *now);
+	void *seen_arg;
 };
 
-/* mark: PS_OWNER_MARK bytes; both are the caller's. After an error, which is complained about,
- * there is nothing to close. */
-enum ps_exit ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
-                            const uint8_t *mark, const struct perseas_options *options);
+/* mark: PS_OWNER_MARK bytes with which the ids of own owners begin, or NULL. It, the store's name
+ * and the envs are the caller's; the two may be one. 0, or PERSEAS_EINVAL with *error: then there
+ * is nothing to close. */
+int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
+                   const uint8_t *mark, struct ps_env *looks, struct ps_env *watches,
+                   uint32_t timeout_ms, struct ps_error *error);
 void ps_follow_close(struct ps_follow *follow);
 
-/* Asks the mirrors, for connect_timeout_ms at most, and has them watched from now on. Complains
- * where the store is nowhere. */
+/* Asks the mirrors, for timeout_ms at most, and has them watched from now on. */
 void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now);
 
 /* What to poll for, and until when at most. The count. */

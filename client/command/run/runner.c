@@ -15,6 +15,7 @@
 #include "../../../proto/base/notify.h"
 #include "../../../proto/control/envelope.h"
 #include "../../host/secure.h"
+#include "../ask/ask.h"
 #include "child.h"
 #include "follow.h"
 
@@ -53,6 +54,7 @@ static const unsigned moves[STATES] = {
 
 struct runner {
 	const struct ps_run *run;
+	struct ps_env *env;
 	struct ps_follow follow;
 	struct ps_standing_now now; /* as the last look found it */
 	struct ps_child child;
@@ -397,6 +399,35 @@ static int run_states(struct runner *r)
 	return status;
 }
 
+static void complain_nowhere(void *arg, const struct ps_census *census,
+                             const struct ps_standing_now *now)
+{
+	const struct runner *r = arg;
+
+	if (now->nowhere)
+		ps_census_nobody(census, r->run->store);
+}
+
+/* 0, or the exit status. */
+static int follow_store(struct runner *r)
+{
+	const struct ps_run *run = r->run;
+	struct ps_error error = { 0 };
+
+	r->env = ps_env_posix(run->options, &error);
+	if (r->env && !ps_follow_open(&r->follow, run->store, run->mirrors, r->mark, r->env, r->env,
+	                              run->options->connect_timeout_ms, &error)) {
+		r->follow.seen = complain_nowhere;
+		r->follow.seen_arg = r;
+		return 0;
+	}
+	ps_complain(PS_EXIT_OK, "%s", error.text);
+	if (!r->env)
+		return PS_RUN_FAILED;
+	r->env->ops->free(r->env);
+	return PS_EXIT_USAGE;
+}
+
 int ps_runner_run(const struct ps_run *run)
 {
 	struct runner r = { .run = run, .signal_fd = -1 };
@@ -404,12 +435,13 @@ int ps_runner_run(const struct ps_run *run)
 
 	if (getrandom(r.mark, sizeof(r.mark), 0) != sizeof(r.mark) || !catch_signals(&r))
 		return PS_RUN_FAILED;
-	status = (int)ps_follow_open(&r.follow, run->store, run->mirrors, r.mark, run->options);
+	status = follow_store(&r);
 	if (status)
-		return status == PS_EXIT_USAGE ? status : PS_RUN_FAILED;
+		return status;
 	set_environment(&r);
 	status = run_states(&r);
 	ps_follow_close(&r.follow);
+	r.env->ops->free(r.env);
 	close(r.signal_fd);
 	return status;
 }

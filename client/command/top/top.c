@@ -4,7 +4,7 @@
  */
 #include "top.h"
 
-#include "../ask/census.h"
+#include "../ask/ask.h"
 #include "../ask/owner_report.h"
 #include "../../../proto/control/envelope.h"
 #include "../../../proto/control/judge.h"

@@ -5,7 +5,7 @@
 #ifndef PERSEAS_COMMAND_TOP_H
 #define PERSEAS_COMMAND_TOP_H
 
-#include "../ask/panel.h"
+#include "../ask/ask.h"
 #include "../../../proto/base/latency.h"
 
 /* What the mirrors of a panel answered in one round. */

@@ -1,0 +1,152 @@
+/*
+ * ask.c - see ask.h.
+ */
+#include "ask.h"
+
+#include "../../../proto/base/json.h"
+#include "../../../proto/control/envelope.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
+                           const struct perseas_options *options)
+{
+	struct ps_error error = { 0 };
+	struct ps_env *env;
+
+	/* A wrong list is told before what the system lacks. */
+	if (ps_address_list(mirrors, panel->addresses, &panel->count, &error))
+		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
+	env = ps_env_posix(options, &error);
+	if (!env)
+		return ps_complain(PS_EXIT_FAILURE, "%s", error.text);
+	if (!ps_panel_begin(panel, env, mirrors, options->connect_timeout_ms, &error))
+		return PS_EXIT_OK;
+	env->ops->free(env);
+	return ps_complain(PS_EXIT_USAGE, "%s", error.text);
+}
+
+enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
+                               const struct perseas_options *options)
+{
+	if (strchr(mirror, ','))
+		return ps_complain(PS_EXIT_USAGE, "'%.80s' are several mirrors: name one", mirror);
+	return ps_panel_open(panel, mirror, options);
+}
+
+void ps_panel_close(struct ps_panel *panel)
+{
+	ps_panel_end(panel);
+	panel->env->ops->free(panel->env);
+}
+
+const Perseas__Request *ps_panel_list_request(void)
+{
+	static Perseas__ListRequest ask = PERSEAS__LIST_REQUEST__INIT;
+	static Perseas__Request request;
+
+	request = PS_REQUEST(list, LIST, &ask);
+	return &request;
+}
+
+enum ps_exit ps_panel_failed(const struct ps_panel *panel, unsigned i)
+{
+	return ps_complain(ps_exit_of(panel->errors[i].code), "%s", panel->errors[i].text);
+}
+
+const char *ps_panel_absence(const struct ps_panel *panel, unsigned i)
+{
+	if (ps_panel_answered(panel, i))
+		return "refused";
+	if (panel->errors[i].code == PERSEAS_ETLS)
+		return "TLS failed";
+	return panel->errors[i].code == PERSEAS_EVERSION ? "another version" : "unreachable";
+}
+
+enum ps_exit ps_census_open(struct ps_census *census, struct ps_panel *panel, const char *store,
+                            const char *mirrors, const struct perseas_options *options)
+{
+	enum ps_exit status = ps_panel_open(panel, mirrors, options);
+
+	if (!status)
+		ps_census_take(census, panel, store);
+	return status;
+}
+
+void ps_census_close(struct ps_census *census, struct ps_panel *panel)
+{
+	ps_census_free(census);
+	ps_panel_close(panel);
+}
+
+const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_t id)
+{
+	for (size_t k = 0; k < header->n_segments; k++)
+		if (header->segments[k]->id == id)
+			return header->segments[k];
+	return NULL;
+}
+
+bool ps_segment_born(const Perseas__Segment *segment, uint64_t seq)
+{
+	return segment->born && segment->born <= seq;
+}
+
+bool ps_census_born(const Perseas__Segment *segment, const Perseas__StoreStatus *status)
+{
+	return status->slot && ps_segment_born(segment, status->slot->seq);
+}
+
+enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
+{
+	unsigned count = census->panel->count;
+
+	for (unsigned i = 0; i < count; i++)
+		if (census->errors[i].code != PERSEAS_ENOSTORE)
+			ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
+	if (census->answered == 0)
+		return ps_complain(PS_EXIT_FAILURE, "no mirror answers");
+	if (census->answered < count)
+		return ps_complain(PS_EXIT_PARTLY,
+		                   "%u of %u mirrors answer, and none of these has "
+		                   "a store '%s'",
+		                   census->answered, count, store);
+	return ps_complain(PS_EXIT_NO,
+	                   "no mirror has a store '%s' that can be read; perseas ls "
+	                   "shows what they have",
+	                   store);
+}
+
+const char *ps_state_text(Perseas__State state)
+{
+	switch (state) {
+	case PERSEAS__STATE__STATE_NONE:
+		return "none";
+	case PERSEAS__STATE__STATE_CREATING:
+		return "creating";
+	case PERSEAS__STATE__STATE_CONSISTENT:
+		return "consistent";
+	case PERSEAS__STATE__STATE_JOINING:
+		return "joining";
+	default:
+		return "unknown";
+	}
+}
+
+void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot *slot)
+{
+	if (slot)
+		ps_table_cell(table, column, "%" PRIu64 ":%" PRIu64, slot->epoch, slot->seq);
+	else
+		ps_table_cell(table, column, "-");
+}
+
+void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot)
+{
+	if (!ps_json_begin_if(json, key, slot))
+		return;
+	ps_json_number(json, "epoch", slot->epoch);
+	ps_json_number(json, "seq", slot->seq);
+	ps_json_end(json, '}');
+}

@@ -1,0 +1,64 @@
+/*
+ * ask.h - how the command asks mirrors about a store, and says what they told: panels and censuses
+ * with complaints, and the words, cells and numbers for what is in them. The verbs call it. It must
+ * never claim a store.
+ */
+#ifndef PERSEAS_COMMAND_ASK_H
+#define PERSEAS_COMMAND_ASK_H
+
+#include "../ui/ui.h"
+#include "census.h"
+
+/* As ps_panel_begin, by the options' certificates and within their connect_timeout_ms. After an
+ * error, which is complained about, there is nothing to close. */
+enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
+                           const struct perseas_options *options);
+
+/* The same, of one mirror: a list of several is refused. */
+enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
+                               const struct perseas_options *options);
+
+/* With its env. */
+void ps_panel_close(struct ps_panel *panel);
+
+/* What a mirror is, and which stores it has. */
+const Perseas__Request *ps_panel_list_request(void);
+
+/* Complains with errors[i]. */
+enum ps_exit ps_panel_failed(const struct ps_panel *panel, unsigned i);
+
+/* Why there is no reply, in a word or two for a table; errors[i] has the sentence. */
+const char *ps_panel_absence(const struct ps_panel *panel, unsigned i);
+
+/* A census with a panel that is opened for it, and closed with it. After an error, which is
+ * complained about, there is nothing to close. */
+enum ps_exit ps_census_open(struct ps_census *census, struct ps_panel *panel, const char *store,
+                            const char *mirrors, const struct perseas_options *options);
+void ps_census_close(struct ps_census *census, struct ps_panel *panel);
+
+/* Complains that no mirror has the store, with each mirror's own sentence. */
+enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store);
+
+/* What texts call a member whose image nobody shows. */
+#define PS_NOT_SEEN "not seen"
+
+/* The header's entry of that number; NULL: it has none. */
+const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_t id);
+
+/* Does it exist at that transaction? */
+bool ps_segment_born(const Perseas__Segment *segment, uint64_t seq);
+
+/* The segment exists: published by a transaction that the image holds. */
+bool ps_census_born(const Perseas__Segment *segment, const Perseas__StoreStatus *status);
+
+const char *ps_state_text(Perseas__State state);
+
+/* A commit slot as "epoch:seq", "-" where there is none. */
+void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot *slot);
+
+struct ps_json;
+
+/* A commit slot as an object, null where there is none. */
+void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot);
+
+#endif
