@@ -15,10 +15,10 @@ COLUMNS, FUNCTION_LINES, FILE_LINES = 100, 70, 600
 # A room includes what stands before it in its list, and nothing else of ours.
 FORMATS = ("proto/base", "proto/image", "proto/data", "proto/control")
 ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "client/demand",
-                    "client/keeper", "client/open", "client/command/ui", "client/command/ask",
-                    "client/command/live", "client/command/change", "client/command/doctor",
-                    "client/command/top", "client/command/bench", "client/command/run",
-                    "client/command"),
+                    "client/keeper", "client/open", "client/standby", "client/command/ui",
+                    "client/command/ask", "client/command/live", "client/command/change",
+                    "client/command/doctor", "client/command/top", "client/command/bench",
+                    "client/command/run", "client/command"),
          FORMATS + ("server/host", "server/store", "server/memory", "server/loop", "server/fabric",
                     "server/watch", "server"))
 # Here a function's name says what it acts on: one word is too little.

@@ -1,10 +1,10 @@
 /*
- * test_follow.c - a standby of perseas run sees who owns its store, whatever becomes of the mirrors
- * that it was given.
+ * test_follow.c - a standby sees who owns its store, whatever becomes of the mirrors that it was
+ * given.
  */
 #include "roster_rig.h"
 
-#include "../../client/command/run/follow.h"
+#include "../../client/standby/follow.h"
 
 enum { LEFT = 13 }; /* mirrors that a roster named once, beside the three of the list */
 

@@ -7,7 +7,7 @@
 #define PERSEAS_COMMAND_ASK_H
 
 #include "../ui/ui.h"
-#include "census.h"
+#include "../../standby/census.h"
 
 /* As ps_panel_begin, by the options' certificates and within their connect_timeout_ms. After an
  * error, which is complained about, there is nothing to close. */

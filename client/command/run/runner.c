@@ -15,9 +15,9 @@
 #include "../../../proto/base/notify.h"
 #include "../../../proto/control/envelope.h"
 #include "../../host/secure.h"
+#include "../../standby/follow.h"
 #include "../ask/ask.h"
 #include "child.h"
-#include "follow.h"
 
 #include <assert.h>
 #include <errno.h>

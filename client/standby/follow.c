@@ -5,7 +5,7 @@
  */
 #include "follow.h"
 
-#include "../../../proto/control/envelope.h"
+#include "../../proto/control/envelope.h"
 
 #include <inttypes.h>
 #include <stdio.h>

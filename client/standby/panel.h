@@ -2,11 +2,11 @@
  * panel.h - the mirrors of a list, asked at the same time, outside of any claim. A census is taken
  * with it, and the command asks what else it wants to know. It must never claim a store.
  */
-#ifndef PERSEAS_COMMAND_PANEL_H
-#define PERSEAS_COMMAND_PANEL_H
+#ifndef PERSEAS_CLIENT_PANEL_H
+#define PERSEAS_CLIENT_PANEL_H
 
-#include "../../core/address.h"
-#include "../../core/env.h"
+#include "../core/address.h"
+#include "../core/env.h"
 
 struct ps_panel {
 	struct ps_env *env;

@@ -3,8 +3,8 @@
  */
 #include "panel.h"
 
-#include "../../../proto/control/envelope.h"
-#include "../../host/asked.h"
+#include "../../proto/control/envelope.h"
+#include "../host/asked.h"
 
 #include <assert.h>
 #include <string.h>

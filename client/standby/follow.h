@@ -3,10 +3,10 @@
  * Standbys call it. It must never claim the store, and be wrong only in ways that an open of the
  * store finds out.
  */
-#ifndef PERSEAS_COMMAND_FOLLOW_H
-#define PERSEAS_COMMAND_FOLLOW_H
+#ifndef PERSEAS_CLIENT_FOLLOW_H
+#define PERSEAS_CLIENT_FOLLOW_H
 
-#include "../ask/census.h"
+#include "census.h"
 
 #include <poll.h>
 

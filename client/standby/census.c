@@ -2,7 +2,7 @@
  * census.c - see census.h.
  */
 #include "census.h"
-#include "../../../proto/control/envelope.h"
+#include "../../proto/control/envelope.h"
 
 #include <string.h>
 

@@ -2,11 +2,11 @@
  * census.h - what the mirrors of a panel tell about one store, without claiming it. Standbys take
  * it, and the command. It must never change anything on a mirror.
  */
-#ifndef PERSEAS_COMMAND_CENSUS_H
-#define PERSEAS_COMMAND_CENSUS_H
+#ifndef PERSEAS_CLIENT_CENSUS_H
+#define PERSEAS_CLIENT_CENSUS_H
 
 #include "panel.h"
-#include "../../../proto/control/judge.h"
+#include "../../proto/control/judge.h"
 
 struct ps_census {
 	const struct ps_panel *panel;
