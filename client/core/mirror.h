@@ -203,14 +203,18 @@ struct ps_round {
 	Perseas__Reply *replies[PS_MIRRORS_MAX];
 	struct ps_error errors[PS_MIRRORS_MAX];
 	int fds[PS_MIRRORS_MAX][PS_REGIONS_MAX];
+	uint64_t sent_at;
+	uint32_t answered; /* those whose answers ps_round_await took */
 };
 
 void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns);
 
-/* Its steps, for who looks at those that have answered meanwhile: await returns them, as soon as
- * all have, or at until_ns, and gives nobody up. */
+/* Its steps, for claims, since a mirror that granted one must hear of this owner while others work
+ * on theirs: await takes each answer when it is there, returns those that have answered as soon as
+ * all have, or at until_ns, and gives nobody up. patient: signs of progress give it longer, as they
+ * do in receive. */
 void ps_round_send(struct perseas *p, struct ps_round *round);
-uint32_t ps_round_await(struct perseas *p, const struct ps_round *round, uint64_t until_ns);
+uint32_t ps_round_await(struct perseas *p, struct ps_round *round, uint64_t until_ns, bool patient);
 void ps_round_receive(struct perseas *p, struct ps_round *round, uint64_t until_ns);
 
 /* Asks the mirrors of a set what they have of the store, on a connection that is made where there

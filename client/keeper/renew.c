@@ -332,6 +332,7 @@ static void claim_all(struct perseas *p)
 	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];
 	struct ps_round round;
+	uint64_t until;
 
 	memset(round.ask, 0, sizeof(round.ask));
 	memset(round.errors, 0, sizeof(round.errors));
@@ -352,7 +353,10 @@ static void claim_all(struct perseas *p)
 		round.requests[i] = &requests[i];
 		round.ask[i] = true;
 	}
-	ps_round_run(p, &round, ps_now(p) + ANSWER_WITHIN);
+	until = ps_now(p) + ANSWER_WITHIN;
+	ps_round_send(p, &round);
+	ps_round_await(p, &round, until, true);
+	ps_round_receive(p, &round, until);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		if (round.replies[i]) {
 			take_grant(p, &p->mirrors[i], round.replies[i]->claim, round.fds[i]);

@@ -6,6 +6,7 @@
 #include "../core/detour.h"
 #include "due.h"
 #include "../core/mirror.h"
+#include "../core/quorum.h"
 
 #include <assert.h>
 #include <poll.h>
@@ -14,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LOOK_AGAIN ps_ms(10) /* at a connection for which there is no descriptor to wait on */
+
 static void close_all(int *fds, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -21,6 +24,20 @@ static void close_all(int *fds, unsigned count)
 			close(fds[i]);
 		fds[i] = -1;
 	}
+}
+
+/* Four signs of life in the time after which a mirror takes a silent owner for dead, from its grant
+ * on: the other mirrors may take long. Where the time is long, the keeper's own are enough
+ * (pulse.c). */
+static void keep_heard(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant)
+{
+	uint64_t ms = grant->owner_timeout_ms;
+
+	if (ms == 0 || ms >= PS_OWNER_TIMEOUT_LONG_MS || !p->env->ops->beat)
+		return;
+	if (ms < PS_OWNER_TIMEOUT_MIN_MS)
+		ms = PS_OWNER_TIMEOUT_MIN_MS;
+	p->env->ops->beat(m->control, ps_ms(ms) / 4);
 }
 
 /* Receives one answer; descriptors that no grant accounts for are closed. */
@@ -46,6 +63,8 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 	if (!rc && count != (grant ? grant->descriptors : 0))
 		rc = ps_error_set(error, PERSEAS_EPROTOCOL,
 		                  "%s sent %u descriptors too many or few", m->address.text, count);
+	if (!rc && grant)
+		keep_heard(p, m, grant);
 	if (rc || !fds) {
 		close_all(got, count);
 		if (rc) {
@@ -93,6 +112,8 @@ uint64_t ps_answer_limit(const struct perseas *p, const struct ps_mirror *m, uin
 void ps_round_send(struct perseas *p, struct ps_round *round)
 {
 	memset(round->replies, 0, sizeof(round->replies));
+	round->sent_at = ps_now(p);
+	round->answered = 0;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -107,35 +128,79 @@ void ps_round_send(struct perseas *p, struct ps_round *round)
 	}
 }
 
-uint32_t ps_round_await(struct perseas *p, const struct ps_round *round, uint64_t until_ns)
+static bool is_awaited(const struct ps_round *round, unsigned i)
+{
+	return round->ask[i] && !round->errors[i].code && !round->replies[i];
+}
+
+/* Takes the answers that are there. */
+static void take_answers(struct perseas *p, struct ps_round *round, uint64_t until_ns)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!is_awaited(round, i) || !p->env->ops->answered(m->control))
+			continue;
+		round->answered |= ps_bit(p, m);
+		ps_answer(p, m, until_ns, &round->replies[i], round->fds[i], &round->errors[i]);
+	}
+}
+
+/* Until when to wait for those that have not answered: each sign of progress gives a patient caller
+ * as long again as it had at first. 0: none is awaited. */
+static uint64_t round_limit(struct perseas *p, const struct ps_round *round, uint64_t until_ns,
+                            bool patient)
+{
+	const uint64_t patience = until_ns > round->sent_at ? until_ns - round->sent_at : 0;
+	uint64_t limit = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		uint64_t again = until_ns;
+
+		if (!is_awaited(round, i))
+			continue;
+		if (patient)
+			again = p->env->ops->worked_at(p->mirrors[i].control) + patience;
+		again = again > until_ns ? again : until_ns;
+		limit = again > limit ? again : limit;
+	}
+	return limit;
+}
+
+/* Sleeps until one of them may have answered. */
+static void await_some(struct perseas *p, const struct ps_round *round, uint64_t until_ns)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		if (!is_awaited(round, i))
+			continue;
+		if (p->env->ops->control_waits(p->mirrors[i].control, &fds[count]))
+			count++;
+		else if (until_ns > ps_now(p) + LOOK_AGAIN)
+			until_ns = ps_now(p) + LOOK_AGAIN;
+	}
+	p->env->ops->pause(p->env, PS_COMMITTER, fds, count, until_ns);
+}
+
+uint32_t ps_round_await(struct perseas *p, struct ps_round *round, uint64_t until_ns, bool patient)
+{
+	uint64_t limit;
 
 	for (;;) {
-		uint32_t answered = 0;
-		unsigned count = 0;
-
-		for (unsigned i = 0; i < p->mirror_count; i++) {
-			struct ps_control *control = p->mirrors[i].control;
-
-			if (!round->ask[i] || round->errors[i].code)
-				continue;
-			if (p->env->ops->answered(control))
-				answered |= (uint32_t)1 << i;
-			else
-				fds[count++] = (struct pollfd){ p->env->ops->control_fd(control),
-					                        POLLIN, 0 };
-		}
-		if (!count || ps_now(p) >= until_ns)
-			return answered;
-		p->env->ops->pause(p->env, PS_COMMITTER, fds, count, until_ns);
+		take_answers(p, round, until_ns);
+		limit = round_limit(p, round, until_ns, patient);
+		if (ps_now(p) >= limit)
+			return round->answered;
+		await_some(p, round, limit);
 	}
 }
 
 void ps_round_receive(struct perseas *p, struct ps_round *round, uint64_t until_ns)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (round->ask[i] && !round->errors[i].code)
+		if (is_awaited(round, i))
 			ps_answer(p, &p->mirrors[i], until_ns, &round->replies[i], round->fds[i],
 			          &round->errors[i]);
 }
@@ -267,25 +332,11 @@ static int attach_others(struct perseas *p, struct ps_mirror *m, const Perseas__
 	return code;
 }
 
-/* Four signs of life in the time after which a mirror takes a silent owner for dead. Where that is
- * long, the keeper's own are enough (pulse.c). */
-static void keep_heard(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant)
-{
-	uint64_t ms = grant->owner_timeout_ms;
-
-	if (ms == 0 || ms >= PS_OWNER_TIMEOUT_LONG_MS || !p->env->ops->beat)
-		return;
-	if (ms < PS_OWNER_TIMEOUT_MIN_MS)
-		ms = PS_OWNER_TIMEOUT_MIN_MS;
-	p->env->ops->beat(m->control, ps_ms(ms) / 4);
-}
-
 static int attach_first(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                         const int *fds, bool wait, struct ps_error *error)
 {
 	ps_assert_admin(p);
 	assert(!m->active && !m->link);
-	keep_heard(p, m, grant);
 	m->detour[0] = 0;
 	m->attaching.tried = 0;
 	m->attaching.until = ps_now(p) + ps_ms(p->options.connect_timeout_ms) / 2;

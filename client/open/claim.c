@@ -76,14 +76,13 @@ static bool granted(struct perseas *p, struct ps_mirror *m, const Perseas__Claim
 static void run_claims(struct perseas *p, struct ps_round *round)
 {
 	const uint64_t soon = ps_now(p) + ps_ms(p->options.connect_timeout_ms);
-	uint32_t answered;
+	uint64_t until = soon;
 
 	ps_round_send(p, round);
-	answered = ps_round_await(p, round, soon);
-	if (ps_quorum_claims(p, answered) || p->opening.until < soon)
-		ps_round_receive(p, round, soon);
-	else
-		ps_round_receive(p, round, p->opening.until);
+	if (!ps_quorum_claims(p, ps_round_await(p, round, soon, false)) && p->opening.until > soon)
+		until = p->opening.until;
+	ps_round_await(p, round, until, true);
+	ps_round_receive(p, round, until);
 }
 
 static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_error *error, int *rc)

@@ -282,6 +282,9 @@ static int finish_request(struct connection *connection)
 	if (connection->output.fd_count > 0)
 		connection->session.fabric = target_shm.name;
 	note_reply(connection, &connection->output, daemon_now_ns() - connection->began_ns);
+	/* It could say nothing that would have been read while its request waited, or was worked
+	 * on: its silence begins with the answer. */
+	connection->guest.heard_ms = connection_now_ms();
 	connection_rank(connection);
 	connection->have = 0;
 	connection->sign_last = 0;

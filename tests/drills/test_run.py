@@ -1,5 +1,6 @@
 """`perseas run`: a program owns a store wherever no other owner lives, and whoever supervises it is
 told what became of that."""
+import concurrent.futures
 import ctypes
 import os
 import pathlib
@@ -15,6 +16,7 @@ import pytest
 from binding import CREATE, TAKEOVER, Store
 from drill import (BUILD, FABRICS, HERE, NO, SECONDS, TOP, USAGE, WITH_TLS, die_with_parent, fill,
                    mirror_list, status_of, wait_for)
+from relay import Relay
 
 OWNER_TIMEOUT = 5   # seconds, perseasd's --owner-timeout
 PR_SET_CHILD_SUBREAPER = 36
@@ -260,6 +262,27 @@ def test_an_owner_that_waits_or_works_is_not_silent(fabric, mirrors, run):
                 assert [mirror["live"] for mirror in told] == [True] * 3
         assert RUNS not in standby.said()
     standby.wait_printed("holding")
+
+
+@pytest.mark.timing("mirrors call an owner dead that says nothing for less than an answer takes")
+def test_an_owner_that_opens_slowly_is_not_silent(mirrors):
+    """One mirror's answers take 0.6 s. Those that have granted the claim before hear of the owner
+    meanwhile, so that no other owner gets the store."""
+    daemons = mirrors(3, options=("--owner-timeout", "0.4"))
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    with Relay(daemons[0]) as relay, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        relay.delay(300)
+        mirrors = ",".join([relay.address, *(each.address for each in daemons[1:])])
+        opening = pool.submit(Store, "bank", mirrors)
+        before, looks = status_of("bank", daemons[1:])["newest"]["epoch"], 0
+        while not opening.done():
+            told = status_of("bank", daemons[1:])["mirrors"][:2]
+            claimed = [mirror for mirror in told if mirror["promised_epoch"] > before]
+            assert all(mirror["live"] for mirror in claimed)
+            looks += len(claimed) > 0
+        print("looks at a claimed mirror: %d" % looks)
+        assert looks > 5
+        opening.result().close()
 
 
 # --- ending COMMAND ---

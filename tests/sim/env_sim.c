@@ -145,7 +145,7 @@ static void take_signs(struct ps_control *control)
 		if (!reply)
 			sim_fail(control->owner->world, "a sign is not valid: %s", why);
 		if (ps_asked_match(&control->due, reply) == PS_MATCH_WORKING)
-			control->worked_at = control->owner->world->now;
+			control->worked_at = control->signed_at = control->owner->world->now;
 		else if (!control->forged)
 			control->ended = control->strange = true;
 		perseas__reply__free_unpacked(reply, NULL);
@@ -444,8 +444,7 @@ static void env_trace(struct ps_env *env, const char *line)
 
 static uint64_t env_worked_at(struct ps_control *control)
 {
-	(void)control;
-	return 0;
+	return control->signed_at;
 }
 
 static void env_disconnect(struct ps_control *control)

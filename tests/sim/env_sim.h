@@ -35,7 +35,8 @@ struct ps_control {
 	struct ps_asked due; /* requests not yet answered */
 	int asked;           /* body case of the last one */
 	uint64_t made_up;    /* for a mistake: the request whose reply is; 0: none */
-	uint64_t worked_at;  /* when the last sign of progress came */
+	uint64_t signed_at;  /* when the last sign of progress came */
+	uint64_t worked_at;  /* the same, or when an answer was waited for last */
 	bool forged;         /* a reply was, so that an answer may come that is no longer due */
 	struct sim_session server;
 	/* Of the mirror: the request that takes long (or NULL), those behind it, and how many signs

@@ -2,6 +2,7 @@
  * test_control_live.c - whether an owner is heard of, over real sockets; and a daemon that is
  * asked to spill.
  */
+#include "../../server/host/jobs.h"
 #include "../../server/store/spill.h"
 #include "../support/daemon_fixture.h"
 
@@ -87,6 +88,37 @@ static void an_owner_is_heard_by_a_sign_of_life(void **state)
 	fixture_send(fd, &nothing, sizeof(nothing));
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
 	fixture_done(fixture_reply(fixture, fd));
+	close(fd);
+}
+
+/* A claim waits until another request is over. What its owner sends meanwhile is not read, so the
+ * time before the answer does not count: else it would be called dead by the answer. */
+static void an_owner_is_not_silent_while_its_request_waits(void **state)
+{
+	struct fixture *fixture = *state;
+	struct job other = { 0 };
+	struct session *session;
+	Perseas__Reply *reply;
+	uint64_t before;
+	int fd;
+
+	fixture_bank(fixture);
+	fd = fixture_tcp(fixture);
+	fixture_greet(fixture, fd);
+	fixture->daemon->alone = &other;
+	fixture_ask_claim(fd, 5, false);
+	while (!fixture->daemon->parked)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	for (before = now_ms(); now_ms() < before + 20;)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	before = now_ms();
+	other.over = true;
+	daemon_wake(fixture->daemon);
+	reply = fixture_reply(fixture, fd);
+	session = stores_session(fixture->stores, reply->claim->grant->token.data);
+	fixture_done(reply);
+	assert_non_null(session);
+	assert_true(session->ops->silent_ms(session) <= now_ms() - before);
 	close(fd);
 }
 
@@ -195,6 +227,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 		TEST(an_owner_is_heard_by_what_it_sends),
 		TEST(an_owner_is_heard_by_a_sign_of_life),
+		TEST(an_owner_is_not_silent_while_its_request_waits),
 		TEST(an_owner_whose_process_ended_is_dead),
 		TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for),
 	};

@@ -1,0 +1,129 @@
+/*
+ * test_heard.c - signs of life begin with the grant of a claim: whoever opens a store waits for
+ * other mirrors then, and one that hears nothing would soon give the store to another owner.
+ */
+#include "owner.h"
+
+#include "../support/mirror.h"
+
+#define MS ((uint64_t)1000000)
+
+enum { MIRRORS = 3, TIMEOUT_MS = 100 };
+
+/* When signs of life were asked for at each mirror first, and how often they are due. */
+static struct {
+	struct ps_env_ops ops;
+	struct direct *d;
+	uint64_t at[MIRRORS], every[MIRRORS];
+} signs;
+
+static const struct ps_env_ops *real;
+static struct ps_control *dialled[MIRRORS];
+
+static struct ps_control *note_connect(struct ps_env *env, const struct ps_address *address,
+                                       struct ps_error *error)
+{
+	return dialled[atoi(address->port)] = real->connect(env, address, error);
+}
+
+static void note_beat(struct ps_control *control, uint64_t every_ns)
+{
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		if (dialled[i] != control)
+			continue;
+		signs.at[i] = signs.at[i] ? signs.at[i] : signs.d->now;
+		signs.every[i] = every_ns;
+	}
+}
+
+static struct ps_env *listening_env(struct direct *d)
+{
+	struct ps_env *env = direct_env(d);
+
+	memset(&signs, 0, sizeof(signs));
+	signs.d = d;
+	real = env->ops;
+	signs.ops = *real;
+	signs.ops.connect = note_connect;
+	signs.ops.beat = note_beat;
+	env->ops = &signs.ops;
+	return env;
+}
+
+static int setup_three(void **state)
+{
+	struct owner *o;
+
+	if (owner_setup(state, MIRRORS, 2))
+		return -1;
+	o = *state;
+	owner_close(o);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		stores_set_owner_timeout(o->d->mirrors[i].stores, TIMEOUT_MS);
+	return 0;
+}
+
+static void open_slowly(struct owner *o, uint64_t slow_ns)
+{
+	o->d->mirrors[0].slow_at = PERSEAS__REQUEST__BODY_CLAIM;
+	o->d->mirrors[0].slow_ns = slow_ns;
+	if (ps_open(listening_env(o->d), STORE, direct_list(o->d), &o->options, &o->p, &o->error))
+		fail_msg("%s", o->error.text);
+}
+
+/* One mirror mends its image, or takes it away from an owner, before it grants the claim. */
+static void a_mirror_that_granted_hears_while_another_works(void **state)
+{
+	struct owner *o = *state;
+	const uint64_t start = o->d->now, slow = 2000 * MS;
+
+	open_slowly(o, slow);
+	assert_true(o->d->now - start >= slow);
+	for (unsigned i = 1; i < MIRRORS; i++) {
+		assert_in_range(signs.at[i] - start, 1, TIMEOUT_MS * MS / 4);
+		assert_int_equal(signs.every[i], TIMEOUT_MS * MS / 4);
+	}
+	assert_in_range(signs.at[0] - start, slow, slow + TIMEOUT_MS * MS / 4);
+}
+
+/* Both work for longer than anybody who is not needed is waited for, and are needed: the one that
+ * is done first does not wait for the other. */
+static void the_first_of_two_that_work_long_hears_at_once(void **state)
+{
+	struct owner *o = *state;
+	const uint64_t slow = 5000 * MS, start = o->d->now;
+
+	direct_crash(o->d, 2);
+	o->d->mirrors[1].slow_at = PERSEAS__REQUEST__BODY_CLAIM;
+	o->d->mirrors[1].slow_ns = 4000 * MS;
+	open_slowly(o, slow);
+	assert_true(o->d->now - start >= slow);
+	assert_in_range(signs.at[1] - start, 4000 * MS, 4000 * MS + TIMEOUT_MS * MS / 4);
+}
+
+/* The same of a session that is taken up again. */
+static void it_hears_when_its_session_is_taken_up_again(void **state)
+{
+	struct owner *o = *state;
+
+	open_slowly(o, 0);
+	memset(signs.at, 0, sizeof(signs.at));
+	direct_cut(o->d, 1);
+	direct_keep(o->d, o->p);
+	direct_keep(o->d, o->p);
+	assert_true(signs.at[1] > 0);
+	assert_int_equal(signs.every[1], TIMEOUT_MS * MS / 4);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_three, owner_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_mirror_that_granted_hears_while_another_works),
+		TEST(the_first_of_two_that_work_long_hears_at_once),
+		TEST(it_hears_when_its_session_is_taken_up_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
