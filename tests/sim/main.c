@@ -150,13 +150,45 @@ static bool repeat(void)
 	return hash == shared->hash;
 }
 
+/*
+ * Where the search begins for those that it finds late: the seed that found it the last time. An
+ * edit of the code may change what happens with a seed; then the search finds another one, and says
+ * so, and that one should be noted here.
+ */
+static const uint64_t noted[SIM_MISTAKES_END] = {
+	[SIM_MISTAKE_UNCONFIRMED] = 2410, [SIM_MISTAKE_BY_KIND] = 602,
+	[SIM_MISTAKE_NO_ROOM] = 132,      [SIM_MISTAKE_DROPPED] = 327,
+	[SIM_MISTAKE_FOREIGN] = 335,      [SIM_MISTAKE_UNASKED] = 2533,
+	[SIM_MISTAKE_OLD_CLAIMS] = 1601,  [SIM_MISTAKE_LATE] = 392,
+	[SIM_MISTAKE_UNMARKED] = 2427,    [SIM_MISTAKE_VERSIONS] = 2507,
+	[SIM_MISTAKE_UNTOUCHED] = 11043,  [SIM_MISTAKE_PARENT_BACK] = 5291,
+	[SIM_MISTAKE_UNAWAITED] = 107,    [SIM_MISTAKE_UNANSWERED] = 2889,
+	[SIM_MISTAKE_LATER] = 197,        [SIM_MISTAKE_LAGS] = 118,
+	[SIM_MISTAKE_HALF] = 213,         [SIM_MISTAKE_RENEWED] = 1956,
+};
+
+/* Does the seed that is noted find it, so that no search is needed? */
+static bool is_found_again(int mistake)
+{
+	struct seeds seeds = { .first = noted[mistake], .mistake = mistake };
+
+	seeds.last = seeds.first;
+	if (!seeds.first)
+		return false;
+	if (!pass(&seeds))
+		return true;
+	printf("  not found with seed %" PRIu64 ", which tests/sim/main.c notes: searching\n",
+	       seeds.first);
+	return false;
+}
+
 static bool find(int mistake)
 {
 	const struct sim_mistake_about *about = &sim_mistakes[mistake];
 	struct seeds seeds = { .first = 1, .last = about->seeds, .mistake = mistake };
 
 	printf("mistake: %s\n", about->text);
-	if (pass(&seeds)) {
+	if (!is_found_again(mistake) && pass(&seeds)) {
 		printf("  MISSED in %u seeds: sim --mistake %s\n", about->seeds, about->word);
 		return false;
 	}
