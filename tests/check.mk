@@ -44,20 +44,25 @@ check-build:
 check-clang:
 	@$(RUN) clang --timeout 900 "clang: $(SUBMAKE) BUILD=build/clang CC=$(CLANG) CFLAGS=-O0 everything"
 
-# test_alloc puts its own malloc in the place that the sanitizer takes: plain only.
+# test_alloc puts its own malloc in the place that the sanitizer takes: plain only. The others named
+# here wait for what takes real seconds.
+ALL_UNIT_TESTS = $(UNIT_TESTS) \
+	$(filter-out %/test_alloc,$(UNIT_TESTS:$(BUILD)/%=build/sanitize/%))
+WAITING := $(addprefix %/test_,contract_demand contract_env control_socket verbs_end_to_end)
 check-unit:
 	@$(SUBMAKE) tests
 	@$(SUBMAKE) $(SANITIZED) tests
-	@$(RUN) unit --timeout 120 --jobs 2 --user $(UNIT_TESTS) \
-		$(filter-out %/test_alloc,$(UNIT_TESTS:$(BUILD)/%=build/sanitize/%))
+	@$(RUN) unit --timeout 120 --jobs 2 --user $(filter-out $(WAITING),$(ALL_UNIT_TESTS)) \
+		$(addprefix --waiting ,$(filter $(WAITING),$(ALL_UNIT_TESTS)))
 
+SCHEDULES := 1..3000 3001..6000 6001..9000 9001..12000
 check-sim:
 	@$(SUBMAKE) tests
 	@$(SUBMAKE) $(SANITIZED) tests
-	@: the longest first
+	@: those that can take longest first, and equal parts after them
 	@$(RUN) sim --timeout 1800 --jobs 2 --user "sim mistakes: $(SIM) --mistakes" \
-		"sim 1..6000: $(SIM) --full 1..6000" "sim 6001..12000: $(SIM) --full 6001..12000" \
-		$(SIM:$(BUILD)/%=build/sanitize/%)
+		$(SIM:$(BUILD)/%=build/sanitize/%) $(foreach part,$(SCHEDULES),\
+			"sim $(part): $(SIM) --full $(part)")
 
 # What takes a night: more schedules and more kills in a row than check runs.
 #: soak            100,000 simulated schedules, 500 kills in a row on each fabric, half an hour

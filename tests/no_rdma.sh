@@ -16,8 +16,8 @@ for program in perseasd perseas libperseas.so; do
 		exit 1
 	fi
 done
-for test in "$build"/tests/unit/test_*; do
-	"$test" >"$test.log" 2>&1 || { cat "$test.log"; exit 1; }
-done
+# One that fails ends it all.
+find "$build/tests/unit" -name 'test_*' -type f -perm -u+x | sort |
+	xargs -P 2 -n 1 sh -c '"$0" >"$0.log" 2>&1 || { cat "$0.log"; exit 255; }'
 PERSEAS_BUILD=$build /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/drills/test_owner.py \
 	tests/drills/test_route.py

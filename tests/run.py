@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the commands of a test suite, keeps their output, counts, and says so in one line each.
 
-    run.py SUITE [--timeout S] [--jobs N] [--user] COMMAND... [--root COMMAND]...
-                                                       run; exit 1 unless all passed
+    run.py SUITE [--timeout S] [--jobs N] [--user] [--waiting COMMAND]... COMMAND...
+           [--root COMMAND]...                         run; exit 1 unless all passed
     run.py --broken SUITE                              the suite did not get as far as counting
     run.py --begin SUITE | --end SUITE                 a suite of `make check` begins, ends
     run.py --sum                                       one line a suite, then the sum
@@ -10,8 +10,9 @@
 A command is a program's path, or "label: words". Counted are, in this order: lines of TAP
 (cmocka), or the last "N passed" and "N failed" (pytest, our own programs), or else the
 exit status as one test. A status other than 0 is always a failure. Output goes to
-build/results/SUITE/, counts to build/results/SUITE.count. With --user root has an ordinary user do
-it, in a copy of the tree, but for what follows --root.
+build/results/SUITE/, counts to build/results/SUITE.count. N commands run at once, and those of
+--waiting beside them: they wait nearly all the time, and take no processor from anybody. With
+--user root has an ordinary user do it, in a copy of the tree, but for what follows --root.
 
 PERSEAS_SUITES has the suites of `make check`: those that run alone, "/", those after them, "/",
 those beside the latter. --begin says with it which of them this is and how long the rest will
@@ -20,6 +21,7 @@ take, by what each took the last time (build/durations/SUITE), or else takes usu
 import argparse
 import concurrent.futures
 import contextlib
+import itertools
 import os
 import pathlib
 import re
@@ -154,9 +156,14 @@ def run_suite(suite, args):
     with contextlib.ExitStack() as stack:
         handed = (stack.enter_context(ordinary.hand_over(own["env"], RESULTS))
                   if args.user and os.geteuid() == 0 else own)
-        pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(args.jobs))
-        work = [(c, handed) for c in args.command] + [(c, own) for c in args.root]
-        for label, counts, note in pool.map(lambda each: run(suite, args.timeout, *each), work):
+        def begin_all(jobs, work):
+            pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(jobs))
+            return pool.map(lambda each: run(suite, args.timeout, *each), work)
+
+        waiting = begin_all(max(1, len(args.waiting)), [(c, handed) for c in args.waiting])
+        others = begin_all(args.jobs, [(c, handed) for c in args.command] +
+                           [(c, own) for c in args.root])
+        for label, counts, note in itertools.chain(others, waiting):
             say(suite, label, counts, note)
             quote(suite, label, counts)
             total = [a + b for a, b in zip(total, counts)]
@@ -234,6 +241,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--user", action="store_true")
     parser.add_argument("--root", action="append", default=[])
+    parser.add_argument("--waiting", action="append", default=[])
     parser.add_argument("--broken", action="store_true")
     parser.add_argument("--begin", action="store_true")
     parser.add_argument("--end", action="store_true")

@@ -63,6 +63,19 @@ def test_a_program_that_does_not_end_is_a_failure(tmp_path):
     assert run(tmp_path, "sim", "--timeout", "0.3", forever)[0] == 1
 
 
+def test_what_waits_takes_nobodys_place(tmp_path):
+    """The only one that has a place ends when those beside it have run; all are counted."""
+    meets = script(tmp_path, "meets", "touch here; until [ -e first ] && [ -e second ]; do "
+                                      "sleep 0.01; done")
+    beside = [script(tmp_path, name, "until [ -e here ]; do sleep 0.01; done; touch " + name)
+              for name in ("first", "second")]
+    status, told = run(tmp_path, "unit", "--timeout", "20", "--jobs", "1", "--waiting", beside[0],
+                       "--waiting", beside[1], meets)
+    assert (status, counted(tmp_path, "unit")) == (0, ["3", "0", "0"]), told
+    fails = script(tmp_path, "fails", "exit 1")
+    assert run(tmp_path, "unit", "--waiting", fails, beside[0])[0] == 1
+
+
 def test_a_program_that_is_missing_is_a_failure(tmp_path):
     """There is no such file."""
     assert run(tmp_path, "sim", "./nothing")[0] == 1
