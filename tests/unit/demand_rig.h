@@ -11,6 +11,7 @@
 #include "../../server/loop/daemon.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -30,8 +31,19 @@
 enum {
 	MIRRORS = 2,
 	SIZE = (1 << 20) + 1234, /* no multiple of anything */
-	TRIES = 20000,           /* of a millisecond */
+	PATIENCE = 20000,        /* milliseconds, far more than what is waited for takes */
 };
+
+/* Looks again and again until it holds; what never does fails the test. For what another process or
+ * thread does, of which nothing here is told. */
+#define RIG_UNTIL(condition)                                       \
+	do {                                                       \
+		for (int looks = 0; !(condition); looks++) {       \
+			if (looks == PATIENCE)                     \
+				fail_msg("never: %s", #condition); \
+			poll(NULL, 0, 1);                          \
+		}                                                  \
+	} while (0)
 
 struct rig_mirror {
 	char directory[64];
@@ -107,10 +119,22 @@ static void rig_serve(const struct rig_mirror *m)
 	_exit(0);
 }
 
+/* The port that is in the file; 0: not yet. */
+static uint16_t rig_port(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned port = 0;
+
+	if (file && fscanf(file, "%u", &port) != 1)
+		port = 0;
+	if (file)
+		fclose(file);
+	return (uint16_t)port;
+}
+
 static void rig_start(struct rig_mirror *m)
 {
 	char path[128];
-	unsigned port = 0;
 
 	snprintf(path, sizeof(path), "%s/port", m->directory);
 	unlink(path);
@@ -118,16 +142,8 @@ static void rig_start(struct rig_mirror *m)
 	assert_true(m->pid >= 0);
 	if (!m->pid)
 		rig_serve(m);
-	for (int i = 0; i < TRIES && !port; i++) {
-		FILE *file = fopen(path, "r");
-
-		if (!file || fscanf(file, "%u", &port) != 1)
-			usleep(1000);
-		if (file)
-			fclose(file);
-	}
-	assert_int_not_equal(port, 0);
-	m->port = (uint16_t)port;
+	m->port = 0;
+	RIG_UNTIL((m->port = rig_port(path)) != 0);
 }
 
 static void rig_kill(struct rig_mirror *m)

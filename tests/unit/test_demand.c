@@ -76,9 +76,7 @@ static uint64_t missing_told(struct rig *rig)
 
 static void told_that(struct rig *rig, uint64_t expected)
 {
-	for (int i = 0; i < TRIES && missing_told(rig) != expected; i++)
-		usleep(1000);
-	assert_int_equal(missing_told(rig), expected);
+	RIG_UNTIL(missing_told(rig) == expected);
 }
 
 /* All that was mapped; then nothing. */
@@ -105,8 +103,7 @@ static void test_the_rest_comes_by_itself(void **state)
 	atomic_store(&rig_shut, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
 	assert_int_equal(rig_wrong(rig), 0);
-	for (int i = 0; i < TRIES && !rig->wholes; i++)
-		usleep(1000);
+	RIG_UNTIL(rig->wholes > 0);
 	assert_int_equal(rig->wholes, 1);
 }
 
@@ -140,19 +137,23 @@ static void *wait_whole(void *arg)
 	return (void *)(intptr_t)perseas_wait_whole(rig->p, INT64_MAX);
 }
 
-/* A thread that waits until all memory is here, for as long as can be said. */
-static pthread_t begin_wait(struct rig *rig)
+/* A thread that waits for memory now. */
+static pthread_t begin_waiting(struct rig *rig, void *(*fn)(void *arg))
 {
 	pthread_t thread;
 
-	rig_begin(rig);
 	atomic_store(&rig_waited, false);
 	atomic_store(&rig_watched, &rig->p->demand->change);
-	pthread_create(&thread, NULL, wait_whole, rig);
-	for (int i = 0; i < TRIES && !atomic_load(&rig_waited); i++)
-		usleep(1000);
-	assert_true(atomic_load(&rig_waited));
+	pthread_create(&thread, NULL, fn, rig);
+	RIG_UNTIL(atomic_load(&rig_waited));
 	return thread;
+}
+
+/* It waits until all memory is here, for as long as can be said. */
+static pthread_t begin_wait(struct rig *rig)
+{
+	rig_begin(rig);
+	return begin_waiting(rig, wait_whole);
 }
 
 static void test_the_longest_wait_ends_when_all_is_here(void **state)
@@ -227,12 +228,11 @@ static void test_who_waits_holds_up_nobody(void **state)
 	                          PERSEAS_RECOVERY_ON_DEMAND),
 	                 0);
 	assert_int_equal(rig_map(rig), 0);
-	pthread_create(&thread, NULL, put, rig);
+	thread = begin_waiting(rig, put);
 	for (int i = 0; i < 300; i++) {
 		assert_int_equal(perseas_begin(rig->p, 0, &tx), 0);
 		assert_int_equal(perseas_abort(tx), 0);
 		assert_int_equal(perseas_stat(rig->p, &stat), 0);
-		usleep(1000);
 	}
 	atomic_store(&rig_shut, false);
 	pthread_join(thread, &rc);
@@ -270,8 +270,7 @@ static void test_all_sources_die(void **state)
 		rig_kill(&rig->mirrors[i]);
 	atomic_store(&rig_shut, false);
 	pthread_create(&thread, NULL, look_at_all, rig);
-	for (int i = 0; i < TRIES && !rig->waits; i++)
-		usleep(1000);
+	RIG_UNTIL(rig->waits > 0);
 	assert_int_equal(rig->waits, 1);
 	assert_true(missing(rig) >= SIZE);
 	for (unsigned i = 0; i < MIRRORS; i++)
@@ -280,12 +279,19 @@ static void test_all_sources_die(void **state)
 	assert_int_equal((uintptr_t)wrong, 0);
 }
 
+static enum perseas_mirror_state state_of(struct rig *rig, unsigned index)
+{
+	struct perseas_mirror_stat stat = { 0 };
+
+	assert_int_equal(perseas_mirror_stat(rig->p, index, &stat), 0);
+	return stat.state;
+}
+
 /* One has lost its memory, and is made anew while memory is missing: from what comes of the other.
  * After that it alone is enough. */
 static void test_a_mirror_is_copied_to_meanwhile(void **state)
 {
 	struct rig *rig = *state;
-	struct perseas_mirror_stat stat = { 0 };
 	char command[192];
 
 	rig_begin(rig);
@@ -293,17 +299,9 @@ static void test_a_mirror_is_copied_to_meanwhile(void **state)
 	snprintf(command, sizeof(command), "rm -rf '%s/memory'", rig->mirrors[1].directory);
 	assert_int_equal(system(command), 0);
 	rig_start(&rig->mirrors[1]);
-	for (int i = 0; i < TRIES && stat.state != PERSEAS_MIRROR_RESYNCING; i++) {
-		assert_int_equal(perseas_mirror_stat(rig->p, 1, &stat), 0);
-		usleep(1000);
-	}
-	assert_int_equal(stat.state, PERSEAS_MIRROR_RESYNCING);
+	RIG_UNTIL(state_of(rig, 1) == PERSEAS_MIRROR_RESYNCING);
 	atomic_store(&rig_shut, false);
-	for (int i = 0; i < TRIES && stat.state != PERSEAS_MIRROR_LIVE; i++) {
-		assert_int_equal(perseas_mirror_stat(rig->p, 1, &stat), 0);
-		usleep(1000);
-	}
-	assert_int_equal(stat.state, PERSEAS_MIRROR_LIVE);
+	RIG_UNTIL(state_of(rig, 1) == PERSEAS_MIRROR_LIVE);
 	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
 	rig_kill(&rig->mirrors[0]);
 	assert_int_equal(rig_map(rig), 0);
@@ -331,14 +329,23 @@ static void *look_at_one(void *arg)
 	return (void *)(intptr_t)rig_look(arg);
 }
 
+/* What a transaction's begin returns. */
+static int begins(struct rig *rig)
+{
+	perseas_tx_t *tx;
+	int rc = perseas_begin(rig->p, 0, &tx);
+
+	if (!rc)
+		perseas_abort(tx);
+	return rc;
+}
+
 /* Neither who waits already nor who comes later sees a byte, though mirrors give them. */
 static void test_a_later_state_is_never_seen(void **state)
 {
 	struct rig *rig = *state;
 	pthread_t thread;
-	perseas_tx_t *tx;
 	void *found;
-	int rc = 0;
 
 	rig_begin(rig);
 	pthread_create(&thread, NULL, look_at_one, rig->bytes + 100);
@@ -348,12 +355,7 @@ static void test_a_later_state_is_never_seen(void **state)
 	assert_int_equal((intptr_t)found, -1);
 	for (uint64_t i = 0; i < SIZE; i += 1000)
 		assert_int_equal(rig_look(rig->bytes + i), -1);
-	for (int i = 0; i < TRIES && rc != PERSEAS_EFENCED; i++) {
-		rc = perseas_begin(rig->p, 0, &tx);
-		if (!rc)
-			perseas_abort(tx);
-	}
-	assert_int_equal(rc, PERSEAS_EFENCED);
+	RIG_UNTIL(begins(rig) == PERSEAS_EFENCED);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), PERSEAS_EFENCED);
 }
 
