@@ -5,6 +5,7 @@
 #include "hang.h"
 
 #include "../../client/keeper/change.h"
+#include "aim.h"
 #include "creators.h"
 #include "mirror.h"
 #include "schedule.h"
@@ -61,32 +62,7 @@ void sim_hang_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 
 static struct ps_mirror *mirror_of(const struct hang *h, const struct sim_mirror *mirror)
 {
-	struct perseas *p = h->owner->handle;
-
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (!strcmp(p->mirrors[i].address.text, mirror->address))
-			return &p->mirrors[i];
-	sim_fail(mirror->world, "the owner does not know mirror %u", mirror->index);
-}
-
-static bool is_open(const struct sim_owner *o)
-{
-	return !o->dead && o->handle && o->handle->open && !o->handle->stopping;
-}
-
-/* An owner for which all mirrors are live, or NULL. */
-static struct sim_owner *find_owner(const struct sim_world *w)
-{
-	for (unsigned i = 0; i < w->owner_count; i++) {
-		struct sim_owner *o = w->owners[i];
-		unsigned live = 0;
-
-		for (unsigned k = 0; is_open(o) && k < o->handle->mirror_count; k++)
-			live += o->handle->mirrors[k].state == PERSEAS_MIRROR_LIVE;
-		if (live == ALL)
-			return o;
-	}
-	return NULL;
+	return sim_aim_mirror(h->owner, mirror);
 }
 
 static void look(struct sim_world *w, void *arg, uint64_t ticket)
@@ -94,7 +70,7 @@ static void look(struct sim_world *w, void *arg, uint64_t ticket)
 	struct hang *h = arg;
 
 	(void)ticket;
-	if (w->schedule->ending || !is_open(h->owner))
+	if (w->schedule->ending || !sim_aim_is_open(h->owner))
 		return;
 	if (h->owner->handle->commit.stat.resyncs > h->resyncs &&
 	    mirror_of(h, h->wiped)->state == PERSEAS_MIRROR_LIVE) {
@@ -114,7 +90,7 @@ static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 	const struct ps_change *c;
 
 	(void)ticket;
-	if (w->schedule->ending || !is_open(h->owner))
+	if (w->schedule->ending || !sim_aim_is_open(h->owner))
 		return;
 	c = &h->owner->handle->upkeep.change;
 	/* A thread of the application takes some back. */
@@ -146,7 +122,7 @@ static void take_out(struct sim_world *w, void *arg, uint64_t ticket)
 	struct perseas *p = h->owner->handle;
 
 	(void)ticket;
-	if (w->schedule->ending || !is_open(h->owner))
+	if (w->schedule->ending || !sim_aim_is_open(h->owner))
 		return;
 	if (!h->until)
 		h->until = w->now + WITHIN;
@@ -180,7 +156,7 @@ static void wipe(struct sim_world *w, void *arg, uint64_t ticket)
 	struct hang *h = arg;
 
 	(void)ticket;
-	if (w->schedule->ending || !is_open(h->owner))
+	if (w->schedule->ending || !sim_aim_is_open(h->owner))
 		return;
 	h->resyncs = h->owner->handle->commit.stat.resyncs;
 	sim_mirror_crash(h->wiped, false, true);
@@ -196,7 +172,7 @@ static void hang(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (w->schedule->ending)
 		return;
-	h->owner = find_owner(w);
+	h->owner = sim_aim_owner(w, ALL);
 	if (!h->owner) {
 		sim_at(w, w->now + LOOKS, hang, h, 0);
 		return;
@@ -204,11 +180,7 @@ static void hang(struct sim_world *w, void *arg, uint64_t ticket)
 	h->hung = w->mirrors[sim_below(w, ALL)];
 	h->wiped = w->mirrors[(h->hung->index + 1 + sim_below(w, ALL - 1)) % ALL];
 	sim_trace(w, "mirror %u hangs", h->hung->index);
-	w->schedule->unreachable[h->hung->index] = UINT64_MAX;
-	for (unsigned i = 0; i < w->owner_count; i++) {
-		sim_path_block(&w->owners[i]->paths[h->hung->index], SIM_OUT, true);
-		sim_path_block(&w->owners[i]->paths[h->hung->index], SIM_IN, true);
-	}
+	sim_aim_hang(w, h->hung, true);
 	if (is_of_change(w))
 		sim_at(w, w->now + sim_below(w, LATELY), take_out, h, 0);
 	else

@@ -6,6 +6,7 @@
 
 #include "../../client/keeper/change.h"
 #include "../../client/keeper/roster.h"
+#include "aim.h"
 #include "creators.h"
 #include "mirror.h"
 #include "schedule.h"
@@ -60,37 +61,12 @@ void sim_loaded_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 
 static struct ps_mirror *mirror_of(const struct loaded *l, const struct sim_mirror *mirror)
 {
-	struct perseas *p = l->owner->handle;
-
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (!strcmp(p->mirrors[i].address.text, mirror->address))
-			return &p->mirrors[i];
-	sim_fail(mirror->world, "the owner does not know mirror %u", mirror->index);
-}
-
-static bool is_open(const struct sim_owner *o)
-{
-	return !o->dead && o->handle && o->handle->open && !o->handle->stopping;
-}
-
-/* An owner for which all members are live, or NULL. */
-static struct sim_owner *find_owner(const struct sim_world *w)
-{
-	for (unsigned i = 0; i < w->owner_count; i++) {
-		struct sim_owner *o = w->owners[i];
-		unsigned live = 0;
-
-		for (unsigned k = 0; is_open(o) && k < o->handle->mirror_count; k++)
-			live += o->handle->mirrors[k].state == PERSEAS_MIRROR_LIVE;
-		if (live == w->members)
-			return o;
-	}
-	return NULL;
+	return sim_aim_mirror(l->owner, mirror);
 }
 
 static bool is_over(const struct sim_world *w, const struct loaded *l)
 {
-	return w->schedule->ending || !is_open(l->owner);
+	return w->schedule->ending || !sim_aim_is_open(l->owner);
 }
 
 /* Is the new id recorded, and the other mirror whole again? */
@@ -165,22 +141,13 @@ static void replace(struct sim_world *w, void *arg, uint64_t ticket)
 	look_at_change(w, l, 0);
 }
 
-static void block(struct sim_world *w, const struct sim_mirror *m, bool blocked)
-{
-	w->schedule->unreachable[m->index] = blocked ? UINT64_MAX : 0;
-	for (unsigned i = 0; i < w->owner_count; i++) {
-		sim_path_block(&w->owners[i]->paths[m->index], SIM_OUT, blocked);
-		sim_path_block(&w->owners[i]->paths[m->index], SIM_IN, blocked);
-	}
-}
-
 /* The owner has the new id, and W have not recorded it. */
 static void wipe(struct sim_world *w, struct loaded *l)
 {
 	sim_trace(w, "mirror %u has not recorded the id of mirror %u", l->other->index,
 	          l->loaded->index);
 	sim_mirror_crash(l->other, false, true);
-	block(w, l->other, false);
+	sim_aim_hang(w, l->other, false);
 	if (is_of_change(w)) {
 		replace(w, l, 0);
 		return;
@@ -224,7 +191,7 @@ static void stop(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (w->schedule->ending)
 		return;
-	l->owner = find_owner(w);
+	l->owner = sim_aim_owner(w, w->members);
 	if (!l->owner) {
 		sim_at(w, w->now + LOOKS, stop, l, 0);
 		return;
@@ -232,7 +199,7 @@ static void stop(struct sim_world *w, void *arg, uint64_t ticket)
 	l->loaded = w->mirrors[sim_below(w, w->members)];
 	l->other = w->mirrors[(l->loaded->index + 1 + sim_below(w, w->members - 1)) % w->members];
 	sim_trace(w, "mirror %u hangs", l->other->index);
-	block(w, l->other, true);
+	sim_aim_hang(w, l->other, true);
 	sim_mirror_stop(l->loaded, SIM_HOST_ENDS);
 	sim_at(w, w->now + AWAY, come_back, l, 0);
 }

@@ -5,6 +5,7 @@
 #include "lossy.h"
 
 #include "../../client/core/handle.h"
+#include "aim.h"
 #include "cable.h"
 #include "creators.h"
 #include "mirror.h"
@@ -61,31 +62,11 @@ void sim_lossy_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	s->open_timeout_ms = 3000;
 }
 
-static struct ps_mirror *mirror_of(struct perseas *p, const struct sim_mirror *mirror)
+static bool is_live(const struct sim_owner *o, const struct sim_mirror *mirror, bool direct)
 {
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (!strcmp(p->mirrors[i].address.text, mirror->address))
-			return &p->mirrors[i];
-	sim_fail(mirror->world, "the owner does not know mirror %u", mirror->index);
-}
-
-static bool is_live(struct perseas *p, const struct sim_mirror *mirror, bool direct)
-{
-	const struct ps_mirror *m = mirror_of(p, mirror);
+	const struct ps_mirror *m = sim_aim_mirror(o, mirror);
 
 	return m->state == PERSEAS_MIRROR_LIVE && m->link && m->link->direct == direct;
-}
-
-/* The one that is open, or NULL. */
-static struct sim_owner *find_owner(const struct sim_world *w)
-{
-	for (unsigned i = 0; i < w->owner_count; i++) {
-		struct sim_owner *o = w->owners[i];
-
-		if (!o->dead && o->handle && o->handle->open && !o->handle->stopping)
-			return o;
-	}
-	return NULL;
 }
 
 /* Has another mirror all that this one has? */
@@ -128,25 +109,26 @@ static void heal(struct sim_world *w, void *arg, uint64_t ticket)
 }
 
 /* It is reached over the fabric that works, and what is sent there goes on. */
-static bool is_over(const struct sim_world *w, struct lossy *l, struct perseas *p)
+static bool is_over(const struct sim_world *w, struct lossy *l, const struct sim_owner *o)
 {
 	const bool direct = l->stage == HEALED;
+	const struct perseas *p = o->handle;
 
-	return is_live(p, l->mirror, direct) && !p->commit.in_doubt &&
+	return is_live(o, l->mirror, direct) && !p->commit.in_doubt &&
 	       (p->commit.seq > l->seq || !w->schedule->left);
 }
 
 static void look(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct lossy *l = arg;
-	struct sim_owner *o = find_owner(w);
+	struct sim_owner *o = sim_aim_owner(w, 0);
 
 	(void)ticket;
 	if (w->schedule->ending)
 		return;
 	if (o)
 		check_epoch(w, l, o->handle);
-	if (o && is_over(w, l, o->handle)) {
+	if (o && is_over(w, l, o)) {
 		sim_count(w, l->stage == HEALED ? SIM_WAYS_BACK : SIM_DETOURS, 1);
 		l->seq = o->handle->commit.seq;
 		if (l->stage == FAILS)
@@ -174,7 +156,7 @@ static void fail(struct sim_world *w, struct lossy *l)
 static void takes_over(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct lossy *l = arg;
-	struct sim_owner *o = find_owner(w);
+	struct sim_owner *o = sim_aim_owner(w, 0);
 
 	(void)ticket;
 	if (w->schedule->ending)
@@ -190,12 +172,12 @@ static void takes_over(struct sim_world *w, void *arg, uint64_t ticket)
 static void begin(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct lossy *l = arg;
-	struct sim_owner *o = find_owner(w);
+	struct sim_owner *o = sim_aim_owner(w, 0);
 	unsigned ready = 0;
 
 	(void)ticket;
 	for (unsigned i = 0; o && i < w->members; i++)
-		ready += is_live(o->handle, w->mirrors[i], true);
+		ready += is_live(o, w->mirrors[i], true);
 	if (w->schedule->ending)
 		return;
 	if (ready < w->members) {

@@ -1,0 +1,50 @@
+/*
+ * aim.c - what schedules share that aim at one situation: aim.h.
+ */
+#include "aim.h"
+
+#include "../../client/core/handle.h"
+#include "mirror.h"
+#include "schedule.h"
+
+#include <string.h>
+
+bool sim_aim_is_open(const struct sim_owner *o)
+{
+	return !o->dead && o->handle && o->handle->open && !o->handle->stopping;
+}
+
+struct sim_owner *sim_aim_owner(const struct sim_world *w, unsigned live)
+{
+	for (unsigned i = 0; i < w->owner_count; i++) {
+		struct sim_owner *o = w->owners[i];
+		unsigned count = 0;
+
+		if (!sim_aim_is_open(o))
+			continue;
+		for (unsigned k = 0; k < o->handle->mirror_count; k++)
+			count += o->handle->mirrors[k].state == PERSEAS_MIRROR_LIVE;
+		if (!live || count == live)
+			return o;
+	}
+	return NULL;
+}
+
+struct ps_mirror *sim_aim_mirror(const struct sim_owner *o, const struct sim_mirror *mirror)
+{
+	struct perseas *p = o->handle;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (!strcmp(p->mirrors[i].address.text, mirror->address))
+			return &p->mirrors[i];
+	sim_fail(mirror->world, "the owner does not know mirror %u", mirror->index);
+}
+
+void sim_aim_hang(struct sim_world *w, const struct sim_mirror *mirror, bool hangs)
+{
+	w->schedule->unreachable[mirror->index] = hangs ? UINT64_MAX : 0;
+	for (unsigned i = 0; i < w->owner_count; i++) {
+		sim_path_block(&w->owners[i]->paths[mirror->index], SIM_OUT, hangs);
+		sim_path_block(&w->owners[i]->paths[mirror->index], SIM_IN, hangs);
+	}
+}
