@@ -118,8 +118,8 @@ void sim_contract(unsigned clause)
 		abort();
 	while (!sim_owner_ended(s.owner) && sim_step(&w))
 		;
-	if (!sim_owner_ended(s.owner) && !env_clause_broken[0])
-		snprintf(env_clause_broken, sizeof(env_clause_broken), "it does not end");
+	if (!sim_owner_ended(s.owner) && !clause_broken[0])
+		snprintf(clause_broken, sizeof(clause_broken), "it does not end");
 	for (unsigned i = 0; i < 2; i++)
 		sim_mirror_free(w.mirrors[i]);
 	sim_world_free(&w);

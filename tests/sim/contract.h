@@ -32,14 +32,14 @@
 
 #include <stdbool.h>
 
-/* Runs a clause, in a world of its own; env_clause_broken says what did not hold. */
+/* Runs a clause, in a world of its own; clause_broken says what did not hold. */
 void sim_contract(unsigned clause);
 
 /* The same of a fabric, `stream` or `shared`, that makes a mistake (enum sim_mistake; 0: none);
- * fabric_clause_broken says it. */
+ * clause_broken says it. */
 void sim_contract_fabric(unsigned clause, bool shared, int mistake);
 
-/* The same of recovery on demand; demand_clause_broken says it. */
+/* The same of recovery on demand; clause_broken says it. */
 void sim_contract_demand(unsigned clause);
 
 #endif

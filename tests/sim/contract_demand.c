@@ -48,8 +48,8 @@ void sim_contract_demand(unsigned clause)
 	s.stage.env = &o->env;
 	while (!sim_owner_ended(o) && sim_step(&w))
 		;
-	if (!sim_owner_ended(o) && !demand_clause_broken[0])
-		snprintf(demand_clause_broken, sizeof(demand_clause_broken), "it does not end");
+	if (!sim_owner_ended(o) && !clause_broken[0])
+		snprintf(clause_broken, sizeof(clause_broken), "it does not end");
 	sim_world_free(&w);
 	sim_coroutines_free();
 }

@@ -294,8 +294,8 @@ void sim_contract_fabric(unsigned clause, bool shared, int mistake)
 		abort();
 	while (!sim_owner_ended(s.owner) && sim_step(&w))
 		;
-	if (!sim_owner_ended(s.owner) && !fabric_clause_broken[0])
-		snprintf(fabric_clause_broken, sizeof(fabric_clause_broken), "it does not end");
+	if (!sim_owner_ended(s.owner) && !clause_broken[0])
+		snprintf(clause_broken, sizeof(clause_broken), "it does not end");
 	if (s.reply)
 		perseas__reply__free_unpacked(s.reply, NULL);
 	/* Of a clause that did not hold. */

@@ -6,21 +6,11 @@
 
 #include "contract_chains.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define FAR 20000000000ULL /* ns: longer than anything here takes */
 
 enum { FLOOD = 96 << 10 }; /* bytes of a chain */
-
-#define CHECK(what)                                                                  \
-	do {                                                                         \
-		if (!(what)) {                                                       \
-			snprintf(fabric_clause_broken, sizeof(fabric_clause_broken), \
-			         "line %d: %s", __LINE__, #what);                    \
-			return;                                                      \
-		}                                                                    \
-	} while (0)
 
 static inline struct ps_link *attach(struct fabric_stage *s)
 {

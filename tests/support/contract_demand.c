@@ -5,16 +5,14 @@
  */
 #include "contract_demand_rig.h"
 
-char demand_clause_broken[256];
-
-#define CHECK(what)                                                                  \
-	do {                                                                         \
-		if (!(what)) {                                                       \
-			snprintf(demand_clause_broken, sizeof(demand_clause_broken), \
-			         "line %d: %s", __LINE__, #what);                    \
-			return;                                                      \
-		}                                                                    \
-	} while (0)
+/* Both mirrors are asked for something, and do not answer yet. */
+static bool begins_asked(struct demand_stage *s, struct owner *o)
+{
+	if (!begin(s, o))
+		return false;
+	set_all(true, false);
+	return map(o) && asked(2);
+}
 
 /* Whoever touches a byte finds it, up to the last one; and what nobody touches comes too. */
 static void what_is_touched_comes(struct demand_stage *s)
@@ -100,10 +98,7 @@ static void what_is_prefetched_comes_next(struct demand_stage *s)
 	static const uint64_t order[GRANULES] = { 0, 1, 6, 4, 5, 2, 3 };
 	struct owner o;
 
-	CHECK(begin(s, &o));
-	set_all(true, false);
-	CHECK(map(&o));
-	CHECK(asked(2));
+	CHECK(begins_asked(s, &o));
 	CHECK(!perseas_prefetch(o.p, o.segment.base + 4 * o.granule,
 	                        o.segment.size - 4 * o.granule));
 	CHECK(!want(&o, 6));
@@ -135,10 +130,7 @@ static void an_answer_for_an_earlier_mapping_is_dropped(struct demand_stage *s)
 {
 	struct owner o;
 
-	CHECK(begin(s, &o));
-	set_all(true, false);
-	CHECK(map(&o));
-	CHECK(asked(2));
+	CHECK(begins_asked(s, &o));
 	unmap(&o);
 	age();
 	CHECK(map(&o));
@@ -162,10 +154,7 @@ static void without_a_source_memory_waits(struct demand_stage *s)
 {
 	struct owner o;
 
-	CHECK(begin(s, &o));
-	set_all(true, false);
-	CHECK(map(&o));
-	CHECK(asked(2));
+	CHECK(begins_asked(s, &o));
 	CHECK(!want(&o, 4));
 	set_all(false, true);
 	CHECK(died(2));
@@ -186,10 +175,7 @@ static void who_is_fenced_gets_nothing(struct demand_stage *s)
 {
 	struct owner o;
 
-	CHECK(begin(s, &o));
-	set_all(true, false);
-	CHECK(map(&o));
-	CHECK(asked(2));
+	CHECK(begins_asked(s, &o));
 	o.p->superseded = true;
 	step(&o);
 	CHECK(perseas_wait_whole(o.p, -1) == PERSEAS_EFENCED);
@@ -237,10 +223,7 @@ static void a_renewal_divides(struct demand_stage *s)
 {
 	struct owner o;
 
-	CHECK(begin(s, &o));
-	set_all(true, false);
-	CHECK(map(&o));
-	CHECK(asked(2));
+	CHECK(begins_asked(s, &o));
 	o.p->renewing = true;
 	step(&o);
 	set(0, false, false);

@@ -11,6 +11,7 @@
 #define PERSEAS_TESTS_CONTRACT_DEMAND_H
 
 #include "../../client/core/env.h"
+#include "contract.h"
 
 struct demand_stage {
 	struct ps_env *env;
@@ -27,8 +28,5 @@ struct demand_clause {
 
 extern const struct demand_clause demand_clauses[];
 extern const unsigned demand_clause_count;
-
-/* The first thing that did not hold, or "". */
-extern char demand_clause_broken[256];
 
 #endif

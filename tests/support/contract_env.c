@@ -6,21 +6,9 @@
 
 #include "../../client/host/asked.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define FAR 20000000000ULL /* ns: longer than anything here takes */
-
-char env_clause_broken[256];
-
-#define CHECK(what)                                                                           \
-	do {                                                                                  \
-		if (!(what)) {                                                                \
-			snprintf(env_clause_broken, sizeof(env_clause_broken), "line %d: %s", \
-			         __LINE__, #what);                                            \
-			return;                                                               \
-		}                                                                             \
-	} while (0)
 
 static uint64_t now(struct stage *s)
 {

@@ -11,6 +11,7 @@
 #define PERSEAS_TESTS_CONTRACT_ENV_H
 
 #include "../../client/core/env.h"
+#include "contract.h"
 
 struct stage {
 	struct ps_env *env;
@@ -33,8 +34,5 @@ struct clause {
 
 extern const struct clause env_clauses[];
 extern const unsigned env_clause_count;
-
-/* The first thing that did not hold, or "". */
-extern char env_clause_broken[256];
 
 #endif

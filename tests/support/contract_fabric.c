@@ -7,8 +7,6 @@
 
 enum { MANY = 600 }; /* writes of one chain: more than a frame or a device takes at once */
 
-char fabric_clause_broken[256];
-
 /* F1, F12 */
 static void groups_and_chains_arrive_in_their_order(struct fabric_stage *s)
 {

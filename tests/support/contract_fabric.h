@@ -14,6 +14,7 @@
 #define PERSEAS_TESTS_CONTRACT_FABRIC_H
 
 #include "../../client/core/env.h"
+#include "contract.h"
 
 enum {
 	/* Bytes of the mirror's log region, of its segment 0, and of the memory that chains are
@@ -69,9 +70,6 @@ struct fabric_clause {
 
 extern const struct fabric_clause fabric_clauses[];
 extern const unsigned fabric_clause_count;
-
-/* The first thing that did not hold, or "". */
-extern char fabric_clause_broken[256];
 
 /* The stages of the library's fabrics; the end of each is its own. tcp: with what both ends show
  * and trust, or NULL for plain text; the caller's. verbs: phased, over a fabric that reorders

@@ -52,8 +52,8 @@ static void the_real_pager_keeps_the_contract(void **state)
 		stage.env = ps_env_posix(NULL, NULL);
 		assert_non_null(stage.env);
 		demand_clauses[i].check(&stage);
-		if (demand_clause_broken[0])
-			fail_msg("%s: %s", demand_clauses[i].name, demand_clause_broken);
+		if (clause_broken[0])
+			fail_msg("%s: %s", demand_clauses[i].name, clause_broken);
 		stage.env->ops->free(stage.env);
 	}
 	alarm(0);

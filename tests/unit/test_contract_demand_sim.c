@@ -17,8 +17,8 @@ static void the_simulated_pager_keeps_the_contract(void **state)
 	(void)state;
 	for (unsigned i = 0; i < demand_clause_count; i++) {
 		sim_contract_demand(i);
-		if (demand_clause_broken[0])
-			fail_msg("%s: %s", demand_clauses[i].name, demand_clause_broken);
+		if (clause_broken[0])
+			fail_msg("%s: %s", demand_clauses[i].name, clause_broken);
 	}
 }
 

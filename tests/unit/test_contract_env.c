@@ -227,8 +227,8 @@ static void finish(struct real_stage *r)
 
 static void assert_kept(const struct clause *clause)
 {
-	if (env_clause_broken[0])
-		fail_msg("%s: %s", clause->name, env_clause_broken);
+	if (clause_broken[0])
+		fail_msg("%s: %s", clause->name, clause_broken);
 }
 
 static void the_real_env_keeps_the_contract(void **state)

@@ -22,10 +22,10 @@ enum { SECONDS = 60 }; /* for a post or a read that waits for ever */
 
 static void check(const struct fabric_clause *clause, struct fabric_stage *stage)
 {
-	fabric_clause_broken[0] = '\0';
+	clause_broken[0] = '\0';
 	clause->check(stage);
-	if (fabric_clause_broken[0])
-		fail_msg("%s: %s", clause->name, fabric_clause_broken);
+	if (clause_broken[0])
+		fail_msg("%s: %s", clause->name, clause_broken);
 }
 
 static void keep_over_tcp(struct ps_tls *owner, struct ps_tls *mirror)

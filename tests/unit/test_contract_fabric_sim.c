@@ -16,10 +16,10 @@
 static void keep(bool shared)
 {
 	for (unsigned i = 0; i < fabric_clause_count; i++) {
-		fabric_clause_broken[0] = '\0';
+		clause_broken[0] = '\0';
 		sim_contract_fabric(i, shared, 0);
-		if (fabric_clause_broken[0])
-			fail_msg("%s: %s", fabric_clauses[i].name, fabric_clause_broken);
+		if (clause_broken[0])
+			fail_msg("%s: %s", fabric_clauses[i].name, clause_broken);
 	}
 }
 
@@ -49,10 +49,10 @@ static void mistakes_of_fabrics_are_found(void **state)
 
 	(void)state;
 	for (unsigned m = 0; m < sizeof(made) / sizeof(made[0]); m++) {
-		fabric_clause_broken[0] = '\0';
-		for (unsigned i = 0; i < fabric_clause_count && !fabric_clause_broken[0]; i++)
+		clause_broken[0] = '\0';
+		for (unsigned i = 0; i < fabric_clause_count && !clause_broken[0]; i++)
 			sim_contract_fabric(i, made[m].shared, made[m].mistake);
-		if (!fabric_clause_broken[0])
+		if (!clause_broken[0])
 			fail_msg("no clause finds that %s", sim_mistakes[made[m].mistake].text);
 	}
 }
