@@ -5,28 +5,19 @@
 #include "pager_sim.h"
 
 #include "../../client/demand/demand.h"
+#include "../support/pager_source.h"
 #include "env_sim.h"
 #include "mistakes.h"
 
 #include <string.h>
 
-enum { ANSWERS = 3, NOBODYS = 0xee };
-
-struct source {
-	bool leads;
-	struct ps_address address;
-	struct ps_control *control;
-	bool asking;               /* answers are due */
-	struct ps_missing missing; /* what was asked for */
-	unsigned answered;
-	Perseas__Reply *answers[ANSWERS];
-};
+enum { NOBODYS = 0xee };
 
 struct ps_pager {
 	struct sim_owner *owner;
 	struct ps_demand *demand;
 	bool woken;
-	struct source sources[PS_MIRRORS_MAX];
+	struct pager_source sources[PS_MIRRORS_MAX];
 };
 
 static struct ps_pager *pager_begin(struct ps_env *env, void (*fn)(void *arg), void *arg,
@@ -47,26 +38,10 @@ static void pager_end(struct ps_pager *pager)
 	sim_task_join(pager->owner, SIM_FETCHER);
 }
 
-static const char *pager_limit(const struct ps_pager *pager)
-{
-	(void)pager;
-	return NULL;
-}
-
 static void pager_wake(struct ps_pager *pager)
 {
 	pager->woken = true;
 	sim_owner_poke(pager->owner);
-}
-
-static int pager_look_up(struct ps_pager *pager, const struct ps_address *address,
-                         struct ps_way *way, struct ps_error *error)
-{
-	(void)pager;
-	(void)error;
-	memset(way, 0, sizeof(*way));
-	way->address = *address;
-	return 0;
 }
 
 /* --- memory --- */
@@ -76,13 +51,6 @@ static int pager_cover(struct ps_pager *pager, uint8_t *base, uint64_t size)
 	(void)pager;
 	memset(base, NOBODYS, size);
 	return 0;
-}
-
-static bool pager_fault(struct ps_pager *pager, uint64_t *address)
-{
-	(void)pager;
-	(void)address;
-	return false;
 }
 
 static bool pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length)
@@ -101,117 +69,45 @@ static void pager_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 
 /* --- mirrors --- */
 
-static void forget_answers(struct source *source)
-{
-	for (unsigned i = 0; i < source->answered; i++)
-		perseas__reply__free_unpacked(source->answers[i], NULL);
-	source->answered = 0;
-}
-
 static void pager_drop(struct ps_pager *pager, unsigned which)
 {
-	struct source *source = &pager->sources[which];
-
-	forget_answers(source);
-	sim_env_ops.disconnect(source->control);
-	source->control = NULL;
-	source->asking = false;
+	pager_source_drop(&sim_env_ops, &pager->sources[which]);
 }
 
 static void pager_lead(struct ps_pager *pager, unsigned which, const struct ps_way *way)
 {
-	struct source *source = &pager->sources[which];
-
-	pager_drop(pager, which);
-	source->leads = way != NULL;
-	if (way)
-		source->address = way->address;
-}
-
-static bool ask_status(struct source *source, const struct ps_missing *missing)
-{
-	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	struct ps_error error;
-
-	status.store = (char *)(uintptr_t)missing->store;
-	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
-	request.status = &status;
-	return !sim_env_ops.send(source->control, &request, &error);
-}
-
-static bool ask_bytes(struct source *source, const struct ps_missing *missing)
-{
-	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	struct ps_error error;
-
-	read.store = (char *)(uintptr_t)missing->store;
-	read.region = missing->region;
-	read.offset = missing->offset;
-	read.length = missing->length;
-	request.body_case = PERSEAS__REQUEST__BODY_READ;
-	request.read = &read;
-	return !sim_env_ops.send(source->control, &request, &error);
+	pager_source_lead(&sim_env_ops, &pager->sources[which], way);
 }
 
 static bool pager_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
 {
-	struct source *source = &pager->sources[which];
+	struct pager_source *source = &pager->sources[which];
 	struct ps_error error;
 
 	if (!source->leads)
 		return false;
-	forget_answers(source);
+	pager_source_forget(source);
 	if (!source->control)
 		source->control = sim_env_ops.connect(&pager->owner->env, &source->address, &error);
 	source->asking = true;
 	source->missing = *missing;
-	return source->control && ask_status(source, missing) && ask_bytes(source, missing) &&
-	       ask_status(source, missing);
-}
-
-static bool is_answer(const struct source *source, const Perseas__Reply *reply)
-{
-	return reply->status == PERSEAS__STATUS__STATUS_OK &&
-	       reply->body_case == (source->answered == 1 ? PERSEAS__REPLY__BODY_READ
-	                                                  : PERSEAS__REPLY__BODY_STORE);
-}
-
-/* The next answer, where it is there. */
-static int take(struct source *source)
-{
-	unsigned count;
-	int fds[PS_REGIONS_MAX];
-	struct ps_error error;
-	Perseas__Reply *reply;
-
-	if (!sim_env_ops.answered(source->control))
-		return 0;
-	if (sim_env_ops.receive(source->control, 0, &reply, fds, &count, &error))
-		return -1;
-	if (!is_answer(source, reply)) {
-		perseas__reply__free_unpacked(reply, NULL);
-		return -1;
-	}
-	source->answers[source->answered++] = reply;
-	return 1;
+	return source->control && pager_source_ask_status(&sim_env_ops, source) &&
+	       pager_source_ask_bytes(&sim_env_ops, source) &&
+	       pager_source_ask_status(&sim_env_ops, source);
 }
 
 static int pager_answer(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched)
 {
-	struct source *source = &pager->sources[which];
+	struct pager_source *source = &pager->sources[which];
 
-	while (source->answered < ANSWERS) {
-		const int rc = take(source);
-
-		if (rc <= 0)
-			return rc;
+	while (source->answered < PAGER_ANSWERS) {
+		if (!sim_env_ops.answered(source->control))
+			return 0;
+		if (!pager_source_take(&sim_env_ops, source))
+			return -1;
 	}
 	source->asking = false;
-	fetched->before = source->answers[0]->store->status;
-	fetched->bytes = source->answers[1]->read->bytes;
-	fetched->after = source->answers[2]->store->status;
+	pager_source_tell(source, fetched);
 	sim_mistake_fetched(pager->owner, &pager->demand->fetching[which].wanted, fetched);
 	sim_mistake_late(pager->owner, pager->demand, which, &source->missing, fetched);
 	return 1;
@@ -247,11 +143,11 @@ const struct ps_pager_ops sim_pager_ops = {
 	.granule = SIM_GRANULE,
 	.begin = pager_begin,
 	.end = pager_end,
-	.limit = pager_limit,
+	.limit = pager_has_no_limit,
 	.wake = pager_wake,
-	.look_up = pager_look_up,
+	.look_up = pager_looks_up_nothing,
 	.cover = pager_cover,
-	.fault = pager_fault,
+	.fault = pager_has_no_faults,
 	.fill = pager_fill,
 	.refuse = pager_refuse,
 	.lead = pager_lead,

@@ -6,24 +6,16 @@
 
 #include "../../client/core/demand.h"
 #include "env_direct_private.h"
+#include "pager_source.h"
 
 #include <assert.h>
 #include <limits.h>
 #include <semaphore.h>
 #include <string.h>
 
-enum { ANSWERS = 3, TURNS = 1000000 };
+enum { TURNS = 1000000 };
 
 struct pager_gate pager_gate;
-
-struct source {
-	bool leads;
-	struct ps_address address;
-	struct ps_control *control;
-	struct ps_missing missing;
-	unsigned answered;
-	Perseas__Reply *answers[ANSWERS];
-};
 
 struct ps_pager {
 	struct ps_env *env;
@@ -33,7 +25,7 @@ struct ps_pager {
 	sem_t turn, slept;
 	bool ended;
 	unsigned turns;
-	struct source sources[PS_MIRRORS_MAX];
+	struct pager_source sources[PS_MIRRORS_MAX];
 };
 
 static struct ps_pager *current;
@@ -98,25 +90,9 @@ static void direct_end(struct ps_pager *pager)
 	current = NULL;
 }
 
-static const char *direct_limit(const struct ps_pager *pager)
-{
-	(void)pager;
-	return NULL;
-}
-
 static void direct_wake(struct ps_pager *pager)
 {
 	(void)pager;
-}
-
-static int direct_look_up(struct ps_pager *pager, const struct ps_address *address,
-                          struct ps_way *way, struct ps_error *error)
-{
-	(void)pager;
-	(void)error;
-	memset(way, 0, sizeof(*way));
-	way->address = *address;
-	return 0;
 }
 
 /* --- memory --- */
@@ -126,13 +102,6 @@ static int direct_cover(struct ps_pager *pager, uint8_t *base, uint64_t size)
 	(void)pager;
 	memset(base, PAGER_NOBODYS, size);
 	return 0;
-}
-
-static bool direct_fault(struct ps_pager *pager, uint64_t *address)
-{
-	(void)pager;
-	(void)address;
-	return false;
 }
 
 static bool direct_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length)
@@ -154,77 +123,34 @@ static void direct_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 
 static void direct_drop(struct ps_pager *pager, unsigned which)
 {
-	struct source *source = &pager->sources[which];
-
-	for (unsigned i = 0; i < source->answered; i++)
-		perseas__reply__free_unpacked(source->answers[i], NULL);
-	source->answered = 0;
-	pager->env->ops->disconnect(source->control);
-	source->control = NULL;
+	pager_source_drop(pager->env->ops, &pager->sources[which]);
 }
 
 static void direct_lead(struct ps_pager *pager, unsigned which, const struct ps_way *way)
 {
-	struct source *source = &pager->sources[which];
-
-	direct_drop(pager, which);
-	source->leads = way != NULL;
-	if (way)
-		source->address = way->address;
+	pager_source_lead(pager->env->ops, &pager->sources[which], way);
 }
 
-/* Asked, and answered. */
-static bool take(struct ps_pager *pager, struct source *source, const Perseas__Request *request,
-                 Perseas__Reply__BodyCase kind)
+static bool take_status(struct ps_pager *pager, struct pager_source *source)
 {
-	Perseas__Reply *reply;
-	struct ps_error error;
-	unsigned count;
-
-	if (pager->env->ops->send(source->control, request, &error) ||
-	    pager->env->ops->receive(source->control, 0, &reply, NULL, &count, &error))
-		return false;
-	source->answers[source->answered++] = reply;
-	return reply->status == PERSEAS__STATUS__STATUS_OK && reply->body_case == kind;
-}
-
-static bool take_status(struct ps_pager *pager, struct source *source)
-{
-	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-
-	status.store = (char *)(uintptr_t)source->missing.store;
-	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
-	request.status = &status;
-	return take(pager, source, &request, PERSEAS__REPLY__BODY_STORE);
-}
-
-static bool take_bytes(struct ps_pager *pager, struct source *source)
-{
-	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-
-	read.store = (char *)(uintptr_t)source->missing.store;
-	read.region = source->missing.region;
-	read.offset = source->missing.offset;
-	read.length = source->missing.length;
-	request.body_case = PERSEAS__REQUEST__BODY_READ;
-	request.read = &read;
-	return take(pager, source, &request, PERSEAS__REPLY__BODY_READ);
+	return pager_source_ask_status(pager->env->ops, source) &&
+	       pager_source_take(pager->env->ops, source);
 }
 
 static bool direct_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
 {
-	struct source *source = &pager->sources[which];
+	const struct ps_env_ops *env = pager->env->ops;
+	struct pager_source *source = &pager->sources[which];
 	struct ps_error error;
 
 	if (!source->leads || !(pager_gate.mirrors >> which & 1) ||
 	    missing->offset >= pager_gate.below || !pager_gate.budget)
 		return false;
 	direct_drop(pager, which);
-	source->control = pager->env->ops->connect(pager->env, &source->address, &error);
+	source->control = env->connect(pager->env, &source->address, &error);
 	source->missing = *missing;
-	if (!source->control || !take_status(pager, source) || !take_bytes(pager, source))
+	if (!source->control || !take_status(pager, source) ||
+	    !pager_source_ask_bytes(env, source) || !pager_source_take(env, source))
 		return false;
 	pager_gate.asks++;
 	pager_gate.budget--;
@@ -233,15 +159,13 @@ static bool direct_ask(struct ps_pager *pager, unsigned which, const struct ps_m
 
 static int direct_answer(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched)
 {
-	struct source *source = &pager->sources[which];
+	struct pager_source *source = &pager->sources[which];
 
 	if (pager_gate.held >> which & 1)
 		return 0;
 	if (!take_status(pager, source))
 		return -1;
-	fetched->before = source->answers[0]->store->status;
-	fetched->bytes = source->answers[1]->read->bytes;
-	fetched->after = source->answers[2]->store->status;
+	pager_source_tell(source, fetched);
 	return 1;
 }
 
@@ -249,11 +173,11 @@ static const struct ps_pager_ops ops = {
 	.granule = PAGER_GRANULE,
 	.begin = direct_begin,
 	.end = direct_end,
-	.limit = direct_limit,
+	.limit = pager_has_no_limit,
 	.wake = direct_wake,
-	.look_up = direct_look_up,
+	.look_up = pager_looks_up_nothing,
 	.cover = direct_cover,
-	.fault = direct_fault,
+	.fault = pager_has_no_faults,
 	.fill = direct_fill,
 	.refuse = direct_refuse,
 	.lead = direct_lead,
