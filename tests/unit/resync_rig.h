@@ -7,6 +7,7 @@
 #include "owner.h"
 
 #include "../../client/core/mirror.h"
+#include "../../client/keeper/resync.h"
 
 enum {
 	BIG = 700 * 1000, /* bytes of segment "big": six chunks */
@@ -89,6 +90,11 @@ static inline int setup_one(void **state)
 	return setup_of(state, 1, 1, true);
 }
 
+static inline int setup_five(void **state)
+{
+	return setup_of(state, 5, 3, true);
+}
+
 static inline int teardown(void **state)
 {
 	struct fixture *f = *state;
@@ -132,6 +138,14 @@ static inline void make_stale(struct fixture *f, unsigned mirror)
 	for (unsigned i = 0; i < 200; i++)
 		assert_int_equal(put_big(f, 5000 + i, 3000, (uint8_t)i), 0);
 	direct_start(f->o->d, mirror);
+}
+
+/* A mirror restarts, and its memory is gone. */
+static inline void lose(struct owner *o, unsigned mirror)
+{
+	direct_crash(o->d, mirror);
+	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
+	direct_start(o->d, mirror);
 }
 
 /* A mirror comes back, and the ring does not hold what it missed any more. */
@@ -244,6 +258,17 @@ static inline void round_of(struct owner *o)
 	assert_true(o->d->now - start < ROUND + LITTLE);
 }
 
+/* Rounds that wait for nobody until the copy is in this state. */
+static inline void reach(struct owner *o, enum ps_resync_state state)
+{
+	for (unsigned rounds = 0; o->p->upkeep.resync.state != state; rounds++) {
+		if (rounds == ROUNDS)
+			fail_msg("state %d is not reached, but %d", state,
+			         o->p->upkeep.resync.state);
+		round_of(o);
+	}
+}
+
 /* Rounds that wait for nobody until the mirror is live. */
 static inline void reach_live(struct owner *o, unsigned mirror)
 {
@@ -251,6 +276,63 @@ static inline void reach_live(struct owner *o, unsigned mirror)
 		assert_true(rounds < ROUNDS);
 		round_of(o);
 	}
+}
+
+/* --- links that are slow to come up --- */
+
+/* Links to mirror 1 come up at the time `until`, or `takes` ns after they began, if that is set. */
+static struct {
+	struct direct *d;
+	struct ps_env_ops ops;
+	struct ps_fabric fabric;
+	const struct ps_fabric *real;
+	const struct ps_link *link; /* the latest one */
+	uint64_t takes, until;
+} slow_links;
+
+static inline struct ps_link *slow_links_begin(struct ps_env *env, const struct ps_address *address,
+                                               const Perseas__Grant *grant, const int *fds,
+                                               uint64_t epoch, struct ps_error *error)
+{
+	struct ps_link *link = slow_links.real->attach(env, address, grant, fds, epoch, 0, error);
+
+	if (!strcmp(address->port, "1")) {
+		slow_links.link = link;
+		if (slow_links.takes)
+			slow_links.until = slow_links.d->now + slow_links.takes;
+	}
+	return link;
+}
+
+static inline int slow_links_step(struct ps_link *link, uint64_t until_ns, struct ps_error *error)
+{
+	(void)until_ns;
+	(void)error;
+	return link != slow_links.link || slow_links.d->now >= slow_links.until;
+}
+
+static inline const struct ps_fabric *slow_links_fabric(struct ps_env *env,
+                                                        const struct ps_address *address,
+                                                        const Perseas__Grant *grant, unsigned tried)
+{
+	(void)env;
+	(void)address;
+	(void)grant;
+	return tried ? NULL : &slow_links.fabric;
+}
+
+/* From now on the owner's links are such. */
+static inline void slow_links_use(struct owner *o, uint64_t takes)
+{
+	slow_links.d = o->d;
+	slow_links.takes = takes;
+	slow_links.real = o->p->mirrors[1].fabric;
+	slow_links.fabric = *slow_links.real;
+	slow_links.fabric.attach_begin = slow_links_begin;
+	slow_links.fabric.attach_step = slow_links_step;
+	slow_links.ops = *o->p->env->ops;
+	slow_links.ops.fabric = slow_links_fabric;
+	o->p->env->ops = &slow_links.ops;
 }
 
 #endif

@@ -41,6 +41,19 @@ static struct session *claim_session(struct fixture *fixture, int fd, uint64_t e
 	return session;
 }
 
+/* An owner of the store bank that was silent for a while: its session, and its connection. */
+static struct session *be_silent(struct fixture *fixture, int *fd)
+{
+	struct session *session;
+
+	fixture_bank(fixture);
+	*fd = fixture_tcp(fixture);
+	session = claim_session(fixture, *fd, 5);
+	while (session->ops->silent_ms(session) < 20)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	return session;
+}
+
 static void an_owner_is_heard_by_what_it_sends(void **state)
 {
 	struct fixture *fixture = *state;
@@ -49,11 +62,7 @@ static void an_owner_is_heard_by_what_it_sends(void **state)
 	uint64_t before;
 	int fd;
 
-	fixture_bank(fixture);
-	fd = fixture_tcp(fixture);
-	session = claim_session(fixture, fd, 5);
-	while (session->ops->silent_ms(session) < 20)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	session = be_silent(fixture, &fd);
 	before = now_ms();
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
 	/* The daemon did not look yet: what lies in the socket was heard all the same. */
@@ -74,11 +83,7 @@ static void an_owner_is_heard_by_a_sign_of_life(void **state)
 	char byte;
 	int fd;
 
-	fixture_bank(fixture);
-	fd = fixture_tcp(fixture);
-	session = claim_session(fixture, fd, 5);
-	while (session->ops->silent_ms(session) < 20)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	session = be_silent(fixture, &fd);
 	before = now_ms();
 	fixture_send(fd, &nothing, sizeof(nothing));
 	for (int steps = 0; steps < 100; steps++)

@@ -4,23 +4,10 @@
  */
 #include "resync_rig.h"
 
-#include "../../client/keeper/resync.h"
 #include "../../client/keeper/session.h"
 
-static int setup_five(void **state)
-{
-	return setup_of(state, 5, 3, true);
-}
-
-static void lose(struct owner *o, unsigned mirror)
-{
-	direct_crash(o->d, mirror);
-	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
-	direct_start(o->d, mirror);
-}
-
 /* Rounds that wait for nobody until mirror 1, and its copy, are in these states. */
-static void reach(struct owner *o, enum ps_session_state session, enum ps_resync_state state)
+static void reach_both(struct owner *o, enum ps_session_state session, enum ps_resync_state state)
 {
 	for (unsigned rounds = 0;
 	     o->p->mirrors[1].session.state != session || o->p->upkeep.resync.state != state;
@@ -36,7 +23,7 @@ static void assert_hears(struct fixture *f, enum ps_session_state session,
 {
 	struct owner *o = f->o;
 
-	reach(o, session, state);
+	reach_both(o, session, state);
 	direct_crash(o->d, 1);
 	round_of(o);
 	assert_int_equal(o->p->mirrors[1].session.state, PS_SESSION_NONE);
@@ -73,54 +60,6 @@ static void test_it_hangs_up_while_others_are_asked(void **state)
 	}
 }
 
-/* A fabric over which no link to mirror 1 comes up while `held`. */
-static struct {
-	struct ps_env_ops ops;
-	struct ps_fabric fabric;
-	const struct ps_fabric *real;
-	const struct ps_link *link;
-	bool held;
-} slow;
-
-static struct ps_link *slow_begin(struct ps_env *env, const struct ps_address *address,
-                                  const Perseas__Grant *grant, const int *fds, uint64_t epoch,
-                                  struct ps_error *error)
-{
-	struct ps_link *link = slow.real->attach(env, address, grant, fds, epoch, 0, error);
-
-	if (!strcmp(address->port, "1"))
-		slow.link = link;
-	return link;
-}
-
-static int slow_step(struct ps_link *link, uint64_t until_ns, struct ps_error *error)
-{
-	(void)until_ns;
-	(void)error;
-	return link != slow.link || !slow.held;
-}
-
-static const struct ps_fabric *slow_fabric(struct ps_env *env, const struct ps_address *address,
-                                           const Perseas__Grant *grant, unsigned tried)
-{
-	(void)env;
-	(void)address;
-	(void)grant;
-	return tried ? NULL : &slow.fabric;
-}
-
-static void hold_links(struct owner *o)
-{
-	slow.real = o->p->mirrors[1].fabric;
-	slow.fabric = *slow.real;
-	slow.fabric.attach_begin = slow_begin;
-	slow.fabric.attach_step = slow_step;
-	slow.ops = *o->p->env->ops;
-	slow.ops.fabric = slow_fabric;
-	o->p->env->ops = &slow.ops;
-	slow.held = true;
-}
-
 /* Its data path is being connected, for a copy of what it lost, or after a break. */
 static void test_it_hangs_up_while_the_data_path_comes_up(void **state)
 {
@@ -130,19 +69,19 @@ static void test_it_hangs_up_while_the_data_path_comes_up(void **state)
 		struct owner *o = f->o;
 
 		if (!n)
-			hold_links(o);
-		slow.held = true;
+			slow_links_use(o, 0);
+		slow_links.until = UINT64_MAX;
 		if (n)
 			direct_cut(o->d, 1);
 		else
 			lose(o, 1);
-		reach(o, n ? PS_SESSION_ATTACHING : PS_SESSION_PREPARING,
-		      n ? PS_RESYNC_NONE : PS_RESYNC_ATTACHING);
+		reach_both(o, n ? PS_SESSION_ATTACHING : PS_SESSION_PREPARING,
+		           n ? PS_RESYNC_NONE : PS_RESYNC_ATTACHING);
 		direct_crash(o->d, 1);
 		round_of(o);
 		assert_int_equal(o->p->mirrors[1].session.state, PS_SESSION_NONE);
 		assert_int_not_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
-		slow.held = false;
+		slow_links.until = 0;
 		direct_start(o->d, 1);
 		reach_live(o, 1);
 		assert_int_equal(perseas_flush(o->p), 0);
@@ -194,7 +133,7 @@ static void test_signs_go_to_a_mirror_that_is_read(void **state)
 	assert_int_equal(perseas_unmap(o->p, f->big), 0);
 	answer_slowly(o, 0, PERSEAS__REQUEST__BODY_READ);
 	o->d->mirrors[0].slow_ns = 990 * MS;
-	reach(o, PS_SESSION_UP, PS_RESYNC_READING);
+	reach_both(o, PS_SESSION_UP, PS_RESYNC_READING);
 	o->d->tap = &tap;
 	signs = 0;
 	start = o->d->now;

@@ -5,15 +5,7 @@
  */
 #include "resync_rig.h"
 
-#define MS (uint64_t)1000000
-#define ROUND (20 * MS)   /* between rounds of the keeper */
-#define LITTLE (100 * MS) /* thousands of looks at the clock */
 #define MOMENT (100 * MS) /* that all have to answer; it is asked for twice in a copy */
-
-static int setup_five(void **state)
-{
-	return setup_of(state, 5, 3, true);
-}
 
 /* ns that rounds of the keeper waited until the mirror was copied whole. */
 static uint64_t waited(struct fixture *f, unsigned mirror)

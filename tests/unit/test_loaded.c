@@ -6,11 +6,6 @@
 
 #include "../../client/keeper/roster.h"
 
-static int setup_five(void **state)
-{
-	return setup_of(state, 5, 3, true);
-}
-
 /* Three mirrors, all of which acknowledge, and one that is none of the store's. */
 static int setup_all(void **state)
 {

@@ -6,33 +6,7 @@
 #include "resync_rig.h"
 
 #include "../../client/keeper/due.h"
-#include "../../client/keeper/resync.h"
 #include "../../client/keeper/session.h"
-
-enum { ALL = 5 };
-
-static int setup_five(void **state)
-{
-	return setup_of(state, ALL, 3, true);
-}
-
-static void lose(struct owner *o, unsigned mirror)
-{
-	direct_crash(o->d, mirror);
-	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
-	direct_start(o->d, mirror);
-}
-
-/* Rounds that wait for nobody until the copy is in this state. */
-static void reach(struct owner *o, enum ps_resync_state state)
-{
-	for (unsigned rounds = 0; o->p->upkeep.resync.state != state; rounds++) {
-		if (rounds == ROUNDS)
-			fail_msg("state %d is not reached, but %d", state,
-			         o->p->upkeep.resync.state);
-		round_of(o);
-	}
-}
 
 /* The copy is in this state, and an answer that it needs is not there for long: another mirror's
  * session is taken up meanwhile, which hears from this owner then, and commits go on. */
@@ -74,58 +48,12 @@ static void test_nothing_waits_while_an_image_is_given_up(void **state)
 	assert_nothing_waits(f, PS_RESYNC_MAKING);
 }
 
-/* A fabric over which mirror 1 needs long to let a link come up. */
-static struct {
-	struct direct *d;
-	struct ps_env_ops ops;
-	struct ps_fabric fabric;
-	const struct ps_fabric *real;
-	const struct ps_link *link; /* that is coming up */
-	uint64_t until;
-} slow;
-
-static struct ps_link *slow_begin(struct ps_env *env, const struct ps_address *address,
-                                  const Perseas__Grant *grant, const int *fds, uint64_t epoch,
-                                  struct ps_error *error)
-{
-	struct ps_link *link = slow.real->attach(env, address, grant, fds, epoch, 0, error);
-
-	if (!strcmp(address->port, "1")) {
-		slow.link = link;
-		slow.until = slow.d->now + SLOW;
-	}
-	return link;
-}
-
-static int slow_step(struct ps_link *link, uint64_t until_ns, struct ps_error *error)
-{
-	(void)until_ns;
-	(void)error;
-	return link != slow.link || slow.d->now >= slow.until;
-}
-
-static const struct ps_fabric *slow_fabric(struct ps_env *env, const struct ps_address *address,
-                                           const Perseas__Grant *grant, unsigned tried)
-{
-	(void)env;
-	(void)address;
-	(void)grant;
-	return tried ? NULL : &slow.fabric;
-}
-
 static void test_nothing_waits_while_the_data_path_comes_up(void **state)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
 
-	slow.d = o->d;
-	slow.real = o->p->mirrors[1].fabric;
-	slow.fabric = *slow.real;
-	slow.fabric.attach_begin = slow_begin;
-	slow.fabric.attach_step = slow_step;
-	slow.ops = *o->p->env->ops;
-	slow.ops.fabric = slow_fabric;
-	o->p->env->ops = &slow.ops;
+	slow_links_use(o, SLOW);
 	lose(o, 1);
 	assert_nothing_waits(f, PS_RESYNC_ATTACHING);
 }
