@@ -122,6 +122,9 @@ struct ps_pager_ops {
 	/* The range gets these bytes at once for everybody, and zeros up to the end of its last
 	 * page; who waits goes on. False: there is no memory for it now. */
 	bool (*fill)(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length);
+	/* All of the range is here: has the kernel gather its pages to large ones, where it can.
+	 * What it holds is nobody's concern, and neither is whether that worked. */
+	void (*gather)(struct ps_pager *pager, uint8_t *base, uint64_t size);
 	/* Who touches a page of the range that is missing gets SIGBUS; who waits goes on. */
 	void (*refuse)(struct ps_pager *pager, uint8_t *at, uint32_t length);
 

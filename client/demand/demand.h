@@ -29,6 +29,7 @@ struct ps_mapping {
 	uint64_t count, missing;
 	uint64_t next;           /* no granule before it is PS_GRANULE_MISSING */
 	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
+	uint64_t gathered;       /* bytes whose pages have been made large, where that can be */
 	int covered;             /* 0: not yet; 1; -1: it cannot be */
 };
 

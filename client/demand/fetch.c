@@ -9,6 +9,9 @@
 
 #define FIRST_DELAY ps_ms(2)
 #define LAST_DELAY ps_ms(250)
+/* The kernel does not look at signals meanwhile, so that a process ends after it; and each step
+ * waits once for all processors. */
+#define GATHER_STEP ((uint64_t)64 << 20)
 
 /* --- faults --- */
 
@@ -245,6 +248,47 @@ static uint64_t step(struct ps_demand *d, unsigned i, uint64_t now)
 	return f->again_at > now ? f->again_at : PS_NEVER;
 }
 
+/* --- large pages --- */
+
+/* The first mapping that has small pages; NULL: there is none, or somebody might wait meanwhile. */
+static struct ps_mapping *find_small(struct ps_demand *d)
+{
+	struct ps_mapping *found = NULL;
+
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+
+		if (mapping->missing || mapping->covered <= 0)
+			return NULL;
+		if (!found && mapping->gathered < mapping->size)
+			found = mapping;
+	}
+	return found;
+}
+
+/* What came in granules lies in small pages, which the kernel looks up, and frees when the process
+ * ends, one by one. Nothing of it changes for anybody, so that an unmap need not wait for it. True:
+ * there may be more to do. */
+static bool gather(struct ps_demand *d)
+{
+	struct ps_mapping *mapping;
+	uint64_t rest, length = 0;
+	uint8_t *at = NULL;
+
+	pthread_mutex_lock(&d->lock);
+	mapping = d->fenced ? NULL : find_small(d);
+	if (mapping) {
+		at = mapping->base + mapping->gathered;
+		rest = mapping->size - mapping->gathered;
+		length = rest < GATHER_STEP ? rest : GATHER_STEP;
+		mapping->gathered += length;
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (length)
+		d->ops->gather(d->pager, at, length);
+	return length > 0;
+}
+
 static bool prepare(struct ps_demand *d)
 {
 	bool goes_on;
@@ -275,7 +319,7 @@ void ps_demand_thread(void *arg)
 
 			until = due < until ? due : until;
 		}
-		d->ops->sleep(d->pager, until);
+		d->ops->sleep(d->pager, gather(d) ? now : until);
 	}
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
 		d->ops->lead(d->pager, i, NULL);

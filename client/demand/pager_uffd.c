@@ -30,9 +30,10 @@ enum {
 	KEPT = PS_SLEEPERS + 2,
 };
 
-/* Younger than some headers that this is built with (Linux 5.11, 5.18, 5.9 and 6.6). */
+/* Younger than some headers that this is built with (Linux 5.11, 5.18, 6.1, 5.9 and 6.6). */
 #define USER_MODE_ONLY 1
 #define DONTNEED_LOCKED 24
+#define COLLAPSE 25
 #define UNSHARE (1u << 1)
 #define FEATURE_POISON ((uint64_t)1 << 14)
 
@@ -338,6 +339,12 @@ static bool uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
 	return copy_pages(pager, (uint64_t)(uintptr_t)to, bytes, whole);
 }
 
+static void uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
+{
+	(void)pager;
+	(void)madvise(base, size, COLLAPSE);
+}
+
 static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
 	struct uffdio_range all = range_of(at, length);
@@ -404,6 +411,7 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.cover = uffd_cover,
 	.fault = uffd_fault,
 	.fill = uffd_fill,
+	.gather = uffd_gather,
 	.refuse = uffd_refuse,
 	.lead = uffd_lead,
 	.drop = uffd_drop,

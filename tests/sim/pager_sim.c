@@ -60,6 +60,13 @@ static bool pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes
 	return true;
 }
 
+static void pager_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
+{
+	(void)pager;
+	(void)base;
+	(void)size;
+}
+
 static void pager_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
 	(void)at;
@@ -149,6 +156,7 @@ const struct ps_pager_ops sim_pager_ops = {
 	.cover = pager_cover,
 	.fault = pager_has_no_faults,
 	.fill = pager_fill,
+	.gather = pager_gather,
 	.refuse = pager_refuse,
 	.lead = pager_lead,
 	.drop = pager_drop,

@@ -72,6 +72,26 @@ static void what_is_here_stays(struct demand_stage *s)
 	end(&o);
 }
 
+/* Once, and when nobody can wait for any of it any more. */
+static void what_is_here_gets_large_pages(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	set(0, true, false);
+	CHECK(map(&o));
+	CHECK(filled(GRANULES - 1));
+	rest(PS_KEEPER, s->short_ns);
+	CHECK(!gathered());
+	set(0, false, false);
+	CHECK(comes(&o));
+	for (int i = 0; i < 100 && gathered() < o.segment.size; i++)
+		rest(PS_KEEPER, s->short_ns);
+	CHECK(gathered() == o.segment.size && !count_of(&script.early));
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
 static void what_is_wanted_comes_first(struct demand_stage *s)
 {
 	static const uint64_t order[GRANULES] = { 0, 1, 5, 3, 2, 4, 6 };
@@ -253,6 +273,7 @@ const struct demand_clause demand_clauses[] = {
 	CLAUSE(what_is_touched_comes),
 	CLAUSE(what_was_there_before_is_fetched_all_the_same),
 	CLAUSE(what_is_here_stays),
+	CLAUSE(what_is_here_gets_large_pages),
 	CLAUSE(what_is_wanted_comes_first),
 	CLAUSE(what_is_prefetched_comes_next),
 	CLAUSE(unmap_waits_for_a_fill),

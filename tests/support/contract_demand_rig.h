@@ -42,6 +42,8 @@ static struct script {
 	struct ps_env *env;
 	uint8_t age; /* of what mirrors have */
 	unsigned asks, fills, filled, deaths;
+	unsigned early;          /* gathered while some of it was missing */
+	uint64_t gathered;       /* bytes */
 	uint64_t granules[ASKS]; /* which were asked for, in this order */
 	uint64_t slow;           /* so long a fill waits before it happens, ns */
 	bool touched;            /* memory has zeros in it before it is mapped */
@@ -133,6 +135,25 @@ static bool script_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *byte
 	script.filled++;
 	pthread_mutex_unlock(&script.lock);
 	return filled;
+}
+
+static void script_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
+{
+	pthread_mutex_lock(&script.lock);
+	script.early += script.filled < GRANULES;
+	script.gathered += size;
+	pthread_mutex_unlock(&script.lock);
+	script.real->gather(pager, base, size);
+}
+
+static uint64_t gathered(void)
+{
+	uint64_t is;
+
+	pthread_mutex_lock(&script.lock);
+	is = script.gathered;
+	pthread_mutex_unlock(&script.lock);
+	return is;
 }
 
 static unsigned count_of(const unsigned *count)
@@ -335,9 +356,11 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.ops.ask = script_ask;
 	script.ops.answer = script_answer;
 	script.ops.fill = script_fill;
+	script.ops.gather = script_gather;
 	script.env = s->env;
 	script.age = 0;
-	script.asks = script.fills = script.filled = script.deaths = 0;
+	script.asks = script.fills = script.filled = script.deaths = script.early = 0;
+	script.gathered = 0;
 	script.slow = 0;
 	script.touched = false;
 	script.answers = NULL;

@@ -112,6 +112,13 @@ static bool direct_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *byte
 	return true;
 }
 
+static void direct_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
+{
+	(void)pager;
+	(void)base;
+	(void)size;
+}
+
 static void direct_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
 	(void)pager;
@@ -179,6 +186,7 @@ static const struct ps_pager_ops ops = {
 	.cover = direct_cover,
 	.fault = pager_has_no_faults,
 	.fill = direct_fill,
+	.gather = direct_gather,
 	.refuse = direct_refuse,
 	.lead = direct_lead,
 	.drop = direct_drop,

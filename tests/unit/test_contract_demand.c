@@ -13,7 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -122,11 +124,108 @@ static void the_applications_table_has_it_too(void **state)
 	sem_destroy(&tables.over);
 }
 
+enum { LARGE = 2 << 20, COLLAPSE = 25, BYTE = 0x5a };
+
+struct room {
+	struct ps_pager *pager;
+	sem_t begun, over;
+	uint8_t *base, *bytes;
+	bool covered, filled;
+};
+
+/* All but the last granule. */
+static void fill_room(void *arg)
+{
+	struct room *room = arg;
+
+	while (sem_wait(&room->begun))
+		;
+	room->covered = !ps_pager_uffd.cover(room->pager, room->base, 4 * LARGE);
+	room->filled = room->covered;
+	for (uint64_t at = 0; room->filled && at < 4 * LARGE - ps_pager_uffd.granule;
+	     at += ps_pager_uffd.granule)
+		room->filled = ps_pager_uffd.fill(room->pager, room->base + at, room->bytes,
+		                                  ps_pager_uffd.granule);
+	ps_pager_uffd.gather(room->pager, room->base, 4 * LARGE);
+	sem_post(&room->over);
+}
+
+/* Bytes of large pages in the mapping that begins there. */
+static unsigned long count_large(const void *base)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	unsigned long kib = 0, start, end;
+	bool inside = false;
+	char line[512];
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			inside = start == (unsigned long)(uintptr_t)base;
+		else if (inside && sscanf(line, "AnonHugePages: %lu", &kib) == 1)
+			break;
+	}
+	fclose(file);
+	return kib << 10;
+}
+
+static uint8_t *map_room(uint8_t **mapping)
+{
+	uint8_t *at = mmap(NULL, 6 * LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *base;
+
+	assert_ptr_not_equal(at, MAP_FAILED);
+	*mapping = at;
+	base = (uint8_t *)(((uintptr_t)at + LARGE) & ~(uintptr_t)(LARGE - 1));
+	assert_int_equal(mprotect(base, 4 * LARGE, PROT_READ | PROT_WRITE), 0);
+	return base;
+}
+
+/* A range that is whole gets large pages, one with a hole stays as it is, and the hole stays one:
+ * it must not become zeros. */
+static void small_pages_are_gathered(void **state)
+{
+	struct room room = { .bytes = malloc(ps_pager_uffd.granule) };
+	struct ps_env *env = ps_env_posix(NULL, NULL);
+	struct ps_error error = { 0 };
+	uint8_t *mapping;
+	bool possible;
+
+	(void)state;
+	room.base = map_room(&mapping);
+	memset(room.base, 1, LARGE);
+	possible = !madvise(room.base, LARGE, COLLAPSE);
+	assert_int_equal(madvise(room.base, 4 * LARGE, MADV_DONTNEED), 0);
+	memset(room.bytes, BYTE, ps_pager_uffd.granule);
+	sem_init(&room.begun, 0, 0);
+	sem_init(&room.over, 0, 0);
+	room.pager = ps_pager_uffd.begin(env, fill_room, &room, &error);
+	if (!room.pager)
+		fail_msg("%s", error.text);
+	sem_post(&room.begun);
+	while (sem_wait(&room.over))
+		;
+	assert_true(room.covered && room.filled);
+	if (possible)
+		assert_int_equal(count_large(room.base), 3 * LARGE);
+	for (uint64_t i = 0; i < 4 * LARGE - ps_pager_uffd.granule; i++)
+		assert_int_equal(room.base[i], BYTE);
+	ps_pager_uffd.refuse(room.pager, room.base + 4 * LARGE - ps_pager_uffd.granule,
+	                     ps_pager_uffd.granule);
+	assert_int_equal(look(NULL, room.base + 4 * LARGE - 1), -1);
+	munmap(mapping, 6 * LARGE);
+	ps_pager_uffd.end(room.pager);
+	env->ops->free(env);
+	sem_destroy(&room.begun);
+	sem_destroy(&room.over);
+	free(room.bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_real_pager_keeps_the_contract),
 		cmocka_unit_test(the_applications_table_has_it_too),
+		cmocka_unit_test(small_pages_are_gathered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
