@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_UP_AGAIN ps_ms(5000)
-#define STARVED_FOR ps_ms(1000) /* before that is told */
+#define LOOK_UP_AGAIN ps_ms(5000) /* a name that was not found */
+#define LOOK_UP_LOST ps_ms(1000)  /* that of a mirror that is not there */
+#define STARVED_FOR ps_ms(1000)   /* before that is told */
 
 static void lock(struct ps_demand *d)
 {
@@ -334,7 +335,26 @@ static bool is_same(const struct ps_source *source, const struct ps_mirror *m, b
 	                    !strcmp(source->way.address.text, m->address.text)));
 }
 
-/* A mirror of the roster is a source, connected or not: what it says of itself decides. */
+/* Is its connection over? Asked once for each. */
+static bool take_lost(struct ps_demand *d, struct ps_source *source)
+{
+	bool lost;
+
+	lock(d);
+	lost = source->lost;
+	source->lost = false;
+	unlock(d);
+	return lost;
+}
+
+static bool is_same_way(const struct ps_way *a, const struct ps_way *b)
+{
+	return a->count == b->count && !memcmp(a->lengths, b->lengths, sizeof(a->lengths)) &&
+	       !memcmp(a->to, b->to, sizeof(a->to));
+}
+
+/* A mirror of the roster is a source, connected or not: what it says of itself decides. Its name is
+ * looked up anew when a connection is over, as those of sessions are. */
 static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
 {
 	const struct ps_mirror *m = &p->mirrors[i];
@@ -344,11 +364,17 @@ static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
 	struct ps_error error;
 	struct ps_way way;
 
-	if (is_same(source, m, counts) || (counts && now < d->look_up_at[i]))
+	if ((counts && now < d->look_up_at[i]) ||
+	    (is_same(source, m, counts) && !(counts && take_lost(d, source))))
 		return false;
 	if (counts && d->ops->look_up(d->pager, &m->address, &way, &error)) {
 		d->look_up_at[i] = now + LOOK_UP_AGAIN;
 		return false;
+	}
+	if (is_same(source, m, counts)) {
+		d->look_up_at[i] = now + LOOK_UP_LOST;
+		if (is_same_way(&source->way, &way))
+			return false;
 	}
 	lock(d);
 	source->version++;

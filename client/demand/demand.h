@@ -37,6 +37,7 @@ struct ps_mapping {
 struct ps_source {
 	uint64_t version; /* grows with each change; 0: there has never been one */
 	bool counts;
+	bool lost; /* no connection to it came, or stayed: its name may lead elsewhere by now */
 	uint8_t image_id[PS_ID_SIZE];
 	struct ps_way way;
 };
@@ -94,7 +95,7 @@ struct ps_demand {
 
 	/* The keeper's. */
 	bool told_starved, told_whole;
-	uint64_t look_up_at[PS_MIRRORS_MAX]; /* a name that was not found, not before */
+	uint64_t look_up_at[PS_MIRRORS_MAX]; /* the same name again, not before */
 };
 
 /* source.c: why these bytes may not fill missing memory; NULL: they may. */

@@ -108,6 +108,21 @@ static void strike(struct ps_demand *d, struct ps_fetching *f, uint64_t now)
 	pthread_mutex_unlock(&d->lock);
 }
 
+/* Its connection is over: the next one may have to go elsewhere. */
+static void lose(struct ps_demand *d, unsigned i, uint64_t now)
+{
+	bool known;
+
+	d->ops->drop(d->pager, i);
+	strike(d, &d->fetching[i], now);
+	pthread_mutex_lock(&d->lock);
+	known = d->sources[i].lost;
+	d->sources[i].lost = true;
+	pthread_mutex_unlock(&d->lock);
+	if (!known)
+		d->env->ops->wake(d->env, PS_KEEPER);
+}
+
 /* The keeper has other news of the mirror. */
 static void follow(struct ps_demand *d, unsigned i)
 {
@@ -165,10 +180,8 @@ static void ask(struct ps_demand *d, unsigned i, uint64_t now)
 	if (!f->busy)
 		return;
 	f->until = now + d->patience;
-	if (d->ops->ask(d->pager, i, &fetch))
-		return;
-	d->ops->drop(d->pager, i);
-	strike(d, f, now);
+	if (!d->ops->ask(d->pager, i, &fetch))
+		lose(d, i, now);
 }
 
 /* With the lock, which it lets go of while it fills: unmap waits for that. */
@@ -236,8 +249,7 @@ static uint64_t step(struct ps_demand *d, unsigned i, uint64_t now)
 		if (rc > 0) {
 			arrived(d, i, &fetched, now);
 		} else if (rc < 0 || now >= f->until) {
-			d->ops->drop(d->pager, i);
-			strike(d, f, now);
+			lose(d, i, now);
 			return f->again_at;
 		}
 	}

@@ -69,6 +69,20 @@ static bool rig_ask(struct ps_pager *pager, unsigned which, const struct ps_miss
 	return !atomic_load(&rig_shut) && ps_pager_uffd.ask(pager, which, missing);
 }
 
+/* --- names --- */
+
+static atomic_bool rig_moved; /* names lead to where nobody listens */
+
+static int rig_look_up(struct ps_pager *pager, const struct ps_address *address, struct ps_way *way,
+                       struct ps_error *error)
+{
+	struct ps_address to = *address;
+
+	if (atomic_load(&rig_moved))
+		strcpy(to.host, "127.0.0.2");
+	return ps_pager_uffd.look_up(pager, &to, way, error);
+}
+
 /* --- who waits --- */
 
 static struct ps_env_ops rig_ops;
@@ -180,6 +194,7 @@ static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
 	assert_non_null(env);
 	rig_pager = ps_pager_uffd;
 	rig_pager.ask = rig_ask;
+	rig_pager.look_up = rig_look_up;
 	env->pager = &rig_pager;
 	rig_ops = *env->ops;
 	rig_real_wait = rig_ops.wait;
@@ -291,6 +306,7 @@ static int rig_teardown(void **state)
 	char command[192];
 
 	atomic_store(&rig_shut, false);
+	atomic_store(&rig_moved, false);
 	perseas_close(rig->p);
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		if (rig->mirrors[i].pid)

@@ -287,6 +287,20 @@ static enum perseas_mirror_state state_of(struct rig *rig, unsigned index)
 	return stat.state;
 }
 
+/* Their names lead to where they are not, when the store is opened, and to where they are then. */
+static void test_mirrors_move(void **state)
+{
+	struct rig *rig = *state;
+
+	atomic_store(&rig_moved, true);
+	rig_begin(rig);
+	atomic_store(&rig_shut, false);
+	RIG_UNTIL(rig->waits > 0);
+	atomic_store(&rig_moved, false);
+	assert_int_equal(perseas_wait_whole(rig->p, 20000), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
 /* One has lost its memory, and is made anew while memory is missing: from what comes of the other.
  * After that it alone is enough. */
 static void test_a_mirror_is_copied_to_meanwhile(void **state)
@@ -515,6 +529,7 @@ int main(void)
 		BY(shm, test_a_source_dies),
 		BY(tcp, test_all_sources_die),
 		BY(shm, test_all_sources_die),
+		BY(tcp, test_mirrors_move),
 		BY(tcp, test_a_mirror_is_copied_to_meanwhile),
 		BY(tcp, test_a_later_state_is_never_seen),
 		BY(shm, test_a_later_state_is_never_seen),
