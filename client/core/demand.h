@@ -104,6 +104,7 @@ struct ps_fetched {
  */
 struct ps_pager_ops {
 	uint32_t granule; /* bytes that are fetched at once, a power of two */
+	uint64_t late;    /* ns without an answer before another mirror is asked, too; PS_NEVER */
 	/* NULL, with *error set: this process cannot do it. `end` waits until fn has returned. */
 	struct ps_pager *(*begin)(struct ps_env *env, void (*fn)(void *arg), void *arg,
 	                          struct ps_error *error);

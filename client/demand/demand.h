@@ -57,7 +57,9 @@ struct ps_fetching {
 	bool busy;
 	struct ps_wanted wanted;
 	uint64_t generation, granule; /* busy: what of, and which */
+	uint64_t asked_at;            /* busy */
 	uint64_t until;               /* busy: the answer must be there by then */
+	bool doubled;                 /* busy: another source was asked for the same since */
 	uint64_t again_at, delay;     /* not asked before */
 };
 
@@ -92,6 +94,7 @@ struct ps_demand {
 	uint64_t faults, fetched, refusals;
 
 	struct ps_fetching fetching[PS_MIRRORS_MAX]; /* the thread's */
+	uint64_t usual;                              /* the thread's: ns that answers take */
 
 	/* The keeper's. */
 	bool told_starved, told_whole;

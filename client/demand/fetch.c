@@ -1,7 +1,8 @@
 /*
  * fetch.c - the thread that fetches missing memory: what is waited for first, then the rest, from
- * several mirrors at once. It has one thing under way at each source. It must never wait for a
- * thread that touches missing memory (struct ps_pager_ops), and never fill what was filled before.
+ * several mirrors at once. It has one thing under way at each source; what does not come of one is
+ * asked of another one, too. It must never wait for a thread that touches missing memory (struct
+ * ps_pager_ops), and never fill what was filled before.
  */
 #include "demand.h"
 
@@ -9,6 +10,8 @@
 
 #define FIRST_DELAY ps_ms(2)
 #define LAST_DELAY ps_ms(250)
+#define LATE 4     /* times as long as usual */
+#define USUAL_OF 8 /* answers, about */
 /* The kernel does not look at signals meanwhile, so that a process ends after it; and each step
  * waits once for all processors. */
 #define GATHER_STEP ((uint64_t)64 << 20)
@@ -143,8 +146,36 @@ static void follow(struct ps_demand *d, unsigned i)
 	f->delay = FIRST_DELAY;
 }
 
+/* When another source is asked for it, too: a mirror that hangs must not hold up who waits. Where
+ * all are slow, for a network or a processor, that would only be more work for them. */
+static uint64_t late_at(const struct ps_demand *d, const struct ps_fetching *f)
+{
+	const uint64_t late = LATE * d->usual > d->ops->late ? LATE * d->usual : d->ops->late;
+
+	return f->doubled || late > PS_NEVER - f->asked_at ? PS_NEVER : f->asked_at + late;
+}
+
+/* What another source was asked for long ago. What comes second of the two finds it here. */
+static bool find_late(struct ps_demand *d, uint64_t now, struct ps_want *next)
+{
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		struct ps_fetching *f = &d->fetching[i];
+		const struct ps_mapping *mapping;
+
+		if (!f->busy || now < late_at(d, f))
+			continue;
+		mapping = ps_mapping_of(d, f->generation);
+		f->doubled = true;
+		if (!mapping || mapping->states[f->granule] != PS_GRANULE_ASKED)
+			continue;
+		*next = (struct ps_want){ f->generation, f->granule };
+		return true;
+	}
+	return false;
+}
+
 /* Chooses what to fetch, by the rules of now. */
-static bool choose(struct ps_demand *d, unsigned i, struct ps_missing *fetch)
+static bool choose(struct ps_demand *d, unsigned i, uint64_t now, struct ps_missing *fetch)
 {
 	struct ps_fetching *f = &d->fetching[i];
 	const struct ps_source *source = &d->sources[i];
@@ -153,7 +184,7 @@ static bool choose(struct ps_demand *d, unsigned i, struct ps_missing *fetch)
 	struct ps_want next;
 
 	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
-	    !ps_granule_next(d, &next))
+	    (!find_late(d, now, &next) && !ps_granule_next(d, &next)))
 		return false;
 	mapping = ps_mapping_of(d, next.generation);
 	f->generation = next.generation;
@@ -175,10 +206,12 @@ static void ask(struct ps_demand *d, unsigned i, uint64_t now)
 	struct ps_missing fetch;
 
 	pthread_mutex_lock(&d->lock);
-	f->busy = choose(d, i, &fetch);
+	f->busy = choose(d, i, now, &fetch);
 	pthread_mutex_unlock(&d->lock);
 	if (!f->busy)
 		return;
+	f->doubled = false;
+	f->asked_at = now;
 	f->until = now + d->patience;
 	if (!d->ops->ask(d->pager, i, &fetch))
 		lose(d, i, now);
@@ -191,7 +224,7 @@ static bool fill(struct ps_demand *d, struct ps_fetching *f, const uint8_t *byte
 	uint8_t *to;
 	bool filled;
 
-	if (!mapping || d->fenced || mapping->states[f->granule] != PS_GRANULE_ASKED)
+	if (!mapping || d->fenced || mapping->states[f->granule] >= PS_GRANULE_HERE)
 		return true;
 	to = mapping->base + f->granule * d->ops->granule;
 	d->filling = f->generation;
@@ -234,30 +267,38 @@ static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetched *fe
 	}
 	f->busy = false;
 	f->delay = FIRST_DELAY;
+	d->usual += (now - f->asked_at) / USUAL_OF - d->usual / USUAL_OF;
 }
 
-/* One source, as far as it goes. When it is to be looked at again, if nothing comes. */
-static uint64_t step(struct ps_demand *d, unsigned i, uint64_t now)
+/* What a source says. */
+static void hear(struct ps_demand *d, unsigned i, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[i];
 	struct ps_fetched fetched;
 	int rc;
 
 	follow(d, i);
-	if (f->busy) {
-		rc = d->ops->answer(d->pager, i, &fetched);
-		if (rc > 0) {
-			arrived(d, i, &fetched, now);
-		} else if (rc < 0 || now >= f->until) {
-			lose(d, i, now);
-			return f->again_at;
-		}
-	}
+	if (!f->busy)
+		return;
+	rc = d->ops->answer(d->pager, i, &fetched);
+	if (rc > 0)
+		arrived(d, i, &fetched, now);
+	else if (rc < 0 || now >= f->until)
+		lose(d, i, now);
+}
+
+/* What it is asked. When it is to be looked at again, if nothing comes. */
+static uint64_t go_on(struct ps_demand *d, unsigned i, uint64_t now)
+{
+	struct ps_fetching *f = &d->fetching[i];
+	uint64_t late;
+
 	if (!f->busy && now >= f->again_at)
 		ask(d, i, now);
-	if (f->busy)
-		return f->until;
-	return f->again_at > now ? f->again_at : PS_NEVER;
+	if (!f->busy)
+		return f->again_at > now ? f->again_at : PS_NEVER;
+	late = late_at(d, f);
+	return late > now && late < f->until ? late : f->until;
 }
 
 /* --- large pages --- */
@@ -326,8 +367,10 @@ void ps_demand_thread(void *arg)
 		const uint64_t now = d->env->ops->now(d->env);
 		uint64_t until = PS_NEVER;
 
+		for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+			hear(d, i, now);
 		for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-			const uint64_t due = step(d, i, now);
+			const uint64_t due = go_on(d, i, now);
 
 			until = due < until ? due : until;
 		}

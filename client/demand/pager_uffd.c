@@ -25,6 +25,7 @@
 
 enum {
 	GRANULE = 128 << 10,
+	LATE_MS = 20,
 	TICK_MS = 100, /* wake() may go astray where the application closes what is not its own */
 	EVENTS = 16,
 	KEPT = PS_SLEEPERS + 2,
@@ -403,6 +404,7 @@ static void uffd_sleep(struct ps_pager *pager, uint64_t until_ns)
 
 const struct ps_pager_ops ps_pager_uffd = {
 	.granule = GRANULE,
+	.late = LATE_MS * (uint64_t)1000000,
 	.begin = uffd_begin,
 	.end = uffd_end,
 	.limit = uffd_limit,

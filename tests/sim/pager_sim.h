@@ -12,6 +12,8 @@ struct ps_wanted;
 
 enum { SIM_GRANULE = 128 };
 
+#define SIM_LATE (20 * SIM_MS)
+
 extern const struct ps_pager_ops sim_pager_ops;
 
 #endif

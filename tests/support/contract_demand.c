@@ -190,6 +190,30 @@ static void without_a_source_memory_waits(struct demand_stage *s)
 	end(&o);
 }
 
+/* What it was asked for comes of another one, and counts once: its own answer comes too late. */
+static void a_source_that_hangs_holds_up_nobody(struct demand_stage *s)
+{
+	unsigned times = 0;
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	script.ops.late = s->short_ns / 10;
+	set(0, true, false);
+	CHECK(map(&o));
+	/* Not for as long as that source may take. */
+	CHECK(!perseas_wait_whole(o.p, FAR / 2 / 1000000));
+	CHECK(asks() == GRANULES + 1);
+	for (unsigned i = 0; i < asks(); i++)
+		times += script.granules[i] == script.granules[0];
+	CHECK(times == 2);
+	age();
+	set(0, false, false);
+	rest(PS_KEEPER, s->short_ns);
+	CHECK(fills() == GRANULES);
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
 /* What had been asked for before, and comes of the state that was adopted, comes too late. */
 static void who_is_fenced_gets_nothing(struct demand_stage *s)
 {
@@ -279,6 +303,7 @@ const struct demand_clause demand_clauses[] = {
 	CLAUSE(unmap_waits_for_a_fill),
 	CLAUSE(an_answer_for_an_earlier_mapping_is_dropped),
 	CLAUSE(without_a_source_memory_waits),
+	CLAUSE(a_source_that_hangs_holds_up_nobody),
 	CLAUSE(who_is_fenced_gets_nothing),
 	CLAUSE(a_fence_comes_just_before_the_fill),
 	CLAUSE(a_renewal_divides),

@@ -350,6 +350,7 @@ static bool begin(struct demand_stage *s, struct owner *o)
 {
 	script.real = s->env->pager;
 	script.ops = *script.real;
+	script.ops.late = PS_NEVER;
 	script.ops.begin = script_begin;
 	script.ops.lead = script_lead;
 	script.ops.drop = script_drop;

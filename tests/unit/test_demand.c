@@ -253,6 +253,21 @@ static void test_a_source_dies(void **state)
 	assert_int_equal(rig_wrong(rig), 0);
 }
 
+/* It is stopped, and its connections stay: what it was asked for comes of the other. */
+static void test_a_source_hangs(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	pthread_mutex_lock(&rig->p->demand->lock);
+	rig->p->demand->patience = PS_NEVER / 2;
+	pthread_mutex_unlock(&rig->p->demand->lock);
+	kill(rig->mirrors[0].pid, SIGSTOP);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, 20000), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
 static void *look_at_all(void *arg)
 {
 	return (void *)(uintptr_t)rig_wrong(arg);
@@ -527,6 +542,8 @@ int main(void)
 		BY(tcp, test_who_waits_holds_up_nobody),
 		BY(tcp, test_a_source_dies),
 		BY(shm, test_a_source_dies),
+		BY(tcp, test_a_source_hangs),
+		BY(shm, test_a_source_hangs),
 		BY(tcp, test_all_sources_die),
 		BY(shm, test_all_sources_die),
 		BY(tcp, test_mirrors_move),
