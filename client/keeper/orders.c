@@ -26,6 +26,15 @@ static bool was_taken_up(const struct perseas *p, const Perseas__Order *order)
 	return false;
 }
 
+/* One that takes a change back may bear the id of the order that it takes back. */
+static void note_taken_up(struct perseas *p, const Perseas__Order *order)
+{
+	struct ps_orders *orders = &p->upkeep.orders;
+
+	if (!was_taken_up(p, order))
+		memcpy(orders->ids[orders->count++ % PS_ORDERS_KEPT], order->id.data, PS_ID_SIZE);
+}
+
 static void obey(struct perseas *p, const Perseas__Order *order)
 {
 	const struct perseas_roster_change wanted = {
@@ -39,12 +48,14 @@ static void obey(struct perseas *p, const Perseas__Order *order)
 
 	if (cancels && p->upkeep.change.stage != PS_CHANGE_NONE) {
 		ps_change_obey_cancel(p, order->id.data);
+		/* Else it is for another change than this one, and waits. */
+		if (ps_id_equal(order->id, p->upkeep.change.id))
+			note_taken_up(p, order);
 		return;
 	}
 	if (p->upkeep.change.stage != PS_CHANGE_NONE || was_taken_up(p, order))
 		return;
-	memcpy(p->upkeep.orders.ids[p->upkeep.orders.count++ % PS_ORDERS_KEPT], order->id.data,
-	       PS_ID_SIZE);
+	note_taken_up(p, order);
 	if (cancels)
 		ps_change_obey_cancel(p, order->id.data);
 	else

@@ -75,12 +75,43 @@ static void test_an_order_ends_no_session_that_is_waited_for(void **state)
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 }
 
+/* The next answer of a mirror brings the order, and the keeper obeys. */
+static void hear(struct owner *o)
+{
+	struct perseas *p = o->p;
+
+	p->upkeep.pulse_at = 0;
+	p->admin = true;
+	ps_pulse(p, o->d->now);
+	p->admin = false;
+	direct_keep(o->d, p);
+	direct_keep(o->d, p);
+}
+
+/* A mirror tells of the order until it was told what became of it, and so once more after that. */
+static void test_an_order_that_is_told_again_is_obeyed_once(void **state)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
+	struct owner *o = *state;
+	struct perseas *p = o->p;
+
+	assert_int_equal(owner_change(o, &wanted), 0);
+	owner_keep(o, 3, PERSEAS_MIRROR_RESYNCING);
+	order_cancel(o, "sim://1");
+	for (unsigned rounds = 0; rounds < 5; rounds++)
+		hear(o);
+	assert_int_equal(p->upkeep.change.stage, PS_CHANGE_NONE);
+	assert_string_equal(p->upkeep.change.text,
+	                    "the change was taken back: the roster is as it was before");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_an_order_ends_no_session_that_is_waited_for),
+		TEST(test_an_order_that_is_told_again_is_obeyed_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
