@@ -82,7 +82,8 @@ enum perseas_flag {
 	                              takes a second copy of every segment */
 	PERSEAS_SALVAGE = 16,      /* claim and map only: no transactions, nothing is mended */
 	PERSEAS_CANCEL = 32        /* take back a change of the roster that an owner left
-	                              unfinished, and do not complete it; EBUSY if decided */
+	                              unfinished, and do not complete it; EBUSY if decided,
+	                              EQUORUM if the roster before it has fewer than W mirrors */
 };
 
 enum perseas_event_kind {
@@ -500,7 +501,9 @@ struct perseas_roster_change {
  * CANCEL takes back the change that another thread has asked for, or an order of the command. This
  * is possible until the change is decided, that is, until enough mirrors know it. The roster is
  * then as it was, and the other call returns EQUORUM. It fails with EINVAL (no change is being
- * made), EBUSY (the change is decided, and will be completed), EFENCED and ESALVAGE.
+ * made), EBUSY (the change is decided, and will be completed), EQUORUM (fewer than W mirrors of
+ * the roster as it was are connected: commits would wait for them, and so would the next change),
+ * EFENCED and ESALVAGE.
  *
  * Errors: EINVAL (no such member, an address that is not one or is in the roster, acks out of
  * range), ELIMIT (16 mirrors), EBUSY (another change is not over), EUNREACHABLE (nobody answers at

@@ -67,6 +67,11 @@ unsigned ps_quorum_short(const struct perseas *p, uint32_t set)
 	return 0;
 }
 
+bool ps_quorum_settled(const struct perseas *p, uint32_t set)
+{
+	return count(&p->quorums[0], set) >= p->quorums[0].acks;
+}
+
 bool ps_quorum_newest(const struct perseas *p, uint32_t set)
 {
 	const struct ps_quorum *quorum = &p->quorums[p->quorum_count - 1];

@@ -19,6 +19,9 @@ bool ps_quorum_acks(const struct perseas *p, uint32_t set);
 /* Of the handle's rosters, the first one of which the set is not W; 0 where there is none. */
 unsigned ps_quorum_short(const struct perseas *p, uint32_t set);
 
+/* W of the roster that is settled: enough for it to count alone again. */
+bool ps_quorum_settled(const struct perseas *p, uint32_t set);
+
 /* W of the roster that is to be: the one that is not settled, else the one that is. */
 bool ps_quorum_newest(const struct perseas *p, uint32_t set);
 

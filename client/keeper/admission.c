@@ -1,7 +1,7 @@
 /*
  * admission.c - which changes of the roster may begin (change.c asks, once when a change is ordered
- * and once more before both rosters count). It must never change anything: a change that is
- * refused leaves no trace.
+ * and once more before both rosters count), and which may be taken back. It must never change
+ * anything: what is refused leaves no trace.
  */
 #include "admission.h"
 
@@ -114,4 +114,37 @@ int ps_change_admit(struct perseas *p, const struct ps_admission *asked, char *t
 	rc = judge(p, asked, text, size);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
+}
+
+/* Those that answered that their memory is lost, and are made anew when this roster counts alone:
+ * the other one may keep that from being done now (I9). */
+static uint32_t made_anew(struct perseas *p, const struct side *side, uint32_t connected)
+{
+	uint32_t set = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].state == PERSEAS_MIRROR_LOST &&
+		    ps_quorum_remakes(&side->quorum, connected, i))
+			set |= (uint32_t)1 << i;
+	pthread_mutex_unlock(&p->lock);
+	return set;
+}
+
+int ps_change_admit_cancel(struct perseas *p, uint32_t connected, char *text, size_t size)
+{
+	const struct side old = { "as it was", p->roster, p->quorums[0] };
+	const uint32_t there = connected | made_anew(p, &old, connected);
+	char missing[60];
+
+	ps_assert_admin(p);
+	if (ps_quorum_settled(p, there))
+		return 0;
+	name_missing(p, &old, there, missing, sizeof(missing));
+	snprintf(text, size,
+	         "the change cannot be taken back: the roster %s has %u of %u mirrors connected, "
+	         "and %u must record that; not connected: %s. Start them, even without their "
+	         "memory, or let the change be completed",
+	         old.name, count(&old, there), old.quorum.members, old.quorum.acks, missing);
+	return PERSEAS_EQUORUM;
 }

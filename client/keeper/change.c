@@ -6,6 +6,7 @@
  */
 #include "change.h"
 
+#include "admission.h"
 #include "due.h"
 #include "../core/event.h"
 #include "../core/mirror.h"
@@ -369,6 +370,8 @@ static const char taken_back[] = "the change was taken back: the roster is as it
 
 int ps_change_cancel(struct perseas *p, char *text, size_t size)
 {
+	int rc;
+
 	ps_assert_admin(p);
 	switch (p->upkeep.change.stage) {
 	case PS_CHANGE_COPYING:
@@ -376,8 +379,10 @@ int ps_change_cancel(struct perseas *p, char *text, size_t size)
 		finish(p, PERSEAS_EQUORUM, taken_back);
 		return 0;
 	case PS_CHANGE_JOINT:
-		take_back(p);
-		return 0;
+		rc = ps_change_admit_cancel(p, connected(p), text, size);
+		if (!rc)
+			take_back(p);
+		return rc;
 	case PS_CHANGE_CANCELLING:
 		return 0;
 	case PS_CHANGE_MARKED:
@@ -409,8 +414,10 @@ void ps_change_obey_cancel(struct perseas *p, const uint8_t *id)
 	/* Where no order asked for the change, its result is told as that of this one. */
 	if (!memcmp(c->id, none, PS_ID_SIZE))
 		memcpy(c->id, id, PS_ID_SIZE);
-	if (!memcmp(c->id, id, PS_ID_SIZE))
-		ps_change_cancel(p, text, sizeof(text));
+	/* The order stays, and is obeyed when that is possible: until then it says why not. */
+	if (!memcmp(c->id, id, PS_ID_SIZE) &&
+	    ps_change_cancel(p, text, sizeof(text)) == PERSEAS_EQUORUM)
+		memcpy(c->text, text, sizeof(c->text));
 }
 
 static void cancelling(struct perseas *p)

@@ -31,11 +31,12 @@ bool ps_change_is_sound(const struct perseas *p);
 int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wanted,
                     const uint8_t *id);
 
-/* Takes the change back that goes on. 0; or EBUSY (it is decided) or EINVAL (there is none),
- * with a text. */
+/* Takes the change back that goes on. 0; or EBUSY (it is decided), EQUORUM (too few mirrors of the
+ * roster as it was are connected to record that) or EINVAL (there is none), with a text. */
 int ps_change_cancel(struct perseas *p, char *text, size_t size);
 
-/* The same, by an order; its result is that of the change. One for another change waits. */
+/* The same, by an order; its result is that of the change. One for another change waits, and so
+ * does one that is refused with EQUORUM: the text of the change says why. */
 void ps_change_obey_cancel(struct perseas *p, const uint8_t *id);
 
 /* Goes on, as far as it goes without waiting. */

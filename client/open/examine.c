@@ -206,6 +206,34 @@ static uint32_t made_anew(const struct perseas *p, uint32_t claimed, bool *lost)
 	return set;
 }
 
+/* Can the roster before a change count alone again? W of it must be claimed, or be made anew by
+ * that roster's rules. */
+static int check_cancel(struct perseas *p, uint32_t claimed)
+{
+	char names[PS_ERROR_TEXT - 512];
+	uint32_t set = claimed;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (ps_empty(p, &p->mirrors[i]) && ps_quorum_remakes(&p->quorums[0], claimed, i))
+			set |= (uint32_t)1 << i;
+	if (ps_quorum_settled(p, set))
+		return 0;
+	missing(p, p->roster, names, sizeof(names));
+	return ps_fail(p, PERSEAS_EQUORUM,
+	               "the change of the roster cannot be taken back: %u of %u mirrors of the "
+	               "roster before it are there, and %u must be. Start those that are missing, "
+	               "even without their memory, or open the store without PERSEAS_CANCEL, which "
+	               "completes the change. Missing: %s",
+	               ps_quorum_count(p, set), p->members, p->acks, names);
+}
+
+/* Is the change taken back, or is it to be when the claims have shown that this can be done? */
+static bool cancels(const struct perseas *p)
+{
+	return p->opening.cancelled ||
+	       (p->next_roster && !p->marked && p->options.flags & PERSEAS_CANCEL);
+}
+
 int ps_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *state)
 {
 	bool lost = false;
@@ -217,7 +245,9 @@ int ps_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *
 		return ps_quorum_newest(p, whole) ? 0 : too_few_hold(p, state, lost);
 	if (p->next_roster && !(p->options.flags & PERSEAS_CANCEL))
 		return 0;
-	return ps_quorum_touched(p, claimed) ? 0 : too_few_hold(p, state, lost);
+	if (!ps_quorum_touched(p, claimed))
+		return too_few_hold(p, state, lost);
+	return cancels(p) ? check_cancel(p, claimed) : 0;
 }
 
 const struct ps_standing *ps_newest(const struct perseas *p)

@@ -228,6 +228,8 @@ static void take_change_back(struct sim_application *a, unsigned percent)
 	sim_trace(w, "owner %u takes the change back: %s", a->owner->index, perseas_error_name(rc));
 	if (!rc)
 		sim_count(w, SIM_CHANGES_BACK, 1);
+	else if (rc == PERSEAS_EQUORUM)
+		sim_count(w, SIM_CANCELS_REFUSED, 1);
 	else if (rc != PERSEAS_EBUSY && rc != PERSEAS_EINVAL && rc != PERSEAS_EFENCED)
 		sim_unexpected(a, "cancel", rc);
 }

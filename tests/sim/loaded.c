@@ -48,8 +48,6 @@ void sim_loaded_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	*spares = is_of_change(w);
 	w->acks = *mirrors;
 	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
-	/* Taken back, a change whose member is gone for good never ends. */
-	s->cancels = 0;
 	s->work = 0;
 	s->calm = s->near = s->disks = false;
 	s->steady = true;

@@ -105,6 +105,42 @@ static void test_an_order_that_is_told_again_is_obeyed_once(void **state)
 	                    "the change was taken back: the roster is as it was before");
 }
 
+/* One of three that are all needed was lost, and the one that takes its place is gone, too. What is
+ * told of the change says why it is not taken back, and it is taken back when the first one has
+ * started again. */
+static void test_a_cancel_waits_for_the_roster_as_it_was(void **state)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://2", "sim://4",
+		                                      0, 0 };
+	struct owner *o = begin(3, 3);
+	struct perseas *p = o->p;
+
+	(void)state;
+	direct_crash(o->d, 2);
+	assert_int_equal(owner_change(o, &wanted), 0);
+	o->d->mirrors[4].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+	for (unsigned rounds = 0; p->upkeep.change.stage != PS_CHANGE_JOINT; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, p);
+	}
+	direct_crash(o->d, 4);
+	direct_keep(o->d, p);
+	order_cancel(o, "sim://1");
+	hear(o);
+	assert_int_equal(p->upkeep.change.stage, PS_CHANGE_JOINT);
+	assert_non_null(strstr(p->upkeep.change.text, "cannot be taken back"));
+	assert_non_null(strstr(p->upkeep.change.text, "not connected: sim://2"));
+	direct_start(o->d, 2);
+	for (unsigned rounds = 0; p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		hear(o);
+	}
+	assert_string_equal(p->upkeep.change.text,
+	                    "the change was taken back: the roster is as it was before");
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	owner_free(o);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -112,6 +148,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_an_order_ends_no_session_that_is_waited_for),
 		TEST(test_an_order_that_is_told_again_is_obeyed_once),
+		cmocka_unit_test(test_a_cancel_waits_for_the_roster_as_it_was),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

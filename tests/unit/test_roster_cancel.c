@@ -25,13 +25,15 @@ static void keep_until(struct owner *o, enum ps_change_stage stage)
 	}
 }
 
+static char refusal[256]; /* why the last cancel was refused */
+
 static int cancel(struct owner *o)
 {
-	char text[256] = "";
 	int rc;
 
+	refusal[0] = 0;
 	ps_admin_enter(o->p);
-	rc = ps_change_cancel(o->p, text, sizeof(text));
+	rc = ps_change_cancel(o->p, refusal, sizeof(refusal));
 	ps_admin_leave(o->p);
 	return rc;
 }
@@ -265,6 +267,108 @@ static void test_the_mark_counts_on_w_of_the_new_one(void **state)
 	owner_free(o);
 }
 
+/* --- one that could not be settled --- */
+
+/* All three are needed. The third is gone for good, and the one that takes its place dies just when
+ * both rosters begin to count. */
+static struct owner *begin_short(void)
+{
+	struct owner *o = begin(3, 3);
+
+	direct_crash(o->d, 2);
+	memory_heap_lose(o->d->mirrors[2].memory, NULL);
+	change(o, PERSEAS_ROSTER_REPLACE, "sim://2", "sim://3");
+	o->d->mirrors[3].break_at = PERSEAS__REQUEST__BODY_ROSTER;
+	keep_until(o, PS_CHANGE_JOINT);
+	direct_crash(o->d, 3);
+	o->d->mirrors[3].break_at = 0;
+	direct_keep(o->d, o->p);
+	return o;
+}
+
+static void assert_refused(struct owner *o)
+{
+	assert_int_equal(cancel(o), PERSEAS_EQUORUM);
+	assert_non_null(strstr(refusal, "not connected: sim://2. Start them"));
+	assert_non_null(strstr(refusal, "or let the change be completed"));
+	assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_JOINT);
+	assert_non_null(o->p->next_roster);
+	assert_int_equal(o->p->quorum_count, 2);
+}
+
+/* The change is as it was: when the new mirror is back it is completed, and others can be made. */
+static void test_a_cancel_that_could_not_be_settled_is_refused(void **state)
+{
+	struct owner *o = begin_short();
+
+	(void)state;
+	assert_refused(o);
+	direct_start(o->d, 3);
+	keep_until(o, PS_CHANGE_NONE);
+	assert_int_equal(o->p->upkeep.change.code, 0);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	change(o, PERSEAS_ROSTER_REPLACE, "sim://1", "sim://4");
+	keep_until(o, PS_CHANGE_NONE);
+	assert_int_equal(o->p->upkeep.change.code, 0);
+	assert_goes_on(o, 3);
+}
+
+/* The member that was to leave is started again, with nothing in its memory: that is enough. */
+static void test_an_empty_member_lets_it_be_taken_back(void **state)
+{
+	struct owner *o = begin_short();
+
+	(void)state;
+	assert_refused(o);
+	direct_start(o->d, 2);
+	for (unsigned rounds = 0; cancel(o); rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	keep_until(o, PS_CHANGE_NONE);
+	assert_non_null(strstr(o->p->upkeep.change.text, "taken back"));
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_goes_on(o, 3);
+}
+
+/* Nor may the next owner record the roster before the change where it is short: it could not open
+ * the store then, and nobody could. It claims nothing, and may complete the change. */
+static void test_the_next_one_is_refused_it_too(void **state)
+{
+	struct owner *o = begin_short();
+	uint64_t epoch = o->p->epoch;
+
+	(void)state;
+	owner_die(o);
+	direct_start(o->d, 3);
+	assert_int_equal(open_with(o, 0, 4, PERSEAS_TAKEOVER | PERSEAS_CANCEL), PERSEAS_EQUORUM);
+	assert_error_says(o, "cannot be taken back: 2 of 3");
+	assert_error_says(o, "sim://2");
+	assert_error_says(o, "without PERSEAS_CANCEL");
+	if (open_with(o, 0, 4, PERSEAS_TAKEOVER))
+		fail_msg("%s", o->error.text);
+	assert_int_equal(o->p->epoch, epoch + 1);
+	owner_map(o);
+	assert_goes_on(o, 3);
+}
+
+/* One that lost its memory counts for it, though the new mirror is gone: the roster before the
+ * change alone says that it may be made anew. */
+static void test_the_next_one_takes_it_back_with_an_empty_member(void **state)
+{
+	struct owner *o = begin_short();
+
+	(void)state;
+	owner_die(o);
+	assert_int_equal(open_with(o, 0, 4, PERSEAS_TAKEOVER), PERSEAS_EQUORUM);
+	direct_start(o->d, 2);
+	direct_start(o->d, 3);
+	if (open_with(o, 0, 4, PERSEAS_TAKEOVER | PERSEAS_CANCEL))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	assert_goes_on(o, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +380,10 @@ int main(void)
 		cmocka_unit_test(test_not_without_r_of_the_new_roster),
 		cmocka_unit_test(test_the_mark_counts_on_w_of_the_new_one),
 		cmocka_unit_test(test_the_new_one_alone_does_not_count_before_w_have_the_mark),
+		cmocka_unit_test(test_a_cancel_that_could_not_be_settled_is_refused),
+		cmocka_unit_test(test_an_empty_member_lets_it_be_taken_back),
+		cmocka_unit_test(test_the_next_one_is_refused_it_too),
+		cmocka_unit_test(test_the_next_one_takes_it_back_with_an_empty_member),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
