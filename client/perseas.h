@@ -116,7 +116,9 @@ enum perseas_event_kind {
 enum perseas_recovery {
 	PERSEAS_RECOVERY_READ_FIRST, /* perseas_map returns when all of it is here */
 	/*
-	 * perseas_map returns at once. A page comes when it is touched, and the others meanwhile.
+	 * perseas_map returns at once. A page comes when it is touched, and the others meanwhile:
+	 * first what the newest transactions changed, as the open finds them in a mirror's log (up
+	 * to 256 KiB of it), then the rest, at fetch_rate at most.
 	 *
 	 * Who touches a page that is missing waits until a mirror has given it: as long as there is
 	 * none, for ever. Where another owner has taken the store over before a page was here, the
@@ -207,13 +209,15 @@ struct perseas_options {
 	 * connected to. NULL: PERSEAS_TLS_CRL in the environment; if that is not set either,
 	 * revocation is not checked. */
 	const char *tls_crl;
-	uint32_t recovery; /* open: enum perseas_recovery; 0: PERSEAS_RECOVERY_READ_FIRST */
+	uint32_t recovery;   /* open: enum perseas_recovery; 0: PERSEAS_RECOVERY_READ_FIRST */
+	uint64_t fetch_rate; /* PERSEAS_RECOVERY_ON_DEMAND: bytes a second, at most, at which memory
+	                        is fetched that no access waits for; 0: no limit */
 };
 
 #define PERSEAS_OPTIONS_INIT                                                                       \
 	{                                                                                          \
 		sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, \
-			NULL, NULL, 0, NULL, 0                                                     \
+			NULL, NULL, 0, NULL, 0, 0                                                  \
 	}
 
 /* The library's version, "major.minor.patch". Never NULL; the text is static. Any thread. */

@@ -44,6 +44,7 @@ static struct ps_demand *demand_new(struct perseas *p)
 	d->env = p->env;
 	d->ops = p->env->pager;
 	d->patience = ps_ms(p->options.connect_timeout_ms);
+	d->rate = p->options.fetch_rate;
 	memcpy(d->store, p->store, sizeof(d->store));
 	memcpy(d->store_id, p->store_id, PS_ID_SIZE);
 	memcpy(d->owner, p->owner, PS_ID_SIZE);
@@ -59,6 +60,7 @@ static void demand_free(struct ps_demand *d)
 {
 	pthread_cond_destroy(&d->change);
 	pthread_mutex_destroy(&d->lock);
+	free(d->hot);
 	free(d);
 }
 
@@ -89,6 +91,7 @@ void ps_demand_begin(struct perseas *p)
 	p->demand = d;
 	if (d->ops->limit(d->pager))
 		ps_report(p, "memory is fetched on demand: %s", d->ops->limit(d->pager));
+	ps_hot_read(p);
 	ps_demand_step(p);
 }
 
@@ -181,6 +184,7 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment)
 		.count = count,
 		.missing = count,
 	};
+	ps_hot_mark(d, &d->mappings[d->mapping_count - 1]);
 	d->ops->wake(d->pager);
 	while (!(mapping = ps_mapping_of(d, generation))->covered)
 		wait_change(d, PS_NEVER);

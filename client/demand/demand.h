@@ -75,6 +75,7 @@ struct ps_demand {
 	struct ps_pager *pager;
 	char store[PS_NAME_MAX + 1];
 	uint64_t patience; /* ns for an answer */
+	uint64_t rate;     /* bytes a second of what nobody waits for; 0: no limit */
 
 	pthread_mutex_t lock;
 	pthread_cond_t change;
@@ -88,13 +89,17 @@ struct ps_demand {
 	struct ps_source sources[PS_MIRRORS_MAX];
 	struct ps_want wants[PS_WANTS]; /* a ring, the oldest first */
 	unsigned want_first, want_count;
-	bool wants_lost; /* there were more: some granule is WANTED that is not in the ring */
+	bool wants_lost;  /* there were more: some granule is WANTED that is not in the ring */
+	uint64_t rest_at; /* with a rate: what nobody waits for is not asked for before */
 	bool tell_keeper;
 	uint64_t starved_at; /* since then somebody waits, and no source gave anything; 0: not so */
 	uint64_t faults, fetched, refusals;
 
 	struct ps_fetching fetching[PS_MIRRORS_MAX]; /* the thread's */
 	uint64_t usual;                              /* the thread's: ns that answers take */
+
+	struct ps_range *hot; /* what the newest transactions changed, from the open on */
+	unsigned hot_count;
 
 	/* The keeper's. */
 	bool told_starved, told_whole;
@@ -119,8 +124,13 @@ void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t g
 void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule);
 /* It was asked for in vain. */
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
-/* What to fetch next, which is ASKED then. False: nothing is missing. */
-bool ps_granule_next(struct ps_demand *d, struct ps_want *next);
+/* What to fetch next, which is ASKED then. False: nothing is missing, or its time has not come. */
+bool ps_granule_next(struct ps_demand *d, uint64_t now, struct ps_want *next);
+
+/* hot.c: reads what the newest transactions changed; the handle is not open yet. What of that lies
+ * in a mapping is then to come soon. */
+void ps_hot_read(struct perseas *p);
+void ps_hot_mark(struct ps_demand *d, struct ps_mapping *mapping);
 
 /* fetch.c: the thread, whose arg is the struct ps_demand. */
 void ps_demand_thread(void *arg);

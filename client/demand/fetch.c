@@ -184,7 +184,7 @@ static bool choose(struct ps_demand *d, unsigned i, uint64_t now, struct ps_miss
 	struct ps_want next;
 
 	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
-	    (!find_late(d, now, &next) && !ps_granule_next(d, &next)))
+	    (!find_late(d, now, &next) && !ps_granule_next(d, now, &next)))
 		return false;
 	mapping = ps_mapping_of(d, next.generation);
 	f->generation = next.generation;
@@ -270,6 +270,17 @@ static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetched *fe
 	d->usual += (now - f->asked_at) / USUAL_OF - d->usual / USUAL_OF;
 }
 
+/* When what nobody waits for may be asked for. */
+static uint64_t due_rest(struct ps_demand *d, uint64_t now)
+{
+	uint64_t at;
+
+	pthread_mutex_lock(&d->lock);
+	at = d->rest_at;
+	pthread_mutex_unlock(&d->lock);
+	return at > now ? at : PS_NEVER;
+}
+
 /* What a source says. */
 static void hear(struct ps_demand *d, unsigned i, uint64_t now)
 {
@@ -296,7 +307,7 @@ static uint64_t go_on(struct ps_demand *d, unsigned i, uint64_t now)
 	if (!f->busy && now >= f->again_at)
 		ask(d, i, now);
 	if (!f->busy)
-		return f->again_at > now ? f->again_at : PS_NEVER;
+		return f->again_at > now ? f->again_at : due_rest(d, now);
 	late = late_at(d, f);
 	return late > now && late < f->until ? late : f->until;
 }

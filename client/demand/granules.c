@@ -126,7 +126,29 @@ static bool find_soon(struct ps_demand *d, struct ps_want *next)
 	return false;
 }
 
-bool ps_granule_next(struct ps_demand *d, struct ps_want *next)
+static bool find_missing(struct ps_demand *d, struct ps_want *next)
+{
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+
+		for (; mapping->covered > 0 && mapping->next < mapping->count; mapping->next++)
+			if (mapping->states[mapping->next] == PS_GRANULE_MISSING)
+				return ask(mapping, mapping->next, next);
+	}
+	return false;
+}
+
+/* What nobody waits for. */
+static bool find_rest(struct ps_demand *d, uint64_t now, struct ps_want *next)
+{
+	if (now < d->rest_at || (!find_soon(d, next) && !find_missing(d, next)))
+		return false;
+	if (d->rate)
+		d->rest_at = now + (uint64_t)d->ops->granule * 1000000000 / d->rate;
+	return true;
+}
+
+bool ps_granule_next(struct ps_demand *d, uint64_t now, struct ps_want *next)
 {
 	while (d->want_count > 0) {
 		const struct ps_want want = d->wants[d->want_first];
@@ -137,14 +159,5 @@ bool ps_granule_next(struct ps_demand *d, struct ps_want *next)
 		if (mapping && mapping->states[want.granule] == PS_GRANULE_WANTED)
 			return ask(mapping, want.granule, next);
 	}
-	if (find_lost(d, next) || find_soon(d, next))
-		return true;
-	for (unsigned i = 0; i < d->mapping_count; i++) {
-		struct ps_mapping *mapping = &d->mappings[i];
-
-		for (; mapping->covered > 0 && mapping->next < mapping->count; mapping->next++)
-			if (mapping->states[mapping->next] == PS_GRANULE_MISSING)
-				return ask(mapping, mapping->next, next);
-	}
-	return false;
+	return find_lost(d, next) || find_rest(d, now, next);
 }

@@ -129,9 +129,10 @@ static int open_handle(struct perseas *p)
 	rc = ps_layout_renew(p);
 	if (rc)
 		return rc;
-	p->admin = p->open = true;
-	ps_sessions_opened(p);
+	p->admin = true;
 	ps_demand_begin(p);
+	p->open = true;
+	ps_sessions_opened(p);
 	p->admin = false;
 	p->keeper = !p->env->ops->spawn(p->env, ps_keeper, p);
 	if (!p->keeper)

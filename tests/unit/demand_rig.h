@@ -57,15 +57,20 @@ struct rig {
 	perseas_t *p;
 	uint8_t *bytes;                 /* of segment "accounts" */
 	_Atomic unsigned waits, wholes; /* events of these kinds */
+	uint64_t rate;                  /* perseas_options.fetch_rate */
 };
 
 /* --- the gate --- */
 
 static struct ps_pager_ops rig_pager;
 static atomic_bool rig_shut;
+static _Atomic uint64_t rig_first = UINT64_MAX; /* offset of the first that was asked for */
 
 static bool rig_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
 {
+	uint64_t none = UINT64_MAX;
+
+	atomic_compare_exchange_strong(&rig_first, &none, missing->offset);
 	return !atomic_load(&rig_shut) && ps_pager_uffd.ask(pager, which, missing);
 }
 
@@ -186,6 +191,7 @@ static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
 
 	options.flags = flags;
 	options.recovery = recovery;
+	options.fetch_rate = rig->rate;
 	options.ring_size = 1 << 20;
 	options.connect_timeout_ms = 1000;
 	options.on_event = rig_event;

@@ -61,7 +61,7 @@ static uint64_t next(struct fixture *f)
 {
 	struct ps_want want;
 
-	assert_true(ps_granule_next(&f->d, &want));
+	assert_true(ps_granule_next(&f->d, 0, &want));
 	assert_int_equal(ps_mapping_of(&f->d, want.generation)->states[want.granule],
 	                 PS_GRANULE_ASKED);
 	return want.granule;
@@ -71,7 +71,7 @@ static void assert_nothing_is_missing(struct fixture *f)
 {
 	struct ps_want want;
 
-	assert_false(ps_granule_next(&f->d, &want));
+	assert_false(ps_granule_next(&f->d, 0, &want));
 }
 
 static void test_the_rest_comes_in_order(void **state)
@@ -171,6 +171,24 @@ static void test_what_was_asked_in_vain_is_asked_again(void **state)
 	assert_int_equal(next(f), 2);
 }
 
+/* With a rate: what nobody waits for comes when its time has come, what is wanted at once. */
+static void test_the_rest_has_a_rate(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_want want;
+
+	f->d.rate = 2 * GRANULE;
+	assert_true(ps_granule_next(&f->d, 0, &want));
+	ps_granule_soon(f->mapping, 900);
+	assert_false(ps_granule_next(&f->d, 499999999, &want));
+	ps_granule_want(&f->d, f->mapping, 500);
+	assert_true(ps_granule_next(&f->d, 499999999, &want));
+	assert_int_equal(want.granule, 500);
+	assert_true(ps_granule_next(&f->d, 500000000, &want));
+	assert_int_equal(want.granule, 900);
+	assert_false(ps_granule_next(&f->d, 999999999, &want));
+}
+
 /* Those who wanted something of a mapping that is gone wait for nothing. */
 static void test_a_mapping_goes(void **state)
 {
@@ -213,6 +231,7 @@ int main(void)
 		TEST(test_more_comes_soon),
 		TEST(test_all_are_wanted),
 		TEST(test_what_was_asked_in_vain_is_asked_again),
+		TEST(test_the_rest_has_a_rate),
 		TEST(test_a_mapping_goes),
 		TEST(test_where_an_address_is),
 	};
