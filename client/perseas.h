@@ -212,12 +212,18 @@ struct perseas_options {
 	uint32_t recovery;   /* open: enum perseas_recovery; 0: PERSEAS_RECOVERY_READ_FIRST */
 	uint64_t fetch_rate; /* PERSEAS_RECOVERY_ON_DEMAND: bytes a second, at most, at which memory
 	                        is fetched that no access waits for; 0: no limit */
+	/* open: how long a mirror may say nothing, in milliseconds from 100; then it is taken for
+	 * dead: commits go on with the others, and it is taken up again when it answers. In each
+	 * quarter of this time it is asked for a sign of life. One that is stopped, without power
+	 * or cut off is found within twice this time; a request that it leaves unanswered is given
+	 * up after connect_timeout_ms all the same. 0: 3000. UINT32_MAX: it is not asked. */
+	uint32_t mirror_timeout_ms;
 };
 
 #define PERSEAS_OPTIONS_INIT                                                                       \
 	{                                                                                          \
 		sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, \
-			NULL, NULL, 0, NULL, 0, 0                                                  \
+			NULL, NULL, 0, NULL, 0, 0, 0                                               \
 	}
 
 /* The library's version, "major.minor.patch". Never NULL; the text is static. Any thread. */

@@ -94,6 +94,13 @@ struct ps_env_ops {
 	 * own, so that nothing holds them up that the handle or its keeper waits for. Where no
 	 * thread can be had there are none. NULL: there never are. */
 	void (*beat)(struct ps_control *control, uint64_t every_ns);
+	/* From now on signs of life are sent, at least four in limit_ns, which the mirror answers;
+	 * and once nothing has come on this connection for limit_ns it is over, for who waits on
+	 * it, too. 0: no more of it. While this process does not run, nothing counts as silence.
+	 * Where no thread can be had nobody looks. NULL: nobody ever does. */
+	void (*hear)(struct ps_control *control, uint64_t limit_ns);
+	/* Did it end by that? With `hear`. */
+	bool (*silent)(struct ps_control *control);
 	void (*disconnect)(struct ps_control *control); /* NULL is allowed */
 
 	/* Can this host carry data over what the address asks for? 0; or PERSEAS_ERDMA, with a

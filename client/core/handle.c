@@ -66,6 +66,11 @@ static int check_options(struct perseas_options *o, struct ps_error *error)
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "ring_size %llu is not between 65536 bytes and 64 GiB",
 		                    (unsigned long long)o->ring_size);
+	if (o->mirror_timeout_ms && o->mirror_timeout_ms < PS_MIRROR_TIMEOUT_MIN_MS)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "mirror_timeout_ms %u is below %d: a mirror would be taken for "
+		                    "dead whenever its host is busy",
+		                    o->mirror_timeout_ms, PS_MIRROR_TIMEOUT_MIN_MS);
 	o->log_size = (o->log_size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 	o->ring_size = (o->ring_size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 	return 0;
@@ -99,6 +104,10 @@ static int fill_options(struct perseas_options *o, const struct perseas_options 
 		o->pace_ms = 100;
 	else if (o->pace_ms == UINT32_MAX)
 		o->pace_ms = 0;
+	if (!o->mirror_timeout_ms)
+		o->mirror_timeout_ms = 3000;
+	else if (o->mirror_timeout_ms == UINT32_MAX)
+		o->mirror_timeout_ms = 0;
 	if (!o->spin_us)
 		o->spin_us = 50;
 	else if (o->spin_us == UINT32_MAX)

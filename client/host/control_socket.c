@@ -13,9 +13,11 @@
 #include "../core/mirror.h"
 #include "asked.h"
 #include "descriptors.h"
+#include "hearing.h"
 #include "outbox.h"
 #include "secure.h"
 #include "socket.h"
+#include "trouble.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/data/frame.h"
 
@@ -52,6 +54,8 @@ struct ps_control {
 	uint64_t beat_ns;      /* how often a sign of life is due; 0: never */
 	uint64_t beat_at;      /* when the last one, or a request after it, was sent */
 	uint64_t worked_at;    /* when the last sign of progress came */
+	struct ps_hearing hearing;
+	bool silent; /* it is over since nothing was heard */
 
 	/* That came with the message. Reading never goes beyond a message's end, so they
 	 * cannot be another's. */
@@ -124,19 +128,7 @@ static int ended(struct ps_control *control, int error)
 	    (!control->greeted &&
 	     ps_secure_wanted((const uint8_t *)&control->hello, address, trouble)))
 		return trouble->code;
-	if (error)
-		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
-		                    "the connection to %s broke (%s); see whether its host and its "
-		                    "perseasd are still up",
-		                    name_of(control), strerror(error));
-	if (!control->greeted)
-		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
-		                    "%s took the connection and ended it without a greeting; is it "
-		                    "a perseasd, and does its log say why?",
-		                    name_of(control));
-	return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
-	                    "%s ended the connection; see whether its perseasd is still running",
-	                    name_of(control));
+	return ps_trouble_ended(trouble, name_of(control), control->greeted, error);
 }
 
 /* As recv(), and keeps the descriptors that come along. */
@@ -161,6 +153,7 @@ static int take(struct ps_control *control, void *to, size_t want)
 		if (n <= 0)
 			return ended(control, n < 0 ? errno : 0);
 		control->have += (size_t)n;
+		control->hearing.heard = true;
 	}
 	control->have = 0;
 	return 1;
@@ -172,39 +165,27 @@ static int check_hello(struct ps_control *control)
 	                     &control->trouble))
 		return control->trouble.code;
 	if (control->hello.magic != PS_CONTROL_MAGIC)
-		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
-		                    "%s is not a perseasd; check the address", name_of(control));
+		return ps_trouble_stranger(&control->trouble, name_of(control));
 	if (control->hello.version != PS_PROTOCOL_VERSION)
-		return ps_error_set(&control->trouble, PERSEAS_EVERSION,
-		                    "%s speaks version %u of the protocol, this library version "
-		                    "%d; upgrade the older of the two",
-		                    name_of(control), control->hello.version, PS_PROTOCOL_VERSION);
+		return ps_trouble_version(&control->trouble, name_of(control),
+		                          control->hello.version);
 	control->greeted = true;
 	return 0;
 }
 
-/* The length is there: makes room for the message. */
+/* The length is there: makes room for the message. A sign of life has none. */
 static int begin_message(struct ps_control *control)
 {
-	if (control->length == 0 || control->length > PS_MESSAGE_MAX)
-		return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
-		                    "%s sent a message of %u bytes, 1 to %u are allowed; is it a "
-		                    "perseasd of this version?",
-		                    name_of(control), control->length, PS_MESSAGE_MAX);
+	if (control->length == 0)
+		return 0;
+	if (control->length > PS_MESSAGE_MAX)
+		return ps_trouble_long(&control->trouble, name_of(control), control->length);
 	control->message = malloc(control->length);
 	if (!control->message)
 		return ps_error_set(&control->trouble, PERSEAS_ENOMEM,
 		                    "no memory for a message of %u bytes from %s", control->length,
 		                    name_of(control));
 	return 0;
-}
-
-static int take_stranger(struct ps_control *control, const char *why)
-{
-	return ps_error_set(&control->trouble, PERSEAS_EPROTOCOL,
-	                    "%s sent what is not the reply that is due (%s); is it a perseasd of "
-	                    "this version?",
-	                    name_of(control), why);
 }
 
 /* A message is whole: is it a reply, and the answer to what was asked? 0 or a code. */
@@ -217,7 +198,7 @@ static int take_message(struct ps_control *control)
 	free(control->message);
 	control->message = NULL;
 	if (!reply)
-		return take_stranger(control, why);
+		return ps_trouble_reply(&control->trouble, name_of(control), why);
 	match = ps_asked_match(&control->asked, reply);
 	if (match == PS_MATCH_ANSWER) {
 		control->reply = reply;
@@ -225,7 +206,8 @@ static int take_message(struct ps_control *control)
 	}
 	perseas__reply__free_unpacked(reply, NULL);
 	if (match == PS_MATCH_NONE)
-		return take_stranger(control, "it answers nothing that was asked");
+		return ps_trouble_reply(&control->trouble, name_of(control),
+		                        "it answers nothing that was asked");
 	control->worked_at = ps_monotonic();
 	return 0;
 }
@@ -303,14 +285,7 @@ static int late(struct ps_control *control)
 		return ps_dial_late(&control->dial, trouble);
 	if (!control->shaken)
 		return ps_secure_late(&control->dial.address, trouble);
-	if (!control->greeted)
-		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
-		                    "%s took the connection and said nothing in time; is it a "
-		                    "perseasd?",
-		                    name_of(control));
-	return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
-	                    "%s did not answer in time; is its perseasd stuck, or the network?",
-	                    name_of(control));
+	return ps_trouble_late(trouble, name_of(control), control->greeted);
 }
 
 /* Until when an answer is waited for: each sign of progress gives it as long again. */
@@ -432,18 +407,45 @@ static void beat(struct ps_control *control)
 	control->beat_at = ps_monotonic();
 }
 
-/* Sends those that are due, and says when the next is. */
+/* How often one is due; PS_NEVER: none is. */
+static uint64_t beats_every(const struct ps_control *control)
+{
+	const uint64_t beat_ns = control->beat_ns ? control->beat_ns : PS_NEVER;
+	const uint64_t hear_ns = control->hearing.limit_ns / PS_HEARING_LOOKS;
+
+	return hear_ns ? earlier(beat_ns, hear_ns) : beat_ns;
+}
+
+/* Is it still heard of? The end of its socket wakes who sleeps on it. */
+static void listen_to(struct ps_control *control)
+{
+	if (control->greeted && !control->message && !control->have && !control->reply)
+		control->hearing.heard |= ps_hearing_take_signs(&control->stream);
+	if (!ps_hearing_look(&control->hearing, &control->stream, ps_monotonic()))
+		return;
+	control->silent = true;
+	ps_trouble_silent(&control->trouble, name_of(control), control->hearing.limit_ns);
+	(void)shutdown(control->stream.fd, SHUT_RDWR);
+}
+
+/* Sends those that are due, and says when there is something to do next. */
 static uint64_t beat_all(void *arg)
 {
 	const struct ps_controls *all = arg;
 	uint64_t next = PS_NEVER;
 
 	for (struct ps_control *at = all->first; at; at = at->next) {
-		if (!at->beat_ns || at->trouble.code)
+		const uint64_t every = beats_every(at);
+
+		if (every == PS_NEVER || at->trouble.code)
 			continue;
-		if (ps_monotonic() >= at->beat_at + at->beat_ns)
+		if (ps_monotonic() >= at->beat_at + every)
 			beat(at);
-		next = earlier(next, at->beat_at + at->beat_ns);
+		next = earlier(next, at->beat_at + every);
+		if (!at->hearing.limit_ns || !at->shaken)
+			continue;
+		listen_to(at);
+		next = earlier(next, at->hearing.look_at);
 	}
 	return next;
 }
@@ -453,6 +455,17 @@ void ps_control_beat(struct ps_control *control, uint64_t every_ns)
 	pthread_mutex_lock(&control->all->lock);
 	control->beat_ns = every_ns;
 	if (every_ns)
+		ps_beats_wake(&control->all->beats);
+	pthread_mutex_unlock(&control->all->lock);
+}
+
+void ps_control_hear(struct ps_control *control, uint64_t limit_ns)
+{
+	pthread_mutex_lock(&control->all->lock);
+	ps_hearing_begin(&control->hearing, limit_ns, ps_monotonic());
+	/* At once: from the first one on it answers, also while it works on a request. */
+	control->beat_at = 0;
+	if (limit_ns)
 		ps_beats_wake(&control->all->beats);
 	pthread_mutex_unlock(&control->all->lock);
 }
@@ -515,22 +528,24 @@ bool ps_control_answered(struct ps_control *control)
 
 bool ps_control_ended(struct ps_control *control)
 {
-	bool over = true;
-	ssize_t n;
+	bool over;
 
 	pthread_mutex_lock(&control->all->lock);
-	if (!control->trouble.code && !control->shaken) {
-		over = false;
-	} else if (!control->trouble.code) {
-		n = ps_stream_peek(&control->stream);
-		if (n < 0)
-			over = !ps_would_block(errno);
-		else
-			/* Bytes that nobody asked for would keep the descriptor readable. */
-			over = n == 0 || (control->asked.due == 0 && control->greeted);
-	}
+	/* Takes signs of life, too, and finds what nobody asked for: either would keep the
+	 * descriptor readable. */
+	over = pull(control) < 0;
 	pthread_mutex_unlock(&control->all->lock);
 	return over;
+}
+
+bool ps_control_silent(struct ps_control *control)
+{
+	bool silent;
+
+	pthread_mutex_lock(&control->all->lock);
+	silent = control->silent;
+	pthread_mutex_unlock(&control->all->lock);
+	return silent;
 }
 
 int ps_control_fd(struct ps_control *control)

@@ -37,6 +37,8 @@ int ps_control_fd(struct ps_control *control);
 uint64_t ps_control_worked_at(struct ps_control *control);
 bool ps_control_waits(struct ps_control *control, struct pollfd *fd);
 void ps_control_beat(struct ps_control *control, uint64_t every_ns);
+void ps_control_hear(struct ps_control *control, uint64_t limit_ns);
+bool ps_control_silent(struct ps_control *control);
 void ps_control_disconnect(struct ps_control *control);
 
 #endif

@@ -85,11 +85,19 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 	end(p, m);
 }
 
+/* From now on commits, and what goes on beside them, count on the mirror. */
+static void rise(struct perseas *p, struct ps_mirror *m)
+{
+	move(p, m, PS_SESSION_UP);
+	if (p->options.mirror_timeout_ms && p->env->ops->hear)
+		p->env->ops->hear(m->control, ps_ms(p->options.mirror_timeout_ms));
+}
+
 void ps_sessions_opened(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].control && p->mirrors[i].session.state == PS_SESSION_NONE)
-			move(p, &p->mirrors[i], PS_SESSION_UP);
+			rise(p, &p->mirrors[i]);
 }
 
 void ps_sessions_close(struct perseas *p)
@@ -169,7 +177,7 @@ static void come_up(struct perseas *p, struct ps_mirror *m)
 	if (m->session.granted)
 		perseas__reply__free_unpacked(m->session.granted, NULL);
 	m->session.granted = NULL;
-	move(p, m, PS_SESSION_UP);
+	rise(p, m);
 }
 
 /* It must be copied whole: now, or after the one that is being copied. It has no image where

@@ -102,7 +102,4 @@ static inline bool ps_stream_pending(const struct ps_stream *stream)
 	return stream->tls && ps_tls_pending(stream->tls);
 }
 
-/* As recv() of one byte with MSG_PEEK. */
-ssize_t ps_stream_peek(struct ps_stream *stream);
-
 #endif

@@ -451,24 +451,6 @@ ssize_t ps_tls_recv(struct ps_tls_stream *tls, void *bytes, size_t len)
 	return n;
 }
 
-ssize_t ps_stream_peek(struct ps_stream *stream)
-{
-	struct ps_tls_stream *tls = stream->tls;
-	uint8_t byte;
-	ssize_t ret;
-	size_t n;
-
-	if (!tls)
-		return recv(stream->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	if (tls->over || !enter(tls))
-		return ended(tls);
-	ERR_clear_error();
-	tls->more = SSL_peek_ex(tls->ssl, &byte, 1, &n);
-	ret = tls->more ? 1 : failed_read(tls, 0);
-	ps_tls_leave();
-	return ret;
-}
-
 bool ps_tls_pending(const struct ps_tls_stream *tls)
 {
 	return tls->more;

@@ -12,6 +12,7 @@
 
 #define PS_MESSAGE_MAX ((uint32_t)1 << 20)        /* bytes of one control message */
 #define PS_OWNER_TIMEOUT_MIN_MS 100               /* the shortest that a mirror may have, but 0 */
+#define PS_MIRROR_TIMEOUT_MIN_MS 100              /* the shortest that an owner may have */
 #define PS_OWNER_TIMEOUT_LONG_MS 2000             /* from here on two signs of life a second do */
 #define PS_READ_REQUEST_MAX ((uint32_t)512 << 10) /* bytes that one ReadRequest asks for */
 

@@ -75,6 +75,7 @@ struct connection {
 	int handled; /* what control_handle() said */
 	uint64_t began_ns;
 	uint64_t sign_base, sign_last; /* of `done` in signs of progress */
+	bool listens;                  /* it has sent a sign of life: it waits for ours */
 };
 
 /* connection_loop.c */
@@ -110,6 +111,8 @@ void connection_write(struct connection *connection);
 /* What was worked on is done: its reply goes out, and the next request is read. */
 void connection_handled(struct connection *connection);
 void connection_close(struct connection *connection);
+/* Sends a sign of life. False: it is of no more use. */
+bool connection_beat(struct connection *connection);
 
 /* jobs_loop.c */
 /* Handles the request that is whole. False: it waits, or is worked on; connection_handled() comes

@@ -297,6 +297,21 @@ static int finish_request(struct connection *connection)
 	return send_output(connection);
 }
 
+bool connection_beat(struct connection *connection)
+{
+	static uint32_t nothing;
+	const struct iovec part = { &nothing, sizeof(nothing) };
+	ssize_t sent;
+
+	assert(connection->output.len == 0);
+	sent = ps_stream_send(&connection->stream, &part, 1);
+	/* Whoever takes nothing has others that lie in the socket. But what TLS has begun with must
+	 * be ended. */
+	return sent == (ssize_t)sizeof(nothing) ||
+	       (sent < 0 && !connection->stream.tls &&
+	        (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+}
+
 /* Bytes of input that are needed before the next step. */
 static size_t wanted_input(const struct connection *connection)
 {
@@ -389,17 +404,25 @@ static enum taken shake_hands(struct connection *connection)
 	return TAKEN;
 }
 
+/* A sign of life: an owner is answered with one, as it must know of this end, too. It costs a turn
+ * as requests do. */
+static enum taken take_sign(struct connection *connection)
+{
+	connection->have = 0;
+	connection->has_turn = false;
+	connection_rank(connection);
+	if (!connection->session.store)
+		return TAKEN;
+	connection->listens = true;
+	return connection_beat(connection) ? TAKEN : TAKEN_CLOSE;
+}
+
 /* A request is whole, or says that it will be longer than it may. */
 static enum taken take_request(struct connection *connection)
 {
 	connection_wait_no_more(connection, DUE_REQUEST);
-	if (message_length(connection) == 0) {
-		/* A sign of life: it was heard, and that is all. It costs a turn as requests do. */
-		connection->have = 0;
-		connection->has_turn = false;
-		connection_rank(connection);
-		return TAKEN;
-	}
+	if (message_length(connection) == 0)
+		return take_sign(connection);
 	if (message_length(connection) > PS_MESSAGE_MAX)
 		connection->stage = STAGE_LAST;
 	if (!connection_handle(connection))

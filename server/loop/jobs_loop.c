@@ -199,7 +199,9 @@ bool connection_handle(struct connection *connection)
 	return false;
 }
 
-/* `done` grows with the processor time that is spent: a request that stands still gives no sign. */
+/* `done` grows with the processor time that is spent: a request that stands still gives no sign of
+ * progress. The daemon lives all the same, and says so to an owner, of which it reads nothing
+ * now. */
 void connection_sign(struct connection *connection)
 {
 	const struct jobs *jobs = connection->daemon->jobs;
@@ -220,6 +222,10 @@ void connection_sign(struct connection *connection)
 			connection_close(connection);
 			return;
 		}
+	}
+	if (connection->listens && !connection_beat(connection)) {
+		connection_close(connection);
+		return;
 	}
 	connection_wait(connection, DUE_SIGN, SIGN_MS * 1000000ull);
 }

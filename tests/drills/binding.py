@@ -32,7 +32,8 @@ class Options(ctypes.Structure):
                 ("event_arg", ctypes.c_void_p), ("tls_cert", ctypes.c_char_p),
                 ("tls_key", ctypes.c_char_p), ("tls_ca", ctypes.c_char_p),
                 ("pace_ms", ctypes.c_uint32), ("tls_crl", ctypes.c_char_p),
-                ("recovery", ctypes.c_uint32), ("fetch_rate", ctypes.c_uint64)]
+                ("recovery", ctypes.c_uint32), ("fetch_rate", ctypes.c_uint64),
+                ("mirror_timeout_ms", ctypes.c_uint32)]
 
 
 class Stat(ctypes.Structure):

@@ -139,6 +139,7 @@ static int try_open(struct sim_application *a)
 	options.connect_timeout_ms = schedule->connect_timeout_ms;
 	options.open_timeout_ms = schedule->open_timeout_ms;
 	options.pace_ms = schedule->pace_ms;
+	options.mirror_timeout_ms = schedule->mirror_timeout_ms;
 	options.spin_us = UINT32_MAX;
 	if (schedule->demand && !(a->flags & PERSEAS_CHECK_WRITES) &&
 	    (a->world->seed / 8 + a->owner->index) % 3)

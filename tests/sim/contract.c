@@ -59,6 +59,14 @@ static void let_go(struct stage *stage, unsigned requests)
 	sim_owner_sleep(owner_of(stage), ARRIVAL);
 }
 
+static void stop(struct stage *stage)
+{
+	struct sim_path *path = &owner_of(stage)->paths[0];
+
+	sim_path_block(path, SIM_OUT, true);
+	sim_path_block(path, SIM_IN, true);
+}
+
 static void stray(struct stage *stage)
 {
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
@@ -100,6 +108,7 @@ void sim_contract(unsigned clause)
 		                          .hold = hold,
 		                          .sign = sign,
 		                          .let_go = let_go,
+		                          .stop = stop,
 		                          .stray = stray,
 		                          .end = end } };
 

@@ -4,7 +4,8 @@
  * test_contract_fabric_sim.c and test_contract_demand_sim.c.
  *
  * What the world can do and this env cannot: run out of descriptors or memory, send a message in
- * pieces (each arrives whole; the data path's do not), greet in another version or refuse TLS, wake
+ * pieces (each arrives whole; the data path's do not), greet in another version or refuse TLS, send
+ * signs of life (hearing.c knows without them who is silent), wake
  * threads on two processors at once (`barrier` has nothing to do), and fail to spawn.
  *
  * What the pager of the world can do and this one cannot:

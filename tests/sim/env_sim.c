@@ -6,6 +6,7 @@
 #include "env_sim.h"
 
 #include "cable.h"
+#include "hearing.h"
 #include "mirror.h"
 #include "mistakes.h"
 #include "schedule.h"
@@ -447,6 +448,11 @@ static uint64_t env_worked_at(struct ps_control *control)
 	return control->signed_at;
 }
 
+static bool env_silent(struct ps_control *control)
+{
+	return control->silent;
+}
+
 static void env_disconnect(struct ps_control *control)
 {
 	if (!control || control->closed)
@@ -552,6 +558,8 @@ const struct ps_env_ops sim_env_ops = {
 	.control_fd = env_control_fd,
 	.control_waits = env_control_waits,
 	.worked_at = env_worked_at,
+	.hear = sim_hear,
+	.silent = env_silent,
 	.trace = env_trace,
 	.disconnect = env_disconnect,
 	.fabric = env_fabric,

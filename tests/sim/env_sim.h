@@ -37,6 +37,10 @@ struct ps_control {
 	uint64_t made_up;    /* for a mistake: the request whose reply is; 0: none */
 	uint64_t signed_at;  /* when the last sign of progress came */
 	uint64_t worked_at;  /* the same, or when an answer was waited for last */
+	uint64_t hear_ns;    /* how long it may be silent; 0: as long as it likes */
+	uint64_t hearings;   /* how often that was said */
+	bool cut;            /* the last look found it so */
+	bool silent;         /* it ended by that */
 	bool forged;         /* a reply was, so that an answer may come that is no longer due */
 	struct sim_session server;
 	/* Of the mirror: the request that takes long (or NULL), those behind it, and how many signs

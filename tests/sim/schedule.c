@@ -50,6 +50,9 @@ static void draw_times(struct sim_world *w, struct sim_schedule *s)
 	s->connect_timeout_ms = (uint32_t)sim_between(w, 60, 300);
 	s->open_timeout_ms = (uint32_t)sim_between(w, 500, 3000);
 	s->pace_ms = w->mistake || s->ring_size > 65536 ? UINT32_MAX : 1 + w->seed % 20;
+	/* Not drawn, so that all other schedules stay as they were. */
+	s->mirror_timeout_ms = w->mistake || w->seed % 4 != 2 ? UINT32_MAX : 100 + w->seed % 300;
+	s->alarms = w->mistake || w->seed % 8 != 2 ? 0 : 4;
 	s->think = sim_chance(w, 50) ? 2 * SIM_MS : sim_between(w, 1, 60) * SIM_MS;
 	s->gap = sim_between(w, 2, 300) * SIM_MS;
 	s->takeover = (unsigned)(sim_chance(w, 70) ? 80 : 20);

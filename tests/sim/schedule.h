@@ -17,15 +17,17 @@ struct sim_schedule {
 	/* Drawn at the beginning. */
 	uint64_t log_size, ring_size;
 	uint32_t commit_timeout_ms, connect_timeout_ms, open_timeout_ms;
-	uint32_t pace_ms;        /* UINT32_MAX: off */
-	unsigned takeover;       /* percent of opens that ask for it */
-	unsigned local;          /* percent of pairs that share memory */
-	bool near;               /* the first mirror does with all owners, and no other */
-	unsigned large;          /* percent of transactions that are large */
-	unsigned threads;        /* percent of owners with two threads */
-	unsigned slow;           /* percent of pairs that are slow */
-	uint64_t think;          /* ns between operations, at most */
-	uint64_t gap;            /* ns between faults, at most */
+	uint32_t pace_ms;           /* UINT32_MAX: off */
+	uint32_t mirror_timeout_ms; /* UINT32_MAX: off */
+	unsigned alarms;   /* percent of looks at a mirror that find it silent though it is not */
+	unsigned takeover; /* percent of opens that ask for it */
+	unsigned local;    /* percent of pairs that share memory */
+	bool near;         /* the first mirror does with all owners, and no other */
+	unsigned large;    /* percent of transactions that are large */
+	unsigned threads;  /* percent of owners with two threads */
+	unsigned slow;     /* percent of pairs that are slow */
+	uint64_t think;    /* ns between operations, at most */
+	uint64_t gap;      /* ns between faults, at most */
 	uint64_t window, packet; /* of data connections */
 	unsigned losses;         /* of memory, at most */
 	unsigned faults;         /* at most */

@@ -29,6 +29,8 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(SET_ASIDE, 1, "images of another boot that were set aside")   \
 	X(LONG, 1, "requests that took long")                           \
 	X(SIGNS, 1, "signs of progress")                                \
+	X(SILENT, 1, "mirrors called dead for their silence")           \
+	X(ALARMS, 1, ".. that lived, and were not silent")              \
 	X(RESETS, 1, "connections reset")                               \
 	X(BLOCKS, 1, "paths blocked")                                   \
 	X(LIMITS, 1, "refusals for want of a mirror's memory")          \

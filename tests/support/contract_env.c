@@ -312,6 +312,31 @@ static void random_bytes_differ(struct stage *s)
 #name, name \
 	}
 
+/* It answers nothing but signs of life, for longer than it may be silent; then it is stopped. */
+static void silence_ends_it_and_nothing_else_does(struct stage *s)
+{
+	struct ps_control *control = dial(s);
+	const uint64_t limit = s->short_ns;
+	uint64_t until;
+
+	CHECK(!ask(s, control));
+	CHECK(take(s, control, now(s) + FAR) == 1);
+	s->env->ops->hear(control, limit);
+	until = now(s) + 2 * limit;
+	while (now(s) < until && !s->env->ops->ended(control))
+		rest(s, PS_KEEPER, s->short_ns / 4);
+	CHECK(!s->env->ops->ended(control));
+	CHECK(!s->env->ops->silent(control));
+	s->stop(s);
+	until = now(s) + FAR;
+	while (now(s) < until && !s->env->ops->ended(control))
+		rest(s, PS_KEEPER, s->short_ns / 4);
+	CHECK(s->env->ops->ended(control));
+	CHECK(s->env->ops->silent(control));
+	CHECK(ask(s, control) == PERSEAS_EUNREACHABLE);
+	s->env->ops->disconnect(control);
+}
+
 const struct clause env_clauses[] = {
 	CLAUSE(answers_come_in_order),
 	CLAUSE(what_came_in_time_counts_later),
@@ -319,6 +344,7 @@ const struct clause env_clauses[] = {
 	CLAUSE(signs_of_progress_give_it_as_long_again),
 	CLAUSE(a_sign_is_no_answer),
 	CLAUSE(a_sign_without_progress_ends_it),
+	CLAUSE(silence_ends_it_and_nothing_else_does),
 	CLAUSE(what_nobody_asked_ends_it),
 	CLAUSE(the_end_is_noticed),
 	CLAUSE(what_is_over_takes_no_request),

@@ -22,6 +22,8 @@ struct stage {
 	void (*hold)(struct stage *stage);
 	void (*sign)(struct stage *stage, uint64_t done);
 	void (*let_go)(struct stage *stage, unsigned requests);
+	/* From now on it says nothing, as one that is stopped. */
+	void (*stop)(struct stage *stage);
 	/* It answers what nobody asked; it ends the connection. That has arrived then. */
 	void (*stray)(struct stage *stage);
 	void (*end)(struct stage *stage);

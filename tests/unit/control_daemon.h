@@ -44,12 +44,12 @@ struct fixture {
 	char folder[64];
 };
 
-static uint64_t soon(void)
+static inline uint64_t soon(void)
 {
 	return ps_monotonic() + 20000000000ULL;
 }
 
-static void listen_tcp(struct daemon *d)
+static inline void listen_tcp(struct daemon *d)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	socklen_t len = sizeof(at);
@@ -65,7 +65,7 @@ static void listen_tcp(struct daemon *d)
 	assert_int_equal(ps_address_parse(text, &d->address, NULL), 0);
 }
 
-static void listen_local(struct daemon *d, const char *folder)
+static inline void listen_local(struct daemon *d, const char *folder)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	char text[128];
@@ -79,7 +79,7 @@ static void listen_local(struct daemon *d, const char *folder)
 	assert_int_equal(ps_address_parse(text, &d->address, NULL), 0);
 }
 
-static int setup(void **state)
+static inline int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
@@ -94,7 +94,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static void hang_up(struct daemon *d)
+static inline void hang_up(struct daemon *d)
 {
 	if (d->fd >= 0)
 		close(d->fd);
@@ -103,7 +103,7 @@ static void hang_up(struct daemon *d)
 	d->fd = d->listener = -1;
 }
 
-static int teardown(void **state)
+static inline int teardown(void **state)
 {
 	struct fixture *f = *state;
 	int i;
@@ -119,7 +119,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct ps_control *dial(struct fixture *f, struct daemon *d)
+static inline struct ps_control *dial(struct fixture *f, struct daemon *d)
 {
 	struct ps_error error;
 	struct ps_control *control = f->ops->connect(f->env, &d->address, &error);
@@ -132,7 +132,7 @@ static struct ps_control *dial(struct fixture *f, struct daemon *d)
 	return f->open[i] = control;
 }
 
-static void disconnect(struct fixture *f, struct ps_control *control)
+static inline void disconnect(struct fixture *f, struct ps_control *control)
 {
 	int i;
 
@@ -142,7 +142,7 @@ static void disconnect(struct fixture *f, struct ps_control *control)
 	f->ops->disconnect(control);
 }
 
-static int try_ask(struct fixture *f, struct ps_control *control, const char *store)
+static inline int try_ask(struct fixture *f, struct ps_control *control, const char *store)
 {
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
@@ -153,13 +153,13 @@ static int try_ask(struct fixture *f, struct ps_control *control, const char *st
 	return f->ops->send(control, &request, NULL);
 }
 
-static void ask(struct fixture *f, struct ps_control *control, const char *store)
+static inline void ask(struct fixture *f, struct ps_control *control, const char *store)
 {
 	assert_int_equal(try_ask(f, control, store), 0);
 }
 
 /* A request whose reply is a grant. */
-static void ask_memory(struct fixture *f, struct ps_control *control)
+static inline void ask_memory(struct fixture *f, struct ps_control *control)
 {
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
@@ -170,7 +170,7 @@ static void ask_memory(struct fixture *f, struct ps_control *control)
 }
 
 /* The daemon's part: accept, and say hello. */
-static void welcome(struct daemon *d, uint32_t magic, uint32_t version)
+static inline void welcome(struct daemon *d, uint32_t magic, uint32_t version)
 {
 	const struct ps_control_hello hello = { magic, version };
 
@@ -181,7 +181,7 @@ static void welcome(struct daemon *d, uint32_t magic, uint32_t version)
 }
 
 /* Reads a request, of which the test knows that it is on its way, and gives its store. */
-static void hear(struct daemon *d, const char *store)
+static inline void hear(struct daemon *d, const char *store)
 {
 	uint32_t length;
 	uint8_t bytes[512];
@@ -198,7 +198,7 @@ static void hear(struct daemon *d, const char *store)
 	perseas__request__free_unpacked(request, NULL);
 }
 
-static void hear_hello(struct daemon *d)
+static inline void hear_hello(struct daemon *d)
 {
 	struct ps_control_hello hello;
 
@@ -208,7 +208,7 @@ static void hear_hello(struct daemon *d)
 }
 
 /* Sends bytes with `count` descriptors. */
-static void send_with(int fd, const void *bytes, size_t len, const int *fds, unsigned count)
+static inline void send_with(int fd, const void *bytes, size_t len, const int *fds, unsigned count)
 {
 	char ancillary[CMSG_SPACE(253 * sizeof(int))] = { 0 };
 	struct iovec part = { (void *)(uintptr_t)bytes, len };
@@ -227,8 +227,8 @@ static void send_with(int fd, const void *bytes, size_t len, const int *fds, uns
 
 /* The reply to the next request: it refuses with this sentence, or, with NULL, is a grant of
  * `descriptors` regions. */
-static void reply_with(struct daemon *d, const char *sentence, unsigned descriptors, const int *fds,
-                       unsigned count)
+static inline void reply_with(struct daemon *d, const char *sentence, unsigned descriptors,
+                              const int *fds, unsigned count)
 {
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
 	Perseas__DropSegmentsReply drop = PERSEAS__DROP_SEGMENTS_REPLY__INIT;
@@ -262,8 +262,8 @@ static void reply_with(struct daemon *d, const char *sentence, unsigned descript
 	free(bytes);
 }
 
-static void expect_reply(struct fixture *f, struct ps_control *control, uint64_t until,
-                         const char *sentence)
+static inline void expect_reply(struct fixture *f, struct ps_control *control, uint64_t until,
+                                const char *sentence)
 {
 	int fds[PS_REGIONS_MAX];
 	unsigned count = 99;
@@ -277,8 +277,8 @@ static void expect_reply(struct fixture *f, struct ps_control *control, uint64_t
 	perseas__reply__free_unpacked(reply, NULL);
 }
 
-static void expect_failure(struct fixture *f, struct ps_control *control, uint64_t until, int code,
-                           const char *word)
+static inline void expect_failure(struct fixture *f, struct ps_control *control, uint64_t until,
+                                  int code, const char *word)
 {
 	int fds[PS_REGIONS_MAX];
 	unsigned count = 99;
@@ -293,7 +293,7 @@ static void expect_failure(struct fixture *f, struct ps_control *control, uint64
 	assert_int_equal(count, 0);
 }
 
-static int open_descriptors(void)
+static inline int open_descriptors(void)
 {
 	int count = 0, fd;
 

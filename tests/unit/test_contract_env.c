@@ -30,7 +30,7 @@ struct real_stage {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t came;
-	bool held;
+	bool held, stopped;
 	uint64_t ids[PS_REGIONS_MAX]; /* of requests that wait */
 	unsigned waiting;
 };
@@ -60,7 +60,15 @@ static void refuse(struct real_stage *r, uint64_t id)
 	send_reply(r, &reply);
 }
 
-/* True: a request came, and its id is in *id. */
+static void answer_sign(const struct real_stage *r)
+{
+	const uint32_t nothing = 0;
+
+	if (!r->stopped)
+		(void)!send(r->fd, &nothing, sizeof(nothing), MSG_NOSIGNAL);
+}
+
+/* True: a request came, and its id is in *id; or a sign of life, and *id is 0. */
 static bool hear(int fd, uint64_t *id)
 {
 	uint8_t bytes[4096];
@@ -68,8 +76,12 @@ static bool hear(int fd, uint64_t *id)
 	const char *why;
 	uint32_t len;
 
-	if (recv(fd, &len, sizeof(len), MSG_WAITALL) != sizeof(len) || len > sizeof(bytes) ||
-	    recv(fd, bytes, len, MSG_WAITALL) != (ssize_t)len)
+	*id = 0;
+	if (recv(fd, &len, sizeof(len), MSG_WAITALL) != sizeof(len) || len > sizeof(bytes))
+		return false;
+	if (len == 0)
+		return true;
+	if (recv(fd, bytes, len, MSG_WAITALL) != (ssize_t)len)
 		return false;
 	request = ps_request_unpack(bytes, len, &why);
 	if (!request)
@@ -93,7 +105,9 @@ static void serve(struct real_stage *r, int fd)
 	pthread_mutex_unlock(&r->lock);
 	while (hear(fd, &id)) {
 		pthread_mutex_lock(&r->lock);
-		if (r->held)
+		if (id == 0)
+			answer_sign(r);
+		else if (r->held)
 			r->ids[r->waiting++] = id;
 		else
 			refuse(r, id);
@@ -161,6 +175,13 @@ static void let_go(struct stage *stage, unsigned requests)
 	pthread_mutex_unlock(&r->lock);
 }
 
+static void stop(struct stage *stage)
+{
+	pthread_mutex_lock(&of(stage)->lock);
+	of(stage)->stopped = true;
+	pthread_mutex_unlock(&of(stage)->lock);
+}
+
 static void stray(struct stage *stage)
 {
 	struct real_stage *r = of(stage);
@@ -193,6 +214,7 @@ static void begin(struct real_stage *r)
 		                             .hold = hold,
 		                             .sign = sign,
 		                             .let_go = let_go,
+		                             .stop = stop,
 		                             .stray = stray,
 		                             .end = end } };
 	assert_non_null(mkdtemp(r->folder));

@@ -72,7 +72,16 @@ static void an_owner_is_heard_by_what_it_sends(void **state)
 	close(fd);
 }
 
-/* It asks for nothing, so nothing is answered; the next request is understood behind it. */
+static uint32_t receive_sign(struct fixture *fixture, int fd)
+{
+	uint32_t length = 1;
+
+	fixture_wait(fixture, fd);
+	assert_int_equal(recv(fd, &length, sizeof(length), MSG_DONTWAIT), sizeof(length));
+	return length;
+}
+
+/* It is answered with one; the next request is understood behind it. */
 static void an_owner_is_heard_by_a_sign_of_life(void **state)
 {
 	struct fixture *fixture = *state;
@@ -80,19 +89,66 @@ static void an_owner_is_heard_by_a_sign_of_life(void **state)
 	const uint32_t nothing = 0;
 	struct session *session;
 	uint64_t before;
-	char byte;
 	int fd;
 
 	session = be_silent(fixture, &fd);
 	before = now_ms();
 	fixture_send(fd, &nothing, sizeof(nothing));
-	for (int steps = 0; steps < 100; steps++)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	assert_int_equal(receive_sign(fixture, fd), 0);
 	assert_true(session->ops->silent_ms(session) <= now_ms() - before);
-	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
 	fixture_send(fd, &nothing, sizeof(nothing));
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	assert_int_equal(receive_sign(fixture, fd), 0);
 	fixture_done(fixture_reply(fixture, fd));
+	close(fd);
+}
+
+/* Who has no claim gets no answer to it. */
+static void a_stranger_is_not_answered_a_sign_of_life(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint32_t nothing = 0;
+	char byte;
+	int fd;
+
+	fixture_bank(fixture);
+	fd = fixture_tcp(fixture);
+	fixture_greet(fixture, fd);
+	fixture_send(fd, &nothing, sizeof(nothing));
+	for (int steps = 0; steps < 100; steps++)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+	close(fd);
+}
+
+/* A request of an owner waits for another one, for longer than a sign takes: nothing of it is read,
+ * and it hears of the mirror all the same. The answer comes behind the signs. */
+static void an_owner_whose_request_waits_hears_of_the_mirror(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint32_t nothing = 0;
+	struct job other = { 0 };
+	uint32_t length;
+	uint8_t bytes[4096];
+	int fd;
+
+	fixture_bank(fixture);
+	fd = fixture_tcp(fixture);
+	fixture_done(fixture_claim(fixture, fd, 5));
+	fixture_send(fd, &nothing, sizeof(nothing));
+	assert_int_equal(receive_sign(fixture, fd), 0);
+	fixture->daemon->alone = &other;
+	fixture_ask_claim(fd, 6, false);
+	/* Signs of progress come, too, where others took processor time. */
+	for (int signs = 0; signs < 3; signs += length == 0) {
+		length = receive_sign(fixture, fd);
+		assert_true(length < sizeof(bytes));
+		assert_true(fixture_receive(fixture, fd, bytes, length));
+	}
+	other.over = true;
+	daemon_wake(fixture->daemon);
+	while ((length = receive_sign(fixture, fd)) < 64) /* a grant is longer */
+		assert_true(fixture_receive(fixture, fd, bytes, length));
 	close(fd);
 }
 
@@ -232,6 +288,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 		TEST(an_owner_is_heard_by_what_it_sends),
 		TEST(an_owner_is_heard_by_a_sign_of_life),
+		TEST(a_stranger_is_not_answered_a_sign_of_life),
+		TEST(an_owner_whose_request_waits_hears_of_the_mirror),
 		TEST(an_owner_is_not_silent_while_its_request_waits),
 		TEST(an_owner_whose_process_ended_is_dead),
 		TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for),

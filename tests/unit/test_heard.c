@@ -1,9 +1,11 @@
 /*
- * test_heard.c - signs of life begin with the grant of a claim: whoever opens a store waits for
- * other mirrors then, and one that hears nothing would soon give the store to another owner.
+ * test_heard.c - signs of life. Those of an owner begin with the grant of a claim: whoever opens a
+ * store waits for other mirrors then, and one that hears nothing would soon give the store to
+ * another owner. Those of a mirror are asked for as soon as commits count on it.
  */
 #include "owner.h"
 
+#include "../../client/core/event.h"
 #include "../support/mirror.h"
 
 #define MS ((uint64_t)1000000)
@@ -15,6 +17,8 @@ static struct {
 	struct ps_env_ops ops;
 	struct direct *d;
 	uint64_t at[MIRRORS], every[MIRRORS];
+	uint64_t limit[MIRRORS];         /* how long each mirror may be silent */
+	const struct ps_control *silent; /* the session of a mirror that is; NULL: none */
 } signs;
 
 static const struct ps_env_ops *real;
@@ -23,6 +27,8 @@ static struct ps_control *dialled[MIRRORS];
 static struct ps_control *note_connect(struct ps_env *env, const struct ps_address *address,
                                        struct ps_error *error)
 {
+	/* The session before is over, and its memory may serve this one. */
+	signs.silent = NULL;
 	return dialled[atoi(address->port)] = real->connect(env, address, error);
 }
 
@@ -36,6 +42,23 @@ static void note_beat(struct ps_control *control, uint64_t every_ns)
 	}
 }
 
+static void note_limit(struct ps_control *control, uint64_t limit_ns)
+{
+	for (unsigned i = 0; i < MIRRORS; i++)
+		if (dialled[i] == control)
+			signs.limit[i] = limit_ns;
+}
+
+static bool is_silent(struct ps_control *control)
+{
+	return signs.silent == control;
+}
+
+static bool is_over(struct ps_control *control)
+{
+	return is_silent(control) || real->ended(control);
+}
+
 static struct ps_env *listening_env(struct direct *d)
 {
 	struct ps_env *env = direct_env(d);
@@ -46,6 +69,9 @@ static struct ps_env *listening_env(struct direct *d)
 	signs.ops = *real;
 	signs.ops.connect = note_connect;
 	signs.ops.beat = note_beat;
+	signs.ops.hear = note_limit;
+	signs.ops.silent = is_silent;
+	signs.ops.ended = is_over;
 	env->ops = &signs.ops;
 	return env;
 }
@@ -115,6 +141,87 @@ static void it_hears_when_its_session_is_taken_up_again(void **state)
 	assert_int_equal(signs.every[1], TIMEOUT_MS * MS / 4);
 }
 
+/* --- of mirrors --- */
+
+static void expect_limits(uint64_t limit_ns)
+{
+	for (unsigned i = 0; i < MIRRORS; i++)
+		assert_int_equal(signs.limit[i], limit_ns);
+}
+
+static void a_mirror_may_be_silent_for_three_seconds(void **state)
+{
+	open_slowly(*state, 0);
+	expect_limits(3000 * MS);
+}
+
+static void a_mirror_may_be_silent_as_long_as_is_said(void **state)
+{
+	struct owner *o = *state;
+
+	o->options.mirror_timeout_ms = 100;
+	open_slowly(o, 0);
+	expect_limits(100 * MS);
+	memset(signs.limit, 0, sizeof(signs.limit));
+	direct_cut(o->d, 1);
+	direct_keep(o->d, o->p);
+	direct_keep(o->d, o->p);
+	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+	assert_int_equal(signs.limit[1], 100 * MS);
+	assert_int_equal(signs.limit[0], 0);
+}
+
+static void nobody_listens_where_that_is_switched_off(void **state)
+{
+	struct owner *o = *state;
+
+	o->options.mirror_timeout_ms = UINT32_MAX;
+	open_slowly(o, 0);
+	expect_limits(0);
+}
+
+static void less_than_a_busy_host_needs_is_refused(void **state)
+{
+	struct owner *o = *state;
+
+	o->options.mirror_timeout_ms = 99;
+	assert_int_equal(ps_open(listening_env(o->d), STORE, direct_list(o->d), &o->options, &o->p,
+	                         &o->error),
+	                 PERSEAS_EINVAL);
+	assert_non_null(strstr(o->error.text, "mirror_timeout_ms 99"));
+	o->p = NULL;
+}
+
+static char last_event[256];
+
+static void note_event(void *arg, const struct perseas_event *event)
+{
+	(void)arg;
+	if (event->kind == PERSEAS_EVENT_MIRROR_DOWN)
+		snprintf(last_event, sizeof(last_event), "%s", event->text);
+}
+
+/* Its session is over, and taken up again from where it stands. */
+static void a_silent_mirror_is_left_and_taken_up_again(void **state)
+{
+	struct owner *o = *state;
+
+	o->options.on_event = note_event;
+	open_slowly(o, 0);
+	owner_map(o);
+	assert_int_equal(owner_put(o, 0, 8, 1), 0);
+	signs.limit[1] = 0;
+	signs.silent = dialled[1];
+	direct_keep_after(o->d, o->p, 1);
+	ps_events_tell(o->p);
+	assert_non_null(strstr(last_event, "it has said nothing for 3000 ms"));
+	assert_int_equal(o->p->commit.stat.reconnects, 1);
+	assert_int_equal(owner_put(o, 0, 8, 2), 0);
+	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+	assert_int_equal(o->p->mirrors[1].acked, o->p->commit.seq);
+	assert_int_equal(signs.limit[1], 3000 * MS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_three, owner_teardown)
 
 int main(void)
@@ -123,6 +230,11 @@ int main(void)
 		TEST(a_mirror_that_granted_hears_while_another_works),
 		TEST(the_first_of_two_that_work_long_hears_at_once),
 		TEST(it_hears_when_its_session_is_taken_up_again),
+		TEST(a_mirror_may_be_silent_for_three_seconds),
+		TEST(a_mirror_may_be_silent_as_long_as_is_said),
+		TEST(nobody_listens_where_that_is_switched_off),
+		TEST(less_than_a_busy_host_needs_is_refused),
+		TEST(a_silent_mirror_is_left_and_taken_up_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,79 @@
+/*
+ * trouble.c - the sentences of trouble.h. control_socket.c says when.
+ */
+#include "trouble.h"
+
+#include "../perseas.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/data/frame.h"
+
+#include <string.h>
+
+int ps_trouble_ended(struct ps_error *trouble, const char *name, bool greeted, int error)
+{
+	if (error)
+		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+		                    "the connection to %s broke (%s); see whether its host and its "
+		                    "perseasd are still up",
+		                    name, strerror(error));
+	if (!greeted)
+		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+		                    "%s took the connection and ended it without a greeting; is it "
+		                    "a perseasd, and does its log say why?",
+		                    name);
+	return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+	                    "%s ended the connection; see whether its perseasd is still running",
+	                    name);
+}
+
+int ps_trouble_late(struct ps_error *trouble, const char *name, bool greeted)
+{
+	if (!greeted)
+		return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+		                    "%s took the connection and said nothing in time; is it a "
+		                    "perseasd?",
+		                    name);
+	return ps_error_set(trouble, PERSEAS_EUNREACHABLE,
+	                    "%s did not answer in time; is its perseasd stuck, or the network?",
+	                    name);
+}
+
+int ps_trouble_silent(struct ps_error *trouble, const char *name, uint64_t limit_ns)
+{
+	return ps_error_set(
+		trouble, PERSEAS_EUNREACHABLE,
+		"%s has said nothing for %u ms; is its perseasd stopped, its host down, "
+		"or the network cut?",
+		name, (unsigned)(limit_ns / 1000000));
+}
+
+int ps_trouble_stranger(struct ps_error *trouble, const char *name)
+{
+	return ps_error_set(trouble, PERSEAS_EPROTOCOL, "%s is not a perseasd; check the address",
+	                    name);
+}
+
+int ps_trouble_version(struct ps_error *trouble, const char *name, unsigned version)
+{
+	return ps_error_set(
+		trouble, PERSEAS_EVERSION,
+		"%s speaks version %u of the protocol, this library version %d; upgrade "
+		"the older of the two",
+		name, version, PS_PROTOCOL_VERSION);
+}
+
+int ps_trouble_long(struct ps_error *trouble, const char *name, unsigned length)
+{
+	return ps_error_set(trouble, PERSEAS_EPROTOCOL,
+	                    "%s sent a message of %u bytes, up to %u are allowed; is it a perseasd "
+	                    "of this version?",
+	                    name, length, PS_MESSAGE_MAX);
+}
+
+int ps_trouble_reply(struct ps_error *trouble, const char *name, const char *why)
+{
+	return ps_error_set(trouble, PERSEAS_EPROTOCOL,
+	                    "%s sent what is not the reply that is due (%s); is it a perseasd of "
+	                    "this version?",
+	                    name, why);
+}

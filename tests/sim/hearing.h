@@ -1,0 +1,13 @@
+/*
+ * hearing.h - mirrors that say nothing (env.h, hear): what a thread of the real env finds out by
+ * signs of life, env_sim.c finds out here.
+ */
+#ifndef PERSEAS_SIM_HEARING_H
+#define PERSEAS_SIM_HEARING_H
+
+#include "env_sim.h"
+
+/* As of the env: from now on silence is looked for; 0: no more. */
+void sim_hear(struct ps_control *control, uint64_t limit_ns);
+
+#endif

@@ -1,0 +1,212 @@
+/*
+ * test_silence.c - signs of life on control connections: those of this end, and what is made of
+ * a mirror that answers them, or says nothing any more (beats.c, hearing.c).
+ */
+#include "control_daemon.h"
+
+/* Reads signs of life, and gives what follows them: the length of a request. */
+static uint32_t hear_signs(struct daemon *d, unsigned *count)
+{
+	uint32_t length = 0;
+
+	for (*count = 0; length == 0; ++*count)
+		assert_int_equal(recv(d->fd, &length, sizeof(length), MSG_WAITALL), sizeof(length));
+	--*count;
+	return length;
+}
+
+static void signs_of_life_come_by_themselves_between_requests(void **state)
+{
+	struct fixture *f = *state;
+	struct daemon *daemons[] = { &f->tcp, &f->local };
+	struct pollfd fd = { .events = POLLIN };
+	uint32_t length;
+	uint8_t bytes[512];
+	unsigned count;
+	uint64_t first;
+
+	for (int i = 0; i < 2; i++) {
+		struct ps_control *control = dial(f, daemons[i]);
+
+		ask(f, control, "one");
+		welcome(daemons[i], PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+		reply_with(daemons[i], "r", 0, NULL, 0);
+		expect_reply(f, control, soon(), "r");
+		hear_hello(daemons[i]);
+		hear(daemons[i], "one");
+		f->ops->beat(control, SHORTLY);
+		assert_int_equal(recv(daemons[i]->fd, &length, 4, MSG_WAITALL), 4);
+		assert_int_equal(length, 0);
+		first = ps_monotonic();
+		for (count = 0; count < 3; count++) {
+			assert_int_equal(recv(daemons[i]->fd, &length, 4, MSG_WAITALL), 4);
+			assert_int_equal(length, 0);
+		}
+		/* The first one may have been read late. */
+		assert_true(ps_monotonic() - first >= SHORTLY);
+		ask(f, control, "two");
+		length = hear_signs(daemons[i], &count);
+		assert_int_equal(recv(daemons[i]->fd, bytes, length, MSG_WAITALL), length);
+		reply_with(daemons[i], "second", 0, NULL, 0);
+		expect_reply(f, control, soon(), "second");
+		f->ops->beat(control, 0);
+		fd.fd = daemons[i]->fd;
+		while (poll(&fd, 1, 0) == 1)
+			assert_int_equal(recv(fd.fd, &length, 4, MSG_WAITALL), 4);
+		assert_int_equal(poll(&fd, 1, 3 * (int)(SHORTLY / 1000000)), 0);
+		disconnect(f, control);
+	}
+}
+
+/* One connection's end leaves the other's signs alone. */
+static void signs_of_life_end_with_their_connection(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *one = dial(f, &f->tcp), *other = dial(f, &f->local);
+	struct daemon *daemons[] = { &f->tcp, &f->local };
+	uint32_t length;
+
+	for (int i = 0; i < 2; i++) {
+		ask(f, i ? other : one, "s");
+		welcome(daemons[i], PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+		reply_with(daemons[i], "r", 0, NULL, 0);
+		expect_reply(f, i ? other : one, soon(), "r");
+		hear_hello(daemons[i]);
+		hear(daemons[i], "s");
+		f->ops->beat(i ? other : one, SHORTLY);
+	}
+	close(f->tcp.fd);
+	f->tcp.fd = -1;
+	for (unsigned count = 0; count < 3; count++)
+		assert_int_equal(recv(f->local.fd, &length, 4, MSG_WAITALL), 4);
+	disconnect(f, one);
+	for (unsigned count = 0; count < 3; count++)
+		assert_int_equal(recv(f->local.fd, &length, 4, MSG_WAITALL), 4);
+	disconnect(f, other);
+	assert_int_equal(recv(f->local.fd, &length, 4, MSG_WAITALL) % 4, 0);
+}
+
+/* --- silence --- */
+
+/* The connection of a session, whose mirror was asked once and takes what follows. */
+static struct ps_control *listen_to(struct fixture *f, struct daemon *d, uint64_t limit_ns)
+{
+	struct ps_control *control = dial(f, d);
+
+	d->replied = 0;
+	ask(f, control, "s");
+	welcome(d, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	reply_with(d, "r", 0, NULL, 0);
+	expect_reply(f, control, soon(), "r");
+	hear_hello(d);
+	hear(d, "s");
+	f->ops->hear(control, limit_ns);
+	return control;
+}
+
+static void take_sign(struct daemon *d)
+{
+	uint32_t length;
+
+	assert_int_equal(recv(d->fd, &length, sizeof(length), MSG_WAITALL), sizeof(length));
+	assert_int_equal(length, 0);
+}
+
+static void send_sign(struct daemon *d)
+{
+	const uint32_t nothing = 0;
+
+	send_with(d->fd, &nothing, sizeof(nothing), NULL, 0);
+}
+
+/* It says nothing: known once the time is over, also by who sleeps on it, and not before. */
+static void a_silent_mirror_is_noticed(void **state)
+{
+	struct fixture *f = *state;
+	struct daemon *daemons[] = { &f->tcp, &f->local };
+
+	for (int i = 0; i < 2; i++) {
+		const uint64_t start = ps_monotonic();
+		struct ps_control *control = listen_to(f, daemons[i], 4 * SHORTLY);
+		struct pollfd fd = { f->ops->control_fd(control), POLLIN, 0 };
+
+		assert_int_equal(poll(&fd, 1, 10000), 1);
+		assert_true(ps_monotonic() - start >= 4 * SHORTLY);
+		assert_true(f->ops->ended(control));
+		assert_true(f->ops->silent(control));
+		assert_int_equal(try_ask(f, control, "s"), PERSEAS_EUNREACHABLE);
+		expect_failure(f, control, soon(), PERSEAS_EUNREACHABLE, "said nothing for 80 ms");
+		disconnect(f, control);
+	}
+}
+
+/* Whoever waits for its answer learns of it then, and not when the answer's time is over. */
+static void silence_ends_the_wait_for_an_answer(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *control = listen_to(f, &f->tcp, SHORTLY);
+
+	ask(f, control, "two");
+	expect_failure(f, control, soon(), PERSEAS_EUNREACHABLE, "said nothing for 20 ms");
+	assert_true(f->ops->silent(control));
+	disconnect(f, control);
+}
+
+/* It answers the signs, and nothing else is said. Its own lie in the socket until the thread takes
+ * them, so that nobody who sleeps on it wakes for long. */
+static void a_mirror_that_answers_signs_is_not_silent(void **state)
+{
+	struct fixture *f = *state;
+	struct daemon *daemons[] = { &f->tcp, &f->local };
+
+	for (int i = 0; i < 2; i++) {
+		struct ps_control *control = listen_to(f, daemons[i], 20 * SHORTLY);
+		const uint64_t start = ps_monotonic();
+
+		while (ps_monotonic() < start + 40 * SHORTLY) {
+			take_sign(daemons[i]);
+			send_sign(daemons[i]);
+		}
+		assert_false(f->ops->ended(control));
+		assert_false(f->ops->silent(control));
+		/* A reply comes through behind them. */
+		ask(f, control, "s");
+		send_sign(daemons[i]);
+		reply_with(daemons[i], "answer", 0, NULL, 0);
+		send_sign(daemons[i]);
+		expect_reply(f, control, soon(), "answer");
+		assert_false(f->ops->ended(control));
+		disconnect(f, control);
+	}
+}
+
+/* What it said lies there, and the thread that it is for has no time. */
+static void what_nobody_takes_was_said_all_the_same(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_control *control = listen_to(f, &f->tcp, SHORTLY);
+
+	ask(f, control, "s");
+	reply_with(&f->tcp, "answer", 0, NULL, 0);
+	for (uint64_t until = ps_monotonic() + 4 * SHORTLY; ps_monotonic() < until;)
+		poll(NULL, 0, 1);
+	assert_false(f->ops->silent(control));
+	expect_reply(f, control, soon(), "answer");
+	disconnect(f, control);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(signs_of_life_come_by_themselves_between_requests),
+		TEST(signs_of_life_end_with_their_connection),
+		TEST(a_silent_mirror_is_noticed),
+		TEST(silence_ends_the_wait_for_an_answer),
+		TEST(a_mirror_that_answers_signs_is_not_silent),
+		TEST(what_nobody_takes_was_said_all_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
