@@ -4,7 +4,7 @@
 # rdma/, ../proto/model/.
 
 .PHONY: check check-beside check-build check-clang check-unit check-sim check-crash check-drills \
-	check-timing check-instructions check-install soak coverage
+	check-timing check-instructions check-install kills soak coverage
 
 ALONE := build headers style unit instructions timing
 # Drills mostly wait, and the virtual machines of rdma leave most of one processor free. Neither
@@ -64,15 +64,25 @@ check-sim:
 		$(SIM:$(BUILD)/%=build/sanitize/%) $(foreach part,$(SCHEDULES),\
 			"sim $(part): $(SIM) --full $(part)")
 
+# Of owners that recover on demand; it prints how many of them fell while memory was missing.
+KILLS := env PERSEAS_DEMAND_KILLS=500 $(PYTHON) -m pytest -q -s -p no:cacheprovider \
+	tests/drills/test_demand.py -k are_killed
+#: kills           500 kills in a row of owners that recover on demand, over tcp and over shm
+kills:
+	@$(SUBMAKE) all $(TELLER)
+	@$(KILLS)
+
 # What takes a night: more schedules and more kills in a row than check runs.
-#: soak            100,000 simulated schedules, 500 kills in a row on each fabric, half an hour
-#:                 of everything at once on random stores (an hour)
+#: soak            100,000 simulated schedules, 500 kills in a row on each fabric, of owners that
+#:                 recover on demand as well, half an hour of everything at once on random stores
+#:                 (an hour)
 soak:
 	@$(SUBMAKE) all tests
 	@$(RUN) soak --timeout 7200 --jobs 2 "sim 1..50000: $(SIM) --full 1..50000" \
 		"sim 50001..100000: $(SIM) --full 50001..100000" "sim mistakes: $(SIM) --mistakes" \
 		"storm: env PERSEAS_STORM=500 $(PYTHON) -m pytest -q -p no:cacheprovider \
 			tests/drills/test_storm.py" \
+		"kills on demand: $(KILLS)" \
 		"torture: env PERSEAS_TORTURE=1800 $(PYTHON) -m pytest -q -p no:cacheprovider \
 			tests/drills/test_torture.py"
 

@@ -91,6 +91,13 @@ static int change(struct large *l, perseas_tx_t *tx, uint64_t word, uint64_t to)
 	return rc;
 }
 
+static uint64_t missing_bytes(const struct large *l)
+{
+	struct perseas_stat stat;
+
+	return perseas_stat(l->owner->p, &stat) ? 0 : stat.missing;
+}
+
 static int transact(struct large *l, uint64_t k)
 {
 	perseas_tx_t *tx;
@@ -109,19 +116,17 @@ static int transact(struct large *l, uint64_t k)
 		rc = perseas_flush(l->owner->p);
 	if (!rc)
 		l->owner->page->acked = k;
+	l->owner->page->missing = missing_bytes(l);
 	return rc;
 }
 
 static void report(struct large *l, uint64_t found, uint64_t acked)
 {
-	struct perseas_stat stat;
-
-	perseas_stat(l->owner->p, &stat);
 	l->first = now_ns();
 	printf("open=%llu first=%llu found=%llu acked=%llu missing=%llu\n",
 	       (unsigned long long)(l->opened - l->began),
 	       (unsigned long long)(l->first - l->began), (unsigned long long)found,
-	       (unsigned long long)acked, (unsigned long long)stat.missing);
+	       (unsigned long long)acked, (unsigned long long)l->owner->page->missing);
 	fflush(stdout);
 }
 
@@ -133,8 +138,8 @@ static int run(struct large *l, uint64_t count)
 	if (rc)
 		return rc;
 	report(l, found, acked);
-	for (uint64_t k = found + 2; k <= found + count && !l->owner->page->stop && !rc; k++)
-		rc = transact(l, k);
+	for (uint64_t done = 1; done < count && !l->owner->page->stop && !rc; done++)
+		rc = transact(l, found + done + 1);
 	return rc;
 }
 

@@ -23,6 +23,7 @@ struct page {
 	_Atomic uint64_t in_doubt;  /* commits that returned EINDOUBT */
 	_Atomic uint64_t slowest;   /* of all commits, ns */
 	_Atomic uint64_t found;     /* transactions that were there when it was opened last */
+	_Atomic uint64_t missing;   /* bytes, when the last transaction had ended (large.h) */
 };
 
 struct owner {

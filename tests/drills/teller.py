@@ -52,7 +52,8 @@ def dice(request):
 
 class Page:
     """struct page of owner.h."""
-    FIELDS = ("acked", "attempted", "error", "phase", "stop", "in_doubt", "slowest", "found")
+    FIELDS = ("acked", "attempted", "error", "phase", "stop", "in_doubt", "slowest", "found",
+              "missing")
     FLUSHES = 2
 
     def __init__(self, path):
