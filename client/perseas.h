@@ -109,30 +109,30 @@ enum perseas_event_kind {
 	PERSEAS_EVENT_WHOLE,           /* all memory that is mapped is here
 	                                  (PERSEAS_RECOVERY_ON_DEMAND) */
 	PERSEAS_EVENT_MEMORY_WAITS     /* memory is missing, and for a second no mirror gave any:
-	                                  who touches it waits */
+	                                  an access to it waits */
 };
 
 /* How the contents of segments come into this process: perseas_options.recovery. */
 enum perseas_recovery {
 	PERSEAS_RECOVERY_READ_FIRST, /* perseas_map returns when all of it is here */
 	/*
-	 * perseas_map returns at once. A page comes when it is touched, and the others meanwhile:
-	 * first what the newest transactions changed, as the open finds them in a mirror's log (up
-	 * to 256 KiB of it), then the rest, at fetch_rate at most.
+	 * perseas_map returns at once. A page is fetched when it is touched, and the other pages
+	 * are fetched in the meantime: first what the newest transactions changed, as the open
+	 * finds them in a mirror's log (up to 256 KiB of it), then the rest, at fetch_rate at most.
 	 *
-	 * Who touches a page that is missing waits until a mirror has given it: as long as there is
-	 * none, for ever. Where another owner has taken the store over before a page was here, the
-	 * access ends in SIGBUS: what that owner has is never shown. perseas_set_range waits for
-	 * its range in the same way, and returns PERSEAS_EFENCED then.
+	 * An access to a missing page waits until a mirror has given it, for ever if no mirror can.
+	 * If another owner has taken the store over before the page was here, the access ends in
+	 * SIGBUS: that owner's state is never shown. perseas_set_range waits for its range in the
+	 * same way, and returns PERSEAS_EFENCED then.
 	 *
-	 * A system call that is given missing memory waits, too, where the process may have the
-	 * kernel's own accesses waited for (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd=1);
-	 * otherwise it fails with EFAULT, and perseas_report says so. on_event must not touch
-	 * memory that may be missing, nor may anybody discard pages (madvise).
+	 * A system call that is given missing memory waits, too, if the process may handle the
+	 * kernel's faults (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd=1); otherwise it fails
+	 * with EFAULT, and perseas_report says so. on_event must not touch memory that may be
+	 * missing, and nobody may discard pages (madvise).
 	 *
-	 * Takes Linux 6.6 and userfaultfd(2). Where a process cannot have them, memory is read
-	 * first, and perseas_report says why. Goes neither with PERSEAS_CHECK_WRITES and
-	 * PERSEAS_SALVAGE nor with TLS.
+	 * Needs Linux 6.6 and userfaultfd(2). If a process cannot have them, memory is read first,
+	 * and perseas_report says why. Cannot be used with PERSEAS_CHECK_WRITES, PERSEAS_SALVAGE
+	 * or TLS.
 	 */
 	PERSEAS_RECOVERY_ON_DEMAND
 };

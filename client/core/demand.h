@@ -2,12 +2,12 @@
  * demand.h - recovery on demand: a segment is mapped before it has been read, and each of its pages
  * is fetched from a mirror when it is touched, or before that. What the library asks of it is here,
  * and so is the contract of the means by which it is done (struct ps_pager_ops), of which the
- * simulator has its own. The rules are in proto/PROTOCOL.md, "Memory that is there before it is
- * read"; client/demand keeps them.
+ * simulator has its own. The rules are in proto/PROTOCOL.md, "Recovery on demand"; client/demand
+ * keeps them.
  *
- * A page that is not here is in no thread's way but that of who touches it. So nobody in the
- * library touches memory that may be missing while it holds the lock, admin or a transaction's
- * `busy`: what fetches pages may need what these guard, and who waits for a page may wait for long.
+ * A missing page holds up only a thread that touches it. So nobody in the library touches memory
+ * that may be missing while it holds the lock, admin or a transaction's `busy`: fetching pages may
+ * need what these guard, and an access to a page may wait for long.
  */
 #ifndef PERSEAS_CLIENT_DEMAND_H
 #define PERSEAS_CLIENT_DEMAND_H

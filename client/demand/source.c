@@ -1,7 +1,7 @@
 /*
  * source.c - from which mirror's answer a page may be filled: the rules of proto/PROTOCOL.md,
- * "Memory that is there before it is read". fetch.c asks for each answer. It looks at nothing but
- * what that mirror said, and at what was known when it was asked.
+ * "Recovery on demand". fetch.c asks for each answer. This looks at nothing but what that mirror
+ * said, and at what was known when it was asked.
  */
 #include "demand.h"
 

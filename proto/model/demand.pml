@@ -1,6 +1,6 @@
 /*
  * demand.pml - an owner that has opened a store without reading it, and fetches a page from a
- * mirror when the page is touched: "Memory that is there before it is read" of PROTOCOL.md.
+ * mirror when the page is touched: "Recovery on demand" of PROTOCOL.md.
  *
  * Owner 1 is open with epoch 1, and one page is missing in its memory. A fetch is Status, Read and
  * Status at one mirror: three steps, with anything between them and before the page is filled.

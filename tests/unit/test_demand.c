@@ -1,7 +1,7 @@
 /*
  * test_demand.c - recovery on demand with real mirrors, sockets and pages: what is touched before
  * it is here comes, from whom it may come, and how it ends where it may come from nobody
- * (proto/PROTOCOL.md, "Memory that is there before it is read").
+ * (proto/PROTOCOL.md, "Recovery on demand").
  */
 #include "demand_rig.h"
 
