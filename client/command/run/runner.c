@@ -1,10 +1,10 @@
 /*
  * runner.c - see runner.h.
  *
- *     SEEKING --found--> STANDBY --no owner--> DELAYED --still none--> RUNNING --fenced--> ENDING
- *                           ^                     |                       |                  |
- *                           +-----an owner--------+---------lost it-------+------------------+
- *                           +--after a while-- RESTING <-----failed-------+
+ *     SEEKING --found--> STANDBY --no owner, its turn--> RUNNING --fenced--> ENDING
+ *                           ^                               |                  |
+ *                           +------------lost it------------+------------------+
+ *                           +--after a while-- RESTING <----+ failed
  *
  * What happens (a signal, news of the store, a time that is over) is waited for in one place, and
  * each state has one function that says what it does about it. A look at the mirrors can take as
@@ -15,7 +15,7 @@
 #include "../../../proto/base/notify.h"
 #include "../../../proto/control/envelope.h"
 #include "../../host/secure.h"
-#include "../../standby/follow.h"
+#include "../../standby/turn.h"
 #include "../ask/ask.h"
 #include "child.h"
 
@@ -30,23 +30,21 @@
 #define MS_NS ((uint64_t)1000000)
 
 enum {
-	LOOK_AGAIN_MS = 1000, /* while it is not known who owns the store */
-	REST_MS = 100,        /* before the first restart; twice as long before each further one */
-	REST_MAX_MS = 10000,  /* but no longer than this */
-	SOUND_MS = 60000,     /* COMMAND ran for so long: its restarts are counted anew */
+	REST_MS = 100,       /* before the first restart; twice as long before each further one */
+	REST_MAX_MS = 10000, /* but no longer than this */
+	SOUND_MS = 60000,    /* COMMAND ran for so long: its restarts are counted anew */
 	STATUS_TEXT = PS_SENTENCE + 128,
 	GOES_ON = -1, /* instead of an exit status */
 };
 
-enum state { SEEKING, STANDBY, DELAYED, RUNNING, ENDING, RESTING, STATES };
+enum state { SEEKING, STANDBY, RUNNING, ENDING, RESTING, STATES };
 
 #define TO(state) (1u << (state))
 
 /* Where each may go. */
 static const unsigned moves[STATES] = {
 	[SEEKING] = TO(STANDBY),
-	[STANDBY] = TO(DELAYED),
-	[DELAYED] = TO(STANDBY) | TO(RUNNING),
+	[STANDBY] = TO(RUNNING),
 	[RUNNING] = TO(ENDING) | TO(STANDBY) | TO(RESTING),
 	[ENDING] = TO(STANDBY),
 	[RESTING] = TO(STANDBY),
@@ -57,6 +55,7 @@ struct runner {
 	struct ps_env *env;
 	struct ps_follow follow;
 	struct ps_standing_now now; /* as the last look found it */
+	struct ps_turn turn;
 	struct ps_child child;
 	enum state state;
 	uint64_t since_ns; /* in this state */
@@ -236,23 +235,6 @@ static int seek_store(struct runner *r)
 	return PS_RUN_UNREACHED;
 }
 
-static int stand_by(struct runner *r)
-{
-	if (r->now.nowhere)
-		return PS_RUN_NO_STORE;
-	say_standing(r, "standby");
-	if (r->now.ownership == PS_OWNER_NONE)
-		move_to(r, DELAYED, (uint64_t)r->run->order * PS_RUN_ORDER_MS);
-	else if (r->now.ownership == PS_OWNER_UNKNOWN)
-		r->until_ns = ps_follow_now(&r->follow) + LOOK_AGAIN_MS * MS_NS;
-	else
-		r->until_ns = PS_NEVER;
-	/* Another owner came: what COMMAND ended with before says nothing of the next one. */
-	if (r->now.ownership == PS_OWNER_LIVES)
-		r->failures = 0;
-	return GOES_ON;
-}
-
 static int start_command(struct runner *r)
 {
 	/* A look can take seconds, in which it may have been told to end. */
@@ -269,15 +251,18 @@ static int start_command(struct runner *r)
 	return GOES_ON;
 }
 
-/* Those of a lower order go first; then it is looked at again. */
-static int await_order(struct runner *r)
+/* Those of a lower order go first. */
+static int stand_by(struct runner *r)
 {
-	if (r->now.ownership != PS_OWNER_NONE) {
-		move_to(r, STANDBY, 0);
-		return stand_by(r);
-	}
-	if (r->until_ns != PS_NEVER && ps_follow_now(&r->follow) < r->until_ns)
+	if (r->now.nowhere)
+		return PS_RUN_NO_STORE;
+	say_standing(r, "standby");
+	/* Another owner came: what COMMAND ended with before says nothing of the next one. */
+	if (r->now.ownership == PS_OWNER_LIVES)
+		r->failures = 0;
+	if (!ps_turn_comes(&r->turn, r->now.ownership, ps_follow_now(&r->follow), &r->until_ns))
 		return GOES_ON;
+	ps_turn_over(&r->turn);
 	return start_command(r);
 }
 
@@ -310,8 +295,6 @@ static int consider_look(struct runner *r)
 		return seek_store(r);
 	case STANDBY:
 		return stand_by(r);
-	case DELAYED:
-		return await_order(r);
 	case RUNNING:
 		watch_command(r);
 		return GOES_ON;
@@ -430,7 +413,7 @@ static int follow_store(struct runner *r)
 
 int ps_runner_run(const struct ps_run *run)
 {
-	struct runner r = { .run = run, .signal_fd = -1 };
+	struct runner r = { .run = run, .signal_fd = -1, .turn.order = run->order };
 	int status;
 
 	if (getrandom(r.mark, sizeof(r.mark), 0) != sizeof(r.mark) || !catch_signals(&r))

@@ -17,8 +17,6 @@ enum ps_run_exit {
 	PS_RUN_FAILED = 125,    /* the system refuses something */
 };
 
-enum { PS_RUN_ORDER_MS = 250 }; /* that each step of the order waits */
-
 struct ps_run {
 	const char *store;
 	const char *mirrors;

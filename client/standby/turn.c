@@ -1,0 +1,51 @@
+/*
+ * turn.c - see turn.h.
+ */
+#include "turn.h"
+
+#define MS_NS ((uint64_t)1000000)
+
+bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t now_ns,
+                   uint64_t *until_ns)
+{
+	*until_ns = PS_NEVER;
+	if (ownership != PS_OWNER_NONE) {
+		turn->free = false;
+		if (ownership == PS_OWNER_UNKNOWN)
+			*until_ns = now_ns + PS_TURN_LOOK_MS * MS_NS;
+		/* What it failed with says nothing of the next one. */
+		else
+			ps_turn_over(turn);
+		return false;
+	}
+	if (!turn->free)
+		turn->at_ns = now_ns + (uint64_t)turn->order * PS_TURN_STEP_MS * MS_NS;
+	turn->free = true;
+	/* Who rests after a failure has waited for the others, too. */
+	if (turn->at_ns < turn->rested_ns)
+		turn->at_ns = turn->rested_ns;
+	if (now_ns >= turn->at_ns)
+		return true;
+	*until_ns = turn->at_ns;
+	return false;
+}
+
+void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns)
+{
+	uint64_t ms = PS_TURN_REST_MS;
+
+	for (uint32_t i = 0; i < turn->failures && ms < PS_TURN_REST_MAX_MS; i++)
+		ms *= 2;
+	if (ms > PS_TURN_REST_MAX_MS)
+		ms = PS_TURN_REST_MAX_MS;
+	turn->failures++;
+	turn->rested_ns = now_ns + ms * MS_NS;
+	turn->free = false;
+}
+
+void ps_turn_over(struct ps_turn *turn)
+{
+	turn->free = false;
+	turn->failures = 0;
+	turn->rested_ns = 0;
+}

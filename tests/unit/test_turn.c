@@ -1,0 +1,130 @@
+/*
+ * test_turn.c - whose turn it is to open a store: a standby's decision, without clocks and mirrors.
+ */
+#include "../../client/standby/turn.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define MS ((uint64_t)1000000)
+#define BEGIN (1000 * MS) /* when it all begins */
+
+static uint64_t until;
+
+static bool comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t ms)
+{
+	return ps_turn_comes(turn, ownership, BEGIN + ms * MS, &until);
+}
+
+/* Nothing but news of the mirrors makes a difference to it. */
+static void nobody_goes_while_an_owner_lives(void **state)
+{
+	struct ps_turn turn = { .order = 0 };
+
+	(void)state;
+	assert_false(comes(&turn, PS_OWNER_LIVES, 0));
+	assert_true(until == PS_NEVER);
+	assert_false(comes(&turn, PS_OWNER_LIVES, 1000000));
+	assert_true(until == PS_NEVER);
+}
+
+/* Mirrors that come back send no news to who does not watch them. */
+static void nobody_goes_while_it_is_not_known(void **state)
+{
+	struct ps_turn turn = { .order = 0 };
+
+	(void)state;
+	assert_false(comes(&turn, PS_OWNER_UNKNOWN, 0));
+	assert_true(until == BEGIN + PS_TURN_LOOK_MS * MS);
+}
+
+static void the_first_goes_at_once(void **state)
+{
+	struct ps_turn turn = { .order = 0 };
+
+	(void)state;
+	assert_true(comes(&turn, PS_OWNER_NONE, 0));
+	assert_true(comes(&turn, PS_OWNER_NONE, 1));
+}
+
+/* However often it looks meanwhile. */
+static void others_wait_for_their_turn(void **state)
+{
+	struct ps_turn turn = { .order = 2 };
+
+	(void)state;
+	assert_false(comes(&turn, PS_OWNER_NONE, 0));
+	assert_true(until == BEGIN + 500 * MS);
+	assert_false(comes(&turn, PS_OWNER_NONE, 499));
+	assert_true(until == BEGIN + 500 * MS);
+	assert_true(comes(&turn, PS_OWNER_NONE, 500));
+}
+
+/* An owner came, and went: those who come first have their time anew. */
+static void a_turn_begins_anew_after_an_owner(void **state)
+{
+	struct ps_turn turn = { .order = 1 };
+
+	(void)state;
+	assert_false(comes(&turn, PS_OWNER_NONE, 0));
+	assert_false(comes(&turn, PS_OWNER_LIVES, 200));
+	assert_false(comes(&turn, PS_OWNER_NONE, 300));
+	assert_true(until == BEGIN + 550 * MS);
+	assert_false(comes(&turn, PS_OWNER_UNKNOWN, 400));
+	assert_false(comes(&turn, PS_OWNER_NONE, 500));
+	assert_true(until == BEGIN + 750 * MS);
+	assert_true(comes(&turn, PS_OWNER_NONE, 750));
+}
+
+/* Claims that lead to nothing raise epochs, and keep others from the store. */
+static void who_failed_rests_for_longer_and_longer(void **state)
+{
+	struct ps_turn turn = { .order = 0 };
+	uint64_t now = 0, rest = 100;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		assert_true(comes(&turn, PS_OWNER_NONE, now));
+		ps_turn_failed(&turn, BEGIN + now * MS);
+		assert_false(comes(&turn, PS_OWNER_NONE, now));
+		assert_true(until == BEGIN + (now + rest) * MS);
+		assert_false(comes(&turn, PS_OWNER_NONE, now + rest - 1));
+		now += rest;
+		rest = rest * 2 > 10000 ? 10000 : rest * 2;
+	}
+}
+
+/* What it failed with says nothing of the next owner. */
+static void an_owner_ends_the_counting(void **state)
+{
+	struct ps_turn turn = { .order = 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++)
+		ps_turn_failed(&turn, BEGIN);
+	assert_false(comes(&turn, PS_OWNER_LIVES, 5000));
+	assert_int_equal(turn.failures, 0);
+	assert_true(comes(&turn, PS_OWNER_NONE, 5000));
+	ps_turn_failed(&turn, BEGIN + 5000 * MS);
+	assert_true(comes(&turn, PS_OWNER_NONE, 5100));
+	ps_turn_over(&turn);
+	assert_int_equal(turn.failures, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_goes_while_an_owner_lives),
+		cmocka_unit_test(nobody_goes_while_it_is_not_known),
+		cmocka_unit_test(the_first_goes_at_once),
+		cmocka_unit_test(others_wait_for_their_turn),
+		cmocka_unit_test(a_turn_begins_anew_after_an_owner),
+		cmocka_unit_test(who_failed_rests_for_longer_and_longer),
+		cmocka_unit_test(an_owner_ends_the_counting),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
