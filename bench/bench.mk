@@ -49,7 +49,7 @@ $(BUILD)/bench/limits: $(BUILD)/obj/bench/limits_verbs.o $(RAW_OBJ) $(BENCH_ARCH
 
 # --- the demo and the benchmarks ---------------------------------------------------------
 
-.PHONY: demo bench bench-quick bench-failover bench-failover-rdma bench-resync bench-pace \
+.PHONY: demo bench bench-quick bench-failover bench-failover-rdma bench-standby bench-resync bench-pace \
 	bench-neighbours bench-threads bench-rdma
 
 #: demo            kill an owner and a mirror, recover, check (about 15 s)
@@ -69,6 +69,10 @@ bench bench-quick:
 #: bench-failover  from the end of an owner to the first commit of the next, and to all its memory
 bench-failover: all
 	@$(PYTHON) bench/failover.py --build $(BUILD)
+
+#: bench-standby   from the end of an owner to the first commit of a standby inside a process
+bench-standby: all
+	@$(PYTHON) bench/standby.py --build $(BUILD)
 
 #: bench-resync    what commits notice of a mirror that is copied whole
 bench-resync: all

@@ -58,7 +58,9 @@ extern "C" {
 	X(PERSEAS_ESALVAGE, -27, "the store was opened for salvage only")                          \
 	X(PERSEAS_ERDMA, -28, "a mirror cannot be reached over RDMA")                              \
 	X(PERSEAS_EDENIED, -29, "a mirror's access rules do not allow it")                         \
-	X(PERSEAS_ETLS, -30, "TLS with a mirror failed")
+	X(PERSEAS_ETLS, -30, "TLS with a mirror failed")                                           \
+	X(PERSEAS_ETIMEOUT, -31, "it did not come to pass in the time given")                      \
+	X(PERSEAS_ECANCELLED, -32, "the wait was cancelled")
 
 enum perseas_error {
 	PERSEAS_OK = 0,
@@ -218,12 +220,14 @@ struct perseas_options {
 	 * or cut off is found within twice this time; a request that it leaves unanswered is given
 	 * up after connect_timeout_ms all the same. 0: 3000. UINT32_MAX: it is not asked. */
 	uint32_t mirror_timeout_ms;
+	uint32_t order; /* standby: 250 ms for each step of it are left to others before this one
+	                   opens a store that has no owner; 0: it goes first */
 };
 
 #define PERSEAS_OPTIONS_INIT                                                                       \
 	{                                                                                          \
 		sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, \
-			NULL, NULL, 0, NULL, 0, 0, 0                                               \
+			NULL, NULL, 0, NULL, 0, 0, 0, 0                                            \
 	}
 
 /* The library's version, "major.minor.patch". Never NULL; the text is static. Any thread. */
@@ -238,8 +242,8 @@ const char *perseas_error_name(int code);
 
 /*
  * The sentence of the last error on this handle in the calling thread. With NULL: of the last
- * perseas_open or perseas_create that failed in the calling thread. Never NULL. The library owns
- * it, and it is valid until the thread's next call.
+ * perseas_open, perseas_create or call for a standby (perseas_standby.h) that failed in the calling
+ * thread. Never NULL. The library owns it, and it is valid until the thread's next call.
  */
 const char *perseas_message(const perseas_t *p);
 
@@ -582,5 +586,7 @@ int perseas_close(perseas_t *p);
 #ifdef __cplusplus
 }
 #endif
+
+#include "perseas_standby.h"
 
 #endif

@@ -11,11 +11,13 @@ $(UNITS): $(BUILD)/%: %.in always
 	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|' \
 		-e 's|@DOCDIR@|$(DOCDIR)|' $< >$@
 
-# The manual pages, from what programs and header say of themselves.
+HEADERS := client/perseas.h client/perseas_standby.h
+
+# The manual pages, from what programs and headers say of themselves.
 MAN := $(BUILD)/man
 #: man             the manual pages, into build/man
 man: $(MAN)/made
-$(MAN)/made: deploy/man.py client/perseas.h deploy/perseas-rxe VERSION $(COMMAND) $(DAEMON)
+$(MAN)/made: deploy/man.py $(HEADERS) deploy/perseas-rxe VERSION $(COMMAND) $(DAEMON)
 	@echo "  MAN     $(MAN)"
 	$(Q)rm -rf $(MAN) && $(PYTHON) deploy/man.py --build $(BUILD) --output $(MAN) && touch $@
 
@@ -37,7 +39,7 @@ install: programs man $(UNITS)
 	ln -sf libperseas.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libperseas.so
 	install -m 644 $(ARCHIVE) $(DESTDIR)$(LIBDIR)/
 	install -m 644 $(PKGCONFIG) $(DESTDIR)$(LIBDIR)/pkgconfig/
-	install -m 644 client/perseas.h $(DESTDIR)$(INCLUDEDIR)/
+	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/
 	cd $(MAN) && for page in man?/*; do \
 		install -D -m 644 $$page $(abspath $(DESTDIR)$(MANDIR))/$$page || exit 1; done
 	install -d $(DESTDIR)$(BASHCOMPDIR) $(DESTDIR)$(ZSHCOMPDIR)
@@ -54,7 +56,7 @@ uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/perseas
 	rm -f $(addprefix $(DESTDIR)$(SBINDIR)/,$(notdir $(SBIN_FILES)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_NAMES))
-	rm -f $(DESTDIR)$(INCLUDEDIR)/perseas.h
+	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(HEADERS)))
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/,man1/perseas.1 man1/perseas-*.1 man3/libperseas.3 \
 		man3/perseas_*.3 man5/perseasd.conf.5 man8/perseasd.8 man8/perseas-rxe.8)
 	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas

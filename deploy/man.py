@@ -4,8 +4,8 @@
     man.py --build BUILD --output FOLDER
 
 Section 1 is from `perseas --help` and `perseas COMMAND --help`, 3 from the comments of
-client/perseas.h, 5 and 8 from `perseasd --help` and `perseas-rxe --help`. A page that would say
-nothing (no help, a function without a comment) is an error.
+client/perseas.h and client/perseas_standby.h, 5 and 8 from `perseasd --help` and `perseas-rxe
+--help`. A page that would say nothing (no help, a function without a comment) is an error.
 """
 import argparse
 import pathlib
@@ -320,14 +320,14 @@ class Function:
 
 
 class Header:
-    """client/perseas.h."""
+    """A public header; base: the one that it belongs to, whose errors and types it uses."""
 
-    def __init__(self, text):
-        self.text = text
+    def __init__(self, text, base=None):
+        self.text, self.base = text, base
         self.intro = [" ".join(block) for block in blocks(bare(
             re.match(r"/\*.*?\*/", text, re.S).group(0)))]
         self.errors = [(name, int(code), said) for name, code, said in re.findall(
-            r'X\((PERSEAS_E\w+), (-\d+),\s*"([^"]*)"\)', text)]
+            r'X\((PERSEAS_E\w+), (-\d+),\s*"([^"]*)"\)', text)] or base.errors
         self.functions = [Function(*found) for found in re.findall(
             r"(/\*(?:[^*]|\*(?!/))*\*/)\n"
             r"((?:const char \*|int |void |uint64_t )perseas_\w+\([^;]*\);)", text)]
@@ -342,18 +342,24 @@ class Header:
 
     def paragraph(self, beginning):
         found = [text for text in self.intro if text.startswith(beginning)]
+        if not found and self.base:
+            return self.base.paragraph(beginning)
         if not found:
             raise Fault("perseas.h does not begin with a paragraph '%s'" % beginning)
         return found[0]
 
+    def all_types(self):
+        return {**self.base.all_types(), **self.types} if self.base else self.types
+
     def types_of(self, function):
         """Those that its arguments point to, and those of their members."""
+        types = self.all_types()
         wanted = re.findall(r"(?:struct|enum) (perseas_\w+)", function.declaration)
         for name in wanted:
-            for inner in re.findall(r"enum (perseas_\w+)", "\n".join(self.types.get(name, []))):
+            for inner in re.findall(r"enum (perseas_\w+)", "\n".join(types.get(name, []))):
                 if inner not in wanted:
                     wanted.append(inner)
-        return [name for name in wanted if name in self.types]
+        return [name for name in wanted if name in types]
 
 
 def add_declaration(page, function):
@@ -384,7 +390,7 @@ def function_page(header, function, folder):
     if types:
         page.heading("TYPES")
     for name in types:
-        page.verbatim(header.types[name])
+        page.verbatim(header.all_types()[name])
     page.heading("RETURN VALUE")
     if function.returns_int:
         page.paragraph(header.paragraph("All functions that return int"))
@@ -410,6 +416,7 @@ def upper(text):
 
 def library_pages(folder):
     header = Header((TOP / "client/perseas.h").read_text())
+    headers = [header, Header((TOP / "client/perseas_standby.h").read_text(), header)]
     title, *_ = header.intro
     page = Page("libperseas", 3, title.split(" - ", 1)[1])
     page.heading("SYNOPSIS")
@@ -419,11 +426,13 @@ def library_pages(folder):
         if not text.startswith(("Threads:", "Processes:")):
             page.paragraph(text)
     page.heading("FUNCTIONS")
-    for function in header.functions:
-        page.item("%s(3)" % function.name, upper(function.about) + ".")
+    for each in headers:
+        for function in each.functions:
+            page.item("%s(3)" % function.name, upper(function.about) + ".")
     page.heading("TYPES")
-    for rows in header.types.values():
-        page.verbatim(rows)
+    for each in headers:
+        for rows in each.types.values():
+            page.verbatim(rows)
     page.heading("ERRORS")
     add_errors(page, header, None)
     for title in ("Threads", "Processes"):
@@ -433,8 +442,9 @@ def library_pages(folder):
     page.item(*ENVIRONMENT)
     page.references(PROGRAMS)
     page.write(folder)
-    for function in header.functions:
-        function_page(header, function, folder)
+    for each in headers:
+        for function in each.functions:
+            function_page(each, function, folder)
 
 
 def main():

@@ -3,10 +3,11 @@
 
 .PHONY: check-headers check-style check-lint tidy cppcheck format check-format
 
-# The public header needs nothing before it, in C and in C++.
+# The public headers need nothing before them, in C and in C++.
 HEADER_FLAGS := -fsyntax-only -Wall -Wextra -Werror -pedantic
 check-headers:
 	@$(RUN) headers "gcc C11: $(CC) -std=c11 $(HEADER_FLAGS) -x c client/perseas.h" \
+		"by itself: $(CC) -std=c11 $(HEADER_FLAGS) -x c client/perseas_standby.h" \
 		"gcc C99: $(CC) -std=c99 $(HEADER_FLAGS) -x c client/perseas.h" \
 		"clang C11: $(CLANG) -std=c11 $(HEADER_FLAGS) -x c client/perseas.h" \
 		"clang C++11: $(CLANG) -std=c++11 $(HEADER_FLAGS) -x c++ client/perseas.h"

@@ -6,6 +6,7 @@
 
 #include "event.h"
 #include "quorum.h"
+#include "segment.h"
 #include "tx.h"
 #include "../../proto/base/text.h"
 
@@ -194,6 +195,7 @@ static void free_segments(struct perseas *p)
 {
 	struct ps_layout *layout = p->layout;
 
+	ps_segment_keep(p, NULL, NULL, 0);
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		if (p->segments[i].base)
 			munmap(p->segments[i].base, p->segments[i].size);

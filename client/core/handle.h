@@ -266,6 +266,7 @@ struct ps_mirror {
 	uint8_t loaded_id[PS_ID_SIZE]; /* its own id, if it was loaded so */
 	bool added;                    /* it was not given: the roster has its address */
 	bool joins;                    /* a change of the roster brings it in: no vote yet */
+	bool warm;                     /* a standby connected to it, and claimed nothing */
 	uint64_t retry_at;             /* DOWN: when to connect again */
 	uint64_t retry_delay;
 	/* The epoch under which an image of it was LIVE last, and that image's id. */
@@ -304,6 +305,7 @@ struct ps_opening {
 	bool unanswered;           /* a claim was sent, and its answer did not come */
 	bool rivals;               /* others claimed the store meanwhile */
 	bool cancelled;            /* it took back a change of the roster that another began */
+	bool warm;                 /* a standby looked before, and saw no owner */
 };
 
 /* What commits touch, with the lock. */
@@ -389,6 +391,11 @@ struct perseas {
 	/* What set_range looks at without the lock. Segments change while commits are held back. */
 	struct ps_segment segments[PS_SEGMENTS_MAX];
 	unsigned segment_count;
+	/* Addresses that a standby keeps free for segments that are not mapped yet. */
+	struct ps_kept {
+		uint64_t address, size;
+	} kept[PS_SEGMENTS_MAX];
+	unsigned kept_count;
 	struct ps_layout *_Atomic layout;
 	_Atomic bool careful; /* others look into transactions: set_range takes the lock */
 	/* Where it may have a mirror's memory of a segment fetched, so that its misses run beside

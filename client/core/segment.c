@@ -103,10 +103,13 @@ void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 	p->upkeep.comings++;
 }
 
-static int reserve(uint64_t address, uint64_t size, uint8_t **base)
+/* Maps memory there, over nothing but what is kept for it. 0 or errno. */
+static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
 {
-	void *got = mmap((void *)address, size, PROT_READ | PROT_WRITE,
-	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	void *got = mmap((void *)address, size, prot,
+	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+	                         (is_kept ? MAP_FIXED : MAP_FIXED_NOREPLACE),
+	                 -1, 0);
 
 	if (got == MAP_FAILED)
 		return errno;
@@ -116,6 +119,73 @@ static int reserve(uint64_t address, uint64_t size, uint8_t **base)
 		return EEXIST;
 	}
 	madvise(got, size, MADV_DONTFORK);
+	return 0;
+}
+
+/* --- addresses that are kept --- */
+
+static struct ps_kept *find_kept(struct perseas *p, uint64_t address, uint64_t size)
+{
+	for (unsigned i = 0; i < p->kept_count; i++)
+		if (p->kept[i].address == address && p->kept[i].size == size)
+			return &p->kept[i];
+	return NULL;
+}
+
+static void forget_kept(struct perseas *p, struct ps_kept *kept)
+{
+	*kept = p->kept[--p->kept_count];
+}
+
+static bool is_wanted(const Perseas__Header *header, const struct ps_kept *kept)
+{
+	for (size_t i = 0; header && i < header->n_segments; i++)
+		if (header->segments[i]->born && header->segments[i]->address == kept->address &&
+		    header->segments[i]->size == kept->size)
+			return true;
+	return false;
+}
+
+void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *warning, size_t size)
+{
+	for (unsigned i = p->kept_count; i-- > 0;) {
+		struct ps_kept kept = p->kept[i];
+
+		if (is_wanted(header, &kept))
+			continue;
+		munmap((void *)kept.address, kept.size);
+		forget_kept(p, &p->kept[i]);
+	}
+	for (size_t i = 0; header && i < header->n_segments; i++) {
+		const Perseas__Segment *segment = header->segments[i];
+
+		if (!segment->born || p->kept_count == PS_SEGMENTS_MAX ||
+		    find_kept(p, segment->address, segment->size))
+			continue;
+		if (map_at(segment->address, segment->size, PROT_NONE, false))
+			snprintf(warning, size,
+			         "segment '%s' must lie at 0x%llx, which this process uses for "
+			         "something else",
+			         segment->name, (unsigned long long)segment->address);
+		else
+			p->kept[p->kept_count++] = (struct ps_kept){ segment->address,
+				                                     segment->size };
+	}
+}
+
+/* --- placing --- */
+
+static int reserve(struct perseas *p, uint64_t address, uint64_t size, uint8_t **base)
+{
+	struct ps_kept *kept = find_kept(p, address, size);
+	void *got = (void *)address;
+	int error = map_at(address, size, PROT_READ | PROT_WRITE, kept);
+
+	/* Where it failed, what was kept may be gone: it must not be unmapped once more. */
+	if (kept)
+		forget_kept(p, kept);
+	if (error)
+		return error;
 	/* Transactions touch memory at random: fewer, larger pages save them address look-ups. */
 	if (size >= SEGMENT_ALIGN)
 		madvise(got, size, MADV_HUGEPAGE);
@@ -125,7 +195,7 @@ static int reserve(uint64_t address, uint64_t size, uint8_t **base)
 
 int ps_segment_place(struct perseas *p, struct ps_segment *segment)
 {
-	int error = reserve(segment->address, segment->size, &segment->base);
+	int error = reserve(p, segment->address, segment->size, &segment->base);
 
 	if (!error)
 		return 0;
@@ -156,7 +226,7 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment)
 	segment->address = UINT64_MAX / 2; /* not yet in its own way */
 	for (unsigned i = 0; i < TRIES; i++) {
 		const struct ps_segment *there = at_address(p, address, size);
-		int error = there ? EEXIST : reserve(address, size, &segment->base);
+		int error = there ? EEXIST : reserve(p, address, size, &segment->base);
 
 		if (!error) {
 			segment->address = address;

@@ -17,6 +17,11 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment);
 struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t size);
 void ps_segment_forget(struct perseas *p, struct ps_segment *segment);
 
+/* Keeps the addresses of the segments that are published free, for when they are placed, and no
+ * others any more; header NULL: none. What cannot be kept is said in `warning`. Before the store is
+ * open. */
+void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *warning, size_t size);
+
 /* Keeps its committed contents for PERSEAS_CHECK_WRITES, where that is asked for. */
 int ps_segment_shadow(struct perseas *p, struct ps_segment *segment);
 

@@ -6,6 +6,7 @@
 #include "attempt.h"
 #include "../core/commit.h"
 #include "examine.h"
+#include "open.h"
 #include "../core/mirror.h"
 #include "../keeper/session.h"
 #include "../../proto/base/text.h"
@@ -65,7 +66,8 @@ static bool still_patient(struct perseas *p, uint64_t since)
 {
 	uint64_t now = ps_now(p);
 
-	if (now >= since + BUSY_PATIENCE)
+	/* A standby has seen that there is no owner: this is another one. */
+	if (p->opening.warm || now >= since + BUSY_PATIENCE)
 		return false;
 	p->env->ops->pause(p->env, PS_COMMITTER, NULL, 0, now + BUSY_PAUSE);
 	return true;
@@ -219,11 +221,15 @@ int ps_open(struct ps_env *env, const char *store, const char *mirrors,
             const struct perseas_options *options, perseas_t **out, struct ps_error *error)
 {
 	struct perseas *p = ps_handle_new(env, store, mirrors, options, error);
-	int rc;
 
 	*out = NULL;
-	if (!p)
-		return error->code;
+	return p ? ps_open_made(p, out, error) : error->code;
+}
+
+int ps_open_made(struct perseas *p, perseas_t **out, struct ps_error *error)
+{
+	int rc;
+
 	p->salvage = (p->options.flags & PERSEAS_SALVAGE) != 0;
 	rc = open_handle(p);
 	if (rc) {

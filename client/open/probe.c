@@ -16,7 +16,9 @@
 
 static void forget(struct perseas *p, struct ps_mirror *m)
 {
-	ps_mirror_disconnect(p, m);
+	if (!m->warm)
+		ps_mirror_disconnect(p, m);
+	m->warm = false;
 	if (m->found.header)
 		perseas__header__free_unpacked(m->found.header, NULL);
 	memset(&m->found, 0, sizeof(m->found));

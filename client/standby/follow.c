@@ -326,3 +326,20 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 	ps_census_free(&census);
 	forget_unneeded(follow, left);
 }
+
+struct ps_control *ps_follow_take(struct ps_follow *follow, const char *address)
+{
+	struct ps_panel *looks = &follow->looks;
+
+	for (unsigned i = 0; i < looks->count; i++) {
+		struct ps_control *control;
+
+		if (strcmp(looks->addresses[i].text, address) != 0)
+			continue;
+		drop_ended(looks, i);
+		control = looks->controls[i];
+		looks->controls[i] = NULL;
+		return control;
+	}
+	return NULL;
+}

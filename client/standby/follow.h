@@ -68,6 +68,10 @@ unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_MIRRORS_MA
 /* After that: is it time for another look? */
 bool ps_follow_stirred(struct ps_follow *follow);
 
+/* The connection on which the mirror at this address is looked at, to be used for something else;
+ * the caller's. NULL: there is none that is of use. */
+struct ps_control *ps_follow_take(struct ps_follow *follow, const char *address);
+
 uint64_t ps_follow_now(const struct ps_follow *follow); /* monotonic, ns */
 
 #endif

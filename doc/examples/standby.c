@@ -23,26 +23,23 @@ static void wait_ms(long ms)
 }
 
 /* begin become */
-/* Is it worth to ask again? The store has an owner, or its mirrors are not all there yet. */
-static int may_pass(int rc)
+/* Waits until this process owns the store, and names the owners that it waits for. */
+static int become_owner(const char *name, perseas_standby_t *s, perseas_t **p)
 {
-	return rc == PERSEAS_EBUSY || rc == PERSEAS_EQUORUM || rc == PERSEAS_EUNREACHABLE ||
-	       rc == PERSEAS_EFENCED;
-}
-
-/* Waits until this process owns the store. */
-static int become_owner(const char *name, const char *mirrors, perseas_t **p)
-{
-	int rc, last = 0;
+	struct perseas_standby_stat stat;
+	uint64_t last = 0;
+	int rc;
 
 	for (;;) {
-		rc = perseas_open("clock", mirrors, NULL, p);
-		if (!rc || !may_pass(rc))
+		rc = perseas_standby_wait(s, 100, p);
+		if (rc != PERSEAS_ETIMEOUT)
 			break;
-		if (rc != last)
-			printf("%s: waits: %s\n", name, perseas_message(NULL));
-		last = rc;
-		wait_ms(100);
+		rc = perseas_standby_stat(s, &stat);
+		if (rc)
+			break;
+		if (stat.state == PERSEAS_STANDBY_OWNED && stat.epoch != last)
+			printf("%s: waits: %s\n", name, stat.text);
+		last = stat.epoch;
 	}
 	if (rc)
 		printf("%s: %s: %s\n", name, perseas_error_name(rc), perseas_message(NULL));
@@ -95,22 +92,29 @@ static int serve(const char *name, perseas_t *p)
 
 int main(int argc, char **argv)
 {
+	perseas_standby_t *s;
 	perseas_t *p;
-	int rc = 0;
+	int rc;
 
 	if (argc != 3)
 		return 2;
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	rc = perseas_standby("clock", argv[2], NULL, &s);
+	if (rc) {
+		printf("%s: %s: %s\n", argv[1], perseas_error_name(rc), perseas_message(NULL));
+		return 1;
+	}
 	while (rc == 0) {
-		rc = become_owner(argv[1], argv[2], &p);
+		rc = become_owner(argv[1], s, &p);
 		if (rc)
-			return 1;
+			break;
 		rc = serve(argv[1], p);
 		printf("%s: %s: %s\n", argv[1], perseas_error_name(rc), perseas_message(p));
 		if (rc == PERSEAS_EFENCED)
 			rc = 0;   /* another one works: it waits for its turn */
 		perseas_close(p); /* unmaps the memory, which is not the store's any more */
 	}
+	perseas_standby_close(s);
 	return 1;
 }
 /* end serve */

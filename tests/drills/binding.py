@@ -33,7 +33,7 @@ class Options(ctypes.Structure):
                 ("tls_key", ctypes.c_char_p), ("tls_ca", ctypes.c_char_p),
                 ("pace_ms", ctypes.c_uint32), ("tls_crl", ctypes.c_char_p),
                 ("recovery", ctypes.c_uint32), ("fetch_rate", ctypes.c_uint64),
-                ("mirror_timeout_ms", ctypes.c_uint32)]
+                ("mirror_timeout_ms", ctypes.c_uint32), ("order", ctypes.c_uint32)]
 
 
 class Stat(ctypes.Structure):
@@ -46,6 +46,14 @@ class Stat(ctypes.Structure):
                 "allocations", "range_bytes", "doubts", "timed", "latency_p50_ns",
                 "latency_p99_ns", "latency_p999_ns", "latency_max_ns", "renewals", "paced",
                 "paced_ns", "missing", "fetched", "faults")]
+
+
+class StandbyStat(ctypes.Structure):
+    """struct perseas_standby_stat."""
+    _fields_ = [("state", ctypes.c_int), ("mirrors", ctypes.c_uint32),
+                ("reached", ctypes.c_uint32), ("opens", ctypes.c_uint32),
+                ("epoch", ctypes.c_uint64), ("owner", ctypes.c_char * 256),
+                ("text", ctypes.c_char * 512), ("warning", ctypes.c_char * 512)]
 
 
 class PerseasError(Exception):
@@ -71,6 +79,12 @@ def load():
     library.perseas_commit.argtypes = [ctypes.c_void_p, ctypes.c_uint]
     library.perseas_stat.argtypes = [ctypes.c_void_p, ctypes.POINTER(Stat)]
     library.perseas_wait_whole.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+    library.perseas_standby_wait.argtypes = [ctypes.c_void_p, ctypes.c_int64,
+                                             ctypes.POINTER(ctypes.c_void_p)]
+    library.perseas_standby_stat.argtypes = [ctypes.c_void_p, ctypes.POINTER(StandbyStat)]
+    library.perseas_standby_state_name.restype = ctypes.c_char_p
+    for name in ("perseas_standby_cancel", "perseas_standby_close", "perseas_standby_fd"):
+        getattr(library, name).argtypes = [ctypes.c_void_p]
     return library
 
 
@@ -78,13 +92,17 @@ class Store:
     """with Store(name, mirrors, flags=CREATE) as store: ... Options go by their names."""
     library = None
 
-    def __init__(self, name, mirrors, **options):
+    def __init__(self, name, mirrors, standby=None, **options):
+        """standby: it is opened by a wait of this Standby, for ever."""
         if Store.library is None:
             Store.library = load()
         self.segments, self.handle = {}, ctypes.c_void_p()
         given = Options(size=ctypes.sizeof(Options), **{**OWN, **options})
-        rc = self.library.perseas_open(name.encode(), mirrors.encode(), ctypes.byref(given),
-                                       ctypes.byref(self.handle))
+        if standby:
+            rc = self.library.perseas_standby_wait(standby.handle, -1, ctypes.byref(self.handle))
+        else:
+            rc = self.library.perseas_open(name.encode(), mirrors.encode(), ctypes.byref(given),
+                                           ctypes.byref(self.handle))
         self._check(rc)
 
     def __enter__(self):
@@ -157,6 +175,42 @@ class Store:
         if self.handle:
             self.library.perseas_close(self.handle)
         self.handle = ctypes.c_void_p()
+
+
+class Standby:
+    """with Standby(name, mirrors) as standby: ... with standby.become_owner() as store: ..."""
+
+    def __init__(self, name, mirrors, **options):
+        if Store.library is None:
+            Store.library = load()
+        self.library, self.handle = Store.library, ctypes.c_void_p()
+        self.name, self.mirrors = name, mirrors
+        given = Options(size=ctypes.sizeof(Options), **{**OWN, **options})
+        self._check(self.library.perseas_standby(name.encode(), mirrors.encode(),
+                                                 ctypes.byref(given), ctypes.byref(self.handle)))
+
+    def _check(self, rc):
+        if rc:
+            raise PerseasError(self.library.perseas_error_name(rc).decode(),
+                               self.library.perseas_message(None).decode())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.library.perseas_standby_close(self.handle)
+
+    def become_owner(self):
+        """Waits; the Store."""
+        return Store(self.name, self.mirrors, standby=self)
+
+    def stat(self):
+        figures = StandbyStat()
+        self._check(self.library.perseas_standby_stat(self.handle, ctypes.byref(figures)))
+        return figures
+
+    def state(self):
+        return self.library.perseas_standby_state_name(self.stat().state).decode()
 
 
 def hold(_store):

@@ -98,7 +98,8 @@ def example_part(file, part):
 def installed(folder):
     """What `make install` would have put there, for a compiler; the path for pkg-config."""
     (folder / "include").mkdir(parents=True)
-    (folder / "include/perseas.h").symlink_to(TOP / "client/perseas.h")
+    for name in ("perseas.h", "perseas_standby.h"):
+        (folder / "include" / name).symlink_to(TOP / "client" / name)
     (folder / "lib").symlink_to(BUILD)
     text = (TOP / "client/perseas.pc.in").read_text()
     for name, value in (("PREFIX", folder), ("LIBDIR", folder / "lib"), ("VERSION", "0"),

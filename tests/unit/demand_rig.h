@@ -241,7 +241,7 @@ static int rig_put(struct rig *rig, uint64_t offset, uint64_t length, uint8_t va
 }
 
 /* Opens on demand, with the gate shut. */
-static void rig_begin(struct rig *rig)
+static inline void rig_begin(struct rig *rig)
 {
 	atomic_store(&rig_shut, true);
 	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
@@ -338,7 +338,7 @@ static void rig_bus(int signal)
 }
 
 /* The byte, or -1: the access ended in SIGBUS. */
-static int rig_look(const uint8_t *at)
+static inline int rig_look(const uint8_t *at)
 {
 	const struct sigaction action = { .sa_handler = rig_bus };
 	sigjmp_buf out;
@@ -353,7 +353,7 @@ static int rig_look(const uint8_t *at)
 }
 
 /* How many bytes are not those of the beginning. */
-static uint64_t rig_wrong(const struct rig *rig)
+static inline uint64_t rig_wrong(const struct rig *rig)
 {
 	uint64_t wrong = 0;
 

@@ -12,6 +12,7 @@
 #include "../../client/keeper/renew.h"
 #include "../../client/keeper/session.h"
 #include "../../client/open/attempt.h"
+#include "../../client/standby/standby.h"
 
 enum { MOVES_MAX = 40, ROUNDS_MAX = 200 };
 
@@ -55,6 +56,9 @@ static const struct drawn drawn[] = {
 	    "claimed, then chosen", "claimed, then none", "chosen, then confirmed",
 	    "chosen, then none", "confirmed, then adopted", "confirmed, then none",
 	    "adopted, then open", "adopted, then none", "open, then none" } },
+	{ &ps_standby_stages, 3,
+	  { "idle, then following", "following, then handed", "following, then idle",
+	    "handed, then idle" } },
 };
 /* clang-format on */
 

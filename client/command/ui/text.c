@@ -80,6 +80,8 @@ enum ps_exit ps_exit_of(int code)
 	case PERSEAS_ESALVAGE:
 	case PERSEAS_ERDMA:
 	case PERSEAS_ETLS:
+	case PERSEAS_ETIMEOUT:
+	case PERSEAS_ECANCELLED:
 		return PS_EXIT_FAILURE;
 	}
 	return PS_EXIT_FAILURE;

@@ -1,0 +1,36 @@
+/*
+ * flag.c - see flag.h.
+ */
+#include "flag.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+int ps_flag_new(struct ps_error *error)
+{
+	int flag = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	return flag >= 0 ? flag
+	                 : ps_error_set(error, PERSEAS_ESYSTEM,
+	                                "no eventfd (%s); raise the limit on open files",
+	                                strerror(errno));
+}
+
+void ps_flag_raise(int flag)
+{
+	const uint64_t one = 1;
+	const int error = errno;
+
+	(void)!write(flag, &one, sizeof(one));
+	errno = error;
+}
+
+void ps_flag_lower(int flag)
+{
+	uint64_t count;
+
+	(void)!read(flag, &count, sizeof(count));
+}

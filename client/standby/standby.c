@@ -1,0 +1,360 @@
+/*
+ * standby.c - perseas_standby and what goes with it: what the application calls (standby.h).
+ */
+#include "standby.h"
+
+#include "../host/flag.h"
+#include "../open/open.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- its life --- */
+
+static int check_arguments(const char *store, const char *mirrors,
+                           const struct perseas_options *options, struct ps_error *error)
+{
+	/* Names, list and options are looked at when a handle is made of them. */
+	if (!store || !mirrors)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "a standby needs the name of a store and a list of mirrors");
+	if (options && (options->size < sizeof(size_t) || options->size > sizeof(*options)))
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "options.size is %zu: begin with PERSEAS_OPTIONS_INIT",
+		                    options->size);
+	return 0;
+}
+
+static int check_flags(const struct perseas_options *options, struct ps_error *error)
+{
+	if (options->flags & PERSEAS_TAKEOVER)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "a standby never fences a live owner: without "
+		                    "PERSEAS_TAKEOVER, or call perseas_open");
+	if (options->flags & PERSEAS_SALVAGE)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "a store is not saved by a standby: call perseas_open with "
+		                    "PERSEAS_SALVAGE");
+	return 0;
+}
+
+/* False: out of memory. */
+static bool own_string(const char **string)
+{
+	if (*string)
+		*string = strdup(*string);
+	return *string;
+}
+
+/* The strings of the options, too: each handle is made of them. */
+static int copy_arguments(struct perseas_standby *s, const char *store, const char *mirrors,
+                          const struct perseas_options *options, struct ps_error *error)
+{
+	const char **strings[] = { &s->options.tls_cert, &s->options.tls_key, &s->options.tls_ca,
+		                   &s->options.tls_crl };
+	bool short_of = false;
+
+	if (options)
+		memcpy(&s->options, options, options->size);
+	s->options.size = sizeof(s->options);
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+		short_of |= *strings[i] && !own_string(strings[i]);
+	snprintf(s->store, sizeof(s->store), "%s", store);
+	s->mirrors = strdup(mirrors);
+	s->turn.order = s->options.order;
+	if (short_of || !s->mirrors)
+		return ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
+	return check_flags(&s->options, error);
+}
+
+static void standby_free(struct perseas_standby *s)
+{
+	if (s->env)
+		s->env->ops->free(s->env);
+	if (s->flag >= 0)
+		close(s->flag);
+	free((void *)(uintptr_t)s->options.tls_cert);
+	free((void *)(uintptr_t)s->options.tls_key);
+	free((void *)(uintptr_t)s->options.tls_ca);
+	free((void *)(uintptr_t)s->options.tls_crl);
+	free(s->mirrors);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static int standby_begin(struct perseas_standby *s, const char *store, const char *mirrors,
+                         const struct perseas_options *options, struct ps_error *error)
+{
+	int rc = copy_arguments(s, store, mirrors, options, error);
+
+	if (rc)
+		return rc;
+	s->env = ps_env_posix(&s->options, error);
+	if (!s->env)
+		return error->code;
+	s->flag = ps_flag_new(error);
+	return s->flag < 0 ? error->code : ps_vigil_begin(s, error);
+}
+
+int perseas_standby(const char *store, const char *mirrors, const struct perseas_options *options,
+                    perseas_standby_t **out)
+{
+	struct ps_error error = { 0 };
+	struct perseas_standby *s;
+	int rc;
+
+	if (!out)
+		return ps_fail(NULL, PERSEAS_EINVAL, "a standby needs a place for its handle");
+	*out = NULL;
+	if (check_arguments(store, mirrors, options, &error))
+		return ps_fail_error(NULL, &error);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return ps_fail(NULL, PERSEAS_ENOMEM, "out of memory");
+	s->pid = getpid();
+	s->flag = -1;
+	pthread_mutex_init(&s->lock, NULL);
+	rc = standby_begin(s, store, mirrors, options, &error);
+	if (rc) {
+		standby_free(s);
+		return ps_fail_error(NULL, &error);
+	}
+	*out = s;
+	return 0;
+}
+
+int perseas_standby_close(perseas_standby_t *s)
+{
+	if (!s || s->pid != getpid())
+		return 0;
+	if (ps_standby_stage(s) != PS_STANDBY_IDLE)
+		ps_vigil_end(s);
+	standby_free(s);
+	return 0;
+}
+
+/* 0, or EINVAL. */
+static int check_standby(const struct perseas_standby *s)
+{
+	if (!s)
+		return ps_fail(NULL, PERSEAS_EINVAL, "s is NULL");
+	if (s->pid != getpid())
+		return ps_fail(NULL, PERSEAS_EINVAL,
+		               "this standby belongs to process %ld: a child of fork makes its own",
+		               (long)s->pid);
+	return 0;
+}
+
+/* --- waiting --- */
+
+static uint64_t deadline(struct perseas_standby *s, int64_t timeout_ms)
+{
+	const uint64_t now_ns = s->env->ops->now(s->env);
+
+	if (timeout_ms < 0 || (uint64_t)timeout_ms > (PS_NEVER - 1 - now_ns) / 1000000)
+		return PS_NEVER;
+	return now_ns + (uint64_t)timeout_ms * 1000000;
+}
+
+/* What a wait sees of the standby at one moment. */
+struct glance {
+	bool handed, due;
+	struct ps_error fault;
+	char text[sizeof(((struct perseas_standby_stat *)NULL)->text)];
+};
+
+static void take_glance(struct perseas_standby *s, struct glance *glance)
+{
+	pthread_mutex_lock(&s->lock);
+	glance->handed = s->stage == PS_STANDBY_HANDED;
+	glance->due = s->stat.state == PERSEAS_STANDBY_DUE;
+	glance->fault = s->fault;
+	memcpy(glance->text, s->stat.text, sizeof(glance->text));
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Until the store is to be opened: 0. */
+static int await_turn(struct perseas_standby *s, uint64_t until_ns, struct ps_error *error)
+{
+	struct glance now;
+
+	for (;;) {
+		take_glance(s, &now);
+		if (atomic_exchange(&s->cancelled, false))
+			return ps_error_set(error, PERSEAS_ECANCELLED,
+			                    "the wait for store '%s' was cancelled", s->store);
+		if (now.handed)
+			return 0;
+		if (now.fault.code) {
+			*error = now.fault;
+			return error->code;
+		}
+		/* Its time is over for waiting, but not for what it need not wait for. */
+		if (!now.due && s->env->ops->now(s->env) >= until_ns)
+			return ps_error_set(error, PERSEAS_ETIMEOUT,
+			                    "store '%s' was not to be had in time: %s", s->store,
+			                    now.text);
+		s->env->ops->pause(s->env, PS_COMMITTER, NULL, 0, now.due ? PS_NEVER : until_ns);
+	}
+}
+
+/* Another process was faster, or mirrors went away: then it waits on. */
+static bool may_pass(int rc)
+{
+	return rc == PERSEAS_EBUSY || rc == PERSEAS_EFENCED || rc == PERSEAS_EQUORUM ||
+	       rc == PERSEAS_EUNREACHABLE;
+}
+
+static int open_store(struct perseas_standby *s, perseas_t **p, struct ps_error *error)
+{
+	const int rc = ps_open_made(ps_vigil_take(s), p, error);
+
+	if (!rc)
+		ps_turn_over(&s->turn);
+	/* Who has the store is seen by the next look. */
+	else if (rc != PERSEAS_EBUSY)
+		ps_turn_failed(&s->turn, s->env->ops->now(s->env));
+	return rc;
+}
+
+static int become_owner(struct perseas_standby *s, uint64_t until_ns, perseas_t **p,
+                        struct ps_error *error)
+{
+	int rc = 0;
+
+	for (;;) {
+		if (ps_standby_stage(s) == PS_STANDBY_IDLE)
+			rc = ps_vigil_begin(s, error);
+		if (rc)
+			return rc;
+		s->env->ops->wake(s->env, PS_KEEPER);
+		rc = await_turn(s, until_ns, error);
+		if (rc)
+			return rc;
+		rc = open_store(s, p, error);
+		if (!rc || !may_pass(rc))
+			return rc;
+		rc = 0;
+	}
+}
+
+/* False: another thread is in it. */
+static bool enter_wait(struct perseas_standby *s)
+{
+	bool free;
+
+	pthread_mutex_lock(&s->lock);
+	free = !s->waits;
+	s->waits = true;
+	pthread_mutex_unlock(&s->lock);
+	return free;
+}
+
+/* After an error it stands by as before, also where the store was handed to a wait that ended. */
+static void leave_wait(struct perseas_standby *s, bool failed)
+{
+	struct ps_error ignored;
+	enum ps_standby_stage stage;
+
+	pthread_mutex_lock(&s->lock);
+	s->waits = false;
+	ps_standby_signal(s);
+	pthread_mutex_unlock(&s->lock);
+	stage = ps_standby_stage(s);
+	if (stage == PS_STANDBY_HANDED)
+		ps_vigil_end(s);
+	/* Where that fails, the next wait tries it again. */
+	if (failed && stage != PS_STANDBY_FOLLOWING)
+		ps_vigil_begin(s, &ignored);
+}
+
+int perseas_standby_wait(perseas_standby_t *s, int64_t timeout_ms, perseas_t **p)
+{
+	struct ps_error error = { 0 };
+	int rc;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "a wait needs a place for the store's handle");
+	*p = NULL;
+	rc = check_standby(s);
+	if (rc)
+		return rc;
+	if (!enter_wait(s))
+		return ps_fail(NULL, PERSEAS_EINVAL,
+		               "another thread waits with this standby already");
+	rc = become_owner(s, deadline(s, timeout_ms), p, &error);
+	leave_wait(s, rc != 0);
+	return rc ? ps_fail_error(NULL, &error) : 0;
+}
+
+int perseas_standby_cancel(perseas_standby_t *s)
+{
+	const int rc = s && s->pid == getpid() ? 0 : PERSEAS_EINVAL;
+
+	if (rc)
+		return rc;
+	atomic_store(&s->cancelled, true);
+	ps_flag_raise(s->flag);
+	s->env->ops->wake(s->env, PS_COMMITTER);
+	return 0;
+}
+
+/* --- how things stand --- */
+
+int perseas_standby_fd(perseas_standby_t *s)
+{
+	return s ? s->flag : ps_fail(NULL, PERSEAS_EINVAL, "s is NULL");
+}
+
+int perseas_standby_stat(perseas_standby_t *s, struct perseas_standby_stat *stat)
+{
+	const int rc = check_standby(s);
+
+	if (rc)
+		return rc;
+	if (!stat)
+		return ps_fail(NULL, PERSEAS_EINVAL, "stat is NULL");
+	pthread_mutex_lock(&s->lock);
+	*stat = s->stat;
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+int perseas_standby_mirror(perseas_standby_t *s, unsigned index,
+                           struct perseas_standby_mirror *mirror)
+{
+	const int rc = check_standby(s);
+	bool there;
+
+	if (rc)
+		return rc;
+	if (!mirror)
+		return ps_fail(NULL, PERSEAS_EINVAL, "mirror is NULL");
+	pthread_mutex_lock(&s->lock);
+	there = index < s->stat.mirrors;
+	if (there)
+		*mirror = s->mirrors_seen[index];
+	pthread_mutex_unlock(&s->lock);
+	return there ? 0 : ps_fail(NULL, PERSEAS_EINVAL, "the standby has no mirror %u", index);
+}
+
+const char *perseas_standby_state_name(int state)
+{
+	switch (state) {
+	case PERSEAS_STANDBY_IDLE:
+		return "idle";
+	case PERSEAS_STANDBY_UNKNOWN:
+		return "unknown-owner";
+	case PERSEAS_STANDBY_OWNED:
+		return "owned";
+	case PERSEAS_STANDBY_FREE:
+		return "free";
+	case PERSEAS_STANDBY_DUE:
+		return "due";
+	default:
+		return "unknown";
+	}
+}

@@ -1,0 +1,68 @@
+/*
+ * standby.h - what a standby inside a process is made of (perseas_standby.h): standby.c is what the
+ * application calls, and vigil.c the thread that follows the store for it.
+ *
+ *            began to follow             its turn, and somebody waits
+ *     IDLE -------------------> FOLLOWING ---------------------------> HANDED
+ *      ^                            |                                    |
+ *      +---------- ended -----------+--------- opened, or failed --------+
+ *
+ * Who waits has the standby to itself while it is IDLE or HANDED: the thread has ended then.
+ */
+#ifndef PERSEAS_CLIENT_STANDBY_H
+#define PERSEAS_CLIENT_STANDBY_H
+
+#include "../core/handle.h"
+#include "../core/states.h"
+#include "../perseas_standby.h"
+#include "follow.h"
+#include "turn.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+enum ps_standby_stage { PS_STANDBY_IDLE, PS_STANDBY_FOLLOWING, PS_STANDBY_HANDED };
+
+extern const struct ps_states ps_standby_stages;
+
+struct perseas_standby {
+	pid_t pid;                   /* of the process that it belongs to */
+	char store[PS_NAME_MAX + 2]; /* what is too long for a name is cut off, and still is */
+	char *mirrors;
+	struct perseas_options options; /* its strings are the standby's own */
+	struct ps_env *env;             /* of the thread, of its watches, and of who waits */
+	int flag;                       /* flag.h */
+	_Atomic bool cancelled;         /* the next wait, or that under way, is to end */
+
+	pthread_mutex_t lock; /* guards these: */
+	enum ps_standby_stage stage;
+	bool waits;            /* a thread is in perseas_standby_wait */
+	bool ends;             /* the thread is to end */
+	bool unmade;           /* no mirror has the store, or its making was left unfinished */
+	struct ps_error fault; /* that waiting does not mend; code 0: none */
+	struct perseas_standby_stat stat;
+	struct perseas_standby_mirror mirrors_seen[PS_MIRRORS_MAX];
+
+	/* The thread's while it runs. */
+	struct perseas *p; /* not open yet, and ready for it; its env has the looks' connections */
+	struct ps_follow follow;
+	struct ps_turn turn;
+	uint64_t until_ns; /* another look is due then */
+};
+
+/* IDLE: follows the store from now on. 0; or a code with *error, and it is still IDLE. */
+int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error);
+
+/* HANDED: the handle to open, with the connections that are there. The caller's; IDLE then. */
+struct perseas *ps_vigil_take(struct perseas_standby *s);
+
+/* Ends the thread, and all that it had: IDLE. */
+void ps_vigil_end(struct perseas_standby *s);
+
+/* Any thread. */
+enum ps_standby_stage ps_standby_stage(struct perseas_standby *s);
+
+/* Locked: the descriptor says whether a wait would wait. */
+void ps_standby_signal(struct perseas_standby *s);
+
+#endif

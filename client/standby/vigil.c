@@ -1,0 +1,283 @@
+/*
+ * vigil.c - the thread of a standby, and what it has: a handle that is ready to be opened, and the
+ * connections over which the store is followed (standby.h).
+ */
+#include "standby.h"
+
+#include "../../proto/base/text.h"
+#include "../core/segment.h"
+#include "../host/flag.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct ps_state stages[] = {
+	[PS_STANDBY_IDLE] = { "idle", PS_TO(PS_STANDBY_FOLLOWING) },
+	[PS_STANDBY_FOLLOWING] = { "following", PS_TO(PS_STANDBY_HANDED) | PS_TO(PS_STANDBY_IDLE) },
+	[PS_STANDBY_HANDED] = { "handed", PS_TO(PS_STANDBY_IDLE) },
+};
+
+const struct ps_states ps_standby_stages = { stages, sizeof(stages) / sizeof(stages[0]) };
+
+/* Locked. */
+static void stage_move(struct perseas_standby *s, enum ps_standby_stage to)
+{
+	s->stage = ps_states_move(s->env, &ps_standby_stages, s->stage, to,
+	                          "standby for store '%s'", s->store);
+	s->stat.opens += to == PS_STANDBY_HANDED;
+	if (to == PS_STANDBY_IDLE) {
+		s->stat = (struct perseas_standby_stat){ .opens = s->stat.opens };
+		s->fault.code = 0;
+		snprintf(s->stat.text, sizeof(s->stat.text), "it does not follow the store");
+	}
+	ps_standby_signal(s);
+}
+
+enum ps_standby_stage ps_standby_stage(struct perseas_standby *s)
+{
+	enum ps_standby_stage stage;
+
+	pthread_mutex_lock(&s->lock);
+	stage = s->stage;
+	pthread_mutex_unlock(&s->lock);
+	return stage;
+}
+
+void ps_standby_signal(struct perseas_standby *s)
+{
+	if (s->stat.state == PERSEAS_STANDBY_DUE || s->fault.code) {
+		ps_flag_raise(s->flag);
+		return;
+	}
+	ps_flag_lower(s->flag);
+	/* Who cancels raises it afterwards. */
+	if (atomic_load(&s->cancelled))
+		ps_flag_raise(s->flag);
+}
+
+/* --- what a look found --- */
+
+static void note_mirrors(struct perseas_standby *s, const struct ps_census *census)
+{
+	s->stat.mirrors = census->panel->count;
+	s->stat.reached = census->answered;
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		struct perseas_standby_mirror *mirror = &s->mirrors_seen[i];
+
+		snprintf(mirror->address, sizeof(mirror->address), "%s",
+		         census->panel->addresses[i].text);
+		mirror->reached = ps_panel_answered(census->panel, i);
+		ps_text_format(mirror->trouble, sizeof(mirror->trouble), "%s",
+		               census->errors[i].code ? census->errors[i].text : "");
+	}
+}
+
+static void note_owner(struct perseas_standby *s, const struct ps_census *census)
+{
+	const int at = ps_owner_at(census);
+	const Perseas__StoreStatus *status = at < 0 ? NULL : census->told[at];
+
+	s->stat.epoch = status ? status->header->promised_epoch : 0;
+	snprintf(s->stat.owner, sizeof(s->stat.owner), "%s", status ? status->owner_address : "");
+}
+
+/* Does it pass by itself? A mirror is started again, or gets room. */
+static bool is_passing(int code)
+{
+	return code != PERSEAS_ETLS && code != PERSEAS_EVERSION && code != PERSEAS_EPROTOCOL &&
+	       code != PERSEAS_EDENIED && code != PERSEAS_ERDMA;
+}
+
+/* What is wrong with all mirrors, where nothing but people can mend it. */
+static void note_fault(struct perseas_standby *s, const struct ps_census *census, bool nowhere)
+{
+	const struct ps_panel *panel = census->panel;
+	unsigned lasting = 0, last = 0;
+
+	s->fault.code = 0;
+	for (unsigned i = 0; i < panel->count; i++) {
+		if (!census->errors[i].code || is_passing(census->errors[i].code))
+			continue;
+		lasting++;
+		last = i;
+	}
+	if (lasting == panel->count)
+		s->fault = census->errors[last];
+	else if (nowhere && !(s->options.flags & PERSEAS_CREATE))
+		ps_error_set(&s->fault, PERSEAS_ENOSTORE,
+		             "%u mirrors answered, and none has a store '%s' that can be read: "
+		             "create it, or give the mirrors that have it",
+		             census->answered, s->store);
+}
+
+/* Keeps the addresses of the store's segments free, as far as that can be. */
+static void keep_addresses(struct perseas_standby *s, const struct ps_census *census)
+{
+	s->stat.warning[0] = 0;
+	if (census->newest)
+		ps_segment_keep(s->p, census->newest->header, s->stat.warning,
+		                sizeof(s->stat.warning));
+}
+
+static void note_census(void *arg, const struct ps_census *census,
+                        const struct ps_standing_now *now)
+{
+	struct perseas_standby *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	note_mirrors(s, census);
+	note_owner(s, census);
+	note_fault(s, census, now->nowhere);
+	s->unmade = now->nowhere || census->judged.outlook == PS_OUTLOOK_UNFINISHED;
+	keep_addresses(s, census);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static enum perseas_standby_state state_of(enum ps_ownership ownership, bool due)
+{
+	if (due)
+		return PERSEAS_STANDBY_DUE;
+	switch (ownership) {
+	case PS_OWNER_LIVES:
+		return PERSEAS_STANDBY_OWNED;
+	case PS_OWNER_NONE:
+		return PERSEAS_STANDBY_FREE;
+	case PS_OWNER_UNKNOWN:
+		break;
+	}
+	return PERSEAS_STANDBY_UNKNOWN;
+}
+
+static void look_around(struct perseas_standby *s)
+{
+	struct ps_standing_now now;
+	enum ps_ownership ownership;
+	bool due;
+
+	ps_follow_look(&s->follow, &now);
+	pthread_mutex_lock(&s->lock);
+	/* Then an open makes it. */
+	ownership = s->unmade && s->options.flags & PERSEAS_CREATE ? PS_OWNER_NONE : now.ownership;
+	due = ps_turn_comes(&s->turn, ownership, ps_follow_now(&s->follow), &s->until_ns);
+	s->stat.state = state_of(ownership, due);
+	snprintf(s->stat.text, sizeof(s->stat.text), "%s", now.text);
+	ps_standby_signal(s);
+	pthread_mutex_unlock(&s->lock);
+	s->env->ops->wake(s->env, PS_COMMITTER);
+}
+
+/* --- the thread --- */
+
+/* The store is handed to who waits as soon as it is this standby's turn. */
+static bool is_over(struct perseas_standby *s)
+{
+	bool over;
+
+	pthread_mutex_lock(&s->lock);
+	if (!s->ends && s->waits && s->stat.state == PERSEAS_STANDBY_DUE)
+		stage_move(s, PS_STANDBY_HANDED);
+	over = s->ends || s->stage == PS_STANDBY_HANDED;
+	pthread_mutex_unlock(&s->lock);
+	if (over)
+		s->env->ops->wake(s->env, PS_COMMITTER);
+	return over;
+}
+
+/* False: it is over. */
+static bool await_news(struct perseas_standby *s)
+{
+	struct pollfd fds[PS_MIRRORS_MAX];
+
+	while (!is_over(s)) {
+		uint64_t until_ns = s->until_ns;
+		const unsigned count = ps_follow_fds(&s->follow, fds, &until_ns);
+
+		s->env->ops->pause(s->env, PS_KEEPER, fds, count, until_ns);
+		if (ps_follow_stirred(&s->follow) || ps_follow_now(&s->follow) >= s->until_ns)
+			return true;
+	}
+	return false;
+}
+
+static void keep_vigil(void *arg)
+{
+	struct perseas_standby *s = arg;
+
+	do {
+		look_around(s);
+	} while (await_news(s));
+}
+
+/* --- its life --- */
+
+/* p and its env; NULL with *error. */
+static struct perseas *make_handle(struct perseas_standby *s, struct ps_error *error)
+{
+	struct ps_env *env = ps_env_posix(&s->options, error);
+
+	return env ? ps_handle_new(env, s->store, s->mirrors, &s->options, error) : NULL;
+}
+
+int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
+{
+	s->p = make_handle(s, error);
+	if (!s->p)
+		return error->code;
+	if (ps_follow_open(&s->follow, s->store, s->mirrors, NULL, s->p->env, s->env,
+	                   s->p->options.connect_timeout_ms, error)) {
+		ps_handle_free(s->p);
+		return error->code;
+	}
+	s->follow.seen = note_census;
+	s->follow.seen_arg = s;
+	s->ends = false;
+	pthread_mutex_lock(&s->lock);
+	stage_move(s, PS_STANDBY_FOLLOWING);
+	s->stat.state = PERSEAS_STANDBY_UNKNOWN;
+	snprintf(s->stat.text, sizeof(s->stat.text), "it asks its mirrors");
+	pthread_mutex_unlock(&s->lock);
+	if (!s->env->ops->spawn(s->env, keep_vigil, s))
+		return 0;
+	ps_vigil_end(s);
+	return ps_error_set(error, PERSEAS_ESYSTEM,
+	                    "the thread that follows store '%s' did not start", s->store);
+}
+
+static void to_idle(struct perseas_standby *s)
+{
+	ps_follow_close(&s->follow);
+	s->p = NULL;
+	pthread_mutex_lock(&s->lock);
+	stage_move(s, PS_STANDBY_IDLE);
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct perseas *ps_vigil_take(struct perseas_standby *s)
+{
+	struct perseas *p = s->p;
+
+	s->env->ops->join(s->env);
+	assert(ps_standby_stage(s) == PS_STANDBY_HANDED);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		m->control = ps_follow_take(&s->follow, m->address.text);
+		m->warm = m->control != NULL;
+	}
+	p->opening.warm = true;
+	to_idle(s);
+	return p;
+}
+
+void ps_vigil_end(struct perseas_standby *s)
+{
+	struct perseas *p = s->p;
+
+	pthread_mutex_lock(&s->lock);
+	s->ends = true;
+	pthread_mutex_unlock(&s->lock);
+	s->env->ops->wake(s->env, PS_KEEPER);
+	s->env->ops->join(s->env);
+	to_idle(s);
+	ps_handle_free(p);
+}

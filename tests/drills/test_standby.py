@@ -1,0 +1,85 @@
+"""A standby inside a process (perseas_standby.h), with owners that are killed, hang, and come back.
+What it does for itself is in tests/unit/test_standby.c."""
+import pytest
+
+from binding import PerseasError, Standby
+from drill import FABRICS, SECONDS, WITH_TLS, fill, mirror_list, wait_for
+from test_run import run  # noqa: F401  # pylint: disable=unused-import
+
+BRIEF = "0.25"   # seconds
+
+
+def stand_by(daemons, **options):
+    standby = Standby("bank", mirror_list(daemons), **options)
+    wait_for(lambda: standby.state() == "owned", SECONDS, "a standby that knows the owner")
+    return standby
+
+
+def commit(store):
+    store.map("accounts")
+    store.write("accounts", 0, b"here")
+
+
+@pytest.mark.parametrize("fabric", WITH_TLS)
+def test_it_owns_the_store_of_an_owner_that_was_killed(fabric, mirrors, owner):
+    daemons = mirrors(3, fabric)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons, "map,accounts,4096", "write,accounts,100,words")
+    with stand_by(daemons) as standby:
+        first.kill9()
+        with standby.become_owner() as store:
+            commit(store)
+            assert store.read("accounts", 100, 5) == b"words"
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_an_owner_that_hangs_is_replaced_and_fenced(fabric, mirrors, owner):
+    """Its connections stay, so that only its silence tells. When it goes on it cannot commit."""
+    daemons = mirrors(3, fabric, ("--owner-timeout", BRIEF))
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons)
+    with stand_by(daemons) as standby:
+        first.stop()
+        with standby.become_owner() as store:
+            commit(store)
+            epoch = store.stat().epoch
+            first.cont()
+            commit(store)
+            assert store.stat().epoch == epoch
+
+
+def test_it_waits_for_what_perseas_run_owns(mirrors, run):  # noqa: F811
+    """Both kinds of standbys in one queue."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    runner = run("bank", daemons)
+    runner.wait_printed("holding")
+    with stand_by(daemons) as standby:
+        runner.process.kill()
+        with standby.become_owner() as store:
+            commit(store)
+
+
+def test_mirrors_that_the_roster_names_are_enough(mirrors, owner, perseas):
+    """Two of three were replaced since the list was written, and are gone."""
+    daemons, others = mirrors(3), mirrors(2)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons)
+    with stand_by(daemons) as standby:
+        for old, new in zip(daemons[1:], others):
+            assert perseas("roster", "replace", "bank", mirror_list(daemons[:1] + others),
+                           old.address, new.address).status == 0
+            old.kill9()
+        first.kill9()
+        with standby.become_owner() as store:
+            commit(store)
+
+
+def test_without_certificates_it_says_so(mirrors, monkeypatch):
+    daemons = mirrors(3, "tls")
+    for name in ("CERT", "KEY", "CA"):
+        monkeypatch.delenv("PERSEAS_TLS_" + name)
+    with Standby("bank", mirror_list(daemons)) as standby:
+        with pytest.raises(PerseasError, match="takes TLS connections only") as raised:
+            standby.become_owner()
+        assert raised.value.name == "PERSEAS_ETLS"

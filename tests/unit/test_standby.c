@@ -1,0 +1,314 @@
+/*
+ * test_standby.c - a standby inside a process waits for owners that are other processes, on mirrors
+ * that are processes, too, and that come and go.
+ */
+#include "standby_rig.h"
+
+/* --- waiting --- */
+
+static void a_store_without_an_owner_is_opened(void **state)
+{
+	struct rig *rig = *state;
+	perseas_standby_t *s = begin(rig);
+
+	become_owner(rig, s);
+	assert_int_equal(rig_wrong(rig), 0);
+	assert_int_equal(rig_put(rig, 100, 8, 1), 0);
+	perseas_standby_close(s);
+	assert_int_equal(rig_put(rig, 100, 8, 2), 0);
+}
+
+/* Killed, it leaves what it committed. */
+static void who_dies_is_followed_by_the_standby(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin(rig);
+	struct perseas_standby_stat stat;
+
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	assert_int_equal(perseas_standby_stat(s, &stat), 0);
+	assert_int_equal(stat.epoch, 2);
+	assert_true(*stat.owner && strstr(stat.text, "its owner lives"));
+	assert_int_equal(stat.mirrors, MIRRORS);
+	assert_int_equal(stat.reached, MIRRORS);
+	assert_string_equal(stat.warning, "");
+	assert_false(can_read(s, 0));
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_int_equal(rig->bytes[0], 42);
+	assert_int_equal(rig_put(rig, 0, 8, 43), 0);
+	assert_int_equal(perseas_standby_stat(s, &stat), 0);
+	assert_int_equal(stat.state, PERSEAS_STANDBY_IDLE);
+	perseas_standby_close(s);
+}
+
+/* Nothing of it is opened again: the mirrors have one session of this process each. */
+static void connections_are_those_of_before(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin(rig);
+
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	kill_process(owner);
+	await_state(s, PERSEAS_STANDBY_DUE);
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		pthread_mutex_lock(&s->lock);
+		assert_non_null(s->follow.looks.controls[i]);
+		pthread_mutex_unlock(&s->lock);
+	}
+	become_owner(rig, s);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		assert_false(rig->p->mirrors[i].warm);
+	perseas_standby_close(s);
+}
+
+static void time_ends_a_wait(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin(rig);
+
+	assert_int_equal(perseas_standby_wait(s, 0, &rig->p), PERSEAS_ETIMEOUT);
+	assert_null(rig->p);
+	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	assert_non_null(strstr(perseas_message(NULL), "in time"));
+	kill_process(owner);
+	become_owner(rig, s);
+	perseas_standby_close(s);
+}
+
+/* It need not wait: so no time is too short. */
+static void what_is_due_needs_no_time(void **state)
+{
+	struct rig *rig = *state;
+	perseas_standby_t *s = begin(rig);
+
+	assert_true(can_read(s, 20000));
+	await_state(s, PERSEAS_STANDBY_DUE);
+	assert_int_equal(perseas_standby_wait(s, 0, &rig->p), 0);
+	assert_false(can_read(s, 0));
+	perseas_standby_close(s);
+}
+
+struct wait_elsewhere {
+	perseas_standby_t *s;
+	perseas_t *p;
+};
+
+static void *wait_for_ever(void *arg)
+{
+	struct wait_elsewhere *wait = arg;
+
+	return (void *)(intptr_t)perseas_standby_wait(wait->s, -1, &wait->p);
+}
+
+static bool is_waited_for(perseas_standby_t *s)
+{
+	bool waits;
+
+	pthread_mutex_lock(&s->lock);
+	waits = s->waits;
+	pthread_mutex_unlock(&s->lock);
+	return waits;
+}
+
+/* By another thread. A wait that is not there yet ends, too, and only one. */
+static void whoever_waits_can_be_called_off(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	struct wait_elsewhere wait = { .s = begin(rig) };
+	pthread_t thread;
+	void *rc;
+
+	assert_int_equal(perseas_standby_cancel(wait.s), 0);
+	assert_true(can_read(wait.s, 0));
+	assert_int_equal(perseas_standby_wait(wait.s, SHORT_MS, &rig->p), PERSEAS_ECANCELLED);
+	assert_false(can_read(wait.s, 0));
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, &wait), 0);
+	RIG_UNTIL(is_waited_for(wait.s));
+	assert_int_equal(perseas_standby_wait(wait.s, -1, &rig->p), PERSEAS_EINVAL);
+	assert_non_null(strstr(perseas_message(NULL), "another thread"));
+	assert_int_equal(perseas_standby_cancel(wait.s), 0);
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, PERSEAS_ECANCELLED);
+	assert_null(wait.p);
+	assert_int_equal(perseas_standby_wait(wait.s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	kill_process(owner);
+	become_owner(rig, wait.s);
+	perseas_standby_close(wait.s);
+}
+
+/* The store was handed to a wait that was called off: the standby goes on all the same. */
+static void a_turn_that_is_called_off_comes_again(void **state)
+{
+	struct rig *rig = *state;
+	perseas_standby_t *s = begin(rig);
+
+	await_state(s, PERSEAS_STANDBY_DUE);
+	pthread_mutex_lock(&s->lock);
+	s->waits = true;
+	pthread_mutex_unlock(&s->lock);
+	s->env->ops->wake(s->env, PS_KEEPER);
+	RIG_UNTIL(ps_standby_stage(s) == PS_STANDBY_HANDED);
+	pthread_mutex_lock(&s->lock);
+	s->waits = false;
+	pthread_mutex_unlock(&s->lock);
+	assert_int_equal(perseas_standby_cancel(s), 0);
+	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ECANCELLED);
+	await_state(s, PERSEAS_STANDBY_DUE);
+	become_owner(rig, s);
+	perseas_standby_close(s);
+}
+
+/* Once the store is closed again, or lost. */
+static void a_standby_can_be_used_again(void **state)
+{
+	struct rig *rig = *state;
+	perseas_standby_t *s = begin(rig);
+	pid_t owner;
+
+	for (unsigned i = 0; i < 3; i++) {
+		become_owner(rig, s);
+		assert_int_equal(rig_put(rig, 0, 8, (uint8_t)i), 0);
+		end_owner(rig);
+	}
+	owner = start_process(rig, own);
+	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_int_equal(rig->bytes[0], 42);
+	perseas_standby_close(s);
+}
+
+static void those_of_a_higher_order_wait_longer(void **state)
+{
+	struct rig *rig = *state;
+	perseas_standby_t *s = begin_as(rig, 0, 1000);
+
+	await_state(s, PERSEAS_STANDBY_FREE);
+	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	perseas_standby_close(s);
+}
+
+/* --- others who want it --- */
+
+/* Both are at it when the owner dies. Each has the store once, and no change is lost. */
+static void of_two_standbys_one_waits_on(void **state)
+{
+	struct rig *rig = *state;
+
+	for (unsigned i = 0; i < 3; i++) {
+		const pid_t owner = start_process(rig, own);
+		const pid_t both[] = { start_process(rig, own_in_turn),
+			               start_process(rig, own_in_turn) };
+
+		kill_process(owner);
+		assert_int_equal(status_of_process(both[0]), 0);
+		assert_int_equal(status_of_process(both[1]), 0);
+		assert_int_equal(rig_open(rig, 0, 0), 0);
+		assert_int_equal(rig_map(rig), 0);
+		assert_int_equal(rig->bytes[0], 44);
+		end_owner(rig);
+	}
+}
+
+/* It believes, wrongly, that the owner is gone. The mirrors know better: nobody is fenced, and it
+ * waits on until the owner is gone indeed. */
+static void whoever_is_wrong_is_refused(void **state)
+{
+	struct rig *rig = *state;
+	struct wait_elsewhere wait = { 0 };
+	perseas_standby_t *s;
+	pthread_t thread;
+	void *rc;
+
+	assert_int_equal(rig_open(rig, 0, 0), 0);
+	assert_int_equal(rig_map(rig), 0);
+	wait.s = s = begin(rig);
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, &wait), 0);
+	RIG_UNTIL(is_waited_for(s));
+	pthread_mutex_lock(&s->lock);
+	s->stat.state = PERSEAS_STANDBY_DUE;
+	pthread_mutex_unlock(&s->lock);
+	s->env->ops->wake(s->env, PS_KEEPER);
+	RIG_UNTIL(stat_of(s).opens == 1);
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	assert_int_equal(rig_put(rig, 0, 8, 7), 0);
+	end_owner(rig);
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, 0);
+	rig->p = wait.p;
+	assert_int_equal(rig_map(rig), 0);
+	assert_int_equal(rig->bytes[0], 7);
+	perseas_standby_close(s);
+}
+
+/* --- mirrors that come and go --- */
+
+static void mirrors_may_be_started_again_meanwhile(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin(rig);
+	struct perseas_standby_mirror mirror;
+
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	rig_kill(&rig->mirrors[1]);
+	RIG_UNTIL(stat_of(s).reached == 1);
+	assert_int_equal(perseas_standby_mirror(s, 0, &mirror), 0);
+	assert_true(mirror.reached && !*mirror.trouble);
+	assert_int_equal(perseas_standby_mirror(s, 1, &mirror), 0);
+	assert_true(!mirror.reached && *mirror.trouble);
+	assert_int_equal(perseas_standby_mirror(s, 2, &mirror), PERSEAS_EINVAL);
+	kill_process(owner);
+	/* W is both of them. */
+	await_state(s, PERSEAS_STANDBY_UNKNOWN);
+	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	rig_start(&rig->mirrors[1]);
+	become_owner(rig, s);
+	assert_int_equal(rig->bytes[0], 42);
+	perseas_standby_close(s);
+}
+
+/* They are not there yet. */
+static void mirrors_may_come_later(void **state)
+{
+	struct rig *rig = *state;
+	perseas_standby_t *s;
+
+	rig_kill(&rig->mirrors[0]);
+	rig_kill(&rig->mirrors[1]);
+	s = begin(rig);
+	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	rig_start(&rig->mirrors[0]);
+	rig_start(&rig->mirrors[1]);
+	become_owner(rig, s);
+	perseas_standby_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_store_without_an_owner_is_opened, setup_tcp),
+		TEST(who_dies_is_followed_by_the_standby, setup_tcp),
+		TEST(who_dies_is_followed_by_the_standby, setup_shared),
+		TEST(connections_are_those_of_before, setup_tcp),
+		TEST(time_ends_a_wait, setup_tcp),
+		TEST(what_is_due_needs_no_time, setup_tcp),
+		TEST(whoever_waits_can_be_called_off, setup_tcp),
+		TEST(a_turn_that_is_called_off_comes_again, setup_tcp),
+		TEST(a_standby_can_be_used_again, setup_tcp),
+		TEST(those_of_a_higher_order_wait_longer, setup_tcp),
+		TEST(of_two_standbys_one_waits_on, setup_tcp),
+		TEST(of_two_standbys_one_waits_on, setup_shared),
+		TEST(whoever_is_wrong_is_refused, setup_tcp),
+		TEST(mirrors_may_be_started_again_meanwhile, setup_tcp),
+		TEST(mirrors_may_come_later, setup_tcp),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

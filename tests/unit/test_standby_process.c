@@ -1,0 +1,269 @@
+/*
+ * test_standby_process.c - what a standby does to its process and asks of it: addresses, children,
+ * arguments, and what it says of what it cannot mend by waiting.
+ */
+#include "standby_rig.h"
+
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+/* In this process alone: owners that are forked map it. */
+static void *take_address(void *address)
+{
+	void *at = mmap(address, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+	                -1, 0);
+
+	if (at != MAP_FAILED)
+		madvise(at, 4096, MADV_DONTFORK);
+	return at;
+}
+
+/* As long as it stands by; where they are taken before, it says so. */
+static void the_addresses_are_kept_free(void **state)
+{
+	struct rig *rig = *state;
+	pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin(rig);
+	struct perseas_standby_stat stat;
+	void *address;
+
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	kill_process(owner);
+	become_owner(rig, s);
+	address = rig->bytes;
+	end_owner(rig);
+	owner = start_process(rig, own);
+	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	assert_true(take_address(address) == MAP_FAILED && errno == EEXIST);
+	kill_process(owner);
+	become_owner(rig, s);
+	end_owner(rig);
+	assert_ptr_equal(take_address(address), address);
+	owner = start_process(rig, own);
+	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	assert_int_equal(perseas_standby_stat(s, &stat), 0);
+	assert_non_null(strstr(stat.warning, "segment 'accounts' must lie at"));
+	munmap(address, 4096);
+	perseas_standby_close(s);
+	s = begin(rig);
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	assert_true(take_address(address) == MAP_FAILED && errno == EEXIST);
+	perseas_standby_close(s);
+	assert_ptr_equal(take_address(address), address);
+	munmap(address, 4096);
+	kill_process(owner);
+}
+
+static void a_child_cannot_use_it(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin(rig);
+	struct perseas_standby_stat stat;
+	pid_t child;
+
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		bool good = perseas_standby_wait(s, SHORT_MS, &rig->p) == PERSEAS_EINVAL &&
+		            strstr(perseas_message(NULL), "a child of fork") &&
+		            perseas_standby_stat(s, &stat) == PERSEAS_EINVAL &&
+		            perseas_standby_cancel(s) == PERSEAS_EINVAL &&
+		            perseas_standby_close(s) == 0;
+		_exit(!good);
+	}
+	assert_int_equal(status_of_process(child), 0);
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_int_equal(rig_put(rig, 0, 8, 1), 0);
+	perseas_standby_close(s);
+}
+
+static void what_is_not_valid_is_refused(void **state)
+{
+	struct rig *rig = *state;
+	struct perseas_standby_stat stat;
+	struct perseas_options options;
+	perseas_standby_t *s = (perseas_standby_t *)rig;
+
+	assert_int_equal(perseas_standby(STORE, rig->list, NULL, NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_standby(NULL, rig->list, NULL, &s), PERSEAS_EINVAL);
+	assert_null(s);
+	assert_int_equal(perseas_standby("a b", rig->list, NULL, &s), PERSEAS_EINVAL);
+	assert_non_null(strstr(perseas_message(NULL), "'a b' cannot name a store"));
+	assert_int_equal(
+		perseas_standby("a123456789b123456789c123456789d123456789e123456789f123456789g123",
+	                        rig->list, NULL, &s),
+		PERSEAS_EINVAL);
+	assert_int_equal(perseas_standby(STORE, "", NULL, &s), PERSEAS_EINVAL);
+	assert_int_equal(perseas_standby(STORE, "tcp://", NULL, &s), PERSEAS_EINVAL);
+	options_begin(&options);
+	options.flags = PERSEAS_TAKEOVER;
+	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
+	assert_non_null(strstr(perseas_message(NULL), "never fences"));
+	options.flags = PERSEAS_SALVAGE;
+	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
+	options.flags = 0;
+	options.size = 3;
+	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
+	assert_null(s);
+	assert_int_equal(perseas_standby_wait(NULL, 0, &rig->p), PERSEAS_EINVAL);
+	assert_int_equal(perseas_standby_cancel(NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_standby_fd(NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_standby_stat(NULL, &stat), PERSEAS_EINVAL);
+	assert_int_equal(perseas_standby_close(NULL), 0);
+	s = begin(rig);
+	assert_int_equal(perseas_standby_wait(s, 0, NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_standby_stat(s, NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_standby_mirror(s, 0, NULL), PERSEAS_EINVAL);
+	perseas_standby_close(s);
+}
+
+/* --- no such store --- */
+
+static void a_store_that_nobody_has_is_told(void **state)
+{
+	struct rig *rig = *state;
+	struct perseas_options options;
+	perseas_standby_t *s;
+
+	options_begin(&options);
+	assert_int_equal(perseas_standby("nowhere", rig->list, &options, &s), 0);
+	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ENOSTORE);
+	assert_non_null(strstr(perseas_message(NULL), "'nowhere'"));
+	assert_true(can_read(s, 0));
+	perseas_standby_close(s);
+	options.flags = PERSEAS_CREATE;
+	assert_int_equal(perseas_standby("nowhere", rig->list, &options, &s), 0);
+	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), 0);
+	perseas_standby_close(s);
+}
+
+/* On all mirrors, and settled on none. */
+static void begin_making(struct rig *rig)
+{
+	uint8_t ids[MIRRORS][PS_ID_SIZE], store_id[PS_ID_SIZE] = { 1 };
+	Perseas__CreateRequest creates[MIRRORS];
+	Perseas__Request requests[MIRRORS];
+	const Perseas__Request *asked[PS_MIRRORS_MAX] = { NULL };
+	Perseas__Member members[MIRRORS], *list[MIRRORS];
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	struct ps_error error = { 0 };
+	struct ps_env *env = ps_env_posix(NULL, &error);
+	struct ps_panel panel;
+
+	assert_int_equal(ps_panel_begin(&panel, env, rig->list, 2000, &error), 0);
+	roster.version = 1;
+	roster.acks = roster.n_members = MIRRORS;
+	roster.members = list;
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		memset(ids[i], (int)i + 1, PS_ID_SIZE);
+		perseas__member__init(&members[i]);
+		members[i].address = panel.addresses[i].text;
+		members[i].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[i] };
+		list[i] = &members[i];
+		perseas__create_request__init(&creates[i]);
+		creates[i].store = (char *)(uintptr_t) "nowhere";
+		creates[i].store_id = (ProtobufCBinaryData){ PS_ID_SIZE, store_id };
+		creates[i].image_id = members[i].image_id;
+		creates[i].log_size = 1 << 20;
+		creates[i].roster = &roster;
+		requests[i] = (Perseas__Request)PS_REQUEST(create, CREATE, &creates[i]);
+		asked[i] = &requests[i];
+	}
+	ps_panel_ask(&panel, asked);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		assert_non_null(panel.replies[i]);
+	ps_panel_end(&panel);
+	env->ops->free(env);
+}
+
+/* Whoever made it is gone: with PERSEAS_CREATE it is made anew. */
+static void a_making_that_was_left_is_taken_up(void **state)
+{
+	struct rig *rig = *state;
+	struct perseas_options options;
+	perseas_standby_t *s;
+
+	begin_making(rig);
+	options_begin(&options);
+	assert_int_equal(perseas_standby("nowhere", rig->list, &options, &s), 0);
+	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	perseas_standby_close(s);
+	options.flags = PERSEAS_CREATE;
+	assert_int_equal(perseas_standby("nowhere", rig->list, &options, &s), 0);
+	assert_int_equal(perseas_standby_wait(s, PATIENCE, &rig->p), 0);
+	perseas_standby_close(s);
+}
+
+/* Something else listens there. */
+static int serve_other(struct rig *rig, int ready)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t len = sizeof(at);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (bind(listener, (struct sockaddr *)&at, sizeof(at)) || listen(listener, 8) ||
+	    getsockname(listener, (struct sockaddr *)&at, &len))
+		return 1;
+	(void)rig;
+	say_ready(ready);
+	(void)!write(ready, &at.sin_port, sizeof(at.sin_port));
+	for (;;) {
+		int fd = accept(listener, NULL, NULL);
+
+		(void)!write(fd, "HTTP/1.1 400 Bad Request\r\n", 26);
+	}
+}
+
+static void what_only_people_can_mend_is_told(void **state)
+{
+	struct rig *rig = *state;
+	struct perseas_options options;
+	perseas_standby_t *s;
+	in_port_t port;
+	char list[32];
+	int ends[2];
+	char said;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(serve_other(rig, ends[1]));
+	}
+	assert_int_equal(read(ends[0], &said, 1), 1);
+	assert_int_equal(read(ends[0], &port, sizeof(port)), sizeof(port));
+	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", ntohs(port));
+	options_begin(&options);
+	assert_int_equal(perseas_standby(STORE, list, &options, &s), 0);
+	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_EPROTOCOL);
+	assert_non_null(strstr(perseas_message(NULL), "is not a perseasd"));
+	perseas_standby_close(s);
+	kill_process(pid);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_addresses_are_kept_free, setup_tcp),
+		TEST(a_child_cannot_use_it, setup_tcp),
+		TEST(what_is_not_valid_is_refused, setup_tcp),
+		TEST(a_store_that_nobody_has_is_told, setup_tcp),
+		TEST(a_making_that_was_left_is_taken_up, setup_tcp),
+		TEST(what_only_people_can_mend_is_told, setup_tcp),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
