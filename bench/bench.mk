@@ -66,9 +66,11 @@ bench bench-quick:
 	@$(PYTHON) bench/run.py --build $(BUILD) $(if $(findstring quick,$@),--quick)
 	@$(PYTHON) bench/figures.py $(BUILD)/bench/results.json
 
-#: bench-failover  from the end of an owner to the first commit of the next, and to all its memory
+#: bench-failover  from the end of an owner, or its silence, to the first commit of the next, and to
+#:                 all its memory; as root also from the moment when its host is cut off
 bench-failover: all
-	@$(PYTHON) bench/failover.py --build $(BUILD)
+	@$(PYTHON) bench/cutoff.py --build $(BUILD); cutoff=$$?; \
+		$(PYTHON) bench/failover.py --build $(BUILD) && exit $$cutoff
 
 #: bench-standby   from the end of an owner to the first commit of a standby inside a process
 bench-standby: all

@@ -15,7 +15,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
 
 # As options_init in desk.h: what an owner has in an emulated machine, and elsewhere.
-OWN = dict(ring_size=8 << 20, connect_timeout_ms=18000) if "PERSEAS_GUEST" in os.environ else {}
+OWN = (dict(ring_size=8 << 20, connect_timeout_ms=18000, mirror_timeout_ms=18000)
+       if "PERSEAS_GUEST" in os.environ else {})
 
 READ_FIRST, ON_DEMAND = 0, 1            # Options.recovery
 CREATE, TAKEOVER, CHECK_OVERLAP, CHECK_WRITES, SALVAGE = 1, 2, 4, 8, 16

@@ -101,6 +101,7 @@ void options_init(struct perseas_options *options)
 	if (getenv("PERSEAS_GUEST")) {
 		options->ring_size = EMULATED_RING;
 		options->connect_timeout_ms = EMULATED_CONNECT_MS;
+		options->mirror_timeout_ms = EMULATED_CONNECT_MS;
 	}
 }
 

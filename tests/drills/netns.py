@@ -75,6 +75,7 @@ class Network:
 
     def add(self, name, number):
         node = self.nodes[name] = Node("10.77.%d.2" % number)
+        node.number = number
         self.router.ip("link add to%d type veth peer name eth0 netns %d" %
                        (number, node.keeper.pid),
                        "address add 10.77.%d.1/24 dev to%d" % (number, number),
@@ -84,6 +85,13 @@ class Network:
 
     def __getitem__(self, name):
         return self.nodes[name]
+
+    def pull(self, name):
+        """The node's cable is out: its link is down, and neither end is told more than that."""
+        self.router.ip("link set to%d down" % self.nodes[name].number)
+
+    def plug(self, name):
+        self.router.ip("link set to%d up" % self.nodes[name].number)
 
     def set_cuts(self, cuts):
         """From now on no packet goes from `a` to `b` for the pairs (a, b), and all others do."""

@@ -38,3 +38,12 @@ def test_groups_are_apart(network):  # noqa: F811
     assert reaches_only(net, {("b", "c"), ("c", "b")})
     net.heal()
     assert reaches_only(net, PAIRS)
+
+
+def test_a_cable_is_out(network):  # noqa: F811
+    """Nobody reaches its node, nor is reached from there; the others go on. Then it is in again."""
+    net = network(*NAMES)
+    net.pull("b")
+    assert reaches_only(net, {("a", "c"), ("c", "a")})
+    net.plug("b")
+    assert reaches_only(net, PAIRS)

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.timing("the longest pauses of an application")
 COPY_PAUSE = 100 * PATIENCE             # ms, of a transaction
 FLOOD_PAUSE = 300 * PATIENCE            # ms, of a transaction
 FAILOVER = 5000 * PATIENCE              # ms, of 128 MiB
+SILENCE = 600 * PATIENCE                # ms, at an --owner-timeout of 250
 
 
 def measure(name, output, *words):
@@ -42,6 +43,16 @@ def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
         assert entry["faults"][0]["count"] > 0 and entry["bare_reads"][0]["count"] > 0
         assert 0 < entry["hangs"][0]["start_ms"] < entry["hangs"][0]["total_ms"] < FAILOVER
     assert all(row["met"] is None for row in told["rows"])
+
+
+@pytest.mark.root("makes network namespaces")
+def test_an_owner_whose_host_is_cut_off_is_replaced_soon(tmp_path):
+    """Its link goes down, and nothing is reset; the same where it is stopped. Nothing acknowledged
+    is missing."""
+    told = measure("cutoff.py", tmp_path / "cutoff.json", "--quick")
+    assert len(told["runs"]) == 2
+    for run, in told["runs"].values():
+        assert 0 < run["start_ms"] < run["open_ms"] < run["total_ms"] < SILENCE
 
 
 def test_no_transaction_waits_long_while_a_mirror_is_copied_whole(tmp_path):

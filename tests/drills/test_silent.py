@@ -7,13 +7,13 @@ import time
 import pytest
 
 from binding import CREATE, Store
-from cluster import Cluster, Mirror
+from cluster import PATIENCE, Cluster, Mirror
 from drill import BUILD, SECONDS, WITH_TLS, Daemon, mirror_list, wait_for
 from netns import network  # noqa: F401
 
 pytestmark = pytest.mark.timing("a silent mirror is noticed within twice the owner's timeout")
 
-TIMEOUT = 0.25   # seconds
+TIMEOUT = 0.25 * PATIENCE   # seconds
 OPTIONS = {"flags": CREATE, "mirror_timeout_ms": int(1000 * TIMEOUT)}
 
 

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Measures how soon `perseas run` replaces an owner whose host falls silent. The owner, the standby
+and each of three mirrors (W = 2, tcp) are in network namespaces of their own, and the mirrors have
+--owner-timeout 0.25. Needs root. Prints a table in Markdown, and keeps every figure in
+build/cutoff.json. Exit status: 1 where a target is missed, as the last lines say; 2 when it could
+not run.
+
+- The link of the owner's host goes down: nothing is reset, and the owner goes on there, alone.
+- The owner is stopped (SIGSTOP): its host answers, and the process does not.
+
+From that moment to the start of COMMAND, and to its first commit. Nothing that was acknowledged may
+be missing then, and an owner that was cut off may acknowledge nothing more. That is checked each
+time.
+"""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+
+from cluster import Cluster, Mirror, wait_for
+from report import figure, met
+from worker import MIB, Worker, spread, table
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/drills"))
+from netns import Network  # noqa: E402
+
+MIRRORS = ("m0", "m1", "m2")
+OWNERS = ("a", "b")
+OWNER_TIMEOUT = "0.25"
+SIZE = 64 * MIB
+RUNS = 5
+ENOUGH = 1000                           # transactions before it falls silent
+SECONDS = 60
+TARGET = "<= 600"                       # ms until the first commit
+CUT, STOPPED = "its host is cut off", "it is stopped (SIGSTOP)"
+PARTS = {"start_ms": "began_ns", "open_ms": "opened_ns", "total_ms": "committed_ns"}
+
+
+class Field:
+    """The nodes with their mirrors, and a store that is full."""
+
+    def __init__(self, cluster, net):
+        self.cluster, self.net = cluster, net
+        for index, name in enumerate(MIRRORS):
+            mirror = Mirror(cluster.build / "perseasd", cluster.folder, index,
+                            ["--owner-timeout", OWNER_TIMEOUT], net[name].address)
+            cluster.mirrors.append(mirror)
+            with net[name].inside():
+                mirror.start()
+        self.worker(OWNERS[0], "--make", "--size", SIZE).end()
+
+    def worker(self, node, *words, under=()):
+        with self.net[node].inside():
+            return Worker(self.cluster, self.cluster.tcp(), "--demand", *words, under=under)
+
+    def standby(self, node):
+        """perseas run, once it stands by."""
+        waiting = self.worker(node, under=[self.cluster.build / "perseas", "run", "worker",
+                                           "--mirrors", self.cluster.tcp(), "--"])
+        for line in waiting.process.stderr:
+            if "its owner lives" in line:
+                return waiting
+        raise RuntimeError("perseas run ended")
+
+    def silence_once(self, how):
+        """What passes from the silence of an owner to the next one's first commit."""
+        owner = self.worker(OWNERS[0])
+        waiting = self.standby(OWNERS[1])
+        told = work(owner)
+        began = time.monotonic_ns()
+        if how == CUT:
+            self.net.pull(OWNERS[0])
+        else:
+            owner.process.send_signal(signal.SIGSTOP)
+        first = waiting.await_first()
+        if how == CUT:
+            told = look(owner)
+            check(told, first)
+            time.sleep(0.1)             # in which it might acknowledge more
+        check(look(owner) if how == CUT else told, first)
+        owner.kill()
+        self.net.plug(OWNERS[0])
+        waiting.end()
+        return {part: (first[at] - began) / 1e6 for part, at in PARTS.items()}
+
+
+def look(owner):
+    """How far it is, whatever became of its last transaction."""
+    owner.process.stdin.write("\n")
+    owner.process.stdin.flush()
+    return json.loads(owner.process.stdout.readline())
+
+
+def check(told, first):
+    if first["found"] < told["number"]:
+        raise RuntimeError("%d transactions were acknowledged, %d are there" %
+                           (told["number"], first["found"]))
+
+
+def work(owner):
+    """Waits for some transactions, and for all memory; what was told last."""
+    goal = owner.first["found"] + ENOUGH
+
+    def ready():
+        told = owner.ask()
+        return (told["number"] >= goal and not told["missing"] and
+                told["live"] == len(MIRRORS) and told)
+    return wait_for(ready, SECONDS, "transactions of an owner that has all memory")
+
+
+def rows_of(told):
+    """What, spread, target, whether it is met."""
+    rows = []
+    for how, runs in told.items():
+        parts = {part: spread([run[part] for run in runs]) for part in PARTS}
+        rows.append({"what": "an owner falls silent, %s: until COMMAND starts" % how,
+                     "ms": parts["start_ms"], "target": None, "met": None})
+        rows.append({"what": "the same: until its first commit", "ms": parts["total_ms"],
+                     "target": TARGET, "met": met(parts["total_ms"]["median"], TARGET)})
+    return rows
+
+
+def cells(row):
+    ms = row["ms"]
+    verdict = {None: "", True: "yes", False: "**no**"}[row["met"]]
+    return [row["what"], "%s ms (%s - %s)" % tuple(figure(ms[k]) for k in ("median", "min", "max")),
+            row["target"] or "", verdict]
+
+
+def measure(build, runs):
+    net = Network((*MIRRORS, *OWNERS))
+    try:
+        with Cluster(build, 0, room=len(MIRRORS) * (SIZE + 64 * MIB)) as cluster:
+            field = Field(cluster, net)
+            return {how: [field.silence_once(how) for _ in range(runs)] for how in (CUT, STOPPED)}
+    finally:
+        net.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
+    parser.add_argument("--output", type=pathlib.Path, help="build/cutoff.json")
+    parser.add_argument("--quick", action="store_true", help="once, and no target is judged")
+    args = parser.parse_args()
+    if os.geteuid():
+        print("cutoff: only root can make network namespaces; nothing was measured")
+        return 0
+    try:
+        told = measure(args.build.resolve(), 1 if args.quick else RUNS)
+    except (RuntimeError, OSError, TimeoutError) as error:
+        print("cutoff: %s" % error, file=sys.stderr)
+        return 2
+    rows = rows_of(told)
+    for row in rows if args.quick else ():
+        row["met"] = None
+    path = args.output or args.build / "cutoff.json"
+    path.write_text(json.dumps({"owner_timeout": float(OWNER_TIMEOUT), "runs": told,
+                                "rows": rows}, indent=1) + "\n")
+    print(table(["what", "value", "target", "met"], [cells(row) for row in rows]))
+    print(path)
+    missed = [row["what"] for row in rows if row["met"] is False]
+    print("".join("Missed: %s\n" % what for what in missed) or
+          ("A short run judges no target.\n" if args.quick else "All targets are met.\n"), end="")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
