@@ -49,8 +49,8 @@ $(BUILD)/bench/limits: $(BUILD)/obj/bench/limits_verbs.o $(RAW_OBJ) $(BENCH_ARCH
 
 # --- the demo and the benchmarks ---------------------------------------------------------
 
-.PHONY: demo bench bench-quick bench-failover bench-failover-rdma bench-standby bench-resync bench-pace \
-	bench-neighbours bench-threads bench-rdma
+.PHONY: demo bench bench-quick bench-alarms bench-failover bench-failover-rdma bench-standby \
+	bench-resync bench-pace bench-neighbours bench-threads bench-rdma
 
 #: demo            kill an owner and a mirror, recover, check (about 15 s)
 demo:
@@ -75,6 +75,11 @@ bench-failover: all
 #: bench-standby   from the end of an owner to the first commit of a standby inside a process
 bench-standby: all
 	@$(PYTHON) bench/standby.py --build $(BUILD)
+
+ALARMS_SECONDS ?= 3600
+#: bench-alarms    owners and mirrors that a busy host makes seem dead, in an hour (ALARMS_SECONDS)
+bench-alarms: all
+	@$(PYTHON) bench/alarms.py --build $(BUILD) --seconds $(ALARMS_SECONDS)
 
 #: bench-resync    what commits notice of a mirror that is copied whole
 bench-resync: all

@@ -55,6 +55,14 @@ def test_an_owner_whose_host_is_cut_off_is_replaced_soon(tmp_path):
         assert 0 < run["start_ms"] < run["open_ms"] < run["total_ms"] < SILENCE
 
 
+def test_a_short_time_of_load_raises_no_alarm(tmp_path):
+    """What runs for an hour with `make soak`: every store is counted, and commits went on."""
+    told = measure("alarms.py", tmp_path / "alarms.json", "--seconds", 3)
+    assert [(each["fabric"], each["timeouts_ms"]) for each in told["stores"]] == [
+        (fabric, short) for fabric in ("tcp", "shm") for short in (None, 250)]
+    assert all(each["commits"] > 20 for each in told["stores"])
+
+
 def test_no_transaction_waits_long_while_a_mirror_is_copied_whole(tmp_path):
     """With a limit of the rate and without. What holds commits up does so in each of the resyncs;
     what others on this host do, hardly in all of them: so the least of their longest

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Counts false alarms: nobody is dead, the host is busy, and yet an owner is taken for dead by its
+mirrors, or a mirror by its owner. Three mirrors (W = 2) over tcp and over shm, once with the
+default timeouts of both sides and once with 250 ms, all at the same time on this host, with an
+owner that commits now and then on each; beside them, busy loops (--loops), two for each processor
+and one more. Each store also has a `perseas run` that stands by, and would take over.
+
+    alarms.py --seconds 3600 --build build
+
+Prints what it counted, a line for each minute, and keeps it in build/alarms.json. Exit status: 1
+unless there was none with the default timeouts; 2 when it could not run.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+from cluster import Cluster, die_with_parent
+from report import figure
+from worker import MIB, table
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/drills"))
+import binding  # noqa: E402
+
+FABRICS = ("tcp", "shm")
+MIRRORS = 3
+SHORT_MS = 250
+PAUSE = 0.01                            # seconds between two transactions
+MINUTE = 60
+LOOP = "while True: pass"
+
+
+class Watched:
+    """One store: its mirrors, its owner, who would be the next, and what was counted."""
+
+    def __init__(self, build, fabric, short):
+        self.fabric, self.short = fabric, short
+        options = ["--owner-timeout", str(SHORT_MS / 1000)] if short else []
+        self.cluster = Cluster(build, MIRRORS, options, room=MIRRORS * 64 * MIB)
+        self.commits = self.owners = self.mirrors = 0
+
+    def __enter__(self):
+        self.cluster.__enter__()
+        options = {"mirror_timeout_ms": SHORT_MS} if self.short else {}
+        self.addresses = self.cluster.unix() if self.fabric == "shm" else self.cluster.tcp()
+        self.store = binding.Store("busy", self.addresses, flags=binding.CREATE, **options)
+        self.store.map("a", 4096)
+        self.store.publish()
+        self.open_standby()
+        return self
+
+    def __exit__(self, *_):
+        self.store.close()
+        self.standby.kill()
+        self.cluster.__exit__()
+
+    def open_standby(self):
+        """It ends as soon as the store has no living owner, and that is an alarm."""
+        self.standby = self.cluster.spawn(
+            self.cluster.build / "perseas", "run", "busy", "--mirrors", self.addresses, "--",
+            "true", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def step(self, number):
+        """A transaction, and a look at who was called dead since the last one. A mirror that was
+        is taken up again, or copied."""
+        self.store.write("a", 0, b"%08d" % number)
+        self.commits += 1
+        stat = self.store.stat()
+        self.mirrors = stat.reconnects + stat.resyncs + MIRRORS - stat.live
+        if self.standby.poll() is not None:
+            self.owners += 1
+            self.open_standby()
+
+    def name(self):
+        return "%s, %s" % (self.fabric, "%d ms" % SHORT_MS if self.short else "default")
+
+    def json(self):
+        return {"fabric": self.fabric, "timeouts_ms": SHORT_MS if self.short else None,
+                "commits": self.commits, "owners_called_dead": self.owners,
+                "mirrors_called_dead": self.mirrors}
+
+
+def busy_loops(count):
+    return [subprocess.Popen([sys.executable, "-c", LOOP], stdin=subprocess.DEVNULL,
+                             preexec_fn=die_with_parent) for _ in range(count)]
+
+
+def load():
+    return os.getloadavg()[0]
+
+
+def watch(watched, seconds):
+    """The load averages of each minute."""
+    loads, number = [], 0
+    began = told = time.monotonic()
+    while time.monotonic() < began + seconds:
+        for each in watched:
+            number += 1
+            each.step(number)
+        if time.monotonic() > told + MINUTE:
+            told += MINUTE
+            loads.append(load())
+            print("%3d min, load %s: %s" % (
+                (told - began) / MINUTE, figure(loads[-1]), "; ".join(
+                    "%s: %d owners, %d mirrors" % (each.name(), each.owners, each.mirrors)
+                    for each in watched)), flush=True)
+        time.sleep(PAUSE)               # an owner that is not busy itself
+    return loads
+
+
+def count(build, seconds, loops):
+    """What was counted of each store, and the load of each minute."""
+    watched = [Watched(build, fabric, short) for fabric in FABRICS for short in (False, True)]
+    with contextlib.ExitStack() as stack:
+        for each in watched:
+            stack.enter_context(each)
+        running = busy_loops(loops)
+        try:
+            loads = watch(watched, seconds)
+        finally:
+            for loop in running:
+                loop.kill()
+                loop.wait()
+    return watched, loads
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
+    parser.add_argument("--output", type=pathlib.Path, help="build/alarms.json")
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--loops", type=int, default=2 * len(os.sched_getaffinity(0)) + 1)
+    args = parser.parse_args()
+    binding.BUILD = args.build.resolve()
+    try:
+        watched, loads = count(binding.BUILD, args.seconds, args.loops)
+    except (RuntimeError, OSError, TimeoutError, binding.PerseasError) as error:
+        print("alarms: %s" % error, file=sys.stderr)
+        return 2
+    path = args.output or args.build / "alarms.json"
+    path.write_text(json.dumps({"seconds": args.seconds, "loops": args.loops, "loads": loads,
+                                "stores": [each.json() for each in watched]}, indent=1) + "\n")
+    print("In %s s, with %d busy loops on %d processors, false alarms:\n" %
+          (figure(args.seconds), args.loops, len(os.sched_getaffinity(0))))
+    print(table(["fabric, timeouts", "owners called dead", "mirrors called dead", "commits"],
+                [[each.name(), each.owners, each.mirrors, each.commits] for each in watched]))
+    print(path)
+    return 1 if any(each.owners + each.mirrors for each in watched if not each.short) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
