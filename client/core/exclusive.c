@@ -7,6 +7,9 @@
 #include "commit.h"
 #include "mirror.h"
 
+/* How often it is looked for mirrors that are silent: no descriptor of a link tells that. */
+#define LOOK ps_ms(50)
+
 static void wait_change(struct perseas *p)
 {
 	p->waiters++;
@@ -52,15 +55,39 @@ static bool drained(struct perseas *p, bool late)
 	return all;
 }
 
+/* Nobody else looks while this thread has admin. */
+static void leave_silent(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->session.state != PS_SESSION_UP || !p->env->ops->silent(m->control))
+			continue;
+		pthread_mutex_lock(&p->lock);
+		if (m->active)
+			ps_mirror_silent(p, m);
+		pthread_mutex_unlock(&p->lock);
+	}
+}
+
 void ps_exclusive_enter(struct perseas *p)
 {
-	uint64_t deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
+	const uint64_t deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
+	const bool looks = p->options.mirror_timeout_ms && p->env->ops->silent;
 
 	ps_admin_enter(p);
 	pthread_mutex_lock(&p->lock);
 	p->gate = true;
-	while (!drained(p, ps_now(p) >= deadline))
-		ps_commit_sleep(p, deadline);
+	while (!drained(p, ps_now(p) >= deadline)) {
+		const uint64_t look_at = looks ? ps_now(p) + LOOK : deadline;
+
+		ps_commit_sleep(p, look_at < deadline ? look_at : deadline);
+		if (!looks)
+			continue;
+		pthread_mutex_unlock(&p->lock);
+		leave_silent(p);
+		pthread_mutex_lock(&p->lock);
+	}
 	pthread_mutex_unlock(&p->lock);
 }
 

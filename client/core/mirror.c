@@ -125,6 +125,15 @@ void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char 
 		               "another owner has claimed the store on this mirror");
 }
 
+void ps_mirror_silent(struct perseas *p, struct ps_mirror *m)
+{
+	char why[64];
+
+	ps_text_format(why, sizeof(why), "it has said nothing for %u ms",
+	               p->options.mirror_timeout_ms);
+	ps_mirror_break(p, m, PS_LINK_BROKEN, why);
+}
+
 void ps_mirror_stands(struct ps_mirror *m, unsigned slot, uint64_t seq)
 {
 	m->slot = slot;

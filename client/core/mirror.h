@@ -52,6 +52,9 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m);
  * PS_LINK_…; why is told. */
 void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why);
 
+/* The same of one that has said nothing for mirror_timeout_ms. */
+void ps_mirror_silent(struct perseas *p, struct ps_mirror *m);
+
 /* The mirror has all up to transaction seq, and its slot that counts is the one of this index: the
  * next one goes to the other. Nothing is under way to it. */
 void ps_mirror_stands(struct ps_mirror *m, unsigned slot, uint64_t seq);

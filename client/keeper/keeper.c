@@ -16,7 +16,6 @@
 #include "roster.h"
 #include "session.h"
 #include "telling.h"
-#include "../../proto/base/text.h"
 
 #include <string.h>
 
@@ -54,18 +53,6 @@ static void record_loaded(struct perseas *p)
 		going = p->mirrors[i].loaded && record_own_id(p, &p->mirrors[i]);
 }
 
-static void tell_end(struct perseas *p, struct ps_mirror *m)
-{
-	char why[64];
-
-	if (p->env->ops->silent && p->env->ops->silent(m->control))
-		ps_text_format(why, sizeof(why), "it has said nothing for %u ms",
-		               p->options.mirror_timeout_ms);
-	else
-		ps_text_format(why, sizeof(why), "the mirror ended the session");
-	ps_mirror_break(p, m, PS_LINK_BROKEN, why);
-}
-
 /* A mirror whose daemon is gone takes no part, even where its memory is still mapped here. */
 static void watch_sessions(struct perseas *p)
 {
@@ -75,8 +62,10 @@ static void watch_sessions(struct perseas *p)
 		if (m->session.state != PS_SESSION_UP || !p->env->ops->ended(m->control))
 			continue;
 		pthread_mutex_lock(&p->lock);
-		if (m->active)
-			tell_end(p, m);
+		if (m->active && p->env->ops->silent && p->env->ops->silent(m->control))
+			ps_mirror_silent(p, m);
+		else if (m->active)
+			ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror ended the session");
 		pthread_mutex_unlock(&p->lock);
 		ps_mirror_disconnect(p, m);
 	}

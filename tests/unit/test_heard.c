@@ -222,6 +222,35 @@ static void a_silent_mirror_is_left_and_taken_up_again(void **state)
 	assert_int_equal(signs.limit[1], 3000 * MS);
 }
 
+static uint64_t silent_from;
+
+static bool falls_silent(struct ps_control *control)
+{
+	return control == dialled[1] && signs.d->now >= silent_from;
+}
+
+/* It has not completed what was sent to it, and does not. Whoever maps a segment holds commits back
+ * for as long as that is awaited. */
+static void a_silent_mirror_holds_nobody_up_who_waits_for_it(void **state)
+{
+	struct owner *o = *state;
+	uint64_t start;
+	void *addr;
+
+	open_slowly(o, 0);
+	owner_map(o);
+	o->d->mirrors[1].hold = DIRECT_HOLD_COMPLETIONS;
+	assert_int_equal(owner_put(o, 0, 8, 1), 0);
+	signs.ops.silent = falls_silent;
+	start = o->d->now;
+	silent_from = start + 200 * MS;
+	assert_int_equal(perseas_map(o->p, "more", SIZE, &addr), 0);
+	assert_in_range(o->d->now - start, 200 * MS, 300 * MS);
+	assert_int_not_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+	o->d->mirrors[1].hold = DIRECT_HOLD_NOTHING;
+	signs.ops.silent = is_silent;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_three, owner_teardown)
 
 int main(void)
@@ -235,6 +264,7 @@ int main(void)
 		TEST(nobody_listens_where_that_is_switched_off),
 		TEST(less_than_a_busy_host_needs_is_refused),
 		TEST(a_silent_mirror_is_left_and_taken_up_again),
+		TEST(a_silent_mirror_holds_nobody_up_who_waits_for_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
