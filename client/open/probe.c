@@ -47,7 +47,8 @@ static void ask_from(struct perseas *p, unsigned first)
 
 	for (unsigned i = first; i < p->mirror_count; i++) {
 		forget(p, &p->mirrors[i]);
-		set |= (uint32_t)1 << i;
+		/* To wait for it once more would keep the store without an owner for as long. */
+		set |= (uint32_t)!p->mirrors[i].silent << i;
 	}
 	ps_round_status(p, set, true, &round, ps_answer_by(p));
 	for (unsigned i = first; i < p->mirror_count; i++) {
@@ -57,6 +58,12 @@ static void ask_from(struct perseas *p, unsigned first)
 		m->found.code = round.errors[i].code;
 		if (round.replies[i])
 			note_status(m, round.replies[i]->store->status);
+		else if (m->silent)
+			m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE,
+			                             "%s did not answer the standby, and was "
+			                             "not asked once more",
+			                             m->address.text);
+		m->silent = false;
 	}
 	ps_round_free(&round);
 }

@@ -343,3 +343,11 @@ struct ps_control *ps_follow_take(struct ps_follow *follow, const char *address)
 	}
 	return NULL;
 }
+
+bool ps_follow_silent(const struct ps_follow *follow, const char *address)
+{
+	for (unsigned i = 0; i < follow->looks.count; i++)
+		if (!strcmp(follow->looks.addresses[i].text, address))
+			return follow->mirrors[i].look_ns > ps_follow_now(follow);
+	return false;
+}

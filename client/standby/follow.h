@@ -72,6 +72,9 @@ bool ps_follow_stirred(struct ps_follow *follow);
  * the caller's. NULL: there is none that is of use. */
 struct ps_control *ps_follow_take(struct ps_follow *follow, const char *address);
 
+/* Was the mirror at this address asked a moment ago, and did not answer? */
+bool ps_follow_silent(const struct ps_follow *follow, const char *address);
+
 uint64_t ps_follow_now(const struct ps_follow *follow); /* monotonic, ns */
 
 #endif

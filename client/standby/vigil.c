@@ -263,6 +263,7 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 
 		m->control = ps_follow_take(&s->follow, m->address.text);
 		m->warm = m->control != NULL;
+		m->silent = !m->warm && ps_follow_silent(&s->follow, m->address.text);
 	}
 	p->opening.warm = true;
 	to_idle(s);

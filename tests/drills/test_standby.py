@@ -75,6 +75,22 @@ def test_mirrors_that_the_roster_names_are_enough(mirrors, owner, perseas):
             commit(store)
 
 
+def test_a_mirror_that_hangs_is_not_waited_for_twice(mirrors, owner):
+    """It hangs when the owner dies, as on a host without power: the look before the open has waited
+    for it. It is taken up again when it answers."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = owner("bank", daemons)
+    with stand_by(daemons, connect_timeout_ms=500) as standby:
+        daemons[2].stop()
+        first.kill9()
+        with standby.become_owner() as store:
+            assert "%s did not answer the standby" % daemons[2].address in store.report()
+            commit(store)
+            daemons[2].cont()
+            wait_for(lambda: store.stat().live == 3, SECONDS, "three live mirrors")
+
+
 def test_without_certificates_it_says_so(mirrors, monkeypatch):
     daemons = mirrors(3, "tls")
     for name in ("CERT", "KEY", "CA"):
