@@ -86,6 +86,24 @@ static void look_at_copy(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + LOOKS, look_at_copy, l, 0);
 }
 
+/* While both rosters count the change cannot be taken back: the one before needs the mirror that is
+ * gone. */
+static void check_cancel(struct sim_world *w, const struct loaded *l)
+{
+	struct perseas *p = l->owner->handle;
+	char text[256] = "";
+	int rc;
+
+	if (p->admin || p->upkeep.change.stage != PS_CHANGE_JOINT)
+		return;
+	p->admin = true;
+	rc = ps_change_cancel(p, text, sizeof(text));
+	p->admin = false;
+	if (rc != PERSEAS_EQUORUM)
+		sim_fail(w, "a change is taken back without mirror %u: %s", l->other->index, text);
+	sim_count(w, SIM_CANCELS_REFUSED, 1);
+}
+
 static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct loaded *l = arg;
@@ -105,6 +123,7 @@ static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 		sim_count(w, SIM_CHANGED_BESIDE_LOADED, 1);
 		return;
 	}
+	check_cancel(w, l);
 	if (w->now > l->until)
 		sim_fail(w, "mirror %u was loaded, and mirror %u has not left the roster: %s",
 		         l->loaded->index, l->other->index, c->text);

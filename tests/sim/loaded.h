@@ -2,6 +2,7 @@
  * loaded.h - schedules in which W = n, and a mirror comes back with what it spilled: before another
  * one has recorded its new id, that one loses its memory. It must be made anew within a bounded
  * time, or another must take its place in such a time, for there is no W without the loaded image.
+ * The latter change cannot be taken back while both rosters count, and that must be refused.
  * Only faults of this file happen in them, so that nothing else can be the reason for a delay.
  */
 #ifndef PERSEAS_SIM_LOADED_H
