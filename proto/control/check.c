@@ -3,6 +3,7 @@
  */
 #include "check.h"
 
+#include "check_move.h"
 #include "envelope.h"
 #include "../data/frame.h"
 #include "judge.h"
@@ -410,8 +411,8 @@ const char *ps_request_fault(const Perseas__Request *request)
 	return "the request is empty, or one that this version does not know";
 }
 
-/* A slot that was told; NULL is allowed. All zero is what an image without a valid one tells. */
-static const char *slot_fault(const Perseas__Slot *slot)
+/* All zero is what an image without a valid one tells. */
+const char *ps_slot_fault(const Perseas__Slot *slot)
 {
 	bool none;
 
@@ -464,7 +465,7 @@ static const char *store_status_fault(const Perseas__StoreStatus *status)
 		return "the store's status is missing";
 	if ((fault = ps_header_fault(status->header)))
 		return fault;
-	if ((fault = slot_fault(status->slot)))
+	if ((fault = ps_slot_fault(status->slot)))
 		return fault;
 	if (!text_valid(status->owner_address, TEXT_MAX) || !text_valid(status->fabric, TEXT_MAX))
 		return "the owner's address or fabric must be text without control characters";
@@ -473,6 +474,10 @@ static const char *store_status_fault(const Perseas__StoreStatus *status)
 	if (status->order && (fault = order_fault(status->order)))
 		return fault;
 	if ((fault = figures_fault(status->figures)))
+		return fault;
+	if ((fault = ps_standbys_fault(status->standbys, status->n_standbys)))
+		return fault;
+	if (status->handover && (fault = ps_handover_fault(status->handover)))
 		return fault;
 	return status->result ? result_fault(status->result) : NULL;
 }
@@ -499,7 +504,7 @@ static const char *claim_reply_fault(const Perseas__ClaimReply *claim)
 	if (claim->header->state != PERSEAS__STATE__STATE_JOINING &&
 	    (!claim->slot || claim->slot->next == 0))
 		return "the commit slot is missing";
-	if ((fault = slot_fault(claim->slot)))
+	if ((fault = ps_slot_fault(claim->slot)))
 		return fault;
 	return grant_fault(claim->grant);
 }
@@ -513,9 +518,11 @@ static const char *rebuild_reply_fault(const Perseas__RebuildReply *rebuild)
 
 static const char *confirm_reply_fault(const Perseas__ConfirmReply *confirm)
 {
-	const char *fault = slot_fault(confirm->slot);
+	const char *fault = ps_slot_fault(confirm->slot);
 
 	if (fault)
+		return fault;
+	if (confirm->handover && (fault = ps_handover_fault(confirm->handover)))
 		return fault;
 	return confirm->order ? order_fault(confirm->order) : NULL;
 }

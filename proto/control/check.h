@@ -14,5 +14,7 @@ const char *ps_request_fault(const Perseas__Request *request);
 const char *ps_reply_fault(const Perseas__Reply *reply);
 const char *ps_header_fault(const Perseas__Header *header);
 const char *ps_roster_fault(const Perseas__Roster *roster);
+/* NULL is allowed. */
+const char *ps_slot_fault(const Perseas__Slot *slot);
 
 #endif

@@ -83,7 +83,8 @@ bool ps_name_valid(const char *name);
 bool ps_header_valid(const Perseas__Header *header, const char **why);
 bool ps_id_valid(ProtobufCBinaryData id); /* PS_ID_SIZE bytes, not all zero */
 bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes);
-enum { PS_WATCH_MS = 30000 }; /* within which a Watch is answered */
+enum { PS_WATCH_MS = 30000 };  /* within which a Watch is answered */
+enum { PS_STANDBYS_MAX = 64 }; /* that a mirror tells of a store */
 
 /* By which an owner is known to who started its process: so many bytes, as hexadecimal digits in
  * the variable, with which its id begins. */

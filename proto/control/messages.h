@@ -82,7 +82,7 @@ MESSAGE(release, RELEASE, Release, release, RELEASE,
 	held ? RIGHT_OWN : 0, held, LONG, INFO,
 	store_release(call->session, call->why))
 MESSAGE(digest, DIGEST, Digest, digest, DIGEST,
-	digest_fault(body), slot_fault(body->slot),
+	digest_fault(body), ps_slot_fault(body->slot),
 	RIGHT_READ, body->store, LONG, DEBUG,
 	store_digest(call->stores, body, reply, call->why))
 MESSAGE(read, READ, Read, read, READ,
@@ -102,9 +102,13 @@ MESSAGE(spill, SPILL, Spill, spill, SPILL,
 	RIGHT_ADMIN, NULL, ALONE, INFO,
 	answer_spill(call, reply))
 MESSAGE(watch, WATCH, Watch, watch, WATCH,
-	name_fault(body->store), NULL,
+	ps_watch_fault(body), ps_watch_reply_fault(body),
 	RIGHT_READ, body->store, WATCHES, DEBUG,
 	store_watch(call->stores, body, reply, call->why))
+MESSAGE(move, MOVE, Move, move, MOVE,
+	ps_move_fault(body), NULL,
+	RIGHT_OWN, body->store, IN_TURN, INFO,
+	store_move(call->stores, body, call->why))
 
 /* clang-format on */
 #undef MESSAGE

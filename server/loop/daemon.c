@@ -172,6 +172,7 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 	}
 	daemon->stores = stores;
 	stores_on_news(stores, on_news, daemon);
+	stores_set_clock(stores, daemon_now_ns);
 	log_on_stall(on_log_stall, daemon);
 	daemon->spin_ns = spin_us * 1000;
 	daemon->watchers_last = &daemon->watchers;

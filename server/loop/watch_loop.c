@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Nothing new to it for so long: 0, or in how many nanoseconds that must be looked at again. */
-static uint64_t wait_ns(const struct connection *connection)
+static uint64_t wait_ns(struct connection *connection)
 {
 	const uint64_t now_ns = daemon_now_ns();
 	uint64_t left_ns, ms = UINT64_MAX;

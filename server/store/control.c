@@ -140,8 +140,8 @@ void control_look(const struct session *session, const uint8_t *bytes, size_t le
 	perseas__request__free_unpacked(request, NULL);
 }
 
-bool control_waits(struct stores *stores, const struct session *session, const uint8_t *bytes,
-                   size_t len, uint64_t *ms)
+bool control_waits(struct stores *stores, struct session *session, const uint8_t *bytes, size_t len,
+                   uint64_t *ms)
 {
 	const char *text;
 	struct why why = { 0 };
@@ -151,8 +151,11 @@ bool control_waits(struct stores *stores, const struct session *session, const u
 	if (!request)
 		return false;
 	waits = request->body_case == PERSEAS__REQUEST__BODY_WATCH && !session->store &&
-	        !rights_check(stores, session, request, &why) &&
-	        store_is_as_seen(stores, request->watch, ms);
+	        !rights_check(stores, session, request, &why);
+	if (waits) {
+		standby_note(stores, session, request->watch);
+		waits = store_is_as_seen(stores, request->watch, ms);
+	}
 	perseas__request__free_unpacked(request, NULL);
 	return waits;
 }

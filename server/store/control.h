@@ -45,9 +45,10 @@ void control_look(const struct session *session, const uint8_t *bytes, size_t le
                   struct control_subject *subject);
 
 /* May this message wait, as nothing is new to its sender? Then it is to be looked at again in *ms
- * at the latest. A holder of a claim never waits: its signs of life would wait behind it. */
-bool control_waits(struct stores *stores, const struct session *session, const uint8_t *bytes,
-                   size_t len, uint64_t *ms);
+ * at the latest. A holder of a claim never waits: its signs of life would wait behind it. What the
+ * message says of its sender as a standby is noted in either case. */
+bool control_waits(struct stores *stores, struct session *session, const uint8_t *bytes, size_t len,
+                   uint64_t *ms);
 
 /* Packs a sign of progress for the request of that id, its length before it. 0, or -1: out of
  * memory. The caller frees *bytes. */

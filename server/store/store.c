@@ -159,6 +159,7 @@ void stores_free(struct stores *stores)
 	if (!stores)
 		return;
 	scratch_reset();
+	standbys_forget(stores);
 	while (stores->first)
 		store_delete(stores->first);
 	free(stores);
@@ -227,6 +228,7 @@ void store_delete(struct store *store)
 	header_free(store->beside_header);
 	holder_drop(store);
 	board_drop(store);
+	handover_drop(store);
 	image_close(store, &store->image);
 	header_free(store->header);
 	while (*link != store)
@@ -276,6 +278,8 @@ int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct 
 	int index = image_slot(&store->image, &slot);
 
 	fill_session(store, status);
+	if (!handover_status(store, status))
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	if (store->header) {
 		status->bytes = ps_header_bytes(store->header);
 		status->header = told_header(store);

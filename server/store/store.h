@@ -73,6 +73,8 @@ struct session_ops {
 
 /* ops, local, peer, identity and fabric are the connection's, the rest is the logic's; zero to
  * begin. */
+struct standby;
+
 struct session {
 	const struct session_ops *ops;
 	struct store *store; /* claimed, or NULL */
@@ -88,6 +90,7 @@ struct session {
 	                              of the same */
 	char peer[128];            /* where it comes from, for people */
 	const char *fabric;        /* the target's name, set by it; NULL: there is no data path */
+	struct standby *standby;   /* who waits to own a store here; NULL: nobody */
 };
 
 /* What happens to a store, told to whoever keeps the books. */
@@ -101,6 +104,8 @@ enum store_event {
 	STORE_CONSISTENT,    /* either is over */
 	STORE_DAMAGED,
 	STORE_DROPPED,
+	STORE_HANDOVER,      /* its owner is asked to let go */
+	STORE_HANDOVER_OVER, /* that was taken back */
 	STORE_EVENTS
 };
 
@@ -132,6 +137,8 @@ void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struc
 /* An owner that was silent for longer than this does not count as live; 0 (as at first): it
  * does as long as it is connected. */
 void stores_set_owner_timeout(struct stores *stores, uint64_t ms);
+/* A monotonic clock in ns, by which handovers are timed; NULL, as at first: time stands still. */
+void stores_set_clock(struct stores *stores, uint64_t (*now_ns)(void));
 /*
  * The rules in force from now on, the caller's until others are; NULL, as at first: everybody may
  * do everything. A session whose identity may no longer own its store is cut at once: its promise
@@ -214,6 +221,11 @@ int store_drop(struct stores *stores, const Perseas__DropRequest *request, struc
 /* When it is granted the daemon is to end. When it fails half way, with IO, sessions were ended,
  * but images are served on. */
 int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *why);
+
+/* Notes who waits to own the store, as the Watch says it. */
+void standby_note(struct stores *stores, struct session *session,
+                  const Perseas__WatchRequest *request);
+int store_move(struct stores *stores, const Perseas__MoveRequest *request, struct why *why);
 
 /* Was its owner silent for too long, if for so many milliseconds? */
 bool session_was_dead(const struct session *session, uint64_t silent_ms);

@@ -14,6 +14,7 @@
  *   store_session.c   what a session holds, and how it ends
  *   store_order.c     what a session's owner reports and is asked for
  *   store_watch.c     whether a store has got or lost its owner
+ *   store_move.c      who waits to own a store, and its planned handover
  *   store_quota.c     how much an identity may have
  *   store_torn.c      images whose memory was truncated by an owner that has it
  *   store_spill.c     images written when the daemon ends
@@ -35,6 +36,7 @@ struct image {
 
 struct board;
 struct grave;
+struct handover;
 
 struct store {
 	struct stores *stores;
@@ -49,6 +51,7 @@ struct store {
 	const struct job *job;         /* that works on it (jobs.h); NULL: none */
 	struct board *board;           /* of the session; NULL: nothing is on it */
 	struct holder *holder;         /* the process of an owner that left with the memory */
+	struct handover *handover;     /* the last one that was asked for; NULL: none */
 	uint64_t events[STORE_EVENTS]; /* how often each has happened since it is served */
 };
 
@@ -66,6 +69,8 @@ struct stores {
 	void *leave_arg;
 	void (*tell)(void *arg, const struct store_news *news); /* NULL: nobody is to be told */
 	void *tell_arg;
+	uint64_t (*now_ns)(void); /* NULL: time stands still */
+	struct standby *standbys; /* that sessions told of */
 };
 
 /* store.c */
@@ -203,6 +208,22 @@ int board_tell(struct store *store, const Perseas__ConfirmRequest *request, stru
 /* The order that is not over, or NULL. */
 Perseas__Order *board_order(const struct store *store);
 void board_status(const struct store *store, Perseas__StoreStatus *status);
+
+/* store_move.c */
+void handover_drop(struct store *store);
+/* The id, or nothing where there is none. */
+ProtobufCBinaryData handover_id(struct store *store);
+/* The session is about to end, by a Release or otherwise; began; confirmed itself. */
+void handover_ends(struct store *store, bool released);
+void handover_claimed(struct store *store);
+void handover_confirmed(struct store *store);
+/* What the session's owner is to be told; NULL: nothing, or out of memory. */
+Perseas__Handover *handover_asked(struct store *store);
+/* Fills in standbys and handover. False: out of memory. */
+bool handover_status(struct store *store, Perseas__StoreStatus *status);
+/* The session waits for nothing any more; none does. */
+void standby_forget(struct session *session);
+void standbys_forget(struct stores *stores);
 
 /*
  * store_quota.c: 0, or a refusal that names the quota. What an identity has on this mirror is what

@@ -102,6 +102,7 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 	session->rdma = rdma;
 	session->opened = false;
 	session->beside = false;
+	handover_claimed(store);
 	store_tell(store, STORE_CLAIMED, session, epoch, 0);
 }
 
@@ -144,11 +145,12 @@ void promise_retire(struct store *store)
 	memory->ops->fence(memory);
 }
 
-void session_detach(struct store *store)
+static void end_session(struct store *store, bool released)
 {
 	struct session *session = store->session;
 
 	session->ops->cut(session);
+	handover_ends(store, released);
 	store_tell(store, STORE_SESSION_OVER, session, session->epoch, 0);
 	if (session->shared) {
 		holder_drop(store);
@@ -166,8 +168,14 @@ void session_detach(struct store *store)
 	beside_bury(store);
 }
 
+void session_detach(struct store *store)
+{
+	end_session(store, false);
+}
+
 void store_session_ended(struct session *session)
 {
+	standby_forget(session);
 	if (session->store)
 		session_detach(session->store);
 }
@@ -270,7 +278,9 @@ int store_confirm(struct session *session, const Perseas__ConfirmRequest *reques
 		ret = board_tell(session->store, request, why);
 	if (ret)
 		return ret;
+	handover_confirmed(session->store);
 	reply->order = board_order(session->store);
+	reply->handover = handover_asked(session->store);
 	index = image_slot(image_of(session), &slot);
 	reply->slot = scratch_slot(&slot, index);
 	if (!reply->slot)
@@ -377,7 +387,7 @@ int store_release(struct session *session, struct why *why)
 		if (ret)
 			return ret;
 	}
-	session_detach(store);
+	end_session(store, true);
 	holder_drop(store);
 	return 0;
 }

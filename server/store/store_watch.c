@@ -1,9 +1,11 @@
 /*
- * store_watch.c - whether a store has got or lost its owner since somebody looked. control.c calls
- * it, and asks again when something happened to a store, or when time alone may have changed the
- * answer. It changes nothing.
+ * store_watch.c - whether a store has got or lost its owner since somebody looked, or is to be
+ * handed over. control.c calls it, and asks again when something happened to a store, or when time
+ * alone may have changed the answer. It changes nothing.
  */
 #include "store_private.h"
+
+#include <string.h>
 
 /* In how many milliseconds the owner will have been silent for too long. */
 static uint64_t ms_to_silence(const struct store *store)
@@ -18,14 +20,23 @@ static uint64_t ms_to_silence(const struct store *store)
 	return silent > limit ? UINT64_MAX : limit - silent + 1;
 }
 
+/* Is it the one of that id, or none where that is empty? */
+static bool is_handover(struct store *store, ProtobufCBinaryData seen)
+{
+	const ProtobufCBinaryData id = handover_id(store);
+
+	return id.len == seen.len && (id.len == 0 || memcmp(id.data, seen.data, id.len) == 0);
+}
+
 bool store_is_as_seen(struct stores *stores, const Perseas__WatchRequest *request, uint64_t *ms)
 {
 	struct why why;
 	int ret;
-	const struct store *store = store_sound(stores, request->store, &ret, &why);
+	struct store *store = store_sound(stores, request->store, &ret, &why);
 
 	if (!store || store->header->promised_epoch != request->epoch ||
-	    session_lives(store->session) != (bool)request->live)
+	    session_lives(store->session) != (bool)request->live ||
+	    !is_handover(store, request->handover))
 		return false;
 	*ms = ms_to_silence(store);
 	return true;
@@ -35,11 +46,12 @@ int store_watch(struct stores *stores, const Perseas__WatchRequest *request,
                 Perseas__WatchReply *reply, struct why *why)
 {
 	int ret = 0;
-	const struct store *store = store_sound(stores, request->store, &ret, why);
+	struct store *store = store_sound(stores, request->store, &ret, why);
 
 	if (!store)
 		return ret;
 	reply->epoch = store->header->promised_epoch;
 	reply->live = session_lives(store->session);
+	reply->handover = handover_id(store);
 	return 0;
 }

@@ -50,6 +50,15 @@ void journal_tell(void *arg, const struct store_news *news)
 	case STORE_DROPPED:
 		log_event(LOG_LEVEL_INFO, "dropped", &about, "store %s: dropped", news->store);
 		break;
+	case STORE_HANDOVER:
+		log_event(LOG_LEVEL_INFO, "handover", &about,
+		          "store %s: %s, epoch %llu, is asked to hand it over", news->store, peer,
+		          epoch);
+		break;
+	case STORE_HANDOVER_OVER:
+		log_event(LOG_LEVEL_INFO, "handover-over", &about,
+		          "store %s: the handover is taken back", news->store);
+		break;
 	case STORE_EVENTS:
 		break;
 	}

@@ -51,6 +51,7 @@ static void request(struct mirror *mirror, struct peer *peer, struct input *inpu
 	struct control_reply control;
 	Perseas__Reply *reply;
 	const char *why = NULL;
+	uint64_t ms;
 	uint16_t len;
 	uint8_t *bytes;
 
@@ -60,6 +61,7 @@ static void request(struct mirror *mirror, struct peer *peer, struct input *inpu
 	bytes = malloc(len ? len : 1); /* of its exact size, so that reading beyond shows */
 	assert(bytes);
 	take(input, bytes, len);
+	(void)control_waits(mirror->stores, &peer->session, bytes, len, &ms);
 	assert(control_handle(mirror->stores, &peer->session, "0", bytes, len, &control) == 0);
 	free(bytes);
 	reply = ps_reply_unpack(control.bytes + 4, control.len - 4, &why);

@@ -203,6 +203,39 @@ static void ask_live(struct seed *seed, int peer)
 	ask(seed, peer, PERSEAS__REQUEST__BODY_DROP, &drop);
 }
 
+/* An owner is asked to let go, and does; one that is asked is taken back. */
+static void hand_over(struct seed *seed)
+{
+	uint8_t mark[PS_OWNER_MARK] = { 5 };
+	Perseas__MoveRequest move = PERSEAS__MOVE_REQUEST__INIT;
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
+	Perseas__Standby standby = PERSEAS__STANDBY__INIT;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__ReleaseRequest release = PERSEAS__RELEASE_REQUEST__INIT;
+	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
+
+	move.store = watch.store = status.store = (char *)"bank";
+	watch.epoch = move.epoch = 5;
+	watch.live = true;
+	watch.standby = &standby;
+	move.name = standby.name = (char *)"beta";
+	move.to = standby.mark = (ProtobufCBinaryData){ sizeof(mark), mark };
+	move.id = id(owners[1]);
+	move.within_ms = 30000;
+	ask(seed, 1, PERSEAS__REQUEST__BODY_WATCH, &watch);
+	ask(seed, 2, PERSEAS__REQUEST__BODY_MOVE, &move);
+	watch.handover = move.id;
+	ask(seed, 1, PERSEAS__REQUEST__BODY_WATCH, &watch);
+	ask(seed, 0, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	ask(seed, 0, PERSEAS__REQUEST__BODY_RELEASE, &release);
+	ask(seed, 2, PERSEAS__REQUEST__BODY_STATUS, &status);
+	claim(seed, 1, 6, false);
+	ask(seed, 1, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	ask(seed, 2, PERSEAS__REQUEST__BODY_STATUS, &status);
+	move.withdraw = true;
+	ask(seed, 2, PERSEAS__REQUEST__BODY_MOVE, &move);
+}
+
 static void save(const char *folder, const char *name, const struct seed *seed)
 {
 	char path[512];
@@ -224,7 +257,7 @@ static void save(const char *folder, const char *name, const struct seed *seed)
 int main(int argc, char **argv)
 {
 	struct seed life = { .len = 0 }, shared = { .len = 0 }, anew = { .len = 0 };
-	struct seed live = { .len = 0 }, spilled = { .len = 0 };
+	struct seed live = { .len = 0 }, spilled = { .len = 0 }, moved = { .len = 0 };
 	Perseas__SpillRequest spill = PERSEAS__SPILL_REQUEST__INIT;
 
 	if (argc != 2) {
@@ -266,6 +299,12 @@ int main(int argc, char **argv)
 	claim(&live, 0, 5, false);
 	ask_live(&live, 0);
 	save(argv[1], "live", &live);
+
+	create(&moved);
+	claim(&moved, 0, 5, false);
+	add_segment(&moved, 0);
+	hand_over(&moved);
+	save(argv[1], "moved", &moved);
 
 	create(&spilled);
 	claim(&spilled, 0, 5, true);

@@ -424,6 +424,122 @@ static void a_status_out_of_range_is_refused(void **state)
 	free(h);
 }
 
+/* Who is asked to hand a store over, to whom, and for how long. */
+static void moves_out_of_range_are_refused(void **state)
+{
+	Perseas__MoveRequest move = PERSEAS__MOVE_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(move, MOVE, &move);
+	uint8_t mark[5] = { 0 };
+
+	(void)state;
+	move.store = message_bank;
+	move.withdraw = true;
+	assert_false(accepted(&request));
+	move.id = message_id(1);
+	assert_true(accepted(&request));
+	move.withdraw = false;
+	move.epoch = 1;
+	move.name = message_bank;
+	move.within_ms = 1000;
+	assert_false(accepted(&request));
+	move.to = (ProtobufCBinaryData){ 4, mark };
+	assert_true(accepted(&request));
+	move.to.len = 5;
+	assert_false(accepted(&request));
+	move.to.len = 4;
+	move.epoch = 0;
+	assert_false(accepted(&request));
+	move.epoch = (uint64_t)1 << 63;
+	assert_false(accepted(&request));
+	move.epoch--;
+	move.within_ms = 999;
+	assert_false(accepted(&request));
+	move.within_ms = 86400001;
+	assert_false(accepted(&request));
+	move.within_ms--;
+	assert_true(accepted(&request));
+	move.name = message_control_character;
+	assert_false(accepted(&request));
+	move.name = message_bank;
+	move.store = message_control_character;
+	assert_false(accepted(&request));
+}
+
+/* Who waits, and what it has seen. */
+static void watches_out_of_range_are_refused(void **state)
+{
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
+	Perseas__WatchReply told = PERSEAS__WATCH_REPLY__INIT;
+	Perseas__Standby standby = PERSEAS__STANDBY__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(watch, WATCH, &watch);
+	Perseas__Reply reply = MESSAGE_REPLY(watch, WATCH, &told);
+	uint8_t mark[4] = { 0 };
+
+	(void)state;
+	watch.store = message_bank;
+	assert_true(accepted(&request));
+	watch.handover = told.handover = message_id(1);
+	assert_true(accepted(&request));
+	assert_true(reply_accepted(&reply));
+	watch.handover.len = told.handover.len = 15;
+	assert_false(accepted(&request));
+	assert_false(reply_accepted(&reply));
+	watch.handover.len = 0;
+	watch.standby = &standby;
+	standby.name = message_bank;
+	assert_false(accepted(&request));
+	standby.mark = (ProtobufCBinaryData){ 4, mark };
+	standby.order = 100;
+	assert_true(accepted(&request));
+	standby.order = 101;
+	assert_false(accepted(&request));
+	standby.order = 0;
+	standby.name = message_control_character;
+	assert_false(accepted(&request));
+}
+
+/* A slot of it, like any other; and as many standbys as a mirror may tell. */
+static void a_handover_out_of_range_is_refused(void **state)
+{
+	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
+	Perseas__Handover handover = PERSEAS__HANDOVER__INIT;
+	Perseas__Slot slot = PERSEAS__SLOT__INIT;
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	Perseas__StatusReply store = PERSEAS__STATUS_REPLY__INIT;
+	Perseas__Standby standby = PERSEAS__STANDBY__INIT, *standbys[65];
+	Perseas__Reply confirmed = MESSAGE_REPLY(confirm, CONFIRM, &confirm);
+	Perseas__Reply told = MESSAGE_REPLY(store, STORE, &store);
+	struct message_header *h = message_header_new();
+	uint8_t mark[4] = { 0 };
+
+	(void)state;
+	store.status = &status;
+	status.header = &h->header;
+	status.handover = confirm.handover = &handover;
+	assert_false(reply_accepted(&confirmed));
+	handover.id = message_id(1);
+	handover.epoch = 1;
+	handover.name = message_bank;
+	handover.to = (ProtobufCBinaryData){ 4, mark };
+	assert_true(reply_accepted(&confirmed));
+	assert_true(reply_accepted(&told));
+	handover.first = &slot;
+	slot.index = 2;
+	assert_false(reply_accepted(&confirmed));
+	assert_false(reply_accepted(&told));
+	slot.index = 1;
+	standby.name = message_bank;
+	standby.mark = handover.to;
+	for (unsigned i = 0; i < 65; i++)
+		standbys[i] = &standby;
+	status.standbys = standbys;
+	status.n_standbys = 64;
+	assert_true(reply_accepted(&told));
+	status.n_standbys = 65;
+	assert_false(reply_accepted(&told));
+	free(h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +555,9 @@ int main(void)
 		cmocka_unit_test(grants_out_of_range_are_refused),
 		cmocka_unit_test(a_grant_of_rdma_out_of_range_is_refused),
 		cmocka_unit_test(a_status_out_of_range_is_refused),
+		cmocka_unit_test(moves_out_of_range_are_refused),
+		cmocka_unit_test(watches_out_of_range_are_refused),
+		cmocka_unit_test(a_handover_out_of_range_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,6 +68,7 @@ static const struct {
 	{ "drop", RIGHT_ADMIN, false },
 	{ "spill", RIGHT_ADMIN, false },
 	{ "watch", RIGHT_READ, false },
+	{ "move", RIGHT_OWN, false },
 };
 
 /* Every request of control.proto, under rules that give one right each. */

@@ -172,6 +172,47 @@ static void an_owner_that_fell_silent_is_told(void **state)
 	close(fd);
 }
 
+static Perseas__Reply *ask_move(struct fixture *fixture, int fd, uint64_t epoch, bool withdraw)
+{
+	static uint8_t id[PS_ID_SIZE] = { 1 }, mark[PS_OWNER_MARK] = { 2 };
+	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
+
+	ask.store = (char *)(uintptr_t) "bank";
+	ask.id = (ProtobufCBinaryData){ sizeof(id), id };
+	ask.withdraw = withdraw;
+	ask.epoch = epoch;
+	ask.to = (ProtobufCBinaryData){ sizeof(mark), mark };
+	ask.name = (char *)(uintptr_t) "beta";
+	ask.within_ms = 60000;
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_MOVE, &ask);
+	return fixture_reply(fixture, fd);
+}
+
+/* An operator asks for a standby as the next owner, and takes that back. */
+static void a_handover_is_told_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture), fd;
+	Perseas__Reply *reply;
+
+	fixture_bank(fixture);
+	fixture_greet(fixture, other);
+	fixture_done(fixture_claim(fixture, owner, 5));
+	fd = begin_watch(fixture, "127.0.0.1", 5, true, 1);
+	fixture_done(ask_move(fixture, other, 5, false));
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->watch->epoch, 5);
+	assert_true(reply->watch->live);
+	assert_int_equal(reply->watch->handover.len, PS_ID_SIZE);
+	fixture_done(reply);
+	fixture_done(ask_move(fixture, other, 5, true));
+	ask_watch(fd, "bank", 5, true);
+	expect_watchers(fixture, 1);
+	close(owner);
+	close(other);
+	close(fd);
+}
+
 /* Nobody took the store from it meanwhile. */
 static void an_owner_that_speaks_again_is_told(void **state)
 {
@@ -356,6 +397,7 @@ int main(void)
 		TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind),
 		TEST(an_owner_that_fell_silent_is_told),
 		TEST(an_owner_that_speaks_again_is_told),
+		TEST(a_handover_is_told_at_once),
 		TEST(after_a_while_it_is_told_that_nothing_is_new),
 		TEST(who_goes_is_forgotten),
 		TEST(a_full_table_lets_go_of_whoever_has_most),

@@ -1,0 +1,290 @@
+/*
+ * test_store_move.c - an owner is asked to hand its store over: who hears of it, for how long, and
+ * what is told of how it went.
+ */
+#include "access_rig.h"
+
+#include "../../proto/image/image.h"
+
+#define MS_NS ((uint64_t)1000000)
+
+static uint64_t now_ns;
+
+static uint64_t clock_ns(void)
+{
+	return now_ns;
+}
+
+/* A store with an owner, at a mirror with a clock. */
+static void begin(struct mirror *mirror, struct peer *owner)
+{
+	now_ns = 1000 * MS_NS;
+	stores_set_clock(mirror->stores, clock_ns);
+	mirror_bank(mirror, owner, false);
+}
+
+static Perseas__MoveRequest a_move(uint8_t id, uint64_t epoch)
+{
+	static uint8_t ids[256][PS_ID_SIZE], mark[] = { 1, 2, 3, 4 };
+	Perseas__MoveRequest request = PERSEAS__MOVE_REQUEST__INIT;
+
+	ids[id][0] = id;
+	request.store = (char *)"bank";
+	request.id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[id] };
+	request.epoch = epoch;
+	request.to = (ProtobufCBinaryData){ sizeof(mark), mark };
+	request.name = (char *)"beta";
+	request.within_ms = 5000;
+	return request;
+}
+
+static int ask(struct mirror *mirror, uint8_t id, uint64_t epoch)
+{
+	const Perseas__MoveRequest request = a_move(id, epoch);
+
+	return store_move(mirror->stores, &request, &mirror->why);
+}
+
+static int withdraw(struct mirror *mirror, uint8_t id)
+{
+	Perseas__MoveRequest request = a_move(id, 0);
+
+	request.withdraw = true;
+	return store_move(mirror->stores, &request, &mirror->why);
+}
+
+/* NULL: none is told. Its memory lasts until the next call of the store. */
+static const Perseas__Handover *told(struct mirror *mirror)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+
+	assert_int_equal(store_status(mirror->stores, "bank", &status, &mirror->why), 0);
+	return status.handover;
+}
+
+/* The id of the handover that the owner hears of when it confirms itself; 0: of none. */
+static uint8_t confirm(struct mirror *mirror, struct peer *peer)
+{
+	const Perseas__ConfirmRequest request = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__ConfirmReply reply = PERSEAS__CONFIRM_REPLY__INIT;
+
+	assert_int_equal(store_confirm(&peer->session, &request, &reply, &mirror->why), 0);
+	return reply.handover ? reply.handover->id.data[0] : 0;
+}
+
+/* As an owner's adoption: the slot of the same transaction, and of its epoch. */
+static void adopt(struct peer *peer, uint64_t epoch)
+{
+	uint8_t *log = session_memory(&peer->session, PS_REGION_LOG, 0, PS_PAGE, true);
+	struct ps_slot slot;
+	int index = ps_slot_choose(log, &slot);
+
+	ps_slot_encode(&slot, epoch, slot.seq, slot.next, slot.last);
+	memcpy(log + ps_slot_offset(!index), &slot, sizeof(slot));
+}
+
+/* The owner lets go, and the next one has the store open a while later. */
+static void a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner, next;
+
+	begin(mirror, &owner);
+	assert_null(told(mirror));
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
+	assert_int_equal(confirm(mirror, &owner), 1);
+	assert_string_equal(told(mirror)->name, "beta");
+	assert_int_equal(told(mirror)->closing_ns, 0);
+	now_ns += 30 * MS_NS;
+	assert_int_equal(store_release(&owner.session, &mirror->why), 0);
+	now_ns += 2 * MS_NS;
+	assert_true(told(mirror)->released);
+	assert_int_equal(told(mirror)->closing_ns, 30 * MS_NS);
+	assert_int_equal(told(mirror)->last->seq, 1);
+	peer_init(&next);
+	assert_int_equal(mirror_claim(mirror, &next, "bank", BANK_EPOCH + 1, 7, NULL), 0);
+	/* Before the first adoption it asks whether its claims stand. */
+	assert_int_equal(confirm(mirror, &next), 0);
+	assert_int_equal(told(mirror)->pause_ns, 0);
+	now_ns += 5 * MS_NS;
+	adopt(&next, BANK_EPOCH + 1);
+	assert_int_equal(confirm(mirror, &next), 0);
+	now_ns += 100 * MS_NS;
+	assert_int_equal(confirm(mirror, &next), 0);
+	assert_int_equal(told(mirror)->pause_ns, 7 * MS_NS);
+	assert_int_equal(told(mirror)->first->seq, 1);
+	assert_int_equal(told(mirror)->first->epoch, BANK_EPOCH + 1);
+}
+
+/* Nobody that is not the owner is asked, and nobody twice at a time. */
+static void what_cannot_be_asked_is_refused(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner;
+
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH), -STATUS(NO_STORE));
+	begin(mirror, &owner);
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH - 1), -STATUS(BAD_STATE));
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH + 1), -STATUS(BAD_STATE));
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
+	assert_int_equal(ask(mirror, 2, BANK_EPOCH), -STATUS(BUSY));
+	assert_non_null(strstr(mirror->why.text, "already asked to hand it over to beta"));
+	assert_int_equal(confirm(mirror, &owner), 1);
+	owner.alive = false;
+	store_session_ended(&owner.session);
+	assert_int_equal(ask(mirror, 2, BANK_EPOCH), -STATUS(BAD_STATE));
+	assert_false(told(mirror)->released);
+}
+
+static void one_that_is_taken_back_is_forgotten(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner;
+
+	begin(mirror, &owner);
+	assert_int_equal(withdraw(mirror, 1), 0);
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
+	assert_int_equal(withdraw(mirror, 2), 0);
+	assert_int_equal(confirm(mirror, &owner), 1);
+	assert_int_equal(withdraw(mirror, 1), 0);
+	assert_int_equal(confirm(mirror, &owner), 0);
+	assert_null(told(mirror));
+	assert_int_equal(ask(mirror, 2, BANK_EPOCH), 0);
+	store_session_ended(&owner.session);
+	assert_int_equal(withdraw(mirror, 2), 0);
+	assert_null(told(mirror));
+}
+
+/* Who asked may have died meanwhile. */
+static void one_of_which_the_time_is_over_is_forgotten(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner;
+
+	begin(mirror, &owner);
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
+	now_ns += 4999 * MS_NS;
+	assert_int_equal(confirm(mirror, &owner), 1);
+	now_ns += 1 * MS_NS;
+	assert_int_equal(confirm(mirror, &owner), 0);
+	assert_null(told(mirror));
+	assert_int_equal(ask(mirror, 2, BANK_EPOCH), 0);
+	assert_int_equal(confirm(mirror, &owner), 2);
+}
+
+/* It has not let go: its connection broke, and it claims again. */
+static void an_owner_that_comes_back_is_still_asked(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner, again;
+
+	begin(mirror, &owner);
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
+	store_session_ended(&owner.session);
+	assert_true(told(mirror)->closing_ns > 0);
+	peer_init(&again);
+	assert_int_equal(mirror_claim(mirror, &again, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_int_equal(told(mirror)->closing_ns, 0);
+	assert_null(told(mirror)->last);
+	assert_int_equal(confirm(mirror, &again), 1);
+}
+
+static bool is_news(struct mirror *mirror, ProtobufCBinaryData handover)
+{
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
+	uint64_t ms = UINT64_MAX;
+
+	watch.store = (char *)"bank";
+	watch.epoch = BANK_EPOCH;
+	watch.live = true;
+	watch.handover = handover;
+	return !store_is_as_seen(mirror->stores, &watch, &ms);
+}
+
+static void who_watches_is_told(void **state)
+{
+	struct mirror *mirror = *state;
+	const ProtobufCBinaryData none = { 0, NULL };
+	struct peer owner;
+
+	begin(mirror, &owner);
+	assert_false(is_news(mirror, none));
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
+	assert_true(is_news(mirror, none));
+	assert_true(is_news(mirror, a_move(2, 0).id));
+	assert_false(is_news(mirror, a_move(1, 0).id));
+	assert_int_equal(withdraw(mirror, 1), 0);
+	assert_true(is_news(mirror, a_move(1, 0).id));
+	assert_false(is_news(mirror, none));
+}
+
+static void wait_as(struct mirror *mirror, struct peer *peer, const char *store, const char *name)
+{
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
+	Perseas__Standby standby = PERSEAS__STANDBY__INIT;
+	uint8_t mark[] = { 9, 9, 9, (uint8_t)strlen(name) };
+
+	watch.store = (char *)(uintptr_t)store;
+	watch.standby = &standby;
+	standby.name = (char *)(uintptr_t)name;
+	standby.order = 3;
+	standby.mark = (ProtobufCBinaryData){ sizeof(mark), mark };
+	standby_note(mirror->stores, &peer->session, &watch);
+}
+
+static size_t standbys(struct mirror *mirror, const char *first)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+
+	assert_int_equal(store_status(mirror->stores, "bank", &status, &mirror->why), 0);
+	if (status.n_standbys) {
+		assert_string_equal(status.standbys[0]->name, first);
+		assert_int_equal(status.standbys[0]->order, 3);
+		assert_int_equal(status.standbys[0]->mark.data[3], strlen(first));
+	}
+	return status.n_standbys;
+}
+
+/* From its first Watch until its connection ends; of its own store only, and if it may own that. */
+static void standbys_are_told_while_they_are_there(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner, one, two, three;
+
+	begin(mirror, &owner);
+	peer_init(&one);
+	peer_named(&two, "uid:7");
+	peer_init(&three);
+	wait_as(mirror, &one, "bank", "one");
+	wait_as(mirror, &two, "bank", "two");
+	wait_as(mirror, &three, "vault", "three");
+	assert_int_equal(standbys(mirror, "two"), 2);
+	store_session_ended(&one.session);
+	assert_int_equal(standbys(mirror, "two"), 1);
+	wait_as(mirror, &two, "bank", "other");
+	assert_int_equal(standbys(mirror, "other"), 1);
+	set_rules(mirror, "allow uid:7 read,recover\nallow uid:8 own\n");
+	wait_as(mirror, &two, "bank", "other");
+	assert_int_equal(standbys(mirror, ""), 0);
+	store_session_ended(&two.session);
+	store_session_ended(&three.session);
+	stores_set_access(mirror->stores, NULL);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown_rules)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next),
+		TEST(what_cannot_be_asked_is_refused),
+		TEST(one_that_is_taken_back_is_forgotten),
+		TEST(one_of_which_the_time_is_over_is_forgotten),
+		TEST(an_owner_that_comes_back_is_still_asked),
+		TEST(who_watches_is_told),
+		TEST(standbys_are_told_while_they_are_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
