@@ -110,8 +110,12 @@ enum perseas_event_kind {
 	                                  again only after 10 s without such a wait. */
 	PERSEAS_EVENT_WHOLE,           /* all memory that is mapped is here
 	                                  (PERSEAS_RECOVERY_ON_DEMAND) */
-	PERSEAS_EVENT_MEMORY_WAITS     /* memory is missing, and for a second no mirror gave any:
+	PERSEAS_EVENT_MEMORY_WAITS,    /* memory is missing, and for a second no mirror gave any:
 	                                  an access to it waits */
+	PERSEAS_EVENT_HANDOVER         /* an operator wants a standby, which the text names, to own
+	                                  the store next (perseas move): end or abort what is open,
+	                                  close the handle, and open the store again only when it
+	                                  has no owner. Nothing is forced. */
 };
 
 /* How the contents of segments come into this process: perseas_options.recovery. */

@@ -175,6 +175,8 @@ const char *perseas_event_name(int kind)
 		return "whole";
 	case PERSEAS_EVENT_MEMORY_WAITS:
 		return "memory-waits";
+	case PERSEAS_EVENT_HANDOVER:
+		return "handover";
 	}
 	return "unknown";
 }

@@ -180,7 +180,8 @@ struct ps_telling {
 	uint64_t again_at; /* then those that have not are told again */
 };
 
-/* The orders that were taken up last, so that none of them is carried out twice (orders.c). */
+/* The orders and handovers that were taken up last, so that none of them is taken up twice
+ * (orders.c). */
 enum { PS_ORDERS_KEPT = 16 };
 struct ps_orders {
 	uint8_t ids[PS_ORDERS_KEPT][PS_ID_SIZE];

@@ -5,6 +5,7 @@
 #include "orders.h"
 
 #include "change.h"
+#include "../core/event.h"
 
 #include <string.h>
 
@@ -17,22 +18,28 @@ void ps_orders_note(struct perseas *p, Perseas__Reply **reply)
 	p->env->ops->wake(p->env, PS_KEEPER);
 }
 
-/* A mirror that was stopped may tell anew of an order that was carried out before others were. */
-static bool was_taken_up(const struct perseas *p, const Perseas__Order *order)
-{
-	for (unsigned i = 0; i < PS_ORDERS_KEPT; i++)
-		if (ps_id_equal(order->id, p->upkeep.orders.ids[i]))
-			return true;
-	return false;
-}
-
-/* One that takes a change back may bear the id of the order that it takes back. */
-static void note_taken_up(struct perseas *p, const Perseas__Order *order)
+/* A mirror that was stopped may tell anew of an order that was carried out before others were.
+ * True: it is noted now. */
+static bool take_up(struct perseas *p, ProtobufCBinaryData id)
 {
 	struct ps_orders *orders = &p->upkeep.orders;
 
-	if (!was_taken_up(p, order))
-		memcpy(orders->ids[orders->count++ % PS_ORDERS_KEPT], order->id.data, PS_ID_SIZE);
+	for (unsigned i = 0; i < PS_ORDERS_KEPT; i++)
+		if (ps_id_equal(id, orders->ids[i]))
+			return false;
+	memcpy(orders->ids[orders->count++ % PS_ORDERS_KEPT], id.data, PS_ID_SIZE);
+	return true;
+}
+
+void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover)
+{
+	if (!take_up(p, handover->id))
+		return;
+	pthread_mutex_lock(&p->lock);
+	ps_event(p, PERSEAS_EVENT_HANDOVER, p->commit.seq, NULL,
+	         "store '%s' is to be handed over to %s: close this handle", p->store,
+	         handover->name);
+	pthread_mutex_unlock(&p->lock);
 }
 
 static void obey(struct perseas *p, const Perseas__Order *order)
@@ -48,14 +55,14 @@ static void obey(struct perseas *p, const Perseas__Order *order)
 
 	if (cancels && p->upkeep.change.stage != PS_CHANGE_NONE) {
 		ps_change_obey_cancel(p, order->id.data);
-		/* Else it is for another change than this one, and waits. */
+		/* Else it is for another change than this one, and waits. It may bear the id of the
+		 * order that it takes back. */
 		if (ps_id_equal(order->id, p->upkeep.change.id))
-			note_taken_up(p, order);
+			(void)take_up(p, order->id);
 		return;
 	}
-	if (p->upkeep.change.stage != PS_CHANGE_NONE || was_taken_up(p, order))
+	if (p->upkeep.change.stage != PS_CHANGE_NONE || !take_up(p, order->id))
 		return;
-	note_taken_up(p, order);
 	if (cancels)
 		ps_change_obey_cancel(p, order->id.data);
 	else

@@ -11,6 +11,9 @@
  * again. Nothing is done yet: whoever takes answers may be in the middle of something. */
 void ps_orders_note(struct perseas *p, Perseas__Reply **reply);
 
+/* This owner is asked to let go: the application is told, once. */
+void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover);
+
 /* Begins what is ordered, or takes it back. The keeper calls it. */
 void ps_orders_obey(struct perseas *p);
 

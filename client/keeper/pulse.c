@@ -79,7 +79,18 @@ static void look(struct perseas *p, struct sight *sight)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* The answer to a sign of life, and what an operator asks of the owner. */
+/* What operators ask of the owner. */
+static void take_wishes(struct perseas *p, Perseas__Reply **reply)
+{
+	if ((*reply)->body_case != PERSEAS__REPLY__BODY_CONFIRM)
+		return;
+	if ((*reply)->confirm->handover)
+		ps_orders_handover(p, (*reply)->confirm->handover);
+	if ((*reply)->confirm->order)
+		ps_orders_note(p, reply);
+}
+
+/* The answer to a sign of life. */
 static void take_sign(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
                       Perseas__Reply **reply, const struct ps_error *why)
 {
@@ -89,8 +100,7 @@ static void take_sign(struct perseas *p, struct ps_mirror *m, const struct ps_du
 	if (!*reply)
 		return;
 	if ((*reply)->status == PERSEAS__STATUS__STATUS_OK) {
-		if ((*reply)->body_case == PERSEAS__REPLY__BODY_CONFIRM && (*reply)->confirm->order)
-			ps_orders_note(p, reply);
+		take_wishes(p, reply);
 		return;
 	}
 	/* Its claim is another's: taking the session up again tells whose. */

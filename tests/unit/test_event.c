@@ -270,10 +270,53 @@ static void events_that_are_not_told_are_counted(void **state)
 static void every_event_has_a_name(void **state)
 {
 	(void)state;
-	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_MEMORY_WAITS; kind++)
+	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_HANDOVER; kind++)
 		assert_string_not_equal(perseas_event_name(kind), "unknown");
 	assert_string_equal(perseas_event_name(0), "unknown");
-	assert_string_equal(perseas_event_name(PERSEAS_EVENT_MEMORY_WAITS + 1), "unknown");
+	assert_string_equal(perseas_event_name(PERSEAS_EVENT_HANDOVER + 1), "unknown");
+}
+
+static void ask_to_move(struct told *told, unsigned mirror, uint8_t id)
+{
+	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
+	uint8_t ids[PS_ID_SIZE] = { id }, mark[] = { 1, 2, 3, 4 };
+	struct why why;
+
+	ask.store = (char *)(uintptr_t)STORE;
+	ask.id = (ProtobufCBinaryData){ PS_ID_SIZE, ids };
+	ask.epoch = told->o->p->epoch;
+	ask.to = (ProtobufCBinaryData){ sizeof(mark), mark };
+	ask.name = (char *)(uintptr_t) "beta";
+	ask.within_ms = 1000;
+	assert_int_equal(store_move(told->o->d->mirrors[mirror].stores, &ask, &why), 0);
+}
+
+/* The mirrors are asked in one round, and their answers are taken in the next. */
+static void give_signs(struct told *told)
+{
+	told->o->p->upkeep.pulse_at = 0;
+	direct_keep(told->o->d, told->o->p);
+	told->o->p->upkeep.pulse_at = 0;
+}
+
+/* Each mirror tells it, with each sign of life; and it may be asked for once more. */
+static void a_handover_is_told_once(void **state)
+{
+	struct told *told = *state;
+
+	ask_to_move(told, 1, 1);
+	give_signs(told);
+	EXPECT(told, PERSEAS_EVENT_HANDOVER);
+	assert_string_equal(told->events[0].text,
+	                    "store 'bank' is to be handed over to beta: close this handle");
+	ask_to_move(told, 0, 1);
+	give_signs(told);
+	EXPECT(told, 0);
+	ask_to_move(told, 3, 2);
+	give_signs(told);
+	EXPECT(told, PERSEAS_EVENT_HANDOVER);
+	give_signs(told);
+	EXPECT(told, 0);
 }
 
 int main(void)
@@ -287,6 +330,7 @@ int main(void)
 		TEST(a_fence_is_told_once),
 		TEST(rights_that_are_taken_are_told),
 		TEST(a_roster_changes),
+		TEST(a_handover_is_told_once),
 		TEST(events_that_are_not_told_are_counted),
 		cmocka_unit_test(every_event_has_a_name),
 	};
