@@ -76,6 +76,17 @@ static enum ps_exit set_store(struct ps_args *args, const char *word)
 	return PS_EXIT_OK;
 }
 
+static enum ps_exit set_host(struct ps_args *args, const char *word)
+{
+	if (!ps_name_valid(word))
+		return ps_complain(PS_EXIT_USAGE,
+		                   "'%.80s' cannot name a standby: use 1 to 63 of A-Z a-z 0-9 . _ "
+		                   "-, not beginning with a dot",
+		                   word);
+	args->hosts[args->host_count++] = word;
+	return PS_EXIT_OK;
+}
+
 /* What the word at the next place of verb->words is. *taken: it was that. */
 static enum ps_exit set_word(struct ps_args *args, char place, const char *word, bool *taken)
 {
@@ -93,6 +104,8 @@ static enum ps_exit set_word(struct ps_args *args, char place, const char *word,
 		if (*taken)
 			args->mirrors = word;
 		return PS_EXIT_OK;
+	case 'h':
+		return set_host(args, word);
 	case 't':
 	case 'S':
 		args->topic = word;
@@ -108,13 +121,18 @@ static enum ps_exit set_word(struct ps_args *args, char place, const char *word,
 	}
 }
 
-/* May the list be missing before these last words? In a change of the roster, where the environment
- * has it. */
-static bool is_left_out(const struct ps_args *args, unsigned words)
+/* May the list be missing before the words from there on? In a change of the roster, and before the
+ * name of a standby, where the environment has it. */
+static bool is_left_out(const struct ps_args *args, unsigned i)
 {
+	const unsigned words = args->word_count - i;
 	const char *usual = getenv(PS_MIRRORS_VARIABLE);
 
-	return args->action && words == args->action->members && usual && *usual;
+	if (!usual || !*usual)
+		return false;
+	if (args->verb->bit == PS_MOVE)
+		return !strpbrk(args->words[i], ",:/");
+	return args->action && words == args->action->members;
 }
 
 /* Options may stand anywhere, so words get their meaning when all of the line was seen. */
@@ -127,7 +145,7 @@ static enum ps_exit place_words(struct ps_args *args)
 		bool taken;
 		enum ps_exit wrong;
 
-		if (*place == 'm' && is_left_out(args, args->word_count - i))
+		if (*place == 'm' && is_left_out(args, i))
 			place++;
 		wrong = set_word(args, *place++, args->words[i], &taken);
 		if (wrong)

@@ -19,6 +19,7 @@ enum ps_exit ps_verb_run(const struct ps_args *args)
 	const struct ps_run run = {
 		.store = args->store,
 		.mirrors = args->mirrors,
+		.name = args->name,
 		.command = args->command,
 		.options = &args->options,
 		.order = args->order,

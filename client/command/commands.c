@@ -169,8 +169,9 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas bench rdma://m1:7170,rdma://m2:7170 --sizes 64 --threads 4 --json\n",
 	  NULL, ps_verb_bench },
 	{ "run", PS_RUN, "sm", "sM",
-	  "STORE LIST [--order N] [--restarts N] [--stop-after SECONDS]\n"
-	  "                       [--patience SECONDS] -- COMMAND [ARGUMENT ...]",
+	  "STORE LIST [--order N] [--name NAME] [--restarts N]\n"
+	  "                       [--stop-after SECONDS] [--patience SECONDS]\n"
+	  "                       -- COMMAND [ARGUMENT ...]",
 	  "has a program own a store wherever no other owner lives: failover",
 	  "Waits as a standby while the store has an owner; the mirrors tell at once when it has\n"
 	  "none any more. Then it starts COMMAND, which opens the store without a takeover: of\n"
@@ -179,7 +180,8 @@ const struct ps_verb ps_verbs[] = {
 	  "environment, and the certificates that were given here. run never claims the store\n"
 	  "itself, so a wrong decision does no harm.\n"
 	  "\n"
-	  "COMMAND is sent SIGTERM, and SIGKILL later, when another owner has fenced it. When it\n"
+	  "COMMAND is sent SIGTERM, and SIGKILL later, when another owner has fenced it, or when\n"
+	  "perseas move has asked for another standby. When it\n"
 	  "fails it is started again, after 0.1 s at first and 10 s at most. SIGTERM, SIGINT,\n"
 	  "SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to it; the first three end run,\n"
 	  "when COMMAND has ended. systemd is told READY=1 by a standby, too (Type=notify).\n"
@@ -193,6 +195,29 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas run bank m1:7170,m2:7170,m3:7170 -- /usr/bin/bank --port 80\n"
 	  "  perseas run bank m1:7170,m2:7170,m3:7170 --order 1 -- /usr/bin/bank --port 80\n",
 	  ps_verb_run_check, ps_verb_run },
+	{ "move", PS_MOVE, "smhhhh", "sM", "STORE LIST HOST ... [--within SECONDS] [--json]",
+	  "hands a running store over to a standby: a planned failover",
+	  "HOST is the name of a standby of perseas run (its --name, or its host's name); of\n"
+	  "several, the first that is there. The owner is asked to let go: a perseas run ends\n"
+	  "its COMMAND with SIGTERM, and waits on as the last in order; any other program is\n"
+	  "told by PERSEAS_EVENT_HANDOVER. As soon as the owner has closed the store the named\n"
+	  "standby starts COMMAND, and the others leave the store to it for 5 s.\n"
+	  "\n"
+	  "It says how long the owner took to close the store, and the pause: from then until\n"
+	  "the next owner had it open, by the mirrors' clocks, the longest of all mirrors. What\n"
+	  "was acknowledged is never lost, also where the owner or the standby dies meanwhile.\n"
+	  "Nothing is asked of the owner where no such standby is there.\n"
+	  "\n"
+	  "The status is 0 when that standby has the store, or had it before; 1 when nothing was\n"
+	  "changed: the store has no owner, no such standby is there, or it is handed over\n"
+	  "already; 3 when the store has an owner, but the last one did not close it, or another\n"
+	  "standby took it; 4 when it was not handed over in time: then the request is taken\n"
+	  "back, and a COMMAND that was told to end still ends.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas move bank m1:7170,m2:7170,m3:7170 node2\n"
+	  "  perseas move bank --mirrors m1:7170,m2:7170,m3:7170 node2 node3\n",
+	  ps_verb_move_check, ps_verb_move },
 	{ "doctor", PS_DOCTOR, "m", "", "[LIST] [--memory-dir DIR] [--json]",
 	  "checks this host, and mirrors: what is missing, and what to do about it",
 	  "Looks at what a mirror or an owner on this host needs: memory, limits, clocks, RDMA,\n"

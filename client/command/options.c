@@ -17,6 +17,12 @@ static bool set_as(void *into, const char *value)
 	return ps_name_valid(value);
 }
 
+static bool set_name(void *into, const char *value)
+{
+	((struct ps_args *)into)->name = value;
+	return ps_name_valid(value);
+}
+
 static bool set_segment(void *into, const char *value)
 {
 	((struct ps_args *)into)->segment = value;
@@ -160,13 +166,21 @@ static const struct ps_option rows[] = {
 	{ "order", PS_OPTION_NUMBER, AT(order), "N", "0", .high = 100, .groups = PS_RUN,
 	  .help = "Waits N times 0.25 s when the store has lost its owner, and looks again: of "
 	          "several standbys, those with a lower N come first." },
+	{ "name", PS_OPTION_OWN, .value = "NAME", .set = set_name, .groups = PS_RUN,
+	  .must = "a name: 1 to 63 of A-Z a-z 0-9 . _ -, not beginning with a dot",
+	  .help = "What perseas move calls this standby. Default: the host's name." },
+	{ "within", PS_OPTION_SECONDS, AT(within_ms), "SECONDS", "30", 1000, 86400000,
+	  .groups = PS_MOVE,
+	  .help = "How long the owner and the standbys have for it. Then the request is taken "
+	          "back." },
 	{ "restarts", PS_OPTION_NUMBER, AT(restarts), "N", "5", .high = 1000000, .groups = PS_RUN,
 	  .help = "How often COMMAND is started again when it fails again and again, 0 for never; "
 	          "then run ends with its status. Counts anew when it ran for a minute, or another "
 	          "owner came." },
 	{ "stop-after", PS_OPTION_SECONDS, AT(stop_ms), "SECONDS", "10", 100, 86400000,
 	  .groups = PS_RUN,
-	  .help = "How long after SIGTERM a COMMAND that was fenced is sent SIGKILL." },
+	  .help = "How long after SIGTERM a COMMAND that was fenced, or is to hand the store over, "
+	          "is sent SIGKILL." },
 	{ "patience", PS_OPTION_SECONDS, AT(patience_ms), "SECONDS", "60", 100, 86400000,
 	  .groups = PS_RUN,
 	  .help = "At the start, how long to wait for a mirror that has the store. Later on, run "

@@ -102,6 +102,60 @@ static void say_trouble(const struct ps_census *census, struct ps_standing_now *
 	         census->answered, census->panel->count, trouble);
 }
 
+/* Is it of the store's present or last owner? */
+static bool is_of_last_owner(const struct ps_census *census, const Perseas__Handover *handover)
+{
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (ps_census_belongs(census, i) &&
+		    census->told[i]->header->promised_epoch > handover->epoch)
+			return false;
+	return true;
+}
+
+/* Of two that were asked for at the same time, at different mirrors, everybody takes the same. */
+static const Perseas__Handover *find_handover(const struct ps_census *census)
+{
+	const Perseas__Handover *found = NULL;
+
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const Perseas__Handover *told;
+
+		if (!ps_census_belongs(census, i))
+			continue;
+		told = census->told[i]->handover;
+		if (told && is_of_last_owner(census, told) &&
+		    (!found || memcmp(told->id.data, found->id.data, PS_ID_SIZE) < 0))
+			found = told;
+	}
+	return found;
+}
+
+/* Who is to be next, and who else waits. */
+static void judge_standbys(const struct ps_census *census, struct ps_standing_now *now)
+{
+	const Perseas__Handover *handover = find_handover(census);
+	struct ps_handing *handing = &now->handing;
+
+	if (handover) {
+		handing->asked = true;
+		memcpy(handing->id, handover->id.data, PS_ID_SIZE);
+		memcpy(handing->to, handover->to.data, PS_OWNER_MARK);
+		snprintf(handing->name, sizeof(handing->name), "%s", handover->name);
+	}
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const Perseas__StoreStatus *status = census->told[i];
+
+		for (size_t k = 0; status && k < status->n_standbys; k++) {
+			const Perseas__Standby *standby = status->standbys[k];
+
+			if (standby->order > now->last_order)
+				now->last_order = standby->order;
+			if (handover && !memcmp(standby->mark.data, handing->to, PS_OWNER_MARK))
+				handing->there = true;
+		}
+	}
+}
+
 static void judge_census(const struct ps_follow *follow, const struct ps_census *census,
                          struct ps_standing_now *now)
 {
@@ -122,6 +176,7 @@ static void judge_census(const struct ps_follow *follow, const struct ps_census 
 	} else {
 		say_trouble(census, now);
 	}
+	judge_standbys(census, now);
 }
 
 /* --- watches --- */
@@ -136,14 +191,25 @@ static void end_watch(struct ps_follow *follow, unsigned i, uint64_t again_ns)
 static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__StoreStatus *status)
 {
 	Perseas__WatchRequest ask = PERSEAS__WATCH_REQUEST__INIT;
+	Perseas__Standby who = PERSEAS__STANDBY__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	struct ps_followed *mirror = &follow->mirrors[i];
 	const uint64_t now_ns = ps_follow_now(follow);
 
 	if (mirror->asked || now_ns < mirror->watch_ns)
 		return;
-	/* The message has no const; it is only packed. */
+	/* The messages have no const; they are only packed. */
 	ask.store = (char *)(uintptr_t)follow->store;
+	who.name = (char *)(uintptr_t)follow->name;
+	who.order = follow->order;
+	who.mark = (ProtobufCBinaryData){ PS_OWNER_MARK, (uint8_t *)(uintptr_t)follow->mark };
+	if (follow->name)
+		ask.standby = &who;
+	memset(mirror->handover, 0, PS_ID_SIZE);
+	if (status->handover) {
+		memcpy(mirror->handover, status->handover->id.data, PS_ID_SIZE);
+		ask.handover = (ProtobufCBinaryData){ PS_ID_SIZE, mirror->handover };
+	}
 	ask.epoch = mirror->epoch = status->header->promised_epoch;
 	ask.live = mirror->live = status->live;
 	request.body_case = PERSEAS__REQUEST__BODY_WATCH;
@@ -154,6 +220,15 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 	mirror->until_ns = now_ns + (PS_WATCH_MS + follow->watches.timeout_ms) * MS_NS;
 	if (!mirror->asked)
 		end_watch(follow, i, now_ns + AGAIN_MS * MS_NS);
+}
+
+static bool is_news(const struct ps_followed *mirror, const Perseas__WatchReply *told)
+{
+	static const uint8_t none[PS_ID_SIZE];
+
+	return told->epoch != mirror->epoch || (bool)told->live != mirror->live ||
+	       memcmp(told->handover.len ? told->handover.data : none, mirror->handover,
+	              PS_ID_SIZE) != 0;
 }
 
 /* The answer is here, or never will be. */
@@ -170,8 +245,7 @@ static void take_watch(struct ps_follow *follow, unsigned i)
 	follow->watches.timeout_ms = timeout_ms;
 	/* A mirror that too many watch answers before there is news, again and again. */
 	hasty = now_ns - mirror->asked_ns < AGAIN_MS * MS_NS &&
-	        !(reply && (reply->watch->epoch != mirror->epoch ||
-	                    (bool)reply->watch->live != mirror->live));
+	        !(reply && is_news(mirror, reply->watch));
 	end_watch(follow, i, hasty ? now_ns + AGAIN_MS * MS_NS : 0);
 	if (reply)
 		perseas__reply__free_unpacked(reply, NULL);

@@ -18,6 +18,14 @@ enum ps_ownership {
 	PS_OWNER_NONE,    /* an open may begin */
 };
 
+/* A planned handover that concerns the store's present or last owner. */
+struct ps_handing {
+	bool asked; /* there is one */
+	bool there; /* the standby that is to be next is there */
+	uint8_t id[PS_ID_SIZE], to[PS_OWNER_MARK];
+	char name[PS_NAME_MAX + 1]; /* of that standby */
+};
+
 /* What one look found. */
 struct ps_standing_now {
 	enum ps_ownership ownership;
@@ -25,22 +33,29 @@ struct ps_standing_now {
 	bool fenced;  /* others hold so many mirrors that such a one cannot commit any more */
 	bool found;   /* a mirror has the store */
 	bool nowhere; /* all mirrors answered, and none has it */
+	uint32_t last_order; /* the highest of the standbys that there are */
+	struct ps_handing handing;
 	char text[PS_SENTENCE]; /* all that, in half a sentence */
 };
 
 /* One mirror, by its number in both panels. */
 struct ps_followed {
-	bool asked;                  /* a Watch is under way */
-	bool live;                   /* what the last one says was seen */
-	uint64_t epoch;              /* the same */
-	uint64_t asked_ns, until_ns; /* since when, and until when an answer must have come */
-	uint64_t watch_ns;           /* not before then again */
-	uint64_t look_ns;            /* the same of its status: it did not answer */
+	bool asked;                   /* a Watch is under way */
+	bool live;                    /* what the last one says was seen */
+	uint64_t epoch;               /* the same */
+	uint8_t handover[PS_ID_SIZE]; /* the same; all zero: none */
+	uint64_t asked_ns, until_ns;  /* since when, and until when an answer must have come */
+	uint64_t watch_ns;            /* not before then again */
+	uint64_t look_ns;             /* the same of its status: it did not answer */
 };
 
 struct ps_follow {
 	const char *store;
-	const uint8_t *mark;     /* NULL: none */
+	const uint8_t *mark; /* NULL: none */
+	/* As what mirrors tell others of who follows, with the mark, as a standby; the caller's.
+	 * name NULL, as at first: as nothing. */
+	const char *name;
+	uint32_t order;
 	struct ps_panel looks;   /* the mirrors, asked for their status */
 	struct ps_panel watches; /* the same, on connections of their own */
 	struct ps_followed mirrors[PS_MIRRORS_MAX];

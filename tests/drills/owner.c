@@ -72,6 +72,7 @@ int owner_books(struct owner *owner)
 		return owner_fail(owner, rc);
 	owner->k = content_counter(owner->books);
 	owner->page->found = owner->k;
+	owner->page->first_at = owner->page->last_at = 0;
 	return 0;
 }
 
@@ -157,6 +158,9 @@ static int run_one(struct owner *owner)
 	if (rc)
 		return rc;
 	owner->page->acked = k;
+	owner->page->last_at = now();
+	if (!owner->page->first_at)
+		owner->page->first_at = owner->page->last_at;
 	return 0;
 }
 

@@ -24,6 +24,9 @@ struct page {
 	_Atomic uint64_t slowest;   /* of all commits, ns */
 	_Atomic uint64_t found;     /* transactions that were there when it was opened last */
 	_Atomic uint64_t missing;   /* bytes, when the last transaction had ended (large.h) */
+	/* When the first one since then was acknowledged, 0: none was; ns by the host's monotonic
+	 * clock. And the last one. */
+	_Atomic uint64_t first_at, last_at;
 };
 
 struct owner {

@@ -2,6 +2,7 @@
  * teller.c - an owner for drills.
  *
  *   teller run STORE MIRRORS PAGE [option...]      transactions until the page says stop
+ *   teller serve STORE MIRRORS PAGE [option...]    the same until SIGTERM, and closes the store
  *   teller verify STORE MIRRORS PAGE [option...]   takes over, and compares all bytes with what
  *                                                  they must be, and with what the page says
  *   teller large STORE MIRRORS PAGE [option...]    one large segment (large.h)
@@ -51,6 +52,14 @@ static bool read_words(struct words *words, int argc, char **argv)
 	return true;
 }
 
+static struct page *served; /* which SIGTERM stops */
+
+static void on_end(int number)
+{
+	(void)number;
+	served->stop = 1;
+}
+
 static int failed(const struct owner *owner, int code)
 {
 	fprintf(stderr, "%s: %s\n", perseas_error_name(code), owner->message);
@@ -66,6 +75,14 @@ static int run(struct owner *owner, const struct words *words)
 	if (!rc)
 		rc = owner_run(owner, words->transactions);
 	return rc ? failed(owner, rc) : EXIT_SUCCESS;
+}
+
+static int serve(struct owner *owner, const struct words *words)
+{
+	served = owner->page;
+	served->stop = 0;
+	signal(SIGTERM, on_end);
+	return run(owner, words);
 }
 
 /* What was acknowledged is there, and nothing that was never begun. */
@@ -101,7 +118,7 @@ static int verify(struct owner *owner, struct words *words)
 
 static int wrong_use(void)
 {
-	fputs("usage: teller run|verify STORE MIRRORS PAGE [option...], or teller desk PAGE\n",
+	fputs("usage: teller run|serve|verify STORE MIRRORS PAGE [option...], or desk PAGE\n",
 	      stderr);
 	return EXIT_WRONG_USE;
 }
@@ -128,6 +145,8 @@ int main(int argc, char **argv)
 		desk_serve(&owner);
 	else if (strcmp(mode, "run") == 0)
 		status = run(&owner, &words);
+	else if (strcmp(mode, "serve") == 0)
+		status = serve(&owner, &words);
 	else if (strcmp(mode, "verify") == 0)
 		status = verify(&owner, &words);
 	else if (strcmp(mode, "large") == 0)

@@ -53,7 +53,7 @@ def dice(request):
 class Page:
     """struct page of owner.h."""
     FIELDS = ("acked", "attempted", "error", "phase", "stop", "in_doubt", "slowest", "found",
-              "missing")
+              "missing", "first_at", "last_at")
     FLUSHES = 2
 
     def __init__(self, path):
@@ -68,6 +68,10 @@ class Page:
 
     def tell_to_stop(self):
         struct.pack_into("<q", self.memory, 8 * self.FIELDS.index("stop"), 1)
+
+    def forget(self):
+        """As if its owner had not committed since it was opened."""
+        struct.pack_into("<q", self.memory, 8 * self.FIELDS.index("first_at"), 0)
 
     def advances(self, count, seconds=SECONDS):
         """Waits until so many more transactions are acknowledged."""
@@ -123,6 +127,10 @@ class Runner(Process):
     def __init__(self, page, store, daemons, options):
         super().__init__(page, ["run", store, mirror_list(daemons), page.path, *options],
                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def forget(self):
+        """As if its owner had not committed since it was opened."""
+        struct.pack_into("<q", self.memory, 8 * self.FIELDS.index("first_at"), 0)
 
     def advances(self, count):
         """Waits until so many more are acknowledged; an owner that ended instead is an error."""

@@ -6,6 +6,8 @@
  *                           +------------lost it------------+------------------+
  *                           +--after a while-- RESTING <----+ failed
  *
+ * ENDING is also where a COMMAND is that is to hand the store over.
+ *
  * What happens (a signal, news of the store, a time that is over) is waited for in one place, and
  * each state has one function that says what it does about it. A look at the mirrors can take as
  * long as one of them takes to be given up.
@@ -20,6 +22,7 @@
 #include "child.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +36,8 @@ enum {
 	REST_MS = 100,       /* before the first restart; twice as long before each further one */
 	REST_MAX_MS = 10000, /* but no longer than this */
 	SOUND_MS = 60000,    /* COMMAND ran for so long: its restarts are counted anew */
+	YIELD_MS = 5000,     /* for which the store is left to another one that is to be next */
+	LOOK_HELD_MS = 100,  /* between two looks meanwhile */
 	STATUS_TEXT = PS_SENTENCE + 128,
 	GOES_ON = -1, /* instead of an exit status */
 };
@@ -63,8 +68,10 @@ struct runner {
 	bool told;         /* by a signal, to end */
 	bool owned;        /* COMMAND has been seen to own the store, since it was started */
 	bool killed;       /* ENDING: SIGKILL was sent */
+	uint64_t held_ns;  /* since when it leaves the store to another one; 0: it does not */
 	uint32_t failures; /* in succession */
 	uint8_t mark[PS_OWNER_MARK];
+	char name[PS_NAME_MAX + 1]; /* as a standby */
 	sigset_t signals;
 	int signal_fd;
 	char last[STATUS_TEXT]; /* that was said */
@@ -149,6 +156,8 @@ static int command_ended(struct runner *r, int status)
 		r->failures = 0;
 		move_to(r, STANDBY, 0);
 		say_standing(r, "standby");
+		/* The store may have no owner already: then no mirror tells so again. */
+		r->until_ns = r->since_ns;
 		return GOES_ON;
 	}
 	return count_failure(r, status);
@@ -251,19 +260,62 @@ static int start_command(struct runner *r)
 	return GOES_ON;
 }
 
-/* Those of a lower order go first. */
+static bool is_heir(const struct runner *r)
+{
+	return r->now.handing.asked && !memcmp(r->now.handing.to, r->mark, PS_OWNER_MARK);
+}
+
+/* Another one is to be next, and is there: it is left the time to start its COMMAND. */
+static bool is_held_back(struct runner *r, uint64_t now_ns)
+{
+	if (r->now.ownership != PS_OWNER_NONE)
+		r->held_ns = 0;
+	else if (!r->held_ns)
+		r->held_ns = now_ns;
+	return r->held_ns && r->now.handing.there && !is_heir(r) &&
+	       now_ns < r->held_ns + YIELD_MS * MS_NS;
+}
+
+/* The one that is to be next goes at once, else those of a lower order go first. */
+static bool is_turn(struct runner *r)
+{
+	const uint64_t now_ns = ps_follow_now(&r->follow);
+
+	if (is_held_back(r, now_ns)) {
+		r->until_ns = now_ns + LOOK_HELD_MS * MS_NS;
+		return false;
+	}
+	return (is_heir(r) && r->now.ownership == PS_OWNER_NONE) ||
+	       ps_turn_comes(&r->turn, r->now.ownership, now_ns, &r->until_ns);
+}
+
 static int stand_by(struct runner *r)
 {
 	if (r->now.nowhere)
 		return PS_RUN_NO_STORE;
 	say_standing(r, "standby");
 	/* Another owner came: what COMMAND ended with before says nothing of the next one. */
-	if (r->now.ownership == PS_OWNER_LIVES)
+	if (r->now.ownership == PS_OWNER_LIVES) {
 		r->failures = 0;
-	if (!ps_turn_comes(&r->turn, r->now.ownership, ps_follow_now(&r->follow), &r->until_ns))
+		r->turn.order = r->run->order;
+	}
+	if (!is_turn(r))
 		return GOES_ON;
 	ps_turn_over(&r->turn);
 	return start_command(r);
+}
+
+/* It comes last from then on, until another owner has come. */
+static void hand_over(struct runner *r)
+{
+	char text[STATUS_TEXT];
+
+	snprintf(text, sizeof(text), "COMMAND is ended, to hand the store over to %s",
+	         r->now.handing.name);
+	say_state(r, text);
+	r->turn.order = r->now.last_order + 1;
+	ps_child_signal(&r->child, SIGTERM);
+	move_to(r, ENDING, r->run->stop_ms);
 }
 
 static void watch_command(struct runner *r)
@@ -271,6 +323,11 @@ static void watch_command(struct runner *r)
 	if (r->now.ours)
 		say_state(r, "COMMAND runs, and owns the store");
 	r->owned |= r->now.ours;
+	/* For nobody it would end for nothing. */
+	if (r->now.ours && !r->now.fenced && r->now.handing.there && !is_heir(r)) {
+		hand_over(r);
+		return;
+	}
 	/* One that never was the owner, as far as is known, finds out by its open. */
 	if (!r->owned || !r->now.fenced)
 		return;
@@ -283,6 +340,7 @@ static void press_command(struct runner *r)
 {
 	if (r->killed || ps_follow_now(&r->follow) < r->until_ns)
 		return;
+	say_state(r, "COMMAND did not end in time, and is killed");
 	ps_child_signal(&r->child, SIGKILL);
 	r->killed = true;
 	r->until_ns = PS_NEVER;
@@ -391,6 +449,20 @@ static void complain_nowhere(void *arg, const struct ps_census *census,
 		ps_census_nobody(census, r->run->store);
 }
 
+/* As it was named, or by the host, of which the name may have what a standby's may not. */
+static void name_standby(char name[PS_NAME_MAX + 1], const char *given)
+{
+	snprintf(name, PS_NAME_MAX + 1, "%s", given ? given : "");
+	if (!given && gethostname(name, PS_NAME_MAX + 1) < 0)
+		*name = '\0';
+	name[PS_NAME_MAX] = '\0';
+	for (char *at = name; *at; at++)
+		if (!isalnum((unsigned char)*at) && !strchr("._-", *at))
+			*at = '-';
+	if (!ps_name_valid(name))
+		name[0] = '-';
+}
+
 /* 0, or the exit status. */
 static int follow_store(struct runner *r)
 {
@@ -400,6 +472,9 @@ static int follow_store(struct runner *r)
 	r->env = ps_env_posix(run->options, &error);
 	if (r->env && !ps_follow_open(&r->follow, run->store, run->mirrors, r->mark, r->env, r->env,
 	                              run->options->connect_timeout_ms, &error)) {
+		name_standby(r->name, run->name);
+		r->follow.name = r->name;
+		r->follow.order = run->order;
 		r->follow.seen = complain_nowhere;
 		r->follow.seen_arg = r;
 		return 0;

@@ -20,6 +20,7 @@ enum ps_run_exit {
 struct ps_run {
 	const char *store;
 	const char *mirrors;
+	const char *name;     /* as a standby; NULL: the host's */
 	char *const *command; /* ends with NULL */
 	const struct perseas_options *options;
 	uint32_t order;

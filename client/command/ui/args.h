@@ -11,7 +11,7 @@
 struct ps_verb;
 struct ps_roster_action;
 
-enum { PS_WORDS_MAX = 6, PS_SIZES_MAX = 16 };
+enum { PS_WORDS_MAX = 6, PS_SIZES_MAX = 16, PS_HOSTS_MAX = 4 };
 
 /* The command line. Text points into argv; NULL and 0: not given. */
 struct ps_args {
@@ -35,6 +35,10 @@ struct ps_args {
 	unsigned member_count;
 	char *const *command; /* run: what is behind `--`, ends with NULL; NULL: nothing is */
 	uint32_t order, restarts, stop_ms, patience_ms; /* run */
+	const char *name;                               /* run: as a standby; NULL: the host's */
+	const char *hosts[PS_HOSTS_MAX];                /* move: names of standbys */
+	unsigned host_count;
+	uint32_t within_ms; /* move */
 	const char *segment;
 	uint64_t offset, length; /* within the segment; length 0: not given */
 	uint64_t last;           /* 0: not given */

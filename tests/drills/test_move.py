@@ -1,0 +1,294 @@
+"""`perseas move`: a store that runs is handed over to a standby of `perseas run`, by name. Nothing
+is lost, and whatever goes wrong has a name."""
+import contextlib
+import signal
+import statistics
+import subprocess
+import time
+
+import pytest
+
+from drill import (BUILD, FABRICS, FAILURE, NO, OK, PARTLY, SECONDS, USAGE, WITH_TLS, mirror_list,
+                   run_command)
+from teller import LOG, TELLER, Page, until
+from test_run import LIVES, OWNS, RUNS, run  # noqa: F401
+
+# An owner that keeps books until SIGTERM, and then closes the store.
+SERVES = ("sh", "-c", 'exec "%s" serve "$PERSEAS_STORE" "$PERSEAS_MIRRORS" "$PAGE" %s'
+          % (TELLER, LOG))
+
+
+class Node:
+    """A `perseas run` of that name, and the page of what its COMMAND was promised."""
+
+    def __init__(self, start, folder, name, daemons, options=(), command=SERVES):
+        path = folder / ("page-%s" % name)
+        self.page = Page(path)
+        self.run = start("bank", daemons, command, ("--name", name, *options), PAGE=str(path))
+
+    def wait_serving(self):
+        """Until it has committed as owner, since it was opened last."""
+        until(lambda: self.page.first_at, "a commit")
+
+    def wait_said(self, text, times=1):
+        self.run.wait_said(text, times)
+
+
+@pytest.fixture
+def node(tmp_path, run):  # noqa: F811
+    def start(name, daemons, options=(), command=SERVES):
+        return Node(run, tmp_path, name, daemons, options, command)
+    return start
+
+
+@pytest.fixture
+def bank(mirrors, perseas):
+    """bank(fabric="tcp", options=()): three mirrors with the store "bank", without contents."""
+    def make(fabric="tcp", options=()):
+        daemons = mirrors(3, fabric, options)
+        assert perseas("create", "bank", mirror_list(daemons)).status == OK
+        return daemons
+    return make
+
+
+def stubborn(seconds):
+    """An owner that does not end at SIGTERM, and what its run makes of that."""
+    return {"command": ("sh", "-c", SERVES[2].replace("exec", "trap '' TERM; exec", 1)
+                        .replace(" serve ", " run ")),
+            "options": ("--stop-after", str(seconds))}
+
+
+def move(daemons, *words, **keywords):
+    return run_command("move", "bank", mirror_list(daemons), *words, **keywords)
+
+
+@contextlib.contextmanager
+def moving(daemons, *words):
+    """The command, while it waits for what becomes of it: its Popen."""
+    with subprocess.Popen([BUILD / "perseas", "move", "bank", mirror_list(daemons), *words],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ended(process):
+    """Its status, and what it said."""
+    out, err = process.communicate(timeout=SECONDS)
+    return process.returncode, out, err
+
+
+CLOSES = "COMMAND is ended, to hand the store over to beta"
+
+
+# --- as planned ---
+
+@pytest.mark.parametrize("fabric", WITH_TLS)
+def test_a_store_is_handed_over_and_back(fabric, bank, node):
+    """What the last owner had acknowledged is what the next one finds, no less and no more."""
+    daemons = bank(fabric)
+    alpha = node("alpha", daemons)
+    alpha.wait_serving()
+    beta = node("beta", daemons)
+    beta.wait_said(LIVES)
+    for giver, taker, name in ((alpha, beta, "beta"), (beta, alpha, "alpha")):
+        giver.page.advances(20)
+        done = move(daemons, name)
+        assert done.status == OK, done
+        assert "store 'bank' is handed over to %s: epoch " % name in done.out
+        assert "\nlost: 0, in doubt: 0\n" in done.out
+        assert giver.page.last_at
+        taker.wait_serving()
+        assert taker.page.found == giver.page.acked and taker.page.in_doubt == 0
+        taker.page.advances(1)
+        giver.wait_said("COMMAND is ended, to hand the store over to " + name)
+        giver.page.forget()
+        giver.wait_said(LIVES)
+
+
+@pytest.mark.timing("how long nobody owns the store: the median of five")
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_the_pause_is_short(fabric, bank, node):
+    """From the end of the one to the start of the other: by the mirrors, and by who waits for a
+    commit, from the last one before to the first one after."""
+    daemons = bank(fabric)
+    giver, taker = node("alpha", daemons), None
+    giver.wait_serving()
+    taker = node("beta", daemons)
+    taker.wait_said(LIVES)
+    pauses, gaps = [], []
+    for name in ("beta", "alpha", "beta", "alpha", "beta"):
+        giver.page.advances(20)
+        taker.page.forget()
+        told = move(daemons, name, "--json").json()
+        taker.wait_serving()
+        assert told["planned"] and told["mirrors"] == 3 and told["lost"] == told["in_doubt"] == 0
+        pauses.append(told["pause_us"] / 1e3)
+        gaps.append((taker.page.first_at - giver.page.last_at) / 1e6)
+        giver, taker = taker, giver
+    print("pause: %.1f ms, between two commits: %.1f ms"
+          % (statistics.median(pauses), statistics.median(gaps)))
+    assert statistics.median(pauses) <= 20
+
+
+def test_the_named_standby_goes_first_and_the_others_hold_back(bank, node):
+    """It would come last by its order, 2.5 s after the first."""
+    daemons = bank()
+    alpha = node("alpha", daemons)
+    alpha.wait_serving()
+    others = [node("beta", daemons), node("gamma", daemons, ("--order", "1"))]
+    last = node("delta", daemons, ("--order", "10"))
+    for each in (*others, last):
+        each.wait_said(LIVES)
+    began = time.monotonic()
+    done = move(daemons, "nobody", "delta", "beta")
+    assert done.status == OK, done
+    assert time.monotonic() - began < 2.5
+    last.wait_said(OWNS)
+    for each in others:
+        each.wait_said("standby: its owner lives", 2)
+        assert RUNS not in each.run.said()
+
+
+# --- refused: nothing is changed ---
+
+def expect_unmoved(done, status, sentence, owner):
+    """The owner was asked for nothing, and goes on."""
+    assert done.status == status, done
+    assert sentence in done.err, done
+    owner.page.advances(1)
+    assert "COMMAND is ended" not in owner.run.said()
+
+
+def test_without_such_a_standby_nobody_is_asked(bank, node):
+    """None at all; others; the owner itself."""
+    daemons = bank()
+    alpha = node("alpha", daemons)
+    alpha.wait_serving()
+    expect_unmoved(move(daemons, "beta"), NO, "store 'bank' has no standby; start one", alpha)
+    for name in ("beta", "gamma"):
+        node(name, daemons).wait_said(LIVES)
+    done = move(daemons, "delta")
+    expect_unmoved(done, NO, "this is not a standby of store 'bank'; its standbys are: ", alpha)
+    assert {"beta", "gamma"} == set(done.err.rstrip().rpartition(": ")[2].split(", "))
+    expect_unmoved(move(daemons, "delta", "epsilon"), NO, "none of these is a standby", alpha)
+    expect_unmoved(move(daemons, "delta", "alpha", "beta"), OK,
+                   "store 'bank' is owned at alpha already; nothing was changed", alpha)
+
+
+def test_a_store_without_an_owner_is_not_handed_over(bank):
+    daemons = bank()
+    done = move(daemons, "beta")
+    assert done.status == NO and "has no live owner, so there is nothing to hand over" in done.err
+    done = run_command("move", "vault", mirror_list(daemons), "beta")
+    assert done.status == NO and "no mirror has a store 'vault'" in done.err
+
+
+def test_a_second_move_waits_for_the_first(bank, node):
+    """The first one has the owner end, which takes a while."""
+    daemons = bank()
+    alpha = node("alpha", daemons, **stubborn(2))
+    alpha.wait_serving()
+    nodes = [node(name, daemons) for name in ("beta", "gamma")]
+    for each in nodes:
+        each.wait_said(LIVES)
+    with moving(daemons, "beta") as first:
+        alpha.wait_said(CLOSES)
+        done = move(daemons, "gamma")
+        assert done.status == NO, done
+        assert "is already asked to hand it over to beta" in done.err
+        assert "nothing was changed" in done.err
+        assert ended(first)[0] == PARTLY
+    nodes[0].wait_said(OWNS)
+    assert RUNS not in nodes[1].run.said()
+
+
+# --- not as planned ---
+
+def test_an_owner_that_does_not_end_is_killed(bank, node):
+    """As in a failover; the books are right all the same."""
+    daemons = bank()
+    alpha = node("alpha", daemons, **stubborn(0.3))
+    alpha.wait_serving()
+    beta = node("beta", daemons)
+    beta.wait_said(LIVES)
+    done = move(daemons, "beta")
+    assert done.status == PARTLY, done
+    assert "ended without closing it, as in a failover" in done.err
+    alpha.wait_said("COMMAND did not end in time, and is killed")
+    beta.wait_serving()
+    assert alpha.page.acked <= beta.page.found <= alpha.page.attempted
+
+
+def test_an_owner_that_is_killed_meanwhile_loses_nothing(bank, node):
+    """With its run, as when its host loses power."""
+    daemons = bank()
+    alpha = node("alpha", daemons, **stubborn(60))
+    alpha.wait_serving()
+    beta = node("beta", daemons)
+    beta.wait_said(LIVES)
+    with moving(daemons, "beta") as process:
+        alpha.wait_said(CLOSES)
+        alpha.run.signal(signal.SIGKILL)
+        status, _, err = ended(process)
+    assert status == PARTLY and "ended without closing it" in err
+    beta.wait_serving()
+    assert alpha.page.acked <= beta.page.found <= alpha.page.attempted
+
+
+def test_a_standby_that_dies_meanwhile_is_not_waited_for(bank, node):
+    """The next one by the order takes the store, as soon as it is free."""
+    daemons = bank()
+    alpha = node("alpha", daemons, **stubborn(1))
+    alpha.wait_serving()
+    beta, gamma = node("beta", daemons), node("gamma", daemons)
+    for each in (beta, gamma):
+        each.wait_said(LIVES)
+    with moving(daemons, "beta") as process:
+        alpha.wait_said(CLOSES)
+        beta.run.signal(signal.SIGKILL)
+        status, _, err = ended(process)
+    assert status == PARTLY and "beta did not take store 'bank'" in err
+    gamma.wait_said(OWNS)
+
+
+def test_a_standby_that_never_opens_the_store_is_not_waited_for_for_ever(bank, node):
+    """Its COMMAND runs, and opens nothing: after 5 s the others go by their order."""
+    daemons = bank()
+    alpha = node("alpha", daemons)
+    alpha.wait_serving()
+    beta = node("beta", daemons, command=("sleep", "1000"))
+    beta.wait_said(LIVES)
+    done = move(daemons, "beta", "--within", "20")
+    assert done.status == PARTLY, done
+    assert "beta did not take store 'bank'" in done.err
+    alpha.wait_said(OWNS, 2)
+
+
+def test_a_program_that_nobody_ends_is_asked(bank, node, owner):
+    """It does not listen. The request is taken back, and another one may be made."""
+    daemons = bank()
+    holder = owner("bank", daemons)
+    node("beta", daemons).wait_said(LIVES)
+    for _ in range(2):
+        done = move(daemons, "beta", "--within", "1")
+        assert done.status == FAILURE, done
+        assert "was not started by perseas run" in done.err
+        assert "did not let go of it within 1.0 s: the request is taken back" in done.err
+    assert holder.process.poll() is None
+
+
+def test_bad_words_are_refused(monkeypatch):
+    monkeypatch.delenv("PERSEAS_MIRRORS", raising=False)
+    for words, sentence in [
+            (("bank", "m1:1"), "which standby? give its name behind the list"),
+            (("bank", "m1:1", "a b"), "'a b' cannot name a standby"),
+            (("bank", "m1:1", "a", "b", "c", "d", "e"), "one word too many"),
+            (("bank", "m1:1", "a", "--within", "0"), "--within"),
+            (("bank", "m1:1", "a", "--order", "1"), "move takes no --order")]:
+        done = run_command("move", *words)
+        assert done.status == USAGE, done
+        assert sentence in done.err
+    monkeypatch.setenv("PERSEAS_MIRRORS", "127.0.0.1:1")
+    assert run_command("move", "bank", "a").status == FAILURE
