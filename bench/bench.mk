@@ -50,7 +50,7 @@ $(BUILD)/bench/limits: $(BUILD)/obj/bench/limits_verbs.o $(RAW_OBJ) $(BENCH_ARCH
 # --- the demo and the benchmarks ---------------------------------------------------------
 
 .PHONY: demo bench bench-quick bench-alarms bench-failover bench-failover-rdma bench-standby \
-	bench-resync bench-pace bench-neighbours bench-threads bench-rdma
+	bench-handover bench-resync bench-pace bench-neighbours bench-threads bench-rdma
 
 #: demo            kill an owner and a mirror, recover, check (about 15 s)
 demo:
@@ -80,6 +80,10 @@ ALARMS_SECONDS ?= 3600
 #: bench-alarms    owners and mirrors that a busy host makes seem dead, in an hour (ALARMS_SECONDS)
 bench-alarms: all
 	@$(PYTHON) bench/alarms.py --build $(BUILD) --seconds $(ALARMS_SECONDS)
+
+#: bench-handover  the pause of a planned handover
+bench-handover: all $(TELLER)
+	@$(PYTHON) bench/handover.py --build $(BUILD)
 
 #: bench-resync    what commits notice of a mirror that is copied whole
 bench-resync: all

@@ -5,8 +5,10 @@
  */
 #include "command.h"
 #include "../../proto/base/json.h"
-#include "ask/owner_report.h"
 #include "../../proto/control/envelope.h"
+#include "ask/owner_report.h"
+#include "ask/standbys.h"
+#include "change/handover.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -16,31 +18,21 @@
 #define MS_NS ((uint64_t)1000000)
 
 enum {
-	LOOK_MS = 20,    /* between two looks at what became of it */
-	KEPT_MS = 10000, /* for which mirrors keep what became of it, beside the time it may take */
+	LOOK_MS = 20,     /* between two looks at what became of it */
+	REST_MS = 200,    /* for mirrors beyond W to see the end, too: they are in the report */
+	KEPT_MS = 10000,  /* for which mirrors keep it, beside the time that it may take */
 	NAMES_TEXT = 512, /* of those that are told; more are cut off */
 };
 
 struct move {
 	const struct ps_args *args;
 	struct ps_panel panel;
-	uint8_t id[PS_ID_SIZE];
-	uint8_t to[PS_OWNER_MARK];
-	char name[PS_NAME_MAX + 1]; /* of the standby */
-	uint64_t epoch;             /* of the owner that is asked */
-};
-
-/* What the mirrors saw of it so far. */
-struct outcome {
-	bool released;  /* the owner let go by itself, at all mirrors that saw its end */
-	unsigned ended; /* mirrors that saw its end */
-	unsigned opened;
-	uint64_t closing_ns, pause_ns; /* the longest */
-	uint64_t last, first;          /* the highest transaction before, and after */
-	unsigned held;                 /* mirrors that stood at `last` when it ended */
-	bool planned;                  /* the owner is the standby's */
-	uint64_t epoch;                /* the highest that was promised */
-	char address[256];             /* of the next owner */
+	struct ps_handover handover;
+	char name[PS_NAME_MAX + 1];     /* of the standby */
+	unsigned asked[PS_MIRRORS_MAX]; /* mirrors that have the owner, as the roster lists them */
+	unsigned count;                 /* of these; 0: there is nothing to do */
+	uint64_t began_ns;
+	uint64_t over_ns; /* since when W mirrors have seen the end; 0: they have not */
 };
 
 enum ps_exit ps_verb_move_check(const struct ps_args *args)
@@ -55,105 +47,100 @@ enum ps_exit ps_verb_move_check(const struct ps_args *args)
 
 /* --- whom it goes to --- */
 
-static bool is_marked(const Perseas__StoreStatus *status, const uint8_t *mark)
+static enum ps_exit complain_nobody(const struct move *move, const struct ps_standbys *standbys,
+                                    const Perseas__Standby *owner)
 {
-	const ProtobufCBinaryData *owner = &status->header->promised_owner;
+	const bool one = move->args->host_count == 1;
+	char names[NAMES_TEXT] = "";
 
-	return owner->len == PS_ID_SIZE && !memcmp(owner->data, mark, PS_OWNER_MARK);
-}
+	for (unsigned i = 0; i < standbys->count; i++) {
+		const size_t used = strlen(names);
 
-/* The standby of that name that goes first; NULL: there is none. */
-static const Perseas__Standby *find_standby(const struct ps_census *census, const char *name)
-{
-	const Perseas__Standby *found = NULL;
-
-	for (unsigned i = 0; i < census->panel->count; i++) {
-		const Perseas__StoreStatus *status = census->told[i];
-
-		for (size_t k = 0; status && k < status->n_standbys; k++)
-			if (!strcmp(status->standbys[k]->name, name) &&
-			    (!found || status->standbys[k]->order < found->order))
-				found = status->standbys[k];
+		if (standbys->list[i] != owner)
+			snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+			         standbys->list[i]->name);
 	}
-	return found;
-}
-
-static bool is_listed(const char *names, const char *name)
-{
-	const size_t len = strlen(name);
-
-	for (const char *at = names; (at = strstr(at, name)) != NULL; at += len)
-		if ((at == names || at[-1] == ' ') && (at[len] == '\0' || at[len] == ','))
-			return true;
-	return false;
-}
-
-/* All of them but those of the owner, with commas between them. */
-static void list_standbys(const struct ps_census *census, const Perseas__StoreStatus *owner,
-                          char names[NAMES_TEXT])
-{
-	names[0] = '\0';
-	for (unsigned i = 0; i < census->panel->count; i++) {
-		const Perseas__StoreStatus *status = census->told[i];
-
-		for (size_t k = 0; status && k < status->n_standbys; k++) {
-			const Perseas__Standby *standby = status->standbys[k];
-			const size_t used = strlen(names);
-
-			if (!is_marked(owner, standby->mark.data) &&
-			    !is_listed(names, standby->name))
-				snprintf(names + used, NAMES_TEXT - used, "%s%s", used ? ", " : "",
-				         standby->name);
-		}
-	}
-}
-
-static enum ps_exit complain_nobody(const struct move *move, const struct ps_census *census,
-                                    const Perseas__StoreStatus *owner)
-{
-	char names[NAMES_TEXT];
-
-	list_standbys(census, owner, names);
 	if (!*names)
 		return ps_complain(PS_EXIT_NO,
 		                   "store '%s' has no standby; start one with perseas run, on the "
 		                   "node that is to own the store",
 		                   move->args->store);
 	return ps_complain(PS_EXIT_NO, "%s a standby of store '%s'; its standbys are: %s",
-	                   move->args->host_count == 1 ? "this is not" : "none of these is",
-	                   move->args->store, names);
+	                   one ? "this is not" : "none of these is", move->args->store, names);
 }
 
-/* *done: the first HOST that is there has the store already. */
+/* The first HOST that is there. It may be the owner's: then there is nothing to do. */
 static enum ps_exit choose_standby(struct move *move, const struct ps_census *census,
                                    const Perseas__StoreStatus *owner, bool *done)
 {
-	for (unsigned i = 0; i < move->args->host_count; i++) {
-		const Perseas__Standby *standby = find_standby(census, move->args->hosts[i]);
+	const Perseas__Standby *chosen = NULL, *present;
+	struct ps_standbys standbys;
 
-		if (!standby)
-			continue;
-		*done = is_marked(owner, standby->mark.data);
-		memcpy(move->to, standby->mark.data, PS_OWNER_MARK);
-		strcpy(move->name, standby->name);
-		return PS_EXIT_OK;
-	}
-	return complain_nobody(move, census, owner);
+	ps_standbys_find(&standbys, census);
+	present = ps_standby_of(&standbys, owner);
+	for (unsigned i = 0; i < move->args->host_count && !chosen; i++)
+		chosen = ps_standby_named(&standbys, move->args->hosts[i]);
+	if (!chosen)
+		return complain_nobody(move, &standbys, present);
+	*done = chosen == present;
+	memcpy(move->handover.to, chosen->mark.data, PS_OWNER_MARK);
+	snprintf(move->name, sizeof(move->name), "%s", chosen->name);
+	if (!present)
+		ps_complain(PS_EXIT_OK,
+		            "the owner of store '%s' was not started by perseas run: it is told "
+		            "(PERSEAS_EVENT_HANDOVER), and has to close the store by itself",
+		            move->args->store);
+	return PS_EXIT_OK;
 }
 
-/* Did a perseas run start that owner? Else it is asked by an event only. */
-static bool is_run(const struct ps_census *census, const Perseas__StoreStatus *owner)
+/* Everybody takes them in the same order: of two that ask at once, one comes second. */
+static void list_mirrors(struct move *move, const struct ps_census *census)
 {
-	for (unsigned i = 0; i < census->panel->count; i++)
-		for (size_t k = 0; census->told[i] && k < census->told[i]->n_standbys; k++)
-			if (is_marked(owner, census->told[i]->standbys[k]->mark.data))
-				return true;
-	return false;
+	const Perseas__Roster *roster = census->judged.settled;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		for (unsigned i = 0; i < census->panel->count; i++)
+			if (ps_census_is(census, i, roster->members[k]) && census->told[i]->live &&
+			    census->told[i]->header->promised_epoch == move->handover.epoch)
+				move->asked[move->count++] = i;
+}
+
+/* Whom it goes from and to. */
+static enum ps_exit plan_move(struct move *move, const struct ps_census *census)
+{
+	const int owner = ps_owner_at(census);
+	enum ps_exit status;
+	bool done = false;
+
+	if (!census->have)
+		return ps_census_nobody(census, move->args->store);
+	if (owner < 0)
+		return ps_complain(
+			PS_EXIT_NO,
+			"store '%s' has no live owner, so there is nothing to hand over: "
+			"a standby takes it by itself",
+			move->args->store);
+	move->handover.epoch = census->told[owner]->header->promised_epoch;
+	status = choose_standby(move, census, census->told[owner], &done);
+	if (status)
+		return status;
+	if (done)
+		return ps_complain(PS_EXIT_OK,
+		                   "store '%s' is owned at %s already; nothing was changed",
+		                   move->args->store, move->name);
+	list_mirrors(move, census);
+	if (move->count)
+		return PS_EXIT_OK;
+	return ps_complain(
+		PS_EXIT_FAILURE,
+		"no mirror that store '%s' has now has its owner; perseas status shows how "
+		"it is",
+		move->args->store);
 }
 
 /* --- asking --- */
 
-static void tell_mirror(struct move *move, unsigned i, bool withdraw)
+static bool tell_mirror(struct move *move, unsigned i, bool withdraw)
 {
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
 	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
@@ -161,101 +148,57 @@ static void tell_mirror(struct move *move, unsigned i, bool withdraw)
 
 	/* The message has no const; it is only packed. */
 	ask.store = (char *)(uintptr_t)move->args->store;
-	ask.id = (ProtobufCBinaryData){ PS_ID_SIZE, move->id };
+	ask.id = (ProtobufCBinaryData){ PS_ID_SIZE, move->handover.id };
 	ask.withdraw = withdraw;
-	ask.epoch = move->epoch;
-	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, move->to };
+	ask.epoch = move->handover.epoch;
+	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, move->handover.to };
 	ask.name = move->name;
 	ask.within_ms = move->args->within_ms + KEPT_MS;
 	requests[i] = &request;
 	ps_panel_ask(&move->panel, requests);
-}
-
-/* The first mirror that has the owner decides: of two that ask at once, one is refused there. */
-static enum ps_exit ask_owner(struct move *move, uint32_t mirrors)
-{
-	bool first = true;
-
-	for (unsigned i = 0; i < move->panel.count; i++) {
-		if (!(mirrors >> i & 1))
-			continue;
-		tell_mirror(move, i, false);
-		if (first && !move->panel.replies[i])
-			return ps_complain(PS_EXIT_NO, "%s; nothing was changed",
-			                   move->panel.errors[i].text);
-		first = false;
-	}
-	return PS_EXIT_OK;
+	return move->panel.replies[i] != NULL;
 }
 
 static void withdraw_move(struct move *move)
 {
 	for (unsigned i = 0; i < move->panel.count; i++)
-		if (move->panel.controls[i])
-			tell_mirror(move, i, true);
+		if (ps_panel_answered(&move->panel, i))
+			(void)tell_mirror(move, i, true);
+}
+
+/* The first mirror that answers decides. One that did not may have taken the request all the same,
+ * which is taken back then. */
+static enum ps_exit ask_owner(struct move *move)
+{
+	unsigned taken = 0, last = 0;
+
+	for (unsigned k = 0; k < move->count; k++) {
+		const unsigned i = move->asked[k];
+
+		last = i;
+		if (tell_mirror(move, i, false))
+			taken++;
+		else if (!taken && ps_panel_answered(&move->panel, i))
+			break;
+	}
+	if (taken)
+		return PS_EXIT_OK;
+	withdraw_move(move);
+	if (ps_panel_answered(&move->panel, last))
+		return ps_complain(PS_EXIT_NO, "%s; nothing was changed",
+		                   move->panel.errors[last].text);
+	return ps_complain(PS_EXIT_FAILURE, "no mirror took the request: %s",
+	                   move->panel.errors[last].text);
 }
 
 /* --- what became of it --- */
-
-static void note_handover(struct outcome *outcome, const Perseas__Handover *handover)
-{
-	if (!handover->closing_ns)
-		return;
-	outcome->released &= (bool)handover->released;
-	outcome->ended++;
-	if (handover->closing_ns > outcome->closing_ns)
-		outcome->closing_ns = handover->closing_ns;
-	if (handover->last && handover->last->seq > outcome->last) {
-		outcome->last = handover->last->seq;
-		outcome->held = 0;
-	}
-	outcome->held += handover->last && handover->last->seq == outcome->last;
-	if (!handover->pause_ns)
-		return;
-	outcome->opened++;
-	if (handover->pause_ns > outcome->pause_ns)
-		outcome->pause_ns = handover->pause_ns;
-	if (handover->first && handover->first->seq > outcome->first)
-		outcome->first = handover->first->seq;
-}
-
-static void take_outcome(const struct move *move, const struct ps_census *census,
-                         struct outcome *outcome)
-{
-	const int owner = ps_owner_at(census);
-
-	*outcome = (struct outcome){ .released = true, .epoch = move->epoch };
-	for (unsigned i = 0; i < census->panel->count; i++) {
-		const Perseas__StoreStatus *status = census->told[i];
-
-		if (!ps_census_belongs(census, i))
-			continue;
-		if (status->header->promised_epoch > outcome->epoch)
-			outcome->epoch = status->header->promised_epoch;
-		if (status->handover && ps_id_equal(status->handover->id, move->id))
-			note_handover(outcome, status->handover);
-	}
-	if (owner < 0 || census->told[owner]->header->promised_epoch == move->epoch)
-		return;
-	outcome->planned = is_marked(census->told[owner], move->to);
-	snprintf(outcome->address, sizeof(outcome->address), "%s",
-	         census->told[owner]->owner_address);
-}
-
-/* W of its mirrors saw the next owner have it open. */
-static bool is_over(const struct ps_census *census, const struct outcome *outcome)
-{
-	const Perseas__Roster *roster = census->judged.settled;
-
-	return roster && outcome->opened >= roster->acks && *outcome->address;
-}
 
 static double ms_of(uint64_t ns)
 {
 	return (double)ns / (double)MS_NS;
 }
 
-static void print_json(const struct move *move, const struct outcome *outcome, uint64_t in_doubt)
+static void print_json(const struct move *move, const struct ps_outcome *outcome)
 {
 	struct ps_json json = { .out = stdout };
 
@@ -264,40 +207,38 @@ static void print_json(const struct move *move, const struct outcome *outcome, u
 	ps_json_text(&json, "to", move->name);
 	ps_json_bool(&json, "planned", outcome->planned && outcome->released);
 	ps_json_number(&json, "epoch", outcome->epoch);
-	ps_json_number(&json, "seq", outcome->first);
+	ps_json_number(&json, "seq", outcome->seq);
 	ps_json_number(&json, "closing_us", outcome->closing_ns / 1000);
 	ps_json_number(&json, "pause_us", outcome->pause_ns / 1000);
 	ps_json_number(&json, "mirrors", outcome->opened);
-	ps_json_number(&json, "lost",
-	               outcome->last > outcome->first ? outcome->last - outcome->first : 0);
-	ps_json_number(&json, "in_doubt", in_doubt);
+	ps_json_number(&json, "lost", outcome->lost);
+	ps_json_number(&json, "in_doubt", outcome->in_doubt);
 	ps_json_end(&json, '}');
 }
 
-static void print_outcome(const struct move *move, const struct outcome *outcome, uint64_t in_doubt)
+static void print_outcome(const struct move *move, const struct ps_outcome *outcome)
 {
-	const uint64_t lost = outcome->last > outcome->first ? outcome->last - outcome->first : 0;
-
 	if (move->args->json) {
-		print_json(move, outcome, in_doubt);
+		print_json(move, outcome);
 		return;
 	}
 	printf("store '%s' is handed over to %s: epoch %" PRIu64 ", transaction %" PRIu64 "\n",
 	       move->args->store, outcome->planned ? move->name : outcome->address, outcome->epoch,
-	       outcome->first);
+	       outcome->seq);
 	printf("the last owner let go of it after %.1f ms\n", ms_of(outcome->closing_ns));
 	printf("pause: %.1f ms, until the next one had it open (the longest of %u mirror%s)\n",
 	       ms_of(outcome->pause_ns), outcome->opened, ps_plural(outcome->opened));
-	printf("lost: %" PRIu64 ", in doubt: %" PRIu64 "\n", lost, in_doubt);
+	printf("lost: %" PRIu64 ", in doubt: %" PRIu64 "\n", outcome->lost, outcome->in_doubt);
 }
 
-static enum ps_exit report_outcome(const struct move *move, const struct ps_census *census,
-                                   const struct outcome *outcome)
+static enum ps_exit report_outcome(const struct move *move, const struct ps_outcome *outcome)
 {
-	const Perseas__Roster *roster = census->judged.settled;
-	const uint64_t in_doubt = outcome->last && outcome->held < roster->acks;
-
-	print_outcome(move, outcome, in_doubt);
+	print_outcome(move, outcome);
+	if (outcome->lost)
+		return ps_complain(PS_EXIT_FAILURE,
+		                   "store '%s' lost transactions that W mirrors had: see what "
+		                   "perseas status and the mirrors' logs say before anything else",
+		                   move->args->store);
 	if (!outcome->planned)
 		return ps_complain(PS_EXIT_PARTLY,
 		                   "%s did not take store '%s': the owner from %s did", move->name,
@@ -311,13 +252,13 @@ static enum ps_exit report_outcome(const struct move *move, const struct ps_cens
 }
 
 /* Its time is over. What was told cannot be untold, but nobody leaves the store to anybody now. */
-static enum ps_exit give_up(struct move *move, const struct outcome *outcome)
+static enum ps_exit give_up(struct move *move, const struct ps_outcome *outcome)
 {
 	const char *store = move->args->store;
-	const double s = (double)move->args->within_ms / 1000;
+	const double s = ms_of(move->panel.env->ops->now(move->panel.env) - move->began_ns) / 1000;
 
 	withdraw_move(move);
-	if (outcome->epoch > move->epoch)
+	if (outcome->epoch > move->handover.epoch)
 		return ps_complain(PS_EXIT_FAILURE,
 		                   "store '%s' has been claimed by another owner, which did not "
 		                   "have it open after %.1f s; perseas status shows how it is",
@@ -335,88 +276,57 @@ static enum ps_exit give_up(struct move *move, const struct outcome *outcome)
 		store, s);
 }
 
+/* Is there nobody left to wait for? */
+static bool move_is_over(struct move *move, const struct ps_outcome *outcome,
+                         const struct ps_census *census)
+{
+	const uint64_t now_ns = move->panel.env->ops->now(move->panel.env);
+
+	if (!ps_outcome_is_over(outcome, census))
+		return false;
+	if (!move->over_ns)
+		move->over_ns = now_ns;
+	return outcome->opened == outcome->known || now_ns >= move->over_ns + REST_MS * MS_NS;
+}
+
+/* One look. True: it is over. */
+static bool look_at_move(struct move *move, struct ps_outcome *outcome, enum ps_exit *status)
+{
+	struct ps_census census;
+	bool over;
+
+	for (unsigned i = 0; i < move->panel.count; i++)
+		ps_panel_connect(&move->panel, i);
+	ps_census_take(&census, &move->panel, move->args->store);
+	ps_outcome_take(outcome, &move->handover, &census);
+	over = move_is_over(move, outcome, &census);
+	if (over)
+		*status = report_outcome(move, outcome);
+	outcome->address = NULL;
+	ps_census_free(&census);
+	return over;
+}
+
 /* Looks until it is over, its time is, or a signal says to stop. */
 static enum ps_exit follow_move(struct move *move)
 {
-	const uint64_t until_ns = move->panel.env->ops->now(move->panel.env) +
-	                          move->args->within_ms * MS_NS;
-	struct outcome outcome = { .epoch = move->epoch };
+	const uint64_t until_ns = move->began_ns + move->args->within_ms * MS_NS;
+	struct ps_outcome outcome = { .epoch = move->handover.epoch };
+	enum ps_exit status = PS_EXIT_OK;
 
 	while (!ps_stopped() && move->panel.env->ops->now(move->panel.env) < until_ns) {
-		struct ps_census census;
-		enum ps_exit status = PS_EXIT_OK;
-		bool over;
-
-		for (unsigned i = 0; i < move->panel.count; i++)
-			ps_panel_connect(&move->panel, i);
-		ps_census_take(&census, &move->panel, move->args->store);
-		take_outcome(move, &census, &outcome);
-		over = is_over(&census, &outcome);
-		if (over)
-			status = report_outcome(move, &census, &outcome);
-		ps_census_free(&census);
-		if (over)
+		if (look_at_move(move, &outcome, &status))
 			return status;
 		poll(NULL, 0, LOOK_MS);
 	}
 	return give_up(move, &outcome);
 }
 
-/* --- all of it --- */
-
-static uint32_t mirrors_of(const struct ps_census *census, uint64_t epoch)
-{
-	uint32_t set = 0;
-
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (ps_census_belongs(census, i) && census->told[i]->live &&
-		    census->told[i]->header->promised_epoch == epoch)
-			set |= 1u << i;
-	return set;
-}
-
-/* Whom it goes from and to. *mirrors: that have the owner; 0 after PS_EXIT_OK: there is nothing to
- * do. */
-static enum ps_exit plan_move(struct move *move, const struct ps_census *census, uint32_t *mirrors)
-{
-	const int at = ps_owner_at(census);
-	const Perseas__StoreStatus *owner;
-	enum ps_exit status;
-	bool done = false;
-
-	*mirrors = 0;
-	if (!census->have)
-		return ps_census_nobody(census, move->args->store);
-	if (at < 0)
-		return ps_complain(
-			PS_EXIT_NO,
-			"store '%s' has no live owner, so there is nothing to hand over: "
-			"a standby takes it by itself",
-			move->args->store);
-	owner = census->told[at];
-	move->epoch = owner->header->promised_epoch;
-	status = choose_standby(move, census, owner, &done);
-	if (status)
-		return status;
-	if (done) {
-		ps_complain(PS_EXIT_OK, "store '%s' is owned at %s already; nothing was changed",
-		            move->args->store, move->name);
-		return PS_EXIT_OK;
-	}
-	if (!is_run(census, owner))
-		ps_complain(PS_EXIT_OK,
-		            "the owner of store '%s' was not started by perseas run: it is told "
-		            "(PERSEAS_EVENT_HANDOVER), and has to close the store by itself",
-		            move->args->store);
-	*mirrors = mirrors_of(census, move->epoch);
-	return PS_EXIT_OK;
-}
-
 enum ps_exit ps_verb_move(const struct ps_args *args)
 {
 	struct move move = { .args = args };
+	uint8_t *id = move.handover.id;
 	struct ps_census census;
-	uint32_t mirrors;
 	enum ps_exit status;
 
 	ps_stop_catch();
@@ -424,13 +334,14 @@ enum ps_exit ps_verb_move(const struct ps_args *args)
 	if (status)
 		return status;
 	(void)ps_census_widen(&census, &move.panel, args->store);
-	status = plan_move(&move, &census, &mirrors);
+	status = plan_move(&move, &census);
 	ps_census_free(&census);
-	if (!status && mirrors && getrandom(move.id, sizeof(move.id), 0) != sizeof(move.id))
+	move.began_ns = move.panel.env->ops->now(move.panel.env);
+	if (!status && move.count && getrandom(id, PS_ID_SIZE, 0) != PS_ID_SIZE)
 		status = ps_complain(PS_EXIT_FAILURE, "the system gives no random bytes");
-	if (!status && mirrors)
-		status = ask_owner(&move, mirrors);
-	if (!status && mirrors)
+	if (!status && move.count)
+		status = ask_owner(&move);
+	if (!status && move.count)
 		status = follow_move(&move);
 	ps_panel_close(&move.panel);
 	return status;

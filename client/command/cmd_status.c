@@ -4,6 +4,7 @@
 #include "command.h"
 #include "ask/ask.h"
 #include "ask/owner_report.h"
+#include "ask/standbys.h"
 #include "ask/verdict.h"
 #include "../../proto/control/envelope.h"
 
@@ -56,6 +57,26 @@ static unsigned roster_claimers(const Perseas__Roster *roster)
 
 /* --- for people --- */
 
+/* Nothing where there is none. */
+static void print_standbys(const struct ps_census *census, int live)
+{
+	const Perseas__Standby *owner = NULL;
+	struct ps_standbys standbys;
+
+	ps_standbys_find(&standbys, census);
+	if (live >= 0)
+		owner = ps_standby_of(&standbys, census->told[live]);
+	for (unsigned i = 0; i < standbys.count; i++) {
+		printf("%s%s", i ? ", " : "standbys: ", standbys.list[i]->name);
+		if (standbys.list[i] == owner)
+			printf(" (has the store)");
+		else if (standbys.list[i]->order)
+			printf(" (order %u)", standbys.list[i]->order);
+	}
+	if (standbys.count)
+		printf("\n");
+}
+
 static void print_summary(const struct ps_census *census, const char *store)
 {
 	const Perseas__Roster *roster = census->roster;
@@ -76,6 +97,7 @@ static void print_summary(const struct ps_census *census, const char *store)
 		       *census->told[live]->fabric ? census->told[live]->fabric
 		                                   : "no data path yet",
 		       census->told[live]->header->promised_epoch);
+	print_standbys(census, live);
 }
 
 static void print_mirror(struct ps_table *table, const struct ps_census *census, unsigned i)
@@ -211,6 +233,25 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 	ps_json_number(json, "bytes", status->bytes);
 }
 
+static void standbys_json(struct ps_json *json, const struct ps_census *census, int live)
+{
+	const Perseas__Standby *owner = NULL;
+	struct ps_standbys standbys;
+
+	ps_standbys_find(&standbys, census);
+	if (live >= 0)
+		owner = ps_standby_of(&standbys, census->told[live]);
+	ps_json_begin(json, "standbys", '[');
+	for (unsigned i = 0; i < standbys.count; i++) {
+		ps_json_begin(json, NULL, '{');
+		ps_json_text(json, "name", standbys.list[i]->name);
+		ps_json_number(json, "order", standbys.list[i]->order);
+		ps_json_bool(json, "owns", standbys.list[i] == owner);
+		ps_json_end(json, '}');
+	}
+	ps_json_end(json, ']');
+}
+
 static void mirrors_json(struct ps_json *json, const struct ps_census *census)
 {
 	ps_json_begin(json, "mirrors", '[');
@@ -272,6 +313,7 @@ static void print_json(const struct ps_census *census, const char *store)
 		ps_owner_json(&json, census->told[live]);
 	else if (census->header)
 		ps_json_text(&json, "owner", NULL);
+	standbys_json(&json, census, live);
 	mirrors_json(&json, census);
 	if (census->header)
 		segments_json(&json, table_of(census));

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from drill import (BUILD, FABRICS, FAILURE, NO, OK, PARTLY, SECONDS, USAGE, WITH_TLS, mirror_list,
-                   run_command)
+                   run_command, status_of)
 from teller import LOG, TELLER, Page, until
 from test_run import LIVES, OWNS, RUNS, run  # noqa: F401
 
@@ -141,6 +141,9 @@ def test_the_named_standby_goes_first_and_the_others_hold_back(bank, node):
     last = node("delta", daemons, ("--order", "10"))
     for each in (*others, last):
         each.wait_said(LIVES)
+    assert status_of("bank", daemons)["standbys"] == [
+        {"name": name, "order": order, "owns": name == "alpha"}
+        for name, order in (("alpha", 0), ("beta", 0), ("gamma", 1), ("delta", 10))]
     began = time.monotonic()
     done = move(daemons, "nobody", "delta", "beta")
     assert done.status == OK, done
@@ -251,6 +254,28 @@ def test_a_standby_that_dies_meanwhile_is_not_waited_for(bank, node):
         status, _, err = ended(process)
     assert status == PARTLY and "beta did not take store 'bank'" in err
     gamma.wait_said(OWNS)
+
+
+def test_an_owner_is_not_ended_for_a_standby_that_is_gone(bank, node):
+    """It died before the owner's run had heard of the request."""
+    daemons = bank()
+    alpha = node("alpha", daemons)
+    alpha.wait_serving()
+    alpha.wait_said(OWNS)
+    beta = node("beta", daemons)
+    beta.wait_said(LIVES)
+    alpha.run.signal(signal.SIGSTOP)
+    with moving(daemons, "beta", "--within", "2") as process:
+        until(lambda: "is asked to hand it over" in daemons[2].log(), "a request")
+        beta.run.signal(signal.SIGKILL)
+        beta.run.process.wait()
+        until(lambda: [each["name"] for each in status_of("bank", daemons)["standbys"]]
+              == ["alpha"], "the end of a standby")
+        alpha.run.signal(signal.SIGCONT)
+        status, _, err = ended(process)
+    assert status == FAILURE and "did not let go of it within 2.0 s" in err
+    alpha.page.advances(1)
+    assert "COMMAND is ended" not in alpha.run.said()
 
 
 def test_a_standby_that_never_opens_the_store_is_not_waited_for_for_ever(bank, node):

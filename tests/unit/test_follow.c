@@ -129,11 +129,59 @@ static void members_of_the_newest_roster_stay(void **state)
 	owner_free(o);
 }
 
+static void ask_to_move(struct owner *o, unsigned mirror, uint8_t number)
+{
+	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
+	uint8_t id[PS_ID_SIZE] = { number }, to[PS_OWNER_MARK] = { number };
+	struct why why;
+
+	ask.store = (char *)(uintptr_t)STORE;
+	ask.id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	ask.epoch = o->p->epoch;
+	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, to };
+	ask.name = (char *)(uintptr_t) "beta";
+	ask.within_ms = 1000;
+	assert_int_equal(store_move(o->d->mirrors[mirror].stores, &ask, &why), 0);
+}
+
+/* Two were asked for at once, at different mirrors: every standby goes by the same one, until the
+ * store has another owner. */
+static void standbys_agree_on_who_is_next(void **state)
+{
+	struct owner *o = begin(3, 2);
+	struct ps_standing_now now;
+	struct ps_follow follow;
+
+	(void)state;
+	ask_to_move(o, 0, 7);
+	ask_to_move(o, 1, 5);
+	ask_to_move(o, 2, 6);
+	follow_begin(&follow, o, 3, 0);
+	ps_follow_look(&follow, &now);
+	assert_true(now.handing.asked);
+	assert_false(now.handing.there);
+	assert_int_equal(now.handing.id[0], 5);
+	assert_int_equal(now.handing.to[0], 5);
+	assert_string_equal(now.handing.name, "beta");
+	owner_die(o);
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	assert_true(now.handing.asked);
+	if (open_with(o, 0, 3, 0))
+		fail_msg("%s", o->error.text);
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_LIVES);
+	assert_false(now.handing.asked);
+	ps_follow_close(&follow);
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mirrors_that_left_make_room_for_others),
 		cmocka_unit_test(members_of_the_newest_roster_stay),
+		cmocka_unit_test(standbys_agree_on_who_is_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,65 @@
+/*
+ * standbys.c - see standbys.h. A mark stands for one standby, whatever its name is.
+ */
+#include "standbys.h"
+
+#include "../../../proto/control/envelope.h"
+
+#include <string.h>
+
+static bool has_mark(const struct ps_standbys *standbys, const Perseas__Standby *standby)
+{
+	for (unsigned i = 0; i < standbys->count; i++)
+		if (!memcmp(standbys->list[i]->mark.data, standby->mark.data, PS_OWNER_MARK))
+			return true;
+	return false;
+}
+
+static bool comes_before(const Perseas__Standby *a, const Perseas__Standby *b)
+{
+	return a->order != b->order ? a->order < b->order : strcmp(a->name, b->name) < 0;
+}
+
+static void add_standby(struct ps_standbys *standbys, const Perseas__Standby *standby)
+{
+	unsigned at = standbys->count;
+
+	if (at == PS_STANDBYS_MAX || has_mark(standbys, standby))
+		return;
+	for (; at > 0 && comes_before(standby, standbys->list[at - 1]); at--)
+		standbys->list[at] = standbys->list[at - 1];
+	standbys->list[at] = standby;
+	standbys->count++;
+}
+
+void ps_standbys_find(struct ps_standbys *standbys, const struct ps_census *census)
+{
+	standbys->count = 0;
+	for (unsigned i = 0; i < census->panel->count; i++)
+		for (size_t k = 0; census->told[i] && k < census->told[i]->n_standbys; k++)
+			add_standby(standbys, census->told[i]->standbys[k]);
+}
+
+const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name)
+{
+	for (unsigned i = 0; i < standbys->count; i++)
+		if (!strcmp(standbys->list[i]->name, name))
+			return standbys->list[i];
+	return NULL;
+}
+
+bool ps_standby_owns(const uint8_t *mark, const Perseas__StoreStatus *status)
+{
+	const ProtobufCBinaryData *owner = &status->header->promised_owner;
+
+	return owner->len == PS_ID_SIZE && !memcmp(owner->data, mark, PS_OWNER_MARK);
+}
+
+const Perseas__Standby *ps_standby_of(const struct ps_standbys *standbys,
+                                      const Perseas__StoreStatus *status)
+{
+	for (unsigned i = 0; i < standbys->count; i++)
+		if (ps_standby_owns(standbys->list[i]->mark.data, status))
+			return standbys->list[i];
+	return NULL;
+}

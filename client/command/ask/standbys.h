@@ -1,0 +1,28 @@
+/*
+ * standbys.h - who waits to own a store, as its mirrors tell it. perseas move and perseas status
+ * call it.
+ */
+#ifndef PERSEAS_COMMAND_STANDBYS_H
+#define PERSEAS_COMMAND_STANDBYS_H
+
+#include "ask.h"
+
+/* Each once, those of a lower order first. They are the census's. */
+struct ps_standbys {
+	unsigned count;
+	const Perseas__Standby *list[PS_STANDBYS_MAX];
+};
+
+void ps_standbys_find(struct ps_standbys *standbys, const struct ps_census *census);
+
+/* The first one of that name; NULL: there is none. */
+const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name);
+
+/* Did the standby with that mark start the owner that the image promised last? */
+bool ps_standby_owns(const uint8_t *mark, const Perseas__StoreStatus *status);
+
+/* The one that did; NULL: none of these. */
+const Perseas__Standby *ps_standby_of(const struct ps_standbys *standbys,
+                                      const Perseas__StoreStatus *status);
+
+#endif

@@ -1,0 +1,206 @@
+/*
+ * test_handover.c - what perseas move says of a handover, from what each mirror noted of it: how
+ * long it took, whether it went as planned, and what was lost.
+ */
+#include "../../client/command/change/handover.h"
+#include "../../client/command/ask/standbys.h"
+#include "../../proto/control/envelope.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MIRRORS = 3, EPOCH = 5 };
+
+/* Three mirrors that knew of a handover to the standby of mark 1, W = 2; the next owner lives. */
+struct desk {
+	struct ps_panel panel;
+	struct ps_census census;
+	Perseas__Roster roster;
+	Perseas__StoreStatus status[MIRRORS];
+	Perseas__Header header[MIRRORS];
+	Perseas__Handover noted[MIRRORS];
+	Perseas__Slot last[MIRRORS], first[MIRRORS];
+	struct ps_handover handover;
+	struct ps_outcome outcome;
+};
+
+static uint8_t owner_id[PS_ID_SIZE] = { 1, 1, 1, 1, 9 };
+static uint8_t move_id[PS_ID_SIZE] = { 7 }, other_id[PS_ID_SIZE] = { 8 };
+
+static int setup(void **state)
+{
+	static struct desk desk;
+
+	memset(&desk, 0, sizeof(desk));
+	perseas__roster__init(&desk.roster);
+	desk.roster.acks = 2;
+	desk.panel.count = MIRRORS;
+	desk.census.panel = &desk.panel;
+	desk.census.judged.settled = &desk.roster;
+	desk.census.judged.belongs = 7;
+	memcpy(desk.handover.id, move_id, PS_ID_SIZE);
+	memcpy(desk.handover.to, owner_id, PS_OWNER_MARK);
+	desk.handover.epoch = EPOCH;
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		perseas__store_status__init(&desk.status[i]);
+		perseas__header__init(&desk.header[i]);
+		perseas__handover__init(&desk.noted[i]);
+		perseas__slot__init(&desk.last[i]);
+		perseas__slot__init(&desk.first[i]);
+		desk.census.told[i] = &desk.status[i];
+		desk.status[i].header = &desk.header[i];
+		desk.status[i].live = true;
+		desk.status[i].owner_address = (char *)(uintptr_t) "192.0.2.1:9";
+		desk.status[i].handover = &desk.noted[i];
+		desk.header[i].promised_epoch = EPOCH + 1;
+		desk.header[i].promised_owner = (ProtobufCBinaryData){ PS_ID_SIZE, owner_id };
+		desk.noted[i].id = (ProtobufCBinaryData){ PS_ID_SIZE, move_id };
+		desk.noted[i].released = true;
+		desk.noted[i].closing_ns = 100 + i;
+		desk.noted[i].pause_ns = 20 - i;
+		desk.noted[i].last = &desk.last[i];
+		desk.noted[i].first = &desk.first[i];
+		desk.last[i].seq = desk.first[i].seq = 40;
+	}
+	*state = &desk;
+	return 0;
+}
+
+static bool is_over(struct desk *desk)
+{
+	ps_outcome_take(&desk->outcome, &desk->handover, &desk->census);
+	return ps_outcome_is_over(&desk->outcome, &desk->census);
+}
+
+static void the_longest_times_are_told(void **state)
+{
+	struct desk *desk = *state;
+	const struct ps_outcome *outcome = &desk->outcome;
+
+	assert_true(is_over(desk));
+	assert_int_equal(outcome->closing_ns, 102);
+	assert_int_equal(outcome->pause_ns, 20);
+	assert_int_equal(outcome->opened, 3);
+	assert_int_equal(outcome->seq, 40);
+	assert_int_equal(outcome->lost + outcome->in_doubt, 0);
+	assert_int_equal(outcome->epoch, EPOCH + 1);
+	assert_true(outcome->planned && outcome->released);
+	assert_string_equal(outcome->address, "192.0.2.1:9");
+}
+
+/* As W says: what two of three had must be there, what one had may be. */
+static void what_w_mirrors_had_must_be_there(void **state)
+{
+	struct desk *desk = *state;
+
+	desk->last[2].seq = 42;
+	assert_true(is_over(desk));
+	assert_int_equal(desk->outcome.lost, 0);
+	assert_int_equal(desk->outcome.in_doubt, 2);
+	desk->last[0].seq = 41;
+	assert_true(is_over(desk));
+	assert_int_equal(desk->outcome.lost, 1);
+	assert_int_equal(desk->outcome.in_doubt, 1);
+	desk->first[1].seq = 42;
+	assert_true(is_over(desk));
+	assert_int_equal(desk->outcome.lost, 0);
+}
+
+/* The next owner has it open when W mirrors saw that, or all that were there the whole time. */
+static void it_is_over_when_the_store_is_open(void **state)
+{
+	struct desk *desk = *state;
+
+	desk->noted[0].pause_ns = 0;
+	assert_true(is_over(desk));
+	desk->noted[1].pause_ns = 0;
+	assert_false(is_over(desk));
+	desk->noted[0].id.data = other_id;
+	assert_false(is_over(desk));
+	desk->status[1].handover = NULL;
+	assert_true(is_over(desk));
+	assert_int_equal(desk->outcome.opened, 1);
+	desk->status[0].live = desk->status[1].live = desk->status[2].live = false;
+	assert_false(is_over(desk));
+}
+
+static void what_was_not_planned_is_told(void **state)
+{
+	struct desk *desk = *state;
+
+	desk->noted[1].released = false;
+	assert_true(is_over(desk));
+	assert_true(desk->outcome.planned);
+	assert_false(desk->outcome.released);
+	desk->handover.to[0] = 2;
+	assert_true(is_over(desk));
+	assert_false(desk->outcome.planned);
+}
+
+/* Nothing has happened yet. */
+static void an_owner_that_has_not_let_go_is_no_end(void **state)
+{
+	struct desk *desk = *state;
+
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		desk->header[i].promised_epoch = EPOCH;
+		desk->noted[i].closing_ns = desk->noted[i].pause_ns = 0;
+	}
+	assert_false(is_over(desk));
+	assert_int_equal(desk->outcome.known, 3);
+	assert_int_equal(desk->outcome.ended, 0);
+	assert_int_equal(desk->outcome.epoch, EPOCH);
+	assert_null(desk->outcome.address);
+}
+
+/* Two mirrors tell of the same one, and of another one of its name. */
+static void standbys_are_listed_once_and_in_their_order(void **state)
+{
+	static uint8_t marks[3][PS_OWNER_MARK] = { { 1, 1, 1, 1 }, { 2 }, { 3 } };
+	static const char *const names[3] = { "beta", "alpha", "beta" };
+	struct desk *desk = *state;
+	Perseas__Standby standbys[3], *list[3];
+	struct ps_standbys found;
+
+	for (unsigned i = 0; i < 3; i++) {
+		perseas__standby__init(&standbys[i]);
+		standbys[i].name = (char *)(uintptr_t)names[i];
+		standbys[i].order = 3 - i;
+		standbys[i].mark = (ProtobufCBinaryData){ PS_OWNER_MARK, marks[i] };
+		list[i] = &standbys[i];
+	}
+	desk->status[0].standbys = list;
+	desk->status[0].n_standbys = 2;
+	desk->status[2].standbys = list;
+	desk->status[2].n_standbys = 3;
+	ps_standbys_find(&found, &desk->census);
+	assert_int_equal(found.count, 3);
+	assert_ptr_equal(found.list[0], &standbys[2]);
+	assert_ptr_equal(found.list[1], &standbys[1]);
+	assert_ptr_equal(ps_standby_named(&found, "beta"), &standbys[2]);
+	assert_null(ps_standby_named(&found, "bet"));
+	assert_ptr_equal(ps_standby_of(&found, &desk->status[1]), &standbys[0]);
+	desk->header[1].promised_owner.len = 0;
+	assert_null(ps_standby_of(&found, &desk->status[1]));
+}
+
+#define TEST(function) cmocka_unit_test_setup(function, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_longest_times_are_told),
+		TEST(what_w_mirrors_had_must_be_there),
+		TEST(it_is_over_when_the_store_is_open),
+		TEST(what_was_not_planned_is_told),
+		TEST(an_owner_that_has_not_let_go_is_no_end),
+		TEST(standbys_are_listed_once_and_in_their_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
