@@ -19,12 +19,6 @@ struct standby {
 	uint8_t mark[PS_OWNER_MARK];
 };
 
-/* How an image stood. */
-struct stand {
-	struct ps_slot slot;
-	int index; /* -1: no slot was valid */
-};
-
 struct handover {
 	uint8_t id[PS_ID_SIZE], to[PS_OWNER_MARK];
 	char name[PS_NAME_MAX + 1];
@@ -32,10 +26,8 @@ struct handover {
 	uint64_t next;      /* epoch of the owner that came, 0: none has */
 	uint64_t asked_ns;  /* when */
 	uint64_t until_ns;  /* it is forgotten then */
-	uint64_t ended_ns;  /* when its session ended, 0: it has not */
 	uint64_t opened_ns; /* when the next owner had the store open, 0: it has not */
-	bool released;
-	struct stand last, first;
+	struct stand first;
 };
 
 void stores_set_clock(struct stores *stores, uint64_t (*now_ns)(void))
@@ -168,28 +160,27 @@ static void note_stand(const struct store *store, struct stand *stand)
 	stand->index = image_slot(&store->image, &stand->slot);
 }
 
+/* Also where no handover is known: the owner may let go before all mirrors have heard of it. */
 void handover_ends(struct store *store, bool released)
 {
-	struct handover *handover = handover_of(store);
+	struct parting *parting = &store->parting;
 
-	if (!handover || handover->epoch != store->session->epoch)
-		return;
-	handover->ended_ns = now_ns(store);
-	handover->released = released;
-	note_stand(store, &handover->last);
+	parting->epoch = store->session->epoch;
+	parting->ns = now_ns(store);
+	parting->released = released;
+	note_stand(store, &parting->at);
 }
 
 void handover_claimed(struct store *store)
 {
 	struct handover *handover = handover_of(store);
+	const uint64_t epoch = store->session->epoch;
 
-	if (!handover)
-		return;
-	/* The owner whose connection broke is back: it is still asked. */
-	if (store->session->epoch == handover->epoch)
-		handover->ended_ns = 0;
-	else if (!handover->next)
-		handover->next = store->session->epoch;
+	/* The owner whose connection broke is back. */
+	if (store->parting.epoch == epoch)
+		store->parting.epoch = 0;
+	if (handover && epoch != handover->epoch && !handover->next)
+		handover->next = epoch;
 }
 
 void handover_confirmed(struct store *store)
@@ -211,13 +202,12 @@ void handover_confirmed(struct store *store)
 /* 0 is kept for what has not happened. */
 static uint64_t duration(uint64_t from_ns, uint64_t to_ns)
 {
-	if (!from_ns || !to_ns)
-		return 0;
 	return to_ns > from_ns ? to_ns - from_ns : 1;
 }
 
-static Perseas__Handover *handover_message(struct handover *handover)
+static Perseas__Handover *handover_message(const struct store *store, struct handover *handover)
 {
+	const struct parting *parting = &store->parting;
 	Perseas__Handover *message = scratch_alloc(sizeof(*message));
 
 	if (!message)
@@ -227,13 +217,15 @@ static Perseas__Handover *handover_message(struct handover *handover)
 	message->epoch = handover->epoch;
 	message->to = (ProtobufCBinaryData){ PS_OWNER_MARK, handover->to };
 	message->name = handover->name;
-	message->released = handover->released;
-	message->closing_ns = duration(handover->asked_ns, handover->ended_ns);
-	message->pause_ns = duration(handover->ended_ns, handover->opened_ns);
-	if (handover->ended_ns)
-		message->last = scratch_slot(&handover->last.slot, handover->last.index);
-	if (handover->opened_ns)
-		message->first = scratch_slot(&handover->first.slot, handover->first.index);
+	if (parting->epoch != handover->epoch)
+		return message;
+	message->released = parting->released;
+	message->closing_ns = duration(handover->asked_ns, parting->ns);
+	message->last = scratch_slot(&parting->at.slot, parting->at.index);
+	if (!handover->opened_ns)
+		return message;
+	message->pause_ns = duration(parting->ns, handover->opened_ns);
+	message->first = scratch_slot(&handover->first.slot, handover->first.index);
 	return message;
 }
 
@@ -243,7 +235,7 @@ Perseas__Handover *handover_asked(struct store *store)
 
 	if (!handover || !store->session || handover->epoch != store->session->epoch)
 		return NULL;
-	return handover_message(handover);
+	return handover_message(store, handover);
 }
 
 bool handover_status(struct store *store, Perseas__StoreStatus *status)
@@ -252,7 +244,7 @@ bool handover_status(struct store *store, Perseas__StoreStatus *status)
 
 	if (!tell_standbys(store, status))
 		return false;
-	status->handover = handover ? handover_message(handover) : NULL;
+	status->handover = handover ? handover_message(store, handover) : NULL;
 	return !handover || status->handover;
 }
 
@@ -283,6 +275,14 @@ static int begin(struct store *store, const Perseas__MoveRequest *request, struc
 	return 0;
 }
 
+/* Is that the present owner, or the last one, which let go before this mirror was asked? */
+static bool had_owner(const struct store *store, uint64_t epoch)
+{
+	if (store->session)
+		return session_lives(store->session) && store->session->epoch == epoch;
+	return store->parting.epoch == epoch && store->header->promised_epoch == epoch;
+}
+
 int store_move(struct stores *stores, const Perseas__MoveRequest *request, struct why *why)
 {
 	int ret;
@@ -296,7 +296,7 @@ int store_move(struct stores *stores, const Perseas__MoveRequest *request, struc
 	pending = handover_of(store);
 	if (pending && same_id(request->id, handover_id(store)))
 		return 0;
-	if (!session_lives(store->session) || store->session->epoch != request->epoch)
+	if (!had_owner(store, request->epoch))
 		return refuse(why, STATUS(BAD_STATE),
 		              "store %s has no live owner of epoch %llu at this mirror; see who "
 		              "owns it, and ask again",

@@ -38,6 +38,20 @@ struct board;
 struct grave;
 struct handover;
 
+/* How an image stood. */
+struct stand {
+	struct ps_slot slot;
+	int index; /* -1: no slot was valid */
+};
+
+/* How the last session ended. */
+struct parting {
+	uint64_t epoch; /* of its owner; 0: none has ended, or that owner is back */
+	uint64_t ns;    /* when */
+	bool released;  /* by a Release */
+	struct stand at;
+};
+
 struct store {
 	struct stores *stores;
 	struct store *next;
@@ -47,11 +61,12 @@ struct store {
 	struct image image;
 	Perseas__Header *beside_header; /* of an unfinished rebuild, else NULL */
 	struct image beside;
-	struct session *session;       /* of the owner, while it is connected */
-	const struct job *job;         /* that works on it (jobs.h); NULL: none */
-	struct board *board;           /* of the session; NULL: nothing is on it */
-	struct holder *holder;         /* the process of an owner that left with the memory */
-	struct handover *handover;     /* the last one that was asked for; NULL: none */
+	struct session *session;   /* of the owner, while it is connected */
+	const struct job *job;     /* that works on it (jobs.h); NULL: none */
+	struct board *board;       /* of the session; NULL: nothing is on it */
+	struct holder *holder;     /* the process of an owner that left with the memory */
+	struct handover *handover; /* the last one that was asked for; NULL: none */
+	struct parting parting;
 	uint64_t events[STORE_EVENTS]; /* how often each has happened since it is served */
 };
 
