@@ -316,13 +316,13 @@ static void random_bytes_differ(struct stage *s)
 static void silence_ends_it_and_nothing_else_does(struct stage *s)
 {
 	struct ps_control *control = dial(s);
-	const uint64_t limit = s->short_ns;
+	const uint64_t limit = 3 * s->short_ns; /* longer than a busy host needs */
 	uint64_t until;
 
 	CHECK(!ask(s, control));
 	CHECK(take(s, control, now(s) + FAR) == 1);
 	s->env->ops->hear(control, limit);
-	until = now(s) + 2 * limit;
+	until = now(s) + 3 * limit / 2;
 	while (now(s) < until && !s->env->ops->ended(control))
 		rest(s, PS_KEEPER, s->short_ns / 4);
 	CHECK(!s->env->ops->ended(control));

@@ -160,10 +160,10 @@ static void a_mirror_that_answers_signs_is_not_silent(void **state)
 	struct daemon *daemons[] = { &f->tcp, &f->local };
 
 	for (int i = 0; i < 2; i++) {
-		struct ps_control *control = listen_to(f, daemons[i], 20 * SHORTLY);
+		struct ps_control *control = listen_to(f, daemons[i], 50 * SHORTLY);
 		const uint64_t start = ps_monotonic();
 
-		while (ps_monotonic() < start + 40 * SHORTLY) {
+		while (ps_monotonic() < start + 75 * SHORTLY) {
 			take_sign(daemons[i]);
 			send_sign(daemons[i]);
 		}
