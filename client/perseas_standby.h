@@ -51,6 +51,9 @@ int perseas_standby(const char *store, const char *mirrors, const struct perseas
  * has begun is neither cut short by that nor by perseas_standby_cancel: it may take
  * options.open_timeout_ms, and usually takes milliseconds.
  *
+ * With a mirror over a Unix socket it waits 10 ms more: a process that is killed closes its sockets
+ * before it is gone, and a mirror that is claimed in between copies its image first.
+ *
  * Whoever finds that another process was faster, or that too few mirrors can be reached, waits on:
  * neither is an error. After an open that failed so, it rests for 100 ms, and each time for twice
  * as long, up to 10 s.

@@ -228,6 +228,9 @@ int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 		ps_handle_free(s->p);
 		return error->code;
 	}
+	for (unsigned i = 0; i < s->p->mirror_count; i++)
+		if (s->p->mirrors[i].address.scheme == PS_SCHEME_UNIX)
+			s->turn.settle_ms = PS_TURN_SETTLE_MS;
 	s->follow.seen = note_census;
 	s->follow.seen_arg = s;
 	s->ends = false;

@@ -63,6 +63,17 @@ static void others_wait_for_their_turn(void **state)
 	assert_true(comes(&turn, PS_OWNER_NONE, 500));
 }
 
+/* Where memory is shared, the owner's process is given time to end. */
+static void an_owner_is_given_time_to_be_gone(void **state)
+{
+	struct ps_turn turn = { .settle_ms = PS_TURN_SETTLE_MS };
+
+	(void)state;
+	assert_false(comes(&turn, PS_OWNER_NONE, 0));
+	assert_true(until == BEGIN + PS_TURN_SETTLE_MS * MS);
+	assert_true(comes(&turn, PS_OWNER_NONE, PS_TURN_SETTLE_MS));
+}
+
 /* An owner came, and went: those who come first have their time anew. */
 static void a_turn_begins_anew_after_an_owner(void **state)
 {
@@ -121,6 +132,7 @@ int main(void)
 		cmocka_unit_test(nobody_goes_while_it_is_not_known),
 		cmocka_unit_test(the_first_goes_at_once),
 		cmocka_unit_test(others_wait_for_their_turn),
+		cmocka_unit_test(an_owner_is_given_time_to_be_gone),
 		cmocka_unit_test(a_turn_begins_anew_after_an_owner),
 		cmocka_unit_test(who_failed_rests_for_longer_and_longer),
 		cmocka_unit_test(an_owner_ends_the_counting),
