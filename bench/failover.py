@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures how long a store is without an owner, and what the next owner has of it. Three mirrors,
 W = 2, all on this host, over tcp and shm, with 64 MiB and with as much as three mirrors may take of
-a quarter of the room in /dev/shm, up to 8 GiB. Prints two tables in Markdown, and keeps every
-figure in build/failover.json. Exit status: 1 where a target is missed, as the last lines say; 2
-when it could not run.
+a quarter of the room in /dev/shm, up to 8 GiB. Prints two tables in Markdown, keeps every figure
+in build/failover.json, and draws transactions a second across the kill as build/failover-*.svg.
+Exit status: 1 where a target is missed, as the last lines say; 2 when it could not run.
 
 - An owner that runs transactions is killed with kill -9, and the next one is started as soon as the
   killed one is gone, as a supervisor does it. It opens the store without --takeover, and commits
@@ -36,6 +36,7 @@ import socket
 import sys
 import time
 
+import plot
 from cluster import EMULATED, PATIENCE, Cluster, wait_for
 from report import figure, met
 from worker import MIB, Worker, spread, table
@@ -51,6 +52,8 @@ RUNS = 5
 ENOUGH = 1000                           # transactions before the kill
 BEFORE = 0.3 * PATIENCE                 # seconds of the rate before
 WINDOW = 0.05 * PATIENCE                # seconds of the rate after
+LOOK = 0.002                            # seconds between two looks
+STEP_NS = int(20e6 * PATIENCE)          # of the drawn rate
 AS_BEFORE = 0.9
 SECONDS = 60 * PATIENCE                 # for anything
 HEADROOM = 1 << 30                      # memory that is left to the rest of the host
@@ -113,50 +116,62 @@ def rate_of(first, last):
 
 
 def settled_rate(worker):
-    first = work(worker)
-    time.sleep(BEFORE)                  # what is measured
-    last = worker.ask()
-    return last, rate_of(first, last)
+    looks = [work(worker)]
+    while looks[-1]["at_ns"] - looks[0]["at_ns"] < BEFORE * 1e9:
+        time.sleep(LOOK)
+        looks.append(worker.ask())
+    return looks, rate_of(looks[0], looks[-1])
 
 
 def regained(worker, rate, killed):
-    """From when on so much of the rate is there again, and the whole memory; ms after the kill."""
-    looks = collections.deque()
+    """From when on so much of the rate is there again, and the whole memory, ms after the kill; and
+    what was seen."""
+    looks, seen = collections.deque(), []
     at = whole = None
     until = time.monotonic() + SECONDS
     while at is None or whole is None:
         if time.monotonic() > until:
             raise TimeoutError("the rate of before: not within %g s" % SECONDS)
         looks.append(worker.ask())
+        seen.append(looks[-1])
         if whole is None and not looks[-1]["missing"]:
             whole = (looks[-1]["at_ns"] - killed) / 1e6
         while looks[-1]["at_ns"] - looks[0]["at_ns"] >= WINDOW * 1e9 and at is None:
             if rate_of(looks[0], looks[-1]) >= AS_BEFORE * rate:
                 at = (looks[0]["at_ns"] - killed) / 1e6
             looks.popleft()
-        time.sleep(0.002)               # between two looks
-    return {"rate": rate, "regained_ms": at, "whole_ms": whole}
+        time.sleep(LOOK)
+    return seen, {"rate": rate, "regained_ms": at, "whole_ms": whole}
+
+
+def across(before, after, killed, committed):
+    """Transactions a second, by ms after the kill: [ms, rate]."""
+    seen = [[[look["at_ns"], look["number"]] for look in looks] for looks in (before, after)]
+    then = [[committed, 0]] + plot.rates(seen[1], STEP_NS)
+    return [[(ns - killed) / 1e6, rate]
+            for ns, rate in [*plot.rates(seen[0], STEP_NS), [killed, 0], *then]]
 
 
 def fail_over(cluster, fabric, words):
     """Kills an owner; what each part of the way to the next one took, and what that one had."""
     worker = start(cluster, fabric, *words)
-    told, rate = settled_rate(worker)
+    before, rate = settled_rate(worker)
     killed = time.monotonic_ns()
     worker.kill()
     gone = time.monotonic_ns()
     after = start(cluster, fabric, *words)
     first, second = after.first, after.ask()
-    if first["found"] < told["number"]:
+    if first["found"] < before[-1]["number"]:
         raise RuntimeError("%d transactions were acknowledged, %d are there" %
-                           (told["number"], first["found"]))
+                           (before[-1]["number"], first["found"]))
     at = [killed, gone, *(first[name] for name in
                           ("began_ns", "opened_ns", "mapped_ns", "committed_ns"))]
     took = [at[-1] - at[0], *(b - a for a, b in zip(at, at[1:]))]
     parts = {name: ns / 1e6 for name, ns in zip(PARTS, took)}
+    looks, when = regained(after, rate, killed)
     parts.update(missing=second["missing"], came_later=bool(second["missing"] + second["fetched"]),
-                 **{name: first[name] for name in ("mended_delta", "mended_whole")},
-                 **regained(after, rate, killed))
+                 **{name: first[name] for name in ("mended_delta", "mended_whole")}, **when,
+                 rates=across(before, [second, *looks], killed, at[-1]))
     after.end()
     return parts
 
@@ -443,6 +458,19 @@ def parts_table(all_told):
                   "of it: end of the process", "open", "map", "commit"], rows)
 
 
+def draw(told, path):
+    """Of each size the run that took the median time to be as fast as before; the files."""
+    for size in told.sizes:
+        lines = {}
+        for way in WAYS:
+            runs = sorted(told.kills[size, way], key=lambda run: run["regained_ms"])
+            lines[way] = runs[len(runs) // 2]["rates"]
+        to = path.with_name("%s-%s-%d.svg" % (path.stem, told.fabric, size // MIB))
+        plot.draw(to, "kill -9 of an owner, %s, %s" % (told.fabric, size_name(size)),
+                  "ms after the kill", "transactions a second", lines)
+        yield to
+
+
 def verdict(rows):
     """Says which targets were missed; the exit status."""
     missed = [row.says for row in rows if row.met is False]
@@ -486,7 +514,7 @@ def main():
         if not told.on_demand():
             print("Over %s the memory was read first, also on demand: see perseas_report." %
                   told.fabric)
-    print(path)
+    print(path, *[file for told in all_told for file in draw(told, path)], sep="\n")
     if args.quick:
         print("A short run judges no target.")
         return 0

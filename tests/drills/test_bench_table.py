@@ -6,11 +6,13 @@ import socket
 import subprocess
 import threading
 import time
+from xml.etree import ElementTree
 
 import pytest
 
 from drill import BUILD, SECONDS  # which also finds what is in bench/
-from failover import Row, verdict
+import plot
+from failover import Row, across, verdict
 from report import FIELDS, Report, met
 
 pytestmark = pytest.mark.timing("a relay's delay, and figures of a moment")
@@ -47,6 +49,23 @@ def test_a_target_that_failover_misses_is_named(row, says, capsys):
     assert verdict([Row("other", "ms", [1], target="<= 1"), row]) == (1 if says else 0)
     told = capsys.readouterr().out
     assert told == ("Missed: %s: %s\n" % (row.what, says) if says else "All targets are met.\n")
+
+
+def test_rates_across_a_kill_are_drawn(tmp_path):
+    """10 a second, nothing for a second, and 20 a second; each line where its numbers are."""
+    before = [{"at_ns": i * 10**8, "number": i} for i in range(11)]
+    after = [{"at_ns": 2 * 10**9 + i * 10**8, "number": 10 + 2 * i} for i in range(11)]
+    rates = across(before, after, 10**9, 2 * 10**9)
+    assert rates[0] == [-950, 10] and rates[9:12] == [[-50, 10], [0, 0], [1000, 0]]
+    assert rates[12] == [1050, 20] and len(rates) == 22
+    plot.draw(tmp_path / "a.svg", "a < b", "ms", "rate", {"one": rates, "two": [[0, 5]]})
+    svg = ElementTree.parse(tmp_path / "a.svg")
+    lines = [line.get("points") for line in svg.iter("{http://www.w3.org/2000/svg}polyline")]
+    one, two = ([tuple(map(float, point.split(","))) for point in line.split()] for line in lines)
+    assert len(one) == len(rates) and len(two) == 1
+    lowest, highest = max(y for _, y in one), min(y for _, y in one)
+    assert one[12][1] == highest and one[0][1] == pytest.approx((lowest + highest) / 2, abs=0.1)
+    assert two[0] == (one[10][0], pytest.approx(lowest + (highest - lowest) / 4, abs=0.1))
 
 
 def test_json_and_csv_hold_the_same_rows(tmp_path):

@@ -43,6 +43,9 @@ def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
         assert entry["faults"][0]["count"] > 0 and entry["bare_reads"][0]["count"] > 0
         assert 0 < entry["hangs"][0]["start_ms"] < entry["hangs"][0]["total_ms"] < FAILOVER
     assert all(row["met"] is None for row in told["rows"])
+    drawn = sorted(file.name for file in tmp_path.glob("*.svg"))
+    assert drawn == ["failover-%s-%d.svg" % (fabric, size) for fabric in ("shm", "tcp")
+                     for size in (128, 64)]
 
 
 @pytest.mark.root("makes network namespaces")
