@@ -87,7 +87,7 @@ struct ps_way {
 struct ps_missing {
 	const char *store;
 	uint32_t region;
-	uint32_t length; /* a granule at most */
+	uint32_t length; /* a run at most */
 	uint64_t offset;
 };
 
@@ -103,7 +103,8 @@ struct ps_fetched {
  * malloc, no stdio, none of the handle's locks, and no descriptor that the application can close.
  */
 struct ps_pager_ops {
-	uint32_t granule; /* bytes that are fetched at once, a power of two */
+	uint32_t granule; /* bytes that are fetched for somebody who waits, a power of two */
+	uint32_t run;     /* granules that are fetched at once where nobody waits, a power of two */
 	uint64_t late;    /* ns without an answer before another mirror is asked, too; PS_NEVER */
 	/* NULL, with *error set: this process cannot do it. `end` waits until fn has returned. */
 	struct ps_pager *(*begin)(struct ps_env *env, void (*fn)(void *arg), void *arg,

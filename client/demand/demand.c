@@ -411,8 +411,14 @@ static uint64_t bytes_missing(const struct ps_demand *d, bool *any)
 {
 	uint64_t missing = 0;
 
-	for (unsigned i = 0; i < d->mapping_count; i++)
-		missing += d->mappings[i].missing * d->ops->granule;
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		const struct ps_mapping *mapping = &d->mappings[i];
+		const uint64_t last = mapping->count - 1;
+
+		missing += mapping->missing * d->ops->granule;
+		if (!is_here(mapping, last))
+			missing -= d->ops->granule - ps_granule_length(d, mapping, last);
+	}
 	*any = d->mapping_count > 0;
 	return missing;
 }

@@ -56,7 +56,8 @@ struct ps_fetching {
 	uint64_t version; /* of the source that it leads to */
 	bool busy;
 	struct ps_wanted wanted;
-	uint64_t generation, granule; /* busy: what of, and which */
+	uint64_t generation, granule; /* busy: what of, and which is the first */
+	unsigned count;               /* busy: of granules */
 	uint64_t asked_at;            /* busy */
 	uint64_t until;               /* busy: the answer must be there by then */
 	bool doubled;                 /* busy: another source was asked for the same since */
@@ -67,6 +68,7 @@ enum { PS_WANTS = 256 };
 
 struct ps_want {
 	uint64_t generation, granule;
+	unsigned count;
 };
 
 struct ps_demand {
@@ -97,6 +99,7 @@ struct ps_demand {
 
 	struct ps_fetching fetching[PS_MIRRORS_MAX]; /* the thread's */
 	uint64_t usual;                              /* the thread's: ns that answers take */
+	uint64_t quiet_at;                           /* the thread's: nobody waits from then on */
 
 	struct ps_range *hot; /* what the newest transactions changed, from the open on */
 	unsigned hot_count;
@@ -124,8 +127,10 @@ void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t g
 void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule);
 /* It was asked for in vain. */
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
-/* What to fetch next, which is ASKED then. False: nothing is missing, or its time has not come. */
-bool ps_granule_next(struct ps_demand *d, uint64_t now, struct ps_want *next);
+/* What to fetch next, which is ASKED then: what somebody waits for (*waits), or the rest, of which
+ * up to `run` are taken at once. False: nothing is missing, or its time has not come. */
+bool ps_granule_next(struct ps_demand *d, uint64_t now, unsigned run, struct ps_want *next,
+                     bool *waits);
 
 /* hot.c: reads what the newest transactions changed; the handle is not open yet. What of that lies
  * in a mapping is then to come soon. */

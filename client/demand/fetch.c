@@ -12,6 +12,7 @@
 #define LAST_DELAY ps_ms(250)
 #define LATE 4     /* times as long as usual */
 #define USUAL_OF 8 /* answers, about */
+#define QUIET ps_ms(10)
 /* The kernel does not look at signals meanwhile, so that a process ends after it; and each step
  * waits once for all processors. */
 #define GATHER_STEP ((uint64_t)64 << 20)
@@ -93,7 +94,8 @@ static void cover_new(struct ps_demand *d)
 static void give_back(struct ps_demand *d, struct ps_fetching *f)
 {
 	pthread_mutex_lock(&d->lock);
-	ps_granule_give_back(d, f->generation, f->granule);
+	for (unsigned i = 0; i < f->count; i++)
+		ps_granule_give_back(d, f->generation, f->granule + i);
 	pthread_mutex_unlock(&d->lock);
 	f->busy = false;
 }
@@ -155,6 +157,11 @@ static uint64_t late_at(const struct ps_demand *d, const struct ps_fetching *f)
 	return f->doubled || late > PS_NEVER - f->asked_at ? PS_NEVER : f->asked_at + late;
 }
 
+static bool is_any_asked(const struct ps_mapping *mapping, const struct ps_fetching *f)
+{
+	return memchr(&mapping->states[f->granule], PS_GRANULE_ASKED, f->count) != NULL;
+}
+
 /* What another source was asked for long ago. What comes second of the two finds it here. */
 static bool find_late(struct ps_demand *d, uint64_t now, struct ps_want *next)
 {
@@ -166,12 +173,33 @@ static bool find_late(struct ps_demand *d, uint64_t now, struct ps_want *next)
 			continue;
 		mapping = ps_mapping_of(d, f->generation);
 		f->doubled = true;
-		if (!mapping || mapping->states[f->granule] != PS_GRANULE_ASKED)
+		if (!mapping || !is_any_asked(mapping, f))
 			continue;
-		*next = (struct ps_want){ f->generation, f->granule };
+		*next = (struct ps_want){ f->generation, f->granule, f->count };
 		return true;
 	}
 	return false;
+}
+
+/* While somebody waits now and then, nothing large is under way that he had to wait for first. */
+static bool find_next(struct ps_demand *d, uint64_t now, struct ps_want *next)
+{
+	bool waits = false;
+
+	if (find_late(d, now, next))
+		return true;
+	if (!ps_granule_next(d, now, now < d->quiet_at ? 1 : d->ops->run, next, &waits))
+		return false;
+	if (waits)
+		d->quiet_at = now + QUIET;
+	return true;
+}
+
+static uint32_t length_of(const struct ps_demand *d, const struct ps_mapping *mapping,
+                          const struct ps_want *want)
+{
+	return (want->count - 1) * d->ops->granule +
+	       ps_granule_length(d, mapping, want->granule + want->count - 1);
 }
 
 /* Chooses what to fetch, by the rules of now. */
@@ -184,17 +212,18 @@ static bool choose(struct ps_demand *d, unsigned i, uint64_t now, struct ps_miss
 	struct ps_want next;
 
 	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
-	    (!find_late(d, now, &next) && !ps_granule_next(d, now, &next)))
+	    !find_next(d, now, &next))
 		return false;
 	mapping = ps_mapping_of(d, next.generation);
 	f->generation = next.generation;
 	f->granule = next.granule;
+	f->count = next.count;
 	memcpy(wanted->store_id, d->store_id, PS_ID_SIZE);
 	memcpy(wanted->owner, d->owner, PS_ID_SIZE);
 	memcpy(wanted->image_id, source->image_id, PS_ID_SIZE);
 	wanted->epoch = d->epoch;
 	wanted->left = mapping->left;
-	wanted->length = ps_granule_length(d, mapping, next.granule);
+	wanted->length = length_of(d, mapping, &next);
 	*fetch = (struct ps_missing){ d->store, PS_REGION_SEGMENT + mapping->segment,
 		                      wanted->length, next.granule * d->ops->granule };
 	return true;
@@ -217,30 +246,58 @@ static void ask(struct ps_demand *d, unsigned i, uint64_t now)
 		lose(d, i, now);
 }
 
-/* With the lock, which it lets go of while it fills: unmap waits for that. */
-static bool fill(struct ps_demand *d, struct ps_fetching *f, const uint8_t *bytes)
+/* Of what was fetched, `count` granules from `first` on. With the lock, which it lets go of while
+ * it fills: unmap waits for that. */
+static bool fill(struct ps_demand *d, const struct ps_fetching *f, unsigned first, unsigned count,
+                 const uint8_t *bytes)
 {
 	struct ps_mapping *mapping = ps_mapping_of(d, f->generation);
-	uint8_t *to;
+	const struct ps_want part = { f->generation, f->granule + first, count };
+	const uint32_t length = length_of(d, mapping, &part);
+	uint8_t *to = mapping->base + part.granule * d->ops->granule;
 	bool filled;
 
-	if (!mapping || d->fenced || mapping->states[f->granule] >= PS_GRANULE_HERE)
-		return true;
-	to = mapping->base + f->granule * d->ops->granule;
 	d->filling = f->generation;
 	pthread_mutex_unlock(&d->lock);
-	filled = d->ops->fill(d->pager, to, bytes, f->wanted.length);
+	filled = d->ops->fill(d->pager, to, bytes + (uint64_t)first * d->ops->granule, length);
 	pthread_mutex_lock(&d->lock);
 	d->filling = 0;
 	mapping = ps_mapping_of(d, f->generation);
 	if (filled) {
-		mapping->states[f->granule] = PS_GRANULE_HERE;
-		mapping->missing--;
-		d->fetched += f->wanted.length;
+		memset(&mapping->states[part.granule], PS_GRANULE_HERE, count);
+		mapping->missing -= count;
+		d->fetched += length;
 		d->starved_at = 0;
 	}
 	d->env->ops->broadcast(d->env, &d->change);
 	return filled;
+}
+
+/* How many granules from `first` on are to be filled. */
+static unsigned count_missing(const struct ps_mapping *mapping, const struct ps_fetching *f,
+                              unsigned first)
+{
+	unsigned count = 0;
+
+	while (first + count < f->count &&
+	       mapping->states[f->granule + first + count] < PS_GRANULE_HERE)
+		count++;
+	return count;
+}
+
+/* With the lock. What is here already, since it was asked for twice, stays as it is. */
+static bool fill_all(struct ps_demand *d, const struct ps_fetching *f, const uint8_t *bytes)
+{
+	const struct ps_mapping *mapping;
+	unsigned done = 0, count;
+
+	while (done < f->count && (mapping = ps_mapping_of(d, f->generation)) && !d->fenced) {
+		count = count_missing(mapping, f, done);
+		if (count && !fill(d, f, done, count, bytes))
+			return false;
+		done += count ? count : 1;
+	}
+	return true;
 }
 
 static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetched *fetched, uint64_t now)
@@ -254,7 +311,7 @@ static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetched *fe
 		return;
 	}
 	pthread_mutex_lock(&d->lock);
-	filled = fill(d, f, fetched->bytes.data);
+	filled = fill_all(d, f, fetched->bytes.data);
 	mapping = ps_mapping_of(d, f->generation);
 	tell = d->tell_keeper || (mapping && !mapping->missing);
 	d->tell_keeper = false;

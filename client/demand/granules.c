@@ -57,7 +57,7 @@ static void push(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t
 		return;
 	}
 	d->wants[(d->want_first + d->want_count++) % PS_WANTS] = (struct ps_want){
-		mapping->generation, granule
+		mapping->generation, granule, 1
 	};
 }
 
@@ -96,7 +96,22 @@ void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t gra
 static bool ask(struct ps_mapping *mapping, uint64_t granule, struct ps_want *next)
 {
 	mapping->states[granule] = PS_GRANULE_ASKED;
-	*next = (struct ps_want){ mapping->generation, granule };
+	*next = (struct ps_want){ mapping->generation, granule, 1 };
+	return true;
+}
+
+/* With those behind it that are missing, too: of one multiple of `run` at most, which is one large
+ * page. */
+static bool ask_run(struct ps_mapping *mapping, uint64_t granule, unsigned run,
+                    struct ps_want *next)
+{
+	ask(mapping, granule, next);
+	for (granule++; granule % run && granule < mapping->count &&
+	                mapping->states[granule] == PS_GRANULE_MISSING;
+	     granule++) {
+		mapping->states[granule] = PS_GRANULE_ASKED;
+		next->count++;
+	}
 	return true;
 }
 
@@ -126,29 +141,29 @@ static bool find_soon(struct ps_demand *d, struct ps_want *next)
 	return false;
 }
 
-static bool find_missing(struct ps_demand *d, struct ps_want *next)
+static bool find_missing(struct ps_demand *d, unsigned run, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 
 		for (; mapping->covered > 0 && mapping->next < mapping->count; mapping->next++)
 			if (mapping->states[mapping->next] == PS_GRANULE_MISSING)
-				return ask(mapping, mapping->next, next);
+				return ask_run(mapping, mapping->next, run, next);
 	}
 	return false;
 }
 
 /* What nobody waits for. */
-static bool find_rest(struct ps_demand *d, uint64_t now, struct ps_want *next)
+static bool find_rest(struct ps_demand *d, uint64_t now, unsigned run, struct ps_want *next)
 {
-	if (now < d->rest_at || (!find_soon(d, next) && !find_missing(d, next)))
+	if (now < d->rest_at || (!find_soon(d, next) && !find_missing(d, run, next)))
 		return false;
 	if (d->rate)
-		d->rest_at = now + (uint64_t)d->ops->granule * 1000000000 / d->rate;
+		d->rest_at = now + (uint64_t)next->count * d->ops->granule * 1000000000 / d->rate;
 	return true;
 }
 
-bool ps_granule_next(struct ps_demand *d, uint64_t now, struct ps_want *next)
+static bool find_wanted(struct ps_demand *d, struct ps_want *next)
 {
 	while (d->want_count > 0) {
 		const struct ps_want want = d->wants[d->want_first];
@@ -159,5 +174,12 @@ bool ps_granule_next(struct ps_demand *d, uint64_t now, struct ps_want *next)
 		if (mapping && mapping->states[want.granule] == PS_GRANULE_WANTED)
 			return ask(mapping, want.granule, next);
 	}
-	return find_lost(d, next) || find_rest(d, now, next);
+	return find_lost(d, next);
+}
+
+bool ps_granule_next(struct ps_demand *d, uint64_t now, unsigned run, struct ps_want *next,
+                     bool *waits)
+{
+	*waits = find_wanted(d, next);
+	return *waits || find_rest(d, now, run, next);
 }

@@ -24,14 +24,15 @@
 #include <unistd.h>
 
 enum {
-	GRANULE = 128 << 10,
+	GRANULE = PS_REACH_PIECE,
+	BLOCK = PS_REACH_BLOCK,
 	LATE_MS = 20,
 	TICK_MS = 100, /* wake() may go astray where the application closes what is not its own */
 	EVENTS = 16,
 	KEPT = PS_SLEEPERS + 2,
 };
 
-/* Younger than some headers that this is built with (Linux 5.11, 5.18, 6.1, 5.9 and 6.6). */
+/* Younger than some headers that this is built with (Linux 5.11, 5.18, 6.1, 5.9, 6.6 and 6.8). */
 #define USER_MODE_ONLY 1
 #define DONTNEED_LOCKED 24
 #define COLLAPSE 25
@@ -45,6 +46,14 @@ struct poison {
 };
 #define POISON _IOWR(UFFDIO, 0x08, struct poison)
 
+#define FEATURE_MOVE ((uint64_t)1 << 16)
+
+struct move {
+	uint64_t to, from, length, mode;
+	int64_t moved;
+};
+#define MOVE _IOWR(UFFDIO, 0x05, struct move)
+
 struct ps_pager {
 	struct ps_env *env;
 	pthread_t thread;
@@ -55,6 +64,8 @@ struct ps_pager {
 	int uffd;
 	int wake_fd;
 	bool user_only; /* faults of the kernel itself are not told */
+	bool moves;     /* pages can be moved to what is missing */
+	bool copied;    /* some pages have been copied instead: they are small */
 	struct uffd_msg events[EVENTS];
 	unsigned event_count, event_at;
 	uint8_t *page; /* for the end of what is no multiple of a page */
@@ -105,6 +116,7 @@ static bool part_descriptors(struct ps_pager *pager)
 
 static bool open_uffd(struct ps_pager *pager)
 {
+	struct uffdio_api moves = { .api = UFFD_API, .features = FEATURE_POISON | FEATURE_MOVE };
 	struct uffdio_api api = { .api = UFFD_API, .features = FEATURE_POISON };
 
 	pager->uffd = (int)syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
@@ -117,7 +129,8 @@ static bool open_uffd(struct ps_pager *pager)
 		fail(pager, "this process may not use userfaultfd(2)", errno);
 		return false;
 	}
-	if (ioctl(pager->uffd, UFFDIO_API, &api)) {
+	pager->moves = !ioctl(pager->uffd, UFFDIO_API, &moves);
+	if (!pager->moves && ioctl(pager->uffd, UFFDIO_API, &api)) {
 		fail(pager, "this kernel cannot refuse missing memory: it takes Linux 6.6", errno);
 		return false;
 	}
@@ -163,7 +176,7 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	sem_init(&pager->begun, 0, 0);
 	pager->env = env;
 	pager->uffd = -1;
-	pager->page = malloc(GRANULE);
+	pager->page = malloc(BLOCK);
 	pager->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
 		all &= ps_reach_init(&pager->reaches[i]);
@@ -328,22 +341,55 @@ static bool copy_pages(struct ps_pager *pager, uint64_t to, const uint8_t *from,
 	return true;
 }
 
+static bool is_block(const struct ps_pager *pager, const uint8_t *bytes)
+{
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		if (bytes == pager->reaches[i].block)
+			return true;
+	return false;
+}
+
+/* The pages of a block themselves, a large one where the kernel had one: nothing is copied, and
+ * nothing small is left. How many bytes: what could not be moved is to be copied. */
+static uint64_t move_pages(struct ps_pager *pager, uint8_t *to, const uint8_t *block)
+{
+	uint64_t done = 0;
+
+	while (done < BLOCK) {
+		struct move move = { (uint64_t)(uintptr_t)to + done,
+			             (uint64_t)(uintptr_t)block + done, BLOCK - done, 0, 0 };
+		const int failed = ioctl(pager->uffd, MOVE, &move) ? errno : 0;
+
+		if (move.moved > 0)
+			done += (uint64_t)move.moved;
+		if (failed && failed != EAGAIN)
+			break;
+	}
+	return done;
+}
+
 static bool uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length)
 {
 	const uint64_t whole = whole_pages(length);
+	uint64_t moved = 0;
 
+	if (pager->moves && length == BLOCK && (uintptr_t)to % BLOCK == 0 && is_block(pager, bytes))
+		moved = move_pages(pager, to, bytes);
+	if (moved == BLOCK)
+		return true;
+	pager->copied |= length >= GRANULE;
 	if (whole != length) {
 		memcpy(pager->page, bytes, length);
 		memset(pager->page + length, 0, whole - length);
 		bytes = pager->page;
 	}
-	return copy_pages(pager, (uint64_t)(uintptr_t)to, bytes, whole);
+	return copy_pages(pager, (uint64_t)(uintptr_t)to + moved, bytes + moved, whole - moved);
 }
 
 static void uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 {
-	(void)pager;
-	(void)madvise(base, size, COLLAPSE);
+	if (pager->copied)
+		(void)madvise(base, size, COLLAPSE);
 }
 
 static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
@@ -404,6 +450,7 @@ static void uffd_sleep(struct ps_pager *pager, uint64_t until_ns)
 
 const struct ps_pager_ops ps_pager_uffd = {
 	.granule = GRANULE,
+	.run = BLOCK / GRANULE,
 	.late = LATE_MS * (uint64_t)1000000,
 	.begin = uffd_begin,
 	.end = uffd_end,

@@ -18,6 +18,7 @@
 enum {
 	IN = (1 << 20) + 8, /* a message behind its length */
 	MEMORY = 12 << 20,  /* three messages, unpacked */
+	ROOM = 2 * PS_REACH_BLOCK,
 	SILENCE_MS = 10000,
 };
 
@@ -25,13 +26,22 @@ bool ps_reach_init(struct ps_reach *reach)
 {
 	void *memory = mmap(NULL, IN + MEMORY, PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
+	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	memset(reach, 0, sizeof(*reach));
 	reach->fd = -1;
-	if (memory == MAP_FAILED)
+	reach->memory = memory == MAP_FAILED ? NULL : memory;
+	reach->room = room == MAP_FAILED ? NULL : room;
+	if (!reach->memory || !reach->room) {
+		ps_reach_free(reach);
 		return false;
-	reach->memory = memory;
+	}
 	reach->in = reach->memory + MEMORY;
+	reach->block = reach->room + -(uintptr_t)reach->room % PS_REACH_BLOCK;
+	/* Pages that a child has, too, could not be moved. */
+	madvise(reach->room, ROOM, MADV_DONTFORK);
+	madvise(reach->room, ROOM, MADV_HUGEPAGE);
 	return true;
 }
 
@@ -39,7 +49,9 @@ void ps_reach_free(struct ps_reach *reach)
 {
 	if (reach->memory)
 		munmap(reach->memory, IN + MEMORY);
-	reach->memory = NULL;
+	if (reach->room)
+		munmap(reach->room, ROOM);
+	reach->memory = reach->room = NULL;
 }
 
 static void try_next(struct ps_reach *reach)
@@ -64,7 +76,7 @@ void ps_reach_drop(struct ps_reach *reach)
 	reach->connected = reach->greeted = reach->asking = false;
 	reach->out_length = reach->out_done = 0;
 	reach->have = reach->used = 0;
-	reach->answered = 0;
+	reach->answered = reach->due = 0;
 	reach->id = 0;
 }
 
@@ -154,15 +166,20 @@ static bool add_status(struct ps_reach *reach, const struct ps_missing *fetch)
 	return add_request(reach, &request);
 }
 
-static bool add_read(struct ps_reach *reach, const struct ps_missing *fetch)
+static uint32_t piece_at(const struct ps_reach *reach, uint32_t done)
+{
+	return reach->length - done < PS_REACH_PIECE ? reach->length - done : PS_REACH_PIECE;
+}
+
+static bool add_read(struct ps_reach *reach, const struct ps_missing *fetch, uint32_t done)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 
 	read.store = (char *)(uintptr_t)fetch->store;
 	read.region = fetch->region;
-	read.offset = fetch->offset;
-	read.length = fetch->length;
+	read.offset = fetch->offset + done;
+	read.length = piece_at(reach, done);
 	request.body_case = PERSEAS__REQUEST__BODY_READ;
 	request.read = &read;
 	return add_request(reach, &request);
@@ -189,16 +206,24 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_missing *fetch)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
 
-	if (!reach->leads)
+	if (!reach->leads || fetch->length > PS_REACH_BLOCK)
 		return false;
 	reach->out_length = reach->out_done = 0;
 	reach->used = 0;
-	reach->answered = 0;
+	reach->answered = reach->due = 0;
+	reach->length = fetch->length;
+	reach->done = 0;
 	if (reach->fd < 0 && (!dial(reach) || !add(reach, &hello, sizeof(hello))))
 		return false;
 	/* A mirror answers in the order in which it is asked. */
 	reach->asking = true;
-	return add_status(reach, fetch) && add_read(reach, fetch) && add_status(reach, fetch);
+	if (!add_status(reach, fetch))
+		return false;
+	for (uint32_t done = 0; done < fetch->length; done += piece_at(reach, done), reach->due++)
+		if (!add_read(reach, fetch, done))
+			return false;
+	reach->due += 2;
+	return add_status(reach, fetch);
 }
 
 /* --- answers --- */
@@ -238,6 +263,12 @@ static void *get_memory(void *data, size_t size)
 	struct ps_reach *reach = data;
 	void *at = reach->memory + reach->used;
 
+	/* So large are only the bytes of a piece. */
+	if (size == PS_REACH_PIECE && reach->place) {
+		at = reach->place;
+		reach->place = NULL;
+		return at;
+	}
 	size = (size + 15) & ~(size_t)15;
 	if (size > MEMORY - reach->used)
 		return NULL;
@@ -251,25 +282,48 @@ static void keep_memory(void *data, void *memory)
 	(void)memory;
 }
 
+/* Between the first status and the last. */
+static bool is_piece_due(const struct ps_reach *reach)
+{
+	return reach->answered > 0 && reach->answered + 1 < reach->due;
+}
+
+/* The bytes of a piece, which are in the block then. */
+static int take_piece(struct ps_reach *reach, const ProtobufCBinaryData *bytes)
+{
+	const uint32_t piece = piece_at(reach, reach->done);
+
+	if (bytes->len != piece)
+		return -1;
+	if (bytes->data != reach->block + reach->done)
+		memmove(reach->block + reach->done, bytes->data, piece);
+	reach->done += piece;
+	return 1;
+}
+
 /* Is it the answer that is due, or a sign of progress? 1, 0, -1: something else. */
 static int match(struct ps_reach *reach, Perseas__Reply *reply)
 {
-	const uint64_t due = reach->id - (PS_REACH_ANSWERS - 1) + reach->answered;
-	const bool is_status = reach->answered != 1;
+	const uint64_t due = reach->id - (reach->due - 1) + reach->answered;
+	const bool is_piece = is_piece_due(reach);
 
 	if (reply->id != due || reply->status != PERSEAS__STATUS__STATUS_OK)
 		return -1;
 	if (reply->body_case == PERSEAS__REPLY__BODY_WORKING)
 		return 0;
-	return reply->body_case ==
-	                       (is_status ? PERSEAS__REPLY__BODY_STORE : PERSEAS__REPLY__BODY_READ)
-	               ? 1
-	               : -1;
+	if (reply->body_case != (is_piece ? PERSEAS__REPLY__BODY_READ : PERSEAS__REPLY__BODY_STORE))
+		return -1;
+	if (is_piece)
+		return take_piece(reach, &reply->read->bytes);
+	*(reach->answered == 0 ? &reach->before : &reach->after) = reply;
+	return 1;
 }
 
 static int take_message(struct ps_reach *reach)
 {
 	ProtobufCAllocator memory = { get_memory, keep_memory, reach };
+	const size_t used = reach->used;
+	const bool is_piece = is_piece_due(reach);
 	Perseas__Reply *reply;
 	uint32_t length;
 	const char *why;
@@ -284,10 +338,13 @@ static int take_message(struct ps_reach *reach)
 	if (rc <= 0)
 		return rc;
 	reach->have = 0;
+	reach->place = is_piece ? reach->block + reach->done : NULL;
 	reply = ps_reply_unpack_in(&memory, reach->in + sizeof(length), length, &why);
 	rc = reply ? match(reach, reply) : -1;
-	if (rc > 0)
-		reach->answers[reach->answered++] = reply;
+	/* Only a status is looked at later. */
+	if (rc == 0 || is_piece)
+		reach->used = used;
+	reach->answered += rc > 0;
 	return rc < 0 ? rc : 1;
 }
 
@@ -299,14 +356,14 @@ int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched)
 		rc = -1;
 	if (rc > 0 && !reach->greeted)
 		rc = take_hello(reach);
-	while (rc > 0 && reach->answered < PS_REACH_ANSWERS)
+	while (rc > 0 && reach->answered < reach->due)
 		rc = take_message(reach);
 	if (rc <= 0)
 		return rc;
 	reach->asking = false;
-	fetched->before = reach->answers[0]->store->status;
-	fetched->bytes = reach->answers[1]->read->bytes;
-	fetched->after = reach->answers[2]->store->status;
+	fetched->before = reach->before->store->status;
+	fetched->bytes = (ProtobufCBinaryData){ reach->length, reach->block };
+	fetched->after = reach->after->store->status;
 	return 1;
 }
 

@@ -1,7 +1,8 @@
 /*
  * reach.h - a control connection of the fetching thread's own, over which it asks one mirror for
- * bytes of a segment, and for its status before and after. Nothing of it calls malloc, waits, or
- * looks a name up.
+ * bytes of a segment, and for its status before and after. The bytes are asked for in pieces, all
+ * at once, and come to a block from which the pager can move them to the segment. Nothing of it
+ * calls malloc, waits, or looks a name up.
  */
 #ifndef PERSEAS_CLIENT_REACH_H
 #define PERSEAS_CLIENT_REACH_H
@@ -10,7 +11,11 @@
 
 #include <poll.h>
 
-enum { PS_REACH_OUT = 1024, PS_REACH_ANSWERS = 3 };
+enum {
+	PS_REACH_BLOCK = 2 << 20, /* the most that is asked for; a large page */
+	PS_REACH_PIECE = 128 << 10,
+	PS_REACH_OUT = 4096,
+};
 
 struct ps_reach {
 	bool leads; /* somewhere: `way` */
@@ -25,8 +30,13 @@ struct ps_reach {
 	uint8_t *in;     /* a hello, or a message behind its length */
 	uint8_t *memory; /* what answers are unpacked into */
 	size_t have, used;
+	uint8_t *room, *block; /* the block is aligned to its size; there is room for that */
+	uint8_t *place;        /* where the next piece is to be unpacked to; or NULL */
+	uint32_t length;       /* bytes that were asked for */
+	uint32_t done;         /* those of them that are in the block */
+	unsigned due;          /* answers */
 	unsigned answered;
-	Perseas__Reply *answers[PS_REACH_ANSWERS];
+	Perseas__Reply *before, *after;
 };
 
 /* Memory for what is received; it is used only where something is. False: there is none. */

@@ -10,7 +10,7 @@
 
 struct ps_wanted;
 
-enum { SIM_GRANULE = 128 };
+enum { SIM_GRANULE = 128, SIM_RUN = 1 };
 
 #define SIM_LATE (20 * SIM_MS)
 

@@ -214,6 +214,48 @@ static void a_source_that_hangs_holds_up_nobody(struct demand_stage *s)
 	end(&o);
 }
 
+/* Of what nobody waits for, several granules at once. */
+static void the_rest_comes_in_runs(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	script.ops.run = RUN;
+	set_all(true, false);
+	CHECK(map(&o));
+	CHECK(asked(2) && script.granules[0] == 0 && script.granules[1] == RUN);
+	CHECK(!want(&o, 1) && !want(&o, GRANULES - 1));
+	set_all(false, false);
+	CHECK(comes(&o));
+	CHECK(asks() == 2 && fills() == 2);
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
+/* One source has a run, and hangs; the other one gives it, and dies with another one before. */
+static void a_run_comes_twice(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	script.ops.run = RUN;
+	script.ops.late = s->short_ns / 10;
+	set_all(true, false);
+	CHECK(map(&o));
+	CHECK(asked(2));
+	set(1, true, true);
+	CHECK(died(1));
+	set(1, false, false);
+	CHECK(!perseas_wait_whole(o.p, FAR / 2 / 1000000));
+	CHECK(fills() == GRANULES - RUN + 1);
+	age();
+	set(0, false, false);
+	rest(PS_KEEPER, s->short_ns);
+	CHECK(fills() == GRANULES - RUN + 1);
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
 /* What had been asked for before, and comes of the state that was adopted, comes too late. */
 static void who_is_fenced_gets_nothing(struct demand_stage *s)
 {
@@ -304,6 +346,8 @@ const struct demand_clause demand_clauses[] = {
 	CLAUSE(an_answer_for_an_earlier_mapping_is_dropped),
 	CLAUSE(without_a_source_memory_waits),
 	CLAUSE(a_source_that_hangs_holds_up_nobody),
+	CLAUSE(the_rest_comes_in_runs),
+	CLAUSE(a_run_comes_twice),
 	CLAUSE(who_is_fenced_gets_nothing),
 	CLAUSE(a_fence_comes_just_before_the_fill),
 	CLAUSE(a_renewal_divides),

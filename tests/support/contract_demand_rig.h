@@ -17,7 +17,7 @@
 
 #define FAR 20000000000ULL /* ns: longer than anything here takes */
 
-enum { SOURCES = 2, GRANULES = 7, LAST = 7 /* bytes of the last */, ASKS = 64, EPOCH = 7 };
+enum { SOURCES = 2, RUN = 4, GRANULES = 7, LAST = 7 /* bytes of the last */, ASKS = 64, EPOCH = 7 };
 
 /* --- the mirrors --- */
 
@@ -256,7 +256,7 @@ static void make_source(struct source *source)
 	*source = (struct source){ .epoch = EPOCH,
 		                   .before = message_header_new(),
 		                   .after = message_header_new(),
-		                   .bytes = malloc(script.real->granule) };
+		                   .bytes = malloc((size_t)script.real->granule * RUN) };
 	perseas__store_status__init(&source->first);
 	perseas__store_status__init(&source->second);
 	perseas__slot__init(&source->slot);
@@ -351,6 +351,7 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.real = s->env->pager;
 	script.ops = *script.real;
 	script.ops.late = PS_NEVER;
+	script.ops.run = 1;
 	script.ops.begin = script_begin;
 	script.ops.lead = script_lead;
 	script.ops.drop = script_drop;

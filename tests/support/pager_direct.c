@@ -178,6 +178,7 @@ static int direct_answer(struct ps_pager *pager, unsigned which, struct ps_fetch
 
 static const struct ps_pager_ops ops = {
 	.granule = PAGER_GRANULE,
+	.run = 1,
 	.late = PS_NEVER,
 	.begin = direct_begin,
 	.end = direct_end,

@@ -30,7 +30,7 @@
 
 enum {
 	MIRRORS = 2,
-	SIZE = (1 << 20) + 1234, /* no multiple of anything */
+	SIZE = (4 << 20) + 1234, /* no multiple of anything */
 	PATIENCE = 20000,        /* milliseconds, far more than what is waited for takes */
 };
 

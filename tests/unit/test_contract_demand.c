@@ -3,6 +3,7 @@
  * real pager (pager_uffd.c). test_contract_demand_sim.c does the same with the simulator's.
  */
 #include "../support/contract_demand.h"
+#include "large_pages.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -124,7 +124,7 @@ static void the_applications_table_has_it_too(void **state)
 	sem_destroy(&tables.over);
 }
 
-enum { LARGE = 2 << 20, COLLAPSE = 25, BYTE = 0x5a };
+enum { PIECE = 128 << 10, BYTE = 0x5a };
 
 struct room {
 	struct ps_pager *pager;
@@ -133,40 +133,23 @@ struct room {
 	bool covered, filled;
 };
 
-/* All but the last granule. */
+/* A large page's worth at once, and the rest in pieces, but for the last piece. */
 static void fill_room(void *arg)
 {
 	struct room *room = arg;
+	uint32_t length;
 
 	while (sem_wait(&room->begun))
 		;
 	room->covered = !ps_pager_uffd.cover(room->pager, room->base, 4 * LARGE);
 	room->filled = room->covered;
-	for (uint64_t at = 0; room->filled && at < 4 * LARGE - ps_pager_uffd.granule;
-	     at += ps_pager_uffd.granule)
+	for (uint64_t at = 0; room->filled && at < 4 * LARGE - PIECE; at += length) {
+		length = at == 0 ? LARGE : PIECE;
 		room->filled = ps_pager_uffd.fill(room->pager, room->base + at, room->bytes,
-		                                  ps_pager_uffd.granule);
+		                                  length);
+	}
 	ps_pager_uffd.gather(room->pager, room->base, 4 * LARGE);
 	sem_post(&room->over);
-}
-
-/* Bytes of large pages in the mapping that begins there. */
-static unsigned long count_large(const void *base)
-{
-	FILE *file = fopen("/proc/self/smaps", "r");
-	unsigned long kib = 0, start, end;
-	bool inside = false;
-	char line[512];
-
-	assert_non_null(file);
-	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
-			inside = start == (unsigned long)(uintptr_t)base;
-		else if (inside && sscanf(line, "AnonHugePages: %lu", &kib) == 1)
-			break;
-	}
-	fclose(file);
-	return kib << 10;
 }
 
 static uint8_t *map_room(uint8_t **mapping)
@@ -184,18 +167,14 @@ static uint8_t *map_room(uint8_t **mapping)
  * it must not become zeros. */
 static void small_pages_are_gathered(void **state)
 {
-	struct room room = { .bytes = malloc(ps_pager_uffd.granule) };
+	struct room room = { .bytes = malloc(LARGE) };
 	struct ps_env *env = ps_env_posix(NULL, NULL);
 	struct ps_error error = { 0 };
 	uint8_t *mapping;
-	bool possible;
 
 	(void)state;
 	room.base = map_room(&mapping);
-	memset(room.base, 1, LARGE);
-	possible = !madvise(room.base, LARGE, COLLAPSE);
-	assert_int_equal(madvise(room.base, 4 * LARGE, MADV_DONTNEED), 0);
-	memset(room.bytes, BYTE, ps_pager_uffd.granule);
+	memset(room.bytes, BYTE, LARGE);
 	sem_init(&room.begun, 0, 0);
 	sem_init(&room.over, 0, 0);
 	room.pager = ps_pager_uffd.begin(env, fill_room, &room, &error);
@@ -205,12 +184,11 @@ static void small_pages_are_gathered(void **state)
 	while (sem_wait(&room.over))
 		;
 	assert_true(room.covered && room.filled);
-	if (possible)
+	if (can_be_large())
 		assert_int_equal(count_large(room.base), 3 * LARGE);
-	for (uint64_t i = 0; i < 4 * LARGE - ps_pager_uffd.granule; i++)
+	for (uint64_t i = 0; i < 4 * LARGE - PIECE; i++)
 		assert_int_equal(room.base[i], BYTE);
-	ps_pager_uffd.refuse(room.pager, room.base + 4 * LARGE - ps_pager_uffd.granule,
-	                     ps_pager_uffd.granule);
+	ps_pager_uffd.refuse(room.pager, room.base + 4 * LARGE - PIECE, PIECE);
 	assert_int_equal(look(NULL, room.base + 4 * LARGE - 1), -1);
 	munmap(mapping, 6 * LARGE);
 	ps_pager_uffd.end(room.pager);

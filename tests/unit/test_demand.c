@@ -4,6 +4,7 @@
  * (proto/PROTOCOL.md, "Recovery on demand").
  */
 #include "demand_rig.h"
+#include "large_pages.h"
 
 #include "../../client/command/ask/ask.h"
 #include "../../client/demand/demand.h"
@@ -43,7 +44,7 @@ static void test_a_page_comes_when_it_is_touched(void **state)
 	struct perseas_stat stat;
 
 	rig_begin(rig);
-	assert_true(missing(rig) >= SIZE);
+	assert_int_equal(missing(rig), SIZE);
 	atomic_store(&rig_shut, false);
 	for (uint64_t i = SIZE - 1; i > 4096; i -= 4001)
 		assert_int_equal(rig_look(rig->bytes + i), rig_byte(i));
@@ -126,6 +127,20 @@ static void test_transactions_go_on_meanwhile(void **state)
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
 	for (uint64_t i = 0; i < SIZE; i++)
 		assert_int_equal(rig->bytes[i], i >= 500000 && i < 500300 ? 78 : rig_byte(i));
+}
+
+/* The kernel frees small pages one by one when a process is killed, and closes its connections only
+ * then. */
+static void test_what_comes_lies_in_large_pages(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	if (can_be_large())
+		RIG_UNTIL(count_large(rig->bytes) >= SIZE / LARGE * LARGE);
+	assert_int_equal(rig_wrong(rig), 0);
 }
 
 /* --- who waits --- */
@@ -532,6 +547,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BY(tcp, test_a_page_comes_when_it_is_touched),
 		BY(shm, test_a_page_comes_when_it_is_touched),
+		BY(tcp, test_what_comes_lies_in_large_pages),
+		BY(shm, test_what_comes_lies_in_large_pages),
 		BY(tcp, test_mirrors_are_told_how_much_is_missing),
 		BY(tcp, test_the_rest_comes_by_itself),
 		BY(tcp, test_transactions_go_on_meanwhile),

@@ -60,8 +60,9 @@ static int teardown(void **state)
 static uint64_t next(struct fixture *f)
 {
 	struct ps_want want;
+	bool waits;
 
-	assert_true(ps_granule_next(&f->d, 0, &want));
+	assert_true(ps_granule_next(&f->d, 0, 1, &want, &waits));
 	assert_int_equal(ps_mapping_of(&f->d, want.generation)->states[want.granule],
 	                 PS_GRANULE_ASKED);
 	return want.granule;
@@ -70,8 +71,9 @@ static uint64_t next(struct fixture *f)
 static void assert_nothing_is_missing(struct fixture *f)
 {
 	struct ps_want want;
+	bool waits;
 
-	assert_false(ps_granule_next(&f->d, 0, &want));
+	assert_false(ps_granule_next(&f->d, 0, 1, &want, &waits));
 }
 
 static void test_the_rest_comes_in_order(void **state)
@@ -93,6 +95,38 @@ static void test_what_is_wanted_comes_first(void **state)
 	assert_int_equal(next(f), 700);
 	assert_int_equal(next(f), 3);
 	assert_int_equal(next(f), 0);
+}
+
+/* What is wanted comes by itself, and ends a run; so do the end of the mapping, and that of a
+ * multiple of the run. */
+static void test_the_rest_comes_in_runs(void **state)
+{
+	static const struct {
+		uint64_t granule;
+		unsigned count;
+		bool waits;
+	} expected[] = { { 2, 1, true }, { 0, 2, false }, { 3, 1, false }, { 4, 4, false } };
+	struct fixture *f = *state;
+	struct ps_want want;
+	bool waits;
+
+	map(f, 2, 6);
+	ps_granule_want(&f->d, &f->d.mappings[0], 2);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_true(ps_granule_next(&f->d, 0, 4, &want, &waits));
+		assert_int_equal(want.granule, expected[i].granule);
+		assert_int_equal(want.count, expected[i].count);
+		assert_int_equal(waits, expected[i].waits);
+	}
+	do
+		assert_true(ps_granule_next(&f->d, 0, 4, &want, &waits));
+	while (want.generation == 1);
+	assert_int_equal(want.count, 4);
+	assert_true(ps_granule_next(&f->d, 0, 4, &want, &waits));
+	assert_int_equal(want.granule, 4);
+	assert_int_equal(want.count, 2);
+	assert_int_equal(f->mapping->states[5], PS_GRANULE_ASKED);
+	assert_false(ps_granule_next(&f->d, 0, 4, &want, &waits));
 }
 
 /* Not even those who wait for some of what is to come soon, however much that is, wait for the
@@ -176,17 +210,18 @@ static void test_the_rest_has_a_rate(void **state)
 {
 	struct fixture *f = *state;
 	struct ps_want want;
+	bool waits;
 
 	f->d.rate = 2 * GRANULE;
-	assert_true(ps_granule_next(&f->d, 0, &want));
+	assert_true(ps_granule_next(&f->d, 0, 1, &want, &waits));
 	ps_granule_soon(f->mapping, 900);
-	assert_false(ps_granule_next(&f->d, 499999999, &want));
+	assert_false(ps_granule_next(&f->d, 499999999, 1, &want, &waits));
 	ps_granule_want(&f->d, f->mapping, 500);
-	assert_true(ps_granule_next(&f->d, 499999999, &want));
+	assert_true(ps_granule_next(&f->d, 499999999, 1, &want, &waits));
 	assert_int_equal(want.granule, 500);
-	assert_true(ps_granule_next(&f->d, 500000000, &want));
+	assert_true(ps_granule_next(&f->d, 500000000, 1, &want, &waits));
 	assert_int_equal(want.granule, 900);
-	assert_false(ps_granule_next(&f->d, 999999999, &want));
+	assert_false(ps_granule_next(&f->d, 999999999, 1, &want, &waits));
 }
 
 /* Those who wanted something of a mapping that is gone wait for nothing. */
@@ -226,6 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_the_rest_comes_in_order),
+		TEST(test_the_rest_comes_in_runs),
 		TEST(test_what_is_wanted_comes_first),
 		TEST(test_what_comes_soon_delays_nobody),
 		TEST(test_more_comes_soon),

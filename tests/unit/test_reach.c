@@ -21,12 +21,12 @@
 
 #include <cmocka.h>
 
-enum { LENGTH = 5000, ROUNDS = 3000 };
+enum { LENGTH = 5000, ROUNDS = 3000, LONG = 2 * PS_REACH_PIECE + 77 };
 
 struct fixture {
 	struct ps_reach reach;
 	int mirror; /* the other end */
-	uint8_t sent[64 << 10];
+	uint8_t sent[512 << 10];
 	size_t length;
 };
 
@@ -94,18 +94,23 @@ static void add_refusal(struct fixture *f, uint64_t id)
 	add_reply(f, &reply);
 }
 
-static void add_bytes(struct fixture *f, uint64_t id)
+static void add_piece(struct fixture *f, uint64_t id, size_t length, uint8_t value)
 {
-	static uint8_t bytes[LENGTH];
+	static uint8_t bytes[PS_REACH_PIECE + 1];
 	Perseas__ReadReply read = PERSEAS__READ_REPLY__INIT;
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
 
-	memset(bytes, 7, sizeof(bytes));
-	read.bytes = (ProtobufCBinaryData){ sizeof(bytes), bytes };
+	memset(bytes, value, length);
+	read.bytes = (ProtobufCBinaryData){ length, bytes };
 	reply.id = id;
 	reply.body_case = PERSEAS__REPLY__BODY_READ;
 	reply.read = &read;
 	add_reply(f, &reply);
+}
+
+static void add_bytes(struct fixture *f, uint64_t id)
+{
+	add_piece(f, id, LENGTH, 7);
 }
 
 static void add_working(struct fixture *f, uint64_t id)
@@ -163,6 +168,73 @@ static void test_an_answer_in_pieces(void **state)
 	assert_int_equal(fetched.bytes.len, LENGTH);
 	assert_int_equal(fetched.bytes.data[LENGTH - 1], 7);
 	assert_ptr_not_equal(fetched.before, fetched.after);
+}
+
+/* Asks again, for more than one piece; the greeting and the first status have come. */
+static void ask_long(struct fixture *f)
+{
+	const struct ps_missing more = { "bank", PS_REGION_SEGMENT, LONG, 0 };
+
+	f->reach.greeted = true;
+	f->reach.id = 0;
+	assert_true(ps_reach_ask(&f->reach, &more));
+	add_status(f, 1);
+}
+
+/* What is said after its first piece; or nothing. */
+static int give(struct fixture *f)
+{
+	struct ps_fetched fetched = { 0 };
+	uint64_t sent = 0;
+	ssize_t n;
+	int rc = 0;
+
+	for (; sent < f->length && rc == 0; sent += (uint64_t)n) {
+		n = send(f->mirror, f->sent + sent, f->length - sent, MSG_DONTWAIT);
+		assert_true(n > 0);
+		rc = ps_reach_answer(&f->reach, &fetched);
+	}
+	f->length = 0;
+	if (rc > 0) {
+		assert_int_equal(fetched.bytes.len, LONG);
+		for (unsigned i = 0; i < LONG; i++)
+			assert_int_equal(fetched.bytes.data[i], 1 + i / PS_REACH_PIECE);
+	}
+	return rc;
+}
+
+static void test_pieces_lie_side_by_side(void **state)
+{
+	struct fixture *f = *state;
+
+	ask_long(f);
+	add_piece(f, 2, PS_REACH_PIECE, 1);
+	add_working(f, 3);
+	add_piece(f, 3, PS_REACH_PIECE, 2);
+	add_piece(f, 4, LONG - 2 * PS_REACH_PIECE, 3);
+	assert_int_equal(give(f), 0);
+	add_status(f, 5);
+	assert_int_equal(give(f), 1);
+}
+
+/* One is too long, one too short, one is missing. */
+static void test_pieces_that_are_not_whole(void **state)
+{
+	const size_t seconds[] = { PS_REACH_PIECE + 1, PS_REACH_PIECE - 1, 0 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct fixture *f = *state;
+
+		ask_long(f);
+		add_piece(f, 2, PS_REACH_PIECE, 1);
+		if (seconds[i])
+			add_piece(f, 3, seconds[i], 2);
+		else
+			add_status(f, 3);
+		assert_int_equal(give(f), -1);
+		teardown(state);
+		setup(state);
+	}
 }
 
 static void test_a_refusal(void **state)
@@ -375,6 +447,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_an_answer_in_pieces),
+		TEST(test_pieces_lie_side_by_side),
+		TEST(test_pieces_that_are_not_whole),
 		TEST(test_a_refusal),
 		TEST(test_another_order),
 		TEST(test_an_answer_to_another_request),
