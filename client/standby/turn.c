@@ -3,6 +3,8 @@
  */
 #include "turn.h"
 
+#include <string.h>
+
 #define MS_NS ((uint64_t)1000000)
 
 bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t now_ns,
@@ -29,6 +31,23 @@ bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t n
 		return true;
 	*until_ns = turn->at_ns;
 	return false;
+}
+
+bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, const uint8_t *mark,
+                     uint64_t now_ns, uint64_t *until_ns)
+{
+	const struct ps_handing *handing = &now->handing;
+
+	if (now->ownership != PS_OWNER_NONE)
+		turn->held_ns = 0;
+	else if (!turn->held_ns)
+		turn->held_ns = now_ns;
+	if (!turn->held_ns || !handing->there ||
+	    (mark && !memcmp(handing->to, mark, PS_OWNER_MARK)) ||
+	    now_ns >= turn->held_ns + PS_TURN_YIELD_MS * MS_NS)
+		return false;
+	*until_ns = now_ns + PS_TURN_HELD_MS * MS_NS;
+	return true;
 }
 
 void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns)

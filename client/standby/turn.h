@@ -9,10 +9,12 @@
 #include "follow.h"
 
 enum {
-	PS_TURN_STEP_MS = 250,  /* that each step of the order waits */
-	PS_TURN_SETTLE_MS = 10, /* where memory is shared */
-	PS_TURN_LOOK_MS = 1000, /* until the next look while it is not known who the owner is */
-	PS_TURN_REST_MS = 100,  /* after an open that failed; twice as long after each other */
+	PS_TURN_STEP_MS = 250,   /* that each step of the order waits */
+	PS_TURN_SETTLE_MS = 10,  /* where memory is shared */
+	PS_TURN_LOOK_MS = 1000,  /* until the next look while it is not known who the owner is */
+	PS_TURN_YIELD_MS = 5000, /* that the store is left to one that is to be next */
+	PS_TURN_HELD_MS = 100,   /* between two looks meanwhile */
+	PS_TURN_REST_MS = 100,   /* after an open that failed; twice as long after each other */
 	PS_TURN_REST_MAX_MS = 10000, /* but no longer than this */
 };
 
@@ -27,12 +29,19 @@ struct ps_turn {
 	uint32_t failures;  /* opens in succession */
 	uint64_t at_ns;     /* free: then it is this one's turn */
 	uint64_t rested_ns; /* not before */
+	uint64_t held_ns;   /* since when it leaves the store to another one; 0: it does not */
 };
 
 /* A look found this. Is it this standby's turn now? *until_ns: when another look is due although
  * there is no news; PS_NEVER: none is. */
 bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t now_ns,
                    uint64_t *until_ns);
+
+/* A look found that another standby is to be next, and is there: is it left the time to open the
+ * store? Then *until_ns is when another look is due. mark: this one's, by which it is asked for;
+ * NULL: it never is. Before ps_turn_comes. */
+bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, const uint8_t *mark,
+                     uint64_t now_ns, uint64_t *until_ns);
 
 /* It was its turn, and the open failed though no other owner was seen: it rests. */
 void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns);

@@ -152,13 +152,16 @@ static void look_around(struct perseas_standby *s)
 {
 	struct ps_standing_now now;
 	enum ps_ownership ownership;
+	uint64_t now_ns;
 	bool due;
 
 	ps_follow_look(&s->follow, &now);
 	pthread_mutex_lock(&s->lock);
 	/* Then an open makes it. */
 	ownership = s->unmade && s->options.flags & PERSEAS_CREATE ? PS_OWNER_NONE : now.ownership;
-	due = ps_turn_comes(&s->turn, ownership, ps_follow_now(&s->follow), &s->until_ns);
+	now_ns = ps_follow_now(&s->follow);
+	due = !ps_turn_is_held(&s->turn, &now, NULL, now_ns, &s->until_ns) &&
+	      ps_turn_comes(&s->turn, ownership, now_ns, &s->until_ns);
 	s->stat.state = state_of(ownership, due);
 	snprintf(s->stat.text, sizeof(s->stat.text), "%s", now.text);
 	ps_standby_signal(s);

@@ -1,5 +1,7 @@
 """A standby inside a process (perseas_standby.h), with owners that are killed, hang, and come back.
 What it does for itself is in tests/unit/test_standby.c."""
+import concurrent.futures
+
 import pytest
 
 from binding import PerseasError, Standby
@@ -57,6 +59,26 @@ def test_it_waits_for_what_perseas_run_owns(mirrors, run):  # noqa: F811
     with stand_by(daemons) as standby:
         runner.process.kill()
         with standby.become_owner() as store:
+            commit(store)
+
+
+def test_it_leaves_the_store_to_who_is_to_be_next(mirrors, run, perseas):  # noqa: F811
+    """An operator hands it over to another one, which is slower: its COMMAND is started first."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = run("bank", daemons, options=("--name", "first"))
+    first.wait_printed("holding")
+    second = run("bank", daemons, options=("--name", "second", "--order", "1"))
+    second.wait_said("standby: its owner lives")
+    with stand_by(daemons) as standby, concurrent.futures.ThreadPoolExecutor() as pool:
+        waiting = pool.submit(standby.become_owner)
+        done = perseas("move", "bank", mirror_list(daemons), "second")
+        assert "handed over to second" in done.out
+        second.wait_printed("holding")
+        assert not waiting.done()
+        first.process.kill()
+        second.process.kill()
+        with waiting.result(SECONDS) as store:
             commit(store)
 
 

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -74,6 +75,30 @@ static void an_owner_is_given_time_to_be_gone(void **state)
 	assert_true(comes(&turn, PS_OWNER_NONE, PS_TURN_SETTLE_MS));
 }
 
+/* Until it has had the time to open the store: it may have gone, too. */
+static void another_one_is_left_the_store_that_it_is_given(void **state)
+{
+	static const uint8_t mark[PS_OWNER_MARK] = { 1, 2, 3, 4 }, other[PS_OWNER_MARK] = { 5 };
+	struct ps_turn turn = { .order = 0 };
+	struct ps_standing_now now = { .ownership = PS_OWNER_LIVES };
+
+	(void)state;
+	now.handing.asked = now.handing.there = true;
+	memcpy(now.handing.to, mark, sizeof(mark));
+	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
+	now.ownership = PS_OWNER_NONE;
+	assert_false(ps_turn_is_held(&turn, &now, mark, BEGIN, &until));
+	assert_true(ps_turn_is_held(&turn, &now, other, BEGIN, &until));
+	assert_true(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
+	assert_true(until == BEGIN + PS_TURN_HELD_MS * MS);
+	assert_true(
+		ps_turn_is_held(&turn, &now, NULL, BEGIN + (PS_TURN_YIELD_MS - 1) * MS, &until));
+	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN + PS_TURN_YIELD_MS * MS, &until));
+	now.handing.there = false;
+	turn.held_ns = 0;
+	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
+}
+
 /* An owner came, and went: those who come first have their time anew. */
 static void a_turn_begins_anew_after_an_owner(void **state)
 {
@@ -133,6 +158,7 @@ int main(void)
 		cmocka_unit_test(the_first_goes_at_once),
 		cmocka_unit_test(others_wait_for_their_turn),
 		cmocka_unit_test(an_owner_is_given_time_to_be_gone),
+		cmocka_unit_test(another_one_is_left_the_store_that_it_is_given),
 		cmocka_unit_test(a_turn_begins_anew_after_an_owner),
 		cmocka_unit_test(who_failed_rests_for_longer_and_longer),
 		cmocka_unit_test(an_owner_ends_the_counting),

@@ -36,8 +36,6 @@ enum {
 	REST_MS = 100,       /* before the first restart; twice as long before each further one */
 	REST_MAX_MS = 10000, /* but no longer than this */
 	SOUND_MS = 60000,    /* COMMAND ran for so long: its restarts are counted anew */
-	YIELD_MS = 5000,     /* for which the store is left to another one that is to be next */
-	LOOK_HELD_MS = 100,  /* between two looks meanwhile */
 	STATUS_TEXT = PS_SENTENCE + 128,
 	GOES_ON = -1, /* instead of an exit status */
 };
@@ -68,7 +66,6 @@ struct runner {
 	bool told;         /* by a signal, to end */
 	bool owned;        /* COMMAND has been seen to own the store, since it was started */
 	bool killed;       /* ENDING: SIGKILL was sent */
-	uint64_t held_ns;  /* since when it leaves the store to another one; 0: it does not */
 	uint32_t failures; /* in succession */
 	uint8_t mark[PS_OWNER_MARK];
 	char name[PS_NAME_MAX + 1]; /* as a standby */
@@ -265,26 +262,13 @@ static bool is_heir(const struct runner *r)
 	return r->now.handing.asked && !memcmp(r->now.handing.to, r->mark, PS_OWNER_MARK);
 }
 
-/* Another one is to be next, and is there: it is left the time to start its COMMAND. */
-static bool is_held_back(struct runner *r, uint64_t now_ns)
-{
-	if (r->now.ownership != PS_OWNER_NONE)
-		r->held_ns = 0;
-	else if (!r->held_ns)
-		r->held_ns = now_ns;
-	return r->held_ns && r->now.handing.there && !is_heir(r) &&
-	       now_ns < r->held_ns + YIELD_MS * MS_NS;
-}
-
 /* The one that is to be next goes at once, else those of a lower order go first. */
 static bool is_turn(struct runner *r)
 {
 	const uint64_t now_ns = ps_follow_now(&r->follow);
 
-	if (is_held_back(r, now_ns)) {
-		r->until_ns = now_ns + LOOK_HELD_MS * MS_NS;
+	if (ps_turn_is_held(&r->turn, &r->now, r->mark, now_ns, &r->until_ns))
 		return false;
-	}
 	return (is_heir(r) && r->now.ownership == PS_OWNER_NONE) ||
 	       ps_turn_comes(&r->turn, r->now.ownership, now_ns, &r->until_ns);
 }
