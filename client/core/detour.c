@@ -56,7 +56,10 @@ void ps_detour_take(struct perseas *p, struct ps_mirror *m, const Perseas__Grant
 	memset(error, 0, sizeof(*error));
 	if (now > way->at + MOST)
 		way->delay = 0;
-	put_off(way, now);
+	/* A link of the detour may break as often as it likes: where the better fabric was not
+	 * tried again, the look that is due is not put off. */
+	if (way->breaks < BREAKS || now >= way->at)
+		put_off(way, now);
 	ps_detour_drop(m);
 	way->port = 0;
 	if (lacks_keys(grant) || grant->token.len != PS_ID_SIZE)

@@ -5,6 +5,8 @@
  */
 #include "owner.h"
 
+#include "../../client/core/detour.h"
+
 #define MS (uint64_t)1000000
 
 struct rig {
@@ -198,6 +200,29 @@ static void test_a_question_ends_with_its_session(void **state)
 	assert_int_equal(rig->begun, 1);
 }
 
+/* Links of the detour break, one after the other, since the mirror cannot keep up: the next look
+ * for the better fabric, whose links are avoided, comes when it was to come. One that is due is put
+ * off. */
+static void test_a_detour_that_breaks_puts_no_look_off(void **state)
+{
+	struct ps_way_back *way = &mirror(1)->way_back;
+	Perseas__Grant grant = PERSEAS__GRANT__INIT;
+	const uint64_t due = rig->o->d->now + 1000 * MS;
+	struct ps_error error = { 0 };
+
+	(void)state;
+	way->breaks = 3;
+	way->at = due;
+	way->delay = 1000 * MS;
+	for (unsigned i = 0; i < 10; i++)
+		ps_detour_take(rig->o->p, mirror(1), &grant, rig->real, &error);
+	assert_int_equal(way->at, due);
+	assert_int_equal(way->delay, 1000 * MS);
+	rig->o->d->now = due;
+	ps_detour_take(rig->o->p, mirror(1), &grant, rig->real, &error);
+	assert_true(way->at >= due + 2000 * MS);
+}
+
 /* The handle is closed while it asks: teardown sees that nothing is left. */
 static void test_a_handle_is_closed_while_it_asks(void **state)
 {
@@ -215,6 +240,7 @@ int main(void)
 		TEST(test_an_answer_ends_the_detour),
 		TEST(test_a_refusal_changes_nothing),
 		TEST(test_a_question_ends_with_its_session),
+		TEST(test_a_detour_that_breaks_puts_no_look_off),
 		TEST(test_a_handle_is_closed_while_it_asks),
 	};
 
