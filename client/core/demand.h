@@ -29,7 +29,7 @@ struct ps_segment;
 /* --- what the library asks --- */
 
 /* Begins, where the options ask for it. What cannot be had here is said in the handle's report, and
- * memory is then read first. The state is adopted, and the handle not open yet. Admin. */
+ * memory is then read first. The handle is open, and has no keeper yet. Exclusive. */
 void ps_demand_begin(struct perseas *p);
 
 /* Could this process do it? By the steps that ps_demand_begin takes, without a store. 0, with what

@@ -145,6 +145,27 @@ void ps_demand_end(struct perseas *p)
 
 /* --- mapping --- */
 
+static bool is_here(const struct ps_mapping *mapping, uint64_t granule)
+{
+	return mapping->states[granule] == PS_GRANULE_HERE;
+}
+
+static uint64_t bytes_missing(const struct ps_demand *d, bool *any)
+{
+	uint64_t missing = 0;
+
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		const struct ps_mapping *mapping = &d->mappings[i];
+		const uint64_t last = mapping->count - 1;
+
+		missing += mapping->missing * d->ops->granule;
+		if (!is_here(mapping, last))
+			missing -= d->ops->granule - ps_granule_length(d, mapping, last);
+	}
+	*any = d->mapping_count > 0;
+	return missing;
+}
+
 /* What the caller is to free without the lock: the thread that fetches must not wait for malloc. */
 static uint8_t *forget(struct ps_demand *d, struct ps_mapping *mapping)
 {
@@ -164,7 +185,7 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment)
 	struct ps_mapping *mapping;
 	uint8_t *states;
 	uint64_t count, generation;
-	bool covered;
+	bool covered, any;
 
 	if (!d)
 		return false;
@@ -173,6 +194,9 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment)
 	if (!states)
 		return false;
 	lock(d);
+	/* What somebody waited for before has come. */
+	if (!bytes_missing(d, &any))
+		d->starved_at = 0;
 	generation = ++d->generations;
 	d->mappings[d->mapping_count++] = (struct ps_mapping){
 		.generation = generation,
@@ -217,11 +241,6 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 }
 
 /* --- what is here --- */
-
-static bool is_here(const struct ps_mapping *mapping, uint64_t granule)
-{
-	return mapping->states[granule] == PS_GRANULE_HERE;
-}
 
 bool ps_demand_lacks(struct perseas *p, const struct ps_segment *segment)
 {
@@ -405,22 +424,6 @@ static void tell(struct perseas *p, uint64_t missing, bool starved)
 	pthread_mutex_unlock(&p->lock);
 	d->told_starved = starved;
 	d->told_whole = !missing;
-}
-
-static uint64_t bytes_missing(const struct ps_demand *d, bool *any)
-{
-	uint64_t missing = 0;
-
-	for (unsigned i = 0; i < d->mapping_count; i++) {
-		const struct ps_mapping *mapping = &d->mappings[i];
-		const uint64_t last = mapping->count - 1;
-
-		missing += mapping->missing * d->ops->granule;
-		if (!is_here(mapping, last))
-			missing -= d->ops->granule - ps_granule_length(d, mapping, last);
-	}
-	*any = d->mapping_count > 0;
-	return missing;
 }
 
 /* set_range looks out for what is missing only where something is. */

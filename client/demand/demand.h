@@ -132,8 +132,8 @@ void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t gra
 bool ps_granule_next(struct ps_demand *d, uint64_t now, unsigned run, struct ps_want *next,
                      bool *waits);
 
-/* hot.c: reads what the newest transactions changed; the handle is not open yet. What of that lies
- * in a mapping is then to come soon. */
+/* hot.c: reads what the newest transactions changed, exclusive. What of that lies in a mapping is
+ * then to come soon. */
 void ps_hot_read(struct perseas *p);
 void ps_hot_mark(struct ps_demand *d, struct ps_mapping *mapping);
 

@@ -131,11 +131,11 @@ static int open_handle(struct perseas *p)
 	rc = ps_layout_renew(p);
 	if (rc)
 		return rc;
-	p->admin = true;
-	ps_demand_begin(p);
-	p->open = true;
+	/* The gate is for what is read from a mirror: one that breaks now is the keeper's. */
+	p->admin = p->gate = p->open = true;
 	ps_sessions_opened(p);
-	p->admin = false;
+	ps_demand_begin(p);
+	p->admin = p->gate = false;
 	p->keeper = !p->env->ops->spawn(p->env, ps_keeper, p);
 	if (!p->keeper)
 		return ps_fail(p, PERSEAS_ESYSTEM,

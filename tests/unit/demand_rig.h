@@ -55,9 +55,10 @@ struct rig {
 	struct rig_mirror mirrors[MIRRORS];
 	char list[256];
 	perseas_t *p;
-	uint8_t *bytes;                 /* of segment "accounts" */
-	_Atomic unsigned waits, wholes; /* events of these kinds */
-	uint64_t rate;                  /* perseas_options.fetch_rate */
+	uint8_t *bytes;                         /* of segment "accounts" */
+	_Atomic unsigned waits, wholes;         /* events of these kinds */
+	uint64_t rate;                          /* perseas_options.fetch_rate */
+	void (*change)(struct ps_env_ops *ops); /* of the next open; NULL: nothing */
 };
 
 /* --- the gate --- */
@@ -205,6 +206,8 @@ static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
 	rig_ops = *env->ops;
 	rig_real_wait = rig_ops.wait;
 	rig_ops.wait = rig_wait;
+	if (rig->change)
+		rig->change(&rig_ops);
 	env->ops = &rig_ops;
 	rc = ps_open(env, STORE, rig->list, &options, &rig->p, &error);
 	if (rc)

@@ -55,6 +55,71 @@ static void test_a_long_log_is_read_from_its_end(void **state)
 	assert_int_equal(rig->p->demand->hot[2].offset, 0);
 }
 
+static const struct ps_fabric *(*real_fabric)(struct ps_env *env, const struct ps_address *address,
+                                              const Perseas__Grant *grant, unsigned tried);
+static struct ps_fabric breaking;
+static unsigned breaks;
+
+static int break_once(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
+                      uint64_t length, uint64_t until_ns)
+{
+	return !breaks++ ? PS_LINK_BROKEN
+	                 : ps_fabric_tcp.read(link, region, offset, bytes, length, until_ns);
+}
+
+static const struct ps_fabric *choose_breaking(struct ps_env *env, const struct ps_address *address,
+                                               const Perseas__Grant *grant, unsigned tried)
+{
+	const struct ps_fabric *fabric = real_fabric(env, address, grant, tried);
+
+	return fabric == &ps_fabric_tcp ? &breaking : fabric;
+}
+
+static void break_reads(struct ps_env_ops *ops)
+{
+	real_fabric = ops->fabric;
+	breaking = ps_fabric_tcp;
+	breaking.read = break_once;
+	ops->fabric = choose_breaking;
+}
+
+/* The log that is read is that of a mirror without which nothing commits. */
+static void test_a_mirror_that_breaks_meanwhile_comes_back(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(rig_apart(rig, put_and_die), 0);
+	rig->change = break_reads;
+	breaks = 0;
+	rig_begin(rig);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(breaks, 1);
+	assert_int_equal(rig_put(rig, 0, 100, 5), 0);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_look(rig->bytes + HOT), 77);
+}
+
+/* A mirror that gave nothing, when another one had given all that was missing, starves nobody. */
+static void test_what_is_mapped_next_does_not_starve_yet(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t starved_at;
+
+	rig_begin(rig);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
+	pthread_mutex_lock(&rig->p->demand->lock);
+	rig->p->demand->starved_at = 1;
+	pthread_mutex_unlock(&rig->p->demand->lock);
+	atomic_store(&rig_shut, true);
+	assert_int_equal(rig_map(rig), 0);
+	pthread_mutex_lock(&rig->p->demand->lock);
+	starved_at = rig->p->demand->starved_at;
+	pthread_mutex_unlock(&rig->p->demand->lock);
+	assert_int_not_equal(starved_at, 1);
+}
+
 static uint64_t now_ms(void)
 {
 	struct timespec now;
@@ -96,6 +161,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_changed_last_comes_first, setup,
 		                                rig_teardown),
 		cmocka_unit_test_setup_teardown(test_a_long_log_is_read_from_its_end, setup,
+		                                rig_teardown),
+		cmocka_unit_test_setup_teardown(test_a_mirror_that_breaks_meanwhile_comes_back,
+		                                setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_what_is_mapped_next_does_not_starve_yet, setup,
 		                                rig_teardown),
 		cmocka_unit_test_setup_teardown(test_who_waits_is_not_held_up_by_the_rate, setup,
 		                                rig_teardown),
