@@ -396,12 +396,13 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 
 /* --- signs of life --- */
 
-/* A message without a byte. What the socket does not take yet is a sign of life itself. */
-static void beat(struct ps_control *control)
+/* A message without a byte. What the socket does not take yet is a sign of life itself, but not the
+ * `first` one, which asks for answers. */
+static void beat(struct ps_control *control, bool first)
 {
 	static const uint32_t nothing = 0;
 
-	if (ps_outbox_empty(&control->out))
+	if (first || ps_outbox_empty(&control->out))
 		ps_outbox_add(&control->out, &nothing, sizeof(nothing));
 	push(control, PS_NEVER);
 	control->beat_at = ps_monotonic();
@@ -440,7 +441,7 @@ static uint64_t beat_all(void *arg)
 		if (every == PS_NEVER || at->trouble.code)
 			continue;
 		if (ps_monotonic() >= at->beat_at + every)
-			beat(at);
+			beat(at, false);
 		next = earlier(next, at->beat_at + every);
 		if (!at->hearing.limit_ns || !at->shaken)
 			continue;
@@ -463,8 +464,9 @@ void ps_control_hear(struct ps_control *control, uint64_t limit_ns)
 {
 	pthread_mutex_lock(&control->all->lock);
 	ps_hearing_begin(&control->hearing, limit_ns, ps_monotonic());
-	/* At once: from the first one on it answers, also while it works on a request. */
-	control->beat_at = 0;
+	/* Before any request: from then on it answers, also while it works on what comes next. */
+	if (limit_ns && !control->trouble.code)
+		beat(control, true);
 	if (limit_ns)
 		ps_beats_wake(&control->all->beats);
 	pthread_mutex_unlock(&control->all->lock);

@@ -104,6 +104,27 @@ static struct ps_control *listen_to(struct fixture *f, struct daemon *d, uint64_
 	return control;
 }
 
+/* It is there before what is asked for next, however soon that is. */
+static void the_first_sign_comes_before_any_request(void **state)
+{
+	struct fixture *f = *state;
+	struct daemon *daemons[] = { &f->tcp, &f->local };
+	uint8_t bytes[512];
+	unsigned signs;
+	uint32_t length;
+
+	for (int i = 0; i < 200; i++) {
+		struct daemon *d = daemons[i % 2];
+		struct ps_control *control = listen_to(f, d, 60 * (uint64_t)1000000000);
+
+		ask(f, control, "next");
+		length = hear_signs(d, &signs);
+		assert_int_equal(signs, 1);
+		assert_int_equal(recv(d->fd, bytes, length, MSG_WAITALL), length);
+		disconnect(f, control);
+	}
+}
+
 static void take_sign(struct daemon *d)
 {
 	uint32_t length;
@@ -202,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(signs_of_life_come_by_themselves_between_requests),
 		TEST(signs_of_life_end_with_their_connection),
+		TEST(the_first_sign_comes_before_any_request),
 		TEST(a_silent_mirror_is_noticed),
 		TEST(silence_ends_the_wait_for_an_answer),
 		TEST(a_mirror_that_answers_signs_is_not_silent),
