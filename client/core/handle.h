@@ -277,6 +277,7 @@ struct ps_mirror {
 	/* Epochs whose slot this owner wrote, or may have written, to this very image. */
 	uint64_t wrote[2];
 	bool denied;       /* its access rules refused this owner's last claim */
+	bool lost_memory;  /* as it answered to the last claim: it is to be made anew */
 	uint64_t paced_at; /* when a commit waited last for it to keep up */
 	char trouble[256];
 	char detour[256];            /* why the link is not over the best fabric, "" when it is */

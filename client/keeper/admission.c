@@ -124,7 +124,7 @@ static uint32_t made_anew(struct perseas *p, const struct side *side, uint32_t c
 
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].state == PERSEAS_MIRROR_LOST &&
+		if (p->mirrors[i].state == PERSEAS_MIRROR_LOST && p->mirrors[i].lost_memory &&
 		    ps_quorum_remakes(&side->quorum, connected, i))
 			set |= (uint32_t)1 << i;
 	pthread_mutex_unlock(&p->lock);

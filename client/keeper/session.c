@@ -192,6 +192,7 @@ static void copy_whole(struct perseas *p, struct ps_mirror *m, enum perseas_mirr
 		set_aside(p, m, state, why);
 		return;
 	}
+	m->lost_memory = lost;
 	if (lost)
 		m->loaded = false;
 	else
@@ -259,6 +260,7 @@ static void come_nearer(struct perseas *p, struct ps_mirror *m, const struct ps_
 
 static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
+	m->lost_memory = false;
 	if (error->code == PERSEAS_ENOSTORE) {
 		move(p, m, PS_SESSION_PREPARING);
 		copy_whole(p, m, PERSEAS_MIRROR_LOST, error->text);

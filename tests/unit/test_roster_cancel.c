@@ -269,14 +269,32 @@ static void test_the_mark_counts_on_w_of_the_new_one(void **state)
 
 /* --- one that could not be settled --- */
 
+static void lose(struct memory *memory)
+{
+	memory_heap_lose(memory, NULL);
+}
+
+static void damage(struct memory *memory)
+{
+	for (int generation = 1; generation < 4; generation++) {
+		char name[16];
+		uint8_t *log;
+
+		snprintf(name, sizeof(name), "log.%d", generation);
+		log = memory_heap_piece(memory, STORE, name, NULL);
+		if (log)
+			memset(log, 0xff, PS_PAGE);
+	}
+}
+
 /* All three are needed. The third is gone for good, and the one that takes its place dies just when
  * both rosters begin to count. */
-static struct owner *begin_short(void)
+static struct owner *begin_short_of(void (*spoil)(struct memory *memory))
 {
 	struct owner *o = begin(3, 3);
 
 	direct_crash(o->d, 2);
-	memory_heap_lose(o->d->mirrors[2].memory, NULL);
+	spoil(o->d->mirrors[2].memory);
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://2", "sim://3");
 	o->d->mirrors[3].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	keep_until(o, PS_CHANGE_JOINT);
@@ -284,6 +302,11 @@ static struct owner *begin_short(void)
 	o->d->mirrors[3].break_at = 0;
 	direct_keep(o->d, o->p);
 	return o;
+}
+
+static struct owner *begin_short(void)
+{
+	return begin_short_of(lose);
 }
 
 static void assert_refused(struct owner *o)
@@ -328,6 +351,22 @@ static void test_an_empty_member_lets_it_be_taken_back(void **state)
 	keep_until(o, PS_CHANGE_NONE);
 	assert_non_null(strstr(o->p->upkeep.change.text, "taken back"));
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_goes_on(o, 3);
+}
+
+/* One whose image is damaged is not made anew until somebody drops that image: it counts for
+ * nothing. */
+static void test_a_damaged_member_does_not(void **state)
+{
+	struct owner *o = begin_short_of(damage);
+
+	(void)state;
+	direct_start(o->d, 2);
+	owner_keep(o, 2, PERSEAS_MIRROR_LOST);
+	assert_refused(o);
+	direct_start(o->d, 3);
+	keep_until(o, PS_CHANGE_NONE);
+	assert_int_equal(o->p->upkeep.change.code, 0);
 	assert_goes_on(o, 3);
 }
 
@@ -382,6 +421,7 @@ int main(void)
 		cmocka_unit_test(test_the_new_one_alone_does_not_count_before_w_have_the_mark),
 		cmocka_unit_test(test_a_cancel_that_could_not_be_settled_is_refused),
 		cmocka_unit_test(test_an_empty_member_lets_it_be_taken_back),
+		cmocka_unit_test(test_a_damaged_member_does_not),
 		cmocka_unit_test(test_the_next_one_is_refused_it_too),
 		cmocka_unit_test(test_the_next_one_takes_it_back_with_an_empty_member),
 	};
