@@ -23,7 +23,9 @@ struct ps_control;
 struct ps_env;
 struct ps_tls;
 
-enum ps_sleeper { PS_COMMITTER, PS_KEEPER, PS_SLEEPERS };
+/* Who sleeps. PS_UNWOKEN: one that nobody wakes, since what it waits for shows in the descriptors,
+ * or as time passes; it takes nobody's wake, however many threads sleep so. */
+enum ps_sleeper { PS_COMMITTER, PS_KEEPER, PS_SLEEPERS, PS_UNWOKEN = PS_SLEEPERS };
 
 #define PS_NEVER UINT64_MAX
 
@@ -33,7 +35,8 @@ struct ps_env_ops {
 	void (*random)(struct ps_env *env, void *bytes, size_t len);
 
 	/* Sleeps without the lock until one of the fds is ready, wake() was called for this
-	 * sleeper (also before pause began), or until_ns. May return early. */
+	 * sleeper (also before pause began), or until_ns. May return early. Two threads never sleep
+	 * as the same sleeper at the same time: one would take the other's wake. */
 	void (*pause)(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
 	              uint64_t until_ns);
 	void (*wake)(struct ps_env *env, enum ps_sleeper who);

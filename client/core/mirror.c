@@ -353,7 +353,8 @@ static bool has_link(const struct perseas *p, const struct ps_mirror *m)
 	return !p->open || (p->admin && (p->gate || !m->active));
 }
 
-/* Waits until the chain that was posted outside of transactions is complete. */
+/* Waits until the chain that was posted outside of transactions is complete. A commit that has too
+ * few mirrors may sleep meanwhile, as the committer. */
 static int complete(struct perseas *p, struct ps_mirror *m, uint64_t until_ns)
 {
 	for (;;) {
@@ -366,7 +367,7 @@ static int complete(struct perseas *p, struct ps_mirror *m, uint64_t until_ns)
 		if (ps_now(p) >= until_ns)
 			return PS_LINK_BROKEN;
 		waits = m->fabric->waits(m->link, &fd);
-		p->env->ops->pause(p->env, PS_COMMITTER, &fd, waits, until_ns);
+		p->env->ops->pause(p->env, PS_UNWOKEN, &fd, waits, until_ns);
 	}
 }
 

@@ -141,7 +141,7 @@ void ps_tx_take_care(struct perseas *p)
 			busy |= atomic_load_explicit(&tx->busy, memory_order_acquire);
 		pthread_mutex_unlock(&p->lock);
 		if (busy)
-			p->env->ops->pause(p->env, PS_KEEPER, NULL, 0, ps_now(p) + BUSY_PAUSE);
+			p->env->ops->pause(p->env, PS_UNWOKEN, NULL, 0, ps_now(p) + BUSY_PAUSE);
 	} while (busy);
 }
 

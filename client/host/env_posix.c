@@ -126,18 +126,26 @@ static void posix_random(struct ps_env *env, void *bytes, size_t len)
 static void posix_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
                         uint64_t until_ns)
 {
-	struct sleeper *sleeper = &of(env)->sleepers[who];
+	struct sleeper *sleeper;
 	struct pollfd all[PAUSE_MAX + 1];
 	uint64_t drained;
+	bool twice;
 
 	assert(count <= PAUSE_MAX);
+	if (who == PS_UNWOKEN) {
+		ps_poll(fds, count, until_ns);
+		return;
+	}
+	sleeper = &of(env)->sleepers[who];
 	if (count)
 		memcpy(all, fds, count * sizeof(*fds));
 	all[count].fd = sleeper->fd;
 	all[count].events = POLLIN;
 	all[count].revents = 0;
 
-	atomic_store(&sleeper->asleep, true);
+	twice = atomic_exchange(&sleeper->asleep, true);
+	assert(!twice);
+	(void)twice;
 	ps_poll(all, count + 1, atomic_load(&sleeper->woken) ? 0 : until_ns);
 	atomic_store(&sleeper->asleep, false);
 	if (all[count].revents)

@@ -167,7 +167,8 @@ static uint64_t round_limit(struct perseas *p, const struct ps_round *round, uin
 	return limit;
 }
 
-/* Sleeps until one of them may have answered. */
+/* Sleeps until one of them may have answered. A commit may sleep meanwhile, as the committer: its
+ * wakes are not for this thread to take. */
 static void await_some(struct perseas *p, const struct ps_round *round, uint64_t until_ns)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
@@ -181,7 +182,7 @@ static void await_some(struct perseas *p, const struct ps_round *round, uint64_t
 		else if (until_ns > ps_now(p) + LOOK_AGAIN)
 			until_ns = ps_now(p) + LOOK_AGAIN;
 	}
-	p->env->ops->pause(p->env, PS_COMMITTER, fds, count, until_ns);
+	p->env->ops->pause(p->env, PS_UNWOKEN, fds, count, until_ns);
 }
 
 uint32_t ps_round_await(struct perseas *p, struct ps_round *round, uint64_t until_ns, bool patient)

@@ -45,11 +45,20 @@ static void env_random(struct ps_env *env, void *bytes, size_t len)
 static void env_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
                       uint64_t until_ns)
 {
+	struct sim_owner *o = of(env);
 	struct sim_wait wait = {
 		.until = until_ns, .sleeper = (int)who, .fds = fds, .count = count
 	};
 
-	sim_task_block(of(env), &wait);
+	if (who == PS_UNWOKEN) {
+		wait.sleeper = -1;
+		sim_task_block(o, &wait);
+		return;
+	}
+	assert(!o->asleep[who]);
+	o->asleep[who] = true;
+	sim_task_block(o, &wait);
+	o->asleep[who] = false;
 }
 
 static void env_wake(struct ps_env *env, enum ps_sleeper who)

@@ -77,7 +77,7 @@ struct sim_owner {
 	struct sim_task *inside; /* stopped between two stores; the lock may be its own */
 	bool stopped, dead;
 	uint64_t dead_ns; /* time goes fast for the dead, so that they end */
-	bool woken[PS_SLEEPERS];
+	bool woken[PS_SLEEPERS], asleep[PS_SLEEPERS];
 	bool local[SIM_MIRRORS_MAX]; /* on the mirror's host: the memory is shared */
 	struct sim_path paths[SIM_MIRRORS_MAX];
 	struct ps_control *controls;

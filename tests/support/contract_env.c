@@ -6,6 +6,7 @@
 
 #include "../../client/host/asked.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #define FAR 20000000000ULL /* ns: longer than anything here takes */
@@ -251,6 +252,35 @@ static void a_wake_before_the_pause_is_not_lost(struct stage *s)
 	rest(s, PS_KEEPER, s->short_ns / 100);
 }
 
+struct sleeping {
+	struct stage *stage;
+	uint64_t until;
+	atomic_bool told;
+};
+
+static void sleep_until_told(void *arg)
+{
+	struct sleeping *sleeping = arg;
+	struct stage *s = sleeping->stage;
+
+	while (!atomic_load(&sleeping->told) && now(s) < sleeping->until)
+		s->env->ops->pause(s->env, PS_COMMITTER, NULL, 0, sleeping->until);
+}
+
+/* The keeper waits for answers while a commit sleeps. */
+static void who_is_woken_by_nobody_takes_no_wake(struct stage *s)
+{
+	struct sleeping sleeping = { .stage = s, .until = now(s) + FAR };
+
+	CHECK(!s->env->ops->spawn(s->env, sleep_until_told, &sleeping));
+	rest(s, PS_UNWOKEN, s->short_ns / 100);
+	rest(s, PS_UNWOKEN, s->short_ns / 100);
+	atomic_store(&sleeping.told, true);
+	s->env->ops->wake(s->env, PS_COMMITTER);
+	s->env->ops->join(s->env);
+	CHECK(now(s) < sleeping.until);
+}
+
 struct beside {
 	struct stage *stage;
 	pthread_mutex_t lock;
@@ -350,6 +380,7 @@ const struct clause env_clauses[] = {
 	CLAUSE(what_is_over_takes_no_request),
 	CLAUSE(nobody_there_is_told_by_send_or_receive),
 	CLAUSE(a_wake_before_the_pause_is_not_lost),
+	CLAUSE(who_is_woken_by_nobody_takes_no_wake),
 	CLAUSE(who_waits_is_told_and_join_waits),
 	CLAUSE(random_bytes_differ),
 };

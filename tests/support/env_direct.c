@@ -62,10 +62,15 @@ static void direct_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd 
 	(void)fds;
 	(void)count;
 	/* The keeper was called for one round. In it, it holds admin. */
-	if (who == PS_KEEPER && !((struct perseas *)self->arg)->admin)
+	if (who == PS_KEEPER && !((struct perseas *)self->arg)->admin) {
 		((struct perseas *)self->arg)->stopping = true;
-	else
-		pass(self->d, until_ns);
+		return;
+	}
+	/* What goes on beside one that sleeps happens in its pause. */
+	assert(who == PS_UNWOKEN || !self->asleep[who]);
+	self->asleep[who] = true;
+	pass(self->d, until_ns);
+	self->asleep[who] = false;
 }
 
 static void direct_wake(struct ps_env *env, enum ps_sleeper who)

@@ -14,6 +14,7 @@ struct direct_env {
 	struct direct *d;
 	void (*fn)(void *arg);
 	void *arg;
+	bool asleep[PS_SLEEPERS + 1];
 };
 
 struct answer;

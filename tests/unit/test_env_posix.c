@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -109,6 +111,19 @@ static void a_pause_lasts_until_its_time(void **state)
 	env->ops->pause(env, PS_COMMITTER, NULL, 0, 0);
 }
 
+/* The keeper awaits answers; a wake for a commit comes meanwhile. */
+static void who_is_woken_by_nobody_takes_no_wake(void **state)
+{
+	struct ps_env *env = *state;
+	uint64_t until = env->ops->now(env) + 10000000;
+
+	env->ops->wake(env, PS_COMMITTER);
+	env->ops->pause(env, PS_UNWOKEN, NULL, 0, until);
+	assert_true(env->ops->now(env) >= until);
+	env->ops->pause(env, PS_COMMITTER, NULL, 0, until + FAR);
+	assert_true(env->ops->now(env) < until + FAR);
+}
+
 /* A mirror's answer arrives while a committer sleeps. */
 static void a_pause_ends_when_a_descriptor_is_ready(void **state)
 {
@@ -183,6 +198,39 @@ static void no_wake_is_lost_between_threads(void **state)
 	assert_true(env->ops->now(env) >= begun + 10000000);
 	/* The application's signals are not taken by that thread. */
 	assert_true(sigismember(&b.blocked, SIGTERM) && sigismember(&b.blocked, SIGALRM));
+}
+
+static void sleep_as_the_keeper(void *arg)
+{
+	struct beside *b = arg;
+
+	b->env->ops->pause(b->env, PS_KEEPER, NULL, 0, b->until);
+}
+
+/* One of them would take the wake of the other. */
+static void two_that_sleep_as_one_are_a_mistake_of_ours(void **state)
+{
+	struct ps_env *env = *state;
+	struct beside b = { .env = env, .until = env->ops->now(env) + FAR / 4 };
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		const struct rlimit none = { 0, 0 };
+
+		setrlimit(RLIMIT_CORE, &none);
+		signal(SIGABRT, SIG_DFL);
+		close(STDERR_FILENO);
+		if (env->ops->spawn(env, sleep_as_the_keeper, &b))
+			_exit(1);
+		while (env->ops->now(env) < b.until)
+			env->ops->pause(env, PS_KEEPER, NULL, 0, env->ops->now(env) + 1000000);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGABRT);
 }
 
 /* A committer waits for progress that does not come. */
@@ -301,8 +349,10 @@ int main(void)
 		TEST(random_bytes_differ),
 		TEST(a_wake_before_the_pause_is_not_lost),
 		TEST(a_pause_lasts_until_its_time),
+		TEST(who_is_woken_by_nobody_takes_no_wake),
 		TEST(a_pause_ends_when_a_descriptor_is_ready),
 		TEST(no_wake_is_lost_between_threads),
+		TEST(two_that_sleep_as_one_are_a_mistake_of_ours),
 		TEST(a_wait_ends_at_its_time),
 		TEST(the_fabric_follows_from_the_address),
 		TEST(rdma_is_tried_before_tcp),

@@ -39,7 +39,7 @@ static int make_trip(perseas_t *p, struct ps_mirror *m, const struct ps_chain *c
 		if (now - start < (uint64_t)p->options.spin_us * 1000)
 			continue;
 		waits = m->fabric->waits(m->link, &fd);
-		p->env->ops->pause(p->env, PS_COMMITTER, &fd, waits, until);
+		p->env->ops->pause(p->env, PS_UNWOKEN, &fd, waits, until);
 	}
 	return rc;
 }
