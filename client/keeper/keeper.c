@@ -53,22 +53,29 @@ static void record_loaded(struct perseas *p)
 		going = p->mirrors[i].loaded && record_own_id(p, &p->mirrors[i]);
 }
 
-/* A mirror whose daemon is gone takes no part, even where its memory is still mapped here. */
+/* Is the session of a mirror over? One whose daemon is gone takes no part, even where its memory is
+ * still mapped here. */
+static bool has_left(struct perseas *p, struct ps_mirror *m)
+{
+	bool silent;
+
+	if (m->session.state != PS_SESSION_UP || !p->env->ops->ended(m->control))
+		return false;
+	silent = p->env->ops->silent && p->env->ops->silent(m->control);
+	pthread_mutex_lock(&p->lock);
+	if (m->active && silent)
+		ps_mirror_silent(p, m);
+	else if (m->active)
+		ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror ended the session");
+	pthread_mutex_unlock(&p->lock);
+	return true;
+}
+
 static void watch_sessions(struct perseas *p)
 {
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
-
-		if (m->session.state != PS_SESSION_UP || !p->env->ops->ended(m->control))
-			continue;
-		pthread_mutex_lock(&p->lock);
-		if (m->active && p->env->ops->silent && p->env->ops->silent(m->control))
-			ps_mirror_silent(p, m);
-		else if (m->active)
-			ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror ended the session");
-		pthread_mutex_unlock(&p->lock);
-		ps_mirror_disconnect(p, m);
-	}
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (has_left(p, &p->mirrors[i]))
+			ps_mirror_disconnect(p, &p->mirrors[i]);
 }
 
 /* Until when the keeper has nothing to do, if nothing happens. */
