@@ -55,21 +55,6 @@ static bool drained(struct perseas *p, bool late)
 	return all;
 }
 
-/* Nobody else looks while this thread has admin. */
-static void leave_silent(struct perseas *p)
-{
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
-
-		if (m->session.state != PS_SESSION_UP || !p->env->ops->silent(m->control))
-			continue;
-		pthread_mutex_lock(&p->lock);
-		if (m->active)
-			ps_mirror_silent(p, m);
-		pthread_mutex_unlock(&p->lock);
-	}
-}
-
 void ps_exclusive_enter(struct perseas *p)
 {
 	const uint64_t deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
@@ -85,7 +70,8 @@ void ps_exclusive_enter(struct perseas *p)
 		if (!looks)
 			continue;
 		pthread_mutex_unlock(&p->lock);
-		leave_silent(p);
+		/* Nobody else does while this thread has admin. */
+		ps_sessions_look(p);
 		pthread_mutex_lock(&p->lock);
 	}
 	pthread_mutex_unlock(&p->lock);

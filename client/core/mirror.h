@@ -272,4 +272,9 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m);
 /* keeper.c: takes broken sessions up again. */
 void ps_keeper(void *arg);
 
+/* Takes what mirrors have said, and breaks the links of those whose sessions are over, as where one
+ * has said nothing for too long. What nobody takes counts as said just now, so that silence does
+ * not show behind it. For who has admin, and waits; not under the lock. */
+void ps_sessions_look(struct perseas *p);
+
 #endif

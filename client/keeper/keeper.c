@@ -6,6 +6,7 @@
  */
 #include "change.h"
 #include "../core/detour.h"
+#include "due.h"
 #include "../core/event.h"
 #include "../core/mirror.h"
 #include "orders.h"
@@ -69,6 +70,14 @@ static bool has_left(struct perseas *p, struct ps_mirror *m)
 		ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror ended the session");
 	pthread_mutex_unlock(&p->lock);
 	return true;
+}
+
+void ps_sessions_look(struct perseas *p)
+{
+	ps_assert_admin(p);
+	ps_dues_take(p, ps_now(p));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		has_left(p, &p->mirrors[i]);
 }
 
 static void watch_sessions(struct perseas *p)

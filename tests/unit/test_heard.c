@@ -63,7 +63,7 @@ static bool is_silent(struct ps_control *control)
 
 static bool is_over(struct ps_control *control)
 {
-	return signs.silent == control || real->ended(control);
+	return signs.silent == control || signs.ops.silent(control) || real->ended(control);
 }
 
 static struct ps_env *listening_env(struct direct *d)
@@ -233,9 +233,10 @@ static void a_silent_mirror_is_left_and_taken_up_again(void **state)
 
 static uint64_t silent_from;
 
+/* What it said before, and nobody has taken, counts as said just now. */
 static bool falls_silent(struct ps_control *control)
 {
-	return control == dialled[1] && signs.d->now >= silent_from;
+	return control == dialled[1] && signs.d->now >= silent_from && !real->answered(control);
 }
 
 /* It has not completed what was sent to it, and does not. Whoever maps a segment holds commits back
@@ -248,6 +249,9 @@ static void a_silent_mirror_holds_nobody_up_who_waits_for_it(void **state)
 
 	open_slowly(o, 0);
 	owner_map(o);
+	/* It is asked whether it still knows this owner. */
+	direct_keep(o->d, o->p);
+	assert_true(real->answered(dialled[1]));
 	o->d->mirrors[1].hold = DIRECT_HOLD_COMPLETIONS;
 	assert_int_equal(owner_put(o, 0, 8, 1), 0);
 	signs.ops.silent = falls_silent;
