@@ -351,7 +351,7 @@ static bool is_block(const struct ps_pager *pager, const uint8_t *bytes)
 
 /* The pages of a block themselves, a large one where the kernel had one: nothing is copied, and
  * nothing small is left. How many bytes: what could not be moved is to be copied. */
-static uint64_t move_pages(struct ps_pager *pager, uint8_t *to, const uint8_t *block)
+static uint64_t move_pages(struct ps_pager *pager, const uint8_t *to, const uint8_t *block)
 {
 	uint64_t done = 0;
 

@@ -22,17 +22,23 @@ enum {
 	SILENCE_MS = 10000,
 };
 
+/* NULL: there is none. */
+static uint8_t *reserve(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	return memory;
+}
+
 bool ps_reach_init(struct ps_reach *reach)
 {
-	void *memory = mmap(NULL, IN + MEMORY, PROT_READ | PROT_WRITE,
-	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	void *room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
-	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
 	memset(reach, 0, sizeof(*reach));
 	reach->fd = -1;
-	reach->memory = memory == MAP_FAILED ? NULL : memory;
-	reach->room = room == MAP_FAILED ? NULL : room;
+	reach->memory = reserve(IN + MEMORY);
+	reach->room = reserve(ROOM);
 	if (!reach->memory || !reach->room) {
 		ps_reach_free(reach);
 		return false;

@@ -46,9 +46,12 @@ static void leave_elsewhere(struct ps_census *census)
 			first++;
 		ps_error_set(&census->errors[i], PERSEAS_EUNREACHABLE, PS_ELSEWHERE,
 		             addresses[i].text, addresses[first].text);
-		census->told[i] = NULL;
-		census->have--;
 	}
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (j->elsewhere >> i & 1) {
+			census->told[i] = NULL;
+			census->have--;
+		}
 }
 
 static void take_judgement(struct ps_census *census)
@@ -66,7 +69,7 @@ static void take_judgement(struct ps_census *census)
 	}
 	census->roster = j->next ? j->next : j->settled;
 	for (unsigned i = count; i-- > 0;)
-		if (ps_census_belongs(census, i))
+		if (census->told[i] && ps_census_belongs(census, i))
 			census->header = census->told[i]->header;
 	if (j->newest >= 0)
 		census->newest = census->told[j->newest];

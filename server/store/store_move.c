@@ -76,7 +76,9 @@ static struct standby *standby_of(struct stores *stores, struct session *session
 	standby->link = &stores->standbys;
 	if (standby->next)
 		standby->next->link = &standby->next;
-	return stores->standbys = session->standby = standby;
+	session->standby = standby;
+	stores->standbys = standby;
+	return standby;
 }
 
 /* Who may not own the store is none. */
