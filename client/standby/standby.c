@@ -247,13 +247,15 @@ static bool enter_wait(struct perseas_standby *s)
 	bool free;
 
 	pthread_mutex_lock(&s->lock);
-	free = !s->waits;
-	s->waits = true;
+	free = !s->inside;
+	if (free)
+		s->inside = s->waits = true;
 	pthread_mutex_unlock(&s->lock);
 	return free;
 }
 
-/* After an error it stands by as before, also where the store was handed to a wait that ended. */
+/* After an error it stands by as before, also where the store was handed to a wait that ended. No
+ * other thread enters before that is done: what the standby follows with is taken down here. */
 static void leave_wait(struct perseas_standby *s, bool failed)
 {
 	struct ps_error ignored;
@@ -269,6 +271,9 @@ static void leave_wait(struct perseas_standby *s, bool failed)
 	/* Where that fails, the next wait tries it again. */
 	if (failed && stage != PS_STANDBY_FOLLOWING)
 		ps_vigil_begin(s, &ignored);
+	pthread_mutex_lock(&s->lock);
+	s->inside = false;
+	pthread_mutex_unlock(&s->lock);
 }
 
 int perseas_standby_wait(perseas_standby_t *s, int64_t timeout_ms, perseas_t **p)

@@ -36,7 +36,8 @@ struct perseas_standby {
 
 	pthread_mutex_t lock; /* guards these: */
 	enum ps_standby_stage stage;
-	bool waits;            /* a thread is in perseas_standby_wait */
+	bool inside;           /* a thread is in perseas_standby_wait */
+	bool waits;            /* it may be handed the store: not any more while it leaves */
 	bool ends;             /* the thread is to end */
 	bool unmade;           /* no mirror has the store, or its making was left unfinished */
 	struct ps_error fault; /* that waiting does not mend; code 0: none */

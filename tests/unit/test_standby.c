@@ -141,12 +141,9 @@ static void whoever_waits_can_be_called_off(void **state)
 	perseas_standby_close(wait.s);
 }
 
-/* The store was handed to a wait that was called off: the standby goes on all the same. */
-static void a_turn_that_is_called_off_comes_again(void **state)
+/* As to a wait that ended just then. */
+static void hand_to_nobody(perseas_standby_t *s)
 {
-	struct rig *rig = *state;
-	perseas_standby_t *s = begin(rig);
-
 	await_state(s, PERSEAS_STANDBY_DUE);
 	pthread_mutex_lock(&s->lock);
 	s->waits = true;
@@ -156,11 +153,128 @@ static void a_turn_that_is_called_off_comes_again(void **state)
 	pthread_mutex_lock(&s->lock);
 	s->waits = false;
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* The store was handed to a wait that was called off: the standby goes on all the same. */
+static void a_turn_that_is_called_off_comes_again(void **state)
+{
+	struct rig *rig = *state;
+	perseas_standby_t *s = begin(rig);
+
+	hand_to_nobody(s);
 	assert_int_equal(perseas_standby_cancel(s), 0);
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ECANCELLED);
 	await_state(s, PERSEAS_STANDBY_DUE);
 	become_owner(rig, s);
 	perseas_standby_close(s);
+}
+
+/* What perseas_standby_wait of another thread says while the one before leaves: at the end of the
+ * thread that followed, and at the start of the next one. */
+static struct {
+	perseas_standby_t *s;
+	struct ps_env_ops ops;
+	const struct ps_env_ops *real;
+	unsigned asked;
+	int said[2];
+} leaving;
+
+static void enter_meanwhile(void)
+{
+	struct wait_elsewhere wait = { .s = leaving.s };
+	pthread_t thread;
+	void *rc;
+
+	if (leaving.asked == sizeof(leaving.said) / sizeof(leaving.said[0]))
+		return;
+	leaving.asked++;
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, &wait), 0);
+	pthread_join(thread, &rc);
+	leaving.said[leaving.asked - 1] = (int)(intptr_t)rc;
+}
+
+static void leaving_join(struct ps_env *env)
+{
+	enter_meanwhile();
+	leaving.real->join(env);
+}
+
+static int leaving_spawn(struct ps_env *env, void (*fn)(void *arg), void *arg)
+{
+	enter_meanwhile();
+	return leaving.real->spawn(env, fn, arg);
+}
+
+/* The store was handed to a wait that was called off, and that takes down what it was handed. */
+static void nobody_enters_before_the_one_before_left(void **state)
+{
+	struct rig *rig = *state;
+	perseas_standby_t *s = begin(rig);
+
+	leaving.s = s;
+	leaving.asked = 0;
+	hand_to_nobody(s);
+	leaving.real = s->env->ops;
+	leaving.ops = *leaving.real;
+	leaving.ops.join = leaving_join;
+	leaving.ops.spawn = leaving_spawn;
+	s->env->ops = &leaving.ops;
+	assert_int_equal(perseas_standby_cancel(s), 0);
+	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ECANCELLED);
+	s->env->ops = leaving.real;
+	assert_int_equal(leaving.asked, 2);
+	assert_int_equal(leaving.said[0], PERSEAS_EINVAL);
+	assert_int_equal(leaving.said[1], PERSEAS_EINVAL);
+	become_owner(rig, s);
+	perseas_standby_close(s);
+}
+
+/* Two threads wait again and again, while a third one calls them off. */
+struct rivals {
+	perseas_standby_t *s;
+	atomic_bool over;
+	_Atomic unsigned opened, cancelled, refused, other;
+};
+
+static void *wait_again_and_again(void *arg)
+{
+	struct rivals *rivals = arg;
+
+	while (!atomic_load(&rivals->over)) {
+		perseas_t *p;
+		const int rc = perseas_standby_wait(rivals->s, 1000, &p);
+
+		if (!rc)
+			perseas_close(p);
+		rivals->opened += rc == 0;
+		rivals->cancelled += rc == PERSEAS_ECANCELLED || rc == PERSEAS_ETIMEOUT;
+		rivals->refused += rc == PERSEAS_EINVAL;
+		rivals->other += rc != 0 && rc != PERSEAS_ECANCELLED && rc != PERSEAS_ETIMEOUT &&
+		                 rc != PERSEAS_EINVAL;
+	}
+	return NULL;
+}
+
+static void rivals_do_each_other_no_harm(void **state)
+{
+	struct rig *rig = *state;
+	struct rivals rivals = { .s = begin(rig) };
+	pthread_t threads[2];
+	unsigned seed = 1;
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, wait_again_and_again, &rivals),
+		                 0);
+	for (unsigned i = 0; i < 400; i++) {
+		poll(NULL, 0, (int)(rand_r(&seed) % 4));
+		assert_int_equal(perseas_standby_cancel(rivals.s), 0);
+	}
+	atomic_store(&rivals.over, true);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_true(rivals.opened + rivals.cancelled > 0);
+	assert_int_equal(rivals.other, 0);
+	perseas_standby_close(rivals.s);
 }
 
 /* Once the store is closed again, or lost. */
@@ -301,6 +415,8 @@ int main(void)
 		TEST(what_is_due_needs_no_time, setup_tcp),
 		TEST(whoever_waits_can_be_called_off, setup_tcp),
 		TEST(a_turn_that_is_called_off_comes_again, setup_tcp),
+		TEST(nobody_enters_before_the_one_before_left, setup_tcp),
+		TEST(rivals_do_each_other_no_harm, setup_tcp),
 		TEST(a_standby_can_be_used_again, setup_tcp),
 		TEST(those_of_a_higher_order_wait_longer, setup_tcp),
 		TEST(of_two_standbys_one_waits_on, setup_tcp),
