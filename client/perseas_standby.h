@@ -33,10 +33,10 @@ typedef struct perseas_standby perseas_standby_t;
  * perseas_standby_close; NULL on an error.
  *
  * store, mirrors and options are as for perseas_open, which perseas_standby_wait does with them.
- * options.order says who comes first. PERSEAS_TAKEOVER and PERSEAS_SALVAGE are refused. With
- * PERSEAS_CREATE the store is made if no mirror has it; otherwise perseas_standby_wait returns
- * ENOSTORE then. Mirrors that the store's roster comes to list are followed, too, and those that
- * leave it no longer.
+ * options.order says who comes first. PERSEAS_TAKEOVER, PERSEAS_SALVAGE and PERSEAS_CANCEL are
+ * refused. With PERSEAS_CREATE the store is made if no mirror has it; otherwise
+ * perseas_standby_wait returns ENOSTORE then. Mirrors that the store's roster comes to list are
+ * followed, too, and those that leave it no longer.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, ERDMA (an address asks for RDMA, and this host has none), ETLS
  * (a file of the options cannot be used).
@@ -59,7 +59,7 @@ int perseas_standby(const char *store, const char *mirrors, const struct perseas
  *
  * Whoever finds that another process was faster, or that too few mirrors can be reached, waits on:
  * neither is an error. After an open that failed so, it rests for 100 ms, and each time for twice
- * as long, up to 10 s.
+ * as long, up to 10 s, unless a live owner is seen meanwhile.
  *
  * After 0 the standby is idle, and holds nothing of *p. The next call, once *p is closed, stands by
  * again. After an error it stands by as before.

@@ -38,6 +38,11 @@ static int check_flags(const struct perseas_options *options, struct ps_error *e
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "a store is not saved by a standby: call perseas_open with "
 		                    "PERSEAS_SALVAGE");
+	if (options->flags & PERSEAS_CANCEL)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "a change of the roster is not taken back by a standby, whose "
+		                    "opens come long after: call perseas_open with "
+		                    "PERSEAS_CANCEL");
 	return 0;
 }
 
@@ -214,8 +219,8 @@ static int open_store(struct perseas_standby *s, perseas_t **p, struct ps_error 
 
 	if (!rc)
 		ps_turn_over(&s->turn);
-	/* Who has the store is seen by the next look. */
-	else if (rc != PERSEAS_EBUSY)
+	/* Where another one has the store, the next look sees that, and ends the rest. */
+	else
 		ps_turn_failed(&s->turn, s->env->ops->now(s->env));
 	return rc;
 }

@@ -361,6 +361,57 @@ static void whoever_is_wrong_is_refused(void **state)
 	perseas_standby_close(s);
 }
 
+/* A standby whose mirrors answer each claim with BUSY: they have no live owner, and rest on
+ * something that no look shows. Its handle is another one for each open. */
+static struct {
+	perseas_standby_t *s;
+	struct ps_env_ops own, opens; /* of the standby, and of its handles */
+	const struct ps_env_ops *own_real, *opens_real;
+} busy;
+
+static int busy_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
+                        int *fds, unsigned *count, struct ps_error *error)
+{
+	const int rc = busy.opens_real->receive(control, until_ns, reply, fds, count, error);
+
+	if (!rc && (*reply)->body_case == PERSEAS__REPLY__BODY_CLAIM)
+		(*reply)->status = PERSEAS__STATUS__STATUS_BUSY;
+	return rc;
+}
+
+static int busy_spawn(struct ps_env *env, void (*fn)(void *arg), void *arg)
+{
+	struct ps_env *opens = busy.s->p->env;
+
+	busy.opens_real = opens->ops;
+	busy.opens = *busy.opens_real;
+	busy.opens.receive = busy_receive;
+	opens->ops = &busy.opens;
+	return busy.own_real->spawn(env, fn, arg);
+}
+
+/* Each open raises the epoch of every mirror: they are few, however it fails. */
+static void who_is_refused_again_and_again_rests(void **state)
+{
+	struct rig *rig = *state;
+	perseas_standby_t *s = busy.s = begin(rig);
+
+	busy.own_real = s->env->ops;
+	busy.own = *busy.own_real;
+	busy.own.spawn = busy_spawn;
+	s->env->ops = &busy.own;
+	/* Its first handle is taken down; those that follow are refused. */
+	hand_to_nobody(s);
+	assert_int_equal(perseas_standby_cancel(s), 0);
+	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ECANCELLED);
+	assert_int_equal(perseas_standby_wait(s, 1000, &rig->p), PERSEAS_ETIMEOUT);
+	assert_in_range(stat_of(s).opens, 2, 6);
+	s->env->ops = busy.own_real;
+	ps_vigil_end(s);
+	become_owner(rig, s);
+	perseas_standby_close(s);
+}
+
 /* --- mirrors that come and go --- */
 
 static void mirrors_may_be_started_again_meanwhile(void **state)
@@ -422,6 +473,7 @@ int main(void)
 		TEST(of_two_standbys_one_waits_on, setup_tcp),
 		TEST(of_two_standbys_one_waits_on, setup_shared),
 		TEST(whoever_is_wrong_is_refused, setup_tcp),
+		TEST(who_is_refused_again_and_again_rests, setup_tcp),
 		TEST(mirrors_may_be_started_again_meanwhile, setup_tcp),
 		TEST(mirrors_may_come_later, setup_tcp),
 	};

@@ -108,6 +108,9 @@ static void what_is_not_valid_is_refused(void **state)
 	assert_non_null(strstr(perseas_message(NULL), "never fences"));
 	options.flags = PERSEAS_SALVAGE;
 	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
+	options.flags = PERSEAS_CANCEL;
+	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
+	assert_non_null(strstr(perseas_message(NULL), "PERSEAS_CANCEL"));
 	options.flags = 0;
 	options.size = 3;
 	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
