@@ -187,6 +187,28 @@ static void end_watch(struct ps_follow *follow, unsigned i, uint64_t again_ns)
 	follow->mirrors[i].watch_ns = again_ns;
 }
 
+/* Is it another one than the last Watch says was seen? */
+static bool is_other(const struct ps_followed *mirror, uint64_t epoch, bool live,
+                     const ProtobufCBinaryData *handover)
+{
+	static const uint8_t none[PS_ID_SIZE];
+
+	return epoch != mirror->epoch || live != mirror->live ||
+	       memcmp(handover && handover->len ? handover->data : none, mirror->handover,
+	              PS_ID_SIZE) != 0;
+}
+
+/* The news that a mirror told at once was nothing that its status shows: it would be so again. */
+static bool is_idle_talk(struct ps_followed *mirror, const Perseas__StoreStatus *status)
+{
+	const bool idle = mirror->hurried &&
+	                  !is_other(mirror, status->header->promised_epoch, status->live,
+	                            status->handover ? &status->handover->id : NULL);
+
+	mirror->hurried = false;
+	return idle;
+}
+
 /* Has the mirror say when it is no longer as it was just told to be. */
 static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__StoreStatus *status)
 {
@@ -198,6 +220,10 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 
 	if (mirror->asked || now_ns < mirror->watch_ns)
 		return;
+	if (is_idle_talk(mirror, status)) {
+		end_watch(follow, i, now_ns + AGAIN_MS * MS_NS);
+		return;
+	}
 	/* The messages have no const; they are only packed. */
 	ask.store = (char *)(uintptr_t)follow->store;
 	who.name = (char *)(uintptr_t)follow->name;
@@ -222,31 +248,24 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 		end_watch(follow, i, now_ns + AGAIN_MS * MS_NS);
 }
 
-static bool is_news(const struct ps_followed *mirror, const Perseas__WatchReply *told)
-{
-	static const uint8_t none[PS_ID_SIZE];
-
-	return told->epoch != mirror->epoch || (bool)told->live != mirror->live ||
-	       memcmp(told->handover.len ? told->handover.data : none, mirror->handover,
-	              PS_ID_SIZE) != 0;
-}
-
 /* The answer is here, or never will be. */
 static void take_watch(struct ps_follow *follow, unsigned i)
 {
-	const struct ps_followed *mirror = &follow->mirrors[i];
+	struct ps_followed *mirror = &follow->mirrors[i];
 	const uint64_t now_ns = ps_follow_now(follow);
 	const uint32_t timeout_ms = follow->watches.timeout_ms;
 	Perseas__Reply *reply;
-	bool hasty;
+	bool soon, news;
 
 	follow->watches.timeout_ms = 0;
 	reply = ps_panel_receive(&follow->watches, i);
 	follow->watches.timeout_ms = timeout_ms;
+	soon = now_ns - mirror->asked_ns < AGAIN_MS * MS_NS;
+	news = reply &&
+	       is_other(mirror, reply->watch->epoch, reply->watch->live, &reply->watch->handover);
+	mirror->hurried = soon && news;
 	/* A mirror that too many watch answers before there is news, again and again. */
-	hasty = now_ns - mirror->asked_ns < AGAIN_MS * MS_NS &&
-	        !(reply && is_news(mirror, reply->watch));
-	end_watch(follow, i, hasty ? now_ns + AGAIN_MS * MS_NS : 0);
+	end_watch(follow, i, soon && !news ? now_ns + AGAIN_MS * MS_NS : 0);
 	if (reply)
 		perseas__reply__free_unpacked(reply, NULL);
 }

@@ -41,6 +41,7 @@ struct ps_standing_now {
 /* One mirror, by its number in both panels. */
 struct ps_followed {
 	bool asked;                   /* a Watch is under way */
+	bool hurried;                 /* the last one was answered soon, with news */
 	bool live;                    /* what the last one says was seen */
 	uint64_t epoch;               /* the same */
 	uint8_t handover[PS_ID_SIZE]; /* the same; all zero: none */

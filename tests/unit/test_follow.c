@@ -176,12 +176,86 @@ static void standbys_agree_on_who_is_next(void **state)
 	owner_free(o);
 }
 
+/* Mirrors that answer each Watch at once, and say that there is news. */
+static struct {
+	struct ps_env_ops ops;
+	const struct ps_env_ops *real;
+} eager;
+
+static int eager_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
+                         int *fds, unsigned *count, struct ps_error *error)
+{
+	const int rc = eager.real->receive(control, until_ns, reply, fds, count, error);
+
+	if (!rc && (*reply)->body_case == PERSEAS__REPLY__BODY_WATCH)
+		(*reply)->watch->epoch++;
+	return rc;
+}
+
+static void follow_eager(struct ps_follow *follow, struct owner *o)
+{
+	struct ps_env *watches;
+
+	follow_begin(follow, o, 3, 0);
+	watches = follow->watches.env;
+	eager.real = watches->ops;
+	eager.ops = *eager.real;
+	eager.ops.receive = eager_receive;
+	watches->ops = &eager.ops;
+}
+
+/* For each look that shows none of it, there is none for a second. */
+static void news_that_no_look_shows_make_few_looks(void **state)
+{
+	struct owner *o = begin(3, 2);
+	struct ps_standing_now now;
+	struct ps_follow follow;
+
+	(void)state;
+	follow_eager(&follow, o);
+	for (unsigned seconds = 0; seconds < 3; seconds++) {
+		unsigned looks = 0;
+
+		do {
+			assert_true(looks++ < 4);
+			ps_follow_look(&follow, &now);
+		} while (ps_follow_stirred(&follow));
+		o->d->now += 1000000000;
+		assert_true(ps_follow_stirred(&follow));
+	}
+	ps_follow_close(&follow);
+	owner_free(o);
+}
+
+static void after_news_that_a_look_shows_all_are_watched(void **state)
+{
+	struct owner *o = begin(3, 2);
+	struct ps_standing_now now;
+	struct ps_follow follow;
+
+	(void)state;
+	follow_eager(&follow, o);
+	ps_follow_look(&follow, &now);
+	assert_false(now.handing.asked);
+	for (unsigned i = 0; i < 3; i++)
+		ask_to_move(o, i, 7);
+	assert_true(ps_follow_stirred(&follow));
+	ps_follow_look(&follow, &now);
+	assert_true(now.handing.asked);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(follow.mirrors[i].asked);
+	ps_follow_close(&follow);
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mirrors_that_left_make_room_for_others),
 		cmocka_unit_test(members_of_the_newest_roster_stay),
 		cmocka_unit_test(standbys_agree_on_who_is_next),
+		cmocka_unit_test(news_that_no_look_shows_make_few_looks),
+		cmocka_unit_test(after_news_that_a_look_shows_all_are_watched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
