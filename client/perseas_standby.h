@@ -14,8 +14,9 @@
  * perseas_standby_stat, perseas_standby_mirror, perseas_standby_fd and perseas_standby_cancel at
  * any time. perseas_standby_close must be the last call.
  *
- * Processes: a child of fork cannot use its parent's standby: its calls return EINVAL and change
- * nothing. As long as it lives without exec it keeps the connections of its parent open.
+ * Processes: a child of fork cannot use its parent's standby: its calls change nothing, and return
+ * EINVAL (perseas_standby_close: 0). As long as it lives without exec it keeps the connections of
+ * its parent open.
  */
 #ifndef PERSEAS_STANDBY_H
 #define PERSEAS_STANDBY_H
@@ -76,7 +77,7 @@ int perseas_standby_wait(perseas_standby_t *s, int64_t timeout_ms, perseas_t **p
  * wait: the store has no owner and it is this standby's turn, or there is an error, or somebody
  * cancelled. Do not read from it, and do not close it. It is the same until perseas_standby_close.
  * While the standby is idle it cannot be read: call perseas_standby_wait with 0 to stand by again.
- * EINVAL: s is NULL.
+ * Errors: EINVAL.
  */
 int perseas_standby_fd(perseas_standby_t *s);
 
@@ -128,8 +129,8 @@ const char *perseas_standby_state_name(int state);
 
 /*
  * Ends the standby, and frees it. It does not close a handle that perseas_standby_wait gave. A look
- * at the mirrors that is under way is waited for, options.connect_timeout_ms at most. s may be
- * NULL. Always returns 0.
+ * at the mirrors that is under way is waited for: for options.connect_timeout_ms at most, or twice
+ * that where the roster lists mirrors that were not given. s may be NULL. Always returns 0.
  */
 int perseas_standby_close(perseas_standby_t *s);
 

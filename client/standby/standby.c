@@ -316,7 +316,9 @@ int perseas_standby_cancel(perseas_standby_t *s)
 
 int perseas_standby_fd(perseas_standby_t *s)
 {
-	return s ? s->flag : ps_fail(NULL, PERSEAS_EINVAL, "s is NULL");
+	const int rc = check_standby(s);
+
+	return rc ? rc : s->flag;
 }
 
 int perseas_standby_stat(perseas_standby_t *s, struct perseas_standby_stat *stat)

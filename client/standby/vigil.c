@@ -24,7 +24,6 @@ static void stage_move(struct perseas_standby *s, enum ps_standby_stage to)
 {
 	s->stage = ps_states_move(s->env, &ps_standby_stages, s->stage, to,
 	                          "standby for store '%s'", s->store);
-	s->stat.opens += to == PS_STANDBY_HANDED;
 	if (to == PS_STANDBY_IDLE) {
 		s->stat = (struct perseas_standby_stat){ .opens = s->stat.opens };
 		s->fault.code = 0;
@@ -264,6 +263,9 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 
 	s->env->ops->join(s->env);
 	assert(ps_standby_stage(s) == PS_STANDBY_HANDED);
+	pthread_mutex_lock(&s->lock);
+	s->stat.opens++;
+	pthread_mutex_unlock(&s->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 

@@ -74,6 +74,7 @@ static void a_child_cannot_use_it(void **state)
 		            strstr(perseas_message(NULL), "a child of fork") &&
 		            perseas_standby_stat(s, &stat) == PERSEAS_EINVAL &&
 		            perseas_standby_cancel(s) == PERSEAS_EINVAL &&
+		            perseas_standby_fd(s) == PERSEAS_EINVAL &&
 		            perseas_standby_close(s) == 0;
 		_exit(!good);
 	}
