@@ -52,8 +52,9 @@ int perseas_standby(const char *store, const char *mirrors, const struct perseas
  * has begun is neither cut short by that nor by perseas_standby_cancel: it may take
  * options.open_timeout_ms, and usually takes milliseconds.
  *
- * Where an operator hands the store over to another standby (perseas move), that one is left 5 s to
- * open it.
+ * Where an operator hands the store over to a standby of perseas run (perseas move), that one is
+ * left 5 s to open it, as long as it is there: also by the program that let go of it and waits
+ * again.
  *
  * With a mirror over a Unix socket it waits 10 ms more: a process that is killed closes its sockets
  * before it is gone, and a mirror that is claimed in between copies its image first.

@@ -68,4 +68,5 @@ void ps_turn_over(struct ps_turn *turn)
 	turn->free = false;
 	turn->failures = 0;
 	turn->rested_ns = 0;
+	turn->held_ns = 0;
 }

@@ -46,7 +46,8 @@ bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, co
 /* It was its turn, and the open failed though no other owner was seen: it rests. */
 void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns);
 
-/* It had its turn, or another owner has: what failed before no longer counts. */
+/* It had its turn, or another owner has: what failed before no longer counts, and it is held anew
+ * where the store is free the next time. */
 void ps_turn_over(struct ps_turn *turn);
 
 #endif

@@ -149,20 +149,26 @@ static enum perseas_standby_state state_of(enum ps_ownership ownership, bool due
 
 static void look_around(struct perseas_standby *s)
 {
+	/* The COMMAND of a standby that is to be next may have this one inside. */
+	const uint8_t *mark = s->env->marked ? s->env->mark : NULL;
 	struct ps_standing_now now;
 	enum ps_ownership ownership;
 	uint64_t now_ns;
-	bool due;
+	bool held, due;
 
 	ps_follow_look(&s->follow, &now);
 	pthread_mutex_lock(&s->lock);
 	/* Then an open makes it. */
 	ownership = s->unmade && s->options.flags & PERSEAS_CREATE ? PS_OWNER_NONE : now.ownership;
 	now_ns = ps_follow_now(&s->follow);
-	due = !ps_turn_is_held(&s->turn, &now, NULL, now_ns, &s->until_ns) &&
-	      ps_turn_comes(&s->turn, ownership, now_ns, &s->until_ns);
+	held = ps_turn_is_held(&s->turn, &now, mark, now_ns, &s->until_ns);
+	due = !held && ps_turn_comes(&s->turn, ownership, now_ns, &s->until_ns);
 	s->stat.state = state_of(ownership, due);
-	snprintf(s->stat.text, sizeof(s->stat.text), "%s", now.text);
+	if (held)
+		snprintf(s->stat.text, sizeof(s->stat.text),
+		         "it has no owner, and is handed over to standby '%s'", now.handing.name);
+	else
+		snprintf(s->stat.text, sizeof(s->stat.text), "%s", now.text);
 	ps_standby_signal(s);
 	pthread_mutex_unlock(&s->lock);
 	s->env->ops->wake(s->env, PS_COMMITTER);

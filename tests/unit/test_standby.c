@@ -414,6 +414,114 @@ static void who_is_refused_again_and_again_rests(void **state)
 	perseas_standby_close(s);
 }
 
+/* --- planned handovers --- */
+
+/* A standby of perseas run, as the mirrors see it. */
+static void stand_by_as_beta(struct rig *rig, struct ps_panel *panel, struct ps_env *env)
+{
+	static uint8_t mark[PS_OWNER_MARK] = { 7 };
+	Perseas__WatchRequest ask = PERSEAS__WATCH_REQUEST__INIT;
+	Perseas__Standby beta = PERSEAS__STANDBY__INIT;
+	const Perseas__Request request = PS_REQUEST(watch, WATCH, &ask);
+	struct ps_error error;
+
+	beta.name = (char *)(uintptr_t) "beta";
+	beta.mark = (ProtobufCBinaryData){ sizeof(mark), mark };
+	ask.store = (char *)(uintptr_t)STORE;
+	ask.epoch = rig->p->epoch;
+	ask.live = true;
+	ask.standby = &beta;
+	assert_int_equal(ps_panel_begin(panel, env, rig->list, 2000, &error), 0);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		assert_true(ps_panel_send(panel, i, &request));
+}
+
+static bool is_beta_told_of(struct ps_panel *panel)
+{
+	struct ps_census census;
+	bool told = true;
+
+	ps_census_take(&census, panel, STORE);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		told &= census.told[i] && census.told[i]->n_standbys == 1;
+	ps_census_free(&census);
+	return told;
+}
+
+/* As perseas move does. */
+static void move_to_beta(struct rig *rig, struct ps_env *env)
+{
+	uint8_t id[PS_ID_SIZE] = { (uint8_t)rig->p->epoch }, to[PS_OWNER_MARK] = { 7 };
+	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(move, MOVE, &ask);
+	struct ps_panel panel;
+	struct ps_error error;
+
+	ask.store = (char *)(uintptr_t)STORE;
+	ask.id = (ProtobufCBinaryData){ sizeof(id), id };
+	ask.epoch = rig->p->epoch;
+	ask.to = (ProtobufCBinaryData){ sizeof(to), to };
+	ask.name = (char *)(uintptr_t) "beta";
+	ask.within_ms = 60000;
+	assert_int_equal(ps_panel_begin(&panel, env, rig->list, 2000, &error), 0);
+	RIG_UNTIL(is_beta_told_of(&panel));
+	ps_panel_ask_all(&panel, &request);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		assert_non_null(panel.replies[i]);
+	ps_panel_end(&panel);
+}
+
+/* It is the COMMAND of the one that is named, which the mirrors still tell of. */
+static void who_is_started_by_the_one_that_is_named_goes(void **state)
+{
+	struct rig *rig = *state;
+	struct ps_error error = { 0 };
+	struct ps_env *env = ps_env_posix(NULL, &error);
+	struct ps_panel beta;
+	perseas_standby_t *s;
+
+	assert_int_equal(rig_open(rig, 0, 0), 0);
+	stand_by_as_beta(rig, &beta, env);
+	move_to_beta(rig, env);
+	setenv(PS_OWNER_MARK_VARIABLE, "07000000", 1);
+	s = begin(rig);
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	end_owner(rig);
+	assert_int_equal(perseas_standby_wait(s, PS_TURN_YIELD_MS / 2, &rig->p), 0);
+	unsetenv(PS_OWNER_MARK_VARIABLE);
+	ps_panel_end(&beta);
+	perseas_standby_close(s);
+	env->ops->free(env);
+}
+
+/* By one that follows it, and by the one that let go of it and waits again at once. Once beta is
+ * gone, they need not. */
+static void a_store_is_left_to_whom_it_is_handed_over(void **state)
+{
+	struct rig *rig = *state;
+	struct ps_error error = { 0 };
+	struct ps_env *env = ps_env_posix(NULL, &error);
+	struct ps_panel beta;
+	perseas_standby_t *s;
+
+	assert_int_equal(rig_open(rig, 0, 0), 0);
+	assert_int_equal(rig_map(rig), 0);
+	s = begin(rig);
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	for (unsigned i = 0; i < 2; i++) {
+		stand_by_as_beta(rig, &beta, env);
+		move_to_beta(rig, env);
+		end_owner(rig);
+		assert_int_equal(perseas_standby_wait(s, 10 * SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+		assert_non_null(strstr(perseas_message(NULL), "handed over to standby 'beta'"));
+		assert_int_equal(stat_of(s).state, PERSEAS_STANDBY_FREE);
+		ps_panel_end(&beta);
+		become_owner(rig, s);
+	}
+	perseas_standby_close(s);
+	env->ops->free(env);
+}
+
 /* --- mirrors that come and go --- */
 
 static void mirrors_may_be_started_again_meanwhile(void **state)
@@ -476,6 +584,8 @@ int main(void)
 		TEST(of_two_standbys_one_waits_on, setup_shared),
 		TEST(whoever_is_wrong_is_refused, setup_tcp),
 		TEST(who_is_refused_again_and_again_rests, setup_tcp),
+		TEST(a_store_is_left_to_whom_it_is_handed_over, setup_tcp),
+		TEST(who_is_started_by_the_one_that_is_named_goes, setup_tcp),
 		TEST(mirrors_may_be_started_again_meanwhile, setup_tcp),
 		TEST(mirrors_may_come_later, setup_tcp),
 	};

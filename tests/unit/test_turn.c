@@ -150,6 +150,20 @@ static void an_owner_ends_the_counting(void **state)
 	assert_int_equal(turn.failures, 0);
 }
 
+/* An owner that lets go of the store long after it was held before holds back all the same. */
+static void who_had_its_turn_is_held_anew(void **state)
+{
+	struct ps_standing_now now = { .ownership = PS_OWNER_NONE };
+	struct ps_turn turn = { .order = 0 };
+
+	(void)state;
+	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
+	assert_true(comes(&turn, PS_OWNER_NONE, 0));
+	ps_turn_over(&turn);
+	now.handing.asked = now.handing.there = true;
+	assert_true(ps_turn_is_held(&turn, &now, NULL, BEGIN + 60000 * MS, &until));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +176,7 @@ int main(void)
 		cmocka_unit_test(a_turn_begins_anew_after_an_owner),
 		cmocka_unit_test(who_failed_rests_for_longer_and_longer),
 		cmocka_unit_test(an_owner_ends_the_counting),
+		cmocka_unit_test(who_had_its_turn_is_held_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
