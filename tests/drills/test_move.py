@@ -279,7 +279,8 @@ def test_an_owner_is_not_ended_for_a_standby_that_is_gone(bank, node):
 
 
 def test_a_standby_that_never_opens_the_store_is_not_waited_for_for_ever(bank, node):
-    """Its COMMAND runs, and opens nothing: after 5 s the others go by their order."""
+    """Its COMMAND runs, and opens nothing: after 5 s the others go by their order. The next move
+    has them hold back anew, although the store was theirs for long: it opens it a second later."""
     daemons = bank()
     alpha = node("alpha", daemons)
     alpha.wait_serving()
@@ -289,6 +290,12 @@ def test_a_standby_that_never_opens_the_store_is_not_waited_for_for_ever(bank, n
     assert done.status == PARTLY, done
     assert "beta did not take store 'bank'" in done.err
     alpha.wait_said(OWNS, 2)
+    gamma = node("gamma", daemons, command=("sh", "-c", "sleep 1; " + SERVES[2]))
+    gamma.wait_said(LIVES)
+    done = move(daemons, "gamma")
+    assert done.status == OK, done
+    gamma.wait_said(OWNS)
+    assert alpha.run.said().count(RUNS + "\n") == 2
 
 
 def test_a_program_that_nobody_ends_is_asked(bank, node, owner):
