@@ -22,11 +22,12 @@ struct standby {
 struct handover {
 	uint8_t id[PS_ID_SIZE], to[PS_OWNER_MARK];
 	char name[PS_NAME_MAX + 1];
-	uint64_t epoch;     /* of the owner that is asked */
-	uint64_t next;      /* epoch of the owner that came, 0: none has */
-	uint64_t asked_ns;  /* when */
-	uint64_t until_ns;  /* it is forgotten then */
-	uint64_t opened_ns; /* when the next owner had the store open, 0: it has not */
+	uint64_t epoch;         /* of the owner that is asked */
+	uint64_t next;          /* epoch of the last one that claimed since, 0: nobody has */
+	uint64_t asked_ns;      /* when */
+	uint64_t until_ns;      /* it is forgotten then */
+	uint64_t opened_ns;     /* when the next owner had the store open, 0: it has not */
+	struct parting parting; /* of the owner that is asked; others may come and go after it */
 	struct stand first;
 };
 
@@ -165,12 +166,15 @@ static void note_stand(const struct store *store, struct stand *stand)
 /* Also where no handover is known: the owner may let go before all mirrors have heard of it. */
 void handover_ends(struct store *store, bool released)
 {
+	struct handover *handover = handover_of(store);
 	struct parting *parting = &store->parting;
 
 	parting->epoch = store->session->epoch;
 	parting->ns = now_ns(store);
 	parting->released = released;
 	note_stand(store, &parting->at);
+	if (handover && handover->epoch == parting->epoch)
+		handover->parting = *parting;
 }
 
 void handover_claimed(struct store *store)
@@ -181,8 +185,13 @@ void handover_claimed(struct store *store)
 	/* The owner whose connection broke is back. */
 	if (store->parting.epoch == epoch)
 		store->parting.epoch = 0;
-	if (handover && epoch != handover->epoch && !handover->next)
+	if (!handover || handover->opened_ns)
+		return;
+	/* A claim need not become an open: the next one counts then. */
+	if (epoch != handover->epoch)
 		handover->next = epoch;
+	else
+		handover->parting.epoch = 0;
 }
 
 void handover_confirmed(struct store *store)
@@ -207,9 +216,9 @@ static uint64_t duration(uint64_t from_ns, uint64_t to_ns)
 	return to_ns > from_ns ? to_ns - from_ns : 1;
 }
 
-static Perseas__Handover *handover_message(const struct store *store, struct handover *handover)
+static Perseas__Handover *handover_message(struct handover *handover)
 {
-	const struct parting *parting = &store->parting;
+	const struct parting *parting = &handover->parting;
 	Perseas__Handover *message = scratch_alloc(sizeof(*message));
 
 	if (!message)
@@ -237,7 +246,7 @@ Perseas__Handover *handover_asked(struct store *store)
 
 	if (!handover || !store->session || handover->epoch != store->session->epoch)
 		return NULL;
-	return handover_message(store, handover);
+	return handover_message(handover);
 }
 
 bool handover_status(struct store *store, Perseas__StoreStatus *status)
@@ -246,7 +255,7 @@ bool handover_status(struct store *store, Perseas__StoreStatus *status)
 
 	if (!tell_standbys(store, status))
 		return false;
-	status->handover = handover ? handover_message(store, handover) : NULL;
+	status->handover = handover ? handover_message(handover) : NULL;
 	return !handover || status->handover;
 }
 
@@ -271,6 +280,8 @@ static int begin(struct store *store, const Perseas__MoveRequest *request, struc
 	handover->epoch = request->epoch;
 	handover->asked_ns = now_ns(store);
 	handover->until_ns = handover->asked_ns + (uint64_t)request->within_ms * 1000000;
+	if (store->parting.epoch == handover->epoch)
+		handover->parting = store->parting;
 	handover_drop(store);
 	store->handover = handover;
 	store_tell(store, STORE_HANDOVER, store->session, request->epoch, 0);

@@ -117,6 +117,38 @@ static void a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next(voi
 	assert_int_equal(told(mirror)->first->epoch, BANK_EPOCH + 1);
 }
 
+/* An open that backs off, or dies, has claimed, and adopted nothing. The one after it is timed from
+ * the end of the owner that let go. */
+static void a_claim_that_does_not_become_an_open_spoils_nothing(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer owner, tries, next;
+
+	begin(mirror, &owner);
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
+	now_ns += 30 * MS_NS;
+	assert_int_equal(store_release(&owner.session, &mirror->why), 0);
+	peer_init(&tries);
+	now_ns += 2 * MS_NS;
+	assert_int_equal(mirror_claim(mirror, &tries, "bank", BANK_EPOCH + 1, 6, NULL), 0);
+	now_ns += 10 * MS_NS;
+	store_session_ended(&tries.session);
+	assert_true(told(mirror)->released);
+	assert_int_equal(told(mirror)->closing_ns, 30 * MS_NS);
+	peer_init(&next);
+	assert_int_equal(mirror_claim(mirror, &next, "bank", BANK_EPOCH + 2, 7, NULL), 0);
+	now_ns += 5 * MS_NS;
+	adopt(&next, BANK_EPOCH + 2);
+	assert_int_equal(confirm(mirror, &next), 0);
+	assert_int_equal(told(mirror)->closing_ns, 30 * MS_NS);
+	assert_int_equal(told(mirror)->last->epoch, BANK_EPOCH);
+	assert_int_equal(told(mirror)->pause_ns, 17 * MS_NS);
+	assert_int_equal(told(mirror)->first->epoch, BANK_EPOCH + 2);
+	/* Whoever comes later is no part of it. */
+	store_session_ended(&next.session);
+	assert_int_equal(told(mirror)->pause_ns, 17 * MS_NS);
+}
+
 /* Nobody that is not the owner is asked, and nobody twice at a time. */
 static void what_cannot_be_asked_is_refused(void **state)
 {
@@ -214,6 +246,9 @@ static void an_owner_that_comes_back_is_still_asked(void **state)
 	assert_int_equal(told(mirror)->closing_ns, 0);
 	assert_null(told(mirror)->last);
 	assert_int_equal(confirm(mirror, &again), 1);
+	assert_int_equal(withdraw(mirror, 1), 0);
+	assert_int_equal(ask(mirror, 2, BANK_EPOCH), 0);
+	assert_int_equal(told(mirror)->closing_ns, 0);
 }
 
 static bool is_news(struct mirror *mirror, ProtobufCBinaryData handover)
@@ -304,6 +339,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next),
+		TEST(a_claim_that_does_not_become_an_open_spoils_nothing),
 		TEST(what_cannot_be_asked_is_refused),
 		TEST(an_owner_may_let_go_before_all_mirrors_are_asked),
 		TEST(one_that_is_taken_back_is_forgotten),
