@@ -259,8 +259,10 @@ bool handover_status(struct store *store, Perseas__StoreStatus *status)
 	return !handover || status->handover;
 }
 
+/* The request for it may still be on its way, by another connection, and would be news then. */
 static int withdraw(struct store *store, const Perseas__MoveRequest *request)
 {
+	memcpy(store->withdrawn, request->id.data, PS_ID_SIZE);
 	if (!store->handover || !same_id(request->id, handover_id(store)))
 		return 0;
 	handover_drop(store);
@@ -306,6 +308,9 @@ int store_move(struct stores *stores, const Perseas__MoveRequest *request, struc
 		return ret;
 	if (request->withdraw)
 		return withdraw(store, request);
+	if (!memcmp(store->withdrawn, request->id.data, PS_ID_SIZE))
+		return refuse(why, STATUS(BAD_STATE),
+		              "that handover of store %s has been taken back", store->name);
 	pending = handover_of(store);
 	if (pending && same_id(request->id, handover_id(store)))
 		return 0;

@@ -67,6 +67,7 @@ struct store {
 	struct holder *holder;     /* the process of an owner that left with the memory */
 	struct handover *handover; /* the last one that was asked for; NULL: none */
 	struct parting parting;
+	uint8_t withdrawn[PS_ID_SIZE]; /* the last handover that was taken back; all zero: none */
 	uint64_t events[STORE_EVENTS]; /* how often each has happened since it is served */
 };
 

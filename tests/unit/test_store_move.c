@@ -195,18 +195,21 @@ static void an_owner_may_let_go_before_all_mirrors_are_asked(void **state)
 	assert_int_equal(ask(mirror, 2, BANK_EPOCH), -STATUS(BAD_STATE));
 }
 
+/* For good: a request that comes later than that is none any more. */
 static void one_that_is_taken_back_is_forgotten(void **state)
 {
 	struct mirror *mirror = *state;
 	struct peer owner;
 
 	begin(mirror, &owner);
-	assert_int_equal(withdraw(mirror, 1), 0);
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
-	assert_int_equal(withdraw(mirror, 2), 0);
+	assert_int_equal(withdraw(mirror, 3), 0);
 	assert_int_equal(confirm(mirror, &owner), 1);
 	assert_int_equal(withdraw(mirror, 1), 0);
 	assert_int_equal(confirm(mirror, &owner), 0);
+	assert_null(told(mirror));
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH), -STATUS(BAD_STATE));
+	assert_non_null(strstr(mirror->why.text, "has been taken back"));
 	assert_null(told(mirror));
 	assert_int_equal(ask(mirror, 2, BANK_EPOCH), 0);
 	store_session_ended(&owner.session);
