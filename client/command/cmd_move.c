@@ -31,6 +31,7 @@ struct move {
 	char name[PS_NAME_MAX + 1];     /* of the standby */
 	unsigned asked[PS_MIRRORS_MAX]; /* mirrors that have the owner, as the roster lists them */
 	unsigned count;                 /* of these; 0: there is nothing to do */
+	uint32_t doubtful;              /* of these: they may have the request, set by number */
 	uint64_t began_ns;
 	uint64_t over_ns; /* since when W mirrors have seen the end; 0: they have not */
 };
@@ -140,7 +141,8 @@ static enum ps_exit plan_move(struct move *move, const struct ps_census *census)
 
 /* --- asking --- */
 
-static bool tell_mirror(struct move *move, unsigned i, bool withdraw)
+/* All mirrors of the set, at the same time. */
+static void tell_mirrors(struct move *move, uint32_t set, bool withdraw)
 {
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
 	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
@@ -154,41 +156,71 @@ static bool tell_mirror(struct move *move, unsigned i, bool withdraw)
 	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, move->handover.to };
 	ask.name = move->name;
 	ask.within_ms = move->args->within_ms + KEPT_MS;
-	requests[i] = &request;
+	for (unsigned i = 0; i < move->panel.count; i++)
+		if (set >> i & 1)
+			requests[i] = &request;
 	ps_panel_ask(&move->panel, requests);
+}
+
+/* True: it has taken the request. */
+static bool ask_mirror(struct move *move, unsigned i)
+{
+	tell_mirrors(move, 1u << i, false);
+	/* One that refused has not; one that did not answer may have, or will. */
+	if (move->panel.replies[i] || !ps_panel_answered(&move->panel, i))
+		move->doubtful |= 1u << i;
 	return move->panel.replies[i] != NULL;
 }
 
-static void withdraw_move(struct move *move)
+/* A mirror that did not answer is asked by another connection. False: one may still have it. */
+static bool withdraw_move(struct move *move)
 {
 	for (unsigned i = 0; i < move->panel.count; i++)
+		if (move->doubtful >> i & 1)
+			ps_panel_connect(&move->panel, i);
+	tell_mirrors(move, move->doubtful, true);
+	for (unsigned i = 0; i < move->panel.count; i++) {
+		if (!(move->doubtful >> i & 1))
+			continue;
 		if (ps_panel_answered(&move->panel, i))
-			(void)tell_mirror(move, i, true);
+			move->doubtful &= ~(1u << i);
+		else
+			ps_complain(PS_EXIT_OK,
+			            "%s may have the request, and was not told that it is taken "
+			            "back: %s",
+			            move->panel.addresses[i].text, move->panel.errors[i].text);
+	}
+	return !move->doubtful;
 }
 
 /* The first mirror that answers decides. One that did not may have taken the request all the same,
  * which is taken back then. */
 static enum ps_exit ask_owner(struct move *move)
 {
-	unsigned taken = 0, last = 0;
+	struct ps_error error = { 0 };
+	unsigned taken = 0;
+	bool refused = false;
 
-	for (unsigned k = 0; k < move->count; k++) {
+	for (unsigned k = 0; k < move->count && !refused; k++) {
 		const unsigned i = move->asked[k];
 
-		last = i;
-		if (tell_mirror(move, i, false))
+		if (ask_mirror(move, i)) {
 			taken++;
-		else if (!taken && ps_panel_answered(&move->panel, i))
-			break;
+			continue;
+		}
+		error = move->panel.errors[i];
+		refused = !taken && ps_panel_answered(&move->panel, i);
 	}
 	if (taken)
 		return PS_EXIT_OK;
-	withdraw_move(move);
-	if (ps_panel_answered(&move->panel, last))
-		return ps_complain(PS_EXIT_NO, "%s; nothing was changed",
-		                   move->panel.errors[last].text);
-	return ps_complain(PS_EXIT_FAILURE, "no mirror took the request: %s",
-	                   move->panel.errors[last].text);
+	if (!withdraw_move(move))
+		return ps_complain(PS_EXIT_FAILURE,
+		                   "the owner of store '%s' may be asked all the same: %s",
+		                   move->args->store, error.text);
+	if (refused)
+		return ps_complain(PS_EXIT_NO, "%s; nothing was changed", error.text);
+	return ps_complain(PS_EXIT_FAILURE, "no mirror took the request, which is taken back: %s",
+	                   error.text);
 }
 
 /* --- what became of it --- */
@@ -257,7 +289,7 @@ static enum ps_exit give_up(struct move *move, const struct ps_outcome *outcome)
 	const char *store = move->args->store;
 	const double s = ms_of(move->panel.env->ops->now(move->panel.env) - move->began_ns) / 1000;
 
-	withdraw_move(move);
+	(void)withdraw_move(move);
 	if (outcome->epoch > move->handover.epoch)
 		return ps_complain(PS_EXIT_FAILURE,
 		                   "store '%s' has been claimed by another owner, which did not "

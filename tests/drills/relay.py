@@ -10,6 +10,8 @@ and takes a command a line on standard input, answers each with "ok", and ends w
     delay MS                every byte comes that much later, in both directions
     hold there | hold back  nothing passes to the mirror, or from it: who sends finds the socket
                             full before long
+    catch TEXT COUNT        from the bytes with TEXT on nothing passes to the mirror, by so many of
+                            the connections that send them
     go                      nothing is held or delayed any more
     drop                    every connection is reset
     passed                  "ok" and how many bytes went there and came back
@@ -38,7 +40,10 @@ class Way:
         self.name, self.source, self.sink = name, source, sink
         self.parts = collections.deque()    # (when it is due, bytes)
         self.size, self.passed = 0, 0
-        self.ended, self.told, self.full = False, False, False
+        self.ended, self.told, self.full, self.caught = False, False, False, False
+
+    def has(self, text):
+        return any(text in bytes(data) for _, data in self.parts)
 
     def hungry(self):
         return not self.ended and self.size < ROOM
@@ -105,6 +110,7 @@ class Program:
     def __init__(self, target):
         self.target = target
         self.delay, self.held, self.pairs = 0, set(), []
+        self.text, self.catches = b"", 0
         self.passed = {THERE: 0, BACK: 0}
         self.buffer = b""
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -131,8 +137,12 @@ class Program:
             self.delay = float(words[0]) / 1000
         elif verb == "hold":
             self.held.add(words[0])
+        elif verb == "catch":
+            self.text, self.catches = words[0].encode(), int(words[1])
         elif verb == "go":
-            self.held, self.delay = set(), 0
+            self.held, self.delay, self.catches = set(), 0, 0
+            for way in self.ways():
+                way.caught = False
         elif verb == "drop":
             for pair in list(self.pairs):
                 self.end(pair, reset=True)
@@ -143,8 +153,18 @@ class Program:
         return "ok"
 
     def total(self, name):
-        return self.passed[name] + sum(w.passed for p in self.pairs for w in p.ways
-                                       if w.name == name)
+        return self.passed[name] + sum(w.passed for w in self.ways() if w.name == name)
+
+    def ways(self):
+        return [way for pair in self.pairs for way in pair.ways]
+
+    def is_held(self, way):
+        return way.caught or way.name in self.held
+
+    def catch(self, way):
+        if self.catches and way.name == THERE and way.has(self.text):
+            self.catches -= 1
+            way.caught = True
 
     def commands(self):
         """False at the end of input."""
@@ -164,18 +184,21 @@ class Program:
     def move(self, pair, readable, writable):
         now = time.monotonic()
         for way in pair.ways:
-            if way.name in self.held:
+            if self.is_held(way):
                 continue
             if way.source in readable and way.hungry():
                 way.receive(now + self.delay)
+                self.catch(way)
+            if way.caught:
+                continue
             if way.sink in writable or not way.full:
                 way.send(now)
 
     def watched(self, now):
         """What to wait for: sockets to read, sockets to write, and how long at most."""
         readers, writers, wait = [self.listener, 0], [], None
-        for way in (way for pair in self.pairs for way in pair.ways):
-            if way.name in self.held:
+        for way in self.ways():
+            if self.is_held(way):
                 continue
             if way.hungry():
                 readers.append(way.source)
@@ -237,6 +260,9 @@ class Relay:
     def hold(self, *ways):
         for way in ways or (THERE, BACK):
             self.ask("hold", way)
+
+    def catch(self, text, count):
+        self.ask("catch", text, count)
 
     def go(self):
         self.ask("go")

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from drill import (BUILD, FABRICS, FAILURE, NO, OK, PARTLY, SECONDS, USAGE, WITH_TLS, mirror_list,
-                   run_command, status_of)
+                   run_command, status_of, wait_for)
+from relay import Relay
 from teller import LOG, TELLER, Page, until
 from test_run import LIVES, OWNS, RUNS, run  # noqa: F401
 
@@ -296,6 +297,30 @@ def test_a_standby_that_never_opens_the_store_is_not_waited_for_for_ever(bank, n
     assert done.status == OK, done
     gamma.wait_said(OWNS)
     assert alpha.run.said().count(RUNS + "\n") == 2
+
+
+def test_a_request_that_nobody_answered_is_taken_back(mirrors, perseas, node):
+    """It is on its way for longer than a mirror is waited for, and comes when it is taken back by
+    another connection. Where that does not pass either, it is said."""
+    daemon, = daemons = mirrors(1)
+    assert perseas("create", "bank", mirror_list(daemons)).status == OK
+    alpha = node("alpha", daemons)
+    alpha.wait_serving()
+    beta = node("beta", daemons)
+    beta.wait_said(LIVES)
+    for count, sentence in ((1, "no mirror took the request, which is taken back: "),
+                            (9, "may have the request, and was not told that it is taken back")):
+        with Relay(daemon) as relay:
+            relay.catch("beta", count)
+            done = move([relay], "beta", "--connect-timeout", "1000")
+            assert done.status == FAILURE, done
+            assert sentence in done.err, done
+            if count == 1:
+                relay.go()
+                wait_for(lambda: "has been taken back" in daemon.log(), SECONDS, "a late request")
+                alpha.page.advances(1)
+    assert "COMMAND is ended" not in alpha.run.said()
+    assert move(daemons, "beta").status == OK
 
 
 def test_a_program_that_nobody_ends_is_asked(bank, node, owner):
