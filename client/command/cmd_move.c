@@ -70,17 +70,39 @@ static enum ps_exit complain_nobody(const struct move *move, const struct ps_sta
 	                   one ? "this is not" : "none of these is", move->args->store, names);
 }
 
-/* The first HOST that is there. It may be the owner's: then there is nothing to do. */
+/* The owner would end, and nobody could be the next one. */
+static enum ps_exit complain_reach(const struct move *move, const struct ps_census *census,
+                                   const Perseas__Standby *standby)
+{
+	const Perseas__Roster *roster = census->judged.settled;
+	const unsigned members = roster ? (unsigned)roster->n_members : 0;
+
+	return ps_complain(PS_EXIT_NO,
+	                   "%s is known to %u of %u mirrors of store '%s', too few to open it; "
+	                   "nothing was changed",
+	                   standby->name, ps_standby_reach(census, standby->mark.data), members,
+	                   move->args->store);
+}
+
+/* The first HOST that is there, and can open the store. It may be the owner's: then there is
+ * nothing to do. */
 static enum ps_exit choose_standby(struct move *move, const struct ps_census *census,
                                    const Perseas__StoreStatus *owner, bool *done)
 {
-	const Perseas__Standby *chosen = NULL, *present;
+	const Perseas__Standby *chosen = NULL, *out_of_reach = NULL, *named, *present;
 	struct ps_standbys standbys;
 
 	ps_standbys_find(&standbys, census);
 	present = ps_standby_of(&standbys, owner);
-	for (unsigned i = 0; i < move->args->host_count && !chosen; i++)
-		chosen = ps_standby_named(&standbys, move->args->hosts[i]);
+	for (unsigned i = 0; i < move->args->host_count && !chosen; i++) {
+		named = ps_standby_named(&standbys, move->args->hosts[i]);
+		if (named && (named == present || ps_standby_opens(census, named->mark.data)))
+			chosen = named;
+		else if (named)
+			out_of_reach = named;
+	}
+	if (!chosen && out_of_reach)
+		return complain_reach(move, census, out_of_reach);
 	if (!chosen)
 		return complain_nobody(move, &standbys, present);
 	*done = chosen == present;

@@ -198,10 +198,11 @@ const struct ps_verb ps_verbs[] = {
 	{ "move", PS_MOVE, "smhhhh", "sM", "STORE LIST HOST ... [--within SECONDS] [--json]",
 	  "hands a running store over to a standby: a planned failover",
 	  "HOST is the name of a standby of perseas run (its --name, or its host's name); of\n"
-	  "several, the first that is there. The owner is asked to let go: a perseas run ends\n"
-	  "its COMMAND with SIGTERM, and waits on as the last in order; any other program is\n"
-	  "told by PERSEAS_EVENT_HANDOVER. As soon as the owner has closed the store the named\n"
-	  "standby starts COMMAND, and the others leave the store to it for 5 s.\n"
+	  "several, the first that is there, and known to as many mirrors as an open needs. The\n"
+	  "owner is asked to let go: a perseas run ends its COMMAND with SIGTERM, and waits on as\n"
+	  "the last in order; any other program is told by PERSEAS_EVENT_HANDOVER. As soon as the\n"
+	  "owner has closed the store the named standby starts COMMAND, and the others leave the\n"
+	  "store to it for 5 s.\n"
 	  "\n"
 	  "It says how long the owner took to close the store, and the pause: from then until\n"
 	  "the next owner had it open, by the mirrors' clocks, the longest of all mirrors. What\n"

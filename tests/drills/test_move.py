@@ -1,6 +1,7 @@
 """`perseas move`: a store that runs is handed over to a standby of `perseas run`, by name. Nothing
 is lost, and whatever goes wrong has a name."""
 import contextlib
+import os
 import signal
 import statistics
 import subprocess
@@ -13,6 +14,7 @@ from drill import (BUILD, FABRICS, FAILURE, NO, OK, PARTLY, SECONDS, USAGE, WITH
 from relay import Relay
 from teller import LOG, TELLER, Page, until
 from test_run import LIVES, OWNS, RUNS, run  # noqa: F401
+from wire import STATUS_OK, Control, field
 
 # An owner that keeps books until SIGTERM, and then closes the store.
 SERVES = ("sh", "-c", 'exec "%s" serve "$PERSEAS_STORE" "$PERSEAS_MIRRORS" "$PAGE" %s'
@@ -206,6 +208,25 @@ def test_a_second_move_waits_for_the_first(bank, node):
         assert ended(first)[0] == PARTLY
     nodes[0].wait_said(OWNS)
     assert RUNS not in nodes[1].run.said()
+
+
+def test_one_mirror_does_not_end_an_owner(bank, node):
+    """It knows of a standby that no other mirror knows, so that this one could not open the store:
+    no move is made to it, and the owner goes on where that mirror alone was asked for one."""
+    daemons = bank()
+    alpha = node("alpha", daemons)
+    alpha.wait_said(OWNS)
+    alpha.wait_serving()
+    mark, epoch = b"mark", status_of("bank", daemons)["owner"]["epoch"]
+    gamma, asker = Control(daemons[0].address), Control(daemons[0].address)
+    gamma.ask(field(21, field(1, "bank") + field(5, field(1, "gamma") + field(3, mark))))
+    expect_unmoved(move(daemons, "gamma"), NO, "gamma is known to 1 of 3 mirrors of store 'bank', "
+                   "too few to open it; nothing was changed", alpha)
+    reply = asker.ask(field(22, field(1, "bank") + field(2, os.urandom(16)) + field(4, epoch) +
+                            field(5, mark) + field(6, "gamma") + field(7, 60000)))
+    assert reply.get(1, STATUS_OK) == STATUS_OK, reply
+    alpha.page.advances(200)
+    assert "COMMAND is ended" not in alpha.run.said()
 
 
 # --- not as planned ---

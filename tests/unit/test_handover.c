@@ -189,6 +189,41 @@ static void standbys_are_listed_once_and_in_their_order(void **state)
 	assert_null(ps_standby_of(&found, &desk->status[1]));
 }
 
+/* R members of the roster: two of three. A mirror that the roster does not list tells nothing. */
+static void who_is_to_be_next_must_reach_as_many_as_an_open_needs(void **state)
+{
+	static uint8_t ids[MIRRORS][PS_ID_SIZE] = { { 1 }, { 2 }, { 3 } };
+	static uint8_t mark[PS_OWNER_MARK] = { 4 }, other[PS_OWNER_MARK] = { 5 };
+	struct desk *desk = *state;
+	Perseas__Standby standby = PERSEAS__STANDBY__INIT, *list[] = { &standby };
+	Perseas__Member members[MIRRORS], *listed[MIRRORS];
+
+	standby.mark = (ProtobufCBinaryData){ PS_OWNER_MARK, mark };
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		perseas__member__init(&members[i]);
+		members[i].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[i] };
+		listed[i] = &members[i];
+		desk->census.judged.as[i] = ids[i];
+	}
+	desk->roster.members = listed;
+	desk->roster.n_members = MIRRORS;
+	desk->census.judged.listed = 7;
+	desk->status[0].standbys = desk->status[2].standbys = list;
+	desk->status[0].n_standbys = 1;
+	assert_int_equal(ps_standby_reach(&desk->census, mark), 1);
+	assert_false(ps_standby_opens(&desk->census, mark));
+	desk->status[2].n_standbys = 1;
+	assert_int_equal(ps_standby_reach(&desk->census, mark), 2);
+	assert_true(ps_standby_opens(&desk->census, mark));
+	assert_false(ps_standby_opens(&desk->census, other));
+	desk->census.judged.listed = 3;
+	assert_false(ps_standby_opens(&desk->census, mark));
+	desk->roster.acks = 3;
+	assert_true(ps_standby_opens(&desk->census, mark));
+	desk->census.judged.settled = NULL;
+	assert_false(ps_standby_opens(&desk->census, mark));
+}
+
 #define TEST(function) cmocka_unit_test_setup(function, setup)
 
 int main(void)
@@ -200,6 +235,7 @@ int main(void)
 		TEST(what_was_not_planned_is_told),
 		TEST(an_owner_that_has_not_let_go_is_no_end),
 		TEST(standbys_are_listed_once_and_in_their_order),
+		TEST(who_is_to_be_next_must_reach_as_many_as_an_open_needs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,12 +32,40 @@ static void add_standby(struct ps_standbys *standbys, const Perseas__Standby *st
 	standbys->count++;
 }
 
+static bool tells_of(const Perseas__StoreStatus *status, const uint8_t *mark)
+{
+	for (size_t k = 0; k < status->n_standbys; k++)
+		if (!memcmp(status->standbys[k]->mark.data, mark, PS_OWNER_MARK))
+			return true;
+	return false;
+}
+
 void ps_standbys_find(struct ps_standbys *standbys, const struct ps_census *census)
 {
 	standbys->count = 0;
 	for (unsigned i = 0; i < census->panel->count; i++)
 		for (size_t k = 0; census->told[i] && k < census->told[i]->n_standbys; k++)
 			add_standby(standbys, census->told[i]->standbys[k]);
+}
+
+unsigned ps_standby_reach(const struct ps_census *census, const uint8_t *mark)
+{
+	const Perseas__Roster *roster = census->judged.settled;
+	unsigned reach = 0;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++) {
+		const Perseas__StoreStatus *status = ps_census_image(census, roster->members[k]);
+
+		reach += status && tells_of(status, mark);
+	}
+	return reach;
+}
+
+bool ps_standby_opens(const struct ps_census *census, const uint8_t *mark)
+{
+	const Perseas__Roster *roster = census->judged.settled;
+
+	return roster && ps_standby_reach(census, mark) + roster->acks > roster->n_members;
 }
 
 const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name)

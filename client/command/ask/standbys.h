@@ -1,6 +1,6 @@
 /*
- * standbys.h - who waits to own a store, as its mirrors tell it. perseas move and perseas status
- * call it.
+ * standbys.h - who waits to own a store, as its mirrors tell it. perseas move, perseas run and
+ * perseas status call it.
  */
 #ifndef PERSEAS_COMMAND_STANDBYS_H
 #define PERSEAS_COMMAND_STANDBYS_H
@@ -14,6 +14,11 @@ struct ps_standbys {
 };
 
 void ps_standbys_find(struct ps_standbys *standbys, const struct ps_census *census);
+
+/* How many members of the roster tell of the standby with that mark. */
+unsigned ps_standby_reach(const struct ps_census *census, const uint8_t *mark);
+/* R of them do: as many as an open needs, and more than one that tells what is not so. */
+bool ps_standby_opens(const struct ps_census *census, const uint8_t *mark);
 
 /* The first one of that name; NULL: there is none. */
 const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name);

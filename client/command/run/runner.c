@@ -18,7 +18,7 @@
 #include "../../../proto/control/envelope.h"
 #include "../../host/secure.h"
 #include "../../standby/turn.h"
-#include "../ask/ask.h"
+#include "../ask/standbys.h"
 #include "child.h"
 
 #include <assert.h>
@@ -66,6 +66,7 @@ struct runner {
 	bool told;         /* by a signal, to end */
 	bool owned;        /* COMMAND has been seen to own the store, since it was started */
 	bool killed;       /* ENDING: SIGKILL was sent */
+	bool heir_opens;   /* R mirrors tell of the standby that is to be next */
 	uint32_t failures; /* in succession */
 	uint8_t mark[PS_OWNER_MARK];
 	char name[PS_NAME_MAX + 1]; /* as a standby */
@@ -309,8 +310,8 @@ static void watch_command(struct runner *r)
 	if (r->now.ours)
 		say_state(r, "COMMAND runs, and owns the store");
 	r->owned |= r->now.ours;
-	/* For nobody it would end for nothing. */
-	if (r->now.ours && !r->now.fenced && r->now.handing.there && !is_heir(r)) {
+	/* For nobody it would end for nothing, as for who cannot open the store. */
+	if (r->now.ours && !r->now.fenced && r->heir_opens && !is_heir(r)) {
 		hand_over(r);
 		return;
 	}
@@ -426,11 +427,12 @@ static int run_states(struct runner *r)
 	return status;
 }
 
-static void complain_nowhere(void *arg, const struct ps_census *census,
-                             const struct ps_standing_now *now)
+static void note_census(void *arg, const struct ps_census *census,
+                        const struct ps_standing_now *now)
 {
-	const struct runner *r = arg;
+	struct runner *r = arg;
 
+	r->heir_opens = now->handing.asked && ps_standby_opens(census, now->handing.to);
 	if (now->nowhere)
 		ps_census_nobody(census, r->run->store);
 }
@@ -461,7 +463,7 @@ static int follow_store(struct runner *r)
 		name_standby(r->name, run->name);
 		r->follow.name = r->name;
 		r->follow.order = run->order;
-		r->follow.seen = complain_nowhere;
+		r->follow.seen = note_census;
 		r->follow.seen_arg = r;
 		return 0;
 	}
