@@ -84,8 +84,8 @@ static enum ps_exit complain_reach(const struct move *move, const struct ps_cens
 	                   move->args->store);
 }
 
-/* The first HOST that is there, and can open the store. It may be the owner's: then there is
- * nothing to do. */
+/* The first HOST that is there, and can open the store. It may be the owner's, where no other
+ * standby has that name: then there is nothing to do. */
 static enum ps_exit choose_standby(struct move *move, const struct ps_census *census,
                                    const Perseas__StoreStatus *owner, bool *done)
 {
@@ -95,7 +95,7 @@ static enum ps_exit choose_standby(struct move *move, const struct ps_census *ce
 	ps_standbys_find(&standbys, census);
 	present = ps_standby_of(&standbys, owner);
 	for (unsigned i = 0; i < move->args->host_count && !chosen; i++) {
-		named = ps_standby_named(&standbys, move->args->hosts[i]);
+		named = ps_standby_named(&standbys, move->args->hosts[i], present);
 		if (named && (named == present || ps_standby_opens(census, named->mark.data)))
 			chosen = named;
 		else if (named)

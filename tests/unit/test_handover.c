@@ -182,8 +182,12 @@ static void standbys_are_listed_once_and_in_their_order(void **state)
 	assert_int_equal(found.count, 3);
 	assert_ptr_equal(found.list[0], &standbys[2]);
 	assert_ptr_equal(found.list[1], &standbys[1]);
-	assert_ptr_equal(ps_standby_named(&found, "beta"), &standbys[2]);
-	assert_null(ps_standby_named(&found, "bet"));
+	assert_ptr_equal(ps_standby_named(&found, "beta", NULL), &standbys[2]);
+	assert_null(ps_standby_named(&found, "bet", NULL));
+	/* Not to the owner, where another one has its name. */
+	assert_ptr_equal(ps_standby_named(&found, "beta", &standbys[2]), &standbys[0]);
+	assert_ptr_equal(ps_standby_named(&found, "beta", &standbys[0]), &standbys[2]);
+	assert_ptr_equal(ps_standby_named(&found, "alpha", &standbys[1]), &standbys[1]);
 	assert_ptr_equal(ps_standby_of(&found, &desk->status[1]), &standbys[0]);
 	desk->header[1].promised_owner.len = 0;
 	assert_null(ps_standby_of(&found, &desk->status[1]));

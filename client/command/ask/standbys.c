@@ -68,12 +68,15 @@ bool ps_standby_opens(const struct ps_census *census, const uint8_t *mark)
 	return roster && ps_standby_reach(census, mark) + roster->acks > roster->n_members;
 }
 
-const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name)
+const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name,
+                                         const Perseas__Standby *last)
 {
+	const Perseas__Standby *found = NULL;
+
 	for (unsigned i = 0; i < standbys->count; i++)
-		if (!strcmp(standbys->list[i]->name, name))
-			return standbys->list[i];
-	return NULL;
+		if (!strcmp(standbys->list[i]->name, name) && (!found || found == last))
+			found = standbys->list[i];
+	return found;
 }
 
 bool ps_standby_owns(const uint8_t *mark, const Perseas__StoreStatus *status)

@@ -20,8 +20,9 @@ unsigned ps_standby_reach(const struct ps_census *census, const uint8_t *mark);
 /* R of them do: as many as an open needs, and more than one that tells what is not so. */
 bool ps_standby_opens(const struct ps_census *census, const uint8_t *mark);
 
-/* The first one of that name; NULL: there is none. */
-const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name);
+/* The first one of that name, and this one only if there is no other; NULL: there is none. */
+const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name,
+                                         const Perseas__Standby *last);
 
 /* Did the standby with that mark start the owner that the image promised last? */
 bool ps_standby_owns(const uint8_t *mark, const Perseas__StoreStatus *status);
