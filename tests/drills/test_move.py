@@ -5,12 +5,13 @@ import os
 import signal
 import statistics
 import subprocess
+import sys
 import time
 
 import pytest
 
-from drill import (BUILD, FABRICS, FAILURE, NO, OK, PARTLY, SECONDS, USAGE, WITH_TLS, mirror_list,
-                   run_command, status_of, wait_for)
+from drill import (BUILD, FABRICS, FAILURE, HERE, NO, OK, PARTLY, SECONDS, USAGE, WITH_TLS,
+                   mirror_list, run_command, status_of, wait_for)
 from relay import Relay
 from teller import LOG, TELLER, Page, until
 from test_run import LIVES, OWNS, RUNS, run  # noqa: F401
@@ -342,6 +343,39 @@ def test_a_request_that_nobody_answered_is_taken_back(mirrors, perseas, node):
                 alpha.page.advances(1)
     assert "COMMAND is ended" not in alpha.run.said()
     assert move(daemons, "beta").status == OK
+
+
+# It claims the store at all mirrors, and opens nothing, until the file is there.
+CLAIMS = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from wire import Control
+claimed = [Control(address) for address in sys.argv[2].split(",")]
+for each in claimed:
+    each.claim("bank", 1000)
+while not os.path.exists(sys.argv[3]):
+    time.sleep(0.01)
+sys.exit(1)
+"""
+
+
+def test_who_handed_over_comes_last_until_another_one_had_the_store_open(bank, node, tmp_path):
+    """The named standby's COMMAND claims it, and fails: the next one by the order takes the store,
+    and not who let go of it, whose order is the lowest."""
+    daemons, over = bank(), tmp_path / "over"
+    alpha = node("alpha", daemons)
+    alpha.wait_serving()
+    gamma = node("gamma", daemons, ("--order", "1"))
+    beta = node("beta", daemons, ("--restarts", "0"),
+                (sys.executable, "-c", CLAIMS, str(HERE), mirror_list(daemons), str(over)))
+    for each in (beta, gamma):
+        each.wait_said(LIVES)
+    with moving(daemons, "beta"):
+        for each in (alpha, gamma):
+            each.wait_said("epoch 1000)")
+        over.touch()
+        gamma.wait_said(OWNS)
+    assert alpha.run.said().count(RUNS + "\n") == 1
 
 
 def test_a_program_that_nobody_ends_is_asked(bank, node, owner):

@@ -61,13 +61,15 @@ struct runner {
 	struct ps_turn turn;
 	struct ps_child child;
 	enum state state;
-	uint64_t since_ns; /* in this state */
-	uint64_t until_ns; /* when time alone makes a difference to it; PS_NEVER: it does not */
-	bool told;         /* by a signal, to end */
-	bool owned;        /* COMMAND has been seen to own the store, since it was started */
-	bool killed;       /* ENDING: SIGKILL was sent */
-	bool heir_opens;   /* R mirrors tell of the standby that is to be next */
-	uint32_t failures; /* in succession */
+	uint64_t since_ns;   /* in this state */
+	uint64_t until_ns;   /* when time alone makes a difference to it; PS_NEVER: it does not */
+	bool told;           /* by a signal, to end */
+	bool owned;          /* COMMAND has been seen to own the store, since it was started */
+	bool killed;         /* ENDING: SIGKILL was sent */
+	bool heir_opens;     /* R mirrors tell of the standby that is to be next */
+	uint32_t failures;   /* in succession */
+	uint64_t own_epoch;  /* of its last owner */
+	uint64_t open_epoch; /* of the last one that had the store open */
 	uint8_t mark[PS_OWNER_MARK];
 	char name[PS_NAME_MAX + 1]; /* as a standby */
 	sigset_t signals;
@@ -282,10 +284,12 @@ static int stand_by(struct runner *r)
 		return PS_RUN_NO_STORE;
 	say_standing(r, "standby");
 	/* Another owner came: what COMMAND ended with before says nothing of the next one. */
-	if (r->now.ownership == PS_OWNER_LIVES) {
+	if (r->now.ownership == PS_OWNER_LIVES)
 		r->failures = 0;
+	/* An owner that lives can be its own, of which a mirror has not seen the end, or one that
+	 * claims and never opens. */
+	if (r->open_epoch > r->own_epoch)
 		r->turn.order = r->run->order;
-	}
 	if (!is_turn(r))
 		return GOES_ON;
 	ps_turn_over(&r->turn);
@@ -427,11 +431,28 @@ static int run_states(struct runner *r)
 	return status;
 }
 
+/* The slot is of an owner's epoch as soon as that one has adopted the image. */
+static void note_epochs(struct runner *r, const struct ps_census *census)
+{
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const Perseas__StoreStatus *status = census->told[i];
+
+		if (!ps_census_belongs(census, i))
+			continue;
+		if (ps_standby_owns(r->mark, status) &&
+		    status->header->promised_epoch > r->own_epoch)
+			r->own_epoch = status->header->promised_epoch;
+		if (status->slot && status->slot->epoch > r->open_epoch)
+			r->open_epoch = status->slot->epoch;
+	}
+}
+
 static void note_census(void *arg, const struct ps_census *census,
                         const struct ps_standing_now *now)
 {
 	struct runner *r = arg;
 
+	note_epochs(r, census);
 	r->heir_opens = now->handing.asked && ps_standby_opens(census, now->handing.to);
 	if (now->nowhere)
 		ps_census_nobody(census, r->run->store);
