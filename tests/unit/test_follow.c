@@ -46,6 +46,15 @@ static void follow_begin(struct ps_follow *follow, struct owner *o, unsigned giv
 	}
 }
 
+static void follow_end(struct ps_follow *follow)
+{
+	struct ps_env *envs[] = { follow->looks.env, follow->watches.env };
+
+	ps_follow_close(follow);
+	for (int i = 0; i < 2; i++)
+		envs[i]->ops->free(envs[i]);
+}
+
 /* Both panels have the same mirrors, of which the last has this address. */
 static void expect_last(const struct ps_follow *follow, unsigned count, const char *address)
 {
@@ -93,7 +102,7 @@ static void mirrors_that_left_make_room_for_others(void **state)
 	o->d->now += LONG_NS;
 	ps_follow_look(&follow, &now);
 	assert_int_equal(now.ownership, PS_OWNER_NONE);
-	ps_follow_close(&follow);
+	follow_end(&follow);
 	owner_free(o);
 }
 
@@ -125,7 +134,7 @@ static void members_of_the_newest_roster_stay(void **state)
 	o->d->now += LONG_NS;
 	ps_follow_look(&follow, &now);
 	assert_int_equal(now.ownership, PS_OWNER_NONE);
-	ps_follow_close(&follow);
+	follow_end(&follow);
 	owner_free(o);
 }
 
@@ -172,7 +181,7 @@ static void standbys_agree_on_who_is_next(void **state)
 	ps_follow_look(&follow, &now);
 	assert_int_equal(now.ownership, PS_OWNER_LIVES);
 	assert_false(now.handing.asked);
-	ps_follow_close(&follow);
+	follow_end(&follow);
 	owner_free(o);
 }
 
@@ -223,7 +232,7 @@ static void news_that_no_look_shows_make_few_looks(void **state)
 		o->d->now += 1000000000;
 		assert_true(ps_follow_stirred(&follow));
 	}
-	ps_follow_close(&follow);
+	follow_end(&follow);
 	owner_free(o);
 }
 
@@ -244,7 +253,7 @@ static void after_news_that_a_look_shows_all_are_watched(void **state)
 	assert_true(now.handing.asked);
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(follow.mirrors[i].asked);
-	ps_follow_close(&follow);
+	follow_end(&follow);
 	owner_free(o);
 }
 
