@@ -27,17 +27,17 @@ APPLICATION = ("sh", "-c", 'exec "%s" "%s" "$PERSEAS_STORE" "$PERSEAS_MIRRORS" h
                % (sys.executable, HERE / "binding.py"))
 
 # It names the signals that it gets, and ends with 7 at the first SIGTERM.
+# Signals that are blocked wait: of one that comes just before a pause() it would tell after that.
 LISTENER = (sys.executable, "-uc", """
 import signal, sys
-def name(number, frame):
+heard = {getattr(signal, "SIG" + each) for each in ("HUP", "INT", "QUIT", "USR1", "USR2", "TERM")}
+signal.pthread_sigmask(signal.SIG_BLOCK, heard)
+print("ready")
+while True:
+    number = signal.sigwait(heard)
     print(signal.Signals(number).name)
     if number == signal.SIGTERM:
         sys.exit(7)
-for each in ("HUP", "INT", "QUIT", "USR1", "USR2", "TERM"):
-    signal.signal(getattr(signal, "SIG" + each), name)
-print("ready")
-while True:
-    signal.pause()
 """)
 
 
