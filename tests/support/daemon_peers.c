@@ -98,6 +98,15 @@ static void check_message(const struct peer *peer)
 	perseas__reply__free_unpacked(reply, NULL);
 }
 
+/* A message without a byte. */
+static bool is_sign(const struct peer *peer)
+{
+	uint32_t length;
+
+	memcpy(&length, peer->bytes, sizeof(length));
+	return length == 0;
+}
+
 /* All that was wanted is there. */
 static void understand(struct peer *peer)
 {
@@ -118,9 +127,10 @@ static void understand(struct peer *peer)
 		peer->next = EXPECT_MESSAGE;
 		break;
 	case EXPECT_MESSAGE:
-		if (peer->have == sizeof(uint32_t))
+		if (peer->have == sizeof(uint32_t) && !is_sign(peer))
 			return; /* the message itself */
-		check_message(peer);
+		if (peer->have > sizeof(uint32_t))
+			check_message(peer);
 		break;
 	case EXPECT_ANSWER:
 		memcpy(&answer, peer->bytes, sizeof(answer));
