@@ -348,14 +348,14 @@ def test_a_request_that_nobody_answered_is_taken_back(mirrors, perseas, node):
 
 # It claims the store at all mirrors, and opens nothing, until the file is there.
 CLAIMS = """
-import os, sys, time
+import os, sys
 sys.path.insert(0, sys.argv[1])
+from drill import SECONDS, wait_for
 from wire import Control
 claimed = [Control(address) for address in sys.argv[2].split(",")]
 for each in claimed:
     each.claim("bank", 1000)
-while not os.path.exists(sys.argv[3]):
-    time.sleep(0.01)
+wait_for(lambda: os.path.exists(sys.argv[3]), SECONDS, sys.argv[3])
 sys.exit(1)
 """
 

@@ -206,24 +206,30 @@ static void a_making_that_was_left_is_taken_up(void **state)
 }
 
 /* Something else listens there. */
+static int listener;
+
 static int serve_other(struct rig *rig, int ready)
+{
+	int fd;
+
+	(void)rig;
+	say_ready(ready);
+	while ((fd = accept(listener, NULL, NULL)) >= 0)
+		(void)!write(fd, "HTTP/1.1 400 Bad Request\r\n", 26);
+	return 1;
+}
+
+static in_port_t listen_somewhere(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	socklen_t len = sizeof(at);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
 
+	listener = socket(AF_INET, SOCK_STREAM, 0);
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (bind(listener, (struct sockaddr *)&at, sizeof(at)) || listen(listener, 8) ||
-	    getsockname(listener, (struct sockaddr *)&at, &len))
-		return 1;
-	(void)rig;
-	say_ready(ready);
-	(void)!write(ready, &at.sin_port, sizeof(at.sin_port));
-	for (;;) {
-		int fd = accept(listener, NULL, NULL);
-
-		(void)!write(fd, "HTTP/1.1 400 Bad Request\r\n", 26);
-	}
+	assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(listener, 8), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+	return ntohs(at.sin_port);
 }
 
 static void what_only_people_can_mend_is_told(void **state)
@@ -231,31 +237,18 @@ static void what_only_people_can_mend_is_told(void **state)
 	struct rig *rig = *state;
 	struct perseas_options options;
 	perseas_standby_t *s;
-	in_port_t port;
 	char list[32];
-	int ends[2];
-	char said;
 	pid_t pid;
 
-	assert_int_equal(pipe(ends), 0);
-	fflush(NULL);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(serve_other(rig, ends[1]));
-	}
-	assert_int_equal(read(ends[0], &said, 1), 1);
-	assert_int_equal(read(ends[0], &port, sizeof(port)), sizeof(port));
-	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", ntohs(port));
+	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", listen_somewhere());
+	pid = start_process(rig, serve_other);
 	options_begin(&options);
 	assert_int_equal(perseas_standby(STORE, list, &options, &s), 0);
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_EPROTOCOL);
 	assert_non_null(strstr(perseas_message(NULL), "is not a perseasd"));
 	perseas_standby_close(s);
 	kill_process(pid);
-	close(ends[0]);
-	close(ends[1]);
+	close(listener);
 }
 
 int main(void)

@@ -255,8 +255,6 @@ static int start_command(struct runner *r)
 	if (status)
 		return status;
 	r->owned = false;
-	/* It holds back anew where the store is free the next time. */
-	r->turn.held_ns = 0;
 	move_to(r, RUNNING, 0);
 	say_state(r, "COMMAND runs");
 	return GOES_ON;
