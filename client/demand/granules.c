@@ -100,18 +100,25 @@ static bool ask(struct ps_mapping *mapping, uint64_t granule, struct ps_want *ne
 	return true;
 }
 
-/* With those behind it that are missing, too: of one multiple of `run` at most, which is one large
+static bool nobody_waits(const struct ps_mapping *mapping, uint64_t granule)
+{
+	return mapping->states[granule] == PS_GRANULE_MISSING ||
+	       mapping->states[granule] == PS_GRANULE_SOON;
+}
+
+/* With those beside it that nobody waits for: of one multiple of `run` at most, which is one large
  * page. */
 static bool ask_run(struct ps_mapping *mapping, uint64_t granule, unsigned run,
                     struct ps_want *next)
 {
-	ask(mapping, granule, next);
-	for (granule++; granule % run && granule < mapping->count &&
-	                mapping->states[granule] == PS_GRANULE_MISSING;
-	     granule++) {
-		mapping->states[granule] = PS_GRANULE_ASKED;
-		next->count++;
-	}
+	uint64_t first = granule, end = granule + 1;
+
+	while (first % run && nobody_waits(mapping, first - 1))
+		first--;
+	while (end % run && end < mapping->count && nobody_waits(mapping, end))
+		end++;
+	memset(&mapping->states[first], PS_GRANULE_ASKED, end - first);
+	*next = (struct ps_want){ mapping->generation, first, (unsigned)(end - first) };
 	return true;
 }
 
@@ -129,14 +136,14 @@ static bool find_lost(struct ps_demand *d, struct ps_want *next)
 	return false;
 }
 
-static bool find_soon(struct ps_demand *d, struct ps_want *next)
+static bool find_soon(struct ps_demand *d, unsigned run, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 
 		for (; mapping->covered > 0 && mapping->soon < mapping->soon_end; mapping->soon++)
 			if (mapping->states[mapping->soon] == PS_GRANULE_SOON)
-				return ask(mapping, mapping->soon, next);
+				return ask_run(mapping, mapping->soon, run, next);
 	}
 	return false;
 }
@@ -156,7 +163,7 @@ static bool find_missing(struct ps_demand *d, unsigned run, struct ps_want *next
 /* What nobody waits for. */
 static bool find_rest(struct ps_demand *d, uint64_t now, unsigned run, struct ps_want *next)
 {
-	if (now < d->rest_at || (!find_soon(d, next) && !find_missing(d, run, next)))
+	if (now < d->rest_at || (!find_soon(d, run, next) && !find_missing(d, run, next)))
 		return false;
 	if (d->rate)
 		d->rest_at = now + (uint64_t)next->count * d->ops->granule * 1000000000 / d->rate;

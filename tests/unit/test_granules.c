@@ -129,6 +129,24 @@ static void test_the_rest_comes_in_runs(void **state)
 	assert_false(ps_granule_next(&f->d, 0, 4, &want, &waits));
 }
 
+/* The newest transactions are all over the memory: what lies beside them is large pages, too. */
+static void test_what_comes_soon_brings_its_neighbours(void **state)
+{
+	static const uint64_t granules[] = { 4, 12, 0, 8 };
+	struct fixture *f = *state;
+	struct ps_want want;
+	bool waits;
+
+	ps_granule_soon(f->mapping, 13);
+	ps_granule_soon(f->mapping, 6);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_true(ps_granule_next(&f->d, 0, 4, &want, &waits));
+		assert_int_equal(want.granule, granules[i]);
+		assert_int_equal(want.count, 4);
+		assert_false(waits);
+	}
+}
+
 /* Not even those who wait for some of what is to come soon, however much that is, wait for the
  * others of it. */
 static void test_what_comes_soon_delays_nobody(void **state)
@@ -262,6 +280,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_the_rest_comes_in_order),
 		TEST(test_the_rest_comes_in_runs),
+		TEST(test_what_comes_soon_brings_its_neighbours),
 		TEST(test_what_is_wanted_comes_first),
 		TEST(test_what_comes_soon_delays_nobody),
 		TEST(test_more_comes_soon),
