@@ -125,8 +125,8 @@ struct ps_pager_ops {
 	 * page; who waits goes on. False: there is no memory for it now. */
 	bool (*fill)(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length);
 	/* All of the range is here: has the kernel gather its pages to large ones, where it can.
-	 * What it holds is nobody's concern, and neither is whether that worked. */
-	void (*gather)(struct ps_pager *pager, uint8_t *base, uint64_t size);
+	 * What it holds is nobody's concern. False: some of it is in use now, try again. */
+	bool (*gather)(struct ps_pager *pager, uint8_t *base, uint64_t size);
 	/* Who touches a page of the range that is missing gets SIGBUS; who waits goes on. */
 	void (*refuse)(struct ps_pager *pager, uint8_t *at, uint32_t length);
 

@@ -30,6 +30,9 @@ struct ps_mapping {
 	uint64_t next;           /* no granule before it is PS_GRANULE_MISSING */
 	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
 	uint64_t gathered;       /* bytes whose pages have been made large, where that can be */
+	uint64_t gather_at;      /* the next of them, not before */
+	unsigned passes;         /* so often all of it was to be gathered */
+	bool in_use;             /* in this pass some pages were in use */
 	int covered;             /* 0: not yet; 1; -1: it cannot be */
 };
 

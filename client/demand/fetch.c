@@ -16,6 +16,8 @@
 /* The kernel does not look at signals meanwhile, so that a process ends after it; and each step
  * waits once for all processors. */
 #define GATHER_STEP ((uint64_t)64 << 20)
+#define GATHER_AGAIN ps_ms(100) /* doubled each time */
+#define PASSES 8
 
 /* --- faults --- */
 
@@ -387,27 +389,50 @@ static struct ps_mapping *find_small(struct ps_demand *d)
 	return found;
 }
 
+/* Pages that somebody touches at the moment stay small; then all of it is gone through again. */
+static void note_gathered(struct ps_demand *d, uint64_t generation, uint64_t now, bool whole)
+{
+	struct ps_mapping *mapping = ps_mapping_of(d, generation);
+
+	if (!mapping)
+		return;
+	mapping->in_use |= !whole;
+	if (mapping->gathered < mapping->size || !mapping->in_use || ++mapping->passes == PASSES)
+		return;
+	mapping->gathered = 0;
+	mapping->in_use = false;
+	mapping->gather_at = now + (GATHER_AGAIN << mapping->passes);
+}
+
 /* What came in granules lies in small pages, which the kernel looks up, and frees when the process
- * ends, one by one. Nothing of it changes for anybody, so that an unmap need not wait for it. True:
- * there may be more to do. */
-static bool gather(struct ps_demand *d)
+ * ends, one by one. Nothing of it changes for anybody, so that an unmap need not wait for it. When
+ * there is more to do. */
+static uint64_t gather(struct ps_demand *d, uint64_t now)
 {
 	struct ps_mapping *mapping;
-	uint64_t rest, length = 0;
-	uint8_t *at = NULL;
+	uint64_t rest, length, generation;
+	uint8_t *at;
+	bool whole;
 
 	pthread_mutex_lock(&d->lock);
 	mapping = d->fenced ? NULL : find_small(d);
-	if (mapping) {
-		at = mapping->base + mapping->gathered;
-		rest = mapping->size - mapping->gathered;
-		length = rest < GATHER_STEP ? rest : GATHER_STEP;
-		mapping->gathered += length;
+	if (!mapping || now < mapping->gather_at) {
+		const uint64_t due = mapping ? mapping->gather_at : PS_NEVER;
+
+		pthread_mutex_unlock(&d->lock);
+		return due;
 	}
+	generation = mapping->generation;
+	at = mapping->base + mapping->gathered;
+	rest = mapping->size - mapping->gathered;
+	length = rest < GATHER_STEP ? rest : GATHER_STEP;
+	mapping->gathered += length;
 	pthread_mutex_unlock(&d->lock);
-	if (length)
-		d->ops->gather(d->pager, at, length);
-	return length > 0;
+	whole = d->ops->gather(d->pager, at, length);
+	pthread_mutex_lock(&d->lock);
+	note_gathered(d, generation, now, whole);
+	pthread_mutex_unlock(&d->lock);
+	return now;
 }
 
 static bool prepare(struct ps_demand *d)
@@ -433,16 +458,16 @@ void ps_demand_thread(void *arg)
 	pthread_mutex_unlock(&d->lock);
 	while (prepare(d)) {
 		const uint64_t now = d->env->ops->now(d->env);
-		uint64_t until = PS_NEVER;
+		uint64_t until = PS_NEVER, due;
 
 		for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
 			hear(d, i, now);
 		for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-			const uint64_t due = go_on(d, i, now);
-
+			due = go_on(d, i, now);
 			until = due < until ? due : until;
 		}
-		d->ops->sleep(d->pager, gather(d) ? now : until);
+		due = gather(d, now);
+		d->ops->sleep(d->pager, due < until ? due : until);
 	}
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
 		d->ops->lead(d->pager, i, NULL);

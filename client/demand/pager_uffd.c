@@ -386,10 +386,9 @@ static bool uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
 	return copy_pages(pager, (uint64_t)(uintptr_t)to + moved, bytes + moved, whole - moved);
 }
 
-static void uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
+static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 {
-	if (pager->copied)
-		(void)madvise(base, size, COLLAPSE);
+	return !pager->copied || !madvise(base, size, COLLAPSE) || errno != EAGAIN;
 }
 
 static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)

@@ -60,11 +60,12 @@ static bool pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes
 	return true;
 }
 
-static void pager_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
+static bool pager_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 {
 	(void)pager;
 	(void)base;
 	(void)size;
+	return true;
 }
 
 static void pager_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)

@@ -72,12 +72,13 @@ static void what_is_here_stays(struct demand_stage *s)
 	end(&o);
 }
 
-/* Once, and when nobody can wait for any of it any more. */
+/* When nobody can wait for any of it any more; and again while some of it was in use. */
 static void what_is_here_gets_large_pages(struct demand_stage *s)
 {
 	struct owner o;
 
 	CHECK(begin(s, &o));
+	script.in_use = 2;
 	set(0, true, false);
 	CHECK(map(&o));
 	CHECK(filled(GRANULES - 1));
@@ -85,9 +86,10 @@ static void what_is_here_gets_large_pages(struct demand_stage *s)
 	CHECK(!gathered());
 	set(0, false, false);
 	CHECK(comes(&o));
-	for (int i = 0; i < 100 && gathered() < o.segment.size; i++)
+	for (int i = 0; i < 100 && gathered() < 3 * o.segment.size; i++)
 		rest(PS_KEEPER, s->short_ns);
-	CHECK(gathered() == o.segment.size && !count_of(&script.early));
+	rest(PS_KEEPER, s->short_ns);
+	CHECK(gathered() == 3 * o.segment.size && !count_of(&script.early));
 	CHECK(has(&o, 0));
 	end(&o);
 }

@@ -44,6 +44,7 @@ static struct script {
 	unsigned asks, fills, filled, deaths;
 	unsigned early;          /* gathered while some of it was missing */
 	uint64_t gathered;       /* bytes */
+	unsigned in_use;         /* so often some of what is gathered is in use */
 	uint64_t granules[ASKS]; /* which were asked for, in this order */
 	uint64_t slow;           /* so long a fill waits before it happens, ns */
 	bool touched;            /* memory has zeros in it before it is mapped */
@@ -137,13 +138,17 @@ static bool script_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *byte
 	return filled;
 }
 
-static void script_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
+static bool script_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 {
+	bool whole;
+
 	pthread_mutex_lock(&script.lock);
 	script.early += script.filled < GRANULES;
 	script.gathered += size;
+	whole = !script.in_use;
+	script.in_use -= !whole;
 	pthread_mutex_unlock(&script.lock);
-	script.real->gather(pager, base, size);
+	return script.real->gather(pager, base, size) && whole;
 }
 
 static uint64_t gathered(void)
@@ -362,7 +367,7 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.env = s->env;
 	script.age = 0;
 	script.asks = script.fills = script.filled = script.deaths = script.early = 0;
-	script.gathered = 0;
+	script.gathered = script.in_use = 0;
 	script.slow = 0;
 	script.touched = false;
 	script.answers = NULL;

@@ -112,11 +112,12 @@ static bool direct_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *byte
 	return true;
 }
 
-static void direct_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
+static bool direct_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 {
 	(void)pager;
 	(void)base;
 	(void)size;
+	return true;
 }
 
 static void direct_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
