@@ -19,6 +19,7 @@
 #include "../core/bytes.h"
 #include "../core/fabric.h"
 #include "../host/socket.h"
+#include "../../proto/base/large_page.h"
 #include "../../proto/image/guard.h"
 
 #include <errno.h>
@@ -34,12 +35,6 @@
 /* Memory up to this size is mapped page by page at once, so that no commit takes the faults;
  * for more it would make attaching slow. */
 #define POPULATE_MAX ((uint64_t)256 << 20)
-#define HUGE_PAGE ((uint64_t)2 << 20)
-
-/* Linux 6.1; the C library may be older. */
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 
 enum {
 	PREFETCH_MAX = 8,      /* writes of data */
@@ -238,27 +233,10 @@ static const uint8_t *shm_mapped(const struct ps_link *link, uint32_t region)
 
 /* --- mapping --- */
 
-/* An address for `length` bytes at which huge pages can be mapped; NULL: any will do. */
-static void *huge_place(uint64_t length)
-{
-	uint8_t *room, *place;
-	size_t before;
-
-	if (length < HUGE_PAGE || length > POPULATE_MAX)
-		return NULL;
-	room = mmap(NULL, length + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (room == MAP_FAILED)
-		return NULL;
-	before = (size_t)(-(uintptr_t)room % HUGE_PAGE);
-	place = room + before;
-	munmap(room, length + HUGE_PAGE);
-	return place;
-}
-
 /*
- * Takes the page faults now, and has the kernel gather the pages to huge ones where it can: a
- * chain goes to as many places as it has ranges, and looking up their small pages costs about as
- * much as writing them. All of it is help that may be refused.
+ * Takes the page faults now, and has the kernel gather the pages to large ones where the mirror
+ * did not: a chain goes to as many places as it has ranges, and looking up their small pages costs
+ * about as much as writing them. All of it is help that may be refused.
  */
 static void settle_pages(void *base, uint64_t length)
 {
@@ -268,7 +246,7 @@ static void settle_pages(void *base, uint64_t length)
 #ifdef MADV_POPULATE_WRITE
 	madvise(base, length, MADV_POPULATE_WRITE);
 #endif
-	madvise(base, length, MADV_COLLAPSE);
+	madvise(base, length, PS_MADV_COLLAPSE);
 }
 
 static const struct region nothing[PS_REGIONS_MAX];
@@ -277,7 +255,8 @@ static int map_region(struct region *region, uint32_t id, const struct stat *fil
                       struct ps_error *error)
 {
 	const int access = id == PS_REGION_PROMISE ? PROT_READ : PROT_READ | PROT_WRITE;
-	void *base = mmap(huge_place(region->length), region->length, access, MAP_SHARED, fd, 0);
+	void *base = mmap(ps_large_place(region->length), region->length, access, MAP_SHARED, fd,
+	                  0);
 
 	if (base == MAP_FAILED)
 		return ps_error_set(error, PERSEAS_ESYSTEM,

@@ -4,11 +4,13 @@
  */
 #include "piece_file.h"
 
+#include "../../proto/base/large_page.h"
 #include "../host/jobs.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 #define POPULATE_MAX ((uint64_t)256 << 20) /* bytes that are mapped page by page at once */
 #define RESERVE_SLICE ((uint64_t)16 << 20) /* bytes between two looks at who wants them */
 #define UNMAP_SLICE ((uint64_t)16 << 20)   /* bytes for which others' mappings wait */
+#define LAST_PAGE ((uint64_t)4096)         /* of a large one */
 
 struct piece_work {
 	int fd; /* of the piece, or of its folder */
@@ -36,15 +39,40 @@ static int take_space(int fd, uint64_t at, uint64_t len)
 	return error;
 }
 
-/* In slices: who no longer wants it does not get the rest. */
+/*
+ * Has the kernel gather a slice to large pages, which it does where one page of each is there.
+ * Owners on this host map them, and such a mapping is undone at once when its owner is killed, in
+ * place of page by page. What is there already is kept, and nobody who has it mapped notices. All
+ * of it is help that may be refused: false.
+ */
+static bool gather_space(int fd, uint64_t at, uint64_t len)
+{
+	void *base;
+	bool gathered;
+
+	for (uint64_t end = PS_LARGE_PAGE; end <= len; end += PS_LARGE_PAGE)
+		if (take_space(fd, at + end - LAST_PAGE, LAST_PAGE))
+			return false;
+	base = mmap(ps_large_place(len), len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
+	if (base == MAP_FAILED)
+		return false;
+	gathered = !madvise(base, len, PS_MADV_COLLAPSE);
+	munmap(base, len);
+	return gathered;
+}
+
+/* In slices: who no longer wants it does not get the rest. Where the kernel has a large page for
+ * none of a slice, it is not made to search for more. */
 static void run_reserve(void *arg)
 {
 	struct piece_work *work = arg;
+	bool large = true;
 	uint64_t at = 0;
 
 	while (at < work->size && !work->error) {
 		uint64_t left = work->size - at, len = left < RESERVE_SLICE ? left : RESERVE_SLICE;
 
+		large = large && len >= PS_LARGE_PAGE && gather_space(work->fd, at, len);
 		work->error = take_space(work->fd, at, len);
 		atomic_fetch_sub(work->taking, work->error ? left : len);
 		at += len;
@@ -64,7 +92,8 @@ static void run_map(void *arg)
 	struct piece_work *work = arg;
 	int flags = MAP_SHARED | (work->size <= POPULATE_MAX ? MAP_POPULATE : 0);
 
-	work->base = mmap(NULL, work->size, PROT_READ | PROT_WRITE, flags, work->fd, 0);
+	work->base = mmap(ps_large_place(work->size), work->size, PROT_READ | PROT_WRITE, flags,
+	                  work->fd, 0);
 	work->error = errno;
 }
 

@@ -4,17 +4,21 @@
 #ifndef PERSEAS_TESTS_LARGE_PAGES_H
 #define PERSEAS_TESTS_LARGE_PAGES_H
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { LARGE = 2 << 20, COLLAPSE = 25 }; /* MADV_COLLAPSE: Linux 6.1 */
 
-/* Bytes of large pages in the mapping that begins there. */
-static unsigned long count_large(const void *base)
+/* Bytes of the kind that smaps calls so, in the mapping that begins there. */
+static inline unsigned long count_pages(const void *base, const char *kind)
 {
+	const size_t length = strlen(kind);
 	FILE *file = fopen("/proc/self/smaps", "r");
 	unsigned long kib = 0, start, end;
 	bool inside = false;
@@ -23,7 +27,8 @@ static unsigned long count_large(const void *base)
 	while (file && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
 			inside = start == (unsigned long)(uintptr_t)base;
-		else if (inside && sscanf(line, "AnonHugePages: %lu", &kib) == 1)
+		else if (inside && !strncmp(line, kind, length) &&
+		         sscanf(line + length, ": %lu", &kib) == 1)
 			break;
 	}
 	if (file)
@@ -31,8 +36,19 @@ static unsigned long count_large(const void *base)
 	return kib << 10;
 }
 
+/* Bytes of large pages, of the process' own and of a file in memory. */
+static inline unsigned long count_large(const void *base)
+{
+	return count_pages(base, "AnonHugePages");
+}
+
+static inline unsigned long count_large_shared(const void *base)
+{
+	return count_pages(base, "ShmemPmdMapped");
+}
+
 /* Has the kernel large pages, and some left? */
-static bool can_be_large(void)
+static inline bool can_be_large(void)
 {
 	uint8_t *at = mmap(NULL, 2 * LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 	                   0);
@@ -43,6 +59,39 @@ static bool can_be_large(void)
 	memset(at, 1, 2 * LARGE);
 	can = !madvise(at + -(uintptr_t)at % LARGE, LARGE, COLLAPSE);
 	munmap(at, 2 * LARGE);
+	return can;
+}
+
+/* Where files in memory may have them, the first of this file is one from now on. */
+static inline bool make_large(int fd)
+{
+	uint8_t *at = mmap(NULL, 2 * LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *base;
+	bool can;
+
+	if (at == MAP_FAILED)
+		return false;
+	base = at + -(uintptr_t)at % LARGE;
+	can = !posix_fallocate(fd, LARGE - 4096, 4096) &&
+	      mmap(base, LARGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == base &&
+	      !madvise(base, LARGE, COLLAPSE);
+	munmap(at, 2 * LARGE);
+	return can;
+}
+
+/* May files there have them, where images lie? */
+static inline bool can_be_large_shared(void)
+{
+	char name[] = "/dev/shm/perseas-large-XXXXXX";
+	const int fd = mkstemp(name);
+	bool can;
+
+	if (fd < 0)
+		return false;
+	unlink(name);
+	can = make_large(fd);
+	close(fd);
+	if (!can)
+		printf("files in /dev/shm have small pages here: MADV_COLLAPSE is refused\n");
 	return can;
 }
 

@@ -1,6 +1,8 @@
 /*
  * test_memory_file.c - images as files: that they are reserved, found again and private.
  */
+#include "large_pages.h"
+
 #include "../../server/store/memory.h"
 #include "../../server/memory/memory_place.h"
 #include "../../server/store/status.h"
@@ -88,6 +90,58 @@ static void pieces_outlive_the_daemon(void **state)
 	                 -STATUS(NO_STORE));
 	assert_int_equal(memory->ops->open(memory, "none", "segment-1.1", &piece),
 	                 -STATUS(NO_STORE));
+}
+
+enum { IN_LARGE = 20 * LARGE, BEHIND = 12288, WHOLE = IN_LARGE + BEHIND };
+
+static void skip_where_pages_are_small(void)
+{
+	if (!can_be_large_shared())
+		skip();
+}
+
+/* An owner maps a page of it at a time, else, and the kernel unmaps as many when it is killed. The
+ * last of it, less than a large page, is there, too. */
+static void a_large_piece_lies_in_large_pages(void **state)
+{
+	struct memory *memory = ((struct place *)*state)->memory;
+	struct piece piece;
+
+	skip_where_pages_are_small();
+	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", WHOLE, &piece), 0);
+	assert_int_equal(memory->ops->taken(memory, &piece), WHOLE);
+	memset(piece.base, 1, WHOLE);
+	assert_int_equal(count_large_shared(piece.base), IN_LARGE);
+	memory->ops->close(memory, &piece);
+}
+
+/* It was made by an earlier version, or when the kernel had no large pages left. An owner has it
+ * mapped, and notices nothing. */
+static void a_piece_of_small_pages_gets_large_ones(void **state)
+{
+	struct memory *memory = ((struct place *)*state)->memory;
+	struct piece piece;
+	uint8_t *owner;
+	int fd;
+
+	skip_where_pages_are_small();
+	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", WHOLE, &piece), 0);
+	memory->ops->close(memory, &piece);
+	fd = open(path_of(*state, "bank/segment-0.1"), O_RDWR | O_TRUNC | O_CLOEXEC);
+	assert_int_equal(posix_fallocate(fd, 0, WHOLE), 0);
+	owner = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	for (size_t at = 0; at < WHOLE; at += 4096)
+		owner[at] = (uint8_t)(at / 4096 % 251);
+	assert_int_equal(memory->ops->open(memory, "bank", "segment-0.1", &piece), 0);
+	for (size_t at = 0; at < WHOLE; at += 4096) {
+		assert_int_equal(piece.base[at], at / 4096 % 251);
+		owner[at]++;
+		assert_int_equal(piece.base[at], at / 4096 % 251 + 1);
+	}
+	assert_int_equal(count_large_shared(piece.base), IN_LARGE);
+	munmap(owner, WHOLE);
+	close(fd);
+	memory->ops->close(memory, &piece);
 }
 
 /* The limit is counted over all stores; what is removed is given back. */
@@ -414,6 +468,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(pieces_outlive_the_daemon),
+		TEST(a_large_piece_lies_in_large_pages),
+		TEST(a_piece_of_small_pages_gets_large_ones),
 		TEST(the_kernel_tells_who_has_a_piece),
 		TEST(the_limit_holds_for_all_stores_together),
 		TEST(what_cannot_be_reserved_is_not_even_begun),
