@@ -224,14 +224,17 @@ struct perseas_options {
 	 * or cut off is found within twice this time; a request that it leaves unanswered is given
 	 * up after connect_timeout_ms all the same. 0: 3000. UINT32_MAX: it is not asked. */
 	uint32_t mirror_timeout_ms;
-	uint32_t order; /* standby: 250 ms for each step of it are left to others before this one
-	                   opens a store that has no owner; 0: it goes first */
+	uint32_t order;   /* standby: 250 ms for each step of it are left to others before this one
+	                     opens a store that has no owner; 0: it goes first */
+	const char *name; /* standby: what perseas move calls it, of the same characters as a
+	                     store's name, and then its order is 100 at most; NULL: nothing can
+	                     be handed over to it */
 };
 
 #define PERSEAS_OPTIONS_INIT                                                                       \
 	{                                                                                          \
 		sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, \
-			NULL, NULL, 0, NULL, 0, 0, 0, 0                                            \
+			NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL                                      \
 	}
 
 /* The library's version, "major.minor.patch". Never NULL; the text is static. Any thread. */

@@ -34,10 +34,11 @@ typedef struct perseas_standby perseas_standby_t;
  * perseas_standby_close; NULL on an error.
  *
  * store, mirrors and options are as for perseas_open, which perseas_standby_wait does with them.
- * options.order says who comes first. PERSEAS_TAKEOVER, PERSEAS_SALVAGE and PERSEAS_CANCEL are
- * refused. With PERSEAS_CREATE the store is made if no mirror has it; otherwise
- * perseas_standby_wait returns ENOSTORE then. Mirrors that the store's roster comes to list are
- * followed, too, and those that leave it no longer.
+ * options.order says who comes first, and options.name what perseas move and perseas status call
+ * this standby. PERSEAS_TAKEOVER, PERSEAS_SALVAGE and PERSEAS_CANCEL are refused. With
+ * PERSEAS_CREATE the store is made if no mirror has it; otherwise perseas_standby_wait returns
+ * ENOSTORE then. Mirrors that the store's roster comes to list are followed, too, and those that
+ * leave it no longer.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, ERDMA (an address asks for RDMA, and this host has none), ETLS
  * (a file of the options cannot be used).
@@ -52,9 +53,10 @@ int perseas_standby(const char *store, const char *mirrors, const struct perseas
  * has begun is neither cut short by that nor by perseas_standby_cancel: it may take
  * options.open_timeout_ms, and usually takes milliseconds.
  *
- * Where an operator hands the store over to a standby of perseas run (perseas move), that one is
- * left 5 s to open it, as long as it is there: also by the program that let go of it and waits
- * again.
+ * Where an operator hands the store over to another standby (perseas move), be it one with a name
+ * or one of perseas run, that one is left 5 s to open it, as long as it is there: also by the
+ * program that let go of it and waits again. The one that is meant waits for nobody. While it is
+ * idle, also as the store's owner, it is no standby: nothing can be handed over to it then.
  *
  * With a mirror over a Unix socket it waits 10 ms more: a process that is killed closes its sockets
  * before it is gone, and a mirror that is claimed in between copies its image first.

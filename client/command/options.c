@@ -163,7 +163,7 @@ static const struct ps_option rows[] = {
 	  .help = "How long each size is measured." },
 	{ "threads", PS_OPTION_NUMBER, AT(threads), "N", "1", 1, 64, .groups = PS_BENCH,
 	  .help = "How many threads run transactions at the same time." },
-	{ "order", PS_OPTION_NUMBER, AT(order), "N", "0", .high = 100, .groups = PS_RUN,
+	{ "order", PS_OPTION_NUMBER, AT(order), "N", "0", .high = PS_ORDER_MAX, .groups = PS_RUN,
 	  .help = "Waits N times 0.25 s when the store has lost its owner, and looks again: of "
 	          "several standbys, those with a lower N come first." },
 	{ "name", PS_OPTION_OWN, .value = "NAME", .set = set_name, .groups = PS_RUN,

@@ -28,8 +28,17 @@ static int check_arguments(const char *store, const char *mirrors,
 	return 0;
 }
 
-static int check_flags(const struct perseas_options *options, struct ps_error *error)
+static int check_options(const struct perseas_options *options, struct ps_error *error)
 {
+	if (options->name && !ps_name_valid(options->name))
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "options.name cannot name a standby: 1 to %d of A-Z a-z 0-9 . "
+		                    "_ -, not beginning with a dot",
+		                    PS_NAME_MAX);
+	if (options->name && options->order > PS_ORDER_MAX)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "options.order of a standby with a name is %d at most",
+		                    PS_ORDER_MAX);
 	if (options->flags & PERSEAS_TAKEOVER)
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "a standby never fences a live owner: without "
@@ -59,7 +68,7 @@ static int copy_arguments(struct perseas_standby *s, const char *store, const ch
                           const struct perseas_options *options, struct ps_error *error)
 {
 	const char **strings[] = { &s->options.tls_cert, &s->options.tls_key, &s->options.tls_ca,
-		                   &s->options.tls_crl };
+		                   &s->options.tls_crl, &s->options.name };
 	bool short_of = false;
 
 	if (options)
@@ -72,7 +81,7 @@ static int copy_arguments(struct perseas_standby *s, const char *store, const ch
 	s->turn.order = s->options.order;
 	if (short_of || !s->mirrors)
 		return ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
-	return check_flags(&s->options, error);
+	return check_options(&s->options, error);
 }
 
 static void standby_free(struct perseas_standby *s)
@@ -85,6 +94,7 @@ static void standby_free(struct perseas_standby *s)
 	free((void *)(uintptr_t)s->options.tls_key);
 	free((void *)(uintptr_t)s->options.tls_ca);
 	free((void *)(uintptr_t)s->options.tls_crl);
+	free((void *)(uintptr_t)s->options.name);
 	free(s->mirrors);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -100,6 +110,11 @@ static int standby_begin(struct perseas_standby *s, const char *store, const cha
 	s->env = ps_env_posix(&s->options, error);
 	if (!s->env)
 		return error->code;
+	/* perseas run, where it started this process, gave the mark that it told the mirrors of. */
+	if (s->options.name && !s->env->marked) {
+		s->env->ops->random(s->env, s->env->mark, sizeof(s->env->mark));
+		s->env->marked = true;
+	}
 	s->flag = ps_flag_new(error);
 	return s->flag < 0 ? error->code : ps_vigil_begin(s, error);
 }
@@ -217,6 +232,7 @@ static int open_store(struct perseas_standby *s, perseas_t **p, struct ps_error 
 {
 	const int rc = ps_open_made(ps_vigil_take(s), p, error);
 
+	ps_vigil_leave(s);
 	if (!rc)
 		ps_turn_over(&s->turn);
 	/* Where another one has the store, the next look sees that, and ends the rest. */

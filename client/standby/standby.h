@@ -54,8 +54,11 @@ struct perseas_standby {
 /* IDLE: follows the store from now on. 0; or a code with *error, and it is still IDLE. */
 int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error);
 
-/* HANDED: the handle to open, with the connections that are there. The caller's; IDLE then. */
+/* HANDED: the handle to open, with the connections that are there. The caller's; IDLE then. The
+ * mirrors tell others of this standby until ps_vigil_leave, which is due after the open: who holds
+ * back for it would no longer do so. */
 struct perseas *ps_vigil_take(struct perseas_standby *s);
+void ps_vigil_leave(struct perseas_standby *s);
 
 /* Ends the thread, and all that it had: IDLE. */
 void ps_vigil_end(struct perseas_standby *s);

@@ -33,6 +33,18 @@ bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t n
 	return false;
 }
 
+static bool is_meant(const struct ps_handing *handing, const uint8_t *mark)
+{
+	return mark && !memcmp(handing->to, mark, PS_OWNER_MARK);
+}
+
+bool ps_turn_is_heir(const struct ps_turn *turn, const struct ps_standing_now *now,
+                     const uint8_t *mark, uint64_t now_ns)
+{
+	return now->ownership == PS_OWNER_NONE && now->handing.asked &&
+	       is_meant(&now->handing, mark) && now_ns >= turn->rested_ns;
+}
+
 bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, const uint8_t *mark,
                      uint64_t now_ns, uint64_t *until_ns)
 {
@@ -42,8 +54,7 @@ bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, co
 		turn->held_ns = 0;
 	else if (!turn->held_ns)
 		turn->held_ns = now_ns;
-	if (!turn->held_ns || !handing->there ||
-	    (mark && !memcmp(handing->to, mark, PS_OWNER_MARK)) ||
+	if (!turn->held_ns || !handing->there || is_meant(handing, mark) ||
 	    now_ns >= turn->held_ns + PS_TURN_YIELD_MS * MS_NS)
 		return false;
 	*until_ns = now_ns + PS_TURN_HELD_MS * MS_NS;

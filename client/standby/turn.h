@@ -43,6 +43,11 @@ bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t n
 bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, const uint8_t *mark,
                      uint64_t now_ns, uint64_t *until_ns);
 
+/* A look found that the store has no owner, and is to be this standby's: it waits for no turn, but
+ * rests after a failure like any other. mark: as above. */
+bool ps_turn_is_heir(const struct ps_turn *turn, const struct ps_standing_now *now,
+                     const uint8_t *mark, uint64_t now_ns);
+
 /* It was its turn, and the open failed though no other owner was seen: it rests. */
 void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns);
 

@@ -147,22 +147,33 @@ static enum perseas_standby_state state_of(enum ps_ownership ownership, bool due
 	return PERSEAS_STANDBY_UNKNOWN;
 }
 
-static void look_around(struct perseas_standby *s)
+/* Its turn comes at once where the store is handed over to it; else those of a lower order go
+ * first. */
+static bool is_turn(struct perseas_standby *s, const struct ps_standing_now *now,
+                    enum ps_ownership ownership, bool *held)
 {
 	/* The COMMAND of a standby that is to be next may have this one inside. */
 	const uint8_t *mark = s->env->marked ? s->env->mark : NULL;
+	const uint64_t now_ns = ps_follow_now(&s->follow);
+
+	*held = ps_turn_is_held(&s->turn, now, mark, now_ns, &s->until_ns);
+	if (*held)
+		return false;
+	return ps_turn_is_heir(&s->turn, now, mark, now_ns) ||
+	       ps_turn_comes(&s->turn, ownership, now_ns, &s->until_ns);
+}
+
+static void look_around(struct perseas_standby *s)
+{
 	struct ps_standing_now now;
 	enum ps_ownership ownership;
-	uint64_t now_ns;
 	bool held, due;
 
 	ps_follow_look(&s->follow, &now);
 	pthread_mutex_lock(&s->lock);
 	/* Then an open makes it. */
 	ownership = s->unmade && s->options.flags & PERSEAS_CREATE ? PS_OWNER_NONE : now.ownership;
-	now_ns = ps_follow_now(&s->follow);
-	held = ps_turn_is_held(&s->turn, &now, mark, now_ns, &s->until_ns);
-	due = !held && ps_turn_comes(&s->turn, ownership, now_ns, &s->until_ns);
+	due = is_turn(s, &now, ownership, &held);
 	s->stat.state = state_of(ownership, due);
 	if (held)
 		snprintf(s->stat.text, sizeof(s->stat.text),
@@ -223,7 +234,12 @@ static struct perseas *make_handle(struct perseas_standby *s, struct ps_error *e
 {
 	struct ps_env *env = ps_env_posix(&s->options, error);
 
-	return env ? ps_handle_new(env, s->store, s->mirrors, &s->options, error) : NULL;
+	if (!env)
+		return NULL;
+	/* So that whoever hands it the store knows the next owner as the standby that was meant. */
+	memcpy(env->mark, s->env->mark, sizeof(env->mark));
+	env->marked = s->env->marked;
+	return ps_handle_new(env, s->store, s->mirrors, &s->options, error);
 }
 
 int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
@@ -231,11 +247,13 @@ int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 	s->p = make_handle(s, error);
 	if (!s->p)
 		return error->code;
-	if (ps_follow_open(&s->follow, s->store, s->mirrors, NULL, s->p->env, s->env,
-	                   s->p->options.connect_timeout_ms, error)) {
+	if (ps_follow_open(&s->follow, s->store, s->mirrors, s->options.name ? s->env->mark : NULL,
+	                   s->p->env, s->env, s->p->options.connect_timeout_ms, error)) {
 		ps_handle_free(s->p);
 		return error->code;
 	}
+	s->follow.name = s->options.name;
+	s->follow.order = s->options.order;
 	for (unsigned i = 0; i < s->p->mirror_count; i++)
 		if (s->p->mirrors[i].address.scheme == PS_SCHEME_UNIX)
 			s->turn.settle_ms = PS_TURN_SETTLE_MS;
@@ -256,7 +274,6 @@ int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 
 static void to_idle(struct perseas_standby *s)
 {
-	ps_follow_close(&s->follow);
 	s->p = NULL;
 	pthread_mutex_lock(&s->lock);
 	stage_move(s, PS_STANDBY_IDLE);
@@ -280,8 +297,14 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 		m->silent = !m->warm && ps_follow_silent(&s->follow, m->address.text);
 	}
 	p->opening.warm = true;
+	ps_panel_end(&s->follow.looks);
 	to_idle(s);
 	return p;
+}
+
+void ps_vigil_leave(struct perseas_standby *s)
+{
+	ps_panel_end(&s->follow.watches);
 }
 
 void ps_vigil_end(struct perseas_standby *s)
@@ -293,6 +316,7 @@ void ps_vigil_end(struct perseas_standby *s)
 	pthread_mutex_unlock(&s->lock);
 	s->env->ops->wake(s->env, PS_KEEPER);
 	s->env->ops->join(s->env);
+	ps_follow_close(&s->follow);
 	to_idle(s);
 	ps_handle_free(p);
 }

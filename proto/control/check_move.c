@@ -8,7 +8,6 @@
 #include "../data/frame.h"
 
 enum {
-	ORDER_MAX = 100,    /* of a standby */
 	MOVE_MIN_MS = 1000, /* for which a handover is kept */
 	MOVE_MAX_MS = 86400000,
 };
@@ -28,7 +27,7 @@ static const char *standby_fault(const Perseas__Standby *standby)
 {
 	if (!ps_name_valid(standby->name))
 		return bad_name;
-	if (standby->order > ORDER_MAX)
+	if (standby->order > PS_ORDER_MAX)
 		return "a standby's order must be 0 to 100";
 	return mark_valid(standby->mark) ? NULL : bad_mark;
 }

@@ -85,6 +85,7 @@ bool ps_id_valid(ProtobufCBinaryData id); /* PS_ID_SIZE bytes, not all zero */
 bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes);
 enum { PS_WATCH_MS = 30000 };  /* within which a Watch is answered */
 enum { PS_STANDBYS_MAX = 64 }; /* that a mirror tells of a store */
+enum { PS_ORDER_MAX = 100 };   /* of a standby that mirrors tell of */
 
 /* By which an owner is known to who started its process: so many bytes, as hexadecimal digits in
  * the variable, with which its id begins. */

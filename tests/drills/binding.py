@@ -34,7 +34,8 @@ class Options(ctypes.Structure):
                 ("tls_key", ctypes.c_char_p), ("tls_ca", ctypes.c_char_p),
                 ("pace_ms", ctypes.c_uint32), ("tls_crl", ctypes.c_char_p),
                 ("recovery", ctypes.c_uint32), ("fetch_rate", ctypes.c_uint64),
-                ("mirror_timeout_ms", ctypes.c_uint32), ("order", ctypes.c_uint32)]
+                ("mirror_timeout_ms", ctypes.c_uint32), ("order", ctypes.c_uint32),
+                ("name", ctypes.c_char_p)]
 
 
 class Stat(ctypes.Structure):
@@ -179,15 +180,15 @@ class Store:
 
 
 class Standby:
-    """with Standby(name, mirrors) as standby: ... with standby.become_owner() as store: ..."""
+    """with Standby(store, mirrors) as standby: ... with standby.become_owner() as store: ..."""
 
-    def __init__(self, name, mirrors, **options):
+    def __init__(self, store, mirrors, **options):
         if Store.library is None:
             Store.library = load()
         self.library, self.handle = Store.library, ctypes.c_void_p()
-        self.name, self.mirrors = name, mirrors
+        self.store, self.mirrors = store, mirrors
         given = Options(size=ctypes.sizeof(Options), **{**OWN, **options})
-        self._check(self.library.perseas_standby(name.encode(), mirrors.encode(),
+        self._check(self.library.perseas_standby(store.encode(), mirrors.encode(),
                                                  ctypes.byref(given), ctypes.byref(self.handle)))
 
     def _check(self, rc):
@@ -203,7 +204,7 @@ class Standby:
 
     def become_owner(self):
         """Waits; the Store."""
-        return Store(self.name, self.mirrors, standby=self)
+        return Store(self.store, self.mirrors, standby=self)
 
     def stat(self):
         figures = StandbyStat()

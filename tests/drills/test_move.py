@@ -1,16 +1,20 @@
-"""`perseas move`: a store that runs is handed over to a standby of `perseas run`, by name. Nothing
-is lost, and whatever goes wrong has a name."""
+"""`perseas move`: a store that runs is handed over to a standby, by name. Nothing is lost, and
+whatever goes wrong has a name."""
+import concurrent.futures
 import contextlib
+import ctypes
 import os
 import re
 import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
+from binding import Standby
 from drill import (BUILD, FABRICS, FAILURE, HERE, NO, OK, PARTLY, SECONDS, USAGE, WITH_TLS,
                    mirror_list, run_command, status_of, wait_for)
 from relay import Relay
@@ -157,6 +161,52 @@ def test_the_named_standby_goes_first_and_the_others_hold_back(bank, node):
     for each in others:
         each.wait_said("standby: its owner lives", 2)
         assert RUNS not in each.run.said()
+
+
+EVENT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))
+HANDOVER = 15                           # enum perseas_event_kind
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_a_store_is_handed_over_to_a_process_that_waits_itself(fabric, bank, node):
+    """It would come last by its order. When it owns the store it is asked, lets go by itself, and
+    the one that had the store before has it again."""
+    daemons, asked = bank(fabric), threading.Event()
+    alpha = node("alpha", daemons)
+    alpha.wait_serving()
+    gamma = node("gamma", daemons, ("--order", "1"))
+    gamma.wait_said(LIVES)
+
+    @EVENT
+    def told(_, event):
+        if event[0] == HANDOVER:
+            asked.set()
+
+    with concurrent.futures.ThreadPoolExecutor() as pool, Standby(
+            "bank", mirror_list(daemons), name=b"beta", order=100,
+            on_event=ctypes.cast(told, ctypes.c_void_p).value) as beta:
+        waiting = pool.submit(beta.become_owner)
+        until(lambda: {"name": "beta", "order": 100, "owns": False}
+              in status_of("bank", daemons)["standbys"], "a standby that mirrors tell of")
+        alpha.page.advances(20)
+        done = move(daemons, "beta")
+        assert done.status == OK, done
+        assert "store 'bank' is handed over to beta: epoch " in done.out
+        assert "\nlost: 0, in doubt: 0\n" in done.out
+        acked = alpha.page.acked
+        with waiting.result(SECONDS) as store:
+            assert not asked.is_set()
+            alpha.page.forget()
+            alpha.wait_said(LIVES)
+            moved = pool.submit(move, daemons, "alpha")
+            assert asked.wait(SECONDS)
+            store.close()
+            done = moved.result(SECONDS)
+    assert done.status == OK, done
+    assert "was not started by perseas run: it is told" in done.err
+    alpha.wait_serving()
+    assert alpha.page.found == acked and alpha.page.in_doubt == 0
+    assert RUNS not in gamma.run.said()
 
 
 # --- refused: nothing is changed ---

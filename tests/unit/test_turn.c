@@ -99,6 +99,30 @@ static void another_one_is_left_the_store_that_it_is_given(void **state)
 	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
 }
 
+/* Once it is free, and whatever its order. An open that failed is no reason to claim it at once. */
+static void who_is_meant_waits_for_nobody(void **state)
+{
+	static const uint8_t mark[PS_OWNER_MARK] = { 1, 2, 3, 4 }, other[PS_OWNER_MARK] = { 5 };
+	struct ps_turn turn = { .order = 9, .settle_ms = PS_TURN_SETTLE_MS };
+	struct ps_standing_now now = { .ownership = PS_OWNER_LIVES };
+
+	(void)state;
+	memcpy(now.handing.to, mark, sizeof(mark));
+	now.handing.asked = true;
+	assert_false(ps_turn_is_heir(&turn, &now, mark, BEGIN));
+	now.ownership = PS_OWNER_UNKNOWN;
+	assert_false(ps_turn_is_heir(&turn, &now, mark, BEGIN));
+	now.ownership = PS_OWNER_NONE;
+	assert_true(ps_turn_is_heir(&turn, &now, mark, BEGIN));
+	assert_false(ps_turn_is_heir(&turn, &now, other, BEGIN));
+	assert_false(ps_turn_is_heir(&turn, &now, NULL, BEGIN));
+	ps_turn_failed(&turn, BEGIN);
+	assert_false(ps_turn_is_heir(&turn, &now, mark, BEGIN + (PS_TURN_REST_MS - 1) * MS));
+	assert_true(ps_turn_is_heir(&turn, &now, mark, BEGIN + PS_TURN_REST_MS * MS));
+	now.handing.asked = false;
+	assert_false(ps_turn_is_heir(&turn, &now, mark, BEGIN + PS_TURN_REST_MS * MS));
+}
+
 /* An owner came, and went: those who come first have their time anew. */
 static void a_turn_begins_anew_after_an_owner(void **state)
 {
@@ -173,6 +197,7 @@ int main(void)
 		cmocka_unit_test(others_wait_for_their_turn),
 		cmocka_unit_test(an_owner_is_given_time_to_be_gone),
 		cmocka_unit_test(another_one_is_left_the_store_that_it_is_given),
+		cmocka_unit_test(who_is_meant_waits_for_nobody),
 		cmocka_unit_test(a_turn_begins_anew_after_an_owner),
 		cmocka_unit_test(who_failed_rests_for_longer_and_longer),
 		cmocka_unit_test(an_owner_ends_the_counting),

@@ -272,7 +272,7 @@ static bool is_turn(struct runner *r)
 
 	if (ps_turn_is_held(&r->turn, &r->now, r->mark, now_ns, &r->until_ns))
 		return false;
-	return (is_heir(r) && r->now.ownership == PS_OWNER_NONE) ||
+	return ps_turn_is_heir(&r->turn, &r->now, r->mark, now_ns) ||
 	       ps_turn_comes(&r->turn, r->now.ownership, now_ns, &r->until_ns);
 }
 

@@ -1,0 +1,201 @@
+/*
+ * test_standby_named.c - a standby inside a process that has a name: mirrors tell of it, and a
+ * store can be handed over to it.
+ */
+#include "standby_rig.h"
+
+#include "../../client/open/open.h"
+#include "../../client/standby/census.h"
+
+static perseas_standby_t *begin_named(struct rig *rig, const char *name, uint32_t order)
+{
+	struct perseas_options options;
+	perseas_standby_t *s;
+
+	options_begin(&options);
+	options.name = name;
+	options.order = order;
+	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), 0);
+	return s;
+}
+
+/* Somebody who asks the mirrors. */
+struct asker {
+	struct ps_env *env;
+	struct ps_panel panel;
+	/* Of the last one that all mirrors told of, and of the store then. */
+	uint8_t mark[PS_OWNER_MARK];
+	uint32_t order;
+	uint64_t epoch;
+};
+
+static void asker_begin(struct asker *asker, struct rig *rig)
+{
+	struct ps_error error = { 0 };
+
+	asker->env = ps_env_posix(NULL, &error);
+	assert_non_null(asker->env);
+	assert_int_equal(ps_panel_begin(&asker->panel, asker->env, rig->list, 2000, &error), 0);
+}
+
+static void asker_end(struct asker *asker)
+{
+	ps_panel_end(&asker->panel);
+	asker->env->ops->free(asker->env);
+}
+
+/* Do all mirrors tell of this one standby? NULL: of none at all. */
+static bool is_told_of(struct asker *asker, const char *name)
+{
+	struct ps_census census;
+	bool told = true;
+
+	ps_census_take(&census, &asker->panel, STORE);
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		const Perseas__StoreStatus *status = census.told[i];
+
+		told &= status && status->n_standbys == (name ? 1 : 0) &&
+		        (!name || !strcmp(status->standbys[0]->name, name));
+		if (!told || !name)
+			continue;
+		asker->order = status->standbys[0]->order;
+		memcpy(asker->mark, status->standbys[0]->mark.data, PS_OWNER_MARK);
+		asker->epoch = status->header->promised_epoch;
+	}
+	ps_census_free(&census);
+	return told;
+}
+
+/* As perseas move does, to the one that they told of last. */
+static void move_to(struct asker *asker, char *name)
+{
+	uint8_t id[PS_ID_SIZE] = { 1, (uint8_t)asker->epoch };
+	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(move, MOVE, &ask);
+
+	ask.store = (char *)(uintptr_t)STORE;
+	ask.id = (ProtobufCBinaryData){ sizeof(id), id };
+	ask.epoch = asker->epoch;
+	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, asker->mark };
+	ask.name = name;
+	ask.within_ms = 60000;
+	ps_panel_ask_all(&asker->panel, &request);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		assert_non_null(asker->panel.replies[i]);
+}
+
+/* It would come last by its order. Its owner is known by its mark, which is that of each owner of
+ * this standby; another standby has another one. */
+static void a_store_is_handed_over_to_a_named_one(void **state)
+{
+	struct rig *rig = *state;
+	struct asker asker;
+	perseas_standby_t *s;
+	uint8_t mark[PS_OWNER_MARK];
+	pid_t owner;
+
+	asker_begin(&asker, rig);
+	s = begin_named(rig, "beta", PS_ORDER_MAX);
+	for (unsigned i = 0; i < 2; i++) {
+		owner = start_process(rig, own);
+		assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+		RIG_UNTIL(is_told_of(&asker, "beta"));
+		assert_int_equal(asker.order, PS_ORDER_MAX);
+		if (i > 0)
+			assert_memory_equal(asker.mark, mark, PS_OWNER_MARK);
+		memcpy(mark, asker.mark, PS_OWNER_MARK);
+		move_to(&asker, (char[]){ "beta" });
+		kill_process(owner);
+		assert_int_equal(perseas_standby_wait(s, PS_TURN_YIELD_MS, &rig->p), 0);
+		assert_memory_equal(rig->p->owner, mark, PS_OWNER_MARK);
+		RIG_UNTIL(is_told_of(&asker, NULL));
+		end_owner(rig);
+	}
+	perseas_standby_close(s);
+	s = begin_named(rig, "gamma", 0);
+	RIG_UNTIL(is_told_of(&asker, "gamma"));
+	assert_memory_not_equal(asker.mark, mark, PS_OWNER_MARK);
+	perseas_standby_close(s);
+	asker_end(&asker);
+}
+
+/* Others hold back for it as long as mirrors tell of it. */
+static void mirrors_tell_of_it_until_it_has_opened_the_store(void **state)
+{
+	struct rig *rig = *state;
+	struct perseas *p;
+	struct asker asker;
+	struct ps_error error;
+	perseas_standby_t *s = begin_named(rig, "beta", 0);
+
+	asker_begin(&asker, rig);
+	RIG_UNTIL(is_told_of(&asker, "beta"));
+	pthread_mutex_lock(&s->lock);
+	s->waits = true;
+	pthread_mutex_unlock(&s->lock);
+	s->env->ops->wake(s->env, PS_KEEPER);
+	RIG_UNTIL(ps_standby_stage(s) == PS_STANDBY_HANDED);
+	p = ps_vigil_take(s);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(is_told_of(&asker, "beta"));
+	assert_int_equal(ps_open_made(p, &rig->p, &error), 0);
+	assert_true(is_told_of(&asker, "beta"));
+	ps_vigil_leave(s);
+	RIG_UNTIL(is_told_of(&asker, NULL));
+	asker_end(&asker);
+	perseas_standby_close(s);
+}
+
+/* perseas run has told the mirrors by which mark its COMMAND's owners are known. */
+static void what_perseas_run_started_keeps_its_mark(void **state)
+{
+	static const uint8_t mark[PS_OWNER_MARK] = { 7 };
+	struct rig *rig = *state;
+	struct asker asker;
+	perseas_standby_t *s;
+
+	setenv(PS_OWNER_MARK_VARIABLE, "07000000", 1);
+	s = begin_named(rig, "beta", 0);
+	unsetenv(PS_OWNER_MARK_VARIABLE);
+	asker_begin(&asker, rig);
+	RIG_UNTIL(is_told_of(&asker, "beta"));
+	assert_memory_equal(asker.mark, mark, PS_OWNER_MARK);
+	become_owner(rig, s);
+	assert_memory_equal(rig->p->owner, mark, PS_OWNER_MARK);
+	asker_end(&asker);
+	perseas_standby_close(s);
+}
+
+static void names_that_no_message_takes_are_refused(void **state)
+{
+	static const char *const names[] = { "", ".beta", "a b", "b/c" };
+	struct rig *rig = *state;
+	struct perseas_options options;
+	perseas_standby_t *s;
+
+	options_begin(&options);
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		options.name = names[i];
+		assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
+		assert_null(s);
+		assert_non_null(strstr(perseas_message(NULL), "cannot name a standby"));
+	}
+	options.name = "beta";
+	options.order = PS_ORDER_MAX + 1;
+	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
+	assert_non_null(strstr(perseas_message(NULL), "100 at most"));
+}
+
+int main(void)
+{
+#define BY(where, name) cmocka_unit_test_setup_teardown(name, setup_##where, rig_teardown)
+	const struct CMUnitTest tests[] = {
+		BY(tcp, a_store_is_handed_over_to_a_named_one),
+		BY(shared, a_store_is_handed_over_to_a_named_one),
+		BY(tcp, mirrors_tell_of_it_until_it_has_opened_the_store),
+		BY(tcp, what_perseas_run_started_keeps_its_mark),
+		BY(tcp, names_that_no_message_takes_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
