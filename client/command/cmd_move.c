@@ -116,6 +116,21 @@ static enum ps_exit choose_standby(struct move *move, const struct ps_census *ce
 	return PS_EXIT_OK;
 }
 
+/* It would end with a transaction of which nobody knows whether the next one finds it, and mirrors
+ * that do not answer it may not answer that one. */
+static enum ps_exit check_doubt(const struct move *move, const Perseas__StoreStatus *owner)
+{
+	const uint64_t ms = ps_owner_doubt_ms(owner);
+
+	if (!ms)
+		return PS_EXIT_OK;
+	return ps_complain(PS_EXIT_NO,
+	                   "a commit of store '%s' has been in doubt for %.1f s: fewer than W "
+	                   "mirrors hold it; perseas status says which its owner lacks; nothing "
+	                   "was changed",
+	                   move->args->store, (double)ms / 1000);
+}
+
 /* Everybody takes them in the same order: of two that ask at once, one comes second. */
 static void list_mirrors(struct move *move, const struct ps_census *census)
 {
@@ -151,6 +166,9 @@ static enum ps_exit plan_move(struct move *move, const struct ps_census *census)
 		return ps_complain(PS_EXIT_OK,
 		                   "store '%s' is owned at %s already; nothing was changed",
 		                   move->args->store, move->name);
+	status = check_doubt(move, census->told[owner]);
+	if (status)
+		return status;
 	list_mirrors(move, census);
 	if (move->count)
 		return PS_EXIT_OK;

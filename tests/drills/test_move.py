@@ -281,6 +281,52 @@ def test_one_mirror_does_not_end_an_owner(bank, node):
     assert "COMMAND is ended" not in alpha.run.said()
 
 
+def test_too_few_mirrors_answer(bank, node):
+    """The owner's commit waits for them, and so does its standby's open: it is not even asked. The
+    store goes on when they are back."""
+    daemons = bank()
+    alpha = node("alpha", daemons)
+    alpha.wait_serving()
+    node("beta", daemons).wait_said(LIVES)
+    for daemon in daemons[1:]:
+        daemon.stop()
+    done = move(daemons, "beta", "--connect-timeout", "500")
+    assert done.status == NO, done
+    assert "beta is known to 1 of 3 mirrors of store 'bank', too few to open it" in done.err
+    for daemon in daemons[1:]:
+        daemon.cont()
+    alpha.page.advances(1)
+    assert "COMMAND is ended" not in alpha.run.said()
+    assert move(daemons, "beta").status == OK
+
+
+def test_a_commit_is_in_doubt(bank, node):
+    """The mirrors answer everybody but the owner. What is in doubt is no move's to decide: it is
+    durable when the mirrors are back, and then the store is handed over with it."""
+    daemons = bank()
+    with Relay(daemons[1]) as one, Relay(daemons[2]) as two:
+        alpha = node("alpha", [daemons[0], one, two])
+        alpha.wait_serving()
+        beta = node("beta", daemons)
+        beta.wait_said(LIVES)
+        for relay in (one, two):
+            relay.hold()
+        until(lambda: status_of("bank", daemons)["owner"]["doubt_ms"], "a commit in doubt")
+        done = move(daemons, "beta")
+        assert done.status == NO, done
+        assert "a commit of store 'bank' has been in doubt for " in done.err
+        assert "nothing was changed" in done.err
+        for relay in (one, two):
+            relay.go()
+        until(lambda: not status_of("bank", daemons)["owner"]["doubt_ms"], "nothing in doubt")
+        alpha.page.advances(1)
+        assert "COMMAND is ended" not in alpha.run.said()
+        done = move(daemons, "beta")
+        assert done.status == OK and "\nlost: 0, in doubt: 0\n" in done.out, done
+        beta.wait_serving()
+        assert beta.page.found == alpha.page.acked
+
+
 # --- not as planned ---
 
 def test_an_owner_that_does_not_end_is_killed(bank, node):

@@ -57,8 +57,7 @@ static void print_mirror(struct ps_table *table, const Perseas__MirrorReport *re
 	ps_table_cell(table, 4, "%s", report->trouble);
 }
 
-/* As the owner told it when it was last heard; 0: none is in doubt. */
-static uint64_t doubt_ms(const Perseas__StoreStatus *status)
+uint64_t ps_owner_doubt_ms(const Perseas__StoreStatus *status)
 {
 	return status->figures ? status->figures->doubt_ms : 0;
 }
@@ -74,9 +73,9 @@ void ps_owner_print(const Perseas__StoreStatus *status)
 
 	if (status->silent_ms > PS_OWNER_SILENT_MS)
 		printf("the owner was last heard %.1f s ago\n", (double)status->silent_ms / 1000);
-	if (doubt_ms(status))
+	if (ps_owner_doubt_ms(status))
 		printf("a commit has been in doubt for %.1f s: fewer than W mirrors hold it\n",
-		       (double)doubt_ms(status) / 1000);
+		       (double)ps_owner_doubt_ms(status) / 1000);
 	if (status->n_mirrors) {
 		ps_table_heads(&table, "AS ITS OWNER SEES IT|STATE|SEQ|RESYNC|TROUBLE");
 		for (size_t k = 0; k < status->n_mirrors; k++)
@@ -124,7 +123,7 @@ void ps_owner_json(struct ps_json *json, const Perseas__StoreStatus *status)
 	ps_json_text(json, "address", status->owner_address);
 	ps_json_number(json, "epoch", status->header->promised_epoch);
 	ps_json_number(json, "silent_ms", status->silent_ms);
-	ps_json_number(json, "doubt_ms", doubt_ms(status));
+	ps_json_number(json, "doubt_ms", ps_owner_doubt_ms(status));
 	ps_json_number(json, "missing", ps_owner_missing(status));
 	ps_json_begin(json, "mirrors", '[');
 	for (size_t k = 0; k < status->n_mirrors; k++)

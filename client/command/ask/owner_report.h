@@ -9,6 +9,9 @@
 
 enum { PS_OWNER_SILENT_MS = 2000 }; /* an owner is heard more often than that */
 
+/* For how long a commit has been in doubt, as the owner told when it was last heard; 0: none is. */
+uint64_t ps_owner_doubt_ms(const Perseas__StoreStatus *status);
+
 /* About so many bytes of its memory the live owner has still to read from mirrors. */
 uint64_t ps_owner_missing(const Perseas__StoreStatus *status);
 
