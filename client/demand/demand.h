@@ -74,6 +74,19 @@ struct ps_want {
 	unsigned count;
 };
 
+/* How long a run takes here. */
+struct ps_pace_of_runs {
+	uint64_t usual;       /* ns from one answer to the next, if that is a run; 0: not known */
+	uint64_t answered_at; /* the last of any */
+	unsigned tries;       /* requests since the last run, while somebody waited now and then */
+};
+
+/* So many granules are fetched at once, a power of two: with one that somebody waits for, and of
+ * the rest. */
+struct ps_runs {
+	unsigned waited_for, rest;
+};
+
 struct ps_demand {
 	struct ps_env *env;
 	const struct ps_pager_ops *ops;
@@ -103,6 +116,7 @@ struct ps_demand {
 	struct ps_fetching fetching[PS_MIRRORS_MAX]; /* the thread's */
 	uint64_t usual;                              /* the thread's: ns that answers take */
 	uint64_t quiet_at;                           /* the thread's: nobody waits from then on */
+	struct ps_pace_of_runs pace;                 /* the thread's */
 
 	struct ps_range *hot; /* what the newest transactions changed, from the open on */
 	unsigned hot_count;
@@ -130,10 +144,15 @@ void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t g
 void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule);
 /* It was asked for in vain. */
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
-/* What to fetch next, which is ASKED then: what somebody waits for (*waits), or the rest, of which
- * up to `run` are taken at once. False: nothing is missing, or its time has not come. */
-bool ps_granule_next(struct ps_demand *d, uint64_t now, unsigned run, struct ps_want *next,
+/* What to fetch next, which is ASKED then: what somebody waits for (*waits), or the rest. False:
+ * nothing is missing, or its time has not come. */
+bool ps_granule_next(struct ps_demand *d, uint64_t now, struct ps_runs runs, struct ps_want *next,
                      bool *waits);
+
+/* runs.c: the thread's. */
+struct ps_runs ps_runs_now(struct ps_demand *d, uint64_t now);
+/* An answer of `count` granules, which was asked for at asked_at, has come. */
+void ps_runs_note(struct ps_demand *d, unsigned count, uint64_t asked_at, uint64_t now);
 
 /* hot.c: reads what the newest transactions changed, exclusive. What of that lies in a mapping is
  * then to come soon. */

@@ -183,14 +183,13 @@ static bool find_late(struct ps_demand *d, uint64_t now, struct ps_want *next)
 	return false;
 }
 
-/* While somebody waits now and then, nothing large is under way that he had to wait for first. */
 static bool find_next(struct ps_demand *d, uint64_t now, struct ps_want *next)
 {
 	bool waits = false;
 
 	if (find_late(d, now, next))
 		return true;
-	if (!ps_granule_next(d, now, now < d->quiet_at ? 1 : d->ops->run, next, &waits))
+	if (!ps_granule_next(d, now, ps_runs_now(d, now), next, &waits))
 		return false;
 	if (waits)
 		d->quiet_at = now + QUIET;
@@ -327,6 +326,7 @@ static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetched *fe
 	f->busy = false;
 	f->delay = FIRST_DELAY;
 	d->usual += (now - f->asked_at) / USUAL_OF - d->usual / USUAL_OF;
+	ps_runs_note(d, f->count, f->asked_at, d->env->ops->now(d->env));
 }
 
 /* When what nobody waits for may be asked for. */

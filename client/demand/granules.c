@@ -93,29 +93,16 @@ void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t gra
 	push(d, mapping, granule);
 }
 
-static bool ask(struct ps_mapping *mapping, uint64_t granule, struct ps_want *next)
-{
-	mapping->states[granule] = PS_GRANULE_ASKED;
-	*next = (struct ps_want){ mapping->generation, granule, 1 };
-	return true;
-}
-
-static bool nobody_waits(const struct ps_mapping *mapping, uint64_t granule)
-{
-	return mapping->states[granule] == PS_GRANULE_MISSING ||
-	       mapping->states[granule] == PS_GRANULE_SOON;
-}
-
-/* With those beside it that nobody waits for: of one multiple of `run` at most, which is one large
- * page. */
+/* With those beside it that have come less far than `below`: of one multiple of `run` at most,
+ * which is one large page. */
 static bool ask_run(struct ps_mapping *mapping, uint64_t granule, unsigned run,
-                    struct ps_want *next)
+                    enum ps_granule below, struct ps_want *next)
 {
 	uint64_t first = granule, end = granule + 1;
 
-	while (first % run && nobody_waits(mapping, first - 1))
+	while (first % run && mapping->states[first - 1] < below)
 		first--;
-	while (end % run && end < mapping->count && nobody_waits(mapping, end))
+	while (end % run && end < mapping->count && mapping->states[end] < below)
 		end++;
 	memset(&mapping->states[first], PS_GRANULE_ASKED, end - first);
 	*next = (struct ps_want){ mapping->generation, first, (unsigned)(end - first) };
@@ -123,14 +110,15 @@ static bool ask_run(struct ps_mapping *mapping, uint64_t granule, unsigned run,
 }
 
 /* The first granule of any mapping that is WANTED, where the ring had no room for it. */
-static bool find_lost(struct ps_demand *d, struct ps_want *next)
+static bool find_lost(struct ps_demand *d, unsigned run, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count && d->wants_lost; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 		const uint8_t *at = memchr(mapping->states, PS_GRANULE_WANTED, mapping->count);
 
 		if (at)
-			return ask(mapping, (uint64_t)(at - mapping->states), next);
+			return ask_run(mapping, (uint64_t)(at - mapping->states), run,
+			               PS_GRANULE_ASKED, next);
 	}
 	d->wants_lost = false;
 	return false;
@@ -143,7 +131,8 @@ static bool find_soon(struct ps_demand *d, unsigned run, struct ps_want *next)
 
 		for (; mapping->covered > 0 && mapping->soon < mapping->soon_end; mapping->soon++)
 			if (mapping->states[mapping->soon] == PS_GRANULE_SOON)
-				return ask_run(mapping, mapping->soon, run, next);
+				return ask_run(mapping, mapping->soon, run, PS_GRANULE_WANTED,
+				               next);
 	}
 	return false;
 }
@@ -155,7 +144,8 @@ static bool find_missing(struct ps_demand *d, unsigned run, struct ps_want *next
 
 		for (; mapping->covered > 0 && mapping->next < mapping->count; mapping->next++)
 			if (mapping->states[mapping->next] == PS_GRANULE_MISSING)
-				return ask_run(mapping, mapping->next, run, next);
+				return ask_run(mapping, mapping->next, run, PS_GRANULE_WANTED,
+				               next);
 	}
 	return false;
 }
@@ -170,7 +160,8 @@ static bool find_rest(struct ps_demand *d, uint64_t now, unsigned run, struct ps
 	return true;
 }
 
-static bool find_wanted(struct ps_demand *d, struct ps_want *next)
+/* With what else is missing beside it, whoever waits for that. */
+static bool find_wanted(struct ps_demand *d, unsigned run, struct ps_want *next)
 {
 	while (d->want_count > 0) {
 		const struct ps_want want = d->wants[d->want_first];
@@ -179,14 +170,14 @@ static bool find_wanted(struct ps_demand *d, struct ps_want *next)
 		d->want_first = (d->want_first + 1) % PS_WANTS;
 		d->want_count--;
 		if (mapping && mapping->states[want.granule] == PS_GRANULE_WANTED)
-			return ask(mapping, want.granule, next);
+			return ask_run(mapping, want.granule, run, PS_GRANULE_ASKED, next);
 	}
-	return find_lost(d, next);
+	return find_lost(d, run, next);
 }
 
-bool ps_granule_next(struct ps_demand *d, uint64_t now, unsigned run, struct ps_want *next,
+bool ps_granule_next(struct ps_demand *d, uint64_t now, struct ps_runs runs, struct ps_want *next,
                      bool *waits)
 {
-	*waits = find_wanted(d, next);
-	return *waits || find_rest(d, now, run, next);
+	*waits = find_wanted(d, runs.waited_for, next);
+	return *waits || find_rest(d, now, runs.rest, next);
 }

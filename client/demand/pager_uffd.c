@@ -27,6 +27,7 @@ enum {
 	GRANULE = PS_REACH_PIECE,
 	BLOCK = PS_REACH_BLOCK,
 	LATE_MS = 20,
+	FAST_MS = 6,
 	TICK_MS = 100, /* wake() may go astray where the application closes what is not its own */
 	EVENTS = 16,
 	KEPT = PS_SLEEPERS + 2,
@@ -450,6 +451,7 @@ static void uffd_sleep(struct ps_pager *pager, uint64_t until_ns)
 const struct ps_pager_ops ps_pager_uffd = {
 	.granule = GRANULE,
 	.run = BLOCK / GRANULE,
+	.fast = FAST_MS * (uint64_t)1000000,
 	.late = LATE_MS * (uint64_t)1000000,
 	.begin = uffd_begin,
 	.end = uffd_end,

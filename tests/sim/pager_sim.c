@@ -150,6 +150,7 @@ static void pager_sleep(struct ps_pager *pager, uint64_t until_ns)
 const struct ps_pager_ops sim_pager_ops = {
 	.granule = SIM_GRANULE,
 	.run = SIM_RUN,
+	.fast = SIM_FAST,
 	.late = SIM_LATE,
 	.begin = pager_begin,
 	.end = pager_end,

@@ -234,6 +234,36 @@ static void the_rest_comes_in_runs(struct demand_stage *s)
 	end(&o);
 }
 
+/* Whoever waits gets a run where runs come fast, and only what he waits for elsewhere. */
+static bool comes_in_the_order(struct demand_stage *s, uint64_t fast, const uint64_t *order,
+                               unsigned count)
+{
+	struct owner o;
+	bool in_order;
+
+	if (!begin(s, &o))
+		return false;
+	script.ops.run = 2;
+	script.ops.fast = fast;
+	set_all(true, false);
+	if (!map(&o) || !asked(2) || want(&o, 5) || want(&o, 4))
+		return false;
+	set_all(false, false);
+	in_order = comes(&o) && has(&o, 0) && asks() == count && fills() == count;
+	for (unsigned i = 0; i < count; i++)
+		in_order &= script.granules[i] == order[i];
+	end(&o);
+	return in_order;
+}
+
+static void who_waits_gets_a_run_where_that_is_fast(struct demand_stage *s)
+{
+	static const uint64_t fast[] = { 0, 2, 4, 6 }, slow[] = { 0, 2, 5, 4, 6 };
+
+	CHECK(comes_in_the_order(s, PS_NEVER, fast, 4));
+	CHECK(comes_in_the_order(s, 0, slow, 5));
+}
+
 /* One source has a run, and hangs; the other one gives it, and dies with another one before. */
 static void a_run_comes_twice(struct demand_stage *s)
 {
@@ -349,6 +379,7 @@ const struct demand_clause demand_clauses[] = {
 	CLAUSE(without_a_source_memory_waits),
 	CLAUSE(a_source_that_hangs_holds_up_nobody),
 	CLAUSE(the_rest_comes_in_runs),
+	CLAUSE(who_waits_gets_a_run_where_that_is_fast),
 	CLAUSE(a_run_comes_twice),
 	CLAUSE(who_is_fenced_gets_nothing),
 	CLAUSE(a_fence_comes_just_before_the_fill),

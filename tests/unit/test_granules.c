@@ -13,6 +13,8 @@
 
 enum { GRANULE = 4096, COUNT = 1000, LAST = 7 /* bytes of the last */ };
 
+static const struct ps_runs ONE = { 1, 1 }, FOUR = { 1, 4 }, BOTH = { 4, 4 };
+
 struct fixture {
 	struct ps_pager_ops ops;
 	struct ps_demand d;
@@ -62,7 +64,7 @@ static uint64_t next(struct fixture *f)
 	struct ps_want want;
 	bool waits;
 
-	assert_true(ps_granule_next(&f->d, 0, 1, &want, &waits));
+	assert_true(ps_granule_next(&f->d, 0, ONE, &want, &waits));
 	assert_int_equal(ps_mapping_of(&f->d, want.generation)->states[want.granule],
 	                 PS_GRANULE_ASKED);
 	return want.granule;
@@ -73,7 +75,7 @@ static void assert_nothing_is_missing(struct fixture *f)
 	struct ps_want want;
 	bool waits;
 
-	assert_false(ps_granule_next(&f->d, 0, 1, &want, &waits));
+	assert_false(ps_granule_next(&f->d, 0, ONE, &want, &waits));
 }
 
 static void test_the_rest_comes_in_order(void **state)
@@ -113,20 +115,48 @@ static void test_the_rest_comes_in_runs(void **state)
 	map(f, 2, 6);
 	ps_granule_want(&f->d, &f->d.mappings[0], 2);
 	for (unsigned i = 0; i < 4; i++) {
-		assert_true(ps_granule_next(&f->d, 0, 4, &want, &waits));
+		assert_true(ps_granule_next(&f->d, 0, FOUR, &want, &waits));
 		assert_int_equal(want.granule, expected[i].granule);
 		assert_int_equal(want.count, expected[i].count);
 		assert_int_equal(waits, expected[i].waits);
 	}
 	do
-		assert_true(ps_granule_next(&f->d, 0, 4, &want, &waits));
+		assert_true(ps_granule_next(&f->d, 0, FOUR, &want, &waits));
 	while (want.generation == 1);
 	assert_int_equal(want.count, 4);
-	assert_true(ps_granule_next(&f->d, 0, 4, &want, &waits));
+	assert_true(ps_granule_next(&f->d, 0, FOUR, &want, &waits));
 	assert_int_equal(want.granule, 4);
 	assert_int_equal(want.count, 2);
 	assert_int_equal(f->mapping->states[5], PS_GRANULE_ASKED);
-	assert_false(ps_granule_next(&f->d, 0, 4, &want, &waits));
+	assert_false(ps_granule_next(&f->d, 0, FOUR, &want, &waits));
+}
+
+/* Whatever is missing beside it comes with it, also what others wait for; not what is under way, or
+ * here. */
+static void test_what_is_wanted_comes_in_runs(void **state)
+{
+	static const struct {
+		uint64_t granule;
+		unsigned count;
+	} expected[] = { { 4, 4 }, { 9, 2 }, { 996, 4 } };
+	static const uint64_t wanted[] = { 5, 6, 10, COUNT - 1 };
+	struct fixture *f = *state;
+	struct ps_want want;
+	bool waits;
+
+	f->mapping->states[8] = PS_GRANULE_HERE;
+	f->mapping->states[11] = PS_GRANULE_ASKED;
+	ps_granule_soon(f->mapping, 7);
+	for (unsigned i = 0; i < 4; i++)
+		ps_granule_want(&f->d, f->mapping, wanted[i]);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(ps_granule_next(&f->d, 0, BOTH, &want, &waits));
+		assert_int_equal(want.granule, expected[i].granule);
+		assert_int_equal(want.count, expected[i].count);
+		assert_true(waits);
+	}
+	assert_true(ps_granule_next(&f->d, 0, BOTH, &want, &waits));
+	assert_false(waits);
 }
 
 /* The newest transactions are all over the memory: what lies beside them is large pages, too. */
@@ -140,7 +170,7 @@ static void test_what_comes_soon_brings_its_neighbours(void **state)
 	ps_granule_soon(f->mapping, 13);
 	ps_granule_soon(f->mapping, 6);
 	for (unsigned i = 0; i < 4; i++) {
-		assert_true(ps_granule_next(&f->d, 0, 4, &want, &waits));
+		assert_true(ps_granule_next(&f->d, 0, FOUR, &want, &waits));
 		assert_int_equal(want.granule, granules[i]);
 		assert_int_equal(want.count, 4);
 		assert_false(waits);
@@ -231,15 +261,15 @@ static void test_the_rest_has_a_rate(void **state)
 	bool waits;
 
 	f->d.rate = 2 * GRANULE;
-	assert_true(ps_granule_next(&f->d, 0, 1, &want, &waits));
+	assert_true(ps_granule_next(&f->d, 0, ONE, &want, &waits));
 	ps_granule_soon(f->mapping, 900);
-	assert_false(ps_granule_next(&f->d, 499999999, 1, &want, &waits));
+	assert_false(ps_granule_next(&f->d, 499999999, ONE, &want, &waits));
 	ps_granule_want(&f->d, f->mapping, 500);
-	assert_true(ps_granule_next(&f->d, 499999999, 1, &want, &waits));
+	assert_true(ps_granule_next(&f->d, 499999999, ONE, &want, &waits));
 	assert_int_equal(want.granule, 500);
-	assert_true(ps_granule_next(&f->d, 500000000, 1, &want, &waits));
+	assert_true(ps_granule_next(&f->d, 500000000, ONE, &want, &waits));
 	assert_int_equal(want.granule, 900);
-	assert_false(ps_granule_next(&f->d, 999999999, 1, &want, &waits));
+	assert_false(ps_granule_next(&f->d, 999999999, ONE, &want, &waits));
 }
 
 /* Those who wanted something of a mapping that is gone wait for nothing. */
@@ -280,6 +310,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_the_rest_comes_in_order),
 		TEST(test_the_rest_comes_in_runs),
+		TEST(test_what_is_wanted_comes_in_runs),
 		TEST(test_what_comes_soon_brings_its_neighbours),
 		TEST(test_what_is_wanted_comes_first),
 		TEST(test_what_comes_soon_delays_nobody),

@@ -1,0 +1,116 @@
+/*
+ * test_runs.c - how much missing memory is fetched at once: large pages where they come fast,
+ * whoever waits, and granules to those who wait where they do not.
+ */
+#include "../../client/demand/demand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { RUN = 16, FAST = 1000, LONG_AGO = 5, QUIET_AT = 1000000 };
+
+static const struct ps_pager_ops ops = { .run = RUN, .fast = FAST };
+
+static void assert_runs(struct ps_demand *d, uint64_t now, unsigned waited_for, unsigned rest)
+{
+	const struct ps_runs runs = ps_runs_now(d, now);
+
+	assert_int_equal(runs.waited_for, waited_for);
+	assert_int_equal(runs.rest, rest);
+}
+
+/* Nobody has waited for a while: then a run harms nobody. */
+static void test_before_a_run_has_come(void **state)
+{
+	struct ps_demand d = { .ops = &ops, .quiet_at = QUIET_AT };
+
+	(void)state;
+	assert_runs(&d, QUIET_AT - 1, 1, 1);
+	assert_runs(&d, QUIET_AT, 1, RUN);
+	ps_runs_note(&d, RUN - 1, LONG_AGO, LONG_AGO + 1);
+	assert_runs(&d, QUIET_AT - 1, 1, 1);
+}
+
+static void test_a_run_is_fast_or_slow(void **state)
+{
+	struct ps_demand fast = { .ops = &ops, .quiet_at = QUIET_AT };
+	struct ps_demand slow = { .ops = &ops, .quiet_at = QUIET_AT };
+
+	(void)state;
+	ps_runs_note(&fast, RUN, LONG_AGO, LONG_AGO + FAST);
+	assert_runs(&fast, 0, RUN, RUN);
+	ps_runs_note(&slow, RUN, LONG_AGO, LONG_AGO + FAST + 1);
+	assert_runs(&slow, 0, 1, 1);
+	assert_runs(&slow, QUIET_AT, 1, RUN);
+}
+
+/* Three were asked for at once, and come one after another. */
+static void test_what_counts_is_the_time_after_the_one_before(void **state)
+{
+	struct ps_demand d = { .ops = &ops, .quiet_at = QUIET_AT };
+
+	(void)state;
+	for (uint64_t i = 1; i <= 3; i++)
+		ps_runs_note(&d, RUN, LONG_AGO, LONG_AGO + i * FAST);
+	assert_runs(&d, 0, RUN, RUN);
+}
+
+/* One that is slow for once changes nothing, many do. */
+static void test_what_is_usual_counts(void **state)
+{
+	struct ps_demand d = { .ops = &ops, .quiet_at = QUIET_AT };
+	uint64_t now = LONG_AGO;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++, now += FAST / 2)
+		ps_runs_note(&d, RUN, now, now + FAST / 2);
+	ps_runs_note(&d, RUN, now, now + 2 * FAST);
+	assert_runs(&d, 0, RUN, RUN);
+	for (unsigned i = 0; i < 20; i++, now += 2 * FAST)
+		ps_runs_note(&d, RUN, now, now + 2 * FAST);
+	assert_runs(&d, 0, 1, 1);
+}
+
+/* While somebody waits all the time, one of many requests shows whether runs are fast by now. */
+static void test_a_run_is_tried_now_and_then(void **state)
+{
+	struct ps_demand d = { .ops = &ops, .quiet_at = QUIET_AT };
+	unsigned runs = 0;
+
+	(void)state;
+	ps_runs_note(&d, RUN, LONG_AGO, LONG_AGO + 2 * FAST);
+	for (unsigned i = 0; i < 6400; i++)
+		if (ps_runs_now(&d, 0).rest == RUN) {
+			runs++;
+			ps_runs_note(&d, RUN, LONG_AGO, LONG_AGO + 4 * FAST + i * 2 * FAST);
+		}
+	assert_int_equal(runs, 100);
+}
+
+/* What nobody waits for has a limit, which a fast fabric does not lift. */
+static void test_a_limited_rate(void **state)
+{
+	struct ps_demand d = { .ops = &ops, .quiet_at = QUIET_AT, .rate = 1 };
+
+	(void)state;
+	ps_runs_note(&d, RUN, LONG_AGO, LONG_AGO + 1);
+	assert_runs(&d, 0, 1, 1);
+	assert_runs(&d, QUIET_AT, 1, RUN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_before_a_run_has_come),
+		cmocka_unit_test(test_a_run_is_fast_or_slow),
+		cmocka_unit_test(test_what_counts_is_the_time_after_the_one_before),
+		cmocka_unit_test(test_what_is_usual_counts),
+		cmocka_unit_test(test_a_run_is_tried_now_and_then),
+		cmocka_unit_test(test_a_limited_rate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
