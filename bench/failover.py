@@ -10,7 +10,8 @@ Exit status: 1 where a target is missed, as the last lines say; 2 when it could 
   one transaction: with the memory read first, and with memory that comes on demand. Then it goes
   on, until it commits 90 % as often as the killed one; also with transactions over a tenth of the
   memory.
-- A program that does nothing else opens the store, and waits until all memory is here.
+- A program that does nothing else opens the store, and waits until all memory is here. The memory
+  that it gets was in use just before, so that it does not wait for a virtual machine's host.
 - A program touches memory that is missing, here and there, while the rest is coming. Beside it, a
   bare read of as many bytes: over a TCP connection, or from the memory of another process.
 - An owner hangs (SIGSTOP), and `perseas run` starts the next one; the mirrors have --owner-timeout
@@ -178,8 +179,16 @@ def fail_over(cluster, fabric, words):
 
 # --- a program that reads ---
 
-def here_after(mirrors, recovery):
+def touch(size):
+    """Has free memory in use for a moment. The host of a virtual machine may have taken back what
+    was free for seconds, and whoever gets it next waits for the host: this is the same for all."""
+    with mmap.mmap(-1, size) as memory:
+        ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 1, size)
+
+
+def here_after(mirrors, recovery, size):
     """ms until all memory is here."""
+    touch(size)
     began = time.monotonic_ns()
     with binding.Store("worker", mirrors, recovery=recovery) as store:
         store.map("segment")
@@ -323,7 +332,7 @@ class Figures:
         for way, words in WAYS.items():
             self.kills[size, way].append(fail_over(cluster, self.fabric, words))
             if (recovery := RECOVERIES.get(way)) is not None:
-                self.here[size, recovery].append(here_after(mirrors, recovery))
+                self.here[size, recovery].append(here_after(mirrors, recovery, size))
         if size == self.sizes[-1] and not EMULATED:
             self.faults.append(fault_costs(mirrors, size))
             self.bare.append(bare_memory() if self.fabric == "shm" else bare_connection())
