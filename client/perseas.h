@@ -80,8 +80,9 @@ enum perseas_flag {
 	                              once by perseas_create or the command, and open without. */
 	PERSEAS_TAKEOVER = 2,      /* fence a live owner instead of returning EBUSY */
 	PERSEAS_CHECK_OVERLAP = 4, /* set_range reports overlapping open transactions */
-	PERSEAS_CHECK_WRITES = 8,  /* commit compares all memory and reports undeclared writes; it
-	                              takes a second copy of every segment */
+	PERSEAS_CHECK_WRITES = 8,  /* commit reports undeclared writes. It compares a second copy of
+	                             every segment with the pages that were written since, or with
+	                             all memory before Linux 6.7; perseas_report says which */
 	PERSEAS_SALVAGE = 16,      /* claim and map only: no transactions, nothing is mended */
 	PERSEAS_CANCEL = 32        /* take back a change of the roster that an owner left
 	                              unfinished, and do not complete it; EBUSY if decided,

@@ -197,6 +197,8 @@ def run(*words):
 PROGRAMS = [("perseas", 1), ("perseasd", 8), ("perseasd.conf", 5), ("perseas-rxe", 8),
             ("libperseas", 3)]
 ENVIRONMENT = ("PERSEAS_RDMA", "off: this process makes no use of RDMA, whatever both ends have.")
+WRITTEN_PAGES = ("PERSEAS_WRITTEN_PAGES", "off: where this process compares memory with a copy, it "
+                 "compares all of it, and not only the pages that were written.")
 
 
 def command_pages(perseas, folder):
@@ -440,6 +442,7 @@ def library_pages(folder):
         page.paragraph(upper(header.paragraph(title + ":").split(": ", 1)[1]))
     page.heading("ENVIRONMENT")
     page.item(*ENVIRONMENT)
+    page.item(*WRITTEN_PAGES)
     page.references(PROGRAMS)
     page.write(folder)
     for each in headers:

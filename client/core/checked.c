@@ -2,6 +2,7 @@
  * checked.c - the checked modes: overlapping transactions, and writes that no set_range declared.
  * They cost time and a second copy of the data, and are meant for tests of applications.
  */
+#include "shadow.h"
 #include "tx.h"
 
 #include <stdlib.h>
@@ -25,27 +26,39 @@ int ps_check_overlap(struct perseas_tx *tx, uint64_t start, uint64_t end)
 	return 0;
 }
 
+/* The first span of the transaction that ends behind `at`, or NULL. */
+static const struct ps_span *span_behind(const struct perseas_tx *tx, uint64_t at)
+{
+	const unsigned i = ps_cover_find(&tx->cover, at + 1);
+
+	return i < tx->cover.count ? &tx->cover.spans[i] : NULL;
+}
+
 /* The end of the declared span, of any open transaction, that holds `at`; or `at`. */
 static uint64_t skip_declared(const struct perseas *p, uint64_t at)
 {
 	const struct perseas_tx *tx = p->commit.open_list;
 
-	for (; tx; tx = tx->next)
-		for (unsigned i = 0; i < tx->cover.count; i++)
-			if (tx->cover.spans[i].start <= at && at < tx->cover.spans[i].end)
-				return tx->cover.spans[i].end;
+	for (; tx; tx = tx->next) {
+		const struct ps_span *span = span_behind(tx, at);
+
+		if (span && span->start <= at)
+			return span->end;
+	}
 	return at;
 }
 
-/* Where the next declared span begins, or `end`. */
+/* Where the next declared span begins, or `end`. None holds `at`. */
 static uint64_t next_declared(const struct perseas *p, uint64_t at, uint64_t end)
 {
 	const struct perseas_tx *tx = p->commit.open_list;
 
-	for (; tx; tx = tx->next)
-		for (unsigned i = 0; i < tx->cover.count; i++)
-			if (tx->cover.spans[i].start >= at && tx->cover.spans[i].start < end)
-				end = tx->cover.spans[i].start;
+	for (; tx; tx = tx->next) {
+		const struct ps_span *span = span_behind(tx, at);
+
+		if (span && span->start < end)
+			end = span->start;
+	}
 	return end;
 }
 
@@ -63,10 +76,9 @@ static int report(struct perseas *p, const struct ps_segment *s, uint64_t from, 
 	               (const void *)(now + i));
 }
 
-static int check_segment(struct perseas *p, const struct ps_segment *s)
+/* [at, end) is in a page that is not like its shadow. */
+static int check_page(struct perseas *p, const struct ps_segment *s, uint64_t at, uint64_t end)
 {
-	uint64_t at = s->address, end = s->address + s->size;
-
 	while (at < end) {
 		uint64_t next = skip_declared(p, at);
 
@@ -80,24 +92,27 @@ static int check_segment(struct perseas *p, const struct ps_segment *s)
 	return 0;
 }
 
+static int check_segment(struct perseas *p, struct ps_segment *s)
+{
+	uint64_t offset = 0, length;
+
+	ps_shadow_look(p, s);
+	for (; ps_shadow_next(s, &offset, &length); offset += length) {
+		int rc = check_page(p, s, s->address + offset, s->address + offset + length);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
 int ps_check_undeclared(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 	int rc = 0;
 
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
-		if (p->segments[i].base && p->segments[i].shadow)
+		if (p->segments[i].base && p->segments[i].born && p->segments[i].shadow)
 			rc = check_segment(p, &p->segments[i]);
 	return rc;
-}
-
-void ps_check_committed(struct perseas_tx *tx)
-{
-	for (unsigned i = 0; i < tx->cover.count; i++) {
-		const struct ps_span *span = &tx->cover.spans[i];
-		struct ps_segment *s = ps_segment_by_id(tx->p, span->segment);
-
-		memcpy(s->shadow + (span->start - span->base), (const void *)span->start,
-		       span->end - span->start);
-	}
 }

@@ -7,6 +7,7 @@
 #include "mirror.h"
 #include "pace.h"
 #include "quorum.h"
+#include "shadow.h"
 #include "timing.h"
 #include "tx.h"
 
@@ -130,21 +131,35 @@ static int make_room(struct perseas *p, uint64_t length, uint64_t *since)
 	return slow ? ps_pace(p, slow, since) : 0;
 }
 
+static int grow_writes(struct perseas *p, unsigned count)
+{
+	struct ps_write *grown = realloc(p->commit.writes, (size_t)2 * count * sizeof(*grown));
+
+	if (!grown)
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a chain of %u writes", count);
+	p->commit.writes = grown;
+	p->commit.writes_max = 2 * count;
+	__atomic_fetch_add(&p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int ps_commit_reserve(struct perseas *p, const struct ps_outgoing *out)
+{
+	const unsigned count = out->span_count + 1;
+
+	return p->commit.staged || count <= p->commit.writes_max ? 0 : grow_writes(p, count);
+}
+
 /* The chain straight from the record and live memory, for fabrics that copy at once. */
 static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct ps_chain *chain)
 {
 	unsigned count = out->span_count + 1;
+	int rc;
 
 	if (count > p->commit.writes_max) {
-		struct ps_write *grown = realloc(p->commit.writes,
-		                                 (size_t)2 * count * sizeof(*grown));
-
-		if (!grown)
-			return ps_fail(p, PERSEAS_ENOMEM, "no memory for a chain of %u writes",
-			               count);
-		p->commit.writes = grown;
-		p->commit.writes_max = 2 * count;
-		__atomic_fetch_add(&p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
+		rc = grow_writes(p, count);
+		if (rc)
+			return rc;
 	}
 	for (unsigned i = 0; i < out->span_count; i++) {
 		const struct ps_span *span = &out->spans[i];
@@ -359,11 +374,10 @@ static int commit_locked(struct perseas_tx *tx, ps_start_t start)
 	if (tx->ranges) {
 		if (p->commit.staged)
 			out.entry_length = ps_tx_entry_length(tx);
-		rc = ps_commit_send(p, &out);
+		rc = p->options.flags & PERSEAS_CHECK_WRITES ? ps_shadow_send(tx, &out)
+		                                             : ps_commit_send(p, &out);
 		if (rc)
 			return rc;
-		if (p->options.flags & PERSEAS_CHECK_WRITES)
-			ps_check_committed(tx);
 		/* From here on the transaction is over: its handle may serve another thread. */
 		ps_tx_end(tx);
 		p->commit.stat.range_bytes += out.bytes;

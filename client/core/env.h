@@ -15,6 +15,7 @@
 #include "error.h"
 #include "../../proto/control/envelope.h"
 #include "fabric.h"
+#include "written.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -146,7 +147,8 @@ struct ps_env {
 	 * attach; set by the handle before the first attach. */
 	void *staging;
 	size_t staging_size;
-	const struct ps_pager_ops *pager; /* NULL: memory cannot be fetched on demand */
+	const struct ps_pager_ops *pager;     /* NULL: memory cannot be fetched on demand */
+	const struct ps_written_ops *written; /* NULL: nobody says which pages were written */
 	/* What wake() writes to, for a thread that has descriptors of its own; only of the real
 	 * one. */
 	int wakers[PS_SLEEPERS];

@@ -7,6 +7,7 @@
 #include "event.h"
 #include "quorum.h"
 #include "segment.h"
+#include "shadow.h"
 #include "tx.h"
 #include "../../proto/base/text.h"
 
@@ -199,7 +200,7 @@ static void free_segments(struct perseas *p)
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		if (p->segments[i].base)
 			munmap(p->segments[i].base, p->segments[i].size);
-		free(p->segments[i].shadow);
+		ps_shadow_free(&p->segments[i]);
 	}
 	while (layout) {
 		struct ps_layout *older = layout->older;
@@ -211,9 +212,10 @@ static void free_segments(struct perseas *p)
 
 void ps_handle_free(struct perseas *p)
 {
-	/* First, with what is registered of the ring. */
-	p->env->ops->free(p->env);
 	free_segments(p);
+	ps_shadow_end(p);
+	/* Before the ring, of which it may have registered something. */
+	p->env->ops->free(p->env);
 	ps_tx_free_all(p);
 	ps_ring_free(&p->commit.ring);
 	ps_roster_free(&p->roster);

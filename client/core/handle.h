@@ -32,7 +32,8 @@ struct ps_segment {
 	uint64_t born;    /* seq that published it, 0: none yet */
 	uint8_t *base;    /* mapped here, else NULL */
 	uint64_t left;    /* seq when it was last unmapped here */
-	uint8_t *shadow;  /* its committed contents (PERSEAS_CHECK_WRITES), else NULL */
+	uint8_t *shadow; /* its committed contents, where that is asked for (shadow.h); else NULL */
+	uint64_t *unlike; /* with it: pages that may differ, a bit for each; NULL: any may */
 };
 
 /* The mapped segments by address, for set_range. Never changed once it is seen: a change makes
@@ -362,7 +363,8 @@ struct perseas {
 	char *report;
 	size_t report_len;
 	struct ps_opening opening;
-	struct ps_demand *demand; /* fetches memory that is missing; NULL: none ever is */
+	struct ps_demand *demand;   /* fetches memory that is missing; NULL: none ever is */
+	struct ps_written *written; /* says which pages were written; NULL: nobody does */
 
 	/* Who may do what now. The lock guards these and all that commits touch. */
 	pthread_mutex_t lock;

@@ -6,6 +6,7 @@
 #include "segment.h"
 
 #include "demand.h"
+#include "shadow.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -213,8 +214,7 @@ void ps_segment_unplace(struct ps_segment *segment)
 	if (segment->base)
 		munmap(segment->base, segment->size);
 	segment->base = NULL;
-	free(segment->shadow);
-	segment->shadow = NULL;
+	ps_shadow_free(segment);
 }
 
 int ps_segment_choose(struct perseas *p, struct ps_segment *segment)
@@ -243,21 +243,6 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment)
 	}
 	return ps_fail(p, PERSEAS_EADDRESS, "no free address for a segment of %llu bytes",
 	               (unsigned long long)size);
-}
-
-int ps_segment_shadow(struct perseas *p, struct ps_segment *segment)
-{
-	if (!(p->options.flags & PERSEAS_CHECK_WRITES) || !segment->base)
-		return 0;
-	free(segment->shadow);
-	segment->shadow = malloc(segment->size);
-	if (!segment->shadow)
-		return ps_fail(p, PERSEAS_ENOMEM,
-		               "PERSEAS_CHECK_WRITES needs a second copy of segment '%s' (%llu "
-		               "bytes)",
-		               segment->name, (unsigned long long)segment->size);
-	memcpy(segment->shadow, segment->base, segment->size);
-	return 0;
 }
 
 static int by_start(const void *a, const void *b)

@@ -22,7 +22,4 @@ void ps_segment_forget(struct perseas *p, struct ps_segment *segment);
  * open. */
 void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *warning, size_t size);
 
-/* Keeps its committed contents for PERSEAS_CHECK_WRITES, where that is asked for. */
-int ps_segment_shadow(struct perseas *p, struct ps_segment *segment);
-
 #endif

@@ -41,6 +41,5 @@ void ps_tx_free_all(struct perseas *p);
 /* checked.c: what the checked modes look for. Locked. */
 int ps_check_overlap(struct perseas_tx *tx, uint64_t start, uint64_t end);
 int ps_check_undeclared(struct perseas_tx *tx);
-void ps_check_committed(struct perseas_tx *tx);
 
 #endif

@@ -20,15 +20,21 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Something that this process could do, and is told not to. */
+static bool is_off(const char *variable)
+{
+	const char *wanted = getenv(variable);
+
+	return wanted && strcmp(wanted, "off") == 0;
+}
+
 #if PERSEAS_RDMA
 
 #define WITHOUT_RDMA "RDMA is switched off (PERSEAS_RDMA=off in the environment)"
 
 static const struct ps_verbs *verbs_of_process(void)
 {
-	const char *wanted = getenv("PERSEAS_RDMA");
-
-	return wanted && strcmp(wanted, "off") == 0 ? NULL : &ps_verbs_system;
+	return is_off("PERSEAS_RDMA") ? NULL : &ps_verbs_system;
 }
 
 static void free_devices(struct ps_env *env)
@@ -361,6 +367,8 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	posix->env.verbs = verbs_of_process();
 	take_mark(&posix->env);
 	posix->env.pager = &ps_pager_uffd;
+	if (!is_off("PERSEAS_WRITTEN_PAGES"))
+		posix->env.written = &ps_written_pages;
 	ps_controls_init(&posix->controls);
 	for (i = 0; i < PS_SLEEPERS; i++) {
 		posix->sleepers[i].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

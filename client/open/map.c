@@ -12,6 +12,7 @@
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "../core/segment.h"
+#include "../core/shadow.h"
 #include "../core/tx.h"
 
 #include <stdatomic.h>
@@ -138,7 +139,7 @@ static int map_old(struct perseas *p, struct ps_segment *segment, void **addr)
 	if (!ps_demand_map(p, segment))
 		rc = ps_copy_here(p, segment);
 	if (!rc)
-		rc = ps_segment_shadow(p, segment);
+		rc = ps_shadow_make(p, segment);
 	if (!rc)
 		rc = ps_layout_renew(p);
 	if (rc) {
@@ -281,7 +282,7 @@ static int bear(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t
 
 		segment->born = seq;
 		if (seq && !rc)
-			rc = ps_segment_shadow(p, segment);
+			rc = ps_shadow_make(p, segment);
 	}
 	return rc ? rc : ps_layout_renew(p);
 }

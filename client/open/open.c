@@ -8,6 +8,7 @@
 #include "examine.h"
 #include "open.h"
 #include "../core/mirror.h"
+#include "../core/shadow.h"
 #include "../keeper/session.h"
 #include "../../proto/base/text.h"
 
@@ -135,6 +136,7 @@ static int open_handle(struct perseas *p)
 	p->admin = p->gate = p->open = true;
 	ps_sessions_opened(p);
 	ps_demand_begin(p);
+	ps_shadow_begin(p);
 	p->admin = p->gate = false;
 	p->keeper = !p->env->ops->spawn(p->env, ps_keeper, p);
 	if (!p->keeper)

@@ -7,6 +7,7 @@
 #include "env_sim.h"
 #include "fabric_sim.h"
 #include "pager_sim.h"
+#include "written_sim.h"
 
 #define SCHEDULING SIM_US         /* from a wake-up to running */
 #define DEAD_STEP (1000 * SIM_MS) /* what each look at the clock costs the dead */
@@ -149,6 +150,7 @@ struct sim_owner *sim_owner_new(struct sim_world *w, void (*fn)(void *arg), void
 		o->tasks[i].owner = o;
 		o->tasks[i].ended = true;
 	}
+	o->env.written = sim_written(o);
 	w->owners[w->owner_count++] = o;
 	sim_task_begin(o, SIM_APP, fn, arg);
 	return o;

@@ -482,6 +482,7 @@ struct ps_env *direct_env(struct direct *d)
 	assert(env);
 	env->env.ops = &direct_ops;
 	env->env.pager = d->pager;
+	env->env.written = d->written;
 	env->d = d;
 	return &env->env;
 }

@@ -82,7 +82,8 @@ struct direct {
 	void *on_pause_arg;
 	/* Called in every wait for another thread, without the lock. NULL: there is none. */
 	void (*on_wait)(struct direct *d);
-	const struct ps_pager_ops *pager; /* of owners that open from now on; may be NULL */
+	const struct ps_pager_ops *pager;     /* of owners that open from now on; may be NULL */
+	const struct ps_written_ops *written; /* the same */
 	/* Told each line that an owner traces. May be NULL. */
 	void (*on_trace)(void *arg, const char *line);
 	void *on_trace_arg;

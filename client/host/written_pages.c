@@ -1,0 +1,183 @@
+/*
+ * written_pages.c - which pages were written, by the kernel: the range is write-protected through
+ * userfaultfd(2) in a mode in which the kernel itself takes the protection off at the first store
+ * to a page, and PAGEMAP_SCAN lists the pages that have none, and protects them again. shadow.c
+ * calls it. It must never leave out a page that was written: where anything is unclear, all were.
+ *
+ * A store to a large page that is protected parts it for good into small ones. So each is parted
+ * once, and not at each commit.
+ */
+#include "../core/env.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Younger than some headers that this is built with: userfaultfd without the kernel's own faults
+ * (Linux 5.11), the features that it takes (6.4 and 6.7), and PAGEMAP_SCAN (6.7), as
+ * Documentation/admin-guide/mm/pagemap.rst describes it. */
+#define USER_MODE_ONLY 1
+#define FEATURE_WP_UNPOPULATED ((uint64_t)1 << 13)
+#define FEATURE_WP_ASYNC ((uint64_t)1 << 15)
+
+#define SCAN_PROTECT ((uint64_t)1 << 0) /* the pages that match, in one step with listing them */
+#define SCAN_CHECK ((uint64_t)1 << 1)   /* it fails where a range is not protected in this way */
+#define PAGE_WRITTEN ((uint64_t)1 << 1)
+
+struct run {
+	uint64_t start, end, categories;
+};
+
+struct scan {
+	uint64_t size, flags, start, end, walk_end;
+	uint64_t runs, runs_max, pages_max;
+	uint64_t inverted, all_of, any_of, wanted;
+};
+#define SCAN _IOWR('f', 16, struct scan)
+
+enum { RUNS = 128 }; /* listed by one call */
+
+struct ps_written {
+	int uffd, pagemap;
+};
+
+static struct ps_written *fail(struct ps_written *written, struct ps_error *error, const char *what)
+{
+	ps_error_set(error, PERSEAS_ESYSTEM, "%s (%s)", what, strerror(errno));
+	if (written->pagemap >= 0)
+		close(written->pagemap);
+	if (written->uffd >= 0)
+		close(written->uffd);
+	free(written);
+	return NULL;
+}
+
+static bool has_scan(const struct ps_written *written)
+{
+	struct scan nothing = { .size = sizeof(nothing), .wanted = PAGE_WRITTEN };
+
+	return ioctl(written->pagemap, SCAN, &nothing) == 0;
+}
+
+static struct ps_written *pages_begin(struct ps_env *env, struct ps_error *error)
+{
+	struct uffdio_api api = { .api = UFFD_API,
+		                  .features = FEATURE_WP_UNPOPULATED | FEATURE_WP_ASYNC };
+	struct ps_written *written = malloc(sizeof(*written));
+
+	(void)env;
+	if (!written) {
+		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
+		return NULL;
+	}
+	written->pagemap = -1;
+	/* Stores of the kernel are noted in this mode, too: nobody has to answer a fault. */
+	written->uffd = (int)syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY);
+	if (written->uffd < 0)
+		return fail(written, error, "this process may not use userfaultfd(2)");
+	if (ioctl(written->uffd, UFFDIO_API, &api))
+		return fail(
+			written, error,
+			"this kernel does not tell which pages were written: it takes Linux 6.7");
+	written->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (written->pagemap < 0)
+		return fail(written, error, "/proc/self/pagemap cannot be opened");
+	if (!has_scan(written))
+		return fail(written, error, "this kernel has no PAGEMAP_SCAN: it takes Linux 6.7");
+	return written;
+}
+
+static void pages_end(struct ps_written *written)
+{
+	close(written->pagemap);
+	close(written->uffd);
+	free(written);
+}
+
+static uint64_t whole_pages(uint64_t size)
+{
+	return (size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
+}
+
+static int pages_watch(struct ps_written *written, const uint8_t *base, uint64_t size)
+{
+	const struct uffdio_range range = { (uint64_t)(uintptr_t)base, whole_pages(size) };
+	struct uffdio_register watched = { .range = range, .mode = UFFDIO_REGISTER_MODE_WP };
+	struct uffdio_writeprotect protect = { .range = range,
+		                               .mode = UFFDIO_WRITEPROTECT_MODE_WP };
+
+	if (ioctl(written->uffd, UFFDIO_REGISTER, &watched))
+		return -1;
+	while (ioctl(written->uffd, UFFDIO_WRITEPROTECT, &protect))
+		/* Mappings change beside this. */
+		if (errno != EAGAIN) {
+			(void)ioctl(written->uffd, UFFDIO_UNREGISTER, &range);
+			return -1;
+		}
+	return 0;
+}
+
+static void add_run(uint64_t *set, uint64_t base, uint64_t size, const struct run *run)
+{
+	uint64_t page = (run->start - base) / PS_PAGE, end = (run->end - base) / PS_PAGE;
+	const uint64_t pages = whole_pages(size) / PS_PAGE;
+
+	for (end = end < pages ? end : pages; page < end; page++)
+		set[page / PS_WRITTEN_WORD] |= (uint64_t)1 << page % PS_WRITTEN_WORD;
+}
+
+static int pages_take(struct ps_written *written, const uint8_t *base, uint64_t size, uint64_t *set)
+{
+	const uint64_t start = (uint64_t)(uintptr_t)base, end = start + whole_pages(size);
+	struct run runs[RUNS];
+	struct scan scan = {
+		.size = sizeof(scan),
+		.flags = SCAN_PROTECT | SCAN_CHECK,
+		.start = start,
+		.end = end,
+		.runs = (uint64_t)(uintptr_t)runs,
+		.runs_max = RUNS,
+		.all_of = PAGE_WRITTEN,
+		.wanted = PAGE_WRITTEN,
+	};
+
+	while (scan.start < end) {
+		const int count = ioctl(written->pagemap, SCAN, &scan);
+
+		/* What it protected before it failed is not known. */
+		if (count < 0 || scan.walk_end <= scan.start)
+			return -1;
+		for (int i = 0; i < count; i++)
+			add_run(set, start, size, &runs[i]);
+		scan.start = scan.walk_end;
+	}
+	return 0;
+}
+
+const struct ps_written_ops ps_written_pages = {
+	.begin = pages_begin,
+	.end = pages_end,
+	.watch = pages_watch,
+	.take = pages_take,
+};
+
+int ps_written_probe(struct ps_env *env, struct ps_error *error)
+{
+	struct ps_written *written;
+
+	*error = (struct ps_error){ PERSEAS_ENOMEM, "out of memory" };
+	if (!env->written) {
+		return ps_error_set(error, PERSEAS_ESYSTEM,
+		                    "PERSEAS_WRITTEN_PAGES=off is in the environment");
+	}
+	written = env->written->begin(env, error);
+	if (!written)
+		return error->code;
+	env->written->end(written);
+	return 0;
+}

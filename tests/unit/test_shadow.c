@@ -1,0 +1,376 @@
+/*
+ * test_shadow.c - PERSEAS_CHECK_WRITES by the pages that were written and by all memory, over
+ * fabrics that copy at once and over the ring: what was not declared is found, whatever comes
+ * between.
+ */
+#include "owner.h"
+
+#include "../../client/core/shadow.h"
+
+#include <sys/mman.h>
+
+enum { PAGE = 4096, LARGE = 40 * PAGE + 100, FAR = 33 * PAGE };
+
+/* What a test has to do with. */
+struct way {
+	const char *name;
+	bool pages, staged;
+};
+
+static const struct way ways[] = {
+	{ "all memory", false, false },
+	{ "all memory, staged", false, true },
+	{ "pages", true, false },
+	{ "pages, staged", true, true },
+};
+
+static struct owner *o;
+static uint8_t *large;
+
+static bool can(const struct way *way)
+{
+	struct ps_error error;
+	struct ps_env env = { .written = &ps_written_pages };
+
+	return !way->pages || !ps_written_probe(&env, &error);
+}
+
+/* A store with a segment of many pages, opened in this way. */
+static void begin(const struct way *way)
+{
+	void *addr;
+
+	print_message("%s\n", way->name);
+	o = owner_new(1);
+	o->d->staged = way->staged;
+	owner_begin(o);
+	assert_int_equal(perseas_map(o->p, "large", LARGE, &addr), 0);
+	memset(addr, 1, LARGE);
+	assert_int_equal(perseas_publish(o->p), 0);
+	o->d->written = way->pages ? &ps_written_pages : NULL;
+	assert_int_equal(owner_open(o, PERSEAS_CHECK_WRITES), 0);
+	owner_map(o);
+	assert_int_equal(perseas_map(o->p, "large", 0, &addr), 0);
+	large = addr;
+}
+
+static void each_way(void (*fn)(void))
+{
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		if (!can(&ways[i]))
+			continue;
+		begin(&ways[i]);
+		fn();
+		owner_free(o);
+	}
+}
+
+/* A transaction without ranges. */
+static int commit_nothing(void)
+{
+	perseas_tx_t *tx;
+	int rc;
+
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	rc = perseas_commit(tx, 0);
+	if (rc)
+		assert_int_equal(perseas_abort(tx), 0);
+	return rc;
+}
+
+/* --- how it is done is chosen, and said --- */
+
+static void says_how(void)
+{
+	const bool pages = o->d->written != NULL;
+
+	assert_non_null(strstr(perseas_report(o->p), pages ? "compare the pages that were written"
+	                                                   : "compare all memory"));
+	assert_true((o->p->written != NULL) == pages);
+}
+
+static void the_report_says_how(void **state)
+{
+	(void)state;
+	each_way(says_how);
+}
+
+static struct ps_written *begin_fails(struct ps_env *env, struct ps_error *error)
+{
+	(void)env;
+	ps_error_set(error, PERSEAS_ESYSTEM, "no such thing here");
+	return NULL;
+}
+
+/* Without the means all memory is compared, and the report has the reason. */
+static void without_the_means_all_is_compared(void **state)
+{
+	static const struct ps_written_ops none = { .begin = begin_fails };
+
+	(void)state;
+	begin(&ways[0]);
+	o->d->written = &none;
+	assert_int_equal(owner_open(o, PERSEAS_CHECK_WRITES), 0);
+	owner_map(o);
+	assert_non_null(strstr(perseas_report(o->p), "no such thing here"));
+	o->bytes[77] ^= 1;
+	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
+	assert_says(o, "byte 77 of");
+	owner_free(o);
+}
+
+/* --- what was not declared is found --- */
+
+/* It is found again and again, until it is put back: a commit that was refused forgets nothing. */
+static void found_until_put_back(void)
+{
+	large[FAR + 5] ^= 1;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
+		assert_says(o, "byte 135173 of segment 'large'");
+	}
+	large[FAR + 5] ^= 1;
+	assert_int_equal(commit_nothing(), 0);
+	large[LARGE - 1] ^= 1;
+	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
+	assert_says(o, "byte 163939 of segment 'large'");
+	large[LARGE - 1] ^= 1;
+	assert_int_equal(commit_nothing(), 0);
+}
+
+static void it_is_found_until_it_is_put_back(void **state)
+{
+	(void)state;
+	each_way(found_until_put_back);
+}
+
+/* A commit in doubt refuses others; what was looked at meanwhile is still found afterwards. */
+static void found_after_doubt(void)
+{
+	perseas_tx_t *tx, *other;
+
+	if (!o->d->staged)
+		return;
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
+	large[FAR] ^= 1;
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EUNDECLARED);
+	large[FAR] ^= 1;
+	assert_int_equal(perseas_set_range(other, large + FAR, 1), 0);
+	large[FAR]++;
+	o->d->mirrors[0].hold = DIRECT_HOLD_WRITES;
+	assert_int_equal(perseas_commit(other, 0), PERSEAS_EINDOUBT);
+	large[FAR + 1]++;
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EBLOCKED);
+	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
+	direct_release(o->d, 0, 100);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EUNDECLARED);
+	assert_says(o, "byte 135169 of");
+	large[FAR + 1]--;
+	assert_int_equal(perseas_commit(tx, 0), 0);
+}
+
+static void it_is_found_after_a_commit_in_doubt(void **state)
+{
+	(void)state;
+	each_way(found_after_doubt);
+}
+
+/* In the page of what another one declared, beside it. */
+static void found_beside_declared(void)
+{
+	perseas_tx_t *one, *other;
+
+	assert_int_equal(perseas_begin(o->p, 0, &one), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
+	assert_int_equal(perseas_set_range(other, large + FAR + 10, 10), 0);
+	assert_int_equal(perseas_set_range(other, large + FAR + 30, 2 * PAGE), 0);
+	memset(large + FAR + 10, 5, 10);
+	memset(large + FAR + 30, 5, 2 * PAGE);
+	assert_int_equal(perseas_commit(one, 0), 0);
+	/* The page was looked at, and differs in what is declared alone. */
+	assert_int_equal(perseas_begin(o->p, 0, &one), 0);
+	large[FAR + 25] = 5;
+	assert_int_equal(perseas_commit(one, 0), PERSEAS_EUNDECLARED);
+	assert_says(o, "byte 135193 of");
+	assert_int_equal(perseas_set_range(one, large + FAR + 20, 10), 0);
+	assert_int_equal(perseas_commit(one, 0), 0);
+	assert_int_equal(perseas_commit(other, 0), 0);
+	assert_int_equal(commit_nothing(), 0);
+}
+
+static void it_is_found_beside_what_is_declared(void **state)
+{
+	(void)state;
+	each_way(found_beside_declared);
+}
+
+/* What others did to memory that was unmapped here, as any new contents, is what is committed. */
+static void found_in_new_mapping(void)
+{
+	void *addr;
+
+	assert_int_equal(owner_put(o, 0, 50, 9), 0);
+	assert_int_equal(perseas_unmap(o->p, large), 0);
+	assert_int_equal(commit_nothing(), 0);
+	assert_int_equal(perseas_map(o->p, "large", 0, &addr), 0);
+	assert_ptr_equal(addr, large);
+	assert_int_equal(commit_nothing(), 0);
+	large[FAR] ^= 1;
+	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
+	large[FAR] ^= 1;
+	assert_int_equal(perseas_map(o->p, "new", LARGE, &addr), 0);
+	((uint8_t *)addr)[0] = 1;
+	assert_int_equal(commit_nothing(), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+	assert_int_equal(commit_nothing(), 0);
+	((uint8_t *)addr)[2 * PAGE] = 1;
+	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
+	assert_says(o, "byte 8192 of segment 'new'");
+}
+
+static void it_is_found_in_a_new_mapping(void **state)
+{
+	(void)state;
+	each_way(found_in_new_mapping);
+}
+
+/* The application takes the means away, by closing what is not its own. */
+static int take_fails(struct ps_written *written, const uint8_t *base, uint64_t size, uint64_t *set)
+{
+	(void)written;
+	(void)base;
+	(void)size;
+	(void)set;
+	return -1;
+}
+
+static void found_without_descriptors(void)
+{
+	static struct ps_written_ops broken;
+
+	if (!o->d->written)
+		return;
+	assert_int_equal(commit_nothing(), 0);
+	broken = ps_written_pages;
+	broken.take = take_fails;
+	o->p->env->written = &broken;
+	large[FAR] ^= 1;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
+	o->p->env->written = &ps_written_pages;
+	large[FAR] ^= 1;
+	large[0] ^= 1;
+	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
+}
+
+static void all_is_compared_when_the_means_fail(void **state)
+{
+	(void)state;
+	each_way(found_without_descriptors);
+}
+
+/* --- what is sent, and what is remembered --- */
+
+/* Another thread stores to what is being sent: the mirrors got the one, memory has the other. */
+static void scribble(void *arg, const struct direct_write *write)
+{
+	(void)arg;
+	if (write->part == DIRECT_UNDO)
+		large[FAR] = 99;
+}
+
+static void sent_is_remembered(void)
+{
+	const struct direct_tap tap = { .write = scribble };
+	perseas_tx_t *tx;
+
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_set_range(tx, large + FAR, 1), 0);
+	large[FAR] = 7;
+	o->d->tap = &tap;
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	o->d->tap = NULL;
+	assert_int_equal(large[FAR], 99);
+	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
+	large[FAR] = 7;
+	assert_int_equal(commit_nothing(), 0);
+}
+
+static void the_shadow_is_what_was_sent(void **state)
+{
+	(void)state;
+	each_way(sent_is_remembered);
+}
+
+/* Many ranges, which take a longer chain than was made room for; and a large one. */
+static void mirrors_get(void)
+{
+	perseas_tx_t *tx;
+	void *addr;
+
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	for (unsigned i = 0; i < 300; i++) {
+		assert_int_equal(perseas_set_range(tx, large + i * 400, 3), 0);
+		memset(large + i * 400, (int)i, 3);
+	}
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(commit_nothing(), 0);
+	o->d->written = NULL;
+	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER), 0);
+	assert_int_equal(perseas_map(o->p, "large", 0, &addr), 0);
+	for (unsigned i = 0; i < 300; i++)
+		assert_int_equal(large[i * 400 + 2], (uint8_t)i);
+	assert_int_equal(large[3], 1);
+}
+
+static void the_mirrors_get_what_was_changed(void **state)
+{
+	(void)state;
+	each_way(mirrors_get);
+}
+
+/* Only what was written is compared. A shadow that differs unseen shows which was. */
+static void compares_written(void **state)
+{
+	struct ps_segment *segment;
+
+	(void)state;
+	if (!can(&ways[2]))
+		skip();
+	begin(&ways[2]);
+	segment = ps_segment_find(o->p, "large");
+	large[FAR] ^= 1;
+	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
+	large[FAR] ^= 1;
+	assert_int_equal(commit_nothing(), 0);
+	segment->shadow[FAR] ^= 1;
+	large[2 * PAGE] ^= 1;
+	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
+	assert_says(o, "byte 8192 of");
+	large[2 * PAGE] ^= 1;
+	assert_int_equal(commit_nothing(), 0);
+	*(volatile uint8_t *)&large[FAR + 1] = 1;
+	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
+	assert_says(o, "byte 135168 of");
+	owner_free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_report_says_how),
+		cmocka_unit_test(without_the_means_all_is_compared),
+		cmocka_unit_test(it_is_found_until_it_is_put_back),
+		cmocka_unit_test(it_is_found_after_a_commit_in_doubt),
+		cmocka_unit_test(it_is_found_beside_what_is_declared),
+		cmocka_unit_test(it_is_found_in_a_new_mapping),
+		cmocka_unit_test(all_is_compared_when_the_means_fail),
+		cmocka_unit_test(the_shadow_is_what_was_sent),
+		cmocka_unit_test(the_mirrors_get_what_was_changed),
+		cmocka_unit_test(compares_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
