@@ -60,6 +60,11 @@ static int demand(const char **limit, struct ps_error *error)
 	return demand_trouble ? ps_error_set(error, PERSEAS_ESYSTEM, "%s", demand_trouble) : 0;
 }
 
+static int written(struct ps_error *error)
+{
+	return demand_trouble ? ps_error_set(error, PERSEAS_ESYSTEM, "%s", demand_trouble) : 0;
+}
+
 /* Makes the folders above a path too. */
 static void place(const struct made_up *m, char path[PATH_MAX], const char *name)
 {
@@ -148,7 +153,8 @@ static int setup(void **state)
 	fs_size = (uint64_t)64 << 30;
 	fs_available = (uint64_t)32 << 30;
 	demand_trouble = demand_limit = NULL;
-	m->host = (struct ps_host){ m->root, "/dev/shm/perseas", has, clock_now, space, demand };
+	m->host = (struct ps_host){ m->root, "/dev/shm/perseas", has, clock_now, space, demand,
+		                    written };
 	put(m, "/proc/sys/kernel/osrelease", "6.1.0-13-amd64\n");
 	put(m, "/proc/self/limits", LIMITS("65536", "unlimited"));
 	put(m, "/proc/self/status", "Name:\tperseas\nCapEff:\t0000000000000000\n");
@@ -357,7 +363,8 @@ static void huge_pages_are_looked_at(void **state)
 	advised(m, "echo madvise");
 }
 
-/* For all; not for system calls; refused; on a kernel that is too old. */
+/* For all; not for system calls; refused; on a kernel that is too old. Of written pages only what
+ * is, since nobody needs them. */
 static void recovery_on_demand_is_looked_at(void **state)
 {
 	struct made_up *m = *state;
@@ -366,10 +373,15 @@ static void recovery_on_demand_is_looked_at(void **state)
 	assert_int_equal(look(m, "recovery on demand"), PS_HEALTH_OK);
 	found(m, "but some calls fail");
 	advised(m, "perseas_wait_whole");
+	assert_int_equal(look(m, "written pages"), PS_HEALTH_OK);
+	found(m, "learn which pages");
 	demand_trouble = "it may not";
 	assert_int_equal(look(m, "recovery on demand"), PS_HEALTH_WARNING);
 	found(m, "it may not");
 	advised(m, "Linux 6.6");
+	assert_int_equal(look(m, "written pages"), PS_HEALTH_OK);
+	found(m, "it may not");
+	advised(m, "Linux 6.7");
 	put(m, "/proc/sys/kernel/osrelease", "6.6.1\n");
 	assert_int_equal(look(m, "recovery on demand"), PS_HEALTH_WARNING);
 	advised(m, "seccomp");

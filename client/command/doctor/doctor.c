@@ -31,6 +31,7 @@ const struct ps_check ps_checks[] = {
 	{ "huge pages", ps_check_huge_pages },
 	{ "transparent huge pages", ps_check_thp },
 	{ "recovery on demand", ps_check_demand },
+	{ "written pages", ps_check_written },
 	{ "RDMA devices", ps_check_rdma_devices },
 	{ "RDMA addresses", ps_check_rdma_addresses },
 	{ "locked memory", ps_check_memlock },
@@ -157,6 +158,18 @@ static int demand_here(const char **limit, struct ps_error *error)
 	return rc;
 }
 
+static int written_here(struct ps_error *error)
+{
+	struct ps_env *env = ps_env_posix(NULL, error);
+	int rc;
+
+	if (!env)
+		return error->code;
+	rc = ps_written_probe(env, error);
+	env->ops->free(env);
+	return rc;
+}
+
 struct ps_host ps_host_here(const char *memory_dir)
 {
 	return (struct ps_host){
@@ -166,5 +179,6 @@ struct ps_host ps_host_here(const char *memory_dir)
 		.clock = clock_here,
 		.space = space_here,
 		.demand = demand_here,
+		.written = written_here,
 	};
 }

@@ -32,6 +32,8 @@ struct ps_host {
 	bool (*space)(const char *path, uint64_t *size, uint64_t *available);
 	/* Can this process recover on demand? As ps_demand_probe says it. */
 	int (*demand)(const char **limit, struct ps_error *error);
+	/* Does this process learn which pages it wrote? As ps_written_probe says it. */
+	int (*written)(struct ps_error *error);
 };
 
 /* This host. */
@@ -125,6 +127,7 @@ void ps_check_swap(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_huge_pages(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_thp(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_demand(const struct ps_host *host, struct ps_finding *finding);
+void ps_check_written(const struct ps_host *host, struct ps_finding *finding);
 
 void ps_check_rdma_devices(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *finding);

@@ -298,3 +298,21 @@ void ps_check_demand(const struct ps_host *host, struct ps_finding *finding)
 	                  "Without that right, let an owner call perseas_wait_whole before "
 	                  "it gives its memory to system calls.");
 }
+
+/* Only who asks for it is slower without. */
+void ps_check_written(const struct ps_host *host, struct ps_finding *finding)
+{
+	struct ps_error error = { 0 };
+
+	if (!host->written(&error)) {
+		ps_finding_set(finding, PS_HEALTH_OK,
+		               "this user's processes learn which pages they wrote");
+		return;
+	}
+	ps_finding_set(finding, PS_HEALTH_OK, "not told to this user's processes here: %s",
+	               error.text);
+	ps_finding_advise(finding,
+	                  "With PERSEAS_CHECK_WRITES each commit compares all memory. It "
+	                  "compares what was written from Linux 6.7 on, where userfaultfd(2) "
+	                  "is allowed (Docker's default refuses it).");
+}
