@@ -313,6 +313,19 @@ class Bench:
                         result["copy_beside_ms"]["rounds"])
         say("%s: %.0f ms, memcpy %.0f ms" % (title, row["value"], row["against_value"]))
 
+    def found(self):
+        """What is found by the pages that were written against the old way, and against what is
+        declared. Both are on shared memory, so that little else takes time."""
+        with self.cluster(1, room=400 * MIB) as cluster:
+            result = self.program(cluster, "found", "--mirrors", cluster.unix(), "--cpu",
+                                  self.near, *self.timed())
+        self.results["found"] = result
+        rates = {name: entry["busy_rates"] for name, entry in result["ways"].items()}
+        title = "PERSEAS_CHECK_WRITES, 64 MiB mapped, 8 bytes changed, shm, 1 mirror"
+        for other, target in (("checked-all", ">= 50"), ("declared", None)):
+            row = self.report.add(title, "/s", rates["checked"], other, rates[other], target)
+            say("%s: %.3g times %s" % (title, row["ratio"], other))
+
     def growth(self):
         """Against the database's size, and against the ranges of a transaction."""
         for size in (50 * MIB, 200 * MIB, 800 * MIB, 2 * GIB, 4 * GIB, 8 * GIB):
@@ -371,7 +384,7 @@ class Bench:
 
     def all(self):
         parts = [self.tcp_latency, self.tls, self.debit_credit, self.order_entry, self.sizes,
-                 self.threads_far, self.recovery, self.limits]
+                 self.threads_far, self.recovery, self.found, self.limits]
         if RedisPair and self.knows("redis"):
             parts.insert(3, self.redis)
         if not self.quick:
