@@ -3,7 +3,7 @@
  */
 #include "standby.h"
 
-#include "../host/flag.h"
+#include "../core/flag.h"
 #include "../open/open.h"
 
 #include <inttypes.h>

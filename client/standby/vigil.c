@@ -6,7 +6,7 @@
 
 #include "../../proto/base/text.h"
 #include "../core/segment.h"
-#include "../host/flag.h"
+#include "../core/flag.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef PERSEAS_CLIENT_FLAG_H
 #define PERSEAS_CLIENT_FLAG_H
 
-#include "../core/error.h"
+#include "error.h"
 
 /* The descriptor, lowered, which the caller closes; or PERSEAS_ESYSTEM. */
 int ps_flag_new(struct ps_error *error);
