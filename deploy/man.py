@@ -4,7 +4,7 @@
     man.py --build BUILD --output FOLDER
 
 Section 1 is from `perseas --help` and `perseas COMMAND --help`, 3 from the comments of
-client/perseas.h and client/perseas_standby.h, 5 and 8 from `perseasd --help` and `perseas-rxe
+client/perseas.h and the headers that it includes, 5 and 8 from `perseasd --help` and `perseas-rxe
 --help`. A page that would say nothing (no help, a function without a comment) is an error.
 """
 import argparse
@@ -418,7 +418,8 @@ def upper(text):
 
 def library_pages(folder):
     header = Header((TOP / "client/perseas.h").read_text())
-    headers = [header, Header((TOP / "client/perseas_standby.h").read_text(), header)]
+    headers = [header] + [Header((TOP / "client" / name).read_text(), header) for name in
+                          ("perseas_roster.h", "perseas_standby.h")]
     title, *_ = header.intro
     page = Page("libperseas", 3, title.split(" - ", 1)[1])
     page.heading("SYNOPSIS")
