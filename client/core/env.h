@@ -26,7 +26,7 @@ struct ps_tls;
 
 /* Who sleeps. PS_UNWOKEN: one that nobody wakes, since what it waits for shows in the descriptors,
  * or as time passes; it takes nobody's wake, however many threads sleep so. */
-enum ps_sleeper { PS_COMMITTER, PS_KEEPER, PS_SLEEPERS, PS_UNWOKEN = PS_SLEEPERS };
+enum ps_sleeper { PS_COMMITTER, PS_KEEPER, PS_COLLECTOR, PS_SLEEPERS, PS_UNWOKEN = PS_SLEEPERS };
 
 #define PS_NEVER UINT64_MAX
 
@@ -51,9 +51,10 @@ struct ps_env_ops {
 	 * stored before, the caller sees. False: it cannot be had here. */
 	bool (*barrier)(struct ps_env *env);
 
-	/* Runs fn(arg) beside the caller; join waits until it has returned. */
-	int (*spawn)(struct ps_env *env, void (*fn)(void *arg), void *arg);
-	void (*join)(struct ps_env *env);
+	/* Runs fn(arg) beside the caller, in the thread of this sleeper, of which there is one at
+	 * a time; join waits until it has returned. 0, or PERSEAS_ESYSTEM. */
+	int (*spawn)(struct ps_env *env, enum ps_sleeper who, void (*fn)(void *arg), void *arg);
+	void (*join)(struct ps_env *env, enum ps_sleeper who);
 
 	/*
 	 * Control connections. connect begins; it may return before the connection is up, a

@@ -85,10 +85,12 @@ struct posix_env {
 	struct ps_env env;
 	struct ps_controls controls;
 	struct sleeper sleepers[PS_SLEEPERS];
-	pthread_t thread;
-	bool spawned;
-	void (*fn)(void *arg);
-	void *arg;
+	struct thread {
+		pthread_t id;
+		bool spawned;
+		void (*fn)(void *arg);
+		void *arg;
+	} threads[PS_SLEEPERS];
 };
 
 static struct posix_env *of(struct ps_env *env)
@@ -203,39 +205,40 @@ static bool posix_barrier(struct ps_env *env)
 
 static void *run(void *arg)
 {
-	struct posix_env *posix = arg;
+	struct thread *thread = arg;
 
-	posix->fn(posix->arg);
+	thread->fn(thread->arg);
 	return NULL;
 }
 
-static int posix_spawn_thread(struct ps_env *env, void (*fn)(void *arg), void *arg)
+static int posix_spawn_thread(struct ps_env *env, enum ps_sleeper who, void (*fn)(void *arg),
+                              void *arg)
 {
-	struct posix_env *posix = of(env);
+	struct thread *thread = &of(env)->threads[who];
 	sigset_t all, before;
 	int error;
 
-	assert(!posix->spawned);
-	posix->fn = fn;
-	posix->arg = arg;
+	assert(!thread->spawned);
+	thread->fn = fn;
+	thread->arg = arg;
 	/* The application's signals are for the application's threads; a fault in what a mirror
 	 * shares is for the thread that has it (proto/image/guard.h). */
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&posix->thread, NULL, run, posix);
+	error = pthread_create(&thread->id, NULL, run, thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	posix->spawned = error == 0;
+	thread->spawned = error == 0;
 	return error == 0 ? 0 : PERSEAS_ESYSTEM;
 }
 
-static void posix_join(struct ps_env *env)
+static void posix_join(struct ps_env *env, enum ps_sleeper who)
 {
-	struct posix_env *posix = of(env);
+	struct thread *thread = &of(env)->threads[who];
 
-	if (posix->spawned)
-		pthread_join(posix->thread, NULL);
-	posix->spawned = false;
+	if (thread->spawned)
+		pthread_join(thread->id, NULL);
+	thread->spawned = false;
 }
 
 static struct ps_control *posix_connect(struct ps_env *env, const struct ps_address *address,
@@ -302,13 +305,14 @@ static void posix_free(struct ps_env *env)
 
 	if (!env)
 		return;
-	assert(!posix->spawned);
 	free_devices(env);
 	ps_controls_close(&posix->controls);
 	ps_tls_free(env->tls);
-	for (i = 0; i < PS_SLEEPERS; i++)
+	for (i = 0; i < PS_SLEEPERS; i++) {
+		assert(!posix->threads[i].spawned);
 		if (posix->sleepers[i].fd >= 0)
 			close(posix->sleepers[i].fd);
+	}
 	free(posix);
 }
 

@@ -138,7 +138,7 @@ static int open_handle(struct perseas *p)
 	ps_demand_begin(p);
 	ps_shadow_begin(p);
 	p->admin = p->gate = false;
-	p->keeper = !p->env->ops->spawn(p->env, ps_keeper, p);
+	p->keeper = !p->env->ops->spawn(p->env, PS_KEEPER, ps_keeper, p);
 	if (!p->keeper)
 		return ps_fail(p, PERSEAS_ESYSTEM,
 		               "the thread that watches the mirrors did not start");
@@ -200,7 +200,7 @@ static void destroy(struct perseas *p)
 		p->stopping = true;
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->wake(p->env, PS_KEEPER);
-		p->env->ops->join(p->env);
+		p->env->ops->join(p->env, PS_KEEPER);
 		p->keeper = false;
 	}
 	ps_attempt_end(p);

@@ -265,7 +265,7 @@ int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 	s->stat.state = PERSEAS_STANDBY_UNKNOWN;
 	snprintf(s->stat.text, sizeof(s->stat.text), "it asks its mirrors");
 	pthread_mutex_unlock(&s->lock);
-	if (!s->env->ops->spawn(s->env, keep_vigil, s))
+	if (!s->env->ops->spawn(s->env, PS_KEEPER, keep_vigil, s))
 		return 0;
 	ps_vigil_end(s);
 	return ps_error_set(error, PERSEAS_ESYSTEM,
@@ -284,7 +284,7 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 {
 	struct perseas *p = s->p;
 
-	s->env->ops->join(s->env);
+	s->env->ops->join(s->env, PS_KEEPER);
 	assert(ps_standby_stage(s) == PS_STANDBY_HANDED);
 	pthread_mutex_lock(&s->lock);
 	s->stat.opens++;
@@ -315,7 +315,7 @@ void ps_vigil_end(struct perseas_standby *s)
 	s->ends = true;
 	pthread_mutex_unlock(&s->lock);
 	s->env->ops->wake(s->env, PS_KEEPER);
-	s->env->ops->join(s->env);
+	s->env->ops->join(s->env, PS_KEEPER);
 	ps_follow_close(&s->follow);
 	to_idle(s);
 	ps_handle_free(p);

@@ -96,15 +96,20 @@ static bool env_barrier(struct ps_env *env)
 	return true;
 }
 
-static int env_spawn(struct ps_env *env, void (*fn)(void *arg), void *arg)
+static int task_of(enum ps_sleeper who)
 {
-	sim_task_begin(of(env), SIM_KEEPER, fn, arg);
+	return who == PS_COLLECTOR ? SIM_COLLECTOR : SIM_KEEPER;
+}
+
+static int env_spawn(struct ps_env *env, enum ps_sleeper who, void (*fn)(void *arg), void *arg)
+{
+	sim_task_begin(of(env), task_of(who), fn, arg);
 	return 0;
 }
 
-static void env_join(struct ps_env *env)
+static void env_join(struct ps_env *env, enum ps_sleeper who)
 {
-	sim_task_join(of(env), SIM_KEEPER);
+	sim_task_join(of(env), task_of(who));
 }
 
 /* --- control connections --- */

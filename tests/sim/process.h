@@ -46,7 +46,7 @@ struct sim_task {
 
 enum sim_stop { SIM_STOP, SIM_CRASH };
 
-enum { SIM_APP, SIM_SECOND, SIM_OPERATOR, SIM_KEEPER, SIM_FETCHER, SIM_TASKS };
+enum { SIM_APP, SIM_SECOND, SIM_OPERATOR, SIM_KEEPER, SIM_FETCHER, SIM_COLLECTOR, SIM_TASKS };
 
 /* The first image that this owner examined, for a mistake. */
 struct sim_examined {

@@ -141,10 +141,10 @@ static void signs_of_progress_give_it_as_long_again(struct stage *s)
 	s->hold(s);
 	CHECK(!ask(s, control));
 	begun = now(s);
-	CHECK(!s->env->ops->spawn(s->env, work_slowly, s));
+	CHECK(!s->env->ops->spawn(s->env, PS_COLLECTOR, work_slowly, s));
 	CHECK(take(s, control, begun + s->short_ns) == 1);
 	CHECK(now(s) >= begun + 2 * s->short_ns);
-	s->env->ops->join(s->env);
+	s->env->ops->join(s->env, PS_COLLECTOR);
 	CHECK(!s->env->ops->ended(control));
 	s->env->ops->disconnect(control);
 }
@@ -272,12 +272,12 @@ static void who_is_woken_by_nobody_takes_no_wake(struct stage *s)
 {
 	struct sleeping sleeping = { .stage = s, .until = now(s) + FAR };
 
-	CHECK(!s->env->ops->spawn(s->env, sleep_until_told, &sleeping));
+	CHECK(!s->env->ops->spawn(s->env, PS_COLLECTOR, sleep_until_told, &sleeping));
 	rest(s, PS_UNWOKEN, s->short_ns / 100);
 	rest(s, PS_UNWOKEN, s->short_ns / 100);
 	atomic_store(&sleeping.told, true);
 	s->env->ops->wake(s->env, PS_COMMITTER);
-	s->env->ops->join(s->env);
+	s->env->ops->join(s->env, PS_COLLECTOR);
 	CHECK(now(s) < sleeping.until);
 }
 
@@ -311,13 +311,13 @@ static void who_waits_is_told_and_join_waits(struct stage *s)
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&b.cond, &monotonic);
-	CHECK(!s->env->ops->spawn(s->env, tell, &b));
+	CHECK(!s->env->ops->spawn(s->env, PS_COLLECTOR, tell, &b));
 	pthread_mutex_lock(&b.lock);
 	while (!b.told && now(s) < until)
 		s->env->ops->wait(s->env, &b.cond, &b.lock, until);
 	pthread_mutex_unlock(&b.lock);
 	CHECK(b.told && now(s) < until);
-	s->env->ops->join(s->env);
+	s->env->ops->join(s->env, PS_COLLECTOR);
 	CHECK(b.returned);
 	CHECK(s->env->ops->barrier(s->env) || true);
 	pthread_mutex_lock(&b.lock);

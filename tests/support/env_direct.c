@@ -61,8 +61,8 @@ static void direct_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd 
 
 	(void)fds;
 	(void)count;
-	/* The keeper was called for one round. In it, it holds admin. */
-	if (who == PS_KEEPER && !((struct perseas *)self->arg)->admin) {
+	/* The keeper was called for one round. In it, it holds admin. So was the collector. */
+	if (who == PS_COLLECTOR || (who == PS_KEEPER && !((struct perseas *)self->arg)->admin)) {
 		((struct perseas *)self->arg)->stopping = true;
 		return;
 	}
@@ -108,16 +108,17 @@ static bool direct_barrier(struct ps_env *env)
 	return true;
 }
 
-static int direct_spawn(struct ps_env *env, void (*fn)(void *arg), void *arg)
+static int direct_spawn(struct ps_env *env, enum ps_sleeper who, void (*fn)(void *arg), void *arg)
 {
-	of(env)->fn = fn;
+	of(env)->fn[who] = fn;
 	of(env)->arg = arg;
 	return of(env)->d->no_threads ? PERSEAS_ESYSTEM : 0;
 }
 
-static void direct_join(struct ps_env *env)
+static void direct_join(struct ps_env *env, enum ps_sleeper who)
 {
 	(void)env;
+	(void)who;
 }
 
 void direct_keep_after(struct direct *d, perseas_t *p, uint64_t ns)
@@ -125,7 +126,15 @@ void direct_keep_after(struct direct *d, perseas_t *p, uint64_t ns)
 	struct direct_env *env = of(p->env);
 
 	d->now += ns;
-	env->fn(env->arg);
+	env->fn[PS_KEEPER](env->arg);
+	p->stopping = false;
+}
+
+void direct_collect(perseas_t *p)
+{
+	struct direct_env *env = of(p->env);
+
+	env->fn[PS_COLLECTOR](env->arg);
 	p->stopping = false;
 }
 

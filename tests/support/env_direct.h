@@ -137,6 +137,9 @@ void direct_unhang(struct direct *d, unsigned mirror);
 /* Up to `count` chains that were held back come through, the oldest first. */
 void direct_release(struct direct *d, unsigned mirror, unsigned count);
 
+/* One round of the handle's collector, which was begun. */
+void direct_collect(perseas_t *p);
+
 /* One round of the handle's keeper, with every retry due; or after so much time. */
 void direct_keep(struct direct *d, perseas_t *p);
 void direct_keep_after(struct direct *d, perseas_t *p, uint64_t ns);

@@ -12,7 +12,7 @@
 struct direct_env {
 	struct ps_env env;
 	struct direct *d;
-	void (*fn)(void *arg);
+	void (*fn[PS_SLEEPERS])(void *arg); /* that were spawned */
 	void *arg;
 	bool asleep[PS_SLEEPERS + 1];
 };

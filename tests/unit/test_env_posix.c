@@ -178,7 +178,7 @@ static void no_wake_is_lost_between_threads(void **state)
 	uint64_t begun;
 	int i, turn = 1;
 
-	assert_int_equal(env->ops->spawn(env, sleep_in_turns, &b), 0);
+	assert_int_equal(env->ops->spawn(env, PS_KEEPER, sleep_in_turns, &b), 0);
 	for (i = 0; i < 2000 && env->ops->now(env) < b.until; i++) {
 		atomic_store(&b.turn, 1);
 		env->ops->wake(env, PS_KEEPER);
@@ -187,7 +187,7 @@ static void no_wake_is_lost_between_threads(void **state)
 	}
 	atomic_store(&b.turn, -1);
 	env->ops->wake(env, PS_KEEPER);
-	env->ops->join(env);
+	env->ops->join(env, PS_KEEPER);
 	assert_int_equal(i, 2000);
 	assert_int_equal(turn, 0);
 	assert_true(env->ops->now(env) < b.until);
@@ -222,7 +222,7 @@ static void two_that_sleep_as_one_are_a_mistake_of_ours(void **state)
 		setrlimit(RLIMIT_CORE, &none);
 		signal(SIGABRT, SIG_DFL);
 		close(STDERR_FILENO);
-		if (env->ops->spawn(env, sleep_as_the_keeper, &b))
+		if (env->ops->spawn(env, PS_KEEPER, sleep_as_the_keeper, &b))
 			_exit(1);
 		while (env->ops->now(env) < b.until)
 			env->ops->pause(env, PS_KEEPER, NULL, 0, env->ops->now(env) + 1000000);

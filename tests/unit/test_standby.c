@@ -195,16 +195,16 @@ static void enter_meanwhile(void)
 	leaving.said[leaving.asked - 1] = (int)(intptr_t)rc;
 }
 
-static void leaving_join(struct ps_env *env)
+static void leaving_join(struct ps_env *env, enum ps_sleeper who)
 {
 	enter_meanwhile();
-	leaving.real->join(env);
+	leaving.real->join(env, who);
 }
 
-static int leaving_spawn(struct ps_env *env, void (*fn)(void *arg), void *arg)
+static int leaving_spawn(struct ps_env *env, enum ps_sleeper who, void (*fn)(void *arg), void *arg)
 {
 	enter_meanwhile();
-	return leaving.real->spawn(env, fn, arg);
+	return leaving.real->spawn(env, who, fn, arg);
 }
 
 /* The store was handed to a wait that was called off, and that takes down what it was handed. */
@@ -381,7 +381,7 @@ static int busy_receive(struct ps_control *control, uint64_t until_ns, Perseas__
 	return rc;
 }
 
-static int busy_spawn(struct ps_env *env, void (*fn)(void *arg), void *arg)
+static int busy_spawn(struct ps_env *env, enum ps_sleeper who, void (*fn)(void *arg), void *arg)
 {
 	struct ps_env *opens = busy.s->p->env;
 
@@ -389,7 +389,7 @@ static int busy_spawn(struct ps_env *env, void (*fn)(void *arg), void *arg)
 	busy.opens = *busy.opens_real;
 	busy.opens.receive = busy_receive;
 	opens->ops = &busy.opens;
-	return busy.own_real->spawn(env, fn, arg);
+	return busy.own_real->spawn(env, who, fn, arg);
 }
 
 /* Each open raises the epoch of every mirror: they are few, however it fails. */
