@@ -60,7 +60,9 @@ extern "C" {
 	X(PERSEAS_EDENIED, -29, "a mirror's access rules do not allow it")                         \
 	X(PERSEAS_ETLS, -30, "TLS with a mirror failed")                                           \
 	X(PERSEAS_ETIMEOUT, -31, "it did not come to pass in the time given")                      \
-	X(PERSEAS_ECANCELLED, -32, "the wait was cancelled")
+	X(PERSEAS_ECANCELLED, -32, "the wait was cancelled")                                       \
+	X(PERSEAS_EEPOCH, -35, "the token is of another epoch")                                    \
+	X(PERSEAS_EAGAIN, -36, "it would have to wait, and is not to")
 
 enum perseas_error {
 	PERSEAS_OK = 0,
@@ -210,7 +212,7 @@ struct perseas_options {
 	const char *tls_ca;
 	uint32_t pace_ms; /* how long a commit waits, at most, for a mirror that lags by half of
 	                     the ring, before that mirror is dropped; 0: 100. UINT32_MAX: it does
-	                     not wait. */
+	                     not wait. One with PERSEAS_NOWAIT waits as said there instead. */
 	/* With the three above: path of a PEM file with the revocation lists of the CAs. It must
 	 * have one of every CA between a mirror's certificate and tls_ca, or no mirror can be
 	 * connected to. NULL: PERSEAS_TLS_CRL in the environment; if that is not set either,
@@ -250,8 +252,8 @@ const char *perseas_error_name(int code);
 
 /*
  * The sentence of the last error on this handle in the calling thread. With NULL: of the last
- * perseas_open, perseas_create or call for a standby (perseas_standby.h) that failed in the calling
- * thread. Never NULL. The library owns it, and it is valid until the thread's next call.
+ * perseas_open, perseas_create, perseas_close or call for a standby (perseas_standby.h) that failed
+ * in the calling thread. Never NULL. The library owns it; it is valid until the thread's next call.
  */
 const char *perseas_message(const perseas_t *p);
 
@@ -361,7 +363,8 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len);
 /*
  * Commits a transaction (PERSEAS_commit_transaction, section 3): returns 0 when W mirrors hold it.
  * One network round trip; if mirrors do not answer, it waits for them for commit_timeout_ms. While
- * another thread maps, publishes or unmaps, it waits for that first. flags is 0.
+ * another thread maps, publishes or unmaps, it waits for that first. flags is 0, or as
+ * perseas_nowait.h says, for commits that do not wait.
  *
  * After 0, EINDOUBT and EFENCED the transaction has ended. EINDOUBT: it is applied here, and W
  * mirrors did not answer in time; perseas_flush waits for them. EFENCED: another owner has the
@@ -420,7 +423,7 @@ struct perseas_mirror_stat {
 struct perseas_stat {
 	uint64_t epoch;
 	uint64_t seq;            /* the last transaction committed here */
-	uint64_t durable_seq;    /* the last transaction that W mirrors hold */
+	uint64_t durable_seq;    /* the last transaction that W mirrors hold, or held */
 	uint32_t mirrors;        /* that perseas_mirror_stat has figures of */
 	uint32_t acks;           /* W */
 	uint32_t live;           /* mirrors that are LIVE */
@@ -457,7 +460,8 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat);
 
 /*
  * How long commits of this handle took: from the call of perseas_commit until it is about to
- * return, if it returned 0 or EINDOUBT and the transaction had ranges.
+ * return, if it returned 0 or EINDOUBT and the transaction had ranges. Commits with PERSEAS_NOWAIT
+ * are not timed.
  *
  * Not every commit is timed, since to read the clock twice takes as long as a good part of a commit
  * over shared memory. These are timed: all commits while any mirror is reached over rdma or tcp, or
@@ -542,9 +546,11 @@ int perseas_prefetch(perseas_t *p, const void *addr, size_t len);
 
 /*
  * Ends the session, unmaps all segments and frees the handle and its transactions; open
- * transactions are not committed. It gives mirrors that are a little behind half a second to catch
- * up, but does not wait for commits in doubt: call perseas_flush before. p may be NULL. Always
- * returns 0.
+ * transactions are not committed. It waits as perseas_flush does for what was committed with
+ * PERSEAS_NOWAIT, but for no commit that is in doubt: call perseas_flush before. Mirrors that are
+ * a little behind get half a second to catch up. p may be NULL. The handle is closed in any case.
+ * Errors, of what was committed with PERSEAS_NOWAIT: EINDOUBT (it may be lost: W mirrors do not
+ * hold all of it), EFENCED (its outcome is unknown).
  */
 int perseas_close(perseas_t *p);
 
@@ -552,6 +558,7 @@ int perseas_close(perseas_t *p);
 }
 #endif
 
+#include "perseas_nowait.h"
 #include "perseas_roster.h"
 #include "perseas_standby.h"
 

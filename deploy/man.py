@@ -419,7 +419,7 @@ def upper(text):
 def library_pages(folder):
     header = Header((TOP / "client/perseas.h").read_text())
     headers = [header] + [Header((TOP / "client" / name).read_text(), header) for name in
-                          ("perseas_roster.h", "perseas_standby.h")]
+                          ("perseas_nowait.h", "perseas_roster.h", "perseas_standby.h")]
     title, *_ = header.intro
     page = Page("libperseas", 3, title.split(" - ", 1)[1])
     page.heading("SYNOPSIS")

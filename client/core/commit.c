@@ -5,6 +5,7 @@
 
 #include "event.h"
 #include "mirror.h"
+#include "nowait.h"
 #include "pace.h"
 #include "quorum.h"
 #include "shadow.h"
@@ -42,8 +43,7 @@ void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
 	ps_progress(p);
 }
 
-/* Spins for a while, then sleeps. */
-static void rest(struct perseas *p, uint64_t now, uint64_t spin_until, uint64_t deadline)
+void ps_commit_rest(struct perseas *p, uint64_t now, uint64_t spin_until, uint64_t until_ns)
 {
 	if (now < spin_until) {
 		pthread_mutex_unlock(&p->lock);
@@ -51,12 +51,12 @@ static void rest(struct perseas *p, uint64_t now, uint64_t spin_until, uint64_t 
 		pthread_mutex_lock(&p->lock);
 		return;
 	}
-	ps_commit_sleep(p, deadline);
+	ps_commit_sleep(p, until_ns);
 }
 
 /* Of two rosters, the one that is short is named: while a change of the roster is not settled, a
  * commit needs W of both. */
-static int fail_in_doubt(const struct perseas *p, uint64_t seq)
+int ps_fail_in_doubt(const struct perseas *p, uint64_t seq)
 {
 	const uint32_t holding = ps_mirrors_holding(p, seq);
 	const unsigned q = ps_quorum_short(p, holding);
@@ -73,9 +73,21 @@ static int fail_in_doubt(const struct perseas *p, uint64_t seq)
 	               ps_doubt_advice(p, advice, sizeof(advice)));
 }
 
+/* Since when W mirrors have come to hold no more, if that is after `since`: before this one they
+ * get those that nobody waited for, which may be many. */
+static uint64_t stood_since(struct perseas *p, uint64_t since)
+{
+	const struct ps_unwaited *u = &p->commit.unwaited;
+
+	if (!u->seq)
+		return since;
+	ps_durable(p);
+	return u->progress_at > since ? u->progress_at : since;
+}
+
 int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
 {
-	uint64_t start = 0, now;
+	uint64_t start = 0, now, until;
 
 	for (;;) {
 		ps_mirrors_poll(p);
@@ -88,20 +100,13 @@ int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
 			start = now;
 		if (!*since)
 			*since = start;
-		if (now >= start + ps_ms(p->options.commit_timeout_ms))
+		until = stood_since(p, start) + ps_ms(p->options.commit_timeout_ms);
+		if (now >= until)
 			break;
-		rest(p, now, start + (uint64_t)p->options.spin_us * 1000,
-		     start + ps_ms(p->options.commit_timeout_ms));
+		ps_commit_rest(p, now, start + (uint64_t)p->options.spin_us * 1000, until);
 	}
-	if (!p->commit.in_doubt) {
-		p->commit.doubt_at = now;
-		ps_event(p, PERSEAS_EVENT_IN_DOUBT, seq, NULL,
-		         "transaction %llu is in doubt: fewer than %u mirrors hold it",
-		         (unsigned long long)seq, p->acks);
-	}
-	if (seq > p->commit.in_doubt)
-		p->commit.in_doubt = seq;
-	return fail_in_doubt(p, seq);
+	ps_doubt(p, seq, now);
+	return ps_fail_in_doubt(p, seq);
 }
 
 /* Does the mirror stand in the way of an entry of `length` bytes? */
@@ -120,15 +125,31 @@ static bool lags(const struct perseas *p, const struct ps_mirror *m, uint64_t le
 	return lag > p->commit.ring.size - 2 * length;
 }
 
+/* Would an entry of `length` bytes leave less than half of the ring to what W mirrors do not hold?
+ * What no mirror could be sent again would be in doubt for ever. */
+static bool is_unheld(struct perseas *p, uint64_t length)
+{
+	const struct ps_ring *ring = &p->commit.ring;
+	const uint64_t most = ring->size / 2 - length;
+
+	if (ps_ring_lag(ring, ps_oldest_unheld(p)) <= most)
+		return false;
+	ps_mirrors_poll(p);
+	ps_durable(p);
+	return ps_ring_lag(ring, ps_oldest_unheld(p)) > most;
+}
+
 /* Sees to it that the next entry overwrites nothing that a connected mirror still needs. 0: so it
- * is; 1: it slept, *since then at the latest, and everything must be looked at again. */
-static int make_room(struct perseas *p, uint64_t length, uint64_t *since)
+ * is; 1: it slept, and everything must be looked at again. */
+static int make_room(struct perseas *p, uint64_t length, unsigned flags, struct ps_pacing *pacing)
 {
 	uint32_t slow = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		slow |= (uint32_t)lags(p, &p->mirrors[i], length) << i;
-	return slow ? ps_pace(p, slow, since) : 0;
+	if (flags & PERSEAS_NOWAIT)
+		return slow || is_unheld(p, length) ? ps_pace_unwaited(p, slow, flags, pacing) : 0;
+	return slow ? ps_pace(p, slow, &pacing->since) : 0;
 }
 
 static int grow_writes(struct perseas *p, unsigned count)
@@ -304,14 +325,17 @@ int ps_fail_renewing(const struct perseas *p)
 
 /* What must be so for a transaction to be sent at all: 0, or 1 where it had to wait for it, from
  * tx->since on. */
-static int may_commit(struct perseas_tx *tx)
+static inline __attribute__((always_inline)) int may_commit(struct perseas_tx *tx, unsigned flags)
 {
 	struct perseas *p = tx->p;
-	uint64_t since = 0;
+	struct ps_pacing pacing;
 	int waited = 0, rc;
 
+	pacing.since = 0;
 	do {
 		if (p->gate || p->renewing) {
+			if (flags & PERSEAS_NOBLOCK)
+				return ps_fail_again(p, "while segments or claims are changed");
 			wait_at_gate(tx);
 			waited = 1;
 		}
@@ -319,11 +343,12 @@ static int may_commit(struct perseas_tx *tx)
 		if (!rc && p->renewing)
 			rc = ps_fail_renewing(p);
 		if (!rc)
-			rc = p->commit.staged ? make_room(p, ps_tx_entry_length(tx), &since) : 0;
+			rc = p->commit.staged ? make_room(p, ps_tx_entry_length(tx), flags, &pacing)
+			                      : 0;
 	} while (rc > 0);
 	/* It counts from before the first wait of either kind. */
-	if (since && (!waited || since < tx->since)) {
-		tx->since = since;
+	if (pacing.since && (!waited || pacing.since < tx->since)) {
+		tx->since = pacing.since;
 		waited = 1;
 	}
 	if (rc == PERSEAS_EFENCED) {
@@ -353,7 +378,9 @@ static int await_and_time(struct perseas *p, ps_start_t start)
 	return rc;
 }
 
-static int commit_locked(struct perseas_tx *tx, ps_start_t start)
+/* Posts it, and it is over, unless the code says otherwise. 1: so it is, and it changed nothing. */
+static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *tx, unsigned flags,
+                                                             ps_start_t *start)
 {
 	struct perseas *p = tx->p;
 	struct ps_outgoing out = {
@@ -365,29 +392,95 @@ static int commit_locked(struct perseas_tx *tx, ps_start_t start)
 		.span_count = tx->cover.count,
 		.bytes = tx->cover.bytes,
 	};
-	int rc = may_commit(tx);
+	int rc = may_commit(tx, flags);
 
 	if (rc < 0)
 		return rc;
 	if (rc)
-		start = ps_timing_waited(start, tx->since);
-	if (tx->ranges) {
-		if (p->commit.staged)
-			out.entry_length = ps_tx_entry_length(tx);
-		rc = p->options.flags & PERSEAS_CHECK_WRITES ? ps_shadow_send(tx, &out)
-		                                             : ps_commit_send(p, &out);
-		if (rc)
-			return rc;
-		/* From here on the transaction is over: its handle may serve another thread. */
+		*start = ps_timing_waited(*start, tx->since);
+	if (!tx->ranges) {
 		ps_tx_end(tx);
-		p->commit.stat.range_bytes += out.bytes;
-		rc = !start && held_at_once(p) ? 0 : await_and_time(p, start);
-	} else {
-		ps_tx_end(tx);
-		rc = 0;
+		return 1;
 	}
+	if (p->commit.staged)
+		out.entry_length = ps_tx_entry_length(tx);
+	rc = p->options.flags & PERSEAS_CHECK_WRITES ? ps_shadow_send(tx, &out)
+	                                             : ps_commit_send(p, &out);
+	if (rc)
+		return rc;
+	/* From here on the transaction is over: its handle may serve another thread. */
+	ps_tx_end(tx);
+	p->commit.stat.range_bytes += out.bytes;
+	return 0;
+}
+
+static int commit_locked(struct perseas_tx *tx, ps_start_t start)
+{
+	struct perseas *p = tx->p;
+	int rc = send_locked(tx, 0, &start);
+
+	if (rc < 0)
+		return rc;
+	if (!rc)
+		rc = !start && held_at_once(p) ? 0 : await_and_time(p, start);
+	else
+		rc = 0;
 	p->commit.stat.commits += !rc;
 	return rc;
+}
+
+/* The same, which may be waited for later, by the token that it gets once it is sent. */
+static int commit_with_token(struct perseas_tx *tx, unsigned flags, struct perseas_token *token)
+{
+	const bool waits = !(flags & PERSEAS_NOWAIT);
+	struct perseas *p = tx->p;
+	ps_start_t start = waits ? ps_timing_start(tx) : 0;
+	int rc = waits ? 0 : ps_collector_start(p);
+
+	if (!rc)
+		rc = send_locked(tx, flags, &start);
+	if (rc < 0)
+		return rc;
+	*token = ps_token(p);
+	if (rc)
+		rc = 0;
+	else if (waits)
+		rc = await_and_time(p, start);
+	else
+		ps_unwaited_add(p);
+	p->commit.stat.commits += !rc;
+	return rc;
+}
+
+int perseas_commit_token(perseas_tx_t *tx, unsigned flags, struct perseas_token *token)
+{
+	const unsigned known = PERSEAS_NOWAIT | PERSEAS_NOBLOCK;
+	struct perseas *p;
+	int rc;
+
+	if (!tx || !token)
+		return ps_fail(tx ? tx->p : NULL, PERSEAS_EINVAL,
+		               "commit needs a transaction, and a place for its token");
+	p = tx->p;
+	if (flags & ~known || flags == PERSEAS_NOBLOCK)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "commit's flags must be 0, PERSEAS_NOWAIT, or PERSEAS_NOWAIT with "
+		               "PERSEAS_NOBLOCK");
+	if (!tx->open)
+		return ps_fail(p, PERSEAS_EENDED,
+		               "the transaction has been committed or aborted: begin another");
+	ps_lock(p);
+	rc = commit_with_token(tx, flags, token);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+/* Apart, so that a commit that waits needs no more of the stack. */
+static __attribute__((noinline)) int commit_without_token(struct perseas_tx *tx, unsigned flags)
+{
+	struct perseas_token token;
+
+	return perseas_commit_token(tx, flags, &token);
 }
 
 int perseas_commit(perseas_tx_t *tx, unsigned flags)
@@ -400,7 +493,7 @@ int perseas_commit(perseas_tx_t *tx, unsigned flags)
 		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
 	p = tx->p;
 	if (flags)
-		return ps_fail(p, PERSEAS_EINVAL, "commit's flags must be 0");
+		return commit_without_token(tx, flags);
 	if (!tx->open)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");

@@ -29,10 +29,16 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
  * from which it had to wait, and stays 0 when it had not. Locked; lets go of the lock. */
 int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since);
 
+/* EINDOUBT, with what there is to say of a transaction that W do not hold. */
+int ps_fail_in_doubt(const struct perseas *p, uint64_t seq);
+
 /* EBLOCKED, for an owner that holds no claims now. */
 int ps_fail_renewing(const struct perseas *p);
 
 /* Lets go of the lock and sleeps until a link has something, or until_ns. */
 void ps_commit_sleep(struct perseas *p, uint64_t until_ns);
+
+/* The same, but until spin_until it only lets others have the lock. */
+void ps_commit_rest(struct perseas *p, uint64_t now, uint64_t spin_until, uint64_t until_ns);
 
 #endif

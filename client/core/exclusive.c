@@ -36,6 +36,22 @@ void ps_admin_leave(struct perseas *p)
 		p->env->ops->wake(p->env, PS_KEEPER);
 }
 
+/* What commits that nobody waits for left under way may be much: who completes it in time is not
+ * broken as long as any of it comes. */
+static uint64_t renew_deadline(struct perseas *p, uint64_t deadline, uint64_t *left)
+{
+	uint64_t now_left = 0;
+
+	ps_mirrors_poll(p);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].active)
+			now_left += p->commit.seq - p->mirrors[i].acked;
+	if (*left > now_left)
+		deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
+	*left = now_left;
+	return deadline;
+}
+
 /* Has every link completed all that was posted? Those that do not in time are broken. */
 static bool drained(struct perseas *p, bool late)
 {
@@ -57,16 +73,21 @@ static bool drained(struct perseas *p, bool late)
 
 void ps_exclusive_enter(struct perseas *p)
 {
-	const uint64_t deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
+	uint64_t deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms), left = 0;
 	const bool looks = p->options.mirror_timeout_ms && p->env->ops->silent;
+	bool unwaited;
 
 	ps_admin_enter(p);
 	pthread_mutex_lock(&p->lock);
 	p->gate = true;
+	unwaited = p->commit.unwaited.seq != 0;
+	renew_deadline(p, deadline, &left);
 	while (!drained(p, ps_now(p) >= deadline)) {
 		const uint64_t look_at = looks ? ps_now(p) + LOOK : deadline;
 
 		ps_commit_sleep(p, look_at < deadline ? look_at : deadline);
+		if (unwaited)
+			deadline = renew_deadline(p, deadline, &left);
 		if (!looks)
 			continue;
 		pthread_mutex_unlock(&p->lock);

@@ -151,6 +151,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		return NULL;
 	}
 	p->env = env;
+	p->commit.unwaited.flag = -1;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -312,14 +312,28 @@ struct ps_opening {
 	bool warm;                 /* a standby looked before, and saw no owner */
 };
 
+/* Commits that were posted, and that nobody waits for (nowait.h). */
+struct ps_unwaited {
+	uint64_t seq;           /* the last of them; 0: W mirrors hold them all */
+	uint64_t progress_at;   /* when W came to hold more last, or the first was posted */
+	uint64_t epoch, before; /* of tokens; the last seq of the epochs before that one */
+	bool wanted;            /* somebody wants to know how far W are */
+	bool collector;         /* its thread was begun */
+	bool idle, watching;    /* it sleeps until it is woken; it sleeps on the links */
+	bool raised;            /* the flag */
+	int flag;               /* that perseas_fd gave; -1: none */
+};
+
 /* What commits touch, with the lock. */
 struct ps_commit {
-	uint64_t seq;            /* last posted */
-	uint64_t next;           /* log position after it */
-	uint64_t last;           /* its record's */
-	uint64_t lap;            /* log position where its present lap began */
-	uint64_t in_doubt;       /* seq that a commit gave up waiting for; 0: none */
-	uint64_t doubt_at;       /* when the first commit gave up */
+	uint64_t seq;      /* last posted */
+	uint64_t next;     /* log position after it */
+	uint64_t last;     /* its record's */
+	uint64_t lap;      /* log position where its present lap began */
+	uint64_t in_doubt; /* seq that a commit gave up waiting for; 0: none */
+	uint64_t doubt_at; /* when the first commit gave up */
+	uint64_t durable;  /* W mirrors hold, or held, all up to this (nowait.h) */
+	struct ps_unwaited unwaited;
 	uint32_t fenced;         /* the mirrors that promised another owner, a bit for each */
 	bool staged;             /* transactions go through the ring */
 	struct ps_ring ring;     /* these, when they do */

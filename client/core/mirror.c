@@ -5,6 +5,7 @@
 
 #include "detour.h"
 #include "event.h"
+#include "nowait.h"
 #include "quorum.h"
 #include "timing.h"
 #include "../../proto/base/text.h"
@@ -106,9 +107,12 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 		return;
 	ps_assert_locked(p);
 	m->active = false;
-	/* One sleeps on this link, for a commit; the other looks after the session and a copy. */
+	/* One sleeps on this link, for a commit, and one for what nobody waits for; the third looks
+	 * after the session and a copy. */
 	if (p->leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
+	if (p->commit.unwaited.watching)
+		p->env->ops->wake(p->env, PS_COLLECTOR);
 	if (p->keeper)
 		p->env->ops->wake(p->env, PS_KEEPER);
 }
@@ -189,11 +193,15 @@ void ps_mirrors_staging(struct perseas *p)
 	ps_timing_renew(p);
 }
 
-/* The sleeper watches only the links that had chains under way when it went to sleep. */
-static void wake_sleeper(struct perseas *p, const struct ps_mirror *m)
+/* Who sleeps on links watches only those that had chains under way before. */
+static void wake_sleepers(struct perseas *p, const struct ps_mirror *m)
 {
-	if (!m->outstanding && p->leader)
+	if (m->outstanding)
+		return;
+	if (p->leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
+	if (p->commit.unwaited.watching)
+		p->env->ops->wake(p->env, PS_COLLECTOR);
 }
 
 static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_entry *entry)
@@ -204,7 +212,7 @@ static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_e
 		                  { &entry->slot, ps_slot_offset(!m->slot), PS_REGION_LOG,
 		                    sizeof(entry->slot) } };
 
-	wake_sleeper(p, m);
+	wake_sleepers(p, m);
 	if (ps_mirror_post(p, m, &chain))
 		return;
 	m->posted = entry->seq;
@@ -248,7 +256,7 @@ int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain
 	int rc;
 
 	ps_assert_locked(p);
-	wake_sleeper(p, m);
+	wake_sleepers(p, m);
 	rc = ps_mirror_post(p, m, chain);
 	if (!rc)
 		m->bulk = m->outstanding;
@@ -257,7 +265,10 @@ int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain
 
 void ps_mirrors_settle_doubt(struct perseas *p)
 {
-	if (!p->commit.in_doubt || !ps_mirrors_hold(p, p->commit.in_doubt))
+	if (p->commit.unwaited.wanted)
+		ps_durable(p);
+	if (!p->commit.in_doubt ||
+	    (p->commit.durable < p->commit.in_doubt && !ps_mirrors_hold(p, p->commit.in_doubt)))
 		return;
 	ps_assert_locked(p);
 	ps_event(p, PERSEAS_EVENT_DURABLE, p->commit.in_doubt, NULL,
@@ -277,7 +288,8 @@ static void poll_mirror(struct perseas *p, struct ps_mirror *m)
 	if (!done)
 		return;
 	take_completions(p, m, (unsigned)done);
-	ps_mirrors_settle_doubt(p);
+	if (p->commit.unwaited.wanted || p->commit.in_doubt)
+		ps_mirrors_settle_doubt(p);
 	ps_progress(p);
 }
 

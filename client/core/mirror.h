@@ -143,7 +143,8 @@ uint32_t ps_mirrors_whole(const struct perseas *p);
 /* Those that are LIVE: connected, and all transactions were sent to them. */
 uint32_t ps_mirrors_live(const struct perseas *p);
 
-/* Ends the doubt about a commit that W have come to hold. */
+/* What W hold has changed: ends the doubt about a commit that they hold now, and tells who wants to
+ * know. */
 void ps_mirrors_settle_doubt(struct perseas *p);
 
 /* Posts a chain that is no transaction between those that are; m->bulk is 0 again when it is

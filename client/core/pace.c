@@ -51,10 +51,66 @@ static void drop(struct perseas *p, uint32_t slow)
 	}
 }
 
-int ps_pace(struct perseas *p, uint32_t slow, uint64_t *since)
+int ps_fail_again(const struct perseas *p, const char *when)
+{
+	return ps_fail(p, PERSEAS_EAGAIN, "the commit would have to wait %s: try again", when);
+}
+
+/* Are there not W without these? */
+static bool are_needed(const struct perseas *p, uint32_t slow)
 {
 	const uint32_t whole = ps_mirrors_whole(p);
-	const bool needed = slow & whole && !ps_quorum_acks(p, whole & ~slow);
+
+	return slow & whole && !ps_quorum_acks(p, whole & ~slow);
+}
+
+static int fail_full(const struct perseas *p)
+{
+	return ps_fail(p, PERSEAS_EBLOCKED,
+	               "the ring is full of transactions that mirrors have not completed");
+}
+
+/* What all that are connected have acknowledged, added up: it changes when any gets on. */
+static uint64_t acknowledged(const struct perseas *p)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		sum += p->mirrors[i].active ? p->mirrors[i].acked : 0;
+	return sum;
+}
+
+int ps_pace_unwaited(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing)
+{
+	const bool needed = !slow || are_needed(p, slow);
+	const uint64_t now = ps_now(p), acked = acknowledged(p);
+	uint64_t until;
+
+	ps_assert_locked(p);
+	if (flags & PERSEAS_NOBLOCK)
+		return ps_fail_again(p, "for mirrors, which have not completed half of the ring");
+	if (!pacing->since || acked != pacing->acked) {
+		pacing->acked = acked;
+		pacing->moved_at = now;
+	}
+	until = pacing->moved_at + ps_ms(p->options.commit_timeout_ms);
+	if (now < until) {
+		p->commit.stat.paced += !pacing->since;
+		pacing->since = pacing->since ? pacing->since : now;
+		ps_commit_sleep(p, until);
+		p->commit.stat.paced_ns += ps_now(p) - now;
+		ps_mirrors_poll(p);
+		return 1;
+	}
+	if (needed)
+		return fail_full(p);
+	drop(p, slow);
+	return 0;
+}
+
+int ps_pace(struct perseas *p, uint32_t slow, uint64_t *since)
+{
+	const bool needed = are_needed(p, slow);
 	const uint64_t now = ps_now(p);
 	const uint64_t patience = ps_ms(needed ? p->options.commit_timeout_ms : p->options.pace_ms);
 	const bool first = !*since;
@@ -71,8 +127,7 @@ int ps_pace(struct perseas *p, uint32_t slow, uint64_t *since)
 		return 1;
 	}
 	if (needed)
-		return ps_fail(p, PERSEAS_EBLOCKED,
-		               "the ring is full of transactions that mirrors have not completed");
+		return fail_full(p);
 	drop(p, slow);
 	return 0;
 }

@@ -11,10 +11,26 @@
 
 #include "handle.h"
 
+/* How a commit has waited so far. */
+struct ps_pacing {
+	uint64_t since;    /* when it began to wait; 0: it has not, and the others hold nothing */
+	uint64_t moved_at; /* when those that it waits for got on last */
+	uint64_t acked;    /* what these had acknowledged then, added up */
+};
+
+/* EAGAIN: the commit would have to wait, and is not to. */
+int ps_fail_again(const struct perseas *p, const char *when);
+
 /* These mirrors stand in the way of the next entry of the ring. *since: when this commit began to
  * wait, 0 before it did. 1: it slept, and everything must be looked at again. 0: they are dropped.
  * EBLOCKED: W need them, and they did not get on in time. */
 int ps_pace(struct perseas *p, uint32_t slow, uint64_t *since);
+
+/* The same for a commit that nobody waits for. It fills the ring in no time, so that half a ring of
+ * lag says nothing about a mirror: it waits for as long as these get on, and then for
+ * commit_timeout_ms. slow is 0 where so much of the ring is not held by W. EAGAIN: it is not to
+ * wait (PERSEAS_NOBLOCK). */
+int ps_pace_unwaited(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing);
 
 /* What there is to say of a mirror, "" where nothing is. */
 const char *ps_trouble(struct perseas *p, const struct ps_mirror *m);

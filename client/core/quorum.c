@@ -4,6 +4,8 @@
  */
 #include "quorum.h"
 
+#include "nowait.h"
+
 #include <string.h>
 
 void ps_roster_free(Perseas__Roster **roster)
@@ -26,6 +28,8 @@ struct ps_quorum ps_quorum_of(const struct perseas *p, const Perseas__Roster *ro
 void ps_quorum_renew(struct perseas *p)
 {
 	ps_assert_locked(p);
+	if (p->open)
+		ps_durable(p);
 	p->quorums[0] = ps_quorum_of(p, p->roster);
 	p->quorum_count = 1;
 	if (p->next_roster)

@@ -155,7 +155,8 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 	return next_due(p, ps_now(p));
 }
 
-/* What the keeper sleeps on: the control connections, and links that lag while nobody waits. */
+/* What the keeper sleeps on: the control connections, and links that lag while nobody waits. What
+ * commits left under way that nobody waits for is the collector's to take. */
 static unsigned collect(struct perseas *p, struct pollfd *fds)
 {
 	unsigned count = 0;
@@ -174,7 +175,7 @@ static unsigned collect(struct perseas *p, struct pollfd *fds)
 		if (ps_detour_waits(m, &fds[count]))
 			count++;
 		if (m->active && (m->outstanding || m->fabric->beat) && !p->leader &&
-		    m->fabric->waits(m->link, &fds[count]))
+		    (m->bulk || !p->commit.unwaited.seq) && m->fabric->waits(m->link, &fds[count]))
 			count++;
 	}
 	pthread_mutex_unlock(&p->lock);

@@ -9,6 +9,7 @@
 #include "../core/demand.h"
 #include "../core/event.h"
 #include "../core/mirror.h"
+#include "../core/nowait.h"
 #include "../core/quorum.h"
 #include "renew_adopt.h"
 #include "resync.h"
@@ -435,6 +436,7 @@ static void go_on(struct perseas *p)
 		if (p->mirrors[i].votes)
 			enlist(p, &p->mirrors[i]);
 	move(p, PS_RENEWAL_HOLDING);
+	ps_tokens_begin(p);
 	p->upkeep.renewal.delay = 0;
 	p->commit.stat.renewals++;
 	ps_event(p, PERSEAS_EVENT_RENEWED, p->commit.seq, NULL,
@@ -456,6 +458,7 @@ static void give_up(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
 	move(p, PS_RENEWAL_SUPERSEDED);
+	ps_unwaited_tell(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 

@@ -8,6 +8,7 @@
 
 #include "due.h"
 #include "../core/mirror.h"
+#include "../core/nowait.h"
 #include "../core/quorum.h"
 #include "rejoin.h"
 #include "resync_move.h"
@@ -186,6 +187,8 @@ void ps_resync_copy(struct perseas *p)
 	r->ours = !r->anew && was_ours(p, m, claim);
 	for (unsigned i = 0; i < p->segment_count; i++)
 		r->total += p->segments[i].born ? p->segments[i].size : 0;
+	/* What it held until now counts for what W held. */
+	ps_durable(p);
 	ps_mirror_stands(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
 	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, r->why);
 	ps_resync_move(p, PS_RESYNC_COPYING);

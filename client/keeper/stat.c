@@ -2,25 +2,12 @@
  * stat.c - what a handle tells of itself.
  */
 #include "../core/mirror.h"
+#include "../core/nowait.h"
 #include "../core/pace.h"
 #include "resync.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* The highest seq that W mirrors hold. */
-static uint64_t durable(const struct perseas *p)
-{
-	uint64_t best = 0;
-
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_mirror *m = &p->mirrors[i];
-
-		if (m->votes && m->acked > best && ps_mirrors_hold(p, m->acked))
-			best = m->acked;
-	}
-	return best;
-}
 
 static void fill_latencies(const struct ps_latency *latency, struct perseas_stat *stat)
 {
@@ -43,7 +30,7 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 	*stat = p->commit.stat;
 	stat->epoch = p->epoch;
 	stat->seq = p->commit.seq;
-	stat->durable_seq = durable(p);
+	stat->durable_seq = ps_durable(p);
 	stat->mirrors = p->mirror_count;
 	stat->acks = p->acks;
 	stat->in_doubt = p->commit.in_doubt != 0;

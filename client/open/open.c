@@ -8,6 +8,7 @@
 #include "examine.h"
 #include "open.h"
 #include "../core/mirror.h"
+#include "../core/nowait.h"
 #include "../core/shadow.h"
 #include "../keeper/session.h"
 #include "../../proto/base/text.h"
@@ -128,6 +129,7 @@ static int open_handle(struct perseas *p)
 	if (rc)
 		return rc == PERSEAS_EQUORUM && p->opening.unanswered ? fail_unanswered(p, rc) : rc;
 	p->opened_as = p->epoch;
+	ps_tokens_begin(p);
 	enlist(p, &p->opening.chosen);
 	rc = ps_layout_renew(p);
 	if (rc)
@@ -191,10 +193,29 @@ static void linger(struct perseas *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static void destroy(struct perseas *p)
+/* What was committed and nobody waited for: 0, or what close says of it. */
+static int finish(struct perseas *p)
 {
-	if (p->open && !p->salvage)
-		linger(p);
+	char text[PS_ERROR_TEXT];
+	int rc;
+
+	if (!p->open || p->salvage)
+		return 0;
+	rc = ps_unwaited_finish(p);
+	if (rc) {
+		/* The handle's message goes with it. */
+		ps_text_format(text, sizeof(text), "%s", perseas_message(p));
+		ps_fail(NULL, rc, "%s", text);
+	}
+	linger(p);
+	return rc;
+}
+
+static int destroy(struct perseas *p)
+{
+	const int rc = finish(p);
+
+	ps_collector_end(p);
 	if (p->keeper) {
 		pthread_mutex_lock(&p->lock);
 		p->stopping = true;
@@ -210,13 +231,12 @@ static void destroy(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_mirror_disconnect(p, &p->mirrors[i]);
 	ps_handle_free(p);
+	return rc;
 }
 
 int perseas_close(perseas_t *p)
 {
-	if (p)
-		destroy(p);
-	return 0;
+	return p ? destroy(p) : 0;
 }
 
 int ps_open(struct ps_env *env, const char *store, const char *mirrors,

@@ -98,7 +98,7 @@ def example_part(file, part):
 def installed(folder):
     """What `make install` would have put there, for a compiler; the path for pkg-config."""
     (folder / "include").mkdir(parents=True)
-    for name in ("perseas.h", "perseas_roster.h", "perseas_standby.h"):
+    for name in ("perseas.h", "perseas_nowait.h", "perseas_roster.h", "perseas_standby.h"):
         (folder / "include" / name).symlink_to(TOP / "client" / name)
     (folder / "lib").symlink_to(BUILD)
     text = (TOP / "client/perseas.pc.in").read_text()

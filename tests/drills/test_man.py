@@ -105,7 +105,8 @@ def test_a_function_without_a_description_is_an_error(tmp_path):
     for name in ("deploy", "client"):
         (tmp_path / name).mkdir()
     for name in ("deploy/man.py", "deploy/perseas-rxe", "VERSION", "client/perseas.h",
-                 "client/perseas_roster.h", "client/perseas_standby.h"):
+                 "client/perseas_nowait.h", "client/perseas_roster.h",
+                 "client/perseas_standby.h"):
         shutil.copy(TOP / name, tmp_path / name)
     header = tmp_path / "client/perseas.h"
     header.write_text(header.read_text().replace("#ifdef __cplusplus\n}",

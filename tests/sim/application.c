@@ -309,6 +309,8 @@ static int step(struct sim_application *a)
 		return LEAVE;
 	if (a->p->commit.in_doubt && sim_chance(a->world, 70))
 		return settle(a);
+	if (a->world->schedule->nowait && sim_chance(a->world, 25))
+		return sim_work_ask(a);
 	if (what < 5)
 		return change_segments(a, 0);
 	if (what < 12)
@@ -393,7 +395,7 @@ static void leave(struct sim_application *a)
 		perseas_flush(a->p);
 	note_figures(a);
 	/* Its keeper may be renewing the claims, and finishes that first. */
-	perseas_close(a->p);
+	sim_work_closed(a, perseas_close(a->p));
 	a->owner->handle = a->p = NULL;
 	/* The process ends, too. */
 	if (!a->owner->dead) {
@@ -485,6 +487,7 @@ struct sim_owner *sim_application_start(struct sim_world *w, uint32_t flags, boo
 	a->world = w;
 	a->flags = flags;
 	a->last = is_last;
+	a->fd = -1;
 	a->owner = sim_owner_new(w, is_last ? last : ordinary, a);
 	a->owner->creates = (flags & PERSEAS_CREATE) != 0;
 	return a->owner;

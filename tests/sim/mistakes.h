@@ -82,6 +82,9 @@ struct ps_link;
 	X(INSISTS, "insists", 100, "a fabric that does not work is the only one tried")        \
 	X(WORN, "worn", 200, "a fabric whose links all break is taken again and again")        \
 	X(RESTARTS, "restarts", 200, "an open begins again since a copy breaks")               \
+	X(TOLD_EARLY, "told-early", 200, "what is posted is said to be held by W")             \
+	X(ANY_EPOCH, "any-epoch", 1000, "a token of the owner before is taken for one's own")  \
+	X(CLOSES, "closes", 2000, "close does not wait for what nobody waited for")            \
 	X(REPLACED, "replaced", 1000, "a create replaces another; one that settles is enough") \
 	X(NOT_FIRST, "not-first", 4000, "a making is withdrawn, but not at its first mirror")  \
 	X(UNDECIDED, "undecided", 4000, "settled elsewhere before the first mirror has")       \
@@ -190,6 +193,8 @@ void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
 /* owner: at every look at the clock. When a claim was granted. */
 void sim_mistake_worn(struct sim_owner *o);
 void sim_mistake_restarts(struct ps_control *control, Perseas__ClaimReply *claim);
+/* Is one made about commits that nobody waits for? */
+bool sim_mistake_unwaited(const struct sim_world *w);
 /* operator: is a member called gone, whatever it is? */
 bool sim_mistake_gone(const struct sim_world *w);
 /* mirror: it stops on purpose, and this is done here (true); before and after it loads spills. */

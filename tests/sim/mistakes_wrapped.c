@@ -8,6 +8,7 @@
 #include "../../client/open/forward.h"
 #include "../../client/open/making.h"
 #include "../../client/core/mirror.h"
+#include "../../client/core/nowait.h"
 #include "../../client/core/quorum.h"
 #include "../../client/keeper/rejoin.h"
 #include "../../client/keeper/roster.h"
@@ -28,6 +29,9 @@ WRAPPED(int, ps_mend_forward, struct perseas *p, struct ps_mirror *from, struct 
 WRAPPED(int, ps_mirror_read, struct perseas *p, struct ps_mirror *m, uint32_t region,
         uint64_t offset, void *bytes, uint64_t length);
 WRAPPED(int, ps_mirror_write, struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
+WRAPPED(uint64_t, ps_durable, struct perseas *p);
+WRAPPED(int, ps_token_check, const struct perseas *p, const struct perseas_token *token);
+WRAPPED(int, ps_unwaited_finish, struct perseas *p);
 WRAPPED(bool, ps_quorum_touched, const struct perseas *p, uint32_t set);
 WRAPPED(int, ps_rejoin_ask_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(int, ps_rejoin_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
@@ -121,6 +125,30 @@ int __wrap_ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct 
 	    write->length == read->length)
 		memcpy(read->to, read->bytes, read->length);
 	return __real_ps_mirror_write(p, m, chain);
+}
+
+/* --- commits that nobody waits for --- */
+
+bool sim_mistake_unwaited(const struct sim_world *w)
+{
+	return w->mistake >= SIM_MISTAKE_TOLD_EARLY && w->mistake <= SIM_MISTAKE_CLOSES;
+}
+
+uint64_t __wrap_ps_durable(struct perseas *p)
+{
+	if (is(p, SIM_MISTAKE_TOLD_EARLY))
+		p->commit.durable = p->commit.seq;
+	return __real_ps_durable(p);
+}
+
+int __wrap_ps_token_check(const struct perseas *p, const struct perseas_token *token)
+{
+	return is(p, SIM_MISTAKE_ANY_EPOCH) ? 0 : __real_ps_token_check(p, token);
+}
+
+int __wrap_ps_unwaited_finish(struct perseas *p)
+{
+	return is(p, SIM_MISTAKE_CLOSES) ? 0 : __real_ps_unwaited_finish(p);
 }
 
 /* --- a copy --- */

@@ -46,6 +46,7 @@ struct sim_schedule {
 	bool steady;             /* segments neither come nor go, and no owner just leaves */
 	bool cabled;             /* mirrors are reached over cables first */
 	bool demand;             /* memory is fetched on demand, by most owners */
+	unsigned nowait;         /* percent of commits that nobody waits for */
 
 	/* As it goes. */
 	unsigned changes;                      /* of rosters, at most */

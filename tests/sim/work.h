@@ -27,6 +27,9 @@ struct sim_application {
 	bool leaving;        /* a thread has seen that it is over */
 	bool mapping;        /* a thread is at the segments */
 	struct mapped mapped[SIM_SEGMENTS];
+	struct sim_node *unwaited; /* the last that was committed and not waited for, or NULL */
+	int fd;                    /* of perseas_fd, or -1 */
+	uint64_t seen;             /* what perseas_durable told last */
 };
 
 /* Outcomes of a step: go on, leave; a transaction did not even begin. */
@@ -38,6 +41,12 @@ int sim_unexpected(struct sim_application *a, const char *what, int rc);
 /* A transaction; two that are open at the same time. */
 int sim_work_one(struct sim_application *a);
 int sim_work_two(struct sim_application *a);
+
+/* Asks by a token whether W hold a transaction, and how far they are. */
+int sim_work_ask(struct sim_application *a);
+
+/* The handle is closed, with this outcome. */
+void sim_work_closed(struct sim_application *a, int rc);
 
 /* Publishes what is mapped and not published. */
 int sim_work_publish(struct sim_application *a);

@@ -75,6 +75,12 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(AWAY, 1, "images copied away from a live owner")              \
 	X(UNDONE, 1, "transactions rolled back by a claim")             \
 	X(AWAY_UNDONE, 1, "transactions undone in a copy")              \
+	X(UNWAITED, 1, "commits that nobody waited for")                \
+	X(UNWAITED_HELD, 1, ".. that a token told of later")            \
+	X(UNWAITED_FOREIGN, 1, ".. of the owner before: refused")       \
+	X(UNWAITED_FULL, 0, ".. refused: the ring was full")            \
+	X(UNWAITED_CLOSED, 1, ".. that close waited for")               \
+	X(UNWAITED_LOST, 1, ".. lost, and close said so")               \
 	X(FETCHED, 1, "granules fetched on demand")                     \
 	X(UNFETCHED, 0, ".. refused to owners that are fenced")         \
 	X(BEYOND, 0, "schedules that lost more than is promised")       \

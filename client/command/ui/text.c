@@ -82,6 +82,8 @@ enum ps_exit ps_exit_of(int code)
 	case PERSEAS_ETLS:
 	case PERSEAS_ETIMEOUT:
 	case PERSEAS_ECANCELLED:
+	case PERSEAS_EEPOCH:
+	case PERSEAS_EAGAIN:
 		return PS_EXIT_FAILURE;
 	}
 	return PS_EXIT_FAILURE;

@@ -1,0 +1,271 @@
+/*
+ * nowait.c - commits that nobody waits for (nowait.h). commit.c posts them, mirror.c says when
+ * mirrors have completed something, and wait.c asks for the application. It must cost nothing where
+ * every commit waits.
+ */
+#include "nowait.h"
+
+#include "commit.h"
+#include "event.h"
+#include "flag.h"
+#include "mirror.h"
+#include "quorum.h"
+
+#include <assert.h>
+#include <unistd.h>
+
+/* How often the collector looks while nobody wants to know at once; and while there is more to send
+ * than mirrors take at a time. */
+#define LOOK ps_ms(10)
+#define LOOK_SOON ps_ms(1)
+
+/* In how many commits mirrors are asked once what they have completed, by the thread that commits:
+ * that is a system call for each of them. */
+enum { POLL_EVERY = 32 };
+
+/* --- how far it is --- */
+
+/* By what mirrors have acknowledged now. */
+static uint64_t held(const struct perseas *p)
+{
+	uint64_t best = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->votes && m->acked > best && ps_mirrors_hold(p, m->acked))
+			best = m->acked;
+	}
+	return best;
+}
+
+void ps_unwaited_tell(struct perseas *p)
+{
+	struct ps_unwaited *u = &p->commit.unwaited;
+
+	if (u->flag >= 0 && !u->raised)
+		ps_flag_raise(u->flag);
+	u->raised = true;
+}
+
+uint64_t ps_durable(struct perseas *p)
+{
+	struct ps_unwaited *u = &p->commit.unwaited;
+	const uint64_t now = held(p);
+
+	ps_assert_locked(p);
+	if (now <= p->commit.durable)
+		return p->commit.durable;
+	p->commit.durable = now;
+	if (u->seq)
+		u->progress_at = ps_now(p);
+	if (now >= u->seq)
+		u->seq = 0;
+	ps_unwaited_tell(p);
+	u->wanted = u->seq || u->flag >= 0;
+	return now;
+}
+
+/* --- doubt --- */
+
+void ps_doubt(struct perseas *p, uint64_t seq, uint64_t now)
+{
+	if (!p->commit.in_doubt) {
+		p->commit.doubt_at = now;
+		ps_event(p, PERSEAS_EVENT_IN_DOUBT, seq, NULL,
+		         "transaction %llu is in doubt: fewer than %u mirrors hold it",
+		         (unsigned long long)seq, p->acks);
+	}
+	if (seq > p->commit.in_doubt)
+		p->commit.in_doubt = seq;
+}
+
+static bool is_late(struct perseas *p)
+{
+	const struct ps_unwaited *u = &p->commit.unwaited;
+
+	return u->seq && !p->commit.in_doubt && !ps_fenced(p) &&
+	       ps_now(p) >= u->progress_at + ps_ms(p->options.commit_timeout_ms);
+}
+
+void ps_unwaited_look(struct perseas *p)
+{
+	ps_assert_locked(p);
+	if (!is_late(p))
+		return;
+	/* This process may have been stopped, and the answers have been there for long. */
+	ps_mirrors_poll(p);
+	ps_durable(p);
+	if (is_late(p))
+		ps_doubt(p, p->commit.seq, ps_now(p));
+}
+
+void ps_unwaited_add(struct perseas *p)
+{
+	struct ps_unwaited *u = &p->commit.unwaited;
+
+	if (!p->commit.staged || p->commit.seq % POLL_EVERY == 0) {
+		ps_mirrors_poll(p);
+		if (ps_durable(p) >= p->commit.seq)
+			return;
+	}
+	if (!u->seq) {
+		/* What was waited for is no progress of these. */
+		ps_durable(p);
+		u->progress_at = ps_now(p);
+	}
+	u->seq = p->commit.seq;
+	u->wanted = true;
+	ps_unwaited_look(p);
+	if (u->idle)
+		p->env->ops->wake(p->env, PS_COLLECTOR);
+}
+
+int ps_unwaited_finish(struct perseas *p)
+{
+	struct ps_unwaited *u = &p->commit.unwaited;
+	uint64_t since = 0;
+	int rc = 0;
+
+	pthread_mutex_lock(&p->lock);
+	if (u->seq) {
+		ps_mirrors_poll(p);
+		ps_durable(p);
+	}
+	if (u->seq && p->commit.in_doubt)
+		rc = ps_fail_in_doubt(p, u->seq);
+	else if (u->seq)
+		rc = ps_commit_await(p, u->seq, &since);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+/* --- the collector --- */
+
+/* Does a mirror take less at a time than there is to send? */
+static bool is_behind(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].active && p->mirrors[i].posted < p->commit.seq)
+			return true;
+	return false;
+}
+
+static unsigned watch(struct perseas *p, struct pollfd *fds)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && m->outstanding && m->fabric->waits(m->link, &fds[count]))
+			count++;
+	}
+	return count;
+}
+
+/* Takes what has come. Returns until when there is nothing to do, unless *count descriptors, or a
+ * wake, say otherwise. */
+static uint64_t collect(struct perseas *p, struct pollfd *fds, unsigned *count)
+{
+	struct ps_unwaited *u = &p->commit.unwaited;
+	const bool worked = u->seq != 0;
+	uint64_t look;
+
+	*count = 0;
+	u->idle = u->watching = false;
+	if (u->seq && !ps_fenced(p)) {
+		ps_mirrors_poll(p);
+		ps_durable(p);
+		ps_unwaited_look(p);
+	}
+	look = ps_now(p) + (is_behind(p) ? LOOK_SOON : LOOK);
+	/* The next one may come soon: not to be woken for it spares it a system call. */
+	if (!u->seq || ps_fenced(p)) {
+		u->idle = !worked || u->flag >= 0;
+		return u->idle ? PS_NEVER : look;
+	}
+	/* Whoever sleeps on the links for a commit tells what he sees. */
+	if (u->flag >= 0 && !p->leader) {
+		u->watching = true;
+		*count = watch(p, fds);
+	}
+	return look;
+}
+
+static void run(void *arg)
+{
+	struct pollfd fds[PS_MIRRORS_MAX];
+	struct perseas *p = arg;
+	unsigned count;
+	uint64_t until;
+	bool stopping;
+
+	do {
+		pthread_mutex_lock(&p->lock);
+		until = collect(p, fds, &count);
+		pthread_mutex_unlock(&p->lock);
+		p->env->ops->pause(p->env, PS_COLLECTOR, fds, count, until);
+		pthread_mutex_lock(&p->lock);
+		stopping = p->stopping;
+		pthread_mutex_unlock(&p->lock);
+	} while (!stopping);
+}
+
+int ps_collector_start(struct perseas *p)
+{
+	struct ps_unwaited *u = &p->commit.unwaited;
+
+	ps_assert_locked(p);
+	if (!u->collector && p->env->ops->spawn(p->env, PS_COLLECTOR, run, p))
+		return ps_fail(p, PERSEAS_ESYSTEM,
+		               "the thread that takes what mirrors complete did not start");
+	u->collector = true;
+	return 0;
+}
+
+void ps_collector_end(struct perseas *p)
+{
+	if (p->commit.unwaited.collector) {
+		pthread_mutex_lock(&p->lock);
+		p->stopping = true;
+		pthread_mutex_unlock(&p->lock);
+		p->env->ops->wake(p->env, PS_COLLECTOR);
+		p->env->ops->join(p->env, PS_COLLECTOR);
+	}
+	p->commit.unwaited.collector = false;
+	if (p->commit.unwaited.flag >= 0)
+		close(p->commit.unwaited.flag);
+	p->commit.unwaited.flag = -1;
+}
+
+/* --- tokens --- */
+
+void ps_tokens_begin(struct perseas *p)
+{
+	p->commit.unwaited.epoch = p->epoch;
+	p->commit.unwaited.before = p->commit.seq;
+}
+
+struct perseas_token ps_token(const struct perseas *p)
+{
+	return (struct perseas_token){ p->commit.unwaited.epoch, p->commit.seq };
+}
+
+int ps_token_check(const struct perseas *p, const struct perseas_token *token)
+{
+	const struct ps_unwaited *u = &p->commit.unwaited;
+
+	if (token->epoch < p->opened_as || token->epoch > u->epoch)
+		return ps_fail(
+			p, PERSEAS_EEPOCH,
+			"the token is of epoch %llu, and this handle has had store '%s' since "
+			"epoch %llu: whether that transaction is there shows in the data",
+			(unsigned long long)token->epoch, p->store,
+			(unsigned long long)p->opened_as);
+	/* The epochs before ended where the present one began. */
+	if (token->seq > (token->epoch == u->epoch ? p->commit.seq : u->before))
+		return ps_fail(p, PERSEAS_EINVAL, "no transaction %llu was committed in epoch %llu",
+		               (unsigned long long)token->seq, (unsigned long long)token->epoch);
+	return 0;
+}

@@ -1,0 +1,114 @@
+/*
+ * wait.c - what an application calls to learn how far W mirrors are: perseas_wait, perseas_posted,
+ * perseas_durable and perseas_fd. It knows of commits only what nowait.h says.
+ */
+#include "commit.h"
+#include "flag.h"
+#include "mirror.h"
+#include "nowait.h"
+
+static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
+{
+	const uint64_t start = ps_now(p), spin = start + (uint64_t)p->options.spin_us * 1000;
+	const uint64_t most = (PS_NEVER - start) / 1000000;
+	const uint64_t until = timeout_ms < 0 || (uint64_t)timeout_ms >= most
+	                               ? PS_NEVER
+	                               : start + ps_ms((uint64_t)timeout_ms);
+
+	while (p->commit.durable < seq) {
+		uint64_t now;
+
+		ps_mirrors_poll(p);
+		if (ps_durable(p) >= seq)
+			break;
+		if (ps_fenced(p))
+			return ps_fail_fenced(p);
+		now = ps_now(p);
+		if (now >= until) {
+			ps_fail_in_doubt(p, seq);
+			return PERSEAS_ETIMEOUT;
+		}
+		ps_commit_rest(p, now, spin, until);
+	}
+	return 0;
+}
+
+int perseas_wait(perseas_t *p, const struct perseas_token *token, int64_t timeout_ms)
+{
+	int rc;
+
+	if (!p || !token)
+		return ps_fail(p, PERSEAS_EINVAL, "wait needs a handle and a token");
+	pthread_mutex_lock(&p->lock);
+	rc = p->salvage ? ps_ready(p) : ps_token_check(p, token);
+	if (!rc)
+		rc = await_token(p, token->seq, timeout_ms);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+int perseas_posted(perseas_t *p, struct perseas_token *token)
+{
+	if (!p || !token)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "posted needs a handle and a place for the token");
+	pthread_mutex_lock(&p->lock);
+	*token = ps_token(p);
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
+int perseas_durable(perseas_t *p, struct perseas_token *token)
+{
+	struct ps_unwaited *u;
+	int rc = 0;
+
+	if (!p || !token)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "durable needs a handle and a place for the token");
+	u = &p->commit.unwaited;
+	pthread_mutex_lock(&p->lock);
+	if (!p->salvage)
+		ps_mirrors_poll(p);
+	*token = (struct perseas_token){ u->epoch, p->salvage ? p->commit.seq : ps_durable(p) };
+	if (ps_fenced(p)) {
+		/* The descriptor stays readable: there is nothing more to wait for. */
+		rc = ps_fail_fenced(p);
+	} else {
+		/* It rises under the lock alone, so that none of it is missed. */
+		if (u->flag >= 0 && u->raised)
+			ps_flag_lower(u->flag);
+		u->raised = false;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+int perseas_fd(perseas_t *p)
+{
+	struct ps_error error = { 0 };
+	struct ps_unwaited *u;
+	int rc;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	u = &p->commit.unwaited;
+	pthread_mutex_lock(&p->lock);
+	rc = ps_collector_start(p);
+	if (!rc && u->flag < 0) {
+		rc = ps_flag_new(&error);
+		u->flag = rc;
+		/* Who has not looked yet is to look. */
+		u->raised = false;
+		if (rc >= 0)
+			ps_unwaited_tell(p);
+		u->wanted = u->seq || rc >= 0;
+	}
+	rc = rc < 0 ? rc : u->flag;
+	if (error.code)
+		rc = ps_fail_error(p, &error);
+	pthread_mutex_unlock(&p->lock);
+	if (rc >= 0)
+		p->env->ops->wake(p->env, PS_COLLECTOR);
+	return rc;
+}

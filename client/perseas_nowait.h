@@ -1,0 +1,95 @@
+/*
+ * perseas_nowait.h - commits that do not wait for mirrors, and how to learn when W of them hold
+ * what was committed so (RVM, section 5.2: no_flush; Vista, figure 6). perseas.h includes it; what
+ * that says of return values and sentences holds here, too.
+ *
+ * With PERSEAS_NOWAIT a commit returns when the transaction is on its way to the mirrors.
+ * Transactions reach every mirror in the order of their commits, with and without this flag, so
+ * what survives a crash is always a prefix of them: if this process dies before W mirrors hold a
+ * transaction, it may be lost, and with it all after it.
+ *
+ * If W mirrors come to hold no more of these transactions for commit_timeout_ms, those that are
+ * left are in doubt, as after EINDOUBT, although no thread waits: PERSEAS_EVENT_IN_DOUBT says so,
+ * and perseas_begin returns EBLOCKED until W mirrors hold them.
+ *
+ * Half of the ring (options.ring_size) may be on its way. Then a commit waits for mirrors to
+ * complete some of it, for as long as they get on and then for commit_timeout_ms (EBLOCKED), or it
+ * returns EAGAIN where PERSEAS_NOBLOCK is set. The transaction is still open after either.
+ *
+ * Threads: any thread may call these functions. Only perseas_durable and the descriptor of
+ * perseas_fd are for one thread at a time.
+ */
+#ifndef PERSEAS_NOWAIT_H
+#define PERSEAS_NOWAIT_H
+
+#include "perseas.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bits of the flags of perseas_commit. */
+enum perseas_commit_flag {
+	PERSEAS_NOWAIT = 1, /* return when the transaction is on its way */
+	PERSEAS_NOBLOCK = 2 /* with PERSEAS_NOWAIT: EAGAIN instead of waiting for room */
+};
+
+/*
+ * Names a transaction. Those of one epoch are numbered in the order of their commits, and an owner
+ * that takes the store over begins another epoch. seq alone names nothing: what the next owner
+ * commits may get the same.
+ */
+struct perseas_token {
+	uint64_t epoch, seq;
+};
+
+/*
+ * As perseas_commit, and fills in the transaction's token once it is sent, that is, for 0 and
+ * EINDOUBT; otherwise *token is as it was. A transaction without ranges gets the token of the last
+ * one that was committed before it: what it has read is held by W mirrors when that one is.
+ *
+ * Errors: those of perseas_commit; EAGAIN (PERSEAS_NOBLOCK: it would have to wait for mirrors, or
+ * segments are being mapped or published; the transaction is still open), ESYSTEM (a thread of the
+ * library did not start; the transaction is still open).
+ */
+int perseas_commit_token(perseas_tx_t *tx, unsigned flags, struct perseas_token *token);
+
+/*
+ * Fills in the token of the last transaction that any thread committed on this handle. To wait for
+ * it is to wait for all before it. Errors: EINVAL.
+ */
+int perseas_posted(perseas_t *p, struct perseas_token *token);
+
+/*
+ * Waits until W mirrors hold the transaction of a token, and so all before it; for timeout_ms at
+ * most, negative: for ever, 0: it only looks. Other threads may go on. A transaction that W mirrors
+ * held stays so for this function, whatever becomes of these mirrors. Tokens stay good if the
+ * library has to claim mirrors again (PERSEAS_EVENT_RENEWED).
+ *
+ * Errors: EINVAL (also: there was no such transaction), ETIMEOUT (they do not hold it yet; it may
+ * be in doubt), EEPOCH (the token is of another handle, as of the owner before; the data shows
+ * whether its transaction survived), EFENCED (the outcome is unknown), ESALVAGE.
+ */
+int perseas_wait(perseas_t *p, const struct perseas_token *token, int64_t timeout_ms);
+
+/*
+ * A descriptor for poll, select and epoll, which can be read if W mirrors have come to hold more
+ * since the last call of perseas_durable, or if that was never called. When another owner has taken
+ * the store over, it stays readable. It is the handle's, and closed with it: only wait for it. One
+ * thread should use it, since any call of perseas_durable resets it. Otherwise an error code:
+ * EINVAL, ESYSTEM (no descriptor, or a thread of the library did not start).
+ */
+int perseas_fd(perseas_t *p);
+
+/*
+ * Fills in the token of the last transaction that W mirrors hold, and resets the descriptor of
+ * perseas_fd. It does not wait. Errors: EINVAL; EFENCED, and *token is the last that W mirrors are
+ * known to have held under this owner.
+ */
+int perseas_durable(perseas_t *p, struct perseas_token *token);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

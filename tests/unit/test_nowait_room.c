@@ -1,0 +1,203 @@
+/*
+ * test_nowait_room.c - commits that nobody waits for fill the ring: neither a healthy mirror nor
+ * what W do not hold is given up for them, by commits, by what holds commits back, or by close.
+ */
+#include "nowait_rig.h"
+
+static int post_big(struct fixture *f, unsigned flags, unsigned i)
+{
+	struct perseas_token token;
+	perseas_tx_t *tx;
+	int rc = perseas_begin(f->o->p, 0, &tx);
+
+	if (rc)
+		return rc;
+	assert_int_equal(perseas_set_range(tx, f->big + i % 10 * 3000, 3000), 0);
+	memset(f->big + i % 10 * 3000, (int)i, 3000);
+	rc = perseas_commit_token(tx, flags, &token);
+	if (rc)
+		assert_int_equal(perseas_abort(tx), 0);
+	return rc;
+}
+
+static void release_some(void *arg)
+{
+	struct owner *o = arg;
+
+	for (unsigned m = 0; m < o->d->count; m++)
+		direct_release(o->d, m, 2);
+}
+
+/* Half of the ring is under way: who does not want to wait is told so, and who waits gets on as
+ * soon as mirrors do, which are not dropped. */
+static void test_a_full_ring_holds_back(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	unsigned i = 0;
+	int rc;
+
+	hold_all(o, DIRECT_HOLD_WRITES);
+	do
+		rc = post_big(f, PERSEAS_NOWAIT | PERSEAS_NOBLOCK, i++);
+	while (!rc);
+	assert_int_equal(rc, PERSEAS_EAGAIN);
+	assert_says(o, "try again");
+	assert_true(i > 5);
+	o->d->on_pause = release_some;
+	o->d->on_pause_arg = o;
+	for (unsigned more = 0; more < 100; more++)
+		assert_int_equal(post_big(f, PERSEAS_NOWAIT, i++), 0);
+	o->d->on_pause = NULL;
+	assert_int_equal(owner_stat(o).dropped, 0);
+	assert_true(owner_stat(o).paced > 0);
+	let_all_go(o);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(owner_stat(o).live, o->d->count);
+}
+
+/* One mirror takes nothing for a while, longer than a commit that waits would wait for it. */
+static void test_a_hiccup_drops_no_mirror(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	const uint64_t pace = (uint64_t)o->p->options.pace_ms * 1000000;
+	unsigned i = 0;
+
+	o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
+	while (!post_big(f, PERSEAS_NOWAIT | PERSEAS_NOBLOCK, i++))
+		;
+	o->d->now += 2 * pace;
+	assert_int_equal(post_big(f, PERSEAS_NOWAIT | PERSEAS_NOBLOCK, i), PERSEAS_EAGAIN);
+	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+	o->d->on_pause = release_some;
+	o->d->on_pause_arg = o;
+	assert_int_equal(post_big(f, PERSEAS_NOWAIT, i), 0);
+	o->d->on_pause = NULL;
+	assert_int_equal(owner_stat(o).dropped, 0);
+	/* One that never takes anything again stops commits for no longer than a commit's time. */
+	for (unsigned more = 0; more < 100; more++)
+		assert_int_equal(post_big(f, PERSEAS_NOWAIT, i++), 0);
+	assert_int_equal(owner_stat(o).dropped, 1);
+	let_all_go(o);
+}
+
+/* Mirrors that are away could not be sent again what the ring forgot, and it would be in doubt for
+ * ever: what W do not hold stays in the ring. */
+static void test_what_w_do_not_hold_stays_in_the_ring(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	unsigned i = 0;
+	int rc;
+
+	for (unsigned m = 0; m < o->d->count; m++)
+		direct_cut(o->d, m);
+	direct_crash(o->d, 0);
+	direct_crash(o->d, 1);
+	do
+		rc = post_big(f, PERSEAS_NOWAIT, i++);
+	while (!rc);
+	assert_int_equal(rc, PERSEAS_EBLOCKED);
+	assert_true(o->p->commit.ring.first <= o->p->commit.durable + 1);
+	for (unsigned m = 0; m < o->d->count; m++) {
+		direct_start(o->d, m);
+		owner_keep(o, m, PERSEAS_MIRROR_LIVE);
+	}
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(owner_stat(o).resyncs, 0);
+	assert_int_equal(post_big(f, PERSEAS_NOWAIT, i), 0);
+}
+
+/* What holds commits back waits for what is under way: as long as some of it comes, no mirror is
+ * broken off. */
+static void test_a_long_drain_breaks_nobody(void **state)
+{
+	struct owner *o = *state;
+	void *addr;
+
+	hold_all(o, DIRECT_HOLD_WRITES);
+	for (unsigned i = 0; i < 60; i++)
+		post(o, (uint8_t)i);
+	o->d->on_pause = release_some;
+	o->d->on_pause_arg = o;
+	if (perseas_map(o->p, "more", 100, &addr))
+		fail_msg("%s", perseas_message(o->p));
+	o->d->on_pause = NULL;
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_int_equal(owner_stat(o).reconnects, 0);
+	let_all_go(o);
+}
+
+/* --- the end --- */
+
+static void release_all(void *arg)
+{
+	let_all_go(arg);
+}
+
+/* close waits until W hold what nobody waited for. */
+static void test_close_loses_nothing(void **state)
+{
+	struct owner *o = *state;
+
+	hold_all(o, DIRECT_HOLD_WRITES);
+	for (unsigned i = 0; i < 300; i++)
+		post(o, (uint8_t)i);
+	o->d->on_pause = release_all;
+	o->d->on_pause_arg = o;
+	assert_int_equal(perseas_close(o->p), 0);
+	o->d->on_pause = NULL;
+	o->p = NULL;
+	if (owner_open(o, 0))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	assert_int_equal(o->bytes[0], 299 & 255);
+}
+
+/* And it says so when it could not; it does not wait again for what is in doubt. */
+static void test_close_says_what_it_could_not(void **state)
+{
+	struct owner *o = *state;
+	uint64_t start;
+
+	hold_all(o, DIRECT_HOLD_WRITES);
+	post(o, 1);
+	o->d->now += 100000000000u;
+	direct_collect(o->p);
+	assert_int_equal(owner_stat(o).in_doubt, 1);
+	start = o->d->now;
+	assert_int_equal(perseas_close(o->p), PERSEAS_EINDOUBT);
+	assert_true(o->d->now - start < 1000000000u);
+	assert_non_null(strstr(perseas_message(NULL), "is held by 0 of 3 mirrors"));
+	hold_all(o, DIRECT_HOLD_NOTHING);
+	o->p = NULL;
+	if (owner_open(o, 0))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	assert_int_equal(o->bytes[0], 0);
+	hold_all(o, DIRECT_HOLD_WRITES);
+	post(o, 1);
+	assert_int_equal(perseas_close(o->p), PERSEAS_EINDOUBT);
+	hold_all(o, DIRECT_HOLD_NOTHING);
+	o->p = NULL;
+	if (owner_open(o, 0))
+		fail_msg("%s", o->error.text);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup_noted, owner_teardown)
+#define TEST_SMALL(function) cmocka_unit_test_setup_teardown(function, setup_lone_acks, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_SMALL(test_a_full_ring_holds_back),
+		TEST_SMALL(test_a_hiccup_drops_no_mirror),
+		TEST_SMALL(test_what_w_do_not_hold_stays_in_the_ring),
+		TEST(test_a_long_drain_breaks_nobody),
+		TEST(test_close_loses_nothing),
+		TEST(test_close_says_what_it_could_not),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
