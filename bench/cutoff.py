@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Measures how soon `perseas run` replaces an owner whose host falls silent. The owner, the standby
-and each of three mirrors (W = 2, tcp) are in network namespaces of their own, and the mirrors have
+"""Measures how soon `perseas run` replaces an owner that falls silent. The owner, the standby and
+each of three mirrors (W = 2) are in network namespaces of their own, and the mirrors have
 --owner-timeout 0.25. Needs root. Prints a table in Markdown, and keeps every figure in
 build/cutoff.json. Exit status: 1 where a target is missed, as the last lines say; 2 when it could
 not run.
 
-- The link of the owner's host goes down: nothing is reset, and the owner goes on there, alone.
-- The owner is stopped (SIGSTOP): its host answers, and the process does not.
+- Over tcp, the link of the owner's host goes down: nothing is reset, and the owner goes on there,
+  alone.
+- Over tcp, the owner is stopped (SIGSTOP): its host answers, and the process does not.
+- Over shm, the same: each mirror copies its image away from the owner that it has given its memory.
 
 From that moment to the start of COMMAND, and to its first commit. Nothing that was acknowledged may
 be missing then, and an owner that was cut off may acknowledge nothing more. That is checked each
@@ -36,14 +38,15 @@ ENOUGH = 1000                           # transactions before it falls silent
 SECONDS = 60
 TARGET = "<= 600"                       # ms until the first commit
 CUT, STOPPED = "its host is cut off", "it is stopped (SIGSTOP)"
+WAYS = (("tcp", CUT), ("tcp", STOPPED), ("shm", STOPPED))
 PARTS = {"start_ms": "began_ns", "open_ms": "opened_ns", "total_ms": "committed_ns"}
 
 
 class Field:
     """The nodes with their mirrors, and a store that is full."""
 
-    def __init__(self, cluster, net):
-        self.cluster, self.net = cluster, net
+    def __init__(self, cluster, net, fabric):
+        self.cluster, self.net, self.fabric = cluster, net, fabric
         for index, name in enumerate(MIRRORS):
             mirror = Mirror(cluster.build / "perseasd", cluster.folder, index,
                             ["--owner-timeout", OWNER_TIMEOUT], net[name].address)
@@ -52,14 +55,18 @@ class Field:
                 mirror.start()
         self.worker(OWNERS[0], "--make", "--size", SIZE).end()
 
+    def names(self):
+        return self.cluster.tcp() if self.fabric == "tcp" else self.cluster.unix()
+
     def worker(self, node, *words, under=()):
         with self.net[node].inside():
-            return Worker(self.cluster, self.cluster.tcp(), "--demand", *words, under=under)
+            return Worker(self.cluster, self.names(), "--fabric", self.fabric, "--demand", *words,
+                          under=under)
 
     def standby(self, node):
         """perseas run, once it stands by."""
         waiting = self.worker(node, under=[self.cluster.build / "perseas", "run", "worker",
-                                           "--mirrors", self.cluster.tcp(), "--"])
+                                           "--mirrors", self.names(), "--"])
         for line in waiting.process.stderr:
             if "its owner lives" in line:
                 return waiting
@@ -114,9 +121,10 @@ def work(owner):
 def rows_of(told):
     """What, spread, target, whether it is met."""
     rows = []
-    for how, runs in told.items():
+    for (fabric, how), runs in told.items():
         parts = {part: spread([run[part] for run in runs]) for part in PARTS}
-        rows.append({"what": "an owner falls silent, %s: until COMMAND starts" % how,
+        rows.append({"what": "an owner over %s falls silent, %s: until COMMAND starts" %
+                             (fabric, how),
                      "ms": parts["start_ms"], "target": None, "met": None})
         rows.append({"what": "the same: until its first commit", "ms": parts["total_ms"],
                      "target": TARGET, "met": met(parts["total_ms"]["median"], TARGET)})
@@ -131,11 +139,15 @@ def cells(row):
 
 
 def measure(build, runs):
-    net = Network((*MIRRORS, *OWNERS))
+    net, told = Network((*MIRRORS, *OWNERS)), {}
     try:
-        with Cluster(build, 0, room=len(MIRRORS) * (SIZE + 64 * MIB)) as cluster:
-            field = Field(cluster, net)
-            return {how: [field.silence_once(how) for _ in range(runs)] for how in (CUT, STOPPED)}
+        for fabric in ("tcp", "shm"):
+            # Twice the size: while an image is copied away there are two.
+            with Cluster(build, 0, room=2 * len(MIRRORS) * (SIZE + 64 * MIB)) as cluster:
+                field = Field(cluster, net, fabric)
+                told.update(((way, how), [field.silence_once(how) for _ in range(runs)])
+                            for way, how in WAYS if way == fabric)
+        return told
     finally:
         net.close()
 
@@ -159,7 +171,8 @@ def main():
     for row in rows if args.quick else ():
         row["met"] = None
     path = args.output or args.build / "cutoff.json"
-    path.write_text(json.dumps({"owner_timeout": float(OWNER_TIMEOUT), "runs": told,
+    runs = [{"fabric": fabric, "how": how, "runs": runs} for (fabric, how), runs in told.items()]
+    path.write_text(json.dumps({"owner_timeout": float(OWNER_TIMEOUT), "runs": runs,
                                 "rows": rows}, indent=1) + "\n")
     print(table(["what", "value", "target", "met"], [cells(row) for row in rows]))
     print(path)
