@@ -50,6 +50,6 @@ check-service:
 	@$(SUBMAKE) PREFIX=$(SERVICE_PREFIX) DESTDIR=$(abspath build/service) install
 	@$(SUBMAKE) BUILD=build/next VERSION=$(VERSION)+next build/next/perseasd
 	@tests/rdma/kernel.py >/dev/null
-	@$(RUN) service --timeout 600 "systemd: tests/rdma/rig.py run --nodes 4 --timeout 580 -- \
+	@$(RUN) service --timeout 900 "systemd: tests/rdma/rig.py run --nodes 4 --timeout 880 -- \
 		tests/rdma/service.sh $(abspath build/service) $(SERVICE_PREFIX) $(abspath $(BUILD)) \
 		$(abspath build/next)/perseasd"

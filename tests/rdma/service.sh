@@ -1,6 +1,6 @@
 #!/bin/sh
-# perseasd.service and perseasd.socket under a systemd of their own; a job for rig.py, as root in
-# its machine, which has nodes.
+# perseasd.service, perseasd.socket and perseas-owner@.service under a systemd of their own; a job
+# for rig.py, as root in its machine, which has nodes.
 #
 #   service.sh ROOT PREFIX BUILD NEXT    installed with this PREFIX into ROOT; BUILD: other
 #                                        programs; NEXT: perseasd of another version
@@ -57,8 +57,9 @@ there() {
 	nsenter -t "$manager" -m -p "$@"
 }
 
+# Of the oracle that the owner writes to.
 acked() {
-	od -An -tu8 -N8 /run/acked | tr -d ' '
+	od -An -tu8 -N8 "$oracle" | tr -d ' '
 }
 
 # Waits for so many more acknowledged transactions.
@@ -96,6 +97,60 @@ run_bank() {
 		fail "a bank on $2 failed: $(cat /run/bank.log)"
 }
 
+# What the unit runs has a user of its own, who cannot see into root's folders, and writes below
+# /var/lib only.
+write_owner_unit() {
+	oracle=/var/lib/private/bank/acked
+	mkdir -p /etc/perseas-owner /run/systemd/system/perseas-owner@bank.service.d
+	printf '[Service]\nStateDirectory=bank\nStandardError=file:/run/owner.log\n' \
+		>/run/systemd/system/perseas-owner@bank.service.d/state.conf
+	printf 'PERSEAS_MIRRORS=%s\nCOMMAND=/bin/sh /run/bank.sh\n' "$tcp" \
+		>/etc/perseas-owner/bank.conf
+	cp "$build/bench/debit-credit" /run/debit-credit
+	# shellcheck disable=SC2016  # the unit's environment
+	printf 'exec /run/debit-credit --store "$PERSEAS_STORE" --mirrors "$PERSEAS_MIRRORS" %s\n' \
+		"--continue --oracle /var/lib/bank/acked" >/run/bank.sh
+	there systemctl daemon-reload
+}
+
+fail_owner() {
+	there systemctl status perseas-owner@bank || true
+	cat /run/owner.log
+	fail "$1"
+}
+
+# The bank of the unit where it runs now: another process than this one.
+find_owner() {
+	until owner=$(pgrep -x debit-credit | grep -vx "$1"); do
+		[ "$(there systemctl is-failed perseas-owner@bank)" != failed ] ||
+			fail_owner "the owner's unit failed"
+	done
+}
+
+# Its program is killed, then `perseas run`; each time it goes on where it was.
+check_owner_unit() {
+	write_owner_unit
+	there systemctl start perseas-owner@bank || fail_owner "the owner's unit does not start"
+	find_owner none
+	until [ -s "$oracle" ]; do
+		kill -0 "$owner" || fail_owner "the unit's program ended"
+	done
+	advances 50
+	kill -9 "$owner"
+	find_owner "$owner"
+	advances 50
+	there kill -9 "$(there systemctl show -p MainPID --value perseas-owner@bank)"
+	find_owner "$owner"
+	advances 50
+	there systemctl stop perseas-owner@bank || fail_owner "the owner's unit does not stop"
+	[ "$(there systemctl show -p Result --value perseas-owner@bank)" = success ] ||
+		fail_owner "the owner's unit did not end as it should"
+	cp "$oracle" /run/acked
+	there "$build/bench/debit-credit" --store bank --mirrors "$tcp" --oracle /run/acked \
+		--verify || fail_owner "what the unit's owner had acknowledged is gone"
+}
+
+oracle=/run/acked
 set_up "$1"
 start_manager
 there systemctl start perseasd.socket perseasd.service || fail "the service does not start"
@@ -115,6 +170,7 @@ advances 50
 upgrade "$next"
 upgrade "$build/perseasd"
 kill -9 "$(pgrep -x debit-credit)"
+wait "$owner" || true
 
 # Stopped, with its images in memory and on disk; its socket still listens.
 there systemctl stop perseasd.service
@@ -122,4 +178,5 @@ there systemctl stop perseasd.service
 there "$build/bench/debit-credit" --store bank --mirrors "$tcp" --verify ||
 	fail "what was acknowledged is not there"
 there systemctl is-active perseasd.service
+check_owner_unit
 echo "1 passed, 0 failed"
