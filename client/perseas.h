@@ -561,5 +561,6 @@ int perseas_close(perseas_t *p);
 #include "perseas_nowait.h"
 #include "perseas_roster.h"
 #include "perseas_standby.h"
+#include "perseas_threads.h"
 
 #endif

@@ -11,7 +11,7 @@ $(UNITS): $(BUILD)/%: %.in always
 	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|' \
 		-e 's|@DOCDIR@|$(DOCDIR)|' $< >$@
 
-HEADERS := client/perseas.h $(addprefix client/perseas_,nowait.h roster.h standby.h)
+HEADERS := $(sort $(wildcard client/perseas*.h))
 
 # The manual pages, from what programs and headers say of themselves.
 MAN := $(BUILD)/man

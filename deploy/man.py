@@ -418,8 +418,8 @@ def upper(text):
 
 def library_pages(folder):
     header = Header((TOP / "client/perseas.h").read_text())
-    headers = [header] + [Header((TOP / "client" / name).read_text(), header) for name in
-                          ("perseas_nowait.h", "perseas_roster.h", "perseas_standby.h")]
+    headers = [header] + [Header(path.read_text(), header)
+                          for path in sorted((TOP / "client").glob("perseas_*.h"))]
     title, *_ = header.intro
     page = Page("libperseas", 3, title.split(" - ", 1)[1])
     page.heading("SYNOPSIS")

@@ -7,9 +7,8 @@
 HEADER_FLAGS := -fsyntax-only -Wall -Wextra -Werror -pedantic
 check-headers:
 	@$(RUN) headers "gcc C11: $(CC) -std=c11 $(HEADER_FLAGS) -x c client/perseas.h" \
-		"by itself: $(CC) -std=c11 $(HEADER_FLAGS) -x c client/perseas_standby.h" \
-		"so, too: $(CC) -std=c11 $(HEADER_FLAGS) -x c client/perseas_nowait.h" \
-		"and: $(CC) -std=c11 $(HEADER_FLAGS) -x c client/perseas_roster.h" \
+		$(foreach header,$(filter-out client/perseas.h,$(HEADERS)),\
+			"$(header) by itself: $(CC) -std=c11 $(HEADER_FLAGS) -x c $(header)") \
 		"gcc C99: $(CC) -std=c99 $(HEADER_FLAGS) -x c client/perseas.h" \
 		"clang C11: $(CLANG) -std=c11 $(HEADER_FLAGS) -x c client/perseas.h" \
 		"clang C++11: $(CLANG) -std=c++11 $(HEADER_FLAGS) -x c++ client/perseas.h"

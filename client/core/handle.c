@@ -21,6 +21,7 @@ enum { LOCK_TRIES = 50, LOCK_PAUSES = 16 }; /* some microseconds together */
 
 static _Thread_local struct {
 	const struct perseas *p;
+	int code;
 	char text[PS_ERROR_TEXT];
 } last_message;
 
@@ -29,6 +30,7 @@ int ps_fail(const struct perseas *p, int code, const char *format, ...)
 	va_list args;
 
 	last_message.p = p;
+	last_message.code = code;
 	va_start(args, format);
 	ps_text_vformat(last_message.text, sizeof(last_message.text), format, args);
 	va_end(args);
@@ -43,6 +45,18 @@ int ps_fail_error(const struct perseas *p, const struct ps_error *error)
 const char *perseas_message(const perseas_t *p)
 {
 	return last_message.p == p ? last_message.text : "";
+}
+
+int perseas_error(const perseas_t *p, char *buffer, size_t size, int *code)
+{
+	if (!buffer && size)
+		return PERSEAS_EINVAL;
+	if (size)
+		ps_text_format(buffer, size, "%s", perseas_message(p));
+	/* Before the first error p is NULL, and so is the code. */
+	if (code)
+		*code = last_message.p == p ? last_message.code : 0;
+	return 0;
 }
 
 static int check_options(struct perseas_options *o, struct ps_error *error)

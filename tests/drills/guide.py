@@ -98,8 +98,8 @@ def example_part(file, part):
 def installed(folder):
     """What `make install` would have put there, for a compiler; the path for pkg-config."""
     (folder / "include").mkdir(parents=True)
-    for name in ("perseas.h", "perseas_nowait.h", "perseas_roster.h", "perseas_standby.h"):
-        (folder / "include" / name).symlink_to(TOP / "client" / name)
+    for path in (TOP / "client").glob("perseas*.h"):
+        (folder / "include" / path.name).symlink_to(path)
     (folder / "lib").symlink_to(BUILD)
     text = (TOP / "client/perseas.pc.in").read_text()
     for name, value in (("PREFIX", folder), ("LIBDIR", folder / "lib"), ("VERSION", "0"),

@@ -104,9 +104,8 @@ def test_a_function_without_a_description_is_an_error(tmp_path):
     """A tree whose header has one; no page is written for it."""
     for name in ("deploy", "client"):
         (tmp_path / name).mkdir()
-    for name in ("deploy/man.py", "deploy/perseas-rxe", "VERSION", "client/perseas.h",
-                 "client/perseas_nowait.h", "client/perseas_roster.h",
-                 "client/perseas_standby.h"):
+    for name in ("deploy/man.py", "deploy/perseas-rxe", "VERSION",
+                 *(path.relative_to(TOP) for path in TOP.glob("client/perseas*.h"))):
         shutil.copy(TOP / name, tmp_path / name)
     header = tmp_path / "client/perseas.h"
     header.write_text(header.read_text().replace("#ifdef __cplusplus\n}",

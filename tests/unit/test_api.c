@@ -126,6 +126,55 @@ static void test_open_checks_its_arguments(void **state)
 	assert_non_null(strstr(perseas_message(NULL), "ring_size"));
 }
 
+static void *look_elsewhere(void *arg)
+{
+	struct owner *o = arg;
+	char text[100] = "?";
+	int code = 7;
+
+	assert_int_equal(perseas_error(o->p, text, sizeof(text), &code), 0);
+	assert_int_equal(code, 0);
+	assert_string_equal(text, "");
+	return NULL;
+}
+
+/* The sentence of an error is copied, with its code: what fails later does not change it. What
+ * does not fit loses words, and no byte behind the buffer is touched. */
+static void test_errors_are_copied(void **state)
+{
+	struct owner *o = *state;
+	char text[300], small[16];
+	pthread_t other;
+	int code = 7;
+
+	assert_int_equal(perseas_map(o->p, "none", 0, (void *[]){ NULL }), PERSEAS_ENOSEGMENT);
+	assert_int_equal(perseas_error(o->p, text, sizeof(text), &code), 0);
+	assert_int_equal(code, PERSEAS_ENOSEGMENT);
+	assert_string_equal(text, perseas_message(o->p));
+	assert_non_null(strstr(text, "none"));
+	memset(small, 'x', sizeof(small));
+	assert_int_equal(perseas_error(o->p, small, 12, NULL), 0);
+	assert_true(strlen(small) < 12 && small[0] == text[0]);
+	assert_memory_equal(small + 12, "xxxx", 4);
+	assert_int_equal(perseas_unmap(o->p, text), PERSEAS_ERANGE);
+	assert_null(strstr(perseas_message(o->p), "none"));
+	assert_non_null(strstr(text, "none"));
+	/* Where nothing is asked for, or cannot be had, the error stays as it was. */
+	assert_int_equal(perseas_error(o->p, NULL, 1, &code), PERSEAS_EINVAL);
+	assert_int_equal(perseas_error(o->p, NULL, 0, &code), 0);
+	assert_int_equal(code, PERSEAS_ERANGE);
+	/* Each thread has its own, and so has what failed without a handle. */
+	assert_int_equal(pthread_create(&other, NULL, look_elsewhere, o), 0);
+	pthread_join(other, NULL);
+	assert_int_equal(perseas_error(NULL, text, sizeof(text), &code), 0);
+	assert_int_equal(code, 0);
+	assert_string_equal(text, "");
+	assert_int_equal(perseas_flush(NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_error(NULL, text, sizeof(text), &code), 0);
+	assert_int_equal(code, PERSEAS_EINVAL);
+	assert_string_equal(text, "p is NULL");
+}
+
 /* More acknowledgements than mirrors cannot come. */
 static void test_acks_beyond_the_mirrors(void **state)
 {
@@ -478,6 +527,7 @@ int main(void)
 		TEST(test_bad_arguments_are_refused),
 		EMPTY(test_addresses_are_not_where_programs_lie),
 		TEST(test_bad_segments_are_refused),
+		TEST(test_errors_are_copied),
 		EMPTY(test_open_checks_its_arguments),
 		EMPTY(test_acks_beyond_the_mirrors),
 		TEST(test_ended_transactions_do_nothing),
