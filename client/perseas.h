@@ -10,9 +10,8 @@
  * function says otherwise. Strings that are passed in are copied; sizes are in bytes.
  *
  * Threads: many threads may use a handle at once. perseas_close is the exception: it must
- * be the last call. One thread at a time may use a transaction. The application isolates
- * its transactions: ranges of transactions that are open at the same time must not
- * overlap (PERSEAS_CHECK_OVERLAP reports those that do).
+ * be the last call. One thread at a time may use a transaction. Ranges of transactions that are
+ * open at the same time must not overlap (perseas_threads.h; PERSEAS_CHECK_OVERLAP finds them).
  *
  * Processes: a child does not inherit mapped memory by fork, and must not use a handle of
  * its parent.
@@ -51,7 +50,7 @@ extern "C" {
 	X(PERSEAS_EUNPUBLISHED, -20, "the segment is not published")                               \
 	X(PERSEAS_ETOOBIG, -21, "the transaction is too large for the log")                        \
 	X(PERSEAS_EENDED, -22, "the transaction has ended")                                        \
-	X(PERSEAS_ECONFLICT, -23, "the range overlaps one of another open transaction")            \
+	X(PERSEAS_ECONFLICT, -23, "it conflicts with another open transaction")                    \
 	X(PERSEAS_EUNDECLARED, -24, "memory was changed outside the declared ranges")              \
 	X(PERSEAS_EROSTER, -25, "the mirrors given are not the store's")                           \
 	X(PERSEAS_ELIMIT, -26, "a fixed limit is reached")                                         \
@@ -341,8 +340,8 @@ int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr);
 int perseas_publish(perseas_t *p);
 
 /*
- * Begins a transaction (PERSEAS_begin_transaction, section 3). flags is 0. *tx is the caller's
- * until perseas_commit or perseas_abort ends it; NULL on an error. Sends nothing.
+ * Begins a transaction (PERSEAS_begin_transaction, section 3). flags: perseas_threads.h. *tx is
+ * the caller's until perseas_commit or perseas_abort ends it; NULL on an error. Sends nothing.
  *
  * Errors: EINVAL, ENOMEM, EBLOCKED (a commit is in doubt), EFENCED, ESALVAGE.
  */

@@ -3,6 +3,7 @@
  */
 #include "commit.h"
 
+#include "apart.h"
 #include "event.h"
 #include "mirror.h"
 #include "nowait.h"
@@ -399,6 +400,8 @@ static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *
 	if (rc)
 		*start = ps_timing_waited(*start, tx->since);
 	if (!tx->ranges) {
+		if (tx->more && !(flags & PERSEAS_NOWAIT))
+			return ps_apart_leave(tx);
 		ps_tx_end(tx);
 		return 1;
 	}
@@ -439,11 +442,11 @@ static int commit_with_token(struct perseas_tx *tx, unsigned flags, struct perse
 
 	if (!rc)
 		rc = send_locked(tx, flags, &start);
-	if (rc < 0)
+	if (rc < 0 && rc != PERSEAS_EINDOUBT)
 		return rc;
 	*token = ps_token(p);
 	if (rc)
-		rc = 0;
+		rc = rc > 0 ? 0 : rc;
 	else if (waits)
 		rc = await_and_time(p, start);
 	else

@@ -51,6 +51,10 @@ struct ps_env_ops {
 	 * stored before, the caller sees. False: it cannot be had here. */
 	bool (*barrier)(struct ps_env *env);
 
+	/* The calling thread: a number that no other thread of the process has now. NULL: threads
+	 * are those of the C library. */
+	uintptr_t (*thread)(struct ps_env *env);
+
 	/* Runs fn(arg) beside the caller, in the thread of this sleeper, of which there is one at
 	 * a time; join waits until it has returned. 0, or PERSEAS_ESYSTEM. */
 	int (*spawn)(struct ps_env *env, enum ps_sleeper who, void (*fn)(void *arg), void *arg);

@@ -4,6 +4,7 @@
  */
 #include "handle.h"
 
+#include "apart.h"
 #include "event.h"
 #include "quorum.h"
 #include "segment.h"
@@ -35,6 +36,11 @@ int ps_fail(const struct perseas *p, int code, const char *format, ...)
 	ps_text_vformat(last_message.text, sizeof(last_message.text), format, args);
 	va_end(args);
 	return code;
+}
+
+uintptr_t ps_thread(struct perseas *p)
+{
+	return p->env->ops->thread ? p->env->ops->thread(p->env) : (uintptr_t)&last_message;
 }
 
 int ps_fail_error(const struct perseas *p, const struct ps_error *error)
@@ -170,7 +176,9 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->progress, &attr);
+	pthread_cond_init(&p->apart.changed, &attr);
 	pthread_condattr_destroy(&attr);
+	ps_serial_init(p);
 	if (fill_options(&p->options, options, error) || fill_names(p, store, mirrors, error)) {
 		ps_handle_free(p);
 		return NULL;
@@ -232,6 +240,7 @@ void ps_handle_free(struct perseas *p)
 	/* Before the ring, of which it may have registered something. */
 	p->env->ops->free(p->env);
 	ps_tx_free_all(p);
+	ps_locks_free(p);
 	ps_ring_free(&p->commit.ring);
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
@@ -246,6 +255,7 @@ void ps_handle_free(struct perseas *p)
 	free(p->commit.events);
 	free(p->report);
 	pthread_cond_destroy(&p->progress);
+	pthread_cond_destroy(&p->apart.changed);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

@@ -348,6 +348,27 @@ struct ps_commit {
 	struct ps_latency latency; /* of commits */
 };
 
+struct ps_lock;
+
+/* Who waits for a SERIAL transaction's turn. */
+struct ps_queued {
+	struct ps_queued *next;
+	uintptr_t thread;
+	bool came;
+};
+
+/* How transactions are kept apart, with the lock (serial.c, locks.c). */
+struct ps_apart {
+	bool taken;                      /* it is the turn of a SERIAL transaction, */
+	uintptr_t thread;                /* which this thread began */
+	struct ps_queued *first, **last; /* those that wait for theirs */
+	struct ps_lock **locks; /* those that are held or wanted, by key; NULL: none ever was */
+	uint64_t ages;          /* transactions that had locks so far */
+	unsigned waiters;       /* for a turn, or a lock */
+	pthread_cond_t changed; /* they are to look again */
+	pid_t process;          /* whose handle it is */
+};
+
 /* What admin is for. What commits and statistics see of it changes with the lock. */
 struct ps_upkeep {
 	uint64_t births;  /* grows with each publish of segments */
@@ -406,6 +427,8 @@ struct perseas {
 	unsigned acks;    /* W */
 
 	struct ps_commit commit; /* with the lock */
+	struct ps_apart apart;
+	_Atomic uint64_t savepoints; /* so many were made */
 
 	/* What set_range looks at without the lock. Segments change while commits are held back. */
 	struct ps_segment segments[PS_SEGMENTS_MAX];
@@ -424,10 +447,25 @@ struct perseas {
 	struct ps_upkeep upkeep; /* with admin */
 };
 
+/* The lock that a transaction was refused. */
+struct ps_refused {
+	uint64_t key;
+	bool exclusive;
+	bool is; /* there is one */
+};
+
+/* What few transactions have, so that the others need not look for each of these. */
+enum ps_more {
+	PS_MORE_SERIAL = 1, /* it is its turn */
+	PS_MORE_LOCKS = 2,
+	PS_MORE_SAVED = 4, /* it has savepoints */
+};
+
 /* The transaction under construction is its undo record, as the mirrors will get it. */
 struct perseas_tx {
 	struct perseas *p;
 	bool open;
+	uint8_t more;      /* enum ps_more */
 	uint8_t timed;     /* enum ps_timed */
 	_Atomic bool busy; /* its owner is inside set_range, without the lock */
 	uint8_t *record;   /* struct ps_record, entries */
@@ -444,12 +482,23 @@ struct perseas_tx {
 	const struct ps_layout *layout;     /* that it is of: segments come, are born and go */
 	struct perseas_tx *next, *previous; /* open or free list */
 	struct perseas_tx *all;
+
+	struct ps_saved *saved; /* its savepoints; NULL: it never had any (savepoint.c) */
+	/* With PS_MORE_SERIAL or PS_MORE_LOCKS. */
+	struct ps_hold *holds;     /* its locks */
+	struct ps_refused refused; /* the lock that it did not get last */
+	uintptr_t thread;          /* that asked for its turn, or its last lock */
+	uint64_t age;              /* the lower, the older; 0: it has asked for no lock */
+	uint64_t saw;              /* the last transaction that it may have read from */
 };
 
 /* error.c of the handle: the calling thread's last message. Returns code. */
 int ps_fail(const struct perseas *p, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int ps_fail_error(const struct perseas *p, const struct ps_error *error);
+
+/* The calling thread: a number that no other thread of this process has now. */
+uintptr_t ps_thread(struct perseas *p);
 
 /* handle.c */
 struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char *mirrors,

@@ -5,6 +5,7 @@
  */
 #include "nowait.h"
 
+#include "apart.h"
 #include "commit.h"
 #include "event.h"
 #include "flag.h"
@@ -78,6 +79,7 @@ void ps_doubt(struct perseas *p, uint64_t seq, uint64_t now)
 	}
 	if (seq > p->commit.in_doubt)
 		p->commit.in_doubt = seq;
+	ps_apart_wake(p);
 }
 
 static bool is_late(struct perseas *p)

@@ -214,6 +214,27 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	return 0;
 }
 
+/* For the newest savepoint it is kept what the range holds now, too. Usual ranges, below, need not
+ * be: they are what was not declared before, so the record keeps them. */
+static int add_saved(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+                     uint64_t end)
+{
+	int rc = ps_savepoint_keep(tx, start, end);
+
+	if (!rc)
+		rc = add_range(tx, segment, start, end);
+	ps_savepoint_kept(tx, &(struct ps_span){ start, end, segment->start, segment->segment },
+	                  rc);
+	return rc;
+}
+
+static inline int add(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+                      uint64_t end)
+{
+	return tx->more & PS_MORE_SAVED ? add_saved(tx, segment, start, end)
+	                                : add_range(tx, segment, start, end);
+}
+
 /* The checked modes and a resync look into transactions: then changes are made under the lock. */
 static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *segment,
                             uint64_t start, uint64_t end)
@@ -224,7 +245,7 @@ static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *se
 	pthread_mutex_lock(&p->lock);
 	rc = ps_check_overlap(tx, start, end);
 	if (!rc)
-		rc = add_range(tx, segment, start, end);
+		rc = add(tx, segment, start, end);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
@@ -260,7 +281,7 @@ static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *se
 		leave(tx);
 		return add_range_locked(tx, segment, start, end);
 	}
-	rc = add_range(tx, segment, start, end);
+	rc = add(tx, segment, start, end);
 	leave(tx);
 	return rc;
 }

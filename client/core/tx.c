@@ -4,6 +4,7 @@
 #include "tx.h"
 
 #include "../../proto/image/undo.h"
+#include "apart.h"
 #include "mirror.h"
 #include "timing.h"
 
@@ -65,7 +66,18 @@ static void list_remove(struct perseas_tx **list, struct perseas_tx *tx)
 		tx->next->previous = tx->previous;
 }
 
-static int begin_locked(struct perseas *p, perseas_tx_t **out)
+/* Nothing is declared. */
+static inline void empty(struct perseas_tx *tx)
+{
+	tx->timed = ps_timing_choose(tx->p);
+	tx->length = sizeof(struct ps_record);
+	tx->ranges = 0;
+	tx->tail = 0;
+	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
+		atomic_store_explicit(&tx->touched[i], 0, memory_order_relaxed);
+}
+
+static inline int begin_locked(struct perseas *p, perseas_tx_t **out)
 {
 	struct perseas_tx *tx;
 	int rc = ps_ready(p);
@@ -79,14 +91,35 @@ static int begin_locked(struct perseas *p, perseas_tx_t **out)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
 	list_push(&p->commit.open_list, tx);
 	tx->open = true;
-	tx->timed = ps_timing_choose(p);
-	tx->length = sizeof(struct ps_record);
-	tx->ranges = 0;
-	tx->tail = 0;
-	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
-		atomic_store_explicit(&tx->touched[i], 0, memory_order_relaxed);
+	empty(tx);
 	*out = tx;
 	return 0;
+}
+
+int ps_tx_begin(struct perseas *p, struct perseas_tx **tx)
+{
+	return begin_locked(p, tx);
+}
+
+void ps_tx_begin_again(struct perseas_tx *tx)
+{
+	ps_assert_locked(tx->p);
+	if (tx->more & PS_MORE_SAVED)
+		ps_savepoints_end(tx);
+	ps_cover_clear(&tx->cover);
+	empty(tx);
+}
+
+/* What few ask for. */
+static int begin_more(struct perseas *p, unsigned flags, perseas_tx_t **tx)
+{
+	if (!p)
+		return ps_fail(p, PERSEAS_EINVAL, "p is NULL");
+	if (flags & ~(unsigned)PERSEAS_SERIAL)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "begin's flags 0x%x have unknown bits; PERSEAS_SERIAL is known",
+		               flags);
+	return ps_serial_begin(p, tx);
 }
 
 int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx)
@@ -97,11 +130,20 @@ int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx)
 		return ps_fail(p, PERSEAS_EINVAL, "begin needs a place for the transaction");
 	*tx = NULL;
 	if (!p || flags)
-		return ps_fail(p, PERSEAS_EINVAL, p ? "begin's flags must be 0" : "p is NULL");
+		return begin_more(p, flags, tx);
 	ps_lock(p);
 	rc = begin_locked(p, tx);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
+}
+
+static void end_more(struct perseas_tx *tx)
+{
+	if (tx->more & PS_MORE_SAVED)
+		ps_savepoints_end(tx);
+	if (tx->more & (PS_MORE_SERIAL | PS_MORE_LOCKS))
+		ps_apart_end(tx);
+	assert(!tx->more);
 }
 
 void ps_tx_end(struct perseas_tx *tx)
@@ -109,6 +151,8 @@ void ps_tx_end(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 
 	tx->open = false;
+	if (tx->more)
+		end_more(tx);
 	ps_cover_clear(&tx->cover);
 	list_remove(&p->commit.open_list, tx);
 	list_push(&p->commit.free_list, tx);
@@ -122,6 +166,7 @@ void ps_tx_free_all(struct perseas *p)
 		struct perseas_tx *next = tx->all;
 
 		ps_cover_free(&tx->cover);
+		ps_savepoints_free(tx);
 		free(tx->record);
 		free(tx);
 		tx = next;
@@ -183,6 +228,13 @@ void ps_tx_undo(struct perseas_tx *tx)
 	}
 }
 
+void ps_tx_take_back(struct perseas_tx *tx)
+{
+	ps_assert_locked(tx->p);
+	ps_tx_undo(tx);
+	tx->p->commit.stat.aborts++;
+}
+
 int perseas_abort(perseas_tx_t *tx)
 {
 	struct perseas *p;
@@ -193,9 +245,8 @@ int perseas_abort(perseas_tx_t *tx)
 	if (!tx->open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
 	pthread_mutex_lock(&p->lock);
-	ps_tx_undo(tx);
+	ps_tx_take_back(tx);
 	ps_tx_end(tx);
-	p->commit.stat.aborts++;
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }

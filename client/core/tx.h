@@ -17,7 +17,14 @@ void ps_range_room(struct perseas_tx *tx);
 /* Bytes of the ring entry that the transaction would take. */
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx);
 
-/* Ends it: back to the pool, off the list of open ones. Locked. */
+/* A transaction with nothing in it yet. Locked. */
+int ps_tx_begin(struct perseas *p, struct perseas_tx **tx);
+
+/* It is as if it had just begun, but that it keeps its locks and its turn. Locked. */
+void ps_tx_begin_again(struct perseas_tx *tx);
+
+/* Ends it: back to the pool, off the list of open ones. Its locks are released, and its turn passes
+ * on. Locked. */
 void ps_tx_end(struct perseas_tx *tx);
 
 /* Whether set_range may go without the lock here; once, before the handle is used. */
@@ -35,6 +42,19 @@ void ps_tx_committed(struct perseas *p, const struct ps_segment *segment, uint64
 
 /* Puts every before-image back. */
 void ps_tx_undo(struct perseas_tx *tx);
+
+/* The application takes all of it back: what it changed is as it was, and counts as aborted.
+ * Locked. */
+void ps_tx_take_back(struct perseas_tx *tx);
+
+/* savepoint.c: [start, end) is about to be declared by a transaction with savepoints: what it holds
+ * now is kept for the newest of these. 0, or ENOMEM. Then, when it is declared or was refused (rc).
+ * The caller is inside of set_range. */
+int ps_savepoint_keep(struct perseas_tx *tx, uint64_t start, uint64_t end);
+void ps_savepoint_kept(struct perseas_tx *tx, const struct ps_span *span, int rc);
+/* It has none any more. */
+void ps_savepoints_end(struct perseas_tx *tx);
+void ps_savepoints_free(struct perseas_tx *tx);
 
 void ps_tx_free_all(struct perseas *p);
 

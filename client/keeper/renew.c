@@ -6,6 +6,7 @@
 #include "renew.h"
 
 #include "epoch.h"
+#include "../core/apart.h"
 #include "../core/demand.h"
 #include "../core/event.h"
 #include "../core/mirror.h"
@@ -269,6 +270,7 @@ static void move(struct perseas *p, enum ps_renewal_state to)
 		p->superseded = true;
 	else
 		p->renewing = to == PS_RENEWAL_CLAIMING;
+	ps_apart_wake(p);
 	assert(is_sound(p));
 }
 

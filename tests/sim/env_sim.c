@@ -96,6 +96,11 @@ static bool env_barrier(struct ps_env *env)
 	return true;
 }
 
+static uintptr_t env_thread(struct ps_env *env)
+{
+	return (uintptr_t)of(env)->running;
+}
+
 static int task_of(enum ps_sleeper who)
 {
 	return who == PS_COLLECTOR ? SIM_COLLECTOR : SIM_KEEPER;
@@ -562,6 +567,7 @@ const struct ps_env_ops sim_env_ops = {
 	.wait = env_wait,
 	.broadcast = env_broadcast,
 	.barrier = env_barrier,
+	.thread = env_thread,
 	.spawn = env_spawn,
 	.join = env_join,
 	.connect = env_connect,

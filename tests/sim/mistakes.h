@@ -11,6 +11,7 @@
 
 struct ps_control;
 struct ps_link;
+struct perseas_tx;
 
 /*
  * X(NAME, word on the command line, seeds that must be enough, what is wrong). Every mistake that
@@ -51,6 +52,9 @@ struct ps_link;
 	X(FOREIGN, "foreign", 2000, "another owner's image is replayed onto")                  \
 	X(REDONE, "redone", 2000, "what timed out is taken for not applied")                   \
 	X(LAPPED, "lapped", 2000, "replayed from what the ring no longer holds")               \
+	X(TURN, "turn", 2000, "a turn passes on before the transaction is posted")             \
+	X(READER, "reader", 2000, "who only read is not held up until W have that")            \
+	X(COVERED, "covered", 100, "behind a savepoint nothing is kept of what was declared")  \
 	X(CONNECTED, "connected", 8000, "overwritten in place: others are connected, no more") \
 	X(UNJOINED, "unjoined", 2000, "a delta without joining first")                         \
 	X(BETWEEN, "between", 1000, "what is posted between two chunks is not sent")           \
@@ -190,6 +194,9 @@ struct ps_demand;
 struct ps_missing;
 void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
                       const struct ps_missing *missing, const struct ps_fetched *fetched);
+/* work: are transactions kept apart by the library? One of them is about to be committed. */
+bool sim_mistake_apart(const struct sim_world *w);
+void sim_mistake_apart_commits(struct sim_owner *o, struct perseas_tx *tx);
 /* owner: at every look at the clock. When a claim was granted. */
 void sim_mistake_worn(struct sim_owner *o);
 void sim_mistake_restarts(struct ps_control *control, Perseas__ClaimReply *claim);

@@ -4,7 +4,7 @@
  */
 #include "mistakes.h"
 
-#include "../../client/core/handle.h"
+#include "../../client/core/apart.h"
 #include "../../client/core/mirror.h"
 #include "../../client/core/quorum.h"
 #include "mirror.h"
@@ -140,6 +140,28 @@ bool sim_mistake_lingers(struct ps_link *link)
 		return false;
 	sim_at(o->world, o->world->now, linger, link, 0);
 	return true;
+}
+
+/* --- transactions that are kept apart --- */
+
+bool sim_mistake_apart(const struct sim_world *w)
+{
+	return w->mistake == SIM_MISTAKE_TURN || w->mistake == SIM_MISTAKE_READER ||
+	       w->mistake == SIM_MISTAKE_COVERED;
+}
+
+void sim_mistake_apart_commits(struct sim_owner *o, struct perseas_tx *tx)
+{
+	if (sim_mistake_is(o->world, SIM_MISTAKE_READER))
+		tx->saw = 0;
+	if (!sim_mistake_is(o->world, SIM_MISTAKE_TURN) || !(tx->more & PS_MORE_SERIAL) ||
+	    !tx->ranges)
+		return;
+	pthread_mutex_lock(&tx->p->lock);
+	tx->more &= (uint8_t)~PS_MORE_SERIAL;
+	ps_serial_pass(tx->p);
+	pthread_mutex_unlock(&tx->p->lock);
+	sim_owner_sleep(o, sim_below(o->world, SIM_MS));
 }
 
 /* --- what the operator says --- */

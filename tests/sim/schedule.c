@@ -90,6 +90,9 @@ static void draw(struct sim_world *w)
 	s->work = w->seed % 5 == 2 && !s->calm && !w->mistake ? 8 : 0;
 	s->nowait = sim_mistake_unwaited(w) || (!w->mistake && w->seed % 4 == 1) ? 70 : 0;
 	s->demand = w->mistake ? sim_mistake_demands(w) : w->seed % 8 == 3;
+	s->apart = w->mistake ? sim_mistake_apart(w) : w->seed % 8 == 7;
+	if (s->apart)
+		s->threads = 90;
 	sim_mistake_shape(w, &n, &spares);
 	sim_hang_shape(w, &n, &spares);
 	sim_lossy_shape(w, &n, &spares);

@@ -45,6 +45,7 @@ struct sim_schedule {
 	bool uniform;            /* transactions are all of one size */
 	bool steady;             /* segments neither come nor go, and no owner just leaves */
 	bool cabled;             /* mirrors are reached over cables first */
+	bool apart;              /* the library keeps most transactions apart */
 	bool demand;             /* memory is fetched on demand, by most owners */
 	unsigned nowait;         /* percent of commits that nobody waits for */
 

@@ -6,6 +6,7 @@
 #include "work.h"
 
 #include "../../client/core/handle.h"
+#include "mistakes.h"
 #include "schedule.h"
 
 #include <poll.h>
@@ -21,11 +22,22 @@ struct range {
 	uint32_t offset, length;
 };
 
+/* How a transaction is kept apart from others. */
+enum kind {
+	PLAIN,  /* by this file */
+	SERIAL, /* by its turn, from others of this kind */
+	LOCKED, /* by the locks of segments, from others of this kind */
+};
+
 /* A transaction on its way: open, then sent. */
 struct work {
 	struct work *next; /* of those that are open */
 	struct sim_application *application;
 	perseas_tx_t *tx;
+	enum kind kind;
+	struct sim_node *saw; /* the last that was sent when it got its turn or its last lock */
+	unsigned locked;      /* segments, a bit for each */
+	bool refused;         /* a lock */
 	struct range ranges[RANGES_MAX];
 	unsigned count;
 	bool publish;          /* no transaction: the segments that are not published */
@@ -40,10 +52,14 @@ int sim_unexpected(struct sim_application *a, const char *what, int rc)
 	         perseas_message(a->p));
 }
 
-static int begin(struct sim_application *a, struct work *work)
+static int begin(struct sim_application *a, struct work *work, enum kind kind)
 {
-	int rc = perseas_begin(a->p, 0, &work->tx);
+	int rc = perseas_begin(a->p, kind == SERIAL ? PERSEAS_SERIAL : 0, &work->tx);
 
+	work->kind = kind;
+	work->saw = kind == SERIAL ? a->at : NULL;
+	work->locked = 0;
+	work->refused = false;
 	memset(work->ranges, 0, sizeof(work->ranges));
 	work->application = a;
 	work->count = 0;
@@ -81,10 +97,31 @@ static bool taken(const struct work *work, const struct range *range)
 {
 	const struct work *other = work->application->open;
 
+	/* Those that the library keeps apart may have the same bytes, one after another. */
 	for (; other; other = other->next)
-		if (other != work && overlaps(other, range))
+		if (other != work && (other->kind != work->kind || other->kind == PLAIN) &&
+		    overlaps(other, range))
 			return true;
 	return false;
+}
+
+/* The segment's lock, where it takes one. */
+static bool may_have(struct work *work, unsigned segment)
+{
+	struct sim_application *a = work->application;
+	int rc;
+
+	if (work->kind != LOCKED)
+		return true;
+	rc = perseas_lock(work->tx, segment, PERSEAS_LOCK_EXCLUSIVE);
+	if (!rc && !(work->locked >> segment & 1))
+		work->saw = a->at;
+	work->locked |= (unsigned)!rc << segment;
+	work->refused = rc == PERSEAS_ECONFLICT;
+	if (rc && rc != PERSEAS_ECONFLICT && rc != PERSEAS_EBLOCKED && rc != PERSEAS_EFENCED)
+		sim_unexpected(a, "lock", rc);
+	sim_count(a->world, SIM_REFUSED, work->refused);
+	return !rc;
 }
 
 /* Declares and changes some bytes, apart from those of other open transactions. */
@@ -102,7 +139,7 @@ static void change(struct work *work, bool large)
 	if (w->schedule->uniform)
 		range.length = UNIFORM;
 	range.offset = (uint32_t)sim_below(w, m->size - range.length + 1);
-	if (taken(work, &range))
+	if (!may_have(work, range.segment) || !m->base || taken(work, &range))
 		return;
 	/* No other thread takes it while this one waits for memory. */
 	work->ranges[work->count++] = range;
@@ -124,6 +161,61 @@ static void fill(struct work *work)
 
 	for (uint64_t n = w->schedule->uniform ? 1 : sim_between(w, 1, large ? 3 : 5); n > 0; n--)
 		change(work, large);
+}
+
+/* Some of what is declared is declared and changed again. */
+static void change_again(struct work *work, const struct range *range)
+{
+	struct sim_application *a = work->application;
+	struct sim_world *w = a->world;
+	uint32_t length = (uint32_t)sim_between(w, 1, range->length);
+	uint8_t *bytes = a->mapped[range->segment].base + range->offset +
+	                 sim_below(w, range->length - length + 1);
+	int rc = 0;
+
+	if (!sim_mistake_is(w, SIM_MISTAKE_COVERED))
+		rc = perseas_set_range(work->tx, bytes, length);
+	if (!rc)
+		sim_fill(w, bytes, length);
+	else if (rc != PERSEAS_EFENCED)
+		sim_unexpected(a, "set_range behind a savepoint", rc);
+}
+
+/* Goes on from a savepoint, and takes it back: what was there at the savepoint is there again. */
+static void attempt(struct work *work)
+{
+	static uint8_t then[RANGES_MAX][SIM_SEGMENT_MAX];
+	struct sim_application *a = work->application;
+	const unsigned count = work->count;
+	uint64_t savepoint;
+	int rc = perseas_savepoint(work->tx, &savepoint);
+
+	if (rc)
+		sim_unexpected(a, "savepoint", rc);
+	if (a->owner->dead || rc || a->attempting)
+		return;
+	a->attempting = true;
+	for (unsigned i = 0; i < count; i++)
+		memcpy(then[i], a->mapped[work->ranges[i].segment].base + work->ranges[i].offset,
+		       work->ranges[i].length);
+	for (unsigned i = 0; i < count; i++)
+		if (sim_chance(a->world, 60))
+			change_again(work, &work->ranges[i]);
+	change(work, false);
+	rc = perseas_rollback_to(work->tx, savepoint);
+	a->attempting = false;
+	if (rc)
+		sim_unexpected(a, "roll-back to a savepoint", rc);
+	work->count = count;
+	sim_count(a->world, SIM_ROLL_BACKS, 1);
+	for (unsigned i = 0; i < count && !a->owner->dead; i++) {
+		const struct range *range = &work->ranges[i];
+
+		if (memcmp(a->mapped[range->segment].base + range->offset, then[i],
+		           range->length) != 0)
+			sim_fail(a->world, "owner %u: a roll-back to a savepoint lost bytes",
+			         a->owner->index);
+	}
 }
 
 static uint32_t id_of(const struct sim_application *a, unsigned i)
@@ -248,11 +340,36 @@ static int post(struct work *work)
 	return rc ? outcome(work, rc) : posted(work, &token);
 }
 
+/* It changed nothing, and is told that W hold what it may have read. */
+static int commit_reader(struct work *work)
+{
+	struct sim_application *a = work->application;
+	struct sim_world *w = a->world;
+	int rc;
+
+	sim_mistake_apart_commits(a->owner, work->tx);
+	rc = perseas_commit(work->tx, 0);
+	if (rc == PERSEAS_EBLOCKED)
+		perseas_abort(work->tx);
+	end(work);
+	if (a->owner->dead || rc == PERSEAS_EFENCED)
+		return LEAVE;
+	if (rc && rc != PERSEAS_EBLOCKED && rc != PERSEAS_EINDOUBT)
+		return sim_unexpected(a, "commit of one that read", rc);
+	if (!rc && work->saw) {
+		sim_oracle_acknowledged(w, work->saw);
+		sim_count(w, SIM_READERS, 1);
+	}
+	return GO_ON;
+}
+
 static int commit(struct work *work)
 {
 	struct sim_application *a = work->application;
 	int rc;
 
+	if (!work->count && work->kind != PLAIN)
+		return commit_reader(work);
 	if (!work->count || sim_chance(a->world, 7)) {
 		rc = perseas_abort(work->tx);
 		end(work);
@@ -261,18 +378,58 @@ static int commit(struct work *work)
 	}
 	if (a->world->schedule->nowait && sim_chance(a->world, a->world->schedule->nowait))
 		return post(work);
+	if (work->kind != PLAIN)
+		sim_mistake_apart_commits(a->owner, work->tx);
 	expect_seal(work);
 	rc = perseas_commit(work->tx, 0);
-	if (!a->owner->dead && rc == PERSEAS_EBLOCKED)
+	/* The dead let go of what others of them wait for. */
+	if (rc == PERSEAS_EBLOCKED && (!a->owner->dead || work->kind != PLAIN))
 		perseas_abort(work->tx);
 	end(work);
 	return outcome(work, rc);
 }
 
+/* One that the library keeps apart from others, which may read only. */
+static int work_apart(struct sim_application *a)
+{
+	struct sim_world *w = a->world;
+	struct work work;
+	int rc = begin(a, &work, sim_chance(w, 60) ? SERIAL : LOCKED);
+
+	if (rc != GO_ON)
+		return rc;
+	for (unsigned tries = 0; !rc; tries++) {
+		if (sim_chance(w, 70))
+			fill(&work);
+		else
+			may_have(&work, (unsigned)sim_below(w, SIM_SEGMENTS));
+		if (sim_chance(w, 40))
+			attempt(&work);
+		if (sim_chance(w, 30))
+			sim_owner_sleep(a->owner, sim_below(w, SIM_MS));
+		if (!work.refused || tries == 3)
+			break;
+		work.count = work.locked = 0;
+		work.saw = NULL;
+		rc = perseas_retry(work.tx);
+	}
+	if (!rc)
+		return commit(&work);
+	/* Its retry ended it. */
+	end(&work);
+	if (rc == PERSEAS_EBLOCKED)
+		return GO_ON;
+	return rc == PERSEAS_EFENCED ? LEAVE : sim_unexpected(a, "retry", rc);
+}
+
 int sim_work_one(struct sim_application *a)
 {
 	struct work work;
-	int rc = begin(a, &work);
+	int rc;
+
+	if (a->world->schedule->apart && sim_chance(a->world, 60))
+		return work_apart(a);
+	rc = begin(a, &work, PLAIN);
 
 	if (rc != GO_ON)
 		return rc;
@@ -285,12 +442,12 @@ int sim_work_two(struct sim_application *a)
 {
 	bool backwards = sim_chance(a->world, 50);
 	struct work one, two;
-	int rc = begin(a, &one), second;
+	int rc = begin(a, &one, PLAIN), second;
 
 	if (rc != GO_ON)
 		return rc;
 	fill(&one);
-	if (begin(a, &two) != GO_ON)
+	if (begin(a, &two, PLAIN) != GO_ON)
 		return commit(&one);
 	fill(&two);
 	rc = commit(backwards ? &two : &one);

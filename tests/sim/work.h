@@ -26,6 +26,7 @@ struct sim_application {
 	struct work *open;   /* transactions */
 	bool leaving;        /* a thread has seen that it is over */
 	bool mapping;        /* a thread is at the segments */
+	bool attempting;     /* a thread will roll back to a savepoint */
 	struct mapped mapped[SIM_SEGMENTS];
 	struct sim_node *unwaited; /* the last that was committed and not waited for, or NULL */
 	int fd;                    /* of perseas_fd, or -1 */

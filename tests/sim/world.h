@@ -36,6 +36,9 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(LIMITS, 1, "refusals for want of a mirror's memory")          \
 	X(LAPS, 1, "log laps")                                          \
 	X(ABORTS, 1, "aborts")                                          \
+	X(ROLL_BACKS, 1, "roll-backs to savepoints")                    \
+	X(READERS, 1, "readers told that W hold what they read")        \
+	X(REFUSED, 1, "locks refused")                                  \
 	X(PUBLISHES, 1, "publishes")                                    \
 	X(IN_DOUBT, 1, "commits in doubt")                              \
 	X(FENCED, 1, "commits fenced")                                  \

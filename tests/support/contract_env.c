@@ -367,6 +367,27 @@ static void silence_ends_it_and_nothing_else_does(struct stage *s)
 	s->env->ops->disconnect(control);
 }
 
+static void note_thread(void *arg)
+{
+	struct stage *s = ((void **)arg)[0];
+
+	*(uintptr_t *)((void **)arg)[1] = s->env->ops->thread(s->env);
+}
+
+/* A thread has one number, and another thread has another. */
+static void threads_have_numbers(struct stage *s)
+{
+	uintptr_t other = 0;
+	void *arg[] = { s, &other };
+
+	if (!s->env->ops->thread)
+		return;
+	CHECK(s->env->ops->spawn(s->env, PS_COLLECTOR, note_thread, arg) == 0);
+	s->env->ops->join(s->env, PS_COLLECTOR);
+	CHECK(other != s->env->ops->thread(s->env));
+	CHECK(s->env->ops->thread(s->env) == s->env->ops->thread(s->env));
+}
+
 const struct clause env_clauses[] = {
 	CLAUSE(answers_come_in_order),
 	CLAUSE(what_came_in_time_counts_later),
@@ -382,6 +403,7 @@ const struct clause env_clauses[] = {
 	CLAUSE(a_wake_before_the_pause_is_not_lost),
 	CLAUSE(who_is_woken_by_nobody_takes_no_wake),
 	CLAUSE(who_waits_is_told_and_join_waits),
+	CLAUSE(threads_have_numbers),
 	CLAUSE(random_bytes_differ),
 };
 const unsigned env_clause_count = sizeof(env_clauses) / sizeof(env_clauses[0]);

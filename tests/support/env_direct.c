@@ -96,10 +96,14 @@ static void direct_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_
 	pass(d, until_ns);
 }
 
+static uintptr_t direct_thread(struct ps_env *env)
+{
+	return of(env)->d->thread;
+}
+
 static void direct_broadcast(struct ps_env *env, pthread_cond_t *cond)
 {
-	(void)env;
-	(void)cond;
+	of(env)->d->broadcasts += cond == of(env)->d->watched;
 }
 
 static bool direct_barrier(struct ps_env *env)
@@ -465,6 +469,7 @@ static const struct ps_env_ops direct_ops = {
 	.wait = direct_wait,
 	.broadcast = direct_broadcast,
 	.barrier = direct_barrier,
+	.thread = direct_thread,
 	.spawn = direct_spawn,
 	.join = direct_join,
 	.connect = direct_connect,

@@ -82,6 +82,9 @@ struct direct {
 	void *on_pause_arg;
 	/* Called in every wait for another thread, without the lock. NULL: there is none. */
 	void (*on_wait)(struct direct *d);
+	uintptr_t thread;              /* that calls the library from now on */
+	const pthread_cond_t *watched; /* how often those who wait for this are woken: */
+	unsigned broadcasts;
 	const struct ps_pager_ops *pager;     /* of owners that open from now on; may be NULL */
 	const struct ps_written_ops *written; /* the same */
 	/* Told each line that an owner traces. May be NULL. */

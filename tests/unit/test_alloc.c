@@ -128,6 +128,22 @@ static int commit_twice(perseas_tx_t *tx)
 	return rc;
 }
 
+/* Some of it is changed once more, and taken back. */
+static int try_out(struct owner *o, perseas_tx_t *tx)
+{
+	uint64_t savepoint;
+	int rc = perseas_lock(tx, 1, PERSEAS_LOCK_EXCLUSIVE);
+
+	if (!rc)
+		rc = perseas_savepoint(tx, &savepoint);
+	for (unsigned i = 0; !rc && i < 100; i++) {
+		rc = perseas_set_range(tx, o->bytes + i * 10 + 3, 5);
+		if (!rc)
+			o->bytes[i * 10 + 3] ^= 0x55;
+	}
+	return rc ? rc : perseas_rollback_to(tx, savepoint);
+}
+
 /* A store's whole life, up to the first error: all that allocates. */
 static int live(struct owner *o, uint8_t value)
 {
@@ -151,6 +167,8 @@ static int live(struct owner *o, uint8_t value)
 		if (!rc)
 			memset(o->bytes + i * 10, value, 5);
 	}
+	if (!rc)
+		rc = try_out(o, tx);
 	if (!rc)
 		rc = perseas_begin(o->p, 0, &other);
 	if (!rc)

@@ -56,7 +56,7 @@ static void test_bad_arguments_are_refused(void **state)
 	assert_int_equal(perseas_begin(NULL, 0, &tx), PERSEAS_EINVAL);
 	assert_null(tx);
 	assert_int_equal(perseas_begin(o->p, 0, NULL), PERSEAS_EINVAL);
-	assert_int_equal(perseas_begin(o->p, 1, &tx), PERSEAS_EINVAL);
+	assert_int_equal(perseas_begin(o->p, 1u << 31, &tx), PERSEAS_EINVAL);
 	assert_int_equal(perseas_set_range(NULL, o->bytes, 1), PERSEAS_EINVAL);
 	assert_int_equal(perseas_commit(NULL, 0), PERSEAS_EINVAL);
 	assert_int_equal(perseas_abort(NULL), PERSEAS_EINVAL);

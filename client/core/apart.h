@@ -1,0 +1,55 @@
+/*
+ * apart.h - transactions that the library keeps apart: SERIAL ones, which take turns (serial.c),
+ * and those that lock what they use (locks.c).
+ *
+ * A turn and locks are let go when the transaction ends, right after it was posted and before it is
+ * acknowledged. Mirrors take transactions in the order in which they were posted (I3), so what was
+ * posted later cannot survive what it read. A transaction that changes nothing has no place in
+ * that order: its commit waits until mirrors hold what was posted when it got its turn, or its
+ * last lock.
+ */
+#ifndef PERSEAS_CLIENT_APART_H
+#define PERSEAS_CLIENT_APART_H
+
+#include "handle.h"
+
+/* Before the handle is used. */
+void ps_serial_init(struct perseas *p);
+/* With it; its transactions are gone. */
+void ps_locks_free(struct perseas *p);
+
+/* perseas_begin with PERSEAS_SERIAL. Takes the lock; waits for the turn. */
+int ps_serial_begin(struct perseas *p, struct perseas_tx **tx);
+
+/* Waits until it is the calling thread's turn: 0, EINVAL, or why no transaction can begin. Locked;
+ * lets go of the lock. */
+int ps_serial_await(struct perseas *p);
+
+/* It is the turn of the next, if there is one. Locked. */
+void ps_serial_pass(struct perseas *p);
+
+/* The transaction has this turn from now on. */
+void ps_serial_take(struct perseas_tx *tx);
+
+/* The transaction ends: its turn passes on, its locks are released. Locked. */
+void ps_apart_end(struct perseas_tx *tx);
+
+/* Commits a transaction that changed nothing: it ends, and waits for what it may have read. 1, or
+ * EINDOUBT, EFENCED. Locked; lets go of the lock. */
+int ps_apart_leave(struct perseas_tx *tx);
+
+/* Sleeps until somebody lets go of a turn or a lock, or until transactions cannot begin any more.
+ * May return early. Locked; lets go of the lock. */
+void ps_apart_sleep(struct perseas *p);
+
+/* EINVAL in a child of fork, where nobody would ever let go; else 0. */
+int ps_apart_here(const struct perseas *p);
+
+/* Who waits asks again. Locked. */
+static inline void ps_apart_wake(struct perseas *p)
+{
+	if (p->apart.waiters)
+		p->env->ops->broadcast(p->env, &p->apart.changed);
+}
+
+#endif

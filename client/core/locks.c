@@ -1,0 +1,342 @@
+/*
+ * locks.c - locks of transactions, by numbers that mean something to the application alone. Nobody
+ * waits for an older transaction (wait-die), nor while its thread keeps others from going on by
+ * another transaction: so no circle of waiters can close.
+ */
+#include "apart.h"
+
+#include "mirror.h"
+#include "tx.h"
+
+#include <stdlib.h>
+
+enum { LOCKS = 1024 }; /* chains of them: a power of 2 */
+
+struct ps_lock {
+	struct ps_lock *next; /* of its chain */
+	uint64_t key;
+	struct ps_hold *holds;
+	struct ps_want *wants;
+};
+
+/* A transaction has a lock. */
+struct ps_hold {
+	struct ps_hold *next, *more; /* of the lock; of the transaction */
+	struct perseas_tx *tx;
+	struct ps_lock *lock;
+	bool exclusive;
+};
+
+/* A transaction waits for a lock. */
+struct ps_want {
+	struct ps_want *next;
+	const struct perseas_tx *tx;
+	bool exclusive;
+};
+
+enum answer { HAVE, WAIT, REFUSED };
+
+/* --- the table --- */
+
+static struct ps_lock **place(struct perseas *p, uint64_t key)
+{
+	return &p->apart.locks[(key * 0x9e3779b97f4a7c15u >> 32) % LOCKS];
+}
+
+static struct ps_lock *find(struct perseas *p, uint64_t key)
+{
+	struct ps_lock *lock = p->apart.locks ? *place(p, key) : NULL;
+
+	while (lock && lock->key != key)
+		lock = lock->next;
+	return lock;
+}
+
+/* NULL: there is no memory. */
+static struct ps_lock *find_or_make(struct perseas *p, uint64_t key)
+{
+	struct ps_lock *lock = find(p, key), **chain;
+
+	if (lock)
+		return lock;
+	if (!p->apart.locks)
+		p->apart.locks = calloc(LOCKS, sizeof(*p->apart.locks));
+	lock = p->apart.locks ? calloc(1, sizeof(*lock)) : NULL;
+	if (!lock)
+		return NULL;
+	chain = place(p, key);
+	lock->key = key;
+	lock->next = *chain;
+	return *chain = lock;
+}
+
+/* Nobody has it or wants it: it need not be there. */
+static void drop_if_unused(struct perseas *p, struct ps_lock *lock)
+{
+	struct ps_lock **link = place(p, lock->key);
+
+	if (lock->holds || lock->wants)
+		return;
+	while (*link != lock)
+		link = &(*link)->next;
+	*link = lock->next;
+	free(lock);
+}
+
+static void free_holds(struct ps_hold *hold)
+{
+	while (hold) {
+		struct ps_hold *next = hold->next;
+
+		free(hold);
+		hold = next;
+	}
+}
+
+void ps_locks_free(struct perseas *p)
+{
+	for (unsigned i = 0; p->apart.locks && i < LOCKS; i++) {
+		for (struct ps_lock *lock = p->apart.locks[i], *next; lock; lock = next) {
+			next = lock->next;
+			free_holds(lock->holds);
+			free(lock);
+		}
+	}
+	free(p->apart.locks);
+}
+
+/* --- who may have it --- */
+
+/* What the rules say to this transaction, by what others have and want. */
+static enum answer judge(const struct ps_lock *lock, const struct perseas_tx *tx, bool exclusive)
+{
+	enum answer answer = HAVE;
+
+	for (const struct ps_hold *hold = lock->holds; hold; hold = hold->next) {
+		if (hold->tx == tx || !(exclusive || hold->exclusive))
+			continue;
+		if (hold->tx->age < tx->age)
+			return REFUSED;
+		answer = WAIT;
+	}
+	/* Readers do not overtake an older writer again and again. */
+	for (const struct ps_want *want = lock->wants; want; want = want->next)
+		if (want->tx->age < tx->age && (exclusive || want->exclusive))
+			return REFUSED;
+	return answer;
+}
+
+static struct ps_hold *hold_of(const struct ps_lock *lock, const struct perseas_tx *tx)
+{
+	struct ps_hold *hold = lock->holds;
+
+	while (hold && hold->tx != tx)
+		hold = hold->next;
+	return hold;
+}
+
+/* Does the calling thread keep others from going on, by another transaction than this one? */
+static bool keeps_others(const struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+	const uintptr_t me = ps_thread(p);
+	const struct perseas_tx *other = p->commit.open_list;
+
+	if (p->apart.taken && p->apart.thread == me)
+		return true;
+	while (other && (other == tx || !other->holds || other->thread != me))
+		other = other->next;
+	return other != NULL;
+}
+
+static int refuse(struct perseas_tx *tx, uint64_t key, bool exclusive, const char *why)
+{
+	tx->refused = (struct ps_refused){ key, exclusive, true };
+	return ps_fail(tx->p, PERSEAS_ECONFLICT,
+	               "lock %llu is %s: call perseas_retry, or abort the transaction",
+	               (unsigned long long)key, why);
+}
+
+/* Until somebody lets go of something. */
+static void wait_for(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+{
+	struct ps_want want = { lock->wants, tx, exclusive }, **link = &lock->wants;
+
+	lock->wants = &want;
+	ps_apart_sleep(tx->p);
+	while (*link != &want)
+		link = &(*link)->next;
+	*link = want.next;
+}
+
+/* 0: the transaction may have it. */
+static int await(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+{
+	enum answer answer;
+	int rc;
+
+	while ((answer = judge(lock, tx, exclusive)) == WAIT) {
+		rc = ps_ready(tx->p);
+		if (!rc)
+			rc = ps_apart_here(tx->p);
+		if (rc)
+			return rc;
+		if (keeps_others(tx))
+			return refuse(tx, lock->key, exclusive,
+			              "taken, and others may wait for this thread");
+		wait_for(tx, lock, exclusive);
+	}
+	return answer == HAVE ? 0 : refuse(tx, lock->key, exclusive, "an older transaction's");
+}
+
+static int take(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+{
+	struct ps_hold *hold = hold_of(lock, tx);
+	const bool is_new = !hold;
+	int rc;
+
+	if (hold && (hold->exclusive || !exclusive))
+		return 0;
+	if (is_new && !(hold = calloc(1, sizeof(*hold))))
+		return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for a lock");
+	rc = await(tx, lock, exclusive);
+	if (rc) {
+		if (is_new)
+			free(hold);
+		return rc;
+	}
+	if (is_new) {
+		*hold = (struct ps_hold){ lock->holds, tx->holds, tx, lock, exclusive };
+		lock->holds = tx->holds = hold;
+	}
+	hold->exclusive = exclusive;
+	/* Whatever it reads of what the lock stands for was posted by now. */
+	tx->saw = tx->p->commit.seq;
+	return 0;
+}
+
+static int take_locked(struct perseas_tx *tx, uint64_t key, bool exclusive)
+{
+	struct perseas *p = tx->p;
+	struct ps_lock *lock = find_or_make(p, key);
+	int rc;
+
+	if (!lock)
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a lock");
+	if (!tx->age)
+		tx->age = ++p->apart.ages;
+	tx->more |= PS_MORE_LOCKS;
+	tx->refused.is = false;
+	tx->thread = ps_thread(p);
+	rc = take(tx, lock, exclusive);
+	drop_if_unused(p, lock);
+	return rc;
+}
+
+int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode)
+{
+	int rc;
+
+	if (!tx)
+		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
+	if (mode != PERSEAS_LOCK_SHARED && mode != PERSEAS_LOCK_EXCLUSIVE)
+		return ps_fail(tx->p, PERSEAS_EINVAL, "lock mode %d is not known", mode);
+	if (!tx->open)
+		return ps_fail(tx->p, PERSEAS_EENDED,
+		               "the transaction has been committed or aborted: begin another");
+	ps_lock(tx->p);
+	rc = take_locked(tx, key, mode == PERSEAS_LOCK_EXCLUSIVE);
+	pthread_mutex_unlock(&tx->p->lock);
+	return rc;
+}
+
+/* --- letting go --- */
+
+static void release(struct ps_hold *hold)
+{
+	struct ps_hold **link = &hold->lock->holds;
+
+	while (*link != hold)
+		link = &(*link)->next;
+	*link = hold->next;
+	drop_if_unused(hold->tx->p, hold->lock);
+	free(hold);
+}
+
+void ps_apart_end(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+	struct ps_hold *hold = tx->holds;
+
+	ps_assert_locked(p);
+	while (hold) {
+		struct ps_hold *more = hold->more;
+
+		release(hold);
+		hold = more;
+	}
+	if (tx->more & PS_MORE_SERIAL)
+		ps_serial_pass(p);
+	if (tx->holds)
+		ps_apart_wake(p);
+	tx->holds = NULL;
+	tx->refused.is = false;
+	tx->age = tx->saw = 0;
+	tx->more &= (uint8_t) ~(PS_MORE_SERIAL | PS_MORE_LOCKS);
+}
+
+/* A transaction that has nothing waits until it could have what it was refused. */
+static int await_refused(struct perseas_tx *tx, const struct ps_refused *refused)
+{
+	const struct ps_lock *lock;
+	int rc = 0;
+
+	while (!rc && (lock = find(tx->p, refused->key)) &&
+	       judge(lock, tx, refused->exclusive) != HAVE && !keeps_others(tx)) {
+		rc = ps_ready(tx->p);
+		if (!rc)
+			rc = ps_apart_here(tx->p);
+		if (!rc)
+			ps_apart_sleep(tx->p);
+	}
+	return rc;
+}
+
+static int retry_locked(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+	const struct ps_refused refused = tx->refused;
+	const bool serial = tx->more & PS_MORE_SERIAL;
+	const uint64_t age = tx->age;
+	int rc;
+
+	ps_tx_take_back(tx);
+	ps_tx_begin_again(tx);
+	ps_apart_end(tx);
+	tx->more |= PS_MORE_LOCKS;
+	tx->age = age;
+	rc = refused.is ? await_refused(tx, &refused) : 0;
+	if (!rc)
+		rc = serial ? ps_serial_await(p) : ps_ready(p);
+	if (rc)
+		ps_tx_end(tx);
+	else if (serial)
+		ps_serial_take(tx);
+	return rc;
+}
+
+int perseas_retry(perseas_tx_t *tx)
+{
+	struct perseas *p;
+	int rc;
+
+	if (!tx)
+		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
+	p = tx->p;
+	if (!tx->open)
+		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
+	ps_lock(p);
+	rc = retry_locked(tx);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}

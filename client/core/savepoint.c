@@ -1,0 +1,342 @@
+/*
+ * savepoint.c - savepoints of a transaction, and partial roll-back. All of it is local: what the
+ * record holds of each byte stays the value from before the transaction, and it is this that is
+ * sent.
+ *
+ * What the application declares after a savepoint is kept for it. Bytes that the record did not
+ * cover are kept by the record: its entries from the savepoint on (none is extended across it).
+ * Bytes that it covered already, and whose value the transaction may have changed before, are kept
+ * in a journal beside it. So a roll-back puts back the journal, the newest piece first, then the
+ * entries of the record, and shortens both. `cover` says what was kept since the newest savepoint.
+ */
+#include "tx.h"
+
+#include "../../proto/image/undo.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What some bytes held before they were declared again. */
+struct piece {
+	uint64_t start, length; /* address, bytes */
+	uint64_t at;            /* where in the journal */
+};
+
+/* A savepoint: how much there was of everything. */
+struct mark {
+	uint64_t name;
+	uint64_t length; /* of the record */
+	uint32_t ranges; /* of the record */
+	unsigned pieces;
+};
+
+struct ps_saved {
+	struct mark *marks;
+	unsigned mark_count;
+	uint64_t mark_capacity;
+	struct piece *pieces;
+	unsigned piece_count;
+	uint64_t piece_capacity;
+	unsigned piece_mark; /* so many there were when this set_range began */
+	uint8_t *journal;
+	uint64_t journal_length, journal_capacity;
+	struct ps_cover cover;
+	/* PERSEAS_CHECK_WRITES: what was declared at the newest savepoint, and held then. */
+	struct ps_cover then;
+	uint8_t *held;
+	uint64_t held_capacity;
+};
+
+/* Room for `count` of `size` bytes each. False: there is no memory, and all is as it was. */
+static bool make_room(struct perseas_tx *tx, void **memory, uint64_t *capacity, uint64_t count,
+                      size_t size)
+{
+	uint64_t more = *capacity ? *capacity : 64;
+	void *grown;
+
+	if (count <= *capacity)
+		return true;
+	while (more < count)
+		more *= 2;
+	grown = realloc(*memory, more * size);
+	if (!grown)
+		return false;
+	*memory = grown;
+	*capacity = more;
+	__atomic_fetch_add(&tx->p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* --- what is kept while ranges are declared --- */
+
+static bool keep_piece(struct perseas_tx *tx, uint64_t start, uint64_t end)
+{
+	struct ps_saved *saved = tx->saved;
+	const uint64_t length = end - start;
+
+	if (!make_room(tx, (void **)&saved->pieces, &saved->piece_capacity,
+	               (uint64_t)saved->piece_count + 1, sizeof(*saved->pieces)) ||
+	    !make_room(tx, (void **)&saved->journal, &saved->journal_capacity,
+	               saved->journal_length + length, 1))
+		return false;
+	memcpy(saved->journal + saved->journal_length, (const void *)start, length);
+	saved->pieces[saved->piece_count++] = (struct piece){ start, length,
+		                                              saved->journal_length };
+	saved->journal_length += length;
+	return true;
+}
+
+/* Of bytes that are not kept for the newest savepoint: those that the record covers. */
+static bool keep_covered(struct perseas_tx *tx, uint64_t start, uint64_t end)
+{
+	uint64_t gap_start, gap_end;
+
+	while (start < end) {
+		if (!ps_cover_gap(&tx->cover, start, end, &gap_start, &gap_end))
+			gap_start = gap_end = end;
+		if (gap_start > start && !keep_piece(tx, start, gap_start))
+			return false;
+		start = gap_end;
+	}
+	return true;
+}
+
+static void forget_pieces(struct ps_saved *saved, unsigned count)
+{
+	if (count < saved->piece_count)
+		saved->journal_length = saved->pieces[count].at;
+	saved->piece_count = count;
+}
+
+int ps_savepoint_keep(struct perseas_tx *tx, uint64_t start, uint64_t end)
+{
+	struct ps_saved *saved = tx->saved;
+	uint64_t gap_start, gap_end;
+	bool room = ps_cover_reserve(&saved->cover) >= 0;
+
+	saved->piece_mark = saved->piece_count;
+	for (uint64_t from = start;
+	     room && ps_cover_gap(&saved->cover, from, end, &gap_start, &gap_end); from = gap_end)
+		room = keep_covered(tx, gap_start, gap_end);
+	return room ? 0
+	            : ps_fail(tx->p, PERSEAS_ENOMEM, "no memory to keep %llu bytes for a savepoint",
+	                      (unsigned long long)(end - start));
+}
+
+void ps_savepoint_kept(struct perseas_tx *tx, const struct ps_span *span, int rc)
+{
+	if (rc)
+		forget_pieces(tx->saved, tx->saved->piece_mark);
+	else
+		ps_cover_add(&tx->saved->cover, span);
+}
+
+/* --- PERSEAS_CHECK_WRITES: what was changed without being declared again --- */
+
+/* What is declared now, and holds: the spans one behind another. */
+static bool remember(struct perseas_tx *tx)
+{
+	struct ps_saved *saved = tx->saved;
+	uint64_t at = 0;
+
+	ps_cover_clear(&saved->then);
+	if (!(tx->p->options.flags & PERSEAS_CHECK_WRITES))
+		return true;
+	if (!make_room(tx, (void **)&saved->held, &saved->held_capacity, tx->cover.bytes, 1))
+		return false;
+	for (unsigned i = 0; i < tx->cover.count; i++) {
+		const struct ps_span *span = &tx->cover.spans[i];
+
+		if (ps_cover_reserve(&saved->then) < 0)
+			return false;
+		memcpy(saved->held + at, (const void *)span->start, span->end - span->start);
+		at += span->end - span->start;
+		ps_cover_append(&saved->then, span);
+	}
+	return true;
+}
+
+/* The first byte of the span that is not what it was, and was not declared since; or 0. */
+static uint64_t find_change(const struct ps_saved *saved, const struct ps_span *span,
+                            const uint8_t *held)
+{
+	uint64_t start, end;
+
+	for (uint64_t from = span->start;
+	     ps_cover_gap(&saved->cover, from, span->end, &start, &end); from = end)
+		for (; start < end; start++)
+			if (*(const uint8_t *)start != held[start - span->start])
+				return start;
+	return 0;
+}
+
+static int check(struct perseas_tx *tx)
+{
+	const struct ps_saved *saved = tx->saved;
+	const uint8_t *held = saved->held;
+
+	for (unsigned i = 0; i < saved->then.count; i++) {
+		const struct ps_span *span = &saved->then.spans[i];
+		const uint64_t at = find_change(saved, span, held);
+
+		if (at)
+			return ps_fail(tx->p, PERSEAS_EUNDECLARED,
+			               "%p was changed since the newest savepoint, and not "
+			               "declared since: call perseas_set_range before the store",
+			               (const void *)at);
+		held += span->end - span->start;
+	}
+	return 0;
+}
+
+/* --- savepoints --- */
+
+static int fail_memory(struct perseas_tx *tx)
+{
+	return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for a savepoint");
+}
+
+int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
+{
+	struct ps_saved *saved;
+
+	if (savepoint)
+		*savepoint = 0;
+	if (!tx || !savepoint)
+		return ps_fail(tx ? tx->p : NULL, PERSEAS_EINVAL,
+		               tx ? "a savepoint needs a place for its number" : "tx is NULL");
+	if (!tx->open)
+		return ps_fail(tx->p, PERSEAS_EENDED,
+		               "the transaction has been committed or aborted: begin another");
+	if (!tx->saved && !(tx->saved = calloc(1, sizeof(*tx->saved))))
+		return fail_memory(tx);
+	saved = tx->saved;
+	if (!make_room(tx, (void **)&saved->marks, &saved->mark_capacity,
+	               (uint64_t)saved->mark_count + 1, sizeof(*saved->marks)) ||
+	    !remember(tx))
+		return fail_memory(tx);
+	*savepoint = atomic_fetch_add_explicit(&tx->p->savepoints, 1, memory_order_relaxed) + 1;
+	saved->marks[saved->mark_count++] = (struct mark){ *savepoint, tx->length, tx->ranges,
+		                                           saved->piece_count };
+	ps_cover_clear(&saved->cover);
+	/* No entry goes on across a savepoint. */
+	tx->tail = 0;
+	tx->more |= PS_MORE_SAVED;
+	return 0;
+}
+
+/* The entries of the record from the mark on. */
+static void put_back_entries(struct perseas_tx *tx, const struct mark *mark)
+{
+	struct ps_cursor cursor = { tx->record + mark->length, tx->record + tx->length,
+		                    tx->ranges - mark->ranges, true };
+	const struct ps_range *range;
+	const void *image;
+
+	while (ps_record_next(&cursor, &range, &image))
+		memcpy(ps_segment_by_id(tx->p, range->segment)->base + range->offset, image,
+		       range->length);
+}
+
+/* What the record says is what the transaction has declared. There is room: it had all of these. */
+static void cover_again(struct perseas_tx *tx)
+{
+	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
+		                    tx->ranges, true };
+	uint64_t touched[PS_SEGMENTS_MAX / 64] = { 0 };
+	const struct ps_range *range;
+	const void *image;
+
+	ps_cover_clear(&tx->cover);
+	while (ps_record_next(&cursor, &range, &image)) {
+		const struct ps_segment *segment = ps_segment_by_id(tx->p, range->segment);
+		const uint64_t base = (uint64_t)(uintptr_t)segment->base;
+		const uint64_t start = base + range->offset;
+
+		ps_cover_add(&tx->cover, &(struct ps_span){ start, start + range->length, base,
+		                                            range->segment });
+		touched[range->segment / 64] |= (uint64_t)1 << range->segment % 64;
+	}
+	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
+		atomic_store_explicit(&tx->touched[i], touched[i], memory_order_relaxed);
+}
+
+static void roll_back(struct perseas_tx *tx, const struct mark *mark)
+{
+	struct ps_saved *saved = tx->saved;
+
+	for (unsigned i = saved->piece_count; i > mark->pieces; i--) {
+		const struct piece *piece = &saved->pieces[i - 1];
+
+		memcpy((void *)piece->start, saved->journal + piece->at, piece->length);
+	}
+	forget_pieces(saved, mark->pieces);
+	put_back_entries(tx, mark);
+	tx->length = mark->length;
+	tx->ranges = mark->ranges;
+	tx->tail = 0;
+	cover_again(tx);
+	ps_cover_clear(&saved->cover);
+	saved->mark_count = (unsigned)(mark - saved->marks) + 1;
+}
+
+static const struct mark *find_mark(const struct perseas_tx *tx, uint64_t savepoint)
+{
+	unsigned i = tx->more & PS_MORE_SAVED ? tx->saved->mark_count : 0;
+
+	while (i > 0 && tx->saved->marks[i - 1].name != savepoint)
+		i--;
+	return i ? &tx->saved->marks[i - 1] : NULL;
+}
+
+int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
+{
+	const struct mark *mark;
+	struct perseas *p;
+	int rc;
+
+	if (!tx)
+		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
+	p = tx->p;
+	if (!tx->open)
+		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
+	mark = find_mark(tx, savepoint);
+	if (!mark)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "the transaction has no savepoint %llu: it is another's, or was "
+		               "behind one that was rolled back to",
+		               (unsigned long long)savepoint);
+	rc = check(tx);
+	if (rc)
+		return rc;
+	/* Nobody looks into the transaction meanwhile, nor copies what it changed. */
+	pthread_mutex_lock(&p->lock);
+	roll_back(tx, mark);
+	pthread_mutex_unlock(&p->lock);
+	/* There was room for this when the savepoint was made, or for more. */
+	remember(tx);
+	return 0;
+}
+
+void ps_savepoints_end(struct perseas_tx *tx)
+{
+	struct ps_saved *saved = tx->saved;
+
+	saved->mark_count = saved->piece_count = 0;
+	saved->journal_length = 0;
+	tx->more &= (uint8_t)~PS_MORE_SAVED;
+}
+
+void ps_savepoints_free(struct perseas_tx *tx)
+{
+	if (!tx->saved)
+		return;
+	ps_cover_free(&tx->saved->cover);
+	ps_cover_free(&tx->saved->then);
+	free(tx->saved->marks);
+	free(tx->saved->pieces);
+	free(tx->saved->journal);
+	free(tx->saved->held);
+	free(tx->saved);
+}

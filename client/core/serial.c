@@ -1,0 +1,142 @@
+/*
+ * serial.c - the turns of SERIAL transactions: one at a time, in the order in which they asked.
+ * Begin waits here, and what ends a transaction lets go here. Who waits holds nothing of the
+ * library's but its place, and leaves when no transaction can begin any more.
+ */
+#include "apart.h"
+
+#include "commit.h"
+#include "mirror.h"
+#include "nowait.h"
+#include "tx.h"
+
+#include <unistd.h>
+
+void ps_serial_init(struct perseas *p)
+{
+	p->apart.last = &p->apart.first;
+	p->apart.process = getpid();
+}
+
+void ps_apart_sleep(struct perseas *p)
+{
+	p->apart.waiters++;
+	p->env->ops->wait(p->env, &p->apart.changed, &p->lock, PS_NEVER);
+	p->apart.waiters--;
+}
+
+int ps_apart_here(const struct perseas *p)
+{
+	if (p->apart.process == getpid())
+		return 0;
+	return ps_fail(p, PERSEAS_EINVAL,
+	               "a child of fork waits for a thread of its parent, which is not here: it "
+	               "must open store '%s' itself",
+	               p->store);
+}
+
+/* Behind those who came before. */
+static void queue(struct ps_apart *apart, struct ps_queued *turn)
+{
+	*apart->last = turn;
+	apart->last = &turn->next;
+}
+
+static void leave_queue(struct ps_apart *apart, const struct ps_queued *turn)
+{
+	struct ps_queued **link = &apart->first;
+
+	while (*link != turn)
+		link = &(*link)->next;
+	*link = turn->next;
+	if (!*link)
+		apart->last = link;
+}
+
+void ps_serial_pass(struct perseas *p)
+{
+	struct ps_apart *apart = &p->apart;
+	struct ps_queued *next = apart->first;
+
+	ps_assert_locked(p);
+	assert(apart->taken);
+	apart->taken = next != NULL;
+	if (!next)
+		return;
+	leave_queue(apart, next);
+	apart->thread = next->thread;
+	next->came = true;
+	ps_apart_wake(p);
+}
+
+int ps_serial_await(struct perseas *p)
+{
+	struct ps_apart *apart = &p->apart;
+	struct ps_queued turn = { .thread = ps_thread(p) };
+	int rc = ps_ready(p);
+
+	if (rc)
+		return rc;
+	if (!apart->taken) {
+		assert(!apart->first);
+		apart->taken = true;
+		apart->thread = turn.thread;
+		return 0;
+	}
+	if (apart->thread == turn.thread)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "this thread's SERIAL transaction is open: commit or abort it "
+		               "before another begins");
+	rc = ps_apart_here(p);
+	if (rc)
+		return rc;
+	queue(apart, &turn);
+	while (!turn.came && !rc) {
+		ps_apart_sleep(p);
+		rc = turn.came ? 0 : ps_ready(p);
+	}
+	if (rc)
+		leave_queue(apart, &turn);
+	return rc;
+}
+
+void ps_serial_take(struct perseas_tx *tx)
+{
+	tx->more |= PS_MORE_SERIAL;
+	tx->thread = tx->p->apart.thread;
+	/* Whatever it reads was posted by now: nobody else is at it. */
+	tx->saw = tx->p->commit.seq;
+}
+
+int ps_serial_begin(struct perseas *p, struct perseas_tx **tx)
+{
+	int rc;
+
+	ps_lock(p);
+	rc = ps_serial_await(p);
+	if (!rc) {
+		rc = ps_tx_begin(p, tx);
+		if (rc)
+			ps_serial_pass(p);
+		else
+			ps_serial_take(*tx);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+int ps_apart_leave(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+	const uint64_t saw = tx->saw;
+	uint64_t since = 0;
+
+	int rc;
+
+	ps_tx_end(tx);
+	ps_mirrors_poll(p);
+	if (!saw || ps_durable(p) >= saw)
+		return 1;
+	rc = ps_commit_await(p, saw, &since);
+	return rc ? rc : 1;
+}

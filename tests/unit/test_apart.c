@@ -1,0 +1,570 @@
+/*
+ * test_apart.c - SERIAL transactions and locks: who waits, who is refused, and when what was held
+ * is let go. One thread plays several: what the others do while one waits happens inside its wait.
+ * test_apart_threads.c does it with real ones.
+ */
+#include "owner.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SHARED = PERSEAS_LOCK_SHARED, EXCLUSIVE = PERSEAS_LOCK_EXCLUSIVE };
+
+/* What happens inside of a wait. */
+static struct owner *waiting;
+static void (*meanwhile)(struct owner *o);
+static unsigned waits;
+static perseas_tx_t *held; /* by who is waited for */
+
+static void on_wait(struct direct *d)
+{
+	const uintptr_t me = d->thread;
+
+	waits++;
+	if (waits > 10)
+		fail_msg("it waits for ever");
+	d->thread = 100;
+	if (meanwhile)
+		meanwhile(waiting);
+	d->thread = me;
+}
+
+static int setup(void **state)
+{
+	if (owner_setup_three(state))
+		return -1;
+	waiting = *state;
+	waiting->d->on_wait = on_wait;
+	waiting->d->thread = 1;
+	meanwhile = NULL;
+	waits = 0;
+	return 0;
+}
+
+static perseas_tx_t *begin(struct owner *o, unsigned flags, uintptr_t thread)
+{
+	perseas_tx_t *tx;
+
+	o->d->thread = thread;
+	if (perseas_begin(o->p, flags, &tx))
+		fail_msg("%s", perseas_message(o->p));
+	return tx;
+}
+
+static void put(struct owner *o, perseas_tx_t *tx, unsigned at, uint8_t value)
+{
+	assert_int_equal(perseas_set_range(tx, o->bytes + at, 1), 0);
+	o->bytes[at] = value;
+}
+
+static void commit_held(struct owner *o)
+{
+	(void)o;
+	assert_int_equal(perseas_commit(held, 0), 0);
+}
+
+static void abort_held(struct owner *o)
+{
+	(void)o;
+	assert_int_equal(perseas_abort(held), 0);
+}
+
+/* --- turns --- */
+
+/* The second one begins when the first has ended, by commit or by abort, and not before. */
+static void test_serial_transactions_take_turns(void **state)
+{
+	struct owner *o = *state;
+
+	for (int aborts = 0; aborts < 2; aborts++) {
+		perseas_tx_t *tx;
+
+		held = begin(o, PERSEAS_SERIAL, 1);
+		put(o, held, 7, 70);
+		meanwhile = aborts ? abort_held : commit_held;
+		waits = 0;
+		tx = begin(o, PERSEAS_SERIAL, 2);
+		assert_int_equal(waits, 1);
+		put(o, tx, 7, o->bytes[7] + 1);
+		assert_int_equal(perseas_commit(tx, 0), 0);
+		assert_int_equal(o->bytes[7], aborts ? 72 : 71);
+		o->bytes[7] = 71;
+	}
+	/* Nobody is left. */
+	assert_false(o->p->apart.taken);
+	assert_null(o->p->apart.first);
+}
+
+/* While the first waits for mirrors, the second has its turn: it passes on at the post. */
+static perseas_tx_t *early;
+
+static void begin_early(void *arg)
+{
+	struct owner *o = arg;
+
+	if (early || !o->p->commit.open_list)
+		if (!early)
+			early = begin(o, PERSEAS_SERIAL, 2);
+	for (unsigned i = 0; i < o->d->count; i++)
+		direct_release(o->d, i, 10);
+}
+
+static void test_the_turn_passes_on_at_the_post(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
+
+	early = NULL;
+	put(o, tx, 7, 70);
+	for (unsigned i = 0; i < o->d->count; i++)
+		o->d->mirrors[i].hold = DIRECT_HOLD_COMPLETIONS;
+	o->d->on_pause = begin_early;
+	o->d->on_pause_arg = o;
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	o->d->on_pause = NULL;
+	assert_non_null(early);
+	assert_int_equal(waits, 0);
+	/* It saw what was posted, and must not be told before W have that. */
+	assert_int_equal(early->saw, o->p->commit.seq);
+	assert_int_equal(perseas_abort(early), 0);
+}
+
+/* What the first posted is held by too few mirrors: one that read it, and changes nothing, is told
+ * so; once they have it, it is told that all is well. */
+static void reads_wait(struct owner *o, perseas_tx_t *(*reader)(struct owner *o))
+{
+	perseas_tx_t *tx = begin(o, 0, 1);
+
+	put(o, tx, 7, 70);
+	for (unsigned i = 0; i < o->d->count; i++)
+		o->d->mirrors[i].hold = DIRECT_HOLD_COMPLETIONS;
+	/* As one that is posted by a thread which waits. */
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
+	o->p->commit.in_doubt = 0;
+	tx = reader(o);
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
+	assert_says(o, "is held by");
+	assert_int_equal(perseas_abort(tx), PERSEAS_EENDED);
+	o->p->commit.in_doubt = 0;
+	tx = reader(o);
+	for (unsigned i = 0; i < o->d->count; i++) {
+		o->d->mirrors[i].hold = DIRECT_HOLD_NOTHING;
+		direct_release(o->d, i, 10);
+	}
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	/* A transaction that asked for nothing waits for nothing, as ever. */
+	assert_int_equal(perseas_commit(begin(o, 0, 1), 0), 0);
+}
+
+static perseas_tx_t *read_serially(struct owner *o)
+{
+	return begin(o, PERSEAS_SERIAL, 2);
+}
+
+static perseas_tx_t *read_with_a_lock(struct owner *o)
+{
+	perseas_tx_t *tx = begin(o, 0, 2);
+
+	assert_int_equal(perseas_lock(tx, 7, SHARED), 0);
+	return tx;
+}
+
+static void test_a_serial_reader_waits_for_what_it_read(void **state)
+{
+	reads_wait(*state, read_serially);
+}
+
+static void test_a_reader_with_locks_waits_for_what_it_read(void **state)
+{
+	reads_wait(*state, read_with_a_lock);
+}
+
+/* Who waits for a turn or a lock must not wait for one who cannot go on. */
+static void fall_in_doubt(struct owner *o)
+{
+	for (unsigned i = 0; i < o->d->count; i++)
+		o->d->mirrors[i].hold = DIRECT_HOLD_COMPLETIONS;
+	assert_int_equal(owner_put(o, 100, 1, 1), PERSEAS_EINDOUBT);
+}
+
+static perseas_t *rival;
+
+static void fall_behind(struct owner *o)
+{
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct ps_error error;
+
+	options.flags = PERSEAS_TAKEOVER;
+	if (direct_open(o->d, STORE, &options, &rival, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(owner_put_fenced(o, 100, 1, 1), PERSEAS_EFENCED);
+}
+
+/* Who sleeps is woken for it, and not only asked when it looks by chance. */
+static void wakes(struct owner *o, void (*why)(struct owner *o))
+{
+	o->d->watched = &o->p->apart.changed;
+	o->d->broadcasts = 0;
+	why(o);
+	assert_true(o->d->broadcasts > 0);
+}
+
+static void doubt_wakes(struct owner *o)
+{
+	wakes(o, fall_in_doubt);
+}
+
+static void loss_wakes(struct owner *o)
+{
+	wakes(o, fall_behind);
+}
+
+static void waiters_leave(struct owner *o, void (*why)(struct owner *o), int code)
+{
+	perseas_tx_t *tx = NULL, *asks = begin(o, 0, 2);
+
+	held = begin(o, PERSEAS_SERIAL, 1);
+	assert_int_equal(perseas_lock(asks, 1, SHARED), 0); /* it is the older one */
+	assert_int_equal(perseas_lock(held, 7, SHARED), 0);
+	meanwhile = why;
+	o->d->thread = 2;
+	assert_int_equal(perseas_lock(asks, 7, EXCLUSIVE), code);
+	assert_int_equal(waits, 1);
+	/* It is open, and has what it had. */
+	assert_int_equal(perseas_lock(asks, 1, EXCLUSIVE), 0);
+	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL, &tx), code);
+	assert_null(tx);
+	assert_null(o->p->apart.first);
+	assert_int_equal(perseas_retry(asks), code);
+	assert_int_equal(perseas_abort(asks), PERSEAS_EENDED);
+	assert_int_equal(perseas_abort(held), 0);
+	assert_false(o->p->apart.taken);
+}
+
+static void test_waiters_leave_when_a_commit_is_in_doubt(void **state)
+{
+	waiters_leave(*state, doubt_wakes, PERSEAS_EBLOCKED);
+}
+
+static void test_waiters_leave_when_the_store_is_lost(void **state)
+{
+	waiters_leave(*state, loss_wakes, PERSEAS_EFENCED);
+	perseas_close(rival);
+}
+
+static void test_who_waits_for_a_turn_leaves_in_doubt(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = NULL;
+
+	held = begin(o, PERSEAS_SERIAL, 1);
+	meanwhile = doubt_wakes;
+	o->d->thread = 2;
+	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL, &tx), PERSEAS_EBLOCKED);
+	assert_null(tx);
+	assert_null(o->p->apart.first);
+	assert_int_equal(perseas_abort(held), 0);
+	assert_false(o->p->apart.taken);
+}
+
+/* A thread that would wait for itself is told so. */
+static void test_a_turn_within_a_turn(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1), *other;
+
+	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL, &other), PERSEAS_EINVAL);
+	assert_says(o, "commit or abort it");
+	assert_null(other);
+	/* Ordinary ones may begin. */
+	other = begin(o, 0, 1);
+	assert_int_equal(perseas_abort(other), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	tx = begin(o, PERSEAS_SERIAL, 1);
+	assert_int_equal(perseas_abort(tx), 0);
+	assert_int_equal(waits, 0);
+	assert_int_equal(perseas_begin(o->p, 64, &tx), PERSEAS_EINVAL);
+	assert_says(o, "unknown bits");
+}
+
+/* --- locks --- */
+
+/* Readers share, a writer is alone; the older one waits for the younger, and not the other way. */
+static void test_the_older_waits_and_the_younger_is_refused(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *old = begin(o, 0, 1), *young;
+
+	assert_int_equal(perseas_lock(old, 1, EXCLUSIVE), 0);
+	young = begin(o, 0, 2);
+	assert_int_equal(perseas_lock(young, 2, EXCLUSIVE), 0);
+	assert_int_equal(perseas_lock(young, 1, SHARED), PERSEAS_ECONFLICT);
+	assert_says(o, "lock 1 is an older transaction's");
+	assert_int_equal(waits, 0);
+	/* It keeps what it has, which the older one waits for. */
+	held = young;
+	put(o, held, 7, 70);
+	meanwhile = commit_held;
+	o->d->thread = 1;
+	assert_int_equal(perseas_lock(old, 2, SHARED), 0);
+	assert_int_equal(waits, 1);
+	/* It was not older than the commit, and read what that changed. */
+	assert_int_equal(old->saw, o->p->commit.seq);
+	young = begin(o, 0, 2);
+	assert_int_equal(perseas_lock(young, 2, SHARED), 0);
+	assert_int_equal(perseas_lock(young, 2, EXCLUSIVE), PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_lock(young, 2, SHARED), 0);
+	assert_int_equal(perseas_commit(old, 0), 0);
+	assert_int_equal(perseas_lock(young, 2, EXCLUSIVE), 0);
+	assert_int_equal(perseas_lock(young, 2, SHARED), 0);
+	assert_int_equal(perseas_lock(young, 1, EXCLUSIVE), 0);
+	old = begin(o, 0, 3);
+	assert_int_equal(perseas_lock(old, 2, SHARED), PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_abort(old), 0);
+	assert_int_equal(perseas_abort(young), 0);
+}
+
+static perseas_tx_t *reader;
+
+/* A young reader comes while an older writer waits for another one. */
+static void read_meanwhile(struct owner *o)
+{
+	reader = begin(o, 0, 3);
+	assert_int_equal(perseas_lock(reader, 1, SHARED), PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_abort(reader), 0);
+	abort_held(o);
+}
+
+static void test_readers_do_not_overtake_an_older_writer(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *writer = begin(o, 0, 1);
+
+	assert_int_equal(perseas_lock(writer, 5, SHARED), 0);
+	held = begin(o, 0, 2);
+	assert_int_equal(perseas_lock(held, 1, SHARED), 0);
+	meanwhile = read_meanwhile;
+	o->d->thread = 1;
+	assert_int_equal(perseas_lock(writer, 1, EXCLUSIVE), 0);
+	assert_int_equal(perseas_commit(writer, 0), 0);
+}
+
+/* A roll-back to a savepoint keeps locks. */
+static void test_roll_back_keeps_locks(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o, 0, 1), *other;
+	uint64_t savepoint;
+
+	assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
+	assert_int_equal(perseas_lock(tx, 1, EXCLUSIVE), 0);
+	assert_int_equal(perseas_rollback_to(tx, savepoint), 0);
+	other = begin(o, 0, 2);
+	assert_int_equal(perseas_lock(other, 1, SHARED), PERSEAS_ECONFLICT);
+	perseas_abort(other);
+	perseas_abort(tx);
+}
+
+/* A retry takes back what was changed, lets go of the locks, and waits for the one that was
+ * refused. It is as old as before: others wait for it in the end. */
+static void test_a_retry_keeps_its_age(void **state)
+{
+	struct owner *o = *state;
+	const uint8_t before = o->bytes[7];
+	perseas_tx_t *tx, *late;
+	uint64_t age;
+
+	held = begin(o, 0, 1);
+	assert_int_equal(perseas_lock(held, 1, EXCLUSIVE), 0);
+	tx = begin(o, 0, 2);
+	assert_int_equal(perseas_lock(tx, 2, EXCLUSIVE), 0);
+	age = tx->age;
+	put(o, tx, 7, 99);
+	assert_int_equal(perseas_lock(tx, 1, EXCLUSIVE), PERSEAS_ECONFLICT);
+	meanwhile = commit_held;
+	assert_int_equal(perseas_retry(tx), 0);
+	assert_int_equal(waits, 1);
+	assert_int_equal(o->bytes[7], before);
+	assert_int_equal(tx->ranges, 0);
+	assert_int_equal(tx->age, age);
+	/* One that began later than the first try is younger, though it has its lock longer. */
+	late = begin(o, 0, 3);
+	assert_int_equal(perseas_lock(late, 2, EXCLUSIVE), 0);
+	held = late;
+	o->d->thread = 2;
+	assert_int_equal(perseas_lock(tx, 2, EXCLUSIVE), 0);
+	assert_int_equal(waits, 2);
+	put(o, tx, 7, 98);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(o->bytes[7], 98);
+	assert_int_equal(perseas_retry(tx), PERSEAS_EENDED);
+	/* The next one that has this memory is younger than all. */
+	tx = begin(o, 0, 2);
+	assert_int_equal(perseas_lock(tx, 2, SHARED), 0);
+	assert_true(tx->age > age + 1);
+	perseas_abort(tx);
+}
+
+/* Circles that wait-die alone does not see: a thread with locks waits for its turn, while who has
+ * the turn asks for one of the locks; threads with two transactions each. */
+static void test_who_keeps_others_waiting_never_waits(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *young, *serial, *other;
+
+	serial = begin(o, PERSEAS_SERIAL, 1);
+	assert_int_equal(perseas_lock(serial, 9, SHARED), 0);
+	young = begin(o, 0, 2);
+	assert_int_equal(perseas_lock(young, 1, EXCLUSIVE), 0);
+	/* It is the older one, but has the turn, which thread 2 may wait for. */
+	o->d->thread = 1;
+	assert_int_equal(perseas_lock(serial, 1, SHARED), PERSEAS_ECONFLICT);
+	assert_says(o, "may wait for this thread");
+	/* The same by another transaction of that thread. */
+	other = begin(o, 0, 1);
+	other->age = 1;
+	other->more |= PS_MORE_LOCKS;
+	serial->age = 2;
+	assert_int_equal(perseas_lock(other, 1, SHARED), PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_abort(serial), 0);
+	/* And without the turn, for a thread that has locks of another one. */
+	serial = begin(o, 0, 1);
+	assert_int_equal(perseas_lock(serial, 9, SHARED), 0);
+	assert_int_equal(perseas_lock(other, 1, SHARED), PERSEAS_ECONFLICT);
+	/* It does not wait in its retry either. */
+	assert_int_equal(perseas_retry(other), 0);
+	assert_int_equal(waits, 0);
+	assert_int_equal(perseas_abort(serial), 0);
+	held = young;
+	meanwhile = abort_held;
+	assert_int_equal(perseas_lock(other, 1, SHARED), 0);
+	assert_int_equal(waits, 1);
+	perseas_abort(other);
+}
+
+/* A SERIAL transaction that is refused a lock gives its turn up, and has it again after. */
+static perseas_tx_t *turn;
+
+static void take_turn(struct owner *o)
+{
+	turn = begin(o, PERSEAS_SERIAL, 2);
+	assert_int_equal(perseas_commit(turn, 0), 0);
+	commit_held(o);
+}
+
+static void test_a_retry_gives_its_turn_up(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx;
+
+	held = begin(o, 0, 2);
+	assert_int_equal(perseas_lock(held, 1, EXCLUSIVE), 0);
+	tx = begin(o, PERSEAS_SERIAL, 1);
+	assert_int_equal(perseas_lock(tx, 1, SHARED), PERSEAS_ECONFLICT);
+	meanwhile = take_turn;
+	assert_int_equal(perseas_retry(tx), 0);
+	assert_int_equal(waits, 1);
+	assert_true(o->p->apart.taken && tx->more & PS_MORE_SERIAL);
+	assert_int_equal(perseas_lock(tx, 1, SHARED), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_false(o->p->apart.taken);
+}
+
+static void test_bad_locks_are_refused(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o, 0, 1);
+
+	assert_int_equal(perseas_lock(NULL, 1, SHARED), PERSEAS_EINVAL);
+	assert_int_equal(perseas_lock(tx, 1, 0), PERSEAS_EINVAL);
+	assert_int_equal(perseas_lock(tx, 1, 3), PERSEAS_EINVAL);
+	assert_int_equal(perseas_retry(NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_abort(tx), 0);
+	assert_int_equal(perseas_lock(tx, 1, SHARED), PERSEAS_EENDED);
+}
+
+/* Very many locks: all are there, and all are let go. */
+static void test_thousands_of_locks(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o, 0, 1), *other = begin(o, 0, 2);
+
+	for (uint64_t i = 0; i < 5000; i++)
+		assert_int_equal(perseas_lock(tx, i << 40, EXCLUSIVE), 0);
+	for (uint64_t i = 0; i < 5000; i++)
+		assert_int_equal(perseas_lock(other, i << 40, SHARED), PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_abort(tx), 0);
+	for (uint64_t i = 0; i < 5000; i++)
+		assert_int_equal(perseas_lock(other, i << 40, SHARED), 0);
+	assert_int_equal(perseas_abort(other), 0);
+}
+
+/* The handle is closed while a turn and locks are held: nothing of them is left. */
+static void test_close_with_all_of_it_open(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
+	uint64_t savepoint;
+
+	assert_int_equal(perseas_lock(tx, 1, EXCLUSIVE), 0);
+	assert_int_equal(perseas_lock(tx, 1025, SHARED), 0);
+	assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
+	put(o, tx, 7, 1);
+	put(o, tx, 7, 2);
+	owner_close(o);
+}
+
+/* In a child of fork nobody ever lets go: it is told so, and does not wait. */
+static void test_a_child_does_not_wait_for_its_parent(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *old = begin(o, 0, 2), *tx;
+	int status;
+	pid_t child;
+
+	assert_int_equal(perseas_lock(old, 2, SHARED), 0);
+	tx = begin(o, PERSEAS_SERIAL, 1);
+	assert_int_equal(perseas_lock(tx, 1, SHARED), 0);
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		o->d->thread = 2;
+		_exit(perseas_lock(old, 1, EXCLUSIVE) == PERSEAS_EINVAL &&
+		                      strstr(perseas_message(o->p), "child of fork") &&
+		                      perseas_begin(o->p, PERSEAS_SERIAL, &tx) == PERSEAS_EINVAL &&
+		                      strstr(perseas_message(o->p), "child of fork") && !waits
+		              ? 0
+		              : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	perseas_abort(old);
+	perseas_abort(tx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, owner_teardown)
+		TEST(test_serial_transactions_take_turns),
+		TEST(test_the_turn_passes_on_at_the_post),
+		TEST(test_a_serial_reader_waits_for_what_it_read),
+		TEST(test_a_reader_with_locks_waits_for_what_it_read),
+		TEST(test_waiters_leave_when_a_commit_is_in_doubt),
+		TEST(test_waiters_leave_when_the_store_is_lost),
+		TEST(test_who_waits_for_a_turn_leaves_in_doubt),
+		TEST(test_a_turn_within_a_turn),
+		TEST(test_the_older_waits_and_the_younger_is_refused),
+		TEST(test_readers_do_not_overtake_an_older_writer),
+		TEST(test_roll_back_keeps_locks),
+		TEST(test_a_retry_keeps_its_age),
+		TEST(test_who_keeps_others_waiting_never_waits),
+		TEST(test_a_retry_gives_its_turn_up),
+		TEST(test_bad_locks_are_refused),
+		TEST(test_thousands_of_locks),
+		TEST(test_close_with_all_of_it_open),
+		TEST(test_a_child_does_not_wait_for_its_parent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
