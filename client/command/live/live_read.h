@@ -8,7 +8,8 @@
 #ifndef PERSEAS_COMMAND_LIVE_READ_H
 #define PERSEAS_COMMAND_LIVE_READ_H
 
-#include "live_fetch.h"
+#include "../ask/ask.h"
+#include "../../standby/live_fetch.h"
 #include "../../../proto/image/log_reader.h"
 #include "../../../proto/image/undo.h"
 

@@ -3,7 +3,7 @@
  */
 #include "live_fetch.h"
 
-#include "../../../proto/control/envelope.h"
+#include "../../proto/control/envelope.h"
 
 #include <string.h>
 

@@ -1,10 +1,11 @@
 /*
- * live_fetch.h - bytes of one mirror's image, with several requests under way at once.
+ * live_fetch.h - bytes of one mirror's image, with several requests under way at once. The command
+ * reads stores that run by it, and a standby its copy.
  */
-#ifndef PERSEAS_COMMAND_LIVE_FETCH_H
-#define PERSEAS_COMMAND_LIVE_FETCH_H
+#ifndef PERSEAS_CLIENT_LIVE_FETCH_H
+#define PERSEAS_CLIENT_LIVE_FETCH_H
 
-#include "../ask/ask.h"
+#include "panel.h"
 
 enum {
 	PS_FETCH_MAX = 512 << 10, /* bytes of one request */
