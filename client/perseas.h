@@ -231,12 +231,16 @@ struct perseas_options {
 	const char *name; /* standby: what perseas move calls it, of the same characters as a
 	                     store's name, and then its order is 100 at most; NULL: nothing can
 	                     be handed over to it */
+	/* standby: 1: while it waits it keeps a copy of the store's memory, which perseas_map takes
+	 * then what it would otherwise read from mirrors (perseas_standby.h) */
+	uint32_t warm;
+	uint64_t warm_rate; /* standby: bytes a second, at most, that it reads for it; 0: 64 MiB */
 };
 
 #define PERSEAS_OPTIONS_INIT                                                                       \
 	{                                                                                          \
 		sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, \
-			NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL                                      \
+			NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, 0, 0                                \
 	}
 
 /* The library's version, "major.minor.patch". Never NULL; the text is static. Any thread. */

@@ -10,6 +10,15 @@
  * wrong about the owner, the mirrors refuse it, and it waits on: it never fences an owner that is
  * live (perseasd --owner-timeout), and of several standbys one gets the store.
  *
+ * With options.warm it also keeps a copy of the store's memory, which follows the owner's
+ * transactions: it reads a mirror's log all the time, and what they change once more, warm_rate
+ * bytes a second at most. What the copy has when the store is opened, and what the log shows not to
+ * have changed since, perseas_map takes from here and not from a mirror, on demand or first
+ * (options.recovery). A copy takes as much memory as the store, and as the log. Where it cannot be
+ * shown to be right it is not used, and the report says so; it is begun anew when another process
+ * becomes the owner, when the mirror it is read from is copied to or taken up again, and when the
+ * log is overwritten before it could be read.
+ *
  * Threads: one thread at a time may be in perseas_standby_wait. Any thread may call
  * perseas_standby_stat, perseas_standby_mirror, perseas_standby_fd and perseas_standby_cancel at
  * any time. perseas_standby_close must be the last call.
@@ -110,6 +119,10 @@ struct perseas_standby_stat {
 	char text[512];    /* what it waits for, in half a sentence; never empty */
 	char warning[512]; /* what would hinder the open or a map that follows, as an address of a
 	                      segment that this process uses already; else "" */
+	/* With options.warm. */
+	uint64_t memory; /* bytes of the store's segments, as far as they are known */
+	uint64_t warm;   /* of these, that the copy has as they are now; an open takes the rest from
+	                    mirrors, and what has changed since */
 };
 
 /* Fills in *stat. Errors: EINVAL. */

@@ -400,6 +400,7 @@ struct perseas {
 	struct ps_opening opening;
 	struct ps_demand *demand;   /* fetches memory that is missing; NULL: none ever is */
 	struct ps_written *written; /* says which pages were written; NULL: nobody does */
+	struct ps_warm *warm; /* a standby's copy, proven from the open on; NULL: there is none */
 
 	/* Who may do what now. The lock guards these and all that commits touch. */
 	pthread_mutex_t lock;

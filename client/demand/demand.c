@@ -45,6 +45,7 @@ static struct ps_demand *demand_new(struct perseas *p)
 	d->ops = p->env->pager;
 	d->patience = ps_ms(p->options.connect_timeout_ms);
 	d->rate = p->options.fetch_rate;
+	d->warm = p->warm;
 	memcpy(d->store, p->store, sizeof(d->store));
 	memcpy(d->store_id, p->store_id, PS_ID_SIZE);
 	memcpy(d->owner, p->owner, PS_ID_SIZE);
@@ -193,6 +194,7 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment)
 	states = calloc(count, sizeof(*states));
 	if (!states)
 		return false;
+	ps_take_mark(d, segment->id, count, segment->size, states);
 	lock(d);
 	/* What somebody waited for before has come. */
 	if (!bytes_missing(d, &any))
@@ -238,6 +240,8 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 		states = forget(d, mapping);
 	unlock(d);
 	free(states);
+	/* It is as it was when the store was opened, and what was here may have been changed. */
+	ps_warm_leave(d->warm, segment->id);
 }
 
 /* --- what is here --- */
@@ -442,6 +446,14 @@ static void renew_layout(struct perseas *p)
 	}
 }
 
+/* Of what is here, all of it, the copy is needed no more. */
+static void leave_copies(struct perseas *p)
+{
+	for (unsigned i = 0; p->warm && i < p->segment_count; i++)
+		if (p->segments[i].base && !ps_demand_lacks(p, &p->segments[i]))
+			ps_warm_leave(p->warm, p->segments[i].id);
+}
+
 void ps_demand_hold(struct perseas *p)
 {
 	struct ps_demand *d = p->demand;
@@ -481,6 +493,7 @@ void ps_demand_step(struct perseas *p)
 	if (any)
 		tell(p, missing, starved);
 	renew_layout(p);
+	leave_copies(p);
 }
 
 void ps_demand_figures(struct perseas *p, struct perseas_stat *stat)

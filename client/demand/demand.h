@@ -9,12 +9,15 @@
 
 #include "../core/demand.h"
 #include "../core/handle.h"
+#include "warm.h"
 
 enum ps_granule {
 	PS_GRANULE_MISSING,
 	PS_GRANULE_SOON,   /* nobody waits for it, but it comes before the rest */
 	PS_GRANULE_WANTED, /* somebody waits for it, or it was asked for in vain */
 	PS_GRANULE_ASKED,  /* a mirror is asked */
+	PS_GRANULE_COPIED, /* a standby's copy has it: no mirror is asked */
+	PS_GRANULE_TAKEN,  /* the same, and somebody waits for it */
 	PS_GRANULE_HERE,   /* for as long as it is mapped: it is never filled again */
 	PS_GRANULE_REFUSED,
 };
@@ -29,6 +32,8 @@ struct ps_mapping {
 	uint64_t count, missing;
 	uint64_t next;           /* no granule before it is PS_GRANULE_MISSING */
 	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
+	uint64_t copied;         /* no granule before it is PS_GRANULE_COPIED */
+	bool taken;              /* some may be PS_GRANULE_TAKEN */
 	uint64_t gathered;       /* bytes whose pages have been made large, where that can be */
 	uint64_t gather_at;      /* the next of them, not before */
 	unsigned passes;         /* so often all of it was to be gathered */
@@ -118,6 +123,7 @@ struct ps_demand {
 	uint64_t quiet_at;                           /* the thread's: nobody waits from then on */
 	struct ps_pace_of_runs pace;                 /* the thread's */
 
+	struct ps_warm *warm; /* the handle's, whose parts stay what they are; or NULL */
 	struct ps_range *hot; /* what the newest transactions changed, from the open on */
 	unsigned hot_count;
 
@@ -159,6 +165,18 @@ void ps_runs_note(struct ps_demand *d, unsigned count, uint64_t asked_at, uint64
 void ps_hot_read(struct perseas *p);
 void ps_hot_mark(struct ps_demand *d, struct ps_mapping *mapping);
 
+/* take.c: what a standby's copy holds. `states` is of a mapping that nobody sees yet. */
+void ps_take_mark(struct ps_demand *d, uint32_t segment, uint64_t count, uint64_t size,
+                  uint8_t *states);
+/* Fills in some of that, first what somebody waits for. True: there may be more. The thread. */
+bool ps_take_step(struct ps_demand *d);
+
+/* fetch.c: with the lock, which it lets go of while it fills: unmap waits for that. False: there is
+ * no memory for it now. The thread. */
+bool ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes);
+/* Bytes of the segment in these granules. */
+uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *mapping,
+                            const struct ps_want *want);
 /* fetch.c: the thread, whose arg is the struct ps_demand. */
 void ps_demand_thread(void *arg);
 

@@ -72,7 +72,8 @@ static void refuse_waiting(struct ps_demand *d)
 
 		for (uint64_t g = 0; g < mapping->count; g++)
 			if (mapping->states[g] == PS_GRANULE_WANTED ||
-			    mapping->states[g] == PS_GRANULE_ASKED)
+			    mapping->states[g] == PS_GRANULE_ASKED ||
+			    mapping->states[g] == PS_GRANULE_TAKEN)
 				refuse(d, mapping, g);
 	}
 	d->want_count = 0;
@@ -196,8 +197,8 @@ static bool find_next(struct ps_demand *d, uint64_t now, struct ps_want *next)
 	return true;
 }
 
-static uint32_t length_of(const struct ps_demand *d, const struct ps_mapping *mapping,
-                          const struct ps_want *want)
+uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *mapping,
+                            const struct ps_want *want)
 {
 	return (want->count - 1) * d->ops->granule +
 	       ps_granule_length(d, mapping, want->granule + want->count - 1);
@@ -224,7 +225,7 @@ static bool choose(struct ps_demand *d, unsigned i, uint64_t now, struct ps_miss
 	memcpy(wanted->image_id, source->image_id, PS_ID_SIZE);
 	wanted->epoch = d->epoch;
 	wanted->left = mapping->left;
-	wanted->length = length_of(d, mapping, &next);
+	wanted->length = ps_granules_length(d, mapping, &next);
 	*fetch = (struct ps_missing){ d->store, PS_REGION_SEGMENT + mapping->segment,
 		                      wanted->length, next.granule * d->ops->granule };
 	return true;
@@ -247,31 +248,38 @@ static void ask(struct ps_demand *d, unsigned i, uint64_t now)
 		lose(d, i, now);
 }
 
-/* Of what was fetched, `count` granules from `first` on. With the lock, which it lets go of while
- * it fills: unmap waits for that. */
-static bool fill(struct ps_demand *d, const struct ps_fetching *f, unsigned first, unsigned count,
-                 const uint8_t *bytes)
+bool ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes)
 {
-	struct ps_mapping *mapping = ps_mapping_of(d, f->generation);
-	const struct ps_want part = { f->generation, f->granule + first, count };
-	const uint32_t length = length_of(d, mapping, &part);
-	uint8_t *to = mapping->base + part.granule * d->ops->granule;
+	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
+	const uint32_t length = ps_granules_length(d, mapping, part);
+	uint8_t *to = mapping->base + part->granule * d->ops->granule;
 	bool filled;
 
-	d->filling = f->generation;
+	d->filling = part->generation;
 	pthread_mutex_unlock(&d->lock);
-	filled = d->ops->fill(d->pager, to, bytes + (uint64_t)first * d->ops->granule, length);
+	filled = d->ops->fill(d->pager, to, bytes, length);
 	pthread_mutex_lock(&d->lock);
 	d->filling = 0;
-	mapping = ps_mapping_of(d, f->generation);
+	mapping = ps_mapping_of(d, part->generation);
 	if (filled) {
-		memset(&mapping->states[part.granule], PS_GRANULE_HERE, count);
-		mapping->missing -= count;
-		d->fetched += length;
-		d->starved_at = 0;
+		memset(&mapping->states[part->granule], PS_GRANULE_HERE, part->count);
+		mapping->missing -= part->count;
 	}
 	d->env->ops->broadcast(d->env, &d->change);
 	return filled;
+}
+
+/* Of what was fetched, `count` granules from `first` on. */
+static bool fill(struct ps_demand *d, const struct ps_fetching *f, unsigned first, unsigned count,
+                 const uint8_t *bytes)
+{
+	const struct ps_want part = { f->generation, f->granule + first, count };
+
+	if (!ps_granules_fill(d, &part, bytes + (uint64_t)first * d->ops->granule))
+		return false;
+	d->fetched += ps_granules_length(d, ps_mapping_of(d, f->generation), &part);
+	d->starved_at = 0;
+	return true;
 }
 
 /* How many granules from `first` on are to be filled. */
@@ -457,6 +465,7 @@ void ps_demand_thread(void *arg)
 	pthread_mutex_lock(&d->lock);
 	pthread_mutex_unlock(&d->lock);
 	while (prepare(d)) {
+		const bool takes = ps_take_step(d);
 		const uint64_t now = d->env->ops->now(d->env);
 		uint64_t until = PS_NEVER, due;
 
@@ -466,7 +475,7 @@ void ps_demand_thread(void *arg)
 			due = go_on(d, i, now);
 			until = due < until ? due : until;
 		}
-		due = gather(d, now);
+		due = takes ? now : gather(d, now);
 		d->ops->sleep(d->pager, due < until ? due : until);
 	}
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)

@@ -63,6 +63,10 @@ static void push(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t
 
 void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
 {
+	if (mapping->states[granule] == PS_GRANULE_COPIED) {
+		mapping->states[granule] = PS_GRANULE_TAKEN;
+		mapping->taken = true;
+	}
 	if (mapping->states[granule] != PS_GRANULE_MISSING &&
 	    mapping->states[granule] != PS_GRANULE_SOON)
 		return;

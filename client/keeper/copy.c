@@ -6,10 +6,14 @@
 #include "copy.h"
 
 #include "../core/mirror.h"
+#include "../demand/warm.h"
 #include "pulse.h"
 #include "../core/quorum.h"
 
 #include <string.h>
+
+/* Less than this is not worth a request of its own. */
+enum { COPIED_UNIT = 128 << 10 };
 
 static struct {
 	void (*call)(void *arg, const char *what, uint64_t done, uint64_t total);
@@ -34,15 +38,39 @@ static uint64_t piece(uint64_t done, uint64_t total, uint64_t most)
 	return total - done < most ? total - done : most;
 }
 
+/* So many bytes from there on, up to `length`, are alike: of a standby's copy, or not. */
+static uint64_t alike(const struct ps_warm_part *copy, uint64_t from, uint64_t length, bool *copied)
+{
+	uint64_t done = 0;
+
+	*copied = false;
+	while (copy && !copy->left && done < length) {
+		const uint64_t unit = piece(done, length, COPIED_UNIT);
+		const bool holds = ps_warm_holds(copy, from + done, unit);
+
+		if (done && holds != *copied)
+			return done;
+		*copied = holds;
+		done += unit;
+	}
+	return length;
+}
+
 static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segment *segment)
 {
 	const uint64_t most = 16 * (uint64_t)PS_BOUNCE;
+	const struct ps_warm_part *copy = ps_warm_part(p->warm, segment->id);
 
 	for (uint64_t done = 0; done < segment->size;) {
-		uint64_t length = piece(done, segment->size, most);
-		int rc = ps_mirror_read(p, m, PS_REGION_SEGMENT + segment->id, done,
-		                        segment->base + done, length);
+		bool copied;
+		uint64_t length = alike(copy, done, piece(done, segment->size, most), &copied);
+		int rc = 0;
 
+		if (copied)
+			memcpy(segment->base + done, copy->bytes + done, length);
+		else
+			rc = ps_mirror_read(p, m, PS_REGION_SEGMENT + segment->id, done,
+			                    segment->base + done, length);
 		if (rc)
 			return rc;
 		done += length;
@@ -58,8 +86,10 @@ int ps_copy_here(struct perseas *p, struct ps_segment *segment)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		/* One that is being copied itself has not got it all. */
-		if (ps_mirrors_whole(p) & ps_bit(p, m) && !read_segment(p, m, segment))
+		if (ps_mirrors_whole(p) & ps_bit(p, m) && !read_segment(p, m, segment)) {
+			ps_warm_leave(p->warm, segment->id);
 			return 0;
+		}
 	}
 	return ps_fail(p, PERSEAS_EUNREACHABLE,
 	               "no live mirror is left to read segment '%s' from: see that mirrors run, "

@@ -10,6 +10,7 @@
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/shadow.h"
+#include "../demand/warm.h"
 #include "../keeper/session.h"
 #include "../../proto/base/text.h"
 
@@ -137,6 +138,7 @@ static int open_handle(struct perseas *p)
 	/* The gate is for what is read from a mirror: one that breaks now is the keeper's. */
 	p->admin = p->gate = p->open = true;
 	ps_sessions_opened(p);
+	ps_warm_prove(p);
 	ps_demand_begin(p);
 	ps_shadow_begin(p);
 	p->admin = p->gate = false;
@@ -226,6 +228,8 @@ static int destroy(struct perseas *p)
 	}
 	ps_attempt_end(p);
 	ps_demand_end(p);
+	ps_warm_free(p->warm);
+	p->warm = NULL;
 	ps_sessions_close(p);
 	release(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)

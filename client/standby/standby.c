@@ -86,6 +86,7 @@ static int copy_arguments(struct perseas_standby *s, const char *store, const ch
 
 static void standby_free(struct perseas_standby *s)
 {
+	ps_warmth_end(s->warmth);
 	if (s->env)
 		s->env->ops->free(s->env);
 	if (s->flag >= 0)
@@ -339,6 +340,7 @@ int perseas_standby_fd(perseas_standby_t *s)
 
 int perseas_standby_stat(perseas_standby_t *s, struct perseas_standby_stat *stat)
 {
+	struct ps_warmth_figures figures;
 	const int rc = check_standby(s);
 
 	if (rc)
@@ -347,6 +349,11 @@ int perseas_standby_stat(perseas_standby_t *s, struct perseas_standby_stat *stat
 		return ps_fail(NULL, PERSEAS_EINVAL, "stat is NULL");
 	pthread_mutex_lock(&s->lock);
 	*stat = s->stat;
+	if (s->warmth) {
+		ps_warmth_tell(s->warmth, &figures);
+		stat->memory = figures.total;
+		stat->warm = figures.here;
+	}
 	pthread_mutex_unlock(&s->lock);
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include "../perseas_standby.h"
 #include "follow.h"
 #include "turn.h"
+#include "warmth.h"
 
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -48,7 +49,8 @@ struct perseas_standby {
 	struct perseas *p; /* not open yet, and ready for it; its env has the looks' connections */
 	struct ps_follow follow;
 	struct ps_turn turn;
-	uint64_t until_ns; /* another look is due then */
+	uint64_t until_ns;        /* another look is due then */
+	struct ps_warmth *warmth; /* keeps a copy, with options.warm; it may be ending; or NULL */
 };
 
 /* IDLE: follows the store from now on. 0; or a code with *error, and it is still IDLE. */

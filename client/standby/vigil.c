@@ -130,6 +130,9 @@ static void note_census(void *arg, const struct ps_census *census,
 	s->unmade = now->nowhere || census->judged.outlook == PS_OUTLOOK_UNFINISHED;
 	keep_addresses(s, census);
 	pthread_mutex_unlock(&s->lock);
+	/* Without an owner nothing changes, and the copy is as near as it will be. */
+	if (s->warmth && now->ownership == PS_OWNER_LIVES)
+		ps_warmth_aim(s->warmth, census);
 }
 
 static enum perseas_standby_state state_of(enum ps_ownership ownership, bool due)
@@ -242,6 +245,29 @@ static struct perseas *make_handle(struct perseas_standby *s, struct ps_error *e
 	return ps_handle_new(env, s->store, s->mirrors, &s->options, error);
 }
 
+static void set_copy(struct perseas_standby *s, struct ps_warmth *warmth)
+{
+	struct ps_warmth *before;
+
+	pthread_mutex_lock(&s->lock);
+	before = s->warmth;
+	s->warmth = warmth;
+	pthread_mutex_unlock(&s->lock);
+	ps_warmth_end(before);
+}
+
+/* The one before may still wait for a mirror. */
+static int begin_copy(struct perseas_standby *s, struct ps_error *error)
+{
+	struct ps_warmth *warmth = ps_warmth_begin(s->store, &s->options,
+	                                           s->p->options.connect_timeout_ms, error);
+
+	if (!warmth)
+		return error->code;
+	set_copy(s, warmth);
+	return 0;
+}
+
 int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 {
 	s->p = make_handle(s, error);
@@ -257,6 +283,11 @@ int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 	for (unsigned i = 0; i < s->p->mirror_count; i++)
 		if (s->p->mirrors[i].address.scheme == PS_SCHEME_UNIX)
 			s->turn.settle_ms = PS_TURN_SETTLE_MS;
+	if (s->options.warm && begin_copy(s, error)) {
+		ps_follow_close(&s->follow);
+		ps_handle_free(s->p);
+		return error->code;
+	}
 	s->follow.seen = note_census;
 	s->follow.seen_arg = s;
 	s->ends = false;
@@ -298,6 +329,8 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 	}
 	p->opening.warm = true;
 	ps_panel_end(&s->follow.looks);
+	if (s->warmth)
+		p->warm = ps_warmth_take(s->warmth);
 	to_idle(s);
 	return p;
 }

@@ -334,6 +334,14 @@ enum ps_log_step ps_log_tail(struct ps_log_reader *reader)
 	return ps_log_ask_tail(reader) ? ps_log_take_tail(reader) : PS_LOG_FAILED;
 }
 
+void ps_log_go_on(struct ps_log_reader *reader)
+{
+	/* The first slot's own record is there only if it was read. */
+	if (reader->now.last > reader->from.last)
+		reader->lowest = reader->now.last;
+	reader->from = reader->now;
+}
+
 /* --- the past --- */
 
 /* Bytes before `position` that may be read: where the ring's place is free, and some at once. */

@@ -105,6 +105,10 @@ bool ps_log_ask(struct ps_log_reader *reader);
 enum ps_log_step ps_log_take(struct ps_log_reader *reader);
 enum ps_log_step ps_log_look(struct ps_log_reader *reader); /* both */
 
+/* For a reader that goes on: what lies before the record of the slot that was read last is not
+ * needed any more, and what is read from now on is undone to that slot. Not before a tail. */
+void ps_log_go_on(struct ps_log_reader *reader);
+
 /* After the last of the data was asked for: follows the log to its tail. Every change that the
  * data can hold is then known. */
 bool ps_log_ask_tail(struct ps_log_reader *reader);

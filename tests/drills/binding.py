@@ -35,7 +35,8 @@ class Options(ctypes.Structure):
                 ("pace_ms", ctypes.c_uint32), ("tls_crl", ctypes.c_char_p),
                 ("recovery", ctypes.c_uint32), ("fetch_rate", ctypes.c_uint64),
                 ("mirror_timeout_ms", ctypes.c_uint32), ("order", ctypes.c_uint32),
-                ("name", ctypes.c_char_p)]
+                ("name", ctypes.c_char_p), ("warm", ctypes.c_uint32),
+                ("warm_rate", ctypes.c_uint64)]
 
 
 class Stat(ctypes.Structure):
@@ -55,7 +56,8 @@ class StandbyStat(ctypes.Structure):
     _fields_ = [("state", ctypes.c_int), ("mirrors", ctypes.c_uint32),
                 ("reached", ctypes.c_uint32), ("opens", ctypes.c_uint32),
                 ("epoch", ctypes.c_uint64), ("owner", ctypes.c_char * 256),
-                ("text", ctypes.c_char * 512), ("warning", ctypes.c_char * 512)]
+                ("text", ctypes.c_char * 512), ("warning", ctypes.c_char * 512),
+                ("memory", ctypes.c_uint64), ("warm", ctypes.c_uint64)]
 
 
 class PerseasError(Exception):

@@ -1,0 +1,147 @@
+/*
+ * prove.c - whether a copy that a standby kept is right for the state that was chosen. The copy's
+ * transaction must be in the chosen history, by the record that it has there; what the records
+ * behind it name is left out. They are read from a mirror that was adopted on, the newest first.
+ * What cannot be shown is not used: the memory is then fetched as if there were no copy.
+ */
+#include "warm.h"
+
+#include "../core/handle.h"
+#include "../core/mirror.h"
+#include "../../proto/image/log_reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	BLOCK = 1 << 20,    /* bytes of log that are read at once; no record is longer */
+	READ_MAX = 16 << 20 /* in all: this is on the way to the first commit */
+};
+
+/* A part of the log, of one lap. */
+struct block {
+	struct perseas *p;
+	struct ps_mirror *mirror;
+	struct ps_log_back back; /* tells of the record that is looked for */
+	uint64_t lowest;         /* position of the copy's record: nothing before it counts */
+	uint64_t from, end;
+	uint64_t read; /* bytes, in all */
+	uint8_t *bytes;
+};
+
+/* Bytes that end where the record that is looked for may end, and begin before it. */
+static int fill_block(struct block *block, uint64_t position)
+{
+	const uint64_t ring = block->p->log_size, lap = position - position % ring;
+	const uint64_t end = block->back.end < lap + ring ? block->back.end : lap + ring;
+	uint64_t from = end > BLOCK ? end - BLOCK : 0;
+
+	if (from < lap)
+		from = lap;
+	if (from < block->lowest)
+		from = block->lowest;
+	if (position < from || block->read + (end - from) > READ_MAX)
+		return 1;
+	block->from = from;
+	block->end = end;
+	block->read += end - from;
+	return ps_mirror_read(block->p, block->mirror, PS_REGION_LOG, PS_RING_OFFSET + from % ring,
+	                      block->bytes, end - from)
+	               ? -1
+	               : 0;
+}
+
+static int view(void *source, uint64_t position, uint64_t length, const void **bytes)
+{
+	struct block *block = source;
+	int rc = 0;
+
+	if (position < block->from || position >= block->end)
+		rc = fill_block(block, position);
+	if (!rc && length > block->end - position)
+		rc = 1;
+	if (!rc)
+		*bytes = block->bytes + (position - block->from);
+	return rc;
+}
+
+static bool is_point(const struct ps_warm_point *point, const struct ps_record *record)
+{
+	return record->epoch == point->epoch && record->seq == point->seq &&
+	       record->position == point->position && record->crc == point->crc;
+}
+
+/* Leaves out what the records behind the copy's own name. Is that one there? */
+static bool walk_back(struct ps_warm *warm, struct block *block)
+{
+	const struct perseas *p = block->p;
+	const struct ps_record *record;
+
+	block->back = (struct ps_log_back){ p->commit.last, p->commit.seq, p->epoch,
+		                            p->commit.next };
+	while (block->back.seq >= warm->point.seq) {
+		if (ps_log_back(&block->back, p->log_size, view, block, &record))
+			return false;
+		if (record->seq == warm->point.seq)
+			return is_point(&warm->point, record);
+		ps_warm_change(warm, record);
+	}
+	return false;
+}
+
+static bool prove_by(struct perseas *p, struct ps_mirror *mirror)
+{
+	struct block block = { .p = p, .mirror = mirror, .lowest = p->warm->point.position };
+	bool proven = false;
+
+	block.bytes = malloc(BLOCK);
+	if (block.bytes)
+		proven = walk_back(p->warm, &block);
+	free(block.bytes);
+	return proven;
+}
+
+/* A segment of another making may have the number of one that never came to exist. */
+static void forget_others(struct perseas *p)
+{
+	for (unsigned i = p->warm->count; i-- > 0;) {
+		const struct ps_warm_part *part = &p->warm->parts[i];
+		const struct ps_segment *segment = ps_segment_by_id(p, part->segment);
+
+		if (!segment || segment->born != part->born || segment->size != part->size)
+			ps_warm_forget(p->warm, part->segment);
+	}
+}
+
+static bool prove(struct perseas *p)
+{
+	if (!p->warm->point.seq || memcmp(p->warm->store_id, p->store_id, PS_ID_SIZE) != 0)
+		return false;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && m->state == PERSEAS_MIRROR_LIVE && prove_by(p, m))
+			return true;
+	}
+	return false;
+}
+
+void ps_warm_prove(struct perseas *p)
+{
+	uint64_t here, total;
+
+	if (!p->warm)
+		return;
+	if (!prove(p)) {
+		ps_report(p, "the standby's copy is not used: it is not known to be of the state "
+		             "that was chosen");
+		ps_warm_free(p->warm);
+		p->warm = NULL;
+		return;
+	}
+	forget_others(p);
+	ps_warm_figures(p->warm, &here, &total);
+	ps_report(p, "%llu of %llu bytes are in the standby's copy, as transaction %llu left them",
+	          (unsigned long long)here, (unsigned long long)total,
+	          (unsigned long long)p->commit.seq);
+}

@@ -1,0 +1,120 @@
+/*
+ * take.c - missing memory that comes from the copy of a standby, which was proven when the store
+ * was opened (prove.c), and not from a mirror. The thread that fetches calls it: so it must never
+ * wait for a thread that touches missing memory. A granule is filled once, by whichever of the two,
+ * and nothing is taken from the copy for a segment that was unmapped before.
+ */
+#include "demand.h"
+
+#include <string.h>
+
+/* The granules whose every page is right are not asked of mirrors. */
+void ps_take_mark(struct ps_demand *d, uint32_t segment, uint64_t count, uint64_t size,
+                  uint8_t *states)
+{
+	const struct ps_warm_part *part = ps_warm_part(d->warm, segment);
+
+	for (uint64_t g = 0; part && !part->left && g < count; g++) {
+		const uint64_t at = g * d->ops->granule;
+		const uint64_t rest = size - at;
+
+		if (ps_warm_holds(part, at, rest < d->ops->granule ? rest : d->ops->granule))
+			states[g] = PS_GRANULE_COPIED;
+	}
+}
+
+static void *find(const struct ps_mapping *mapping, uint64_t from, enum ps_granule state)
+{
+	return memchr(&mapping->states[from], (int)state, mapping->count - from);
+}
+
+static uint64_t granule_of(const struct ps_mapping *mapping, const void *at)
+{
+	return (uint64_t)((const uint8_t *)at - mapping->states);
+}
+
+static bool find_waited(struct ps_demand *d, struct ps_want *next)
+{
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+		const void *at = NULL;
+
+		if (mapping->covered > 0 && mapping->taken)
+			at = find(mapping, 0, PS_GRANULE_TAKEN);
+		if (mapping->covered > 0)
+			mapping->taken = at != NULL;
+		if (!at)
+			continue;
+		*next = (struct ps_want){ mapping->generation, granule_of(mapping, at), 1 };
+		return true;
+	}
+	return false;
+}
+
+/* The next, with those behind it: of one multiple of a run at most, which is one large page. */
+static bool find_rest(struct ps_demand *d, struct ps_want *next)
+{
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+		const void *at;
+
+		if (mapping->covered <= 0 || mapping->copied == mapping->count)
+			continue;
+		at = find(mapping, mapping->copied, PS_GRANULE_COPIED);
+		mapping->copied = at ? granule_of(mapping, at) : mapping->count;
+		if (!at)
+			continue;
+		*next = (struct ps_want){ mapping->generation, mapping->copied, 1 };
+		while (++mapping->copied % d->ops->run && mapping->copied < mapping->count &&
+		       mapping->states[mapping->copied] == PS_GRANULE_COPIED)
+			next->count++;
+		return true;
+	}
+	return false;
+}
+
+/* There was no memory for them: they come as those do that the copy has not got. */
+static void leave_to_mirrors(struct ps_demand *d, const struct ps_want *part)
+{
+	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
+
+	for (uint64_t g = part->granule; g < part->granule + part->count; g++) {
+		mapping->states[g] = PS_GRANULE_MISSING;
+		ps_granule_want(d, mapping, g);
+	}
+}
+
+/* With the lock. True: all that was missing is here. */
+static bool take(struct ps_demand *d, const struct ps_want *part)
+{
+	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
+	struct ps_warm_part *copy = ps_warm_part(d->warm, mapping->segment);
+	const uint64_t at = part->granule * d->ops->granule;
+	const uint32_t length = ps_granules_length(d, mapping, part);
+
+	if (!ps_granules_fill(d, part, copy->bytes + at)) {
+		leave_to_mirrors(d, part);
+		return false;
+	}
+	/* Here once, it is never taken again. */
+	ps_warm_spent(copy, at, length);
+	return !ps_mapping_of(d, part->generation)->missing;
+}
+
+bool ps_take_step(struct ps_demand *d)
+{
+	struct ps_want part;
+	bool found = false, tell;
+
+	if (!d->warm)
+		return false;
+	pthread_mutex_lock(&d->lock);
+	if (!d->fenced)
+		found = find_waited(d, &part) || find_rest(d, &part);
+	tell = (found && take(d, &part)) || (found && d->tell_keeper);
+	d->tell_keeper &= !tell;
+	pthread_mutex_unlock(&d->lock);
+	if (tell)
+		d->env->ops->wake(d->env, PS_KEEPER);
+	return found;
+}

@@ -1,0 +1,466 @@
+/*
+ * warmth.c - the thread that keeps a copy of a store's memory (warmth.h). It reads in rounds: some
+ * pages, then the slots and the log behind them, then the mirror's status. What a round brought
+ * counts only when its end shows that nothing but the transactions of the log changed the image;
+ * and until then the copy is what it was.
+ */
+#include "warmth.h"
+
+#include "../core/handle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+	RUN = 128,              /* pages of one request */
+	ROUND = 2 << 20,        /* bytes of them */
+	SOON_MS = 5,            /* until the next round, where the last one found something */
+	LATE_MS = 100,          /* where nothing happens for long */
+	AGAIN_MS = 500,         /* after a copy was given up */
+	USUAL_RATE = 64 << 20,  /* bytes a second */
+	RATED_AT_ONCE_MS = 100, /* so much of what may be read is not lost by waiting */
+};
+
+/* --- what the mirror says --- */
+
+static uint64_t fetch_log(void *source, uint64_t offset, uint64_t length, void *to)
+{
+	struct ps_fetch *fetch = source;
+
+	return ps_fetch_range(fetch, PS_REGION_LOG, offset, length, to) ? fetch->asked : 0;
+}
+
+static bool fetch_wait(void *source, uint64_t ticket)
+{
+	return ps_fetch_collect(source, ticket);
+}
+
+static const struct ps_log_ops by_requests = { .ask = fetch_log, .wait = fetch_wait };
+
+/* NULL: it has no image that is whole. */
+static Perseas__Reply *ask_status(struct ps_warmth *warmth)
+{
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
+	const Perseas__StoreStatus *status;
+	Perseas__Reply *reply = NULL;
+
+	ask.store = warmth->store;
+	if (ps_panel_send(&warmth->panel, 0, &request))
+		reply = ps_panel_receive(&warmth->panel, 0);
+	status = reply ? reply->store->status : NULL;
+	if (status && status->slot && status->header->state == PERSEAS__STATE__STATE_CONSISTENT)
+		return reply;
+	perseas__reply__free_unpacked(reply, NULL);
+	return NULL;
+}
+
+/* Only transactions have changed the image since: everything else is counted in its header. */
+static bool is_same_image(const Perseas__Header *a, const Perseas__Header *b)
+{
+	return ps_id_equal(a->store_id, b->store_id.data) &&
+	       ps_id_equal(a->image_id, b->image_id.data) && a->generation == b->generation &&
+	       a->rewrites == b->rewrites && a->log_size == b->log_size;
+}
+
+/* --- the copy --- */
+
+/* Those that are published and that the copy has not got. What was followed before is not known of
+ * them. With the lock. */
+static void add_segments(struct ps_warmth *warmth, const Perseas__Header *header)
+{
+	for (size_t i = 0; i < header->n_segments; i++) {
+		const Perseas__Segment *segment = header->segments[i];
+
+		if (segment->born && segment->born <= warmth->log.now.seq &&
+		    !ps_warm_part(warmth->copy, segment->id))
+			(void)ps_warm_add(warmth->copy, segment->id, segment->born, segment->size,
+			                  warmth->log.seq);
+	}
+}
+
+/* The slot's own record, as it was read. False: its place holds something else. */
+static bool point_of(const struct ps_warmth *warmth, struct ps_warm_point *point)
+{
+	const struct ps_slot *slot = &warmth->log.now;
+	const struct ps_record *record = (const void *)(warmth->ring + PS_RING_OFFSET +
+	                                                slot->last % warmth->log.image.ring_size);
+
+	if (!slot->last || record->magic != PS_RECORD_MAGIC || record->seq != slot->seq ||
+	    record->position != slot->last)
+		return false;
+	*point = (struct ps_warm_point){ record->epoch, record->seq, record->position,
+		                         record->crc };
+	return true;
+}
+
+static void drop_copy(struct ps_warmth *warmth)
+{
+	struct ps_warm *copy;
+
+	pthread_mutex_lock(&warmth->lock);
+	copy = warmth->copy;
+	warmth->copy = NULL;
+	warmth->figures.here = warmth->figures.total = 0;
+	warmth->figures.drops += copy != NULL;
+	pthread_mutex_unlock(&warmth->lock);
+	ps_warm_free(copy);
+}
+
+/* --- rounds --- */
+
+/* How many bytes may be read now. */
+static uint64_t allowance(struct ps_warmth *warmth)
+{
+	const uint64_t now = warmth->env->ops->now(warmth->env);
+	const uint64_t at_once = (uint64_t)RATED_AT_ONCE_MS * 1000000;
+
+	if (warmth->free_at + at_once < now)
+		warmth->free_at = now - at_once;
+	if (warmth->free_at >= now)
+		return 0;
+	return (uint64_t)((double)(now - warmth->free_at) * (double)warmth->rate / 1e9);
+}
+
+/* Chooses the pages of this round, of what the last slot covers. */
+static void choose_runs(struct ps_warmth *warmth)
+{
+	uint64_t left = allowance(warmth), used = 0;
+
+	if (left > ROUND)
+		left = ROUND;
+	warmth->run_count = 0;
+	pthread_mutex_lock(&warmth->lock);
+	while (warmth->copy && !warmth->ends && warmth->run_count < PS_WARMTH_RUNS &&
+	       left - used >= PS_WARM_PAGE) {
+		const uint64_t most = (left - used) / PS_WARM_PAGE;
+		struct ps_warmth_run *run = &warmth->runs[warmth->run_count];
+
+		if (!ps_warm_next(warmth->copy, warmth->log.from.seq,
+		                  most < RUN ? (unsigned)most : RUN, &run->range))
+			break;
+		run->bytes = warmth->block + used;
+		used += (run->range.length + PS_WARM_PAGE - 1) / PS_WARM_PAGE * PS_WARM_PAGE;
+		warmth->run_count++;
+	}
+	warmth->figures.read += used;
+	pthread_mutex_unlock(&warmth->lock);
+	warmth->free_at += (uint64_t)((double)used * 1e9 / (double)warmth->rate);
+}
+
+static bool ask_runs(struct ps_warmth *warmth)
+{
+	for (unsigned i = 0; i < warmth->run_count; i++) {
+		const struct ps_warmth_run *run = &warmth->runs[i];
+
+		if (!ps_fetch_ask(&warmth->fetch, PS_REGION_SEGMENT + run->range.segment,
+		                  run->range.offset, run->range.length, run->bytes))
+			return false;
+	}
+	return true;
+}
+
+/* What was followed since `before`, the newest first. False: it does not hang together. */
+static bool note_changes(struct ps_warmth *warmth, uint64_t before)
+{
+	struct ps_log_back back = ps_log_newest(&warmth->log);
+	const struct ps_record *record;
+
+	while (back.seq > before) {
+		if (ps_log_followed(&warmth->log, &back, &record))
+			return false;
+		ps_warm_change(warmth->copy, record);
+	}
+	return true;
+}
+
+/* The end of a round, in which nothing but the log's transactions changed the image. False: the
+ * copy is of no more use. */
+static bool count_round(struct ps_warmth *warmth, uint64_t before, const Perseas__Header *header)
+{
+	bool good = true;
+
+	pthread_mutex_lock(&warmth->lock);
+	if (warmth->copy && !warmth->ends) {
+		good = note_changes(warmth, before);
+		for (unsigned i = 0; good && i < warmth->run_count; i++)
+			ps_warm_arrived(warmth->copy, &warmth->runs[i].range,
+			                warmth->runs[i].bytes);
+		if (good && !point_of(warmth, &warmth->copy->point))
+			warmth->copy->point.seq = 0;
+		if (good)
+			add_segments(warmth, header);
+	}
+	pthread_mutex_unlock(&warmth->lock);
+	return good;
+}
+
+/* The data, and then slot, log and slot: so the log has what the data can hold; and then whether
+ * anything else changed the image. */
+static bool read_all(struct ps_warmth *warmth)
+{
+	const uint64_t before = warmth->log.seq;
+	Perseas__Reply *reply;
+	bool good;
+
+	if (!ask_runs(warmth) || ps_log_tail(&warmth->log) != PS_LOG_OK ||
+	    !ps_fetch_drain(&warmth->fetch))
+		return false;
+	reply = ask_status(warmth);
+	good = reply &&
+	       is_same_image(warmth->base->store->status->header, reply->store->status->header) &&
+	       count_round(warmth, before, reply->store->status->header);
+	perseas__reply__free_unpacked(reply, NULL);
+	return good;
+}
+
+static bool read_round(struct ps_warmth *warmth)
+{
+	const uint64_t before = warmth->log.seq;
+
+	choose_runs(warmth);
+	if (!read_all(warmth)) {
+		/* What was right stays so where the mirror only cannot be reached any more. */
+		if (ps_panel_answered(&warmth->panel, 0))
+			drop_copy(warmth);
+		return false;
+	}
+	ps_log_go_on(&warmth->log);
+	warmth->pause = warmth->log.seq > before ? ps_ms(SOON_MS) : 2 * warmth->pause;
+	if (warmth->pause > ps_ms(LATE_MS))
+		warmth->pause = ps_ms(LATE_MS);
+	return true;
+}
+
+/* --- an image --- */
+
+static bool begin_log(struct ps_warmth *warmth, uint64_t log_size)
+{
+	const struct ps_record *record;
+	void *ring = mmap(NULL, PS_RING_OFFSET + log_size, PROT_READ | PROT_WRITE,
+	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (ring == MAP_FAILED)
+		return false;
+	warmth->ring = ring;
+	ps_fetch_init(&warmth->fetch, &warmth->panel, 0, warmth->store);
+	ps_log_init(&warmth->log, &by_requests, &warmth->fetch, ring, log_size);
+	/* The slot's record is not always there: then the copy is of use from the next one on. */
+	return ps_log_begin(&warmth->log) == PS_LOG_OK && ps_log_past(&warmth->log, &record) >= 0;
+}
+
+static bool begin_image(struct ps_warmth *warmth)
+{
+	const Perseas__Header *header;
+	struct ps_warm *copy, *older = NULL;
+	bool ours;
+
+	warmth->base = ask_status(warmth);
+	header = warmth->base ? warmth->base->store->status->header : NULL;
+	if (!header || !begin_log(warmth, header->log_size))
+		return false;
+	copy = ps_warm_new(header->store_id.data);
+	pthread_mutex_lock(&warmth->lock);
+	ours = copy && warmth->aimed && !warmth->ends &&
+	       ps_id_equal(header->image_id, warmth->image_id);
+	if (ours) {
+		older = warmth->copy;
+		warmth->copy = copy;
+		warmth->figures.drops += older != NULL;
+		add_segments(warmth, header);
+	}
+	pthread_mutex_unlock(&warmth->lock);
+	ps_warm_free(ours ? older : copy);
+	return ours;
+}
+
+static void end_image(struct ps_warmth *warmth)
+{
+	if (warmth->ring)
+		munmap(warmth->ring, PS_RING_OFFSET + warmth->log.image.ring_size);
+	warmth->ring = NULL;
+	perseas__reply__free_unpacked(warmth->base, NULL);
+	warmth->base = NULL;
+}
+
+/* --- the thread --- */
+
+/* Is it to go on with the mirror of this address? */
+static bool goes_on(struct ps_warmth *warmth, const char *address)
+{
+	bool on;
+
+	pthread_mutex_lock(&warmth->lock);
+	on = warmth->aimed && !warmth->ends && !strcmp(warmth->address, address);
+	pthread_mutex_unlock(&warmth->lock);
+	return on;
+}
+
+static void rest(struct ps_warmth *warmth, uint64_t pause)
+{
+	const uint64_t now = warmth->env->ops->now(warmth->env);
+
+	warmth->env->ops->pause(warmth->env, PS_KEEPER, NULL, 0, now + pause);
+}
+
+/* As long as there is more to read, the rate alone holds it up. */
+static void rest_a_round(struct ps_warmth *warmth)
+{
+	const uint64_t now = warmth->env->ops->now(warmth->env);
+	uint64_t pause = warmth->run_count ? 0 : warmth->pause;
+
+	if (warmth->run_count && warmth->free_at > now)
+		pause = warmth->free_at - now < warmth->pause ? warmth->free_at - now
+		                                              : warmth->pause;
+	if (pause)
+		rest(warmth, pause);
+}
+
+static void follow_image(struct ps_warmth *warmth, const char *address)
+{
+	struct ps_error error;
+
+	if (ps_panel_begin(&warmth->panel, warmth->env, address, warmth->timeout_ms, &error))
+		return;
+	warmth->pause = ps_ms(SOON_MS);
+	if (begin_image(warmth))
+		while (goes_on(warmth, address) && read_round(warmth))
+			rest_a_round(warmth);
+	end_image(warmth);
+	ps_panel_end(&warmth->panel);
+}
+
+static void keep_warm(void *arg)
+{
+	struct ps_warmth *warmth = arg;
+	char address[sizeof(warmth->address)];
+	bool ends, aimed;
+
+	for (;;) {
+		pthread_mutex_lock(&warmth->lock);
+		ends = warmth->ends;
+		aimed = warmth->aimed;
+		snprintf(address, sizeof(address), "%s", warmth->address);
+		pthread_mutex_unlock(&warmth->lock);
+		if (ends)
+			return;
+		if (aimed)
+			follow_image(warmth, address);
+		if (goes_on(warmth, address) || !aimed)
+			rest(warmth, ps_ms(AGAIN_MS));
+	}
+}
+
+/* --- what a standby asks --- */
+
+static void warmth_free(struct ps_warmth *warmth)
+{
+	if (warmth->env)
+		warmth->env->ops->free(warmth->env);
+	pthread_mutex_destroy(&warmth->lock);
+	ps_warm_free(warmth->copy);
+	free(warmth->block);
+	free(warmth);
+}
+
+struct ps_warmth *ps_warmth_begin(const char *store, const struct perseas_options *options,
+                                  uint32_t timeout_ms, struct ps_error *error)
+{
+	struct ps_warmth *warmth = calloc(1, sizeof(*warmth));
+
+	if (!warmth) {
+		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
+		return NULL;
+	}
+	pthread_mutex_init(&warmth->lock, NULL);
+	snprintf(warmth->store, sizeof(warmth->store), "%s", store);
+	warmth->timeout_ms = timeout_ms;
+	warmth->rate = options->warm_rate ? options->warm_rate : USUAL_RATE;
+	warmth->block = malloc(ROUND);
+	if (!warmth->block)
+		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
+	else
+		warmth->env = ps_env_posix(options, error);
+	if (warmth->env) {
+		if (!warmth->env->ops->spawn(warmth->env, PS_KEEPER, keep_warm, warmth))
+			return warmth;
+		ps_error_set(error, PERSEAS_ESYSTEM,
+		             "the thread that keeps a copy of store '%s' did not start", store);
+	}
+	warmth_free(warmth);
+	return NULL;
+}
+
+/* What an image that counts is worth as a source; 0: nothing. One that is behind would be left for
+ * another one at once. */
+static unsigned worth(const struct ps_census *census, unsigned i)
+{
+	const Perseas__StoreStatus *told = census->told[i];
+
+	if (!told || !census->newest || !ps_census_counts(census, i) ||
+	    told->slot->epoch != census->newest->slot->epoch)
+		return 0;
+	/* On this host it costs the least. */
+	return census->panel->addresses[i].scheme == PS_SCHEME_UNIX ? 2 : 1;
+}
+
+static bool is_aimed_at(const struct ps_warmth *warmth, const struct ps_census *census, unsigned i)
+{
+	return warmth->aimed && !strcmp(warmth->address, census->panel->addresses[i].text) &&
+	       ps_id_equal(census->told[i]->header->image_id, warmth->image_id);
+}
+
+void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_census *census)
+{
+	int best = -1;
+
+	pthread_mutex_lock(&warmth->lock);
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const unsigned is = worth(census, i);
+
+		if (is && (best < 0 || is > worth(census, (unsigned)best) ||
+		           (is == worth(census, (unsigned)best) && is_aimed_at(warmth, census, i))))
+			best = (int)i;
+	}
+	warmth->aimed = best >= 0;
+	if (best >= 0) {
+		snprintf(warmth->address, sizeof(warmth->address), "%s",
+		         census->panel->addresses[best].text);
+		memcpy(warmth->image_id, census->told[best]->header->image_id.data, PS_ID_SIZE);
+	}
+	pthread_mutex_unlock(&warmth->lock);
+	warmth->env->ops->wake(warmth->env, PS_KEEPER);
+}
+
+void ps_warmth_tell(struct ps_warmth *warmth, struct ps_warmth_figures *figures)
+{
+	pthread_mutex_lock(&warmth->lock);
+	if (warmth->copy)
+		ps_warm_figures(warmth->copy, &warmth->figures.here, &warmth->figures.total);
+	*figures = warmth->figures;
+	pthread_mutex_unlock(&warmth->lock);
+}
+
+struct ps_warm *ps_warmth_take(struct ps_warmth *warmth)
+{
+	struct ps_warm *copy;
+
+	pthread_mutex_lock(&warmth->lock);
+	warmth->ends = true;
+	copy = warmth->copy;
+	warmth->copy = NULL;
+	pthread_mutex_unlock(&warmth->lock);
+	warmth->env->ops->wake(warmth->env, PS_KEEPER);
+	return copy;
+}
+
+void ps_warmth_end(struct ps_warmth *warmth)
+{
+	if (!warmth)
+		return;
+	ps_warm_free(ps_warmth_take(warmth));
+	warmth->env->ops->join(warmth->env, PS_KEEPER);
+	warmth_free(warmth);
+}

@@ -1,0 +1,549 @@
+/*
+ * test_warm.c - standbys that keep a copy of a store's memory: what the next owner takes from it is
+ * what the last one left, and what may be otherwise is not taken.
+ */
+#include "standby_rig.h"
+
+#include <sys/mman.h>
+
+/* A quarter of the ring takes a transaction of PUT, and LAP of them fill more than the log. */
+enum { PUT = 100 << 10, LAP = 200 };
+
+/* What the test and its owner tell each other. */
+static struct {
+	_Atomic int asked, done;
+} * between;
+
+static int setup_between(void)
+{
+	between = mmap(NULL, sizeof(*between), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+	               -1, 0);
+	return between == MAP_FAILED;
+}
+
+static int setup_warm_tcp(void **state)
+{
+	return setup_between() || setup_tcp(state);
+}
+
+static int setup_warm_shared(void **state)
+{
+	return setup_between() || setup_shared(state);
+}
+
+static int teardown_warm(void **state)
+{
+	munmap(between, sizeof(*between));
+	return rig_teardown(state);
+}
+
+#define WARM(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown_warm)
+
+/* --- owners --- */
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static int put_anywhere(struct rig *rig, uint64_t *state)
+{
+	const uint64_t at = next_random(state) % SIZE;
+	const uint64_t most = SIZE - at < 6000 ? SIZE - at : 6000;
+
+	return rig_put(rig, at, 1 + next_random(state) % most, (uint8_t)next_random(state));
+}
+
+/* Changes what it likes until it is killed. */
+static int own_busily(struct rig *rig, int ready)
+{
+	uint64_t state = 1 + (uint64_t)getpid();
+
+	if (rig_open(rig, 0, 0) || rig_map(rig))
+		return 1;
+	for (unsigned i = 0;; i++) {
+		if (put_anywhere(rig, &state))
+			return 2;
+		if (i == 100)
+			say_ready(ready);
+		if (i > 100 && i % 4 == 0)
+			poll(NULL, 0, 1);
+	}
+}
+
+/* Does, whenever it is asked, what the number says. */
+static int own_and_obey(struct rig *rig, int ready)
+{
+	void *more;
+
+	if (rig_open(rig, 0, 0) || rig_map(rig) || rig_put(rig, 0, 8, 42))
+		return 1;
+	say_ready(ready);
+	for (;;) {
+		const int asked = between->asked;
+
+		if (asked == between->done) {
+			poll(NULL, 0, 1);
+			continue;
+		}
+		for (unsigned i = 0; asked == LAP && i < LAP; i++)
+			if (rig_put(rig, i % 8 * PUT, PUT, (uint8_t)i))
+				return 2;
+		if (asked == 1 && rig_put(rig, 5000, 8, 77))
+			return 3;
+		if (asked == 2) {
+			if (perseas_map(rig->p, "more", 70000, &more))
+				return 4;
+			memset(more, 9, 70000);
+			if (perseas_publish(rig->p))
+				return 5;
+		}
+		between->done = asked;
+	}
+}
+
+static void ask(int what)
+{
+	between->asked = what;
+	RIG_UNTIL(between->done == what);
+}
+
+/* --- standbys --- */
+
+static perseas_standby_t *begin_warm(struct rig *rig, uint32_t recovery)
+{
+	struct perseas_options options;
+	perseas_standby_t *s;
+
+	options_begin(&options);
+	options.warm = 1;
+	options.recovery = recovery;
+	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), 0);
+	return s;
+}
+
+static bool is_warm(perseas_standby_t *s)
+{
+	const struct perseas_standby_stat stat = stat_of(s);
+
+	return stat.memory && stat.warm == stat.memory;
+}
+
+static uint64_t drops_of(perseas_standby_t *s)
+{
+	struct ps_warmth_figures figures;
+
+	ps_warmth_tell(s->warmth, &figures);
+	return figures.drops;
+}
+
+/* It follows no more, and what it has stays. */
+static void freeze(perseas_standby_t *s)
+{
+	pthread_mutex_lock(&s->warmth->lock);
+	s->warmth->ends = true;
+	pthread_mutex_unlock(&s->warmth->lock);
+}
+
+static void assert_used(struct rig *rig, bool used)
+{
+	const char *report = perseas_report(rig->p);
+
+	if (!strstr(report, used ? "are in the standby's copy" : "standby's copy is not used"))
+		fail_msg("%s", report);
+}
+
+static uint64_t fetched(struct rig *rig)
+{
+	struct perseas_stat stat;
+
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
+	assert_int_equal(perseas_stat(rig->p, &stat), 0);
+	assert_int_equal(stat.missing, 0);
+	return stat.fetched;
+}
+
+static void assert_as_made(const struct rig *rig, uint64_t from)
+{
+	for (uint64_t i = from; i < SIZE; i++)
+		if (rig->bytes[i] != rig_byte(i))
+			fail_msg("byte %llu is wrong", (unsigned long long)i);
+}
+
+/* The mirrors have the same: read by another open. */
+static void assert_as_mirrors(struct rig *rig)
+{
+	uint8_t *bytes = malloc(SIZE);
+
+	assert_non_null(bytes);
+	memcpy(bytes, rig->bytes, SIZE);
+	perseas_close(rig->p);
+	assert_int_equal(rig_open(rig, 0, 0), 0);
+	assert_int_equal(rig_map(rig), 0);
+	for (uint64_t i = 0; i < SIZE; i++)
+		if (bytes[i] != rig->bytes[i])
+			fail_msg("byte %llu is not that of the mirrors", (unsigned long long)i);
+	end_owner(rig);
+	free(bytes);
+}
+
+/* --- what is taken --- */
+
+/* All of it is there before the owner dies: nothing is fetched. */
+static void what_was_left_is_taken(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+
+	RIG_UNTIL(is_warm(s));
+	assert_int_equal(stat_of(s).memory, SIZE);
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_used(rig, true);
+	assert_int_equal(rig->bytes[0], 42);
+	assert_as_made(rig, 8);
+	assert_int_equal(fetched(rig), 0);
+	perseas_standby_close(s);
+	assert_as_mirrors(rig);
+}
+
+/* Where memory cannot be fetched on demand, it is not read from mirrors either. */
+static void what_is_read_first_is_taken(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_READ_FIRST);
+
+	RIG_UNTIL(is_warm(s));
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_used(rig, true);
+	assert_int_equal(rig->bytes[0], 42);
+	assert_as_made(rig, 8);
+	perseas_standby_close(s);
+	assert_as_mirrors(rig);
+}
+
+/* The owner is killed while it changes memory, and the copy follows. */
+static void whoever_is_killed_at_work_is_followed(void **state)
+{
+	struct rig *rig = *state;
+
+	for (unsigned i = 0; i < 4; i++) {
+		const pid_t owner = start_process(rig, own_busily);
+		perseas_standby_t *s = begin_warm(rig, i % 2 ? 0 : PERSEAS_RECOVERY_ON_DEMAND);
+
+		RIG_UNTIL(stat_of(s).warm > SIZE / 2);
+		kill_process(owner);
+		become_owner(rig, s);
+		assert_used(rig, true);
+		perseas_standby_close(s);
+		assert_as_mirrors(rig);
+	}
+}
+
+static void what_changed_since_comes_from_mirrors(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own_and_obey);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+
+	RIG_UNTIL(is_warm(s));
+	freeze(s);
+	ask(1);
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_used(rig, true);
+	assert_int_equal(rig->bytes[0], 42);
+	assert_int_equal(rig->bytes[5000], 77);
+	assert_true(fetched(rig) > 0 && fetched(rig) < SIZE);
+	perseas_standby_close(s);
+	assert_as_mirrors(rig);
+}
+
+static void a_segment_may_come_later(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own_and_obey);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	void *more;
+
+	RIG_UNTIL(is_warm(s));
+	ask(2);
+	RIG_UNTIL(stat_of(s).memory == SIZE + 70000 && is_warm(s));
+	assert_int_equal(drops_of(s), 0);
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_int_equal(perseas_map(rig->p, "more", 0, &more), 0);
+	for (unsigned i = 0; i < 70000; i++)
+		assert_int_equal(((uint8_t *)more)[i], 9);
+	assert_int_equal(fetched(rig), 0);
+	perseas_standby_close(s);
+}
+
+/* What this owner changed is not what the copy has. */
+static void what_was_unmapped_is_not_taken_again(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+
+	RIG_UNTIL(is_warm(s));
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_int_equal(rig_put(rig, 3 << 20, 8, 99), 0);
+	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
+	assert_int_equal(rig_map(rig), 0);
+	assert_int_equal(rig->bytes[3 << 20], 99);
+	assert_int_equal(fetched(rig), SIZE);
+	perseas_standby_close(s);
+	assert_as_mirrors(rig);
+}
+
+static struct ps_pager_ops poor_pager;
+static _Atomic int refusals;
+
+static bool fill_later(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length)
+{
+	return atomic_fetch_sub(&refusals, 1) <= 0 && ps_pager_uffd.fill(pager, to, bytes, length);
+}
+
+/* For a moment there is no memory for it. */
+static void what_cannot_be_taken_is_fetched(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+
+	RIG_UNTIL(is_warm(s));
+	poor_pager = ps_pager_uffd;
+	poor_pager.fill = fill_later;
+	refusals = 2;
+	s->p->env->pager = &poor_pager;
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_int_equal(rig->bytes[0], 42);
+	assert_as_made(rig, 8);
+	assert_true(fetched(rig) > 0);
+	/* The copy still has it, as it was. */
+	assert_int_equal(rig_put(rig, 100, 8, 99), 0);
+	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
+	assert_int_equal(rig_map(rig), 0);
+	assert_int_equal(rig->bytes[100], 99);
+	perseas_standby_close(s);
+	assert_as_mirrors(rig);
+}
+
+/* --- what is not --- */
+
+/* Its transaction is another one than the chosen history has at that place. */
+static void a_copy_of_another_history_is_not_used(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+
+	RIG_UNTIL(is_warm(s));
+	freeze(s);
+	s->warmth->copy->point.epoch++;
+	memset(s->warmth->copy->parts[0].bytes, 0, SIZE);
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_used(rig, false);
+	assert_as_made(rig, 8);
+	perseas_standby_close(s);
+}
+
+/* One that was never there. */
+static void a_copy_that_is_ahead_is_not_used(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+
+	RIG_UNTIL(is_warm(s));
+	freeze(s);
+	s->warmth->copy->point.seq++;
+	memset(s->warmth->copy->parts[0].bytes, 0, SIZE);
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_used(rig, false);
+	assert_as_made(rig, 8);
+	perseas_standby_close(s);
+}
+
+/* The log is overwritten before it was followed: then nothing is known of what changed. */
+static void a_lap_ends_a_copy(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own_and_obey);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+
+	RIG_UNTIL(is_warm(s));
+	pthread_mutex_lock(&s->warmth->lock);
+	ask(LAP);
+	pthread_mutex_unlock(&s->warmth->lock);
+	RIG_UNTIL(drops_of(s) == 1);
+	RIG_UNTIL(is_warm(s));
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_used(rig, true);
+	perseas_standby_close(s);
+	assert_as_mirrors(rig);
+}
+
+/* What no log tells of is counted in the mirror's header alone: a session that is taken up again, a
+ * joining, an image beside. Here it is the copy that began with another count. */
+static void what_is_no_transaction_ends_a_copy(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+
+	RIG_UNTIL(is_warm(s));
+	s->warmth->base->store->status->header->rewrites--;
+	RIG_UNTIL(drops_of(s) == 1);
+	RIG_UNTIL(is_warm(s));
+	s->warmth->base->store->status->header->generation--;
+	RIG_UNTIL(drops_of(s) == 2);
+	kill_process(owner);
+	perseas_standby_close(s);
+}
+
+static void another_owner_ends_a_copy(void **state)
+{
+	struct rig *rig = *state;
+	pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+
+	RIG_UNTIL(is_warm(s));
+	kill_process(owner);
+	owner = start_process(rig, own);
+	RIG_UNTIL(drops_of(s) >= 1);
+	RIG_UNTIL(is_warm(s));
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_used(rig, true);
+	assert_as_made(rig, 8);
+	perseas_standby_close(s);
+	assert_as_mirrors(rig);
+}
+
+/* The mirror that it reads from dies with the owner. */
+static void a_mirror_may_die_with_the_owner(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	unsigned read;
+
+	RIG_UNTIL(is_warm(s));
+	read = strstr(rig->list, s->warmth->address) == rig->list ? 0 : 1;
+	kill_process(owner);
+	rig_kill(&rig->mirrors[read]);
+	rig_start(&rig->mirrors[read]);
+	become_owner(rig, s);
+	assert_int_equal(rig->bytes[0], 42);
+	assert_as_made(rig, 8);
+	perseas_standby_close(s);
+	assert_as_mirrors(rig);
+}
+
+/* --- pages --- */
+
+static struct ps_warm *two_pages(void)
+{
+	const uint8_t id[PS_ID_SIZE] = { 1 };
+	struct ps_warm *warm = ps_warm_new(id);
+
+	assert_non_null(warm);
+	assert_true(ps_warm_add(warm, 3, 1, PS_WARM_PAGE + 100, 5));
+	return warm;
+}
+
+static void change_page(struct ps_warm *warm, uint64_t seq, uint64_t offset)
+{
+	_Alignas(8) uint8_t bytes[sizeof(struct ps_record) + sizeof(struct ps_range) + 8] = { 0 };
+	struct ps_record *record = (void *)bytes;
+	struct ps_range *range = (void *)(bytes + sizeof(*record));
+
+	*record = (struct ps_record){ .magic = PS_RECORD_MAGIC,
+		                      .kind = PS_RECORD_TRANSACTION,
+		                      .seq = seq,
+		                      .length = sizeof(bytes),
+		                      .ranges = 1 };
+	*range = (struct ps_range){ 3, 8, offset };
+	ps_warm_change(warm, record);
+}
+
+/* Before that, what is read may be rolled back. */
+static void a_page_is_read_when_a_slot_covers_it(void **state)
+{
+	struct ps_warm *warm = two_pages();
+	struct ps_range range;
+
+	(void)state;
+	assert_false(ps_warm_next(warm, 4, 9, &range));
+	assert_true(ps_warm_next(warm, 5, 9, &range));
+	assert_int_equal(range.offset, 0);
+	assert_int_equal(range.length, PS_WARM_PAGE + 100);
+	assert_false(ps_warm_next(warm, 5, 9, &range));
+	change_page(warm, 7, PS_WARM_PAGE);
+	change_page(warm, 6, PS_WARM_PAGE);
+	assert_false(ps_warm_next(warm, 6, 9, &range));
+	assert_true(ps_warm_next(warm, 7, 9, &range));
+	assert_int_equal(range.offset, PS_WARM_PAGE);
+	assert_int_equal(range.length, 100);
+	ps_warm_free(warm);
+}
+
+static void a_page_that_changed_meanwhile_is_not_right(void **state)
+{
+	struct ps_warm *warm = two_pages();
+	uint8_t bytes[2 * PS_WARM_PAGE] = { 0 };
+	struct ps_range range;
+	uint64_t here, total;
+
+	(void)state;
+	assert_true(ps_warm_next(warm, 5, 9, &range));
+	change_page(warm, 6, 8);
+	ps_warm_arrived(warm, &range, bytes);
+	ps_warm_figures(warm, &here, &total);
+	assert_int_equal(total, PS_WARM_PAGE + 100);
+	assert_int_equal(here, 100);
+	assert_false(ps_warm_holds(&warm->parts[0], 0, 1));
+	assert_true(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE, 100));
+	assert_false(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE - 1, 2));
+	ps_warm_leave(warm, 3);
+	assert_false(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE, 100));
+	ps_warm_free(warm);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_page_is_read_when_a_slot_covers_it),
+		cmocka_unit_test(a_page_that_changed_meanwhile_is_not_right),
+		WARM(what_was_left_is_taken, setup_warm_tcp),
+		WARM(what_was_left_is_taken, setup_warm_shared),
+		WARM(what_is_read_first_is_taken, setup_warm_tcp),
+		WARM(whoever_is_killed_at_work_is_followed, setup_warm_tcp),
+		WARM(whoever_is_killed_at_work_is_followed, setup_warm_shared),
+		WARM(what_changed_since_comes_from_mirrors, setup_warm_tcp),
+		WARM(a_segment_may_come_later, setup_warm_tcp),
+		WARM(what_was_unmapped_is_not_taken_again, setup_warm_tcp),
+		WARM(what_cannot_be_taken_is_fetched, setup_warm_tcp),
+		WARM(a_copy_of_another_history_is_not_used, setup_warm_tcp),
+		WARM(a_copy_that_is_ahead_is_not_used, setup_warm_tcp),
+		WARM(a_lap_ends_a_copy, setup_warm_tcp),
+		WARM(another_owner_ends_a_copy, setup_warm_tcp),
+		WARM(what_is_no_transaction_ends_a_copy, setup_warm_tcp),
+		WARM(a_mirror_may_die_with_the_owner, setup_warm_tcp),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
