@@ -35,7 +35,8 @@ static const char about[] =
 	"Where memory does not hold them all at once, --apart runs one after another, and keeps\n"
 	"what each held in a file in /var/tmp until it is checked.\n\n"
 	"Workloads: debit-credit, order-entry, synthetic, ranges, tpca-sequential, tpca-random,\n"
-	"tpca-localized. Engines: perseas (over --mirrors), local (undo log in this process),\n"
+	"tpca-localized. Engines: perseas (over --mirrors), nowait-64 and nowait-1000 (the same,\n"
+	"64 or 1000 commits waited for at once), local (undo log in this process),\n"
 	"copies (the three copies that a mirror takes, and nothing else), none (no\n"
 	"transactions), pingpong and unix-pingpong (no transactions, but the round trip of\n"
 	"--ping-bytes over bare TCP on the loopback, or Unix sockets, to a process on another\n"
@@ -97,7 +98,8 @@ static int read_engines(struct contest *contest)
 			return program_fail("--engines", "lists more than 16");
 		if (!(contest->ops[contest->count++] = engine_by_name(name)))
 			return program_fail(name, "is not an engine of this build (see --help)");
-		if (contest->ops[contest->count - 1] == &engine_perseas && !options.engine.mirrors)
+		if (engine_needs_mirrors(contest->ops[contest->count - 1]) &&
+		    !options.engine.mirrors)
 			return program_fail("--mirrors",
 			                    "is missing; it lists the mirrors of perseas");
 	}

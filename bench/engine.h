@@ -100,6 +100,13 @@ int engine_fail(struct engine *engine, const char *format, ...)
 /* libperseas over options->mirrors. */
 extern const struct engine_ops engine_perseas;
 
+/* The same with commits that do not wait: 64 or 1000 of them are waited for at once. Each has a
+ * store of its own. */
+extern const struct engine_ops engine_nowait_64, engine_nowait_1000;
+
+/* Is it one of these three? */
+bool engine_needs_mirrors(const struct engine_ops *ops);
+
 /*
  * Vista's scheme (Lowell and Chen, "Free Transactions with Rio Vista", SOSP'97): undo log
  * in this process, nothing sent anywhere. What is left when mirroring is taken away.

@@ -1,5 +1,6 @@
 /*
- * engine_perseas.c - the library as an engine: one segment, one transaction at a time.
+ * engine_perseas.c - the library as engines: one segment, one transaction at a time. Commits wait
+ * for W mirrors, or so many of them are waited for together.
  */
 #include "clock.h"
 #include "engine.h"
@@ -11,6 +12,8 @@ struct mirrored {
 	struct engine engine;
 	perseas_tx_t *tx; /* open, or NULL */
 	uint64_t patience_ns;
+	unsigned together; /* commits that are waited for at once; 0: each is for itself */
+	unsigned unwaited; /* so many are not yet */
 };
 
 static void mirrored_close(struct engine *engine)
@@ -127,6 +130,57 @@ static int mirrored_commit(struct engine *engine)
 	int code = perseas_commit(m->tx, 0);
 
 	return __builtin_expect(code == PERSEAS_EINDOUBT, 0) ? wait_for_commit(m) : code;
+}
+
+/* A round may end in between: it counts fewer commits than `together` that were not waited for. */
+static int mirrored_post(struct engine *engine)
+{
+	struct mirrored *m = (struct mirrored *)engine;
+	int code = perseas_commit(m->tx, PERSEAS_NOWAIT);
+
+	if (code || ++m->unwaited < m->together)
+		return code;
+	m->unwaited = 0;
+	return wait_for_commit(m);
+}
+
+static int open_together(struct engine *engine, const struct engine_options *options, size_t size,
+                         void **memory, unsigned together)
+{
+	struct engine_options own = *options;
+	char store[ENGINE_SETUP];
+
+	((struct mirrored *)engine)->together = together;
+	snprintf(store, sizeof(store), "%s-%u", options->store, together);
+	own.store = store;
+	return mirrored_open(engine, &own, size, memory);
+}
+
+static int open_64(struct engine *engine, const struct engine_options *options, size_t size,
+                   void **memory)
+{
+	return open_together(engine, options, size, memory, 64);
+}
+
+static int open_1000(struct engine *engine, const struct engine_options *options, size_t size,
+                     void **memory)
+{
+	return open_together(engine, options, size, memory, 1000);
+}
+
+#define TOGETHER(count)                                                                        \
+	{                                                                                      \
+		.name = "nowait-" #count, .survives = "host", .size = sizeof(struct mirrored), \
+		.open = open_##count, .begin = mirrored_begin, .range = mirrored_range,        \
+		.commit = mirrored_post, .close = mirrored_close,                              \
+	}
+
+const struct engine_ops engine_nowait_64 = TOGETHER(64);
+const struct engine_ops engine_nowait_1000 = TOGETHER(1000);
+
+bool engine_needs_mirrors(const struct engine_ops *ops)
+{
+	return ops->open == mirrored_open || ops->open == open_64 || ops->open == open_1000;
 }
 
 const struct engine_ops engine_perseas = {

@@ -345,6 +345,22 @@ class Bench:
                                       ["perseas", "copies", "local", "none"], size=ranges)
             self.rates("ranges of 8 bytes: %d, shm, 1 mirror" % ranges, result, {})
 
+    def nowait(self):
+        """Commits that do not wait, against those that do: many of them are waited for at once."""
+        for mirrors, targets in ((1, {64: ">= 2", 1000: ">= 5"}), (3, {64: None, 1000: ">= 3"})):
+            engines = ["perseas"] + ["nowait-%d" % together for together in targets]
+            with self.cluster(mirrors, room=400 * MIB) as cluster:
+                result = self.compare("nowait, %d mirrors" % mirrors, cluster, "debit-credit",
+                                      engines, "--spin-us", SLEEP_AT_ONCE, fabric="tcp")
+            took = result["engines"]
+            for together, target in targets.items():
+                row = self.report.add(
+                    "debit-credit, tcp, %d mirror%s, waited for every %d" % (
+                        mirrors, "s" if mirrors > 1 else "", together), "/s",
+                    took["nowait-%d" % together]["rates"], "every one", took["perseas"]["rates"],
+                    target)
+                say("%s: %.2f times waiting for every one" % (row["name"], row["ratio"]))
+
     def limits(self):
         with self.cluster(0) as cluster:
             result = self.program(cluster, "host-limits", "--cpu", self.near, "--dir",
@@ -384,7 +400,8 @@ class Bench:
 
     def all(self):
         parts = [self.tcp_latency, self.tls, self.debit_credit, self.order_entry, self.sizes,
-                 self.threads_far, self.recovery, self.found, self.limits]
+                 self.threads_far, self.nowait, self.recovery, self.found,
+                 self.limits]
         if RedisPair and self.knows("redis"):
             parts.insert(3, self.redis)
         if not self.quick:

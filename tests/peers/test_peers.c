@@ -554,7 +554,7 @@ enum { KINDS = sizeof(kinds) / sizeof(*kinds), ENGINES_MAX = 16 };
 /* The library has tests of its own: everything but `perseas`. */
 static bool applies(const struct kind *kind, const struct engine_ops *ops)
 {
-	return ops != &engine_perseas && (!kind->keeps || keeps(ops)) &&
+	return !engine_needs_mirrors(ops) && (!kind->keeps || keeps(ops)) &&
 	       (!kind->only || !strcmp(kind->only, ops->name));
 }
 
