@@ -136,6 +136,14 @@ static int flush(struct owner *owner)
 	return rc;
 }
 
+static void acknowledge(struct owner *owner, uint64_t k)
+{
+	owner->page->acked = k;
+	owner->page->last_at = now();
+	if (!owner->page->first_at)
+		owner->page->first_at = owner->page->last_at;
+}
+
 static int run_one(struct owner *owner)
 {
 	uint64_t k = owner->k + 1;
@@ -157,10 +165,33 @@ static int run_one(struct owner *owner)
 		rc = flush(owner);
 	if (rc)
 		return rc;
-	owner->page->acked = k;
-	owner->page->last_at = now();
-	if (!owner->page->first_at)
-		owner->page->first_at = owner->page->last_at;
+	acknowledge(owner, k);
+	return 0;
+}
+
+/* One that nobody waits for. The books' transactions are the store's, one for one. */
+static int post_one(struct owner *owner)
+{
+	struct perseas_token token, held;
+	uint64_t k = owner->k + 1;
+	perseas_tx_t *tx;
+	int rc;
+
+	owner->page->attempted = k;
+	rc = perseas_begin(owner->p, 0, &tx);
+	if (rc)
+		return owner_fail(owner, rc);
+	rc = change(owner, tx, k);
+	if (!rc)
+		rc = perseas_commit_token(tx, PERSEAS_NOWAIT, &token);
+	if (rc)
+		return owner_fail(owner, rc);
+	owner->k = k;
+	rc = perseas_durable(owner->p, &held);
+	if (rc)
+		return owner_fail(owner, rc);
+	if (k > token.seq - held.seq && k - (token.seq - held.seq) > owner->page->acked)
+		acknowledge(owner, k - (token.seq - held.seq));
 	return 0;
 }
 
@@ -170,7 +201,11 @@ int owner_run(struct owner *owner, uint64_t count)
 
 	owner->page->phase = OWNER_RUNS;
 	for (uint64_t i = 0; i < count && !rc && !owner->page->stop; i++)
-		rc = run_one(owner);
+		rc = owner->unwaited ? post_one(owner) : run_one(owner);
+	if (!rc && owner->unwaited)
+		rc = flush(owner);
+	if (!rc && owner->unwaited)
+		acknowledge(owner, owner->k);
 	owner->page->phase = rc ? OWNER_ENDED : OWNER_IDLE;
 	return rc;
 }

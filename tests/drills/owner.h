@@ -33,6 +33,7 @@ struct owner {
 	perseas_t *p;          /* NULL: not open */
 	uint8_t *books[BOOKS]; /* mapped */
 	uint64_t k;            /* transactions that the books hold here */
+	bool unwaited;         /* no commit waits: acknowledged is what W are said to hold */
 	struct page *page;
 	char store[64];
 	char message[1024]; /* of the last error */
@@ -50,7 +51,7 @@ void owner_close(struct owner *owner);
 int owner_books(struct owner *owner);
 
 /* Runs transactions until `count` are done or the page says stop. One that is in doubt is waited
- * for. */
+ * for; where none is waited for, all of them are at the end. */
 int owner_run(struct owner *owner, uint64_t count);
 
 /* Does every byte stand as the counter says it must? False: the message says where not. */

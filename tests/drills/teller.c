@@ -9,8 +9,8 @@
  *   teller desk PAGE                               commands on standard input (desk.h)
  *   teller load HOST PORT IDLE BUSY                no owner, but others who come (load.h)
  *
- * Options are those of desk.h, and transactions=N; of large also mib=N, and check. Exit status: 0
- * good; 1 something does not hold; 2 wrong use; 3 fenced.
+ * Options are those of desk.h, transactions=N, and unwaited (no commit waits); of large also mib=N,
+ * and check. Exit status: 0 good; 1 something does not hold; 2 wrong use; 3 fenced.
  */
 #include "desk.h"
 #include "large.h"
@@ -28,7 +28,7 @@ struct words {
 	const char *store, *mirrors, *page;
 	struct perseas_options options;
 	uint64_t transactions, mib;
-	bool check;
+	bool check, unwaited;
 };
 
 static bool read_words(struct words *words, int argc, char **argv)
@@ -46,6 +46,8 @@ static bool read_words(struct words *words, int argc, char **argv)
 			words->mib = strtoull(argv[i] + sizeof(mib) - 1, NULL, 0);
 		else if (strcmp(argv[i], "check") == 0)
 			words->check = true;
+		else if (strcmp(argv[i], "unwaited") == 0)
+			words->unwaited = true;
 		else if (!option_set(&words->options, argv[i]))
 			return false;
 	}
@@ -70,6 +72,7 @@ static int run(struct owner *owner, const struct words *words)
 {
 	int rc = owner_open(owner, words->store, words->mirrors, &words->options);
 
+	owner->unwaited = words->unwaited;
 	if (!rc)
 		rc = owner_books(owner);
 	if (!rc)

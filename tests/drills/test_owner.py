@@ -30,6 +30,28 @@ def test_a_killed_owner_leaves_what_it_was_promised_on_three(mirrors, tellers, d
     kill_rounds(tellers, dice, mirrors(3, fabric), ROUNDS, "acks=2")
 
 
+def test_a_killed_owner_leaves_what_it_was_told_of_though_it_waited_for_nothing(
+        mirrors, tellers, dice, fabric):
+    """No commit waits. The next owner may find more than it was told of, and nothing else."""
+    daemons = mirrors(3, fabric)
+    page = tellers.page()
+    for _ in range(ROUNDS):
+        owner = tellers.run("books", daemons, "create", LOG, "acks=2", "unwaited", page=page)
+        owner.advances(dice.randrange(1, 400))
+        owner.kill9()
+        acked = page.acked
+        assert acked <= tellers.verify("books", daemons, page) <= page.attempted
+
+
+def test_an_owner_that_waits_for_nothing_leaves_all_when_it_ends(mirrors, tellers, fabric):
+    """It is told to stop, and waits for all at once."""
+    daemons = mirrors(3, fabric)
+    owner = tellers.run("books", daemons, "create", LOG, "unwaited", "transactions=3000")
+    assert owner.wait() == (0, "")
+    assert owner.page.acked == 3000
+    assert tellers.verify("books", daemons, owner.page) == 3000
+
+
 def test_what_a_killed_owner_left_is_the_same_on_all_mirrors_after_the_next(
         mirrors, tellers, dice, fabric, perseas):
     """The next owner mends the mirrors that stood elsewhere; then the images are compared."""

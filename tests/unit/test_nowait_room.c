@@ -82,6 +82,39 @@ static void test_a_hiccup_drops_no_mirror(void **state)
 	let_all_go(o);
 }
 
+/* While a commit waits, the mirror that it waits for completes one more. */
+static void release_one(void *arg)
+{
+	struct owner *o = arg;
+
+	direct_release(o->d, 1, 1);
+}
+
+/* A commit that needs much room waits for a mirror for longer than a mirror may take for one, since
+ * that one gets on all the time. */
+static void test_who_gets_on_is_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	struct perseas_token token;
+	perseas_tx_t *tx;
+	unsigned i = 0;
+
+	o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
+	while (!post_big(f, PERSEAS_NOWAIT | PERSEAS_NOBLOCK, i++))
+		;
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_set_range(tx, f->big, 25000), 0);
+	memset(f->big, 1, 25000);
+	o->d->on_pause = release_one;
+	o->d->on_pause_arg = o;
+	assert_int_equal(perseas_commit_token(tx, PERSEAS_NOWAIT, &token), 0);
+	o->d->on_pause = NULL;
+	assert_int_equal(owner_stat(o).dropped, 0);
+	let_all_go(o);
+	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
+}
+
 /* Mirrors that are away could not be sent again what the ring forgot, and it would be in doubt for
  * ever: what W do not hold stays in the ring. */
 static void test_what_w_do_not_hold_stays_in_the_ring(void **state)
@@ -193,6 +226,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST_SMALL(test_a_full_ring_holds_back),
 		TEST_SMALL(test_a_hiccup_drops_no_mirror),
+		TEST_SMALL(test_who_gets_on_is_waited_for),
 		TEST_SMALL(test_what_w_do_not_hold_stays_in_the_ring),
 		TEST(test_a_long_drain_breaks_nobody),
 		TEST(test_close_loses_nothing),
