@@ -2,6 +2,7 @@
  * test_nowait.c - commits that nobody waits for: what they return, what tokens name, who is told of
  * them, and when they are in doubt. test_nowait_room.c has what they do to the ring, and the end.
  */
+#include "../../client/core/quorum.h"
 #include "nowait_rig.h"
 
 #include <poll.h>
@@ -309,6 +310,31 @@ static void test_the_mark_is_taken_before_a_holder_is_lost(void **state)
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 }
 
+static void count_by(struct owner *o, uint32_t acks)
+{
+	pthread_mutex_lock(&o->p->lock);
+	o->p->roster->acks = acks;
+	ps_quorum_renew(o->p);
+	pthread_mutex_unlock(&o->p->lock);
+}
+
+/* One of three mirrors was enough, and then a roster counts by which it is not. */
+static void test_the_mark_is_taken_before_a_roster_counts(void **state)
+{
+	struct owner *o = *state;
+	uint64_t seq;
+
+	count_by(o, 1);
+	o->d->mirrors[1].hold = o->d->mirrors[2].hold = DIRECT_HOLD_WRITES;
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	seq = o->p->commit.seq;
+	count_by(o, 2);
+	assert_false(ps_mirrors_hold(o->p, seq));
+	assert_true(owner_stat(o).durable_seq == seq);
+	let_all_go(o);
+	assert_int_equal(perseas_flush(o->p), 0);
+}
+
 /* --- the descriptor --- */
 
 static bool is_readable(int fd)
@@ -403,6 +429,7 @@ int main(void)
 		TEST(test_answers_are_looked_for_before_doubt),
 		TEST(test_the_mark_does_not_fall),
 		TEST(test_the_mark_is_taken_before_a_holder_is_lost),
+		TEST(test_the_mark_is_taken_before_a_roster_counts),
 		TEST(test_the_descriptor_tells_of_more),
 		TEST(test_the_descriptor_tells_of_the_fence),
 	};
