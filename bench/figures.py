@@ -93,7 +93,7 @@ def of_mirrors(results):
 
 def of_threads(results):
     lines = Lines()
-    for name in ("shm", "tcp + 100 us"):
+    for name in ("shm", "tcp + 100 us", "serial, tcp + 100 us"):
         for entry in results.get("threads, " + name, {}).get("series", []):
             lines.add(name, entry["threads"], entry["rates"])
     return lines
@@ -120,7 +120,7 @@ def draw_all(results, folder):
         ("databases", of_engines(results, r"database, (\d+) bytes", microseconds),
          "TPC-A, random accounts, shm, 1 mirror", "bytes of the database", "us"),
         ("mirrors", of_mirrors(results), "Debit-credit, W = a majority", "mirrors", "us"),
-        ("threads", of_threads(results), "Threads in disjoint ranges, 1 mirror", "threads",
+        ("threads", of_threads(results), "Threads, 1 mirror", "threads",
          "transactions a second"),
         ("recovery", of_recovery(results), "Recovery over shm", "MiB", "ms"),
     ]

@@ -249,6 +249,14 @@ class Bench:
         self.thread_rows("shm", result, {})
 
     def threads_far(self):
+        self.behind_relay("threads, tcp + 100 us", "tcp with 100 us of added delay", {4: ">= 3"})
+
+    def threads_serial(self):
+        """One after another, but for the waits, which are most of it."""
+        self.behind_relay("threads, serial, tcp + 100 us",
+                          "SERIAL, tcp with 100 us of added delay", {4: ">= 3.5"}, "--serial")
+
+    def behind_relay(self, name, fabric, targets, *options):
         """The relay has a processor for itself; who waits on the other sleeps at once."""
         with self.cluster(1, cpus={0: self.near}) as cluster:
             relay = cluster.spawn(self.build / "bench/relay", "--port", cluster.mirrors[0].port,
@@ -258,12 +266,13 @@ class Bench:
             # A transaction takes long here, and a round must have many.
             line = ["taskset", "-c", str(self.near), self.build / "bench/threads", "--mirrors",
                     address, "--threads", "1,4" if self.quick else "1,2,4,8", "--spin-us", 1,
-                    "--seconds", max(self.seconds, 0.5), "--rounds", self.rounds, "--json"]
+                    "--seconds", max(self.seconds, 0.5), "--rounds", self.rounds, "--json",
+                    *options]
             done = cluster.run(*line, seconds=LIMIT_SECONDS)
             if done.returncode:
                 raise RuntimeError("threads: status %d\n%s" % (done.returncode, done.stderr))
-        result = self.results["threads, tcp + 100 us"] = json.loads(done.stdout)
-        self.thread_rows("tcp with 100 us of added delay", result, {4: ">= 3"})
+        result = self.results[name] = json.loads(done.stdout)
+        self.thread_rows(fabric, result, targets)
 
     def thread_rows(self, fabric, result, targets):
         series = {entry["threads"]: entry for entry in result["series"]}
@@ -400,7 +409,7 @@ class Bench:
 
     def all(self):
         parts = [self.tcp_latency, self.tls, self.debit_credit, self.order_entry, self.sizes,
-                 self.threads_far, self.nowait, self.recovery, self.found,
+                 self.threads_far, self.threads_serial, self.nowait, self.recovery, self.found,
                  self.limits]
         if RedisPair and self.knows("redis"):
             parts.insert(3, self.redis)

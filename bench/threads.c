@@ -1,5 +1,5 @@
 /*
- * threads - transactions of several threads of one owner, in disjoint ranges.
+ * threads - transactions of several threads of one owner, in disjoint ranges, or one after another.
  */
 #include "clock.h"
 #include "fabric.h"
@@ -14,13 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS_MAX = 64, COUNTS_MAX = 16, SLICE = 1 << 20, MEMORY = THREADS_MAX * SLICE };
+enum {
+	THREADS_MAX = 64,
+	COUNTS_MAX = 16,
+	SLICE = 1 << 20,
+	SLICES = THREADS_MAX * SLICE,
+	MEMORY = SLICES + 4096, /* and what all of them count */
+};
 
 static struct options {
 	const char *threads;
 	uint32_t round_ms;
 	uint64_t rounds, bytes;
-	bool json;
+	bool json, serial;
 	struct engine_options engine;
 } options = {
 	/* For a mirror to find the memory, on a host that is busy. */
@@ -30,8 +36,9 @@ static struct options {
 static const char about[] =
 	"Threads run transactions on one store, each in 1 MiB of its own: a transaction counts\n"
 	"up the number at the beginning of that, and overwrites one range at a random place of\n"
-	"it. The numbers of threads take turns, round by round. In the end the store is opened\n"
-	"again, and what was read back compared.\n";
+	"it. With --serial one transaction comes after another, and all threads count up one\n"
+	"number together. The numbers of threads take turns, round by round. In the end the store\n"
+	"is opened again, and what was read back compared.\n";
 
 static const struct ps_option rows[] = {
 	{ "mirrors", PS_OPTION_TEXT, AT(engine.mirrors), "LIST", .help = "Where the store is." },
@@ -41,6 +48,8 @@ static const struct ps_option rows[] = {
 	  .help = "Numbers of threads." },
 	{ "bytes", PS_OPTION_SIZE, AT(bytes), "N", "64", 1, SLICE / 2,
 	  .help = "Bytes of a transaction's range." },
+	{ "serial", PS_OPTION_FLAG, AT(serial),
+	  .help = "Transactions are PERSEAS_SERIAL, and have a number in common." },
 	ENGINE_OPTION_ROWS,
 	ROUND_OPTION_ROWS,
 	JSON_OPTION_ROW,
@@ -50,6 +59,7 @@ static const struct ps_option rows[] = {
 struct writer {
 	perseas_t *p;
 	uint8_t *slice;
+	uint64_t *common;
 	uint64_t state;
 	uint64_t number; /* of its transactions so far */
 	int code;
@@ -74,10 +84,16 @@ static int count_up(struct writer *w)
 	uint8_t *at = w->slice + sizeof(number) +
 	              work_below(&w->state, (uint32_t)(SLICE - sizeof(number) - options.bytes));
 	perseas_tx_t *tx;
-	int code = perseas_begin(w->p, 0, &tx);
+	int code = perseas_begin(w->p, options.serial ? PERSEAS_SERIAL : 0, &tx);
 
 	if (code)
 		return code;
+	if (options.serial) {
+		code = perseas_set_range(tx, w->common, sizeof(*w->common));
+		if (code)
+			return code;
+		++*w->common;
+	}
 	if ((code = perseas_set_range(tx, w->slice, sizeof(number))) ||
 	    (code = perseas_set_range(tx, at, options.bytes)))
 		return code;
@@ -173,10 +189,15 @@ static int check_store(const uint8_t *kept)
 static int close_and_check(struct engine *engine, const uint8_t *memory)
 {
 	uint8_t *kept = malloc(MEMORY);
+	uint64_t sum = 0;
 	int status = 0;
 
 	if (!kept || perseas_flush(engine->handle))
 		status = program_fail("flush", kept ? engine_why(engine) : "out of memory");
+	for (unsigned i = 0; i < THREADS_MAX; i++)
+		sum += options.serial ? writers[i].number : 0;
+	if (!status && memcmp(memory + SLICES, &sum, sizeof(sum)))
+		status = program_refute("check", "what all threads count is not their sum");
 	for (unsigned i = 0; !status && i < THREADS_MAX; i++)
 		if (memcmp(writers[i].slice, &writers[i].number, sizeof(uint64_t)))
 			status = program_refute("check", "a thread's count is not in its memory");
@@ -197,6 +218,7 @@ static void print_json(perseas_t *p)
 
 	ps_json_begin(&json, NULL, '{');
 	ps_json_number(&json, "bytes", options.bytes);
+	ps_json_number(&json, "serial", options.serial);
 	ps_json_begin(&json, "series", '[');
 	for (unsigned i = 0; i < series_count; i++) {
 		ps_json_begin(&json, NULL, '{');
@@ -216,6 +238,7 @@ static int measure_all(perseas_t *p, uint8_t *memory)
 	for (unsigned i = 0; i < THREADS_MAX; i++) {
 		writers[i].p = p;
 		writers[i].slice = memory + (size_t)i * SLICE;
+		writers[i].common = (uint64_t *)(memory + SLICES);
 		writers[i].state = WORK_SEED + i;
 	}
 	/* The first turn of each warms up, and is forgotten. */

@@ -146,11 +146,13 @@ def test_all_bytes_come_through_a_relay_in_order():
         writer.join(SECONDS)
 
 
-def test_threads_find_their_commits_when_the_store_is_opened_again(mirrors, fabric):
-    """Two numbers of threads in turn; the program itself compares what it reads back."""
+@pytest.mark.parametrize("how", [[], ["--serial"]], ids=["apart", "serial"])
+def test_threads_find_their_commits_when_the_store_is_opened_again(mirrors, fabric, how):
+    """Two numbers of threads in turn; the program itself compares what it reads back, and, where
+    transactions come one after another, what all threads count with what each does."""
     started = mirrors(1, fabric)
     line = [BUILD / "bench/threads", "--mirrors", started[0].address, "--threads", "1,3",
-            "--seconds", 0.05, "--rounds", 2, "--json"]
+            "--seconds", 0.05, "--rounds", 2, "--json", *how]
     done = subprocess.run([str(word) for word in line], stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
