@@ -88,7 +88,10 @@ static void draw(struct sim_world *w)
 	spares = draw_changes(w, s);
 	s->claimers = sim_chance(w, 30) ? (unsigned)sim_between(w, 10, 60) : 0;
 	s->work = w->seed % 5 == 2 && !s->calm && !w->mistake ? 8 : 0;
-	s->nowait = sim_mistake_unwaited(w) || (!w->mistake && w->seed % 4 == 1) ? 70 : 0;
+	s->nowait = sim_mistake_unwaited(w) ||
+	                            (!w->mistake && (w->seed % 4 == 1 || w->seed % 16 == 15))
+	                    ? 70
+	                    : 0;
 	s->demand = w->mistake ? sim_mistake_demands(w) : w->seed % 8 == 3;
 	s->apart = w->mistake ? sim_mistake_apart(w) : w->seed % 8 == 7;
 	if (s->apart)

@@ -333,7 +333,8 @@ static int post(struct work *work)
 
 	expect_seal(work);
 	rc = perseas_commit_token(work->tx, flags, &token);
-	if (!a->owner->dead && (rc == PERSEAS_EBLOCKED || rc == PERSEAS_EAGAIN))
+	if ((rc == PERSEAS_EBLOCKED || rc == PERSEAS_EAGAIN) &&
+	    (!a->owner->dead || work->kind != PLAIN))
 		perseas_abort(work->tx);
 	end(work);
 	sim_count(a->world, SIM_UNWAITED_FULL, rc == PERSEAS_EAGAIN);

@@ -306,8 +306,11 @@ static void test_the_older_waits_and_the_younger_is_refused(void **state)
 	put(o, held, 7, 70);
 	meanwhile = commit_held;
 	o->d->thread = 1;
+	o->d->watched = &o->p->apart.changed;
+	o->d->broadcasts = 0;
 	assert_int_equal(perseas_lock(old, 2, SHARED), 0);
 	assert_int_equal(waits, 1);
+	assert_int_equal(o->d->broadcasts, 1);
 	/* It was not older than the commit, and read what that changed. */
 	assert_int_equal(old->saw, o->p->commit.seq);
 	young = begin(o, 0, 2);
