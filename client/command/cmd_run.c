@@ -16,18 +16,20 @@ enum ps_exit ps_verb_run_check(const struct ps_args *args)
 
 enum ps_exit ps_verb_run(const struct ps_args *args)
 {
+	struct perseas_options options = args->options;
 	const struct ps_run run = {
 		.store = args->store,
 		.mirrors = args->mirrors,
 		.name = args->name,
 		.command = args->command,
-		.options = &args->options,
+		.options = &options,
 		.order = args->order,
 		.restarts = args->restarts,
 		.stop_ms = args->stop_ms,
 		.patience_ms = args->patience_ms,
 	};
 
+	options.warm = args->warm;
 	/* Among them are statuses of COMMAND's. */
 	return (enum ps_exit)ps_runner_run(&run);
 }

@@ -171,6 +171,7 @@ const struct ps_verb ps_verbs[] = {
 	{ "run", PS_RUN, "sm", "sM",
 	  "STORE LIST [--order N] [--name NAME] [--restarts N]\n"
 	  "                       [--stop-after SECONDS] [--patience SECONDS]\n"
+	  "                       [--warm [--warm-rate SIZE]]\n"
 	  "                       -- COMMAND [ARGUMENT ...]",
 	  "has a program own a store wherever no other owner lives: failover",
 	  "Waits as a standby while the store has an owner; the mirrors tell at once when it has\n"
@@ -179,6 +180,10 @@ const struct ps_verb ps_verbs[] = {
 	  "which counts as no failure. COMMAND finds PERSEAS_STORE and PERSEAS_MIRRORS in its\n"
 	  "environment, and the certificates that were given here. run never claims the store\n"
 	  "itself, so a wrong decision does no harm.\n"
+	  "\n"
+	  "With --warm COMMAND inherits a descriptor, whose number is PERSEAS_WARM in its\n"
+	  "environment, and the library takes from what is behind it. What cannot be shown to be\n"
+	  "right is read from mirrors, and COMMAND's perseas_report says how much was there.\n"
 	  "\n"
 	  "COMMAND is sent SIGTERM, and SIGKILL later, when another owner has fenced it, or when\n"
 	  "perseas move has asked for another standby. When it\n"

@@ -169,6 +169,14 @@ static const struct ps_option rows[] = {
 	{ "name", PS_OPTION_OWN, .value = "NAME", .set = set_name, .groups = PS_RUN,
 	  .must = "a name: 1 to 63 of A-Z a-z 0-9 . _ -, not beginning with a dot",
 	  .help = "What perseas move calls this standby. Default: the host's name." },
+	{ "warm", PS_OPTION_FLAG, AT(warm), .groups = PS_RUN,
+	  .help = "While it waits, keeps a copy of the store's memory that follows the owner's "
+	          "transactions. COMMAND inherits it, and its perseas_map takes from it what it "
+	          "would otherwise read from mirrors." },
+	{ "warm-rate", PS_OPTION_SIZE, AT(options.warm_rate), "SIZE", "64M", PS_PAGE,
+	  (uint64_t)1 << 40, .groups = PS_RUN,
+	  .help = "With --warm: how many bytes of memory it reads from a mirror in a second, at "
+	          "most, besides the log." },
 	{ "within", PS_OPTION_SECONDS, AT(within_ms), "SECONDS", "30", 1000, 86400000,
 	  .groups = PS_MOVE,
 	  .help = "How long the owner and the standbys have for it. Then the request is taken "

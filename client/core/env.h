@@ -20,6 +20,9 @@
 #include <poll.h>
 #include <pthread.h>
 
+/* A descriptor's number, by which a process inherits a copy of a store's memory. */
+#define PS_WARM_VARIABLE "PERSEAS_WARM"
+
 struct ps_control;
 struct ps_env;
 struct ps_tls;
@@ -147,6 +150,8 @@ struct ps_env {
 	 * them. */
 	uint8_t mark[PS_OWNER_MARK];
 	bool marked;
+	/* That a standby handed on, with its copy of a store's memory behind it; 0: none was. */
+	int warm_fd;
 	struct ps_tls *tls; /* of connections over tcp; NULL: they are plain text */
 	/* All memory that chains are sent from, for fabrics that must register it before they
 	 * attach; set by the handle before the first attach. */

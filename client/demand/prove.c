@@ -6,6 +6,7 @@
  */
 #include "warm.h"
 
+#include "../core/env.h"
 #include "../core/handle.h"
 #include "../core/mirror.h"
 #include "../../proto/image/log_reader.h"
@@ -130,6 +131,8 @@ void ps_warm_prove(struct perseas *p)
 {
 	uint64_t here, total;
 
+	if (!p->warm && p->env->warm_fd > 0)
+		p->warm = ps_warm_inherit(p->env->warm_fd, p->store_id);
 	if (!p->warm)
 		return;
 	if (!prove(p)) {

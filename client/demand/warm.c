@@ -7,22 +7,50 @@
 
 #include "../../proto/image/image.h"
 
+#include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC 0x314d524157535250ull /* "PRSWARM1" in memory */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* With what the file begins once it is shared. Both processes are of one host, and of this
+ * version: another layout has another magic. */
+struct head {
+	uint64_t magic;
+	uint8_t store_id[PS_ID_SIZE];
+	uint64_t epoch, seq, position;
+	uint32_t crc, count;
+	_Atomic uint32_t taken; /* a process has it */
+	uint32_t zero;
+	struct {
+		uint64_t segment, born, size, since, at;
+	} parts[PS_SEGMENTS_MAX];
+};
 
 enum {
 	LOOKED_AT = 1 << 16, /* pages, for one of ps_warm_next */
 	LARGE = 2 << 20,
+	PS_WARM_HEAD = 8192, /* bytes of the head, with which the file begins */
 };
 
 struct ps_warm *ps_warm_new(const uint8_t store_id[PS_ID_SIZE])
 {
 	struct ps_warm *warm = calloc(1, sizeof(*warm));
 
-	if (warm)
-		memcpy(warm->store_id, store_id, PS_ID_SIZE);
-	return warm;
+	if (!warm)
+		return NULL;
+	memcpy(warm->store_id, store_id, PS_ID_SIZE);
+	warm->end = PS_WARM_HEAD;
+	warm->fd = memfd_create("perseas-warm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (warm->fd >= 0)
+		return warm;
+	free(warm);
+	return NULL;
 }
 
 static uint64_t bytes_of(const struct ps_warm_part *part)
@@ -30,28 +58,48 @@ static uint64_t bytes_of(const struct ps_warm_part *part)
 	return part->pages * PS_WARM_PAGE;
 }
 
+static uint64_t states_of(const struct ps_warm_part *part)
+{
+	return (part->pages * sizeof(*part->state) + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
+}
+
 static void part_free(struct ps_warm_part *part)
 {
 	if (part->bytes)
 		munmap(part->bytes, bytes_of(part));
 	if (part->state)
-		munmap(part->state, part->pages * sizeof(*part->state));
+		munmap(part->state, states_of(part));
 }
 
 void ps_warm_free(struct ps_warm *warm)
 {
 	for (unsigned i = 0; warm && i < warm->count; i++)
 		part_free(&warm->parts[i]);
+	if (warm && warm->fd >= 0)
+		close(warm->fd);
 	free(warm);
 }
 
-/* Pages that are never used take no memory. */
-static void *map_pages(uint64_t length)
+static void *map_file(int fd, uint64_t at, uint64_t length)
 {
-	void *got = mmap(NULL, length, PROT_READ | PROT_WRITE,
-	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *got = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
 
 	return got == MAP_FAILED ? NULL : got;
+}
+
+/* Maps what is in the file. False: it cannot be. */
+static bool map_part(int fd, struct ps_warm_part *part)
+{
+	part->bytes = map_file(fd, part->at, bytes_of(part));
+	part->state = map_file(fd, part->at + bytes_of(part), states_of(part));
+	if (!part->bytes || !part->state) {
+		part_free(part);
+		return false;
+	}
+	madvise(part->bytes, bytes_of(part), MADV_DONTFORK);
+	if (part->size >= LARGE)
+		madvise(part->bytes, bytes_of(part), MADV_HUGEPAGE);
+	return true;
 }
 
 bool ps_warm_add(struct ps_warm *warm, uint32_t segment, uint64_t born, uint64_t size,
@@ -65,15 +113,12 @@ bool ps_warm_add(struct ps_warm *warm, uint32_t segment, uint64_t born, uint64_t
 
 	if (warm->count == PS_SEGMENTS_MAX || !size)
 		return false;
-	part.bytes = map_pages(bytes_of(&part));
-	part.state = map_pages(part.pages * sizeof(*part.state));
-	if (!part.bytes || !part.state) {
-		part_free(&part);
+	part.at = warm->end;
+	/* Pages that are never used take no memory. */
+	if (ftruncate(warm->fd, (off_t)(part.at + bytes_of(&part) + states_of(&part))) < 0 ||
+	    !map_part(warm->fd, &part))
 		return false;
-	}
-	madvise(part.bytes, bytes_of(&part), MADV_DONTFORK);
-	if (size >= LARGE)
-		madvise(part.bytes, bytes_of(&part), MADV_HUGEPAGE);
+	warm->end = part.at + bytes_of(&part) + states_of(&part);
 	warm->parts[warm->count++] = part;
 	return true;
 }
@@ -232,7 +277,7 @@ void ps_warm_spent(struct ps_warm_part *part, uint64_t offset, uint64_t length)
 		part->state[page] = 0;
 	if (first < end)
 		madvise(part->bytes + first * PS_WARM_PAGE, (end - first) * PS_WARM_PAGE,
-		        MADV_DONTNEED);
+		        MADV_REMOVE);
 }
 
 void ps_warm_leave(struct ps_warm *warm, uint32_t segment)
@@ -243,4 +288,105 @@ void ps_warm_leave(struct ps_warm *warm, uint32_t segment)
 		return;
 	part->left = true;
 	ps_warm_spent(part, 0, bytes_of(part));
+}
+
+/* --- from process to process --- */
+
+int ps_warm_share(struct ps_warm *warm)
+{
+	struct head *head = NULL;
+
+	static_assert(sizeof(struct head) <= PS_WARM_HEAD, "the head's place");
+	if (warm->count && !fcntl(warm->fd, F_ADD_SEALS, SEALS))
+		head = map_file(warm->fd, 0, PS_WARM_HEAD);
+	if (!head)
+		return -1;
+	memcpy(head->store_id, warm->store_id, PS_ID_SIZE);
+	head->epoch = warm->point.epoch;
+	head->seq = warm->point.seq;
+	head->position = warm->point.position;
+	head->crc = warm->point.crc;
+	head->count = warm->count;
+	for (unsigned i = 0; i < warm->count; i++) {
+		const struct ps_warm_part *part = &warm->parts[i];
+
+		head->parts[i].segment = part->segment;
+		head->parts[i].born = part->born;
+		head->parts[i].size = part->size;
+		head->parts[i].since = part->since;
+		head->parts[i].at = part->at;
+	}
+	head->magic = MAGIC;
+	munmap(head, PS_WARM_HEAD);
+	return 0;
+}
+
+/* Parts that lie in the file one behind the other, and do not end beyond it. */
+static bool take_parts(struct ps_warm *warm, int fd, const struct head *head, uint64_t end)
+{
+	uint64_t at = PS_WARM_HEAD;
+
+	for (unsigned i = 0; i < head->count; i++) {
+		struct ps_warm_part part = { .segment = (uint32_t)head->parts[i].segment,
+			                     .born = head->parts[i].born,
+			                     .size = head->parts[i].size,
+			                     .since = head->parts[i].since,
+			                     .at = at };
+
+		if (head->parts[i].segment >= PS_SEGMENTS_MAX || head->parts[i].at != at ||
+		    !part.size || part.size > PS_SEGMENT_MAX)
+			return false;
+		part.pages = (part.size + PS_WARM_PAGE - 1) / PS_WARM_PAGE;
+		at += bytes_of(&part) + states_of(&part);
+		if (at > end || ps_warm_part(warm, part.segment) || !map_part(fd, &part))
+			return false;
+		warm->parts[warm->count++] = part;
+	}
+	return true;
+}
+
+/* `copy` is what the head said; it is looked at, and the head itself only for `taken`. */
+static struct ps_warm *take_head(int fd, struct head *head, const uint8_t *store_id, uint64_t end)
+{
+	struct head copy;
+	struct ps_warm *warm;
+	uint32_t nobody = 0;
+
+	memcpy(&copy, head, sizeof(copy));
+	if (copy.magic != MAGIC || memcmp(copy.store_id, store_id, PS_ID_SIZE) != 0 ||
+	    copy.count > PS_SEGMENTS_MAX ||
+	    !atomic_compare_exchange_strong(&head->taken, &nobody, 1))
+		return NULL;
+	warm = calloc(1, sizeof(*warm));
+	if (!warm)
+		return NULL;
+	memcpy(warm->store_id, store_id, PS_ID_SIZE);
+	warm->point = (struct ps_warm_point){ copy.epoch, copy.seq, copy.position, copy.crc };
+	warm->fd = -1;
+	warm->end = end;
+	if (take_parts(warm, fd, &copy, end))
+		return warm;
+	ps_warm_free(warm);
+	return NULL;
+}
+
+struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE])
+{
+	const int seals = fcntl(fd, F_GET_SEALS);
+	struct ps_warm *warm = NULL;
+	struct head *head;
+	struct stat stat;
+
+	/* One that cannot become shorter cannot take what is mapped of it away either. */
+	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) < 0 ||
+	    stat.st_size < PS_WARM_HEAD)
+		return NULL;
+	head = map_file(fd, 0, PS_WARM_HEAD);
+	if (!head)
+		return NULL;
+	warm = take_head(fd, head, store_id, (uint64_t)stat.st_size);
+	munmap(head, PS_WARM_HEAD);
+	if (warm)
+		close(fd);
+	return warm;
 }

@@ -33,11 +33,14 @@ struct ps_warm_part {
 	uint64_t born, size, pages;
 	uint64_t since; /* the last transaction that was followed before the copy had the segment */
 	bool left;      /* nothing is taken of it any more */
+	uint64_t at;    /* where its bytes are in the copy's file, and behind them its states */
 	uint8_t *bytes;
 	uint64_t *state; /* of each page */
 };
 
 struct ps_warm {
+	int fd; /* of a file in memory, which has all of it; -1: it is mapped, and that is all */
+	uint64_t end; /* bytes of that file */
 	uint8_t store_id[PS_ID_SIZE];
 	/* Whatever is PS_WARM_HERE is as this transaction left it. seq 0: nothing is known. */
 	struct ps_warm_point point;
@@ -47,7 +50,7 @@ struct ps_warm {
 	uint64_t next_page;
 };
 
-/* NULL: out of memory. */
+/* NULL: no memory, or no descriptor. */
 struct ps_warm *ps_warm_new(const uint8_t store_id[PS_ID_SIZE]);
 void ps_warm_free(struct ps_warm *warm); /* NULL is allowed */
 
@@ -79,6 +82,17 @@ bool ps_warm_holds(const struct ps_warm_part *part, uint64_t offset, uint64_t le
 void ps_warm_spent(struct ps_warm_part *part, uint64_t offset, uint64_t length);
 /* Nothing of the segment is taken any more: what is here may have been changed since. */
 void ps_warm_leave(struct ps_warm *warm, uint32_t segment);
+
+/*
+ * For a process that inherits the descriptor: what is in the copy's file now says all of it. Nobody
+ * reads for the copy any more. 0; or -1, and it cannot be handed on.
+ */
+int ps_warm_share(struct ps_warm *warm);
+
+/* The copy of that store behind a descriptor that was inherited, for one process, which takes it
+ * once; the descriptor is closed then. Whatever it is: NULL where it is nothing of that, and the
+ * descriptor stays what it is. */
+struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE]);
 
 /* prove.c: what is left of p->warm is right for the state that was adopted, and for as long as this
  * owner has not changed it; it is freed where that cannot be shown. Exclusive, after adoption. */

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/membarrier.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -357,6 +358,20 @@ static void take_mark(struct ps_env *env)
 			env->mark[i] = (uint8_t)byte;
 }
 
+/* What is behind it is looked at where it would be used. */
+static void take_copy(struct ps_env *env)
+{
+	const char *text = getenv(PS_WARM_VARIABLE);
+	char *end;
+	long fd;
+
+	if (!text || !*text)
+		return;
+	fd = strtol(text, &end, 10);
+	if (!*end && fd > 2 && fd <= INT_MAX)
+		env->warm_fd = (int)fd;
+}
+
 struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_error *error)
 {
 	struct posix_env *posix = calloc(1, sizeof(*posix));
@@ -370,6 +385,7 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	posix->env.ops = &posix_ops;
 	posix->env.verbs = verbs_of_process();
 	take_mark(&posix->env);
+	take_copy(&posix->env);
 	posix->env.pager = &ps_pager_uffd;
 	if (!is_off("PERSEAS_WRITTEN_PAGES"))
 		posix->env.written = &ps_written_pages;

@@ -213,9 +213,9 @@ init {
  * full holds -DDROPS=1 -DCOPIES=0: .. and the standby may begin again
  * full holds -DRING=1 -DCOPIES=2 -DOTHERS=0: a log with room for one record, and two copies
  * quick found -DMISTAKE=1: what was read is used although a record behind it names it
- *   in the code: unit test_warm a_page_that_changed_meanwhile_is_not_right
+ *   in the code: unit test_warm_pages a_page_that_changed_meanwhile_is_not_right
  * quick found -DMISTAKE=2: a page is read again before the slot covers what changed it
- *   in the code: unit test_warm a_page_is_read_when_a_slot_covers_it
+ *   in the code: unit test_warm_pages a_page_is_read_when_a_slot_covers_it
  * quick found -DMISTAKE=3 -DRING=1: a lap of the log is not noticed
  *   in the code: unit test_warm a_lap_ends_a_copy
  * quick found -DMISTAKE=4: the mirror's counter of changes is not compared

@@ -2,6 +2,7 @@
 told what became of that."""
 import concurrent.futures
 import ctypes
+import hashlib
 import os
 import pathlib
 import re
@@ -123,6 +124,71 @@ def test_a_standby_takes_over_at_once(fabric, mirrors, owner, run):
     print("from kill -9 to the next owner: %.3f s" % took)
     assert took < OWNER_TIMEOUT
     standby.wait_said(OWNS)
+
+
+# It changes what it likes until it is killed.
+BUSY = (sys.executable, "-uc", """
+import os, random, sys
+sys.path.insert(0, %r)
+from binding import Store
+with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"]) as store:
+    store.map("accounts")
+    for count in range(1 << 30):
+        store.write("accounts", random.randrange((8 << 20) - 5000),
+                    random.randbytes(random.randrange(1, 5000)))
+        if count == 200:
+            print("busy")
+""" % str(HERE))
+
+# What it has is what it prints.
+PRINTER = (sys.executable, "-uc", """
+import hashlib, os, sys
+sys.path.insert(0, %r)
+from binding import Store
+with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"],
+           recovery=int(sys.argv[1])) as store:
+    store.map("accounts")
+    print(hashlib.sha256(store.read("accounts", 0, 8 << 20)).hexdigest())
+    print("copied" if "in the standby's copy" in store.report() else store.report())
+""" % str(HERE))
+
+
+def copied(runner):
+    """Bytes of the copy that a run keeps."""
+    for each in pathlib.Path("/proc/%d/fd" % runner.process.pid).iterdir():
+        try:
+            if "perseas-warm" in os.readlink(each):
+                return 512 * os.stat(each).st_blocks
+        except FileNotFoundError:
+            pass
+    return 0
+
+
+@pytest.mark.parametrize("recovery", (0, 1))
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_command_inherits_a_copy_of_the_memory(fabric, recovery, mirrors, run):
+    """The owner is killed while it changes the store: what the copy and the mirrors gave is what
+    the mirrors have."""
+    daemons = mirrors(3, fabric)
+    fill("bank", daemons, {"accounts": os.urandom(8 << 20)})
+    first = run("bank", daemons, BUSY)
+    first.wait_printed("busy")
+    standby = run("bank", daemons, (*PRINTER, str(recovery)), ("--warm",))
+    standby.wait_said(LIVES)
+    wait_for(lambda: copied(standby) > 7 << 20, SECONDS, "a copy of most of the memory")
+    victim = first.command()
+    first.process.kill()
+    first.process.wait()
+    try:
+        os.kill(victim, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    assert standby.process.wait(SECONDS) == 0
+    digest, how = standby.printed()[:2]
+    assert how == "copied"
+    with Store("bank", mirror_list(daemons)) as store:
+        store.map("accounts")
+        assert hashlib.sha256(store.read("accounts", 0, 8 << 20)).hexdigest() == digest
 
 
 @pytest.mark.parametrize("fabric", WITH_TLS)

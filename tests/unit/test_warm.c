@@ -453,81 +453,9 @@ static void a_mirror_may_die_with_the_owner(void **state)
 	assert_as_mirrors(rig);
 }
 
-/* --- pages --- */
-
-static struct ps_warm *two_pages(void)
-{
-	const uint8_t id[PS_ID_SIZE] = { 1 };
-	struct ps_warm *warm = ps_warm_new(id);
-
-	assert_non_null(warm);
-	assert_true(ps_warm_add(warm, 3, 1, PS_WARM_PAGE + 100, 5));
-	return warm;
-}
-
-static void change_page(struct ps_warm *warm, uint64_t seq, uint64_t offset)
-{
-	_Alignas(8) uint8_t bytes[sizeof(struct ps_record) + sizeof(struct ps_range) + 8] = { 0 };
-	struct ps_record *record = (void *)bytes;
-	struct ps_range *range = (void *)(bytes + sizeof(*record));
-
-	*record = (struct ps_record){ .magic = PS_RECORD_MAGIC,
-		                      .kind = PS_RECORD_TRANSACTION,
-		                      .seq = seq,
-		                      .length = sizeof(bytes),
-		                      .ranges = 1 };
-	*range = (struct ps_range){ 3, 8, offset };
-	ps_warm_change(warm, record);
-}
-
-/* Before that, what is read may be rolled back. */
-static void a_page_is_read_when_a_slot_covers_it(void **state)
-{
-	struct ps_warm *warm = two_pages();
-	struct ps_range range;
-
-	(void)state;
-	assert_false(ps_warm_next(warm, 4, 9, &range));
-	assert_true(ps_warm_next(warm, 5, 9, &range));
-	assert_int_equal(range.offset, 0);
-	assert_int_equal(range.length, PS_WARM_PAGE + 100);
-	assert_false(ps_warm_next(warm, 5, 9, &range));
-	change_page(warm, 7, PS_WARM_PAGE);
-	change_page(warm, 6, PS_WARM_PAGE);
-	assert_false(ps_warm_next(warm, 6, 9, &range));
-	assert_true(ps_warm_next(warm, 7, 9, &range));
-	assert_int_equal(range.offset, PS_WARM_PAGE);
-	assert_int_equal(range.length, 100);
-	ps_warm_free(warm);
-}
-
-static void a_page_that_changed_meanwhile_is_not_right(void **state)
-{
-	struct ps_warm *warm = two_pages();
-	uint8_t bytes[2 * PS_WARM_PAGE] = { 0 };
-	struct ps_range range;
-	uint64_t here, total;
-
-	(void)state;
-	assert_true(ps_warm_next(warm, 5, 9, &range));
-	change_page(warm, 6, 8);
-	ps_warm_arrived(warm, &range, bytes);
-	ps_warm_figures(warm, &here, &total);
-	assert_int_equal(total, PS_WARM_PAGE + 100);
-	assert_int_equal(here, 100);
-	assert_false(ps_warm_holds(&warm->parts[0], 0, 1));
-	assert_true(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE, 100));
-	assert_false(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE - 1, 2));
-	ps_warm_leave(warm, 3);
-	assert_false(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE, 100));
-	ps_warm_free(warm);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_page_is_read_when_a_slot_covers_it),
-		cmocka_unit_test(a_page_that_changed_meanwhile_is_not_right),
 		WARM(what_was_left_is_taken, setup_warm_tcp),
 		WARM(what_was_left_is_taken, setup_warm_shared),
 		WARM(what_is_read_first_is_taken, setup_warm_tcp),

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 /* In the new process. It ends, or becomes COMMAND. */
-static void become_command(char *const *command, const sigset_t *blocked, pid_t parent, int told)
+static void become_command(char *const *command, const sigset_t *blocked, int kept, pid_t parent,
+                           int told)
 {
 	int error;
 
@@ -23,6 +24,8 @@ static void become_command(char *const *command, const sigset_t *blocked, pid_t 
 	if (getppid() != parent)
 		_exit(PS_CHILD_SIGNALLED + SIGTERM);
 	sigprocmask(SIG_UNBLOCK, blocked, NULL);
+	if (kept >= 0)
+		fcntl(kept, F_SETFD, 0);
 	/* It is not the service, which tells the manager of itself. */
 	unsetenv("NOTIFY_SOCKET");
 	execvp(command[0], command);
@@ -49,7 +52,7 @@ static int complain_start(const char *what, int error)
 	return error == ENOENT ? PS_CHILD_NOT_FOUND : PS_CHILD_CANNOT;
 }
 
-int ps_child_start(struct ps_child *child, char *const *command, const sigset_t *blocked)
+int ps_child_start(struct ps_child *child, char *const *command, const sigset_t *blocked, int kept)
 {
 	const pid_t parent = getpid();
 	int told[2], error, status;
@@ -58,7 +61,7 @@ int ps_child_start(struct ps_child *child, char *const *command, const sigset_t 
 		return complain_start(command[0], errno);
 	child->pid = fork();
 	if (child->pid == 0)
-		become_command(command, blocked, parent, told[1]);
+		become_command(command, blocked, kept, parent, told[1]);
 	error = child->pid < 0 ? errno : 0;
 	close(told[1]);
 	if (!error) {

@@ -17,8 +17,9 @@ struct ps_child {
 };
 
 /* Starts it, with these signals as they were before anybody blocked them. 0, or the exit status
- * that says why not, after a complaint. It gets SIGTERM when this process dies. */
-int ps_child_start(struct ps_child *child, char *const *command, const sigset_t *blocked);
+ * that says why not, after a complaint. It gets SIGTERM when this process dies, and inherits the
+ * descriptor `kept`; -1: none. */
+int ps_child_start(struct ps_child *child, char *const *command, const sigset_t *blocked, int kept);
 
 /* Nothing where none runs. */
 void ps_child_signal(const struct ps_child *child, int signal);

@@ -18,6 +18,7 @@
 #include "../../../proto/control/envelope.h"
 #include "../../host/secure.h"
 #include "../../standby/turn.h"
+#include "../../standby/warmth.h"
 #include "../ask/standbys.h"
 #include "child.h"
 
@@ -60,6 +61,9 @@ struct runner {
 	struct ps_standing_now now; /* as the last look found it */
 	struct ps_turn turn;
 	struct ps_child child;
+	struct ps_warmth
+		*warmth; /* keeps a copy for COMMAND; it may be ending; NULL: nobody does */
+	bool handed;     /* the copy was taken from it */
 	enum state state;
 	uint64_t since_ns;   /* in this state */
 	uint64_t until_ns;   /* when time alone makes a difference to it; PS_NEVER: it does not */
@@ -244,6 +248,35 @@ static int seek_store(struct runner *r)
 	return PS_RUN_UNREACHED;
 }
 
+/* COMMAND inherits what the copy is now; NULL: there is nothing. */
+static struct ps_warm *hand_copy(struct runner *r)
+{
+	struct ps_warm *copy = r->warmth && !r->handed ? ps_warmth_take(r->warmth) : NULL;
+	char number[16];
+
+	r->handed = true;
+	if (copy && ps_warm_share(copy)) {
+		ps_warm_free(copy);
+		copy = NULL;
+	}
+	unsetenv(PS_WARM_VARIABLE);
+	if (copy) {
+		snprintf(number, sizeof(number), "%d", copy->fd);
+		setenv(PS_WARM_VARIABLE, number, 1);
+	}
+	return copy;
+}
+
+static int start_child(struct runner *r)
+{
+	struct ps_warm *copy = hand_copy(r);
+	const int status = ps_child_start(&r->child, r->run->command, &r->signals,
+	                                  copy ? copy->fd : -1);
+
+	ps_warm_free(copy);
+	return status;
+}
+
 static int start_command(struct runner *r)
 {
 	/* A look can take seconds, in which it may have been told to end. */
@@ -251,7 +284,7 @@ static int start_command(struct runner *r)
 
 	if (status != GOES_ON)
 		return status;
-	status = ps_child_start(&r->child, r->run->command, &r->signals);
+	status = start_child(r);
 	if (status)
 		return status;
 	r->owned = false;
@@ -445,6 +478,28 @@ static void note_epochs(struct runner *r, const struct ps_census *census)
 	}
 }
 
+/* While another owner lives, a copy follows it. Without one the rest is as it is with --warm. */
+static void keep_copy(struct runner *r, const struct ps_census *census,
+                      const struct ps_standing_now *now)
+{
+	struct ps_error error;
+
+	if (!r->run->options->warm || r->child.pid > 0 || now->ownership != PS_OWNER_LIVES)
+		return;
+	if (r->handed) {
+		ps_warmth_end(r->warmth);
+		r->warmth = NULL;
+		r->handed = false;
+	}
+	if (!r->warmth)
+		r->warmth = ps_warmth_begin(r->run->store, r->run->options,
+		                            r->run->options->connect_timeout_ms, &error);
+	if (r->warmth)
+		ps_warmth_aim(r->warmth, census);
+	else
+		ps_complain(PS_EXIT_OK, "no copy of the memory is kept: %s", error.text);
+}
+
 static void note_census(void *arg, const struct ps_census *census,
                         const struct ps_standing_now *now)
 {
@@ -452,6 +507,7 @@ static void note_census(void *arg, const struct ps_census *census,
 
 	note_epochs(r, census);
 	r->heir_opens = now->handing.asked && ps_standby_opens(census, now->handing.to);
+	keep_copy(r, census, now);
 	if (now->nowhere)
 		ps_census_nobody(census, r->run->store);
 }
@@ -505,6 +561,7 @@ int ps_runner_run(const struct ps_run *run)
 		return status;
 	set_environment(&r);
 	status = run_states(&r);
+	ps_warmth_end(r.warmth);
 	ps_follow_close(&r.follow);
 	r.env->ops->free(r.env);
 	close(r.signal_fd);

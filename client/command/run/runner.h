@@ -22,7 +22,8 @@ struct ps_run {
 	const char *mirrors;
 	const char *name;     /* as a standby; NULL: the host's */
 	char *const *command; /* ends with NULL */
-	const struct perseas_options *options;
+	const struct perseas_options
+		*options; /* with warm: COMMAND inherits a copy of the memory */
 	uint32_t order;
 	uint32_t restarts;    /* in succession */
 	uint32_t stop_ms;     /* from SIGTERM to SIGKILL */

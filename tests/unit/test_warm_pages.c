@@ -1,0 +1,199 @@
+/*
+ * test_warm_pages.c - the pages of a copy that a standby keeps: which are to be read, which are
+ * right, and what another process inherits of them. There are no mirrors here.
+ */
+#include "../../client/demand/warm.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* --- pages --- */
+
+static struct ps_warm *two_pages(void)
+{
+	const uint8_t id[PS_ID_SIZE] = { 1 };
+	struct ps_warm *warm = ps_warm_new(id);
+
+	assert_non_null(warm);
+	assert_true(ps_warm_add(warm, 3, 1, PS_WARM_PAGE + 100, 5));
+	return warm;
+}
+
+static void change_page(struct ps_warm *warm, uint64_t seq, uint64_t offset)
+{
+	_Alignas(8) uint8_t bytes[sizeof(struct ps_record) + sizeof(struct ps_range) + 8] = { 0 };
+	struct ps_record *record = (void *)bytes;
+	struct ps_range *range = (void *)(bytes + sizeof(*record));
+
+	*record = (struct ps_record){ .magic = PS_RECORD_MAGIC,
+		                      .kind = PS_RECORD_TRANSACTION,
+		                      .seq = seq,
+		                      .length = sizeof(bytes),
+		                      .ranges = 1 };
+	*range = (struct ps_range){ 3, 8, offset };
+	ps_warm_change(warm, record);
+}
+
+/* Before that, what is read may be rolled back. */
+static void a_page_is_read_when_a_slot_covers_it(void **state)
+{
+	struct ps_warm *warm = two_pages();
+	struct ps_range range;
+
+	(void)state;
+	assert_false(ps_warm_next(warm, 4, 9, &range));
+	assert_true(ps_warm_next(warm, 5, 9, &range));
+	assert_int_equal(range.offset, 0);
+	assert_int_equal(range.length, PS_WARM_PAGE + 100);
+	assert_false(ps_warm_next(warm, 5, 9, &range));
+	change_page(warm, 7, PS_WARM_PAGE);
+	change_page(warm, 6, PS_WARM_PAGE);
+	assert_false(ps_warm_next(warm, 6, 9, &range));
+	assert_true(ps_warm_next(warm, 7, 9, &range));
+	assert_int_equal(range.offset, PS_WARM_PAGE);
+	assert_int_equal(range.length, 100);
+	ps_warm_free(warm);
+}
+
+static void a_page_that_changed_meanwhile_is_not_right(void **state)
+{
+	struct ps_warm *warm = two_pages();
+	uint8_t bytes[2 * PS_WARM_PAGE] = { 0 };
+	struct ps_range range;
+	uint64_t here, total;
+
+	(void)state;
+	assert_true(ps_warm_next(warm, 5, 9, &range));
+	change_page(warm, 6, 8);
+	ps_warm_arrived(warm, &range, bytes);
+	ps_warm_figures(warm, &here, &total);
+	assert_int_equal(total, PS_WARM_PAGE + 100);
+	assert_int_equal(here, 100);
+	assert_false(ps_warm_holds(&warm->parts[0], 0, 1));
+	assert_true(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE, 100));
+	assert_false(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE - 1, 2));
+	ps_warm_leave(warm, 3);
+	assert_false(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE, 100));
+	ps_warm_free(warm);
+}
+
+/* --- from process to process --- */
+
+static const uint8_t store_id[PS_ID_SIZE] = { 1 };
+
+/* A copy of two pages that are right, shared: the descriptor that another process inherits. */
+static int share_pages(void)
+{
+	struct ps_warm *warm = two_pages();
+	uint8_t bytes[2 * PS_WARM_PAGE];
+	struct ps_range range;
+	int fd;
+
+	memset(bytes, 8, sizeof(bytes));
+	warm->point = (struct ps_warm_point){ 2, 5, 64, 7 };
+	assert_true(ps_warm_next(warm, 5, 9, &range));
+	ps_warm_arrived(warm, &range, bytes);
+	assert_int_equal(ps_warm_share(warm), 0);
+	fd = dup(warm->fd);
+	ps_warm_free(warm);
+	return fd;
+}
+
+static void a_copy_is_inherited_once(void **state)
+{
+	const uint8_t other[PS_ID_SIZE] = { 2 };
+	const int fd = share_pages(), again = dup(fd);
+	struct ps_warm *warm;
+
+	(void)state;
+	assert_null(ps_warm_inherit(fd, other));
+	warm = ps_warm_inherit(fd, store_id);
+	assert_non_null(warm);
+	assert_int_equal(warm->point.epoch, 2);
+	assert_int_equal(warm->point.seq, 5);
+	assert_int_equal(warm->point.position, 64);
+	assert_int_equal(warm->point.crc, 7);
+	assert_int_equal(warm->count, 1);
+	assert_int_equal(warm->parts[0].segment, 3);
+	assert_int_equal(warm->parts[0].born, 1);
+	assert_int_equal(warm->parts[0].size, PS_WARM_PAGE + 100);
+	assert_true(ps_warm_holds(&warm->parts[0], 0, PS_WARM_PAGE + 100));
+	assert_int_equal(warm->parts[0].bytes[PS_WARM_PAGE + 99], 8);
+	/* The descriptor is closed, and of two processes that have it one gets the copy. */
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_null(ps_warm_inherit(again, store_id));
+	assert_int_equal(close(again), 0);
+	ps_warm_free(warm);
+}
+
+/* One word of the head is another one. */
+static struct ps_warm *inherit_changed(uint64_t at, uint64_t word)
+{
+	const int fd = share_pages();
+	struct ps_warm *warm;
+
+	assert_int_equal(pwrite(fd, &word, sizeof(word), (off_t)at), sizeof(word));
+	warm = ps_warm_inherit(fd, store_id);
+	if (!warm)
+		close(fd);
+	return warm;
+}
+
+/* Where its parts stand in the head: segment, born, size, since, at. */
+enum { HEAD_COUNT = 48, HEAD_PARTS = 64 };
+
+static void what_is_no_copy_is_not_inherited(void **state)
+{
+	const uint64_t counts = (uint64_t)(PS_SEGMENTS_MAX + 1) << 32;
+	struct ps_warm *warm = inherit_changed(HEAD_PARTS + 8, 1);
+
+	(void)state;
+	assert_non_null(warm);
+	ps_warm_free(warm);
+	assert_null(inherit_changed(0, 1));
+	assert_null(inherit_changed(HEAD_COUNT, counts | 7));
+	assert_null(inherit_changed(HEAD_COUNT, (uint64_t)2 << 32 | 7));
+	assert_null(inherit_changed(HEAD_PARTS, PS_SEGMENTS_MAX));
+	assert_null(inherit_changed(HEAD_PARTS + 16, 0));
+	assert_null(inherit_changed(HEAD_PARTS + 16, 1 << 20));
+	assert_null(inherit_changed(HEAD_PARTS + 16, UINT64_MAX - 1));
+	assert_null(inherit_changed(HEAD_PARTS + 32, 4096));
+}
+
+/* It could become shorter while it is read. */
+static void what_may_be_cut_off_is_not_inherited(void **state)
+{
+	const int fd = share_pages(), loose = memfd_create("loose", MFD_ALLOW_SEALING);
+	uint8_t page[4096];
+
+	(void)state;
+	for (off_t at = 0; pread(fd, page, sizeof(page), at) == sizeof(page); at += 4096)
+		assert_int_equal(pwrite(loose, page, sizeof(page), at), sizeof(page));
+	assert_null(ps_warm_inherit(loose, store_id));
+	assert_null(ps_warm_inherit(-1, store_id));
+	assert_int_equal(fcntl(loose, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+	ps_warm_free(ps_warm_inherit(loose, store_id));
+	assert_int_equal(fcntl(loose, F_GETFD), -1);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_page_is_read_when_a_slot_covers_it),
+		cmocka_unit_test(a_page_that_changed_meanwhile_is_not_right),
+		cmocka_unit_test(a_copy_is_inherited_once),
+		cmocka_unit_test(what_is_no_copy_is_not_inherited),
+		cmocka_unit_test(what_may_be_cut_off_is_not_inherited),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
