@@ -5,6 +5,7 @@
 
 #include "apart.h"
 #include "event.h"
+#include "late.h"
 #include "mirror.h"
 #include "nowait.h"
 #include "pace.h"
@@ -379,6 +380,23 @@ static int await_and_time(struct perseas *p, ps_start_t start)
 	return rc;
 }
 
+/* Makes the changes that were put off until now. From here until the chain is posted the lock is
+ * not let go of and nothing can fail: all that can comes first. */
+static __attribute__((noinline)) int apply_late(struct perseas_tx *tx, struct ps_outgoing *out)
+{
+	const struct ps_outgoing most = { .span_count = tx->cover.count + tx->kept };
+	int rc = ps_commit_reserve(tx->p, &most);
+
+	if (rc)
+		return rc;
+	ps_late_apply(tx);
+	out->length = tx->length;
+	out->ranges = tx->ranges;
+	out->span_count = tx->cover.count;
+	out->bytes = tx->cover.bytes;
+	return 0;
+}
+
 /* Posts it, and it is over, unless the code says otherwise. 1: so it is, and it changed nothing. */
 static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *tx, unsigned flags,
                                                              ps_start_t *start)
@@ -399,6 +417,11 @@ static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *
 		return rc;
 	if (rc)
 		*start = ps_timing_waited(*start, tx->since);
+	if (tx->kept) {
+		rc = apply_late(tx, &out);
+		if (rc)
+			return rc;
+	}
 	if (!tx->ranges) {
 		if (tx->more && !(flags & PERSEAS_NOWAIT))
 			return ps_apart_leave(tx);

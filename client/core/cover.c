@@ -21,20 +21,37 @@ bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uin
 	return true;
 }
 
-int ps_cover_reserve(struct ps_cover *cover)
+/* Room for so many spans, apart from those that are kept: 1, or -1. */
+static int grow(struct ps_cover *cover, unsigned capacity)
 {
-	struct ps_span *spans;
-	unsigned capacity;
+	struct ps_span *spans = realloc(cover->spans,
+	                                ((size_t)capacity + cover->kept) * sizeof(*spans));
 
-	if (cover->count < cover->capacity)
-		return 0;
-	capacity = cover->capacity ? 2 * cover->capacity : 64;
-	spans = realloc(cover->spans, capacity * sizeof(*spans));
 	if (!spans)
 		return -1;
 	cover->spans = spans;
 	cover->capacity = capacity;
 	return 1;
+}
+
+int ps_cover_reserve(struct ps_cover *cover)
+{
+	if (cover->count < cover->capacity)
+		return 0;
+	return grow(cover, cover->capacity ? 2 * cover->capacity : 64);
+}
+
+int ps_cover_keep(struct ps_cover *cover, unsigned spans)
+{
+	int rc = 0;
+
+	if (cover->capacity - cover->count < spans)
+		rc = grow(cover, 2 * cover->capacity + spans);
+	if (rc >= 0) {
+		cover->capacity -= spans;
+		cover->kept += spans;
+	}
+	return rc;
 }
 
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)

@@ -17,6 +17,7 @@ struct ps_span {
 struct ps_cover {
 	struct ps_span *spans;
 	unsigned count, capacity;
+	unsigned kept;  /* spans for which there is room beyond the capacity */
 	uint64_t bytes; /* covered */
 };
 
@@ -27,6 +28,17 @@ bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uin
 
 /* Room for one span more: 0, 1 when memory was allocated for it, or -1 when there is none. */
 int ps_cover_reserve(struct ps_cover *cover);
+
+/* Keeps room for so many spans more, which ps_cover_reserve does not give away. 0, 1 or -1, as
+ * above. */
+int ps_cover_keep(struct ps_cover *cover, unsigned spans);
+
+/* What is kept is room like any other now. */
+static inline void ps_cover_unkeep(struct ps_cover *cover)
+{
+	cover->capacity += cover->kept;
+	cover->kept = 0;
+}
 
 /* Covers the span; room was reserved. */
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span);

@@ -233,6 +233,16 @@ static void free_segments(struct perseas *p)
 	}
 }
 
+static void free_guests(struct perseas *p)
+{
+	while (p->guests) {
+		struct ps_guest *guest = p->guests;
+
+		p->guests = guest->next;
+		guest->free(guest);
+	}
+}
+
 void ps_handle_free(struct perseas *p)
 {
 	free_segments(p);
@@ -241,6 +251,7 @@ void ps_handle_free(struct perseas *p)
 	p->env->ops->free(p->env);
 	ps_tx_free_all(p);
 	ps_locks_free(p);
+	free_guests(p);
 	ps_ring_free(&p->commit.ring);
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);

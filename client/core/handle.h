@@ -34,6 +34,7 @@ struct ps_segment {
 	uint64_t left;    /* seq when it was last unmapped here */
 	uint8_t *shadow; /* its committed contents, where that is asked for (shadow.h); else NULL */
 	uint64_t *unlike; /* with it: pages that may differ, a bit for each; NULL: any may */
+	bool held;        /* something of the library relies on it: it is not unmapped */
 };
 
 /* The mapped segments by address, for set_range. Never changed once it is seen: a change makes
@@ -446,6 +447,14 @@ struct perseas {
 	_Atomic uintptr_t hints[PS_SEGMENTS_MAX];
 
 	struct ps_upkeep upkeep; /* with admin */
+
+	struct ps_guest *guests; /* with the lock */
+};
+
+/* Something that lives as long as the handle, and is not known in this room. */
+struct ps_guest {
+	struct ps_guest *next;
+	void (*free)(struct ps_guest *guest); /* nobody uses the handle any more */
 };
 
 /* The lock that a transaction was refused. */
@@ -491,6 +500,9 @@ struct perseas_tx {
 	uintptr_t thread;          /* that asked for its turn, or its last lock */
 	uint64_t age;              /* the lower, the older; 0: it has asked for no lock */
 	uint64_t saw;              /* the last transaction that it may have read from */
+	struct ps_late *late;      /* what it changes only when it is sent (late.h) */
+	unsigned kept;             /* pieces for which room is kept in record, cover and ring */
+	bool applied;              /* these changes are in the record: it is about to be sent */
 };
 
 /* error.c of the handle: the calling thread's last message. Returns code. */

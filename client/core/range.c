@@ -7,12 +7,19 @@
 
 #include "bytes.h"
 #include "demand.h"
+#include "late.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SHORT = PS_COPY_SHORT }; /* bytes of a range */
+
+/* Bytes of the record that late changes may take. */
+static inline uint64_t kept_record(const struct perseas_tx *tx)
+{
+	return (uint64_t)tx->kept * PS_LATE_RECORD;
+}
 
 void ps_range_room(struct perseas_tx *tx)
 {
@@ -27,6 +34,7 @@ void ps_range_room(struct perseas_tx *tx)
 	tx->room = entry < limit ? entry : limit;
 	if (tx->room > tx->capacity)
 		tx->room = tx->capacity;
+	tx->room -= tx->room < kept_record(tx) ? tx->room : kept_record(tx);
 }
 
 /* The segment that holds all of [start, end), or NULL. */
@@ -82,13 +90,13 @@ uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
 {
 	return ps_align64(sizeof(struct ps_entry) +
 	                  (tx->cover.count + 1) * sizeof(struct ps_write) + ps_align8(tx->length) +
-	                  ps_align8(tx->cover.bytes));
+	                  ps_align8(tx->cover.bytes) + (uint64_t)tx->kept * PS_LATE_ENTRY);
 }
 
 static int find_more_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 {
 	struct perseas *p = tx->p;
-	uint64_t need = tx->length + more;
+	uint64_t need = tx->length + kept_record(tx) + more;
 	uint8_t *grown;
 	int rc;
 
@@ -250,6 +258,24 @@ static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *se
 	return rc;
 }
 
+static int keep(struct perseas_tx *tx, unsigned pieces)
+{
+	const uint64_t record = (uint64_t)pieces * PS_LATE_RECORD;
+	int rc = find_more_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record);
+
+	if (rc)
+		return rc;
+	rc = ps_cover_keep(&tx->cover, pieces);
+	if (rc < 0)
+		return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for %u changes at the commit",
+		               pieces);
+	if (rc)
+		__atomic_fetch_add(&tx->p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
+	tx->kept += pieces;
+	ps_range_room(tx);
+	return 0;
+}
+
 /*
  * Takes no lock, unless others look into transactions. A thread that wants to look sets `careful`
  * and then waits until `busy` has passed. Its barrier orders the store of the one against the load
@@ -284,6 +310,43 @@ static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *se
 	rc = add(tx, segment, start, end);
 	leave(tx);
 	return rc;
+}
+
+int ps_late_keep(struct perseas_tx *tx, unsigned pieces)
+{
+	int rc;
+
+	enter(tx);
+	if (!is_watched(tx)) {
+		rc = keep(tx, pieces);
+		leave(tx);
+		return rc;
+	}
+	leave(tx);
+	pthread_mutex_lock(&tx->p->lock);
+	rc = keep(tx, pieces);
+	pthread_mutex_unlock(&tx->p->lock);
+	return rc;
+}
+
+void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, void *at,
+                   const void *bytes, uint32_t length)
+{
+	const uint64_t start = (uint64_t)(uintptr_t)at;
+	const struct ps_span span = { start, start + length, segment->start, segment->segment };
+	unsigned place;
+
+	ps_assert_locked(tx->p);
+	assert(length <= PS_LATE_LENGTH && start % 8 == 0 && length % 8 == 0);
+	/* What was stored before is logged as it was before that. */
+	if (ps_cover_fit(&tx->cover, start, span.end, &place) != PS_FIT_INSIDE) {
+		assert(tx->kept > 0);
+		log_piece(tx, segment, start, span.end);
+		ps_cover_unkeep(&tx->cover);
+		ps_cover_add(&tx->cover, &span);
+		tx->kept--;
+	}
+	memcpy(at, bytes, length);
 }
 
 static inline void prefetch_mirror(struct perseas *p, const struct ps_extent_of *segment,

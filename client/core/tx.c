@@ -5,6 +5,7 @@
 
 #include "../../proto/image/undo.h"
 #include "apart.h"
+#include "late.h"
 #include "mirror.h"
 #include "timing.h"
 
@@ -106,6 +107,8 @@ void ps_tx_begin_again(struct perseas_tx *tx)
 	ps_assert_locked(tx->p);
 	if (tx->more & PS_MORE_SAVED)
 		ps_savepoints_end(tx);
+	if (tx->late)
+		ps_late_end(tx);
 	ps_cover_clear(&tx->cover);
 	empty(tx);
 }
@@ -151,6 +154,8 @@ void ps_tx_end(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 
 	tx->open = false;
+	if (tx->late)
+		ps_late_end(tx);
 	if (tx->more)
 		end_more(tx);
 	ps_cover_clear(&tx->cover);
@@ -165,6 +170,7 @@ void ps_tx_free_all(struct perseas *p)
 	while (tx) {
 		struct perseas_tx *next = tx->all;
 
+		ps_late_free(tx);
 		ps_cover_free(&tx->cover);
 		ps_savepoints_free(tx);
 		free(tx->record);

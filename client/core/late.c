@@ -1,0 +1,40 @@
+/*
+ * late.c - when the changes that were put off until the commit are made, and when they are over.
+ * The commit calls it before it sends, and every end of a transaction after its bytes are posted or
+ * put back. It must never let go of the lock in between.
+ */
+#include "late.h"
+
+#include "tx.h"
+
+void ps_late_apply(struct perseas_tx *tx)
+{
+	ps_assert_locked(tx->p);
+	for (struct ps_late *late = tx->late; late; late = late->next)
+		late->ops->apply(late, tx);
+	assert(tx->length <= tx->capacity && tx->length <= ps_record_limit(tx->p->log_size));
+	tx->applied = true;
+	ps_cover_unkeep(&tx->cover);
+	tx->kept = 0;
+}
+
+void ps_late_end(struct perseas_tx *tx)
+{
+	ps_assert_locked(tx->p);
+	for (struct ps_late *late = tx->late; late; late = late->next)
+		late->ops->end(late, tx->applied);
+	tx->applied = false;
+	ps_cover_unkeep(&tx->cover);
+	tx->kept = 0;
+	ps_range_room(tx);
+}
+
+void ps_late_free(struct perseas_tx *tx)
+{
+	while (tx->late) {
+		struct ps_late *late = tx->late;
+
+		tx->late = late->next;
+		late->ops->free(late);
+	}
+}
