@@ -287,14 +287,23 @@ static int bear(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t
 	return rc ? rc : ps_layout_renew(p);
 }
 
-static int publish_exclusive(struct perseas *p, uint64_t *seq)
+static bool is_of(const struct ps_birth *birth, const struct ps_segment *segment)
+{
+	for (unsigned i = 0; i < birth->count; i++)
+		if (!strcmp(birth->segments[i].name, segment->name))
+			return true;
+	return false;
+}
+
+/* birth NULL: all that are not published. */
+static int publish_exclusive(struct perseas *p, const struct ps_birth *birth, uint64_t *seq)
 {
 	uint32_t ids[PS_SEGMENTS_MAX];
 	unsigned count = 0;
 	int rc = 0;
 
 	for (unsigned i = 0; i < p->segment_count; i++)
-		if (!p->segments[i].born)
+		if (!p->segments[i].born && (!birth || is_of(birth, &p->segments[i])))
 			ids[count++] = p->segments[i].id;
 	*seq = 0;
 	if (!count)
@@ -331,7 +340,68 @@ int perseas_publish(perseas_t *p)
 	ps_exclusive_enter(p);
 	rc = may_change(p);
 	if (!rc)
-		rc = publish_exclusive(p, &seq);
+		rc = publish_exclusive(p, NULL, &seq);
+	ps_exclusive_leave(p);
+	if (rc || !seq)
+		return ps_fail_why(p, rc);
+	pthread_mutex_lock(&p->lock);
+	rc = ps_commit_await(p, seq, &since);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+/* Takes back what was mapped of segments that were not born. */
+static void take_back(struct perseas *p, const struct ps_birth *birth)
+{
+	for (unsigned i = 0; i < birth->count; i++) {
+		struct ps_segment *segment = ps_segment_find(p, birth->segments[i].name);
+		uint8_t *base = segment ? segment->base : NULL;
+
+		if (!segment || segment->born)
+			continue;
+		segment->base = NULL;
+		/* Where there is no memory for the layout, they stay, and are unmapped later. */
+		if (ps_layout_renew(p)) {
+			segment->base = base;
+			continue;
+		}
+		segment->base = base;
+		drop_everywhere(p, segment->id);
+		pthread_mutex_lock(&p->lock);
+		ps_segment_forget(p, segment);
+		pthread_mutex_unlock(&p->lock);
+	}
+}
+
+static int birth_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *seq)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < birth->count && !rc; i++)
+		rc = map_exclusive(p, birth->segments[i].name, birth->segments[i].size, 0,
+		                   &birth->segments[i].addr);
+	if (!rc) {
+		birth->fill(birth, birth->arg);
+		rc = publish_exclusive(p, birth, seq);
+	}
+	if (*seq)
+		birth->born(birth, birth->arg);
+	else
+		take_back(p, birth);
+	return rc;
+}
+
+int ps_map_birth(struct perseas *p, struct ps_birth *birth)
+{
+	uint64_t seq = 0, since = 0;
+	int rc = p->salvage ? ps_ready(p) : may_change(p);
+
+	if (rc)
+		return rc;
+	ps_exclusive_enter(p);
+	rc = may_change(p);
+	if (!rc && birth->wanted(birth->arg))
+		rc = birth_exclusive(p, birth, &seq);
 	ps_exclusive_leave(p);
 	if (rc || !seq)
 		return ps_fail_why(p, rc);
@@ -359,6 +429,11 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 	bool used;
 	int rc;
 
+	if (segment->held)
+		return ps_fail(p, PERSEAS_ECONFLICT,
+		               "segment '%s' is a part of a heap that is open: close the store to "
+		               "unmap it",
+		               segment->name);
 	pthread_mutex_lock(&p->lock);
 	used = in_use(p, segment);
 	pthread_mutex_unlock(&p->lock);

@@ -4,7 +4,7 @@
 #ifndef PERSEAS_CLIENT_MAP_H
 #define PERSEAS_CLIENT_MAP_H
 
-#include "../perseas.h"
+#include "../core/handle.h"
 
 /*
  * As perseas_map, with size not 0; a segment that is made lies at `address`, so that pointers
@@ -12,5 +12,26 @@
  * lies there already, or the segment exists and has another address.
  */
 int ps_map_at(perseas_t *p, const char *segment, size_t size, uint64_t address, void **addr);
+
+/* Segments that come to exist together, apart from others that are mapped and not yet published. */
+struct ps_birth {
+	unsigned count;
+	struct {
+		char name[PS_NAME_MAX + 1];
+		uint64_t size;
+		void *addr; /* once they are mapped */
+	} segments[2];
+	/* Are they still wanted, now that nobody else maps or publishes anything? */
+	bool (*wanted)(void *arg);
+	/* Stores their first contents; they are zeros. */
+	void (*fill)(const struct ps_birth *birth, void *arg);
+	/* They exist now, and others may map and publish again when it returns. May not fail. */
+	void (*born)(const struct ps_birth *birth, void *arg);
+	void *arg;
+};
+
+/* Makes, fills and publishes them, or none. 0, also where they are not wanted any more; or a code,
+ * EINDOUBT where they were born all the same. */
+int ps_map_birth(struct perseas *p, struct ps_birth *birth);
 
 #endif
