@@ -60,6 +60,8 @@ extern "C" {
 	X(PERSEAS_ETLS, -30, "TLS with a mirror failed")                                           \
 	X(PERSEAS_ETIMEOUT, -31, "it did not come to pass in the time given")                      \
 	X(PERSEAS_ECANCELLED, -32, "the wait was cancelled")                                       \
+	X(PERSEAS_EHEAP, -33, "the heap is damaged, or of another version")                        \
+	X(PERSEAS_EOBJECT, -34, "it is no object of the heap, or one of another type")             \
 	X(PERSEAS_EEPOCH, -35, "the token is of another epoch")                                    \
 	X(PERSEAS_EAGAIN, -36, "it would have to wait, and is not to")
 
@@ -561,6 +563,7 @@ int perseas_close(perseas_t *p);
 }
 #endif
 
+#include "perseas_heap.h"
 #include "perseas_nowait.h"
 #include "perseas_roster.h"
 #include "perseas_standby.h"

@@ -15,7 +15,8 @@ COLUMNS, FUNCTION_LINES, FILE_LINES = 100, 70, 600
 # A room includes what stands before it in its list, and nothing else of ours.
 FORMATS = ("proto/base", "proto/image", "proto/data", "proto/control")
 ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "client/demand",
-                    "client/keeper", "client/open", "client/standby", "client/command/ui",
+                    "client/keeper", "client/open", "client/heap", "client/standby",
+                    "client/command/ui",
                     "client/command/ask", "client/command/live", "client/command/change",
                     "client/command/doctor", "client/command/top", "client/command/bench",
                     "client/command/run", "client/command"),

@@ -29,6 +29,22 @@ void ps_late_end(struct perseas_tx *tx)
 	ps_range_room(tx);
 }
 
+int ps_late_mark(struct perseas_tx *tx, uint64_t savepoint)
+{
+	int rc = 0;
+
+	for (struct ps_late *late = tx->late; late && !rc; late = late->next)
+		rc = late->ops->mark(late, savepoint);
+	return rc;
+}
+
+void ps_late_roll_back(struct perseas_tx *tx, uint64_t savepoint)
+{
+	ps_assert_locked(tx->p);
+	for (struct ps_late *late = tx->late; late; late = late->next)
+		late->ops->roll_back(late, savepoint);
+}
+
 void ps_late_free(struct perseas_tx *tx)
 {
 	while (tx->late) {

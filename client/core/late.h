@@ -21,13 +21,19 @@ enum {
 
 struct ps_late;
 
-/* None of these takes the lock, or touches memory that may be missing; all have the lock. */
+/* None of these takes the lock, or touches memory that may be missing; all but `mark` have the
+ * lock. */
 struct ps_late_ops {
 	/* Calls ps_late_store for each change, at most as often as room was kept. */
 	void (*apply)(struct ps_late *late, struct perseas_tx *tx);
 	/* The transaction is over. Its chain is posted, or else every byte is back as it was: not
 	 * before that may others get what it had. */
 	void (*end)(struct ps_late *late, bool posted);
+	/* A savepoint is made; each has a higher number than those before. 0 or ENOMEM. */
+	int (*mark)(struct ps_late *late, uint64_t savepoint);
+	/* What came after that savepoint is taken back, and its bytes are as they were. What was
+	 * put off before it stays. */
+	void (*roll_back)(struct ps_late *late, uint64_t savepoint);
 	void (*free)(struct ps_late *late);
 };
 
@@ -48,6 +54,8 @@ void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, vo
 /* All of them are applied; the transaction is over; its handle is. */
 void ps_late_apply(struct perseas_tx *tx);
 void ps_late_end(struct perseas_tx *tx);
+int ps_late_mark(struct perseas_tx *tx, uint64_t savepoint);
+void ps_late_roll_back(struct perseas_tx *tx, uint64_t savepoint);
 void ps_late_free(struct perseas_tx *tx);
 
 #endif

@@ -11,6 +11,7 @@
  */
 #include "tx.h"
 
+#include "late.h"
 #include "../../proto/image/undo.h"
 
 #include <stdatomic.h>
@@ -217,6 +218,10 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 	    !remember(tx))
 		return fail_memory(tx);
 	*savepoint = atomic_fetch_add_explicit(&tx->p->savepoints, 1, memory_order_relaxed) + 1;
+	if (ps_late_mark(tx, *savepoint)) {
+		*savepoint = 0;
+		return fail_memory(tx);
+	}
 	saved->marks[saved->mark_count++] = (struct mark){ *savepoint, tx->length, tx->ranges,
 		                                           saved->piece_count };
 	ps_cover_clear(&saved->cover);
@@ -313,6 +318,7 @@ int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
 	/* Nobody looks into the transaction meanwhile, nor copies what it changed. */
 	pthread_mutex_lock(&p->lock);
 	roll_back(tx, mark);
+	ps_late_roll_back(tx, savepoint);
 	pthread_mutex_unlock(&p->lock);
 	/* There was room for this when the savepoint was made, or for more. */
 	remember(tx);

@@ -144,6 +144,9 @@ void work_close(struct work *w);
 /* Makes and publishes segments with these ids; names are made from ids. */
 int work_publish(struct work *w, const uint32_t *ids, const uint64_t *sizes, unsigned count);
 
+/* The library published segments by itself, after transaction seq. */
+void work_born(struct work *w, uint64_t seq);
+
 void work_begin(struct work *w, struct change *change);
 /* Declares the range and overwrites it. False: it does not fit. */
 bool work_change(struct work *w, struct change *change, uint32_t id, uint64_t offset,
@@ -174,6 +177,10 @@ struct workload {
 
 extern const struct workload workloads[];
 extern const unsigned workload_count;
+
+/* heap.c: objects come and go, in two lists at once, and owners die; what the lists say and what
+ * the heap says must agree, whenever that was. */
+void run_heap(struct work *w);
 
 /* Histories that part: mirror 0 breaks after `first` writes of a chain, 1 after `second`. */
 enum { PARTED_WRITES = 6 }; /* 0 to 5: of none of the chain to all of it */
@@ -229,6 +236,9 @@ void check_torn(struct checker *checker, bool every_byte);
  * of them. */
 void check_instants(struct checker *checker);
 void check_pairs(struct checker *checker);
+
+/* heap.c: of a store that was opened, if it has a heap. */
+void check_heap(struct checker *checker, perseas_t *p);
 
 /* mistakes.c: seeded mistakes, each of which the checks must report. How many they missed. */
 unsigned check_mistakes(unsigned *found);

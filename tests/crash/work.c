@@ -220,6 +220,20 @@ static int sent(struct work *w, int rc, int state, uint64_t seq)
 	return rc;
 }
 
+void work_born(struct work *w, uint64_t seq)
+{
+	int state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
+
+	for (unsigned i = 0; i < w->p->segment_count; i++) {
+		const struct ps_segment *segment = &w->p->segments[i];
+
+		if (segment->born == seq + 1)
+			model_add_segment(&w->model, state, segment->id, segment->name,
+			                  segment->base, segment->size);
+	}
+	sent(w, 0, state, seq);
+}
+
 static uint8_t *base_of(struct work *w, uint32_t id)
 {
 	return ps_segment_by_id(w->p, id)->base;
@@ -283,13 +297,13 @@ int work_commit(struct work *w, struct change *change)
 	uint64_t seq = w->p->commit.seq;
 	int rc, state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
 
+	rc = perseas_commit(change->tx, 0);
 	for (unsigned i = 0; i < change->count; i++) {
 		uint64_t offset = change->ranges[i].offset;
 
 		memcpy(model_segment(&w->model, state, change->ranges[i].id) + offset,
 		       base_of(w, change->ranges[i].id) + offset, change->ranges[i].length);
 	}
-	rc = perseas_commit(change->tx, 0);
 	if (rc && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(change->tx);
 	w->open--;

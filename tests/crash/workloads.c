@@ -314,6 +314,9 @@ const struct workload workloads[] = {
 	{ "dropped, 2 of 3, staged", 3, 2, 8192, true, false, true, false, run_dropped, 0, 0 },
 	{ "lost, 2 of 3, staged", 3, 2, 4096, true, false, true, false, run_lost, 0, 0 },
 	{ "lost, 2 of 3, direct", 3, 2, 8192, false, false, true, false, run_lost, 0, 0 },
+	{ "heap, one mirror, staged", 1, 1, 16384, true, false, true, false, run_heap, 0, 0 },
+	{ "heap, one mirror, direct", 1, 1, 16384, false, false, true, false, run_heap, 0, 0 },
+	{ "heap, 2 of 3, staged", 3, 2, 16384, true, false, true, false, run_heap, 0, 0 },
 	{ "short, 2 of 3, staged", 3, 2, 4096, true, true, true, true, run_short, 0, 0 },
 	{ "short, 2 of 3, direct", 3, 2, 4096, false, true, true, true, run_short, 0, 0 },
 };

@@ -62,6 +62,7 @@ enum ps_exit ps_exit_of(int code)
 	case PERSEAS_EROSTER:
 	case PERSEAS_ELIMIT:
 	case PERSEAS_EDENIED:
+	case PERSEAS_EHEAP:
 		return PS_EXIT_NO;
 	case PERSEAS_ENOMEM:
 	case PERSEAS_ESYSTEM:
@@ -84,6 +85,7 @@ enum ps_exit ps_exit_of(int code)
 	case PERSEAS_ECANCELLED:
 	case PERSEAS_EEPOCH:
 	case PERSEAS_EAGAIN:
+	case PERSEAS_EOBJECT:
 		return PS_EXIT_FAILURE;
 	}
 	return PS_EXIT_FAILURE;

@@ -1,0 +1,353 @@
+/*
+ * edits.c - what a transaction means to change in a heap: kept beside it, stored at its commit, and
+ * undone by being forgotten. Memory that it frees, or has allocated and not kept, is given to
+ * others only when its chain is posted or its undo is complete: before that its bytes may still be
+ * sent, or put back.
+ */
+#include "heap.h"
+
+#include <stdlib.h>
+
+static const struct ps_late_ops late_ops;
+
+static struct ps_edits *edits_new(struct perseas_tx *tx, struct perseas_heap *heap)
+{
+	struct ps_edits *edits = calloc(1, sizeof(*edits));
+
+	if (!edits)
+		return NULL;
+	edits->late.ops = &late_ops;
+	edits->late.whose = heap;
+	edits->heap = heap;
+	edits->late.next = tx->late;
+	tx->late = &edits->late;
+	return edits;
+}
+
+struct ps_edits *ps_edits_find(struct perseas_tx *tx, const struct perseas_heap *heap)
+{
+	for (struct ps_late *late = tx->late; late; late = late->next)
+		if (late->whose == heap)
+			return (struct ps_edits *)late;
+	return NULL;
+}
+
+static bool make_room(struct ps_edits *edits)
+{
+	struct ps_edit *grown;
+	unsigned capacity;
+
+	if (edits->count < edits->capacity)
+		return true;
+	capacity = edits->capacity ? 2 * edits->capacity : 8;
+	grown = realloc(edits->list, capacity * sizeof(*grown));
+	if (!grown)
+		return false;
+	edits->list = grown;
+	edits->capacity = capacity;
+	return true;
+}
+
+struct ps_edits *ps_edits_get(struct perseas_tx *tx, struct perseas_heap *heap, unsigned changes,
+                              int *rc)
+{
+	struct ps_edits *edits = ps_edits_find(tx, heap);
+
+	if (!edits)
+		edits = edits_new(tx, heap);
+	if (!edits || !make_room(edits)) {
+		*rc = ps_fail(heap->p, PERSEAS_ENOMEM, "no memory for a change of heap '%s'",
+		              heap->name);
+		return NULL;
+	}
+	*rc = 0;
+	if (edits->kept - edits->used >= changes)
+		return edits;
+	*rc = ps_late_keep(tx, changes - (edits->kept - edits->used));
+	if (*rc)
+		return NULL;
+	edits->kept = edits->used + changes;
+	return edits;
+}
+
+struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, unsigned changes)
+{
+	struct ps_edit *edit = &edits->list[edits->count++];
+
+	assert(edits->count <= edits->capacity && edits->used + changes <= edits->kept);
+	memset(edit, 0, sizeof(*edit));
+	edit->kind = kind;
+	edits->used += changes;
+	edits->heap->pending++;
+	return edit;
+}
+
+static bool is_word(const struct ps_edit *edit, const struct ps_run *run, unsigned word)
+{
+	return edit->kind == PS_EDIT_WORD && edit->chunk == run->chunk &&
+	       edit->extent == run->extent && edit->word == word &&
+	       (edit->set | edit->clear | edit->back);
+}
+
+struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsigned word)
+{
+	struct ps_edit *edit = edits->count ? &edits->list[edits->count - 1] : NULL;
+
+	if (edit && is_word(edit, run, word))
+		return edit;
+	edit = ps_edits_add(edits, PS_EDIT_WORD, run->recorded ? 1 : 2);
+	edit->extent = run->extent;
+	edit->chunk = run->chunk;
+	edit->word = word;
+	return edit;
+}
+
+static bool is_of(const struct ps_edit *edit, const struct ps_found_object *found)
+{
+	if (found->run)
+		return is_word(edit, found->run, found->index / 64);
+	return edit->kind == PS_EDIT_LARGE && edit->extent == found->extent &&
+	       edit->chunk == found->chunk;
+}
+
+static uint64_t bit_of(const struct ps_found_object *found)
+{
+	return found->run ? (uint64_t)1 << found->index % 64 : 1;
+}
+
+struct ps_edit *ps_edits_owner(struct ps_edits *edits, const struct ps_found_object *found)
+{
+	for (unsigned i = edits->count; i-- > 0;)
+		if (edits->list[i].set & bit_of(found) && is_of(&edits->list[i], found))
+			return &edits->list[i];
+	return NULL;
+}
+
+struct ps_edit *ps_edits_freeing(struct ps_edits *edits, const struct ps_found_object *found)
+{
+	unsigned i = edits->count - 1;
+
+	while (!((edits->list[i].clear | edits->list[i].back) & bit_of(found)) ||
+	       !is_of(&edits->list[i], found))
+		i--;
+	return &edits->list[i];
+}
+
+/* --- at the commit --- */
+
+static void store_entry(struct perseas_tx *tx, struct ps_extent *extent, uint64_t chunk,
+                        const struct ps_heap_entry *entry)
+{
+	ps_late_store(tx, &extent->meta, &extent->entries[chunk], entry, sizeof(*entry));
+}
+
+static void apply_word(struct perseas_tx *tx, const struct ps_edit *edit)
+{
+	struct ps_extent *extent = edit->extent;
+	struct ps_run *run = extent->runs[edit->chunk];
+	uint64_t *at = &extent->bitmaps[edit->chunk * PS_CHUNK_WORDS + edit->word];
+	const uint64_t word = (*at | edit->set) & ~edit->clear;
+
+	if (edit->set && !run->recorded) {
+		const struct ps_heap_entry entry = { .state = PS_CHUNK_RUN,
+			                             .class = (uint8_t)run->bin->class,
+			                             .span = 1,
+			                             .type = run->bin->type };
+
+		store_entry(tx, extent, edit->chunk, &entry);
+		run->recorded = true;
+	}
+	ps_late_store(tx, &extent->meta, at, &word, sizeof(word));
+}
+
+static void apply_large(struct perseas_tx *tx, const struct ps_edit *edit)
+{
+	const struct ps_heap_entry large = { .state = PS_CHUNK_LARGE,
+		                             .span = edit->word,
+		                             .type = edit->type };
+	const struct ps_heap_entry none = { .state = PS_CHUNK_FREE };
+
+	store_entry(tx, edit->extent, edit->chunk, edit->set ? &large : &none);
+}
+
+static void apply_root(struct perseas_tx *tx, const struct perseas_heap *heap,
+                       const struct ps_edit *edit)
+{
+	uint8_t *at = (uint8_t *)&heap->roots[edit->word];
+	const uint8_t *from = (const uint8_t *)&edit->root;
+
+	for (unsigned i = 0; i < sizeof(edit->root); i += PS_LATE_LENGTH)
+		ps_late_store(tx, &heap->extents[0]->meta, at + i, from + i, PS_LATE_LENGTH);
+}
+
+static void edits_apply(struct ps_late *late, struct perseas_tx *tx)
+{
+	struct ps_edits *edits = (struct ps_edits *)late;
+	struct perseas_heap *heap = edits->heap;
+
+	pthread_mutex_lock(&heap->lock);
+	for (unsigned i = 0; i < edits->count; i++) {
+		const struct ps_edit *edit = &edits->list[i];
+
+		if (edit->kind == PS_EDIT_ROOT)
+			apply_root(tx, heap, edit);
+		else if (!(edit->set | edit->clear))
+			continue;
+		else if (edit->kind == PS_EDIT_WORD)
+			apply_word(tx, edit);
+		else
+			apply_large(tx, edit);
+	}
+	pthread_mutex_unlock(&heap->lock);
+}
+
+/* --- when it is over --- */
+
+static void end_word(const struct ps_edit *edit, bool posted)
+{
+	struct ps_run *run = edit->extent->runs[edit->chunk];
+
+	run->leaving[edit->word] &= ~(edit->clear | edit->back);
+	ps_run_release(run, edit->word, edit->back | (posted ? edit->clear : edit->set));
+}
+
+static void end_large(const struct ps_edit *edit, bool posted)
+{
+	if (edit->back || (posted ? edit->clear : edit->set))
+		ps_large_release(edit->extent, edit->chunk);
+	else
+		edit->extent->known[edit->chunk] = PS_KNOWN_LARGE;
+}
+
+static void end_edit(struct perseas_heap *heap, const struct ps_edit *edit, bool posted)
+{
+	if (edit->kind == PS_EDIT_ROOT) {
+		memset(&heap->known_roots[edit->word], 0, sizeof(heap->known_roots[edit->word]));
+		return;
+	}
+	if (!(edit->set | edit->clear | edit->back))
+		return;
+	if (posted) {
+		heap->allocated += (unsigned)__builtin_popcountll(edit->set);
+		heap->freed += (unsigned)__builtin_popcountll(edit->clear);
+	}
+	if (edit->kind == PS_EDIT_WORD)
+		end_word(edit, posted);
+	else
+		end_large(edit, posted);
+}
+
+/* --- savepoints --- */
+
+static int edits_mark(struct ps_late *late, uint64_t savepoint)
+{
+	struct ps_edits *edits = (struct ps_edits *)late;
+	const size_t size = edits->count * sizeof(*edits->list);
+	struct ps_edits_mark *mark = malloc(sizeof(*mark) + size);
+
+	if (!mark)
+		return PERSEAS_ENOMEM;
+	mark->older = edits->marks;
+	mark->savepoint = savepoint;
+	mark->count = edits->count;
+	if (size)
+		memcpy(mark->list, edits->list, size);
+	edits->marks = mark;
+	return 0;
+}
+
+/* Those that are newer than that savepoint. */
+static void forget_marks(struct ps_edits *edits, uint64_t savepoint)
+{
+	while (edits->marks && edits->marks->savepoint > savepoint) {
+		struct ps_edits_mark *mark = edits->marks;
+
+		edits->marks = mark->older;
+		free(mark);
+	}
+}
+
+/* What it allocated since then nobody gets before it is over, though it is freed. */
+static void roll_back_objects(struct ps_edit *edit, const struct ps_edit *then)
+{
+	const uint64_t since = (edit->set | edit->back) & ~(then->set | then->back);
+	const uint64_t stays = (edit->clear & ~then->clear) | (edit->back & then->set);
+
+	if (!(edit->set | edit->clear | edit->back))
+		return;
+	edit->set = then->set;
+	edit->clear = then->clear;
+	edit->back = then->back | since;
+	if (edit->kind == PS_EDIT_WORD) {
+		uint64_t *leaving = &edit->extent->runs[edit->chunk]->leaving[edit->word];
+
+		*leaving = (*leaving & ~stays) | since;
+	} else {
+		edit->extent->known[edit->chunk] = edit->clear | edit->back ? PS_KNOWN_FREED
+		                                                            : PS_KNOWN_LARGE;
+	}
+}
+
+static void roll_back_root(struct perseas_heap *heap, struct ps_edit *edit,
+                           const struct ps_edit *then)
+{
+	if (then) {
+		edit->root = then->root;
+		return;
+	}
+	memset(&heap->known_roots[edit->word], 0, sizeof(heap->known_roots[edit->word]));
+	/* One that changes nothing. */
+	edit->kind = PS_EDIT_WORD;
+}
+
+static void edits_roll_back(struct ps_late *late, uint64_t savepoint)
+{
+	static const struct ps_edit nothing;
+	struct ps_edits *edits = (struct ps_edits *)late;
+	const struct ps_edits_mark *mark;
+
+	forget_marks(edits, savepoint);
+	/* It has none if it was not yet there. */
+	mark = edits->marks && edits->marks->savepoint == savepoint ? edits->marks : NULL;
+	pthread_mutex_lock(&edits->heap->lock);
+	for (unsigned i = 0; i < edits->count; i++) {
+		const struct ps_edit *then = mark && i < mark->count ? &mark->list[i] : NULL;
+
+		if (edits->list[i].kind == PS_EDIT_ROOT)
+			roll_back_root(edits->heap, &edits->list[i], then);
+		else
+			roll_back_objects(&edits->list[i], then ? then : &nothing);
+	}
+	pthread_mutex_unlock(&edits->heap->lock);
+}
+
+/* --- the end --- */
+
+static void edits_end(struct ps_late *late, bool posted)
+{
+	struct ps_edits *edits = (struct ps_edits *)late;
+	struct perseas_heap *heap = edits->heap;
+
+	edits->kept = edits->used = 0;
+	forget_marks(edits, 0);
+	if (!edits->count)
+		return;
+	pthread_mutex_lock(&heap->lock);
+	for (unsigned i = 0; i < edits->count; i++)
+		end_edit(heap, &edits->list[i], posted);
+	heap->pending -= edits->count;
+	pthread_mutex_unlock(&heap->lock);
+	edits->count = 0;
+}
+
+static void edits_free(struct ps_late *late)
+{
+	struct ps_edits *edits = (struct ps_edits *)late;
+
+	forget_marks(edits, 0);
+	free(edits->list);
+	free(edits);
+}
+
+static const struct ps_late_ops late_ops = { edits_apply, edits_end, edits_mark, edits_roll_back,
+	                                     edits_free };

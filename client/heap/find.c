@@ -1,0 +1,96 @@
+/*
+ * find.c - the object that begins at an address, for all who are given one: freeing, roots,
+ * perseas_object. What an application gives may be any address, and is refused with a sentence.
+ */
+#include "heap.h"
+
+static int no_object(const struct perseas_heap *heap, const void *addr, const char *why)
+{
+	return ps_fail(heap->p, PERSEAS_EOBJECT, "%p is no object of heap '%s': %s", addr,
+	               heap->name, why);
+}
+
+static int find_in_run(struct perseas_heap *heap, struct ps_found_object *found, uint64_t offset)
+{
+	struct ps_run *run = found->extent->runs[found->chunk];
+	const unsigned size = ps_class_sizes[run->bin->class];
+	const unsigned index = (unsigned)offset / size;
+	const uint64_t bit = (uint64_t)1 << index % 64;
+	const void *addr = found->object.addr;
+
+	if (index >= run->objects || offset % size)
+		return no_object(heap, addr, "the objects there begin elsewhere");
+	if (!(run->taken[index / 64] & bit))
+		return no_object(heap, addr, "it is free, or was freed already");
+	found->run = run;
+	found->index = index;
+	found->leaving = run->leaving[index / 64] & bit;
+	found->committed = ps_chunk_bits(found->extent, found->chunk)[index / 64] & bit;
+	found->object.size = size;
+	found->object.type = run->bin->type;
+	return 0;
+}
+
+static int find_large(struct perseas_heap *heap, struct ps_found_object *found, uint64_t offset)
+{
+	const struct ps_extent *extent = found->extent;
+
+	if (offset)
+		return no_object(heap, found->object.addr, "it is inside of one");
+	found->run = NULL;
+	found->index = 0;
+	found->leaving = extent->known[found->chunk] == PS_KNOWN_FREED;
+	found->committed = extent->entries[found->chunk].state == PS_CHUNK_LARGE;
+	found->object.size = (uint64_t)extent->spans[found->chunk] * PS_CHUNK;
+	found->object.type = extent->types[found->chunk];
+	return 0;
+}
+
+int ps_object_find(struct perseas_heap *heap, const void *addr, struct ps_found_object *found,
+                   struct ps_bring *bring)
+{
+	struct ps_extent *extent = ps_heap_extent(heap, addr);
+	uint64_t offset;
+	int rc;
+
+	if (!extent)
+		return no_object(heap, addr, "it lies outside of the heap");
+	offset = (uint64_t)((const uint8_t *)addr - extent->data);
+	found->extent = extent;
+	found->chunk = offset / PS_CHUNK;
+	found->object.addr = extent->data + offset;
+	rc = ps_chunk_load(extent, found->chunk, bring);
+	if (rc)
+		return rc;
+	switch (extent->known[found->chunk]) {
+	case PS_KNOWN_RUN:
+		return find_in_run(heap, found, offset % PS_CHUNK);
+	case PS_KNOWN_LARGE:
+	case PS_KNOWN_FREED:
+		return find_large(heap, found, offset % PS_CHUNK);
+	case PS_KNOWN_TAIL:
+		return no_object(heap, addr, "it is inside of one");
+	default:
+		return no_object(heap, addr, "it is free, or was freed already");
+	}
+}
+
+int perseas_object(perseas_heap_t *heap, const void *addr, struct perseas_object *object)
+{
+	struct ps_found_object found;
+	struct ps_bring bring;
+	int rc;
+
+	if (!heap || !object)
+		return ps_fail(heap ? heap->p : NULL, PERSEAS_EINVAL,
+		               "an object needs a heap and a place for what it is");
+	do {
+		pthread_mutex_lock(&heap->lock);
+		rc = ps_object_find(heap, addr, &found, &bring);
+		pthread_mutex_unlock(&heap->lock);
+		rc = ps_heap_again(heap, rc, &bring);
+	} while (rc > 0);
+	if (!rc)
+		*object = found.object;
+	return rc;
+}

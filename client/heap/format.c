@@ -1,0 +1,90 @@
+/*
+ * format.c - the classes of a heap, and whether its metadata can be what they say. Called where
+ * metadata is read, by the owner and by whoever looks at a mirror; must take everything that a
+ * hostile mirror may send.
+ */
+#include "format.h"
+
+#include "../../proto/image/crc32c.h"
+
+/* In steps of 16 up to 224, then so that each is at most a seventh larger than the one before and a
+ * run has no more than 1.2 % left over; above 8 KiB, what 7, 6 and fewer objects of a run take. */
+const uint16_t ps_class_sizes[PS_CLASSES] = {
+	16,   32,   48,   64,   80,   96,   112,  128,  144,   160,   176,   192,   208,
+	224,  256,  288,  320,  352,  400,  448,  512,  576,   656,   736,   832,   944,
+	1072, 1200, 1360, 1552, 1760, 1984, 2256, 2512, 2848,  3120,  3440,  3840,  4368,
+	4672, 5040, 5456, 5952, 6544, 7280, 8192, 9360, 10912, 13104, 16384, 21840, 32768,
+};
+
+void ps_heap_head_seal(struct ps_heap_head *head, unsigned extent, uint64_t chunks)
+{
+	memset(head, 0, sizeof(*head));
+	head->magic = PS_HEAP_MAGIC;
+	head->version = PS_HEAP_VERSION;
+	head->extent = extent;
+	head->chunks = chunks;
+	head->crc = ps_crc32c(0, head, offsetof(struct ps_heap_head, crc));
+}
+
+const char *ps_heap_head_fault(const struct ps_heap_head *head, unsigned extent, uint64_t meta_size,
+                               uint64_t data_size)
+{
+	if (head->magic != PS_HEAP_MAGIC)
+		return "is not the metadata of a heap";
+	if (head->version != PS_HEAP_VERSION)
+		return "is of another version: use the library that made it";
+	if (head->crc != ps_crc32c(0, head, offsetof(struct ps_heap_head, crc)))
+		return "has a head whose checksum is wrong";
+	if (head->extent != extent)
+		return "has the head of another extent";
+	if (!head->chunks || head->chunks > PS_EXTENT_MAX / PS_CHUNK ||
+	    data_size != head->chunks * PS_CHUNK || meta_size != ps_heap_meta_size(head->chunks))
+		return "does not fit the sizes of its segments";
+	return NULL;
+}
+
+const char *ps_heap_entry_fault(const struct ps_heap_entry *entry, uint64_t chunk, uint64_t chunks)
+{
+	if (entry->zero)
+		return "has an entry with bits that mean nothing";
+	switch (entry->state) {
+	case PS_CHUNK_FREE:
+		return NULL;
+	case PS_CHUNK_RUN:
+		return entry->class < PS_CLASSES && entry->span == 1 ? NULL
+		                                                     : "is of no known class";
+	case PS_CHUNK_LARGE:
+		return entry->span && entry->span <= chunks - chunk ? NULL
+		                                                    : "goes beyond the extent";
+	default:
+		return "is in no known state";
+	}
+}
+
+const char *ps_heap_bits_fault(const struct ps_heap_entry *entry, const uint64_t *bits)
+{
+	const unsigned objects = entry->state == PS_CHUNK_RUN ? ps_class_objects(entry->class) : 0;
+	const unsigned word = objects / 64;
+
+	if (word < PS_CHUNK_WORDS &&
+	    (bits[word] >> objects % 64 || ps_bits_any(bits + word + 1, PS_CHUNK_WORDS - word - 1)))
+		return "has objects where none can be";
+	return NULL;
+}
+
+const char *ps_heap_root_fault(const struct ps_heap_root *root)
+{
+	size_t length;
+
+	if (root->zero)
+		return "has bits that mean nothing";
+	if (root->name[PS_ROOT_NAME])
+		return "has a name without an end";
+	length = strlen(root->name);
+	for (size_t i = length; i < sizeof(root->name); i++)
+		if (root->name[i])
+			return "has a name that is not padded with zeros";
+	if (!length != !root->place || (!length && root->type))
+		return "has no name, or no object";
+	return NULL;
+}

@@ -1,0 +1,236 @@
+/*
+ * heap.h - what an open heap is made of, for the files of this room.
+ *
+ * The metadata in memory is what is committed, always: it changes only at a commit, by late changes
+ * (core/late.h). Beside it stands what open transactions have reserved and mean to free, in runs,
+ * which are made of the metadata chunk by chunk, when a chunk is needed first.
+ *
+ * Locks: the heap's own lock guards all of this. It is taken with the handle's lock held, at a
+ * commit and at the end of a transaction, and never the other way round. So whoever has it takes no
+ * other lock, and touches no metadata that may be missing (core/demand.h): a function that would
+ * have to returns PS_HEAP_BRING instead, and is called again when that is here.
+ */
+#ifndef PERSEAS_CLIENT_HEAP_H
+#define PERSEAS_CLIENT_HEAP_H
+
+#include "format.h"
+#include "../core/handle.h"
+#include "../core/late.h"
+
+/* What a function with the lock returns besides 0 and codes: it is to be called again. */
+enum {
+	PS_HEAP_BRING = 1, /* when that metadata is here (struct ps_bring) */
+	PS_HEAP_AGAIN = 2, /* at once: it lets others have the lock */
+	PS_HEAP_GROW = 3,  /* when the heap has grown */
+};
+
+/* What this process knows of a chunk. */
+enum ps_known {
+	PS_KNOWN_NOT, /* its entry and its bits have not been looked at */
+	PS_KNOWN_FREE,
+	PS_KNOWN_RUN,   /* it has a struct ps_run */
+	PS_KNOWN_LARGE, /* the first of a large object, reserved or committed */
+	PS_KNOWN_TAIL,  /* another of one */
+	PS_KNOWN_FREED, /* as LARGE, and an open transaction frees it */
+};
+
+/* The runs of a class and a type. */
+struct ps_bin {
+	struct ps_bin *next; /* with the same hash */
+	uint64_t type;
+	unsigned class;
+	struct ps_run *runs; /* with room */
+};
+
+/* A chunk of objects, as open transactions see it. */
+struct ps_run {
+	struct ps_run *next, *previous; /* of its bin, while it has room */
+	struct ps_bin *bin;
+	struct ps_extent *extent;
+	uint32_t chunk;
+	uint16_t objects, words;
+	uint16_t room;     /* objects that are not taken */
+	uint16_t first;    /* words before this one have no room */
+	bool recorded;     /* the chunk's entry says what this is */
+	uint64_t *leaving; /* taken, and an open transaction frees it */
+	uint64_t taken[];  /* committed, or reserved by an open transaction */
+};
+
+struct ps_extent {
+	struct perseas_heap *heap;
+	unsigned index;
+	uint64_t chunks;
+	uint8_t *data;
+	struct ps_heap_entry *entries;
+	uint64_t *bitmaps;
+	struct ps_extent_of meta; /* its segment of metadata, for late changes */
+	bool whole;               /* that is here, all of it */
+	uint8_t *known;           /* enum ps_known, of each chunk */
+	struct ps_run **runs;     /* of each chunk: RUN */
+	uint32_t *spans;          /* of each chunk: LARGE, FREED */
+	uint64_t *types;          /* the same */
+	uint64_t lowest;          /* no chunk before this one is FREE */
+	uint64_t free;            /* chunks that are FREE */
+	uint64_t fresh;           /* entries before this chunk were looked at for free ones */
+	uint64_t examined;        /* chunks before this one are known */
+};
+
+/* A root, as open transactions see it. */
+struct ps_root_known {
+	const struct ps_late *setter; /* an open transaction sets it; NULL: none does */
+	char name[PS_ROOT_NAME + 1];  /* that it means to set */
+};
+
+enum { PS_BIN_HASHES = 256 };
+
+struct perseas_heap {
+	struct ps_guest guest; /* first */
+	struct perseas *p;
+	char name[PS_HEAP_NAME + 1];
+	uint64_t most;
+	pthread_mutex_t lock;
+	struct ps_extent *extents[PS_HEAP_EXTENTS];
+	_Atomic unsigned extent_count;
+	struct ps_bin *bins[PS_BIN_HASHES];
+	uint8_t classes[PS_CLASS_MAX / PS_UNIT + 1]; /* of each number of units */
+	struct ps_heap_root *roots;                  /* in the metadata of extent 0 */
+	struct ps_root_known known_roots[PS_ROOTS];
+	uint64_t pending; /* edits of open transactions */
+	uint64_t allocated, freed;
+};
+
+/* What is to be done before a function can go on. */
+struct ps_bring {
+	uint64_t start, end; /* BRING: metadata that must be here */
+	uint64_t chunks;     /* GROW: free ones in a row that are needed */
+	unsigned had;        /* GROW: extents that there were */
+};
+
+enum ps_edit_kind {
+	PS_EDIT_WORD,  /* objects of a run */
+	PS_EDIT_LARGE, /* a large object: `set` or `clear` or `back` is 1 */
+	PS_EDIT_ROOT,  /* `word` is its place among the roots */
+};
+
+/* What a transaction means to change. */
+struct ps_edit {
+	enum ps_edit_kind kind;
+	uint32_t word;            /* of the run's bitmap; LARGE: span */
+	struct ps_extent *extent; /* not of ROOT */
+	uint64_t chunk;
+	uint64_t set;   /* objects that it allocates */
+	uint64_t clear; /* objects that it frees */
+	uint64_t back;  /* objects that it allocated and freed: nothing is sent, and nobody else
+	                   gets them before it is over */
+	uint64_t type;  /* LARGE */
+	struct ps_heap_root root;
+};
+
+/* The edits as they were when a savepoint was made. */
+struct ps_edits_mark {
+	struct ps_edits_mark *older;
+	uint64_t savepoint;
+	unsigned count;
+	struct ps_edit list[];
+};
+
+/* The edits of a transaction in one heap. */
+struct ps_edits {
+	struct ps_late late; /* first */
+	struct perseas_heap *heap;
+	struct ps_edit *list;
+	unsigned count, capacity;
+	struct ps_edits_mark *marks; /* the newest savepoint's */
+	unsigned kept, used; /* changes that room is kept for; that the edits may take at most */
+};
+
+/* --- chunks.c: with the heap's lock --- */
+
+/* Is this metadata here? If not, *bring says what to bring: PS_HEAP_BRING. */
+int ps_heap_here(struct ps_extent *extent, const void *at, uint64_t length, struct ps_bring *bring);
+
+/* Learns what a chunk is. 0, PS_HEAP_BRING, EHEAP, ENOMEM. */
+int ps_chunk_load(struct ps_extent *extent, uint64_t chunk, struct ps_bring *bring);
+
+/* A run of the bin that has room. 0, or PS_HEAP_…, EHEAP, ENOMEM. */
+int ps_run_find(struct perseas_heap *heap, struct ps_bin *bin, struct ps_run **run,
+                struct ps_bring *bring);
+
+/* So many free chunks in a row, which are a large object from now on. As above. */
+int ps_large_find(struct perseas_heap *heap, uint64_t span, uint64_t type,
+                  struct ps_extent **extent, uint64_t *chunk, struct ps_bring *bring);
+
+/* NULL: out of memory. */
+struct ps_bin *ps_bin_get(struct perseas_heap *heap, unsigned class, uint64_t type);
+
+/* Takes the first object of a run that has room; its number. */
+unsigned ps_run_take(struct ps_run *run);
+
+/* Objects of one word are no longer taken. The run may be gone after that. */
+void ps_run_release(struct ps_run *run, unsigned word, uint64_t bits);
+void ps_large_release(struct ps_extent *extent, uint64_t chunk);
+
+static inline const uint64_t *ps_chunk_bits(const struct ps_extent *extent, uint64_t chunk)
+{
+	return extent->bitmaps + chunk * PS_CHUNK_WORDS;
+}
+
+/* The extent that an address lies in, or NULL. */
+struct ps_extent *ps_heap_extent(struct perseas_heap *heap, const void *addr);
+
+int ps_heap_damaged(const struct ps_extent *extent, uint64_t chunk, const char *fault);
+
+/* An object of the heap. */
+struct ps_found_object {
+	struct ps_extent *extent;
+	uint64_t chunk;
+	struct ps_run *run; /* NULL: a large one */
+	unsigned index;     /* in the run */
+	bool committed;
+	bool leaving; /* an open transaction frees it */
+	struct perseas_object object;
+};
+
+/* --- edits.c --- */
+
+/* The transaction's edits, with room for one more that takes so many changes. NULL: *rc. No lock is
+ * held. */
+struct ps_edits *ps_edits_get(struct perseas_tx *tx, struct perseas_heap *heap, unsigned changes,
+                              int *rc);
+
+/* The edit of this word, which may be new. With the heap's lock. */
+struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsigned word);
+struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, unsigned changes);
+
+/* Those that it has; it has some. */
+struct ps_edits *ps_edits_find(struct perseas_tx *tx, const struct perseas_heap *heap);
+
+/* The edit by which the transaction is to free an object. With the heap's lock. */
+struct ps_edit *ps_edits_freeing(struct ps_edits *edits, const struct ps_found_object *found);
+
+/* The edit by which the transaction itself allocated an object, or NULL. With the heap's lock. */
+struct ps_edit *ps_edits_owner(struct ps_edits *edits, const struct ps_found_object *found);
+
+/* --- open.c --- */
+
+/* What another function returned with the lock: does what has to be done before that is called
+ * again, and returns 1; or passes 0 and codes on. No lock is held. */
+int ps_heap_again(struct perseas_heap *heap, int rc, const struct ps_bring *bring);
+
+/* --- alloc.c --- */
+
+/* May the transaction change this heap? 0, EINVAL, EENDED. No lock is held. */
+int ps_heap_may_change(struct perseas_tx *tx, const struct perseas_heap *heap);
+
+/* --- roots.c: with the heap's lock --- */
+
+/* Where its object is; NULL: nowhere in the heap. */
+void *ps_root_address(const struct perseas_heap *heap, const struct ps_heap_root *root);
+
+/* --- find.c --- */
+
+/* 0, PS_HEAP_BRING, EOBJECT, EHEAP, ENOMEM. With the heap's lock. */
+int ps_object_find(struct perseas_heap *heap, const void *addr, struct ps_found_object *found,
+                   struct ps_bring *bring);
+
+#endif

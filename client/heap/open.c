@@ -1,0 +1,398 @@
+/*
+ * open.c - a heap is opened, made, and made larger. An extent exists from the publish of its two
+ * segments on, and nothing else says how many there are: so a heap whose owner died while it grew
+ * has the extent, or has it not.
+ */
+#include "heap.h"
+
+#include "../core/demand.h"
+#include "../open/map.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const uint64_t FIRST = (uint64_t)16 << 20;
+
+static void segment_name(char *to, const char *heap, const char *part, unsigned index)
+{
+	snprintf(to, PS_NAME_MAX + 1, "%s.%s.%u", heap, part, index);
+}
+
+/* --- extents --- */
+
+static void extent_free(struct ps_extent *extent)
+{
+	if (!extent)
+		return;
+	for (uint64_t i = 0; extent->runs && i < extent->chunks; i++)
+		free(extent->runs[i]);
+	free(extent->known);
+	free(extent->runs);
+	free(extent->spans);
+	free(extent->types);
+	free(extent);
+}
+
+static struct ps_extent *extent_new(struct perseas_heap *heap, unsigned index, uint64_t chunks)
+{
+	struct ps_extent *extent = calloc(1, sizeof(*extent));
+
+	if (!extent)
+		return NULL;
+	extent->heap = heap;
+	extent->index = index;
+	extent->chunks = chunks;
+	extent->lowest = chunks - 1;
+	extent->known = calloc(chunks, sizeof(*extent->known));
+	extent->runs = calloc(chunks, sizeof(struct ps_run *));
+	extent->spans = calloc(chunks, sizeof(*extent->spans));
+	extent->types = calloc(chunks, sizeof(*extent->types));
+	if (extent->known && extent->runs && extent->spans && extent->types)
+		return extent;
+	extent_free(extent);
+	return NULL;
+}
+
+/* Where its segments lie. They stay mapped from now on. With the handle's lock, or admin. */
+static void extent_set(struct ps_extent *extent, void *data, void *meta)
+{
+	struct perseas *p = extent->heap->p;
+	const char *name = extent->heap->name;
+	char data_name[PS_NAME_MAX + 1], meta_name[PS_NAME_MAX + 1];
+	struct ps_segment *segment;
+
+	segment_name(data_name, name, "heap", extent->index);
+	segment_name(meta_name, name, "meta", extent->index);
+	ps_segment_find(p, data_name)->held = true;
+	segment = ps_segment_find(p, meta_name);
+	segment->held = true;
+	extent->data = data;
+	extent->entries = (struct ps_heap_entry *)((uint8_t *)meta + PS_HEAP_ENTRIES);
+	extent->bitmaps = (uint64_t *)((uint8_t *)meta + ps_heap_bitmaps(extent->chunks));
+	extent->meta = (struct ps_extent_of){ segment->address, segment->address + segment->size,
+		                              segment->id, true, true };
+	if (!extent->index)
+		extent->heap->roots = (struct ps_heap_root *)((uint8_t *)meta + PS_HEAP_ROOTS);
+}
+
+static void heap_add(struct perseas_heap *heap, struct ps_extent *extent)
+{
+	pthread_mutex_lock(&heap->lock);
+	heap->extents[heap->extent_count++] = extent;
+	pthread_mutex_unlock(&heap->lock);
+}
+
+/* --- making them --- */
+
+struct making {
+	struct perseas_heap *heap;
+	struct ps_extent *extent; /* NULL once it is the heap's */
+};
+
+static bool is_wanted(void *arg)
+{
+	const struct making *making = arg;
+	const struct perseas_heap *heap = making->heap;
+	char name[PS_NAME_MAX + 1];
+
+	segment_name(name, heap->name, "meta", making->extent->index);
+	return heap->extent_count == making->extent->index && !ps_segment_find(heap->p, name);
+}
+
+static void fill(const struct ps_birth *birth, void *arg)
+{
+	const struct making *making = arg;
+
+	ps_heap_head_seal(birth->segments[1].addr, making->extent->index, making->extent->chunks);
+}
+
+static void born(const struct ps_birth *birth, void *arg)
+{
+	struct making *making = arg;
+
+	extent_set(making->extent, birth->segments[0].addr, birth->segments[1].addr);
+	heap_add(making->heap, making->extent);
+	making->extent = NULL;
+}
+
+/* The heap gets an extent, unless another thread gave it one meanwhile. */
+static int extent_make(struct perseas_heap *heap, unsigned index, uint64_t chunks)
+{
+	struct making making = { heap, extent_new(heap, index, chunks) };
+	struct ps_birth birth = {
+		.count = 2, .wanted = is_wanted, .fill = fill, .born = born, .arg = &making
+	};
+	int rc;
+
+	if (!making.extent)
+		return ps_fail(heap->p, PERSEAS_ENOMEM, "no memory for an extent of heap '%s'",
+		               heap->name);
+	segment_name(birth.segments[0].name, heap->name, "heap", index);
+	birth.segments[0].size = chunks * PS_CHUNK;
+	segment_name(birth.segments[1].name, heap->name, "meta", index);
+	birth.segments[1].size = ps_heap_meta_size(chunks);
+	rc = ps_map_birth(heap->p, &birth);
+	extent_free(making.extent);
+	return rc;
+}
+
+static int heap_grow(struct perseas_heap *heap, unsigned had, uint64_t chunks)
+{
+	const uint64_t most = heap->most / PS_CHUNK;
+	uint64_t all = 0, more;
+	int rc;
+
+	if (had == PS_HEAP_EXTENTS)
+		return ps_fail(heap->p, PERSEAS_ELIMIT,
+		               "heap '%s' is full, and has grown %u times: it can grow no more",
+		               heap->name, had - 1);
+	pthread_mutex_lock(&heap->lock);
+	for (unsigned i = 0; i < had; i++)
+		all += heap->extents[i]->chunks;
+	pthread_mutex_unlock(&heap->lock);
+	more = all > chunks ? all : chunks;
+	if (most && all + more > most)
+		more = most > all ? most - all : 0;
+	if (more > PS_EXTENT_MAX / PS_CHUNK)
+		more = PS_EXTENT_MAX / PS_CHUNK;
+	if (more < chunks)
+		return ps_fail(heap->p, PERSEAS_ELIMIT,
+		               "heap '%s' is full, has %llu bytes, and may have %llu", heap->name,
+		               (unsigned long long)all * PS_CHUNK, (unsigned long long)heap->most);
+	rc = extent_make(heap, had, more);
+	/* Not as much as would be good for the next objects, too, but enough for this one. */
+	if (rc == PERSEAS_EMIRRORMEM && more > chunks)
+		rc = extent_make(heap, had, chunks);
+	/* It has grown; whether enough mirrors have it is for commits to say. */
+	return rc == PERSEAS_EINDOUBT ? 0 : rc;
+}
+
+int ps_heap_again(struct perseas_heap *heap, int rc, const struct ps_bring *bring)
+{
+	if (rc == PS_HEAP_BRING)
+		rc = ps_demand_bring(heap->p, bring->start, bring->end);
+	else if (rc == PS_HEAP_GROW)
+		rc = heap_grow(heap, bring->had, bring->chunks);
+	else if (rc != PS_HEAP_AGAIN)
+		return rc;
+	else
+		rc = 0;
+	return rc ? rc : 1;
+}
+
+/* --- opening them --- */
+
+static int not_a_heap(const struct perseas_heap *heap, const char *segment, const char *fault)
+{
+	return ps_fail(heap->p, PERSEAS_EHEAP, "segment '%s' of heap '%s' %s", segment, heap->name,
+	               fault);
+}
+
+static const char *roots_fault(const struct ps_heap_root *roots)
+{
+	const char *fault = NULL;
+
+	for (unsigned i = 0; i < PS_ROOTS && !fault; i++)
+		fault = ps_heap_root_fault(&roots[i]);
+	return fault;
+}
+
+/* An extent that is there. 0, or 1: there is none of this number. */
+static int extent_open(struct perseas_heap *heap, unsigned index)
+{
+	struct perseas *p = heap->p;
+	struct perseas_segment_info meta, data;
+	char name[PS_NAME_MAX + 1], data_name[PS_NAME_MAX + 1];
+	const struct ps_heap_head *head;
+	struct ps_extent *extent;
+	const char *fault;
+	void *at, *objects;
+	int rc;
+
+	segment_name(name, heap->name, "meta", index);
+	segment_name(data_name, heap->name, "heap", index);
+	if (perseas_segment(p, name, &meta) || !meta.published)
+		return 1;
+	if (perseas_segment(p, data_name, &data) || !data.published)
+		return not_a_heap(heap, name, "has no segment of objects");
+	if (meta.size < ps_heap_meta_size(1))
+		return not_a_heap(heap, name, "is not the metadata of a heap");
+	rc = perseas_map(p, name, 0, &at);
+	if (!rc)
+		rc = perseas_map(p, data_name, 0, &objects);
+	if (!rc)
+		rc = ps_demand_bring(p, (uint64_t)(uintptr_t)at,
+		                     (uint64_t)(uintptr_t)at + PS_HEAP_ENTRIES);
+	if (rc)
+		return rc;
+	head = at;
+	fault = ps_heap_head_fault(head, index, meta.size, data.size);
+	if (!fault && !index)
+		fault = roots_fault((const void *)((const uint8_t *)at + PS_HEAP_ROOTS));
+	if (fault)
+		return not_a_heap(heap, name, fault);
+	extent = extent_new(heap, index, head->chunks);
+	if (!extent)
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for an extent of heap '%s'",
+		               heap->name);
+	ps_admin_enter(p);
+	extent_set(extent, objects, at);
+	ps_admin_leave(p);
+	heap_add(heap, extent);
+	return 0;
+}
+
+static int extents_open(struct perseas_heap *heap)
+{
+	int rc = 0;
+
+	while (!rc && heap->extent_count < PS_HEAP_EXTENTS)
+		rc = extent_open(heap, heap->extent_count);
+	return rc < 0 ? rc : 0;
+}
+
+static void heap_free(struct ps_guest *guest)
+{
+	struct perseas_heap *heap = (struct perseas_heap *)guest;
+
+	for (unsigned i = 0; i < heap->extent_count; i++)
+		extent_free(heap->extents[i]);
+	for (unsigned i = 0; i < PS_BIN_HASHES; i++) {
+		while (heap->bins[i]) {
+			struct ps_bin *bin = heap->bins[i];
+
+			heap->bins[i] = bin->next;
+			free(bin);
+		}
+	}
+	pthread_mutex_destroy(&heap->lock);
+	free(heap);
+}
+
+static struct perseas_heap *heap_new(struct perseas *p, const char *name)
+{
+	struct perseas_heap *heap = calloc(1, sizeof(*heap));
+	unsigned class = 0;
+
+	if (!heap)
+		return NULL;
+	heap->guest.free = heap_free;
+	heap->p = p;
+	snprintf(heap->name, sizeof(heap->name), "%s", name);
+	pthread_mutex_init(&heap->lock, NULL);
+	for (unsigned units = 0; units <= PS_CLASS_MAX / PS_UNIT; units++) {
+		class += ps_class_sizes[class] < units * PS_UNIT;
+		heap->classes[units] = (uint8_t) class;
+	}
+	return heap;
+}
+
+static struct perseas_heap *heap_listed(struct perseas *p, const char *name)
+{
+	struct ps_guest *guest;
+
+	ps_assert_locked(p);
+	for (guest = p->guests; guest; guest = guest->next)
+		if (guest->free == heap_free && !strcmp(((struct perseas_heap *)guest)->name, name))
+			return (struct perseas_heap *)guest;
+	return NULL;
+}
+
+/* Of two threads that open it at once, the second gets the first one's. */
+static struct perseas_heap *heap_list(struct perseas_heap *heap)
+{
+	struct perseas *p = heap->p;
+	struct perseas_heap *listed;
+
+	pthread_mutex_lock(&p->lock);
+	listed = heap_listed(p, heap->name);
+	if (!listed) {
+		heap->guest.next = p->guests;
+		p->guests = &heap->guest;
+	}
+	pthread_mutex_unlock(&p->lock);
+	if (!listed)
+		return heap;
+	heap_free(&heap->guest);
+	return listed;
+}
+
+static int heap_open(struct perseas_heap *heap, const struct perseas_heap_options *options)
+{
+	const uint64_t first = options->first ? options->first : FIRST;
+	int rc = extents_open(heap);
+
+	if (rc || heap->extent_count)
+		return rc;
+	if (!(options->flags & PERSEAS_HEAP_CREATE))
+		return ps_fail(heap->p, PERSEAS_ENOSEGMENT,
+		               "store '%s' has no heap '%s': give PERSEAS_HEAP_CREATE to make it",
+		               heap->p->store, heap->name);
+	rc = extent_make(heap, 0, (first + PS_CHUNK - 1) / PS_CHUNK);
+	if (rc || heap->extent_count)
+		return rc;
+	/* Another thread was faster. */
+	rc = extents_open(heap);
+	if (rc || heap->extent_count)
+		return rc;
+	return not_a_heap(heap, heap->name, "is mapped, and not published");
+}
+
+static int check_options(struct perseas *p, const char *name,
+                         const struct perseas_heap_options *given,
+                         struct perseas_heap_options *options)
+{
+	*options = (struct perseas_heap_options)PERSEAS_HEAP_OPTIONS_INIT;
+	if (!name || !ps_name_valid(name) || strlen(name) > PS_HEAP_NAME)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "a heap's name is 1 to %d of A-Z a-z 0-9 . _ -, not beginning with "
+		               "a dot",
+		               PS_HEAP_NAME);
+	if (!given)
+		return 0;
+	if (given->size < sizeof(size_t) || given->size > sizeof(*options))
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "options.size is %zu: begin with PERSEAS_HEAP_OPTIONS_INIT",
+		               given->size);
+	memcpy(options, given, given->size);
+	if (options->flags & ~(uint32_t)PERSEAS_HEAP_CREATE)
+		return ps_fail(p, PERSEAS_EINVAL, "flags 0x%x has unknown bits; known are 0x%x",
+		               options->flags, PERSEAS_HEAP_CREATE);
+	if (options->first > PS_EXTENT_MAX)
+		return ps_fail(p, PERSEAS_EINVAL, "a heap begins with 1 TiB at most");
+	return 0;
+}
+
+int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_options *given,
+                      perseas_heap_t **out)
+{
+	struct perseas_heap_options options;
+	struct perseas_heap *heap;
+	int rc;
+
+	if (!p || !out)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "opening a heap needs a store and a place for it");
+	*out = NULL;
+	rc = check_options(p, name, given, &options);
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&p->lock);
+	heap = heap_listed(p, name);
+	pthread_mutex_unlock(&p->lock);
+	if (!heap) {
+		heap = heap_new(p, name);
+		if (!heap)
+			return ps_fail(p, PERSEAS_ENOMEM, "no memory for heap '%s'", name);
+		heap->most = options.most;
+		rc = heap_open(heap, &options);
+		if (rc) {
+			heap_free(&heap->guest);
+			return rc;
+		}
+		heap = heap_list(heap);
+	}
+	*out = heap;
+	return 0;
+}

@@ -1,0 +1,219 @@
+/*
+ * roots.c - named roots: where an application begins to find its objects again. They lie in the
+ * metadata of the first extent, which is here from the open on, and change at commits only.
+ */
+#include "heap.h"
+
+#include <stdio.h>
+
+enum { NONE = PS_ROOTS, CHANGES = sizeof(struct ps_heap_root) / PS_LATE_LENGTH };
+
+static int check_name(const struct perseas_heap *heap, const char *name)
+{
+	const size_t length = name ? strlen(name) : 0;
+
+	if (!heap || !length || length > PS_ROOT_NAME)
+		return ps_fail(heap ? heap->p : NULL, PERSEAS_EINVAL,
+		               "a root needs a heap, and a name of 1 to %d bytes", PS_ROOT_NAME);
+	return 0;
+}
+
+static unsigned find_committed(const struct perseas_heap *heap, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < PS_ROOTS && strcmp(heap->roots[i].name, name))
+		i++;
+	return i;
+}
+
+/* The place that the name has or that an open transaction means it to have, or that it may get. */
+static unsigned find_place(const struct perseas_heap *heap, const char *name)
+{
+	unsigned i = find_committed(heap, name);
+
+	if (i < PS_ROOTS)
+		return i;
+	for (i = 0; i < PS_ROOTS; i++)
+		if (heap->known_roots[i].setter && !strcmp(heap->known_roots[i].name, name))
+			return i;
+	for (i = 0; i < PS_ROOTS; i++)
+		if (!heap->roots[i].name[0] && !heap->known_roots[i].setter)
+			return i;
+	return NONE;
+}
+
+static int check_object(struct perseas_heap *heap, const char *name, uint64_t type,
+                        const struct ps_found_object *found)
+{
+	if (found->object.type != type)
+		return ps_fail(heap->p, PERSEAS_EOBJECT,
+		               "root '%s' of heap '%s' is to be of type %llu, and the object at "
+		               "%p is of type %llu",
+		               name, heap->name, (unsigned long long)type, found->object.addr,
+		               (unsigned long long)found->object.type);
+	if (found->leaving)
+		return ps_fail(heap->p, PERSEAS_EOBJECT,
+		               "root '%s' of heap '%s' is to lead to %p, which an open "
+		               "transaction frees",
+		               name, heap->name, found->object.addr);
+	return 0;
+}
+
+/* An object that another open transaction allocated may never be. */
+static int check_owner(struct ps_edits *edits, const char *name,
+                       const struct ps_found_object *found)
+{
+	if (found->committed || ps_edits_owner(edits, found))
+		return 0;
+	return ps_fail(edits->heap->p, PERSEAS_EOBJECT,
+	               "root '%s' of heap '%s' is to lead to %p, which another open transaction "
+	               "allocated",
+	               name, edits->heap->name, found->object.addr);
+}
+
+static struct ps_edit *edit_of(struct ps_edits *edits, unsigned place)
+{
+	struct ps_edit *edit;
+
+	for (unsigned i = 0; i < edits->count; i++)
+		if (edits->list[i].kind == PS_EDIT_ROOT && edits->list[i].word == place)
+			return &edits->list[i];
+	edit = ps_edits_add(edits, PS_EDIT_ROOT, CHANGES);
+	edit->word = place;
+	return edit;
+}
+
+static int set(struct ps_edits *edits, const char *name, uint64_t type, uint64_t object)
+{
+	struct perseas_heap *heap = edits->heap;
+	const unsigned place = find_place(heap, name);
+	struct ps_root_known *known;
+	struct ps_edit *edit;
+
+	if (place == NONE)
+		return ps_fail(heap->p, PERSEAS_ELIMIT,
+		               "heap '%s' has %d roots, and can have no more", heap->name,
+		               PS_ROOTS);
+	known = &heap->known_roots[place];
+	if (known->setter && known->setter != &edits->late)
+		return ps_fail(heap->p, PERSEAS_ECONFLICT,
+		               "another open transaction sets root '%s' of heap '%s'", name,
+		               heap->name);
+	if (!object && !known->setter && !heap->roots[place].name[0])
+		return 0;
+	known->setter = &edits->late;
+	snprintf(known->name, sizeof(known->name), "%s", name);
+	edit = edit_of(edits, place);
+	memset(&edit->root, 0, sizeof(edit->root));
+	if (!object)
+		return 0;
+	memcpy(edit->root.name, known->name, sizeof(edit->root.name));
+	edit->root.type = type;
+	edit->root.place = object;
+	return 0;
+}
+
+static int set_locked(struct ps_edits *edits, const char *name, uint64_t type, void *addr,
+                      struct ps_bring *bring)
+{
+	struct perseas_heap *heap = edits->heap;
+	struct ps_found_object found;
+	int rc;
+
+	if (!addr)
+		return set(edits, name, type, 0);
+	rc = ps_object_find(heap, addr, &found, bring);
+	if (!rc)
+		rc = check_object(heap, name, type, &found);
+	if (!rc)
+		rc = check_owner(edits, name, &found);
+	if (rc)
+		return rc;
+	return set(edits, name, type,
+	           ps_heap_place(found.extent->index,
+	                         (uint64_t)((uint8_t *)addr - found.extent->data)));
+}
+
+int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, uint64_t type,
+                     void *addr)
+{
+	struct ps_edits *edits;
+	struct ps_bring bring;
+	int rc = ps_heap_may_change(tx, heap);
+
+	if (!rc)
+		rc = check_name(heap, name);
+	if (rc)
+		return rc;
+	do {
+		edits = ps_edits_get(tx, heap, CHANGES, &rc);
+		if (!edits)
+			return rc;
+		pthread_mutex_lock(&heap->lock);
+		rc = set_locked(edits, name, type, addr, &bring);
+		pthread_mutex_unlock(&heap->lock);
+		rc = ps_heap_again(heap, rc, &bring);
+	} while (rc > 0);
+	return rc;
+}
+
+void *ps_root_address(const struct perseas_heap *heap, const struct ps_heap_root *root)
+{
+	const uint64_t offset = root->place & (((uint64_t)1 << 48) - 1);
+	const uint64_t extent = (root->place >> 48) - 1;
+
+	if (extent >= heap->extent_count || offset >= heap->extents[extent]->chunks * PS_CHUNK)
+		return NULL;
+	return heap->extents[extent]->data + offset;
+}
+
+static int get_locked(struct perseas_heap *heap, const char *name, uint64_t type, void **addr,
+                      struct ps_bring *bring)
+{
+	const unsigned place = find_committed(heap, name);
+	const struct ps_heap_root *root;
+	struct ps_found_object found;
+	void *at;
+	int rc;
+
+	if (place == NONE)
+		return 0;
+	root = &heap->roots[place];
+	if (root->type != type)
+		return ps_fail(heap->p, PERSEAS_EOBJECT,
+		               "root '%s' of heap '%s' is of type %llu, and not of type %llu", name,
+		               heap->name, (unsigned long long)root->type,
+		               (unsigned long long)type);
+	at = ps_root_address(heap, root);
+	if (!at)
+		return ps_fail(heap->p, PERSEAS_EHEAP, "root '%s' leads out of heap '%s'", name,
+		               heap->name);
+	rc = ps_object_find(heap, at, &found, bring);
+	if (!rc && (!found.committed || found.object.type != type))
+		rc = ps_fail(heap->p, PERSEAS_EOBJECT,
+		             "root '%s' of heap '%s' leads to %p, where its object was freed", name,
+		             heap->name, at);
+	if (!rc)
+		*addr = at;
+	return rc;
+}
+
+int perseas_root(perseas_heap_t *heap, const char *name, uint64_t type, void **addr)
+{
+	struct ps_bring bring;
+	int rc = check_name(heap, name);
+
+	if (rc)
+		return rc;
+	if (!addr)
+		return ps_fail(heap->p, PERSEAS_EINVAL, "a root needs a place for its address");
+	*addr = NULL;
+	do {
+		pthread_mutex_lock(&heap->lock);
+		rc = get_locked(heap, name, type, addr, &bring);
+		pthread_mutex_unlock(&heap->lock);
+		rc = ps_heap_again(heap, rc, &bring);
+	} while (rc > 0);
+	return rc;
+}

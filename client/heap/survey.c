@@ -1,0 +1,317 @@
+/*
+ * survey.c - going over all chunks of a heap: to walk its objects, to count them, and to hold the
+ * metadata against itself and against what this process made of it. The lock is had for one chunk
+ * at a time.
+ */
+#include "heap.h"
+
+#include <stdlib.h>
+
+/* A chunk as it is committed. */
+struct chunk_seen {
+	struct ps_extent *extent;
+	uint64_t chunk;
+	struct ps_heap_entry entry; /* FREE also for a run without objects */
+	uint64_t bits[PS_CHUNK_WORDS];
+};
+
+/* It is NULL, or called with the lock for each chunk that begins something: to take a closer look.
+ * 0, PS_HEAP_BRING or a code. */
+typedef int look(const struct chunk_seen *seen, struct ps_bring *bring, void *arg);
+
+/* Without the lock; a result that is not 0 ends the survey. */
+typedef int tell(const struct chunk_seen *seen, void *arg);
+
+/* What is committed at a chunk. 0 and *next, PS_HEAP_BRING, EHEAP. */
+static int see(struct chunk_seen *seen, uint64_t *next, struct ps_bring *bring)
+{
+	struct ps_extent *extent = seen->extent;
+	const uint64_t chunk = seen->chunk;
+	const uint64_t *bits = ps_chunk_bits(extent, chunk);
+	const char *fault;
+	int rc = ps_heap_here(extent, &extent->entries[chunk], sizeof(seen->entry), bring);
+
+	if (!rc)
+		rc = ps_heap_here(extent, bits, sizeof(seen->bits), bring);
+	if (rc)
+		return rc;
+	seen->entry = extent->entries[chunk];
+	memcpy(seen->bits, bits, sizeof(seen->bits));
+	/* What the entry says of a chunk that became a part of a large object does not count. */
+	if (extent->known[chunk] == PS_KNOWN_TAIL)
+		seen->entry = (struct ps_heap_entry){ 0 };
+	fault = ps_heap_entry_fault(&seen->entry, chunk, extent->chunks);
+	if (!fault)
+		fault = ps_heap_bits_fault(&seen->entry, seen->bits);
+	if (fault)
+		return ps_heap_damaged(extent, chunk, fault);
+	*next = chunk + (seen->entry.state == PS_CHUNK_LARGE ? seen->entry.span : 1);
+	if (seen->entry.state == PS_CHUNK_RUN && !ps_bits_any(seen->bits, PS_CHUNK_WORDS))
+		seen->entry.state = PS_CHUNK_FREE;
+	return 0;
+}
+
+static int survey_chunk(struct perseas_heap *heap, struct chunk_seen *seen, uint64_t *next,
+                        look *looks, void *arg)
+{
+	struct ps_bring bring;
+	int rc;
+
+	do {
+		pthread_mutex_lock(&heap->lock);
+		rc = see(seen, next, &bring);
+		if (!rc && looks)
+			rc = looks(seen, &bring, arg);
+		pthread_mutex_unlock(&heap->lock);
+		rc = ps_heap_again(heap, rc, &bring);
+	} while (rc > 0);
+	return rc;
+}
+
+static int survey(struct perseas_heap *heap, look *looks, tell *tells, void *arg)
+{
+	struct chunk_seen seen;
+	uint64_t next = 0;
+	int rc = 0;
+
+	for (unsigned i = 0; i < heap->extent_count && !rc; i++) {
+		seen.extent = heap->extents[i];
+		for (seen.chunk = 0; seen.chunk < seen.extent->chunks && !rc; seen.chunk = next) {
+			rc = survey_chunk(heap, &seen, &next, looks, arg);
+			if (!rc && tells)
+				rc = tells(&seen, arg);
+		}
+	}
+	return rc;
+}
+
+/* --- walk --- */
+
+struct walk {
+	uint64_t type;
+	int (*each)(void *arg, const struct perseas_object *object);
+	void *arg;
+};
+
+static int walk_run(const struct chunk_seen *seen, uint8_t *base, const struct walk *walk)
+{
+	struct perseas_object object = { NULL, ps_class_sizes[seen->entry.class],
+		                         seen->entry.type };
+	int rc = 0;
+
+	for (unsigned word = 0; word < PS_CHUNK_WORDS; word++) {
+		uint64_t bits = seen->bits[word];
+
+		for (; bits && !rc; bits &= bits - 1) {
+			const unsigned bit = (unsigned)__builtin_ctzll(bits);
+
+			object.addr = base + (word * 64 + bit) * object.size;
+			rc = walk->each(walk->arg, &object);
+		}
+	}
+	return rc;
+}
+
+static int walk_chunk(const struct chunk_seen *seen, void *arg)
+{
+	const struct walk *walk = arg;
+	uint8_t *base = seen->extent->data + seen->chunk * PS_CHUNK;
+	const struct perseas_object large = { base, (size_t)seen->entry.span * PS_CHUNK,
+		                              seen->entry.type };
+
+	if (seen->entry.state == PS_CHUNK_FREE ||
+	    (walk->type != PERSEAS_ANY_TYPE && walk->type != seen->entry.type))
+		return 0;
+	return seen->entry.state == PS_CHUNK_RUN ? walk_run(seen, base, walk)
+	                                         : walk->each(walk->arg, &large);
+}
+
+int perseas_heap_walk(perseas_heap_t *heap, uint64_t type,
+                      int (*each)(void *arg, const struct perseas_object *object), void *arg)
+{
+	struct walk walk = { type, each, arg };
+
+	if (!heap || !each)
+		return ps_fail(heap ? heap->p : NULL, PERSEAS_EINVAL,
+		               "a walk needs a heap and a function");
+	return survey(heap, NULL, walk_chunk, &walk);
+}
+
+/* --- statistics --- */
+
+static unsigned count_bits(const uint64_t *bits)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < PS_CHUNK_WORDS; i++)
+		count += (unsigned)__builtin_popcountll(bits[i]);
+	return count;
+}
+
+static int count_chunk(const struct chunk_seen *seen, void *arg)
+{
+	struct perseas_heap_stat *stat = arg;
+	uint64_t objects, bytes;
+
+	switch (seen->entry.state) {
+	case PS_CHUNK_RUN:
+		objects = count_bits(seen->bits);
+		bytes = objects * ps_class_sizes[seen->entry.class];
+		stat->objects += objects;
+		stat->used += bytes;
+		stat->gaps += PS_CHUNK - bytes;
+		break;
+	case PS_CHUNK_LARGE:
+		stat->objects++;
+		stat->large++;
+		stat->used += (uint64_t)seen->entry.span * PS_CHUNK;
+		break;
+	default:
+		stat->free += PS_CHUNK;
+	}
+	return 0;
+}
+
+int perseas_heap_stat(perseas_heap_t *heap, struct perseas_heap_stat *stat)
+{
+	int rc;
+
+	if (!heap || !stat)
+		return ps_fail(heap ? heap->p : NULL, PERSEAS_EINVAL,
+		               "statistics need a heap and a place for them");
+	memset(stat, 0, sizeof(*stat));
+	rc = survey(heap, NULL, count_chunk, stat);
+	pthread_mutex_lock(&heap->lock);
+	stat->extents = heap->extent_count;
+	for (unsigned i = 0; i < heap->extent_count; i++)
+		stat->size += heap->extents[i]->chunks * PS_CHUNK;
+	for (unsigned i = 0; i < PS_ROOTS; i++)
+		stat->roots += heap->roots[i].name[0] != 0;
+	stat->allocated = heap->allocated;
+	stat->freed = heap->freed;
+	pthread_mutex_unlock(&heap->lock);
+	return rc;
+}
+
+/* --- check --- */
+
+/* A chunk is a run here: is what is taken what is committed, but for what open transactions do? */
+static const char *run_fault(const struct chunk_seen *seen, bool quiet)
+{
+	const struct ps_run *run = seen->extent->runs[seen->chunk];
+	unsigned room = 0;
+
+	if (seen->entry.state == PS_CHUNK_LARGE)
+		return "is a run here, and a large object in its metadata";
+	if (seen->entry.state == PS_CHUNK_RUN &&
+	    (seen->entry.class != run->bin->class || seen->entry.type != run->bin->type))
+		return "is of another class or type here than in its metadata";
+	for (unsigned word = 0; word < run->words; word++) {
+		const uint64_t none = word == run->words - 1u && run->objects % 64
+		                              ? ~(uint64_t)0 << run->objects % 64
+		                              : 0;
+
+		room += (unsigned)__builtin_popcountll(~run->taken[word]);
+		if (seen->bits[word] & ~run->taken[word])
+			return "has an object that counts as free here";
+		if (quiet && (run->taken[word] & ~none) != seen->bits[word])
+			return "has room that is reserved here, and no transaction is open";
+		if (quiet && run->leaving[word])
+			return "has an object that is being freed here, and no transaction is open";
+	}
+	return room == run->room ? NULL : "has other room than is counted here";
+}
+
+static const char *known_fault(const struct chunk_seen *seen, bool quiet)
+{
+	switch (seen->extent->known[seen->chunk]) {
+	case PS_KNOWN_RUN:
+		return run_fault(seen, quiet);
+	case PS_KNOWN_FREE:
+		return seen->entry.state == PS_CHUNK_FREE
+		               ? NULL
+		               : "counts as free here, and has objects in its metadata";
+	case PS_KNOWN_LARGE:
+	case PS_KNOWN_FREED:
+		if (seen->entry.state == PS_CHUNK_LARGE
+		            ? seen->entry.span != seen->extent->spans[seen->chunk]
+		            : quiet)
+			return "is a large object here, and not in its metadata";
+		return quiet && seen->extent->known[seen->chunk] == PS_KNOWN_FREED
+		               ? "is being freed here, and no transaction is open"
+		               : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* Nothing else may be where a large object is. */
+static int check_tail(const struct chunk_seen *seen, struct ps_bring *bring)
+{
+	struct ps_extent *extent = seen->extent;
+	const uint64_t *bits = ps_chunk_bits(extent, seen->chunk);
+	const uint64_t words = (uint64_t)seen->entry.span * PS_CHUNK_WORDS;
+	int rc = ps_heap_here(extent, bits, words * sizeof(*bits), bring);
+
+	if (rc)
+		return rc;
+	for (uint64_t i = 0; i < words; i++)
+		if (bits[i])
+			return ps_heap_damaged(extent, seen->chunk + i / PS_CHUNK_WORDS,
+			                       "has objects inside of a large one");
+	return 0;
+}
+
+static int check_chunk(const struct chunk_seen *seen, struct ps_bring *bring, void *arg)
+{
+	const struct perseas_heap *heap = arg;
+	const char *fault = known_fault(seen, heap->pending == 0);
+
+	if (fault)
+		return ps_heap_damaged(seen->extent, seen->chunk, fault);
+	return seen->entry.state == PS_CHUNK_LARGE ? check_tail(seen, bring) : 0;
+}
+
+static int check_root(struct perseas_heap *heap, unsigned place, struct ps_bring *bring)
+{
+	const struct ps_heap_root *root = &heap->roots[place];
+	const char *fault = ps_heap_root_fault(root);
+	struct ps_found_object found;
+	void *at;
+	int rc;
+
+	for (unsigned i = 0; i < place && !fault; i++)
+		if (root->name[0] && !strcmp(root->name, heap->roots[i].name))
+			fault = "is there twice";
+	if (fault)
+		return ps_fail(heap->p, PERSEAS_EHEAP, "root %u of heap '%s' %s", place, heap->name,
+		               fault);
+	if (!root->name[0])
+		return 0;
+	at = ps_root_address(heap, root);
+	rc = at ? ps_object_find(heap, at, &found, bring) : PERSEAS_EOBJECT;
+	if (rc == PERSEAS_EOBJECT || (!rc && (!found.committed || found.object.type != root->type)))
+		return ps_fail(heap->p, PERSEAS_EHEAP,
+		               "root '%s' of heap '%s' does not lead to an object of type %llu",
+		               root->name, heap->name, (unsigned long long)root->type);
+	return rc;
+}
+
+int perseas_heap_check(perseas_heap_t *heap)
+{
+	struct ps_bring bring;
+	int rc;
+
+	if (!heap)
+		return ps_fail(NULL, PERSEAS_EINVAL, "heap is NULL");
+	rc = survey(heap, check_chunk, NULL, heap);
+	for (unsigned i = 0; i < PS_ROOTS && !rc; i++) {
+		do {
+			pthread_mutex_lock(&heap->lock);
+			rc = check_root(heap, i, &bring);
+			pthread_mutex_unlock(&heap->lock);
+			rc = ps_heap_again(heap, rc, &bring);
+		} while (rc > 0);
+	}
+	return rc;
+}

@@ -1,0 +1,190 @@
+/*
+ * perseas_heap.h - objects in a store that transactions allocate and free. perseas.h includes it;
+ * what that says of return values, strings and sentences holds here, too.
+ *
+ * What a transaction allocates and frees is a part of it: it counts once the transaction is
+ * committed, and an abort undoes it. A heap whose owner was killed is whole, and has just the
+ * objects of the transactions that counted. Objects have a type, which is a number of the
+ * application's, and named roots lead to them. They never move: pointers to objects of the same
+ * store may be kept in objects.
+ *
+ * perseas_rollback_to takes back what was allocated and freed since the savepoint. Memory of
+ * objects that it takes back, as of those that a transaction allocates and frees itself, is used
+ * again when the transaction has ended.
+ *
+ * A heap grows when it is full, by further segments of the store; it does not give them back. Which
+ * objects there are is kept apart from them, so that a store past the end of one cannot damage it.
+ *
+ * Threads: many threads may use a heap at once, each with a transaction of its own. Transactions
+ * need not be kept apart for what the heap itself keeps; the bytes of objects are the application's
+ * to isolate, as are all ranges.
+ */
+#ifndef PERSEAS_HEAP_H
+#define PERSEAS_HEAP_H
+
+#include "perseas.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct perseas_heap perseas_heap_t;
+
+/* Limits. */
+enum {
+	PERSEAS_HEAP_NAME_MAX = 48, /* bytes in a heap's name */
+	PERSEAS_HEAP_ROOTS = 64,    /* roots of a heap */
+	PERSEAS_ROOT_NAME_MAX = 39, /* bytes in a root's name */
+	PERSEAS_HEAP_EXTENTS = 32   /* times a heap can grow, and once more */
+};
+
+/* Every type, for perseas_heap_walk. No object can be of it. */
+#define PERSEAS_ANY_TYPE UINT64_MAX
+
+/* Bits of perseas_heap_options.flags. */
+enum perseas_heap_flag {
+	PERSEAS_HEAP_CREATE = 1 /* make the heap if the store has none of that name */
+};
+
+/* Options of perseas_heap_open. Initialise with PERSEAS_HEAP_OPTIONS_INIT. 0 takes the default. */
+struct perseas_heap_options {
+	size_t size;    /* sizeof(struct perseas_heap_options), for later versions */
+	uint32_t flags; /* of enum perseas_heap_flag */
+	uint64_t first; /* create: bytes for objects to begin with, rounded up to 64 KiB, at
+	                       most 1 TiB; 0: 16 MiB */
+	uint64_t most;  /* bytes for objects up to which the heap grows while it is open here;
+	                       0: no limit. It grows by as much as it has. */
+};
+
+#define PERSEAS_HEAP_OPTIONS_INIT                            \
+	{                                                    \
+		sizeof(struct perseas_heap_options), 0, 0, 0 \
+	}
+
+/*
+ * Opens a heap of the store, and maps its segments, NAME.heap.0, NAME.meta.0 and so on. name is as
+ * a store's, up to 48 bytes. options may be NULL. *heap is valid until perseas_close of the
+ * store, and the same for each call with this name. It reads two pages of each NAME.meta.K: what
+ * else is needed is read later. With PERSEAS_RECOVERY_ON_DEMAND a large heap can be used at once.
+ *
+ * A heap is made by publishing its segments. Other segments that are mapped and not yet published
+ * stay so.
+ *
+ * Errors: EINVAL, ENOSEGMENT (the store has no such heap, and PERSEAS_HEAP_CREATE is not given),
+ * EHEAP (it is damaged, or of another version), those of perseas_map and perseas_publish. After
+ * EINDOUBT the heap is made: open it again.
+ */
+int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_options *options,
+                      perseas_heap_t **heap);
+
+/*
+ * Allocates an object of at least `size` bytes, aligned to 16, and declares all of it to the
+ * transaction: it may be written at once, up to its usable size, without perseas_set_range. Its
+ * contents are any. type is 0 to PERSEAS_ANY_TYPE - 1. NULL in *addr on an error.
+ *
+ * Up to 8 KiB, an object takes at most a seventh more than `size`, or up to 15 bytes more if that
+ * is more. Up to 32 KiB it takes up to about half more, and above that, whole chunks of 64 KiB.
+ *
+ * If the heap is full it grows, which takes as long as perseas_map and perseas_publish; other
+ * commits wait meanwhile.
+ *
+ * Errors: EINVAL, EENDED, ETOOBIG (the object does not fit into the log with what the transaction
+ * has already: perseas_reserve is for large ones), ENOMEM, ELIMIT (options.most is reached, or the
+ * heap or the store has as many segments as it can have), EHEAP, and if it has to grow those of
+ * perseas_map and perseas_publish but for EINDOUBT. After an error the transaction is as it was.
+ */
+int perseas_alloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t type, void **addr);
+
+/* The same, and stores zeros in all of the object. */
+int perseas_zalloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t type, void **addr);
+
+/* As perseas_alloc, but declares nothing: what is written must be declared by perseas_set_range,
+ * and may be by later transactions. For objects that are larger than a transaction can be. */
+int perseas_reserve(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t type,
+                    void **addr);
+
+/*
+ * Frees an object: once the transaction is committed its memory is used again. Until then the
+ * object is as it was, for others, too. addr NULL does nothing. An object that this transaction
+ * allocated may be freed by it.
+ *
+ * Errors: EINVAL, EENDED, EOBJECT (no object begins there: a wild address, or the object is freed
+ * already, by a transaction that is open or has ended; or it is allocated by another transaction
+ * that is open), ETOOBIG, ENOMEM, EHEAP, EFENCED (memory is missing: PERSEAS_RECOVERY_ON_DEMAND).
+ * After an error the transaction is as it was.
+ */
+int perseas_free(perseas_tx_t *tx, perseas_heap_t *heap, void *addr);
+
+/*
+ * Gives an object room for `size` bytes: the same object where it has about as much; else a new
+ * one, with its bytes copied as far as they fit, and the old one is freed. The object is declared,
+ * all of it. type must be that of the object; addr NULL: as perseas_alloc. NULL in *to on an error.
+ *
+ * Errors: those of perseas_alloc and perseas_free, and EOBJECT for an object of another type. After
+ * an error the object and the transaction are as they were.
+ */
+int perseas_realloc(perseas_tx_t *tx, perseas_heap_t *heap, void *addr, size_t size, uint64_t type,
+                    void **to);
+
+struct perseas_object {
+	void *addr;
+	size_t size; /* usable bytes */
+	uint64_t type;
+};
+
+/* Fills in *object for an object of the heap, also one that an open transaction allocated. Errors:
+ * EINVAL, EOBJECT (no object begins at addr), EHEAP, EFENCED. */
+int perseas_object(perseas_heap_t *heap, const void *addr, struct perseas_object *object);
+
+/*
+ * Has the root `name` lead to an object of this type, once the transaction is committed; addr NULL:
+ * takes the root away. name is 1 to 39 bytes. Until then perseas_root tells of the root as it was.
+ *
+ * Errors: EINVAL, EENDED, EOBJECT (no object begins at addr, or it is of another type), ECONFLICT
+ * (another open transaction sets this root), ELIMIT (the heap has 64 roots), ETOOBIG, ENOMEM,
+ * EHEAP, EFENCED.
+ */
+int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, uint64_t type,
+                     void *addr);
+
+/* The object that the root leads to; NULL if there is no such root. Errors: EINVAL, EOBJECT (its
+ * object is of another type, or was freed), EHEAP, EFENCED. */
+int perseas_root(perseas_heap_t *heap, const char *name, uint64_t type, void **addr);
+
+/*
+ * Calls the function for each object of the type, or of all with PERSEAS_ANY_TYPE, that is
+ * committed, in the order of their places. It may allocate and free. A result of its that is not 0
+ * ends the walk, and is returned. What others commit meanwhile may be seen or not. Reads all of the
+ * heap's metadata, 0.8 % of its size.
+ *
+ * Errors: EINVAL, EHEAP, EFENCED.
+ */
+int perseas_heap_walk(perseas_heap_t *heap, uint64_t type,
+                      int (*each)(void *arg, const struct perseas_object *object), void *arg);
+
+/* Reads all of the heap's metadata, and holds it against itself and against what this process
+ * has made of it. Errors: EINVAL, EHEAP (the message names the first fault), EFENCED. */
+int perseas_heap_check(perseas_heap_t *heap);
+
+struct perseas_heap_stat {
+	uint32_t extents; /* pairs of segments that it consists of */
+	uint32_t roots;
+	uint64_t size;    /* bytes for objects */
+	uint64_t objects; /* that are committed */
+	uint64_t used;    /* bytes that these take, as perseas_object says it */
+	uint64_t free;    /* bytes of chunks that nothing is in */
+	uint64_t gaps;    /* bytes in chunks that are partly used: for objects of the same size and
+	                     type only */
+	uint64_t large;   /* of the objects, those of whole chunks */
+	uint64_t allocated; /* objects that were committed since it was opened here */
+	uint64_t freed;     /* the same, freed */
+};
+
+/* Fills in *stat. Reads all of the heap's metadata. Errors: EINVAL, EHEAP, EFENCED. */
+int perseas_heap_stat(perseas_heap_t *heap, struct perseas_heap_stat *stat);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

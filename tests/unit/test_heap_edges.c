@@ -1,0 +1,534 @@
+/*
+ * test_heap_edges.c - a heap that grows, its roots, and what goes wrong around it: limits, commits
+ * that are not sent, owners that are fenced, mirrors that are copied meanwhile, memory that is not
+ * here yet, and metadata that is damaged.
+ */
+#include "heap_rig.h"
+
+#include "../support/pager_direct.h"
+
+static int setup_of(void **state, unsigned mirrors, uint32_t flags)
+{
+	struct owner *o = owner_new(mirrors);
+
+	o->options.flags = flags;
+	o->d->staged = true;
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_of(state, 1, PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES);
+}
+
+static int setup_three(void **state)
+{
+	return setup_of(state, 3, 0);
+}
+
+static int setup_plain(void **state)
+{
+	return setup_of(state, 1, 0);
+}
+
+static int teardown(void **state)
+{
+	owner_free(*state);
+	return 0;
+}
+
+static void test_bad_arguments_are_refused(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	perseas_tx_t *tx = begin(o), *ended = begin(o);
+	perseas_heap_t *heap = (perseas_heap_t *)o;
+	void *addr = o;
+
+	assert_int_equal(perseas_heap_open(o->p, "h", NULL, &heap), PERSEAS_ENOSEGMENT);
+	assert_null(heap);
+	options.flags = 2;
+	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), PERSEAS_EINVAL);
+	options.flags = 0;
+	options.size = 0;
+	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), PERSEAS_EINVAL);
+	assert_int_equal(perseas_heap_open(o->p, ".h", NULL, &heap), PERSEAS_EINVAL);
+	assert_int_equal(perseas_heap_open(o->p, NULL, NULL, &heap), PERSEAS_EINVAL);
+	assert_int_equal(perseas_heap_open(NULL, "h", NULL, &heap), PERSEAS_EINVAL);
+	heap = heap_of(o);
+	assert_ptr_equal(heap, heap_of(o));
+	assert_int_equal(perseas_alloc(tx, NULL, 1, 0, &addr), PERSEAS_EINVAL);
+	assert_null(addr);
+	assert_int_equal(perseas_alloc(NULL, heap, 1, 0, &addr), PERSEAS_EINVAL);
+	assert_int_equal(perseas_alloc(tx, heap, 0, 0, &addr), PERSEAS_EINVAL);
+	assert_int_equal(perseas_alloc(tx, heap, SIZE_MAX, 0, &addr), PERSEAS_EINVAL);
+	assert_int_equal(perseas_alloc(tx, heap, 1, PERSEAS_ANY_TYPE, &addr), PERSEAS_EINVAL);
+	assert_int_equal(perseas_alloc(tx, heap, 1, 0, NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_root_set(tx, heap, "", 0, NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_root(heap, NULL, 0, &addr), PERSEAS_EINVAL);
+	assert_int_equal(perseas_heap_check(NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_heap_stat(heap, NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_heap_walk(heap, 0, NULL, NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_object(heap, heap, NULL), PERSEAS_EINVAL);
+	assert_int_equal(perseas_commit(ended, 0), 0);
+	assert_int_equal(perseas_alloc(ended, heap, 1, 0, &addr), PERSEAS_EENDED);
+	assert_int_equal(perseas_free(ended, heap, &addr), PERSEAS_EENDED);
+	assert_int_equal(perseas_root_set(ended, heap, "r", 0, NULL), PERSEAS_EENDED);
+	assert_int_equal(perseas_abort(tx), 0);
+	next_finds(o, 0);
+}
+
+/* In the middle of transactions, and beside a segment that the application has not published. */
+static void test_a_full_heap_grows(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_segment_info info;
+	perseas_tx_t *other = begin(o), *tx = begin(o);
+	void *draft;
+
+	take(o, other, 100, POINT);
+	take(o, tx, 100, POINT);
+	assert_int_equal(perseas_map(o->p, "draft", 100, &draft), 0);
+	for (unsigned i = 0; i < 100; i++)
+		made(o, 5000, LINE);
+	assert_int_equal(perseas_segment(o->p, "draft", &info), 0);
+	assert_false(info.published);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(perseas_abort(other), 0);
+	assert_true(figures(o).extents == 4 && figures(o).size == 16 * PS_CHUNK);
+	next_finds(o, 101);
+	assert_int_equal(figures(o).extents, 4);
+}
+
+/* As far as was asked for, and no further; what was freed is used again. */
+static void test_a_heap_grows_up_to_its_limit(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	perseas_heap_t *heap;
+	perseas_tx_t *tx = begin(o);
+	void *objects[5];
+
+	options.flags = PERSEAS_HEAP_CREATE;
+	options.first = 2 * PS_CHUNK;
+	options.most = 5 * PS_CHUNK;
+	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), 0);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(perseas_reserve(tx, heap, PS_CHUNK, 0, &objects[i]), 0);
+	assert_int_equal(perseas_reserve(tx, heap, 1, 0, &objects[0]), PERSEAS_ELIMIT);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	tx = begin(o);
+	assert_int_equal(perseas_free(tx, heap, objects[3]), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	tx = begin(o);
+	assert_int_equal(perseas_reserve(tx, heap, PS_CHUNK, 0, &objects[0]), 0);
+	assert_ptr_equal(objects[0], objects[3]);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, 5);
+}
+
+static void test_segments_of_a_heap_stay_mapped(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *point = made(o, 10, POINT);
+	void *addr;
+
+	assert_int_equal(perseas_unmap(o->p, (void *)((uintptr_t)point & ~(uintptr_t)0xffff)),
+	                 PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_map(o->p, "h.meta.0", 0, &addr), 0);
+	assert_int_equal(perseas_unmap(o->p, addr), PERSEAS_ECONFLICT);
+	next_finds(o, 1);
+}
+
+static void test_roots_have_types(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *point = made(o, 10, POINT);
+	perseas_tx_t *tx = begin(o);
+	void *addr;
+
+	assert_int_equal(perseas_root_set(tx, heap_of(o), "r", LINE, point), PERSEAS_EOBJECT);
+	assert_int_equal(perseas_root_set(tx, heap_of(o), "r", POINT, point + 16), PERSEAS_EOBJECT);
+	assert_int_equal(perseas_root_set(tx, heap_of(o), "r", POINT, point), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(perseas_root(heap_of(o), "r", LINE, &addr), PERSEAS_EOBJECT);
+	assert_null(addr);
+	assert_int_equal(perseas_root(heap_of(o), "r", POINT, &addr), 0);
+	assert_ptr_equal(addr, point);
+	tx = begin(o);
+	assert_int_equal(perseas_root_set(tx, heap_of(o), "r", POINT, NULL), 0);
+	assert_int_equal(perseas_root_set(tx, heap_of(o), "none", POINT, NULL), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, 1);
+	assert_int_equal(figures(o).roots, 0);
+}
+
+/* The same root by two transactions, and others beside it. */
+static void test_open_transactions_set_roots(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *point = made(o, 10, POINT), *mine;
+	perseas_tx_t *first = begin(o), *second = begin(o);
+	void *addr;
+
+	mine = take(o, first, 10, POINT);
+	assert_int_equal(perseas_root_set(first, heap_of(o), "a", POINT, mine), 0);
+	assert_int_equal(perseas_root_set(second, heap_of(o), "a", POINT, point),
+	                 PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_root_set(second, heap_of(o), "b", POINT, mine), PERSEAS_EOBJECT);
+	assert_int_equal(perseas_root_set(second, heap_of(o), "b", POINT, point), 0);
+	assert_int_equal(perseas_root_set(second, heap_of(o), "b", POINT, point), 0);
+	assert_int_equal(perseas_commit(second, 0), 0);
+	assert_int_equal(perseas_abort(first), 0);
+	next_finds(o, 1);
+	assert_int_equal(perseas_root(heap_of(o), "b", POINT, &addr), 0);
+	assert_ptr_equal(addr, point);
+	assert_int_equal(perseas_root(heap_of(o), "a", POINT, &addr), 0);
+	assert_null(addr);
+}
+
+/* 64 of them; and one whose object was freed. */
+static void test_roots_have_limits(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *point = made(o, 10, POINT);
+	perseas_tx_t *tx = begin(o);
+	char name[PERSEAS_ROOT_NAME_MAX + 2];
+	void *addr;
+
+	for (unsigned i = 0; i <= PERSEAS_HEAP_ROOTS; i++) {
+		snprintf(name, sizeof(name), "%039u", i);
+		assert_int_equal(perseas_root_set(tx, heap_of(o), name, POINT, point),
+		                 i < PERSEAS_HEAP_ROOTS ? 0 : PERSEAS_ELIMIT);
+	}
+	snprintf(name, sizeof(name), "%040u", 0);
+	assert_int_equal(perseas_root_set(tx, heap_of(o), name, POINT, point), PERSEAS_EINVAL);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, 1);
+	assert_int_equal(figures(o).roots, PERSEAS_HEAP_ROOTS);
+	tx = begin(o);
+	assert_int_equal(perseas_free(tx, heap_of(o), point), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	snprintf(name, sizeof(name), "%039u", 7);
+	assert_int_equal(perseas_root(heap_of(o), name, POINT, &addr), PERSEAS_EOBJECT);
+	assert_int_equal(perseas_heap_check(heap_of(o)), PERSEAS_EHEAP);
+}
+
+/* An object that the log has no room for, and changes of metadata that it has none for: nothing
+ * stays reserved. */
+static void test_what_does_not_fit_changes_nothing(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o);
+	unsigned frees = 0;
+	uint8_t *many[400];
+	void *addr;
+
+	assert_int_equal(perseas_alloc(tx, heap_of(o), 50000, POINT, &addr), PERSEAS_ETOOBIG);
+	assert_int_equal(perseas_alloc(tx, heap_of(o), 32000, POINT, &addr), PERSEAS_ETOOBIG);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	checked(o);
+	for (unsigned i = 0; i < 400; i++)
+		many[i] = made(o, 2000, (uint64_t)i % 2);
+	tx = begin(o);
+	while (!perseas_alloc(tx, heap_of(o), 16, 100 + frees, &addr))
+		frees++;
+	assert_int_equal(perseas_free(tx, heap_of(o), many[0]), PERSEAS_ETOOBIG);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, 400 + frees);
+	assert_true(frees > 100);
+}
+
+/* Ranges that leave room for nothing but what is kept for the metadata. */
+static void test_the_commit_of_a_full_transaction(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx;
+	unsigned at = 0;
+
+	o->options.ring_size = 1 << 20;
+	owner_reopen(o);
+	tx = begin(o);
+	take(o, tx, 16, POINT);
+	take(o, tx, 16, LINE);
+	while (!perseas_set_range(tx, o->bytes + at, 1))
+		at += 2;
+	assert_in_range(at, 2000, SIZE - 1);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, 2);
+}
+
+/* The same transaction again and again: what it kept is free again. */
+static void test_room_is_kept_until_the_end_only(void **state)
+{
+	struct owner *o = *state;
+
+	for (unsigned i = 0; i < 600; i++) {
+		perseas_tx_t *tx = begin(o);
+
+		take(o, tx, 16, POINT);
+		assert_int_equal(i < 599 ? perseas_abort(tx) : perseas_commit(tx, 0), 0);
+	}
+	next_finds(o, 1);
+}
+
+/* A commit in doubt, and one behind it that is not sent: it may be tried again. */
+static void test_a_commit_that_is_not_sent_changes_nothing(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o), *behind = begin(o);
+	uint8_t *old = made(o, 10, POINT);
+	struct perseas_object object;
+
+	take(o, tx, 10, POINT);
+	take(o, behind, 10, POINT);
+	assert_int_equal(perseas_free(behind, heap_of(o), old), 0);
+	o->d->mirrors[0].hold = DIRECT_HOLD_COMPLETIONS;
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
+	assert_int_equal(perseas_commit(behind, 0), PERSEAS_EBLOCKED);
+	assert_int_equal(figures(o).objects, 2);
+	checked(o);
+	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
+	direct_release(o->d, 0, 10);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(perseas_commit(behind, 0), 0);
+	assert_int_equal(perseas_object(heap_of(o), old, &object), PERSEAS_EOBJECT);
+	next_finds(o, 2);
+}
+
+/* It learns of it before it sends. */
+static void test_a_fenced_owner_leaves_a_whole_heap(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_options options = o->options;
+	perseas_tx_t *tx;
+	perseas_t *second;
+	uint8_t *old = made(o, 10, POINT);
+	int sent, rc;
+
+	tx = begin(o);
+	take(o, tx, 10, POINT);
+	assert_int_equal(perseas_free(tx, heap_of(o), old), 0);
+	options.flags = PERSEAS_TAKEOVER;
+	assert_int_equal(direct_open(o->d, STORE, &options, &second, &o->error), 0);
+	sent = owner_put(o, 0, 10, 1);
+	direct_keep(o->d, o->p);
+	rc = perseas_commit(tx, 0);
+	perseas_close(second);
+	assert_int_equal(sent, PERSEAS_EINDOUBT);
+	assert_int_equal(rc, PERSEAS_EFENCED);
+	assert_int_equal(figures(o).objects, 1);
+	checked(o);
+	next_finds(o, 1);
+}
+
+/* A mirror is copied whole while transactions are open; then it is all that is left, with another
+ * that saw nothing of the first commits. */
+static void test_a_copy_has_what_is_committed(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *kept, *dropped;
+	uint8_t *old = made(o, 10, POINT);
+
+	direct_crash(o->d, 2);
+	made(o, 2000, LINE);
+	memory_heap_lose(o->d->mirrors[2].memory, NULL);
+	direct_start(o->d, 2);
+	kept = begin(o);
+	dropped = begin(o);
+	take(o, kept, 10, POINT);
+	take(o, dropped, 10, POINT);
+	assert_int_equal(perseas_free(dropped, heap_of(o), old), 0);
+	owner_keep(o, 2, PERSEAS_MIRROR_RESYNCING);
+	take(o, kept, 3000, LINE);
+	take(o, dropped, 3000, LINE);
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_abort(dropped), 0);
+	assert_int_equal(perseas_commit(kept, 0), 0);
+	assert_int_equal(figures(o).objects, 4);
+	owner_die(o);
+	direct_crash(o->d, 0);
+	owner_reopen(o);
+	checked(o);
+	assert_int_equal(figures(o).objects, 4);
+}
+
+/* Only the first 128 KiB of each segment can be had: that is enough to go on. What the heap touched
+ * without having brought it would be no metadata. */
+static void test_a_heap_is_used_before_it_is_here(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	perseas_heap_t *heap;
+	perseas_tx_t *tx;
+	uint8_t *last = NULL;
+	void *addr;
+
+	options.flags = PERSEAS_HEAP_CREATE;
+	options.first = 256 * PS_CHUNK;
+	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), 0);
+	tx = begin(o);
+	for (unsigned i = 0; i < 256; i++)
+		assert_int_equal(perseas_reserve(tx, heap, i % 7 ? 30000 : 70000, LINE, &addr), 0);
+	assert_int_equal(perseas_root_set(tx, heap, "last", LINE, addr), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	last = addr;
+	o->options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
+	pager_direct_use(o->d);
+	pager_gate.below = 2 * PAGER_GRANULE;
+	owner_reopen(o);
+	heap = heap_of(o);
+	tx = begin(o);
+	assert_int_equal(perseas_reserve(tx, heap, 30000, POINT, &addr), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	pager_gate.below = UINT64_MAX;
+	assert_int_equal(perseas_root(heap, "last", LINE, &addr), 0);
+	assert_ptr_equal(addr, last);
+	tx = begin(o);
+	assert_int_equal(perseas_free(tx, heap, last), 0);
+	assert_int_equal(perseas_root_set(tx, heap, "last", LINE, NULL), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, 256);
+}
+
+/* --- damage --- */
+
+/* The owner stores a byte where no application should. */
+static void flip(struct owner *o, uint64_t offset)
+{
+	perseas_tx_t *tx = begin(o);
+	void *addr;
+	uint8_t *at;
+
+	assert_int_equal(perseas_map(o->p, "h.meta.0", 0, &addr), 0);
+	at = (uint8_t *)addr + offset;
+	assert_int_equal(perseas_set_range(tx, at, 1), 0);
+	*at ^= 0x81;
+	assert_int_equal(perseas_commit(tx, 0), 0);
+}
+
+/* What an application does with it all: nothing of that may crash, and a check says what is
+ * wrong. */
+static int use(struct owner *o)
+{
+	uint64_t sums[4] = { 0 };
+	perseas_heap_t *heap;
+	perseas_tx_t *tx;
+	void *addr;
+	int rc = perseas_heap_open(o->p, "h", NULL, &heap);
+
+	if (rc)
+		return rc;
+	rc = perseas_heap_check(heap);
+	tx = begin(o);
+	perseas_root(heap, "r", POINT, &addr);
+	for (unsigned i = 0; i < 8; i++)
+		if (!perseas_alloc(tx, heap, 3000u << i % 4, POINT, &addr))
+			sums[0]++;
+	perseas_free(tx, heap, (void *)((uintptr_t)addr & ~(uintptr_t)0xffff));
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	return rc;
+}
+
+static void test_damaged_metadata_is_found(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *point = made(o, 24, POINT);
+	const uint64_t bits = ps_heap_bitmaps(2);
+	perseas_tx_t *tx = begin(o);
+	const struct {
+		uint64_t from, to;
+	} parts[] = { { 0, 32 },
+		      { PS_HEAP_ROOTS, PS_HEAP_ROOTS + 72 },
+		      { PS_HEAP_ENTRIES, PS_HEAP_ENTRIES + 8 },
+		      { bits + 8, bits + 12 },
+		      { bits + 511, bits + 512 } };
+
+	assert_int_equal(perseas_root_set(tx, heap_of(o), "r", POINT, point), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	for (unsigned part = 0; part < sizeof(parts) / sizeof(parts[0]); part++) {
+		for (uint64_t at = parts[part].from; at < parts[part].to; at++) {
+			int rc;
+
+			flip(o, at);
+			owner_reopen(o);
+			rc = use(o);
+			/* Objects may be there, and a root may have another name. */
+			if (part != 3 && at / 2 != PS_HEAP_ROOTS / 2)
+				assert_int_equal(rc, PERSEAS_EHEAP);
+			owner_free(o);
+			setup(state);
+			o = *state;
+			point = made(o, 24, POINT);
+			tx = begin(o);
+			assert_int_equal(perseas_root_set(tx, heap_of(o), "r", POINT, point), 0);
+			assert_int_equal(perseas_commit(tx, 0), 0);
+		}
+	}
+}
+
+static void test_another_version_is_refused(void **state)
+{
+	struct owner *o = *state;
+	perseas_heap_t *heap;
+
+	made(o, 10, POINT);
+	flip(o, offsetof(struct ps_heap_head, version));
+	owner_reopen(o);
+	assert_int_equal(perseas_heap_open(o->p, "h", NULL, &heap), PERSEAS_EHEAP);
+	assert_non_null(strstr(perseas_message(o->p), "another version"));
+}
+
+/* Two large objects in one place, and small ones inside of a large one. */
+static void test_objects_in_one_place_are_found(void **state)
+{
+	struct owner *o = *state;
+	struct ps_heap_entry large = { .state = PS_CHUNK_LARGE, .span = 2 }, *entries;
+	uint8_t *point = made(o, 10, POINT), *line = made(o, 10, LINE);
+	struct perseas_object object;
+	perseas_tx_t *tx;
+	void *addr;
+
+	assert_int_equal(perseas_map(o->p, "h.meta.0", 0, &addr), 0);
+	entries = (struct ps_heap_entry *)((uint8_t *)addr + PS_HEAP_ENTRIES);
+	tx = begin(o);
+	assert_int_equal(perseas_set_range(tx, entries, sizeof(*entries)), 0);
+	entries[0] = large;
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	owner_reopen(o);
+	assert_int_equal(perseas_object(heap_of(o), line, &object), 0);
+	assert_int_equal(perseas_object(heap_of(o), point, &object), PERSEAS_EHEAP);
+	owner_reopen(o);
+	assert_int_equal(use(o), PERSEAS_EHEAP);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_bad_arguments_are_refused),
+		TEST(test_a_full_heap_grows),
+		TEST(test_a_heap_grows_up_to_its_limit),
+		TEST(test_segments_of_a_heap_stay_mapped),
+		TEST(test_roots_have_types),
+		TEST(test_open_transactions_set_roots),
+		TEST(test_roots_have_limits),
+		TEST(test_what_does_not_fit_changes_nothing),
+		TEST(test_the_commit_of_a_full_transaction),
+		TEST(test_room_is_kept_until_the_end_only),
+		TEST(test_a_commit_that_is_not_sent_changes_nothing),
+		cmocka_unit_test_setup_teardown(test_a_fenced_owner_leaves_a_whole_heap,
+		                                setup_plain, teardown),
+		cmocka_unit_test_setup_teardown(test_a_copy_has_what_is_committed, setup_three,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(test_a_heap_is_used_before_it_is_here, setup_plain,
+		                                teardown),
+		TEST(test_damaged_metadata_is_found),
+		TEST(test_another_version_is_refused),
+		TEST(test_objects_in_one_place_are_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/*
+ * test_heap_threads.c - many threads allocate and free in one heap, over a daemon in a process of
+ * its own. Each keeps its objects to itself; what they share is the heap's metadata.
+ */
+#include "tellers.h"
+
+enum { THREADS = 4, ROUNDS = 250, KEPT = 64, AREA = 1 };
+
+static const size_t sizes[] = { 16, 40, 200, 900, 5000 };
+
+struct user {
+	struct teller teller;
+	perseas_heap_t *heap;
+	struct kept {
+		uint8_t *at;
+		size_t size;
+		uint8_t value;
+	} kept[KEPT];
+};
+
+static int setup(void **state)
+{
+	static struct place place;
+
+	*state = &place;
+	return place_start(&place);
+}
+
+static int teardown(void **state)
+{
+	return place_end(*state);
+}
+
+static unsigned draw(struct user *user, unsigned below)
+{
+	uint64_t *random = &user->teller.random;
+
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return (unsigned)(*random % below);
+}
+
+static bool whole(const struct user *user, unsigned which)
+{
+	for (size_t i = 0; i < user->kept[which].size; i++)
+		if (user->kept[which].at[i] != user->kept[which].value)
+			return false;
+	return true;
+}
+
+/* The object at this place comes, or goes. */
+static int change(struct user *user, perseas_tx_t *tx, unsigned which)
+{
+	const unsigned size = draw(user, 5);
+	void *at;
+	int rc;
+
+	if (user->kept[which].at) {
+		rc = whole(user, which) ? perseas_free(tx, user->heap, user->kept[which].at) : -1;
+		user->kept[which].at = NULL;
+		return rc;
+	}
+	rc = perseas_alloc(tx, user->heap, sizes[size], size % 2, &at);
+	if (rc)
+		return rc;
+	user->kept[which].at = at;
+	user->kept[which].size = sizes[size];
+	user->kept[which].value = (uint8_t)draw(user, 256);
+	memset(at, user->kept[which].value, sizes[size]);
+	return 0;
+}
+
+static int transact(struct user *user)
+{
+	struct kept before[KEPT];
+	perseas_tx_t *tx;
+	int rc = perseas_begin(user->teller.p, 0, &tx);
+
+	memcpy(before, user->kept, sizeof(before));
+	for (unsigned i = 0; i < 6 && !rc; i++)
+		rc = change(user, tx, draw(user, KEPT));
+	if (rc)
+		return rc;
+	if (draw(user, 4)) {
+		user->teller.commits++;
+		return perseas_commit(tx, 0);
+	}
+	memcpy(user->kept, before, sizeof(before));
+	return perseas_abort(tx);
+}
+
+static void *work(void *arg)
+{
+	struct user *user = arg;
+
+	for (unsigned i = 0; i < ROUNDS && !user->teller.rc; i++)
+		user->teller.rc = transact(user);
+	return NULL;
+}
+
+/* All of the threads' objects are there, and no others. */
+static void check(struct user *users, perseas_t *p, perseas_heap_t *heap)
+{
+	struct perseas_heap_stat stat;
+	struct perseas_object object;
+	unsigned objects = 0;
+
+	if (perseas_heap_check(heap))
+		fail_msg("%s", perseas_message(p));
+	assert_int_equal(perseas_heap_stat(heap, &stat), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		for (unsigned which = 0; which < KEPT; which++) {
+			if (!users[i].kept[which].at)
+				continue;
+			assert_int_equal(perseas_object(heap, users[i].kept[which].at, &object), 0);
+			assert_true(whole(&users[i], which));
+			objects++;
+		}
+	}
+	assert_int_equal(stat.objects, objects);
+}
+
+static void many_threads(const char *mirrors)
+{
+	static struct user users[THREADS];
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	perseas_t *p = open_store(mirrors, 1 << 20, 4 << 20, NULL);
+	perseas_heap_t *heap;
+
+	options.flags = PERSEAS_HEAP_CREATE;
+	options.first = 65536;
+	assert_int_equal(perseas_heap_open(p, "shared", &options, &heap), 0);
+	memset(users, 0, sizeof(users));
+	for (unsigned i = 0; i < THREADS; i++) {
+		users[i].heap = heap;
+		teller_begin(&users[i].teller, p, heap, i, AREA, work);
+	}
+	for (unsigned i = 0; i < THREADS; i++) {
+		teller_join(&users[i].teller);
+		teller_free(&users[i].teller);
+	}
+	check(users, p, heap);
+	perseas_close(p);
+	p = open_store(mirrors, 1 << 20, 4 << 20, NULL);
+	assert_int_equal(perseas_heap_open(p, "shared", NULL, &heap), 0);
+	check(users, p, heap);
+	perseas_close(p);
+}
+
+/* The heap grows meanwhile, several times. */
+static void test_threads_share_a_heap_over_tcp(void **state)
+{
+	many_threads(((struct place *)*state)->tcp);
+}
+
+static void test_threads_share_a_heap_over_shared_memory(void **state)
+{
+	many_threads(((struct place *)*state)->local);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_threads_share_a_heap_over_tcp),
+		TEST(test_threads_share_a_heap_over_shared_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
