@@ -157,12 +157,18 @@ static int refuse(struct perseas_tx *tx, uint64_t key, bool exclusive, const cha
 	               (unsigned long long)key, why);
 }
 
+static void enlist(struct ps_lock *lock, struct ps_want *want)
+{
+	want->next = lock->wants;
+	lock->wants = want;
+}
+
 /* Until somebody lets go of something. */
 static void wait_for(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
-	struct ps_want want = { lock->wants, tx, exclusive }, **link = &lock->wants;
+	struct ps_want want = { .tx = tx, .exclusive = exclusive }, **link = &lock->wants;
 
-	lock->wants = &want;
+	enlist(lock, &want);
 	ps_apart_sleep(tx->p);
 	while (*link != &want)
 		link = &(*link)->next;
@@ -186,32 +192,43 @@ static int await(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 			              "taken, and others may wait for this thread");
 		wait_for(tx, lock, exclusive);
 	}
-	return answer == HAVE ? 0 : refuse(tx, lock->key, exclusive, "an older transaction's");
+	if (answer == REFUSED)
+		return refuse(tx, lock->key, exclusive, "an older transaction's");
+	/* Whatever it reads of what the lock stands for was posted by now. */
+	tx->saw = tx->p->commit.seq;
+	return 0;
+}
+
+static int take_new(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+{
+	struct ps_hold *hold = calloc(1, sizeof(*hold));
+	int rc;
+
+	if (!hold)
+		return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for a lock");
+	rc = await(tx, lock, exclusive);
+	if (rc) {
+		free(hold);
+		return rc;
+	}
+	*hold = (struct ps_hold){ lock->holds, tx->holds, tx, lock, exclusive };
+	lock->holds = tx->holds = hold;
+	return 0;
 }
 
 static int take(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
 	struct ps_hold *hold = hold_of(lock, tx);
-	const bool is_new = !hold;
 	int rc;
 
-	if (hold && (hold->exclusive || !exclusive))
+	if (!hold)
+		return take_new(tx, lock, exclusive);
+	if (hold->exclusive || !exclusive)
 		return 0;
-	if (is_new && !(hold = calloc(1, sizeof(*hold))))
-		return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for a lock");
 	rc = await(tx, lock, exclusive);
-	if (rc) {
-		if (is_new)
-			free(hold);
+	if (rc)
 		return rc;
-	}
-	if (is_new) {
-		*hold = (struct ps_hold){ lock->holds, tx->holds, tx, lock, exclusive };
-		lock->holds = tx->holds = hold;
-	}
-	hold->exclusive = exclusive;
-	/* Whatever it reads of what the lock stands for was posted by now. */
-	tx->saw = tx->p->commit.seq;
+	hold->exclusive = true;
 	return 0;
 }
 
