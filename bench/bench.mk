@@ -5,7 +5,7 @@
 
 # What has a main of its own, or needs rdma-core beside it; the rest is theirs to share.
 BENCH_MAINS := debit_credit reopen worker limits_verbs compare threads \
-	host_limits relay found
+	host_limits relay found objects
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 # The command measures too, and all programs have options.
 COMMON_OBJ := $(BUILD)/obj/client/command/bench/histogram.o $(addprefix $(BUILD)/obj/proto/base/,json.o \
@@ -17,7 +17,7 @@ BENCH_ARCHIVE := $(BUILD)/libbench.a
 PEERS ?= 1
 PEERS_OBJ := $(if $(filter 1,$(PEERS)),$(call objects,bench/peers/*.c))
 PEERS_LIBS := $(if $(PEERS_OBJ),-llmdb -lsqlite3 -ldb-5.3 -lhiredis)
-BENCHES := $(addprefix $(BUILD)/bench/,debit-credit compare reopen worker threads found \
+BENCHES := $(addprefix $(BUILD)/bench/,debit-credit compare reopen worker threads found objects \
 	host-limits relay $(if $(RAW_OBJ),limits))
 
 .PHONY: benches benches-peers
@@ -27,7 +27,7 @@ benches-peers: $(BUILD)/bench/compare-peers
 $(BENCH_ARCHIVE): $(BENCH_OBJ)
 	$(archive)
 
-$(addprefix $(BUILD)/bench/,compare reopen worker threads found): $(BUILD)/bench/%: \
+$(addprefix $(BUILD)/bench/,compare reopen worker threads found objects): $(BUILD)/bench/%: \
 		$(BUILD)/obj/bench/%.o $(BENCH_ARCHIVE) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 

@@ -335,6 +335,22 @@ class Bench:
             row = self.report.add(title, "/s", rates["checked"], other, rates[other], target)
             say("%s: %.3g times %s" % (title, row["ratio"], other))
 
+    def objects(self):
+        """What is allocated by transactions, against libpmemobj, which keeps one copy and flushes
+        nothing, and against memory that is declared."""
+        pool = ["--pool", "/dev/shm/perseas-bench-objects"] if self.knows("pmemobj") else []
+        with self.cluster(1, room=400 * MIB) as cluster:
+            result = self.program(cluster, "objects", "--mirrors", cluster.unix(), "--cpu",
+                                  self.near, *pool, *self.timed())
+        self.results["objects"] = result
+        rates = {name: entry["busy_rates"] for name, entry in result["ways"].items()}
+        if pool:
+            row = self.report.add("an object of 64 bytes allocated, another freed, shm, 1 mirror",
+                                  "/s", rates["heap"], "pmemobj", rates["pmemobj"], ">= 5")
+            say("allocating: %.3g times pmemobj" % row["ratio"])
+        self.report.add("malloc and set_range, 256 objects a transaction, shm, 1 mirror", "/s",
+                        rates["malloc-many"], "perseas_alloc", rates["heap-many"], "<= 2")
+
     def growth(self):
         """Against the database's size, and against the ranges of a transaction."""
         for size in (50 * MIB, 200 * MIB, 800 * MIB, 2 * GIB, 4 * GIB, 8 * GIB):
@@ -410,7 +426,7 @@ class Bench:
     def all(self):
         parts = [self.tcp_latency, self.tls, self.debit_credit, self.order_entry, self.sizes,
                  self.threads_far, self.threads_serial, self.nowait, self.recovery, self.found,
-                 self.limits]
+                 self.objects, self.limits]
         if RedisPair and self.knows("redis"):
             parts.insert(3, self.redis)
         if not self.quick:
