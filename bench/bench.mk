@@ -72,7 +72,8 @@ bench-failover: all
 	@$(PYTHON) bench/cutoff.py --build $(BUILD); cutoff=$$?; \
 		$(PYTHON) bench/failover.py --build $(BUILD) && exit $$cutoff
 
-#: bench-standby   from the end of an owner to the first commit of a standby inside a process
+#: bench-standby   from the end of an owner to the first commit of a standby inside a process, and
+#:                 to all its memory; also with a copy of the memory, kept beforehand
 bench-standby: all
 	@$(PYTHON) bench/standby.py --build $(BUILD)
 

@@ -3,10 +3,14 @@
 a process that waits opens the store, maps its segment and commits one transaction. Three mirrors,
 W = 2, all on this host, over tcp and shm, with 64 MiB and with the larger size that bench-failover
 takes; with the memory read first, and on demand. Beside it, in a process of the same kind:
-perseas_open as soon as the killed one is gone. Prints a table in Markdown, in ms: medians of 5
-runs, which take turns, with the smallest and the largest.
+perseas_open as soon as the killed one is gone. And standbys that keep a copy of the memory
+(options.warm), as fast as they can, of an owner that changes all of the store until it is killed,
+and of one that changes a tenth of it. Prints a table in Markdown, in ms: medians of 5 runs, which
+take turns, with the smallest and the largest.
 
-The parts: until the wait or the open returns, until the segment is mapped, until the commit.
+The parts: until the wait or the open returns, until the segment is mapped, until the commit; and
+from the end of the owner until all memory is here. Copied: so much of the memory the copy had right
+before the owner was killed.
 """
 import argparse
 import pathlib
@@ -23,16 +27,36 @@ import binding  # noqa: E402
 RUNS, SECONDS = 5, 60
 FABRICS = ("tcp", "shm")
 RECOVERIES = {"read first": binding.READ_FIRST, "on demand": binding.ON_DEMAND}
-PARTS = ("all", "open", "map", "commit")
+PARTS = ("all", "open", "map", "commit", "whole")
+NO_LIMIT = 1 << 40  # bytes a second
+STILL = 2           # seconds in which a copy got no warmer: it will not
+
+
+def warm_up(standby):
+    """The share of the memory that its copy has when it gets no warmer."""
+    def share():
+        stat = standby.stat()
+        return stat.warm / stat.memory if stat.memory else 0
+
+    best, since = 0, time.monotonic()
+    while time.monotonic() < since + STILL:
+        now = share()
+        if now > best + 0.01:
+            best, since = now, time.monotonic()
+        time.sleep(0.02)
+    return share()
 
 
 def take_over(way, mirrors, recovery, worker):
-    """ms: all, and its parts. Who opens the store itself knows by other means that the owner is
-    gone."""
-    standby = None
-    if way == "standby":
-        standby = binding.Standby("worker", mirrors, recovery=recovery)
+    """ms: all, and its parts, and which share was copied. Who opens the store itself knows by other
+    means that the owner is gone."""
+    standby, copied = None, 0
+    if way != "open at once":
+        warm = way != "standby"
+        standby = binding.Standby("worker", mirrors, recovery=recovery, warm=int(warm),
+                                  warm_rate=NO_LIMIT)
         wait_for(lambda: standby.state() == "owned", SECONDS, "a standby")
+        copied = warm_up(standby) if warm else 0
     at = [time.monotonic_ns()]
     if standby:
         worker.process.kill()
@@ -45,15 +69,20 @@ def take_over(way, mirrors, recovery, worker):
     at.append(time.monotonic_ns())
     store.write("segment", 0, store.read("segment", 0, 8))
     at.append(time.monotonic_ns())
+    store.wait_whole()
+    whole = time.monotonic_ns()
     store.close()
     if standby:
         standby.__exit__()
     worker.process.wait()
-    return dict(zip(PARTS, [(at[-1] - at[0]) / 1e6,
-                            *((b - a) / 1e6 for a, b in zip(at, at[1:]))]))
+    told = dict(zip(PARTS, [(at[-1] - at[0]) / 1e6,
+                            *((b - a) / 1e6 for a, b in zip(at, at[1:])),
+                            (whole - at[0]) / 1e6]))
+    return dict(told, copied=100 * copied)
 
 
-WAYS = ("standby", "open at once")
+# And the part of the store that the owner changes: an Nth.
+WAYS = {"standby": 1, "open at once": 1, "warm standby": 1, "warm standby, a tenth changes": 10}
 
 
 def measured(cluster, fabric, size):
@@ -62,7 +91,7 @@ def measured(cluster, fabric, size):
     start(cluster, fabric, "--make", "--size", size).end()
     for number in range(RUNS):
         for way, recovery in found:
-            worker = start(cluster, fabric)
+            worker = start(cluster, fabric, "--part", WAYS[way])
             work(worker)
             found[way, recovery].append(take_over(way, names(cluster, fabric),
                                                   RECOVERIES[recovery], worker))
@@ -90,8 +119,10 @@ def main():
             for fabric in FABRICS:
                 for (way, recovery), runs in measured(cluster, fabric, size).items():
                     rows.append([fabric, size_name(size), way, recovery,
-                                 *(cell([run[part] for run in runs]) for part in PARTS)])
-    print(table(["fabric", "size", "way", "memory", *("%s (ms)" % part for part in PARTS)], rows))
+                                 *(cell([run[part] for run in runs])
+                                   for part in (*PARTS, "copied"))])
+    print(table(["fabric", "size", "way", "memory", *("%s (ms)" % part for part in PARTS),
+                 "copied (%)"], rows))
 
 
 if __name__ == "__main__":

@@ -151,8 +151,10 @@ static void change_range(struct ps_warm *warm, const struct ps_range *range, uin
 		return;
 	for (uint64_t page = range->offset / PS_WARM_PAGE;
 	     page <= (range->offset + range->length - 1) / PS_WARM_PAGE; page++)
-		if (part->state[page] >= PS_WARM_HERE || part->state[page] < seq)
+		if (part->state[page] >= PS_WARM_HERE || part->state[page] < seq) {
+			part->here -= part->state[page] == PS_WARM_HERE;
 			part->state[page] = seq;
+		}
 }
 
 void ps_warm_change(struct ps_warm *warm, const struct ps_record *record)
@@ -237,6 +239,7 @@ void ps_warm_arrived(struct ps_warm *warm, const struct ps_range *range, const u
 			continue;
 		memcpy(part->bytes + at, bytes + done, rest < PS_WARM_PAGE ? rest : PS_WARM_PAGE);
 		part->state[at / PS_WARM_PAGE] = PS_WARM_HERE;
+		part->here++;
 	}
 }
 
@@ -247,12 +250,9 @@ void ps_warm_figures(const struct ps_warm *warm, uint64_t *here, uint64_t *total
 	*here = *total = 0;
 	for (unsigned i = 0; i < warm->count; i++) {
 		const struct ps_warm_part *part = &warm->parts[i];
-		uint64_t pages = 0;
 
-		for (uint64_t page = 0; page < part->pages; page++)
-			pages += part->state[page] == PS_WARM_HERE;
 		*total += part->size;
-		*here += pages * PS_WARM_PAGE;
+		*here += part->here * PS_WARM_PAGE;
 		/* The last one may be shorter. */
 		if (part->state[part->pages - 1] == PS_WARM_HERE)
 			*here -= bytes_of(part) - part->size;
@@ -273,8 +273,10 @@ void ps_warm_spent(struct ps_warm_part *part, uint64_t offset, uint64_t length)
 	const uint64_t first = (offset + PS_WARM_PAGE - 1) / PS_WARM_PAGE;
 	const uint64_t end = (offset + length) / PS_WARM_PAGE;
 
-	for (uint64_t page = first; page < end; page++)
+	for (uint64_t page = first; page < end; page++) {
+		part->here -= part->state[page] == PS_WARM_HERE;
 		part->state[page] = 0;
+	}
 	if (first < end)
 		madvise(part->bytes + first * PS_WARM_PAGE, (end - first) * PS_WARM_PAGE,
 		        MADV_REMOVE);
@@ -340,6 +342,8 @@ static bool take_parts(struct ps_warm *warm, int fd, const struct head *head, ui
 		at += bytes_of(&part) + states_of(&part);
 		if (at > end || ps_warm_part(warm, part.segment) || !map_part(fd, &part))
 			return false;
+		for (uint64_t page = 0; page < part.pages; page++)
+			part.here += part.state[page] == PS_WARM_HERE;
 		warm->parts[warm->count++] = part;
 	}
 	return true;

@@ -32,6 +32,7 @@ struct ps_warm_part {
 	uint32_t segment;
 	uint64_t born, size, pages;
 	uint64_t since; /* the last transaction that was followed before the copy had the segment */
+	uint64_t here;  /* pages that are PS_WARM_HERE */
 	bool left;      /* nothing is taken of it any more */
 	uint64_t at;    /* where its bytes are in the copy's file, and behind them its states */
 	uint8_t *bytes;

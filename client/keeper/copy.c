@@ -12,9 +12,6 @@
 
 #include <string.h>
 
-/* Less than this is not worth a request of its own. */
-enum { COPIED_UNIT = 128 << 10 };
-
 static struct {
 	void (*call)(void *arg, const char *what, uint64_t done, uint64_t total);
 	void *arg;
@@ -38,22 +35,10 @@ static uint64_t piece(uint64_t done, uint64_t total, uint64_t most)
 	return total - done < most ? total - done : most;
 }
 
-/* So many bytes from there on, up to `length`, are alike: of a standby's copy, or not. */
-static uint64_t alike(const struct ps_warm_part *copy, uint64_t from, uint64_t length, bool *copied)
+/* A piece that a standby's copy has, all of it: so there are never more requests than without. */
+static bool is_copied(const struct ps_warm_part *copy, uint64_t from, uint64_t length)
 {
-	uint64_t done = 0;
-
-	*copied = false;
-	while (copy && !copy->left && done < length) {
-		const uint64_t unit = piece(done, length, COPIED_UNIT);
-		const bool holds = ps_warm_holds(copy, from + done, unit);
-
-		if (done && holds != *copied)
-			return done;
-		*copied = holds;
-		done += unit;
-	}
-	return length;
+	return copy && !copy->left && ps_warm_holds(copy, from, length);
 }
 
 static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segment *segment)
@@ -62,11 +47,10 @@ static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segmen
 	const struct ps_warm_part *copy = ps_warm_part(p->warm, segment->id);
 
 	for (uint64_t done = 0; done < segment->size;) {
-		bool copied;
-		uint64_t length = alike(copy, done, piece(done, segment->size, most), &copied);
+		uint64_t length = piece(done, segment->size, most);
 		int rc = 0;
 
-		if (copied)
+		if (is_copied(copy, done, length))
 			memcpy(segment->base + done, copy->bytes + done, length);
 		else
 			rc = ps_mirror_read(p, m, PS_REGION_SEGMENT + segment->id, done,

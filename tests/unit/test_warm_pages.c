@@ -112,6 +112,7 @@ static void a_copy_is_inherited_once(void **state)
 	const uint8_t other[PS_ID_SIZE] = { 2 };
 	const int fd = share_pages(), again = dup(fd);
 	struct ps_warm *warm;
+	uint64_t here, total;
 
 	(void)state;
 	assert_null(ps_warm_inherit(fd, other));
@@ -126,6 +127,12 @@ static void a_copy_is_inherited_once(void **state)
 	assert_int_equal(warm->parts[0].born, 1);
 	assert_int_equal(warm->parts[0].size, PS_WARM_PAGE + 100);
 	assert_true(ps_warm_holds(&warm->parts[0], 0, PS_WARM_PAGE + 100));
+	ps_warm_figures(warm, &here, &total);
+	assert_int_equal(here, total);
+	change_page(warm, 9, 8);
+	change_page(warm, 9, 8);
+	ps_warm_figures(warm, &here, &total);
+	assert_int_equal(here, 100);
 	assert_int_equal(warm->parts[0].bytes[PS_WARM_PAGE + 99], 8);
 	/* The descriptor is closed, and of two processes that have it one gets the copy. */
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
