@@ -139,6 +139,21 @@ static int check_wish(const struct wish *wish, void **addr)
 	               "needs a place for its address");
 }
 
+/* Could an object of that size be declared by a transaction that has nothing else? Asked before the
+ * heap grows for it. */
+static int check_size(const struct perseas *p, size_t size)
+{
+	const uint64_t limit = ps_record_limit(p->log_size);
+
+	if (size < limit && size < p->commit.ring.size / 8)
+		return 0;
+	return ps_fail(p, PERSEAS_ETOOBIG,
+	               "an object of %zu bytes does not fit into a transaction, with a log of %llu "
+	               "bytes and a ring of %llu: perseas_reserve allocates it undeclared",
+	               size, (unsigned long long)p->log_size,
+	               (unsigned long long)p->commit.ring.size);
+}
+
 static int alloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t type, void **addr,
                  enum way way)
 {
@@ -151,6 +166,8 @@ static int alloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t t
 	rc = ps_heap_may_change(tx, heap);
 	if (!rc)
 		rc = check_wish(&wish, addr);
+	if (!rc && way != BARE)
+		rc = check_size(heap->p, size);
 	if (rc)
 		return rc;
 	rc = reserve(&wish, &place);

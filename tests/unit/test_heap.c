@@ -320,6 +320,11 @@ static void test_realloc_keeps_bytes(void **state)
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_memory_equal(old, kept, sizeof(kept));
 	tx = begin(o);
+	assert_int_equal(perseas_realloc(tx, heap_of(o), old, 105, POINT, &same), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	checked(o);
+	assert_int_equal(figures(o).objects, 1);
+	tx = begin(o);
 	assert_int_equal(perseas_realloc(tx, heap_of(o), old, 70000, LINE, &more), PERSEAS_EOBJECT);
 	assert_int_equal(perseas_realloc(tx, heap_of(o), old, (size_t)1 << 30, POINT, &more),
 	                 PERSEAS_ETOOBIG);

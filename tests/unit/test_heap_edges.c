@@ -228,6 +228,9 @@ static void test_what_does_not_fit_changes_nothing(void **state)
 
 	assert_int_equal(perseas_alloc(tx, heap_of(o), 50000, POINT, &addr), PERSEAS_ETOOBIG);
 	assert_int_equal(perseas_alloc(tx, heap_of(o), 32000, POINT, &addr), PERSEAS_ETOOBIG);
+	/* Nor does the heap grow for what cannot be. */
+	assert_int_equal(perseas_alloc(tx, heap_of(o), 1 << 30, POINT, &addr), PERSEAS_ETOOBIG);
+	assert_int_equal(figures(o).extents, 1);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	checked(o);
 	for (unsigned i = 0; i < 400; i++)
