@@ -83,9 +83,8 @@ enum perseas_flag {
 	                              once by perseas_create or the command, and open without. */
 	PERSEAS_TAKEOVER = 2,      /* fence a live owner instead of returning EBUSY */
 	PERSEAS_CHECK_OVERLAP = 4, /* set_range reports overlapping open transactions */
-	PERSEAS_CHECK_WRITES = 8,  /* commit reports undeclared writes. It compares a second copy of
-	                             every segment with the pages that were written since, or with
-	                             all memory before Linux 6.7; perseas_report says which */
+	PERSEAS_CHECK_WRITES = 8,  /* commit reports undeclared writes: it compares what was written
+	                              with a second copy of every segment (perseas_track.h) */
 	PERSEAS_SALVAGE = 16,      /* claim and map only: no transactions, nothing is mended */
 	PERSEAS_CANCEL = 32        /* take back a change of the roster that an owner left
 	                              unfinished, and do not complete it; EBUSY if decided,
@@ -346,10 +345,11 @@ int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr);
 int perseas_publish(perseas_t *p);
 
 /*
- * Begins a transaction (PERSEAS_begin_transaction, section 3). flags: perseas_threads.h. *tx is
- * the caller's until perseas_commit or perseas_abort ends it; NULL on an error. Sends nothing.
+ * Begins a transaction (PERSEAS_begin_transaction, section 3). flags: perseas_threads.h and
+ * perseas_track.h. *tx is the caller's until perseas_commit or perseas_abort ends it; NULL on an
+ * error. Sends nothing.
  *
- * Errors: EINVAL, ENOMEM, EBLOCKED (a commit is in doubt), EFENCED, ESALVAGE.
+ * Errors: EINVAL, ENOMEM, EBLOCKED (a commit is in doubt), EFENCED, ESALVAGE, ECONFLICT (TRACK).
  */
 int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx);
 
@@ -376,10 +376,11 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len);
  * store. If the transaction was sent before that was seen, its outcome is unknown; otherwise its
  * changes are undone here.
  *
- * After EBLOCKED, ENOMEM, EUNDECLARED and EINVAL nothing was sent, and the transaction is still
- * open. EBLOCKED: an earlier commit is in doubt, or mirrors that another owner claimed before it
- * went away could not be claimed again within commit_timeout_ms. EUNDECLARED: PERSEAS_CHECK_WRITES
- * found a change outside the declared ranges. EENDED: the transaction had ended before.
+ * After EBLOCKED, ENOMEM, EUNDECLARED, ETOOBIG (PERSEAS_TRACK) and EINVAL nothing was sent, and the
+ * transaction is still open. EBLOCKED: an earlier commit is in doubt, or mirrors that another owner
+ * claimed before it went away could not be claimed again within commit_timeout_ms. EUNDECLARED:
+ * PERSEAS_CHECK_WRITES found a change outside the declared ranges. EENDED: the transaction had
+ * ended before.
  */
 int perseas_commit(perseas_tx_t *tx, unsigned flags);
 
@@ -568,5 +569,6 @@ int perseas_close(perseas_t *p);
 #include "perseas_roster.h"
 #include "perseas_standby.h"
 #include "perseas_threads.h"
+#include "perseas_track.h"
 
 #endif

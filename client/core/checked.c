@@ -111,6 +111,9 @@ int ps_check_undeclared(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 	int rc = 0;
 
+	/* All that it changed is its own. */
+	if (tx->more & PS_MORE_TRACK)
+		return 0;
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (p->segments[i].base && p->segments[i].born && p->segments[i].shadow)
 			rc = check_segment(p, &p->segments[i]);

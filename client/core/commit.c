@@ -12,6 +12,7 @@
 #include "quorum.h"
 #include "shadow.h"
 #include "timing.h"
+#include "track.h"
 #include "tx.h"
 
 #include <assert.h>
@@ -382,24 +383,17 @@ static int await_and_time(struct perseas *p, ps_start_t start)
 
 /* Makes the changes that were put off until now. From here until the chain is posted the lock is
  * not let go of and nothing can fail: all that can comes first. */
-static __attribute__((noinline)) int apply_late(struct perseas_tx *tx, struct ps_outgoing *out)
+static __attribute__((noinline)) int apply_late(struct perseas_tx *tx)
 {
 	const struct ps_outgoing most = { .span_count = tx->cover.count + tx->kept };
 	int rc = ps_commit_reserve(tx->p, &most);
 
-	if (rc)
-		return rc;
-	ps_late_apply(tx);
-	out->length = tx->length;
-	out->ranges = tx->ranges;
-	out->span_count = tx->cover.count;
-	out->bytes = tx->cover.bytes;
-	return 0;
+	if (!rc)
+		ps_late_apply(tx);
+	return rc;
 }
 
-/* Posts it, and it is over, unless the code says otherwise. 1: so it is, and it changed nothing. */
-static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *tx, unsigned flags,
-                                                             ps_start_t *start)
+static inline __attribute__((always_inline)) int post_locked(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 	struct ps_outgoing out = {
@@ -411,6 +405,55 @@ static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *
 		.span_count = tx->cover.count,
 		.bytes = tx->cover.bytes,
 	};
+	int rc;
+
+	if (p->commit.staged)
+		out.entry_length = ps_tx_entry_length(tx);
+	rc = p->options.flags & PS_SHADOWED ? ps_shadow_send(tx, &out) : ps_commit_send(p, &out);
+	if (rc)
+		return rc;
+	/* From here on the transaction is over: its handle may serve another thread. */
+	ps_tx_end(tx);
+	p->commit.stat.range_bytes += out.bytes;
+	return 0;
+}
+
+/* It changed nothing. */
+static inline int leave_locked(struct perseas_tx *tx, unsigned flags)
+{
+	if (tx->more && !(flags & PERSEAS_NOWAIT))
+		return ps_apart_leave(tx);
+	ps_tx_end(tx);
+	return 1;
+}
+
+/* As send_locked, for one that is tracked and may commit: what it changed is looked for, and then
+ * there must be room for that. */
+static __attribute__((noinline)) int send_found(struct perseas_tx *tx, unsigned flags,
+                                                ps_start_t *start)
+{
+	int rc = ps_track_find(tx);
+
+	if (rc)
+		return rc;
+	if (!tx->ranges)
+		return leave_locked(tx, flags);
+	rc = may_commit(tx, flags);
+	if (rc == PERSEAS_EFENCED)
+		return rc;
+	if (rc > 0)
+		*start = ps_timing_waited(*start, tx->since);
+	if (rc >= 0)
+		rc = post_locked(tx);
+	if (rc)
+		ps_track_forget(tx);
+	return rc;
+}
+
+/* Posts it, and it is over, unless the code says otherwise. 1: so it is, and it changed nothing. */
+static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *tx, unsigned flags,
+                                                             ps_start_t *start)
+{
 	int rc = may_commit(tx, flags);
 
 	if (rc < 0)
@@ -418,26 +461,13 @@ static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *
 	if (rc)
 		*start = ps_timing_waited(*start, tx->since);
 	if (tx->kept) {
-		rc = apply_late(tx, &out);
+		rc = apply_late(tx);
 		if (rc)
 			return rc;
 	}
-	if (!tx->ranges) {
-		if (tx->more && !(flags & PERSEAS_NOWAIT))
-			return ps_apart_leave(tx);
-		ps_tx_end(tx);
-		return 1;
-	}
-	if (p->commit.staged)
-		out.entry_length = ps_tx_entry_length(tx);
-	rc = p->options.flags & PERSEAS_CHECK_WRITES ? ps_shadow_send(tx, &out)
-	                                             : ps_commit_send(p, &out);
-	if (rc)
-		return rc;
-	/* From here on the transaction is over: its handle may serve another thread. */
-	ps_tx_end(tx);
-	p->commit.stat.range_bytes += out.bytes;
-	return 0;
+	if (tx->ranges)
+		return post_locked(tx);
+	return tx->more & PS_MORE_TRACK ? send_found(tx, flags, start) : leave_locked(tx, flags);
 }
 
 static int commit_locked(struct perseas_tx *tx, ps_start_t start)

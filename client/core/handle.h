@@ -342,11 +342,13 @@ struct ps_commit {
 	struct ps_write *writes; /* writes_max of them, for the chain that is being made */
 	unsigned writes_max;
 	struct perseas_tx *open_list, *free_list, *all_list;
-	struct perseas_stat stat;  /* counters only */
-	struct ps_events *events;  /* to be told; NULL: nobody wants to know */
-	uint32_t untimed;          /* transactions to begin before one is timed (timing.h) */
-	uint64_t dice;             /* of how many these are */
-	struct ps_latency latency; /* of commits */
+	struct perseas_tx *tracking; /* open alone: what it changes is found; or NULL (track.c) */
+	struct perseas_tx *resting;  /* with `tracking`: what the free list was */
+	struct perseas_stat stat;    /* counters only */
+	struct ps_events *events;    /* to be told; NULL: nobody wants to know */
+	uint32_t untimed;            /* transactions to begin before one is timed (timing.h) */
+	uint64_t dice;               /* of how many these are */
+	struct ps_latency latency;   /* of commits */
 };
 
 struct ps_lock;
@@ -469,6 +471,7 @@ enum ps_more {
 	PS_MORE_SERIAL = 1, /* it is its turn */
 	PS_MORE_LOCKS = 2,
 	PS_MORE_SAVED = 4, /* it has savepoints */
+	PS_MORE_TRACK = 8, /* what it changes is found (track.c) */
 };
 
 /* The transaction under construction is its undo record, as the mirrors will get it. */

@@ -9,6 +9,7 @@
 #include "demand.h"
 #include "late.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,9 +143,10 @@ static inline int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes
 	return find_more_room(tx, more, bytes);
 }
 
-/* Appends the before-image of [start, end) to the record, to its last entry if it goes on there. */
+/* Appends `before`, the image of [start, end), to the record: to its last entry if it goes on
+ * there. */
 static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
-                      uint64_t end)
+                      uint64_t end, const void *before)
 {
 	struct ps_range *last = (struct ps_range *)(tx->record + tx->tail);
 	uint64_t offset = start - segment->start;
@@ -163,7 +165,7 @@ static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment,
 		last->offset = offset;
 		image = (uint8_t *)(last + 1);
 	}
-	ps_copy(image, (const void *)start, length);
+	ps_copy(image, before, length);
 	image += length;
 	tx->length = ps_align8((uint64_t)(image - tx->record));
 	if (image < tx->record + tx->length)
@@ -188,7 +190,7 @@ static int add_across(struct perseas_tx *tx, const struct ps_extent_of *segment,
 		return rc;
 	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end);
 	     from = gap_end)
-		log_piece(tx, segment, gap_start, gap_end);
+		log_piece(tx, segment, gap_start, gap_end, (const void *)gap_start);
 	ps_cover_add(&tx->cover, &span);
 	return 0;
 }
@@ -217,7 +219,7 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	rc = make_room(tx, sizeof(struct ps_range) + ps_align8(end - start), end - start);
 	if (rc)
 		return rc;
-	log_piece(tx, segment, start, end);
+	log_piece(tx, segment, start, end, (const void *)start);
 	cover(tx, fit, place, &(struct ps_span){ start, end, segment->start, segment->segment });
 	return 0;
 }
@@ -241,6 +243,25 @@ static inline int add(struct perseas_tx *tx, const struct ps_extent_of *segment,
 {
 	return tx->more & PS_MORE_SAVED ? add_saved(tx, segment, start, end)
 	                                : add_range(tx, segment, start, end);
+}
+
+int ps_range_found(struct perseas_tx *tx, const struct ps_segment *segment, uint64_t offset,
+                   uint64_t length)
+{
+	const uint64_t start = segment->address + offset, end = start + length;
+	const struct ps_extent_of extent = { .start = segment->address,
+		                             .end = segment->address + segment->size,
+		                             .segment = segment->id };
+	unsigned place;
+	const enum ps_fit fit = ps_cover_fit(&tx->cover, start, end, &place);
+	const int rc = make_room(tx, sizeof(struct ps_range) + ps_align8(length), length);
+
+	assert(fit == PS_FIT_ALONE || fit == PS_FIT_BEHIND);
+	if (rc)
+		return rc;
+	log_piece(tx, &extent, start, end, segment->shadow + offset);
+	cover(tx, fit, place, &(struct ps_span){ start, end, extent.start, extent.segment });
+	return 0;
 }
 
 /* The checked modes and a resync look into transactions: then changes are made under the lock. */
@@ -316,6 +337,11 @@ int ps_late_keep(struct perseas_tx *tx, unsigned pieces)
 {
 	int rc;
 
+	if (tx->more & PS_MORE_TRACK)
+		return ps_fail(
+			tx->p, PERSEAS_EINVAL,
+			"a transaction with PERSEAS_TRACK cannot allocate or free objects of "
+			"a heap: what it changed is found when it commits");
 	enter(tx);
 	if (!is_watched(tx)) {
 		rc = keep(tx, pieces);
@@ -341,7 +367,7 @@ void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, vo
 	/* What was stored before is logged as it was before that. */
 	if (ps_cover_fit(&tx->cover, start, span.end, &place) != PS_FIT_INSIDE) {
 		assert(tx->kept > 0);
-		log_piece(tx, segment, start, span.end);
+		log_piece(tx, segment, start, span.end, (const void *)start);
 		ps_cover_unkeep(&tx->cover);
 		ps_cover_add(&tx->cover, &span);
 		tx->kept--;
@@ -373,6 +399,8 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 	segment = locate(tx, start, end);
 	if (!segment || !segment->published)
 		return range_error(tx, addr, len, segment);
+	if (tx->more & PS_MORE_TRACK)
+		return 0;
 	touch(tx, segment->segment);
 	/* While nothing is held that others may wait for: it may take long. */
 	if (!segment->usual) {

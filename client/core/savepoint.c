@@ -210,6 +210,11 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 	if (!tx->open)
 		return ps_fail(tx->p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
+	if (tx->more & PS_MORE_TRACK)
+		return ps_fail(
+			tx->p, PERSEAS_EINVAL,
+			"a transaction with PERSEAS_TRACK has no savepoints: what it changed "
+			"is found when it commits");
 	if (!tx->saved && !(tx->saved = calloc(1, sizeof(*tx->saved))))
 		return fail_memory(tx);
 	saved = tx->saved;

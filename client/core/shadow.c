@@ -16,16 +16,18 @@ enum { WORD = PS_WRITTEN_WORD };
 
 void ps_shadow_begin(struct perseas *p)
 {
+	const char *what = p->options.flags & PERSEAS_TRACKED ? "PERSEAS_TRACKED"
+	                                                      : "PERSEAS_CHECK_WRITES";
 	struct ps_error error = { PERSEAS_ESYSTEM, "PERSEAS_WRITTEN_PAGES=off is set" };
 
-	if (!(p->options.flags & PERSEAS_CHECK_WRITES))
+	if (!(p->options.flags & PS_SHADOWED))
 		return;
 	if (p->env->written)
 		p->written = p->env->written->begin(p->env, &error);
 	if (p->written)
-		ps_report(p, "PERSEAS_CHECK_WRITES: commits compare the pages that were written");
+		ps_report(p, "%s: commits compare the pages that were written", what);
 	else
-		ps_report(p, "PERSEAS_CHECK_WRITES: commits compare all memory: %s", error.text);
+		ps_report(p, "%s: commits compare all memory: %s", what, error.text);
 }
 
 void ps_shadow_end(struct perseas *p)
@@ -44,14 +46,15 @@ int ps_shadow_make(struct perseas *p, struct ps_segment *segment)
 {
 	const uint64_t set = words(segment) * sizeof(uint64_t), at = ps_align8(segment->size);
 
-	if (!(p->options.flags & PERSEAS_CHECK_WRITES) || !segment->base)
+	if (!(p->options.flags & PS_SHADOWED) || !segment->base)
 		return 0;
 	ps_shadow_free(segment);
 	segment->shadow = malloc(at + set);
 	if (!segment->shadow)
 		return ps_fail(p, PERSEAS_ENOMEM,
-		               "PERSEAS_CHECK_WRITES needs a second copy of segment '%s' (%llu "
-		               "bytes)",
+		               "%s needs a second copy of segment '%s' (%llu bytes)",
+		               p->options.flags & PERSEAS_TRACKED ? "PERSEAS_TRACKED"
+		                                                  : "PERSEAS_CHECK_WRITES",
 		               segment->name, (unsigned long long)segment->size);
 	/* First, so that a store behind the copy is noted. */
 	if (p->written && !p->env->written->watch(p->written, segment->base, segment->size))

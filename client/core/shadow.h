@@ -15,6 +15,9 @@
 
 struct ps_outgoing;
 
+/* Flags that ask for shadows. */
+enum { PS_SHADOWED = PERSEAS_CHECK_WRITES | PERSEAS_TRACKED };
+
 /* Decides how commits find what was written, and says it in the handle's report, where the options
  * ask for shadows; and the end of it, when nothing is mapped any more. */
 void ps_shadow_begin(struct perseas *p);

@@ -7,7 +7,9 @@
 #include "apart.h"
 #include "late.h"
 #include "mirror.h"
+#include "shadow.h"
 #include "timing.h"
+#include "track.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -78,6 +80,15 @@ static inline void empty(struct perseas_tx *tx)
 		atomic_store_explicit(&tx->touched[i], 0, memory_order_relaxed);
 }
 
+/* One that was not used before. While another is tracked, nobody gets here but to be told so. */
+static int begin_new(struct perseas *p, struct perseas_tx **tx)
+{
+	if (p->commit.tracking)
+		return ps_track_conflict(p);
+	*tx = tx_new(p);
+	return *tx ? 0 : ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
+}
+
 static inline int begin_locked(struct perseas *p, perseas_tx_t **out)
 {
 	struct perseas_tx *tx;
@@ -88,8 +99,8 @@ static inline int begin_locked(struct perseas *p, perseas_tx_t **out)
 	tx = p->commit.free_list;
 	if (tx)
 		list_remove(&p->commit.free_list, tx);
-	else if (!(tx = tx_new(p)))
-		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
+	else if ((rc = begin_new(p, &tx)))
+		return rc;
 	list_push(&p->commit.open_list, tx);
 	tx->open = true;
 	empty(tx);
@@ -111,18 +122,30 @@ void ps_tx_begin_again(struct perseas_tx *tx)
 		ps_late_end(tx);
 	ps_cover_clear(&tx->cover);
 	empty(tx);
+	if (tx->more & PS_MORE_TRACK)
+		ps_track_keep(tx);
 }
 
 /* What few ask for. */
 static int begin_more(struct perseas *p, unsigned flags, perseas_tx_t **tx)
 {
+	const unsigned known = PERSEAS_SERIAL | PERSEAS_TRACK;
+	int rc;
+
 	if (!p)
 		return ps_fail(p, PERSEAS_EINVAL, "p is NULL");
-	if (flags & ~(unsigned)PERSEAS_SERIAL)
+	if (flags & ~known)
 		return ps_fail(p, PERSEAS_EINVAL,
-		               "begin's flags 0x%x have unknown bits; PERSEAS_SERIAL is known",
+		               "begin's flags 0x%x have unknown bits; PERSEAS_SERIAL and "
+		               "PERSEAS_TRACK are known",
 		               flags);
-	return ps_serial_begin(p, tx);
+	if (flags & PERSEAS_TRACK && !(p->options.flags & PERSEAS_TRACKED))
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "PERSEAS_TRACK needs a store that was opened with PERSEAS_TRACKED");
+	rc = flags & PERSEAS_SERIAL ? ps_serial_begin(p, tx) : perseas_begin(p, 0, tx);
+	if (!rc && flags & PERSEAS_TRACK)
+		rc = ps_track_begin(tx);
+	return rc;
 }
 
 int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx)
@@ -144,6 +167,8 @@ static void end_more(struct perseas_tx *tx)
 {
 	if (tx->more & PS_MORE_SAVED)
 		ps_savepoints_end(tx);
+	if (tx->more & PS_MORE_TRACK)
+		ps_track_end(tx);
 	if (tx->more & (PS_MORE_SERIAL | PS_MORE_LOCKS))
 		ps_apart_end(tx);
 	assert(!tx->more);
@@ -209,12 +234,17 @@ static struct ps_cursor entries_of(const struct perseas_tx *tx)
 		                   tx->ranges, true };
 }
 
-void ps_tx_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                     uint8_t *bytes, uint64_t length)
+void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                          uint8_t *bytes, uint64_t length)
 {
 	struct ps_window window = { .offset = offset, .length = length, .segment = segment->id };
 
 	ps_assert_locked(p);
+	if (segment->shadow) {
+		memcpy(bytes, segment->shadow + offset, length);
+		return;
+	}
+	memcpy(bytes, segment->base + offset, length);
 	window.bytes = bytes;
 	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
 		ps_undo(entries_of(tx), ps_window_put, &window);
@@ -226,6 +256,10 @@ void ps_tx_undo(struct perseas_tx *tx)
 	const void *image;
 	struct ps_cursor cursor = entries_of(tx);
 
+	if (tx->more & PS_MORE_TRACK) {
+		ps_track_undo(tx);
+		return;
+	}
 	/* No byte is logged twice, so the order does not matter. */
 	while (ps_record_next(&cursor, &range, &image)) {
 		const struct ps_segment *segment = ps_segment_by_id(tx->p, range->segment);

@@ -14,6 +14,11 @@
  */
 void ps_range_room(struct perseas_tx *tx);
 
+/* Adds a range that was changed already, and is apart from those before: its before-image is that
+ * of the segment's shadow. 0, ETOOBIG or ENOMEM. Locked. */
+int ps_range_found(struct perseas_tx *tx, const struct ps_segment *segment, uint64_t offset,
+                   uint64_t length);
+
 /* Bytes of the ring entry that the transaction would take. */
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx);
 
@@ -35,10 +40,10 @@ void ps_tx_begin_handle(struct perseas *p);
 void ps_tx_take_care(struct perseas *p);
 void ps_tx_careless(struct perseas *p);
 
-/* `bytes` are a copy of the segment's memory at `offset`: what open transactions declared in them
- * is put back as it was, so that they are what is committed. Taken care of. */
-void ps_tx_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                     uint8_t *bytes, uint64_t length);
+/* Copies what is committed of a segment that is mapped: its shadow, or, without one, its memory,
+ * in which what open transactions declared is as it was. Taken care of; locked. */
+void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                          uint8_t *bytes, uint64_t length);
 
 /* Puts every before-image back. */
 void ps_tx_undo(struct perseas_tx *tx);

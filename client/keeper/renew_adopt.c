@@ -98,8 +98,7 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 
 		if (segment->base && here) {
 			pthread_mutex_lock(&p->lock);
-			memcpy(bounce, segment->base + done, length);
-			ps_tx_committed(p, segment, done, bounce, length);
+			ps_tx_copy_committed(p, segment, done, bounce, length);
 			pthread_mutex_unlock(&p->lock);
 		} else if (read_elsewhere(p, m, segment, done, length)) {
 			return -1;

@@ -223,8 +223,7 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	if (segment) {
 		write.region = PS_REGION_SEGMENT + segment->id;
 		if (segment->base) {
-			memcpy(bounce, segment->base + r->offset, length);
-			ps_tx_committed(p, segment, r->offset, bounce, length);
+			ps_tx_copy_committed(p, segment, r->offset, bounce, length);
 		} else {
 			memcpy(bounce, r->reply->read->bytes.data, length);
 		}

@@ -141,7 +141,9 @@ static int try_open(struct sim_application *a)
 	options.pace_ms = schedule->pace_ms;
 	options.mirror_timeout_ms = schedule->mirror_timeout_ms;
 	options.spin_us = UINT32_MAX;
-	if (schedule->demand && !(a->flags & PERSEAS_CHECK_WRITES) &&
+	if (schedule->tracks)
+		options.flags |= PERSEAS_TRACKED;
+	if (schedule->demand && !(options.flags & (PERSEAS_CHECK_WRITES | PERSEAS_TRACKED)) &&
 	    (a->world->seed / 8 + a->owner->index) % 3)
 		options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
 	if (a->owner->creates)

@@ -89,6 +89,9 @@ struct perseas_tx;
 	X(TOLD_EARLY, "told-early", 200, "what is posted is said to be held by W")             \
 	X(ANY_EPOCH, "any-epoch", 1000, "a token of the owner before is taken for one's own")  \
 	X(CLOSES, "closes", 2000, "close does not wait for what nobody waited for")            \
+	X(FORGOTTEN, "forgotten", 2000, "a commit that is refused forgets what was written")   \
+	X(SHADOW_EARLY, "shadow-early", 2000, "a commit that is refused changed the shadow")   \
+	X(UNDECLARED, "undeclared", 2000, "a chunk holds what a tracked transaction changed")  \
 	X(REPLACED, "replaced", 1000, "a create replaces another; one that settles is enough") \
 	X(NOT_FIRST, "not-first", 4000, "a making is withdrawn, but not at its first mirror")  \
 	X(UNDECIDED, "undecided", 4000, "settled elsewhere before the first mirror has")       \
@@ -197,6 +200,9 @@ void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
 /* work: are transactions kept apart by the library? One of them is about to be committed. */
 bool sim_mistake_apart(const struct sim_world *w);
 void sim_mistake_apart_commits(struct sim_owner *o, struct perseas_tx *tx);
+/* Is one of tracked transactions made? When a commit was refused, and is tried no more. */
+bool sim_mistake_tracks(const struct sim_world *w);
+void sim_mistake_refused(struct sim_owner *o);
 /* owner: at every look at the clock. When a claim was granted. */
 void sim_mistake_worn(struct sim_owner *o);
 void sim_mistake_restarts(struct ps_control *control, Perseas__ClaimReply *claim);

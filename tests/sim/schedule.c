@@ -96,6 +96,8 @@ static void draw(struct sim_world *w)
 	s->apart = w->mistake ? sim_mistake_apart(w) : w->seed % 8 == 7;
 	if (s->apart)
 		s->threads = 90;
+	s->tracks = sim_mistake_tracks(w) || (!w->mistake && w->seed % 5 == 3) ? 50 : 0;
+	s->tracks = s->apart ? 0 : s->tracks;
 	sim_mistake_shape(w, &n, &spares);
 	sim_hang_shape(w, &n, &spares);
 	sim_lossy_shape(w, &n, &spares);

@@ -40,6 +40,7 @@ struct work {
 	bool refused;         /* a lock */
 	struct range ranges[RANGES_MAX];
 	unsigned count;
+	bool tracks;           /* it declares nothing */
 	bool publish;          /* no transaction: the segments that are not published */
 	struct sim_node *node; /* what it became; NULL: nothing was sent */
 };
@@ -54,18 +55,25 @@ int sim_unexpected(struct sim_application *a, const char *what, int rc)
 
 static int begin(struct sim_application *a, struct work *work, enum kind kind)
 {
-	int rc = perseas_begin(a->p, kind == SERIAL ? PERSEAS_SERIAL : 0, &work->tx);
+	const struct sim_schedule *schedule = a->world->schedule;
+	int rc;
 
 	work->kind = kind;
 	work->saw = kind == SERIAL ? a->at : NULL;
 	work->locked = 0;
 	work->refused = false;
+	work->tracks = schedule->tracks && sim_chance(a->world, schedule->tracks);
+	rc = perseas_begin(a->p,
+	                   kind == SERIAL ? PERSEAS_SERIAL
+	                   : work->tracks ? PERSEAS_TRACK
+	                                  : 0,
+	                   &work->tx);
 	memset(work->ranges, 0, sizeof(work->ranges));
 	work->application = a;
 	work->count = 0;
 	work->publish = false;
 	work->node = NULL;
-	if (rc == PERSEAS_EBLOCKED)
+	if (rc == PERSEAS_EBLOCKED || (rc == PERSEAS_ECONFLICT && schedule->tracks))
 		return BLOCKED;
 	if (rc)
 		return rc == PERSEAS_EFENCED ? LEAVE : sim_unexpected(a, "begin", rc);
@@ -143,7 +151,9 @@ static void change(struct work *work, bool large)
 		return;
 	/* No other thread takes it while this one waits for memory. */
 	work->ranges[work->count++] = range;
-	rc = perseas_set_range(work->tx, m->base + range.offset, range.length);
+	rc = 0;
+	if (!work->tracks)
+		rc = perseas_set_range(work->tx, m->base + range.offset, range.length);
 	if (rc)
 		work->count--;
 	/* Fenced while it waits for memory. */
@@ -161,6 +171,9 @@ static void fill(struct work *work)
 
 	for (uint64_t n = w->schedule->uniform ? 1 : sim_between(w, 1, large ? 3 : 5); n > 0; n--)
 		change(work, large);
+	/* Others are at work while it is open. */
+	if (work->tracks && sim_chance(w, 40))
+		sim_owner_sleep(work->application->owner, sim_below(w, 20 * SIM_MS));
 }
 
 /* Some of what is declared is declared and changed again. */
@@ -283,6 +296,9 @@ static int outcome(struct work *work, int rc)
 	          (unsigned long long)(work->node ? work->node->seq : 0), perseas_error_name(rc));
 	switch (rc) {
 	case 0:
+		/* What is as it was is not found. */
+		if (!work->node && work->tracks)
+			return GO_ON;
 		if (!work->node)
 			return sim_unexpected(a, "commit of what was not sent", rc);
 		sim_oracle_acknowledged(w, work->node);
@@ -296,6 +312,8 @@ static int outcome(struct work *work, int rc)
 	case PERSEAS_EFENCED:
 		sim_count(w, SIM_FENCED, 1);
 		return LEAVE;
+	case PERSEAS_ETOOBIG:
+		return work->tracks ? GO_ON : sim_unexpected(a, "commit", rc);
 	case PERSEAS_EBLOCKED:
 	case PERSEAS_EAGAIN:
 	case PERSEAS_EUNREACHABLE:
@@ -313,6 +331,8 @@ static int posted(struct work *work, const struct perseas_token *token)
 	a->owner->running->sealing = NULL;
 	if (a->owner->dead)
 		return LEAVE;
+	if (!work->node && work->tracks)
+		return GO_ON;
 	if (!work->node || token->epoch != work->node->epoch || token->seq != work->node->seq)
 		sim_fail(a->world, "owner %u: a token says %s", a->owner->index,
 		         sim_state(a->world, token->epoch, token->seq));
@@ -333,7 +353,7 @@ static int post(struct work *work)
 
 	expect_seal(work);
 	rc = perseas_commit_token(work->tx, flags, &token);
-	if ((rc == PERSEAS_EBLOCKED || rc == PERSEAS_EAGAIN) &&
+	if ((rc == PERSEAS_EBLOCKED || rc == PERSEAS_EAGAIN || rc == PERSEAS_ETOOBIG) &&
 	    (!a->owner->dead || work->kind != PLAIN))
 		perseas_abort(work->tx);
 	end(work);
@@ -383,8 +403,11 @@ static int commit(struct work *work)
 		sim_mistake_apart_commits(a->owner, work->tx);
 	expect_seal(work);
 	rc = perseas_commit(work->tx, 0);
+	if (!a->owner->dead && (rc == PERSEAS_EBLOCKED || rc == PERSEAS_ETOOBIG))
+		sim_mistake_refused(a->owner);
 	/* The dead let go of what others of them wait for. */
-	if (rc == PERSEAS_EBLOCKED && (!a->owner->dead || work->kind != PLAIN))
+	if ((rc == PERSEAS_EBLOCKED || rc == PERSEAS_ETOOBIG) &&
+	    (!a->owner->dead || work->kind != PLAIN))
 		perseas_abort(work->tx);
 	end(work);
 	return outcome(work, rc);

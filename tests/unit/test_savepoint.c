@@ -123,9 +123,8 @@ static void check_committed(struct owner *o, const uint8_t *before)
 {
 	static uint8_t bytes[SIZE];
 
-	memcpy(bytes, o->bytes, SIZE);
 	pthread_mutex_lock(&o->p->lock);
-	ps_tx_committed(o->p, &o->p->segments[0], 0, bytes, SIZE);
+	ps_tx_copy_committed(o->p, &o->p->segments[0], 0, bytes, SIZE);
 	pthread_mutex_unlock(&o->p->lock);
 	assert_memory_equal(bytes, before, SIZE);
 }

@@ -312,7 +312,7 @@ void ps_check_written(const struct ps_host *host, struct ps_finding *finding)
 	ps_finding_set(finding, PS_HEALTH_OK, "not told to this user's processes here: %s",
 	               error.text);
 	ps_finding_advise(finding,
-	                  "With PERSEAS_CHECK_WRITES each commit compares all memory. It "
-	                  "compares what was written from Linux 6.7 on, where userfaultfd(2) "
-	                  "is allowed (Docker's default refuses it).");
+	                  "With PERSEAS_CHECK_WRITES or PERSEAS_TRACK each commit compares all "
+	                  "memory. It compares what was written from Linux 6.7 on, where "
+	                  "userfaultfd(2) is allowed (Docker's default refuses it).");
 }

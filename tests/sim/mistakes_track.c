@@ -1,0 +1,59 @@
+/*
+ * mistakes_track.c - faults in how transactions without set_range are found, and kept from mirrors
+ * that are copied meanwhile. work.c and the linker (mistakes_wrapped.c) call these; without its
+ * mistake none changes anything.
+ */
+#include "mistakes.h"
+
+#include "../../client/core/shadow.h"
+#include "../../client/core/tx.h"
+#include "process.h"
+
+#include <string.h>
+
+bool sim_mistake_tracks(const struct sim_world *w)
+{
+	return w->mistake >= SIM_MISTAKE_FORGOTTEN && w->mistake <= SIM_MISTAKE_UNDECLARED;
+}
+
+/* As if it had looked for what was written, and nothing were left of that. */
+static void forget(struct perseas *p, struct ps_segment *segment)
+{
+	pthread_mutex_lock(&p->lock);
+	ps_shadow_look(p, segment);
+	if (segment->unlike)
+		memset(segment->unlike, 0, segment->size / PS_PAGE / PS_WRITTEN_WORD + 1);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void sim_mistake_refused(struct sim_owner *o)
+{
+	struct perseas *p = o->handle;
+
+	for (unsigned i = 0; p && i < p->segment_count; i++) {
+		struct ps_segment *segment = &p->segments[i];
+
+		if (!segment->base || !segment->shadow)
+			continue;
+		if (sim_mistake_is(o->world, SIM_MISTAKE_FORGOTTEN))
+			forget(p, segment);
+		if (sim_mistake_is(o->world, SIM_MISTAKE_SHADOW_EARLY))
+			memcpy(segment->shadow, segment->base, segment->size);
+	}
+}
+
+void __real_ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment,
+                                 uint64_t offset, uint8_t *bytes, uint64_t length);
+void __wrap_ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment,
+                                 uint64_t offset, uint8_t *bytes, uint64_t length);
+
+/* Memory as it is, though a transaction is open that declared nothing of it. */
+void __wrap_ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment,
+                                 uint64_t offset, uint8_t *bytes, uint64_t length)
+{
+	const struct sim_owner *o = (const struct sim_owner *)p->env;
+
+	__real_ps_tx_copy_committed(p, segment, offset, bytes, length);
+	if (p->commit.tracking && sim_mistake_is(o->world, SIM_MISTAKE_UNDECLARED))
+		memcpy(bytes, segment->base + offset, length);
+}

@@ -1,0 +1,590 @@
+/*
+ * test_track.c - transactions without set_range: what they changed is found, sent, put back by
+ * abort, and not lost by commits that are refused; by the pages that were written and by all
+ * memory, over fabrics that copy at once and over the ring.
+ */
+#include "owner.h"
+
+#include "../../client/core/shadow.h"
+#include "../../client/core/tx.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, LARGE = 40 * PAGE + 100, FAR = 33 * PAGE };
+
+static const struct way {
+	const char *name;
+	bool pages, staged;
+} ways[] = {
+	{ "all memory", false, false },
+	{ "all memory, staged", false, true },
+	{ "pages", true, false },
+	{ "pages, staged", true, true },
+};
+
+static struct owner *o;
+static uint8_t *large;
+static uint8_t expected[LARGE];
+
+static void map_large(void)
+{
+	void *addr;
+
+	assert_int_equal(perseas_map(o->p, "large", 0, &addr), 0);
+	large = addr;
+}
+
+static void begin_store(const struct way *way, unsigned mirrors)
+{
+	void *addr;
+
+	print_message("%s\n", way->name);
+	o = owner_new(mirrors);
+	o->d->staged = way->staged;
+	o->options.log_size = 512 << 10;
+	o->options.ring_size = 1 << 20;
+	owner_begin(o);
+	assert_int_equal(perseas_map(o->p, "large", LARGE, &addr), 0);
+	for (unsigned i = 0; i < LARGE; i++)
+		((uint8_t *)addr)[i] = expected[i] = (uint8_t)(i * 11);
+	assert_int_equal(perseas_publish(o->p), 0);
+	o->d->written = way->pages ? &ps_written_pages : NULL;
+	assert_int_equal(owner_open(o, PERSEAS_TRACKED), 0);
+	owner_map(o);
+	map_large();
+}
+
+static void each_way_of(unsigned mirrors, void (*fn)(void))
+{
+	struct ps_env env = { .written = &ps_written_pages };
+	struct ps_error error;
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		if (ways[i].pages && ps_written_probe(&env, &error))
+			continue;
+		begin_store(&ways[i], mirrors);
+		fn();
+		owner_free(o);
+	}
+}
+
+static void each_way(void (*fn)(void))
+{
+	each_way_of(1, fn);
+}
+
+static perseas_tx_t *track(void)
+{
+	perseas_tx_t *tx;
+
+	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK, &tx), 0);
+	return tx;
+}
+
+/* The store holds what is expected, for the next owner and here. */
+static void assert_stored(void)
+{
+	assert_memory_equal(large, expected, LARGE);
+	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER | PERSEAS_TRACKED), 0);
+	owner_map(o);
+	map_large();
+	assert_memory_equal(large, expected, LARGE);
+}
+
+static void put(unsigned at, unsigned length)
+{
+	for (unsigned i = at; i < at + length; i++)
+		large[i] = expected[i] = (uint8_t)(expected[i] + 1);
+}
+
+/* --- what is found --- */
+
+static void put_all_over(void)
+{
+	put(0, 1);
+	put(9, 1);
+	put(60, 3);
+	put(500, 700);
+	put(PAGE - 3, 9);
+	put(3 * PAGE, 5 * PAGE);
+	put(LARGE - 1, 1);
+}
+
+static void changes_are_sent(void)
+{
+	perseas_tx_t *tx;
+	uint64_t before;
+
+	tx = track();
+	put_all_over();
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	/* Nothing is found twice, and what nobody changed is not sent. */
+	before = owner_stat(o).range_bytes;
+	assert_int_equal(perseas_commit(track(), 0), 0);
+	assert_int_equal(owner_stat(o).range_bytes, before);
+	tx = track();
+	put(FAR + 16, 8);
+	put(FAR + 400, 8);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(owner_stat(o).range_bytes, before + 16);
+	assert_stored();
+}
+
+static void what_was_changed_is_sent(void **state)
+{
+	(void)state;
+	each_way(changes_are_sent);
+}
+
+static void changes_are_put_back(void)
+{
+	uint8_t other = o->bytes[5];
+	perseas_tx_t *tx = track();
+	uint64_t seq;
+
+	seq = owner_stat(o).seq;
+	memset(large + 10, 0, 3 * PAGE);
+	large[LARGE - 1] ^= 1;
+	o->bytes[5] ^= 1;
+	assert_int_equal(perseas_abort(tx), 0);
+	assert_memory_equal(large, expected, LARGE);
+	assert_int_equal(o->bytes[5], other);
+	assert_int_equal(perseas_commit(track(), 0), 0);
+	assert_int_equal(owner_stat(o).seq, seq);
+}
+
+static void abort_puts_back_what_was_changed(void **state)
+{
+	(void)state;
+	each_way(changes_are_put_back);
+}
+
+/* With set_range, before and after the store, and then another one, of another kind. */
+static void both_kinds(void)
+{
+	perseas_tx_t *tx = track();
+
+	put(FAR, 1);
+	assert_int_equal(perseas_set_range(tx, large + FAR, 50), 0);
+	put(FAR + 1, 1);
+	assert_int_equal(perseas_set_range(tx, large + LARGE, 1), PERSEAS_ERANGE);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_set_range(tx, large + 100, 3000), 0);
+	put(100, 3000);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_set_range(tx, large + 200, 300), 0);
+	memset(large + 200, 0, 300);
+	assert_int_equal(perseas_abort(tx), 0);
+	/* What was declared and committed is not found again. */
+	tx = track();
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(owner_stat(o).range_bytes, 3008);
+	/* Declared ones are as fast as ever afterwards: they have their room again. */
+	assert_int_equal(owner_put(o, 3, 8, 1), 0);
+	assert_stored();
+}
+
+static void both_kinds_get_along(void **state)
+{
+	(void)state;
+	each_way(both_kinds);
+}
+
+/* --- alone --- */
+
+static void is_alone(void)
+{
+	perseas_tx_t *tx, *other;
+
+	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
+	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK, &tx), PERSEAS_ECONFLICT);
+	assert_null(tx);
+	assert_says(o, "must be alone");
+	assert_int_equal(perseas_set_range(other, large, 8), 0);
+	put(0, 8);
+	assert_int_equal(perseas_commit(other, 0), 0);
+	tx = track();
+	assert_int_equal(perseas_begin(o->p, 0, &other), PERSEAS_ECONFLICT);
+	assert_null(other);
+	assert_says(o, "begin when it has ended");
+	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK, &other), PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_unmap(o->p, o->bytes), PERSEAS_ECONFLICT);
+	put(20, 8);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_abort(tx), 0);
+	assert_int_equal(perseas_abort(other), 0);
+	tx = track();
+	assert_int_equal(perseas_abort(tx), 0);
+	/* Whoever gets it next need not ask for room at each range. */
+	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
+	assert_ptr_equal(other, tx);
+	assert_true(other->room > 0);
+	assert_int_equal(perseas_abort(other), 0);
+	assert_int_equal(perseas_unmap(o->p, o->bytes), 0);
+	assert_stored();
+}
+
+static void a_tracked_transaction_is_alone(void **state)
+{
+	(void)state;
+	each_way(is_alone);
+}
+
+/* With a turn: it waits for others that take turns, and not for those that do not. */
+static void with_a_turn(void)
+{
+	perseas_tx_t *tx, *other;
+	uint64_t savepoint;
+
+	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL | PERSEAS_TRACK, &tx), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &other), PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_savepoint(tx, &savepoint), PERSEAS_EINVAL);
+	assert_says(o, "no savepoints");
+	assert_int_equal(perseas_lock(tx, 7, PERSEAS_LOCK_EXCLUSIVE), 0);
+	large[FAR] ^= 1;
+	assert_int_equal(perseas_retry(tx), 0);
+	assert_int_equal(large[FAR], expected[FAR]);
+	assert_int_equal(perseas_unmap(o->p, o->bytes), PERSEAS_ECONFLICT);
+	put(FAR, 100);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	/* The turn has passed on: refused, it passes on, too. */
+	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
+	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL | PERSEAS_TRACK, &tx),
+	                 PERSEAS_ECONFLICT);
+	assert_null(tx);
+	assert_int_equal(perseas_abort(other), 0);
+	tx = track();
+	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL, &other), PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_abort(tx), 0);
+	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL, &other), 0);
+	assert_int_equal(perseas_commit(other, 0), 0);
+	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL | PERSEAS_TRACK, &tx), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_stored();
+}
+
+static void it_may_take_a_turn(void **state)
+{
+	(void)state;
+	each_way(with_a_turn);
+}
+
+static void it_must_be_asked_for(void **state)
+{
+	perseas_tx_t *tx;
+
+	(void)state;
+	begin_store(&ways[0], 1);
+	assert_non_null(strstr(perseas_report(o->p), "PERSEAS_TRACKED: commits compare"));
+	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK | 8, &tx), PERSEAS_EINVAL);
+	assert_says(o, "unknown bits");
+	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER), 0);
+	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK, &tx), PERSEAS_EINVAL);
+	assert_says(o, "PERSEAS_TRACKED");
+	o->options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
+	assert_int_equal(owner_open(o, PERSEAS_TRACKED), PERSEAS_EINVAL);
+	assert_error_says(o, "PERSEAS_TRACKED");
+	owner_free(o);
+}
+
+/* A heap beside it: what declared transactions did there is not found, and objects that are there
+ * can be changed. */
+static void beside_a_heap(void)
+{
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	perseas_heap_t *heap;
+	perseas_tx_t *tx;
+	uint64_t before;
+	void *object, *other;
+
+	options.flags = PERSEAS_HEAP_CREATE;
+	assert_int_equal(perseas_heap_open(o->p, "heap", &options, &heap), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_zalloc(tx, heap, 500, 1, &object), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	before = owner_stat(o).range_bytes;
+	assert_int_equal(perseas_commit(track(), 0), 0);
+	assert_int_equal(owner_stat(o).range_bytes, before);
+	tx = track();
+	assert_int_equal(perseas_alloc(tx, heap, 100, 1, &other), PERSEAS_EINVAL);
+	assert_says(o, "cannot allocate");
+	memset(object, 1, 8);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(owner_stat(o).range_bytes, before + 8);
+}
+
+static void a_heap_may_be_beside_it(void **state)
+{
+	(void)state;
+	each_way(beside_a_heap);
+}
+
+/* --- refused, and tried again --- */
+
+/* While another commit is in doubt: nothing of it is forgotten. */
+static void refused(void)
+{
+	perseas_tx_t *tx;
+
+	if (!o->d->staged)
+		return;
+	o->d->mirrors[0].hold = DIRECT_HOLD_WRITES;
+	tx = track();
+	put(7, 1);
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
+	direct_release(o->d, 0, 100);
+	assert_int_equal(perseas_flush(o->p), 0);
+	tx = track();
+	put(FAR, 3000);
+	o->p->commit.in_doubt = o->p->commit.seq;
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EBLOCKED);
+	o->p->commit.in_doubt = 0;
+	put(99, 1);
+	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	tx = track();
+	large[FAR + 5] ^= 1;
+	o->p->commit.in_doubt = o->p->commit.seq;
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EBLOCKED);
+	o->p->commit.in_doubt = 0;
+	assert_int_equal(perseas_abort(tx), 0);
+	assert_stored();
+}
+
+static void what_was_refused_is_found_again(void **state)
+{
+	(void)state;
+	each_way(refused);
+}
+
+/* There is no room for what it changed, which shows only when that was found. */
+static void no_room(void)
+{
+	perseas_tx_t *tx;
+
+	if (!o->d->staged)
+		return;
+	o->d->mirrors[0].hold = DIRECT_HOLD_WRITES;
+	for (unsigned i = 0; i < 6; i++) {
+		tx = track();
+		put(0, 30000);
+		assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
+	}
+	tx = track();
+	put(FAR, 10);
+	put(0, 100000);
+	assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT | PERSEAS_NOBLOCK), PERSEAS_EAGAIN);
+	put(FAR + 500, 10);
+	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
+	direct_release(o->d, 0, 1000);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_stored();
+}
+
+static void without_room_it_is_found_anew(void **state)
+{
+	(void)state;
+	each_way(no_room);
+}
+
+/* It is too much for the log: found anew when there is less, or put back. */
+static void too_much(void)
+{
+	perseas_tx_t *tx;
+	void *addr;
+
+	assert_int_equal(perseas_map(o->p, "huge", 2 << 20, &addr), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+	tx = track();
+	put(FAR, 10);
+	memset(addr, 1, 2 << 20);
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_ETOOBIG);
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_ETOOBIG);
+	memset((uint8_t *)addr + PAGE, 0, (2 << 20) - PAGE);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	tx = track();
+	memset(addr, 2, 2 << 20);
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_ETOOBIG);
+	assert_int_equal(perseas_abort(tx), 0);
+	assert_int_equal(((uint8_t *)addr)[PAGE - 1], 1);
+	assert_int_equal(((uint8_t *)addr)[PAGE], 0);
+	assert_stored();
+}
+
+static void too_much_can_be_made_less(void **state)
+{
+	(void)state;
+	each_way(too_much);
+}
+
+/* Another owner took over: what it never had is not shown here any more. */
+static void fenced(void)
+{
+	perseas_tx_t *tx = track();
+
+	memset(large + FAR, 0, 2 * PAGE);
+	o->p->superseded = true;
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EFENCED);
+	assert_memory_equal(large, expected, LARGE);
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EENDED);
+	o->p->superseded = false;
+	tx = track();
+	assert_int_equal(perseas_abort(tx), 0);
+}
+
+static void who_is_fenced_puts_it_back(void **state)
+{
+	(void)state;
+	each_way(fenced);
+}
+
+/* --- other threads, and mirrors that are copied --- */
+
+/* Another thread stores to what is being sent: what the mirrors got is what counts, and what they
+ * did not get is found by the next. */
+static void scribble(void *arg, const struct direct_write *write)
+{
+	(void)arg;
+	if (write->part == DIRECT_UNDO)
+		large[FAR]++;
+}
+
+static void stored_beside(void)
+{
+	const struct direct_tap tap = { .write = scribble };
+	perseas_tx_t *tx = track();
+
+	put(FAR, 1);
+	o->d->tap = &tap;
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	o->d->tap = NULL;
+	expected[FAR]++;
+	assert_int_equal(perseas_commit(track(), 0), 0);
+	assert_stored();
+}
+
+static void what_is_stored_beside_is_found_next(void **state)
+{
+	(void)state;
+	each_way(stored_beside);
+}
+
+/* What the first mirror has of it. */
+static const uint8_t *large_of_first(void)
+{
+	const uint8_t *bytes = NULL;
+	char name[40];
+
+	for (unsigned generation = 0; !bytes && generation < 100; generation++) {
+		snprintf(name, sizeof(name), "segment-1.%u", generation);
+		bytes = memory_heap_piece(o->d->mirrors[0].memory, STORE, name, NULL);
+	}
+	assert_non_null(bytes);
+	return bytes;
+}
+
+/* A mirror is copied whole while a tracked transaction is open: it gets none of its bytes. */
+static void copied_beside(void)
+{
+	perseas_tx_t *tx;
+
+	direct_crash(o->d, 0);
+	memory_heap_lose(o->d->mirrors[0].memory, NULL);
+	direct_start(o->d, 0);
+	tx = track();
+	memset(large, 0xee, LARGE);
+	owner_keep(o, 0, PERSEAS_MIRROR_RESYNCING);
+	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
+	assert_memory_equal(large_of_first(), expected, LARGE);
+	put(0, 9);
+	put(20, 5 * PAGE);
+	memcpy(large + 9, expected + 9, 11);
+	memcpy(large + 20 + 5 * PAGE, expected + 20 + 5 * PAGE, LARGE - 20 - 5 * PAGE);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_memory_equal(large_of_first(), expected, LARGE);
+}
+
+static void a_copy_has_none_of_its_bytes(void **state)
+{
+	(void)state;
+	each_way_of(3, copied_beside);
+}
+
+/* Killed when the data is there, and the slot is not: the next owner rolls it back. */
+static void killed(void)
+{
+	perseas_tx_t *tx = track();
+
+	memset(large + FAR, 0xee, 100);
+	o->d->mirrors[0].writes_left = 2;
+	perseas_commit(tx, 0);
+	owner_die(o);
+	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER | PERSEAS_TRACKED), 0);
+	map_large();
+	assert_memory_equal(large, expected, LARGE);
+}
+
+static void it_is_rolled_back_by_the_next_owner(void **state)
+{
+	(void)state;
+	each_way(killed);
+}
+
+/* --- random ones --- */
+
+static void random_ones(void)
+{
+	uint32_t n = 1;
+
+	for (unsigned i = 0; i < 300; i++) {
+		perseas_tx_t *tx = track();
+
+		for (unsigned k = 0; k < 6; k++) {
+			n = n * 1664525 + 1013904223;
+			put((n >> 8) % (LARGE - 100), 1 + n % 90);
+		}
+		if (i % 3 == 0) {
+			uint8_t was = large[i];
+
+			large[i] ^= 0xff;
+			expected[i] = (uint8_t)(was ^ 0xff);
+		}
+		assert_int_equal(perseas_commit(tx, 0), 0);
+	}
+	assert_stored();
+}
+
+static void random_changes_are_all_there(void **state)
+{
+	(void)state;
+	each_way(random_ones);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_changed_is_sent),
+		cmocka_unit_test(abort_puts_back_what_was_changed),
+		cmocka_unit_test(both_kinds_get_along),
+		cmocka_unit_test(a_tracked_transaction_is_alone),
+		cmocka_unit_test(it_may_take_a_turn),
+		cmocka_unit_test(a_heap_may_be_beside_it),
+		cmocka_unit_test(it_must_be_asked_for),
+		cmocka_unit_test(what_was_refused_is_found_again),
+		cmocka_unit_test(without_room_it_is_found_anew),
+		cmocka_unit_test(too_much_can_be_made_less),
+		cmocka_unit_test(who_is_fenced_puts_it_back),
+		cmocka_unit_test(what_is_stored_beside_is_found_next),
+		cmocka_unit_test(a_copy_has_none_of_its_bytes),
+		cmocka_unit_test(it_is_rolled_back_by_the_next_owner),
+		cmocka_unit_test(random_changes_are_all_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
