@@ -28,6 +28,8 @@ static const char about[] =
 	"ways in which the library learns of it take turns:\n\n"
 	"  declared     set_range of the 8 bytes\n"
 	"  whole-pages  set_range of each page\n"
+	"  tracked      nothing is declared: PERSEAS_TRACK, by the pages that were written\n"
+	"  tracked-all  the same, comparing all memory (PERSEAS_WRITTEN_PAGES=off)\n"
 	"  checked      as declared, with PERSEAS_CHECK_WRITES by the pages that were written\n"
 	"  checked-all  the same, comparing all memory (PERSEAS_WRITTEN_PAGES=off)\n";
 
@@ -52,11 +54,14 @@ static const struct about_way {
 	uint32_t flags; /* of perseas_options */
 	bool whole;     /* pages are declared, and not words */
 	bool off;       /* PERSEAS_WRITTEN_PAGES is */
+	bool tracks;    /* nothing is declared */
 } known[] = {
-	{ "declared", 0, false, false },
-	{ "whole-pages", 0, true, false },
-	{ "checked", PERSEAS_CHECK_WRITES, false, false },
-	{ "checked-all", PERSEAS_CHECK_WRITES, false, true },
+	{ .name = "declared" },
+	{ .name = "whole-pages", .whole = true },
+	{ .name = "tracked", .flags = PERSEAS_TRACKED, .tracks = true },
+	{ .name = "tracked-all", .flags = PERSEAS_TRACKED, .off = true, .tracks = true },
+	{ .name = "checked", .flags = PERSEAS_CHECK_WRITES },
+	{ .name = "checked-all", .flags = PERSEAS_CHECK_WRITES, .off = true },
 };
 
 struct way {
@@ -76,9 +81,12 @@ static int change(struct way *way, perseas_tx_t *tx)
 		const uint64_t where = work_random(&way->state);
 		uint8_t *page = way->memory + where % (options.size / PAGE) * PAGE;
 		uint8_t *word = page + (where >> 32) % (PAGE / 8) * 8;
-		const int rc = way->about->whole ? perseas_set_range(tx, page, PAGE)
-		                                 : perseas_set_range(tx, word, 8);
+		int rc = 0;
 
+		if (way->about->whole)
+			rc = perseas_set_range(tx, page, PAGE);
+		else if (!way->about->tracks)
+			rc = perseas_set_range(tx, word, 8);
 		if (rc)
 			return rc;
 		memcpy(word, &where, sizeof(where));
@@ -90,7 +98,7 @@ static int step(void *ctx)
 {
 	struct way *way = ctx;
 	perseas_tx_t *tx;
-	int rc = perseas_begin(way->p, 0, &tx);
+	int rc = perseas_begin(way->p, way->about->tracks ? PERSEAS_TRACK : 0, &tx);
 
 	if (!rc)
 		rc = change(way, tx);

@@ -334,6 +334,24 @@ class Bench:
         for other, target in (("checked-all", ">= 50"), ("declared", None)):
             row = self.report.add(title, "/s", rates["checked"], other, rates[other], target)
             say("%s: %.3g times %s" % (title, row["ratio"], other))
+        for pages in (1, 100):
+            self.ways(pages)
+
+    def ways(self, pages):
+        """What Rhino compares in its figure 6: set_range, whole pages, and differences of pages,
+        which the library finds here."""
+        names = ["declared", "whole-pages", "tracked"] + ["tracked-all"] * (pages == 1)
+        with self.cluster(1, room=500 * MIB) as cluster:
+            result = self.program(cluster, "found", "--mirrors", cluster.unix(), "--cpu",
+                                  self.near, "--pages", pages, "--ways", ",".join(names),
+                                  *self.timed())
+        self.results["found, %d pages" % pages] = result
+        took = {name: [1e6 / rate for rate in entry["busy_rates"]]
+                for name, entry in result["ways"].items()}
+        for name in names[1:]:
+            self.report.add("%s, 8 bytes in %d page%s of 64 MiB, shm, 1 mirror" %
+                            (name, pages, "s" * (pages > 1)), "us", took[name], "declared",
+                            took["declared"])
 
     def objects(self):
         """What is allocated by transactions, against libpmemobj, which keeps one copy and flushes
