@@ -123,7 +123,7 @@ class Shell:
 
     NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
                   *(["--map-root-user"] if os.geteuid() else [])]
-    PREPARE = "ip link set lo up && mount -t tmpfs -o size=256m,mode=1777 none /dev/shm"
+    PREPARE = "ip link set lo up && mount -t tmpfs -o size=512m,mode=1777 none /dev/shm"
 
     def __init__(self, folder, path, root):
         env = {"PATH": os.pathsep.join([*map(str, path), os.environ["PATH"]]), "LC_ALL": "C.UTF-8",
