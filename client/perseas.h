@@ -236,12 +236,14 @@ struct perseas_options {
 	 * then what it would otherwise read from mirrors (perseas_standby.h) */
 	uint32_t warm;
 	uint64_t warm_rate; /* standby: bytes a second, at most, that it reads for it; 0: 64 MiB */
+	uint32_t flush_within_ms; /* open: for how long what is committed with PERSEAS_NOWAIT may be
+	                             lost (perseas_nowait.h); 0: no such bound */
 };
 
 #define PERSEAS_OPTIONS_INIT                                                                       \
 	{                                                                                          \
 		sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, \
-			NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, 0, 0                                \
+			NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, 0, 0, 0                             \
 	}
 
 /* The library's version, "major.minor.patch". Never NULL; the text is static. Any thread. */

@@ -16,6 +16,13 @@
  * complete some of it, for as long as they get on and then for commit_timeout_ms (EBLOCKED), or it
  * returns EAGAIN where PERSEAS_NOBLOCK is set. The transaction is still open after either.
  *
+ * Bounded persistence (options.flush_within_ms; RVM, section 5.2): a commit with PERSEAS_NOWAIT
+ * posts its transaction only when W mirrors hold every other one whose commit had returned that
+ * long before, or up to an eighth less. So a crash loses what was committed within that time before
+ * the last one that was posted, and nothing before it. The commit waits, or returns EAGAIN, as it
+ * does for room. While nothing is committed nobody waits: what is on its way gets there, or is in
+ * doubt after commit_timeout_ms.
+ *
  * Threads: any thread may call these functions. Only perseas_durable and the descriptor of
  * perseas_fd are for one thread at a time.
  */

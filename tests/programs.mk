@@ -28,7 +28,8 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_ARCHIVE)
 # Where some of the simulator's mistakes are made: tests/sim/mistakes_wrapped.c.
 SIM_WRAPPED := ps_making_withdraw ps_mend_forward ps_mirror_read ps_mirror_write \
 	ps_quorum_touched ps_rejoin_beside ps_rejoin_ask_beside ps_roster_replace ps_demand_run \
-	ps_demand_want ps_durable ps_token_check ps_tx_copy_committed ps_unwaited_finish
+	ps_demand_want ps_durable ps_token_check ps_tx_copy_committed ps_unwaited_finish \
+	ps_unwaited_overdue
 
 $(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
 	$(link) $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SERVER_LIBS)

@@ -348,6 +348,8 @@ static inline __attribute__((always_inline)) int may_commit(struct perseas_tx *t
 		if (!rc)
 			rc = p->commit.staged ? make_room(p, ps_tx_entry_length(tx), flags, &pacing)
 			                      : 0;
+		if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_overdue(p))
+			rc = ps_pace_unwaited(p, 0, flags, &pacing);
 	} while (rc > 0);
 	/* It counts from before the first wait of either kind. */
 	if (pacing.since && (!waited || pacing.since < tx->since)) {

@@ -313,6 +313,8 @@ struct ps_opening {
 	bool warm;                 /* a standby looked before, and saw no owner */
 };
 
+enum { PS_STAMPS = 9 };
+
 /* Commits that were posted, and that nobody waits for (nowait.h). */
 struct ps_unwaited {
 	uint64_t seq;           /* the last of them; 0: W mirrors hold them all */
@@ -323,6 +325,10 @@ struct ps_unwaited {
 	bool idle, watching;    /* it sleeps until it is woken; it sleeps on the links */
 	bool raised;            /* the flag */
 	int flag;               /* that perseas_fd gave; -1: none */
+	struct ps_stamp {
+		uint64_t seq, at;
+	} stamps[PS_STAMPS]; /* when some of them were posted (flush_within_ms) */
+	unsigned stamped;    /* so many were */
 };
 
 /* What commits touch, with the lock. */

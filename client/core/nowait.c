@@ -102,6 +102,17 @@ void ps_unwaited_look(struct perseas *p)
 		ps_doubt(p, p->commit.seq, ps_now(p));
 }
 
+/* Of one in each eighth of the time that counts it is kept when it was posted. */
+static void stamp(struct perseas *p)
+{
+	struct ps_unwaited *u = &p->commit.unwaited;
+	const uint64_t now = ps_now(p), gap = ps_ms(p->options.flush_within_ms) / (PS_STAMPS - 1);
+
+	if (u->stamped && now < u->stamps[(u->stamped - 1) % PS_STAMPS].at + gap)
+		return;
+	u->stamps[u->stamped++ % PS_STAMPS] = (struct ps_stamp){ p->commit.seq, now };
+}
+
 void ps_unwaited_add(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
@@ -117,10 +128,42 @@ void ps_unwaited_add(struct perseas *p)
 		u->progress_at = ps_now(p);
 	}
 	u->seq = p->commit.seq;
+	if (p->options.flush_within_ms)
+		stamp(p);
 	u->wanted = true;
 	ps_unwaited_look(p);
 	if (u->idle)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
+}
+
+/* Not before then was the first posted that W do not hold; 0: it is older than all stamps. */
+static uint64_t unheld_since(const struct perseas *p)
+{
+	const struct ps_unwaited *u = &p->commit.unwaited;
+
+	for (unsigned back = 1; back <= PS_STAMPS && back <= u->stamped; back++) {
+		const struct ps_stamp *s = &u->stamps[(u->stamped - back) % PS_STAMPS];
+
+		if (s->seq <= p->commit.durable + 1)
+			return s->at;
+	}
+	return 0;
+}
+
+static bool is_overdue(struct perseas *p)
+{
+	return p->commit.unwaited.seq &&
+	       ps_now(p) >= unheld_since(p) + ps_ms(p->options.flush_within_ms);
+}
+
+bool ps_unwaited_overdue(struct perseas *p)
+{
+	ps_assert_locked(p);
+	if (!p->options.flush_within_ms || !is_overdue(p))
+		return false;
+	ps_mirrors_poll(p);
+	ps_durable(p);
+	return is_overdue(p);
 }
 
 int ps_unwaited_finish(struct perseas *p)

@@ -49,6 +49,10 @@ void ps_unwaited_add(struct perseas *p);
  * these for commit_timeout_ms. Then so are all after it. Locked. */
 void ps_unwaited_look(struct perseas *p);
 
+/* Is one of them not held by W so long after it was posted that no other may be (flush_within_ms)?
+ * Locked. */
+bool ps_unwaited_overdue(struct perseas *p);
+
 /* Before a handle is closed: 0, W hold all that nobody waited for; EINDOUBT, EFENCED. Not locked;
  * waits for the mirrors as perseas_flush does, but not for what is in doubt already. */
 int ps_unwaited_finish(struct perseas *p);

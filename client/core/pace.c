@@ -67,7 +67,8 @@ static bool are_needed(const struct perseas *p, uint32_t slow)
 static int fail_full(const struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_EBLOCKED,
-	               "the ring is full of transactions that mirrors have not completed");
+	               "mirrors have not completed enough of what was committed before: the ring "
+	               "is full, or flush_within_ms is over");
 }
 
 /* What all that are connected have acknowledged, added up: it changes when any gets on. */
@@ -88,7 +89,7 @@ int ps_pace_unwaited(struct perseas *p, uint32_t slow, unsigned flags, struct ps
 
 	ps_assert_locked(p);
 	if (flags & PERSEAS_NOBLOCK)
-		return ps_fail_again(p, "for mirrors, which have not completed half of the ring");
+		return ps_fail_again(p, "for mirrors, which have not completed enough");
 	if (!pacing->since || acked != pacing->acked) {
 		pacing->acked = acked;
 		pacing->moved_at = now;

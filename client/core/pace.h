@@ -28,7 +28,7 @@ int ps_pace(struct perseas *p, uint32_t slow, uint64_t *since);
 
 /* The same for a commit that nobody waits for. It fills the ring in no time, so that half a ring of
  * lag says nothing about a mirror: it waits for as long as these get on, and then for
- * commit_timeout_ms. slow is 0 where so much of the ring is not held by W. EAGAIN: it is not to
+ * commit_timeout_ms. slow is 0 where W do not hold enough. EAGAIN: it is not to
  * wait (PERSEAS_NOBLOCK). */
 int ps_pace_unwaited(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing);
 

@@ -141,6 +141,8 @@ static int try_open(struct sim_application *a)
 	options.pace_ms = schedule->pace_ms;
 	options.mirror_timeout_ms = schedule->mirror_timeout_ms;
 	options.spin_us = UINT32_MAX;
+	if (schedule->nowait && a->world->seed % 8 == 1)
+		options.flush_within_ms = 1 + (uint32_t)(a->world->seed % 40);
 	if (schedule->tracks)
 		options.flags |= PERSEAS_TRACKED;
 	if (schedule->demand && !(options.flags & (PERSEAS_CHECK_WRITES | PERSEAS_TRACKED)) &&

@@ -88,6 +88,7 @@ struct perseas_tx;
 	X(RESTARTS, "restarts", 200, "an open begins again since a copy breaks")               \
 	X(TOLD_EARLY, "told-early", 200, "what is posted is said to be held by W")             \
 	X(ANY_EPOCH, "any-epoch", 1000, "a token of the owner before is taken for one's own")  \
+	X(UNBOUNDED, "unbounded", 1000, "flush_within_ms is not kept")                         \
 	X(CLOSES, "closes", 2000, "close does not wait for what nobody waited for")            \
 	X(FORGOTTEN, "forgotten", 2000, "a commit that is refused forgets what was written")   \
 	X(SHADOW_EARLY, "shadow-early", 2000, "a commit that is refused changed the shadow")   \

@@ -32,6 +32,7 @@ WRAPPED(int, ps_mirror_write, struct perseas *p, struct ps_mirror *m, const stru
 WRAPPED(uint64_t, ps_durable, struct perseas *p);
 WRAPPED(int, ps_token_check, const struct perseas *p, const struct perseas_token *token);
 WRAPPED(int, ps_unwaited_finish, struct perseas *p);
+WRAPPED(bool, ps_unwaited_overdue, struct perseas *p);
 WRAPPED(bool, ps_quorum_touched, const struct perseas *p, uint32_t set);
 WRAPPED(int, ps_rejoin_ask_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(int, ps_rejoin_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
@@ -144,6 +145,11 @@ uint64_t __wrap_ps_durable(struct perseas *p)
 int __wrap_ps_token_check(const struct perseas *p, const struct perseas_token *token)
 {
 	return is(p, SIM_MISTAKE_ANY_EPOCH) ? 0 : __real_ps_token_check(p, token);
+}
+
+bool __wrap_ps_unwaited_overdue(struct perseas *p)
+{
+	return !is(p, SIM_MISTAKE_UNBOUNDED) && __real_ps_unwaited_overdue(p);
 }
 
 int __wrap_ps_unwaited_finish(struct perseas *p)

@@ -100,6 +100,8 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_node *parent, uint
 	node->seq = seq;
 	node->depth = parent->depth + 1;
 	node->mark = w->oracle->losses;
+	node->sealed_at = w->now;
+	node->returned_at = 0;
 	give_name(w, node, epoch, seq);
 	return node;
 }

@@ -22,7 +22,9 @@ struct sim_node {
 	struct sim_node *parent;
 	uint64_t epoch, seq; /* as it was made; adoption gives it other epochs */
 	unsigned depth;
-	unsigned mark; /* losses before this one are not of its copies */
+	uint64_t sealed_at;   /* it was posted then */
+	uint64_t returned_at; /* from a commit that did not wait; 0: from another */
+	unsigned mark;        /* losses before this one are not of its copies */
 	struct sim_segment segments[SIM_SEGMENTS];
 };
 

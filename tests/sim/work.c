@@ -323,6 +323,20 @@ static int outcome(struct work *work, int rc)
 	}
 }
 
+/* When it was posted, W held whatever had returned longer before than the options allow: a process
+ * may be stopped in between. */
+static void check_bound(const struct sim_application *a, const struct sim_node *posted)
+{
+	const uint64_t most = a->p->options.flush_within_ms * SIM_MS;
+	const struct sim_node *node = posted->parent;
+
+	for (; most && node && node->seq > a->p->commit.durable; node = node->parent)
+		if (node->returned_at && node->returned_at + most <= posted->sealed_at)
+			sim_fail(a->world, "owner %u: %s was posted, and W do not hold %s",
+			         a->owner->index, sim_state(a->world, posted->epoch, posted->seq),
+			         sim_state(a->world, node->epoch, node->seq));
+}
+
 /* It is on its way, under the name that it was sent with. */
 static int posted(struct work *work, const struct perseas_token *token)
 {
@@ -340,6 +354,8 @@ static int posted(struct work *work, const struct perseas_token *token)
 	          sim_state(a->world, token->epoch, token->seq));
 	sim_count(a->world, SIM_UNWAITED, 1);
 	a->unwaited = work->node;
+	work->node->returned_at = a->world->now;
+	check_bound(a, work->node);
 	return GO_ON;
 }
 

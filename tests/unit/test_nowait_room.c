@@ -142,6 +142,92 @@ static void test_what_w_do_not_hold_stays_in_the_ring(void **state)
 	assert_int_equal(post_big(f, PERSEAS_NOWAIT, i), 0);
 }
 
+static void release_all(void *arg)
+{
+	let_all_go(arg);
+}
+
+static int setup_bounded(void **state)
+{
+	struct owner *o = owner_new(3);
+
+	o->options.flush_within_ms = 40;
+	o->options.commit_timeout_ms = 1000;
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static int post_at(struct owner *o, uint64_t *at)
+{
+	struct perseas_token token;
+
+	*at = o->d->now;
+	return post_with(o, PERSEAS_NOWAIT | PERSEAS_NOBLOCK, 0, 10, 1, &token);
+}
+
+/* W mirrors keep up at first, and then complete less than is committed: no commit returns while one
+ * is not held that is older than that, and none is refused more than an eighth before. */
+static void test_what_may_be_lost_is_bounded_in_time(void **state)
+{
+	const uint64_t most = 40 * 1000000, step = 2000000;
+	struct owner *o = *state;
+	uint64_t at[1000], refused = 0;
+
+	for (unsigned i = 0, next = 0; i < 400; i++) {
+		const uint64_t first = owner_stat(o).seq;
+		int rc;
+
+		hold_all(o, DIRECT_HOLD_WRITES);
+		o->d->now += step;
+		rc = post_at(o, &at[next]);
+		if (rc == PERSEAS_EAGAIN) {
+			const uint64_t oldest = first - o->p->commit.durable;
+
+			refused++;
+			assert_true(oldest > 0);
+			assert_true(o->d->now - at[next - oldest] + step > most * 7 / 8);
+		} else {
+			assert_int_equal(rc, 0);
+			next++;
+			for (uint64_t n = 1; n <= o->p->commit.seq - o->p->commit.durable; n++)
+				assert_true(at[next - 1] - at[next - n] < most);
+		}
+		for (unsigned m = 0; m < 2; m++)
+			direct_release(o->d, m, i < 100 || i % 3);
+		assert_true(i >= 100 || !refused);
+	}
+	assert_true(refused > 10);
+	let_all_go(o);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(owner_stat(o).in_doubt, 0);
+}
+
+/* Nothing was committed for long, and what was before is not held. */
+static void test_the_bound_counts_for_the_first_after_a_pause(void **state)
+{
+	struct owner *o = *state;
+	uint64_t at;
+
+	/* They hold it, and nobody has looked. */
+	assert_int_equal(post_at(o, &at), 0);
+	o->d->now += 500 * 1000000;
+	assert_int_equal(post_at(o, &at), 0);
+	hold_all(o, DIRECT_HOLD_WRITES);
+	assert_int_equal(post_at(o, &at), 0);
+	assert_int_equal(post_at(o, &at), 0);
+	for (unsigned m = 0; m < 3; m++)
+		direct_release(o->d, m, 1);
+	o->d->now += 500 * 1000000;
+	assert_int_equal(post_at(o, &at), PERSEAS_EAGAIN);
+	o->d->on_pause = release_all;
+	o->d->on_pause_arg = o;
+	assert_int_equal(post_with(o, PERSEAS_NOWAIT, 0, 10, 1, &(struct perseas_token){ 0, 0 }),
+	                 0);
+	o->d->on_pause = NULL;
+	assert_int_equal(perseas_flush(o->p), 0);
+}
+
 /* What holds commits back waits for what is under way: as long as some of it comes, no mirror is
  * broken off. */
 static void test_a_long_drain_breaks_nobody(void **state)
@@ -163,11 +249,6 @@ static void test_a_long_drain_breaks_nobody(void **state)
 }
 
 /* --- the end --- */
-
-static void release_all(void *arg)
-{
-	let_all_go(arg);
-}
 
 /* close waits until W hold what nobody waited for. */
 static void test_close_loses_nothing(void **state)
@@ -228,6 +309,10 @@ int main(void)
 		TEST_SMALL(test_a_hiccup_drops_no_mirror),
 		TEST_SMALL(test_who_gets_on_is_waited_for),
 		TEST_SMALL(test_what_w_do_not_hold_stays_in_the_ring),
+		cmocka_unit_test_setup_teardown(test_what_may_be_lost_is_bounded_in_time,
+		                                setup_bounded, owner_teardown),
+		cmocka_unit_test_setup_teardown(test_the_bound_counts_for_the_first_after_a_pause,
+		                                setup_bounded, owner_teardown),
 		TEST(test_a_long_drain_breaks_nobody),
 		TEST(test_close_loses_nothing),
 		TEST(test_close_says_what_it_could_not),
