@@ -80,13 +80,20 @@ static inline void empty(struct perseas_tx *tx)
 		atomic_store_explicit(&tx->touched[i], 0, memory_order_relaxed);
 }
 
-/* One that was not used before. While another is tracked, nobody gets here but to be told so. */
-static int begin_new(struct perseas *p, struct perseas_tx **tx)
+/* One that was not used before; NULL: *rc says why. While another is tracked, nobody gets here but
+ * to be told so. */
+static struct perseas_tx *begin_new(struct perseas *p, int *rc)
 {
-	if (p->commit.tracking)
-		return ps_track_conflict(p);
-	*tx = tx_new(p);
-	return *tx ? 0 : ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
+	struct perseas_tx *tx;
+
+	if (p->commit.tracking) {
+		*rc = ps_track_conflict(p);
+		return NULL;
+	}
+	tx = tx_new(p);
+	if (!tx)
+		*rc = ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
+	return tx;
 }
 
 static inline int begin_locked(struct perseas *p, perseas_tx_t **out)
@@ -99,7 +106,7 @@ static inline int begin_locked(struct perseas *p, perseas_tx_t **out)
 	tx = p->commit.free_list;
 	if (tx)
 		list_remove(&p->commit.free_list, tx);
-	else if ((rc = begin_new(p, &tx)))
+	else if (!(tx = begin_new(p, &rc)))
 		return rc;
 	list_push(&p->commit.open_list, tx);
 	tx->open = true;
