@@ -9,11 +9,11 @@
 
 static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 {
-	const uint64_t start = ps_now(p), spin = start + (uint64_t)p->options.spin_us * 1000;
+	const uint64_t start = ps_now(p), spin_until = start + (uint64_t)p->options.spin_us * 1000;
 	const uint64_t most = (PS_NEVER - start) / 1000000;
-	const uint64_t until = timeout_ms < 0 || (uint64_t)timeout_ms >= most
-	                               ? PS_NEVER
-	                               : start + ps_ms((uint64_t)timeout_ms);
+	const uint64_t until_ns = timeout_ms < 0 || (uint64_t)timeout_ms >= most
+	                                  ? PS_NEVER
+	                                  : start + ps_ms((uint64_t)timeout_ms);
 
 	while (p->commit.durable < seq) {
 		uint64_t now;
@@ -24,11 +24,11 @@ static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 		if (ps_fenced(p))
 			return ps_fail_fenced(p);
 		now = ps_now(p);
-		if (now >= until) {
+		if (now >= until_ns) {
 			ps_fail_in_doubt(p, seq);
 			return PERSEAS_ETIMEOUT;
 		}
-		ps_commit_rest(p, now, spin, until);
+		ps_commit_rest(p, now, spin_until, until_ns);
 	}
 	return 0;
 }
