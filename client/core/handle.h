@@ -327,7 +327,7 @@ struct ps_unwaited {
 	int flag;               /* that perseas_fd gave; -1: none */
 	struct ps_stamp {
 		uint64_t seq, at;
-	} stamps[PS_STAMPS]; /* when some of them were posted (flush_within_ms) */
+	} stamps[PS_STAMPS]; /* up to `seq` none was posted before `at` (flush_within_ms) */
 	unsigned stamped;    /* so many were */
 };
 

@@ -102,15 +102,16 @@ void ps_unwaited_look(struct perseas *p)
 		ps_doubt(p, p->commit.seq, ps_now(p));
 }
 
-/* Of one in each eighth of the time that counts it is kept when it was posted. */
+/* In each eighth of the time that counts it is kept when the first one was posted, and which was
+ * the last one. Those that are waited for do not count. */
 static void stamp(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 	const uint64_t now = ps_now(p), gap = ps_ms(p->options.flush_within_ms) / (PS_STAMPS - 1);
 
-	if (u->stamped && now < u->stamps[(u->stamped - 1) % PS_STAMPS].at + gap)
-		return;
-	u->stamps[u->stamped++ % PS_STAMPS] = (struct ps_stamp){ p->commit.seq, now };
+	if (!u->stamped || now >= u->stamps[(u->stamped - 1) % PS_STAMPS].at + gap)
+		u->stamps[u->stamped++ % PS_STAMPS].at = now;
+	u->stamps[(u->stamped - 1) % PS_STAMPS].seq = p->commit.seq;
 }
 
 void ps_unwaited_add(struct perseas *p)
@@ -136,18 +137,21 @@ void ps_unwaited_add(struct perseas *p)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 }
 
-/* Not before then was the first posted that W do not hold; 0: it is older than all stamps. */
+/* Not before then was the first posted that W do not hold, as far as stamps tell; the oldest of
+ * them is as old as all that counts. There is such a one. */
 static uint64_t unheld_since(const struct perseas *p)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
+	uint64_t since = 0;
 
 	for (unsigned back = 1; back <= PS_STAMPS && back <= u->stamped; back++) {
 		const struct ps_stamp *s = &u->stamps[(u->stamped - back) % PS_STAMPS];
 
-		if (s->seq <= p->commit.durable + 1)
-			return s->at;
+		if (s->seq <= p->commit.durable)
+			break;
+		since = s->at;
 	}
-	return 0;
+	return since;
 }
 
 static bool is_overdue(struct perseas *p)

@@ -203,6 +203,16 @@ static void test_what_may_be_lost_is_bounded_in_time(void **state)
 	assert_int_equal(owner_stat(o).in_doubt, 0);
 }
 
+/* What is under way by a thread that waits for it: nowait.c has not heard of it. */
+static void post_for_waiter(struct owner *o)
+{
+	const struct ps_unwaited before = o->p->commit.unwaited;
+	uint64_t at;
+
+	assert_int_equal(post_at(o, &at), 0);
+	o->p->commit.unwaited = before;
+}
+
 /* Nothing was committed for long, and what was before is not held. */
 static void test_the_bound_counts_for_the_first_after_a_pause(void **state)
 {
@@ -299,6 +309,33 @@ static void test_close_says_what_it_could_not(void **state)
 		fail_msg("%s", o->error.text);
 }
 
+/* Another thread waits for a transaction, and that one is not what the bound is about: neither
+ * where it is the first since long, nor where one that nobody waited for came before it. */
+static void test_the_bound_is_not_of_those_that_are_waited_for(void **state)
+{
+	struct owner *o = *state;
+	uint64_t at;
+
+	for (unsigned before = 0; before < 2; before++) {
+		hold_all(o, DIRECT_HOLD_WRITES);
+		if (before) {
+			assert_int_equal(post_at(o, &at), 0);
+			o->d->now += 30 * 1000000;
+		}
+		post_for_waiter(o);
+		assert_int_equal(post_at(o, &at), 0);
+		for (unsigned m = 0; m < 3 && before; m++)
+			direct_release(o->d, m, 1);
+		o->d->now += 20 * 1000000;
+		assert_int_equal(post_at(o, &at), 0);
+		o->d->now += 20 * 1000000;
+		assert_int_equal(post_at(o, &at), PERSEAS_EAGAIN);
+		let_all_go(o);
+		assert_int_equal(perseas_flush(o->p), 0);
+		o->d->now += 500 * 1000000;
+	}
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup_noted, owner_teardown)
 #define TEST_SMALL(function) cmocka_unit_test_setup_teardown(function, setup_lone_acks, teardown)
 
@@ -312,6 +349,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_may_be_lost_is_bounded_in_time,
 		                                setup_bounded, owner_teardown),
 		cmocka_unit_test_setup_teardown(test_the_bound_counts_for_the_first_after_a_pause,
+		                                setup_bounded, owner_teardown),
+		cmocka_unit_test_setup_teardown(test_the_bound_is_not_of_those_that_are_waited_for,
 		                                setup_bounded, owner_teardown),
 		TEST(test_a_long_drain_breaks_nobody),
 		TEST(test_close_loses_nothing),
