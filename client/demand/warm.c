@@ -7,6 +7,7 @@
 
 #include "../../proto/image/image.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ enum {
 	LOOKED_AT = 1 << 16, /* pages, for one of ps_warm_next */
 	LARGE = 2 << 20,
 	PS_WARM_HEAD = 8192, /* bytes of the head, with which the file begins */
+	AT_ONCE = 16 << 20,  /* bytes: what a signal interrupts is begun anew */
 };
 
 struct ps_warm *ps_warm_new(const uint8_t store_id[PS_ID_SIZE])
@@ -63,6 +65,21 @@ static uint64_t states_of(const struct ps_warm_part *part)
 	return (part->pages * sizeof(*part->state) + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 }
 
+/* Memory for what will be written there: a page for which there is none would end the process at
+ * the first touch (SIGBUS). */
+static bool allocate(int fd, uint64_t at, uint64_t length)
+{
+	for (uint64_t done = 0; done < length;) {
+		const uint64_t rest = length - done, some = rest < AT_ONCE ? rest : AT_ONCE;
+
+		if (!fallocate(fd, 0, (off_t)(at + done), (off_t)some))
+			done += some;
+		else if (errno != EINTR)
+			return false;
+	}
+	return true;
+}
+
 static void part_free(struct ps_warm_part *part)
 {
 	if (part->bytes)
@@ -71,10 +88,22 @@ static void part_free(struct ps_warm_part *part)
 		munmap(part->state, states_of(part));
 }
 
+/* To unmap it would not do: whoever has the descriptor, and be it a shell that knows nothing of it,
+ * keeps the file. */
+static void give_back(struct ps_warm_part *part)
+{
+	madvise(part->bytes, bytes_of(part), MADV_REMOVE);
+	madvise(part->state, states_of(part), MADV_REMOVE);
+	part_free(part);
+}
+
 void ps_warm_free(struct ps_warm *warm)
 {
 	for (unsigned i = 0; warm && i < warm->count; i++)
-		part_free(&warm->parts[i]);
+		if (warm->shared)
+			part_free(&warm->parts[i]);
+		else
+			give_back(&warm->parts[i]);
 	if (warm && warm->fd >= 0)
 		close(warm->fd);
 	free(warm);
@@ -114,8 +143,9 @@ bool ps_warm_add(struct ps_warm *warm, uint32_t segment, uint64_t born, uint64_t
 	if (warm->count == PS_SEGMENTS_MAX || !size)
 		return false;
 	part.at = warm->end;
-	/* Pages that are never used take no memory. */
+	/* The states are looked at all the time; pages that never arrive take no memory. */
 	if (ftruncate(warm->fd, (off_t)(part.at + bytes_of(&part) + states_of(&part))) < 0 ||
+	    !allocate(warm->fd, part.at + bytes_of(&part), states_of(&part)) ||
 	    !map_part(warm->fd, &part))
 		return false;
 	warm->end = part.at + bytes_of(&part) + states_of(&part);
@@ -137,7 +167,7 @@ void ps_warm_forget(struct ps_warm *warm, uint32_t segment)
 
 	if (!part)
 		return;
-	part_free(part);
+	give_back(part);
 	*part = warm->parts[--warm->count];
 }
 
@@ -227,9 +257,12 @@ bool ps_warm_next(struct ps_warm *warm, uint64_t seq, unsigned most, struct ps_r
 	return false;
 }
 
-void ps_warm_arrived(struct ps_warm *warm, const struct ps_range *range, const uint8_t *bytes)
+bool ps_warm_arrived(struct ps_warm *warm, const struct ps_range *range, const uint8_t *bytes)
 {
 	struct ps_warm_part *part = ps_warm_part(warm, range->segment);
+
+	if (part && !allocate(warm->fd, part->at + range->offset, range->length))
+		return false;
 
 	for (uint32_t done = 0; part && done < range->length; done += PS_WARM_PAGE) {
 		const uint64_t at = range->offset + done;
@@ -241,6 +274,7 @@ void ps_warm_arrived(struct ps_warm *warm, const struct ps_range *range, const u
 		part->state[at / PS_WARM_PAGE] = PS_WARM_HERE;
 		part->here++;
 	}
+	return true;
 }
 
 /* --- what it holds --- */
@@ -299,7 +333,8 @@ int ps_warm_share(struct ps_warm *warm)
 	struct head *head = NULL;
 
 	static_assert(sizeof(struct head) <= PS_WARM_HEAD, "the head's place");
-	if (warm->count && !fcntl(warm->fd, F_ADD_SEALS, SEALS))
+	if (warm->count && allocate(warm->fd, 0, PS_WARM_HEAD) &&
+	    !fcntl(warm->fd, F_ADD_SEALS, SEALS))
 		head = map_file(warm->fd, 0, PS_WARM_HEAD);
 	if (!head)
 		return -1;
@@ -319,6 +354,7 @@ int ps_warm_share(struct ps_warm *warm)
 		head->parts[i].at = part->at;
 	}
 	head->magic = MAGIC;
+	warm->shared = true;
 	munmap(head, PS_WARM_HEAD);
 	return 0;
 }
@@ -350,6 +386,22 @@ static bool take_parts(struct ps_warm *warm, int fd, const struct head *head, ui
 }
 
 /* `copy` is what the head said; it is looked at, and the head itself only for `taken`. */
+static struct ps_warm *take_all(int fd, const struct head *copy, uint64_t end)
+{
+	struct ps_warm *warm = calloc(1, sizeof(*warm));
+
+	if (!warm)
+		return NULL;
+	memcpy(warm->store_id, copy->store_id, PS_ID_SIZE);
+	warm->point = (struct ps_warm_point){ copy->epoch, copy->seq, copy->position, copy->crc };
+	warm->fd = -1;
+	warm->end = end;
+	if (take_parts(warm, fd, copy, end))
+		return warm;
+	ps_warm_free(warm);
+	return NULL;
+}
+
 static struct ps_warm *take_head(int fd, struct head *head, const uint8_t *store_id, uint64_t end)
 {
 	struct head copy;
@@ -361,17 +413,13 @@ static struct ps_warm *take_head(int fd, struct head *head, const uint8_t *store
 	    copy.count > PS_SEGMENTS_MAX ||
 	    !atomic_compare_exchange_strong(&head->taken, &nobody, 1))
 		return NULL;
-	warm = calloc(1, sizeof(*warm));
+	warm = take_all(fd, &copy, end);
+	/* Nobody else can take it any more. */
 	if (!warm)
-		return NULL;
-	memcpy(warm->store_id, store_id, PS_ID_SIZE);
-	warm->point = (struct ps_warm_point){ copy.epoch, copy.seq, copy.position, copy.crc };
-	warm->fd = -1;
-	warm->end = end;
-	if (take_parts(warm, fd, &copy, end))
-		return warm;
-	ps_warm_free(warm);
-	return NULL;
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, PS_WARM_HEAD,
+		          (off_t)(end - PS_WARM_HEAD));
+	close(fd);
+	return warm;
 }
 
 struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE])
@@ -390,7 +438,5 @@ struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE])
 		return NULL;
 	warm = take_head(fd, head, store_id, (uint64_t)stat.st_size);
 	munmap(head, PS_WARM_HEAD);
-	if (warm)
-		close(fd);
 	return warm;
 }

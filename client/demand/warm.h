@@ -42,6 +42,7 @@ struct ps_warm_part {
 struct ps_warm {
 	int fd; /* of a file in memory, which has all of it; -1: it is mapped, and that is all */
 	uint64_t end; /* bytes of that file */
+	bool shared;  /* its memory is for another process now */
 	uint8_t store_id[PS_ID_SIZE];
 	/* Whatever is PS_WARM_HERE is as this transaction left it. seq 0: nothing is known. */
 	struct ps_warm_point point;
@@ -53,7 +54,8 @@ struct ps_warm {
 
 /* NULL: no memory, or no descriptor. */
 struct ps_warm *ps_warm_new(const uint8_t store_id[PS_ID_SIZE]);
-void ps_warm_free(struct ps_warm *warm); /* NULL is allowed */
+/* Gives its memory back, whoever else has the descriptor, unless it was shared. NULL is allowed. */
+void ps_warm_free(struct ps_warm *warm);
 
 /* A segment that transaction `since`, or one before it, has published. False: no memory for it. */
 bool ps_warm_add(struct ps_warm *warm, uint32_t segment, uint64_t born, uint64_t size,
@@ -71,8 +73,9 @@ void ps_warm_change(struct ps_warm *warm, const struct ps_record *record);
 /* Pages that are to be read, `most` at most, all of which slot `seq` covers: READING from now on.
  * Looks at some of the pages, from where it ended before. False: none of these. */
 bool ps_warm_next(struct ps_warm *warm, uint64_t seq, unsigned most, struct ps_range *range);
-/* They were read, and nothing that was followed since has changed those that still are READING. */
-void ps_warm_arrived(struct ps_warm *warm, const struct ps_range *range, const uint8_t *bytes);
+/* They were read, and nothing that was followed since has changed those that still are READING.
+ * False: there is no memory for them. */
+bool ps_warm_arrived(struct ps_warm *warm, const struct ps_range *range, const uint8_t *bytes);
 
 /* So many bytes of segments are right, and so many there are. */
 void ps_warm_figures(const struct ps_warm *warm, uint64_t *here, uint64_t *total);
@@ -92,7 +95,8 @@ int ps_warm_share(struct ps_warm *warm);
 
 /* The copy of that store behind a descriptor that was inherited, for one process, which takes it
  * once; the descriptor is closed then. Whatever it is: NULL where it is nothing of that, and the
- * descriptor stays what it is. */
+ * descriptor stays what it is; or where it cannot be taken after all, and the memory is given back,
+ * which others that have the descriptor would keep. */
 struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE]);
 
 /* prove.c: what is left of p->warm is right for the state that was adopted, and for as long as this

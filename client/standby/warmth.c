@@ -19,6 +19,7 @@ enum {
 	SOON_MS = 5,            /* until the next round, where the last one found something */
 	LATE_MS = 100,          /* where nothing happens for long */
 	AGAIN_MS = 500,         /* after a copy was given up */
+	POOR_MS = 60000,        /* where there was no memory for it */
 	USUAL_RATE = 64 << 20,  /* bytes a second */
 	RATED_AT_ONCE_MS = 100, /* so much of what may be read is not lost by waiting */
 };
@@ -176,6 +177,17 @@ static bool note_changes(struct ps_warmth *warmth, uint64_t before)
 	return true;
 }
 
+/* With the lock. False: there is no memory for them, and what the copy has is given back. */
+static bool take_runs(struct ps_warmth *warmth)
+{
+	for (unsigned i = 0; i < warmth->run_count; i++)
+		if (!ps_warm_arrived(warmth->copy, &warmth->runs[i].range, warmth->runs[i].bytes)) {
+			warmth->begin_at = warmth->env->ops->now(warmth->env) + ps_ms(POOR_MS);
+			return false;
+		}
+	return true;
+}
+
 /* The end of a round, in which nothing but the log's transactions changed the image. False: the
  * copy is of no more use. */
 static bool count_round(struct ps_warmth *warmth, uint64_t before, const Perseas__Header *header)
@@ -185,9 +197,7 @@ static bool count_round(struct ps_warmth *warmth, uint64_t before, const Perseas
 	pthread_mutex_lock(&warmth->lock);
 	if (warmth->copy && !warmth->ends) {
 		good = note_changes(warmth, before);
-		for (unsigned i = 0; good && i < warmth->run_count; i++)
-			ps_warm_arrived(warmth->copy, &warmth->runs[i].range,
-			                warmth->runs[i].bytes);
+		good = good && take_runs(warmth);
 		if (good && !point_of(warmth, &warmth->copy->point))
 			warmth->copy->point.seq = 0;
 		if (good)
@@ -346,7 +356,7 @@ static void keep_warm(void *arg)
 		pthread_mutex_unlock(&warmth->lock);
 		if (ends)
 			return;
-		if (aimed)
+		if (aimed && warmth->env->ops->now(warmth->env) >= warmth->begin_at)
 			follow_image(warmth, address);
 		if (goes_on(warmth, address) || !aimed)
 			rest(warmth, ps_ms(AGAIN_MS));

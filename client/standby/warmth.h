@@ -49,8 +49,9 @@ struct ps_warmth {
 	uint8_t *block;
 	struct ps_warmth_run runs[PS_WARMTH_RUNS];
 	unsigned run_count;
-	uint64_t free_at; /* by the rate, nothing is read before */
-	uint64_t pause;   /* after a round that finds nothing to read */
+	uint64_t free_at;  /* by the rate, nothing is read before */
+	uint64_t begin_at; /* no copy is begun before */
+	uint64_t pause;    /* after a round that finds nothing to read */
 };
 
 /* Begins, and reads nothing before it is aimed. timeout_ms: of one round of answers. NULL, with

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -73,7 +74,7 @@ static void a_page_that_changed_meanwhile_is_not_right(void **state)
 	(void)state;
 	assert_true(ps_warm_next(warm, 5, 9, &range));
 	change_page(warm, 6, 8);
-	ps_warm_arrived(warm, &range, bytes);
+	assert_true(ps_warm_arrived(warm, &range, bytes));
 	ps_warm_figures(warm, &here, &total);
 	assert_int_equal(total, PS_WARM_PAGE + 100);
 	assert_int_equal(here, 100);
@@ -100,7 +101,7 @@ static int share_pages(void)
 	memset(bytes, 8, sizeof(bytes));
 	warm->point = (struct ps_warm_point){ 2, 5, 64, 7 };
 	assert_true(ps_warm_next(warm, 5, 9, &range));
-	ps_warm_arrived(warm, &range, bytes);
+	assert_true(ps_warm_arrived(warm, &range, bytes));
 	assert_int_equal(ps_warm_share(warm), 0);
 	fd = dup(warm->fd);
 	ps_warm_free(warm);
@@ -138,6 +139,84 @@ static void a_copy_is_inherited_once(void **state)
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
 	assert_null(ps_warm_inherit(again, store_id));
 	assert_int_equal(close(again), 0);
+	ps_warm_free(warm);
+}
+
+static uint64_t held_by(int fd)
+{
+	struct stat stat;
+
+	assert_int_equal(fstat(fd, &stat), 0);
+	return (uint64_t)stat.st_blocks * 512;
+}
+
+enum { HEAD = 8192 };
+
+/* A shell, or whatever else started the program, has the descriptor for as long as it runs. */
+static void what_others_have_a_descriptor_of_is_given_back(void **state)
+{
+	const int fd = share_pages(), others = dup(fd);
+	struct ps_warm *warm;
+
+	(void)state;
+	assert_true(held_by(others) > HEAD);
+	warm = ps_warm_inherit(fd, store_id);
+	assert_non_null(warm);
+	ps_warm_free(warm);
+	assert_true(held_by(others) <= HEAD);
+	close(others);
+}
+
+/* The same within one process, which keeps what else the copy has. */
+static void what_is_forgotten_is_given_back(void **state)
+{
+	struct ps_warm *warm = two_pages();
+
+	(void)state;
+	assert_true(held_by(warm->fd) > 0);
+	ps_warm_forget(warm, 3);
+	assert_int_equal(held_by(warm->fd), 0);
+	ps_warm_free(warm);
+}
+
+/* Nobody can take it a second time. */
+static void what_cannot_be_taken_is_given_back(void **state)
+{
+	const int fd = share_pages(), others = dup(fd);
+	const uint64_t nothing = 0;
+
+	(void)state;
+	assert_int_equal(pwrite(fd, &nothing, 8, 64 + 16), 8);
+	assert_null(ps_warm_inherit(fd, store_id));
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_true(held_by(others) <= HEAD);
+	close(others);
+}
+
+/* To touch a page for which there is no memory ends the process. */
+static void memory_is_there_before_it_is_touched(void **state)
+{
+	struct ps_warm *warm = two_pages();
+	const int file = warm->fd, poor = open("/dev/null", O_RDONLY);
+	const uint64_t states = held_by(file);
+	uint8_t bytes[2 * PS_WARM_PAGE] = { 0 };
+	struct ps_range range;
+	uint64_t here, total;
+
+	(void)state;
+	assert_int_equal(states, PS_PAGE);
+	ps_warm_figures(warm, &here, &total);
+	assert_true(ps_warm_next(warm, 5, 9, &range));
+	warm->fd = poor;
+	assert_false(ps_warm_arrived(warm, &range, bytes));
+	assert_false(ps_warm_add(warm, 4, 1, PS_WARM_PAGE, 5));
+	ps_warm_figures(warm, &here, &total);
+	assert_int_equal(here, 0);
+	assert_int_equal(held_by(file), states);
+	warm->fd = file;
+	assert_true(ps_warm_arrived(warm, &range, bytes));
+	assert_int_equal(held_by(file), states + sizeof(bytes));
+	close(poor);
 	ps_warm_free(warm);
 }
 
@@ -198,6 +277,10 @@ int main(void)
 		cmocka_unit_test(a_page_is_read_when_a_slot_covers_it),
 		cmocka_unit_test(a_page_that_changed_meanwhile_is_not_right),
 		cmocka_unit_test(a_copy_is_inherited_once),
+		cmocka_unit_test(what_others_have_a_descriptor_of_is_given_back),
+		cmocka_unit_test(what_is_forgotten_is_given_back),
+		cmocka_unit_test(what_cannot_be_taken_is_given_back),
+		cmocka_unit_test(memory_is_there_before_it_is_touched),
 		cmocka_unit_test(what_is_no_copy_is_not_inherited),
 		cmocka_unit_test(what_may_be_cut_off_is_not_inherited),
 	};
