@@ -116,8 +116,12 @@ static void drop_copy(struct ps_warmth *warmth)
 static uint64_t allowance(struct ps_warmth *warmth)
 {
 	const uint64_t now = warmth->env->ops->now(warmth->env);
-	const uint64_t at_once = (uint64_t)RATED_AT_ONCE_MS * 1000000;
+	const uint64_t page = ((uint64_t)PS_WARM_PAGE * 1000000000 - 1) / warmth->rate + 1;
+	uint64_t at_once = ps_ms(RATED_AT_ONCE_MS);
 
+	/* Less than a page could never be read. */
+	if (at_once < page)
+		at_once = page;
 	if (warmth->free_at + at_once < now)
 		warmth->free_at = now - at_once;
 	if (warmth->free_at >= now)
@@ -461,6 +465,7 @@ struct ps_warm *ps_warmth_take(struct ps_warmth *warmth)
 	warmth->ends = true;
 	copy = warmth->copy;
 	warmth->copy = NULL;
+	warmth->figures.here = warmth->figures.total = 0;
 	pthread_mutex_unlock(&warmth->lock);
 	warmth->env->ops->wake(warmth->env, PS_KEEPER);
 	return copy;

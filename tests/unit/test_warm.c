@@ -4,6 +4,7 @@
  */
 #include "standby_rig.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 /* A quarter of the ring takes a transaction of PUT, and LAP of them fill more than the log. */
@@ -204,6 +205,8 @@ static void what_was_left_is_taken(void **state)
 	kill_process(owner);
 	become_owner(rig, s);
 	assert_used(rig, true);
+	assert_int_equal(stat_of(s).memory, 0);
+	assert_int_equal(stat_of(s).warm, 0);
 	assert_int_equal(rig->bytes[0], 42);
 	assert_as_made(rig, 8);
 	assert_int_equal(fetched(rig), 0);
@@ -338,6 +341,46 @@ static void what_cannot_be_taken_is_fetched(void **state)
 	assert_as_mirrors(rig);
 }
 
+/* What may be read at such a rate at once is less than a page. */
+static void a_low_rate_is_a_rate(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	struct perseas_options options;
+	perseas_standby_t *s;
+
+	options_begin(&options);
+	options.warm = 1;
+	options.warm_rate = 20000;
+	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), 0);
+	RIG_UNTIL(stat_of(s).warm >= 8192);
+	kill_process(owner);
+	perseas_standby_close(s);
+}
+
+/* It is given up, and not tried again at once. */
+static void without_memory_there_is_no_copy(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own_and_obey);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	const int poor = open("/dev/null", O_RDONLY);
+
+	RIG_UNTIL(is_warm(s));
+	pthread_mutex_lock(&s->warmth->lock);
+	assert_true(dup2(poor, s->warmth->copy->fd) >= 0);
+	pthread_mutex_unlock(&s->warmth->lock);
+	ask(1);
+	RIG_UNTIL(drops_of(s) == 1);
+	assert_true(s->warmth->begin_at > s->warmth->env->ops->now(s->warmth->env));
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_int_equal(rig->bytes[5000], 77);
+	perseas_standby_close(s);
+	close(poor);
+	assert_as_mirrors(rig);
+}
+
 /* --- what is not --- */
 
 /* Its transaction is another one than the chosen history has at that place. */
@@ -465,6 +508,8 @@ int main(void)
 		WARM(a_segment_may_come_later, setup_warm_tcp),
 		WARM(what_was_unmapped_is_not_taken_again, setup_warm_tcp),
 		WARM(what_cannot_be_taken_is_fetched, setup_warm_tcp),
+		WARM(a_low_rate_is_a_rate, setup_warm_tcp),
+		WARM(without_memory_there_is_no_copy, setup_warm_tcp),
 		WARM(a_copy_of_another_history_is_not_used, setup_warm_tcp),
 		WARM(a_copy_that_is_ahead_is_not_used, setup_warm_tcp),
 		WARM(a_lap_ends_a_copy, setup_warm_tcp),
