@@ -78,12 +78,32 @@ static void extent_set(struct ps_extent *extent, void *data, void *meta)
 
 static void heap_add(struct perseas_heap *heap, struct ps_extent *extent)
 {
+	const unsigned count = heap->extent_count;
+
 	pthread_mutex_lock(&heap->lock);
-	heap->extents[heap->extent_count++] = extent;
+	heap->extents[count] = extent;
+	/* Last: who counts extents without the lock reads those that it counted. */
+	atomic_store_explicit(&heap->extent_count, count + 1, memory_order_release);
 	pthread_mutex_unlock(&heap->lock);
 }
 
 /* --- making them --- */
+
+static int not_a_heap(const struct perseas_heap *heap, const char *segment, const char *fault)
+{
+	return ps_fail(heap->p, PERSEAS_EHEAP, "segment '%s' of heap '%s' %s", segment, heap->name,
+	               fault);
+}
+
+/* Is there a segment with a name that an extent is to have? Then *name is that. */
+static bool is_taken(const struct perseas_heap *heap, unsigned index, char *name)
+{
+	segment_name(name, heap->name, "heap", index);
+	if (ps_segment_find(heap->p, name))
+		return true;
+	segment_name(name, heap->name, "meta", index);
+	return ps_segment_find(heap->p, name) != NULL;
+}
 
 struct making {
 	struct perseas_heap *heap;

@@ -4,6 +4,8 @@
  */
 #include "tellers.h"
 
+#include <stdatomic.h>
+
 enum { THREADS = 4, ROUNDS = 250, KEPT = 64, AREA = 1 };
 
 static const size_t sizes[] = { 16, 40, 200, 900, 5000 };
@@ -159,12 +161,67 @@ static void test_threads_share_a_heap_over_shared_memory(void **state)
 	many_threads(((struct place *)*state)->local);
 }
 
+struct walker {
+	perseas_heap_t *heap;
+	atomic_bool done;
+	int rc;
+};
+
+static int meet(void *arg, const struct perseas_object *object)
+{
+	(void)arg;
+	return object->addr ? 0 : PERSEAS_EHEAP;
+}
+
+static void *walk(void *arg)
+{
+	struct walker *walker = arg;
+	struct perseas_heap_stat stat;
+
+	while (!walker->rc && !walker->done) {
+		walker->rc = perseas_heap_walk(walker->heap, PERSEAS_ANY_TYPE, meet, NULL);
+		if (!walker->rc)
+			walker->rc = perseas_heap_stat(walker->heap, &stat);
+	}
+	return NULL;
+}
+
+/* Heaps grow while another thread looks at all that they have. */
+static void test_a_walk_while_the_heap_grows(void **state)
+{
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	perseas_t *p = open_store(((struct place *)*state)->local, 1 << 20, 4 << 20, NULL);
+	perseas_tx_t *tx;
+	void *at;
+
+	options.flags = PERSEAS_HEAP_CREATE;
+	options.first = 65536;
+	for (unsigned round = 0; round < 6; round++) {
+		struct walker walker = { NULL, false, 0 };
+		pthread_t thread;
+		char name[16];
+
+		snprintf(name, sizeof(name), "walked%u", round);
+		assert_int_equal(perseas_heap_open(p, name, &options, &walker.heap), 0);
+		assert_int_equal(pthread_create(&thread, NULL, walk, &walker), 0);
+		assert_int_equal(perseas_begin(p, 0, &tx), 0);
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(perseas_reserve(tx, walker.heap, 65536u << i, 1, &at), 0);
+		assert_int_equal(perseas_abort(tx), 0);
+		walker.done = true;
+		pthread_join(thread, NULL);
+		assert_int_equal(walker.rc, 0);
+	}
+	perseas_close(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_threads_share_a_heap_over_tcp),
 		TEST(test_threads_share_a_heap_over_shared_memory),
+		TEST(test_a_walk_while_the_heap_grows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
