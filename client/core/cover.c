@@ -21,36 +21,41 @@ bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uin
 	return true;
 }
 
-/* Room for so many spans, apart from those that are kept: 1, or -1. */
-static int grow(struct ps_cover *cover, unsigned capacity)
+/* Memory for so many spans: 0 if there was enough, 1, or -1. */
+static int grow(struct ps_cover *cover, unsigned spans)
 {
-	struct ps_span *spans = realloc(cover->spans,
-	                                ((size_t)capacity + cover->kept) * sizeof(*spans));
+	const unsigned more = spans > 2 * cover->allocated ? spans : 2 * cover->allocated;
+	struct ps_span *grown;
 
-	if (!spans)
+	if (spans <= cover->allocated)
+		return 0;
+	grown = realloc(cover->spans, more * sizeof(*grown));
+	if (!grown)
 		return -1;
-	cover->spans = spans;
-	cover->capacity = capacity;
+	cover->spans = grown;
+	cover->allocated = more;
 	return 1;
 }
 
 int ps_cover_reserve(struct ps_cover *cover)
 {
+	const unsigned capacity = cover->capacity ? 2 * cover->capacity : 64;
+	int rc;
+
 	if (cover->count < cover->capacity)
 		return 0;
-	return grow(cover, cover->capacity ? 2 * cover->capacity : 64);
+	rc = grow(cover, capacity + cover->kept);
+	if (rc >= 0)
+		cover->capacity = capacity;
+	return rc;
 }
 
 int ps_cover_keep(struct ps_cover *cover, unsigned spans)
 {
-	int rc = 0;
+	const int rc = grow(cover, cover->capacity + cover->kept + spans);
 
-	if (cover->capacity - cover->count < spans)
-		rc = grow(cover, 2 * cover->capacity + spans);
-	if (rc >= 0) {
-		cover->capacity -= spans;
+	if (rc >= 0)
 		cover->kept += spans;
-	}
 	return rc;
 }
 

@@ -17,8 +17,9 @@ struct ps_span {
 struct ps_cover {
 	struct ps_span *spans;
 	unsigned count, capacity;
-	unsigned kept;  /* spans for which there is room beyond the capacity */
-	uint64_t bytes; /* covered */
+	unsigned kept;      /* spans for which room is kept beyond the capacity */
+	unsigned allocated; /* spans for which there is memory: no fewer than both together */
+	uint64_t bytes;     /* covered */
 };
 
 /* The bytes of [start, end) that are not covered, as up to *count pieces, in order: called
@@ -29,14 +30,13 @@ bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uin
 /* Room for one span more: 0, 1 when memory was allocated for it, or -1 when there is none. */
 int ps_cover_reserve(struct ps_cover *cover);
 
-/* Keeps room for so many spans more, which ps_cover_reserve does not give away. 0, 1 or -1, as
- * above. */
+/* Keeps room for so many spans more, which ps_cover_reserve does not give away. The capacity stays:
+ * a roll-back may bring back as many spans as there ever were. 0, 1 or -1, as above. */
 int ps_cover_keep(struct ps_cover *cover, unsigned spans);
 
-/* What is kept is room like any other now. */
+/* Nothing is kept any more: what is to be added in that room is added now. */
 static inline void ps_cover_unkeep(struct ps_cover *cover)
 {
-	cover->capacity += cover->kept;
 	cover->kept = 0;
 }
 

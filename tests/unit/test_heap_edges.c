@@ -263,6 +263,39 @@ static void test_the_commit_of_a_full_transaction(void **state)
 	next_finds(o, 2);
 }
 
+/* So many ranges became one, and room was kept then. A roll-back brings all of them back, and there
+ * is room for them, for what is kept, and for what comes. */
+static void test_a_roll_back_to_many_ranges(void **state)
+{
+	struct owner *o = *state;
+	perseas_heap_t *heap = heap_of(o);
+	uint8_t *object = made(o, 16, POINT);
+	perseas_tx_t *tx = begin(o);
+	const struct ps_cover *cover = &tx->cover;
+	uint64_t savepoint;
+	void *addr;
+
+	for (unsigned i = 0; i < 63; i++)
+		assert_int_equal(perseas_set_range(tx, o->bytes + 16 * i, 4), 0);
+	assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
+	assert_int_equal(perseas_set_range(tx, o->bytes, 1024), 0);
+	assert_int_equal(cover->count, 1);
+	/* 31 types: an entry and a word each. */
+	for (unsigned i = 0; i < 31; i++)
+		assert_int_equal(perseas_reserve(tx, heap, 16, 100 + i, &addr), 0);
+	assert_in_range(cover->kept, 62, 63);
+	assert_int_equal(perseas_rollback_to(tx, savepoint), 0);
+	assert_int_equal(cover->count, 63);
+	assert_int_equal(perseas_root_set(tx, heap, "r", POINT, object), 0);
+	for (unsigned i = 0; i < 60; i++) {
+		assert_int_equal(perseas_set_range(tx, o->bytes + 1100 + 16 * i, 4), 0);
+		assert_in_range(cover->count + cover->kept, 0, cover->allocated);
+		assert_in_range(cover->count, 0, cover->capacity);
+	}
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, 1);
+}
+
 /* The same transaction again and again: what it kept is free again. */
 static void test_room_is_kept_until_the_end_only(void **state)
 {
@@ -520,6 +553,7 @@ int main(void)
 		TEST(test_roots_have_limits),
 		TEST(test_what_does_not_fit_changes_nothing),
 		TEST(test_the_commit_of_a_full_transaction),
+		TEST(test_a_roll_back_to_many_ranges),
 		TEST(test_room_is_kept_until_the_end_only),
 		TEST(test_a_commit_that_is_not_sent_changes_nothing),
 		cmocka_unit_test_setup_teardown(test_a_fenced_owner_leaves_a_whole_heap,
