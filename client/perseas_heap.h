@@ -71,7 +71,8 @@ struct perseas_heap_options {
  * stay so.
  *
  * Errors: EINVAL, ENOSEGMENT (the store has no such heap, and PERSEAS_HEAP_CREATE is not given),
- * EHEAP (it is damaged, or of another version), those of perseas_map and perseas_publish. After
+ * EHEAP (it is damaged, or of another version, or the application has a segment of a name that it
+ * is to be made with), those of perseas_map and perseas_publish. After
  * EINDOUBT the heap is made: open it again.
  */
 int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_options *options,
@@ -90,7 +91,8 @@ int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_
  *
  * Errors: EINVAL, EENDED, ETOOBIG (the object does not fit into the log with what the transaction
  * has already: perseas_reserve is for large ones), ENOMEM, ELIMIT (options.most is reached, or the
- * heap or the store has as many segments as it can have), EHEAP, and if it has to grow those of
+ * heap or the store has as many segments as it can have), EHEAP (also: the heap is full, and the
+ * application has a segment of a name that it is to grow by), and if it has to grow those of
  * perseas_map and perseas_publish but for EINDOUBT. After an error the transaction is as it was.
  */
 int perseas_alloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t type, void **addr);

@@ -116,8 +116,8 @@ static bool is_wanted(void *arg)
 	const struct perseas_heap *heap = making->heap;
 	char name[PS_NAME_MAX + 1];
 
-	segment_name(name, heap->name, "meta", making->extent->index);
-	return heap->extent_count == making->extent->index && !ps_segment_find(heap->p, name);
+	return heap->extent_count == making->extent->index &&
+	       !is_taken(heap, making->extent->index, name);
 }
 
 static void fill(const struct ps_birth *birth, void *arg)
@@ -157,6 +157,24 @@ static int extent_make(struct perseas_heap *heap, unsigned index, uint64_t chunk
 	return rc;
 }
 
+/* Has it the extent, from this thread or another? If not, and a name is taken, it would be asked
+ * for again for ever. 0 also where the name is free again. */
+static int check_made(struct perseas_heap *heap, unsigned index)
+{
+	char name[PS_NAME_MAX + 1];
+	bool taken;
+
+	if (heap->extent_count > index)
+		return 0;
+	pthread_mutex_lock(&heap->p->lock);
+	taken = is_taken(heap, index, name);
+	pthread_mutex_unlock(&heap->p->lock);
+	return taken ? not_a_heap(heap, name,
+	                          "is there already, and no part of it: while it is, the heap "
+	                          "can neither be made nor grow")
+	             : 0;
+}
+
 static int heap_grow(struct perseas_heap *heap, unsigned had, uint64_t chunks)
 {
 	const uint64_t most = heap->most / PS_CHUNK;
@@ -185,7 +203,7 @@ static int heap_grow(struct perseas_heap *heap, unsigned had, uint64_t chunks)
 	if (rc == PERSEAS_EMIRRORMEM && more > chunks)
 		rc = extent_make(heap, had, chunks);
 	/* It has grown; whether enough mirrors have it is for commits to say. */
-	return rc == PERSEAS_EINDOUBT ? 0 : rc;
+	return rc && rc != PERSEAS_EINDOUBT ? rc : check_made(heap, had);
 }
 
 int ps_heap_again(struct perseas_heap *heap, int rc, const struct ps_bring *bring)
@@ -202,12 +220,6 @@ int ps_heap_again(struct perseas_heap *heap, int rc, const struct ps_bring *brin
 }
 
 /* --- opening them --- */
-
-static int not_a_heap(const struct perseas_heap *heap, const char *segment, const char *fault)
-{
-	return ps_fail(heap->p, PERSEAS_EHEAP, "segment '%s' of heap '%s' %s", segment, heap->name,
-	               fault);
-}
 
 static const char *roots_fault(const struct ps_heap_root *roots)
 {
@@ -356,7 +368,8 @@ static int heap_open(struct perseas_heap *heap, const struct perseas_heap_option
 	rc = extents_open(heap);
 	if (rc || heap->extent_count)
 		return rc;
-	return not_a_heap(heap, heap->name, "is mapped, and not published");
+	rc = check_made(heap, 0);
+	return rc ? rc : not_a_heap(heap, heap->name, "is mapped, and not published");
 }
 
 static int check_options(struct perseas *p, const char *name,

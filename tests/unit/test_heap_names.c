@@ -1,0 +1,86 @@
+/*
+ * test_heap_names.c - the application has segments of names that a heap is to have.
+ */
+#include "heap_rig.h"
+
+static int setup(void **state)
+{
+	struct owner *o = owner_new(1);
+
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	owner_free(*state);
+	return 0;
+}
+
+/* The application has a segment of a name that the heap needs: it is told so, and not made wait. */
+static void name_taken(struct owner *o, const char *name, size_t size, bool publish)
+{
+	perseas_heap_t *heap = heap_of(o);
+	struct perseas_segment_info info;
+	perseas_tx_t *tx = begin(o);
+	void *at, *taken;
+
+	assert_int_equal(perseas_reserve(tx, heap, PS_CHUNK, POINT, &at), 0);
+	assert_int_equal(perseas_map(o->p, name, size, &taken), 0);
+	assert_true(!publish || !perseas_publish(o->p));
+	assert_int_equal(perseas_reserve(tx, heap, 2 * PS_CHUNK, POINT, &at), PERSEAS_EHEAP);
+	assert_non_null(strstr(perseas_message(o->p), name));
+	assert_non_null(strstr(perseas_message(o->p), "no part of it"));
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(perseas_segment(o->p, name, &info), 0);
+	assert_true(info.size == size && info.published == publish);
+	next_finds(o, 1);
+}
+
+static void test_a_name_that_the_heap_needs_is_taken(void **state)
+{
+	name_taken(*state, "h.meta.1", PS_PAGE, false);
+}
+
+/* As large as the heap's own would be: it does not become that. */
+static void test_the_name_of_its_objects_is_taken(void **state)
+{
+	name_taken(*state, "h.heap.1", 2 * PS_CHUNK, true);
+}
+
+/* Once it is gone, the heap grows, and a heap can be made. */
+static void test_a_name_that_was_taken(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	perseas_heap_t *heap;
+	perseas_tx_t *tx;
+	void *draft, *at;
+
+	options.flags = PERSEAS_HEAP_CREATE;
+	assert_int_equal(perseas_map(o->p, "h.heap.0", PS_PAGE, &draft), 0);
+	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), PERSEAS_EHEAP);
+	assert_non_null(strstr(perseas_message(o->p), "'h.heap.0'"));
+	assert_int_equal(perseas_unmap(o->p, draft), 0);
+	heap = heap_of(o);
+	assert_int_equal(perseas_map(o->p, "h.meta.1", PS_PAGE, &draft), 0);
+	tx = begin(o);
+	assert_int_equal(perseas_reserve(tx, heap, 3 * PS_CHUNK, POINT, &at), PERSEAS_EHEAP);
+	assert_int_equal(perseas_unmap(o->p, draft), 0);
+	assert_int_equal(perseas_reserve(tx, heap, 3 * PS_CHUNK, POINT, &at), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_a_name_that_the_heap_needs_is_taken),
+		TEST(test_the_name_of_its_objects_is_taken),
+		TEST(test_a_name_that_was_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
