@@ -68,8 +68,11 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode);
 /*
  * Takes back all that the transaction changed, as perseas_abort, releases its locks, and begins it
  * again with the same flags. It stays as old as it was, so that it gets its locks in the end. If
- * perseas_lock refused it a lock, this waits until that one may be had, unless the thread has other
- * locks.
+ * perseas_lock refused it a lock, this waits until no older transaction keeps it from that one,
+ * unless the thread has other locks; perseas_lock waits for the younger ones, and they are refused
+ * meanwhile. With PERSEAS_SERIAL, which never waits for a lock, it waits until the lock is free for
+ * it, and then for its turn. Nobody is refused a lock because of it meanwhile: if others always
+ * have the lock, one after another, before the last has let go, it waits as long.
  *
  * Errors: EINVAL, EENDED; those of perseas_begin, after which the transaction has ended, as if by
  * perseas_abort.

@@ -302,14 +302,22 @@ void ps_apart_end(struct perseas_tx *tx)
 	tx->more &= (uint8_t) ~(PS_MORE_SERIAL | PS_MORE_LOCKS);
 }
 
-/* A transaction that has nothing waits until it could have what it was refused. */
-static int await_refused(struct perseas_tx *tx, const struct ps_refused *refused)
+/* May it ask again? One that is to wait asks, for only then younger ones are refused because of it.
+ * A SERIAL one would not wait, but be refused, until it can have it. */
+static bool may_ask(struct perseas_tx *tx, const struct ps_refused *refused, bool serial)
 {
-	const struct ps_lock *lock;
+	const struct ps_lock *lock = find(tx->p, refused->key);
+	const enum answer answer = lock ? judge(lock, tx, refused->exclusive) : HAVE;
+
+	return answer == HAVE || (answer == WAIT && !serial) || keeps_others(tx);
+}
+
+/* A transaction that has nothing waits until it may ask again for what it was refused. */
+static int await_refused(struct perseas_tx *tx, const struct ps_refused *refused, bool serial)
+{
 	int rc = 0;
 
-	while (!rc && (lock = find(tx->p, refused->key)) &&
-	       judge(lock, tx, refused->exclusive) != HAVE && !keeps_others(tx)) {
+	while (!rc && !may_ask(tx, refused, serial)) {
 		rc = ps_ready(tx->p);
 		if (!rc)
 			rc = ps_apart_here(tx->p);
@@ -332,7 +340,7 @@ static int retry_locked(struct perseas_tx *tx)
 	ps_apart_end(tx);
 	tx->more |= PS_MORE_LOCKS;
 	tx->age = age;
-	rc = refused.is ? await_refused(tx, &refused) : 0;
+	rc = refused.is ? await_refused(tx, &refused, serial) : 0;
 	if (!rc)
 		rc = serial ? ps_serial_await(p) : ps_ready(p);
 	if (rc)

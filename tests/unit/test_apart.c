@@ -3,71 +3,10 @@
  * is let go. One thread plays several: what the others do while one waits happens inside its wait.
  * test_apart_threads.c does it with real ones.
  */
-#include "owner.h"
+#include "apart_rig.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { SHARED = PERSEAS_LOCK_SHARED, EXCLUSIVE = PERSEAS_LOCK_EXCLUSIVE };
-
-/* What happens inside of a wait. */
-static struct owner *waiting;
-static void (*meanwhile)(struct owner *o);
-static unsigned waits;
-static perseas_tx_t *held; /* by who is waited for */
-
-static void on_wait(struct direct *d)
-{
-	const uintptr_t me = d->thread;
-
-	waits++;
-	if (waits > 10)
-		fail_msg("it waits for ever");
-	d->thread = 100;
-	if (meanwhile)
-		meanwhile(waiting);
-	d->thread = me;
-}
-
-static int setup(void **state)
-{
-	if (owner_setup_three(state))
-		return -1;
-	waiting = *state;
-	waiting->d->on_wait = on_wait;
-	waiting->d->thread = 1;
-	meanwhile = NULL;
-	waits = 0;
-	return 0;
-}
-
-static perseas_tx_t *begin(struct owner *o, unsigned flags, uintptr_t thread)
-{
-	perseas_tx_t *tx;
-
-	o->d->thread = thread;
-	if (perseas_begin(o->p, flags, &tx))
-		fail_msg("%s", perseas_message(o->p));
-	return tx;
-}
-
-static void put(struct owner *o, perseas_tx_t *tx, unsigned at, uint8_t value)
-{
-	assert_int_equal(perseas_set_range(tx, o->bytes + at, 1), 0);
-	o->bytes[at] = value;
-}
-
-static void commit_held(struct owner *o)
-{
-	(void)o;
-	assert_int_equal(perseas_commit(held, 0), 0);
-}
-
-static void abort_held(struct owner *o)
-{
-	(void)o;
-	assert_int_equal(perseas_abort(held), 0);
-}
 
 /* --- turns --- */
 
