@@ -13,6 +13,7 @@
 #include "../../proto/base/text.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,15 @@ int ps_fail(const struct perseas *p, int code, const char *format, ...)
 
 uintptr_t ps_thread(struct perseas *p)
 {
-	return p->env->ops->thread ? p->env->ops->thread(p->env) : (uintptr_t)&last_message;
+	static atomic_uintptr_t threads;
+	static _Thread_local uintptr_t number;
+
+	if (p->env->ops->thread)
+		return p->env->ops->thread(p->env);
+	/* Not an address: a thread that begins later may get that of one which has ended. */
+	if (!number)
+		number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) + 1;
+	return number;
 }
 
 int ps_fail_error(const struct perseas *p, const struct ps_error *error)

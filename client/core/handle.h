@@ -519,7 +519,7 @@ int ps_fail(const struct perseas *p, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int ps_fail_error(const struct perseas *p, const struct ps_error *error);
 
-/* The calling thread: a number that no other thread of this process has now. */
+/* The calling thread: a number that no other thread of this process has, or ever had. */
 uintptr_t ps_thread(struct perseas *p);
 
 /* handle.c */

@@ -266,6 +266,36 @@ static void turns_come_in_order(void **state)
 	perseas_close(p);
 }
 
+static void *begin_serially(void *arg)
+{
+	struct asker *asker = arg;
+	perseas_tx_t *tx = NULL;
+
+	assert_int_equal(perseas_begin(asker->p, PERSEAS_SERIAL, &tx), 0);
+	return tx;
+}
+
+/* A transaction is handed on, and the thread that began it has ended: another thread, which may
+ * have its memory, is not taken for it, and waits for its turn. */
+static void another_thread_is_not_the_one_that_ended(void **state)
+{
+	perseas_t *p = open_store(((struct place *)*state)->tcp, 65536, 1 << 20, NULL);
+	unsigned came = 0;
+	struct asker first = { .p = p }, next = { .p = p, .came = &came };
+	void *tx;
+
+	assert_int_equal(pthread_create(&first.thread, NULL, begin_serially, &first), 0);
+	pthread_join(first.thread, &tx);
+	assert_int_equal(pthread_create(&next.thread, NULL, ask, &next), 0);
+	while (!waiting(p))
+		sched_yield();
+	assert_int_equal(came, 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	pthread_join(next.thread, NULL);
+	assert_int_equal(came, 1);
+	perseas_close(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +303,7 @@ int main(void)
 		TEST(threads_are_kept_apart_over_tcp),
 		TEST(threads_are_kept_apart_over_shared_memory),
 		TEST(turns_come_in_order),
+		TEST(another_thread_is_not_the_one_that_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
