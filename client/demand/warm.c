@@ -113,7 +113,9 @@ static void *map_file(int fd, uint64_t at, uint64_t length)
 {
 	void *got = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
 
-	return got == MAP_FAILED ? NULL : got;
+	if (got == MAP_FAILED)
+		return NULL;
+	return got;
 }
 
 /* Maps what is in the file. False: it cannot be. */

@@ -173,6 +173,7 @@ static int alloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t t
 	rc = reserve(&wish, &place);
 	if (rc)
 		return rc;
+	assert(addr && place.edit);
 	if (way != BARE) {
 		rc = perseas_set_range(tx, place.addr, place.size);
 		if (rc) {
@@ -331,7 +332,7 @@ int perseas_realloc(perseas_tx_t *tx, perseas_heap_t *heap, void *addr, size_t s
                     void **to)
 {
 	const struct wish wish = { tx, heap, size, type };
-	struct ps_found_object found;
+	struct ps_found_object found = { 0 };
 	int rc;
 
 	if (!addr)
@@ -345,6 +346,7 @@ int perseas_realloc(perseas_tx_t *tx, perseas_heap_t *heap, void *addr, size_t s
 		rc = free_object(tx, heap, addr, &type, &found);
 	if (rc)
 		return rc;
+	assert(to && found.extent && found.object.addr);
 	if (!fits(heap, &found, size)) {
 		rc = move(&wish, &found, to);
 		if (rc)

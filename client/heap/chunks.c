@@ -82,7 +82,7 @@ static void unlist_run(struct ps_run *run)
 
 struct ps_bin *ps_bin_get(struct perseas_heap *heap, unsigned class, uint64_t type)
 {
-	const uint64_t hash = (type * 0x9e3779b97f4a7c15ull >> 32) + class * 7;
+	const uint64_t hash = (type * 0x9e3779b97f4a7c15ull >> 32) + (uint64_t) class * 7;
 	struct ps_bin **at = &heap->bins[hash % PS_BIN_HASHES];
 
 	for (struct ps_bin *bin = *at; bin; bin = bin->next)
@@ -102,7 +102,7 @@ struct ps_bin *ps_bin_get(struct perseas_heap *heap, unsigned class, uint64_t ty
 static struct ps_run *run_new(struct ps_extent *extent, uint64_t chunk, struct ps_bin *bin)
 {
 	const unsigned objects = ps_class_objects(bin->class), words = (objects + 63) / 64;
-	struct ps_run *run = calloc(1, sizeof(*run) + 2 * words * sizeof(uint64_t));
+	struct ps_run *run = calloc(1, sizeof(*run) + (size_t)2 * words * sizeof(uint64_t));
 
 	if (!run)
 		return NULL;

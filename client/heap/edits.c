@@ -6,6 +6,7 @@
  */
 #include "heap.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static const struct ps_late_ops late_ops;
@@ -74,7 +75,8 @@ struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, uns
 {
 	struct ps_edit *edit = &edits->list[edits->count++];
 
-	assert(edits->count <= edits->capacity && edits->used + changes <= edits->kept);
+	assert(edits->list && edits->count <= edits->capacity &&
+	       edits->used + changes <= edits->kept);
 	memset(edit, 0, sizeof(*edit));
 	edit->kind = kind;
 	edits->used += changes;

@@ -8,6 +8,7 @@
 #include "../core/demand.h"
 #include "../open/map.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ static struct ps_extent *extent_new(struct perseas_heap *heap, unsigned index, u
 {
 	struct ps_extent *extent = calloc(1, sizeof(*extent));
 
+	assert(chunks > 0);
 	if (!extent)
 		return NULL;
 	extent->heap = heap;

@@ -22,7 +22,7 @@ static unsigned find_committed(const struct perseas_heap *heap, const char *name
 {
 	unsigned i = 0;
 
-	while (i < PS_ROOTS && strcmp(heap->roots[i].name, name))
+	while (i < PS_ROOTS && strcmp(heap->roots[i].name, name) != 0)
 		i++;
 	return i;
 }

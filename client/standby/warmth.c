@@ -147,7 +147,8 @@ static void choose_runs(struct ps_warmth *warmth)
 		                  most < RUN ? (unsigned)most : RUN, &run->range))
 			break;
 		run->bytes = warmth->block + used;
-		used += (run->range.length + PS_WARM_PAGE - 1) / PS_WARM_PAGE * PS_WARM_PAGE;
+		used += (uint64_t)(run->range.length + PS_WARM_PAGE - 1) / PS_WARM_PAGE *
+		        PS_WARM_PAGE;
 		warmth->run_count++;
 	}
 	warmth->figures.read += used;
