@@ -88,12 +88,20 @@ static void part_free(struct ps_warm_part *part)
 		munmap(part->state, states_of(part));
 }
 
+/* Takes it out of the file. */
+static void punch(void *bytes, uint64_t length)
+{
+	/* What is locked (mlockall) is not taken out. */
+	munlock(bytes, length);
+	madvise(bytes, length, MADV_REMOVE);
+}
+
 /* To unmap it would not do: whoever has the descriptor, and be it a shell that knows nothing of it,
  * keeps the file. */
 static void give_back(struct ps_warm_part *part)
 {
-	madvise(part->bytes, bytes_of(part), MADV_REMOVE);
-	madvise(part->state, states_of(part), MADV_REMOVE);
+	punch(part->bytes, bytes_of(part));
+	punch(part->state, states_of(part));
 	part_free(part);
 }
 
@@ -314,8 +322,7 @@ void ps_warm_spent(struct ps_warm_part *part, uint64_t offset, uint64_t length)
 		part->state[page] = 0;
 	}
 	if (first < end)
-		madvise(part->bytes + first * PS_WARM_PAGE, (end - first) * PS_WARM_PAGE,
-		        MADV_REMOVE);
+		punch(part->bytes + first * PS_WARM_PAGE, (end - first) * PS_WARM_PAGE);
 }
 
 void ps_warm_leave(struct ps_warm *warm, uint32_t segment)

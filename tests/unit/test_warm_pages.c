@@ -162,6 +162,8 @@ static void what_others_have_a_descriptor_of_is_given_back(void **state)
 	assert_true(held_by(others) > HEAD);
 	warm = ps_warm_inherit(fd, store_id);
 	assert_non_null(warm);
+	/* As by mlockall. */
+	assert_int_equal(mlock(warm->parts[0].bytes, PS_WARM_PAGE), 0);
 	ps_warm_free(warm);
 	assert_true(held_by(others) <= HEAD);
 	close(others);
