@@ -19,6 +19,9 @@ enum {
 	READ_MAX = 16 << 20 /* in all: this is on the way to the first commit */
 };
 
+/* What else a view returns: no mirror's log has what is looked for, or not where it is of use. */
+enum { NOWHERE = 2 };
+
 /* A part of the log, of one lap. */
 struct block {
 	struct perseas *p;
@@ -26,7 +29,7 @@ struct block {
 	struct ps_log_back back; /* tells of the record that is looked for */
 	uint64_t lowest;         /* position of the copy's record: nothing before it counts */
 	uint64_t from, end;
-	uint64_t read; /* bytes, in all */
+	uint64_t *read; /* bytes, of all mirrors */
 	uint8_t *bytes;
 };
 
@@ -41,11 +44,11 @@ static int fill_block(struct block *block, uint64_t position)
 		from = lap;
 	if (from < block->lowest)
 		from = block->lowest;
-	if (position < from || block->read + (end - from) > READ_MAX)
-		return 1;
+	if (position < from || *block->read + (end - from) > READ_MAX)
+		return NOWHERE;
 	block->from = from;
 	block->end = end;
-	block->read += end - from;
+	*block->read += end - from;
 	return ps_mirror_read(block->p, block->mirror, PS_REGION_LOG, PS_RING_OFFSET + from % ring,
 	                      block->bytes, end - from)
 	               ? -1
@@ -60,7 +63,7 @@ static int view(void *source, uint64_t position, uint64_t length, const void **b
 	if (position < block->from || position >= block->end)
 		rc = fill_block(block, position);
 	if (!rc && length > block->end - position)
-		rc = 1;
+		rc = NOWHERE;
 	if (!rc)
 		*bytes = block->bytes + (position - block->from);
 	return rc;
@@ -72,8 +75,9 @@ static bool is_point(const struct ps_warm_point *point, const struct ps_record *
 	       record->position == point->position && record->crc == point->crc;
 }
 
-/* Leaves out what the records behind the copy's own name. Is that one there? */
-static bool walk_back(struct ps_warm *warm, struct block *block)
+/* Leaves out what the records behind the copy's own name. 0: that one is there; 1: what this mirror
+ * has is damaged. Anything else is the same with each mirror, or not worth the link of one more. */
+static int walk_back(struct ps_warm *warm, struct block *block)
 {
 	const struct perseas *p = block->p;
 	const struct ps_record *record;
@@ -81,25 +85,29 @@ static bool walk_back(struct ps_warm *warm, struct block *block)
 	block->back = (struct ps_log_back){ p->commit.last, p->commit.seq, p->epoch,
 		                            p->commit.next };
 	while (block->back.seq >= warm->point.seq) {
-		if (ps_log_back(&block->back, p->log_size, view, block, &record))
-			return false;
+		const int rc = ps_log_back(&block->back, p->log_size, view, block, &record);
+
+		if (rc)
+			return rc;
 		if (record->seq == warm->point.seq)
-			return is_point(&warm->point, record);
+			return is_point(&warm->point, record) ? 0 : NOWHERE;
 		ps_warm_change(warm, record);
 	}
-	return false;
+	return NOWHERE;
 }
 
-static bool prove_by(struct perseas *p, struct ps_mirror *mirror)
+static int prove_by(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
 {
-	struct block block = { .p = p, .mirror = mirror, .lowest = p->warm->point.position };
-	bool proven = false;
+	struct block block = {
+		.p = p, .mirror = mirror, .lowest = p->warm->point.position, .read = read
+	};
+	int rc = NOWHERE;
 
 	block.bytes = malloc(BLOCK);
 	if (block.bytes)
-		proven = walk_back(p->warm, &block);
+		rc = walk_back(p->warm, &block);
 	free(block.bytes);
-	return proven;
+	return rc;
 }
 
 /* A segment of another making may have the number of one that never came to exist. */
@@ -114,17 +122,28 @@ static void forget_others(struct perseas *p)
 	}
 }
 
+/* May the copy's transaction be in the log of the chosen state? */
+static bool is_within(const struct perseas *p, const struct ps_warm_point *point)
+{
+	return point->seq && point->seq <= p->commit.seq && point->position < p->commit.next &&
+	       p->commit.next - point->position <= p->log_size;
+}
+
 static bool prove(struct perseas *p)
 {
-	if (!p->warm->point.seq || memcmp(p->warm->store_id, p->store_id, PS_ID_SIZE) != 0)
+	uint64_t read = 0;
+	int rc = 1;
+
+	if (!is_within(p, &p->warm->point) ||
+	    memcmp(p->warm->store_id, p->store_id, PS_ID_SIZE) != 0)
 		return false;
-	for (unsigned i = 0; i < p->mirror_count; i++) {
+	for (unsigned i = 0; i < p->mirror_count && rc == 1; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && m->state == PERSEAS_MIRROR_LIVE && prove_by(p, m))
-			return true;
+		if (m->active && m->state == PERSEAS_MIRROR_LIVE)
+			rc = prove_by(p, m, &read);
 	}
-	return false;
+	return rc == 0;
 }
 
 void ps_warm_prove(struct perseas *p)
