@@ -212,7 +212,9 @@ struct perseas_options {
 	const char *tls_ca;
 	uint32_t pace_ms; /* how long a commit waits, at most, for a mirror that lags by half of
 	                     the ring, before that mirror is dropped; 0: 100. UINT32_MAX: it does
-	                     not wait. One with PERSEAS_NOWAIT waits as said there instead. */
+	                     not wait. One with PERSEAS_NOWAIT waits as said there instead; from
+	                     the first such commit on, others wait so long from when the mirror
+	                     got on last. */
 	/* With the three above: path of a PEM file with the revocation lists of the CAs. It must
 	 * have one of every CA between a mirror's certificate and tls_ca, or no mirror can be
 	 * connected to. NULL: PERSEAS_TLS_CRL in the environment; if that is not set either,

@@ -14,7 +14,9 @@
  *
  * Half of the ring (options.ring_size) may be on its way. Then a commit waits for mirrors to
  * complete some of it, for as long as they get on and then for commit_timeout_ms (EBLOCKED), or it
- * returns EAGAIN where PERSEAS_NOBLOCK is set. The transaction is still open after either.
+ * returns EAGAIN where PERSEAS_NOBLOCK is set. The transaction is still open after either. What
+ * makes no room may be a mirror without which W hold everything, so whoever gets EAGAIN should try
+ * again after a while, too, and not only when the descriptor of perseas_fd can be read.
  *
  * Bounded persistence (options.flush_within_ms; RVM, section 5.2): a commit with PERSEAS_NOWAIT
  * posts its transaction only when W mirrors hold every other one whose commit had returned that
@@ -23,8 +25,8 @@
  * does for room. While nothing is committed nobody waits: what is on its way gets there, or is in
  * doubt after commit_timeout_ms.
  *
- * Threads: any thread may call these functions. Only perseas_durable and the descriptor of
- * perseas_fd are for one thread at a time.
+ * Threads: any thread may call these functions, but on_event must not (perseas.h). Only
+ * perseas_durable and the descriptor of perseas_fd are for one thread at a time.
  */
 #ifndef PERSEAS_NOWAIT_H
 #define PERSEAS_NOWAIT_H
@@ -84,7 +86,8 @@ int perseas_wait(perseas_t *p, const struct perseas_token *token, int64_t timeou
  * since the last call of perseas_durable, or if that was never called. When another owner has taken
  * the store over, it stays readable. It is the handle's, and closed with it: only wait for it. One
  * thread should use it, since any call of perseas_durable resets it. Otherwise an error code:
- * EINVAL, ESYSTEM (no descriptor, or a thread of the library did not start).
+ * EINVAL (also: the handle is being closed), ESYSTEM (no descriptor, or a thread of the library did
+ * not start).
  */
 int perseas_fd(perseas_t *p);
 

@@ -77,14 +77,14 @@ int ps_fail_in_doubt(const struct perseas *p, uint64_t seq)
 }
 
 /* Since when W mirrors have come to hold no more, if that is after `since`: before this one they
- * get those that nobody waited for, which may be many. */
+ * get those that nobody waited for, which may be many. That they hold the last of them is progress,
+ * too. */
 static uint64_t stood_since(struct perseas *p, uint64_t since)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
-	if (!u->seq)
-		return since;
-	ps_durable(p);
+	if (u->seq)
+		ps_durable(p);
 	return u->progress_at > since ? u->progress_at : since;
 }
 
@@ -142,17 +142,30 @@ static bool is_unheld(struct perseas *p, uint64_t length)
 	return ps_ring_lag(ring, ps_oldest_unheld(p)) > most;
 }
 
-/* Sees to it that the next entry overwrites nothing that a connected mirror still needs. 0: so it
- * is; 1: it slept, and everything must be looked at again. */
-static int make_room(struct perseas *p, uint64_t length, unsigned flags, struct ps_pacing *pacing)
+static uint32_t laggards(const struct perseas *p, uint64_t length)
 {
 	uint32_t slow = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		slow |= (uint32_t)lags(p, &p->mirrors[i], length) << i;
-	if (flags & PERSEAS_NOWAIT)
-		return slow || is_unheld(p, length) ? ps_pace_unwaited(p, slow, flags, pacing) : 0;
-	return slow ? ps_pace(p, slow, &pacing->since) : 0;
+	return slow;
+}
+
+/* Sees to it that the next entry overwrites nothing that a connected mirror still needs. 0: so it
+ * is; 1: it slept, and everything must be looked at again. */
+static int make_room(struct perseas *p, uint64_t length, unsigned flags, struct ps_pacing *pacing)
+{
+	uint32_t slow = laggards(p, length);
+
+	if (slow) {
+		/* They may have completed it, and nobody has looked. */
+		ps_mirrors_poll(p);
+		slow = laggards(p, length);
+	}
+	/* Where nothing is unwaited, each that is not held has a thread that waits for it. */
+	if ((flags & PERSEAS_NOWAIT || p->commit.unwaited.seq) && is_unheld(p, length))
+		return ps_pace(p, slow, flags, pacing);
+	return slow ? ps_pace(p, slow, flags, pacing) : 0;
 }
 
 static int grow_writes(struct perseas *p, unsigned count)
@@ -345,11 +358,12 @@ static inline __attribute__((always_inline)) int may_commit(struct perseas_tx *t
 		rc = ps_ready(p);
 		if (!rc && p->renewing)
 			rc = ps_fail_renewing(p);
-		if (!rc)
-			rc = p->commit.staged ? make_room(p, ps_tx_entry_length(tx), flags, &pacing)
-			                      : 0;
+		/* One that changed nothing sends nothing. */
+		if (rc || !(tx->ranges || tx->kept))
+			break;
+		rc = p->commit.staged ? make_room(p, ps_tx_entry_length(tx), flags, &pacing) : 0;
 		if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_overdue(p))
-			rc = ps_pace_unwaited(p, 0, flags, &pacing);
+			rc = ps_pace(p, 0, flags, &pacing);
 	} while (rc > 0);
 	/* It counts from before the first wait of either kind. */
 	if (pacing.since && (!waited || pacing.since < tx->since)) {

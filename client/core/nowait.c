@@ -266,6 +266,9 @@ int ps_collector_start(struct perseas *p)
 	struct ps_unwaited *u = &p->commit.unwaited;
 
 	ps_assert_locked(p);
+	/* Nobody would end it. */
+	if (p->stopping)
+		return ps_fail(p, PERSEAS_EINVAL, "the handle is being closed");
 	if (!u->collector && p->env->ops->spawn(p->env, PS_COLLECTOR, run, p))
 		return ps_fail(p, PERSEAS_ESYSTEM,
 		               "the thread that takes what mirrors complete did not start");
@@ -275,17 +278,22 @@ int ps_collector_start(struct perseas *p)
 
 void ps_collector_end(struct perseas *p)
 {
-	if (p->commit.unwaited.collector) {
-		pthread_mutex_lock(&p->lock);
-		p->stopping = true;
-		pthread_mutex_unlock(&p->lock);
+	struct ps_unwaited *u = &p->commit.unwaited;
+	int flag;
+
+	pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	/* The keeper still runs, and must not raise what may be somebody else's by then. */
+	flag = u->flag;
+	u->flag = -1;
+	pthread_mutex_unlock(&p->lock);
+	if (u->collector) {
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 		p->env->ops->join(p->env, PS_COLLECTOR);
 	}
-	p->commit.unwaited.collector = false;
-	if (p->commit.unwaited.flag >= 0)
-		close(p->commit.unwaited.flag);
-	p->commit.unwaited.flag = -1;
+	u->collector = false;
+	if (flag >= 0)
+		close(flag);
 }
 
 /* --- tokens --- */

@@ -36,10 +36,11 @@ struct perseas_token ps_token(const struct perseas *p);
 /* Is it a token of this handle, of a transaction that was posted? 0, EEPOCH or EINVAL. Locked. */
 int ps_token_check(const struct perseas *p, const struct perseas_token *token);
 
-/* The collector runs from now on. 0 or ESYSTEM. Locked. */
+/* The collector runs from now on. 0 or ESYSTEM; EINVAL: the handle is being closed. Locked. */
 int ps_collector_start(struct perseas *p);
 
-/* Ends it, where it runs; the handle is being closed. */
+/* Ends it, where it runs, and the descriptor; the handle is being closed. The keeper may still run.
+ * Not locked. */
 void ps_collector_end(struct perseas *p);
 
 /* The transaction posted last is waited for by nobody. Locked. */

@@ -71,33 +71,45 @@ static int fail_full(const struct perseas *p)
 	               "is full, or flush_within_ms is over");
 }
 
-/* What all that are connected have acknowledged, added up: it changes when any gets on. */
-static uint64_t acknowledged(const struct perseas *p)
+/* What those that are waited for have acknowledged, added up: it changes when any gets on. */
+static uint64_t acknowledged(const struct perseas *p, uint32_t slow)
 {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		sum += p->mirrors[i].active ? p->mirrors[i].acked : 0;
+		if (p->mirrors[i].active && (!slow || slow >> i & 1))
+			sum += p->mirrors[i].acked;
 	return sum;
 }
 
-int ps_pace_unwaited(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing)
+/* For how long they are waited for, from when they got on last. */
+static uint64_t patience(const struct perseas *p, bool needed, unsigned flags)
 {
-	const bool needed = !slow || are_needed(p, slow);
-	const uint64_t now = ps_now(p), acked = acknowledged(p);
+	return ps_ms(needed || flags & PERSEAS_NOWAIT ? p->options.commit_timeout_ms
+	                                              : p->options.pace_ms);
+}
+
+int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing)
+{
+	const bool needed = !slow || are_needed(p, slow), first = !pacing->since;
+	/* Commits that nobody waits for fill the ring in no time: then much is under way. */
+	const bool counts = p->commit.unwaited.collector;
+	const uint64_t now = ps_now(p), acked = acknowledged(p, slow);
 	uint64_t until;
 
 	ps_assert_locked(p);
 	if (flags & PERSEAS_NOBLOCK)
 		return ps_fail_again(p, "for mirrors, which have not completed enough");
-	if (!pacing->since || acked != pacing->acked) {
+	if (first)
+		pacing->since = now;
+	if (first || (counts && acked != pacing->acked)) {
 		pacing->acked = acked;
 		pacing->moved_at = now;
 	}
-	until = pacing->moved_at + ps_ms(p->options.commit_timeout_ms);
+	until = pacing->moved_at + patience(p, needed, flags);
 	if (now < until) {
-		p->commit.stat.paced += !pacing->since;
-		pacing->since = pacing->since ? pacing->since : now;
+		p->commit.stat.paced += first;
+		note(p, slow, now);
 		ps_commit_sleep(p, until);
 		p->commit.stat.paced_ns += ps_now(p) - now;
 		ps_mirrors_poll(p);
@@ -106,29 +118,5 @@ int ps_pace_unwaited(struct perseas *p, uint32_t slow, unsigned flags, struct ps
 	if (needed)
 		return fail_full(p);
 	drop(p, slow);
-	return 0;
-}
-
-int ps_pace(struct perseas *p, uint32_t slow, uint64_t *since)
-{
-	const bool needed = are_needed(p, slow);
-	const uint64_t now = ps_now(p);
-	const uint64_t patience = ps_ms(needed ? p->options.commit_timeout_ms : p->options.pace_ms);
-	const bool first = !*since;
-
-	ps_assert_locked(p);
-	if (first)
-		*since = now;
-	if (now < *since + patience) {
-		p->commit.stat.paced += first;
-		note(p, slow, now);
-		ps_commit_sleep(p, *since + patience);
-		p->commit.stat.paced_ns += ps_now(p) - now;
-		ps_mirrors_poll(p);
-		return 1;
-	}
-	if (needed)
-		return fail_full(p);
-	drop(p, slow);
-	return 0;
+	return 1;
 }

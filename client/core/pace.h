@@ -21,16 +21,14 @@ struct ps_pacing {
 /* EAGAIN: the commit would have to wait, and is not to. */
 int ps_fail_again(const struct perseas *p, const char *when);
 
-/* These mirrors stand in the way of the next entry of the ring. *since: when this commit began to
- * wait, 0 before it did. 1: it slept, and everything must be looked at again. 0: they are dropped.
- * EBLOCKED: W need them, and they did not get on in time. */
-int ps_pace(struct perseas *p, uint32_t slow, uint64_t *since);
-
-/* The same for a commit that nobody waits for. It fills the ring in no time, so that half a ring of
- * lag says nothing about a mirror: it waits for as long as these get on, and then for
- * commit_timeout_ms. slow is 0 where W do not hold enough. EAGAIN: it is not to
- * wait (PERSEAS_NOBLOCK). */
-int ps_pace_unwaited(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing);
+/* These mirrors stand in the way of the next entry of the ring; none: W do not hold enough. 1: it
+ * slept, or they are dropped, and everything must be looked at again. EBLOCKED: W need them, and
+ * they did not get on in time. EAGAIN: it is not to wait (PERSEAS_NOBLOCK).
+ *
+ * It waits for pace_ms; for those that W need, and for any where nobody waits for this commit, for
+ * commit_timeout_ms. Where some commits are not waited for, half a ring of lag says nothing about a
+ * mirror: then that time counts from when they got on last. */
+int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing);
 
 /* What there is to say of a mirror, "" where nothing is. */
 const char *ps_trouble(struct perseas *p, const struct ps_mirror *m);

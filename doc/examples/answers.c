@@ -1,6 +1,7 @@
 /*
- * answers.c - an event loop that never waits for mirrors: it adds each number of its input to a
- * sum, by a transaction of its own, and prints the sum when W mirrors hold that.
+ * answers.c - an event loop that waits for mirrors only when they have half of the ring still to
+ * complete: it adds each number of its input to a sum, by a transaction of its own, and prints the
+ * sum when W mirrors hold that.
  *
  *     answers LIST <NUMBERS
  */

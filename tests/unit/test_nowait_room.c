@@ -4,6 +4,8 @@
  */
 #include "nowait_rig.h"
 
+#include <fcntl.h>
+
 static int post_big(struct fixture *f, unsigned flags, unsigned i)
 {
 	struct perseas_token token;
@@ -29,9 +31,10 @@ static void release_some(void *arg)
 }
 
 /* Half of the ring is under way: who does not want to wait is told so, and who waits gets on as
- * soon as mirrors do, which are not dropped. */
+ * soon as mirrors do, which are not dropped. Status says which ones commits wait for. */
 static void test_a_full_ring_holds_back(void **state)
 {
+	struct perseas_mirror_stat stat;
 	struct fixture *f = *state;
 	struct owner *o = f->o;
 	unsigned i = 0;
@@ -51,6 +54,8 @@ static void test_a_full_ring_holds_back(void **state)
 	o->d->on_pause = NULL;
 	assert_int_equal(owner_stat(o).dropped, 0);
 	assert_true(owner_stat(o).paced > 0);
+	assert_int_equal(perseas_mirror_stat(o->p, 1, &stat), 0);
+	assert_non_null(strstr(stat.trouble, "cannot keep up"));
 	let_all_go(o);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(owner_stat(o).live, o->d->count);
@@ -62,6 +67,8 @@ static void test_a_hiccup_drops_no_mirror(void **state)
 	struct fixture *f = *state;
 	struct owner *o = f->o;
 	const uint64_t pace = (uint64_t)o->p->options.pace_ms * 1000000;
+	const uint64_t most = (uint64_t)o->p->options.commit_timeout_ms * 1000000;
+	uint64_t start;
 	unsigned i = 0;
 
 	o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
@@ -75,10 +82,12 @@ static void test_a_hiccup_drops_no_mirror(void **state)
 	assert_int_equal(post_big(f, PERSEAS_NOWAIT, i), 0);
 	o->d->on_pause = NULL;
 	assert_int_equal(owner_stat(o).dropped, 0);
-	/* One that never takes anything again stops commits for no longer than a commit's time. */
+	/* One that never takes anything again stops commits for a commit's time, and no longer. */
+	start = o->d->now;
 	for (unsigned more = 0; more < 100; more++)
 		assert_int_equal(post_big(f, PERSEAS_NOWAIT, i++), 0);
 	assert_int_equal(owner_stat(o).dropped, 1);
+	assert_true(o->d->now - start >= most && o->d->now - start < most + most / 10);
 	let_all_go(o);
 }
 
@@ -92,9 +101,8 @@ static void release_one(void *arg)
 
 /* A commit that needs much room waits for a mirror for longer than a mirror may take for one, since
  * that one gets on all the time. */
-static void test_who_gets_on_is_waited_for(void **state)
+static void wait_for_who_gets_on(struct fixture *f, unsigned flags)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	struct perseas_token token;
 	perseas_tx_t *tx;
@@ -108,11 +116,54 @@ static void test_who_gets_on_is_waited_for(void **state)
 	memset(f->big, 1, 25000);
 	o->d->on_pause = release_one;
 	o->d->on_pause_arg = o;
-	assert_int_equal(perseas_commit_token(tx, PERSEAS_NOWAIT, &token), 0);
+	assert_int_equal(perseas_commit_token(tx, flags, &token), 0);
 	o->d->on_pause = NULL;
 	assert_int_equal(owner_stat(o).dropped, 0);
 	let_all_go(o);
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
+}
+
+static void test_who_gets_on_is_waited_for(void **state)
+{
+	wait_for_who_gets_on(*state, PERSEAS_NOWAIT);
+}
+
+/* What nobody waits for has filled the ring, and not this commit. */
+static void test_one_that_waits_is_as_patient(void **state)
+{
+	wait_for_who_gets_on(*state, 0);
+}
+
+/* It needs no room, and so it neither waits for any nor drops a mirror. */
+static void test_one_without_ranges_needs_no_room(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	struct perseas_token token = { 0, 0 };
+	uint64_t start;
+	unsigned i = 0;
+
+	o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
+	while (!post_big(f, PERSEAS_NOWAIT | PERSEAS_NOBLOCK, i++))
+		;
+	/* Not even the smallest fits. */
+	for (unsigned length = 1500; length; length--)
+		while (!post_with(o, PERSEAS_NOWAIT | PERSEAS_NOBLOCK, 0, length, 1, &token))
+			;
+	start = o->d->now;
+	for (unsigned waits = 0; waits < 2; waits++) {
+		perseas_tx_t *tx;
+
+		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+		assert_int_equal(perseas_commit_token(tx,
+		                                      waits ? 0 : PERSEAS_NOWAIT | PERSEAS_NOBLOCK,
+		                                      &token),
+		                 0);
+		assert_true(token.seq == o->p->commit.seq);
+	}
+	assert_true(o->d->now - start < 1000000);
+	assert_int_equal(owner_stat(o).dropped, 0);
+	let_all_go(o);
 }
 
 /* Mirrors that are away could not be sent again what the ring forgot, and it would be in doubt for
@@ -140,6 +191,100 @@ static void test_what_w_do_not_hold_stays_in_the_ring(void **state)
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(owner_stat(o).resyncs, 0);
 	assert_int_equal(post_big(f, PERSEAS_NOWAIT, i), 0);
+}
+
+enum { THREADS = 3 };
+
+/* Threads that commit, and wait for it, while the one before waits. */
+static struct crowd {
+	struct fixture *f;
+	perseas_tx_t *tx[THREADS];
+	unsigned begun;
+	int rc[THREADS];
+} crowd;
+
+static void commit_one_more(struct direct *d)
+{
+	struct perseas_token token;
+	unsigned me;
+
+	if (crowd.begun == THREADS) {
+		d->now += 1000000000;
+		return;
+	}
+	me = crowd.begun++;
+	assert_int_equal(perseas_set_range(crowd.tx[me], crowd.f->big, 30000), 0);
+	memset(crowd.f->big, 1, 30000);
+	crowd.rc[me] = perseas_commit_token(crowd.tx[me], 0, &token);
+	if (crowd.rc[me] == PERSEAS_EBLOCKED)
+		perseas_abort(crowd.tx[me]);
+}
+
+static void commit_at_pause(void *arg)
+{
+	commit_one_more(arg);
+}
+
+/* Nor do commits that wait, of several threads, which need more room than what nobody waits for
+ * leaves. */
+static void test_the_ring_keeps_it_from_those_that_wait(void **state)
+{
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	unsigned i = 0;
+
+	crowd = (struct crowd){ .f = f };
+	for (unsigned k = 0; k < THREADS; k++)
+		assert_int_equal(perseas_begin(o->p, 0, &crowd.tx[k]), 0);
+	for (unsigned m = 0; m < o->d->count; m++) {
+		direct_cut(o->d, m);
+		direct_crash(o->d, m);
+	}
+	while (!post_big(f, PERSEAS_NOWAIT | PERSEAS_NOBLOCK, i++))
+		;
+	o->d->on_pause = commit_at_pause;
+	o->d->on_pause_arg = o->d;
+	o->d->on_wait = commit_one_more;
+	commit_one_more(o->d);
+	o->d->on_pause = NULL;
+	o->d->on_wait = NULL;
+	assert_int_equal(crowd.begun, THREADS);
+	assert_true(o->p->commit.ring.first <= o->p->commit.durable + 1);
+	for (unsigned k = 0; k < THREADS; k++)
+		assert_int_equal(crowd.rc[k], PERSEAS_EBLOCKED);
+	for (unsigned m = 0; m < o->d->count; m++) {
+		direct_start(o->d, m);
+		owner_keep(o, m, PERSEAS_MIRROR_LIVE);
+	}
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(owner_stat(o).resyncs, 0);
+}
+
+static void release_one_each(void *arg)
+{
+	struct owner *o = arg;
+
+	for (unsigned m = 0; m < o->d->count; m++)
+		direct_release(o->d, m, 1);
+}
+
+/* Each takes almost all of the time that a commit may take, and each is progress: the last of what
+ * nobody waited for, too. */
+static void test_one_behind_what_gets_on_is_not_in_doubt(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_token token;
+
+	hold_all(o, DIRECT_HOLD_WRITES);
+	post(o, 1);
+	post(o, 2);
+	o->d->on_pause = release_one_each;
+	o->d->on_pause_arg = o;
+	assert_int_equal(post_with(o, 0, 0, 10, 3, &token), 0);
+	o->d->on_pause = NULL;
+	assert_int_equal(owner_stat(o).in_doubt, 0);
+	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
+	let_all_go(o);
 }
 
 static void release_all(void *arg)
@@ -336,6 +481,44 @@ static void test_the_bound_is_not_of_those_that_are_waited_for(void **state)
 	}
 }
 
+static struct perseas *closing;
+static const struct ps_env_ops *usual;
+static int closing_fd;
+
+static void look_at_the_end(struct ps_env *env, enum ps_sleeper who)
+{
+	usual->join(env, who);
+	if (who == PS_COLLECTOR) {
+		assert_int_equal(closing->commit.unwaited.flag, -1);
+		assert_true(fcntl(closing_fd, F_GETFD) >= 0);
+		return;
+	}
+	/* As the application may, against the rules, while it is told of an event. */
+	assert_int_equal(perseas_fd(closing), PERSEAS_EINVAL);
+	assert_non_null(strstr(perseas_message(closing), "is being closed"));
+	assert_false(closing->commit.unwaited.collector);
+}
+
+/* The keeper runs for longer than the collector. It must not raise a descriptor that may be
+ * somebody else's, and no collector is begun that nobody would end. */
+static void test_close_leaves_nothing_to_the_keeper(void **state)
+{
+	struct owner *o = *state;
+	struct ps_env_ops ops = *o->p->env->ops;
+
+	closing = o->p;
+	usual = o->p->env->ops;
+	closing_fd = perseas_fd(o->p);
+	assert_true(closing_fd >= 0);
+	ops.join = look_at_the_end;
+	o->p->env->ops = &ops;
+	assert_int_equal(perseas_close(o->p), 0);
+	assert_int_equal(fcntl(closing_fd, F_GETFD), -1);
+	o->p = NULL;
+	if (owner_open(o, 0))
+		fail_msg("%s", o->error.text);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup_noted, owner_teardown)
 #define TEST_SMALL(function) cmocka_unit_test_setup_teardown(function, setup_lone_acks, teardown)
 
@@ -345,7 +528,11 @@ int main(void)
 		TEST_SMALL(test_a_full_ring_holds_back),
 		TEST_SMALL(test_a_hiccup_drops_no_mirror),
 		TEST_SMALL(test_who_gets_on_is_waited_for),
+		TEST_SMALL(test_one_that_waits_is_as_patient),
+		TEST_SMALL(test_one_without_ranges_needs_no_room),
 		TEST_SMALL(test_what_w_do_not_hold_stays_in_the_ring),
+		TEST_SMALL(test_the_ring_keeps_it_from_those_that_wait),
+		TEST(test_one_behind_what_gets_on_is_not_in_doubt),
 		cmocka_unit_test_setup_teardown(test_what_may_be_lost_is_bounded_in_time,
 		                                setup_bounded, owner_teardown),
 		cmocka_unit_test_setup_teardown(test_the_bound_counts_for_the_first_after_a_pause,
@@ -355,6 +542,7 @@ int main(void)
 		TEST(test_a_long_drain_breaks_nobody),
 		TEST(test_close_loses_nothing),
 		TEST(test_close_says_what_it_could_not),
+		TEST(test_close_leaves_nothing_to_the_keeper),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
