@@ -1,7 +1,9 @@
 /*
  * shadow.h - the committed contents of mapped segments, which are kept beside their memory where
  * the options ask for it. Commits compare the two (checked.c), and send what they send from the
- * shadow: so it holds what the mirrors were sent, whoever else writes to memory meanwhile.
+ * shadow, as do whole copies: so it holds what the mirrors were sent, whoever else writes to memory
+ * meanwhile. Publish alone reads memory twice, for the mirrors and for the shadow: what is written
+ * between the two is not found.
  *
  * Only pages that may differ are compared, where the process can tell which were written
  * (written.h). A page is such a one from when it was written until it was found to be like its
