@@ -71,15 +71,21 @@ struct ps_edits *ps_edits_get(struct perseas_tx *tx, struct perseas_heap *heap, 
 	return edits;
 }
 
+static void take_room(struct ps_edits *edits, struct ps_edit *edit, unsigned changes)
+{
+	assert(edits->used + changes <= edits->kept);
+	edit->changes = changes;
+	edits->used += changes;
+}
+
 struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, unsigned changes)
 {
 	struct ps_edit *edit = &edits->list[edits->count++];
 
-	assert(edits->list && edits->count <= edits->capacity &&
-	       edits->used + changes <= edits->kept);
+	assert(edits->list && edits->count <= edits->capacity);
 	memset(edit, 0, sizeof(*edit));
 	edit->kind = kind;
-	edits->used += changes;
+	take_room(edits, edit, changes);
 	edits->heap->pending++;
 	return edit;
 }
@@ -94,10 +100,15 @@ static bool is_word(const struct ps_edit *edit, const struct ps_run *run, unsign
 struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsigned word)
 {
 	struct ps_edit *edit = edits->count ? &edits->list[edits->count - 1] : NULL;
+	const unsigned changes = run->recorded ? 1 : 2;
 
-	if (edit && is_word(edit, run, word))
+	if (edit && is_word(edit, run, word)) {
+		/* A roll-back gave its room back. */
+		if (!edit->changes)
+			take_room(edits, edit, changes);
 		return edit;
-	edit = ps_edits_add(edits, PS_EDIT_WORD, run->recorded ? 1 : 2);
+	}
+	edit = ps_edits_add(edits, PS_EDIT_WORD, changes);
 	edit->extent = run->extent;
 	edit->chunk = run->chunk;
 	edit->word = word;
@@ -302,6 +313,13 @@ static void roll_back_root(struct perseas_heap *heap, struct ps_edit *edit,
 	edit->kind = PS_EDIT_WORD;
 }
 
+/* What it took since the savepoint it stores nothing in any more: the next one has that room. */
+static void give_room_back(struct ps_edits *edits, struct ps_edit *edit, const struct ps_edit *then)
+{
+	edits->used -= edit->changes - then->changes;
+	edit->changes = then->changes;
+}
+
 static void edits_roll_back(struct ps_late *late, uint64_t savepoint)
 {
 	static const struct ps_edit nothing;
@@ -319,6 +337,7 @@ static void edits_roll_back(struct ps_late *late, uint64_t savepoint)
 			roll_back_root(edits->heap, &edits->list[i], then);
 		else
 			roll_back_objects(&edits->list[i], then ? then : &nothing);
+		give_room_back(edits, &edits->list[i], then ? then : &nothing);
 	}
 	pthread_mutex_unlock(&edits->heap->lock);
 }

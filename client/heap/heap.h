@@ -115,6 +115,7 @@ enum ps_edit_kind {
 /* What a transaction means to change. */
 struct ps_edit {
 	enum ps_edit_kind kind;
+	unsigned changes;         /* that room is taken for */
 	uint32_t word;            /* of the run's bitmap; LARGE: span */
 	struct ps_extent *extent; /* not of ROOT */
 	uint64_t chunk;

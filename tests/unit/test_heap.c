@@ -398,6 +398,33 @@ static void test_a_roll_back_takes_objects_back(void **state)
 	assert_int_equal(figures(o).roots, 2);
 }
 
+/* Objects are allocated and taken back again and again: the transaction keeps no more room for them
+ * than for one, and enough for those that stay. */
+static void test_a_roll_back_gives_room_back(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o);
+	uint64_t outer, savepoint;
+
+	take(o, tx, 100, POINT);
+	assert_int_equal(perseas_savepoint(tx, &outer), 0);
+	for (unsigned i = 0; i < 300; i++) {
+		assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
+		take(o, tx, i % 2 ? 100 : 16, i % 3 ? LINE : POINT);
+		assert_int_equal(perseas_rollback_to(tx, i % 7 ? savepoint : outer), 0);
+	}
+	/* An object's word and its run's entry, of two objects. */
+	assert_in_range(tx->kept, 2, 4);
+	for (unsigned i = 0; i < 8; i++) {
+		assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
+		take(o, tx, 100, 100 + i);
+		assert_int_equal(perseas_rollback_to(tx, savepoint), 0);
+		take(o, tx, 100, 100 + i);
+	}
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, 9);
+}
+
 /* One savepoint inside another, and a heap that was first used after them. */
 static void test_roll_backs_inside_others(void **state)
 {
@@ -458,6 +485,7 @@ int main(void)
 		TEST(test_sizes_are_rounded_up_by_little),
 		TEST(test_realloc_keeps_bytes),
 		TEST(test_a_roll_back_takes_objects_back),
+		TEST(test_a_roll_back_gives_room_back),
 		TEST(test_roll_backs_inside_others),
 		TEST(test_a_retry_begins_with_nothing),
 		TEST(test_what_is_freed_is_used_again_once_it_is_posted),
