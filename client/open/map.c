@@ -373,10 +373,23 @@ static void take_back(struct perseas *p, const struct ps_birth *birth)
 	}
 }
 
+/* One that is there already is somebody else's: it is neither filled nor taken back. */
+static int check_new(struct perseas *p, const struct ps_birth *birth)
+{
+	for (unsigned i = 0; i < birth->count; i++)
+		if (ps_segment_find(p, birth->segments[i].name))
+			return ps_fail(p, PERSEAS_EEXIST,
+			               "store '%s' has a segment '%s' already, which is to be made",
+			               p->store, birth->segments[i].name);
+	return 0;
+}
+
 static int birth_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *seq)
 {
-	int rc = 0;
+	int rc = check_new(p, birth);
 
+	if (rc)
+		return rc;
 	for (unsigned i = 0; i < birth->count && !rc; i++)
 		rc = map_exclusive(p, birth->segments[i].name, birth->segments[i].size, 0,
 		                   &birth->segments[i].addr);

@@ -31,7 +31,7 @@ struct ps_birth {
 };
 
 /* Makes, fills and publishes them, or none. 0, also where they are not wanted any more; or a code,
- * EINDOUBT where they were born all the same. */
+ * EINDOUBT where they were born all the same, EEXIST where a segment has one of the names. */
 int ps_map_birth(struct perseas *p, struct ps_birth *birth);
 
 #endif
