@@ -93,6 +93,21 @@ struct walk {
 	void *arg;
 };
 
+/* The function that is called may have freed objects, and others may have. */
+static bool is_there(const struct chunk_seen *seen, unsigned word, uint64_t bit)
+{
+	const struct ps_heap_entry *entry = &seen->extent->entries[seen->chunk];
+	struct perseas_heap *heap = seen->extent->heap;
+	bool there;
+
+	pthread_mutex_lock(&heap->lock);
+	there = entry->state == PS_CHUNK_RUN && entry->class == seen->entry.class &&
+	        entry->type == seen->entry.type &&
+	        ps_chunk_bits(seen->extent, seen->chunk)[word] & bit;
+	pthread_mutex_unlock(&heap->lock);
+	return there;
+}
+
 static int walk_run(const struct chunk_seen *seen, uint8_t *base, const struct walk *walk)
 {
 	struct perseas_object object = { NULL, ps_class_sizes[seen->entry.class],
@@ -105,6 +120,8 @@ static int walk_run(const struct chunk_seen *seen, uint8_t *base, const struct w
 		for (; bits && !rc; bits &= bits - 1) {
 			const unsigned bit = (unsigned)__builtin_ctzll(bits);
 
+			if (!is_there(seen, word, (uint64_t)1 << bit))
+				continue;
 			object.addr = base + (word * 64 + bit) * object.size;
 			rc = walk->each(walk->arg, &object);
 		}
