@@ -34,7 +34,7 @@ struct ps_segment {
 	uint64_t left;    /* seq when it was last unmapped here */
 	uint8_t *shadow; /* its committed contents, where that is asked for (shadow.h); else NULL */
 	uint64_t *unlike; /* with it: pages that may differ, a bit for each; NULL: any may */
-	bool held;        /* something of the library relies on it: it is not unmapped */
+	unsigned held;    /* heaps that rely on it: it is not unmapped */
 };
 
 /* The mapped segments by address, for set_range. Never changed once it is seen: a change makes

@@ -7,6 +7,9 @@
 
 #include "../../proto/image/crc32c.h"
 
+/* PERSEAS_ANY_TYPE, which is for walks alone. */
+static const uint64_t NO_TYPE = UINT64_MAX;
+
 /* In steps of 16 up to 224, then so that each is at most a seventh larger than the one before and a
  * run has no more than 1.2 % left over; above 8 KiB, what 7, 6 and fewer objects of a run take. */
 const uint16_t ps_class_sizes[PS_CLASSES] = {
@@ -47,6 +50,8 @@ const char *ps_heap_entry_fault(const struct ps_heap_entry *entry, uint64_t chun
 {
 	if (entry->zero)
 		return "has an entry with bits that mean nothing";
+	if (entry->state != PS_CHUNK_FREE && entry->type == NO_TYPE)
+		return "is of a type that no object can be of";
 	switch (entry->state) {
 	case PS_CHUNK_FREE:
 		return NULL;

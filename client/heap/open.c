@@ -56,7 +56,8 @@ static struct ps_extent *extent_new(struct perseas_heap *heap, unsigned index, u
 	return NULL;
 }
 
-/* Where its segments lie. They stay mapped from now on. With the handle's lock, or admin. */
+/* Where its segments lie. They stay mapped as long as they are the heap's. With the handle's lock,
+ * or admin. */
 static void extent_set(struct ps_extent *extent, void *data, void *meta)
 {
 	struct perseas *p = extent->heap->p;
@@ -66,9 +67,9 @@ static void extent_set(struct ps_extent *extent, void *data, void *meta)
 
 	segment_name(data_name, name, "heap", extent->index);
 	segment_name(meta_name, name, "meta", extent->index);
-	ps_segment_find(p, data_name)->held = true;
+	ps_segment_find(p, data_name)->held++;
 	segment = ps_segment_find(p, meta_name);
-	segment->held = true;
+	segment->held++;
 	extent->data = data;
 	extent->entries = (struct ps_heap_entry *)((uint8_t *)meta + PS_HEAP_ENTRIES);
 	extent->bitmaps = (uint64_t *)((uint8_t *)meta + ps_heap_bitmaps(extent->chunks));
@@ -304,6 +305,22 @@ static void heap_free(struct ps_guest *guest)
 	free(heap);
 }
 
+/* Of a heap that was not listed: its segments may be unmapped again. */
+static void heap_drop(struct perseas_heap *heap)
+{
+	char name[PS_NAME_MAX + 1];
+
+	ps_admin_enter(heap->p);
+	for (unsigned i = 0; i < PS_HEAP_EXTENTS && heap->extents[i]; i++) {
+		segment_name(name, heap->name, "heap", i);
+		ps_segment_find(heap->p, name)->held--;
+		segment_name(name, heap->name, "meta", i);
+		ps_segment_find(heap->p, name)->held--;
+	}
+	ps_admin_leave(heap->p);
+	heap_free(&heap->guest);
+}
+
 static struct perseas_heap *heap_new(struct perseas *p, const char *name)
 {
 	struct perseas_heap *heap = calloc(1, sizeof(*heap));
@@ -348,13 +365,12 @@ static struct perseas_heap *heap_list(struct perseas_heap *heap)
 	pthread_mutex_unlock(&p->lock);
 	if (!listed)
 		return heap;
-	heap_free(&heap->guest);
+	heap_drop(heap);
 	return listed;
 }
 
 static int heap_open(struct perseas_heap *heap, const struct perseas_heap_options *options)
 {
-	const uint64_t first = options->first ? options->first : FIRST;
 	int rc = extents_open(heap);
 
 	if (rc || heap->extent_count)
@@ -363,7 +379,7 @@ static int heap_open(struct perseas_heap *heap, const struct perseas_heap_option
 		return ps_fail(heap->p, PERSEAS_ENOSEGMENT,
 		               "store '%s' has no heap '%s': give PERSEAS_HEAP_CREATE to make it",
 		               heap->p->store, heap->name);
-	rc = extent_make(heap, 0, (first + PS_CHUNK - 1) / PS_CHUNK);
+	rc = extent_make(heap, 0, (options->first + PS_CHUNK - 1) / PS_CHUNK);
 	if (rc || heap->extent_count)
 		return rc;
 	/* Another thread was faster. */
@@ -372,6 +388,29 @@ static int heap_open(struct perseas_heap *heap, const struct perseas_heap_option
 		return rc;
 	rc = check_made(heap, 0);
 	return rc ? rc : not_a_heap(heap, heap->name, "is mapped, and not published");
+}
+
+/* `most` counts in whole chunks, as `first` does. */
+static int check_sizes(struct perseas *p, struct perseas_heap_options *options)
+{
+	const uint64_t most = options->most / PS_CHUNK;
+
+	if (options->first > PS_EXTENT_MAX)
+		return ps_fail(p, PERSEAS_EINVAL, "a heap begins with 1 TiB at most");
+	if (options->most && !most)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "options.most is %llu: a heap has %llu bytes at least, and 0 is no "
+		               "limit",
+		               (unsigned long long)options->most, (unsigned long long)PS_CHUNK);
+	if (most && (options->first + PS_CHUNK - 1) / PS_CHUNK > most)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "options.first is %llu, in whole chunks of %llu, and options.most "
+		               "is %llu",
+		               (unsigned long long)options->first, (unsigned long long)PS_CHUNK,
+		               (unsigned long long)options->most);
+	if (!options->first)
+		options->first = most && most * PS_CHUNK < FIRST ? most * PS_CHUNK : FIRST;
+	return 0;
 }
 
 static int check_options(struct perseas *p, const char *name,
@@ -385,7 +424,7 @@ static int check_options(struct perseas *p, const char *name,
 		               "a dot",
 		               PS_HEAP_NAME);
 	if (!given)
-		return 0;
+		return check_sizes(p, options);
 	if (given->size < sizeof(size_t) || given->size > sizeof(*options))
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "options.size is %zu: begin with PERSEAS_HEAP_OPTIONS_INIT",
@@ -394,9 +433,7 @@ static int check_options(struct perseas *p, const char *name,
 	if (options->flags & ~(uint32_t)PERSEAS_HEAP_CREATE)
 		return ps_fail(p, PERSEAS_EINVAL, "flags 0x%x has unknown bits; known are 0x%x",
 		               options->flags, PERSEAS_HEAP_CREATE);
-	if (options->first > PS_EXTENT_MAX)
-		return ps_fail(p, PERSEAS_EINVAL, "a heap begins with 1 TiB at most");
-	return 0;
+	return check_sizes(p, options);
 }
 
 int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_options *given,
@@ -423,7 +460,7 @@ int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_
 		heap->most = options.most;
 		rc = heap_open(heap, &options);
 		if (rc) {
-			heap_free(&heap->guest);
+			heap_drop(heap);
 			return rc;
 		}
 		heap = heap_list(heap);
