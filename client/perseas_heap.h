@@ -54,9 +54,10 @@ struct perseas_heap_options {
 	size_t size;    /* sizeof(struct perseas_heap_options), for later versions */
 	uint32_t flags; /* of enum perseas_heap_flag */
 	uint64_t first; /* create: bytes for objects to begin with, rounded up to 64 KiB, at
-	                       most 1 TiB; 0: 16 MiB */
-	uint64_t most;  /* bytes for objects up to which the heap grows while it is open here;
-	                       0: no limit. It grows by as much as it has. */
+	                       most 1 TiB; 0: 16 MiB, or `most` if that is less */
+	uint64_t most;  /* bytes for objects up to which the heap grows while it is open here, at
+	                       least 64 KiB and `first`; 0: no limit. It grows by as much as it
+	                       has. */
 };
 
 #define PERSEAS_HEAP_OPTIONS_INIT                            \
@@ -113,9 +114,15 @@ int perseas_reserve(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_
  * object is as it was, for others, too. addr NULL does nothing. An object that this transaction
  * allocated may be freed by it.
  *
+ * That a root leads to the object does not keep it: an application frees it only where it may set
+ * the root, too, and takes the root away or sets it anew in the same transaction or before. A root
+ * whose object was freed leads nowhere: perseas_root says EOBJECT, and perseas_heap_check EHEAP.
+ *
  * Errors: EINVAL, EENDED, EOBJECT (no object begins there: a wild address, or the object is freed
  * already, by a transaction that is open or has ended; or it is allocated by another transaction
- * that is open), ETOOBIG, ENOMEM, EHEAP, EFENCED (memory is missing: PERSEAS_RECOVERY_ON_DEMAND).
+ * that is open), ECONFLICT (another open transaction has a root lead to it; a root that a roll-back
+ * brings back is not asked about), ETOOBIG, ENOMEM, EHEAP, EFENCED (memory is missing:
+ * PERSEAS_RECOVERY_ON_DEMAND).
  * After an error the transaction is as it was.
  */
 int perseas_free(perseas_tx_t *tx, perseas_heap_t *heap, void *addr);
@@ -145,9 +152,9 @@ int perseas_object(perseas_heap_t *heap, const void *addr, struct perseas_object
  * Has the root `name` lead to an object of this type, once the transaction is committed; addr NULL:
  * takes the root away. name is 1 to 39 bytes. Until then perseas_root tells of the root as it was.
  *
- * Errors: EINVAL, EENDED, EOBJECT (no object begins at addr, or it is of another type), ECONFLICT
- * (another open transaction sets this root), ELIMIT (the heap has 64 roots), ETOOBIG, ENOMEM,
- * EHEAP, EFENCED.
+ * Errors: EINVAL, EENDED, EOBJECT (no object begins at addr, or it is of another type, or an open
+ * transaction frees it or, if another, allocated it), ECONFLICT (another open transaction sets this
+ * root), ELIMIT (the heap has 64 roots), ETOOBIG, ENOMEM, EHEAP, EFENCED.
  */
 int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, uint64_t type,
                      void *addr);
@@ -168,7 +175,8 @@ int perseas_heap_walk(perseas_heap_t *heap, uint64_t type,
                       int (*each)(void *arg, const struct perseas_object *object), void *arg);
 
 /* Reads all of the heap's metadata, and holds it against itself and against what this process
- * has made of it. Errors: EINVAL, EHEAP (the message names the first fault), EFENCED. */
+ * has made of it. Errors: EINVAL, EHEAP (the message names the first fault; a root whose object
+ * was freed is one), EFENCED. */
 int perseas_heap_check(perseas_heap_t *heap);
 
 struct perseas_heap_stat {

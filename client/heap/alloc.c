@@ -228,7 +228,10 @@ static int mark_freed(struct ps_edits *edits, const struct ps_found_object *foun
 	const struct perseas_heap *heap = edits->heap;
 	const uint64_t bit = (uint64_t)1 << (found->run ? found->index % 64 : 0);
 	struct ps_edit *edit;
+	int rc = ps_roots_may_free(edits, found);
 
+	if (rc)
+		return rc;
 	if (found->leaving)
 		return refuse(heap, found->object.addr,
 		              "is freed already, by a transaction that is open");

@@ -228,8 +228,9 @@ static void end_large(const struct ps_edit *edit, bool posted)
 {
 	if (edit->back || (posted ? edit->clear : edit->set))
 		ps_large_release(edit->extent, edit->chunk);
-	else
+	else if (edit->clear)
 		edit->extent->known[edit->chunk] = PS_KNOWN_LARGE;
+	/* What it allocated others see since it was stored, and may mean to free by now. */
 }
 
 static void end_edit(struct perseas_heap *heap, const struct ps_edit *edit, bool posted)
@@ -306,6 +307,7 @@ static void roll_back_root(struct perseas_heap *heap, struct ps_edit *edit,
 {
 	if (then) {
 		edit->root = then->root;
+		heap->known_roots[edit->word].place = then->root.place;
 		return;
 	}
 	memset(&heap->known_roots[edit->word], 0, sizeof(heap->known_roots[edit->word]));

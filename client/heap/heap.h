@@ -79,6 +79,7 @@ struct ps_extent {
 struct ps_root_known {
 	const struct ps_late *setter; /* an open transaction sets it; NULL: none does */
 	char name[PS_ROOT_NAME + 1];  /* that it means to set */
+	uint64_t place;               /* of the object that it is to lead to; 0: none */
 };
 
 enum { PS_BIN_HASHES = 256 };
@@ -224,6 +225,10 @@ int ps_heap_again(struct perseas_heap *heap, int rc, const struct ps_bring *brin
 int ps_heap_may_change(struct perseas_tx *tx, const struct perseas_heap *heap);
 
 /* --- roots.c: with the heap's lock --- */
+
+/* An object is to be freed by a transaction: does another open one mean a root to lead to it? 0,
+ * ECONFLICT. */
+int ps_roots_may_free(const struct ps_edits *edits, const struct ps_found_object *found);
 
 /* Where its object is; NULL: nowhere in the heap. */
 void *ps_root_address(const struct perseas_heap *heap, const struct ps_heap_root *root);

@@ -106,11 +106,35 @@ static int set(struct ps_edits *edits, const char *name, uint64_t type, uint64_t
 	snprintf(known->name, sizeof(known->name), "%s", name);
 	edit = edit_of(edits, place);
 	memset(&edit->root, 0, sizeof(edit->root));
+	known->place = object;
 	if (!object)
 		return 0;
 	memcpy(edit->root.name, known->name, sizeof(edit->root.name));
 	edit->root.type = type;
 	edit->root.place = object;
+	return 0;
+}
+
+static uint64_t place_of(const struct ps_found_object *found)
+{
+	return ps_heap_place(found->extent->index,
+	                     (uint64_t)((uint8_t *)found->object.addr - found->extent->data));
+}
+
+int ps_roots_may_free(const struct ps_edits *edits, const struct ps_found_object *found)
+{
+	const struct perseas_heap *heap = edits->heap;
+	const uint64_t place = place_of(found);
+
+	for (unsigned i = 0; i < PS_ROOTS; i++) {
+		const struct ps_root_known *known = &heap->known_roots[i];
+
+		if (known->setter && known->setter != &edits->late && known->place == place)
+			return ps_fail(heap->p, PERSEAS_ECONFLICT,
+			               "the object of heap '%s' at %p is not freed: another open "
+			               "transaction has root '%s' lead to it",
+			               heap->name, found->object.addr, known->name);
+	}
 	return 0;
 }
 
@@ -130,9 +154,7 @@ static int set_locked(struct ps_edits *edits, const char *name, uint64_t type, v
 		rc = check_owner(edits, name, &found);
 	if (rc)
 		return rc;
-	return set(edits, name, type,
-	           ps_heap_place(found.extent->index,
-	                         (uint64_t)((uint8_t *)addr - found.extent->data)));
+	return set(edits, name, type, place_of(&found));
 }
 
 int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, uint64_t type,

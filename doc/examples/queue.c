@@ -52,10 +52,10 @@ static int open_queue(perseas_t *p, perseas_heap_t **heap, struct queue **queue)
 			rc = perseas_root_set(tx, *heap, "queue", QUEUE, object);
 		if (!rc)
 			rc = perseas_commit(tx, 0);
-		else
+		if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 			perseas_abort(tx);
 	}
-	*queue = (struct queue *)object;
+	*queue = rc ? NULL : (struct queue *)object;
 	return rc;
 }
 /* end open */
