@@ -1,0 +1,266 @@
+/*
+ * test_heap_refusals.c - a heap beside others: segments of the application that have its names,
+ * transactions that free and set at the same time, walks whose objects go meanwhile, limits that
+ * make no sense, and opens that fail.
+ */
+#include "heap_rig.h"
+
+#include "../../client/core/late.h"
+#include "../../client/open/map.h"
+
+static int setup(void **state)
+{
+	struct owner *o = owner_new(1);
+
+	o->d->staged = true;
+	o->options.log_size = 1 << 20;
+	o->options.ring_size = 4 << 20;
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	owner_free(*state);
+	return 0;
+}
+
+/* --- between the store of metadata and the end --- */
+
+/* Another transaction frees what is being committed, as soon as others can see it. */
+struct between {
+	struct ps_late late;
+	perseas_tx_t *frees;
+	void *object;
+	int rc;
+};
+
+static void between_apply(struct ps_late *late, struct perseas_tx *tx)
+{
+	struct between *between = (struct between *)late;
+	perseas_heap_t *heap = (perseas_heap_t *)(uintptr_t)tx->late->whose;
+
+	between->rc = perseas_free(between->frees, heap, between->object);
+}
+
+static void between_end(struct ps_late *late, bool posted)
+{
+	(void)late;
+	(void)posted;
+}
+
+static void test_a_free_of_what_is_being_committed(void **state)
+{
+	static const struct ps_late_ops ops = { .apply = between_apply, .end = between_end };
+	struct owner *o = *state;
+	perseas_heap_t *heap = heap_of(o);
+	struct between between = { .late = { .ops = &ops }, .frees = begin(o), .rc = 1 };
+	perseas_tx_t *tx = begin(o), *second = begin(o);
+
+	assert_int_equal(perseas_reserve(tx, heap, 40000, LINE, &between.object), 0);
+	assert_null(tx->late->next);
+	tx->late->next = &between.late;
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	tx->late->next = NULL;
+	assert_int_equal(between.rc, 0);
+	assert_int_equal(perseas_free(second, heap, between.object), PERSEAS_EOBJECT);
+	assert_int_equal(perseas_commit(between.frees, 0), 0);
+	made(o, 40000, LINE);
+	assert_int_equal(perseas_commit(second, 0), 0);
+	next_finds(o, 1);
+}
+
+/* --- roots and frees --- */
+
+static void test_a_free_beside_a_root(void **state)
+{
+	struct owner *o = *state;
+	perseas_heap_t *heap = heap_of(o);
+	uint8_t *point = made(o, 10, POINT), *line = made(o, 40000, LINE);
+	perseas_tx_t *sets = begin(o), *frees = begin(o);
+	uint64_t savepoint;
+	void *addr;
+
+	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, point), 0);
+	assert_int_equal(perseas_root_set(sets, heap, "l", LINE, line), 0);
+	assert_int_equal(perseas_free(frees, heap, point), PERSEAS_ECONFLICT);
+	assert_non_null(strstr(perseas_message(o->p), "root 'p'"));
+	assert_int_equal(perseas_realloc(frees, heap, line, 10, LINE, &addr), PERSEAS_ECONFLICT);
+	/* Its own it may free, and then has the root lead elsewhere. */
+	assert_int_equal(perseas_free(sets, heap, line), 0);
+	assert_int_equal(perseas_root_set(sets, heap, "l", LINE, NULL), 0);
+	/* A root that is set anew keeps nothing, and one that comes back does. */
+	assert_int_equal(perseas_savepoint(sets, &savepoint), 0);
+	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, NULL), 0);
+	assert_int_equal(perseas_rollback_to(sets, savepoint), 0);
+	assert_int_equal(perseas_free(frees, heap, point), PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, NULL), 0);
+	assert_int_equal(perseas_free(frees, heap, point), 0);
+	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, point), PERSEAS_EOBJECT);
+	assert_int_equal(perseas_commit(sets, 0), 0);
+	assert_int_equal(perseas_commit(frees, 0), 0);
+	next_finds(o, 0);
+}
+
+/* --- walks --- */
+
+struct clearing {
+	struct owner *o;
+	uint8_t *first, *others[3];
+	unsigned told;
+};
+
+static int clear_others(void *arg, const struct perseas_object *object)
+{
+	struct clearing *clearing = arg;
+	perseas_tx_t *tx;
+
+	clearing->told++;
+	if (object->addr != clearing->first)
+		return 0;
+	tx = begin(clearing->o);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(perseas_free(tx, heap_of(clearing->o), clearing->others[i]), 0);
+	return perseas_commit(tx, 0);
+}
+
+static void test_a_walk_tells_of_nothing_that_it_freed(void **state)
+{
+	struct owner *o = *state;
+	struct clearing clearing = { .o = o };
+
+	clearing.first = made(o, 100, POINT);
+	clearing.others[0] = made(o, 100, POINT);
+	made(o, 100, POINT);
+	clearing.others[1] = made(o, 100, POINT);
+	clearing.others[2] = made(o, 40000, POINT);
+	assert_int_equal(perseas_heap_walk(heap_of(o), PERSEAS_ANY_TYPE, clear_others, &clearing),
+	                 0);
+	assert_int_equal(clearing.told, 2);
+	next_finds(o, 2);
+}
+
+/* --- names and opens --- */
+
+static bool is_wanted(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static void must_not(const struct ps_birth *birth, void *arg)
+{
+	(void)birth;
+	(void)arg;
+	fail_msg("a segment that was there already is made");
+}
+
+/* The one is published and as large as what is to be made, and the other is a draft. */
+static void test_a_birth_leaves_other_segments(void **state)
+{
+	struct owner *o = *state;
+	struct ps_birth birth = { .count = 2,
+		                  .segments = { { "one", 4096, NULL }, { "two", 4096, NULL } },
+		                  .wanted = is_wanted,
+		                  .fill = must_not,
+		                  .born = must_not };
+	struct perseas_segment_info info;
+	void *published, *draft;
+
+	assert_int_equal(perseas_map(o->p, "two", 4096, &published), 0);
+	memset(published, 5, 4096);
+	assert_int_equal(perseas_publish(o->p), 0);
+	assert_int_equal(ps_map_birth(o->p, &birth), PERSEAS_EEXIST);
+	assert_non_null(strstr(perseas_message(o->p), "'two'"));
+	assert_int_equal(perseas_segment(o->p, "one", &info), PERSEAS_ENOSEGMENT);
+	assert_int_equal(perseas_map(o->p, "one", 4096, &draft), 0);
+	memset(draft, 6, 4096);
+	assert_int_equal(ps_map_birth(o->p, &birth), PERSEAS_EEXIST);
+	assert_int_equal(perseas_segment(o->p, "one", &info), 0);
+	assert_false(info.published);
+	assert_true(((uint8_t *)published)[4095] == 5 && ((uint8_t *)draft)[4095] == 6);
+	assert_int_equal(perseas_publish(o->p), 0);
+}
+
+static int opened(struct owner *o, const char *name, uint64_t first, uint64_t most)
+{
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	perseas_heap_t *heap;
+
+	options.flags = PERSEAS_HEAP_CREATE;
+	options.first = first;
+	options.most = most;
+	return perseas_heap_open(o->p, name, &options, &heap);
+}
+
+static void test_limits_that_make_no_sense(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_segment_info info;
+
+	assert_int_equal(opened(o, "a", 0, 1), PERSEAS_EINVAL);
+	assert_int_equal(opened(o, "a", 0, PS_CHUNK - 1), PERSEAS_EINVAL);
+	assert_non_null(strstr(perseas_message(o->p), "options.most is 65535"));
+	assert_int_equal(opened(o, "a", 3 * PS_CHUNK, 2 * PS_CHUNK), PERSEAS_EINVAL);
+	assert_int_equal(opened(o, "a", PS_CHUNK + 1, PS_CHUNK + 1), PERSEAS_EINVAL);
+	assert_non_null(strstr(perseas_message(o->p), "options.first is 65537"));
+	assert_int_equal(opened(o, "a", PS_CHUNK, PS_CHUNK), 0);
+	assert_int_equal(opened(o, "b", 0, 3 * PS_CHUNK + 5), 0);
+	assert_int_equal(perseas_segment(o->p, "b.heap.0", &info), 0);
+	assert_int_equal(info.size, 3 * PS_CHUNK);
+}
+
+/* The second extent is damaged: nothing of the heap stays held. */
+static void test_a_failed_open_holds_nothing(void **state)
+{
+	static const char *const names[] = { "h.meta.0", "h.heap.0", "h.meta.1" };
+	struct owner *o = *state;
+	perseas_heap_t *heap;
+	perseas_tx_t *tx;
+	void *addr;
+
+	for (unsigned i = 0; i < 3; i++)
+		made(o, 40000, POINT);
+	tx = begin(o);
+	assert_int_equal(perseas_map(o->p, "h.meta.1", 0, &addr), 0);
+	assert_int_equal(perseas_set_range(tx, addr, 8), 0);
+	memset(addr, 0, 8);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	owner_reopen(o);
+	assert_int_equal(perseas_heap_open(o->p, "h", NULL, &heap), PERSEAS_EHEAP);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(perseas_map(o->p, names[i], 0, &addr), 0);
+		assert_int_equal(perseas_unmap(o->p, addr), 0);
+	}
+}
+
+static void test_no_object_is_of_every_type(void **state)
+{
+	struct ps_heap_entry run = { .state = PS_CHUNK_RUN, .span = 1, .type = UINT64_MAX };
+	struct ps_heap_entry large = { .state = PS_CHUNK_LARGE, .span = 1, .type = UINT64_MAX };
+
+	(void)state;
+	assert_non_null(ps_heap_entry_fault(&run, 0, 1));
+	assert_non_null(ps_heap_entry_fault(&large, 0, 1));
+	run.type--;
+	large.type--;
+	assert_null(ps_heap_entry_fault(&run, 0, 1));
+	assert_null(ps_heap_entry_fault(&large, 0, 1));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_a_free_of_what_is_being_committed),
+		TEST(test_a_free_beside_a_root),
+		TEST(test_a_walk_tells_of_nothing_that_it_freed),
+		TEST(test_a_birth_leaves_other_segments),
+		TEST(test_limits_that_make_no_sense),
+		TEST(test_a_failed_open_holds_nothing),
+		cmocka_unit_test(test_no_object_is_of_every_type),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
