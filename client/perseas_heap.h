@@ -11,9 +11,9 @@
  * perseas_rollback_to takes back what was allocated and freed since the savepoint. Memory of
  * objects that it takes back, as of those that a transaction allocates and frees itself, is used
  * again when the transaction has ended. A savepoint copies what the transaction has allocated and
- * freed so far, and also what was taken back of it: a small object takes little of this beside
- * others of its type and size, and each large one takes some 150 bytes. So very many savepoints in
- * a transaction that allocates much take memory by the square of their number.
+ * freed so far, and also what was taken back of it: a large object takes more of this than a small
+ * one beside others of its type and size. So very many savepoints in a transaction that allocates
+ * much take memory by the square of their number.
  *
  * A heap grows when it is full, by further segments of the store; it does not give them back. Which
  * objects there are is kept apart from them, so that a store past the end of one cannot damage it.
