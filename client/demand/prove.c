@@ -98,11 +98,10 @@ static int walk_back(struct ps_warm *warm, struct block *block)
 
 static int prove_by(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
 {
-	struct block block = {
-		.p = p, .mirror = mirror, .lowest = p->warm->point.position, .read = read
-	};
+	struct block block = { .p = p, .mirror = mirror, .lowest = p->warm->point.position };
 	int rc = NOWHERE;
 
+	block.read = read;
 	block.bytes = malloc(BLOCK);
 	if (block.bytes)
 		rc = walk_back(p->warm, &block);
