@@ -110,8 +110,9 @@ bool option_set(struct perseas_options *options, const char *word)
 	const char *equals = strchr(word, '=');
 	uint64_t value = equals ? strtoull(equals + 1, NULL, 0) : 0;
 	size_t len = equals ? (size_t)(equals - word) : strlen(word);
-	const char *const names[] = { "create",     "takeover",  "acks",    "log",   "ring",
-		                      "connect-ms", "commit-ms", "open-ms", "shape", "demand" };
+	const char *const names[] = { "create", "takeover",   "acks",      "log",
+		                      "ring",   "connect-ms", "commit-ms", "open-ms",
+		                      "shape",  "demand",     "fetch-rate" };
 	unsigned i = 0;
 
 	while (i < sizeof(names) / sizeof(names[0]) &&
@@ -147,6 +148,9 @@ bool option_set(struct perseas_options *options, const char *word)
 		return true;
 	case 9:
 		options->recovery = PERSEAS_RECOVERY_ON_DEMAND;
+		return true;
+	case 10:
+		options->fetch_rate = value;
 		return true;
 	default:
 		return false;

@@ -16,6 +16,7 @@ from teller import LOG, SECONDS, Process, dice, random_moment, tellers, until  #
 KILLS = int(os.environ.get("PERSEAS_DEMAND_KILLS", rounds(45)))
 CHECKS = 9      # kills for each owner that is left alone until all bytes are compared
 MIB = 24
+SLOWLY = "fetch-rate=%d" % (MIB << 21)  # all of it takes half a second
 SIZES = (64, 512)
 TIMES = 5
 MOST = 2        # a read of all of it would take eight times as long
@@ -56,7 +57,8 @@ def large(tellers):  # noqa: F811
 
 def kill_amid(owner, number, dice):  # noqa: F811
     """By turns while a random part of the memory is missing, at a random moment, and when all of it
-    is here. Was memory still missing when the last transaction ended?"""
+    is here. The first of them get it slowly, as from far away. Was memory still missing when the
+    last transaction ended?"""
     rest = (owner.told["missing"] * dice.random(), float("inf"), 0)[number % 3]
     until(lambda: owner.page.missing <= rest or not owner.running(), "memory")
     if number % 3:
@@ -83,7 +85,7 @@ def test_owners_that_recover_on_demand_are_killed(mirrors, large, dice, fabric):
         if number % CHECKS == CHECKS - 1:
             begins("transactions=20", "check").ends()
             checked += 1
-        early += kill_amid(begins(), number, dice)
+        early += kill_amid(begins(*([SLOWLY] if number % 3 == 0 else [])), number, dice)
     owner = large(daemons, "takeover", "transactions=1", "check")
     assert owner.begins()["missing"] == 0
     owner.ends()
