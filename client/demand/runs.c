@@ -1,6 +1,6 @@
 /*
- * runs.c - how much is fetched at once. A run of granules is one large page, and costs a mirror, a
- * network and the kernel little more than a granule does where these are fast. Where they are slow,
+ * runs.c - how much is fetched at once. A run of granules is one large page. Where mirror and
+ * network are fast it comes much sooner than its granules would one by one. Where they are slow,
  * whoever touches missing memory waits for a granule only, and not behind a run that nobody needs.
  */
 #include "demand.h"

@@ -327,9 +327,22 @@ static int publish_exclusive(struct perseas *p, const struct ps_birth *birth, ui
 	return post_publish(p, ids, count);
 }
 
+/* The links are everybody's again: waits until W mirrors hold the publish, if one was posted. */
+static int await_birth(struct perseas *p, int rc, uint64_t seq)
+{
+	uint64_t since = 0;
+
+	if (rc || !seq)
+		return ps_fail_why(p, rc);
+	pthread_mutex_lock(&p->lock);
+	rc = ps_commit_await(p, seq, &since);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
 int perseas_publish(perseas_t *p)
 {
-	uint64_t seq = 0, since = 0;
+	uint64_t seq = 0;
 	int rc;
 
 	if (!p)
@@ -342,12 +355,7 @@ int perseas_publish(perseas_t *p)
 	if (!rc)
 		rc = publish_exclusive(p, NULL, &seq);
 	ps_exclusive_leave(p);
-	if (rc || !seq)
-		return ps_fail_why(p, rc);
-	pthread_mutex_lock(&p->lock);
-	rc = ps_commit_await(p, seq, &since);
-	pthread_mutex_unlock(&p->lock);
-	return rc;
+	return await_birth(p, rc, seq);
 }
 
 /* Takes back what was mapped of segments that were not born. */
@@ -406,7 +414,7 @@ static int birth_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *
 
 int ps_map_birth(struct perseas *p, struct ps_birth *birth)
 {
-	uint64_t seq = 0, since = 0;
+	uint64_t seq = 0;
 	int rc = p->salvage ? ps_ready(p) : may_change(p);
 
 	if (rc)
@@ -416,12 +424,7 @@ int ps_map_birth(struct perseas *p, struct ps_birth *birth)
 	if (!rc && birth->wanted(birth->arg))
 		rc = birth_exclusive(p, birth, &seq);
 	ps_exclusive_leave(p);
-	if (rc || !seq)
-		return ps_fail_why(p, rc);
-	pthread_mutex_lock(&p->lock);
-	rc = ps_commit_await(p, seq, &since);
-	pthread_mutex_unlock(&p->lock);
-	return rc;
+	return await_birth(p, rc, seq);
 }
 
 static bool in_use(const struct perseas *p, const struct ps_segment *segment)
