@@ -71,8 +71,8 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode);
  * perseas_lock refused it a lock, this waits until no older transaction keeps it from that one,
  * unless the thread has other locks; perseas_lock waits for the younger ones, and they are refused
  * meanwhile. With PERSEAS_SERIAL, which never waits for a lock, it waits until the lock is free for
- * it, and then for its turn. Nobody is refused a lock because of it meanwhile: if others always
- * have the lock, one after another, before the last has let go, it waits as long.
+ * it, and then for its turn. Nobody is refused a lock because of it meanwhile: so it waits for as
+ * long as there is always another transaction that has the lock.
  *
  * Errors: EINVAL, EENDED; those of perseas_begin, after which the transaction has ended, as if by
  * perseas_abort.
