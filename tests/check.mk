@@ -75,7 +75,7 @@ kills:
 # What takes a night: more schedules and more kills in a row than check runs.
 #: soak            100,000 simulated schedules, 500 kills in a row on each fabric, of owners that
 #:                 recover on demand as well, half an hour of everything at once on random stores,
-#:                 an hour of false alarms (two hours)
+#:                 an hour of false alarms, a heap at random 5000 times (two hours)
 soak:
 	@$(SUBMAKE) all tests
 	@$(RUN) soak --timeout 7200 --jobs 2 "sim 1..50000: $(SIM) --full 1..50000" \
@@ -85,7 +85,8 @@ soak:
 		"kills on demand: $(KILLS)" \
 		"torture: env PERSEAS_TORTURE=1800 $(PYTHON) -m pytest -q -p no:cacheprovider \
 			tests/drills/test_torture.py" \
-		"false alarms: bench/alarms.py --build $(BUILD) --seconds 3600"
+		"false alarms: bench/alarms.py --build $(BUILD) --seconds 3600" \
+		"heap at random: $(BUILD)/tests/unit/test_heap_random 1 5000"
 
 check-crash:
 	@$(SUBMAKE) tests
