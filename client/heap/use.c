@@ -1,0 +1,250 @@
+/*
+ * use.c - what a heap is used for, by class and type, and whether its metadata contradicts itself.
+ * The command calls it with what a mirror sent. It must take any bytes, and time that rises with
+ * their number only.
+ */
+#include "use.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct counting {
+	struct ps_heap_use *use;
+	const char *name;
+	unsigned index; /* of the extent */
+	uint64_t chunks;
+	const struct ps_heap_entry *entries;
+	const uint64_t *bitmaps;
+	uint64_t row; /* free chunks before this one */
+};
+
+static bool __attribute__((format(printf, 2, 3)))
+set_fault(struct ps_heap_use *use, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(use->fault, sizeof(use->fault), format, args);
+	va_end(args);
+	return false;
+}
+
+static bool chunk_fault(const struct counting *c, uint64_t chunk, const char *fault)
+{
+	return set_fault(c->use, "chunk %llu of heap '%s', extent %u, %s",
+	                 (unsigned long long)chunk, c->name, c->index, fault);
+}
+
+/* --- rows --- */
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct ps_use_row *x = a, *y = b;
+
+	if (x->class != y->class)
+		return x->class < y->class ? -1 : 1;
+	return x->type == y->type ? 0 : x->type < y->type ? -1 : 1;
+}
+
+static void merge_rows(struct ps_heap_use *use)
+{
+	size_t kept = 0;
+
+	if (!use->count)
+		return;
+	qsort(use->rows, use->count, sizeof(*use->rows), compare_rows);
+	for (size_t i = 1; i < use->count; i++) {
+		struct ps_use_row *last = &use->rows[kept];
+		const struct ps_use_row *row = &use->rows[i];
+
+		if (compare_rows(last, row) != 0) {
+			use->rows[++kept] = *row;
+			continue;
+		}
+		last->chunks += row->chunks;
+		last->objects += row->objects;
+		last->bytes += row->bytes;
+	}
+	use->count = kept + 1;
+}
+
+/* Rows are merged when there is no room, and there are twice as many before that is done again: so
+ * a heap in which each chunk has a type of its own takes no longer. */
+static bool add_row(struct ps_heap_use *use, const struct ps_use_row *row)
+{
+	struct ps_use_row *rows;
+	size_t room;
+
+	if (use->count == use->room)
+		merge_rows(use);
+	if (2 * use->count >= use->room) {
+		room = use->room ? 2 * use->room : 64;
+		rows = realloc(use->rows, room * sizeof(*rows));
+		if (!rows)
+			return false;
+		use->rows = rows;
+		use->room = room;
+	}
+	use->rows[use->count++] = *row;
+	use->objects += row->objects;
+	use->used += row->bytes;
+	return true;
+}
+
+/* --- chunks --- */
+
+static const uint64_t *bits_of(const struct counting *c, uint64_t chunk)
+{
+	return c->bitmaps + chunk * PS_CHUNK_WORDS;
+}
+
+/* Notes the roots that lead to an object of this chunk. */
+static void note_roots(const struct counting *c, uint64_t chunk, const struct ps_use_row *row)
+{
+	const uint64_t start = ps_heap_place(c->index, chunk * PS_CHUNK);
+
+	for (unsigned i = 0; i < PS_ROOTS; i++) {
+		const struct ps_heap_root *root = &c->use->root[i];
+		const uint64_t offset = root->place - start;
+		uint64_t object;
+
+		if (!root->name[0] || root->place < start || offset >= PS_CHUNK ||
+		    root->type != row->type)
+			continue;
+		if (row->class == PS_USE_LARGE) {
+			c->use->rooted |= (uint64_t)!offset << i;
+			continue;
+		}
+		object = offset / ps_class_sizes[row->class];
+		if (offset % ps_class_sizes[row->class] == 0 && object / 64 < PS_CHUNK_WORDS)
+			c->use->rooted |= (bits_of(c, chunk)[object / 64] >> object % 64 & 1) << i;
+	}
+}
+
+static void count_free(struct counting *c, uint64_t chunks)
+{
+	c->row += chunks;
+	c->use->free += chunks * PS_CHUNK;
+	if (c->row * PS_CHUNK > c->use->longest)
+		c->use->longest = c->row * PS_CHUNK;
+}
+
+static bool count_run(struct counting *c, uint64_t chunk)
+{
+	const struct ps_heap_entry *entry = &c->entries[chunk];
+	struct ps_use_row row = { entry->class, entry->type, 1, 0, 0 };
+
+	for (unsigned i = 0; i < PS_CHUNK_WORDS; i++)
+		row.objects += (unsigned)__builtin_popcountll(bits_of(c, chunk)[i]);
+	row.bytes = row.objects * ps_class_sizes[entry->class];
+	c->row = 0;
+	c->use->gaps += PS_CHUNK - row.bytes;
+	note_roots(c, chunk, &row);
+	return add_row(c->use, &row);
+}
+
+static bool count_large(struct counting *c, uint64_t chunk)
+{
+	const struct ps_heap_entry *entry = &c->entries[chunk];
+	const struct ps_use_row row = { PS_USE_LARGE, entry->type, entry->span, 1,
+		                        (uint64_t)entry->span * PS_CHUNK };
+
+	for (uint64_t i = 0; i < entry->span; i++)
+		if (ps_bits_any(bits_of(c, chunk + i), PS_CHUNK_WORDS))
+			return chunk_fault(c, chunk + i, "has objects inside of a large one");
+	c->row = 0;
+	c->use->large++;
+	note_roots(c, chunk, &row);
+	return add_row(c->use, &row);
+}
+
+static bool count_chunk(struct counting *c, uint64_t chunk)
+{
+	const struct ps_heap_entry *entry = &c->entries[chunk];
+	const char *fault = ps_heap_entry_fault(entry, chunk, c->chunks);
+
+	if (!fault)
+		fault = ps_heap_bits_fault(entry, bits_of(c, chunk));
+	if (fault)
+		return chunk_fault(c, chunk, fault);
+	if (entry->state == PS_CHUNK_LARGE)
+		return count_large(c, chunk);
+	if (entry->state == PS_CHUNK_RUN && ps_bits_any(bits_of(c, chunk), PS_CHUNK_WORDS))
+		return count_run(c, chunk);
+	count_free(c, 1);
+	return true;
+}
+
+/* --- extents and roots --- */
+
+static bool count_extent(struct counting *c, const struct ps_use_extent *extent)
+{
+	const struct ps_heap_head *head = (const void *)extent->meta;
+	const char *fault = "is not the metadata of a heap";
+
+	if (extent->meta_size >= ps_heap_meta_size(1))
+		fault = ps_heap_head_fault(head, c->index, extent->meta_size, extent->data_size);
+	if (fault)
+		return set_fault(c->use, "segment '%s.meta.%u' of heap '%s' %s", c->name, c->index,
+		                 c->name, fault);
+	c->chunks = head->chunks;
+	c->entries = (const void *)(extent->meta + PS_HEAP_ENTRIES);
+	c->bitmaps = (const void *)(extent->meta + ps_heap_bitmaps(head->chunks));
+	c->row = 0;
+	c->use->size += c->chunks * PS_CHUNK;
+	if (!c->index)
+		memcpy(c->use->root, extent->meta + PS_HEAP_ROOTS, sizeof(c->use->root));
+	for (uint64_t chunk = 0; chunk < c->chunks;) {
+		const struct ps_heap_entry *entry = &c->entries[chunk];
+
+		if (!count_chunk(c, chunk))
+			return false;
+		chunk += entry->state == PS_CHUNK_LARGE ? entry->span : 1;
+	}
+	return true;
+}
+
+static bool check_root(struct ps_heap_use *use, const char *name, unsigned place)
+{
+	const struct ps_heap_root *root = &use->root[place];
+	const char *fault = ps_heap_root_fault(root);
+
+	for (unsigned i = 0; i < place && !fault; i++)
+		if (root->name[0] && !strcmp(root->name, use->root[i].name))
+			fault = "is there twice";
+	if (fault)
+		return set_fault(use, "root %u of heap '%s' %s", place, name, fault);
+	if (!root->name[0])
+		return true;
+	use->roots++;
+	if (!(use->rooted >> place & 1))
+		return set_fault(use,
+		                 "root '%s' of heap '%s' does not lead to an object of type %llu",
+		                 root->name, name, (unsigned long long)root->type);
+	return true;
+}
+
+bool ps_heap_use_count(struct ps_heap_use *use, const char *name,
+                       const struct ps_use_extent *extents, unsigned count)
+{
+	memset(use, 0, sizeof(*use));
+	for (; use->extents < count; use->extents++) {
+		struct counting counting = { .use = use, .name = name, .index = use->extents };
+
+		if (!count_extent(&counting, &extents[use->extents]))
+			return false;
+	}
+	merge_rows(use);
+	for (unsigned i = 0; i < PS_ROOTS; i++)
+		if (!check_root(use, name, i))
+			return false;
+	return true;
+}
+
+void ps_heap_use_free(struct ps_heap_use *use)
+{
+	free(use->rows);
+	use->rows = NULL;
+	use->count = use->room = 0;
+}

@@ -1,0 +1,255 @@
+/*
+ * test_heap_use.c - what client/heap/use.h counts from the bytes of a heap's metadata: the same as
+ * its owner does, and a sentence for bytes that contradict themselves.
+ */
+#include "heap_rig.h"
+
+#include "../../client/heap/use.h"
+
+enum { CHUNKS = 8 };
+
+static int setup(void **state)
+{
+	struct owner *o = owner_new(1);
+
+	o->options.log_size = 1 << 20;
+	o->options.ring_size = 8 << 20;
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	owner_free(*state);
+	return 0;
+}
+
+/* As it is committed: in the owner's memory. */
+static struct ps_use_extent extent_of(struct owner *o, unsigned index)
+{
+	struct perseas_segment_info meta, data;
+	char name[16];
+	void *at;
+
+	snprintf(name, sizeof(name), "h.meta.%u", index);
+	assert_int_equal(perseas_segment(o->p, name, &meta), 0);
+	assert_int_equal(perseas_map(o->p, name, 0, &at), 0);
+	snprintf(name, sizeof(name), "h.heap.%u", index);
+	assert_int_equal(perseas_segment(o->p, name, &data), 0);
+	return (struct ps_use_extent){ at, meta.size, data.size };
+}
+
+static void put_back(struct owner *o, void *object)
+{
+	perseas_tx_t *tx = begin(o);
+
+	assert_int_equal(perseas_free(tx, heap_of(o), object), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+}
+
+static void assert_row(const struct ps_use_row *row, unsigned size, uint64_t type, uint64_t chunks,
+                       uint64_t objects)
+{
+	assert_int_equal(row->class == PS_USE_LARGE ? 0 : ps_class_sizes[row->class], size);
+	assert_true(row->type == type && row->chunks == chunks && row->objects == objects);
+}
+
+/* Several extents: small objects of two sizes and types, so many of one that they need two chunks,
+ * large ones, of which one is freed, and a root. */
+static void test_the_figures_are_those_of_the_owner(void **state)
+{
+	struct owner *o = *state;
+	struct ps_use_extent extents[4];
+	struct perseas_heap_stat stat;
+	struct ps_heap_use use;
+	uint8_t *point = made(o, 100, POINT), *gone;
+	perseas_tx_t *tx = begin(o);
+
+	assert_int_equal(perseas_root_set(tx, heap_of(o), "first", POINT, point), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	made(o, 100, LINE);
+	gone = made(o, 100000, POINT);
+	made(o, 200000, LINE);
+	for (unsigned i = 0; i < 3; i++)
+		made(o, 32768, POINT);
+	put_back(o, gone);
+	stat = figures(o);
+	assert_int_equal(stat.extents, 4);
+	for (unsigned i = 0; i < 4; i++)
+		extents[i] = extent_of(o, i);
+	assert_true(ps_heap_use_count(&use, "h", extents, 4));
+	assert_true(use.extents == stat.extents && use.roots == stat.roots);
+	assert_true(use.size == stat.size && use.objects == stat.objects && use.used == stat.used);
+	assert_true(use.free == stat.free && use.gaps == stat.gaps && use.large == stat.large);
+	assert_int_equal(use.count, 4);
+	assert_row(&use.rows[0], 112, POINT, 1, 1);
+	assert_row(&use.rows[1], 112, LINE, 1, 1);
+	assert_row(&use.rows[2], 32768, POINT, 2, 3);
+	assert_row(&use.rows[3], 0, LINE, 4, 1);
+	ps_heap_use_free(&use);
+}
+
+/* --- bytes that nobody's heap has --- */
+
+struct bytes {
+	struct ps_heap_head *head;
+	struct ps_heap_root *roots;
+	struct ps_heap_entry *entries;
+	uint64_t *bits; /* of chunk 0 */
+	struct ps_use_extent extent;
+};
+
+static struct bytes bytes_new(uint64_t chunks)
+{
+	const uint64_t size = ps_heap_meta_size(chunks);
+	uint8_t *meta = aligned_alloc(4096, size);
+	struct bytes bytes = { .extent = { meta, size, chunks * PS_CHUNK } };
+
+	assert_non_null(meta);
+	memset(meta, 0, size);
+	bytes.head = (void *)meta;
+	bytes.roots = (void *)(meta + PS_HEAP_ROOTS);
+	bytes.entries = (void *)(meta + PS_HEAP_ENTRIES);
+	bytes.bits = (void *)(meta + ps_heap_bitmaps(chunks));
+	ps_heap_head_seal(bytes.head, 0, chunks);
+	return bytes;
+}
+
+/* A run with one object in chunk 0, and a large object in chunks 2 to 4. */
+static struct bytes bytes_sound(void)
+{
+	struct bytes bytes = bytes_new(CHUNKS);
+
+	bytes.entries[0] = (struct ps_heap_entry){ PS_CHUNK_RUN, 3, 0, 1, POINT };
+	bytes.bits[0] = 2;
+	bytes.entries[2] = (struct ps_heap_entry){ PS_CHUNK_LARGE, 0, 0, 3, LINE };
+	/* What is behind the first chunk of a large object says nothing that counts. */
+	bytes.entries[3] = (struct ps_heap_entry){ PS_CHUNK_LARGE, 9, 0, 3, LINE };
+	return bytes;
+}
+
+static void assert_fault(struct bytes *bytes, const char *words)
+{
+	struct ps_heap_use use;
+
+	assert_false(ps_heap_use_count(&use, "h", &bytes->extent, 1));
+	if (!strstr(use.fault, words))
+		fail_msg("'%s' does not say '%s'", use.fault, words);
+	ps_heap_use_free(&use);
+	free(bytes->head);
+	*bytes = bytes_sound();
+}
+
+static void set_root(struct bytes *bytes, unsigned i, const char *name, uint64_t type,
+                     uint64_t place)
+{
+	snprintf(bytes->roots[i].name, sizeof(bytes->roots[i].name), "%s", name);
+	bytes->roots[i].type = type;
+	bytes->roots[i].place = place;
+}
+
+static void test_sound_bytes_are_counted(void **state)
+{
+	struct bytes bytes = bytes_sound();
+	struct ps_heap_use use;
+
+	(void)state;
+	set_root(&bytes, 5, "small", POINT, ps_heap_place(0, 64));
+	set_root(&bytes, 63, "large", LINE, ps_heap_place(0, 2 * PS_CHUNK));
+	if (!ps_heap_use_count(&use, "h", &bytes.extent, 1))
+		fail_msg("%s", use.fault);
+	assert_true(use.objects == 2 && use.large == 1 && use.roots == 2);
+	assert_int_equal(use.free, 4 * PS_CHUNK);
+	/* Chunk 1, and those behind the large object. */
+	assert_int_equal(use.longest, 3 * PS_CHUNK);
+	ps_heap_use_free(&use);
+	free(bytes.head);
+}
+
+static void test_what_contradicts_itself_is_named(void **state)
+{
+	struct bytes bytes = bytes_sound();
+
+	(void)state;
+	bytes.head->crc++;
+	assert_fault(&bytes, "segment 'h.meta.0' of heap 'h' has a head whose checksum is wrong");
+	bytes.extent.meta_size = 4096;
+	assert_fault(&bytes, "is not the metadata of a heap");
+	bytes.extent.data_size++;
+	assert_fault(&bytes, "does not fit");
+	bytes.entries[1].state = 3;
+	assert_fault(&bytes, "chunk 1 of heap 'h', extent 0, is in no known state");
+	bytes.entries[5] = (struct ps_heap_entry){ PS_CHUNK_LARGE, 0, 0, 4, LINE };
+	assert_fault(&bytes, "chunk 5 of heap 'h', extent 0, goes beyond the extent");
+	bytes.bits[PS_CHUNK_WORDS] = 1;
+	assert_fault(&bytes, "chunk 1 of heap 'h', extent 0, has objects where none can be");
+	bytes.bits[4 * PS_CHUNK_WORDS + 63] = 1;
+	assert_fault(&bytes, "chunk 4 of heap 'h', extent 0, has objects inside of a large one");
+	bytes.roots[2].zero = 1;
+	assert_fault(&bytes, "root 2 of heap 'h' has bits that mean nothing");
+	free(bytes.head);
+}
+
+static void test_a_root_that_leads_to_no_object_is_named(void **state)
+{
+	static const struct {
+		uint64_t type, place;
+	} wrong[] = {
+		{ POINT, (uint64_t)1 << 48 },           /* a place in the run that is free */
+		{ LINE, ((uint64_t)1 << 48) + 64 },     /* another type */
+		{ POINT, ((uint64_t)1 << 48) + 80 },    /* inside of an object */
+		{ LINE, ((uint64_t)1 << 48) + 196608 }, /* inside of a large one */
+		{ POINT, ((uint64_t)1 << 48) + 65536 }, /* a chunk that is free */
+		{ POINT, ((uint64_t)2 << 48) + 64 },    /* an extent that is not there */
+		{ POINT, UINT64_MAX },
+	};
+	struct bytes bytes = bytes_sound();
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		set_root(&bytes, 0, "r", wrong[i].type, wrong[i].place);
+		assert_fault(&bytes, "root 'r' of heap 'h' does not lead to an object");
+	}
+	set_root(&bytes, 0, "r", POINT, ps_heap_place(0, 64));
+	set_root(&bytes, 1, "r", POINT, ps_heap_place(0, 64));
+	assert_fault(&bytes, "root 1 of heap 'h' is there twice");
+	free(bytes.head);
+}
+
+/* Each chunk has a type of its own, twice over: rows are merged, and that takes no time to speak
+ * of. */
+static void test_many_types_take_little_time(void **state)
+{
+	enum { MANY = 1 << 15 };
+	struct bytes bytes = bytes_new(MANY);
+	struct ps_heap_use use;
+
+	(void)state;
+	for (unsigned i = 0; i < MANY; i++) {
+		bytes.entries[i] = (struct ps_heap_entry){ PS_CHUNK_RUN, 0, 0, 1,
+			                                   i % (MANY / 2) * 7919 % 16384 };
+		bytes.bits[(uint64_t)i * PS_CHUNK_WORDS] = 1;
+	}
+	assert_true(ps_heap_use_count(&use, "h", &bytes.extent, 1));
+	assert_int_equal(use.count, MANY / 2);
+	for (unsigned i = 0; i < MANY / 2; i++)
+		assert_true(use.rows[i].type == i && use.rows[i].objects == 2 &&
+		            use.rows[i].chunks == 2);
+	ps_heap_use_free(&use);
+	free(bytes.head);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_the_figures_are_those_of_the_owner, setup,
+		                                teardown),
+		cmocka_unit_test(test_sound_bytes_are_counted),
+		cmocka_unit_test(test_what_contradicts_itself_is_named),
+		cmocka_unit_test(test_a_root_that_leads_to_no_object_is_named),
+		cmocka_unit_test(test_many_types_take_little_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
