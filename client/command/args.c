@@ -4,6 +4,7 @@
  */
 #include "options.h"
 #include "change/roster.h"
+#include "../heap/format.h"
 #include "../../proto/control/envelope.h"
 
 #include <stdlib.h>
@@ -87,6 +88,17 @@ static enum ps_exit set_host(struct ps_args *args, const char *word)
 	return PS_EXIT_OK;
 }
 
+static enum ps_exit set_heap(struct ps_args *args, const char *word)
+{
+	if (!ps_name_valid(word) || strlen(word) > PS_HEAP_NAME)
+		return ps_complain(PS_EXIT_USAGE,
+		                   "'%.80s' cannot name a heap: use 1 to %d of A-Z a-z 0-9 . _ -, "
+		                   "not beginning with a dot",
+		                   word, PS_HEAP_NAME);
+	args->heap = word;
+	return PS_EXIT_OK;
+}
+
 /* What the word at the next place of verb->words is. *taken: it was that. */
 static enum ps_exit set_word(struct ps_args *args, char place, const char *word, bool *taken)
 {
@@ -106,6 +118,8 @@ static enum ps_exit set_word(struct ps_args *args, char place, const char *word,
 		return PS_EXIT_OK;
 	case 'h':
 		return set_host(args, word);
+	case 'n':
+		return set_heap(args, word);
 	case 't':
 	case 'S':
 		args->topic = word;

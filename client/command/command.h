@@ -26,7 +26,8 @@ enum ps_verb_bit {
 	PS_TOP = 32768,
 	PS_RUN = 65536,
 	PS_MOVE = 131072,
-	PS_EVERY_VERB = 262143,
+	PS_HEAP = 262144,
+	PS_EVERY_VERB = 524287,
 	/* Those that speak with mirrors. */
 	PS_ASKING_VERBS = PS_EVERY_VERB & ~(PS_HELP | PS_COMPLETION),
 };
@@ -35,8 +36,8 @@ struct ps_verb {
 	const char *name;
 	enum ps_verb_bit bit;
 	/* What its words are, in their order: s a store, m mirrors (unless --mirrors has them), f a
-	 * file, c a change of the roster (may be left out), a an address, h a standby's name, t a
-	 * topic, S a shell. */
+	 * file, c a change of the roster (may be left out), a an address, h a standby's name, n
+	 * a heap's name, t a topic, S a shell. */
 	const char *words;
 	/* Of s, m, f: what must have been given. M: mirrors, which are PERSEAS_MIRRORS or the
 	 * daemon of this host unless they were. */
@@ -62,6 +63,7 @@ enum ps_exit ps_verb_verify(const struct ps_args *args);
 enum ps_exit ps_verb_snapshot(const struct ps_args *args);
 enum ps_exit ps_verb_restore(const struct ps_args *args);
 enum ps_exit ps_verb_history(const struct ps_args *args);
+enum ps_exit ps_verb_heap(const struct ps_args *args);
 enum ps_exit ps_verb_roster(const struct ps_args *args);
 enum ps_exit ps_verb_drop(const struct ps_args *args);
 enum ps_exit ps_verb_spill(const struct ps_args *args);

@@ -114,6 +114,21 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas history bank --from m1:7170 --last 5\n"
 	  "  perseas history bank --from m1:7170 --segment accounts --offset 4096 --bytes\n",
 	  ps_verb_history_check, ps_verb_history },
+	{ "heap", PS_HEAP, "sn", "sM", "STORE [HEAP] --from MIRROR [--json]",
+	  "shows what a heap is used for, by size and type, also while the store runs",
+	  "Reads the metadata of the heap, or of all heaps, from one mirror, as it was at one\n"
+	  "transaction, without the owner's help: 0.8 % of a heap's size, and none of its\n"
+	  "objects. It takes as much memory here. A line for each size and type of objects says\n"
+	  "how many there are, in how many chunks of 64 KiB, and how many bytes of these are\n"
+	  "gaps: room for objects of the same size and type only. Types are the application's\n"
+	  "numbers. Free chunks are for any object; those that lie in a row are the largest\n"
+	  "object that the heap has room for without growing. The status is 1 if there is no\n"
+	  "such heap, or if its metadata contradicts itself.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas heap bank --from m2:7170\n"
+	  "  perseas heap bank accounts --from m2:7170 --json\n",
+	  NULL, ps_verb_heap },
 	{ "roster", PS_ROSTER, "csmaa", "sM",
 	  "STORE LIST\n"
 	  "  perseas roster  add STORE LIST NEW [--acks W] [--wait SECONDS]\n"

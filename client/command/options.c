@@ -72,7 +72,8 @@ static bool set_sizes(void *into, const char *value)
 
 static const struct ps_option rows[] = {
 	{ "mirrors", PS_OPTION_TEXT, AT(mirrors), "LIST", .must = "a list of mirrors",
-	  .groups = PS_ASKING_VERBS & ~(PS_SNAPSHOT | PS_HISTORY), .variable = PS_MIRRORS_VARIABLE,
+	  .groups = PS_ASKING_VERBS & ~(PS_SNAPSHOT | PS_HISTORY | PS_HEAP),
+	  .variable = PS_MIRRORS_VARIABLE,
 	  .help = "The mirrors, separated by commas: host:port (RDMA where both ends have it, else "
 	          "TCP), rdma://host:port, tcp://host:port, unix:///path (shared memory, on the "
 	          "same host). 1 to 16. Without :port it is " PS_PORT ", and unix:// is "
@@ -97,7 +98,7 @@ static const struct ps_option rows[] = {
 	  .help = "Fences a live owner, whose commits fail from then on, instead of being "
 	          "refused." },
 	{ "from", PS_OPTION_TEXT, AT(from), "MIRROR", .must = "a mirror",
-	  .groups = PS_SNAPSHOT | PS_HISTORY,
+	  .groups = PS_SNAPSHOT | PS_HISTORY | PS_HEAP,
 	  .help = "The mirror to read from: one address, as in --mirrors. Its data path is not "
 	          "used. Default: PERSEAS_MIRRORS in the environment, where that is one, or "
 	          "127.0.0.1:" PS_PORT "." },

@@ -12,8 +12,8 @@ from binding import CREATE, Store
 from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, SECONDS, TOP, USAGE, fill, mirror_list,
                    status_of, wait_even)
 
-VERBS = ("create", "status", "ls", "recover", "verify", "snapshot", "restore", "history", "roster",
-         "drop", "spill", "top", "doctor", "bench", "run", "move", "help")
+VERBS = ("create", "status", "ls", "recover", "verify", "snapshot", "restore", "history", "heap",
+         "roster", "drop", "spill", "top", "doctor", "bench", "run", "move", "help")
 NOBODY = "127.0.0.1:1"
 
 
@@ -89,6 +89,12 @@ def corrupt(daemon, store, offset):
     (["history", "s", "--from", NOBODY, "--offset", "8"], "--segment"),
     (["history", "s", "--from", NOBODY, "--last", "0"], "a number from 1"),
     (["history", "s", "--from", NOBODY, "--segment", "a/b"], "a segment's name"),
+    (["heap"], "which store?"),
+    (["heap", "s", "x" * 49, "--from", NOBODY], "cannot name a heap"),
+    (["heap", "s", "a/b", "--from", NOBODY], "cannot name a heap"),
+    (["heap", "s", "h", "i", "--from", NOBODY], "one word too many"),
+    (["heap", "s", "--from", "a:1,b:1"], "name one"),
+    (["heap", "s", "--mirrors", NOBODY], "takes no --mirrors"),
     (["verify", "s", "--mirrors", NOBODY, "--repeat", "0"], "from 1 to 86400"),
     (["roster"], "which store?"),
     (["roster", "s", NOBODY, NOBODY], "one word too many"),

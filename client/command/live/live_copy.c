@@ -1,5 +1,5 @@
 /*
- * live_copy.c - all segments of one mirror's image, as they were at one transaction.
+ * live_copy.c - segments of one mirror's image, as they were at one transaction.
  */
 #include "live_copy.h"
 #include "../ask/ask.h"
@@ -98,8 +98,9 @@ static void free_segments(struct ps_copy *copy)
 	copy->bytes = 0;
 }
 
-/* Memory for what exists, and a header that names nothing else. */
-static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *from)
+/* Memory for what exists and is wanted, and a header that names nothing else than what exists. */
+static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *from,
+                                  const struct ps_copy_wish *wish)
 {
 	size_t kept = 0;
 
@@ -115,6 +116,8 @@ static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *f
 			continue;
 		}
 		copy->header->segments[kept++] = segment;
+		if (wish && !wish->wants(wish, segment))
+			continue;
 		memory = mmap(NULL, segment->size, PROT_READ | PROT_WRITE,
 		              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (memory == MAP_FAILED) {
@@ -175,6 +178,8 @@ static enum ps_log_step read_segments(struct ps_live *live, const struct ps_copy
 	uint64_t done = 0;
 
 	for (size_t k = 0; k < copy->header->n_segments && !step; k++) {
+		if (!copy->segments[copy->header->segments[k]->id])
+			continue;
 		step = read_segment(live, copy, copy->header->segments[k], done);
 		done += copy->header->segments[k]->size;
 	}
@@ -211,14 +216,15 @@ static enum ps_log_step keep_record(struct ps_live *live, struct ps_copy *copy)
 }
 
 static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
-                                  const Perseas__StoreStatus *status, enum ps_exit *failed)
+                                  const Perseas__StoreStatus *status,
+                                  const struct ps_copy_wish *wish, enum ps_exit *failed)
 {
 	enum ps_log_step step = ps_live_begin(live);
 
 	if (step)
 		return step;
 	copy->slot = live->log.from;
-	*failed = make_segments(copy, status->header);
+	*failed = make_segments(copy, status->header, wish);
 	if (*failed)
 		return PS_LOG_FAILED;
 	step = keep_record(live, copy);
@@ -248,7 +254,7 @@ enum ps_log_step ps_copy_check_same(struct ps_panel *panel, const char *store, u
 
 /* One try, from the mirror's status to the check that it is still the same. */
 static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_panel *panel, const char *store,
-                                 enum ps_exit *failed)
+                                 const struct ps_copy_wish *wish, enum ps_exit *failed)
 {
 	const Perseas__StoreStatus *status;
 	enum ps_log_step step = PS_LOG_FAILED;
@@ -261,7 +267,7 @@ static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_panel *panel, c
 		*failed = PS_EXIT_FAILURE;
 	if (status && !*failed) {
 		copy->live = status->live;
-		step = copy_once(copy, &live, status, failed);
+		step = copy_once(copy, &live, status, wish, failed);
 		ps_fetch_drain(&live.fetch);
 		if (!step)
 			step = ps_copy_check_same(panel, store, copy->slot.seq, status);
@@ -275,19 +281,25 @@ static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_panel *panel, c
 	return step;
 }
 
-enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const char *store)
+enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_panel *panel, const char *store,
+                               const struct ps_copy_wish *wish)
 {
 	enum ps_exit failed = PS_EXIT_OK;
 
 	memset(copy, 0, sizeof(*copy));
 	for (; copy->tries < PS_LIVE_TRIES; copy->tries++) {
-		if (try_copy(copy, panel, store, &failed) == PS_LOG_OK)
+		if (try_copy(copy, panel, store, wish, &failed) == PS_LOG_OK)
 			return PS_EXIT_OK;
 		copy_forget(copy);
 		if (failed)
 			break;
 	}
 	return failed;
+}
+
+enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const char *store)
+{
+	return ps_copy_take_some(copy, panel, store, NULL);
 }
 
 void ps_copy_free(struct ps_copy *copy)

@@ -1,5 +1,5 @@
 /*
- * live_copy.h - all segments of one mirror's image, as they were at one transaction.
+ * live_copy.h - segments of one mirror's image, all or some, as they were at one transaction.
  */
 #ifndef PERSEAS_COMMAND_LIVE_COPY_H
 #define PERSEAS_COMMAND_LIVE_COPY_H
@@ -7,13 +7,13 @@
 #include "live_read.h"
 
 struct ps_copy {
-	Perseas__Header *header;  /* the image's, with the segments that exist */
+	Perseas__Header *header;  /* the image's, with the segments that exist, wanted or not */
 	struct ps_slot slot;      /* the transaction that it is the state after */
 	struct ps_record *record; /* that transaction's own, whole; NULL: no more in the log */
-	uint8_t *segments[PS_SEGMENTS_MAX]; /* by id; NULL: none */
-	uint64_t sizes[PS_SEGMENTS_MAX];
-	uint64_t bytes; /* of all segments */
-	bool live;      /* an owner was there */
+	uint8_t *segments[PS_SEGMENTS_MAX]; /* by id; NULL: none, or not wanted */
+	uint64_t sizes[PS_SEGMENTS_MAX];    /* of those */
+	uint64_t bytes;                     /* of them all */
+	bool live;                          /* an owner was there */
 	unsigned tries;
 };
 
@@ -22,6 +22,14 @@ struct ps_copy {
  * but PS_EXIT_OK leaves something to free; the reason was complained about.
  */
 enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const char *store);
+
+/* The same of those segments alone that are wanted: nothing of the others is read. */
+struct ps_copy_wish {
+	bool (*wants)(const struct ps_copy_wish *wish, const Perseas__Segment *segment);
+};
+enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_panel *panel, const char *store,
+                               const struct ps_copy_wish *wish);
+
 void ps_copy_free(struct ps_copy *copy);
 
 /* Is it still the same image, whole, with the same segments up to transaction `seq`, and changed

@@ -28,6 +28,7 @@ struct ps_args {
 	const char *memory_dir;          /* never NULL once it is parsed */
 	unsigned word_count;
 	const char *file;                      /* a snapshot */
+	const char *heap;                      /* its name */
 	const char *from;                      /* one mirror */
 	const char *check;                     /* a snapshot */
 	const struct ps_roster_action *action; /* roster: NULL: shows it */

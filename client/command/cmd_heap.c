@@ -1,0 +1,281 @@
+/*
+ * cmd_heap.c - perseas heap: what the heaps of a store are used for, by size and type, and how
+ * fragmented they are, while the store runs. It reads their metadata from one mirror, and no
+ * object. What the mirror sends is checked by client/heap/use.h before it is believed.
+ */
+#include "command.h"
+#include "live/live_copy.h"
+#include "../heap/use.h"
+#include "../../proto/base/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct heaps {
+	struct ps_copy_wish wish; /* first */
+	const struct ps_args *args;
+	struct ps_copy copy;
+	struct ps_json *json; /* NULL: text */
+	unsigned shown;
+};
+
+/* --- which segments are a heap's --- */
+
+static const char META[] = ".meta.";
+
+/* Is it the metadata of a heap's extent? The length of the heap's name, and *index; 0: it is
+ * not. */
+static size_t meta_of(const char *segment, unsigned *index)
+{
+	char name[PS_NAME_MAX + 1];
+	const char *at = NULL;
+
+	for (const char *next = strstr(segment, META); next; next = strstr(next + 1, META))
+		at = next;
+	for (*index = 0; at && *index < PS_HEAP_EXTENTS; ++*index) {
+		snprintf(name, sizeof(name), "%s%u", META, *index);
+		if (!strcmp(at, name) && at - segment <= PS_HEAP_NAME)
+			return (size_t)(at - segment);
+	}
+	return 0;
+}
+
+static bool is_wanted(const struct ps_copy_wish *wish, const Perseas__Segment *segment)
+{
+	const char *heap = ((const struct heaps *)wish)->args->heap;
+	unsigned index;
+	const size_t length = meta_of(segment->name, &index);
+
+	return length &&
+	       (!heap || (strlen(heap) == length && !memcmp(heap, segment->name, length)));
+}
+
+static const Perseas__Segment *segment_of(const struct ps_copy *copy, const char *heap,
+                                          const char *part, unsigned index)
+{
+	char name[PS_NAME_MAX + 1];
+
+	snprintf(name, sizeof(name), "%s.%s.%u", heap, part, index);
+	for (size_t k = 0; k < copy->header->n_segments; k++)
+		if (!strcmp(copy->header->segments[k]->name, name))
+			return copy->header->segments[k];
+	return NULL;
+}
+
+/* As many as there are, up to the first that is not. NULL, or a fault of the last one. */
+static const char *find_extents(const struct ps_copy *copy, const char *heap,
+                                struct ps_use_extent extents[PS_HEAP_EXTENTS], unsigned *count)
+{
+	for (*count = 0; *count < PS_HEAP_EXTENTS; ++*count) {
+		const Perseas__Segment *meta = segment_of(copy, heap, "meta", *count);
+		const Perseas__Segment *data = segment_of(copy, heap, "heap", *count);
+
+		if (!meta)
+			break;
+		if (!data)
+			return "has no segment of objects";
+		extents[*count] = (struct ps_use_extent){ copy->segments[meta->id], meta->size,
+			                                  data->size };
+	}
+	return NULL;
+}
+
+/* --- what is shown --- */
+
+static uint64_t gaps_of(const struct ps_use_row *row)
+{
+	return row->chunks * PS_CHUNK - row->bytes;
+}
+
+static void print_rows(const struct ps_heap_use *use)
+{
+	struct ps_table table = { 0 };
+	char bytes[PS_SIZE_TEXT], gaps[PS_SIZE_TEXT];
+
+	if (!use->count)
+		return;
+	ps_table_heads(&table, "  SIZE|TYPE|OBJECTS|BYTES|CHUNKS|GAPS|");
+	for (size_t i = 0; i < use->count; i++) {
+		const struct ps_use_row *row = &use->rows[i];
+
+		if (row->class == PS_USE_LARGE)
+			ps_table_cell(&table, 0, "  large");
+		else
+			ps_table_cell(&table, 0, "  %u", (unsigned)ps_class_sizes[row->class]);
+		ps_table_cell(&table, 1, "%" PRIu64, row->type);
+		ps_table_cell(&table, 2, "%" PRIu64, row->objects);
+		ps_table_cell(&table, 3, "%s", ps_size_text(bytes, row->bytes));
+		ps_table_cell(&table, 4, "%" PRIu64, row->chunks);
+		ps_table_cell(&table, 5, "%s", ps_size_text(gaps, gaps_of(row)));
+		ps_table_cell(&table, 6, "%u %%", ps_percent(gaps_of(row), row->chunks * PS_CHUNK));
+	}
+	ps_table_print(&table, stdout);
+}
+
+static void print_heap(const struct heaps *heaps, const char *name, const struct ps_heap_use *use)
+{
+	char size[PS_SIZE_TEXT], used[PS_SIZE_TEXT], gaps[PS_SIZE_TEXT], unused[PS_SIZE_TEXT],
+		longest[PS_SIZE_TEXT];
+
+	printf("heap '%s' of store '%s' on %s, as it was at epoch %" PRIu64 ", transaction %" PRIu64
+	       ": %s in %u extent%s\n",
+	       name, heaps->args->store, heaps->args->from, heaps->copy.slot.epoch,
+	       heaps->copy.slot.seq, ps_size_text(size, use->size), use->extents,
+	       ps_plural(use->extents));
+	printf("  %" PRIu64 " object%s take %s, %s are gaps (%u %%); %s are free, of which %s lie "
+	       "in a row; %u root%s\n",
+	       use->objects, ps_plural(use->objects), ps_size_text(used, use->used),
+	       ps_size_text(gaps, use->gaps), ps_percent(use->gaps, use->size - use->free),
+	       ps_size_text(unused, use->free), ps_size_text(longest, use->longest), use->roots,
+	       ps_plural(use->roots));
+	print_rows(use);
+}
+
+static void rows_json(struct ps_json *json, const struct ps_heap_use *use)
+{
+	ps_json_begin(json, "use", '[');
+	for (size_t i = 0; i < use->count; i++) {
+		const struct ps_use_row *row = &use->rows[i];
+		const bool large = row->class == PS_USE_LARGE;
+
+		ps_json_begin(json, NULL, '{');
+		ps_json_number_if(json, "size", !large, large ? 0 : ps_class_sizes[row->class]);
+		ps_json_number(json, "type", row->type);
+		ps_json_number(json, "objects", row->objects);
+		ps_json_number(json, "bytes", row->bytes);
+		ps_json_number(json, "chunks", row->chunks);
+		ps_json_number(json, "gaps", gaps_of(row));
+		ps_json_end(json, '}');
+	}
+	ps_json_end(json, ']');
+}
+
+static void roots_json(struct ps_json *json, const struct ps_heap_use *use)
+{
+	ps_json_begin(json, "roots", '[');
+	for (unsigned i = 0; i < PS_ROOTS; i++) {
+		if (!use->root[i].name[0])
+			continue;
+		ps_json_begin(json, NULL, '{');
+		ps_json_text(json, "name", use->root[i].name);
+		ps_json_number(json, "type", use->root[i].type);
+		ps_json_end(json, '}');
+	}
+	ps_json_end(json, ']');
+}
+
+static void heap_json(struct ps_json *json, const char *name, const struct ps_heap_use *use)
+{
+	ps_json_begin(json, NULL, '{');
+	ps_json_text(json, "heap", name);
+	ps_json_number(json, "extents", use->extents);
+	ps_json_number(json, "size", use->size);
+	ps_json_number(json, "objects", use->objects);
+	ps_json_number(json, "used", use->used);
+	ps_json_number(json, "free", use->free);
+	ps_json_number(json, "gaps", use->gaps);
+	ps_json_number(json, "large", use->large);
+	ps_json_number(json, "free_in_a_row", use->longest);
+	rows_json(json, use);
+	roots_json(json, use);
+	ps_json_end(json, '}');
+}
+
+/* --- all of it --- */
+
+static enum ps_exit complain_of_damage(const struct heaps *heaps, const char *fault)
+{
+	return ps_complain(PS_EXIT_NO, "%s, store '%s': %s", heaps->args->from, heaps->args->store,
+	                   fault);
+}
+
+static enum ps_exit show_heap(struct heaps *heaps, const char *name)
+{
+	struct ps_use_extent extents[PS_HEAP_EXTENTS];
+	struct ps_heap_use use = { 0 };
+	enum ps_exit status = PS_EXIT_OK;
+	unsigned count;
+	const char *fault = find_extents(&heaps->copy, name, extents, &count);
+
+	/* Nobody said that it is a heap's. */
+	if (fault && !count && !heaps->args->heap)
+		return PS_EXIT_OK;
+	heaps->shown++;
+	if (fault)
+		return ps_complain(PS_EXIT_NO, "%s, store '%s': segment '%s.meta.%u' %s",
+		                   heaps->args->from, heaps->args->store, name, count, fault);
+	if (!ps_heap_use_count(&use, name, extents, count))
+		status = use.fault[0] ? complain_of_damage(heaps, use.fault)
+		                      : ps_complain(PS_EXIT_FAILURE, "out of memory");
+	else if (heaps->json)
+		heap_json(heaps->json, name, &use);
+	else
+		print_heap(heaps, name, &use);
+	ps_heap_use_free(&use);
+	return status;
+}
+
+static enum ps_exit show_heaps(struct heaps *heaps)
+{
+	const Perseas__Header *header = heaps->copy.header;
+	enum ps_exit status = PS_EXIT_OK;
+
+	for (size_t k = 0; k < header->n_segments; k++) {
+		char name[PS_HEAP_NAME + 1];
+		unsigned index;
+		const size_t length = meta_of(header->segments[k]->name, &index);
+		enum ps_exit worse;
+
+		if (!length || index || !heaps->copy.segments[header->segments[k]->id])
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)length, header->segments[k]->name);
+		worse = show_heap(heaps, name);
+		status = worse > status ? worse : status;
+	}
+	if (!heaps->shown && heaps->args->heap)
+		return ps_complain(PS_EXIT_NO, "store '%s' has no heap '%s'", heaps->args->store,
+		                   heaps->args->heap);
+	if (!heaps->shown)
+		return ps_complain(PS_EXIT_NO, "store '%s' has no heap", heaps->args->store);
+	return status;
+}
+
+static enum ps_exit show_all(struct heaps *heaps)
+{
+	struct ps_json json = { .out = stdout };
+	enum ps_exit status;
+
+	if (!heaps->args->json)
+		return show_heaps(heaps);
+	heaps->json = &json;
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", heaps->args->store);
+	ps_json_text(&json, "mirror", heaps->args->from);
+	ps_json_number(&json, "epoch", heaps->copy.slot.epoch);
+	ps_json_number(&json, "seq", heaps->copy.slot.seq);
+	ps_json_number(&json, "bytes_read", heaps->copy.bytes);
+	ps_json_begin(&json, "heaps", '[');
+	status = show_heaps(heaps);
+	ps_json_end(&json, ']');
+	ps_json_end(&json, '}');
+	return status;
+}
+
+enum ps_exit ps_verb_heap(const struct ps_args *args)
+{
+	struct heaps heaps = { .wish.wants = is_wanted, .args = args };
+	struct ps_panel panel;
+	enum ps_exit status = ps_panel_open_one(&panel, args->from, &args->options);
+
+	if (status)
+		return status;
+	ps_bar_start();
+	status = ps_copy_take_some(&heaps.copy, &panel, args->store, &heaps.wish);
+	ps_bar_clear();
+	if (!status) {
+		status = show_all(&heaps);
+		ps_copy_free(&heaps.copy);
+	}
+	ps_panel_close(&panel);
+	return status;
+}
