@@ -24,7 +24,7 @@ $(MAN)/made: deploy/man.py $(HEADERS) deploy/perseas-rxe VERSION $(COMMAND) $(DA
 # What goes where, by its name in the tree. Documents lie as in the tree, so that they find each other.
 SBIN_FILES := $(DAEMON) deploy/perseas-rxe deploy/nut/perseas-power
 DOC_FILES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md proto/PROTOCOL.md \
-	$(wildcard doc/*.md doc/examples/*.c deploy/*.md) deploy/grafana.json
+	$(wildcard doc/*.md doc/examples/*.[ch] deploy/*.md) deploy/grafana.json
 LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
 	pkgconfig/perseas.pc
 

@@ -84,8 +84,10 @@ export PKG_CONFIG_SYSROOT_DIR="$root"
 gcc -std=c11 -Wall -Wextra -Werror "$top/hello.c" -o "$top/hello" \
 	$(pkg-config --cflags --libs perseas)
 for example in doc/examples/*.c; do
+	[ ! -e "${example%.c}.h" ] || continue
 	# shellcheck disable=SC2046
 	gcc -std=c11 -Wall -Wextra -Werror "$example" -o "$top/example" -pthread \
+		$(sed -n 's|^#include "\(.*\)\.h"$|doc/examples/\1.c|p' "$example") \
 		$(pkg-config --cflags --libs perseas)
 done
 (

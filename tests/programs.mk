@@ -11,15 +11,21 @@ SIM := $(if $(SIM_OBJ),$(BUILD)/tests/sim/sim)
 CRASH := $(if $(CRASH_OBJ),$(BUILD)/tests/crash/crash)
 TELLER := $(if $(DRILL_OBJ),$(BUILD)/tests/drills/teller)
 
+# What programs copy from doc/examples.
+EXAMPLE_OBJ := $(addprefix $(BUILD)/obj/doc/examples/,hash.o tree.o)
+
 # Everything of ours in one archive, for tests to take what they need from.
 TEST_ARCHIVE := $(BUILD)/libtest.a
+
+# Programs of doc/examples include the library's header as one that is installed.
+$(addprefix $(BUILD)/obj/,doc/%.o tests/%.o bench/%.o): BASE_CFLAGS += -Iclient
 
 .PHONY: tests unit-tests
 tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(TELLER)
 unit-tests: $(UNIT_TESTS)
 
 $(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(filter-out %/main.o,$(COMMAND_OBJ)) $(SERVER_OBJ) \
-		$(SUPPORT_OBJ) $(BENCH_OBJ)
+		$(SUPPORT_OBJ) $(BENCH_OBJ) $(EXAMPLE_OBJ)
 	$(archive)
 
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_ARCHIVE)

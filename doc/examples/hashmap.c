@@ -1,182 +1,226 @@
 /*
- * hashmap.c - a hash map that lies in a segment, made of plain pointers.
+ * hashmap.c - texts by their names, in a hash table (hash.h) that threads change side by side.
  *
- *     hashmap LIST put KEY VALUE | get KEY | remove KEY | show
+ *     hashmap LIST put KEY VALUE | get KEY | remove KEY | show | work THREADS COUNT
  */
-#include <perseas.h>
+#include "hash.h"
 
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS = 256, NODES = 4096, KEY = 32 };
+enum { THREADS = 16, KEPT = 100 };
 
-/* begin types */
-/* Pointers among these are good in every process that opens the store: segments always lie at the
- * same address. */
-struct node {
-	struct node *next; /* in its bucket, or in the list of free nodes */
-	char key[KEY];
-	long value;
-};
+static perseas_t *p;
+static perseas_heap_t *heap;
+static struct hash hash;
 
-struct map {
-	struct node *buckets[BUCKETS];
-	struct node *unused; /* nodes that were removed */
-	size_t used;         /* nodes[used] and those behind it were never taken */
-	struct node nodes[NODES];
-};
-/* end types */
-
-static struct node **bucket_of(struct map *map, const char *key)
+static struct hash_bytes bytes_of(const char *text)
 {
-	unsigned hash = 5381;
+	struct hash_bytes bytes = { text, strlen(text) + 1 };
 
-	while (*key)
-		hash = hash * 33 + (unsigned char)*key++;
-	return &map->buckets[hash % BUCKETS];
+	return bytes;
 }
 
-/* The pointer that points to the key's node, or the one at the end of its bucket. */
-static struct node **find(struct map *map, const char *key)
+/* begin transact */
+/* A transaction that begins again while an older one keeps a lock from it. What `change` returns is
+ * 0, or 1, or an error. */
+static int transact(int (*change)(perseas_tx_t *tx, void *arg), void *arg)
 {
-	struct node **at = bucket_of(map, key);
-
-	while (*at && strcmp((*at)->key, key) != 0)
-		at = &(*at)->next;
-	return at;
-}
-
-/* begin put */
-/* A free node, taken by the transaction: an abort, or a crash, gives it back. */
-static int take_node(perseas_tx_t *tx, struct map *map, struct node **node)
-{
-	int rc;
-
-	if (map->unused) {
-		*node = map->unused;
-		rc = perseas_set_range(tx, &map->unused, sizeof(map->unused));
-		if (!rc)
-			map->unused = (*node)->next;
-	} else if (map->used < NODES) {
-		*node = &map->nodes[map->used];
-		rc = perseas_set_range(tx, &map->used, sizeof(map->used));
-		if (!rc)
-			map->used++;
-	} else {
-		return PERSEAS_ELIMIT;
-	}
-	return rc ? rc : perseas_set_range(tx, *node, sizeof(**node));
-}
-
-static int put(perseas_tx_t *tx, struct map *map, const char *key, long value)
-{
-	struct node **at = find(map, key), *node;
-	int rc;
-
-	if (*at) {
-		rc = perseas_set_range(tx, &(*at)->value, sizeof((*at)->value));
-		if (!rc)
-			(*at)->value = value;
-		return rc;
-	}
-	rc = take_node(tx, map, &node);
-	if (!rc)
-		rc = perseas_set_range(tx, at, sizeof(*at));
-	if (rc)
-		return rc;
-	memset(node, 0, sizeof(*node));
-	snprintf(node->key, sizeof(node->key), "%s", key);
-	node->value = value;
-	*at = node;
-	return 0;
-}
-/* end put */
-
-static int take_out(perseas_tx_t *tx, struct map *map, const char *key)
-{
-	struct node **at = find(map, key), *node = *at;
-	int rc;
-
-	if (!node)
-		return 0;
-	rc = perseas_set_range(tx, at, sizeof(*at));
-	if (!rc)
-		rc = perseas_set_range(tx, &node->next, sizeof(node->next));
-	if (!rc)
-		rc = perseas_set_range(tx, &map->unused, sizeof(map->unused));
-	if (rc)
-		return rc;
-	*at = node->next;
-	node->next = map->unused;
-	map->unused = node;
-	return 0;
-}
-
-static void show(const struct map *map)
-{
-	printf("the map lies at %p\n", (const void *)map);
-	for (int i = 0; i < BUCKETS; i++)
-		for (const struct node *node = map->buckets[i]; node; node = node->next)
-			printf("%s = %ld\n", node->key, node->value);
-}
-
-/* What the words ask for. Reading needs no transaction. */
-static int obey(perseas_t *p, struct map *map, char **words)
-{
-	const struct node *found;
 	perseas_tx_t *tx;
-	int rc;
+	int code, rc = perseas_begin(p, 0, &tx);
 
-	if (strcmp(words[0], "show") == 0) {
-		show(map);
-		return 0;
-	}
-	if (strcmp(words[0], "get") == 0) {
-		found = *find(map, words[1]);
-		if (found)
-			printf("%ld\n", found->value);
-		else
-			printf("not there\n");
-		return 0;
-	}
-	rc = perseas_begin(p, 0, &tx);
 	if (rc)
 		return rc;
-	if (strcmp(words[0], "put") == 0)
-		rc = put(tx, map, words[1], atol(words[2]));
-	else
-		rc = take_out(tx, map, words[1]);
-	if (!rc)
-		rc = perseas_commit(tx, 0);
+	while ((code = change(tx, arg)) == PERSEAS_ECONFLICT) {
+		rc = perseas_retry(tx);
+		if (rc)
+			return rc; /* the transaction has ended */
+	}
+	rc = code < 0 ? code : perseas_commit(tx, 0);
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
+	return rc ? rc : code;
+}
+
+struct request {
+	char **words; /* a verb, a key, and a value */
+	char *found;  /* a copy: it is told when the transaction is over */
+};
+
+static int obey_words(perseas_tx_t *tx, void *arg)
+{
+	struct request *request = (struct request *)arg;
+	struct hash_bytes key = bytes_of(request->words[1]), value;
+	int rc;
+
+	if (strcmp(request->words[0], "put") == 0)
+		return hash_put(tx, &hash, key, bytes_of(request->words[2]));
+	if (strcmp(request->words[0], "remove") == 0)
+		return hash_remove(tx, &hash, key);
+	rc = hash_get(tx, &hash, key, &value);
+	if (!rc) {
+		free(request->found);
+		request->found = (char *)malloc(value.size);
+		if (!request->found)
+			return PERSEAS_ENOMEM;
+		memcpy(request->found, value.at, value.size);
+	}
+	return rc;
+}
+/* end transact */
+
+static int print(void *arg, struct hash_bytes key, struct hash_bytes value)
+{
+	(void)arg;
+	printf("%s = %.40s\n", (const char *)key.at, (const char *)value.at);
+	return 0;
+}
+
+static int show(perseas_tx_t *tx, void *arg)
+{
+	struct perseas_heap_stat stat;
+	uint64_t count;
+	int rc = perseas_heap_check(heap);
+
+	(void)arg;
+	if (!rc)
+		rc = perseas_heap_stat(heap, &stat);
+	if (!rc)
+		rc = hash_walk(tx, &hash, print, NULL);
+	if (!rc)
+		rc = hash_count(tx, &hash, &count);
+	if (!rc)
+		printf("%" PRIu64 " keys, %" PRIu64 " objects\n", count, stat.objects);
 	return rc;
 }
 
-static int may_be(int argc, char **argv)
-{
-	const char *verb = argc > 2 ? argv[2] : "";
+/* --- threads --- */
 
-	if (argc > 3 && strlen(argv[3]) >= KEY)
-		return 0;
-	return (argc == 5 && strcmp(verb, "put") == 0) ||
-	       (argc == 4 && (strcmp(verb, "get") == 0 || strcmp(verb, "remove") == 0)) ||
-	       (argc == 3 && strcmp(verb, "show") == 0);
+struct worker {
+	pthread_t thread;
+	int number;
+	long count; /* of transactions to make */
+	long last;  /* number that it counted */
+	int rc;
+};
+
+/* Each keeps the last numbers that it counted, and under its own name the last one of all. */
+static int count_on(perseas_tx_t *tx, void *arg)
+{
+	struct worker *worker = (struct worker *)arg;
+	char name[32], key[64], text[320];
+	struct hash_bytes value;
+	long next = 0;
+	int rc;
+
+	snprintf(name, sizeof(name), "%d", worker->number);
+	rc = hash_get(tx, &hash, bytes_of(name), &value);
+	if (!rc)
+		next = atol((const char *)value.at) + 1;
+	snprintf(key, sizeof(key), "%d-%ld", worker->number, next);
+	/* Each of another length: */
+	snprintf(text, sizeof(text), "%ld %*s", next, (int)(next % 300), "");
+	if (rc >= 0)
+		rc = hash_put(tx, &hash, bytes_of(name), bytes_of(text));
+	if (!rc)
+		rc = hash_insert(tx, &hash, bytes_of(key), bytes_of(text));
+	if (!rc && next >= KEPT) {
+		snprintf(name, sizeof(name), "%d-%ld", worker->number, next - KEPT);
+		rc = hash_remove(tx, &hash, bytes_of(name));
+	}
+	if (rc > 0)
+		rc = PERSEAS_EHEAP; /* it was left otherwise */
+	worker->last = next;
+	return rc;
+}
+
+static void *run_worker(void *arg)
+{
+	struct worker *worker = (struct worker *)arg;
+
+	for (long left = worker->count; left > 0 && !worker->rc; left--) {
+		worker->rc = transact(count_on, worker);
+		if (worker->rc) /* what failed is known to this thread alone */
+			fprintf(stderr, "hashmap: thread %d: %s\n", worker->number,
+			        perseas_message(p));
+		else
+			printf("%d-%ld\n", worker->number, worker->last);
+	}
+	return NULL;
+}
+
+static int work(int threads, long count)
+{
+	static struct worker workers[THREADS];
+	int started = 0, rc = 0;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (; started < threads && started < THREADS; started++) {
+		workers[started].number = started;
+		workers[started].count = count;
+		if (pthread_create(&workers[started].thread, NULL, run_worker, &workers[started]))
+			break;
+	}
+	for (int i = 0; i < started; i++) {
+		pthread_join(workers[i].thread, NULL);
+		rc = rc ? rc : workers[i].rc;
+	}
+	return rc;
+}
+
+/* --- the program --- */
+
+static int open_table(void)
+{
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	int rc;
+
+	options.flags = PERSEAS_HEAP_CREATE;
+	options.first = 1 << 20; /* bytes; it grows when they are used up */
+	rc = perseas_heap_open(p, "map", &options, &heap);
+	return rc ? rc : hash_open(p, heap, "map", &hash);
+}
+
+static int obey(char **words)
+{
+	struct request request = { words, NULL };
+	int rc = open_table();
+
+	if (rc)
+		return rc;
+	if (strcmp(words[0], "show") == 0)
+		return transact(show, NULL);
+	if (strcmp(words[0], "work") == 0)
+		return work(atoi(words[1]), atol(words[2]));
+	rc = transact(obey_words, &request);
+	if (rc >= 0 && (rc || request.found))
+		printf("%s\n", rc ? "not there" : request.found);
+	free(request.found);
+	return rc > 0 ? 0 : rc;
+}
+
+static int is_known(int argc, char **argv)
+{
+	static const char *const verbs[] = { "show", "get", "remove", "put", "work" };
+	static const int words[] = { 3, 4, 4, 5, 5 };
+	int known = 0;
+
+	for (int i = 0; i < 5 && argc > 2; i++)
+		known |= strcmp(argv[2], verbs[i]) == 0 && argc == words[i];
+	return known;
 }
 
 int main(int argc, char **argv)
 {
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
-	void *memory;
-	perseas_t *p;
 	int rc;
 
-	if (!may_be(argc, argv)) {
-		fprintf(stderr,
-		        "hashmap LIST put KEY VALUE | get KEY | remove KEY | show; KEY is "
-		        "shorter than %d\n",
-		        KEY);
+	if (!is_known(argc, argv)) {
+		fprintf(stderr, "hashmap LIST put KEY VALUE | get KEY | remove KEY | show | "
+		                "work THREADS COUNT\n");
 		return 2;
 	}
 	options.flags = PERSEAS_CREATE;
@@ -185,11 +229,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "hashmap: %s\n", perseas_message(NULL));
 		return 1;
 	}
-	rc = perseas_map(p, "map", sizeof(struct map), &memory);
-	if (!rc)
-		rc = perseas_publish(p); /* zeros: an empty map */
-	if (!rc)
-		rc = obey(p, (struct map *)memory, argv + 2);
+	rc = obey(argv + 2);
 	if (rc)
 		fprintf(stderr, "hashmap: %s: %s\n", perseas_error_name(rc), perseas_message(p));
 	perseas_close(p);

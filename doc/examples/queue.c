@@ -107,11 +107,13 @@ static int pop(perseas_tx_t *tx, perseas_heap_t *heap, struct queue *queue)
 }
 /* end push */
 
-/* A transaction of one step, which pushes a text, or pops where that is NULL. */
+/* begin step */
+/* A transaction of one step, which pushes a text, or pops where that is NULL. Threads take
+ * turns. */
 static int step(perseas_t *p, perseas_heap_t *heap, struct queue *queue, const char *text)
 {
 	perseas_tx_t *tx;
-	int rc = perseas_begin(p, 0, &tx);
+	int rc = perseas_begin(p, PERSEAS_SERIAL, &tx);
 
 	if (rc)
 		return rc;
@@ -122,6 +124,7 @@ static int step(perseas_t *p, perseas_heap_t *heap, struct queue *queue, const c
 		perseas_abort(tx);
 	return rc;
 }
+/* end step */
 
 /* Pushes numbers that go on behind the last one. */
 static int fill(perseas_t *p, perseas_heap_t *heap, struct queue *queue, long count)

@@ -147,6 +147,9 @@ int work_publish(struct work *w, const uint32_t *ids, const uint64_t *sizes, uns
 /* The library published segments by itself, after transaction seq. */
 void work_born(struct work *w, uint64_t seq);
 
+/* Transaction seq + 1 was committed past work_commit, and stored to these ranges. */
+void work_made(struct work *w, const struct change *change, uint64_t seq);
+
 void work_begin(struct work *w, struct change *change);
 /* Declares the range and overwrites it. False: it does not fit. */
 bool work_change(struct work *w, struct change *change, uint32_t id, uint64_t offset,
@@ -177,6 +180,9 @@ struct workload {
 
 extern const struct workload workloads[];
 extern const unsigned workload_count;
+
+/* containers.c: what doc/examples/ builds on a heap. */
+void run_containers(struct work *w);
 
 /* heap.c: objects come and go, in two lists at once, and owners die; what the lists say and what
  * the heap says must agree, whenever that was. */
@@ -237,8 +243,9 @@ void check_torn(struct checker *checker, bool every_byte);
 void check_instants(struct checker *checker);
 void check_pairs(struct checker *checker);
 
-/* heap.c: of a store that was opened, if it has a heap. */
+/* heap.c, containers.c: of a store that was opened, if it has such a heap. */
 void check_heap(struct checker *checker, perseas_t *p);
+void check_containers(struct checker *checker, perseas_t *p);
 
 /* mistakes.c: seeded mistakes, each of which the checks must report. How many they missed. */
 unsigned check_mistakes(unsigned *found);

@@ -66,6 +66,7 @@ static void check_handle(struct checker *checker, perseas_t *p, struct ps_image 
 
 	map_image(checker, p, image);
 	check_heap(checker, p);
+	check_containers(checker, p);
 	for (state = model->count - 1; state >= 0; state--)
 		if (model->states[state].seq == p->commit.seq &&
 		    model->states[state].count == p->segment_count &&

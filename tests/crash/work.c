@@ -292,18 +292,31 @@ bool work_change(struct work *w, struct change *change, uint32_t id, uint64_t of
 	return true;
 }
 
-int work_commit(struct work *w, struct change *change)
+static void copy_changed(struct work *w, int state, const struct change *change)
 {
-	uint64_t seq = w->p->commit.seq;
-	int rc, state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
-
-	rc = perseas_commit(change->tx, 0);
 	for (unsigned i = 0; i < change->count; i++) {
 		uint64_t offset = change->ranges[i].offset;
 
 		memcpy(model_segment(&w->model, state, change->ranges[i].id) + offset,
 		       base_of(w, change->ranges[i].id) + offset, change->ranges[i].length);
 	}
+}
+
+void work_made(struct work *w, const struct change *change, uint64_t seq)
+{
+	int state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
+
+	copy_changed(w, state, change);
+	sent(w, 0, state, seq);
+}
+
+int work_commit(struct work *w, struct change *change)
+{
+	uint64_t seq = w->p->commit.seq;
+	int rc, state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
+
+	rc = perseas_commit(change->tx, 0);
+	copy_changed(w, state, change);
 	if (rc && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(change->tx);
 	w->open--;

@@ -317,6 +317,7 @@ const struct workload workloads[] = {
 	{ "heap, one mirror, staged", 1, 1, 16384, true, false, true, false, run_heap, 0, 0 },
 	{ "heap, one mirror, direct", 1, 1, 16384, false, false, true, false, run_heap, 0, 0 },
 	{ "heap, 2 of 3, staged", 3, 2, 16384, true, false, true, false, run_heap, 0, 0 },
+	{ "containers, one mirror", 1, 1, 65536, true, false, true, false, run_containers, 0, 0 },
 	{ "short, 2 of 3, staged", 3, 2, 4096, true, true, true, true, run_short, 0, 0 },
 	{ "short, 2 of 3, direct", 3, 2, 4096, false, true, true, true, run_short, 0, 0 },
 };

@@ -110,11 +110,14 @@ def installed(folder):
 
 
 def compile_c(source, binary, root):
-    """A C program, with what pkg-config says of the installed library alone."""
+    """A C program, with what it includes of the examples, and what pkg-config says of the installed
+    library alone."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "perseas"], check=True, text=True,
                            env=dict(os.environ, PKG_CONFIG_PATH=str(root)),
                            stdout=subprocess.PIPE).stdout.split()
-    subprocess.run(["gcc", *C_FLAGS, str(source), "-o", str(binary), "-pthread", *flags],
+    parts = [str(source.with_name(name + ".c"))
+             for name in re.findall(r'^#include "(\w+)\.h"$', source.read_text(), re.M)]
+    subprocess.run(["gcc", *C_FLAGS, str(source), *parts, "-o", str(binary), "-pthread", *flags],
                    check=True, timeout=SECONDS)
 
 
@@ -202,10 +205,11 @@ def root(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def examples(root, tmp_path_factory):
-    """The folder with the examples of doc/, compiled."""
+    """The folder with the examples of doc/, compiled. What has a header is a part of others."""
     folder = tmp_path_factory.mktemp("examples")
     for source in sorted(EXAMPLES.glob("*.c")):
-        compile_c(source, folder / source.stem, root)
+        if not source.with_suffix(".h").exists():
+            compile_c(source, folder / source.stem, root)
     return folder
 
 
