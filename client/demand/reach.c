@@ -20,6 +20,7 @@ enum {
 	MEMORY = 12 << 20,  /* three messages, unpacked */
 	ROOM = 2 * PS_REACH_BLOCK,
 	SILENCE_MS = 10000,
+	TURN = 4, /* messages that are taken at once: somebody may wait for another mirror's */
 };
 
 /* NULL: there is none. */
@@ -362,8 +363,8 @@ int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched)
 		rc = -1;
 	if (rc > 0 && !reach->greeted)
 		rc = take_hello(reach);
-	while (rc > 0 && reach->answered < reach->due)
-		rc = take_message(reach);
+	for (unsigned turn = 0; rc > 0 && reach->answered < reach->due; turn++)
+		rc = turn < TURN ? take_message(reach) : 0;
 	if (rc <= 0)
 		return rc;
 	reach->asking = false;

@@ -170,6 +170,23 @@ static void test_an_answer_in_pieces(void **state)
 	assert_ptr_not_equal(fetched.before, fetched.after);
 }
 
+/* All of a long answer is there: somebody may wait for another mirror's meanwhile. */
+static void test_a_long_answer_is_taken_in_turns(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_fetched fetched;
+
+	add_hello(f);
+	add_status(f, 1);
+	for (int i = 0; i < 3; i++)
+		add_working(f, 2);
+	add_bytes(f, 2);
+	add_status(f, 3);
+	assert_int_equal(send_all(f, &fetched), 0);
+	assert_int_equal(ps_reach_answer(&f->reach, &fetched), 1);
+	assert_int_equal(fetched.bytes.len, LENGTH);
+}
+
 /* Asks again, for more than one piece; the greeting and the first status have come. */
 static void ask_long(struct fixture *f)
 {
@@ -447,6 +464,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_an_answer_in_pieces),
+		TEST(test_a_long_answer_is_taken_in_turns),
 		TEST(test_pieces_lie_side_by_side),
 		TEST(test_pieces_that_are_not_whole),
 		TEST(test_a_refusal),
