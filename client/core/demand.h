@@ -105,7 +105,10 @@ struct ps_fetched {
 struct ps_pager_ops {
 	uint32_t granule; /* bytes that are fetched for somebody who waits, a power of two */
 	uint32_t run;     /* granules that are fetched at once, at most, a power of two */
-	uint64_t fast;    /* ns: where a run comes so fast, whoever waits for a granule gets one */
+	uint64_t fast;    /* ns: a run that comes so fast is worth waiting for */
+	uint32_t singles; /* so many who wait get a granule all the same, of what is mapped */
+	uint64_t settle;  /* ns: so soon after it was mapped somebody is likely to wait */
+	uint64_t quiet;   /* ns: who waited so lately is likely to wait again */
 	uint64_t late;    /* ns without an answer before another mirror is asked, too; PS_NEVER */
 	/* NULL, with *error set: this process cannot do it. `end` waits until fn has returned. */
 	struct ps_pager *(*begin)(struct ps_env *env, void (*fn)(void *arg), void *arg,

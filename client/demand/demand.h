@@ -63,6 +63,7 @@ struct ps_wanted {
 struct ps_fetching {
 	uint64_t version; /* of the source that it leads to */
 	bool busy;
+	bool waited_for; /* busy: by somebody */
 	struct ps_wanted wanted;
 	uint64_t generation, granule; /* busy: what of, and which is the first */
 	unsigned count;               /* busy: of granules */
@@ -84,12 +85,14 @@ struct ps_pace_of_runs {
 	uint64_t usual;       /* ns from one answer to the next, if that is a run; 0: not known */
 	uint64_t answered_at; /* the last of any */
 	unsigned tries;       /* requests since the last run, while somebody waited now and then */
+	unsigned singles;     /* so many who wait get a granule still, however fast runs are */
 };
 
 /* So many granules are fetched at once, a power of two: with one that somebody waits for, and of
- * the rest. */
+ * the rest. alone: no run of the rest is asked for while another one is under way. */
 struct ps_runs {
 	unsigned waited_for, rest;
+	bool alone;
 };
 
 struct ps_demand {
@@ -150,13 +153,17 @@ void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t g
 void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule);
 /* It was asked for in vain. */
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
-/* What to fetch next, which is ASKED then: what somebody waits for (*waits), or the rest. False:
- * nothing is missing, or its time has not come. */
+/* What to fetch next, which is ASKED then: what somebody waits for (*waits), or the rest, unless
+ * runs.rest is 0. False: nothing is missing, or its time has not come. */
 bool ps_granule_next(struct ps_demand *d, uint64_t now, struct ps_runs runs, struct ps_want *next,
                      bool *waits);
 
 /* runs.c: the thread's. */
 struct ps_runs ps_runs_now(struct ps_demand *d, uint64_t now);
+/* Something was mapped: who opens a store soon touches it. */
+void ps_runs_begin(struct ps_demand *d, uint64_t now);
+/* What somebody waits for is asked for. */
+void ps_runs_wait(struct ps_demand *d, uint64_t now);
 /* An answer of `count` granules, which was asked for at asked_at, has come. */
 void ps_runs_note(struct ps_demand *d, unsigned count, uint64_t asked_at, uint64_t now);
 

@@ -12,10 +12,9 @@
 #define LAST_DELAY ps_ms(250)
 #define LATE 4     /* times as long as usual */
 #define USUAL_OF 8 /* answers, about */
-#define QUIET ps_ms(10)
 /* The kernel does not look at signals meanwhile, so that a process ends after it; and each step
  * waits once for all processors. */
-#define GATHER_STEP ((uint64_t)64 << 20)
+#define GATHER_STEP ((uint64_t)8 << 20)
 #define GATHER_AGAIN ps_ms(100) /* doubled each time */
 #define PASSES 8
 
@@ -80,7 +79,7 @@ static void refuse_waiting(struct ps_demand *d)
 	d->wants_lost = false;
 }
 
-static void cover_new(struct ps_demand *d)
+static void cover_new(struct ps_demand *d, uint64_t now)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -88,6 +87,7 @@ static void cover_new(struct ps_demand *d)
 		if (mapping->covered)
 			continue;
 		mapping->covered = d->ops->cover(d->pager, mapping->base, mapping->size) ? -1 : 1;
+		ps_runs_begin(d, now);
 		d->env->ops->broadcast(d->env, &d->change);
 	}
 }
@@ -184,16 +184,32 @@ static bool find_late(struct ps_demand *d, uint64_t now, struct ps_want *next)
 	return false;
 }
 
-static bool find_next(struct ps_demand *d, uint64_t now, struct ps_want *next)
+/* Is a run under way that nobody waited for? */
+static bool has_run(const struct ps_demand *d)
 {
-	bool waits = false;
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		const struct ps_fetching *f = &d->fetching[i];
 
+		if (f->busy && !f->waited_for && f->count > 1)
+			return true;
+	}
+	return false;
+}
+
+static bool find_next(struct ps_demand *d, uint64_t now, struct ps_want *next, bool *waits)
+{
+	struct ps_runs runs;
+
+	*waits = false;
 	if (find_late(d, now, next))
 		return true;
-	if (!ps_granule_next(d, now, ps_runs_now(d, now), next, &waits))
+	runs = ps_runs_now(d, now);
+	if (runs.alone && runs.rest > 1 && has_run(d))
+		runs.rest = 0;
+	if (!ps_granule_next(d, now, runs, next, waits))
 		return false;
-	if (waits)
-		d->quiet_at = now + QUIET;
+	if (*waits)
+		ps_runs_wait(d, now);
 	return true;
 }
 
@@ -214,7 +230,7 @@ static bool choose(struct ps_demand *d, unsigned i, uint64_t now, struct ps_miss
 	struct ps_want next;
 
 	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
-	    !find_next(d, now, &next))
+	    !find_next(d, now, &next, &f->waited_for))
 		return false;
 	mapping = ps_mapping_of(d, next.generation);
 	f->generation = next.generation;
@@ -337,7 +353,7 @@ static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetched *fe
 	ps_runs_note(d, f->count, f->asked_at, d->env->ops->now(d->env));
 }
 
-/* When what nobody waits for may be asked for. */
+/* When what nobody waits for may be asked for, or more of it than one run. */
 static uint64_t due_rest(struct ps_demand *d, uint64_t now)
 {
 	uint64_t at;
@@ -345,6 +361,8 @@ static uint64_t due_rest(struct ps_demand *d, uint64_t now)
 	pthread_mutex_lock(&d->lock);
 	at = d->rest_at;
 	pthread_mutex_unlock(&d->lock);
+	if (at <= now)
+		at = d->quiet_at;
 	return at > now ? at : PS_NEVER;
 }
 
@@ -449,7 +467,7 @@ static bool prepare(struct ps_demand *d)
 
 	take_faults(d);
 	pthread_mutex_lock(&d->lock);
-	cover_new(d);
+	cover_new(d, d->env->ops->now(d->env));
 	if (d->fenced)
 		refuse_waiting(d);
 	goes_on = !d->stopping;

@@ -157,7 +157,7 @@ static bool find_missing(struct ps_demand *d, unsigned run, struct ps_want *next
 /* What nobody waits for. */
 static bool find_rest(struct ps_demand *d, uint64_t now, unsigned run, struct ps_want *next)
 {
-	if (now < d->rest_at || (!find_soon(d, run, next) && !find_missing(d, run, next)))
+	if (!run || now < d->rest_at || (!find_soon(d, run, next) && !find_missing(d, run, next)))
 		return false;
 	if (d->rate)
 		d->rest_at = now + (uint64_t)next->count * d->ops->granule * 1000000000 / d->rate;

@@ -1,7 +1,9 @@
 /*
  * runs.c - how much is fetched at once. A run of granules is one large page. Where mirror and
- * network are fast it comes much sooner than its granules would one by one. Where they are slow,
- * whoever touches missing memory waits for a granule only, and not behind a run that nobody needs.
+ * network are fast it comes much sooner than its granules would one by one: so who goes on touching
+ * missing memory gets runs there. But the first of those who wait get a granule only, since a
+ * program that takes over has its first transactions to run, and so does whoever waits where runs
+ * are slow. Nobody waits behind more than one run that nobody needs.
  */
 #include "demand.h"
 
@@ -16,9 +18,24 @@ struct ps_runs ps_runs_now(struct ps_demand *d, uint64_t now)
 {
 	struct ps_pace_of_runs *pace = &d->pace;
 	const bool fast = pace->usual && pace->usual <= d->ops->fast && !d->rate;
-	const bool rest = fast || now >= d->quiet_at || ++pace->tries >= TRY;
+	const bool quiet = now >= d->quiet_at;
+	const bool rest = fast || quiet || ++pace->tries >= TRY;
 
-	return (struct ps_runs){ fast ? d->ops->run : 1, rest ? d->ops->run : 1 };
+	return (struct ps_runs){ fast && !pace->singles ? d->ops->run : 1, rest ? d->ops->run : 1,
+		                 !quiet };
+}
+
+void ps_runs_begin(struct ps_demand *d, uint64_t now)
+{
+	if (d->quiet_at < now + d->ops->settle)
+		d->quiet_at = now + d->ops->settle;
+	d->pace.singles = d->ops->singles;
+}
+
+void ps_runs_wait(struct ps_demand *d, uint64_t now)
+{
+	d->quiet_at = now + d->ops->quiet;
+	d->pace.singles -= d->pace.singles > 0;
 }
 
 /* Several are under way at a time: what counts is how long each takes after the one before. */

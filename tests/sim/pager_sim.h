@@ -10,10 +10,12 @@
 
 struct ps_wanted;
 
-enum { SIM_GRANULE = 128, SIM_RUN = 2 };
+enum { SIM_GRANULE = 128, SIM_RUN = 2, SIM_SINGLES = 3 };
 
 #define SIM_LATE (20 * SIM_MS)
 #define SIM_FAST (1 * SIM_MS)
+#define SIM_SETTLE (1 * SIM_MS)
+#define SIM_QUIET (10 * SIM_MS)
 
 extern const struct ps_pager_ops sim_pager_ops;
 

@@ -234,9 +234,10 @@ static void the_rest_comes_in_runs(struct demand_stage *s)
 	end(&o);
 }
 
-/* Whoever waits gets a run where runs come fast, and only what he waits for elsewhere. */
-static bool comes_in_the_order(struct demand_stage *s, uint64_t fast, const uint64_t *order,
-                               unsigned count)
+/* Whoever waits gets a run where runs come fast, unless he is one of the first; and only what he
+ * waits for elsewhere. */
+static bool comes_in_the_order(struct demand_stage *s, uint64_t fast, uint32_t singles,
+                               const uint64_t *order, unsigned count)
 {
 	struct owner o;
 	bool in_order;
@@ -245,6 +246,7 @@ static bool comes_in_the_order(struct demand_stage *s, uint64_t fast, const uint
 		return false;
 	script.ops.run = 2;
 	script.ops.fast = fast;
+	script.ops.singles = singles;
 	set_all(true, false);
 	if (!map(&o) || !asked(2) || want(&o, 5) || want(&o, 4))
 		return false;
@@ -260,8 +262,70 @@ static void who_waits_gets_a_run_where_that_is_fast(struct demand_stage *s)
 {
 	static const uint64_t fast[] = { 0, 2, 4, 6 }, slow[] = { 0, 2, 5, 4, 6 };
 
-	CHECK(comes_in_the_order(s, PS_NEVER, fast, 4));
-	CHECK(comes_in_the_order(s, 0, slow, 5));
+	CHECK(comes_in_the_order(s, PS_NEVER, 0, fast, 4));
+	CHECK(comes_in_the_order(s, PS_NEVER, 2, slow, 5));
+	CHECK(comes_in_the_order(s, 0, 0, slow, 5));
+}
+
+/* Who opens a store touches it soon: what he waits for does not come behind runs. */
+static void soon_after_it_is_mapped_granules_come(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	script.ops.run = RUN;
+	script.ops.settle = FAR;
+	CHECK(map(&o));
+	CHECK(comes(&o));
+	CHECK(asks() == GRANULES && fills() == GRANULES);
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
+/* Both sources have runs, and one of them hangs. The other one brings what somebody waits for. */
+static bool begins_with_a_wait(struct demand_stage *s, struct owner *o, uint64_t quiet)
+{
+	if (!begin(s, o))
+		return false;
+	script.ops.run = 2;
+	script.ops.fast = PS_NEVER;
+	script.ops.singles = GRANULES;
+	script.ops.quiet = quiet;
+	set_all(true, false);
+	if (!map(o) || !asked(2) || want(o, 6))
+		return false;
+	set(0, false, false);
+	return filled(2) && script.granules[2] == 6;
+}
+
+/* Somebody waited, and is likely to wait again: no second run is asked for. */
+static void behind_a_wait_one_run_is_under_way(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begins_with_a_wait(s, &o, FAR));
+	rest(PS_KEEPER, s->short_ns);
+	CHECK(asks() == 3 && fills() == 2);
+	CHECK(!want(&o, 5));
+	CHECK(filled(3));
+	rest(PS_KEEPER, s->short_ns);
+	CHECK(asks() == 4 && script.granules[3] == 5);
+	set(1, false, false);
+	CHECK(comes(&o));
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
+static void runs_go_on_when_nobody_has_waited_for_a_while(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begins_with_a_wait(s, &o, s->short_ns));
+	CHECK(asked(4) && script.granules[3] == 4);
+	set(1, false, false);
+	CHECK(comes(&o));
+	CHECK(has(&o, 0));
+	end(&o);
 }
 
 /* One source has a run, and hangs; the other one gives it, and dies with another one before. */
@@ -380,6 +444,9 @@ const struct demand_clause demand_clauses[] = {
 	CLAUSE(a_source_that_hangs_holds_up_nobody),
 	CLAUSE(the_rest_comes_in_runs),
 	CLAUSE(who_waits_gets_a_run_where_that_is_fast),
+	CLAUSE(soon_after_it_is_mapped_granules_come),
+	CLAUSE(behind_a_wait_one_run_is_under_way),
+	CLAUSE(runs_go_on_when_nobody_has_waited_for_a_while),
 	CLAUSE(a_run_comes_twice),
 	CLAUSE(who_is_fenced_gets_nothing),
 	CLAUSE(a_fence_comes_just_before_the_fill),

@@ -358,6 +358,8 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.ops.late = PS_NEVER;
 	script.ops.run = 1;
 	script.ops.fast = 0;
+	script.ops.singles = 0;
+	script.ops.settle = script.ops.quiet = 0;
 	script.ops.begin = script_begin;
 	script.ops.lead = script_lead;
 	script.ops.drop = script_drop;

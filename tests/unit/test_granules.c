@@ -13,7 +13,8 @@
 
 enum { GRANULE = 4096, COUNT = 1000, LAST = 7 /* bytes of the last */ };
 
-static const struct ps_runs ONE = { 1, 1 }, FOUR = { 1, 4 }, BOTH = { 4, 4 };
+static const struct ps_runs ONE = { 1, 1, false }, FOUR = { 1, 4, false }, BOTH = { 4, 4, false },
+			    NONE = { 1, 0, true };
 
 struct fixture {
 	struct ps_pager_ops ops;
@@ -96,6 +97,20 @@ static void test_what_is_wanted_comes_first(void **state)
 	ps_granule_want(&f->d, f->mapping, 700);
 	assert_int_equal(next(f), 700);
 	assert_int_equal(next(f), 3);
+	assert_int_equal(next(f), 0);
+}
+
+/* Where none of the rest may be asked for, what somebody waits for may. */
+static void test_no_rest(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_want want;
+	bool waits;
+
+	assert_false(ps_granule_next(&f->d, 0, NONE, &want, &waits));
+	ps_granule_want(&f->d, f->mapping, 700);
+	assert_true(ps_granule_next(&f->d, 0, NONE, &want, &waits));
+	assert_int_equal(want.granule, 700);
 	assert_int_equal(next(f), 0);
 }
 
@@ -310,6 +325,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_the_rest_comes_in_order),
 		TEST(test_the_rest_comes_in_runs),
+		TEST(test_no_rest),
 		TEST(test_what_is_wanted_comes_in_runs),
 		TEST(test_what_comes_soon_brings_its_neighbours),
 		TEST(test_what_is_wanted_comes_first),

@@ -1,6 +1,6 @@
 /*
- * test_runs.c - how much missing memory is fetched at once: large pages where they come fast,
- * whoever waits, and granules to those who wait where they do not.
+ * test_runs.c - how much missing memory is fetched at once: large pages where they come fast, but
+ * granules to the first of those who wait, and to all of them where large pages come slowly.
  */
 #include "../../client/demand/demand.h"
 
@@ -10,9 +10,23 @@
 
 #include <cmocka.h>
 
-enum { RUN = 16, FAST = 1000, LONG_AGO = 5, QUIET_AT = 1000000 };
+enum {
+	RUN = 16,
+	FAST = 1000,
+	LONG_AGO = 5,
+	QUIET_AT = 1000000,
+	SINGLES = 3,
+	SETTLE = 50,
+	QUIET = 70,
+};
 
-static const struct ps_pager_ops ops = { .run = RUN, .fast = FAST };
+static const struct ps_pager_ops ops = {
+	.run = RUN,
+	.fast = FAST,
+	.singles = SINGLES,
+	.settle = SETTLE,
+	.quiet = QUIET,
+};
 
 static void assert_runs(struct ps_demand *d, uint64_t now, unsigned waited_for, unsigned rest)
 {
@@ -101,6 +115,46 @@ static void test_a_limited_rate(void **state)
 	assert_runs(&d, QUIET_AT, 1, RUN);
 }
 
+/* The first who wait get a granule each, and those after them a run. */
+static void test_the_first_who_wait_get_granules(void **state)
+{
+	struct ps_demand d = { .ops = &ops };
+
+	(void)state;
+	ps_runs_note(&d, RUN, LONG_AGO, LONG_AGO + FAST);
+	for (int mappings = 0; mappings < 2; mappings++) {
+		ps_runs_begin(&d, QUIET_AT);
+		for (unsigned i = 0; i < SINGLES; i++) {
+			assert_runs(&d, QUIET_AT, 1, RUN);
+			ps_runs_wait(&d, QUIET_AT);
+		}
+		assert_runs(&d, QUIET_AT, RUN, RUN);
+		ps_runs_wait(&d, QUIET_AT);
+		assert_runs(&d, QUIET_AT, RUN, RUN);
+	}
+}
+
+/* Soon after something was mapped, and after somebody waited, no two runs of the rest are under
+ * way, and none where nobody knows how long they take. */
+static void test_who_is_likely_to_wait(void **state)
+{
+	struct ps_demand d = { .ops = &ops };
+
+	(void)state;
+	ps_runs_begin(&d, LONG_AGO);
+	assert_true(ps_runs_now(&d, LONG_AGO + SETTLE - 1).alone);
+	assert_runs(&d, LONG_AGO + SETTLE - 1, 1, 1);
+	assert_false(ps_runs_now(&d, LONG_AGO + SETTLE).alone);
+	assert_runs(&d, LONG_AGO + SETTLE, 1, RUN);
+	ps_runs_wait(&d, LONG_AGO + SETTLE);
+	assert_true(ps_runs_now(&d, LONG_AGO + SETTLE + QUIET - 1).alone);
+	assert_false(ps_runs_now(&d, LONG_AGO + SETTLE + QUIET).alone);
+	/* Something else is mapped: who waited lately may still do so. */
+	ps_runs_wait(&d, LONG_AGO + SETTLE);
+	ps_runs_begin(&d, LONG_AGO + SETTLE);
+	assert_true(ps_runs_now(&d, LONG_AGO + SETTLE + QUIET - 1).alone);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +164,8 @@ int main(void)
 		cmocka_unit_test(test_what_is_usual_counts),
 		cmocka_unit_test(test_a_run_is_tried_now_and_then),
 		cmocka_unit_test(test_a_limited_rate),
+		cmocka_unit_test(test_the_first_who_wait_get_granules),
+		cmocka_unit_test(test_who_is_likely_to_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
