@@ -35,7 +35,7 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_ARCHIVE)
 SIM_WRAPPED := ps_making_withdraw ps_mend_forward ps_mirror_read ps_mirror_write \
 	ps_quorum_touched ps_rejoin_beside ps_rejoin_ask_beside ps_roster_replace ps_demand_run \
 	ps_demand_want ps_durable ps_token_check ps_tx_copy_committed ps_unwaited_finish \
-	ps_unwaited_overdue
+	ps_unwaited_overdue ps_run_release ps_late_apply ps_late_end
 
 $(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
 	$(link) $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SERVER_LIBS)

@@ -8,6 +8,7 @@
 #include "../../client/core/demand.h"
 #include "../../client/core/handle.h"
 #include "creators.h"
+#include "heap_work.h"
 #include "mirror.h"
 #include "mistakes.h"
 #include "operator.h"
@@ -72,7 +73,7 @@ static int map_all(struct sim_application *a)
 
 	while (!perseas_segment_at(a->p, shown, &info))
 		shown++;
-	for (unsigned i = 0; i < SIM_SEGMENTS && outcome == GO_ON; i++) {
+	for (unsigned i = 0; i < SIM_NAMED && outcome == GO_ON; i++) {
 		if (!a->at->segments[i].present)
 			continue;
 		expected++;
@@ -145,6 +146,9 @@ static int try_open(struct sim_application *a)
 		options.flush_within_ms = 1 + (uint32_t)(a->world->seed % 40);
 	if (schedule->tracks)
 		options.flags |= PERSEAS_TRACKED;
+	/* What is written is told of small segments only (written_sim.c). */
+	if (schedule->heap)
+		options.flags &= ~(uint32_t)PERSEAS_CHECK_WRITES;
 	if (schedule->demand && !(options.flags & (PERSEAS_CHECK_WRITES | PERSEAS_TRACKED)) &&
 	    (a->world->seed / 8 + a->owner->index) % 3)
 		options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
@@ -344,8 +348,10 @@ static void loop(void *arg)
 		if (a->owner->dead)
 			break;
 		rc = step(a);
-		for (unsigned i = 0; i < SIM_SEGMENTS && !a->owner->dead && !a->open; i++)
+		for (unsigned i = 0; i < SIM_NAMED && !a->owner->dead && !a->open; i++)
 			compare(a, i, "after a step");
+		if (!a->open)
+			sim_heap_check(a);
 		if (!w->schedule->steady && sim_below(w, 200) == 0)
 			break;
 	}
@@ -360,6 +366,8 @@ static void work(struct sim_application *a)
 		rc = map_new(a);
 	if (rc == GO_ON)
 		rc = sim_work_publish(a);
+	if (rc == GO_ON)
+		rc = sim_heap_open(a);
 	if (rc != GO_ON)
 		return;
 	a->owner->last_wait = sim_operator_let_go;
@@ -452,7 +460,7 @@ static void wait_whole(struct sim_application *a)
 
 	if (rc)
 		sim_fail(a->world, "at the end memory is missing: %s", perseas_message(a->p));
-	for (unsigned i = 0; i < SIM_SEGMENTS; i++)
+	for (unsigned i = 0; i < SIM_NAMED; i++)
 		compare(a, i, "whole");
 }
 
@@ -472,6 +480,9 @@ static void last(void *arg)
 			sim_fail(w, "at the end the segments cannot be mapped: %s",
 			         perseas_message(a->p));
 		wait_whole(a);
+		if (sim_heap_open(a) != GO_ON)
+			sim_fail(w, "at the end the heap cannot be opened: %s",
+			         perseas_message(a->p));
 		check_all_equal(a);
 		for (int i = 0; i < 3; i++)
 			if (sim_work_one(a) != GO_ON)

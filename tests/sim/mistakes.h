@@ -55,6 +55,10 @@ struct perseas_tx;
 	X(TURN, "turn", 2000, "a turn passes on before the transaction is posted")             \
 	X(READER, "reader", 2000, "who only read is not held up until W have that")            \
 	X(COVERED, "covered", 100, "behind a savepoint nothing is kept of what was declared")  \
+	X(LEAKS, "leaks", 200, "what an aborted transaction allocated stays reserved")         \
+	X(TWICE, "twice", 200, "the bits of a transaction are applied to the heap twice")      \
+	X(BEFORE_POST, "before-post", 1000, "what is freed is given out before it is posted")  \
+	X(TAKEN_EARLY, "taken-early", 200, "what is freed is given out before its commit")     \
 	X(CONNECTED, "connected", 8000, "overwritten in place: others are connected, no more") \
 	X(UNJOINED, "unjoined", 2000, "a delta without joining first")                         \
 	X(BETWEEN, "between", 1000, "what is posted between two chunks is not sent")           \
@@ -201,6 +205,10 @@ void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
 /* work: are transactions kept apart by the library? One of them is about to be committed. */
 bool sim_mistake_apart(const struct sim_world *w);
 void sim_mistake_apart_commits(struct sim_owner *o, struct perseas_tx *tx);
+/* Is one of a heap made? The transaction freed an object; it is about to be committed. */
+bool sim_mistake_heaps(const struct sim_world *w);
+void sim_mistake_heap_freed(struct sim_owner *o, struct perseas_tx *tx);
+void sim_mistake_heap_commits(struct sim_owner *o, struct perseas_tx *tx);
 /* Is one of tracked transactions made? When a commit was refused, and is tried no more. */
 bool sim_mistake_tracks(const struct sim_world *w);
 void sim_mistake_refused(struct sim_owner *o);

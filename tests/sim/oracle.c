@@ -39,12 +39,13 @@ struct sim_oracle {
 	} lost[LOSSES_MAX];
 	unsigned losses;
 	struct choice *choices;
-	uint8_t scratch[PS_SEGMENTS_MAX][SIM_SEGMENT_MAX];
+	uint8_t *scratch[PS_SEGMENTS_MAX]; /* by id, as large as the segment */
+	uint64_t scratch_sizes[PS_SEGMENTS_MAX];
 };
 
 const char *sim_segment_name(unsigned i)
 {
-	static const char *const names[SIM_SEGMENTS] = { "a", "b", "c" };
+	static const char *const names[SIM_NAMED] = { "a", "b", "c", "h.heap.0", "h.meta.0" };
 
 	return names[i];
 }
@@ -113,7 +114,7 @@ uint8_t *sim_node_edit(struct sim_world *w, struct sim_node *node, unsigned segm
 
 	if (!node->parent || old != node->parent->segments[segment].bytes)
 		return old;
-	s->bytes = sim_alloc(w, SIM_SEGMENT_MAX);
+	s->bytes = sim_alloc(w, segment < SIM_SEGMENTS ? SIM_SEGMENT_MAX : s->size);
 	if (old)
 		memcpy(s->bytes, old, s->size);
 	return s->bytes;
@@ -266,19 +267,30 @@ void sim_oracle_wrote(struct sim_mirror *m, uint64_t epoch, const uint8_t *to)
 	}
 }
 
+static uint8_t *scratch_of(struct sim_world *w, uint32_t id, uint64_t size)
+{
+	struct sim_oracle *oracle = w->oracle;
+
+	if (oracle->scratch_sizes[id] < size) {
+		oracle->scratch[id] = sim_alloc(w, size);
+		oracle->scratch_sizes[id] = size;
+	}
+	return oracle->scratch[id];
+}
+
 /* What a claim would find, in a copy. */
 static void recover(struct sim_mirror *m, const struct store *store, struct ps_image *view,
                     struct ps_slot *slot)
 {
-	struct sim_oracle *oracle = m->world->oracle;
 	enum ps_recovery recovery;
 
 	image_view(&store->image, view);
 	for (size_t i = 0; i < store->header->n_segments; i++) {
 		uint32_t id = store->header->segments[i]->id;
+		uint8_t *copy = scratch_of(m->world, id, view->segments[id].size);
 
-		memcpy(oracle->scratch[id], view->segments[id].base, view->segments[id].size);
-		view->segments[id].base = oracle->scratch[id];
+		memcpy(copy, view->segments[id].base, view->segments[id].size);
+		view->segments[id].base = copy;
 	}
 	recovery = ps_image_recover(view, slot);
 	if (recovery < 0)
@@ -366,7 +378,7 @@ static struct sim_node *identify(struct sim_mirror *m, const struct store *store
 static const struct sim_segment *segment_of(const struct sim_node *node,
                                             const Perseas__Segment *from)
 {
-	for (unsigned i = 0; i < SIM_SEGMENTS; i++)
+	for (unsigned i = 0; i < SIM_NAMED; i++)
 		if (!strcmp(sim_segment_name(i), from->name))
 			return &node->segments[i];
 	return NULL;
@@ -406,7 +418,7 @@ static void compare(struct sim_mirror *m, const struct sim_node *node, const str
 		found++;
 		compare_segment(m, node, s, view->segments[s->id].base);
 	}
-	for (unsigned i = 0; i < SIM_SEGMENTS; i++)
+	for (unsigned i = 0; i < SIM_NAMED; i++)
 		expected += node->segments[i].present;
 	if (found != expected)
 		sim_fail(m->world, "mirror %u at %s has %u segments, and the state has %u",

@@ -8,7 +8,16 @@
 
 #include "world.h"
 
-enum { SIM_SEGMENTS = 3, SIM_SEGMENT_MAX = 2048 };
+/* Those that applications fill, and behind them the two of a heap: objects, and metadata. */
+enum { SIM_SEGMENTS = 3, SIM_NAMED = SIM_SEGMENTS + 2, SIM_SEGMENT_MAX = 2048 };
+
+/* An object that a heap must have. */
+struct sim_object {
+	uint32_t offset, size; /* in its segment; of the object: 0 is none */
+	uint64_t type;
+	uint8_t value; /* of each of its bytes */
+	bool raw;      /* but for one whose bytes are nobody's */
+};
 
 struct sim_segment {
 	bool present;
@@ -25,7 +34,9 @@ struct sim_node {
 	uint64_t sealed_at;   /* it was posted then */
 	uint64_t returned_at; /* from a commit that did not wait; 0: from another */
 	unsigned mark;        /* losses before this one are not of its copies */
-	struct sim_segment segments[SIM_SEGMENTS];
+	struct sim_segment segments[SIM_NAMED];
+	const struct sim_object *objects; /* of its heap (heap_work.c) */
+	unsigned object_count;
 };
 
 /* The name of segment i. */

@@ -68,6 +68,15 @@ struct sim_late {
 	uint8_t bytes[SIM_SEGMENT_MAX];
 };
 
+/* What its last transaction with a heap applied, for a mistake. */
+enum { SIM_APPLIED = 16 };
+
+struct sim_applied {
+	bool aborts; /* a transaction is over just now, and was not sent */
+	unsigned count;
+	uint64_t *at[SIM_APPLIED], set[SIM_APPLIED], clear[SIM_APPLIED];
+};
+
 struct sim_owner {
 	struct ps_env env; /* first: the operations find the owner by it */
 	struct sim_world *world;
@@ -100,6 +109,7 @@ struct sim_owner {
 	struct sim_examined examined;
 	struct sim_reading read;
 	struct sim_late late;
+	struct sim_applied heap;
 	uint64_t claims;                   /* epoch of its last claim */
 	uint64_t granted[SIM_MIRRORS_MAX]; /* epoch that each mirror granted it */
 	uint8_t making[PS_ID_SIZE];        /* id of what it creates, or created last */

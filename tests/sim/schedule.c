@@ -8,6 +8,7 @@
 #include "application.h"
 #include "creators.h"
 #include "hang.h"
+#include "heap_work.h"
 #include "loaded.h"
 #include "lossy.h"
 #include "mirror.h"
@@ -98,6 +99,7 @@ static void draw(struct sim_world *w)
 		s->threads = 90;
 	s->tracks = sim_mistake_tracks(w) || (!w->mistake && w->seed % 5 == 3) ? 50 : 0;
 	s->tracks = s->apart ? 0 : s->tracks;
+	sim_heap_shape(w);
 	sim_mistake_shape(w, &n, &spares);
 	sim_hang_shape(w, &n, &spares);
 	sim_lossy_shape(w, &n, &spares);

@@ -48,6 +48,7 @@ struct sim_schedule {
 	bool apart;              /* the library keeps most transactions apart */
 	bool demand;             /* memory is fetched on demand, by most owners */
 	unsigned nowait;         /* percent of commits that nobody waits for */
+	bool heap;               /* applications have one */
 	unsigned tracks;         /* percent of transactions that declare nothing, or 0 */
 
 	/* As it goes. */

@@ -6,6 +6,7 @@
 #include "work.h"
 
 #include "../../client/core/handle.h"
+#include "heap_work.h"
 #include "mistakes.h"
 #include "schedule.h"
 
@@ -89,6 +90,7 @@ static void end(struct work *work)
 	while (*link != work)
 		link = &(*link)->next;
 	*link = work->next;
+	sim_heap_end(work->application, work->tx);
 }
 
 static bool overlaps(const struct work *work, const struct range *range)
@@ -171,6 +173,8 @@ static void fill(struct work *work)
 
 	for (uint64_t n = w->schedule->uniform ? 1 : sim_between(w, 1, large ? 3 : 5); n > 0; n--)
 		change(work, large);
+	if (!work->tracks)
+		sim_heap_fill(work->application, work->tx);
 	/* Others are at work while it is open. */
 	if (work->tracks && sim_chance(w, 40))
 		sim_owner_sleep(work->application->owner, sim_below(w, 20 * SIM_MS));
@@ -271,6 +275,7 @@ static void sealing(void *arg)
 		memcpy(sim_node_edit(a->world, node, range->segment) + range->offset,
 		       a->mapped[range->segment].base + range->offset, range->length);
 	}
+	sim_heap_seal(a, work->tx, node);
 	work->node = node;
 	a->at = node;
 }
@@ -279,6 +284,7 @@ static void expect_seal(struct work *work)
 {
 	struct sim_task *task = work->application->owner->running;
 
+	sim_heap_commits(work->application, work->tx);
 	task->sealing = sealing;
 	task->sealed = work;
 }
@@ -407,7 +413,7 @@ static int commit(struct work *work)
 
 	if (!work->count && work->kind != PLAIN)
 		return commit_reader(work);
-	if (!work->count || sim_chance(a->world, 7)) {
+	if ((!work->count && !sim_heap_changes(a, work->tx)) || sim_chance(a->world, 7)) {
 		rc = perseas_abort(work->tx);
 		end(work);
 		sim_count(a->world, SIM_ABORTS, 1);

@@ -27,7 +27,8 @@ struct sim_application {
 	bool leaving;        /* a thread has seen that it is over */
 	bool mapping;        /* a thread is at the segments */
 	bool attempting;     /* a thread will roll back to a savepoint */
-	struct mapped mapped[SIM_SEGMENTS];
+	struct mapped mapped[SIM_NAMED];
+	struct sim_heap *heap;     /* NULL: it has none open (heap_work.c) */
 	struct sim_node *unwaited; /* the last that was committed and not waited for, or NULL */
 	int fd;                    /* of perseas_fd, or -1 */
 	uint64_t seen;             /* what perseas_durable told last */

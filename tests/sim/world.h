@@ -84,6 +84,8 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(UNWAITED_FULL, 0, ".. refused: the ring was full")            \
 	X(UNWAITED_CLOSED, 1, ".. that close waited for")               \
 	X(UNWAITED_LOST, 1, ".. lost, and close said so")               \
+	X(OBJECTS, 1, "objects allocated")                              \
+	X(HEAPS, 1, "heaps held against what must be in them")          \
 	X(FETCHED, 1, "granules fetched on demand")                     \
 	X(UNFETCHED, 0, ".. refused to owners that are fenced")         \
 	X(BEYOND, 0, "schedules that lost more than is promised")       \

@@ -1,0 +1,445 @@
+/*
+ * heap_work.c - objects of a heap come and go in the transactions of simulated applications.
+ * work.c and application.c call it. Which objects there must be it keeps by itself: beside each
+ * state of the oracle those that are committed, and beside each application what open transactions
+ * allocate and free.
+ */
+#include "heap_work.h"
+
+#include "../../client/core/demand.h"
+#include "../../client/core/handle.h"
+#include "../../client/heap/heap.h"
+#include "mistakes.h"
+#include "schedule.h"
+
+#include <string.h>
+
+enum { OBJECTS_MAX = 48, TYPES = 2 };
+#define HEAP_SIZE ((uint64_t)4 * PS_CHUNK)
+
+/* An object as an application knows it. */
+struct object {
+	struct sim_object is;                           /* as its writer has it */
+	uint8_t before;                                 /* its value, as it is committed */
+	const perseas_tx_t *allocator, *freer, *writer; /* open ones; NULL: none */
+};
+
+struct sim_heap {
+	perseas_heap_t *handle;
+	uint8_t *base;
+	struct object objects[OBJECTS_MAX]; /* is.size 0: none */
+};
+
+static bool is_named(const struct sim_application *a, int rc, const char *what)
+{
+	if (rc == 0)
+		return true;
+	/* The log is small, the heap is, too; and the fenced may lack memory. */
+	if (rc != PERSEAS_ETOOBIG && rc != PERSEAS_ELIMIT &&
+	    (rc != PERSEAS_EFENCED || !a->world->schedule->demand))
+		sim_unexpected((struct sim_application *)a, what, rc);
+	return false;
+}
+
+void sim_heap_shape(struct sim_world *w)
+{
+	struct sim_schedule *s = w->schedule;
+
+	s->heap = w->mistake ? sim_mistake_heaps(w) : w->seed % 16 == 9 || w->seed % 64 == 11;
+	if (!s->heap)
+		return;
+	s->tracks = 0;
+	/* Its segments are larger than the others: they are sent in larger pieces. */
+	s->window = 65536;
+	s->packet = 1400;
+	if (w->mistake)
+		s->threads = 90;
+}
+
+/* --- what there must be --- */
+
+static bool is_taken_back(const struct object *object)
+{
+	return object->allocator && object->allocator == object->freer;
+}
+
+static void look(const struct sim_application *a, const struct object *object)
+{
+	const uint8_t *at = a->heap->base + object->is.offset;
+
+	if (object->is.raw || is_taken_back(object))
+		return;
+	for (uint32_t i = 0; i < object->is.size; i++)
+		if (at[i] != object->is.value)
+			sim_fail(a->world, "owner %u: byte %u of the object at %u is %u, not %u",
+			         a->owner->index, i, object->is.offset, at[i], object->is.value);
+}
+
+struct walk {
+	const struct sim_application *a;
+	unsigned found;
+};
+
+static int walked(void *arg, const struct perseas_object *shown)
+{
+	struct walk *walk = arg;
+	const struct sim_heap *heap = walk->a->heap;
+	const uint32_t offset = (uint32_t)((const uint8_t *)shown->addr - heap->base);
+
+	walk->found++;
+	for (unsigned i = 0; i < OBJECTS_MAX; i++) {
+		const struct sim_object *is = &heap->objects[i].is;
+
+		if (is->size && is->offset == offset && is->size == shown->size &&
+		    is->type == shown->type)
+			return 0;
+	}
+	sim_fail(walk->a->world, "owner %u: the heap has an object at %u that nobody allocated",
+	         walk->a->owner->index, offset);
+	return 1;
+}
+
+void sim_heap_check(struct sim_application *a)
+{
+	struct walk walk = { .a = a };
+	unsigned expected = 0;
+	int rc;
+
+	if (!a->heap || a->owner->dead)
+		return;
+	rc = perseas_heap_check(a->heap->handle);
+	if (!rc)
+		rc = perseas_heap_walk(a->heap->handle, PERSEAS_ANY_TYPE, walked, &walk);
+	if (rc) {
+		is_named(a, rc, "a check of the heap");
+		return;
+	}
+	/* Another thread may have begun something meanwhile, where memory had to come. */
+	if (a->open || a->owner->dead)
+		return;
+	for (unsigned i = 0; i < OBJECTS_MAX; i++) {
+		expected += a->heap->objects[i].is.size != 0;
+		if (a->heap->objects[i].is.size && !a->world->schedule->demand)
+			look(a, &a->heap->objects[i]);
+	}
+	if (walk.found != expected)
+		sim_fail(a->world, "owner %u: the heap has %u objects, and must have %u",
+		         a->owner->index, walk.found, expected);
+	sim_count(a->world, SIM_HEAPS, 1);
+}
+
+/* --- opening --- */
+
+static void bear(void *arg)
+{
+	struct sim_application *a = arg;
+	struct sim_node *node = sim_node_new(a->world, a->at, a->p->epoch, a->p->commit.seq + 1);
+
+	for (unsigned i = SIM_SEGMENTS; i < SIM_NAMED; i++) {
+		const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
+		struct sim_segment *s = &node->segments[i];
+
+		s->size = (uint32_t)segment->size;
+		memcpy(sim_node_edit(a->world, node, i), segment->base, s->size);
+		s->present = true;
+		s->born = node->seq;
+		s->id = segment->id;
+		a->mapped[i] = (struct mapped){ segment->base, s->size };
+	}
+	a->at = node;
+}
+
+static void remember(struct sim_application *a)
+{
+	for (unsigned i = 0; i < a->at->object_count; i++)
+		a->heap->objects[i] = (struct object){ .is = a->at->objects[i],
+			                               .before = a->at->objects[i].value };
+}
+
+int sim_heap_open(struct sim_application *a)
+{
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	const bool there = a->at->segments[SIM_SEGMENTS].present;
+	perseas_heap_t *handle;
+	int rc;
+
+	if (!a->world->schedule->heap || (a->last && !there))
+		return GO_ON;
+	options.flags = PERSEAS_HEAP_CREATE;
+	options.first = options.most = HEAP_SIZE;
+	a->owner->running->sealing = there ? NULL : bear;
+	a->owner->running->sealed = a;
+	rc = perseas_heap_open(a->p, "h", &options, &handle);
+	a->owner->running->sealing = NULL;
+	if (a->owner->dead || rc == PERSEAS_EFENCED)
+		return LEAVE;
+	/* They have it then, or not enough of them do. */
+	if (rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_EBLOCKED ||
+	    rc == PERSEAS_EINDOUBT)
+		return GO_ON;
+	if (rc)
+		return sim_unexpected(a, "opening the heap", rc);
+	a->heap = sim_alloc(a->world, sizeof(*a->heap));
+	a->heap->handle = handle;
+	a->heap->base = a->mapped[SIM_SEGMENTS].base;
+	remember(a);
+	sim_heap_check(a);
+	return a->owner->dead ? LEAVE : GO_ON;
+}
+
+/* --- in a transaction --- */
+
+static void add(struct sim_application *a, const perseas_tx_t *tx, void *at, bool raw)
+{
+	struct perseas_object object;
+	struct object *place = NULL;
+	uint32_t offset = (uint32_t)((uint8_t *)at - a->heap->base);
+
+	if (perseas_object(a->heap->handle, at, &object))
+		sim_fail(a->world, "owner %u: what it allocated is no object", a->owner->index);
+	for (unsigned i = 0; i < OBJECTS_MAX; i++) {
+		struct object *other = &a->heap->objects[i];
+
+		if (!other->is.size)
+			place = other;
+		else if (offset < other->is.offset + other->is.size &&
+		         other->is.offset < offset + object.size)
+			sim_fail(a->world, "owner %u: %u is given out, and an object has it",
+			         a->owner->index, offset);
+	}
+	*place = (struct object){ .is = { offset, (uint32_t)object.size, object.type,
+		                          (uint8_t)sim_draw(a->world), raw },
+		                  .allocator = tx,
+		                  .writer = tx };
+	if (!raw)
+		memset(at, place->is.value, object.size);
+	sim_count(a->world, SIM_OBJECTS, 1);
+}
+
+static bool has_room(const struct sim_heap *heap)
+{
+	unsigned used = 0;
+
+	for (unsigned i = 0; i < OBJECTS_MAX; i++)
+		used += heap->objects[i].is.size != 0;
+	/* Two threads may allocate at once. */
+	return used + 2 < OBJECTS_MAX;
+}
+
+/* Each size and type takes a chunk, of which there are few. */
+static uint32_t draw_size(struct sim_world *w)
+{
+	static const uint32_t sizes[] = { 40, 40, 250 };
+
+	return sizes[sim_below(w, 3)] - (uint32_t)sim_below(w, 8);
+}
+
+static void allocate(struct sim_application *a, perseas_tx_t *tx)
+{
+	struct sim_world *w = a->world;
+	const bool raw = sim_chance(w, 5);
+	const uint64_t type = sim_below(w, TYPES);
+	void *at;
+	int rc;
+
+	if (!has_room(a->heap))
+		return;
+	rc = raw ? perseas_reserve(tx, a->heap->handle, PS_CLASS_MAX + 1, type, &at)
+	         : perseas_alloc(tx, a->heap->handle, draw_size(w), type, &at);
+	if (is_named(a, rc, "alloc"))
+		add(a, tx, at, raw);
+}
+
+/* One that the transaction may change; NULL: chance found none. */
+static struct object *pick(struct sim_application *a, const perseas_tx_t *tx)
+{
+	for (unsigned tries = 0; tries < 10; tries++) {
+		struct object *object = &a->heap->objects[sim_below(a->world, OBJECTS_MAX)];
+
+		if (object->is.size && !object->freer &&
+		    (!object->allocator || object->allocator == tx) &&
+		    (!object->writer || object->writer == tx))
+			return object;
+	}
+	return NULL;
+}
+
+static void release(struct sim_application *a, perseas_tx_t *tx)
+{
+	struct object *object = pick(a, tx);
+
+	if (!object)
+		return;
+	/* No other thread takes it while this one waits for memory. */
+	object->freer = tx;
+	if (!is_named(a, perseas_free(tx, a->heap->handle, a->heap->base + object->is.offset),
+	              "free"))
+		object->freer = NULL;
+	else
+		sim_mistake_heap_freed(a->owner, tx);
+}
+
+static void change(struct sim_application *a, perseas_tx_t *tx)
+{
+	struct object *object = pick(a, tx);
+	const perseas_tx_t *before;
+	uint8_t *at;
+
+	if (!object || object->is.raw)
+		return;
+	before = object->writer;
+	object->writer = tx;
+	at = a->heap->base + object->is.offset;
+	if (!is_named(a, perseas_set_range(tx, at, object->is.size), "set_range")) {
+		object->writer = before;
+		return;
+	}
+	object->is.value = (uint8_t)sim_draw(a->world);
+	memset(at, object->is.value, object->is.size);
+}
+
+static void resize(struct sim_application *a, perseas_tx_t *tx)
+{
+	struct object *object = pick(a, tx);
+	const perseas_tx_t *before;
+	uint8_t *at, value;
+	uint32_t size;
+	void *to;
+	int rc;
+
+	if (!object || object->is.raw || !has_room(a->heap))
+		return;
+	at = a->heap->base + object->is.offset;
+	size = draw_size(a->world);
+	value = object->is.value;
+	before = object->writer;
+	object->writer = object->freer = tx;
+	rc = perseas_realloc(tx, a->heap->handle, at, size, object->is.type, &to);
+	if (!is_named(a, rc, "realloc"))
+		object->writer = before;
+	if (rc || to == at) {
+		object->freer = NULL;
+		return;
+	}
+	for (uint32_t i = 0; i < size && i < object->is.size; i++)
+		if (((uint8_t *)to)[i] != value)
+			sim_fail(a->world, "owner %u: realloc lost byte %u", a->owner->index, i);
+	sim_mistake_heap_freed(a->owner, tx);
+	add(a, tx, to, false);
+}
+
+void sim_heap_fill(struct sim_application *a, perseas_tx_t *tx)
+{
+	static void (*const steps[])(struct sim_application *, perseas_tx_t *) = {
+		allocate, allocate, allocate, release, release, change, resize,
+	};
+
+	if (!a->heap || sim_chance(a->world, 20))
+		return;
+	for (uint64_t n = sim_between(a->world, 1, 4); n > 0 && !a->owner->dead; n--)
+		steps[sim_below(a->world, sizeof(steps) / sizeof(steps[0]))](a, tx);
+}
+
+bool sim_heap_changes(const struct sim_application *a, const perseas_tx_t *tx)
+{
+	/* A publish is no transaction. */
+	for (unsigned i = 0; a->heap && tx && i < OBJECTS_MAX; i++) {
+		const struct object *object = &a->heap->objects[i];
+
+		/* One without declared bytes that it took and gave back leaves nothing to send. */
+		if (!object->is.size || (object->is.raw && is_taken_back(object)))
+			continue;
+		if (object->allocator == tx || object->freer == tx || object->writer == tx)
+			return true;
+	}
+	return false;
+}
+
+/* --- its end --- */
+
+void sim_heap_commits(struct sim_application *a, perseas_tx_t *tx)
+{
+	if (a->heap && tx)
+		sim_mistake_heap_commits(a->owner, tx);
+}
+
+static void end_object(struct object *object, const perseas_tx_t *tx, bool committed)
+{
+	if (committed ? object->freer == tx : object->allocator == tx) {
+		object->is.size = 0;
+		return;
+	}
+	if (object->allocator == tx)
+		object->allocator = NULL;
+	if (object->freer == tx)
+		object->freer = NULL;
+	if (object->writer != tx)
+		return;
+	object->writer = NULL;
+	if (committed)
+		object->before = object->is.value;
+	else
+		object->is.value = object->before;
+}
+
+void sim_heap_end(struct sim_application *a, const perseas_tx_t *tx)
+{
+	/* One that was sent has nothing any more. */
+	for (unsigned i = 0; a->heap && i < OBJECTS_MAX; i++)
+		if (a->heap->objects[i].is.size)
+			end_object(&a->heap->objects[i], tx, false);
+}
+
+/* In memory it is what is committed, but where it is missing, and then nobody changed it. */
+static void edit_metadata(const struct sim_application *a, struct sim_node *node)
+{
+	const unsigned i = SIM_SEGMENTS + 1;
+	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
+	uint8_t *to = sim_node_edit(a->world, node, i);
+	uint64_t run;
+	bool here;
+
+	for (uint64_t at = 0; at < segment->size; at += run) {
+		run = ps_demand_run(a->p, segment, at, segment->size - at, &here);
+		if (here)
+			memcpy(to + at, segment->base + at, run);
+	}
+}
+
+static void edit_node(const struct sim_application *a, const perseas_tx_t *tx,
+                      struct sim_node *node)
+{
+	uint8_t *data = sim_node_edit(a->world, node, SIM_SEGMENTS);
+
+	for (unsigned i = 0; i < OBJECTS_MAX; i++) {
+		const struct object *object = &a->heap->objects[i];
+
+		if (object->is.size && object->writer == tx && !object->is.raw)
+			memcpy(data + object->is.offset, a->heap->base + object->is.offset,
+			       object->is.size);
+	}
+	edit_metadata(a, node);
+}
+
+void sim_heap_seal(struct sim_application *a, const perseas_tx_t *tx, struct sim_node *node)
+{
+	struct sim_object *list;
+	unsigned count = 0;
+
+	if (!a->heap || !sim_heap_changes(a, tx))
+		return;
+	edit_node(a, tx, node);
+	list = sim_alloc(a->world, OBJECTS_MAX * sizeof(*list));
+	for (unsigned i = 0; i < OBJECTS_MAX; i++) {
+		struct object *object = &a->heap->objects[i];
+
+		if (object->is.size)
+			end_object(object, tx, true);
+		if (!object->is.size || object->allocator)
+			continue;
+		list[count] = object->is;
+		list[count++].value = object->before;
+	}
+	node->objects = list;
+	node->object_count = count;
+}

@@ -1,0 +1,121 @@
+/*
+ * mistakes_heap.c - faults in what the heap makes of transactions: when others may have what one of
+ * them had, and how often its bits are applied. heap_work.c and the linker (mistakes_wrapped.c says
+ * how) call these; without its mistake none changes anything.
+ */
+#include "mistakes.h"
+
+#include "../../client/heap/heap.h"
+#include "process.h"
+
+#include <string.h>
+
+bool sim_mistake_heaps(const struct sim_world *w)
+{
+	return w->mistake >= SIM_MISTAKE_LEAKS && w->mistake <= SIM_MISTAKE_TAKEN_EARLY;
+}
+
+static const struct sim_world *world_of(const struct perseas *p)
+{
+	return ((const struct sim_owner *)p->env)->world;
+}
+
+/* Not the last of a run, which would go with them. */
+static void release_word(const struct ps_edit *edit)
+{
+	struct ps_run *run = edit->extent->runs[edit->chunk];
+	const uint64_t bits = edit->clear & run->taken[edit->word];
+
+	if (bits && run->room + __builtin_popcountll(bits) < run->objects)
+		ps_run_release(run, edit->word, bits);
+}
+
+/* Others get what the transaction means to free. */
+static void release_early(struct perseas_tx *tx)
+{
+	for (struct ps_late *late = tx->late; late; late = late->next) {
+		const struct ps_edits *edits = (const struct ps_edits *)late;
+
+		pthread_mutex_lock(&edits->heap->lock);
+		for (unsigned i = 0; i < edits->count; i++)
+			if (edits->list[i].kind == PS_EDIT_WORD && edits->list[i].clear)
+				release_word(&edits->list[i]);
+		pthread_mutex_unlock(&edits->heap->lock);
+	}
+}
+
+void sim_mistake_heap_freed(struct sim_owner *o, struct perseas_tx *tx)
+{
+	if (sim_mistake_is(o->world, SIM_MISTAKE_TAKEN_EARLY))
+		release_early(tx);
+}
+
+void sim_mistake_heap_commits(struct sim_owner *o, struct perseas_tx *tx)
+{
+	if (!sim_mistake_is(o->world, SIM_MISTAKE_BEFORE_POST))
+		return;
+	release_early(tx);
+	sim_owner_sleep(o, sim_below(o->world, 5 * SIM_MS));
+}
+
+void __real_ps_run_release(struct ps_run *run, unsigned word, uint64_t bits);
+void __wrap_ps_run_release(struct ps_run *run, unsigned word, uint64_t bits);
+
+/* What an abort gives back stays reserved; what was given to others early is not given twice. */
+void __wrap_ps_run_release(struct ps_run *run, unsigned word, uint64_t bits)
+{
+	const struct perseas *p = run->extent->heap->p;
+	const struct sim_owner *o = (const struct sim_owner *)p->env;
+
+	if (sim_mistake_is(o->world, SIM_MISTAKE_LEAKS) && o->heap.aborts)
+		return;
+	if (sim_mistake_heaps(o->world))
+		bits &= run->taken[word];
+	__real_ps_run_release(run, word, bits);
+}
+
+void __real_ps_late_end(struct perseas_tx *tx);
+void __wrap_ps_late_end(struct perseas_tx *tx);
+
+void __wrap_ps_late_end(struct perseas_tx *tx)
+{
+	struct sim_owner *o = (struct sim_owner *)tx->p->env;
+
+	o->heap.aborts = !tx->applied;
+	__real_ps_late_end(tx);
+	o->heap.aborts = false;
+}
+
+void __real_ps_late_apply(struct perseas_tx *tx);
+void __wrap_ps_late_apply(struct perseas_tx *tx);
+
+/* What the transaction before applied is applied once more, on top of this one's. */
+static void apply_again(struct sim_owner *o, const struct perseas_tx *tx)
+{
+	struct sim_applied *applied = &o->heap;
+
+	for (unsigned i = 0; i < applied->count; i++)
+		*applied->at[i] = (*applied->at[i] | applied->set[i]) & ~applied->clear[i];
+	applied->count = 0;
+	for (struct ps_late *late = tx->late; late; late = late->next) {
+		const struct ps_edits *edits = (const struct ps_edits *)late;
+
+		for (unsigned i = 0; i < edits->count && applied->count < SIM_APPLIED; i++) {
+			const struct ps_edit *edit = &edits->list[i];
+
+			if (edit->kind != PS_EDIT_WORD || !(edit->set | edit->clear))
+				continue;
+			applied->at[applied->count] =
+				&edit->extent->bitmaps[edit->chunk * PS_CHUNK_WORDS + edit->word];
+			applied->set[applied->count] = edit->set;
+			applied->clear[applied->count++] = edit->clear;
+		}
+	}
+}
+
+void __wrap_ps_late_apply(struct perseas_tx *tx)
+{
+	__real_ps_late_apply(tx);
+	if (sim_mistake_is(world_of(tx->p), SIM_MISTAKE_TWICE))
+		apply_again((struct sim_owner *)tx->p->env, tx);
+}
