@@ -330,10 +330,11 @@ const char *perseas_report(const perseas_t *p);
  * until perseas_unmap or perseas_close; NULL on an error. A segment that is mapped already gives
  * the same address again. Waits for transactions that are under way; other commits wait meanwhile.
  *
- * Errors: EINVAL, ENOMEM, ENOSEGMENT (size 0 and no such segment), ESIZE, EADDRESS, EMIRRORMEM (a
- * mirror's memory or a quota), EUNREACHABLE (fewer than W mirrors could make it, or none is left to
- * read it from), EFENCED, EBLOCKED, ELIMIT (128 segments, here or on a mirror), ESALVAGE (opened
- * for salvage, and no such segment).
+ * Errors: EINVAL, ENOMEM, ENOSEGMENT (size 0 and no such segment), ESIZE, EADDRESS (something else
+ * is there; or perseas_map_at mapped the segment elsewhere), EMIRRORMEM (a mirror's memory or a
+ * quota), EUNREACHABLE (fewer than W mirrors could make it, or none is left to read it from),
+ * EFENCED, EBLOCKED, ELIMIT (128 segments, here or on a mirror), ESALVAGE (opened for salvage, and
+ * no such segment).
  */
 int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr);
 
@@ -571,6 +572,7 @@ int perseas_close(perseas_t *p);
 #include "perseas_heap.h"
 #include "perseas_nowait.h"
 #include "perseas_roster.h"
+#include "perseas_segments.h"
 #include "perseas_standby.h"
 #include "perseas_threads.h"
 #include "perseas_track.h"

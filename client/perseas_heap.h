@@ -46,7 +46,11 @@ enum {
 
 /* Bits of perseas_heap_options.flags. */
 enum perseas_heap_flag {
-	PERSEAS_HEAP_CREATE = 1 /* make the heap if the store has none of that name */
+	PERSEAS_HEAP_CREATE = 1, /* make the heap if the store has none of that name */
+	PERSEAS_HEAP_MOVED = 2   /* open it also where segments of it are mapped elsewhere than the
+	                            store has recorded them, or must be, since something else is
+	                            there (perseas_map_at): pointers that are kept in objects are
+	                            for the program to relocate (perseas_here) */
 };
 
 /* Options of perseas_heap_open. Initialise with PERSEAS_HEAP_OPTIONS_INIT. 0 takes the default. */
@@ -71,13 +75,18 @@ struct perseas_heap_options {
  * store, and the same for each call with this name. It reads two pages of each NAME.meta.K: what
  * else is needed is read later. With PERSEAS_RECOVERY_ON_DEMAND a large heap can be used at once.
  *
+ * Roots and the functions of this header tell of objects where they are here. A heap that was
+ * opened with PERSEAS_HEAP_MOVED, and has a segment elsewhere, is not given to who opens it
+ * without.
+ *
  * A heap is made by publishing its segments. Other segments that are mapped and not yet published
  * stay so.
  *
  * Errors: EINVAL, ENOSEGMENT (the store has no such heap, and PERSEAS_HEAP_CREATE is not given),
  * EHEAP (it is damaged, or of another version, or the application has a segment of a name that it
- * is to be made with), those of perseas_map and perseas_publish. After
- * EINDOUBT the heap is made: open it again.
+ * is to be made with), EADDRESS (also: a segment of it is mapped elsewhere than recorded, and
+ * PERSEAS_HEAP_MOVED is not given), those of perseas_map and perseas_publish. After EINDOUBT the
+ * heap is made: open it again.
  */
 int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_options *options,
                       perseas_heap_t **heap);

@@ -332,7 +332,7 @@ class Header:
             r'X\((PERSEAS_E\w+), (-\d+),\s*"([^"]*)"\)', text)] or base.errors
         self.functions = [Function(*found) for found in re.findall(
             r"(/\*(?:[^*]|\*(?!/))*\*/)\n"
-            r"((?:const char \*|int |void |uint64_t )perseas_\w+\([^;]*\);)", text)]
+            r"((?:const char \*|int |void \*?|uint64_t )perseas_\w+\([^;]*\);)", text)]
         self.types = dict(self.find_types())
 
     def find_types(self):
@@ -396,8 +396,10 @@ def function_page(header, function, folder):
     page.heading("RETURN VALUE")
     if function.returns_int:
         page.paragraph(header.paragraph("All functions that return int"))
-    elif function.declaration.startswith("void "):
+    elif re.match(r"void [^*]", function.declaration):
         page.paragraph("None.")
+    elif not function.declaration.startswith("const char *"):
+        page.paragraph("What the description says.")
     else:
         page.paragraph("A text that ends with a zero, and is never NULL; it is not the caller's "
                        "to free.")

@@ -32,7 +32,8 @@ cp -r "$root" "$top/before"
 make_there PREFIX=/usr install DESTDIR="$root"
 for path in bin/perseas sbin/perseasd sbin/perseas-rxe sbin/perseas-power include/perseas.h \
 		include/perseas_heap.h include/perseas_nowait.h include/perseas_roster.h \
-		include/perseas_standby.h include/perseas_threads.h include/perseas_track.h \
+		include/perseas_segments.h include/perseas_standby.h include/perseas_threads.h \
+		include/perseas_track.h \
 		lib/libperseas.so lib/libperseas.a \
 		lib/pkgconfig/perseas.pc lib/systemd/system/perseasd.service \
 		lib/systemd/system/perseasd.socket lib/systemd/system/perseas-owner@.service \

@@ -2,6 +2,7 @@
  * checked.c - the checked modes: overlapping transactions, and writes that no set_range declared.
  * They cost time and a second copy of the data, and are meant for tests of applications.
  */
+#include "segment.h"
 #include "shadow.h"
 #include "tx.h"
 
@@ -64,7 +65,8 @@ static uint64_t next_declared(const struct perseas *p, uint64_t at, uint64_t end
 
 static int report(struct perseas *p, const struct ps_segment *s, uint64_t from, uint64_t to)
 {
-	const uint8_t *now = (const uint8_t *)from, *then = s->shadow + (from - s->address);
+	const uint64_t offset = from - ps_segment_start(s);
+	const uint8_t *now = (const uint8_t *)from, *then = s->shadow + offset;
 	uint64_t i = 0;
 
 	while (i < to - from - 1 && now[i] == then[i])
@@ -72,19 +74,20 @@ static int report(struct perseas *p, const struct ps_segment *s, uint64_t from, 
 	return ps_fail(p, PERSEAS_EUNDECLARED,
 	               "byte %llu of segment '%s' (%p) was changed, and no open transaction "
 	               "declared it: call perseas_set_range before the store",
-	               (unsigned long long)(from + i - s->address), s->name,
-	               (const void *)(now + i));
+	               (unsigned long long)(offset + i), s->name, (const void *)(now + i));
 }
 
 /* [at, end) is in a page that is not like its shadow. */
 static int check_page(struct perseas *p, const struct ps_segment *s, uint64_t at, uint64_t end)
 {
+	const uint64_t base = ps_segment_start(s);
+
 	while (at < end) {
 		uint64_t next = skip_declared(p, at);
 
 		if (next == at) {
 			next = next_declared(p, at, end);
-			if (memcmp((const void *)at, s->shadow + (at - s->address), next - at) != 0)
+			if (memcmp((const void *)at, s->shadow + (at - base), next - at) != 0)
 				return report(p, s, at, next);
 		}
 		at = next;
@@ -98,7 +101,8 @@ static int check_segment(struct perseas *p, struct ps_segment *s)
 
 	ps_shadow_look(p, s);
 	for (; ps_shadow_next(s, &offset, &length); offset += length) {
-		int rc = check_page(p, s, s->address + offset, s->address + offset + length);
+		const uint64_t at = ps_segment_start(s) + offset;
+		int rc = check_page(p, s, at, at + length);
 
 		if (rc)
 			return rc;

@@ -28,9 +28,9 @@ struct ps_segment {
 	uint32_t id;
 	char name[PS_NAME_MAX + 1];
 	uint64_t size;
-	uint64_t address; /* where every owner maps it */
+	uint64_t address; /* where every owner maps it, as the store has it recorded */
 	uint64_t born;    /* seq that published it, 0: none yet */
-	uint8_t *base;    /* mapped here, else NULL */
+	uint8_t *base;    /* mapped here, at `address` or where the application asked; else NULL */
 	uint64_t left;    /* seq when it was last unmapped here */
 	uint8_t *shadow; /* its committed contents, where that is asked for (shadow.h); else NULL */
 	uint64_t *unlike; /* with it: pages that may differ, a bit for each; NULL: any may */
@@ -42,11 +42,13 @@ struct ps_segment {
 struct ps_layout {
 	struct ps_layout *older;
 	unsigned count;
+	uint8_t by_record[PS_SEGMENTS_MAX]; /* places among `segments`, by recorded address */
 	struct ps_extent_of {
-		uint64_t start, end;
-		uint32_t segment; /* id */
+		uint64_t start, end; /* here */
+		uint32_t segment;    /* id */
 		bool published;
-		bool usual; /* published, and all of it is here */
+		bool usual;        /* published, and all of it is here */
+		uint64_t recorded; /* where `start` is recorded */
 	} segments[];
 };
 

@@ -8,6 +8,7 @@
 #include "bytes.h"
 #include "demand.h"
 #include "late.h"
+#include "segment.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -248,9 +249,10 @@ static inline int add(struct perseas_tx *tx, const struct ps_extent_of *segment,
 int ps_range_found(struct perseas_tx *tx, const struct ps_segment *segment, uint64_t offset,
                    uint64_t length)
 {
-	const uint64_t start = segment->address + offset, end = start + length;
-	const struct ps_extent_of extent = { .start = segment->address,
-		                             .end = segment->address + segment->size,
+	const uint64_t base = ps_segment_start(segment), start = base + offset;
+	const uint64_t end = start + length;
+	const struct ps_extent_of extent = { .start = base,
+		                             .end = base + segment->size,
 		                             .segment = segment->id };
 	unsigned place;
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, start, end, &place);

@@ -1,7 +1,8 @@
 /*
  * segment.c - segments are mapped at the same address in every owner, so that native pointers
- * stay good. Addresses come from a range that neither the kernel nor common runtimes give out by
- * themselves, below where programs and their heaps lie, and are never taken from another mapping.
+ * stay good, unless the application names another one. Addresses come from a range that neither the
+ * kernel nor common runtimes give out by themselves, below where programs and their heaps lie, and
+ * are never taken from another mapping.
  */
 #include "segment.h"
 
@@ -176,9 +177,10 @@ void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *war
 
 /* --- placing --- */
 
-static int reserve(struct perseas *p, uint64_t address, uint64_t size, uint8_t **base)
+/* `kept`: over this, which is kept for it; NULL: where nothing is. */
+static int reserve(struct perseas *p, struct ps_kept *kept, uint64_t address, uint64_t size,
+                   uint8_t **base)
 {
-	struct ps_kept *kept = find_kept(p, address, size);
 	void *got = (void *)address;
 	int error = map_at(address, size, PROT_READ | PROT_WRITE, kept);
 
@@ -194,9 +196,17 @@ static int reserve(struct perseas *p, uint64_t address, uint64_t size, uint8_t *
 	return 0;
 }
 
+int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t address)
+{
+	struct ps_kept *kept = address == segment->address ? find_kept(p, address, segment->size)
+	                                                   : NULL;
+
+	return reserve(p, kept, address, segment->size, &segment->base);
+}
+
 int ps_segment_place(struct perseas *p, struct ps_segment *segment)
 {
-	int error = reserve(p, segment->address, segment->size, &segment->base);
+	int error = ps_segment_reserve(p, segment, segment->address);
 
 	if (!error)
 		return 0;
@@ -217,32 +227,45 @@ void ps_segment_unplace(struct ps_segment *segment)
 	ps_shadow_free(segment);
 }
 
-int ps_segment_choose(struct perseas *p, struct ps_segment *segment)
+int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment)
 {
 	uint64_t place, address, size = segment->size;
 
 	memcpy(&place, p->store_id, sizeof(place));
 	address = FIRST_ADDRESS + place % STORE_PLACES * STORE_STRIDE;
-	segment->address = UINT64_MAX / 2; /* not yet in its own way */
 	for (unsigned i = 0; i < TRIES; i++) {
 		const struct ps_segment *there = at_address(p, address, size);
-		int error = there ? EEXIST : reserve(p, address, size, &segment->base);
+		int error = there ? EEXIST : reserve(p, NULL, address, size, &segment->base);
 
-		if (!error) {
-			segment->address = address;
-			return 0;
-		}
 		if (error != EEXIST)
-			return ps_fail(p, PERSEAS_ENOMEM,
-			               "no memory for a segment of %llu bytes: %s",
-			               (unsigned long long)size, strerror(error));
+			return error;
 		address = there ? there->address + there->size : address + size;
 		address = (address + SEGMENT_GUARD + SEGMENT_ALIGN - 1) & ~(SEGMENT_ALIGN - 1);
 		if (address + size > LAST_ADDRESS)
 			address = FIRST_ADDRESS;
 	}
-	return ps_fail(p, PERSEAS_EADDRESS, "no free address for a segment of %llu bytes",
-	               (unsigned long long)size);
+	return EEXIST;
+}
+
+int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *segment, int error)
+{
+	if (error == EEXIST)
+		return ps_fail(p, PERSEAS_EADDRESS, "no free address for a segment of %llu bytes",
+		               (unsigned long long)segment->size);
+	return ps_fail(p, PERSEAS_ENOMEM, "no memory for a segment of %llu bytes: %s",
+	               (unsigned long long)segment->size, strerror(error));
+}
+
+int ps_segment_choose(struct perseas *p, struct ps_segment *segment)
+{
+	int error;
+
+	segment->address = UINT64_MAX / 2; /* not yet in its own way */
+	error = ps_segment_reserve_anywhere(p, segment);
+	if (error)
+		return ps_segment_fail_anywhere(p, segment, error);
+	segment->address = (uint64_t)(uintptr_t)segment->base;
+	return 0;
 }
 
 static int by_start(const void *a, const void *b)
@@ -250,6 +273,23 @@ static int by_start(const void *a, const void *b)
 	const struct ps_extent_of *x = a, *y = b;
 
 	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Few segments are mapped: each is put in its place. */
+static void sort_by_record(struct ps_layout *layout)
+{
+	for (unsigned i = 0; i < layout->count; i++) {
+		unsigned at = i;
+
+		for (; at > 0; at--) {
+			const unsigned before = layout->by_record[at - 1];
+
+			if (layout->segments[before].recorded < layout->segments[i].recorded)
+				break;
+			layout->by_record[at] = (uint8_t)before;
+		}
+		layout->by_record[at] = (uint8_t)i;
+	}
 }
 
 int ps_layout_renew(struct perseas *p)
@@ -265,11 +305,16 @@ int ps_layout_renew(struct perseas *p)
 
 		if (s->base)
 			layout->segments[layout->count++] = (struct ps_extent_of){
-				s->address, s->address + s->size, s->id, s->born != 0,
-				s->born != 0 && !ps_demand_lacks(p, s)
+				ps_segment_start(s),
+				ps_segment_start(s) + s->size,
+				s->id,
+				s->born != 0,
+				s->born != 0 && !ps_demand_lacks(p, s),
+				s->address
 			};
 	}
 	qsort(layout->segments, layout->count, sizeof(layout->segments[0]), by_start);
+	sort_by_record(layout);
 	layout->older = p->layout;
 	p->layout = layout;
 	return 0;

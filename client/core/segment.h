@@ -10,6 +10,19 @@
 int ps_segment_place(struct perseas *p, struct ps_segment *segment);
 void ps_segment_unplace(struct ps_segment *segment);
 
+/* The address of the first byte of a segment that is mapped. */
+static inline uint64_t ps_segment_start(const struct ps_segment *segment)
+{
+	return (uint64_t)(uintptr_t)segment->base;
+}
+
+/* The same at this address, or anywhere but where a segment of the store is recorded. 0 or an errno
+ * (EEXIST: something is there, or everywhere), and no sentence. */
+int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t address);
+int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment);
+/* The sentence for the latter, and the code. */
+int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *segment, int error);
+
 /* Chooses an address for a new segment, and reserves it. */
 int ps_segment_choose(struct perseas *p, struct ps_segment *segment);
 

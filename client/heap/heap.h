@@ -89,6 +89,8 @@ struct perseas_heap {
 	struct perseas *p;
 	char name[PS_HEAP_NAME + 1];
 	uint64_t most;
+	bool moves; /* its segments may be mapped elsewhere than they are recorded */
+	bool moved; /* one is, since it was opened */
 	pthread_mutex_t lock;
 	struct ps_extent *extents[PS_HEAP_EXTENTS];
 	_Atomic unsigned extent_count;

@@ -6,6 +6,7 @@
 #include "heap.h"
 
 #include "../core/demand.h"
+#include "../core/segment.h"
 #include "../open/map.h"
 
 #include <assert.h>
@@ -67,14 +68,22 @@ static void extent_set(struct ps_extent *extent, void *data, void *meta)
 
 	segment_name(data_name, name, "heap", extent->index);
 	segment_name(meta_name, name, "meta", extent->index);
-	ps_segment_find(p, data_name)->held++;
+	segment = ps_segment_find(p, data_name);
+	segment->held++;
+	extent->heap->moved |= ps_segment_start(segment) != segment->address;
 	segment = ps_segment_find(p, meta_name);
 	segment->held++;
+	extent->heap->moved |= ps_segment_start(segment) != segment->address;
 	extent->data = data;
 	extent->entries = (struct ps_heap_entry *)((uint8_t *)meta + PS_HEAP_ENTRIES);
 	extent->bitmaps = (uint64_t *)((uint8_t *)meta + ps_heap_bitmaps(extent->chunks));
-	extent->meta = (struct ps_extent_of){ segment->address, segment->address + segment->size,
-		                              segment->id, true, true };
+	extent->meta = (struct ps_extent_of){
+		.start = ps_segment_start(segment),
+		.end = ps_segment_start(segment) + segment->size,
+		.segment = segment->id,
+		.published = true,
+		.usual = true,
+	};
 	if (!extent->index)
 		extent->heap->roots = (struct ps_heap_root *)((uint8_t *)meta + PS_HEAP_ROOTS);
 }
@@ -233,6 +242,12 @@ static const char *roots_fault(const struct ps_heap_root *roots)
 	return fault;
 }
 
+static int map_part(const struct perseas_heap *heap, const char *name, void **at)
+{
+	return heap->moves ? perseas_map_at(heap->p, name, 0, NULL, at, NULL)
+	                   : perseas_map(heap->p, name, 0, at);
+}
+
 /* An extent that is there. 0, or 1: there is none of this number. */
 static int extent_open(struct perseas_heap *heap, unsigned index)
 {
@@ -253,9 +268,9 @@ static int extent_open(struct perseas_heap *heap, unsigned index)
 		return not_a_heap(heap, name, "has no segment of objects");
 	if (meta.size < ps_heap_meta_size(1))
 		return not_a_heap(heap, name, "is not the metadata of a heap");
-	rc = perseas_map(p, name, 0, &at);
+	rc = map_part(heap, name, &at);
 	if (!rc)
-		rc = perseas_map(p, data_name, 0, &objects);
+		rc = map_part(heap, data_name, &objects);
 	if (!rc)
 		rc = ps_demand_bring(p, (uint64_t)(uintptr_t)at,
 		                     (uint64_t)(uintptr_t)at + PS_HEAP_ENTRIES);
@@ -417,6 +432,8 @@ static int check_options(struct perseas *p, const char *name,
                          const struct perseas_heap_options *given,
                          struct perseas_heap_options *options)
 {
+	const uint32_t known = PERSEAS_HEAP_CREATE | PERSEAS_HEAP_MOVED;
+
 	*options = (struct perseas_heap_options)PERSEAS_HEAP_OPTIONS_INIT;
 	if (!name || !ps_name_valid(name) || strlen(name) > PS_HEAP_NAME)
 		return ps_fail(p, PERSEAS_EINVAL,
@@ -430,9 +447,9 @@ static int check_options(struct perseas *p, const char *name,
 		               "options.size is %zu: begin with PERSEAS_HEAP_OPTIONS_INIT",
 		               given->size);
 	memcpy(options, given, given->size);
-	if (options->flags & ~(uint32_t)PERSEAS_HEAP_CREATE)
+	if (options->flags & ~known)
 		return ps_fail(p, PERSEAS_EINVAL, "flags 0x%x has unknown bits; known are 0x%x",
-		               options->flags, PERSEAS_HEAP_CREATE);
+		               options->flags, known);
 	return check_sizes(p, options);
 }
 
@@ -458,6 +475,7 @@ int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_
 		if (!heap)
 			return ps_fail(p, PERSEAS_ENOMEM, "no memory for heap '%s'", name);
 		heap->most = options.most;
+		heap->moves = options.flags & PERSEAS_HEAP_MOVED;
 		rc = heap_open(heap, &options);
 		if (rc) {
 			heap_drop(heap);
@@ -465,6 +483,12 @@ int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_
 		}
 		heap = heap_list(heap);
 	}
+	if (heap->moved && !(options.flags & PERSEAS_HEAP_MOVED))
+		return ps_fail(p, PERSEAS_EADDRESS,
+		               "heap '%s' is open with a segment elsewhere than recorded, where "
+		               "pointers in its objects are not good as they are: give "
+		               "PERSEAS_HEAP_MOVED to use it so",
+		               name);
 	*out = heap;
 	return 0;
 }

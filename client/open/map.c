@@ -1,5 +1,5 @@
 /*
- * map.c - perseas_map, perseas_publish and perseas_unmap (PERSEAS_malloc and
+ * map.c - perseas_map, perseas_map_at, perseas_publish and perseas_unmap (PERSEAS_malloc and
  * PERSEAS_init_remote_db, PERSEAS section 3).
  *
  * A new segment is born by being published: until then the mirrors only keep memory for it, which
@@ -7,6 +7,7 @@
  */
 #include "map.h"
 
+#include "place.h"
 #include "../core/commit.h"
 #include "../keeper/copy.h"
 #include "../core/mirror.h"
@@ -95,14 +96,10 @@ static int make_everywhere(struct perseas *p, struct ps_segment *segment)
 	return 0;
 }
 
-static int place_at(struct perseas *p, struct ps_segment *segment, uint64_t address)
-{
-	segment->address = address;
-	return ps_segment_place(p, segment);
-}
+static const struct ps_wish recorded = { .where = PS_WHERE_RECORDED };
 
-static int map_new(struct perseas *p, const char *name, uint64_t size, uint64_t address,
-                   void **addr)
+static int map_new(struct perseas *p, const char *name, uint64_t size, const struct ps_wish *wish,
+                   struct ps_segment **mapped)
 {
 	struct ps_segment *segment;
 	int rc;
@@ -114,7 +111,7 @@ static int map_new(struct perseas *p, const char *name, uint64_t size, uint64_t 
 		return ps_fail(p, PERSEAS_ELIMIT,
 		               "store '%s' has %d segments, and can have no more", p->store,
 		               PS_SEGMENTS_MAX);
-	rc = address ? place_at(p, segment, address) : ps_segment_choose(p, segment);
+	rc = ps_place_new(p, segment, wish);
 	if (!rc)
 		rc = make_everywhere(p, segment);
 	if (!rc)
@@ -126,13 +123,13 @@ static int map_new(struct perseas *p, const char *name, uint64_t size, uint64_t 
 		pthread_mutex_unlock(&p->lock);
 		return rc;
 	}
-	*addr = segment->base;
+	*mapped = segment;
 	return 0;
 }
 
-static int map_old(struct perseas *p, struct ps_segment *segment, void **addr)
+static int map_old(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
 {
-	int rc = ps_segment_place(p, segment);
+	int rc = ps_place_old(p, segment, wish);
 
 	if (rc)
 		return rc;
@@ -145,39 +142,35 @@ static int map_old(struct perseas *p, struct ps_segment *segment, void **addr)
 	if (rc) {
 		ps_demand_unmap(p, segment);
 		ps_segment_unplace(segment);
-	} else {
-		*addr = segment->base;
 	}
 	return rc;
 }
 
-static int map_exclusive(struct perseas *p, const char *name, uint64_t size, uint64_t address,
-                         void **addr)
+/* *mapped is only set where it returns 0. */
+static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
+                         const struct ps_wish *wish, struct ps_segment **mapped)
 {
 	struct ps_segment *segment = ps_segment_find(p, name);
+	int rc;
 
 	if (segment && size && size != segment->size)
 		return ps_fail(p, PERSEAS_ESIZE,
 		               "segment '%s' has %llu bytes, not %llu: map it with size 0, or "
 		               "use another name",
 		               name, (unsigned long long)segment->size, (unsigned long long)size);
-	if (segment && address && address != segment->address)
-		return ps_fail(p, PERSEAS_EADDRESS, "segment '%s' lies at 0x%llx, not at 0x%llx",
-		               name, (unsigned long long)segment->address,
-		               (unsigned long long)address);
-	if (segment && segment->base) {
-		*addr = segment->base;
-		return 0;
+	if (segment) {
+		rc = segment->base ? ps_place_is_good(p, segment, wish) : map_old(p, segment, wish);
+		if (!rc)
+			*mapped = segment;
+		return rc;
 	}
-	if (segment)
-		return map_old(p, segment, addr);
 	if (!size)
 		return ps_fail(p, PERSEAS_ENOSEGMENT,
 		               "store '%s' has no segment '%s': give a size to make it", p->store,
 		               name);
 	if (p->salvage)
 		return ps_ready(p);
-	return map_new(p, name, size, address, addr);
+	return map_new(p, name, size, wish, mapped);
 }
 
 /* Asked before the links are taken for this alone, which waits for what is under way, and again
@@ -194,34 +187,59 @@ static int may_change(struct perseas *p)
 	return rc;
 }
 
-int ps_map_at(perseas_t *p, const char *segment, size_t size, uint64_t address, void **addr)
+static int check_wish(struct perseas *p, const char *segment, size_t size,
+                      const struct ps_wish *wish)
 {
-	int rc;
-
-	if (!p || !addr)
-		return ps_fail(p, PERSEAS_EINVAL, "map needs a handle and a place for the address");
-	*addr = NULL;
 	if (!segment || !ps_name_valid(segment) || size > PS_SEGMENT_MAX)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "a segment's name is 1 to 63 of A-Z a-z 0-9 . _ -, not beginning "
 		               "with a dot; its size is at most 1 TiB");
-	if (address % PS_PAGE)
-		return ps_fail(p, PERSEAS_EINVAL, "address 0x%llx is not a multiple of %d",
-		               (unsigned long long)address, PS_PAGE);
-	rc = may_change(p);
+	if (wish->address % PS_PAGE || wish->address > UINT64_MAX - PS_SEGMENT_MAX - PS_PAGE)
+		return ps_fail(
+			p, PERSEAS_EINVAL,
+			"address 0x%llx is not a multiple of %d, or too near to the last one",
+			(unsigned long long)wish->address, PS_PAGE);
+	return may_change(p);
+}
+
+static int map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wish, void **addr,
+               ptrdiff_t *moved)
+{
+	struct ps_segment *segment;
+	int rc;
+
+	if (moved)
+		*moved = 0;
+	if (!p || !addr)
+		return ps_fail(p, PERSEAS_EINVAL, "map needs a handle and a place for the address");
+	*addr = NULL;
+	rc = check_wish(p, name, size, wish);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
 	rc = may_change(p);
 	if (!rc)
-		rc = map_exclusive(p, segment, size, address, addr);
+		rc = map_exclusive(p, name, size, wish, &segment);
+	if (!rc) {
+		*addr = segment->base;
+		if (moved)
+			*moved = (ptrdiff_t)(ps_segment_start(segment) - segment->address);
+	}
 	ps_exclusive_leave(p);
 	return p->salvage ? rc : ps_fail_why(p, rc);
 }
 
 int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
 {
-	return ps_map_at(p, segment, size, 0, addr);
+	return map(p, segment, size, &recorded, addr, NULL);
+}
+
+int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, void **addr,
+                   ptrdiff_t *moved)
+{
+	const struct ps_wish wish = { at ? PS_WHERE_AT : PS_WHERE_ANY, (uint64_t)(uintptr_t)at };
+
+	return map(p, segment, size, &wish, addr, moved);
 }
 
 /* Tells every live mirror which segments are born with `seq`. */
@@ -394,13 +412,17 @@ static int check_new(struct perseas *p, const struct ps_birth *birth)
 
 static int birth_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *seq)
 {
+	struct ps_segment *segment;
 	int rc = check_new(p, birth);
 
 	if (rc)
 		return rc;
-	for (unsigned i = 0; i < birth->count && !rc; i++)
-		rc = map_exclusive(p, birth->segments[i].name, birth->segments[i].size, 0,
-		                   &birth->segments[i].addr);
+	for (unsigned i = 0; i < birth->count && !rc; i++) {
+		rc = map_exclusive(p, birth->segments[i].name, birth->segments[i].size, &recorded,
+		                   &segment);
+		if (!rc)
+			birth->segments[i].addr = segment->base;
+	}
 	if (!rc) {
 		birth->fill(birth, birth->arg);
 		rc = publish_exclusive(p, birth, seq);

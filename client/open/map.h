@@ -1,17 +1,10 @@
 /*
- * map.h - mapping at a given address, for a store that is made again elsewhere.
+ * map.h - segments that are made, filled and published at once, for who keeps things in them.
  */
 #ifndef PERSEAS_CLIENT_MAP_H
 #define PERSEAS_CLIENT_MAP_H
 
 #include "../core/handle.h"
-
-/*
- * As perseas_map, with size not 0; a segment that is made lies at `address`, so that pointers
- * into it stay good. address is a multiple of 4096; 0: any, as perseas_map. EADDRESS: something
- * lies there already, or the segment exists and has another address.
- */
-int ps_map_at(perseas_t *p, const char *segment, size_t size, uint64_t address, void **addr);
 
 /* Segments that come to exist together, apart from others that are mapped and not yet published. */
 struct ps_birth {

@@ -165,7 +165,7 @@ int sim_heap_open(struct sim_application *a)
 
 	if (!a->world->schedule->heap || (a->last && !there))
 		return GO_ON;
-	options.flags = PERSEAS_HEAP_CREATE;
+	options.flags = PERSEAS_HEAP_CREATE | PERSEAS_HEAP_MOVED;
 	options.first = options.most = HEAP_SIZE;
 	a->owner->running->sealing = there ? NULL : bear;
 	a->owner->running->sealed = a;

@@ -27,6 +27,7 @@ struct sim_application {
 	bool leaving;        /* a thread has seen that it is over */
 	bool mapping;        /* a thread is at the segments */
 	bool attempting;     /* a thread will roll back to a savepoint */
+	unsigned maps;       /* of segments that were published */
 	struct mapped mapped[SIM_NAMED];
 	struct sim_heap *heap;     /* NULL: it has none open (heap_work.c) */
 	struct sim_node *unwaited; /* the last that was committed and not waited for, or NULL */

@@ -40,6 +40,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(READERS, 1, "readers told that W hold what they read")        \
 	X(REFUSED, 1, "locks refused")                                  \
 	X(PUBLISHES, 1, "publishes")                                    \
+	X(MOVED, 1, "segments mapped elsewhere than recorded")          \
 	X(IN_DOUBT, 1, "commits in doubt")                              \
 	X(FENCED, 1, "commits fenced")                                  \
 	X(JUMPS, 1, "epochs raised by a stranger")                      \

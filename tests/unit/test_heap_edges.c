@@ -49,7 +49,7 @@ static void test_bad_arguments_are_refused(void **state)
 
 	assert_int_equal(perseas_heap_open(o->p, "h", NULL, &heap), PERSEAS_ENOSEGMENT);
 	assert_null(heap);
-	options.flags = 2;
+	options.flags = 4;
 	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), PERSEAS_EINVAL);
 	options.flags = 0;
 	options.size = 0;

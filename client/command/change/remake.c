@@ -6,7 +6,6 @@
 #include "../ask/digest.h"
 #include "../ask/drop.h"
 #include "../../core/handle.h"
-#include "../../open/map.h"
 #include "../../core/segment.h"
 #include "../../../proto/image/crc32c.h"
 
@@ -138,7 +137,7 @@ enum ps_exit ps_remake_begin(struct ps_remake *remake)
 enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64_t size,
                            uint64_t address, void **base)
 {
-	int rc = ps_map_at(remake->p, segment, size, address, base);
+	int rc = perseas_map_at(remake->p, segment, size, (void *)(uintptr_t)address, base, NULL);
 
 	if (rc == PERSEAS_EADDRESS) {
 		rc = perseas_map(remake->p, segment, size, base);

@@ -1,0 +1,58 @@
+/*
+ * here.c - perseas_here and perseas_recorded: pointers that are kept in segments, where a segment
+ * is mapped elsewhere than the store has recorded it. The application calls them for every such
+ * pointer, so they take no lock: what they look at never changes once it is seen (ps_layout).
+ */
+#include "handle.h"
+
+/* The place in by_record of the first extent that is recorded behind `address`. */
+static unsigned find_behind(const struct ps_layout *layout, uint64_t address)
+{
+	unsigned low = 0, high = layout->count;
+
+	while (low < high) {
+		const unsigned middle = (low + high) / 2;
+
+		if (layout->segments[layout->by_record[middle]].recorded > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+void *perseas_here(const perseas_t *p, const void *recorded)
+{
+	const struct ps_layout *layout = p ? p->layout : NULL;
+	const uint64_t address = (uint64_t)(uintptr_t)recorded;
+	const struct ps_extent_of *extent;
+	unsigned behind;
+
+	behind = layout ? find_behind(layout, address) : 0;
+	if (!behind)
+		return NULL;
+	extent = &layout->segments[layout->by_record[behind - 1]];
+	if (address - extent->recorded >= extent->end - extent->start)
+		return NULL;
+	return (void *)(uintptr_t)(extent->start + (address - extent->recorded));
+}
+
+void *perseas_recorded(const perseas_t *p, const void *here)
+{
+	const struct ps_layout *layout = p ? p->layout : NULL;
+	const uint64_t address = (uint64_t)(uintptr_t)here;
+	unsigned low = 0, high = layout ? layout->count : 0;
+
+	while (low < high) {
+		const unsigned middle = (low + high) / 2;
+		const struct ps_extent_of *extent = &layout->segments[middle];
+
+		if (address < extent->start)
+			high = middle;
+		else if (address >= extent->end)
+			low = middle + 1;
+		else
+			return (void *)(uintptr_t)(extent->recorded + (address - extent->start));
+	}
+	return NULL;
+}

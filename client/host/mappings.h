@@ -1,0 +1,15 @@
+/*
+ * mappings.h - what else is mapped in this process, for sentences that name who is in the way.
+ */
+#ifndef PERSEAS_CLIENT_MAPPINGS_H
+#define PERSEAS_CLIENT_MAPPINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Says what the first mapping is that has a byte of [start, end), as a part of a sentence: "the
+ * file /usr/lib/x.so", "[stack]", "other memory of this process", with its addresses. "something
+ * else" where the system does not tell. */
+void ps_mapping_name(uint64_t start, uint64_t end, char *text, size_t size);
+
+#endif

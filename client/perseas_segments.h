@@ -1,0 +1,66 @@
+/*
+ * perseas_segments.h - segments that are mapped elsewhere than where the store has recorded them.
+ * perseas.h includes it; what that says of return values and
+ * sentences holds here, too.
+ *
+ * The store records an address for every segment when it is made, and perseas_map maps it there and
+ * nowhere else: so pointers into segments may be kept in segments. perseas_map_at maps it at
+ * another address, as where the recorded one is taken, or where two stores of which one is a copy
+ * are to be open in one process. The record stays as it is. Ranges, commits, mirrors and heaps know
+ * segments by offsets, and work as usual there; only pointers that are kept in segments are wrong.
+ * They stay as they were stored, and it is for the program to do one of these:
+ * - It keeps no pointers in segments, but offsets from the beginning of one.
+ * - What it keeps are pointers as the record has them. It uses what perseas_here makes of one, and
+ *   stores what perseas_recorded makes of one. Where all segments are where the record has them,
+ *   both change nothing.
+ * - It keeps pointers into one segment only, and adds what perseas_map_at calls *moved to each that
+ *   it reads from there, and takes it from each that it stores.
+ * A pointer that was stored as it was found here would be wrong for the next owner, who may map the
+ * segment at another address, or at the recorded one.
+ */
+#ifndef PERSEAS_SEGMENTS_H
+#define PERSEAS_SEGMENTS_H
+
+#include "perseas.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Maps a segment as perseas_map does, but at address `at`, wherever the store has recorded it. at
+ * is a multiple of 4096, and of the size of the system's pages. NULL: where it is recorded, if
+ * nothing else is there, and elsewhere if not. No other mapping is ever replaced. In *moved, which
+ * may be NULL, is what *addr is above (or, negative, below) the recorded address, in bytes; 0 on an
+ * error. *addr is valid as that of perseas_map.
+ *
+ * A segment that does not exist is made with `at` as its recorded address; with NULL, as by
+ * perseas_map. One that is mapped already gives its address again, if that is `at`, or at is NULL.
+ * After perseas_unmap it can be mapped at another address. For a segment that is mapped elsewhere
+ * than recorded perseas_map returns EADDRESS, and perseas_heap_open does, too, unless its options
+ * have PERSEAS_HEAP_MOVED.
+ *
+ * Errors: those of perseas_map; EINVAL (also: at is no multiple of 4096, or the segment would end
+ * beyond the last address), EADDRESS (something is there, which the message names as far as it is
+ * known; the kernel gives nobody this address; the segment is mapped at another one; or it is new,
+ * and another segment of the store is recorded there).
+ */
+int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, void **addr,
+                   ptrdiff_t *moved);
+
+/*
+ * Where the byte lies in this process that the store has recorded at this address. NULL if
+ * `recorded` is NULL, or is no address in a segment that is mapped; the end of a segment is not in
+ * it. It takes no lock. Any thread, while p is open and nobody unmaps the segment.
+ */
+void *perseas_here(const perseas_t *p, const void *recorded);
+
+/* The reverse: the recorded address of the byte that lies here. NULL if `here` is NULL, or is in no
+ * segment that is mapped. */
+void *perseas_recorded(const perseas_t *p, const void *here);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
