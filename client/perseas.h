@@ -464,6 +464,7 @@ struct perseas_stat {
 	uint64_t missing;        /* about so many bytes that are mapped are not here yet */
 	uint64_t fetched;        /* bytes that came after perseas_map had returned */
 	uint64_t faults;         /* times somebody touched what was missing */
+	uint64_t open;           /* transactions that are open (perseas_open_transactions) */
 };
 
 /* Fills in *stat with a handle's figures, counted since it was opened. Errors: EINVAL. */

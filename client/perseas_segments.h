@@ -1,6 +1,6 @@
 /*
- * perseas_segments.h - segments that are mapped elsewhere than where the store has recorded them.
- * perseas.h includes it; what that says of return values and
+ * perseas_segments.h - segments that are mapped elsewhere than where the store has recorded them,
+ * and the transactions that are open. perseas.h includes it; what that says of return values and
  * sentences holds here, too.
  *
  * The store records an address for every segment when it is made, and perseas_map maps it there and
@@ -58,6 +58,32 @@ void *perseas_here(const perseas_t *p, const void *recorded);
 /* The reverse: the recorded address of the byte that lies here. NULL if `here` is NULL, or is in no
  * segment that is mapped. */
 void *perseas_recorded(const perseas_t *p, const void *here);
+
+/* A transaction that is open. */
+struct perseas_transaction {
+	const perseas_tx_t *tx; /* to compare with those that the caller has, and not to use */
+	uint64_t since;         /* seq of the last transaction that was committed here when it
+	                           began: perseas_stat.seq less this were committed since */
+	uint64_t bytes;         /* that it has declared, each counted once; PERSEAS_TRACK: 0 */
+	uint32_t ranges;        /* that these are: those that touch count as one */
+	uint32_t flags;         /* of perseas_begin */
+	uint32_t locks;         /* that it has (perseas_lock) */
+};
+
+/*
+ * Lists the transactions that are open with this handle, the oldest first, as RVM lists those that
+ * are not committed: up to `max` of them go into list, which is the caller's, and may be NULL where
+ * max is 0. In *count is how many are open, which may be more; as it was on an error.
+ *
+ * All are as they were at one moment. Afterwards other threads go on: a transaction of the list may
+ * have more ranges, or have ended, and then another one may have its address. So only the thread
+ * that uses a transaction can rely on its row. What commits and aborts in the meantime waits, for
+ * about as long as the list is; perseas_set_range takes a lock meanwhile.
+ *
+ * Errors: EINVAL.
+ */
+int perseas_open_transactions(perseas_t *p, struct perseas_transaction *list, size_t max,
+                              size_t *count);
 
 #ifdef __cplusplus
 }

@@ -31,6 +31,9 @@ void ps_serial_pass(struct perseas *p);
 /* The transaction has this turn from now on. */
 void ps_serial_take(struct perseas_tx *tx);
 
+/* How many locks the transaction has. Locked. */
+unsigned ps_locks_count(const struct perseas_tx *tx);
+
 /* The transaction ends: its turn passes on, its locks are released. Locked. */
 void ps_apart_end(struct perseas_tx *tx);
 

@@ -452,6 +452,8 @@ struct perseas {
 	unsigned kept_count;
 	struct ps_layout *_Atomic layout;
 	_Atomic bool careful; /* others look into transactions: set_range takes the lock */
+	bool cares;           /* because work with admin does; with the lock */
+	unsigned lookers;     /* because so many threads do; the same */
 	/* Where it may have a mirror's memory of a segment fetched, so that its misses run beside
 	 * those of the memory here. By segment id; 0: nowhere. */
 	_Atomic uintptr_t hints[PS_SEGMENTS_MAX];
@@ -494,6 +496,7 @@ struct perseas_tx {
 	uint64_t room;   /* a record up to this length fits wherever it goes (tx.h) */
 	uint64_t length; /* of the record so far */
 	uint64_t since;  /* when its commit began to wait for its turn */
+	uint64_t began;  /* the last transaction that was posted before it began */
 	uint32_t ranges;
 	uint64_t tail; /* offset of the last entry, 0: none */
 	struct ps_cover cover;

@@ -105,6 +105,15 @@ void ps_locks_free(struct perseas *p)
 	free(p->apart.locks);
 }
 
+unsigned ps_locks_count(const struct perseas_tx *tx)
+{
+	unsigned count = 0;
+
+	for (const struct ps_hold *hold = tx->holds; hold; hold = hold->more)
+		count++;
+	return count;
+}
+
 /* --- who may have it --- */
 
 /* What the rules say to this transaction, by what others have and want. */

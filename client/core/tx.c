@@ -21,11 +21,26 @@ enum {
 	BUSY_PAUSE = 20000, /* ns: a set_range is at most some copying */
 };
 
+static void set_careful(struct perseas *p)
+{
+	ps_assert_locked(p);
+	atomic_store_explicit(&p->careful,
+	                      p->options.flags & CHECKED || !p->fences || p->cares || p->lookers,
+	                      memory_order_relaxed);
+}
+
+static void set_cares(struct perseas *p, bool cares)
+{
+	pthread_mutex_lock(&p->lock);
+	p->cares = cares;
+	set_careful(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
 void ps_tx_begin_handle(struct perseas *p)
 {
 	p->fences = p->env->ops->barrier(p->env);
-	atomic_store_explicit(&p->careful, p->options.flags & CHECKED || !p->fences,
-	                      memory_order_relaxed);
+	set_cares(p, false);
 }
 
 static struct perseas_tx *tx_new(struct perseas *p)
@@ -110,6 +125,7 @@ static inline int begin_locked(struct perseas *p, perseas_tx_t **out)
 		return rc;
 	list_push(&p->commit.open_list, tx);
 	tx->open = true;
+	tx->began = p->commit.seq;
 	empty(tx);
 	*out = tx;
 	return 0;
@@ -211,11 +227,11 @@ void ps_tx_free_all(struct perseas *p)
 	}
 }
 
-void ps_tx_take_care(struct perseas *p)
+/* Set_ranges that take no lock have ended when it returns. */
+static void await_busy(struct perseas *p)
 {
 	bool busy;
 
-	atomic_store_explicit(&p->careful, true, memory_order_relaxed);
 	p->env->ops->barrier(p->env);
 	do {
 		busy = false;
@@ -228,10 +244,34 @@ void ps_tx_take_care(struct perseas *p)
 	} while (busy);
 }
 
+void ps_tx_take_care(struct perseas *p)
+{
+	set_cares(p, true);
+	await_busy(p);
+}
+
 void ps_tx_careless(struct perseas *p)
 {
-	if (!(p->options.flags & CHECKED) && p->fences)
-		atomic_store_explicit(&p->careful, false, memory_order_relaxed);
+	set_cares(p, false);
+}
+
+static void count_looker(struct perseas *p, int change)
+{
+	pthread_mutex_lock(&p->lock);
+	p->lookers += (unsigned)change;
+	set_careful(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void ps_tx_look_begin(struct perseas *p)
+{
+	count_looker(p, 1);
+	await_busy(p);
+}
+
+void ps_tx_look_end(struct perseas *p)
+{
+	count_looker(p, -1);
 }
 
 /* The entries that it has so far. */

@@ -40,6 +40,10 @@ void ps_tx_begin_handle(struct perseas *p);
 void ps_tx_take_care(struct perseas *p);
 void ps_tx_careless(struct perseas *p);
 
+/* The same for a thread that looks, whether or not somebody else takes care meanwhile. */
+void ps_tx_look_begin(struct perseas *p);
+void ps_tx_look_end(struct perseas *p);
+
 /* Copies what is committed of a segment that is mapped: its shadow, or, without one, its memory,
  * in which what open transactions declared is as it was. Taken care of; locked. */
 void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,

@@ -36,6 +36,9 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 	stat->in_doubt = p->commit.in_doubt != 0;
 	/* What is worked out from it need not hold commits up. */
 	latency = p->commit.latency;
+	stat->open = 0;
+	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
+		stat->open++;
 	stat->live = 0;
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		stat->live += p->mirrors[i].state == PERSEAS_MIRROR_LIVE;

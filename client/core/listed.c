@@ -1,0 +1,53 @@
+/*
+ * listed.c - perseas_open_transactions: what is open, for an application that asks. It looks into
+ * transactions of other threads, and must take care as whole copies do (tx.h).
+ */
+#include "apart.h"
+#include "tx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void describe(const struct perseas_tx *tx, struct perseas_transaction *told)
+{
+	memset(told, 0, sizeof(*told));
+	told->tx = tx;
+	told->since = tx->began;
+	told->bytes = tx->cover.bytes;
+	told->ranges = tx->cover.count;
+	told->flags = (tx->more & PS_MORE_SERIAL ? PERSEAS_SERIAL : 0u) |
+	              (tx->more & PS_MORE_TRACK ? PERSEAS_TRACK : 0u);
+	told->locks = ps_locks_count(tx);
+}
+
+/* The newest is the first of the handle's list. */
+static size_t list_locked(const struct perseas *p, struct perseas_transaction *list, size_t max)
+{
+	const struct perseas_tx *tx;
+	size_t open = 0, place;
+
+	for (tx = p->commit.open_list; tx; tx = tx->next)
+		open++;
+	place = open;
+	for (tx = p->commit.open_list; tx; tx = tx->next)
+		if (--place < max)
+			describe(tx, &list[place]);
+	return open;
+}
+
+int perseas_open_transactions(perseas_t *p, struct perseas_transaction *list, size_t max,
+                              size_t *count)
+{
+	if (!p || !count || (max && !list))
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "the open transactions need a handle, room for their list, and a "
+		               "place for their count");
+	if (max)
+		ps_tx_look_begin(p);
+	pthread_mutex_lock(&p->lock);
+	*count = list_locked(p, list, max);
+	pthread_mutex_unlock(&p->lock);
+	if (max)
+		ps_tx_look_end(p);
+	return 0;
+}
