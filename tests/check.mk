@@ -75,7 +75,8 @@ kills:
 # What takes a night: more schedules and more kills in a row than check runs.
 #: soak            100,000 simulated schedules, 500 kills in a row on each fabric, of owners that
 #:                 recover on demand as well, half an hour of everything at once on random stores,
-#:                 an hour of false alarms, a heap at random 5000 times (two hours)
+#:                 an hour of false alarms, a heap at random 5000 times, and a queue that is killed
+#:                 at 1000 points of a step (two hours)
 soak:
 	@$(SUBMAKE) all tests
 	@$(RUN) soak --timeout 7200 --jobs 2 "sim 1..50000: $(SIM) --full 1..50000" \
@@ -86,7 +87,9 @@ soak:
 		"torture: env PERSEAS_TORTURE=1800 $(PYTHON) -m pytest -q -p no:cacheprovider \
 			tests/drills/test_torture.py" \
 		"false alarms: bench/alarms.py --build $(BUILD) --seconds 3600" \
-		"heap at random: $(BUILD)/tests/unit/test_heap_random 1 5000"
+		"heap at random: $(BUILD)/tests/unit/test_heap_random 1 5000" \
+		"queue: env PERSEAS_QUEUE_KILLS=1000 $(PYTHON) -m pytest -q -p no:cacheprovider \
+			tests/drills/test_queue.py"
 
 check-crash:
 	@$(SUBMAKE) tests

@@ -126,7 +126,14 @@ static int step(perseas_t *p, perseas_heap_t *heap, struct queue *queue, const c
 }
 /* end step */
 
-/* Pushes numbers that go on behind the last one. */
+/* That step is committed: mirrors hold it. */
+static void tell(long number)
+{
+	printf("%ld\n", number);
+	fflush(stdout);
+}
+
+/* Pushes numbers that go on behind the last one, and tells of each. */
 static int fill(perseas_t *p, perseas_heap_t *heap, struct queue *queue, long count)
 {
 	long next = queue->last ? atol(text_of(queue->last)) + 1 : 0;
@@ -137,6 +144,23 @@ static int fill(perseas_t *p, perseas_heap_t *heap, struct queue *queue, long co
 		/* Each of another length: */
 		snprintf(text, sizeof(text), "%ld %*s", next, (int)(next % 300), "");
 		rc = step(p, heap, queue, text);
+		if (!rc)
+			tell(next);
+	}
+	return rc;
+}
+
+/* Pops them again. */
+static int drain(perseas_t *p, perseas_heap_t *heap, struct queue *queue, long count)
+{
+	int rc = 0;
+
+	for (; count > 0 && queue->first && !rc; count--) {
+		long number = atol(text_of(queue->first));
+
+		rc = step(p, heap, queue, NULL);
+		if (!rc)
+			tell(number);
 	}
 	return rc;
 }
@@ -170,11 +194,8 @@ static int obey(perseas_t *p, char **words)
 		return show(heap, queue);
 	if (strcmp(words[0], "fill") == 0)
 		return fill(p, heap, queue, atol(text));
-	if (strcmp(words[0], "drain") == 0) {
-		for (long left = atol(text); left > 0 && !rc; left--)
-			rc = step(p, heap, queue, NULL);
-		return rc;
-	}
+	if (strcmp(words[0], "drain") == 0)
+		return drain(p, heap, queue, atol(text));
 	if (strcmp(words[0], "push") == 0)
 		return step(p, heap, queue, text);
 	printf("%s\n", queue->first ? text_of(queue->first) : "empty");

@@ -1,0 +1,73 @@
+"""doc/examples/queue.c is killed at points that are counted: what it had acknowledged is there, and
+at most one step more, and the next owner continues from the mirrors that are left."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from drill import BUILD, EMULATED, SECONDS, mirror_list, wait_ownerless
+from guide import examples, root  # noqa: F401
+from stepping import Held
+
+# Instructions of the main thread behind the first acknowledged step: a step takes fewer than so
+# many, and is killed at so many points of it.
+STEP = 12800
+POINTS = int(os.environ.get("PERSEAS_QUEUE_KILLS", 8))
+
+
+@pytest.fixture(autouse=True)
+def library(monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(BUILD))
+
+
+def show(program, daemons):
+    """The numbers in the queue. The heap is checked, and has their objects and that of the queue,
+    and no other."""
+    done = subprocess.run([program, mirror_list(daemons), "show"], stdout=subprocess.PIPE,
+                          check=True, text=True, timeout=SECONDS)
+    *lines, last = done.stdout.splitlines()
+    count, objects = map(int, re.findall(r"\d+", last))
+    numbers = [int(line.split()[0]) for line in lines]
+    assert objects == count + 1 == len(numbers) + 1
+    return numbers
+
+
+def steps(program, daemons, verb, instructions):
+    """The numbers that it told of: each was pushed, or popped, and its commit had returned."""
+    held = Held([program, mirror_list(daemons), verb, "100000"])
+    return [int(line) for line in held.kill_after(instructions)]
+
+
+@pytest.mark.skipif(EMULATED, reason="single steps take too long in an emulated machine")
+def test_nothing_is_lost_or_doubled_at_any_point(fabric, mirrors, examples):  # noqa: F811
+    """Three mirrors, W is 2. The program fills, or drains, and is killed some instructions later
+    each time. With every fourth owner a mirror dies, too, and comes back when the next owner has
+    shown what there is."""
+    daemons = mirrors(3, fabric)
+    program = examples / "queue"
+    subprocess.run([program, mirror_list(daemons), "fill", "200"], check=True, timeout=SECONDS,
+                   stdout=subprocess.DEVNULL)
+    numbers = list(range(200))
+    assert show(program, daemons) == numbers
+    several = 0
+    for point in range(POINTS + 1):
+        instructions, fills = STEP * point // POINTS, point % 2 == 0
+        told = steps(program, daemons, "fill" if fills else "drain", instructions)
+        several += len(told) > 1
+        if point % 4 == 3:
+            daemons[point % 3].kill9()
+        wait_ownerless("queue", [d for d in daemons if d.running()])
+        left = show(program, daemons)
+        if fills:
+            wanted = list(range(numbers[-1] + 1, numbers[-1] + 2 + len(told)))
+            assert told == wanted[:-1]
+            assert left in (numbers + told, numbers + wanted), (instructions, told, left)
+        else:
+            assert told == numbers[:len(told)]
+            assert left in (numbers[len(told):], numbers[len(told) + 1:]), (instructions, told)
+        numbers = left
+        if point % 4 == 3:
+            daemons[point % 3].restart()
+    # The points reach over whole steps.
+    assert several
