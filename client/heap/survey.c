@@ -262,31 +262,47 @@ static const char *known_fault(const struct chunk_seen *seen, bool quiet)
 	}
 }
 
-/* Nothing else may be where a large object is. */
-static int check_tail(const struct chunk_seen *seen, struct ps_bring *bring)
+enum { SLICE = 64 }; /* chunks of a large object that are looked at before others have the lock */
+
+struct check {
+	const struct perseas_heap *heap;
+	const struct ps_extent *extent; /* that a large object was found in last; */
+	uint64_t chunk, done;           /* where, and how many chunks of it were looked at */
+};
+
+/* Nothing else may be where a large object is. One that comes to be there meanwhile is new. */
+static int check_tail(const struct chunk_seen *seen, struct ps_bring *bring, struct check *check)
 {
 	struct ps_extent *extent = seen->extent;
-	const uint64_t *bits = ps_chunk_bits(extent, seen->chunk);
-	const uint64_t words = (uint64_t)seen->entry.span * PS_CHUNK_WORDS;
-	int rc = ps_heap_here(extent, bits, words * sizeof(*bits), bring);
+	const uint64_t span = seen->entry.span;
+	uint64_t end;
 
-	if (rc)
-		return rc;
-	for (uint64_t i = 0; i < words; i++)
-		if (bits[i])
-			return ps_heap_damaged(extent, seen->chunk + i / PS_CHUNK_WORDS,
+	if (check->extent != extent || check->chunk != seen->chunk || check->done > span)
+		check->done = 0;
+	check->extent = extent;
+	check->chunk = seen->chunk;
+	end = span - check->done < SLICE ? span : check->done + SLICE;
+	for (; check->done < end; check->done++) {
+		const uint64_t *bits = ps_chunk_bits(extent, seen->chunk + check->done);
+		int rc = ps_heap_here(extent, bits, PS_CHUNK_WORDS * sizeof(*bits), bring);
+
+		if (rc)
+			return rc;
+		if (ps_bits_any(bits, PS_CHUNK_WORDS))
+			return ps_heap_damaged(extent, seen->chunk + check->done,
 			                       "has objects inside of a large one");
-	return 0;
+	}
+	return end < span ? PS_HEAP_AGAIN : 0;
 }
 
 static int check_chunk(const struct chunk_seen *seen, struct ps_bring *bring, void *arg)
 {
-	const struct perseas_heap *heap = arg;
-	const char *fault = known_fault(seen, heap->pending == 0);
+	struct check *check = arg;
+	const char *fault = known_fault(seen, check->heap->pending == 0);
 
 	if (fault)
 		return ps_heap_damaged(seen->extent, seen->chunk, fault);
-	return seen->entry.state == PS_CHUNK_LARGE ? check_tail(seen, bring) : 0;
+	return seen->entry.state == PS_CHUNK_LARGE ? check_tail(seen, bring, check) : 0;
 }
 
 static int check_root(struct perseas_heap *heap, unsigned place, struct ps_bring *bring)
@@ -316,12 +332,13 @@ static int check_root(struct perseas_heap *heap, unsigned place, struct ps_bring
 
 int perseas_heap_check(perseas_heap_t *heap)
 {
+	struct check check = { .heap = heap };
 	struct ps_bring bring;
 	int rc;
 
 	if (!heap)
 		return ps_fail(NULL, PERSEAS_EINVAL, "heap is NULL");
-	rc = survey(heap, check_chunk, NULL, heap);
+	rc = survey(heap, check_chunk, NULL, &check);
 	for (unsigned i = 0; i < PS_ROOTS && !rc; i++) {
 		do {
 			pthread_mutex_lock(&heap->lock);

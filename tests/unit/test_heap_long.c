@@ -1,0 +1,63 @@
+/*
+ * test_heap_long.c - what a heap does in steps that others do not wait for: objects of many chunks
+ * are checked by pieces.
+ */
+#include "heap_rig.h"
+
+#include "../../client/heap/heap.h"
+
+enum { SPAN = 150 }; /* chunks of a large object: more than are looked at in one go */
+
+static int setup(void **state)
+{
+	struct owner *o = owner_new(1);
+
+	o->options.log_size = 1 << 20;
+	o->options.ring_size = 8 << 20;
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	owner_free(*state);
+	return 0;
+}
+
+/* A bit in each of its chunks in turn, also in the last. */
+static void test_a_bit_in_any_chunk_of_a_large_object_is_found(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o);
+	struct perseas_heap *heap = heap_of(o);
+	struct ps_found_object found;
+	struct ps_bring bring;
+	char words[40];
+	void *addr;
+
+	assert_int_equal(perseas_reserve(tx, heap, (size_t)SPAN * PS_CHUNK, POINT, &addr), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	checked(o);
+	assert_int_equal(ps_object_find(heap, addr, &found, &bring), 0);
+	for (unsigned i = 0; i < SPAN; i++) {
+		uint64_t *bits = found.extent->bitmaps + (found.chunk + i) * PS_CHUNK_WORDS;
+
+		bits[i % PS_CHUNK_WORDS] = 1;
+		assert_int_equal(perseas_heap_check(heap), PERSEAS_EHEAP);
+		snprintf(words, sizeof(words), "chunk %llu ", (unsigned long long)found.chunk + i);
+		assert_says(o, words);
+		bits[i % PS_CHUNK_WORDS] = 0;
+	}
+	next_finds(o, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_bit_in_any_chunk_of_a_large_object_is_found,
+		                                setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
