@@ -9,6 +9,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+enum { RECENT = 8 }; /* edits that are looked at for a word */
+
 static const struct ps_late_ops late_ops;
 
 static struct ps_edits *edits_new(struct perseas_tx *tx, struct perseas_heap *heap)
@@ -97,12 +99,24 @@ static bool is_word(const struct ps_edit *edit, const struct ps_run *run, unsign
 	       (edit->set | edit->clear | edit->back);
 }
 
+/* Among the last few: who allocates objects of several sizes and types in turn comes back to the
+ * same words, and has one edit for each. */
+static struct ps_edit *find_word(struct ps_edits *edits, const struct ps_run *run, unsigned word)
+{
+	const unsigned few = edits->count < RECENT ? edits->count : RECENT;
+
+	for (unsigned i = 1; i <= few; i++)
+		if (is_word(&edits->list[edits->count - i], run, word))
+			return &edits->list[edits->count - i];
+	return NULL;
+}
+
 struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsigned word)
 {
-	struct ps_edit *edit = edits->count ? &edits->list[edits->count - 1] : NULL;
 	const unsigned changes = run->recorded ? 1 : 2;
+	struct ps_edit *edit = find_word(edits, run, word);
 
-	if (edit && is_word(edit, run, word)) {
+	if (edit) {
 		/* A roll-back gave its room back. */
 		if (!edit->changes)
 			take_room(edits, edit, changes);

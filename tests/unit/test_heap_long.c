@@ -1,6 +1,6 @@
 /*
  * test_heap_long.c - what a heap does in steps that others do not wait for: objects of many chunks
- * are checked by pieces.
+ * are checked by pieces, and transactions that allocate in turn have few edits.
  */
 #include "heap_rig.h"
 
@@ -52,11 +52,39 @@ static void test_a_bit_in_any_chunk_of_a_large_object_is_found(void **state)
 	next_finds(o, 1);
 }
 
+/* Objects of several sizes and types in turn: their words have one edit each, also behind a
+ * savepoint and a roll-back. */
+static void test_who_allocates_in_turn_has_few_edits(void **state)
+{
+	enum { KINDS = 4, ROUNDS = 60 };
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o);
+	uint8_t *objects[ROUNDS][KINDS];
+	uint64_t savepoint;
+
+	for (unsigned i = 0; i < ROUNDS; i++)
+		for (unsigned kind = 0; kind < KINDS; kind++)
+			objects[i][kind] = take(o, tx, 16 + 16 * kind, kind % 2);
+	assert_int_equal(ps_edits_find(tx, heap_of(o))->count, KINDS);
+	assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		for (unsigned kind = 0; kind < KINDS; kind++)
+			assert_int_equal(perseas_free(tx, heap_of(o), objects[i][kind]), 0);
+	assert_int_equal(perseas_rollback_to(tx, savepoint), 0);
+	for (unsigned kind = 0; kind < KINDS; kind++)
+		take(o, tx, 16 + 16 * kind, kind % 2);
+	assert_int_equal(ps_edits_find(tx, heap_of(o))->count, KINDS);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, (uint64_t)KINDS * (ROUNDS + 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_a_bit_in_any_chunk_of_a_large_object_is_found,
 		                                setup, teardown),
+		cmocka_unit_test_setup_teardown(test_who_allocates_in_turn_has_few_edits, setup,
+		                                teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
