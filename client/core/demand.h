@@ -23,6 +23,9 @@
 struct perseas;
 struct ps_demand;
 struct ps_env;
+struct ps_fabric;
+struct ps_link;
+struct ps_mirror;
 struct ps_pager;
 struct ps_segment;
 
@@ -62,6 +65,10 @@ uint64_t ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint
 bool ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                     uint64_t length);
 
+/* The mirror's link is about to end, or to get other regions: nothing reads from it from when this
+ * returns, until ps_demand_step finds it again. With the lock, or before the handle is open. */
+void ps_demand_part(struct perseas *p, const struct ps_mirror *m);
+
 /* The owner gives its claims up to renew them: nothing is fetched until the next round. Admin. */
 void ps_demand_hold(struct perseas *p);
 
@@ -83,17 +90,33 @@ struct ps_way {
 	_Alignas(8) uint8_t to[PS_WAYS_MAX][128]; /* as connect(2) takes them */
 };
 
-/* Bytes of a segment that are asked for, and with them the mirror's status before and after. */
+/* A link whose fabric can peek (fabric.h, F20), of a mirror that is LIVE. fabric NULL: there is
+ * none. */
+struct ps_straight {
+	const struct ps_fabric *fabric;
+	const struct ps_link *link;
+};
+
+/* Bytes of a segment that are asked for, and with them the mirror's status before and after; or, by
+ * a link, its slot before, and whether its promise is still the owner's after. */
 struct ps_missing {
 	const char *store;
 	uint32_t region;
 	uint32_t length; /* a run at most */
 	uint64_t offset;
+	struct ps_straight straight; /* the link stays until this is answered, or dropped */
+};
+
+/* What was seen of a mirror over a link. */
+struct ps_seen {
+	uint64_t epoch, seq; /* of its slot before; 0: it has none */
+	bool promised;       /* to this owner, after */
 };
 
 /* What a mirror said, valid until the next call for the same source. */
 struct ps_fetched {
 	const Perseas__StoreStatus *before, *after;
+	const struct ps_seen *seen; /* instead of these two, where a link was asked; or NULL */
 	ProtobufCBinaryData bytes;
 };
 
@@ -121,6 +144,10 @@ struct ps_pager_ops {
 	int (*look_up)(struct ps_pager *pager, const struct ps_address *address, struct ps_way *way,
 	               struct ps_error *error);
 
+	/* Source `which` can be asked by a link from when it returns. 0, or -1: that cannot be had.
+	 * As look_up. The member is NULL where it never can. */
+	int (*hire)(struct ps_pager *pager, unsigned which);
+
 	/* From now on who touches the range waits. 0, or -1: that cannot be had. */
 	int (*cover)(struct ps_pager *pager, uint8_t *base, uint64_t size);
 	/* An address at which somebody waits. False: nobody does who was not told before. */
@@ -137,7 +164,8 @@ struct ps_pager_ops {
 	/* Source `which` is the mirror at this way from now on: a connection is made anew when it
 	 * is needed. NULL: there is none. */
 	void (*lead)(struct ps_pager *pager, unsigned which, const struct ps_way *way);
-	/* Gives up what is being fetched: its answer finds nobody. The way stays. */
+	/* Gives up what is being fetched: its answer finds nobody, and the link is read no more.
+	 * The way stays. */
 	void (*drop)(struct ps_pager *pager, unsigned which);
 	/* Begins to fetch, where nothing is being fetched. False: the way does not lead there. */
 	bool (*ask)(struct ps_pager *pager, unsigned which, const struct ps_missing *fetch);

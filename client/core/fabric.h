@@ -13,6 +13,7 @@
  *     post, poll, waits, beat  lock, or exclusive   admin   nothing
  *     read                     exclusive            admin   the mirror
  *     mapped                   lock                 -       nothing
+ *     peek                     (F20)                -       nothing
  *     detach                   lock                 admin   a device to let go of memory
  *
  * An active mirror takes transactions, by the one link that is its m->link (mirror.h). admin and
@@ -176,6 +177,15 @@ struct ps_fabric {
 	/* F17 Where a region is mapped in this process, or NULL; good for prefetching, which does
 	 *     not mind an address that is none any more. The member may be NULL. */
 	const uint8_t *(*mapped)(const struct ps_link *link, uint32_t region);
+	/*
+	 * F20 Reads bytes of a region, on a thread that holds nothing, while others post to the
+	 *     link: it changes nothing of the link, and neither update nor detach is called before
+	 *     it has returned. PS_LINK_OK: these were the mirror's bytes, and once they were here,
+	 *     its promise was this owner's still. What is posted meanwhile may be in them, or parts
+	 *     of it. Else PS_LINK_BROKEN. The member is NULL where reading takes the link's turn.
+	 */
+	int (*peek)(const struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
+	            uint64_t length);
 	/* F18 Ends the data path: after it returns nothing more is sent and no source is read. What
 	 *     had left this process may still arrive. NULL is allowed. */
 	void (*detach)(struct ps_link *link);

@@ -3,6 +3,7 @@
  */
 #include "mirror.h"
 
+#include "demand.h"
 #include "detour.h"
 #include "event.h"
 #include "nowait.h"
@@ -99,6 +100,7 @@ void ps_mirror_loaded(struct ps_mirror *m, const Perseas__Header *header)
 
 void ps_link_end(struct perseas *p, struct ps_mirror *m)
 {
+	ps_demand_part(p, m);
 	if (m->link)
 		m->fabric->detach(m->link);
 	m->link = NULL;

@@ -476,8 +476,10 @@ void ps_demand_step(struct perseas *p)
 		return;
 	now = ps_now(p);
 	ps_assert_admin(p);
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		changed |= follow_mirror(p, i, now);
+		ps_straight_find(p, i);
+	}
 	epoch = p->renewing ? 0 : p->epoch;
 	lock(d);
 	changed |= d->epoch != epoch || (p->superseded && !d->fenced);

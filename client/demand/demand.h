@@ -48,6 +48,9 @@ struct ps_source {
 	bool lost; /* no connection to it came, or stayed: its name may lead elsewhere by now */
 	uint8_t image_id[PS_ID_SIZE];
 	struct ps_way way;
+	struct ps_straight straight; /* the shorter way, while there is one */
+	bool spoilt;                 /* what came by it was no good */
+	bool peeking;                /* it is being read: the link must stay */
 };
 
 /* What is being fetched, and by which rules it was asked for. */
@@ -133,6 +136,7 @@ struct ps_demand {
 	/* The keeper's. */
 	bool told_starved, told_whole;
 	uint64_t look_up_at[PS_MIRRORS_MAX]; /* the same name again, not before */
+	bool hired[PS_MIRRORS_MAX];
 };
 
 /* source.c: why these bytes may not fill missing memory; NULL: they may. */
@@ -166,6 +170,9 @@ void ps_runs_begin(struct ps_demand *d, uint64_t now);
 void ps_runs_wait(struct ps_demand *d, uint64_t now);
 /* An answer of `count` granules, which was asked for at asked_at, has come. */
 void ps_runs_note(struct ps_demand *d, unsigned count, uint64_t asked_at, uint64_t now);
+
+/* straight.c: the keeper's. Is the mirror read by its link from now on? */
+void ps_straight_find(struct perseas *p, unsigned mirror);
 
 /* hot.c: reads what the newest transactions changed, exclusive. What of that lies in a mapping is
  * then to come soon. */

@@ -220,6 +220,24 @@ uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *
 	       ps_granule_length(d, mapping, want->granule + want->count - 1);
 }
 
+static struct ps_straight way_by(const struct ps_source *source)
+{
+	return source->spoilt ? (struct ps_straight){ NULL, NULL } : source->straight;
+}
+
+/* Who is to end the link of a source goes on. */
+static void let_go(struct ps_demand *d, unsigned i)
+{
+	if (d->fetching[i].busy)
+		return;
+	pthread_mutex_lock(&d->lock);
+	if (d->sources[i].peeking) {
+		d->sources[i].peeking = false;
+		d->env->ops->broadcast(d->env, &d->change);
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
 /* Chooses what to fetch, by the rules of now. */
 static bool choose(struct ps_demand *d, unsigned i, uint64_t now, struct ps_missing *fetch)
 {
@@ -243,7 +261,9 @@ static bool choose(struct ps_demand *d, unsigned i, uint64_t now, struct ps_miss
 	wanted->left = mapping->left;
 	wanted->length = ps_granules_length(d, mapping, &next);
 	*fetch = (struct ps_missing){ d->store, PS_REGION_SEGMENT + mapping->segment,
-		                      wanted->length, next.granule * d->ops->granule };
+		                      wanted->length, next.granule * d->ops->granule,
+		                      way_by(&d->sources[i]) };
+	d->sources[i].peeking = fetch->straight.fabric != NULL;
 	return true;
 }
 
@@ -260,8 +280,10 @@ static void ask(struct ps_demand *d, unsigned i, uint64_t now)
 	f->doubled = false;
 	f->asked_at = now;
 	f->until = now + d->patience;
-	if (!d->ops->ask(d->pager, i, &fetch))
-		lose(d, i, now);
+	if (d->ops->ask(d->pager, i, &fetch))
+		return;
+	lose(d, i, now);
+	let_go(d, i);
 }
 
 bool ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes)
@@ -325,6 +347,14 @@ static bool fill_all(struct ps_demand *d, const struct ps_fetching *f, const uin
 	return true;
 }
 
+/* The mirror may tell over a connection what is wrong with it, or give the bytes. */
+static void spoil(struct ps_demand *d, unsigned i, const struct ps_fetched *fetched)
+{
+	pthread_mutex_lock(&d->lock);
+	d->sources[i].spoilt |= fetched->seen != NULL;
+	pthread_mutex_unlock(&d->lock);
+}
+
 static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetched *fetched, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[i];
@@ -332,6 +362,7 @@ static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetched *fe
 	bool filled, tell;
 
 	if (ps_source_fault(&f->wanted, fetched)) {
+		spoil(d, i, fetched);
 		strike(d, f, now);
 		return;
 	}
@@ -487,8 +518,10 @@ void ps_demand_thread(void *arg)
 		const uint64_t now = d->env->ops->now(d->env);
 		uint64_t until = PS_NEVER, due;
 
-		for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 			hear(d, i, now);
+			let_go(d, i);
+		}
 		for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 			due = go_on(d, i, now);
 			until = due < until ? due : until;

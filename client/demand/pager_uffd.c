@@ -8,6 +8,7 @@
  */
 #include "../core/env.h"
 #include "../host/socket.h"
+#include "peeker.h"
 #include "reach.h"
 
 #include <errno.h>
@@ -74,6 +75,9 @@ struct ps_pager {
 	unsigned event_count, event_at;
 	uint8_t *page; /* for the end of what is no multiple of a page */
 	struct ps_reach reaches[PS_MIRRORS_MAX];
+	struct ps_peeker peekers[PS_MIRRORS_MAX];
+	pthread_t peeking[PS_MIRRORS_MAX];
+	bool hired[PS_MIRRORS_MAX];
 };
 
 static void fail(struct ps_pager *pager, const char *what, int error)
@@ -159,8 +163,10 @@ static void *run(void *arg)
 
 static void pager_free(struct ps_pager *pager)
 {
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		ps_peeker_free(&pager->peekers[i]);
 		ps_reach_free(&pager->reaches[i]);
+	}
 	if (pager->wake_fd >= 0)
 		close(pager->wake_fd);
 	if (pager->uffd >= 0)
@@ -168,6 +174,18 @@ static void pager_free(struct ps_pager *pager)
 	sem_destroy(&pager->begun);
 	free(pager->page);
 	free(pager);
+}
+
+static void uffd_wake(struct ps_pager *pager)
+{
+	const uint64_t one = 1;
+
+	(void)!write(pager->wake_fd, &one, sizeof(one));
+}
+
+static void wake_by_peeker(void *arg)
+{
+	uffd_wake(arg);
 }
 
 static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
@@ -182,8 +200,10 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	pager->uffd = -1;
 	pager->page = malloc(BLOCK);
 	pager->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		all &= ps_reach_init(&pager->reaches[i]);
+		ps_peeker_init(&pager->peekers[i], pager->reaches[i].block, wake_by_peeker, pager);
+	}
 	if (all && pager->page && pager->wake_fd >= 0)
 		return pager;
 	ps_error_set(error, PERSEAS_ESYSTEM,
@@ -192,7 +212,7 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	return NULL;
 }
 
-static int spawn(struct ps_pager *pager)
+static int spawn(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 {
 	sigset_t all, before;
 	int error;
@@ -201,7 +221,7 @@ static int spawn(struct ps_pager *pager)
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&pager->thread, NULL, run, pager);
+	error = pthread_create(thread, NULL, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error;
 }
@@ -220,7 +240,7 @@ static struct ps_pager *uffd_begin(struct ps_env *env, void (*fn)(void *arg), vo
 		pager_free(pager);
 		return NULL;
 	}
-	if (spawn(pager)) {
+	if (spawn(&pager->thread, run, pager)) {
 		ps_error_set(error, PERSEAS_ESYSTEM,
 		             "the thread that fetches memory did not start");
 		pager_free(pager);
@@ -240,7 +260,33 @@ static struct ps_pager *uffd_begin(struct ps_env *env, void (*fn)(void *arg), vo
 static void uffd_end(struct ps_pager *pager)
 {
 	pthread_join(pager->thread, NULL);
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		if (!pager->hired[i])
+			continue;
+		ps_peeker_quit(&pager->peekers[i]);
+		pthread_join(pager->peeking[i], NULL);
+	}
 	pager_free(pager);
+}
+
+/* With descriptors of its own, as above: it wakes by one. Else it is heard at a tick. */
+static void *run_peeker(void *arg)
+{
+	struct ps_peeker *peeker = arg;
+	struct ps_pager *pager = peeker->arg;
+
+	if (!part_descriptors(pager))
+		peeker->tell = NULL;
+	sem_post(&pager->begun);
+	return ps_peeker_run(peeker);
+}
+
+static int uffd_hire(struct ps_pager *pager, unsigned which)
+{
+	pager->hired[which] = !spawn(&pager->peeking[which], run_peeker, &pager->peekers[which]);
+	while (pager->hired[which] && sem_wait(&pager->begun))
+		;
+	return pager->hired[which] ? 0 : -1;
 }
 
 static const char *uffd_limit(const struct ps_pager *pager)
@@ -250,13 +296,6 @@ static const char *uffd_limit(const struct ps_pager *pager)
 	                 "process may not handle faults of the kernel: give it CAP_SYS_PTRACE, or "
 	                 "set vm.unprivileged_userfaultfd=1"
 	               : NULL;
-}
-
-static void uffd_wake(struct ps_pager *pager)
-{
-	const uint64_t one = 1;
-
-	(void)!write(pager->wake_fd, &one, sizeof(one));
 }
 
 static int uffd_look_up(struct ps_pager *pager, const struct ps_address *address,
@@ -418,21 +457,31 @@ static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 
 static void uffd_lead(struct ps_pager *pager, unsigned which, const struct ps_way *way)
 {
+	ps_peeker_drop(&pager->peekers[which]);
 	ps_reach_lead(&pager->reaches[which], way);
 }
 
 static void uffd_drop(struct ps_pager *pager, unsigned which)
 {
+	ps_peeker_drop(&pager->peekers[which]);
 	ps_reach_drop(&pager->reaches[which]);
 }
 
 static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *fetch)
 {
-	return ps_reach_ask(&pager->reaches[which], fetch);
+	if (!fetch->straight.fabric)
+		return ps_reach_ask(&pager->reaches[which], fetch);
+	ps_peeker_ask(&pager->peekers[which], fetch, GRANULE);
+	/* What was read at once is heard at once. */
+	if (fetch->length <= GRANULE)
+		uffd_wake(pager);
+	return true;
 }
 
 static int uffd_answer(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched)
 {
+	if (pager->peekers[which].asked)
+		return ps_peeker_answer(&pager->peekers[which], fetched);
 	return ps_reach_answer(&pager->reaches[which], fetched);
 }
 
@@ -464,6 +513,7 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.limit = uffd_limit,
 	.wake = uffd_wake,
 	.look_up = uffd_look_up,
+	.hire = uffd_hire,
 	.cover = uffd_cover,
 	.fault = uffd_fault,
 	.fill = uffd_fill,

@@ -368,6 +368,7 @@ int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched)
 	if (rc <= 0)
 		return rc;
 	reach->asking = false;
+	fetched->seen = NULL;
 	fetched->before = reach->before->store->status;
 	fetched->bytes = (ProtobufCBinaryData){ reach->length, reach->block };
 	fetched->after = reach->after->store->status;

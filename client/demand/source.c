@@ -30,7 +30,21 @@ static bool is_adopted(const struct ps_wanted *wanted, const Perseas__Slot *slot
 	return slot && slot->epoch == wanted->epoch && slot->seq >= wanted->left;
 }
 
-const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetched *fetched)
+/*
+ * By a link of a mirror that was LIVE, and so adopted: its regions are those of that image, which
+ * the mirror neither replaces nor rewrites while the promise is this owner's and the link is up.
+ */
+static const char *straight_fault(const struct ps_wanted *wanted, const struct ps_seen *seen)
+{
+	if (!seen->promised)
+		return "it is not promised to this owner";
+	if (seen->epoch != wanted->epoch || seen->seq < wanted->left)
+		return "it does not hold what was committed when the segment was mapped";
+	return NULL;
+}
+
+/* By what it said of itself. */
+static const char *status_fault(const struct ps_wanted *wanted, const struct ps_fetched *fetched)
 {
 	const Perseas__Header *before = fetched->before ? fetched->before->header : NULL;
 	const Perseas__Header *after = fetched->after ? fetched->after->header : NULL;
@@ -46,5 +60,15 @@ const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetc
 		return "it is not promised to this owner";
 	if (!is_adopted(wanted, fetched->before->slot))
 		return "it does not hold what was committed when the segment was mapped";
+	return NULL;
+}
+
+const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetched *fetched)
+{
+	const char *fault = fetched->seen ? straight_fault(wanted, fetched->seen)
+	                                  : status_fault(wanted, fetched);
+
+	if (fault)
+		return fault;
 	return fetched->bytes.len == wanted->length ? NULL : "its answer is not whole";
 }

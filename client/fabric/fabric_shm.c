@@ -219,6 +219,22 @@ static int shm_read(struct ps_link *link, uint32_t region, uint64_t offset, void
 	return PS_LINK_OK;
 }
 
+static int shm_peek(const struct ps_link *link, uint32_t number, uint64_t offset, void *bytes,
+                    uint64_t length)
+{
+	const uint8_t *from = part_of(link, number, offset, length);
+
+	if (!from)
+		return PS_LINK_BROKEN;
+	memcpy(bytes, from, length);
+	/* As in shm_read. What posts note of tears is theirs. */
+	atomic_thread_fence(memory_order_acquire);
+	if (ps_guard_torn(link->regions[number].guard) ||
+	    ps_guard_torn(link->regions[PS_REGION_PROMISE].guard) || is_fenced(link))
+		return PS_LINK_BROKEN;
+	return PS_LINK_OK;
+}
+
 static bool shm_waits(struct ps_link *link, struct pollfd *fd)
 {
 	(void)link;
@@ -448,5 +464,6 @@ const struct ps_fabric ps_fabric_shm = {
 	.read = shm_read,
 	.waits = shm_waits,
 	.mapped = shm_mapped,
+	.peek = shm_peek,
 	.detach = shm_detach,
 };

@@ -3,6 +3,7 @@
  * answers hand out.
  */
 #include "../host/asked.h"
+#include "../core/demand.h"
 #include "../core/detour.h"
 #include "due.h"
 #include "../core/mirror.h"
@@ -393,6 +394,7 @@ int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Gra
 		                    m->address.text);
 	}
 	pthread_mutex_lock(&p->lock);
+	ps_demand_part(p, m);
 	rc = m->fabric->update(m->link, grant, fds, error);
 	ps_mirrors_staging(p);
 	pthread_mutex_unlock(&p->lock);

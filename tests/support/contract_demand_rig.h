@@ -107,9 +107,9 @@ static int script_answer(struct ps_pager *pager, unsigned which, struct ps_fetch
 	(void)pager;
 	pthread_mutex_lock(&script.lock);
 	source->after->header.promised_epoch = source->epoch;
-	*fetched = (struct ps_fetched){ &source->first,
-		                        &source->second,
-		                        { source->length, source->bytes } };
+	*fetched = (struct ps_fetched){ .before = &source->first,
+		                        .after = &source->second,
+		                        .bytes = { source->length, source->bytes } };
 	rc = source->dead ? -1 : !source->held;
 	script.deaths += source->dead;
 	if (rc > 0) {

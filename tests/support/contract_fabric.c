@@ -384,6 +384,45 @@ static void what_is_mapped_is_the_mirrors_memory(struct fabric_stage *s)
 	s->fabric->detach(link);
 }
 
+/* F20: beside what is posted; and what is outside of a region breaks nothing. */
+static void a_peek_changes_nothing(struct fabric_stage *s)
+{
+	static uint8_t bytes[STAGE_SEGMENT];
+	struct ps_link *link = attach(s);
+	const struct ps_fabric *fabric = s->fabric;
+	struct stage_chains c;
+
+	CHECK(link);
+	if (fabric->peek) {
+		stage_fill(s, &c);
+		CHECK(fabric->post(link, &c.chain[0]) == PS_LINK_OK);
+		CHECK(fabric->peek(link, PS_REGION_SEGMENT, 0, bytes, STAGE_SEGMENT) == PS_LINK_OK);
+		CHECK(!memcmp(bytes, s->memory(s, PS_REGION_SEGMENT), STAGE_SEGMENT));
+		CHECK(fabric->peek(link, PS_REGION_SEGMENT, 1, bytes, STAGE_SEGMENT) ==
+		      PS_LINK_BROKEN);
+		CHECK(fabric->peek(link, PS_REGION_SEGMENT + 1, 0, bytes, 1) == PS_LINK_BROKEN);
+		CHECK(completes(s, link, 1));
+		CHECK(fabric->read(link, PS_REGION_SEGMENT, 0, bytes, 1, s->now(s) + FAR) ==
+		      PS_LINK_OK);
+	}
+	fabric->detach(link);
+}
+
+/* F20 */
+static void a_peek_counts_while_the_promise_is_ours(struct fabric_stage *s)
+{
+	for (unsigned i = 0; i < 2 && s->fabric->peek; i++) {
+		void (*end)(struct fabric_stage * stage) = i ? s->fence : s->cut;
+		struct ps_link *link = attach(s);
+		uint8_t byte;
+
+		CHECK(link);
+		end(s);
+		CHECK(s->fabric->peek(link, PS_REGION_SEGMENT, 0, &byte, 1) == PS_LINK_BROKEN);
+		s->fabric->detach(link);
+	}
+}
+
 /* F18 */
 static void nothing_is_sent_after_detach(struct fabric_stage *s)
 {
@@ -432,6 +471,8 @@ const struct fabric_clause fabric_clauses[] = {
 	CLAUSE(a_grant_that_cannot_be_changes_nothing),
 	CLAUSE(a_beat_tells_who_lives),
 	CLAUSE(what_is_mapped_is_the_mirrors_memory),
+	CLAUSE(a_peek_changes_nothing),
+	CLAUSE(a_peek_counts_while_the_promise_is_ours),
 	CLAUSE(nothing_is_sent_after_detach),
 };
 const unsigned fabric_clause_count = sizeof(fabric_clauses) / sizeof(fabric_clauses[0]);

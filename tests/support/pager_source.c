@@ -53,6 +53,7 @@ bool pager_source_take(const struct ps_env_ops *ops, struct pager_source *source
 
 void pager_source_tell(const struct pager_source *source, struct ps_fetched *fetched)
 {
+	fetched->seen = NULL;
 	fetched->before = source->answers[0]->store->status;
 	fetched->bytes = source->answers[1]->read->bytes;
 	fetched->after = source->answers[2]->store->status;

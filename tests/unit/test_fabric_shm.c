@@ -543,13 +543,13 @@ static void a_link_whose_memory_is_cut_short_breaks(void **state)
 	assert_int_equal(ps_fabric_shm.post(link, &chain), PS_LINK_OK);
 	assert_int_equal(ftruncate(f->files[2], 4096), 0);
 	assert_int_equal(ps_fabric_shm.post(link, &chain), PS_LINK_BROKEN);
+	assert_true(ps_fabric_shm.peek(link, PS_REGION_SEGMENT, 0, read, 64) == PS_LINK_BROKEN);
 	ps_fabric_shm.detach(link);
 	assert_int_equal(ftruncate(f->files[2], SEGMENT_SIZE), 0);
 	give(f, FILES);
 	link = attach(f);
 	assert_int_equal(ftruncate(f->files[0], 0), 0);
-	assert_int_equal(ps_fabric_shm.read(link, PS_REGION_LOG, 64, read, sizeof(read), 0),
-	                 PS_LINK_BROKEN);
+	assert_true(ps_fabric_shm.read(link, PS_REGION_LOG, 64, read, 64, 0) == PS_LINK_BROKEN);
 	ps_fabric_shm.detach(link);
 }
 

@@ -30,7 +30,9 @@ struct fixture {
 	size_t length;
 };
 
-static const struct ps_missing missing = { "bank", PS_REGION_SEGMENT, LENGTH, 0 };
+static const struct ps_missing missing = { .store = "bank",
+	                                   .region = PS_REGION_SEGMENT,
+	                                   .length = LENGTH };
 
 static int setup(void **state)
 {
@@ -190,7 +192,9 @@ static void test_a_long_answer_is_taken_in_turns(void **state)
 /* Asks again, for more than one piece; the greeting and the first status have come. */
 static void ask_long(struct fixture *f)
 {
-	const struct ps_missing more = { "bank", PS_REGION_SEGMENT, LONG, 0 };
+	const struct ps_missing more = { .store = "bank",
+		                         .region = PS_REGION_SEGMENT,
+		                         .length = LONG };
 
 	f->reach.greeted = true;
 	f->reach.id = 0;

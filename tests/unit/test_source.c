@@ -60,7 +60,9 @@ static int setup(void **state)
 	f->first.header = &f->before->header;
 	f->first.slot = &f->slot;
 	f->second.header = &f->after->header;
-	f->fetched = (struct ps_fetched){ &f->first, &f->second, { LENGTH, NULL } };
+	f->fetched = (struct ps_fetched){ .before = &f->first,
+		                          .after = &f->second,
+		                          .bytes = { LENGTH, NULL } };
 	*state = f;
 	return 0;
 }
@@ -176,6 +178,28 @@ static void test_its_answer_is_not_whole(void **state)
 	assert_refused(f);
 }
 
+/* Its memory was read over a link: what counts are its slot before and its promise after. */
+static void test_over_a_link(void **state)
+{
+	struct fixture *f = *state;
+	struct ps_seen seen = { EPOCH, LEFT, true };
+
+	f->fetched = (struct ps_fetched){ .seen = &seen, .bytes = { LENGTH, NULL } };
+	assert_taken(f);
+	seen.promised = false;
+	assert_refused(f);
+	seen.promised = true;
+	seen.epoch--;
+	assert_refused(f);
+	seen.epoch++;
+	seen.seq--;
+	assert_refused(f);
+	seen.seq += 2;
+	assert_taken(f);
+	f->fetched.bytes.len--;
+	assert_refused(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +212,7 @@ int main(void)
 		TEST(test_it_is_promised_to_another),
 		TEST(test_it_is_not_adopted),
 		TEST(test_its_answer_is_not_whole),
+		TEST(test_over_a_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

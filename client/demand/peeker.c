@@ -1,0 +1,96 @@
+/*
+ * peeker.c - see peeker.h. What was seen of the mirror goes with the bytes: source.c says whether
+ * they count.
+ */
+#include "peeker.h"
+
+#include "../core/fabric.h"
+#include "../../proto/image/image.h"
+
+enum { SLOTS = 2 * PS_SLOT_STRIDE };
+
+void ps_peeker_init(struct ps_peeker *peeker, uint8_t *block, void (*tell)(void *arg), void *arg)
+{
+	*peeker = (struct ps_peeker){ .block = block, .tell = tell, .arg = arg };
+	sem_init(&peeker->go, 0, 0);
+	sem_init(&peeker->done, 0, 0);
+}
+
+void ps_peeker_free(struct ps_peeker *peeker)
+{
+	sem_destroy(&peeker->go);
+	sem_destroy(&peeker->done);
+}
+
+/* The slot first: what the mirror has then, it has afterwards, too. The promise comes last, behind
+ * the bytes. */
+static void peek(struct ps_peeker *peeker)
+{
+	const struct ps_missing *fetch = &peeker->fetch;
+	const struct ps_straight *by = &fetch->straight;
+	uint8_t slots[SLOTS];
+	struct ps_slot slot;
+
+	peeker->seen = (struct ps_seen){ 0, 0, false };
+	if (!by->fabric->peek(by->link, PS_REGION_LOG, 0, slots, SLOTS) &&
+	    ps_slot_choose(slots, &slot) >= 0)
+		peeker->seen = (struct ps_seen){ slot.epoch, slot.seq, false };
+	peeker->seen.promised = !by->fabric->peek(by->link, fetch->region, fetch->offset,
+	                                          peeker->block, fetch->length);
+}
+
+static void await(sem_t *sem)
+{
+	while (sem_wait(sem))
+		;
+}
+
+void *ps_peeker_run(void *arg)
+{
+	struct ps_peeker *peeker = arg;
+
+	for (;;) {
+		await(&peeker->go);
+		if (peeker->quit)
+			return NULL;
+		peek(peeker);
+		sem_post(&peeker->done);
+		if (peeker->tell)
+			peeker->tell(peeker->arg);
+	}
+}
+
+void ps_peeker_quit(struct ps_peeker *peeker)
+{
+	peeker->quit = true;
+	sem_post(&peeker->go);
+}
+
+void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_missing *fetch, uint32_t at_once)
+{
+	peeker->asked = true;
+	peeker->fetch = *fetch;
+	if (fetch->length > at_once) {
+		sem_post(&peeker->go);
+		return;
+	}
+	peek(peeker);
+	sem_post(&peeker->done);
+}
+
+int ps_peeker_answer(struct ps_peeker *peeker, struct ps_fetched *fetched)
+{
+	if (sem_trywait(&peeker->done))
+		return 0;
+	peeker->asked = false;
+	*fetched = (struct ps_fetched){ .seen = &peeker->seen,
+		                        .bytes = { peeker->fetch.length, peeker->block } };
+	return 1;
+}
+
+void ps_peeker_drop(struct ps_peeker *peeker)
+{
+	if (peeker->asked)
+		await(&peeker->done);
+	peeker->asked = false;
+}

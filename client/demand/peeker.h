@@ -1,0 +1,38 @@
+/*
+ * peeker.h - reads missing bytes by a link whose fabric can peek (core/fabric.h, F20), for
+ * pager_uffd.c: what is short at once, and a run on a thread of its own, so that several sources
+ * copy on several processors. That thread touches the mirror's memory and the source's block, never
+ * memory that is missing: so it may be waited for.
+ */
+#ifndef PERSEAS_CLIENT_PEEKER_H
+#define PERSEAS_CLIENT_PEEKER_H
+
+#include "../core/demand.h"
+
+#include <semaphore.h>
+
+struct ps_peeker {
+	bool asked, quit;
+	sem_t go, done;
+	struct ps_missing fetch;
+	uint8_t *block; /* what is read goes there */
+	struct ps_seen seen;
+	void (*tell)(void *arg); /* called on its thread when a run has come, or not; or NULL */
+	void *arg;
+};
+
+void ps_peeker_init(struct ps_peeker *peeker, uint8_t *block, void (*tell)(void *arg), void *arg);
+/* Its thread, if there was one, has ended. */
+void ps_peeker_free(struct ps_peeker *peeker);
+/* The thread's function, whose arg is the struct ps_peeker; until ps_peeker_quit. */
+void *ps_peeker_run(void *arg);
+void ps_peeker_quit(struct ps_peeker *peeker);
+
+/* `at_once` bytes at most are read before it returns. Nothing is asked yet. */
+void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_missing *fetch, uint32_t at_once);
+/* 1: *fetched is set; 0: not yet. Something was asked. */
+int ps_peeker_answer(struct ps_peeker *peeker, struct ps_fetched *fetched);
+/* What was asked is read no more. */
+void ps_peeker_drop(struct ps_peeker *peeker);
+
+#endif

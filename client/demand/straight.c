@@ -1,0 +1,53 @@
+/*
+ * straight.c - which mirrors' memory is read over the links that commits use, since it lies on this
+ * host. The keeper finds such a link, and whoever is about to end one waits here until it is read
+ * no more. That is not for long: who reads waits for nobody (peeker.h).
+ */
+#include "demand.h"
+
+#include "../core/env.h"
+#include "../core/mirror.h"
+
+static bool is_straight(const struct perseas *p, const struct ps_mirror *m)
+{
+	return m->active && m->state == PERSEAS_MIRROR_LIVE && !p->renewing && m->fabric->peek;
+}
+
+void ps_straight_find(struct perseas *p, unsigned i)
+{
+	const struct ps_mirror *m = &p->mirrors[i];
+	struct ps_demand *d = p->demand;
+	struct ps_source *source = &d->sources[i];
+	bool can;
+
+	if (i >= p->mirror_count || !d->ops->hire)
+		return;
+	pthread_mutex_lock(&p->lock);
+	can = !source->straight.link && is_straight(p, m);
+	pthread_mutex_unlock(&p->lock);
+	if (!can || (!d->hired[i] && d->ops->hire(d->pager, i)))
+		return;
+	d->hired[i] = true;
+	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(&d->lock);
+	if (is_straight(p, m))
+		source->straight = (struct ps_straight){ m->fabric, m->link };
+	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void ps_demand_part(struct perseas *p, const struct ps_mirror *m)
+{
+	struct ps_demand *d = p->demand;
+	struct ps_source *source;
+
+	if (!d)
+		return;
+	source = &d->sources[m - p->mirrors];
+	pthread_mutex_lock(&d->lock);
+	source->straight = (struct ps_straight){ NULL, NULL };
+	source->spoilt = false;
+	while (source->peeking)
+		d->env->ops->wait(d->env, &d->change, &d->lock, PS_NEVER);
+	pthread_mutex_unlock(&d->lock);
+}

@@ -1,0 +1,202 @@
+/*
+ * test_demand_straight.c - memory that comes on demand from mirrors on this host: it is read over
+ * the links that they gave this owner, as long as these last, and counts while their promises are
+ * this owner's.
+ */
+#include "demand_rig.h"
+
+#include "../../client/core/mirror.h"
+#include "../../client/demand/demand.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+static const struct ps_fabric *(*real_fabric)(struct ps_env *env, const struct ps_address *address,
+                                              const Perseas__Grant *grant, unsigned tried);
+static struct ps_fabric fabric;
+static _Atomic unsigned peeks, connections; /* of segments; how often they were asked over */
+static atomic_bool fails;
+static atomic_bool stays; /* the next, once the bytes are here: until `go` */
+static sem_t reached, go;
+static _Atomic(const struct ps_link *) held; /* that one's link */
+static atomic_bool ended;                    /* and it is detached */
+
+static void await(sem_t *sem)
+{
+	while (sem_wait(sem))
+		;
+}
+
+static int peek(const struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
+                uint64_t length)
+{
+	int rc;
+
+	if (region < PS_REGION_SEGMENT)
+		return ps_fabric_shm.peek(link, region, offset, bytes, length);
+	peeks++;
+	if (atomic_load(&fails))
+		return PS_LINK_BROKEN;
+	rc = ps_fabric_shm.peek(link, region, offset, bytes, length);
+	if (rc || !atomic_exchange(&stays, false))
+		return rc;
+	atomic_store(&held, link);
+	sem_post(&reached);
+	await(&go);
+	return ps_fabric_shm.peek(link, region, offset, bytes, length);
+}
+
+static void detach(struct ps_link *link)
+{
+	if (link == atomic_load(&held))
+		atomic_store(&ended, true);
+	ps_fabric_shm.detach(link);
+}
+
+static const struct ps_fabric *choose(struct ps_env *env, const struct ps_address *address,
+                                      const Perseas__Grant *grant, unsigned tried)
+{
+	const struct ps_fabric *chosen = real_fabric(env, address, grant, tried);
+
+	return chosen == &ps_fabric_shm ? &fabric : chosen;
+}
+
+static bool ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
+{
+	connections += !missing->straight.fabric;
+	return rig_ask(pager, which, missing);
+}
+
+static void watch(struct ps_env_ops *ops)
+{
+	real_fabric = ops->fabric;
+	fabric = ps_fabric_shm;
+	fabric.peek = peek;
+	fabric.detach = detach;
+	ops->fabric = choose;
+	rig_pager.ask = ask;
+	/* Else another mirror gives what one is held with. */
+	rig_pager.late = PS_NEVER;
+}
+
+static int setup(void **state)
+{
+	int rc = rig_setup(state, true);
+	struct rig *rig = *state;
+
+	rig->change = watch;
+	peeks = connections = 0;
+	atomic_store(&fails, false);
+	atomic_store(&stays, false);
+	atomic_store(&ended, false);
+	atomic_store(&held, NULL);
+	sem_init(&reached, 0, 0);
+	sem_init(&go, 0, 0);
+	return rc;
+}
+
+/* The gate is open from the beginning. */
+static void begin(struct rig *rig)
+{
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
+	assert_int_equal(rig_map(rig), 0);
+}
+
+static void test_memory_is_read_over_links(void **state)
+{
+	struct rig *rig = *state;
+	struct perseas_stat stat;
+
+	begin(rig);
+	assert_int_equal(rig_look(rig->bytes + SIZE - 1), rig_byte(SIZE - 1));
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+	assert_int_equal(perseas_stat(rig->p, &stat), 0);
+	assert_int_equal(stat.fetched, SIZE);
+	assert_true(peeks > 0);
+	assert_int_equal(connections, 0);
+}
+
+/* Whatever is wrong with it, a mirror can say over a connection. */
+static void test_what_no_link_gives_comes_over_connections(void **state)
+{
+	struct rig *rig = *state;
+
+	atomic_store(&fails, true);
+	begin(rig);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+	/* One of each mirror at most: from then on it is asked over a connection. */
+	assert_true(peeks <= MIRRORS && connections > 0);
+}
+
+static void *break_link(void *arg)
+{
+	struct perseas *p = arg;
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		if (p->mirrors[i].link == atomic_load(&held))
+			ps_mirror_break(p, &p->mirrors[i], PS_LINK_BROKEN, "the test breaks it");
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* Its memory must not be unmapped under who reads it, nor later than the link says. */
+static void test_a_link_ends_when_it_is_read_no_more(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t thread;
+
+	atomic_store(&stays, true);
+	begin(rig);
+	await(&reached);
+	atomic_store(&rig_waited, false);
+	atomic_store(&rig_watched, &rig->p->demand->change);
+	assert_int_equal(pthread_create(&thread, NULL, break_link, rig->p), 0);
+	RIG_UNTIL(atomic_load(&rig_waited));
+	assert_false(atomic_load(&ended));
+	sem_post(&go);
+	pthread_join(thread, NULL);
+	assert_true(atomic_load(&ended));
+	atomic_store(&rig_watched, NULL);
+	/* The keeper connects again, and what is missing still comes. */
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+static int take_over(struct rig *rig)
+{
+	rig->change = NULL;
+	return rig_open(rig, PERSEAS_TAKEOVER, 0) || rig_map(rig) || rig_put(rig, 0, 1000, 0x55);
+}
+
+/* The bytes are here, and then another owner claims the store: they come too late. */
+static void test_a_promise_goes_while_it_is_read(void **state)
+{
+	struct rig *rig = *state;
+
+	/* Nothing else is asked for. */
+	rig->rate = 1;
+	atomic_store(&stays, true);
+	begin(rig);
+	await(&reached);
+	assert_int_equal(rig_apart(rig, take_over), 0);
+	sem_post(&go);
+	assert_int_equal(rig_look(rig->bytes), -1);
+	assert_int_equal(rig_look(rig->bytes + SIZE - 1), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
+		TEST(test_memory_is_read_over_links),
+		TEST(test_what_no_link_gives_comes_over_connections),
+		TEST(test_a_link_ends_when_it_is_read_no_more),
+		TEST(test_a_promise_goes_while_it_is_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
