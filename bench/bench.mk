@@ -111,8 +111,13 @@ bench-rdma:
 	@mkdir -p $(RDMA_BENCH)
 	@tests/rdma/rig.py run --steady --nodes 4 --timeout 1800 --see $(BUILD) --output $(RDMA_BENCH) -- \
 		$(PYTHON) bench/run_rdma.py --build $(BUILD) --output $(abspath $(RDMA_BENCH))/results.json
+	@echo "and on two processors, by the host's clock:"
+	@tests/rdma/rig.py run --nodes 4 --timeout 1800 --see $(BUILD) --output $(RDMA_BENCH) -- \
+		$(PYTHON) bench/run_rdma.py --build $(BUILD) --only unwaited --rounds 7 --seconds 1 \
+		--output $(abspath $(RDMA_BENCH))/parallel.json
 	@cp $(RDMA_BENCH)/results.json build/bench-rdma.json
-	@echo build/bench-rdma.json
+	@cp $(RDMA_BENCH)/parallel.json build/bench-rdma-parallel.json
+	@echo build/bench-rdma.json build/bench-rdma-parallel.json
 
 RDMA_FAILOVER := build/bench-failover-rdma
 #: bench-failover-rdma  the same as bench-failover over soft-RoCE, under QEMU

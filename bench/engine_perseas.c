@@ -1,6 +1,6 @@
 /*
  * engine_perseas.c - the library as engines: one segment, one transaction at a time. Commits wait
- * for W mirrors, or so many of them are waited for together.
+ * for W mirrors, or so many of them are waited for together, or each for the one so many before.
  */
 #include "clock.h"
 #include "engine.h"
@@ -8,12 +8,16 @@
 
 #include <stdio.h>
 
+enum { FLYING = 32 };
+
 struct mirrored {
 	struct engine engine;
 	perseas_tx_t *tx; /* open, or NULL */
 	uint64_t patience_ns;
 	unsigned together; /* commits that are waited for at once; 0: each is for itself */
 	unsigned unwaited; /* so many are not yet */
+	struct perseas_token flying[FLYING];
+	uint64_t posted;
 };
 
 static void mirrored_close(struct engine *engine)
@@ -144,6 +148,22 @@ static int mirrored_post(struct engine *engine)
 	return wait_for_commit(m);
 }
 
+/* What is committed goes out when W mirrors hold what was committed FLYING transactions before, so
+ * that so many are always on their way. */
+static int mirrored_fly(struct engine *engine)
+{
+	struct mirrored *m = (struct mirrored *)engine;
+	struct perseas_token *token = &m->flying[m->posted % FLYING];
+	int code = 0;
+
+	if (m->posted >= FLYING)
+		code = perseas_wait(engine->handle, token, (int64_t)(m->patience_ns / 1000000));
+	if (!code)
+		code = perseas_commit_token(m->tx, PERSEAS_NOWAIT, token);
+	m->posted += !code;
+	return code;
+}
+
 static int open_together(struct engine *engine, const struct engine_options *options, size_t size,
                          void **memory, unsigned together)
 {
@@ -168,6 +188,17 @@ static int open_1000(struct engine *engine, const struct engine_options *options
 	return open_together(engine, options, size, memory, 1000);
 }
 
+static int open_flying(struct engine *engine, const struct engine_options *options, size_t size,
+                       void **memory)
+{
+	struct engine_options own = *options;
+	char store[ENGINE_SETUP];
+
+	snprintf(store, sizeof(store), "%s-flying", options->store);
+	own.store = store;
+	return mirrored_open(engine, &own, size, memory);
+}
+
 #define TOGETHER(count)                                                                        \
 	{                                                                                      \
 		.name = "nowait-" #count, .survives = "host", .size = sizeof(struct mirrored), \
@@ -178,9 +209,21 @@ static int open_1000(struct engine *engine, const struct engine_options *options
 const struct engine_ops engine_nowait_64 = TOGETHER(64);
 const struct engine_ops engine_nowait_1000 = TOGETHER(1000);
 
+const struct engine_ops engine_flying_32 = {
+	.name = "flying-32",
+	.survives = "host",
+	.size = sizeof(struct mirrored),
+	.open = open_flying,
+	.begin = mirrored_begin,
+	.range = mirrored_range,
+	.commit = mirrored_fly,
+	.close = mirrored_close,
+};
+
 bool engine_needs_mirrors(const struct engine_ops *ops)
 {
-	return ops->open == mirrored_open || ops->open == open_64 || ops->open == open_1000;
+	return ops->open == mirrored_open || ops->open == open_64 || ops->open == open_1000 ||
+	       ops->open == open_flying;
 }
 
 const struct engine_ops engine_perseas = {

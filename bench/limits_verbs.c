@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LIST_MAX = 8, SHAPES_MAX = LIST_MAX * LIST_MAX, TIMED = 3 };
+enum { LIST_MAX = 8, SHAPES_MAX = LIST_MAX * LIST_MAX, TIMED = 4, FLYING = 32 };
 
 static struct options {
 	const char *serve, *to, *from, *what, *sizes, *depths;
@@ -29,6 +29,7 @@ static const char about[] =
 	"  write   one signalled write, posted and completed\n"
 	"  chain   the writes of a commit: undo record, data, slot; linked, one doorbell,\n"
 	"          the last signalled\n"
+	"  flying  the same, 32 chains under way all the time\n"
 	"  chains  a chain to each target; done when --acks of them have completed\n"
 	"  read    a segment read whole, for several sizes of reads, several at a time\n\n"
 	"A target HOST is served by a process of this program's own, which must be on the host\n"
@@ -40,7 +41,7 @@ static const struct ps_option rows[] = {
 	  .help = "Is only the far end of others." },
 	{ "from", PS_OPTION_TEXT, AT(from), "ADDRESS",
 	  .help = "Address to come from. Default: what the system chooses." },
-	{ "measure", PS_OPTION_TEXT, AT(what), "LIST", "write,chain,chains,read",
+	{ "measure", PS_OPTION_TEXT, AT(what), "LIST", "write,chain,flying,chains,read",
 	  .help = "What to measure." },
 	{ "bytes", PS_OPTION_SIZE, AT(bytes), "N", "64", 1, RAW_BYTES_MAX / 2,
 	  .help = "Bytes of data in a write or a chain." },
@@ -133,6 +134,13 @@ static int step_chain(void *ctx)
 	struct raw_link *link = ctx;
 
 	return raw_post_chain(link, (unsigned)options.bytes) || raw_wait(&link, 1, 1);
+}
+
+static int step_flying(void *ctx)
+{
+	struct raw_link *link = ctx;
+
+	return raw_leave(link, FLYING - 1) || raw_post_chain(link, (unsigned)options.bytes);
 }
 
 static int step_chains(void *ctx)
@@ -253,6 +261,7 @@ static int run_all(void)
 		return status;
 	add_timed("write", step_write);
 	add_timed("chain", step_chain);
+	add_timed("flying", step_flying);
 	add_timed("chains", step_chains);
 	status = add_shapes();
 	for (uint64_t i = 0; i < options.rounds && !status; i++)

@@ -284,6 +284,11 @@ int raw_wait(struct raw_link *const *links, unsigned count, unsigned enough)
 	return await_links(links, count, enough, 0);
 }
 
+int raw_leave(struct raw_link *link, unsigned left)
+{
+	return await_links(&link, 1, 1, left);
+}
+
 /* --- reading --- */
 
 int raw_prepare_reads(struct raw_link *link, char *why)

@@ -91,6 +91,9 @@ int raw_post_chain(struct raw_link *link, unsigned bytes);
 /* Waits until `enough` of the links have completed all that was posted. 0, or -1: one broke. */
 int raw_wait(struct raw_link *const *links, unsigned count, unsigned enough);
 
+/* Waits until at most `left` of what was posted is under way. 0, or -1: the link broke. */
+int raw_leave(struct raw_link *link, unsigned left);
+
 /* Registers memory that reads go to, as large as the far end's segment. 0, or -1 and why. */
 int raw_prepare_reads(struct raw_link *link, char *why);
 
