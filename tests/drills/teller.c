@@ -6,15 +6,19 @@
  *   teller verify STORE MIRRORS PAGE [option...]   takes over, and compares all bytes with what
  *                                                  they must be, and with what the page says
  *   teller large STORE MIRRORS PAGE [option...]    one large segment (large.h)
+ *   teller medley STORE MIRRORS PAGE [option...]   all beside plain transactions (medley.h)
+ *   teller objects STORE MIRRORS PAGE [option...]  objects of a heap (medley.h)
  *   teller desk PAGE                               commands on standard input (desk.h)
  *   teller load HOST PORT IDLE BUSY                no owner, but others who come (load.h)
  *
  * Options are those of desk.h, transactions=N, and unwaited (no commit waits); of large also mib=N,
- * and check. Exit status: 0 good; 1 something does not hold; 2 wrong use; 3 fenced.
+ * and check, which medley has, too. Exit status: 0 good; 1 something does not hold; 2 wrong use; 3
+ * fenced.
  */
 #include "desk.h"
 #include "large.h"
 #include "load.h"
+#include "medley.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -119,6 +123,19 @@ static int verify(struct owner *owner, struct words *words)
 	return judge(owner);
 }
 
+static int medley(struct owner *owner, const struct words *words)
+{
+	return (words->check ? medley_check : medley_run)(owner, words->store, words->mirrors,
+	                                                  &words->options);
+}
+
+static int objects(struct owner *owner, const struct words *words)
+{
+	owner->unwaited = words->unwaited;
+	return medley_objects(owner, words->store, words->mirrors, &words->options,
+	                      words->transactions);
+}
+
 static int wrong_use(void)
 {
 	fputs("usage: teller run|serve|verify STORE MIRRORS PAGE [option...], or desk PAGE\n",
@@ -155,6 +172,10 @@ int main(int argc, char **argv)
 	else if (strcmp(mode, "large") == 0)
 		status = large_run(&owner, words.store, words.mirrors, &words.options, words.mib,
 		                   words.transactions, words.check);
+	else if (strcmp(mode, "medley") == 0)
+		status = medley(&owner, &words);
+	else if (strcmp(mode, "objects") == 0)
+		status = objects(&owner, &words);
 	else
 		status = wrong_use();
 	owner_close(&owner);

@@ -1,0 +1,51 @@
+"""What there is beside plain transactions, over every fabric: commits that do not wait, savepoints,
+turns, locks, objects, writes that are checked and writes that are found (medley.h)."""
+import subprocess
+
+from drill import mirror_list, rounds
+from teller import (LOG, SECONDS, TELLER, Process, dice, die_with_parent, tellers,  # noqa: F401
+                    until)
+
+ROUNDS = rounds(8)
+
+
+def words(mode, page, daemons, *options):
+    return [mode, "medley", mirror_list(daemons), page.path, *options]
+
+
+def check(mode, page, daemons, *options):
+    """The next owner finds all as it must be."""
+    done = subprocess.run([str(TELLER), *map(str, words(mode, page, daemons, *options))],
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          timeout=SECONDS, preexec_fn=die_with_parent)
+    assert done.returncode == 0, done.stderr
+
+
+def test_all_that_an_owner_used_is_what_the_next_one_finds(mirrors, tellers, fabric):  # noqa: F811
+    """One use after the other, each with its own option where it has one; then kill -9."""
+    daemons, page = mirrors(3, fabric), tellers.page()
+    owner = tellers._keep(Process(page, words("medley", page, daemons, LOG, "acks=2"),
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True))
+    assert owner.process.stdout.readline() == "done\n", owner.process.stderr.read()
+    owner.kill9()
+    check("medley", page, daemons, "check")
+
+
+def test_the_objects_of_a_killed_owner_are_those_of_its_transactions(
+        mirrors, tellers, dice, fabric):  # noqa: F811
+    """kill -9 while it allocates and frees; by turns no commit waits. All that it was told of is
+    there, and nothing of what it had not begun."""
+    daemons, page = mirrors(3, fabric), tellers.page()
+    for number in range(ROUNDS):
+        how = ["unwaited"] if number % 2 else []
+        owner = tellers._keep(Process(page, words("objects", page, daemons, "create", "takeover",
+                                                  LOG, "acks=2", *how),
+                                      stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+        goal = page.acked + dice.randrange(1, 200)
+        until(lambda: page.acked >= goal or not owner.running(), "transactions")
+        assert owner.running(), owner.process.stderr.read()
+        owner.kill9()
+        acked, attempted = page.acked, page.attempted
+        check("objects", page, daemons, "takeover", "transactions=0")
+        assert acked <= page.found <= (attempted if how else acked + 1)
