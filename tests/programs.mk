@@ -20,6 +20,9 @@ TEST_ARCHIVE := $(BUILD)/libtest.a
 # Programs of doc/examples include the library's header as one that is installed.
 $(addprefix $(BUILD)/obj/,doc/%.o tests/%.o bench/%.o): BASE_CFLAGS += -Iclient
 
+# So many programs of the same archive: where there is a linker that takes half the time, that does.
+QUICK_LINK := $(if $(shell command -v ld.gold),-fuse-ld=gold)
+
 .PHONY: tests unit-tests
 tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(TELLER)
 unit-tests: $(UNIT_TESTS)
@@ -29,7 +32,7 @@ $(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(filter-out %/main.o,$(COMMAND_OBJ)
 	$(archive)
 
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_ARCHIVE)
-	$(link) -lcmocka $(SERVER_LIBS)
+	$(link) $(QUICK_LINK) -lcmocka $(SERVER_LIBS)
 
 # Where some of the simulator's mistakes are made: tests/sim/mistakes_wrapped.c.
 SIM_WRAPPED := ps_making_withdraw ps_mend_forward ps_mirror_read ps_mirror_write \

@@ -4,7 +4,8 @@
 FUZZ_TARGETS := $(patsubst %.c,$(BUILD)/%,$(call sources,tests/fuzz/fuzz_*.c))
 FUZZ_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/make_*.c))
 FUZZ_SECONDS ?= 4
-FUZZING := CC=$(CLANG) SANITIZE=fuzzer-no-link,address,undefined BUILD=build/fuzz
+# As SANITIZED of tests/check.mk.
+FUZZING := CC=$(CLANG) SANITIZE=fuzzer-no-link,address,undefined BUILD=build/fuzz CFLAGS="-O2 -g1"
 
 .PHONY: fuzzers check-fuzz corpus
 fuzzers: $(FUZZ_TARGETS)
