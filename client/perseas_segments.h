@@ -1,7 +1,7 @@
 /*
  * perseas_segments.h - segments that are mapped elsewhere than where the store has recorded them,
- * and the transactions that are open. perseas.h includes it; what that says of return values and
- * sentences holds here, too.
+ * segments that are destroyed, and the transactions that are open. perseas.h includes it; what that
+ * says of return values and sentences holds here, too.
  *
  * The store records an address for every segment when it is made, and perseas_map maps it there and
  * nowhere else: so pointers into segments may be kept in segments. perseas_map_at maps it at
@@ -84,6 +84,27 @@ struct perseas_transaction {
  */
 int perseas_open_transactions(perseas_t *p, struct perseas_transaction *list, size_t max,
                               size_t *count);
+
+/*
+ * Destroys a segment that is published, as a transaction of its own: it and its contents are there
+ * until that transaction, and gone for good from it on, on every mirror and for every later owner.
+ * Its name may be given to a new segment at once, of any size, and the memory goes back to the
+ * mirrors. Nothing brings it back but a snapshot.
+ *
+ * The segment must not be mapped here: perseas_unmap it first, which takes care of open
+ * transactions, and of pointers that the program still has. So a destroy that is refused changes
+ * nothing. A destroy waits for what is under way, as perseas_publish does, and commits wait while
+ * it is posted. A mirror that was away meanwhile is copied whole, and a copy that is being made of
+ * a mirror begins again.
+ *
+ * Errors: EINVAL (no name), ENOSEGMENT (no such segment), ECONFLICT (it is mapped), EBLOCKED (a
+ * commit is in doubt, or W mirrors do not hold yet that another one was destroyed), EFENCED,
+ * ENOMEM, ESALVAGE, EUNREACHABLE (fewer than W mirrors are there): the segment is as it was.
+ * EINDOUBT: the segment is gone here, but fewer than W mirrors hold that so far, as with
+ * perseas_commit: perseas_flush waits for it. EFENCED may come then as well: another owner decides
+ * whether the segment is there.
+ */
+int perseas_segment_destroy(perseas_t *p, const char *segment);
 
 #ifdef __cplusplus
 }

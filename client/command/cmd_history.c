@@ -20,12 +20,15 @@ enum ps_exit ps_verb_history_check(const struct ps_args *args)
 
 static const char *kind_text(const struct ps_record *record)
 {
+	if (record->kind == PS_RECORD_DESTROY)
+		return "destroy";
 	return record->kind == PS_RECORD_PUBLISH ? "publish" : "transaction";
 }
 
-static const char *name_of(const struct ps_history *history, uint32_t id, char text[32])
+static const char *name_of(const struct ps_history *history, const struct ps_record *record,
+                           uint32_t id, char text[32])
 {
-	const Perseas__Segment *segment = ps_header_segment(history->status->header, id);
+	const Perseas__Segment *segment = ps_history_segment(history, record, id);
 
 	if (segment)
 		return segment->name;
@@ -64,11 +67,26 @@ static void print_bytes(const struct output *out, const char *key, const char *l
 	free(text);
 }
 
+/* What became of the bytes of a segment that is gone is known to nobody. */
+static void print_after(const struct ps_history *history, const struct output *out,
+                        const struct ps_record *record, const struct ps_range *range)
+{
+	uint8_t *after;
+
+	if (!ps_history_segment(history, record, range->segment))
+		return;
+	after = ps_or_end(calloc(1, (size_t)range->length + 1));
+	ps_history_after(history, range, after);
+	print_bytes(out, "after", "became", after, range->length);
+	free(after);
+}
+
 static void print_range(const struct ps_history *history, const struct output *out,
-                        const struct ps_range *range, const uint8_t *image)
+                        const struct ps_record *record, const struct ps_range *range,
+                        const uint8_t *image)
 {
 	char gone[32];
-	const char *name = name_of(history, range->segment, gone);
+	const char *name = name_of(history, record, range->segment, gone);
 
 	if (out->json) {
 		ps_json_begin(out->json, NULL, '{');
@@ -82,12 +100,8 @@ static void print_range(const struct ps_history *history, const struct output *o
 		printf("    %s\n", name);
 	}
 	if (out->bytes && image) {
-		uint8_t *after = ps_or_end(calloc(1, (size_t)range->length + 1));
-
-		ps_history_after(history, range, after);
 		print_bytes(out, "before", "was   ", image, range->length);
-		print_bytes(out, "after", "became", after, range->length);
-		free(after);
+		print_after(history, out, record, range);
 	}
 	if (out->json)
 		ps_json_end(out->json, '}');
@@ -103,7 +117,7 @@ static void print_ranges(const struct ps_history *history, const struct output *
 	ps_record_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &image))
 		if (ps_history_wants(history, range))
-			print_range(history, out, range, image);
+			print_range(history, out, record, range, image);
 }
 
 static void print_record(const struct ps_history *history, const struct output *out,
@@ -113,10 +127,11 @@ static void print_record(const struct ps_history *history, const struct output *
 
 	ps_time_text(time, record->time);
 	if (!out->json) {
-		printf("transaction %" PRIu64 "  epoch %" PRIu64 "  %s%s  %u range%s\n",
-		       record->seq, record->epoch, time,
-		       record->kind == PS_RECORD_PUBLISH ? "  publish" : "", record->ranges,
-		       ps_plural(record->ranges));
+		const bool plain = record->kind == PS_RECORD_TRANSACTION;
+
+		printf("transaction %" PRIu64 "  epoch %" PRIu64 "  %s%s%s  %u range%s\n",
+		       record->seq, record->epoch, time, plain ? "" : "  ",
+		       plain ? "" : kind_text(record), record->ranges, ps_plural(record->ranges));
 		print_ranges(history, out, record);
 		return;
 	}

@@ -165,7 +165,10 @@ static void print_segments(const Perseas__StoreStatus *status)
 		ps_table_cell(&table, 0, "%s", segment->name);
 		ps_table_cell(&table, 1, "%" PRIu64, segment->size);
 		ps_table_cell(&table, 2, "0x%" PRIx64, segment->address);
-		if (ps_census_born(segment, status))
+		if (segment->died && segment->born)
+			ps_table_cell(&table, 3, "%" PRIu64 ", destroyed by %" PRIu64,
+			              segment->born, segment->died);
+		else if (ps_census_lives(segment, status))
 			ps_table_cell(&table, 3, "%" PRIu64, segment->born);
 		else
 			ps_table_cell(&table, 3, "not yet published");
@@ -284,7 +287,9 @@ static void segments_json(struct ps_json *json, const Perseas__StoreStatus *stat
 		ps_json_number(json, "size", segment->size);
 		ps_json_text(json, "address", address);
 		ps_json_number(json, "born", segment->born);
-		ps_json_bool(json, "published", ps_census_born(segment, status));
+		if (segment->died)
+			ps_json_number(json, "died", segment->died);
+		ps_json_bool(json, "published", ps_census_lives(segment, status));
 		ps_json_end(json, '}');
 	}
 	ps_json_end(json, ']');

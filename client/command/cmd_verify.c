@@ -123,22 +123,34 @@ static void choose_images(struct verify *v)
 
 /* --- segments --- */
 
-static const Perseas__Segment *find_segment(const Perseas__StoreStatus *status, const char *name)
-{
-	for (size_t k = 0; k < status->header->n_segments; k++) {
-		const Perseas__Segment *segment = status->header->segments[k];
-
-		if (!strcmp(segment->name, name) && ps_census_born(segment, status))
-			return segment;
-	}
-	return NULL;
-}
-
 static void find_difference(struct verify *v, unsigned i, const char *segment, const char *how)
 {
 	ps_bar_clear();
 	find_fault(v, i, segment, "differs", how);
 	v->differences++;
+}
+
+static void find_behind(struct verify *v, unsigned i, const char *segment, const char *how)
+{
+	ps_bar_clear();
+	find_fault(v, i, segment, "behind", how);
+	v->behind++;
+}
+
+/* The mirror has a segment that the newest state has not. If it is behind, it may not have heard
+ * that it was destroyed. */
+static void find_extra(struct verify *v, unsigned i, const char *segment)
+{
+	const uint64_t seq = v->census.told[i]->slot->seq;
+	char how[160];
+
+	if (seq >= v->census.told[v->base]->slot->seq) {
+		find_difference(v, i, segment, "is not in the newest state");
+		return;
+	}
+	snprintf(how, sizeof(how),
+	         "is not in the newest state any more, and this mirror stands at %" PRIu64, seq);
+	find_behind(v, i, segment, how);
 }
 
 /* Segments that the newest state does not have. */
@@ -152,8 +164,9 @@ static void find_surplus(struct verify *v)
 		for (size_t k = 0; v->compared[i] && k < status->header->n_segments; k++) {
 			const Perseas__Segment *segment = status->header->segments[k];
 
-			if (ps_census_born(segment, status) && !find_segment(base, segment->name))
-				find_difference(v, i, segment->name, "is not in the newest state");
+			if (ps_census_lives(segment, status) &&
+			    !ps_census_segment(base, segment->name))
+				find_extra(v, i, segment->name);
 		}
 	}
 }
@@ -168,13 +181,11 @@ static void find_missing(struct verify *v, unsigned i, const Perseas__Segment *s
 		find_difference(v, i, segment->name, "is missing");
 		return;
 	}
-	ps_bar_clear();
 	snprintf(how, sizeof(how),
 	         "is missing: transaction %" PRIu64 " made it, and this mirror "
 	         "stands at %" PRIu64,
 	         segment->born, slot->seq);
-	find_fault(v, i, segment->name, "behind", how);
-	v->behind++;
+	find_behind(v, i, segment->name, how);
 }
 
 /* The mirrors whose entry of the segment is the base's take part; says so of the others. */
@@ -185,8 +196,9 @@ static void match_entries(struct verify *v, const Perseas__Segment *segment, str
 
 		if (!v->compared[i])
 			continue;
-		own = find_segment(v->census.told[i], segment->name);
-		if (!own) {
+		own = ps_census_segment(v->census.told[i], segment->name);
+		/* Another one of this name, which was destroyed before this one was made. */
+		if (!own || own->born != segment->born) {
 			find_missing(v, i, segment);
 		} else if (own->size != segment->size || own->address != segment->address) {
 			find_difference(v, i, segment->name, "has another size or address");
@@ -402,26 +414,11 @@ static enum ps_exit verify_verdict(struct verify *v)
 	return print_same(v, count);
 }
 
-/* Of a store that runs, a mirror may be a moment behind the making of a segment. */
-static bool catching_up(const struct ps_census *census)
-{
-	for (unsigned i = 0; census->newest && i < census->panel->count; i++) {
-		const Perseas__Header *header = census->newest->header;
-
-		for (size_t k = 0; ps_census_counts(census, i) && k < header->n_segments; k++)
-			if (census->newest->live &&
-			    ps_census_born(header->segments[k], census->newest) &&
-			    !find_segment(census->told[i], header->segments[k]->name))
-				return true;
-	}
-	return false;
-}
-
 static void take_census(struct verify *v)
 {
 	for (unsigned look = 0; look < ROUNDS_MAX; look++) {
 		ps_census_take(&v->census, &v->panel, v->store);
-		if (!catching_up(&v->census))
+		if (!ps_census_moves(&v->census))
 			return;
 		ps_census_free(&v->census);
 		poll(NULL, 0, SETTLE_MS);
@@ -444,7 +441,7 @@ static enum ps_exit compare_all(struct verify *v)
 	header = v->census.told[v->base]->header;
 	find_surplus(v);
 	for (size_t k = 0; k < header->n_segments && !v->changed && !v->too_fast; k++)
-		if (ps_census_born(header->segments[k], v->census.newest))
+		if (ps_census_lives(header->segments[k], v->census.newest))
 			compare_segment(v, header->segments[k]);
 	return v->changed ? PS_EXIT_PARTLY : verify_verdict(v);
 }

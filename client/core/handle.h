@@ -382,7 +382,7 @@ struct ps_apart {
 
 /* What admin is for. What commits and statistics see of it changes with the lock. */
 struct ps_upkeep {
-	uint64_t births;  /* grows with each publish of segments */
+	uint64_t births;  /* grows when segments are published, or destroyed */
 	uint64_t comings; /* the same with each segment that comes or goes, and is not published */
 	struct ps_resync resync;
 	struct ps_change change;
@@ -445,6 +445,13 @@ struct perseas {
 	/* What set_range looks at without the lock. Segments change while commits are held back. */
 	struct ps_segment segments[PS_SEGMENTS_MAX];
 	unsigned segment_count;
+	/* Segments that were destroyed with `seq`, of which mirrors still have the memory
+	 * (destroy.c). */
+	struct ps_graves {
+		uint64_t seq;
+		unsigned count;
+		uint32_t ids[PS_SEGMENTS_MAX];
+	} graves;
 	/* Addresses that a standby keeps free for segments that are not mapped yet. */
 	struct ps_kept {
 		uint64_t address, size;

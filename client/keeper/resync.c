@@ -265,6 +265,13 @@ static void give_up(struct perseas *p, const char *why)
 	p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
+void ps_resync_restart(struct perseas *p, const char *why)
+{
+	ps_assert_admin(p);
+	if (p->upkeep.resync.state >= PS_RESYNC_COPYING)
+		give_up(p, why);
+}
+
 static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
 {
 	pthread_mutex_lock(&p->lock);

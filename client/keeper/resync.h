@@ -55,6 +55,9 @@ int ps_resync_prepare(struct perseas *p, struct ps_error *error);
 /* The copy goes on, as far as it goes without waiting. */
 void ps_resync_step(struct perseas *p);
 
+/* What is being copied must not be finished: its link is broken, and the copy begins anew. */
+void ps_resync_restart(struct perseas *p, const char *why);
+
 /* Its session is over. */
 void ps_resync_over(struct perseas *p, struct ps_mirror *m);
 

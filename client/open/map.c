@@ -7,6 +7,7 @@
  */
 #include "map.h"
 
+#include "destroy.h"
 #include "place.h"
 #include "../core/commit.h"
 #include "../keeper/copy.h"
@@ -19,9 +20,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Takes segments back from every mirror. What a mirror that does not answer keeps, the next
- * claim drops. */
-static void drop_everywhere(struct perseas *p, uint32_t id)
+void ps_map_drop(struct perseas *p, uint32_t id)
 {
 	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(drop_segments, DROP_SEGMENTS, &drop);
@@ -102,8 +101,10 @@ static int map_new(struct perseas *p, const char *name, uint64_t size, const str
                    struct ps_segment **mapped)
 {
 	struct ps_segment *segment;
-	int rc;
+	int rc = ps_graves_clear(p);
 
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&p->lock);
 	segment = ps_segment_add(p, name, size);
 	pthread_mutex_unlock(&p->lock);
@@ -117,7 +118,7 @@ static int map_new(struct perseas *p, const char *name, uint64_t size, const str
 	if (!rc)
 		rc = ps_layout_renew(p);
 	if (rc) {
-		drop_everywhere(p, segment->id);
+		ps_map_drop(p, segment->id);
 		pthread_mutex_lock(&p->lock);
 		ps_segment_forget(p, segment);
 		pthread_mutex_unlock(&p->lock);
@@ -173,9 +174,7 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
 	return map_new(p, name, size, wish, mapped);
 }
 
-/* Asked before the links are taken for this alone, which waits for what is under way, and again
- * then. */
-static int may_change(struct perseas *p)
+int ps_map_ready(struct perseas *p)
 {
 	int rc;
 
@@ -199,7 +198,7 @@ static int check_wish(struct perseas *p, const char *segment, size_t size,
 			p, PERSEAS_EINVAL,
 			"address 0x%llx is not a multiple of %d, or too near to the last one",
 			(unsigned long long)wish->address, PS_PAGE);
-	return may_change(p);
+	return ps_map_ready(p);
 }
 
 static int map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wish, void **addr,
@@ -217,7 +216,7 @@ static int map(perseas_t *p, const char *name, size_t size, const struct ps_wish
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = may_change(p);
+	rc = ps_map_ready(p);
 	if (!rc)
 		rc = map_exclusive(p, name, size, wish, &segment);
 	if (!rc) {
@@ -242,20 +241,14 @@ int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, voi
 	return map(p, segment, size, &wish, addr, moved);
 }
 
-/* Tells every live mirror which segments are born with `seq`. */
-static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
+void ps_map_announce(struct perseas *p, const Perseas__Request *request)
 {
-	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
-	const Perseas__Request request = PS_REQUEST(publish, PUBLISH, &publish);
 	struct ps_round round;
 
-	publish.n_ids = count;
-	publish.ids = ids;
-	publish.seq = seq;
 	memset(round.errors, 0, sizeof(round.errors));
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		round.ask[i] = i < p->mirror_count && p->mirrors[i].active;
-		round.requests[i] = &request;
+		round.requests[i] = request;
 	}
 	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -264,8 +257,19 @@ static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t 
 	ps_round_free(&round);
 }
 
-/* Posts the PUBLISH record of these segments and its slot: from then on they exist. */
-static int post_publish(struct perseas *p, const uint32_t *ids, unsigned count)
+/* Tells every live mirror which segments are born with `seq`. */
+static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
+{
+	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(publish, PUBLISH, &publish);
+
+	publish.n_ids = count;
+	publish.ids = ids;
+	publish.seq = seq;
+	ps_map_announce(p, &request);
+}
+
+int ps_map_post(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids, unsigned count)
 {
 	struct {
 		struct ps_record head;
@@ -280,7 +284,7 @@ static int post_publish(struct perseas *p, const uint32_t *ids, unsigned count)
 	for (unsigned i = 0; i < count; i++)
 		ranges[i].segment = ids[i];
 	out.ranges = count;
-	out.kind = PS_RECORD_PUBLISH;
+	out.kind = kind;
 	out.entry_length = ps_align64(sizeof(struct ps_entry) + sizeof(struct ps_write) +
 	                              out.length);
 	pthread_mutex_lock(&p->lock);
@@ -342,11 +346,10 @@ static int publish_exclusive(struct perseas *p, const struct ps_birth *birth, ui
 	}
 	*seq = p->commit.seq + 1;
 	announce(p, ids, count, *seq);
-	return post_publish(p, ids, count);
+	return ps_map_post(p, PS_RECORD_PUBLISH, ids, count);
 }
 
-/* The links are everybody's again: waits until W mirrors hold the publish, if one was posted. */
-static int await_birth(struct perseas *p, int rc, uint64_t seq)
+int ps_map_await(struct perseas *p, int rc, uint64_t seq)
 {
 	uint64_t since = 0;
 
@@ -365,15 +368,15 @@ int perseas_publish(perseas_t *p)
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
-	rc = p->salvage ? ps_ready(p) : may_change(p);
+	rc = p->salvage ? ps_ready(p) : ps_map_ready(p);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = may_change(p);
+	rc = ps_map_ready(p);
 	if (!rc)
 		rc = publish_exclusive(p, NULL, &seq);
 	ps_exclusive_leave(p);
-	return await_birth(p, rc, seq);
+	return ps_map_await(p, rc, seq);
 }
 
 /* Takes back what was mapped of segments that were not born. */
@@ -392,7 +395,7 @@ static void take_back(struct perseas *p, const struct ps_birth *birth)
 			continue;
 		}
 		segment->base = base;
-		drop_everywhere(p, segment->id);
+		ps_map_drop(p, segment->id);
 		pthread_mutex_lock(&p->lock);
 		ps_segment_forget(p, segment);
 		pthread_mutex_unlock(&p->lock);
@@ -437,16 +440,16 @@ static int birth_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *
 int ps_map_birth(struct perseas *p, struct ps_birth *birth)
 {
 	uint64_t seq = 0;
-	int rc = p->salvage ? ps_ready(p) : may_change(p);
+	int rc = p->salvage ? ps_ready(p) : ps_map_ready(p);
 
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = may_change(p);
+	rc = ps_map_ready(p);
 	if (!rc && birth->wanted(birth->arg))
 		rc = birth_exclusive(p, birth, &seq);
 	ps_exclusive_leave(p);
-	return await_birth(p, rc, seq);
+	return ps_map_await(p, rc, seq);
 }
 
 static bool in_use(const struct perseas *p, const struct ps_segment *segment)
@@ -490,7 +493,7 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 		ps_demand_unmap(p, segment);
 		ps_segment_unplace(segment);
 	} else {
-		drop_everywhere(p, segment->id);
+		ps_map_drop(p, segment->id);
 		pthread_mutex_lock(&p->lock);
 		ps_segment_forget(p, segment);
 		pthread_mutex_unlock(&p->lock);

@@ -75,7 +75,7 @@ static void add_segments(struct ps_warmth *warmth, const Perseas__Header *header
 	for (size_t i = 0; i < header->n_segments; i++) {
 		const Perseas__Segment *segment = header->segments[i];
 
-		if (segment->born && segment->born <= warmth->log.now.seq &&
+		if (segment->born && segment->born <= warmth->log.now.seq && !segment->died &&
 		    !ps_warm_part(warmth->copy, segment->id))
 			(void)ps_warm_add(warmth->copy, segment->id, segment->born, segment->size,
 			                  warmth->log.seq);
@@ -175,7 +175,9 @@ static bool note_changes(struct ps_warmth *warmth, uint64_t before)
 	const struct ps_record *record;
 
 	while (back.seq > before) {
-		if (ps_log_followed(&warmth->log, &back, &record))
+		/* After a segment is gone, its id may name another one. */
+		if (ps_log_followed(&warmth->log, &back, &record) ||
+		    record->kind == PS_RECORD_DESTROY)
 			return false;
 		ps_warm_change(warmth->copy, record);
 	}

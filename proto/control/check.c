@@ -86,6 +86,11 @@ static const char *segment_fault(const Perseas__Segment *segment)
 	if (segment->address == 0 || segment->address % PS_PAGE != 0 ||
 	    segment->address > ADDRESS_MAX)
 		return "a segment's address must be a multiple of 4096 that a process can map";
+	if ((segment->died != 0) != (segment->died_epoch != 0) ||
+	    segment->died_epoch > PS_EPOCH_MAX)
+		return "a segment that is destroyed needs the epoch of the owner that said so";
+	if (segment->died != 0 && (segment->born == 0 || segment->died <= segment->born))
+		return "a segment can only be destroyed after it was published";
 	return NULL;
 }
 
@@ -222,6 +227,13 @@ static const char *add_segments_fault(const Perseas__AddSegmentsRequest *add)
 	return segments_fault(add->segments, add->n_segments);
 }
 
+static const char *destroy_fault(const Perseas__DestroyRequest *destroy)
+{
+	if (destroy->seq < 1)
+		return "a destroy must name the seq of its record, 1 or more";
+	return ids_fault(destroy->ids, destroy->n_ids);
+}
+
 static const char *publish_fault(const Perseas__PublishRequest *publish)
 {
 	if (publish->seq < 1)
@@ -241,6 +253,9 @@ static const char *rebuild_fault(const Perseas__RebuildRequest *rebuild)
 
 	if (fault || (fault = owner_fault(rebuild->epoch, rebuild->owner)))
 		return fault;
+	for (size_t i = 0; i < rebuild->header->n_segments; i++)
+		if (rebuild->header->segments[i]->died != 0)
+			return "an image is not made with a segment that is destroyed";
 	return roster_known(rebuild->header->roster, rebuild->epoch) &&
 	                       roster_known(rebuild->header->next_roster, rebuild->epoch)
 	               ? NULL

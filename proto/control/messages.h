@@ -61,6 +61,10 @@ MESSAGE(publish, PUBLISH, Publish, publish, PUBLISH,
 	publish_fault(body), NULL,
 	held ? RIGHT_OWN : 0, held, IN_TURN, INFO,
 	store_publish(call->session, body, call->why))
+MESSAGE(destroy, DESTROY, Destroy, destroy, DESTROY,
+	destroy_fault(body), NULL,
+	held ? RIGHT_OWN : 0, held, IN_TURN, INFO,
+	store_destroy(call->session, body, call->why))
 MESSAGE(rebuild, REBUILD, Rebuild, rebuild, REBUILD,
 	rebuild_fault(body), rebuild_reply_fault(body),
 	RIGHT_OWN, body->header->store, GROWS, INFO,

@@ -18,7 +18,7 @@
 #define PS_CONTROL_MAGIC 0x43535350u /* "PSSC": begins a control connection */
 
 enum {
-	PS_PROTOCOL_VERSION = 6,
+	PS_PROTOCOL_VERSION = 7,
 	PS_FRAME_EXTENTS_MAX = 256, /* extents of one frame; longer chains are several frames */
 };
 

@@ -85,7 +85,7 @@ static enum ps_record_fault check_head(const struct ps_record *head, uint64_t av
 		return PS_RECORD_BAD_MAGIC;
 	if (head->length < sizeof *head || head->length > available)
 		return PS_RECORD_BAD_LENGTH;
-	if (head->kind != PS_RECORD_TRANSACTION && head->kind != PS_RECORD_PUBLISH)
+	if (head->kind < PS_RECORD_TRANSACTION || head->kind > PS_RECORD_DESTROY)
 		return PS_RECORD_BAD_FIELD;
 	if (head->flags != 0 || head->zero != 0)
 		return PS_RECORD_BAD_FIELD;
@@ -276,8 +276,8 @@ static bool undo_record(const struct ps_image *image, const struct ps_record *he
 {
 	struct ps_cursor cursor;
 
-	if (head->kind == PS_RECORD_PUBLISH)
-		return true; /* nothing was changed: what it names does not exist yet */
+	if (head->kind != PS_RECORD_TRANSACTION)
+		return true; /* nothing was changed: what it names is as it was */
 	begin_walk(&cursor, head, bytes);
 	if (!ranges_inside(image, cursor))
 		return false;

@@ -68,6 +68,7 @@ static_assert(offsetof(struct ps_slot, crc) == 32, "slot layout");
 enum ps_record_kind {
 	PS_RECORD_TRANSACTION = 1, /* entries with before-images */
 	PS_RECORD_PUBLISH = 2,     /* entries name segments born with this seq; no images */
+	PS_RECORD_DESTROY = 3,     /* entries name segments gone with this seq; no images */
 };
 
 #define PS_RECORD_MAGIC 0x52535031u /* "1PSR" in memory */

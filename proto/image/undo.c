@@ -90,7 +90,7 @@ void ps_undo_record(const struct ps_record *record, ps_undo_put *put, const void
 {
 	struct ps_cursor cursor;
 
-	if (record->kind == PS_RECORD_PUBLISH)
+	if (record->kind != PS_RECORD_TRANSACTION)
 		return;
 	ps_record_walk(record, &cursor);
 	ps_undo(cursor, put, where);

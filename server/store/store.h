@@ -247,6 +247,7 @@ int store_add_segments(struct session *session, const Perseas__AddSegmentsReques
 int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequest *request,
                         Perseas__DropSegmentsReply *reply, struct why *why);
 int store_publish(struct session *session, const Perseas__PublishRequest *request, struct why *why);
+int store_destroy(struct session *session, const Perseas__DestroyRequest *request, struct why *why);
 int store_finish(struct session *session, Perseas__FinishReply *reply, struct why *why);
 int store_joining(struct session *session, const Perseas__JoiningRequest *request, struct why *why);
 int store_roster(struct session *session, const Perseas__RosterRequest *request, struct why *why);

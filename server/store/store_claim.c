@@ -234,7 +234,8 @@ static const char *sharer_of(const struct claim *claim)
 	return claim->away || claim->whose == MEMORY_ALONE ? "" : claim->store->header->sharer;
 }
 
-/* The header as it will be: without segments that were never born, with the memory given. */
+/* The header as it will be: without segments that were never born or are dead, and with no word of
+ * deaths above the slot; with the memory given. */
 static int commit_image(struct claim *claim, struct why *why)
 {
 	struct store *store = claim->store;
@@ -246,7 +247,7 @@ static int commit_image(struct claim *claim, struct why *why)
 
 	if (ret)
 		return ret;
-	pruned = header_prune(header, claim->slot.seq);
+	pruned = header_prune(header, &claim->slot);
 	header->shared = claim->shared;
 	if (claim->away)
 		header->generation = claim->copy.generation;

@@ -108,15 +108,17 @@ static int copy_running(struct store *store, struct copying *copying, struct why
 	              store->name);
 }
 
-/* The pieces to copy to. A segment that was not published has nothing to be copied. */
+/* The pieces to copy to. A segment that was not published has nothing to be copied. Which are dead
+ * is known with the slot. */
 static int make_copy(struct store *store, struct image *copy, struct why *why)
 {
+	static const struct ps_slot nothing, all = { .seq = UINT64_MAX };
 	Perseas__Header *header;
 	int ret = header_edit(store->header, &header, why);
 
 	if (ret)
 		return ret;
-	header_prune(header, header->state == STATE(JOINING) ? 0 : UINT64_MAX);
+	header_prune(header, header->state == STATE(JOINING) ? &nothing : &all);
 	ret = image_make(store, header, header->generation + 1, copy, why);
 	header_free(header);
 	return ret;

@@ -83,6 +83,8 @@ bool header_add_segment(Perseas__Header *header, const Perseas__Segment *segment
 	copy->size = segment->size;
 	copy->address = segment->address;
 	copy->born = segment->born;
+	copy->died = segment->died;
+	copy->died_epoch = segment->died_epoch;
 	table[count] = copy;
 	header->n_segments = count + 1;
 	return true;
@@ -96,19 +98,30 @@ void header_remove_segment(Perseas__Header *header, size_t index)
 	        (header->n_segments - index) * sizeof(*header->segments));
 }
 
-unsigned header_prune(Perseas__Header *header, uint64_t seq)
+bool segment_is_dead(const Perseas__Segment *segment, const struct ps_slot *slot)
 {
-	unsigned removed = 0;
+	return segment->died != 0 && segment->died_epoch <= slot->epoch &&
+	       segment->died <= slot->seq;
+}
+
+unsigned header_prune(Perseas__Header *header, const struct ps_slot *slot)
+{
+	unsigned changed = 0;
 
 	for (size_t i = header->n_segments; i-- > 0;) {
-		uint64_t born = header->segments[i]->born;
+		Perseas__Segment *segment = header->segments[i];
+		const uint64_t born = segment->born;
 
-		if (born != 0 && born <= seq)
-			continue;
-		header_remove_segment(header, i);
-		removed++;
+		if (born == 0 || born > slot->seq || segment_is_dead(segment, slot)) {
+			header_remove_segment(header, i);
+			changed++;
+		} else if (segment->died != 0) {
+			/* Its slot was never written here: another owner's would pass for it. */
+			segment->died = segment->died_epoch = 0;
+			changed++;
+		}
 	}
-	return removed;
+	return changed;
 }
 
 /* In which boot of the host the image is memory. False: out of memory. */

@@ -124,8 +124,11 @@ bool header_promise(Perseas__Header *header, uint64_t epoch, ProtobufCBinaryData
 bool header_add_segment(Perseas__Header *header, const Perseas__Segment *segment);
 Perseas__Segment *header_segment(const Perseas__Header *header, uint32_t id);
 void header_remove_segment(Perseas__Header *header, size_t index);
-/* Removes what does not exist at `seq`: never published, or only later. How many. */
-unsigned header_prune(Perseas__Header *header, uint64_t seq);
+/* Does the image that stands at this slot no longer have it? */
+bool segment_is_dead(const Perseas__Segment *segment, const struct ps_slot *slot);
+/* Removes what does not exist at the slot: never published, or only later, or dead. What was to die
+ * later lives. How many were changed. */
+unsigned header_prune(Perseas__Header *header, const struct ps_slot *slot);
 /* Puts an identity's name into the creator or the sharer. NULL: nobody. False: out of memory. */
 bool header_set_name(char **field, const char *name);
 void header_free(Perseas__Header *header);

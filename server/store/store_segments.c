@@ -1,6 +1,8 @@
 /*
- * store_segments.c - adds segments to an image, takes unborn ones away, and publishes them.
- * control.c calls it for the owner. A segment exists only from the transaction that bears it on.
+ * store_segments.c - adds segments to an image, takes away those that are unborn or dead, and notes
+ * which transaction publishes or destroys one. control.c calls it for the owner. A segment exists
+ * only from the transaction that bears it on, to the one that destroys it: until the slot of that
+ * one is in the image, nothing of the segment may go.
  */
 #include "store_private.h"
 
@@ -87,26 +89,37 @@ int store_add_segments(struct session *session, const Perseas__AddSegmentsReques
 	return session_grant(session, &reply->grant, why);
 }
 
-/* Where in the header's table the segment is, which must be there and not be born. */
-static int find_unborn(const Perseas__Header *header, uint32_t id, size_t *index, struct why *why)
+/* Where in the header's table the segment is, which must be there. */
+static int find_there(const Perseas__Header *header, uint32_t id, size_t *index, struct why *why)
 {
-	for (size_t i = 0; i < header->n_segments; i++) {
-		if (header->segments[i]->id != id)
-			continue;
-		*index = i;
-		if (header->segments[i]->born == 0)
+	for (*index = 0; *index < header->n_segments; (*index)++)
+		if (header->segments[*index]->id == id)
 			return 0;
-		return refuse(why, STATUS(BAD_STATE), "segment %s of store %s is published",
-		              header->segments[i]->name, header->store);
-	}
 	return refuse(why, STATUS(BAD_REQUEST), "store %s has no segment with id %u", header->store,
 	              id);
+}
+
+/* The same of one that must not be born; or, where a slot is given, that is dead by it. */
+static int find_absent(const Perseas__Header *header, uint32_t id, const struct ps_slot *slot,
+                       size_t *index, struct why *why)
+{
+	const Perseas__Segment *segment;
+	int ret = find_there(header, id, index, why);
+
+	if (ret)
+		return ret;
+	segment = header->segments[*index];
+	if (segment->born == 0 || (slot && segment_is_dead(segment, slot)))
+		return 0;
+	return refuse(why, STATUS(BAD_STATE), "segment %s of store %s is published", segment->name,
+	              header->store);
 }
 
 int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequest *request,
                         Perseas__DropSegmentsReply *reply, struct why *why)
 {
 	Perseas__Header *header;
+	struct ps_slot slot;
 	int ret = session_check(session, why);
 
 	if (ret)
@@ -114,10 +127,11 @@ int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequ
 	ret = header_edit(header_of(session), &header, why);
 	if (ret)
 		return ret;
+	image_slot(image_of(session), &slot);
 	for (size_t i = 0; i < request->n_ids; i++) {
 		size_t index;
 
-		ret = find_unborn(header, request->ids[i], &index, why);
+		ret = find_absent(header, request->ids[i], &slot, &index, why);
 		if (ret) {
 			header_free(header);
 			return ret;
@@ -140,7 +154,7 @@ static int record_segment(Perseas__Header *header, uint32_t id, uint64_t seq, st
 
 	if (segment && segment->born == seq)
 		return 0;
-	ret = find_unborn(header, id, &index, why);
+	ret = find_absent(header, id, NULL, &index, why);
 	if (ret)
 		return ret;
 	header->segments[index]->born = seq;
@@ -161,6 +175,49 @@ int store_publish(struct session *session, const Perseas__PublishRequest *reques
 		return ret;
 	for (size_t i = 0; i < request->n_ids; i++) {
 		ret = record_segment(header, request->ids[i], request->seq, why);
+		if (ret) {
+			header_free(header);
+			return ret;
+		}
+	}
+	return header_replace(session, header, why);
+}
+
+/* Said twice, with the same seq, it is as said once. */
+static int record_death(Perseas__Header *header, uint32_t id, uint64_t epoch, uint64_t seq,
+                        struct why *why)
+{
+	Perseas__Segment *segment;
+	size_t index;
+	int ret = find_there(header, id, &index, why);
+
+	if (ret)
+		return ret;
+	segment = header->segments[index];
+	if (segment->born == 0 || segment->born >= seq)
+		return refuse(why, STATUS(BAD_STATE),
+		              "segment %s of store %s is not published before transaction %llu",
+		              segment->name, header->store, (unsigned long long)seq);
+	if (segment->died != 0 && (segment->died != seq || segment->died_epoch != epoch))
+		return refuse(why, STATUS(BAD_STATE), "segment %s of store %s is destroyed already",
+		              segment->name, header->store);
+	segment->died = seq;
+	segment->died_epoch = epoch;
+	return 0;
+}
+
+int store_destroy(struct session *session, const Perseas__DestroyRequest *request, struct why *why)
+{
+	Perseas__Header *header;
+	int ret = session_check(session, why);
+
+	if (ret)
+		return ret;
+	ret = header_edit(header_of(session), &header, why);
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < request->n_ids; i++) {
+		ret = record_death(header, request->ids[i], session->epoch, request->seq, why);
 		if (ret) {
 			header_free(header);
 			return ret;

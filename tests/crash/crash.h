@@ -83,6 +83,8 @@ uint8_t *model_segment(struct model *model, int state, uint32_t id);
 void model_add_segment(struct model *model, int state, uint32_t id, const char *name,
                        const uint8_t *bytes, uint64_t size);
 
+void model_remove_segment(struct model *model, int state, uint32_t id);
+
 /* Is `older` the state itself, or one that it came from? */
 bool model_contains(const struct model *model, int state, int older);
 
@@ -143,6 +145,9 @@ void work_close(struct work *w);
 
 /* Makes and publishes segments with these ids; names are made from ids. */
 int work_publish(struct work *w, const uint32_t *ids, const uint64_t *sizes, unsigned count);
+
+/* Destroys the segment with this id, which is mapped. */
+int work_destroy(struct work *w, uint32_t id);
 
 /* The library published segments by itself, after transaction seq. */
 void work_born(struct work *w, uint64_t seq);

@@ -58,6 +58,17 @@ void model_add_segment(struct model *model, int at, uint32_t id, const char *nam
 	memcpy(state->segments[i].bytes, bytes, size);
 }
 
+void model_remove_segment(struct model *model, int at, uint32_t id)
+{
+	struct state *state = &model->states[at];
+	unsigned i = 0;
+
+	while (state->segments[i].id != id)
+		i++;
+	free(state->segments[i].bytes);
+	state->segments[i] = state->segments[--state->count];
+}
+
 int model_derive(struct model *model, int parent, uint64_t epoch, uint64_t seq)
 {
 	int at = add_state(model, epoch, seq, parent);

@@ -262,6 +262,21 @@ int work_publish(struct work *w, const uint32_t *ids, const uint64_t *sizes, uns
 	return sent(w, rc, state, seq);
 }
 
+int work_destroy(struct work *w, uint32_t id)
+{
+	uint64_t seq = w->p->commit.seq;
+	int state, rc;
+	char name[16];
+
+	if (perseas_unmap(w->p, base_of(w, id)))
+		wrong(w, "unmap: %s", perseas_message(w->p));
+	state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
+	model_remove_segment(&w->model, state, id);
+	snprintf(name, sizeof(name), "s%u", id);
+	rc = perseas_segment_destroy(w->p, name);
+	return sent(w, rc, state, seq);
+}
+
 void work_begin(struct work *w, struct change *change)
 {
 	change->count = 0;

@@ -108,6 +108,39 @@ static void run_many(struct work *w)
 	work_close(w);
 }
 
+/* Two segments come and go; the id of one is given again, and one goes while a mirror is away. */
+static void run_destroy(struct work *w)
+{
+	static struct change change;
+	const uint64_t sizes[] = { 300, 4097 }, other = 500;
+
+	begin_store(w, 700, 1500);
+	one_by_one(w, 3);
+	work_publish(w, &ids[2], sizes, 2);
+	work_begin(w, &change);
+	fill(w, &change, 2, 0, 300, 100);
+	fill(w, &change, 3, 4000, 97, 50);
+	work_commit(w, &change);
+	work_destroy(w, 2);
+	one_by_one(w, 2);
+	work_publish(w, &ids[2], &other, 1);
+	work_begin(w, &change);
+	fill(w, &change, 2, 0, 500, 100);
+	work_commit(w, &change);
+	if (w->d->count > 2)
+		direct_cut(w->d, 2);
+	work_destroy(w, 3);
+	one_by_one(w, 3);
+	direct_keep(w->d, w->p);
+	one_by_one(w, 3);
+	work_die(w);
+	if (!work_open(w))
+		return;
+	work_destroy(w, 2);
+	one_by_one(w, 3);
+	work_close(w);
+}
+
 /* A segment is mapped and taken back, others are published while transactions go on. */
 static void run_publish(struct work *w)
 {
@@ -306,6 +339,9 @@ const struct workload workloads[] = {
 	{ "many ranges, direct", 1, 1, 65536, false, false, false, false, run_many, 0, 0 },
 	{ "publish, one mirror, staged", 1, 1, 4096, true, true, false, false, run_publish, 0, 0 },
 	{ "publish, 2 of 3, direct", 3, 2, 4096, false, false, true, false, run_publish, 0, 0 },
+	{ "destroy, one mirror, staged", 1, 1, 4096, true, true, true, false, run_destroy, 0, 0 },
+	{ "destroy, 2 of 3, staged", 3, 2, 4096, true, false, true, false, run_destroy, 0, 0 },
+	{ "destroy, 2 of 3, direct", 3, 2, 8192, false, false, true, false, run_destroy, 0, 0 },
 	{ "owners, one mirror, staged", 1, 1, 4096, true, true, false, false, run_owners, 0, 0 },
 	{ "owners, 2 of 3, staged", 3, 2, 4096, true, false, true, false, run_owners, 0, 0 },
 	{ "owners, 1 of 3, direct", 3, 1, 4096, false, false, true, false, run_owners, 0, 0 },

@@ -7,6 +7,7 @@ Run as a program it is an owner of its own process, which can be killed, stopped
 with the commands of `SCRIPT` below; after each it prints a line, and "hold" waits for ever.
 """
 import ctypes
+import itertools
 import os
 import pathlib
 import sys
@@ -77,6 +78,7 @@ def load():
         getattr(library, name).argtypes = [ctypes.c_void_p]
     library.perseas_map.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t,
                                     ctypes.POINTER(ctypes.c_void_p)]
+    library.perseas_segment_destroy.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     library.perseas_begin.argtypes = [ctypes.c_void_p, ctypes.c_uint,
                                       ctypes.POINTER(ctypes.c_void_p)]
     library.perseas_set_range.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
@@ -140,6 +142,9 @@ class Store:
     def unmap(self, segment):
         address = ctypes.c_void_p(self.segments.pop(segment))
         self._check(self.library.perseas_unmap(self.handle, address))
+
+    def destroy(self, segment):
+        self._check(self.library.perseas_segment_destroy(self.handle, segment.encode()))
 
     def poke(self, segment, offset, data):
         """A plain store, in no transaction."""
@@ -217,17 +222,41 @@ class Standby:
         return self.library.perseas_standby_state_name(self.stat().state).decode()
 
 
+def churn(store, first):
+    """Makes a segment and destroys another, again and again, until it is killed. Segment gK is of
+    K % 5 + 1 pages, all of them with the byte K % 256."""
+    for number in itertools.count(int(first)):
+        name, size = "g%d" % (number % 3), 4096 * (number % 5 + 1)
+        store.map(name, size)
+        store.poke(name, 0, bytes([number % 256]) * size)
+        store.publish()
+        print("made", number, flush=True)
+        store.unmap(name)
+        store.destroy(name)
+        print("destroyed", number, flush=True)
+
+
 def hold(_store):
     """Waits to be killed."""
     sys.stdin.read()
 
 
+def pause(_store):
+    """Waits for a line."""
+    print("paused", flush=True)
+    sys.stdin.readline()
+
+
 SCRIPT = {
     "map": lambda store, name, size: store.map(name, int(size)),
     "poke": lambda store, name, offset, text: store.poke(name, int(offset), text.encode()),
+    "fill": lambda store, name, text, size: store.poke(name, 0, text.encode() * int(size)),
     "publish": lambda store: store.publish(),
+    "destroy": lambda store, name: store.destroy(name),
     "write": lambda store, name, offset, text: store.write(name, int(offset), text.encode()),
     "read": lambda store, name, offset, size: store.read(name, int(offset), int(size)).decode(),
+    "churn": churn,
+    "pause": pause,
     "hold": hold,
 }
 

@@ -109,6 +109,21 @@ static void add_segment(struct seed *seed, int peer)
 	ask(seed, peer, PERSEAS__REQUEST__BODY_PUBLISH, &publish);
 }
 
+/* One that is said to end, and another owner's claim, which finds no slot of it. */
+static void destroy_segment(struct seed *seed, int peer)
+{
+	Perseas__DestroyRequest destroy = PERSEAS__DESTROY_REQUEST__INIT;
+	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
+	uint32_t none = 0;
+
+	destroy.n_ids = drop.n_ids = 1;
+	destroy.ids = drop.ids = &none;
+	destroy.seq = 2;
+	ask(seed, peer, PERSEAS__REQUEST__BODY_DESTROY, &destroy);
+	ask(seed, peer, PERSEAS__REQUEST__BODY_DROP_SEGMENTS, &drop);
+	claim(seed, peer + 1, 6, false);
+}
+
 static void write_bytes(struct seed *seed, int peer, uint32_t region, uint16_t offset,
                         const char *text)
 {
@@ -258,6 +273,7 @@ int main(int argc, char **argv)
 {
 	struct seed life = { .len = 0 }, shared = { .len = 0 }, anew = { .len = 0 };
 	struct seed live = { .len = 0 }, spilled = { .len = 0 }, moved = { .len = 0 };
+	struct seed ended = { .len = 0 };
 	Perseas__SpillRequest spill = PERSEAS__SPILL_REQUEST__INIT;
 
 	if (argc != 2) {
@@ -305,6 +321,12 @@ int main(int argc, char **argv)
 	add_segment(&moved, 0);
 	hand_over(&moved);
 	save(argv[1], "moved", &moved);
+
+	create(&ended);
+	claim(&ended, 0, 5, false);
+	add_segment(&ended, 0);
+	destroy_segment(&ended, 0);
+	save(argv[1], "ended", &ended);
 
 	create(&spilled);
 	claim(&spilled, 0, 5, true);

@@ -114,6 +114,7 @@ static void save_records_and_images(void)
 	save_record("three", PS_RECORD_TRANSACTION, 3, 1);
 	save_record("many", PS_RECORD_TRANSACTION, 20, 1);
 	save_record("publish", PS_RECORD_PUBLISH, 2, 1);
+	save_record("destroy", PS_RECORD_DESTROY, 2, 1);
 	save_log("image", "unfinished", 3, 7, 128, 0, 128, 3);
 	save_log("image", "many", 20, 7, 128, 0, 128, 3);
 	save_log("image", "next-lap", 3, 7, 2 * RING - 64, 0, 2 * RING, 7);
@@ -218,8 +219,7 @@ static void fill_header(void)
 		member[i].image_id = id(i);
 	}
 	roster.version = 1;
-	roster.acks = 2;
-	roster.n_members = 2;
+	roster.acks = roster.n_members = 2;
 	roster.members = members;
 	segment.id = 1;
 	segment.name = accounts;
@@ -243,9 +243,8 @@ static void fill_header(void)
 	region[1].id = PS_REGION_SEGMENT + 1;
 	region[1].length = 1000;
 	grant.token = id(1);
-	grant.n_regions = 2;
+	grant.n_regions = grant.descriptors = 2;
 	grant.regions = regions;
-	grant.descriptors = 2;
 }
 
 static void save_headers(void)
@@ -358,6 +357,7 @@ static void save_session_requests(void)
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
 	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
 	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
+	Perseas__DestroyRequest destroy = PERSEAS__DESTROY_REQUEST__INIT;
 	Perseas__RebuildRequest rebuild = PERSEAS__REBUILD_REQUEST__INIT;
 	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
 	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
@@ -367,9 +367,9 @@ static void save_session_requests(void)
 
 	add.n_segments = 1;
 	add.segments = segments;
-	drop.n_ids = publish.n_ids = 2;
-	drop.ids = publish.ids = ids;
-	publish.seq = 9;
+	drop.n_ids = publish.n_ids = destroy.n_ids = 2;
+	drop.ids = publish.ids = destroy.ids = ids;
+	publish.seq = destroy.seq = 9;
 	rebuild.header = &header;
 	rebuild.epoch = 6;
 	rebuild.owner = id(3);
@@ -379,6 +379,7 @@ static void save_session_requests(void)
 	save_request("add", PERSEAS__REQUEST__BODY_ADD_SEGMENTS, &add);
 	save_request("drop", PERSEAS__REQUEST__BODY_DROP_SEGMENTS, &drop);
 	save_request("publish", PERSEAS__REQUEST__BODY_PUBLISH, &publish);
+	save_request("destroy", PERSEAS__REQUEST__BODY_DESTROY, &destroy);
 	save_request("rebuild", PERSEAS__REQUEST__BODY_REBUILD, &rebuild);
 	save_request("finish", PERSEAS__REQUEST__BODY_FINISH, &finish);
 	save_request("joining", PERSEAS__REQUEST__BODY_JOINING, &joining);
@@ -538,9 +539,8 @@ static void save_live_replies(void)
 	fill_order(&order, &result, &report);
 	fill_figures(&figures, &commit);
 	status.header = &header;
-	status.live = 1;
+	status.live = status.n_mirrors = 1;
 	status.silent_ms = 400;
-	status.n_mirrors = 1;
 	status.mirrors = reports;
 	status.order = confirm.order = &order;
 	status.result = &result;

@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPEN_TRIES = 6, FLUSH_TRIES = 8 };
+enum { OPEN_TRIES = 6, FLUSH_TRIES = 8, USUAL_SIZE = 512 };
 
 /* --- what is shown --- */
 
@@ -200,6 +200,8 @@ static int map_new(struct sim_application *a)
 	void *addr;
 	int rc;
 
+	if (w->schedule->destroys && sim_chance(w, 60))
+		size = USUAL_SIZE;
 	if (a->mapped[i].base || a->at->segments[i].present)
 		return GO_ON;
 	rc = perseas_map(a->p, sim_segment_name(i), size, &addr);
@@ -230,6 +232,26 @@ static int unmap(struct sim_application *a)
 		return sim_unexpected(a, "unmap", rc);
 	a->mapped[i].base = NULL;
 	return a->at->segments[i].present ? map_published(a, i) : GO_ON;
+}
+
+static int destroy(struct sim_application *a)
+{
+	unsigned i = (unsigned)sim_below(a->world, SIM_SEGMENTS);
+	int rc = 0;
+
+	if (!a->at->segments[i].present)
+		return GO_ON;
+	if (a->mapped[i].base)
+		rc = perseas_unmap(a->p, a->mapped[i].base);
+	if (a->owner->dead)
+		return LEAVE;
+	if (rc == PERSEAS_ECONFLICT && a->open)
+		return GO_ON;
+	if (rc)
+		return sim_unexpected(a, "unmap", rc);
+	a->mapped[i].base = NULL;
+	rc = sim_work_destroy(a, i);
+	return rc == GO_ON && a->at->segments[i].present ? map_published(a, i) : rc;
 }
 
 /* --- life --- */
@@ -293,6 +315,8 @@ static int change_segments(struct sim_application *a, uint64_t what)
 	a->mapping = true;
 	if (what == 0)
 		rc = map_new(a);
+	else if (what == 3)
+		rc = destroy(a);
 	else
 		rc = what == 1 ? sim_work_publish(a) : unmap(a);
 	a->mapping = false;
@@ -334,6 +358,8 @@ static int step(struct sim_application *a)
 		return settle(a);
 	if (a->world->schedule->nowait && sim_chance(a->world, 25))
 		return sim_work_ask(a);
+	if (a->world->schedule->destroys && sim_chance(a->world, a->world->schedule->destroys))
+		return change_segments(a, 3);
 	if (what < 5)
 		return change_segments(a, 0);
 	if (what < 12)

@@ -182,6 +182,8 @@ void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply)
 		tell_nothing_new(header);
 	if (claim && reply->claim->slot)
 		sim_mistake_claimed(control, reply->claim);
+	if (claim)
+		sim_mistake_same_id(o, header);
 	if (sim_mistake_settled(control, reply) ||
 	    (reply->status != PERSEAS__STATUS__STATUS_OK && is_made_up(control)))
 		make_up(reply, control->asked);
@@ -417,6 +419,7 @@ void sim_mistake_before(struct ps_control *control, const struct sim_message *me
 	struct store *store = store_of(m);
 
 	sim_mistake_replace(control, message);
+	sim_mistake_before_end(control, message);
 	if (is(m->world, SIM_MISTAKE_IN_PLACE) && session->store &&
 	    message->a == PERSEAS__REQUEST__BODY_REBUILD)
 		overwrite(store, session);
@@ -476,6 +479,7 @@ void sim_mistake_after(struct ps_control *control, const struct sim_message *mes
 	struct sim_mirror *m = control->mirror;
 	struct store *store = store_of(m);
 
+	sim_mistake_after_end(control, message);
 	if (is(m->world, SIM_MISTAKE_WHOLE) && control->server.session.store &&
 	    message->a == PERSEAS__REQUEST__BODY_JOINING)
 		store->header->state = STATE(CONSISTENT);

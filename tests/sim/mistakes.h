@@ -97,6 +97,9 @@ struct perseas_tx;
 	X(FORGOTTEN, "forgotten", 2000, "a commit that is refused forgets what was written")   \
 	X(SHADOW_EARLY, "shadow-early", 2000, "a commit that is refused changed the shadow")   \
 	X(UNDECLARED, "undeclared", 2000, "a chunk holds what a tracked transaction changed")  \
+	X(DEATH_KEPT, "death-kept", 4000, "a claim leaves a death above its slot to others")   \
+	X(BURIED, "buried", 1000, "what is to die is gone before the slot says so")            \
+	X(SAME_ID, "same-id", 8000, "an id given again is taken for the segment before")       \
 	X(REPLACED, "replaced", 1000, "a create replaces another; one that settles is enough") \
 	X(NOT_FIRST, "not-first", 4000, "a making is withdrawn, but not at its first mirror")  \
 	X(UNDECIDED, "undecided", 4000, "settled elsewhere before the first mirror has")       \
@@ -215,6 +218,12 @@ void sim_mistake_refused(struct sim_owner *o);
 /* owner: at every look at the clock. When a claim was granted. */
 void sim_mistake_worn(struct sim_owner *o);
 void sim_mistake_restarts(struct ps_control *control, Perseas__ClaimReply *claim);
+/* segments: is one of their ends made? Before and after a mirror handles a request; a claim was
+ * granted. */
+bool sim_mistake_destroys(const struct sim_world *w);
+void sim_mistake_before_end(struct ps_control *control, const struct sim_message *message);
+void sim_mistake_after_end(struct ps_control *control, const struct sim_message *message);
+void sim_mistake_same_id(struct sim_owner *o, Perseas__Header *header);
 /* Is one made about commits that nobody waits for? */
 bool sim_mistake_unwaited(const struct sim_world *w);
 /* operator: is a member called gone, whatever it is? */

@@ -406,14 +406,14 @@ static void compare_segment(struct sim_mirror *m, const struct sim_node *node,
 }
 
 static void compare(struct sim_mirror *m, const struct sim_node *node, const struct store *store,
-                    const struct ps_image *view, uint64_t seq)
+                    const struct ps_image *view, const struct ps_slot *slot)
 {
 	unsigned found = 0, expected = 0;
 
 	for (size_t i = 0; i < store->header->n_segments; i++) {
 		const Perseas__Segment *s = store->header->segments[i];
 
-		if (!s->born || s->born > seq)
+		if (!s->born || s->born > slot->seq || segment_is_dead(s, slot))
 			continue;
 		found++;
 		compare_segment(m, node, s, view->segments[s->id].base);
@@ -440,7 +440,7 @@ static void look_at(struct sim_mirror *m, struct store *store)
 	sim_count(m->world, SIM_CHECKS, 1);
 	recover(m, store, &view, &slot);
 	node = identify(m, store, &slot);
-	compare(m, node, store, &view, slot.seq);
+	compare(m, node, store, &view, &slot);
 	m->generation = store->image.generation;
 	move(m, node, slot.epoch);
 }

@@ -100,6 +100,7 @@ static void draw(struct sim_world *w)
 	s->tracks = sim_mistake_tracks(w) || (!w->mistake && w->seed % 5 == 3) ? 50 : 0;
 	s->tracks = s->apart ? 0 : s->tracks;
 	sim_heap_shape(w);
+	s->destroys = sim_mistake_destroys(w) ? 25 : !w->mistake && w->seed % 3 == 2 ? 5 : 0;
 	sim_mistake_shape(w, &n, &spares);
 	sim_hang_shape(w, &n, &spares);
 	sim_lossy_shape(w, &n, &spares);

@@ -50,6 +50,7 @@ struct sim_schedule {
 	unsigned nowait;         /* percent of commits that nobody waits for */
 	bool heap;               /* applications have one */
 	unsigned tracks;         /* percent of transactions that declare nothing, or 0 */
+	unsigned destroys;       /* percent of steps that destroy a segment, or 0 */
 
 	/* As it goes. */
 	unsigned changes;                      /* of rosters, at most */

@@ -42,6 +42,7 @@ struct work {
 	unsigned count;
 	bool tracks;           /* it declares nothing */
 	bool publish;          /* no transaction: the segments that are not published */
+	unsigned destroyed;    /* no transaction: this segment, counted from 1; 0: none */
 	struct sim_node *node; /* what it became; NULL: nothing was sent */
 };
 
@@ -72,6 +73,7 @@ static int begin(struct sim_application *a, struct work *work, enum kind kind)
 	work->application = a;
 	work->count = 0;
 	work->publish = false;
+	work->destroyed = 0;
 	work->node = NULL;
 	if (rc == PERSEAS_EBLOCKED || (rc == PERSEAS_ECONFLICT && schedule->tracks))
 		return BLOCKED;
@@ -268,6 +270,8 @@ static void sealing(void *arg)
 
 	if (work->publish)
 		bear(a, node);
+	if (work->destroyed)
+		node->segments[work->destroyed - 1].present = false;
 	for (unsigned i = 0; i < work->count; i++) {
 		const struct range *range = &work->ranges[i];
 
@@ -513,4 +517,15 @@ int sim_work_publish(struct sim_application *a)
 	sim_count(a->world, SIM_PUBLISHES, 1);
 	expect_seal(&work);
 	return outcome(&work, perseas_publish(a->p));
+}
+
+int sim_work_destroy(struct sim_application *a, unsigned segment)
+{
+	struct work work = { .application = a, .destroyed = segment + 1 };
+	int rc;
+
+	expect_seal(&work);
+	rc = outcome(&work, perseas_segment_destroy(a->p, sim_segment_name(segment)));
+	sim_count(a->world, SIM_DESTROYS, work.node != NULL);
+	return rc;
 }

@@ -54,4 +54,7 @@ void sim_work_closed(struct sim_application *a, int rc);
 /* Publishes what is mapped and not published. */
 int sim_work_publish(struct sim_application *a);
 
+/* Destroys a segment, which is not mapped. */
+int sim_work_destroy(struct sim_application *a, unsigned segment);
+
 #endif

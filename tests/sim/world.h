@@ -41,6 +41,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(REFUSED, 1, "locks refused")                                  \
 	X(PUBLISHES, 1, "publishes")                                    \
 	X(MOVED, 1, "segments mapped elsewhere than recorded")          \
+	X(DESTROYS, 1, "segments destroyed")                            \
 	X(IN_DOUBT, 1, "commits in doubt")                              \
 	X(FENCED, 1, "commits fenced")                                  \
 	X(JUMPS, 1, "epochs raised by a stranger")                      \

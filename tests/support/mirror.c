@@ -209,6 +209,26 @@ int peer_publish(struct peer *peer, struct why *why, uint32_t id, uint64_t seq)
 	return store_publish(&peer->session, &request, why);
 }
 
+int peer_destroy(struct peer *peer, struct why *why, uint32_t id, uint64_t seq)
+{
+	Perseas__DestroyRequest request = PERSEAS__DESTROY_REQUEST__INIT;
+
+	request.n_ids = 1;
+	request.ids = &id;
+	request.seq = seq;
+	return store_destroy(&peer->session, &request, why);
+}
+
+int peer_drop_segment(struct peer *peer, struct why *why, uint32_t id)
+{
+	Perseas__DropSegmentsRequest request = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
+	Perseas__DropSegmentsReply reply = PERSEAS__DROP_SEGMENTS_REPLY__INIT;
+
+	request.n_ids = 1;
+	request.ids = &id;
+	return store_drop_segments(&peer->session, &request, &reply, why);
+}
+
 void mirror_bank(struct mirror *mirror, struct peer *peer, bool shared)
 {
 	struct writer writer;

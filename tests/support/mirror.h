@@ -54,6 +54,8 @@ int mirror_share(struct mirror *mirror, struct peer *peer, const char *store, ui
 
 int peer_add(struct peer *peer, struct why *why, uint32_t id, const char *name, uint64_t size);
 int peer_publish(struct peer *peer, struct why *why, uint32_t id, uint64_t seq);
+int peer_destroy(struct peer *peer, struct why *why, uint32_t id, uint64_t seq);
+int peer_drop_segment(struct peer *peer, struct why *why, uint32_t id);
 
 /* A settled store "bank" that `peer` holds with `epoch` and `owner`, with a published segment 0
  * of two pages. */

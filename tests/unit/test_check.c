@@ -134,36 +134,44 @@ static void segments_out_of_range_are_refused(void **state)
 	free(h);
 }
 
-/* Ids to publish, or to drop. */
+/* Ids to publish, to destroy, or to drop. */
 static void ids_out_of_range_are_refused(void **state)
 {
 	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
+	Perseas__DestroyRequest destroy = PERSEAS__DESTROY_REQUEST__INIT;
 	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
 	Perseas__Request publishes = MESSAGE_REQUEST(publish, PUBLISH, &publish);
+	Perseas__Request destroys = MESSAGE_REQUEST(destroy, DESTROY, &destroy);
 	Perseas__Request drops = MESSAGE_REQUEST(drop_segments, DROP_SEGMENTS, &drop);
 	uint32_t list[129] = { 0, 127 };
 
 	(void)state;
-	publish.seq = 1;
-	publish.ids = drop.ids = list;
+	publish.seq = destroy.seq = 1;
+	publish.ids = destroy.ids = drop.ids = list;
 	assert_false(accepted(&publishes));
+	assert_false(accepted(&destroys));
 	assert_false(accepted(&drops));
-	publish.n_ids = drop.n_ids = 2;
+	publish.n_ids = destroy.n_ids = drop.n_ids = 2;
 	assert_true(accepted(&publishes));
+	assert_true(accepted(&destroys));
 	assert_true(accepted(&drops));
-	publish.seq = 0;
+	publish.seq = destroy.seq = 0;
 	assert_false(accepted(&publishes));
-	publish.seq = 1;
+	assert_false(accepted(&destroys));
+	publish.seq = destroy.seq = 1;
 	list[1] = 0;
 	assert_false(accepted(&publishes));
+	assert_false(accepted(&destroys));
 	assert_false(accepted(&drops));
 	list[1] = 128;
 	assert_false(accepted(&publishes));
+	assert_false(accepted(&destroys));
 	assert_false(accepted(&drops));
 	for (uint32_t i = 0; i < 129; i++)
 		list[i] = i % 128;
-	publish.n_ids = drop.n_ids = 129;
+	publish.n_ids = destroy.n_ids = drop.n_ids = 129;
 	assert_false(accepted(&publishes));
+	assert_false(accepted(&destroys));
 	assert_false(accepted(&drops));
 }
 

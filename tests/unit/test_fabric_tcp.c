@@ -357,7 +357,7 @@ static void a_wrong_greeting_is_told_apart(void **state)
 	m->greeting = &greeting;
 	m->greeting_len = sizeof(greeting);
 	greeting.status = PS_ANSWER_BAD_VERSION;
-	expect_refusal(m, PERSEAS_EVERSION, "version 6");
+	expect_refusal(m, PERSEAS_EVERSION, "version 7");
 	greeting.status = PS_ANSWER_BAD_FRAME;
 	expect_refusal(m, PERSEAS_EPROTOCOL, "understand");
 	greeting.status = 77;

@@ -214,7 +214,8 @@ static void impossible_fields_are_refused_by_name(void **state)
 		enum ps_record_fault fault;
 	} cases[] = {
 		{ offsetof(struct ps_record, magic), 1, PS_RECORD_BAD_MAGIC },
-		{ offsetof(struct ps_record, kind), 2, PS_RECORD_BAD_FIELD },
+		{ offsetof(struct ps_record, kind), 1, PS_RECORD_BAD_FIELD },
+		{ offsetof(struct ps_record, kind), 4, PS_RECORD_BAD_FIELD },
 		{ offsetof(struct ps_record, flags), 1, PS_RECORD_BAD_FIELD },
 		{ offsetof(struct ps_record, zero), 1, PS_RECORD_BAD_FIELD },
 		{ offsetof(struct ps_record, position), 1, PS_RECORD_BAD_FIELD },
@@ -485,11 +486,13 @@ static void an_unfinished_publish_changes_nothing(void **state)
 	(void)state;
 	make_image(f);
 	write_slot(f, 1, 5, 77, 64, 0);
-	record = begin_record(ring_at(f, 64), PS_RECORD_PUBLISH);
-	add_range(record, 90, 0, SEGMENT, NULL);
-	ps_record_seal(record, 5, 78, 64, 0, 0);
-	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_UNDONE);
-	assert_int_equal(slot.seq, 77);
+	for (int kind = PS_RECORD_PUBLISH; kind <= PS_RECORD_DESTROY; kind++) {
+		record = begin_record(ring_at(f, 64), kind);
+		add_range(record, 90, 0, SEGMENT, NULL);
+		ps_record_seal(record, 5, 78, 64, 0, 0);
+		assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_UNDONE);
+		assert_int_equal(slot.seq, 77);
+	}
 	free(f);
 }
 

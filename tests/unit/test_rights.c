@@ -69,6 +69,7 @@ static const struct {
 	{ "spill", RIGHT_ADMIN, false },
 	{ "watch", RIGHT_READ, false },
 	{ "move", RIGHT_OWN, false },
+	{ "destroy", RIGHT_OWN, true },
 };
 
 /* Every request of control.proto, under rules that give one right each. */

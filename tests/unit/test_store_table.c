@@ -27,16 +27,6 @@ static int add_two(struct mirror *mirror, struct peer *peer, uint32_t first, uin
 	return store_add_segments(&peer->session, &request, &reply, &mirror->why);
 }
 
-static int drop(struct mirror *mirror, struct peer *peer, uint32_t id)
-{
-	Perseas__DropSegmentsRequest request = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
-	Perseas__DropSegmentsReply reply = PERSEAS__DROP_SEGMENTS_REPLY__INIT;
-
-	request.n_ids = 1;
-	request.ids = &id;
-	return store_drop_segments(&peer->session, &request, &reply, &mirror->why);
-}
-
 static int set_roster(struct mirror *mirror, struct peer *peer, uint64_t version, bool settled)
 {
 	uint8_t image[PS_ID_SIZE] = { 33 };
@@ -90,9 +80,9 @@ static void only_unborn_segments_are_dropped(void **state)
 
 	mirror_bank(mirror, &peer, false);
 	assert_int_equal(peer_add(&peer, &mirror->why, 3, "more", 8), 0);
-	assert_int_equal(drop(mirror, &peer, 0), -STATUS(BAD_STATE));
-	assert_int_equal(drop(mirror, &peer, 4), -STATUS(BAD_REQUEST));
-	assert_int_equal(drop(mirror, &peer, 3), 0);
+	assert_int_equal(peer_drop_segment(&peer, &mirror->why, 0), -STATUS(BAD_STATE));
+	assert_int_equal(peer_drop_segment(&peer, &mirror->why, 4), -STATUS(BAD_REQUEST));
+	assert_int_equal(peer_drop_segment(&peer, &mirror->why, 3), 0);
 	assert_null(session_memory(&peer.session, PS_REGION_SEGMENT + 3, 0, 1, true));
 	assert_int_equal(peer_add(&peer, &mirror->why, 3, "more", 8), 0);
 }

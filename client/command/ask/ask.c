@@ -88,14 +88,46 @@ const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_
 	return NULL;
 }
 
-bool ps_segment_born(const Perseas__Segment *segment, uint64_t seq)
+bool ps_segment_lives(const Perseas__Segment *segment, uint64_t seq)
 {
-	return segment->born && segment->born <= seq;
+	return segment->born && segment->born <= seq && (!segment->died || segment->died > seq);
 }
 
-bool ps_census_born(const Perseas__Segment *segment, const Perseas__StoreStatus *status)
+bool ps_census_lives(const Perseas__Segment *segment, const Perseas__StoreStatus *status)
 {
-	return status->slot && ps_segment_born(segment, status->slot->seq);
+	return status->slot && ps_segment_lives(segment, status->slot->seq);
+}
+
+const Perseas__Segment *ps_census_segment(const Perseas__StoreStatus *status, const char *name)
+{
+	for (size_t k = 0; k < status->header->n_segments; k++) {
+		const Perseas__Segment *segment = status->header->segments[k];
+
+		if (!strcmp(segment->name, name) && ps_census_lives(segment, status))
+			return segment;
+	}
+	return NULL;
+}
+
+/* Has the one a segment that the other has not? */
+static bool has_more(const Perseas__StoreStatus *one, const Perseas__StoreStatus *other)
+{
+	for (size_t k = 0; k < one->header->n_segments; k++)
+		if (ps_census_lives(one->header->segments[k], one) &&
+		    !ps_census_segment(other, one->header->segments[k]->name))
+			return true;
+	return false;
+}
+
+bool ps_census_moves(const struct ps_census *census)
+{
+	const Perseas__StoreStatus *newest = census->newest;
+
+	for (unsigned i = 0; newest && newest->live && i < census->panel->count; i++)
+		if (ps_census_counts(census, i) &&
+		    (has_more(newest, census->told[i]) || has_more(census->told[i], newest)))
+			return true;
+	return false;
 }
 
 enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)

@@ -45,11 +45,17 @@ enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
 /* The header's entry of that number; NULL: it has none. */
 const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_t id);
 
-/* Does it exist at that transaction? */
-bool ps_segment_born(const Perseas__Segment *segment, uint64_t seq);
+/* Does it exist at that transaction: published, and not destroyed? */
+bool ps_segment_lives(const Perseas__Segment *segment, uint64_t seq);
 
-/* The segment exists: published by a transaction that the image holds. */
-bool ps_census_born(const Perseas__Segment *segment, const Perseas__StoreStatus *status);
+/* The same at the last transaction that the image holds. */
+bool ps_census_lives(const Perseas__Segment *segment, const Perseas__StoreStatus *status);
+
+/* The one of this name that exists then; NULL: there is none. */
+const Perseas__Segment *ps_census_segment(const Perseas__StoreStatus *status, const char *name);
+
+/* Of a store that runs: is a mirror a moment behind the making of a segment, or its end? */
+bool ps_census_moves(const struct ps_census *census);
 
 const char *ps_state_text(Perseas__State state);
 

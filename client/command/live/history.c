@@ -32,8 +32,10 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_panel *panel,
 	history->end = args->length ? args->offset + args->length : UINT64_MAX;
 	history->limit = args->last ? args->last : args->segment || args->seq ? UINT64_MAX : 20;
 	for (size_t k = 0; args->segment && k < status->header->n_segments; k++)
-		if (!strcmp(status->header->segments[k]->name, args->segment))
+		if (!strcmp(status->header->segments[k]->name, args->segment)) {
 			history->segment = (int)status->header->segments[k]->id;
+			history->born = status->header->segments[k]->born;
+		}
 	if (args->segment && history->segment < 0)
 		return ps_complain(PS_EXIT_NO,
 		                   "store '%s' has no segment '%s'; perseas status "
@@ -140,6 +142,14 @@ void ps_history_after(const struct ps_history *history, const struct ps_range *r
 
 /* --- what is asked for --- */
 
+const Perseas__Segment *ps_history_segment(const struct ps_history *history,
+                                           const struct ps_record *record, uint32_t id)
+{
+	const Perseas__Segment *segment = ps_header_segment(history->status->header, id);
+
+	return segment && record->seq >= segment->born ? segment : NULL;
+}
+
 bool ps_history_wants(const struct ps_history *history, const struct ps_range *range)
 {
 	/* In a publish, a range has no bytes: it stands for all of the segment. */
@@ -156,7 +166,7 @@ static bool record_is_wanted(const struct ps_history *history, const struct ps_r
 	struct ps_cursor cursor;
 	const void *image;
 
-	if (args->seq && record->seq != args->seq)
+	if ((args->seq && record->seq != args->seq) || record->seq < history->born)
 		return false;
 	if (history->segment < 0)
 		return true;
@@ -174,12 +184,12 @@ static bool track_record(struct ps_history *history, const struct ps_record *rec
 	struct ps_cursor cursor;
 	const void *image;
 
-	if (record->kind == PS_RECORD_PUBLISH)
+	if (record->kind != PS_RECORD_TRANSACTION)
 		return true;
 	ps_record_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &image)) {
-		const Perseas__Segment *segment = ps_header_segment(history->status->header,
-		                                                    range->segment);
+		const Perseas__Segment *segment = ps_history_segment(history, record,
+		                                                     range->segment);
 
 		if (!segment || !ps_history_wants(history, range) ||
 		    !ps_range_inside(range, segment->size))

@@ -17,6 +17,7 @@ struct ps_history {
 	struct ps_live live;
 	const Perseas__StoreStatus *status;
 	int segment;          /* id that is asked for, -1: any */
+	uint64_t born;        /* with it: before that transaction the id was another segment's */
 	uint64_t offset, end; /* of its bytes; end UINT64_MAX: all from offset on */
 	uint64_t limit;       /* transactions to show */
 	const char *ends;     /* why it goes back no further */
@@ -35,6 +36,10 @@ void ps_history_free(struct ps_history *history);
  * store runs, the further back at the first try than at later ones. */
 enum ps_log_step ps_history_walk(struct ps_history *history, const struct ps_args *args,
                                  unsigned try);
+
+/* The segment that a record calls by this id; NULL: it is gone. */
+const Perseas__Segment *ps_history_segment(const struct ps_history *history,
+                                           const struct ps_record *record, uint32_t id);
 
 /* The record at place i, and whether one of its ranges is asked for. */
 const struct ps_record *ps_history_record(const struct ps_history *history, size_t i);

@@ -53,7 +53,7 @@ static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, 
 		const Perseas__Segment *segment = a->segments[k];
 		const Perseas__Segment *other = ps_header_segment(b, segment->id);
 
-		if (ps_segment_born(segment, seq) &&
+		if (ps_segment_lives(segment, seq) &&
 		    (!other || other->born != segment->born || other->size != segment->size ||
 		     other->address != segment->address || strcmp(other->name, segment->name) != 0))
 			return false;
@@ -111,11 +111,13 @@ static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *f
 		Perseas__Segment *segment = copy->header->segments[k];
 		void *memory;
 
-		if (!ps_segment_born(segment, copy->slot.seq)) {
+		if (!ps_segment_lives(segment, copy->slot.seq)) {
 			perseas__segment__free_unpacked(segment, NULL);
 			continue;
 		}
 		copy->header->segments[kept++] = segment;
+		/* What is to destroy it later is no part of this state. */
+		segment->died = segment->died_epoch = 0;
 		if (wish && !wish->wants(wish, segment))
 			continue;
 		memory = mmap(NULL, segment->size, PROT_READ | PROT_WRITE,

@@ -97,7 +97,7 @@ static bool record_fits(const struct ps_record *record, const struct ps_windows 
 	struct ps_cursor cursor;
 	const void *before;
 
-	if (record->kind == PS_RECORD_PUBLISH)
+	if (record->kind != PS_RECORD_TRANSACTION)
 		return true;
 	ps_record_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &before))

@@ -201,7 +201,7 @@ enum ps_exit ps_snapshot_read(struct ps_snapshot *snapshot)
 
 bool ps_snapshot_has(const struct ps_snapshot *snapshot, const Perseas__Segment *segment)
 {
-	return ps_segment_born(segment, snapshot->reader.slot.seq);
+	return ps_segment_lives(segment, snapshot->reader.slot.seq);
 }
 
 void ps_snapshot_close(struct ps_snapshot *snapshot)

@@ -1,0 +1,133 @@
+/*
+ * destroy.c - perseas_segment_destroy: a segment ends as it was born, by a record of its own. First
+ * every mirror notes in the segment's entry which transaction is to destroy it, then that
+ * transaction is sent. A mirror gives the memory back when it is asked to, or claimed, and its own
+ * slot says that the segment is gone; it is asked once W mirrors hold the transaction.
+ */
+#include "destroy.h"
+
+#include "map.h"
+#include "../core/commit.h"
+#include "../core/demand.h"
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+#include "../core/segment.h"
+#include "../keeper/resync.h"
+
+#include <assert.h>
+
+int ps_graves_clear(struct perseas *p)
+{
+	bool held;
+
+	ps_assert_admin(p);
+	if (!p->graves.count)
+		return 0;
+	pthread_mutex_lock(&p->lock);
+	held = ps_mirrors_hold(p, p->graves.seq);
+	pthread_mutex_unlock(&p->lock);
+	if (!held)
+		return ps_fail(p, PERSEAS_EBLOCKED,
+		               "too few mirrors hold that a segment of store '%s' was destroyed: "
+		               "try again when perseas_flush returns 0",
+		               p->store);
+	while (p->graves.count)
+		ps_map_drop(p, p->graves.ids[--p->graves.count]);
+	return 0;
+}
+
+/* Tells every live mirror that the segment is gone with `seq`. */
+static void announce(struct perseas *p, uint32_t id, uint64_t seq)
+{
+	Perseas__DestroyRequest destroy = PERSEAS__DESTROY_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(destroy, DESTROY, &destroy);
+
+	destroy.n_ids = 1;
+	destroy.ids = &id;
+	destroy.seq = seq;
+	ps_map_announce(p, &request);
+}
+
+/* From here on the segment is gone for this handle, whatever comes. */
+static void bury(struct perseas *p, struct ps_segment *segment, uint64_t seq)
+{
+	assert(p->graves.count < PS_SEGMENTS_MAX && !segment->base);
+	p->graves.ids[p->graves.count++] = segment->id;
+	p->graves.seq = seq;
+	p->upkeep.births++;
+	ps_demand_unmap(p, segment); /* a copy that a standby kept of it is of no use any more */
+	pthread_mutex_lock(&p->lock);
+	ps_segment_forget(p, segment);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static int check(struct perseas *p, const char *name, const struct ps_segment *segment)
+{
+	if (!segment)
+		return ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
+		               name);
+	if (segment->base)
+		return ps_fail(p, PERSEAS_ECONFLICT,
+		               "segment '%s' is mapped: unmap it before it is destroyed",
+		               segment->name);
+	return 0;
+}
+
+static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
+{
+	static const struct ps_outgoing none = { .span_count = 0 };
+	struct ps_segment *segment = ps_segment_find(p, name);
+	uint32_t id = segment ? segment->id : 0;
+	int rc = check(p, name, segment);
+
+	if (!rc)
+		rc = ps_graves_clear(p);
+	if (!rc)
+		rc = ps_commit_reserve(p, &none);
+	if (rc)
+		return rc;
+	assert(segment); /* a refusal is never 0 */
+	/* An image that is half made would have to lose what was copied of it. */
+	ps_resync_restart(p, "it begins again: a segment was destroyed");
+	if (!ps_quorum_acks(p, ps_mirrors_whole(p)))
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "only %u of %u mirrors are whole, and %u must be: nothing is "
+		               "destroyed",
+		               ps_quorum_count(p, ps_mirrors_whole(p)), p->members, p->acks);
+	/* All that can fail comes before the announcement: from then on this seq is taken. */
+	*seq = p->commit.seq + 1;
+	bury(p, segment, *seq);
+	announce(p, id, *seq);
+	return ps_map_post(p, PS_RECORD_DESTROY, &id, 1);
+}
+
+/* W mirrors hold it: they may have their memory back. Where that fails, the next claim does it. */
+static void give_back(struct perseas *p)
+{
+	ps_exclusive_enter(p);
+	if (!ps_map_ready(p))
+		(void)ps_graves_clear(p);
+	ps_exclusive_leave(p);
+}
+
+int perseas_segment_destroy(perseas_t *p, const char *segment)
+{
+	uint64_t seq = 0;
+	int rc;
+
+	if (!p || !segment || !ps_name_valid(segment))
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "destroy needs a handle and the name of a segment");
+	rc = p->salvage ? ps_ready(p) : ps_map_ready(p);
+	if (rc)
+		return rc;
+	ps_exclusive_enter(p);
+	rc = ps_map_ready(p);
+	if (!rc)
+		rc = destroy_exclusive(p, segment, &seq);
+	ps_exclusive_leave(p);
+	rc = ps_map_await(p, rc, seq);
+	if (!rc)
+		give_back(p);
+	return rc;
+}

@@ -1,0 +1,189 @@
+"""perseas_segment_destroy: what is left of a segment in mirrors' memory, for later owners, standbys
+and the command, when everything goes well and when processes are killed."""
+import subprocess
+import sys
+
+import pytest
+
+from binding import ON_DEMAND, PerseasError, Standby, Store
+from drill import (HERE, OK, SECONDS, Owner, die_with_parent, fill, mirror_list, rounds,
+                   run_command, status_of, wait_for, wait_ownerless)
+from teller import dice, random_moment, tellers  # noqa: F401
+
+PAGE = 4096
+KILLS = rounds(12)
+
+
+def files(daemon):
+    """Of segments, in the mirror's memory."""
+    return sorted(f.name for f in (daemon.memory / "s").glob("segment-*"))
+
+
+def test_its_memory_goes_back_and_its_name_is_free(mirrors, fabric):
+    """Mapped it is kept. Then it is gone, in the owner, on every mirror, whose daemons restart, and
+    for the next owner, who makes another one of its name."""
+    daemons = mirrors(3, fabric)
+    fill("s", daemons, {"kept": b"k" * 5000, "more": b"m" * 70000})
+    with Store("s", mirror_list(daemons)) as store:
+        store.map("more")
+        with pytest.raises(PerseasError, match="unmap it") as raised:
+            store.destroy("more")
+        assert raised.value.name == "PERSEAS_ECONFLICT"
+        store.unmap("more")
+        before = [status_of("s", [d])["mirrors"][0]["bytes"] for d in daemons]
+        store.destroy("more")
+        after = [status_of("s", [d])["mirrors"][0]["bytes"] for d in daemons]
+        assert all(b - a >= 70000 for b, a in zip(before, after)), (before, after)
+        assert all(len(files(d)) == 1 for d in daemons)
+        with pytest.raises(PerseasError, match="no segment 'more'") as raised:
+            store.destroy("more")
+        assert raised.value.name == "PERSEAS_ENOSEGMENT"
+        store.map("more", 3 * PAGE)
+        assert store.read("more", 0, 3 * PAGE) == bytes(3 * PAGE)
+        store.poke("more", 0, b"new")
+        store.publish()
+    for daemon in daemons:
+        daemon.restart()
+    with Store("s", mirror_list(daemons)) as store:
+        store.map("kept")
+        store.map("more", 3 * PAGE)
+        assert store.read("kept", 8, 4992) == b"k" * 4992
+        assert store.read("more", 0, 4) == b"new\0"
+
+
+def test_the_command_knows_of_it(mirrors, tmp_path):
+    """status, verify, history, snapshot and restore, with a segment that is gone and one that has
+    its number."""
+    daemons, others = mirrors(2), mirrors(1)
+    fill("s", daemons, {"old": b"o" * 5000})
+    with Store("s", mirror_list(daemons)) as store:
+        store.destroy("old")
+        store.map("new", 100)
+        store.poke("new", 0, b"n" * 100)
+        store.publish()
+        store.write("new", 0, b"NN")
+        assert [s["name"] for s in status_of("s", daemons)["segments"]] == ["new"]
+        assert run_command("verify", "s", mirrors=daemons).status == OK
+        taken = run_command("snapshot", "s", "--from", daemons[0].address, "--to",
+                            tmp_path / "file")
+        assert taken.status == OK, taken
+    done = run_command("history", "s", "--from", daemons[0].address, "--bytes", "--json")
+    assert done.status == OK, done
+    kinds = [t["kind"] for t in done.json()["transactions"]]
+    assert kinds == ["transaction", "publish", "destroy", "transaction", "publish"], kinds
+    names = [[r["segment"] for r in t["ranges"]] for t in done.json()["transactions"]]
+    gone = "segment 0 (gone)"
+    assert names == [["new"], ["new"], [gone], [gone], [gone]]
+    of_new = run_command("history", "s", "--from", daemons[0].address, "--segment", "new",
+                         "--json").json()
+    assert [t["seq"] for t in of_new["transactions"]] == [5, 4]
+    assert "  destroy  1 range" in run_command("history", "s", "--from", daemons[1].address).out
+    made = run_command("restore", tmp_path / "file", "again", mirrors=others)
+    assert made.status == OK, made
+    with Store("again", mirror_list(others)) as store:
+        store.map("new", 100)
+        assert store.read("new", 0, 4) == b"NNnn"
+
+
+def test_a_mirror_that_is_behind_is_said_to_be_behind(mirrors):
+    """One was killed before the segment ended; nobody has mended it yet."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"old": b"o" * 5000, "kept": b"k"})
+    with Store("s", mirror_list(daemons)) as store:
+        daemons[2].kill9()
+        store.destroy("old")
+    daemons[2].restart()
+    done = run_command("verify", "s", mirrors=daemons)
+    assert "differs" not in done.out, done
+    assert "is not in the newest state any more" in done.out, done
+
+
+def begin(daemons, *commands):
+    """An owner that has done nothing yet (SCRIPT of binding.py)."""
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / "binding.py"), "s", mirror_list(daemons), *commands],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=die_with_parent)
+    return Owner(process)
+
+
+def end_pipes(owner):  # noqa: F811
+    for pipe in (owner.process.stdin, owner.process.stdout, owner.process.stderr):
+        pipe.close()
+
+
+@pytest.mark.parametrize("kept", ["warm", "cold"])
+def test_a_standby_takes_nothing_of_what_is_gone(mirrors, kept):
+    """A copy of the memory is kept while a segment goes, and another one gets its number and size.
+    Memory that the next owner has not read yet comes from nothing else."""
+    daemons, size = mirrors(3), 40 * PAGE
+    fill("s", daemons, {"old": b"o" * size, "kept": b"k" * size})
+    first = begin(daemons, "pause", "destroy,old", "map,new,%d" % size, "fill,new,n,%d" % size,
+                  "publish", "map,kept,0", "write,kept,0,KK", "hold")
+    first.wait_for_line("paused")
+    options = dict(warm=1) if kept == "warm" else {}
+    with Standby("s", mirror_list(daemons), recovery=ON_DEMAND, **options) as standby:
+        wait_for(lambda: standby.state() == "owned", SECONDS, "a standby")
+        if kept == "warm":
+            wait_for(lambda: standby.stat().warm >= 2 * size, SECONDS, "a warm copy")
+        first.process.stdin.write("go on\n")
+        first.process.stdin.flush()
+        first.wait_for_line("holding")
+        if kept == "warm":
+            wait_for(lambda: standby.stat().warm >= 2 * size, SECONDS, "a warm copy again")
+        first.kill9()
+        end_pipes(first)
+        with standby.become_owner() as store:
+            store.map("new", size)
+            store.map("kept")
+            store.wait_whole()
+            assert store.read("new", 0, size) == b"n" * size
+            assert store.read("kept", 0, 4) == b"KKkk"
+            with pytest.raises(PerseasError):
+                store.map("old")
+
+
+def last_words(churner):
+    """What it was told before it was killed: the number that it made or destroyed last."""
+    made = gone = -1
+    for line in churner.process.stdout:
+        verb, number = line.split()[:2]
+        if verb == "made":
+            made = int(number)
+        else:
+            gone = int(number)
+    end_pipes(churner)
+    return made, gone
+
+
+def test_owners_and_mirrors_are_killed_while_segments_come_and_go(mirrors, fabric,
+                                                                  dice):  # noqa: F811
+    """Owners are killed at random moments, a mirror every other time. The next one finds each
+    segment whole, with the bytes of its own making, or not at all."""
+    daemons, first = mirrors(3, fabric), 0
+    for kill in range(KILLS):
+        churner = begin(daemons, "churn,%d" % first)
+        churner.wait_for_line("destroyed")
+        random_moment(dice, 0.2)
+        if kill % 2:
+            daemons[kill % 3].kill9()
+            random_moment(dice, 0.05)
+        churner.kill9()
+        made, gone = last_words(churner)
+        for daemon in daemons:
+            if not daemon.running():
+                daemon.restart()
+        wait_ownerless("s", daemons)
+        with Store("s", mirror_list(daemons)) as store:
+            there = {s["name"]: s["size"] for s in status_of("s", daemons)["segments"]}
+            # What was told made and is being destroyed, or what was being made after the last end.
+            number = made if made > gone else gone + 1
+            name, size = "g%d" % (number % 3), PAGE * (number % 5 + 1)
+            assert there in ({}, {name: size}), (there, made, gone)
+            if there:
+                store.map(name, size)
+                assert store.read(name, 0, size) == bytes([number % 256]) * size
+                store.unmap(name)
+                store.destroy(name)
+            first = number + 1
+        assert run_command("verify", "s", mirrors=daemons).status == OK
