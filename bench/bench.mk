@@ -5,7 +5,7 @@
 
 # What has a main of its own, or needs rdma-core beside it; the rest is theirs to share.
 BENCH_MAINS := debit_credit reopen worker limits_verbs compare threads \
-	host_limits relay found objects
+	host_limits relay found objects inserts
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 # The command measures too, and all programs have options.
 COMMON_OBJ := $(BUILD)/obj/client/command/bench/histogram.o $(addprefix $(BUILD)/obj/proto/base/,json.o \
@@ -16,13 +16,14 @@ BENCH_ARCHIVE := $(BUILD)/libbench.a
 # The drivers of other transaction systems need those systems: PEERS=0 leaves them out.
 PEERS ?= 1
 PEERS_OBJ := $(if $(filter 1,$(PEERS)),$(call objects,bench/peers/*.c))
+INSERTS_OBJ := $(addprefix $(BUILD)/obj/,bench/inserts.o doc/examples/hash.o)
 PEERS_LIBS := $(if $(PEERS_OBJ),-llmdb -lsqlite3 -ldb-5.3 -lhiredis)
-BENCHES := $(addprefix $(BUILD)/bench/,debit-credit compare reopen worker threads found objects \
+BENCHES := $(addprefix $(BUILD)/bench/,debit-credit compare reopen worker threads found objects inserts \
 	host-limits relay $(if $(RAW_OBJ),limits))
 
 .PHONY: benches benches-peers
 benches: $(BENCHES)
-benches-peers: $(BUILD)/bench/compare-peers
+benches-peers: $(addprefix $(BUILD)/bench/,compare-peers inserts-peers)
 
 $(BENCH_ARCHIVE): $(BENCH_OBJ)
 	$(archive)
@@ -34,7 +35,13 @@ $(addprefix $(BUILD)/bench/,compare reopen worker threads found objects): $(BUIL
 $(BUILD)/bench/debit-credit: $(BUILD)/obj/bench/debit_credit.o $(BENCH_ARCHIVE) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
-# The same with the drivers of other systems.
+$(BUILD)/bench/inserts: $(INSERTS_OBJ) $(BENCH_ARCHIVE) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)
+
+# The same two with the drivers of other systems.
+$(BUILD)/bench/inserts-peers: $(INSERTS_OBJ) $(PEERS_OBJ) $(BENCH_ARCHIVE) $(ARCHIVE)
+	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
+
 $(BUILD)/bench/compare-peers: $(BUILD)/obj/bench/compare.o $(PEERS_OBJ) $(BENCH_ARCHIVE) $(ARCHIVE)
 	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
 

@@ -369,6 +369,35 @@ class Bench:
         self.report.add("malloc and set_range, 256 objects a transaction, shm, 1 mirror", "/s",
                         rates["malloc-many"], "perseas_alloc", rates["heap-many"], "<= 2")
 
+    def inserts(self):
+        """Threads that insert into a hash table, over tcp, against Berkeley DB and LMDB, whose
+        files are in memory: their commits wait for no other process, and what they keep does not
+        survive this host. All share its processors."""
+        peers = [name for name in ("bdb", "bdb-tree", "lmdb") if self.knows("bdb")]
+        ways = ["hash", "hash-nowait"] + peers
+        names = {"hash": "hash table", "hash-nowait": "hash table, NOWAIT, then a flush"}
+        folder = tempfile.mkdtemp(prefix="perseas-inserts-", dir="/dev/shm")
+        try:
+            with self.cluster(1, room=700 * MIB, cpus={}) as cluster:
+                result = self.program(cluster, "inserts-peers", "--mirrors", cluster.tcp(), "--dir",
+                                      folder, "--ways", ",".join(ways), "--spin-us", 1,
+                                      *self.timed())
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        self.results["inserts"] = result
+        rates = {name: entry["rates"] for name, entry in result["ways"].items()}
+        for threads in (8, 1):
+            for way in ways[:2]:
+                for peer in peers:
+                    # Like for like: a commit that returned is done, in the system's own terms.
+                    target = ">= 1" if threads == 8 and way == "hash" else None
+                    row = self.report.add(
+                        "%s, %d thread%s, inserts, tcp, 1 mirror" % (
+                            names[way], threads, "s" * (threads > 1)), "/s",
+                        rates["%s %d" % (way, threads)], "%s (survives: process)" % peer,
+                        rates["%s %d" % (peer, threads)], target)
+                    say("%s: %.2f times %s" % (row["name"], row["ratio"], peer))
+
     def growth(self):
         """Against the database's size, and against the ranges of a transaction."""
         for size in (50 * MIB, 200 * MIB, 800 * MIB, 2 * GIB, 4 * GIB, 8 * GIB):
@@ -444,7 +473,7 @@ class Bench:
     def all(self):
         parts = [self.tcp_latency, self.tls, self.debit_credit, self.order_entry, self.sizes,
                  self.threads_far, self.threads_serial, self.nowait, self.recovery, self.found,
-                 self.objects, self.limits]
+                 self.objects, self.inserts, self.limits]
         if RedisPair and self.knows("redis"):
             parts.insert(3, self.redis)
         if not self.quick:

@@ -1,0 +1,283 @@
+/*
+ * inserts - threads that insert into one table, each key in a transaction of its own, as in figure
+ * 5 of the paper on Stasis: the hash table of doc/examples/ over a mirror, and those of other
+ * systems, whose files are in memory. The ways take turns, round by round.
+ */
+#include "inserts.h"
+
+#include "clock.h"
+#include "measure.h"
+#include "options.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS_MAX = 64, COUNTS_MAX = 4, WAYS_MAX = 5 };
+
+static struct options {
+	const char *mirrors, *store, *dir, *ways, *threads;
+	uint32_t round_ms;
+	uint64_t rounds, spin_us;
+	bool json;
+} options;
+
+static const char about[] =
+	"Threads insert keys of 8 bytes with values of 8 bytes, each in its own transaction:\n\n"
+	"  hash          the hash table of doc/examples/, with commits that wait for the mirror\n"
+	"  hash-nowait   the same with PERSEAS_NOWAIT, and perseas_flush after each round\n"
+	"  bdb           Berkeley DB's hash table, DB_TXN_SYNC, in the folder of --dir\n"
+	"  bdb-tree      its B-tree, the same\n"
+	"  lmdb          LMDB with a sync at every commit, in the same folder\n\n"
+	"In the end each must have as many keys as were inserted.\n";
+
+static const struct ps_option rows[] = {
+	{ "mirrors", PS_OPTION_TEXT, AT(mirrors), "LIST", .help = "Where the stores are." },
+	{ "store", PS_OPTION_TEXT, AT(store), "NAME", "inserts",
+	  .help = "With what the stores' names begin." },
+	{ "dir", PS_OPTION_TEXT, AT(dir), "DIR", .help = "An empty folder, for other systems." },
+	{ "ways", PS_OPTION_TEXT, AT(ways), "LIST", "hash,hash-nowait",
+	  .help = "What is measured." },
+	{ "threads", PS_OPTION_TEXT, AT(threads), "LIST", "1,8", .help = "Numbers of threads." },
+	{ "spin-us", PS_OPTION_NUMBER, AT(spin_us), "N",
+	  .help = "Microseconds a commit spins before it sleeps. Default: 50." },
+	ROUND_OPTION_ROWS,
+	JSON_OPTION_ROW,
+};
+
+/* A way, and the keys that it has. */
+struct way {
+	const struct inserts *table;
+	uint64_t keys;
+	bool open;
+};
+
+/* A way with so many threads. */
+static struct series {
+	struct way *way;
+	unsigned threads;
+	char name[32];
+} series[WAYS_MAX * COUNTS_MAX];
+static struct measured *measured[WAYS_MAX * COUNTS_MAX];
+static struct way ways[WAYS_MAX];
+static unsigned series_count, way_count;
+static _Atomic bool stop;
+
+struct writer {
+	pthread_t thread;
+	const struct inserts *table;
+	uint64_t first, done; /* its keys are every THREADS_MAX-th from the first */
+	uint64_t busy_ns;
+	int status;
+	struct ps_histogram latency;
+	char why[INSERTS_WHY];
+};
+
+static struct writer writers[THREADS_MAX];
+
+/* The keys in no order, each once: every step can be undone. */
+static uint64_t key_of(uint64_t number)
+{
+	number *= 0x9e3779b97f4a7c15u;
+	number ^= number >> 32;
+	number *= 0xd6e8feb86659fd93u;
+	return number ^ number >> 32;
+}
+
+static void *run_writer(void *arg)
+{
+	struct writer *w = arg;
+	uint64_t before = clock_ns(), busy = clock_thread_ns();
+
+	while (!w->status && !atomic_load_explicit(&stop, memory_order_relaxed)) {
+		const uint64_t number = w->first + w->done * THREADS_MAX;
+		uint64_t after;
+
+		w->status = w->table->insert(key_of(number), &number, w->why);
+		w->done += !w->status;
+		after = clock_ns();
+		ps_histogram_add(&w->latency, after - before);
+		before = after;
+	}
+	w->busy_ns = clock_thread_ns() - busy;
+	return NULL;
+}
+
+static void note_round(struct measured *m, unsigned threads, uint64_t took)
+{
+	uint64_t busy = 0;
+
+	ps_histogram_clear(&m->round);
+	for (unsigned i = 0; i < threads; i++) {
+		ps_histogram_merge(&m->round, &writers[i].latency);
+		busy += writers[i].busy_ns;
+	}
+	ps_histogram_merge(&m->latency, &m->round);
+	m->rates[m->rounds] = (double)m->round.total * 1e9 / (double)took;
+	m->busy_rates[m->rounds] = (double)m->round.total * 1e9 / (double)(busy + !busy);
+	m->medians[m->rounds++] = ps_histogram_percentile(&m->round, 50);
+}
+
+/* Begins and ends the threads. Each has keys of its own, behind all that the way has. */
+static unsigned run_threads(struct series *s)
+{
+	const struct timespec length = { options.round_ms / 1000,
+		                         options.round_ms % 1000 * 1000000L };
+	static uint64_t rounds;
+	unsigned started = 0;
+
+	atomic_store(&stop, false);
+	for (rounds++; started < s->threads; started++) {
+		struct writer *w = &writers[started];
+
+		memset(w, 0, sizeof(*w));
+		w->table = s->way->table;
+		w->first = rounds << 40 | started;
+		ps_histogram_clear(&w->latency);
+		if (pthread_create(&w->thread, NULL, run_writer, w))
+			break;
+	}
+	if (started == s->threads)
+		nanosleep(&length, NULL);
+	atomic_store(&stop, true);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(writers[i].thread, NULL);
+	return started;
+}
+
+static int run_round(struct series *s, struct measured *m)
+{
+	const struct inserts *table = s->way->table;
+	const uint64_t start = clock_ns();
+	const unsigned started = run_threads(s);
+	char why[INSERTS_WHY];
+
+	for (unsigned i = 0; i < started; i++) {
+		s->way->keys += writers[i].done;
+		if (writers[i].status)
+			return program_fail(s->name, writers[i].why);
+	}
+	if (started < s->threads)
+		return program_fail(s->name, "a thread cannot be started");
+	if (table->settle && table->settle(why))
+		return program_fail(s->name, why);
+	note_round(m, started, clock_ns() - start);
+	return 0;
+}
+
+/* --- all of them --- */
+
+static int measure_all(void)
+{
+	int status = 0;
+
+	/* The first turn of each warms up, and is forgotten. */
+	for (unsigned i = 0; i < series_count && !status; i++) {
+		status = run_round(&series[i], measured[i]);
+		ps_histogram_clear(&measured[i]->latency);
+		measured[i]->rounds = 0;
+	}
+	for (uint64_t round = 0; round < options.rounds; round++)
+		for (unsigned i = 0; i < series_count && !status; i++)
+			status = run_round(&series[i], measured[i]);
+	return status;
+}
+
+static int check_all(void)
+{
+	char why[INSERTS_WHY];
+	uint64_t keys;
+
+	for (unsigned i = 0; i < way_count; i++) {
+		if (ways[i].table->count(&keys, why))
+			return program_fail(ways[i].table->name, why);
+		if (keys != ways[i].keys)
+			return program_refute(ways[i].table->name,
+			                      "it has not the keys that were inserted");
+	}
+	return 0;
+}
+
+static int open_all(void)
+{
+	const struct inserts_place place = { options.mirrors, options.store, options.dir,
+		                             options.spin_us };
+	char why[INSERTS_WHY];
+
+	for (unsigned i = 0; i < way_count; i++) {
+		ways[i].open = true;
+		if (ways[i].table->open(&place, why))
+			return program_fail(ways[i].table->name, why);
+	}
+	return 0;
+}
+
+/* The ways that were asked for, each with each number of threads. */
+static int choose(void)
+{
+	const struct inserts *const tables[] = { &inserts_hash, &inserts_hash_nowait, &inserts_bdb,
+		                                 &inserts_bdb_tree, &inserts_lmdb };
+	uint64_t numbers[COUNTS_MAX];
+	unsigned counts = list_numbers(options.threads, THREADS_MAX, COUNTS_MAX, numbers);
+
+	for (unsigned i = 0; i < WAYS_MAX; i++)
+		if (tables[i] && list_has(options.ways, tables[i]->name))
+			ways[way_count++].table = tables[i];
+	if (!counts || !way_count || !options.mirrors)
+		return program_fail("inserts",
+		                    "needs --mirrors, --ways that are built in, and up to "
+		                    "4 numbers of threads (see --help)");
+	for (unsigned i = 0; i < counts; i++) {
+		for (unsigned k = 0; k < way_count; k++) {
+			struct series *s = &series[series_count];
+
+			s->way = &ways[k];
+			s->threads = (unsigned)numbers[i];
+			snprintf(s->name, sizeof(s->name), "%s %u", ways[k].table->name,
+			         s->threads);
+			measured[series_count++] = measured_new(s->name, NULL, NULL);
+		}
+	}
+	return 0;
+}
+
+static void print_json(void)
+{
+	struct ps_json json = { .out = stdout };
+
+	ps_json_begin(&json, NULL, '{');
+	ps_json_begin(&json, "does", '{');
+	for (unsigned i = 0; i < way_count; i++)
+		ps_json_text(&json, ways[i].table->name, ways[i].table->does);
+	ps_json_end(&json, '}');
+	ps_json_begin(&json, "ways", '{');
+	measured_json_all(&json, measured, series_count);
+	ps_json_end(&json, '}');
+	ps_json_end(&json, '}');
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	OPTIONS_PARSE(argc, argv);
+	status = choose();
+	if (!status)
+		status = open_all();
+	if (!status)
+		status = measure_all();
+	if (!status)
+		status = check_all();
+	if (!status && options.json)
+		print_json();
+	else if (!status)
+		measured_print(stdout, measured, series_count);
+	for (unsigned i = 0; i < way_count; i++)
+		if (ways[i].open)
+			ways[i].table->close();
+	measured_free_all(measured, series_count);
+	return status;
+}

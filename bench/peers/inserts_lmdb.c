@@ -1,0 +1,83 @@
+/*
+ * inserts_lmdb.c - LMDB for bench/inserts.c: a B+tree, of which one thread at a time makes a
+ * transaction. A commit writes the pages that changed, and the page that says which ones count, and
+ * asks for a sync of the file, which is free of charge in memory.
+ */
+#include "../inserts.h"
+
+#include <lmdb.h>
+#include <stdio.h>
+
+#define MAP ((size_t)8 << 30) /* address space, and a file with holes */
+
+static MDB_env *env;
+static MDB_dbi dbi;
+
+static int fail(const char *what, int code, char *why)
+{
+	snprintf(why, INSERTS_WHY, "%s: %s", what, mdb_strerror(code));
+	return -1;
+}
+
+static int open_lmdb(const struct inserts_place *place, char *why)
+{
+	char path[4096];
+	MDB_txn *txn;
+	int code = mdb_env_create(&env);
+
+	snprintf(path, sizeof(path), "%s/lmdb", place->dir);
+	if (code || (code = mdb_env_set_mapsize(env, MAP)) ||
+	    (code = mdb_env_open(env, path, MDB_NOSUBDIR, 0600)) ||
+	    (code = mdb_txn_begin(env, NULL, 0, &txn)))
+		return fail("its file", code, why);
+	code = mdb_dbi_open(txn, NULL, 0, &dbi);
+	if (!code)
+		return (code = mdb_txn_commit(txn)) ? fail("its file", code, why) : 0;
+	mdb_txn_abort(txn);
+	return fail("its file", code, why);
+}
+
+static int insert(uint64_t number, const void *bytes, char *why)
+{
+	MDB_val key = { sizeof(number), &number }, value = { INSERTS_VALUE, (void *)bytes };
+	MDB_txn *txn;
+	int code = mdb_txn_begin(env, NULL, 0, &txn);
+
+	if (code)
+		return fail("begin", code, why);
+	code = mdb_put(txn, dbi, &key, &value, MDB_NOOVERWRITE);
+	if (!code)
+		return (code = mdb_txn_commit(txn)) ? fail("commit", code, why) : 0;
+	mdb_txn_abort(txn);
+	return fail("insert", code, why);
+}
+
+static int count(uint64_t *keys, char *why)
+{
+	MDB_stat stat;
+	MDB_txn *txn;
+	int code = mdb_txn_begin(env, NULL, MDB_RDONLY, &txn);
+
+	if (code)
+		return fail("count", code, why);
+	code = mdb_stat(txn, dbi, &stat);
+	mdb_txn_abort(txn);
+	*keys = stat.ms_entries;
+	return code ? fail("count", code, why) : 0;
+}
+
+static void close_lmdb(void)
+{
+	if (env)
+		mdb_env_close(env);
+}
+
+const struct inserts inserts_lmdb = {
+	"lmdb",
+	open_lmdb,
+	insert,
+	NULL,
+	count,
+	close_lmdb,
+	"writes pages to a file in memory: it survives the end of this process",
+};
