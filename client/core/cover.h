@@ -34,6 +34,12 @@ int ps_cover_reserve(struct ps_cover *cover);
  * a roll-back may bring back as many spans as there ever were. 0, 1 or -1, as above. */
 int ps_cover_keep(struct ps_cover *cover, unsigned spans);
 
+/* Is there memory for that already? */
+static inline bool ps_cover_can_keep(const struct ps_cover *cover, unsigned spans)
+{
+	return cover->capacity + cover->kept + spans <= cover->allocated;
+}
+
 /* Nothing is kept any more: what is to be added in that room is added now. */
 static inline void ps_cover_unkeep(struct ps_cover *cover)
 {

@@ -284,8 +284,17 @@ static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *se
 static int keep(struct perseas_tx *tx, unsigned pieces)
 {
 	const uint64_t record = (uint64_t)pieces * PS_LATE_RECORD;
-	int rc = find_more_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record);
+	int rc;
 
+	/* It takes no more of the ring than a range that takes as much of the record. */
+	static_assert(PS_LATE_ENTRY <= 3 * PS_LATE_RECORD, "a late change's part of the ring");
+	if (tx->length + record <= tx->room && ps_cover_can_keep(&tx->cover, pieces)) {
+		tx->cover.kept += pieces;
+		tx->kept += pieces;
+		tx->room -= record;
+		return 0;
+	}
+	rc = find_more_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record);
 	if (rc)
 		return rc;
 	rc = ps_cover_keep(&tx->cover, pieces);

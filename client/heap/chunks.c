@@ -154,7 +154,7 @@ void ps_run_release(struct ps_run *run, unsigned word, uint64_t bits)
 	if (!run->room)
 		list_run(run);
 	run->taken[word] &= ~bits;
-	run->room += (uint16_t)__builtin_popcountll(bits);
+	run->room += (uint16_t)ps_bits_count(bits);
 	if (word < run->first)
 		run->first = (uint16_t)word;
 	if (run->room < run->objects)

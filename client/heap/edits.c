@@ -250,14 +250,14 @@ static void end_large(const struct ps_edit *edit, bool posted)
 static void end_edit(struct perseas_heap *heap, const struct ps_edit *edit, bool posted)
 {
 	if (edit->kind == PS_EDIT_ROOT) {
-		memset(&heap->known_roots[edit->word], 0, sizeof(heap->known_roots[edit->word]));
+		ps_root_forget(heap, edit->word);
 		return;
 	}
 	if (!(edit->set | edit->clear | edit->back))
 		return;
 	if (posted) {
-		heap->allocated += (unsigned)__builtin_popcountll(edit->set);
-		heap->freed += (unsigned)__builtin_popcountll(edit->clear);
+		heap->allocated += ps_bits_count(edit->set);
+		heap->freed += ps_bits_count(edit->clear);
 	}
 	if (edit->kind == PS_EDIT_WORD)
 		end_word(edit, posted);
@@ -324,7 +324,7 @@ static void roll_back_root(struct perseas_heap *heap, struct ps_edit *edit,
 		heap->known_roots[edit->word].place = then->root.place;
 		return;
 	}
-	memset(&heap->known_roots[edit->word], 0, sizeof(heap->known_roots[edit->word]));
+	ps_root_forget(heap, edit->word);
 	/* One that changes nothing. */
 	edit->kind = PS_EDIT_WORD;
 }

@@ -114,6 +114,12 @@ const char *ps_heap_bits_fault(const struct ps_heap_entry *entry, const uint64_t
 /* The same of a root. */
 const char *ps_heap_root_fault(const struct ps_heap_root *root);
 
+/* How many bits are set? Most often none, or one. */
+static inline unsigned ps_bits_count(uint64_t word)
+{
+	return word & (word - 1) ? (unsigned)__builtin_popcountll(word) : word != 0;
+}
+
 /* Is a bit set in the first so many words? */
 static inline bool ps_bits_any(const uint64_t *bits, unsigned words)
 {

@@ -98,7 +98,8 @@ struct perseas_heap {
 	uint8_t classes[PS_CLASS_MAX / PS_UNIT + 1]; /* of each number of units */
 	struct ps_heap_root *roots;                  /* in the metadata of extent 0 */
 	struct ps_root_known known_roots[PS_ROOTS];
-	uint64_t pending; /* edits of open transactions */
+	unsigned set_roots; /* of them, those that have a setter */
+	uint64_t pending;   /* edits of open transactions */
 	uint64_t allocated, freed;
 };
 
@@ -231,6 +232,9 @@ int ps_heap_may_change(struct perseas_tx *tx, const struct perseas_heap *heap);
 /* An object is to be freed by a transaction: does another open one mean a root to lead to it? 0,
  * ECONFLICT. */
 int ps_roots_may_free(const struct ps_edits *edits, const struct ps_found_object *found);
+
+/* No open transaction sets this root any more. */
+void ps_root_forget(struct perseas_heap *heap, unsigned place);
 
 /* Where its object is; NULL: nowhere in the heap. */
 void *ps_root_address(const struct perseas_heap *heap, const struct ps_heap_root *root);

@@ -4,6 +4,7 @@
  */
 #include "heap.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum { NONE = PS_ROOTS, CHANGES = sizeof(struct ps_heap_root) / PS_LATE_LENGTH };
@@ -102,6 +103,7 @@ static int set(struct ps_edits *edits, const char *name, uint64_t type, uint64_t
 		               heap->name);
 	if (!object && !known->setter && !heap->roots[place].name[0])
 		return 0;
+	heap->set_roots += !known->setter;
 	known->setter = &edits->late;
 	snprintf(known->name, sizeof(known->name), "%s", name);
 	edit = edit_of(edits, place);
@@ -124,8 +126,11 @@ static uint64_t place_of(const struct ps_found_object *found)
 int ps_roots_may_free(const struct ps_edits *edits, const struct ps_found_object *found)
 {
 	const struct perseas_heap *heap = edits->heap;
-	const uint64_t place = place_of(found);
+	uint64_t place;
 
+	if (!heap->set_roots)
+		return 0;
+	place = place_of(found);
 	for (unsigned i = 0; i < PS_ROOTS; i++) {
 		const struct ps_root_known *known = &heap->known_roots[i];
 
@@ -136,6 +141,15 @@ int ps_roots_may_free(const struct ps_edits *edits, const struct ps_found_object
 			               heap->name, found->object.addr, known->name);
 	}
 	return 0;
+}
+
+void ps_root_forget(struct perseas_heap *heap, unsigned place)
+{
+	struct ps_root_known *known = &heap->known_roots[place];
+
+	assert(known->setter && heap->set_roots > 0);
+	heap->set_roots--;
+	memset(known, 0, sizeof(*known));
 }
 
 static int set_locked(struct ps_edits *edits, const char *name, uint64_t type, void *addr,
