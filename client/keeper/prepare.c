@@ -82,15 +82,16 @@ static int ask_room(struct perseas *p, struct ps_error *error)
 	return rc ? rc : 1;
 }
 
-/* A segment that was published since the image was begun is not in its table, and the mirror was
+/* A segment that was published since the image was begun is not in its table, and one that was
+ * destroyed still is: the mirror was
  * not told of it. */
 static int check_born(const struct perseas *p, struct ps_error *error)
 {
 	return p->upkeep.births == p->upkeep.resync.births
 	               ? 0
 	               : ps_error_set(error, PERSEAS_EBUSY,
-	                              "segments were published meanwhile; it waits to be copied "
-	                              "whole");
+	                              "segments were published or destroyed meanwhile; it waits "
+	                              "to be copied whole");
 }
 
 /* Of those that are not published the mirror must have just those that there are: one that is

@@ -306,6 +306,34 @@ static void a_chunk_that_was_read_is_of_nothing(void **state)
 	assert_there(o, "less", 3000, 5);
 }
 
+/* A mirror makes room for a copy when the segment goes: what it made is not gone on with. */
+static void room_that_was_made_is_not_used(void **state)
+{
+	struct owner *o = *state;
+	const struct ps_resync *r = &o->p->upkeep.resync;
+
+	make(o, "more", 3000, 9);
+	unmap(o, "more");
+	direct_crash(o->d, 2);
+	memory_heap_lose(o->d->mirrors[2].memory, NULL);
+	direct_start(o->d, 2);
+	o->d->mirrors[2].slow_at = PERSEAS__REQUEST__BODY_REBUILD;
+	o->d->mirrors[2].slow_ns = ps_ms(50);
+	for (unsigned rounds = 0; r->state != PS_RESYNC_MAKING; rounds++) {
+		assert_true(rounds < 1000);
+		direct_keep(o->d, o->p);
+	}
+	assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
+	assert_int_equal(r->state, PS_RESYNC_MAKING);
+	o->d->mirrors[2].slow_at = 0;
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_given_back(o, "more");
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+	direct_crash(o->d, 0);
+	owner_reopen(o);
+	assert_gone(o, "more");
+}
+
 /* The owner dies with the announcement alone, and after each write of the record and its slot, on
  * each mirror or on one: the next finds the segment whole, or gone, and its bytes are never
  * another transaction's to delete. */
@@ -422,6 +450,7 @@ int main(void)
 		TEST(a_mirror_that_was_away_is_copied),
 		TEST(a_copy_that_goes_on_begins_again),
 		TEST(a_chunk_that_was_read_is_of_nothing),
+		TEST(room_that_was_made_is_not_used),
 		TEST(an_owner_dies_at_each_step),
 		TEST(requests_break),
 		TEST(a_fenced_owner_destroys_nothing),
