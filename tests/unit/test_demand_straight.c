@@ -95,6 +95,19 @@ static int setup(void **state)
 	return rc;
 }
 
+/* Also where a test has failed, and one is held. */
+static int teardown(void **state)
+{
+	int rc;
+
+	atomic_store(&stays, false);
+	sem_post(&go);
+	rc = rig_teardown(state);
+	sem_destroy(&reached);
+	sem_destroy(&go);
+	return rc;
+}
+
 /* The gate is open from the beginning. */
 static void begin(struct rig *rig)
 {
@@ -110,7 +123,7 @@ static void test_memory_is_read_over_links(void **state)
 
 	begin(rig);
 	assert_int_equal(rig_look(rig->bytes + SIZE - 1), rig_byte(SIZE - 1));
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
 	assert_int_equal(rig_wrong(rig), 0);
 	assert_int_equal(perseas_stat(rig->p, &stat), 0);
 	assert_int_equal(stat.fetched, SIZE);
@@ -125,7 +138,7 @@ static void test_what_no_link_gives_comes_over_connections(void **state)
 
 	atomic_store(&fails, true);
 	begin(rig);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
 	assert_int_equal(rig_wrong(rig), 0);
 	/* One of each mirror at most: from then on it is asked over a connection. */
 	assert_true(peeks <= MIRRORS && connections > 0);
@@ -162,7 +175,7 @@ static void test_a_link_ends_when_it_is_read_no_more(void **state)
 	assert_true(atomic_load(&ended));
 	atomic_store(&rig_watched, NULL);
 	/* The keeper connects again, and what is missing still comes. */
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
 	assert_int_equal(rig_wrong(rig), 0);
 }
 
@@ -191,7 +204,7 @@ static void test_a_promise_goes_while_it_is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_memory_is_read_over_links),
 		TEST(test_what_no_link_gives_comes_over_connections),
 		TEST(test_a_link_ends_when_it_is_read_no_more),
