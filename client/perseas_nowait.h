@@ -14,9 +14,11 @@
  *
  * Half of the ring (options.ring_size) may be on its way. Then a commit waits for mirrors to
  * complete some of it, for as long as they get on and then for commit_timeout_ms (EBLOCKED), or it
- * returns EAGAIN where PERSEAS_NOBLOCK is set. The transaction is still open after either. What
- * makes no room may be a mirror without which W hold everything, so whoever gets EAGAIN should try
- * again after a while, too, and not only when the descriptor of perseas_fd can be read.
+ * returns EAGAIN where PERSEAS_NOBLOCK is set. The transaction is still open after either. A mirror
+ * without which W hold everything, and which makes no room, is dropped when it has not got on for
+ * commit_timeout_ms, also while nobody commits. The descriptor of perseas_fd can be read as soon as
+ * it gets on, or is away. Only where EAGAIN came since segments or claims are changed does the
+ * descriptor not say when to try again.
  *
  * Bounded persistence (options.flush_within_ms; RVM, section 5.2): a commit with PERSEAS_NOWAIT
  * posts its transaction only when W mirrors hold every other one whose commit had returned that
@@ -83,8 +85,9 @@ int perseas_wait(perseas_t *p, const struct perseas_token *token, int64_t timeou
 
 /*
  * A descriptor for poll, select and epoll, which can be read if W mirrors have come to hold more
- * since the last call of perseas_durable, or if that was never called. When another owner has taken
- * the store over, it stays readable. It is the handle's, and closed with it: only wait for it. One
+ * since the last call of perseas_durable, or if that was never called; and if a mirror that was in
+ * the way of a commit (EAGAIN) has got on since, or is away. When another owner has taken the store
+ * over, it stays readable. It is the handle's, and closed with it: only wait for it. One
  * thread should use it, since any call of perseas_durable resets it. Otherwise an error code:
  * EINVAL (also: the handle is being closed), ESYSTEM (no descriptor, or a thread of the library did
  * not start).

@@ -44,11 +44,10 @@ struct ps_layout {
 	unsigned count;
 	uint8_t by_record[PS_SEGMENTS_MAX]; /* places among `segments`, by recorded address */
 	struct ps_extent_of {
-		uint64_t start, end; /* here */
-		uint32_t segment;    /* id */
-		bool published;
-		bool usual;        /* published, and all of it is here */
-		uint64_t recorded; /* where `start` is recorded */
+		uint64_t start, end;   /* here */
+		uint32_t segment;      /* id */
+		bool published, usual; /* usual: it is published, and all of it is here */
+		uint64_t recorded;     /* where `start` is recorded */
 	} segments[];
 };
 
@@ -283,6 +282,7 @@ struct ps_mirror {
 	bool denied;       /* its access rules refused this owner's last claim */
 	bool lost_memory;  /* as it answered to the last claim: it is to be made anew */
 	uint64_t paced_at; /* when a commit waited last for it to keep up */
+	uint64_t stuck_at, stuck_acked; /* in the way since then, with this acknowledged; 0: not */
 	char trouble[256];
 	char detour[256];            /* why the link is not over the best fabric, "" when it is */
 	struct ps_way_back way_back; /* with `detour` */
@@ -459,8 +459,8 @@ struct perseas {
 	unsigned kept_count;
 	struct ps_layout *_Atomic layout;
 	_Atomic bool careful; /* others look into transactions: set_range takes the lock */
-	bool cares;           /* because work with admin does; with the lock */
-	unsigned lookers;     /* because so many threads do; the same */
+	bool cares;           /* because work with admin does; with the lock, as the next */
+	unsigned lookers;     /* because so many threads do */
 	/* Where it may have a mirror's memory of a segment fetched, so that its misses run beside
 	 * those of the memory here. By segment id; 0: nowhere. */
 	_Atomic uintptr_t hints[PS_SEGMENTS_MAX];

@@ -7,6 +7,7 @@
 #include "detour.h"
 #include "event.h"
 #include "nowait.h"
+#include "pace.h"
 #include "quorum.h"
 #include "timing.h"
 #include "../../proto/base/text.h"
@@ -72,6 +73,7 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	if (m->state == PERSEAS_MIRROR_RESYNCING && state != PERSEAS_MIRROR_LIVE)
 		m->acked = 0;
 	m->state = state;
+	ps_pace_forget(p, m);
 	p->commit.fenced &= ~ps_bit(p, m);
 	if (state == PERSEAS_MIRROR_FENCED)
 		p->commit.fenced |= ps_bit(p, m);

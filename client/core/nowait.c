@@ -10,6 +10,7 @@
 #include "event.h"
 #include "flag.h"
 #include "mirror.h"
+#include "pace.h"
 #include "quorum.h"
 
 #include <assert.h>
@@ -219,6 +220,7 @@ static uint64_t collect(struct perseas *p, struct pollfd *fds, unsigned *count)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 	const bool worked = u->seq != 0;
+	bool works;
 	uint64_t look;
 
 	*count = 0;
@@ -228,9 +230,10 @@ static uint64_t collect(struct perseas *p, struct pollfd *fds, unsigned *count)
 		ps_durable(p);
 		ps_unwaited_look(p);
 	}
+	works = !ps_fenced(p) && (ps_pace_look(p) || u->seq);
 	look = ps_now(p) + (is_behind(p) ? LOOK_SOON : LOOK);
 	/* The next one may come soon: not to be woken for it spares it a system call. */
-	if (!u->seq || ps_fenced(p)) {
+	if (!works) {
 		u->idle = !worked || u->flag >= 0;
 		return u->idle ? PS_NEVER : look;
 	}

@@ -6,6 +6,7 @@
 #include "commit.h"
 #include "event.h"
 #include "mirror.h"
+#include "nowait.h"
 #include "quorum.h"
 
 /* A mirror that commits did not wait for in this time keeps up again. */
@@ -89,6 +90,91 @@ static uint64_t patience(const struct perseas *p, bool needed, unsigned flags)
 	                                              : p->options.pace_ms);
 }
 
+/* --- commits that are not to wait --- */
+
+/* Those that have not got on for as long as a commit would wait for them. */
+static uint32_t find_stuck(struct perseas *p)
+{
+	const uint64_t now = ps_now(p), most = patience(p, false, PERSEAS_NOWAIT);
+	uint32_t stuck = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		stuck |= (uint32_t)(m->stuck_at && now - m->stuck_at >= most) << i;
+	}
+	return stuck;
+}
+
+static bool drop_stuck(struct perseas *p)
+{
+	const uint32_t stuck = find_stuck(p);
+
+	if (!stuck || are_needed(p, stuck))
+		return false;
+	drop(p, stuck);
+	return true;
+}
+
+void ps_pace_forget(struct perseas *p, struct ps_mirror *m)
+{
+	/* Whoever was refused room for it may look again. */
+	if (m->stuck_at)
+		ps_unwaited_tell(p);
+	m->stuck_at = 0;
+}
+
+static bool is_any_in_the_way(const struct perseas *p)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		any |= p->mirrors[i].stuck_at != 0;
+	return any;
+}
+
+static void forget_who_got_on(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].acked != p->mirrors[i].stuck_acked)
+			ps_pace_forget(p, &p->mirrors[i]);
+}
+
+bool ps_pace_look(struct perseas *p)
+{
+	ps_assert_locked(p);
+	if (!is_any_in_the_way(p))
+		return false;
+	/* This process may have been stopped, and the answers have been there for long. */
+	ps_mirrors_poll(p);
+	forget_who_got_on(p);
+	drop_stuck(p);
+	return is_any_in_the_way(p);
+}
+
+/* These stand in the way: it is noted since when each has not got on. */
+static int refuse(struct perseas *p, uint32_t slow)
+{
+	const uint64_t now = ps_now(p);
+
+	forget_who_got_on(p);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (!(slow >> i & 1) || m->stuck_at)
+			continue;
+		m->stuck_at = now;
+		m->stuck_acked = m->acked;
+	}
+	if (drop_stuck(p))
+		return 1;
+	if (slow && p->commit.unwaited.idle)
+		p->env->ops->wake(p->env, PS_COLLECTOR);
+	return ps_fail_again(p, "for mirrors, which have not completed enough");
+}
+
+/* --- all --- */
+
 int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing)
 {
 	const bool needed = !slow || are_needed(p, slow), first = !pacing->since;
@@ -99,7 +185,7 @@ int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *
 
 	ps_assert_locked(p);
 	if (flags & PERSEAS_NOBLOCK)
-		return ps_fail_again(p, "for mirrors, which have not completed enough");
+		return refuse(p, slow);
 	if (first)
 		pacing->since = now;
 	if (first || (counts && acked != pacing->acked)) {

@@ -23,12 +23,21 @@ int ps_fail_again(const struct perseas *p, const char *when);
 
 /* These mirrors stand in the way of the next entry of the ring; none: W do not hold enough. 1: it
  * slept, or they are dropped, and everything must be looked at again. EBLOCKED: W need them, and
- * they did not get on in time. EAGAIN: it is not to wait (PERSEAS_NOBLOCK).
+ * they did not get on in time. EAGAIN: it is not to wait (PERSEAS_NOBLOCK). Such a commit drops
+ * those that have not got on for commit_timeout_ms since they were first in the way of one.
  *
  * It waits for pace_ms; for those that W need, and for any where nobody waits for this commit, for
  * commit_timeout_ms. Where some commits are not waited for, half a ring of lag says nothing about a
  * mirror: then that time counts from when they got on last. */
 int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing);
+
+/* Looks for those that are in the way of commits that are not to wait: one that has got on is told
+ * to who waits on the descriptor of perseas_fd, and one that has not for so long is dropped. Is any
+ * left? Then it is to be called again soon. The collector calls it. Locked. */
+bool ps_pace_look(struct perseas *p);
+
+/* The mirror comes or goes: it is in nobody's way until it is found there again. Locked. */
+void ps_pace_forget(struct perseas *p, struct ps_mirror *m);
 
 /* What there is to say of a mirror, "" where nothing is. */
 const char *ps_trouble(struct perseas *p, const struct ps_mirror *m);

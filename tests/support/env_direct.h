@@ -85,6 +85,7 @@ struct direct {
 	uintptr_t thread;              /* that calls the library from now on */
 	const pthread_cond_t *watched; /* how often those who wait for this are woken: */
 	unsigned broadcasts;
+	unsigned woken;                       /* enum ps_sleeper, a bit for each */
 	const struct ps_pager_ops *pager;     /* of owners that open from now on; may be NULL */
 	const struct ps_written_ops *written; /* the same */
 	/* Told each line that an owner traces. May be NULL. */
