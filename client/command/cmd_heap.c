@@ -70,7 +70,7 @@ static const char *find_extents(const struct ps_copy *copy, const char *heap,
 		const Perseas__Segment *meta = segment_of(copy, heap, "meta", *count);
 		const Perseas__Segment *data = segment_of(copy, heap, "heap", *count);
 
-		if (!meta)
+		if (!meta || !copy->segments[meta->id])
 			break;
 		if (!data)
 			return "has no segment of objects";

@@ -218,10 +218,11 @@ static bool check_root(struct ps_heap_use *use, const char *name, unsigned place
 	if (!root->name[0])
 		return true;
 	use->roots++;
+	/* Its name may be any bytes, and a terminal would obey them. */
 	if (!(use->rooted >> place & 1))
 		return set_fault(use,
-		                 "root '%s' of heap '%s' does not lead to an object of type %llu",
-		                 root->name, name, (unsigned long long)root->type);
+		                 "root %u of heap '%s' does not lead to an object of type %llu",
+		                 place, name, (unsigned long long)root->type);
 	return true;
 }
 

@@ -208,8 +208,8 @@ static void test_a_root_that_leads_to_no_object_is_named(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		set_root(&bytes, 0, "r", wrong[i].type, wrong[i].place);
-		assert_fault(&bytes, "root 'r' of heap 'h' does not lead to an object");
+		set_root(&bytes, 0, "\x1b[2J", wrong[i].type, wrong[i].place);
+		assert_fault(&bytes, "root 0 of heap 'h' does not lead to an object of type");
 	}
 	set_root(&bytes, 0, "r", POINT, ps_heap_place(0, 64));
 	set_root(&bytes, 1, "r", POINT, ps_heap_place(0, 64));
