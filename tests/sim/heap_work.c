@@ -342,8 +342,7 @@ void sim_heap_fill(struct sim_application *a, perseas_tx_t *tx)
 
 bool sim_heap_changes(const struct sim_application *a, const perseas_tx_t *tx)
 {
-	/* A publish is no transaction. */
-	for (unsigned i = 0; a->heap && tx && i < OBJECTS_MAX; i++) {
+	for (unsigned i = 0; a->heap && i < OBJECTS_MAX; i++) {
 		const struct object *object = &a->heap->objects[i];
 
 		/* One without declared bytes that it took and gave back leaves nothing to send. */
@@ -382,10 +381,10 @@ static void end_object(struct object *object, const perseas_tx_t *tx, bool commi
 		object->is.value = object->before;
 }
 
-void sim_heap_end(struct sim_application *a, const perseas_tx_t *tx)
+void sim_heap_end(struct sim_application *a, const perseas_tx_t *tx, const struct sim_node *node)
 {
-	/* One that was sent has nothing any more. */
-	for (unsigned i = 0; a->heap && i < OBJECTS_MAX; i++)
+	/* Once it was sent it has nothing any more, and its handle may be another thread's. */
+	for (unsigned i = 0; a->heap && !node && i < OBJECTS_MAX; i++)
 		if (a->heap->objects[i].is.size)
 			end_object(&a->heap->objects[i], tx, false);
 }
@@ -426,9 +425,11 @@ void sim_heap_seal(struct sim_application *a, const perseas_tx_t *tx, struct sim
 	struct sim_object *list;
 	unsigned count = 0;
 
-	if (!a->heap || !sim_heap_changes(a, tx))
+	/* A publish is no transaction. */
+	if (!a->heap || !tx)
 		return;
-	edit_node(a, tx, node);
+	if (sim_heap_changes(a, tx))
+		edit_node(a, tx, node);
 	list = sim_alloc(a->world, OBJECTS_MAX * sizeof(*list));
 	for (unsigned i = 0; i < OBJECTS_MAX; i++) {
 		struct object *object = &a->heap->objects[i];

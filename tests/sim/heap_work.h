@@ -20,10 +20,11 @@ void sim_heap_fill(struct sim_application *a, perseas_tx_t *tx);
 /* Did it? Then there is something to commit. */
 bool sim_heap_changes(const struct sim_application *a, const perseas_tx_t *tx);
 
-/* It is about to be committed; it takes its seq, as this node; it is over. */
+/* It is about to be committed; it takes its seq, as this node; it is over, and was sent as this
+ * node, or was not. */
 void sim_heap_commits(struct sim_application *a, perseas_tx_t *tx);
 void sim_heap_seal(struct sim_application *a, const perseas_tx_t *tx, struct sim_node *node);
-void sim_heap_end(struct sim_application *a, const perseas_tx_t *tx);
+void sim_heap_end(struct sim_application *a, const perseas_tx_t *tx, const struct sim_node *node);
 
 /* No transaction is open: the heap has what it must have, and nothing else. */
 void sim_heap_check(struct sim_application *a);

@@ -91,7 +91,7 @@ static void end(struct work *work)
 	while (*link != work)
 		link = &(*link)->next;
 	*link = work->next;
-	sim_heap_end(work->application, work->tx);
+	sim_heap_end(work->application, work->tx, work->node);
 }
 
 static bool overlaps(const struct work *work, const struct range *range)
