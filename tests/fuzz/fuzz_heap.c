@@ -145,6 +145,7 @@ static void compare(perseas_heap_t *heap, bool sound)
 		assert(use.free == stat.free && use.gaps == stat.gaps);
 		assert(use.large == stat.large && use.roots == stat.roots);
 		assert(use.longest <= use.free && use.size == stat.size);
+		assert(!use.fault[0]);
 	}
 	ps_heap_use_free(&use);
 }
@@ -248,7 +249,7 @@ static void work_on(perseas_heap_t *heap, struct input *input, bool sound)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
-	struct input steps = { data + 1, size - 1 }, rest;
+	struct input steps, rest;
 	perseas_heap_t *heap;
 	int rc;
 
@@ -256,6 +257,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (!store.p)
 		open_store();
+	steps = (struct input){ data + 1, size - 1 };
 	for (rest = steps; rest.size > 0 && *rest.bytes; rest.size--)
 		rest.bytes++;
 	/* The zero. */
