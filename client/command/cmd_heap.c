@@ -40,26 +40,43 @@ static size_t meta_of(const char *segment, unsigned *index)
 	return 0;
 }
 
-static bool is_wanted(const struct ps_copy_wish *wish, const Perseas__Segment *segment)
-{
-	const char *heap = ((const struct heaps *)wish)->args->heap;
-	unsigned index;
-	const size_t length = meta_of(segment->name, &index);
-
-	return length &&
-	       (!heap || (strlen(heap) == length && !memcmp(heap, segment->name, length)));
-}
-
-static const Perseas__Segment *segment_of(const struct ps_copy *copy, const char *heap,
+static const Perseas__Segment *segment_of(const Perseas__Header *header, const char *heap,
                                           const char *part, unsigned index)
 {
 	char name[PS_NAME_MAX + 1];
 
 	snprintf(name, sizeof(name), "%s.%s.%u", heap, part, index);
-	for (size_t k = 0; k < copy->header->n_segments; k++)
-		if (!strcmp(copy->header->segments[k]->name, name))
-			return copy->header->segments[k];
+	for (size_t k = 0; k < header->n_segments; k++)
+		if (!strcmp(header->segments[k]->name, name))
+			return header->segments[k];
 	return NULL;
+}
+
+/* The heap's name, if the segment is called as the metadata of a heap is, of one that was asked
+ * for. */
+static bool find_name(const struct ps_args *args, const char *segment, char name[PS_HEAP_NAME + 1],
+                      unsigned *index)
+{
+	const size_t length = meta_of(segment, index);
+
+	snprintf(name, PS_HEAP_NAME + 1, "%.*s", (int)length, segment);
+	return length && (!args->heap || !strcmp(args->heap, name));
+}
+
+/* Other segments may have such a name, too, and any size: only what is as large as the metadata of
+ * its objects is read. */
+static bool is_wanted(const struct ps_copy_wish *wish, const Perseas__Header *header,
+                      const Perseas__Segment *segment)
+{
+	const Perseas__Segment *data;
+	char name[PS_HEAP_NAME + 1];
+	unsigned index;
+
+	if (!find_name(((const struct heaps *)wish)->args, segment->name, name, &index))
+		return false;
+	data = segment_of(header, name, "heap", index);
+	return data && data->size && data->size % PS_CHUNK == 0 && data->size <= PS_EXTENT_MAX &&
+	       segment->size == ps_heap_meta_size(data->size / PS_CHUNK);
 }
 
 /* As many as there are, up to the first that is not. NULL, or a fault of the last one. */
@@ -67,13 +84,15 @@ static const char *find_extents(const struct ps_copy *copy, const char *heap,
                                 struct ps_use_extent extents[PS_HEAP_EXTENTS], unsigned *count)
 {
 	for (*count = 0; *count < PS_HEAP_EXTENTS; ++*count) {
-		const Perseas__Segment *meta = segment_of(copy, heap, "meta", *count);
-		const Perseas__Segment *data = segment_of(copy, heap, "heap", *count);
+		const Perseas__Segment *meta = segment_of(copy->header, heap, "meta", *count);
+		const Perseas__Segment *data = segment_of(copy->header, heap, "heap", *count);
 
-		if (!meta || !copy->segments[meta->id])
+		if (!meta)
 			break;
 		if (!data)
 			return "has no segment of objects";
+		if (!copy->segments[meta->id])
+			return "is not the metadata of a heap: its size is another";
 		extents[*count] = (struct ps_use_extent){ copy->segments[meta->id], meta->size,
 			                                  data->size };
 	}
@@ -122,9 +141,9 @@ static void print_heap(const struct heaps *heaps, const char *name, const struct
 	       name, heaps->args->store, heaps->args->from, heaps->copy.slot.epoch,
 	       heaps->copy.slot.seq, ps_size_text(size, use->size), use->extents,
 	       ps_plural(use->extents));
-	printf("  %" PRIu64 " object%s take %s, %s are gaps (%u %%); %s are free, of which %s lie "
+	printf("  %" PRIu64 " object%s %s, %s are gaps (%u %%); %s are free, of which %s lie "
 	       "in a row; %u root%s\n",
-	       use->objects, ps_plural(use->objects), ps_size_text(used, use->used),
+	       use->objects, use->objects == 1 ? " takes" : "s take", ps_size_text(used, use->used),
 	       ps_size_text(gaps, use->gaps), ps_percent(use->gaps, use->size - use->free),
 	       ps_size_text(unused, use->free), ps_size_text(longest, use->longest), use->roots,
 	       ps_plural(use->roots));
@@ -164,8 +183,10 @@ static void roots_json(struct ps_json *json, const struct ps_heap_use *use)
 	ps_json_end(json, ']');
 }
 
-static void heap_json(struct ps_json *json, const char *name, const struct ps_heap_use *use)
+static void heap_json(const struct heaps *heaps, const char *name, const struct ps_heap_use *use)
 {
+	struct ps_json *json = heaps->json;
+
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "heap", name);
 	ps_json_number(json, "extents", use->extents);
@@ -204,13 +225,13 @@ static enum ps_exit show_heap(struct heaps *heaps, const char *name)
 	if (fault)
 		return ps_complain(PS_EXIT_NO, "%s, store '%s': segment '%s.meta.%u' %s",
 		                   heaps->args->from, heaps->args->store, name, count, fault);
-	if (!ps_heap_use_count(&use, name, extents, count))
-		status = use.fault[0] ? complain_of_damage(heaps, use.fault)
-		                      : ps_complain(PS_EXIT_FAILURE, "out of memory");
-	else if (heaps->json)
-		heap_json(heaps->json, name, &use);
-	else
-		print_heap(heaps, name, &use);
+	if (ps_heap_use_count(&use, name, extents, count))
+		(heaps->json ? heap_json : print_heap)(heaps, name, &use);
+	else if (!use.fault[0])
+		status = ps_complain(PS_EXIT_FAILURE, "out of memory");
+	/* Of figures that are shown, too: of a root that leads nowhere. */
+	if (use.fault[0])
+		status = complain_of_damage(heaps, use.fault);
 	ps_heap_use_free(&use);
 	return status;
 }
@@ -223,12 +244,10 @@ static enum ps_exit show_heaps(struct heaps *heaps)
 	for (size_t k = 0; k < header->n_segments; k++) {
 		char name[PS_HEAP_NAME + 1];
 		unsigned index;
-		const size_t length = meta_of(header->segments[k]->name, &index);
 		enum ps_exit worse;
 
-		if (!length || index || !heaps->copy.segments[header->segments[k]->id])
+		if (!find_name(heaps->args, header->segments[k]->name, name, &index) || index)
 			continue;
-		snprintf(name, sizeof(name), "%.*s", (int)length, header->segments[k]->name);
 		worse = show_heap(heaps, name);
 		status = worse > status ? worse : status;
 	}

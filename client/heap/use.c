@@ -5,6 +5,8 @@
  */
 #include "use.h"
 
+#include "../../proto/base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +29,8 @@ set_fault(struct ps_heap_use *use, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(use->fault, sizeof(use->fault), format, args);
 	va_end(args);
+	/* Names may have any bytes, and a terminal is what shows them. */
+	ps_make_printable(use->fault);
 	return false;
 }
 
@@ -73,12 +77,13 @@ static void merge_rows(struct ps_heap_use *use)
  * a heap in which each chunk has a type of its own takes no longer. */
 static bool add_row(struct ps_heap_use *use, const struct ps_use_row *row)
 {
+	const bool full = use->count == use->room;
 	struct ps_use_row *rows;
 	size_t room;
 
-	if (use->count == use->room)
+	if (full)
 		merge_rows(use);
-	if (2 * use->count >= use->room) {
+	if (full && 2 * use->count >= use->room) {
 		room = use->room ? 2 * use->room : 64;
 		rows = realloc(use->rows, room * sizeof(*rows));
 		if (!rows)
@@ -117,7 +122,7 @@ static void note_roots(const struct counting *c, uint64_t chunk, const struct ps
 			continue;
 		}
 		object = offset / ps_class_sizes[row->class];
-		if (offset % ps_class_sizes[row->class] == 0 && object / 64 < PS_CHUNK_WORDS)
+		if (offset % ps_class_sizes[row->class] == 0)
 			c->use->rooted |= (bits_of(c, chunk)[object / 64] >> object % 64 & 1) << i;
 	}
 }
@@ -191,7 +196,6 @@ static bool count_extent(struct counting *c, const struct ps_use_extent *extent)
 	c->chunks = head->chunks;
 	c->entries = (const void *)(extent->meta + PS_HEAP_ENTRIES);
 	c->bitmaps = (const void *)(extent->meta + ps_heap_bitmaps(head->chunks));
-	c->row = 0;
 	c->use->size += c->chunks * PS_CHUNK;
 	if (!c->index)
 		memcpy(c->use->root, extent->meta + PS_HEAP_ROOTS, sizeof(c->use->root));
@@ -218,11 +222,9 @@ static bool check_root(struct ps_heap_use *use, const char *name, unsigned place
 	if (!root->name[0])
 		return true;
 	use->roots++;
-	/* Its name may be any bytes, and a terminal would obey them. */
-	if (!(use->rooted >> place & 1))
-		return set_fault(use,
-		                 "root %u of heap '%s' does not lead to an object of type %llu",
-		                 place, name, (unsigned long long)root->type);
+	if (!(use->rooted >> place & 1) && !use->fault[0])
+		set_fault(use, "root '%s' of heap '%s' does not lead to an object of type %llu",
+		          root->name, name, (unsigned long long)root->type);
 	return true;
 }
 

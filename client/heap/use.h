@@ -35,12 +35,14 @@ struct ps_heap_use {
 	uint64_t longest;             /* the largest of the free chunks in a row, in bytes */
 	uint64_t rooted;              /* roots that lead to an object, as bits */
 	struct ps_heap_root root[64]; /* as they are; without a name: none */
-	char fault[192];              /* a sentence, if the metadata contradicts itself */
+	char fault[192];              /* a sentence that can be printed; empty: all is well */
 };
 static_assert(PS_ROOTS == 64, "a bit for each root");
 
 /* Counts all extents of the heap `name`, which has one at least. False: out of memory, or
- * use->fault says what is wrong. ps_heap_use_free either way. */
+ * use->fault says where the metadata contradicts itself. True: the figures are right; use->fault
+ * names a root that leads to no object, if there is one: its object was freed, and the root was
+ * left. ps_heap_use_free either way. */
 bool ps_heap_use_count(struct ps_heap_use *use, const char *name,
                        const struct ps_use_extent *extents, unsigned count);
 void ps_heap_use_free(struct ps_heap_use *use);

@@ -131,7 +131,7 @@ def test_nothing_of_the_objects_is_read(mirrors):
         assert done.status == OK and done.json()["bytes_read"] < 0.009 * heap.stat().size, done
     text = run_command("heap", "s", "h", "--from", daemons[0].address)
     assert text.status == OK and "64.0 MiB in 1 extent\n" in text.out, text
-    assert "1 object take 112 bytes" in text.out and "0 roots" in text.out
+    assert "1 object takes 112 bytes," in text.out and "0 roots" in text.out
 
 
 def test_it_is_the_heap_of_one_transaction(mirrors, fabric):  # noqa: F811
@@ -193,15 +193,41 @@ def test_a_damaged_heap_is_named(mirrors):
     (["h"], "has no heap 'h'"),
     ([], "has no heap"),
     (["odd"], "'odd.meta.0' has no segment of objects"),
-    (["false"], "is not the metadata of a heap"),
+    (["false"], "'false.meta.0' is not the metadata of a heap: its size is another"),
+    (["like"], "'like.meta.0' of heap 'like' is not the metadata of a heap"),
 ])
 def test_what_is_no_heap_is_named(mirrors, words, said):
-    """Segments of an application that are called as those of a heap are."""
-    daemons = mirrors(1)
-    fill("s", daemons, {"odd.meta.0": b"x" * 9000} if words != ["false"] else
-         {"false.meta.0": b"x" * 20000, "false.heap.0": b"x" * CHUNK})
+    """Segments of an application that are called as those of a heap are. Only one that has the size
+    of a heap's metadata is read."""
+    daemons, segments = mirrors(1), {"odd.meta.0": b"x" * 9000, "wide.meta.0": b"x" * (1 << 20)}
+    segments["false.meta.0"], segments["false.heap.0"] = b"x" * 20000, b"x" * CHUNK
+    segments["long.meta.0"], segments["long.heap.0"] = b"x" * 4 * 4096, b"x" * (CHUNK + 4096)
+    if words == ["like"]:
+        segments["like.meta.0"], segments["like.heap.0"] = b"x" * 4 * 4096, b"x" * CHUNK
+    fill("s", daemons, segments)
     done = run_command("heap", "s", *words, "--from", daemons[0].address)
     assert done.status == NO and said in done.err and done.out == "", done
+    done = run_command("heap", "s", *words, "--from", daemons[0].address, "--json")
+    assert done.status == NO and said in done.err and done.json()["heaps"] == [], done
+    assert done.json()["bytes_read"] == (4 * 4096 if words == ["like"] else 0), done
+
+
+def test_a_root_that_leads_nowhere_is_named(mirrors):
+    """Its object was freed, and the root was left: the figures are shown all the same. Its name
+    does nothing to the terminal."""
+    daemon, = mirrors(1)
+    with Store("s", daemon.address, flags=CREATE) as store:
+        heap = Heap(store, "h")
+        made, = heap.transact([(100, POINT)], roots=[(b"\033[31mred\nall is well", POINT)])
+        heap.transact([(40, LINE)], freed=[made])
+        said = "root '?[31mred?all is well' of heap 'h' does not lead to an object of type 7\n"
+        settled_at = heap.stat()
+        wait_for(lambda: rows(ask("s", daemon, "h", status=NO)["h"]) == {(48, LINE): 1}, SECONDS,
+                 "the mirror to catch up")
+        same(ask("s", daemon, "h", status=NO)["h"], settled_at)
+        text = run_command("heap", "s", "--from", daemon.address)
+        assert text.status == NO and text.err.endswith(said), text
+        assert "1 object takes 48 bytes," in text.out and "1 root\n" in text.out, text
 
 
 def test_a_mirror_that_is_not_there_is_named(mirrors):

@@ -141,6 +141,20 @@ static void assert_fault(struct bytes *bytes, const char *words)
 	*bytes = bytes_sound();
 }
 
+/* The figures stand, but a root leads nowhere. */
+static void assert_dangling(struct bytes *bytes, const char *words)
+{
+	struct ps_heap_use use;
+
+	if (!ps_heap_use_count(&use, "h", &bytes->extent, 1))
+		fail_msg("%s", use.fault);
+	assert_string_equal(use.fault, words);
+	assert_true(use.objects == 2 && use.count == 2 && use.roots == 2);
+	ps_heap_use_free(&use);
+	free(bytes->head);
+	*bytes = bytes_sound();
+}
+
 static void set_root(struct bytes *bytes, unsigned i, const char *name, uint64_t type,
                      uint64_t place)
 {
@@ -208,12 +222,82 @@ static void test_a_root_that_leads_to_no_object_is_named(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		set_root(&bytes, 0, "\x1b[2J", wrong[i].type, wrong[i].place);
-		assert_fault(&bytes, "root 0 of heap 'h' does not lead to an object of type");
+		char words[100];
+
+		snprintf(words, sizeof(words),
+		         "root 'r' of heap 'h' does not lead to an object of type %llu",
+		         (unsigned long long)wrong[i].type);
+		set_root(&bytes, 0, "r", wrong[i].type, wrong[i].place);
+		set_root(&bytes, 1, "s", POINT, ps_heap_place(0, 64));
+		assert_dangling(&bytes, words);
 	}
+	/* The first of them is named, and others are looked at nevertheless. */
+	set_root(&bytes, 0, "r", 5, 1);
+	set_root(&bytes, 1, "s", 6, 1);
+	assert_dangling(&bytes, "root 'r' of heap 'h' does not lead to an object of type 5");
+	set_root(&bytes, 0, "r", 5, 1);
+	bytes.roots[1].zero = 1;
+	assert_fault(&bytes, "root 1 of heap 'h' has bits that mean nothing");
 	set_root(&bytes, 0, "r", POINT, ps_heap_place(0, 64));
 	set_root(&bytes, 1, "r", POINT, ps_heap_place(0, 64));
 	assert_fault(&bytes, "root 1 of heap 'h' is there twice");
+	free(bytes.head);
+}
+
+/* A root's name is the application's, and the sentence goes to a terminal. */
+static void test_a_name_is_made_printable(void **state)
+{
+	struct bytes bytes = bytes_sound();
+	struct ps_heap_use use;
+
+	(void)state;
+	set_root(&bytes, 0, "\033]0;x\007\nall is \xffwell", POINT, 1);
+	assert_true(ps_heap_use_count(&use, "h", &bytes.extent, 1));
+	assert_non_null(strstr(use.fault, "root '?]0;x??all is ?well' of heap 'h'"));
+	ps_heap_use_free(&use);
+	free(bytes.head);
+}
+
+/* Free chunks are in a row neither beyond a run of objects nor beyond the end of an extent. */
+static void test_a_row_ends_with_a_run_and_with_its_extent(void **state)
+{
+	struct bytes first = bytes_new(5), second = bytes_new(4);
+	struct ps_use_extent extents[2] = { first.extent, second.extent };
+	struct ps_heap_use use;
+
+	(void)state;
+	ps_heap_head_seal(second.head, 1, 4);
+	assert_true(ps_heap_use_count(&use, "h", extents, 2));
+	assert_int_equal(use.free, 9 * PS_CHUNK);
+	assert_int_equal(use.longest, 5 * PS_CHUNK);
+	ps_heap_use_free(&use);
+	first.entries[2] = (struct ps_heap_entry){ PS_CHUNK_RUN, 3, 0, 1, POINT };
+	first.bits[2 * PS_CHUNK_WORDS] = 1;
+	assert_true(ps_heap_use_count(&use, "h", extents, 1));
+	assert_int_equal(use.free, 4 * PS_CHUNK);
+	assert_int_equal(use.longest, 2 * PS_CHUNK);
+	ps_heap_use_free(&use);
+	free(first.head);
+	free(second.head);
+}
+
+/* One type in many chunks: rows are merged as they come, so that they take little memory. */
+static void test_many_chunks_of_one_type_take_little_memory(void **state)
+{
+	enum { MANY = 1 << 15 };
+	struct bytes bytes = bytes_new(MANY);
+	struct ps_heap_use use;
+
+	(void)state;
+	for (unsigned i = 0; i < MANY; i++) {
+		bytes.entries[i] = (struct ps_heap_entry){ PS_CHUNK_RUN, 0, 0, 1, POINT };
+		bytes.bits[(uint64_t)i * PS_CHUNK_WORDS] = 1;
+	}
+	assert_true(ps_heap_use_count(&use, "h", &bytes.extent, 1));
+	assert_int_equal(use.count, 1);
+	assert_in_range(use.room, 1, 128);
+	assert_int_equal(use.objects, MANY);
+	ps_heap_use_free(&use);
 	free(bytes.head);
 }
 
@@ -248,6 +332,9 @@ int main(void)
 		cmocka_unit_test(test_sound_bytes_are_counted),
 		cmocka_unit_test(test_what_contradicts_itself_is_named),
 		cmocka_unit_test(test_a_root_that_leads_to_no_object_is_named),
+		cmocka_unit_test(test_a_name_is_made_printable),
+		cmocka_unit_test(test_a_row_ends_with_a_run_and_with_its_extent),
+		cmocka_unit_test(test_many_chunks_of_one_type_take_little_memory),
 		cmocka_unit_test(test_many_types_take_little_time),
 	};
 

@@ -98,18 +98,16 @@ static void free_segments(struct ps_copy *copy)
 	copy->bytes = 0;
 }
 
-/* Memory for what exists and is wanted, and a header that names nothing else than what exists. */
-static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *from,
-                                  const struct ps_copy_wish *wish)
+/* A header that names nothing else than what exists. */
+static bool make_header(struct ps_copy *copy, const Perseas__Header *from)
 {
 	size_t kept = 0;
 
 	copy->header = ps_header_copy(from);
 	if (!copy->header)
-		return ps_complain(PS_EXIT_FAILURE, "out of memory");
+		return false;
 	for (size_t k = 0; k < copy->header->n_segments; k++) {
 		Perseas__Segment *segment = copy->header->segments[k];
-		void *memory;
 
 		if (!ps_segment_lives(segment, copy->slot.seq)) {
 			perseas__segment__free_unpacked(segment, NULL);
@@ -118,24 +116,34 @@ static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *f
 		copy->header->segments[kept++] = segment;
 		/* What is to destroy it later is no part of this state. */
 		segment->died = segment->died_epoch = 0;
-		if (wish && !wish->wants(wish, segment))
+	}
+	copy->header->n_segments = kept;
+	return true;
+}
+
+/* Memory for what exists and is wanted. */
+static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *from,
+                                  const struct ps_copy_wish *wish)
+{
+	if (!make_header(copy, from))
+		return ps_complain(PS_EXIT_FAILURE, "out of memory");
+	for (size_t k = 0; k < copy->header->n_segments; k++) {
+		const Perseas__Segment *segment = copy->header->segments[k];
+		void *memory;
+
+		if (wish && !wish->wants(wish, copy->header, segment))
 			continue;
 		memory = mmap(NULL, segment->size, PROT_READ | PROT_WRITE,
 		              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (memory == MAP_FAILED) {
-			while (++k < copy->header->n_segments)
-				copy->header->segments[kept++] = copy->header->segments[k];
-			copy->header->n_segments = kept;
+		if (memory == MAP_FAILED)
 			return ps_complain(PS_EXIT_FAILURE,
 			                   "no memory for the %" PRIu64 " bytes "
 			                   "of segment '%s': %s",
 			                   segment->size, segment->name, strerror(errno));
-		}
 		copy->segments[segment->id] = memory;
 		copy->sizes[segment->id] = segment->size;
 		copy->bytes += segment->size;
 	}
-	copy->header->n_segments = kept;
 	return PS_EXIT_OK;
 }
 

@@ -23,9 +23,11 @@ struct ps_copy {
  */
 enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const char *store);
 
-/* The same of those segments alone that are wanted: nothing of the others is read. */
+/* The same of those segments alone that are wanted: nothing of the others is read. The header has
+ * all that exist. */
 struct ps_copy_wish {
-	bool (*wants)(const struct ps_copy_wish *wish, const Perseas__Segment *segment);
+	bool (*wants)(const struct ps_copy_wish *wish, const Perseas__Header *header,
+	              const Perseas__Segment *segment);
 };
 enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_panel *panel, const char *store,
                                const struct ps_copy_wish *wish);
