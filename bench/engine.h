@@ -100,11 +100,13 @@ int engine_fail(struct engine *engine, const char *format, ...)
 /* libperseas over options->mirrors. */
 extern const struct engine_ops engine_perseas;
 
-/* The same with commits that do not wait: 64 or 1000 of them are waited for at once, or 32 are on
- * their way all the time. Each has a store of its own. */
-extern const struct engine_ops engine_nowait_64, engine_nowait_1000, engine_flying_32;
+/* The same with commits that do not wait: 64 or 1000 of them are waited for at once, of which the
+ * last are also gathered into fewer; or 32 are on their way all the time. Each has a store of its
+ * own. */
+extern const struct engine_ops engine_nowait_64, engine_nowait_1000, engine_gathered_1000,
+	engine_flying_32;
 
-/* Is it one of these four? */
+/* Is it one of these five? */
 bool engine_needs_mirrors(const struct engine_ops *ops);
 
 /*

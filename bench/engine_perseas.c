@@ -14,8 +14,9 @@ struct mirrored {
 	struct engine engine;
 	perseas_tx_t *tx; /* open, or NULL */
 	uint64_t patience_ns;
-	unsigned together; /* commits that are waited for at once; 0: each is for itself */
-	unsigned unwaited; /* so many are not yet */
+	unsigned together;  /* commits that are waited for at once; 0: each is for itself */
+	unsigned unwaited;  /* so many are not yet */
+	unsigned gather_us; /* they are held back so long; 0: each is sent at once */
 	struct perseas_token flying[FLYING];
 	uint64_t posted;
 };
@@ -34,6 +35,7 @@ static int open_store(struct engine *engine, const struct engine_options *option
 	how.log_size = options->log_size;
 	how.spin_us = (uint32_t)options->spin_us;
 	how.connect_timeout_ms = options->connect_ms;
+	how.gather_us = ((const struct mirrored *)engine)->gather_us;
 	if (perseas_open(options->store, options->mirrors, &how, &engine->handle))
 		return engine_fail(engine, "%s", perseas_message(NULL));
 	return 0;
@@ -165,13 +167,15 @@ static int mirrored_fly(struct engine *engine)
 }
 
 static int open_together(struct engine *engine, const struct engine_options *options, size_t size,
-                         void **memory, unsigned together)
+                         void **memory, unsigned together, unsigned gather_us)
 {
 	struct engine_options own = *options;
 	char store[ENGINE_SETUP];
 
 	((struct mirrored *)engine)->together = together;
-	snprintf(store, sizeof(store), "%s-%u", options->store, together);
+	((struct mirrored *)engine)->gather_us = gather_us;
+	snprintf(store, sizeof(store), "%s-%u%s", options->store, together,
+	         gather_us ? "-gathered" : "");
 	own.store = store;
 	return mirrored_open(engine, &own, size, memory);
 }
@@ -179,13 +183,13 @@ static int open_together(struct engine *engine, const struct engine_options *opt
 static int open_64(struct engine *engine, const struct engine_options *options, size_t size,
                    void **memory)
 {
-	return open_together(engine, options, size, memory, 64);
+	return open_together(engine, options, size, memory, 64, 0);
 }
 
 static int open_1000(struct engine *engine, const struct engine_options *options, size_t size,
                      void **memory)
 {
-	return open_together(engine, options, size, memory, 1000);
+	return open_together(engine, options, size, memory, 1000, 0);
 }
 
 static int open_flying(struct engine *engine, const struct engine_options *options, size_t size,
@@ -199,15 +203,23 @@ static int open_flying(struct engine *engine, const struct engine_options *optio
 	return mirrored_open(engine, &own, size, memory);
 }
 
-#define TOGETHER(count)                                                                        \
-	{                                                                                      \
-		.name = "nowait-" #count, .survives = "host", .size = sizeof(struct mirrored), \
-		.open = open_##count, .begin = mirrored_begin, .range = mirrored_range,        \
-		.commit = mirrored_post, .close = mirrored_close,                              \
+/* What comes within a millisecond is one record. */
+static int open_gathered_1000(struct engine *engine, const struct engine_options *options,
+                              size_t size, void **memory)
+{
+	return open_together(engine, options, size, memory, 1000, 1000);
+}
+
+#define TOGETHER(label, opens)                                                                     \
+	{                                                                                          \
+		.name = label, .survives = "host", .size = sizeof(struct mirrored), .open = opens, \
+		.begin = mirrored_begin, .range = mirrored_range, .commit = mirrored_post,         \
+		.close = mirrored_close,                                                           \
 	}
 
-const struct engine_ops engine_nowait_64 = TOGETHER(64);
-const struct engine_ops engine_nowait_1000 = TOGETHER(1000);
+const struct engine_ops engine_nowait_64 = TOGETHER("nowait-64", open_64);
+const struct engine_ops engine_nowait_1000 = TOGETHER("nowait-1000", open_1000);
+const struct engine_ops engine_gathered_1000 = TOGETHER("gathered-1000", open_gathered_1000);
 
 const struct engine_ops engine_flying_32 = {
 	.name = "flying-32",
@@ -223,7 +235,7 @@ const struct engine_ops engine_flying_32 = {
 bool engine_needs_mirrors(const struct engine_ops *ops)
 {
 	return ops->open == mirrored_open || ops->open == open_64 || ops->open == open_1000 ||
-	       ops->open == open_flying;
+	       ops->open == open_gathered_1000 || ops->open == open_flying;
 }
 
 const struct engine_ops engine_perseas = {

@@ -421,6 +421,7 @@ class Bench:
         """Commits that do not wait, against those that do: many of them are waited for at once."""
         for mirrors, targets in ((1, {64: ">= 2", 1000: ">= 5"}), (3, {64: None, 1000: ">= 3"})):
             engines = ["perseas"] + ["nowait-%d" % together for together in targets]
+            engines += ["gathered-1000"]
             with self.cluster(mirrors, room=400 * MIB) as cluster:
                 result = self.compare("nowait, %d mirrors" % mirrors, cluster, "debit-credit",
                                       engines, "--spin-us", SLEEP_AT_ONCE, fabric="tcp")
@@ -432,6 +433,11 @@ class Bench:
                     took["nowait-%d" % together]["rates"], "every one", took["perseas"]["rates"],
                     target)
                 say("%s: %.2f times waiting for every one" % (row["name"], row["ratio"]))
+            row = self.report.add(
+                "debit-credit, tcp, %d mirror%s, gathered" % (mirrors, "s" if mirrors > 1 else ""),
+                "/s", took["gathered-1000"]["rates"], "NOWAIT alone", took["nowait-1000"]["rates"],
+                ">= 1.5" if mirrors == 1 else None)
+            say("%s: %.2f times NOWAIT alone" % (row["name"], row["ratio"]))
 
     def limits(self):
         with self.cluster(0) as cluster:

@@ -240,12 +240,17 @@ struct perseas_options {
 	uint64_t warm_rate; /* standby: bytes a second, at most, that it reads for it; 0: 64 MiB */
 	uint32_t flush_within_ms; /* open: for how long what is committed with PERSEAS_NOWAIT may be
 	                             lost (perseas_nowait.h); 0: no such bound */
+	/* open: for how long, up to a second, a commit with PERSEAS_NOWAIT may be held back, to be
+	 * sent as one with those after it (perseas_nowait.h); 0: none is */
+	uint32_t gather_us;
+	uint32_t gather_bytes; /* how much of the ring what is held back may take, from 1 KiB to a
+	                          quarter of it; 0: 64 KiB */
 };
 
 #define PERSEAS_OPTIONS_INIT                                                                       \
 	{                                                                                          \
 		sizeof(struct perseas_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, \
-			NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, 0, 0, 0                             \
+			NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0                       \
 	}
 
 /* The library's version, "major.minor.patch". Never NULL; the text is static. Any thread. */
@@ -465,6 +470,11 @@ struct perseas_stat {
 	uint64_t fetched;        /* bytes that came after perseas_map had returned */
 	uint64_t faults;         /* times somebody touched what was missing */
 	uint64_t open;           /* transactions that are open (perseas_open_transactions) */
+	uint64_t saved_within;   /* bytes that a transaction declared again: each is sent once */
+	uint64_t saved_between;  /* bytes not sent as changed since a later transaction of the same
+	                            group changed them again (gather_us) */
+	uint64_t gathered;       /* transactions that were held back */
+	uint64_t groups;         /* records in which they were sent */
 };
 
 /* Fills in *stat with a handle's figures, counted since it was opened. Errors: EINVAL. */

@@ -3,7 +3,8 @@
  * what was committed so (RVM, section 5.2: no_flush; Vista, figure 6). perseas.h includes it; what
  * that says of return values and sentences holds here, too.
  *
- * With PERSEAS_NOWAIT a commit returns when the transaction is on its way to the mirrors.
+ * With PERSEAS_NOWAIT a commit returns when the transaction is on its way to the mirrors, or is
+ * held back for a while, where the options ask for that.
  * Transactions reach every mirror in the order of their commits, with and without this flag, so
  * what survives a crash is always a prefix of them: if this process dies before W mirrors hold a
  * transaction, it may be lost, and with it all after it.
@@ -27,6 +28,17 @@
  * does for room. While nothing is committed nobody waits: what is on its way gets there, or is in
  * doubt after commit_timeout_ms.
  *
+ * Commits that are gathered (options.gather_us; RVM, section 5.2): such a commit may be held back
+ * for so long, to be sent as one with those after it: of each byte only the first value before them
+ * and the last one after them. Nobody can take it back, but until it is sent no mirror has it, and
+ * a crash loses it. All that are sent together have the same token. They are sent at once if
+ * anything is waited for (perseas_wait, perseas_flush, perseas_close), also by one that only read
+ * (perseas_threads.h); before a commit that waits, and before segments are mapped, published or
+ * unmapped; when they would take more than options.gather_bytes of the ring, or change more than
+ * 1024 pieces of 64 bytes; and when another commit is in doubt. Doubt and flush_within_ms count
+ * from the commit: it is held back for half of commit_timeout_ms and of flush_within_ms at most. A
+ * transaction that is larger alone is sent alone.
+ *
  * Threads: any thread may call these functions, but on_event must not (perseas.h). Only
  * perseas_durable and the descriptor of perseas_fd are for one thread at a time.
  */
@@ -46,18 +58,19 @@ enum perseas_commit_flag {
 };
 
 /*
- * Names a transaction. Those of one epoch are numbered in the order of their commits, and an owner
- * that takes the store over begins another epoch. seq alone names nothing: what the next owner
- * commits may get the same.
+ * Names a transaction, or all that are sent as one. Those of one epoch are numbered in the order of
+ * their commits, and an owner that takes the store over begins another epoch. seq alone names
+ * nothing: what the next owner commits may get the same.
  */
 struct perseas_token {
 	uint64_t epoch, seq;
 };
 
 /*
- * As perseas_commit, and fills in the transaction's token once it is sent, that is, for 0 and
- * EINDOUBT; otherwise *token is as it was. A transaction without ranges gets the token of the last
- * one that was committed before it: what it has read is held by W mirrors when that one is.
+ * As perseas_commit, and fills in the transaction's token once it is sent, or is held back to be
+ * sent with others, that is, for 0 and EINDOUBT; otherwise *token is as it was. A transaction
+ * without ranges gets the token of the last one that was committed before it: what it has read is
+ * held by W mirrors when that one is.
  *
  * Errors: those of perseas_commit; EAGAIN (PERSEAS_NOBLOCK: it would have to wait for mirrors, or
  * segments are being mapped or published; the transaction is still open), ESYSTEM (a thread of the
@@ -73,9 +86,10 @@ int perseas_posted(perseas_t *p, struct perseas_token *token);
 
 /*
  * Waits until W mirrors hold the transaction of a token, and so all before it; for timeout_ms at
- * most, negative: for ever, 0: it only looks. Other threads may go on. A transaction that W mirrors
- * held stays so for this function, whatever becomes of these mirrors. Tokens stay good if the
- * library has to claim mirrors again (PERSEAS_EVENT_RENEWED).
+ * most, negative: for ever, 0: it only looks. If that one is held back, it is sent first. Other
+ * threads may go on. A transaction that W mirrors held stays so for this function, whatever becomes
+ * of these mirrors. Tokens stay good if the library has to claim mirrors again
+ * (PERSEAS_EVENT_RENEWED).
  *
  * Errors: EINVAL (also: there was no such transaction), ETIMEOUT (they do not hold it yet; it may
  * be in doubt), EEPOCH (the token is of another handle, as of the owner before; the data shows

@@ -1,8 +1,9 @@
 /*
  * await.c - waiting until W mirrors hold what was posted: for commits, and for all of them (flush).
- * It lets go of the lock, and posts nothing.
+ * It lets go of the lock, and posts nothing but what was held back.
  */
 #include "commit.h"
+#include "gather.h"
 #include "mirror.h"
 #include "nowait.h"
 #include "quorum.h"
@@ -108,6 +109,7 @@ int perseas_flush(perseas_t *p)
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	pthread_mutex_lock(&p->lock);
+	ps_gather_post(p);
 	rc = p->salvage ? 0 : ps_commit_await(p, p->commit.seq, &since);
 	pthread_mutex_unlock(&p->lock);
 	return rc;

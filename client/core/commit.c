@@ -4,6 +4,7 @@
 #include "commit.h"
 
 #include "apart.h"
+#include "gather.h"
 #include "late.h"
 #include "mirror.h"
 #include "nowait.h"
@@ -73,10 +74,13 @@ static int make_room(struct perseas *p, uint64_t length, unsigned flags, struct 
 	return slow ? ps_pace(p, slow, flags, pacing) : 0;
 }
 
-static int grow_writes(struct perseas *p, unsigned count)
+int ps_commit_grow(struct perseas *p, unsigned count)
 {
-	struct ps_write *grown = realloc(p->commit.writes, (size_t)2 * count * sizeof(*grown));
+	struct ps_write *grown;
 
+	if (count <= p->commit.writes_max)
+		return 0;
+	grown = realloc(p->commit.writes, (size_t)2 * count * sizeof(*grown));
 	if (!grown)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a chain of %u writes", count);
 	p->commit.writes = grown;
@@ -89,7 +93,7 @@ int ps_commit_reserve(struct perseas *p, const struct ps_outgoing *out)
 {
 	const unsigned count = out->span_count + 1;
 
-	return p->commit.staged || count <= p->commit.writes_max ? 0 : grow_writes(p, count);
+	return p->commit.staged || count <= p->commit.writes_max ? 0 : ps_commit_grow(p, count);
 }
 
 /* The chain straight from the record and live memory, for fabrics that copy at once. */
@@ -99,7 +103,7 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 	int rc;
 
 	if (count > p->commit.writes_max) {
-		rc = grow_writes(p, count);
+		rc = ps_commit_grow(p, count);
 		if (rc)
 			return rc;
 	}
@@ -244,6 +248,12 @@ int ps_fail_renewing(const struct perseas *p)
 	               p->store);
 }
 
+/* Of the ring. */
+static inline uint64_t length_of(const struct perseas_tx *tx, unsigned flags)
+{
+	return flags & PS_GATHERS ? ps_gather_length(tx) : ps_tx_entry_length(tx);
+}
+
 /* What must be so for a transaction to be sent at all: 0, or 1 where it had to wait for it, from
  * tx->since on. */
 static inline __attribute__((always_inline)) int may_commit(struct perseas_tx *tx, unsigned flags)
@@ -266,7 +276,9 @@ static inline __attribute__((always_inline)) int may_commit(struct perseas_tx *t
 		/* One that changed nothing sends nothing. */
 		if (rc || !(tx->ranges || tx->kept))
 			break;
-		rc = p->commit.staged ? make_room(p, ps_tx_entry_length(tx), flags, &pacing) : 0;
+		if (p->held)
+			ps_gather_before(tx, flags);
+		rc = p->commit.staged ? make_room(p, length_of(tx, flags), flags, &pacing) : 0;
 		if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_overdue(p))
 			rc = ps_pace(p, 0, flags, &pacing);
 	} while (rc > 0);
@@ -339,6 +351,15 @@ static inline __attribute__((always_inline)) int post_locked(struct perseas_tx *
 	return 0;
 }
 
+/* The same, or it is held back, to be posted with others. */
+static inline int post_or_hold(struct perseas_tx *tx, unsigned flags)
+{
+	if (!(flags & PS_GATHERS) || !ps_gather_takes(tx))
+		return post_locked(tx);
+	ps_gather_add(tx);
+	return 0;
+}
+
 /* It changed nothing. */
 static inline int leave_locked(struct perseas_tx *tx, unsigned flags)
 {
@@ -365,7 +386,7 @@ static __attribute__((noinline)) int send_found(struct perseas_tx *tx, unsigned 
 	if (rc > 0)
 		*start = ps_timing_waited(*start, tx->since);
 	if (rc >= 0)
-		rc = post_locked(tx);
+		rc = post_or_hold(tx, flags);
 	if (rc)
 		ps_track_forget(tx);
 	return rc;
@@ -387,7 +408,7 @@ static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *
 			return rc;
 	}
 	if (tx->ranges)
-		return post_locked(tx);
+		return post_or_hold(tx, flags);
 	return tx->more & PS_MORE_TRACK ? send_found(tx, flags, start) : leave_locked(tx, flags);
 }
 
@@ -414,6 +435,10 @@ static int commit_with_token(struct perseas_tx *tx, unsigned flags, struct perse
 	ps_start_t start = waits ? ps_timing_start(tx) : 0;
 	int rc = waits ? 0 : ps_collector_start(p);
 
+	if (!rc && !waits && p->options.gather_us) {
+		rc = ps_gather_start(p);
+		flags |= PS_GATHERS;
+	}
 	if (!rc)
 		rc = send_locked(tx, flags, &start);
 	if (rc < 0 && rc != PERSEAS_EINDOUBT)

@@ -21,6 +21,9 @@ struct ps_outgoing {
 /* Room for the chain of what is to be sent: ps_commit_send cannot fail then. 0, ENOMEM. Locked. */
 int ps_commit_reserve(struct perseas *p, const struct ps_outgoing *out);
 
+/* The same for a chain of so many writes, whatever is staged when it is sent. */
+int ps_commit_grow(struct perseas *p, unsigned writes);
+
 /* Seals the record as the next transaction, and posts it to every mirror that is connected. The
  * ring has room for it. 0, or a code and nothing was sent. Locked. */
 int ps_commit_send(struct perseas *p, const struct ps_outgoing *out);

@@ -5,6 +5,7 @@
 #include "handle.h"
 
 #include "commit.h"
+#include "gather.h"
 #include "mirror.h"
 
 /* How often it is looked for mirrors that are silent: no descriptor of a link tells that. */
@@ -79,6 +80,7 @@ void ps_exclusive_enter(struct perseas *p)
 
 	ps_admin_enter(p);
 	pthread_mutex_lock(&p->lock);
+	ps_gather_post(p);
 	p->gate = true;
 	unwaited = p->commit.unwaited.seq != 0;
 	renew_deadline(p, deadline, &left);

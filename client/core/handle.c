@@ -4,6 +4,8 @@
  */
 #include "handle.h"
 
+#include "gather.h"
+
 #include "apart.h"
 #include "event.h"
 #include "quorum.h"
@@ -20,6 +22,7 @@
 #include <sys/mman.h>
 
 enum { LOCK_TRIES = 50, LOCK_PAUSES = 16 }; /* some microseconds together */
+enum { GATHER_MAX_US = 1000000, GATHER_MIN = 1024 };
 
 static _Thread_local struct {
 	const struct perseas *p;
@@ -103,6 +106,14 @@ static int check_options(struct perseas_options *o, struct ps_error *error)
 		                    "mirror_timeout_ms %u is below %d: a mirror would be taken for "
 		                    "dead whenever its host is busy",
 		                    o->mirror_timeout_ms, PS_MIRROR_TIMEOUT_MIN_MS);
+	if (o->gather_us > GATHER_MAX_US)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "gather_us %u is above %d: that is a second", o->gather_us,
+		                    GATHER_MAX_US);
+	if (o->gather_bytes < GATHER_MIN)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "gather_bytes %u is below %d: too little for a transaction",
+		                    o->gather_bytes, GATHER_MIN);
 	o->log_size = (o->log_size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 	o->ring_size = (o->ring_size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 	return 0;
@@ -132,6 +143,8 @@ static int fill_options(struct perseas_options *o, const struct perseas_options 
 		o->commit_timeout_ms = 5000;
 	if (!o->open_timeout_ms)
 		o->open_timeout_ms = 15000;
+	if (!o->gather_bytes)
+		o->gather_bytes = 64 << 10;
 	if (!o->pace_ms)
 		o->pace_ms = 100;
 	else if (o->pace_ms == UINT32_MAX)
@@ -261,6 +274,7 @@ void ps_handle_free(struct perseas *p)
 	p->env->ops->free(p->env);
 	ps_tx_free_all(p);
 	ps_locks_free(p);
+	ps_gather_free(p);
 	free_guests(p);
 	ps_ring_free(&p->commit.ring);
 	ps_roster_free(&p->roster);

@@ -14,6 +14,7 @@
 #include "error.h"
 #include "fabric.h"
 #include "ring.h"
+#include "unwaited.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/image/image.h"
 #include "../../proto/control/judge.h"
@@ -315,24 +316,6 @@ struct ps_opening {
 	bool warm;                 /* a standby looked before, and saw no owner */
 };
 
-enum { PS_STAMPS = 9 };
-
-/* Commits that were posted, and that nobody waits for (nowait.h). */
-struct ps_unwaited {
-	uint64_t seq;           /* the last of them; 0: W mirrors hold them all */
-	uint64_t progress_at;   /* when W came to hold more last, or the first was posted */
-	uint64_t epoch, before; /* of tokens; the last seq of the epochs before that one */
-	bool wanted;            /* somebody wants to know how far W are */
-	bool collector;         /* its thread was begun */
-	bool idle, watching;    /* it sleeps until it is woken; it sleeps on the links */
-	bool raised;            /* the flag */
-	int flag;               /* that perseas_fd gave; -1: none */
-	struct ps_stamp {
-		uint64_t seq, at;
-	} stamps[PS_STAMPS]; /* up to `seq` none was posted before `at` (flush_within_ms) */
-	unsigned stamped;    /* so many were */
-};
-
 /* What commits touch, with the lock. */
 struct ps_commit {
 	uint64_t seq;      /* last posted */
@@ -349,6 +332,7 @@ struct ps_commit {
 	struct ps_slot slot;     /* what is sent when nothing is staged */
 	struct ps_write *writes; /* writes_max of them, for the chain that is being made */
 	unsigned writes_max;
+	struct ps_gather *gather; /* with p->held; NULL: nothing ever was (gather.h) */
 	struct perseas_tx *open_list, *free_list, *all_list;
 	struct perseas_tx *tracking; /* open alone: what it changes is found; or NULL (track.c) */
 	struct perseas_tx *resting;  /* with `tracking`: what the free list was */
@@ -420,6 +404,7 @@ struct perseas {
 	bool leader;     /* a committer sleeps on the links, for all of them */
 	bool admin;      /* a thread is at the mirrors outside of commits */
 	bool gate;       /* commits wait */
+	bool held;       /* commits are held back, to be sent as one (gather.h) */
 	bool renewing;   /* it holds no claims, and sends no transaction until it does (renew.c) */
 	bool superseded; /* another owner has the store, for good */
 	bool stopping;
@@ -487,8 +472,9 @@ struct ps_refused {
 enum ps_more {
 	PS_MORE_SERIAL = 1, /* it is its turn */
 	PS_MORE_LOCKS = 2,
-	PS_MORE_SAVED = 4, /* it has savepoints */
-	PS_MORE_TRACK = 8, /* what it changes is found (track.c) */
+	PS_MORE_SAVED = 4,  /* it has savepoints */
+	PS_MORE_TRACK = 8,  /* what it changes is found (track.c) */
+	PS_MORE_AGAIN = 16, /* it declared bytes again */
 };
 
 /* The transaction under construction is its undo record, as the mirrors will get it. */
@@ -505,7 +491,8 @@ struct perseas_tx {
 	uint64_t since;  /* when its commit began to wait for its turn */
 	uint64_t began;  /* the last transaction that was posted before it began */
 	uint32_t ranges;
-	uint64_t tail; /* offset of the last entry, 0: none */
+	uint64_t again; /* bytes that it declared again */
+	uint64_t tail;  /* offset of the last entry, 0: none */
 	struct ps_cover cover;
 	const struct ps_extent_of *hint;                /* the segment of the last range */
 	_Atomic uint64_t touched[PS_SEGMENTS_MAX / 64]; /* segments with ranges, a bit for each id:

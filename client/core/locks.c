@@ -5,6 +5,7 @@
  */
 #include "apart.h"
 
+#include "gather.h"
 #include "mirror.h"
 #include "tx.h"
 
@@ -203,8 +204,8 @@ static int await(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 	}
 	if (answer == REFUSED)
 		return refuse(tx, lock->key, exclusive, "an older transaction's");
-	/* Whatever it reads of what the lock stands for was posted by now. */
-	tx->saw = tx->p->commit.seq;
+	/* Whatever it reads of what the lock stands for was posted by now, or is held. */
+	tx->saw = ps_last(tx->p);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "commit.h"
 #include "event.h"
 #include "flag.h"
+#include "gather.h"
 #include "mirror.h"
 #include "pace.h"
 #include "quorum.h"
@@ -72,6 +73,8 @@ uint64_t ps_durable(struct perseas *p)
 
 void ps_doubt(struct perseas *p, uint64_t seq, uint64_t now)
 {
+	/* What is held would be posted behind a doubt, or never. */
+	ps_gather_post(p);
 	if (!p->commit.in_doubt) {
 		p->commit.doubt_at = now;
 		ps_event(p, PERSEAS_EVENT_IN_DOUBT, seq, NULL,
@@ -100,7 +103,7 @@ void ps_unwaited_look(struct perseas *p)
 	ps_mirrors_poll(p);
 	ps_durable(p);
 	if (is_late(p))
-		ps_doubt(p, p->commit.seq, ps_now(p));
+		ps_doubt(p, ps_last(p), ps_now(p));
 }
 
 /* In each eighth of the time that counts it is kept when the first one was posted, and which was
@@ -112,14 +115,14 @@ static void stamp(struct perseas *p)
 
 	if (!u->stamped || now >= u->stamps[(u->stamped - 1) % PS_STAMPS].at + gap)
 		u->stamps[u->stamped++ % PS_STAMPS].at = now;
-	u->stamps[(u->stamped - 1) % PS_STAMPS].seq = p->commit.seq;
+	u->stamps[(u->stamped - 1) % PS_STAMPS].seq = ps_last(p);
 }
 
 void ps_unwaited_add(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 
-	if (!p->commit.staged || p->commit.seq % POLL_EVERY == 0) {
+	if (!p->held && (!p->commit.staged || p->commit.seq % POLL_EVERY == 0)) {
 		ps_mirrors_poll(p);
 		if (ps_durable(p) >= p->commit.seq)
 			return;
@@ -129,13 +132,15 @@ void ps_unwaited_add(struct perseas *p)
 		ps_durable(p);
 		u->progress_at = ps_now(p);
 	}
-	u->seq = p->commit.seq;
+	u->seq = ps_last(p);
 	if (p->options.flush_within_ms)
 		stamp(p);
 	u->wanted = true;
 	ps_unwaited_look(p);
-	if (u->idle)
+	if (u->idle || ps_gather_due(p) < u->look_at) {
+		u->look_at = ps_gather_due(p);
 		p->env->ops->wake(p->env, PS_COLLECTOR);
+	}
 }
 
 /* Not before then was the first posted that W do not hold, as far as stamps tell; the oldest of
@@ -166,6 +171,7 @@ bool ps_unwaited_overdue(struct perseas *p)
 	ps_assert_locked(p);
 	if (!p->options.flush_within_ms || !is_overdue(p))
 		return false;
+	ps_gather_post(p);
 	ps_mirrors_poll(p);
 	ps_durable(p);
 	return is_overdue(p);
@@ -178,6 +184,7 @@ int ps_unwaited_finish(struct perseas *p)
 	int rc = 0;
 
 	pthread_mutex_lock(&p->lock);
+	ps_gather_post(p);
 	if (u->seq) {
 		ps_mirrors_poll(p);
 		ps_durable(p);
@@ -225,6 +232,8 @@ static uint64_t collect(struct perseas *p, struct pollfd *fds, unsigned *count)
 
 	*count = 0;
 	u->idle = u->watching = false;
+	if (ps_now(p) >= ps_gather_due(p))
+		ps_gather_send(p);
 	if (u->seq && !ps_fenced(p)) {
 		ps_mirrors_poll(p);
 		ps_durable(p);
@@ -232,6 +241,8 @@ static uint64_t collect(struct perseas *p, struct pollfd *fds, unsigned *count)
 	}
 	works = !ps_fenced(p) && (ps_pace_look(p) || u->seq);
 	look = ps_now(p) + (is_behind(p) ? LOOK_SOON : LOOK);
+	if (look > ps_gather_due(p))
+		look = ps_gather_due(p);
 	/* The next one may come soon: not to be woken for it spares it a system call. */
 	if (!works) {
 		u->idle = !worked || u->flag >= 0;
@@ -249,13 +260,14 @@ static void run(void *arg)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
 	struct perseas *p = arg;
+	struct ps_unwaited *u = &p->commit.unwaited;
 	unsigned count;
 	uint64_t until;
 	bool stopping;
 
 	do {
 		pthread_mutex_lock(&p->lock);
-		until = collect(p, fds, &count);
+		until = u->look_at = collect(p, fds, &count);
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->pause(p->env, PS_COLLECTOR, fds, count, until);
 		pthread_mutex_lock(&p->lock);
@@ -309,7 +321,7 @@ void ps_tokens_begin(struct perseas *p)
 
 struct perseas_token ps_token(const struct perseas *p)
 {
-	return (struct perseas_token){ p->commit.unwaited.epoch, p->commit.seq };
+	return (struct perseas_token){ p->commit.unwaited.epoch, ps_last(p) };
 }
 
 int ps_token_check(const struct perseas *p, const struct perseas_token *token)
@@ -324,7 +336,7 @@ int ps_token_check(const struct perseas *p, const struct perseas_token *token)
 			(unsigned long long)token->epoch, p->store,
 			(unsigned long long)p->opened_as);
 	/* The epochs before ended where the present one began. */
-	if (token->seq > (token->epoch == u->epoch ? p->commit.seq : u->before))
+	if (token->seq > (token->epoch == u->epoch ? ps_last(p) : u->before))
 		return ps_fail(p, PERSEAS_EINVAL, "no transaction %llu was committed in epoch %llu",
 		               (unsigned long long)token->seq, (unsigned long long)token->epoch);
 	return 0;

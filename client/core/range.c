@@ -173,6 +173,13 @@ static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment,
 		memset(image, 0, (size_t)(tx->record + tx->length - image));
 }
 
+/* So many bytes are sent once that were declared more often. */
+static void note_again(struct perseas_tx *tx, uint64_t bytes)
+{
+	tx->again += bytes;
+	tx->more |= PS_MORE_AGAIN;
+}
+
 /* Some of the range is covered, or touched on both sides. */
 static int add_across(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
                       uint64_t end)
@@ -193,6 +200,8 @@ static int add_across(struct perseas_tx *tx, const struct ps_extent_of *segment,
 	     from = gap_end)
 		log_piece(tx, segment, gap_start, gap_end, (const void *)gap_start);
 	ps_cover_add(&tx->cover, &span);
+	if (bytes < end - start)
+		note_again(tx, end - start - bytes);
 	return 0;
 }
 
@@ -213,8 +222,10 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, start, end, &place);
 	int rc;
 
-	if (fit == PS_FIT_INSIDE)
+	if (fit == PS_FIT_INSIDE) {
+		note_again(tx, end - start);
 		return 0;
+	}
 	if (fit == PS_FIT_ACROSS)
 		return add_across(tx, segment, start, end);
 	rc = make_room(tx, sizeof(struct ps_range) + ps_align8(end - start), end - start);

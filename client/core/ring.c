@@ -46,13 +46,26 @@ static uint64_t tail(const struct ps_ring *ring)
 	return ring->last < ring->first ? ring->head : ring->where[ring->first % PS_RING_ENTRIES];
 }
 
-struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
+/* Where the next entry goes. */
+static uint64_t make_way(struct ps_ring *ring, uint64_t length)
 {
 	uint64_t at = ps_place(ring->head, length, ring->size);
 
 	while (ring->first <= ring->last && (at + length - tail(ring) > ring->size ||
 	                                     ring->last - ring->first + 2 > PS_RING_ENTRIES))
 		ring->first++;
+	return at;
+}
+
+void ps_ring_reserve(struct ps_ring *ring, uint64_t length)
+{
+	make_way(ring, length);
+}
+
+struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
+{
+	const uint64_t at = make_way(ring, length);
+
 	ring->last++;
 	ring->where[ring->last % PS_RING_ENTRIES] = at;
 	ring->head = at + length;

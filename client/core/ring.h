@@ -47,6 +47,10 @@ void ps_ring_free(struct ps_ring *ring);
 /* Forgets everything; the next entry will be `seq`. */
 void ps_ring_reset(struct ps_ring *ring, uint64_t seq);
 
+/* Forgets now what the entry of seq last + 1 will overwrite, if it takes up to `length` bytes: from
+ * now on no mirror is replayed to from that. */
+void ps_ring_reserve(struct ps_ring *ring, uint64_t length);
+
 /* Room for the entry of seq last + 1; `length` is at most half of the ring. */
 struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length);
 

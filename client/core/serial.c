@@ -6,6 +6,7 @@
 #include "apart.h"
 
 #include "commit.h"
+#include "gather.h"
 #include "mirror.h"
 #include "nowait.h"
 #include "tx.h"
@@ -104,8 +105,8 @@ void ps_serial_take(struct perseas_tx *tx)
 {
 	tx->more |= PS_MORE_SERIAL;
 	tx->thread = tx->p->apart.thread;
-	/* Whatever it reads was posted by now: nobody else is at it. */
-	tx->saw = tx->p->commit.seq;
+	/* Whatever it reads was posted by now, or is held: nobody else is at it. */
+	tx->saw = ps_last(tx->p);
 }
 
 int ps_serial_begin(struct perseas *p, struct perseas_tx **tx)
@@ -137,6 +138,8 @@ int ps_apart_leave(struct perseas_tx *tx)
 	ps_mirrors_poll(p);
 	if (!saw || ps_durable(p) >= saw)
 		return 1;
+	if (saw > p->commit.seq)
+		ps_gather_post(p);
 	rc = ps_commit_await(p, saw, &since);
 	return rc ? rc : 1;
 }

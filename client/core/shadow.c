@@ -110,14 +110,10 @@ bool ps_shadow_next(struct ps_segment *segment, uint64_t *offset, uint64_t *leng
 	return false;
 }
 
-int ps_shadow_send(struct perseas_tx *tx, struct ps_outgoing *out)
+void ps_shadow_take(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
-	int rc = ps_commit_reserve(p, out);
 
-	if (rc)
-		return rc;
-	/* From here on nothing can fail. The spans become those of the shadow. */
 	for (unsigned i = 0; i < tx->cover.count; i++) {
 		struct ps_span *span = &tx->cover.spans[i];
 		const struct ps_segment *segment = ps_segment_by_id(p, span->segment);
@@ -130,6 +126,17 @@ int ps_shadow_send(struct perseas_tx *tx, struct ps_outgoing *out)
 		span->end = span->start + length;
 		span->base = shadow;
 	}
+}
+
+int ps_shadow_send(struct perseas_tx *tx, struct ps_outgoing *out)
+{
+	struct perseas *p = tx->p;
+	int rc = ps_commit_reserve(p, out);
+
+	if (rc)
+		return rc;
+	/* From here on nothing can fail. */
+	ps_shadow_take(tx);
 	rc = ps_commit_send(p, out);
 	assert(!rc);
 	return rc;

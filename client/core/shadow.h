@@ -37,6 +37,10 @@ void ps_shadow_look(struct perseas *p, struct ps_segment *segment);
  * and *length its bytes. False: there is none. Since ps_shadow_look; locked. */
 bool ps_shadow_next(struct ps_segment *segment, uint64_t *offset, uint64_t *length);
 
+/* The shadow gets what a transaction changed that is over then. The spans of its cover become those
+ * of the shadow. Locked. */
+void ps_shadow_take(struct perseas_tx *tx);
+
 /* As ps_commit_send, for a transaction that is over then. Its shadow gets what it changed, and that
  * is sent. Locked. */
 int ps_shadow_send(struct perseas_tx *tx, struct ps_outgoing *out);

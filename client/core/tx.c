@@ -5,6 +5,7 @@
 
 #include "../../proto/image/undo.h"
 #include "apart.h"
+#include "gather.h"
 #include "late.h"
 #include "mirror.h"
 #include "shadow.h"
@@ -188,6 +189,10 @@ int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx)
 
 static void end_more(struct perseas_tx *tx)
 {
+	if (tx->more & PS_MORE_AGAIN)
+		tx->p->commit.stat.saved_within += tx->again;
+	tx->again = 0;
+	tx->more &= (uint8_t)~PS_MORE_AGAIN;
 	if (tx->more & PS_MORE_SAVED)
 		ps_savepoints_end(tx);
 	if (tx->more & PS_MORE_TRACK)
@@ -287,14 +292,16 @@ void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, u
 	struct ps_window window = { .offset = offset, .length = length, .segment = segment->id };
 
 	ps_assert_locked(p);
+	window.bytes = bytes;
 	if (segment->shadow) {
 		memcpy(bytes, segment->shadow + offset, length);
+		ps_gather_put_back(p, &window);
 		return;
 	}
 	memcpy(bytes, segment->base + offset, length);
-	window.bytes = bytes;
 	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
 		ps_undo(entries_of(tx), ps_window_put, &window);
+	ps_gather_put_back(p, &window);
 }
 
 void ps_tx_undo(struct perseas_tx *tx)
@@ -307,6 +314,7 @@ void ps_tx_undo(struct perseas_tx *tx)
 		ps_track_undo(tx);
 		return;
 	}
+	tx->again = 0;
 	/* No byte is logged twice, so the order does not matter. */
 	while (ps_record_next(&cursor, &range, &image)) {
 		const struct ps_segment *segment = ps_segment_by_id(tx->p, range->segment);

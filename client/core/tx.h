@@ -44,8 +44,9 @@ void ps_tx_careless(struct perseas *p);
 void ps_tx_look_begin(struct perseas *p);
 void ps_tx_look_end(struct perseas *p);
 
-/* Copies what is committed of a segment that is mapped: its shadow, or, without one, its memory,
- * in which what open transactions declared is as it was. Taken care of; locked. */
+/* Copies what is committed and was posted of a segment that is mapped: its shadow, or, without one,
+ * its memory, in which what open transactions declared is as it was; and so is what transactions
+ * changed that are held back. Taken care of; locked. */
 void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                           uint8_t *bytes, uint64_t length);
 

@@ -4,6 +4,7 @@
  */
 #include "commit.h"
 #include "flag.h"
+#include "gather.h"
 #include "mirror.h"
 #include "nowait.h"
 
@@ -15,6 +16,8 @@ static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 	                                  ? PS_NEVER
 	                                  : start + ps_ms((uint64_t)timeout_ms);
 
+	if (seq > p->commit.seq)
+		ps_gather_post(p);
 	while (p->commit.durable < seq) {
 		uint64_t now;
 

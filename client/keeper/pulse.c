@@ -43,6 +43,8 @@ static void look_at_figures(struct perseas *p, struct sight *sight)
 	figures->commits = p->commit.stat.commits;
 	figures->aborts = p->commit.stat.aborts;
 	figures->range_bytes = p->commit.stat.range_bytes;
+	figures->saved_within = p->commit.stat.saved_within;
+	figures->saved_between = p->commit.stat.saved_between;
 	figures->in_doubt = p->commit.stat.doubts;
 	figures->doubt_ms = doubt_ms(p);
 	figures->paced = p->commit.stat.paced;

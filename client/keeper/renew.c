@@ -9,6 +9,7 @@
 #include "../core/apart.h"
 #include "../core/demand.h"
 #include "../core/event.h"
+#include "../core/gather.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/quorum.h"
@@ -279,6 +280,7 @@ static void move(struct perseas *p, enum ps_renewal_state to)
 static void give_claims_up(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
+	ps_gather_post(p);
 	p->gate = true;
 	if (!p->renewing) {
 		p->upkeep.renewal.sealed = p->epoch;

@@ -1,6 +1,7 @@
 /*
  * stat.c - what a handle tells of itself.
  */
+#include "../core/gather.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/pace.h"
@@ -29,7 +30,7 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 		ps_mirrors_poll(p);
 	*stat = p->commit.stat;
 	stat->epoch = p->epoch;
-	stat->seq = p->commit.seq;
+	stat->seq = ps_last(p);
 	stat->durable_seq = ps_durable(p);
 	stat->mirrors = p->mirror_count;
 	stat->acks = p->acks;

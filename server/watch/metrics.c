@@ -290,6 +290,8 @@ OF_STORES(owner_doubt, status->figures, status->figures->doubt_ms != 0)
 OF_STORES(owner_paced, status->figures, status->figures->paced)
 OF_STORES(owner_missing, status->figures, status->figures->missing)
 OF_STORES(owner_bytes, status->figures, status->figures->range_bytes)
+OF_STORES(owner_saved_within, status->figures, status->figures->saved_within)
+OF_STORES(owner_saved_between, status->figures, status->figures->saved_between)
 
 /* An owner's buckets are 16 to each power of two; here are some of the powers, in ns. */
 static void write_latencies(struct sheet *sheet, const char *store, const Perseas__Latencies *told)
@@ -456,6 +458,11 @@ static const struct metric {
 	  write_owner_missing },
 	{ "perseas_owner_range_bytes_total", "counter", "store",
 	  "Bytes that its transactions changed.", write_owner_bytes },
+	{ "perseas_owner_saved_within_bytes_total", "counter", "store",
+	  "Bytes that transactions declared again: each was sent once.", write_owner_saved_within },
+	{ "perseas_owner_saved_between_bytes_total", "counter", "store",
+	  "Bytes not sent, as a later transaction that was sent with it changed them again.",
+	  write_owner_saved_between },
 	{ "perseas_owner_commit_latency_seconds", "histogram", "store",
 	  "How long its commits took; an estimate where it times only some.", write_owner_latency },
 	{ "perseas_mirror_state", "gauge", "store, mirror, state",

@@ -54,6 +54,8 @@ static void write_figures(struct ps_json *json, const Perseas__OwnerFigures *fig
 	ps_json_number(json, "paced", figures->paced);
 	ps_json_number(json, "paced_ms", figures->paced_ms);
 	ps_json_number(json, "range_bytes", figures->range_bytes);
+	ps_json_number(json, "saved_within", figures->saved_within);
+	ps_json_number(json, "saved_between", figures->saved_between);
 	ps_json_number(json, "missing", figures->missing);
 	ps_json_number(json, "p50_ns", ps_latency_percentile(&latency, 50));
 	ps_json_number(json, "p99_ns", ps_latency_percentile(&latency, 99));

@@ -37,7 +37,8 @@ class Options(ctypes.Structure):
                 ("recovery", ctypes.c_uint32), ("fetch_rate", ctypes.c_uint64),
                 ("mirror_timeout_ms", ctypes.c_uint32), ("order", ctypes.c_uint32),
                 ("name", ctypes.c_char_p), ("warm", ctypes.c_uint32),
-                ("warm_rate", ctypes.c_uint64)]
+                ("warm_rate", ctypes.c_uint64), ("flush_within_ms", ctypes.c_uint32),
+                ("gather_us", ctypes.c_uint32), ("gather_bytes", ctypes.c_uint32)]
 
 
 class Stat(ctypes.Structure):
@@ -49,7 +50,8 @@ class Stat(ctypes.Structure):
                 "log_laps", "mended_forward", "mended_delta", "mended_whole", "resyncs",
                 "allocations", "range_bytes", "doubts", "timed", "latency_p50_ns",
                 "latency_p99_ns", "latency_p999_ns", "latency_max_ns", "renewals", "paced",
-                "paced_ns", "missing", "fetched", "faults")]
+                "paced_ns", "missing", "fetched", "faults", "open", "saved_within",
+                "saved_between", "gathered", "groups")]
 
 
 class StandbyStat(ctypes.Structure):

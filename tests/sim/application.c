@@ -159,6 +159,8 @@ static int try_open(struct sim_application *a)
 	options.spin_us = UINT32_MAX;
 	if (schedule->nowait && a->world->seed % 8 == 1)
 		options.flush_within_ms = 1 + (uint32_t)(a->world->seed % 40);
+	options.gather_us = schedule->gather_us;
+	options.gather_bytes = a->world->seed % 3 ? 0 : 1024 << a->world->seed / 3 % 4;
 	if (schedule->tracks)
 		options.flags |= PERSEAS_TRACKED;
 	/* What is written is told of small segments only (written_sim.c). */

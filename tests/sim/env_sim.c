@@ -31,6 +31,11 @@ static uint64_t env_clock(struct ps_env *env)
 	struct sim_owner *o = of(env);
 	struct sim_task *task = o->running;
 
+	/* What is held back was committed before, whoever posts something. */
+	if (o->held) {
+		o->held = NULL;
+		return o->world->now;
+	}
 	if (task->sealing)
 		task->sealing(task->sealed);
 	task->sealing = NULL;

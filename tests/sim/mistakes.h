@@ -94,6 +94,11 @@ struct perseas_tx;
 	X(ANY_EPOCH, "any-epoch", 1000, "a token of the owner before is taken for one's own")  \
 	X(UNBOUNDED, "unbounded", 1000, "flush_within_ms is not kept")                         \
 	X(CLOSES, "closes", 2000, "close does not wait for what nobody waited for")            \
+	X(HELD_LIVE, "held-live", 1000, "what is held back is sent as memory has it by then")  \
+	X(HELD_COPIED, "held-copied", 4000, "a chunk has what is held back in it")             \
+	X(HELD_PASSED, "held-passed", 100, "a commit that waits passes what is held back")     \
+	X(HELD_TOLD, "held-told", 200, "what is held back is said to be held by W")            \
+	X(HELD_READ, "held-read", 2000, "who read what is held back need not wait for it")     \
 	X(FORGOTTEN, "forgotten", 2000, "a commit that is refused forgets what was written")   \
 	X(SHADOW_EARLY, "shadow-early", 2000, "a commit that is refused changed the shadow")   \
 	X(UNDECLARED, "undeclared", 2000, "a chunk holds what a tracked transaction changed")  \
@@ -224,8 +229,9 @@ bool sim_mistake_destroys(const struct sim_world *w);
 void sim_mistake_before_end(struct ps_control *control, const struct sim_message *message);
 void sim_mistake_after_end(struct ps_control *control, const struct sim_message *message);
 void sim_mistake_same_id(struct sim_owner *o, Perseas__Header *header);
-/* Is one made about commits that nobody waits for? */
+/* Is one made about commits that nobody waits for? About those that are held back? */
 bool sim_mistake_unwaited(const struct sim_world *w);
+bool sim_mistake_gathers(const struct sim_world *w);
 /* operator: is a member called gone, whatever it is? */
 bool sim_mistake_gone(const struct sim_world *w);
 /* mirror: it stops on purpose, and this is done here (true); before and after it loads spills. */

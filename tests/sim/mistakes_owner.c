@@ -147,13 +147,15 @@ bool sim_mistake_lingers(struct ps_link *link)
 bool sim_mistake_apart(const struct sim_world *w)
 {
 	return w->mistake == SIM_MISTAKE_TURN || w->mistake == SIM_MISTAKE_READER ||
-	       w->mistake == SIM_MISTAKE_COVERED;
+	       w->mistake == SIM_MISTAKE_COVERED || w->mistake == SIM_MISTAKE_HELD_READ;
 }
 
 void sim_mistake_apart_commits(struct sim_owner *o, struct perseas_tx *tx)
 {
 	if (sim_mistake_is(o->world, SIM_MISTAKE_READER))
 		tx->saw = 0;
+	if (sim_mistake_is(o->world, SIM_MISTAKE_HELD_READ) && tx->saw > tx->p->commit.seq)
+		tx->saw = tx->p->commit.seq;
 	if (!sim_mistake_is(o->world, SIM_MISTAKE_TURN) || !(tx->more & PS_MORE_SERIAL) ||
 	    !tx->ranges)
 		return;

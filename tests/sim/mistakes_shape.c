@@ -242,7 +242,7 @@ void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	/* That a commit is late is no proof. */
 	schedule->calm = schedule->calm && !w->mistake;
 	shape_members(w, mirrors, spares);
-	if (w->mistake == SIM_MISTAKE_UNDECLARED)
+	if (w->mistake == SIM_MISTAKE_UNDECLARED || w->mistake == SIM_MISTAKE_HELD_COPIED)
 		change_often(schedule, spares);
 	shape_owners(w, mirrors);
 	if (w->mistake == SIM_MISTAKE_RENEWED)

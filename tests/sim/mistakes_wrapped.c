@@ -7,6 +7,7 @@
 
 #include "../../client/open/forward.h"
 #include "../../client/open/making.h"
+#include "../../client/core/gather.h"
 #include "../../client/core/mirror.h"
 #include "../../client/core/nowait.h"
 #include "../../client/core/quorum.h"
@@ -132,13 +133,15 @@ int __wrap_ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct 
 
 bool sim_mistake_unwaited(const struct sim_world *w)
 {
-	return w->mistake >= SIM_MISTAKE_TOLD_EARLY && w->mistake <= SIM_MISTAKE_CLOSES;
+	return w->mistake >= SIM_MISTAKE_TOLD_EARLY && w->mistake <= SIM_MISTAKE_HELD_READ;
 }
 
 uint64_t __wrap_ps_durable(struct perseas *p)
 {
 	if (is(p, SIM_MISTAKE_TOLD_EARLY))
 		p->commit.durable = p->commit.seq;
+	if (is(p, SIM_MISTAKE_HELD_TOLD) && p->held && ps_mirrors_hold(p, p->commit.seq))
+		p->commit.durable = ps_last(p);
 	return __real_ps_durable(p);
 }
 

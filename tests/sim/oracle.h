@@ -32,7 +32,7 @@ struct sim_node {
 	uint64_t epoch, seq; /* as it was made; adoption gives it other epochs */
 	unsigned depth;
 	uint64_t sealed_at;   /* it was posted then */
-	uint64_t returned_at; /* from a commit that did not wait; 0: from another */
+	uint64_t returned_at; /* from the first commit that did not wait; 0: from another */
 	unsigned mark;        /* losses before this one are not of its copies */
 	struct sim_segment segments[SIM_NAMED];
 	const struct sim_object *objects; /* of its heap (heap_work.c) */

@@ -41,6 +41,8 @@ struct sim_task {
 	struct sim_wait wait;
 	/* Called where the transaction that this task commits takes its seq; NULL: none does. */
 	void (*sealing)(void *arg);
+	/* Called instead where it is held back. */
+	void (*holding)(void *arg);
 	void *sealed;
 };
 
@@ -115,6 +117,7 @@ struct sim_owner {
 	uint8_t making[PS_ID_SIZE];        /* id of what it creates, or created last */
 	bool decided;                      /* the first mirror is believed to have settled it */
 	struct sim_moment confirmed;       /* when its open asked for the last time */
+	struct sim_node *held;             /* what will become of commits that are held back */
 };
 
 /* A process whose application is fn(arg); it begins now. */

@@ -93,6 +93,8 @@ static void draw(struct sim_world *w)
 	                            (!w->mistake && (w->seed % 4 == 1 || w->seed % 16 == 15))
 	                    ? 70
 	                    : 0;
+	if (sim_mistake_gathers(w) || (s->nowait && !w->mistake && w->seed % 16 != 5))
+		s->gather_us = 1 + w->seed * 7919 % 40000;
 	s->demand = w->mistake ? sim_mistake_demands(w) : w->seed % 8 == 3;
 	s->apart = w->mistake ? sim_mistake_apart(w) : w->seed % 8 == 7;
 	if (s->apart)

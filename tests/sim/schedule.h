@@ -49,6 +49,7 @@ struct sim_schedule {
 	bool demand;             /* memory is fetched on demand, by most owners */
 	unsigned nowait;         /* percent of commits that nobody waits for */
 	bool heap;               /* applications have one */
+	uint32_t gather_us;      /* for how long these are held back */
 	unsigned tracks;         /* percent of transactions that declare nothing, or 0 */
 	unsigned destroys;       /* percent of steps that destroy a segment, or 0 */
 

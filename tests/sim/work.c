@@ -44,6 +44,7 @@ struct work {
 	bool publish;          /* no transaction: the segments that are not published */
 	unsigned destroyed;    /* no transaction: this segment, counted from 1; 0: none */
 	struct sim_node *node; /* what it became; NULL: nothing was sent */
+	bool joins;            /* others that were held back */
 };
 
 int sim_unexpected(struct sim_application *a, const char *what, int rc)
@@ -75,6 +76,7 @@ static int begin(struct sim_application *a, struct work *work, enum kind kind)
 	work->publish = false;
 	work->destroyed = 0;
 	work->node = NULL;
+	work->joins = false;
 	if (rc == PERSEAS_EBLOCKED || (rc == PERSEAS_ECONFLICT && schedule->tracks))
 		return BLOCKED;
 	if (rc)
@@ -261,6 +263,20 @@ static void bear(struct sim_application *a, struct sim_node *node)
 	}
 }
 
+/* The state has what the transaction changed, as it is now. */
+static void edit(const struct work *work, struct sim_node *node)
+{
+	struct sim_application *a = work->application;
+
+	for (unsigned i = 0; i < work->count; i++) {
+		const struct range *range = &work->ranges[i];
+
+		memcpy(sim_node_edit(a->world, node, range->segment) + range->offset,
+		       a->mapped[range->segment].base + range->offset, range->length);
+	}
+	sim_heap_seal(a, work->tx, node);
+}
+
 /* It takes its seq: the state is the one before, with what it changes as it is now. */
 static void sealing(void *arg)
 {
@@ -272,15 +288,26 @@ static void sealing(void *arg)
 		bear(a, node);
 	if (work->destroyed)
 		node->segments[work->destroyed - 1].present = false;
-	for (unsigned i = 0; i < work->count; i++) {
-		const struct range *range = &work->ranges[i];
-
-		memcpy(sim_node_edit(a->world, node, range->segment) + range->offset,
-		       a->mapped[range->segment].base + range->offset, range->length);
-	}
-	sim_heap_seal(a, work->tx, node);
+	edit(work, node);
 	work->node = node;
 	a->at = node;
+}
+
+/* It is held back: all of them become one, which has what each of them changed as it is now. */
+static void holding(void *arg)
+{
+	struct work *work = arg;
+	struct sim_application *a = work->application;
+	struct sim_owner *o = a->owner;
+
+	work->joins = o->held != NULL;
+	if (!o->held)
+		o->held = sim_node_new(a->world, a->at, a->p->epoch, a->p->commit.seq + 1);
+	o->held->sealed_at = a->world->now;
+	edit(work, o->held);
+	work->node = a->at = o->held;
+	sim_count(a->world, SIM_HELD, 1);
+	sim_count(a->world, SIM_HELD_TOGETHER, work->joins);
 }
 
 static void expect_seal(struct work *work)
@@ -289,6 +316,7 @@ static void expect_seal(struct work *work)
 
 	sim_heap_commits(work->application, work->tx);
 	task->sealing = sealing;
+	task->holding = holding;
 	task->sealed = work;
 }
 
@@ -334,10 +362,10 @@ static int outcome(struct work *work, int rc)
 
 /* When it was posted, W held whatever had returned longer before than the options allow: a process
  * may be stopped in between. */
-static void check_bound(const struct sim_application *a, const struct sim_node *posted)
+static void check_bound(const struct sim_application *a, const struct work *work)
 {
 	const uint64_t most = a->p->options.flush_within_ms * SIM_MS;
-	const struct sim_node *node = posted->parent;
+	const struct sim_node *posted = work->node, *node = work->joins ? posted : posted->parent;
 
 	for (; most && node && node->seq > a->p->commit.durable; node = node->parent)
 		if (node->returned_at && node->returned_at + most <= posted->sealed_at)
@@ -363,8 +391,9 @@ static int posted(struct work *work, const struct perseas_token *token)
 	          sim_state(a->world, token->epoch, token->seq));
 	sim_count(a->world, SIM_UNWAITED, 1);
 	a->unwaited = work->node;
-	work->node->returned_at = a->world->now;
-	check_bound(a, work->node);
+	check_bound(a, work);
+	if (!work->joins)
+		work->node->returned_at = a->world->now;
 	return GO_ON;
 }
 

@@ -81,6 +81,8 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(UNDONE, 1, "transactions rolled back by a claim")             \
 	X(AWAY_UNDONE, 1, "transactions undone in a copy")              \
 	X(UNWAITED, 1, "commits that nobody waited for")                \
+	X(HELD, 1, ".. and that were held back")                        \
+	X(HELD_TOGETHER, 1, ".. with others")                           \
 	X(UNWAITED_HELD, 1, ".. that a token told of later")            \
 	X(UNWAITED_FOREIGN, 1, ".. of the owner before: refused")       \
 	X(UNWAITED_FULL, 0, ".. refused: the ring was full")            \

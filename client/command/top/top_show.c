@@ -155,6 +155,8 @@ static void figures_json(struct ps_json *json, const Perseas__OwnerFigures *figu
 	ps_json_number(json, "aborts", figures->aborts);
 	ps_json_number(json, "range_bytes", figures->range_bytes);
 	ps_json_number(json, "in_doubt", figures->in_doubt);
+	ps_json_number(json, "saved_within", figures->saved_within);
+	ps_json_number(json, "saved_between", figures->saved_between);
 	ps_json_number(json, "missing", figures->missing);
 	ps_json_end(json, '}');
 }

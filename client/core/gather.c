@@ -1,0 +1,375 @@
+/*
+ * gather.c - see gather.h. What is held is kept in lines of 64 bytes, each with what it was before
+ * the first transaction and what it is after the last: so one more transaction costs no more the
+ * more there are. commit.c adds transactions, and whoever must not wait behind them posts them. It
+ * never reads what a transaction left in memory after its commit: a later one may change that.
+ */
+#include "gather.h"
+
+#include "commit.h"
+#include "late.h"
+#include "mirror.h"
+#include "shadow.h"
+#include "tx.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	LINE = PS_GATHER_LINE,
+	LINES_MAX = PS_GATHER_LINES,
+	PLACES = PS_GATHER_PLACES,
+	/* In the record and in the ring, beside the bytes, which are in both. */
+	ENTRY = sizeof(struct ps_range) + 7,
+	PIECE = ENTRY + sizeof(struct ps_write),
+	HEADS = sizeof(struct ps_record) + sizeof(struct ps_entry) + sizeof(struct ps_write) + 16 +
+	        PS_ALIGN,
+};
+
+/* --- how much fits --- */
+
+static uint64_t entry_length(uint64_t pieces, uint64_t bytes)
+{
+	return ps_align64(HEADS + pieces * PIECE + 2 * bytes);
+}
+
+/* A transaction can bring no more than this. */
+static uint64_t pieces_of(const struct perseas_tx *tx)
+{
+	const uint64_t ranges = (uint64_t)tx->ranges + tx->kept;
+
+	return 2 * ranges + (tx->cover.bytes + (uint64_t)tx->kept * PS_LATE_LENGTH) / LINE;
+}
+
+static uint64_t bytes_of(const struct perseas_tx *tx)
+{
+	return tx->cover.bytes + (uint64_t)tx->kept * PS_LATE_LENGTH;
+}
+
+static bool fits(const struct ps_gather *g, uint64_t pieces, uint64_t bytes)
+{
+	return pieces <= LINES_MAX && entry_length(pieces, bytes) <= g->limit;
+}
+
+bool ps_gather_takes(const struct perseas_tx *tx)
+{
+	return fits(tx->p->commit.gather, pieces_of(tx), bytes_of(tx));
+}
+
+void ps_gather_before(const struct perseas_tx *tx, unsigned flags)
+{
+	struct perseas *p = tx->p;
+	const struct ps_gather *g = p->commit.gather;
+
+	assert(p->held);
+	if (!(flags & PS_GATHERS) || !fits(g, g->pieces + pieces_of(tx), g->bytes + bytes_of(tx)))
+		ps_gather_send(p);
+}
+
+uint64_t ps_gather_length(const struct perseas_tx *tx)
+{
+	const struct ps_gather *g = tx->p->commit.gather;
+
+	if (!ps_gather_takes(tx))
+		return ps_tx_entry_length(tx);
+	return entry_length(g->pieces + pieces_of(tx), g->bytes + bytes_of(tx));
+}
+
+/* --- its beginning and end --- */
+
+static uint64_t lowest(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Doubt, and what may be lost in flush_within_ms, count from the commit. */
+static uint64_t hold_ns(const struct perseas_options *o)
+{
+	const uint64_t asked = (uint64_t)o->gather_us * 1000;
+	const uint64_t most = lowest(asked, ps_ms(o->commit_timeout_ms) / 2);
+
+	return o->flush_within_ms ? lowest(most, ps_ms(o->flush_within_ms) / 2) : most;
+}
+
+int ps_gather_start(struct perseas *p)
+{
+	struct ps_gather *g = p->commit.gather;
+	struct ps_record *record;
+	uint64_t limit;
+
+	ps_assert_locked(p);
+	if (g)
+		return 0;
+	/* Room for every chain that may come of it: links that need none now may be the last. */
+	if (ps_commit_grow(p, LINES_MAX + 1))
+		return PERSEAS_ENOMEM;
+	limit = lowest(p->options.gather_bytes, p->commit.ring.size / 4);
+	limit = lowest(limit, ps_record_limit(p->log_size)) / PS_ALIGN * PS_ALIGN;
+	g = calloc(1, sizeof(*g));
+	record = aligned_alloc(PS_ALIGN, limit);
+	if (!g || !record) {
+		free(g);
+		free(record);
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for commits that are held back");
+	}
+	memset(record, 0, sizeof(*record));
+	g->record = record;
+	g->limit = limit;
+	g->hold_ns = hold_ns(&p->options);
+	p->commit.gather = g;
+	return 0;
+}
+
+void ps_gather_free(struct perseas *p)
+{
+	struct ps_gather *g = p->commit.gather;
+
+	if (!g)
+		return;
+	free(g->record);
+	free(g);
+	p->commit.gather = NULL;
+}
+
+uint64_t ps_gather_due(const struct perseas *p)
+{
+	return p->held ? p->commit.gather->due : PS_NEVER;
+}
+
+/* --- a transaction is added --- */
+
+static unsigned find_line(struct ps_gather *g, uint32_t segment, uint64_t number)
+{
+	uint32_t place = (uint32_t)(((number + segment) * 0x9e3779b97f4a7c15u) >> 40);
+	struct ps_line *line;
+
+	for (;; place++) {
+		const uint32_t at = g->index[place %= PLACES];
+
+		if (!at)
+			break;
+		if (g->lines[at - 1].number == number && g->lines[at - 1].segment == segment)
+			return at - 1;
+	}
+	assert(g->count < LINES_MAX);
+	line = &g->lines[g->count];
+	*line = (struct ps_line){ .number = number, .segment = segment, .place = place };
+	g->index[place] = ++g->count;
+	return g->count - 1;
+}
+
+static unsigned count_bits(uint64_t bits)
+{
+	unsigned count = 0;
+
+	for (; bits; bits &= bits - 1)
+		count++;
+	return count;
+}
+
+/* Bytes of one line: what they were counts if none before changed them. */
+static void add_piece(struct ps_gather *g, uint32_t segment, uint64_t offset, unsigned length,
+                      const uint8_t *before, const uint8_t *after)
+{
+	const unsigned at = find_line(g, segment, offset / LINE), from = offset % LINE;
+	const uint64_t bits = (length == LINE ? UINT64_MAX : ((uint64_t)1 << length) - 1) << from;
+	uint64_t fresh = bits & ~g->lines[at].covered;
+
+	g->pieces += fresh != 0;
+	g->bytes += fresh == bits ? length : count_bits(fresh);
+	g->lines[at].covered |= bits;
+	memcpy(g->after[at] + from, after, length);
+	if (fresh == bits) {
+		memcpy(g->before[at] + from, before, length);
+		return;
+	}
+	for (; fresh; fresh &= fresh - 1) {
+		const unsigned bit = (unsigned)__builtin_ctzll(fresh);
+
+		g->before[at][bit] = before[bit - from];
+	}
+}
+
+static void add_range(struct ps_gather *g, const struct ps_range *range, const uint8_t *before,
+                      const uint8_t *after)
+{
+	uint64_t done = 0;
+
+	while (done < range->length) {
+		const uint64_t offset = range->offset + done;
+		const uint64_t length = lowest(LINE - offset % LINE, range->length - done);
+
+		add_piece(g, range->segment, offset, (unsigned)length, before + done, after + done);
+		done += length;
+	}
+}
+
+/* All that it declared, as it is now. Where there is a shadow, that has what is to be sent. */
+static void add_ranges(struct ps_gather *g, const struct perseas_tx *tx)
+{
+	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
+		                    tx->ranges, true };
+	const struct ps_range *range;
+	const void *before;
+
+	while (ps_record_next(&cursor, &range, &before)) {
+		const struct ps_segment *segment = ps_segment_by_id(tx->p, range->segment);
+		const uint8_t *bytes = segment->shadow ? segment->shadow : segment->base;
+
+		add_range(g, range, before, bytes + range->offset);
+	}
+}
+
+void ps_gather_add(struct perseas_tx *tx)
+{
+	struct perseas *p = tx->p;
+	struct ps_gather *g = p->commit.gather;
+
+	ps_assert_locked(p);
+	/* Whoever begins one of these has posted what was held, and nothing joins it meanwhile. */
+	assert(!p->gate && !p->renewing && !p->commit.in_doubt);
+	if (p->options.flags & PS_SHADOWED)
+		ps_shadow_take(tx);
+	if (!p->held)
+		g->due = ps_now(p) + g->hold_ns;
+	p->held = true;
+	g->declared += tx->cover.bytes;
+	add_ranges(g, tx);
+	assert(fits(g, g->pieces, g->bytes));
+	/* No mirror that comes back may count on what will be overwritten. */
+	ps_ring_reserve(&p->commit.ring, entry_length(g->pieces, g->bytes));
+	p->commit.stat.gathered++;
+	ps_tx_end(tx);
+	if (ps_now(p) >= g->due)
+		ps_gather_send(p);
+}
+
+/* --- it is posted --- */
+
+/* Bytes that the record has so far, and where its last entry began. */
+struct growing {
+	uint8_t *end;
+	struct ps_range *last;
+	unsigned count;
+};
+
+/* Ends the last entry: padding is zeros. */
+static void pad(struct growing *to)
+{
+	while ((uintptr_t)to->end % 8)
+		*to->end++ = 0;
+}
+
+/* `length` bytes of a line, from `from` on: an entry, or more of the last one. */
+static void put_run(struct ps_gather *g, struct growing *to, unsigned at, unsigned from,
+                    unsigned length)
+{
+	const struct ps_line *line = &g->lines[at];
+	const uint64_t offset = line->number * LINE + from, after = (uintptr_t)g->after[at] + from;
+	struct ps_span *span = &g->spans[to->count];
+
+	/* The last one ends with the line before, then. */
+	if (to->count && to->last->segment == line->segment &&
+	    to->last->offset + to->last->length == offset) {
+		assert(span[-1].end == after);
+		to->last->length += length;
+		span[-1].end += length;
+	} else {
+		pad(to);
+		to->last = (struct ps_range *)to->end;
+		*to->last = (struct ps_range){ line->segment, length, offset };
+		to->end += sizeof(*to->last);
+		*span = (struct ps_span){ after, after + length, after - offset, line->segment };
+		to->count++;
+	}
+	memcpy(to->end, g->before[at] + from, length);
+	to->end += length;
+}
+
+static void put_line(struct ps_gather *g, struct growing *to, unsigned at)
+{
+	uint64_t rest = g->lines[at].covered;
+	unsigned from = 0, length;
+
+	while (rest) {
+		const unsigned gap = (unsigned)__builtin_ctzll(rest);
+
+		from += gap;
+		rest >>= gap;
+		length = rest == UINT64_MAX ? LINE : (unsigned)__builtin_ctzll(~rest);
+		put_run(g, to, at, from, length);
+		from += length;
+		rest = length == LINE ? 0 : rest >> length;
+	}
+}
+
+static struct ps_outgoing build(struct ps_gather *g)
+{
+	struct growing to = { .end = (uint8_t *)(g->record + 1) };
+	struct ps_outgoing out = { .record = g->record,
+		                   .kind = PS_RECORD_TRANSACTION,
+		                   .spans = g->spans,
+		                   .bytes = g->bytes };
+
+	for (unsigned i = 0; i < g->count; i++)
+		put_line(g, &to, i);
+	pad(&to);
+	out.length = (uint64_t)(to.end - (uint8_t *)g->record);
+	out.ranges = out.span_count = to.count;
+	out.entry_length = ps_align64(sizeof(struct ps_entry) +
+	                              (to.count + 1) * sizeof(struct ps_write) +
+	                              ps_align8(out.length) + ps_align8(out.bytes));
+	assert(out.entry_length <= entry_length(g->pieces, g->bytes));
+	return out;
+}
+
+static void empty(struct ps_gather *g)
+{
+	for (unsigned i = 0; i < g->count; i++)
+		g->index[g->lines[i].place] = 0;
+	g->count = g->pieces = 0;
+	g->bytes = g->declared = 0;
+}
+
+void ps_gather_send(struct perseas *p)
+{
+	struct ps_gather *g = p->commit.gather;
+	struct ps_outgoing out;
+	int rc;
+
+	ps_assert_locked(p);
+	assert(p->held);
+	out = build(g);
+	p->held = false;
+	rc = ps_commit_send(p, &out);
+	assert(!rc);
+	(void)rc;
+	p->commit.stat.groups++;
+	p->commit.stat.range_bytes += g->bytes;
+	p->commit.stat.saved_between += g->declared - g->bytes;
+	empty(g);
+}
+
+void ps_gather_put_back(const struct perseas *p, const struct ps_window *window)
+{
+	const struct ps_gather *g = p->commit.gather;
+
+	if (!p->held)
+		return;
+	for (unsigned i = 0; i < g->count; i++) {
+		const struct ps_line *line = &g->lines[i];
+		const uint64_t offset = line->number * LINE;
+
+		if (line->segment != window->segment || offset + LINE <= window->offset ||
+		    offset >= window->offset + window->length)
+			continue;
+		for (uint64_t rest = line->covered; rest; rest &= rest - 1) {
+			const unsigned bit = (unsigned)__builtin_ctzll(rest);
+			const uint64_t at = offset + bit - window->offset;
+
+			if (offset + bit >= window->offset && at < window->length)
+				window->bytes[at] = g->before[i][bit];
+		}
+	}
+}

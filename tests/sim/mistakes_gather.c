@@ -1,0 +1,80 @@
+/*
+ * mistakes_gather.c - faults in commits that are held back to be sent as one. The linker puts these
+ * functions in front of the library's (mistakes_wrapped.c); one of them also tells the application
+ * that its commit is held.
+ */
+#include "mistakes.h"
+
+#include "../../client/core/gather.h"
+#include "../../client/core/tx.h"
+#include "process.h"
+
+void __real_ps_gather_add(struct perseas_tx *tx);
+void __wrap_ps_gather_add(struct perseas_tx *tx);
+void __real_ps_gather_before(const struct perseas_tx *tx, unsigned flags);
+void __wrap_ps_gather_before(const struct perseas_tx *tx, unsigned flags);
+void __real_ps_gather_send(struct perseas *p);
+void __wrap_ps_gather_send(struct perseas *p);
+void __real_ps_gather_put_back(const struct perseas *p, const struct ps_window *window);
+void __wrap_ps_gather_put_back(const struct perseas *p, const struct ps_window *window);
+
+bool sim_mistake_gathers(const struct sim_world *w)
+{
+	return w->mistake >= SIM_MISTAKE_HELD_LIVE && w->mistake <= SIM_MISTAKE_HELD_READ;
+}
+
+static bool is(const struct perseas *p, enum sim_mistake mistake)
+{
+	return sim_mistake_is(((const struct sim_owner *)p->env)->world, mistake);
+}
+
+void __wrap_ps_gather_add(struct perseas_tx *tx)
+{
+	struct sim_task *task = ((struct sim_owner *)tx->p->env)->running;
+
+	if (task->sealing)
+		task->holding(task->sealed);
+	task->sealing = NULL;
+	__real_ps_gather_add(tx);
+}
+
+void __wrap_ps_gather_before(const struct perseas_tx *tx, unsigned flags)
+{
+	struct perseas *p = tx->p;
+
+	if (is(p, SIM_MISTAKE_HELD_PASSED) && !(flags & PS_GATHERS))
+		return;
+	if (is(p, SIM_MISTAKE_HELD_LIVE) && !(flags & PS_GATHERS))
+		__wrap_ps_gather_send(p);
+	else
+		__real_ps_gather_before(tx, flags);
+}
+
+/* What it changed, by transactions that may be open again. */
+static void read_again(struct perseas *p)
+{
+	struct ps_gather *g = p->commit.gather;
+
+	for (unsigned i = 0; i < g->count; i++) {
+		const struct ps_line *line = &g->lines[i];
+		const struct ps_segment *segment = ps_segment_by_id(p, line->segment);
+
+		for (unsigned bit = 0; bit < PS_GATHER_LINE; bit++)
+			if (line->covered >> bit & 1)
+				g->after[i][bit] =
+					segment->base[line->number * PS_GATHER_LINE + bit];
+	}
+}
+
+void __wrap_ps_gather_send(struct perseas *p)
+{
+	if (is(p, SIM_MISTAKE_HELD_LIVE))
+		read_again(p);
+	__real_ps_gather_send(p);
+}
+
+void __wrap_ps_gather_put_back(const struct perseas *p, const struct ps_window *window)
+{
+	if (!is(p, SIM_MISTAKE_HELD_COPIED))
+		__real_ps_gather_put_back(p, window);
+}
