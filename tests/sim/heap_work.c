@@ -321,6 +321,8 @@ static void resize(struct sim_application *a, perseas_tx_t *tx)
 		object->freer = NULL;
 		return;
 	}
+	/* The old one is not declared, and some of it may be missing. */
+	object->writer = before;
 	for (uint32_t i = 0; i < size && i < object->is.size; i++)
 		if (((uint8_t *)to)[i] != value)
 			sim_fail(a->world, "owner %u: realloc lost byte %u", a->owner->index, i);
