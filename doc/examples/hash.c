@@ -168,7 +168,7 @@ static int open_part(perseas_tx_t *tx, const struct hash *hash, uint64_t number,
                      struct part **part)
 {
 	*part = &hash->table->parts[number >> 58];
-	/* No two things have the same address: so no other lock has this number. */
+	/* No two things have the same address: so no other container's lock has this number. */
 	return perseas_lock(tx, (uint64_t)(uintptr_t)*part, mode);
 }
 
@@ -344,6 +344,19 @@ int hash_count(perseas_tx_t *tx, const struct hash *hash, uint64_t *count)
 	return rc;
 }
 
+/* Commits, or takes back what failed. Only a commit's own error may have ended the transaction. */
+static int end(perseas_tx_t *tx, int rc)
+{
+	if (!rc) {
+		rc = perseas_commit(tx, 0);
+		if (rc == PERSEAS_EINDOUBT || rc == PERSEAS_EFENCED)
+			return rc;
+	}
+	if (rc)
+		perseas_abort(tx);
+	return rc;
+}
+
 int hash_open(perseas_t *p, perseas_heap_t *heap, const char *root, struct hash *hash)
 {
 	void *object;
@@ -358,10 +371,7 @@ int hash_open(perseas_t *p, perseas_heap_t *heap, const char *root, struct hash 
 		rc = perseas_zalloc(tx, heap, sizeof(struct hash_table), HASH_TABLE, &object);
 		if (!rc)
 			rc = perseas_root_set(tx, heap, root, HASH_TABLE, object);
-		if (!rc)
-			rc = perseas_commit(tx, 0);
-		if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
-			perseas_abort(tx);
+		rc = end(tx, rc);
 	}
 	hash->heap = heap;
 	hash->table = rc ? NULL : (struct hash_table *)object;

@@ -33,7 +33,11 @@ static int transact(int (*change)(perseas_tx_t *tx, void *arg), void *arg)
 	if (rc)
 		return rc;
 	code = change(tx, arg);
-	rc = code < 0 ? code : perseas_commit(tx, 0);
+	if (code < 0) {
+		perseas_abort(tx);
+		return code;
+	}
+	rc = perseas_commit(tx, 0);
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc ? rc : code;

@@ -129,7 +129,7 @@ static int unlink_node(perseas_tx_t *tx, struct node **at, const struct node *no
 }
 /* end links */
 
-/* No two things have the same address: so no other lock has this number. */
+/* No two things have the same address: so no other container's lock has this number. */
 static int lock(perseas_tx_t *tx, const struct tree *tree, int mode)
 {
 	return perseas_lock(tx, (uint64_t)(uintptr_t)tree->top, mode);
@@ -296,6 +296,19 @@ int tree_count(perseas_tx_t *tx, const struct tree *tree, uint64_t *count)
 	return rc;
 }
 
+/* Commits, or takes back what failed. Only a commit's own error may have ended the transaction. */
+static int end(perseas_tx_t *tx, int rc)
+{
+	if (!rc) {
+		rc = perseas_commit(tx, 0);
+		if (rc == PERSEAS_EINDOUBT || rc == PERSEAS_EFENCED)
+			return rc;
+	}
+	if (rc)
+		perseas_abort(tx);
+	return rc;
+}
+
 int tree_open(perseas_t *p, perseas_heap_t *heap, const char *root, struct tree *tree)
 {
 	void *object;
@@ -309,10 +322,7 @@ int tree_open(perseas_t *p, perseas_heap_t *heap, const char *root, struct tree 
 		rc = perseas_zalloc(tx, heap, sizeof(struct tree_top), TREE_TOP, &object);
 		if (!rc)
 			rc = perseas_root_set(tx, heap, root, TREE_TOP, object);
-		if (!rc)
-			rc = perseas_commit(tx, 0);
-		if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
-			perseas_abort(tx);
+		rc = end(tx, rc);
 	}
 	tree->heap = heap;
 	tree->top = rc ? NULL : (struct tree_top *)object;

@@ -10,6 +10,11 @@
  * Functions return 0, or 1 where they say so, or an error of the library. After an error the
  * transaction may have changed a part of what was asked for: take it back, by perseas_abort,
  * perseas_retry or perseas_rollback_to.
+ *
+ * Its objects have plain pointers to each other: the heap must be where it was made. In one that
+ * was opened with PERSEAS_HEAP_MOVED every call would follow wild pointers. A transaction with
+ * PERSEAS_TRACK may look, but gets PERSEAS_EINVAL where it would allocate or free: when it inserts,
+ * removes, or puts a value of another size.
  */
 #ifndef TREE_H
 #define TREE_H

@@ -51,6 +51,8 @@ static inline bool refuse_call(void)
 #define perseas_set_range(...) (refuse_call() ? PERSEAS_ETOOBIG : perseas_set_range(__VA_ARGS__))
 #define perseas_free(...) (refuse_call() ? PERSEAS_ENOMEM : perseas_free(__VA_ARGS__))
 #define perseas_lock(...) (refuse_call() ? PERSEAS_ECONFLICT : perseas_lock(__VA_ARGS__))
+#define perseas_zalloc(...) (refuse_call() ? PERSEAS_EFENCED : perseas_zalloc(__VA_ARGS__))
+#define perseas_root_set(...) (refuse_call() ? PERSEAS_EFENCED : perseas_root_set(__VA_ARGS__))
 
 /* --- the oracle --- */
 
@@ -109,10 +111,53 @@ static inline void agree(const struct known *known, int rc, struct text found)
 	assert_memory_equal(found.at, known->bytes, known->size);
 }
 
+struct seen {
+	const struct oracle *oracle;
+	struct text last;
+	unsigned count;
+};
+
+static inline int see(void *arg, struct text key, struct text value)
+{
+	struct seen *seen = arg;
+
+	agree(&seen->oracle->known[key.size], 0, value);
+	assert_memory_equal(key.at, key_number((unsigned)key.size).at, key.size);
+	assert_true(!seen->count || !container->follows || container->follows(seen->last, key));
+	seen->last = key;
+	seen->count++;
+	return 0;
+}
+
+static inline unsigned count_known(const struct oracle *oracle)
+{
+	unsigned known = 0;
+
+	for (unsigned i = 0; i < NAMES; i++)
+		known += oracle->known[i].is;
+	return known;
+}
+
+/* All keys, those of a transaction that is open, too. */
+static inline int look_at_all(struct oracle *oracle, perseas_tx_t *tx)
+{
+	struct seen seen = { .oracle = oracle };
+	uint64_t count;
+	int rc = container->walk(tx, see, &seen);
+
+	if (rc)
+		return rc;
+	assert_int_equal(seen.count, count_known(oracle));
+	rc = container->count(tx, &count);
+	if (!rc)
+		assert_int_equal(count, seen.count);
+	return rc;
+}
+
 /* One change or look. 0, or the error: then the oracle knows nothing of it. */
 static inline int operate(struct oracle *oracle, perseas_tx_t *tx)
 {
-	const unsigned number = (unsigned)draw(oracle, NAMES), what = (unsigned)draw(oracle, 8);
+	const unsigned number = (unsigned)draw(oracle, NAMES), what = (unsigned)draw(oracle, 9);
 	struct known *known = &oracle->known[number];
 	struct text found = { NULL, 0 };
 	uint8_t bytes[MOST];
@@ -135,30 +180,14 @@ static inline int operate(struct oracle *oracle, perseas_tx_t *tx)
 		if (rc >= 0)
 			assert_int_equal(rc, !known->is);
 		known->is &= rc < 0;
-	} else {
+	} else if (what < 8) {
 		rc = container->get(tx, key_number(number), &found);
 		if (rc >= 0)
 			agree(known, rc, found);
+	} else {
+		rc = look_at_all(oracle, tx);
 	}
 	return rc < 0 ? rc : 0;
-}
-
-struct seen {
-	const struct oracle *oracle;
-	struct text last;
-	unsigned count;
-};
-
-static inline int see(void *arg, struct text key, struct text value)
-{
-	struct seen *seen = arg;
-
-	agree(&seen->oracle->known[key.size], 0, value);
-	assert_memory_equal(key.at, key_number((unsigned)key.size).at, key.size);
-	assert_true(!seen->count || !container->follows || container->follows(seen->last, key));
-	seen->last = key;
-	seen->count++;
-	return 0;
 }
 
 static inline int count_object(void *arg, const struct perseas_object *object)
@@ -171,28 +200,22 @@ static inline int count_object(void *arg, const struct perseas_object *object)
 /* All that the oracle knows is there, in the container and in the heap, and nothing else. */
 static inline void compare_all(struct oracle *oracle, perseas_t *p, perseas_heap_t *heap)
 {
-	struct seen seen = { .oracle = oracle };
-	unsigned entries = 0, known = 0;
-	uint64_t count;
+	unsigned entries = 0;
 	perseas_tx_t *tx;
 
 	assert_int_equal(perseas_begin(p, 0, &tx), 0);
-	assert_int_equal(container->walk(tx, see, &seen), 0);
-	assert_int_equal(container->count(tx, &count), 0);
+	assert_int_equal(look_at_all(oracle, tx), 0);
 	for (unsigned i = 0; i < NAMES; i++) {
 		struct text found = { NULL, 0 };
 		const int rc = container->get(tx, key_number(i), &found);
 
 		agree(&oracle->known[i], rc, found);
-		known += oracle->known[i].is;
 	}
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_int_equal(seen.count, known);
-	assert_int_equal(count, known);
 	if (perseas_heap_check(heap) ||
 	    perseas_heap_walk(heap, container->entries, count_object, &entries))
 		fail_msg("%s", perseas_message(p));
-	assert_int_equal(entries, known);
+	assert_int_equal(entries, count_known(oracle));
 }
 
 /* --- one owner, one thread --- */
@@ -307,6 +330,25 @@ static inline void test_whatever_call_fails_nothing_changes(void **state)
 	compare_all(oracle, o->p, heap);
 	assert_true(failed > 400);
 	free(oracle);
+}
+
+/* Whatever call of its opening fails, also one that says another owner has the store: nothing stays
+ * open. */
+static inline void test_an_opening_that_fails_is_taken_back(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	perseas_heap_t *heap;
+
+	options.flags = PERSEAS_HEAP_CREATE;
+	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), 0);
+	for (refused_call = 1; refused_call <= 2; refused_call++) {
+		calls = 0;
+		assert_int_equal(container->open(o->p, heap), PERSEAS_EFENCED);
+		assert_int_equal(owner_stat(o).open, 0);
+	}
+	refused_call = 0;
+	assert_int_equal(container->open(o->p, heap), 0);
 }
 
 static inline int put_one(struct owner *o, unsigned number, int (*change)(perseas_tx_t *, unsigned))
@@ -517,6 +559,7 @@ static inline void test_threads_change_it_side_by_side_over_shared_memory(void *
 #define CONTAINER_TESTS                                                                       \
 	CONTAINER_TEST(test_random_changes_are_those_of_an_oracle),                           \
 		CONTAINER_TEST(test_whatever_call_fails_nothing_changes),                     \
+		CONTAINER_TEST(test_an_opening_that_fails_is_taken_back),                     \
 		CONTAINER_TEST(test_a_heap_that_is_full_refuses_and_goes_on),                 \
 		cmocka_unit_test_setup_teardown(test_threads_change_it_side_by_side_over_tcp, \
 	                                        daemon_setup, daemon_teardown),               \

@@ -1,7 +1,7 @@
 /*
  * test_hash.c - the hash table of doc/examples/hash.h.
  */
-#include "container_rig.h"
+#include "container_locks.h"
 
 #include "../../doc/examples/hash.c"
 
@@ -113,6 +113,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CONTAINER_TESTS,
+		CONTAINER_TEST(test_each_use_keeps_out_what_it_must),
 		cmocka_unit_test_setup_teardown(test_a_table_grows_by_a_bucket_at_a_time,
 		                                owner_setup_one, owner_teardown),
 	};

@@ -1,7 +1,7 @@
 /*
  * test_tree.c - the ordered map of doc/examples/tree.h.
  */
-#include "container_rig.h"
+#include "container_locks.h"
 
 #include <endian.h>
 
@@ -147,6 +147,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CONTAINER_TESTS,
+		CONTAINER_TEST(test_each_use_keeps_out_what_it_must),
 		CONTAINER_TEST(test_a_map_stays_low),
 		CONTAINER_TEST(test_the_next_key_from_any),
 	};
