@@ -94,26 +94,31 @@ def test_an_ordered_map_survives_its_owners(fabric, mirrors, examples, dice):  #
 
 
 def test_a_queue_survives_its_owners(fabric, mirrors, examples, dice):  # noqa: F811
-    """It is filled and drained, and killed at any moment: the numbers that it holds have no gap."""
+    """It is filled and drained, and killed at any moment: the numbers that it holds have no gap,
+    and are those that it told of, or one step further."""
     daemon, = mirrors(1, fabric)
     program = examples / "queue"
     first = length = 0
     for round_ in range(rounds(8)):
         verb = "drain" if round_ % 3 == 2 else "fill"
-        process = subprocess.Popen([program, daemon.address, verb, "2000"])
-        try:
-            process.wait(dice.uniform(0.02, 0.2))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        with subprocess.Popen([program, daemon.address, verb, "2000"], stdout=subprocess.PIPE,
+                              text=True) as process:
+            try:
+                process.wait(dice.uniform(0.02, 0.2))
+            except subprocess.TimeoutExpired:
+                process.kill()
+            told = [int(line) for line in process.stdout if line.endswith("\n")]
         wait_ownerless("queue", [daemon])
         keys, (count, objects) = show(program, daemon.address)
         numbers = [int(key.split()[0]) for key, _ in keys]
         assert objects == count + 1 == len(numbers) + 1
         begin = numbers[0] if numbers else 0
         assert numbers == list(range(begin, begin + len(numbers)))
-        if verb == "fill":
-            assert not length or (begin == first and len(numbers) >= length)
-        elif numbers:
-            assert begin + len(numbers) == first + length and begin >= first
+        # What it told of has happened, and one step more may have.
+        changed = len(numbers) - length if verb == "fill" else length - len(numbers)
+        assert len(told) <= changed <= len(told) + 1
+        step = first + length if verb == "fill" else first
+        assert told == list(range(step, step + len(told)))
+        if numbers:
+            assert begin == first + (changed if verb == "drain" else 0)
         first, length = begin, len(numbers)
