@@ -332,7 +332,7 @@ static inline void enter(struct perseas_tx *tx)
 
 static inline bool is_watched(const struct perseas_tx *tx)
 {
-	return atomic_load_explicit(&tx->p->careful, memory_order_relaxed);
+	return atomic_load_explicit(&tx->p->careful, memory_order_acquire);
 }
 
 static inline void leave(struct perseas_tx *tx)

@@ -232,7 +232,10 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 	ps_cover_clear(&saved->cover);
 	/* No entry goes on across a savepoint. */
 	tx->tail = 0;
+	/* Others may look into it meanwhile. */
+	pthread_mutex_lock(&tx->p->lock);
 	tx->more |= PS_MORE_SAVED;
+	pthread_mutex_unlock(&tx->p->lock);
 	return 0;
 }
 

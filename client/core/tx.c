@@ -22,12 +22,13 @@ enum {
 	BUSY_PAUSE = 20000, /* ns: a set_range is at most some copying */
 };
 
+/* Whoever sees that nobody looks any more comes after all that the lookers have read. */
 static void set_careful(struct perseas *p)
 {
 	ps_assert_locked(p);
 	atomic_store_explicit(&p->careful,
 	                      p->options.flags & CHECKED || !p->fences || p->cares || p->lookers,
-	                      memory_order_relaxed);
+	                      memory_order_release);
 }
 
 static void set_cares(struct perseas *p, bool cares)

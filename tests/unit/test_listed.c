@@ -168,18 +168,22 @@ struct worker {
 	uint8_t *area;
 };
 
-/* Each of its ranges is PIECE long and touches no other. */
+/* Each of its ranges is PIECE long and touches no other. In the midst is a savepoint. */
 static void *work(void *arg)
 {
 	struct worker *w = arg;
+	uint64_t savepoint;
 	perseas_tx_t *tx;
 
 	while (!atomic_load(&over)) {
 		assert_int_equal(perseas_begin(w->p, 0, &tx), 0);
-		for (unsigned i = 0; i < PIECES; i++)
+		for (unsigned i = 0; i < PIECES; i++) {
+			if (i == PIECES / 2)
+				assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
 			assert_int_equal(perseas_set_range(tx, w->area + 2 * PIECE * (size_t)i,
 			                                   PIECE),
 			                 0);
+		}
 		assert_int_equal(perseas_abort(tx), 0);
 	}
 	return NULL;
