@@ -17,6 +17,7 @@
 #include "../core/shadow.h"
 #include "../core/tx.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -204,7 +205,7 @@ static int check_wish(struct perseas *p, const char *segment, size_t size,
 static int map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wish, void **addr,
                ptrdiff_t *moved)
 {
-	struct ps_segment *segment;
+	struct ps_segment *segment = NULL;
 	int rc;
 
 	if (moved)
@@ -219,6 +220,7 @@ static int map(perseas_t *p, const char *name, size_t size, const struct ps_wish
 	rc = ps_map_ready(p);
 	if (!rc)
 		rc = map_exclusive(p, name, size, wish, &segment);
+	assert(rc || segment);
 	if (!rc) {
 		*addr = segment->base;
 		if (moved)
@@ -415,7 +417,7 @@ static int check_new(struct perseas *p, const struct ps_birth *birth)
 
 static int birth_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *seq)
 {
-	struct ps_segment *segment;
+	struct ps_segment *segment = NULL;
 	int rc = check_new(p, birth);
 
 	if (rc)
@@ -423,6 +425,7 @@ static int birth_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *
 	for (unsigned i = 0; i < birth->count && !rc; i++) {
 		rc = map_exclusive(p, birth->segments[i].name, birth->segments[i].size, &recorded,
 		                   &segment);
+		assert(rc || segment);
 		if (!rc)
 			birth->segments[i].addr = segment->base;
 	}

@@ -48,11 +48,12 @@ static void compare(struct sim_application *a, unsigned i, const char *when)
 }
 
 /* Some owners have some segments elsewhere than recorded, and, when these are mapped again, where
- * they were not. No two owners' mappings meet there either (env_sim.c). */
+ * they were not. Each owner has a distance of its own: two that published at the same address of
+ * this process, one after the other (env_sim.c), must not meet there. */
 static int map_somewhere(struct sim_application *a, unsigned i, void **addr)
 {
 	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
-	const uint64_t away = (uint64_t)1 << 30;
+	const uint64_t away = ((uint64_t)1 << 30) + ((uint64_t)a->owner->index << 26);
 
 	a->maps++;
 	if (!segment || (a->world->seed / 4 + a->owner->index + a->maps) % 3)
