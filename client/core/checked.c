@@ -74,7 +74,7 @@ static int report(struct perseas *p, const struct ps_segment *s, uint64_t from, 
 	return ps_fail(p, PERSEAS_EUNDECLARED,
 	               "byte %llu of segment '%s' (%p) was changed, and no open transaction "
 	               "declared it: call perseas_set_range before the store",
-	               (unsigned long long)(offset + i), s->name, (const void *)(now + i));
+	               (unsigned long long)offset + i, s->name, (const void *)(now + i));
 }
 
 /* [at, end) is in a page that is not like its shadow. */
