@@ -6,7 +6,8 @@
 The edits are in *.mutants beside this file, which README.md explains. `make check-mutants` calls it
 in the top of a tree whose tests are built, with the commands that compile and link them in FILE.
 Each changed file is compiled by itself, below build/mutants, and linked into the one test program
-that should find it: nothing else is built, and neither the tree nor what was built is changed.
+that should find it: nothing else is built, and neither the tree nor what was built is changed. An
+example of doc/ is compiled with its test, which includes it.
 
 --sample draws one part of PART by SEED, so that a failure can be had again; what is drawn, and how
 each test fares without any edit, is always looked at. The last line is "N passed, M failed".
@@ -67,6 +68,11 @@ class Mutant:
         return "changes nothing" in self.fields or "same code" in self.fields
 
     @property
+    def included(self):
+        """Its one test compiles the file in."""
+        return self.fields["file"].startswith("doc/examples/")
+
+    @property
     def finders(self):
         return self.fields["found by"].split()
 
@@ -120,25 +126,33 @@ class Builder:
         self.archive = "build/libtest.a"
 
     def object(self, mutant, folder):
-        """The object of the changed file."""
-        source = folder / pathlib.PurePath(mutant.fields["file"]).name
+        """The object of the changed file; of an example, that of the test that includes it."""
+        file = pathlib.PurePath(mutant.fields["file"])
+        source = folder / file.name
         source.write_text(mutant.source())
+        if mutant.included:
+            test = pathlib.Path("tests/unit", mutant.finders[0]).with_suffix(".c")
+            text = test.read_text().replace('"../../%s"' % file, '"%s"' % source.absolute())
+            source = folder / test.name
+            source.write_text(text)
         out = source.with_suffix(".o")
-        beside = str(pathlib.PurePath(mutant.fields["file"]).parent)
-        done = subprocess.run([*self.compiler, "-w", "-iquote", beside, "-o", out, source],
+        beside = [word for path in (file.parent, "tests/unit") for word in ("-iquote", str(path))]
+        done = subprocess.run([*self.compiler, "-w", *(beside if mutant.included else beside[:2]),
+                               "-Iclient", "-o", out, source],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             raise Mistake("%s: %s does not compile:\n%s" % (mutant.where, mutant.name, done.stdout))
         return out
 
-    def program(self, finder, folder, changed):
-        """The test program of a finder, with the changed object in place of its like."""
+    def program(self, finder, folder, changed, whole):
+        """The test program of a finder, with the changed object in place of its like; whole: of the
+        test itself."""
         kind, more = finder.partition(":")[0], []
         if kind in ("sim", "crash"):
             objects = sorted(pathlib.Path("build/obj/tests", kind).glob("*.o"))
             more = self.wrapped if kind == "sim" else []
         else:
-            objects = [pathlib.Path("build/obj/tests/unit", kind + ".o")]
+            objects = [] if whole else [pathlib.Path("build/obj/tests/unit", kind + ".o")]
         out = folder / kind
         done = subprocess.run([*self.linker, "-o", out, *objects, changed, self.archive, *more,
                                *self.libraries],
@@ -208,7 +222,8 @@ def judge(builder, mutant):
             return False, "is said to give the same instructions, and does not"
         skipped = ""
         for finder in mutant.finders:
-            what = run(builder.program(finder, folder, changed), finder)
+            program = builder.program(finder, folder, changed, mutant.included)
+            what = run(program, finder)
             if what.startswith("skipped"):
                 skipped = what
             elif what != "passed" and mutant.equivalent:
