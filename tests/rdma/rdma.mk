@@ -18,7 +18,7 @@ check-rdma:
 	@deploy/deps.sh build rdma-test
 	@$(SUBMAKE) all $(TELLER) $(RDMA_TOOLS)
 	@tests/rdma/kernel.py >/dev/null
-	@: one of them keeps half a processor to one, and waits for the rest
+	@: one alone waits much of the time, and leaves a processor idle
 	@$(RUN) rdma --timeout 900 --jobs 2 \
 		"machines: $(PYTHON) -m pytest -v --durations=12 -p no:cacheprovider tests/rdma \
 			--ignore tests/rdma/guest" \
