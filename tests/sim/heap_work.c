@@ -26,7 +26,6 @@ struct object {
 
 struct sim_heap {
 	perseas_heap_t *handle;
-	uint8_t *base;
 	struct object objects[OBJECTS_MAX]; /* is.size 0: none */
 };
 
@@ -34,9 +33,9 @@ static bool is_named(const struct sim_application *a, int rc, const char *what)
 {
 	if (rc == 0)
 		return true;
-	/* The log is small, the heap is, too; and the fenced may lack memory. */
-	if (rc != PERSEAS_ETOOBIG && rc != PERSEAS_ELIMIT &&
-	    (rc != PERSEAS_EFENCED || !a->world->schedule->demand))
+	/* The log is small, the heap is, too; and it may be unable to grow. */
+	if (rc != PERSEAS_ETOOBIG && rc != PERSEAS_ELIMIT && rc != PERSEAS_EFENCED &&
+	    rc != PERSEAS_EMIRRORMEM && rc != PERSEAS_EUNREACHABLE && rc != PERSEAS_EBLOCKED)
 		sim_unexpected((struct sim_application *)a, what, rc);
 	return false;
 }
@@ -63,9 +62,34 @@ static bool is_taken_back(const struct object *object)
 	return object->allocator && object->allocator == object->freer;
 }
 
+static unsigned data_of(unsigned extent)
+{
+	return SIM_SEGMENTS + 2 * extent;
+}
+
+static uint8_t *address_of(const struct sim_application *a, const struct sim_object *object)
+{
+	return a->mapped[data_of(object->extent)].base + object->offset;
+}
+
+static void place_of(const struct sim_application *a, const void *at, struct sim_object *object)
+{
+	for (unsigned i = 0; i < SIM_EXTENTS; i++) {
+		const struct mapped *m = &a->mapped[data_of(i)];
+
+		if (!m->base || (const uint8_t *)at < m->base ||
+		    (const uint8_t *)at >= m->base + m->size)
+			continue;
+		object->extent = i;
+		object->offset = (uint32_t)((const uint8_t *)at - m->base);
+		return;
+	}
+	sim_fail(a->world, "owner %u: an object lies outside of the heap", a->owner->index);
+}
+
 static void look(const struct sim_application *a, const struct object *object)
 {
-	const uint8_t *at = a->heap->base + object->is.offset;
+	const uint8_t *at = address_of(a, &object->is);
 
 	if (object->is.raw || is_taken_back(object))
 		return;
@@ -84,18 +108,19 @@ static int walked(void *arg, const struct perseas_object *shown)
 {
 	struct walk *walk = arg;
 	const struct sim_heap *heap = walk->a->heap;
-	const uint32_t offset = (uint32_t)((const uint8_t *)shown->addr - heap->base);
+	struct sim_object place;
 
+	place_of(walk->a, shown->addr, &place);
 	walk->found++;
 	for (unsigned i = 0; i < OBJECTS_MAX; i++) {
 		const struct sim_object *is = &heap->objects[i].is;
 
-		if (is->size && is->offset == offset && is->size == shown->size &&
-		    is->type == shown->type)
+		if (is->size && is->extent == place.extent && is->offset == place.offset &&
+		    is->size == shown->size && is->type == shown->type)
 			return 0;
 	}
 	sim_fail(walk->a->world, "owner %u: the heap has an object at %u that nobody allocated",
-	         walk->a->owner->index, offset);
+	         walk->a->owner->index, place.offset);
 	return 1;
 }
 
@@ -130,12 +155,15 @@ void sim_heap_check(struct sim_application *a)
 
 /* --- opening --- */
 
+/* An extent is published: the one after those that there are. */
 static void bear(void *arg)
 {
 	struct sim_application *a = arg;
 	struct sim_node *node = sim_node_new(a->world, a->at, a->p->epoch, a->p->commit.seq + 1);
+	const unsigned first = data_of(node->segments[data_of(0)].present);
 
-	for (unsigned i = SIM_SEGMENTS; i < SIM_NAMED; i++) {
+	sim_count(a->world, SIM_GROWN, first != data_of(0));
+	for (unsigned i = first; i < first + 2; i++) {
 		const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
 		struct sim_segment *s = &node->segments[i];
 
@@ -149,6 +177,15 @@ static void bear(void *arg)
 	a->at = node;
 }
 
+/* From here on the running task may have the heap made, or grow. */
+static void expect_birth(struct sim_application *a)
+{
+	const bool whole = a->at->segments[data_of(SIM_EXTENTS - 1)].present;
+
+	a->owner->running->sealing = whole ? NULL : bear;
+	a->owner->running->sealed = a;
+}
+
 static void remember(struct sim_application *a)
 {
 	for (unsigned i = 0; i < a->at->object_count; i++)
@@ -159,16 +196,17 @@ static void remember(struct sim_application *a)
 int sim_heap_open(struct sim_application *a)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
-	const bool there = a->at->segments[SIM_SEGMENTS].present;
+	const bool there = a->at->segments[data_of(0)].present;
 	perseas_heap_t *handle;
 	int rc;
 
 	if (!a->world->schedule->heap || (a->last && !there))
 		return GO_ON;
 	options.flags = PERSEAS_HEAP_CREATE | PERSEAS_HEAP_MOVED;
-	options.first = options.most = HEAP_SIZE;
-	a->owner->running->sealing = there ? NULL : bear;
-	a->owner->running->sealed = a;
+	options.first = HEAP_SIZE;
+	options.most = SIM_EXTENTS * HEAP_SIZE;
+	if (!there)
+		expect_birth(a);
 	rc = perseas_heap_open(a->p, "h", &options, &handle);
 	a->owner->running->sealing = NULL;
 	if (a->owner->dead || rc == PERSEAS_EFENCED)
@@ -181,7 +219,6 @@ int sim_heap_open(struct sim_application *a)
 		return sim_unexpected(a, "opening the heap", rc);
 	a->heap = sim_alloc(a->world, sizeof(*a->heap));
 	a->heap->handle = handle;
-	a->heap->base = a->mapped[SIM_SEGMENTS].base;
 	remember(a);
 	sim_heap_check(a);
 	return a->owner->dead ? LEAVE : GO_ON;
@@ -193,8 +230,9 @@ static void add(struct sim_application *a, const perseas_tx_t *tx, void *at, boo
 {
 	struct perseas_object object;
 	struct object *place = NULL;
-	uint32_t offset = (uint32_t)((uint8_t *)at - a->heap->base);
+	struct sim_object is = { 0 };
 
+	place_of(a, at, &is);
 	if (perseas_object(a->heap->handle, at, &object))
 		sim_fail(a->world, "owner %u: what it allocated is no object", a->owner->index);
 	for (unsigned i = 0; i < OBJECTS_MAX; i++) {
@@ -202,15 +240,17 @@ static void add(struct sim_application *a, const perseas_tx_t *tx, void *at, boo
 
 		if (!other->is.size)
 			place = other;
-		else if (offset < other->is.offset + other->is.size &&
-		         other->is.offset < offset + object.size)
+		else if (is.extent == other->is.extent &&
+		         is.offset < other->is.offset + other->is.size &&
+		         other->is.offset < is.offset + object.size)
 			sim_fail(a->world, "owner %u: %u is given out, and an object has it",
-			         a->owner->index, offset);
+			         a->owner->index, is.offset);
 	}
-	*place = (struct object){ .is = { offset, (uint32_t)object.size, object.type,
-		                          (uint8_t)sim_draw(a->world), raw },
-		                  .allocator = tx,
-		                  .writer = tx };
+	is.size = (uint32_t)object.size;
+	is.type = object.type;
+	is.value = (uint8_t)sim_draw(a->world);
+	is.raw = raw;
+	*place = (struct object){ .is = is, .allocator = tx, .writer = tx };
 	if (!raw)
 		memset(at, place->is.value, object.size);
 	sim_count(a->world, SIM_OBJECTS, 1);
@@ -244,8 +284,10 @@ static void allocate(struct sim_application *a, perseas_tx_t *tx)
 
 	if (!has_room(a->heap))
 		return;
+	expect_birth(a);
 	rc = raw ? perseas_reserve(tx, a->heap->handle, PS_CLASS_MAX + 1, type, &at)
 	         : perseas_alloc(tx, a->heap->handle, draw_size(w), type, &at);
+	a->owner->running->sealing = NULL;
 	if (is_named(a, rc, "alloc"))
 		add(a, tx, at, raw);
 }
@@ -272,8 +314,7 @@ static void release(struct sim_application *a, perseas_tx_t *tx)
 		return;
 	/* No other thread takes it while this one waits for memory. */
 	object->freer = tx;
-	if (!is_named(a, perseas_free(tx, a->heap->handle, a->heap->base + object->is.offset),
-	              "free"))
+	if (!is_named(a, perseas_free(tx, a->heap->handle, address_of(a, &object->is)), "free"))
 		object->freer = NULL;
 	else
 		sim_mistake_heap_freed(a->owner, tx);
@@ -289,7 +330,7 @@ static void change(struct sim_application *a, perseas_tx_t *tx)
 		return;
 	before = object->writer;
 	object->writer = tx;
-	at = a->heap->base + object->is.offset;
+	at = address_of(a, &object->is);
 	if (!is_named(a, perseas_set_range(tx, at, object->is.size), "set_range")) {
 		object->writer = before;
 		return;
@@ -309,12 +350,14 @@ static void resize(struct sim_application *a, perseas_tx_t *tx)
 
 	if (!object || object->is.raw || !has_room(a->heap))
 		return;
-	at = a->heap->base + object->is.offset;
+	at = address_of(a, &object->is);
 	size = draw_size(a->world);
 	value = object->is.value;
 	before = object->writer;
 	object->writer = object->freer = tx;
+	expect_birth(a);
 	rc = perseas_realloc(tx, a->heap->handle, at, size, object->is.type, &to);
+	a->owner->running->sealing = NULL;
 	if (!is_named(a, rc, "realloc"))
 		object->writer = before;
 	if (rc || to == at) {
@@ -392,9 +435,9 @@ void sim_heap_end(struct sim_application *a, const perseas_tx_t *tx, const struc
 }
 
 /* In memory it is what is committed, but where it is missing, and then nobody changed it. */
-static void edit_metadata(const struct sim_application *a, struct sim_node *node)
+static void edit_metadata(const struct sim_application *a, struct sim_node *node, unsigned extent)
 {
-	const unsigned i = SIM_SEGMENTS + 1;
+	const unsigned i = data_of(extent) + 1;
 	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
 	uint8_t *to = sim_node_edit(a->world, node, i);
 	uint64_t run;
@@ -410,16 +453,17 @@ static void edit_metadata(const struct sim_application *a, struct sim_node *node
 static void edit_node(const struct sim_application *a, const perseas_tx_t *tx,
                       struct sim_node *node)
 {
-	uint8_t *data = sim_node_edit(a->world, node, SIM_SEGMENTS);
-
 	for (unsigned i = 0; i < OBJECTS_MAX; i++) {
 		const struct object *object = &a->heap->objects[i];
 
 		if (object->is.size && object->writer == tx && !object->is.raw)
-			memcpy(data + object->is.offset, a->heap->base + object->is.offset,
-			       object->is.size);
+			memcpy(sim_node_edit(a->world, node, data_of(object->is.extent)) +
+			               object->is.offset,
+			       address_of(a, &object->is), object->is.size);
 	}
-	edit_metadata(a, node);
+	for (unsigned extent = 0; extent < SIM_EXTENTS; extent++)
+		if (node->segments[data_of(extent)].present)
+			edit_metadata(a, node, extent);
 }
 
 void sim_heap_seal(struct sim_application *a, const perseas_tx_t *tx, struct sim_node *node)

@@ -45,7 +45,8 @@ struct sim_oracle {
 
 const char *sim_segment_name(unsigned i)
 {
-	static const char *const names[SIM_NAMED] = { "a", "b", "c", "h.heap.0", "h.meta.0" };
+	static const char *const names[SIM_NAMED] = { "a",        "b",        "c",       "h.heap.0",
+		                                      "h.meta.0", "h.heap.1", "h.meta.1" };
 
 	return names[i];
 }

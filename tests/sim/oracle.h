@@ -8,12 +8,15 @@
 
 #include "world.h"
 
-/* Those that applications fill, and behind them the two of a heap: objects, and metadata. */
-enum { SIM_SEGMENTS = 3, SIM_NAMED = SIM_SEGMENTS + 2, SIM_SEGMENT_MAX = 2048 };
+/* Those that applications fill, and behind them two for each extent of a heap: objects, and
+ * metadata. */
+enum { SIM_SEGMENTS = 3, SIM_EXTENTS = 2, SIM_NAMED = SIM_SEGMENTS + 2 * SIM_EXTENTS };
+enum { SIM_SEGMENT_MAX = 2048 };
 
 /* An object that a heap must have. */
 struct sim_object {
-	uint32_t offset, size; /* in its segment; of the object: 0 is none */
+	unsigned extent;
+	uint32_t offset, size; /* in the extent; of the object: 0 is none */
 	uint64_t type;
 	uint8_t value; /* of each of its bytes */
 	bool raw;      /* but for one whose bytes are nobody's */
