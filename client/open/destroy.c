@@ -87,13 +87,14 @@ static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
 	if (rc)
 		return rc;
 	assert(segment); /* a refusal is never 0 */
-	/* An image that is half made would have to lose what was copied of it. */
-	ps_resync_restart(p, "it begins again: a segment was destroyed");
 	if (!ps_quorum_acks(p, ps_mirrors_whole(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors are whole, and %u must be: nothing is "
 		               "destroyed",
 		               ps_quorum_count(p, ps_mirrors_whole(p)), p->members, p->acks);
+	/* An image that is half made would have to lose what was copied of it. Behind the refusals:
+	 * a copy may be what makes the next try succeed. */
+	ps_resync_restart(p, "it begins again: a segment was destroyed");
 	/* All that can fail comes before the announcement: from then on this seq is taken. */
 	*seq = p->commit.seq + 1;
 	bury(p, segment, *seq);

@@ -275,6 +275,26 @@ static void a_copy_that_goes_on_begins_again(void **state)
 	assert_gone(o, "more");
 }
 
+/* The copy of a mirror is what W mirrors are wanted for: a destroy that is refused until then, as
+ * often as it is tried, leaves it as it is. */
+static void one_that_is_refused_leaves_the_copy(void **state)
+{
+	struct owner *o = *state;
+
+	make(o, "more", 700000, 9);
+	unmap(o, "more");
+	direct_crash(o->d, 2);
+	make(o, "other", 100, 1);
+	direct_crash(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_DOWN);
+	direct_start(o->d, 2);
+	owner_keep(o, 2, PERSEAS_MIRROR_RESYNCING);
+	assert_int_equal(perseas_segment_destroy(o->p, "more"), PERSEAS_EUNREACHABLE);
+	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_RESYNCING);
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
+}
+
 /* A chunk of the segment was asked of another mirror, and its answer comes when it is gone. */
 static void a_chunk_that_was_read_is_of_nothing(void **state)
 {
@@ -449,6 +469,7 @@ int main(void)
 		TEST(too_few_mirrors_destroy_nothing),
 		TEST(a_mirror_that_was_away_is_copied),
 		TEST(a_copy_that_goes_on_begins_again),
+		TEST(one_that_is_refused_leaves_the_copy),
 		TEST(a_chunk_that_was_read_is_of_nothing),
 		TEST(room_that_was_made_is_not_used),
 		TEST(an_owner_dies_at_each_step),
