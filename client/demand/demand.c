@@ -194,7 +194,7 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment)
 	states = calloc(count, sizeof(*states));
 	if (!states)
 		return false;
-	ps_take_mark(d, segment->id, count, segment->size, states);
+	ps_take_mark(d, segment, count, states);
 	lock(d);
 	/* What somebody waited for before has come. */
 	if (!bytes_missing(d, &any))

@@ -180,7 +180,7 @@ void ps_hot_read(struct perseas *p);
 void ps_hot_mark(struct ps_demand *d, struct ps_mapping *mapping);
 
 /* take.c: what a standby's copy holds. `states` is of a mapping that nobody sees yet. */
-void ps_take_mark(struct ps_demand *d, uint32_t segment, uint64_t count, uint64_t size,
+void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
                   uint8_t *states);
 /* Fills in some of that, first what somebody waits for. True: there may be more. The thread. */
 bool ps_take_step(struct ps_demand *d);

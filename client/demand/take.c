@@ -9,14 +9,15 @@
 #include <string.h>
 
 /* The granules whose every page is right are not asked of mirrors. */
-void ps_take_mark(struct ps_demand *d, uint32_t segment, uint64_t count, uint64_t size,
+void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
                   uint8_t *states)
 {
-	const struct ps_warm_part *part = ps_warm_part(d->warm, segment);
+	const struct ps_warm_part *part = ps_warm_useful(d->warm, segment->id, segment->born,
+	                                                 segment->size);
 
-	for (uint64_t g = 0; part && !part->left && g < count; g++) {
+	for (uint64_t g = 0; part && g < count; g++) {
 		const uint64_t at = g * d->ops->granule;
-		const uint64_t rest = size - at;
+		const uint64_t rest = segment->size - at;
 
 		if (ps_warm_holds(part, at, rest < d->ops->granule ? rest : d->ops->granule))
 			states[g] = PS_GRANULE_COPIED;

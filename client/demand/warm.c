@@ -171,6 +171,15 @@ struct ps_warm_part *ps_warm_part(struct ps_warm *warm, uint32_t segment)
 	return NULL;
 }
 
+const struct ps_warm_part *ps_warm_useful(struct ps_warm *warm, uint32_t segment, uint64_t born,
+                                          uint64_t size)
+{
+	const struct ps_warm_part *part = ps_warm_part(warm, segment);
+
+	/* Numbers of segments are given again. */
+	return part && !part->left && part->born == born && part->size == size ? part : NULL;
+}
+
 void ps_warm_forget(struct ps_warm *warm, uint32_t segment)
 {
 	struct ps_warm_part *part = ps_warm_part(warm, segment);

@@ -62,6 +62,9 @@ bool ps_warm_add(struct ps_warm *warm, uint32_t segment, uint64_t born, uint64_t
                  uint64_t since);
 /* NULL: the copy has not got it. */
 struct ps_warm_part *ps_warm_part(struct ps_warm *warm, uint32_t segment);
+/* The same, if something may be taken of it for the segment that is of this making; or NULL. */
+const struct ps_warm_part *ps_warm_useful(struct ps_warm *warm, uint32_t segment, uint64_t born,
+                                          uint64_t size);
 /* Gives its memory back. */
 void ps_warm_forget(struct ps_warm *warm, uint32_t segment);
 

@@ -38,13 +38,14 @@ static uint64_t piece(uint64_t done, uint64_t total, uint64_t most)
 /* A piece that a standby's copy has, all of it: so there are never more requests than without. */
 static bool is_copied(const struct ps_warm_part *copy, uint64_t from, uint64_t length)
 {
-	return copy && !copy->left && ps_warm_holds(copy, from, length);
+	return copy && ps_warm_holds(copy, from, length);
 }
 
 static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segment *segment)
 {
 	const uint64_t most = 16 * (uint64_t)PS_BOUNCE;
-	const struct ps_warm_part *copy = ps_warm_part(p->warm, segment->id);
+	const struct ps_warm_part *copy = ps_warm_useful(p->warm, segment->id, segment->born,
+	                                                 segment->size);
 
 	for (uint64_t done = 0; done < segment->size;) {
 		uint64_t length = piece(done, segment->size, most);

@@ -8,10 +8,10 @@
 
 #include "map.h"
 #include "../core/commit.h"
-#include "../core/demand.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "../core/segment.h"
+#include "../demand/warm.h"
 #include "../keeper/resync.h"
 
 #include <assert.h>
@@ -55,7 +55,8 @@ static void bury(struct perseas *p, struct ps_segment *segment, uint64_t seq)
 	p->graves.ids[p->graves.count++] = segment->id;
 	p->graves.seq = seq;
 	p->upkeep.births++;
-	ps_demand_unmap(p, segment); /* a copy that a standby kept of it is of no use any more */
+	/* What a standby kept of it, also for memory that is read first. */
+	ps_warm_leave(p->warm, segment->id);
 	pthread_mutex_lock(&p->lock);
 	ps_segment_forget(p, segment);
 	pthread_mutex_unlock(&p->lock);

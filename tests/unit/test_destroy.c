@@ -5,6 +5,8 @@
 #include "owner.h"
 
 #include "../../client/command/ask/ask.h"
+#include "../../client/core/segment.h"
+#include "../../client/demand/warm.h"
 #include "../../server/store/store_private.h"
 
 /* A second segment of this size, published, with `value` in all of its bytes. */
@@ -456,6 +458,59 @@ static void it_lives_from_its_birth_to_its_death(void **state)
 	assert_false(ps_segment_lives(&segment, 7));
 }
 
+/* A standby's copy of the segment, proven, as if its making were `born` and its size `size`. */
+static void keep_copy(struct owner *o, const struct ps_segment *segment, uint64_t born,
+                      uint64_t size, uint8_t value)
+{
+	static uint8_t bytes[8192];
+	struct ps_range range;
+
+	assert_true(size <= sizeof(bytes));
+	memset(bytes, value, size);
+	o->p->warm = ps_warm_new(o->p->store_id);
+	assert_true(ps_warm_add(o->p->warm, segment->id, born, size, o->p->commit.seq));
+	while (ps_warm_next(o->p->warm, o->p->commit.seq, 16, &range))
+		assert_true(ps_warm_arrived(o->p->warm, &range, bytes + range.offset));
+}
+
+/* A standby's copy of it, from which what is mapped is read first, and the next segment gets its
+ * number. It was not mapped since the copy was proven. */
+static void its_copy_is_nobody_elses(void **state)
+{
+	struct owner *o = *state;
+	const struct ps_segment *segment;
+	const struct ps_warm_part *part;
+
+	make(o, "first", 8192, 0x11);
+	unmap(o, "first");
+	segment = ps_segment_find(o->p, "first");
+	keep_copy(o, segment, segment->born, segment->size, 0x11);
+	part = ps_warm_part(o->p->warm, segment->id);
+	assert_int_equal(perseas_segment_destroy(o->p, "first"), 0);
+	assert_true(part->left);
+	make(o, "second", 8192, 0x22);
+	assert_int_equal(ps_segment_find(o->p, "second")->id, part->segment);
+	unmap(o, "second");
+	assert_there(o, "second", 8192, 0x22);
+}
+
+/* Of another making, or of another size: it is another segment's. */
+static void a_copy_of_another_making_is_not_taken(void **state)
+{
+	struct owner *o = *state;
+	const struct ps_segment *segment;
+
+	make(o, "first", 8192, 0x11);
+	unmap(o, "first");
+	segment = ps_segment_find(o->p, "first");
+	keep_copy(o, segment, segment->born - 1, 8192, 0x22);
+	assert_there(o, "first", 8192, 0x11);
+	unmap(o, "first");
+	ps_warm_free(o->p->warm);
+	keep_copy(o, segment, segment->born, 4096, 0x33);
+	assert_there(o, "first", 8192, 0x11);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,6 +530,8 @@ int main(void)
 		TEST(an_owner_dies_at_each_step),
 		TEST(requests_break),
 		TEST(a_fenced_owner_destroys_nothing),
+		TEST(its_copy_is_nobody_elses),
+		TEST(a_copy_of_another_making_is_not_taken),
 		cmocka_unit_test(it_lives_from_its_birth_to_its_death),
 	};
 
