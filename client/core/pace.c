@@ -101,7 +101,8 @@ static uint32_t find_stuck(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		stuck |= (uint32_t)(m->stuck_at && now - m->stuck_at >= most) << i;
+		if (m->stuck_at && now - m->stuck_at >= most)
+			stuck |= ps_bit(p, m);
 	}
 	return stuck;
 }

@@ -96,6 +96,15 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 	return segment;
 }
 
+void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
+{
+	ps_segment_unplace(segment);
+	memmove(segment, segment + 1,
+	        (size_t)(&p->segments[p->segment_count] - (segment + 1)) * sizeof(*segment));
+	p->segment_count--;
+	p->upkeep.comings++;
+}
+
 /* Maps memory there, over nothing but what is kept for it. 0 or errno. */
 static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
 {
@@ -130,12 +139,6 @@ static void forget_kept(struct perseas *p, struct ps_kept *kept)
 	*kept = p->kept[--p->kept_count];
 }
 
-static void give_back(struct perseas *p, struct ps_kept *kept)
-{
-	munmap((void *)kept->address, kept->size);
-	forget_kept(p, kept);
-}
-
 static bool is_wanted(const Perseas__Header *header, const struct ps_kept *kept)
 {
 	for (size_t i = 0; header && i < header->n_segments; i++)
@@ -147,9 +150,14 @@ static bool is_wanted(const Perseas__Header *header, const struct ps_kept *kept)
 
 void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *warning, size_t size)
 {
-	for (unsigned i = p->kept_count; i-- > 0;)
-		if (!is_wanted(header, &p->kept[i]))
-			give_back(p, &p->kept[i]);
+	for (unsigned i = p->kept_count; i-- > 0;) {
+		struct ps_kept kept = p->kept[i];
+
+		if (is_wanted(header, &kept))
+			continue;
+		munmap((void *)kept.address, kept.size);
+		forget_kept(p, &p->kept[i]);
+	}
 	for (size_t i = 0; header && i < header->n_segments; i++) {
 		const Perseas__Segment *segment = header->segments[i];
 
@@ -165,20 +173,6 @@ void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *war
 			p->kept[p->kept_count++] = (struct ps_kept){ segment->address,
 				                                     segment->size };
 	}
-}
-
-void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
-{
-	struct ps_kept *kept = find_kept(p, segment->address, segment->size);
-
-	/* The place of one that was never mapped here is not kept for another one. */
-	if (kept)
-		give_back(p, kept);
-	ps_segment_unplace(segment);
-	memmove(segment, segment + 1,
-	        (size_t)(&p->segments[p->segment_count] - (segment + 1)) * sizeof(*segment));
-	p->segment_count--;
-	p->upkeep.comings++;
 }
 
 /* --- placing --- */

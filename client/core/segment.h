@@ -28,7 +28,6 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment);
 
 /* Adds an entry for a new segment. NULL: there are as many as there can be. */
 struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t size);
-/* Its memory goes, and the place that is kept for it. */
 void ps_segment_forget(struct perseas *p, struct ps_segment *segment);
 
 /* Keeps the addresses of the segments that are published free, for when they are placed, and no

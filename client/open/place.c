@@ -66,35 +66,22 @@ static void name_holder(const struct perseas *p, uint64_t start, uint64_t size, 
 	ps_mapping_name(start, start + size, text, room);
 }
 
-static uint64_t whole_pages(uint64_t size)
-{
-	return (size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
-}
-
-/* Can a page be mapped there? 0 or errno. */
-static int probe_page(uint64_t address, int flags)
-{
-	void *got = mmap((void *)(uintptr_t)address, PS_PAGE, PROT_NONE,
-	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
-
-	if (got == MAP_FAILED)
-		return errno;
-	munmap(got, PS_PAGE);
-	return 0;
-}
-
-/* Does the kernel give nobody the last page before `end`? It says the same of an address that it
- * has not got, and to a process that has as many mappings or as much memory as it may have: only
- * the latter gets no page elsewhere either. */
+/* Would the kernel give nobody the last page before `end`? */
 static bool is_beyond(uint64_t end)
 {
-	return probe_page(end - PS_PAGE, MAP_FIXED_NOREPLACE) == ENOMEM && !probe_page(0, 0);
+	void *got = mmap((void *)(uintptr_t)(end - PS_PAGE), PS_PAGE, PROT_NONE,
+	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (got == MAP_FAILED)
+		return errno == ENOMEM;
+	munmap(got, PS_PAGE);
+	return false;
 }
 
 static int fail_at(const struct perseas *p, const struct ps_segment *segment, uint64_t address,
                    int error)
 {
-	const uint64_t size = whole_pages(segment->size);
+	const uint64_t size = (segment->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 	char holder[320];
 
 	if (error == EEXIST) {
@@ -124,9 +111,7 @@ static int place_anywhere(struct perseas *p, struct ps_segment *segment)
 {
 	int error = ps_segment_reserve(p, segment, segment->address);
 
-	/* Whatever is wrong with the recorded address, another one may do; where memory is what is
-	 * missing, none does. */
-	if (error && (error != ENOMEM || is_beyond(segment->address + whole_pages(segment->size))))
+	if (error == EEXIST || error == EINVAL || error == EPERM)
 		error = ps_segment_reserve_anywhere(p, segment);
 	return error ? ps_segment_fail_anywhere(p, segment, error) : 0;
 }
