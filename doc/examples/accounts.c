@@ -47,8 +47,11 @@ static int transfer(int from, int to, long amount)
 		if (rc)
 			return rc; /* the transaction has ended */
 	}
-	if (!rc)
-		rc = perseas_commit(tx, 0); /* and lets the locks go */
+	if (rc) {
+		perseas_abort(tx);
+		return rc;
+	}
+	rc = perseas_commit(tx, 0); /* and lets the locks go */
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;

@@ -35,12 +35,14 @@ static int add(perseas_t *p, struct ledger *ledger, long number)
 	if (rc)
 		return rc;
 	rc = perseas_set_range(tx, ledger, sizeof(*ledger));
-	if (!rc) {
-		ledger->sum += number;
-		ledger->numbers++;
-		request->sum = ledger->sum;
-		rc = perseas_commit_token(tx, PERSEAS_NOWAIT, &request->token);
+	if (rc) {
+		perseas_abort(tx);
+		return rc;
 	}
+	ledger->sum += number;
+	ledger->numbers++;
+	request->sum = ledger->sum;
+	rc = perseas_commit_token(tx, PERSEAS_NOWAIT, &request->token);
 	if (!rc)
 		asked++;
 	else if (rc != PERSEAS_EFENCED)

@@ -76,12 +76,14 @@ static int transfer(perseas_t *p, struct bank *bank, int from, int to, int64_t a
 		rc = perseas_set_range(tx, taker, sizeof(*taker));
 	if (!rc)
 		rc = perseas_set_range(tx, &bank->transfers, sizeof(bank->transfers));
-	if (!rc) {
-		*giver -= amount;
-		*taker += amount;
-		bank->transfers++;
-		rc = perseas_commit(tx, 0);
+	if (rc) {
+		perseas_abort(tx); /* whatever it was: only a commit ends the transaction */
+		return rc;
 	}
+	*giver -= amount;
+	*taker += amount;
+	bank->transfers++;
+	rc = perseas_commit(tx, 0);
 	/* After these three it is over; after any other error it is open, and is taken back. */
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);

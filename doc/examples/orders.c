@@ -47,8 +47,11 @@ static int order(perseas_t *p, struct shop *shop, const int *pieces)
 		if (rc == PERSEAS_ELIMIT)
 			rc = perseas_rollback_to(tx, before); /* of this item only */
 	}
-	if (!rc)
-		rc = perseas_commit(tx, 0);
+	if (rc) {
+		perseas_abort(tx);
+		return rc;
+	}
+	rc = perseas_commit(tx, 0);
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;

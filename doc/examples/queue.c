@@ -30,6 +30,19 @@ static char *text_of(struct item *item)
 }
 
 /* begin open */
+/* Commits, or takes back what failed. Only a commit's own error may have ended the transaction. */
+static int end(perseas_tx_t *tx, int rc)
+{
+	if (!rc) {
+		rc = perseas_commit(tx, 0);
+		if (rc == PERSEAS_EINDOUBT || rc == PERSEAS_EFENCED)
+			return rc;
+	}
+	if (rc)
+		perseas_abort(tx);
+	return rc;
+}
+
 /* The queue that the root leads to, which is made with the root where it is not there. */
 static int open_queue(perseas_t *p, perseas_heap_t **heap, struct queue **queue)
 {
@@ -50,10 +63,7 @@ static int open_queue(perseas_t *p, perseas_heap_t **heap, struct queue **queue)
 		rc = perseas_zalloc(tx, *heap, sizeof(struct queue), QUEUE, &object);
 		if (!rc)
 			rc = perseas_root_set(tx, *heap, "queue", QUEUE, object);
-		if (!rc)
-			rc = perseas_commit(tx, 0);
-		if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
-			perseas_abort(tx);
+		rc = end(tx, rc);
 	}
 	*queue = rc ? NULL : (struct queue *)object;
 	return rc;
@@ -118,11 +128,7 @@ static int step(perseas_t *p, perseas_heap_t *heap, struct queue *queue, const c
 	if (rc)
 		return rc;
 	rc = text ? push(tx, heap, queue, text) : pop(tx, heap, queue);
-	if (!rc)
-		rc = perseas_commit(tx, 0);
-	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
-		perseas_abort(tx);
-	return rc;
+	return end(tx, rc);
 }
 /* end step */
 

@@ -35,11 +35,13 @@ static int move_box(void)
 	rc = perseas_set_range(tx, &shelves[from], sizeof(shelves[from]));
 	if (!rc)
 		rc = perseas_set_range(tx, &shelves[to], sizeof(shelves[to]));
-	if (!rc) {
-		shelves[from].boxes--;
-		shelves[to].boxes++;
-		rc = perseas_commit(tx, 0); /* the next one begins while this one waits */
+	if (rc) {
+		perseas_abort(tx);
+		return rc;
 	}
+	shelves[from].boxes--;
+	shelves[to].boxes++;
+	rc = perseas_commit(tx, 0); /* the next one begins while this one waits */
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;

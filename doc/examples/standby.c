@@ -55,10 +55,12 @@ static int tick(perseas_t *p, struct clock *clock)
 	if (rc)
 		return rc;
 	rc = perseas_set_range(tx, &clock->ticks, sizeof(clock->ticks));
-	if (!rc) {
-		clock->ticks++;
-		rc = perseas_commit(tx, 0);
+	if (rc) {
+		perseas_abort(tx);
+		return rc;
 	}
+	clock->ticks++;
+	rc = perseas_commit(tx, 0);
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;

@@ -8,6 +8,7 @@
 #include <perseas.h>
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 enum { SHELVES = 8, THREADS = 4, ROUNDS = 500 };
@@ -32,6 +33,7 @@ static int move_box(int from, int to)
 {
 	int low = from < to ? from : to, high = from < to ? to : from;
 	perseas_tx_t *tx;
+	bool open = true;
 	int rc;
 
 	pthread_mutex_lock(&locks[low]); /* in order: no two threads wait for each other */
@@ -45,8 +47,9 @@ static int move_box(int from, int to)
 			shelves[from].boxes--;
 			shelves[to].boxes++;
 			rc = perseas_commit(tx, 0);
+			open = rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED;
 		}
-		if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
+		if (open)
 			perseas_abort(tx);
 	}
 	pthread_mutex_unlock(&locks[high]);

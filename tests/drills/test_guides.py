@@ -73,6 +73,16 @@ def texts():
     return found
 
 
+def test_the_examples_take_back_whatever_failed_before_the_commit():
+    """Only a commit ends its transaction by PERSEAS_EFENCED: others return it and leave it open."""
+    spared = re.compile(r"(?P<before>[^\n]*)\n(\s*/\*.*\*/\n)?"
+                        r"\tif \(rc != 0 [^\n]*PERSEAS_EFENCED\)\n\s*perseas_abort")
+    found = [(path.name, match["before"]) for path in sorted(EXAMPLES.glob("*.c"))
+             for match in spared.finditer(path.read_text(encoding="utf-8"))]
+    assert len(found) > 5
+    assert not [where for where in found if not where[1].startswith("\trc = perseas_commit(")]
+
+
 def test_messages_in_the_guides_are_those_of_the_sources():
     """What the examples do not print: blocks of the kind `message`."""
     sources = texts()
