@@ -462,7 +462,7 @@ static void it_lives_from_its_birth_to_its_death(void **state)
 static void keep_copy(struct owner *o, const struct ps_segment *segment, uint64_t born,
                       uint64_t size, uint8_t value)
 {
-	static uint8_t bytes[8192];
+	static uint8_t bytes[16384];
 	struct ps_range range;
 
 	assert_true(size <= sizeof(bytes));
@@ -507,7 +507,7 @@ static void a_copy_of_another_making_is_not_taken(void **state)
 	assert_there(o, "first", 8192, 0x11);
 	unmap(o, "first");
 	ps_warm_free(o->p->warm);
-	keep_copy(o, segment, segment->born, 4096, 0x33);
+	keep_copy(o, segment, segment->born, 16384, 0x33);
 	assert_there(o, "first", 8192, 0x11);
 }
 
