@@ -104,7 +104,7 @@ struct ps_missing {
 	uint32_t region;
 	uint32_t length; /* a run at most */
 	uint64_t offset;
-	struct ps_straight straight; /* the link stays until this is answered, or dropped */
+	struct ps_straight straight; /* the link stays while this is read */
 };
 
 /* What was seen of a mirror over a link. */
@@ -164,10 +164,13 @@ struct ps_pager_ops {
 	/* Source `which` is the mirror at this way from now on: a connection is made anew when it
 	 * is needed. NULL: there is none. */
 	void (*lead)(struct ps_pager *pager, unsigned which, const struct ps_way *way);
-	/* Gives up what is being fetched: its answer finds nobody, and the link is read no more.
-	 * The way stays. */
+	/* Gives up what is being fetched: its answer finds nobody. The way stays. */
 	void (*drop)(struct ps_pager *pager, unsigned which);
-	/* Begins to fetch, where nothing is being fetched. False: the way does not lead there. */
+	/* Is a link still read for what was dropped? wake() is called when it is not. The member is
+	 * NULL where `hire` is. */
+	bool (*reads)(struct ps_pager *pager, unsigned which);
+	/* Begins to fetch, where nothing is being fetched, nor read. False: the way does not lead
+	 * there. */
 	bool (*ask)(struct ps_pager *pager, unsigned which, const struct ps_missing *fetch);
 	/* 1: *fetched is set; 0: not yet; -1: it will not come. */
 	int (*answer)(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched);

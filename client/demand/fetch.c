@@ -225,10 +225,16 @@ static struct ps_straight way_by(const struct ps_source *source)
 	return source->spoilt ? (struct ps_straight){ NULL, NULL } : source->straight;
 }
 
+/* What was given up: a mirror's memory that hangs holds up nobody but who is to end the link. */
+static bool is_read(const struct ps_demand *d, unsigned i)
+{
+	return d->ops->reads && d->ops->reads(d->pager, i);
+}
+
 /* Who is to end the link of a source goes on. */
 static void let_go(struct ps_demand *d, unsigned i)
 {
-	if (d->fetching[i].busy)
+	if (d->fetching[i].busy || is_read(d, i))
 		return;
 	pthread_mutex_lock(&d->lock);
 	if (d->sources[i].peeking) {
@@ -420,7 +426,7 @@ static uint64_t go_on(struct ps_demand *d, unsigned i, uint64_t now)
 	struct ps_fetching *f = &d->fetching[i];
 	uint64_t late;
 
-	if (!f->busy && now >= f->again_at)
+	if (!f->busy && now >= f->again_at && !is_read(d, i))
 		ask(d, i, now);
 	if (!f->busy)
 		return f->again_at > now ? f->again_at : due_rest(d, now);

@@ -467,6 +467,11 @@ static void uffd_drop(struct ps_pager *pager, unsigned which)
 	ps_reach_drop(&pager->reaches[which]);
 }
 
+static bool uffd_reads(struct ps_pager *pager, unsigned which)
+{
+	return ps_peeker_reads(&pager->peekers[which]);
+}
+
 static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *fetch)
 {
 	if (!fetch->straight.fabric)
@@ -521,6 +526,7 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.refuse = uffd_refuse,
 	.lead = uffd_lead,
 	.drop = uffd_drop,
+	.reads = uffd_reads,
 	.ask = uffd_ask,
 	.answer = uffd_answer,
 	.sleep = uffd_sleep,

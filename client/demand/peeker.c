@@ -90,7 +90,13 @@ int ps_peeker_answer(struct ps_peeker *peeker, struct ps_fetched *fetched)
 
 void ps_peeker_drop(struct ps_peeker *peeker)
 {
-	if (peeker->asked)
-		await(&peeker->done);
+	peeker->given_up |= peeker->asked;
 	peeker->asked = false;
+}
+
+bool ps_peeker_reads(struct ps_peeker *peeker)
+{
+	if (peeker->given_up && !sem_trywait(&peeker->done))
+		peeker->given_up = false;
+	return peeker->given_up;
 }

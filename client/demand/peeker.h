@@ -2,7 +2,8 @@
  * peeker.h - reads missing bytes by a link whose fabric can peek (core/fabric.h, F20), for
  * pager_uffd.c: what is short at once, and a run on a thread of its own, so that several sources
  * copy on several processors. That thread touches the mirror's memory and the source's block, never
- * memory that is missing: so it may be waited for.
+ * memory that is missing. If the mirror's memory hangs, the run is given up, and nothing else is
+ * asked of the peeker until it has ended after all.
  */
 #ifndef PERSEAS_CLIENT_PEEKER_H
 #define PERSEAS_CLIENT_PEEKER_H
@@ -13,6 +14,7 @@
 
 struct ps_peeker {
 	bool asked, quit;
+	bool given_up; /* what was asked last, and it may be read still */
 	sem_t go, done;
 	struct ps_missing fetch;
 	uint8_t *block; /* what is read goes there */
@@ -28,11 +30,13 @@ void ps_peeker_free(struct ps_peeker *peeker);
 void *ps_peeker_run(void *arg);
 void ps_peeker_quit(struct ps_peeker *peeker);
 
-/* `at_once` bytes at most are read before it returns. Nothing is asked yet. */
+/* `at_once` bytes at most are read before it returns. Nothing is asked yet, nor read. */
 void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_missing *fetch, uint32_t at_once);
 /* 1: *fetched is set; 0: not yet. Something was asked. */
 int ps_peeker_answer(struct ps_peeker *peeker, struct ps_fetched *fetched);
-/* What was asked is read no more. */
+/* The answer finds nobody. */
 void ps_peeker_drop(struct ps_peeker *peeker);
+/* Does what was dropped go on? Until it does not, the block is the peeker's, and the link stays. */
+bool ps_peeker_reads(struct ps_peeker *peeker);
 
 #endif

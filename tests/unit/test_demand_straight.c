@@ -18,6 +18,7 @@ static _Atomic unsigned peeks, connections; /* of segments; how often they were 
 static atomic_bool fails;
 static atomic_bool stays; /* the next, once the bytes are here: until `go` */
 static sem_t reached, go;
+static _Atomic uint64_t shortest;            /* no shorter one stays */
 static _Atomic(const struct ps_link *) held; /* that one's link */
 static atomic_bool ended;                    /* and it is detached */
 
@@ -38,7 +39,7 @@ static int peek(const struct ps_link *link, uint32_t region, uint64_t offset, vo
 	if (atomic_load(&fails))
 		return PS_LINK_BROKEN;
 	rc = ps_fabric_shm.peek(link, region, offset, bytes, length);
-	if (rc || !atomic_exchange(&stays, false))
+	if (rc || length < atomic_load(&shortest) || !atomic_exchange(&stays, false))
 		return rc;
 	atomic_store(&held, link);
 	sem_post(&reached);
@@ -88,6 +89,7 @@ static int setup(void **state)
 	peeks = connections = 0;
 	atomic_store(&fails, false);
 	atomic_store(&stays, false);
+	atomic_store(&shortest, 0);
 	atomic_store(&ended, false);
 	atomic_store(&held, NULL);
 	sem_init(&reached, 0, 0);
@@ -179,6 +181,31 @@ static void test_a_link_ends_when_it_is_read_no_more(void **state)
 	assert_int_equal(rig_wrong(rig), 0);
 }
 
+/* What others have comes from them, and the link stays for as long as it is read. */
+static void test_memory_that_hangs_holds_up_nobody(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t thread;
+
+	/* Not what the thread that fetches reads itself. */
+	atomic_store(&shortest, ps_pager_uffd.granule + 1);
+	atomic_store(&stays, true);
+	begin(rig);
+	await(&reached);
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+	atomic_store(&rig_waited, false);
+	atomic_store(&rig_watched, &rig->p->demand->change);
+	assert_int_equal(pthread_create(&thread, NULL, break_link, rig->p), 0);
+	RIG_UNTIL(atomic_load(&rig_waited) || atomic_load(&ended));
+	assert_false(atomic_load(&ended));
+	sem_post(&go);
+	pthread_join(thread, NULL);
+	assert_true(atomic_load(&ended));
+	atomic_store(&rig_watched, NULL);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
 static int take_over(struct rig *rig)
 {
 	rig->change = NULL;
@@ -208,6 +235,7 @@ int main(void)
 		TEST(test_memory_is_read_over_links),
 		TEST(test_what_no_link_gives_comes_over_connections),
 		TEST(test_a_link_ends_when_it_is_read_no_more),
+		TEST(test_memory_that_hangs_holds_up_nobody),
 		TEST(test_a_promise_goes_while_it_is_read),
 	};
 
