@@ -1,0 +1,113 @@
+/*
+ * test_compare.c - pieces of a store that runs are compared between two mirrors that are played:
+ * these are never said to differ but where they do.
+ */
+#include "played.h"
+
+#include "../../client/command/live/compare.h"
+
+static enum ps_verdict compare(struct ps_piece *piece)
+{
+	struct ps_compare compare;
+	struct ps_census census;
+	enum ps_verdict verdict;
+
+	ps_census_take(&census, &world.panel, "s");
+	assert_true(ps_compare_open(&compare, &world.panel, &census, "s", piece->ask));
+	compare.patient = !world.stopped;
+	verdict = ps_compare_piece(&compare, piece, 0);
+	ps_compare_close(&compare);
+	ps_census_free(&census);
+	return verdict;
+}
+
+static struct ps_piece whole_piece(unsigned segment)
+{
+	return (struct ps_piece){
+		.ids = { segment, segment },
+		.size = SIZE,
+		.length = SIZE,
+		.ask = { true, true },
+	};
+}
+
+/* Two mirrors of one store; every fourth time without an owner. */
+static void start_two(uint32_t seed)
+{
+	start(seed, 2, 65536, 1 + seed % 30);
+	world.stopped = seed % 4 == 0;
+}
+
+/* Two mirrors, of which each goes on by itself; at rest too, wherever they stopped. */
+static void mirrors_of_one_history_are_never_said_to_differ(void **state)
+{
+	unsigned same = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 400; seed++) {
+		struct ps_piece piece = whole_piece(seed % 2);
+		enum ps_verdict verdict;
+
+		start_two(seed);
+		verdict = compare(&piece);
+		assert_int_not_equal(verdict, PS_DIFFERENT);
+		assert_int_not_equal(verdict, PS_CHANGED);
+		same += verdict == PS_SAME && piece.ask[0] && piece.ask[1];
+	}
+	assert_true(same > 200);
+}
+
+/* One of them is copied anew in place meanwhile. */
+static void a_mirror_that_is_mended_is_never_said_to_differ(void **state)
+{
+	unsigned changed = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 400; seed++) {
+		struct ps_piece piece = whole_piece(seed % 2);
+		enum ps_verdict verdict;
+
+		start_two(seed);
+		world.mend = 2 + seed % 20;
+		verdict = compare(&piece);
+		assert_int_not_equal(verdict, PS_DIFFERENT);
+		changed += verdict == PS_CHANGED;
+	}
+	assert_true(changed > 20);
+}
+
+/* One byte that no transaction touches. */
+static void a_flipped_byte_is_found_whatever_the_owner_does(void **state)
+{
+	unsigned found = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 400; seed++) {
+		struct ps_piece piece = whole_piece(1);
+		uint64_t at = QUIET + seed % (SIZE - QUIET);
+		enum ps_verdict verdict;
+
+		start_two(seed);
+		world.controls[1].mirror.segments[1][at] ^= 1;
+		verdict = compare(&piece);
+		if (verdict == PS_TOO_FAST || !piece.ask[0] || !piece.ask[1])
+			continue;
+		assert_int_equal(verdict, PS_DIFFERENT);
+		assert_int_equal(piece.differing, 2);
+		assert_int_equal(piece.first[1], at);
+		assert_int_equal(piece.bytes[1], 1);
+		found++;
+	}
+	assert_true(found > 200);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mirrors_of_one_history_are_never_said_to_differ),
+		cmocka_unit_test(a_mirror_that_is_mended_is_never_said_to_differ),
+		cmocka_unit_test(a_flipped_byte_is_found_whatever_the_owner_does),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
