@@ -204,9 +204,8 @@ static enum ps_log_step history_read(struct ps_panel *panel, const Perseas__Stor
 	*status = ps_history_init(&history, panel, told, args);
 	if (!*status) {
 		step = ps_history_walk(&history, args, try);
-		if (!step)
-			step = ps_copy_check_same(panel, args->store, history.live.log.from.seq,
-			                          told);
+		step = ps_copy_check_same(panel, args->store, history.live.log.from.seq, told,
+		                          step);
 		if (!step)
 			*status = print_history(&history, args);
 		else if (step == PS_LOG_FAILED)

@@ -2,6 +2,7 @@
 and the command, when everything goes well and when processes are killed."""
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -12,6 +13,7 @@ from teller import dice, random_moment, tellers  # noqa: F401
 
 PAGE = 4096
 KILLS = rounds(12)
+READS = rounds(15)
 
 
 def files(daemon):
@@ -83,6 +85,60 @@ def test_the_command_knows_of_it(mirrors, tmp_path):
     with Store("again", mirror_list(others)) as store:
         store.map("new", 100)
         assert store.read("new", 0, 4) == b"NNnn"
+
+
+def test_history_takes_no_segment_for_another(mirrors):
+    """One that is not published yet has the number of one that is gone: no transaction is of it."""
+    daemons = mirrors(2)
+    fill("s", daemons, {"old": b"o" * 5000})
+    with Store("s", mirror_list(daemons)) as store:
+        store.map("old")
+        store.write("old", 0, b"former")
+        store.unmap("old")
+        store.destroy("old")
+        store.map("new", PAGE)
+        store.poke("new", 0, b"n" * PAGE)
+        done = run_command("history", "s", "--from", daemons[0].address, "--bytes", "--json")
+        ranges = [r for t in done.json()["transactions"] for r in t["ranges"]]
+        assert ranges and all(r["segment"] == "segment 0 (gone)" for r in ranges), ranges
+        assert not any("after" in r for r in ranges), ranges
+        of_new = run_command("history", "s", "--from", daemons[0].address, "--segment", "new",
+                             "--json")
+        assert of_new.json()["transactions"] == [], of_new
+
+
+def test_readers_are_not_disturbed_by_segments_that_end(mirrors, tmp_path):
+    """The owner makes a segment again and again, small and large, and changes its last bytes: what
+    readers ask for is refused, and records name bytes that the one before had not."""
+    daemons = mirrors(2)
+    fill("s", daemons, {"kept": b"k" * (4 << 20)})
+    stop = threading.Event()
+
+    def come_and_go():
+        with Store("s", mirror_list(daemons)) as store:
+            while not stop.is_set():
+                for size in (PAGE, 16 * PAGE):
+                    store.map("g", size)
+                    store.publish()
+                    for i in range(10):
+                        store.write("g", size - 100, bytes([i]) * 50)
+                    store.unmap("g")
+                    store.destroy("g")
+
+    owner = threading.Thread(target=come_and_go)
+    owner.start()
+    try:
+        for _ in range(READS):
+            (tmp_path / "file").unlink(missing_ok=True)
+            source = ("--from", daemons[0].address)
+            for done in (run_command("snapshot", "s", *source, "--to", tmp_path / "file"),
+                         run_command("history", "s", *source, "--bytes"),
+                         run_command("verify", "s", mirrors=daemons)):
+                assert done.status == OK, done
+            assert owner.is_alive()
+    finally:
+        stop.set()
+        owner.join()
 
 
 def test_a_mirror_that_is_behind_is_said_to_be_behind(mirrors):

@@ -52,6 +52,7 @@ struct mirror {
 	bool joining;
 	uint64_t rewrites; /* how often */
 	uint32_t copied;   /* bytes of each segment that are there */
+	bool less;         /* its last segment was destroyed, and the memory is given back */
 };
 
 struct ps_control {
@@ -73,7 +74,9 @@ static struct world {
 	bool stopped;   /* the owner writes nothing any more */
 	unsigned spoil; /* one of so many replies is changed; 0: none */
 	unsigned mend;  /* before one of so many replies a copy in place begins; 0: never */
+	unsigned end;   /* before one of so many replies a segment ends; 0: never */
 	uint32_t seed;
+	unsigned refused; /* reads */
 } world;
 
 static uint32_t draw(void)
@@ -198,12 +201,23 @@ static void mend(struct mirror *m)
 	m->joining = next < SIZE;
 }
 
+/* On all mirrors. The owner is silent from then on. */
+static void destroy_last(void)
+{
+	for (unsigned i = 0; i < world.panel.count; i++)
+		world.controls[i].mirror.less = true;
+	world.stopped = true;
+	world.end = 0;
+}
+
 static void go_on(void)
 {
 	if (world.mend && (world.controls[0].mirror.joining || draw() % world.mend == 0)) {
 		mend(&world.controls[0].mirror);
 		return;
 	}
+	if (world.end && draw() % world.end == 0)
+		destroy_last();
 	if (world.stopped || world.speed == 0)
 		return;
 	for (unsigned n = draw() % world.speed; n > 0; n--)
@@ -246,7 +260,7 @@ static Perseas__Header *make_header(const struct mirror *m)
 	header.rewrites = m->rewrites;
 	header.log_size = m->ring;
 	header.roster = &roster;
-	header.n_segments = SEGMENTS;
+	header.n_segments = m->less ? SEGMENTS - 1 : SEGMENTS;
 	header.segments = list;
 	return ps_header_copy(&header);
 }
@@ -280,6 +294,11 @@ static void answer_read(struct mirror *m, Perseas__Reply *reply, uint32_t region
 	uint64_t size = region == PS_REGION_LOG ? PS_RING_OFFSET + m->ring : SIZE;
 
 	assert_true(region == PS_REGION_LOG || region - PS_REGION_SEGMENT < SEGMENTS);
+	if (m->less && region == PS_REGION_SEGMENT + SEGMENTS - 1) {
+		reply->status = PERSEAS__STATUS__STATUS_BAD_REQUEST;
+		world.refused++;
+		return;
+	}
 	assert_true(length >= 1 && length <= PS_FETCH_MAX && offset <= size &&
 	            length <= size - offset);
 	reply->body_case = PERSEAS__REPLY__BODY_READ;

@@ -6,13 +6,15 @@
 
 #include "../../client/command/live/compare.h"
 
-static enum ps_verdict compare(struct ps_piece *piece)
+/* `end`: as world.end, from when it is known what there is to compare. */
+static enum ps_verdict compare(struct ps_piece *piece, unsigned end)
 {
 	struct ps_compare compare;
 	struct ps_census census;
 	enum ps_verdict verdict;
 
 	ps_census_take(&census, &world.panel, "s");
+	world.end = end;
 	assert_true(ps_compare_open(&compare, &world.panel, &census, "s", piece->ask));
 	compare.patient = !world.stopped;
 	verdict = ps_compare_piece(&compare, piece, 0);
@@ -49,7 +51,7 @@ static void mirrors_of_one_history_are_never_said_to_differ(void **state)
 		enum ps_verdict verdict;
 
 		start_two(seed);
-		verdict = compare(&piece);
+		verdict = compare(&piece, 0);
 		assert_int_not_equal(verdict, PS_DIFFERENT);
 		assert_int_not_equal(verdict, PS_CHANGED);
 		same += verdict == PS_SAME && piece.ask[0] && piece.ask[1];
@@ -69,11 +71,35 @@ static void a_mirror_that_is_mended_is_never_said_to_differ(void **state)
 
 		start_two(seed);
 		world.mend = 2 + seed % 20;
-		verdict = compare(&piece);
+		verdict = compare(&piece, 0);
 		assert_int_not_equal(verdict, PS_DIFFERENT);
 		changed += verdict == PS_CHANGED;
 	}
 	assert_true(changed > 20);
+}
+
+/* The segment that is compared is destroyed meanwhile: no mirror is left out for that. */
+static void mirrors_that_refuse_what_is_gone_are_asked_again(void **state)
+{
+	unsigned changed = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 400; seed++) {
+		struct ps_piece piece = whole_piece(SEGMENTS - 1);
+		enum ps_verdict verdict;
+
+		start_two(seed);
+		world.stopped = true;
+		/* Before it is born nobody compares it. */
+		if (!world.controls[0].mirror.seq || !world.controls[1].mirror.seq)
+			continue;
+		verdict = compare(&piece, 2 + seed % 10);
+		assert_int_not_equal(verdict, PS_DIFFERENT);
+		if (verdict == PS_SAME)
+			assert_int_equal(world.refused, 0);
+		changed += verdict == PS_CHANGED;
+	}
+	assert_true(changed > 100);
 }
 
 /* One byte that no transaction touches. */
@@ -89,7 +115,7 @@ static void a_flipped_byte_is_found_whatever_the_owner_does(void **state)
 
 		start_two(seed);
 		world.controls[1].mirror.segments[1][at] ^= 1;
-		verdict = compare(&piece);
+		verdict = compare(&piece, 0);
 		if (verdict == PS_TOO_FAST || !piece.ask[0] || !piece.ask[1])
 			continue;
 		assert_int_equal(verdict, PS_DIFFERENT);
@@ -106,6 +132,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mirrors_of_one_history_are_never_said_to_differ),
 		cmocka_unit_test(a_mirror_that_is_mended_is_never_said_to_differ),
+		cmocka_unit_test(mirrors_that_refuse_what_is_gone_are_asked_again),
 		cmocka_unit_test(a_flipped_byte_is_found_whatever_the_owner_does),
 	};
 

@@ -28,7 +28,7 @@ static void check_copy(const struct ps_copy *copy)
 	if (copy->slot.seq == 0)
 		return; /* both segments are born later */
 	expect(copy->slot.seq, want);
-	for (unsigned i = 0; i < SEGMENTS; i++)
+	for (unsigned i = 0; i < copy->header->n_segments; i++)
 		assert_memory_equal(copy->segments[i], want[i], SIZE);
 	assert_non_null(copy->record);
 	assert_int_equal(copy->record->time, copy->slot.seq * 1000);
@@ -84,6 +84,43 @@ static void what_is_mended_meanwhile_is_no_copy(void **state)
 		fail_msg("%u copied, %u of them mended meanwhile", copied, mended);
 }
 
+/* A segment ends at any moment of the reading: its bytes are refused from then on, and the copy
+ * begins again. */
+static void a_segment_that_is_destroyed_meanwhile_fails_no_copy(void **state)
+{
+	unsigned before = 0, meanwhile = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 400; seed++) {
+		struct ps_copy copy;
+
+		start(seed, 1, RING_MAX, 1 + seed % 20);
+		world.end = 2 + seed % 30;
+		assert_int_equal(ps_copy_take(&copy, &world.panel, "s"), PS_EXIT_OK);
+		before += !world.controls[0].mirror.less;
+		meanwhile += copy.header->n_segments < SEGMENTS && copy.tries > 0;
+		check_copy(&copy);
+		ps_copy_free(&copy);
+	}
+	assert_true(before > 20 && meanwhile > 100);
+}
+
+/* The same table but for a death, which may be announced before it is known to have come. */
+static void a_segment_that_is_dead_is_no_longer_the_same(void **state)
+{
+	Perseas__StoreStatus before = PERSEAS__STORE_STATUS__INIT, after = before;
+
+	(void)state;
+	start(1, 1, 4096, 0);
+	before.header = make_header(&world.controls[0].mirror);
+	after.header = make_header(&world.controls[0].mirror);
+	after.header->segments[1]->died = 5;
+	assert_true(ps_copy_same(&before, &after, 4));
+	assert_false(ps_copy_same(&before, &after, 5));
+	perseas__header__free_unpacked(before.header, NULL);
+	perseas__header__free_unpacked(after.header, NULL);
+}
+
 /* An owner that laps the ring between any two requests. */
 static void a_store_that_changes_too_fast_is_refused(void **state)
 {
@@ -118,6 +155,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_copy_is_the_state_after_one_transaction),
 		cmocka_unit_test(what_is_mended_meanwhile_is_no_copy),
+		cmocka_unit_test(a_segment_that_is_destroyed_meanwhile_fails_no_copy),
+		cmocka_unit_test(a_segment_that_is_dead_is_no_longer_the_same),
 		cmocka_unit_test(a_store_that_changes_too_fast_is_refused),
 		cmocka_unit_test(a_mirror_that_lies_does_no_harm),
 	};

@@ -51,10 +51,13 @@ void ps_compare_close(struct ps_compare *compare)
 
 /* --- reading --- */
 
-static void piece_leave(const struct ps_compare *compare, struct ps_piece *piece, unsigned i)
+/* A mirror failed. Whether that is worth a complaint is decided when all have answered. */
+static void piece_leave(struct ps_compare *compare, struct ps_piece *piece, unsigned i)
 {
-	if (piece->ask[i])
-		ps_complain(PS_EXIT_OK, "%s", compare->panel->errors[i].text);
+	if (piece->ask[i]) {
+		compare->of[i].left = true;
+		compare->of[i].why = compare->panel->errors[i];
+	}
 	piece->ask[i] = false;
 }
 
@@ -288,12 +291,52 @@ static bool images_are_the_same(const struct ps_compare *compare, const struct p
 	return same;
 }
 
+/* Is its image another one than it was, or without a segment that it had when all began? */
+static bool leaver_changed(const struct ps_compare *compare, const struct ps_census *now,
+                           unsigned i)
+{
+	const Perseas__StoreStatus *before = compare->census->told[i];
+
+	return now->told[i] &&
+	       !ps_copy_same(before, now->told[i], before->slot ? before->slot->seq : 0);
+}
+
+/* Those that failed may have been asked for what is gone by now, as a segment that was destroyed.
+ * False: so it is, and nothing is wrong with them. Otherwise it complains about each. */
+static bool leavers_are_the_same(struct ps_compare *compare)
+{
+	struct ps_census now;
+	bool any = false, same = true;
+
+	for (unsigned i = 0; i < compare->panel->count; i++) {
+		any |= compare->of[i].left;
+		if (compare->of[i].left)
+			ps_fetch_drain(&compare->of[i].live.fetch);
+	}
+	if (!any)
+		return true;
+	ps_census_take(&now, compare->panel, compare->store);
+	for (unsigned i = 0; i < compare->panel->count && same; i++)
+		same = !compare->of[i].left || !leaver_changed(compare, &now, i);
+	ps_census_free(&now);
+	for (unsigned i = 0; i < compare->panel->count && same; i++) {
+		if (compare->of[i].left)
+			ps_complain(PS_EXIT_OK, "%s", compare->of[i].why.text);
+		compare->of[i].left = false;
+	}
+	return same;
+}
+
 enum ps_verdict ps_compare_piece(struct ps_compare *compare, struct ps_piece *piece, unsigned base)
 {
 	for (unsigned try = 0; try < TRIES; try++) {
 		bool last = !compare->patient || try >= TRIES / 2;
 
-		if (!piece_read(compare, piece) || !piece_align_all(compare, piece, last))
+		bool good = piece_read(compare, piece) && piece_align_all(compare, piece, last);
+
+		if (!leavers_are_the_same(compare))
+			return PS_CHANGED;
+		if (!good)
 			continue;
 		find_differences(compare, piece, base);
 		if (!piece->differing)

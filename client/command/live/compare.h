@@ -18,6 +18,8 @@ struct ps_compare {
 		struct ps_live live;
 		uint8_t *bytes;        /* PS_COMPARE_PIECE; NULL: the mirror takes no part */
 		struct ps_slot before; /* where it stood at the try before */
+		bool left;             /* it failed, which was not complained about yet: */
+		struct ps_error why;
 	} of[PS_MIRRORS_MAX];
 	/* While an owner goes on, mirrors that do not fit together yet may do so a moment later. */
 	bool patient;
@@ -37,7 +39,7 @@ struct ps_piece {
 enum ps_verdict {
 	PS_SAME,
 	PS_DIFFERENT,
-	PS_CHANGED,  /* an image was mended or replaced meanwhile: begin anew */
+	PS_CHANGED,  /* an image was mended or replaced, or lost segments: begin anew */
 	PS_TOO_FAST, /* try a shorter piece: it is read, and its log, in less time */
 };
 

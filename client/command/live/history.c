@@ -35,6 +35,8 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_panel *panel,
 		if (!strcmp(status->header->segments[k]->name, args->segment)) {
 			history->segment = (int)status->header->segments[k]->id;
 			history->born = status->header->segments[k]->born;
+			if (!history->born)
+				history->born = UINT64_MAX; /* no transaction is of it yet */
 		}
 	if (args->segment && history->segment < 0)
 		return ps_complain(PS_EXIT_NO,
@@ -147,7 +149,12 @@ const Perseas__Segment *ps_history_segment(const struct ps_history *history,
 {
 	const Perseas__Segment *segment = ps_header_segment(history->status->header, id);
 
-	return segment && record->seq >= segment->born ? segment : NULL;
+	/* One that is not published yet, or is dead, may have an id that records know as another's,
+	 * or memory that goes at any moment. */
+	return segment && record->seq >= segment->born &&
+	                       ps_segment_lives(segment, history->live.log.from.seq)
+	               ? segment
+	               : NULL;
 }
 
 bool ps_history_wants(const struct ps_history *history, const struct ps_range *range)

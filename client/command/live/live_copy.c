@@ -54,8 +54,9 @@ static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, 
 		const Perseas__Segment *other = ps_header_segment(b, segment->id);
 
 		if (ps_segment_lives(segment, seq) &&
-		    (!other || other->born != segment->born || other->size != segment->size ||
-		     other->address != segment->address || strcmp(other->name, segment->name) != 0))
+		    (!other || !ps_segment_lives(other, seq) || other->born != segment->born ||
+		     other->size != segment->size || other->address != segment->address ||
+		     strcmp(other->name, segment->name) != 0))
 			return false;
 	}
 	return true;
@@ -247,8 +248,8 @@ static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
 	return step;
 }
 
-enum ps_log_step ps_copy_check_same(struct ps_panel *panel, const char *store, uint64_t seq,
-                                    const Perseas__StoreStatus *before)
+static enum ps_log_step check_same(struct ps_panel *panel, const char *store, uint64_t seq,
+                                   const Perseas__StoreStatus *before)
 {
 	struct ps_census census;
 	enum ps_log_step step = PS_LOG_FAILED;
@@ -260,6 +261,21 @@ enum ps_log_step ps_copy_check_same(struct ps_panel *panel, const char *store, u
 		panel->errors[0] = census.errors[0];
 	ps_census_free(&census);
 	return step;
+}
+
+enum ps_log_step ps_copy_check_same(struct ps_panel *panel, const char *store, uint64_t seq,
+                                    const Perseas__StoreStatus *before, enum ps_log_step step)
+{
+	const struct ps_error why = panel->errors[0];
+	enum ps_log_step same;
+
+	if (step == PS_LOG_AGAIN)
+		return PS_LOG_AGAIN;
+	same = check_same(panel, store, seq, before);
+	if (step == PS_LOG_OK || same == PS_LOG_AGAIN)
+		return same;
+	panel->errors[0] = why;
+	return PS_LOG_FAILED;
 }
 
 /* One try, from the mirror's status to the check that it is still the same. */
@@ -279,8 +295,8 @@ static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_panel *panel, c
 		copy->live = status->live;
 		step = copy_once(copy, &live, status, wish, failed);
 		ps_fetch_drain(&live.fetch);
-		if (!step)
-			step = ps_copy_check_same(panel, store, copy->slot.seq, status);
+		if (!*failed)
+			step = ps_copy_check_same(panel, store, copy->slot.seq, status, step);
 		if (step == PS_LOG_AGAIN && copy->tries + 1 == PS_LIVE_TRIES)
 			*failed = ps_copy_too_fast(store, status->header->log_size);
 		else if (step == PS_LOG_FAILED && !*failed)

@@ -38,10 +38,13 @@ void ps_copy_free(struct ps_copy *copy);
  * by nothing but transactions? One that is mended, or replaced, changes without a record of it. */
 bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, uint64_t seq);
 
-/* Asks the panel's only mirror once more, after all was read: is its image the same as before?
- * AGAIN: it is not, and what was read may be of no state at all. */
+/* Asks the panel's only mirror once more, after all was read, which came to `step`: is its image
+ * the same as before? AGAIN: it is not, and what was read may be of no state at all; so may what
+ * failed, as bytes that are refused since their segment was destroyed, and records of another
+ * segment with its id. FAILED: the error says why, and the image does not explain it. Nothing may
+ * be under way on the connection. */
 enum ps_log_step ps_copy_check_same(struct ps_panel *panel, const char *store, uint64_t seq,
-                                    const Perseas__StoreStatus *before);
+                                    const Perseas__StoreStatus *before, enum ps_log_step step);
 
 /* Complains that the store changes too fast. */
 enum ps_exit ps_copy_too_fast(const char *store, uint64_t log_size);
