@@ -166,8 +166,10 @@ static void print_segments(const Perseas__StoreStatus *status)
 		ps_table_cell(&table, 1, "%" PRIu64, segment->size);
 		ps_table_cell(&table, 2, "0x%" PRIx64, segment->address);
 		if (segment->died && segment->born)
-			ps_table_cell(&table, 3, "%" PRIu64 ", destroyed by %" PRIu64,
-			              segment->born, segment->died);
+			ps_table_cell(&table, 3, "%" PRIu64 ", %s by %" PRIu64, segment->born,
+			              ps_census_lives(segment, status) ? "to be destroyed"
+			                                               : "destroyed",
+			              segment->died);
 		else if (ps_census_lives(segment, status))
 			ps_table_cell(&table, 3, "%" PRIu64, segment->born);
 		else
