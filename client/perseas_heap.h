@@ -80,7 +80,8 @@ struct perseas_heap_options {
  * without.
  *
  * A heap is made by publishing its segments. Other segments that are mapped and not yet published
- * stay so.
+ * stay so. While the heap is not open, nothing keeps perseas_segment_destroy from one of its
+ * segments, and nothing warns: that shortens the heap, or breaks it.
  *
  * Errors: EINVAL, ENOSEGMENT (the store has no such heap, and PERSEAS_HEAP_CREATE is not given),
  * EHEAP (it is damaged, or of another version, or the application has a segment of a name that it

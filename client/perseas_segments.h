@@ -97,12 +97,16 @@ int perseas_open_transactions(perseas_t *p, struct perseas_transaction *list, si
  * it is posted. A mirror that was away meanwhile is copied whole, and a copy that is being made of
  * a mirror begins again.
  *
+ * The segments of a heap, NAME.heap.K and NAME.meta.K, are segments as others while the heap is not
+ * open: to destroy one of them shortens the heap, or breaks it, and nothing warns of that.
+ *
  * Errors: EINVAL (no name), ENOSEGMENT (no such segment), ECONFLICT (it is mapped), EBLOCKED (a
  * commit is in doubt, or W mirrors do not hold yet that another one was destroyed), EFENCED,
  * ENOMEM, ESALVAGE, EUNREACHABLE (fewer than W mirrors are there): the segment is as it was.
  * EINDOUBT: the segment is gone here, but fewer than W mirrors hold that so far, as with
  * perseas_commit: perseas_flush waits for it. EFENCED may come then as well: another owner decides
- * whether the segment is there.
+ * whether the segment is there. After EINDOUBT the memory does not go back when W mirrors hold it,
+ * but with the next segment that is made or destroyed here, or when the store is opened again.
  */
 int perseas_segment_destroy(perseas_t *p, const char *segment);
 

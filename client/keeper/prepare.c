@@ -83,8 +83,7 @@ static int ask_room(struct perseas *p, struct ps_error *error)
 }
 
 /* A segment that was published since the image was begun is not in its table, and one that was
- * destroyed still is: the mirror was
- * not told of it. */
+ * destroyed still is: the mirror was not told of it. */
 static int check_born(const struct perseas *p, struct ps_error *error)
 {
 	return p->upkeep.births == p->upkeep.resync.births
