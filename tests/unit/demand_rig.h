@@ -8,6 +8,7 @@
 
 #include "../../client/core/env.h"
 #include "../../client/core/handle.h"
+#include "../../proto/image/guard.h"
 #include "../../server/loop/daemon.h"
 
 #include <errno.h>
@@ -122,6 +123,8 @@ static void rig_serve(const struct rig_mirror *m)
 	struct daemon *daemon;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Over the handler of whoever runs the tests. */
+	ps_guard_install();
 	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
 	snprintf(path, sizeof(path), "%s/memory", m->directory);
 	stores = stores_new(memory_file_new(path, 0, false, &text));

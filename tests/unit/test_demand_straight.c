@@ -7,6 +7,7 @@
 
 #include "../../client/core/mirror.h"
 #include "../../client/demand/demand.h"
+#include "../../client/perseas_segments.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -206,6 +207,133 @@ static void test_memory_that_hangs_holds_up_nobody(void **state)
 	assert_int_equal(rig_wrong(rig), 0);
 }
 
+/* Regions are granted anew when a segment is destroyed. */
+static void *unmap_and_destroy(void *arg)
+{
+	struct rig *rig = arg;
+
+	if (perseas_unmap(rig->p, rig->bytes) || perseas_segment_destroy(rig->p, "accounts"))
+		return NULL;
+	return rig;
+}
+
+static void test_regions_are_not_taken_from_who_reads_them(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t thread;
+	void *destroyed;
+
+	/* Nothing else is asked for, so that nobody waits for anything else. */
+	rig->rate = 1;
+	atomic_store(&stays, true);
+	begin(rig);
+	await(&reached);
+	atomic_store(&rig_waited, false);
+	atomic_store(&rig_watched, &rig->p->demand->change);
+	assert_int_equal(pthread_create(&thread, NULL, unmap_and_destroy, rig), 0);
+	/* Where nobody waits, the memory goes, and the process ends when it is read on. */
+	RIG_UNTIL(atomic_load(&rig_waited));
+	sem_post(&go);
+	pthread_join(thread, &destroyed);
+	atomic_store(&rig_watched, NULL);
+	assert_ptr_equal(destroyed, rig);
+}
+
+/* The mirror of the link that is held loses its segments. */
+static void cut_short(struct rig *rig)
+{
+	char command[200];
+
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		if (rig->p->mirrors[i].link != atomic_load(&held))
+			continue;
+		snprintf(command, sizeof(command),
+		         "truncate -s 0 $(find %s/memory -name 'segment-*')",
+		         rig->mirrors[i].directory);
+		assert_int_equal(system(command), 0);
+	}
+}
+
+static void test_a_file_is_cut_short_under_who_reads_it(void **state)
+{
+	struct rig *rig = *state;
+
+	/* Over the one of whoever runs the tests. */
+	ps_guard_install();
+	atomic_store(&shortest, ps_pager_uffd.granule + 1);
+	atomic_store(&stays, true);
+	begin(rig);
+	await(&reached);
+	cut_short(rig);
+	sem_post(&go);
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+static bool is_found(struct rig *rig, unsigned mirror)
+{
+	struct ps_demand *d = rig->p->demand;
+	bool found;
+
+	pthread_mutex_lock(&d->lock);
+	found = d->sources[mirror].straight.link != NULL;
+	pthread_mutex_unlock(&d->lock);
+	return found;
+}
+
+/* What was no good by one link may be good by the next. */
+static void test_another_link_is_read_again(void **state)
+{
+	struct rig *rig = *state;
+	unsigned before;
+
+	atomic_store(&fails, true);
+	begin(rig);
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		RIG_UNTIL(is_found(rig, i));
+		pthread_mutex_lock(&rig->p->lock);
+		atomic_store(&held, rig->p->mirrors[i].link);
+		pthread_mutex_unlock(&rig->p->lock);
+		break_link(rig->p);
+		RIG_UNTIL(is_found(rig, i));
+	}
+	atomic_store(&fails, false);
+	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
+	before = connections;
+	peeks = 0;
+	assert_int_equal(rig_map(rig), 0);
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+	assert_true(peeks > 0);
+	assert_int_equal(connections, before);
+}
+
+static int no_thread(struct ps_pager *pager, unsigned which)
+{
+	(void)pager;
+	(void)which;
+	return -1;
+}
+
+static void watch_without_threads(struct ps_env_ops *ops)
+{
+	watch(ops);
+	rig_pager.hire = no_thread;
+}
+
+static void test_without_a_thread_to_read_it_comes_over_connections(void **state)
+{
+	struct rig *rig = *state;
+
+	rig->change = watch_without_threads;
+	begin(rig);
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+	assert_int_equal(peeks, 0);
+	assert_true(connections > 0);
+}
+
 static int take_over(struct rig *rig)
 {
 	rig->change = NULL;
@@ -236,6 +364,10 @@ int main(void)
 		TEST(test_what_no_link_gives_comes_over_connections),
 		TEST(test_a_link_ends_when_it_is_read_no_more),
 		TEST(test_memory_that_hangs_holds_up_nobody),
+		TEST(test_regions_are_not_taken_from_who_reads_them),
+		TEST(test_a_file_is_cut_short_under_who_reads_it),
+		TEST(test_another_link_is_read_again),
+		TEST(test_without_a_thread_to_read_it_comes_over_connections),
 		TEST(test_a_promise_goes_while_it_is_read),
 	};
 
