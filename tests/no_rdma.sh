@@ -1,14 +1,15 @@
 #!/bin/sh
 # A machine without rdma-core: headers that cannot be included stand for those that are missing.
 # `make RDMA=0` builds there, links none of it, passes its unit tests, and serves over tcp and shm;
-# rdma:// says what is wrong.
+# rdma:// says what is wrong. An optimiser has to run: copies are checked, and some warnings come,
+# only then.
 set -eu
 build=build/no-rdma
 hidden=$build/hidden
 mkdir -p "$hidden/infiniband" "$hidden/rdma"
 echo '#error "RDMA=0 includes rdma-core"' >"$hidden/infiniband/verbs.h"
 cp "$hidden/infiniband/verbs.h" "$hidden/rdma/rdma_cma.h"
-make --no-print-directory -s -j2 RDMA=0 BUILD=$build CFLAGS="-O0 -isystem $hidden" all tests
+make --no-print-directory -s -j2 RDMA=0 BUILD=$build CFLAGS="-O1 -isystem $hidden" all tests
 
 for program in perseasd perseas libperseas.so; do
 	if ldd "$build/$program" | grep -E 'libibverbs|librdmacm'; then
