@@ -74,12 +74,14 @@ static bool drained(struct perseas *p, bool late)
 
 void ps_exclusive_enter(struct perseas *p)
 {
-	uint64_t deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms), left = 0;
+	uint64_t deadline, left = 0;
 	const bool looks = p->options.mirror_timeout_ms && p->env->ops->silent;
 	bool unwaited;
 
 	ps_admin_enter(p);
 	pthread_mutex_lock(&p->lock);
+	/* The turn may have come late, and what is posted now has had no time. */
+	deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
 	ps_gather_post(p);
 	p->gate = true;
 	unwaited = p->commit.unwaited.seq != 0;

@@ -332,6 +332,18 @@ static void empty(struct ps_gather *g)
 	g->bytes = g->declared = 0;
 }
 
+/* If nobody posted it in time, as when this process was stopped, mirrors could complete nothing
+ * meanwhile: what is posted now has as long as if it had been posted when it was due. */
+static void give_time(struct perseas *p)
+{
+	const struct ps_gather *g = p->commit.gather;
+	const uint64_t now = ps_now(p), slack = ps_ms(p->options.commit_timeout_ms) / 4;
+	struct ps_unwaited *u = &p->commit.unwaited;
+
+	if (u->seq && p->commit.durable >= p->commit.seq && now >= g->due + slack)
+		u->progress_at = now - g->hold_ns;
+}
+
 void ps_gather_send(struct perseas *p)
 {
 	struct ps_gather *g = p->commit.gather;
@@ -342,6 +354,7 @@ void ps_gather_send(struct perseas *p)
 	assert(p->held);
 	out = build(g);
 	p->held = false;
+	give_time(p);
 	rc = ps_commit_send(p, &out);
 	assert(!rc);
 	(void)rc;
