@@ -6,12 +6,14 @@ import threading
 
 import pytest
 
+import wire
 from binding import ON_DEMAND, PerseasError, Standby, Store
 from drill import (HERE, OK, SECONDS, Owner, die_with_parent, fill, mirror_list, rounds,
                    run_command, status_of, wait_for, wait_ownerless)
 from teller import dice, random_moment, tellers  # noqa: F401
 
 PAGE = 4096
+DESTROY = 23     # the request's number in control.proto
 KILLS = rounds(12)
 READS = rounds(15)
 
@@ -152,6 +154,21 @@ def test_a_mirror_that_is_behind_is_said_to_be_behind(mirrors):
     done = run_command("verify", "s", mirrors=daemons)
     assert "differs" not in done.out, done
     assert "is not in the newest state any more" in done.out, done
+
+
+def test_a_death_that_is_announced_is_to_come(mirrors):
+    """The owner dies between the announcement and the record: the segment lives, and status says
+    no more than that it was to be destroyed."""
+    daemon, = daemons = mirrors(1)
+    fill("s", daemons, {"old": b"o" * 5000})
+    control = wire.Control(daemon.address)
+    control.claim("s", 1000)
+    seq = 3         # the store was filled by two transactions
+    destroy = wire.field(DESTROY, wire.field(1, bytes([0])) + wire.field(2, seq))
+    assert control.ask(destroy).get(1, wire.STATUS_OK) == wire.STATUS_OK
+    said = run_command("status", "s", mirrors=daemons)
+    assert "1, to be destroyed by %d" % seq in said.out, said
+    control.peer.close()
 
 
 def begin(daemons, *commands):
