@@ -78,6 +78,10 @@ struct ps_pager {
 	struct ps_peeker peekers[PS_MIRRORS_MAX];
 	pthread_t peeking[PS_MIRRORS_MAX];
 	bool hired[PS_MIRRORS_MAX];
+	pthread_t hirer; /* begins these threads, which share the descriptors of `thread` */
+	bool hires, ending;
+	sem_t order;
+	unsigned ordered; /* which is to be hired */
 };
 
 static void fail(struct ps_pager *pager, const char *what, int error)
@@ -145,6 +149,38 @@ static bool open_uffd(struct ps_pager *pager)
 	return true;
 }
 
+static int spawn(pthread_t *thread, void *(*fn)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int error;
+
+	/* The application's signals are for its own threads. */
+	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(thread, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
+}
+
+/* A table of descriptors is its creator's. A thread that the application's keeper began would get
+ * what the application has by then, perhaps other files under the numbers of here. */
+static void *run_hirer(void *arg)
+{
+	struct ps_pager *pager = arg;
+
+	for (;;) {
+		while (sem_wait(&pager->order))
+			;
+		if (pager->ending)
+			return NULL;
+		pager->hired[pager->ordered] = !spawn(&pager->peeking[pager->ordered],
+		                                      ps_peeker_run,
+		                                      &pager->peekers[pager->ordered]);
+		sem_post(&pager->begun);
+	}
+}
+
 static void *run(void *arg)
 {
 	struct ps_pager *pager = arg;
@@ -152,10 +188,12 @@ static void *run(void *arg)
 
 	if (!ready)
 		fail(pager, "the thread that fetches memory got no descriptors of its own", errno);
+	/* As long as no memory is missing: what begins a thread may wait for malloc. */
+	pager->hires = ready && !spawn(&pager->hirer, run_hirer, pager);
 	sem_post(&pager->begun);
 	if (ready)
 		pager->fn(pager->arg);
-	/* Its descriptors end with it. Nothing is mapped any more. */
+	/* Its descriptors end with it and whom it hired. Nothing is mapped any more. */
 	return NULL;
 }
 
@@ -172,6 +210,7 @@ static void pager_free(struct ps_pager *pager)
 	if (pager->uffd >= 0)
 		close(pager->uffd);
 	sem_destroy(&pager->begun);
+	sem_destroy(&pager->order);
 	free(pager->page);
 	free(pager);
 }
@@ -196,6 +235,7 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	if (!pager)
 		return NULL;
 	sem_init(&pager->begun, 0, 0);
+	sem_init(&pager->order, 0, 0);
 	pager->env = env;
 	pager->uffd = -1;
 	pager->page = malloc(BLOCK);
@@ -210,20 +250,6 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	             "no memory or no descriptor for the thread that fetches memory");
 	pager_free(pager);
 	return NULL;
-}
-
-static int spawn(pthread_t *thread, void *(*fn)(void *arg), void *arg)
-{
-	sigset_t all, before;
-	int error;
-
-	/* The application's signals are for its own threads. */
-	sigfillset(&all);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(thread, NULL, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return error;
 }
 
 static struct ps_pager *uffd_begin(struct ps_env *env, void (*fn)(void *arg), void *arg,
@@ -260,6 +286,11 @@ static struct ps_pager *uffd_begin(struct ps_env *env, void (*fn)(void *arg), vo
 static void uffd_end(struct ps_pager *pager)
 {
 	pthread_join(pager->thread, NULL);
+	if (pager->hires) {
+		pager->ending = true;
+		sem_post(&pager->order);
+		pthread_join(pager->hirer, NULL);
+	}
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		if (!pager->hired[i])
 			continue;
@@ -269,22 +300,13 @@ static void uffd_end(struct ps_pager *pager)
 	pager_free(pager);
 }
 
-/* With descriptors of its own, as above: it wakes by one. Else it is heard at a tick. */
-static void *run_peeker(void *arg)
-{
-	struct ps_peeker *peeker = arg;
-	struct ps_pager *pager = peeker->arg;
-
-	if (!part_descriptors(pager))
-		peeker->tell = NULL;
-	sem_post(&pager->begun);
-	return ps_peeker_run(peeker);
-}
-
 static int uffd_hire(struct ps_pager *pager, unsigned which)
 {
-	pager->hired[which] = !spawn(&pager->peeking[which], run_peeker, &pager->peekers[which]);
-	while (pager->hired[which] && sem_wait(&pager->begun))
+	if (!pager->hires)
+		return -1;
+	pager->ordered = which;
+	sem_post(&pager->order);
+	while (sem_wait(&pager->begun))
 		;
 	return pager->hired[which] ? 0 : -1;
 }

@@ -334,6 +334,58 @@ static void test_without_a_thread_to_read_it_comes_over_connections(void **state
 	assert_true(connections > 0);
 }
 
+static _Atomic(struct ps_env *) env_of_open;
+static int ends[2]; /* of a pipe */
+
+static int hire_over(struct ps_pager *pager, unsigned which)
+{
+	const int number = atomic_load(&env_of_open)->wakers[PS_KEEPER], saved = dup(number);
+	const uint64_t one = 1;
+	int rc;
+
+	dup2(ends[1], number);
+	rc = ps_pager_uffd.hire(pager, which);
+	dup2(saved, number);
+	/* What was to wake the keeper meanwhile went to the pipe. */
+	(void)!write(number, &one, sizeof(one));
+	close(saved);
+	return rc;
+}
+
+static const struct ps_fabric *choose_and_note(struct ps_env *env, const struct ps_address *address,
+                                               const Perseas__Grant *grant, unsigned tried)
+{
+	atomic_store(&env_of_open, env);
+	return choose(env, address, grant, tried);
+}
+
+static void watch_hires(struct ps_env_ops *ops)
+{
+	watch(ops);
+	ops->fabric = choose_and_note;
+	rig_pager.hire = hire_over;
+}
+
+/* After closefrom() a number of the library's may be a file of the application's. */
+static void test_who_reads_has_no_file_of_the_application(void **state)
+{
+	struct rig *rig = *state;
+	struct pollfd fd;
+
+	assert_int_equal(pipe(ends), 0);
+	rig->change = watch_hires;
+	begin(rig);
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		RIG_UNTIL(is_found(rig, i));
+	close(ends[1]);
+	fd = (struct pollfd){ ends[0], POLLIN, 0 };
+	assert_int_equal(poll(&fd, 1, 0), 1);
+	assert_true(fd.revents & POLLHUP);
+	close(ends[0]);
+}
+
 static int take_over(struct rig *rig)
 {
 	rig->change = NULL;
@@ -368,6 +420,7 @@ int main(void)
 		TEST(test_a_file_is_cut_short_under_who_reads_it),
 		TEST(test_another_link_is_read_again),
 		TEST(test_without_a_thread_to_read_it_comes_over_connections),
+		TEST(test_who_reads_has_no_file_of_the_application),
 		TEST(test_a_promise_goes_while_it_is_read),
 	};
 
