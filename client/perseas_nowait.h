@@ -86,10 +86,10 @@ int perseas_posted(perseas_t *p, struct perseas_token *token);
 
 /*
  * Waits until W mirrors hold the transaction of a token, and so all before it; for timeout_ms at
- * most, negative: for ever, 0: it only looks. If that one is held back, it is sent first. Other
- * threads may go on. A transaction that W mirrors held stays so for this function, whatever becomes
- * of these mirrors. Tokens stay good if the library has to claim mirrors again
- * (PERSEAS_EVENT_RENEWED).
+ * most, negative: for ever, 0: it does not wait. If that one is held back, it is sent first, also
+ * with 0; to look without sending it, ask perseas_durable. Other threads may go on. A transaction
+ * that W mirrors held stays so for this function, whatever becomes of these mirrors. Tokens stay
+ * good if the library has to claim mirrors again (PERSEAS_EVENT_RENEWED).
  *
  * Errors: EINVAL (also: there was no such transaction), ETIMEOUT (they do not hold it yet; it may
  * be in doubt), EEPOCH (the token is of another handle, as of the owner before; the data shows
