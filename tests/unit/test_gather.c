@@ -127,6 +127,30 @@ static void test_what_is_open_is_not_sent(void **state)
 
 /* --- when it is posted --- */
 
+/* A collector that works, or has just worked, comes when the group is due, and not only when it
+ * looks anyhow: it is woken if it would come later. */
+static void test_the_collector_comes_when_it_is_due(void **state)
+{
+	struct owner *o = gathering_owner(3);
+	const struct ps_unwaited *u;
+
+	(void)state;
+	o->options.gather_us = 3000;
+	owner_begin(o);
+	u = &o->p->commit.unwaited;
+	put_held(o, 0, 10, 1);
+	direct_collect(o->p);
+	assert_true(o->p->held && u->look_at == o->p->commit.gather->due);
+	o->d->now = u->look_at;
+	direct_collect(o->p);
+	assert_false(o->p->held || u->idle);
+	o->d->woken = 0;
+	put_held(o, 0, 10, 2);
+	assert_true(o->d->woken >> PS_COLLECTOR & 1);
+	assert_true(u->look_at == o->p->commit.gather->due);
+	owner_free(o);
+}
+
 /* The collector posts it when its time is over, and not before. */
 static void test_the_collector_posts_it_in_time(void **state)
 {
@@ -439,6 +463,7 @@ int main(void)
 		TEST(test_all_of_it_is_rolled_back),
 		TEST(test_any_ranges_are_united),
 		TEST(test_what_is_open_is_not_sent),
+		cmocka_unit_test(test_the_collector_comes_when_it_is_due),
 		TEST(test_the_collector_posts_it_in_time),
 		TEST(test_a_late_one_posts_it),
 		TEST(test_nobody_passes_it),
