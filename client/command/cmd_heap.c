@@ -261,28 +261,30 @@ static enum ps_exit show_heaps(struct heaps *heaps)
 
 static enum ps_exit show_all(struct heaps *heaps)
 {
-	struct ps_json json = { .out = stdout };
+	struct ps_json *json = heaps->json;
 	enum ps_exit status;
 
-	if (!heaps->args->json)
+	if (!json)
 		return show_heaps(heaps);
-	heaps->json = &json;
-	ps_json_begin(&json, NULL, '{');
-	ps_json_text(&json, "store", heaps->args->store);
-	ps_json_text(&json, "mirror", heaps->args->from);
-	ps_json_number(&json, "epoch", heaps->copy.slot.epoch);
-	ps_json_number(&json, "seq", heaps->copy.slot.seq);
-	ps_json_number(&json, "bytes_read", heaps->copy.bytes);
-	ps_json_begin(&json, "heaps", '[');
+	ps_json_begin(json, NULL, '{');
+	ps_json_text(json, "store", heaps->args->store);
+	ps_json_text(json, "mirror", heaps->args->from);
+	ps_json_number(json, "epoch", heaps->copy.slot.epoch);
+	ps_json_number(json, "seq", heaps->copy.slot.seq);
+	ps_json_number(json, "bytes_read", heaps->copy.bytes);
+	ps_json_begin(json, "heaps", '[');
 	status = show_heaps(heaps);
-	ps_json_end(&json, ']');
-	ps_json_end(&json, '}');
+	ps_json_end(json, ']');
+	ps_json_end(json, '}');
 	return status;
 }
 
 enum ps_exit ps_verb_heap(const struct ps_args *args)
 {
-	struct heaps heaps = { .wish.wants = is_wanted, .args = args };
+	struct ps_json json = { .out = stdout };
+	struct heaps heaps = { .wish.wants = is_wanted,
+		               .args = args,
+		               .json = args->json ? &json : NULL };
 	struct ps_panel panel;
 	enum ps_exit status = ps_panel_open_one(&panel, args->from, &args->options);
 
