@@ -288,7 +288,16 @@ static void *look_at_all(void *arg)
 	return (void *)(uintptr_t)rig_wrong(arg);
 }
 
-/* The access waits, that is told, and it ends when they are back. */
+static enum perseas_mirror_state state_of(struct rig *rig, unsigned index)
+{
+	struct perseas_mirror_stat stat = { 0 };
+
+	assert_int_equal(perseas_mirror_stat(rig->p, index, &stat), 0);
+	return stat.state;
+}
+
+/* The access waits, that is told, and it ends when they are back. What a mirror shared is readable
+ * until the owner knows that it is gone. */
 static void test_all_sources_die(void **state)
 {
 	struct rig *rig = *state;
@@ -298,6 +307,8 @@ static void test_all_sources_die(void **state)
 	rig_begin(rig);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		rig_kill(&rig->mirrors[i]);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		RIG_UNTIL(state_of(rig, i) != PERSEAS_MIRROR_LIVE);
 	atomic_store(&rig_shut, false);
 	pthread_create(&thread, NULL, look_at_all, rig);
 	RIG_UNTIL(rig->waits > 0);
@@ -307,14 +318,6 @@ static void test_all_sources_die(void **state)
 		rig_start(&rig->mirrors[i]);
 	pthread_join(thread, &wrong);
 	assert_int_equal((uintptr_t)wrong, 0);
-}
-
-static enum perseas_mirror_state state_of(struct rig *rig, unsigned index)
-{
-	struct perseas_mirror_stat stat = { 0 };
-
-	assert_int_equal(perseas_mirror_stat(rig->p, index, &stat), 0);
-	return stat.state;
 }
 
 /* Their names lead to where they are not, when the store is opened, and to where they are then. */
