@@ -59,14 +59,46 @@ int ps_cover_keep(struct ps_cover *cover, unsigned spans)
 	return rc;
 }
 
+/* Does the span end where the range begins, and in another segment? */
+static bool ends_apart(const struct ps_span *span, const struct ps_span *range)
+{
+	return span->end == range->start && span->base != range->base;
+}
+
+/* Does it begin where the range ends or before, and not there in another segment? */
+static bool is_reached(const struct ps_span *span, const struct ps_span *range)
+{
+	return span->start < range->end || (span->start == range->end && span->base == range->base);
+}
+
+enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const struct ps_span *range,
+                           unsigned *place)
+{
+	const struct ps_span *spans = cover->spans;
+	bool behind, reaches;
+
+	at += ends_apart(&spans[at], range);
+	*place = at;
+	behind = at < cover->count && spans[at].end == range->start;
+	at += behind;
+	reaches = at < cover->count && is_reached(&spans[at], range);
+	if (!reaches)
+		return behind ? PS_FIT_BEHIND : PS_FIT_ALONE;
+	return !behind && spans[at].start <= range->start && range->end <= spans[at].end
+	               ? PS_FIT_INSIDE
+	               : PS_FIT_ACROSS;
+}
+
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 {
 	unsigned first = ps_cover_find(cover, span->start);
-	unsigned after = first;
 	struct ps_span merged = *span;
+	unsigned after;
 
+	first += first < cover->count && ends_apart(&cover->spans[first], span);
 	/* Every span from `first` that begins at or before the new one's end melts into it. */
-	for (; after < cover->count && cover->spans[after].start <= span->end; after++) {
+	for (after = first; after < cover->count && is_reached(&cover->spans[after], span);
+	     after++) {
 		const struct ps_span *old = &cover->spans[after];
 
 		cover->bytes -= old->end - old->start;

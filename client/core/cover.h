@@ -1,6 +1,6 @@
 /*
  * cover.h - the bytes that a transaction has declared: disjoint intervals of addresses, in
- * order, adjacent ones merged.
+ * order, adjacent ones merged. No interval is in two segments, which may lie next to each other.
  */
 #ifndef PERSEAS_CLIENT_COVER_H
 #define PERSEAS_CLIENT_COVER_H
@@ -49,7 +49,7 @@ static inline void ps_cover_unkeep(struct ps_cover *cover)
 /* Covers the span; room was reserved. */
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span);
 
-/* What a range is to the spans that are there. */
+/* What a range of one segment is to the spans of it that are there. */
 enum ps_fit {
 	PS_FIT_ALONE,  /* it neither overlaps nor touches any: it belongs at `place` */
 	PS_FIT_BEHIND, /* it begins where that at `place` ends, and touches no other */
@@ -72,8 +72,13 @@ static inline unsigned ps_cover_find(const struct ps_cover *cover, uint64_t addr
 	return at;
 }
 
-static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t start, uint64_t end,
-                                       unsigned *place)
+/* The same as below, of a range that touches the span at `at`, or one behind it. */
+enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const struct ps_span *range,
+                           unsigned *place);
+
+/* `base` is that of the segment, as in spans. */
+static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t base, uint64_t start,
+                                       uint64_t end, unsigned *place)
 {
 	const struct ps_span *spans = cover->spans;
 	const unsigned at = ps_cover_find(cover, start);
@@ -81,8 +86,11 @@ static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t st
 	*place = at;
 	if (at == cover->count || end < spans[at].start)
 		return PS_FIT_ALONE;
-	if (start == spans[at].end && (at + 1 == cover->count || end < spans[at + 1].start))
+	if (start == spans[at].end && base == spans[at].base &&
+	    (at + 1 == cover->count || end < spans[at + 1].start))
 		return PS_FIT_BEHIND;
+	if (start == spans[at].end || end == spans[at].start)
+		return ps_cover_touch(cover, at, &(struct ps_span){ start, end, base, 0 }, place);
 	return spans[at].start <= start && end <= spans[at].end ? PS_FIT_INSIDE : PS_FIT_ACROSS;
 }
 

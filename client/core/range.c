@@ -219,7 +219,7 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
                      uint64_t end)
 {
 	unsigned place;
-	const enum ps_fit fit = ps_cover_fit(&tx->cover, start, end, &place);
+	const enum ps_fit fit = ps_cover_fit(&tx->cover, segment->start, start, end, &place);
 	int rc;
 
 	if (fit == PS_FIT_INSIDE) {
@@ -266,7 +266,7 @@ int ps_range_found(struct perseas_tx *tx, const struct ps_segment *segment, uint
 		                             .end = base + segment->size,
 		                             .segment = segment->id };
 	unsigned place;
-	const enum ps_fit fit = ps_cover_fit(&tx->cover, start, end, &place);
+	const enum ps_fit fit = ps_cover_fit(&tx->cover, base, start, end, &place);
 	const int rc = make_room(tx, sizeof(struct ps_range) + ps_align8(length), length);
 
 	assert(fit == PS_FIT_ALONE || fit == PS_FIT_BEHIND);
@@ -387,7 +387,7 @@ void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, vo
 	ps_assert_locked(tx->p);
 	assert(length <= PS_LATE_LENGTH && start % 8 == 0 && length % 8 == 0);
 	/* What was stored before is logged as it was before that. */
-	if (ps_cover_fit(&tx->cover, start, span.end, &place) != PS_FIT_INSIDE) {
+	if (ps_cover_fit(&tx->cover, span.base, start, span.end, &place) != PS_FIT_INSIDE) {
 		assert(tx->kept > 0);
 		log_piece(tx, segment, start, span.end, (const void *)start);
 		ps_cover_unkeep(&tx->cover);
@@ -465,7 +465,7 @@ static inline bool cover_between(struct perseas_tx *tx, uint64_t start, size_t l
 {
 	const struct ps_span span = usual_span(tx, start, len);
 	unsigned place;
-	const enum ps_fit fit = ps_cover_fit(&tx->cover, start, span.end, &place);
+	const enum ps_fit fit = ps_cover_fit(&tx->cover, span.base, start, span.end, &place);
 
 	if (fit == PS_FIT_INSIDE || fit == PS_FIT_ACROSS ||
 	    (fit == PS_FIT_BEHIND && goes_on(tx, start)))

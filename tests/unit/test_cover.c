@@ -1,5 +1,6 @@
 /*
- * test_cover.c - the intervals that a transaction declares, against a map of single bytes.
+ * test_cover.c - the intervals that a transaction declares, against a map of single bytes, which
+ * belong to two segments, one next to the other.
  */
 #include "../../client/core/cover.h"
 
@@ -12,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { BYTES = 512, BASE = 4096 };
+enum { BYTES = 512, BASE = 4096, BORDER = 200 };
 
 static uint64_t state;
 
@@ -24,7 +25,13 @@ static uint64_t draw(uint64_t below)
 	return state % below;
 }
 
-/* The cover's spans are in order, disjoint, not even adjacent, and are the map's runs. */
+static uint64_t base_of(unsigned i)
+{
+	return BASE + (i < BORDER ? 0 : BORDER);
+}
+
+/* The cover's spans are in order, disjoint, not even adjacent within a segment, and are the map's
+ * runs. */
 static void check(const struct ps_cover *cover, const bool *map)
 {
 	unsigned span = 0, bytes = 0;
@@ -33,13 +40,13 @@ static void check(const struct ps_cover *cover, const bool *map)
 		if (!map[i])
 			continue;
 		bytes++;
-		if (i == 0 || !map[i - 1]) {
+		if (i == 0 || i == BORDER || !map[i - 1]) {
 			assert_true(span < cover->count);
 			assert_int_equal(cover->spans[span].start, BASE + i);
-			assert_int_equal(cover->spans[span].base, BASE);
-			assert_int_equal(cover->spans[span].segment, 3);
+			assert_int_equal(cover->spans[span].base, base_of(i));
+			assert_int_equal(cover->spans[span].segment, i < BORDER ? 3 : 4);
 		}
-		if (i + 1 == BYTES || !map[i + 1])
+		if (i + 1 == BYTES || i + 1 == BORDER || !map[i + 1])
 			assert_int_equal(cover->spans[span++].end, BASE + i + 1);
 	}
 	assert_int_equal(span, cover->count);
@@ -82,7 +89,8 @@ static bool all(const bool *map, unsigned from, unsigned end)
 /* What a range is to what is there, by the bitmap. */
 static enum ps_fit fit(const bool *map, unsigned from, unsigned end)
 {
-	const bool before = from && map[from - 1], behind = end < BYTES && map[end];
+	const bool before = from && from != BORDER && map[from - 1];
+	const bool behind = end < BYTES && end != BORDER && map[end];
 
 	if (!any(map, from, end) && !behind)
 		return before ? PS_FIT_BEHIND : PS_FIT_ALONE;
@@ -91,9 +99,9 @@ static enum ps_fit fit(const bool *map, unsigned from, unsigned end)
 
 static void add(struct ps_cover *cover, bool *map, unsigned from, unsigned end)
 {
-	struct ps_span span = { BASE + from, BASE + end, BASE, 3 };
+	struct ps_span span = { BASE + from, BASE + end, base_of(from), from < BORDER ? 3 : 4 };
 	unsigned place;
-	const enum ps_fit found = ps_cover_fit(cover, BASE + from, BASE + end, &place);
+	const enum ps_fit found = ps_cover_fit(cover, span.base, span.start, span.end, &place);
 
 	assert_true(ps_cover_reserve(cover) >= 0);
 	assert_int_equal(found, fit(map, from, end));
@@ -126,6 +134,11 @@ static void test_is_a_bitmap(void **unused)
 			unsigned end = from + 1 + (unsigned)draw(longest);
 
 			end = end < BYTES ? end : BYTES;
+			/* Some end at the border, or begin there. */
+			if (from < BORDER && end > BORDER)
+				end = BORDER;
+			else if (from >= BORDER && draw(8) == 0)
+				from = BORDER;
 			assert_int_equal(ps_cover_overlaps(&cover, BASE + from, BASE + end),
 			                 any(map, from, end));
 			check_gaps(&cover, map, from, end);
@@ -167,7 +180,8 @@ static void test_memory_is_kept_for_the_next_transaction(void **unused)
 		bool map[BYTES] = { false };
 
 		for (unsigned i = 0; i < BYTES; i += 2) {
-			struct ps_span span = { BASE + i, BASE + i + 1, BASE, 3 };
+			const struct ps_span span = { BASE + i, BASE + i + 1, base_of(i),
+				                      i < BORDER ? 3 : 4 };
 
 			grown += ps_cover_reserve(&cover) > 0;
 			ps_cover_add(&cover, &span);
