@@ -17,8 +17,16 @@ for program in perseasd perseas libperseas.so; do
 		exit 1
 	fi
 done
-# One that fails ends it all. Some of them wait for what takes real seconds.
+# One that fails ends it all; who and how stands below what it printed. Some of them wait for what
+# takes real seconds.
+# shellcheck disable=SC2016
 find "$build/tests/unit" -name 'test_*' -type f -perm -u+x | sort |
-	xargs -P 4 -n 1 sh -c '"$0" >"$0.log" 2>&1 || { cat "$0.log"; exit 255; }'
+	xargs -P 4 -n 1 sh -c '"$0" >"$0.log" 2>&1 && exit
+		status=$?
+		cat "$0.log"
+		how="exit status $status"
+		[ "$status" -le 128 ] || how="signal $((status - 128)), or $how"
+		echo "$0 failed: $how"
+		exit 255'
 PERSEAS_BUILD=$build /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/drills/test_owner.py \
 	tests/drills/test_route.py
