@@ -21,7 +21,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { SIZE = 2 << 20, LOG_SIZE = (1 << 20) + 4096, STEPS_MAX = 100000 };
+enum {
+	SIZE = 2 << 20,
+	LOG_SIZE = (1 << 20) + 4096,
+	STEPS_MAX = 10000, /* of a millisecond each at most */
+};
 
 /* Memory of which a piece takes as long as the test wants. */
 static struct memory_ops slow_ops;
@@ -79,6 +83,13 @@ static void ask_segment(int fd, const char *name)
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_ADD_SEGMENTS, &add);
 }
 
+/* One of the loop, and a moment for the threads beside it. */
+static void step_and_wait(struct fixture *fixture)
+{
+	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	poll(NULL, 0, 1);
+}
+
 /* Two owners, of which the first one's request for a segment does not end. */
 static int begin_long(struct fixture *fixture)
 {
@@ -87,7 +98,7 @@ static int begin_long(struct fixture *fixture)
 	fixture_done(fixture_claim(fixture, fd, 1));
 	ask_segment(fd, "slow");
 	for (int i = 0; i < STEPS_MAX && jobs_count(fixture->daemon->jobs) == 0; i++)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step_and_wait(fixture);
 	assert_int_equal(jobs_count(fixture->daemon->jobs), 1);
 	return fd;
 }
@@ -156,7 +167,7 @@ static void who_gives_up_leaves_nothing_behind(void **state)
 
 	close(owner);
 	for (int i = 0; i < STEPS_MAX && jobs_count(fixture->daemon->jobs) > 0; i++)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step_and_wait(fixture);
 	assert_int_equal(jobs_count(fixture->daemon->jobs), 0);
 	assert_int_equal(fast_ops->used(fixture->memory), before);
 	reply = fixture_claim(fixture, next, 2);
@@ -240,7 +251,7 @@ static void rules_wait_for_what_is_under_way(void **state)
 	atomic_store(&may_end, true);
 	fixture_done(fixture_reply(fixture, owner));
 	for (int i = 0; i < STEPS_MAX && came == 0; i++)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step_and_wait(fixture);
 	assert_int_equal(came, 1);
 	assert_false(daemon_defer(fixture->daemon, event));
 	event_free(event);
@@ -361,7 +372,7 @@ static int begin_spill(struct fixture *fixture, struct spill *spill)
 	fixture_greet(fixture, fd);
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_SPILL, &ask);
 	for (int i = 0; i < STEPS_MAX && jobs_count(fixture->daemon->jobs) == 0; i++)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step_and_wait(fixture);
 	assert_int_equal(jobs_count(fixture->daemon->jobs), 1);
 	return fd;
 }
@@ -405,7 +416,7 @@ static void a_spill_that_nobody_waits_for_is_taken_back(void **state)
 
 	close(asker);
 	for (int i = 0; i < STEPS_MAX && jobs_count(fixture->daemon->jobs) > 0; i++)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step_and_wait(fixture);
 	assert_int_equal(jobs_count(fixture->daemon->jobs), 0);
 	assert_int_equal(spill_heap_count(spill), 0);
 	assert_false(fixture->daemon->stopping);
@@ -432,7 +443,7 @@ static void wait_for_step(void)
 {
 	const unsigned before = atomic_load(&steps);
 
-	for (int i = 0; i < 1000 && atomic_load(&steps) == before; i++)
+	for (int i = 0; i < STEPS_MAX && atomic_load(&steps) == before; i++)
 		poll(NULL, 0, 1);
 	stood += atomic_load(&steps) == before;
 }
