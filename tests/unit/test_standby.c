@@ -407,7 +407,10 @@ static void who_is_refused_again_and_again_rests(void **state)
 	assert_int_equal(perseas_standby_cancel(s), 0);
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ECANCELLED);
 	assert_int_equal(perseas_standby_wait(s, 1000, &rig->p), PERSEAS_ETIMEOUT);
-	assert_in_range(stat_of(s).opens, 2, 5);
+	assert_in_range(stat_of(s).opens, 1, 5);
+	/* However slow the host is, it goes on. */
+	while (stat_of(s).opens < 2)
+		assert_int_equal(perseas_standby_wait(s, 1000, &rig->p), PERSEAS_ETIMEOUT);
 	s->env->ops = busy.own_real;
 	ps_vigil_end(s);
 	become_owner(rig, s);
@@ -512,9 +515,12 @@ static void a_store_is_left_to_whom_it_is_handed_over(void **state)
 		stand_by_as_beta(rig, &beta, env);
 		move_to_beta(rig, env);
 		end_owner(rig);
-		assert_int_equal(perseas_standby_wait(s, 10 * SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+		/* Mirrors may take a while to tell that it has no owner. */
+		do
+			assert_int_equal(perseas_standby_wait(s, 300, &rig->p), PERSEAS_ETIMEOUT);
+		while (stat_of(s).state != PERSEAS_STANDBY_FREE);
+		assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
 		assert_non_null(strstr(perseas_message(NULL), "handed over to standby 'beta'"));
-		assert_int_equal(stat_of(s).state, PERSEAS_STANDBY_FREE);
 		ps_panel_end(&beta);
 		become_owner(rig, s);
 	}
