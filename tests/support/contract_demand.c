@@ -295,7 +295,8 @@ static bool begins_with_a_wait(struct demand_stage *s, struct owner *o, uint64_t
 	if (!map(o) || !asked(2) || want(o, 6))
 		return false;
 	set(0, false, false);
-	return filled(2) && script.granules[2] == 6;
+	/* Where that is soon over, more may have come by the time this thread looks. */
+	return comes_to(&script.fills, 2) && script.granules[2] == 6;
 }
 
 /* Somebody waited, and is likely to wait again: no second run is asked for. */

@@ -223,14 +223,20 @@ static void age(void)
 	pthread_mutex_unlock(&script.lock);
 }
 
-/* True: it is so many, in the end. */
-static bool becomes(const unsigned *count, unsigned many)
+/* True: it is so many, or more, in the end. */
+static bool comes_to(const unsigned *count, unsigned many)
 {
 	const uint64_t until = script.env->ops->now(script.env) + FAR;
 
 	while (count_of(count) < many && script.env->ops->now(script.env) < until)
 		rest(PS_KEEPER, 1000000);
-	return count_of(count) == many;
+	return count_of(count) >= many;
+}
+
+/* True: it is so many, and no more. */
+static bool becomes(const unsigned *count, unsigned many)
+{
+	return comes_to(count, many) && count_of(count) == many;
 }
 
 static bool asked(unsigned many)
