@@ -8,18 +8,12 @@
 #include "nowait.h"
 #include "quorum.h"
 
-/* Lets the owner wait with others for what any of them sees. */
-void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
+/* Sleeps on the links, for all who wait, and itself for this transaction; 0: for anything. */
+static void lead(struct perseas *p, uint64_t seq, uint64_t until_ns)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
 	unsigned count = 0;
 
-	p->waiters++;
-	if (p->leader) {
-		p->env->ops->wait(p->env, &p->progress, &p->lock, until_ns);
-		p->waiters--;
-		return;
-	}
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -27,23 +21,45 @@ void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
 			count++;
 	}
 	p->leader = true;
+	p->commit.line.leads = seq;
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->pause(p->env, PS_COMMITTER, fds, count, until_ns);
 	pthread_mutex_lock(&p->lock);
 	p->leader = false;
+}
+
+void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
+{
+	p->waiters++;
+	if (p->leader) {
+		p->env->ops->wait(p->env, &p->progress, &p->lock, until_ns);
+		p->waiters--;
+		return;
+	}
+	lead(p, 0, until_ns);
 	p->waiters--;
 	ps_progress(p);
 }
 
-void ps_commit_rest(struct perseas *p, uint64_t now, uint64_t spin_until, uint64_t until_ns)
+static void spin(struct perseas *p)
 {
-	if (now < spin_until) {
-		pthread_mutex_unlock(&p->lock);
-		ps_relax();
-		pthread_mutex_lock(&p->lock);
-		return;
-	}
-	ps_commit_sleep(p, until_ns);
+	p->commit.line.spins = true;
+	pthread_mutex_unlock(&p->lock);
+	ps_relax();
+	pthread_mutex_lock(&p->lock);
+	p->commit.line.spins = false;
+}
+
+void ps_commit_rest(struct perseas *p, const struct ps_rest *rest, uint64_t now)
+{
+	p->waiters++;
+	if (ps_is_led(p))
+		ps_line_wait(p, rest->seq, rest->until);
+	else if (now < rest->spin_until)
+		spin(p);
+	else
+		lead(p, rest->seq, rest->until);
+	p->waiters--;
 }
 
 /* Of two rosters, the one that is short is named: while a change of the roster is not settled, a
@@ -77,12 +93,17 @@ static uint64_t stood_since(struct perseas *p, uint64_t since)
 	return u->progress_at > since ? u->progress_at : since;
 }
 
-int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
+static int await_held(struct perseas *p, uint64_t seq, uint64_t *since)
 {
-	uint64_t start = 0, now, until;
+	struct ps_rest rest = { .seq = seq };
+	uint64_t start = 0, now;
+	bool late = false;
 
 	for (;;) {
-		ps_mirrors_poll(p);
+		const bool looks = late || ps_commit_looks(p);
+
+		if (looks)
+			ps_mirrors_poll(p);
 		if (ps_mirrors_hold(p, seq))
 			return 0;
 		if (ps_fenced(p))
@@ -92,13 +113,25 @@ int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
 			start = now;
 		if (!*since)
 			*since = start;
-		until = stood_since(p, start) + ps_ms(p->options.commit_timeout_ms);
-		if (now >= until)
+		rest.spin_until = start + (uint64_t)p->options.spin_us * 1000;
+		rest.until = stood_since(p, start) + ps_ms(p->options.commit_timeout_ms);
+		/* Before it gives up it looks itself, whoever leads. */
+		late = now >= rest.until;
+		if (!late)
+			ps_commit_rest(p, &rest, now);
+		else if (looks)
 			break;
-		ps_commit_rest(p, now, start + (uint64_t)p->options.spin_us * 1000, until);
 	}
 	ps_doubt(p, seq, now);
 	return ps_fail_in_doubt(p, seq);
+}
+
+int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
+{
+	int rc = await_held(p, seq, since);
+
+	ps_line_leave(p);
+	return rc;
 }
 
 int perseas_flush(perseas_t *p)

@@ -41,7 +41,27 @@ int ps_fail_renewing(const struct perseas *p);
 /* Lets go of the lock and sleeps until a link has something, or until_ns. */
 void ps_commit_sleep(struct perseas *p, uint64_t until_ns);
 
-/* The same, but until spin_until it only lets others have the lock. */
-void ps_commit_rest(struct perseas *p, uint64_t now, uint64_t spin_until, uint64_t until_ns);
+/* What one waits for until W mirrors hold it. */
+struct ps_rest {
+	uint64_t seq;
+	uint64_t spin_until; /* until then it only lets others have the lock, if it leads */
+	uint64_t until;
+};
+
+/* Does somebody look at the links for all who wait? Locked. */
+static inline bool ps_is_led(const struct perseas *p)
+{
+	return p->leader || p->commit.line.spins;
+}
+
+/* Is the caller to look at the links himself? What fabrics take at once is seen at once. Locked. */
+static inline bool ps_commit_looks(const struct perseas *p)
+{
+	return !p->commit.staged || !ps_is_led(p);
+}
+
+/* Lets go of the lock until W may hold it, or until rest->until. It may return early, and then the
+ * caller looks at the links (ps_commit_looks). Whoever waits no more says so (ps_line_leave). */
+void ps_commit_rest(struct perseas *p, const struct ps_rest *rest, uint64_t now);
 
 #endif

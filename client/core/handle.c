@@ -339,4 +339,5 @@ void ps_progress(struct perseas *p)
 	if (p->leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
 	p->env->ops->broadcast(p->env, &p->progress);
+	ps_line_call_all(p);
 }

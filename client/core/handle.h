@@ -13,6 +13,7 @@
 #include "env.h"
 #include "error.h"
 #include "fabric.h"
+#include "line.h"
 #include "ring.h"
 #include "unwaited.h"
 #include "../../proto/control/envelope.h"
@@ -326,6 +327,7 @@ struct ps_commit {
 	uint64_t doubt_at; /* when the first commit gave up */
 	uint64_t durable;  /* W mirrors hold, or held, all up to this (nowait.h) */
 	struct ps_unwaited unwaited;
+	struct ps_wait_line line;
 	uint32_t fenced;         /* the mirrors that promised another owner, a bit for each */
 	bool staged;             /* transactions go through the ring */
 	struct ps_ring ring;     /* these, when they do */
@@ -401,7 +403,7 @@ struct perseas {
 	pthread_mutex_t lock;
 	pthread_cond_t progress; /* something that a waiter looks at has changed */
 	unsigned waiters;
-	bool leader;     /* a committer sleeps on the links, for all of them */
+	bool leader;     /* one of them sleeps on the links, for all (line.h) */
 	bool admin;      /* a thread is at the mirrors outside of commits */
 	bool gate;       /* commits wait */
 	bool held;       /* commits are held back, to be sent as one (gather.h) */

@@ -294,7 +294,8 @@ static void poll_mirror(struct perseas *p, struct ps_mirror *m)
 	take_completions(p, m, (unsigned)done);
 	if (p->commit.unwaited.wanted || p->commit.in_doubt)
 		ps_mirrors_settle_doubt(p);
-	ps_progress(p);
+	if (p->waiters)
+		ps_line_held(p);
 }
 
 void ps_mirrors_poll(struct perseas *p)

@@ -135,7 +135,8 @@ int ps_apart_leave(struct perseas_tx *tx)
 	int rc;
 
 	ps_tx_end(tx);
-	ps_mirrors_poll(p);
+	if (ps_commit_looks(p))
+		ps_mirrors_poll(p);
 	if (!saw || ps_durable(p) >= saw)
 		return 1;
 	if (saw > p->commit.seq)

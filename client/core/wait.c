@@ -10,28 +10,36 @@
 
 static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 {
-	const uint64_t start = ps_now(p), spin_until = start + (uint64_t)p->options.spin_us * 1000;
-	const uint64_t most = (PS_NEVER - start) / 1000000;
-	const uint64_t until_ns = timeout_ms < 0 || (uint64_t)timeout_ms >= most
-	                                  ? PS_NEVER
-	                                  : start + ps_ms((uint64_t)timeout_ms);
+	const uint64_t start = ps_now(p), most = (PS_NEVER - start) / 1000000;
+	const struct ps_rest rest = {
+		.seq = seq,
+		.spin_until = start + (uint64_t)p->options.spin_us * 1000,
+		.until = timeout_ms < 0 || (uint64_t)timeout_ms >= most
+		                 ? PS_NEVER
+		                 : start + ps_ms((uint64_t)timeout_ms),
+	};
+	bool late = false;
 
 	if (seq > p->commit.seq)
 		ps_gather_post(p);
 	while (p->commit.durable < seq) {
+		const bool looks = late || ps_commit_looks(p);
 		uint64_t now;
 
-		ps_mirrors_poll(p);
+		if (looks)
+			ps_mirrors_poll(p);
 		if (ps_durable(p) >= seq)
 			break;
 		if (ps_fenced(p))
 			return ps_fail_fenced(p);
 		now = ps_now(p);
-		if (now >= until_ns) {
+		late = now >= rest.until;
+		if (!late) {
+			ps_commit_rest(p, &rest, now);
+		} else if (looks) {
 			ps_fail_in_doubt(p, seq);
 			return PERSEAS_ETIMEOUT;
 		}
-		ps_commit_rest(p, now, spin_until, until_ns);
 	}
 	return 0;
 }
@@ -44,8 +52,10 @@ int perseas_wait(perseas_t *p, const struct perseas_token *token, int64_t timeou
 		return ps_fail(p, PERSEAS_EINVAL, "wait needs a handle and a token");
 	pthread_mutex_lock(&p->lock);
 	rc = p->salvage ? ps_ready(p) : ps_token_check(p, token);
-	if (!rc)
+	if (!rc) {
 		rc = await_token(p, token->seq, timeout_ms);
+		ps_line_leave(p);
+	}
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

@@ -1,0 +1,59 @@
+/*
+ * line.h - who waits until W mirrors hold a transaction, in the order of the transactions. await.c
+ * and wait.c join the line, mirror.c tells it what mirrors have completed, and whatever else may
+ * change wakes all of it (ps_progress). Nothing here polls a link, or posts to one.
+ *
+ * One of those who wait leads: it spins, or sleeps on the links, for all. The others sleep, each on
+ * a condition of its own, and do not look at the links meanwhile. Each is woken once, when its
+ * transaction is held, so that an acknowledgement wakes those whom it concerns and nobody else.
+ *
+ * No wake is lost. All of this happens under the handle's lock:
+ *
+ *     a waiter                               others
+ *     sees that its seq is not held     A    a completion makes it held, and calls the waiter
+ *     sees that somebody leads          B    the leader stops leading, and leaves
+ *     is in the line, and sleeps
+ *
+ * The left column is one piece under the lock, so that A and B come before it, and it sees them; or
+ * behind it, and find the waiter in the line.
+ *   A  Acknowledgements change in one place, which goes through the line (ps_line_held). What else
+ *      lets a transaction be held, or makes waiting vain, is a mirror's state, a roster, or another
+ *      owner: there ps_progress calls everybody.
+ *   B  Nobody takes completions in but who leads, so somebody must. While the line is not empty one
+ *      leads, or one was called and has not looked yet. Who is called looks under the lock: it
+ *      leads, or another does, or it leaves. And who leaves calls the last in the line, which has
+ *      the longest to wait, unless one leads, or was called before (ps_line_leave).
+ * Who waits for something else than a transaction sleeps on p->progress. It may lead, too, and it
+ * is woken by each completion, and when who led leaves and nobody is in the line.
+ */
+#ifndef PERSEAS_CLIENT_LINE_H
+#define PERSEAS_CLIENT_LINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct perseas;
+struct ps_waiter;
+
+/* With the lock. */
+struct ps_wait_line {
+	struct ps_waiter *first, *last; /* those that sleep and were not called, by seq */
+	unsigned called;                /* so many were, and have not looked yet */
+	bool spins;                     /* one looks at the links again and again */
+	uint64_t leads; /* with p->leader: the transaction that it waits for; 0: anything */
+};
+
+/* Sleeps until it is called, or until_ns. Somebody leads. Locked; lets go of the lock. */
+void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns);
+
+/* Whoever waited, or led, goes: somebody else is to lead where one must. Locked. */
+void ps_line_leave(struct perseas *p);
+
+/* A mirror has completed something, and there are waiters: calls those whose transactions are held
+ * now. Locked. */
+void ps_line_held(struct perseas *p);
+
+/* Calls all. Locked. */
+void ps_line_call_all(struct perseas *p);
+
+#endif

@@ -1,0 +1,404 @@
+/*
+ * test_line.c - threads that wait until a mirror holds their transactions (line.h): who is woken by
+ * what, and who leads. The threads are real, and take the steps that a test says. They sleep until
+ * somebody wakes them, however long that takes: a wake that is left out is a step that never comes.
+ */
+#include "owner.h"
+#include "../../client/core/commit.h"
+#include "../../client/core/mirror.h"
+
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WAITERS = 5, BOUND_S = 20 };
+
+/* A thread that waits for one transaction. */
+struct waiter {
+	pthread_t thread;
+	uint64_t seq; /* 0: for whatever happens */
+	int rc;
+	bool over; /* with the lock */
+};
+
+static struct owner *o;
+static struct ps_env_ops ops; /* with which they wait for each other indeed */
+static const struct ps_env_ops *before;
+static pthread_cond_t leader_woken;
+static bool is_leader_woken; /* with the lock, as what follows */
+static unsigned woken;       /* those that were in the line, and are not */
+static bool is_time_over;    /* nobody is called in time from now on */
+static struct waiter waiters[WAITERS];
+static uint64_t first; /* transaction of waiter 0 */
+
+/* --- the env --- */
+
+/* The leader sleeps until it is woken: its links never have anything for it. */
+static void pause_for_wake(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds,
+                           unsigned count, uint64_t until_ns)
+{
+	(void)env;
+	(void)fds;
+	(void)count;
+	(void)until_ns;
+	assert_int_equal(who, PS_COMMITTER);
+	pthread_mutex_lock(&o->p->lock);
+	while (!is_leader_woken)
+		pthread_cond_wait(&leader_woken, &o->p->lock);
+	is_leader_woken = false;
+	pthread_mutex_unlock(&o->p->lock);
+}
+
+static void wake_leader(struct ps_env *env, enum ps_sleeper who)
+{
+	(void)env;
+	if (who != PS_COMMITTER)
+		return;
+	is_leader_woken = true;
+	pthread_cond_signal(&leader_woken);
+}
+
+static void wait_for_call(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *lock,
+                          uint64_t until_ns)
+{
+	(void)env;
+	if (is_time_over) {
+		o->d->now = until_ns;
+		return;
+	}
+	pthread_cond_wait(cond, lock);
+	woken++;
+}
+
+static void call_all(struct ps_env *env, pthread_cond_t *cond)
+{
+	(void)env;
+	pthread_cond_broadcast(cond);
+}
+
+/* --- steps --- */
+
+static bool is_led(void)
+{
+	return o->p->leader;
+}
+
+static uint64_t led_for(void)
+{
+	return o->p->leader ? o->p->commit.line.leads : 0;
+}
+
+/* Those in the line. */
+static unsigned asleep(void)
+{
+	return o->p->waiters - o->p->leader;
+}
+
+static bool is_over(const struct waiter *w)
+{
+	return w->over;
+}
+
+/* Lets the others run until `what`. There is no way on for the threads when it does not come. */
+#define UNTIL(what)                                                                       \
+	do {                                                                              \
+		const time_t bound = time(NULL) + BOUND_S;                                \
+		bool came = false;                                                        \
+		while (!came && time(NULL) < bound) {                                     \
+			sched_yield();                                                    \
+			pthread_mutex_lock(&o->p->lock);                                  \
+			came = (what);                                                    \
+			pthread_mutex_unlock(&o->p->lock);                                \
+		}                                                                         \
+		if (!came) {                                                              \
+			fprintf(stderr, "%s:%d: never: %s\n", __FILE__, __LINE__, #what); \
+			_exit(1);                                                         \
+		}                                                                         \
+	} while (0)
+
+static void *run_waiter(void *arg)
+{
+	struct waiter *w = arg;
+	uint64_t since = 0;
+
+	pthread_mutex_lock(&o->p->lock);
+	if (w->seq)
+		w->rc = ps_commit_await(o->p, w->seq, &since);
+	else
+		ps_commit_sleep(o->p, PS_NEVER);
+	w->over = true;
+	pthread_mutex_unlock(&o->p->lock);
+	return NULL;
+}
+
+static void begin(unsigned which, uint64_t seq)
+{
+	struct waiter *w = &waiters[which];
+
+	*w = (struct waiter){ .seq = seq };
+	assert_int_equal(pthread_create(&w->thread, NULL, run_waiter, w), 0);
+}
+
+/* Waiter 0 leads, and the others are in the line: each for a transaction of its own. */
+static void begin_all(void)
+{
+	begin(0, first);
+	UNTIL(is_led());
+	/* In no order. */
+	for (unsigned i = 0; i < WAITERS - 1; i++) {
+		const unsigned which = 1 + (i * 3 + 1) % (WAITERS - 1);
+
+		begin(which, first + which);
+		UNTIL(asleep() == i + 1);
+	}
+}
+
+static int end(unsigned which)
+{
+	UNTIL(is_over(&waiters[which]));
+	assert_int_equal(pthread_join(waiters[which].thread, NULL), 0);
+	return waiters[which].rc;
+}
+
+/* The mirror has completed so many more, and another thread sees it. */
+static void complete(unsigned count)
+{
+	pthread_mutex_lock(&o->p->lock);
+	direct_release(o->d, 0, count);
+	ps_mirrors_poll(o->p);
+	pthread_mutex_unlock(&o->p->lock);
+}
+
+static void post(uint8_t value)
+{
+	perseas_tx_t *tx;
+
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_set_range(tx, o->bytes, 8), 0);
+	memset(o->bytes, value, 8);
+	assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
+}
+
+/* Transactions that the mirror has not completed, one for each waiter. */
+static int setup(void **state)
+{
+	o = owner_new(1);
+	o->d->staged = true;
+	owner_begin(o);
+	*state = o;
+	o->d->mirrors[0].hold = DIRECT_HOLD_COMPLETIONS;
+	first = o->p->commit.seq + 1;
+	for (unsigned i = 0; i < WAITERS; i++)
+		post((uint8_t)i);
+	before = o->p->env->ops;
+	ops = *before;
+	ops.pause = pause_for_wake;
+	ops.wake = wake_leader;
+	ops.wait = wait_for_call;
+	ops.broadcast = call_all;
+	o->p->env->ops = &ops;
+	pthread_cond_init(&leader_woken, NULL);
+	is_leader_woken = is_time_over = false;
+	woken = 0;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	const struct ps_wait_line *line = &o->p->commit.line;
+
+	assert_int_equal(o->p->waiters, 0);
+	assert_true(!line->first && !line->last && !line->called && !line->spins);
+	pthread_cond_destroy(&leader_woken);
+	o->p->env->ops = before;
+	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
+	direct_release(o->d, 0, UINT32_MAX);
+	owner_free(*state);
+	return 0;
+}
+
+/* --- the tests --- */
+
+/* Another thread sees that the mirror has completed transactions in the order of posting. */
+static void a_completion_wakes_those_whose_transactions_are_held(void **state)
+{
+	(void)state;
+	begin_all();
+	complete(1);
+	assert_int_equal(end(0), 0);
+	/* The one that has the longest to wait leads from then on. */
+	UNTIL(led_for() == first + WAITERS - 1);
+	assert_int_equal(woken, 1);
+	complete(2);
+	assert_int_equal(end(1), 0);
+	assert_int_equal(end(2), 0);
+	assert_int_equal(woken, 3);
+	assert_int_equal(asleep(), 1);
+	complete(1);
+	assert_int_equal(end(3), 0);
+	assert_int_equal(led_for(), first + WAITERS - 1);
+	complete(1);
+	assert_int_equal(end(4), 0);
+	assert_int_equal(woken, 4);
+}
+
+/* The leader's own is held last, and whoever waits for it was called before. */
+static void one_completion_of_all_wakes_all(void **state)
+{
+	(void)state;
+	begin_all();
+	complete(WAITERS);
+	for (unsigned i = 0; i < WAITERS; i++)
+		assert_int_equal(end(i), 0);
+	assert_int_equal(woken, WAITERS - 1);
+}
+
+/* Those that were called leave before there is a leader: the last of them sees to it. */
+static void there_is_a_leader_while_anybody_waits(void **state)
+{
+	(void)state;
+	begin_all();
+	complete(3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(end(i), 0);
+	UNTIL(led_for() == first + WAITERS - 1);
+	assert_int_equal(asleep(), 1);
+	complete(1);
+	assert_int_equal(end(3), 0);
+	complete(1);
+	assert_int_equal(end(4), 0);
+}
+
+/* One for whom any progress counts, as for room in the ring, sleeps beside the leader. */
+static void a_completion_wakes_who_waits_for_any(void **state)
+{
+	(void)state;
+	begin(0, first + 1);
+	UNTIL(is_led());
+	begin(1, 0);
+	UNTIL(asleep() == 1);
+	complete(1);
+	end(1);
+	assert_int_equal(led_for(), first + 1);
+	complete(1);
+	assert_int_equal(end(0), 0);
+}
+
+/* It leads itself, and lets the next one lead. */
+static void who_waits_for_any_leads_too(void **state)
+{
+	(void)state;
+	begin(0, 0);
+	UNTIL(is_led());
+	begin(1, first + 1);
+	UNTIL(asleep() == 1);
+	complete(1);
+	end(0);
+	UNTIL(led_for() == first + 1);
+	complete(1);
+	assert_int_equal(end(1), 0);
+}
+
+/* Nobody is in the line, and the leader leaves: nobody else would see completions. */
+static void who_waits_for_any_is_woken_when_the_leader_leaves(void **state)
+{
+	(void)state;
+	begin(0, first);
+	UNTIL(is_led());
+	begin(1, 0);
+	UNTIL(asleep() == 1);
+	pthread_mutex_lock(&o->p->lock);
+	o->p->superseded = true;
+	wake_leader(o->p->env, PS_COMMITTER);
+	pthread_mutex_unlock(&o->p->lock);
+	assert_int_equal(end(0), PERSEAS_EFENCED);
+	end(1);
+	o->p->superseded = false;
+	complete(WAITERS);
+}
+
+/* Another owner has the store: nobody waits any longer. */
+static void all_are_woken_when_another_owner_has_the_store(void **state)
+{
+	(void)state;
+	begin_all();
+	pthread_mutex_lock(&o->p->lock);
+	o->p->superseded = true;
+	ps_progress(o->p);
+	pthread_mutex_unlock(&o->p->lock);
+	for (unsigned i = 0; i < WAITERS; i++)
+		assert_int_equal(end(i), PERSEAS_EFENCED);
+	o->p->superseded = false;
+	complete(WAITERS);
+}
+
+/* Before it says that its time is over, it looks at the links itself, although another leads. */
+static void who_gives_up_looks_before(void **state)
+{
+	struct perseas_token token = { o->p->commit.unwaited.epoch, first };
+
+	(void)state;
+	begin(0, first + 1);
+	UNTIL(is_led());
+	assert_int_equal(perseas_wait(o->p, &token, 0), PERSEAS_ETIMEOUT);
+	pthread_mutex_lock(&o->p->lock);
+	direct_release(o->d, 0, 1);
+	pthread_mutex_unlock(&o->p->lock);
+	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
+	complete(1);
+	assert_int_equal(end(0), 0);
+}
+
+/* The same of a commit, which would be in doubt. */
+static void a_commit_looks_before_it_is_in_doubt(void **state)
+{
+	uint64_t since = 0;
+
+	(void)state;
+	begin(0, first + 1);
+	UNTIL(is_led());
+	pthread_mutex_lock(&o->p->lock);
+	direct_release(o->d, 0, 1);
+	is_time_over = true;
+	assert_int_equal(ps_commit_await(o->p, first, &since), 0);
+	pthread_mutex_unlock(&o->p->lock);
+	complete(1);
+	assert_int_equal(end(0), 0);
+}
+
+/* While another leads, a commit that waits does not look at the links: that one does. */
+static void nobody_looks_beside_the_leader(void **state)
+{
+	(void)state;
+	begin(0, first);
+	UNTIL(is_led());
+	pthread_mutex_lock(&o->p->lock);
+	direct_release(o->d, 0, 1);
+	pthread_mutex_unlock(&o->p->lock);
+	begin(1, first + 1);
+	UNTIL(asleep() == 1);
+	assert_int_equal(o->p->mirrors[0].acked, first - 1);
+	complete(1);
+	assert_int_equal(end(0), 0);
+	assert_int_equal(end(1), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_completion_wakes_those_whose_transactions_are_held),
+		TEST(one_completion_of_all_wakes_all),
+		TEST(there_is_a_leader_while_anybody_waits),
+		TEST(a_completion_wakes_who_waits_for_any),
+		TEST(who_waits_for_any_leads_too),
+		TEST(who_waits_for_any_is_woken_when_the_leader_leaves),
+		TEST(all_are_woken_when_another_owner_has_the_store),
+		TEST(who_gives_up_looks_before),
+		TEST(a_commit_looks_before_it_is_in_doubt),
+		TEST(nobody_looks_beside_the_leader),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
