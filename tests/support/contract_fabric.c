@@ -384,10 +384,21 @@ static void what_is_mapped_is_the_mirrors_memory(struct fabric_stage *s)
 	s->fabric->detach(link);
 }
 
+/* Each byte is as before, or as it is now: what is posted meanwhile may be there in parts. */
+static bool was_read(struct fabric_stage *s, const uint8_t *bytes, const uint8_t *before)
+{
+	const uint8_t *now = s->memory(s, PS_REGION_SEGMENT);
+
+	for (unsigned i = 0; i < STAGE_SEGMENT; i++)
+		if (bytes[i] != before[i] && bytes[i] != now[i])
+			return false;
+	return true;
+}
+
 /* F20: beside what is posted; and what is outside of a region breaks nothing. */
 static void a_peek_changes_nothing(struct fabric_stage *s)
 {
-	static uint8_t bytes[STAGE_SEGMENT];
+	static uint8_t bytes[STAGE_SEGMENT], before[STAGE_SEGMENT];
 	struct ps_link *link = attach(s);
 	const struct ps_fabric *fabric = s->fabric;
 	struct stage_chains c;
@@ -396,12 +407,15 @@ static void a_peek_changes_nothing(struct fabric_stage *s)
 	if (fabric->peek) {
 		stage_fill(s, &c);
 		CHECK(fabric->post(link, &c.chain[0]) == PS_LINK_OK);
+		memcpy(before, s->memory(s, PS_REGION_SEGMENT), STAGE_SEGMENT);
 		CHECK(fabric->peek(link, PS_REGION_SEGMENT, 0, bytes, STAGE_SEGMENT) == PS_LINK_OK);
-		CHECK(!memcmp(bytes, s->memory(s, PS_REGION_SEGMENT), STAGE_SEGMENT));
+		CHECK(was_read(s, bytes, before));
 		CHECK(fabric->peek(link, PS_REGION_SEGMENT, 1, bytes, STAGE_SEGMENT) ==
 		      PS_LINK_BROKEN);
 		CHECK(fabric->peek(link, PS_REGION_SEGMENT + 1, 0, bytes, 1) == PS_LINK_BROKEN);
 		CHECK(completes(s, link, 1));
+		CHECK(fabric->peek(link, PS_REGION_SEGMENT, 0, bytes, STAGE_SEGMENT) == PS_LINK_OK);
+		CHECK(!memcmp(bytes, s->memory(s, PS_REGION_SEGMENT), STAGE_SEGMENT));
 		CHECK(fabric->read(link, PS_REGION_SEGMENT, 0, bytes, 1, s->now(s) + FAR) ==
 		      PS_LINK_OK);
 	}
@@ -413,9 +427,13 @@ static void a_peek_counts_while_the_promise_is_ours(struct fabric_stage *s)
 {
 	for (unsigned i = 0; i < 2 && s->fabric->peek; i++) {
 		void (*end)(struct fabric_stage * stage) = i ? s->fence : s->cut;
-		struct ps_link *link = attach(s);
+		struct ps_link *link;
 		uint8_t byte;
 
+		/* Over some only the end of the link tells of a fence. */
+		if (!end)
+			continue;
+		link = attach(s);
 		CHECK(link);
 		end(s);
 		CHECK(s->fabric->peek(link, PS_REGION_SEGMENT, 0, &byte, 1) == PS_LINK_BROKEN);
