@@ -24,19 +24,18 @@ void ps_peeker_free(struct ps_peeker *peeker)
 
 /* The slot first: what the mirror has then, it has afterwards, too. The promise comes last, behind
  * the bytes. */
-static void peek(struct ps_peeker *peeker)
+void ps_peek(const struct ps_missing *fetch, uint8_t *block, struct ps_seen *seen)
 {
-	const struct ps_missing *fetch = &peeker->fetch;
 	const struct ps_straight *by = &fetch->straight;
 	uint8_t slots[SLOTS];
 	struct ps_slot slot;
 
-	peeker->seen = (struct ps_seen){ 0, 0, false };
+	*seen = (struct ps_seen){ 0, 0, false };
 	if (!by->fabric->peek(by->link, PS_REGION_LOG, 0, slots, SLOTS) &&
 	    ps_slot_choose(slots, &slot) >= 0)
-		peeker->seen = (struct ps_seen){ slot.epoch, slot.seq, false };
-	peeker->seen.promised = !by->fabric->peek(by->link, fetch->region, fetch->offset,
-	                                          peeker->block, fetch->length);
+		*seen = (struct ps_seen){ slot.epoch, slot.seq, false };
+	seen->promised = !by->fabric->peek(by->link, fetch->region, fetch->offset, block,
+	                                   fetch->length);
 }
 
 static void await(sem_t *sem)
@@ -53,7 +52,7 @@ void *ps_peeker_run(void *arg)
 		await(&peeker->go);
 		if (peeker->quit)
 			return NULL;
-		peek(peeker);
+		ps_peek(&peeker->fetch, peeker->block, &peeker->seen);
 		sem_post(&peeker->done);
 		if (peeker->tell)
 			peeker->tell(peeker->arg);
@@ -74,7 +73,7 @@ void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_missing *fetch, uin
 		sem_post(&peeker->go);
 		return;
 	}
-	peek(peeker);
+	ps_peek(fetch, peeker->block, &peeker->seen);
 	sem_post(&peeker->done);
 }
 

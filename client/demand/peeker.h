@@ -23,6 +23,10 @@ struct ps_peeker {
 	void *arg;
 };
 
+/* Reads what is asked for by its link, to a block that has room for it; and what is seen of the
+ * mirror. What a peeker does; the simulator has it done by threads of its own. */
+void ps_peek(const struct ps_missing *fetch, uint8_t *block, struct ps_seen *seen);
+
 void ps_peeker_init(struct ps_peeker *peeker, uint8_t *block, void (*tell)(void *arg), void *arg);
 /* Its thread, if there was one, has ended. */
 void ps_peeker_free(struct ps_peeker *peeker);

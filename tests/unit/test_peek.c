@@ -1,0 +1,85 @@
+/*
+ * test_peek.c - what is read of a mirror by a link (client/demand/peeker.h): its slot before the
+ * bytes, for a mirror goes on meanwhile.
+ */
+#include "../../client/core/fabric.h"
+#include "../../client/demand/peeker.h"
+#include "../../proto/image/image.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { EPOCH = 7, REGION = PS_REGION_SEGMENT, LENGTH = 64 };
+
+/* A mirror that stands at another transaction each time that it is looked at, whose seq all bytes
+ * of its segment are then. */
+static uint8_t seq;
+static bool has_slot, promises;
+
+static int peek(const struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
+                uint64_t length)
+{
+	(void)link;
+	seq++;
+	if (region != PS_REGION_LOG) {
+		memset(bytes, seq, length);
+		return promises ? PS_LINK_OK : PS_LINK_BROKEN;
+	}
+	assert_int_equal(offset, 0);
+	memset(bytes, 0, length);
+	if (has_slot)
+		ps_slot_encode(bytes, EPOCH, seq, PS_FIRST_POSITION, 0);
+	return PS_LINK_OK;
+}
+
+static const struct ps_fabric fabric = { .peek = peek };
+
+static void read_it(uint8_t *block, struct ps_seen *seen)
+{
+	const struct ps_missing fetch = { .region = REGION,
+		                          .length = LENGTH,
+		                          .straight = { &fabric, NULL } };
+
+	ps_peek(&fetch, block, seen);
+}
+
+static void test_the_bytes_are_no_older_than_the_slot(void **state)
+{
+	uint8_t block[LENGTH];
+	struct ps_seen seen;
+
+	(void)state;
+	has_slot = promises = true;
+	read_it(block, &seen);
+	assert_int_equal(seen.epoch, EPOCH);
+	assert_true(seen.seq > 0 && seen.seq <= block[0]);
+	assert_int_equal(block[LENGTH - 1], block[0]);
+	assert_true(seen.promised);
+}
+
+static void test_what_the_mirror_has_not_is_not_seen(void **state)
+{
+	uint8_t block[LENGTH];
+	struct ps_seen seen;
+
+	(void)state;
+	has_slot = promises = false;
+	read_it(block, &seen);
+	assert_int_equal(seen.epoch, 0);
+	assert_int_equal(seen.seq, 0);
+	assert_false(seen.promised);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_bytes_are_no_older_than_the_slot),
+		cmocka_unit_test(test_what_the_mirror_has_not_is_not_seen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
