@@ -63,13 +63,32 @@ static int map_somewhere(struct sim_application *a, unsigned i, void **addr)
 	                      (void *)(segment->address + away * (1 + a->maps % 2)), addr, NULL);
 }
 
+/* Who publishes chooses from what is free in this process, which has all owners: also where another
+ * one unmapped something, and is held up before it maps that again. */
+static bool another_has_its_place(const struct sim_application *a, unsigned i)
+{
+	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
+	const struct sim_world *w = a->world;
+
+	for (unsigned other = 0; segment && other < w->owner_count; other++) {
+		const struct perseas *p = w->owners[other]->handle;
+
+		for (unsigned s = 0; p && p != a->p && s < p->segment_count; s++)
+			if (p->segments[s].base &&
+			    segment->address < p->segments[s].address + p->segments[s].size &&
+			    p->segments[s].address < segment->address + segment->size)
+				return true;
+	}
+	return false;
+}
+
 static int map_published(struct sim_application *a, unsigned i)
 {
 	void *addr;
 	int rc;
 
 	rc = map_somewhere(a, i, &addr);
-	if (a->owner->dead)
+	if (a->owner->dead || (rc == PERSEAS_EADDRESS && another_has_its_place(a, i)))
 		return LEAVE;
 	if (rc == PERSEAS_EFENCED || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_EBLOCKED)
 		return LEAVE;

@@ -13,7 +13,8 @@
  *   has. So `fault` tells of nobody, `refuse` only counts, and who touches memory in a schedule
  *   must ask for it first.
  * - A page that was here cannot be discarded, nor the pager's descriptors be closed.
- * - `begin`, `cover`, `fill` and `look_up` cannot fail, and there is no `limit`.
+ * - `begin`, `cover`, `fill` and `look_up` cannot fail, and there is no `limit`. `hire` fails now
+ *   and then.
  * - `fill` puts its bytes over what is there, where the world's leaves a page that is here; and not
  *   at once for everybody, but no other thread runs meanwhile. It knows no pages, so that nothing
  *   behind the end of a segment becomes zeros.
@@ -23,6 +24,8 @@
  * - F5: a write outside of its region fails the schedule: the library must never post one.
  * - F6: no device copies from its queue what is not in the ring; sources are always read later.
  * - F10: regions are not checked; a mirror's store logic grants none that cannot be.
+ * - F20: memory that is mapped is never cut short under who reads it; `stream` has a peek, too, as
+ *   a device might, so that what is posted may come between the slot and the bytes.
  * - F16: no fabric has beats; the end of the control connection tells.
  * - Completions are neither lost nor refused by a device, writes of one group overtake each other
  *   only by going out in the other order, `shared` stores in one order that all see, and its

@@ -76,11 +76,13 @@ static void env_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *
                      uint64_t until_ns)
 {
 	struct sim_wait wait = { .until = until_ns, .sleeper = -1, .cond = cond };
+	bool locked;
 
 	pthread_mutex_unlock(lock);
-	sim_task_block(of(env), &wait);
+	locked = sim_task_wait(of(env), &wait);
 	pthread_mutex_lock(lock);
-	if (of(env)->dead && of(env)->last_wait)
+	/* Who holds the lock is in the middle of something, and waits for who never dies first. */
+	if (of(env)->dead && of(env)->last_wait && !locked)
 		of(env)->last_wait(of(env)->last_wait_arg);
 }
 

@@ -8,6 +8,7 @@
 #include "mirror.h"
 #include "mistakes.h"
 #include "oracle.h"
+#include "straight.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -293,10 +294,10 @@ static struct ps_link *stream_attach(struct ps_env *env, const struct ps_address
 static int stream_update(struct ps_link *link, const Perseas__Grant *grant, const int *fds,
                          struct ps_error *error)
 {
-	(void)link;
 	(void)grant;
 	(void)fds;
 	(void)error;
+	sim_straight_ends(link);
 	return 0;
 }
 
@@ -307,6 +308,7 @@ static void stream_detach(struct ps_link *link)
 	if (!link || link->detached)
 		return;
 	w = link->owner->world;
+	sim_straight_ends(link);
 	link->detached = true;
 	if (sim_mistake_lingers(link))
 		return;
@@ -332,6 +334,7 @@ const struct ps_fabric sim_fabric_stream = {
 	.post = stream_post,
 	.poll = stream_poll,
 	.read = stream_read,
+	.peek = sim_stream_peek,
 	.waits = stream_waits,
 	.detach = stream_detach,
 };
@@ -534,6 +537,7 @@ static int shared_update(struct ps_link *link, const Perseas__Grant *grant, cons
 {
 	(void)grant;
 	(void)error;
+	sim_straight_ends(link);
 	sim_memory_close(link->memory);
 	link->memory = sim_endpoint(link->owner->world, fds[0]);
 	return 0;
@@ -543,6 +547,7 @@ static void shared_detach(struct ps_link *link)
 {
 	if (!link)
 		return;
+	sim_straight_ends(link);
 	link->detached = true;
 	sim_memory_close(link->memory);
 }
@@ -555,6 +560,7 @@ const struct ps_fabric sim_fabric_shared = {
 	.post = shared_post,
 	.poll = shared_poll,
 	.read = shared_read,
+	.peek = sim_shared_peek,
 	.waits = shared_waits,
 	.mapped = shared_mapped,
 	.detach = shared_detach,

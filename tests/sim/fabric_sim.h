@@ -72,6 +72,8 @@ struct ps_link {
 	struct sim_session *session; /* NULL: not connected */
 
 	struct sim_memory *memory; /* shared */
+
+	unsigned peeks; /* so many threads read by it now */
 };
 
 /* Sends what the socket takes. */

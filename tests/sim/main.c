@@ -165,6 +165,7 @@ static const uint64_t noted[SIM_MISTAKES_END] = {
 	[SIM_MISTAKE_UNAWAITED] = 107,    [SIM_MISTAKE_UNANSWERED] = 2889,
 	[SIM_MISTAKE_LATER] = 265,        [SIM_MISTAKE_LAGS] = 150,
 	[SIM_MISTAKE_HALF] = 729,         [SIM_MISTAKE_RENEWED] = 2808,
+	[SIM_MISTAKE_SLOT_BEHIND] = 2275, [SIM_MISTAKE_PROMISED_BEFORE] = 471,
 };
 
 /* Does the seed that is noted find it, so that no search is needed? */

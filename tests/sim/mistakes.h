@@ -114,7 +114,10 @@ struct perseas_tx;
 	X(HALF, "half", 4000, ".. of an image that is not whole")                              \
 	X(OUTLIVES, "outlives", 4000, ".. that was asked for an earlier mapping")              \
 	X(UNFETCHED, "unfetched", 2000, "a chunk is copied from memory that is missing")       \
-	X(RENEWED, "renewed", 8000, ".. and so is an image, by a renewal")
+	X(RENEWED, "renewed", 8000, ".. and so is an image, by a renewal")                     \
+	X(PROMISED_BEFORE, "promised-before", 4000, "a promise is looked at before the bytes") \
+	X(SLOT_BEHIND, "slot-behind", 8000, "a slot is looked at behind the bytes")            \
+	X(NOT_PARTED, "not-parted", 1000, "memory is read by a link that has ended")
 
 enum sim_mistake {
 	SIM_NO_MISTAKE,
@@ -126,6 +129,8 @@ enum sim_mistake {
 	SIM_MISTAKE_PLAIN = SIM_MISTAKE_OWN,
 	/* After this one every owner recovers on demand. */
 	SIM_MISTAKE_DEMANDS = SIM_MISTAKE_UNANSWERED,
+	/* After this one they read live mirrors by their links. */
+	SIM_MISTAKE_STRAIGHT = SIM_MISTAKE_RENEWED,
 };
 
 struct sim_mistake_about {
@@ -206,8 +211,12 @@ struct ps_wanted;
 struct ps_fetched;
 void sim_mistake_fetched(struct sim_owner *o, const struct ps_wanted *wanted,
                          struct ps_fetched *fetched);
-struct ps_demand;
+/* Is one of reading by links made? Bytes were read; with what was seen of the mirror. */
+bool sim_mistake_straight(const struct sim_world *w);
 struct ps_missing;
+struct ps_seen;
+void sim_mistake_peeked(struct sim_owner *o, const struct ps_missing *fetch, struct ps_seen *seen);
+struct ps_demand;
 void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
                       const struct ps_missing *missing, const struct ps_fetched *fetched);
 /* work: are transactions kept apart by the library? One of them is about to be committed. */

@@ -1,10 +1,12 @@
 /*
  * mistakes_demand.c - faults of recovery on demand: answers that are taken although a rule forbids
- * it, and memory that is used although it is missing. Without its mistake none changes anything.
+ * it, links that are read when they must not be, and memory that is used although it is missing.
+ * Without its mistake none changes anything.
  */
 #include "mistakes.h"
 
 #include "../../client/demand/demand.h"
+#include "../../client/demand/peeker.h"
 #include "process.h"
 
 #include <string.h>
@@ -85,7 +87,29 @@ void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
 		come_late(o, d, missing, d->fetching[which].generation, fetched);
 }
 
+bool sim_mistake_straight(const struct sim_world *w)
+{
+	return w->mistake > SIM_MISTAKE_STRAIGHT && w->mistake < SIM_MISTAKES_END;
+}
+
+void sim_mistake_peeked(struct sim_owner *o, const struct ps_missing *fetch, struct ps_seen *seen)
+{
+	struct ps_missing slots = *fetch;
+	struct ps_seen behind;
+	uint8_t none;
+
+	if (!is(o, SIM_MISTAKE_SLOT_BEHIND))
+		return;
+	slots.length = 0;
+	ps_peek(&slots, &none, &behind);
+	seen->epoch = behind.epoch;
+	seen->seq = behind.seq;
+}
+
 /* --- functions that these stand in front of --- */
+
+void __real_ps_demand_part(struct perseas *p, const struct ps_mirror *m);
+void __wrap_ps_demand_part(struct perseas *p, const struct ps_mirror *m);
 
 bool __real_ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                            uint64_t length);
@@ -104,6 +128,13 @@ bool __wrap_ps_demand_want(struct perseas *p, const struct ps_segment *segment, 
 	const bool here = __real_ps_demand_want(p, segment, offset, length);
 
 	return here || is((struct sim_owner *)p->env, SIM_MISTAKE_UNFETCHED);
+}
+
+/* It ends, or gets other regions, under who reads by it. */
+void __wrap_ps_demand_part(struct perseas *p, const struct ps_mirror *m)
+{
+	if (!is((struct sim_owner *)p->env, SIM_MISTAKE_NOT_PARTED))
+		__real_ps_demand_part(p, m);
 }
 
 /* As if all were here, for a renewal that copies images. */

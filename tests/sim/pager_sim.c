@@ -8,6 +8,7 @@
 #include "../support/pager_source.h"
 #include "env_sim.h"
 #include "mistakes.h"
+#include "straight.h"
 
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct ps_pager {
 	struct ps_demand *demand;
 	bool woken;
 	struct pager_source sources[PS_MIRRORS_MAX];
+	struct sim_reader readers[PS_MIRRORS_MAX];
 };
 
 static struct ps_pager *pager_begin(struct ps_env *env, void (*fn)(void *arg), void *arg,
@@ -29,6 +31,8 @@ static struct ps_pager *pager_begin(struct ps_env *env, void (*fn)(void *arg), v
 	(void)error;
 	pager->owner = o;
 	pager->demand = arg;
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		sim_reader_init(&pager->readers[i], o, i, &pager->woken);
 	sim_task_begin(o, SIM_FETCHER, fn, arg);
 	return pager;
 }
@@ -36,6 +40,13 @@ static struct ps_pager *pager_begin(struct ps_env *env, void (*fn)(void *arg), v
 static void pager_end(struct ps_pager *pager)
 {
 	sim_task_join(pager->owner, SIM_FETCHER);
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		sim_reader_end(&pager->readers[i]);
+}
+
+static int pager_hire(struct ps_pager *pager, unsigned which)
+{
+	return sim_reader_hire(&pager->readers[which]);
 }
 
 static void pager_wake(struct ps_pager *pager)
@@ -79,12 +90,19 @@ static void pager_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 
 static void pager_drop(struct ps_pager *pager, unsigned which)
 {
+	sim_reader_drop(&pager->readers[which]);
 	pager_source_drop(&sim_env_ops, &pager->sources[which]);
 }
 
 static void pager_lead(struct ps_pager *pager, unsigned which, const struct ps_way *way)
 {
+	sim_reader_drop(&pager->readers[which]);
 	pager_source_lead(&sim_env_ops, &pager->sources[which], way);
+}
+
+static bool pager_reads(struct ps_pager *pager, unsigned which)
+{
+	return sim_reader_reads(&pager->readers[which]);
 }
 
 static bool pager_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
@@ -92,6 +110,10 @@ static bool pager_ask(struct ps_pager *pager, unsigned which, const struct ps_mi
 	struct pager_source *source = &pager->sources[which];
 	struct ps_error error;
 
+	if (missing->straight.fabric) {
+		sim_reader_ask(&pager->readers[which], missing);
+		return true;
+	}
 	if (!source->leads)
 		return false;
 	pager_source_forget(source);
@@ -108,6 +130,8 @@ static int pager_answer(struct ps_pager *pager, unsigned which, struct ps_fetche
 {
 	struct pager_source *source = &pager->sources[which];
 
+	if (pager->readers[which].asked)
+		return sim_reader_answer(&pager->readers[which], fetched);
 	while (source->answered < PAGER_ANSWERS) {
 		if (!sim_env_ops.answered(source->control))
 			return 0;
@@ -160,6 +184,7 @@ const struct ps_pager_ops sim_pager_ops = {
 	.limit = pager_has_no_limit,
 	.wake = pager_wake,
 	.look_up = pager_looks_up_nothing,
+	.hire = pager_hire,
 	.cover = pager_cover,
 	.fault = pager_has_no_faults,
 	.fill = pager_fill,
@@ -167,6 +192,7 @@ const struct ps_pager_ops sim_pager_ops = {
 	.refuse = pager_refuse,
 	.lead = pager_lead,
 	.drop = pager_drop,
+	.reads = pager_reads,
 	.ask = pager_ask,
 	.answer = pager_answer,
 	.sleep = pager_sleep,

@@ -4,6 +4,7 @@
  */
 #include "process.h"
 
+#include "../../client/core/handle.h"
 #include "env_sim.h"
 #include "fabric_sim.h"
 #include "pager_sim.h"
@@ -48,6 +49,16 @@ static void run(struct sim_task *task)
 	}
 }
 
+/* Would it wait for the handle's lock, which another task has? Fetching takes none. */
+static bool is_locked_out(const struct sim_task *task)
+{
+	const struct sim_owner *o = task->owner;
+
+	const bool fetches = task == &o->tasks[SIM_FETCHER] || task >= &o->tasks[SIM_READER];
+
+	return o->locks && o->locks != task && !fetches;
+}
+
 static void resume(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct sim_task *task = arg;
@@ -55,7 +66,7 @@ static void resume(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)w;
 	if (!task->blocked || task->ticket != ticket)
 		return;
-	if (task->owner->stopped) {
+	if (task->owner->stopped || is_locked_out(task)) {
 		task->deferred = true;
 		return;
 	}
@@ -101,6 +112,40 @@ void sim_task_block(struct sim_owner *o, const struct sim_wait *wait)
 	sim_coroutine_yield(task->coroutine);
 	if (wait->sleeper >= 0)
 		o->woken[wait->sleeper] = false;
+}
+
+static void go_on(struct sim_task *task)
+{
+	if (!task->deferred)
+		return;
+	task->deferred = false;
+	task->scheduled = false;
+	schedule(task);
+}
+
+static bool has_lock(const struct sim_owner *o)
+{
+	if (!o->handle || pthread_mutex_trylock(&o->handle->lock))
+		return o->handle != NULL;
+	pthread_mutex_unlock(&o->handle->lock);
+	return false;
+}
+
+bool sim_task_wait(struct sim_owner *o, const struct sim_wait *wait)
+{
+	const bool locks = has_lock(o);
+
+	if (locks) {
+		sim_count(o->world, SIM_PARTED, 1);
+		o->locks = o->running;
+	}
+	sim_task_block(o, wait);
+	if (!locks)
+		return false;
+	o->locks = NULL;
+	for (int i = 0; i < SIM_TASKS; i++)
+		go_on(&o->tasks[i]);
+	return true;
 }
 
 void sim_owner_sleep(struct sim_owner *o, uint64_t ns)
@@ -162,15 +207,6 @@ bool sim_owner_ended(const struct sim_owner *o)
 		if (!o->tasks[i].ended)
 			return false;
 	return true;
-}
-
-static void go_on(struct sim_task *task)
-{
-	if (!task->deferred)
-		return;
-	task->deferred = false;
-	task->scheduled = false;
-	schedule(task);
 }
 
 static void wake(struct sim_world *w, void *arg, uint64_t ticket)

@@ -48,7 +48,17 @@ struct sim_task {
 
 enum sim_stop { SIM_STOP, SIM_CRASH };
 
-enum { SIM_APP, SIM_SECOND, SIM_OPERATOR, SIM_KEEPER, SIM_FETCHER, SIM_COLLECTOR, SIM_TASKS };
+/* The readers read mirrors' memory for the fetcher, one each. */
+enum {
+	SIM_APP,
+	SIM_SECOND,
+	SIM_OPERATOR,
+	SIM_KEEPER,
+	SIM_FETCHER,
+	SIM_COLLECTOR,
+	SIM_READER,
+	SIM_TASKS = SIM_READER + SIM_MIRRORS_MAX
+};
 
 /* The first image that this owner examined, for a mistake. */
 struct sim_examined {
@@ -86,6 +96,7 @@ struct sim_owner {
 	struct sim_task tasks[SIM_TASKS]; /* application, its other threads, those of the library */
 	struct sim_task *running;
 	struct sim_task *inside; /* stopped between two stores; the lock may be its own */
+	struct sim_task *locks;  /* waits for something else, and the lock is its own; or NULL */
 	bool stopped, dead;
 	uint64_t dead_ns; /* time goes fast for the dead, so that they end */
 	bool woken[PS_SLEEPERS], asleep[PS_SLEEPERS];
@@ -132,6 +143,10 @@ void sim_task_join(struct sim_owner *o, int which);
 /* The running task of the process waits. Returns at once for the dead, but never without
  * letting others run. */
 void sim_task_block(struct sim_owner *o, const struct sim_wait *wait);
+
+/* The same for a condition. True: the task held the handle's lock all along. Nobody else who may
+ * want that runs before the wait has ended: of the other tasks only those that never do. */
+bool sim_task_wait(struct sim_owner *o, const struct sim_wait *wait);
 
 void sim_owner_sleep(struct sim_owner *o, uint64_t ns);
 

@@ -96,6 +96,7 @@ static void draw(struct sim_world *w)
 	if (sim_mistake_gathers(w) || (s->nowait && !w->mistake && w->seed % 16 != 5))
 		s->gather_us = 1 + w->seed * 7919 % 40000;
 	s->demand = w->mistake ? sim_mistake_demands(w) : w->seed % 8 == 3;
+	s->straight = w->mistake ? sim_mistake_straight(w) : w->seed % 16 == 11;
 	s->apart = w->mistake ? sim_mistake_apart(w) : w->seed % 8 == 7;
 	if (s->apart)
 		s->threads = 90;

@@ -47,6 +47,7 @@ struct sim_schedule {
 	bool cabled;             /* mirrors are reached over cables first */
 	bool apart;              /* the library keeps most transactions apart */
 	bool demand;             /* memory is fetched on demand, by most owners */
+	bool straight;           /* live mirrors' memory is fetched by the links of commits */
 	unsigned nowait;         /* percent of commits that nobody waits for */
 	bool heap;               /* applications have one */
 	uint32_t gather_us;      /* for how long these are held back */
