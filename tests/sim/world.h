@@ -94,7 +94,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(FETCHED, 1, "granules fetched on demand")                     \
 	X(UNFETCHED, 0, ".. refused to owners that are fenced")         \
 	X(PEEKED, 1, ".. or runs of them, read by links")               \
-	X(GIVEN_UP, 1, ".. that hung, and were given up")               \
+	X(GIVEN_UP, 0, ".. that hung, and were given up")               \
 	X(PARTED, 1, ".. for which the end of a link waited")           \
 	X(BEYOND, 0, "schedules that lost more than is promised")       \
 	X(CHECKS, 1, "images checked")                                  \
