@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum { OBJECTS_MAX = 48, TYPES = 2 };
-#define HEAP_SIZE ((uint64_t)4 * PS_CHUNK)
+#define HEAP_SIZE ((uint64_t)(SIM_EXTENTS - 1) * PS_CHUNK)
 
 /* An object as an application knows it. */
 struct object {
@@ -160,10 +160,12 @@ static void bear(void *arg)
 {
 	struct sim_application *a = arg;
 	struct sim_node *node = sim_node_new(a->world, a->at, a->p->epoch, a->p->commit.seq + 1);
-	const unsigned first = data_of(node->segments[data_of(0)].present);
+	unsigned extent = 0;
 
-	sim_count(a->world, SIM_GROWN, first != data_of(0));
-	for (unsigned i = first; i < first + 2; i++) {
+	while (node->segments[data_of(extent)].present)
+		extent++;
+	sim_count(a->world, SIM_GROWN, extent > 0);
+	for (unsigned i = data_of(extent); i < data_of(extent + 1); i++) {
 		const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
 		struct sim_segment *s = &node->segments[i];
 
@@ -204,7 +206,7 @@ int sim_heap_open(struct sim_application *a)
 		return GO_ON;
 	options.flags = PERSEAS_HEAP_CREATE | PERSEAS_HEAP_MOVED;
 	options.first = HEAP_SIZE;
-	options.most = SIM_EXTENTS * HEAP_SIZE;
+	options.most = 2 * HEAP_SIZE;
 	if (!there)
 		expect_birth(a);
 	rc = perseas_heap_open(a->p, "h", &options, &handle);

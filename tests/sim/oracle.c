@@ -45,8 +45,10 @@ struct sim_oracle {
 
 const char *sim_segment_name(unsigned i)
 {
-	static const char *const names[SIM_NAMED] = { "a",        "b",        "c",       "h.heap.0",
-		                                      "h.meta.0", "h.heap.1", "h.meta.1" };
+	static const char *const names[SIM_NAMED] = {
+		"a",        "b",        "c",        "h.heap.0", "h.meta.0", "h.heap.1", "h.meta.1",
+		"h.heap.2", "h.meta.2", "h.heap.3", "h.meta.3", "h.heap.4", "h.meta.4",
+	};
 
 	return names[i];
 }

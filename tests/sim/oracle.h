@@ -9,8 +9,9 @@
 #include "world.h"
 
 /* Those that applications fill, and behind them two for each extent of a heap: objects, and
- * metadata. */
-enum { SIM_SEGMENTS = 3, SIM_EXTENTS = 2, SIM_NAMED = SIM_SEGMENTS + 2 * SIM_EXTENTS };
+ * metadata. A heap may have the chunks of two extents. Where mirrors had no memory for that, it has
+ * grown by a chunk at a time. */
+enum { SIM_SEGMENTS = 3, SIM_EXTENTS = 5, SIM_NAMED = SIM_SEGMENTS + 2 * SIM_EXTENTS };
 enum { SIM_SEGMENT_MAX = 2048 };
 
 /* An object that a heap must have. */
