@@ -11,7 +11,8 @@ enum { SLOTS = 2 * PS_SLOT_STRIDE };
 
 void ps_peeker_init(struct ps_peeker *peeker, uint8_t *block, void (*tell)(void *arg), void *arg)
 {
-	*peeker = (struct ps_peeker){ .block = block, .tell = tell, .arg = arg };
+	*peeker = (struct ps_peeker){ .tell = tell, .arg = arg };
+	peeker->block = block;
 	sem_init(&peeker->go, 0, 0);
 	sem_init(&peeker->done, 0, 0);
 }
