@@ -15,8 +15,9 @@
  * one beside others of its type and size. So very many savepoints in a transaction that allocates
  * much take memory by the square of their number.
  *
- * A heap grows when it is full, by further segments of the store; it does not give them back. Which
- * objects there are is kept apart from them, so that a store past the end of one cannot damage it.
+ * A heap grows when it is full, by further segments of the store, and gives them back when it is
+ * told to (perseas_heap_trim). Which objects there are is kept apart from them, so that a store
+ * past the end of one cannot damage it.
  *
  * Threads: many threads may use a heap at once, each with a transaction of its own. Transactions
  * need not be kept apart for what the heap itself keeps; the bytes of objects are the application's
@@ -38,7 +39,7 @@ enum {
 	PERSEAS_HEAP_NAME_MAX = 48, /* bytes in a heap's name */
 	PERSEAS_HEAP_ROOTS = 64,    /* roots of a heap */
 	PERSEAS_ROOT_NAME_MAX = 39, /* bytes in a root's name */
-	PERSEAS_HEAP_EXTENTS = 32   /* times a heap can grow, and once more */
+	PERSEAS_HEAP_EXTENTS = 32   /* pairs of segments of a heap: it begins with one */
 };
 
 /* Every type, for perseas_heap_walk. No object can be of it. */
@@ -174,8 +175,45 @@ int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, u
 int perseas_root(perseas_heap_t *heap, const char *name, uint64_t type, void **addr);
 
 /*
+ * Gives segments back in which no object is, as malloc_trim does with memory: by one transaction of
+ * its own, which destroys them (perseas_segment_destroy says what that costs, and the mirrors have
+ * their memory back). At least `keep` bytes for objects stay with the heap, of those that are used
+ * and those that are free; 0: as few as can be. In *given, which may be NULL, is how many bytes for
+ * objects it gave back. That none can be given back is no error: 0, and *given is 0.
+ *
+ * Only whole pairs of segments go, NAME.heap.K and NAME.meta.K, and the last ones first: what lies
+ * in one holds all before it. The first pair stays. Objects never move. New ones get chunks of the
+ * first segments that have some free, so that the last ones become empty in time where objects come
+ * and go; how many bytes a heap has free does not say how many it can give back.
+ *
+ * Transactions may be open. A pair stays, with all before it, in which one of them has allocated,
+ * freed or declared something, whichever thread has it; and while another thread walks, checks or
+ * counts the heap. Call it again when they have ended. What was committed may be in doubt: then it
+ * returns EBLOCKED.
+ *
+ * Addresses in a segment that was given back are dead: reading there kills the process, as after
+ * perseas_unmap, and a segment that is made later may lie there. So nobody may still use an object
+ * that was freed. The heap may grow again at once, by segments of the same names.
+ *
+ * It reads metadata of the last segments first, while others use the heap. If there is something to
+ * give back, it waits for what is under way, and commits wait while it is posted. A mirror that is
+ * away meanwhile is copied whole when it comes back, and a copy that goes on begins again: a heap
+ * that is to grow again soon is better left as it is, or kept at a size by `keep`.
+ *
+ * It is all or nothing for whoever opens the store after a crash: the heap has the pairs, with
+ * nothing in them, or has them not, and their memory goes back when the store is opened.
+ *
+ * Errors: EINVAL, EHEAP, ENOMEM, EFENCED, EBLOCKED, ESALVAGE, EUNREACHABLE: the heap is as it was.
+ * EINDOUBT, and EFENCED with *given not 0: as with perseas_segment_destroy they are gone here, but
+ * perhaps not for another owner. After EINDOUBT perseas_flush waits until W mirrors hold that, and
+ * the heap does not grow before.
+ */
+int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given);
+
+/*
  * Calls the function for each object of the type, or of all with PERSEAS_ANY_TYPE, that is
- * committed, in the order of their places. It may allocate and free. A result of its that is not 0
+ * committed, in the order of their places. It may allocate and free. Meanwhile perseas_heap_trim
+ * gives nothing back. A result of its that is not 0
  * ends the walk, and is returned. What others commit meanwhile may be seen or not. Reads all of the
  * heap's metadata, 0.8 % of its size.
  *

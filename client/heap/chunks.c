@@ -256,6 +256,25 @@ static int examine(struct ps_extent *extent, unsigned count, struct ps_bring *br
 	return 0;
 }
 
+bool ps_extent_is_empty(const struct ps_extent *extent)
+{
+	return extent->examined == extent->chunks && extent->free == extent->chunks;
+}
+
+int ps_extent_look(struct ps_extent *extent, uint64_t *looked, bool *empty, struct ps_bring *bring)
+{
+	const int rc = examine(extent, SLICE, bring);
+
+	*empty = ps_extent_is_empty(extent);
+	/* One object is enough: the rest need not be known. */
+	for (; *looked < extent->examined; ++*looked)
+		if (extent->known[*looked] != PS_KNOWN_FREE)
+			return 0;
+	if (rc || extent->examined == extent->chunks)
+		return rc;
+	return PS_HEAP_AGAIN;
+}
+
 /* Looks for chunks that were never used, or large objects that were freed: at entries only. */
 static int look_for_free(struct ps_extent *extent, struct ps_bring *bring)
 {

@@ -64,6 +64,7 @@ struct ps_extent {
 	struct ps_heap_entry *entries;
 	uint64_t *bitmaps;
 	struct ps_extent_of meta; /* its segment of metadata, for late changes */
+	uint32_t segment;         /* that of its objects */
 	bool whole;               /* that is here, all of it */
 	uint8_t *known;           /* enum ps_known, of each chunk */
 	struct ps_run **runs;     /* of each chunk: RUN */
@@ -99,6 +100,7 @@ struct perseas_heap {
 	struct ps_heap_root *roots;                  /* in the metadata of extent 0 */
 	struct ps_root_known known_roots[PS_ROOTS];
 	unsigned set_roots; /* of them, those that have a setter */
+	unsigned surveys;   /* that are under way: no extent leaves the heap */
 	uint64_t pending;   /* edits of open transactions */
 	uint64_t allocated, freed;
 };
@@ -165,6 +167,14 @@ int ps_run_find(struct perseas_heap *heap, struct ps_bin *bin, struct ps_run **r
 int ps_large_find(struct perseas_heap *heap, uint64_t span, uint64_t type,
                   struct ps_extent **extent, uint64_t *chunk, struct ps_bring *bring);
 
+/* Has the extent no object, not even one that an open transaction allocates or frees? Learns what
+ * its chunks are, some of them at a time: *looked is 0 at first, and the caller's. 0, or as above.
+ */
+int ps_extent_look(struct ps_extent *extent, uint64_t *looked, bool *empty, struct ps_bring *bring);
+
+/* The same of what is known: so only if all of it is. */
+bool ps_extent_is_empty(const struct ps_extent *extent);
+
 /* NULL: out of memory. */
 struct ps_bin *ps_bin_get(struct perseas_heap *heap, unsigned class, uint64_t type);
 
@@ -221,6 +231,9 @@ struct ps_edit *ps_edits_owner(struct ps_edits *edits, const struct ps_found_obj
 /* What another function returned with the lock: does what has to be done before that is called
  * again, and returns 1; or passes 0 and codes on. No lock is held. */
 int ps_heap_again(struct perseas_heap *heap, int rc, const struct ps_bring *bring);
+
+/* An extent that is no part of the heap any more; or NULL. */
+void ps_extent_free(struct ps_extent *extent);
 
 /* --- alloc.c --- */
 

@@ -1,7 +1,7 @@
 /*
- * open.c - a heap is opened, made, and made larger. An extent exists from the publish of its two
- * segments on, and nothing else says how many there are: so a heap whose owner died while it grew
- * has the extent, or has it not.
+ * open.c - a heap is opened, made, and made larger (trim.c makes it smaller). An extent exists from
+ * the publish of its two segments on to the transaction that destroys both, and nothing else says
+ * how many there are: so a heap whose owner died while it grew has the extent, or has it not.
  */
 #include "heap.h"
 
@@ -23,7 +23,7 @@ static void segment_name(char *to, const char *heap, const char *part, unsigned 
 
 /* --- extents --- */
 
-static void extent_free(struct ps_extent *extent)
+void ps_extent_free(struct ps_extent *extent)
 {
 	if (!extent)
 		return;
@@ -53,12 +53,24 @@ static struct ps_extent *extent_new(struct perseas_heap *heap, unsigned index, u
 	extent->types = calloc(chunks, sizeof(*extent->types));
 	if (extent->known && extent->runs && extent->spans && extent->types)
 		return extent;
-	extent_free(extent);
+	ps_extent_free(extent);
 	return NULL;
 }
 
-/* Where its segments lie. They stay mapped as long as they are the heap's. With the handle's lock,
- * or admin. */
+/* Its segments stay mapped as long as they are held, by one heap or another. Admin. */
+static void hold(const struct perseas_heap *heap, unsigned index, int by)
+{
+	static const char *const parts[] = { "heap", "meta" };
+	char name[PS_NAME_MAX + 1];
+
+	ps_assert_admin(heap->p);
+	for (unsigned i = 0; i < 2; i++) {
+		segment_name(name, heap->name, parts[i], index);
+		ps_segment_find(heap->p, name)->held += (unsigned)by;
+	}
+}
+
+/* Where its segments lie, which are held. With the handle's lock, or admin. */
 static void extent_set(struct ps_extent *extent, void *data, void *meta)
 {
 	struct perseas *p = extent->heap->p;
@@ -69,10 +81,9 @@ static void extent_set(struct ps_extent *extent, void *data, void *meta)
 	segment_name(data_name, name, "heap", extent->index);
 	segment_name(meta_name, name, "meta", extent->index);
 	segment = ps_segment_find(p, data_name);
-	segment->held++;
+	extent->segment = segment->id;
 	extent->heap->moved |= ps_segment_start(segment) != segment->address;
 	segment = ps_segment_find(p, meta_name);
-	segment->held++;
 	extent->heap->moved |= ps_segment_start(segment) != segment->address;
 	extent->data = data;
 	extent->entries = (struct ps_heap_entry *)((uint8_t *)meta + PS_HEAP_ENTRIES);
@@ -143,6 +154,7 @@ static void born(const struct ps_birth *birth, void *arg)
 {
 	struct making *making = arg;
 
+	hold(making->heap, making->extent->index, 1);
 	extent_set(making->extent, birth->segments[0].addr, birth->segments[1].addr);
 	heap_add(making->heap, making->extent);
 	making->extent = NULL;
@@ -165,7 +177,7 @@ static int extent_make(struct perseas_heap *heap, unsigned index, uint64_t chunk
 	segment_name(birth.segments[1].name, heap->name, "meta", index);
 	birth.segments[1].size = ps_heap_meta_size(chunks);
 	rc = ps_map_birth(heap->p, &birth);
-	extent_free(making.extent);
+	ps_extent_free(making.extent);
 	return rc;
 }
 
@@ -178,29 +190,43 @@ static int check_made(struct perseas_heap *heap, unsigned index)
 
 	if (heap->extent_count > index)
 		return 0;
-	pthread_mutex_lock(&heap->p->lock);
-	taken = is_taken(heap, index, name);
-	pthread_mutex_unlock(&heap->p->lock);
+	/* Another thread may give it back just now: then the names are still there for a while. */
+	ps_admin_enter(heap->p);
+	taken = heap->extent_count <= index && is_taken(heap, index, name);
+	ps_admin_leave(heap->p);
 	return taken ? not_a_heap(heap, name,
 	                          "is there already, and no part of it: while it is, the heap "
 	                          "can neither be made nor grow")
 	             : 0;
 }
 
+/* The chunks of all extents. False: there are not as many extents any more, or already more. */
+static bool count_chunks(struct perseas_heap *heap, unsigned had, uint64_t *all)
+{
+	bool same;
+
+	*all = 0;
+	pthread_mutex_lock(&heap->lock);
+	same = heap->extent_count == had;
+	for (unsigned i = 0; same && i < had; i++)
+		*all += heap->extents[i]->chunks;
+	pthread_mutex_unlock(&heap->lock);
+	return same;
+}
+
 static int heap_grow(struct perseas_heap *heap, unsigned had, uint64_t chunks)
 {
 	const uint64_t most = heap->most / PS_CHUNK;
-	uint64_t all = 0, more;
+	uint64_t all, more;
 	int rc;
 
+	/* Others may find room now, or see anew how much there is. */
+	if (!count_chunks(heap, had, &all))
+		return 0;
 	if (had == PS_HEAP_EXTENTS)
 		return ps_fail(heap->p, PERSEAS_ELIMIT,
 		               "heap '%s' is full, and has grown %u times: it can grow no more",
 		               heap->name, had - 1);
-	pthread_mutex_lock(&heap->lock);
-	for (unsigned i = 0; i < had; i++)
-		all += heap->extents[i]->chunks;
-	pthread_mutex_unlock(&heap->lock);
 	more = all > chunks ? all : chunks;
 	if (most && all + more > most)
 		more = most > all ? most - all : 0;
@@ -242,46 +268,47 @@ static const char *roots_fault(const struct ps_heap_root *roots)
 	return fault;
 }
 
-static int map_part(const struct perseas_heap *heap, const char *name, void **at)
+/* Maps its segments, which are held then. 0, or 1: another thread gave the extent back just now. */
+static int map_parts(const struct perseas_heap *heap, const char *meta, const char *data, void **at,
+                     void **objects)
 {
-	return heap->moves ? perseas_map_at(heap->p, name, 0, NULL, at, NULL)
-	                   : perseas_map(heap->p, name, 0, at);
+	int rc = ps_map_held(heap->p, meta, heap->moves, at);
+
+	if (rc)
+		return rc == PERSEAS_ENOSEGMENT ? 1 : rc;
+	rc = ps_map_held(heap->p, data, heap->moves, objects);
+	if (!rc)
+		return 0;
+	ps_admin_enter(heap->p);
+	ps_segment_find(heap->p, meta)->held--;
+	ps_admin_leave(heap->p);
+	return rc;
 }
 
-/* An extent that is there. 0, or 1: there is none of this number. */
-static int extent_open(struct perseas_heap *heap, unsigned index)
+static bool is_published(struct perseas *p, const char *name, struct perseas_segment_info *info)
+{
+	return !perseas_segment(p, name, info) && info->published;
+}
+
+/* The extent that is mapped there joins the heap. */
+static int extent_join(struct perseas_heap *heap, unsigned index, void *at, void *objects,
+                       const struct perseas_segment_info *meta,
+                       const struct perseas_segment_info *data)
 {
 	struct perseas *p = heap->p;
-	struct perseas_segment_info meta, data;
-	char name[PS_NAME_MAX + 1], data_name[PS_NAME_MAX + 1];
-	const struct ps_heap_head *head;
+	const struct ps_heap_head *head = at;
 	struct ps_extent *extent;
 	const char *fault;
-	void *at, *objects;
-	int rc;
+	int rc = ps_demand_bring(p, (uint64_t)(uintptr_t)at,
+	                         (uint64_t)(uintptr_t)at + PS_HEAP_ENTRIES);
 
-	segment_name(name, heap->name, "meta", index);
-	segment_name(data_name, heap->name, "heap", index);
-	if (perseas_segment(p, name, &meta) || !meta.published)
-		return 1;
-	if (perseas_segment(p, data_name, &data) || !data.published)
-		return not_a_heap(heap, name, "has no segment of objects");
-	if (meta.size < ps_heap_meta_size(1))
-		return not_a_heap(heap, name, "is not the metadata of a heap");
-	rc = map_part(heap, name, &at);
-	if (!rc)
-		rc = map_part(heap, data_name, &objects);
-	if (!rc)
-		rc = ps_demand_bring(p, (uint64_t)(uintptr_t)at,
-		                     (uint64_t)(uintptr_t)at + PS_HEAP_ENTRIES);
 	if (rc)
 		return rc;
-	head = at;
-	fault = ps_heap_head_fault(head, index, meta.size, data.size);
+	fault = ps_heap_head_fault(head, index, meta->size, data->size);
 	if (!fault && !index)
 		fault = roots_fault((const void *)((const uint8_t *)at + PS_HEAP_ROOTS));
 	if (fault)
-		return not_a_heap(heap, name, fault);
+		return not_a_heap(heap, meta->name, fault);
 	extent = extent_new(heap, index, head->chunks);
 	if (!extent)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for an extent of heap '%s'",
@@ -291,6 +318,42 @@ static int extent_open(struct perseas_heap *heap, unsigned index)
 	ps_admin_leave(p);
 	heap_add(heap, extent);
 	return 0;
+}
+
+/* An extent that is there. 0, or 1: there is none of this number. */
+static int extent_open(struct perseas_heap *heap, unsigned index)
+{
+	struct perseas *p = heap->p;
+	struct perseas_segment_info meta, data;
+	char name[PS_NAME_MAX + 1], data_name[PS_NAME_MAX + 1];
+	void *at, *objects;
+	int rc;
+
+	segment_name(name, heap->name, "meta", index);
+	segment_name(data_name, heap->name, "heap", index);
+	if (!is_published(p, name, &meta))
+		return 1;
+	/* Another thread that has the heap may give the extent back: the metadata goes first. */
+	if (!is_published(p, data_name, &data))
+		return is_published(p, name, &meta)
+		               ? not_a_heap(heap, name, "has no segment of objects")
+		               : 1;
+	if (meta.size < ps_heap_meta_size(1))
+		return not_a_heap(heap, name, "is not the metadata of a heap");
+	rc = map_parts(heap, name, data_name, &at, &objects);
+	if (rc)
+		return rc;
+	/* As they are now: another thread may have had it back and made anew. */
+	if (is_published(p, name, &meta) && is_published(p, data_name, &data))
+		rc = extent_join(heap, index, at, objects, &meta, &data);
+	else
+		rc = 1;
+	if (rc) {
+		ps_admin_enter(p);
+		hold(heap, index, -1);
+		ps_admin_leave(p);
+	}
+	return rc;
 }
 
 static int extents_open(struct perseas_heap *heap)
@@ -307,7 +370,7 @@ static void heap_free(struct ps_guest *guest)
 	struct perseas_heap *heap = (struct perseas_heap *)guest;
 
 	for (unsigned i = 0; i < heap->extent_count; i++)
-		extent_free(heap->extents[i]);
+		ps_extent_free(heap->extents[i]);
 	for (unsigned i = 0; i < PS_BIN_HASHES; i++) {
 		while (heap->bins[i]) {
 			struct ps_bin *bin = heap->bins[i];
@@ -323,15 +386,9 @@ static void heap_free(struct ps_guest *guest)
 /* Of a heap that was not listed: its segments may be unmapped again. */
 static void heap_drop(struct perseas_heap *heap)
 {
-	char name[PS_NAME_MAX + 1];
-
 	ps_admin_enter(heap->p);
-	for (unsigned i = 0; i < PS_HEAP_EXTENTS && heap->extents[i]; i++) {
-		segment_name(name, heap->name, "heap", i);
-		ps_segment_find(heap->p, name)->held--;
-		segment_name(name, heap->name, "meta", i);
-		ps_segment_find(heap->p, name)->held--;
-	}
+	for (unsigned i = 0; i < heap->extent_count; i++)
+		hold(heap, i, -1);
 	ps_admin_leave(heap->p);
 	heap_free(&heap->guest);
 }

@@ -194,10 +194,15 @@ int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, u
 	return rc;
 }
 
+static unsigned extent_of(const struct ps_heap_root *root)
+{
+	return (unsigned)(root->place >> 48) - 1;
+}
+
 void *ps_root_address(const struct perseas_heap *heap, const struct ps_heap_root *root)
 {
 	const uint64_t offset = root->place & (((uint64_t)1 << 48) - 1);
-	const uint64_t extent = (root->place >> 48) - 1;
+	const unsigned extent = extent_of(root);
 
 	if (extent >= heap->extent_count || offset >= heap->extents[extent]->chunks * PS_CHUNK)
 		return NULL;
@@ -222,6 +227,12 @@ static int get_locked(struct perseas_heap *heap, const char *name, uint64_t type
 		               heap->name, (unsigned long long)root->type,
 		               (unsigned long long)type);
 	at = ps_root_address(heap, root);
+	if (!at && extent_of(root) >= heap->extent_count && extent_of(root) < PS_HEAP_EXTENTS)
+		return ps_fail(
+			heap->p, PERSEAS_EOBJECT,
+			"root '%s' of heap '%s' leads to where its object was freed, and the "
+			"memory given back",
+			name, heap->name);
 	if (!at)
 		return ps_fail(heap->p, PERSEAS_EHEAP, "root '%s' leads out of heap '%s'", name,
 		               heap->name);

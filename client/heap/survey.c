@@ -68,20 +68,37 @@ static int survey_chunk(struct perseas_heap *heap, struct chunk_seen *seen, uint
 	return rc;
 }
 
-static int survey(struct perseas_heap *heap, look *looks, tell *tells, void *arg)
+static int survey_extent(struct perseas_heap *heap, struct ps_extent *extent, look *looks,
+                         tell *tells, void *arg)
 {
-	struct chunk_seen seen;
+	struct chunk_seen seen = { .extent = extent };
 	uint64_t next = 0;
 	int rc = 0;
 
-	for (unsigned i = 0; i < heap->extent_count && !rc; i++) {
-		seen.extent = heap->extents[i];
-		for (seen.chunk = 0; seen.chunk < seen.extent->chunks && !rc; seen.chunk = next) {
-			rc = survey_chunk(heap, &seen, &next, looks, arg);
-			if (!rc && tells)
-				rc = tells(&seen, arg);
-		}
+	for (seen.chunk = 0; seen.chunk < seen.extent->chunks && !rc; seen.chunk = next) {
+		rc = survey_chunk(heap, &seen, &next, looks, arg);
+		if (!rc && tells)
+			rc = tells(&seen, arg);
 	}
+	return rc;
+}
+
+static void surveys(struct perseas_heap *heap, int more)
+{
+	pthread_mutex_lock(&heap->lock);
+	heap->surveys += (unsigned)more;
+	pthread_mutex_unlock(&heap->lock);
+}
+
+static int survey(struct perseas_heap *heap, look *looks, tell *tells, void *arg)
+{
+	int rc = 0;
+
+	/* Meanwhile no extent goes. */
+	surveys(heap, 1);
+	for (unsigned i = 0; i < heap->extent_count && !rc; i++)
+		rc = survey_extent(heap, heap->extents[i], looks, tells, arg);
+	surveys(heap, -1);
 	return rc;
 }
 

@@ -1,8 +1,9 @@
 /*
- * destroy.c - perseas_segment_destroy: a segment ends as it was born, by a record of its own. First
- * every mirror notes in the segment's entry which transaction is to destroy it, then that
- * transaction is sent. A mirror gives the memory back when it is asked to, or claimed, and its own
- * slot says that the segment is gone; it is asked once W mirrors hold the transaction.
+ * destroy.c - perseas_segment_destroy, and segments that end for a heap: a segment ends as it was
+ * born, by a record of its own, and several by one. First every mirror notes in the segment's entry
+ * which transaction is to destroy it, then that transaction is sent. A mirror gives the memory back
+ * when it is asked to, or claimed, and its own slot says that the segment is gone; it is asked once
+ * W mirrors hold the transaction.
  */
 #include "destroy.h"
 
@@ -36,14 +37,14 @@ int ps_graves_clear(struct perseas *p)
 	return 0;
 }
 
-/* Tells every live mirror that the segment is gone with `seq`. */
-static void announce(struct perseas *p, uint32_t id, uint64_t seq)
+/* Tells every live mirror that the segments are gone with `seq`. */
+static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
 {
 	Perseas__DestroyRequest destroy = PERSEAS__DESTROY_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(destroy, DESTROY, &destroy);
 
-	destroy.n_ids = 1;
-	destroy.ids = &id;
+	destroy.n_ids = count;
+	destroy.ids = ids;
 	destroy.seq = seq;
 	ps_map_announce(p, &request);
 }
@@ -74,34 +75,92 @@ static int check(struct perseas *p, const char *name, const struct ps_segment *s
 	return 0;
 }
 
-static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
+/* May a segment end now? */
+static int check_mirrors(struct perseas *p)
 {
 	static const struct ps_outgoing none = { .span_count = 0 };
-	struct ps_segment *segment = ps_segment_find(p, name);
-	uint32_t id = segment ? segment->id : 0;
-	int rc = check(p, name, segment);
+	int rc = ps_graves_clear(p);
 
-	if (!rc)
-		rc = ps_graves_clear(p);
 	if (!rc)
 		rc = ps_commit_reserve(p, &none);
 	if (rc)
 		return rc;
-	assert(segment); /* a refusal is never 0 */
 	if (!ps_quorum_acks(p, ps_mirrors_whole(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors are whole, and %u must be: nothing is "
 		               "destroyed",
 		               ps_quorum_count(p, ps_mirrors_whole(p)), p->members, p->acks);
+	return 0;
+}
+
+/* They end. All that can fail came before: from the announcement on this seq is taken. */
+static int end(struct perseas *p, uint32_t *ids, unsigned count, uint64_t *seq)
+{
 	/* An image that is half made would have to lose what was copied of it. Behind the refusals:
 	 * a copy may be what makes the next try succeed. */
 	ps_resync_restart(p, "it begins again: a segment was destroyed");
-	/* All that can fail comes before the announcement: from then on this seq is taken. */
 	*seq = p->commit.seq + 1;
-	bury(p, segment, *seq);
-	announce(p, id, *seq);
-	return ps_map_post(p, PS_RECORD_DESTROY, &id, 1);
+	for (unsigned i = 0; i < count; i++)
+		bury(p, ps_segment_by_id(p, ids[i]), *seq);
+	announce(p, ids, count, *seq);
+	return ps_map_post(p, PS_RECORD_DESTROY, ids, count);
 }
+
+static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
+{
+	struct ps_segment *segment = ps_segment_find(p, name);
+	uint32_t id = segment ? segment->id : 0;
+	int rc = check(p, name, segment);
+
+	if (!rc)
+		rc = check_mirrors(p);
+	return rc ? rc : end(p, &id, 1, seq);
+}
+
+/* --- segments that are mapped --- */
+
+/* Out of set_range's sight first: this alone can fail. */
+static int unmap(struct perseas *p, const struct ps_death *death)
+{
+	uint8_t *bases[PS_SEGMENTS_MAX];
+	int rc;
+
+	for (unsigned i = 0; i < death->count; i++) {
+		struct ps_segment *segment = ps_segment_by_id(p, death->ids[i]);
+
+		bases[i] = segment->base;
+		segment->base = NULL;
+	}
+	rc = ps_layout_renew(p);
+	for (unsigned i = 0; i < death->count; i++) {
+		struct ps_segment *segment = ps_segment_by_id(p, death->ids[i]);
+
+		segment->base = bases[i];
+		if (rc)
+			continue;
+		ps_demand_unmap(p, segment);
+		ps_segment_unplace(segment);
+	}
+	return rc;
+}
+
+static int death_exclusive(struct perseas *p, struct ps_death *death, uint64_t *seq)
+{
+	int rc = check_mirrors(p);
+
+	if (rc)
+		return rc;
+	death->choose(death, death->arg);
+	if (!death->count)
+		return 0;
+	rc = unmap(p, death);
+	if (!rc)
+		return end(p, death->ids, death->count, seq);
+	death->stay(death->arg);
+	return rc;
+}
+
+/* --- both --- */
 
 /* W mirrors hold it: they may have their memory back. Where that fails, the next claim does it. */
 static void give_back(struct perseas *p)
@@ -110,6 +169,29 @@ static void give_back(struct perseas *p)
 	if (!ps_map_ready(p))
 		(void)ps_graves_clear(p);
 	ps_exclusive_leave(p);
+}
+
+static int await_end(struct perseas *p, int rc, uint64_t seq)
+{
+	rc = ps_map_await(p, rc, seq);
+	if (!rc && seq)
+		give_back(p);
+	return rc;
+}
+
+int ps_map_death(struct perseas *p, struct ps_death *death)
+{
+	uint64_t seq = 0;
+	int rc = p->salvage ? ps_ready(p) : ps_map_ready(p);
+
+	if (rc)
+		return rc;
+	ps_exclusive_enter(p);
+	rc = ps_map_ready(p);
+	if (!rc)
+		rc = death_exclusive(p, death, &seq);
+	ps_exclusive_leave(p);
+	return await_end(p, rc, seq);
 }
 
 int perseas_segment_destroy(perseas_t *p, const char *segment)
@@ -128,8 +210,5 @@ int perseas_segment_destroy(perseas_t *p, const char *segment)
 	if (!rc)
 		rc = destroy_exclusive(p, segment, &seq);
 	ps_exclusive_leave(p);
-	rc = ps_map_await(p, rc, seq);
-	if (!rc)
-		give_back(p);
-	return rc;
+	return await_end(p, rc, seq);
 }

@@ -222,6 +222,7 @@ static int map(perseas_t *p, const char *name, size_t size, const struct ps_wish
 		rc = map_exclusive(p, name, size, wish, &segment);
 	assert(rc || segment);
 	if (!rc) {
+		segment->held += wish->held;
 		*addr = segment->base;
 		if (moved)
 			*moved = (ptrdiff_t)(ps_segment_start(segment) - segment->address);
@@ -238,9 +239,17 @@ int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
 int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, void **addr,
                    ptrdiff_t *moved)
 {
-	const struct ps_wish wish = { at ? PS_WHERE_AT : PS_WHERE_ANY, (uint64_t)(uintptr_t)at };
+	const struct ps_wish wish = { at ? PS_WHERE_AT : PS_WHERE_ANY, (uint64_t)(uintptr_t)at,
+		                      false };
 
 	return map(p, segment, size, &wish, addr, moved);
+}
+
+int ps_map_held(struct perseas *p, const char *segment, bool anywhere, void **addr)
+{
+	const struct ps_wish wish = { anywhere ? PS_WHERE_ANY : PS_WHERE_RECORDED, 0, true };
+
+	return map(p, segment, 0, &wish, addr, NULL);
 }
 
 void ps_map_announce(struct perseas *p, const Perseas__Request *request)
@@ -455,10 +464,11 @@ int ps_map_birth(struct perseas *p, struct ps_birth *birth)
 	return ps_map_await(p, rc, seq);
 }
 
-static bool in_use(const struct perseas *p, const struct ps_segment *segment)
+bool ps_map_in_use(struct perseas *p, const struct ps_segment *segment)
 {
 	struct perseas_tx *tx = p->commit.open_list;
 
+	ps_assert_locked(p);
 	for (; tx; tx = tx->next)
 		if (atomic_load_explicit(&tx->touched[segment->id / 64], memory_order_relaxed) >>
 		            segment->id % 64 &
@@ -479,7 +489,7 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 		               "unmap it",
 		               segment->name);
 	pthread_mutex_lock(&p->lock);
-	used = in_use(p, segment);
+	used = ps_map_in_use(p, segment);
 	pthread_mutex_unlock(&p->lock);
 	if (used)
 		return ps_fail(p, PERSEAS_ECONFLICT,

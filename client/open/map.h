@@ -27,6 +27,30 @@ struct ps_birth {
  * EINDOUBT where they were born all the same, EEXIST where a segment has one of the names. */
 int ps_map_birth(struct perseas *p, struct ps_birth *birth);
 
+/* Segments that end together, for who keeps things in them. They are mapped, and held by nobody but
+ * the caller; and unmapped when they end. */
+struct ps_death {
+	uint32_t ids[PS_SEGMENTS_MAX];
+	unsigned count;
+	/* Nothing is under way, and nobody else maps or publishes anything: names them, and lets go
+	 * of them. None: nothing is done. */
+	void (*choose)(struct ps_death *death, void *arg);
+	/* They are there all the same, as before. May not fail. */
+	void (*stay)(void *arg);
+	void *arg;
+};
+
+/* Destroys them, all by one transaction, or none. 0, also where none was named; or a code: EINDOUBT
+ * and EFENCED also where they are gone here, and then `stay` was not called. */
+int ps_map_death(struct perseas *p, struct ps_death *death);
+
+/* As perseas_map of a segment that exists, or as perseas_map_at anywhere, and held: nobody unmaps
+ * it, or ends it (ps_death), before the caller has taken one from its `held`. */
+int ps_map_held(struct perseas *p, const char *segment, bool anywhere, void **addr);
+
+/* Has an open transaction ranges in the segment? With the lock. */
+bool ps_map_in_use(struct perseas *p, const struct ps_segment *segment);
+
 /* Of publish and destroy. May segments be changed now? Asked before the links are taken for this
  * alone, which waits for what is under way, and again then. 0, or a code. */
 int ps_map_ready(struct perseas *p);

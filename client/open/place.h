@@ -15,6 +15,7 @@ enum ps_where {
 struct ps_wish {
 	enum ps_where where;
 	uint64_t address; /* AT: a multiple of PS_PAGE */
+	bool held;        /* it is not unmapped from then on (struct ps_segment) */
 };
 
 /* May a segment that is mapped be handed out for this wish? 0 or EADDRESS. */

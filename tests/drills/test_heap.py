@@ -39,6 +39,8 @@ class Heap:
                                                   ctypes.c_char_p, ctypes.c_uint64,
                                                   ctypes.c_void_p]
         self.library.perseas_heap_stat.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        self.library.perseas_heap_trim.argtypes = [ctypes.c_void_p, ctypes.c_uint64,
+                                                   ctypes.c_void_p]
         options = HeapOptions(ctypes.sizeof(HeapOptions), CREATE, first, 0)
         self.check(self.library.perseas_heap_open(store.handle, name.encode(),
                                                   ctypes.byref(options),
@@ -65,6 +67,12 @@ class Heap:
             self.check(self.library.perseas_root_set(tx, self.handle, name, kind, addresses[0]))
         self.check(self.library.perseas_commit(tx, 0))
         return addresses
+
+    def trim(self, keep=0):
+        """How many bytes it gave back."""
+        given = ctypes.c_uint64()
+        self.check(self.library.perseas_heap_trim(self.handle, keep, ctypes.byref(given)))
+        return given.value
 
     def stat(self):
         stat = HeapStat()
@@ -119,6 +127,33 @@ def test_the_figures_are_those_of_the_owner(mirrors, fabric):
             assert rows(shown) == {(112, POINT): 150, (32768, LINE): 1, (None, BLOB): 1}
             assert shown["extents"] == 2 and shown["free_in_a_row"] == 2 * CHUNK
         assert set(ask("s", daemons[0])) == {"h", "other"}
+
+
+def test_a_heap_that_gave_segments_back(mirrors, fabric):
+    """A mirror shows what is left, has no memory of what is not, and the next owner finds it so."""
+    daemons = mirrors(2, fabric)
+
+    def segments(daemon):
+        return len(list((daemon.memory / "s").glob("segment-*")))
+
+    with Store("s", mirror_list(daemons), flags=CREATE) as store:
+        heap = Heap(store, "h")
+        heap.transact([(100, POINT)], roots=[(b"first", POINT)])
+        gone = heap.transact([(20 * CHUNK, BLOB)])
+        same(settled("s", daemons[1], "h", heap.stat()), heap.stat())
+        assert heap.stat().extents == 2 and [segments(daemon) for daemon in daemons] == [4, 4]
+        assert heap.trim() == 0
+        heap.transact(freed=gone)
+        assert heap.trim() == 20 * CHUNK
+        for daemon in daemons:
+            wait_for(lambda: segments(daemon) == 2, SECONDS, "the memory to go back")
+            same(settled("s", daemon, "h", heap.stat()), heap.stat())
+    with Store("s", mirror_list(daemons)) as store:
+        heap = Heap(store, "h")
+        assert heap.stat().extents == heap.stat().objects == 1
+        heap.transact([(20 * CHUNK, BLOB)])
+        assert heap.stat().extents == 2
+        same(settled("s", daemons[0], "h", heap.stat()), heap.stat())
 
 
 def test_nothing_of_the_objects_is_read(mirrors):

@@ -60,7 +60,7 @@ void *aligned_alloc(size_t alignment, size_t size)
 #define REPLACED 0
 #endif
 
-enum { LARGE = 6000 };
+enum { LARGE = 6000, CHUNK = 65536 };
 
 static int setup(void **state)
 {
@@ -298,6 +298,68 @@ static void test_each_allocation_of_mending_fails(void **state)
 	fail_mending(*state, 90);
 }
 
+/* A heap of two pairs of segments, and nothing in the second one. */
+static perseas_heap_t *shrinkable(struct owner *o)
+{
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	perseas_heap_t *heap;
+	perseas_tx_t *tx;
+	void *first, *second;
+
+	options.flags = PERSEAS_HEAP_CREATE;
+	options.first = CHUNK;
+	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_reserve(tx, heap, CHUNK, 1, &first), 0);
+	assert_int_equal(perseas_reserve(tx, heap, CHUNK, 1, &second), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_free(tx, heap, first), 0);
+	assert_int_equal(perseas_free(tx, heap, second), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	return heap;
+}
+
+static unsigned count_extents(perseas_heap_t *heap)
+{
+	struct perseas_heap_stat stat;
+
+	assert_int_equal(perseas_heap_check(heap), 0);
+	assert_int_equal(perseas_heap_stat(heap, &stat), 0);
+	return stat.extents;
+}
+
+/* Each allocation of giving segments back fails in turn: they are there as before, or gone. */
+static void test_each_allocation_of_a_trim_fails(void **state)
+{
+	struct owner *o = *state;
+	bool through = false;
+
+	if (!REPLACED)
+		skip();
+	owner_begin(o);
+	for (long n = 0; !through; n++) {
+		perseas_heap_t *heap = shrinkable(o);
+		uint64_t given;
+		int rc;
+
+		refused = false;
+		allowed = n;
+		rc = perseas_heap_trim(heap, 0, &given);
+		allowed = -1;
+		through = !refused;
+		if (rc && !is_told(rc))
+			fail_msg("allocation %ld: %s", n, perseas_message(o->p));
+		assert_true(rc == PERSEAS_ENOMEM ? !given : given == CHUNK);
+		assert_int_equal(count_extents(heap), given ? 1 : 2);
+		owner_reopen(o);
+		assert_int_equal(perseas_heap_open(o->p, "h", NULL, &heap), 0);
+		assert_true(count_extents(heap) == 1 || rc);
+		if (through)
+			print_message("%ld allocations\n", n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +369,7 @@ int main(void)
 		TEST(test_each_allocation_of_making_fails),
 		TEST(test_each_allocation_of_sending_fails),
 		TEST(test_each_allocation_of_mending_fails),
+		TEST(test_each_allocation_of_a_trim_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /*
  * test_heap_threads.c - many threads allocate and free in one heap, over a daemon in a process of
- * its own. Each keeps its objects to itself; what they share is the heap's metadata.
+ * its own, and give segments back. Each keeps its objects to itself; what they share is the heap's
+ * metadata.
  */
 #include "tellers.h"
 
@@ -215,6 +216,97 @@ static void test_a_walk_while_the_heap_grows(void **state)
 	perseas_close(p);
 }
 
+enum { LARGE = 3, TURNS = 40 };
+
+struct turner {
+	pthread_t thread;
+	perseas_t *p;
+	perseas_heap_t *heap;
+	uint8_t value;
+	int rc;
+};
+
+/* Objects of whole chunks come; then they are as they were, and go. */
+static int come_and_go(struct turner *t)
+{
+	void *at[LARGE];
+	perseas_tx_t *tx;
+	int rc = perseas_begin(t->p, 0, &tx);
+
+	for (unsigned i = 0; i < LARGE && !rc; i++) {
+		rc = perseas_reserve(tx, t->heap, 65536, t->value, &at[i]);
+		if (!rc)
+			rc = perseas_set_range(tx, at[i], 64);
+		if (!rc)
+			memset(at[i], t->value, 64);
+	}
+	if (!rc)
+		rc = perseas_commit(tx, 0);
+	if (!rc)
+		rc = perseas_begin(t->p, 0, &tx);
+	for (unsigned i = 0; i < LARGE && !rc; i++)
+		rc = ((uint8_t *)at[i])[63] == t->value ? perseas_free(tx, t->heap, at[i]) : -1;
+	return rc ? rc : perseas_commit(tx, 0);
+}
+
+static void *turn(void *arg)
+{
+	struct turner *t = arg;
+
+	for (unsigned i = 0; i < TURNS && !t->rc; i++) {
+		t->rc = come_and_go(t);
+		if (!t->rc)
+			t->rc = perseas_heap_trim(t->heap, 0, NULL);
+	}
+	return NULL;
+}
+
+/* Each makes the heap grow, and gives back what it can, while the others do, and perhaps one looks
+ * at all of it. */
+static void grow_and_shrink(const char *mirrors, bool looked_at)
+{
+	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
+	perseas_t *p = open_store(mirrors, 1 << 20, 4 << 20, NULL);
+	struct turner turners[THREADS];
+	struct walker walker = { NULL, false, 0 };
+	struct perseas_heap_stat stat;
+	pthread_t looks;
+
+	options.flags = PERSEAS_HEAP_CREATE;
+	options.first = 65536;
+	assert_int_equal(perseas_heap_open(p, "turns", &options, &walker.heap), 0);
+	if (looked_at)
+		assert_int_equal(pthread_create(&looks, NULL, walk, &walker), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		turners[i] = (struct turner){ .p = p, .heap = walker.heap, .value = 1 + i };
+		assert_int_equal(pthread_create(&turners[i].thread, NULL, turn, &turners[i]), 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++) {
+		pthread_join(turners[i].thread, NULL);
+		assert_int_equal(turners[i].rc, 0);
+	}
+	walker.done = true;
+	if (looked_at)
+		pthread_join(looks, NULL);
+	assert_int_equal(walker.rc, 0);
+	assert_int_equal(perseas_heap_trim(walker.heap, 0, NULL), 0);
+	assert_int_equal(perseas_heap_check(walker.heap), 0);
+	assert_int_equal(perseas_heap_stat(walker.heap, &stat), 0);
+	assert_true(stat.extents == 1 && stat.objects == 0);
+	perseas_close(p);
+}
+
+static void test_threads_shrink_a_heap_over_tcp(void **state)
+{
+	grow_and_shrink(((struct place *)*state)->tcp, false);
+}
+
+static void test_threads_shrink_a_heap_over_shared_memory(void **state)
+{
+	grow_and_shrink(((struct place *)*state)->local, false);
+	grow_and_shrink(((struct place *)*state)->local, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +314,8 @@ int main(void)
 		TEST(test_threads_share_a_heap_over_tcp),
 		TEST(test_threads_share_a_heap_over_shared_memory),
 		TEST(test_a_walk_while_the_heap_grows),
+		TEST(test_threads_shrink_a_heap_over_tcp),
+		TEST(test_threads_shrink_a_heap_over_shared_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,218 @@
+/*
+ * test_heap_trim_failures.c - what becomes of the segments that a heap gives back when mirrors and
+ * owners fail meanwhile, and where memory has not come yet.
+ */
+#include "trim_rig.h"
+
+#include "../support/pager_direct.h"
+
+/* --- mirrors and owners that fail --- */
+
+static void hold(struct owner *o, enum direct_hold what)
+{
+	for (unsigned i = 1; i < o->d->count; i++) {
+		o->d->mirrors[i].hold = what;
+		if (!what)
+			direct_release(o->d, i, UINT32_MAX);
+	}
+}
+
+/* W mirrors do not answer in time: it is gone here, and the names are not used before they hold
+ * that. */
+static void test_it_is_gone_here_while_in_doubt(void **state)
+{
+	struct owner *o = *state;
+	void *objects[MANY], *at;
+	perseas_tx_t *tx;
+	uint64_t given;
+
+	shrinkable(o, objects);
+	tx = begin(o);
+	hold(o, DIRECT_HOLD_COMPLETIONS);
+	assert_int_equal(perseas_heap_trim(heap_of(o), 0, &given), PERSEAS_EINDOUBT);
+	assert_int_equal(given, (ALL - FIRST) * PS_CHUNK);
+	assert_int_equal(figures(o).extents, 1);
+	assert_on_mirrors(o, 8);
+	assert_int_equal(perseas_reserve(tx, heap_of(o), PS_CHUNK, LINE, &at), PERSEAS_EBLOCKED);
+	hold(o, DIRECT_HOLD_NOTHING);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(perseas_reserve(tx, heap_of(o), PS_CHUNK, LINE, &at), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_on_mirrors(o, 4);
+	next_finds(o, FIRST + 1);
+}
+
+/* What freed the objects is in doubt: nothing is given back on the strength of it. */
+static void test_what_is_in_doubt_frees_nothing(void **state)
+{
+	struct owner *o = *state;
+	void *objects[MANY];
+	perseas_tx_t *tx;
+	uint64_t given = 1;
+
+	fill(o, objects, MANY);
+	tx = begin(o);
+	for (unsigned i = FIRST; i < MANY; i++)
+		assert_int_equal(perseas_free(tx, heap_of(o), objects[i]), 0);
+	hold(o, DIRECT_HOLD_COMPLETIONS);
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
+	assert_int_equal(perseas_heap_trim(heap_of(o), 0, &given), PERSEAS_EBLOCKED);
+	assert_int_equal(given, 0);
+	assert_int_equal(figures(o).extents, 4);
+	hold(o, DIRECT_HOLD_NOTHING);
+	assert_int_equal(perseas_flush(o->p), 0);
+	trimmed(o, 0, ALL - FIRST);
+	next_finds(o, FIRST);
+}
+
+static void test_too_few_mirrors_give_nothing_back(void **state)
+{
+	struct owner *o = *state;
+	void *objects[MANY];
+	uint64_t given = 1;
+
+	shrinkable(o, objects);
+	for (unsigned i = 0; i < 2; i++) {
+		direct_crash(o->d, i);
+		owner_keep(o, i, PERSEAS_MIRROR_DOWN);
+	}
+	assert_int_equal(perseas_heap_trim(heap_of(o), 0, &given), PERSEAS_EUNREACHABLE);
+	assert_int_equal(given, 0);
+	assert_int_equal(figures(o).extents, 4);
+	checked(o);
+	for (unsigned i = 0; i < 2; i++) {
+		direct_start(o->d, i);
+		owner_keep(o, i, PERSEAS_MIRROR_LIVE);
+	}
+	trimmed(o, 0, ALL - FIRST);
+	next_finds(o, FIRST);
+}
+
+/* One mirror was away: it is copied whole, and right by itself. */
+static void test_a_mirror_that_was_away_is_copied(void **state)
+{
+	struct owner *o = *state;
+	void *objects[MANY];
+
+	shrinkable(o, objects);
+	direct_crash(o->d, 2);
+	trimmed(o, 0, ALL - FIRST);
+	fill(o, objects, 1);
+	direct_start(o->d, 2);
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_stat(o).resyncs, 1);
+	assert_on_mirrors(o, 4);
+	o->options.acks = 2;
+	direct_crash(o->d, 0);
+	next_finds(o, FIRST + 1);
+}
+
+/* The owner dies with the announcement alone, and after each write of the record and its slot, on
+ * each mirror or on all but one: the next finds all of the extents, or none, and goes on. */
+static void test_an_owner_dies_at_each_step(void **state)
+{
+	struct owner *o = *state;
+	void *objects[MANY];
+	bool seen[2] = { false, false };
+
+	for (unsigned writes = 0; writes < 4; writes++)
+		for (unsigned one = 0; one < 2; one++) {
+			struct perseas_heap_stat stat;
+			uint64_t given;
+			int rc;
+
+			fill(o, objects, MANY);
+			release(o, objects, 0, MANY);
+			assert_int_equal(figures(o).extents, 4);
+			for (unsigned i = one; i < 3; i++)
+				o->d->mirrors[i].writes_left = writes;
+			rc = perseas_heap_trim(heap_of(o), 0, &given);
+			assert_int_equal(given, (ALL - FIRST) * PS_CHUNK);
+			owner_die(o);
+			owner_reopen(o);
+			stat = figures(o);
+			checked(o);
+			assert_true(stat.extents == 1 || (rc && stat.extents == 4));
+			seen[stat.extents == 1] = true;
+			assert_on_mirrors(o, 2 * stat.extents);
+			/* The seq that was announced is taken by others now. */
+			for (uint8_t i = 0; i < 3; i++)
+				assert_int_equal(owner_put(o, 0, 10, i), 0);
+			owner_die(o);
+			owner_reopen(o);
+			next_finds(o, 0);
+			assert_int_equal(figures(o).extents, stat.extents);
+			assert_int_equal(owner_stat(o).live, 3);
+		}
+	assert_true(seen[0] && seen[1]);
+}
+
+/* Another owner has the store by then. */
+static void test_a_fenced_owner_gives_nothing_back(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_options options = o->options;
+	struct ps_error error;
+	void *objects[MANY];
+	perseas_t *second;
+
+	shrinkable(o, objects);
+	options.flags = PERSEAS_TAKEOVER;
+	assert_int_equal(direct_open(o->d, STORE, &options, &second, &error), 0);
+	o->d->on_pause = owner_keep_beside;
+	o->d->on_pause_arg = o;
+	assert_true(perseas_heap_trim(heap_of(o), 0, NULL) < 0);
+	o->d->on_pause = NULL;
+	owner_close(o);
+	o->p = second;
+	owner_map(o);
+	assert_int_equal(figures(o).extents, 4);
+	trimmed(o, 0, ALL - FIRST);
+	next_finds(o, FIRST);
+}
+
+/* --- memory that comes later --- */
+
+/* No page of the objects can be had, and those of the metadata only when they are asked for: what
+ * is given back is never read. */
+static void test_what_is_not_here_goes_back(void **state)
+{
+	struct owner *o = *state;
+	void *objects[MANY], *addr;
+	perseas_tx_t *tx;
+
+	fill(o, objects, MANY);
+	tx = begin(o);
+	assert_int_equal(perseas_root_set(tx, heap_of(o), "r", LINE, objects[0]), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	release(o, objects, 1, MANY);
+	o->options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
+	pager_direct_use(o->d);
+	pager_gate.below = 2 * PAGER_GRANULE;
+	owner_reopen(o);
+	assert_int_equal(perseas_heap_trim(heap_of(o), 0, NULL), 0);
+	pager_gate.below = UINT64_MAX;
+	assert_int_equal(figures(o).extents, 1);
+	assert_int_equal(perseas_root(heap_of(o), "r", LINE, &addr), 0);
+	assert_ptr_equal(addr, objects[0]);
+	fill(o, objects, FIRST);
+	next_finds(o, 1 + FIRST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name)                                              \
+	cmocka_unit_test_setup_teardown(name, setup, teardown), \
+		cmocka_unit_test_setup_teardown(name, setup_staged, teardown)
+		TEST(test_it_is_gone_here_while_in_doubt),
+		TEST(test_what_is_in_doubt_frees_nothing),
+		TEST(test_too_few_mirrors_give_nothing_back),
+		TEST(test_a_mirror_that_was_away_is_copied),
+		TEST(test_an_owner_dies_at_each_step),
+		TEST(test_a_fenced_owner_gives_nothing_back),
+		TEST(test_what_is_not_here_goes_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
