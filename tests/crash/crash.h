@@ -152,6 +152,9 @@ int work_destroy(struct work *w, uint32_t id);
 /* The library published segments by itself, after transaction seq. */
 void work_born(struct work *w, uint64_t seq);
 
+/* The library destroyed segments by itself, after transaction seq. */
+void work_gone(struct work *w, uint64_t seq);
+
 /* Transaction seq + 1 was committed past work_commit, and stored to these ranges. */
 void work_made(struct work *w, const struct change *change, uint64_t seq);
 
@@ -192,6 +195,9 @@ void run_containers(struct work *w);
 /* heap.c: objects come and go, in two lists at once, and owners die; what the lists say and what
  * the heap says must agree, whenever that was. */
 void run_heap(struct work *w);
+
+/* The same, and now and then both lists become empty, and the heap gives segments back. */
+void run_heap_shrinks(struct work *w);
 
 /* Histories that part: mirror 0 breaks after `first` writes of a chain, 1 after `second`. */
 enum { PARTED_WRITES = 6 }; /* 0 to 5: of none of the chain to all of it */

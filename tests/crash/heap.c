@@ -201,6 +201,66 @@ void run_heap(struct work *w)
 	work_close(w);
 }
 
+/* --- the same, that shrinks --- */
+
+static void clear(struct work *w, unsigned list)
+{
+	static struct change change;
+	struct head *head = head_of(w, list);
+
+	while (head && head->first && !w->broken) {
+		work_begin(w, &change);
+		for (unsigned i = 0; i < 6 && head->first; i++)
+			pop(w, &change, head);
+		note_metadata(w, &change);
+		work_commit(w, &change);
+	}
+}
+
+/* One list is about to grow meanwhile, where it is: in the first segment. */
+static void trim(struct work *w)
+{
+	static struct change change;
+	perseas_heap_t *heap = heap_of(w);
+	const uint64_t seq = w->p->commit.seq;
+	struct head *head = head_of(w, 0);
+	uint64_t given = 0;
+	int rc;
+
+	work_begin(w, &change);
+	if (head)
+		declare(w, &change, head);
+	rc = perseas_heap_trim(heap, 0, &given);
+	if (rc || !given) {
+		printf("    fault: %s: trim: %s\n", w->name,
+		       rc ? perseas_message(w->p) : "nothing");
+		w->broken++;
+	}
+	if (w->p->commit.seq > seq)
+		work_gone(w, seq);
+	work_abort(w, &change);
+}
+
+void run_heap_shrinks(struct work *w)
+{
+	work_create(w);
+	if (!work_open(w))
+		return;
+	for (unsigned i = 0; i < 3; i++) {
+		both_lists(w, 5);
+		clear(w, 0);
+		clear(w, 1);
+		trim(w);
+		if (i != 1)
+			continue;
+		work_die(w);
+		if (!work_open(w))
+			return;
+	}
+	both_lists(w, 2);
+	work_close(w);
+}
+
 /* --- the check --- */
 
 /* How many objects the list has, with its head; 0 after a fault. */

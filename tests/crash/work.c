@@ -234,6 +234,23 @@ void work_born(struct work *w, uint64_t seq)
 	sent(w, 0, state, seq);
 }
 
+static bool has_segment(const struct work *w, uint32_t id)
+{
+	return ps_segment_by_id(w->p, id) != NULL;
+}
+
+void work_gone(struct work *w, uint64_t seq)
+{
+	int state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
+	const struct state *now = &w->model.states[state];
+
+	/* The last one comes to the place of one that goes. */
+	for (unsigned i = now->count; i-- > 0;)
+		if (!has_segment(w, now->segments[i].id))
+			model_remove_segment(&w->model, state, now->segments[i].id);
+	sent(w, 0, state, seq);
+}
+
 static uint8_t *base_of(struct work *w, uint32_t id)
 {
 	return ps_segment_by_id(w->p, id)->base;

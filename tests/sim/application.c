@@ -31,7 +31,8 @@ static void compare(struct sim_application *a, unsigned i, const char *when)
 	uint32_t at = 0;
 	bool here;
 
-	if (!a->mapped[i].base || !s->present)
+	/* A heap may be giving it back just now. */
+	if (!a->mapped[i].base || !s->present || !segment || !segment->base)
 		return;
 	/* What is missing is nobody's to look at. */
 	for (uint64_t run; at < s->size; at += (uint32_t)run) {
@@ -382,6 +383,8 @@ static int step(struct sim_application *a)
 		return sim_work_ask(a);
 	if (a->world->schedule->destroys && sim_chance(a->world, a->world->schedule->destroys))
 		return change_segments(a, 3);
+	if (a->world->schedule->trims && sim_chance(a->world, a->world->schedule->trims))
+		return sim_work_trim(a);
 	if (what < 5)
 		return change_segments(a, 0);
 	if (what < 12)

@@ -48,6 +48,7 @@ void sim_heap_shape(struct sim_world *w)
 	if (!s->heap)
 		return;
 	s->tracks = 0;
+	s->trims = !w->mistake ? 8 : sim_mistake_is(w, SIM_MISTAKE_HALVES) ? 15 : 0;
 	/* Its segments are larger than the others: they are sent in larger pieces. */
 	s->window = 65536;
 	s->packet = 1400;
@@ -182,10 +183,42 @@ static void bear(void *arg)
 /* From here on the running task may have the heap made, or grow. */
 static void expect_birth(struct sim_application *a)
 {
-	const bool whole = a->at->segments[data_of(SIM_EXTENTS - 1)].present;
-
-	a->owner->running->sealing = whole ? NULL : bear;
+	/* Where it has all extents, another thread may give one back first. */
+	a->owner->running->sealing = bear;
 	a->owner->running->sealed = a;
+}
+
+/* --- giving back --- */
+
+/* What an owner finds of an extent is both its segments, or none. */
+void sim_heap_shrinks(struct sim_application *a, struct sim_node *node)
+{
+	for (unsigned i = data_of(1); i < SIM_NAMED; i++) {
+		if (!node->segments[i].present || ps_segment_find(a->p, sim_segment_name(i)))
+			continue;
+		node->segments[i].present = false;
+		node->segments[i].bytes = NULL;
+		a->mapped[i].base = NULL;
+	}
+}
+
+int sim_heap_trim(struct sim_application *a)
+{
+	const uint64_t keep = sim_chance(a->world, 20) ? HEAP_SIZE + 1 : 0;
+	uint64_t given;
+	int rc = perseas_heap_trim(a->heap->handle, keep, &given);
+
+	if (!a->owner->dead)
+		sim_count(a->world, SIM_SHRUNK, given != 0);
+	return rc;
+}
+
+static void check_halves(const struct sim_application *a)
+{
+	for (unsigned i = 0; i < SIM_EXTENTS; i++)
+		if (a->at->segments[data_of(i)].present != a->at->segments[data_of(i) + 1].present)
+			sim_fail(a->world, "owner %u is shown half of what the heap gave back",
+			         a->owner->index);
 }
 
 static void remember(struct sim_application *a)
@@ -204,6 +237,7 @@ int sim_heap_open(struct sim_application *a)
 
 	if (!a->world->schedule->heap || (a->last && !there))
 		return GO_ON;
+	check_halves(a);
 	options.flags = PERSEAS_HEAP_CREATE | PERSEAS_HEAP_MOVED;
 	options.first = HEAP_SIZE;
 	options.most = 2 * HEAP_SIZE;
@@ -294,32 +328,40 @@ static void allocate(struct sim_application *a, perseas_tx_t *tx)
 		add(a, tx, at, raw);
 }
 
+static bool is_free_for(const struct object *object, const perseas_tx_t *tx)
+{
+	return !object->freer && (!object->allocator || object->allocator == tx) &&
+	       (!object->writer || object->writer == tx);
+}
+
 /* One that the transaction may change; NULL: chance found none. */
 static struct object *pick(struct sim_application *a, const perseas_tx_t *tx)
 {
 	for (unsigned tries = 0; tries < 10; tries++) {
 		struct object *object = &a->heap->objects[sim_below(a->world, OBJECTS_MAX)];
 
-		if (object->is.size && !object->freer &&
-		    (!object->allocator || object->allocator == tx) &&
-		    (!object->writer || object->writer == tx))
+		if (object->is.size && is_free_for(object, tx))
 			return object;
 	}
 	return NULL;
 }
 
-static void release(struct sim_application *a, perseas_tx_t *tx)
+static void release_one(struct sim_application *a, perseas_tx_t *tx, struct object *object)
 {
-	struct object *object = pick(a, tx);
-
-	if (!object)
-		return;
 	/* No other thread takes it while this one waits for memory. */
 	object->freer = tx;
 	if (!is_named(a, perseas_free(tx, a->heap->handle, address_of(a, &object->is)), "free"))
 		object->freer = NULL;
 	else
 		sim_mistake_heap_freed(a->owner, tx);
+}
+
+static void release(struct sim_application *a, perseas_tx_t *tx)
+{
+	struct object *object = pick(a, tx);
+
+	if (object)
+		release_one(a, tx, object);
 }
 
 static void change(struct sim_application *a, perseas_tx_t *tx)
@@ -375,6 +417,17 @@ static void resize(struct sim_application *a, perseas_tx_t *tx)
 	add(a, tx, to, false);
 }
 
+/* All that it may free behind the first extent, so that the others become empty now and then. */
+static void release_behind(struct sim_application *a, perseas_tx_t *tx)
+{
+	for (unsigned i = 0; i < OBJECTS_MAX && !a->owner->dead; i++) {
+		struct object *object = &a->heap->objects[i];
+
+		if (object->is.size && object->is.extent > 0 && is_free_for(object, tx))
+			release_one(a, tx, object);
+	}
+}
+
 void sim_heap_fill(struct sim_application *a, perseas_tx_t *tx)
 {
 	static void (*const steps[])(struct sim_application *, perseas_tx_t *) = {
@@ -383,6 +436,10 @@ void sim_heap_fill(struct sim_application *a, perseas_tx_t *tx)
 
 	if (!a->heap || sim_chance(a->world, 20))
 		return;
+	if (a->world->schedule->trims && sim_chance(a->world, 30)) {
+		release_behind(a, tx);
+		return;
+	}
 	for (uint64_t n = sim_between(a->world, 1, 4); n > 0 && !a->owner->dead; n--)
 		steps[sim_below(a->world, sizeof(steps) / sizeof(steps[0]))](a, tx);
 }
@@ -464,7 +521,7 @@ static void edit_node(const struct sim_application *a, const perseas_tx_t *tx,
 			       address_of(a, &object->is), object->is.size);
 	}
 	for (unsigned extent = 0; extent < SIM_EXTENTS; extent++)
-		if (node->segments[data_of(extent)].present)
+		if (node->segments[data_of(extent) + 1].present)
 			edit_metadata(a, node, extent);
 }
 

@@ -14,6 +14,10 @@ void sim_heap_shape(struct sim_world *w);
  * LEAVE. */
 int sim_heap_open(struct sim_application *a);
 
+/* It gives back what is empty: a code. What it gave back is gone with this node. */
+int sim_heap_trim(struct sim_application *a);
+void sim_heap_shrinks(struct sim_application *a, struct sim_node *node);
+
 /* An open transaction allocates, frees, changes and resizes. */
 void sim_heap_fill(struct sim_application *a, perseas_tx_t *tx);
 

@@ -59,6 +59,7 @@ struct perseas_tx;
 	X(TWICE, "twice", 200, "the bits of a transaction are applied to the heap twice")      \
 	X(BEFORE_POST, "before-post", 1000, "what is freed is given out before it is posted")  \
 	X(TAKEN_EARLY, "taken-early", 200, "what is freed is given out before its commit")     \
+	X(HALVES, "halves", 1000, "what a heap gives back ends by two transactions")           \
 	X(CONNECTED, "connected", 8000, "overwritten in place: others are connected, no more") \
 	X(UNJOINED, "unjoined", 2000, "a delta without joining first")                         \
 	X(BETWEEN, "between", 1000, "what is posted between two chunks is not sent")           \

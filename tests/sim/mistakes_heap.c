@@ -1,18 +1,19 @@
 /*
  * mistakes_heap.c - faults in what the heap makes of transactions: when others may have what one of
- * them had, and how often its bits are applied. heap_work.c and the linker (mistakes_wrapped.c says
- * how) call these; without its mistake none changes anything.
+ * them had, how often its bits are applied, and what ends together. heap_work.c and the linker
+ * (mistakes_wrapped.c says how) call these; without its mistake none changes anything.
  */
 #include "mistakes.h"
 
 #include "../../client/heap/heap.h"
+#include "../../client/open/map.h"
 #include "process.h"
 
 #include <string.h>
 
 bool sim_mistake_heaps(const struct sim_world *w)
 {
-	return w->mistake >= SIM_MISTAKE_LEAKS && w->mistake <= SIM_MISTAKE_TAKEN_EARLY;
+	return w->mistake >= SIM_MISTAKE_LEAKS && w->mistake <= SIM_MISTAKE_HALVES;
 }
 
 static const struct sim_world *world_of(const struct perseas *p)
@@ -118,4 +119,52 @@ void __wrap_ps_late_apply(struct perseas_tx *tx)
 	__real_ps_late_apply(tx);
 	if (sim_mistake_is(world_of(tx->p), SIM_MISTAKE_TWICE))
 		apply_again((struct sim_owner *)tx->p->env, tx);
+}
+
+int __real_ps_map_death(struct perseas *p, struct ps_death *death);
+int __wrap_ps_map_death(struct perseas *p, struct ps_death *death);
+
+/* What was chosen, cut in two. */
+struct halves {
+	struct ps_death *whole;
+	unsigned first; /* 0: the metadata of each extent; 1: its objects */
+};
+
+static void choose_half(struct ps_death *half, void *arg)
+{
+	const struct halves *halves = arg;
+	struct ps_death *whole = halves->whole;
+
+	if (!halves->first)
+		whole->choose(whole, whole->arg);
+	for (unsigned i = halves->first; i < whole->count; i += 2)
+		half->ids[half->count++] = whole->ids[i];
+}
+
+static void stay(void *arg)
+{
+	const struct halves *halves = arg;
+
+	/* Without its metadata it can be nobody's any more. */
+	if (!halves->first)
+		halves->whole->stay(halves->whole->arg);
+}
+
+int __wrap_ps_map_death(struct perseas *p, struct ps_death *death)
+{
+	struct sim_owner *o = (struct sim_owner *)p->env;
+	struct halves halves = { .whole = death };
+	struct ps_death half = { .choose = choose_half, .stay = stay, .arg = &halves };
+	void (*sealing)(void *arg) = o->running->sealing;
+	int rc;
+
+	if (!sim_mistake_is(world_of(p), SIM_MISTAKE_HALVES))
+		return __real_ps_map_death(p, death);
+	rc = __real_ps_map_death(p, &half);
+	if (rc || !half.count)
+		return rc;
+	o->running->sealing = sealing;
+	half.count = 0;
+	halves.first = 1;
+	return __real_ps_map_death(p, &half);
 }

@@ -50,6 +50,7 @@ struct sim_schedule {
 	bool straight;           /* live mirrors' memory is fetched by the links of commits */
 	unsigned nowait;         /* percent of commits that nobody waits for */
 	bool heap;               /* applications have one */
+	unsigned trims;          /* percent of steps in which it gives segments back, or 0 */
 	uint32_t gather_us;      /* for how long these are held back */
 	unsigned tracks;         /* percent of transactions that declare nothing, or 0 */
 	unsigned destroys;       /* percent of steps that destroy a segment, or 0 */

@@ -43,6 +43,7 @@ struct work {
 	bool tracks;           /* it declares nothing */
 	bool publish;          /* no transaction: the segments that are not published */
 	unsigned destroyed;    /* no transaction: this segment, counted from 1; 0: none */
+	bool trims;            /* no transaction: segments of the heap */
 	struct sim_node *node; /* what it became; NULL: nothing was sent */
 	bool joins;            /* others that were held back */
 };
@@ -75,6 +76,7 @@ static int begin(struct sim_application *a, struct work *work, enum kind kind)
 	work->count = 0;
 	work->publish = false;
 	work->destroyed = 0;
+	work->trims = false;
 	work->node = NULL;
 	work->joins = false;
 	if (rc == PERSEAS_EBLOCKED || (rc == PERSEAS_ECONFLICT && schedule->tracks))
@@ -288,6 +290,8 @@ static void sealing(void *arg)
 		bear(a, node);
 	if (work->destroyed)
 		node->segments[work->destroyed - 1].present = false;
+	if (work->trims)
+		sim_heap_shrinks(a, node);
 	edit(work, node);
 	work->node = node;
 	a->at = node;
@@ -557,4 +561,21 @@ int sim_work_destroy(struct sim_application *a, unsigned segment)
 	rc = outcome(&work, perseas_segment_destroy(a->p, sim_segment_name(segment)));
 	sim_count(a->world, SIM_DESTROYS, work.node != NULL);
 	return rc;
+}
+
+int sim_work_trim(struct sim_application *a)
+{
+	struct work work = { .application = a, .trims = true };
+	int rc;
+
+	if (!a->heap)
+		return GO_ON;
+	expect_seal(&work);
+	rc = sim_heap_trim(a);
+	/* Nothing was empty. */
+	if (!rc && !work.node) {
+		a->owner->running->sealing = NULL;
+		return a->owner->dead ? LEAVE : GO_ON;
+	}
+	return outcome(&work, rc);
 }

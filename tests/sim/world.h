@@ -90,6 +90,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(UNWAITED_LOST, 1, ".. lost, and close said so")               \
 	X(OBJECTS, 1, "objects allocated")                              \
 	X(GROWN, 1, ".. for which a heap grew")                         \
+	X(SHRUNK, 1, "times a heap gave segments back")                 \
 	X(HEAPS, 1, "heaps held against what must be in them")          \
 	X(FETCHED, 1, "granules fetched on demand")                     \
 	X(UNFETCHED, 0, ".. refused to owners that are fenced")         \
