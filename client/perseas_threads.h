@@ -70,9 +70,11 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode);
  * again with the same flags. It stays as old as it was, so that it gets its locks in the end. If
  * perseas_lock refused it a lock, this waits until no older transaction keeps it from that one,
  * unless the thread has other locks; perseas_lock waits for the younger ones, and they are refused
- * meanwhile. With PERSEAS_SERIAL, which never waits for a lock, it waits until the lock is free for
- * it, and then for its turn. Nobody is refused a lock because of it meanwhile: so it waits for as
- * long as there is always another transaction that has the lock.
+ * meanwhile. With PERSEAS_SERIAL, which never waits for a lock, it waits, with the same exception,
+ * until all locks that it was refused are free for it, and then for its turn. From when it was
+ * refused a lock until it ends, in all of its tries, younger transactions do not get that lock
+ * before it: so only older ones can make it begin again twice for one lock in one mode, and none
+ * come to be.
  *
  * Errors: EINVAL, EENDED; those of perseas_begin, after which the transaction has ended, as if by
  * perseas_abort.

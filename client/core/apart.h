@@ -15,7 +15,7 @@
 
 /* Before the handle is used. */
 void ps_serial_init(struct perseas *p);
-/* With it; its transactions are gone. */
+/* With it, before its transactions. */
 void ps_locks_free(struct perseas *p);
 
 /* perseas_begin with PERSEAS_SERIAL. Takes the lock; waits for the turn. */

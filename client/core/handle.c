@@ -272,8 +272,8 @@ void ps_handle_free(struct perseas *p)
 	ps_shadow_end(p);
 	/* Before the ring, of which it may have registered something. */
 	p->env->ops->free(p->env);
-	ps_tx_free_all(p);
 	ps_locks_free(p);
+	ps_tx_free_all(p);
 	ps_gather_free(p);
 	free_guests(p);
 	ps_ring_free(&p->commit.ring);

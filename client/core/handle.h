@@ -379,6 +379,7 @@ struct perseas_tx {
 	struct ps_saved *saved; /* its savepoints; NULL: it never had any (savepoint.c) */
 	/* With PS_MORE_SERIAL or PS_MORE_LOCKS. */
 	struct ps_hold *holds;     /* its locks */
+	struct ps_want *wants;     /* locks that it was refused, where it is SERIAL */
 	struct ps_refused refused; /* the lock that it did not get last */
 	uintptr_t thread;          /* that asked for its turn, or its last lock */
 	uint64_t age;              /* the lower, the older; 0: it has asked for no lock */

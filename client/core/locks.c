@@ -1,7 +1,8 @@
 /*
  * locks.c - locks of transactions, by numbers that mean something to the application alone. Nobody
  * waits for an older transaction (wait-die), nor while its thread keeps others from going on by
- * another transaction: so no circle of waiters can close.
+ * another transaction: so no circle of waiters can close. What a transaction waits for younger ones
+ * do not get before it, and a retry leaves it as old as it was: so its turn comes.
  */
 #include "apart.h"
 
@@ -28,10 +29,11 @@ struct ps_hold {
 	bool exclusive;
 };
 
-/* A transaction waits for a lock. */
+/* A transaction waits for a lock, or would, if it could: it is to have it before younger ones. */
 struct ps_want {
-	struct ps_want *next;
+	struct ps_want *next, *more; /* of the lock; of the transaction */
 	const struct perseas_tx *tx;
+	struct ps_lock *lock;
 	bool exclusive;
 };
 
@@ -94,8 +96,20 @@ static void free_holds(struct ps_hold *hold)
 	}
 }
 
+static void free_wants(struct ps_want *want)
+{
+	while (want) {
+		struct ps_want *more = want->more;
+
+		free(want);
+		want = more;
+	}
+}
+
 void ps_locks_free(struct perseas *p)
 {
+	for (const struct perseas_tx *tx = p->commit.all_list; tx; tx = tx->all)
+		free_wants(tx->wants);
 	for (unsigned i = 0; p->apart.locks && i < LOCKS; i++) {
 		for (struct ps_lock *lock = p->apart.locks[i], *next; lock; lock = next) {
 			next = lock->next;
@@ -159,30 +173,60 @@ static bool keeps_others(const struct perseas_tx *tx)
 	return other != NULL;
 }
 
-static int refuse(struct perseas_tx *tx, uint64_t key, bool exclusive, const char *why)
+static void enlist(struct ps_want *want)
 {
-	tx->refused = (struct ps_refused){ key, exclusive, true };
-	return ps_fail(tx->p, PERSEAS_ECONFLICT,
-	               "lock %llu is %s: call perseas_retry, or abort the transaction",
-	               (unsigned long long)key, why);
+	want->next = want->lock->wants;
+	want->lock->wants = want;
 }
 
-static void enlist(struct ps_lock *lock, struct ps_want *want)
+static void delist(const struct ps_want *want)
 {
-	want->next = lock->wants;
-	lock->wants = want;
+	struct ps_want **link = &want->lock->wants;
+
+	while (*link != want)
+		link = &(*link)->next;
+	*link = want->next;
+}
+
+/* A SERIAL transaction cannot wait where it asks, and others may ask between two of its turns. So
+ * all that it was refused is wanted until it ends: if it were the last lock alone, the others would
+ * be gone when it has that one. 0 or ENOMEM. */
+static int go_on_wanting(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+{
+	struct ps_want *want = tx->wants;
+
+	while (want && want->lock != lock)
+		want = want->more;
+	if (!want) {
+		want = malloc(sizeof(*want));
+		if (!want)
+			return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for a lock");
+		*want = (struct ps_want){ NULL, tx->wants, tx, lock, false };
+		tx->wants = want;
+		enlist(want);
+	}
+	want->exclusive |= exclusive;
+	return 0;
+}
+
+static int refuse(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive, const char *why)
+{
+	if (tx->more & PS_MORE_SERIAL && go_on_wanting(tx, lock, exclusive))
+		return PERSEAS_ENOMEM;
+	tx->refused = (struct ps_refused){ lock->key, exclusive, true };
+	return ps_fail(tx->p, PERSEAS_ECONFLICT,
+	               "lock %llu is %s: call perseas_retry, or abort the transaction",
+	               (unsigned long long)lock->key, why);
 }
 
 /* Until somebody lets go of something. */
 static void wait_for(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
-	struct ps_want want = { .tx = tx, .exclusive = exclusive }, **link = &lock->wants;
+	struct ps_want want = { .tx = tx, .lock = lock, .exclusive = exclusive };
 
-	enlist(lock, &want);
+	enlist(&want);
 	ps_apart_sleep(tx->p);
-	while (*link != &want)
-		link = &(*link)->next;
-	*link = want.next;
+	delist(&want);
 }
 
 /* 0: the transaction may have it. */
@@ -198,12 +242,12 @@ static int await(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 		if (rc)
 			return rc;
 		if (keeps_others(tx))
-			return refuse(tx, lock->key, exclusive,
+			return refuse(tx, lock, exclusive,
 			              "taken, and others may wait for this thread");
 		wait_for(tx, lock, exclusive);
 	}
 	if (answer == REFUSED)
-		return refuse(tx, lock->key, exclusive, "an older transaction's");
+		return refuse(tx, lock, exclusive, "an older transaction's");
 	/* Whatever it reads of what the lock stands for was posted by now, or is held. */
 	tx->saw = ps_last(tx->p);
 	return 0;
@@ -290,12 +334,12 @@ static void release(struct ps_hold *hold)
 	free(hold);
 }
 
-void ps_apart_end(struct perseas_tx *tx)
+/* Of its locks and its turn. It still wants what it was refused. */
+static void let_go(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 	struct ps_hold *hold = tx->holds;
 
-	ps_assert_locked(p);
 	while (hold) {
 		struct ps_hold *more = hold->more;
 
@@ -312,22 +356,46 @@ void ps_apart_end(struct perseas_tx *tx)
 	tx->more &= (uint8_t) ~(PS_MORE_SERIAL | PS_MORE_LOCKS);
 }
 
-/* May it ask again? One that is to wait asks, for only then younger ones are refused because of it.
- * A SERIAL one would not wait, but be refused, until it can have it. */
-static bool may_ask(struct perseas_tx *tx, const struct ps_refused *refused, bool serial)
+static void want_nothing(struct perseas_tx *tx)
 {
-	const struct ps_lock *lock = find(tx->p, refused->key);
-	const enum answer answer = lock ? judge(lock, tx, refused->exclusive) : HAVE;
+	while (tx->wants) {
+		struct ps_want *want = tx->wants;
 
-	return answer == HAVE || (answer == WAIT && !serial) || keeps_others(tx);
+		tx->wants = want->more;
+		delist(want);
+		drop_if_unused(tx->p, want->lock);
+		free(want);
+	}
+}
+
+void ps_apart_end(struct perseas_tx *tx)
+{
+	ps_assert_locked(tx->p);
+	if (tx->wants) {
+		want_nothing(tx);
+		ps_apart_wake(tx->p);
+	}
+	let_go(tx);
+}
+
+/* May it ask again? One that is to wait asks, for only then younger ones are refused because of it.
+ * A SERIAL one would not wait, but be refused, until it can have all that it wants. */
+static bool may_ask(struct perseas_tx *tx, const struct ps_refused *refused)
+{
+	const struct ps_lock *lock = refused->is ? find(tx->p, refused->key) : NULL;
+	bool may = !lock || judge(lock, tx, refused->exclusive) != REFUSED;
+
+	for (const struct ps_want *want = tx->wants; want && may; want = want->more)
+		may = judge(want->lock, tx, want->exclusive) == HAVE;
+	return may || keeps_others(tx);
 }
 
 /* A transaction that has nothing waits until it may ask again for what it was refused. */
-static int await_refused(struct perseas_tx *tx, const struct ps_refused *refused, bool serial)
+static int await_refused(struct perseas_tx *tx, const struct ps_refused *refused)
 {
 	int rc = 0;
 
-	while (!rc && !may_ask(tx, refused, serial)) {
+	while (!rc && !may_ask(tx, refused)) {
 		rc = ps_ready(tx->p);
 		if (!rc)
 			rc = ps_apart_here(tx->p);
@@ -347,10 +415,10 @@ static int retry_locked(struct perseas_tx *tx)
 
 	ps_tx_take_back(tx);
 	ps_tx_begin_again(tx);
-	ps_apart_end(tx);
+	let_go(tx);
 	tx->more |= PS_MORE_LOCKS;
 	tx->age = age;
-	rc = refused.is ? await_refused(tx, &refused, serial) : 0;
+	rc = await_refused(tx, &refused);
 	if (!rc)
 		rc = serial ? ps_serial_await(p) : ps_ready(p);
 	if (rc)
