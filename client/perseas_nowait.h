@@ -37,7 +37,8 @@
  * unmapped; when they would take more than options.gather_bytes of the ring, or change more than
  * 1024 pieces of 64 bytes; and when another commit is in doubt. Doubt and flush_within_ms count
  * from the commit: it is held back for half of commit_timeout_ms and of flush_within_ms at most. A
- * transaction that is larger alone is sent alone.
+ * transaction that is larger alone is sent alone, and so is each while there is no memory to hold
+ * it back with.
  *
  * Threads: any thread may call these functions, but on_event must not (perseas.h). Only
  * perseas_durable and the descriptor of perseas_fd are for one thread at a time.

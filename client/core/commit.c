@@ -435,10 +435,9 @@ static int commit_with_token(struct perseas_tx *tx, unsigned flags, struct perse
 	ps_start_t start = waits ? ps_timing_start(tx) : 0;
 	int rc = waits ? 0 : ps_collector_start(p);
 
-	if (!rc && !waits && p->options.gather_us) {
-		rc = ps_gather_start(p);
+	/* While there is no memory to hold it back with, it is sent alone. */
+	if (!rc && !waits && p->options.gather_us && ps_gather_start(p))
 		flags |= PS_GATHERS;
-	}
 	if (!rc)
 		rc = send_locked(tx, flags, &start);
 	if (rc < 0 && rc != PERSEAS_EINDOUBT)

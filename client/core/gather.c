@@ -92,7 +92,7 @@ static uint64_t hold_ns(const struct perseas_options *o)
 	return o->flush_within_ms ? lowest(most, ps_ms(o->flush_within_ms) / 2) : most;
 }
 
-int ps_gather_start(struct perseas *p)
+bool ps_gather_start(struct perseas *p)
 {
 	struct ps_gather *g = p->commit.gather;
 	struct ps_record *record;
@@ -100,10 +100,10 @@ int ps_gather_start(struct perseas *p)
 
 	ps_assert_locked(p);
 	if (g)
-		return 0;
+		return true;
 	/* Room for every chain that may come of it: links that need none now may be the last. */
 	if (ps_commit_grow(p, LINES_MAX + 1))
-		return PERSEAS_ENOMEM;
+		return false;
 	limit = lowest(p->options.gather_bytes, p->commit.ring.size / 4);
 	limit = lowest(limit, ps_record_limit(p->log_size)) / PS_ALIGN * PS_ALIGN;
 	g = calloc(1, sizeof(*g));
@@ -111,14 +111,14 @@ int ps_gather_start(struct perseas *p)
 	if (!g || !record) {
 		free(g);
 		free(record);
-		return ps_fail(p, PERSEAS_ENOMEM, "no memory for commits that are held back");
+		return false;
 	}
 	memset(record, 0, sizeof(*record));
 	g->record = record;
 	g->limit = limit;
 	g->hold_ns = hold_ns(&p->options);
 	p->commit.gather = g;
-	return 0;
+	return true;
 }
 
 void ps_gather_free(struct perseas *p)

@@ -52,8 +52,8 @@ static inline uint64_t ps_last(const struct perseas *p)
 	return p->commit.seq + p->held;
 }
 
-/* Commits may be held back from now on: 0, or ENOMEM. Locked. */
-int ps_gather_start(struct perseas *p);
+/* Commits may be held back from now on; false: there is no memory for that. Locked. */
+bool ps_gather_start(struct perseas *p);
 void ps_gather_free(struct perseas *p);
 
 /* A transaction is about to take its place: what is held is posted, unless the transaction may be

@@ -360,6 +360,107 @@ static void test_each_allocation_of_a_trim_fails(void **state)
 	}
 }
 
+/* --- commits that are held back, and locks --- */
+
+static void begin_gathering(struct owner *o, bool staged)
+{
+	o->d->staged = staged;
+	o->options.gather_us = 1000000;
+	owner_begin(o);
+	/* What every commit needs is there. */
+	assert_int_equal(owner_put(o, 0, 10, 1), 0);
+}
+
+/* Commits all of it with PERSEAS_NOWAIT while so many allocations succeed: 0, ENOMEM. */
+static int commit_with(struct owner *o, uint8_t value, long n)
+{
+	perseas_tx_t *tx;
+	int rc;
+
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	for (unsigned i = 0; i < SIZE; i += 20) {
+		assert_int_equal(perseas_set_range(tx, o->bytes + i, 1), 0);
+		o->bytes[i] = value;
+	}
+	refused = false;
+	allowed = n;
+	rc = perseas_commit(tx, PERSEAS_NOWAIT);
+	allowed = -1;
+	if (rc)
+		assert_int_equal(perseas_abort(tx), 0);
+	return rc;
+}
+
+/* Where there is no memory to hold commits back with they are sent, and held when there is. */
+static void test_without_memory_commits_are_not_held_back(void **state)
+{
+	struct owner *o = *state;
+	long n = 0;
+
+	if (!REPLACED)
+		skip();
+	begin_gathering(o, true);
+	do {
+		assert_int_equal(commit_with(o, (uint8_t)(n + 2), n), 0);
+		assert_true(o->p->held == !refused);
+	} while (refused && n++ < 10);
+	/* The chain's room stays, once it is there. */
+	assert_int_equal(n, 2);
+	assert_int_equal(perseas_flush(o->p), 0);
+	owner_die(o);
+	owner_reopen(o);
+	assert_int_equal(o->bytes[2980], 4);
+}
+
+/* What is held can be sent without memory: nobody could be told that it cannot. */
+static void test_what_is_held_is_sent_without_memory(void **state)
+{
+	struct owner *o = *state;
+	int rc;
+
+	if (!REPLACED)
+		skip();
+	for (int staged = 0; staged < 2; staged++) {
+		owner_free(o);
+		*state = o = owner_new(3);
+		begin_gathering(o, staged);
+		assert_int_equal(commit_with(o, 9, -1), 0);
+		assert_true(o->p->held);
+		allowed = 0;
+		rc = perseas_flush(o->p);
+		allowed = -1;
+		assert_int_equal(rc, 0);
+		assert_true(owner_stat(o).durable_seq == owner_stat(o).seq);
+	}
+}
+
+/* A SERIAL transaction that is refused a lock is refused it, or told that there is no memory for
+ * that; either way it can be tried again. */
+static void test_a_refusal_without_memory(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *holder, *tx;
+	int rc = PERSEAS_ENOMEM;
+
+	if (!REPLACED)
+		skip();
+	owner_begin(o);
+	assert_int_equal(perseas_begin(o->p, 0, &holder), 0);
+	assert_int_equal(perseas_lock(holder, 1, PERSEAS_LOCK_SHARED), 0);
+	o->d->thread = 2;
+	for (long n = 0; rc == PERSEAS_ENOMEM; n++) {
+		assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL, &tx), 0);
+		allowed = n;
+		rc = perseas_lock(tx, 1, PERSEAS_LOCK_EXCLUSIVE);
+		allowed = -1;
+		assert_int_equal(rc, n < 2 ? PERSEAS_ENOMEM : PERSEAS_ECONFLICT);
+		if (n == 2)
+			assert_int_equal(perseas_abort(holder), 0);
+		assert_int_equal(perseas_retry(tx), 0);
+		assert_int_equal(perseas_abort(tx), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -370,6 +471,9 @@ int main(void)
 		TEST(test_each_allocation_of_sending_fails),
 		TEST(test_each_allocation_of_mending_fails),
 		TEST(test_each_allocation_of_a_trim_fails),
+		TEST(test_without_memory_commits_are_not_held_back),
+		TEST(test_what_is_held_is_sent_without_memory),
+		TEST(test_a_refusal_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
