@@ -336,6 +336,32 @@ static void test_blocks_pass_on(void **state)
 	assert_true(new &&new[0] == 2 && new[99] == 2);
 }
 
+/* What the commit of a transaction with objects is going to change counts before it is changed: for
+ * whatever is held by then, a group takes no more than it may. */
+static void test_late_changes_count(void **state)
+{
+	struct owner *o = gathering_owner(3);
+	perseas_heap_t *heap;
+	perseas_tx_t *tx;
+	void *object;
+
+	(void)state;
+	o->options.gather_bytes = 2048;
+	owner_begin(o);
+	heap = heap_of(o);
+	for (unsigned fill = 4; fill < 1000; fill += 4) {
+		assert_int_equal(perseas_flush(o->p), 0);
+		put_held(o, 0, fill, (uint8_t)fill);
+		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+		assert_int_equal(perseas_alloc(tx, heap, 16, 1, &object), 0);
+		assert_true(tx->kept > 0);
+		assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
+	}
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(perseas_heap_check(heap), 0);
+	owner_free(o);
+}
+
 #define TEST(test, setup, teardown) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -352,6 +378,7 @@ int main(void)
 		TEST(test_savepoints, setup_gathering, owner_teardown),
 		TEST(test_turns_and_locks_pass_on, setup_gathering, owner_teardown),
 		TEST(test_blocks_pass_on, setup_gathering, owner_teardown),
+		cmocka_unit_test(test_late_changes_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
