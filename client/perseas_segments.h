@@ -62,8 +62,9 @@ void *perseas_recorded(const perseas_t *p, const void *here);
 /* A transaction that is open. */
 struct perseas_transaction {
 	const perseas_tx_t *tx; /* to compare with those that the caller has, and not to use */
-	uint64_t since;         /* seq of the last transaction that was committed here when it
-	                           began: perseas_stat.seq less this were committed since */
+	uint64_t since;         /* seq of the last transaction that was sent when it began:
+	                           perseas_stat.seq less this were committed since. What is held
+	                           back counts as one, and as committed since (gather_us). */
 	uint64_t bytes;         /* that it has declared, each counted once; PERSEAS_TRACK: 0 */
 	uint32_t ranges;        /* that these are: those that touch count as one */
 	uint32_t flags;         /* of perseas_begin */

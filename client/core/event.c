@@ -5,6 +5,7 @@
  */
 #include "event.h"
 
+#include "gather.h"
 #include "mirror.h"
 #include "../../proto/base/text.h"
 
@@ -64,10 +65,10 @@ void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq
 static void left(struct perseas *p, const struct ps_mirror *m, const char *why)
 {
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
-		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, p->commit.seq, m,
+		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, ps_last(p), m,
 		         "mirror %s could not be copied to the end: %s", m->address.text, why);
 	else if (m->state == PERSEAS_MIRROR_LIVE)
-		ps_event(p, PERSEAS_EVENT_MIRROR_DOWN, p->commit.seq, m, "mirror %s is down: %s",
+		ps_event(p, PERSEAS_EVENT_MIRROR_DOWN, ps_last(p), m, "mirror %s is down: %s",
 		         m->address.text, why);
 }
 
@@ -78,13 +79,13 @@ void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_m
 	switch (state) {
 	case PERSEAS_MIRROR_LIVE:
 		if (m->state == PERSEAS_MIRROR_RESYNCING)
-			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, p->commit.seq, m,
+			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, ps_last(p), m,
 			         "mirror %s has been copied whole", m->address.text);
-		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, p->commit.seq, m, "mirror %s is live%s%s",
+		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, ps_last(p), m, "mirror %s is live%s%s",
 		         m->address.text, m->detour[0] ? ", " : "", m->detour);
 		break;
 	case PERSEAS_MIRROR_RESYNCING:
-		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, p->commit.seq, m, "mirror %s is %s",
+		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, ps_last(p), m, "mirror %s is %s",
 		         m->address.text, why);
 		break;
 	case PERSEAS_MIRROR_DOWN:
@@ -102,7 +103,7 @@ static void note_fence(struct perseas *p)
 	if (p->commit.events->fenced || !ps_fenced(p))
 		return;
 	p->commit.events->fenced = true;
-	ps_event(p, PERSEAS_EVENT_FENCED, p->commit.seq, NULL,
+	ps_event(p, PERSEAS_EVENT_FENCED, ps_last(p), NULL,
 	         "another owner has taken store '%s' over from epoch %llu: close this handle",
 	         p->store, (unsigned long long)p->epoch);
 }
@@ -113,7 +114,7 @@ static void note_denial(struct perseas *p)
 	const struct ps_mirror *m = ps_denied(p);
 
 	if (m && !p->commit.events->denied)
-		ps_event(p, PERSEAS_EVENT_DENIED, p->commit.seq, m,
+		ps_event(p, PERSEAS_EVENT_DENIED, ps_last(p), m,
 		         "no commit can end: mirrors no longer allow this owner: %s", m->trouble);
 	p->commit.events->denied = m != NULL;
 }

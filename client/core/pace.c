@@ -5,6 +5,7 @@
 
 #include "commit.h"
 #include "event.h"
+#include "gather.h"
 #include "mirror.h"
 #include "nowait.h"
 #include "quorum.h"
@@ -35,7 +36,7 @@ static void note(struct perseas *p, uint32_t slow, uint64_t now)
 		if (!(slow >> i & 1))
 			continue;
 		if (!is_paced(p, m))
-			ps_event(p, PERSEAS_EVENT_MIRROR_LAGS, p->commit.seq, m, "mirror %s " PACED,
+			ps_event(p, PERSEAS_EVENT_MIRROR_LAGS, ps_last(p), m, "mirror %s " PACED,
 			         m->address.text);
 		m->paced_at = now;
 	}

@@ -7,6 +7,7 @@
 
 #include "../core/env.h"
 #include "../core/event.h"
+#include "../core/gather.h"
 #include "../core/mirror.h"
 #include "../core/segment.h"
 
@@ -420,11 +421,11 @@ static void tell(struct perseas *p, uint64_t missing, bool starved)
 
 	pthread_mutex_lock(&p->lock);
 	if (starved && !d->told_starved)
-		ps_event(p, PERSEAS_EVENT_MEMORY_WAITS, p->commit.seq, NULL,
+		ps_event(p, PERSEAS_EVENT_MEMORY_WAITS, ps_last(p), NULL,
 		         "%llu bytes of memory are missing, and no mirror gives them",
 		         (unsigned long long)missing);
 	if (!missing && !d->told_whole)
-		ps_event(p, PERSEAS_EVENT_WHOLE, p->commit.seq, NULL, "all memory is here");
+		ps_event(p, PERSEAS_EVENT_WHOLE, ps_last(p), NULL, "all memory is here");
 	pthread_mutex_unlock(&p->lock);
 	d->told_starved = starved;
 	d->told_whole = !missing;

@@ -9,6 +9,7 @@
 #include "admission.h"
 #include "due.h"
 #include "../core/event.h"
+#include "../core/gather.h"
 #include "../core/mirror.h"
 #include "plan.h"
 #include "../core/quorum.h"
@@ -109,7 +110,7 @@ static int finish(struct perseas *p, int code, const char *text)
 		move(p, PS_CHANGE_NONE, text);
 	c->code = code;
 	if (!code)
-		ps_event(p, PERSEAS_EVENT_ROSTER, p->commit.seq, c->new ? c->new : c->old,
+		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last(p), c->new ? c->new : c->old,
 		         "the roster has %u mirrors now, W = %u", p->members, p->acks);
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);

@@ -6,6 +6,7 @@
 
 #include "change.h"
 #include "../core/event.h"
+#include "../core/gather.h"
 
 #include <string.h>
 
@@ -36,7 +37,7 @@ void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover)
 	if (!take_up(p, handover->id))
 		return;
 	pthread_mutex_lock(&p->lock);
-	ps_event(p, PERSEAS_EVENT_HANDOVER, p->commit.seq, NULL,
+	ps_event(p, PERSEAS_EVENT_HANDOVER, ps_last(p), NULL,
 	         "store '%s' is to be handed over to %s: close this handle", p->store,
 	         handover->name);
 	pthread_mutex_unlock(&p->lock);

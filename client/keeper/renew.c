@@ -443,7 +443,7 @@ static void go_on(struct perseas *p)
 	ps_tokens_begin(p);
 	p->upkeep.renewal.delay = 0;
 	p->commit.stat.renewals++;
-	ps_event(p, PERSEAS_EVENT_RENEWED, p->commit.seq, NULL,
+	ps_event(p, PERSEAS_EVENT_RENEWED, ps_last(p), NULL,
 	         "another owner claimed store '%s' and went away: this one has it again, as epoch "
 	         "%llu",
 	         p->store, (unsigned long long)p->epoch);

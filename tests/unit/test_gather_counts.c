@@ -1,6 +1,6 @@
 /*
  * test_gather_counts.c - what is held back as others see it: its segments, its bounds, and what it
- * counts as in a doubt. test_gather.c has what is sent, and when.
+ * counts as in events, in lists and in a doubt. test_gather.c has what is sent, and when.
  */
 #include "gather_rig.h"
 
@@ -130,6 +130,42 @@ static void test_doubt_has_what_is_held(void **state)
 	assert_int_equal(owner_stat(o).in_doubt, 0);
 }
 
+static uint64_t told;
+
+static void note_down(void *arg, const struct perseas_event *event)
+{
+	(void)arg;
+	if (event->kind == PERSEAS_EVENT_MIRROR_DOWN)
+		told = event->seq;
+}
+
+/* It is committed: an event that comes later says so, and a transaction that is open while it is
+ * held does not say that it came after it. */
+static void test_it_is_committed_for_events(void **state)
+{
+	struct owner *o = gathering_owner(3);
+	struct perseas_transaction open;
+	struct perseas_token token;
+	perseas_tx_t *tx;
+	size_t count;
+
+	(void)state;
+	o->options.on_event = note_down;
+	told = 0;
+	owner_begin(o);
+	token = put_held(o, 0, 10, 1);
+	direct_crash(o->d, 1);
+	for (unsigned i = 0; i < 10 && !told; i++)
+		direct_keep(o->d, o->p);
+	assert_true(o->p->held);
+	assert_true(told == token.seq);
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_open_transactions(o->p, &open, 1, &count), 0);
+	assert_true(open.since == token.seq - 1 && owner_stat(o).seq == token.seq);
+	assert_int_equal(perseas_abort(tx), 0);
+	owner_free(o);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup_gathering, owner_teardown)
 
 int main(void)
@@ -139,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_its_record_is_bounded),
 		cmocka_unit_test(test_the_timeout_posts_it),
 		TEST(test_doubt_has_what_is_held),
+		cmocka_unit_test(test_it_is_committed_for_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
