@@ -180,9 +180,8 @@ struct perseas_options {
 	                                without, up to open_timeout_ms. */
 	uint32_t commit_timeout_ms;  /* until a commit is in doubt; 0: 5000 */
 	uint32_t open_timeout_ms;    /* for perseas_open as a whole, without copying; 0: 15000 */
-	uint32_t spin_us;            /* how long a commit spins before it sleeps, unless another
-	                                thread waits for mirrors already; 0: 50. UINT32_MAX: sleeps
-	                                at once. */
+	uint32_t spin_us;            /* how long a commit spins before it sleeps, unless other
+	                                threads wait, too; 0: 50. UINT32_MAX: sleeps at once. */
 	uint64_t accept_epoch;       /* the epoch of the state that an operator accepts although
 	                                fewer than R mirrors answered; 0: none */
 	uint64_t accept_seq;         /* the last transaction of that state */

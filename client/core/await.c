@@ -55,7 +55,8 @@ void ps_commit_rest(struct perseas *p, const struct ps_rest *rest, uint64_t now)
 	p->waiters++;
 	if (ps_is_led(p))
 		ps_line_wait(p, rest->seq, rest->until);
-	else if (now < rest->spin_until)
+	/* Others have work for the processor that spinning would take. */
+	else if (now < rest->spin_until && p->waiters == 1)
 		spin(p);
 	else
 		lead(p, rest->seq, rest->until);

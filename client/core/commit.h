@@ -44,7 +44,7 @@ void ps_commit_sleep(struct perseas *p, uint64_t until_ns);
 /* What one waits for until W mirrors hold it. */
 struct ps_rest {
 	uint64_t seq;
-	uint64_t spin_until; /* until then it only lets others have the lock, if it leads */
+	uint64_t spin_until; /* until then it only lets others have the lock, if it waits alone */
 	uint64_t until;
 };
 

@@ -3,9 +3,10 @@
  * and wait.c join the line, mirror.c tells it what mirrors have completed, and whatever else may
  * change wakes all of it (ps_progress). Nothing here polls a link, or posts to one.
  *
- * One of those who wait leads: it spins, or sleeps on the links, for all. The others sleep, each on
- * a condition of its own, and do not look at the links meanwhile. Each is woken once, when its
- * transaction is held, so that an acknowledgement wakes those whom it concerns and nobody else.
+ * One of those who wait leads: it sleeps on the links for all, or spins while nobody else waits.
+ * The others sleep, each on a condition of its own, and do not look at the links meanwhile. Each is
+ * woken once, when its transaction is held, so that an acknowledgement wakes those whom it concerns
+ * and nobody else.
  *
  * No wake is lost. All of this happens under the handle's lock:
  *

@@ -317,6 +317,23 @@ static void who_waits_for_any_is_woken_when_the_leader_leaves(void **state)
 	complete(WAITERS);
 }
 
+/* Who leads for others sleeps on the links, however long a commit may spin. */
+static void nobody_spins_beside_others(void **state)
+{
+	(void)state;
+	begin_all();
+	pthread_mutex_lock(&o->p->lock);
+	o->p->options.spin_us = UINT32_MAX;
+	o->p->options.commit_timeout_ms = UINT32_MAX;
+	pthread_mutex_unlock(&o->p->lock);
+	complete(1);
+	assert_int_equal(end(0), 0);
+	UNTIL(led_for() == first + WAITERS - 1);
+	complete(WAITERS - 1);
+	for (unsigned i = 1; i < WAITERS; i++)
+		assert_int_equal(end(i), 0);
+}
+
 /* Another owner has the store: nobody waits any longer. */
 static void all_are_woken_when_another_owner_has_the_store(void **state)
 {
@@ -394,6 +411,7 @@ int main(void)
 		TEST(a_completion_wakes_who_waits_for_any),
 		TEST(who_waits_for_any_leads_too),
 		TEST(who_waits_for_any_is_woken_when_the_leader_leaves),
+		TEST(nobody_spins_beside_others),
 		TEST(all_are_woken_when_another_owner_has_the_store),
 		TEST(who_gives_up_looks_before),
 		TEST(a_commit_looks_before_it_is_in_doubt),
