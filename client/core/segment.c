@@ -227,6 +227,15 @@ void ps_segment_unplace(struct ps_segment *segment)
 	ps_shadow_free(segment);
 }
 
+void ps_segment_hide(struct perseas *p, struct ps_segment *segment, struct ps_segment *hidden)
+{
+	ps_assert_locked(p);
+	*hidden = *segment;
+	segment->base = NULL;
+	segment->shadow = NULL;
+	segment->unlike = NULL;
+}
+
 int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment)
 {
 	uint64_t place, address, size = segment->size;

@@ -10,6 +10,10 @@
 int ps_segment_place(struct perseas *p, struct ps_segment *segment);
 void ps_segment_unplace(struct ps_segment *segment);
 
+/* Its memory, with the shadow, becomes that of `hidden`, to be unplaced without the lock, or put
+ * back: no transaction that begins or ends meanwhile finds it. Locked. */
+void ps_segment_hide(struct perseas *p, struct ps_segment *segment, struct ps_segment *hidden);
+
 /* The address of the first byte of a segment that is mapped. */
 static inline uint64_t ps_segment_start(const struct ps_segment *segment)
 {

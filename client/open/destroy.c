@@ -119,27 +119,23 @@ static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
 
 /* --- segments that are mapped --- */
 
-/* Out of set_range's sight first: this alone can fail. */
+/* Out of sight first, and that alone can fail: of set_range by the layout, and of transactions that
+ * track what they change, which look at every segment under the lock. */
 static int unmap(struct perseas *p, const struct ps_death *death)
 {
-	uint8_t *bases[PS_SEGMENTS_MAX];
+	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	int rc;
 
-	for (unsigned i = 0; i < death->count; i++) {
-		struct ps_segment *segment = ps_segment_by_id(p, death->ids[i]);
-
-		bases[i] = segment->base;
-		segment->base = NULL;
-	}
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < death->count; i++)
+		ps_segment_hide(p, ps_segment_by_id(p, death->ids[i]), &hidden[i]);
 	rc = ps_layout_renew(p);
-	for (unsigned i = 0; i < death->count; i++) {
-		struct ps_segment *segment = ps_segment_by_id(p, death->ids[i]);
-
-		segment->base = bases[i];
-		if (rc)
-			continue;
-		ps_demand_unmap(p, segment);
-		ps_segment_unplace(segment);
+	for (unsigned i = 0; rc && i < death->count; i++)
+		*ps_segment_by_id(p, death->ids[i]) = hidden[i];
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned i = 0; !rc && i < death->count; i++) {
+		ps_demand_unmap(p, &hidden[i]);
+		ps_segment_unplace(&hidden[i]);
 	}
 	return rc;
 }

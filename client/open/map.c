@@ -479,7 +479,7 @@ bool ps_map_in_use(struct perseas *p, const struct ps_segment *segment)
 
 static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 {
-	uint8_t *base = segment->base;
+	struct ps_segment hidden;
 	bool used;
 	int rc;
 
@@ -495,22 +495,25 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 		return ps_fail(p, PERSEAS_ECONFLICT,
 		               "an open transaction has ranges in segment '%s': end it first",
 		               segment->name);
-	/* Out of set_range's sight first: this alone can fail. */
-	segment->base = NULL;
+	/* Out of sight first, as where segments are destroyed: this alone can fail. */
+	pthread_mutex_lock(&p->lock);
+	ps_segment_hide(p, segment, &hidden);
 	rc = ps_layout_renew(p);
-	segment->base = base;
+	if (rc)
+		*segment = hidden;
+	pthread_mutex_unlock(&p->lock);
 	if (rc)
 		return rc;
 	if (segment->born) {
 		segment->left = p->commit.seq;
 		ps_demand_unmap(p, segment);
-		ps_segment_unplace(segment);
 	} else {
 		ps_map_drop(p, segment->id);
 		pthread_mutex_lock(&p->lock);
 		ps_segment_forget(p, segment);
 		pthread_mutex_unlock(&p->lock);
 	}
+	ps_segment_unplace(&hidden);
 	return 0;
 }
 

@@ -6,6 +6,10 @@
 
 #include "../support/pager_direct.h"
 
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 /* --- mirrors and owners that fail --- */
 
 static void hold(struct owner *o, enum direct_hold what)
@@ -199,6 +203,67 @@ static void test_what_is_not_here_goes_back(void **state)
 	next_finds(o, 1 + FIRST);
 }
 
+/* --- transactions that go on meanwhile --- */
+
+static struct owner *watched;
+
+/* One that tracks what it changes begins and ends while memory goes: neither waits for that. */
+static void go_on(struct owner *o)
+{
+	const uint8_t was = o->bytes[0];
+	perseas_tx_t *tx;
+
+	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK, &tx), 0);
+	o->bytes[0] = (uint8_t)(was + 1);
+	assert_int_equal(perseas_abort(tx), 0);
+	assert_int_equal(o->bytes[0], was);
+}
+
+/* The library's, too. */
+int munmap(void *at, size_t size)
+{
+	struct owner *o = watched;
+	const int rc = (int)syscall(SYS_munmap, at, size);
+
+	watched = NULL;
+	if (o)
+		go_on(o);
+	return rc;
+}
+
+static void begin_tracked(struct owner *o)
+{
+	owner_close(o);
+	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER | PERSEAS_TRACKED), 0);
+	owner_map(o);
+}
+
+static void test_tracking_goes_on_while_it_is_given_back(void **state)
+{
+	struct owner *o = *state;
+	void *objects[MANY];
+
+	begin_tracked(o);
+	shrinkable(o, objects);
+	watched = o;
+	trimmed(o, 0, ALL - FIRST);
+	assert_null(watched);
+	next_finds(o, FIRST);
+}
+
+static void test_tracking_goes_on_while_it_is_unmapped(void **state)
+{
+	struct owner *o = *state;
+	void *other;
+
+	begin_tracked(o);
+	assert_int_equal(perseas_map(o->p, "other", SIZE, &other), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+	watched = o;
+	assert_int_equal(perseas_unmap(o->p, other), 0);
+	assert_null(watched);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +277,8 @@ int main(void)
 		TEST(test_an_owner_dies_at_each_step),
 		TEST(test_a_fenced_owner_gives_nothing_back),
 		TEST(test_what_is_not_here_goes_back),
+		TEST(test_tracking_goes_on_while_it_is_given_back),
+		TEST(test_tracking_goes_on_while_it_is_unmapped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
