@@ -131,8 +131,8 @@ int perseas_reserve(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_
  *
  * Errors: EINVAL, EENDED, EOBJECT (no object begins there: a wild address, or the object is freed
  * already, by a transaction that is open or has ended; or it is allocated by another transaction
- * that is open), ECONFLICT (another open transaction has a root lead to it; a root that a roll-back
- * brings back is not asked about), ETOOBIG, ENOMEM, EHEAP, EFENCED (memory is missing:
+ * that is open), ECONFLICT (another open transaction has a root lead to it, or did when it made a
+ * savepoint that it can roll back to), ETOOBIG, ENOMEM, EHEAP, EFENCED (memory is missing:
  * PERSEAS_RECOVERY_ON_DEMAND).
  * After an error the transaction is as it was.
  */
@@ -213,9 +213,10 @@ int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given);
 /*
  * Calls the function for each object of the type, or of all with PERSEAS_ANY_TYPE, that is
  * committed, in the order of their places. It may allocate and free. Meanwhile perseas_heap_trim
- * gives nothing back. A result of its that is not 0
- * ends the walk, and is returned. What others commit meanwhile may be seen or not. Reads all of the
- * heap's metadata, 0.8 % of its size.
+ * gives nothing back; a function that leaves the walk by longjmp, an exception or pthread_exit
+ * keeps it from doing so as long as the store is open. A result of its that is not 0 ends the walk,
+ * and is returned. What others commit meanwhile may be seen or not. Reads all of the heap's
+ * metadata, 0.8 % of its size.
  *
  * Errors: EINVAL, EHEAP, EFENCED.
  */

@@ -275,16 +275,18 @@ static int edits_mark(struct ps_late *late, uint64_t savepoint)
 
 	if (!mark)
 		return PERSEAS_ENOMEM;
-	mark->older = edits->marks;
 	mark->savepoint = savepoint;
 	mark->count = edits->count;
 	if (size)
 		memcpy(mark->list, edits->list, size);
+	pthread_mutex_lock(&edits->heap->lock);
+	mark->older = edits->marks;
 	edits->marks = mark;
+	pthread_mutex_unlock(&edits->heap->lock);
 	return 0;
 }
 
-/* Those that are newer than that savepoint. */
+/* Those that are newer than that savepoint. With the heap's lock, unless it sets no root. */
 static void forget_marks(struct ps_edits *edits, uint64_t savepoint)
 {
 	while (edits->marks && edits->marks->savepoint > savepoint) {
@@ -342,10 +344,10 @@ static void edits_roll_back(struct ps_late *late, uint64_t savepoint)
 	struct ps_edits *edits = (struct ps_edits *)late;
 	const struct ps_edits_mark *mark;
 
+	pthread_mutex_lock(&edits->heap->lock);
 	forget_marks(edits, savepoint);
 	/* It has none if it was not yet there. */
 	mark = edits->marks && edits->marks->savepoint == savepoint ? edits->marks : NULL;
-	pthread_mutex_lock(&edits->heap->lock);
 	for (unsigned i = 0; i < edits->count; i++) {
 		const struct ps_edit *then = mark && i < mark->count ? &mark->list[i] : NULL;
 
@@ -366,12 +368,14 @@ static void edits_end(struct ps_late *late, bool posted)
 	struct perseas_heap *heap = edits->heap;
 
 	edits->kept = edits->used = 0;
-	forget_marks(edits, 0);
-	if (!edits->count)
+	if (!edits->count) {
+		forget_marks(edits, 0);
 		return;
+	}
 	pthread_mutex_lock(&heap->lock);
 	for (unsigned i = 0; i < edits->count; i++)
 		end_edit(heap, &edits->list[i], posted);
+	forget_marks(edits, 0);
 	heap->pending -= edits->count;
 	pthread_mutex_unlock(&heap->lock);
 	edits->count = 0;

@@ -81,6 +81,7 @@ struct ps_root_known {
 	const struct ps_late *setter; /* an open transaction sets it; NULL: none does */
 	char name[PS_ROOT_NAME + 1];  /* that it means to set */
 	uint64_t place;               /* of the object that it is to lead to; 0: none */
+	unsigned edit;                /* its number among those of the setter */
 };
 
 enum { PS_BIN_HASHES = 256 };
@@ -147,7 +148,8 @@ struct ps_edits {
 	struct perseas_heap *heap;
 	struct ps_edit *list;
 	unsigned count, capacity;
-	struct ps_edits_mark *marks; /* the newest savepoint's */
+	struct ps_edits_mark *marks; /* the newest savepoint's; with the heap's lock: others look
+	                                there for roots that may come back */
 	unsigned kept, used; /* changes that room is kept for; that the edits may take at most */
 };
 
@@ -242,8 +244,8 @@ int ps_heap_may_change(struct perseas_tx *tx, const struct perseas_heap *heap);
 
 /* --- roots.c: with the heap's lock --- */
 
-/* An object is to be freed by a transaction: does another open one mean a root to lead to it? 0,
- * ECONFLICT. */
+/* An object is to be freed by a transaction: does another open one mean a root to lead to it, or
+ * can a roll-back of it? 0, ECONFLICT. */
 int ps_roots_may_free(const struct ps_edits *edits, const struct ps_found_object *found);
 
 /* No open transaction sets this root any more. */

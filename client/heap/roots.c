@@ -109,6 +109,7 @@ static int set(struct ps_edits *edits, const char *name, uint64_t type, uint64_t
 	edit = edit_of(edits, place);
 	memset(&edit->root, 0, sizeof(edit->root));
 	known->place = object;
+	known->edit = (unsigned)(edit - edits->list);
 	if (!object)
 		return 0;
 	memcpy(edit->root.name, known->name, sizeof(edit->root.name));
@@ -123,6 +124,21 @@ static uint64_t place_of(const struct ps_found_object *found)
 	                     (uint64_t)((uint8_t *)found->object.addr - found->extent->data));
 }
 
+/* Does its setter have the root lead there, or can it roll back to a savepoint where it did? */
+static bool leads_to(const struct ps_root_known *known, uint64_t place)
+{
+	const struct ps_edits *setter = (const struct ps_edits *)known->setter;
+	const struct ps_edits_mark *mark = setter->marks;
+
+	if (known->place == place)
+		return true;
+	/* Older ones have no more edits than newer ones. */
+	for (; mark && known->edit < mark->count; mark = mark->older)
+		if (mark->list[known->edit].root.place == place)
+			return true;
+	return false;
+}
+
 int ps_roots_may_free(const struct ps_edits *edits, const struct ps_found_object *found)
 {
 	const struct perseas_heap *heap = edits->heap;
@@ -134,10 +150,11 @@ int ps_roots_may_free(const struct ps_edits *edits, const struct ps_found_object
 	for (unsigned i = 0; i < PS_ROOTS; i++) {
 		const struct ps_root_known *known = &heap->known_roots[i];
 
-		if (known->setter && known->setter != &edits->late && known->place == place)
+		if (known->setter && known->setter != &edits->late && leads_to(known, place))
 			return ps_fail(heap->p, PERSEAS_ECONFLICT,
 			               "the object of heap '%s' at %p is not freed: another open "
-			               "transaction has root '%s' lead to it",
+			               "transaction has root '%s' lead to it, or can roll back "
+			               "to where it did",
 			               heap->name, found->object.addr, known->name);
 	}
 	return 0;

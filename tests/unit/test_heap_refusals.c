@@ -90,17 +90,70 @@ static void test_a_free_beside_a_root(void **state)
 	/* Its own it may free, and then has the root lead elsewhere. */
 	assert_int_equal(perseas_free(sets, heap, line), 0);
 	assert_int_equal(perseas_root_set(sets, heap, "l", LINE, NULL), 0);
-	/* A root that is set anew keeps nothing, and one that comes back does. */
+	/* A root that is set anew keeps what it led to at a savepoint, as it can come back. */
 	assert_int_equal(perseas_savepoint(sets, &savepoint), 0);
 	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, NULL), 0);
+	assert_int_equal(perseas_free(frees, heap, point), PERSEAS_ECONFLICT);
 	assert_int_equal(perseas_rollback_to(sets, savepoint), 0);
 	assert_int_equal(perseas_free(frees, heap, point), PERSEAS_ECONFLICT);
 	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, NULL), 0);
+	assert_int_equal(perseas_free(frees, heap, point), PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_commit(sets, 0), 0);
 	assert_int_equal(perseas_free(frees, heap, point), 0);
-	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, point), PERSEAS_EOBJECT);
+	assert_int_equal(perseas_commit(frees, 0), 0);
+	next_finds(o, 0);
+}
+
+/* Without a savepoint a root that is set anew keeps nothing, and a savepoint that was rolled back
+ * over neither. */
+static void test_a_free_beside_a_root_that_was_set_anew(void **state)
+{
+	struct owner *o = *state;
+	perseas_heap_t *heap = heap_of(o);
+	uint8_t *first = made(o, 10, POINT), *second = made(o, 10, POINT);
+	perseas_tx_t *sets = begin(o), *frees = begin(o);
+	uint64_t outer, inner;
+
+	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, first), 0);
+	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, NULL), 0);
+	assert_int_equal(perseas_savepoint(sets, &outer), 0);
+	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, second), 0);
+	assert_int_equal(perseas_savepoint(sets, &inner), 0);
+	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, NULL), 0);
+	assert_int_equal(perseas_free(frees, heap, first), 0);
+	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, first), PERSEAS_EOBJECT);
+	assert_int_equal(perseas_free(frees, heap, second), PERSEAS_ECONFLICT);
+	assert_int_equal(perseas_rollback_to(sets, outer), 0);
+	assert_int_equal(perseas_free(frees, heap, second), 0);
 	assert_int_equal(perseas_commit(sets, 0), 0);
 	assert_int_equal(perseas_commit(frees, 0), 0);
 	next_finds(o, 0);
+}
+
+/* Of several savepoints, any can be rolled back to: no root is committed that leads to what another
+ * transaction freed. */
+static void test_a_root_comes_back_to_its_object(void **state)
+{
+	struct owner *o = *state;
+	perseas_heap_t *heap = heap_of(o);
+	uint8_t *line = made(o, 100, LINE), *other = made(o, 100, LINE);
+	perseas_tx_t *sets = begin(o), *frees = begin(o);
+	uint64_t outer, inner;
+	void *addr;
+
+	assert_int_equal(perseas_root_set(sets, heap, "q", LINE, other), 0);
+	assert_int_equal(perseas_root_set(sets, heap, "r", LINE, line), 0);
+	assert_int_equal(perseas_savepoint(sets, &outer), 0);
+	assert_int_equal(perseas_root_set(sets, heap, "r", LINE, other), 0);
+	assert_int_equal(perseas_savepoint(sets, &inner), 0);
+	assert_int_equal(perseas_free(frees, heap, line), PERSEAS_ECONFLICT);
+	assert_non_null(strstr(perseas_message(o->p), "root 'r'"));
+	assert_int_equal(perseas_commit(frees, 0), 0);
+	assert_int_equal(perseas_rollback_to(sets, outer), 0);
+	assert_int_equal(perseas_commit(sets, 0), 0);
+	assert_int_equal(perseas_root(heap, "r", LINE, &addr), 0);
+	assert_ptr_equal(addr, line);
+	next_finds(o, 2);
 }
 
 /* --- walks --- */
@@ -255,6 +308,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_a_free_of_what_is_being_committed),
 		TEST(test_a_free_beside_a_root),
+		TEST(test_a_free_beside_a_root_that_was_set_anew),
+		TEST(test_a_root_comes_back_to_its_object),
 		TEST(test_a_walk_tells_of_nothing_that_it_freed),
 		TEST(test_a_birth_leaves_other_segments),
 		TEST(test_limits_that_make_no_sense),
