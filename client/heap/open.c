@@ -510,6 +510,39 @@ static int check_options(struct perseas *p, const char *name,
 	return check_sizes(p, options);
 }
 
+static struct perseas_heap *heap_find(struct perseas *p, const char *name)
+{
+	struct perseas_heap *heap;
+
+	pthread_mutex_lock(&p->lock);
+	heap = heap_listed(p, name);
+	pthread_mutex_unlock(&p->lock);
+	return heap;
+}
+
+/* A heap that was not open. */
+static int open_first(struct perseas *p, const char *name,
+                      const struct perseas_heap_options *options, struct perseas_heap **out)
+{
+	struct perseas_heap *heap = heap_new(p, name);
+	int rc;
+
+	if (!heap)
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for heap '%s'", name);
+	heap->most = options->most;
+	heap->moves = options->flags & PERSEAS_HEAP_MOVED;
+	rc = heap_open(heap, options);
+	if (!rc) {
+		*out = heap_list(heap);
+		return 0;
+	}
+	heap_drop(heap);
+	/* Another thread that was faster may have trimmed it, and had it grow again, while this one
+	 * looked: what that found says nothing of the heap. */
+	*out = heap_find(p, name);
+	return *out ? 0 : rc;
+}
+
 int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_options *given,
                       perseas_heap_t **out)
 {
@@ -524,22 +557,11 @@ int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_
 	rc = check_options(p, name, given, &options);
 	if (rc)
 		return rc;
-	pthread_mutex_lock(&p->lock);
-	heap = heap_listed(p, name);
-	pthread_mutex_unlock(&p->lock);
-	if (!heap) {
-		heap = heap_new(p, name);
-		if (!heap)
-			return ps_fail(p, PERSEAS_ENOMEM, "no memory for heap '%s'", name);
-		heap->most = options.most;
-		heap->moves = options.flags & PERSEAS_HEAP_MOVED;
-		rc = heap_open(heap, &options);
-		if (rc) {
-			heap_drop(heap);
-			return rc;
-		}
-		heap = heap_list(heap);
-	}
+	heap = heap_find(p, name);
+	if (!heap)
+		rc = open_first(p, name, &options, &heap);
+	if (rc)
+		return rc;
 	if (heap->moved && !(options.flags & PERSEAS_HEAP_MOVED))
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "heap '%s' is open with a segment elsewhere than recorded, where "

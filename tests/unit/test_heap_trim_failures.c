@@ -1,6 +1,6 @@
 /*
  * test_heap_trim_failures.c - what becomes of the segments that a heap gives back when mirrors and
- * owners fail meanwhile, and where memory has not come yet.
+ * owners fail meanwhile, where memory has not come yet, and where another thread opens the heap.
  */
 #include "trim_rig.h"
 
@@ -264,6 +264,54 @@ static void test_tracking_goes_on_while_it_is_unmapped(void **state)
 	assert_null(watched);
 }
 
+/* --- an open that is slower than another --- */
+
+static struct slower {
+	struct owner *o;
+	void (*on_wait)(struct direct *d);
+} slower;
+
+/* Another thread opens the heap while this one waits for metadata of the first extent, gives the
+ * other extents back, and makes a segment that is none, and has the name of one. */
+static void be_faster(struct direct *d)
+{
+	struct owner *o = slower.o;
+	uint64_t given;
+	void *at;
+
+	if (o->p->admin || !ps_segment_find(o->p, "h.heap.0")->held) {
+		slower.on_wait(d);
+		return;
+	}
+	d->on_wait = slower.on_wait;
+	pager_gate.below = UINT64_MAX;
+	assert_int_equal(figures(o).extents, 4);
+	/* The slower one holds the first extent, which stays. */
+	assert_int_equal(perseas_heap_trim(heap_of(o), 0, &given), 0);
+	assert_int_equal(given, (ALL - FIRST) * PS_CHUNK);
+	assert_int_equal(perseas_map(o->p, "h.meta.1", PS_CHUNK, &at), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+}
+
+/* What it finds then is no heap, but the heap is open. */
+static void test_an_open_that_is_slower(void **state)
+{
+	struct owner *o = *state;
+	void *objects[MANY];
+
+	shrinkable(o, objects);
+	o->options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
+	pager_direct_use(o->d);
+	owner_reopen(o);
+	slower = (struct slower){ o, o->d->on_wait };
+	o->d->on_wait = be_faster;
+	pager_gate.below = 0;
+	assert_int_equal(figures(o).extents, 1);
+	assert_ptr_equal(o->d->on_wait, slower.on_wait);
+	assert_int_equal(figures(o).objects, FIRST);
+	checked(o);
+	assert_int_equal(ps_segment_find(o->p, "h.heap.0")->held, 1);
+}
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +325,7 @@ int main(void)
 		TEST(test_an_owner_dies_at_each_step),
 		TEST(test_a_fenced_owner_gives_nothing_back),
 		TEST(test_what_is_not_here_goes_back),
+		TEST(test_an_open_that_is_slower),
 		TEST(test_tracking_goes_on_while_it_is_given_back),
 		TEST(test_tracking_goes_on_while_it_is_unmapped),
 	};
