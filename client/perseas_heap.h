@@ -206,7 +206,8 @@ int perseas_root(perseas_heap_t *heap, const char *name, uint64_t type, void **a
  * Errors: EINVAL, EHEAP, ENOMEM, EFENCED, EBLOCKED, ESALVAGE, EUNREACHABLE: the heap is as it was.
  * EINDOUBT, and EFENCED with *given not 0: as with perseas_segment_destroy they are gone here, but
  * perhaps not for another owner. After EINDOUBT perseas_flush waits until W mirrors hold that, and
- * the heap does not grow before.
+ * the heap does not grow before. Mirrors have their memory back with the next call after that, also
+ * one that has nothing to give, or when a segment is made or destroyed.
  */
 int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given);
 

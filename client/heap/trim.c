@@ -147,8 +147,13 @@ int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)
 	if (!heap)
 		return ps_fail(NULL, PERSEAS_EINVAL, "heap is NULL");
 	rc = find(heap, keep, &any);
-	if (rc || !any)
+	if (rc)
 		return rc;
+	if (!any) {
+		/* An earlier call may have been left in doubt. */
+		ps_map_give_back(heap->p);
+		return 0;
+	}
 	rc = ps_map_death(heap->p, &death);
 	for (unsigned i = 0; i < t.count; i++)
 		ps_extent_free(t.gone[i]);

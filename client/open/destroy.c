@@ -17,17 +17,23 @@
 
 #include <assert.h>
 
-int ps_graves_clear(struct perseas *p)
+/* Do W mirrors hold what destroyed them? Admin. */
+static bool are_held(struct perseas *p)
 {
 	bool held;
 
-	ps_assert_admin(p);
-	if (!p->graves.count)
-		return 0;
 	pthread_mutex_lock(&p->lock);
 	held = ps_mirrors_hold(p, p->graves.seq);
 	pthread_mutex_unlock(&p->lock);
-	if (!held)
+	return held;
+}
+
+int ps_graves_clear(struct perseas *p)
+{
+	ps_assert_admin(p);
+	if (!p->graves.count)
+		return 0;
+	if (!are_held(p))
 		return ps_fail(p, PERSEAS_EBLOCKED,
 		               "too few mirrors hold that a segment of store '%s' was destroyed: "
 		               "try again when perseas_flush returns 0",
@@ -165,6 +171,18 @@ static void give_back(struct perseas *p)
 	if (!ps_map_ready(p))
 		(void)ps_graves_clear(p);
 	ps_exclusive_leave(p);
+}
+
+void ps_map_give_back(struct perseas *p)
+{
+	bool any;
+
+	ps_admin_enter(p);
+	any = p->graves.count > 0 && are_held(p);
+	ps_admin_leave(p);
+	/* Only then are commits held up, and is what is under way waited for. */
+	if (any)
+		give_back(p);
 }
 
 static int await_end(struct perseas *p, int rc, uint64_t seq)

@@ -44,6 +44,9 @@ struct ps_death {
  * and EFENCED also where they are gone here, and then `stay` was not called. */
 int ps_map_death(struct perseas *p, struct ps_death *death);
 
+/* Of what was destroyed before, mirrors have their memory back, if W of them hold that by now. */
+void ps_map_give_back(struct perseas *p);
+
 /* As perseas_map of a segment that exists, or as perseas_map_at anywhere, and held: nobody unmaps
  * it, or ends it (ps_death), before the caller has taken one from its `held`. */
 int ps_map_held(struct perseas *p, const char *segment, bool anywhere, void **addr);

@@ -46,6 +46,25 @@ static void test_it_is_gone_here_while_in_doubt(void **state)
 	next_finds(o, FIRST + 1);
 }
 
+/* Whoever calls again has the mirrors give the memory back, once that is no longer in doubt. */
+static void test_the_next_call_gives_back_what_was_in_doubt(void **state)
+{
+	struct owner *o = *state;
+	void *objects[MANY];
+
+	shrinkable(o, objects);
+	hold(o, DIRECT_HOLD_COMPLETIONS);
+	assert_int_equal(perseas_heap_trim(heap_of(o), 0, NULL), PERSEAS_EINDOUBT);
+	trimmed(o, 0, 0);
+	assert_on_mirrors(o, 8);
+	hold(o, DIRECT_HOLD_NOTHING);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_on_mirrors(o, 8);
+	trimmed(o, 0, 0);
+	assert_on_mirrors(o, 2);
+	next_finds(o, FIRST);
+}
+
 /* What freed the objects is in doubt: nothing is given back on the strength of it. */
 static void test_what_is_in_doubt_frees_nothing(void **state)
 {
@@ -319,6 +338,7 @@ int main(void)
 	cmocka_unit_test_setup_teardown(name, setup, teardown), \
 		cmocka_unit_test_setup_teardown(name, setup_staged, teardown)
 		TEST(test_it_is_gone_here_while_in_doubt),
+		TEST(test_the_next_call_gives_back_what_was_in_doubt),
 		TEST(test_what_is_in_doubt_frees_nothing),
 		TEST(test_too_few_mirrors_give_nothing_back),
 		TEST(test_a_mirror_that_was_away_is_copied),
