@@ -8,8 +8,8 @@
 #include "nowait.h"
 #include "quorum.h"
 
-/* Sleeps on the links, for all who wait, and itself for this transaction; 0: for anything. */
-static void lead(struct perseas *p, uint64_t seq, uint64_t until_ns)
+/* Sleeps on the links, for all who wait. */
+static void lead(struct perseas *p, uint64_t until_ns)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
 	unsigned count = 0;
@@ -21,7 +21,6 @@ static void lead(struct perseas *p, uint64_t seq, uint64_t until_ns)
 			count++;
 	}
 	p->leader = true;
-	p->commit.line.leads = seq;
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->pause(p->env, PS_COMMITTER, fds, count, until_ns);
 	pthread_mutex_lock(&p->lock);
@@ -36,7 +35,7 @@ void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
 		p->waiters--;
 		return;
 	}
-	lead(p, 0, until_ns);
+	lead(p, until_ns);
 	p->waiters--;
 	ps_progress(p);
 }
@@ -59,7 +58,7 @@ void ps_commit_rest(struct perseas *p, const struct ps_rest *rest, uint64_t now)
 	else if (now < rest->spin_until && p->waiters == 1)
 		spin(p);
 	else
-		lead(p, rest->seq, rest->until);
+		lead(p, rest->until);
 	p->waiters--;
 }
 

@@ -88,6 +88,9 @@ struct ps_fabric {
 	 *     until the chain completes or the link is detached. False: post() has copied.
 	 */
 	bool staged;
+	/* Does poll() take an event that waits() has armed also when it has nothing to tell? Then
+	 * what waits() said is void (F15). */
+	bool arms;
 	/*
 	 * Is the fabric tried for that address, with what the mirror's grant offers? env_posix.c
 	 * asks all rows of PS_FABRICS, and tries those that say yes, in that order. Some fabric
@@ -168,6 +171,8 @@ struct ps_fabric {
 	 *     once poll() may have something, also the end of the link, and at once where it has
 	 *     ended. False: there is nothing to wait for, since all that was posted is complete,
 	 *     or since poll() knows everything at once.
+	 *     What it said holds until the next poll(): whoever polls wakes who sleeps on it, with
+	 *     `arms` also when there was nothing.
 	 */
 	bool (*waits)(struct ps_link *link, struct pollfd *fd);
 	/* F16 Asks for a sign of life without waiting: when none comes, poll() says so later. Asked

@@ -64,6 +64,8 @@ void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns)
 	init(&self, seq);
 	join(line, &self);
 	p->env->ops->wait(p->env, &self.call, &p->lock, until_ns);
+	if (line->heir == &self)
+		line->heir = NULL;
 	if (self.called)
 		line->called--;
 	else
@@ -75,12 +77,19 @@ void ps_line_leave(struct perseas *p)
 {
 	struct ps_wait_line *line = &p->commit.line;
 
-	if (!p->waiters || p->leader || line->spins || line->called)
+	if (!p->waiters || p->leader || line->spins || line->heir)
 		return;
-	if (line->last)
-		call(p, line->last);
-	else
+	line->heir = line->last;
+	if (line->heir)
+		call(p, line->heir);
+	else if (!line->called)
 		p->env->ops->broadcast(p->env, &p->progress);
+}
+
+void ps_line_polled(struct perseas *p)
+{
+	if (p->leader)
+		p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
 void ps_line_held(struct perseas *p)
@@ -89,9 +98,7 @@ void ps_line_held(struct perseas *p)
 
 	while (line->first && ps_mirrors_hold(p, line->first->seq))
 		call(p, line->first);
-	/* It sleeps on links, which another thread may have emptied. */
-	if (p->leader && (!line->leads || ps_mirrors_hold(p, line->leads)))
-		p->env->ops->wake(p->env, PS_COMMITTER);
+	ps_line_polled(p);
 	p->env->ops->broadcast(p->env, &p->progress);
 }
 

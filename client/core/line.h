@@ -20,10 +20,14 @@
  *   A  Acknowledgements change in one place, which goes through the line (ps_line_held). What else
  *      lets a transaction be held, or makes waiting vain, is a mirror's state, a roster, or another
  *      owner: there ps_progress calls everybody.
- *   B  Nobody takes completions in but who leads, so somebody must. While the line is not empty one
- *      leads, or one was called and has not looked yet. Who is called looks under the lock: it
+ *   B  Nobody needs to take completions in but who leads, so somebody must. While the line is not
+ *      empty one leads, or an heir was called and has not looked yet. It looks under the lock: it
  *      leads, or another does, or it leaves. And who leaves calls the last in the line, which has
- *      the longest to wait, unless one leads, or was called before (ps_line_leave).
+ *      the longest to wait, as the heir, unless one leads, or there is an heir (ps_line_leave).
+ *      Those that were called because they are held do not count: when they run is anybody's guess.
+ *   C  Other threads may poll the links as well, and what the leader sleeps on holds until the next
+ *      poll only (fabric.h, F15). So who polls beside it wakes it (ps_line_polled), and it looks,
+ *      and sleeps on the links anew.
  * Who waits for something else than a transaction sleeps on p->progress. It may lead, too, and it
  * is woken by each completion, and when who led leaves and nobody is in the line.
  */
@@ -39,9 +43,9 @@ struct ps_waiter;
 /* With the lock. */
 struct ps_wait_line {
 	struct ps_waiter *first, *last; /* those that sleep and were not called, by seq */
+	struct ps_waiter *heir;         /* was called to lead, and has not looked yet */
 	unsigned called;                /* so many were, and have not looked yet */
 	bool spins;                     /* one looks at the links again and again */
-	uint64_t leads; /* with p->leader: the transaction that it waits for; 0: anything */
 };
 
 /* Sleeps until it is called, or until_ns. Somebody leads. Locked; lets go of the lock. */
@@ -49,6 +53,9 @@ void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns);
 
 /* Whoever waited, or led, goes: somebody else is to lead where one must. Locked. */
 void ps_line_leave(struct perseas *p);
+
+/* A poll had nothing, but may have ended what the leader's sleep depends on. Locked. */
+void ps_line_polled(struct perseas *p);
 
 /* A mirror has completed something, and there are waiters: calls those whose transactions are held
  * now. Locked. */

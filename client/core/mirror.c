@@ -6,6 +6,7 @@
 #include "demand.h"
 #include "detour.h"
 #include "event.h"
+#include "line.h"
 #include "nowait.h"
 #include "pace.h"
 #include "quorum.h"
@@ -289,8 +290,11 @@ static void poll_mirror(struct perseas *p, struct ps_mirror *m)
 		ps_mirror_lost_link(p, m, done);
 		return;
 	}
-	if (!done)
+	if (!done) {
+		if (m->fabric->arms)
+			ps_line_polled(p);
 		return;
+	}
 	take_completions(p, m, (unsigned)done);
 	if (p->commit.unwaited.wanted || p->commit.in_doubt)
 		ps_mirrors_settle_doubt(p);

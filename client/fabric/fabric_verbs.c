@@ -552,6 +552,7 @@ static bool rdma_suits(const struct ps_env *env, const struct ps_address *addres
 const struct ps_fabric ps_fabric_rdma = {
 	.name = "rdma",
 	.staged = true,
+	.arms = true,
 	.suits = rdma_suits,
 	.attach = rdma_attach,
 	.attach_begin = rdma_attach_begin,

@@ -29,7 +29,12 @@ static bool is_leader_woken; /* with the lock, as what follows */
 static unsigned woken;       /* those that were in the line, and are not */
 static bool is_time_over;    /* nobody is called in time from now on */
 static struct waiter waiters[WAITERS];
-static uint64_t first; /* transaction of waiter 0 */
+static uint64_t first;             /* transaction of waiter 0 */
+static _Thread_local uint64_t own; /* of this thread, when it is a waiter */
+static uint64_t led;               /* transaction of the leader that sleeps; with the lock */
+static unsigned pauses;            /* so often has a leader gone to sleep; with the lock */
+static bool slow[WAITERS];         /* these are called, and do not run; with the lock */
+static pthread_cond_t goes_on;
 
 /* --- the env --- */
 
@@ -43,9 +48,12 @@ static void pause_for_wake(struct ps_env *env, enum ps_sleeper who, struct pollf
 	(void)until_ns;
 	assert_int_equal(who, PS_COMMITTER);
 	pthread_mutex_lock(&o->p->lock);
+	pauses++;
+	led = own;
 	while (!is_leader_woken)
 		pthread_cond_wait(&leader_woken, &o->p->lock);
 	is_leader_woken = false;
+	led = 0;
 	pthread_mutex_unlock(&o->p->lock);
 }
 
@@ -68,6 +76,8 @@ static void wait_for_call(struct ps_env *env, pthread_cond_t *cond, pthread_mute
 	}
 	pthread_cond_wait(cond, lock);
 	woken++;
+	while (own && slow[own - first])
+		pthread_cond_wait(&goes_on, lock);
 }
 
 static void call_all(struct ps_env *env, pthread_cond_t *cond)
@@ -85,7 +95,7 @@ static bool is_led(void)
 
 static uint64_t led_for(void)
 {
-	return o->p->leader ? o->p->commit.line.leads : 0;
+	return o->p->leader ? led : 0;
 }
 
 /* Those in the line. */
@@ -121,6 +131,7 @@ static void *run_waiter(void *arg)
 	struct waiter *w = arg;
 	uint64_t since = 0;
 
+	own = w->seq;
 	pthread_mutex_lock(&o->p->lock);
 	if (w->seq)
 		w->rc = ps_commit_await(o->p, w->seq, &since);
@@ -198,8 +209,11 @@ static int setup(void **state)
 	ops.broadcast = call_all;
 	o->p->env->ops = &ops;
 	pthread_cond_init(&leader_woken, NULL);
+	pthread_cond_init(&goes_on, NULL);
 	is_leader_woken = is_time_over = false;
-	woken = 0;
+	woken = pauses = 0;
+	led = 0;
+	memset(slow, 0, sizeof(slow));
 	return 0;
 }
 
@@ -208,8 +222,10 @@ static int teardown(void **state)
 	const struct ps_wait_line *line = &o->p->commit.line;
 
 	assert_int_equal(o->p->waiters, 0);
-	assert_true(!line->first && !line->last && !line->called && !line->spins);
+	assert_true(!line->first && !line->last && !line->called && !line->heir);
+	assert_false(line->spins);
 	pthread_cond_destroy(&leader_woken);
+	pthread_cond_destroy(&goes_on);
 	o->p->env->ops = before;
 	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
 	direct_release(o->d, 0, UINT32_MAX);
@@ -232,11 +248,10 @@ static void a_completion_wakes_those_whose_transactions_are_held(void **state)
 	complete(2);
 	assert_int_equal(end(1), 0);
 	assert_int_equal(end(2), 0);
-	assert_int_equal(woken, 3);
-	assert_int_equal(asleep(), 1);
+	UNTIL(woken == 3 && asleep() == 1);
 	complete(1);
 	assert_int_equal(end(3), 0);
-	assert_int_equal(led_for(), first + WAITERS - 1);
+	UNTIL(led_for() == first + WAITERS - 1);
 	complete(1);
 	assert_int_equal(end(4), 0);
 	assert_int_equal(woken, 4);
@@ -261,8 +276,7 @@ static void there_is_a_leader_while_anybody_waits(void **state)
 	complete(3);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(end(i), 0);
-	UNTIL(led_for() == first + WAITERS - 1);
-	assert_int_equal(asleep(), 1);
+	UNTIL(led_for() == first + WAITERS - 1 && asleep() == 1);
 	complete(1);
 	assert_int_equal(end(3), 0);
 	complete(1);
@@ -279,7 +293,7 @@ static void a_completion_wakes_who_waits_for_any(void **state)
 	UNTIL(asleep() == 1);
 	complete(1);
 	end(1);
-	assert_int_equal(led_for(), first + 1);
+	UNTIL(led_for() == first + 1);
 	complete(1);
 	assert_int_equal(end(0), 0);
 }
@@ -400,6 +414,87 @@ static void nobody_looks_beside_the_leader(void **state)
 	assert_int_equal(end(1), 0);
 }
 
+/* What the leader sleeps on holds until somebody polls, whatever that brings. */
+static void the_leader_sleeps_anew_when_another_has_taken_completions(void **state)
+{
+	(void)state;
+	begin(0, first + 1);
+	UNTIL(pauses == 1);
+	complete(1);
+	UNTIL(pauses == 2);
+	complete(1);
+	assert_int_equal(end(0), 0);
+}
+
+/* A poll that had nothing takes the event of a part of a chain, on fabrics that have such. */
+static void the_leader_sleeps_anew_when_another_has_taken_an_event(void **state)
+{
+	const struct ps_fabric *fabric = o->p->mirrors[0].fabric;
+	struct ps_fabric arming = *fabric;
+
+	(void)state;
+	arming.arms = true;
+	begin(0, first);
+	UNTIL(pauses == 1);
+	complete(0);
+	assert_int_equal(pauses, 1);
+	o->p->mirrors[0].fabric = &arming;
+	complete(0);
+	UNTIL(pauses == 2);
+	o->p->mirrors[0].fabric = fabric;
+	complete(1);
+	assert_int_equal(end(0), 0);
+}
+
+static void run_again(unsigned from, unsigned to)
+{
+	pthread_mutex_lock(&o->p->lock);
+	for (unsigned i = from; i <= to; i++)
+		slow[i] = false;
+	pthread_cond_broadcast(&goes_on);
+	pthread_mutex_unlock(&o->p->lock);
+}
+
+/* One whose transaction is held was called, and has not run: others are led all the same. */
+static void nobody_waits_for_who_was_called_to_lead(void **state)
+{
+	(void)state;
+	slow[1] = true;
+	begin_all();
+	complete(2);
+	assert_int_equal(end(0), 0);
+	UNTIL(led_for() == first + WAITERS - 1);
+	run_again(1, 1);
+	assert_int_equal(end(1), 0);
+	complete(3);
+	for (unsigned i = 2; i < WAITERS; i++)
+		assert_int_equal(end(i), 0);
+}
+
+/* Of several who leave before the heir has run, the first one has called it. */
+static void one_heir_is_called(void **state)
+{
+	(void)state;
+	for (unsigned i = 1; i < WAITERS; i++)
+		slow[i] = true;
+	begin_all();
+	complete(3);
+	assert_int_equal(end(0), 0);
+	run_again(1, 2);
+	assert_int_equal(end(1), 0);
+	assert_int_equal(end(2), 0);
+	UNTIL(woken == 3);
+	pthread_mutex_lock(&o->p->lock);
+	assert_ptr_equal(o->p->commit.line.first, o->p->commit.line.last);
+	assert_non_null(o->p->commit.line.first);
+	pthread_mutex_unlock(&o->p->lock);
+	run_again(3, 4);
+	UNTIL(led_for() == first + WAITERS - 1);
+	complete(2);
+	assert_int_equal(end(3), 0);
+	assert_int_equal(end(4), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -416,6 +511,10 @@ int main(void)
 		TEST(who_gives_up_looks_before),
 		TEST(a_commit_looks_before_it_is_in_doubt),
 		TEST(nobody_looks_beside_the_leader),
+		TEST(the_leader_sleeps_anew_when_another_has_taken_completions),
+		TEST(the_leader_sleeps_anew_when_another_has_taken_an_event),
+		TEST(nobody_waits_for_who_was_called_to_lead),
+		TEST(one_heir_is_called),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
