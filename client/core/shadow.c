@@ -45,12 +45,13 @@ static uint64_t words(const struct ps_segment *segment)
 int ps_shadow_make(struct perseas *p, struct ps_segment *segment)
 {
 	const uint64_t set = words(segment) * sizeof(uint64_t), at = ps_align8(segment->size);
+	uint64_t *unlike = NULL;
+	uint8_t *shadow;
 
 	if (!(p->options.flags & PS_SHADOWED) || !segment->base)
 		return 0;
-	ps_shadow_free(segment);
-	segment->shadow = malloc(at + set);
-	if (!segment->shadow)
+	shadow = malloc(at + set);
+	if (!shadow)
 		return ps_fail(p, PERSEAS_ENOMEM,
 		               "%s needs a second copy of segment '%s' (%llu bytes)",
 		               p->options.flags & PERSEAS_TRACKED ? "PERSEAS_TRACKED"
@@ -58,8 +59,14 @@ int ps_shadow_make(struct perseas *p, struct ps_segment *segment)
 		               segment->name, (unsigned long long)segment->size);
 	/* First, so that a store behind the copy is noted. */
 	if (p->written && !p->env->written->watch(p->written, segment->base, segment->size))
-		segment->unlike = memset(segment->shadow + at, 0, set);
-	memcpy(segment->shadow, segment->base, segment->size);
+		unlike = memset(shadow + at, 0, set);
+	memcpy(shadow, segment->base, segment->size);
+	/* Whole, for an abort takes back what is not as in the copy. */
+	pthread_mutex_lock(&p->lock);
+	ps_shadow_free(segment);
+	segment->shadow = shadow;
+	segment->unlike = unlike;
+	pthread_mutex_unlock(&p->lock);
 	return 0;
 }
 

@@ -131,6 +131,7 @@ static int map_new(struct perseas *p, const char *name, uint64_t size, const str
 
 static int map_old(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
 {
+	struct ps_segment hidden;
 	int rc = ps_place_old(p, segment, wish);
 
 	if (rc)
@@ -142,8 +143,11 @@ static int map_old(struct perseas *p, struct ps_segment *segment, const struct p
 	if (!rc)
 		rc = ps_layout_renew(p);
 	if (rc) {
+		pthread_mutex_lock(&p->lock);
+		ps_segment_hide(p, segment, &hidden);
+		pthread_mutex_unlock(&p->lock);
 		ps_demand_unmap(p, segment);
-		ps_segment_unplace(segment);
+		ps_segment_unplace(&hidden);
 	}
 	return rc;
 }
