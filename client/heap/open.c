@@ -562,6 +562,7 @@ int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_
 		rc = open_first(p, name, &options, &heap);
 	if (rc)
 		return rc;
+	assert(heap);
 	if (heap->moved && !(options.flags & PERSEAS_HEAP_MOVED))
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "heap '%s' is open with a segment elsewhere than recorded, where "
