@@ -107,7 +107,11 @@ int perseas_open_transactions(perseas_t *p, struct perseas_transaction *list, si
  * EINDOUBT: the segment is gone here, but fewer than W mirrors hold that so far, as with
  * perseas_commit: perseas_flush waits for it. EFENCED may come then as well: another owner decides
  * whether the segment is there. After EINDOUBT the memory does not go back when W mirrors hold it,
- * but with the next segment that is made or destroyed here, or when the store is opened again.
+ * but with the next segment that is made or destroyed here, or when the store is opened again. If
+ * not even one mirror had it before its connection broke, and some other segment is published but
+ * not mapped here, perseas_flush says EINDOUBT for ever, since nobody has that segment for mirrors
+ * that come back to be copied from: close the store and open it again, which loses nothing that
+ * was acknowledged.
  */
 int perseas_segment_destroy(perseas_t *p, const char *segment);
 
