@@ -224,6 +224,12 @@ class Standby:
         return self.library.perseas_standby_state_name(self.stat().state).decode()
 
 
+def say(*words):
+    """Tells the drill a line, in one write: who is killed has said the whole of it or nothing."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
 def churn(store, first):
     """Makes a segment and destroys another, again and again, until it is killed. Segment gK is of
     K % 5 + 1 pages, all of them with the byte K % 256."""
@@ -232,10 +238,10 @@ def churn(store, first):
         store.map(name, size)
         store.poke(name, 0, bytes([number % 256]) * size)
         store.publish()
-        print("made", number, flush=True)
+        say("made", number)
         store.unmap(name)
         store.destroy(name)
-        print("destroyed", number, flush=True)
+        say("destroyed", number)
 
 
 def hold(_store):
@@ -245,7 +251,7 @@ def hold(_store):
 
 def pause(_store):
     """Waits for a line."""
-    print("paused", flush=True)
+    say("paused")
     sys.stdin.readline()
 
 
@@ -270,8 +276,8 @@ def main():
         for command in commands:
             verb, *words = command.split(",")
             if verb == "hold":
-                print("holding", flush=True)
-            print(verb, SCRIPT[verb](store, *words), flush=True)
+                say("holding")
+            say(verb, SCRIPT[verb](store, *words))
 
 
 if __name__ == "__main__":
