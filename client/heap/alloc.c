@@ -103,10 +103,10 @@ static int reserve(const struct wish *wish, struct place *place)
 		edits = ps_edits_get(wish->tx, heap, CHANGES, &rc);
 		if (!edits)
 			return rc;
-		pthread_mutex_lock(&heap->lock);
+		ps_biased_lock(&heap->lock);
 		rc = wish->size > PS_CLASS_MAX ? reserve_large(wish, edits, place, &bring)
 		                               : reserve_small(wish, edits, place, &bring);
-		pthread_mutex_unlock(&heap->lock);
+		ps_biased_unlock(&heap->lock);
 		rc = ps_heap_again(heap, rc, &bring);
 	} while (rc > 0);
 	return rc;
@@ -117,13 +117,13 @@ static void give_back(struct perseas_heap *heap, const struct place *place)
 {
 	const struct ps_edit *edit = place->edit;
 
-	pthread_mutex_lock(&heap->lock);
+	ps_biased_lock(&heap->lock);
 	place->edit->set &= ~place->bit;
 	if (place->run)
 		ps_run_release(place->run, edit->word, place->bit);
 	else
 		ps_large_release(edit->extent, edit->chunk);
-	pthread_mutex_unlock(&heap->lock);
+	ps_biased_unlock(&heap->lock);
 }
 
 enum way { BARE, DECLARED, ZEROED };
@@ -265,13 +265,13 @@ static int free_object(perseas_tx_t *tx, perseas_heap_t *heap, void *addr, const
 		edits = ps_edits_get(tx, heap, CHANGES, &rc);
 		if (!edits)
 			return rc;
-		pthread_mutex_lock(&heap->lock);
+		ps_biased_lock(&heap->lock);
 		rc = ps_object_find(heap, addr, found, &bring);
 		if (!rc && type && *type != found->object.type)
 			rc = refuse(heap, addr, "is of another type");
 		if (!rc)
 			rc = mark_freed(edits, found);
-		pthread_mutex_unlock(&heap->lock);
+		ps_biased_unlock(&heap->lock);
 		rc = ps_heap_again(heap, rc, &bring);
 	} while (rc > 0);
 	return rc;
@@ -295,7 +295,7 @@ static void unmark_freed(perseas_tx_t *tx, perseas_heap_t *heap,
 	struct ps_edits *edits = ps_edits_find(tx, heap);
 	struct ps_edit *edit;
 
-	pthread_mutex_lock(&heap->lock);
+	ps_biased_lock(&heap->lock);
 	edit = ps_edits_freeing(edits, found);
 	edit->set |= edit->back & bit;
 	edit->clear &= ~bit;
@@ -304,7 +304,7 @@ static void unmark_freed(perseas_tx_t *tx, perseas_heap_t *heap,
 		found->run->leaving[found->index / 64] &= ~bit;
 	else
 		found->extent->known[found->chunk] = PS_KNOWN_LARGE;
-	pthread_mutex_unlock(&heap->lock);
+	ps_biased_unlock(&heap->lock);
 }
 
 /* Would a new object of that size have just the same room? */

@@ -212,7 +212,7 @@ static void edits_apply(struct ps_late *late, struct perseas_tx *tx)
 	struct ps_edits *edits = (struct ps_edits *)late;
 	struct perseas_heap *heap = edits->heap;
 
-	pthread_mutex_lock(&heap->lock);
+	ps_biased_lock(&heap->lock);
 	for (unsigned i = 0; i < edits->count; i++) {
 		const struct ps_edit *edit = &edits->list[i];
 
@@ -225,7 +225,7 @@ static void edits_apply(struct ps_late *late, struct perseas_tx *tx)
 		else
 			apply_large(tx, edit);
 	}
-	pthread_mutex_unlock(&heap->lock);
+	ps_biased_unlock(&heap->lock);
 }
 
 /* --- when it is over --- */
@@ -279,10 +279,10 @@ static int edits_mark(struct ps_late *late, uint64_t savepoint)
 	mark->count = edits->count;
 	if (size)
 		memcpy(mark->list, edits->list, size);
-	pthread_mutex_lock(&edits->heap->lock);
+	ps_biased_lock(&edits->heap->lock);
 	mark->older = edits->marks;
 	edits->marks = mark;
-	pthread_mutex_unlock(&edits->heap->lock);
+	ps_biased_unlock(&edits->heap->lock);
 	return 0;
 }
 
@@ -344,7 +344,7 @@ static void edits_roll_back(struct ps_late *late, uint64_t savepoint)
 	struct ps_edits *edits = (struct ps_edits *)late;
 	const struct ps_edits_mark *mark;
 
-	pthread_mutex_lock(&edits->heap->lock);
+	ps_biased_lock(&edits->heap->lock);
 	forget_marks(edits, savepoint);
 	/* It has none if it was not yet there. */
 	mark = edits->marks && edits->marks->savepoint == savepoint ? edits->marks : NULL;
@@ -357,7 +357,7 @@ static void edits_roll_back(struct ps_late *late, uint64_t savepoint)
 			roll_back_objects(&edits->list[i], then ? then : &nothing);
 		give_room_back(edits, &edits->list[i], then ? then : &nothing);
 	}
-	pthread_mutex_unlock(&edits->heap->lock);
+	ps_biased_unlock(&edits->heap->lock);
 }
 
 /* --- the end --- */
@@ -372,12 +372,12 @@ static void edits_end(struct ps_late *late, bool posted)
 		forget_marks(edits, 0);
 		return;
 	}
-	pthread_mutex_lock(&heap->lock);
+	ps_biased_lock(&heap->lock);
 	for (unsigned i = 0; i < edits->count; i++)
 		end_edit(heap, &edits->list[i], posted);
 	forget_marks(edits, 0);
 	heap->pending -= edits->count;
-	pthread_mutex_unlock(&heap->lock);
+	ps_biased_unlock(&heap->lock);
 	edits->count = 0;
 }
 

@@ -85,9 +85,9 @@ int perseas_object(perseas_heap_t *heap, const void *addr, struct perseas_object
 		return ps_fail(heap ? heap->p : NULL, PERSEAS_EINVAL,
 		               "an object needs a heap and a place for what it is");
 	do {
-		pthread_mutex_lock(&heap->lock);
+		ps_biased_lock(&heap->lock);
 		rc = ps_object_find(heap, addr, &found, &bring);
-		pthread_mutex_unlock(&heap->lock);
+		ps_biased_unlock(&heap->lock);
 		rc = ps_heap_again(heap, rc, &bring);
 	} while (rc > 0);
 	if (!rc)

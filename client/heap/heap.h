@@ -14,6 +14,7 @@
 #define PERSEAS_CLIENT_HEAP_H
 
 #include "format.h"
+#include "../core/biased.h"
 #include "../core/handle.h"
 #include "../core/late.h"
 
@@ -93,7 +94,7 @@ struct perseas_heap {
 	uint64_t most;
 	bool moves; /* its segments may be mapped elsewhere than they are recorded */
 	bool moved; /* one is, since it was opened */
-	pthread_mutex_t lock;
+	struct ps_biased lock;
 	struct ps_extent *extents[PS_HEAP_EXTENTS];
 	_Atomic unsigned extent_count;
 	struct ps_bin *bins[PS_BIN_HASHES];

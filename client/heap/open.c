@@ -103,11 +103,11 @@ static void heap_add(struct perseas_heap *heap, struct ps_extent *extent)
 {
 	const unsigned count = heap->extent_count;
 
-	pthread_mutex_lock(&heap->lock);
+	ps_biased_lock(&heap->lock);
 	heap->extents[count] = extent;
 	/* Last: who counts extents without the lock reads those that it counted. */
 	atomic_store_explicit(&heap->extent_count, count + 1, memory_order_release);
-	pthread_mutex_unlock(&heap->lock);
+	ps_biased_unlock(&heap->lock);
 }
 
 /* --- making them --- */
@@ -206,11 +206,11 @@ static bool count_chunks(struct perseas_heap *heap, unsigned had, uint64_t *all)
 	bool same;
 
 	*all = 0;
-	pthread_mutex_lock(&heap->lock);
+	ps_biased_lock(&heap->lock);
 	same = heap->extent_count == had;
 	for (unsigned i = 0; same && i < had; i++)
 		*all += heap->extents[i]->chunks;
-	pthread_mutex_unlock(&heap->lock);
+	ps_biased_unlock(&heap->lock);
 	return same;
 }
 
@@ -379,7 +379,7 @@ static void heap_free(struct ps_guest *guest)
 			free(bin);
 		}
 	}
-	pthread_mutex_destroy(&heap->lock);
+	ps_biased_destroy(&heap->lock);
 	free(heap);
 }
 
@@ -403,7 +403,7 @@ static struct perseas_heap *heap_new(struct perseas *p, const char *name)
 	heap->guest.free = heap_free;
 	heap->p = p;
 	snprintf(heap->name, sizeof(heap->name), "%s", name);
-	pthread_mutex_init(&heap->lock, NULL);
+	ps_biased_init(&heap->lock, p->fences ? p->env : NULL);
 	for (unsigned units = 0; units <= PS_CLASS_MAX / PS_UNIT; units++) {
 		class += ps_class_sizes[class] < units * PS_UNIT;
 		heap->classes[units] = (uint8_t) class;

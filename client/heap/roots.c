@@ -203,9 +203,9 @@ int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, u
 		edits = ps_edits_get(tx, heap, CHANGES, &rc);
 		if (!edits)
 			return rc;
-		pthread_mutex_lock(&heap->lock);
+		ps_biased_lock(&heap->lock);
 		rc = set_locked(edits, name, type, addr, &bring);
-		pthread_mutex_unlock(&heap->lock);
+		ps_biased_unlock(&heap->lock);
 		rc = ps_heap_again(heap, rc, &bring);
 	} while (rc > 0);
 	return rc;
@@ -274,9 +274,9 @@ int perseas_root(perseas_heap_t *heap, const char *name, uint64_t type, void **a
 		return ps_fail(heap->p, PERSEAS_EINVAL, "a root needs a place for its address");
 	*addr = NULL;
 	do {
-		pthread_mutex_lock(&heap->lock);
+		ps_biased_lock(&heap->lock);
 		rc = get_locked(heap, name, type, addr, &bring);
-		pthread_mutex_unlock(&heap->lock);
+		ps_biased_unlock(&heap->lock);
 		rc = ps_heap_again(heap, rc, &bring);
 	} while (rc > 0);
 	return rc;

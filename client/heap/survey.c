@@ -58,11 +58,11 @@ static int survey_chunk(struct perseas_heap *heap, struct chunk_seen *seen, uint
 	int rc;
 
 	do {
-		pthread_mutex_lock(&heap->lock);
+		ps_biased_lock(&heap->lock);
 		rc = see(seen, next, &bring);
 		if (!rc && looks)
 			rc = looks(seen, &bring, arg);
-		pthread_mutex_unlock(&heap->lock);
+		ps_biased_unlock(&heap->lock);
 		rc = ps_heap_again(heap, rc, &bring);
 	} while (rc > 0);
 	return rc;
@@ -85,9 +85,9 @@ static int survey_extent(struct perseas_heap *heap, struct ps_extent *extent, lo
 
 static void surveys(struct perseas_heap *heap, int more)
 {
-	pthread_mutex_lock(&heap->lock);
+	ps_biased_lock(&heap->lock);
 	heap->surveys += (unsigned)more;
-	pthread_mutex_unlock(&heap->lock);
+	ps_biased_unlock(&heap->lock);
 }
 
 static int survey(struct perseas_heap *heap, look *looks, tell *tells, void *arg)
@@ -117,11 +117,11 @@ static bool is_there(const struct chunk_seen *seen, unsigned word, uint64_t bit)
 	struct perseas_heap *heap = seen->extent->heap;
 	bool there;
 
-	pthread_mutex_lock(&heap->lock);
+	ps_biased_lock(&heap->lock);
 	there = entry->state == PS_CHUNK_RUN && entry->class == seen->entry.class &&
 	        entry->type == seen->entry.type &&
 	        ps_chunk_bits(seen->extent, seen->chunk)[word] & bit;
-	pthread_mutex_unlock(&heap->lock);
+	ps_biased_unlock(&heap->lock);
 	return there;
 }
 
@@ -215,7 +215,7 @@ int perseas_heap_stat(perseas_heap_t *heap, struct perseas_heap_stat *stat)
 		               "statistics need a heap and a place for them");
 	memset(stat, 0, sizeof(*stat));
 	rc = survey(heap, NULL, count_chunk, stat);
-	pthread_mutex_lock(&heap->lock);
+	ps_biased_lock(&heap->lock);
 	stat->extents = heap->extent_count;
 	for (unsigned i = 0; i < heap->extent_count; i++)
 		stat->size += heap->extents[i]->chunks * PS_CHUNK;
@@ -223,7 +223,7 @@ int perseas_heap_stat(perseas_heap_t *heap, struct perseas_heap_stat *stat)
 		stat->roots += heap->roots[i].name[0] != 0;
 	stat->allocated = heap->allocated;
 	stat->freed = heap->freed;
-	pthread_mutex_unlock(&heap->lock);
+	ps_biased_unlock(&heap->lock);
 	return rc;
 }
 
@@ -358,9 +358,9 @@ int perseas_heap_check(perseas_heap_t *heap)
 	rc = survey(heap, check_chunk, NULL, &check);
 	for (unsigned i = 0; i < PS_ROOTS && !rc; i++) {
 		do {
-			pthread_mutex_lock(&heap->lock);
+			ps_biased_lock(&heap->lock);
 			rc = check_root(heap, i, &bring);
-			pthread_mutex_unlock(&heap->lock);
+			ps_biased_unlock(&heap->lock);
 			rc = ps_heap_again(heap, rc, &bring);
 		} while (rc > 0);
 	}

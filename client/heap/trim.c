@@ -52,10 +52,10 @@ static int look(struct perseas_heap *heap, unsigned index, uint64_t keep, bool *
 	do {
 		*empty = false;
 		rc = 0;
-		pthread_mutex_lock(&heap->lock);
+		ps_biased_lock(&heap->lock);
 		if (is_beyond(heap, index, keep))
 			rc = ps_extent_look(heap->extents[index], &looked, empty, &bring);
-		pthread_mutex_unlock(&heap->lock);
+		ps_biased_unlock(&heap->lock);
 		rc = ps_heap_again(heap, rc, &bring);
 	} while (rc > 0);
 	return rc;
@@ -104,7 +104,7 @@ static void choose(struct ps_death *death, void *arg)
 	struct perseas_heap *heap = t->heap;
 
 	pthread_mutex_lock(&heap->p->lock);
-	pthread_mutex_lock(&heap->lock);
+	ps_biased_lock(&heap->lock);
 	while (may_go(t)) {
 		const unsigned last = heap->extent_count - 1;
 		struct ps_extent *extent = heap->extents[last];
@@ -117,7 +117,7 @@ static void choose(struct ps_death *death, void *arg)
 		death->ids[death->count++] = extent->meta.segment;
 		death->ids[death->count++] = extent->segment;
 	}
-	pthread_mutex_unlock(&heap->lock);
+	ps_biased_unlock(&heap->lock);
 	pthread_mutex_unlock(&heap->p->lock);
 }
 
@@ -126,13 +126,13 @@ static void stay(void *arg)
 	struct trimming *t = arg;
 	struct perseas_heap *heap = t->heap;
 
-	pthread_mutex_lock(&heap->lock);
+	ps_biased_lock(&heap->lock);
 	while (t->count > 0) {
 		heap->extents[heap->extent_count] = t->gone[--t->count];
 		heap->extent_count++;
 	}
 	t->bytes = 0;
-	pthread_mutex_unlock(&heap->lock);
+	ps_biased_unlock(&heap->lock);
 }
 
 int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)

@@ -7,7 +7,7 @@ The edits are in *.mutants beside this file, which README.md explains. `make che
 in the top of a tree whose tests are built, with the commands that compile and link them in FILE.
 Each changed file is compiled by itself, below build/mutants, and linked into the one test program
 that should find it: nothing else is built, and neither the tree nor what was built is changed. An
-example of doc/ is compiled with its test, which includes it.
+example of doc/, or a header, is compiled with its test, which includes it.
 
 --sample draws one part of PART by SEED, so that a failure can be had again; what is drawn, and how
 each test fares without any edit, is always looked at. The last line is "N passed, M failed".
@@ -69,8 +69,9 @@ class Mutant:
 
     @property
     def included(self):
-        """Its one test compiles the file in."""
-        return self.fields["file"].startswith("doc/examples/")
+        """Its one test compiles the file in: an example, or a header, which has no object."""
+        file = self.fields["file"]
+        return file.startswith("doc/examples/") or file.endswith(".h")
 
     @property
     def finders(self):

@@ -37,11 +37,11 @@ static void release_early(struct perseas_tx *tx)
 	for (struct ps_late *late = tx->late; late; late = late->next) {
 		const struct ps_edits *edits = (const struct ps_edits *)late;
 
-		pthread_mutex_lock(&edits->heap->lock);
+		ps_biased_lock(&edits->heap->lock);
 		for (unsigned i = 0; i < edits->count; i++)
 			if (edits->list[i].kind == PS_EDIT_WORD && edits->list[i].clear)
 				release_word(&edits->list[i]);
-		pthread_mutex_unlock(&edits->heap->lock);
+		ps_biased_unlock(&edits->heap->lock);
 	}
 }
 

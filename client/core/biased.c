@@ -1,0 +1,91 @@
+/*
+ * biased.c - a biased lock when it is taken by its mutex: by a thread that is not its favourite,
+ * and by all while there is none. See biased.h.
+ */
+#include "biased.h"
+
+#include "env.h"
+
+#include <stdlib.h>
+
+enum {
+	PAUSE = 20000, /* ns: whoever is inside is soon done, unless it was sent to sleep there */
+	TRIES = 1000,  /* of a barrier that worked once: the kernel may be short of memory */
+};
+
+void ps_biased_init(struct ps_biased *lock, struct ps_env *env)
+{
+	*lock = (struct ps_biased){ .env = env, .wanted = PS_BIASED_FEW };
+	pthread_mutex_init(&lock->mutex, NULL);
+}
+
+void ps_biased_destroy(struct ps_biased *lock)
+{
+	while (lock->seats) {
+		struct ps_seat *seat = lock->seats;
+
+		lock->seats = seat->next;
+		free(seat);
+	}
+	pthread_mutex_destroy(&lock->mutex);
+}
+
+static void rest(struct ps_env *env)
+{
+	env->ops->pause(env, PS_UNWOKEN, NULL, 0, env->ops->now(env) + PAUSE);
+}
+
+/* There is no favourite any more, and the old one is not inside. With the mutex. */
+static void revoke(struct ps_biased *lock, const struct ps_seat *seat)
+{
+	struct ps_env *env = lock->env;
+
+	atomic_store_explicit(&lock->favourite, NULL, memory_order_relaxed);
+	/* Where it never works again, a store has left its processor long before the last try. */
+	for (unsigned i = 0; i < TRIES && !env->ops->barrier(env); i++)
+		rest(env);
+	while (atomic_load_explicit(&seat->inside, memory_order_acquire))
+		rest(env);
+	lock->times = 0;
+	if (lock->wanted < PS_BIASED_MANY)
+		lock->wanted *= 2;
+}
+
+void ps_biased_lock_slowly(struct ps_biased *lock)
+{
+	const struct ps_seat *favourite;
+
+	pthread_mutex_lock(&lock->mutex);
+	favourite = atomic_load_explicit(&lock->favourite, memory_order_relaxed);
+	if (favourite)
+		revoke(lock, favourite);
+	lock->by = NULL;
+}
+
+/* The thread's seat, which may be new; NULL: out of memory. With the mutex. */
+static struct ps_seat *seat_of(struct ps_biased *lock, uintptr_t thread)
+{
+	struct ps_seat *seat = lock->seats;
+
+	while (seat && seat->thread != thread)
+		seat = seat->next;
+	if (seat)
+		return seat;
+	seat = calloc(1, sizeof(*seat));
+	if (!seat)
+		return NULL;
+	seat->thread = thread;
+	seat->next = lock->seats;
+	return lock->seats = seat;
+}
+
+void ps_biased_unlock_slowly(struct ps_biased *lock)
+{
+	const uintptr_t self = ps_biased_self();
+
+	lock->times = self == lock->last ? lock->times + 1 : 1;
+	lock->last = self;
+	if (lock->env && lock->times >= lock->wanted)
+		atomic_store_explicit(&lock->favourite, seat_of(lock, self), memory_order_release);
+	pthread_mutex_unlock(&lock->mutex);
+}

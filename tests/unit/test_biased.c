@@ -1,0 +1,354 @@
+/*
+ * test_biased.c - the biased lock (client/core/biased.h): who becomes its favourite, and that no
+ * two threads ever have it at once, on two processors, while the favourite changes all the time.
+ * What makes the latter sure is a barrier and a second look, whose lack no functional test shows.
+ * With an argument, only the tests run whose names it matches.
+ */
+#include "../../client/core/biased.h"
+#include "../../client/core/env.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum {
+	ROUNDS = 20000, /* in which the favourite loses the lock */
+	LEAST = 500,    /* that show something */
+	SECONDS = 5,
+	DEADLOCK = 30, /* seconds for all of it */
+	SOON = 4,      /* times in a row after which a thread is the favourite here */
+	DELAYS = 256,
+	STAY = 10000, /* turns of a loop */
+};
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+static struct ps_biased lock;
+static unsigned barriers, failures; /* that were asked for; that are still to fail */
+static atomic_uint pauses;
+
+/* --- an env with what the lock needs --- */
+
+static bool barrier(struct ps_env *env)
+{
+	(void)env;
+	barriers++;
+	if (failures) {
+		failures--;
+		return false;
+	}
+	return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+	       syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+static uint64_t now(struct ps_env *env)
+{
+	(void)env;
+	return 0;
+}
+
+static void rest(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
+                 uint64_t until_ns)
+{
+	(void)env, (void)fds, (void)until_ns;
+	assert_int_equal(who, PS_UNWOKEN);
+	assert_int_equal(count, 0);
+	atomic_fetch_add(&pauses, 1);
+	sched_yield();
+}
+
+static const struct ps_env_ops ops = { .barrier = barrier, .now = now, .pause = rest };
+static struct ps_env env = { .ops = &ops };
+
+static int setup(void **state)
+{
+	(void)state;
+	barriers = failures = 0;
+	atomic_store(&pauses, 0);
+	ps_biased_init(&lock, &env);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ps_biased_destroy(&lock);
+	return 0;
+}
+
+static void take(unsigned times)
+{
+	while (times-- > 0) {
+		ps_biased_lock(&lock);
+		ps_biased_unlock(&lock);
+	}
+}
+
+static bool has_favourite(void)
+{
+	return atomic_load(&lock.favourite) != NULL;
+}
+
+static void *take_once(void *arg)
+{
+	take(1);
+	return arg;
+}
+
+static void *take_often(void *arg)
+{
+	take(*(const unsigned *)arg);
+	return arg;
+}
+
+static void beside(void *(*does)(void *), void *arg)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, does, arg), 0);
+	pthread_join(thread, NULL);
+}
+
+/* --- the tests --- */
+
+static void a_thread_that_takes_it_often_is_the_favourite(void **state)
+{
+	(void)state;
+	take(PS_BIASED_FEW - 1);
+	assert_false(has_favourite());
+	take(1);
+	assert_true(has_favourite());
+	assert_true(atomic_load(&lock.favourite)->thread == ps_biased_self());
+	ps_biased_lock(&lock);
+	assert_ptr_equal(lock.by, atomic_load(&lock.favourite));
+	assert_int_equal(pthread_mutex_trylock(&lock.mutex), 0);
+	pthread_mutex_unlock(&lock.mutex);
+	ps_biased_unlock(&lock);
+	assert_int_equal(barriers, 0);
+}
+
+/* Another thread in between begins the count anew. */
+static void threads_that_take_it_by_turns_have_no_favourite(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		take(PS_BIASED_FEW - 1);
+		beside(take_once, NULL);
+	}
+	assert_false(has_favourite());
+	assert_int_equal(barriers, 0);
+}
+
+static void another_thread_makes_the_next_favourite_wait_longer(void **state)
+{
+	unsigned wanted = PS_BIASED_FEW;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++, wanted *= 2) {
+		take(wanted - 1);
+		assert_false(has_favourite());
+		take(1);
+		assert_true(has_favourite());
+		beside(take_once, NULL);
+		assert_false(has_favourite());
+		assert_int_equal(barriers, i + 1);
+	}
+}
+
+/* The former favourite may still be about to say that it is not inside after all. */
+static void each_favourite_has_a_seat_of_its_own(void **state)
+{
+	unsigned often = 2 * PS_BIASED_FEW;
+	struct ps_seat *mine;
+
+	(void)state;
+	take(PS_BIASED_FEW);
+	mine = atomic_load(&lock.favourite);
+	beside(take_often, &often);
+	assert_true(has_favourite());
+	assert_ptr_not_equal(atomic_load(&lock.favourite), mine);
+	take(4 * PS_BIASED_FEW);
+	assert_ptr_equal(atomic_load(&lock.favourite), mine);
+}
+
+static void without_barriers_there_is_no_favourite(void **state)
+{
+	(void)state;
+	ps_biased_destroy(&lock);
+	ps_biased_init(&lock, NULL);
+	take(4 * PS_BIASED_FEW);
+	assert_false(has_favourite());
+}
+
+static void a_barrier_that_fails_is_tried_again(void **state)
+{
+	(void)state;
+	take(PS_BIASED_FEW);
+	failures = 3;
+	beside(take_once, NULL);
+	assert_int_equal(barriers, 4);
+	assert_int_equal(atomic_load(&pauses), 3);
+	assert_false(has_favourite());
+}
+
+static atomic_bool got;
+
+static void *take_and_tell(void *arg)
+{
+	ps_biased_lock(&lock);
+	atomic_store(&got, true);
+	ps_biased_unlock(&lock);
+	return arg;
+}
+
+static void another_thread_waits_while_the_favourite_is_inside(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	take(PS_BIASED_FEW);
+	atomic_store(&got, false);
+	ps_biased_lock(&lock);
+	assert_int_equal(pthread_create(&thread, NULL, take_and_tell, NULL), 0);
+	while (atomic_load(&pauses) < 2 && !atomic_load(&got))
+		sched_yield();
+	assert_false(atomic_load(&got));
+	ps_biased_unlock(&lock);
+	pthread_join(thread, NULL);
+	assert_true(atomic_load(&got));
+}
+
+/* --- on two processors at once --- */
+
+static struct {
+	int processors[2];
+	atomic_bool stop;
+	volatile uint64_t inside, taken; /* with the lock: threads; so often it was taken */
+	uint64_t together;               /* so often there was another thread inside */
+	uint64_t favourite, other;       /* so often each took it */
+} race;
+
+static void stay_on(int processor)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(processor, &set);
+	assert_int_equal(pthread_setaffinity_np(pthread_self(), sizeof(set), &set), 0);
+}
+
+static bool find_two(void)
+{
+	unsigned found = 0;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return false;
+	for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			race.processors[found++] = cpu;
+	return found == 2;
+}
+
+static void be_inside(unsigned turns)
+{
+	if (race.inside)
+		race.together++;
+	race.inside = 1;
+	race.taken++;
+	while (turns-- > 0)
+		__asm__ volatile("" ::: "memory");
+	race.inside = 0;
+}
+
+static void *be_the_favourite(void *arg)
+{
+	stay_on(race.processors[1]);
+	while (!atomic_load_explicit(&race.stop, memory_order_relaxed)) {
+		ps_biased_lock(&lock);
+		be_inside((unsigned)(race.favourite++ % 8));
+		ps_biased_unlock(&lock);
+	}
+	return arg;
+}
+
+static bool is_over(const struct timespec *since)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	return at.tv_sec - since->tv_sec >= SECONDS;
+}
+
+/* Takes it from the favourite, which is to be that again soon; and has it for long enough to meet a
+ * favourite that the barrier interrupted in the midst of taking it. */
+static void come_between(unsigned delay)
+{
+	while (!has_favourite() && !race.together)
+		sched_yield();
+	while (delay-- > 0)
+		__asm__ volatile("" ::: "memory");
+	ps_biased_lock(&lock);
+	be_inside(STAY);
+	race.other++;
+	lock.wanted = SOON;
+	ps_biased_unlock(&lock);
+}
+
+static void no_two_threads_have_it_at_once(void **state)
+{
+	struct timespec since;
+	pthread_t thread;
+	cpu_set_t before;
+
+	(void)state;
+	if (!find_two()) {
+		print_message("SKIP: a fence orders what two processors do, and there is one\n");
+		skip();
+	}
+	sched_getaffinity(0, sizeof(before), &before);
+	lock.wanted = SOON;
+	clock_gettime(CLOCK_MONOTONIC, &since);
+	assert_int_equal(pthread_create(&thread, NULL, be_the_favourite, NULL), 0);
+	stay_on(race.processors[0]);
+	while (race.other < ROUNDS && !race.together && !is_over(&since))
+		come_between((unsigned)(race.other * 7919 % DELAYS));
+	atomic_store(&race.stop, true);
+	pthread_join(thread, NULL);
+	sched_setaffinity(0, sizeof(before), &before);
+	assert_int_equal(race.together, 0);
+	assert_int_equal(race.taken, race.favourite + race.other);
+	if (race.other < LEAST) {
+		print_message("SKIP: the processors are too busy: %llu rounds in %d s\n",
+		              (unsigned long long)race.other, SECONDS);
+		skip();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_thread_that_takes_it_often_is_the_favourite),
+		TEST(threads_that_take_it_by_turns_have_no_favourite),
+		TEST(another_thread_makes_the_next_favourite_wait_longer),
+		TEST(each_favourite_has_a_seat_of_its_own),
+		TEST(without_barriers_there_is_no_favourite),
+		TEST(a_barrier_that_fails_is_tried_again),
+		TEST(another_thread_waits_while_the_favourite_is_inside),
+		TEST(no_two_threads_have_it_at_once),
+	};
+
+	/* A thread that waits for ever is seen, too. */
+	alarm(DEADLOCK);
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
