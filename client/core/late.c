@@ -9,7 +9,6 @@
 
 void ps_late_apply(struct perseas_tx *tx)
 {
-	ps_assert_locked(tx->p);
 	for (struct ps_late *late = tx->late; late; late = late->next)
 		late->ops->apply(late, tx);
 	assert(tx->length <= tx->capacity && tx->length <= ps_record_limit(tx->p->log_size));
@@ -20,13 +19,12 @@ void ps_late_apply(struct perseas_tx *tx)
 
 void ps_late_end(struct perseas_tx *tx)
 {
-	ps_assert_locked(tx->p);
 	for (struct ps_late *late = tx->late; late; late = late->next)
 		late->ops->end(late, tx->applied);
 	tx->applied = false;
 	ps_cover_unkeep(&tx->cover);
 	tx->kept = 0;
-	ps_range_room(tx);
+	tx->room = tx->whole_room;
 }
 
 int ps_late_mark(struct perseas_tx *tx, uint64_t savepoint)

@@ -36,6 +36,7 @@ void ps_range_room(struct perseas_tx *tx)
 	tx->room = entry < limit ? entry : limit;
 	if (tx->room > tx->capacity)
 		tx->room = tx->capacity;
+	tx->whole_room = tx->room;
 	tx->room -= tx->room < kept_record(tx) ? tx->room : kept_record(tx);
 }
 
@@ -292,19 +293,28 @@ static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *se
 	return rc;
 }
 
-static int keep(struct perseas_tx *tx, unsigned pieces)
+/* Room for late changes, where it is there without a further look. */
+static inline bool keep_at_once(struct perseas_tx *tx, unsigned pieces)
+{
+	const uint64_t record = (uint64_t)pieces * PS_LATE_RECORD;
+
+	/* It takes no more of the ring than a range that takes as much of the record. */
+	static_assert(PS_LATE_ENTRY <= 3 * PS_LATE_RECORD, "a late change's part of the ring");
+	if (tx->length + record > tx->room || !ps_cover_can_keep(&tx->cover, pieces))
+		return false;
+	tx->cover.kept += pieces;
+	tx->kept += pieces;
+	tx->room -= record;
+	return true;
+}
+
+static __attribute__((noinline)) int keep(struct perseas_tx *tx, unsigned pieces)
 {
 	const uint64_t record = (uint64_t)pieces * PS_LATE_RECORD;
 	int rc;
 
-	/* It takes no more of the ring than a range that takes as much of the record. */
-	static_assert(PS_LATE_ENTRY <= 3 * PS_LATE_RECORD, "a late change's part of the ring");
-	if (tx->length + record <= tx->room && ps_cover_can_keep(&tx->cover, pieces)) {
-		tx->cover.kept += pieces;
-		tx->kept += pieces;
-		tx->room -= record;
+	if (keep_at_once(tx, pieces))
 		return 0;
-	}
 	rc = find_more_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record);
 	if (rc)
 		return rc;
@@ -355,7 +365,8 @@ static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *se
 	return rc;
 }
 
-int ps_late_keep(struct perseas_tx *tx, unsigned pieces)
+/* As below, for the few. */
+static __attribute__((noinline)) int late_keep(struct perseas_tx *tx, unsigned pieces)
 {
 	int rc;
 
@@ -377,24 +388,39 @@ int ps_late_keep(struct perseas_tx *tx, unsigned pieces)
 	return rc;
 }
 
+int ps_late_keep(struct perseas_tx *tx, unsigned pieces)
+{
+	bool kept;
+
+	if (tx->more & PS_MORE_TRACK)
+		return late_keep(tx, pieces);
+	enter(tx);
+	kept = !is_watched(tx) && keep_at_once(tx, pieces);
+	leave(tx);
+	return kept ? 0 : late_keep(tx, pieces);
+}
+
 void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, void *at,
                    const void *bytes, uint32_t length)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)at;
 	const struct ps_span span = { start, start + length, segment->start, segment->segment };
 	unsigned place;
+	const enum ps_fit fit = ps_cover_fit(&tx->cover, span.base, start, span.end, &place);
 
-	ps_assert_locked(tx->p);
 	assert(length <= PS_LATE_LENGTH && start % 8 == 0 && length % 8 == 0);
 	/* What was stored before is logged as it was before that. */
-	if (ps_cover_fit(&tx->cover, span.base, start, span.end, &place) != PS_FIT_INSIDE) {
+	if (fit != PS_FIT_INSIDE) {
 		assert(tx->kept > 0);
 		log_piece(tx, segment, start, span.end, (const void *)start);
 		ps_cover_unkeep(&tx->cover);
-		ps_cover_add(&tx->cover, &span);
+		if (fit == PS_FIT_ACROSS)
+			ps_cover_add(&tx->cover, &span);
+		else
+			cover(tx, fit, place, &span);
 		tx->kept--;
 	}
-	memcpy(at, bytes, length);
+	ps_copy_short(at, bytes, length);
 }
 
 static inline void prefetch_mirror(struct perseas *p, const struct ps_extent_of *segment,

@@ -27,7 +27,7 @@ struct place {
 	size_t size;
 };
 
-int ps_heap_may_change(struct perseas_tx *tx, const struct perseas_heap *heap)
+int ps_heap_refuse(struct perseas_tx *tx, const struct perseas_heap *heap)
 {
 	if (!tx || !heap)
 		return ps_fail(tx ? tx->p : NULL, PERSEAS_EINVAL,
@@ -36,10 +36,18 @@ int ps_heap_may_change(struct perseas_tx *tx, const struct perseas_heap *heap)
 		return ps_fail(tx->p, PERSEAS_EINVAL,
 		               "the transaction is of store '%s', and heap '%s' of another handle",
 		               tx->p->store, heap->name);
-	if (!tx->open)
-		return ps_fail(tx->p, PERSEAS_EENDED,
-		               "the transaction has been committed or aborted: begin another");
-	return 0;
+	return ps_fail(tx->p, PERSEAS_EENDED,
+	               "the transaction has been committed or aborted: begin another");
+}
+
+/* Most often it is that of the last object. NULL: out of memory. */
+static inline struct ps_bin *bin_of(struct perseas_heap *heap, unsigned class, uint64_t type)
+{
+	struct ps_bin *bin = heap->recent;
+
+	if (bin && bin->class == class && bin->type == type)
+		return bin;
+	return heap->recent = ps_bin_get(heap, class, type);
 }
 
 static int reserve_small(const struct wish *wish, struct ps_edits *edits, struct place *place,
@@ -47,7 +55,8 @@ static int reserve_small(const struct wish *wish, struct ps_edits *edits, struct
 {
 	struct perseas_heap *heap = wish->heap;
 	const unsigned class = heap->classes[(wish->size + PS_UNIT - 1) / PS_UNIT];
-	struct ps_bin *bin = ps_bin_get(heap, class, wish->type);
+	struct ps_bin *bin = bin_of(heap, class, wish->type);
+	struct ps_edit *edit;
 	struct ps_run *run;
 	unsigned index;
 	int rc = 0;
@@ -59,13 +68,17 @@ static int reserve_small(const struct wish *wish, struct ps_edits *edits, struct
 		rc = ps_run_find(heap, bin, &run, bring);
 	if (rc)
 		return rc;
-	index = ps_run_take(run);
+	index = ps_run_first(run);
+	edit = ps_edits_try_word(edits, run, index / 64);
+	if (!edit)
+		return PS_HEAP_KEEP;
+	ps_run_take(run, index);
 	place->run = run;
 	place->bit = (uint64_t)1 << index % 64;
 	place->size = ps_class_sizes[class];
 	place->addr = run->extent->data + (uint64_t)run->chunk * PS_CHUNK + index * place->size;
-	place->edit = ps_edits_word(edits, run, index / 64);
-	place->edit->set |= place->bit;
+	place->edit = edit;
+	edit->set |= place->bit;
 	return 0;
 }
 
@@ -95,18 +108,21 @@ static int reserve_large(const struct wish *wish, struct ps_edits *edits, struct
 static int reserve(const struct wish *wish, struct place *place)
 {
 	struct perseas_heap *heap = wish->heap;
+	/* Most objects are in a word that the transaction changes already, or take one change. */
+	unsigned least = 1;
 	struct ps_bring bring;
 	struct ps_edits *edits;
 	int rc;
 
 	do {
-		edits = ps_edits_get(wish->tx, heap, CHANGES, &rc);
+		edits = ps_edits_get(wish->tx, heap, least, CHANGES, &rc);
 		if (!edits)
 			return rc;
 		ps_biased_lock(&heap->lock);
 		rc = wish->size > PS_CLASS_MAX ? reserve_large(wish, edits, place, &bring)
 		                               : reserve_small(wish, edits, place, &bring);
 		ps_biased_unlock(&heap->lock);
+		least = rc == PS_HEAP_KEEP ? CHANGES : least;
 		rc = ps_heap_again(heap, rc, &bring);
 	} while (rc > 0);
 	return rc;
@@ -262,7 +278,7 @@ static int free_object(perseas_tx_t *tx, perseas_heap_t *heap, void *addr, const
 	int rc;
 
 	do {
-		edits = ps_edits_get(tx, heap, CHANGES, &rc);
+		edits = ps_edits_get(tx, heap, CHANGES, CHANGES, &rc);
 		if (!edits)
 			return rc;
 		ps_biased_lock(&heap->lock);

@@ -45,18 +45,6 @@ int ps_heap_here(struct ps_extent *extent, const void *at, uint64_t length, stru
 	return PS_HEAP_BRING;
 }
 
-struct ps_extent *ps_heap_extent(struct perseas_heap *heap, const void *addr)
-{
-	for (unsigned i = 0; i < heap->extent_count; i++) {
-		struct ps_extent *extent = heap->extents[i];
-
-		if ((const uint8_t *)addr >= extent->data &&
-		    (const uint8_t *)addr < extent->data + extent->chunks * PS_CHUNK)
-			return extent;
-	}
-	return NULL;
-}
-
 /* --- runs --- */
 
 static void list_run(struct ps_run *run)
@@ -125,18 +113,21 @@ static struct ps_run *run_new(struct ps_extent *extent, uint64_t chunk, struct p
 	return run;
 }
 
-unsigned ps_run_take(struct ps_run *run)
+unsigned ps_run_first(struct ps_run *run)
 {
-	unsigned word = run->first, bit;
+	unsigned word = run->first;
 
 	while (!~run->taken[word])
 		word++;
-	bit = (unsigned)__builtin_ctzll(~run->taken[word]);
 	run->first = (uint16_t)word;
-	run->taken[word] |= (uint64_t)1 << bit;
+	return word * 64 + (unsigned)__builtin_ctzll(~run->taken[word]);
+}
+
+void ps_run_take(struct ps_run *run, unsigned index)
+{
+	run->taken[index / 64] |= (uint64_t)1 << index % 64;
 	if (!--run->room)
 		unlist_run(run);
-	return word * 64 + bit;
 }
 
 static void set_free(struct ps_extent *extent, uint64_t chunk, uint64_t count)
@@ -213,14 +204,12 @@ static int load_large(struct ps_extent *extent, uint64_t chunk)
 
 /* A chunk without objects stays as it was: free, or behind the first of a large object. Only who
  * comes from the chunks before it can tell. */
-int ps_chunk_load(struct ps_extent *extent, uint64_t chunk, struct ps_bring *bring)
+int ps_chunk_learn(struct ps_extent *extent, uint64_t chunk, struct ps_bring *bring)
 {
 	const struct ps_heap_entry *entry = &extent->entries[chunk];
 	const char *fault;
 	int rc;
 
-	if (extent->known[chunk] != PS_KNOWN_NOT)
-		return 0;
 	rc = ps_heap_here(extent, entry, sizeof(*entry), bring);
 	if (rc)
 		return rc;

@@ -51,8 +51,8 @@ static bool make_room(struct ps_edits *edits)
 	return true;
 }
 
-struct ps_edits *ps_edits_get(struct perseas_tx *tx, struct perseas_heap *heap, unsigned changes,
-                              int *rc)
+struct ps_edits *ps_edits_prepare(struct perseas_tx *tx, struct perseas_heap *heap,
+                                  unsigned changes, int *rc)
 {
 	struct ps_edits *edits = ps_edits_find(tx, heap);
 
@@ -85,7 +85,8 @@ struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, uns
 	struct ps_edit *edit = &edits->list[edits->count++];
 
 	assert(edits->list && edits->count <= edits->capacity);
-	memset(edit, 0, sizeof(*edit));
+	/* A root is looked at in edits that set one only. */
+	memset(edit, 0, offsetof(struct ps_edit, root));
 	edit->kind = kind;
 	take_room(edits, edit, changes);
 	edits->heap->pending++;
@@ -111,21 +112,32 @@ static struct ps_edit *find_word(struct ps_edits *edits, const struct ps_run *ru
 	return NULL;
 }
 
-struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsigned word)
+struct ps_edit *ps_edits_try_word(struct ps_edits *edits, struct ps_run *run, unsigned word)
 {
 	const unsigned changes = run->recorded ? 1 : 2;
 	struct ps_edit *edit = find_word(edits, run, word);
 
+	if (edit && edit->changes)
+		return edit;
+	if (edits->kept - edits->used < changes)
+		return NULL;
 	if (edit) {
 		/* A roll-back gave its room back. */
-		if (!edit->changes)
-			take_room(edits, edit, changes);
+		take_room(edits, edit, changes);
 		return edit;
 	}
 	edit = ps_edits_add(edits, PS_EDIT_WORD, changes);
 	edit->extent = run->extent;
 	edit->chunk = run->chunk;
 	edit->word = word;
+	return edit;
+}
+
+struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsigned word)
+{
+	struct ps_edit *edit = ps_edits_try_word(edits, run, word);
+
+	assert(edit);
 	return edit;
 }
 

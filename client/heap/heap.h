@@ -5,10 +5,11 @@
  * (core/late.h). Beside it stands what open transactions have reserved and mean to free, in runs,
  * which are made of the metadata chunk by chunk, when a chunk is needed first.
  *
- * Locks: the heap's own lock guards all of this. It is taken with the handle's lock held, at a
- * commit and at the end of a transaction, and never the other way round. So whoever has it takes no
- * other lock, and touches no metadata that may be missing (core/demand.h): a function that would
- * have to returns PS_HEAP_BRING instead, and is called again when that is here.
+ * Locks: the heap's own lock guards all of this; it costs little while one thread allocates
+ * (core/biased.h). It is taken with the handle's lock held, at a commit and at the end of a
+ * transaction, and never the other way round. So whoever has it takes no other lock, and touches no
+ * metadata that may be missing (core/demand.h): a function that would have to returns PS_HEAP_BRING
+ * instead, and is called again when that is here.
  */
 #ifndef PERSEAS_CLIENT_HEAP_H
 #define PERSEAS_CLIENT_HEAP_H
@@ -23,6 +24,7 @@ enum {
 	PS_HEAP_BRING = 1, /* when that metadata is here (struct ps_bring) */
 	PS_HEAP_AGAIN = 2, /* at once: it lets others have the lock */
 	PS_HEAP_GROW = 3,  /* when the heap has grown */
+	PS_HEAP_KEEP = 4,  /* when room is kept for all changes that it may make */
 };
 
 /* What this process knows of a chunk. */
@@ -98,6 +100,7 @@ struct perseas_heap {
 	struct ps_extent *extents[PS_HEAP_EXTENTS];
 	_Atomic unsigned extent_count;
 	struct ps_bin *bins[PS_BIN_HASHES];
+	struct ps_bin *recent; /* what was allocated last is of this one; NULL: nothing was */
 	uint8_t classes[PS_CLASS_MAX / PS_UNIT + 1]; /* of each number of units */
 	struct ps_heap_root *roots;                  /* in the metadata of extent 0 */
 	struct ps_root_known known_roots[PS_ROOTS];
@@ -132,7 +135,7 @@ struct ps_edit {
 	uint64_t back;  /* objects that it allocated and freed: nothing is sent, and nobody else
 	                   gets them before it is over */
 	uint64_t type;  /* LARGE */
-	struct ps_heap_root root;
+	struct ps_heap_root root; /* ROOT */
 };
 
 /* The edits as they were when a savepoint was made. */
@@ -159,8 +162,14 @@ struct ps_edits {
 /* Is this metadata here? If not, *bring says what to bring: PS_HEAP_BRING. */
 int ps_heap_here(struct ps_extent *extent, const void *at, uint64_t length, struct ps_bring *bring);
 
-/* Learns what a chunk is. 0, PS_HEAP_BRING, EHEAP, ENOMEM. */
-int ps_chunk_load(struct ps_extent *extent, uint64_t chunk, struct ps_bring *bring);
+/* Learns what a chunk is, which is not known. 0, PS_HEAP_BRING, EHEAP, ENOMEM. */
+int ps_chunk_learn(struct ps_extent *extent, uint64_t chunk, struct ps_bring *bring);
+
+/* The same of any chunk. */
+static inline int ps_chunk_load(struct ps_extent *extent, uint64_t chunk, struct ps_bring *bring)
+{
+	return extent->known[chunk] == PS_KNOWN_NOT ? ps_chunk_learn(extent, chunk, bring) : 0;
+}
 
 /* A run of the bin that has room. 0, or PS_HEAP_…, EHEAP, ENOMEM. */
 int ps_run_find(struct perseas_heap *heap, struct ps_bin *bin, struct ps_run **run,
@@ -181,8 +190,9 @@ bool ps_extent_is_empty(const struct ps_extent *extent);
 /* NULL: out of memory. */
 struct ps_bin *ps_bin_get(struct perseas_heap *heap, unsigned class, uint64_t type);
 
-/* Takes the first object of a run that has room; its number. */
-unsigned ps_run_take(struct ps_run *run);
+/* The first object of a run that has room; its number. Then it is taken. */
+unsigned ps_run_first(struct ps_run *run);
+void ps_run_take(struct ps_run *run, unsigned index);
 
 /* Objects of one word are no longer taken. The run may be gone after that. */
 void ps_run_release(struct ps_run *run, unsigned word, uint64_t bits);
@@ -194,7 +204,18 @@ static inline const uint64_t *ps_chunk_bits(const struct ps_extent *extent, uint
 }
 
 /* The extent that an address lies in, or NULL. */
-struct ps_extent *ps_heap_extent(struct perseas_heap *heap, const void *addr);
+static inline struct ps_extent *ps_heap_extent(struct perseas_heap *heap, const void *addr)
+{
+	const unsigned count = atomic_load_explicit(&heap->extent_count, memory_order_relaxed);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct ps_extent *extent = heap->extents[i];
+
+		if ((uintptr_t)addr - (uintptr_t)extent->data < extent->chunks * PS_CHUNK)
+			return extent;
+	}
+	return NULL;
+}
 
 int ps_heap_damaged(const struct ps_extent *extent, uint64_t chunk, const char *fault);
 
@@ -211,13 +232,27 @@ struct ps_found_object {
 
 /* --- edits.c --- */
 
-/* The transaction's edits, with room for one more that takes so many changes. NULL: *rc. No lock is
- * held. */
-struct ps_edits *ps_edits_get(struct perseas_tx *tx, struct perseas_heap *heap, unsigned changes,
-                              int *rc);
+/* The transaction's edits, with room for one more that takes so many changes. NULL: *rc is why. No
+ * lock is held. */
+struct ps_edits *ps_edits_prepare(struct perseas_tx *tx, struct perseas_heap *heap,
+                                  unsigned changes, int *rc);
+
+/* The same, for one who may do with room for `least` of the changes. Most often that is there. */
+static inline struct ps_edits *ps_edits_get(struct perseas_tx *tx, struct perseas_heap *heap,
+                                            unsigned least, unsigned changes, int *rc)
+{
+	struct ps_edits *edits = (struct ps_edits *)tx->late;
+
+	if (edits && edits->late.whose == heap && edits->count < edits->capacity &&
+	    edits->kept - edits->used >= least)
+		return edits;
+	return ps_edits_prepare(tx, heap, changes, rc);
+}
 
 /* The edit of this word, which may be new. With the heap's lock. */
 struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsigned word);
+/* The same for one who may have kept less room than that takes: NULL, and nothing is changed. */
+struct ps_edit *ps_edits_try_word(struct ps_edits *edits, struct ps_run *run, unsigned word);
 struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, unsigned changes);
 
 /* Those that it has; it has some. */
@@ -233,21 +268,38 @@ struct ps_edit *ps_edits_owner(struct ps_edits *edits, const struct ps_found_obj
 
 /* What another function returned with the lock: does what has to be done before that is called
  * again, and returns 1; or passes 0 and codes on. No lock is held. */
-int ps_heap_again(struct perseas_heap *heap, int rc, const struct ps_bring *bring);
+int ps_heap_go_on(struct perseas_heap *heap, int rc, const struct ps_bring *bring);
+
+static inline int ps_heap_again(struct perseas_heap *heap, int rc, const struct ps_bring *bring)
+{
+	return rc > 0 ? ps_heap_go_on(heap, rc, bring) : rc;
+}
 
 /* An extent that is no part of the heap any more; or NULL. */
 void ps_extent_free(struct ps_extent *extent);
 
 /* --- alloc.c --- */
 
-/* May the transaction change this heap? 0, EINVAL, EENDED. No lock is held. */
-int ps_heap_may_change(struct perseas_tx *tx, const struct perseas_heap *heap);
+/* Why the transaction may not change this heap: EINVAL, EENDED. No lock is held. */
+int ps_heap_refuse(struct perseas_tx *tx, const struct perseas_heap *heap);
+
+/* May it? 0, or these. */
+static inline int ps_heap_may_change(struct perseas_tx *tx, const struct perseas_heap *heap)
+{
+	return tx && heap && tx->p == heap->p && tx->open ? 0 : ps_heap_refuse(tx, heap);
+}
 
 /* --- roots.c: with the heap's lock --- */
 
 /* An object is to be freed by a transaction: does another open one mean a root to lead to it, or
  * can a roll-back of it? 0, ECONFLICT. */
-int ps_roots_may_free(const struct ps_edits *edits, const struct ps_found_object *found);
+int ps_roots_check_free(const struct ps_edits *edits, const struct ps_found_object *found);
+
+static inline int ps_roots_may_free(const struct ps_edits *edits,
+                                    const struct ps_found_object *found)
+{
+	return edits->heap->set_roots ? ps_roots_check_free(edits, found) : 0;
+}
 
 /* No open transaction sets this root any more. */
 void ps_root_forget(struct perseas_heap *heap, unsigned place);

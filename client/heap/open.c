@@ -244,16 +244,14 @@ static int heap_grow(struct perseas_heap *heap, unsigned had, uint64_t chunks)
 	return rc && rc != PERSEAS_EINDOUBT ? rc : check_made(heap, had);
 }
 
-int ps_heap_again(struct perseas_heap *heap, int rc, const struct ps_bring *bring)
+int ps_heap_go_on(struct perseas_heap *heap, int rc, const struct ps_bring *bring)
 {
 	if (rc == PS_HEAP_BRING)
 		rc = ps_demand_bring(heap->p, bring->start, bring->end);
 	else if (rc == PS_HEAP_GROW)
 		rc = heap_grow(heap, bring->had, bring->chunks);
-	else if (rc != PS_HEAP_AGAIN)
-		return rc;
 	else
-		rc = 0;
+		rc = 0; /* PS_HEAP_AGAIN */
 	return rc ? rc : 1;
 }
 

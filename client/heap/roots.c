@@ -139,14 +139,11 @@ static bool leads_to(const struct ps_root_known *known, uint64_t place)
 	return false;
 }
 
-int ps_roots_may_free(const struct ps_edits *edits, const struct ps_found_object *found)
+int ps_roots_check_free(const struct ps_edits *edits, const struct ps_found_object *found)
 {
 	const struct perseas_heap *heap = edits->heap;
-	uint64_t place;
+	const uint64_t place = place_of(found);
 
-	if (!heap->set_roots)
-		return 0;
-	place = place_of(found);
 	for (unsigned i = 0; i < PS_ROOTS; i++) {
 		const struct ps_root_known *known = &heap->known_roots[i];
 
@@ -200,7 +197,7 @@ int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, u
 	if (rc)
 		return rc;
 	do {
-		edits = ps_edits_get(tx, heap, CHANGES, &rc);
+		edits = ps_edits_get(tx, heap, CHANGES, CHANGES, &rc);
 		if (!edits)
 			return rc;
 		ps_biased_lock(&heap->lock);
