@@ -21,13 +21,15 @@ static struct options {
 	const char *mirrors, *store, *fabric, *pool;
 	uint64_t cpu, rounds;
 	uint32_t round_ms;
-	bool json;
+	bool flush, json;
 } options = { .cpu = UINT64_MAX };
 
 static const char about[] =
 	"Objects of 64 bytes come and go, of each of which 8 bytes are stored:\n\n"
 	"  heap          a transaction frees one of 1,024 objects and allocates another\n"
-	"  pmemobj       the same with libpmemobj, on the file of --pool\n"
+	"  ranges        what that stores, and no heap: set_range of an object's bytes and of\n"
+	"                a word of bits\n"
+	"  pmemobj       as heap, with libpmemobj, on the file of --pool\n"
 	"  heap-many     a transaction allocates 256 objects, and another frees them\n"
 	"  malloc-many   malloc of 256 objects and set_range of as many bytes of a segment for\n"
 	"                each, in a transaction; then free of the objects\n";
@@ -37,6 +39,10 @@ static const struct ps_option rows[] = {
 	{ "store", PS_OPTION_TEXT, AT(store), "NAME", "objects",
 	  .help = "With what the stores' names begin." },
 	{ "pool", PS_OPTION_TEXT, AT(pool), "FILE", .help = "Made for libpmemobj, and removed." },
+	{ "flush", PS_OPTION_FLAG, AT(flush),
+	  .help = "libpmemobj flushes the processor's caches, as it does where they do not outlive "
+	          "what it is to survive. Without, what it commits survives its process, as in the "
+	          "library's store." },
 	CPU_OPTION_ROW,
 	FABRIC_OPTION_ROW,
 	ROUND_OPTION_ROWS,
@@ -50,10 +56,11 @@ static struct way {
 	perseas_t *p;
 	perseas_heap_t *heap;
 	uint8_t *memory;     /* of a segment */
+	uint64_t *words;     /* of another one */
 	void *kept[KEPT];    /* objects */
 	uint64_t offs[KEPT]; /* the same, of libpmemobj */
 	unsigned next;
-} ways[4];
+} ways[5];
 
 /* --- the heap --- */
 
@@ -62,7 +69,7 @@ static int open_store(struct way *way)
 	struct perseas_options how = PERSEAS_OPTIONS_INIT;
 	struct perseas_heap_options heap = PERSEAS_HEAP_OPTIONS_INIT;
 	char name[64];
-	void *memory;
+	void *memory, *words;
 
 	snprintf(name, sizeof(name), "%s-%s", options.store, way->name);
 	how.flags = PERSEAS_CREATE;
@@ -71,9 +78,11 @@ static int open_store(struct way *way)
 	if (perseas_open(name, options.mirrors, &how, &way->p))
 		return program_fail("open", perseas_message(NULL));
 	if (perseas_heap_open(way->p, "objects", &heap, &way->heap) ||
-	    perseas_map(way->p, "segment", MANY * SIZE, &memory) || perseas_publish(way->p))
+	    perseas_map(way->p, "segment", KEPT * SIZE, &memory) ||
+	    perseas_map(way->p, "words", KEPT / 8, &words) || perseas_publish(way->p))
 		return program_fail("open", perseas_message(way->p));
 	way->memory = memory;
+	way->words = words;
 	return fabric_check(way->p, options.fabric);
 }
 
@@ -91,6 +100,26 @@ static int one(void *ctx)
 	if (rc)
 		return rc;
 	memcpy(*object, &way->next, sizeof(way->next));
+	return perseas_commit(tx, 0);
+}
+
+static int ranges(void *ctx)
+{
+	struct way *way = ctx;
+	const unsigned place = way->next++ % KEPT;
+	uint8_t *object = way->memory + (size_t)place * SIZE;
+	uint64_t *word = &way->words[place / 64];
+	perseas_tx_t *tx;
+	int rc = perseas_begin(way->p, 0, &tx);
+
+	if (!rc)
+		rc = perseas_set_range(tx, object, SIZE);
+	if (!rc)
+		rc = perseas_set_range(tx, word, sizeof(*word));
+	if (rc)
+		return rc;
+	memcpy(object, &way->next, sizeof(way->next));
+	*word ^= (uint64_t)1 << place % 64;
 	return perseas_commit(tx, 0);
 }
 
@@ -158,9 +187,9 @@ static int open_pool(struct way *way)
 	void *library;
 
 	(void)way;
-	/* It is memory, and outlives a process: nothing is flushed. */
+	/* It is memory, and outlives a process: nothing need be flushed. */
 	setenv("PMEM_IS_PMEM_FORCE", "1", 1);
-	setenv("PMEM_NO_FLUSH", "1", 1);
+	setenv("PMEM_NO_FLUSH", options.flush ? "0" : "1", 1);
 	setenv("PMEM_NO_MOVNT", "1", 1);
 	library = dlopen("libpmemobj.so.1", RTLD_NOW);
 	if (!library)
@@ -204,6 +233,7 @@ static struct way ways[] = {
 	{ .name = "heap", .open = open_store, .step = one },
 	{ .name = "heap-many", .open = open_store, .step = many },
 	{ .name = "malloc-many", .open = open_store, .step = many_by_malloc },
+	{ .name = "ranges", .open = open_store, .step = ranges },
 	{ .name = "pmemobj", .open = open_pool, .step = one_by_pmemobj },
 };
 
@@ -231,8 +261,9 @@ static void print(void)
 	if (!options.json) {
 		measured_print(stdout, measured, way_count);
 		measured_print_ratios(stdout, measured[2], measured[1]);
-		if (way_count > 3)
-			measured_print_ratios(stdout, measured[0], measured[3]);
+		measured_print_ratios(stdout, measured[0], measured[3]);
+		if (way_count > 4)
+			measured_print_ratios(stdout, measured[0], measured[4]);
 		return;
 	}
 	ps_json_begin(&json, NULL, '{');

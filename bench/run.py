@@ -353,19 +353,29 @@ class Bench:
                             (name, pages, "s" * (pages > 1)), "us", took[name], "declared",
                             took["declared"])
 
+    def allocating(self, name, *words):
+        with self.cluster(1, room=500 * MIB) as cluster:
+            result = self.program(cluster, "objects", "--mirrors", cluster.unix(), "--cpu",
+                                  self.near, *words, *self.timed())
+        self.results[name] = result
+        return {way: entry["busy_rates"] for way, entry in result["ways"].items()}
+
     def objects(self):
         """What is allocated by transactions, against libpmemobj, which keeps one copy and flushes
-        nothing, and against memory that is declared."""
+        nothing, and against memory that is declared; then against libpmemobj once more, which
+        flushes as it does by itself."""
+        one = "an object of 64 bytes allocated, another freed, shm, 1 mirror"
         pool = ["--pool", "/dev/shm/perseas-bench-objects"] if self.knows("pmemobj") else []
-        with self.cluster(1, room=400 * MIB) as cluster:
-            result = self.program(cluster, "objects", "--mirrors", cluster.unix(), "--cpu",
-                                  self.near, *pool, *self.timed())
-        self.results["objects"] = result
-        rates = {name: entry["busy_rates"] for name, entry in result["ways"].items()}
+        rates = self.allocating("objects", *pool)
         if pool:
-            row = self.report.add("an object of 64 bytes allocated, another freed, shm, 1 mirror",
-                                  "/s", rates["heap"], "pmemobj", rates["pmemobj"], ">= 5")
+            peer = "pmemobj (survives: process)"
+            row = self.report.add(one, "/s", rates["heap"], peer, rates["pmemobj"], ">= 5")
             say("allocating: %.3g times pmemobj" % row["ratio"])
+            self.report.add("limit: the bytes of that, by set_range", "/s", rates["ranges"], peer,
+                            rates["pmemobj"])
+            flushed = self.allocating("objects, flushed", *pool, "--flush")
+            self.report.add(one, "/s", flushed["heap"], "pmemobj that flushes its caches",
+                            flushed["pmemobj"])
         self.report.add("malloc and set_range, 256 objects a transaction, shm, 1 mirror", "/s",
                         rates["malloc-many"], "perseas_alloc", rates["heap-many"], "<= 2")
 
