@@ -72,7 +72,12 @@ enum perseas_error {
 #undef PERSEAS_ENUM
 };
 
+/* In C++ `perseas` is the namespace of <perseas.hpp>, so the structure has another name there. */
+#ifdef __cplusplus
+typedef struct perseas_handle perseas_t;
+#else
 typedef struct perseas perseas_t;
+#endif
 typedef struct perseas_tx perseas_tx_t;
 
 /* Bits of perseas_options.flags. */
