@@ -16,7 +16,11 @@ SOVERSION := 0
 ifeq ($(origin CC),default)
 CC := gcc
 endif
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
 CLANG ?= clang-14
+CLANGXX ?= clang++-14
 CLANG_TIDY ?= clang-tidy-14
 CLANG_FORMAT ?= clang-format-14
 PROTOC_C ?= protoc-c
@@ -214,7 +218,7 @@ $(PKGCONFIG): client/perseas.pc.in always
 # folder builds without it. Order counts: the tests link what bench/ has.
 
 PARTS := $(wildcard deploy/install.mk bench/bench.mk tests/programs.mk tests/check.mk tests/lint.mk \
-	tests/fuzz/fuzz.mk tests/mutants/mutants.mk tests/rdma/rdma.mk tests/peers/peers.mk \
+	tests/fuzz/fuzz.mk tests/cpp/cpp.mk tests/mutants/mutants.mk tests/rdma/rdma.mk tests/peers/peers.mk \
 	proto/model/model.mk)
 include $(PARTS)
 

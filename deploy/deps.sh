@@ -6,7 +6,7 @@ set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev libssl-dev
 	protobuf-c-compiler python3"
-test="chromium chromium-driver clang-14 clang-format-14 clang-tidy-14 cppcheck groff iproute2
+test="chromium chromium-driver clang-14 clang-format-14 clang-tidy-14 cppcheck g++ groff iproute2
 	libclang-rt-14-dev libcmocka-dev libstdc++-12-dev llvm-14 man-db openssl pkg-config
 	python3-pytest python3-seccomp python3-selenium strace systemd valgrind zsh"
 model="gcc libc6-dev python3 spin"

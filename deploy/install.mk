@@ -12,19 +12,21 @@ $(UNITS): $(BUILD)/%: %.in always
 		-e 's|@DOCDIR@|$(DOCDIR)|' $< >$@
 
 HEADERS := $(sort $(wildcard client/perseas*.h))
+# Those of the C++ binding: <perseas.hpp>, and <perseas/...> that it includes.
+CXX_HEADERS := $(sort $(wildcard client/cpp/perseas.hpp client/cpp/perseas/*.hpp))
 
 # The manual pages, from what programs and headers say of themselves.
 MAN := $(BUILD)/man
 #: man             the manual pages, into build/man
 man: $(MAN)/made
-$(MAN)/made: deploy/man.py $(HEADERS) deploy/perseas-rxe VERSION $(COMMAND) $(DAEMON)
+$(MAN)/made: deploy/man.py $(HEADERS) $(CXX_HEADERS) deploy/perseas-rxe VERSION $(COMMAND) $(DAEMON)
 	@echo "  MAN     $(MAN)"
 	$(Q)rm -rf $(MAN) && $(PYTHON) deploy/man.py --build $(BUILD) --output $(MAN) && touch $@
 
 # What goes where, by its name in the tree. Documents lie as in the tree, so that they find each other.
 SBIN_FILES := $(DAEMON) deploy/perseas-rxe deploy/nut/perseas-power
 DOC_FILES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md proto/PROTOCOL.md \
-	$(wildcard doc/*.md doc/examples/*.[ch] deploy/*.md) deploy/grafana.json
+	$(wildcard doc/*.md doc/examples/*.[ch] doc/examples/*.cpp deploy/*.md) deploy/grafana.json
 LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
 	pkgconfig/perseas.pc
 
@@ -40,6 +42,8 @@ install: programs man $(UNITS)
 	install -m 644 $(ARCHIVE) $(DESTDIR)$(LIBDIR)/
 	install -m 644 $(PKGCONFIG) $(DESTDIR)$(LIBDIR)/pkgconfig/
 	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/
+	for file in $(CXX_HEADERS:client/cpp/%=%); do \
+		install -D -m 644 client/cpp/$$file $(DESTDIR)$(INCLUDEDIR)/$$file || exit 1; done
 	cd $(MAN) && for page in man?/*; do \
 		install -D -m 644 $$page $(abspath $(DESTDIR)$(MANDIR))/$$page || exit 1; done
 	install -d $(DESTDIR)$(BASHCOMPDIR) $(DESTDIR)$(ZSHCOMPDIR)
@@ -56,9 +60,11 @@ uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/perseas
 	rm -f $(addprefix $(DESTDIR)$(SBINDIR)/,$(notdir $(SBIN_FILES)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_NAMES))
-	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(HEADERS)))
+	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(HEADERS)) $(CXX_HEADERS:client/cpp/%=%))
+	[ ! -d $(DESTDIR)$(INCLUDEDIR)/perseas ] || \
+		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(INCLUDEDIR)/perseas
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/,man1/perseas.1 man1/perseas-*.1 man3/libperseas.3 \
-		man3/perseas_*.3 man5/perseasd.conf.5 man8/perseasd.8 man8/perseas-rxe.8)
+		man3/perseas.hpp.3 man3/perseas_*.3 man5/perseasd.conf.5 man8/perseasd.8 man8/perseas-rxe.8)
 	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas
 	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(DOC_FILES) perseasd.conf)
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(notdir $(UNITS)) perseasd.socket)

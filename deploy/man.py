@@ -4,8 +4,9 @@
     man.py --build BUILD --output FOLDER
 
 Section 1 is from `perseas --help` and `perseas COMMAND --help`, 3 from the comments of
-client/perseas.h and the headers that it includes, 5 and 8 from `perseasd --help` and `perseas-rxe
---help`. A page that would say nothing (no help, a function without a comment) is an error.
+client/perseas.h and the headers that it includes, and of client/cpp, 5 and 8 from `perseasd
+--help` and `perseas-rxe --help`. A page that would say nothing (no help, a function without a
+comment) is an error.
 """
 import argparse
 import pathlib
@@ -414,6 +415,32 @@ def function_page(header, function, folder):
     page.write(folder)
 
 
+def cpp_page(folder):
+    """The C++ binding: what its headers say of themselves at their beginnings."""
+    def opening(path):
+        text = re.match(r"/\*.*?\*/", path.read_text(), re.S).group(0)
+        rows = [re.sub(r"^ \*( |$)", "", row) for row in text[2:-2].strip("\n ").split("\n")]
+        first, _, rest = " ".join(next(blocks(rows))).partition(". ")
+        return first.partition(" - ")[2], rest, rows[len(next(blocks(rows))):]
+
+    place = TOP / "client/cpp"
+    about, rest, more = opening(place / "perseas.hpp")
+    page = Page("perseas.hpp", 3, about)
+    page.heading("SYNOPSIS")
+    page.verbatim(["#include <perseas.hpp>", "",
+                   "c++ -std=c++17 FILE $(pkg-config --cflags --libs perseas)"])
+    page.heading("DESCRIPTION")
+    page.paragraph(rest)
+    page.prose(more)
+    for path in sorted((place / "perseas").glob("*.hpp")):
+        about, rest, more = opening(path)
+        page.heading("<perseas/%s>" % path.name)
+        page.paragraph(upper(about) + ". " + rest)
+        page.prose(more)
+    page.references([("libperseas", 3), ("perseas_open", 3), ("perseas_commit", 3)])
+    page.write(folder)
+
+
 def upper(text):
     return text[0].upper() + text[1:]
 
@@ -462,6 +489,7 @@ def main():
     daemon_pages(options.build / "perseasd", options.output)
     rxe_page(options.output)
     library_pages(options.output)
+    cpp_page(options.output)
 
 
 if __name__ == "__main__":

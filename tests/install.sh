@@ -35,7 +35,7 @@ make_there PREFIX=/usr install DESTDIR="$root"
 for path in bin/perseas sbin/perseasd sbin/perseas-rxe sbin/perseas-power include/perseas.h \
 		include/perseas_heap.h include/perseas_nowait.h include/perseas_roster.h \
 		include/perseas_segments.h include/perseas_standby.h include/perseas_threads.h \
-		include/perseas_track.h \
+		include/perseas_track.h include/perseas.hpp include/perseas/transaction.hpp \
 		lib/libperseas.so lib/libperseas.a \
 		lib/pkgconfig/perseas.pc lib/systemd/system/perseasd.service \
 		lib/systemd/system/perseasd.socket lib/systemd/system/perseas-owner@.service \
@@ -93,9 +93,24 @@ for example in doc/examples/*.c; do
 		$(sed -n 's|^#include "\(.*\)\.h"$|doc/examples/\1.c|p' "$example") \
 		$(pkg-config --cflags --libs perseas)
 done
+cat >"$top/hello.cpp" <<'END'
+#include <perseas.hpp>
+#include <iostream>
+
+int main()
+{
+	std::cout << perseas_version() << std::endl;
+	const auto refused = perseas::store::try_open("hello", "");
+	return !refused && refused.error().code() == perseas::errc::invalid_argument ? 0 : 1;
+}
+END
+# shellcheck disable=SC2046
+g++ -std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Werror "$top/hello.cpp" -o "$top/hello-cpp" \
+	$(pkg-config --cflags --libs perseas)
 (
 	export LD_LIBRARY_PATH="$root/usr/lib"
 	[ "$("$top/hello")" = "$version" ]
+	[ "$("$top/hello-cpp")" = "$version" ]
 	"$root/usr/bin/perseas" --version
 	"$root/usr/sbin/perseasd" --version
 	"$root/usr/sbin/perseas-rxe" --help >"$top/help"

@@ -44,9 +44,10 @@ cppcheck: $(PB).h
 		-DPROTOBUF_C_VERSION_NUMBER=9999999 -DPROTOBUF_C_MIN_COMPILER_VERSION=0 \
 		-DPERSEAS_VERSION='"$(VERSION)"' -I$(BUILD)/proto proto client server
 
-# Lays out all that is C, or says where it is laid out otherwise.
-LAID_OUT = $(foreach dir,bench client doc proto server tests,$(shell find $(dir) -name '*.[ch]'))
-#: format          lays out all that is C by clang-format; check-lint sees whether it is
+# Lays out all that is C or C++, or says where it is laid out otherwise.
+LAID_OUT = $(foreach dir,bench client doc proto server tests,$(shell find $(dir) -name '*.[ch]' \
+	-o -name '*.[ch]pp'))
+#: format          lays out all that is C or C++ by clang-format; check-lint sees whether it is
 format:
 	@deploy/deps.sh format
 	$(Q)$(CLANG_FORMAT) -i $(LAID_OUT)

@@ -40,7 +40,8 @@ DURATIONS = pathlib.Path("build/durations")
 USUALLY = {
     "build": 90, "headers": 2, "style": 5, "unit": 170, "instructions": 15, "timing": 130,
     "drills": 600, "rdma": 330, "install": 90,
-    "sim": 420, "clang": 60, "lint": 200, "model": 60, "crash": 60, "fuzz": 200, "mutants": 300,
+    "sim": 420, "clang": 60, "lint": 200, "model": 60, "crash": 60, "fuzz": 200, "cpp": 40,
+    "mutants": 300,
 }
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks what a machine can check of the tree's style; one line a fault, then a count.
 
-A function is what stands between a brace alone in the first column and the next one that
-closes there. Generated and built files are not looked at.
+A function is what stands between a brace alone in the first column, but for that of a namespace or
+a class, and the next one that closes there. Generated and built files are not looked at.
 """
 import os
 import pathlib
@@ -16,6 +16,7 @@ COLUMNS, FUNCTION_LINES, FILE_LINES = 100, 70, 600
 FORMATS = ("proto/base", "proto/image", "proto/data", "proto/control")
 ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "client/demand",
                     "client/keeper", "client/open", "client/heap", "client/standby",
+                    "client/cpp/perseas", "client/cpp",
                     "client/command/ui",
                     "client/command/ask", "client/command/live", "client/command/change",
                     "client/command/doctor", "client/command/top", "client/command/bench",
@@ -38,7 +39,7 @@ def long_functions(lines):
     """Yields (line number, length) of every function that is too long."""
     start = None
     for number, line in enumerate(lines, 1):
-        if line == "{":
+        if line == "{" and not re.match(r"(namespace|class|struct)\b", lines[number - 2]):
             start = number
         elif start and line.startswith("}"):
             if number - start - 1 > FUNCTION_LINES:
@@ -65,7 +66,7 @@ def wrong_way(path, included):
 def faults(path):
     text = path.read_text()
     lines = text.split("\n")
-    c_file = path.suffix in (".c", ".h")
+    c_file = path.suffix in (".c", ".h", ".cpp", ".hpp")
     if not opens_with_a_paragraph(path, text):
         yield 1, "no opening paragraph: what it is for, who calls it, what it must never do"
     if text and not text.endswith("\n"):
@@ -99,7 +100,7 @@ def main():
     bad = good = 0
     for folder in FOLDERS:
         for path in sorted(pathlib.Path(folder).rglob("*")):
-            if path.suffix not in (".c", ".h", ".py", ".sh") or not path.is_file():
+            if path.suffix not in (".c", ".h", ".cpp", ".hpp", ".py", ".sh") or not path.is_file():
                 continue
             found = list(faults(path))
             for number, what in found:

@@ -39,7 +39,8 @@ def test_everything_has_a_page(pages):
                              check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout
     functions = re.findall(r" T (perseas_\w+)", symbols)
     assert len(verbs) > 10 and len(functions) > 20
-    expected = {"perseas.1", "libperseas.3", "perseasd.conf.5", "perseasd.8", "perseas-rxe.8"}
+    expected = {"perseas.1", "libperseas.3", "perseas.hpp.3", "perseasd.conf.5", "perseasd.8",
+                "perseas-rxe.8"}
     expected |= {"perseas-%s.1" % verb for verb in verbs} | {"%s.3" % name for name in functions}
     assert set(pages) == expected
 

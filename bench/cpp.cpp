@@ -1,0 +1,139 @@
+/*
+ * cpp.cpp - the same transaction of 8 bytes by the C interface and by each of the ways that the C++
+ * binding has for it. bench/cpp.py starts it under callgrind, and counts what the functions below
+ * take, by their names.
+ *
+ *     cpp MIRRORS STORE WAY COUNT
+ */
+#include <perseas.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace
+{
+
+constexpr unsigned numbers = 1024, warm = 200;
+
+struct row {
+	perseas::p<std::uint64_t> at[numbers];
+};
+
+/* The place that transaction i changes. */
+unsigned place(unsigned i)
+{
+	return i * 37 % numbers;
+}
+
+bool in_c(perseas::store &s, const perseas::root<row> &r, unsigned count)
+{
+	auto *at = const_cast<std::uint64_t *>(&r->at[0].get());
+	perseas_t *p = s.c();
+
+	for (unsigned i = 0; i < count; i++) {
+		std::uint64_t *to = at + place(i);
+		perseas_tx_t *tx;
+
+		if (perseas_begin(p, 0, &tx) || perseas_set_range(tx, to, sizeof(*to)))
+			return false;
+		*to += i;
+		if (perseas_commit(tx, 0))
+			return false;
+	}
+	return true;
+}
+
+bool by_set(perseas::store &s, const perseas::root<row> &r, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		s.transact([&](perseas::transaction &tx) {
+			const auto &to = r->at[place(i)].get();
+
+			tx.set(to, to + i);
+		});
+	return true;
+}
+
+bool by_writable(perseas::store &s, const perseas::root<row> &r, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		s.transact(
+			[&](perseas::transaction &tx) { tx.writable(r->at[place(i)].get()) += i; });
+	return true;
+}
+
+bool by_p(perseas::store &s, const perseas::root<row> &r, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		s.transact([&](perseas::transaction &) { r->at[place(i)] += i; });
+	return true;
+}
+
+bool by_hand(perseas::store &s, const perseas::root<row> &r, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		perseas::transaction tx(s);
+
+		tx.writable(r->at[place(i)].get()) += i;
+		tx.commit();
+	}
+	return true;
+}
+
+bool by_result(perseas::store &s, const perseas::root<row> &r, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const auto done = s.try_transact([&](perseas::transaction &tx) {
+			const auto &to = r->at[place(i)].get();
+
+			return tx.try_set(to, to + i);
+		});
+
+		if (!done)
+			return false;
+	}
+	return true;
+}
+
+using way = bool (*)(perseas::store &, const perseas::root<row> &, unsigned);
+
+way way_named(const std::string &name)
+{
+	return name == "c"          ? in_c
+	       : name == "set"      ? by_set
+	       : name == "writable" ? by_writable
+	       : name == "p"        ? by_p
+	       : name == "hand"     ? by_hand
+	       : name == "result"   ? by_result
+	                            : nullptr;
+}
+
+} // namespace
+
+/* What is counted: its own call is the same for all. */
+extern "C" __attribute__((noinline)) bool
+perseas_counted(way go, perseas::store &s, const perseas::root<row> &r, unsigned count)
+{
+	return go(s, r, count);
+}
+
+int main(int argc, char **argv)
+{
+	const way go = argc == 5 ? way_named(argv[3]) : nullptr;
+
+	if (!go)
+		return 2;
+	try {
+		perseas::store s(argv[2], argv[1], perseas::options().create());
+		auto r = s.make_root<row>("row");
+
+		return go(s, r, warm) && perseas_counted(go, s, r,
+		                                         static_cast<unsigned>(std::atoi(argv[4])))
+		               ? 0
+		               : 1;
+	} catch (const perseas::error &e) {
+		std::fprintf(stderr, "cpp: %s\n", e.what());
+		return 1;
+	}
+}

@@ -1,0 +1,315 @@
+/*
+ * pending.hpp - commits that do not wait: what they return, and how a program learns that W mirrors
+ * hold them, by futures, functions or coroutines, from an event loop of its own (perseas_nowait.h).
+ * perseas.hpp includes it. It starts no thread.
+ */
+#ifndef PERSEAS_CPP_PENDING_HPP
+#define PERSEAS_CPP_PENDING_HPP
+
+#include "store.hpp"
+
+#include <chrono>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <poll.h>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#if PERSEAS_EXCEPTIONS
+#include <future>
+#endif
+#if __has_include(<version>)
+#include <version>
+#endif
+#if defined(__cpp_impl_coroutine) && defined(__cpp_lib_coroutine) && PERSEAS_EXCEPTIONS
+#include <coroutine>
+#define PERSEAS_COROUTINES 1
+#else
+#define PERSEAS_COROUTINES 0
+#endif
+
+namespace perseas
+{
+
+#if PERSEAS_EXCEPTIONS
+
+/* A transaction that is on its way to the mirrors, and what it returned. If it is dropped, the
+ * transaction is on its way all the same. */
+template <class T>
+class pending
+{
+	using held = std::conditional_t<std::is_void_v<T>, char, T>;
+
+    public:
+	const perseas_token &token() const noexcept { return token_; }
+
+	/* W mirrors hold it, within this time. */
+	bool wait_for(std::chrono::milliseconds most) { return in_.wait(token_, most); }
+	bool ready() { return wait_for(std::chrono::milliseconds(0)); }
+
+	/* Waits until W mirrors hold it, and returns the value; once. */
+	T get()
+	{
+		in_.wait(token_);
+		if constexpr (!std::is_void_v<T>)
+			return std::move(value_);
+	}
+
+    private:
+	friend class store;
+
+	/* A store object of its own, which never closes it. */
+	struct borrowed {
+		explicit borrowed(detail::session_ref session) : to(session) {}
+		borrowed(const borrowed &other) : to(other.to.session_) {}
+		borrowed &operator=(const borrowed &other)
+		{
+			to.session_ = other.to.session_;
+			return *this;
+		}
+		~borrowed() { to.session_ = {}; }
+		void wait(const perseas_token &token) { to.wait(token); }
+		bool wait(const perseas_token &token, std::chrono::milliseconds most)
+		{
+			return to.wait(token, most);
+		}
+		store to;
+	};
+
+	pending(detail::session_ref session, const perseas_token &token, held value)
+	    : in_(session), token_(token), value_(std::move(value))
+	{
+	}
+
+	borrowed in_;
+	perseas_token token_;
+	held value_;
+};
+
+template <class F>
+pending<std::invoke_result_t<F &, transaction &>> store::transact_async(F &&fn, mode how)
+{
+	using value_type = std::invoke_result_t<F &, transaction &>;
+	static_assert(
+		!std::is_reference_v<value_type>,
+		"perseas: transact_async keeps what fn returns: return a value, no reference");
+	perseas_token token{};
+	/* It commits by itself, and so gets the token of this transaction and of no other. */
+	const auto commit = [&](transaction &tx) {
+		token = tx.open() ? tx.commit_token(how | mode::nowait) : posted();
+	};
+
+	if constexpr (std::is_void_v<value_type>) {
+		transact(
+			[&](transaction &tx) {
+				fn(tx);
+				commit(tx);
+			},
+			how);
+		return { session_, token, 0 };
+	} else {
+		value_type value = transact(
+			[&](transaction &tx) {
+				value_type made = fn(tx);
+
+				commit(tx);
+				return made;
+			},
+			how);
+
+		return { session_, token, std::move(value) };
+	}
+}
+
+#endif
+
+/*
+ * Tells of commits that W mirrors have come to hold, in the loop of one thread: wait until fd() can
+ * be read, and call dispatch(), which calls what was asked for. A store should have one of these
+ * (perseas_fd), and it should not outlive the store. when(), future() and durable() may be called
+ * by any thread.
+ *
+ * What fails fails as perseas_wait does: fenced, epoch; and cancelled, if this is destroyed before.
+ * A commit that is in doubt stays pending until mirrors hold it, or another owner fences this one.
+ */
+class completions
+{
+    public:
+	using function = std::function<void(const result<void> &)>;
+
+	explicit completions(store &of) : session_(of.session_) {}
+	completions(const completions &) = delete;
+	completions &operator=(const completions &) = delete;
+	~completions()
+	{
+		tell([](const perseas_token &) -> std::optional<result<void>> {
+			return failure(errc::cancelled,
+			               "nobody looks any more whether mirrors hold it: "
+			               "perseas::completions was destroyed");
+		});
+	}
+
+	/* A descriptor for poll, select and epoll. */
+	result<int> try_fd()
+	{
+		if (!session_.alive())
+			return session_.refusal();
+		const int fd = perseas_fd(session_.handle());
+
+		return fd < 0 ? result<int>(failure::last(session_.handle(), fd)) : result<int>(fd);
+	}
+
+	/* Has fn called by dispatch() when W mirrors hold the transaction, or when they never will.
+	 * fn must not throw. */
+	void when(const perseas_token &token, function fn)
+	{
+		std::lock_guard<std::mutex> hold(lock_);
+
+		waiting_.emplace(token.seq, waiter{ token, std::move(fn) });
+	}
+
+	/* Calls what is due, and says whether anything is left. Does not wait. */
+	result<bool> try_dispatch()
+	{
+		perseas_token durable{};
+		const result<void> looked =
+			session_.alive()
+				? session_.done(perseas_durable(session_.handle(), &durable))
+				: result<void>(session_.refusal());
+
+		tell([&](const perseas_token &token) -> std::optional<result<void>> {
+			/* A token of another epoch is for the library to judge. */
+			if (token.epoch != durable.epoch && looked)
+				return judged(perseas_wait(session_.handle(), &token, 0));
+			if (token.epoch == durable.epoch && token.seq <= durable.seq)
+				return result<void>();
+			return looked ? std::nullopt : std::make_optional(looked);
+		});
+		if (!looked)
+			return looked.error();
+		std::lock_guard<std::mutex> hold(lock_);
+
+		return !waiting_.empty();
+	}
+
+	/* The same, after waiting for something to happen. */
+	result<bool> try_wait(std::chrono::milliseconds most)
+	{
+		auto fd = try_fd();
+
+		if (!fd)
+			return fd.error();
+		pollfd look = { *fd, POLLIN, 0 };
+
+		(void)::poll(&look, 1, static_cast<int>(most.count()));
+		return try_dispatch();
+	}
+
+#if PERSEAS_EXCEPTIONS
+	int fd()
+	{
+		return try_fd().value();
+	}
+	bool dispatch()
+	{
+		return try_dispatch().value();
+	}
+	bool wait(std::chrono::milliseconds most)
+	{
+		return try_wait(most).value();
+	}
+
+	/* A future that dispatch() makes ready: so a thread that waits for it must not be the one
+	 * that dispatches. */
+	std::future<void> future(const perseas_token &token)
+	{
+		auto promise = std::make_shared<std::promise<void>>();
+		auto made = promise->get_future();
+
+		when(token, [promise](const result<void> &done) {
+			if (done)
+				promise->set_value();
+			else
+				promise->set_exception(
+					std::make_exception_ptr(error(done.error())));
+		});
+		return made;
+	}
+#endif
+
+#if PERSEAS_COROUTINES
+	/* co_await completions.durable(token): goes on in dispatch() when W mirrors hold the
+	 * transaction, or throws perseas::error. */
+	auto durable(const perseas_token &token)
+	{
+		struct awaiter {
+			completions &at;
+			perseas_token token;
+			std::optional<failure> why{};
+
+			bool await_ready() const noexcept { return false; }
+			void await_suspend(std::coroutine_handle<> waiter)
+			{
+				at.when(token, [this, waiter](const result<void> &done) {
+					if (!done)
+						why = done.error();
+					waiter.resume();
+				});
+			}
+			void await_resume() const
+			{
+				if (why)
+					detail::raise(*why);
+			}
+		};
+
+		return awaiter{ *this, token };
+	}
+#endif
+
+    private:
+	struct waiter {
+		perseas_token token;
+		function fn;
+	};
+
+	std::optional<result<void>> judged(int rc) const
+	{
+		return rc == PERSEAS_ETIMEOUT ? std::nullopt
+		                              : std::make_optional(session_.done(rc));
+	}
+
+	/* Calls what `of` has a result for, without the lock: it may ask for more. */
+	template <class F>
+	void tell(F &&of)
+	{
+		std::vector<std::pair<function, result<void>>> due;
+		{
+			std::lock_guard<std::mutex> hold(lock_);
+
+			for (auto each = waiting_.begin(); each != waiting_.end();) {
+				auto done = of(each->second.token);
+
+				if (done)
+					due.emplace_back(std::move(each->second.fn),
+					                 std::move(*done));
+				each = done ? waiting_.erase(each) : std::next(each);
+			}
+		}
+		for (auto &[fn, done] : due)
+			fn(done);
+	}
+
+	detail::session_ref session_;
+	std::mutex lock_;
+	std::multimap<std::uint64_t, waiter> waiting_; /* by seq */
+};
+
+} // namespace perseas
+
+#endif

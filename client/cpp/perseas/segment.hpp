@@ -1,0 +1,123 @@
+/*
+ * segment.hpp - memory of a store, as elements of a type. perseas.hpp includes it.
+ *
+ * Segments are read as const, and changed through transaction.writable, transaction.set or
+ * perseas::p: so a store that was not declared does not compile, unless it goes through a pointer
+ * that lies in the segment. Each access looks whether the store is still open, and throws
+ * perseas::error if it is not (without exceptions it ends the program). span() and data() give bare
+ * pointers for loops: these are dangling when the store is closed, and using them then kills the
+ * process.
+ */
+#ifndef PERSEAS_CPP_SEGMENT_HPP
+#define PERSEAS_CPP_SEGMENT_HPP
+
+#include "session.hpp"
+#include "span.hpp"
+#include "storable.hpp"
+
+#include <cstddef>
+#include <utility>
+
+namespace perseas
+{
+
+/* A mapped segment. Moving from it leaves it empty. Any thread may read it. */
+template <class T>
+class segment
+{
+    public:
+	segment() noexcept = default;
+	segment(segment &&other) noexcept
+	    : session_(std::exchange(other.session_, {})), first_(other.first_),
+	      count_(other.count_), published_(other.published_)
+	{
+	}
+	segment &operator=(segment &&other) noexcept
+	{
+		session_ = std::exchange(other.session_, {});
+		first_ = other.first_;
+		count_ = other.count_;
+		published_ = other.published_;
+		return *this;
+	}
+
+	std::size_t size() const noexcept { return count_; }
+	/* It existed when it was mapped: it has contents already. */
+	bool published() const noexcept { return published_; }
+
+	const T *data() const { return checked(); }
+	const T &operator[](std::size_t at) const
+	{
+		const T *first = checked();
+
+		if (__builtin_expect(at >= count_, 0))
+			detail::raise({ errc::range, "element " + std::to_string(at) + " of " +
+			                                     std::to_string(count_) +
+			                                     " of a segment: there is none" });
+		return first[at];
+	}
+	const T *begin() const { return checked(); }
+	const T *end() const { return checked() + count_; }
+	perseas::span<const T> span() const { return { checked(), count_ }; }
+
+	/* To be filled in before store.publish(), where published() is false: no transaction has
+	 * anything to do with it. */
+	perseas::span<T> initial() const
+	{
+		T *first = checked();
+
+		if (published_ || exists())
+			detail::raise(
+				{ errc::invalid_argument,
+			          "the segment has contents that mirrors hold: change it by a "
+			          "transaction" });
+		return { first, count_ };
+	}
+
+    protected:
+	friend class store;
+
+	segment(detail::session_ref session, T *first, std::size_t count, bool published) noexcept
+	    : session_(session), first_(first), count_(count), published_(published)
+	{
+	}
+
+	/* It was published since it was mapped. */
+	bool exists() const
+	{
+		segment_info info;
+
+		for (unsigned i = 0; perseas_segment_at(session_.handle(), i, &info) == 0; i++)
+			if (info.address == first_)
+				return info.published != 0;
+		return false;
+	}
+
+	T *checked() const
+	{
+		if (__builtin_expect(!session_.alive(), 0))
+			detail::raise(session_.refusal());
+		return first_;
+	}
+
+	detail::session_ref session_;
+	T *first_ = nullptr;
+	std::size_t count_ = 0;
+	bool published_ = false;
+};
+
+/* A segment that holds one object. */
+template <class T>
+class root : public segment<T>
+{
+    public:
+	root() noexcept = default;
+	root(segment<T> &&of) noexcept : segment<T>(std::move(of)) {}
+
+	const T &operator*() const { return *this->checked(); }
+	const T *operator->() const { return this->checked(); }
+};
+
+} // namespace perseas
+
+#endif

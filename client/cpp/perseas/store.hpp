@@ -1,0 +1,505 @@
+/*
+ * store.hpp - a store that this process owns. perseas.hpp includes it.
+ *
+ * Each function that may fail is there twice: try_x() returns a perseas::result, and x() throws
+ * perseas::error. Which errors there are is said at the function of the same purpose in perseas.h
+ * and the headers that it includes.
+ */
+#ifndef PERSEAS_CPP_STORE_HPP
+#define PERSEAS_CPP_STORE_HPP
+
+#include "options.hpp"
+#include "p.hpp"
+#include "segment.hpp"
+#include "session.hpp"
+#include "transaction.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace perseas
+{
+
+template <class T>
+class pending;
+
+namespace detail
+{
+
+/* perseas_options.on_event. */
+inline void pass_event(void *arg, const event *what) noexcept
+{
+	(*static_cast<std::function<void(const event &)> *>(arg))(*what);
+}
+
+/* How often a conflict that is not about a lock is tried again, and the pause before: 1 us, and
+ * twice as long each time, 65 ms in all. What holds on for longer needs a lock, or serial. */
+inline constexpr unsigned conflict_tries = 16;
+
+inline void conflict_pause(unsigned tries)
+{
+	std::this_thread::sleep_for(std::chrono::microseconds(1u << tries));
+}
+
+} // namespace detail
+
+/*
+ * A store that is open. Its destructor closes it; call close() to learn whether what was committed
+ * with nowait is held. Moving from it leaves it as if it had never been opened. Many threads may
+ * use it at once, but for close(), moving and destroying.
+ *
+ * What a program has taken of it, such as segments and transactions, may outlive it: whoever uses
+ * that is told so. In a child of fork all of them are refused, and nothing is closed.
+ */
+class store
+{
+    public:
+	store() noexcept = default;
+	store(store &&other) noexcept : session_(std::exchange(other.session_, {})) {}
+	store &operator=(store &&other) noexcept
+	{
+		if (this != &other) {
+			let_go();
+			session_ = std::exchange(other.session_, {});
+		}
+		return *this;
+	}
+	~store() { let_go(); }
+
+	static result<void> try_create(const std::string &name, const std::string &mirrors,
+	                               const options &how = {})
+	{
+		const perseas_options filled = how.filled();
+
+		if (const int rc = perseas_create(name.c_str(), mirrors.c_str(), &filled))
+			return failure::last(nullptr, rc);
+		return {};
+	}
+
+	/* options().create(): makes the store if no mirror has it. */
+	static result<store> try_open(const std::string &name, const std::string &mirrors,
+	                              const options &how = {})
+	{
+		detail::session *s = detail::session_take();
+		perseas_options filled = how.filled();
+		perseas_t *p = nullptr;
+
+		s->on_event = how.event_function();
+		if (s->on_event) {
+			filled.on_event = detail::pass_event;
+			filled.event_arg = &s->on_event;
+		}
+		if (const int rc = perseas_open(name.c_str(), mirrors.c_str(), &filled, &p)) {
+			failure why = failure::last(nullptr, rc);
+
+			detail::session_put(s);
+			return why;
+		}
+		return store(detail::session_begin(s, p));
+	}
+
+	/* Takes a handle of the C interface, such as perseas_standby_wait gives, and closes it. Of
+	 * nullptr it is a store that was never opened. */
+	static store adopt(perseas_t *p)
+	{
+		if (!p)
+			return store();
+		return store(detail::session_begin(detail::session_take(), p));
+	}
+
+	bool is_open() const noexcept { return session_.alive(); }
+	/* For the C interface, which must not close it; nullptr if it is not open. */
+	perseas_t *c() const noexcept { return session_.alive() ? session_.handle() : nullptr; }
+
+	/* Closes it in any case. Failures are of what was committed with nowait: in_doubt,
+	 * fenced. */
+	result<void> try_close()
+	{
+		if (!session_.alive())
+			return session_.refusal();
+		const detail::session_ref was = session_;
+		perseas_t *const p = was.handle();
+
+		was.s->id.store(0);
+		const int rc = perseas_close(p);
+
+		detail::session_put(was.s);
+		if (rc)
+			return failure::last(nullptr, rc);
+		return {};
+	}
+
+	/* Maps a segment of `count` elements; 0: of as many as it has. One that is new has
+	 * published() false: fill in initial(), and call publish(). */
+	template <class T>
+	result<segment<T>> try_map(const std::string &name, std::size_t count = 0)
+	{
+		detail::expect_storable<T>();
+		if (!session_.alive())
+			return session_.refusal();
+		if (count > SIZE_MAX / sizeof(T))
+			return failure(
+				errc::invalid_argument,
+				"a segment is 1 TiB at most, and this is more elements than that");
+		segment_info info;
+		void *at = nullptr;
+		auto mapped = session_.done(
+			perseas_map(session_.handle(), name.c_str(), count * sizeof(T), &at));
+
+		if (mapped)
+			mapped = session_.done(
+				perseas_segment(session_.handle(), name.c_str(), &info));
+		if (!mapped)
+			return mapped.error();
+		if (info.size % sizeof(T))
+			return failure(errc::size,
+			               "segment '" + name + "' has " + std::to_string(info.size) +
+			                       " bytes, which are no whole number of elements "
+			                       "of " +
+			                       std::to_string(sizeof(T)) +
+			                       ": map it as what it was made as");
+		return segment<T>(session_, static_cast<T *>(at), info.size / sizeof(T),
+		                  info.published != 0);
+	}
+
+	/* The first contents of all segments that are mapped and not yet published go to the
+	 * mirrors: from then on they exist. */
+	result<void> try_publish()
+	{
+		return call([](perseas_t *p) { return perseas_publish(p); });
+	}
+
+	/* One object in a segment of its own. If there is none, it is T{}, init(T &) is called for
+	 * it, and all segments that are mapped are published. */
+	template <class T, class F>
+	result<root<T>> try_make_root(const std::string &name, F &&init)
+	{
+		auto mapped = try_map<T>(name, 1);
+
+		if (!mapped)
+			return mapped.error();
+		if (!mapped->published()) {
+			if (auto made = make_first(*mapped, std::forward<F>(init)); !made)
+				return made.error();
+			if (auto done = try_publish(); !done)
+				return done.error();
+			mapped->published_ = true;
+		}
+		return root<T>(std::move(*mapped));
+	}
+	template <class T>
+	result<root<T>> try_make_root(const std::string &name)
+	{
+		return try_make_root<T>(name, [](T &) {});
+	}
+
+	/* The segment stays in the store. Nobody may use its memory any more, also as got by
+	 * another map(). */
+	template <class T>
+	result<void> try_unmap(segment<T> &&of)
+	{
+		const T *at = of.first_;
+		auto done = call(
+			[at](perseas_t *p) { return perseas_unmap(p, const_cast<T *>(at)); });
+
+		if (done)
+			of.session_ = {};
+		return done;
+	}
+
+	result<transaction> try_begin(mode how = mode::plain)
+	{
+		transaction tx(session_);
+
+		if (const int rc = tx.begin(how))
+			return session_.why(rc);
+		return tx;
+	}
+
+	/*
+	 * Calls fn(transaction &), which returns a result<...>, and commits. A failure of fn's, or
+	 * of the commit, aborts and is returned; errc::conflict begins the transaction again, as
+	 * transact() does. fn may end the transaction itself.
+	 */
+	template <class F>
+	std::invoke_result_t<F &, transaction &> try_transact(F &&fn, mode how = mode::plain)
+	{
+		using outcome = std::invoke_result_t<F &, transaction &>;
+		transaction tx(session_);
+
+		if (const int rc = begin_patiently(tx, how))
+			return session_.why(rc);
+		for (unsigned tries = 0;; tries++) {
+			outcome value = fn(tx);
+
+			if (__builtin_expect(value.has_value(), 1)) {
+				if (const int rc = finish(tx, how); __builtin_expect(rc != 0, 0))
+					return tx.why(rc);
+				return value;
+			}
+			if (!conflicts(tx, value.error().code(), tries))
+				return value;
+			if (auto begun = tx.try_retry(); !begun)
+				return begun.error();
+		}
+	}
+
+	/* Waits until W mirrors hold every commit. */
+	result<void> try_flush()
+	{
+		return call([](perseas_t *p) { return perseas_flush(p); });
+	}
+	/* Waits until W mirrors hold the transaction of a token; false: not within this time. */
+	result<bool> try_wait(const perseas_token &token, std::chrono::milliseconds most)
+	{
+		const std::int64_t ms = most.count() < 0 ? 0 : most.count();
+
+		return waited(token, ms);
+	}
+	/* The same, for as long as it takes. */
+	result<void> try_wait(const perseas_token &token)
+	{
+		auto done = waited(token, -1);
+
+		return done ? result<void>() : result<void>(done.error());
+	}
+	/* The last transaction that any thread committed. */
+	result<perseas_token> try_posted()
+	{
+		perseas_token token{};
+		auto done = call([&](perseas_t *p) { return perseas_posted(p, &token); });
+
+		return done ? result<perseas_token>(token) : result<perseas_token>(done.error());
+	}
+	result<status> try_stat() const
+	{
+		status stat{};
+
+		if (!session_.alive())
+			return session_.refusal();
+		if (auto done = session_.done(perseas_stat(session_.handle(), &stat)); !done)
+			return done.error();
+		return stat;
+	}
+
+	/* What open found on each mirror, and did; "" if it is not open. */
+	std::string report() const
+	{
+		return session_.alive() ? perseas_report(session_.handle()) : "";
+	}
+	/* The segments that there are, and those that are mapped; none if it is not open. */
+	std::vector<segment_info> segments() const
+	{
+		std::vector<segment_info> all;
+		segment_info info;
+
+		for (unsigned i = 0;
+		     session_.alive() && perseas_segment_at(session_.handle(), i, &info) == 0; i++)
+			all.push_back(info);
+		return all;
+	}
+
+#if PERSEAS_EXCEPTIONS
+	store(const std::string &name, const std::string &mirrors, const options &how = {})
+	    : store(try_open(name, mirrors, how).value())
+	{
+	}
+	static void create(const std::string &name, const std::string &mirrors,
+	                   const options &how = {})
+	{
+		try_create(name, mirrors, how).value();
+	}
+	void close()
+	{
+		try_close().value();
+	}
+
+	template <class T>
+	segment<T> map(const std::string &name, std::size_t count = 0)
+	{
+		return try_map<T>(name, count).value();
+	}
+	template <class T, class... Init>
+	root<T> make_root(const std::string &name, Init &&...init)
+	{
+		return try_make_root<T>(name, std::forward<Init>(init)...).value();
+	}
+	template <class T>
+	void unmap(segment<T> &&of)
+	{
+		try_unmap(std::move(of)).value();
+	}
+	void publish()
+	{
+		try_publish().value();
+	}
+	void flush()
+	{
+		try_flush().value();
+	}
+	void wait(const perseas_token &token)
+	{
+		try_wait(token).value();
+	}
+	bool wait(const perseas_token &token, std::chrono::milliseconds most)
+	{
+		return try_wait(token, most).value();
+	}
+	perseas_token posted()
+	{
+		return try_posted().value();
+	}
+	status stat() const
+	{
+		return try_stat().value();
+	}
+	transaction begin(mode how = mode::plain)
+	{
+		return try_begin(how).value();
+	}
+
+	/*
+	 * Calls fn(transaction &), commits, and returns fn's value. An exception aborts, and passes
+	 * on; so does one of the commit, but after errc::in_doubt the transaction is applied here:
+	 * flush() waits for it. fn may end the transaction itself.
+	 *
+	 * errc::conflict takes back what fn did and calls it again, in a transaction that is as old
+	 * as it was: it gets its locks in the end. A conflict that is not about a lock is tried 16
+	 * times within 65 ms, and passes on then.
+	 */
+	template <class F>
+	std::invoke_result_t<F &, transaction &> transact(F &&fn, mode how = mode::plain)
+	{
+		using value_type = std::invoke_result_t<F &, transaction &>;
+		transaction tx(session_);
+
+		if (const int rc = begin_patiently(tx, how); __builtin_expect(rc != 0, 0))
+			detail::raise(session_.why(rc));
+		scope now(tx);
+		for (unsigned tries = 0;; tries++) {
+			try {
+				if constexpr (std::is_void_v<value_type>) {
+					fn(tx);
+					tx.expect(finish(tx, how));
+					return;
+				} else {
+					value_type value = fn(tx);
+
+					tx.expect(finish(tx, how));
+					return std::forward<value_type>(value);
+				}
+			} catch (const error &e) {
+				if (!conflicts(tx, e.reason(), tries))
+					throw;
+			}
+			tx.retry();
+		}
+	}
+
+	/* As transact() with nowait; what it returns says when W mirrors hold it (pending.hpp). */
+	template <class F>
+	pending<std::invoke_result_t<F &, transaction &>> transact_async(F &&fn,
+	                                                                 mode how = mode::plain);
+#endif
+
+    private:
+	friend class transaction;
+	friend class heap;
+	friend class completions;
+	template <class T>
+	friend class kept;
+	template <class T>
+	friend class pending;
+
+	explicit store(detail::session_ref session) noexcept : session_(session) {}
+
+	/* The first contents of a segment. If init throws, there is no segment: nobody may publish
+	 * what is half made. */
+	template <class T, class F>
+	result<void> make_first(segment<T> &of, F &&init)
+	{
+#if PERSEAS_EXCEPTIONS
+		try {
+			std::forward<F>(init)(*::new (static_cast<void *>(of.initial().data()))
+			                              T{});
+		} catch (...) {
+			(void)try_unmap(std::move(of));
+			throw;
+		}
+#else
+		std::forward<F>(init)(*::new (static_cast<void *>(of.initial().data())) T{});
+#endif
+		return {};
+	}
+
+	template <class F>
+	result<void> call(F &&function)
+	{
+		if (!session_.alive())
+			return session_.refusal();
+		return session_.done(function(session_.handle()));
+	}
+	result<bool> waited(const perseas_token &token, std::int64_t ms)
+	{
+		auto done = call([&](perseas_t *p) { return perseas_wait(p, &token, ms); });
+
+		if (done || done.error().code() == errc::timeout)
+			return done.has_value();
+		return done.error();
+	}
+
+	/* Is the transaction to be begun again? Waits where the library does not. */
+	static bool conflicts(const transaction &tx, errc code, unsigned tries)
+	{
+		if (code != errc::conflict || !tx.open())
+			return false;
+		if (tx.locked_out_)
+			return true; /* perseas_retry waits for that lock */
+		if (tries >= detail::conflict_tries)
+			return false;
+		detail::conflict_pause(tries);
+		return true;
+	}
+	/* One with track conflicts while others are open: they may end soon. */
+	static int begin_patiently(transaction &tx, mode how)
+	{
+		for (unsigned tries = 0;; tries++) {
+			const int rc = tx.begin(how);
+
+			if (__builtin_expect(rc != PERSEAS_ECONFLICT, 1) ||
+			    tries >= detail::conflict_tries)
+				return rc;
+			detail::conflict_pause(tries);
+		}
+	}
+	static int finish(transaction &tx, mode how)
+	{
+		return __builtin_expect(tx.tx_ != nullptr, 1) ? tx.send(how) : 0;
+	}
+
+	void let_go()
+	{
+		if (session_.alive())
+			(void)try_close();
+	}
+
+	detail::session_ref session_;
+};
+
+#if PERSEAS_EXCEPTIONS
+inline transaction::transaction(store &in, mode how) : session_(in.session_)
+{
+	if (const int rc = begin(how); __builtin_expect(rc != 0, 0))
+		detail::raise(session_.why(rc));
+}
+#endif
+
+} // namespace perseas
+
+#endif

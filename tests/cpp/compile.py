@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Compiles the C++ binding as programs may: with gcc and clang, as C++17 and C++20, with and
+without exceptions, each header by itself, without a warning; and what must not compile
+(refused.cpp).
+
+    compile.py
+
+Prints "N passed, N failed", and what the compiler said of what failed.
+"""
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parents[1]
+COMPILERS = ("g++", "clang++-14")
+STANDARDS = ("-std=c++17", "-std=c++20")
+FLAGS = ["-I", str(TOP / "client"), "-I", str(TOP / "client/cpp"), "-Wall", "-Wextra", "-Wpedantic",
+         "-Wshadow", "-Werror", "-fsyntax-only"]
+HEADERS = sorted((TOP / "client/cpp").rglob("*.hpp"))
+REFUSED = re.compile(r"/\* says: (.*) \*/")
+
+
+def compiled(compiler, *words, source=None):
+    """(did it compile, what the compiler said)"""
+    done = subprocess.run([compiler, *FLAGS, *map(str, words)], input=source, text=True,
+                          stdin=None if source else subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=120)
+    return done.returncode == 0, done.stdout
+
+
+def accepts(*words, source=None):
+    def case():
+        good, said = compiled(*words, source=source)
+        return good, "%s\n%s" % (" ".join(map(str, words)), said)
+    return case
+
+
+def refuses(compiler):
+    """Every line of refused.cpp that says so is an error, with the words that stand there."""
+    lines = (HERE / "refused.cpp").read_text().split("\n")
+    expected = [(number, REFUSED.search(line)[1]) for number, line in enumerate(lines, 1)
+                if REFUSED.search(line)]
+    assert len(expected) > 10
+
+    def case():
+        good, said = compiled(compiler, STANDARDS[0], "-DREFUSED=1", "-fmax-errors=0"
+                              if compiler == "g++" else "-ferror-limit=0", HERE / "refused.cpp")
+        missing = [words for number, words in expected
+                   if not explained(compiler, said, number, words)]
+        return not good and not missing, "%s does not say: %s\n%s" % (compiler, missing, said)
+    return case
+
+
+def explained(compiler, said, number, words):
+    """An error with these words that names this line: in itself, or, where it is in a template,
+    g++ before it and clang++ after it."""
+    place = re.escape("refused.cpp:%d:" % number)
+    error = r"(?:error|warning): [^\n]*(?:%s)" % words
+    outside = place + r"(?:(?!refused\.cpp:).)*" + error if compiler == "g++" else \
+        error + r"(?:(?!error: ).)*" + place
+    return re.search("%s[^\n]*%s|%s" % (place, error, outside), said, re.S) is not None
+
+
+def cases():
+    """Both compilers with both standards; the rest with one of each, in turn. What make builds
+    with the same flags is not compiled again."""
+    for compiler, standard in (("g++", "-std=c++17"), ("clang++-14", "-std=c++17"),
+                               ("clang++-14", "-std=c++20")):
+        yield accepts(compiler, standard, HERE / "binding.cpp")
+    yield accepts("clang++-14", "-std=c++20", HERE / "misuse.cpp")
+    yield accepts("clang++-14", "-std=c++17", HERE / "objects.cpp")
+    yield accepts("g++", "-std=c++20", "-fno-exceptions", HERE / "plain.cpp")
+    for compiler in COMPILERS:
+        yield accepts(compiler, STANDARDS[0], HERE / "refused.cpp")
+        yield refuses(compiler)
+    for header in HEADERS:
+        text = '#include "%s"\nint main() {}\n' % header
+        yield accepts(COMPILERS[1], STANDARDS[0], "-x", "c++", "-", source=text)
+
+
+def main():
+    passed = failed = 0
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for good, what in pool.map(lambda case: case(), cases()):
+            passed, failed = passed + good, failed + (not good)
+            if not good:
+                print(what)
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

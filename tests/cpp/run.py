@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Runs a test program of the C++ binding with one mirror on this host, over shared memory
+and tcp.
+
+    run.py PROGRAM
+
+The program gets the mirror's addresses and its process. Its output is that of the tests; `misuse`
+also says, when all is over, that its global store was refused.
+"""
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+from cluster import Cluster             # noqa: E402
+
+BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
+LAST_WORDS = {"misuse": "refused at the end"}
+SECONDS = 120
+
+
+def main():
+    program = pathlib.Path(sys.argv[1]).resolve()
+    with Cluster(BUILD, 1) as cluster:
+        try:
+            done = cluster.run(program, cluster.unix(), cluster.tcp(),
+                               cluster.mirrors[0].process.pid, seconds=SECONDS)
+        except subprocess.TimeoutExpired as late:
+            print((late.stdout or b"").decode(), "# not within %d s" % SECONDS, sep="\n")
+            return 1
+    print(done.stdout, end="")
+    print(done.stderr, end="", file=sys.stderr)
+    expected = LAST_WORDS.get(program.name)
+    if expected and done.stdout.splitlines()[-1:] != [expected]:
+        print("# a global store ends otherwise: '%s' is not its last line" % expected)
+        return 1
+    return 1 if done.returncode else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
