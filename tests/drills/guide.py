@@ -7,13 +7,13 @@ What stands in these fenced blocks is done, in order, by one shell a document:
                     command must succeed, so one that does not is shown with its status.
                     "…" stands for anything within a line, alone on a line for any lines.
                     "console eventually": repeated until it prints that.
-    ```c            below a comment <!-- doc/examples/FILE --> or <!-- doc/examples/FILE: PART -->:
+    ```c, ```cpp    below a comment <!-- doc/examples/FILE --> or <!-- doc/examples/FILE: PART -->:
                     that file, or what is between its "begin PART" and "end PART"
 
 The shell has namespaces of its own: its ports are those that the document names, its /dev/shm is
 empty, and what it started ends with it. An indented block, and one of another kind, is not run.
 
-    guide.py FILE...    puts the C blocks of these documents there anew, from the examples
+    guide.py FILE...    puts the C and C++ blocks of these documents there anew, from the examples
 """
 import os
 import re
@@ -29,8 +29,10 @@ from drill import BUILD, SECONDS, TOP, die_with_parent
 
 EXAMPLES = TOP / "doc/examples"
 C_FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+CXX_FLAGS = ["-std=c++17", *C_FLAGS[1:], "-Wshadow"]
+CODE = ("c", "cpp")                     # blocks that are examples
 FENCE = re.compile(r"^```(?P<kind>[a-z]*)(?P<words>[^\n`]*)\n(?P<text>.*?)^```$", re.M | re.S)
-INCLUDED = re.compile(r"<!-- doc/examples/(?P<file>[a-z]+\.c)(: (?P<part>[a-z]+))? -->\n\Z")
+INCLUDED = re.compile(r"<!-- doc/examples/(?P<file>[a-z]+\.(c|cpp))(: (?P<part>[a-z]+))? -->\n\Z")
 
 
 class Block:
@@ -85,14 +87,14 @@ def matches(expected, printed):
 
 
 def example_part(file, part):
-    """A whole example, or a part of it that is marked."""
+    """A whole example, or a part of it that is marked: as far to the left as its marks allow."""
     text = (EXAMPLES / file).read_text()
     if part is None:
         return text
-    _, _, rest = text.partition("/* begin %s */\n" % part)
-    inside, end, _ = rest.partition("/* end %s */\n" % part)
-    assert end, "%s has no part %s" % (file, part)
-    return inside
+    found = re.search(r"^(?P<margin>\t*)/\* begin %s \*/\n(?P<inside>.*?)"
+                      r"^(?P=margin)/\* end %s \*/\n" % (part, part), text, re.M | re.S)
+    assert found, "%s has no part %s" % (file, part)
+    return re.sub("^" + found["margin"], "", found["inside"], flags=re.M)
 
 
 def installed(folder):
@@ -100,6 +102,8 @@ def installed(folder):
     (folder / "include").mkdir(parents=True)
     for path in (TOP / "client").glob("perseas*.h"):
         (folder / "include" / path.name).symlink_to(path)
+    for name in ("perseas.hpp", "perseas"):
+        (folder / "include" / name).symlink_to(TOP / "client/cpp" / name)
     (folder / "lib").symlink_to(BUILD)
     text = (TOP / "client/perseas.pc.in").read_text()
     for name, value in (("PREFIX", folder), ("LIBDIR", folder / "lib"), ("VERSION", "0"),
@@ -109,15 +113,27 @@ def installed(folder):
     return folder
 
 
+def sources():
+    """The programs among the examples. What has a header is a part of others."""
+    return [path for path in sorted([*EXAMPLES.glob("*.c"), *EXAMPLES.glob("*.cpp")])
+            if not path.with_suffix(".h").exists()]
+
+
+def binary_name(source):
+    """bank of bank.c, bank-cpp of bank.cpp."""
+    return source.stem + ("-cpp" if source.suffix == ".cpp" else "")
+
+
 def compile_c(source, binary, root):
-    """A C program, with what it includes of the examples, and what pkg-config says of the installed
-    library alone."""
+    """A C or C++ program, with what it includes of the examples, and what pkg-config says of the
+    installed library alone."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "perseas"], check=True, text=True,
                            env=dict(os.environ, PKG_CONFIG_PATH=str(root)),
                            stdout=subprocess.PIPE).stdout.split()
     parts = [str(source.with_name(name + ".c"))
              for name in re.findall(r'^#include "(\w+)\.h"$', source.read_text(), re.M)]
-    subprocess.run(["gcc", *C_FLAGS, str(source), *parts, "-o", str(binary), "-pthread", *flags],
+    compiler = ["g++", *CXX_FLAGS] if source.suffix == ".cpp" else ["gcc", *C_FLAGS]
+    subprocess.run([*compiler, str(source), *parts, "-o", str(binary), "-pthread", *flags],
                    check=True, timeout=SECONDS)
 
 
@@ -205,11 +221,10 @@ def root(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def examples(root, tmp_path_factory):
-    """The folder with the examples of doc/, compiled. What has a header is a part of others."""
+    """The folder with the examples of doc/, compiled."""
     folder = tmp_path_factory.mktemp("examples")
-    for source in sorted(EXAMPLES.glob("*.c")):
-        if not source.with_suffix(".h").exists():
-            compile_c(source, folder / source.stem, root)
+    for source in sources():
+        compile_c(source, folder / binary_name(source), root)
     return folder
 
 

@@ -10,14 +10,16 @@ import pytest
 from binding import CREATE, PerseasError, Store
 from drill import (MIB, OK, SECONDS, TOP, fill, mirror_list, status_of, wait_for,
                    wait_ownerless)
-from guide import C_FLAGS, EXAMPLES, blocks, example_part, follow
+from guide import C_FLAGS, CODE, EXAMPLES, blocks, example_part, follow
 from guide import examples, root, shell  # noqa: F401
 from relay import Relay
 from teller import tellers  # noqa: F401
 
 OPERATING = TOP / "doc/operating.md"
 PROGRAMMING = TOP / "doc/programming.md"
-GUIDES = (OPERATING, PROGRAMMING)
+README = TOP / "README.md"
+CPP = TOP / "doc/cpp.md"
+GUIDES = (OPERATING, PROGRAMMING, CPP)
 
 
 def table(path, head):
@@ -40,17 +42,23 @@ def test_the_programmers_guide_shows_what_happens(shell, examples):  # noqa: F81
     follow(shell(examples), PROGRAMMING)
 
 
+def test_the_guide_of_cpp_shows_what_happens(shell, examples):  # noqa: F811
+    follow(shell(examples), CPP)
+
+
 def test_the_code_in_the_guides_is_that_of_the_examples():
     """Shown whole or in parts; each of them somewhere. `guide.py FILE` puts it there anew."""
     shown = set()
-    for guide in GUIDES:
+    for guide in (*GUIDES, README):
         for block in blocks(guide):
-            assert (block.kind == "c") == bool(block.included), block.place
+            if guide == README and block.kind == "c":
+                continue                # test_readme.py compiles it
+            assert (block.kind in CODE) == bool(block.included), block.place
             if block.included:
                 file, part = block.included["file"], block.included["part"]
                 assert block.text == example_part(file, part), block.place
                 shown.add(file)
-    assert shown == {path.name for path in EXAMPLES.glob("*.c")}
+    assert shown == {path.name for path in EXAMPLES.iterdir() if path.suffix in (".c", ".cpp")}
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.c")), ids=lambda path: path.stem)

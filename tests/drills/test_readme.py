@@ -4,7 +4,7 @@ import re
 
 from drill import BUILD, SECONDS, TOP
 from cluster import Cluster
-from guide import blocks, compile_c, follow, root, shell  # noqa: F401
+from guide import EXAMPLES, blocks, compile_c, follow, root, shell  # noqa: F401
 
 README = TOP / "README.md"
 
@@ -19,6 +19,7 @@ def write_program(path):
 def test_the_readme_shows_what_happens(shell, tmp_path):  # noqa: F811
     """Every command of its fenced blocks, one after the other."""
     write_program(tmp_path / "counter.c")
+    (tmp_path / "counter.cpp").write_text((EXAMPLES / "counter.cpp").read_text())
     follow(shell(), README)
 
 
