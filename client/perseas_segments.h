@@ -1,7 +1,7 @@
 /*
  * perseas_segments.h - segments that are mapped elsewhere than where the store has recorded them,
- * segments that are destroyed, and the transactions that are open. perseas.h includes it; what that
- * says of return values and sentences holds here, too.
+ * segments that are destroyed, the transactions that are open, and memory without what these
+ * changed. perseas.h includes it; what that says of return values and sentences holds here, too.
  *
  * The store records an address for every segment when it is made, and perseas_map maps it there and
  * nowhere else: so pointers into segments may be kept in segments. perseas_map_at maps it at
@@ -85,6 +85,31 @@ struct perseas_transaction {
  */
 int perseas_open_transactions(perseas_t *p, struct perseas_transaction *list, size_t max,
                               size_t *count);
+
+struct perseas_token; /* perseas_nowait.h */
+
+/* A piece of a copy. */
+struct perseas_piece {
+	const void *from; /* in a segment that is mapped and published */
+	size_t len;       /* bytes; 0: nothing is copied */
+	void *to;         /* the caller's memory, outside of segments */
+};
+
+/*
+ * Copies memory without what is not committed: of every byte that an open transaction declared,
+ * what it held before that, and of what is held back (gather_us), what it held before that. So a
+ * program can write segments to a file while its threads go on. All pieces are as of one moment,
+ * between two transactions. *token, which may be NULL, becomes the last one that the copy has: it
+ * is sent, and perseas_wait waits until W mirrors hold it.
+ *
+ * Memory that is missing (PERSEAS_RECOVERY_ON_DEMAND) is waited for first. Commits wait while bytes
+ * are copied, and perseas_set_range takes a lock meanwhile. Any thread.
+ *
+ * Errors: EINVAL, ERANGE (a piece is not wholly inside one mapped segment), EUNPUBLISHED, EFENCED.
+ * After these nothing was copied.
+ */
+int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, size_t count,
+                           struct perseas_token *token);
 
 /*
  * Destroys a segment that is published, as a transaction of its own: it and its contents are there
