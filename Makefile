@@ -90,10 +90,12 @@ FORMATS := $(addprefix proto/,base image data control)
 LIBRARY := $(addprefix client/,core host fabric demand keeper open heap standby)
 COMMANDS := $(addprefix client/command/,ui ask live change doctor top bench run) client/command
 SERVING := $(addprefix server/,host store memory loop fabric watch)
-ROOMS := $(FORMATS) $(LIBRARY) $(COMMANDS) $(SERVING) server
+RVM := client/rvm
+ROOMS := $(FORMATS) $(LIBRARY) $(RVM) $(COMMANDS) $(SERVING) server
 
 PROTO_OBJ := $(BUILD)/obj/control.pb-c.o $(call objects,$(FORMATS:%=%/*.c))
 CLIENT_OBJ := $(call objects,$(LIBRARY:%=%/*.c))
+RVM_OBJ := $(call objects,$(RVM)/*.c)
 COMMAND_OBJ := $(call objects,$(COMMANDS:%=%/*.c))
 COMMAND_OBJ += $(if $(COMMAND_OBJ),$(BUILD)/obj/completion.o)
 SERVER_MAIN_OBJ := $(call objects,server/main.c)
@@ -103,7 +105,9 @@ DAEMON := $(if $(SERVER_MAIN_OBJ),$(BUILD)/perseasd)
 COMMAND := $(if $(COMMAND_OBJ),$(BUILD)/perseas)
 SHARED := $(BUILD)/libperseas.so.$(VERSION)
 ARCHIVE := $(BUILD)/libperseas.a
-PKGCONFIG := $(BUILD)/perseas.pc
+RVM_SHARED := $(BUILD)/librvm-perseas.so.$(VERSION)
+RVM_ARCHIVE := $(BUILD)/librvm-perseas.a
+PKGCONFIG := $(BUILD)/perseas.pc $(BUILD)/rvm-perseas.pc
 
 .PHONY: all programs benches tests everything always clean help
 .DELETE_ON_ERROR:
@@ -111,7 +115,7 @@ PKGCONFIG := $(BUILD)/perseas.pc
 
 #: all             daemon, library, command, benchmarks
 all: programs benches
-programs: $(DAEMON) $(COMMAND) $(SHARED) $(ARCHIVE) $(PKGCONFIG)
+programs: $(DAEMON) $(COMMAND) $(SHARED) $(ARCHIVE) $(RVM_SHARED) $(RVM_ARCHIVE) $(PKGCONFIG)
 everything: programs benches tests
 always:
 
@@ -206,8 +210,22 @@ $(SHARED): $(CLIENT_OBJ) $(PROTO_OBJ) client/perseas.map
 	$(Q)ln -sf $(@F) $(BUILD)/libperseas.so.$(SOVERSION)
 	$(Q)ln -sf libperseas.so.$(SOVERSION) $(BUILD)/libperseas.so
 
+$(RVM_ARCHIVE): $(RVM_OBJ)
+	$(archive)
+
+# RVM's interface, which knows of the library only what that exports.
+$(RVM_SHARED): $(RVM_OBJ) $(SHARED) client/rvm/rvm.map
+	@echo "  LINK    $@"
+	$(Q)$(LINK) -shared -o $@ $(filter %.o,$^) -Wl,-soname,librvm-perseas.so.$(SOVERSION) \
+		-Wl,--version-script=client/rvm/rvm.map $(if $(SANITIZE),,-Wl,-z,defs) \
+		-L$(BUILD) -lperseas
+	$(Q)ln -sf $(@F) $(BUILD)/librvm-perseas.so.$(SOVERSION)
+	$(Q)ln -sf librvm-perseas.so.$(SOVERSION) $(BUILD)/librvm-perseas.so
+
 # Always written anew: PREFIX may be another at `make install`.
-$(PKGCONFIG): client/perseas.pc.in always
+$(BUILD)/perseas.pc: client/perseas.pc.in always
+$(BUILD)/rvm-perseas.pc: client/rvm/rvm-perseas.pc.in always
+$(PKGCONFIG):
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 		-e 's|@PRIVATE@|$(CLIENT_LIBS)|' $< >$@

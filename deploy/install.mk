@@ -14,12 +14,18 @@ $(UNITS): $(BUILD)/%: %.in always
 HEADERS := $(sort $(wildcard client/perseas*.h))
 # Those of the C++ binding: <perseas.hpp>, and <perseas/...> that it includes.
 CXX_HEADERS := $(sort $(wildcard client/cpp/perseas.hpp client/cpp/perseas/*.hpp))
+# Of RVM's interface. They lie in a folder of their own, so that another RVM can be installed beside
+# it, and so does the library under RVM's name: pkg-config's rvm-perseas, or -I and -L, choose them.
+RVM_HEADERS := $(sort $(wildcard client/rvm/rvm*.h))
+RVM_INCLUDEDIR := $(INCLUDEDIR)/rvm-perseas
+RVM_LIBDIR := $(LIBDIR)/rvm-perseas
 
 # The manual pages, from what programs and headers say of themselves.
 MAN := $(BUILD)/man
 #: man             the manual pages, into build/man
 man: $(MAN)/made
-$(MAN)/made: deploy/man.py $(HEADERS) $(CXX_HEADERS) deploy/perseas-rxe VERSION $(COMMAND) $(DAEMON)
+$(MAN)/made: deploy/man.py $(HEADERS) $(CXX_HEADERS) $(RVM_HEADERS) deploy/perseas-rxe VERSION \
+		$(COMMAND) $(DAEMON)
 	@echo "  MAN     $(MAN)"
 	$(Q)rm -rf $(MAN) && $(PYTHON) deploy/man.py --build $(BUILD) --output $(MAN) && touch $@
 
@@ -28,7 +34,8 @@ SBIN_FILES := $(DAEMON) deploy/perseas-rxe deploy/nut/perseas-power
 DOC_FILES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md proto/PROTOCOL.md \
 	$(wildcard doc/*.md doc/examples/*.[ch] doc/examples/*.cpp deploy/*.md) deploy/grafana.json
 LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
-	pkgconfig/perseas.pc
+	librvm-perseas.so.$(VERSION) librvm-perseas.so.$(SOVERSION) librvm-perseas.so librvm-perseas.a \
+	rvm-perseas/librvm.so rvm-perseas/librvm.a pkgconfig/perseas.pc pkgconfig/rvm-perseas.pc
 
 #: install uninstall   programs, library, documents, units; DESTDIR, PREFIX (/usr/local)
 install: programs man $(UNITS)
@@ -40,6 +47,14 @@ install: programs man $(UNITS)
 	ln -sf libperseas.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libperseas.so.$(SOVERSION)
 	ln -sf libperseas.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libperseas.so
 	install -m 644 $(ARCHIVE) $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(RVM_SHARED) $(DESTDIR)$(LIBDIR)/
+	ln -sf librvm-perseas.so.$(VERSION) $(DESTDIR)$(LIBDIR)/librvm-perseas.so.$(SOVERSION)
+	ln -sf librvm-perseas.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/librvm-perseas.so
+	install -m 644 $(RVM_ARCHIVE) $(DESTDIR)$(LIBDIR)/
+	install -d $(DESTDIR)$(RVM_LIBDIR) $(DESTDIR)$(RVM_INCLUDEDIR)/rvm
+	ln -sf ../librvm-perseas.so $(DESTDIR)$(RVM_LIBDIR)/librvm.so
+	ln -sf ../librvm-perseas.a $(DESTDIR)$(RVM_LIBDIR)/librvm.a
+	install -m 644 $(RVM_HEADERS) $(DESTDIR)$(RVM_INCLUDEDIR)/rvm/
 	install -m 644 $(PKGCONFIG) $(DESTDIR)$(LIBDIR)/pkgconfig/
 	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/
 	for file in $(CXX_HEADERS:client/cpp/%=%); do \
@@ -61,10 +76,13 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(SBINDIR)/,$(notdir $(SBIN_FILES)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_NAMES))
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(HEADERS)) $(CXX_HEADERS:client/cpp/%=%))
-	[ ! -d $(DESTDIR)$(INCLUDEDIR)/perseas ] || \
-		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(INCLUDEDIR)/perseas
+	rm -f $(addprefix $(DESTDIR)$(RVM_INCLUDEDIR)/rvm/,$(notdir $(RVM_HEADERS)))
+	for dir in $(INCLUDEDIR)/perseas $(RVM_INCLUDEDIR)/rvm $(RVM_INCLUDEDIR) $(RVM_LIBDIR); do \
+		[ ! -d $(DESTDIR)$$dir ] || \
+			rmdir --ignore-fail-on-non-empty $(DESTDIR)$$dir || exit 1; done
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/,man1/perseas.1 man1/perseas-*.1 man3/libperseas.3 \
-		man3/perseas.hpp.3 man3/perseas_*.3 man5/perseasd.conf.5 man8/perseasd.8 man8/perseas-rxe.8)
+		man3/perseas.hpp.3 man3/librvm-perseas.3 man3/perseas_*.3 man5/perseasd.conf.5 \
+		man8/perseasd.8 man8/perseas-rxe.8)
 	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas
 	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(DOC_FILES) perseasd.conf)
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(notdir $(UNITS)) perseasd.socket)

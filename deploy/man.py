@@ -4,9 +4,9 @@
     man.py --build BUILD --output FOLDER
 
 Section 1 is from `perseas --help` and `perseas COMMAND --help`, 3 from the comments of
-client/perseas.h and the headers that it includes, and of client/cpp, 5 and 8 from `perseasd
---help` and `perseas-rxe --help`. A page that would say nothing (no help, a function without a
-comment) is an error.
+client/perseas.h and the headers that it includes, and of client/cpp and client/rvm, 5 and 8 from
+`perseasd --help` and `perseas-rxe --help`. A page that would say nothing (no help, a function
+without a comment) is an error.
 """
 import argparse
 import pathlib
@@ -196,7 +196,7 @@ def run(*words):
 # --- sections 1, 5 and 8 ---
 
 PROGRAMS = [("perseas", 1), ("perseasd", 8), ("perseasd.conf", 5), ("perseas-rxe", 8),
-            ("libperseas", 3)]
+            ("libperseas", 3), ("librvm-perseas", 3)]
 ENVIRONMENT = ("PERSEAS_RDMA", "off: this process makes no use of RDMA, whatever both ends have.")
 WRITTEN_PAGES = ("PERSEAS_WRITTEN_PAGES", "off: where this process compares memory with a copy, it "
                  "compares all of it, and not only the pages that were written.")
@@ -480,6 +480,49 @@ def library_pages(folder):
             function_page(each, function, folder)
 
 
+RVM_HEADERS = ("rvm.h", "rvm_statistics.h")
+
+
+def add_rvm_functions(page, text):
+    """Declarations of a header, each up to an empty line, with the comment above them; and comments
+    that stand alone."""
+    comment = r"/\*(?:[^*]|\*(?!/))*\*/\n"
+    declared = r"(?:extern [^;]*;.*\n|#define (?:.*\\\n)*.*\n)+"
+    pattern = r"^(%s)?(%s)|^(%s)(?=\n)" % (comment, declared, comment)
+    text = text.partition("*/")[2]
+    for above, rows, alone in re.findall(pattern, text, re.M):
+        if "(" in rows:
+            page.verbatim(rows.rstrip("\n").split("\n"))
+        if (above or alone) and "(" in rows + alone and not alone.startswith("/* ---"):
+            for block in blocks(bare(above or alone)):
+                page.paragraph(" ".join(block))
+
+
+def rvm_page(folder):
+    """One page for RVM's interface: it has the names that RVM's own pages may have."""
+    texts = [(TOP / "client/rvm" / name).read_text() for name in RVM_HEADERS]
+    intro = [" ".join(block) for block in blocks(bare(
+        re.match(r"/\*.*?\*/", texts[0], re.S).group(0)))]
+    page = Page("librvm-perseas", 3, intro[0].split(" - ", 1)[1])
+    page.heading("SYNOPSIS")
+    page.verbatim(["#include <rvm.h>", "#include <rvm_statistics.h>", "",
+                   "cc ... $(pkg-config --cflags --libs rvm-perseas)"])
+    page.heading("DESCRIPTION")
+    for text in intro[1:]:
+        page.paragraph(text)
+    page.heading("FUNCTIONS")
+    for text in texts:
+        add_rvm_functions(page, text)
+    page.heading("TYPES")
+    for text in texts:
+        for rows in re.findall(r"^typedef (?:struct|enum) .*?\n\} \w+;", text, re.S | re.M):
+            page.verbatim(rows.split("\n"))
+    page.heading("ERRORS")
+    page.verbatim(re.findall(r"^#define RVM_E\w+ +2\d\d.*", texts[0], re.M))
+    page.references(PROGRAMS)
+    page.write(folder)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", type=pathlib.Path, default=TOP / "build")
@@ -490,6 +533,7 @@ def main():
     rxe_page(options.output)
     library_pages(options.output)
     cpp_page(options.output)
+    rvm_page(options.output)
 
 
 if __name__ == "__main__":

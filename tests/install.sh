@@ -36,8 +36,11 @@ for path in bin/perseas sbin/perseasd sbin/perseas-rxe sbin/perseas-power includ
 		include/perseas_heap.h include/perseas_nowait.h include/perseas_roster.h \
 		include/perseas_segments.h include/perseas_standby.h include/perseas_threads.h \
 		include/perseas_track.h include/perseas.hpp include/perseas/transaction.hpp \
-		lib/libperseas.so lib/libperseas.a \
-		lib/pkgconfig/perseas.pc lib/systemd/system/perseasd.service \
+		include/rvm-perseas/rvm/rvm.h include/rvm-perseas/rvm/rvm_statistics.h \
+		lib/libperseas.so lib/libperseas.a lib/librvm-perseas.so lib/librvm-perseas.a \
+		lib/rvm-perseas/librvm.so lib/rvm-perseas/librvm.a \
+		lib/pkgconfig/perseas.pc lib/pkgconfig/rvm-perseas.pc \
+		lib/systemd/system/perseasd.service \
 		lib/systemd/system/perseasd.socket lib/systemd/system/perseas-owner@.service \
 		lib/sysusers.d/perseas.conf lib/tmpfiles.d/perseas.conf \
 		share/doc/perseas/perseasd.conf share/doc/perseas/README.md; do
@@ -64,6 +67,16 @@ hardened() {
 hardened "$root/usr/sbin/perseasd"
 hardened "$root/usr/bin/perseas"
 hardened "$root/usr/lib/libperseas.so"
+hardened "$root/usr/lib/librvm-perseas.so"
+
+# Each library shows what its version script names, and nothing else.
+shows() {
+	nm -D --defined-only "$1" | sed -n 's/.* [A-Za-z] \([^@]*\).*/\1/p' >"$top/shown"
+	[ "$(grep -c "^$2" "$top/shown")" -ge "$3" ] || { echo "$1 shows too little"; exit 1; }
+	! grep -v "^$2\|^[A-Z_]*_0$" "$top/shown" || { echo "$1 shows too much"; exit 1; }
+}
+shows "$root/usr/lib/libperseas.so" 'perseas_[a-z]' 60
+shows "$root/usr/lib/librvm-perseas.so" 'rvm_[a-z]' 40
 if [ "$(uname -m)" = x86_64 ]; then
 	readelf -n "$root/usr/lib/libperseas.a" | grep -q IBT ||
 		{ echo "jumps are not marked"; exit 1; }
@@ -86,6 +99,14 @@ export PKG_CONFIG_SYSROOT_DIR="$root"
 # shellcheck disable=SC2046
 gcc -std=c11 -Wall -Wextra -Werror "$top/hello.c" -o "$top/hello" \
 	$(pkg-config --cflags --libs perseas)
+# A program for RVM: by pkg-config, with headers as rvm/rvm.h or rvm.h, and unchanged with -lrvm.
+sed 's|<rvm.h>|<rvm/rvm.h>|' tests/drills/rvm/program.c >"$top/rvm.c"
+# shellcheck disable=SC2046
+gcc -std=c11 -Wall -Wextra -Werror -pthread "$top/rvm.c" -o "$top/rvm" \
+	$(pkg-config --cflags --libs rvm-perseas) "-Wl,-rpath-link,$root/usr/lib"
+gcc -std=c11 -Wall -Wextra -Werror -pthread tests/drills/rvm/program.c -o "$top/rvm" \
+	-I"$root/usr/include/rvm-perseas/rvm" -L"$root/usr/lib/rvm-perseas" -lrvm \
+	"-Wl,-rpath-link,$root/usr/lib"
 for example in doc/examples/*.c; do
 	[ ! -e "${example%.c}.h" ] || continue
 	# shellcheck disable=SC2046
@@ -111,6 +132,8 @@ g++ -std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Werror "$top/hello.cpp" -o "$t
 	export LD_LIBRARY_PATH="$root/usr/lib"
 	[ "$("$top/hello")" = "$version" ]
 	[ "$("$top/hello-cpp")" = "$version" ]
+	! "$top/rvm" perseas:none@ data check 2>"$top/said"
+	grep -q "RVM_ELOG: the log 'perseas:none@' names no store" "$top/said"
 	"$root/usr/bin/perseas" --version
 	"$root/usr/sbin/perseasd" --version
 	"$root/usr/sbin/perseas-rxe" --help >"$top/help"

@@ -27,7 +27,7 @@ QUICK_LINK := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(TELLER)
 unit-tests: $(UNIT_TESTS)
 
-$(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(filter-out %/main.o,$(COMMAND_OBJ)) $(SERVER_OBJ) \
+$(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(RVM_OBJ) $(filter-out %/main.o,$(COMMAND_OBJ)) $(SERVER_OBJ) \
 		$(SUPPORT_OBJ) $(BENCH_OBJ) $(EXAMPLE_OBJ)
 	$(archive)
 

@@ -39,10 +39,25 @@ def test_everything_has_a_page(pages):
                              check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout
     functions = re.findall(r" T (perseas_\w+)", symbols)
     assert len(verbs) > 10 and len(functions) > 20
-    expected = {"perseas.1", "libperseas.3", "perseas.hpp.3", "perseasd.conf.5", "perseasd.8",
+    expected = {"perseas.1", "libperseas.3", "perseas.hpp.3", "librvm-perseas.3",
+                "perseasd.conf.5", "perseasd.8",
                 "perseas-rxe.8"}
     expected |= {"perseas-%s.1" % verb for verb in verbs} | {"%s.3" % name for name in functions}
     assert set(pages) == expected
+
+
+def test_the_page_of_rvm_has_all_of_it(pages):
+    """Every function that its library exports, every code, and what cannot be had."""
+    needs("groff")
+    text = text_of(pages["librvm-perseas.3"])
+    symbols = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "librvm-perseas.so")],
+                             check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout
+    functions = re.findall(r" T (rvm_\w+)", symbols)
+    assert len(functions) > 40
+    for words in (*("%s(" % name for name in functions), "#define RVM_EVM_OVERLAP 226",
+                  "What cannot be had", "RVM_ETID, RVM_ENOT_MAPPED, RVM_ETOO_BIG",
+                  "rvm_region_t;", "tot_trans_overlap"):
+        assert words in text, words
 
 
 def test_no_page_has_a_warning(pages):
@@ -103,10 +118,11 @@ def test_a_page_of_a_function_has_its_errors_and_threads(pages):
 
 def test_a_function_without_a_description_is_an_error(tmp_path):
     """A tree whose header has one; no page is written for it."""
-    for name in ("deploy", "client"):
+    for name in ("deploy", "client", "client/rvm"):
         (tmp_path / name).mkdir()
     for name in ("deploy/man.py", "deploy/perseas-rxe", "VERSION",
-                 *(path.relative_to(TOP) for path in TOP.glob("client/perseas*.h"))):
+                 *(path.relative_to(TOP) for path in (*TOP.glob("client/perseas*.h"),
+                                                      *TOP.glob("client/rvm/rvm*.h")))):
         shutil.copy(TOP / name, tmp_path / name)
     header = tmp_path / "client/perseas.h"
     header.write_text(header.read_text().replace("#ifdef __cplusplus\n}",

@@ -1,0 +1,96 @@
+/*
+ * data_file.c - external data segments (data_file.h): plain reads and writes at offsets.
+ */
+#include "data_file.h"
+
+#include "fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of one read or write: the kernel does no more than 2 GiB at once. */
+#define AT_ONCE ((uint64_t)1 << 30)
+
+static rvm_return_t fail(const char *name, const char *what)
+{
+	const int number = errno;
+
+	return ps_rvm_fail_errno(number, "external data segment '%.300s' cannot be %s: %s", name,
+	                         what, strerror(number));
+}
+
+rvm_return_t ps_rvm_file_open(struct ps_rvm_file *file, const char *name, uint64_t *length)
+{
+	off_t end;
+
+	file->name = name;
+	file->descriptor = open(name, O_RDONLY | O_CLOEXEC);
+	if (file->descriptor < 0)
+		return fail(name, "opened");
+	end = lseek(file->descriptor, 0, SEEK_END);
+	if (end < 0) {
+		const rvm_return_t code = fail(name, "measured");
+
+		ps_rvm_file_close(file);
+		return code;
+	}
+	if (length)
+		*length = (uint64_t)end;
+	return RVM_SUCCESS;
+}
+
+rvm_return_t ps_rvm_file_make(struct ps_rvm_file *file, const char *name)
+{
+	file->name = name;
+	file->descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	return file->descriptor < 0 ? fail(name, "opened to be written") : RVM_SUCCESS;
+}
+
+void ps_rvm_file_close(struct ps_rvm_file *file)
+{
+	const int number = errno;
+
+	if (file->descriptor >= 0)
+		close(file->descriptor);
+	file->descriptor = -1;
+	errno = number;
+}
+
+rvm_return_t ps_rvm_file_read(const struct ps_rvm_file *file, uint64_t offset, void *to,
+                              uint64_t length)
+{
+	for (uint64_t done = 0; done < length;) {
+		const uint64_t rest = length - done;
+		const ssize_t got = pread(file->descriptor, (char *)to + done,
+		                          rest < AT_ONCE ? rest : AT_ONCE, (off_t)(offset + done));
+
+		if (got == 0)
+			return RVM_SUCCESS;
+		if (got < 0 && errno != EINTR)
+			return fail(file->name, "read");
+		done += got > 0 ? (uint64_t)got : 0;
+	}
+	return RVM_SUCCESS;
+}
+
+rvm_return_t ps_rvm_file_write(const struct ps_rvm_file *file, uint64_t offset, const void *from,
+                               uint64_t length)
+{
+	for (uint64_t done = 0; done < length;) {
+		const uint64_t rest = length - done;
+		const ssize_t put = pwrite(file->descriptor, (const char *)from + done,
+		                           rest < AT_ONCE ? rest : AT_ONCE, (off_t)(offset + done));
+
+		if (put < 0 && errno != EINTR)
+			return fail(file->name, "written");
+		done += put > 0 ? (uint64_t)put : 0;
+	}
+	return RVM_SUCCESS;
+}
+
+rvm_return_t ps_rvm_file_sync(const struct ps_rvm_file *file)
+{
+	return fsync(file->descriptor) ? fail(file->name, "synchronised") : RVM_SUCCESS;
+}

@@ -1,0 +1,31 @@
+/*
+ * data_file.h - external data segments: files and devices that segments are first read from, and
+ * that rvm_truncate writes. Errors are RVM_EIO with errno, and name the file.
+ */
+#ifndef PERSEAS_RVM_DATA_FILE_H
+#define PERSEAS_RVM_DATA_FILE_H
+
+#include "rvm.h"
+
+#include <stdint.h>
+
+struct ps_rvm_file {
+	const char *name; /* the caller's */
+	int descriptor;
+};
+
+/* Opens one that is there to be read. *length, which may be NULL: of the file or device, bytes. */
+rvm_return_t ps_rvm_file_open(struct ps_rvm_file *file, const char *name, uint64_t *length);
+/* Opens one to be written, and makes it where it is missing. */
+rvm_return_t ps_rvm_file_make(struct ps_rvm_file *file, const char *name);
+void ps_rvm_file_close(struct ps_rvm_file *file);
+
+/* Bytes beyond the end of the file are left as they are in `to`. */
+rvm_return_t ps_rvm_file_read(const struct ps_rvm_file *file, uint64_t offset, void *to,
+                              uint64_t length);
+rvm_return_t ps_rvm_file_write(const struct ps_rvm_file *file, uint64_t offset, const void *from,
+                               uint64_t length);
+/* What was written outlives a power failure. */
+rvm_return_t ps_rvm_file_sync(const struct ps_rvm_file *file);
+
+#endif

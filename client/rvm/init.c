@@ -1,0 +1,113 @@
+/*
+ * init.c - rvm_initialize and rvm_terminate, and the state that they begin and end.
+ */
+#include "fail.h"
+#include "state.h"
+
+#include <string.h>
+
+#define TAKEN "RVM Interface Version 1.3" /* all versions that begin so */
+
+struct ps_rvm ps_rvm = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+rvm_return_t ps_rvm_ready(perseas_t **store)
+{
+	*store = atomic_load_explicit(&ps_rvm.store, memory_order_acquire);
+	if (*store)
+		return RVM_SUCCESS;
+	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
+		return ps_rvm_fail(RVM_EINIT,
+		                   "the library is not initialised, or was terminated: call "
+		                   "rvm_initialize first");
+	return ps_rvm_fail(RVM_ELOG, "no log was named: set log_dev in the options of "
+	                             "rvm_initialize or rvm_set_options");
+}
+
+static rvm_return_t initialize_locked(rvm_options_t *options)
+{
+	rvm_options_t defaults;
+	rvm_return_t code;
+
+	if (ps_rvm.phase == PS_RVM_READY)
+		return RVM_SUCCESS;
+	if (ps_rvm.phase == PS_RVM_OVER)
+		return ps_rvm_fail(RVM_EINIT, "the library was terminated, and cannot begin again "
+		                              "in this process");
+	rvm_init_options(&defaults);
+	ps_rvm.options = defaults;
+	code = options ? ps_rvm_take_options(options) : RVM_SUCCESS;
+	if (code == RVM_SUCCESS)
+		atomic_store(&ps_rvm.phase, PS_RVM_READY);
+	return code;
+}
+
+rvm_return_t rvm_initialize(const char *version, rvm_options_t *options)
+{
+	rvm_return_t code;
+
+	if (!version || strncmp(version, TAKEN, strlen(TAKEN)) != 0)
+		return ps_rvm_fail(RVM_EVERSION_SKEW,
+		                   "the program was compiled for '%.100s', and this is '%s'",
+		                   version ? version : "", RVM_VERSION);
+	pthread_mutex_lock(&ps_rvm.lock);
+	code = initialize_locked(options);
+	pthread_mutex_unlock(&ps_rvm.lock);
+	return code;
+}
+
+/* Nothing is mapped any more, and memory that was the caller's is there again. */
+static void end_pieces(void)
+{
+	for (unsigned i = 0; i < PS_RVM_PIECES; i++) {
+		struct ps_rvm_piece *piece = &ps_rvm.pieces[i];
+
+		if (piece->base && piece->lent)
+			ps_rvm_give_memory(piece->base, piece->length);
+		ps_rvm_piece_end(i);
+	}
+}
+
+static rvm_return_t terminate_locked(void)
+{
+	perseas_t *store = ps_rvm.store;
+	struct ps_rvm_slot *slot;
+	int rc;
+
+	for (uint32_t i = 0; (slot = ps_rvm_slot_at(i)); i++)
+		if (atomic_load(&slot->open))
+			return ps_rvm_fail(RVM_EUNCOMMIT,
+			                   "a transaction is open: end or abort it first");
+	rc = store ? perseas_flush(store) : 0;
+	if (rc && rc != PERSEAS_EFENCED)
+		return ps_rvm_fail_store(store, rc, "what is committed is not permanent yet");
+	if (store && !rc)
+		rc = ps_rvm_close_log();
+	else if (store)
+		ps_rvm_close_log();
+	end_pieces();
+	atomic_store(&ps_rvm.phase, PS_RVM_OVER);
+	return rc ? ps_rvm_fail_store(NULL, rc, "the store is closed") : RVM_SUCCESS;
+}
+
+rvm_return_t rvm_terminate(void)
+{
+	rvm_return_t code;
+
+	pthread_mutex_lock(&ps_rvm.lock);
+	if (ps_rvm.phase != PS_RVM_READY)
+		code = ps_rvm_fail(RVM_EINIT, "the library is not initialised, or was terminated");
+	else
+		code = terminate_locked();
+	pthread_mutex_unlock(&ps_rvm.lock);
+	return code;
+}
+
+void ps_rvm_forget(void)
+{
+	pthread_mutex_lock(&ps_rvm.lock);
+	ps_rvm_close_log();
+	end_pieces();
+	ps_rvm_slots_forget();
+	atomic_store(&ps_rvm.phase, PS_RVM_NEW);
+	pthread_mutex_unlock(&ps_rvm.lock);
+}

@@ -1,0 +1,258 @@
+/*
+ * tx.c - transactions: begun, declared, committed, aborted. This is what programs call for
+ * everything that they change, so nothing here takes a lock of this library but to take a slot and
+ * to give it back.
+ */
+#include "fail.h"
+#include "rvm_statistics.h"
+#include "state.h"
+
+#include <string.h>
+
+/* One more, by the only thread that counts there. */
+static inline void count(_Atomic uint64_t *counter)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
+	                      memory_order_relaxed);
+}
+
+/* The transaction that a record names, or NULL: it was not begun, or has ended. */
+static inline struct ps_rvm_slot *find_slot(const rvm_tid_t *tid)
+{
+	struct ps_rvm_slot *slot;
+
+	if (!tid || tid->struct_id != rvm_tid_id || !tid->tid)
+		return NULL;
+	slot = ps_rvm_slot_at(tid->reserved & 0xffff);
+	if (slot != tid->tid || !slot->tx ||
+	    (atomic_load_explicit(&slot->generation, memory_order_relaxed) & UINT64_MAX >> 16) !=
+	            tid->reserved >> 16)
+		return NULL;
+	return slot;
+}
+
+static rvm_return_t no_transaction(void)
+{
+	return ps_rvm_fail(RVM_ETID, "the record names no transaction that is open: it was not "
+	                             "begun, or has ended");
+}
+
+/* The transaction, or NULL and why. */
+static inline struct ps_rvm_slot *slot_of(const rvm_tid_t *tid, rvm_return_t *code)
+{
+	struct ps_rvm_slot *slot = find_slot(tid);
+	perseas_t *store;
+
+	if (slot)
+		return slot;
+	*code = ps_rvm_ready(&store);
+	if (*code == RVM_SUCCESS)
+		*code = no_transaction();
+	return NULL;
+}
+
+static void end(struct ps_rvm_slot *slot, rvm_tid_t *tid)
+{
+	ps_rvm_slot_give(slot);
+	tid->tid = NULL;
+}
+
+/* --- begin --- */
+
+static rvm_return_t begin_fault(const rvm_tid_t *tid, rvm_mode_t mode)
+{
+	if (!tid || tid->struct_id != rvm_tid_id)
+		return ps_rvm_fail(RVM_ETID, "the transaction is no record of rvm_tid_t: call "
+		                             "rvm_init_tid first");
+	if (mode != restore && mode != no_restore)
+		return ps_rvm_fail(RVM_EMODE, "a transaction begins with restore or no_restore");
+	if (find_slot(tid))
+		return ps_rvm_fail(RVM_ETID,
+		                   "the record names a transaction that is open: end or abort it "
+		                   "first, or use another record");
+	return RVM_SUCCESS;
+}
+
+rvm_return_t rvm_begin_transaction(rvm_tid_t *tid, rvm_mode_t mode)
+{
+	struct ps_rvm_slot *slot;
+	perseas_t *store;
+	rvm_return_t code = ps_rvm_ready(&store);
+	int rc;
+
+	if (code == RVM_SUCCESS)
+		code = begin_fault(tid, mode);
+	if (code != RVM_SUCCESS)
+		return code;
+	slot = ps_rvm_slot_take();
+	if (!slot)
+		return ps_rvm_fail(RVM_ENO_MEMORY,
+		                   "no memory for a transaction, or 65536 are open");
+	rc = perseas_begin(store, 0, &slot->tx);
+	if (rc) {
+		ps_rvm_slot_give(slot);
+		return ps_rvm_fail_store(store, rc, "no transaction can begin");
+	}
+	atomic_store_explicit(&slot->open, true, memory_order_release);
+	ps_rvm_slot_name(slot, tid);
+	return RVM_SUCCESS;
+}
+
+/* --- ranges --- */
+
+/* The place of a length in its histogram (range_lengths_dist): up to 4, 8, 16 and so on to 4096. */
+static inline unsigned length_place(rvm_length_t length)
+{
+	if (length <= 4)
+		return 1;
+	return length > 4096 ? 12 : 63 - (unsigned)__builtin_clzl(length - 1);
+}
+
+/* Once for each transaction and region. It is seen before the first page that is noted, by who
+ * takes notes away (truncate.c). */
+static void touch(struct ps_rvm_slot *slot, unsigned row)
+{
+	atomic_fetch_or(&slot->touched[row / 64], (uint64_t)1 << row % 64);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* The external data segment lacks these pages from now on. */
+static inline void note(struct ps_rvm_slot *slot, unsigned row, uint64_t offset, uint64_t length)
+{
+	_Atomic uint64_t *dirty = ps_rvm.pieces[row].dirty;
+	const uint64_t last = (offset + length - 1) / PS_RVM_PAGE;
+
+	if (!(atomic_load_explicit(&slot->touched[row / 64], memory_order_relaxed) >> row % 64 & 1))
+		touch(slot, row);
+	for (uint64_t page = offset / PS_RVM_PAGE; page <= last; page++) {
+		const uint64_t bit = (uint64_t)1 << page % PS_RVM_WORD;
+
+		if (!(atomic_load_explicit(&dirty[page / PS_RVM_WORD], memory_order_relaxed) & bit))
+			atomic_fetch_or(&dirty[page / PS_RVM_WORD], bit);
+	}
+}
+
+static rvm_return_t not_mapped(const void *dest, rvm_length_t length)
+{
+	return ps_rvm_fail(RVM_ENOT_MAPPED, "%lu bytes at %p are not wholly inside one region",
+	                   length, dest);
+}
+
+static inline rvm_return_t declare(struct ps_rvm_slot *slot, void *dest, rvm_length_t length)
+{
+	const struct ps_rvm_piece *piece = &ps_rvm.pieces[slot->row];
+	int rc;
+
+	if (!ps_rvm_piece_has(piece, dest, length)) {
+		const int row = ps_rvm_region_at(dest, length);
+
+		if (row < 0)
+			return not_mapped(dest, length);
+		slot->row = (uint32_t)row;
+		piece = &ps_rvm.pieces[row];
+	}
+	rc = perseas_set_range(slot->tx, dest, length);
+	if (rc)
+		return ps_rvm_fail_store(ps_rvm.store, rc, "the range cannot be declared");
+	/* From here on the region stays: whoever unmapped it before, and mapped another one there
+	 * meanwhile, is at fault, and does no harm to what is noted. */
+	if (ps_rvm_piece_has(piece, dest, length))
+		note(slot, slot->row, (uint64_t)((char *)dest - (char *)piece->base), length);
+	count(&slot->lengths[length_place(length)]);
+	return RVM_SUCCESS;
+}
+
+rvm_return_t rvm_set_range(rvm_tid_t *tid, void *dest, rvm_length_t length)
+{
+	rvm_return_t code = RVM_SUCCESS;
+	struct ps_rvm_slot *slot = slot_of(tid, &code);
+
+	if (!slot || !length)
+		return code;
+	return declare(slot, dest, length);
+}
+
+rvm_return_t rvm_modify_bytes(rvm_tid_t *tid, void *dest, const void *src, rvm_length_t length)
+{
+	rvm_return_t code = RVM_SUCCESS;
+	struct ps_rvm_slot *slot = slot_of(tid, &code);
+
+	if (!slot || !length)
+		return code;
+	if (!src)
+		return ps_rvm_fail(RVM_ESRC, "there is no address of the new bytes");
+	code = declare(slot, dest, length);
+	if (code == RVM_SUCCESS)
+		memmove(dest, src, length);
+	return code;
+}
+
+/* --- the end --- */
+
+rvm_return_t rvm_abort_transaction(rvm_tid_t *tid)
+{
+	rvm_return_t code;
+	struct ps_rvm_slot *slot = slot_of(tid, &code);
+	int rc;
+
+	if (!slot)
+		return code;
+	rc = perseas_abort(slot->tx);
+	if (rc)
+		return ps_rvm_fail_store(ps_rvm.store, rc, "the transaction cannot be aborted");
+	count(&slot->aborts);
+	end(slot, tid);
+	return RVM_SUCCESS;
+}
+
+static int commit(struct ps_rvm_slot *slot, rvm_mode_t mode)
+{
+	struct perseas_token token;
+	int rc;
+
+	if (mode == flush)
+		return perseas_commit(slot->tx, 0);
+	if (!atomic_load_explicit(&ps_rvm.send_at_once, memory_order_relaxed))
+		return perseas_commit(slot->tx, PERSEAS_NOWAIT);
+	rc = perseas_commit_token(slot->tx, PERSEAS_NOWAIT, &token);
+	if (!rc)
+		perseas_wait(ps_rvm.store, &token, 0); /* It is sent, and not waited for. */
+	return rc;
+}
+
+rvm_return_t rvm_end_transaction(rvm_tid_t *tid, rvm_mode_t mode)
+{
+	rvm_return_t code;
+	struct ps_rvm_slot *slot = slot_of(tid, &code);
+	int rc;
+
+	if (!slot)
+		return code;
+	if (mode != flush && mode != no_flush)
+		return ps_rvm_fail(RVM_EMODE, "a transaction ends with flush or no_flush");
+	rc = commit(slot, mode);
+	if (!rc || rc == PERSEAS_EINDOUBT || rc == PERSEAS_EFENCED || rc == PERSEAS_EENDED) {
+		count(mode == flush ? &slot->flushes : &slot->no_flushes);
+		end(slot, tid);
+	}
+	return rc ? ps_rvm_fail_store(ps_rvm.store, rc,
+	                              "the transaction was not committed as it "
+	                              "should be")
+	          : RVM_SUCCESS;
+}
+
+rvm_return_t rvm_flush(void)
+{
+	perseas_t *store;
+	rvm_return_t code = ps_rvm_ready(&store);
+	uint64_t begin;
+	int rc;
+
+	if (code != RVM_SUCCESS)
+		return code;
+	begin = ps_rvm_now();
+	rc = perseas_flush(store);
+	ps_rvm_count_flush(ps_rvm_now() - begin);
+	return rc ? ps_rvm_fail_store(store, rc, "what is committed is not permanent yet")
+	          : RVM_SUCCESS;
+}

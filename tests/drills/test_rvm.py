@@ -1,0 +1,125 @@
+"""A program for RVM on mirrors: it is killed, goes on elsewhere, and loses nothing that was
+permanent."""
+import os
+import subprocess
+
+import pytest
+
+from cluster import die_with_parent
+from drill import BUILD, HERE, SECONDS, TOP, fabric, mirror_list, mirrors, rounds  # noqa: F401
+
+THREADS, PAGE = 2, 4096
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """The program, compiled as any program for RVM, with -lrvm by choice."""
+    folder = tmp_path_factory.mktemp("rvm")
+    (folder / "librvm.so").symlink_to(BUILD.resolve() / "librvm-perseas.so")
+    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread",
+                    "-I", str(TOP / "client/rvm"), str(HERE / "rvm/program.c"),
+                    "-o", str(folder / "program"), "-L", str(folder), "-lrvm",
+                    "-Wl,-rpath-link,%s" % BUILD.resolve()], check=True, timeout=SECONDS)
+    return folder / "program"
+
+
+class Runs:
+    """The program with one log; it runs in a folder with the file `data`."""
+
+    def __init__(self, program, log, folder):
+        self.program, self.log, self.folder = program, log, folder
+
+    def start(self, what):
+        return subprocess.Popen([str(self.program), self.log, "data", what], cwd=self.folder,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                preexec_fn=die_with_parent,
+                                env={**os.environ, "LD_LIBRARY_PATH": str(BUILD.resolve())})
+
+    def run(self, what):
+        with self.start(what) as process:
+            out, err = process.communicate(timeout=SECONDS)
+            assert process.returncode == 0, err
+        return out
+
+    def committed(self):
+        """What each thread committed last; both of its numbers are the same."""
+        rows = [[int(word) for word in row.split()] for row in self.run("check").splitlines()]
+        assert [row[0] for row in rows] == list(range(THREADS))
+        assert all(row[1] == row[2] for row in rows), rows
+        return [row[1] for row in rows]
+
+    def kill_after(self, what, lines):
+        """Runs until so many lines came, and kills it. The last number of each thread."""
+        last = [0] * THREADS
+        with self.start(what) as process:
+            for line, _ in zip(process.stdout, range(lines)):
+                thread, number = line.split()
+                last[int(thread)] = int(number)
+            process.kill()
+            for line in process.stdout:
+                if line.endswith("\n"):
+                    thread, number = line.split()
+                    last[int(thread)] = int(number)
+        return last
+
+
+def make_folder(path, content):
+    path.mkdir()
+    (path / "data").write_bytes(content)
+    return path
+
+
+@pytest.fixture
+def runs(program, mirrors, fabric, tmp_path):  # noqa: F811
+    """runs(count): the program with so many mirrors, and a log that was made."""
+    def begin(count):
+        daemons = mirrors(count, fabric)
+        made = Runs(program, "perseas:rvm@" + mirror_list(daemons),
+                    make_folder(tmp_path / "here", bytes(4 * PAGE)))
+        made.run("create")
+        return made, daemons
+    return begin
+
+
+@pytest.mark.parametrize("mode", ["flush", "no_flush"])
+def test_what_was_permanent_outlives_kills(runs, mode):
+    """Two threads; it is killed again and again, with commits under way and held back."""
+    made, _ = runs(3)
+    for lines in range(3, 3 + rounds(5)):
+        permanent = made.kill_after(mode, lines * 7)
+        committed = made.committed()
+        assert all(c >= p for c, p in zip(committed, permanent)), (committed, permanent)
+        assert max(committed) < 1000000     # nothing that was aborted
+
+
+def test_it_goes_on_elsewhere(runs, tmp_path):
+    """A node with a file that is empty: the region is as it was, and truncation fills the file.
+    A mirror is lost in the meantime."""
+    made, daemons = runs(3)
+    permanent = made.kill_after("flush", 50)
+    daemons[0].kill9()
+    there = Runs(made.program, made.log, make_folder(tmp_path / "there", b""))
+    committed = there.committed()
+    assert all(c >= p for c, p in zip(committed, permanent))
+    there.run("truncate")
+    data = (there.folder / "data").read_bytes()
+    assert len(data) == 4 * PAGE
+    for thread, number in enumerate(committed):
+        area = data[thread * 2 * PAGE:(thread + 1) * 2 * PAGE]
+        assert area[:8] == area[-8:] == number.to_bytes(8, "little")
+    assert not any((made.folder / "data").read_bytes())
+    there.kill_after("flush", 30)
+    later = there.committed()
+    assert sum(later) >= sum(committed) + 30, (committed, later)
+    assert all(after >= before for before, after in zip(committed, later)), (committed, later)
+
+
+def test_a_second_owner_is_refused(runs):
+    """While it runs, nobody else can initialise with its log."""
+    made, _ = runs(1)
+    with made.start("flush") as process:
+        process.stdout.readline()
+        with made.start("check") as other:
+            _, err = other.communicate(timeout=SECONDS)
+        assert other.returncode == 1 and "RVM_ELOG" in err and "PERSEAS_EBUSY" in err
+        process.kill()

@@ -1,0 +1,161 @@
+/*
+ * rvm_rig.h - what the tests of librvm-perseas share: a mirror in a process of its own, a store as
+ * the log, and an external data segment in a folder that goes with the mirror's.
+ */
+#ifndef PERSEAS_TESTS_RVM_RIG_H
+#define PERSEAS_TESTS_RVM_RIG_H
+
+#include "tellers.h"
+
+#include "../../client/rvm/rvm_statistics.h"
+#include "../../client/rvm/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum { RVM_PAGE = 4096, RVM_FILE = 16 * RVM_PAGE };
+
+struct rvm_rig {
+	struct place place;
+	char log[400], data[128];
+	rvm_region_t region; /* the whole segment, as rvm_rig_map left it */
+};
+
+/* A byte of the external data segment before anybody mapped it. */
+static inline uint8_t rvm_first(size_t at)
+{
+	return (uint8_t)(at / RVM_PAGE * 16 + at % 13);
+}
+
+static inline void rvm_rig_make_data(const char *path)
+{
+	uint8_t bytes[RVM_FILE];
+	int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	for (size_t i = 0; i < RVM_FILE; i++)
+		bytes[i] = rvm_first(i);
+	assert_true(file >= 0);
+	assert_int_equal(write(file, bytes, RVM_FILE), RVM_FILE);
+	close(file);
+}
+
+static inline void rvm_rig_read_data(const char *path, uint8_t *bytes, size_t length)
+{
+	int file = open(path, O_RDONLY);
+
+	assert_true(file >= 0);
+	assert_int_equal(read(file, bytes, length), length);
+	close(file);
+}
+
+#define assert_rvm(call)                                                      \
+	do {                                                                  \
+		rvm_return_t code_ = (call);                                  \
+		if (code_ != RVM_SUCCESS)                                     \
+			fail_msg("%s: %s", rvm_return(code_), rvm_message()); \
+	} while (0)
+
+static inline rvm_options_t rvm_rig_options(struct rvm_rig *rig)
+{
+	rvm_options_t options;
+
+	rvm_init_options(&options);
+	options.log_dev = rig->log;
+	return options;
+}
+
+/* As a new process would, with these flags. The store is there. */
+static inline void rvm_rig_open(struct rvm_rig *rig, rvm_length_t flags)
+{
+	rvm_options_t options = rvm_rig_options(rig);
+
+	ps_rvm_forget();
+	options.flags = flags;
+	assert_rvm(RVM_INIT(&options));
+}
+
+static inline rvm_region_t rvm_rig_part(struct rvm_rig *rig, rvm_length_t offset,
+                                        rvm_length_t length, void *vmaddr)
+{
+	rvm_region_t region;
+
+	rvm_init_region(&region);
+	region.data_dev = rig->data;
+	region.offset = RVM_LENGTH_TO_OFFSET(offset);
+	region.length = length;
+	region.vmaddr = vmaddr;
+	return region;
+}
+
+static inline void rvm_rig_map(struct rvm_rig *rig)
+{
+	rig->region = rvm_rig_part(rig, 0, 0, NULL);
+	assert_rvm(rvm_map(&rig->region, NULL));
+}
+
+/* A transaction that is open, and has set bytes of the region. */
+static inline rvm_tid_t rvm_rig_change(struct rvm_rig *rig, size_t offset, size_t length, int value)
+{
+	rvm_tid_t tid;
+
+	rvm_init_tid(&tid);
+	assert_rvm(rvm_begin_transaction(&tid, restore));
+	assert_rvm(rvm_set_range(&tid, rig->region.vmaddr + offset, length));
+	memset(rig->region.vmaddr + offset, value, length);
+	return tid;
+}
+
+static inline void rvm_rig_put(struct rvm_rig *rig, size_t offset, size_t length, int value,
+                               rvm_mode_t mode)
+{
+	rvm_tid_t tid = rvm_rig_change(rig, offset, length, value);
+
+	assert_rvm(rvm_end_transaction(&tid, mode));
+}
+
+/* A mirror, a data file, and a library that is as new. */
+static inline int rvm_rig_setup_bare(void **state)
+{
+	struct rvm_rig *rig = calloc(1, sizeof(*rig));
+
+	if (!rig || place_start(&rig->place))
+		return -1;
+	snprintf(rig->log, sizeof(rig->log), "perseas:rvm@%s", rig->place.local);
+	snprintf(rig->data, sizeof(rig->data), "%s/data", rig->place.folder);
+	rvm_rig_make_data(rig->data);
+	ps_rvm_forget();
+	*state = rig;
+	return 0;
+}
+
+/* The same, with a log that is open. */
+static inline int rvm_rig_setup(void **state)
+{
+	struct rvm_rig *rig;
+	rvm_options_t options;
+
+	if (rvm_rig_setup_bare(state))
+		return -1;
+	rig = *state;
+	options = rvm_rig_options(rig);
+	options.create_log_file = rvm_true;
+	return RVM_INIT(&options) == RVM_SUCCESS ? 0 : -1;
+}
+
+static inline int rvm_rig_teardown(void **state)
+{
+	struct rvm_rig *rig = *state;
+	int rc;
+
+	ps_rvm_forget();
+	rc = place_end(&rig->place);
+	free(rig);
+	return rc;
+}
+
+#define RVM_TEST(name) cmocka_unit_test_setup_teardown(name, rvm_rig_setup, rvm_rig_teardown)
+#define RVM_BARE(name) cmocka_unit_test_setup_teardown(name, rvm_rig_setup_bare, rvm_rig_teardown)
+
+#endif

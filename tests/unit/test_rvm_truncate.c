@@ -1,0 +1,279 @@
+/*
+ * test_rvm_truncate.c - rvm_truncate of librvm-perseas: external data segments get what is
+ * committed, all of it as of one moment, and nothing else, also while transactions go on.
+ */
+#include "rvm_rig.h"
+
+#include <stdatomic.h>
+
+enum { P = RVM_PAGE, THREADS = 2, TRUNCATIONS = 60 };
+
+static void assert_file_is(struct rvm_rig *rig, const char *bytes)
+{
+	uint8_t got[RVM_FILE];
+
+	rvm_rig_read_data(rig->data, got, RVM_FILE);
+	assert_memory_equal(got, bytes, RVM_FILE);
+}
+
+static rvm_bool_t log_is_empty(void)
+{
+	rvm_options_t got;
+
+	rvm_init_options(&got);
+	assert_rvm(rvm_query(&got, NULL));
+	free(got.tid_array);
+	return got.log_empty;
+}
+
+static void files_get_what_is_committed(void **state)
+{
+	struct rvm_rig *rig = *state;
+	char expected[RVM_FILE];
+	rvm_tid_t tid;
+
+	rvm_rig_map(rig);
+	assert_true(log_is_empty());
+	memcpy(expected, rig->region.vmaddr, RVM_FILE);
+	rvm_rig_put(rig, P - 4, 8, 1, flush);
+	rvm_rig_put(rig, RVM_FILE - 1, 1, 2, no_flush);
+	assert_false(log_is_empty());
+	tid = rvm_rig_change(rig, P - 2, 20, 3);
+	memset(expected + P - 4, 1, 8);
+	expected[RVM_FILE - 1] = 2;
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, expected);
+	assert_false(log_is_empty());
+	/* What was declared before and is committed after it comes with the next one. */
+	assert_rvm(rvm_end_transaction(&tid, flush));
+	memset(expected + P - 2, 3, 20);
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, expected);
+	assert_true(log_is_empty());
+	tid = rvm_rig_change(rig, 0, 20, 4);
+	assert_rvm(rvm_abort_transaction(&tid));
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, expected);
+}
+
+static void what_is_held_back_is_committed(void **state)
+{
+	struct rvm_rig *rig = *state;
+
+	rvm_rig_open(rig, RVM_ALL_OPTIMIZATIONS);
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 5, 5, 1, no_flush);
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, rig->region.vmaddr);
+}
+
+/* Pages that did not change are not written: here somebody else changed the file. */
+static void only_pages_that_changed_are_written(void **state)
+{
+	struct rvm_rig *rig = *state;
+	uint8_t got[RVM_FILE];
+	int file = open(rig->data, O_RDWR);
+
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 2 * P, 1, 1, flush);
+	rvm_rig_put(rig, 3 * P, 1, 1, flush);
+	rvm_rig_put(rig, 7 * P + 4095, 2, 1, flush);
+	for (unsigned page = 0; page < 16; page++)
+		assert_int_equal(pwrite(file, "?", 1, page * P + 9), 1);
+	close(file);
+	assert_rvm(rvm_truncate());
+	rvm_rig_read_data(rig->data, got, RVM_FILE);
+	for (unsigned page = 0; page < 16; page++)
+		assert_int_equal(got[page * P + 9] == '?',
+		                 page != 2 && page != 3 && page != 7 && page != 8);
+}
+
+/* Whoever opens the store next does not know what its files have: all is written. */
+static void everything_is_written_after_a_crash(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rvm_region_t part;
+	char expected[RVM_FILE];
+
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 2 * P, 1, 1, flush);
+	memcpy(expected, rig->region.vmaddr, RVM_FILE);
+	/* It was being written, and was torn; or it is of another node, where it never was. */
+	rvm_rig_open(rig, 0);
+	assert_int_equal(truncate(rig->data, 10), 0);
+	rvm_rig_map(rig);
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, expected);
+	rvm_rig_open(rig, 0);
+	assert_int_equal(unlink(rig->data), 0);
+	part = rvm_rig_part(rig, P, P, NULL);
+	assert_rvm(rvm_map(&part, NULL));
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, expected);
+	assert_rvm(rvm_unmap(&part));
+	assert_true(log_is_empty());
+}
+
+/* The table could name any file: one that the program has not named is not touched. */
+static void only_files_that_the_program_names_are_written(void **state)
+{
+	struct rvm_rig *rig = *state;
+
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 0, 1, 1, flush);
+	rvm_rig_open(rig, 0);
+	assert_int_equal(unlink(rig->data), 0);
+	assert_rvm(rvm_truncate());
+	assert_int_equal(access(rig->data, F_OK), -1);
+	assert_false(log_is_empty());
+}
+
+/* A region that was unmapped is written all the same, and can be mapped afterwards. */
+static void regions_need_not_be_mapped(void **state)
+{
+	struct rvm_rig *rig = *state;
+	char expected[RVM_FILE];
+	rvm_region_t other;
+
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 2 * P, 1, 1, flush);
+	memcpy(expected, rig->region.vmaddr, RVM_FILE);
+	assert_rvm(rvm_unmap(&rig->region));
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, expected);
+	other = rvm_rig_part(rig, 0, 0, (void *)0x5d0000000000);
+	assert_rvm(rvm_map(&other, NULL));
+	assert_memory_equal(other.vmaddr, expected, RVM_FILE);
+}
+
+static void files_that_cannot_be_written_are_written_later(void **state)
+{
+	struct rvm_rig *rig = *state;
+
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 0, 1, 1, flush);
+	rvm_rig_put(rig, 9 * P, 1, 1, flush);
+	assert_int_equal(unlink(rig->data), 0);
+	assert_int_equal(mkdir(rig->data, 0700), 0);
+	assert_int_equal(rvm_truncate(), RVM_EIO);
+	assert_int_equal(errno, EISDIR);
+	assert_non_null(strstr(rvm_message(), rig->data));
+	assert_int_equal(rmdir(rig->data), 0);
+	rvm_rig_make_data(rig->data);
+	assert_false(log_is_empty());
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, rig->region.vmaddr);
+}
+
+/* --- threads --- */
+
+static atomic_bool over;
+
+struct mover {
+	pthread_t thread;
+	uint64_t *cells[2]; /* on pages far from each other; their sum is 0 */
+};
+
+static void *move_on(void *arg)
+{
+	struct mover *m = arg;
+	rvm_tid_t tid;
+
+	rvm_init_tid(&tid);
+	for (uint64_t i = 1; !atomic_load(&over); i++) {
+		assert_rvm(rvm_begin_transaction(&tid, restore));
+		for (unsigned c = 0; c < 2; c++) {
+			const uint64_t value = c ? -i : i;
+
+			assert_rvm(rvm_modify_bytes(&tid, m->cells[c], &value, sizeof(value)));
+		}
+		if (i % 4)
+			assert_rvm(rvm_end_transaction(&tid, i % 3 ? no_flush : flush));
+		else
+			assert_rvm(rvm_abort_transaction(&tid));
+	}
+	return NULL;
+}
+
+static void each_file_is_as_between_two_commits(void **state)
+{
+	struct rvm_rig *rig = *state;
+	struct mover movers[THREADS];
+	uint8_t got[RVM_FILE];
+	uint64_t cells[2], seen = 0;
+
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 0, RVM_FILE, 0, flush);
+	atomic_store(&over, false);
+	for (unsigned i = 0; i < THREADS; i++) {
+		for (unsigned c = 0; c < 2; c++)
+			movers[i].cells[c] = (uint64_t *)(rig->region.vmaddr +
+			                                  (8 * c + i) * (size_t)P);
+		pthread_create(&movers[i].thread, NULL, move_on, &movers[i]);
+	}
+	for (unsigned t = 0; t < TRUNCATIONS || !seen; t++) {
+		assert_rvm(rvm_truncate());
+		rvm_rig_read_data(rig->data, got, RVM_FILE);
+		for (unsigned i = 0; i < THREADS; i++) {
+			for (unsigned c = 0; c < 2; c++)
+				memcpy(&cells[c], got + (8 * c + i) * P, sizeof(uint64_t));
+			assert_int_equal(cells[0] + cells[1], 0);
+			seen += cells[0] != 0;
+		}
+	}
+	atomic_store(&over, true);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(movers[i].thread, NULL);
+	/* Nothing that was noted has been forgotten. */
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, rig->region.vmaddr);
+}
+
+/* Commits while a truncation waits for a mirror that is stopped, and has that go on. */
+static void *commit_meanwhile(void *arg)
+{
+	struct rvm_rig *rig = arg;
+	struct perseas_stat stat;
+
+	do
+		assert_int_equal(perseas_stat(ps_rvm.store, &stat), 0);
+	while (!stat.groups);
+	rvm_rig_put(rig, 5 * P, 8, 2, no_flush);
+	assert_int_equal(kill(rig->place.daemon, SIGCONT), 0);
+	return NULL;
+}
+
+/* What is held back while a truncation is at work is not in its copy, and is not forgotten. */
+static void what_is_held_back_meanwhile_comes_next(void **state)
+{
+	struct rvm_rig *rig = *state;
+	pthread_t thread;
+
+	snprintf(rig->log, sizeof(rig->log), "perseas:rvm@%s", rig->place.tcp);
+	rvm_rig_open(rig, RVM_ALL_OPTIMIZATIONS);
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 2 * P, 8, 1, no_flush);
+	assert_int_equal(kill(rig->place.daemon, SIGSTOP), 0);
+	pthread_create(&thread, NULL, commit_meanwhile, rig);
+	assert_rvm(rvm_truncate());
+	pthread_join(thread, NULL);
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, rig->region.vmaddr);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RVM_TEST(files_get_what_is_committed),
+		RVM_TEST(what_is_held_back_is_committed),
+		RVM_TEST(only_pages_that_changed_are_written),
+		RVM_TEST(everything_is_written_after_a_crash),
+		RVM_TEST(only_files_that_the_program_names_are_written),
+		RVM_TEST(regions_need_not_be_mapped),
+		RVM_TEST(files_that_cannot_be_written_are_written_later),
+		RVM_TEST(each_file_is_as_between_two_commits),
+		RVM_TEST(what_is_held_back_meanwhile_comes_next),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

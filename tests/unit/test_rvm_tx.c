@@ -1,0 +1,332 @@
+/*
+ * test_rvm_tx.c - transactions of librvm-perseas: what is declared, committed and aborted, with
+ * each mode, and what records and arguments are refused.
+ */
+#include "rvm_rig.h"
+
+enum { THREADS = 2, ROUNDS = 500, CELL = 2 * RVM_PAGE };
+
+static void commits_survive_their_process(void **state)
+{
+	struct rvm_rig *rig = *state;
+
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 100, 8, 1, flush);
+	rvm_rig_put(rig, 104, 8, 2, no_flush);
+	assert_rvm(rvm_flush());
+	rvm_rig_open(rig, 0);
+	rvm_rig_map(rig);
+	assert_int_equal(rig->region.vmaddr[100], 1);
+	assert_int_equal(rig->region.vmaddr[104], 2);
+	assert_int_equal(rig->region.vmaddr[111], 2);
+	assert_int_equal((uint8_t)rig->region.vmaddr[112], rvm_first(112));
+}
+
+/* The two begin modes differ in what the program promises; both restore. */
+static void aborts_restore_what_was_declared(void **state)
+{
+	struct rvm_rig *rig = *state;
+	uint8_t before[RVM_FILE];
+	const rvm_mode_t modes[] = { restore, no_restore };
+	rvm_tid_t tid;
+
+	rvm_rig_map(rig);
+	memcpy(before, rig->region.vmaddr, RVM_FILE);
+	for (unsigned i = 0; i < 2; i++) {
+		rvm_init_tid(&tid);
+		assert_rvm(rvm_begin_transaction(&tid, modes[i]));
+		assert_rvm(rvm_set_range(&tid, rig->region.vmaddr, 10));
+		assert_rvm(rvm_set_range(&tid, rig->region.vmaddr + 5, RVM_PAGE));
+		memset(rig->region.vmaddr, 0xff, RVM_PAGE + 5);
+		assert_rvm(rvm_abort_transaction(&tid));
+		assert_null(tid.tid);
+		assert_memory_equal(rig->region.vmaddr, before, RVM_FILE);
+	}
+}
+
+static void modified_bytes_are_declared_and_set(void **state)
+{
+	struct rvm_rig *rig = *state;
+	char *at;
+	rvm_tid_t tid;
+
+	rvm_rig_map(rig);
+	at = rig->region.vmaddr;
+	rvm_init_tid(&tid);
+	assert_rvm(rvm_begin_transaction(&tid, no_restore));
+	assert_rvm(rvm_modify_bytes(&tid, at + 10, "hello", 5));
+	/* It may come from where it goes. */
+	assert_rvm(rvm_modify_bytes(&tid, at + 11, at + 10, 5));
+	assert_memory_equal(at + 10, "hhello", 6);
+	assert_int_equal(rvm_modify_bytes(&tid, at, NULL, 1), RVM_ESRC);
+	assert_rvm(rvm_modify_bytes(&tid, at, NULL, 0));
+	assert_int_equal(rvm_modify_bytes(&tid, at + RVM_FILE - 1, "xx", 2), RVM_ENOT_MAPPED);
+	assert_rvm(rvm_end_transaction(&tid, flush));
+	rvm_rig_open(rig, 0);
+	rvm_rig_map(rig);
+	assert_memory_equal(rig->region.vmaddr + 10, "hhello", 6);
+}
+
+static void ranges_are_inside_of_one_region(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rvm_region_t one = rvm_rig_part(rig, 0, RVM_PAGE, (void *)0x5b0000000000);
+	rvm_region_t two = rvm_rig_part(rig, RVM_PAGE, RVM_PAGE, (void *)0x5b0000001000);
+	rvm_tid_t tid;
+	char outside[8];
+
+	assert_rvm(rvm_map(&one, NULL));
+	assert_rvm(rvm_map(&two, NULL));
+	rvm_init_tid(&tid);
+	assert_rvm(rvm_begin_transaction(&tid, restore));
+	assert_int_equal(rvm_set_range(&tid, outside, 8), RVM_ENOT_MAPPED);
+	assert_int_equal(rvm_set_range(&tid, NULL, 8), RVM_ENOT_MAPPED);
+	assert_int_equal(rvm_set_range(&tid, one.vmaddr + 4092, 8), RVM_ENOT_MAPPED);
+	assert_int_equal(rvm_set_range(&tid, two.vmaddr + 4092, 5), RVM_ENOT_MAPPED);
+	assert_int_equal(rvm_set_range(&tid, two.vmaddr, ~0ul), RVM_ENOT_MAPPED);
+	/* The table of segments is no region. */
+	assert_int_equal(rvm_set_range(&tid, ps_rvm.table, 8), RVM_ENOT_MAPPED);
+	assert_rvm(rvm_set_range(&tid, one.vmaddr + 4092, 4));
+	assert_rvm(rvm_set_range(&tid, two.vmaddr + 4092, 4));
+	assert_rvm(rvm_set_range(&tid, outside, 0));
+	assert_rvm(rvm_end_transaction(&tid, flush));
+}
+
+/* What is too large for one transaction leaves that as it was. */
+static void too_much_is_refused(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rvm_region_t large;
+	rvm_tid_t tid;
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s.large", rig->data);
+	assert_int_equal(close(open(path, O_CREAT | O_RDWR, 0600)), 0);
+	assert_int_equal(truncate(path, 64 << 20), 0);
+	large = rvm_rig_part(rig, 0, 0, NULL);
+	large.data_dev = path;
+	assert_rvm(rvm_map(&large, NULL));
+	rvm_init_tid(&tid);
+	assert_rvm(rvm_begin_transaction(&tid, restore));
+	assert_rvm(rvm_set_range(&tid, large.vmaddr, 100));
+	assert_int_equal(rvm_set_range(&tid, large.vmaddr, large.length), RVM_ETOO_BIG);
+	large.vmaddr[0] = 1;
+	assert_rvm(rvm_end_transaction(&tid, flush));
+}
+
+/* A record is what it says it is, and its transaction is open. */
+static void bad_records_are_refused(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rvm_tid_t tid, copy, wild;
+
+	rvm_rig_map(rig);
+	memset(&tid, 0, sizeof(tid));
+	assert_int_equal(rvm_begin_transaction(&tid, restore), RVM_ETID);
+	assert_int_equal(rvm_begin_transaction(NULL, restore), RVM_ETID);
+	rvm_init_tid(&tid);
+	assert_int_equal(rvm_begin_transaction(&tid, flush), RVM_EMODE);
+	assert_int_equal(rvm_begin_transaction(&tid, (rvm_mode_t)0), RVM_EMODE);
+	assert_int_equal(rvm_set_range(&tid, rig->region.vmaddr, 1), RVM_ETID);
+	assert_int_equal(rvm_set_range(NULL, rig->region.vmaddr, 1), RVM_ETID);
+	assert_int_equal(rvm_modify_bytes(&tid, rig->region.vmaddr, "x", 1), RVM_ETID);
+	assert_int_equal(rvm_abort_transaction(&tid), RVM_ETID);
+	assert_int_equal(rvm_end_transaction(&tid, flush), RVM_ETID);
+	assert_rvm(rvm_begin_transaction(&tid, restore));
+	assert_int_equal(rvm_begin_transaction(&tid, restore), RVM_ETID);
+	assert_int_equal(rvm_end_transaction(&tid, restore), RVM_EMODE);
+	/* A copy names the same one, until that has ended; also when its place is used again. */
+	copy = tid;
+	wild = tid;
+	wild.reserved += 1;
+	assert_int_equal(rvm_set_range(&wild, rig->region.vmaddr, 1), RVM_ETID);
+	wild = tid;
+	wild.tid = &wild;
+	assert_int_equal(rvm_set_range(&wild, rig->region.vmaddr, 1), RVM_ETID);
+	assert_rvm(rvm_set_range(&copy, rig->region.vmaddr, 1));
+	assert_rvm(rvm_end_transaction(&copy, flush));
+	assert_int_equal(rvm_end_transaction(&tid, flush), RVM_ETID);
+	rvm_init_tid(&wild);
+	assert_rvm(rvm_begin_transaction(&wild, restore));
+	assert_ptr_equal(wild.tid, tid.tid);
+	assert_int_equal(rvm_abort_transaction(&tid), RVM_ETID);
+	assert_rvm(rvm_abort_transaction(&wild));
+	/* A record can be used again. */
+	assert_rvm(rvm_begin_transaction(&wild, restore));
+	assert_rvm(rvm_abort_transaction(&wild));
+}
+
+static void names_are_unique_and_keep_the_heap(void **state)
+{
+	rvm_tid_t *tids[100];
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++) {
+		tids[i] = rvm_malloc_tid();
+		assert_rvm(rvm_begin_transaction(tids[i], restore));
+		assert_int_equal(tids[i]->from_heap, rvm_true);
+		assert_true(!i || timercmp(&tids[i - 1]->uname, &tids[i]->uname, <));
+	}
+	for (unsigned i = 0; i < 100; i++) {
+		assert_rvm(i % 2 ? rvm_abort_transaction(tids[i])
+		                 : rvm_end_transaction(tids[i], no_flush));
+		rvm_free_tid(tids[i]);
+	}
+}
+
+/* A process that is killed while transactions are held back. */
+static void flush_and_die(struct rvm_rig *rig)
+{
+	rvm_options_t options = rvm_rig_options(rig);
+
+	options.flags = RVM_ALL_OPTIMIZATIONS;
+	options.create_log_file = rvm_true;
+	assert_rvm(RVM_INIT(&options));
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 0, 4, 1, no_flush);
+	rvm_rig_put(rig, 8, 4, 1, no_flush);
+	assert_rvm(rvm_flush());
+	rvm_rig_put(rig, 0, 4, 2, no_flush);
+	rvm_rig_put(rig, 8, 4, 2, no_flush);
+	kill(getpid(), SIGKILL);
+}
+
+static void what_was_not_flushed_is_lost_whole(void **state)
+{
+	struct rvm_rig *rig = *state;
+	const pid_t child = fork();
+
+	if (!child)
+		flush_and_die(rig);
+	waitpid(child, NULL, 0);
+	rvm_rig_open(rig, 0);
+	rvm_rig_map(rig);
+	assert_int_equal(rig->region.vmaddr[0], 1);
+	assert_int_equal(rig->region.vmaddr[8], 1);
+}
+
+/* A commit with flush takes along those before it; and where nothing is to be held back any more,
+ * nothing is. */
+static void what_is_held_back_is_sent(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rvm_options_t options = rvm_rig_options(rig);
+	struct perseas_stat stat;
+
+	rvm_rig_open(rig, RVM_ALL_OPTIMIZATIONS);
+	rvm_rig_map(rig);
+	for (unsigned i = 0; i < 5; i++)
+		rvm_rig_put(rig, 0, 4, 2, no_flush);
+	perseas_stat(ps_rvm.store, &stat);
+	assert_int_equal(stat.gathered, 5);
+	assert_int_equal(stat.groups, 0);
+	rvm_rig_put(rig, 8, 4, 2, flush);
+	perseas_stat(ps_rvm.store, &stat);
+	assert_int_equal(stat.groups, 1);
+	options.flags = 0;
+	assert_rvm(rvm_set_options(&options));
+	rvm_rig_put(rig, 0, 4, 3, no_flush);
+	perseas_stat(ps_rvm.store, &stat);
+	assert_int_equal(stat.groups, 2);
+	options.flags = RVM_COALESCE_TRANS;
+	assert_rvm(rvm_set_options(&options));
+	rvm_rig_put(rig, 0, 4, 3, no_flush);
+	perseas_stat(ps_rvm.store, &stat);
+	assert_int_equal(stat.groups, 2);
+}
+
+struct worker {
+	pthread_t thread;
+	char *cell;
+	unsigned commits;
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	rvm_tid_t tid;
+
+	rvm_init_tid(&tid);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		assert_rvm(rvm_begin_transaction(&tid, i % 3 ? restore : no_restore));
+		for (unsigned j = 0; j < 4; j++)
+			assert_rvm(rvm_modify_bytes(&tid, w->cell + j * 1000, &i, sizeof(i)));
+		if (i % 5 == 4) {
+			assert_rvm(rvm_abort_transaction(&tid));
+			continue;
+		}
+		assert_rvm(rvm_end_transaction(&tid, i % 2 ? no_flush : flush));
+		w->commits = i;
+	}
+	return NULL;
+}
+
+static void threads_have_transactions_of_their_own(void **state)
+{
+	struct rvm_rig *rig = *state;
+	struct worker workers[THREADS] = { 0 };
+
+	rvm_rig_map(rig);
+	for (unsigned i = 0; i < THREADS; i++) {
+		workers[i].cell = rig->region.vmaddr + (size_t)i * CELL;
+		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(workers[i].thread, NULL);
+	assert_rvm(rvm_flush());
+	rvm_rig_open(rig, 0);
+	rvm_rig_map(rig);
+	for (unsigned i = 0; i < THREADS; i++)
+		for (unsigned j = 0; j < 4; j++) {
+			unsigned got;
+
+			memcpy(&got, rig->region.vmaddr + (size_t)i * CELL + j * 1000, sizeof(got));
+			assert_int_equal(got, workers[i].commits);
+		}
+}
+
+/* Mirrors that are away: a commit is in doubt, and says what to do. */
+static void doubt_is_told(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rvm_tid_t tid, other;
+
+	snprintf(rig->log, sizeof(rig->log), "perseas:rvm@%s", rig->place.tcp);
+	rvm_rig_open(rig, 0);
+	rvm_rig_map(rig);
+	tid = rvm_rig_change(rig, 0, 4, 1);
+	other = rvm_rig_change(rig, 8, 4, 1);
+	assert_int_equal(kill(rig->place.daemon, SIGSTOP), 0);
+	assert_int_equal(rvm_end_transaction(&tid, flush), RVM_EIO);
+	assert_int_equal(errno, ETIMEDOUT);
+	assert_null(tid.tid);
+	assert_non_null(strstr(rvm_message(), "PERSEAS_EINDOUBT"));
+	assert_int_equal(rvm_end_transaction(&other, flush), RVM_EIO);
+	assert_int_equal(errno, EAGAIN);
+	assert_non_null(other.tid);
+	rvm_init_tid(&tid);
+	assert_int_equal(rvm_begin_transaction(&tid, restore), RVM_EIO);
+	assert_int_equal(kill(rig->place.daemon, SIGCONT), 0);
+	while (rvm_flush() != RVM_SUCCESS)
+		assert_int_equal(errno, ETIMEDOUT);
+	assert_rvm(rvm_end_transaction(&other, flush));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RVM_TEST(commits_survive_their_process),
+		RVM_TEST(aborts_restore_what_was_declared),
+		RVM_TEST(modified_bytes_are_declared_and_set),
+		RVM_TEST(ranges_are_inside_of_one_region),
+		RVM_TEST(too_much_is_refused),
+		RVM_TEST(bad_records_are_refused),
+		RVM_TEST(names_are_unique_and_keep_the_heap),
+		RVM_BARE(what_was_not_flushed_is_lost_whole),
+		RVM_TEST(what_is_held_back_is_sent),
+		RVM_TEST(threads_have_transactions_of_their_own),
+		RVM_TEST(doubt_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
