@@ -29,20 +29,20 @@ $(BENCH_ARCHIVE): $(BENCH_OBJ)
 	$(archive)
 
 $(addprefix $(BUILD)/bench/,compare reopen worker threads found objects): $(BUILD)/bench/%: \
-		$(BUILD)/obj/bench/%.o $(BENCH_ARCHIVE) $(ARCHIVE)
+		$(BUILD)/obj/bench/%.o $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
-$(BUILD)/bench/debit-credit: $(BUILD)/obj/bench/debit_credit.o $(BENCH_ARCHIVE) $(ARCHIVE)
+$(BUILD)/bench/debit-credit: $(BUILD)/obj/bench/debit_credit.o $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
-$(BUILD)/bench/inserts: $(INSERTS_OBJ) $(BENCH_ARCHIVE) $(ARCHIVE)
+$(BUILD)/bench/inserts: $(INSERTS_OBJ) $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
 # The same two with the drivers of other systems.
-$(BUILD)/bench/inserts-peers: $(INSERTS_OBJ) $(PEERS_OBJ) $(BENCH_ARCHIVE) $(ARCHIVE)
+$(BUILD)/bench/inserts-peers: $(INSERTS_OBJ) $(PEERS_OBJ) $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
 	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
 
-$(BUILD)/bench/compare-peers: $(BUILD)/obj/bench/compare.o $(PEERS_OBJ) $(BENCH_ARCHIVE) $(ARCHIVE)
+$(BUILD)/bench/compare-peers: $(BUILD)/obj/bench/compare.o $(PEERS_OBJ) $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
 	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
 
 $(BUILD)/bench/relay: $(BUILD)/obj/bench/relay.o $(BENCH_ARCHIVE)

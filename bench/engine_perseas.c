@@ -235,7 +235,7 @@ const struct engine_ops engine_flying_32 = {
 bool engine_needs_mirrors(const struct engine_ops *ops)
 {
 	return ops->open == mirrored_open || ops->open == open_64 || ops->open == open_1000 ||
-	       ops->open == open_gathered_1000 || ops->open == open_flying;
+	       ops->open == open_gathered_1000 || ops->open == open_flying || engine_is_rvm(ops);
 }
 
 const struct engine_ops engine_perseas = {

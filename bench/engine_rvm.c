@@ -1,0 +1,139 @@
+/*
+ * engine_rvm.c - RVM's interface on the library as engines: commits with flush, and with no_flush,
+ * of which a thousand are flushed at once. A process has one RVM, which stays: both engines have
+ * their regions in one store, and let go of these alone.
+ */
+#include "engine.h"
+#include "../client/rvm/rvm.h"
+
+#include <stdio.h>
+
+enum { TOGETHER = 1000 };
+
+struct recoverable {
+	struct engine engine;
+	rvm_region_t region;
+	rvm_tid_t tid;
+	unsigned unflushed;
+};
+
+static inline int fail_rvm(struct engine *engine, rvm_return_t code)
+{
+	if (__builtin_expect(code == RVM_SUCCESS, 1))
+		return 0;
+	return engine_fail(engine, "%s: %s", rvm_return(code), rvm_message());
+}
+
+static int name_log(struct engine *engine, const struct engine_options *options)
+{
+	char log[MAXPATHLEN];
+	rvm_options_t how;
+	rvm_return_t code;
+
+	rvm_init_options(&how);
+	code = rvm_query(&how, NULL);
+	if (code != RVM_EINIT)
+		return fail_rvm(engine, code);
+	snprintf(log, sizeof(log), "perseas:%.40s-rvm@%s", options->store, options->mirrors);
+	how.log_dev = log;
+	how.flags = RVM_ALL_OPTIMIZATIONS;
+	code = RVM_INIT(&how);
+	if (code != RVM_ELOG)
+		return fail_rvm(engine, code);
+	how.create_log_file = rvm_true;
+	how.create_log_size = RVM_LENGTH_TO_OFFSET(options->log_size);
+	return fail_rvm(engine, RVM_INIT(&how));
+}
+
+/* segment: names of zeros, of which each engine has its own. */
+static int open_region(struct engine *engine, const struct engine_options *options, size_t size,
+                       void **memory, char *segment)
+{
+	struct recoverable *r = (struct recoverable *)engine;
+	rvm_return_t code;
+
+	rvm_init_tid(&r->tid);
+	rvm_init_region(&r->region);
+	if (name_log(engine, options))
+		return -1;
+	r->region.data_dev = segment;
+	r->region.dev_length = RVM_LENGTH_TO_OFFSET(size);
+	r->region.length = size;
+	code = rvm_map(&r->region, NULL);
+	if (code != RVM_SUCCESS)
+		r->region.vmaddr = NULL;
+	*memory = r->region.vmaddr;
+	snprintf(engine->setup, sizeof(engine->setup), "RVM's interface, on the same mirrors");
+	return fail_rvm(engine, code);
+}
+
+static int open_flushed(struct engine *engine, const struct engine_options *options, size_t size,
+                        void **memory)
+{
+	char segment[] = "/dev/zero";
+
+	return open_region(engine, options, size, memory, segment);
+}
+
+static int open_unflushed(struct engine *engine, const struct engine_options *options, size_t size,
+                          void **memory)
+{
+	char segment[] = "/dev/./zero";
+
+	return open_region(engine, options, size, memory, segment);
+}
+
+bool engine_is_rvm(const struct engine_ops *ops)
+{
+	return ops->open == open_flushed || ops->open == open_unflushed;
+}
+
+static int recoverable_begin(struct engine *engine)
+{
+	return fail_rvm(engine,
+	                rvm_begin_transaction(&((struct recoverable *)engine)->tid, restore));
+}
+
+static int recoverable_range(struct engine *engine, const void *addr, size_t len)
+{
+	return fail_rvm(engine, rvm_set_range(&((struct recoverable *)engine)->tid,
+	                                      (void *)(uintptr_t)addr, len));
+}
+
+static int recoverable_commit(struct engine *engine)
+{
+	return fail_rvm(engine, rvm_end_transaction(&((struct recoverable *)engine)->tid, flush));
+}
+
+static int recoverable_post(struct engine *engine)
+{
+	struct recoverable *r = (struct recoverable *)engine;
+	rvm_return_t code = rvm_end_transaction(&r->tid, no_flush);
+
+	if (code == RVM_SUCCESS && ++r->unflushed >= TOGETHER) {
+		r->unflushed = 0;
+		code = rvm_flush();
+	}
+	return fail_rvm(engine, code);
+}
+
+static void recoverable_close(struct engine *engine)
+{
+	struct recoverable *r = (struct recoverable *)engine;
+
+	if (r->tid.tid)
+		rvm_abort_transaction(&r->tid);
+	if (r->region.vmaddr)
+		rvm_unmap(&r->region);
+}
+
+#define RECOVERABLE(label, opens, commits)                                             \
+	{                                                                              \
+		.name = label, .survives = "host", .size = sizeof(struct recoverable), \
+		.open = opens, .begin = recoverable_begin, .range = recoverable_range, \
+		.commit = commits, .close = recoverable_close,                         \
+	}
+
+const struct engine_ops engine_rvm = RECOVERABLE("rvm", open_flushed, recoverable_commit);
+const struct engine_ops engine_rvm_no_flush = RECOVERABLE("rvm-no-flush", open_unflushed,
+                                                          recoverable_post);
