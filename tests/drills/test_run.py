@@ -556,6 +556,27 @@ def test_the_service_manager_is_told(mirrors, run, tmp_path):
         assert runner.ended() == SIGNALLED + signal.SIGTERM
 
 
+def test_who_has_a_copy_tells_how_much_it_has(mirrors, run, tmp_path):
+    """Operators see it in `systemctl status`, which has STATUS=, and in the journal."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": os.urandom(8 << 20)})
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
+        notices.bind(str(tmp_path / "notify"))
+        notices.settimeout(SECONDS)
+        with Store("bank", mirror_list(daemons)):
+            runner = run("bank", daemons, options=("--warm",),
+                         NOTIFY_SOCKET=str(tmp_path / "notify"))
+            told = ""
+            while not told.endswith("; the copy has 100 % of its memory"):
+                told = notices.recv(4096).decode()
+            assert told.startswith("STATUS=standby: its owner lives")
+            runner.wait_said(" % of its memory (8.0 MiB)")
+            said = re.findall("store 'bank': the copy has (.*) % of its memory", runner.said())
+            assert len(said) == 1 and 90 <= int(said[0]) <= 100
+            runner.signal(signal.SIGTERM)
+            runner.ended()
+
+
 def test_the_unit_starts_what_its_file_names(mirrors):
     """ExecStart as systemd takes it apart: %i is the store, a variable alone is as many words as it
     has. The list of mirrors comes by the environment."""

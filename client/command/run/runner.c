@@ -21,6 +21,7 @@
 #include "../../standby/warmth.h"
 #include "../ask/standbys.h"
 #include "child.h"
+#include "copy_told.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -64,6 +65,7 @@ struct runner {
 	struct ps_warmth
 		*warmth; /* keeps a copy for COMMAND; it may be ending; NULL: nobody does */
 	bool handed;     /* the copy was taken from it */
+	struct ps_copy_told copy_told;
 	enum state state;
 	uint64_t since_ns;   /* in this state */
 	uint64_t until_ns;   /* when time alone makes a difference to it; PS_NEVER: it does not */
@@ -92,6 +94,7 @@ static void say_state(struct runner *r, const char *text)
 	ps_complain(PS_EXIT_OK, "store '%s': %s", r->run->store, text);
 	snprintf(status, sizeof(status), "STATUS=%s", text);
 	ps_notify(status);
+	ps_copy_told_again(&r->copy_told);
 }
 
 static void say_standing(struct runner *r, const char *before)
@@ -429,11 +432,21 @@ static void set_environment(const struct runner *r)
 		setenv("PERSEAS_TLS_CRL", options->tls_crl, 1);
 }
 
+/* When there is more to tell. */
+static uint64_t tell_of_copy(struct runner *r)
+{
+	if (r->state != STANDBY || !r->warmth || r->handed)
+		return PS_NEVER;
+	return ps_copy_tell(&r->copy_told, r->warmth, r->run->store, r->last,
+	                    ps_follow_now(&r->follow));
+}
+
 /* Until a signal, news of the store, or the time comes. */
 static int await_something(struct runner *r)
 {
 	struct pollfd fds[PS_MIRRORS_MAX + 1] = { { .fd = r->signal_fd, .events = POLLIN } };
-	uint64_t until_ns = r->until_ns, now_ns;
+	const uint64_t tell_ns = tell_of_copy(r);
+	uint64_t until_ns = r->until_ns < tell_ns ? r->until_ns : tell_ns, now_ns;
 	unsigned count = 1 + ps_follow_fds(&r->follow, fds + 1, &until_ns);
 	int status, wait_ms = -1;
 
@@ -490,6 +503,7 @@ static void keep_copy(struct runner *r, const struct ps_census *census,
 		ps_warmth_end(r->warmth);
 		r->warmth = NULL;
 		r->handed = false;
+		r->copy_told = (struct ps_copy_told){ 0 };
 	}
 	if (!r->warmth)
 		r->warmth = ps_warmth_begin(r->run->store, r->run->options,

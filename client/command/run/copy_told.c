@@ -1,0 +1,71 @@
+/*
+ * copy_told.c - see copy_told.h. An owner that changes all of its memory all the time is never
+ * caught up with: so people hear of the copy when most of it is there, and not when all of it is.
+ */
+#include "copy_told.h"
+
+#include "../../../proto/base/notify.h"
+#include "../../standby/follow.h"
+#include "../../standby/warmth.h"
+#include "../ui/ui.h"
+
+#include <stdio.h>
+
+#define SECOND ((uint64_t)1000000000)
+
+enum { MOST = 90, QUIET_S = 60 };
+
+void ps_copy_told_again(struct ps_copy_told *told)
+{
+	told->told = 0;
+}
+
+static void tell_manager(struct ps_copy_told *told, const char *standing, unsigned percent)
+{
+	char status[2 * PS_SENTENCE];
+
+	if (told->told == percent + 1)
+		return;
+	told->told = percent + 1;
+	snprintf(status, sizeof(status), "STATUS=%s; the copy has %u %% of its memory", standing,
+	         percent);
+	ps_notify(status);
+}
+
+static void tell_people(struct ps_copy_told *told, const char *store,
+                        const struct ps_warmth_figures *figures, unsigned percent, uint64_t now_ns)
+{
+	char size[PS_SIZE_TEXT];
+
+	if (told->most && figures->drops != told->drops) {
+		told->most = false;
+		told->quiet_ns = now_ns + QUIET_S * SECOND;
+		ps_complain(PS_EXIT_OK,
+		            "store '%s': the copy of its memory was given up, and begins again",
+		            store);
+	}
+	told->drops = figures->drops;
+	if (told->most || percent < MOST || now_ns < told->quiet_ns)
+		return;
+	told->most = true;
+	ps_complain(PS_EXIT_OK, "store '%s': the copy has %u %% of its memory (%s)", store, percent,
+	            ps_size_text(size, figures->total));
+}
+
+uint64_t ps_copy_tell(struct ps_copy_told *told, struct ps_warmth *warmth, const char *store,
+                      const char *standing, uint64_t now_ns)
+{
+	struct ps_warmth_figures figures;
+	unsigned percent;
+
+	if (now_ns < told->next_ns)
+		return told->next_ns;
+	told->next_ns = now_ns + SECOND;
+	ps_warmth_tell(warmth, &figures);
+	if (!figures.total)
+		return told->next_ns;
+	percent = ps_percent(figures.here, figures.total);
+	tell_manager(told, standing, percent);
+	tell_people(told, store, &figures, percent, now_ns);
+	return told->next_ns;
+}
