@@ -5,10 +5,10 @@
 #   make check       all tests
 #   make help        the other targets
 #
-# Variables: CC, CFLAGS, LDFLAGS, PREFIX, DESTDIR, BUILD (folder of the objects), V=1 (show
+# Variables: CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, BUILD (folder of the objects), V=1 (show
 # the commands), WERROR= (warnings do not stop the build), SANITIZE=address,undefined, RDMA=0
 # (without rdma-core: no rdma fabric); of install and uninstall also BINDIR, SBINDIR, LIBDIR,
-# INCLUDEDIR, DOCDIR, SYSCONFDIR, UNITDIR, SYSUSERSDIR, TMPFILESDIR.
+# INCLUDEDIR, MANDIR, BASHCOMPDIR, ZSHCOMPDIR, DOCDIR, SYSCONFDIR, UNITDIR, SYSUSERSDIR, TMPFILESDIR.
 
 VERSION := $(shell cat VERSION)
 SOVERSION := 0
@@ -48,6 +48,7 @@ SUBMAKE := $(MAKE) --no-print-directory -s -j2
 
 # --- flags -------------------------------------------------------------------------------
 
+CPPFLAGS ?=
 CFLAGS ?= -O2 -g
 WERROR ?= -Werror
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
@@ -59,8 +60,10 @@ SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=
 # and say less than a sanitizer), jumps that land where they may, and tables of addresses that are
 # read-only once a program has begun. tests/install.sh reads what became of it.
 OPTIMISED := $(filter-out -O0,$(filter -O%,$(CFLAGS)))
+# Whoever builds a package has said so already, and perhaps more.
+FORTIFIED := $(findstring _FORTIFY_SOURCE=,$(CPPFLAGS) $(CFLAGS))
 HARDENING := -fstack-protector-strong \
-	$(if $(SANITIZE),,$(if $(OPTIMISED),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)) \
+	$(if $(SANITIZE),,$(if $(OPTIMISED),$(if $(FORTIFIED),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))) \
 	$(shell echo 'int x;' | $(CC) -fcf-protection -x c -c -o /dev/null - 2>/dev/null && \
 		echo -fcf-protection)
 HARDENED_LINK := -Wl,-z,relro -Wl,-z,now
@@ -70,7 +73,7 @@ HARDENED_LINK := -Wl,-z,relro -Wl,-z,now
 BASE_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DPERSEAS_VERSION='"$(VERSION)"' -pthread -fPIC \
 	-fno-semantic-interposition -DPERSEAS_RDMA=$(RDMA) -I$(BUILD)/proto $(HARDENING) \
 	$(SANITIZE_FLAGS)
-COMPILE = $(CC) $(BASE_CFLAGS) $(CFLAGS) -MMD -MP -c
+COMPILE = $(CC) $(BASE_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c
 LINK = $(CC) -pthread $(HARDENED_LINK) $(SANITIZE_FLAGS) $(CFLAGS) $(LDFLAGS)
 
 VERBS_LIBS := $(if $(filter 1,$(RDMA)),-lrdmacm -libverbs)
