@@ -90,10 +90,16 @@ uninstall:
 	for dir in doc/examples doc deploy proto ''; do [ ! -d $(DESTDIR)$(DOCDIR)/$$dir ] || \
 		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR)/$$dir || exit 1; done
 
-# What git knows of, as it lies in the tree.
+# What git knows of, as it lies in the tree. The same commit makes the same file, whoever packs it
+# and when: order, owners, rights and times are not those of the folder. SOURCE_DATE_EPOCH is the
+# time of all files, that of the commit if nobody says another one.
+DIST := build/perseas-$(VERSION).tar.gz
 #: dist            build/perseas-VERSION.tar.gz
 dist:
 	@mkdir -p build
-	git ls-files | tar -czf build/perseas-$(VERSION).tar.gz --owner=0 --group=0 \
+	@git ls-files | LC_ALL=C sort | tar -cf build/dist.tar --format=gnu --owner=0 --group=0 \
+		--numeric-owner --mode=u+rw,go-w,a+rX --no-recursion \
+		--mtime=@$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 		--transform 's|^|perseas-$(VERSION)/|' -T -
-	@echo build/perseas-$(VERSION).tar.gz
+	@gzip -9n <build/dist.tar >$(DIST) && rm build/dist.tar
+	@echo $(DIST)

@@ -23,6 +23,13 @@ make --no-print-directory dist
 git ls-files | sort >"$top/known"
 tar -tzf "build/perseas-$version.tar.gz" | sed "s|^perseas-$version/||" | sort >"$top/packed"
 cmp "$top/known" "$top/packed"
+# Nothing of whoever packed it is in there: one time, no user, and rights that say only what is run.
+tar -tvz --full-time -f "build/perseas-$version.tar.gz" >"$top/listing"
+[ "$(awk '{ print $2, $4, $5 }' "$top/listing" | sort -u | wc -l)" = 1 ]
+if grep -v '^-rw-r--r-- 0/0 \|^-rwxr-xr-x 0/0 ' "$top/listing"; then
+	echo "packed with other rights, or an owner"
+	exit 1
+fi
 tar -xzf "build/perseas-$version.tar.gz" -C "$top"
 cd "$top/perseas-$version"
 root=$top/root
