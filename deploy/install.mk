@@ -24,8 +24,8 @@ RVM_LIBDIR := $(LIBDIR)/rvm-perseas
 MAN := $(BUILD)/man
 #: man             the manual pages, into build/man
 man: $(MAN)/made
-$(MAN)/made: deploy/man.py $(HEADERS) $(CXX_HEADERS) $(RVM_HEADERS) deploy/perseas-rxe VERSION \
-		$(COMMAND) $(DAEMON)
+$(MAN)/made: deploy/man.py $(HEADERS) $(CXX_HEADERS) $(RVM_HEADERS) deploy/perseas-rxe \
+		deploy/nut/perseas-power VERSION $(COMMAND) $(DAEMON)
 	@echo "  MAN     $(MAN)"
 	$(Q)rm -rf $(MAN) && $(PYTHON) deploy/man.py --build $(BUILD) --output $(MAN) && touch $@
 
@@ -82,7 +82,7 @@ uninstall:
 			rmdir --ignore-fail-on-non-empty $(DESTDIR)$$dir || exit 1; done
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/,man1/perseas.1 man1/perseas-*.1 man3/libperseas.3 \
 		man3/perseas.hpp.3 man3/librvm-perseas.3 man3/perseas_*.3 man5/perseasd.conf.5 \
-		man8/perseasd.8 man8/perseas-rxe.8)
+		man8/perseasd.8 man8/perseas-rxe.8 man8/perseas-power.8)
 	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas
 	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(DOC_FILES) perseasd.conf)
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(notdir $(UNITS)) perseasd.socket)

@@ -5,7 +5,7 @@
 
 Section 1 is from `perseas --help` and `perseas COMMAND --help`, 3 from the comments of
 client/perseas.h and the headers that it includes, and of client/cpp and client/rvm, 5 and 8 from
-`perseasd --help` and `perseas-rxe --help`. A page that would say nothing (no help, a function
+`perseasd --help` and the --help of the scripts. A page that would say nothing (no help, a function
 without a comment) is an error.
 """
 import argparse
@@ -196,7 +196,8 @@ def run(*words):
 # --- sections 1, 5 and 8 ---
 
 PROGRAMS = [("perseas", 1), ("perseasd", 8), ("perseasd.conf", 5), ("perseas-rxe", 8),
-            ("libperseas", 3), ("librvm-perseas", 3)]
+            ("perseas-power", 8), ("libperseas", 3), ("librvm-perseas", 3)]
+SCRIPTS = ("deploy/perseas-rxe", "deploy/nut/perseas-power")
 ENVIRONMENT = ("PERSEAS_RDMA", "off: this process makes no use of RDMA, whatever both ends have.")
 WRITTEN_PAGES = ("PERSEAS_WRITTEN_PAGES", "off: where this process compares memory with a copy, it "
                  "compares all of it, and not only the pages that were written.")
@@ -271,11 +272,13 @@ def daemon_pages(perseasd, folder):
     page.write(folder)
 
 
-def rxe_page(folder):
-    text = Help(run("sh", TOP / "deploy/perseas-rxe", "--help"))
+def script_page(path, folder):
+    text = Help(run("sh", TOP / path, "--help"))
     about = " ".join(next(blocks(text.rest[0][1]))).rstrip(".")
-    page = Page("perseas-rxe", 8, about)
-    synopsis(page, "perseas-rxe", text.usage)
+    if about[1].islower():
+        about = about[0].lower() + about[1:]
+    page = Page(pathlib.PurePath(path).name, 8, about)
+    synopsis(page, page.name, text.usage)
     add_help(page, text)
     page.references(PROGRAMS)
     page.write(folder)
@@ -530,7 +533,8 @@ def main():
     options = parser.parse_args()
     command_pages(options.build / "perseas", options.output)
     daemon_pages(options.build / "perseasd", options.output)
-    rxe_page(options.output)
+    for script in SCRIPTS:
+        script_page(script, options.output)
     library_pages(options.output)
     cpp_page(options.output)
     rvm_page(options.output)

@@ -40,8 +40,7 @@ def test_everything_has_a_page(pages):
     functions = re.findall(r" T (perseas_\w+)", symbols)
     assert len(verbs) > 10 and len(functions) > 20
     expected = {"perseas.1", "libperseas.3", "perseas.hpp.3", "librvm-perseas.3",
-                "perseasd.conf.5", "perseasd.8",
-                "perseas-rxe.8"}
+                "perseasd.conf.5", "perseasd.8", "perseas-rxe.8", "perseas-power.8"}
     expected |= {"perseas-%s.1" % verb for verb in verbs} | {"%s.3" % name for name in functions}
     assert set(pages) == expected
 
@@ -120,9 +119,10 @@ def test_a_function_without_a_description_is_an_error(tmp_path):
     """A tree whose header has one; no page is written for it."""
     for name in ("deploy", "client", "client/rvm"):
         (tmp_path / name).mkdir()
-    for name in ("deploy/man.py", "deploy/perseas-rxe", "VERSION",
+    for name in ("deploy/man.py", "deploy/perseas-rxe", "deploy/nut/perseas-power", "VERSION",
                  *(path.relative_to(TOP) for path in (*TOP.glob("client/perseas*.h"),
                                                       *TOP.glob("client/rvm/rvm*.h")))):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(TOP / name, tmp_path / name)
     header = tmp_path / "client/perseas.h"
     header.write_text(header.read_text().replace("#ifdef __cplusplus\n}",

@@ -79,3 +79,14 @@ def test_the_service_gives_the_daemon_options_that_it_knows():
     done = subprocess.run([BUILD / "perseasd", *words, "--version"], capture_output=True,
                           text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
+
+
+def test_it_says_what_it_does_and_takes_no_other_option(tmp_path):
+    """Without a systemctl, which neither needs: whoever mistypes stops no service."""
+    env = {"PATH": str(tmp_path), "NOTIFYTYPE": "LOWBATT"}
+    (tmp_path / "cat").symlink_to("/bin/cat")
+    for word, status in (("--help", 0), ("--hlep", 2)):
+        done = subprocess.run(["/bin/sh", str(SCRIPT), word], env=env, text=True,
+                              timeout=SECONDS, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert done.returncode == status
+        assert (done.stderr if status else done.stdout).startswith("usage: perseas-power ")
