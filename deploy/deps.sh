@@ -1,7 +1,7 @@
 #!/bin/sh
 # deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
 # installs what is missing, anybody else is told how. Groups: build, test, model,
-# rdma-test, bench, coverage, format.
+# rdma-test, bench, coverage, format, deb.
 set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev libssl-dev
@@ -18,6 +18,7 @@ bench="libcmocka-dev libdb5.3-dev libhiredis-dev liblmdb-dev libpmemobj-dev libs
 
 coverage="lcov"
 format="clang-format-14"
+deb="debhelper dpkg-dev fakeroot libcmocka-dev"
 
 wanted=
 for group in "$@"; do
@@ -29,9 +30,10 @@ for group in "$@"; do
 	bench) wanted="$wanted $bench" ;;
 	coverage) wanted="$wanted $coverage" ;;
 	format) wanted="$wanted $format" ;;
+	deb) wanted="$wanted $deb" ;;
 	*)
 		echo "deps.sh: no group '$group': build, test, model, rdma-test, bench," \
-			"coverage, format" >&2
+			"coverage, format, deb" >&2
 		exit 1
 		;;
 	esac

@@ -2,7 +2,7 @@
 # The administrator's own $(SYSCONFDIR)/perseasd.conf, and what lies in memory or on disk, is none of
 # what is installed or taken away.
 
-.PHONY: install uninstall man dist
+.PHONY: install uninstall man dist deb
 
 UNITS := $(addprefix $(BUILD)/deploy/,perseasd.service perseas-owner@.service)
 # Always written anew: PREFIX may be another at `make install`.
@@ -20,17 +20,18 @@ RVM_HEADERS := $(sort $(wildcard client/rvm/rvm*.h))
 RVM_INCLUDEDIR := $(INCLUDEDIR)/rvm-perseas
 RVM_LIBDIR := $(LIBDIR)/rvm-perseas
 
+SCRIPTS := deploy/perseas-rxe deploy/nut/perseas-power
 # The manual pages, from what programs and headers say of themselves.
 MAN := $(BUILD)/man
 #: man             the manual pages, into build/man
 man: $(MAN)/made
-$(MAN)/made: deploy/man.py $(HEADERS) $(CXX_HEADERS) $(RVM_HEADERS) deploy/perseas-rxe \
-		deploy/nut/perseas-power VERSION $(COMMAND) $(DAEMON)
+$(MAN)/made: deploy/man.py $(HEADERS) $(CXX_HEADERS) $(RVM_HEADERS) $(SCRIPTS) VERSION \
+		$(COMMAND) $(DAEMON)
 	@echo "  MAN     $(MAN)"
 	$(Q)rm -rf $(MAN) && $(PYTHON) deploy/man.py --build $(BUILD) --output $(MAN) && touch $@
 
 # What goes where, by its name in the tree. Documents lie as in the tree, so that they find each other.
-SBIN_FILES := $(DAEMON) deploy/perseas-rxe deploy/nut/perseas-power
+SBIN_FILES := $(DAEMON) $(SCRIPTS)
 DOC_FILES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md proto/PROTOCOL.md \
 	$(wildcard doc/*.md doc/examples/*.[ch] doc/examples/*.cpp deploy/*.md) deploy/grafana.json
 LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
@@ -82,7 +83,7 @@ uninstall:
 			rmdir --ignore-fail-on-non-empty $(DESTDIR)$$dir || exit 1; done
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/,man1/perseas.1 man1/perseas-*.1 man3/libperseas.3 \
 		man3/perseas.hpp.3 man3/librvm-perseas.3 man3/perseas_*.3 man5/perseasd.conf.5 \
-		man8/perseasd.8 man8/perseas-rxe.8 man8/perseas-power.8)
+		man8/perseasd.8 $(patsubst %,man8/%.8,$(notdir $(SCRIPTS))))
 	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas
 	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(DOC_FILES) perseasd.conf)
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(notdir $(UNITS)) perseasd.socket)
@@ -103,3 +104,8 @@ dist:
 		--transform 's|^|perseas-$(VERSION)/|' -T -
 	@gzip -9n <build/dist.tar >$(DIST) && rm build/dist.tar
 	@echo $(DIST)
+
+#: deb             Debian packages of that tarball, into build/deb
+deb: dist
+	@deploy/deps.sh build deb
+	@deploy/deb.sh $(DIST) build/deb

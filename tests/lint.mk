@@ -17,7 +17,7 @@ check-headers:
 		"clang C++11: $(CLANG) -std=c++11 $(HEADER_FLAGS) -x c++ client/perseas.h"
 
 check-style:
-	@$(RUN) style "style: $(PYTHON) tests/style.py"
+	@$(RUN) style "style: $(PYTHON) tests/style.py" "debian/: tests/deb/agree.py"
 
 # What two tools say of the code that users run; .clang-tidy and tests/cppcheck.txt say what they are
 # not asked, and why. A file that passed is looked at again when it was compiled again. The analyzer

@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ("proto", "client", "server", "tests", "bench", "deploy", "doc")
+FOLDERS = ("proto", "client", "server", "tests", "bench", "deploy", "debian", "doc")
 PRODUCT = ("proto", "client", "server")
 COLUMNS, FUNCTION_LINES, FILE_LINES = 100, 70, 600
 # A room includes what stands before it in its list, and nothing else of ours.
