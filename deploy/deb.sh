@@ -1,6 +1,6 @@
 #!/bin/sh
 # deb.sh TARBALL FOLDER: makes Debian packages of the tarball of `make dist`, in the folder, which
-# is made anew, and prints what it made. `make deb` calls it.
+# is made anew, and prints what it made. `make deb` calls it, and tests/deb/check.sh does.
 #
 # It takes nothing from the tree but the tarball. DEB_BUILD_OPTIONS is dpkg-buildpackage's: nocheck
 # leaves the unit tests out. It never signs.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
 # installs what is missing, anybody else is told how. Groups: build, test, model,
-# rdma-test, bench, coverage, format, deb.
+# rdma-test, bench, coverage, format, deb, deb-test.
 set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev libssl-dev
@@ -19,6 +19,7 @@ bench="libcmocka-dev libdb5.3-dev libhiredis-dev liblmdb-dev libpmemobj-dev libs
 coverage="lcov"
 format="clang-format-14"
 deb="debhelper dpkg-dev fakeroot libcmocka-dev"
+deb_test="lintian mmdebstrap piuparts python3-debian util-linux"
 
 wanted=
 for group in "$@"; do
@@ -31,9 +32,10 @@ for group in "$@"; do
 	coverage) wanted="$wanted $coverage" ;;
 	format) wanted="$wanted $format" ;;
 	deb) wanted="$wanted $deb" ;;
+	deb-test) wanted="$wanted $deb_test" ;;
 	*)
 		echo "deps.sh: no group '$group': build, test, model, rdma-test, bench," \
-			"coverage, format, deb" >&2
+			"coverage, format, deb, deb-test" >&2
 		exit 1
 		;;
 	esac

@@ -48,7 +48,7 @@ cppcheck: $(PB).h
 		-DPERSEAS_VERSION='"$(VERSION)"' -I$(BUILD)/proto proto client server
 
 # Lays out all that is C or C++, or says where it is laid out otherwise.
-LAID_OUT = $(foreach dir,bench client doc proto server tests,$(shell find $(dir) -name '*.[ch]' \
+LAID_OUT = $(foreach dir,bench client debian doc proto server tests,$(shell find $(dir) -name '*.[ch]' \
 	-o -name '*.[ch]pp'))
 #: format          lays out all that is C or C++ by clang-format; check-lint sees whether it is
 format:

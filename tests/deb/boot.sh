@@ -1,0 +1,70 @@
+#!/bin/sh
+# boot.sh ROOT COMMAND...: has a systemd of its own run in the folder ROOT, which is the root of a
+# Debian system, and runs the command there as root, once it is up. tests/deb/check.sh calls it.
+#
+# It has namespaces of its own for processes, mounts, network, cgroups and names: nothing of it is
+# seen outside, no address but its own loopback is reached from inside, and everything ends with the
+# first process. It must never touch a file outside of ROOT.
+set -eu
+
+root=$(realpath "$1")
+shift
+if [ "${PERSEAS_BOOT:-}" != inside ]; then
+	# The namespace's root of cgroups is a group of its own.
+	group=$(findmnt -n -t cgroup2 -o TARGET | head -n 1)/perseas-deb.$$
+	mkdir "$group"
+	trap 'find "$group" -depth -type d -exec rmdir {} +' EXIT
+	trap 'exit 1' HUP INT TERM
+	PERSEAS_BOOT=inside sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" \
+		unshare --mount-proc --pid --ipc --uts --net --cgroup --fork --kill-child \
+		"$0" "$root" "$@" && status=0 || status=$?
+	exit "$status"
+fi
+
+# The kernel is everybody's: systemd may neither load modules, nor set its clock or its variables,
+# nor restart it.
+RIGHTS=-sys_module,-sys_time,-sys_boot,-sys_rawio,-syslog,-wake_alarm,-mknod
+
+# What a container has: the devices that anybody may use, and file systems that are its own.
+set_up() {
+	mount --bind "$root" "$root"
+	mount -t sysfs -o ro sysfs "$root/sys"
+	mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+	mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+	mkdir "$root/dev/pts" "$root/dev/shm"
+	mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts"
+	mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+	mount -t tmpfs -o mode=755 tmpfs "$root/run"
+	for device in null zero full random urandom tty; do
+		: >"$root/dev/$device"
+		mount --bind "/dev/$device" "$root/dev/$device"
+	done
+	ln -s pts/ptmx "$root/dev/ptmx"
+	ln -s /proc/self/fd "$root/dev/fd"
+	: >"$root/dev/console"
+	hostname perseas-deb
+	ip link set lo up
+}
+
+# This script is the first process of the outer namespace, and the manager that of an inner one.
+set_up
+unshare --pid --fork --kill-child setpriv --bounding-set "$RIGHTS" --inh-caps "$RIGHTS" env -i \
+	container=perseas PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare --mount sh -c \
+	'mount -t proc proc "$0/proc" && mount --bind "$0/proc/sys" "$0/proc/sys" &&
+	mount -o remount,ro,bind "$0/proc/sys" && exec chroot "$0" "$@"' "$root" \
+	/lib/systemd/systemd --system --unit=multi-user.target --log-target=console \
+	--show-status=no >"$root/var/log/manager" 2>&1 &
+unshared=$!
+until [ -S "$root/run/systemd/private" ]; do
+	kill -0 "$unshared" || { cat "$root/var/log/manager"; exit 1; }
+done
+manager=$(tr -d ' ' <"/proc/$unshared/task/$unshared/children")
+there() {
+	nsenter -t "$manager" -m -p -r -w "$@"
+}
+# Until then it empties /tmp, among others.
+until there systemctl --quiet is-active multi-user.target; do
+	kill -0 "$unshared" || { cat "$root/var/log/manager"; exit 1; }
+done
+there "$@" && status=0 || status=$?
+exit "$status"
