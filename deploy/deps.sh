@@ -1,7 +1,7 @@
 #!/bin/sh
 # deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
 # installs what is missing, anybody else is told how. Groups: build, test, model,
-# rdma-test, bench, coverage, format, deb, deb-test.
+# rdma-test, bench, coverage, format, deb, deb-test, rpm, rpm-test.
 set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev libssl-dev
@@ -20,6 +20,8 @@ coverage="lcov"
 format="clang-format-14"
 deb="debhelper dpkg-dev fakeroot libcmocka-dev"
 deb_test="lintian mmdebstrap piuparts python3-debian util-linux"
+rpm="libcmocka-dev rpm"
+rpm_test="rpmlint"
 
 wanted=
 for group in "$@"; do
@@ -33,9 +35,11 @@ for group in "$@"; do
 	format) wanted="$wanted $format" ;;
 	deb) wanted="$wanted $deb" ;;
 	deb-test) wanted="$wanted $deb_test" ;;
+	rpm) wanted="$wanted $rpm" ;;
+	rpm-test) wanted="$wanted $rpm_test" ;;
 	*)
 		echo "deps.sh: no group '$group': build, test, model, rdma-test, bench," \
-			"coverage, format, deb, deb-test" >&2
+			"coverage, format, deb, deb-test, rpm, rpm-test" >&2
 		exit 1
 		;;
 	esac

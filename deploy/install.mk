@@ -2,7 +2,7 @@
 # The administrator's own $(SYSCONFDIR)/perseasd.conf, and what lies in memory or on disk, is none of
 # what is installed or taken away.
 
-.PHONY: install uninstall man dist deb
+.PHONY: install uninstall man dist deb rpm
 
 UNITS := $(addprefix $(BUILD)/deploy/,perseasd.service perseas-owner@.service)
 # Always written anew: PREFIX may be another at `make install`.
@@ -109,3 +109,8 @@ dist:
 deb: dist
 	@deploy/deps.sh build deb
 	@deploy/deb.sh $(DIST) build/deb
+
+#: rpm             RPM packages of it, into build/rpm
+rpm: dist
+	@deploy/deps.sh build rpm
+	@deploy/rpm.sh $(DIST) build/rpm

@@ -3,7 +3,8 @@
 
 `make check-style` calls it, since it takes no time and needs nothing built. It looks at what is
 forgotten by whoever raises the version, exports a function or needs another library: the version of
-debian/changelog, the list of symbols, and the packages to build with. It only reads.
+debian/changelog and of the RPM's spec, the list of symbols, and the packages to build with. It only
+reads.
 """
 import pathlib
 import re
@@ -31,6 +32,8 @@ def check_version():
     said = re.match(r"perseas \((.*)-[^-]+\) ", read("debian/changelog"))
     if not said or said[1] != version:
         yield "debian/changelog: its first entry is not about %s, which VERSION says" % version
+    if re.findall(r"^Version: +(\S+)$", read("deploy/perseas.spec"), re.M) != [version]:
+        yield "deploy/perseas.spec: its Version is not %s, which VERSION says" % version
 
 
 def check_soversion():
@@ -41,6 +44,8 @@ def check_soversion():
     elif not read("debian/libperseas%s.symbols" % number).startswith(
             "libperseas.so.%s libperseas%s " % (number, number)):
         yield "debian/libperseas%s.symbols: it is of another library" % number
+    if "%%{_libdir}/libperseas.so.%s\n" % number not in read("deploy/perseas.spec"):
+        yield "deploy/perseas.spec: it does not have libperseas.so.%s (SOVERSION)" % number
 
 
 def check_symbols():

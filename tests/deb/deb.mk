@@ -1,8 +1,8 @@
-# The Debian packages, as users get them: built from the tarball, looked at by lintian, built again,
+# The packages, as users get them. Those of Debian are built from the tarball, looked at by lintian, built again,
 # installed, upgraded, removed. The Makefile includes it. Not in SUITES: it fetches Debian systems and
 # takes more time than `make check` has; check-style sees what can be seen of debian/ without that.
 
-.PHONY: check-deb
+.PHONY: check-deb check-rpm
 
 DEB_STEPS := prepare lintian rebuild piuparts life
 #: check-deb       the Debian packages in clean roots: lintian, the same build twice, upgrades under
@@ -10,3 +10,11 @@ DEB_STEPS := prepare lintian rebuild piuparts life
 check-deb: dist
 	@deploy/deps.sh build deb deb-test
 	@$(RUN) deb --timeout 1800 $(foreach step,$(DEB_STEPS),"$(step): tests/deb/check.sh $(step)")
+
+# rpmlint of Debian knows the spec; of what is built here, without the macros of a system that rpm
+# manages, it would say much that is not so there.
+#: check-rpm       the RPM packages: rpmlint of the spec, and that rpmbuild makes them
+check-rpm: dist
+	@deploy/deps.sh build rpm rpm-test
+	@$(RUN) rpm --timeout 1800 "rpmlint: rpmlint --strict -c deploy/rpmlint.toml deploy/perseas.spec" \
+		"packages: deploy/rpm.sh $(DIST) build/rpm-test --nocheck"
