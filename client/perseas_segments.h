@@ -59,6 +59,32 @@ void *perseas_here(const perseas_t *p, const void *recorded);
  * segment that is mapped. */
 void *perseas_recorded(const perseas_t *p, const void *here);
 
+/*
+ * Has perseas_close leave the memory of a segment where it is, for whoever still has pointers into
+ * it, as a runtime that collects garbage. addr is the segment's address, and from perseas_close on
+ * its `size` bytes, rounded up to pages, are the caller's to give back by munmap. They have what
+ * they had then, also what an open transaction had changed: abort it before. What is stored there
+ * afterwards reaches no mirror. While the memory is there the segment cannot be mapped at this
+ * address by another handle (EADDRESS), but by perseas_map_over. perseas_unmap of the segment takes
+ * it back. Waits for transactions that are under way; other commits wait meanwhile.
+ *
+ * Errors: EINVAL, ERANGE (addr is not the address of a mapped segment), EAGAIN (memory of it is
+ * missing: PERSEAS_RECOVERY_ON_DEMAND). After an error nothing is left.
+ */
+int perseas_retain(perseas_t *p, void *addr);
+
+/*
+ * Maps a segment of the store at its recorded address, over the memory that perseas_retain has left
+ * there for an earlier handle of this process: whoever has pointers into it finds the segment there
+ * again. All of that memory must be the caller's, and is the handle's afterwards, as that of any
+ * segment that is mapped; it is replaced in one step, so that other threads may read it meanwhile.
+ * After an error it is the caller's as before, with any contents.
+ *
+ * Errors: those of perseas_map for a segment that exists; EINVAL (also: retained is NULL), EADDRESS
+ * (also: the segment is recorded at another address).
+ */
+int perseas_map_over(perseas_t *p, const char *segment, void *retained);
+
 /* A transaction that is open. */
 struct perseas_transaction {
 	const perseas_tx_t *tx; /* to compare with those that the caller has, and not to use */

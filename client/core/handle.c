@@ -244,7 +244,7 @@ static void free_segments(struct perseas *p)
 
 	ps_segment_keep(p, NULL, NULL, 0);
 	for (unsigned i = 0; i < p->segment_count; i++) {
-		if (p->segments[i].base)
+		if (p->segments[i].base && !p->segments[i].is_retained)
 			munmap(p->segments[i].base, p->segments[i].size);
 		ps_shadow_free(&p->segments[i]);
 	}

@@ -38,6 +38,7 @@ struct ps_segment {
 	uint8_t *shadow; /* its committed contents, where that is asked for (shadow.h); else NULL */
 	uint64_t *unlike; /* with it: pages that may differ, a bit for each; NULL: any may */
 	unsigned held;    /* heaps that rely on it: it is not unmapped */
+	bool is_retained; /* its memory outlives the handle (perseas_retain) */
 };
 
 /* The mapped segments by address, for set_range. Never changed once it is seen: a change makes

@@ -177,16 +177,12 @@ void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *war
 
 /* --- placing --- */
 
-/* `kept`: over this, which is kept for it; NULL: where nothing is. */
-static int reserve(struct perseas *p, struct ps_kept *kept, uint64_t address, uint64_t size,
-                   uint8_t **base)
+/* is_over: over what is there; else where nothing is. */
+static int reserve(uint64_t address, uint64_t size, bool is_over, uint8_t **base)
 {
 	void *got = (void *)address;
-	int error = map_at(address, size, PROT_READ | PROT_WRITE, kept);
+	int error = map_at(address, size, PROT_READ | PROT_WRITE, is_over);
 
-	/* Where it failed, what was kept may be gone: it must not be unmapped once more. */
-	if (kept)
-		forget_kept(p, kept);
 	if (error)
 		return error;
 	/* Transactions touch memory at random: fewer, larger pages save them address look-ups. */
@@ -200,8 +196,17 @@ int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t a
 {
 	struct ps_kept *kept = address == segment->address ? find_kept(p, address, segment->size)
 	                                                   : NULL;
+	int error = reserve(address, segment->size, kept, &segment->base);
 
-	return reserve(p, kept, address, segment->size, &segment->base);
+	/* Where it failed, what was kept may be gone: it must not be unmapped once more. */
+	if (kept)
+		forget_kept(p, kept);
+	return error;
+}
+
+int ps_segment_reserve_over(struct ps_segment *segment)
+{
+	return reserve(segment->address, segment->size, true, &segment->base);
 }
 
 int ps_segment_place(struct perseas *p, struct ps_segment *segment)
@@ -224,6 +229,7 @@ void ps_segment_unplace(struct ps_segment *segment)
 	if (segment->base)
 		munmap(segment->base, segment->size);
 	segment->base = NULL;
+	segment->is_retained = false;
 	ps_shadow_free(segment);
 }
 
@@ -234,6 +240,7 @@ void ps_segment_hide(struct perseas *p, struct ps_segment *segment, struct ps_se
 	segment->base = NULL;
 	segment->shadow = NULL;
 	segment->unlike = NULL;
+	segment->is_retained = false;
 }
 
 int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment)
@@ -244,7 +251,7 @@ int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment)
 	address = FIRST_ADDRESS + place % STORE_PLACES * STORE_STRIDE;
 	for (unsigned i = 0; i < TRIES; i++) {
 		const struct ps_segment *there = at_address(p, address, size);
-		int error = there ? EEXIST : reserve(p, NULL, address, size, &segment->base);
+		int error = there ? EEXIST : reserve(address, size, false, &segment->base);
 
 		if (error != EEXIST)
 			return error;

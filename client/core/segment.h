@@ -23,6 +23,8 @@ static inline uint64_t ps_segment_start(const struct ps_segment *segment)
 /* The same at this address, or anywhere but where a segment of the store is recorded. 0 or an errno
  * (EEXIST: something is there, or everywhere), and no sentence. */
 int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t address);
+/* At its recorded address, over the memory that is there. */
+int ps_segment_reserve_over(struct ps_segment *segment);
 int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment);
 /* The sentence for the latter, and the code. */
 int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *segment, int error);

@@ -116,7 +116,7 @@ int ps_demand_probe(struct ps_env *env, const char **limit, struct ps_error *err
 	return 0;
 }
 
-/* No page gets zeros by what comes after: nothing is mapped then. */
+/* No page gets zeros by what comes after: nothing is mapped then but what is here, and retained. */
 static void unmap_all(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
@@ -125,7 +125,8 @@ static void unmap_all(struct perseas *p)
 		if (!segment->base || !ps_mapping_segment(p->demand, segment->id))
 			continue;
 		ps_demand_unmap(p, segment);
-		ps_segment_unplace(segment);
+		if (!segment->is_retained)
+			ps_segment_unplace(segment);
 	}
 }
 

@@ -10,6 +10,7 @@
 #include "destroy.h"
 #include "place.h"
 #include "../core/commit.h"
+#include "../core/demand.h"
 #include "../keeper/copy.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -147,6 +148,8 @@ static int map_old(struct perseas *p, struct ps_segment *segment, const struct p
 		ps_segment_hide(p, segment, &hidden);
 		pthread_mutex_unlock(&p->lock);
 		ps_demand_unmap(p, segment);
+		if (wish->where == PS_WHERE_OVER)
+			hidden.base = NULL; /* it is the caller's again */
 		ps_segment_unplace(&hidden);
 	}
 	return rc;
@@ -247,6 +250,16 @@ int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, voi
 		                      false };
 
 	return map(p, segment, size, &wish, addr, moved);
+}
+
+int perseas_map_over(perseas_t *p, const char *segment, void *retained)
+{
+	const struct ps_wish wish = { PS_WHERE_OVER, (uint64_t)(uintptr_t)retained, false };
+	void *addr;
+
+	if (!retained)
+		return ps_fail(p, PERSEAS_EINVAL, "there is no memory at NULL to map over");
+	return map(p, segment, 0, &wish, &addr, NULL);
 }
 
 int ps_map_held(struct perseas *p, const char *segment, bool anywhere, void **addr)
@@ -521,20 +534,47 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 	return 0;
 }
 
+static struct ps_segment *find_mapped(struct perseas *p, const void *addr)
+{
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (addr && p->segments[i].base == addr)
+			return &p->segments[i];
+	ps_fail(p, PERSEAS_ERANGE, "%p is not the address of a mapped segment", addr);
+	return NULL;
+}
+
 int perseas_unmap(perseas_t *p, void *addr)
 {
-	struct ps_segment *segment = NULL;
+	struct ps_segment *segment;
 	int rc;
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	ps_exclusive_enter(p);
-	for (unsigned i = 0; i < p->segment_count; i++)
-		if (addr && p->segments[i].base == addr)
-			segment = &p->segments[i];
-	rc = segment ? unmap_exclusive(p, segment)
-	             : ps_fail(p, PERSEAS_ERANGE, "%p is not the address of a mapped segment",
-	                       addr);
+	segment = find_mapped(p, addr);
+	rc = segment ? unmap_exclusive(p, segment) : PERSEAS_ERANGE;
+	ps_exclusive_leave(p);
+	return rc;
+}
+
+int perseas_retain(perseas_t *p, void *addr)
+{
+	struct ps_segment *segment;
+	int rc = 0;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	ps_exclusive_enter(p);
+	segment = find_mapped(p, addr);
+	if (!segment)
+		rc = PERSEAS_ERANGE;
+	else if (ps_demand_lacks(p, segment))
+		rc = ps_fail(p, PERSEAS_EAGAIN,
+		             "memory of segment '%s' is not here yet, and nobody would bring it "
+		             "later: call perseas_wait_whole before",
+		             segment->name);
+	else
+		segment->is_retained = true;
 	ps_exclusive_leave(p);
 	return rc;
 }

@@ -25,10 +25,12 @@ int ps_place_is_good(const struct perseas *p, const struct ps_segment *segment,
 {
 	const uint64_t base = ps_segment_start(segment);
 
-	if (wish->where == PS_WHERE_ANY || (wish->where == PS_WHERE_AT && wish->address == base) ||
+	const bool is_told = wish->where == PS_WHERE_AT || wish->where == PS_WHERE_OVER;
+
+	if (wish->where == PS_WHERE_ANY || (is_told && wish->address == base) ||
 	    (wish->where == PS_WHERE_RECORDED && segment->address == base))
 		return 0;
-	if (wish->where == PS_WHERE_AT)
+	if (is_told)
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "segment '%s' is mapped at 0x%llx: unmap it to map it at 0x%llx",
 		               segment->name, (number)base, (number)wish->address);
@@ -116,8 +118,22 @@ static int place_anywhere(struct perseas *p, struct ps_segment *segment)
 	return error ? ps_segment_fail_anywhere(p, segment, error) : 0;
 }
 
+static int place_over(struct perseas *p, struct ps_segment *segment, uint64_t address)
+{
+	int error;
+
+	if (segment->address != address)
+		return ps_fail(p, PERSEAS_EADDRESS,
+		               "segment '%s' is recorded at 0x%llx, not 0x%llx", segment->name,
+		               (number)segment->address, (number)address);
+	error = ps_segment_reserve_over(segment);
+	return error ? fail_at(p, segment, address, error) : 0;
+}
+
 int ps_place_old(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
 {
+	if (wish->where == PS_WHERE_OVER)
+		return place_over(p, segment, wish->address);
 	if (wish->where == PS_WHERE_AT)
 		return place_at(p, segment, wish->address);
 	return wish->where == PS_WHERE_ANY ? place_anywhere(p, segment)

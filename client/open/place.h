@@ -9,12 +9,13 @@
 enum ps_where {
 	PS_WHERE_RECORDED, /* where the store has recorded it; one that is made: anywhere */
 	PS_WHERE_AT,       /* there, wherever it is recorded; one that is made is recorded there */
+	PS_WHERE_OVER,     /* there, over memory of the caller's, if it is recorded there */
 	PS_WHERE_ANY,      /* where it is recorded, or else elsewhere; one that is made: anywhere */
 };
 
 struct ps_wish {
 	enum ps_where where;
-	uint64_t address; /* AT: a multiple of PS_PAGE */
+	uint64_t address; /* AT, OVER: a multiple of PS_PAGE */
 	bool held;        /* it is not unmapped from then on (struct ps_segment) */
 };
 

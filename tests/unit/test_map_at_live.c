@@ -139,6 +139,24 @@ static void test_an_answer_that_is_late_finds_nobody(void **state)
 	assert_bytes(rig, 19);
 }
 
+/* What is missing would never come once the store is closed. */
+static void test_only_what_is_here_is_retained(void **state)
+{
+	struct rig *rig = *state;
+
+	atomic_store(&rig_shut, true);
+	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
+	map_elsewhere(rig);
+	assert_int_equal(perseas_retain(rig->p, rig->bytes), PERSEAS_EAGAIN);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(perseas_retain(rig->p, rig->bytes), 0);
+	assert_int_equal(perseas_close(rig->p), 0);
+	rig->p = NULL;
+	assert_int_equal(rig_wrong(rig), 0);
+	assert_int_equal(munmap(rig->bytes, SIZE), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -149,6 +167,8 @@ int main(void)
 		BY(shm, test_pages_come_there),
 		BY(tcp, test_an_answer_that_is_late_finds_nobody),
 		BY(shm, test_an_answer_that_is_late_finds_nobody),
+		BY(tcp, test_only_what_is_here_is_retained),
+		BY(shm, test_only_what_is_here_is_retained),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
