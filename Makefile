@@ -8,7 +8,8 @@
 # Variables: CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, BUILD (folder of the objects), V=1 (show
 # the commands), WERROR= (warnings do not stop the build), SANITIZE=address,undefined, RDMA=0
 # (without rdma-core: no rdma fabric); of install and uninstall also BINDIR, SBINDIR, LIBDIR,
-# INCLUDEDIR, MANDIR, BASHCOMPDIR, ZSHCOMPDIR, DOCDIR, SYSCONFDIR, UNITDIR, SYSUSERSDIR, TMPFILESDIR.
+# INCLUDEDIR, MANDIR, BASHCOMPDIR, ZSHCOMPDIR, DOCDIR, SYSCONFDIR, UNITDIR, SYSUSERSDIR, TMPFILESDIR,
+# PYTHONDIR, and PYTHON_PACKAGE=0 (without the Python package).
 
 VERSION := $(shell cat VERSION)
 SOVERSION := 0
@@ -238,9 +239,9 @@ $(PKGCONFIG):
 # What is not the product is made beside its sources. A part of the tree that has none of a file's
 # folder builds without it. Order counts: the tests link what bench/ has.
 
-PARTS := $(wildcard deploy/install.mk bench/bench.mk tests/programs.mk tests/check.mk tests/lint.mk \
-	tests/fuzz/fuzz.mk tests/cpp/cpp.mk tests/mutants/mutants.mk tests/rdma/rdma.mk tests/peers/peers.mk \
-	tests/deb/deb.mk \
+PARTS := $(wildcard client/python/python.mk deploy/install.mk bench/bench.mk tests/programs.mk \
+	tests/check.mk tests/lint.mk tests/fuzz/fuzz.mk tests/cpp/cpp.mk tests/mutants/mutants.mk \
+	tests/rdma/rdma.mk tests/peers/peers.mk tests/deb/deb.mk \
 	proto/model/model.mk)
 include $(PARTS)
 

@@ -33,13 +33,14 @@ $(MAN)/made: deploy/man.py $(HEADERS) $(CXX_HEADERS) $(RVM_HEADERS) $(SCRIPTS) V
 # What goes where, by its name in the tree. Documents lie as in the tree, so that they find each other.
 SBIN_FILES := $(DAEMON) $(SCRIPTS)
 DOC_FILES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md proto/PROTOCOL.md \
-	$(wildcard doc/*.md doc/examples/*.[ch] doc/examples/*.cpp deploy/*.md) deploy/grafana.json
+	$(wildcard doc/*.md doc/examples/*.[ch] doc/examples/*.cpp client/python/examples/*.py \
+	deploy/*.md) deploy/grafana.json
 LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
 	librvm-perseas.so.$(VERSION) librvm-perseas.so.$(SOVERSION) librvm-perseas.so librvm-perseas.a \
 	rvm-perseas/librvm.so rvm-perseas/librvm.a pkgconfig/perseas.pc pkgconfig/rvm-perseas.pc
 
 #: install uninstall   programs, library, documents, units; DESTDIR, PREFIX (/usr/local)
-install: programs man $(UNITS)
+install: programs man $(UNITS) $(if $(filter 1,$(PYTHON_PACKAGE)),$(PYTHON_SHARED)/made)
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(SBINDIR) $(INCLUDEDIR) $(LIBDIR)/pkgconfig \
 		$(DOCDIR) $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR))
 	install -m 755 $(COMMAND) $(DESTDIR)$(BINDIR)/
@@ -65,6 +66,9 @@ install: programs man $(UNITS)
 	install -d $(DESTDIR)$(BASHCOMPDIR) $(DESTDIR)$(ZSHCOMPDIR)
 	$(COMMAND) completion bash >$(DESTDIR)$(BASHCOMPDIR)/perseas
 	$(COMMAND) completion zsh >$(DESTDIR)$(ZSHCOMPDIR)/_perseas
+	[ "$(PYTHON_PACKAGE)" != 1 ] || { rm -rf $(INSTALLED_PYTHON) && \
+		install -d $(DESTDIR)$(PYTHONDIR) && cp -r $(PYTHON_SHARED)/perseas \
+			$(PYTHON_SHARED)/perseas-*.egg-info $(DESTDIR)$(PYTHONDIR)/; }
 	for file in $(DOC_FILES); do \
 		install -D -m 644 $$file $(DESTDIR)$(DOCDIR)/$$file || exit 1; done
 	install -m 644 deploy/perseasd.conf $(DESTDIR)$(DOCDIR)/
@@ -72,7 +76,10 @@ install: programs man $(UNITS)
 	install -m 644 deploy/perseas.sysusers $(DESTDIR)$(SYSUSERSDIR)/perseas.conf
 	install -m 644 deploy/perseas.tmpfiles $(DESTDIR)$(TMPFILESDIR)/perseas.conf
 
+INSTALLED_PYTHON = $(DESTDIR)$(PYTHONDIR)/perseas $(DESTDIR)$(PYTHONDIR)/perseas-*.egg-info
+
 uninstall:
+	rm -rf $(INSTALLED_PYTHON)
 	rm -f $(DESTDIR)$(BINDIR)/perseas
 	rm -f $(addprefix $(DESTDIR)$(SBINDIR)/,$(notdir $(SBIN_FILES)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_NAMES))
@@ -88,7 +95,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(DOC_FILES) perseasd.conf)
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(notdir $(UNITS)) perseasd.socket)
 	rm -f $(DESTDIR)$(SYSUSERSDIR)/perseas.conf $(DESTDIR)$(TMPFILESDIR)/perseas.conf
-	for dir in doc/examples doc deploy proto ''; do [ ! -d $(DESTDIR)$(DOCDIR)/$$dir ] || \
+	for dir in client/python/examples client/python client doc/examples doc deploy proto ''; do [ ! -d $(DESTDIR)$(DOCDIR)/$$dir ] || \
 		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR)/$$dir || exit 1; done
 
 # What git knows of, as it lies in the tree. The same commit makes the same file, whoever packs it

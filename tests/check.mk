@@ -9,7 +9,7 @@
 ALONE := build headers style unit instructions timing
 # Drills mostly wait, and the virtual machines of rdma leave most of one processor free. Neither
 # these nor what runs beside them measures time, and the latter gives way.
-LAST := drills rdma install
+LAST := drills python rdma install
 BESIDE := sim clang lint model crash fuzz cpp mutants
 SUITES := $(ALONE) $(LAST) $(BESIDE)
 each = for suite in $(1); do \

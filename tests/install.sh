@@ -50,6 +50,8 @@ for path in bin/perseas sbin/perseasd sbin/perseas-rxe sbin/perseas-power includ
 		lib/systemd/system/perseasd.service \
 		lib/systemd/system/perseasd.socket lib/systemd/system/perseas-owner@.service \
 		lib/sysusers.d/perseas.conf lib/tmpfiles.d/perseas.conf \
+		lib/python3/dist-packages/perseas/__init__.py \
+		lib/python3/dist-packages/perseas/_native.abi3.so \
 		share/doc/perseas/perseasd.conf share/doc/perseas/README.md; do
 	[ -s "$root/usr/$path" ] || { echo "not installed: /usr/$path"; exit 1; }
 done
@@ -139,12 +141,24 @@ g++ -std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Werror "$top/hello.cpp" -o "$t
 	export LD_LIBRARY_PATH="$root/usr/lib"
 	[ "$("$top/hello")" = "$version" ]
 	[ "$("$top/hello-cpp")" = "$version" ]
-	! "$top/rvm" perseas:none@ data check 2>"$top/said"
+	if "$top/rvm" perseas:none@ data check 2>"$top/said"; then exit 1; fi
 	grep -q "RVM_ELOG: the log 'perseas:none@' names no store" "$top/said"
+	# The package that was installed uses the library that was; a wheel brings its own.
+	printf '%s\n' 'import perseas, importlib.metadata as of' \
+		'print(perseas.__version__, of.version("perseas"))' >"$top/versions.py"
+	PYTHONPATH="$root/usr/lib/python3/dist-packages" /usr/bin/python3 -B "$top/versions.py" \
+		>"$top/python"
+	[ "$(cat "$top/python")" = "$version $version" ]
 	"$root/usr/bin/perseas" --version
 	"$root/usr/sbin/perseasd" --version
 	"$root/usr/sbin/perseas-rxe" --help >"$top/help"
 )
+/usr/bin/python3 -m pip -q wheel --no-build-isolation --no-deps --no-index \
+	--wheel-dir "$top/wheel" ./client/python >>"$top/log" 2>&1 || { cat "$top/log"; exit 1; }
+/usr/bin/python3 -m zipfile -e "$top"/wheel/perseas-"$version"-cp311-abi3-*.whl "$top/unpacked"
+PYTHONPATH="$top/unpacked" /usr/bin/python3 -B -c 'import perseas; print(perseas.__version__)' \
+	>"$top/python"
+[ "$(cat "$top/python")" = "$version" ]
 # The example is one: every option that it shows is one.
 sed -n 's/^#\([a-z][a-z-]* [^ ]*\)$/\1/p' "$root/usr/share/doc/perseas/perseasd.conf" >"$top/all"
 [ "$(wc -l <"$top/all")" -ge 10 ]

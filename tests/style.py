@@ -17,6 +17,7 @@ FORMATS = ("proto/base", "proto/image", "proto/data", "proto/control")
 ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "client/demand",
                     "client/keeper", "client/open", "client/heap", "client/standby",
                     "client/cpp/perseas", "client/cpp",
+                    "client/python",
                     "client/command/ui",
                     "client/command/ask", "client/command/live", "client/command/change",
                     "client/command/doctor", "client/command/top", "client/command/bench",

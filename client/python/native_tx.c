@@ -1,0 +1,183 @@
+/*
+ * native_tx.c - transactions for the Python package (native.h). That one has ended is known before
+ * Python can handle a signal, since the call that ends it says so here.
+ */
+#include "native_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void ps_py_tx_forget(struct ps_py_tx *t)
+{
+	struct ps_py_tx **link = &t->store->open;
+
+	while (*link != t)
+		link = &(*link)->next;
+	*link = t->next;
+	t->tx = NULL;
+}
+
+struct ps_py_tx *ps_py_tx_new(struct ps_py_store *s)
+{
+	struct ps_py_tx *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->store = s;
+	if (!ps_py_is_foreign(&s->hold))
+		ps_py_hold_share(&s->hold);
+	return t;
+}
+
+int ps_py_begin(struct ps_py_tx *t, unsigned flags)
+{
+	struct ps_py_store *s = t->store;
+	perseas_tx_t *tx;
+	int rc = ps_py_enter(&s->hold);
+
+	if (rc)
+		return rc;
+	rc = perseas_begin(s->p, flags, &tx);
+	if (!rc) {
+		pthread_mutex_lock(&s->hold.lock);
+		t->tx = tx;
+		t->thread = pthread_self();
+		t->next = s->open;
+		s->open = t;
+		pthread_mutex_unlock(&s->hold.lock);
+	}
+	ps_py_leave(&s->hold);
+	return rc;
+}
+
+/* Any thread's, of one that no call is under way for. */
+static int take_tx(struct ps_py_tx *t, bool is_own)
+{
+	int rc = ps_py_enter(&t->store->hold);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&t->store->hold.lock);
+	if (!t->tx)
+		rc = PS_PY_NEVER;
+	else if (t->is_busy || (is_own && !pthread_equal(t->thread, pthread_self())))
+		rc = PS_PY_THREAD;
+	else
+		t->is_busy = true;
+	pthread_mutex_unlock(&t->store->hold.lock);
+	if (rc)
+		ps_py_leave(&t->store->hold);
+	return rc;
+}
+
+int ps_py_tx_enter(struct ps_py_tx *t)
+{
+	return take_tx(t, true);
+}
+
+void ps_py_tx_leave(struct ps_py_tx *t, bool is_over)
+{
+	pthread_mutex_lock(&t->store->hold.lock);
+	t->is_busy = false;
+	if (is_over)
+		ps_py_tx_forget(t);
+	pthread_mutex_unlock(&t->store->hold.lock);
+	ps_py_leave(&t->store->hold);
+}
+
+void ps_py_tx_free(struct ps_py_tx *t)
+{
+	if (ps_py_is_foreign(&t->store->hold))
+		return;
+	if (!take_tx(t, false)) {
+		perseas_abort(t->tx);
+		ps_py_tx_leave(t, true);
+	}
+	ps_py_store_let_go(t->store);
+	free(t);
+}
+
+int ps_py_is_open(struct ps_py_tx *t)
+{
+	int is_open;
+
+	if (ps_py_is_foreign(&t->store->hold))
+		return 0;
+	pthread_mutex_lock(&t->store->hold.lock);
+	is_open = t->tx != NULL;
+	pthread_mutex_unlock(&t->store->hold.lock);
+	return is_open;
+}
+
+int ps_py_set_range(struct ps_py_tx *t, const void *addr, size_t len)
+{
+	WITH_TX(perseas_set_range(t->tx, addr, len));
+}
+
+int ps_py_write(struct ps_py_tx *t, void *addr, const void *data, size_t len)
+{
+	int rc = ps_py_tx_enter(t);
+
+	if (rc)
+		return rc;
+	rc = perseas_set_range(t->tx, addr, len);
+	if (!rc && len)
+		memmove(addr, data, len);
+	ps_py_tx_leave(t, false);
+	return rc;
+}
+
+int ps_py_committed(struct ps_py_tx *t, struct perseas_token *token)
+{
+	*token = t->token;
+	return t->is_committed;
+}
+
+int ps_py_commit(struct ps_py_tx *t, unsigned flags)
+{
+	int rc = ps_py_tx_enter(t);
+
+	if (rc)
+		return rc;
+	rc = perseas_commit_token(t->tx, flags, &t->token);
+	t->is_committed = rc == 0 || rc == PERSEAS_EINDOUBT;
+	ps_py_tx_leave(t, rc == 0 || rc == PERSEAS_EINDOUBT || rc == PERSEAS_EFENCED);
+	return rc;
+}
+
+int ps_py_abort(struct ps_py_tx *t)
+{
+	int rc = ps_py_tx_enter(t);
+
+	if (rc)
+		return rc;
+	rc = perseas_abort(t->tx);
+	ps_py_tx_leave(t, true);
+	return rc;
+}
+
+int ps_py_retry(struct ps_py_tx *t)
+{
+	int rc = ps_py_tx_enter(t);
+
+	if (rc)
+		return rc;
+	rc = perseas_retry(t->tx);
+	ps_py_tx_leave(t, rc != 0);
+	return rc;
+}
+
+int ps_py_lock(struct ps_py_tx *t, uint64_t key, int mode)
+{
+	WITH_TX(perseas_lock(t->tx, key, mode));
+}
+
+int ps_py_savepoint(struct ps_py_tx *t, uint64_t *savepoint)
+{
+	WITH_TX(perseas_savepoint(t->tx, savepoint));
+}
+
+int ps_py_rollback_to(struct ps_py_tx *t, uint64_t savepoint)
+{
+	WITH_TX(perseas_rollback_to(t->tx, savepoint));
+}

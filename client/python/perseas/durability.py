@@ -1,0 +1,102 @@
+"""asyncio: coroutines that wait until W mirrors hold a transaction. One reader of the store's
+descriptor serves all of them, in the event loop that asks first; no thread waits.
+"""
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from ._native import ffi, lib
+from .errors import InvalidArgumentError, PerseasError, check
+
+if TYPE_CHECKING:
+    from .store import Store
+    from .transaction import Token
+
+# After EAGAIN while segments are changed the descriptor says nothing (perseas_nowait.h).
+ROOM_SECONDS = 0.02
+
+
+class Durability:
+    """Who waits for which token of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._fd = -1
+        self._waiters: dict[asyncio.Future[Any], int] = {}  # seq; 0: for room
+
+    def _listen(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.get_running_loop()
+        if self._loop is loop:
+            return loop
+        if self._loop is not None and self._waiters and not self._loop.is_closed():
+            raise InvalidArgumentError("another event loop waits for this store: await its tokens "
+                                       "in one loop, or call Store.wait in a thread")
+        fd = lib.ps_py_fd(self._store._handle)
+        if fd < 0:
+            check(fd, self._store._tell)
+        self._loop, self._fd, self._waiters = loop, fd, {}
+        return loop
+
+    async def _wait(self, seq: int, seconds: float | None) -> None:
+        loop = self._listen()
+        future: asyncio.Future[Any] = loop.create_future()
+        if not self._waiters:
+            loop.add_reader(self._fd, self._look)
+        self._waiters[future] = seq
+        try:
+            self._look()
+            await asyncio.wait_for(future, seconds)
+        finally:
+            self._waiters.pop(future, None)
+            self._rest()
+
+    def _rest(self) -> None:
+        if not self._waiters and self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._fd)
+
+    def _look(self) -> None:
+        """The descriptor can be read."""
+        token = ffi.new("struct perseas_token *")
+        try:
+            check(lib.ps_py_durable(self._store._handle, token), self._store._tell)
+            error = None
+        except PerseasError as failed:
+            error = failed
+        for future, seq in list(self._waiters.items()):
+            if future.done():
+                continue
+            if token.seq >= seq:
+                future.set_result(None)
+            elif error is not None:
+                future.set_exception(error)
+
+    async def durable(self, token: Token) -> Token:
+        asked = ffi.new("struct perseas_token *", (token.epoch, token.seq))
+        # What is held back is sent by that.
+        rc = lib.ps_py_wait(self._store._handle, asked, 0)
+        if rc == lib.PERSEAS_ETIMEOUT:
+            await self._wait(token.seq, None)
+        elif rc:
+            check(rc, self._store._tell)
+        return token
+
+    async def room(self) -> None:
+        """Until a mirror has got on, or for a moment."""
+        newest = ffi.new("struct perseas_token *")
+        check(lib.ps_py_posted(self._store._handle, newest), self._store._tell)
+        try:
+            await self._wait(max(newest.seq, 1), ROOM_SECONDS)
+        except asyncio.TimeoutError:
+            pass
+
+    def closing(self) -> None:
+        """The descriptor is about to be closed: nobody may watch it any more. Any thread."""
+        if self._waiters and self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._fd)
+
+    def closed(self) -> None:
+        """The store is closed: who waits gets ClosedError. Any thread."""
+        if self._waiters and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._look)

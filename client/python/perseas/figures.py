@@ -1,0 +1,170 @@
+"""What the library counts and tells of stores, as dataclasses: the members of the C structs, whose
+comments in perseas.h say what each is. A test holds them against the structs.
+"""
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+from ._native import ffi, lib
+
+Made = TypeVar("Made")
+
+
+def filled(into: type[Made], struct: Any, /, **others: Any) -> Made:
+    """A dataclass from the struct's members of the same names; texts as str."""
+    values = {}
+    for field in dataclasses.fields(into):
+        if field.name in others:
+            values[field.name] = others[field.name]
+            continue
+        value = getattr(struct, field.name)
+        if isinstance(value, ffi.CData) and ffi.typeof(value).kind == "array":
+            value = ffi.string(value).decode(errors="replace")
+        values[field.name] = value
+    return into(**values)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stat:
+    """struct perseas_stat. Times in ns, sizes in bytes."""
+    epoch: int
+    seq: int
+    durable_seq: int
+    mirrors: int
+    acks: int
+    live: int
+    in_doubt: int
+    commits: int
+    aborts: int
+    bytes_sent: int
+    reconnects: int
+    replayed: int
+    dropped: int
+    log_laps: int
+    mended_forward: int
+    mended_delta: int
+    mended_whole: int
+    resyncs: int
+    allocations: int
+    range_bytes: int
+    doubts: int
+    timed: int
+    latency_p50_ns: int
+    latency_p99_ns: int
+    latency_p999_ns: int
+    latency_max_ns: int
+    renewals: int
+    paced: int
+    paced_ns: int
+    missing: int
+    fetched: int
+    faults: int
+    open: int
+    saved_within: int
+    saved_between: int
+    gathered: int
+    groups: int
+
+
+@dataclasses.dataclass(frozen=True)
+class MirrorStat:
+    """struct perseas_mirror_stat; state is its name, "live" and so on."""
+    address: str
+    fabric: str
+    state: str
+    seq: int
+    resync_done: int
+    resync_total: int
+    trouble: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SegmentInfo:
+    """struct perseas_segment_info; address is the recorded one."""
+    name: str
+    size: int
+    address: int
+    mapped: bool
+    published: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class HeapStat:
+    """struct perseas_heap_stat. Sizes in bytes."""
+    extents: int
+    roots: int
+    size: int
+    objects: int
+    used: int
+    free: int
+    gaps: int
+    large: int
+    allocated: int
+    freed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class StandbyStat:
+    """struct perseas_standby_stat; state is its name, "owned" and so on."""
+    state: str
+    mirrors: int
+    reached: int
+    opens: int
+    epoch: int
+    owner: str
+    text: str
+    warning: str
+    memory: int
+    warm: int
+
+
+@dataclasses.dataclass(frozen=True)
+class StandbyMirror:
+    """struct perseas_standby_mirror."""
+    address: str
+    reached: bool
+    trouble: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """struct perseas_event; kind is its name, "mirror-down" and so on."""
+    kind: str
+    missed: int
+    seq: int
+    mirror: str
+    text: str
+
+
+def event_of(struct: Any) -> Event:
+    return filled(Event, struct, kind=ffi.string(lib.perseas_event_name(struct.kind)).decode())
+
+
+def mirror_of(struct: Any) -> MirrorStat:
+    state = ffi.string(lib.perseas_mirror_state_name(struct.state)).decode()
+    return filled(MirrorStat, struct, state=state)
+
+
+def segment_of(struct: Any) -> SegmentInfo:
+    return filled(SegmentInfo, struct, address=int(ffi.cast("uintptr_t", struct.address)),
+                  mapped=bool(struct.mapped), published=bool(struct.published))
+
+
+class Latency:
+    """How long commits took: struct perseas_latency, as of one moment."""
+
+    def __init__(self, struct: Any) -> None:
+        self._struct = struct
+        self.timed: int = struct.timed
+        self.count: int = struct.count
+        self.sum_ns: int = struct.sum_ns
+        self.max_ns: int = struct.max_ns
+
+    def percentile_ns(self, percent: float) -> int:
+        """The time in ns that `percent`, 0 to 100, of the commits do not exceed."""
+        return int(lib.perseas_latency_percentile(self._struct, percent))
+
+    def __repr__(self) -> str:
+        return "<Latency of %d commits: p50 %d ns, p99 %d ns, longest %d ns>" % (
+            self.count, self.percentile_ns(50), self.percentile_ns(99), self.max_ns)

@@ -1,0 +1,37 @@
+"""The fixtures of the Python package's tests: mirrors, as the drills have them, and one store on
+them. What they import is build/python/perseas, which `make check-python` builds.
+"""
+import os
+import pathlib
+import sys
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build")).resolve()
+for folder in (TOP / "tests/drills", BUILD / "python"):
+    sys.path.insert(0, str(folder))
+
+from drill import mirror_list, mirrors, perseas  # noqa: E402,F401
+from teller import tellers  # noqa: E402,F401
+import perseas as library  # noqa: E402
+
+
+@pytest.fixture
+def daemons(mirrors):  # noqa: F811
+    """One mirror over shared memory: it starts in no time."""
+    return mirrors(1, "shm")
+
+
+@pytest.fixture
+def address(daemons):
+    return mirror_list(daemons)
+
+
+@pytest.fixture
+def store(address):
+    """An open store, with a segment "a" of 64 KiB that is published."""
+    with library.open("s", address, create=True) as opened:
+        opened.map("a", 65536)
+        opened.publish()
+        yield opened

@@ -1,0 +1,676 @@
+"""What people do by mistake, and what the system does to a program: each ends in an error that says
+what to do, or in what anybody would expect, and never in a crash or in half of a change. What could
+bring the interpreter down is done by one of its own.
+"""
+import gc
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy
+import pytest
+
+from drill import BUILD, SECONDS, wait_for
+import perseas
+
+
+def script(text, *words):
+    """Runs it in an interpreter of its own, which prints what Python was doing if it crashes."""
+    return subprocess.run([sys.executable, "-X", "faulthandler", "-W", "ignore::ResourceWarning",
+                           "-c", text, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=SECONDS,
+                          env=dict(os.environ, PYTHONPATH=str(BUILD / "python")))
+
+
+def succeeds(text, *words):
+    done = script(text, *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def is_mapped(address):
+    return any(int(line.split("-")[0], 16) <= address < int(line.split("-")[1].split()[0], 16)
+               for line in pathlib.Path("/proc/self/maps").read_text().splitlines())
+
+
+# --- views and the end of their memory ---
+
+def test_an_array_outlives_its_store(address):
+    """It shows what was there last; its memory goes when the last view of it goes."""
+    with perseas.open("s", address, create=True) as store:
+        segment = store.map("a", 1 << 20)
+        segment.array("<i8", writable=True)[:] = 5
+        store.publish()
+        array = segment.array("<i8")[10:]
+        with store.transaction() as tx:
+            part = tx.writable(array[0:10])[2:4]
+    assert array[0] == 5 and array.sum() == 5 * len(array)
+    part[:] = 6                                 # no mirror learns of it, and nothing breaks
+    assert is_mapped(segment.address)
+    del array, part, tx
+    gc.collect()
+    assert not is_mapped(segment.address)
+    with perseas.open("s", address) as store:
+        assert store.map("a").array("<i8").sum() == 5 << 17
+
+
+def test_arrays_of_a_closed_store_show_its_segment_again(address):
+    """As when a cell of a notebook is run twice: the array of the first run is still there."""
+    with perseas.open("s", address, create=True) as store:
+        store.map("a", 4096)
+        store.publish()
+        array = store.map("a").array("<i8")
+        heap = store.heap("h", create=True)
+        with store.transaction() as tx:
+            note = heap.new(tx, b"note")
+            heap.set_root(tx, "note", note)
+        view = note.view
+    for number in range(1, 4):
+        with perseas.open("s", address) as store:
+            again = store.map("a").array("<i8")
+            with store.transaction() as tx:
+                tx.writable(again[0:1])[0] = number
+                tx.writable(array[1:2])[0] = number
+            assert list(array[:2]) == [number, number]
+            with pytest.raises(BufferError):
+                store.unmap("a")
+            assert bytes(store.heap("h").root("note").view[:4]) == b"note"
+    assert bytes(view[:4]) == b"note"
+    del array, again, view, tx
+    gc.collect()
+    assert not is_mapped(note.address)
+
+
+def test_who_keeps_the_memory_of_a_closed_store_is_told(address, monkeypatch):
+    """Of another store at the same address, as after a copy."""
+    with perseas.open("s", address, create=True) as store:
+        store.map("a", 4096)
+        store.publish()
+        view = store.map("a").view
+    monkeypatch.setattr(next(iter(perseas.memory.left_behind)), "store", "another")
+    with perseas.open("s", address) as store:
+        with pytest.raises(perseas.AddressError, match="of a store that was closed here"):
+            store.map("a")
+        assert bytes(view[:2]) == b"\0\0"
+        del view
+        assert store.map("a").size == 4096
+
+
+def test_memory_that_is_not_here_keeps_the_store_open(address, daemons, monkeypatch):
+    """An array of it would show zeros that nobody stored."""
+    monkeypatch.setattr(perseas.store, "WHOLE_SECONDS", 0.05)
+    with perseas.open("s", address, create=True) as store:
+        store.map("a", 32 << 20).first()[:3] = b"abc"
+        store.publish()
+    store = perseas.open("s", address, recovery="on demand", fetch_rate=4096)
+    view = store.map("a").view
+    daemons[0].kill9()
+    with pytest.raises(BufferError, match="delete arrays and memoryviews"):
+        store.close()
+    assert store.stat().missing > 0
+    del view
+    store.close()
+
+
+def test_a_segment_is_not_unmapped_under_a_view(store):
+    array = store.map("a").array("<i8")
+    with pytest.raises(BufferError, match="delete arrays"):
+        store.unmap("a")
+    del array
+    tx = store.begin()
+    tx.write(store.map("a"), 0, b"x")
+    with pytest.raises(perseas.ConflictError):
+        store.unmap("a")
+    tx.abort()
+    store.unmap("a")
+    with pytest.raises(perseas.RangeError):
+        store.unmap("a")
+
+
+def test_a_view_that_is_in_a_circle_is_collected(store):
+    class Circle:
+        pass
+
+    circle = Circle()
+    circle.self, circle.view = circle, store.map("a").view
+    del circle
+    store.unmap("a")
+
+
+# --- threads ---
+
+def test_a_transaction_is_one_threads(store):
+    array, caught = store.map("a").array("<i8"), []
+
+    def use(tx):
+        for call in (lambda: tx.writable(array[0:1]), tx.commit, tx.abort, tx.savepoint,
+                     lambda: tx.lock(1), lambda: tx.write(store.map("a"), 0, b"x"), tx.retry):
+            try:
+                call()
+            except perseas.ThreadError as error:
+                caught.append(error)
+
+    with store.transaction() as tx:
+        tx.writable(array[0:1])[0] = 1
+        thread = threading.Thread(target=use, args=(tx,))
+        thread.start()
+        thread.join(SECONDS)
+    assert len(caught) == 7 and "begin a transaction in each thread" in str(caught[0])
+    assert array[0] == 1
+
+
+def test_a_call_that_waits_lets_other_threads_run(mirrors):
+    """The commit of one thread waits for a mirror that is stopped, and the other thread has to run
+    for it to go on. A commit that kept the interpreter's lock would be in doubt."""
+    daemon, = mirrors(1)
+    with perseas.open("s", daemon.address, create=True, commit_timeout_ms=20000) as store:
+        store.map("a", 4096)
+        store.publish()
+        begins, result = threading.Event(), []
+
+        def commit():
+            with store.transaction() as tx:
+                tx.write(store.map("a"), 0, b"x")
+                begins.set()
+            result.append(tx.token)
+
+        daemon.stop()
+        thread = threading.Thread(target=commit)
+        thread.start()
+        assert begins.wait(SECONDS)
+        until, rounds = time.monotonic() + 0.1, 0
+        while time.monotonic() < until:
+            rounds += 1
+        assert rounds > 1000 and not result
+        daemon.cont()
+        thread.join(SECONDS)
+        assert result
+
+
+def test_a_store_is_closed_while_threads_use_it(address):
+    """Each gets an error by name from the call that it makes next; one waits for a lock that is
+    held by a transaction that nobody ends."""
+    for _ in range(5):
+        store = perseas.open("s", address, create=True)
+        segment, errors, started = store.map("a", 4096), [], threading.Barrier(5)
+        store.publish()
+        holder = store.begin()
+        holder.lock("held")
+
+        def work(number):
+            started.wait(SECONDS)
+            try:
+                while True:
+                    with store.transaction() as tx:
+                        if number == 0:
+                            tx.lock("held")
+                        tx.write(segment, 8 * number, b"x")
+            except (perseas.ClosedError, perseas.ConflictError) as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        started.wait(SECONDS)
+        store.close()
+        for thread in threads:
+            thread.join(SECONDS)
+        assert len(errors) == 4
+        assert not holder.is_open
+        with pytest.raises(perseas.ClosedError):
+            holder.commit()
+
+
+def test_a_body_whose_store_was_closed_is_told(address):
+    """The block ends well, but its transaction was taken back: that is an error."""
+    store = perseas.open("s", address, create=True)
+    segment = store.map("a", 4096)
+    store.publish()
+    with pytest.raises(perseas.ClosedError):
+        with store.transaction() as tx:
+            tx.write(segment, 0, b"x")
+            thread = threading.Thread(target=store.close)
+            thread.start()
+            thread.join(SECONDS)
+
+
+def test_a_close_waits_for_a_commit_that_is_under_way(mirrors):
+    """The commit ends as it would have without; what is begun meanwhile is refused."""
+    daemon, = mirrors(1)
+    store = perseas.open("s", daemon.address, create=True, commit_timeout_ms=20000)
+    segment, ends = store.map("a", 4096), {}
+    store.publish()
+    before = store.stat().seq
+
+    def commit():
+        with store.transaction() as tx:
+            tx.write(segment, 0, b"x")
+        ends["commit"] = tx.token
+
+    def close():
+        store.close()
+        ends["close"] = True
+
+    daemon.stop()
+    threads = [threading.Thread(target=target) for target in (commit, close)]
+    threads[0].start()
+    wait_for(lambda: store.stat().seq > before, SECONDS, "a commit that is sent")
+    threads[1].start()
+
+    def is_refused():
+        try:
+            return store.stat() is None
+        except perseas.ClosedError:
+            return True
+
+    wait_for(is_refused, SECONDS, "a store that is being closed")
+    assert ends == {}
+    daemon.cont()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert ends["commit"].seq == before + 1 and ends["close"]
+    with perseas.open("s", daemon.address) as again:
+        assert bytes(again.map("a").view[:1]) == b"x"
+
+
+def test_threads_close_one_store(address):
+    """It is closed once; nobody goes on before it is."""
+    for _ in range(3):
+        store = perseas.open("s", address, create=True)
+        store.map("a", 65536)
+        store.publish()
+        view, barrier = store.map("a").view, threading.Barrier(4)
+
+        def close():
+            barrier.wait(SECONDS)
+            store.close()
+            assert repr(store) == "<perseas.Store 's': closed>"
+
+        threads = [threading.Thread(target=close) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+        assert bytes(view[:1]) == b"\0"
+        del view
+
+
+def test_an_owner_that_was_fenced_closes_with_its_arrays(address):
+    with perseas.open("s", address, create=True) as store:
+        store.map("a", 4096)
+        store.publish()
+        array = store.map("a").array("<i8")
+        with perseas.open("s", address, takeover=True):
+            with pytest.raises(perseas.FencedError):
+                with store.transaction() as tx:
+                    tx.writable(array[0:1])[0] = 1
+            assert not tx.is_open
+            with pytest.raises(perseas.FencedError):
+                store.begin()
+    assert array[0] in (0, 1)
+
+
+def test_things_of_another_store_are_refused(address):
+    """Its heap, its objects, its memory."""
+    with perseas.open("s", address, create=True) as store, \
+            perseas.open("t", address, create=True) as other:
+        heap, theirs = store.heap("h", create=True), other.heap("h", create=True)
+        other.map("a", 4096)
+        other.publish()
+        with other.transaction() as tx:
+            made = theirs.alloc(tx, 8)
+        with store.transaction() as tx:
+            for call in (lambda: theirs.alloc(tx, 8), lambda: heap.free(tx, made),
+                         lambda: tx.writable(made.view), lambda: tx.writable(other.map("a").view),
+                         lambda: tx.write(other.map("a"), 0, b"x"),
+                         lambda: heap.set_root(tx, "x", made)):
+                with pytest.raises(perseas.PerseasError):
+                    call()
+
+
+# --- processes ---
+
+FORKS = """
+import os, sys, perseas
+store = perseas.open("s", sys.argv[1], create=True)
+standby = perseas.standby("other", sys.argv[1], create=True)
+segment = store.map("a", 1 << 20)
+segment.array("<i8", writable=True)[:] = 3
+store.publish()
+array, tx = segment.array("<i8"), store.begin()
+part = tx.writable(array[0:1])
+part[0] = 4
+child = os.fork()
+if child == 0:
+    names = []
+    for call in (store.stat, store.flush, tx.commit, tx.abort, store.begin, standby.stat,
+                 lambda: segment.view, lambda: store.map("a"), lambda: tx.writable(array[0:1])):
+        try:
+            call()
+        except perseas.ForkError as error:
+            names.append(error.sentence)
+    part[0] = 99
+    print(len(names), names[0].count("open a store of its own"), array[0], array[1:].sum(),
+          repr(store), flush=True)
+    store.close()
+    del tx, store, standby, array
+    sys.exit(0)
+status = os.waitpid(child, 0)[1]
+tx.commit()
+print(status, array[0], store.stat().open)
+store.close()
+"""
+
+
+def test_a_child_has_arrays_and_no_store(address):
+    """What it has views of is as it was at the fork; what it writes there is its own. Whatever it
+    does, its parent goes on."""
+    lines = succeeds(FORKS, address).splitlines()
+    assert lines == ["9 1 99 393213 <perseas.Store 's': of the parent process>", "0 4 0"]
+
+
+ENDS = """
+import signal, sys, threading, time, perseas
+address, how = sys.argv[1:]
+store = perseas.open("s", address, create=True, on_event=print)
+segment = store.map("a", 4096)
+array = segment.array("<i8")
+store.publish()
+tx = store.begin()
+part = tx.writable(array[0:2])
+part[0] = 7                             # half of it
+def work():
+    while True:
+        with store.transaction() as inner:
+            inner.writable(array[8:10])[:] += 1
+def wait():
+    with perseas.standby("s", address) as standby:
+        standby.wait()
+started = threading.Event()
+for target in (work, wait):
+    threading.Thread(target=target, daemon=True).start()
+while array[8] < 20:
+    time.sleep(0.001)
+if how == "exit":
+    sys.exit(0)
+if how == "error":
+    raise RuntimeError("of the program")
+if how == "del":
+    del store, segment, tx
+"""
+
+
+@pytest.mark.parametrize("how, status", [("end", 0), ("exit", 0), ("error", 1), ("del", 0)])
+def test_an_interpreter_ends_with_stores_that_are_open(address, how, status):
+    """And with a transaction, threads inside calls, and a standby. What was not committed is not
+    there, and nobody has to wait until the owner is found dead."""
+    done = script(ENDS, address, how)
+    assert done.returncode == status, done.stderr
+    assert "Fatal" not in done.stderr
+    with perseas.open("s", address) as store:
+        array = store.map("a").array("<i8")
+        assert array[0] == 0 and array[8] == array[9] >= 20
+
+
+HELD_BACK = """
+import sys, perseas
+store = perseas.open("s", sys.argv[1], create=True, gather_us=1000000)
+segment = store.map("a", 4096)
+store.publish()
+with store.transaction(nowait=True) as tx:
+    tx.write(segment, 0, b"sent")
+"""
+
+
+def test_what_is_held_back_is_sent_at_the_end(address):
+    """Nobody closes the store, and the commit was to go with those of the next second."""
+    succeeds(HELD_BACK, address)
+    with perseas.open("s", address) as store:
+        assert bytes(store.map("a").view[:4]) == b"sent"
+
+
+# --- signals ---
+
+def interrupt_after(seconds):
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+def test_a_signal_comes_in_the_middle_of_a_commit(mirrors):
+    """The commit is not cut: it is handled when mirrors hold the transaction."""
+    daemon, = mirrors(1)
+    with perseas.open("s", daemon.address, create=True, commit_timeout_ms=20000) as store:
+        segment = store.map("a", 4096)
+        store.publish()
+        array = segment.array("<i8")
+        daemon.stop()
+        timers = [interrupt_after(0.05), threading.Timer(0.15, daemon.cont)]
+        timers[1].start()
+        with pytest.raises(KeyboardInterrupt):
+            with store.transaction() as tx:
+                tx.writable(array[0:2])[:] = (1, 2)
+        assert tx.token and not tx.is_open and list(array[:2]) == [1, 2]
+        store.wait(tx.token, SECONDS)
+        with store.transaction() as tx:
+            tx.writable(array[0:1])[0] = 5
+        for timer in timers:
+            timer.join()
+        del array
+    with perseas.open("s", daemon.address) as store:
+        assert list(store.map("a").view[:16].cast("q")) == [5, 2]
+
+
+def test_waits_without_end_are_ended_by_a_signal(mirrors):
+    daemon, = mirrors(1)
+    with perseas.open("s", daemon.address, create=True, commit_timeout_ms=20000) as store:
+        segment = store.map("a", 4096)
+        store.publish()
+        with perseas.standby("s", daemon.address) as standby:
+            timer = interrupt_after(0.05)
+            with pytest.raises(KeyboardInterrupt):
+                standby.wait()
+            timer.join()
+        daemon.stop()
+        with store.transaction(nowait=True) as tx:
+            tx.write(segment, 0, b"x")
+        timer = interrupt_after(0.05)
+        with pytest.raises(KeyboardInterrupt):
+            tx.token.wait()
+        timer.join()
+        daemon.cont()
+        tx.token.wait(SECONDS)
+
+
+def test_signals_come_at_any_instruction(store):
+    """An alarm every fraction of a millisecond raises inside of whatever runs: each transaction is
+    there whole or not at all, none is left open, and the handle's own count agrees."""
+    class Alarm(Exception):
+        pass
+
+    def ring(*_):
+        raise Alarm
+
+    array, until, done, rung = store.map("a").array("<i8"), time.monotonic() + 1, 0, 0
+    previous = signal.signal(signal.SIGALRM, ring)
+    pause = 0.0001
+    try:
+        while time.monotonic() < until:
+            try:
+                pause = 0.00002 + (pause * 1.37) % 0.0003
+                signal.setitimer(signal.ITIMER_REAL, pause)
+                for _ in range(100):    # Python swallows one that comes in a destructor
+                    with store.transaction() as tx:
+                        tx.writable(array[0:1])[0] += 1
+                        with tx.savepoint():
+                            tx.writable(array[1:2])[0] += 2
+                        tx.writable(array[100:101])[0] -= 3
+                    done += 1
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Alarm:
+                rung += 1
+            # At the first instruction of __exit__ it leaves the transaction to the collector.
+            tx = None
+            assert store.stat().open == 0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    tx = None
+    gc.collect()
+    assert rung > 20 and done > 20
+    assert array[0] + array[1] + array[100] == 0 and array[1] == 2 * array[0]
+    stat = store.stat()
+    assert stat.open == 0 and stat.commits - 1 <= array[0] <= stat.commits
+
+
+# --- after the end, and what is no argument ---
+
+def test_whatever_is_used_after_close_is_refused(address):
+    store = perseas.open("s", address, create=True)
+    segment = store.map("a", 4096)
+    store.publish()
+    heap = store.heap("h", create=True)
+    table, tx, ended = heap.table("t"), store.begin(), store.begin()
+    made = heap.alloc(tx, 8)
+    token = store.posted()
+    ended.abort()
+    with pytest.raises(perseas.EndedError, match="begin another one"):
+        ended.commit()
+    with pytest.raises(perseas.InvalidArgumentError):
+        ended.begin()
+    store.close()
+    store.close()
+    for call in (store.stat, store.mirrors, store.flush, store.begin, store.posted, store.publish,
+                 store.latency, store.report, store.segments, lambda: store.wait(token),
+                 lambda: store.map("a"), lambda: store.unmap(segment), lambda: store.destroy("a"),
+                 lambda: segment.view, lambda: segment.array("u1"), lambda: segment.published,
+                 lambda: store.heap("h"), lambda: heap.stat(), lambda: heap.check(),
+                 lambda: heap.root("x"), lambda: heap.trim(), lambda: table["x"],
+                 lambda: heap.alloc(tx, 8), lambda: made.view, tx.commit, tx.abort, tx.retry,
+                 lambda: tx.lock(1), lambda: tx.write(segment, 0, b"x"), store.wait_whole,
+                 lambda: store.change_roster(add="x"), lambda: store.transact(lambda tx: None)):
+        with pytest.raises(perseas.ClosedError, match="open"):
+            call()
+    assert repr(store) == "<perseas.Store 's': closed>" and "ended" not in repr(heap)
+
+
+def test_what_is_no_memory_of_the_store_is_refused(store):
+    array = store.map("a").array("<i8")
+    with store.transaction() as tx:
+        for thing, kind, words in (
+                (array[0:4] + 1, perseas.RangeError, "copy"),
+                (bytearray(8), perseas.RangeError, ""),
+                (array[3], TypeError, "array[5:6]"), (array[::2], ValueError, "not contiguous"),
+                (store.map("a").view[::2], ValueError, "not contiguous"), (7, TypeError, ""),
+                ("text", TypeError, ""), (None, TypeError, "")):
+            with pytest.raises(kind) as caught:
+                tx.writable(thing)
+            assert words in str(caught.value)
+        for call, kind in ((lambda: tx.write(store.map("a"), 65530, b"1" * 7), perseas.RangeError),
+                           (lambda: tx.write(store.map("a"), -1, b"1"), perseas.RangeError),
+                           (lambda: tx.write(store.map("a"), 0, "text"), TypeError),
+                           (lambda: tx.lock(-1), perseas.InvalidArgumentError),
+                           (lambda: tx.lock(1.5), TypeError)):
+            with pytest.raises(kind):
+                call()
+        assert tx.is_open and tx.writable(array[0:0]).size == 0
+
+
+def test_sizes_and_types_of_segments_are_checked(store):
+    segment = store.map("a")
+    for call, kind in ((lambda: store.map("a", 5), perseas.SizeError),
+                       (lambda: store.map("b"), perseas.NoSegmentError),
+                       (lambda: store.map("b", -1), perseas.InvalidArgumentError),
+                       (lambda: store.map("b", 1 << 64), perseas.InvalidArgumentError),
+                       (lambda: store.map("b", "12"), TypeError),
+                       (lambda: store.map("b", 4096, at=17), perseas.InvalidArgumentError),
+                       (lambda: segment.array("<i8", 8193), perseas.RangeError),
+                       (lambda: segment.array("<i8", 1, offset=65530), perseas.RangeError),
+                       (lambda: segment.array("<i8", (4, -1)), ValueError),
+                       (lambda: segment.array("<i8", 1, offset=-8), perseas.RangeError),
+                       (lambda: segment.array("O"), TypeError),
+                       (lambda: segment.array("no such type"), TypeError)):
+        with pytest.raises(kind):
+            call()
+
+
+def test_a_range_that_is_too_large_leaves_the_transaction(address):
+    with perseas.open("s", address, create=True, log_size=4096) as store:
+        array = store.map("a", 65536).array("<i8")
+        store.publish()
+        with store.transaction() as tx:
+            with pytest.raises(perseas.TooBigError):
+                tx.writable(array)
+            tx.writable(array[0:1])[0] = 1
+        assert array[0] == 1
+
+
+# --- leaks ---
+
+def test_nothing_is_left_of_stores_and_transactions(address):
+    """Descriptors, memory that is mapped, and objects, after many of both."""
+    def one():
+        with perseas.open("s", address, create=True, on_event=print) as store:
+            segment = store.map("a", 4096)
+            store.publish()
+            array = segment.array("<i8")
+            for number in range(20):
+                with store.transaction() as tx:
+                    tx.writable(array[0:4])[:] = number
+            dropped = store.begin()
+            dropped.writable(array[0:1])[0] = 99
+            del dropped
+            gc.collect()
+            assert store.stat().open == 0 and array[0] == 19
+
+    def counts():
+        gc.collect()
+        kinds = (perseas.Store, perseas.Transaction, perseas.Segment, perseas.Token,
+                 perseas.memory.Memory, numpy.ndarray)
+        return (len(os.listdir("/proc/self/fd")), threading.active_count(),
+                sum(isinstance(each, kinds) for each in gc.get_objects()))
+
+    one()
+    before = counts()
+    for _ in range(4):
+        one()
+    assert counts() == before
+
+
+def test_transactions_take_no_memory_for_good(store):
+    """Of the package and of Python: after the first hundred, a thousand more take nothing."""
+    import tracemalloc
+    array = store.map("a").array("<i8")
+
+    def some(count):
+        for number in range(count):
+            with store.transaction() as tx:
+                tx.writable(array[0:4])[:] = number
+            with pytest.raises(perseas.EndedError):
+                tx.commit()
+
+    some(100)
+    tracemalloc.start()
+    try:
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        some(1000)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 20000
+    finally:
+        tracemalloc.stop()
+    assert store.stat().allocations < 50
+
+
+def test_a_store_that_nobody_closes_is_closed(address):
+    store = perseas.open("s", address, create=True)
+    with pytest.warns(ResourceWarning, match="was not closed"):
+        del store
+        gc.collect()
+    with perseas.open("s", address) as store:
+        assert store.stat().epoch == 2
+        wait_for(lambda: store.mirrors()[0].state == "live", SECONDS, "a live mirror")
