@@ -103,7 +103,7 @@ static int await_held(struct perseas *p, uint64_t seq, uint64_t *since)
 		const bool looks = late || ps_commit_looks(p);
 
 		if (looks)
-			ps_mirrors_poll(p);
+			ps_line_poll(p);
 		if (ps_mirrors_hold(p, seq))
 			return 0;
 		if (ps_fenced(p))

@@ -272,6 +272,7 @@ void ps_handle_free(struct perseas *p)
 	ps_shadow_end(p);
 	/* Before the ring, of which it may have registered something. */
 	p->env->ops->free(p->env);
+	ps_line_free(p);
 	ps_locks_free(p);
 	ps_tx_free_all(p);
 	ps_gather_free(p);

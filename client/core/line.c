@@ -6,11 +6,14 @@
 #include "handle.h"
 #include "mirror.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-/* On the stack of the thread that waits. */
+/* The handle's, lent to a thread that waits. It lives as long as the handle does, since a call may
+ * come when its thread has gone on: then whoever has it by now wakes for nothing. */
 struct ps_waiter {
-	struct ps_waiter *next, *previous;
+	struct ps_waiter *next, *previous; /* in the line; `next` also among those that are spare */
 	uint64_t seq;
 	bool called;
 	pthread_cond_t call;
@@ -37,40 +40,103 @@ static void part(struct ps_wait_line *line, struct ps_waiter *w)
 
 static void call(struct perseas *p, struct ps_waiter *w)
 {
-	part(&p->commit.line, w);
-	p->commit.line.called++;
+	struct ps_wait_line *line = &p->commit.line;
+
+	part(line, w);
+	line->called++;
 	w->called = true;
-	p->env->ops->broadcast(p->env, &w->call);
+	if (line->calls_later && line->uncalled < PS_CALLS_MAX)
+		line->calls[line->uncalled++] = &w->call;
+	else
+		p->env->ops->broadcast(p->env, &w->call);
 }
 
-static void init(struct ps_waiter *w, uint64_t seq)
+static struct ps_waiter *new_waiter(void)
 {
+	struct ps_waiter *w = calloc(1, sizeof(*w));
 	pthread_condattr_t attr;
 
-	w->seq = seq;
-	w->called = false;
+	if (!w)
+		return NULL;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->call, &attr);
 	pthread_condattr_destroy(&attr);
+	return w;
+}
+
+/* NULL: there is no memory for one more. */
+static struct ps_waiter *borrow(struct ps_wait_line *line)
+{
+	struct ps_waiter *w = line->spare;
+
+	if (!w)
+		return new_waiter();
+	line->spare = w->next;
+	return w;
+}
+
+static void give_back(struct ps_wait_line *line, struct ps_waiter *w)
+{
+	w->next = line->spare;
+	line->spare = w;
+}
+
+void ps_line_free(struct perseas *p)
+{
+	struct ps_waiter *w = p->commit.line.spare;
+
+	while (w) {
+		struct ps_waiter *next = w->next;
+
+		pthread_cond_destroy(&w->call);
+		free(w);
+		w = next;
+	}
 }
 
 void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns)
 {
 	struct ps_wait_line *line = &p->commit.line;
-	struct ps_waiter self;
+	struct ps_waiter *self = borrow(line);
 
 	assert(p->leader || line->spins);
-	init(&self, seq);
-	join(line, &self);
-	p->env->ops->wait(p->env, &self.call, &p->lock, until_ns);
-	if (line->heir == &self)
+	/* Without a place in the line it is woken by whatever happens. */
+	if (!self) {
+		p->env->ops->wait(p->env, &p->progress, &p->lock, until_ns);
+		return;
+	}
+	self->seq = seq;
+	self->called = false;
+	join(line, self);
+	p->env->ops->wait(p->env, &self->call, &p->lock, until_ns);
+	if (line->heir == self)
 		line->heir = NULL;
-	if (self.called)
+	if (self->called)
 		line->called--;
 	else
-		part(line, &self);
-	pthread_cond_destroy(&self.call);
+		part(line, self);
+	give_back(line, self);
+}
+
+void ps_line_poll(struct perseas *p)
+{
+	struct ps_wait_line *line = &p->commit.line;
+	pthread_cond_t *calls[PS_CALLS_MAX];
+	unsigned count;
+
+	line->calls_later = true;
+	ps_mirrors_poll(p);
+	line->calls_later = false;
+	count = line->uncalled;
+	if (!count)
+		return;
+	memcpy(calls, line->calls, count * sizeof(calls[0]));
+	line->uncalled = 0;
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned i = 0; i < count; i++)
+		p->env->ops->broadcast(p->env, calls[i]);
+	ps_lock(p);
 }
 
 void ps_line_leave(struct perseas *p)

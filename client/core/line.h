@@ -28,17 +28,25 @@
  *   C  Other threads may poll the links as well, and what the leader sleeps on holds until the next
  *      poll only (fabric.h, F15). So who polls beside it wakes it (ps_line_polled), and it looks,
  *      and sleeps on the links anew.
+ *   D  Who polls to wait itself calls the others when it has let go of the lock, which each of them
+ *      needs first of all (ps_line_poll). They left the line under the lock, and nothing takes this
+ *      thread away before it has called them. A call can come late: its thread may have looked by
+ *      itself, since its time was over, and somebody else may wait in its place. So the places are
+ *      the handle's, and who is woken for nothing looks, and waits again.
  * Who waits for something else than a transaction sleeps on p->progress. It may lead, too, and it
  * is woken by each completion, and when who led leaves and nobody is in the line.
  */
 #ifndef PERSEAS_CLIENT_LINE_H
 #define PERSEAS_CLIENT_LINE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct perseas;
 struct ps_waiter;
+
+enum { PS_CALLS_MAX = 16 }; /* that are put off; more are made at once */
 
 /* With the lock. */
 struct ps_wait_line {
@@ -46,10 +54,21 @@ struct ps_wait_line {
 	struct ps_waiter *heir;         /* was called to lead, and has not looked yet */
 	unsigned called;                /* so many were, and have not looked yet */
 	bool spins;                     /* one looks at the links again and again */
+	bool calls_later;               /* this thread calls when it has let go of the lock: */
+	unsigned uncalled;
+	pthread_cond_t *calls[PS_CALLS_MAX];
+	struct ps_waiter *spare; /* places that nobody waits in */
 };
 
 /* Sleeps until it is called, or until_ns. Somebody leads. Locked; lets go of the lock. */
 void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns);
+
+/* Looks at the links (ps_mirrors_poll), and then calls those whose transactions are held. Locked;
+ * lets go of the lock where it calls somebody. */
+void ps_line_poll(struct perseas *p);
+
+/* With the handle. */
+void ps_line_free(struct perseas *p);
 
 /* Whoever waited, or led, goes: somebody else is to lead where one must. Locked. */
 void ps_line_leave(struct perseas *p);

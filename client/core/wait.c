@@ -27,7 +27,7 @@ static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 		uint64_t now;
 
 		if (looks)
-			ps_mirrors_poll(p);
+			ps_line_poll(p);
 		if (ps_durable(p) >= seq)
 			break;
 		if (ps_fenced(p))

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WAITERS = 5, BOUND_S = 20 };
+enum { WAITERS = 5, CROWD = 2 * PS_CALLS_MAX, BOUND_S = 20 };
 
 /* A thread that waits for one transaction. */
 struct waiter {
@@ -28,13 +28,14 @@ static pthread_cond_t leader_woken;
 static bool is_leader_woken; /* with the lock, as what follows */
 static unsigned woken;       /* those that were in the line, and are not */
 static bool is_time_over;    /* nobody is called in time from now on */
-static struct waiter waiters[WAITERS];
+static struct waiter waiters[CROWD];
 static uint64_t first;             /* transaction of waiter 0 */
 static _Thread_local uint64_t own; /* of this thread, when it is a waiter */
 static uint64_t led;               /* transaction of the leader that sleeps; with the lock */
 static unsigned pauses;            /* so often has a leader gone to sleep; with the lock */
 static bool slow[WAITERS];         /* these are called, and do not run; with the lock */
 static pthread_cond_t goes_on;
+static bool calls_outside; /* whoever calls others from now on must not have the lock */
 
 /* --- the env --- */
 
@@ -83,6 +84,12 @@ static void wait_for_call(struct ps_env *env, pthread_cond_t *cond, pthread_mute
 static void call_all(struct ps_env *env, pthread_cond_t *cond)
 {
 	(void)env;
+	if (calls_outside && cond != &o->p->progress) {
+		const struct timespec bound = { .tv_sec = time(NULL) + BOUND_S };
+
+		assert_int_equal(pthread_mutex_timedlock(&o->p->lock, &bound), 0);
+		pthread_mutex_unlock(&o->p->lock);
+	}
 	pthread_cond_broadcast(cond);
 }
 
@@ -171,6 +178,15 @@ static int end(unsigned which)
 	return waiters[which].rc;
 }
 
+/* The same, and the leader sees it. */
+static void complete_for_leader(unsigned count)
+{
+	pthread_mutex_lock(&o->p->lock);
+	direct_release(o->d, 0, count);
+	wake_leader(o->p->env, PS_COMMITTER);
+	pthread_mutex_unlock(&o->p->lock);
+}
+
 /* The mirror has completed so many more, and another thread sees it. */
 static void complete(unsigned count)
 {
@@ -212,6 +228,7 @@ static int setup(void **state)
 	pthread_cond_init(&goes_on, NULL);
 	is_leader_woken = is_time_over = false;
 	woken = pauses = 0;
+	calls_outside = false;
 	led = 0;
 	memset(slow, 0, sizeof(slow));
 	return 0;
@@ -266,6 +283,35 @@ static void one_completion_of_all_wakes_all(void **state)
 	for (unsigned i = 0; i < WAITERS; i++)
 		assert_int_equal(end(i), 0);
 	assert_int_equal(woken, WAITERS - 1);
+}
+
+/* Each needs the lock first of all. */
+static void the_leader_calls_the_others_when_it_has_let_go_of_the_lock(void **state)
+{
+	(void)state;
+	begin_all();
+	calls_outside = true;
+	complete_for_leader(WAITERS);
+	for (unsigned i = 0; i < WAITERS; i++)
+		assert_int_equal(end(i), 0);
+	assert_int_equal(woken, WAITERS - 1);
+}
+
+/* More than it keeps calls of. */
+static void the_leader_calls_all_of_a_crowd(void **state)
+{
+	(void)state;
+	begin(0, first);
+	UNTIL(is_led());
+	for (unsigned i = 1; i < CROWD; i++) {
+		begin(i, first);
+		UNTIL(asleep() == i);
+	}
+	complete_for_leader(1);
+	for (unsigned i = 0; i < CROWD; i++)
+		assert_int_equal(end(i), 0);
+	assert_int_equal(woken, CROWD - 1);
+	complete(WAITERS - 1);
 }
 
 /* Those that were called leave before there is a leader: the last of them sees to it. */
@@ -502,6 +548,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_completion_wakes_those_whose_transactions_are_held),
 		TEST(one_completion_of_all_wakes_all),
+		TEST(the_leader_calls_the_others_when_it_has_let_go_of_the_lock),
+		TEST(the_leader_calls_all_of_a_crowd),
 		TEST(there_is_a_leader_while_anybody_waits),
 		TEST(a_completion_wakes_who_waits_for_any),
 		TEST(who_waits_for_any_leads_too),
