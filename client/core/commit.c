@@ -214,13 +214,10 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	p->commit.seq++;
 	p->commit.last = position;
 	p->commit.next = p->commit.slot.next;
-	if (p->commit.staged) {
-		for (unsigned i = 0; i < p->mirror_count; i++)
-			if (p->mirrors[i].active)
-				ps_mirror_pump(p, &p->mirrors[i]);
-	} else {
+	if (p->commit.staged)
+		ps_mirrors_send(p);
+	else
 		post_direct(p, &chain, out->length + out->bytes + sizeof(p->commit.slot));
-	}
 	return 0;
 }
 

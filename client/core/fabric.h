@@ -10,7 +10,8 @@
  *     attach_begin, _step,     -                    admin   a name to be resolved, a device to
  *     leads_begin                                           register memory
  *     update                   admin and lock       same    this host's memory
- *     post, poll, waits, beat  lock, or exclusive   admin   nothing
+ *     post, cork, poll, waits, lock, or exclusive   admin   nothing
+ *     beat
  *     read                     exclusive            admin   the mirror
  *     mapped                   lock                 -       nothing
  *     peek                     (F20)                -       nothing
@@ -151,6 +152,11 @@ struct ps_fabric {
 	/* F11 Posts a chain, and waits neither for the mirror nor for room on the way to it,
 	 *     however much is under way. PS_LINK_OK, or why the link is of no more use. */
 	int (*post)(struct ps_link *link, const struct ps_chain *chain);
+	/* F21 From cork(true) until cork(false), chains that are posted may wait on this side, and
+	 *     cork(false) sends them together: several cost what one does. Nothing but post is
+	 *     called in between. Waits for nothing; what fails is told by poll. The member is NULL
+	 *     where a post costs no more alone. */
+	void (*cork)(struct ps_link *link, bool corked);
 	/* F12 Moves things on without waiting. The number of chains completed since the last call:
 	 *     each is told once, in the order of posting, when all of its bytes are in the mirror's
 	 *     memory. Or PS_LINK_BROKEN or PS_LINK_FENCED. */

@@ -112,10 +112,10 @@ void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns)
 	p->env->ops->wait(p->env, &self->call, &p->lock, until_ns);
 	if (line->heir == self)
 		line->heir = NULL;
-	if (self->called)
-		line->called--;
-	else
+	if (!self->called)
 		part(line, self);
+	else if (!--line->called)
+		ps_mirrors_send(p);
 	give_back(line, self);
 }
 

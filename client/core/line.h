@@ -8,6 +8,12 @@
  * woken once, when its transaction is held, so that an acknowledgement wakes those whom it concerns
  * and nobody else.
  *
+ * Those that were called all come here at about the same time, and most commit again. So what is
+ * committed while some of them have not looked stays in the ring, and the last of them sends all of
+ * it, by one system call (ps_mirrors_send). That is for fabrics where several chains cost no more
+ * than one, and while an answer is due from the mirror: when it comes, it sends the rest as well.
+ * Whoever commits alone never waits.
+ *
  * No wake is lost. All of this happens under the handle's lock:
  *
  *     a waiter                               others

@@ -226,6 +226,10 @@ static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_e
 
 void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
 {
+	const bool several = m->active && m->posted + 1 < p->commit.seq && m->fabric->cork;
+
+	if (several)
+		m->fabric->cork(m->link, true);
 	while (m->active && m->posted < p->commit.seq && m->outstanding < WINDOW) {
 		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, m->posted + 1);
 
@@ -235,8 +239,28 @@ void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
 			p->commit.stat.replayed++;
 		post_entry(p, m, entry);
 	}
+	if (several && m->active)
+		m->fabric->cork(m->link, false);
 	if (m->state == PERSEAS_MIRROR_REPLAYING && m->posted == p->commit.seq)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
+}
+
+/* Threads that were called come here next, and may commit again: the last of them posts what was
+ * committed meanwhile (line.h). Nobody waits for more than the answer that is due, whenever they
+ * run: it is sent then at the latest. */
+static bool is_held_back(const struct perseas *p, const struct ps_mirror *m)
+{
+	return p->commit.line.called && m->outstanding && m->fabric->cork;
+}
+
+void ps_mirrors_send(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && m->posted < p->commit.seq && !is_held_back(p, m))
+			ps_mirror_pump(p, m);
+	}
 }
 
 /* Chains complete in order; all but a resync's chunk are transactions. */
@@ -311,7 +335,7 @@ void ps_mirrors_poll(struct perseas *p)
 		 * without the lock, by the thread that holds them back. */
 		if (m->active && (m->outstanding || (m->fabric->beat && !p->gate)))
 			poll_mirror(p, m);
-		if (m->active && m->posted < p->commit.seq)
+		if (m->active && m->posted < p->commit.seq && !is_held_back(p, m))
 			ps_mirror_pump(p, m);
 	}
 }

@@ -3,7 +3,8 @@
  *
  * What is sent is a queue of pieces: a frame's head, then the runs of memory that are its
  * payload. post() hands the queue to the kernel at once, in the good case whole, by one system
- * call; what the socket does not take stays queued, by address, until poll() sends it on.
+ * call; under a cork its end does, for all that was posted meanwhile. What the socket does not take
+ * stays queued, by address, until poll() sends it on.
  */
 #include "answers.h"
 #include "../core/env.h"
@@ -43,6 +44,7 @@ struct ps_link {
 	struct ps_greeting *greeting; /* NULL: the link is up */
 	struct ps_stream stream;      /* fd -1: it is being dialled */
 	int broken;                   /* PS_LINK_…, for good */
+	bool corked;                  /* what is posted stays queued */
 	uint64_t cookie;              /* of the last frame that is to be answered */
 	struct queue heads;           /* frames and their extents */
 	struct queue pieces;          /* struct piece */
@@ -256,8 +258,16 @@ static int tcp_post(struct ps_link *link, const struct ps_chain *chain)
 	if (total == 0)
 		return link->broken = PS_LINK_BROKEN;
 	/* A failure shows again in poll(), which first takes in what was answered before it. */
-	(void)flush(link);
+	if (!link->corked)
+		(void)flush(link);
 	return PS_LINK_OK;
+}
+
+static void tcp_cork(struct ps_link *link, bool corked)
+{
+	link->corked = corked;
+	if (!corked && !link->broken)
+		(void)flush(link);
 }
 
 /* --- receiving --- */
@@ -500,6 +510,7 @@ const struct ps_fabric ps_fabric_tcp = {
 	.attach_step = tcp_attach_step,
 	.update = tcp_update,
 	.post = tcp_post,
+	.cork = tcp_cork,
 	.poll = tcp_poll,
 	.read = tcp_read,
 	.waits = tcp_waits,

@@ -183,6 +183,13 @@ static int stream_post(struct ps_link *link, const struct ps_chain *chain)
 	return PS_LINK_OK;
 }
 
+/* What is posted leaves at once all the same, which makes no difference to anybody. */
+static void stream_cork(struct ps_link *link, bool corked)
+{
+	(void)link;
+	(void)corked;
+}
+
 static int stream_poll(struct ps_link *link)
 {
 	unsigned completed = link->completed + sim_mistake_ahead(link);
@@ -332,6 +339,7 @@ const struct ps_fabric sim_fabric_stream = {
 	.attach_step = stream_attach_step,
 	.update = stream_update,
 	.post = stream_post,
+	.cork = stream_cork,
 	.poll = stream_poll,
 	.read = stream_read,
 	.peek = sim_stream_peek,

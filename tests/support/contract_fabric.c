@@ -1,5 +1,5 @@
 /*
- * contract_fabric.c - the clauses F1 to F18. test_contract_fabric.c and
+ * contract_fabric.c - the clauses F1 to F21. test_contract_fabric.c and
  * test_contract_fabric_sim.c run each on every fabric. No clause may use what is not in
  * client/core/fabric.h or offered by the stage.
  */
@@ -441,6 +441,31 @@ static void a_peek_counts_while_the_promise_is_ours(struct fabric_stage *s)
 	}
 }
 
+/* F21, F1: nobody polls before all is there. */
+static void what_is_posted_under_a_cork_is_sent_at_its_end(struct fabric_stage *s)
+{
+	const uint64_t until = s->now(s) + FAR;
+	struct ps_link *link;
+	struct stage_chains c;
+
+	if (!s->fabric->cork)
+		return;
+	link = attach(s);
+	CHECK(link);
+	stage_fill(s, &c);
+	s->fabric->cork(link, true);
+	for (unsigned i = 0; i < STAGE_CHAINS; i++)
+		CHECK(s->fabric->post(link, &c.chain[i]) == PS_LINK_OK);
+	s->fabric->cork(link, false);
+	while (!stage_is_whole(s, &c, STAGE_CHAINS - 1) && s->now(s) < until)
+		let_pass(s);
+	for (unsigned i = 0; i < STAGE_CHAINS; i++)
+		CHECK(stage_is_whole(s, &c, i));
+	CHECK(completes(s, link, STAGE_CHAINS));
+	CHECK(s->fabric->poll(link) == 0);
+	s->fabric->detach(link);
+}
+
 /* F18 */
 static void nothing_is_sent_after_detach(struct fabric_stage *s)
 {
@@ -491,6 +516,7 @@ const struct fabric_clause fabric_clauses[] = {
 	CLAUSE(what_is_mapped_is_the_mirrors_memory),
 	CLAUSE(a_peek_changes_nothing),
 	CLAUSE(a_peek_counts_while_the_promise_is_ours),
+	CLAUSE(what_is_posted_under_a_cork_is_sent_at_its_end),
 	CLAUSE(nothing_is_sent_after_detach),
 };
 const unsigned fabric_clause_count = sizeof(fabric_clauses) / sizeof(fabric_clauses[0]);

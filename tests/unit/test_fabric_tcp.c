@@ -126,6 +126,32 @@ static void what_the_socket_does_not_take_is_sent_on_later(void **state)
 	free(source);
 }
 
+/* Nothing leaves before the end of the cork, and then all comes by one read. */
+static void what_is_posted_under_a_cork_goes_together(void **state)
+{
+	enum { CHAINS = 5 };
+	struct mirror *m = *state;
+	struct ps_link *link = attach_well(m);
+	static uint64_t numbers[CHAINS];
+
+	ps_fabric_tcp.cork(link, true);
+	for (uint64_t i = 0; i < CHAINS; i++) {
+		struct ps_write one = write_of(&numbers[i], PS_REGION_SEGMENT, i * 8, 8);
+		struct ps_chain chain = { &one, 1, 0, write_of(&numbers[i], PS_REGION_LOG, 0, 8) };
+
+		numbers[i] = i + 1;
+		assert_int_equal(ps_fabric_tcp.post(link, &chain), PS_LINK_OK);
+	}
+	assert_true(pump_some(m, CHUNK) < 0);
+	ps_fabric_tcp.cork(link, false);
+	assert_true(pump_some(m, CHUNK) > 0);
+	assert_int_equal(m->applied, CHAINS);
+	settle(m, link, CHAINS);
+	assert_memory_equal(m->segment, numbers, sizeof(numbers));
+	assert_int_equal(*(uint64_t *)(void *)m->log, CHAINS);
+	ps_fabric_tcp.detach(link);
+}
+
 /* A link is ended while a chain is on its way: in this process, or already in its kernel. */
 static void nothing_is_sent_after_detach(void **state)
 {
@@ -433,6 +459,7 @@ int main(void)
 		TEST(a_chain_is_applied_in_order_and_completes),
 		TEST(a_chain_longer_than_a_frame_completes_once),
 		TEST(what_the_socket_does_not_take_is_sent_on_later),
+		TEST(what_is_posted_under_a_cork_goes_together),
 		TEST(nothing_is_sent_after_detach),
 		TEST(a_queue_that_is_never_empty_keeps_its_order),
 		TEST(answers_before_the_end_still_count),
