@@ -118,7 +118,8 @@ const struct inserts inserts_hash = {
 	NULL,
 	count_waiting,
 	close_waiting,
-	"waits until the mirror has it: it survives the end of this process and of this host",
+	"waits until the mirror has it: it survives the end of this process, and of this host "
+	"where the mirror is on another",
 };
 
 const struct inserts inserts_hash_nowait = {

@@ -380,33 +380,46 @@ class Bench:
                         rates["malloc-many"], "perseas_alloc", rates["heap-many"], "<= 2")
 
     def inserts(self):
-        """Threads that insert into a hash table, over tcp, against Berkeley DB and LMDB, whose
-        files are in memory: their commits wait for no other process, and what they keep does not
-        survive this host. All share its processors."""
+        """Threads that insert into a hash table, against Berkeley DB and LMDB, whose files are in
+        memory: their commits wait for no other process, and what they keep survives the end of
+        this one, but not that of the host. Over tcp a commit that waits survives the host, and over
+        shared memory the process, as theirs do. All share the processors."""
         peers = [name for name in ("bdb", "bdb-tree", "lmdb") if self.knows("bdb")]
-        ways = ["hash", "hash-nowait"] + peers
-        names = {"hash": "hash table", "hash-nowait": "hash table, NOWAIT, then a flush"}
+        for fabric, ways, survives in (("tcp", ["hash", "hash-nowait"], "host"),
+                                       ("shm", ["hash"], "process")):
+            result = self.insert(fabric, ways + peers)
+            for threads in (8, 1):
+                for way in ways:
+                    self.insert_rows(result, fabric, way, threads, peers,
+                                     survives if way == "hash" else "nothing before the flush")
+
+    def insert(self, fabric, ways):
+        """Rounds of one fabric. They are short enough for the mirror's memory."""
         folder = tempfile.mkdtemp(prefix="perseas-inserts-", dir="/dev/shm")
         try:
             with self.cluster(1, room=700 * MIB, cpus={}) as cluster:
-                result = self.program(cluster, "inserts-peers", "--mirrors", cluster.tcp(), "--dir",
+                mirrors = cluster.unix() if fabric == "shm" else cluster.tcp()
+                result = self.program(cluster, "inserts-peers", "--mirrors", mirrors, "--dir",
                                       folder, "--ways", ",".join(ways), "--spin-us", 1,
-                                      *self.timed())
+                                      "--seconds", self.seconds / (3 if fabric == "shm" else 1),
+                                      "--rounds", self.rounds)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        self.results["inserts"] = result
+        self.results["inserts, " + fabric] = result
+        return result
+
+    def insert_rows(self, result, fabric, way, threads, peers, survives):
         rates = {name: entry["rates"] for name, entry in result["ways"].items()}
-        for threads in (8, 1):
-            for way in ways[:2]:
-                for peer in peers:
-                    # Like for like: a commit that returned is done, in the system's own terms.
-                    target = ">= 1" if threads == 8 and way == "hash" else None
-                    row = self.report.add(
-                        "%s, %d thread%s, inserts, tcp, 1 mirror" % (
-                            names[way], threads, "s" * (threads > 1)), "/s",
-                        rates["%s %d" % (way, threads)], "%s (survives: process)" % peer,
-                        rates["%s %d" % (peer, threads)], target)
-                    say("%s: %.2f times %s" % (row["name"], row["ratio"], peer))
+        names = {"hash": "hash table", "hash-nowait": "hash table, NOWAIT, then a flush"}
+        for peer in peers:
+            # A commit that returned is done, in the system's own terms.
+            target = ">= 1" if threads == 8 and way == "hash" else None
+            row = self.report.add(
+                "%s, %d thread%s, inserts, %s, 1 mirror (survives: %s)" % (
+                    names[way], threads, "s" * (threads > 1), fabric, survives), "/s",
+                rates["%s %d" % (way, threads)], "%s (survives: process)" % peer,
+                rates["%s %d" % (peer, threads)], target)
+            say("%s: %.2f times %s" % (row["name"], row["ratio"], peer))
 
     def growth(self):
         """Against the database's size, and against the ranges of a transaction."""
