@@ -119,24 +119,27 @@ void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns)
 	give_back(line, self);
 }
 
-void ps_line_poll(struct perseas *p)
+/* One at a time: whoever is woken first may take the processor from this thread, and makes those
+ * that are left, when it looks at the links. */
+static void make_calls(struct perseas *p)
 {
 	struct ps_wait_line *line = &p->commit.line;
-	pthread_cond_t *calls[PS_CALLS_MAX];
-	unsigned count;
 
-	line->calls_later = true;
+	while (line->uncalled) {
+		pthread_cond_t *call = line->calls[--line->uncalled];
+
+		pthread_mutex_unlock(&p->lock);
+		p->env->ops->broadcast(p->env, call);
+		ps_lock(p);
+	}
+}
+
+void ps_line_poll(struct perseas *p)
+{
+	p->commit.line.calls_later = true;
 	ps_mirrors_poll(p);
-	line->calls_later = false;
-	count = line->uncalled;
-	if (!count)
-		return;
-	memcpy(calls, line->calls, count * sizeof(calls[0]));
-	line->uncalled = 0;
-	pthread_mutex_unlock(&p->lock);
-	for (unsigned i = 0; i < count; i++)
-		p->env->ops->broadcast(p->env, calls[i]);
-	ps_lock(p);
+	p->commit.line.calls_later = false;
+	make_calls(p);
 }
 
 void ps_line_leave(struct perseas *p)

@@ -35,10 +35,11 @@
  *      poll only (fabric.h, F15). So who polls beside it wakes it (ps_line_polled), and it looks,
  *      and sleeps on the links anew.
  *   D  Who polls to wait itself calls the others when it has let go of the lock, which each of them
- *      needs first of all (ps_line_poll). They left the line under the lock, and nothing takes this
- *      thread away before it has called them. A call can come late: its thread may have looked by
- *      itself, since its time was over, and somebody else may wait in its place. So the places are
- *      the handle's, and who is woken for nothing looks, and waits again.
+ *      needs first of all (ps_line_poll). They left the line under the lock, and the calls that are
+ *      to be made are noted there. The first that is woken may take the processor from this thread:
+ *      so who looks next makes those that are left. A call can come late: its thread may have
+ *      looked by itself, since its time was over, and somebody else may wait in its place. So the
+ *      places are the handle's, and who is woken for nothing looks, and waits again.
  * Who waits for something else than a transaction sleeps on p->progress. It may lead, too, and it
  * is woken by each completion, and when who led leaves and nobody is in the line.
  */
@@ -60,8 +61,8 @@ struct ps_wait_line {
 	struct ps_waiter *heir;         /* was called to lead, and has not looked yet */
 	unsigned called;                /* so many were, and have not looked yet */
 	bool spins;                     /* one looks at the links again and again */
-	bool calls_later;               /* this thread calls when it has let go of the lock: */
-	unsigned uncalled;
+	bool calls_later;               /* while one polls: calls are made without the lock */
+	unsigned uncalled;              /* so many are to be made: */
 	pthread_cond_t *calls[PS_CALLS_MAX];
 	struct ps_waiter *spare; /* places that nobody waits in */
 };

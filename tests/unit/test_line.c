@@ -58,6 +58,17 @@ static void the_leader_calls_the_others_when_it_has_let_go_of_the_lock(void **st
 	assert_int_equal(woken, WAITERS - 1);
 }
 
+/* The first that it wakes takes its processor. */
+static void those_that_are_woken_call_the_rest(void **state)
+{
+	(void)state;
+	begin_all();
+	is_slow_to_call = true;
+	complete_for_leader(WAITERS);
+	for (unsigned i = 0; i < WAITERS; i++)
+		assert_int_equal(end(i), 0);
+}
+
 /* More than it keeps calls of. */
 static void the_leader_calls_all_of_a_crowd(void **state)
 {
@@ -299,6 +310,7 @@ int main(void)
 		TEST(a_completion_wakes_those_whose_transactions_are_held),
 		TEST(one_completion_of_all_wakes_all),
 		TEST(the_leader_calls_the_others_when_it_has_let_go_of_the_lock),
+		TEST(those_that_are_woken_call_the_rest),
 		TEST(the_leader_calls_all_of_a_crowd),
 		TEST(there_is_a_leader_while_anybody_waits),
 		TEST(a_completion_wakes_who_waits_for_any),
