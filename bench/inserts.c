@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS_MAX = 64, COUNTS_MAX = 4, WAYS_MAX = 5 };
+enum { THREADS_MAX = 64, COUNTS_MAX = 4, WAYS_MAX = 6 };
 
 static struct options {
 	const char *mirrors, *store, *dir, *ways, *threads;
@@ -31,7 +31,8 @@ static const char about[] =
 	"  hash-nowait   the same with PERSEAS_NOWAIT, and perseas_flush after each round\n"
 	"  bdb           Berkeley DB's hash table, DB_TXN_SYNC, in the folder of --dir\n"
 	"  bdb-tree      its B-tree, the same\n"
-	"  lmdb          LMDB with a sync at every commit, in the same folder\n\n"
+	"  lmdb          LMDB with a sync at every commit, in the same folder\n"
+	"  bare          no table: as many bytes are sent over tcp, and waited for\n\n"
 	"In the end each must have as many keys as were inserted.\n";
 
 static const struct ps_option rows[] = {
@@ -218,8 +219,9 @@ static int open_all(void)
 /* The ways that were asked for, each with each number of threads. */
 static int choose(void)
 {
-	const struct inserts *const tables[] = { &inserts_hash, &inserts_hash_nowait, &inserts_bdb,
-		                                 &inserts_bdb_tree, &inserts_lmdb };
+	const struct inserts *const tables[] = { &inserts_hash, &inserts_hash_nowait,
+		                                 &inserts_bdb,  &inserts_bdb_tree,
+		                                 &inserts_lmdb, &inserts_bare };
 	uint64_t numbers[COUNTS_MAX];
 	unsigned counts = list_numbers(options.threads, THREADS_MAX, COUNTS_MAX, numbers);
 

@@ -27,7 +27,7 @@ struct inserts {
 	const char *does; /* at a commit, in a sentence */
 };
 
-extern const struct inserts inserts_hash, inserts_hash_nowait;
+extern const struct inserts inserts_hash, inserts_hash_nowait, inserts_bare;
 
 /* NULL where the drivers of peers/ are not linked. */
 extern const struct inserts inserts_bdb __attribute__((weak));

@@ -387,11 +387,14 @@ class Bench:
         peers = [name for name in ("bdb", "bdb-tree", "lmdb") if self.knows("bdb")]
         for fabric, ways, survives in (("tcp", ["hash", "hash-nowait"], "host"),
                                        ("shm", ["hash"], "process")):
-            result = self.insert(fabric, ways + peers)
+            limit = ["bare"] if fabric == "tcp" else []
+            result = self.insert(fabric, ways + limit + peers)
             for threads in (8, 1):
                 for way in ways:
                     self.insert_rows(result, fabric, way, threads, peers,
                                      survives if way == "hash" else "nothing before the flush")
+                for way in limit:
+                    self.insert_rows(result, fabric, way, threads, peers, "nothing")
 
     def insert(self, fabric, ways):
         """Rounds of one fabric. They are short enough for the mirror's memory."""
@@ -410,7 +413,8 @@ class Bench:
 
     def insert_rows(self, result, fabric, way, threads, peers, survives):
         rates = {name: entry["rates"] for name, entry in result["ways"].items()}
-        names = {"hash": "hash table", "hash-nowait": "hash table, NOWAIT, then a flush"}
+        names = {"hash": "hash table", "hash-nowait": "hash table, NOWAIT, then a flush",
+                 "bare": "limit: no table, an answer waited for"}
         for peer in peers:
             # A commit that returned is done, in the system's own terms.
             target = ">= 1" if threads == 8 and way == "hash" else None
