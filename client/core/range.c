@@ -12,33 +12,9 @@
 
 #include <assert.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SHORT = PS_COPY_SHORT }; /* bytes of a range */
-
-/* Bytes of the record that late changes may take. */
-static inline uint64_t kept_record(const struct perseas_tx *tx)
-{
-	return (uint64_t)tx->kept * PS_LATE_RECORD;
-}
-
-void ps_range_room(struct perseas_tx *tx)
-{
-	const struct perseas *p = tx->p;
-	const uint64_t head = sizeof(struct ps_entry) + 2 * sizeof(struct ps_write) +
-	                      2 * (uint64_t)PS_ALIGN;
-	const uint64_t entry = p->commit.ring.size / 4 > head ? (p->commit.ring.size / 4 - head) / 3
-	                                                      : 0;
-	const uint64_t limit = ps_record_limit(p->log_size);
-
-	static_assert(sizeof(struct ps_write) <= sizeof(struct ps_range) + 8, "a range's write");
-	tx->room = entry < limit ? entry : limit;
-	if (tx->room > tx->capacity)
-		tx->room = tx->capacity;
-	tx->whole_room = tx->room;
-	tx->room -= tx->room < kept_record(tx) ? tx->room : kept_record(tx);
-}
 
 /* The segment that holds all of [start, end), or NULL. */
 static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, uint64_t end)
@@ -89,60 +65,13 @@ static int range_error(struct perseas_tx *tx, const void *addr, size_t len,
 	               addr);
 }
 
-uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
-{
-	return ps_align64(sizeof(struct ps_entry) +
-	                  (tx->cover.count + 1) * sizeof(struct ps_write) + ps_align8(tx->length) +
-	                  ps_align8(tx->cover.bytes) + (uint64_t)tx->kept * PS_LATE_ENTRY);
-}
-
-static int find_more_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
-{
-	struct perseas *p = tx->p;
-	uint64_t need = tx->length + kept_record(tx) + more;
-	uint8_t *grown;
-	int rc;
-
-	if (need > ps_record_limit(p->log_size))
-		return ps_fail(p, PERSEAS_ETOOBIG,
-		               "an undo record of %llu bytes is more than half of the log of "
-		               "%llu, or than 1 GiB: split the transaction, or make the store "
-		               "with a larger log",
-		               (unsigned long long)need, (unsigned long long)p->log_size);
-	if (ps_tx_entry_length(tx) + more + bytes + 64 > p->commit.ring.size / 4)
-		return ps_fail(p, PERSEAS_ETOOBIG,
-		               "the transaction takes more than a quarter of the ring of %llu "
-		               "bytes: split it, or open with a larger ring_size",
-		               (unsigned long long)p->commit.ring.size);
-	rc = ps_cover_reserve(&tx->cover);
-	if (rc >= 0 && need > tx->capacity) {
-		uint64_t capacity = tx->capacity;
-
-		while (capacity < need)
-			capacity *= 2;
-		grown = realloc(tx->record, capacity);
-		if (grown) {
-			tx->record = grown;
-			tx->capacity = capacity;
-			ps_range_room(tx);
-		}
-		rc = grown ? 1 : -1;
-	}
-	if (rc < 0)
-		return ps_fail(p, PERSEAS_ENOMEM, "no memory for %llu bytes of undo record",
-		               (unsigned long long)need);
-	if (rc)
-		__atomic_fetch_add(&p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
-	return 0;
-}
-
 /* Room for `more` bytes of record and a span, within the limits of log and ring. */
 static inline int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 {
 	if (more <= tx->room && tx->length + more <= tx->room &&
 	    tx->cover.count < tx->cover.capacity)
 		return 0;
-	return find_more_room(tx, more, bytes);
+	return ps_range_find_room(tx, more, bytes);
 }
 
 /* Appends `before`, the image of [start, end), to the record: to its last entry if it goes on
@@ -315,7 +244,7 @@ static __attribute__((noinline)) int keep(struct perseas_tx *tx, unsigned pieces
 
 	if (keep_at_once(tx, pieces))
 		return 0;
-	rc = find_more_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record);
+	rc = ps_range_find_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record);
 	if (rc)
 		return rc;
 	rc = ps_cover_keep(&tx->cover, pieces);

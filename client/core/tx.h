@@ -21,6 +21,9 @@ int ps_range_found(struct perseas_tx *tx, const struct ps_segment *segment, uint
 
 /* Bytes of the ring entry that the transaction would take. */
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx);
+/* Room for `more` bytes of record, `bytes` of what is sent besides it, and a span. 0, ETOOBIG or
+ * ENOMEM. */
+int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes);
 
 /* A transaction with nothing in it yet. Locked. */
 int ps_tx_begin(struct perseas *p, struct perseas_tx **tx);

@@ -1,0 +1,81 @@
+/*
+ * room.c - room for what a transaction declares: in its record, its cover and, when it commits, in
+ * the ring and the log. range.c calls it for each range that finds no room as it is. It must refuse
+ * before anything of the range is declared.
+ */
+#include "tx.h"
+
+#include "late.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* Bytes of the record that late changes may take. */
+static inline uint64_t kept_record(const struct perseas_tx *tx)
+{
+	return (uint64_t)tx->kept * PS_LATE_RECORD;
+}
+
+void ps_range_room(struct perseas_tx *tx)
+{
+	const struct perseas *p = tx->p;
+	const uint64_t head = sizeof(struct ps_entry) + 2 * sizeof(struct ps_write) +
+	                      2 * (uint64_t)PS_ALIGN;
+	const uint64_t entry = p->commit.ring.size / 4 > head ? (p->commit.ring.size / 4 - head) / 3
+	                                                      : 0;
+	const uint64_t limit = ps_record_limit(p->log_size);
+
+	static_assert(sizeof(struct ps_write) <= sizeof(struct ps_range) + 8, "a range's write");
+	tx->room = entry < limit ? entry : limit;
+	if (tx->room > tx->capacity)
+		tx->room = tx->capacity;
+	tx->whole_room = tx->room;
+	tx->room -= tx->room < kept_record(tx) ? tx->room : kept_record(tx);
+}
+
+uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
+{
+	return ps_align64(sizeof(struct ps_entry) +
+	                  (tx->cover.count + 1) * sizeof(struct ps_write) + ps_align8(tx->length) +
+	                  ps_align8(tx->cover.bytes) + (uint64_t)tx->kept * PS_LATE_ENTRY);
+}
+
+int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
+{
+	struct perseas *p = tx->p;
+	uint64_t need = tx->length + kept_record(tx) + more;
+	uint8_t *grown;
+	int rc;
+
+	if (need > ps_record_limit(p->log_size))
+		return ps_fail(p, PERSEAS_ETOOBIG,
+		               "an undo record of %llu bytes is more than half of the log of "
+		               "%llu, or than 1 GiB: split the transaction, or make the store "
+		               "with a larger log",
+		               (unsigned long long)need, (unsigned long long)p->log_size);
+	if (ps_tx_entry_length(tx) + more + bytes + 64 > p->commit.ring.size / 4)
+		return ps_fail(p, PERSEAS_ETOOBIG,
+		               "the transaction takes more than a quarter of the ring of %llu "
+		               "bytes: split it, or open with a larger ring_size",
+		               (unsigned long long)p->commit.ring.size);
+	rc = ps_cover_reserve(&tx->cover);
+	if (rc >= 0 && need > tx->capacity) {
+		uint64_t capacity = tx->capacity;
+
+		while (capacity < need)
+			capacity *= 2;
+		grown = realloc(tx->record, capacity);
+		if (grown) {
+			tx->record = grown;
+			tx->capacity = capacity;
+			ps_range_room(tx);
+		}
+		rc = grown ? 1 : -1;
+	}
+	if (rc < 0)
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for %llu bytes of undo record",
+		               (unsigned long long)need);
+	if (rc)
+		__atomic_fetch_add(&p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
+	return 0;
+}
