@@ -335,10 +335,12 @@ const char *perseas_report(const perseas_t *p);
  * Maps a segment at the address that the store has recorded for it (PERSEAS_malloc, section 3). The
  * contents of a segment that exists are read from a mirror; size must be 0 or its size. A segment
  * that does not exist is made, zeroed, on every mirror, and exists only from perseas_publish on.
+ * perseas_segment_grow makes one larger that is published.
  *
- * segment is a name like a store's. size is in bytes, up to 1 TiB. *addr is page-aligned and valid
- * until perseas_unmap or perseas_close; NULL on an error. A segment that is mapped already gives
- * the same address again. Waits for transactions that are under way; other commits wait meanwhile.
+ * segment is a name like a store's, and one that is made has none that ends with .grown.NUMBER.
+ * size is in bytes, up to 1 TiB. *addr is page-aligned and valid until perseas_unmap or
+ * perseas_close; NULL on an error. A segment that is mapped already gives the same address again.
+ * Waits for transactions that are under way; other commits wait meanwhile.
  *
  * Errors: EINVAL, ENOMEM, ENOSEGMENT (size 0 and no such segment), ESIZE, EADDRESS (something else
  * is there; or perseas_map_at mapped the segment elsewhere), EMIRRORMEM (a mirror's memory or a
@@ -527,14 +529,14 @@ int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat
 
 struct perseas_segment_info {
 	char name[64];
-	uint64_t size; /* bytes */
-	void *address; /* that the store has recorded */
+	uint64_t size; /* bytes, with what it has grown by */
+	void *address; /* that the store has recorded, of its first byte */
 	int mapped;    /* 1: in this process */
 	int published; /* 1: it exists; 0: mapped, and not yet published */
 };
 
-/* Fills in *info for a segment by its place in the store, from 0. Errors: EINVAL, ENOSEGMENT
- * (beyond the last). */
+/* Fills in *info for a segment by its place in the store, from 0. One that has grown is one
+ * segment. Errors: EINVAL, ENOSEGMENT (beyond the last). */
 int perseas_segment_at(perseas_t *p, unsigned index, struct perseas_segment_info *info);
 
 /* Fills in *info for a segment by its name. Errors: EINVAL, ENOSEGMENT (it is neither in the store

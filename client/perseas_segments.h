@@ -1,7 +1,8 @@
 /*
  * perseas_segments.h - segments that are mapped elsewhere than where the store has recorded them,
- * segments that are destroyed, the transactions that are open, and memory without what these
- * changed. perseas.h includes it; what that says of return values and sentences holds here, too.
+ * segments that grow, segments that are destroyed, the transactions that are open, and memory
+ * without what these changed. perseas.h includes it; what that says of return values and sentences
+ * holds here, too.
  *
  * The store records an address for every segment when it is made, and perseas_map maps it there and
  * nowhere else: so pointers into segments may be kept in segments. perseas_map_at maps it at
@@ -58,6 +59,64 @@ void *perseas_here(const perseas_t *p, const void *recorded);
 /* The reverse: the recorded address of the byte that lies here. NULL if `here` is NULL, or is in no
  * segment that is mapped. */
 void *perseas_recorded(const perseas_t *p, const void *here);
+
+/*
+ * Makes a segment larger, while transactions go on: it has `size` bytes then, where it is mapped,
+ * and the new ones are zeros, on every mirror. It never moves. As with perseas_publish, the growth
+ * is a transaction of its own: whoever opens the store finds the segment as it was, or larger by
+ * all of it. Other threads may have transactions open in the segment, and ranges may begin in what
+ * there was and end in what is new.
+ *
+ * size is a multiple of 4096, up to 1 TiB; so is the size of a segment that can grow. The segment
+ * is published, and mapped here. If it has that size already, 0 is returned and nothing is done.
+ * The addresses behind it must be free here: perseas_map_reserve has them kept, and without it what
+ * else is mapped in the meantime may be in the way.
+ *
+ * A mirror makes memory for what is new as for a new segment, and is sent it; commits wait until
+ * every mirror has it. So a large segment grows by several smaller steps if pauses matter. A mirror
+ * that was away meanwhile is copied whole.
+ *
+ * In the store, what a segment grows by is a segment, its part: NAME.grown.1, NAME.grown.2 and so
+ * on. perseas_map maps them, perseas_unmap unmaps them and perseas_segment_destroy destroys them
+ * with the segment, by its name; perseas_segment, perseas_segment_at and perseas_map tell and take
+ * the size of all together, and the recorded address of the first byte. Segments of such names are
+ * made by nobody else. Each part is one of the 128 segments of the store, until the whole segment
+ * is destroyed: a segment that doubles each time takes few of them. A store that is restored from a
+ * snapshot, or recovered onto other mirrors, has one segment for all parts of each.
+ *
+ * Errors: EINVAL (also: the size is no multiple of 4096, that of the segment or the one that is
+ * asked for; it is not mapped; its name has more than 55 bytes, or 54 or 53 where the number of the
+ * part has two or three digits), ENOSEGMENT, EUNPUBLISHED, ESIZE (it has more bytes already),
+ * EEXIST (a segment has the part's name, and is no part of it), EADDRESS (something else is behind
+ * it here, which the message names as far as it is known, or another segment of the store is
+ * recorded there), ECONFLICT (it is a heap's, which grows by itself), EMIRRORMEM (a mirror's memory
+ * or a quota), ELIMIT (128 segments), EUNREACHABLE (fewer than W mirrors could make it, or took
+ * it), EBLOCKED (a commit is in doubt), EFENCED, ENOMEM, ESALVAGE: the segment is as it was.
+ * EINDOUBT: it is larger here, but fewer than W mirrors hold that so far, as with perseas_commit:
+ * perseas_flush waits for it. EFENCED may come then as well: another owner decides.
+ */
+int perseas_segment_grow(perseas_t *p, const char *segment, size_t size);
+
+/*
+ * Maps a segment as perseas_map does, and keeps addresses for it to grow: those from its first byte
+ * up to `most` bytes on. Nothing else is mapped there then, by this process or the library, until
+ * the segment is unmapped. Kept addresses take no memory, here or on mirrors; an access to them is
+ * a SIGSEGV. most is a multiple of 4096 up to 1 TiB; 0: as many as the segment has.
+ *
+ * A segment that does not exist is made with `size` bytes, a multiple of 4096, at an address with
+ * so much room. One that exists is mapped as it is, whatever size says, and no smaller most takes
+ * addresses from it. In *whole, which may be NULL, is how many bytes it has; 0 on an error.
+ *
+ * The store does not record what was kept: every owner calls this again, before it maps or makes
+ * other segments. One that is mapped already stays where it is, and keeps the addresses from then
+ * on.
+ *
+ * Errors: those of perseas_map, but ESIZE; EINVAL (also: size or most is no multiple of 4096, or
+ * size is above most; or the segment exists, and its size is no multiple of 4096), EADDRESS (also:
+ * something is behind it, which the message names).
+ */
+int perseas_map_reserve(perseas_t *p, const char *segment, size_t size, size_t most, void **addr,
+                        size_t *whole);
 
 /*
  * Has perseas_close leave the memory of a segment where it is, for whoever still has pointers into
@@ -140,6 +199,7 @@ int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, siz
 /*
  * Destroys a segment that is published, as a transaction of its own: it and its contents are there
  * until that transaction, and gone for good from it on, on every mirror and for every later owner.
+ * The parts of a segment that has grown go with it.
  * Its name may be given to a new segment at once, of any size, and the memory goes back to the
  * mirrors. Nothing brings it back but a snapshot.
  *

@@ -5,6 +5,7 @@
 #include "ask/drop.h"
 #include "../../proto/base/json.h"
 #include "../../proto/control/envelope.h"
+#include "../../proto/control/parts.h"
 
 #include <inttypes.h>
 
@@ -32,6 +33,7 @@ static void print_image(const struct ps_census *census, unsigned i, const struct
 	const Perseas__StoreStatus *status = census->told[i];
 	const char *mirror = census->panel->addresses[i].text;
 	char size[PS_SIZE_TEXT], id[PS_HEX_TEXT];
+	size_t segments;
 
 	if (!status && args->yes) {
 		printf("%s: deleted the damaged image of store '%s'\n", mirror, args->store);
@@ -41,11 +43,12 @@ static void print_image(const struct ps_census *census, unsigned i, const struct
 		printf("would delete: %s\n", census->errors[i].text);
 		return;
 	}
+	segments = ps_part_wholes(status->header);
 	printf("%s: %s the image %s of store '%s': %s, %zu segment%s, %s", mirror,
 	       args->yes ? "deleted" : "would delete",
 	       ps_hex_text(id, status->header->image_id.data), args->store,
-	       ps_state_text(status->header->state), status->header->n_segments,
-	       ps_plural(status->header->n_segments), ps_size_text(size, status->bytes));
+	       ps_state_text(status->header->state), segments, ps_plural(segments),
+	       ps_size_text(size, status->bytes));
 	if (status->slot)
 		printf(", at epoch %" PRIu64 ", transaction %" PRIu64, status->slot->epoch,
 		       status->slot->seq);
@@ -69,7 +72,7 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 	ps_json_text(json, "image_id", ps_hex_text(id, status->header->image_id.data));
 	ps_json_text(json, "state", ps_state_text(status->header->state));
 	ps_json_bool(json, "listed", ps_census_listed(census, i));
-	ps_json_number(json, "segments", status->header->n_segments);
+	ps_json_number(json, "segments", ps_part_wholes(status->header));
 	ps_json_number(json, "bytes", status->bytes);
 	ps_json_slot(json, "slot", status->slot);
 	ps_json_bool(json, "deleted", deleted);

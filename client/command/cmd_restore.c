@@ -3,10 +3,33 @@
  */
 #include "command.h"
 #include "../../proto/base/json.h"
+#include "../../proto/control/parts.h"
 #include "change/remake.h"
 #include "live/snapshot.h"
 
 #include <inttypes.h>
+
+/* A segment and its parts become one, with the memory of all. */
+static enum ps_exit segment_make(struct ps_snapshot *snapshot, struct ps_remake *remake,
+                                 const Perseas__Segment *segment)
+{
+	const Perseas__Header *header = snapshot->reader.header;
+	const Perseas__Segment *part = segment;
+	uint64_t size = 0;
+	void *base = NULL;
+	enum ps_exit status;
+
+	for (; part && ps_snapshot_has(snapshot, part); part = ps_part_next(header, part))
+		size += part->size;
+	status = ps_remake_map(remake, segment->name, size, segment->address, &base);
+	part = segment;
+	for (uint64_t at = 0; !status && at < size;
+	     at += part->size, part = ps_part_next(header, part)) {
+		snapshot->image.segments[part->id].base = (uint8_t *)base + at;
+		snapshot->image.segments[part->id].size = part->size;
+	}
+	return status;
+}
 
 /* Maps what exists, and reads the file into it: what was unfinished is rolled back there. */
 static enum ps_exit snapshot_load(struct ps_snapshot *snapshot, struct ps_remake *remake)
@@ -14,17 +37,12 @@ static enum ps_exit snapshot_load(struct ps_snapshot *snapshot, struct ps_remake
 	const Perseas__Header *header = snapshot->reader.header;
 	enum ps_exit status = PS_EXIT_OK;
 	struct ps_slot slot;
-	void *base = NULL;
 
 	for (size_t k = 0; k < header->n_segments && !status; k++) {
 		const Perseas__Segment *segment = header->segments[k];
 
-		if (!ps_snapshot_has(snapshot, segment))
-			continue;
-		status = ps_remake_map(remake, segment->name, segment->size, segment->address,
-		                       &base);
-		snapshot->image.segments[segment->id].base = base;
-		snapshot->image.segments[segment->id].size = segment->size;
+		if (ps_snapshot_has(snapshot, segment) && !ps_part_before(header, segment))
+			status = segment_make(snapshot, remake, segment);
 	}
 	if (!status)
 		status = ps_snapshot_read(snapshot);

@@ -3,6 +3,7 @@
  */
 #include "command.h"
 #include "../../proto/base/json.h"
+#include "../../proto/control/parts.h"
 #include "live/snapshot.h"
 
 #include <inttypes.h>
@@ -41,22 +42,22 @@ static void state_json(struct ps_json *json, const struct ps_slot *slot, uint64_
 static void print_copy(const struct ps_copy *copy, const struct ps_args *args, uint64_t length)
 {
 	const uint64_t time = copy->record ? copy->record->time : 0;
+	const size_t segments = ps_part_wholes(copy->header);
 	char bytes[PS_SIZE_TEXT], size[PS_SIZE_TEXT];
 	struct ps_json json = { .out = stdout };
 
 	if (!args->json) {
 		printf("store '%s' on %s, as it was at ", args->store, args->from);
 		print_state(&copy->slot, time);
-		printf(": %zu segment%s, %s; %s written to %s\n", copy->header->n_segments,
-		       ps_plural(copy->header->n_segments), ps_size_text(bytes, copy->bytes),
-		       ps_size_text(size, length), args->to);
+		printf(": %zu segment%s, %s; %s written to %s\n", segments, ps_plural(segments),
+		       ps_size_text(bytes, copy->bytes), ps_size_text(size, length), args->to);
 		return;
 	}
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "store", args->store);
 	ps_json_text(&json, "mirror", args->from);
 	state_json(&json, &copy->slot, time);
-	ps_json_number(&json, "segments", copy->header->n_segments);
+	ps_json_number(&json, "segments", segments);
 	ps_json_number(&json, "bytes", copy->bytes);
 	ps_json_text(&json, "file", args->to);
 	ps_json_number(&json, "file_bytes", length);
@@ -90,7 +91,7 @@ static uint64_t segment_bytes(const struct ps_snapshot *snapshot, unsigned *coun
 		if (!ps_snapshot_has(snapshot, header->segments[k]))
 			continue;
 		bytes += header->segments[k]->size;
-		++*count;
+		*count += !ps_part_before(header, header->segments[k]);
 	}
 	return bytes;
 }

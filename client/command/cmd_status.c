@@ -7,6 +7,7 @@
 #include "ask/standbys.h"
 #include "ask/verdict.h"
 #include "../../proto/control/envelope.h"
+#include "../../proto/control/parts.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -150,6 +151,67 @@ static const Perseas__StoreStatus *table_of(const struct ps_census *census)
 	return census->newest;
 }
 
+/* The next part of it that exists, or NULL. */
+static const Perseas__Segment *next_part(const Perseas__StoreStatus *status,
+                                         const Perseas__Segment *segment)
+{
+	const Perseas__Segment *next = ps_part_next(status->header, segment);
+
+	return next && ps_census_lives(next, status) ? next : NULL;
+}
+
+/* Which transactions made a segment that exists what it is. */
+static void born_text(char *text, size_t size, const Perseas__StoreStatus *status,
+                      const Perseas__Segment *segment)
+{
+	const Perseas__Segment *last = segment, *next;
+	unsigned times = 0;
+
+	for (; (next = next_part(status, last)); times++)
+		last = next;
+	if (times > 1)
+		snprintf(text, size, "%" PRIu64 ", grown %u times, last by %" PRIu64, segment->born,
+		         times, last->born);
+	else if (times)
+		snprintf(text, size, "%" PRIu64 ", grown by %" PRIu64, segment->born, last->born);
+	else
+		snprintf(text, size, "%" PRIu64, segment->born);
+}
+
+static uint64_t whole_bytes(const Perseas__StoreStatus *status, const Perseas__Segment *segment)
+{
+	uint64_t bytes = segment->size;
+
+	while ((segment = next_part(status, segment)))
+		bytes += segment->size;
+	return bytes;
+}
+
+/* A part that exists is shown with its segment. */
+static bool is_shown_with(const Perseas__StoreStatus *status, const Perseas__Segment *segment)
+{
+	return ps_census_lives(segment, status) && ps_part_before(status->header, segment);
+}
+
+static void add_segment(struct ps_table *table, const Perseas__StoreStatus *status,
+                        const Perseas__Segment *segment)
+{
+	char born[96];
+
+	born_text(born, sizeof(born), status, segment);
+	ps_table_cell(table, 0, "%s", segment->name);
+	ps_table_cell(table, 1, "%" PRIu64, whole_bytes(status, segment));
+	ps_table_cell(table, 2, "0x%" PRIx64, segment->address);
+	if (segment->died && segment->born)
+		ps_table_cell(table, 3, "%s, %s by %" PRIu64, born,
+		              ps_census_lives(segment, status) ? "to be destroyed" : "destroyed",
+		              segment->died);
+	else if (ps_census_lives(segment, status))
+		ps_table_cell(table, 3, "%s", born);
+	else
+		ps_table_cell(table, 3, "not yet published");
+}
+
 static void print_segments(const Perseas__StoreStatus *status)
 {
 	struct ps_table table = { 0 };
@@ -162,18 +224,8 @@ static void print_segments(const Perseas__StoreStatus *status)
 	for (size_t k = 0; k < status->header->n_segments; k++) {
 		const Perseas__Segment *segment = status->header->segments[k];
 
-		ps_table_cell(&table, 0, "%s", segment->name);
-		ps_table_cell(&table, 1, "%" PRIu64, segment->size);
-		ps_table_cell(&table, 2, "0x%" PRIx64, segment->address);
-		if (segment->died && segment->born)
-			ps_table_cell(&table, 3, "%" PRIu64 ", %s by %" PRIu64, segment->born,
-			              ps_census_lives(segment, status) ? "to be destroyed"
-			                                               : "destroyed",
-			              segment->died);
-		else if (ps_census_lives(segment, status))
-			ps_table_cell(&table, 3, "%" PRIu64, segment->born);
-		else
-			ps_table_cell(&table, 3, "not yet published");
+		if (!is_shown_with(status, segment))
+			add_segment(&table, status, segment);
 	}
 	printf("\n");
 	ps_table_print(&table, stdout);
@@ -281,6 +333,7 @@ static void segments_json(struct ps_json *json, const Perseas__StoreStatus *stat
 	ps_json_begin(json, "segments", '[');
 	for (size_t k = 0; k < status->header->n_segments; k++) {
 		const Perseas__Segment *segment = status->header->segments[k];
+		const Perseas__Segment *before = ps_part_before(status->header, segment);
 
 		snprintf(address, sizeof(address), "0x%" PRIx64, segment->address);
 		ps_json_begin(json, NULL, '{');
@@ -292,6 +345,8 @@ static void segments_json(struct ps_json *json, const Perseas__StoreStatus *stat
 		if (segment->died)
 			ps_json_number(json, "died", segment->died);
 		ps_json_bool(json, "published", ps_census_lives(segment, status));
+		if (before)
+			ps_json_text(json, "behind", before->name);
 		ps_json_end(json, '}');
 	}
 	ps_json_end(json, ']');

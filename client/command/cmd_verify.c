@@ -5,6 +5,7 @@
 #include "live/compare.h"
 #include "ask/digest.h"
 #include "../../proto/base/json.h"
+#include "../../proto/control/parts.h"
 #include "live/live_copy.h"
 
 #include <inttypes.h>
@@ -334,7 +335,7 @@ static void compare_segment(struct verify *v, const Perseas__Segment *segment)
 	if (v->changed)
 		return;
 	report_segment(v, segment, tallies);
-	v->segments++;
+	v->segments += !ps_part_before(v->census.told[v->base]->header, segment);
 	v->bytes += segment->size;
 }
 

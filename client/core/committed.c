@@ -5,11 +5,28 @@
  */
 #include "demand.h"
 #include "mirror.h"
+#include "segment.h"
 #include "tx.h"
+#include "whole.h"
 
+#include <assert.h>
 #include <string.h>
 
-/* The published segment that all of the piece lies in; NULL, and *rc says why. Locked. */
+/* Does the segment, with its parts, reach as far? */
+static bool reaches(struct perseas *p, const struct ps_segment *segment, uint64_t end)
+{
+	while (end - ps_segment_start(segment) > segment->size) {
+		const struct ps_segment *next = ps_whole_next(p, segment);
+
+		if (!next || !next->born || next->base != segment->base + segment->size)
+			return false;
+		segment = next;
+	}
+	return true;
+}
+
+/* The published segment that all of the piece lies in, with its parts; NULL, and *rc says why.
+ * Locked. */
 static const struct ps_segment *segment_of(struct perseas *p, const struct perseas_piece *piece,
                                            int *rc)
 {
@@ -21,7 +38,7 @@ static const struct ps_segment *segment_of(struct perseas *p, const struct perse
 		const uint64_t base = (uint64_t)(uintptr_t)segment->base;
 
 		if (!base || start < base || start - base >= segment->size ||
-		    piece->len > segment->size - (start - base))
+		    piece->len > UINT64_MAX - start || !reaches(p, segment, start + piece->len))
 			continue;
 		if (segment->born)
 			return segment;
@@ -37,29 +54,66 @@ static const struct ps_segment *segment_of(struct perseas *p, const struct perse
 	return NULL;
 }
 
+/* So much of the piece, from `done` on, is in one segment or part: *segment is that. Locked. */
+static size_t part_of(struct perseas *p, const struct perseas_piece *piece, size_t done,
+                      const struct ps_segment **segment)
+{
+	const struct perseas_piece rest = { .from = (const uint8_t *)piece->from + done, .len = 1 };
+	size_t length;
+	int rc = 0;
+
+	*segment = segment_of(p, &rest, &rc);
+	assert(*segment);
+	length = (size_t)((*segment)->base + (*segment)->size - (const uint8_t *)rest.from);
+	return length < piece->len - done ? length : piece->len - done;
+}
+
+static void copy_piece(struct perseas *p, const struct perseas_piece *piece)
+{
+	const struct ps_segment *segment;
+	size_t length;
+
+	for (size_t done = 0; done < piece->len; done += length) {
+		const uint8_t *from = (const uint8_t *)piece->from + done;
+
+		length = part_of(p, piece, done, &segment);
+		ps_tx_copy_committed(p, segment, (uint64_t)(from - segment->base),
+		                     (uint8_t *)piece->to + done, length);
+	}
+}
+
+static int bring_piece(struct perseas *p, const struct perseas_piece *piece)
+{
+	const uint64_t start = (uint64_t)(uintptr_t)piece->from;
+	const struct ps_segment *segment;
+	size_t length;
+	int rc = 0;
+
+	for (size_t done = 0; done < piece->len && !rc; done += length) {
+		length = piece->len - done;
+		pthread_mutex_lock(&p->lock);
+		if (segment_of(p, piece, &rc))
+			length = part_of(p, piece, done, &segment);
+		pthread_mutex_unlock(&p->lock);
+		if (!rc)
+			rc = ps_demand_bring(p, start + done, start + done + length);
+	}
+	return rc;
+}
+
 /* Memory that is missing is waited for while nothing is held that others may wait for. */
 static int bring(struct perseas *p, const struct perseas_piece *pieces, size_t count)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < count && !rc; i++) {
-		const uint64_t start = (uint64_t)(uintptr_t)pieces[i].from;
-
-		if (!pieces[i].len)
-			continue;
-		pthread_mutex_lock(&p->lock);
-		segment_of(p, &pieces[i], &rc);
-		pthread_mutex_unlock(&p->lock);
-		if (!rc)
-			rc = ps_demand_bring(p, start, start + pieces[i].len);
-	}
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = bring_piece(p, &pieces[i]);
 	return rc;
 }
 
 /* All of them are found before the first byte is copied. Locked. */
 static int copy_locked(struct perseas *p, const struct perseas_piece *pieces, size_t count)
 {
-	const struct ps_segment *segment;
 	int rc = 0;
 
 	if (ps_fenced(p))
@@ -70,14 +124,8 @@ static int copy_locked(struct perseas *p, const struct perseas_piece *pieces, si
 	for (size_t i = 0; i < count && !rc; i++)
 		if (pieces[i].len)
 			segment_of(p, &pieces[i], &rc);
-	for (size_t i = 0; i < count && !rc; i++) {
-		if (!pieces[i].len)
-			continue;
-		segment = segment_of(p, &pieces[i], &rc);
-		ps_tx_copy_committed(p, segment,
-		                     (uint64_t)((const uint8_t *)pieces[i].from - segment->base),
-		                     pieces[i].to, pieces[i].len);
-	}
+	for (size_t i = 0; i < count && !rc; i++)
+		copy_piece(p, &pieces[i]);
 	return rc;
 }
 

@@ -1,6 +1,6 @@
 /*
  * cover.c - a sorted array of disjoint intervals. Transactions call it for every range, so it
- * must not allocate in the common case, and does so only in ps_cover_reserve.
+ * must not allocate in the common case, and does so only in ps_cover_reserve_more.
  */
 #include "cover.h"
 
@@ -37,13 +37,15 @@ static int grow(struct ps_cover *cover, unsigned spans)
 	return 1;
 }
 
-int ps_cover_reserve(struct ps_cover *cover)
+int ps_cover_reserve_more(struct ps_cover *cover, unsigned spans)
 {
-	const unsigned capacity = cover->capacity ? 2 * cover->capacity : 64;
+	unsigned capacity = cover->capacity ? 2 * cover->capacity : 64;
 	int rc;
 
-	if (cover->count < cover->capacity)
+	if (cover->count + spans <= cover->capacity)
 		return 0;
+	while (capacity < cover->count + spans)
+		capacity *= 2;
 	rc = grow(cover, capacity + cover->kept);
 	if (rc >= 0)
 		cover->capacity = capacity;

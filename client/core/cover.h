@@ -27,8 +27,14 @@ struct ps_cover {
 bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uint64_t *gap_start,
                   uint64_t *gap_end);
 
-/* Room for one span more: 0, 1 when memory was allocated for it, or -1 when there is none. */
-int ps_cover_reserve(struct ps_cover *cover);
+/* Room for so many spans more: 0, 1 when memory was allocated for it, or -1 when there is none. */
+int ps_cover_reserve_more(struct ps_cover *cover, unsigned spans);
+
+/* The same for one. */
+static inline int ps_cover_reserve(struct ps_cover *cover)
+{
+	return ps_cover_reserve_more(cover, 1);
+}
 
 /* Keeps room for so many spans more, which ps_cover_reserve does not give away. The capacity stays:
  * a roll-back may bring back as many spans as there ever were. 0, 1 or -1, as above. */

@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { LOCK_TRIES = 50, LOCK_PAUSES = 16 }; /* some microseconds together */
 enum { GATHER_MAX_US = 1000000, GATHER_MIN = 1024 };
@@ -244,9 +243,9 @@ static void free_segments(struct perseas *p)
 
 	ps_segment_keep(p, NULL, NULL, 0);
 	for (unsigned i = 0; i < p->segment_count; i++) {
-		if (p->segments[i].base && !p->segments[i].is_retained)
-			munmap(p->segments[i].base, p->segments[i].size);
-		ps_shadow_free(&p->segments[i]);
+		if (p->segments[i].is_retained)
+			p->segments[i].base = NULL;
+		ps_segment_unplace(&p->segments[i]);
 	}
 	while (layout) {
 		struct ps_layout *older = layout->older;

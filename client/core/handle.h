@@ -39,6 +39,10 @@ struct ps_segment {
 	uint64_t *unlike; /* with it: pages that may differ, a bit for each; NULL: any may */
 	unsigned held;    /* heaps that rely on it: it is not unmapped */
 	bool is_retained; /* its memory outlives the handle (perseas_retain) */
+	/* Addresses behind it and its parts that are kept for what it grows by; of none: 0 bytes.
+	 * */
+	uint8_t *spare;
+	uint64_t spare_size;
 };
 
 /* The mapped segments by address, for set_range. Never changed once it is seen: a change makes
@@ -51,6 +55,7 @@ struct ps_layout {
 		uint64_t start, end;   /* here */
 		uint32_t segment;      /* id */
 		bool published, usual; /* usual: it is published, and all of it is here */
+		bool goes_on;          /* it is a part behind the extent before (whole.h) */
 		uint64_t recorded;     /* where `start` is recorded */
 	} segments[];
 };

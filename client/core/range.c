@@ -16,29 +16,45 @@
 
 enum { SHORT = PS_COPY_SHORT }; /* bytes of a range */
 
-/* The segment that holds all of [start, end), or NULL. */
-static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, uint64_t end)
+/* The mapped segment that holds the byte, or NULL. */
+static const struct ps_extent_of *find_extent(const struct ps_layout *layout, uint64_t at)
 {
-	const struct ps_layout *layout = tx->p->layout;
-	unsigned low = 0, high;
+	unsigned low = 0, high = layout ? layout->count : 0;
 
-	if (tx->layout == layout && tx->hint && start >= tx->hint->start && end <= tx->hint->end &&
-	    end > start)
-		return tx->hint;
-	high = layout ? layout->count : 0;
 	while (low < high) {
 		unsigned middle = (low + high) / 2;
 
-		if (layout->segments[middle].end > start)
+		if (layout->segments[middle].end > at)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	if (!layout || low == layout->count || layout->segments[low].start > start ||
-	    end > layout->segments[low].end || end < start)
+	return layout && low < layout->count && layout->segments[low].start <= at
+	               ? &layout->segments[low]
+	               : NULL;
+}
+
+/* The segment that holds all of [start, end), or the first of those that do (whole.h); NULL. */
+static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, uint64_t end)
+{
+	const struct ps_layout *layout = tx->p->layout;
+	const struct ps_extent_of *first, *last;
+
+	if (tx->layout == layout && tx->hint && start >= tx->hint->start && end <= tx->hint->end &&
+	    end > start)
+		return tx->hint;
+	first = last = end > start ? find_extent(layout, start) : NULL;
+	while (last && end > last->end) {
+		last++;
+		if (last == &layout->segments[layout->count] || !last->goes_on)
+			last = NULL;
+	}
+	if (!last)
 		return NULL;
 	tx->layout = layout;
-	return tx->hint = &layout->segments[low];
+	tx->hint = first;
+	/* Of the parts it grows by one at a time: the last one alone may be unpublished. */
+	return last->published ? first : last;
 }
 
 /* The transaction has ranges in the segment, from now on. One thread at a time changes it. */
@@ -71,7 +87,7 @@ static inline int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes
 	if (more <= tx->room && tx->length + more <= tx->room &&
 	    tx->cover.count < tx->cover.capacity)
 		return 0;
-	return ps_range_find_room(tx, more, bytes);
+	return ps_range_find_room(tx, more, bytes, 1);
 }
 
 /* Appends `before`, the image of [start, end), to the record: to its last entry if it goes on
@@ -171,7 +187,7 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 static int add_saved(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
                      uint64_t end)
 {
-	int rc = ps_savepoint_keep(tx, start, end);
+	int rc = ps_savepoint_keep(tx, start, end, 1);
 
 	if (!rc)
 		rc = add_range(tx, segment, start, end);
@@ -180,9 +196,66 @@ static int add_saved(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	return rc;
 }
 
+/* --- ranges that go on in parts of the segment --- */
+
+/* What of [start, end) is in this extent. */
+static inline struct ps_span piece_of(const struct ps_extent_of *extent, uint64_t start,
+                                      uint64_t end)
+{
+	return (struct ps_span){ start > extent->start ? start : extent->start,
+		                 end < extent->end ? end : extent->end, extent->start,
+		                 extent->segment };
+}
+
+/* Room for all pieces, so that all of them are added, or none. */
+static int make_room_across(struct perseas_tx *tx, const struct ps_extent_of *extent,
+                            uint64_t start, uint64_t end)
+{
+	uint64_t more = 0, bytes = 0, gap_start, gap_end;
+	unsigned spans = 0;
+
+	for (; start < end; start = (extent++)->end) {
+		const struct ps_span piece = piece_of(extent, start, end);
+
+		for (uint64_t from = piece.start;
+		     ps_cover_gap(&tx->cover, from, piece.end, &gap_start, &gap_end);
+		     from = gap_end) {
+			more += sizeof(struct ps_range) + ps_align8(gap_end - gap_start);
+			bytes += ps_align8(gap_end - gap_start) + sizeof(struct ps_write);
+		}
+		spans++;
+	}
+	return ps_range_find_room(tx, more, bytes, spans);
+}
+
+static int add_across_parts(struct perseas_tx *tx, const struct ps_extent_of *extent,
+                            uint64_t start, uint64_t end)
+{
+	unsigned pieces = 1;
+	int rc = make_room_across(tx, extent, start, end);
+
+	while (extent[pieces - 1].end < end)
+		pieces++;
+	if (!rc && tx->more & PS_MORE_SAVED)
+		rc = ps_savepoint_keep(tx, start, end, pieces);
+	if (rc)
+		return rc;
+	for (; start < end; start = (extent++)->end) {
+		const struct ps_span piece = piece_of(extent, start, end);
+
+		rc = add_range(tx, extent, piece.start, piece.end);
+		assert(!rc);
+		if (tx->more & PS_MORE_SAVED)
+			ps_savepoint_kept(tx, &piece, 0);
+	}
+	return 0;
+}
+
 static inline int add(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
                       uint64_t end)
 {
+	if (end > segment->end)
+		return add_across_parts(tx, segment, start, end);
 	return tx->more & PS_MORE_SAVED ? add_saved(tx, segment, start, end)
 	                                : add_range(tx, segment, start, end);
 }
@@ -244,7 +317,7 @@ static __attribute__((noinline)) int keep(struct perseas_tx *tx, unsigned pieces
 
 	if (keep_at_once(tx, pieces))
 		return 0;
-	rc = ps_range_find_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record);
+	rc = ps_range_find_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record, 1);
 	if (rc)
 		return rc;
 	rc = ps_cover_keep(&tx->cover, pieces);
@@ -361,10 +434,26 @@ static inline void prefetch_mirror(struct perseas *p, const struct ps_extent_of 
 		__builtin_prefetch((const void *)(hint + (start - segment->start)), 1);
 }
 
+/* Has what is missing of the range brought, while nothing is held that others may wait for: it may
+ * take long. */
+static int touch_all(struct perseas_tx *tx, const struct ps_extent_of *extent, uint64_t start,
+                     uint64_t end)
+{
+	int rc = 0;
+
+	for (; start < end && !rc; start = (extent++)->end) {
+		touch(tx, extent->segment);
+		if (!extent->usual)
+			rc = ps_demand_bring(tx->p, start, piece_of(extent, start, end).end);
+	}
+	return rc;
+}
+
 static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 {
 	uint64_t start = (uint64_t)(uintptr_t)addr, end = start + len;
 	const struct ps_extent_of *segment;
+	int rc;
 
 	if (!tx)
 		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
@@ -378,14 +467,9 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 		return range_error(tx, addr, len, segment);
 	if (tx->more & PS_MORE_TRACK)
 		return 0;
-	touch(tx, segment->segment);
-	/* While nothing is held that others may wait for: it may take long. */
-	if (!segment->usual) {
-		const int rc = ps_demand_bring(tx->p, start, end);
-
-		if (rc)
-			return rc;
-	}
+	rc = touch_all(tx, segment, start, end);
+	if (rc)
+		return rc;
 	prefetch_mirror(tx->p, segment, start);
 	return add_range_beside(tx, segment, start, end);
 }

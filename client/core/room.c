@@ -40,7 +40,7 @@ uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
 	                  ps_align8(tx->cover.bytes) + (uint64_t)tx->kept * PS_LATE_ENTRY);
 }
 
-int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
+int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsigned spans)
 {
 	struct perseas *p = tx->p;
 	uint64_t need = tx->length + kept_record(tx) + more;
@@ -58,7 +58,7 @@ int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 		               "the transaction takes more than a quarter of the ring of %llu "
 		               "bytes: split it, or open with a larger ring_size",
 		               (unsigned long long)p->commit.ring.size);
-	rc = ps_cover_reserve(&tx->cover);
+	rc = ps_cover_reserve_more(&tx->cover, spans);
 	if (rc >= 0 && need > tx->capacity) {
 		uint64_t capacity = tx->capacity;
 

@@ -110,11 +110,11 @@ static void forget_pieces(struct ps_saved *saved, unsigned count)
 	saved->piece_count = count;
 }
 
-int ps_savepoint_keep(struct perseas_tx *tx, uint64_t start, uint64_t end)
+int ps_savepoint_keep(struct perseas_tx *tx, uint64_t start, uint64_t end, unsigned spans)
 {
 	struct ps_saved *saved = tx->saved;
 	uint64_t gap_start, gap_end;
-	bool room = ps_cover_reserve(&saved->cover) >= 0;
+	bool room = ps_cover_reserve_more(&saved->cover, spans) >= 0;
 
 	saved->piece_mark = saved->piece_count;
 	for (uint64_t from = start;

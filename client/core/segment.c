@@ -8,7 +8,9 @@
 
 #include "demand.h"
 #include "shadow.h"
+#include "whole.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,8 +98,24 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 	return segment;
 }
 
+/* The addresses of a part that the segment did not grow by after all are kept for the next. */
+static void give_back(struct perseas *p, struct ps_segment *part)
+{
+	struct ps_segment *head = ps_whole_head(p, part);
+
+	if (head == part || !part->base || part->base + part->size != head->spare)
+		return;
+	/* Where this fails the addresses are kept all the same, with memory that is zeros. */
+	(void)madvise(part->base, part->size, MADV_DONTNEED);
+	(void)mprotect(part->base, part->size, PROT_NONE);
+	head->spare = part->base;
+	head->spare_size += part->size;
+	part->base = NULL;
+}
+
 void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 {
+	give_back(p, segment);
 	ps_segment_unplace(segment);
 	memmove(segment, segment + 1,
 	        (size_t)(&p->segments[p->segment_count] - (segment + 1)) * sizeof(*segment));
@@ -228,7 +246,10 @@ void ps_segment_unplace(struct ps_segment *segment)
 {
 	if (segment->base)
 		munmap(segment->base, segment->size);
-	segment->base = NULL;
+	if (segment->spare_size)
+		munmap(segment->spare, segment->spare_size);
+	segment->base = segment->spare = NULL;
+	segment->spare_size = 0;
 	segment->is_retained = false;
 	ps_shadow_free(segment);
 }
@@ -237,7 +258,8 @@ void ps_segment_hide(struct perseas *p, struct ps_segment *segment, struct ps_se
 {
 	ps_assert_locked(p);
 	*hidden = *segment;
-	segment->base = NULL;
+	segment->base = segment->spare = NULL;
+	segment->spare_size = 0;
 	segment->shadow = NULL;
 	segment->unlike = NULL;
 	segment->is_retained = false;
@@ -263,6 +285,35 @@ int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment)
 	return EEXIST;
 }
 
+int ps_segment_widen(struct ps_segment *head, uint64_t whole, uint64_t room)
+{
+	const uint64_t kept = whole + head->spare_size;
+	int error = 0;
+
+	assert(head->base && whole % PS_PAGE == 0 && room % PS_PAGE == 0);
+	if (room <= kept)
+		return 0;
+	error = map_at(ps_segment_start(head) + kept, room - kept, PROT_NONE, false);
+	if (error)
+		return error;
+	head->spare = head->base + whole;
+	head->spare_size += room - kept;
+	return 0;
+}
+
+int ps_segment_take_spare(struct ps_segment *head, struct ps_segment *part)
+{
+	assert(part->size <= head->spare_size && part->size % PS_PAGE == 0);
+	if (mprotect(head->spare, part->size, PROT_READ | PROT_WRITE))
+		return errno;
+	if (part->size >= SEGMENT_ALIGN)
+		madvise(head->spare, part->size, MADV_HUGEPAGE);
+	part->base = head->spare;
+	head->spare += part->size;
+	head->spare_size -= part->size;
+	return 0;
+}
+
 int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *segment, int error)
 {
 	if (error == EEXIST)
@@ -272,15 +323,23 @@ int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *s
 	               (unsigned long long)segment->size, strerror(error));
 }
 
-int ps_segment_choose(struct perseas *p, struct ps_segment *segment)
+int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t room)
 {
+	struct ps_segment all = *segment;
 	int error;
 
 	segment->address = UINT64_MAX / 2; /* not yet in its own way */
-	error = ps_segment_reserve_anywhere(p, segment);
+	all.size = room > segment->size ? room : segment->size;
+	error = ps_segment_reserve_anywhere(p, &all);
 	if (error)
-		return ps_segment_fail_anywhere(p, segment, error);
-	segment->address = (uint64_t)(uintptr_t)segment->base;
+		return ps_segment_fail_anywhere(p, &all, error);
+	segment->base = all.base;
+	segment->address = ps_segment_start(segment);
+	if (all.size > segment->size) {
+		segment->spare = all.base + segment->size;
+		segment->spare_size = all.size - segment->size;
+		(void)mprotect(segment->spare, segment->spare_size, PROT_NONE);
+	}
 	return 0;
 }
 
@@ -308,6 +367,14 @@ static void sort_by_record(struct ps_layout *layout)
 	}
 }
 
+/* Is it mapped where the segment ends that it is a part of, so that ranges may be in both? */
+static bool goes_on(struct perseas *p, const struct ps_segment *segment)
+{
+	const struct ps_segment *before = ps_whole_before(p, segment);
+
+	return before && before->base && before->base + before->size == segment->base;
+}
+
 int ps_layout_renew(struct perseas *p)
 {
 	ps_assert_admin(p);
@@ -321,12 +388,13 @@ int ps_layout_renew(struct perseas *p)
 
 		if (s->base)
 			layout->segments[layout->count++] = (struct ps_extent_of){
-				ps_segment_start(s),
-				ps_segment_start(s) + s->size,
-				s->id,
-				s->born != 0,
-				s->born != 0 && !ps_demand_lacks(p, s),
-				s->address
+				.start = ps_segment_start(s),
+				.end = ps_segment_start(s) + s->size,
+				.segment = s->id,
+				.published = s->born != 0,
+				.usual = s->born != 0 && !ps_demand_lacks(p, s),
+				.goes_on = goes_on(p, s),
+				.recorded = s->address,
 			};
 	}
 	qsort(layout->segments, layout->count, sizeof(layout->segments[0]), by_start);

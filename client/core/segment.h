@@ -29,8 +29,17 @@ int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment);
 /* The sentence for the latter, and the code. */
 int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *segment, int error);
 
-/* Chooses an address for a new segment, and reserves it. */
-int ps_segment_choose(struct perseas *p, struct ps_segment *segment);
+/* Chooses an address for a new segment, and reserves it, with the addresses up to `room` bytes from
+ * there on for what it grows by. */
+int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t room);
+
+/* Of one that is mapped and has, with its parts, `whole` bytes: keeps the addresses up to `room`
+ * bytes from its first byte on. Both are whole pages. 0 or an errno (EEXIST: something is there).
+ * */
+int ps_segment_widen(struct ps_segment *head, uint64_t whole, uint64_t room);
+
+/* The part gets the first of the addresses that are kept; they are enough. 0 or an errno. */
+int ps_segment_take_spare(struct ps_segment *head, struct ps_segment *part);
 
 /* Adds an entry for a new segment. NULL: there are as many as there can be. */
 struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t size);

@@ -21,9 +21,9 @@ int ps_range_found(struct perseas_tx *tx, const struct ps_segment *segment, uint
 
 /* Bytes of the ring entry that the transaction would take. */
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx);
-/* Room for `more` bytes of record, `bytes` of what is sent besides it, and a span. 0, ETOOBIG or
- * ENOMEM. */
-int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes);
+/* Room for `more` bytes of record, `bytes` of what is sent besides it, and so many spans. 0,
+ * ETOOBIG or ENOMEM. */
+int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsigned spans);
 
 /* A transaction with nothing in it yet. Locked. */
 int ps_tx_begin(struct perseas *p, struct perseas_tx **tx);
@@ -61,9 +61,9 @@ void ps_tx_undo(struct perseas_tx *tx);
 void ps_tx_take_back(struct perseas_tx *tx);
 
 /* savepoint.c: [start, end) is about to be declared by a transaction with savepoints: what it holds
- * now is kept for the newest of these. 0, or ENOMEM. Then, when it is declared or was refused (rc).
- * The caller is inside of set_range. */
-int ps_savepoint_keep(struct perseas_tx *tx, uint64_t start, uint64_t end);
+ * now is kept for the newest of these. 0, or ENOMEM. Then, when it is declared or was refused (rc),
+ * in as many spans as it was said to be. The caller is inside of set_range. */
+int ps_savepoint_keep(struct perseas_tx *tx, uint64_t start, uint64_t end, unsigned spans);
 void ps_savepoint_kept(struct perseas_tx *tx, const struct ps_span *span, int rc);
 /* It has none any more. */
 void ps_savepoints_end(struct perseas_tx *tx);

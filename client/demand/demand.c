@@ -559,12 +559,21 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 	return fenced ? ps_fail_fenced(p) : fail_missing(p, missing);
 }
 
+/* So far of [at, end) goes the mapping that `at` is in; `at`: it is in none. With the lock. */
+static uint64_t mapping_end(struct ps_demand *d, uint64_t at, uint64_t end)
+{
+	const struct ps_mapping *mapping = ps_mapping_at(d, at);
+	const uint64_t to = mapping ? (uint64_t)(uintptr_t)mapping->base + mapping->size : at;
+
+	return to < end ? to : end;
+}
+
 int perseas_prefetch(perseas_t *p, const void *addr, size_t len)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)addr;
+	uint64_t end = start + len, next;
 	struct ps_mapping *mapping;
 	struct ps_demand *d;
-	bool inside;
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
@@ -572,12 +581,18 @@ int perseas_prefetch(perseas_t *p, const void *addr, size_t len)
 	if (!d || !len)
 		return 0;
 	lock(d);
-	mapping = ps_mapping_at(d, start);
-	inside = mapping && len <= mapping->size &&
-	         start - (uint64_t)(uintptr_t)mapping->base <= mapping->size - len;
-	for (uint64_t g = inside ? ps_granule_at(d, mapping, start) : 1;
-	     inside && g <= ps_granule_at(d, mapping, start + len - 1); g++)
-		ps_granule_soon(mapping, g);
+	/* All of it, or nothing. */
+	for (next = start; next < end && mapping_end(d, next, end) > next;)
+		next = mapping_end(d, next, end);
+	end = next < end ? start : end;
+	for (uint64_t at = start; at < end; at = next) {
+		next = mapping_end(d, at, end);
+		mapping = ps_mapping_at(d, at);
+		for (uint64_t g = ps_granule_at(d, mapping, at),
+		              last = ps_granule_at(d, mapping, next - 1);
+		     g <= last; g++)
+			ps_granule_soon(mapping, g);
+	}
 	unlock(d);
 	d->ops->wake(d->pager);
 	return 0;

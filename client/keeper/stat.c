@@ -5,6 +5,7 @@
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/pace.h"
+#include "../core/whole.h"
 #include "resync.h"
 
 #include <stdio.h>
@@ -101,29 +102,41 @@ int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat
 	return 0;
 }
 
-static void fill(const struct ps_segment *segment, struct perseas_segment_info *info)
+/* What its parts that are published add to it is said of the segment. */
+static void fill(struct perseas *p, const struct ps_segment *segment,
+                 struct perseas_segment_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	snprintf(info->name, sizeof(info->name), "%s", segment->name);
-	info->size = segment->size;
+	info->size = ps_whole_size(p, segment);
 	info->address = (void *)segment->address;
 	info->mapped = segment->base != NULL;
 	info->published = segment->born != 0;
 }
 
+static struct ps_segment *segment_at(struct perseas *p, unsigned index)
+{
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (!ps_whole_before(p, &p->segments[i]) && !index--)
+			return &p->segments[i];
+	return NULL;
+}
+
 int perseas_segment_at(perseas_t *p, unsigned index, struct perseas_segment_info *info)
 {
+	const struct ps_segment *segment;
 	int rc = 0;
 
 	if (!p || !info)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "segment_at needs a handle and a place for the figures");
 	ps_admin_enter(p);
-	if (index < p->segment_count)
-		fill(&p->segments[index], info);
+	segment = segment_at(p, index);
+	if (segment)
+		fill(p, segment, info);
 	else
-		rc = ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has %u segments", p->store,
-		             p->segment_count);
+		rc = ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has fewer than %u segments",
+		             p->store, index + 1);
 	ps_admin_leave(p);
 	return rc;
 }
@@ -137,8 +150,8 @@ int perseas_segment(perseas_t *p, const char *name, struct perseas_segment_info 
 		return ps_fail(p, PERSEAS_EINVAL, "segment needs a handle, a name and a place");
 	ps_admin_enter(p);
 	segment = ps_segment_find(p, name);
-	if (segment)
-		fill(segment, info);
+	if (segment && !ps_whole_before(p, segment))
+		fill(p, segment, info);
 	else
 		rc = ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
 		             name);

@@ -12,6 +12,7 @@
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "../core/segment.h"
+#include "../core/whole.h"
 #include "../demand/warm.h"
 #include "../keeper/resync.h"
 
@@ -69,10 +70,15 @@ static void bury(struct perseas *p, struct ps_segment *segment, uint64_t seq)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static int check(struct perseas *p, const char *name, const struct ps_segment *segment)
+static int check(struct perseas *p, const char *name, struct ps_segment *segment)
 {
 	if (!segment)
 		return ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
+		               name);
+	if (ps_whole_before(p, segment))
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "'%s' is a part of a segment that has grown: destroy that segment, "
+		               "and its parts go with it",
 		               name);
 	if (segment->base)
 		return ps_fail(p, PERSEAS_ECONFLICT,
@@ -115,12 +121,13 @@ static int end(struct perseas *p, uint32_t *ids, unsigned count, uint64_t *seq)
 static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
 {
 	struct ps_segment *segment = ps_segment_find(p, name);
-	uint32_t id = segment ? segment->id : 0;
+	uint32_t ids[PS_SEGMENTS_MAX];
 	int rc = check(p, name, segment);
 
 	if (!rc)
 		rc = check_mirrors(p);
-	return rc ? rc : end(p, &id, 1, seq);
+	/* With its parts: by two transactions an owner could find some of them. */
+	return rc ? rc : end(p, ids, ps_whole_ids(p, segment, ids), seq);
 }
 
 /* --- segments that are mapped --- */

@@ -17,6 +17,8 @@
 #include "../core/segment.h"
 #include "../core/shadow.h"
 #include "../core/tx.h"
+#include "../core/whole.h"
+#include "../../proto/control/parts.h"
 
 #include <assert.h>
 #include <string.h>
@@ -129,29 +131,67 @@ static int map_new(struct perseas *p, const char *name, uint64_t size, const str
 	return 0;
 }
 
+static void map_undo(struct perseas *p, const struct ps_segment *segment,
+                     const struct ps_wish *wish)
+{
+	struct ps_segment hidden[PS_SEGMENTS_MAX];
+	uint32_t ids[PS_SEGMENTS_MAX];
+	const unsigned count = ps_whole_ids(p, segment, ids);
+
+	pthread_mutex_lock(&p->lock);
+	ps_map_hide(p, ids, count, hidden);
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned i = 0; i < count; i++) {
+		ps_demand_unmap(p, ps_segment_by_id(p, ids[i]));
+		if (wish->where == PS_WHERE_OVER)
+			hidden[i].base = NULL; /* it is the caller's again */
+		ps_segment_unplace(&hidden[i]);
+	}
+}
+
+/* With all its parts, or not at all. */
 static int map_old(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
 {
-	struct ps_segment hidden;
 	int rc = ps_place_old(p, segment, wish);
 
 	if (rc)
 		return rc;
-	if (!ps_demand_map(p, segment))
-		rc = ps_copy_here(p, segment);
-	if (!rc)
-		rc = ps_shadow_make(p, segment);
+	for (struct ps_segment *s = segment; s && !rc; s = ps_whole_next(p, s)) {
+		if (!ps_demand_map(p, s))
+			rc = ps_copy_here(p, s);
+		if (!rc)
+			rc = ps_shadow_make(p, s);
+	}
 	if (!rc)
 		rc = ps_layout_renew(p);
-	if (rc) {
-		pthread_mutex_lock(&p->lock);
-		ps_segment_hide(p, segment, &hidden);
-		pthread_mutex_unlock(&p->lock);
-		ps_demand_unmap(p, segment);
-		if (wish->where == PS_WHERE_OVER)
-			hidden.base = NULL; /* it is the caller's again */
-		ps_segment_unplace(&hidden);
-	}
+	if (rc)
+		map_undo(p, segment, wish);
 	return rc;
+}
+
+static int check_map(struct perseas *p, const char *name, const struct ps_segment *segment,
+                     uint64_t size, const struct ps_wish *wish)
+{
+	const uint64_t whole = segment ? ps_whole_size(p, segment) : 0;
+	const struct ps_segment *before = segment ? ps_whole_before(p, segment) : NULL;
+
+	if (before)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "'%s' is a part of a segment that has grown, behind '%s': map that "
+		               "segment, and its parts are mapped with it",
+		               name, before->name);
+	if (!segment && ps_part_is_name(name) && wish->where != PS_WHERE_BEHIND)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "'%s': names that end with .grown.NUMBER are those of parts of "
+		               "segments that have grown: choose another one",
+		               name);
+	if (segment && size && size != whole && !wish->grows)
+		return ps_fail(p, PERSEAS_ESIZE,
+		               "segment '%s' has %llu bytes, not %llu: map it with size 0, or "
+		               "use another name%s",
+		               name, (unsigned long long)whole, (unsigned long long)size,
+		               size > whole ? "; perseas_segment_grow makes it larger" : "");
+	return 0;
 }
 
 /* *mapped is only set where it returns 0. */
@@ -161,11 +201,9 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
 	struct ps_segment *segment = ps_segment_find(p, name);
 	int rc;
 
-	if (segment && size && size != segment->size)
-		return ps_fail(p, PERSEAS_ESIZE,
-		               "segment '%s' has %llu bytes, not %llu: map it with size 0, or "
-		               "use another name",
-		               name, (unsigned long long)segment->size, (unsigned long long)size);
+	rc = check_map(p, name, segment, size, wish);
+	if (rc)
+		return rc;
 	if (segment) {
 		rc = segment->base ? ps_place_is_good(p, segment, wish) : map_old(p, segment, wish);
 		if (!rc)
@@ -208,8 +246,8 @@ static int check_wish(struct perseas *p, const char *segment, size_t size,
 	return ps_map_ready(p);
 }
 
-static int map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wish, void **addr,
-               ptrdiff_t *moved)
+int ps_map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wish, void **addr,
+           ptrdiff_t *moved, size_t *whole)
 {
 	struct ps_segment *segment = NULL;
 	int rc;
@@ -230,6 +268,8 @@ static int map(perseas_t *p, const char *name, size_t size, const struct ps_wish
 	if (!rc) {
 		segment->held += wish->held;
 		*addr = segment->base;
+		if (whole)
+			*whole = ps_whole_size(p, segment);
 		if (moved)
 			*moved = (ptrdiff_t)(ps_segment_start(segment) - segment->address);
 	}
@@ -239,33 +279,35 @@ static int map(perseas_t *p, const char *name, size_t size, const struct ps_wish
 
 int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
 {
-	return map(p, segment, size, &recorded, addr, NULL);
+	return ps_map(p, segment, size, &recorded, addr, NULL, NULL);
 }
 
 int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, void **addr,
                    ptrdiff_t *moved)
 {
-	const struct ps_wish wish = { at ? PS_WHERE_AT : PS_WHERE_ANY, (uint64_t)(uintptr_t)at,
-		                      false };
+	const struct ps_wish wish = { .where = at ? PS_WHERE_AT : PS_WHERE_ANY,
+		                      .address = (uint64_t)(uintptr_t)at };
 
-	return map(p, segment, size, &wish, addr, moved);
+	return ps_map(p, segment, size, &wish, addr, moved, NULL);
 }
 
 int perseas_map_over(perseas_t *p, const char *segment, void *retained)
 {
-	const struct ps_wish wish = { PS_WHERE_OVER, (uint64_t)(uintptr_t)retained, false };
+	const struct ps_wish wish = { .where = PS_WHERE_OVER,
+		                      .address = (uint64_t)(uintptr_t)retained };
 	void *addr;
 
 	if (!retained)
 		return ps_fail(p, PERSEAS_EINVAL, "there is no memory at NULL to map over");
-	return map(p, segment, 0, &wish, &addr, NULL);
+	return ps_map(p, segment, 0, &wish, &addr, NULL, NULL);
 }
 
 int ps_map_held(struct perseas *p, const char *segment, bool anywhere, void **addr)
 {
-	const struct ps_wish wish = { anywhere ? PS_WHERE_ANY : PS_WHERE_RECORDED, 0, true };
+	const struct ps_wish wish = { .where = anywhere ? PS_WHERE_ANY : PS_WHERE_RECORDED,
+		                      .held = true };
 
-	return map(p, segment, 0, &wish, addr, NULL);
+	return ps_map(p, segment, 0, &wish, addr, NULL, NULL);
 }
 
 void ps_map_announce(struct perseas *p, const Perseas__Request *request)
@@ -352,7 +394,8 @@ static int publish_exclusive(struct perseas *p, const struct ps_birth *birth, ui
 	int rc = 0;
 
 	for (unsigned i = 0; i < p->segment_count; i++)
-		if (!p->segments[i].born && (!birth || is_of(birth, &p->segments[i])))
+		if (!p->segments[i].born &&
+		    (birth ? is_of(birth, &p->segments[i]) : !ps_part_is_name(p->segments[i].name)))
 			ids[count++] = p->segments[i].id;
 	*seq = 0;
 	if (!count)
@@ -448,8 +491,8 @@ static int birth_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < birth->count && !rc; i++) {
-		rc = map_exclusive(p, birth->segments[i].name, birth->segments[i].size, &recorded,
-		                   &segment);
+		rc = map_exclusive(p, birth->segments[i].name, birth->segments[i].size,
+		                   birth->wish ? birth->wish : &recorded, &segment);
 		assert(rc || segment);
 		if (!rc)
 			birth->segments[i].addr = segment->base;

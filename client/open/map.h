@@ -6,6 +6,13 @@
 
 #include "../core/handle.h"
 
+struct ps_wish;
+
+/* As perseas_map and perseas_map_at, wherever the wish says (place.h). In *whole, which may be
+ * NULL, is how many bytes the segment has, with its parts. */
+int ps_map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wish, void **addr,
+           ptrdiff_t *moved, size_t *whole);
+
 /* Segments that come to exist together, apart from others that are mapped and not yet published. */
 struct ps_birth {
 	unsigned count;
@@ -21,6 +28,7 @@ struct ps_birth {
 	/* They exist now, and others may map and publish again when it returns. May not fail. */
 	void (*born)(const struct ps_birth *birth, void *arg);
 	void *arg;
+	const struct ps_wish *wish; /* where they are to be; NULL: anywhere */
 };
 
 /* Makes, fills and publishes them, or none. 0, also where they are not wanted any more; or a code,
@@ -50,6 +58,10 @@ void ps_map_give_back(struct perseas *p);
 /* As perseas_map of a segment that exists, or as perseas_map_at anywhere, and held: nobody unmaps
  * it, or ends it (ps_death), before the caller has taken one from its `held`. */
 int ps_map_held(struct perseas *p, const char *segment, bool anywhere, void **addr);
+
+/* Takes the segments out of sight, to be unplaced without the lock or put back. Locked; the layout
+ * still has them. */
+void ps_map_hide(struct perseas *p, const uint32_t *ids, unsigned count, struct ps_segment *hidden);
 
 /* Has an open transaction ranges in the segment? With the lock. */
 bool ps_map_in_use(struct perseas *p, const struct ps_segment *segment);

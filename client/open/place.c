@@ -5,6 +5,7 @@
 #include "place.h"
 
 #include "../core/segment.h"
+#include "../core/whole.h"
 #include "../host/mappings.h"
 #include "../../proto/base/text.h"
 
@@ -20,8 +21,8 @@ static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 	return a < b + b_size && b < a + a_size;
 }
 
-int ps_place_is_good(const struct perseas *p, const struct ps_segment *segment,
-                     const struct ps_wish *wish)
+static int check_place(const struct perseas *p, const struct ps_segment *segment,
+                       const struct ps_wish *wish)
 {
 	const uint64_t base = ps_segment_start(segment);
 
@@ -56,6 +57,12 @@ static void name_holder(const struct perseas *p, uint64_t start, uint64_t size, 
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *other = &p->segments[i];
 
+		if (other->spare_size &&
+		    overlap(start, size, (uint64_t)(uintptr_t)other->spare, other->spare_size)) {
+			ps_text_format(text, room, "the room that segment '%s' has to grow",
+			               other->name);
+			return;
+		}
 		for (unsigned k = 0; k < p->kept_count; k++) {
 			if (p->kept[k].address != other->address ||
 			    !overlap(start, size, other->address, other->size))
@@ -109,13 +116,87 @@ static int place_at(struct perseas *p, struct ps_segment *segment, uint64_t addr
 	return error ? fail_at(p, segment, address, error) : 0;
 }
 
-static int place_anywhere(struct perseas *p, struct ps_segment *segment)
+/* --- room to grow --- */
+
+static int fail_behind(struct perseas *p, const struct ps_segment *head, uint64_t whole,
+                       uint64_t room, int error)
 {
-	int error = ps_segment_reserve(p, segment, segment->address);
+	const uint64_t start = ps_segment_start(head);
+	char holder[320];
+
+	if (error != EEXIST)
+		return fail_at(p, head, start + whole, error);
+	name_holder(p, start + whole + head->spare_size, room - whole - head->spare_size, holder,
+	            sizeof(holder));
+	return ps_fail(
+		p, PERSEAS_EADDRESS,
+		"segment '%s' of %llu bytes at 0x%llx has no room for %llu: %s is behind it; "
+		"perseas_map_reserve keeps room before anything else is mapped there",
+		head->name, (number)whole, (number)start, (number)room, holder);
+}
+
+static int fail_uneven(const struct perseas *p, const char *name, uint64_t size)
+{
+	return ps_fail(
+		p, PERSEAS_EINVAL,
+		"segment '%s' has %llu bytes, and only one of whole pages, a multiple of %d, "
+		"can grow: make another one of such a size, and move what it holds",
+		name, (number)size, PS_PAGE);
+}
+
+/* Keeps the addresses of a segment that is mapped. */
+static int keep_room(struct perseas *p, struct ps_segment *head, uint64_t room)
+{
+	const uint64_t whole = ps_whole_size(p, head);
+	int error = 0;
+
+	if (room <= whole)
+		return 0;
+	if (whole % PS_PAGE)
+		return fail_uneven(p, head->name, whole);
+	error = ps_segment_widen(head, whole, room);
+	return error ? fail_behind(p, head, whole, room, error) : 0;
+}
+
+/* --- segments that exist --- */
+
+void ps_place_undo(struct perseas *p, struct ps_segment *segment)
+{
+	for (; segment; segment = ps_whole_next(p, segment))
+		ps_segment_unplace(segment);
+}
+
+static int reserve_recorded(struct perseas *p, struct ps_segment *head)
+{
+	int error = 0;
+
+	for (struct ps_segment *s = head; s && !error; s = ps_whole_next(p, s))
+		error = ps_segment_reserve(p, s, s->address);
+	if (error)
+		ps_place_undo(p, head);
+	return error;
+}
+
+/* In one piece, of which each gets its own. */
+static int reserve_anywhere(struct perseas *p, struct ps_segment *head)
+{
+	struct ps_segment all = *head;
+	int error;
+
+	all.size = ps_whole_size(p, head);
+	error = ps_segment_reserve_anywhere(p, &all);
+	for (struct ps_segment *s = head; s && !error; s = ps_whole_next(p, s))
+		s->base = all.base + (s->address - head->address);
+	return error;
+}
+
+static int place_anywhere(struct perseas *p, struct ps_segment *head)
+{
+	int error = reserve_recorded(p, head);
 
 	if (error == EEXIST || error == EINVAL || error == EPERM)
-		error = ps_segment_reserve_anywhere(p, segment);
-	return error ? ps_segment_fail_anywhere(p, segment, error) : 0;
+		error = reserve_anywhere(p, head);
+	return error ? ps_segment_fail_anywhere(p, head, error) : 0;
 }
 
 static int place_over(struct perseas *p, struct ps_segment *segment, uint64_t address)
@@ -130,14 +211,38 @@ static int place_over(struct perseas *p, struct ps_segment *segment, uint64_t ad
 	return error ? fail_at(p, segment, address, error) : 0;
 }
 
+static int place_each(struct perseas *p, struct ps_segment *head, const struct ps_wish *wish)
+{
+	int rc = 0;
+
+	for (struct ps_segment *s = head; s && !rc; s = ps_whole_next(p, s))
+		rc = wish->where == PS_WHERE_RECORDED ? ps_segment_place(p, s)
+		     : wish->where == PS_WHERE_OVER
+		             ? place_over(p, s, wish->address + (s->address - head->address))
+		             : place_at(p, s, wish->address + (s->address - head->address));
+	return rc;
+}
+
 int ps_place_old(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
 {
-	if (wish->where == PS_WHERE_OVER)
-		return place_over(p, segment, wish->address);
-	if (wish->where == PS_WHERE_AT)
-		return place_at(p, segment, wish->address);
-	return wish->where == PS_WHERE_ANY ? place_anywhere(p, segment)
-	                                   : ps_segment_place(p, segment);
+	int rc = wish->where == PS_WHERE_ANY ? place_anywhere(p, segment)
+	                                     : place_each(p, segment, wish);
+
+	if (!rc)
+		rc = keep_room(p, segment, wish->room);
+	for (struct ps_segment *s = segment; rc && s; s = ps_whole_next(p, s)) {
+		if (wish->where == PS_WHERE_OVER)
+			s->base = NULL; /* it is the caller's again */
+		ps_segment_unplace(s);
+	}
+	return rc;
+}
+
+int ps_place_is_good(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
+{
+	const int rc = check_place(p, segment, wish);
+
+	return rc ? rc : keep_room(p, segment, wish->room);
 }
 
 /* Two segments that are recorded at one address could never be mapped together. */
@@ -157,12 +262,32 @@ static int check_record(const struct perseas *p, const struct ps_segment *segmen
 	return 0;
 }
 
+/* What a segment grows by: `head` is mapped, with all of its parts. */
+static int place_behind(struct perseas *p, struct ps_segment *segment, struct ps_segment *head)
+{
+	const uint64_t whole = ps_whole_size(p, head);
+	int rc = check_record(p, segment, head->address + whole), error;
+
+	if (rc)
+		return rc;
+	rc = keep_room(p, head, whole + segment->size);
+	if (rc)
+		return rc;
+	error = ps_segment_take_spare(head, segment);
+	if (error)
+		return fail_at(p, segment, ps_segment_start(head) + whole, error);
+	segment->address = head->address + whole;
+	return 0;
+}
+
 int ps_place_new(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
 {
 	int rc;
 
+	if (wish->where == PS_WHERE_BEHIND)
+		return place_behind(p, segment, ps_segment_by_id(p, wish->of));
 	if (wish->where != PS_WHERE_AT)
-		return ps_segment_choose(p, segment);
+		return ps_segment_choose(p, segment, wish->room);
 	rc = check_record(p, segment, wish->address);
 	if (rc)
 		return rc;

@@ -1,14 +1,22 @@
 /*
- * unmap.c - perseas_unmap: a segment leaves this process, and stays in the store. It must never
- * unmap memory that a transaction can still find.
+ * unmap.c - perseas_unmap: a segment and its parts leave this process, and stay in the store. It
+ * must never unmap memory that a transaction can still find.
  */
 #include "map.h"
 
 #include "../core/demand.h"
 #include "../core/segment.h"
 #include "../core/tx.h"
+#include "../core/whole.h"
 
 #include <stdatomic.h>
+
+void ps_map_hide(struct perseas *p, const uint32_t *ids, unsigned count, struct ps_segment *hidden)
+{
+	ps_assert_locked(p);
+	for (unsigned i = 0; i < count; i++)
+		ps_segment_hide(p, ps_segment_by_id(p, ids[i]), &hidden[i]);
+}
 
 bool ps_map_in_use(struct perseas *p, const struct ps_segment *segment)
 {
@@ -23,33 +31,36 @@ bool ps_map_in_use(struct perseas *p, const struct ps_segment *segment)
 	return false;
 }
 
-static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
+static bool is_any_in_use(struct perseas *p, const uint32_t *ids, unsigned count)
 {
-	struct ps_segment hidden;
-	bool used;
+	bool used = false;
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < count; i++)
+		used |= ps_map_in_use(p, ps_segment_by_id(p, ids[i]));
+	pthread_mutex_unlock(&p->lock);
+	return used;
+}
+
+/* Out of sight first, as where segments are destroyed: this alone can fail. */
+static int hide_mapped(struct perseas *p, const uint32_t *ids, unsigned count,
+                       struct ps_segment *hidden)
+{
 	int rc;
 
-	if (segment->held)
-		return ps_fail(p, PERSEAS_ECONFLICT,
-		               "segment '%s' is a part of a heap that is open: close the store to "
-		               "unmap it",
-		               segment->name);
 	pthread_mutex_lock(&p->lock);
-	used = ps_map_in_use(p, segment);
-	pthread_mutex_unlock(&p->lock);
-	if (used)
-		return ps_fail(p, PERSEAS_ECONFLICT,
-		               "an open transaction has ranges in segment '%s': end it first",
-		               segment->name);
-	/* Out of sight first, as where segments are destroyed: this alone can fail. */
-	pthread_mutex_lock(&p->lock);
-	ps_segment_hide(p, segment, &hidden);
+	ps_map_hide(p, ids, count, hidden);
 	rc = ps_layout_renew(p);
-	if (rc)
-		*segment = hidden;
+	for (unsigned i = 0; rc && i < count; i++)
+		*ps_segment_by_id(p, ids[i]) = hidden[i];
 	pthread_mutex_unlock(&p->lock);
-	if (rc)
-		return rc;
+	return rc;
+}
+
+static void unmap_hidden(struct perseas *p, struct ps_segment *hidden)
+{
+	struct ps_segment *segment = ps_segment_by_id(p, hidden->id);
+
 	if (segment->born) {
 		segment->left = p->commit.seq;
 		ps_demand_unmap(p, segment);
@@ -59,14 +70,35 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 		ps_segment_forget(p, segment);
 		pthread_mutex_unlock(&p->lock);
 	}
-	ps_segment_unplace(&hidden);
-	return 0;
+	ps_segment_unplace(hidden);
+}
+
+static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
+{
+	struct ps_segment hidden[PS_SEGMENTS_MAX];
+	uint32_t ids[PS_SEGMENTS_MAX];
+	const unsigned count = ps_whole_ids(p, segment, ids);
+	int rc;
+
+	if (segment->held)
+		return ps_fail(p, PERSEAS_ECONFLICT,
+		               "segment '%s' is a part of a heap that is open: close the store to "
+		               "unmap it",
+		               segment->name);
+	if (is_any_in_use(p, ids, count))
+		return ps_fail(p, PERSEAS_ECONFLICT,
+		               "an open transaction has ranges in segment '%s': end it first",
+		               segment->name);
+	rc = hide_mapped(p, ids, count, hidden);
+	for (unsigned i = 0; !rc && i < count; i++)
+		unmap_hidden(p, &hidden[i]);
+	return rc;
 }
 
 static struct ps_segment *find_mapped(struct perseas *p, const void *addr)
 {
 	for (unsigned i = 0; i < p->segment_count; i++)
-		if (addr && p->segments[i].base == addr)
+		if (addr && p->segments[i].base == addr && !ps_whole_before(p, &p->segments[i]))
 			return &p->segments[i];
 	ps_fail(p, PERSEAS_ERANGE, "%p is not the address of a mapped segment", addr);
 	return NULL;
@@ -86,6 +118,14 @@ int perseas_unmap(perseas_t *p, void *addr)
 	return rc;
 }
 
+static bool lacks(struct perseas *p, const struct ps_segment *segment)
+{
+	for (; segment; segment = ps_whole_next(p, segment))
+		if (ps_demand_lacks(p, segment))
+			return true;
+	return false;
+}
+
 int perseas_retain(perseas_t *p, void *addr)
 {
 	struct ps_segment *segment;
@@ -97,13 +137,13 @@ int perseas_retain(perseas_t *p, void *addr)
 	segment = find_mapped(p, addr);
 	if (!segment)
 		rc = PERSEAS_ERANGE;
-	else if (ps_demand_lacks(p, segment))
+	else if (lacks(p, segment))
 		rc = ps_fail(p, PERSEAS_EAGAIN,
 		             "memory of segment '%s' is not here yet, and nobody would bring it "
 		             "later: call perseas_wait_whole before",
 		             segment->name);
-	else
-		segment->is_retained = true;
+	for (struct ps_segment *s = segment; !rc && s; s = ps_whole_next(p, s))
+		s->is_retained = true;
 	ps_exclusive_leave(p);
 	return rc;
 }

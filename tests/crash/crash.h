@@ -146,8 +146,11 @@ void work_close(struct work *w);
 /* Makes and publishes segments with these ids; names are made from ids. */
 int work_publish(struct work *w, const uint32_t *ids, const uint64_t *sizes, unsigned count);
 
-/* Destroys the segment with this id, which is mapped. */
+/* Destroys the segment with this id, which is mapped, with what it has grown by. */
 int work_destroy(struct work *w, uint32_t id);
+
+/* The segment with this id, which is mapped, grows by so many bytes, which are zeros. */
+int work_grow(struct work *w, uint32_t id, uint64_t bytes);
 
 /* The library published segments by itself, after transaction seq. */
 void work_born(struct work *w, uint64_t seq);
@@ -162,6 +165,10 @@ void work_begin(struct work *w, struct change *change);
 /* Declares the range and overwrites it. False: it does not fit. */
 bool work_change(struct work *w, struct change *change, uint32_t id, uint64_t offset,
                  uint64_t length);
+/* The same in one range, with the bytes before the end of this segment and as many behind it, which
+ * are those that it grew by as `part`. */
+bool work_change_across(struct work *w, struct change *change, uint32_t id, uint32_t part,
+                        uint64_t length);
 int work_commit(struct work *w, struct change *change);
 void work_abort(struct work *w, struct change *change);
 int work_flush(struct work *w);

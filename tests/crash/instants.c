@@ -46,15 +46,17 @@ static void map_image(struct checker *checker, perseas_t *p, struct ps_image *im
 
 	memset(image, 0, sizeof(*image));
 	for (unsigned i = 0; !perseas_segment_at(p, i, &info); i++) {
-		uint32_t id = p->segments[i].id;
 		void *addr;
 
 		if (perseas_map(p, info.name, 0, &addr)) {
 			fault(checker, "map: %s", perseas_message(p));
 			return;
 		}
-		image->segments[id].base = addr;
-		image->segments[id].size = info.size;
+	}
+	/* What they have grown by is mapped with them. */
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		image->segments[p->segments[i].id].base = p->segments[i].base;
+		image->segments[p->segments[i].id].size = p->segments[i].size;
 	}
 }
 

@@ -4,6 +4,8 @@
  */
 #include "crash.h"
 
+#include "../../client/core/whole.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -282,15 +284,37 @@ int work_publish(struct work *w, const uint32_t *ids, const uint64_t *sizes, uns
 int work_destroy(struct work *w, uint32_t id)
 {
 	uint64_t seq = w->p->commit.seq;
+	uint32_t ids[PS_SEGMENTS_MAX];
+	unsigned count = ps_whole_ids(w->p, ps_segment_by_id(w->p, id), ids);
 	int state, rc;
 	char name[16];
 
 	if (perseas_unmap(w->p, base_of(w, id)))
 		wrong(w, "unmap: %s", perseas_message(w->p));
 	state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
-	model_remove_segment(&w->model, state, id);
+	while (count > 0)
+		model_remove_segment(&w->model, state, ids[--count]);
 	snprintf(name, sizeof(name), "s%u", id);
 	rc = perseas_segment_destroy(w->p, name);
+	return sent(w, rc, state, seq);
+}
+
+int work_grow(struct work *w, uint32_t id, uint64_t bytes)
+{
+	const struct ps_segment *head = ps_segment_by_id(w->p, id), *part;
+	const uint64_t seq = w->p->commit.seq, whole = ps_whole_size(w->p, head);
+	int state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
+	uint8_t *zeros = calloc(1, bytes);
+	int rc = perseas_segment_grow(w->p, head->name, whole + bytes);
+
+	assert(zeros);
+	for (part = head; ps_whole_next(w->p, part);)
+		part = ps_whole_next(w->p, part);
+	if (part->born == seq + 1)
+		model_add_segment(&w->model, state, part->id, part->name, zeros, bytes);
+	else if (w->p->commit.seq != seq)
+		wrong(w, "grow: nothing is larger");
+	free(zeros);
 	return sent(w, rc, state, seq);
 }
 
@@ -302,24 +326,46 @@ void work_begin(struct work *w, struct change *change)
 	w->open++;
 }
 
+static void note_range(struct change *change, uint32_t id, uint64_t offset, uint64_t length)
+{
+	assert(change->count < WORK_RANGES);
+	change->ranges[change->count].id = id;
+	change->ranges[change->count].offset = offset;
+	change->ranges[change->count].length = (uint32_t)length;
+	change->count++;
+}
+
 bool work_change(struct work *w, struct change *change, uint32_t id, uint64_t offset,
                  uint64_t length)
 {
 	uint8_t *at = base_of(w, id) + offset;
 	int rc = perseas_set_range(change->tx, at, length);
 
-	assert(change->count < WORK_RANGES);
 	if (rc == PERSEAS_ETOOBIG)
 		return false;
 	if (rc) {
 		wrong(w, "set_range: %s", perseas_message(w->p));
 		return false;
 	}
-	change->ranges[change->count].id = id;
-	change->ranges[change->count].offset = offset;
-	change->ranges[change->count].length = (uint32_t)length;
-	change->count++;
+	note_range(change, id, offset, length);
 	for (uint64_t i = 0; i < length; i++)
+		at[i] = (uint8_t)work_draw(w, 256);
+	return true;
+}
+
+bool work_change_across(struct work *w, struct change *change, uint32_t id, uint32_t part,
+                        uint64_t length)
+{
+	const uint64_t size = ps_segment_by_id(w->p, id)->size;
+	uint8_t *at = base_of(w, id) + size - length;
+
+	if (perseas_set_range(change->tx, at, 2 * length)) {
+		wrong(w, "set_range: %s", perseas_message(w->p));
+		return false;
+	}
+	note_range(change, id, size - length, length);
+	note_range(change, part, 0, length);
+	for (uint64_t i = 0; i < 2 * length; i++)
 		at[i] = (uint8_t)work_draw(w, 256);
 	return true;
 }

@@ -141,6 +141,46 @@ static void run_destroy(struct work *w)
 	work_close(w);
 }
 
+/* A segment grows, also while a mirror is away; transactions change what is on both sides of where
+ * it ended. Then it ends, with all of it. */
+static void run_grow(struct work *w)
+{
+	static struct change change;
+	const uint64_t other = 700;
+
+	begin_store(w, 4096, 1500);
+	one_by_one(w, 2);
+	work_begin(w, &change);
+	work_change(w, &change, 0, 4000, 90);
+	work_grow(w, 0, 4096);
+	work_change_across(w, &change, 0, 2, 50);
+	work_commit(w, &change);
+	one_by_one(w, 2);
+	if (w->d->count > 2)
+		direct_cut(w->d, 2);
+	work_grow(w, 0, 8192);
+	work_begin(w, &change);
+	work_change_across(w, &change, 2, 3, 100);
+	work_change_across(w, &change, 0, 2, 20);
+	work_commit(w, &change);
+	direct_keep(w->d, w->p);
+	one_by_one(w, 2);
+	work_begin(w, &change);
+	work_change_across(w, &change, 0, 2, 200);
+	work_die(w);
+	if (!work_open(w))
+		return;
+	work_begin(w, &change);
+	work_change_across(w, &change, 0, 2, 30);
+	work_change(w, &change, 3, 8000, 192);
+	work_commit(w, &change);
+	one_by_one(w, 1);
+	work_destroy(w, 0);
+	work_publish(w, ids, &other, 1);
+	one_by_one(w, 1);
+	work_close(w);
+}
+
 /* A segment is mapped and taken back, others are published while transactions go on. */
 static void run_publish(struct work *w)
 {
@@ -342,6 +382,9 @@ const struct workload workloads[] = {
 	{ "destroy, one mirror, staged", 1, 1, 4096, true, true, true, false, run_destroy, 0, 0 },
 	{ "destroy, 2 of 3, staged", 3, 2, 4096, true, false, true, false, run_destroy, 0, 0 },
 	{ "destroy, 2 of 3, direct", 3, 2, 8192, false, false, true, false, run_destroy, 0, 0 },
+	{ "grow, one mirror, staged", 1, 1, 4096, true, true, true, false, run_grow, 0, 0 },
+	{ "grow, 2 of 3, staged", 3, 2, 4096, true, false, true, false, run_grow, 0, 0 },
+	{ "grow, 2 of 3, direct", 3, 2, 8192, false, false, true, false, run_grow, 0, 0 },
 	{ "owners, one mirror, staged", 1, 1, 4096, true, true, false, false, run_owners, 0, 0 },
 	{ "owners, 2 of 3, staged", 3, 2, 4096, true, false, true, false, run_owners, 0, 0 },
 	{ "owners, 1 of 3, direct", 3, 1, 4096, false, false, true, false, run_owners, 0, 0 },

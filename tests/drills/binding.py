@@ -19,6 +19,7 @@ BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
 OWN = (dict(ring_size=8 << 20, connect_timeout_ms=18000, mirror_timeout_ms=18000)
        if "PERSEAS_GUEST" in os.environ else {})
 
+TALL = 20                               # pages of a tower (swell)
 READ_FIRST, ON_DEMAND = 0, 1            # Options.recovery
 CREATE, TAKEOVER, CHECK_OVERLAP, CHECK_WRITES, SALVAGE = 1, 2, 4, 8, 16
 
@@ -135,6 +136,19 @@ class Store:
         self.segments[segment] = address.value
         return address.value
 
+    def map_reserve(self, segment, size, most):
+        """(address, bytes that it has)."""
+        address, whole = ctypes.c_void_p(), ctypes.c_size_t()
+        self._check(self.library.perseas_map_reserve(
+            self.handle, segment.encode(), ctypes.c_size_t(size), ctypes.c_size_t(most),
+            ctypes.byref(address), ctypes.byref(whole)))
+        self.segments[segment] = address.value
+        return address.value, whole.value
+
+    def grow(self, segment, size):
+        self._check(self.library.perseas_segment_grow(self.handle, segment.encode(),
+                                                      ctypes.c_size_t(size)))
+
     def publish(self):
         self._check(self.library.perseas_publish(self.handle))
 
@@ -244,6 +258,26 @@ def churn(store, first):
         say("destroyed", number)
 
 
+def swell(store, first):
+    """A segment grows by a page, and the new page and the last byte before it are changed, again
+    and again, until it is killed: page K gets the byte K % 255 + 1 in all but its last byte, which
+    gets that of page K + 1. After TALL pages it is destroyed and made again."""
+    if not int(first):
+        store.map("tower", 4096)
+        store.publish()
+    number = max(int(first), 1)
+    store.map("tower")
+    for number in itertools.count(number):
+        if number == TALL:
+            store.unmap("tower")
+            store.destroy("tower")
+            return swell(store, 0)
+        store.grow("tower", 4096 * (number + 1))
+        say("grown", number)
+        store.write("tower", 4096 * number - 1, bytes([number % 255 + 1]) * 4096)
+        say("written", number)
+
+
 def hold(_store):
     """Waits to be killed."""
     sys.stdin.read()
@@ -261,9 +295,11 @@ SCRIPT = {
     "fill": lambda store, name, text, size: store.poke(name, 0, text.encode() * int(size)),
     "publish": lambda store: store.publish(),
     "destroy": lambda store, name: store.destroy(name),
+    "grow": lambda store, name, size: store.grow(name, int(size)),
     "write": lambda store, name, offset, text: store.write(name, int(offset), text.encode()),
     "read": lambda store, name, offset, size: store.read(name, int(offset), int(size)).decode(),
     "churn": churn,
+    "swell": swell,
     "pause": pause,
     "hold": hold,
 }

@@ -8,6 +8,7 @@
 #include "../../client/core/demand.h"
 #include "../../client/core/handle.h"
 #include "creators.h"
+#include "grown.h"
 #include "heap_work.h"
 #include "mirror.h"
 #include "mistakes.h"
@@ -23,6 +24,14 @@
 enum { OPEN_TRIES = 6, FLUSH_TRIES = 8, USUAL_SIZE = 512 };
 
 /* --- what is shown --- */
+
+int sim_unexpected(struct sim_application *a, const char *what, int rc)
+{
+	if (a->owner->dead)
+		return LEAVE;
+	sim_fail(a->world, "owner %u: %s: %s (%s)", a->owner->index, what, perseas_error_name(rc),
+	         perseas_message(a->p));
+}
 
 static void compare(struct sim_application *a, unsigned i, const char *when)
 {
@@ -77,7 +86,7 @@ static bool another_has_its_place(const struct sim_application *a, unsigned i)
 		for (unsigned s = 0; p && p != a->p && s < p->segment_count; s++)
 			if (p->segments[s].base &&
 			    segment->address < p->segments[s].address + p->segments[s].size &&
-			    p->segments[s].address < segment->address + segment->size)
+			    p->segments[s].address < segment->address + SIM_RANGE_MAX)
 				return true;
 	}
 	return false;
@@ -97,6 +106,9 @@ static int map_published(struct sim_application *a, unsigned i)
 		return sim_unexpected(a, "map of what is published", rc);
 	a->mapped[i] = (struct mapped){ addr, a->at->segments[i].size };
 	compare(a, i, "mapped");
+	sim_grown_find(a, i);
+	for (unsigned k = 0; i < SIM_SEGMENTS && k < SIM_PARTS; k++)
+		compare(a, sim_part(i, k), "mapped");
 	return GO_ON;
 }
 
@@ -109,7 +121,7 @@ static int map_all(struct sim_application *a)
 
 	while (!perseas_segment_at(a->p, shown, &info))
 		shown++;
-	for (unsigned i = 0; i < SIM_NAMED && outcome == GO_ON; i++) {
+	for (unsigned i = 0; i < SIM_WHOLE && outcome == GO_ON; i++) {
 		if (!a->at->segments[i].present)
 			continue;
 		expected++;
@@ -225,9 +237,15 @@ static int map_new(struct sim_application *a)
 
 	if (w->schedule->destroys && sim_chance(w, 60))
 		size = USUAL_SIZE;
+	if (w->schedule->grows && i != SIM_SEGMENTS - 1)
+		size = SIM_PAGE;
 	if (a->mapped[i].base || a->at->segments[i].present)
 		return GO_ON;
-	rc = perseas_map(a->p, sim_segment_name(i), size, &addr);
+	if (size == SIM_PAGE && a->owner->index % 2)
+		rc = perseas_map_reserve(a->p, sim_segment_name(i), size, SIM_RANGE_MAX, &addr,
+		                         NULL);
+	else
+		rc = perseas_map(a->p, sim_segment_name(i), size, &addr);
 	if (a->owner->dead || rc == PERSEAS_EFENCED)
 		return LEAVE;
 	if (rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_EBLOCKED)
@@ -253,7 +271,7 @@ static int unmap(struct sim_application *a)
 		return GO_ON;
 	if (rc)
 		return sim_unexpected(a, "unmap", rc);
-	a->mapped[i].base = NULL;
+	sim_grown_forget(a, i);
 	return a->at->segments[i].present ? map_published(a, i) : GO_ON;
 }
 
@@ -272,7 +290,7 @@ static int destroy(struct sim_application *a)
 		return GO_ON;
 	if (rc)
 		return sim_unexpected(a, "unmap", rc);
-	a->mapped[i].base = NULL;
+	sim_grown_forget(a, i);
 	rc = sim_work_destroy(a, i);
 	return rc == GO_ON && a->at->segments[i].present ? map_published(a, i) : rc;
 }
@@ -340,6 +358,8 @@ static int change_segments(struct sim_application *a, uint64_t what)
 		rc = map_new(a);
 	else if (what == 3)
 		rc = destroy(a);
+	else if (what == 4)
+		rc = sim_work_grow(a, (unsigned)sim_below(a->world, SIM_SEGMENTS));
 	else
 		rc = what == 1 ? sim_work_publish(a) : unmap(a);
 	a->mapping = false;
@@ -383,6 +403,8 @@ static int step(struct sim_application *a)
 		return sim_work_ask(a);
 	if (a->world->schedule->destroys && sim_chance(a->world, a->world->schedule->destroys))
 		return change_segments(a, 3);
+	if (a->world->schedule->grows && sim_chance(a->world, a->world->schedule->grows))
+		return change_segments(a, 4);
 	if (a->world->schedule->trims && sim_chance(a->world, a->world->schedule->trims))
 		return sim_work_trim(a);
 	if (what < 5)

@@ -193,7 +193,7 @@ static void expect_birth(struct sim_application *a)
 /* What an owner finds of an extent is both its segments, or none. */
 void sim_heap_shrinks(struct sim_application *a, struct sim_node *node)
 {
-	for (unsigned i = data_of(1); i < SIM_NAMED; i++) {
+	for (unsigned i = data_of(1); i < SIM_WHOLE; i++) {
 		if (!node->segments[i].present || ps_segment_find(a->p, sim_segment_name(i)))
 			continue;
 		node->segments[i].present = false;

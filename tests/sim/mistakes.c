@@ -321,6 +321,8 @@ bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain)
 	struct perseas *p = link->owner->handle;
 	const struct ps_segment *segment;
 
+	if (sim_mistake_unsent(link, chain))
+		return true;
 	if (!is_copied_to(link) || !chain->count)
 		return false;
 	if (chain->undo)
@@ -480,6 +482,7 @@ void sim_mistake_after(struct ps_control *control, const struct sim_message *mes
 	struct store *store = store_of(m);
 
 	sim_mistake_after_end(control, message);
+	sim_mistake_after_growth(control, message);
 	if (is(m->world, SIM_MISTAKE_WHOLE) && control->server.session.store &&
 	    message->a == PERSEAS__REQUEST__BODY_JOINING)
 		store->header->state = STATE(CONSISTENT);

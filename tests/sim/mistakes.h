@@ -106,6 +106,8 @@ struct perseas_tx;
 	X(DEATH_KEPT, "death-kept", 4000, "a claim leaves a death above its slot to others")   \
 	X(BURIED, "buried", 1000, "what is to die is gone before the slot says so")            \
 	X(SAME_ID, "same-id", 8000, "an id given again is taken for the segment before")       \
+	X(GROWN_EARLY, "grown-early", 2000, "a growth is told before W hold it")               \
+	X(NOT_ZEROS, "not-zeros", 1000, "what a segment grows by is not zeros on mirrors")     \
 	X(REPLACED, "replaced", 1000, "a create replaces another; one that settles is enough") \
 	X(NOT_FIRST, "not-first", 4000, "a making is withdrawn, but not at its first mirror")  \
 	X(UNDECIDED, "undecided", 4000, "settled elsewhere before the first mirror has")       \
@@ -239,6 +241,10 @@ bool sim_mistake_destroys(const struct sim_world *w);
 void sim_mistake_before_end(struct ps_control *control, const struct sim_message *message);
 void sim_mistake_after_end(struct ps_control *control, const struct sim_message *message);
 void sim_mistake_same_id(struct sim_owner *o, Perseas__Header *header);
+/* segments: is one of their growth made? After a mirror handled a request; bytes are not sent. */
+bool sim_mistake_grows(const struct sim_world *w);
+void sim_mistake_after_growth(struct ps_control *control, const struct sim_message *message);
+bool sim_mistake_unsent(const struct ps_link *link, const struct ps_chain *chain);
 /* Is one made about commits that nobody waits for? About those that are held back? */
 bool sim_mistake_unwaited(const struct sim_world *w);
 bool sim_mistake_gathers(const struct sim_world *w);

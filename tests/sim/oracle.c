@@ -46,8 +46,10 @@ struct sim_oracle {
 const char *sim_segment_name(unsigned i)
 {
 	static const char *const names[SIM_NAMED] = {
-		"a",        "b",        "c",        "h.heap.0", "h.meta.0", "h.heap.1", "h.meta.1",
-		"h.heap.2", "h.meta.2", "h.heap.3", "h.meta.3", "h.heap.4", "h.meta.4",
+		"a",         "b",         "c",         "h.heap.0",  "h.meta.0",
+		"h.heap.1",  "h.meta.1",  "h.heap.2",  "h.meta.2",  "h.heap.3",
+		"h.meta.3",  "h.heap.4",  "h.meta.4",  "a.grown.1", "a.grown.2",
+		"b.grown.1", "b.grown.2", "c.grown.1", "c.grown.2",
 	};
 
 	return names[i];
@@ -117,7 +119,7 @@ uint8_t *sim_node_edit(struct sim_world *w, struct sim_node *node, unsigned segm
 
 	if (!node->parent || old != node->parent->segments[segment].bytes)
 		return old;
-	s->bytes = sim_alloc(w, segment < SIM_SEGMENTS ? SIM_SEGMENT_MAX : s->size);
+	s->bytes = sim_alloc(w, s->size > SIM_PAGE ? s->size : SIM_PAGE);
 	if (old)
 		memcpy(s->bytes, old, s->size);
 	return s->bytes;

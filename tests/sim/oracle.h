@@ -11,8 +11,13 @@
 /* Those that applications fill, and behind them two for each extent of a heap: objects, and
  * metadata. A heap may have the chunks of two extents. Where mirrors had no memory for that, it has
  * grown by a chunk at a time. */
-enum { SIM_SEGMENTS = 3, SIM_EXTENTS = 5, SIM_NAMED = SIM_SEGMENTS + 2 * SIM_EXTENTS };
-enum { SIM_SEGMENT_MAX = 2048 };
+enum { SIM_SEGMENTS = 3, SIM_EXTENTS = 5, SIM_WHOLE = SIM_SEGMENTS + 2 * SIM_EXTENTS };
+
+/* Behind these stand what the former may have grown by, which are segments in images. */
+enum { SIM_PARTS = 2, SIM_NAMED = SIM_WHOLE + SIM_PARTS * SIM_SEGMENTS };
+
+/* Bytes: of most segments, at most; of those that grow, and of each of their parts; in a range. */
+enum { SIM_SEGMENT_MAX = 2048, SIM_PAGE = 4096, SIM_RANGE_MAX = (1 + SIM_PARTS) * SIM_PAGE };
 
 /* An object that a heap must have. */
 struct sim_object {
@@ -45,6 +50,12 @@ struct sim_node {
 
 /* The name of segment i. */
 const char *sim_segment_name(unsigned i);
+
+/* The number of part k, from 0, of segment i. */
+static inline unsigned sim_part(unsigned i, unsigned k)
+{
+	return SIM_WHOLE + SIM_PARTS * i + k;
+}
 
 void sim_oracle_begin(struct sim_world *w);
 

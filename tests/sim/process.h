@@ -70,14 +70,14 @@ struct sim_reading {
 	uint8_t *to;
 	uint32_t region;
 	uint64_t offset, length;
-	uint8_t bytes[SIM_SEGMENT_MAX];
+	uint8_t bytes[SIM_PAGE];
 };
 
 /* What came of a segment that was fetched on demand, for a third. */
 struct sim_late {
 	uint64_t generation, offset;
 	uint32_t segment, length; /* 0: nothing did */
-	uint8_t bytes[SIM_SEGMENT_MAX];
+	uint8_t bytes[SIM_PAGE];
 };
 
 /* What its last transaction with a heap applied, for a mistake. */

@@ -104,6 +104,7 @@ static void draw(struct sim_world *w)
 	s->tracks = s->apart ? 0 : s->tracks;
 	sim_heap_shape(w);
 	s->destroys = sim_mistake_destroys(w) ? 25 : !w->mistake && w->seed % 3 == 2 ? 5 : 0;
+	s->grows = sim_mistake_grows(w) ? 25 : !w->mistake && w->seed % 7 == 4 ? 8 : 0;
 	sim_mistake_shape(w, &n, &spares);
 	sim_hang_shape(w, &n, &spares);
 	sim_lossy_shape(w, &n, &spares);

@@ -54,6 +54,7 @@ struct sim_schedule {
 	uint32_t gather_us;      /* for how long these are held back */
 	unsigned tracks;         /* percent of transactions that declare nothing, or 0 */
 	unsigned destroys;       /* percent of steps that destroy a segment, or 0 */
+	unsigned grows;          /* percent of steps in which a segment grows, or 0 */
 
 	/* As it goes. */
 	unsigned changes;                      /* of rosters, at most */

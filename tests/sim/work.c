@@ -6,6 +6,7 @@
 #include "work.h"
 
 #include "../../client/core/handle.h"
+#include "grown.h"
 #include "heap_work.h"
 #include "mistakes.h"
 #include "schedule.h"
@@ -44,17 +45,10 @@ struct work {
 	bool publish;          /* no transaction: the segments that are not published */
 	unsigned destroyed;    /* no transaction: this segment, counted from 1; 0: none */
 	bool trims;            /* no transaction: segments of the heap */
+	unsigned grown;        /* no transaction: this segment, counted from 1; 0: none */
 	struct sim_node *node; /* what it became; NULL: nothing was sent */
 	bool joins;            /* others that were held back */
 };
-
-int sim_unexpected(struct sim_application *a, const char *what, int rc)
-{
-	if (a->owner->dead)
-		return LEAVE;
-	sim_fail(a->world, "owner %u: %s: %s (%s)", a->owner->index, what, perseas_error_name(rc),
-	         perseas_message(a->p));
-}
 
 static int begin(struct sim_application *a, struct work *work, enum kind kind)
 {
@@ -77,6 +71,7 @@ static int begin(struct sim_application *a, struct work *work, enum kind kind)
 	work->publish = false;
 	work->destroyed = 0;
 	work->trims = false;
+	work->grown = 0;
 	work->node = NULL;
 	work->joins = false;
 	if (rc == PERSEAS_EBLOCKED || (rc == PERSEAS_ECONFLICT && schedule->tracks))
@@ -146,14 +141,16 @@ static void change(struct work *work, bool large)
 	struct sim_world *w = a->world;
 	struct range range = { .segment = (unsigned)sim_below(w, SIM_SEGMENTS) };
 	const struct mapped *m = &a->mapped[range.segment];
+	const uint32_t size = sim_grown_size(a, range.segment);
 	int rc;
 
 	if (!m->base || !a->at->segments[range.segment].present || work->count == RANGES_MAX)
 		return;
-	range.length = (uint32_t)sim_between(w, 1, large ? m->size : 1 + m->size / 16);
+	range.length = (uint32_t)sim_between(w, 1, large ? size : 1 + size / 16);
 	if (w->schedule->uniform)
 		range.length = UNIFORM;
-	range.offset = (uint32_t)sim_below(w, m->size - range.length + 1);
+	range.offset = (uint32_t)sim_below(w, size - range.length + 1);
+	sim_count(w, SIM_ACROSS, range.offset < m->size && range.offset + range.length > m->size);
 	if (!may_have(work, range.segment) || !m->base || taken(work, &range))
 		return;
 	/* No other thread takes it while this one waits for memory. */
@@ -206,7 +203,7 @@ static void change_again(struct work *work, const struct range *range)
 /* Goes on from a savepoint, and takes it back: what was there at the savepoint is there again. */
 static void attempt(struct work *work)
 {
-	static uint8_t then[RANGES_MAX][SIM_SEGMENT_MAX];
+	static uint8_t then[RANGES_MAX][SIM_RANGE_MAX];
 	struct sim_application *a = work->application;
 	const unsigned count = work->count;
 	uint64_t savepoint;
@@ -273,8 +270,7 @@ static void edit(const struct work *work, struct sim_node *node)
 	for (unsigned i = 0; i < work->count; i++) {
 		const struct range *range = &work->ranges[i];
 
-		memcpy(sim_node_edit(a->world, node, range->segment) + range->offset,
-		       a->mapped[range->segment].base + range->offset, range->length);
+		sim_grown_edit(a, node, range->segment, range->offset, range->length);
 	}
 	sim_heap_seal(a, work->tx, node);
 }
@@ -289,7 +285,9 @@ static void sealing(void *arg)
 	if (work->publish)
 		bear(a, node);
 	if (work->destroyed)
-		node->segments[work->destroyed - 1].present = false;
+		sim_grown_end(node, work->destroyed - 1);
+	if (work->grown)
+		sim_grown_seal(a, node, work->grown - 1);
 	if (work->trims)
 		sim_heap_shrinks(a, node);
 	edit(work, node);
@@ -561,6 +559,25 @@ int sim_work_destroy(struct sim_application *a, unsigned segment)
 	rc = outcome(&work, perseas_segment_destroy(a->p, sim_segment_name(segment)));
 	sim_count(a->world, SIM_DESTROYS, work.node != NULL);
 	return rc;
+}
+
+int sim_work_grow(struct sim_application *a, unsigned segment)
+{
+	struct work work = { .application = a, .grown = segment + 1 };
+	int rc;
+
+	if (!sim_grown_can(a, segment))
+		return GO_ON;
+	expect_seal(&work);
+	rc = perseas_segment_grow(a->p, sim_segment_name(segment),
+	                          sim_grown_size(a, segment) + SIM_PAGE);
+	sim_count(a->world, SIM_ENLARGED, work.node != NULL);
+	if (rc == PERSEAS_EINDOUBT && sim_mistake_is(a->world, SIM_MISTAKE_GROWN_EARLY))
+		rc = 0;
+	/* A mirror has no memory; or another owner of this process is there. */
+	if ((rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_EADDRESS) && !work.node)
+		rc = PERSEAS_EUNREACHABLE;
+	return outcome(&work, rc);
 }
 
 int sim_work_trim(struct sim_application *a)

@@ -57,6 +57,9 @@ int sim_work_publish(struct sim_application *a);
 /* Destroys a segment, which is not mapped. */
 int sim_work_destroy(struct sim_application *a, unsigned segment);
 
+/* The segment grows by a page, if it can. */
+int sim_work_grow(struct sim_application *a, unsigned segment);
+
 /* Its heap gives back what is empty. */
 int sim_work_trim(struct sim_application *a);
 

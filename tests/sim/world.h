@@ -42,6 +42,8 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(PUBLISHES, 1, "publishes")                                    \
 	X(MOVED, 1, "segments mapped elsewhere than recorded")          \
 	X(DESTROYS, 1, "segments destroyed")                            \
+	X(ENLARGED, 1, "times a segment grew")                          \
+	X(ACROSS, 1, "ranges in a segment and what it grew by")         \
 	X(IN_DOUBT, 1, "commits in doubt")                              \
 	X(FENCED, 1, "commits fenced")                                  \
 	X(JUMPS, 1, "epochs raised by a stranger")                      \

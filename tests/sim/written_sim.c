@@ -9,13 +9,13 @@
 
 #include <string.h>
 
-enum { WATCHED = SIM_SEGMENTS + 1 };
+enum { WATCHED = (1 + SIM_PARTS) * SIM_SEGMENTS + 1 };
 
 struct ps_written {
 	struct range {
 		const uint8_t *base;
 		uint64_t size;
-		uint8_t before[SIM_SEGMENT_MAX];
+		uint8_t before[SIM_PAGE];
 	} ranges[WATCHED];
 	unsigned next; /* to be used again */
 };
@@ -57,7 +57,7 @@ static int written_take(struct ps_written *written, const uint8_t *base, uint64_
 {
 	struct range *range = find(written, base);
 
-	static_assert((int)SIM_SEGMENT_MAX <= (int)PS_PAGE, "a segment is a page");
+	static_assert((int)SIM_PAGE <= (int)PS_PAGE, "a segment is a page");
 	if (!range)
 		return -1;
 	if (memcmp(range->before, base, size) != 0)

@@ -1,0 +1,58 @@
+/*
+ * whole.c - see whole.h. What maps, grows, unmaps and destroys segments calls it, with admin; few
+ * segments have parts, so nothing of it is kept anywhere.
+ */
+#include "whole.h"
+
+#include "../../proto/control/parts.h"
+
+static bool follows(const struct ps_segment *segment, const struct ps_segment *before)
+{
+	return ps_part_follows(segment->name, segment->address, before->name,
+	                       before->address + before->size);
+}
+
+struct ps_segment *ps_whole_next(struct perseas *p, const struct ps_segment *segment)
+{
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (follows(&p->segments[i], segment))
+			return &p->segments[i];
+	return NULL;
+}
+
+struct ps_segment *ps_whole_before(struct perseas *p, const struct ps_segment *segment)
+{
+	for (unsigned i = 0; ps_part_is_name(segment->name) && i < p->segment_count; i++)
+		if (follows(segment, &p->segments[i]))
+			return &p->segments[i];
+	return NULL;
+}
+
+struct ps_segment *ps_whole_head(struct perseas *p, struct ps_segment *segment)
+{
+	struct ps_segment *before;
+
+	/* Numbers of parts only fall: it comes to an end. */
+	while ((before = ps_whole_before(p, segment)))
+		segment = before;
+	return segment;
+}
+
+uint64_t ps_whole_size(struct perseas *p, const struct ps_segment *head)
+{
+	uint64_t size = head->size;
+
+	while ((head = ps_whole_next(p, head)))
+		size += head->born ? head->size : 0;
+	return size;
+}
+
+unsigned ps_whole_ids(struct perseas *p, const struct ps_segment *head,
+                      uint32_t ids[PS_SEGMENTS_MAX])
+{
+	unsigned count = 0;
+
+	for (; head; head = ps_whole_next(p, head))
+		ids[count++] = head->id;
+	return count;
+}

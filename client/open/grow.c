@@ -1,0 +1,214 @@
+/*
+ * grow.c - perseas_map_reserve and perseas_segment_grow: what a segment grows by is a segment more,
+ * its next part (proto/control/parts.h), which is mapped where the segment ends and is born by a
+ * publish of its own. So the segment has its old size or its new one, whenever its owner dies, and
+ * memory that is here never moves.
+ */
+#include "map.h"
+#include "place.h"
+#include "../core/segment.h"
+#include "../core/whole.h"
+#include "../../proto/control/parts.h"
+
+#include <string.h>
+
+typedef unsigned long long number;
+
+int perseas_map_reserve(perseas_t *p, const char *segment, size_t size, size_t most, void **addr,
+                        size_t *whole)
+{
+	const struct ps_wish wish = { .where = PS_WHERE_RECORDED, .grows = true, .room = most };
+
+	if (addr)
+		*addr = NULL;
+	if (whole)
+		*whole = 0;
+	if (size % PS_PAGE || most % PS_PAGE || most > PS_SEGMENT_MAX || (most && size > most))
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "a segment that can grow has whole pages: size and most are "
+		               "multiples of %d, up to 1 TiB, and size is not above most",
+		               PS_PAGE);
+	return ps_map(p, segment, size, &wish, addr, NULL, whole);
+}
+
+struct growing {
+	struct perseas *p;
+	const char *name;
+	uint64_t size;
+	struct ps_birth birth;
+	struct ps_wish wish;
+	int rc; /* why it cannot */
+};
+
+/* Memory of a part that was not born, and could not be taken back at once. */
+static int drop_unborn(struct perseas *p, struct ps_segment *part)
+{
+	uint8_t *base = part->base;
+	int rc;
+
+	part->base = NULL;
+	rc = ps_layout_renew(p);
+	part->base = base;
+	if (rc)
+		return rc;
+	ps_map_drop(p, part->id);
+	pthread_mutex_lock(&p->lock);
+	ps_segment_forget(p, part);
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
+/* Is it one of the two segments of a heap's extent, whether or not the heap is open? */
+static bool is_heaps(struct perseas *p, const char *name)
+{
+	static const char *const parts[] = { ".heap.", ".meta." };
+	char other[PS_NAME_MAX + 1];
+
+	for (unsigned i = 0; i < 2; i++) {
+		const char *dot = strrchr(name, '.');
+
+		if (!dot || dot - name < 5 || strncmp(dot - 5, parts[i], 6) != 0)
+			continue;
+		memcpy(other, name, strlen(name) + 1);
+		memcpy(other + (dot - 5 - name), parts[!i], 6);
+		return ps_segment_find(p, other) != NULL;
+	}
+	return false;
+}
+
+static int check_there(struct perseas *p, const char *name, struct ps_segment *head)
+{
+	if (!head)
+		return ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
+		               name);
+	if (ps_part_is_name(name))
+		return ps_fail(
+			p, PERSEAS_EINVAL,
+			"'%s' has a name as parts of segments have that have grown: name the "
+			"segment that it is a part of",
+			name);
+	if (!head->born)
+		return ps_fail(p, PERSEAS_EUNPUBLISHED,
+		               "segment '%s' is not published: publish it before it grows", name);
+	if (!head->base)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "segment '%s' is not mapped: map it before it grows", name);
+	if (is_heaps(p, name))
+		return ps_fail(p, PERSEAS_ECONFLICT,
+		               "segment '%s' is a part of a heap, which grows by itself", name);
+	return 0;
+}
+
+/* 0 and *more: so many bytes are to come, 0: none. */
+static int check_size(struct perseas *p, const struct ps_segment *head, uint64_t size,
+                      uint64_t *more)
+{
+	const uint64_t whole = ps_whole_size(p, head);
+
+	*more = 0;
+	if (size == whole)
+		return 0;
+	if (size < whole)
+		return ps_fail(p, PERSEAS_ESIZE,
+		               "segment '%s' has %llu bytes, and cannot shrink to %llu", head->name,
+		               (number)whole, (number)size);
+	*more = size - whole;
+	return 0;
+}
+
+/* The name of the next part, which no segment has. What points to segments may point elsewhere
+ * afterwards. */
+static int name_part(struct perseas *p, const struct growing *growing, char *part)
+{
+	uint32_t ids[PS_SEGMENTS_MAX];
+	unsigned count = ps_whole_ids(p, ps_segment_by_id(p, growing->wish.of), ids);
+	struct ps_segment *last = ps_segment_by_id(p, ids[count - 1]);
+	int rc = 0;
+
+	if (!last->born) {
+		rc = drop_unborn(p, last);
+		count--;
+	}
+	if (rc)
+		return rc;
+	if (!ps_part_name(part, PS_NAME_MAX + 1, growing->name, count))
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "segment '%s' has too long a name to grow: its parts have names of "
+		               "at most %d bytes, which end with .grown.NUMBER",
+		               growing->name, PS_NAME_MAX);
+	if (ps_segment_find(p, part))
+		return ps_fail(
+			p, PERSEAS_EEXIST,
+			"store '%s' has a segment '%s', which is no part of '%s', and has the "
+			"name of the next one: destroy it",
+			p->store, part, growing->name);
+	return 0;
+}
+
+static int prepare(struct growing *growing, uint64_t *more)
+{
+	struct perseas *p = growing->p;
+	struct ps_segment *head = ps_segment_find(p, growing->name);
+	int rc = check_there(p, growing->name, head);
+
+	if (!rc)
+		rc = check_size(p, head, growing->size, more);
+	if (rc || !*more)
+		return rc;
+	growing->wish.of = head->id;
+	growing->birth.segments[0].size = *more;
+	return name_part(p, growing, growing->birth.segments[0].name);
+}
+
+static bool is_wanted(void *arg)
+{
+	struct growing *growing = arg;
+	uint64_t more = 0;
+
+	growing->rc = prepare(growing, &more);
+	return !growing->rc && more;
+}
+
+/* Its bytes are zeros as they are. */
+static void leave_zeros(const struct ps_birth *birth, void *arg)
+{
+	(void)birth;
+	(void)arg;
+}
+
+/* A segment whose memory outlives the handle keeps all of it. */
+static void part_born(const struct ps_birth *birth, void *arg)
+{
+	const struct growing *growing = arg;
+
+	ps_segment_find(growing->p, birth->segments[0].name)->is_retained =
+		ps_segment_by_id(growing->p, growing->wish.of)->is_retained;
+}
+
+int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
+{
+	struct growing growing = {
+		.p = p,
+		.name = segment,
+		.size = size,
+		.birth = { .count = 1,
+		           .wanted = is_wanted,
+		           .fill = leave_zeros,
+		           .born = part_born },
+		.wish = { .where = PS_WHERE_BEHIND },
+	};
+	int rc;
+
+	if (!p || !segment || !ps_name_valid(segment))
+		return ps_fail(p, PERSEAS_EINVAL, "grow needs a handle and the name of a segment");
+	if (!size || size % PS_PAGE || size > PS_SEGMENT_MAX)
+		return ps_fail(
+			p, PERSEAS_EINVAL,
+			"segment '%s' cannot grow to %zu bytes: sizes are multiples of %d, up "
+			"to 1 TiB",
+			segment, size, PS_PAGE);
+	growing.birth.arg = &growing;
+	growing.birth.wish = &growing.wish;
+	rc = ps_map_birth(p, &growing.birth);
+	return growing.rc ? growing.rc : rc;
+}

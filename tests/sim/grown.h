@@ -1,0 +1,29 @@
+/*
+ * grown.h - what segments of simulated applications have grown by: parts, which images have as
+ * segments of their own, and which are mapped behind the segment.
+ */
+#ifndef PERSEAS_SIM_GROWN_H
+#define PERSEAS_SIM_GROWN_H
+
+#include "work.h"
+
+/* It was mapped: its parts lie behind it. It is mapped no more. */
+void sim_grown_find(struct sim_application *a, unsigned segment);
+void sim_grown_forget(struct sim_application *a, unsigned segment);
+
+/* The bytes of a segment that is mapped, with what it has grown by. */
+uint32_t sim_grown_size(const struct sim_application *a, unsigned segment);
+
+/* Is it mapped and published, has it whole pages, and is there a name for one part more? */
+bool sim_grown_can(const struct sim_application *a, unsigned segment);
+
+/* The state has what the range holds now, in the segment and its parts. */
+void sim_grown_edit(const struct sim_application *a, struct sim_node *node, unsigned segment,
+                    uint32_t offset, uint32_t length);
+
+/* In this state the segment has a part more, of zeros; it is there no more, with all of its parts.
+ * */
+void sim_grown_seal(struct sim_application *a, struct sim_node *node, unsigned segment);
+void sim_grown_end(struct sim_node *node, unsigned segment);
+
+#endif

@@ -1,0 +1,335 @@
+/*
+ * test_grow_mirrors.c - perseas_segment_grow, when mirrors refuse, are away or answer late, and
+ * when owners die: the segment has its old size or its new one, and what is new is zeros
+ * everywhere.
+ */
+#include "grow_rig.h"
+
+#include "../../client/open/map.h"
+#include "../../client/open/place.h"
+
+/* A mirror has no memory: it says so, nothing is larger anywhere, and the addresses stay kept. */
+static void a_mirror_that_is_full_refuses_for_all(void **state)
+{
+	struct owner *o = *state;
+	struct memory *memory = o->d->mirrors[1].memory;
+	uint8_t *table;
+	void *addr;
+
+	assert_int_equal(perseas_map_reserve(o->p, "table", PAGE, 8 * PAGE, &addr, NULL), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+	table = addr;
+	memory_heap_set_limit(memory, memory->ops->used(memory) + PAGE);
+	assert_int_equal(grow(o, "table", 4), PERSEAS_EMIRRORMEM);
+	assert_int_equal(size_of(o, "table"), PAGE);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(segments_on(o, i), 2);
+	for (unsigned i = 1; i < 8; i++)
+		assert_false(is_free(table + i * PAGE));
+	memory_heap_set_limit(memory, 0);
+	assert_int_equal(grow(o, "table", 8), 0);
+	assert_bytes(table, 8 * PAGE, 0);
+	assert_int_equal(put(o, table, 7 * PAGE, 1), 0);
+	owner_reopen(o);
+	assert_bytes(map(o, "table"), 7 * PAGE, 1);
+}
+
+static void too_few_mirrors_change_nothing(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *table = make(o, "table", 1, 7);
+
+	for (unsigned i = 0; i < 2; i++) {
+		direct_crash(o->d, i);
+		owner_keep(o, i, PERSEAS_MIRROR_DOWN);
+	}
+	assert_int_equal(grow(o, "table", 2), PERSEAS_EUNREACHABLE);
+	assert_int_equal(size_of(o, "table"), PAGE);
+	for (unsigned i = 0; i < 2; i++) {
+		direct_start(o->d, i);
+		owner_keep(o, i, PERSEAS_MIRROR_LIVE);
+	}
+	/* What is mapped and not published is published by itself alone. */
+	assert_int_equal(perseas_publish(o->p), 0);
+	assert_int_equal(size_of(o, "table"), PAGE);
+	assert_int_equal(grow(o, "table", 2), 0);
+	assert_bytes(table + PAGE, PAGE, 0);
+}
+
+/* What a growth leaves where it failed and could not take back the memory at once: it is nobody's,
+ * and in nobody's way. */
+static void what_was_not_born_is_no_part(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *table = make(o, "table", 1, 7);
+	struct ps_wish wish = { .where = PS_WHERE_BEHIND };
+	perseas_tx_t *tx;
+	uint64_t seq;
+	void *addr;
+
+	for (unsigned round = 0; round < 2; round++) {
+		wish.of = ps_segment_find(o->p, "table")->id;
+		assert_int_equal(ps_map(o->p, "table.grown.1", PAGE, &wish, &addr, NULL, NULL), 0);
+		assert_ptr_equal(addr, table + PAGE);
+		assert_int_equal(size_of(o, "table"), PAGE);
+		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+		assert_int_equal(perseas_set_range(tx, table + PAGE - 4, 8), PERSEAS_EUNPUBLISHED);
+		assert_int_equal(perseas_abort(tx), 0);
+		seq = o->p->commit.seq;
+		assert_int_equal(perseas_publish(o->p), 0);
+		assert_int_equal(o->p->commit.seq, seq);
+		assert_int_equal(segments_on(o, 1), 3);
+		if (round)
+			break;
+		unmap(o, table);
+		assert_int_equal(segments_on(o, 1), 2);
+		assert_true(is_free(table + PAGE));
+		table = map(o, "table");
+	}
+	assert_int_equal(grow(o, "table", 3), 0);
+	assert_int_equal(segments_on(o, 1), 3);
+	assert_int_equal(size_of(o, "table"), 3 * PAGE);
+	assert_bytes(table + PAGE, 2 * PAGE, 0);
+	assert_int_equal(put(o, table, 3 * PAGE, 1), 0);
+}
+
+/* A mirror is away, and one is being copied to, when it grows: each is right by itself afterwards.
+ * */
+static void mirrors_that_missed_it_are_copied(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *table = make(o, "table", 40, 7);
+
+	direct_crash(o->d, 2);
+	assert_int_equal(grow(o, "table", 60), 0);
+	assert_int_equal(put(o, table + 39 * PAGE, 2 * PAGE, 1), 0);
+	direct_start(o->d, 2);
+	owner_keep(o, 2, PERSEAS_MIRROR_RESYNCING);
+	assert_int_equal(grow(o, "table", 80), 0);
+	assert_int_equal(put(o, table + 59 * PAGE, 2 * PAGE, 2), 0);
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_stat(o).resyncs, 1);
+	direct_crash(o->d, 0);
+	owner_reopen(o);
+	table = map(o, "table");
+	assert_bytes(table, 39 * PAGE, 7);
+	assert_bytes(table + 39 * PAGE, 2 * PAGE, 1);
+	assert_bytes(table + 41 * PAGE, 18 * PAGE, 0);
+	assert_bytes(table + 59 * PAGE, 2 * PAGE, 2);
+	assert_bytes(table + 61 * PAGE, 19 * PAGE, 0);
+}
+
+static void hold(struct owner *o, enum direct_hold what)
+{
+	for (unsigned i = 1; i < o->d->count; i++) {
+		o->d->mirrors[i].hold = what;
+		if (!what)
+			direct_release(o->d, i, UINT32_MAX);
+	}
+}
+
+/* W mirrors do not answer in time: it is larger here, nothing follows it, and the next owner finds
+ * it larger or not, by what mirrors hold. */
+static void a_growth_may_be_in_doubt(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *table = make(o, "table", 1, 7);
+
+	hold(o, DIRECT_HOLD_COMPLETIONS);
+	assert_int_equal(grow(o, "table", 2), PERSEAS_EINDOUBT);
+	assert_int_equal(size_of(o, "table"), 2 * PAGE);
+	assert_int_equal(put(o, table, 2 * PAGE, 1), PERSEAS_EBLOCKED);
+	assert_int_equal(grow(o, "table", 2), PERSEAS_EBLOCKED);
+	assert_int_equal(grow(o, "table", 3), PERSEAS_EBLOCKED);
+	hold(o, DIRECT_HOLD_NOTHING);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(put(o, table, 2 * PAGE, 1), 0);
+	o->d->staged = true;
+	owner_reopen(o);
+	table = map(o, "table");
+	hold(o, DIRECT_HOLD_WRITES);
+	assert_int_equal(grow(o, "table", 3), PERSEAS_EINDOUBT);
+	direct_crash(o->d, 0);
+	owner_die(o);
+	owner_reopen(o);
+	table = map(o, "table");
+	assert_int_equal(size_of(o, "table"), 2 * PAGE);
+	assert_bytes(table, 2 * PAGE, 1);
+	assert_int_equal(grow(o, "table", 3), 0);
+	assert_bytes(table + 2 * PAGE, PAGE, 0);
+}
+
+/* The owner dies after each write of it, on each mirror or on one, or at each of its requests: the
+ * next one has the old size or the new one, all of it zeros, and goes on. */
+static void an_owner_dies_at_each_step(void **state)
+{
+	struct owner *o = *state;
+	unsigned pages = 1;
+	uint8_t *table = make(o, "table", 1, 7);
+
+	for (unsigned writes = 0; writes < 5; writes++)
+		for (unsigned one = 0; one < 2; one++) {
+			uint64_t whole;
+
+			for (unsigned i = one; i < 3; i++)
+				o->d->mirrors[i].writes_left = writes;
+			(void)grow(o, "table", pages + 1);
+			owner_die(o);
+			owner_reopen(o);
+			whole = size_of(o, "table");
+			assert_true(whole == pages * PAGE || whole == (pages + 1) * PAGE);
+			pages = (unsigned)(whole / PAGE);
+			table = map(o, "table");
+			assert_bytes(table, PAGE, 7);
+			assert_bytes(table + PAGE, (pages - 1) * PAGE, 0);
+			assert_int_equal(owner_stat(o).live, 3);
+			assert_int_equal(segments_on(o, 1), 1 + pages);
+		}
+	assert_true(pages > 1);
+}
+
+static void requests_break(void **state)
+{
+	static const int requests[] = { PERSEAS__REQUEST__BODY_ADD_SEGMENTS,
+		                        PERSEAS__REQUEST__BODY_PUBLISH };
+	struct owner *o = *state;
+	uint8_t *table = make(o, "table", 1, 7);
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct direct_mirror *m = &o->d->mirrors[1];
+
+		m->break_at = requests[i / 2];
+		m->reply_lost = i % 2;
+		assert_int_equal(grow(o, "table", 2 + i), 0);
+		assert_int_equal(m->break_at, 0);
+		for (unsigned rounds = 0; rounds < 100; rounds++)
+			direct_keep(o->d, o->p);
+		owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+		assert_int_equal(segments_on(o, 1), 3 + i);
+		direct_crash(o->d, 0);
+		owner_reopen(o);
+		table = map(o, "table");
+		assert_bytes(table, PAGE, 7);
+		assert_bytes(table + PAGE, (1 + i) * PAGE, 0);
+		direct_start(o->d, 0);
+		owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
+	}
+}
+
+/* The keeper goes its rounds while the call waits, which has the lock again when it goes on. */
+static void keep(void *arg)
+{
+	struct owner *o = arg;
+
+	o->d->on_pause = NULL;
+	pthread_mutex_unlock(&o->p->lock);
+	direct_keep(o->d, o->p);
+	pthread_mutex_lock(&o->p->lock);
+	o->d->on_pause = keep;
+}
+
+/* Another owner has the store by then, which grows it otherwise. */
+static void a_fenced_owner_grows_nothing(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_options options = o->options;
+	struct ps_error error;
+	perseas_t *second;
+	uint8_t *table;
+	void *addr;
+
+	make(o, "table", 1, 7);
+	options.flags = PERSEAS_TAKEOVER;
+	assert_int_equal(direct_open(o->d, STORE, &options, &second, &error), 0);
+	assert_int_equal(perseas_map_at(second, "table", 0, NULL, &addr, NULL), 0);
+	assert_int_equal(perseas_segment_grow(second, "table", 3 * PAGE), 0);
+	/* The keeper's rounds are ten seconds apart. */
+	o->p->options.connect_timeout_ms = 60000;
+	o->d->on_pause = keep;
+	o->d->on_pause_arg = o;
+	assert_int_equal(grow(o, "table", 2), PERSEAS_EFENCED);
+	o->d->on_pause = NULL;
+	owner_close(o);
+	assert_int_equal(perseas_unmap(second, addr), 0);
+	o->p = second;
+	owner_map(o);
+	table = map(o, "table");
+	assert_int_equal(size_of(o, "table"), 3 * PAGE);
+	assert_bytes(table, PAGE, 7);
+	assert_bytes(table + PAGE, 2 * PAGE, 0);
+}
+
+/* All of it goes by one transaction, and its name is free for another size. */
+static void it_is_destroyed_with_all_parts(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *table = make(o, "table", 2, 7);
+	uint64_t seq;
+
+	assert_int_equal(grow(o, "table", 3), 0);
+	assert_int_equal(grow(o, "table", 4), 0);
+	assert_int_equal(perseas_segment_destroy(o->p, "table"), PERSEAS_ECONFLICT);
+	unmap(o, table);
+	seq = o->p->commit.seq;
+	assert_int_equal(perseas_segment_destroy(o->p, "table"), 0);
+	assert_int_equal(o->p->commit.seq, seq + 1);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(segments_on(o, i), 1);
+	table = make(o, "table", 1, 3);
+	assert_int_equal(grow(o, "table", 2), 0);
+	owner_reopen(o);
+	table = map(o, "table");
+	assert_bytes(table, PAGE, 3);
+	assert_bytes(table + PAGE, PAGE, 0);
+}
+
+/* An owner that dies while it is destroyed leaves all of it, or nothing. */
+static void no_part_is_left_of_it(void **state)
+{
+	struct owner *o = *state;
+	struct perseas_segment_info info;
+	uint8_t *table;
+
+	for (unsigned writes = 0; writes < 4; writes++)
+		for (unsigned one = 0; one < 2; one++) {
+			if (perseas_segment(o->p, "table", &info))
+				make(o, "table", 1, 7);
+			table = map(o, "table");
+			if (size_of(o, "table") == PAGE)
+				assert_int_equal(grow(o, "table", 3), 0);
+			unmap(o, table);
+			for (unsigned i = one; i < 3; i++)
+				o->d->mirrors[i].writes_left = writes;
+			(void)perseas_segment_destroy(o->p, "table");
+			owner_die(o);
+			owner_reopen(o);
+			if (perseas_segment(o->p, "table", &info)) {
+				assert_int_equal(segments_on(o, 1), 1);
+				continue;
+			}
+			assert_int_equal(info.size, 3 * PAGE);
+			assert_int_equal(segments_on(o, 1), 3);
+			table = map(o, "table");
+			assert_bytes(table, PAGE, 7);
+			assert_bytes(table + PAGE, 2 * PAGE, 0);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
+		TEST(a_mirror_that_is_full_refuses_for_all),
+		TEST(too_few_mirrors_change_nothing),
+		TEST(what_was_not_born_is_no_part),
+		TEST(mirrors_that_missed_it_are_copied),
+		TEST(a_growth_may_be_in_doubt),
+		TEST(an_owner_dies_at_each_step),
+		TEST(requests_break),
+		TEST(a_fenced_owner_grows_nothing),
+		TEST(it_is_destroyed_with_all_parts),
+		TEST(no_part_is_left_of_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
